@@ -1,0 +1,157 @@
+package cluster
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/stintd/stint/core/plan"
+)
+
+// TextColumn is a dictionary-encoded text column of an input table.
+type TextColumn struct {
+	Names *Names  // the dictionary; never nil in a decoded table, even if the column was not given
+	Code  []int32 // by row: id in Names, or Null; nil when the column was not given
+}
+
+// Null is the code of a missing text value.
+const Null int32 = -1
+
+// At gives the code of a row, Null when the column was not given.
+func (c *TextColumn) At(row int) int32 {
+	if c.Code == nil {
+		return Null
+	}
+	return c.Code[row]
+}
+
+// HostState says what may happen on a host (SPEC chapter 1, "host").
+type HostState uint8
+
+// The states of a host.
+const (
+	OK HostState = iota
+	Closed
+	Draining
+	Unavail
+)
+
+// HostStates are the names of the states, by value.
+var HostStates = [...]string{"ok", "closed", "draining", "unavail"}
+
+// HostTable is a decoded hosts table (SPEC chapter 7): one row per host.
+type HostTable struct {
+	Rows  int
+	Host  TextColumn
+	State []HostState // nil when the column was not given
+	// Size is by dimension of the policy, then row; nil where the table has no
+	// such column (in changes such a column keeps its value).
+	Size [][]int64
+	Attr []AttrColumn // every other column
+}
+
+// AttrColumn is one attribute of hosts. Its kind is that of all its values:
+// numbers when all parse as finite numbers, booleans when all are true or false,
+// else text. (Parquet and Arrow columns keep the kind of their type.)
+type AttrColumn struct {
+	Name   string
+	Kind   plan.Kind
+	Valid  []bool // by row: whether the host has a value
+	Number []float64
+	Bool   []bool
+	Text   TextColumn
+}
+
+// DemandTable is a decoded demand table (SPEC chapter 7): one row per sub-allocation.
+type DemandTable struct {
+	Rows        int
+	Consumer    TextColumn
+	Allocation  TextColumn
+	Sub         TextColumn // Null reads as ""
+	Plan        TextColumn // Null or "": the consumer's only plan
+	Requirement TextColumn // Null or "": none
+	Units       []int64
+	Size        [][]int64 // by dimension of the policy, then row; nil where not given (= 0)
+	MaxPerHost  []int64   // plan.Unlimited where not given; nil when the column was not given
+}
+
+// HoldingTable is a decoded table of running or released units (SPEC chapter 7).
+type HoldingTable struct {
+	Rows       int
+	Consumer   TextColumn
+	Allocation TextColumn
+	Sub        TextColumn
+	Host       TextColumn
+	Units      []int64
+	Done       []bool // releases only; nil when not given (= false)
+}
+
+// Limits of names and numbers in tables (SPEC chapter 7).
+const (
+	NameBytesMax       = 256
+	NumberMax    int64 = 1 << 53
+)
+
+// RowFault is one bad value of an input table.
+type RowFault struct {
+	Row    int // from 1, the header or opening bracket not counted; 0: the table as a whole
+	Column string
+	Value  string // as given, shortened
+	Reason string
+}
+
+// Faults is why an input table was refused: the first rowFaultsMax bad rows and how many there are in all.
+// The zero value is ready to collect.
+type Faults struct {
+	Table string // what the caller names it, e.g. the file
+	Rows  []RowFault
+	Count int
+}
+
+const (
+	rowFaultsMax  = 100
+	faultValueMax = 64
+)
+
+// Add collects one fault; past the first hundred it only counts.
+func (f *Faults) Add(row int, column, value, reason string) {
+	f.Count++
+	if len(f.Rows) < rowFaultsMax {
+		if len(value) > faultValueMax {
+			value = strings.ToValidUTF8(value[:faultValueMax], "") + "…"
+		}
+		f.Rows = append(f.Rows, RowFault{row, column, value, reason})
+	}
+}
+
+// Err is the faults as an error, nil when there are none.
+func (f *Faults) Err() error {
+	if f.Count == 0 {
+		return nil
+	}
+	return f
+}
+
+// Error lists the collected faults, a line each, and the count of all.
+func (f *Faults) Error() string {
+	var b strings.Builder
+	for i, r := range f.Rows {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(f.Table)
+		if r.Row > 0 {
+			fmt.Fprintf(&b, ": row %d", r.Row)
+		}
+		if r.Column != "" {
+			fmt.Fprintf(&b, ", column %s", r.Column)
+		}
+		if r.Value != "" {
+			fmt.Fprintf(&b, ", value %q", r.Value)
+		}
+		b.WriteString(": " + r.Reason)
+	}
+	if f.Count > len(f.Rows) {
+		fmt.Fprintf(&b, "\n%s: %d faults in all, the first %d are shown", f.Table, f.Count, len(f.Rows))
+	}
+	return b.String()
+}

@@ -1,0 +1,311 @@
+package decision
+
+// The origins of a unit (SPEC chapter 8).
+const (
+	OriginOwned int32 = iota
+	OriginPrivatePool
+	OriginPublicPool
+	OriginSharePool
+	OriginBorrowed
+	OriginHybrid
+)
+
+// Origins are the names of the origins, by value.
+var Origins = Words{"owned", "private_pool", "public_pool", "share_pool", "borrowed", "hybrid"}
+
+// The causes of a release.
+const (
+	CauseClient int32 = iota
+	CauseDone
+	CauseGraceExpired
+	CauseHostLost
+	CauseDemandGone
+)
+
+// Causes are the names of the causes, by value.
+var Causes = Words{"client", "done", "grace_expired", "host_lost", "demand_gone"}
+
+// The reasons of a shortfall, in the order in which they would have to be lifted
+// (see docs/decisions.md).
+const (
+	ReasonNotInPlan int32 = iota
+	ReasonNoHostMatches
+	ReasonShareLimit
+	ReasonTooBig
+	ReasonMaxPerHost
+	ReasonFragmented
+	ReasonLowerPriority
+	ReasonOverQuota
+	ReasonPoolExhausted
+	ReasonConsumerLimit
+	ReasonBorrowLimit
+	ReasonGraceFilter
+	ReasonWaitingForReclaim
+	ReasonOwnershipUnmet
+	ReasonReclaimBudget
+)
+
+// Reasons are the names of the reasons, by value.
+var Reasons = Words{
+	"not_in_plan", "no_host_matches", "share_limit", "too_big", "max_per_host", "fragmented",
+	"lower_priority", "over_quota", "pool_exhausted", "consumer_limit", "borrow_limit", "grace_filter",
+	"waiting_for_reclaim", "ownership_unmet", "reclaim_budget",
+}
+
+// Key is the columns that name a sub-allocation in a plan.
+type Key struct {
+	Plan, Consumer, Allocation, Sub Coded
+}
+
+// Add appends a row's key.
+func (k *Key) Add(plan, consumer, allocation, sub int32) {
+	k.Plan.Add(plan)
+	k.Consumer.Add(consumer)
+	k.Allocation.Add(allocation)
+	k.Sub.Add(sub)
+}
+
+// Grants are the units given in a cycle: one row per sub-allocation, host, origin, pool and lender.
+type Grants struct {
+	Key
+	Source, Host Coded
+	Units        []int64
+	Origin       Coded // Origins
+	Pool         Coded // consumer paths; Null when owned
+	Lender       Coded // consumer paths; Null when not lent
+}
+
+// Table is a view of the grants.
+func (g *Grants) Table() Table {
+	return Table{"grants", len(g.Units), []Column{
+		text("plan", g.Plan), text("source", g.Source), text("consumer", g.Consumer),
+		text("allocation", g.Allocation), text("sub", g.Sub), text("host", g.Host), ints("units", g.Units),
+		text("origin", g.Origin), text("pool", g.Pool), text("lender", g.Lender),
+	}}
+}
+
+// Releases are the units that came back in a cycle.
+type Releases struct {
+	Key
+	Host    Coded
+	Units   []int64
+	Cause   Coded   // Causes
+	Reclaim []int64 // id of the reclaim, 0 when none
+	Origin  Coded
+	Lender  Coded
+}
+
+// Table is a view of the releases.
+func (r *Releases) Table() Table {
+	return Table{"releases", len(r.Units), []Column{
+		text("plan", r.Plan), text("consumer", r.Consumer), text("allocation", r.Allocation),
+		text("sub", r.Sub), text("host", r.Host), ints("units", r.Units), text("cause", r.Cause),
+		ints("reclaim", r.Reclaim), text("origin", r.Origin), text("lender", r.Lender),
+	}}
+}
+
+// Consumers has a row for every consumer of every plan.
+type Consumers struct {
+	Plan, Consumer, Policy    Coded
+	Rank, Demand, Held, Short []int64
+	Slot                      [slotColumns][]int64 // by slotNames; null in MD plans
+	SlotNull                  []bool
+}
+
+// slotNames are the columns of consumers that only slot plans fill.
+var slotNames = [...]string{
+	"owned_configured", "owned", "reserved", "limit", "static_quota", "quota",
+	"held_owned", "held_shared", "held_borrowed", "lent", "free",
+}
+
+const slotColumns = len(slotNames)
+
+// Table is a view of the consumers.
+func (c *Consumers) Table() Table {
+	t := Table{"consumers", len(c.Held), []Column{
+		text("plan", c.Plan), text("consumer", c.Consumer), text("policy", c.Policy),
+		ints("rank", c.Rank), ints("demand", c.Demand), ints("held", c.Held), ints("short", c.Short),
+	}}
+	for i, name := range slotNames {
+		t.Columns = append(t.Columns, Column{Name: name, Type: Int, Int: c.Slot[i], Null: c.SlotNull})
+	}
+	return t
+}
+
+// Amounts has a row for every consumer and dimension of every MD plan.
+type Amounts struct {
+	Plan, Consumer, Dimension                                   Coded
+	Configured, Owned, Reserved, Held, Lent, StaticQuota, Limit []int64
+	LimitNull                                                   []bool
+}
+
+// Table is a view of the amounts.
+func (a *Amounts) Table() Table {
+	return Table{"amounts", len(a.Held), []Column{
+		text("plan", a.Plan), text("consumer", a.Consumer), text("dimension", a.Dimension),
+		ints("configured", a.Configured), ints("owned", a.Owned), ints("reserved", a.Reserved),
+		ints("held", a.Held), ints("lent", a.Lent), ints("static_quota", a.StaticQuota),
+		{Name: "limit", Type: Int, Int: a.Limit, Null: a.LimitNull},
+	}}
+}
+
+// Shares has a row for every consumer in an MD pool in which it has demand or use.
+type Shares struct {
+	Plan, Consumer, Pool           Coded
+	Ratio, Priority                []int64
+	Usage, UsageDemand, UsageQuota []float64
+	UnitsHeld, UnitsWanted         []int64
+}
+
+// Table is a view of the shares.
+func (s *Shares) Table() Table {
+	return Table{"shares", len(s.Usage), []Column{
+		text("plan", s.Plan), text("consumer", s.Consumer), text("pool", s.Pool),
+		ints("ratio", s.Ratio), ints("priority", s.Priority), floats("usage", s.Usage),
+		floats("usage_demand", s.UsageDemand), floats("usage_quota", s.UsageQuota),
+		ints("units_held", s.UnitsHeld), ints("units_wanted", s.UnitsWanted),
+	}}
+}
+
+// Shortfalls has a row for every sub-allocation and reason; the units of a
+// sub-allocation's rows add up to what it is short of.
+type Shortfalls struct {
+	Key
+	UnitsShort []int64
+	Reason     Coded // Reasons
+	Dimension  Coded
+	Blocker    Coded // consumer paths
+	Detail     Coded
+	Until      []int64
+	UntilNull  []bool
+}
+
+// Table is a view of the shortfalls.
+func (s *Shortfalls) Table() Table {
+	return Table{"shortfalls", len(s.UnitsShort), []Column{
+		text("plan", s.Plan), text("consumer", s.Consumer), text("allocation", s.Allocation), text("sub", s.Sub),
+		ints("units_short", s.UnitsShort), text("reason", s.Reason), text("dimension", s.Dimension),
+		text("blocker", s.Blocker), text("detail", s.Detail),
+		{Name: "until", Type: Time, Int: s.Until, Null: s.UntilNull},
+	}}
+}
+
+// Holdings is a keyframe: what is held where.
+type Holdings struct {
+	Key
+	Source, Host         Coded
+	Units                []int64
+	Origin, Pool, Lender Coded
+	Granted              []int64 // cycle of the grant
+}
+
+// Table is a view of the holdings.
+func (h *Holdings) Table() Table {
+	return Table{"holdings", len(h.Units), []Column{
+		text("plan", h.Plan), text("source", h.Source), text("consumer", h.Consumer),
+		text("allocation", h.Allocation), text("sub", h.Sub), text("host", h.Host), ints("units", h.Units),
+		text("origin", h.Origin), text("pool", h.Pool), text("lender", h.Lender), ints("granted", h.Granted),
+	}}
+}
+
+// Hosts is a keyframe: capacity and use per host and dimension.
+type Hosts struct {
+	Plan, Host, State, Dimension Coded
+	Capacity, Used               []int64
+}
+
+// Table is a view of the hosts.
+func (h *Hosts) Table() Table {
+	return Table{"hosts", len(h.Used), []Column{
+		text("plan", h.Plan), text("host", h.Host), text("state", h.State),
+		text("dimension", h.Dimension), ints("capacity", h.Capacity), ints("used", h.Used),
+	}}
+}
+
+// Plans is the revisions applied in a cycle.
+type Plans struct {
+	Revision                []int64
+	Author, Message, Digest Coded
+}
+
+// Table is a view of the plans.
+func (p *Plans) Table() Table {
+	return Table{"plans", len(p.Revision), []Column{
+		ints("revision", p.Revision), text("author", p.Author), text("message", p.Message), text("digest", p.Digest),
+	}}
+}
+
+// Summary is the row of a cycle in the table cycles, and what stands around it.
+type Summary struct {
+	Cycle, NowUS          int64
+	StartedUS, FinishedUS int64 // wall clock, measured outside of the pure function
+	Revision              int64
+	Window                string
+	Hosts, Consumers      int64
+	SubAllocations        int64
+	UnitsWanted           int64
+	UnitsHeld             int64
+	UnitsGranted          int64
+	UnitsReclaimed        int64
+	UnitsReleased         int64
+	UnitsShort            int64
+	StageUS               [7]int64 // by Stages
+	Inputs                []string // "kind/digest", in the order applied
+	Digest                string   // of all decision tables, measured times left out
+	ConsumersCycle        int64
+	SharesCycle           int64
+	ShortfallsCycle       int64
+}
+
+// Stages are the names of the seven stages (SPEC chapter 2).
+var Stages = [...]string{"settle", "own", "entitle", "grant", "reclaim", "explain", "emit"}
+
+// RulesVersion is the version of SPEC's rules that the decisions follow.
+const RulesVersion = "1"
+
+// Table is a view of the summary as the one-row table cycles.
+func (s *Summary) Table() Table {
+	one := func(name string, v int64) Column { return ints(name, []int64{v}) }
+	word := func(name, v string) Column { return text(name, Coded{[]int32{0}, Words{v}}) }
+	t := Table{"cycles", 1, []Column{
+		instants("now", []int64{s.NowUS}), instants("started", []int64{s.StartedUS}),
+		instants("finished", []int64{s.FinishedUS}), one("revision", s.Revision),
+		word("rules_version", RulesVersion), word("window", s.Window), one("hosts", s.Hosts),
+		one("consumers", s.Consumers), one("sub_allocations", s.SubAllocations),
+		one("units_wanted", s.UnitsWanted), one("units_held", s.UnitsHeld),
+		one("units_granted", s.UnitsGranted), one("units_reclaimed", s.UnitsReclaimed),
+		one("units_released", s.UnitsReleased), one("units_short", s.UnitsShort),
+	}}
+	for i, stage := range Stages {
+		t.Columns = append(t.Columns, one(stage+"_us", s.StageUS[i]))
+	}
+	t.Columns = append(t.Columns, Column{Name: "inputs", Type: List, Lists: [][]string{s.Inputs}},
+		word("decisions_digest", s.Digest), one("consumers_cycle", s.ConsumersCycle),
+		one("shares_cycle", s.SharesCycle), one("shortfalls_cycle", s.ShortfallsCycle))
+	return t
+}
+
+// Cycle is all that one cycle decided. The event tables hold what happened in it;
+// the state tables (consumers, amounts, shares, shortfalls) what is true after it.
+type Cycle struct {
+	Summary    Summary
+	Grants     Grants
+	Releases   Releases
+	Consumers  Consumers
+	Amounts    Amounts
+	Shares     Shares
+	Shortfalls Shortfalls
+	Plans      Plans
+	Holdings   Holdings // filled on demand: keyframes
+	Hosts      Hosts    // filled on demand: keyframes
+	Keyframe   bool     // whether Holdings and Hosts are filled
+}
+
+// Tables are views of the event and state tables in the log's order, without
+// cycles and without keyframes.
+func (c *Cycle) Tables() []Table {
+	return []Table{
+		c.Grants.Table(), c.Releases.Table(), c.Consumers.Table(), c.Amounts.Table(),
+		c.Shares.Table(), c.Shortfalls.Table(), c.Plans.Table(),
+	}
+}
