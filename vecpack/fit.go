@@ -1,0 +1,137 @@
+// Package vecpack holds stint's inner loops: kernels on flat slices and bitset
+// words that know nothing of clusters. Portable Go is the definition of each.
+package vecpack
+
+import "math/bits"
+
+// Reciprocal divides by a fixed divisor with a multiplication. Exact for
+// dividends from 0 to 2⁶³-1.
+type Reciprocal struct {
+	mul     uint64
+	divisor uint64
+}
+
+// NewReciprocal prepares division by d > 0.
+func NewReciprocal(d int64) Reciprocal {
+	return Reciprocal{^uint64(0) / uint64(d), uint64(d)}
+}
+
+// Div is ⌊n ÷ divisor⌋ for n ≥ 0. The product with ⌊(2⁶⁴-1) ÷ divisor⌋ is at most
+// one too small, which the remainder tells.
+func (r Reciprocal) Div(n int64) int64 {
+	q, _ := bits.Mul64(uint64(n), r.mul)
+	if uint64(n)-q*r.divisor >= r.divisor {
+		q++
+	}
+	return int64(q)
+}
+
+// Fits is how many units fit one row: the least over dimensions with unit > 0 of
+// ⌊column[d][row] ÷ unit[d]⌋. A unit that is zero in all dimensions fits 0 times.
+func Fits(column [][]int64, unit []int64, row int) int64 {
+	least := int64(-1)
+	for d, u := range unit {
+		if u > 0 {
+			if n := column[d][row] / u; least < 0 || n < least {
+				least = n
+			}
+		}
+	}
+	return max(least, 0)
+}
+
+// Capacity is the sum over all rows of Fits, each times weight[row] (nil: once).
+// Columns hold numbers ≥ 0; the sum wraps beyond 2⁶³, which rows of at most 2⁵³
+// units reach after a thousand. O(rows × dimensions), no allocation.
+func Capacity(column [][]int64, unit []int64, weight []int64) int64 {
+	first := -1
+	var rest [16]struct {
+		by Reciprocal
+		d  int
+	}
+	var by Reciprocal
+	n := 0
+	for d, u := range unit {
+		switch {
+		case u <= 0:
+		case first < 0:
+			first, by = d, NewReciprocal(u)
+		default:
+			rest[n].by, rest[n].d = NewReciprocal(u), d
+			n++
+		}
+	}
+	if first < 0 {
+		return 0
+	}
+	var sum int64
+	for row, have := range column[first] {
+		least := by.Div(have)
+		for i := 0; i < n && least > 0; i++ {
+			least = min(least, rest[i].by.Div(column[rest[i].d][row]))
+		}
+		if weight != nil {
+			least *= weight[row]
+		}
+		sum += least
+	}
+	return sum
+}
+
+// FirstAtLeast is the first row ≥ from whose bit is set in mask and (where given)
+// in also, and that has at least unit[d] in every column d; -1 when there is none.
+// need lists the dimensions in which unit is not zero.
+func FirstAtLeast(mask, also []uint64, from int, column [][]int64, unit []int64, need []int) int {
+	w := from >> 6
+	if w >= len(mask) {
+		return -1
+	}
+	word := mask[w] &^ (1<<(uint(from)&63) - 1)
+	for {
+		if also != nil {
+			word &= also[w]
+		}
+	rows:
+		for word != 0 {
+			row := w<<6 + bits.TrailingZeros64(word)
+			word &= word - 1
+			for _, d := range need {
+				if column[d][row] < unit[d] {
+					continue rows
+				}
+			}
+			return row
+		}
+		if w++; w == len(mask) {
+			return -1
+		}
+		word = mask[w]
+	}
+}
+
+// CountBelow is how many rows with their bit set in mask hold less than need in column.
+func CountBelow(mask []uint64, column []int64, need int64) int {
+	n := 0
+	for w, word := range mask {
+		for ; word != 0; word &= word - 1 {
+			if column[w<<6+bits.TrailingZeros64(word)] < need {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Sum adds up the rows of column whose bit is set in mask; it saturates at the largest int64.
+func Sum(mask []uint64, column []int64) int64 {
+	var sum uint64
+	for w, word := range mask {
+		for ; word != 0; word &= word - 1 {
+			sum += uint64(column[w<<6+bits.TrailingZeros64(word)])
+			if sum > 1<<63-1 {
+				return 1<<63 - 1
+			}
+		}
+	}
+	return int64(sum)
+}

@@ -1,0 +1,133 @@
+package vecpack
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestReciprocalIsExact(t *testing.T) {
+	edge := []int64{0, 1, 2, 3, 7, 63, 64, 1<<31 - 1, 1 << 32, 1<<53 - 1, 1 << 53, math.MaxInt64 - 1, math.MaxInt64}
+	for _, n := range edge {
+		for _, d := range edge[1:] {
+			if got := NewReciprocal(d).Div(n); got != n/d {
+				t.Errorf("%d / %d = %d, want %d", n, d, got, n/d)
+			}
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		n, d := rapid.Int64Min(0).Draw(t, "n"), rapid.Int64Min(1).Draw(t, "d")
+		if got := NewReciprocal(d).Div(n); got != n/d {
+			t.Fatalf("%d / %d = %d, want %d", n, d, got, n/d)
+		}
+	})
+}
+
+// columns draws rows × dimensions of small figures and a unit size.
+func columns(t *rapid.T) (column [][]int64, unit []int64) {
+	rows := rapid.IntRange(0, 200).Draw(t, "rows")
+	for range rapid.IntRange(1, 4).Draw(t, "dimensions") {
+		column = append(column, rapid.SliceOfN(rapid.Int64Range(0, 9), rows, rows).Draw(t, "column"))
+		unit = append(unit, rapid.Int64Range(0, 5).Draw(t, "unit"))
+	}
+	return column, unit
+}
+
+func TestCapacityIsTheSumOfFits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		column, unit := columns(t)
+		weight := rapid.SliceOfN(rapid.Int64Range(0, 3), len(column[0]), len(column[0])).Draw(t, "weight")
+		var plain, weighted int64
+		for row := range column[0] {
+			n := Fits(column, unit, row)
+			plain, weighted = plain+n, weighted+n*weight[row]
+		}
+		if got := Capacity(column, unit, nil); got != plain {
+			t.Fatalf("Capacity = %d, want %d", got, plain)
+		}
+		if got := Capacity(column, unit, weight); got != weighted {
+			t.Fatalf("weighted Capacity = %d, want %d", got, weighted)
+		}
+	})
+}
+
+func TestScansAgreeWithTheirDefinition(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		column, unit := columns(t)
+		rows := len(column[0])
+		words := (rows + 63) / 64
+		mask := rapid.SliceOfN(rapid.Uint64(), words, words).Draw(t, "mask")
+		also := rapid.SliceOfN(rapid.Uint64(), words, words).Draw(t, "also")
+		if rows%64 != 0 {
+			mask[words-1] &= 1<<(rows%64) - 1
+		}
+		if rapid.Bool().Draw(t, "alone") {
+			also = nil
+		}
+		from := rapid.IntRange(0, rows+70).Draw(t, "from")
+		var need []int
+		for d, u := range unit {
+			if u > 0 {
+				need = append(need, d)
+			}
+		}
+		has := func(set []uint64, row int) bool { return set == nil || set[row/64]>>(row%64)&1 == 1 }
+		first, below, sum := -1, 0, int64(0)
+		for row := rows - 1; row >= 0; row-- {
+			if !has(mask, row) {
+				continue
+			}
+			if column[0][row] < unit[0] {
+				below++
+			}
+			sum += column[0][row]
+			fits := has(also, row) && row >= from
+			for d, u := range unit {
+				fits = fits && column[d][row] >= u
+			}
+			if fits {
+				first = row
+			}
+		}
+		if got := FirstAtLeast(mask, also, from, column, unit, need); got != first {
+			t.Fatalf("FirstAtLeast = %d, want %d", got, first)
+		}
+		word := make([]uint64, rows)
+		for row := range word {
+			var have []int64
+			for d := range column {
+				have = append(have, column[d][row])
+			}
+			word[row] = Pack(have)
+		}
+		if got := FirstCover(mask, also, from, word, Pack(unit)); got != first {
+			t.Fatalf("FirstCover = %d, want %d", got, first)
+		}
+		if got := CountBelow(mask, column[0], unit[0]); got != below {
+			t.Fatalf("CountBelow = %d, want %d", got, below)
+		}
+		if got := Sum(mask, column[0]); got != sum {
+			t.Fatalf("Sum = %d, want %d", got, sum)
+		}
+	})
+	if got := Sum([]uint64{3}, []int64{math.MaxInt64, 5}); got != math.MaxInt64 {
+		t.Errorf("Sum does not saturate: %d", got)
+	}
+}
+
+func TestCoversComparesEveryLane(t *testing.T) {
+	edge := []int64{0, 1, 2, LaneMax / 2, LaneMax - 1, LaneMax}
+	rapid.Check(t, func(t *rapid.T) {
+		lane := rapid.OneOf(rapid.SampledFrom(edge), rapid.Int64Range(0, LaneMax))
+		have := rapid.SliceOfN(lane, Lanes, Lanes).Draw(t, "have")
+		want := rapid.SliceOfN(lane, Lanes, Lanes).Draw(t, "want")
+		covers := true
+		for i := range have {
+			covers = covers && have[i] >= want[i]
+		}
+		if got := Covers(Pack(have), Pack(want)); got != covers {
+			t.Fatalf("Covers(%v, %v) = %v", have, want, got)
+		}
+	})
+}

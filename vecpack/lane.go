@@ -1,0 +1,51 @@
+package vecpack
+
+import "math/bits"
+
+// Lanes is how many amounts a packed word holds, LaneMax the largest of them: four
+// of 15 bits, each with a spare bit above it.
+const (
+	Lanes   = 4
+	LaneMax = 1<<15 - 1
+)
+
+// spare is the spare bits of a packed word.
+const spare = 0x8000_8000_8000_8000
+
+// Pack puts up to four amounts of 0 … LaneMax into a word. Packed amounts add and
+// subtract as words as long as no lane leaves its range.
+func Pack(amount []int64) uint64 {
+	var w uint64
+	for i, v := range amount {
+		w |= uint64(v) << (16 * i)
+	}
+	return w
+}
+
+// Covers tells whether every lane of have is at least that of want: with the spare
+// bits set, no lane borrows from the next, and a spare bit survives where have ≥ want.
+func Covers(have, want uint64) bool { return ((have|spare)-want)&spare == spare }
+
+// FirstCover is the first row ≥ from whose bit is set in mask and (where given) in
+// also, and whose word covers want; -1 when there is none.
+func FirstCover(mask, also []uint64, from int, word []uint64, want uint64) int {
+	w := from >> 6
+	if w >= len(mask) {
+		return -1
+	}
+	set := mask[w] &^ (1<<(uint(from)&63) - 1)
+	for {
+		if also != nil {
+			set &= also[w]
+		}
+		for ; set != 0; set &= set - 1 {
+			if row := w<<6 + bits.TrailingZeros64(set); Covers(word[row], want) {
+				return row
+			}
+		}
+		if w++; w == len(mask) {
+			return -1
+		}
+		set = mask[w]
+	}
+}
