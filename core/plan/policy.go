@@ -50,6 +50,7 @@ func (t *Tree) Find(path string) (n Node, ok bool) {
 // Policy is a policy file, checked and compiled. It is never changed once made.
 type Policy struct {
 	File       string         // name for messages
+	Digest     string         // SHA-256 of the file, in hexadecimal
 	Cluster    string         //
 	Location   *time.Location // wall clock of the windows
 	IntervalUS int64          // µs between cycles
@@ -66,6 +67,9 @@ type Policy struct {
 
 	SlotPlans []SlotPlan
 	MDPlans   []MDPlan
+
+	groups      map[string]int // index into Groups by name
+	unsupported Faults
 }
 
 // Dimension gives the index of a dimension's name; ok is false when the policy has no such dimension.
@@ -125,8 +129,9 @@ type PlanGroup struct {
 	Preference int8
 }
 
-// MDWindow holds the settings of every consumer of an MD plan while the window lasts.
-// Slices are indexed by Node; entries of consumers that are no member are zero.
+// MDWindow holds the settings of every consumer of an MD plan while the window lasts,
+// the plan's and the window's merged (a key of the window's entry replaces the plan's as
+// a whole). Slices are indexed by Node; entries of consumers that are no member are zero.
 type MDWindow struct {
 	Window
 	Rank         []int32
@@ -135,8 +140,8 @@ type MDWindow struct {
 	Limit        [][]int64 // share limit by dimension, then Node; Unlimited when not set
 	LendGraceUS  []int64   // Unlimited when not set
 	PrivateUS    []int64   // private_pool_grace; Unlimited when not set
-	ShareReclaim []bool
-	Preference   [][]int8 // by plan group, then Node; inherited from the parent, then the plan
+	ShareReclaim []bool    // false also where the plan or a consumer above says so
+	Preference   [][]int8  // by plan group, then Node; inherited from the parent, then the plan
 	Own          [][]OwnRule
 	Reserve      []Reserve
 }
@@ -207,7 +212,9 @@ type SlotPlan struct {
 	Member           []bool       // by Node
 }
 
-// SlotWindow holds the settings of every consumer of a slot plan while the window lasts.
+// SlotWindow holds the settings of every consumer of a slot plan while the window lasts,
+// merged as in MDWindow. Settings that the branch's policy does not know have their defaults;
+// entries of consumers that are no member are zero.
 type SlotWindow struct {
 	Window
 	Rank        []int32

@@ -1,5 +1,11 @@
 package plan
 
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
 // Kind is the type of a host column's values.
 type Kind uint8
 
@@ -9,6 +15,9 @@ const (
 	Text
 	Boolean
 )
+
+// String names the kind for messages.
+func (k Kind) String() string { return [...]string{"a number", "text", "true or false"}[k] }
 
 // Hosts is what a requirement may ask of a host table. core/cluster implements it
 // over its columns; tests implement it over literals.
@@ -27,7 +36,122 @@ type Hosts interface {
 	WordAt(word string, host int) bool
 }
 
-// Requirement is a parsed requirement or expression (REQ-1).
+// Limits of a requirement.
+const (
+	requirementDepthMax = 64 // parentheses and signs within each other
+	caretBytes          = 60 // of the text shown on either side of a caret
+)
+
+// Requirement is a parsed requirement or expression (REQ-1). It is never
+// changed, and may be bound to any number of host tables.
 type Requirement struct {
 	Text string
+
+	nodes    []node // children before parents
+	root     int32  // of select or the expression; -1: none
+	keys     []key
+	selects  bool
+	ordering bool
+}
+
+// Selects tells whether the requirement chooses hosts: it has a select part.
+func (q *Requirement) Selects() bool { return q.selects }
+
+// Ordered tells whether the requirement orders hosts: it has an order part.
+func (q *Requirement) Ordered() bool { return q.ordering }
+
+// op is what a node of an expression does.
+type op uint8
+
+const (
+	opNumber op = iota // a literal
+	opString           // a quoted literal
+	opWord             // a bare word
+	opNegate
+	opAdd
+	opSubtract
+	opMultiply
+	opDivide
+	opEqual
+	opUnequal
+	opLess
+	opLessEqual
+	opGreater
+	opGreaterEqual
+	opNot
+	opAnd
+	opOr
+)
+
+// yields is what a node gives, as far as it is known before it is bound.
+type yields uint8
+
+const (
+	anything yields = iota // a bare word: a number, a text or a condition
+	aNumber
+	aText // also a condition: the host has that word
+	aCondition
+)
+
+func (o op) yields() yields {
+	switch {
+	case o == opWord:
+		return anything
+	case o == opString:
+		return aText
+	case o == opNumber || o >= opNegate && o <= opDivide:
+		return aNumber
+	}
+	return aCondition
+}
+
+// node is one node of an expression.
+type node struct {
+	op     op
+	a, b   int32 // operands
+	number float64
+	word   string
+	at     int // byte offset in the text
+}
+
+// key is a key of order.
+type key struct {
+	word       string
+	descending bool
+	at         int
+}
+
+// RequirementError is what is wrong with a requirement, and where in its text.
+type RequirementError struct {
+	Text   string
+	Offset int // in bytes
+	Reason string
+}
+
+// Error is the reason and, on two further lines, the text with a caret under the spot.
+func (e *RequirementError) Error() string {
+	if e.Text == "" {
+		return e.Reason
+	}
+	before, after := e.Text[:e.Offset], e.Text[e.Offset:]
+	if n := len(before) - caretBytes; n > 0 {
+		for !utf8.RuneStart(before[n]) {
+			n++
+		}
+		before = "…" + before[n:]
+	}
+	if n := caretBytes; len(after) > n {
+		for !utf8.RuneStart(after[n]) {
+			n--
+		}
+		after = after[:n] + "…"
+	}
+	blank := func(c rune) rune {
+		if c < ' ' {
+			return ' '
+		}
+		return c
+	}
+	return fmt.Sprintf("%s\n    %s\n    %s^", e.Reason, strings.Map(blank, before+after),
+		strings.Repeat(" ", utf8.RuneCountInString(before)))
 }
