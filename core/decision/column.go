@@ -37,14 +37,15 @@ func (w Words) Bytes(code int32) []byte { return []byte(w[code]) }
 // has one entry per row. Slices are borrowed from the cycle that made them and
 // hold until that state's next cycle begins.
 type Column struct {
-	Name  string
-	Type  Type
-	Int   []int64
-	Float []float64
-	Code  []int32
-	Dict  Dict
-	Lists [][]string
-	Null  []bool // by row, of Int, Float and Time columns: true where there is no value; nil: none
+	Name     string
+	Type     Type
+	Int      []int64
+	Float    []float64
+	Code     []int32
+	Dict     Dict
+	Lists    [][]string
+	Null     []bool // by row, of Int, Float and Time columns: true where there is no value; nil: none
+	Optional bool   // of Int, Float and Time columns: whether Null may be set in any cycle
 }
 
 // Table is a view of a decision table: what writers, printers and tests read.

@@ -1,5 +1,7 @@
 package decision
 
+import "slices"
+
 // The origins of a unit (SPEC chapter 8).
 const (
 	OriginOwned int32 = iota
@@ -75,6 +77,16 @@ type Grants struct {
 	Lender       Coded // consumer paths; Null when not lent
 }
 
+// Extend adds rows, whose values the caller sets, and gives the number of the first.
+func (g *Grants) Extend(rows int) (first int) {
+	first = len(g.Units)
+	for _, c := range []*Coded{&g.Plan, &g.Consumer, &g.Allocation, &g.Sub, &g.Source, &g.Host, &g.Origin, &g.Pool, &g.Lender} {
+		c.Code = slices.Grow(c.Code, rows)[:first+rows]
+	}
+	g.Units = slices.Grow(g.Units, rows)[:first+rows]
+	return first
+}
+
 // Table is a view of the grants.
 func (g *Grants) Table() Table {
 	return Table{"grants", len(g.Units), []Column{
@@ -127,7 +139,7 @@ func (c *Consumers) Table() Table {
 		ints("rank", c.Rank), ints("demand", c.Demand), ints("held", c.Held), ints("short", c.Short),
 	}}
 	for i, name := range slotNames {
-		t.Columns = append(t.Columns, Column{Name: name, Type: Int, Int: c.Slot[i], Null: c.SlotNull})
+		t.Columns = append(t.Columns, Column{Name: name, Type: Int, Int: c.Slot[i], Null: c.SlotNull, Optional: true})
 	}
 	return t
 }
@@ -145,7 +157,7 @@ func (a *Amounts) Table() Table {
 		text("plan", a.Plan), text("consumer", a.Consumer), text("dimension", a.Dimension),
 		ints("configured", a.Configured), ints("owned", a.Owned), ints("reserved", a.Reserved),
 		ints("held", a.Held), ints("lent", a.Lent), ints("static_quota", a.StaticQuota),
-		{Name: "limit", Type: Int, Int: a.Limit, Null: a.LimitNull},
+		{Name: "limit", Type: Int, Int: a.Limit, Null: a.LimitNull, Optional: true},
 	}}
 }
 
@@ -186,7 +198,7 @@ func (s *Shortfalls) Table() Table {
 		text("plan", s.Plan), text("consumer", s.Consumer), text("allocation", s.Allocation), text("sub", s.Sub),
 		ints("units_short", s.UnitsShort), text("reason", s.Reason), text("dimension", s.Dimension),
 		text("blocker", s.Blocker), text("detail", s.Detail),
-		{Name: "until", Type: Time, Int: s.Until, Null: s.UntilNull},
+		{Name: "until", Type: Time, Int: s.Until, Null: s.UntilNull, Optional: true},
 	}}
 }
 
@@ -309,3 +321,91 @@ func (c *Cycle) Tables() []Table {
 		c.Shares.Table(), c.Shortfalls.Table(), c.Plans.Table(),
 	}
 }
+
+// Dicts are the dictionaries that the tables of one cycle share.
+type Dicts struct {
+	Plan, Source, Consumer, Label, Host, Dimension, Detail Dict
+}
+
+func (k *Key) reset(d *Dicts) {
+	k.Plan.reset(d.Plan)
+	k.Consumer.reset(d.Consumer)
+	k.Allocation.reset(d.Label)
+	k.Sub.reset(d.Label)
+}
+
+// ResetEvents empties the tables of what happened in a cycle, keeping their memory.
+func (c *Cycle) ResetEvents(d *Dicts) {
+	g, r := &c.Grants, &c.Releases
+	g.Key.reset(d)
+	g.Source.reset(d.Source)
+	g.Host.reset(d.Host)
+	g.Origin.reset(Origins)
+	g.Pool.reset(d.Consumer)
+	g.Lender.reset(d.Consumer)
+	g.Units = g.Units[:0]
+	r.Key.reset(d)
+	r.Host.reset(d.Host)
+	r.Cause.reset(Causes)
+	r.Origin.reset(Origins)
+	r.Lender.reset(d.Consumer)
+	r.Units, r.Reclaim = r.Units[:0], r.Reclaim[:0]
+	c.Plans = Plans{}
+}
+
+// ResetStates empties the tables of what is true after a cycle, keeping their memory.
+func (c *Cycle) ResetStates(d *Dicts) {
+	n, a, s, f := &c.Consumers, &c.Amounts, &c.Shares, &c.Shortfalls
+	n.Plan.reset(d.Plan)
+	n.Consumer.reset(d.Consumer)
+	n.Policy.reset(Policies)
+	n.Rank, n.Demand, n.Held, n.Short = n.Rank[:0], n.Demand[:0], n.Held[:0], n.Short[:0]
+	for i := range n.Slot {
+		n.Slot[i] = n.Slot[i][:0]
+	}
+	n.SlotNull = n.SlotNull[:0]
+	a.Plan.reset(d.Plan)
+	a.Consumer.reset(d.Consumer)
+	a.Dimension.reset(d.Dimension)
+	a.Configured, a.Owned, a.Reserved, a.Held = a.Configured[:0], a.Owned[:0], a.Reserved[:0], a.Held[:0]
+	a.Lent, a.StaticQuota, a.Limit, a.LimitNull = a.Lent[:0], a.StaticQuota[:0], a.Limit[:0], a.LimitNull[:0]
+	s.Plan.reset(d.Plan)
+	s.Consumer.reset(d.Consumer)
+	s.Pool.reset(d.Consumer)
+	s.Ratio, s.Priority, s.Usage = s.Ratio[:0], s.Priority[:0], s.Usage[:0]
+	s.UsageDemand, s.UsageQuota = s.UsageDemand[:0], s.UsageQuota[:0]
+	s.UnitsHeld, s.UnitsWanted = s.UnitsHeld[:0], s.UnitsWanted[:0]
+	f.Key.reset(d)
+	f.Reason.reset(Reasons)
+	f.Dimension.reset(d.Dimension)
+	f.Blocker.reset(d.Consumer)
+	f.Detail.reset(d.Detail)
+	f.UnitsShort, f.Until, f.UntilNull = f.UnitsShort[:0], f.Until[:0], f.UntilNull[:0]
+}
+
+// ResetKeyframe empties the keyframe tables, keeping their memory.
+func (c *Cycle) ResetKeyframe(d *Dicts) {
+	h, o := &c.Holdings, &c.Hosts
+	h.Key.reset(d)
+	h.Source.reset(d.Source)
+	h.Host.reset(d.Host)
+	h.Origin.reset(Origins)
+	h.Pool.reset(d.Consumer)
+	h.Lender.reset(d.Consumer)
+	h.Units, h.Granted = h.Units[:0], h.Granted[:0]
+	o.Plan.reset(d.Plan)
+	o.Host.reset(d.Host)
+	o.State.reset(States)
+	o.Dimension.reset(d.Dimension)
+	o.Capacity, o.Used = o.Capacity[:0], o.Used[:0]
+	c.Keyframe = false
+}
+
+// Policies are the policies of consumers in plans: PolicyMD is that of MD plans.
+var Policies = Words{"ownership", "share_ratio", "hybrid", "md"}
+
+// PolicyMD is the code of "md" in Policies.
+const PolicyMD int32 = 3
+
+// States are the names of host states, by core/cluster's HostState.
+var States = Words{"ok", "closed", "draining", "unavail"}

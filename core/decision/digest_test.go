@@ -1,0 +1,177 @@
+package decision
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func digestSample() Table {
+	return Table{"t", 3, []Column{
+		{Name: "a", Type: Int, Int: []int64{1, -300, 7}, Null: []bool{false, false, true}, Optional: true},
+		{Name: "b", Type: Float, Float: []float64{0.5, 0, 1}},
+		{Name: "c", Type: Text, Code: []int32{2, Null, 0}, Dict: Words{"x", "unused", "yy"}},
+		{Name: "d", Type: Time, Int: []int64{1, 2, 3}},
+		{Name: "e", Type: List, Lists: [][]string{nil, {"p", ""}, {"q"}}},
+	}}
+}
+
+// TestDigestFormat hashes a small table by hand, as the doc comment says.
+func TestDigestFormat(t *testing.T) {
+	var b bytes.Buffer
+	count := func(n uint64) { b.Write(binary.LittleEndian.AppendUint64(nil, n)) }
+	text := func(s string) { count(uint64(len(s))); b.WriteString(s) }
+	text("t")
+	count(3)
+	count(5)
+	text("a")
+	b.Write([]byte{0, 2, 1, 0, 0xd4, 0xfe, 0, 0}) // Int, two bytes wide: 1, -300, 0
+	count(1)
+	b.WriteByte(0b100)
+	text("b")
+	b.WriteByte(1)
+	for _, v := range []float64{0.5, 0, 1} {
+		count(math.Float64bits(v))
+	}
+	count(0)
+	text("c")
+	b.WriteByte(2)
+	count(2)
+	text("yy")
+	text("x")
+	b.Write([]byte{1, 1, 0, 2})
+	text("d")
+	b.Write([]byte{3, 1, 1, 2, 3})
+	count(0)
+	text("e")
+	b.WriteByte(4)
+	count(0)
+	count(2)
+	text("p")
+	text("")
+	count(1)
+	text("q")
+	sum := sha256.Sum256(b.Bytes())
+	table := digestSample()
+	if got, want := Digest([]Table{table}), hex.EncodeToString(sum[:]); got != want {
+		t.Errorf("digest %s, by hand %s", got, want)
+	}
+}
+
+// TestDigestSame shows what a digest does not depend on.
+func TestDigestSame(t *testing.T) {
+	base := digestSample()
+	want := Digest([]Table{base})
+	for name, change := range map[string]func(*Table){
+		"other codes for the same texts": func(t *Table) {
+			t.Columns[2].Code, t.Columns[2].Dict = []int32{0, Null, 1}, Words{"yy", "x"}
+		},
+		"value where null":           func(t *Table) { t.Columns[0].Int[2] = math.MaxInt64 },
+		"no null, but a null slice":  func(t *Table) { t.Columns[3].Null = make([]bool, 3) },
+		"optional without any nulls": func(t *Table) { t.Columns[3].Optional = true },
+	} {
+		same := digestSample()
+		change(&same)
+		if got := Digest([]Table{same}); got != want {
+			t.Errorf("%s: the digest changed", name)
+		}
+	}
+}
+
+// TestDigestDiffers shows that each part of a table counts.
+func TestDigestDiffers(t *testing.T) {
+	seen := map[string]string{}
+	for name, change := range map[string]func(*Table){
+		"nothing":            func(*Table) {},
+		"table name":         func(t *Table) { t.Name = "u" },
+		"column name":        func(t *Table) { t.Columns[0].Name = "z" },
+		"type":               func(t *Table) { t.Columns[3].Type = Int },
+		"order of columns":   func(t *Table) { slices.Reverse(t.Columns) },
+		"int":                func(t *Table) { t.Columns[0].Int[0] = 2 },
+		"wide int":           func(t *Table) { t.Columns[0].Int[0] = math.MinInt64 },
+		"null":               func(t *Table) { t.Columns[0].Null[1] = true },
+		"float":              func(t *Table) { t.Columns[1].Float[1] = math.Copysign(0, -1) },
+		"text":               func(t *Table) { t.Columns[2].Code[2] = 1 },
+		"null text":          func(t *Table) { t.Columns[2].Code[2] = Null },
+		"texts of one row":   func(t *Table) { t.Columns[4].Lists[2] = []string{"q", "q"} },
+		"texts of two rows":  func(t *Table) { t.Columns[4].Lists = [][]string{{"p"}, {""}, {"q"}} },
+		"long text":          func(t *Table) { t.Columns[2].Dict = Words{strings.Repeat("x", 1<<17), "", "yy"} },
+		"rows":               func(t *Table) { *t = Table{"t", 0, nil} },
+		"text beyond buffer": func(t *Table) { t.Columns[2].Dict = Words{strings.Repeat("x", 1<<17) + "x", "", "yy"} },
+	} {
+		table := digestSample()
+		change(&table)
+		d := Digest([]Table{table})
+		if other, ok := seen[d]; ok {
+			t.Errorf("%s and %s have the same digest", name, other)
+		}
+		seen[d] = name
+	}
+}
+
+// TestDigestLong checks that batches and buffer join without gaps, at widths and lengths around them.
+func TestDigestLong(t *testing.T) {
+	for _, rows := range []int{0, 1, 7, 8, 9, digestBatchRows - 1, digestBatchRows, digestBatchRows + 1, 3 * digestBatchRows} {
+		for _, limit := range []int64{math.MaxInt8, math.MaxInt8 + 1, math.MaxInt16, math.MinInt16, math.MaxInt32, math.MinInt32 - 1, math.MaxInt64} {
+			values := make([]int64, rows)
+			var want bytes.Buffer
+			for i := range values {
+				values[i] = limit >> (i % 9)
+			}
+			width := 1
+			for width < 8 && (limit > 1<<(8*width-1)-1 || limit < -1<<(8*width-1)) && rows > 0 {
+				width *= 2
+			}
+			for _, v := range values {
+				want.Write(binary.LittleEndian.AppendUint64(nil, uint64(v))[:width])
+			}
+			var got recorder
+			d := digester{hash: &got, buf: make([]byte, 0, digestBufferBytes)}
+			d.pack(values, nil)
+			d.flush()
+			if !bytes.Equal(got.Bytes(), append([]byte{byte(width)}, want.Bytes()...)) {
+				t.Errorf("%d rows from %d: packed wrongly", rows, limit)
+			}
+		}
+	}
+}
+
+// recorder is a hash that keeps what it is given.
+type recorder struct{ bytes.Buffer }
+
+func (*recorder) Sum(b []byte) []byte { return b }
+func (*recorder) Size() int           { return 0 }
+func (*recorder) BlockSize() int      { return 1 }
+
+// TestCheck finds each kind of ill-formed table.
+func TestCheck(t *testing.T) {
+	ok := digestSample()
+	if err := ok.Check(); err != nil {
+		t.Error(err)
+	}
+	for i, want := range []string{
+		"table t, column a: 3 values for 4 rows", "table t, column a: 2 nulls for 3 rows",
+		"table t, column c, row 1: code 3 of a dictionary of 3", "table t, column c, row 0: code 2 of a dictionary of 0",
+	} {
+		bad := digestSample()
+		switch i {
+		case 0:
+			bad.Rows = 4
+		case 1:
+			bad.Columns[0].Null = make([]bool, 2)
+		case 2:
+			bad.Columns[2].Code[1] = 3
+		case 3:
+			bad.Columns[2].Dict = nil
+		}
+		if err := bad.Check(); fmt.Sprint(err) != want {
+			t.Errorf("%v, expected %s", err, want)
+		}
+	}
+}
