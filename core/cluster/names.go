@@ -6,6 +6,7 @@ package cluster
 import (
 	"hash/maphash"
 	"math/bits"
+	"slices"
 )
 
 // Names is an append-only dictionary of byte strings: all bytes in one arena,
@@ -25,6 +26,12 @@ var nameSeed = maphash.MakeSeed()
 
 // Len is the number of distinct names.
 func (n *Names) Len() int { return len(n.end) }
+
+// Reset forgets all names and keeps the memory. Ids given before mean nothing any more.
+func (n *Names) Reset() {
+	n.bytes, n.end, n.hash = n.bytes[:0], n.end[:0], n.hash[:0]
+	clear(n.slot)
+}
 
 // Bytes gives name i. The slice is the dictionary's own: read it, do not keep it across Intern.
 func (n *Names) Bytes(i int32) []byte {
@@ -77,11 +84,20 @@ func (n *Names) Intern(name []byte) int32 {
 // InternString is Intern for a string.
 func (n *Names) InternString(name string) int32 { return n.Intern([]byte(name)) }
 
-func (n *Names) grow() {
-	size := 16
-	if c := len(n.slot) * 2; c > size {
-		size = 1 << bits.Len(uint(c-1))
+// Reserve makes room for more names, so that interning them does not grow the table step by step.
+func (n *Names) Reserve(more int) {
+	if want := (len(n.end) + more) * 4 / 3; want >= len(n.slot) {
+		n.resize(want)
 	}
+	n.end = slices.Grow(n.end, more)
+	n.hash = slices.Grow(n.hash, more)
+}
+
+func (n *Names) grow() { n.resize(len(n.slot) * 2) }
+
+// resize makes the hash table hold at least slots slots, a power of two.
+func (n *Names) resize(slots int) {
+	size := max(16, 1<<bits.Len(uint(slots)))
 	n.slot = make([]int32, size)
 	mask := uint32(size - 1)
 	for id, h := range n.hash {

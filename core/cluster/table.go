@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -40,6 +41,7 @@ var HostStates = [...]string{"ok", "closed", "draining", "unavail"}
 
 // HostTable is a decoded hosts table (SPEC chapter 7): one row per host.
 type HostTable struct {
+	Name  string // what messages call it, e.g. the file
 	Rows  int
 	Host  TextColumn
 	State []HostState // nil when the column was not given
@@ -63,6 +65,7 @@ type AttrColumn struct {
 
 // DemandTable is a decoded demand table (SPEC chapter 7): one row per sub-allocation.
 type DemandTable struct {
+	Name        string // what messages call it, e.g. the file
 	Rows        int
 	Consumer    TextColumn
 	Allocation  TextColumn
@@ -76,6 +79,7 @@ type DemandTable struct {
 
 // HoldingTable is a decoded table of running or released units (SPEC chapter 7).
 type HoldingTable struct {
+	Name       string // what messages call it, e.g. the file
 	Rows       int
 	Consumer   TextColumn
 	Allocation TextColumn
@@ -84,6 +88,10 @@ type HoldingTable struct {
 	Units      []int64
 	Done       []bool // releases only; nil when not given (= false)
 }
+
+func (t *HostTable) title() string    { return cmp.Or(t.Name, "hosts") }
+func (t *DemandTable) title() string  { return cmp.Or(t.Name, "demand") }
+func (t *HoldingTable) title() string { return cmp.Or(t.Name, "holdings") }
 
 // Limits of names and numbers in tables (SPEC chapter 7).
 const (

@@ -1,0 +1,354 @@
+package cluster
+
+import (
+	"fmt"
+	"hash/maphash"
+	"strings"
+
+	"github.com/stintd/stint/core/plan"
+)
+
+// demandScratch is what binding a demand table needs between its two passes, kept for the next.
+type demandScratch struct {
+	node  []plan.Node // by the table's consumer code: None unknown
+	plan  []int32     // by the table's consumer code: its only plan, or planNone, planMany
+	named []int32     // by the table's plan code
+	need  []NeedID    // by the table's requirement code
+	rows  []int32     // plan of each row
+	table []int32     // hash table of rows, for duplicates
+	alloc []int32     // by the table's allocation code: label + 1
+	sub   []int32     // by the table's sub code: label + 1
+	size  []int64
+}
+
+// unnamed is Subs.seen of a sub-allocation that its source's last snapshot left out.
+const unnamed = 0
+
+const (
+	planNone = -1 // the consumer takes part in no plan
+	planMany = -2 // in several: the row must name one
+	planBad  = -3 // there is none of that name
+)
+
+// SetDemand replaces all that a source said before with a demand table (SPEC
+// chapter 7). Units held beyond what is wanted now are released by the next
+// cycle (CYC-5). Refused whole, with every bad row: an unknown consumer (unless
+// ReportUnknown), one with children, a plan it does not take part in, a unit of
+// no size, a bad requirement, a key named twice, an allocation of another source.
+// O(rows), and a look at every sub-allocation there is.
+func (s *State) SetDemand(source string, t *DemandTable) error {
+	if len(t.Size) != len(s.Policy.Dimensions) {
+		panic(fmt.Sprintf("BUG: a demand table with %d dimensions, the policy has %d", len(t.Size), len(s.Policy.Dimensions)))
+	}
+	f := Faults{Table: t.title()}
+	s.bindDemand(source, t, &f)
+	if err := f.Err(); err != nil {
+		return err
+	}
+	src := SourceID(s.Source.InternString(source))
+	s.snapshot++
+	last := rowMemo{alloc: NoID, shape: NoID}
+	for i := range t.Rows {
+		s.applyRow(src, t, i, &last)
+	}
+	for sub := range s.Sub.Source {
+		if s.Sub.Source[sub] == src && s.Sub.seen[sub] != s.snapshot && s.Sub.seen[sub] != unnamed {
+			s.Sub.seen[sub] = unnamed
+			s.want(SubID(sub), 0)
+		}
+	}
+	return nil
+}
+
+// bindDemand checks a table and leaves each row's plan in the scratch.
+func (s *State) bindDemand(source string, t *DemandTable, f *Faults) {
+	b := &s.scratch
+	s.bindNames(t, f)
+	b.rows = resize(b.rows, t.Rows)
+	size := 16
+	for size < 2*t.Rows {
+		size *= 2
+	}
+	b.table = resize(b.table, size)
+	clear(b.table)
+	src, known := s.Source.Find([]byte(source))
+	for i := range t.Rows {
+		b.rows[i] = s.bindRow(t, i, f)
+		if first := s.duplicate(t, i); first >= 0 {
+			f.Add(i+1, "allocation", t.Allocation.Names.String(t.Allocation.At(i)), fmt.Sprintf("row %d names the same sub-allocation", first+1))
+		}
+		if b.rows[i] < 0 {
+			continue
+		}
+		label := b.alloc[t.Allocation.At(i)] - 1
+		if label < 0 {
+			continue
+		}
+		c := s.ConsumerOf[b.node[t.Consumer.At(i)]]
+		if a, ok := s.allocOf[allocKey{b.rows[i], c, label}]; ok && (!known || s.Alloc.Source[a] != SourceID(src)) {
+			f.Add(i+1, "allocation", t.Allocation.Names.String(t.Allocation.At(i)),
+				fmt.Sprintf("belongs to source %q already", s.Source.String(int32(s.Alloc.Source[a]))))
+		}
+	}
+}
+
+// bindNames resolves the distinct names of a table: consumers, plans, requirements, labels.
+func (s *State) bindNames(t *DemandTable, f *Faults) {
+	b := &s.scratch
+	n := t.Consumer.Names.Len()
+	b.node, b.plan = resize(b.node, n), resize(b.plan, n)
+	for c := range int32(n) {
+		b.node[c], b.plan[c] = plan.None, planNone
+		if node, ok := s.Policy.Find(string(t.Consumer.Names.Bytes(c))); ok {
+			b.node[c] = node
+			for p := range s.Plans {
+				if s.Plans[p].Policy.Member[node] {
+					if b.plan[c] != planNone {
+						b.plan[c] = planMany
+						break
+					}
+					b.plan[c] = int32(p)
+				}
+			}
+		}
+	}
+	b.named = resize(b.named, t.Plan.Names.Len())
+	for c := range b.named {
+		b.named[c] = planBad
+		for p := range s.Plans {
+			if s.Plans[p].Policy.Name == string(t.Plan.Names.Bytes(int32(c))) {
+				b.named[c] = int32(p)
+			}
+		}
+	}
+	b.need = resize(b.need, t.Requirement.Names.Len())
+	for c := range b.need {
+		b.need[c] = s.bindNeed(t, int32(c), f)
+	}
+	b.alloc = s.labels(b.alloc, t.Allocation.Names)
+	b.sub = s.labels(b.sub, t.Sub.Names)
+}
+
+// labels gives a table's names the state's labels + 1; 0 where the state has none yet.
+func (s *State) labels(dst []int32, names *Names) []int32 {
+	dst = resize(dst, names.Len())
+	for c := range dst {
+		dst[c] = 0
+		if label, ok := s.Label.Find(names.Bytes(int32(c))); ok {
+			dst[c] = label + 1
+		}
+	}
+	return dst
+}
+
+// bindNeed checks the requirement with a code of a table; its id is that of the state, or NoID when it is new.
+func (s *State) bindNeed(t *DemandTable, code int32, f *Faults) NeedID {
+	text := t.Requirement.Names.Bytes(code)
+	if len(text) == 0 {
+		return NoID
+	}
+	if id, ok := s.Need.Find(text); ok {
+		return NeedID(id)
+	}
+	r, err := plan.ParseRequirement(string(text))
+	if err == nil && s.Host.Len() > 0 {
+		_, err = r.Bind(s)
+	}
+	if err != nil {
+		for i := range t.Rows {
+			if t.Requirement.At(i) == code {
+				f.Add(i+1, "requirement", string(text), err.Error())
+			}
+		}
+	}
+	return NoID
+}
+
+// bindRow checks one row by itself and gives its plan, negative when it has none.
+func (s *State) bindRow(t *DemandTable, i int, f *Faults) int32 {
+	b, code := &s.scratch, t.Consumer.At(i)
+	node, path := b.node[code], t.Consumer.Names
+	switch {
+	case node == plan.None && s.ReportUnknown:
+		return planNone
+	case node == plan.None:
+		f.Add(i+1, "consumer", path.String(code), "no such consumer in the policy")
+		return planBad
+	case !s.Policy.Leaf(node):
+		f.Add(i+1, "consumer", path.String(code), "has children; only leaves have demand")
+		return planBad
+	}
+	p := b.plan[code]
+	if named := t.Plan.At(i); named != Null && len(t.Plan.Names.Bytes(named)) > 0 {
+		if p = b.named[named]; p == planBad {
+			f.Add(i+1, "plan", t.Plan.Names.String(named), "no such plan; there are "+s.planNames(plan.None))
+			return planBad
+		}
+		if !s.Plans[p].Policy.Member[node] {
+			f.Add(i+1, "plan", t.Plan.Names.String(named), fmt.Sprintf("%s takes no part in this plan", path.String(code)))
+			return planBad
+		}
+	}
+	switch {
+	case p == planMany:
+		f.Add(i+1, "plan", "", fmt.Sprintf("%s takes part in several plans, name one of %s", path.String(code), s.planNames(node)))
+	case p == planNone && !s.ReportUnknown:
+		f.Add(i+1, "consumer", path.String(code), "takes part in no plan")
+		return planBad
+	}
+	if t.Units[i] < 0 || t.Units[i] > NumberMax {
+		f.Add(i+1, "units", fmt.Sprint(t.Units[i]), "not a whole number from 0 to 2^53")
+	}
+	some := false
+	for d, col := range t.Size {
+		if col == nil {
+			continue
+		}
+		if col[i] < 0 || col[i] > NumberMax {
+			f.Add(i+1, s.Policy.Dimensions[d], fmt.Sprint(col[i]), "not a whole number from 0 to 2^53")
+		}
+		some = some || col[i] > 0
+	}
+	if !some && p >= 0 {
+		f.Add(i+1, "", "", "a unit has no size: all of "+strings.Join(s.Policy.Dimensions, ", ")+" are 0")
+	}
+	return p
+}
+
+// planNames lists the plans in which a consumer takes part; None: all there are.
+func (s *State) planNames(node plan.Node) string {
+	var names []string
+	for p := range s.Plans {
+		if node == plan.None || s.Plans[p].Policy.Member[node] {
+			names = append(names, s.Plans[p].Policy.Name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// duplicate is the earlier row with the same key as row i, -1 when there is none.
+func (s *State) duplicate(t *DemandTable, i int) int {
+	b := &s.scratch
+	key := func(i int) [4]int32 {
+		k := [4]int32{t.Consumer.At(i), t.Allocation.At(i), t.Sub.At(i), b.rows[i]}
+		if k[2] != Null && len(t.Sub.Names.Bytes(k[2])) == 0 {
+			k[2] = Null
+		}
+		return k
+	}
+	mine := key(i)
+	mask := uint64(len(b.table) - 1)
+	for h := maphash.Comparable(nameSeed, mine) & mask; ; h = (h + 1) & mask {
+		switch j := int(b.table[h]) - 1; {
+		case j < 0:
+			b.table[h] = int32(i) + 1
+			return -1
+		case key(j) == mine:
+			return j
+		}
+	}
+}
+
+// rowMemo is what the row before was resolved to: most rows share much with it.
+type rowMemo struct {
+	key   allocKey
+	alloc AllocID
+	shape ShapeID
+}
+
+// applyRow makes a checked row's sub-allocation what the row says.
+func (s *State) applyRow(src SourceID, t *DemandTable, i int, last *rowMemo) {
+	b := &s.scratch
+	code := t.Consumer.At(i)
+	c := ConsumerID(NoID)
+	if node := b.node[code]; node != plan.None {
+		c = s.ConsumerOf[node]
+	} else {
+		c = s.internConsumer(t.Consumer.Names.Bytes(code))
+	}
+	key := allocKey{b.rows[i], c, s.label(b.alloc, t.Allocation.Names, t.Allocation.At(i))}
+	if last.alloc == NoID || key != last.key {
+		last.key, last.alloc = key, s.allocation(src, key)
+	}
+	sub := int32(0)
+	if code := t.Sub.At(i); code != Null {
+		sub = s.label(b.sub, t.Sub.Names, code)
+	}
+	shape := s.rowShape(t, i, last)
+	id, ok := s.subOf[subKey{last.alloc, sub, shape}]
+	if !ok {
+		id = s.newSub(subKey{last.alloc, sub, shape})
+	}
+	need, most := NeedID(NoID), plan.Unlimited
+	if code := t.Requirement.At(i); code != Null {
+		need = s.need(t, code)
+	}
+	if t.MaxPerHost != nil {
+		most = t.MaxPerHost[i]
+	}
+	if s.Sub.Need[id] != need || s.Sub.MaxPerHost[id] != most {
+		s.Sub.Need[id], s.Sub.MaxPerHost[id] = need, most
+		s.dirty(id)
+	}
+	s.Sub.seen[id] = s.snapshot
+	s.want(id, t.Units[i])
+}
+
+// label interns a table's name once and remembers it for the table's other rows.
+func (s *State) label(memo []int32, names *Names, code int32) int32 {
+	if memo[code] == 0 {
+		memo[code] = s.Label.Intern(names.Bytes(code)) + 1
+	}
+	return memo[code] - 1
+}
+
+// rowShape interns a row's size; rows of one size mostly follow one another.
+func (s *State) rowShape(t *DemandTable, i int, last *rowMemo) ShapeID {
+	b := &s.scratch
+	b.size = resize(b.size, len(t.Size))
+	for d, col := range t.Size {
+		b.size[d] = 0
+		if col != nil {
+			b.size[d] = col[i]
+		}
+	}
+	if last.shape != NoID && equal(b.size, s.Shape.Size(last.shape)) {
+		return last.shape
+	}
+	last.shape = s.Shape.Intern(b.size)
+	return last.shape
+}
+
+// need is the state's requirement for a table's code, parsed on first sight.
+func (s *State) need(t *DemandTable, code int32) NeedID {
+	b := &s.scratch
+	text := t.Requirement.Names.Bytes(code)
+	if b.need[code] == NoID && len(text) > 0 {
+		id := NeedID(s.Need.Intern(text))
+		if int(id) == len(s.Need.Parsed) {
+			r, err := plan.ParseRequirement(string(text))
+			if err != nil {
+				panic("BUG: a requirement was accepted and does not parse: " + err.Error())
+			}
+			s.Need.Parsed = append(s.Need.Parsed, r)
+		}
+		b.need[code] = id
+	}
+	return b.need[code]
+}
+
+func resize[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n, n+n/4)
+	}
+	return s[:n]
+}
+
+func equal(a, b []int64) bool {
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}

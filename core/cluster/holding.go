@@ -1,0 +1,377 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/plan"
+)
+
+// Holdings are units of one sub-allocation on one parcel with the same origin,
+// lender, pool and grant cycle, by HoldingID. Rows of one sub-allocation and of
+// one parcel are chained, the newest first.
+type Holdings struct {
+	Sub          []SubID // NoID: the row is free
+	Parcel       []ParcelID
+	Units        []int64
+	Origin       []int32 // decision.Origins
+	Pool         []ConsumerID
+	Lender       []ConsumerID
+	Granted      []int64 // cycle
+	NextOfSub    []HoldingID
+	PrevOfSub    []HoldingID
+	NextOnParcel []HoldingID
+	PrevOnParcel []HoldingID
+	free         []HoldingID
+}
+
+// Len is the number of rows, free ones included.
+func (h *Holdings) Len() int { return len(h.Sub) }
+
+// Reserve makes room for more rows, so that adding them does not grow eleven columns step by step.
+func (h *Holdings) Reserve(rows int) {
+	rows = max(0, rows-len(h.free))
+	h.Sub = slices.Grow(h.Sub, rows)
+	h.Parcel = slices.Grow(h.Parcel, rows)
+	h.Units = slices.Grow(h.Units, rows)
+	h.Origin = slices.Grow(h.Origin, rows)
+	h.Pool = slices.Grow(h.Pool, rows)
+	h.Lender = slices.Grow(h.Lender, rows)
+	h.Granted = slices.Grow(h.Granted, rows)
+	h.NextOfSub = slices.Grow(h.NextOfSub, rows)
+	h.PrevOfSub = slices.Grow(h.PrevOfSub, rows)
+	h.NextOnParcel = slices.Grow(h.NextOnParcel, rows)
+	h.PrevOnParcel = slices.Grow(h.PrevOnParcel, rows)
+}
+
+// Release is units that came back.
+type Release struct {
+	Sub    SubID
+	Parcel ParcelID
+	Host   HostID
+	Units  int64
+	Cause  int32 // decision.Causes
+	Origin int32
+	Lender ConsumerID
+}
+
+// Holding is one row of Holdings.
+type Holding struct {
+	Sub          SubID
+	Parcel       ParcelID
+	Units        int64
+	Granted      int64
+	Origin       int32
+	Pool, Lender ConsumerID
+}
+
+// Hold gives a sub-allocation a unit of its size on each of the parcels, which are
+// sorted and may repeat: units on one parcel become one holding. row says the rest.
+// The ids are appended to dst. The caller has made sure that the units fit.
+// O(parcels × dimensions).
+func (s *State) Hold(dst []HoldingID, row Holding, parcels []ParcelID) []HoldingID {
+	for i := 0; i < len(parcels); {
+		j := i + 1
+		for j < len(parcels) && parcels[j] == parcels[i] {
+			j++
+		}
+		row.Parcel, row.Units = parcels[i], int64(j-i)
+		dst = append(dst, s.hold(&row))
+		i = j
+	}
+	return dst
+}
+
+// hold adds a row and takes its units off the parcel.
+func (s *State) hold(row *Holding) HoldingID {
+	h, sub, k := &s.Holding, row.Sub, row.Parcel
+	var q HoldingID
+	if n := len(h.free); n > 0 {
+		q, h.free = h.free[n-1], h.free[:n-1]
+	} else {
+		q = HoldingID(len(h.Sub))
+		h.extend()
+	}
+	p := &s.Plans[s.Sub.Plan[sub]]
+	h.Sub[q], h.Parcel[q], h.Units[q], h.Granted[q] = sub, k, 0, row.Granted
+	h.Origin[q], h.Pool[q], h.Lender[q] = row.Origin, row.Pool, row.Lender
+	h.PrevOfSub[q], h.NextOfSub[q] = NoID, s.Sub.First[sub]
+	if n := s.Sub.First[sub]; n != NoID {
+		h.PrevOfSub[n] = q
+	}
+	s.Sub.First[sub] = q
+	h.PrevOnParcel[q], h.NextOnParcel[q] = NoID, p.Parcels.First[k]
+	if n := p.Parcels.First[k]; n != NoID {
+		h.PrevOnParcel[n] = q
+	}
+	p.Parcels.First[k] = q
+	s.Grow(q, row.Units)
+	return q
+}
+
+// extend adds a row to every column.
+func (h *Holdings) extend() {
+	h.Sub = append(h.Sub, NoID)
+	h.Parcel = append(h.Parcel, 0)
+	h.Units = append(h.Units, 0)
+	h.Origin = append(h.Origin, 0)
+	h.Pool = append(h.Pool, NoID)
+	h.Lender = append(h.Lender, NoID)
+	h.Granted = append(h.Granted, 0)
+	h.NextOfSub = append(h.NextOfSub, NoID)
+	h.PrevOfSub = append(h.PrevOfSub, NoID)
+	h.NextOnParcel = append(h.NextOnParcel, NoID)
+	h.PrevOnParcel = append(h.PrevOnParcel, NoID)
+}
+
+// Grow adds units to a holding (of the same grant cycle) from its parcel's free room.
+func (s *State) Grow(q HoldingID, units int64) {
+	sub, k := s.Holding.Sub[q], s.Holding.Parcel[q]
+	p := &s.Plans[s.Sub.Plan[sub]]
+	s.Holding.Units[q] += units
+	s.Sub.Held[sub] += units
+	p.Pairs.Units[s.Sub.Pair[sub]] += units
+	for d, u := range s.Size(sub) {
+		p.Parcels.Free[d][k] -= u * units
+	}
+}
+
+// Shrink takes units off a holding and frees their room; a holding without units
+// is removed. It records nothing. O(dimensions).
+func (s *State) Shrink(q HoldingID, units int64) {
+	s.Grow(q, -units)
+	sub, k := s.Holding.Sub[q], s.Holding.Parcel[q]
+	p := &s.Plans[s.Sub.Plan[sub]]
+	p.Changed, p.Dirty = append(p.Changed, k), true
+	if s.Holding.Units[q] == 0 {
+		s.unlink(q)
+	}
+}
+
+// unlink takes a row that has no units off its lists.
+func (s *State) unlink(q HoldingID) {
+	h := &s.Holding
+	sub, k := h.Sub[q], h.Parcel[q]
+	if n := h.NextOfSub[q]; n != NoID {
+		h.PrevOfSub[n] = h.PrevOfSub[q]
+	}
+	if v := h.PrevOfSub[q]; v != NoID {
+		h.NextOfSub[v] = h.NextOfSub[q]
+	} else {
+		s.Sub.First[sub] = h.NextOfSub[q]
+	}
+	if n := h.NextOnParcel[q]; n != NoID {
+		h.PrevOnParcel[n] = h.PrevOnParcel[q]
+	}
+	if v := h.PrevOnParcel[q]; v != NoID {
+		h.NextOnParcel[v] = h.NextOnParcel[q]
+	} else {
+		s.Plans[s.Sub.Plan[sub]].Parcels.First[k] = h.NextOnParcel[q]
+	}
+	h.Sub[q], h.Units[q] = NoID, 0
+	h.free = append(h.free, q)
+}
+
+// release takes units off a holding and records why.
+func (s *State) release(q HoldingID, units int64, cause int32) {
+	sub, k := s.Holding.Sub[q], s.Holding.Parcel[q]
+	s.Released = append(s.Released, Release{
+		Sub: sub, Parcel: k, Host: s.Plans[s.Sub.Plan[sub]].Parcels.Host[k], Units: units, Cause: cause,
+		Origin: s.Holding.Origin[q], Lender: s.Holding.Lender[q],
+	})
+	s.Shrink(q, units)
+}
+
+// AddRunning takes units as held (SPEC chapter 7, `running`), labelled as if the
+// public pool had granted them in the last cycle, in row order. It is refused
+// whole when a row names no sub-allocation of the source that is wanted, or a
+// host of another plan, or holds more than the host's free capacity.
+func (s *State) AddRunning(source string, t *HoldingTable) error {
+	f := Faults{Table: t.title()}
+	rows := s.bindHoldings(t, false, &f)
+	type room struct {
+		k ParcelID
+		p int32
+	}
+	used := map[room][]int64{}
+	for i, r := range rows {
+		if r.sub == NoID {
+			continue
+		}
+		if src, ok := s.Source.Find([]byte(source)); !ok || s.Sub.Source[r.sub] != SourceID(src) {
+			f.Add(i+1, "allocation", t.Allocation.Names.String(t.Allocation.At(i)), fmt.Sprintf("belongs to another source than %q", source))
+			continue
+		}
+		p := &s.Plans[s.Sub.Plan[r.sub]]
+		u := used[room{r.parcel, p.Index}]
+		if u == nil {
+			u = make([]int64, len(s.Policy.Dimensions))
+			used[room{r.parcel, p.Index}] = u
+		}
+		for d, size := range s.Size(r.sub) {
+			if need := saturatingMul(size, t.Units[i]); need > p.Parcels.Free[d][r.parcel]-u[d] {
+				f.Add(i+1, "units", fmt.Sprint(t.Units[i]), fmt.Sprintf("host %s has %d %s free, %d are needed",
+					t.Host.Names.String(t.Host.At(i)), p.Parcels.Free[d][r.parcel]-u[d], s.Policy.Dimensions[d], need))
+				break
+			} else {
+				u[d] += need
+			}
+		}
+	}
+	if err := f.Err(); err != nil {
+		return err
+	}
+	for i, r := range rows {
+		if t.Units[i] == 0 {
+			continue
+		}
+		p := &s.Plans[s.Sub.Plan[r.sub]]
+		s.run(r.sub, r.parcel, t.Units[i])
+		p.Changed, p.Dirty = append(p.Changed, r.parcel), true
+		s.excess = append(s.excess, r.sub)
+	}
+	return nil
+}
+
+// run adds units to what a sub-allocation is running on a parcel as of the last cycle.
+func (s *State) run(sub SubID, k ParcelID, units int64) {
+	for q := s.Sub.First[sub]; q != NoID && s.Holding.Granted[q] >= s.Cycle; q = s.Holding.NextOfSub[q] {
+		if s.Holding.Parcel[q] == k {
+			s.Grow(q, units)
+			return
+		}
+	}
+	s.hold(&Holding{sub, k, units, s.Cycle, decision.OriginPublicPool, s.ConsumerOf[plan.Root], NoID})
+}
+
+// Release gives units back (SPEC chapter 7, `releases`): of a sub-allocation's
+// units on the host the newest first. Rows that are done also lower what is
+// wanted. Units beyond what is held are counted, not refused. A row that names
+// no consumer, no host or no sub-allocation is a bad row.
+func (s *State) Release(t *HoldingTable) (beyond int64, err error) {
+	f := Faults{Table: t.title()}
+	rows := s.bindHoldings(t, true, &f)
+	if err := f.Err(); err != nil {
+		return 0, err
+	}
+	for i, r := range rows {
+		left, cause := t.Units[i], decision.CauseClient
+		if t.Done != nil && t.Done[i] {
+			cause = decision.CauseDone
+		}
+		for q := s.Sub.First[r.sub]; q != NoID && left > 0; {
+			next := s.Holding.NextOfSub[q]
+			if s.Holding.Parcel[q] == r.parcel {
+				n := min(left, s.Holding.Units[q])
+				s.release(q, n, cause)
+				left -= n
+			}
+			q = next
+		}
+		if cause == decision.CauseDone {
+			s.Sub.Wanted[r.sub] = max(0, s.Sub.Wanted[r.sub]-(t.Units[i]-left))
+		}
+		beyond += left
+	}
+	return beyond, nil
+}
+
+type boundHolding struct {
+	sub    SubID
+	parcel ParcelID
+}
+
+// bindHoldings resolves the rows of a holdings table; held says that the rows are
+// about units that are held. Rows with faults have sub NoID.
+func (s *State) bindHoldings(t *HoldingTable, held bool, f *Faults) []boundHolding {
+	rows := make([]boundHolding, t.Rows)
+	for i := range t.Rows {
+		rows[i].sub = NoID
+		host := t.Host.Names.Bytes(t.Host.At(i))
+		h, ok := s.Host.Find(host)
+		switch {
+		case !ok:
+			f.Add(i+1, "host", string(host), "no host is called this")
+			continue
+		case s.Host.Plan[h] == NoID:
+			f.Add(i+1, "host", string(host), "the host is in no plan")
+			continue
+		case t.Units[i] < 0 || t.Units[i] > NumberMax:
+			f.Add(i+1, "units", fmt.Sprint(t.Units[i]), "not a whole number from 0 to 2^53")
+			continue
+		}
+		rows[i].parcel = s.Host.Parcel[h]
+		rows[i].sub = s.findSub(s.Host.Plan[h], t, i, f)
+		if held && rows[i].sub != NoID && !s.holdsOn(rows[i].sub, rows[i].parcel) {
+			rows[i].sub = s.otherSize(rows[i].sub, rows[i].parcel)
+		}
+	}
+	return rows
+}
+
+// otherSize is the sub-allocation of the same name and another unit size that holds
+// units on a parcel, from before the size changed; sub itself when there is none.
+func (s *State) otherSize(sub SubID, k ParcelID) SubID {
+	for q := s.Alloc.First[s.Sub.Alloc[sub]]; q != NoID; q = s.Sub.Next[q] {
+		if s.Sub.Name[q] == s.Sub.Name[sub] && s.holdsOn(q, k) {
+			return q
+		}
+	}
+	return sub
+}
+
+// holdsOn tells whether a sub-allocation holds units on a parcel.
+func (s *State) holdsOn(sub SubID, k ParcelID) bool {
+	for q := s.Sub.First[sub]; q != NoID; q = s.Holding.NextOfSub[q] {
+		if s.Holding.Parcel[q] == k {
+			return true
+		}
+	}
+	return false
+}
+
+// findSub is the sub-allocation of a plan that a row names: of several sizes the
+// one that is wanted, then the latest. A fault is recorded when there is none.
+func (s *State) findSub(p int32, t *HoldingTable, i int, f *Faults) SubID {
+	path, name := t.Consumer.Names.Bytes(t.Consumer.At(i)), t.Allocation.Names.Bytes(t.Allocation.At(i))
+	c, ok := s.Consumer.Find(path)
+	if !ok || s.NodeOf[c] == plan.None {
+		f.Add(i+1, "consumer", string(path), "no such consumer in the policy")
+		return NoID
+	}
+	var sub []byte
+	if code := t.Sub.At(i); code != Null {
+		sub = t.Sub.Names.Bytes(code)
+	}
+	found := SubID(NoID)
+	if label, ok := s.Label.Find(name); ok {
+		if a, ok := s.allocOf[allocKey{p, ConsumerID(c), label}]; ok {
+			for q := s.Alloc.First[a]; q != NoID; q = s.Sub.Next[q] {
+				if string(s.Label.Bytes(s.Sub.Name[q])) == string(sub) && (found == NoID || s.Sub.Wanted[q] > 0 || s.Sub.Wanted[found] == 0) {
+					found = q
+				}
+			}
+		}
+	}
+	if found == NoID {
+		f.Add(i+1, "allocation", string(name), fmt.Sprintf("%s has no such sub-allocation in plan %s", path, s.Plans[p].Policy.Name))
+	}
+	return found
+}
+
+// newestFirst lists a sub-allocation's holdings in the order in which CYC-5 takes
+// them: latest cycle first, then last host first (docs/decisions.md, D-10).
+func (s *State) newestFirst(dst []HoldingID, sub SubID) []HoldingID {
+	dst = dst[:0]
+	for q := s.Sub.First[sub]; q != NoID; q = s.Holding.NextOfSub[q] {
+		dst = append(dst, q)
+	}
+	slices.SortFunc(dst, func(a, b HoldingID) int {
+		if d := s.Holding.Granted[b] - s.Holding.Granted[a]; d != 0 {
+			return sign(d)
+		}
+		return int(s.Holding.Parcel[b] - s.Holding.Parcel[a])
+	})
+	return dst
+}

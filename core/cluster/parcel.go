@@ -1,0 +1,194 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/stintd/stint/core/plan"
+)
+
+// Parcels are the parcels of one plan, by ParcelID in host order: the part of a
+// host that has one owner. While nobody owns parts, a host is one parcel.
+type Parcels struct {
+	Host  []HostID
+	Owner []ConsumerID // NoID: public
+	Cap   [][]int64    // by dimension, then parcel: ⌊capacity × overcommit⌋; 0 when the host is lost
+	Free  [][]int64    // Cap less what is held; below 0 only until settle
+	Open  []uint64     // bitset: the host is `ok` and may get grants
+	First []HoldingID  // holdings on it, newest first
+}
+
+// Len is the number of parcels.
+func (p *Parcels) Len() int { return len(p.Host) }
+
+// Words is the number of words of a bitset over the parcels.
+func (p *Parcels) Words() int { return (p.Len() + 63) / 64 }
+
+// IsOpen tells whether a parcel may get grants.
+func (p *Parcels) IsOpen(i ParcelID) bool { return p.Open[i>>6]>>(uint(i)&63)&1 == 1 }
+
+// hostOrder is every MD plan's hosts in host order (docs/decisions.md, D-1) under a
+// policy. An error names a host that is in two plans. O(hosts × groups).
+func (s *State) hostOrder(p *plan.Policy) ([][]HostID, error) {
+	members, err := s.groupMembers(p)
+	if err != nil {
+		return nil, err
+	}
+	in := make([]int32, s.Host.Len()) // plan + 1
+	order := make([][]HostID, len(p.MDPlans))
+	for i := range p.MDPlans {
+		m := &p.MDPlans[i]
+		for _, g := range m.Groups {
+			for _, h := range members[g.Group] {
+				switch in[h] {
+				case int32(i) + 1:
+				case 0:
+					in[h] = int32(i) + 1
+					order[i] = append(order[i], h)
+				default:
+					return nil, fmt.Errorf("host %s is in two plans: %s and, by resource group %s, %s",
+						s.Host.String(int32(h)), p.MDPlans[in[h]-1].Name, p.Groups[g.Group].Name, m.Name)
+				}
+			}
+		}
+	}
+	return order, nil
+}
+
+// groupMembers is the hosts of every resource group, in the group's order: as
+// listed, or as in the hosts table. Listed hosts that do not exist are left out.
+func (s *State) groupMembers(p *plan.Policy) ([][]HostID, error) {
+	members := make([][]HostID, len(p.Groups))
+	s.warnings = s.warnings[:0]
+	s.Host.words = nil
+	for i := range p.Groups {
+		g := &p.Groups[i]
+		for _, name := range g.Hosts {
+			if h, ok := s.Host.Find([]byte(name)); ok {
+				members[i] = append(members[i], HostID(h))
+			} else if s.Host.Len() > 0 {
+				s.warnings = append(s.warnings, fmt.Sprintf("resource group %s: no host is called %s", g.Name, name))
+			}
+		}
+		if g.Select == nil || s.Host.Len() == 0 {
+			continue
+		}
+		bound, err := g.Select.Bind(s)
+		if err != nil {
+			return nil, fmt.Errorf("resource group %s: %w", g.Name, err)
+		}
+		for _, h := range s.Host.Order {
+			if bound.Match(int(h)) {
+				members[i] = append(members[i], h)
+			}
+		}
+		if len(members[i]) == 0 {
+			s.warnings = append(s.warnings, fmt.Sprintf("resource group %s: %s matches no host", g.Name, g.Select.Text))
+		}
+	}
+	return members, nil
+}
+
+// Warnings are what is suspect about hosts and groups: a group that selects
+// nothing, a listed host that does not exist.
+func (s *State) Warnings() []string { return s.warnings }
+
+// lay brings every plan's parcels up to the hosts: the figures of parcels whose
+// host changed, or all of them when a plan's hosts or their order did.
+func (s *State) lay(order [][]HostID) {
+	n := s.Host.Len()
+	s.HostTables++
+	s.Host.Plan = slices.Grow(s.Host.Plan[:0], n)[:n]
+	s.Host.Parcel = slices.Grow(s.Host.Parcel[:0], n)[:n]
+	for h := range n {
+		s.Host.Plan[h], s.Host.Parcel[h] = NoID, NoID
+	}
+	for i := range s.Plans {
+		p := &s.Plans[i]
+		hosts := append(order[i], p.Parcels.abandoned(order[i])...)
+		if p.Parcels.Cap == nil || !slices.Equal(hosts, p.Parcels.Host) {
+			s.relay(p, hosts)
+		}
+		for k, h := range p.Parcels.Host {
+			if k < len(order[i]) {
+				s.Host.Plan[h], s.Host.Parcel[h] = int32(i), ParcelID(k)
+			}
+			s.refresh(p, ParcelID(k), k < len(order[i]))
+		}
+	}
+}
+
+// abandoned is the hosts outside of the new order on which something is held:
+// they stay as lost parcels behind it, so that settle releases what they hold.
+func (p *Parcels) abandoned(order []HostID) (hosts []HostID) {
+	if p.Len() == 0 || slices.Equal(order, p.Host) {
+		return nil
+	}
+	stays := make(map[HostID]bool, len(order))
+	for _, h := range order {
+		stays[h] = true
+	}
+	for k, h := range p.Host {
+		if !stays[h] && p.First[k] != NoID {
+			hosts = append(hosts, h)
+		}
+	}
+	return hosts
+}
+
+// relay lays out a plan's parcels anew for hosts and moves the holdings along.
+func (s *State) relay(p *Plan, hosts []HostID) {
+	old, n := p.Parcels, len(hosts)
+	p.Parcels = Parcels{
+		Host: hosts, Owner: make([]ConsumerID, n), First: make([]HoldingID, n),
+		Open: make([]uint64, (n+63)/64),
+	}
+	for range s.Policy.Dimensions {
+		p.Parcels.Cap = append(p.Parcels.Cap, make([]int64, n))
+		p.Parcels.Free = append(p.Parcels.Free, make([]int64, n))
+	}
+	was := make(map[HostID]int, old.Len())
+	for k, h := range old.Host {
+		was[h] = k
+	}
+	for k, h := range hosts {
+		p.Parcels.Owner[k], p.Parcels.First[k] = NoID, NoID
+		if j, ok := was[h]; ok {
+			p.Parcels.First[k] = old.First[j]
+			for d := range old.Cap {
+				p.Parcels.Cap[d][k], p.Parcels.Free[d][k] = old.Cap[d][j], old.Free[d][j]
+			}
+			for q := old.First[j]; q != NoID; q = s.Holding.NextOnParcel[q] {
+				s.Holding.Parcel[q] = ParcelID(k)
+			}
+		}
+	}
+	p.Rebuilt, p.Dirty = true, true
+}
+
+// refresh brings one parcel up to its host's capacity and state; a parcel that
+// is not in the plan any more counts as lost.
+func (s *State) refresh(p *Plan, k ParcelID, in bool) {
+	h := p.Parcels.Host[k]
+	state := s.Host.State[h]
+	if !in {
+		state = Unavail
+	}
+	changed := p.Parcels.IsOpen(k) != (state == OK)
+	p.Parcels.Open[k>>6] &^= 1 << (uint(k) & 63)
+	if state == OK {
+		p.Parcels.Open[k>>6] |= 1 << (uint(k) & 63)
+	}
+	for d := range p.Parcels.Cap {
+		var c int64
+		if state != Unavail {
+			c = overcommitted(s.Host.Size[d][h], p.Policy.OvercommitMilli[d])
+		}
+		if delta := c - p.Parcels.Cap[d][k]; delta != 0 {
+			p.Parcels.Cap[d][k], p.Parcels.Free[d][k], changed = c, p.Parcels.Free[d][k]+delta, true
+		}
+	}
+	if changed {
+		p.Changed, p.Dirty, p.Resized = append(p.Changed, k), true, true
+	}
+}

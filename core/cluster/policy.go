@@ -1,0 +1,173 @@
+package cluster
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/stintd/stint/core/plan"
+)
+
+// SetPolicy puts a policy in force from the next cycle on. Consumers and plans are
+// matched by path and name. Refused, with nothing changed, when the dimensions
+// differ, when a host would be in two plans, or when a consumer with demand or
+// holdings would leave its plan (PLAN-3, PLAN-4).
+func (s *State) SetPolicy(p *plan.Policy) error {
+	if s.Policy != nil {
+		if err := s.checkPolicy(p); err != nil {
+			return err
+		}
+	} else {
+		s.Shape = NewShapes(len(p.Dimensions))
+		s.Host.Size = make([][]int64, len(p.Dimensions))
+	}
+	was := s.Policy
+	s.Policy = p
+	order, err := s.hostOrder(p)
+	if err != nil {
+		s.Policy = was
+		return err
+	}
+	s.Revision++
+	s.NewPlan = true
+	s.mapConsumers()
+	s.mapPlans()
+	s.lay(order)
+	return nil
+}
+
+// checkPolicy tells why a policy cannot follow the one in force.
+func (s *State) checkPolicy(p *plan.Policy) error {
+	if !slices.Equal(p.Dimensions, s.Policy.Dimensions) {
+		return fmt.Errorf("%s: dimensions change from %v to %v: not yet supported", p.File, s.Policy.Dimensions, p.Dimensions)
+	}
+	for sub := range s.Sub.Alloc {
+		if s.Sub.Alloc[sub] == NoID || s.Sub.Plan[sub] < 0 {
+			continue
+		}
+		path, name := s.Consumer.String(int32(s.Sub.Consumer[sub])), s.Plans[s.Sub.Plan[sub]].Policy.Name
+		node, ok := p.Find(path)
+		in := slices.IndexFunc(p.MDPlans, func(m plan.MDPlan) bool { return m.Name == name })
+		if !ok || in < 0 || !p.MDPlans[in].Member[node] || !p.Leaf(node) {
+			return fmt.Errorf("%s: %s has demand in plan %s and would no longer be a leaf of it: not yet supported", p.File, path, name)
+		}
+	}
+	return nil
+}
+
+// mapConsumers maps the durable ids of consumers onto the policy's rows.
+func (s *State) mapConsumers() {
+	for i := range s.NodeOf {
+		s.NodeOf[i] = plan.None
+	}
+	s.ConsumerOf = resize(s.ConsumerOf, s.Policy.Len())
+	for n, path := range s.Policy.Path {
+		c := s.internConsumer([]byte(path))
+		s.ConsumerOf[n], s.NodeOf[c] = c, plan.Node(n)
+	}
+}
+
+func (s *State) internConsumer(path []byte) ConsumerID {
+	c := ConsumerID(s.Consumer.Intern(path))
+	if int(c) == len(s.NodeOf) {
+		s.NodeOf = append(s.NodeOf, plan.None)
+	}
+	return c
+}
+
+// mapPlans makes the plans' states those of the policy, each keeping the parcels
+// of the plan of its name, and hangs allocations and pairs onto the new rows.
+func (s *State) mapPlans() {
+	to := make([]int32, len(s.Plans))
+	plans := make([]Plan, len(s.Policy.MDPlans))
+	for i := range plans {
+		p := &plans[i]
+		p.Index, p.Policy, p.Dirty, p.Rebuilt = int32(i), &s.Policy.MDPlans[i], true, true
+		n := s.Policy.Len()
+		p.FirstAlloc, p.LastAlloc = filled[AllocID](n), filled[AllocID](n)
+		p.FirstPair = filled[PairID](n)
+		p.RankOrder = rankOrder(&s.Policy.Tree, p.Policy.Windows[0].Rank)
+		for j := range s.Plans {
+			if s.Plans[j].Policy.Name == p.Policy.Name {
+				p.Parcels, to[j] = s.Plans[j].Parcels, int32(i)
+			}
+		}
+	}
+	s.Plans = plans
+	var byArrival []AllocID
+	for a := range s.Alloc.Plan {
+		if s.Alloc.First[a] != NoID && s.Alloc.Plan[a] >= 0 {
+			byArrival = append(byArrival, AllocID(a))
+		}
+	}
+	slices.SortFunc(byArrival, func(a, b AllocID) int { return sign(s.Alloc.Arrival[a] - s.Alloc.Arrival[b]) })
+	clear(s.allocOf)
+	for _, a := range byArrival {
+		s.Alloc.Plan[a] = to[s.Alloc.Plan[a]]
+		s.allocOf[allocKey{s.Alloc.Plan[a], s.Alloc.Consumer[a], s.Alloc.Name[a]}] = a
+		p := &s.Plans[s.Alloc.Plan[a]]
+		s.Alloc.Next[a] = NoID
+		p.append(s, a)
+		for sub := s.Alloc.First[a]; sub != NoID; sub = s.Sub.Next[sub] {
+			s.Sub.Plan[sub] = p.Index
+			s.Sub.Pair[sub] = p.pair(s.Node(sub), s.Sub.Shape[sub])
+			p.Pairs.Units[s.Sub.Pair[sub]] += s.Sub.Held[sub]
+		}
+	}
+}
+
+func filled[T ~int32](n int) []T {
+	s := make([]T, n)
+	for i := range s {
+		s[i] = NoID
+	}
+	return s
+}
+
+// rankOrder is every consumer's place when they are sorted by rank, level by
+// level from the root, ties in tree order.
+func rankOrder(t *plan.Tree, rank []int32) []int32 {
+	order := make([]int32, t.Len())
+	var place int32
+	var visit func(n plan.Node)
+	visit = func(n plan.Node) {
+		order[n] = place
+		place++
+		var children []plan.Node
+		for c := t.First[n]; c != plan.None; c = t.Next[c] {
+			children = append(children, c)
+		}
+		slices.SortStableFunc(children, func(a, b plan.Node) int { return sign(int64(rank[a]) - int64(rank[b])) })
+		for _, c := range children {
+			visit(c)
+		}
+	}
+	visit(plan.Root)
+	return order
+}
+
+// AmountMax is where a capacity after overcommit saturates: high above any
+// sensible figure, and low enough that the sums over dimensions of core/place hold.
+const AmountMax int64 = 1 << 58
+
+// overcommitted is ⌊capacity × milli ÷ 1000⌋, exact; it saturates at AmountMax.
+func overcommitted(capacity, milli int64) int64 {
+	if milli == 1000 {
+		return capacity
+	}
+	hi, lo := bits.Mul64(uint64(capacity), uint64(milli))
+	if hi >= 1000 {
+		return AmountMax
+	}
+	q, _ := bits.Div64(hi, lo, 1000)
+	return int64(min(q, uint64(AmountMax)))
+}
+
+// saturatingMul is a × b for amounts ≥ 0; it saturates at the largest int64.
+func saturatingMul(a, b int64) int64 {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	if hi != 0 || lo > 1<<63-1 {
+		return 1<<63 - 1
+	}
+	return int64(lo)
+}

@@ -1,0 +1,117 @@
+package cluster
+
+import (
+	"slices"
+
+	"github.com/stintd/stint/core/decision"
+)
+
+// Settle applies CYC-5: where a host is lost or shrank below what it holds, the
+// excess is released; then what is held beyond what is wanted. The releases wait
+// in Released for emit. The cost follows the parcels and sub-allocations that changed.
+func (s *State) Settle() {
+	for i := range s.Plans {
+		p := &s.Plans[i]
+		for _, k := range p.Changed { // releasing appends to Changed; what it frees exceeds nothing
+			if p.Parcels.exceeded(k) {
+				s.relieve(p, k)
+			}
+		}
+	}
+	for _, sub := range s.excess {
+		if s.Sub.Alloc[sub] == NoID {
+			continue
+		}
+		s.trim(sub)
+		if s.Sub.seen[sub] == unnamed && s.Sub.Held[sub] == 0 {
+			s.gone = append(s.gone, sub)
+		}
+	}
+	s.excess = s.excess[:0]
+}
+
+// Finish ends a cycle: its releases have been emitted, what nobody names is forgotten.
+func (s *State) Finish(cycle, nowUS int64) {
+	for _, sub := range s.gone {
+		if s.Sub.Alloc[sub] != NoID {
+			s.forget(sub)
+		}
+	}
+	s.gone, s.Released, s.NewPlan = s.gone[:0], s.Released[:0], false
+	for i := range s.Plans {
+		p := &s.Plans[i]
+		p.Dirty, p.Rebuilt, p.Resized, p.Changed = false, false, false, p.Changed[:0]
+	}
+	s.outsideDirty = false
+	s.Cycle, s.NowUS = cycle, nowUS
+}
+
+func (p *Parcels) exceeded(k ParcelID) bool {
+	for d := range p.Free {
+		if p.Free[d][k] < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// relieve releases units of a parcel, in CYC-5's order, until no dimension is
+// exceeded. Units that take nothing in an exceeded dimension are passed over
+// (docs/decisions.md, D-11).
+func (s *State) relieve(p *Plan, k ParcelID) {
+	s.victim = s.victim[:0]
+	for q := p.Parcels.First[k]; q != NoID; q = s.Holding.NextOnParcel[q] {
+		s.victim = append(s.victim, q)
+	}
+	slices.SortFunc(s.victim, func(a, b HoldingID) int { return s.lastFirst(p, a, b) })
+	for _, q := range s.victim {
+		var n int64
+		for d, u := range s.Size(s.Holding.Sub[q]) {
+			if over := -p.Parcels.Free[d][k]; over > 0 && u > 0 {
+				n = max(n, (over+u-1)/u)
+			}
+		}
+		if n = min(n, s.Holding.Units[q]); n > 0 {
+			s.release(q, n, decision.CauseHostLost)
+		}
+	}
+}
+
+// lastFirst orders holdings of one parcel as CYC-5 takes them: last rank first,
+// then the latest grant, then the sub-allocation that came last.
+func (s *State) lastFirst(p *Plan, a, b HoldingID) int {
+	sa, sb := s.Holding.Sub[a], s.Holding.Sub[b]
+	if d := p.RankOrder[s.Node(sb)] - p.RankOrder[s.Node(sa)]; d != 0 {
+		return int(d)
+	}
+	if d := s.Holding.Granted[b] - s.Holding.Granted[a]; d != 0 {
+		return sign(d)
+	}
+	return sign(s.Sub.Seq[sb] - s.Sub.Seq[sa])
+}
+
+// trim releases what a sub-allocation holds beyond what it wants, newest first.
+func (s *State) trim(sub SubID) {
+	over := s.Sub.Held[sub] - s.Sub.Wanted[sub]
+	if over <= 0 {
+		return
+	}
+	s.victim = s.newestFirst(s.victim, sub)
+	for _, q := range s.victim {
+		n := min(over, s.Holding.Units[q])
+		s.release(q, n, decision.CauseDemandGone)
+		if over -= n; over == 0 {
+			return
+		}
+	}
+}
+
+func sign(d int64) int {
+	switch {
+	case d < 0:
+		return -1
+	case d > 0:
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,247 @@
+package cluster
+
+import (
+	"slices"
+
+	"github.com/stintd/stint/core/plan"
+)
+
+// Row ids of the state's tables. An id is given once and not reused while anything hangs on it.
+type (
+	ConsumerID int32 // a consumer's path, across revisions
+	SourceID   int32 // a feed of demand
+	HostID     int32
+	ParcelID   int32 // a plan's parcels, in host order (docs/decisions.md, D-1)
+	ShapeID    int32 // a distinct unit size
+	NeedID     int32 // a distinct requirement; NoID: none
+	AllocID    int32
+	SubID      int32
+	HoldingID  int32
+	PairID     int32 // a leaf and a shape in one plan
+)
+
+// NoID is the id that names nothing, of any of the types.
+const NoID = -1
+
+// State is all that a cycle starts from and leaves behind: policy, hosts, demand
+// and holdings as columns. One goroutine at a time may use it. Methods that take
+// a table check it whole first; on an error nothing has changed.
+type State struct {
+	Policy   *plan.Policy
+	Revision int64
+	Cycle    int64 // number of the last cycle, 0 before the first
+	NowUS    int64 // the last cycle's now
+
+	Consumer   Names        // paths, by ConsumerID
+	ConsumerOf []ConsumerID // by plan.Node of the policy in force
+	NodeOf     []plan.Node  // by ConsumerID; None when the policy in force has no such consumer
+	Source     Names        // by SourceID
+	Label      Names        // names of allocations and sub-allocations
+
+	Host    Hosts
+	Shape   Shapes
+	Need    Needs
+	Alloc   Allocs
+	Sub     Subs
+	Holding Holdings
+	Plans   []Plan // one per MD plan of the policy, in its order
+
+	// ReportUnknown takes demand of consumers that the policy does not have as a
+	// shortfall `not_in_plan` instead of a bad row (SPEC chapter 7, `unknown: report`).
+	ReportUnknown bool
+
+	Released []Release // units that came back since the last cycle's emit
+	NewPlan  bool      // a revision took effect since the last cycle
+
+	arrival      int64   // arrivals of allocations so far
+	sequence     int64   // sub-allocations so far
+	snapshot     int32   // number of the last demand table applied
+	excess       []SubID // may hold more than they want, or want nothing
+	gone         []SubID // forgotten once their releases are emitted
+	outsideDirty bool
+	victim       []HoldingID
+	warnings     []string
+	HostTables   int64 // host tables and policies applied: what depends on attributes is good for one number
+	allocOf      map[allocKey]AllocID
+	subOf        map[subKey]SubID
+	scratch      demandScratch
+}
+
+type allocKey struct {
+	plan     int32
+	consumer ConsumerID
+	name     int32
+}
+
+type subKey struct {
+	alloc AllocID
+	name  int32
+	shape ShapeID
+}
+
+// Allocs are the allocations, by AllocID: arrays of one column each.
+type Allocs struct {
+	Plan     []int32 // index into State.Plans; NoID: of a consumer in no plan
+	Consumer []ConsumerID
+	Source   []SourceID
+	Name     []int32 // in State.Label
+	Arrival  []int64
+	First    []SubID   // its sub-allocations, in row order
+	Last     []SubID   //
+	Next     []AllocID // the leaf's next, by arrival
+	free     []AllocID
+}
+
+// Subs are the sub-allocations, by SubID.
+type Subs struct {
+	Source     []SourceID
+	Plan       []int32
+	Consumer   []ConsumerID
+	Alloc      []AllocID
+	Name       []int32 // in State.Label
+	Shape      []ShapeID
+	Need       []NeedID
+	MaxPerHost []int64 // plan.Unlimited when not given
+	Wanted     []int64 // units wanted in all, held ones included
+	Held       []int64
+	Pair       []PairID
+	First      []HoldingID // its holdings, newest first
+	Next       []SubID     // the allocation's next, in row order
+	Seq        []int64     // order of first sight
+	seen       []int32     // the snapshot that named it last, or unnamed
+	free       []SubID
+}
+
+// Plan is the state of one MD plan.
+type Plan struct {
+	Index   int32
+	Policy  *plan.MDPlan
+	Parcels Parcels
+	Pairs   Pairs
+
+	FirstAlloc []AllocID // by Node: the leaf's allocations, by arrival
+	LastAlloc  []AllocID
+	FirstPair  []PairID // by Node
+	RankOrder  []int32  // by Node: place when all are sorted by rank, level by level (SPEC chapter 1, "rank")
+
+	// What changed since the last cycle, for the stages that keep figures.
+	Dirty   bool       // demand, hosts, holdings or settings
+	Rebuilt bool       // parcels were laid out anew
+	Resized bool       // capacity or state of a parcel changed
+	Changed []ParcelID // parcels whose free room or state changed; may name one twice
+}
+
+// Pairs are a plan's (leaf, shape) pairs, by PairID: units of equal size in a
+// leaf are counted together (MD-12, docs/decisions.md D-5).
+type Pairs struct {
+	Leaf  []plan.Node
+	Shape []ShapeID
+	Units []int64 // held from the public pool
+	Next  []PairID
+}
+
+// New makes an empty state under a policy.
+func New(p *plan.Policy) (*State, error) {
+	s := &State{allocOf: map[allocKey]AllocID{}, subOf: map[subKey]SubID{}}
+	s.Label.InternString("") // label 0: the sub-allocation without a name
+	if err := s.SetPolicy(p); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Node gives the row of a sub-allocation's consumer in the policy in force.
+func (s *State) Node(sub SubID) plan.Node { return s.NodeOf[s.Sub.Consumer[sub]] }
+
+// Short is how many units a sub-allocation wants and does not hold.
+func (s *State) Short(sub SubID) int64 { return max(0, s.Sub.Wanted[sub]-s.Sub.Held[sub]) }
+
+// Size is the unit size of a sub-allocation by dimension. Read it only.
+func (s *State) Size(sub SubID) []int64 { return s.Shape.Size(s.Sub.Shape[sub]) }
+
+// pair gives the (leaf, shape) pair of a plan, adding it when it is new.
+// O(shapes of the leaf).
+func (p *Plan) pair(leaf plan.Node, shape ShapeID) PairID {
+	for q := p.FirstPair[leaf]; q != NoID; q = p.Pairs.Next[q] {
+		if p.Pairs.Shape[q] == shape {
+			return q
+		}
+	}
+	q := PairID(len(p.Pairs.Leaf))
+	p.Pairs.Leaf = append(p.Pairs.Leaf, leaf)
+	p.Pairs.Shape = append(p.Pairs.Shape, shape)
+	p.Pairs.Units = append(p.Pairs.Units, 0)
+	p.Pairs.Next = append(p.Pairs.Next, p.FirstPair[leaf])
+	p.FirstPair[leaf] = q
+	return q
+}
+
+// Shapes are the distinct unit sizes, interned.
+type Shapes struct {
+	dims int
+	size []int64 // shape-major
+	of   map[string]ShapeID
+	key  []byte
+}
+
+// Len is the number of shapes.
+func (h *Shapes) Len() int {
+	if h.dims == 0 {
+		return 0
+	}
+	return len(h.size) / h.dims
+}
+
+// Size is a shape's size by dimension. Read it only.
+func (h *Shapes) Size(i ShapeID) []int64 {
+	return h.size[int(i)*h.dims : (int(i)+1)*h.dims : (int(i)+1)*h.dims]
+}
+
+// NewShapes is an empty table of sizes of so many dimensions.
+func NewShapes(dims int) Shapes { return Shapes{dims: dims, of: map[string]ShapeID{}} }
+
+// Intern gives the id of a size. Amortised O(dimensions).
+func (h *Shapes) Intern(size []int64) ShapeID {
+	h.key = h.key[:0]
+	for _, v := range size {
+		u := uint64(v)
+		h.key = append(h.key, byte(u), byte(u>>8), byte(u>>16), byte(u>>24), byte(u>>32), byte(u>>40), byte(u>>48), byte(u>>56))
+	}
+	if i, ok := h.of[string(h.key)]; ok {
+		return i
+	}
+	i := ShapeID(h.Len())
+	h.of[string(h.key)] = i
+	h.size = append(h.size, size...)
+	return i
+}
+
+// Needs are the distinct requirements of sub-allocations, interned by text.
+type Needs struct {
+	Names
+	Parsed []*plan.Requirement // by NeedID
+}
+
+// Outside is the sub-allocations whose consumer takes part in no plan, in order of
+// first sight (only with ReportUnknown), and the units they are short of.
+func (s *State) Outside() (subs []SubID, short int64) {
+	for sub, p := range s.Sub.Plan {
+		if p < 0 && s.Sub.Alloc[sub] != NoID && s.Sub.Wanted[sub] > 0 {
+			subs = append(subs, SubID(sub))
+			short += s.Sub.Wanted[sub]
+		}
+	}
+	slices.SortFunc(subs, func(a, b SubID) int { return sign(s.Sub.Seq[a] - s.Sub.Seq[b]) })
+	return subs, short
+}
+
+// OutsideChanged tells whether demand outside of any plan changed since the last cycle.
+func (s *State) OutsideChanged() bool { return s.outsideDirty }
+
+// HeldUnits is how many units are held in all. O(sub-allocations).
+func (s *State) HeldUnits() (units int64) {
+	for _, n := range s.Sub.Held {
+		units += n
+	}
+	return units
+}

@@ -1,0 +1,153 @@
+package cluster
+
+import (
+	"github.com/stintd/stint/core/plan"
+)
+
+// want sets how many units a sub-allocation wants.
+func (s *State) want(id SubID, units int64) {
+	if s.Sub.Wanted[id] != units {
+		s.Sub.Wanted[id] = units
+		s.dirty(id)
+	}
+	if s.Sub.Held[id] > units || units == 0 {
+		s.excess = append(s.excess, id)
+	}
+}
+
+func (s *State) dirty(id SubID) {
+	if p := s.Sub.Plan[id]; p >= 0 {
+		s.Plans[p].Dirty = true
+	} else {
+		s.outsideDirty = true
+	}
+}
+
+// allocation finds an allocation, or adds it behind all of its leaf's.
+func (s *State) allocation(src SourceID, key allocKey) AllocID {
+	if a, ok := s.allocOf[key]; ok {
+		return a
+	}
+	l := &s.Alloc
+	var a AllocID
+	if n := len(l.free); n > 0 {
+		a, l.free = l.free[n-1], l.free[:n-1]
+	} else {
+		a = AllocID(len(l.Plan))
+		l.Plan = append(l.Plan, 0)
+		l.Consumer = append(l.Consumer, 0)
+		l.Source = append(l.Source, 0)
+		l.Name = append(l.Name, 0)
+		l.Arrival = append(l.Arrival, 0)
+		l.First = append(l.First, NoID)
+		l.Last = append(l.Last, NoID)
+		l.Next = append(l.Next, NoID)
+	}
+	s.arrival++
+	l.Plan[a], l.Consumer[a], l.Source[a], l.Name[a], l.Arrival[a] = max(key.plan, NoID), key.consumer, src, key.name, s.arrival
+	l.First[a], l.Last[a], l.Next[a] = NoID, NoID, NoID
+	s.allocOf[key] = a
+	if key.plan >= 0 {
+		s.Plans[key.plan].append(s, a)
+	}
+	return a
+}
+
+// append puts an allocation behind all of its leaf's.
+func (p *Plan) append(s *State, a AllocID) {
+	leaf := s.NodeOf[s.Alloc.Consumer[a]]
+	if last := p.LastAlloc[leaf]; last != NoID {
+		s.Alloc.Next[last] = a
+	} else {
+		p.FirstAlloc[leaf] = a
+	}
+	p.LastAlloc[leaf] = a
+}
+
+// newSub adds a sub-allocation that wants nothing yet.
+func (s *State) newSub(key subKey) SubID {
+	b, a := &s.Sub, key.alloc
+	var id SubID
+	if n := len(b.free); n > 0 {
+		id, b.free = b.free[n-1], b.free[:n-1]
+	} else {
+		id = SubID(len(b.Source))
+		b.Source = append(b.Source, 0)
+		b.Plan = append(b.Plan, 0)
+		b.Consumer = append(b.Consumer, 0)
+		b.Alloc = append(b.Alloc, 0)
+		b.Name = append(b.Name, 0)
+		b.Shape = append(b.Shape, 0)
+		b.Need = append(b.Need, 0)
+		b.MaxPerHost = append(b.MaxPerHost, 0)
+		b.Wanted = append(b.Wanted, 0)
+		b.Held = append(b.Held, 0)
+		b.Pair = append(b.Pair, 0)
+		b.First = append(b.First, 0)
+		b.Next = append(b.Next, 0)
+		b.Seq = append(b.Seq, 0)
+		b.seen = append(b.seen, 0)
+	}
+	s.sequence++
+	b.Source[id], b.Plan[id], b.Consumer[id], b.Alloc[id] = s.Alloc.Source[a], s.Alloc.Plan[a], s.Alloc.Consumer[a], a
+	b.Name[id], b.Shape[id], b.Need[id], b.MaxPerHost[id] = key.name, key.shape, NoID, plan.Unlimited
+	b.Wanted[id], b.Held[id], b.First[id], b.Next[id], b.Seq[id], b.Pair[id] = 0, 0, NoID, NoID, s.sequence, NoID
+	s.subOf[key] = id
+	if last := s.Alloc.Last[a]; last != NoID {
+		b.Next[last] = id
+	} else {
+		s.Alloc.First[a] = id
+	}
+	s.Alloc.Last[a] = id
+	if p := b.Plan[id]; p >= 0 {
+		b.Pair[id] = s.Plans[p].pair(s.NodeOf[b.Consumer[id]], key.shape)
+	}
+	return id
+}
+
+// forget drops a sub-allocation that no source names and that holds nothing, and
+// its allocation with the last of them. O(length of the lists).
+func (s *State) forget(id SubID) {
+	b, a := &s.Sub, s.Sub.Alloc[id]
+	delete(s.subOf, subKey{a, b.Name[id], b.Shape[id]})
+	prev := SubID(NoID)
+	for q := s.Alloc.First[a]; q != id; q = b.Next[q] {
+		prev = q
+	}
+	if prev == NoID {
+		s.Alloc.First[a] = b.Next[id]
+	} else {
+		b.Next[prev] = b.Next[id]
+	}
+	if s.Alloc.Last[a] == id {
+		s.Alloc.Last[a] = prev
+	}
+	b.Alloc[id] = NoID
+	b.free = append(b.free, id)
+	if s.Alloc.First[a] != NoID {
+		return
+	}
+	l := &s.Alloc
+	delete(s.allocOf, allocKey{l.Plan[a], l.Consumer[a], l.Name[a]})
+	if p := l.Plan[a]; p >= 0 {
+		s.Plans[p].remove(s, a)
+	}
+	l.free = append(l.free, a)
+}
+
+// remove takes an allocation off its leaf's list.
+func (p *Plan) remove(s *State, a AllocID) {
+	leaf := s.NodeOf[s.Alloc.Consumer[a]]
+	prev := AllocID(NoID)
+	for q := p.FirstAlloc[leaf]; q != a; q = s.Alloc.Next[q] {
+		prev = q
+	}
+	if prev == NoID {
+		p.FirstAlloc[leaf] = s.Alloc.Next[a]
+	} else {
+		s.Alloc.Next[prev] = s.Alloc.Next[a]
+	}
+	if p.LastAlloc[leaf] == a {
+		p.LastAlloc[leaf] = prev
+	}
+}
