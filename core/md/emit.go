@@ -1,0 +1,177 @@
+package md
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/share"
+)
+
+// EmitGrants adds the units given in this cycle, in the order of D-14. It returns
+// their number. O(grants).
+func (m *Planner) EmitGrants(g *decision.Grants) (units int64) {
+	h, at := &m.s.Holding, g.Extend(len(m.grant.booked))
+	var plans, consumer, allocation, name, source int32
+	last := cluster.SubID(cluster.NoID)
+	for _, q := range m.grant.booked {
+		if sub := h.Sub[q]; sub != last {
+			a := m.s.Sub.Alloc[sub]
+			plans, consumer, allocation = m.p.Index, int32(m.s.Sub.Consumer[sub]), m.s.Alloc.Name[a]
+			name, source, last = m.s.Sub.Name[sub], int32(m.s.Sub.Source[sub]), sub
+		}
+		g.Plan.Code[at], g.Consumer.Code[at], g.Allocation.Code[at], g.Sub.Code[at] = plans, consumer, allocation, name
+		g.Source.Code[at], g.Host.Code[at] = source, int32(m.p.Parcels.Host[h.Parcel[q]])
+		g.Origin.Code[at], g.Pool.Code[at], g.Lender.Code[at] = h.Origin[q], int32(h.Pool[q]), int32(h.Lender[q])
+		g.Units[at] = h.Units[q]
+		units += h.Units[q]
+		at++
+	}
+	return units
+}
+
+// eachSub calls f for every sub-allocation of the plan: consumers in tree order, allocations by arrival.
+func (m *Planner) eachSub(f func(sub cluster.SubID)) {
+	for leaf := range m.p.FirstAlloc {
+		for a := m.p.FirstAlloc[leaf]; a != cluster.NoID; a = m.s.Alloc.Next[a] {
+			for sub := m.s.Alloc.First[a]; sub != cluster.NoID; sub = m.s.Sub.Next[sub] {
+				f(sub)
+			}
+		}
+	}
+}
+
+func (m *Planner) key(k *decision.Key, sub cluster.SubID) {
+	k.Add(m.p.Index, int32(m.s.Sub.Consumer[sub]), m.s.Alloc.Name[m.s.Sub.Alloc[sub]], m.s.Sub.Name[sub])
+}
+
+// EmitStates adds the plan's rows to consumers, amounts and shares.
+func (m *Planner) EmitStates(c *decision.Cycle) {
+	for n := plan.Root + 1; int(n) < m.policy.Len(); n++ {
+		if !m.p.Policy.Member[n] {
+			continue
+		}
+		id := int32(m.s.ConsumerOf[n])
+		m.emitConsumer(&c.Consumers, n, id)
+		m.emitAmounts(&c.Amounts, n, id)
+		if m.wanted[n] > 0 || m.held[n] > 0 {
+			m.emitShare(&c.Shares, n, id)
+		}
+	}
+}
+
+func (m *Planner) emitConsumer(t *decision.Consumers, n plan.Node, id int32) {
+	t.Plan.Add(m.p.Index)
+	t.Consumer.Add(id)
+	t.Policy.Add(decision.PolicyMD)
+	t.Rank = append(t.Rank, int64(m.set.Rank[n]))
+	t.Demand = append(t.Demand, m.wanted[n])
+	t.Held = append(t.Held, m.held[n])
+	t.Short = append(t.Short, max(0, m.wanted[n]-m.held[n]))
+	for i := range t.Slot {
+		t.Slot[i] = append(t.Slot[i], 0)
+	}
+	t.SlotNull = append(t.SlotNull, true)
+}
+
+func (m *Planner) emitAmounts(t *decision.Amounts, n plan.Node, id int32) {
+	for d := range m.policy.Dimensions {
+		limit := plan.Unlimited
+		if d < len(m.set.Limit) {
+			limit = m.set.Limit[d][n]
+		}
+		t.Plan.Add(m.p.Index)
+		t.Consumer.Add(id)
+		t.Dimension.Add(int32(d))
+		t.Configured = append(t.Configured, 0)
+		t.Owned = append(t.Owned, 0)
+		t.Reserved = append(t.Reserved, 0)
+		t.Held = append(t.Held, m.amounts.held[d][n])
+		t.Lent = append(t.Lent, 0)
+		t.StaticQuota = append(t.StaticQuota, m.amounts.quota[d][n])
+		t.Limit = append(t.Limit, max(limit, 0))
+		t.LimitNull = append(t.LimitNull, limit == plan.Unlimited)
+	}
+}
+
+func (m *Planner) emitShare(t *decision.Shares, n plan.Node, id int32) {
+	t.Plan.Add(m.p.Index)
+	t.Consumer.Add(id)
+	t.Pool.Add(int32(m.s.ConsumerOf[plan.Root]))
+	t.Ratio = append(t.Ratio, m.set.Ratio[n])
+	t.Priority = append(t.Priority, int64(m.set.Priority[n]))
+	t.Usage = append(t.Usage, share.Float(m.usage[n]))
+	t.UsageDemand = append(t.UsageDemand, share.Float(m.quota.demand[n]))
+	t.UsageQuota = append(t.UsageQuota, share.Float(m.quota.quota[n]))
+	t.UnitsHeld = append(t.UnitsHeld, m.held[n])
+	t.UnitsWanted = append(t.UnitsWanted, m.wanted[n])
+}
+
+// EmitShortfalls explains every sub-allocation of the plan that is short. details
+// takes the texts of the column detail. It returns the units that are short.
+func (m *Planner) EmitShortfalls(t *decision.Shortfalls, details *cluster.Names) (units int64) {
+	m.grant.Planner = m
+	m.reason.byAsk = map[ask]reason{}
+	m.eachSub(func(sub cluster.SubID) {
+		short := m.s.Short(sub)
+		if short == 0 {
+			return
+		}
+		r := m.why(sub)
+		m.key(&t.Key, sub)
+		t.UnitsShort = append(t.UnitsShort, short)
+		t.Reason.Add(r.code)
+		t.Dimension.Add(r.dimension)
+		blocker, detail := int32(decision.Null), decision.Null
+		if r.blocker != plan.None {
+			blocker = int32(m.s.ConsumerOf[r.blocker])
+		}
+		if r.detail != "" {
+			detail = details.InternString(r.detail)
+		}
+		t.Blocker.Add(blocker)
+		t.Detail.Add(detail)
+		t.Until = append(t.Until, 0)
+		t.UntilNull = append(t.UntilNull, true)
+		units = share.Add(units, short)
+	})
+	return units
+}
+
+// EmitKeyframe adds the plan's rows to the keyframe tables.
+func (m *Planner) EmitKeyframe(c *decision.Cycle) {
+	h := &c.Holdings
+	var rows []cluster.HoldingID
+	m.eachSub(func(sub cluster.SubID) {
+		rows = rows[:0]
+		for q := m.s.Sub.First[sub]; q != cluster.NoID; q = m.s.Holding.NextOfSub[q] {
+			rows = append(rows, q)
+		}
+		slices.SortFunc(rows, func(a, b cluster.HoldingID) int {
+			return cmp.Or(cmp.Compare(m.s.Holding.Parcel[a], m.s.Holding.Parcel[b]), cmp.Compare(m.s.Holding.Granted[a], m.s.Holding.Granted[b]))
+		})
+		for _, q := range rows {
+			m.key(&h.Key, sub)
+			h.Source.Add(int32(m.s.Sub.Source[sub]))
+			h.Host.Add(int32(m.p.Parcels.Host[m.s.Holding.Parcel[q]]))
+			h.Units = append(h.Units, m.s.Holding.Units[q])
+			h.Origin.Add(m.s.Holding.Origin[q])
+			h.Pool.Add(int32(m.s.Holding.Pool[q]))
+			h.Lender.Add(int32(m.s.Holding.Lender[q]))
+			h.Granted = append(h.Granted, m.s.Holding.Granted[q])
+		}
+	})
+	o := &c.Hosts
+	for k, host := range m.p.Parcels.Host {
+		for d := range m.policy.Dimensions {
+			o.Plan.Add(m.p.Index)
+			o.Host.Add(int32(host))
+			o.State.Add(int32(m.s.Host.State[host]))
+			o.Dimension.Add(int32(d))
+			o.Capacity = append(o.Capacity, m.p.Parcels.Cap[d][k])
+			o.Used = append(o.Used, m.p.Parcels.Cap[d][k]-m.p.Parcels.Free[d][k])
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package md
+
+import (
+	"math/bits"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/share"
+)
+
+// before tells whether sibling a is served before sibling b: the higher share
+// priority, then the less usage ÷ ratio, then the order of the plan (MD-16).
+func (g *granter) before(a, b plan.Node) bool {
+	if pa, pb := g.set.Priority[a], g.set.Priority[b]; pa != pb {
+		return pa > pb
+	}
+	ua, ub, ra, rb := g.usage[a], g.usage[b], g.set.Ratio[a], g.set.Ratio[b]
+	if ra == rb {
+		return ua < ub || ua == ub && a < b
+	}
+	ah, al := bits.Mul64(uint64(ua), uint64(rb))
+	bh, bl := bits.Mul64(uint64(ub), uint64(ra))
+	if ah != bh {
+		return ah < bh
+	}
+	return al < bl || al == bl && a < b
+}
+
+// sink lets the child at i of a heap down to its place. Only the top of a heap
+// ever changes while granting, and only to a later place.
+func (g *granter) sink(h []plan.Node, i int) {
+	n := h[i]
+	for {
+		c := 2*i + 1
+		if c >= len(h) {
+			break
+		}
+		if c+1 < len(h) && g.before(h[c+1], h[c]) {
+			c++
+		}
+		if g.before(n, h[c]) {
+			break
+		}
+		h[i] = h[c]
+		i = c
+	}
+	h[i] = n
+}
+
+// settle brings the heaps on a leaf's path to order after it was served. The leaf
+// and all above it stand on top of their heaps; a leaf that has had its fill goes,
+// and so does every branch that this leaves empty.
+func (g *granter) settle(leaf plan.Node, stays bool) {
+	for n := g.policy.Parent[leaf]; n != plan.None; n = g.policy.Parent[n] {
+		h := g.heap[n]
+		if !stays {
+			h[0] = h[len(h)-1]
+			h = h[:len(h)-1]
+			g.heap[n] = h
+		}
+		if stays = len(h) > 0; stays {
+			g.sink(h, 0)
+		}
+	}
+}
+
+// lessSatisfied tells whether sub-allocation a of an allocation is served before b: the
+// lesser fraction held ÷ wanted, then the earlier row (CYC-10).
+func (g *granter) lessSatisfied(a, b cluster.SubID) bool {
+	x, y := &g.hot[a], &g.hot[b]
+	if share.Less(x.held, x.wanted, y.held, y.wanted) {
+		return true
+	}
+	return x.seq < y.seq && !share.Less(y.held, y.wanted, x.held, x.wanted)
+}
+
+// sinkSub is sink for the sub-allocations of a queue.
+func (g *granter) sinkSub(h []cluster.SubID, i int) {
+	n := h[i]
+	for {
+		c := 2*i + 1
+		if c >= len(h) {
+			break
+		}
+		if c+1 < len(h) && g.lessSatisfied(h[c+1], h[c]) {
+			c++
+		}
+		if g.lessSatisfied(n, h[c]) {
+			break
+		}
+		h[i] = h[c]
+		i = c
+	}
+	h[i] = n
+}
+
+// popSub takes the top off a queue.
+func (g *granter) popSub(q *queue) {
+	n := len(q.subs) - 1
+	q.subs[0] = q.subs[n]
+	q.subs = q.subs[:n]
+	if n > 1 {
+		g.sinkSub(q.subs, 0)
+	}
+}
+
+// mulMod is a × b mod m for 0 ≤ b < m.
+func mulMod(a, b, m int64) int64 {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	return int64(bits.Rem64(hi, lo, uint64(m)))
+}
+
+// resized is s with n entries, old ones kept, so that their memory is used again.
+func resized[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return append(s[:cap(s)], make([]T, n-cap(s))...)[:n]
+	}
+	return s[:n]
+}

@@ -1,0 +1,247 @@
+// Package md carries out multidimensional plans (SPEC chapter 4): capacities and
+// shares of pools, fair granting, quotas and the reasons of shortfalls. A Planner
+// is one plan's stages; core/cycle calls them in order.
+package md
+
+import (
+	"math/bits"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/place"
+	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/share"
+	"github.com/stintd/stint/vecpack"
+)
+
+// Planner carries out one MD plan. Between cycles it keeps what depends on the
+// plan alone: classes of equal hosts, capacities by shape, usages, the parcels'
+// order, and scratch memory. A new Planner decides the same as an old one; it
+// only has more to compute.
+type Planner struct {
+	Subs int64 // sub-allocations of the plan, as of the last Count
+
+	s      *cluster.State
+	p      *cluster.Plan
+	policy *plan.Policy
+	set    *plan.MDWindow
+
+	field    place.Field
+	capacity capacities
+	eligible eligible
+
+	// By Node, of the public pool.
+	usage  []int64   // share usage (MD-12)
+	pooled [][]int64 // by dimension: amount held, kept where a share limit is set
+	wanted []int64   // units
+	held   []int64
+
+	grant   granter
+	quota   quotas
+	reason  reasons
+	amounts amounts
+}
+
+// Attach points the planner at a state and the plan it is to carry out. Cheap.
+func (m *Planner) Attach(s *cluster.State, p *cluster.Plan) {
+	m.s, m.p, m.policy, m.set = s, p, s.Policy, &p.Policy.Windows[0]
+}
+
+// Own brings the parcels' order up to the hosts (stage own). Nobody owns anything
+// yet: every parcel is public.
+func (m *Planner) Own() { m.field.Sync(m.p) }
+
+// Entitle computes the capacity of the pool in units of every shape in use
+// (MD-11) and the shares that are held (MD-12). O(classes of hosts × shapes).
+func (m *Planner) Entitle() {
+	m.capacity.sync(m.s, m.p)
+	n := m.policy.Len()
+	m.usage = zeroed(m.usage, n)
+	for q, leaf := range m.p.Pairs.Leaf {
+		m.usage[leaf] = share.Add(m.usage[leaf], share.Fraction(m.p.Pairs.Units[q], m.capacity.of(m.p.Pairs.Shape[q])))
+	}
+	m.sumUp(m.usage)
+	m.pooled = m.pooled[:0]
+	if !m.limited() {
+		return
+	}
+	for d := range m.policy.Dimensions {
+		held := make([]int64, n)
+		for q, leaf := range m.p.Pairs.Leaf {
+			held[leaf] += m.p.Pairs.Units[q] * m.s.Shape.Size(m.p.Pairs.Shape[q])[d]
+		}
+		m.sumUp(held)
+		m.pooled = append(m.pooled, held)
+	}
+}
+
+// limited tells whether the plan sets any share limit (MD-18).
+func (m *Planner) limited() bool {
+	for _, column := range m.set.Limit {
+		for _, v := range column {
+			if v != plan.Unlimited {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sumUp adds every consumer's figure to its parent's, from the leaves up. O(consumers).
+func (m *Planner) sumUp(figure []int64) {
+	for n := len(figure) - 1; n > 0; n-- {
+		p := m.policy.Parent[n]
+		figure[p] = share.Add(figure[p], figure[n])
+	}
+}
+
+// Count adds up what every consumer wants and holds, in units, and the plan's
+// sub-allocations in Subs.
+func (m *Planner) Count() {
+	n := m.policy.Len()
+	m.wanted, m.held, m.Subs = zeroed(m.wanted, n), zeroed(m.held, n), 0
+	m.eachSub(func(sub cluster.SubID) {
+		leaf := m.s.Node(sub)
+		m.wanted[leaf] = share.Add(m.wanted[leaf], m.s.Sub.Wanted[sub])
+		m.held[leaf] += m.s.Sub.Held[sub]
+		m.Subs++
+	})
+	m.sumUp(m.wanted)
+	m.sumUp(m.held)
+}
+
+// capacities is the public pool's capacity in units of each shape (MD-11).
+type capacities struct {
+	class  cluster.Shapes // distinct capacity vectors of the pool's parcels
+	column [][]int64      // by dimension, then class
+	count  []int64        // parcels of the class
+	units  []int64        // by ShapeID; unknown where not computed
+	vector []int64
+}
+
+const unknown = -1
+
+// of is the capacity for a shape in use.
+func (c *capacities) of(shape cluster.ShapeID) int64 { return c.units[shape] }
+
+// sync recounts the classes when parcels changed and computes the capacity of
+// shapes that are new since. Closed parcels count with what is held on them (D-4).
+func (c *capacities) sync(s *cluster.State, p *cluster.Plan) {
+	if p.Rebuilt || p.Resized || c.column == nil || shutChanged(p) {
+		c.recount(p, len(s.Policy.Dimensions))
+	}
+	for len(c.units) < s.Shape.Len() {
+		c.units = append(c.units, unknown)
+	}
+	for _, shape := range p.Pairs.Shape {
+		if c.units[shape] == unknown {
+			c.units[shape] = vecpack.Capacity(c.column, s.Shape.Size(shape), c.count)
+		}
+	}
+}
+
+// shutChanged tells whether what is held on a parcel that is not open changed.
+func shutChanged(p *cluster.Plan) bool {
+	for _, k := range p.Changed {
+		if !p.Parcels.IsOpen(k) {
+			return true
+		}
+	}
+	return false
+}
+
+// recount sorts the parcels into classes of equal capacity. O(parcels × dimensions).
+func (c *capacities) recount(p *cluster.Plan, dims int) {
+	c.class, c.count, c.units = cluster.NewShapes(dims), c.count[:0], c.units[:0]
+	c.column = make([][]int64, dims)
+	c.vector = zeroed(c.vector, dims)
+	for k := range p.Parcels.Len() {
+		open := p.Parcels.IsOpen(cluster.ParcelID(k))
+		for d := range dims {
+			c.vector[d] = p.Parcels.Cap[d][k]
+			if !open {
+				c.vector[d] -= p.Parcels.Free[d][k]
+			}
+		}
+		i := int(c.class.Intern(c.vector))
+		if i == len(c.count) {
+			c.count = append(c.count, 0)
+			for d, v := range c.vector {
+				c.column[d] = append(c.column[d], v)
+			}
+		}
+		c.count[i]++
+	}
+}
+
+// eligible is which parcels meet each requirement, by NeedID.
+type eligible struct {
+	tables int64 // State.HostTables it was made at
+	plan   *cluster.Plan
+	bits   [][]uint64
+	order  [][]cluster.ParcelID
+}
+
+// of is the bitset of parcels that a requirement selects and, when it has one, the
+// order it gives them; nil, nil for no requirement. O(hosts) on first sight.
+func (e *eligible) of(m *Planner, need cluster.NeedID) (bitset []uint64, order []cluster.ParcelID) {
+	if need == cluster.NoID {
+		return nil, nil
+	}
+	if e.tables != m.s.HostTables || e.plan != m.p {
+		e.tables, e.plan, e.bits, e.order = m.s.HostTables, m.p, e.bits[:0], e.order[:0]
+	}
+	for int(need) >= len(e.bits) {
+		e.bits, e.order = append(e.bits, nil), append(e.order, nil)
+	}
+	if e.bits[need] == nil {
+		e.bits[need], e.order[need] = m.selects(m.s.Need.Parsed[need])
+	}
+	return e.bits[need], e.order[need]
+}
+
+// selects evaluates a requirement. One that names what no host has any more, since
+// hosts changed after the demand was taken, selects nothing.
+func (m *Planner) selects(r *plan.Requirement) ([]uint64, []cluster.ParcelID) {
+	set := make([]uint64, m.p.Parcels.Words())
+	bound, err := r.Bind(m.s)
+	if err != nil {
+		return set, nil
+	}
+	for k, h := range m.p.Parcels.Host {
+		if bound.Match(int(h)) {
+			set[k>>6] |= 1 << (uint(k) & 63)
+		}
+	}
+	if !r.Ordered() {
+		return set, nil
+	}
+	return set, place.Order(bound, &m.p.Parcels, set)
+}
+
+// empty tells whether a bitset has no bit.
+func empty(set []uint64) bool {
+	for _, w := range set {
+		if w != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// popcount is the number of bits of a bitset.
+func popcount(set []uint64) (n int) {
+	for _, w := range set {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// zeroed is s with n zeros, in its own memory when that is large enough.
+func zeroed[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	s = s[:n]
+	clear(s)
+	return s
+}

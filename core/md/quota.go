@@ -1,0 +1,122 @@
+package md
+
+import (
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/share"
+)
+
+// quotas are the shares that consumers deserve, by Node (MD-13, MD-14).
+type quotas struct {
+	demand []int64 // usage demand
+	quota  []int64 // usage quota
+	short  bool    // whether anything in the pool is outstanding
+
+	divider share.Divider
+	child   []plan.Node
+	rank    []int32
+	ratio   []int64
+	limit   []int64
+	part    []int64
+}
+
+// Quota computes usage demands and usage quotas from the usages after granting.
+// O(sub-allocations + consumers × log children).
+func (m *Planner) Quota() {
+	q, n := &m.quota, m.policy.Len()
+	q.demand, q.quota, q.short = zeroed(q.demand, n), zeroed(q.quota, n), false
+	m.eachSub(func(sub cluster.SubID) {
+		leaf, units := m.s.Node(sub), max(m.s.Sub.Wanted[sub], m.s.Sub.Held[sub])
+		q.demand[leaf] = share.Add(q.demand[leaf], share.Demand(units, m.capacity.of(m.s.Sub.Shape[sub])))
+		q.short = q.short || m.s.Short(sub) > 0
+	})
+	m.sumUp(q.demand)
+	if !q.short {
+		copy(q.quota, m.usage)
+		return
+	}
+	q.quota[plan.Root] = m.usage[plan.Root]
+	for node := range plan.Node(n) {
+		if m.policy.First[node] != plan.None && q.quota[node] > 0 {
+			m.divide(node)
+		}
+	}
+}
+
+// divide hands a consumer's usage quota down to its children.
+func (m *Planner) divide(node plan.Node) {
+	q := &m.quota
+	q.child, q.rank, q.ratio, q.limit = q.child[:0], q.rank[:0], q.ratio[:0], q.limit[:0]
+	for c := m.policy.First[node]; c != plan.None; c = m.policy.Next[c] {
+		if q.demand[c] > 0 {
+			q.child = append(q.child, c)
+			q.rank = append(q.rank, m.set.Priority[c])
+			q.ratio = append(q.ratio, m.set.Ratio[c])
+			q.limit = append(q.limit, q.demand[c])
+		}
+	}
+	q.part = zeroed(q.part, len(q.child))
+	q.divider.FillByPriority(q.quota[node], q.rank, q.ratio, q.limit, q.part)
+	for i, c := range q.child {
+		q.quota[c] = q.part[i]
+	}
+}
+
+// amounts are the figures of the table amounts, by dimension, then Node.
+type amounts struct {
+	held  [][]int64
+	quota [][]int64 // static share quota
+	leafy []bool    // by Node: a leaf of the plan, or above one
+}
+
+// Amounts computes what consumers hold and their static share quotas (MD-15, D-8):
+// per dimension the pool's capacity, divided as if every leaf wanted without end.
+// O(consumers × dimensions × log children).
+func (m *Planner) Amounts() {
+	a, n := &m.amounts, m.policy.Len()
+	a.leafy = zeroed(a.leafy, n)
+	for node := plan.Node(n - 1); node > plan.Root; node-- {
+		if m.p.Policy.Member[node] && (m.policy.Leaf(node) || a.leafy[node]) {
+			a.leafy[node], a.leafy[m.policy.Parent[node]] = true, true
+		}
+	}
+	a.held, a.quota = resized(a.held, len(m.policy.Dimensions)), resized(a.quota, len(m.policy.Dimensions))
+	for d := range m.policy.Dimensions {
+		a.held[d], a.quota[d] = zeroed(a.held[d], n), zeroed(a.quota[d], n)
+		for q, leaf := range m.p.Pairs.Leaf {
+			a.held[d][leaf] = share.Add(a.held[d][leaf], share.Mul(m.p.Pairs.Units[q], m.s.Shape.Size(m.p.Pairs.Shape[q])[d]))
+		}
+		m.sumUp(a.held[d])
+		for i, v := range m.capacity.column[d] {
+			a.quota[d][plan.Root] = share.Add(a.quota[d][plan.Root], share.Mul(v, m.capacity.count[i]))
+		}
+		for node := range plan.Node(n) {
+			if m.policy.First[node] != plan.None && a.quota[d][node] > 0 {
+				m.split(a.quota[d], node)
+			}
+		}
+	}
+}
+
+// split gives a node's figure to its children of the highest share priority in
+// proportion to their ratios, rounded down.
+func (m *Planner) split(figure []int64, node plan.Node) {
+	var sum int64
+	var first int32
+	for c := m.policy.First[node]; c != plan.None; c = m.policy.Next[c] {
+		if !m.amounts.leafy[c] || m.set.Ratio[c] == 0 {
+			continue
+		}
+		if p := m.set.Priority[c]; sum == 0 || p > first {
+			first, sum = p, 0
+		}
+		if m.set.Priority[c] == first {
+			sum = share.Add(sum, m.set.Ratio[c])
+		}
+	}
+	for c := m.policy.First[node]; c != plan.None; c = m.policy.Next[c] {
+		if m.amounts.leafy[c] && m.set.Ratio[c] > 0 && m.set.Priority[c] == first {
+			figure[c] = share.Part(figure[node], m.set.Ratio[c], sum)
+		}
+	}
+}
