@@ -1,0 +1,167 @@
+package oracle
+
+import (
+	"slices"
+
+	"github.com/stintd/stint/core/plan"
+)
+
+// used is the vector that is held on a host.
+func (h *host) used() []int64 {
+	v := make([]int64, len(h.size))
+	for _, u := range h.units {
+		for d, n := range u.sub.size {
+			v[d] += n
+		}
+	}
+	return v
+}
+
+// capacity is a host's vector after overcommit (D-22).
+func capacity(m *plan.MDPlan, h *host) []int64 {
+	v := make([]int64, len(h.size))
+	for d, n := range h.size {
+		whole, _ := muldiv(uint64(n), uint64(m.OvercommitMilli[d]), 1000)
+		v[d] = int64(min(whole, 1<<58))
+	}
+	return v
+}
+
+// planHosts is the hosts of a plan in host order (D-1).
+func (c *Cluster) planHosts(in int) []*host {
+	var list []*host
+	add := func(h *host) {
+		if !slices.Contains(list, h) {
+			list = append(list, h)
+		}
+	}
+	for _, g := range c.p.MDPlans[in].Groups {
+		group := c.p.Groups[g.Group]
+		for _, name := range group.Hosts {
+			if i := slices.IndexFunc(c.hosts, func(h *host) bool { return h.Name == name }); i >= 0 {
+				add(c.hosts[i])
+			}
+		}
+		for i, ok := range c.matches(group.Select) {
+			if ok && group.Select != nil {
+				add(c.hosts[i])
+			}
+		}
+	}
+	return list
+}
+
+// planOf is the plan that a host belongs to, -1 when none.
+func (c *Cluster) planOf(h *host) int {
+	return slices.IndexFunc(c.order, func(list []*host) bool { return slices.Contains(list, h) })
+}
+
+// matches tells for every host of the table whether it meets a requirement; none is met by all.
+func (c *Cluster) matches(r *plan.Requirement) []bool {
+	b, ok := c.bind(r), make([]bool, len(c.hosts))
+	for i := range ok {
+		ok[i] = b == nil || b.Match(i)
+	}
+	return ok
+}
+
+// bind resolves a requirement's names, which must exist; nil stays nil.
+func (c *Cluster) bind(r *plan.Requirement) *plan.Bound {
+	if r == nil {
+		return nil
+	}
+	b, err := r.Bind(table{c})
+	if err != nil {
+		panic("oracle: " + err.Error())
+	}
+	return b
+}
+
+// parsed is a requirement's text, parsed; nil for none.
+func parsed(text string) *plan.Requirement {
+	if text == "" {
+		return nil
+	}
+	r, err := plan.ParseRequirement(text)
+	if err != nil {
+		panic("oracle: " + err.Error())
+	}
+	return r
+}
+
+// table is the cluster's hosts as plan.Hosts: columns are the dimensions, `host`, `state`, then names of attributes.
+type table struct{ c *Cluster }
+
+// names lists the columns; attributes in order of their names.
+func (t table) names() []string {
+	var attrs []string
+	for _, h := range t.c.hosts {
+		for name := range h.Attr {
+			attrs = append(attrs, name)
+		}
+	}
+	slices.Sort(attrs)
+	return slices.Concat(t.c.p.Dimensions, []string{"host", "state"}, slices.Compact(attrs))
+}
+
+// at is the value of a column on a host: int64, float64, string, bool or nil.
+func (t table) at(name string, host int) any {
+	h := t.c.hosts[host]
+	if d, ok := t.c.p.Dimension(name); ok {
+		return float64(h.size[d])
+	}
+	switch name {
+	case "host":
+		return h.Name
+	case "state":
+		return h.State
+	}
+	return h.Attr[name]
+}
+
+func (t table) Column(name string) (col int, kind plan.Kind, ok bool) {
+	col = slices.Index(t.names(), name)
+	if col < 0 {
+		return 0, 0, false
+	}
+	for h := range t.c.hosts {
+		switch t.at(name, h).(type) {
+		case string:
+			return col, plan.Text, true
+		case bool:
+			return col, plan.Boolean, true
+		case float64:
+			return col, plan.Number, true
+		}
+	}
+	return col, plan.Number, true
+}
+
+func (t table) NumberAt(col, host int) (float64, bool) {
+	v, ok := t.at(t.names()[col], host).(float64)
+	return v, ok
+}
+
+func (t table) TextAt(col, host int) ([]byte, bool) {
+	v, ok := t.at(t.names()[col], host).(string)
+	return []byte(v), ok
+}
+
+func (t table) BoolAt(col, host int) (v, ok bool) {
+	v, ok = t.at(t.names()[col], host).(bool)
+	return v, ok
+}
+
+func (t table) HasWord(word string) bool {
+	for h := range t.c.hosts {
+		if t.WordAt(word, h) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t table) WordAt(word string, host int) bool {
+	h := t.c.hosts[host]
+	return h.Name == word || h.Attr["type"] == word || h.Attr["model"] == word
+}

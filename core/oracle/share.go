@@ -1,0 +1,253 @@
+package oracle
+
+import (
+	"cmp"
+	"fmt"
+	"math/big"
+	"math/bits"
+	"slices"
+
+	"github.com/stintd/stint/core/plan"
+)
+
+// one is the share 1 in fixed point (D-5).
+const one = 1 << 48
+
+// Share is a consumer's share in a plan's public pool. Usage is exact, the other shares are 2⁻⁴⁸ fixed point (D-5).
+type Share struct {
+	Plan, Path             string
+	Priority, Ratio        int64
+	Usage                  *big.Rat
+	Fixed, Demand, Quota   uint64
+	UnitsHeld, UnitsWanted int64
+}
+
+// muldiv is ⌊a × b ÷ c⌋, which must fit, and what remains.
+func muldiv(a, b, c uint64) (q, rest uint64) {
+	hi, lo := bits.Mul64(a, b)
+	return bits.Div64(hi, lo, c)
+}
+
+// pack is how many units of a size the empty pool takes, packed host by host (MD-11, D-4).
+func (g *round) pack(size []int64) int64 {
+	id := fmt.Sprint(size)
+	if n, ok := g.packs[id]; ok {
+		return n
+	}
+	sum := int64(0)
+	for _, h := range g.hosts {
+		sum += packs(size, g.counts(h))
+	}
+	g.packs[id] = sum
+	return sum
+}
+
+// counts is the vector with which a host counts into the pool: closed and draining ones with what is held there.
+func (g *round) counts(h *host) []int64 {
+	switch h.State {
+	case "ok":
+		return capacity(g.m, h)
+	case "closed", "draining":
+		return h.used()
+	}
+	return make([]int64, len(h.size))
+}
+
+// packs is how many units of a size a vector holds.
+func packs(size, room []int64) int64 {
+	least := int64(-1)
+	for d, n := range size {
+		if n > 0 && (least < 0 || room[d]/n < least) {
+			least = room[d] / n
+		}
+	}
+	return max(least, 0)
+}
+
+// bysize counts the held units of a leaf by unit size, sizes in order of arrival.
+func (g *round) bysize(leaf plan.Node) (sizes [][]int64, units []int64) {
+	row := map[string]int{}
+	for _, s := range g.below(leaf) {
+		i, ok := row[fmt.Sprint(s.size)]
+		if !ok {
+			i = len(sizes)
+			row[fmt.Sprint(s.size)] = i
+			sizes, units = append(sizes, s.size), append(units, 0)
+		}
+		units[i] += s.held
+	}
+	return sizes, units
+}
+
+// usage is a consumer's share usage in fixed point (MD-12, D-5).
+func (g *round) usage(n plan.Node) uint64 {
+	sum := uint64(0)
+	if !g.p.Leaf(n) {
+		for _, k := range g.children(n) {
+			sum += g.usage(k)
+		}
+		return sum
+	}
+	sizes, units := g.bysize(n)
+	for i, u := range units {
+		if u > 0 {
+			share, _ := muldiv(uint64(u), one, uint64(max(g.pack(sizes[i]), u)))
+			sum += share
+		}
+	}
+	return sum
+}
+
+// exact is MD-12's usage without any rounding.
+func (g *round) exact(n plan.Node) *big.Rat {
+	sum := new(big.Rat)
+	for _, k := range g.children(n) {
+		sum.Add(sum, g.exact(k))
+	}
+	if g.p.Leaf(n) {
+		sizes, units := g.bysize(n)
+		for i, u := range units {
+			if u > 0 {
+				sum.Add(sum, big.NewRat(u, max(g.pack(sizes[i]), u)))
+			}
+		}
+	}
+	return sum
+}
+
+// demand is a consumer's usage demand (MD-13), rounded up per sub-allocation (D-5).
+func (g *round) demand(n plan.Node) uint64 {
+	sum := uint64(0)
+	for _, s := range g.below(n) {
+		room := g.pack(s.size)
+		if wanted := min(s.wanted, room); wanted > 0 {
+			share, rest := muldiv(uint64(wanted), one, uint64(room))
+			sum += share + min(rest, 1)
+		}
+	}
+	return sum
+}
+
+// quotas is the share usage quota of every consumer (MD-14).
+func (g *round) quotas() map[plan.Node]uint64 {
+	q := map[plan.Node]uint64{plan.Root: g.usage(plan.Root)}
+	outstanding := false
+	for _, s := range g.below(plan.Root) {
+		outstanding = outstanding || s.wanted > s.held
+	}
+	for n := plan.Root; int(n) < g.p.Len(); n++ { // parents come before their children
+		switch {
+		case !g.m.Member[n]:
+		case outstanding:
+			g.split(n, q)
+		default:
+			q[n] = g.usage(n)
+		}
+	}
+	return q
+}
+
+// classes are the children of a consumer by falling share priority, those of equal priority together.
+func (g *round) classes(n plan.Node) [][]plan.Node {
+	kids := g.children(n)
+	slices.SortStableFunc(kids, func(a, b plan.Node) int { return cmp.Compare(g.w.Priority[b], g.w.Priority[a]) })
+	var list [][]plan.Node
+	for i, k := range kids {
+		if i == 0 || g.w.Priority[k] != g.w.Priority[kids[i-1]] {
+			list = append(list, nil)
+		}
+		list[len(list)-1] = append(list[len(list)-1], k)
+	}
+	return list
+}
+
+// split divides a consumer's quota among its children: by falling priority, in proportion to ratio, never above the
+// usage demand, what is left over again, then the next priority.
+func (g *round) split(n plan.Node, quota map[plan.Node]uint64) {
+	left := quota[n]
+	for _, class := range g.classes(n) {
+		caps, ratios := make([]uint64, len(class)), make([]uint64, len(class))
+		for i, k := range class {
+			caps[i], ratios[i] = g.demand(k), uint64(g.w.Ratio[k])
+		}
+		for i, part := range fill(left, caps, ratios) {
+			quota[class[i]] = part
+			left -= part
+		}
+	}
+}
+
+// fill divides an amount in proportion to ratios, none above its cap; the parts lost by rounding down go one each
+// to the first that may take more (D-5).
+func fill(amount uint64, caps, ratios []uint64) []uint64 {
+	parts := make([]uint64, len(caps))
+	full := make([]bool, len(caps))
+	for again := true; again; {
+		rest, sum := amount, uint64(0)
+		for i := range parts {
+			switch {
+			case ratios[i] == 0:
+				full[i] = true
+			case full[i]:
+				rest -= parts[i]
+			default:
+				sum += ratios[i]
+			}
+		}
+		again = false
+		for i, r := range ratios {
+			if !full[i] {
+				if parts[i], _ = muldiv(rest, r, sum); parts[i] >= caps[i] {
+					parts[i], full[i], again = caps[i], true, true
+				}
+			}
+		}
+	}
+	left := amount
+	for _, part := range parts {
+		left -= part
+	}
+	for i := range parts {
+		if left > 0 && !full[i] {
+			parts[i]++
+			left--
+		}
+	}
+	return parts
+}
+
+// static is the static share quota (MD-15): the pool's capacity, divided as if every leaf wanted everything, so that
+// the highest priority takes all of it (D-8).
+func (g *round) static() map[plan.Node][]int64 {
+	parts := map[plan.Node][]int64{}
+	for n := plan.Root; int(n) < g.p.Len(); n++ {
+		parts[n] = make([]int64, len(g.p.Dimensions))
+	}
+	for d := range g.p.Dimensions {
+		for _, h := range g.hosts {
+			parts[plan.Root][d] += g.counts(h)[d]
+		}
+		for n := plan.Root; int(n) < g.p.Len(); n++ {
+			for _, class := range g.classes(n) {
+				takers := slices.DeleteFunc(class, func(k plan.Node) bool { return g.w.Ratio[k] == 0 || !g.hasLeaf(k) })
+				sum := uint64(0)
+				for _, k := range takers {
+					sum += uint64(g.w.Ratio[k])
+				}
+				for _, k := range takers {
+					part, _ := muldiv(uint64(parts[n][d]), uint64(g.w.Ratio[k]), sum)
+					parts[k][d] = int64(part)
+				}
+				if len(takers) > 0 {
+					break
+				}
+			}
+		}
+	}
+	return parts
+}
+
+// hasLeaf tells whether a consumer is a leaf, or has one below it that takes part in the plan.
+func (g *round) hasLeaf(n plan.Node) bool {
+	return g.p.Leaf(n) || slices.ContainsFunc(g.children(n), g.hasLeaf)
+}
