@@ -1,0 +1,228 @@
+// Package cycle is the pure function at the centre of stint: the seven stages of
+// SPEC chapter 2 in order, from a state to decisions and the next state. It knows
+// no clock and no randomness: the same state gives the same decisions, byte for byte.
+package cycle
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/md"
+)
+
+// Runner runs the cycles of one state and keeps what the last one knew. A new
+// Runner decides the same as an old one; it only takes longer. The zero value is
+// ready. It is not safe for concurrent use.
+type Runner struct {
+	// Clock, when set, gives microseconds for the stage times of the summary. It
+	// has no influence on any decision.
+	Clock func() int64
+
+	out     decision.Cycle
+	dicts   decision.Dicts
+	details *cluster.Names
+	planner []md.Planner
+	stage   int
+	lapUS   int64
+}
+
+// Run is one cycle with nothing known from earlier ones.
+func Run(s *cluster.State, nowUS int64, out *decision.Cycle) {
+	new(Runner).Run(s, nowUS, out)
+}
+
+// Run decides one cycle at nowUS (microseconds since 1970 UTC; an earlier now than
+// the last cycle's counts as that, CYC-9) and moves the state on. What out holds
+// is borrowed until the next Run.
+func (r *Runner) Run(s *cluster.State, nowUS int64, out *decision.Cycle) {
+	nowUS = max(nowUS, s.NowUS)
+	r.begin(s)
+	s.Settle()
+	r.lap()
+	dirty := r.attach(s)
+	for i := range r.planner {
+		if s.Plans[i].Dirty {
+			r.planner[i].Own()
+		}
+	}
+	r.lap()
+	for i := range r.planner {
+		if s.Plans[i].Dirty {
+			r.planner[i].Entitle()
+		}
+	}
+	r.lap()
+	for i := range r.planner {
+		if s.Plans[i].Dirty {
+			r.planner[i].Grant()
+		}
+	}
+	r.lap()
+	r.lap() // reclaim: nothing is reclaimed from a public pool yet
+	if dirty {
+		r.explain(s)
+	}
+	r.lap()
+	r.emit(s, nowUS, dirty)
+	s.Finish(s.Cycle+1, nowUS)
+	r.lap()
+	*out = r.out
+}
+
+// begin empties the tables of events and the times.
+func (r *Runner) begin(s *cluster.State) {
+	r.stage = 0
+	r.out.Summary.StageUS = [len(decision.Stages)]int64{}
+	if r.Clock != nil {
+		r.lapUS = r.Clock()
+	}
+	plans := make(decision.Words, len(s.Plans))
+	for i := range plans {
+		plans[i] = s.Plans[i].Policy.Name
+	}
+	if r.details == nil {
+		r.details = &cluster.Names{}
+	}
+	r.dicts = decision.Dicts{
+		Plan: plans, Source: &s.Source, Consumer: &s.Consumer, Label: &s.Label, Host: &s.Host.Names,
+		Dimension: decision.Words(s.Policy.Dimensions), Detail: r.details,
+	}
+	r.out.ResetEvents(&r.dicts)
+	r.out.ResetKeyframe(&r.dicts)
+}
+
+// lap ends a stage.
+func (r *Runner) lap() {
+	if r.Clock != nil {
+		now := r.Clock()
+		r.out.Summary.StageUS[r.stage] += now - r.lapUS
+		r.lapUS = now
+	}
+	r.stage++
+}
+
+// attach gives every plan its planner and tells whether anything changed. With a
+// plan more or fewer, or for a Runner's first cycle, everything has.
+func (r *Runner) attach(s *cluster.State) (dirty bool) {
+	if len(r.planner) != len(s.Plans) || s.NewPlan || r.out.Summary.Cycle != s.Cycle || r.out.Summary.Cycle == 0 {
+		r.planner = make([]md.Planner, len(s.Plans))
+		for i := range s.Plans {
+			s.Plans[i].Dirty, s.Plans[i].Rebuilt = true, true
+		}
+		dirty = true
+	}
+	for i := range s.Plans {
+		r.planner[i].Attach(s, &s.Plans[i])
+		dirty = dirty || s.Plans[i].Dirty
+	}
+	return dirty || s.OutsideChanged()
+}
+
+// explain computes what every consumer deserves and gives every shortfall its reason.
+func (r *Runner) explain(s *cluster.State) {
+	r.out.ResetStates(&r.dicts)
+	*r.details = cluster.Names{}
+	sum := &r.out.Summary
+	sum.UnitsShort, sum.SubAllocations = 0, 0
+	for i := range r.planner {
+		m := &r.planner[i]
+		if s.Plans[i].Dirty {
+			m.Quota()
+			m.Amounts()
+			m.Count()
+		}
+		sum.SubAllocations += m.Subs
+		sum.UnitsShort += m.EmitShortfalls(&r.out.Shortfalls, r.details)
+	}
+	outside, short := s.Outside()
+	for _, sub := range outside {
+		r.outside(s, sub)
+	}
+	sum.SubAllocations += int64(len(outside))
+	sum.UnitsShort += short
+}
+
+// outside is the shortfall of demand whose consumer takes part in no plan.
+func (r *Runner) outside(s *cluster.State, sub cluster.SubID) {
+	t := &r.out.Shortfalls
+	t.Key.Add(decision.Null, int32(s.Sub.Consumer[sub]), s.Alloc.Name[s.Sub.Alloc[sub]], s.Sub.Name[sub])
+	t.UnitsShort = append(t.UnitsShort, s.Short(sub))
+	t.Reason.Add(decision.ReasonNotInPlan)
+	t.Dimension.Add(decision.Null)
+	t.Blocker.Add(decision.Null)
+	t.Detail.Add(decision.Null)
+	t.Until = append(t.Until, 0)
+	t.UntilNull = append(t.UntilNull, true)
+}
+
+// emit fills the decision columns and the summary.
+func (r *Runner) emit(s *cluster.State, nowUS int64, dirty bool) {
+	sum := &r.out.Summary
+	sum.Cycle, sum.NowUS, sum.Revision = s.Cycle+1, nowUS, s.Revision
+	sum.UnitsGranted, sum.UnitsReleased = 0, r.releases(s)
+	for i := range r.planner {
+		if s.Plans[i].Dirty {
+			sum.UnitsGranted += r.planner[i].EmitGrants(&r.out.Grants)
+		}
+		if dirty {
+			r.planner[i].EmitStates(&r.out)
+		}
+	}
+	if dirty {
+		sum.Hosts, sum.Consumers = 0, 0
+		for i := range s.Plans {
+			sum.Hosts += int64(s.Plans[i].Parcels.Len())
+		}
+		sum.Consumers = int64(len(r.out.Consumers.Held))
+		sum.UnitsHeld = s.HeldUnits()
+		sum.UnitsWanted = sum.UnitsHeld + sum.UnitsShort
+	}
+	if s.NewPlan {
+		r.out.Plans = decision.Plans{
+			Revision: []int64{s.Revision}, Author: decision.Coded{Code: []int32{decision.Null}},
+			Message: decision.Coded{Code: []int32{decision.Null}},
+			Digest:  decision.Coded{Code: []int32{0}, Dict: decision.Words{s.Policy.Digest}},
+		}
+	}
+}
+
+// releases adds what came back since the last cycle, in the order of D-14.
+func (r *Runner) releases(s *cluster.State) (units int64) {
+	slices.SortStableFunc(s.Released, func(a, b cluster.Release) int {
+		return cmp.Or(cmp.Compare(s.Sub.Plan[a.Sub], s.Sub.Plan[b.Sub]), cmp.Compare(s.Node(a.Sub), s.Node(b.Sub)),
+			cmp.Compare(s.Alloc.Arrival[s.Sub.Alloc[a.Sub]], s.Alloc.Arrival[s.Sub.Alloc[b.Sub]]),
+			cmp.Compare(s.Sub.Seq[a.Sub], s.Sub.Seq[b.Sub]), cmp.Compare(a.Parcel, b.Parcel), cmp.Compare(a.Cause, b.Cause))
+	})
+	t := &r.out.Releases
+	for i, v := range s.Released {
+		units += v.Units
+		if i > 0 && sameRelease(v, s.Released[i-1]) {
+			t.Units[len(t.Units)-1] += v.Units
+			continue
+		}
+		t.Key.Add(s.Sub.Plan[v.Sub], int32(s.Sub.Consumer[v.Sub]), s.Alloc.Name[s.Sub.Alloc[v.Sub]], s.Sub.Name[v.Sub])
+		t.Host.Add(int32(v.Host))
+		t.Units = append(t.Units, v.Units)
+		t.Cause.Add(v.Cause)
+		t.Reclaim = append(t.Reclaim, 0)
+		t.Origin.Add(v.Origin)
+		t.Lender.Add(int32(v.Lender))
+	}
+	return units
+}
+
+func sameRelease(a, b cluster.Release) bool {
+	a.Units, b.Units = 0, 0
+	return a == b
+}
+
+// Keyframe fills the keyframe tables of out with what is held after the last Run (SPEC chapter 8).
+func (r *Runner) Keyframe(out *decision.Cycle) {
+	for i := range r.planner {
+		r.planner[i].EmitKeyframe(&r.out)
+	}
+	r.out.Keyframe = true
+	out.Holdings, out.Hosts, out.Keyframe = r.out.Holdings, r.out.Hosts, true
+}
