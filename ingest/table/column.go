@@ -1,0 +1,243 @@
+package table
+
+import (
+	"bytes"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/stintd/stint/core/cluster"
+)
+
+// kind is what a column of the schema may hold, and in which slice of column it is kept.
+type kind uint8
+
+const (
+	kindText      kind = iota // code: a name, of bytesMax bytes at most
+	kindCount                 // ints: a whole number from min to cluster.NumberMax
+	kindFlag                  // bools, valid
+	kindState                 // states
+	kindAttribute             // code: an attribute in text; its kind is told at the end
+	kindAttributeText
+	kindAttributeNumber // numbers, valid
+	kindAttributeBool   // bools, valid
+)
+
+// column is a column of the table that is being read. Rows that gave no value
+// are filled in late, when a later row gives one or the table ends.
+type column struct {
+	name     string
+	kind     kind
+	required bool
+	unique   bool  // kindText: no two rows have the same
+	given    bool  // the input has this column
+	seen     int   // stamp of the last row or batch in which it stood
+	bytesMax int   // kindText
+	min      int64 // kindCount
+	unset    int64 // kindCount: what a row without a value reads as
+
+	names   *cluster.Names
+	code    []int32
+	ints    []int64
+	numbers []float64
+	bools   []bool
+	valid   []bool
+	states  []cluster.HostState
+
+	coded      []int32 // code of each word of a batch's dictionary, Null where not looked up yet
+	generation uint32  // of that dictionary
+}
+
+// filled appends v until s has n entries.
+func filled[T any](s []T, n int, v T) []T {
+	for len(s) < n {
+		s = append(s, v)
+	}
+	return s
+}
+
+// pad gives all rows before row n a value: those without one that of no value.
+func (c *column) pad(n int) {
+	switch c.kind {
+	case kindText, kindAttribute, kindAttributeText:
+		c.code = filled(c.code, n, cluster.Null)
+	case kindCount:
+		c.ints = filled(c.ints, n, c.unset)
+	case kindState:
+		c.states = filled(c.states, n, cluster.OK)
+	case kindAttributeNumber:
+		c.numbers, c.valid = filled(c.numbers, n, 0), filled(c.valid, n, false)
+	case kindFlag, kindAttributeBool:
+		c.bools, c.valid = filled(c.bools, n, false), filled(c.valid, n, false)
+	}
+}
+
+// reject notes a bad value. The row keeps the value of no value; the table is refused in the end.
+func (b *builder) reject(c *column, row int, value []byte, reason string) {
+	b.faults.Add(row+1, c.name, string(value[:min(len(value), faultBytesMax)]), reason)
+	c.pad(row + 1)
+}
+
+// faultBytesMax is a little more than what a fault shows of a value.
+const faultBytesMax = 80
+
+// null takes a row that gives no value: fine, unless the column must have one.
+func (b *builder) null(c *column, row int) {
+	if c.required {
+		b.reject(c, row, nil, "is missing")
+		return
+	}
+	c.pad(row + 1)
+}
+
+// cell takes a value in text, as CSV gives all and JSON some: row counts from 0,
+// v is borrowed, an empty one is no value. Rows of a column come in order.
+func (b *builder) cell(c *column, row int, v []byte) {
+	switch {
+	case c.kind == kindCount:
+		b.digits(c, row, v)
+	case len(v) == 0:
+		b.null(c, row)
+	case c.kind == kindFlag:
+		b.flag(c, row, v)
+	case c.kind == kindState:
+		b.state(c, row, v)
+	default:
+		b.text(c, row, v)
+	}
+}
+
+// text takes a name or an attribute's text. Many rows say what the row before said.
+func (b *builder) text(c *column, row int, v []byte) {
+	if len(v) == 0 {
+		b.null(c, row)
+		return
+	}
+	if n := len(c.code); n > 0 && n == row && !c.unique && c.code[n-1] >= 0 &&
+		string(c.names.Bytes(c.code[n-1])) == string(v) {
+		c.code = append(c.code, c.code[n-1])
+		return
+	}
+	if reason := b.badText(c, v); reason != "" {
+		b.reject(c, row, v, reason)
+		return
+	}
+	known := c.names.Len()
+	code := c.names.Intern(v)
+	if c.unique && int(code) < known {
+		b.reject(c, row, v, "stands in the table twice")
+		return
+	}
+	if len(c.code) != row {
+		c.pad(row)
+	}
+	c.code = append(c.code, code)
+}
+
+// badText says why v is no value of the column, "" when it is one.
+func (b *builder) badText(c *column, v []byte) string {
+	if c.kind != kindText {
+		switch {
+		case len(v) > b.limits.FieldBytesMax:
+			return "longer than " + strconv.Itoa(b.limits.FieldBytesMax) + " bytes"
+		case !utf8.Valid(v):
+			return "not valid UTF-8"
+		}
+		return ""
+	}
+	return badName(v, c.bytesMax)
+}
+
+// badName says why v is not UTF-8 of at most bytesMax bytes without control characters.
+func badName(v []byte, bytesMax int) string {
+	if len(v) > bytesMax {
+		return "longer than " + strconv.Itoa(bytesMax) + " bytes"
+	}
+	if plainASCII(v) {
+		return ""
+	}
+	if !utf8.Valid(v) {
+		return "not valid UTF-8"
+	}
+	for i, c := range v {
+		// In UTF-8, U+0080 … U+009F are C2 80 … C2 9F.
+		if c < ' ' || c == 0x7f || c == 0xc2 && v[i+1] < 0xa0 {
+			return "has a control character"
+		}
+	}
+	return ""
+}
+
+// digits takes a count written in decimal digits.
+func (b *builder) digits(c *column, row int, v []byte) {
+	if len(v) == 0 {
+		b.null(c, row)
+		return
+	}
+	var n int64
+	for _, d := range v {
+		d -= '0'
+		if d > 9 || n > cluster.NumberMax {
+			n = -1
+			break
+		}
+		n = n*10 + int64(d)
+	}
+	if n < c.min || n > cluster.NumberMax || len(c.ints) != row {
+		b.count(c, row, n, v)
+		return
+	}
+	c.ints = append(c.ints, n)
+}
+
+// count takes a count; v is how it was written, nil to write it out if need be.
+func (b *builder) count(c *column, row int, n int64, v []byte) {
+	if n < c.min || n > cluster.NumberMax {
+		if v == nil {
+			v = strconv.AppendInt(nil, n, 10)
+		}
+		b.reject(c, row, v, notCount[c.min])
+		return
+	}
+	if len(c.ints) != row {
+		c.pad(row)
+	}
+	c.ints = append(c.ints, n)
+}
+
+// notCount is the fault of a number, by the least that is allowed.
+var notCount = [...]string{
+	"not a whole number from 0 to 9007199254740992",
+	"not a whole number from 1 to 9007199254740992",
+}
+
+// float takes a count from a column of floats.
+func (b *builder) float(c *column, row int, f float64) {
+	if f >= 0 && f <= float64(cluster.NumberMax) && f == float64(int64(f)) {
+		b.count(c, row, int64(f), nil)
+		return
+	}
+	b.reject(c, row, strconv.AppendFloat(nil, f, 'g', -1, 64), notCount[c.min])
+}
+
+var wordTrue, wordFalse = []byte("true"), []byte("false")
+
+func (b *builder) flag(c *column, row int, v []byte) {
+	on := bytes.Equal(v, wordTrue)
+	if !on && !bytes.Equal(v, wordFalse) {
+		b.reject(c, row, v, "neither true nor false")
+		return
+	}
+	c.pad(row)
+	c.bools, c.valid = append(c.bools, on), append(c.valid, true)
+}
+
+func (b *builder) state(c *column, row int, v []byte) {
+	for s, name := range cluster.HostStates {
+		if string(v) == name {
+			c.pad(row)
+			c.states = append(c.states, cluster.HostState(s))
+			return
+		}
+	}
+	b.reject(c, row, v, "no state of a host: ok, closed, draining or unavail is expected")
+}
