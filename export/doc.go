@@ -1,0 +1,62 @@
+// Package export writes and reads the decision log (SPEC chapter 8) and prints its tables.
+//
+// A cycle's tables are Parquet files, one per table and cycle, and the cycle is there
+// when its file of the table `cycles` is: that one is written last. Files are whole before
+// they get their name, and each is sealed: it carries the SHA-256 of its own bytes, and the
+// `cycles` file those of the cycle's other files. A reader parses no byte of a file whose
+// seal is broken, for Parquet's footers cannot be trusted with sizes once damaged.
+package export
+
+import "github.com/stintd/stint/core/decision"
+
+// The keys of the files' metadata.
+const (
+	metaSchema    = "stint.schema"    // version of the tables' columns
+	metaRules     = "stint.rules"     // version of SPEC's rules
+	metaRevision  = "stint.revision"  // of the policy
+	metaDecisions = "stint.decisions" // decisions digest of the cycle (D-16)
+	metaContent   = "stint.content"   // state tables: digest of the tables written together
+	metaFile      = "stint.file."     // in cycles, + a table's name: the seal of its file
+	metaSeal      = "stint.seal"      // SHA-256 of the file with unsealed in its place
+)
+
+// SchemaVersion is the version of the columns of the log's tables.
+const SchemaVersion = "1"
+
+// The tables that are not a decision.Table of every cycle.
+const (
+	cyclesTable = "cycles"
+	inputsTable = "inputs"
+)
+
+// set is the state tables that are written together.
+type set int
+
+// The sets of state tables, in the order of the columns of cycles that name their cycle.
+const (
+	consumersSet set = iota // with amounts
+	sharesSet
+	shortfallsSet
+	sets
+)
+
+var setOf = map[string]set{
+	"consumers": consumersSet, "amounts": consumersSet, "shares": sharesSet, "shortfalls": shortfallsSet,
+}
+
+// setTable is the table that stands for a set.
+var setTable = [sets]string{"consumers", "shares", "shortfalls"}
+
+// isKeyframe tells whether a table is written in some cycles only, whole.
+func isKeyframe(table string) bool { return table == "holdings" || table == "hosts" }
+
+// shapes are the log's tables without rows.
+func shapes() []decision.Table {
+	var c decision.Cycle
+	cycles := c.Summary.Table()
+	for i := range cycles.Columns {
+		cycles.Columns[i] = decision.Column{Name: cycles.Columns[i].Name, Type: cycles.Columns[i].Type}
+	}
+	cycles.Rows = 0
+	return append(c.Tables(), c.Holdings.Table(), c.Hosts.Table(), inputTable(nil), cycles)
+}

@@ -1,0 +1,248 @@
+package export
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/stintd/stint/core/decision"
+)
+
+// Formats are the formats of Print.
+var Formats = []string{"table", "json", "ndjson", "csv"}
+
+// tableRowsMax is how many rows the format `table` shows when not told otherwise.
+const tableRowsMax = 10_000
+
+// PrintOptions say what of a table is printed.
+type PrintOptions struct {
+	Where   []Where // rows must match all
+	RowsMax int     // 0: 10,000 in the format table, all in the others
+}
+
+// Print writes a table. The format `table` is for people: columns aligned, numbers to the
+// right, shares with four decimals, `-` where there is no value, and a last line that tells
+// how many rows were left out, if any. The others are for programs and exact: json is an
+// array of objects, ndjson an object a line, csv has a header and leaves out what has no
+// value (null in JSON). Instants are RFC 3339 in UTC. Errors: an unknown format, a Where
+// that does not suit the table, w's own.
+func Print(w io.Writer, t *decision.Table, format string, o PrintOptions) error {
+	keep, err := matcher(t, o.Where)
+	if err != nil {
+		return err
+	}
+	if err := t.Check(); err != nil {
+		panic("BUG: " + err.Error())
+	}
+	var rows []int
+	left := 0
+	if o.RowsMax == 0 && format == "table" {
+		o.RowsMax = tableRowsMax
+	}
+	for row := range t.Rows {
+		switch {
+		case !keep(row):
+		case o.RowsMax > 0 && len(rows) == o.RowsMax:
+			left++
+		default:
+			rows = append(rows, row)
+		}
+	}
+	out := bufio.NewWriterSize(w, 1<<16)
+	switch format {
+	case "table":
+		err = printTable(out, t, rows, left)
+	case "json", "ndjson":
+		err = printJSON(out, t, rows, format == "ndjson")
+	case "csv":
+		err = printCSV(out, t, rows)
+	default:
+		return fmt.Errorf("no format %q; there are %s", format, strings.Join(Formats, ", "))
+	}
+	if err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+func printTable(w *bufio.Writer, t *decision.Table, rows []int, left int) error {
+	p := table.NewWriter()
+	p.SetStyle(table.StyleDefault)
+	p.Style().Options = table.OptionsNoBordersAndSeparators
+	p.Style().Format.Header = text.FormatDefault
+	p.Style().Box.PaddingLeft = ""
+	p.Style().Box.PaddingRight = "  "
+	header := make(table.Row, len(t.Columns))
+	configs := make([]table.ColumnConfig, len(t.Columns))
+	for i := range t.Columns {
+		header[i] = t.Columns[i].Name
+		configs[i].Number = i + 1
+		if k := t.Columns[i].Type; k == decision.Int || k == decision.Float {
+			configs[i].Align, configs[i].AlignHeader = text.AlignRight, text.AlignRight
+		}
+	}
+	p.SetColumnConfigs(configs)
+	p.AppendHeader(header)
+	p.SuppressTrailingSpaces()
+	for _, row := range rows {
+		cells := make(table.Row, len(t.Columns))
+		for i := range t.Columns {
+			cells[i] = cell(&t.Columns[i], row)
+		}
+		p.AppendRow(cells)
+	}
+	if _, err := fmt.Fprintln(w, p.Render()); err != nil {
+		return err
+	}
+	if left > 0 {
+		_, err := fmt.Fprintf(w, "… and %d more rows\n", left)
+		return err
+	}
+	return nil
+}
+
+// cell is a value for people.
+func cell(c *decision.Column, row int) string {
+	if isNull(c, row) {
+		return "-"
+	}
+	if c.Type == decision.Float {
+		return strconv.FormatFloat(c.Float[row], 'f', 4, 64)
+	}
+	return value(c, row)
+}
+
+func isNull(c *decision.Column, row int) bool {
+	switch c.Type {
+	case decision.Text:
+		return c.Code[row] == decision.Null
+	case decision.List:
+		return false
+	case decision.Float:
+		if math.IsNaN(c.Float[row]) || math.IsInf(c.Float[row], 0) {
+			return true
+		}
+	}
+	return c.Null != nil && c.Null[row]
+}
+
+// value is a value as text, exact; "" where there is none.
+func value(c *decision.Column, row int) string {
+	if isNull(c, row) {
+		return ""
+	}
+	switch c.Type {
+	case decision.Float:
+		return strconv.FormatFloat(c.Float[row], 'g', -1, 64)
+	case decision.Text:
+		return textAt(c, row)
+	case decision.Time:
+		return time.UnixMicro(c.Int[row]).UTC().Format(time.RFC3339Nano)
+	case decision.List:
+		return strings.Join(c.Lists[row], " ")
+	default:
+		return strconv.FormatInt(c.Int[row], 10)
+	}
+}
+
+func printCSV(w *bufio.Writer, t *decision.Table, rows []int) error {
+	out := csv.NewWriter(w)
+	record := make([]string, len(t.Columns))
+	for i := range t.Columns {
+		record[i] = t.Columns[i].Name
+	}
+	if err := out.Write(record); err != nil {
+		return err
+	}
+	for _, row := range rows {
+		for i := range t.Columns {
+			record[i] = value(&t.Columns[i], row)
+		}
+		if err := out.Write(record); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+func printJSON(w *bufio.Writer, t *decision.Table, rows []int, lines bool) error {
+	names := make([][]byte, len(t.Columns))
+	words := make([]map[int32][]byte, len(t.Columns)) // by code, quoted
+	for i := range t.Columns {
+		names[i] = append(appendQuoted(nil, t.Columns[i].Name), ':')
+		words[i] = map[int32][]byte{}
+	}
+	before, between, after := "", "\n", "\n"
+	if !lines {
+		before, between, after = "[", ",\n ", "]\n"
+	} else if len(rows) == 0 {
+		after = ""
+	}
+	var line []byte
+	w.WriteString(before) // the writer keeps its error for Flush
+	for n, row := range rows {
+		line = line[:0]
+		if n > 0 {
+			line = append(line, between...)
+		}
+		for i := range t.Columns {
+			line = append(line, "{,"[min(i, 1)])
+			line = appendJSON(append(line, names[i]...), &t.Columns[i], row, words[i])
+		}
+		if _, err := w.Write(append(line, '}')); err != nil {
+			return err
+		}
+	}
+	_, err := w.WriteString(after)
+	return err
+}
+
+func appendJSON(to []byte, c *decision.Column, row int, words map[int32][]byte) []byte {
+	if isNull(c, row) {
+		return append(to, "null"...)
+	}
+	switch c.Type {
+	case decision.Int, decision.Float:
+		return append(to, value(c, row)...)
+	case decision.Text:
+		word, ok := words[c.Code[row]]
+		if !ok {
+			word = appendQuoted(nil, textAt(c, row))
+			words[c.Code[row]] = word
+		}
+		return append(to, word...)
+	case decision.List:
+		to = append(to, '[')
+		for i, s := range c.Lists[row] {
+			if i > 0 {
+				to = append(to, ',')
+			}
+			to = appendQuoted(to, s)
+		}
+		return append(to, ']')
+	default:
+		return appendQuoted(to, value(c, row))
+	}
+}
+
+// appendQuoted appends a JSON string; `<`, `>` and `&` stay as they are.
+func appendQuoted(to []byte, s string) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(s); err != nil {
+		panic("BUG: " + err.Error()) // a string always encodes
+	}
+	return append(to, bytes.TrimRight(b.Bytes(), "\n")...)
+}
