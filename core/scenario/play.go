@@ -1,0 +1,155 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/cycle"
+	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/plan"
+)
+
+// missesMax bounds the misses that a result lists; past it they are only counted.
+const missesMax = 20
+
+// player is a scenario being played.
+type player struct {
+	*Scenario
+	state  *cluster.State
+	runner cycle.Runner
+	out    decision.Cycle
+	result *Result
+	ends   ends
+}
+
+// Play plays a scenario from an empty cluster and compares its decisions with what each step expects. Misses,
+// and settings that this version does not carry out yet, stand in the result. An error is input that the
+// engine refuses; it says file and line.
+func (s *Scenario) Play() (*Result, error) {
+	p := &player{Scenario: s, result: &Result{File: s.File, Line: s.Line, Name: s.Name, Rule: s.Rule}}
+	p.ends.runtimes = map[string]map[subKey]int64{}
+	if faults := s.unsupported(); len(faults) > 0 {
+		p.result.Unsupported = faults
+		return p.result, nil
+	}
+	var err error
+	if p.state, err = cluster.New(s.policy); err != nil {
+		return nil, fmt.Errorf("%s:%d: %w", s.File, s.Line, err)
+	}
+	if err := p.state.SetHosts(s.hosts.table, true); err != nil {
+		return nil, s.hosts.located(s.File, err)
+	}
+	for i := range s.steps {
+		if err := p.step(i); err != nil {
+			return nil, fmt.Errorf("%w\n%s:%d: %s: step %d was refused", err, s.File, s.steps[i].line, s.Name, i+1)
+		}
+	}
+	return p.result, nil
+}
+
+// unsupported lists, once each, the settings in the scenario's policies that are not carried out yet.
+func (s *Scenario) unsupported() (reasons []string) {
+	policies := []*plan.Policy{s.policy}
+	for i := range s.steps {
+		if s.steps[i].policy != nil {
+			policies = append(policies, s.steps[i].policy)
+		}
+	}
+	for _, p := range policies {
+		if err := p.Unsupported(); err != nil {
+			for line := range strings.Lines(err.Error()) {
+				if line = strings.TrimSpace(line); !slices.Contains(reasons, line) {
+					reasons = append(reasons, line)
+				}
+			}
+		}
+	}
+	return reasons
+}
+
+// step applies a step's input before its first cycle and runs its cycles.
+func (p *player) step(i int) error {
+	st := &p.steps[i]
+	check := checker{player: p, step: st, number: i + 1, totals: make([]total, len(st.expect.sums))}
+	for n := 1; ; n++ {
+		now := p.state.NowUS + p.state.Policy.IntervalUS
+		switch {
+		case n == 1 && st.atUS >= 0:
+			now = max(st.atUS, p.state.NowUS) // CYC-9
+		case p.state.Cycle == 0:
+			now = firstUS
+		}
+		if err := p.ends.finish(p.state, now); err != nil {
+			return err
+		}
+		if n == 1 {
+			if err := p.apply(i, now); err != nil {
+				return err
+			}
+		}
+		p.runner.Run(p.state, now, &p.out)
+		p.result.Cycles++
+		p.ends.observe(&p.out, now)
+		last := n == st.cycles || st.cycles == 0 && p.stable()
+		if !last && n == cyclesMax {
+			p.result.miss(Miss{Step: i + 1, Line: st.line, Cycle: p.out.Summary.Cycle, Kind: "until_stable",
+				Note: fmt.Sprintf("not stable after %d cycles: the last one granted %d, reclaimed %d and released %d units",
+					n, p.out.Summary.UnitsGranted, p.out.Summary.UnitsReclaimed, p.out.Summary.UnitsReleased)})
+			last = true
+		}
+		if st.expect.keyframe {
+			p.runner.Keyframe(&p.out)
+		}
+		check.cycle(last)
+		if last {
+			p.result.Steps++
+			return nil
+		}
+	}
+}
+
+// stable tells whether the last cycle was a fixed point (CYC-2), with no unit that a runtime will still end.
+func (p *player) stable() bool {
+	s := &p.out.Summary
+	return s.UnitsGranted == 0 && s.UnitsReclaimed == 0 && s.UnitsReleased == 0 && len(p.ends.pending) == 0
+}
+
+// apply brings a step's input into the state: policy, hosts, releases, demand. What runs at the start comes
+// with the first step, because only its demand says how large a running unit is.
+func (p *player) apply(i int, now int64) error {
+	st := &p.steps[i]
+	if st.policy != nil {
+		if err := p.state.SetPolicy(st.policy); err != nil {
+			return err
+		}
+	}
+	if st.hosts != nil {
+		if err := p.state.SetHosts(st.hosts.table, false); err != nil {
+			return st.hosts.located(p.File, err)
+		}
+	}
+	if st.releases != nil {
+		if _, err := p.state.Release(st.releases.table); err != nil {
+			return st.releases.located(p.File, err)
+		}
+		p.ends.released(st.releases.table)
+	}
+	for _, d := range st.demand {
+		if err := p.state.SetDemand(d.source, d.table); err != nil {
+			return d.located(p.File, err)
+		}
+		p.ends.runtimes[d.source] = d.ends
+	}
+	if i > 0 {
+		return nil
+	}
+	for _, r := range p.running {
+		if err := p.state.AddRunning(r.source, r.table); err != nil {
+			return r.located(p.File, err)
+		}
+		p.ends.running(r.source, r.table, now)
+	}
+	return nil
+}
