@@ -1,0 +1,199 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/cycle"
+	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/export"
+	"github.com/stintd/stint/ingest/table"
+)
+
+// The kinds of input, as the log names them.
+const (
+	kindPlan    = "plan"
+	kindHosts   = "hosts"
+	kindDemand  = "demand"
+	kindRunning = "running"
+)
+
+// sourceDefault is the source of demand that is given as a file.
+const sourceDefault = "default"
+
+// keyframeEvery is how many cycles have one keyframe (SPEC chapter 8).
+const keyframeEvery = 60
+
+// policyBytesMax is more than plan.Parse takes; it bounds what is read before it can refuse.
+const policyBytesMax = 64 << 20
+
+// given is an input on its way into the state and the log: decompressed, as D-13 keeps it.
+type given struct {
+	kind, source, format string
+	name                 string // for messages
+	content              []byte
+	rows                 int64
+}
+
+// readInput reads a file given on the command line.
+func readInput(kind, path string) (*given, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	g := &given{kind: kind, name: path, format: "yaml"}
+	if kind == kindPlan {
+		g.content, err = io.ReadAll(io.LimitReader(f, policyBytesMax))
+		return g, err
+	}
+	if kind != kindHosts {
+		g.source = sourceDefault
+	}
+	var format table.Format
+	g.content, format, err = table.Unpack(f, table.Options{Name: path})
+	g.format = format.String()
+	return g, err
+}
+
+// batch is a cluster's state and the cycles run on it from files.
+type batch struct {
+	state  *cluster.State
+	runner cycle.Runner
+	out    decision.Cycle
+
+	// Of the cycles since the replay, without reading and writing:
+	tookUS            int64
+	granted, released int64
+}
+
+// apply brings an input into the state, or refuses it whole.
+func (b *batch) apply(g *given) error {
+	if g.kind == kindPlan {
+		p, err := plan.Parse(g.name, g.content)
+		if err != nil {
+			return err
+		}
+		if faults := p.Unsupported(); len(faults) > 0 {
+			return faults
+		}
+		if b.state != nil {
+			return b.state.SetPolicy(p)
+		}
+		b.state, err = cluster.New(p)
+		return err
+	}
+	format, err := table.ParseFormat(g.format)
+	if err != nil {
+		return fmt.Errorf("%s: %w", g.name, err)
+	}
+	o := table.Options{Name: g.name, Format: format, Compression: table.Plain, Dimensions: b.state.Policy.Dimensions}
+	switch r := bytes.NewReader(g.content); g.kind {
+	case kindHosts:
+		t, err := table.ReadHosts(r, o)
+		if err != nil {
+			return err
+		}
+		g.rows = int64(t.Rows)
+		return named(g.name, b.state.SetHosts(t, true))
+	case kindDemand:
+		t, err := table.ReadDemand(r, o)
+		if err != nil {
+			return err
+		}
+		g.rows = int64(t.Rows)
+		return named(g.name, b.state.SetDemand(g.source, t))
+	case kindRunning:
+		t, err := table.ReadHoldings(r, o, false)
+		if err != nil {
+			return err
+		}
+		g.rows = int64(t.Rows)
+		return named(g.name, b.state.AddRunning(g.source, t))
+	}
+	return fmt.Errorf("%s: an input of kind %q is not known", g.name, g.kind)
+}
+
+// named puts the file's name before the faults that the state finds in its rows.
+func named(name string, err error) error {
+	if faults, ok := err.(*cluster.Faults); ok {
+		faults.Table = name
+	}
+	return err
+}
+
+// cycle runs one cycle. The times in its summary are the only figures that a second run would not repeat.
+func (b *batch) cycle(nowUS int64) {
+	b.runner.Clock = monotonicUS
+	last := b.state.NowUS
+	start := time.Now()
+	b.runner.Run(b.state, nowUS, &b.out)
+	end := time.Now()
+	b.out.Summary.StartedUS, b.out.Summary.FinishedUS = start.UnixMicro(), end.UnixMicro()
+	b.tookUS += end.Sub(start).Microseconds()
+	b.granted += b.out.Summary.UnitsGranted
+	b.released += b.out.Summary.UnitsReleased
+	if b.out.Summary.Digest == "" {
+		b.out.Summary.Digest = decision.Digest(b.out.Tables())
+	}
+	if n := b.out.Summary.Cycle; (n-1)%keyframeEvery == 0 || day(b.state.NowUS) != day(last) {
+		b.runner.Keyframe(&b.out)
+	}
+}
+
+var processStart = time.Now()
+
+func monotonicUS() int64 { return time.Since(processStart).Microseconds() }
+
+func day(us int64) int64 { return us / (24 * time.Hour).Microseconds() }
+
+// stable tells whether the last cycle was a fixed point (CYC-2).
+func (b *batch) stable() bool {
+	s := &b.out.Summary
+	return s.UnitsGranted == 0 && s.UnitsReclaimed == 0 && s.UnitsReleased == 0
+}
+
+// replay rebuilds the state at the end of a log from the inputs of its cycles, and checks that each cycle
+// decides again what the log says. It takes as long as the cycles took.
+func (b *batch) replay(log string) error {
+	r, err := export.OpenLog(log)
+	if err != nil {
+		return err
+	}
+	for _, n := range r.Cycles() {
+		inputs, err := r.Inputs(n)
+		if err != nil {
+			return err
+		}
+		for _, in := range inputs {
+			content, err := r.InputContent(in.Kind, in.Digest)
+			if err != nil {
+				return err
+			}
+			name := filepath.Join(log, "inputs", in.Kind, in.Digest)
+			if err := b.apply(&given{kind: in.Kind, source: in.Source, format: in.Format, name: name, content: content}); err != nil {
+				return fmt.Errorf("%w\n%s: cycle %d cannot be replayed", err, log, n)
+			}
+		}
+		if b.state == nil {
+			return fmt.Errorf("%s: cycle %d has no policy among its inputs", log, n)
+		}
+		t, err := r.Table("cycles", n)
+		if err != nil {
+			return err
+		}
+		b.cycle(t.Column("now").Int[0])
+		digest := t.Column("decisions_digest")
+		if want := string(digest.Dict.Bytes(digest.Code[0])); b.out.Summary.Digest != want || b.out.Summary.Cycle != n {
+			return fmt.Errorf("%s: cycle %d decides otherwise when replayed (digest %s, logged %s): the log is damaged, or of another version",
+				log, n, b.out.Summary.Digest, want)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+// Command stint decides, cycle after cycle, who may put how much work on a shared cluster.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit codes (SPEC chapter 9).
+const (
+	exitFine  = 0
+	exitFound = 1 // found something wrong, and said so
+	exitUsage = 2 // bad usage or input
+)
+
+// errFound ends a command that has already printed what it found wrong.
+var errFound = errors.New("found something wrong")
+
+func main() { os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// execute runs a command line. Every line of an error on stderr begins with "stint: ".
+func execute(args []string, stdout, stderr io.Writer) int {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	switch err := root.Execute(); {
+	case err == nil:
+		return exitFine
+	case errors.Is(err, errFound):
+		return exitFound
+	default:
+		for line := range strings.Lines(err.Error()) {
+			fmt.Fprintf(stderr, "stint: %s\n", strings.TrimRight(line, "\n"))
+		}
+		return exitUsage
+	}
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "stint",
+		Short: "Decides who may put how much work on a shared cluster",
+		Long: `stint decides, cycle after cycle, who may put how much work on a shared cluster.
+
+Exit codes: 0 fine, 1 found something wrong, 2 bad usage or input.`,
+		Example: `  stint gen grid --hosts 100 --units 5000 --out demo
+  stint check demo/plan.yaml --hosts demo/hosts.parquet
+  stint run --plan demo/plan.yaml --hosts demo/hosts.parquet --demand demo/demand.parquet --out demo/log
+  stint query --log demo/log consumers`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(newRun(), newTest(), newCheck(), newQuery(), newGen(), newVersion())
+	return root
+}
+
+// warn prints warnings on stderr.
+func warn(w io.Writer, warnings []string) {
+	for _, line := range warnings {
+		fmt.Fprintf(w, "stint: warning: %s\n", line)
+	}
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/export"
+)
+
+func newQuery() *cobra.Command {
+	var log, cycle, output string
+	var where []string
+	c := &cobra.Command{
+		Use:   "query --log LOG TABLE",
+		Short: "Prints a table of a decision log",
+		Long: `Prints a table of a decision log. State tables (consumers, amounts, shares, shortfalls) are
+shown as of the cycle, event tables (grants, releases) as what happened in it. consumers has
+the columns of amounts too, one per dimension: held_ncpus, static_quota_ncpus.`,
+		Example: `  stint query --log demo/log consumers
+  stint query --log demo/log grants --cycle all --where consumer=/Risk/Rates/VaR --output csv
+  stint query --log demo/log shortfalls --where reason=fragmented
+  stint query --log demo/log cycles --cycle all --output json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := checkOutput(output); err != nil {
+				return err
+			}
+			var o export.PrintOptions
+			for _, s := range where {
+				w, err := export.ParseWhere(s)
+				if err != nil {
+					return fmt.Errorf("--where: %w", err)
+				}
+				o.Where = append(o.Where, w)
+			}
+			t, err := queryTable(log, args[0], cycle)
+			if err != nil {
+				return err
+			}
+			return export.Print(c.OutOrStdout(), t, output, o)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&log, "log", "", "folder of the log")
+	f.StringVar(&cycle, "cycle", "last", "a cycle's number, last or all")
+	f.StringArrayVar(&where, "where", nil, "column=value; given several times, rows must match all")
+	f.StringVar(&output, "output", "table", strings.Join(export.Formats, ", "))
+	required(c, "log")
+	return c
+}
+
+func checkOutput(format string) error {
+	if !slices.Contains(export.Formats, format) {
+		return fmt.Errorf("--output %q: must be one of %s", format, strings.Join(export.Formats, ", "))
+	}
+	return nil
+}
+
+// queryTable reads a table of one cycle or of all; consumers comes with its amounts.
+func queryTable(log, name, cycle string) (*decision.Table, error) {
+	r, err := export.OpenLog(log)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(r.Tables(), name) {
+		return nil, fmt.Errorf("no table %q; there are %s", name, strings.Join(r.Tables(), ", "))
+	}
+	cycles := r.Cycles()
+	if len(cycles) == 0 {
+		return nil, fmt.Errorf("log %s has no cycle yet", log)
+	}
+	last := cycles[len(cycles)-1]
+	read := func(name string) (*decision.Table, error) { return r.Table(name, last) }
+	switch n, err := strconv.ParseInt(cycle, 10, 64); {
+	case cycle == "all":
+		read = func(name string) (*decision.Table, error) { return r.Rows(name, cycles[0], last) }
+	case cycle == "last":
+	case err != nil || n < 1:
+		return nil, fmt.Errorf("--cycle %q: must be a number from 1, last or all", cycle)
+	default:
+		read = func(name string) (*decision.Table, error) { return r.Table(name, n) }
+	}
+	t, err := read(name)
+	if err != nil || name != "consumers" {
+		return t, err
+	}
+	amounts, err := read("amounts")
+	if err != nil {
+		return nil, err
+	}
+	wide := decision.Wide(t, amounts)
+	return &wide, nil
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stintd/stint/export"
+)
+
+// cyclesMax bounds --cycles, and --until-stable too.
+const cyclesMax = 10_000
+
+// runOptions are the flags of run.
+type runOptions struct {
+	plan, hosts, demand, running string
+	cycles                       int
+	untilStable                  bool
+	at                           string
+	out                          string
+	append                       bool
+	output                       string
+}
+
+func newRun() *cobra.Command {
+	var o runOptions
+	c := &cobra.Command{
+		Use:   "run --plan P --hosts H --demand D --out LOG",
+		Short: "Runs cycles on files and writes the decision log",
+		Long: `Runs cycles on files, writes the decision log and prints a summary. All input is checked
+before anything is written: on bad input LOG is not even made.
+
+Tables are CSV, NDJSON, JSON, Arrow IPC or Parquet, plain or packed with gzip or zstd; the ending of the
+name tells, else the content. The cycles are an interval (of the policy file) apart, the first at
+--at. The same files and the same --at give the same log but for the measured times.
+
+With --append the state is rebuilt by replaying LOG, which is checked on the way, and the cycles follow its last one. What
+is given then replaces what the log had; what is not given stays as it was.`,
+		Example: `  stint run --plan plan.yaml --hosts hosts.csv --demand demand.parquet --out log
+  stint run --plan plan.yaml --hosts hosts.csv --demand demand.csv --at 2026-01-05T08:00:00Z --until-stable --out log
+  stint run --append --demand later.csv --out log
+  stint run --plan plan.yaml --hosts hosts.csv --demand demand.csv --out log --output json`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return run(&o, c) },
+	}
+	f := c.Flags()
+	f.StringVar(&o.plan, "plan", "", "policy file")
+	f.StringVar(&o.hosts, "hosts", "", "table of hosts")
+	f.StringVar(&o.demand, "demand", "", "table of demand (of the source `default`)")
+	f.StringVar(&o.running, "running", "", "table of units that run at the start")
+	f.IntVar(&o.cycles, "cycles", 1, "how many cycles")
+	f.BoolVar(&o.untilStable, "until-stable", false, "runs until a cycle changes nothing")
+	f.StringVar(&o.at, "at", "", "now of the first cycle, such as 2026-01-05T08:00:00Z (the clock's now)")
+	f.StringVar(&o.out, "out", "", "folder of the log: empty, or made")
+	f.BoolVar(&o.append, "append", false, "continues the log")
+	f.StringVar(&o.output, "output", "table", strings.Join(export.Formats, ", ")+": the summary, or the rows of the table cycles")
+	c.MarkFlagsMutuallyExclusive("cycles", "until-stable")
+	required(c, "out")
+	return c
+}
+
+// validate checks the flags against each other and gives the first cycle's now.
+func (o *runOptions) validate() (nowUS int64, err error) {
+	if err := checkOutput(o.output); err != nil {
+		return 0, err
+	}
+	if o.cycles < 1 || o.cycles > cyclesMax {
+		return 0, fmt.Errorf("--cycles %d: must be from 1 to %d", o.cycles, cyclesMax)
+	}
+	var missing []string
+	for _, f := range []struct{ name, value string }{{"plan", o.plan}, {"hosts", o.hosts}, {"demand", o.demand}} {
+		if f.value == "" {
+			missing = append(missing, "--"+f.name)
+		}
+	}
+	if len(missing) > 0 && !o.append {
+		return 0, fmt.Errorf("run needs %s", strings.Join(missing, ", "))
+	}
+	if o.running != "" && o.append {
+		return 0, errors.New("--running is for a new log; with --append the log says what runs")
+	}
+	if o.at == "" {
+		return time.Now().UnixMicro(), nil
+	}
+	at, err := time.Parse(time.RFC3339Nano, o.at)
+	if err != nil || at.Year() < 1970 {
+		return 0, fmt.Errorf("--at %q: must be an instant such as 2026-01-05T08:00:00Z", o.at)
+	}
+	return at.UnixMicro(), nil
+}
+
+// inputs reads the files given.
+func (o *runOptions) inputs() ([]*given, error) {
+	var all []*given
+	for _, f := range []struct{ kind, path string }{{kindPlan, o.plan}, {kindHosts, o.hosts}, {kindDemand, o.demand}, {kindRunning, o.running}} {
+		if f.path == "" {
+			continue
+		}
+		g, err := readInput(f.kind, f.path)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, g)
+	}
+	return all, nil
+}
+
+func run(o *runOptions, c *cobra.Command) error {
+	nowUS, err := o.validate()
+	if err != nil {
+		return err
+	}
+	b := &batch{}
+	inputs, err := o.inputs()
+	if err != nil {
+		return err
+	}
+	if o.append {
+		if err := b.replay(o.out); err != nil {
+			return err
+		}
+		if b.state == nil {
+			return fmt.Errorf("log %s has no cycle to continue from", o.out)
+		}
+	}
+	for _, g := range inputs {
+		if err := b.apply(g); err != nil {
+			return err
+		}
+	}
+	if o.plan != "" {
+		warn(c.ErrOrStderr(), policyWarnings(b.state.Policy))
+	}
+	warn(c.ErrOrStderr(), b.state.Warnings())
+	first := b.state.Cycle + 1
+	b.tookUS, b.granted, b.released = 0, 0, 0
+	if err := b.write(o, inputs, nowUS, c.ErrOrStderr()); err != nil {
+		return err
+	}
+	if o.output != "table" {
+		r, err := export.OpenLog(o.out)
+		if err != nil {
+			return err
+		}
+		t, err := r.Rows("cycles", first, b.state.Cycle)
+		if err != nil {
+			return err
+		}
+		return export.Print(c.OutOrStdout(), t, o.output, export.PrintOptions{})
+	}
+	return newSummary(b, c.OutOrStdout(), o.out, b.state.Cycle-first+1).print()
+}
+
+// write runs the cycles and publishes each before the next one begins.
+func (b *batch) write(o *runOptions, inputs []*given, nowUS int64, stderr io.Writer) (err error) {
+	w, err := export.Open(o.out, export.Options{Append: o.append})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	var logged []export.Input
+	for _, g := range inputs {
+		in, err := w.Input(g.kind, g.source, g.format, g.content)
+		if err != nil {
+			return err
+		}
+		in.Rows = g.rows
+		logged = append(logged, in)
+		g.content = nil
+	}
+	status := progress(stderr)
+	defer status("")
+	for n := 1; ; n++ {
+		b.cycle(nowUS)
+		if err := w.Cycle(&b.out, logged); err != nil {
+			return err
+		}
+		if n == o.cycles && !o.untilStable || o.untilStable && b.stable() {
+			return nil
+		}
+		if n == cyclesMax {
+			return fmt.Errorf("not stable after %d cycles", n)
+		}
+		logged = nil
+		nowUS = b.state.NowUS + b.state.Policy.IntervalUS
+		status(fmt.Sprintf("cycle %d: %d units held, %d short", b.out.Summary.Cycle, b.out.Summary.UnitsHeld, b.out.Summary.UnitsShort))
+	}
+}
+
+// progress gives a function that shows a line in place, at most ten times a second, and takes it away when it
+// is empty. In a pipe it shows nothing.
+func progress(w io.Writer) func(string) {
+	f, ok := w.(*os.File)
+	if !ok || !isTerminal(f) {
+		return func(string) {}
+	}
+	var last time.Time
+	return func(line string) {
+		if line == "" && last.IsZero() || line != "" && time.Since(last) < 100*time.Millisecond {
+			return
+		}
+		last = time.Now()
+		fmt.Fprintf(f, "\r\x1b[K%s", line)
+	}
+}
