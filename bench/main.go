@@ -1,0 +1,226 @@
+// Command bench measures cold cycles on generated clusters and prints medians
+// with the machine they were measured on. A cold cycle starts from an empty
+// state: its time runs from input columns in hand (hosts and demand tables) to
+// decision columns done, all seven stages, no files.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/cycle"
+	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/datasets"
+)
+
+// suite is one size of cluster.
+type suite struct {
+	Name      string
+	Hosts     int
+	Consumers int
+	Units     int64
+	Shapes    int
+}
+
+// suites are measured in turn, one run of each after the other, so that a machine
+// that slows down slows all of them.
+var suites = []suite{
+	{"small", 5_000, 20, 50_000, 6},
+	{"ten times the cluster", 50_000, 20, 500_000, 6},
+	{"ten times the hosts", 50_000, 20, 50_000, 6},
+}
+
+// result is the measurements of a suite.
+type result struct {
+	suite
+	UnitsPlaced        int64    `json:"units_placed"`
+	Rows               int      `json:"grant_rows"`
+	ColdMS             quantile `json:"cold_ms"`
+	CycleMS            quantile `json:"cycle_ms"` // of it: the seven stages, without applying the tables
+	UnitNS             float64  `json:"ns_per_unit"`
+	DecisionsPerSecond float64  `json:"decisions_per_second"`
+	Allocs             uint64   `json:"allocs_per_cycle"`
+	AllocBytes         uint64   `json:"alloc_bytes_per_cycle"`
+	StageUS            [7]int64 `json:"stage_us"`
+
+	data          *datasets.Dataset
+	policy        *plan.Policy
+	cold, stages  []float64
+	stage         [7][]int64
+	allocs, bytes []uint64
+}
+
+// quantile is a measured time over runs.
+type quantile struct {
+	P50 float64 `json:"p50"`
+	Min float64 `json:"min"`
+	Max float64 `json:"max"`
+	N   int     `json:"n"`
+}
+
+func main() {
+	runs := flag.Int("runs", 10, "runs of each suite, after one that is not counted")
+	seed := flag.Uint64("seed", 1, "seed of the generated clusters")
+	output := flag.String("output", "table", "table or json")
+	flag.Parse()
+	if *runs < 1 || *output != "table" && *output != "json" {
+		fmt.Fprintln(os.Stderr, "bench: -runs must be at least 1, -output table or json")
+		os.Exit(2)
+	}
+	results, err := measure(*runs, *seed)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+	if *output == "json" {
+		err = json.NewEncoder(os.Stdout).Encode(map[string]any{"machine": machine(), "seed": *seed, "suites": results})
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	show(results, *runs, *seed)
+}
+
+// measure runs every suite runs + 1 times in turn.
+func measure(runs int, seed uint64) ([]*result, error) {
+	var results []*result
+	for _, s := range suites {
+		data, err := datasets.Grid(datasets.Options{Hosts: s.Hosts, Consumers: s.Consumers, Units: s.Units, Shapes: s.Shapes, Seed: seed})
+		if err != nil {
+			return nil, err
+		}
+		p, err := plan.Parse("plan.yaml", data.Plan)
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, &result{suite: s, data: data, policy: p})
+	}
+	for run := range runs + 1 {
+		for _, r := range results {
+			if err := r.once(run > 0); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, r := range results {
+		r.summarise()
+	}
+	return results, nil
+}
+
+// once measures one cold cycle.
+func (r *result) once(counted bool) error {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	start := time.Now()
+	s, err := cluster.New(r.policy)
+	if err != nil {
+		return err
+	}
+	if err := s.SetHosts(r.data.Hosts, true); err != nil {
+		return err
+	}
+	if err := s.SetDemand("bench", r.data.Demand); err != nil {
+		return err
+	}
+	applied := time.Now()
+	runner := cycle.Runner{Clock: func() int64 { return time.Now().UnixMicro() }}
+	var out decision.Cycle
+	runner.Run(s, 0, &out)
+	end := time.Now()
+	runtime.ReadMemStats(&after)
+	if !counted {
+		return s.Verify()
+	}
+	r.UnitsPlaced, r.Rows = out.Summary.UnitsGranted, len(out.Grants.Units)
+	r.cold = append(r.cold, end.Sub(start).Seconds()*1e3)
+	r.stages = append(r.stages, end.Sub(applied).Seconds()*1e3)
+	for i, us := range out.Summary.StageUS {
+		r.stage[i] = append(r.stage[i], us)
+	}
+	r.allocs = append(r.allocs, after.Mallocs-before.Mallocs)
+	r.bytes = append(r.bytes, after.TotalAlloc-before.TotalAlloc)
+	return nil
+}
+
+func (r *result) summarise() {
+	r.ColdMS, r.CycleMS = quantiles(r.cold), quantiles(r.stages)
+	r.UnitNS = r.ColdMS.P50 * 1e6 / float64(r.Units)
+	r.DecisionsPerSecond = float64(r.Units) / r.ColdMS.P50 * 1e3
+	r.Allocs, r.AllocBytes = median(r.allocs), median(r.bytes)
+	for i := range r.stage {
+		r.StageUS[i] = median(r.stage[i])
+	}
+}
+
+func quantiles(v []float64) quantile {
+	return quantile{median(v), slices.Min(v), slices.Max(v), len(v)}
+}
+
+func median[T int64 | uint64 | float64](v []T) T {
+	v = slices.Clone(v)
+	slices.Sort(v)
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+}
+
+// show prints the results as a table.
+func show(results []*result, runs int, seed uint64) {
+	fmt.Println(machine())
+	fmt.Printf("cold cycles, medians of %d, seed %d; decided = wanted units, granted or refused with a reason\n\n", runs, seed)
+	t := table.NewWriter()
+	t.SetOutputMirror(os.Stdout)
+	t.SetStyle(table.StyleLight)
+	t.AppendHeader(table.Row{"cluster", "hosts", "wanted", "granted", "cold ms", "min … max", "of it stages", "ns/unit", "decided/s", "allocs", "MiB"})
+	columns := make([]table.ColumnConfig, 10)
+	for i := range columns {
+		columns[i] = table.ColumnConfig{Number: i + 2, Align: text.AlignRight, AlignHeader: text.AlignRight}
+	}
+	t.SetColumnConfigs(columns)
+	for _, r := range results {
+		t.AppendRow(table.Row{
+			r.Name, r.Hosts, r.Units, r.UnitsPlaced, fmt.Sprintf("%.1f", r.ColdMS.P50),
+			fmt.Sprintf("%.1f … %.1f", r.ColdMS.Min, r.ColdMS.Max), fmt.Sprintf("%.1f", r.CycleMS.P50),
+			fmt.Sprintf("%.0f", r.UnitNS), fmt.Sprintf("%.2f M", r.DecisionsPerSecond/1e6),
+			r.Allocs, fmt.Sprintf("%.1f", float64(r.AllocBytes)/(1<<20)),
+		})
+	}
+	t.Render()
+	fmt.Println()
+	for _, r := range results {
+		fmt.Printf("%-22s", r.Name)
+		for i, stage := range decision.Stages {
+			fmt.Printf("  %s %.2f ms", stage, float64(r.StageUS[i])/1e3)
+		}
+		fmt.Println()
+	}
+	small, large := results[0], results[1]
+	fmt.Printf("\ntime per unit, %d hosts against %d: × %.2f (from the same runs, in turn)\n", large.Hosts, small.Hosts, large.UnitNS/small.UnitNS)
+}
+
+// machine says what the figures were measured on.
+func machine() string {
+	model := "unknown CPU"
+	if info, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		for line := range strings.Lines(string(info)) {
+			if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+				model = strings.TrimSpace(value)
+				break
+			}
+		}
+	}
+	return fmt.Sprintf("%s, GOMAXPROCS %d, %s/%s, %s", model, runtime.GOMAXPROCS(0), runtime.GOOS, runtime.GOARCH, runtime.Version())
+}
