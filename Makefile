@@ -1,0 +1,51 @@
+# stint: see README.md. Every target works on a clean clone with git, Go and make.
+
+GO      ?= go
+TOOLS   := $(GO) tool -modfile=tools/go.mod
+DEMO    := out/demo
+SOAK    ?= 100000
+FUZZ    ?= 60s
+
+.PHONY: build run test check lint soak fuzz bench generate clean
+
+build: ## bin/stint
+	$(GO) build -o bin/stint ./cmd/stint
+
+run: build ## make a cluster, run three cycles on it, show what was decided
+	rm -rf $(DEMO)
+	bin/stint gen grid --hosts 2000 --consumers 300 --units 50000 --shapes 6 --seed 1 --out $(DEMO)
+	bin/stint run --plan $(DEMO)/plan.yaml --hosts $(DEMO)/hosts.parquet --demand $(DEMO)/demand.parquet --cycles 3 --out $(DEMO)/log
+
+test: ## all but the long tests
+	$(GO) test ./...
+	GOMAXPROCS=1 $(GO) test -count=1 -run 'TestDigest' ./core/cycle
+	GOAMD64=v3 $(GO) test -count=1 -run 'TestDigest' ./core/cycle
+
+check: lint ## vet, staticcheck, import table, formatting, other platforms
+	$(GO) vet ./...
+	$(GO) test -run TestImports .
+	GOARCH=arm64 $(GO) build ./...
+	$(GO) build -tags purego ./...
+	$(GO) test -race -tags purego -short ./core/... ./ingest/...
+
+lint:
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -d $$(git ls-files '*.go'); exit 1; }
+	$(TOOLS) staticcheck ./...
+
+soak: ## the properties over many random cases: make soak SOAK=100000
+	STINT_SOAK=$(SOAK) $(GO) test -count=1 -timeout 3h -run TestSoak -v ./core/cycle
+
+fuzz: ## every fuzz target in turn: make fuzz FUZZ=10m
+	@for t in $$(grep -rhoE '^func (Fuzz[A-Za-z0-9]+)' --include='*_test.go' . | awk '{print $$2}' | sort -u); do \
+		p=$$(grep -rlE "^func $$t\(" --include='*_test.go' . | head -1 | xargs dirname); \
+		echo "== $$p $$t"; $(GO) test -run '^$$' -fuzz "^$$t$$" -fuzztime $(FUZZ) -parallel 2 $$p || exit 1; \
+	done
+
+bench: build ## cold cycles, medians of ten, with the machine they ran on
+	$(GO) run ./bench
+
+generate:
+	$(GO) generate ./...
+
+clean:
+	rm -rf bin out

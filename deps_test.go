@@ -1,0 +1,103 @@
+package stint_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/stintd/stint/"
+
+// mayImport is the import table of the layout (docs/architecture.md): what each
+// package may import besides the standard library. "*" is everything.
+var mayImport = map[string][]string{
+	"vecpack":       {"golang.org/x/sys/cpu", "github.com/bits-and-blooms/bitset"},
+	"core/plan":     {"github.com/goccy/go-yaml"},
+	"core/cluster":  {"vecpack", "core/plan", "core/decision", "github.com/apache/arrow", "github.com/bits-and-blooms/bitset"},
+	"core/share":    {},
+	"core/place":    {"core/cluster", "core/plan", "vecpack"},
+	"core/md":       {"core/plan", "core/cluster", "core/share", "core/place", "core/decision", "vecpack"},
+	"core/decision": {"github.com/apache/arrow"},
+	"core/cycle":    {"core/plan", "core/cluster", "core/share", "core/place", "core/md", "core/decision"},
+	"core/oracle":   {"core/plan"},
+	"core/scenario": {"core/cycle", "core/cluster", "core/plan", "core/decision", "ingest/table", "github.com/goccy/go-yaml"},
+	"ingest/table":  {"core/cluster", "core/plan", "github.com/apache/arrow", "github.com/parquet-go/parquet-go", "github.com/klauspost/compress"},
+	"export":        {"core/decision", "github.com/parquet-go/parquet-go", "github.com/apache/arrow", "github.com/klauspost/compress", "github.com/jedib0t/go-pretty"},
+	"datasets":      {"core/cluster", "core/plan", "ingest/table", "github.com/parquet-go/parquet-go", "github.com/goccy/go-yaml"},
+	"bench":         {"*"},
+	"cmd/stint":     {"*"},
+}
+
+// pure are the packages of the pure function: no clock, no randomness, no
+// threads, no files, no network.
+var pure = []string{"core/share", "core/place", "core/slot", "core/md", "core/cycle"}
+
+var impure = []string{"time", "math/rand", "math/rand/v2", "sync", "sync/atomic", "os", "log", "log/slog", "net", "net/http"}
+
+// TestImports holds every package against the table. Test files may import what they need.
+func TestImports(t *testing.T) {
+	seen := map[string]bool{}
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if name := d.Name(); d.IsDir() && file != "." && (strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata") {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			return nil
+		}
+		dir := path.Dir(filepath.ToSlash(file))
+		seen[dir] = true
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range f.Imports {
+			name, _ := strconv.Unquote(spec.Path.Value)
+			if why := forbidden(dir, name); why != "" {
+				t.Errorf("%s imports %s: %s", file, name, why)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dir := range mayImport {
+		if !seen[dir] {
+			t.Errorf("the import table names %s, which does not exist", dir)
+		}
+	}
+}
+
+// forbidden tells why a package may not import another, "" when it may.
+func forbidden(dir, name string) string {
+	allowed, known := mayImport[dir]
+	if !known {
+		return "the package stands not in the import table"
+	}
+	if slices.Contains(pure, dir) && slices.Contains(impure, name) {
+		return "the package is part of the pure function"
+	}
+	if name == "unsafe" && dir != "vecpack" {
+		return "unsafe is for vecpack alone"
+	}
+	own := strings.HasPrefix(name, module)
+	if !own && !strings.Contains(strings.SplitN(name, "/", 2)[0], ".") {
+		return "" // standard library
+	}
+	name = strings.TrimPrefix(name, module)
+	for _, a := range allowed {
+		if a == "*" || name == a || !own && strings.HasPrefix(name, a) {
+			return ""
+		}
+	}
+	return "not in the import table"
+}
