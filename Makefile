@@ -18,6 +18,7 @@ run: build ## make a cluster, run three cycles on it, show what was decided
 
 test: ## all but the long tests
 	$(GO) test ./...
+	cd export/interop && $(GO) test ./...
 	GOMAXPROCS=1 $(GO) test -count=1 -run 'TestDigest' ./core/cycle
 	GOAMD64=v3 $(GO) test -count=1 -run 'TestDigest' ./core/cycle
 
