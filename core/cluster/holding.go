@@ -71,20 +71,31 @@ type Holding struct {
 // The ids are appended to dst. The caller has made sure that the units fit.
 // O(parcels × dimensions).
 func (s *State) Hold(dst []HoldingID, row Holding, parcels []ParcelID) []HoldingID {
+	s.count(row.Sub, int64(len(parcels)))
+	p, size := &s.Plans[s.Sub.Plan[row.Sub]], s.Size(row.Sub)
 	for i := 0; i < len(parcels); {
 		j := i + 1
 		for j < len(parcels) && parcels[j] == parcels[i] {
 			j++
 		}
 		row.Parcel, row.Units = parcels[i], int64(j-i)
-		dst = append(dst, s.hold(&row))
+		dst = append(dst, s.add(p, &row))
+		p.Parcels.take(row.Parcel, size, row.Units)
 		i = j
 	}
 	return dst
 }
 
 // hold adds a row and takes its units off the parcel.
-func (s *State) hold(row *Holding) HoldingID {
+func (s *State) hold(row Holding) {
+	p := &s.Plans[s.Sub.Plan[row.Sub]]
+	q := s.add(p, &row)
+	s.Holding.Units[q] = 0
+	s.Grow(q, row.Units)
+}
+
+// add puts a row at the head of its sub-allocation's and its parcel's lists.
+func (s *State) add(p *Plan, row *Holding) HoldingID {
 	h, sub, k := &s.Holding, row.Sub, row.Parcel
 	var q HoldingID
 	if n := len(h.free); n > 0 {
@@ -93,21 +104,24 @@ func (s *State) hold(row *Holding) HoldingID {
 		q = HoldingID(len(h.Sub))
 		h.extend()
 	}
-	p := &s.Plans[s.Sub.Plan[sub]]
-	h.Sub[q], h.Parcel[q], h.Units[q], h.Granted[q] = sub, k, 0, row.Granted
+	onSub, onParcel := s.Sub.First[sub], p.Parcels.First[k]
+	h.Sub[q], h.Parcel[q], h.Units[q], h.Granted[q] = sub, k, row.Units, row.Granted
 	h.Origin[q], h.Pool[q], h.Lender[q] = row.Origin, row.Pool, row.Lender
-	h.PrevOfSub[q], h.NextOfSub[q] = NoID, s.Sub.First[sub]
-	if n := s.Sub.First[sub]; n != NoID {
-		h.PrevOfSub[n] = q
+	h.PrevOfSub[q], h.NextOfSub[q], h.PrevOnParcel[q], h.NextOnParcel[q] = NoID, onSub, NoID, onParcel
+	if onSub != NoID {
+		h.PrevOfSub[onSub] = q
 	}
-	s.Sub.First[sub] = q
-	h.PrevOnParcel[q], h.NextOnParcel[q] = NoID, p.Parcels.First[k]
-	if n := p.Parcels.First[k]; n != NoID {
-		h.PrevOnParcel[n] = q
+	if onParcel != NoID {
+		h.PrevOnParcel[onParcel] = q
 	}
-	p.Parcels.First[k] = q
-	s.Grow(q, row.Units)
+	s.Sub.First[sub], p.Parcels.First[k] = q, q
 	return q
+}
+
+// count adds units to what a sub-allocation and its leaf hold.
+func (s *State) count(sub SubID, units int64) {
+	s.Sub.Held[sub] += units
+	s.Plans[s.Sub.Plan[sub]].Pairs.Units[s.Sub.Pair[sub]] += units
 }
 
 // extend adds a row to every column.
@@ -127,14 +141,10 @@ func (h *Holdings) extend() {
 
 // Grow adds units to a holding (of the same grant cycle) from its parcel's free room.
 func (s *State) Grow(q HoldingID, units int64) {
-	sub, k := s.Holding.Sub[q], s.Holding.Parcel[q]
-	p := &s.Plans[s.Sub.Plan[sub]]
+	sub := s.Holding.Sub[q]
 	s.Holding.Units[q] += units
-	s.Sub.Held[sub] += units
-	p.Pairs.Units[s.Sub.Pair[sub]] += units
-	for d, u := range s.Size(sub) {
-		p.Parcels.Free[d][k] -= u * units
-	}
+	s.count(sub, units)
+	s.Plans[s.Sub.Plan[sub]].Parcels.take(s.Holding.Parcel[q], s.Size(sub), units)
 }
 
 // Shrink takes units off a holding and frees their room; a holding without units
@@ -242,7 +252,7 @@ func (s *State) run(sub SubID, k ParcelID, units int64) {
 			return
 		}
 	}
-	s.hold(&Holding{sub, k, units, s.Cycle, decision.OriginPublicPool, s.ConsumerOf[plan.Root], NoID})
+	s.hold(Holding{sub, k, units, s.Cycle, decision.OriginPublicPool, s.ConsumerOf[plan.Root], NoID})
 }
 
 // Release gives units back (SPEC chapter 7, `releases`): of a sub-allocation's

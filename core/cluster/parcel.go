@@ -27,6 +27,15 @@ func (p *Parcels) Words() int { return (p.Len() + 63) / 64 }
 // IsOpen tells whether a parcel may get grants.
 func (p *Parcels) IsOpen(i ParcelID) bool { return p.Open[i>>6]>>(uint(i)&63)&1 == 1 }
 
+// take takes units of a size off a parcel's free room.
+func (p *Parcels) take(k ParcelID, size []int64, units int64) {
+	for d, u := range size {
+		if u != 0 {
+			p.Free[d][k] -= u * units
+		}
+	}
+}
+
 // hostOrder is every MD plan's hosts in host order (docs/decisions.md, D-1) under a
 // policy. An error names a host that is in two plans. O(hosts × groups).
 func (s *State) hostOrder(p *plan.Policy) ([][]HostID, error) {

@@ -16,13 +16,11 @@ import (
 type granter struct {
 	*Planner
 
-	// The tree of consumers that may still get something: per node a heap of its
-	// children, the next to be served on top.
-	heap   [][]plan.Node
+	// The tree of consumers that may still get something.
+	twig   []twig      // by Node
 	queues []queue     // by Node, of leaves in the tree
 	leaves []plan.Node // with outstanding demand, in tree order
-	kept   []plan.Node // backing of the heaps
-	count  []int32     // by Node: children in the tree
+	kept   []plan.Node // the twigs' heaps
 
 	hot   []hot     // by SubID, of the leaves' sub-allocations
 	step  []step    // by PairID
@@ -32,6 +30,15 @@ type granter struct {
 	given  []gift // unit by unit
 	parcel []cluster.ParcelID
 	booked []cluster.HoldingID // this cycle's grants, in the order of D-14
+}
+
+// twig is what the loop needs of a consumer, in one place. Its children in the tree
+// are a heap, kept[first : first+size], the next to be served on top.
+type twig struct {
+	usage, ratio int64
+	priority     int32
+	parent       plan.Node
+	first, size  int32
 }
 
 // queue is a leaf's demand: the allocation being served and its sub-allocations
@@ -90,61 +97,77 @@ func (m *Planner) Grant() {
 		return
 	}
 	g.prepare()
-	for len(g.heap[plan.Root]) > 0 {
+	for g.twig[plan.Root].size > 0 {
 		leaf := plan.Root
-		for !m.policy.Leaf(leaf) {
-			leaf = g.heap[leaf][0]
+		for t := &g.twig[leaf]; t.size > 0; t = &g.twig[leaf] {
+			leaf = g.kept[t.first]
 		}
 		g.settle(leaf, g.serve(leaf))
+	}
+	for n := range g.twig {
+		g.usage[n] = g.twig[n].usage
 	}
 	g.book()
 }
 
 // plantTree builds the tree of leaves with outstanding demand whose ratios are
-// above 0, and tells whether there are any. O(consumers).
+// above 0, and tells whether there are any. O(consumers + sub-allocations).
 func (g *granter) plantTree() bool {
 	n := g.policy.Len()
-	g.heap, g.queues, g.leaves = zeroed(g.heap, n), resized(g.queues, n), g.leaves[:0]
+	g.twig, g.queues, g.leaves = resized(g.twig, n), resized(g.queues, n), g.leaves[:0]
 	g.hot = resized(g.hot, len(g.s.Sub.Wanted))
-	g.count = zeroed(g.count, n)
-	count, short := g.count, int64(0)
-	for leaf := plan.Node(n - 1); leaf > plan.Root; leaf-- {
-		active := count[leaf] > 0
-		g.queues[leaf].subs = g.queues[leaf].subs[:0]
-		if g.policy.Leaf(leaf) && g.p.FirstAlloc[leaf] != cluster.NoID {
-			short = share.Add(short, g.warm(leaf))
-			active = g.open(leaf, g.p.FirstAlloc[leaf])
-		}
-		if active && g.set.Ratio[leaf] > 0 {
-			count[g.policy.Parent[leaf]]++
-		} else {
-			count[leaf] = 0
-		}
+	for c := range g.twig {
+		g.twig[c] = twig{usage: g.usage[c], ratio: g.set.Ratio[c], priority: g.set.Priority[c], parent: g.policy.Parent[c]}
 	}
+	short := g.count()
 	g.given = slices.Grow(g.given, int(min(short, giftsReserved)))
 	g.kept = resized(g.kept, n)
-	used := 0
-	for node := range plan.Node(n) {
-		if c := int(count[node]); c > 0 {
-			g.heap[node] = g.kept[used : used : used+c]
-			used += c
+	used := int32(0)
+	for c := range g.twig { // parents come before their children
+		t := &g.twig[c]
+		grows := t.size > 0 || len(g.queues[c].subs) > 0
+		t.first, used = used, used+t.size
+		t.size = 0
+		if t.parent == plan.None || t.ratio == 0 || !grows || g.twig[t.parent].ratio == 0 && t.parent != plan.Root {
+			continue
 		}
-		if parent := g.policy.Parent[node]; parent != plan.None && g.set.Ratio[node] > 0 && cap(g.heap[parent]) > 0 &&
-			(count[node] > 0 || g.policy.Leaf(node) && len(g.queues[node].subs) > 0) {
-			g.heap[parent] = append(g.heap[parent], node)
-			if g.policy.Leaf(node) {
-				g.leaves = append(g.leaves, node)
-			}
+		above := &g.twig[t.parent]
+		g.kept[above.first+above.size] = plan.Node(c)
+		above.size++
+		if g.policy.Leaf(plan.Node(c)) {
+			g.leaves = append(g.leaves, plan.Node(c))
 		}
 	}
-	for node := range g.heap {
-		h := g.heap[node]
+	for c := range g.twig {
+		h := g.heap(&g.twig[c])
 		for i := len(h)/2 - 1; i >= 0; i-- {
 			g.sink(h, i)
 		}
 	}
-	return len(g.heap[plan.Root]) > 0
+	return g.twig[plan.Root].size > 0
 }
+
+// count opens the queues of all leaves, counts every twig's children that may get
+// something into its size, and adds up the units that are short.
+func (g *granter) count() (short int64) {
+	for c := plan.Node(len(g.twig) - 1); c > plan.Root; c-- {
+		t := &g.twig[c]
+		grows := t.size > 0
+		g.queues[c].subs = g.queues[c].subs[:0]
+		if a := g.p.FirstAlloc[c]; a != cluster.NoID {
+			short = share.Add(short, g.warm(c))
+			grows = g.open(c, a)
+		}
+		if grows && t.ratio > 0 {
+			g.twig[t.parent].size++
+		} else {
+			t.size = 0
+		}
+	}
+	return short
+}
+
+func (g *granter) heap(t *twig) []plan.Node { return g.kept[t.first : t.first+t.size] }
 
 // warm copies what the loop needs of a leaf's sub-allocations, and adds up what they are short of.
 func (g *granter) warm(leaf plan.Node) (short int64) {
@@ -247,8 +270,8 @@ func (g *granter) give(leaf plan.Node, sub cluster.SubID, k cluster.ParcelID, f 
 		}
 	}
 	more := g.step[h.pair].next()
-	for n := leaf; n != plan.None; n = g.policy.Parent[n] {
-		g.usage[n] = share.Add(g.usage[n], more)
+	for n := leaf; n != plan.None; n = g.twig[n].parent {
+		g.twig[n].usage = share.Add(g.twig[n].usage, more)
 	}
 	if len(g.pooled) > 0 {
 		g.pool(leaf, g.s.Size(sub))

@@ -11,19 +11,19 @@ import (
 // before tells whether sibling a is served before sibling b: the higher share
 // priority, then the less usage ÷ ratio, then the order of the plan (MD-16).
 func (g *granter) before(a, b plan.Node) bool {
-	if pa, pb := g.set.Priority[a], g.set.Priority[b]; pa != pb {
-		return pa > pb
+	x, y := &g.twig[a], &g.twig[b]
+	if x.priority != y.priority {
+		return x.priority > y.priority
 	}
-	ua, ub, ra, rb := g.usage[a], g.usage[b], g.set.Ratio[a], g.set.Ratio[b]
-	if ra == rb {
-		return ua < ub || ua == ub && a < b
+	if x.ratio == y.ratio {
+		return x.usage < y.usage || x.usage == y.usage && a < b
 	}
-	ah, al := bits.Mul64(uint64(ua), uint64(rb))
-	bh, bl := bits.Mul64(uint64(ub), uint64(ra))
-	if ah != bh {
-		return ah < bh
+	xh, xl := bits.Mul64(uint64(x.usage), uint64(y.ratio))
+	yh, yl := bits.Mul64(uint64(y.usage), uint64(x.ratio))
+	if xh != yh {
+		return xh < yh
 	}
-	return al < bl || al == bl && a < b
+	return xl < yl || xl == yl && a < b
 }
 
 // sink lets the child at i of a heap down to its place. Only the top of a heap
@@ -51,16 +51,16 @@ func (g *granter) sink(h []plan.Node, i int) {
 // and all above it stand on top of their heaps; a leaf that has had its fill goes,
 // and so does every branch that this leaves empty.
 func (g *granter) settle(leaf plan.Node, stays bool) {
-	for n := g.policy.Parent[leaf]; n != plan.None; n = g.policy.Parent[n] {
-		h := g.heap[n]
+	for n := g.twig[leaf].parent; n != plan.None; {
+		t := &g.twig[n]
 		if !stays {
-			h[0] = h[len(h)-1]
-			h = h[:len(h)-1]
-			g.heap[n] = h
+			t.size--
+			g.kept[t.first] = g.kept[t.first+t.size]
 		}
-		if stays = len(h) > 0; stays {
-			g.sink(h, 0)
+		if stays = t.size > 0; stays {
+			g.sink(g.heap(t), 0)
 		}
+		n = t.parent
 	}
 }
 
