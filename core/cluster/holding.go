@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -23,6 +24,8 @@ type Holdings struct {
 	PrevOfSub    []HoldingID
 	NextOnParcel []HoldingID
 	PrevOnParcel []HoldingID
+	Set          []SetID     // the reclaim that the units are under, NoID: none
+	NextOfSet    []HoldingID // set with Set
 	free         []HoldingID
 }
 
@@ -43,6 +46,8 @@ func (h *Holdings) Reserve(rows int) {
 	h.PrevOfSub = slices.Grow(h.PrevOfSub, rows)
 	h.NextOnParcel = slices.Grow(h.NextOnParcel, rows)
 	h.PrevOnParcel = slices.Grow(h.PrevOnParcel, rows)
+	h.Set = slices.Grow(h.Set, rows)
+	h.NextOfSet = slices.Grow(h.NextOfSet, rows)
 }
 
 // Release is units that came back.
@@ -52,6 +57,7 @@ type Release struct {
 	Host   HostID
 	Units  int64
 	Cause  int32 // decision.Causes
+	Number int64 // of the reclaim that the units were under, 0: none
 	Origin int32
 	Lender ConsumerID
 }
@@ -106,7 +112,7 @@ func (s *State) add(p *Plan, row *Holding) HoldingID {
 	}
 	onSub, onParcel := s.Sub.First[sub], p.Parcels.First[k]
 	h.Sub[q], h.Parcel[q], h.Units[q], h.Granted[q] = sub, k, row.Units, row.Granted
-	h.Origin[q], h.Pool[q], h.Lender[q] = row.Origin, row.Pool, row.Lender
+	h.Origin[q], h.Pool[q], h.Lender[q], h.Set[q] = row.Origin, row.Pool, row.Lender, NoID
 	h.PrevOfSub[q], h.NextOfSub[q], h.PrevOnParcel[q], h.NextOnParcel[q] = NoID, onSub, NoID, onParcel
 	if onSub != NoID {
 		h.PrevOfSub[onSub] = q
@@ -137,6 +143,8 @@ func (h *Holdings) extend() {
 	h.PrevOfSub = append(h.PrevOfSub, NoID)
 	h.NextOnParcel = append(h.NextOnParcel, NoID)
 	h.PrevOnParcel = append(h.PrevOnParcel, NoID)
+	h.Set = append(h.Set, NoID)
+	h.NextOfSet = append(h.NextOfSet, NoID)
 }
 
 // Grow adds units to a holding (of the same grant cycle) from its parcel's free room.
@@ -161,6 +169,7 @@ func (s *State) Shrink(q HoldingID, units int64) {
 
 // unlink takes a row that has no units off its lists.
 func (s *State) unlink(q HoldingID) {
+	s.leave(q)
 	h := &s.Holding
 	sub, k := h.Sub[q], h.Parcel[q]
 	if n := h.NextOfSub[q]; n != NoID {
@@ -185,9 +194,13 @@ func (s *State) unlink(q HoldingID) {
 
 // release takes units off a holding and records why.
 func (s *State) release(q HoldingID, units int64, cause int32) {
-	sub, k := s.Holding.Sub[q], s.Holding.Parcel[q]
+	sub, k, number := s.Holding.Sub[q], s.Holding.Parcel[q], int64(0)
+	if id := s.Holding.Set[q]; id != NoID {
+		number = s.Set.Number[id]
+		s.Plans[s.Sub.Plan[sub]].Pairs.Leaving[s.Sub.Pair[sub]] -= units
+	}
 	s.Released = append(s.Released, Release{
-		Sub: sub, Parcel: k, Host: s.Plans[s.Sub.Plan[sub]].Parcels.Host[k], Units: units, Cause: cause,
+		Number: number, Sub: sub, Parcel: k, Host: s.Plans[s.Sub.Plan[sub]].Parcels.Host[k], Units: units, Cause: cause,
 		Origin: s.Holding.Origin[q], Lender: s.Holding.Lender[q],
 	})
 	s.Shrink(q, units)
@@ -247,7 +260,7 @@ func (s *State) AddRunning(source string, t *HoldingTable) error {
 // run adds units to what a sub-allocation is running on a parcel as of the last cycle.
 func (s *State) run(sub SubID, k ParcelID, units int64) {
 	for q := s.Sub.First[sub]; q != NoID && s.Holding.Granted[q] >= s.Cycle; q = s.Holding.NextOfSub[q] {
-		if s.Holding.Parcel[q] == k {
+		if s.Holding.Parcel[q] == k && s.Holding.Set[q] == NoID {
 			s.Grow(q, units)
 			return
 		}
@@ -270,14 +283,12 @@ func (s *State) Release(t *HoldingTable) (beyond int64, err error) {
 		if t.Done != nil && t.Done[i] {
 			cause = decision.CauseDone
 		}
-		for q := s.Sub.First[r.sub]; q != NoID && left > 0; {
-			next := s.Holding.NextOfSub[q]
-			if s.Holding.Parcel[q] == r.parcel {
-				n := min(left, s.Holding.Units[q])
+		s.victim = s.newestFirst(s.victim, r.sub)
+		for _, q := range s.victim {
+			if n := min(left, s.Holding.Units[q]); n > 0 && s.Holding.Parcel[q] == r.parcel {
 				s.release(q, n, cause)
 				left -= n
 			}
-			q = next
 		}
 		if cause == decision.CauseDone {
 			s.Sub.Wanted[r.sub] = max(0, s.Sub.Wanted[r.sub]-(t.Units[i]-left))
@@ -371,17 +382,27 @@ func (s *State) findSub(p int32, t *HoldingTable, i int, f *Faults) SubID {
 }
 
 // newestFirst lists a sub-allocation's holdings in the order in which CYC-5 takes
-// them: latest cycle first, then last host first (docs/decisions.md, D-10).
+// them: those under reclaim first, then the latest cycle, then the last host
+// (docs/decisions.md, D-10).
 func (s *State) newestFirst(dst []HoldingID, sub SubID) []HoldingID {
 	dst = dst[:0]
 	for q := s.Sub.First[sub]; q != NoID; q = s.Holding.NextOfSub[q] {
 		dst = append(dst, q)
 	}
 	slices.SortFunc(dst, func(a, b HoldingID) int {
-		if d := s.Holding.Granted[b] - s.Holding.Granted[a]; d != 0 {
-			return sign(d)
-		}
-		return int(s.Holding.Parcel[b] - s.Holding.Parcel[a])
+		return cmp.Or(s.leavingFirst(a, b), cmp.Compare(s.Holding.Granted[b], s.Holding.Granted[a]),
+			cmp.Compare(s.Holding.Parcel[b], s.Holding.Parcel[a]))
 	})
 	return dst
+}
+
+// leavingFirst orders holdings under reclaim before others.
+func (s *State) leavingFirst(a, b HoldingID) int {
+	switch la, lb := s.Holding.Set[a] != NoID, s.Holding.Set[b] != NoID; {
+	case la && !lb:
+		return -1
+	case lb && !la:
+		return 1
+	}
+	return 0
 }

@@ -161,7 +161,7 @@ func (s *State) checkHosts(t *HostTable, f *Faults) {
 	}
 	for d, col := range t.Size {
 		for i, v := range col {
-			if v < 0 || v > NumberMax {
+			if v < 0 && v != NotGiven || v > NumberMax {
 				f.Add(i+1, s.Policy.Dimensions[d], fmt.Sprint(v), "not a whole number from 0 to 2^53")
 			}
 		}
@@ -211,18 +211,17 @@ func (h *Hosts) with(t *HostTable, full bool, dims int) Hosts {
 	n.Order = h.ordered(at, full, n.Len())
 	n.grow()
 	for i := range t.Rows {
-		if t.State != nil {
+		if t.State != nil && t.State[i] != Keep {
 			n.State[at[i]] = t.State[i]
 		} else if full {
 			n.State[at[i]] = OK
 		}
 	}
 	for d, col := range t.Size {
-		for i, v := range col {
-			n.Size[d][at[i]] = v
-		}
-		if col == nil && full {
-			for _, row := range at {
+		for i, row := range at {
+			if col != nil && col[i] != NotGiven {
+				n.Size[d][row] = col[i]
+			} else if full {
 				n.Size[d][row] = 0
 			}
 		}
@@ -291,6 +290,9 @@ func (h *Hosts) setAttributes(t *HostTable, at []int32, full bool) {
 			code = make([]int32, from.Text.Names.Len())
 		}
 		for row, id := range at {
+			if from.Keep != nil && from.Keep[row] {
+				continue
+			}
 			if to.Valid[id] = from.Valid[row]; !from.Valid[row] {
 				continue
 			}
@@ -332,8 +334,5 @@ func (a *AttrColumn) clone() AttrColumn {
 }
 
 func (n *Names) clone() Names {
-	return Names{
-		bytes: slices.Clone(n.bytes), end: slices.Clone(n.end),
-		slot: slices.Clone(n.slot), hash: slices.Clone(n.hash),
-	}
+	return Names{bytes: slices.Clone(n.bytes), end: slices.Clone(n.end), slot: slices.Clone(n.slot)}
 }

@@ -6,6 +6,7 @@ package cluster
 import (
 	"hash/maphash"
 	"math/bits"
+	"runtime"
 	"slices"
 )
 
@@ -18,8 +19,9 @@ import (
 type Names struct {
 	bytes []byte
 	end   []uint64 // end of name i in bytes
-	slot  []int32  // open-addressed hash table of id+1; 0 is empty
-	hash  []uint32 // hash of name i, so that growing rehashes no bytes
+	// slot is an open-addressed hash table: hash in the upper half, so that probing
+	// and growing look at no names, id+1 in the lower; 0 is empty.
+	slot []uint64
 }
 
 var nameSeed = maphash.MakeSeed()
@@ -29,7 +31,7 @@ func (n *Names) Len() int { return len(n.end) }
 
 // Reset forgets all names and keeps the memory. Ids given before mean nothing any more.
 func (n *Names) Reset() {
-	n.bytes, n.end, n.hash = n.bytes[:0], n.end[:0], n.hash[:0]
+	n.bytes, n.end = n.bytes[:0], n.end[:0]
 	clear(n.slot)
 }
 
@@ -50,36 +52,71 @@ func (n *Names) Find(name []byte) (id int32, ok bool) {
 	if len(n.slot) == 0 {
 		return 0, false
 	}
-	h := uint32(maphash.Bytes(nameSeed, name))
-	mask := uint32(len(n.slot) - 1)
-	for s := h & mask; n.slot[s] != 0; s = (s + 1) & mask {
-		if id = n.slot[s] - 1; n.hash[id] == h && string(n.Bytes(id)) == string(name) {
-			return id, true
-		}
-	}
-	return 0, false
+	_, id = n.probe(name, hashOf(name))
+	return id, id >= 0
 }
 
 // Intern gives the id of a name, adding it (by copy) when it is new. Amortised O(len(name)).
 func (n *Names) Intern(name []byte) int32 {
-	if (len(n.end)+1)*4 > len(n.slot)*3 {
-		n.grow()
-	}
-	h := uint32(maphash.Bytes(nameSeed, name))
-	mask := uint32(len(n.slot) - 1)
-	s := h & mask
-	for ; n.slot[s] != 0; s = (s + 1) & mask {
-		if id := n.slot[s] - 1; n.hash[id] == h && string(n.Bytes(id)) == string(name) {
-			return id
+	n.room(1)
+	return n.intern(name, hashOf(name))
+}
+
+// InternAll is Intern for many names: ids[i] becomes that of data[offsets[i]:offsets[i+1]]. The hash
+// table may be larger than every cache; here its misses do not wait for each other.
+func (n *Names) InternAll(data []byte, offsets, ids []int32) {
+	var hashes [64]uint64
+	for from := 0; from < len(ids); from += len(hashes) {
+		some := ids[from:min(from+len(hashes), len(ids))]
+		o := offsets[from : from+len(some)+1]
+		n.room(len(some))
+		mask, touched := len(n.slot)-1, uint64(0)
+		for i := range some {
+			hashes[i] = hashOf(data[o[i]:o[i+1]])
+		}
+		for _, h := range hashes[:len(some)] {
+			touched |= n.slot[int(h>>32)&mask]
+		}
+		runtime.KeepAlive(touched) // else the loads would be left out
+		for i := range some {
+			some[i] = n.intern(data[o[i]:o[i+1]], hashes[i])
 		}
 	}
-	id := int32(len(n.end))
-	n.slot[s] = id + 1
-	n.hash = append(n.hash, h)
-	n.bytes = append(n.bytes, name...)
-	n.end = append(n.end, uint64(len(n.bytes)))
+}
+
+// intern is Intern of a name whose hash is known, where the table has room.
+func (n *Names) intern(name []byte, hash uint64) int32 {
+	s, id := n.probe(name, hash)
+	if id < 0 {
+		id = int32(len(n.end))
+		n.slot[s] = hash | uint64(id+1)
+		n.bytes = append(n.bytes, name...)
+		n.end = append(n.end, uint64(len(n.bytes)))
+	}
 	return id
 }
+
+func hashOf(name []byte) uint64 { return maphash.Bytes(nameSeed, name) &^ idBits }
+
+// probe finds the slot of a name, or the empty one where it belongs (id is then -1).
+func (n *Names) probe(name []byte, hash uint64) (s int, id int32) {
+	slot := n.slot
+	mask := len(slot) - 1
+	for s = int(hash>>32) & mask; ; s = (s + 1) & mask {
+		at := slot[s]
+		if at == 0 {
+			return s, -1
+		}
+		if at&^idBits == hash {
+			if id = int32(at&idBits) - 1; string(n.Bytes(id)) == string(name) {
+				return s, id
+			}
+		}
+	}
+}
+
+// idBits are the bits of a slot that hold the id.
+const idBits = 1<<32 - 1
 
 // InternString is Intern for a string.
 func (n *Names) InternString(name string) int32 { return n.Intern([]byte(name)) }
@@ -90,21 +127,28 @@ func (n *Names) Reserve(more int) {
 		n.resize(want)
 	}
 	n.end = slices.Grow(n.end, more)
-	n.hash = slices.Grow(n.hash, more)
 }
 
-func (n *Names) grow() { n.resize(len(n.slot) * 2) }
+// room makes the hash table large enough for more names, at most three quarters full.
+func (n *Names) room(more int) {
+	if (len(n.end)+more)*4 > len(n.slot)*3 {
+		n.resize(max(len(n.slot)*2, (len(n.end)+more)*4/3))
+	}
+}
 
 // resize makes the hash table hold at least slots slots, a power of two.
 func (n *Names) resize(slots int) {
-	size := max(16, 1<<bits.Len(uint(slots)))
-	n.slot = make([]int32, size)
-	mask := uint32(size - 1)
-	for id, h := range n.hash {
-		s := h & mask
+	old := n.slot
+	n.slot = make([]uint64, max(16, 1<<bits.Len(uint(slots))))
+	mask := len(n.slot) - 1
+	for _, at := range old {
+		if at == 0 {
+			continue
+		}
+		s := int(at>>32) & mask
 		for n.slot[s] != 0 {
 			s = (s + 1) & mask
 		}
-		n.slot[s] = int32(id) + 1
+		n.slot[s] = at
 	}
 }

@@ -16,6 +16,7 @@ type Parcels struct {
 	Free  [][]int64    // Cap less what is held; below 0 only until settle
 	Open  []uint64     // bitset: the host is `ok` and may get grants
 	First []HoldingID  // holdings on it, newest first
+	Left  int          // the last so many are of hosts that left the plan with work on them
 }
 
 // Len is the number of parcels.
@@ -114,21 +115,35 @@ func (s *State) lay(order [][]HostID) {
 	}
 	for i := range s.Plans {
 		p := &s.Plans[i]
-		hosts := append(order[i], p.Parcels.abandoned(order[i])...)
+		left := p.Parcels.abandoned(order[i])
+		hosts := append(order[i], left...)
 		if p.Parcels.Cap == nil || !slices.Equal(hosts, p.Parcels.Host) {
 			s.relay(p, hosts)
 		}
+		p.Parcels.Left = len(left)
+		for k, h := range order[i] {
+			s.Host.Plan[h], s.Host.Parcel[h] = int32(i), ParcelID(k)
+		}
+	}
+	for i := range s.Plans {
+		p := &s.Plans[i]
 		for k, h := range p.Parcels.Host {
-			if k < len(order[i]) {
-				s.Host.Plan[h], s.Host.Parcel[h] = int32(i), ParcelID(k)
+			state := s.Host.State[h]
+			switch in := k < p.Parcels.Len()-p.Parcels.Left; {
+			case in:
+			case s.Host.Plan[h] == NoID && state != Unavail:
+				state = Closed // until what is on it has been reclaimed
+			default:
+				state = Unavail
 			}
-			s.refresh(p, ParcelID(k), k < len(order[i]))
+			s.refresh(p, ParcelID(k), state)
 		}
 	}
 }
 
-// abandoned is the hosts outside of the new order on which something is held:
-// they stay as lost parcels behind it, so that settle releases what they hold.
+// abandoned is the hosts outside of the new order on which something is held. They
+// stay as parcels behind it: closed while the host lives and is in no other plan, so
+// that its work is reclaimed with grace (REQ-2), else as lost ones.
 func (p *Parcels) abandoned(order []HostID) (hosts []HostID) {
 	if p.Len() == 0 || slices.Equal(order, p.Host) {
 		return nil
@@ -172,17 +187,15 @@ func (s *State) relay(p *Plan, hosts []HostID) {
 			}
 		}
 	}
-	p.Rebuilt, p.Dirty = true, true
+	p.Rebuilt, p.Dirty, p.Changed = true, true, p.Changed[:0]
+	for k := range hosts { // those named before had other numbers
+		p.Changed = append(p.Changed, ParcelID(k))
+	}
 }
 
-// refresh brings one parcel up to its host's capacity and state; a parcel that
-// is not in the plan any more counts as lost.
-func (s *State) refresh(p *Plan, k ParcelID, in bool) {
+// refresh brings one parcel up to its host's capacity and a state.
+func (s *State) refresh(p *Plan, k ParcelID, state HostState) {
 	h := p.Parcels.Host[k]
-	state := s.Host.State[h]
-	if !in {
-		state = Unavail
-	}
 	changed := p.Parcels.IsOpen(k) != (state == OK)
 	p.Parcels.Open[k>>6] &^= 1 << (uint(k) & 63)
 	if state == OK {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -100,7 +101,7 @@ func (s *State) mapPlans() {
 			byArrival = append(byArrival, AllocID(a))
 		}
 	}
-	slices.SortFunc(byArrival, func(a, b AllocID) int { return sign(s.Alloc.Arrival[a] - s.Alloc.Arrival[b]) })
+	slices.SortFunc(byArrival, func(a, b AllocID) int { return cmp.Compare(s.Alloc.Arrival[a], s.Alloc.Arrival[b]) })
 	clear(s.allocOf)
 	for _, a := range byArrival {
 		s.Alloc.Plan[a] = to[s.Alloc.Plan[a]]
@@ -112,6 +113,12 @@ func (s *State) mapPlans() {
 			s.Sub.Plan[sub] = p.Index
 			s.Sub.Pair[sub] = p.pair(s.Node(sub), s.Sub.Shape[sub])
 			p.Pairs.Units[s.Sub.Pair[sub]] += s.Sub.Held[sub]
+			for q := s.Sub.First[sub]; q != NoID; q = s.Holding.NextOfSub[q] {
+				if id := s.Holding.Set[q]; id != NoID {
+					p.Pairs.Leaving[s.Sub.Pair[sub]] += s.Holding.Units[q]
+					s.Set.Plan[id] = p.Index
+				}
+			}
 		}
 	}
 }
@@ -137,7 +144,7 @@ func rankOrder(t *plan.Tree, rank []int32) []int32 {
 		for c := t.First[n]; c != plan.None; c = t.Next[c] {
 			children = append(children, c)
 		}
-		slices.SortStableFunc(children, func(a, b plan.Node) int { return sign(int64(rank[a]) - int64(rank[b])) })
+		slices.SortStableFunc(children, func(a, b plan.Node) int { return cmp.Compare(rank[a], rank[b]) })
 		for _, c := range children {
 			visit(c)
 		}

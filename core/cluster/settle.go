@@ -1,15 +1,18 @@
 package cluster
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/stintd/stint/core/decision"
 )
 
 // Settle applies CYC-5: where a host is lost or shrank below what it holds, the
-// excess is released; then what is held beyond what is wanted. The releases wait
-// in Released for emit. The cost follows the parcels and sub-allocations that changed.
-func (s *State) Settle() {
+// excess is released; then what is held beyond what is wanted. Before that, what
+// is under reclaim and due by now comes back (CYC-8). The releases wait in Released for
+// emit. The cost follows the reclaims, parcels and sub-allocations that changed.
+func (s *State) Settle(nowUS int64) {
+	s.expire(nowUS)
 	for i := range s.Plans {
 		p := &s.Plans[i]
 		for _, k := range p.Changed { // releasing appends to Changed; what it frees exceeds nothing
@@ -37,10 +40,10 @@ func (s *State) Finish(cycle, nowUS int64) {
 			s.forget(sub)
 		}
 	}
-	s.gone, s.Released, s.NewPlan = s.gone[:0], s.Released[:0], false
+	s.gone, s.Released, s.Reclaims, s.NewPlan = s.gone[:0], s.Released[:0], s.Reclaims[:0], false
 	for i := range s.Plans {
 		p := &s.Plans[i]
-		p.Dirty, p.Rebuilt, p.Resized, p.Changed = false, false, false, p.Changed[:0]
+		p.Dirty, p.again, p.Rebuilt, p.Resized, p.Changed = p.again, false, false, false, p.Changed[:0]
 	}
 	s.outsideDirty = false
 	s.Cycle, s.NowUS = cycle, nowUS
@@ -77,17 +80,12 @@ func (s *State) relieve(p *Plan, k ParcelID) {
 	}
 }
 
-// lastFirst orders holdings of one parcel as CYC-5 takes them: last rank first,
+// lastFirst orders holdings of one parcel as CYC-5 takes them: under reclaim first, then last rank,
 // then the latest grant, then the sub-allocation that came last.
 func (s *State) lastFirst(p *Plan, a, b HoldingID) int {
 	sa, sb := s.Holding.Sub[a], s.Holding.Sub[b]
-	if d := p.RankOrder[s.Node(sb)] - p.RankOrder[s.Node(sa)]; d != 0 {
-		return int(d)
-	}
-	if d := s.Holding.Granted[b] - s.Holding.Granted[a]; d != 0 {
-		return sign(d)
-	}
-	return sign(s.Sub.Seq[sb] - s.Sub.Seq[sa])
+	return cmp.Or(s.leavingFirst(a, b), cmp.Compare(p.RankOrder[s.Node(sb)], p.RankOrder[s.Node(sa)]),
+		cmp.Compare(s.Holding.Granted[b], s.Holding.Granted[a]), cmp.Compare(s.Sub.Seq[sb], s.Sub.Seq[sa]))
 }
 
 // trim releases what a sub-allocation holds beyond what it wants, newest first.
@@ -104,14 +102,4 @@ func (s *State) trim(sub SubID) {
 			return
 		}
 	}
-}
-
-func sign(d int64) int {
-	switch {
-	case d < 0:
-		return -1
-	case d > 0:
-		return 1
-	}
-	return 0
 }

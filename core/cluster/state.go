@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/stintd/stint/core/plan"
@@ -44,17 +45,20 @@ type State struct {
 	Alloc   Allocs
 	Sub     Subs
 	Holding Holdings
+	Set     Sets
 	Plans   []Plan // one per MD plan of the policy, in its order
 
 	// ReportUnknown takes demand of consumers that the policy does not have as a
 	// shortfall `not_in_plan` instead of a bad row (SPEC chapter 7, `unknown: report`).
 	ReportUnknown bool
 
-	Released []Release // units that came back since the last cycle's emit
-	NewPlan  bool      // a revision took effect since the last cycle
+	Released []Release   // units that came back since the last cycle's emit
+	Reclaims []Reclaimed // steps of reclaims of this cycle
+	NewPlan  bool        // a revision took effect since the last cycle
 
 	arrival      int64   // arrivals of allocations so far
 	sequence     int64   // sub-allocations so far
+	reclaims     int64   // reclaims so far
 	snapshot     int32   // number of the last demand table applied
 	excess       []SubID // may hold more than they want, or want nothing
 	gone         []SubID // forgotten once their releases are emitted
@@ -126,6 +130,7 @@ type Plan struct {
 
 	// What changed since the last cycle, for the stages that keep figures.
 	Dirty   bool       // demand, hosts, holdings or settings
+	again   bool       // what is under reclaim since this cycle lets others have what limits kept from them
 	Rebuilt bool       // parcels were laid out anew
 	Resized bool       // capacity or state of a parcel changed
 	Changed []ParcelID // parcels whose free room or state changed; may name one twice
@@ -134,10 +139,11 @@ type Plan struct {
 // Pairs are a plan's (leaf, shape) pairs, by PairID: units of equal size in a
 // leaf are counted together (MD-12, docs/decisions.md D-5).
 type Pairs struct {
-	Leaf  []plan.Node
-	Shape []ShapeID
-	Units []int64 // held from the public pool
-	Next  []PairID
+	Leaf    []plan.Node
+	Shape   []ShapeID
+	Units   []int64 // held from the public pool
+	Leaving []int64 // of these, under reclaim
+	Next    []PairID
 }
 
 // New makes an empty state under a policy.
@@ -171,6 +177,7 @@ func (p *Plan) pair(leaf plan.Node, shape ShapeID) PairID {
 	p.Pairs.Leaf = append(p.Pairs.Leaf, leaf)
 	p.Pairs.Shape = append(p.Pairs.Shape, shape)
 	p.Pairs.Units = append(p.Pairs.Units, 0)
+	p.Pairs.Leaving = append(p.Pairs.Leaving, 0)
 	p.Pairs.Next = append(p.Pairs.Next, p.FirstPair[leaf])
 	p.FirstPair[leaf] = q
 	return q
@@ -231,7 +238,7 @@ func (s *State) Outside() (subs []SubID, short int64) {
 			short += s.Sub.Wanted[sub]
 		}
 	}
-	slices.SortFunc(subs, func(a, b SubID) int { return sign(s.Sub.Seq[a] - s.Sub.Seq[b]) })
+	slices.SortFunc(subs, func(a, b SubID) int { return cmp.Compare(s.Sub.Seq[a], s.Sub.Seq[b]) })
 	return subs, short
 }
 

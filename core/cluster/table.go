@@ -34,7 +34,13 @@ const (
 	Closed
 	Draining
 	Unavail
+
+	// Keep is a row of a HostTable that says nothing of the state: it stays as it is in changes, else it is OK.
+	Keep
 )
+
+// NotGiven is the size in a row of a HostTable that says nothing of it: it stays as it is in changes, else it is 0.
+const NotGiven int64 = -1
 
 // HostStates are the names of the states, by value.
 var HostStates = [...]string{"ok", "closed", "draining", "unavail"}
@@ -44,8 +50,8 @@ type HostTable struct {
 	Name  string // what messages call it, e.g. the file
 	Rows  int
 	Host  TextColumn
-	State []HostState // nil when the column was not given
-	// Size is by dimension of the policy, then row; nil where the table has no
+	State []HostState // or Keep; nil when the column was not given
+	// Size is by dimension of the policy, then row, or NotGiven; nil where the table has no
 	// such column (in changes such a column keeps its value).
 	Size [][]int64
 	Attr []AttrColumn // every other column
@@ -58,6 +64,7 @@ type AttrColumn struct {
 	Name   string
 	Kind   plan.Kind
 	Valid  []bool // by row: whether the host has a value
+	Keep   []bool // by row of a HostTable: whether it says nothing of the attribute, which stays as it is in changes; nil: none does
 	Number []float64
 	Bool   []bool
 	Text   TextColumn

@@ -7,10 +7,10 @@ import "fmt"
 func (s *State) Verify() error {
 	held := make([]int64, len(s.Sub.Held))
 	free := make([][][]int64, len(s.Plans))
-	pairs := make([][]int64, len(s.Plans))
+	pairs, leaving := make([][]int64, len(s.Plans)), make([][]int64, len(s.Plans))
 	for i := range s.Plans {
 		p := &s.Plans[i]
-		pairs[i] = make([]int64, len(p.Pairs.Units))
+		pairs[i], leaving[i] = make([]int64, len(p.Pairs.Units)), make([]int64, len(p.Pairs.Units))
 		for d := range p.Parcels.Cap {
 			free[i] = append(free[i], append([]int64(nil), p.Parcels.Cap[d]...))
 		}
@@ -27,6 +27,12 @@ func (s *State) Verify() error {
 		}
 		held[sub] += n
 		pairs[i][s.Sub.Pair[sub]] += n
+		if id := s.Holding.Set[q]; id != NoID {
+			leaving[i][s.Sub.Pair[sub]] += n
+			if s.Set.Number[id] == 0 {
+				return fmt.Errorf("holding %d is in a set that is free", q)
+			}
+		}
 		for d, u := range s.Size(sub) {
 			free[i][d][k] -= u * n
 		}
@@ -37,7 +43,7 @@ func (s *State) Verify() error {
 		}
 	}
 	for i := range s.Plans {
-		if err := s.verifyPlan(&s.Plans[i], free[i], pairs[i], &rows); err != nil {
+		if err := s.verifyPlan(&s.Plans[i], free[i], pairs[i], leaving[i], &rows); err != nil {
 			return fmt.Errorf("plan %s: %w", s.Plans[i].Policy.Name, err)
 		}
 	}
@@ -48,7 +54,7 @@ func (s *State) Verify() error {
 }
 
 // verifyPlan compares one plan's parcels and pairs, and takes the holdings on its parcels off rows.
-func (s *State) verifyPlan(p *Plan, free [][]int64, pairs []int64, rows *int) error {
+func (s *State) verifyPlan(p *Plan, free [][]int64, pairs, leaving []int64, rows *int) error {
 	for k := range p.Parcels.Host {
 		for d := range free {
 			if free[d][k] != p.Parcels.Free[d][k] {
@@ -66,8 +72,8 @@ func (s *State) verifyPlan(p *Plan, free [][]int64, pairs []int64, rows *int) er
 		}
 	}
 	for q, n := range pairs {
-		if n != p.Pairs.Units[q] {
-			return fmt.Errorf("pair %d: %d units, kept %d", q, n, p.Pairs.Units[q])
+		if n != p.Pairs.Units[q] || leaving[q] != p.Pairs.Leaving[q] {
+			return fmt.Errorf("pair %d: %d units, %d leaving; kept %d, %d", q, n, leaving[q], p.Pairs.Units[q], p.Pairs.Leaving[q])
 		}
 	}
 	return nil

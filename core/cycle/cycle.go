@@ -39,7 +39,7 @@ func Run(s *cluster.State, nowUS int64, out *decision.Cycle) {
 func (r *Runner) Run(s *cluster.State, nowUS int64, out *decision.Cycle) {
 	nowUS = max(nowUS, s.NowUS)
 	r.begin(s)
-	s.Settle()
+	s.Settle(nowUS)
 	r.lap()
 	dirty := r.attach(s)
 	for i := range r.planner {
@@ -60,7 +60,12 @@ func (r *Runner) Run(s *cluster.State, nowUS int64, out *decision.Cycle) {
 		}
 	}
 	r.lap()
-	r.lap() // reclaim: nothing is reclaimed from a public pool yet
+	for i := range r.planner {
+		if s.Plans[i].Dirty {
+			r.planner[i].Reclaim(nowUS)
+		}
+	}
+	r.lap()
 	if dirty {
 		r.explain(s)
 	}
@@ -161,7 +166,8 @@ func (r *Runner) outside(s *cluster.State, sub cluster.SubID) {
 func (r *Runner) emit(s *cluster.State, nowUS int64, dirty bool) {
 	sum := &r.out.Summary
 	sum.Cycle, sum.NowUS, sum.Revision = s.Cycle+1, nowUS, s.Revision
-	sum.UnitsGranted, sum.UnitsReleased = 0, r.releases(s)
+	sum.UnitsGranted, sum.UnitsReleased, sum.UnitsReclaimed = 0, r.releases(s), r.reclaims(s)
+	sum.UnitsLeaving = s.Leaving()
 	for i := range r.planner {
 		if s.Plans[i].Dirty {
 			sum.UnitsGranted += r.planner[i].EmitGrants(&r.out.Grants)
@@ -188,6 +194,29 @@ func (r *Runner) emit(s *cluster.State, nowUS int64, dirty bool) {
 	}
 }
 
+// reclaims adds the steps of reclaims, in the order in which they were taken, and
+// gives the units newly under reclaim.
+func (r *Runner) reclaims(s *cluster.State) (units int64) {
+	t := &r.out.Reclaims
+	for _, v := range s.Reclaims {
+		t.Key.Add(s.Sub.Plan[v.Sub], int32(s.Sub.Consumer[v.Sub]), s.Alloc.Name[s.Sub.Alloc[v.Sub]], s.Sub.Name[v.Sub])
+		t.Reclaim = append(t.Reclaim, v.Number)
+		t.Action.Add(v.Action)
+		t.Host.Add(int32(v.Host))
+		t.Units = append(t.Units, v.Units)
+		t.Reason.Add(v.Reason)
+		t.ForConsumer.Add(decision.Null)
+		t.ForAllocation.Add(decision.Null)
+		t.ForSub.Add(decision.Null)
+		t.Issued = append(t.Issued, v.Issued)
+		t.Deadline = append(t.Deadline, v.Deadline)
+		if v.Action == decision.ActionIssued {
+			units += v.Units
+		}
+	}
+	return units
+}
+
 // releases adds what came back since the last cycle, in the order of D-14.
 func (r *Runner) releases(s *cluster.State) (units int64) {
 	slices.SortStableFunc(s.Released, func(a, b cluster.Release) int {
@@ -206,7 +235,7 @@ func (r *Runner) releases(s *cluster.State) (units int64) {
 		t.Host.Add(int32(v.Host))
 		t.Units = append(t.Units, v.Units)
 		t.Cause.Add(v.Cause)
-		t.Reclaim = append(t.Reclaim, 0)
+		t.Reclaim = append(t.Reclaim, v.Number)
 		t.Origin.Add(v.Origin)
 		t.Lender.Add(int32(v.Lender))
 	}

@@ -14,8 +14,6 @@ import (
 )
 
 // This file makes random cases: a policy, hosts, and steps that change demand and hosts and give units back.
-// limits says whether share limits are generated; TestGenerator holds it against what the policy calls unsupported.
-const limits = false
 
 // site is a random policy file before it is written as YAML.
 type site struct {
@@ -37,6 +35,7 @@ type consumer struct {
 	depth  int
 	leaf   bool
 	rank   int
+	grace  int // s
 }
 
 type mdPlan struct {
@@ -48,9 +47,13 @@ type mdPlan struct {
 }
 
 type member struct {
-	consumer        int
+	consumer int
+	rank     int // -1: the consumer's
+	share
+}
+
+type share struct {
 	priority, ratio int
-	rank            int            // -1: the consumer's
 	limit           map[string]int // nil: none
 }
 
@@ -104,7 +107,7 @@ func drawSite(t *rapid.T) site {
 		s.groups = append(s.groups, g)
 	}
 	for i := range upTo(t, "consumers", 1, 15) {
-		c := consumer{parent: -1, leaf: true, rank: pick(t, "rank", 0, 0, 1, 2)}
+		c := consumer{parent: -1, leaf: true, rank: pick(t, "rank", 0, 0, 1, 2), grace: pick(t, "grace", 0, 0, 60, 90, 300)}
 		if p := upTo(t, "parent", -1, i-1); p >= 0 && s.consumers[p].depth < 3 {
 			c.parent, c.depth = p, s.consumers[p].depth+1
 			s.consumers[p].leaf = false
@@ -144,16 +147,21 @@ func (s site) drawPlan(t *rapid.T, i, plans int) mdPlan {
 		if !in[k] {
 			continue
 		}
-		e := member{consumer: k, priority: pick(t, "priority", 0, 0, 0, 1, 2), ratio: pick(t, "ratio", 1, 1, 1, 2, 3, 7, 0), rank: -1}
+		e := member{consumer: k, rank: -1, share: s.drawShare(t)}
 		if odds(t, "own rank", 6) {
 			e.rank = upTo(t, "plan rank", 0, 3)
-		}
-		if limits && odds(t, "limit", 5) {
-			e.limit = map[string]int{pick(t, "limited", s.dims...): upTo(t, "most", 0, 12)}
 		}
 		m.members = append(m.members, e)
 	}
 	return m
+}
+
+func (s site) drawShare(t *rapid.T) share {
+	e := share{priority: pick(t, "priority", 0, 0, 0, 1, 2), ratio: pick(t, "ratio", 1, 1, 1, 2, 3, 7, 0)}
+	if odds(t, "limit", 5) {
+		e.limit = map[string]int{pick(t, "limited", s.dims...): upTo(t, "most", 0, 12)}
+	}
+	return e
 }
 
 // yaml is the policy file.
@@ -169,7 +177,7 @@ func (s site) yaml() string {
 	}
 	b.WriteString("consumers:\n")
 	for _, c := range s.consumers {
-		fmt.Fprintf(&b, "  - {path: %s, rank: %d}\n", c.path, c.rank)
+		fmt.Fprintf(&b, "  - {path: %s, rank: %d, reclaim_grace: %ds}\n", c.path, c.rank, c.grace)
 	}
 	b.WriteString("md_plans:\n")
 	for _, m := range s.plans {

@@ -116,6 +116,54 @@ func (r *Releases) Table() Table {
 	}}
 }
 
+// The steps of a reclaim.
+const (
+	ActionIssued int32 = iota
+	ActionCancelled
+)
+
+// Actions are the names of the steps, by value.
+var Actions = Words{"issued", "cancelled"}
+
+// The reasons of a reclaim.
+const (
+	ReclaimRecall int32 = iota
+	ReclaimFairShare
+	ReclaimOverLimit
+	ReclaimReserve
+	ReclaimOwnershipChange
+	ReclaimWindowSwitch
+	ReclaimPlanChange
+	ReclaimDrain
+)
+
+// ReclaimReasons are the names of the reasons, by value.
+var ReclaimReasons = Words{
+	"recall", "fair_share", "over_limit", "reserve", "ownership_change", "window_switch", "plan_change", "drain",
+}
+
+// Reclaims are the units to be given back: a row for each holding and step.
+type Reclaims struct {
+	Key
+	Reclaim                            []int64 // the reclaim's id
+	Action                             Coded   // Actions
+	Host                               Coded
+	Units                              []int64
+	Reason                             Coded // ReclaimReasons
+	ForConsumer, ForAllocation, ForSub Coded // the taker; Null for a rule
+	Issued, Deadline                   []int64
+}
+
+// Table is a view of the reclaims.
+func (r *Reclaims) Table() Table {
+	return Table{"reclaims", len(r.Units), []Column{
+		text("plan", r.Plan), ints("reclaim", r.Reclaim), text("action", r.Action), text("consumer", r.Consumer),
+		text("allocation", r.Allocation), text("sub", r.Sub), text("host", r.Host), ints("units", r.Units),
+		text("reason", r.Reason), text("for_consumer", r.ForConsumer), text("for_allocation", r.ForAllocation),
+		text("for_sub", r.ForSub), instants("issued", r.Issued), instants("deadline", r.Deadline),
+	}}
+}
+
 // Consumers has a row for every consumer of every plan.
 type Consumers struct {
 	Plan, Consumer, Policy    Coded
@@ -259,6 +307,7 @@ type Summary struct {
 	UnitsHeld             int64
 	UnitsGranted          int64
 	UnitsReclaimed        int64
+	UnitsLeaving          int64 // under reclaim after the cycle; not in the table, for those who wait for a fixed point
 	UnitsReleased         int64
 	UnitsShort            int64
 	StageUS               [7]int64 // by Stages
@@ -302,6 +351,7 @@ func (s *Summary) Table() Table {
 type Cycle struct {
 	Summary    Summary
 	Grants     Grants
+	Reclaims   Reclaims
 	Releases   Releases
 	Consumers  Consumers
 	Amounts    Amounts
@@ -317,7 +367,7 @@ type Cycle struct {
 // cycles and without keyframes.
 func (c *Cycle) Tables() []Table {
 	return []Table{
-		c.Grants.Table(), c.Releases.Table(), c.Consumers.Table(), c.Amounts.Table(),
+		c.Grants.Table(), c.Reclaims.Table(), c.Releases.Table(), c.Consumers.Table(), c.Amounts.Table(),
 		c.Shares.Table(), c.Shortfalls.Table(), c.Plans.Table(),
 	}
 }
@@ -336,7 +386,15 @@ func (k *Key) reset(d *Dicts) {
 
 // ResetEvents empties the tables of what happened in a cycle, keeping their memory.
 func (c *Cycle) ResetEvents(d *Dicts) {
-	g, r := &c.Grants, &c.Releases
+	g, r, t := &c.Grants, &c.Releases, &c.Reclaims
+	t.Key.reset(d)
+	t.Action.reset(Actions)
+	t.Host.reset(d.Host)
+	t.Reason.reset(ReclaimReasons)
+	t.ForConsumer.reset(d.Consumer)
+	t.ForAllocation.reset(d.Label)
+	t.ForSub.reset(d.Label)
+	t.Reclaim, t.Units, t.Issued, t.Deadline = t.Reclaim[:0], t.Units[:0], t.Issued[:0], t.Deadline[:0]
 	g.Key.reset(d)
 	g.Source.reset(d.Source)
 	g.Host.reset(d.Host)

@@ -78,10 +78,7 @@ func (m *Planner) emitConsumer(t *decision.Consumers, n plan.Node, id int32) {
 
 func (m *Planner) emitAmounts(t *decision.Amounts, n plan.Node, id int32) {
 	for d := range m.policy.Dimensions {
-		limit := plan.Unlimited
-		if d < len(m.set.Limit) {
-			limit = m.set.Limit[d][n]
-		}
+		limit := m.set.Limit[d][n]
 		t.Plan.Add(m.p.Index)
 		t.Consumer.Add(id)
 		t.Dimension.Add(int32(d))
@@ -152,7 +149,11 @@ func (m *Planner) EmitKeyframe(c *decision.Cycle) {
 		slices.SortFunc(rows, func(a, b cluster.HoldingID) int {
 			return cmp.Or(cmp.Compare(m.s.Holding.Parcel[a], m.s.Holding.Parcel[b]), cmp.Compare(m.s.Holding.Granted[a], m.s.Holding.Granted[b]))
 		})
-		for _, q := range rows {
+		for i, q := range rows {
+			if i > 0 && m.s.Holding.Parcel[q] == m.s.Holding.Parcel[rows[i-1]] && m.s.Holding.Granted[q] == m.s.Holding.Granted[rows[i-1]] {
+				h.Units[len(h.Units)-1] += m.s.Holding.Units[q] // a part of it is under reclaim
+				continue
+			}
 			m.key(&h.Key, sub)
 			h.Source.Add(int32(m.s.Sub.Source[sub]))
 			h.Host.Add(int32(m.p.Parcels.Host[m.s.Holding.Parcel[q]]))

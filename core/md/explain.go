@@ -47,7 +47,7 @@ func (m *Planner) why(sub cluster.SubID) reason {
 	}
 	if n, d, over := m.grant.overLimit(leaf, sub); over {
 		return reason{decision.ReasonShareLimit, int32(d), n, fmt.Sprintf("holds %d of at most %d %s from pools",
-			m.pooled[d][n], m.set.Limit[d][n], m.policy.Dimensions[d])}
+			m.pooled[d][n], m.limit(n, d), m.policy.Dimensions[d])}
 	}
 	if bound.code != decision.ReasonTooBig && m.s.Sub.MaxPerHost[sub] != plan.Unlimited {
 		bound = m.ofUnit(key, m.blocked(sub))

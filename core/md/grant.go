@@ -356,7 +356,7 @@ func (g *granter) overLimit(leaf plan.Node, sub cluster.SubID) (at plan.Node, di
 	size := g.s.Size(sub)
 	for n := leaf; n != plan.Root; n = g.policy.Parent[n] {
 		for d := range g.pooled {
-			if most := g.set.Limit[d][n]; most != plan.Unlimited && size[d] > 0 && g.pooled[d][n]+size[d] > most {
+			if most := g.limit(n, d); most != plan.Unlimited && size[d] > 0 && g.pooled[d][n]+size[d] > most {
 				return n, d, true
 			}
 		}

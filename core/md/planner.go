@@ -7,6 +7,7 @@ import (
 	"math/bits"
 
 	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/place"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/share"
@@ -31,7 +32,7 @@ type Planner struct {
 
 	// By Node, of the public pool.
 	usage  []int64   // share usage (MD-12)
-	pooled [][]int64 // by dimension: amount held, kept where a share limit is set
+	pooled [][]int64 // by dimension: amount held and not under reclaim; empty when nothing is limited
 	wanted []int64   // units
 	held   []int64
 
@@ -60,6 +61,7 @@ func (m *Planner) Entitle() {
 		m.usage[leaf] = share.Add(m.usage[leaf], share.Fraction(m.p.Pairs.Units[q], m.capacity.of(m.p.Pairs.Shape[q])))
 	}
 	m.sumUp(m.usage)
+	m.returned()
 	m.pooled = m.pooled[:0]
 	if !m.limited() {
 		return
@@ -67,18 +69,31 @@ func (m *Planner) Entitle() {
 	for d := range m.policy.Dimensions {
 		held := make([]int64, n)
 		for q, leaf := range m.p.Pairs.Leaf {
-			held[leaf] += m.p.Pairs.Units[q] * m.s.Shape.Size(m.p.Pairs.Shape[q])[d]
+			stays := m.p.Pairs.Units[q] - m.p.Pairs.Leaving[q]
+			held[leaf] = share.Add(held[leaf], share.Mul(stays, m.s.Shape.Size(m.p.Pairs.Shape[q])[d]))
 		}
 		m.sumUp(held)
 		m.pooled = append(m.pooled, held)
 	}
+	m.restore()
 }
 
-// limited tells whether the plan sets any share limit (MD-18).
+// limited tells whether the plan sets any share limit, or a ratio of 0, which
+// counts as a limit of 0 (MD-18).
 func (m *Planner) limited() bool {
+	for id, number := range m.s.Set.Number {
+		if number > 0 && m.s.Set.Plan[id] == m.p.Index && m.s.Set.Reason[id] == decision.ReclaimOverLimit {
+			return true // under way for a limit that may be gone
+		}
+	}
+	for n, in := range m.p.Policy.Member {
+		if in && m.set.Ratio[n] == 0 && n != int(plan.Root) {
+			return true
+		}
+	}
 	for _, column := range m.set.Limit {
-		for _, v := range column {
-			if v != plan.Unlimited {
+		for n, v := range column {
+			if v != plan.Unlimited && m.p.Policy.Member[n] {
 				return true
 			}
 		}

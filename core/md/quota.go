@@ -32,7 +32,7 @@ func (m *Planner) Quota() {
 	})
 	m.sumUp(q.demand)
 	if !q.short {
-		copy(q.quota, m.usage)
+		m.keep()
 		return
 	}
 	q.quota[plan.Root] = m.usage[plan.Root]
@@ -41,6 +41,17 @@ func (m *Planner) Quota() {
 			m.divide(node)
 		}
 	}
+}
+
+// keep is the quotas of a pool in which nothing is outstanding: everyone deserves
+// what it uses and is not to give back.
+func (m *Planner) keep() {
+	for q, leaf := range m.p.Pairs.Leaf {
+		stays := m.p.Pairs.Units[q] - m.p.Pairs.Leaving[q]
+		usage := share.Fraction(stays, max(m.capacity.of(m.p.Pairs.Shape[q]), m.p.Pairs.Units[q]))
+		m.quota.quota[leaf] = share.Add(m.quota.quota[leaf], usage)
+	}
+	m.sumUp(m.quota.quota)
 }
 
 // divide hands a consumer's usage quota down to its children.

@@ -131,9 +131,9 @@ func (g *round) place(leaf plan.Node) bool {
 // limited finds the share limit (MD-18) that one unit more would exceed, the leaf's own first.
 func (g *round) limited(s *sub) (blocker plan.Node, dim int, hit bool) {
 	for _, n := range slices.Backward(g.path(s.alloc.leaf)) {
-		amount := g.amount(n)
+		over := g.beyond(n, s.size)
 		for d, u := range s.size {
-			if limit := g.w.Limit[d][n]; limit != plan.Unlimited && u > 0 && amount[d]+u > limit {
+			if u > 0 && over[d] {
 				return n, d, true
 			}
 		}

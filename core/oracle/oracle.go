@@ -1,6 +1,7 @@
 // Package oracle plays the rules of SPEC chapters 2 and 4 a second time: slowly,
 // one unit a step, from the text of the rules alone. It shares nothing with the
-// engine but the policy, so that the two can be held against each other.
+// engine but the policy, so that the two can be held against each other. A cycle
+// comes a minute after the last one.
 //
 // It knows multidimensional plans whose public pool is all there is: MD-7 without
 // ownership, MD-11 to MD-16, MD-18's limits, MD-20, REQ-1, CYC-3, CYC-5, CYC-10
@@ -68,6 +69,8 @@ type Shortfall struct {
 // Result is what one cycle decided, and what is true after it.
 type Result struct {
 	Grants, Releases, Held []Units
+	Reclaims               []Units // Cause: issued or cancelled
+	Leaving                int     // units under reclaim after the cycle
 	Consumers              []Consumer
 	Shares                 []Share
 	Shortfalls             []Shortfall
@@ -80,11 +83,14 @@ type host struct {
 	units []unit
 }
 
-// unit is one held unit, and the cycle that granted it.
+// unit is one held unit, the cycle that granted it and, when it is under reclaim, its number and when it is due.
 type unit struct {
-	sub   *sub
-	cycle int64
+	sub         *sub
+	cycle       int64
+	number, due int64
 }
+
+func (u unit) leaves() bool { return u.number > 0 }
 
 // alloc is an allocation with its subs in order of arrival; allocations stand in order of arrival too (D-12).
 type alloc struct {
@@ -117,21 +123,27 @@ type event struct {
 
 // Cluster is the state between cycles.
 type Cluster struct {
-	p        *plan.Policy
-	cycle    int64     // the last one finished
-	hosts    []*host   // in the order of the hosts table
-	gone     []*host   // left the table since the last cycle
-	order    [][]*host // by plan: its hosts in host order
-	allocs   []*alloc
-	arrivals int64
-	released map[event]int64 // units, since the last cycle ended
-	granted  map[event]int64
+	p         *plan.Policy
+	cycle     int64     // the last one finished
+	hosts     []*host   // in the order of the hosts table
+	gone      []*host   // left the table since the last cycle
+	order     [][]*host // by plan: its hosts in host order
+	allocs    []*alloc
+	arrivals  int64
+	nowUS     int64
+	numbers   int64           // units put under reclaim so far
+	released  map[event]int64 // units, since the last cycle ended
+	granted   map[event]int64
+	reclaimed map[event]int64
 }
 
 // New is an empty cluster under a policy.
 func New(p *plan.Policy) *Cluster {
-	return &Cluster{p: p, released: map[event]int64{}, granted: map[event]int64{}}
+	return &Cluster{p: p, released: map[event]int64{}, granted: map[event]int64{}, reclaimed: map[event]int64{}}
 }
+
+// SetPolicy replaces the policy by one with the same consumers, plans and groups.
+func (c *Cluster) SetPolicy(p *plan.Policy) { c.p = p }
 
 // SetHosts takes a full host table, or changes by host.
 func (c *Cluster) SetHosts(rows []Host, full bool) {
@@ -286,7 +298,7 @@ func (c *Cluster) host(name string) *host {
 
 // put adds a unit to a host.
 func (h *host) put(s *sub, cycle int64) {
-	h.units = append(h.units, unit{s, cycle})
+	h.units = append(h.units, unit{sub: s, cycle: cycle})
 	s.held++
 }
 

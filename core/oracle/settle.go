@@ -11,22 +11,29 @@ import (
 // Cycle runs one scheduling cycle: settle, grant and explain, plan by plan.
 func (c *Cluster) Cycle() Result {
 	c.cycle++
+	c.nowUS += 60_000_000
 	c.settle()
 	var r Result
 	for i := range c.p.MDPlans {
 		g := newRound(c, i)
+		g.restore()
 		g.grant()
-		g.figures(&r)
 		g.explain(&r)
+		g.reclaim()
+		g.figures(&r)
 	}
 	held := map[event]int64{}
 	for _, h := range c.hosts {
 		for _, u := range h.units {
 			held[event{u.sub, h, ""}]++
+			if u.leaves() {
+				r.Leaving++
+			}
 		}
 	}
-	r.Grants, r.Releases, r.Held = c.rows(c.granted), c.rows(c.released), c.rows(held)
+	r.Grants, r.Releases, r.Held, r.Reclaims = c.rows(c.granted), c.rows(c.released), c.rows(held), c.rows(c.reclaimed)
 	clear(c.granted)
+	clear(c.reclaimed)
 	clear(c.released)
 	return r
 }
@@ -46,8 +53,9 @@ func (c *Cluster) rows(m map[event]int64) []Units {
 	return rows
 }
 
-// settle applies CYC-5: first what hosts can no longer carry, then what nobody wants any more; and D-12.
+// settle applies CYC-5: what is under reclaim and due, then what hosts can no longer carry, then what nobody wants any more; and D-12.
 func (c *Cluster) settle() {
+	c.expire()
 	for _, h := range slices.Concat(c.gone, c.hosts) {
 		if h.State == "unavail" || slices.Contains(c.gone, h) {
 			for len(h.units) > 0 {
@@ -99,7 +107,7 @@ func touches(size []int64, over []bool) bool {
 }
 
 // first finds the unit of a host that goes first in CYC-5's order among those that ok accepts, -1 when there is
-// none: last rank first, then newest first (D-10).
+// none: under reclaim, then last rank first, then newest first (D-10).
 func (c *Cluster) first(h *host, ok func(unit) bool) int {
 	best := -1
 	for i, u := range h.units {
@@ -112,6 +120,9 @@ func (c *Cluster) first(h *host, ok func(unit) bool) int {
 
 // sooner tells whether unit a is given up before b of the same host and plan.
 func (c *Cluster) sooner(a, b unit) bool {
+	if a.leaves() != b.leaves() {
+		return a.leaves()
+	}
 	if o := c.rankOrder(&c.p.MDPlans[a.sub.alloc.plan], a.sub.alloc.leaf, b.sub.alloc.leaf); o != 0 {
 		return o > 0
 	}
@@ -139,14 +150,16 @@ func (c *Cluster) path(n plan.Node) []plan.Node {
 	return p
 }
 
-// newest is the host of a sub-allocation's newest unit; of several the last in host order.
+// newest is the host of a sub-allocation's newest unit, those under reclaim before others; of several the last in host order.
 func (c *Cluster) newest(s *sub) *host {
 	var best *host
-	var cycle int64
+	var newest unit
 	for _, h := range c.order[s.alloc.plan] {
 		for _, u := range h.units {
-			if u.sub == s && (best == nil || u.cycle >= cycle) {
-				best, cycle = h, u.cycle
+			switch {
+			case u.sub != s || best != nil && newest.leaves() && !u.leaves():
+			case best == nil || u.leaves() && !newest.leaves() || u.cycle >= newest.cycle:
+				best, newest = h, u
 			}
 		}
 	}

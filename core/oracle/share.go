@@ -140,11 +140,34 @@ func (g *round) quotas() map[plan.Node]uint64 {
 		case !g.m.Member[n]:
 		case outstanding:
 			g.split(n, q)
-		default:
-			q[n] = g.usage(n)
+		default: // what is to be given back is no longer deserved
+			q[n] = g.usage(n) - g.leaving(n)
 		}
 	}
 	return q
+}
+
+// leaving is the part of a consumer's usage that is under reclaim.
+func (g *round) leaving(n plan.Node) uint64 {
+	sum := uint64(0)
+	if !g.p.Leaf(n) {
+		for _, k := range g.children(n) {
+			sum += g.leaving(k)
+		}
+		return sum
+	}
+	sizes, units := g.bysize(n)
+	for i, size := range sizes {
+		if units[i] == 0 {
+			continue
+		}
+		leave := len(g.spots(n, func(u unit) bool { return u.leaves() && slices.Equal(u.sub.size, size) }))
+		whole := uint64(max(g.pack(size), units[i]))
+		all, _ := muldiv(uint64(units[i]), one, whole)
+		rest, _ := muldiv(uint64(units[i])-uint64(leave), one, whole)
+		sum += all - rest
+	}
+	return sum
 }
 
 // classes are the children of a consumer by falling share priority, those of equal priority together.

@@ -24,7 +24,6 @@ var notCarriedOut = []struct{ path, value string }{
 	{"md_plans[].consumers[].preference", ""},
 	{"md_plans[].consumers[].lend_grace", ""},
 	{"md_plans[].consumers[].private_pool_grace", ""},
-	{"md_plans[].consumers[].share.limit", ""},
 }
 
 // Unsupported lists the settings of the policy that this version of stint does
