@@ -48,6 +48,8 @@ type result struct {
 	Rows               int      `json:"grant_rows"`
 	ColdMS             quantile `json:"cold_ms"`
 	CycleMS            quantile `json:"cycle_ms"` // of it: the seven stages, without applying the tables
+	WarmMS             quantile `json:"warm_ms"`  // a snapshot with one row of a hundred changed, and its cycle
+	UnchangedMS        quantile `json:"unchanged_ms"`
 	UnitNS             float64  `json:"ns_per_unit"`
 	DecisionsPerSecond float64  `json:"decisions_per_second"`
 	Allocs             uint64   `json:"allocs_per_cycle"`
@@ -57,6 +59,7 @@ type result struct {
 	data          *datasets.Dataset
 	policy        *plan.Policy
 	cold, stages  []float64
+	warm, still   []float64
 	stage         [7][]int64
 	allocs, bytes []uint64
 }
@@ -147,18 +150,41 @@ func (r *result) once(counted bool) error {
 		return s.Verify()
 	}
 	r.UnitsPlaced, r.Rows = out.Summary.UnitsGranted, len(out.Grants.Units)
-	r.cold = append(r.cold, end.Sub(start).Seconds()*1e3)
-	r.stages = append(r.stages, end.Sub(applied).Seconds()*1e3)
 	for i, us := range out.Summary.StageUS {
 		r.stage[i] = append(r.stage[i], us)
 	}
+	if err := r.again(s, &runner); err != nil {
+		return err
+	}
+	r.cold = append(r.cold, end.Sub(start).Seconds()*1e3)
+	r.stages = append(r.stages, end.Sub(applied).Seconds()*1e3)
 	r.allocs = append(r.allocs, after.Mallocs-before.Mallocs)
 	r.bytes = append(r.bytes, after.TotalAlloc-before.TotalAlloc)
 	return nil
 }
 
+// again measures a cycle after a snapshot in which one row of a hundred wants
+// something else, and one after which nothing changed. The demand is put back.
+func (r *result) again(s *cluster.State, runner *cycle.Runner) error {
+	var out decision.Cycle
+	units := slices.Clone(r.data.Demand.Units)
+	for i := 0; i < len(units); i += 100 {
+		r.data.Demand.Units[i] = units[i]/2 + 1
+	}
+	start := time.Now()
+	err := s.SetDemand("bench", r.data.Demand)
+	runner.Run(s, 60e6, &out)
+	warm := time.Now()
+	runner.Run(s, 120e6, &out)
+	r.warm = append(r.warm, warm.Sub(start).Seconds()*1e3)
+	r.still = append(r.still, time.Since(warm).Seconds()*1e3)
+	copy(r.data.Demand.Units, units)
+	return err
+}
+
 func (r *result) summarise() {
 	r.ColdMS, r.CycleMS = quantiles(r.cold), quantiles(r.stages)
+	r.WarmMS, r.UnchangedMS = quantiles(r.warm), quantiles(r.still)
 	r.UnitNS = r.ColdMS.P50 * 1e6 / float64(r.Units)
 	r.DecisionsPerSecond = float64(r.Units) / r.ColdMS.P50 * 1e3
 	r.Allocs, r.AllocBytes = median(r.allocs), median(r.bytes)
@@ -180,12 +206,13 @@ func median[T int64 | uint64 | float64](v []T) T {
 // show prints the results as a table.
 func show(results []*result, runs int, seed uint64) {
 	fmt.Println(machine())
-	fmt.Printf("cold cycles, medians of %d, seed %d; decided = wanted units, granted or refused with a reason\n\n", runs, seed)
+	fmt.Printf("medians of %d, seed %d; decided = wanted units, granted or refused with a reason;\n"+
+		"warm = a whole snapshot of which 1 %% of the rows changed, and its cycle\n\n", runs, seed)
 	t := table.NewWriter()
 	t.SetOutputMirror(os.Stdout)
 	t.SetStyle(table.StyleLight)
-	t.AppendHeader(table.Row{"cluster", "hosts", "wanted", "granted", "cold ms", "min … max", "of it stages", "ns/unit", "decided/s", "allocs", "MiB"})
-	columns := make([]table.ColumnConfig, 10)
+	t.AppendHeader(table.Row{"cluster", "hosts", "wanted", "granted", "cold ms", "min … max", "of it stages", "ns/unit", "decided/s", "allocs", "MiB", "warm ms", "unchanged ms"})
+	columns := make([]table.ColumnConfig, 12)
 	for i := range columns {
 		columns[i] = table.ColumnConfig{Number: i + 2, Align: text.AlignRight, AlignHeader: text.AlignRight}
 	}
@@ -196,6 +223,7 @@ func show(results []*result, runs int, seed uint64) {
 			fmt.Sprintf("%.1f … %.1f", r.ColdMS.Min, r.ColdMS.Max), fmt.Sprintf("%.1f", r.CycleMS.P50),
 			fmt.Sprintf("%.0f", r.UnitNS), fmt.Sprintf("%.2f M", r.DecisionsPerSecond/1e6),
 			r.Allocs, fmt.Sprintf("%.1f", float64(r.AllocBytes)/(1<<20)),
+			fmt.Sprintf("%.2f", r.WarmMS.P50), fmt.Sprintf("%.4f", r.UnchangedMS.P50),
 		})
 	}
 	t.Render()

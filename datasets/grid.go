@@ -1,11 +1,12 @@
-// Package datasets makes clusters of any size by seed: a policy file, a hosts
-// table and a demand table that go together.
+// Package datasets makes clusters of any size by seed, and reads public traces: a
+// policy file, a hosts table and a demand table that go together.
 package datasets
 
 import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 
 	"github.com/stintd/stint/core/cluster"
@@ -14,16 +15,17 @@ import (
 
 // Options is the size of a dataset. The same options give the same dataset, on any machine.
 type Options struct {
-	Hosts     int    // hosts, of four types
+	Hosts     int    // hosts, of the profile's types
 	Consumers int    // leaves of the consumer tree; the divisions and desks above them come on top
 	Units     int64  // units wanted in all, exactly
 	Shapes    int    // distinct unit sizes; 0: six
 	Seed      uint64 // of the PCG that makes every choice
+	Owners    bool   // gpu only: divisions and desks own parts of the GPU hosts
 }
 
 // Dataset is a policy file and the tables that go with it.
 type Dataset struct {
-	Plan       []byte // YAML, one public MD plan named `grid`
+	Plan       []byte // YAML, one MD plan
 	Dimensions []string
 	Hosts      *cluster.HostTable
 	Demand     *cluster.DemandTable
@@ -36,13 +38,11 @@ const (
 	unitsMax     = 400_000_000
 	shapesMax    = 10_000
 	unitsPerRow  = 25
-	shapesUsual  = 6
 )
 
-// Validate reports all that is wrong with the options.
-func (o Options) Validate() error {
-	var faults cluster.Faults
-	faults.Table = "grid"
+// validate reports all that is wrong with the options for a profile.
+func (o Options) validate(profile string) error {
+	faults := cluster.Faults{Table: profile}
 	check := func(name string, v, low, high int64) {
 		if v < low || v > high {
 			faults.Add(0, name, strconv.FormatInt(v, 10), fmt.Sprintf("must be from %d to %d", low, high))
@@ -55,7 +55,7 @@ func (o Options) Validate() error {
 	return faults.Err()
 }
 
-// The dimensions of a grid, in the order of its policy file. Memory and scratch are GiB.
+// The dimensions of all profiles, in the order of their policy files. Memory and scratch are GiB.
 const (
 	ncpus = iota
 	maxmem
@@ -68,40 +68,60 @@ var dimensionNames = [dimensions]string{"ncpus", "maxmem", "scratch", "gpus"}
 
 type vector [dimensions]int64
 
-// hostTypes are the proportions of the four types; grid scales each dimension to the demand.
-// Hosts take their types in the order of typeOrder, over and over, so that four hosts have all four.
-var (
-	hostTypes = [...]struct {
-		name string
-		size vector
-	}{
-		{"standard", vector{32, 128, 400, 0}},
-		{"himem", vector{32, 256, 400, 0}},
-		{"large", vector{64, 256, 800, 0}},
-		{"gpu", vector{48, 256, 800, 4}},
-	}
-	typeOrder = [...]int{0, 1, 2, 3, 0, 0, 1, 0, 2, 0}
-	siteNames = [...]string{"north", "south", "harbour"}
-)
-
-// shapesBase are the first unit sizes: small, medium and large valuations, a memory hog, a Monte-Carlo
-// unit with scratch, and one on a GPU. Their weights are how many rows of a hundred have them.
-var shapesBase = [shapesUsual]struct {
-	size   vector
-	weight int
-}{
-	{vector{1, 4, 2, 0}, 30},
-	{vector{2, 8, 10, 0}, 24},
-	{vector{4, 16, 20, 0}, 18},
-	{vector{4, 64, 20, 0}, 10},
-	{vector{8, 24, 120, 0}, 12},
-	{vector{2, 32, 40, 1}, 6},
+// profile is what kind of cluster a dataset is.
+type profile struct {
+	name   string // of cluster and plan, and in messages
+	title  string // in the policy file's comment
+	groups []group
+	types  []hostType // their proportions; each dimension is scaled to the demand
+	order  []int      // hosts take their types in this order, over and over
+	shapes []weighted // the first unit sizes
+	gpuOne int        // of so many further sizes one has GPUs
+	// fill is how many percent of each dimension the demand would take if it could be poured.
+	fill vector
 }
 
-// fillPercent is how much of each dimension the demand would take if it could be poured. Processors are
-// the scarce thing: a few units are left over, with reasons to look at. The others have room to spare, since
-// hosts whose processors are taken strand what is left of them.
-var fillPercent = vector{104, 65, 55, 60}
+// group is a resource group of the plan.
+type group struct{ name, rule string }
+
+type hostType struct {
+	name  string // its first letter begins the names of its hosts
+	model string // of its GPUs
+	size  vector
+}
+
+// weighted is a unit size and how many rows of a hundred have it.
+type weighted struct {
+	size   vector
+	weight int
+}
+
+var siteNames = [...]string{"north", "south", "harbour"}
+
+// grid's sizes are small, medium and large valuations, a memory hog, a Monte-Carlo unit with scratch, and one
+// on a GPU. Processors are the scarce thing: a few units are left over, with reasons to look at. The others
+// have room to spare, since hosts whose processors are taken strand what is left of them.
+var grid = profile{
+	name: "grid", title: "grid",
+	groups: []group{{"Grid", "select(ncpus > 0)"}},
+	types: []hostType{
+		{name: "standard", size: vector{32, 128, 400, 0}},
+		{name: "himem", size: vector{32, 256, 400, 0}},
+		{name: "large", size: vector{64, 256, 800, 0}},
+		{name: "gpu", size: vector{48, 256, 800, 4}},
+	},
+	order: []int{0, 1, 2, 3, 0, 0, 1, 0, 2, 0}, // four hosts have all four
+	shapes: []weighted{
+		{vector{1, 4, 2, 0}, 30},
+		{vector{2, 8, 10, 0}, 24},
+		{vector{4, 16, 20, 0}, 18},
+		{vector{4, 64, 20, 0}, 10},
+		{vector{8, 24, 120, 0}, 12},
+		{vector{2, 32, 40, 1}, 6},
+	},
+	gpuOne: 16,
+	fill:   vector{104, 65, 55, 60},
+}
 
 // Grid makes a bank-style compute grid: divisions, desks and books as consumers in three levels, four
 // types of hosts, few unit shapes, about 25 units a demand row. Each dimension's capacity follows the
@@ -109,28 +129,38 @@ var fillPercent = vector{104, 65, 55, 60}
 // largest unit, is already more than enough. Rows of demand stand in order of arrival, consumers mixed.
 // The cost is one pass over rows and hosts.
 func Grid(o Options) (*Dataset, error) {
-	if o.Shapes == 0 {
-		o.Shapes = shapesUsual
-	}
-	if err := o.Validate(); err != nil {
+	if err := o.validate(grid.name); err != nil {
 		return nil, err
+	}
+	d, _ := grid.build(o)
+	return d, nil
+}
+
+// build makes a dataset by valid options. The random numbers are good for further choices.
+func (p *profile) build(o Options) (*Dataset, *rand.Rand) {
+	if o.Shapes == 0 {
+		o.Shapes = len(p.shapes)
 	}
 	r := rand.New(rand.NewPCG(o.Seed, 0x57_49_4e_54))
 	tree := newTree(o.Consumers)
-	policy := tree.policy(r)
-	shapes := makeShapes(r, o.Shapes, o.Hosts >= len(hostTypes))
-	demand, total := makeDemand(r, o, tree, shapes)
+	policy := tree.policy(r, p, o.Owners)
+	withGPU := false
+	for i := range min(o.Hosts, len(p.order)) {
+		withGPU = withGPU || p.types[p.order[i]].size[gpus] > 0
+	}
+	shapes := p.makeShapes(r, o.Shapes, withGPU)
+	demand, total := p.makeDemand(r, o, tree, shapes)
 	return &Dataset{
 		Plan:       policy,
 		Dimensions: dimensionNames[:],
-		Hosts:      makeHosts(o.Hosts, shapes, total),
+		Hosts:      p.makeHosts(o.Hosts, shapes, total),
 		Demand:     demand,
-	}, nil
+	}, r
 }
 
-// makeShapes gives n different unit sizes. Past the six of shapesBase they are drawn at random. Where no host
+// makeShapes gives n different unit sizes. Past the profile's own they are drawn at random. Where no host
 // has a GPU, no shape has one.
-func makeShapes(r *rand.Rand, n int, withGPU bool) []vector {
+func (p *profile) makeShapes(r *rand.Rand, n int, withGPU bool) []vector {
 	var shapes []vector
 	seen := map[vector]bool{}
 	add := func(v vector) {
@@ -142,13 +172,13 @@ func makeShapes(r *rand.Rand, n int, withGPU bool) []vector {
 			shapes = append(shapes, v)
 		}
 	}
-	for _, b := range shapesBase {
+	for _, b := range p.shapes {
 		add(b.size)
 	}
 	for len(shapes) < n {
 		cpu := 1 + r.Int64N(16)
 		v := vector{cpu, cpu*(2+r.Int64N(7)) + r.Int64N(4), 1 + r.Int64N(160), 0}
-		if r.IntN(16) == 0 {
+		if r.IntN(p.gpuOne) == 0 {
 			v[gpus] = 1 + r.Int64N(2)
 		}
 		add(v)
@@ -156,17 +186,18 @@ func makeShapes(r *rand.Rand, n int, withGPU bool) []vector {
 	return shapes
 }
 
-// pickShape draws a shape: the first six by their weights, the others together as often as those.
-func pickShape(r *rand.Rand, n int) int {
-	if n > shapesUsual && r.IntN(2) == 0 {
-		return shapesUsual + r.IntN(n-shapesUsual)
+// pickShape draws a shape: the first by their weights, the others together as often as those.
+func (p *profile) pickShape(r *rand.Rand, n int) int {
+	first := p.shapes[:min(n, len(p.shapes))]
+	if n > len(first) && r.IntN(2) == 0 {
+		return len(first) + r.IntN(n-len(first))
 	}
 	total := 0
-	for _, b := range shapesBase[:min(n, shapesUsual)] {
+	for _, b := range first {
 		total += b.weight
 	}
 	at := r.IntN(total)
-	for i, b := range shapesBase {
+	for i, b := range first {
 		if at < b.weight {
 			return i
 		}
@@ -178,7 +209,7 @@ func pickShape(r *rand.Rand, n int) int {
 // makeDemand gives the demand table and the sum of its sizes. Every leaf has an allocation while there are
 // enough; a fifth of the leaves gets half of the others, as desks differ. One allocation in four has a second
 // sub-allocation of another size.
-func makeDemand(r *rand.Rand, o Options, tree *tree, shapes []vector) (*cluster.DemandTable, vector) {
+func (p *profile) makeDemand(r *rand.Rand, o Options, tree *tree, shapes []vector) (*cluster.DemandTable, vector) {
 	rows := int((o.Units + unitsPerRow - 1) / unitsPerRow)
 	t := &cluster.DemandTable{Rows: rows, Size: make([][]int64, dimensions)}
 	consumer, allocation, sub := newText(rows), newText(rows), newText(rows)
@@ -198,7 +229,7 @@ func makeDemand(r *rand.Rand, o Options, tree *tree, shapes []vector) (*cluster.
 		}
 		t.Units[row] = drawUnits(r, left, int64(rows-row))
 		left -= t.Units[row]
-		size := shapes[pickShape(r, len(shapes))]
+		size := shapes[p.pickShape(r, len(shapes))]
 		for d, v := range size {
 			t.Size[d][row] = v
 			total[d] += v * t.Units[row]
@@ -236,9 +267,41 @@ func drawUnits(r *rand.Rand, left, rows int64) int64 {
 	return min(mean/2+1+r.Int64N(mean+1), left-(rows-1))
 }
 
-// makeHosts sizes the hosts for the demand: by dimension, the proportions of the types scaled so that the
-// sum is what fillPercent asks for, but never below the largest unit.
-func makeHosts(n int, shapes []vector, total vector) *cluster.HostTable {
+// makeHosts sizes the hosts for the demand.
+func (p *profile) makeHosts(n int, shapes []vector, total vector) *cluster.HostTable {
+	sizes := p.scale(n, shapes, total)
+	t := &cluster.HostTable{Rows: n, Size: make([][]int64, dimensions)}
+	for d := range t.Size {
+		t.Size[d] = make([]int64, n)
+	}
+	host, kind, model, site := newText(n), newText(n), newText(n), newText(n)
+	valid, hasModel := make([]bool, n), make([]bool, n)
+	for i := range n {
+		k := p.order[i%len(p.order)]
+		ht := &p.types[k]
+		host.set(i, fmt.Sprintf("%s%06d", ht.name[:1], i+1))
+		kind.set(i, ht.name)
+		model.set(i, ht.model)
+		site.set(i, siteNames[i*len(siteNames)/n])
+		valid[i], hasModel[i] = true, ht.model != ""
+		for d := range t.Size {
+			t.Size[d][i] = sizes[k][d]
+		}
+	}
+	t.Host = host.TextColumn
+	t.Attr = []cluster.AttrColumn{
+		{Name: "type", Kind: plan.Text, Valid: valid, Text: kind.TextColumn},
+		{Name: "site", Kind: plan.Text, Valid: valid, Text: site.TextColumn},
+	}
+	if slices.Contains(hasModel, true) {
+		t.Attr = append(t.Attr, cluster.AttrColumn{Name: "model", Kind: plan.Text, Valid: hasModel, Text: model.TextColumn})
+	}
+	return t
+}
+
+// scale gives each type its size: by dimension, the proportions of the types scaled so that the sum over n
+// hosts is what fill asks for, but never below the largest unit.
+func (p *profile) scale(n int, shapes []vector, total vector) []vector {
 	var largest, base vector
 	for _, s := range shapes {
 		for d, v := range s {
@@ -246,44 +309,21 @@ func makeHosts(n int, shapes []vector, total vector) *cluster.HostTable {
 		}
 	}
 	for i := range n {
-		for d, v := range hostTypes[typeOrder[i%len(typeOrder)]].size {
+		for d, v := range p.types[p.order[i%len(p.order)]].size {
 			base[d] += v
 		}
 	}
-	sizes := [len(hostTypes)]vector{}
-	for k, ht := range hostTypes {
+	sizes := make([]vector, len(p.types))
+	for k, ht := range p.types {
 		for d, v := range ht.size {
 			if v == 0 || total[d] == 0 {
 				continue
 			}
-			scaled := float64(v) * (float64(total[d]) * 100 / float64(fillPercent[d]) / float64(base[d]))
+			scaled := float64(v) * (float64(total[d]) * 100 / float64(p.fill[d]) / float64(base[d]))
 			sizes[k][d] = max(largest[d], int64(math.Round(scaled)))
 		}
 	}
-	t := &cluster.HostTable{Rows: n, Size: make([][]int64, dimensions)}
-	for d := range t.Size {
-		t.Size[d] = make([]int64, n)
-	}
-	host, kind, site := newText(n), newText(n), newText(n)
-	for i := range n {
-		k := typeOrder[i%len(typeOrder)]
-		host.set(i, fmt.Sprintf("%s%06d", hostTypes[k].name[:1], i+1))
-		kind.set(i, hostTypes[k].name)
-		site.set(i, siteNames[i*len(siteNames)/n])
-		for d := range t.Size {
-			t.Size[d][i] = sizes[k][d]
-		}
-	}
-	t.Host = host.TextColumn
-	valid := make([]bool, n)
-	for i := range valid {
-		valid[i] = true
-	}
-	t.Attr = []cluster.AttrColumn{
-		{Name: "type", Kind: plan.Text, Valid: valid, Text: kind.TextColumn},
-		{Name: "site", Kind: plan.Text, Valid: valid, Text: site.TextColumn},
-	}
-	return t
+	return sizes
 }
 
 // textColumn is a text column of known length while it is filled.

@@ -46,7 +46,7 @@ func TestGrid(t *testing.T) {
 		if units != o.Units {
 			t.Errorf("%+v: %d units in all", o, units)
 		}
-		if want := max(o.Shapes, shapesUsual); len(shapes) > want {
+		if want := max(o.Shapes, 6); len(shapes) > want {
 			t.Errorf("%+v: %d shapes", o, len(shapes))
 		}
 		for i := range capacity {

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/plan"
@@ -24,22 +27,30 @@ const (
 
 var openbNames = [openbDimensions]string{"cpu_milli", "memory_mib", "gpu_milli"}
 
-// openbRowsMax bounds what a trace's file may hold.
-const openbRowsMax = 20_000_000
+// Bounds of a trace's file.
+const (
+	traceRowsMax        = 20_000_000
+	traceBytesMax int64 = 1 << 30
+)
+
+// gpuMilliMax is a whole GPU: a pod's gpu_milli is of each of its num_gpu.
+const gpuMilliMax = 1000
 
 // OpenB reads Alibaba's public GPU cluster trace of 2023 ("openb"): its node list
 // and a pod list, CSV with a header. Hosts get the attribute `model` of their GPUs;
 // a pod is an allocation of one unit of the consumer that its qos names; a pod that
 // accepts some GPU models only gets a requirement. Everything is in one public
-// plan of equal shares. Faults name row, column, value and reason.
+// plan of equal shares. Faults of both files name row, column, value and reason.
 func OpenB(nodes, pods io.Reader) (*Dataset, error) {
 	d := &Dataset{Dimensions: openbNames[:]}
-	var err error
-	if d.Hosts, err = openbHosts(nodes); err != nil {
+	var inNodes, inPods error
+	d.Hosts, inNodes = openbHosts(nodes)
+	d.Demand, inPods = openbDemand(pods)
+	if err := errors.Join(inNodes, inPods); err != nil {
 		return nil, err
 	}
-	if d.Demand, err = openbDemand(pods); err != nil {
-		return nil, err
+	if d.Demand.Requirement.Code != nil && !slices.Contains(d.Hosts.Attr[0].Valid, true) {
+		return nil, errors.New("pods, column gpu_spec: pods ask for GPU models, and no node has one")
 	}
 	d.Plan = openbPlan(d.Demand.Consumer.Names)
 	return d, nil
@@ -48,6 +59,7 @@ func OpenB(nodes, pods io.Reader) (*Dataset, error) {
 // trace reads rows of a CSV file by column name.
 type trace struct {
 	csv    *csv.Reader
+	left   *io.LimitedReader // of traceBytesMax
 	at     map[string]int
 	record []string
 	row    int
@@ -55,7 +67,8 @@ type trace struct {
 }
 
 func openTrace(name string, r io.Reader, columns ...string) (*trace, error) {
-	t := &trace{csv: csv.NewReader(r), at: map[string]int{}, faults: cluster.Faults{Table: name}}
+	t := &trace{left: &io.LimitedReader{R: r, N: traceBytesMax}, at: map[string]int{}, faults: cluster.Faults{Table: name}}
+	t.csv = csv.NewReader(t.left)
 	t.csv.ReuseRecord = true
 	header, err := t.csv.Read()
 	if errors.Is(err, io.EOF) {
@@ -64,7 +77,11 @@ func openTrace(name string, r io.Reader, columns ...string) (*trace, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	for i, c := range header {
-		t.at[strings.TrimPrefix(c, "\ufeff")] = i
+		c = strings.TrimPrefix(c, "\ufeff")
+		if _, ok := t.at[c]; ok {
+			t.faults.Add(0, c, "", "the column stands in the header twice")
+		}
+		t.at[c] = i
 	}
 	for _, c := range columns {
 		if _, ok := t.at[c]; !ok {
@@ -80,35 +97,61 @@ func (t *trace) next() bool {
 	t.record, err = t.csv.Read()
 	t.row++
 	switch {
-	case err == nil && t.row <= openbRowsMax:
+	case t.left.N <= 0:
+		t.faults.Add(t.row, "", "", fmt.Sprintf("the file has more than %d bytes", traceBytesMax-1))
+	case err == nil && t.row <= traceRowsMax:
 		return true
 	case err == nil:
-		t.faults.Add(t.row, "", "", fmt.Sprintf("more than %d rows", openbRowsMax))
+		t.faults.Add(t.row, "", "", fmt.Sprintf("more than %d rows", traceRowsMax))
 	case !errors.Is(err, io.EOF):
 		t.faults.Add(t.row, "", "", err.Error())
+	case t.row == 1:
+		t.faults.Add(0, "", "", "there are no rows")
 	}
 	return false
 }
 
-func (t *trace) text(column string) string {
-	if i, ok := t.at[column]; ok {
-		return t.record[i]
-	}
-	return ""
-}
+// text is a column's value; openTrace has made sure that the column is there.
+func (t *trace) text(column string) string { return t.record[t.at[column]] }
 
-// amount reads a whole number; an empty field is 0.
-func (t *trace) amount(column string) int64 {
+// amount reads a whole number from 0 to most.
+func (t *trace) amount(column string, most int64) int64 {
 	text := t.text(column)
-	if text == "" {
-		return 0
-	}
 	v, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || v < 0 || v > cluster.NumberMax/1000 {
-		t.faults.Add(t.row, column, text, "not a whole number from 0 to 2^53/1000")
+	if text == "" {
+		t.faults.Add(t.row, column, "", "is empty")
+	} else if err != nil || v < 0 || v > most {
+		t.faults.Add(t.row, column, text, fmt.Sprintf("not a whole number from 0 to %d", most))
 		return 0
 	}
 	return v
+}
+
+// name interns what no other row of the file may be called.
+func (t *trace) name(column string, names *cluster.Names) int32 {
+	text, known := t.text(column), names.Len()
+	code := names.InternString(text)
+	switch {
+	case text == "":
+		t.faults.Add(t.row, column, "", "is empty")
+	case len(text) > cluster.NameBytesMax || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
+		t.faults.Add(t.row, column, text, fmt.Sprintf("not a name: UTF-8 without control characters, %d bytes at most", cluster.NameBytesMax))
+	case int(code) < known:
+		t.faults.Add(t.row, column, text, "an earlier row has the same name")
+	}
+	return code
+}
+
+// wordForm begins with a letter: a column of models that are all numbers would not be read as text.
+var wordForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._-]{0,63}$`)
+
+// word checks a text that becomes part of a policy or a requirement.
+func (t *trace) word(column, text string) bool {
+	if !wordForm.MatchString(text) {
+		t.faults.Add(t.row, column, t.text(column), "not a word: a letter, then up to 63 letters, digits, - _ and .")
+		return false
+	}
+	return true
 }
 
 func openbHosts(r io.Reader) (*cluster.HostTable, error) {
@@ -116,54 +159,70 @@ func openbHosts(r io.Reader) (*cluster.HostTable, error) {
 	if err != nil {
 		return nil, err
 	}
-	model := cluster.AttrColumn{Name: "model", Kind: plan.Text, Text: cluster.TextColumn{Names: &cluster.Names{}}}
-	h := &cluster.HostTable{Name: "nodes", Host: cluster.TextColumn{Names: &cluster.Names{}}, Size: make([][]int64, openbDimensions)}
+	model := cluster.AttrColumn{Name: "model", Kind: plan.Text, Text: newText(0).TextColumn}
+	h := &cluster.HostTable{Name: "nodes", Host: newText(0).TextColumn, Size: make([][]int64, openbDimensions)}
 	for t.next() {
 		h.Rows++
-		h.Host.Code = append(h.Host.Code, h.Host.Names.InternString(t.text("sn")))
-		for d, v := range []int64{t.amount("cpu_milli"), t.amount("memory_mib"), 1000 * t.amount("gpu")} {
-			h.Size[d] = append(h.Size[d], v)
-		}
-		model.Valid = append(model.Valid, t.text("model") != "")
-		model.Text.Code = append(model.Text.Code, model.Text.Names.InternString(t.text("model")))
+		h.Host.Code = append(h.Host.Code, t.name("sn", h.Host.Names))
+		h.Size[cpuMilli] = append(h.Size[cpuMilli], t.amount("cpu_milli", cluster.NumberMax))
+		h.Size[memoryMiB] = append(h.Size[memoryMiB], t.amount("memory_mib", cluster.NumberMax))
+		h.Size[gpuMilli] = append(h.Size[gpuMilli], gpuMilliMax*t.amount("gpu", cluster.NumberMax/gpuMilliMax))
+		name := t.text("model")
+		model.Valid = append(model.Valid, name != "" && t.word("model", name))
+		model.Text.Code = append(model.Text.Code, model.Text.Names.InternString(name))
 	}
 	h.Attr = []cluster.AttrColumn{model}
 	return h, t.faults.Err()
 }
 
 func openbDemand(r io.Reader) (*cluster.DemandTable, error) {
-	t, err := openTrace("pods", r, "name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "qos")
+	t, err := openTrace("pods", r, "name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos")
 	if err != nil {
 		return nil, err
 	}
-	text := func() cluster.TextColumn { return cluster.TextColumn{Names: &cluster.Names{}} }
-	d := &cluster.DemandTable{Name: "pods", Consumer: text(), Allocation: text(), Sub: text(), Plan: text(), Requirement: text(), Size: make([][]int64, openbDimensions)}
+	d := &cluster.DemandTable{Name: "pods", Consumer: newText(0).TextColumn, Allocation: newText(0).TextColumn,
+		Sub: newText(0).TextColumn, Plan: newText(0).TextColumn, Requirement: newText(0).TextColumn, Size: make([][]int64, openbDimensions)}
 	for t.next() {
-		qos := t.text("qos")
-		if !openbName(qos) {
-			t.faults.Add(t.row, "qos", qos, "not the name of a consumer: letters and digits are expected")
-			continue
-		}
+		before := t.faults.Count
 		d.Rows++
-		d.Consumer.Code = append(d.Consumer.Code, d.Consumer.Names.InternString("/"+qos))
-		d.Allocation.Code = append(d.Allocation.Code, d.Allocation.Names.InternString(t.text("name")))
+		t.word("qos", t.text("qos"))
+		d.Consumer.Code = append(d.Consumer.Code, d.Consumer.Names.InternString("/"+t.text("qos")))
+		d.Allocation.Code = append(d.Allocation.Code, t.name("name", d.Allocation.Names))
 		d.Units = append(d.Units, 1)
-		for i, v := range []int64{t.amount("cpu_milli"), t.amount("memory_mib"), t.amount("num_gpu") * t.amount("gpu_milli")} {
+		size := [openbDimensions]int64{
+			cpuMilli:  t.amount("cpu_milli", cluster.NumberMax),
+			memoryMiB: t.amount("memory_mib", cluster.NumberMax),
+			gpuMilli:  t.amount("num_gpu", cluster.NumberMax/gpuMilliMax) * t.amount("gpu_milli", gpuMilliMax),
+		}
+		if size == [openbDimensions]int64{} && t.faults.Count == before {
+			t.faults.Add(t.row, "", "", "asks for nothing: cpu_milli, memory_mib and num_gpu × gpu_milli are 0")
+		}
+		for i, v := range size {
 			d.Size[i] = append(d.Size[i], v)
 		}
-		requirement := cluster.Null
-		if spec := t.text("gpu_spec"); spec != "" {
-			requirement = d.Requirement.Names.InternString("select(" + strings.ReplaceAll(spec, "|", " || ") + ")")
-		}
-		d.Requirement.Code = append(d.Requirement.Code, requirement)
+		d.Requirement.Code = append(d.Requirement.Code, t.requirement(d.Requirement.Names))
+	}
+	if d.Requirement.Names.Len() == 0 {
+		d.Requirement.Code = nil
 	}
 	return d, t.faults.Err()
 }
 
-func openbName(s string) bool {
-	return s != "" && len(s) <= 64 && !strings.ContainsFunc(s, func(r rune) bool {
-		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9')
-	})
+// requirement turns gpu_spec, the models that a pod accepts with | between, into a requirement; cluster.Null
+// when it accepts all. Models are compared, not named as bare words: then a model that no node has leaves
+// the pod short and does not make the table bad.
+func (t *trace) requirement(names *cluster.Names) int32 {
+	if t.text("gpu_spec") == "" {
+		return cluster.Null
+	}
+	var terms []string
+	for model := range strings.SplitSeq(t.text("gpu_spec"), "|") {
+		if !t.word("gpu_spec", model) {
+			return cluster.Null
+		}
+		terms = append(terms, "model == '"+model+"'")
+	}
+	return names.InternString("select(" + strings.Join(terms, " || ") + ")")
 }
 
 // openbPlan is a policy for the trace: every qos a consumer, all in one pool.

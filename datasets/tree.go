@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 )
 
 var (
@@ -56,19 +57,26 @@ func name(words []string, i int) string {
 	return fmt.Sprintf("%s%d", words[i%len(words)], i/len(words)+1)
 }
 
-// policy writes the policy file: one MD plan over all hosts in which nobody owns anything. Divisions and desks
-// differ in share ratio; one book in eight comes before its siblings by share priority.
-func (t *tree) policy(r *rand.Rand) []byte {
+// policy writes the policy file: one MD plan over all hosts. Divisions and desks differ in share ratio; one book
+// in eight comes before its siblings by share priority. With owners, the divisions own four fifths of the
+// first group's hosts in equal parts of whole percents, and each division's desks what it owns.
+func (t *tree) policy(r *rand.Rand, p *profile, owners bool) []byte {
 	var top, in bytes.Buffer
 	add := func(path string, share string) {
 		fmt.Fprintf(&top, "  - {path: %q}\n", path)
 		fmt.Fprintf(&in, "      - {path: %q%s}\n", path, share)
 	}
+	own := func(percent, among int) string {
+		if !owners {
+			return ""
+		}
+		return fmt.Sprintf(", own: [{group: %s, percent: %d}]", p.groups[0].name, max(1, percent/among))
+	}
 	desk := 0
 	for i, division := range t.divisions {
-		add(division, fmt.Sprintf(", share: {ratio: %d}", 2+r.IntN(4)))
+		add(division, fmt.Sprintf(", share: {ratio: %d}", 2+r.IntN(4))+own(80, len(t.divisions)))
 		for _, path := range t.desks[i] {
-			add(path, fmt.Sprintf(", share: {ratio: %d}", 1+r.IntN(3)))
+			add(path, fmt.Sprintf(", share: {ratio: %d}", 1+r.IntN(3))+own(100, len(t.desks[i])))
 			for _, book := range t.books[desk] {
 				if r.IntN(8) == 0 {
 					add(book, ", share: {priority: 1}")
@@ -80,16 +88,16 @@ func (t *tree) policy(r *rand.Rand) []byte {
 		}
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# A made-up grid: %d leaves under %d divisions.\nstint: 1\ncluster: grid\ndimensions: [", len(t.leaves), len(t.divisions))
-	for d, n := range dimensionNames {
-		if d > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(n)
+	fmt.Fprintf(&b, "# A made-up %s: %d leaves under %d divisions.\nstint: 1\ncluster: %s\ndimensions: [%s]\nresource_groups:\n",
+		p.title, len(t.leaves), len(t.divisions), p.name, strings.Join(dimensionNames[:], ", "))
+	var names []string
+	for _, g := range p.groups {
+		fmt.Fprintf(&b, "  - {name: %s, select: %q}\n", g.name, g.rule)
+		names = append(names, "{name: "+g.name+"}")
 	}
-	b.WriteString("]\nresource_groups:\n  - {name: Grid, select: \"select(ncpus > 0)\"}\nconsumers:\n")
+	b.WriteString("consumers:\n")
 	b.Write(top.Bytes())
-	b.WriteString("md_plans:\n  - name: grid\n    resource_groups: [{name: Grid}]\n    consumers:\n")
+	fmt.Fprintf(&b, "md_plans:\n  - name: %s\n    resource_groups: [%s]\n    consumers:\n", p.name, strings.Join(names, ", "))
 	b.Write(in.Bytes())
 	return b.Bytes()
 }

@@ -13,23 +13,35 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/plan"
 )
 
 // Formats are the formats that Write knows, by file ending.
 var Formats = []string{"parquet", "csv", "json", "ndjson"}
 
-// column is a column on its way to a file: text or whole numbers.
+// column is a column on its way to a file. One of its value slices is set.
 type column struct {
-	name string
-	text *cluster.TextColumn
-	ints []int64
+	name    string
+	text    *cluster.TextColumn
+	ints    []int64
+	numbers []float64
+	bools   []bool
+	null    func(row int) bool // nil: every row has a value
 }
 
-func (c *column) at(row int) string {
-	if c.text != nil {
-		return string(c.text.Names.Bytes(c.text.Code[row]))
+// at is a row's value as CSV and JSON write it, but for JSON's quotes around text; ok is false for null.
+func (c *column) at(row int) (value string, ok bool) {
+	switch {
+	case c.null != nil && c.null(row):
+		return "", false
+	case c.text != nil:
+		return string(c.text.Names.Bytes(c.text.Code[row])), true
+	case c.numbers != nil:
+		return strconv.FormatFloat(c.numbers[row], 'g', -1, 64), true
+	case c.bools != nil:
+		return strconv.FormatBool(c.bools[row]), true
 	}
-	return strconv.FormatInt(c.ints[row], 10)
+	return strconv.FormatInt(c.ints[row], 10), true
 }
 
 // Write makes `plan.yaml`, `hosts.<format>` and `demand.<format>` in dir, which is made when missing.
@@ -62,19 +74,44 @@ func (d *Dataset) hostColumns() []column {
 		columns = append(columns, column{name: n, ints: d.Hosts.Size[i]})
 	}
 	for i := range d.Hosts.Attr {
-		columns = append(columns, column{name: d.Hosts.Attr[i].Name, text: &d.Hosts.Attr[i].Text})
+		a := &d.Hosts.Attr[i]
+		c := column{name: a.Name}
+		switch a.Kind {
+		case plan.Number:
+			c.numbers = a.Number
+		case plan.Boolean:
+			c.bools = a.Bool
+		default:
+			c.text = &a.Text
+		}
+		if slices.Contains(a.Valid, false) {
+			c.null = func(row int) bool { return !a.Valid[row] }
+		}
+		columns = append(columns, c)
 	}
 	return columns
 }
 
+// demandColumns leaves out requirement and max_per_host where the table does not have them.
 func (d *Dataset) demandColumns() []column {
 	t := d.Demand
 	columns := []column{
 		{name: "consumer", text: &t.Consumer}, {name: "allocation", text: &t.Allocation},
 		{name: "sub", text: &t.Sub}, {name: "units", ints: t.Units},
 	}
+	if t.Sub.Code == nil {
+		columns = slices.Delete(columns, 2, 3)
+	}
 	for i, n := range d.Dimensions {
 		columns = append(columns, column{name: n, ints: t.Size[i]})
+	}
+	if t.Requirement.Code != nil {
+		columns = append(columns, column{name: "requirement", text: &t.Requirement,
+			null: func(row int) bool { return t.Requirement.Code[row] == cluster.Null }})
+	}
+	if t.MaxPerHost != nil {
+		columns = append(columns, column{name: "max_per_host", ints: t.MaxPerHost,
+			null: func(row int) bool { return t.MaxPerHost[row] == plan.Unlimited }})
 	}
 	return columns
 }
@@ -118,7 +155,7 @@ func writeCSV(w io.Writer, rows int, columns []column) error {
 	}
 	for row := range rows {
 		for i := range columns {
-			record[i] = columns[i].at(row)
+			record[i], _ = columns[i].at(row)
 		}
 		if err := c.Write(record); err != nil {
 			return err
@@ -128,7 +165,8 @@ func writeCSV(w io.Writer, rows int, columns []column) error {
 	return c.Error()
 }
 
-// writeJSON writes an object a line, keys in the order of the columns; within brackets when array is set.
+// writeJSON writes an object a line, keys in the order of the columns, null left out; within brackets when array
+// is set.
 func writeJSON(w *bufio.Writer, rows int, columns []column, array bool) error {
 	for row := range rows {
 		switch {
@@ -137,14 +175,18 @@ func writeJSON(w *bufio.Writer, rows int, columns []column, array bool) error {
 		case array:
 			w.WriteString(",\n")
 		}
-		for i := range columns {
+		for i := range columns { // the first is never null
+			value, ok := columns[i].at(row)
+			if !ok {
+				continue
+			}
 			w.WriteByte("{,"[min(i, 1)])
 			fmt.Fprintf(w, "%q:", columns[i].name)
 			if columns[i].text == nil {
-				w.WriteString(columns[i].at(row))
+				w.WriteString(value)
 				continue
 			}
-			text, err := json.Marshal(columns[i].at(row))
+			text, err := json.Marshal(value)
 			if err != nil {
 				return err
 			}
@@ -164,15 +206,23 @@ func writeJSON(w *bufio.Writer, rows int, columns []column, array bool) error {
 	return w.Flush() // bufio keeps the first error of all these writes
 }
 
-// writeParquet writes required columns, text dictionary-encoded, zstd, a row group per 122,880 rows.
+// writeParquet writes text dictionary-encoded, zstd, a row group per 122,880 rows.
 func writeParquet(w io.Writer, rows int, columns []column) error {
 	group := parquet.Group{}
 	for _, c := range columns {
-		if c.text != nil {
-			group[c.name] = parquet.Encoded(parquet.String(), &parquet.RLEDictionary)
-		} else {
-			group[c.name] = parquet.Int(64)
+		node := parquet.Int(64)
+		switch {
+		case c.text != nil:
+			node = parquet.Encoded(parquet.String(), &parquet.RLEDictionary)
+		case c.numbers != nil:
+			node = parquet.Leaf(parquet.DoubleType)
+		case c.bools != nil:
+			node = parquet.Leaf(parquet.BooleanType)
 		}
+		if c.null != nil {
+			node = parquet.Optional(node)
+		}
+		group[c.name] = node
 	}
 	schema := parquet.NewSchema("table", group)
 	index := make([]int, len(columns)) // a group orders its fields itself
@@ -190,14 +240,8 @@ func writeParquet(w io.Writer, rows int, columns []column) error {
 			batch = append(batch, make(parquet.Row, len(columns)))
 		}
 		values := batch[row%cap(batch)]
-		for i, c := range columns {
-			v := parquet.Value{}
-			if c.text != nil {
-				v = parquet.ByteArrayValue(c.text.Names.Bytes(c.text.Code[row]))
-			} else {
-				v = parquet.Int64Value(c.ints[row])
-			}
-			values[index[i]] = v.Level(0, 0, index[i])
+		for i := range columns {
+			values[index[i]] = columns[i].parquet(row, index[i])
 		}
 		if n := row%cap(batch) + 1; n == cap(batch) || row == rows-1 {
 			if _, err := pw.WriteRows(batch[:n]); err != nil {
@@ -206,4 +250,27 @@ func writeParquet(w io.Writer, rows int, columns []column) error {
 		}
 	}
 	return pw.Close()
+}
+
+// parquet is a row's value in the column of a schema.
+func (c *column) parquet(row, index int) parquet.Value {
+	defined := 0
+	if c.null != nil {
+		if c.null(row) {
+			return parquet.NullValue().Level(0, 0, index)
+		}
+		defined = 1
+	}
+	var v parquet.Value
+	switch {
+	case c.text != nil:
+		v = parquet.ByteArrayValue(c.text.Names.Bytes(c.text.Code[row]))
+	case c.numbers != nil:
+		v = parquet.DoubleValue(c.numbers[row])
+	case c.bools != nil:
+		v = parquet.BooleanValue(c.bools[row])
+	default:
+		v = parquet.Int64Value(c.ints[row])
+	}
+	return v.Level(0, defined, index)
 }

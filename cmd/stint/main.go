@@ -56,16 +56,35 @@ Exit codes: 0 fine, 1 found something wrong, 2 bad usage or input.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return refuseEmpty(c) },
+		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newRun(), newTest(), newCheck(), newQuery(), newGen(), newVersion())
+	root.AddCommand(newRun(), newTest(), newCheck(), newQuery(), newGen(), newImport(), newVersion())
 	return root
 }
 
+// refuseEmpty refuses a path, name or instant that is an empty text: an unset variable of a shell must not read
+// as "not given".
+func refuseEmpty(c *cobra.Command) error {
+	for _, name := range []string{"plan", "hosts", "demand", "running", "at", "out", "log", "cycle", "format", "nodes", "pods"} {
+		if f := c.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
+			return fmt.Errorf("--%s: is empty", name)
+		}
+	}
+	return nil
+}
+
+// warningsMax bounds the warnings of one kind that are shown.
+const warningsMax = 100
+
 // warn prints warnings on stderr.
 func warn(w io.Writer, warnings []string) {
-	for _, line := range warnings {
+	for _, line := range warnings[:min(len(warnings), warningsMax)] {
 		fmt.Fprintf(w, "stint: warning: %s\n", line)
+	}
+	if n := len(warnings) - warningsMax; n > 0 {
+		fmt.Fprintf(w, "stint: warning: and %d more\n", n)
 	}
 }

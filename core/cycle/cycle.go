@@ -179,7 +179,7 @@ func (r *Runner) emit(s *cluster.State, nowUS int64, dirty bool) {
 	if dirty {
 		sum.Hosts, sum.Consumers = 0, 0
 		for i := range s.Plans {
-			sum.Hosts += int64(s.Plans[i].Parcels.Len())
+			sum.Hosts += int64(s.Plans[i].Parcels.Len() - s.Plans[i].Parcels.Left)
 		}
 		sum.Consumers = int64(len(r.out.Consumers.Held))
 		sum.UnitsHeld = s.HeldUnits()

@@ -50,36 +50,15 @@ const tolerance = 1e-4
 const consumersName = "consumers"
 
 // schema is every table of SPEC chapter 8 with its columns, without rows: those that a cycle fills, and
-// those that no rule in force fills yet, which are empty.
+// ownership, which no rule in force fills yet.
 func schema() []decision.Table {
 	var c decision.Cycle
 	tables := slices.Concat([]decision.Table{c.Summary.Table()}, c.Tables(), []decision.Table{c.Holdings.Table(), c.Hosts.Table()})
-	for _, empty := range []decision.Table{
-		emptyTable("reclaims", "plan", "reclaim*", "action", "consumer", "allocation", "sub", "host", "units*", "reason",
-			"for_consumer", "for_allocation", "for_sub", "issued@", "deadline@"),
-		emptyTable("ownership", "plan", "consumer", "host", "action"),
-	} {
-		if !slices.ContainsFunc(tables, func(t decision.Table) bool { return t.Name == empty.Name }) {
-			tables = append(tables, empty)
-		}
+	ownership := decision.Table{Name: "ownership"}
+	for _, name := range []string{"plan", "consumer", "host", "action"} {
+		ownership.Columns = append(ownership.Columns, decision.Column{Name: name, Type: decision.Text, Dict: decision.Words{}})
 	}
-	return tables
-}
-
-// emptyTable names columns: * marks numbers, @ instants, all others are text.
-func emptyTable(name string, columns ...string) decision.Table {
-	t := decision.Table{Name: name}
-	for _, c := range columns {
-		column := decision.Column{Name: strings.TrimRight(c, "*@"), Type: decision.Text, Dict: decision.Words{}}
-		switch c[len(c)-1] {
-		case '*':
-			column.Type = decision.Int
-		case '@':
-			column.Type = decision.Time
-		}
-		t.Columns = append(t.Columns, column)
-	}
-	return t
+	return append(tables, ownership)
 }
 
 // tableOf is the schema of a table under a policy: with a column per dimension where the dimensions are columns.

@@ -3,6 +3,7 @@ package scenario
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -30,10 +31,10 @@ func (f *file) parse(text []byte) ([]*ast.DocumentNode, error) {
 	if len(text) > fileBytesMax {
 		return nil, fmt.Errorf("%s: more than %d bytes", f.name, fileBytesMax)
 	}
-	if !utf8.Valid(text) {
-		return nil, fmt.Errorf("%s: not UTF-8", f.name)
-	}
 	f.lines = strings.Split(string(text), "\n")
+	if i := slices.IndexFunc(f.lines, func(line string) bool { return !utf8.ValidString(line) }); i >= 0 {
+		return nil, fmt.Errorf("%s:%d: not valid UTF-8", f.name, i+1)
+	}
 	if err := f.shallow(); err != nil {
 		return nil, err
 	}
@@ -120,11 +121,7 @@ func (f *file) object(n ast.Node, what string, keys ...string) (map[string]ast.N
 		values[p.key] = p.value
 	}
 	for _, p := range pairs {
-		known := false
-		for _, k := range keys {
-			known = known || k == p.key
-		}
-		if !known {
+		if !slices.Contains(keys, p.key) {
 			return nil, f.fail(p.at, "%s has no key %q; it has %s", what, p.key, strings.Join(keys, ", "))
 		}
 	}
@@ -149,16 +146,25 @@ func (f *file) text(n ast.Node, what string) (string, error) {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
 		return n.GetToken().Value, nil
 	}
-	return "", f.fail(n, "%s must be a text", what)
+	return "", f.fail(n, "%s must be a text or a finite number, is %s", what, kindOf(n))
 }
+
+// kindOf names what a node is, for messages that it is something else.
+func kindOf(n ast.Node) string { return strings.ToLower(n.Type().String()) }
 
 // count reads a whole number from 1 to most.
 func (f *file) count(n ast.Node, what string, most int) (int, error) {
 	v, err := strconv.Atoi(n.GetToken().Value)
-	if _, ok := n.(*ast.IntegerNode); !ok || err != nil || v < 1 || v > most {
+	if _, ok := n.(*ast.IntegerNode); !ok || !decimal(n) || err != nil || v < 1 || v > most {
 		return 0, f.fail(n, "%s, value %q: must be a whole number from 1 to %d", what, n.GetToken().Value, most)
 	}
 	return v, nil
+}
+
+// decimal tells whether an integer is written in plain decimal digits: 010 is 8 to some and 10 to others.
+func decimal(n ast.Node) bool {
+	digits := strings.TrimPrefix(n.GetToken().Value, "-")
+	return digits == "0" || strings.Trim(digits, "0123456789") == "" && digits[0] != '0'
 }
 
 // source cuts the text of a mapping out of the file and pads it with blanks, so that whoever parses it

@@ -3,7 +3,6 @@ package scenario
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/cycle"
@@ -46,24 +45,23 @@ func (s *Scenario) Play() (*Result, error) {
 			return nil, fmt.Errorf("%w\n%s:%d: %s: step %d was refused", err, s.File, s.steps[i].line, s.Name, i+1)
 		}
 	}
+	p.result.Warnings = slices.Clone(p.state.Warnings())
 	return p.result, nil
 }
 
 // unsupported lists, once each, the settings in the scenario's policies that are not carried out yet.
 func (s *Scenario) unsupported() (reasons []string) {
-	policies := []*plan.Policy{s.policy}
-	for i := range s.steps {
-		if s.steps[i].policy != nil {
-			policies = append(policies, s.steps[i].policy)
+	add := func(p *plan.Policy) {
+		for _, f := range p.Unsupported() {
+			if line := f.String(); !slices.Contains(reasons, line) {
+				reasons = append(reasons, line)
+			}
 		}
 	}
-	for _, p := range policies {
-		if err := p.Unsupported(); err != nil {
-			for line := range strings.Lines(err.Error()) {
-				if line = strings.TrimSpace(line); !slices.Contains(reasons, line) {
-					reasons = append(reasons, line)
-				}
-			}
+	add(s.policy)
+	for i := range s.steps {
+		if p := s.steps[i].policy; p != nil {
+			add(p)
 		}
 	}
 	return reasons
@@ -113,7 +111,7 @@ func (p *player) step(i int) error {
 // stable tells whether the last cycle was a fixed point (CYC-2), with no unit that a runtime will still end.
 func (p *player) stable() bool {
 	s := &p.out.Summary
-	return s.UnitsGranted == 0 && s.UnitsReclaimed == 0 && s.UnitsReleased == 0 && len(p.ends.pending) == 0
+	return s.UnitsGranted == 0 && s.UnitsReclaimed == 0 && s.UnitsReleased == 0 && s.UnitsLeaving == 0 && len(p.ends.pending) == 0
 }
 
 // apply brings a step's input into the state: policy, hosts, releases, demand. What runs at the start comes

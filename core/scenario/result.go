@@ -22,6 +22,7 @@ type Result struct {
 	MissCount   int      `json:"miss_count"`
 	Misses      []Miss   `json:"misses,omitempty"`      // the first missesMax
 	Unsupported []string `json:"unsupported,omitempty"` // settings not carried out yet: it was not played
+	Warnings    []string `json:"warnings,omitempty"`    // suspect about hosts and groups at the end, such as a select that matches nothing
 }
 
 // OK tells whether all was as expected.
@@ -183,10 +184,16 @@ func (c *checker) miss(p *partial, kind string, t *decision.Table, rows []int, n
 }
 
 // Print writes a result's misses for a person: expected and got below each other, figures that differ marked with ≠.
+// What is suspect about the hosts is told only where something was missed, since it may be meant.
 func (r *Result) Print(w io.Writer) error {
 	var b strings.Builder
 	for _, line := range r.Unsupported {
 		fmt.Fprintf(&b, "    %s\n", line)
+	}
+	if len(r.Misses) > 0 {
+		for _, line := range r.Warnings {
+			fmt.Fprintf(&b, "    warning: %s\n", line)
+		}
 	}
 	for _, m := range r.Misses {
 		fmt.Fprintf(&b, "    %s:%d: step %d, cycle %d", r.File, m.Line, m.Step, m.Cycle)

@@ -117,14 +117,17 @@ func (f *file) scalar(p pair, what string) ([]byte, error) {
 		if textColumns[p.key] {
 			return json.Marshal(raw)
 		}
-		return fmt.Append(nil, v.Value), nil
+		if !decimal(v) {
+			return nil, f.fail(v, "%s: %s, value %q: must be in plain decimal digits", what, p.key, raw)
+		}
+		return []byte(raw), nil
 	case *ast.FloatNode:
 		if textColumns[p.key] {
 			return json.Marshal(raw)
 		}
 		return []byte(strings.TrimPrefix(raw, "+")), nil
 	}
-	return nil, f.fail(p.value, "%s: %s must be a number, a text, true or false", what, p.key)
+	return nil, f.fail(p.value, "%s: %s must be a finite number, a text, true or false, is %s", what, p.key, kindOf(p.value))
 }
 
 // textColumns are the columns of chapter 7 whose values are texts, whatever they look like.

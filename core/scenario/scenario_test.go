@@ -175,6 +175,17 @@ func TestMiss(t *testing.T) {
 `, `
     t.yaml:12: step 1, cycle 10000: not stable after 10000 cycles: the last one granted 4, reclaimed 0 and released 4 units
 `},
+		{`
+  - demand: [{consumer: /A, allocation: a, units: 1, ncpus: 1}]
+    hosts: [{host: h1, ncpus: 0}]
+    expect: {rows: {consumers: [{consumer: /A, held: 1}]}}
+`, `
+    warning: resource group G: select(ncpus > 0) matches no host
+    t.yaml:14: step 1, cycle 1, consumers: no such row among 2 rows
+                consumer  held
+      expected  /A        1
+      got       /A        0 ≠
+`},
 	} {
 		r := play(t, small+c.step[1:])
 		if got := report(t, r); got != c.want[1:] {
@@ -197,10 +208,10 @@ func TestBadFile(t *testing.T) {
 		{"name: x\nname: y\n", `t.yaml:2:1: mapping key "name" already defined at [1:1]`},
 		{"name: x\nsteps: []\nfoo: 1\n", `t.yaml:3:1: a scenario has no key "foo"; it has name, rule, plan, plan_file, hosts, hosts_file, running, running_file, steps`},
 		{"name: [\n", "t.yaml:1:7: sequence end token ']' not found"},
-		{"name: \xff\n", "t.yaml: not UTF-8"},
+		{"name: \xff\n", "t.yaml:1: not valid UTF-8"},
 		{"name: " + strings.Repeat("[", 1000), "t.yaml:1: more than 256 brackets within each other"},
 		{strings.Repeat("- ", 2000), "t.yaml:1: indented by more than 1024"},
-		{"name: {a: 1}\nsteps: []\n", "t.yaml:1:7: name must be a text"},
+		{"name: {a: 1}\nsteps: []\n", "t.yaml:1:7: name must be a text or a finite number, is mapping"},
 		{"name: x\nsteps: []\n", "t.yaml:1:1: a scenario needs a plan or a plan_file"},
 		{"name: x\nsteps: []\nplan: 5\n", "t.yaml:3:7: plan must be a mapping (key: value)"},
 		{"name: x\nsteps: []\nplan_file: none.yaml\n", "t.yaml:3:12: open none.yaml: no such file or directory"},
@@ -219,8 +230,12 @@ func TestBadFile(t *testing.T) {
 		{small + "  - wait: 3\n", `t.yaml:12:5: a step has no key "wait"; it has at, demand, demand_file, hosts, hosts_file, plan, plan_file, releases, releases_file, cycles, until_stable, expect`},
 		{small + "  - demand: 3\n", "t.yaml:12:13: demand must be a list"},
 		{small + "  - demand: [3]\n", "t.yaml:12:14: demand row must be a mapping (key: value)"},
-		{small + "  - demand: [{consumer: [/A]}]\n", "t.yaml:12:25: demand: consumer must be a number, a text, true or false"},
-		{small + "  - demand: [{consumer: &x /A}]\n", "t.yaml:12:25: demand: consumer must be a number, a text, true or false"},
+		{small + "  - demand: [{consumer: [/A]}]\n", "t.yaml:12:25: demand: consumer must be a finite number, a text, true or false, is sequence"},
+		{small + "  - demand: [{units: .nan}]\n", "t.yaml:12:22: demand: units must be a finite number, a text, true or false, is nan"},
+		{small + "  - demand: [{units: 010}]\n", `t.yaml:12:22: demand: units, value "010": must be in plain decimal digits`},
+		{small + "  - demand: [{units: 0x9}]\n", `t.yaml:12:22: demand: units, value "0x9": must be in plain decimal digits`},
+		{small + "  - cycles: 07\n", `t.yaml:12:13: cycles, value "07": must be a whole number from 1 to 10000`},
+		{small + "  - demand: [{consumer: &x /A}]\n", "t.yaml:12:25: demand: consumer must be a finite number, a text, true or false, is anchor"},
 		{small + "  - demand:\n      - {consumer: /A, allocation: a, units: 1, ncpus: 1}\n      - {consumer: /A, allocation: b, units: -1, ncpus: 1}\n", `t.yaml:14: demand, column units, value "-1": `},
 		{small + "  - demand: [{consumer: /A, allocation: a, units: 1, ncpu: 1}]\n", `ncpu`},
 		{small + "  - demand: [{consumer: /A, allocation: a, units: 1, runtime: 0s}]\n", `t.yaml:12:63: runtime, value "0s": must be a duration above 0 such as 90s`},
@@ -229,6 +244,7 @@ func TestBadFile(t *testing.T) {
 		{row + "{rows: {consumers: [{hold: 3}]}}\n", `t.yaml:13:34: table consumers has no column "hold"; it has plan, consumer, `},
 		{row + "{rows: {consumers: [{held_gpus: 3}]}}\n", `t.yaml:13:34: table consumers has no column "held_gpus"; it has plan, consumer, `},
 		{row + "{rows: {consumers: [{held: many}]}}\n", `t.yaml:13:40: column held of consumers, value "many": must be a number or null`},
+		{row + "{rows: {consumers: [{held: .nan}]}}\n", `t.yaml:13:40: held must be a text or a finite number, is nan`},
 		{row + "{rows: {consumers: [{}]}}\n", "t.yaml:13:33: rows of consumers: a row needs at least one column"},
 		{row + "{rows: {cycles: [{now: 7}]}}\n", `t.yaml:13:36: column now of cycles, value "7": must be an instant such as 2026-01-05T08:00:00Z or null`},
 		{row + "{none: {reclaims: [{for: /A}]}}\n", `t.yaml:13:33: table reclaims has no column "for"; it has plan, reclaim, action, `},
@@ -291,9 +307,14 @@ var held = []string{
 	"an allocation of two unit sizes adds up its parts",
 	"overcommit counts into capacity",
 	"what fits nowhere blocks nobody",
+	"a share limit holds while all else is idle, and a lowered one is reclaimed first",
 }
 
-// TestCases loads and plays all of the project's cases: those of held hold, no other does, and none is refused.
+// shipped are the case files that came before the engine.
+var shipped = []string{"md.yaml", "slot.yaml", "hybrid.yaml"}
+
+// TestCases loads and plays all of the project's cases. All hold, save those of the shipped files that are not in
+// held: they wait for rules that are not carried out yet, and join the list when they hold. None is refused.
 func TestCases(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/cases/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -311,12 +332,13 @@ func TestCases(t *testing.T) {
 				t.Errorf("%s:%d: %v", s.File, s.Line, err)
 				continue
 			}
-			switch must := slices.Contains(held, s.Name); {
+			early := slices.Contains(shipped, filepath.Base(name))
+			switch must := !early || slices.Contains(held, s.Name); {
 			case must && !r.OK():
 				t.Errorf("%s:%d: %s\n%s", s.File, s.Line, s.Name, report(t, r))
-			case must:
+			case early && must:
 				found++
-			case r.OK():
+			case early && r.OK():
 				t.Errorf("%s:%d: %s: holds now; add it to the list", s.File, s.Line, s.Name)
 			}
 		}

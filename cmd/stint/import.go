@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stintd/stint/datasets"
+)
+
+func newImport() *cobra.Command {
+	c := &cobra.Command{
+		Use:     "import SOURCE",
+		Short:   "Makes a policy file, hosts and demand from another system's data",
+		Example: "  stint import openb --nodes openb_node_list_all_node.csv --pods openb_pod_list_default.csv --out openb",
+		Args:    cobra.NoArgs,
+		RunE:    func(*cobra.Command, []string) error { return fmt.Errorf("import needs a source: openb") },
+	}
+	c.AddCommand(newImportOpenB())
+	return c
+}
+
+func newImportOpenB() *cobra.Command {
+	var nodes, pods, out, format string
+	c := &cobra.Command{
+		Use:   "openb --nodes F --pods F --out DIR",
+		Short: "Alibaba's public GPU cluster trace of 2023",
+		Long: `Makes plan.yaml, hosts.FORMAT and demand.FORMAT in DIR from a node list and a pod list of
+Alibaba's public GPU cluster trace of 2023 (openb: alibaba/clusterdata, cluster-trace-gpu-v2023).
+
+Nodes become hosts with cpu_milli, memory_mib and gpu_milli (1000 a GPU), and the attribute model where they
+have GPUs. A pod becomes an allocation of one unit of the consumer that its qos names; one whose
+gpu_spec lists GPU models gets a requirement. All consumers share one public pool equally.
+
+Shares of single GPUs are summed per host: a pod that takes 460 thousandths of a GPU takes 460 of all
+the gpu_milli of its host, so that two pods may fill a host's last 1000 from parts of two GPUs. Which
+GPU of a host a pod runs on is not decided, and times in the trace are not used.`,
+		Example: `  stint import openb --nodes openb_node_list_all_node.csv --pods openb_pod_list_default.csv --out openb
+  stint import openb --nodes nodes.csv --pods pods.csv --format csv --out openb`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return importOpenB(c, nodes, pods, out, format) },
+	}
+	c.Flags().StringVar(&nodes, "nodes", "", "node list, CSV")
+	c.Flags().StringVar(&pods, "pods", "", "pod list, CSV")
+	required(c, "nodes", "pods")
+	outFlags(c, &out, &format)
+	return c
+}
+
+func importOpenB(c *cobra.Command, nodes, pods, out, format string) error {
+	n, err := os.Open(nodes)
+	if err != nil {
+		return err
+	}
+	defer n.Close()
+	p, err := os.Open(pods)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	d, err := datasets.OpenB(n, p)
+	if err != nil {
+		return err
+	}
+	restricted := 0
+	for row := range d.Demand.Requirement.Code {
+		if d.Demand.Requirement.Code[row] >= 0 {
+			restricted++
+		}
+	}
+	what := fmt.Sprintf("%s hosts, %s pods of %d consumers, %s of them for some GPU models only; shares of single GPUs are summed per host",
+		grouped(int64(d.Hosts.Rows)), grouped(int64(d.Demand.Rows)), d.Demand.Consumer.Names.Len(), grouped(int64(restricted)))
+	for i, name := range d.Dimensions {
+		what += fmt.Sprintf("\n%-12s %15s of hosts %15s of pods", name, grouped(sum(d.Hosts.Size[i])), grouped(sum(d.Demand.Size[i])))
+	}
+	return writeDataset(c, d, out, format, what)
+}
+
+// sum adds up amounts; past the largest one it stays there.
+func sum(values []int64) (total int64) {
+	for _, v := range values {
+		if total += v; total < 0 {
+			return 1<<63 - 1
+		}
+	}
+	return total
+}
