@@ -107,6 +107,9 @@ func (m *Planner) ofUnit(key ask, blocked []uint64) reason {
 		for w := range mask {
 			mask[w] &^= blocked[w]
 		}
+		if empty(mask) {
+			return reason{decision.ReasonMaxPerHost, decision.Null, plan.None, "max_per_host is reached on every host that it may use"}
+		}
 	}
 	for _, d := range need {
 		if vecpack.Sum(mask, p.Free[d]) < size[d] {

@@ -75,6 +75,8 @@ func (g *round) reason(s *sub, quota map[plan.Node]uint64) Shortfall {
 	switch higher, over := g.higher(s), g.over(s, quota); {
 	case !fitsEmpty && len(hosts) > 0: // where all are closed, size is not what is wrong
 		return Shortfall{Reason: "too_big", Dimension: g.scarce(s.size, empty)}
+	case len(hosts) > 0 && len(now) == 0: // all that it may use are full of it
+		return Shortfall{Reason: "max_per_host"}
 	case fitsNow: // else the grant stage would have placed it
 		if h := g.host(s); h != nil {
 			panic(fmt.Sprintf("BUG: a unit of %v would still fit on %s", g.key(s), h.Name))
