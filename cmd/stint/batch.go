@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/stintd/stint/core/cluster"
@@ -68,6 +69,9 @@ type batch struct {
 	runner cycle.Runner
 	out    decision.Cycle
 
+	reportUnknown bool     // take demand of unknown consumers as a shortfall
+	hosts         []string // what is suspect about the table of hosts itself
+
 	// Of the cycles since the replay, without reading and writing:
 	tookUS            int64
 	granted, released int64
@@ -93,6 +97,7 @@ func (b *batch) apply(g *given) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", g.name, err)
 	}
+	b.state.ReportUnknown = b.reportUnknown
 	o := table.Options{Name: g.name, Format: format, Compression: table.Plain, Dimensions: b.state.Policy.Dimensions}
 	switch r := bytes.NewReader(g.content); g.kind {
 	case kindHosts:
@@ -101,6 +106,7 @@ func (b *batch) apply(g *given) error {
 			return err
 		}
 		g.rows = int64(t.Rows)
+		b.hosts = b.suspectHosts(g.name, t)
 		return named(g.name, b.state.SetHosts(t, true))
 	case kindDemand:
 		t, err := table.ReadDemand(r, o)
@@ -119,6 +125,23 @@ func (b *batch) apply(g *given) error {
 	}
 	return fmt.Errorf("%s: an input of kind %q is not known", g.name, g.kind)
 }
+
+// suspectHosts tells what of a table of hosts is legal, but hardly meant: no host at all, and a dimension that no
+// column gives, often because the column's name is misspelt and so an attribute.
+func (b *batch) suspectHosts(name string, t *cluster.HostTable) (lines []string) {
+	if t.Rows == 0 {
+		return []string{name + ": no host in it"}
+	}
+	for d, column := range t.Size {
+		if column == nil {
+			lines = append(lines, fmt.Sprintf("%s: no column %s: every host has 0 of it", name, b.state.Policy.Dimensions[d]))
+		}
+	}
+	return lines
+}
+
+// warnings are what is suspect about hosts and groups.
+func (b *batch) warnings() []string { return slices.Concat(b.hosts, b.state.Warnings()) }
 
 // named puts the file's name before the faults that the state finds in its rows.
 func named(name string, err error) error {
@@ -156,11 +179,12 @@ func day(us int64) int64 { return us / (24 * time.Hour).Microseconds() }
 // stable tells whether the last cycle was a fixed point (CYC-2).
 func (b *batch) stable() bool {
 	s := &b.out.Summary
-	return s.UnitsGranted == 0 && s.UnitsReclaimed == 0 && s.UnitsReleased == 0
+	return s.UnitsGranted == 0 && s.UnitsReclaimed == 0 && s.UnitsReleased == 0 && s.UnitsLeaving == 0
 }
 
 // replay rebuilds the state at the end of a log from the inputs of its cycles, and checks that each cycle
-// decides again what the log says. It takes as long as the cycles took.
+// decides again what the log says, and that its files still say so. It takes as long as the cycles took, and
+// as reading the whole log takes.
 func (b *batch) replay(log string) error {
 	r, err := export.OpenLog(log)
 	if err != nil {
@@ -193,6 +217,11 @@ func (b *batch) replay(log string) error {
 		if want := string(digest.Dict.Bytes(digest.Code[0])); b.out.Summary.Digest != want || b.out.Summary.Cycle != n {
 			return fmt.Errorf("%s: cycle %d decides otherwise when replayed (digest %s, logged %s): the log is damaged, or of another version",
 				log, n, b.out.Summary.Digest, want)
+		}
+		if got, err := r.Digest(n); err != nil {
+			return err
+		} else if got != b.out.Summary.Digest {
+			return fmt.Errorf("%s: cycle %d: its files have the digest %s, not %s: the log is damaged", log, n, got, b.out.Summary.Digest)
 		}
 	}
 	return nil

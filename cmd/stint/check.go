@@ -15,10 +15,10 @@ func newCheck() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check P [--hosts H]",
 		Short: "Validates a policy file",
-		Long: `Validates a policy file: all faults, then warnings. With --hosts the resource groups and
-requirements are tried on the hosts too, and the static share quota of each consumer is shown: what it
-gets when everybody asks for everything. Settings that this version does not carry out yet are warned of
-here, and refused by run.
+		Long: `Validates a policy file: all faults, then warnings. With --hosts the resource groups are tried on
+the hosts too, and the static share quota of each consumer is shown: what it gets when everybody
+asks for everything. Settings that this version does not carry out yet are warned of here, and
+refused by run.
 
 Exit codes: 0 no faults, 2 faults.`,
 		Example: `  stint check plan.yaml
@@ -81,7 +81,7 @@ func checkHosts(stdout, stderr io.Writer, p *plan.Policy, hosts string, guarante
 	if err := b.apply(g); err != nil {
 		return err
 	}
-	warn(stderr, b.state.Warnings())
+	warn(stderr, b.warnings())
 	if !guarantees {
 		return nil
 	}

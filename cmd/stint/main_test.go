@@ -1,9 +1,20 @@
 package main
 
 import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/scenario"
 )
 
 func TestMain(m *testing.M) {
@@ -12,7 +23,104 @@ func TestMain(m *testing.M) {
 
 // TestScript plays the scripts of testdata/script, each in a folder of its own.
 func TestScript(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata/script", RequireExplicitExec: true})
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", RequireExplicitExec: true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"refused": refused}})
+}
+
+// refused CASES [ARGS…] is a script's command: stint must refuse each case of a file with exit code 2, say why
+// on stderr and make no `out`. A case is
+//
+//	== title
+//	what is given
+//	----
+//	lines that stderr consists of, or what they begin with; warnings are left out
+//
+// With ARGS, what is given becomes the file that the title names up to its first colon, and FILE among the ARGS
+// stands for that name; a byte may be written \xff. Without, it is the arguments themselves.
+func refused(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: refused cases [args...]")
+	}
+	cases := strings.Split("\n"+ts.ReadFile(args[0]), "\n== ")[1:]
+	if len(cases) == 0 {
+		ts.Fatalf("%s: no case in it", args[0])
+	}
+	for _, c := range cases {
+		title, c, _ := strings.Cut(c, "\n")
+		given, want, ok := strings.Cut("\n"+c, "\n----\n")
+		if !ok {
+			ts.Fatalf("%s: no ---- in it", title)
+		}
+		given = strings.TrimPrefix(given, "\n")
+		line := strings.Fields(given)
+		if len(args) > 1 {
+			name, _, _ := strings.Cut(title, ":")
+			ts.Check(os.WriteFile(ts.MkAbs(name), unescape(given), 0o666))
+			line = slices.Clone(args[1:])
+			for i := range line {
+				line[i] = strings.ReplaceAll(line[i], "FILE", name)
+			}
+		}
+		var exit *exec.ExitError
+		if err := ts.Exec("stint", line...); !errors.As(err, &exit) || exit.ExitCode() != exitUsage {
+			ts.Fatalf("%s: %v, expected exit code %d", title, err, exitUsage)
+		}
+		got := regexp.MustCompile(`(?m)^stint: warning: .*\n`).ReplaceAllString(ts.ReadFile("stderr"), "")
+		if !begins(strings.Split(got, "\n"), strings.Split(strings.TrimRight(want, "\n")+"\n", "\n")) {
+			ts.Fatalf("%s: got\n%s\nexpected\n%s", title, got, want)
+		}
+		if _, err := os.Lstat(ts.MkAbs("out")); err == nil {
+			ts.Fatalf("%s: out was made", title)
+		}
+	}
+}
+
+// begins tells whether there are as many lines as wanted, and each begins with what is wanted.
+func begins(lines, want []string) bool {
+	return slices.EqualFunc(lines, want, strings.HasPrefix)
+}
+
+// unescape ends a text with a newline, unless it is empty, and replaces \xff by that byte.
+func unescape(text string) []byte {
+	if text != "" {
+		text += "\n"
+	}
+	return regexp.MustCompile(`\\x[0-9a-f]{2}`).ReplaceAllFunc([]byte(text), func(hex []byte) []byte {
+		n, err := strconv.ParseUint(string(hex[2:]), 16, 8)
+		if err != nil {
+			panic("BUG: " + err.Error())
+		}
+		return []byte{byte(n)}
+	})
+}
+
+// TestDocs checks the policy files and scenarios that the documentation shows.
+func TestDocs(t *testing.T) {
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```|cat > plan.yaml <<'END'\n(.*?)END\n")
+	for name, want := range map[string]int{"README.md": 1, "docs/policy.md": 1, "docs/scenarios.md": 1} {
+		text, err := os.ReadFile("../../" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := blocks.FindAllSubmatch(text, -1)
+		if len(found) != want {
+			t.Errorf("%s: %d examples, expected %d", name, len(found), want)
+		}
+		for _, m := range found {
+			if yaml := append(m[1], m[2]...); bytes.HasPrefix(yaml, []byte("stint: 1\n")) {
+				p, err := plan.Parse(name, yaml)
+				if err != nil {
+					t.Error(err)
+				} else if faults := p.Unsupported(); len(faults) > 0 {
+					t.Error(faults)
+				}
+			} else if scenarios, err := scenario.Parse(name, yaml); err != nil {
+				t.Error(err)
+			} else if r, err := scenarios[0].Play(); err != nil || !r.OK() {
+				t.Errorf("%s: %v %+v", name, err, r)
+			}
+		}
+	}
 }
 
 // TestGrouped checks the commas of a number.

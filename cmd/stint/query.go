@@ -19,10 +19,11 @@ func newQuery() *cobra.Command {
 		Use:   "query --log LOG TABLE",
 		Short: "Prints a table of a decision log",
 		Long: `Prints a table of a decision log. State tables (consumers, amounts, shares, shortfalls) are
-shown as of the cycle, event tables (grants, releases) as what happened in it. consumers has
-the columns of amounts too, one per dimension: held_ncpus, static_quota_ncpus.`,
+shown as of the cycle, keyframes (holdings, hosts) as of the last one up to it, other tables as
+what happened in it. consumers has the columns of amounts too, one per dimension: held_ncpus,
+static_quota_ncpus.`,
 		Example: `  stint query --log demo/log consumers
-  stint query --log demo/log grants --cycle all --where consumer=/Risk/Rates/VaR --output csv
+  stint query --log demo/log grants --cycle all --where consumer=/Markets/Credit/Pricing --output csv
   stint query --log demo/log shortfalls --where reason=fragmented
   stint query --log demo/log cycles --cycle all --output json`,
 		Args: cobra.ExactArgs(1),

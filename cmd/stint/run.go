@@ -16,6 +16,9 @@ import (
 // cyclesMax bounds --cycles, and --until-stable too.
 const cyclesMax = 10_000
 
+// nowMaxUS is the last instant whose year RFC 3339 can write.
+var nowMaxUS = time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro() - 1
+
 // runOptions are the flags of run.
 type runOptions struct {
 	plan, hosts, demand, running string
@@ -24,6 +27,7 @@ type runOptions struct {
 	at                           string
 	out                          string
 	append                       bool
+	unknown                      string
 	output                       string
 }
 
@@ -35,12 +39,13 @@ func newRun() *cobra.Command {
 		Long: `Runs cycles on files, writes the decision log and prints a summary. All input is checked
 before anything is written: on bad input LOG is not even made.
 
-Tables are CSV, NDJSON, JSON, Arrow IPC or Parquet, plain or packed with gzip or zstd; the ending of the
-name tells, else the content. The cycles are an interval (of the policy file) apart, the first at
---at. The same files and the same --at give the same log but for the measured times.
+Tables are CSV, NDJSON, JSON, Arrow IPC or Parquet, plain or packed with gzip or zstd; the ending
+of the name tells, else the content. The cycles are an interval (of the policy file) apart, the
+first at --at. The same files and the same --at give the same log but for the measured times.
 
-With --append the state is rebuilt by replaying LOG, which is checked on the way, and the cycles follow its last one. What
-is given then replaces what the log had; what is not given stays as it was.`,
+With --append the state is rebuilt by replaying LOG, whose files and decisions are checked on the
+way, and the cycles follow its last one, none earlier than that. What is given then replaces what
+the log had; what is not given stays as it was.`,
 		Example: `  stint run --plan plan.yaml --hosts hosts.csv --demand demand.parquet --out log
   stint run --plan plan.yaml --hosts hosts.csv --demand demand.csv --at 2026-01-05T08:00:00Z --until-stable --out log
   stint run --append --demand later.csv --out log
@@ -58,6 +63,7 @@ is given then replaces what the log had; what is not given stays as it was.`,
 	f.StringVar(&o.at, "at", "", "now of the first cycle, such as 2026-01-05T08:00:00Z (the clock's now)")
 	f.StringVar(&o.out, "out", "", "folder of the log: empty, or made")
 	f.BoolVar(&o.append, "append", false, "continues the log")
+	f.StringVar(&o.unknown, "unknown", "refuse", "demand of consumers that the policy does not have: refuse the table, or report it as a shortfall")
 	f.StringVar(&o.output, "output", "table", strings.Join(export.Formats, ", ")+": the summary, or the rows of the table cycles")
 	c.MarkFlagsMutuallyExclusive("cycles", "until-stable")
 	required(c, "out")
@@ -68,6 +74,9 @@ is given then replaces what the log had; what is not given stays as it was.`,
 func (o *runOptions) validate() (nowUS int64, err error) {
 	if err := checkOutput(o.output); err != nil {
 		return 0, err
+	}
+	if o.unknown != "refuse" && o.unknown != "report" {
+		return 0, fmt.Errorf("--unknown %q: must be refuse or report", o.unknown)
 	}
 	if o.cycles < 1 || o.cycles > cyclesMax {
 		return 0, fmt.Errorf("--cycles %d: must be from 1 to %d", o.cycles, cyclesMax)
@@ -115,7 +124,7 @@ func run(o *runOptions, c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	b := &batch{}
+	b := &batch{reportUnknown: true} // while replaying: what was refused is in no log
 	inputs, err := o.inputs()
 	if err != nil {
 		return err
@@ -128,6 +137,7 @@ func run(o *runOptions, c *cobra.Command) error {
 			return fmt.Errorf("log %s has no cycle to continue from", o.out)
 		}
 	}
+	b.reportUnknown = o.unknown == "report"
 	for _, g := range inputs {
 		if err := b.apply(g); err != nil {
 			return err
@@ -136,7 +146,10 @@ func run(o *runOptions, c *cobra.Command) error {
 	if o.plan != "" {
 		warn(c.ErrOrStderr(), policyWarnings(b.state.Policy))
 	}
-	warn(c.ErrOrStderr(), b.state.Warnings())
+	warn(c.ErrOrStderr(), b.warnings())
+	if interval := b.state.Policy.IntervalUS; int64(o.cycles-1) > (nowMaxUS-nowUS)/interval {
+		return fmt.Errorf("--cycles %d: %s apart, the last of them would be after the year 9999", o.cycles, time.Duration(interval)*time.Microsecond)
+	}
 	first := b.state.Cycle + 1
 	b.tookUS, b.granted, b.released = 0, 0, 0
 	if err := b.write(o, inputs, nowUS, c.ErrOrStderr()); err != nil {
@@ -183,11 +196,11 @@ func (b *batch) write(o *runOptions, inputs []*given, nowUS int64, stderr io.Wri
 		if n == o.cycles && !o.untilStable || o.untilStable && b.stable() {
 			return nil
 		}
-		if n == cyclesMax {
-			return fmt.Errorf("not stable after %d cycles", n)
-		}
 		logged = nil
 		nowUS = b.state.NowUS + b.state.Policy.IntervalUS
+		if n == cyclesMax || nowUS > nowMaxUS {
+			return fmt.Errorf("not stable after %d cycles", n)
+		}
 		status(fmt.Sprintf("cycle %d: %d units held, %d short", b.out.Summary.Cycle, b.out.Summary.UnitsHeld, b.out.Summary.UnitsShort))
 	}
 }

@@ -17,7 +17,8 @@ type Hosts struct {
 	Plan   []int32    // index into State.Plans, NoID when no group of a plan has it
 	Parcel []ParcelID // in that plan
 
-	words map[string]bool // values of name, type and model, for bare words of requirements; nil: to be made
+	listed []bool          // by HostID: in Order
+	words  map[string]bool // values of name, type and model, for bare words of requirements; nil: to be made
 }
 
 // Column finds a dimension, attribute, `host` or `state` (plan.Hosts).
@@ -136,6 +137,9 @@ func (s *State) SetHosts(t *HostTable, full bool) error {
 	if err := f.Err(); err != nil {
 		return err
 	}
+	if !full && s.change(t) {
+		return nil
+	}
 	old := s.Host
 	s.Host = old.with(t, full, len(s.Policy.Dimensions))
 	order, err := s.hostOrder(s.Policy)
@@ -208,7 +212,7 @@ func (h *Hosts) with(t *HostTable, full bool, dims int) Hosts {
 	for i := range t.Rows {
 		at[i] = n.Intern(t.Host.Names.Bytes(t.Host.At(i)))
 	}
-	n.Order = h.ordered(at, full, n.Len())
+	n.Order, n.listed = h.ordered(at, full, n.Len())
 	n.grow()
 	for i := range t.Rows {
 		if t.State != nil && t.State[i] != Keep {
@@ -232,8 +236,8 @@ func (h *Hosts) with(t *HostTable, full bool, dims int) Hosts {
 
 // ordered is the order of hosts after a table whose rows are at: a full table's own,
 // without the hosts that it leaves out; for changes, new hosts last.
-func (h *Hosts) ordered(at []int32, full bool, hosts int) []HostID {
-	order, placed := make([]HostID, 0, hosts), make([]bool, hosts)
+func (h *Hosts) ordered(at []int32, full bool, hosts int) (order []HostID, placed []bool) {
+	order, placed = make([]HostID, 0, hosts), make([]bool, hosts)
 	add := func(id HostID) {
 		if !placed[id] {
 			order, placed[id] = append(order, id), true
@@ -247,7 +251,7 @@ func (h *Hosts) ordered(at []int32, full bool, hosts int) []HostID {
 	for _, id := range at {
 		add(HostID(id))
 	}
-	return order
+	return order, placed
 }
 
 // grow gives every column rows for the hosts that Intern has added.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/bits-and-blooms/bitset"
+
 	"github.com/stintd/stint/core/plan"
 )
 
@@ -37,15 +39,24 @@ func (p *Parcels) take(k ParcelID, size []int64, units int64) {
 	}
 }
 
-// hostOrder is every MD plan's hosts in host order (docs/decisions.md, D-1) under a
-// policy. An error names a host that is in two plans. O(hosts × groups).
-func (s *State) hostOrder(p *plan.Policy) ([][]HostID, error) {
-	members, err := s.groupMembers(p)
+// layout is which hosts are where under a policy.
+type layout struct {
+	order    [][]HostID       // by plan: its hosts in host order (docs/decisions.md, D-1)
+	selects  []*plan.Bound    // by group: nil when its hosts are listed
+	selected []*bitset.BitSet // by group: the hosts that selects matches
+	warnings []string
+}
+
+// hostOrder lays out the hosts under a policy. An error names a host that is in two
+// plans. O(hosts × groups).
+func (s *State) hostOrder(p *plan.Policy) (*layout, error) {
+	l := &layout{selects: make([]*plan.Bound, len(p.Groups)), selected: make([]*bitset.BitSet, len(p.Groups))}
+	members, err := s.groupMembers(p, l)
 	if err != nil {
 		return nil, err
 	}
 	in := make([]int32, s.Host.Len()) // plan + 1
-	order := make([][]HostID, len(p.MDPlans))
+	l.order = make([][]HostID, len(p.MDPlans))
 	for i := range p.MDPlans {
 		m := &p.MDPlans[i]
 		for _, g := range m.Groups {
@@ -54,7 +65,7 @@ func (s *State) hostOrder(p *plan.Policy) ([][]HostID, error) {
 				case int32(i) + 1:
 				case 0:
 					in[h] = int32(i) + 1
-					order[i] = append(order[i], h)
+					l.order[i] = append(l.order[i], h)
 				default:
 					return nil, fmt.Errorf("host %s is in two plans: %s and, by resource group %s, %s",
 						s.Host.String(int32(h)), p.MDPlans[in[h]-1].Name, p.Groups[g.Group].Name, m.Name)
@@ -62,14 +73,13 @@ func (s *State) hostOrder(p *plan.Policy) ([][]HostID, error) {
 			}
 		}
 	}
-	return order, nil
+	return l, nil
 }
 
 // groupMembers is the hosts of every resource group, in the group's order: as
 // listed, or as in the hosts table. Listed hosts that do not exist are left out.
-func (s *State) groupMembers(p *plan.Policy) ([][]HostID, error) {
+func (s *State) groupMembers(p *plan.Policy, l *layout) ([][]HostID, error) {
 	members := make([][]HostID, len(p.Groups))
-	s.warnings = s.warnings[:0]
 	s.Host.words = nil
 	for i := range p.Groups {
 		g := &p.Groups[i]
@@ -77,7 +87,7 @@ func (s *State) groupMembers(p *plan.Policy) ([][]HostID, error) {
 			if h, ok := s.Host.Find([]byte(name)); ok {
 				members[i] = append(members[i], HostID(h))
 			} else if s.Host.Len() > 0 {
-				s.warnings = append(s.warnings, fmt.Sprintf("resource group %s: no host is called %s", g.Name, name))
+				l.warnings = append(l.warnings, fmt.Sprintf("resource group %s: no host is called %s", g.Name, name))
 			}
 		}
 		if g.Select == nil || s.Host.Len() == 0 {
@@ -87,13 +97,15 @@ func (s *State) groupMembers(p *plan.Policy) ([][]HostID, error) {
 		if err != nil {
 			return nil, fmt.Errorf("resource group %s: %w", g.Name, err)
 		}
+		l.selects[i], l.selected[i] = bound, bitset.MustNew(uint(s.Host.Len()))
 		for _, h := range s.Host.Order {
 			if bound.Match(int(h)) {
 				members[i] = append(members[i], h)
+				l.selected[i].Set(uint(h))
 			}
 		}
 		if len(members[i]) == 0 {
-			s.warnings = append(s.warnings, fmt.Sprintf("resource group %s: %s matches no host", g.Name, g.Select.Text))
+			l.warnings = append(l.warnings, fmt.Sprintf("resource group %s: %s matches no host", g.Name, g.Select.Text))
 		}
 	}
 	return members, nil
@@ -101,12 +113,18 @@ func (s *State) groupMembers(p *plan.Policy) ([][]HostID, error) {
 
 // Warnings are what is suspect about hosts and groups: a group that selects
 // nothing, a listed host that does not exist.
-func (s *State) Warnings() []string { return s.warnings }
+func (s *State) Warnings() []string {
+	if s.at == nil {
+		return nil
+	}
+	return s.at.warnings
+}
 
 // lay brings every plan's parcels up to the hosts: the figures of parcels whose
 // host changed, or all of them when a plan's hosts or their order did.
-func (s *State) lay(order [][]HostID) {
-	n := s.Host.Len()
+func (s *State) lay(l *layout) {
+	n, order := s.Host.Len(), l.order
+	s.at = l
 	s.HostTables++
 	s.Host.Plan = slices.Grow(s.Host.Plan[:0], n)[:n]
 	s.Host.Parcel = slices.Grow(s.Host.Parcel[:0], n)[:n]
@@ -116,7 +134,7 @@ func (s *State) lay(order [][]HostID) {
 	for i := range s.Plans {
 		p := &s.Plans[i]
 		left := p.Parcels.abandoned(order[i])
-		hosts := append(order[i], left...)
+		hosts := slices.Concat(order[i], left)
 		if p.Parcels.Cap == nil || !slices.Equal(hosts, p.Parcels.Host) {
 			s.relay(p, hosts)
 		}

@@ -64,8 +64,8 @@ type State struct {
 	gone         []SubID // forgotten once their releases are emitted
 	outsideDirty bool
 	victim       []HoldingID
-	warnings     []string
-	HostTables   int64 // host tables and policies applied: what depends on attributes is good for one number
+	at           *layout // of the hosts now
+	HostTables   int64   // host tables and policies applied: what depends on attributes is good for one number
 	allocOf      map[allocKey]AllocID
 	subOf        map[subKey]SubID
 	scratch      demandScratch

@@ -37,6 +37,7 @@ func (s *Scenario) Play() (*Result, error) {
 	if p.state, err = cluster.New(s.policy); err != nil {
 		return nil, fmt.Errorf("%s:%d: %w", s.File, s.Line, err)
 	}
+	p.state.ReportUnknown = s.reportUnknown
 	if err := p.state.SetHosts(s.hosts.table, true); err != nil {
 		return nil, s.hosts.located(s.File, err)
 	}

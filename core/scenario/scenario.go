@@ -26,6 +26,8 @@ type Scenario struct {
 	hosts   *feed[*cluster.HostTable]
 	running []*feed[*cluster.HoldingTable]
 	steps   []step
+
+	reportUnknown bool // `unknown: report`
 }
 
 // step is what happens before its first cycle, how many cycles there are, and what they must decide.
@@ -98,7 +100,7 @@ func (s *Scenario) Matches(re *regexp.Regexp) bool {
 }
 
 func (f *file) scenario(n ast.Node) (*Scenario, error) {
-	v, err := f.object(n, "a scenario", "name", "rule", "plan", "plan_file", "hosts", "hosts_file", "running", "running_file", "steps")
+	v, err := f.object(n, "a scenario", "name", "rule", "plan", "plan_file", "hosts", "hosts_file", "running", "running_file", "unknown", "steps")
 	if err != nil {
 		return nil, err
 	}
@@ -114,6 +116,16 @@ func (f *file) scenario(n ast.Node) (*Scenario, error) {
 		if s.Rule, err = f.text(v["rule"], "rule"); err != nil {
 			return nil, err
 		}
+	}
+	if v["unknown"] != nil {
+		word, err := f.text(v["unknown"], "unknown")
+		if err != nil {
+			return nil, err
+		}
+		if word != "report" && word != "refuse" {
+			return nil, f.fail(v["unknown"], "unknown is report or refuse")
+		}
+		s.reportUnknown = word == "report"
 	}
 	if s.policy, err = f.policy(v); err != nil {
 		return nil, err
