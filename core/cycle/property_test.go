@@ -78,6 +78,7 @@ type player struct {
 	out, twinOut decision.Cycle
 	nowUS        int64
 	cycles       int
+	revised      int
 	steps        []step
 	last         oracle.Result
 	seen         []oracle.Result
@@ -143,6 +144,7 @@ func (p *player) step(t *rapid.T, i int) {
 
 // revise puts a policy of other shares and limits in force.
 func (p *player) revise(t *rapid.T) {
+	p.revised++
 	for i := range p.plans {
 		for k := range p.plans[i].members {
 			p.plans[i].members[k].share = p.drawShare(t)

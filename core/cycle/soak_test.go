@@ -50,7 +50,8 @@ func TestSoak(t *testing.T) {
 
 // situations must each occur in one case of a thousand.
 var situations = []string{
-	"release client", "release demand_gone", "release done", "release host_lost",
+	"release client", "release demand_gone", "release done", "release grace_expired", "release host_lost",
+	"reclaim cancelled", "reclaim issued", "revised policy",
 	"short fragmented", "short lower_priority", "short max_per_host", "short no_host_matches", "short over_quota",
 	"short pool_exhausted", "short share_limit", "short too_big",
 	"placement balanced", "placement best_fit", "placement stacked", "requirement order", "requirement select",
@@ -70,6 +71,9 @@ func (p *player) count(n map[string]int) {
 	for _, r := range p.seen {
 		for _, u := range r.Releases {
 			n["release "+u.Cause]++
+		}
+		for _, u := range r.Reclaims {
+			n["reclaim "+u.Cause]++
 		}
 		for _, s := range r.Shortfalls {
 			n["short "+s.Reason]++
@@ -96,6 +100,7 @@ func (p *player) count(n map[string]int) {
 		}
 	}
 	add("several plans", len(p.plans) > 1)
+	n["revised policy"] += p.revised
 }
 
 // countShares counts pairs of siblings that both want something of a pool, by what decides between them.

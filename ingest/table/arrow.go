@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/klauspost/compress/zstd"
@@ -16,7 +15,6 @@ import (
 const (
 	arrowMetadataBytesMax = 4 << 20 // of one message
 	arrowMessagesMax      = 1 << 20
-	arrowBodyKeptMax      = 64 << 20 // capacity of a buffer kept for the next stream
 )
 
 // Slots of the flatbuffer tables of the Arrow format (Message.fbs, Schema.fbs).
@@ -74,9 +72,7 @@ type arrowTexts struct {
 // and dictionaries of text; little endian; bodies plain or ZSTD.
 func decodeArrow(r io.Reader, o *Options, emit batchFunc) error {
 	a := &arrowReader{r: r, o: o, emit: emit, texts: map[int64]arrowTexts{}}
-	if body, ok := arrowBodies.Get().(*[]byte); ok {
-		a.body = *body
-	}
+	a.body = takeBody()
 	defer a.close()
 	var records, dictionaries int
 	for messages := 1; ; messages++ {
@@ -122,18 +118,12 @@ func decodeArrow(r io.Reader, o *Options, emit batchFunc) error {
 	return nil
 }
 
-// arrowBodies are buffers for bodies: fresh memory would cost more than all the rest.
-var arrowBodies sync.Pool
-
 // close gives back what comes from pools.
 func (a *arrowReader) close() {
 	if a.zstd != nil {
 		closeZstd(a.zstd)
 	}
-	if cap(a.body) <= arrowBodyKeptMax {
-		body := a.body[:0]
-		arrowBodies.Put(&body)
-	}
+	keepBody(a.body)
 }
 
 // fault makes an error that names the message under way.

@@ -271,6 +271,7 @@ func FuzzArrow(f *testing.F) {
 	f.Add(arrowStream(f, fieldsOf(nullable("a", arrow.BinaryTypes.LargeString), nullable("b", arrow.Null), nullable("c", primitive.Uint64)), nil))
 	o := testOptions(Limits{DecodedBytesMax: 64 << 20, RowsMax: 100_000})
 	f.Fuzz(func(t *testing.T, src []byte) {
+		bounded(t, src, Arrow)
 		g := new(gathered)
 		if err := decodeArrow(bytes.NewReader(src), o, g.emit); err != nil && !strings.HasPrefix(err.Error(), "arrow: ") {
 			t.Error(err)

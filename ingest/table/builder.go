@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 
 	"github.com/stintd/stint/core/cluster"
@@ -29,6 +30,7 @@ var errStop = errors.New("stopped at a fault")
 // add puts a column into the schema.
 func (b *builder) add(c column) *column {
 	p := &c
+	p.key = `"` + p.name + `":`
 	if p.kind == kindText || p.kind == kindAttribute || p.kind == kindAttributeText {
 		if p.names == nil {
 			p.names = new(cluster.Names)
@@ -85,8 +87,9 @@ func (b *builder) decode(s *source, o *Options) error {
 	case JSON:
 		return b.decodeJSON(&s.window)
 	case Parquet:
-		src, err := io.ReadAll(s.stream())
-		if err != nil {
+		src, err := readGrowing(s.stream(), takeBody(), math.MaxInt)
+		defer func() { keepBody(src) }()
+		if err != io.EOF {
 			return err
 		}
 		return decodeParquet(src, o, b.batch)

@@ -26,6 +26,7 @@ const (
 // are filled in late, when a later row gives one or the table ends.
 type column struct {
 	name     string
+	key      string // the name as a JSON key, with its colon
 	kind     kind
 	required bool
 	unique   bool  // kindText: no two rows have the same
@@ -34,14 +35,23 @@ type column struct {
 	bytesMax int   // kindText
 	min      int64 // kindCount
 	unset    int64 // kindCount: what a row without a value reads as
+	absent   int64 // kindCount: and one that does not have the column, where another row has
 
 	names   *cluster.Names
-	code    []int32
+	code    []int32 // below Null: not interned yet, see staged
 	ints    []int64
 	numbers []float64
 	bools   []bool
 	valid   []bool
 	states  []cluster.HostState
+	keep    []bool // attributes: rows that do not have the column; those past its end do
+
+	// Texts wait here until there are enough to be interned together, those of rows from stagedRow on. The code
+	// of a row that has text i of them is stagedCode-i until then. last is the text of the last row that had one.
+	staged    []byte
+	stagedAt  []int32 // offsets in staged, one more than texts
+	stagedRow int
+	last      []byte
 
 	coded      []int32 // code of each word of a batch's dictionary, Null where not looked up yet
 	generation uint32  // of that dictionary
@@ -55,26 +65,57 @@ func filled[T any](s []T, n int, v T) []T {
 	return s
 }
 
-// pad gives all rows before row n a value: those without one that of no value.
+// pad gives the rows before row n that say nothing of the column the value of that.
 func (c *column) pad(n int) {
 	switch c.kind {
-	case kindText, kindAttribute, kindAttributeText:
+	case kindText:
+		c.code = filled(c.code, n, cluster.Null)
+	case kindAttribute, kindAttributeText:
+		c.keepFrom(len(c.code), n)
 		c.code = filled(c.code, n, cluster.Null)
 	case kindCount:
-		c.ints = filled(c.ints, n, c.unset)
+		c.ints = filled(c.ints, n, c.absent)
 	case kindState:
-		c.states = filled(c.states, n, cluster.OK)
+		c.states = filled(c.states, n, cluster.Keep)
 	case kindAttributeNumber:
+		c.keepFrom(len(c.numbers), n)
 		c.numbers, c.valid = filled(c.numbers, n, 0), filled(c.valid, n, false)
-	case kindFlag, kindAttributeBool:
+	case kindAttributeBool:
+		c.keepFrom(len(c.bools), n)
+		fallthrough
+	case kindFlag:
 		c.bools, c.valid = filled(c.bools, n, false), filled(c.valid, n, false)
+	}
+}
+
+// keepFrom marks rows from row to before row n as saying nothing of the attribute.
+func (c *column) keepFrom(row, n int) {
+	if row < n {
+		c.keep = filled(filled(c.keep, row, false), n, true)
+	}
+}
+
+// none gives a row that has the column, without a value, the value of that.
+func (c *column) none(row int) {
+	c.pad(row)
+	switch c.kind {
+	case kindText, kindAttribute, kindAttributeText:
+		c.code = append(c.code, cluster.Null)
+	case kindCount:
+		c.ints = append(c.ints, c.unset)
+	case kindState:
+		c.states = append(c.states, cluster.OK)
+	case kindAttributeNumber:
+		c.numbers, c.valid = append(c.numbers, 0), append(c.valid, false)
+	case kindFlag, kindAttributeBool:
+		c.bools, c.valid = append(c.bools, false), append(c.valid, false)
 	}
 }
 
 // reject notes a bad value. The row keeps the value of no value; the table is refused in the end.
 func (b *builder) reject(c *column, row int, value []byte, reason string) {
 	b.faults.Add(row+1, c.name, string(value[:min(len(value), faultBytesMax)]), reason)
-	c.pad(row + 1)
+	c.none(row)
 }
 
 // faultBytesMax is a little more than what a fault shows of a value.
@@ -86,7 +127,7 @@ func (b *builder) null(c *column, row int) {
 		b.reject(c, row, nil, "is missing")
 		return
 	}
-	c.pad(row + 1)
+	c.none(row)
 }
 
 // cell takes a value in text, as CSV gives all and JSON some: row counts from 0,
@@ -106,14 +147,20 @@ func (b *builder) cell(c *column, row int, v []byte) {
 	}
 }
 
+// Bounds on what waits to be interned, by column.
+const (
+	stagedMax           = 64
+	stagedTextMax       = 256
+	stagedCode    int32 = cluster.Null - 1
+)
+
 // text takes a name or an attribute's text. Many rows say what the row before said.
 func (b *builder) text(c *column, row int, v []byte) {
 	if len(v) == 0 {
 		b.null(c, row)
 		return
 	}
-	if n := len(c.code); n > 0 && n == row && !c.unique && c.code[n-1] >= 0 &&
-		string(c.names.Bytes(c.code[n-1])) == string(v) {
+	if n := len(c.code); n > 0 && n == row && c.code[n-1] != cluster.Null && !c.unique && string(c.last) == string(v) {
 		c.code = append(c.code, c.code[n-1])
 		return
 	}
@@ -121,16 +168,51 @@ func (b *builder) text(c *column, row int, v []byte) {
 		b.reject(c, row, v, reason)
 		return
 	}
+	if c.unique || len(v) > stagedTextMax {
+		b.word(c, row, v)
+		return
+	}
+	if len(c.code) != row {
+		c.pad(row)
+	}
+	if len(c.stagedAt) > stagedMax {
+		c.settle()
+	}
+	if len(c.stagedAt) == 0 {
+		c.stagedAt, c.stagedRow = append(c.stagedAt, 0), row
+	}
+	c.code = append(c.code, stagedCode-int32(len(c.stagedAt)-1))
+	from := len(c.staged)
+	c.staged = append(c.staged, v...)
+	c.stagedAt = append(c.stagedAt, int32(len(c.staged)))
+	c.last = c.staged[from:]
+}
+
+// settle interns the texts that wait.
+func (c *column) settle() {
+	if len(c.stagedAt) == 0 {
+		return
+	}
+	var ids [stagedMax]int32
+	c.names.InternAll(c.staged, c.stagedAt, ids[:len(c.stagedAt)-1])
+	for i := c.stagedRow; i < len(c.code); i++ {
+		if code := c.code[i]; code <= stagedCode {
+			c.code[i] = ids[stagedCode-code]
+		}
+	}
+	c.staged, c.stagedAt = c.staged[:0], c.stagedAt[:0]
+}
+
+// word takes a text that is known to be good, and interns it at once.
+func (b *builder) word(c *column, row int, v []byte) {
 	known := c.names.Len()
 	code := c.names.Intern(v)
 	if c.unique && int(code) < known {
 		b.reject(c, row, v, "stands in the table twice")
 		return
 	}
-	if len(c.code) != row {
-		c.pad(row)
-	}
-	c.code = append(c.code, code)
+	c.pad(row)
+	c.code, c.last = append(c.code, code), c.names.Bytes(code)
 }
 
 // badText says why v is no value of the column, "" when it is one.

@@ -5,19 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 )
 
 // errMore says that a text ends within a row or value, and that there is more of it to come.
 var errMore = errors.New("more of the input is needed")
 
 // csvDecoder splits CSV into rows of fields (RFC 4180; lines may also end in LF
-// alone, and empty lines are passed over).
+// alone, and empty lines are passed over). Field i of the current row is
+// row[ends[i-1]+1:ends[i]], the first begins at 0.
 type csvDecoder struct {
 	w         *window
-	fields    [][]byte // of the current row, borrowed from the window and from unquoted
-	fieldsMax int      // fields of a row past these are counted only
+	row       []byte // borrowed from the window, or unquoted
+	ends      []int32
+	fieldsMax int // fields of a row past these are counted only
 	count     int
-	unquoted  []byte // fields that had doubled quotes
+	unquoted  []byte // a row that had quotes or an odd end, without them; a byte behind each field
 }
 
 // decodeCSV takes a header and rows. A row of the wrong length is a fault of that
@@ -35,10 +38,11 @@ func (b *builder) decodeCSV(w *window) error {
 	if d.count > d.fieldsMax {
 		return b.tooManyColumns()
 	}
-	columns, err := b.header(d.fields)
+	columns, err := b.header(&d)
 	if err != nil {
 		return err
 	}
+	d.fieldsMax = len(columns)
 	for {
 		ok, err := d.next(b.rows + 1)
 		if !ok {
@@ -52,8 +56,11 @@ func (b *builder) decodeCSV(w *window) error {
 			b.faults.Add(row+1, "", "", fmt.Sprintf("%d fields, where the header has %d", d.count, len(columns)))
 			continue
 		}
+		from := int32(0)
 		for i, c := range columns {
-			switch v := d.fields[i]; c.kind { // the common kinds, without a detour
+			v := d.row[from:d.ends[i]]
+			from = d.ends[i] + 1
+			switch c.kind { // the common kinds, without a detour
 			case kindCount:
 				b.digits(c, row, v)
 			case kindText:
@@ -66,10 +73,10 @@ func (b *builder) decodeCSV(w *window) error {
 }
 
 // header finds the columns that a CSV header names.
-func (b *builder) header(names [][]byte) ([]*column, error) {
-	columns := make([]*column, 0, len(names))
-	for _, name := range names {
-		c, err := b.head(0, name)
+func (b *builder) header(d *csvDecoder) ([]*column, error) {
+	columns := make([]*column, 0, d.count)
+	for i := range d.count {
+		c, err := b.head(0, d.field(i))
 		if err != nil {
 			return nil, err
 		}
@@ -122,32 +129,46 @@ func (d *csvDecoder) next(row int) (ok bool, err error) {
 	}
 }
 
-// plain is split for the common row, which lies in p whole and has no quotes; 0 is any other.
+// field gives a field of the current row, borrowed.
+func (d *csvDecoder) field(i int) []byte {
+	from := int32(0)
+	if i > 0 {
+		from = d.ends[i-1] + 1
+	}
+	return d.row[from:d.ends[i]]
+}
+
+// plain is split for the common row, which lies in p whole, has no quotes and at least one byte; 0 is any other.
 // It looks at eight bytes at a time, which may hold several separators.
 func (d *csvDecoder) plain(p []byte) (n int) {
-	from, fields := 0, d.fields[:0]
+	if cap(d.ends) < d.fieldsMax {
+		d.ends = slices.Grow(d.ends[:0], d.fieldsMax)
+	}
+	ends := d.ends[:d.fieldsMax]
 	for i := 0; i+8 <= len(p); i += 8 {
-		w := word(p[i:])
-		for m := exactly(w, lows*',') | exactly(w, lows*'\n') | exactly(w, lows*'"'); m != 0; m &= m - 1 {
-			end := i + bits.TrailingZeros64(m)>>3
-			c := p[end]
-			if c == '"' || len(fields) == d.fieldsMax {
-				return 0
-			}
-			if c == '\n' {
-				field := p[from:end]
-				if len(field) == 0 || field[len(field)-1] == '\r' {
-					field = bytes.TrimSuffix(field, carriageReturn)
-					if len(field) == 0 && len(fields) == 0 {
-						return 0
-					}
+		for m := under(word(p[i:]), '-'); m != 0; m &= m - 1 { // quotes, commas, line ends, and a few others
+			at := i + bits.TrailingZeros64(m)>>3
+			switch p[at] {
+			case ',':
+				if n == len(ends)-1 {
+					return 0
 				}
-				d.fields = append(fields, field)
-				d.count = len(d.fields)
-				return end + 1
+				ends[n] = int32(at)
+				n++
+			case '"':
+				return 0
+			case '\n':
+				end := at
+				if at > 0 && p[at-1] == '\r' {
+					end--
+				}
+				if end == 0 {
+					return 0
+				}
+				ends[n] = int32(end)
+				d.row, d.ends, d.count = p[:end], ends, n+1
+				return at + 1
 			}
-			fields = append(fields, p[from:end])
-			from = end + 1
 		}
 	}
 	return 0
@@ -156,18 +177,18 @@ func (d *csvDecoder) plain(p []byte) (n int) {
 // split finds the fields of the row that p begins with, and the length of the row
 // with its line end. count 0 is an empty line. last says that the input ends with p.
 func (d *csvDecoder) split(p []byte, last bool) (n int, err error) {
-	d.fields, d.unquoted, d.count = d.fields[:0], d.unquoted[:0], 0
+	d.ends, d.unquoted, d.count = d.ends[:0], d.unquoted[:0], 0
 	for i := 0; ; i++ {
-		var field []byte
+		kept := len(d.unquoted)
 		quoted := i < len(p) && p[i] == '"'
 		if quoted {
-			if field, i, err = d.quoted(p, i+1, last); err != nil {
+			if i, err = d.quoted(p, i+1, last); err != nil {
 				return 0, err
 			}
 		} else {
 			from := i
 			i = indexSeparator(p, i)
-			field = p[from:i]
+			d.unquoted = append(d.unquoted, p[from:i]...)
 		}
 		if i == len(p) && !last {
 			return 0, errMore
@@ -177,15 +198,19 @@ func (d *csvDecoder) split(p []byte, last bool) (n int, err error) {
 			if i < len(p) && p[i] == '"' {
 				return 0, &syntaxError{offset: int64(i), reason: "a quote within a field that does not begin with one"}
 			}
-			field = bytes.TrimSuffix(field, carriageReturn)
-		}
-		if !more && !quoted && len(field) == 0 && d.count == 0 {
-			return min(i+1, len(p)), nil
+			if len(d.unquoted) > kept {
+				d.unquoted = bytes.TrimSuffix(d.unquoted, carriageReturn)
+			}
+			if len(d.unquoted) == 0 && d.count == 0 {
+				return min(i+1, len(p)), nil
+			}
 		}
 		if d.count++; d.count <= d.fieldsMax {
-			d.fields = append(d.fields, field)
+			d.ends = append(d.ends, int32(len(d.unquoted)))
+			d.unquoted = append(d.unquoted, ',')
 		}
 		if !more {
+			d.row = d.unquoted
 			return min(i+1, len(p)), nil
 		}
 	}
@@ -193,36 +218,30 @@ func (d *csvDecoder) split(p []byte, last bool) (n int, err error) {
 
 var carriageReturn = []byte{'\r'}
 
-// quoted takes a quoted field from behind its first quote on, and gives the index
-// of what follows it: a comma, a line feed or the end.
-func (d *csvDecoder) quoted(p []byte, i int, last bool) (field []byte, next int, err error) {
-	from, kept := i, len(d.unquoted)
-	for {
+// quoted appends a quoted field to unquoted, from behind its first quote on, and gives
+// the index of what follows it: a comma, a line feed or the end.
+func (d *csvDecoder) quoted(p []byte, i int, last bool) (next int, err error) {
+	open := i
+	for from := i; ; from = i {
 		n := bytes.IndexByte(p[i:], '"')
 		if n < 0 || i+n+1 == len(p) && !last {
 			if !last {
-				return nil, 0, errMore
+				return 0, errMore
 			}
-			return nil, 0, &syntaxError{offset: int64(from - 1), reason: "a quote is opened and never closed"}
+			return 0, &syntaxError{offset: int64(open - 1), reason: "a quote is opened and never closed"}
 		}
-		i += n + 1
-		if i == len(p) || p[i] != '"' {
+		d.unquoted = append(d.unquoted, p[from:i+n]...)
+		if i += n + 1; i == len(p) || p[i] != '"' {
 			break
 		}
-		d.unquoted = append(d.unquoted, p[from:i]...)
+		d.unquoted = append(d.unquoted, '"')
 		i++
-		from = i
-	}
-	field = p[from : i-1]
-	if len(d.unquoted) > kept {
-		d.unquoted = append(d.unquoted, field...)
-		field = d.unquoted[kept:]
 	}
 	if i < len(p) && p[i] == '\r' && (i+1 == len(p) || p[i+1] == '\n') {
 		i++
 	}
 	if i < len(p) && p[i] != ',' && p[i] != '\n' {
-		return nil, 0, &syntaxError{offset: int64(i), reason: "text behind the closing quote of a field"}
+		return 0, &syntaxError{offset: int64(i), reason: "text behind the closing quote of a field"}
 	}
-	return field, i, nil
+	return i, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"slices"
 )
 
 // jsonDecoder takes rows or values from a window of JSON.
@@ -13,13 +14,17 @@ type jsonDecoder struct {
 	x     lexer
 	row   int       // for messages, from 1; 0: outside of rows
 	cells []cell    // of the current row
-	order []*column // the columns of the last row's keys, for most rows are alike
+	order []*column // the columns of the last row's keys, nil where the key is not written as the column's; most rows are alike
 }
 
 // object takes the row object at the lexer's place into cells. The columns
 // are looked up, but nothing reaches them: the row may have to be begun again.
 func (d *jsonDecoder) object() error {
 	x := &d.x
+	if n := d.alike(x.p[x.i:]); n > 0 {
+		x.i += n
+		return nil
+	}
 	d.cells = d.cells[:0]
 	if err := x.expect('{', "a row object is expected"); err != nil {
 		return err
@@ -59,39 +64,85 @@ func (d *jsonDecoder) object() error {
 	}
 }
 
-// key takes the key of the last cell of the row so far, guessing first that it is the one that stood here in the row before.
-func (d *jsonDecoder) key(v *cell) error {
-	x, place := &d.x, len(d.cells)-1
-	c, err := x.space()
-	if err != nil {
-		return err
-	}
-	if place < len(d.order) && d.order[place] != nil && c == '"' {
-		name := d.order[place].name
-		from := x.i + 1
-		end := from + len(name)
-		// `"name":` and one more byte, no space before the colon.
-		if end+2 < len(x.p) && string(x.p[from:end]) == name && x.p[end] == '"' && x.p[end+1] == ':' {
-			x.i = end + 2
-			v.column = d.order[place]
-			if x.p[x.i] <= ' ' {
-				_, err = x.space()
-			}
-			return err
-		}
-	}
-	if v.key, err = x.key(); err != nil {
+// key takes the key of the last cell of the row so far.
+func (d *jsonDecoder) key(v *cell) (err error) {
+	if v.key, err = d.x.key(); err != nil {
 		return err
 	}
 	v.column = d.b.byName[string(v.key)]
-	if bytes.ContainsAny(v.key, `"\\`) {
-		return nil // as JSON it reads otherwise
-	}
+	place := len(d.cells) - 1
 	for len(d.order) <= place {
 		d.order = append(d.order, nil)
 	}
-	d.order[place] = v.column
+	if d.order[place] = v.column; bytes.ContainsAny(v.key, `"\\`) {
+		d.order[place] = nil // as JSON it reads otherwise
+	}
 	return nil
+}
+
+// alike is object for the common row: it lies in p whole, and its keys are those of the last row or the first of them.
+// n is its length, 0 for any other row.
+func (d *jsonDecoder) alike(p []byte) (n int) {
+	i := 0
+	for i < len(p) && (p[i] == ' ' || p[i] == '\n' || p[i] == '\r') {
+		i++
+	}
+	if i == len(p) || p[i] != '{' {
+		return 0
+	}
+	if d.cells = d.cells[:0]; cap(d.cells) < len(d.order) {
+		d.cells = slices.Grow(d.cells, len(d.order))
+	}
+	for _, c := range d.order {
+		if i++; i < len(p) && p[i] == ' ' {
+			i++
+		}
+		if c == nil || len(p)-i < len(c.key)+2 || string(p[i:i+len(c.key)]) != c.key {
+			return 0
+		}
+		if i += len(c.key); p[i] == ' ' {
+			i++
+		}
+		d.cells = d.cells[:len(d.cells)+1]
+		v := &d.cells[len(d.cells)-1]
+		v.column = c
+		if i = d.value(p, i, v); i == 0 || i == len(p) {
+			return 0
+		}
+		if p[i] == '}' {
+			return i + 1
+		}
+		if p[i] != ',' {
+			return 0
+		}
+	}
+	return 0
+}
+
+// value takes the value at p[i] into a cell, common ones without the lexer, and gives the index behind it, 0 if there is none.
+func (d *jsonDecoder) value(p []byte, i int, v *cell) (next int) {
+	switch c := p[i]; {
+	case c == '"':
+		if end := indexStringEnd(p, i+1); end < len(p) && p[end] == '"' {
+			v.kind, v.raw = valueString, p[i+1:end]
+			return end + 1
+		}
+	case c-'1' < 9:
+		end := i + 1
+		for end < len(p) && p[end]-'0' <= 9 {
+			end++
+		}
+		if end < len(p) && (p[end] == ',' || p[end] == '}') {
+			v.kind, v.raw = valueNumber, p[i:end]
+			return end
+		}
+	}
+	x, err := lexer{p: p, i: i, text: d.x.text}, error(nil)
+	if v.kind, v.raw, err = x.value(); err != nil {
+		return 0
+	}
+	d.x.text = x.text
+	return x.i
 }
 
 // decodeNDJSON takes a row object per line. Empty lines are passed over; no

@@ -85,7 +85,7 @@ func (l Limits) withDefaults() Limits {
 // Limits that are not for the user to set.
 const (
 	rowBytesMax         = 16 << 20 // one row of text: it must be in memory whole
-	attributeCellsMax   = 64 << 20 // rows × attributes: short rows must not make long columns for nothing
+	attributeCellsMax   = 8 << 20  // rows × attributes: short rows must not make long columns for nothing
 	requirementBytesMax = 4 << 10
 )
 

@@ -309,6 +309,7 @@ func FuzzParquet(f *testing.F) {
 	f.Add(parquetDemand(f, 20))
 	o := testOptions(Limits{DecodedBytesMax: 64 << 20, RowsMax: 100_000})
 	f.Fuzz(func(t *testing.T, src []byte) {
+		bounded(t, src, Parquet)
 		g, was := new(gathered), bytes.Clone(src)
 		if err := decodeParquet(src, o, g.emit); err != nil && !strings.HasPrefix(err.Error(), "parquet: ") {
 			t.Error(err)

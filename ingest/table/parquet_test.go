@@ -16,8 +16,6 @@ import (
 	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
-
-	"github.com/stintd/stint/core/cluster"
 )
 
 // parquetRow has a column of each type in each encoding that is read.
@@ -339,17 +337,3 @@ func TestColumnarDemand(t *testing.T) {
 		})
 	}
 }
-
-func benchmarkDemand(b *testing.B, src []byte) {
-	var d cluster.DemandTable
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := ReadDemandInto(&d, bytes.NewReader(src), Options{Dimensions: demandDimensions}); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(float64(d.Rows)*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
-}
-
-func BenchmarkArrowDemand(b *testing.B)   { benchmarkDemand(b, arrowDemand(b, 500_000)) }
-func BenchmarkParquetDemand(b *testing.B) { benchmarkDemand(b, parquetDemand(b, 500_000)) }

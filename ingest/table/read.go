@@ -20,6 +20,9 @@ func ReadHosts(r io.Reader, o Options) (*cluster.HostTable, error) {
 	host.unique = true
 	state := b.add(column{name: "state", kind: kindState})
 	sizes := b.sizes(o.Dimensions, nil)
+	for _, c := range sizes {
+		c.absent = cluster.NotGiven
+	}
 	if err := b.read(r, o, "hosts"); err != nil {
 		return nil, err
 	}
@@ -100,7 +103,7 @@ func (b *builder) name(name string, required bool, old cluster.TextColumn) *colu
 
 // counts puts a column of numbers into the schema, reusing the memory of what it held.
 func (b *builder) counts(name string, required bool, min, unset int64, old []int64) *column {
-	return b.add(column{name: name, kind: kindCount, required: required, min: min, unset: unset, ints: old})
+	return b.add(column{name: name, kind: kindCount, required: required, min: min, unset: unset, absent: unset, ints: old})
 }
 
 // sizes puts a column per dimension into the schema.
@@ -118,6 +121,7 @@ func (b *builder) sizes(dimensions []string, old [][]int64) []*column {
 
 // texts is the column as the tables have it.
 func (c *column) texts() cluster.TextColumn {
+	c.settle()
 	return cluster.TextColumn{Names: c.names, Code: given(c, c.code)}
 }
 

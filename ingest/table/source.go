@@ -168,6 +168,26 @@ func openZstd(r *bufio.Reader) (io.Reader, func(), error) {
 	return z, done, z.Reset(r)
 }
 
+// bodyPool has buffers for what the columnar formats must have in memory whole: fresh
+// memory would cost more than all the rest. The collector empties it in time.
+var bodyPool sync.Pool
+
+const bodyKeptMax = 256 << 20 // capacity
+
+func takeBody() []byte {
+	if body, ok := bodyPool.Get().(*[]byte); ok {
+		return *body
+	}
+	return nil
+}
+
+func keepBody(body []byte) {
+	if cap(body) <= bodyKeptMax {
+		body = body[:0]
+		bodyPool.Put(&body)
+	}
+}
+
 // window is the part of a decoded input that is in memory. Text decoders take
 // whole rows or values from its start; when one is incomplete they ask for more
 // and begin it again, so that they never keep half a row.

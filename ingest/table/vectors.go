@@ -2,6 +2,7 @@ package table
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -99,6 +100,17 @@ func (b *builder) vector(c *column, v *vector) {
 		b.codedVector(c, v)
 		return
 	}
+	if v.allGood(c) { // the common case, whole
+		if v.kind == vectorInt {
+			c.ints = append(c.ints, v.ints...)
+			return
+		}
+		c.settle()
+		c.code = slices.Grow(c.code, v.rows)[:b.rows+v.rows]
+		c.names.InternAll(v.data, v.offsets, c.code[b.rows:])
+		c.last = nil
+		return
+	}
 	for i := range v.rows {
 		row := b.rows + i
 		if v.null(i) {
@@ -128,6 +140,24 @@ func (b *builder) vector(c *column, v *vector) {
 	}
 }
 
+// allGood tells whether every row gives a value that the column takes, as far as a quick look can tell.
+func (v *vector) allGood(c *column) bool {
+	switch {
+	case v.valid != nil || v.rows == 0:
+		return false
+	case v.kind == vectorInt && c.kind == kindCount:
+		return slices.Min(v.ints) >= c.min && slices.Max(v.ints) <= cluster.NumberMax
+	case v.kind != vectorText || c.kind != kindText || c.unique || !plainASCII(v.data[v.offsets[0]:v.offsets[v.rows]]):
+		return false
+	}
+	for i, o := range v.offsets[1:] {
+		if n := int(o - v.offsets[i]); n == 0 || n > c.bytesMax {
+			return false
+		}
+	}
+	return true
+}
+
 // codedVector takes a vector with a dictionary: each of its words is checked and interned once.
 func (b *builder) codedVector(c *column, v *vector) {
 	if c.coded == nil || c.generation != v.generation {
@@ -141,12 +171,19 @@ func (b *builder) codedVector(c *column, v *vector) {
 		known := &c.coded[v.codes[i]]
 		if *known == cluster.Null {
 			// A word that is no value stays unknown, and is a fault each time.
-			b.cell(c, b.rows+i, v.text(int(v.codes[i])))
+			if text := v.text(int(v.codes[i])); len(text) == 0 {
+				b.null(c, b.rows+i)
+			} else if reason := b.badText(c, text); reason != "" {
+				b.reject(c, b.rows+i, text, reason)
+			} else {
+				b.word(c, b.rows+i, text)
+			}
 			*known = c.code[b.rows+i]
 			continue
 		}
 		c.code = append(c.code, *known)
 	}
+	c.last = nil
 }
 
 // number takes an attribute's number.
@@ -162,6 +199,9 @@ func (b *builder) number(c *column, row int, f float64) {
 // all their values are finite decimal numbers, booleans when all are true or false.
 func (c *column) attribute() cluster.AttrColumn {
 	a := cluster.AttrColumn{Name: c.name, Kind: plan.Text, Valid: c.valid, Text: cluster.TextColumn{Names: c.names}}
+	if c.keep != nil {
+		a.Keep = filled(c.keep, max(len(c.code), len(c.valid)), false)
+	}
 	switch c.kind {
 	case kindAttributeNumber:
 		a.Kind, a.Number = plan.Number, c.numbers
@@ -170,6 +210,7 @@ func (c *column) attribute() cluster.AttrColumn {
 		a.Kind, a.Bool = plan.Boolean, c.bools
 		return a
 	}
+	c.settle()
 	a.Valid = make([]bool, len(c.code))
 	for row, code := range c.code {
 		a.Valid[row] = code != cluster.Null

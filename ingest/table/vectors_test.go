@@ -75,7 +75,7 @@ func TestBatches(t *testing.T) {
 		}
 	}
 	want := dump("host", "\"h1\" \"h2\" \"h3\" \"h4\" ", "[]", "[]") +
-		dump("state", "", "[]", "[1 0 0 0]") +
+		dump("state", "", "[]", "[1 0 4 4]") +
 		dump("ncpus", "", "[4 0 0 0]", "[]") +
 		dump("at_least_1", "", "[-1 -1 1 9007199254740992]", "[]") +
 		dump("zone", "\"b\" \"b\" \"c\" \"b\" ", "[]", "[]") +

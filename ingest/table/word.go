@@ -18,11 +18,8 @@ func word(p []byte) uint64 { return binary.LittleEndian.Uint64(p) }
 // same marks the bytes of w that are the one repeated in pattern.
 func same(w, pattern uint64) uint64 { w ^= pattern; return (w - lows) &^ w & highs }
 
-// exactly is same without false marks, one operation more.
-func exactly(w, pattern uint64) uint64 {
-	w ^= pattern
-	return ^((w&^highs + ^uint64(highs)) | w | ^uint64(highs))
-}
+// under marks the bytes of w that are less than c, c ≤ 0x80, without false marks.
+func under(w, c uint64) uint64 { return ^(w&^highs + lows*(0x80-c) | w) & highs }
 
 // below marks the bytes of w that are less than c, c ≤ 0x80.
 func below(w, c uint64) uint64 { return (w - lows*c) &^ w & highs }
