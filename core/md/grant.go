@@ -271,7 +271,7 @@ func (g *granter) give(leaf plan.Node, sub cluster.SubID, k cluster.ParcelID, f 
 	}
 	more := g.step[h.pair].next()
 	for n := leaf; n != plan.None; n = g.twig[n].parent {
-		g.twig[n].usage = share.Add(g.twig[n].usage, more)
+		g.twig[n].usage += more // a pool's usages add up to no more than its dimensions
 	}
 	if len(g.pooled) > 0 {
 		g.pool(leaf, g.s.Size(sub))

@@ -55,8 +55,10 @@ type Field struct {
 // shut is the class of parcels that get no grants.
 const shut int16 = -1
 
-// move says that a parcel entered a class, or gained room in it.
+// move says that a parcel entered a class, or gained room in it, and what room it had then: a
+// unit that did not fit then fits no more.
 type move struct {
+	word   uint64
 	class  int16
 	parcel cluster.ParcelID
 }
@@ -205,22 +207,23 @@ func (f *Field) bestFit(k cluster.ParcelID) int16 {
 }
 
 // level is the step of a dimension next to the largest of all dimensions: with four
-// levels 3 above a half, 2 above a quarter, 1 above a sixteenth; with two 1 above a quarter.
+// levels 3 above a half, 2 above a quarter, 1 above a sixteenth; with two 1 above a
+// quarter. It adds up comparisons instead of branching on them, which nobody could predict.
 func level(step, most uint64, levels int) int {
-	switch {
-	case levels == 2:
-		if 4*step > most {
-			return 1
-		}
-		return 0
-	case 2*step > most:
-		return 3
-	case 4*step > most:
-		return 2
-	case 16*step > most:
-		return 1
+	quarter := above(4*step, most)
+	if levels == 2 {
+		return quarter
 	}
-	return 0
+	return above(2*step, most) + quarter + above(16*step, most)
+}
+
+// above is 1 when a > b, else 0.
+func above(a, b uint64) int {
+	n := 0
+	if a > b {
+		n = 1
+	}
+	return n
 }
 
 // levelSize is what a level stands for when a class is compared with a unit.
@@ -291,7 +294,7 @@ func (f *Field) enter(k cluster.ParcelID, c int16) {
 	f.set[c][k>>6] |= bit
 	f.count[c]++
 	if !f.quiet {
-		f.log = append(f.log, move{c, k})
+		f.log = append(f.log, move{f.word[k], c, k})
 	}
 }
 

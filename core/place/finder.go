@@ -96,7 +96,7 @@ func (q *Finder) Find() cluster.ParcelID {
 
 // first is the first rank whose class the cursor has not passed, -1 when there is none.
 func (q *Finder) first() int {
-	for w, live := range q.live {
+	for w, live := range q.live[:] {
 		if live != 0 {
 			return w<<6 + bits.TrailingZeros64(live)
 		}
@@ -140,9 +140,11 @@ func (q *Finder) Take(k cluster.ParcelID) { q.field.Take(k, &q.unit) }
 // catchUp looks at the parcels that came into a class since: one behind the cursor
 // goes into the heap, one before it the scan will see.
 func (q *Finder) catchUp() {
-	for ; q.seen < len(q.field.log); q.seen++ {
-		m := q.field.log[q.seen]
-		if q.field.class[m.parcel] != m.class || !q.fits(m.parcel) {
+	news := q.field.log[q.seen:]
+	q.seen += len(news)
+	for i := range news {
+		m := &news[i]
+		if !vecpack.Covers(m.word, q.unit.word) || q.field.class[m.parcel] != m.class || !q.fits(m.parcel) {
 			continue
 		}
 		if r := q.rankOf(m.class); int32(m.parcel) < q.cursor[r] {
