@@ -32,22 +32,33 @@ type Holdings struct {
 // Len is the number of rows, free ones included.
 func (h *Holdings) Len() int { return len(h.Sub) }
 
-// Reserve makes room for more rows, so that adding them does not grow eleven columns step by step.
+// Reserve makes at least so many free rows, so that adding them does not grow thirteen
+// columns step by step. Their columns but Sub are not set.
 func (h *Holdings) Reserve(rows int) {
-	rows = max(0, rows-len(h.free))
-	h.Sub = slices.Grow(h.Sub, rows)
-	h.Parcel = slices.Grow(h.Parcel, rows)
-	h.Units = slices.Grow(h.Units, rows)
-	h.Origin = slices.Grow(h.Origin, rows)
-	h.Pool = slices.Grow(h.Pool, rows)
-	h.Lender = slices.Grow(h.Lender, rows)
-	h.Granted = slices.Grow(h.Granted, rows)
-	h.NextOfSub = slices.Grow(h.NextOfSub, rows)
-	h.PrevOfSub = slices.Grow(h.PrevOfSub, rows)
-	h.NextOnParcel = slices.Grow(h.NextOnParcel, rows)
-	h.PrevOnParcel = slices.Grow(h.PrevOnParcel, rows)
-	h.Set = slices.Grow(h.Set, rows)
-	h.NextOfSet = slices.Grow(h.NextOfSet, rows)
+	first := len(h.Sub)
+	rows -= len(h.free)
+	if rows <= 0 {
+		return
+	}
+	end := first + rows
+	h.Sub = slices.Grow(h.Sub, rows)[:end]
+	h.Parcel = slices.Grow(h.Parcel, rows)[:end]
+	h.Units = slices.Grow(h.Units, rows)[:end]
+	h.Origin = slices.Grow(h.Origin, rows)[:end]
+	h.Pool = slices.Grow(h.Pool, rows)[:end]
+	h.Lender = slices.Grow(h.Lender, rows)[:end]
+	h.Granted = slices.Grow(h.Granted, rows)[:end]
+	h.NextOfSub = slices.Grow(h.NextOfSub, rows)[:end]
+	h.PrevOfSub = slices.Grow(h.PrevOfSub, rows)[:end]
+	h.NextOnParcel = slices.Grow(h.NextOnParcel, rows)[:end]
+	h.PrevOnParcel = slices.Grow(h.PrevOnParcel, rows)[:end]
+	h.Set = slices.Grow(h.Set, rows)[:end]
+	h.NextOfSet = slices.Grow(h.NextOfSet, rows)[:end]
+	h.free = slices.Grow(h.free, rows)
+	for q := end - 1; q >= first; q-- { // so that the lowest is taken first
+		h.Sub[q] = NoID
+		h.free = append(h.free, HoldingID(q))
+	}
 }
 
 // Release is units that came back.
@@ -85,7 +96,9 @@ func (s *State) Hold(dst []HoldingID, row Holding, parcels []ParcelID) []Holding
 			j++
 		}
 		row.Parcel, row.Units = parcels[i], int64(j-i)
-		dst = append(dst, s.add(p, &row))
+		q := s.Holding.row()
+		s.put(p, q, &row)
+		dst = append(dst, q)
 		p.Parcels.take(row.Parcel, size, row.Units)
 		i = j
 	}
@@ -100,16 +113,16 @@ func (s *State) hold(row Holding) {
 	s.Grow(q, row.Units)
 }
 
-// add puts a row at the head of its sub-allocation's and its parcel's lists.
+// add adds a row.
 func (s *State) add(p *Plan, row *Holding) HoldingID {
+	q := s.Holding.row()
+	s.put(p, q, row)
+	return q
+}
+
+// put fills a row and links it at the head of its sub-allocation's and its parcel's lists.
+func (s *State) put(p *Plan, q HoldingID, row *Holding) {
 	h, sub, k := &s.Holding, row.Sub, row.Parcel
-	var q HoldingID
-	if n := len(h.free); n > 0 {
-		q, h.free = h.free[n-1], h.free[:n-1]
-	} else {
-		q = HoldingID(len(h.Sub))
-		h.extend()
-	}
 	onSub, onParcel := s.Sub.First[sub], p.Parcels.First[k]
 	h.Sub[q], h.Parcel[q], h.Units[q], h.Granted[q] = sub, k, row.Units, row.Granted
 	h.Origin[q], h.Pool[q], h.Lender[q], h.Set[q] = row.Origin, row.Pool, row.Lender, NoID
@@ -121,7 +134,6 @@ func (s *State) add(p *Plan, row *Holding) HoldingID {
 		h.PrevOnParcel[onParcel] = q
 	}
 	s.Sub.First[sub], p.Parcels.First[k] = q, q
-	return q
 }
 
 // count adds units to what a sub-allocation and its leaf hold.
@@ -130,21 +142,16 @@ func (s *State) count(sub SubID, units int64) {
 	s.Plans[s.Sub.Plan[sub]].Pairs.Units[s.Sub.Pair[sub]] += units
 }
 
-// extend adds a row to every column.
-func (h *Holdings) extend() {
-	h.Sub = append(h.Sub, NoID)
-	h.Parcel = append(h.Parcel, 0)
-	h.Units = append(h.Units, 0)
-	h.Origin = append(h.Origin, 0)
-	h.Pool = append(h.Pool, NoID)
-	h.Lender = append(h.Lender, NoID)
-	h.Granted = append(h.Granted, 0)
-	h.NextOfSub = append(h.NextOfSub, NoID)
-	h.PrevOfSub = append(h.PrevOfSub, NoID)
-	h.NextOnParcel = append(h.NextOnParcel, NoID)
-	h.PrevOnParcel = append(h.PrevOnParcel, NoID)
-	h.Set = append(h.Set, NoID)
-	h.NextOfSet = append(h.NextOfSet, NoID)
+// row is a row to be filled: a free one, else a new one. New rows come a good many at
+// once, and wait as free ones.
+func (h *Holdings) row() HoldingID {
+	if len(h.free) == 0 {
+		h.Reserve(max(16, len(h.Sub)/8))
+	}
+	n := len(h.free) - 1
+	q := h.free[n]
+	h.free = h.free[:n]
+	return q
 }
 
 // Grow adds units to a holding (of the same grant cycle) from its parcel's free room.
