@@ -15,17 +15,19 @@ import (
 // only go forward. Parcels that come into a class behind the cursor, because
 // others filled them, are told by the field's log and kept in a heap.
 type Finder struct {
-	field   *Field
-	unit    Unit
-	allowed []uint64 // bitset of parcels, nil: all
-	order   []cluster.ParcelID
-	next    int                     // in order
-	shape   [shapesMax]uint8        // shapes of free room in the order in which the unit prefers them
-	place   [shapesMax]uint8        // by shape: its place in that order
-	cursor  []int32                 // by rank of a class: place of its shape × fullnesses + fullness
-	live    [classesMax / 64]uint64 // bitset of ranks: the class has parcels that the cursor has not passed
-	late    []uint64                // heap of rank<<32 | parcel behind the cursor
-	seen    int                     // of the field's log
+	field     *Field
+	unit      Unit
+	allowed   []uint64 // bitset of parcels, nil: all
+	order     []cluster.ParcelID
+	next      int                     // in order
+	shape     [shapesMax]uint8        // shapes of free room in the order in which the unit prefers them
+	place     [shapesMax]uint8        // by shape: its place in that order
+	cursor    []int32                 // by rank of a class: place of its shape × fullnesses + fullness
+	live      [classesMax / 64]uint64 // bitset of ranks: the class has parcels that the cursor has not passed
+	late      []uint64                // heap of rank<<32 | parcel behind the cursor
+	seen      int                     // of the field's log
+	best      cluster.ParcelID        // what Find said last
+	bestClass int16
 }
 
 // Reset makes the finder look for a unit size anew. allowed is a bitset of the
@@ -33,7 +35,7 @@ type Finder struct {
 // nil, lists the parcels in the order of preference instead of the field's.
 func (q *Finder) Reset(f *Field, size []int64, allowed []uint64, order []cluster.ParcelID) {
 	q.field, q.unit, q.allowed, q.order, q.next = f, f.Unit(size), allowed, order, 0
-	q.late, q.seen, q.live = q.late[:0], len(f.log), [classesMax / 64]uint64{}
+	q.late, q.seen, q.live, q.best = q.late[:0], len(f.log), [classesMax / 64]uint64{}, cluster.NoID
 	if q.unit.never || order != nil || f.placement == plan.Balanced {
 		return
 	}
@@ -75,7 +77,18 @@ func (q *Finder) Find() cluster.ParcelID {
 	case q.field.placement == plan.Balanced:
 		return q.field.tree.find(q)
 	}
-	q.catchUp()
+	if !q.catchUp() && q.best != cluster.NoID && q.field.class[q.best] == q.bestClass && q.fits(q.best) {
+		return q.best // nothing better came, and it is what it was
+	}
+	q.best = q.search()
+	if q.best != cluster.NoID {
+		q.bestClass = q.field.class[q.best]
+	}
+	return q.best
+}
+
+// search is Find by cursors and heap.
+func (q *Finder) search() cluster.ParcelID {
 	for {
 		k, late := q.top()
 		r := q.first()
@@ -138,8 +151,8 @@ func (q *Finder) fits(k cluster.ParcelID) bool {
 func (q *Finder) Take(k cluster.ParcelID) { q.field.Take(k, &q.unit) }
 
 // catchUp looks at the parcels that came into a class since: one behind the cursor
-// goes into the heap, one before it the scan will see.
-func (q *Finder) catchUp() {
+// goes into the heap, one before it the scan will see. It tells whether there was any.
+func (q *Finder) catchUp() (any bool) {
 	news := q.field.log[q.seen:]
 	q.seen += len(news)
 	for i := range news {
@@ -152,7 +165,9 @@ func (q *Finder) catchUp() {
 		} else {
 			q.live[r>>6] |= 1 << (r & 63)
 		}
+		any = true
 	}
+	return any
 }
 
 // top is the first of the heap that still stands in its class and fits, with its rank; -1 when there is none.
