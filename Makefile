@@ -42,8 +42,9 @@ fuzz: ## every fuzz target in turn: make fuzz FUZZ=10m
 		echo "== $$p $$t"; $(GO) test -run '^$$' -fuzz "^$$t$$" -fuzztime $(FUZZ) -parallel 2 $$p || exit 1; \
 	done
 
-bench: build ## cold cycles, medians of ten, with the machine they ran on
+bench: build ## cold cycles and decode rates, medians of ten, with the machine they ran on
 	$(GO) run ./bench
+	$(GO) test -run '^$$' -bench Rate -benchtime 10x ./ingest/table
 
 generate:
 	$(GO) generate ./...

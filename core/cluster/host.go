@@ -207,11 +207,7 @@ func (h *Hosts) with(t *HostTable, full bool, dims int) Hosts {
 			n.State[i] = Unavail
 		}
 	}
-	at := make([]int32, t.Rows)
-	n.Reserve(t.Rows)
-	for i := range t.Rows {
-		at[i] = n.Intern(t.Host.Names.Bytes(t.Host.At(i)))
-	}
+	at := n.adopt(&t.Host)
 	n.Order, n.listed = h.ordered(at, full, n.Len())
 	n.grow()
 	for i := range t.Rows {
@@ -232,6 +228,32 @@ func (h *Hosts) with(t *HostTable, full bool, dims int) Hosts {
 	}
 	n.setAttributes(t, at, full)
 	return n
+}
+
+// adopt gives the ids of a column's hosts, each of which stands in one row, adding
+// those that are new. The first table's dictionary is taken over as it is when its
+// codes are its rows, as a decoder gives them.
+func (h *Hosts) adopt(names *TextColumn) []int32 {
+	if h.Len() == 0 && names.Names.Len() == len(names.Code) && ascending(names.Code) {
+		h.Names = names.Names.clone()
+		return names.Code
+	}
+	at := make([]int32, len(names.Code))
+	h.Reserve(len(at))
+	for i, code := range names.Code {
+		at[i] = h.Intern(names.Names.Bytes(code))
+	}
+	return at
+}
+
+// ascending tells whether every code is its row.
+func ascending(code []int32) bool {
+	for i, c := range code {
+		if int(c) != i {
+			return false
+		}
+	}
+	return true
 }
 
 // ordered is the order of hosts after a table whose rows are at: a full table's own,
