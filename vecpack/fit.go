@@ -26,21 +26,9 @@ func (r Reciprocal) Div(n int64) int64 {
 	return int64(q)
 }
 
-// Fits is how many units fit one row: the least over dimensions with unit > 0 of
-// ⌊column[d][row] ÷ unit[d]⌋. A unit that is zero in all dimensions fits 0 times.
-func Fits(column [][]int64, unit []int64, row int) int64 {
-	least := int64(-1)
-	for d, u := range unit {
-		if u > 0 {
-			if n := column[d][row] / u; least < 0 || n < least {
-				least = n
-			}
-		}
-	}
-	return max(least, 0)
-}
-
-// Capacity is the sum over all rows of Fits, each times weight[row] (nil: once).
+// Capacity is the sum over all rows of how many units fit the row, each times
+// weight[row] (nil: once): the least over dimensions with unit > 0 of
+// ⌊column[d][row] ÷ unit[d]⌋, and 0 for a unit that is zero in all dimensions.
 // Columns hold numbers ≥ 0; the sum wraps beyond 2⁶³, which rows of at most 2⁵³
 // units reach after a thousand. O(rows × dimensions), no allocation.
 func Capacity(column [][]int64, unit []int64, weight []int64) int64 {

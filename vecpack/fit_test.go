@@ -34,13 +34,27 @@ func columns(t *rapid.T) (column [][]int64, unit []int64) {
 	return column, unit
 }
 
+// fits is how many units fit one row: the least over dimensions with unit > 0 of
+// ⌊column[d][row] ÷ unit[d]⌋. A unit that is zero in all dimensions fits 0 times.
+func fits(column [][]int64, unit []int64, row int) int64 {
+	least := int64(-1)
+	for d, u := range unit {
+		if u > 0 {
+			if n := column[d][row] / u; least < 0 || n < least {
+				least = n
+			}
+		}
+	}
+	return max(least, 0)
+}
+
 func TestCapacityIsTheSumOfFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		column, unit := columns(t)
 		weight := rapid.SliceOfN(rapid.Int64Range(0, 3), len(column[0]), len(column[0])).Draw(t, "weight")
 		var plain, weighted int64
 		for row := range column[0] {
-			n := Fits(column, unit, row)
+			n := fits(column, unit, row)
 			plain, weighted = plain+n, weighted+n*weight[row]
 		}
 		if got := Capacity(column, unit, nil); got != plain {

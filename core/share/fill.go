@@ -12,23 +12,14 @@ type Divider struct {
 	member []int32
 }
 
-// Fill divides total among all i with ratio[i] > 0 in proportion to ratio, none
-// getting more than limit[i], what is left over being divided again, until
-// nothing is left or all are at their limits (water-filling). The parts are
-// whole; what rounding leaves goes one each to the first that may take more. The
-// parts are written to out; what could not be given is returned. All slices have
-// one entry per sibling and hold numbers ≥ 0. O(n log n).
-func (v *Divider) Fill(total int64, ratio, limit, out []int64) (left int64) {
-	v.member = v.member[:0]
-	for i := range ratio {
-		v.member = append(v.member, int32(i))
-	}
-	clear(out)
-	return v.fill(total, v.member, ratio, limit, out)
-}
-
-// FillByPriority is Fill for those of the highest priority first; what they
-// cannot use goes to the next (MD-14). Larger priorities are served first.
+// FillByPriority divides total among siblings, those of the highest priority first;
+// what they cannot use goes to the next (MD-14). Larger priorities are served first.
+// Among equals it divides in proportion to ratio, none getting more than limit[i], what
+// is left over being divided again, until nothing is left or all are at their limits
+// (water-filling); a ratio of 0 gets nothing. The parts are whole; what rounding leaves
+// goes one each to the first that may take more. The parts are written to out; what
+// could not be given is returned. All slices have one entry per sibling and hold
+// numbers ≥ 0 (priorities any). O(n log n).
 func (v *Divider) FillByPriority(total int64, priority []int32, ratio, limit, out []int64) (left int64) {
 	v.order = v.order[:0]
 	for i := range ratio {
@@ -56,7 +47,7 @@ func (v *Divider) FillByPriority(total int64, priority []int32, ratio, limit, ou
 	return total
 }
 
-// fill is the water-filling of Fill among the members, whose order it changes.
+// fill is the water-filling among the members, whose order it changes.
 // Members are sorted by the level limit ÷ ratio at which each is full; those below
 // the common level total ÷ Σ ratio get their limit, the rest get their part.
 func (v *Divider) fill(total int64, member []int32, ratio, limit, out []int64) int64 {

@@ -101,7 +101,7 @@ func TestFillIsFair(t *testing.T) {
 		limit := rapid.SliceOfN(rapid.Int64Range(0, 1000), n, n).Draw(t, "limit")
 		total := rapid.Int64Range(0, 4000).Draw(t, "total")
 		out := make([]int64, n)
-		left := v.Fill(total, ratio, limit, out)
+		left := v.FillByPriority(total, make([]int32, n), ratio, limit, out)
 		given := left
 		for i := range out {
 			given += out[i]
