@@ -9,7 +9,7 @@ FUZZ    ?= 60s
 .PHONY: build run test check lint soak fuzz bench generate clean
 
 build: ## bin/stint
-	$(GO) build -o bin/stint ./cmd/stint
+	$(GO) build -buildvcs=auto -o bin/stint ./cmd/stint
 
 run: build ## make a cluster, run three cycles on it, show what was decided
 	rm -rf $(DEMO)
