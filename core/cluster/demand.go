@@ -102,7 +102,7 @@ func (s *State) bindNames(t *DemandTable, f *Faults) {
 		if node, ok := s.Policy.Find(string(t.Consumer.Names.Bytes(c))); ok {
 			b.node[c] = node
 			for p := range s.Plans {
-				if s.Plans[p].Policy.Member[node] {
+				if s.Plans[p].Terms.Member[node] {
 					if b.plan[c] != planNone {
 						b.plan[c] = planMany
 						break
@@ -116,7 +116,7 @@ func (s *State) bindNames(t *DemandTable, f *Faults) {
 	for c := range b.named {
 		b.named[c] = planBad
 		for p := range s.Plans {
-			if s.Plans[p].Policy.Name == string(t.Plan.Names.Bytes(int32(c))) {
+			if s.Plans[p].Name == string(t.Plan.Names.Bytes(int32(c))) {
 				b.named[c] = int32(p)
 			}
 		}
@@ -184,7 +184,7 @@ func (s *State) bindRow(t *DemandTable, i int, f *Faults) int32 {
 			f.Add(i+1, "plan", t.Plan.Names.String(named), "no such plan; there are "+s.planNames(plan.None))
 			return planBad
 		}
-		if !s.Plans[p].Policy.Member[node] {
+		if !s.Plans[p].Terms.Member[node] {
 			f.Add(i+1, "plan", t.Plan.Names.String(named), fmt.Sprintf("%s takes no part in this plan", path.String(code)))
 			return planBad
 		}
@@ -199,7 +199,14 @@ func (s *State) bindRow(t *DemandTable, i int, f *Faults) int32 {
 	if t.Units[i] < 0 || t.Units[i] > NumberMax {
 		f.Add(i+1, "units", fmt.Sprint(t.Units[i]), "not a whole number from 0 to 2^53")
 	}
-	some := false
+	s.bindSize(t, i, p, f)
+	return p
+}
+
+// bindSize checks the size of a row's unit. In a slot plan only slots may be given
+// (docs/slots.md): nothing would look at anything else.
+func (s *State) bindSize(t *DemandTable, i int, p int32, f *Faults) {
+	some, slots := false, p >= 0 && s.Plans[p].Slots != nil
 	for d, col := range t.Size {
 		if col == nil {
 			continue
@@ -207,20 +214,22 @@ func (s *State) bindRow(t *DemandTable, i int, f *Faults) int32 {
 		if col[i] < 0 || col[i] > NumberMax {
 			f.Add(i+1, s.Policy.Dimensions[d], fmt.Sprint(col[i]), "not a whole number from 0 to 2^53")
 		}
+		if slots && col[i] != 0 && s.Policy.Dimensions[d] != "slots" {
+			f.Add(i+1, s.Policy.Dimensions[d], fmt.Sprint(col[i]), fmt.Sprintf("plan %s counts slots, leave this empty", s.Plans[p].Name))
+		}
 		some = some || col[i] > 0
 	}
-	if !some && p >= 0 {
+	if !some && p >= 0 && !slots {
 		f.Add(i+1, "", "", "a unit has no size: all of "+strings.Join(s.Policy.Dimensions, ", ")+" are 0")
 	}
-	return p
 }
 
 // planNames lists the plans in which a consumer takes part; None: all there are.
 func (s *State) planNames(node plan.Node) string {
 	var names []string
 	for p := range s.Plans {
-		if node == plan.None || s.Plans[p].Policy.Member[node] {
-			names = append(names, s.Plans[p].Policy.Name)
+		if node == plan.None || s.Plans[p].Terms.Member[node] {
+			names = append(names, s.Plans[p].Name)
 		}
 	}
 	return strings.Join(names, ", ")
@@ -312,11 +321,24 @@ func (s *State) rowShape(t *DemandTable, i int, last *rowMemo) ShapeID {
 			b.size[d] = col[i]
 		}
 	}
+	if p := b.rows[i]; p >= 0 && s.Plans[p].Slots != nil {
+		s.slotSize(b.size)
+	}
 	if last.shape != NoID && equal(b.size, s.Shape.Size(last.shape)) {
 		return last.shape
 	}
 	last.shape = s.Shape.Intern(b.size)
 	return last.shape
+}
+
+// slotSize makes a row's size that of a unit of a slot plan: see Size.
+func (s *State) slotSize(size []int64) {
+	slots := int64(1)
+	if d, ok := s.Policy.Dimension("slots"); ok {
+		slots = max(slots, size[d])
+	}
+	clear(size)
+	size[0] = slots
 }
 
 // need is the state's requirement for a table's code, parsed on first sight.

@@ -26,13 +26,14 @@ type Holdings struct {
 	PrevOnParcel []HoldingID
 	Set          []SetID     // the reclaim that the units are under, NoID: none
 	NextOfSet    []HoldingID // set with Set
+	Due          []int64     // set with Set: µs, when the units are to be given back
 	free         []HoldingID
 }
 
 // Len is the number of rows, free ones included.
 func (h *Holdings) Len() int { return len(h.Sub) }
 
-// Reserve makes at least so many free rows, so that adding them does not grow thirteen
+// Reserve makes at least so many free rows, so that adding them does not grow fourteen
 // columns step by step. Their columns but Sub are not set.
 func (h *Holdings) Reserve(rows int) {
 	first := len(h.Sub)
@@ -54,6 +55,7 @@ func (h *Holdings) Reserve(rows int) {
 	h.PrevOnParcel = slices.Grow(h.PrevOnParcel, rows)[:end]
 	h.Set = slices.Grow(h.Set, rows)[:end]
 	h.NextOfSet = slices.Grow(h.NextOfSet, rows)[:end]
+	h.Due = slices.Grow(h.Due, rows)[:end]
 	h.free = slices.Grow(h.free, rows)
 	for q := end - 1; q >= first; q-- { // so that the lowest is taken first
 		h.Sub[q] = NoID
@@ -106,11 +108,12 @@ func (s *State) Hold(dst []HoldingID, row Holding, parcels []ParcelID) []Holding
 }
 
 // hold adds a row and takes its units off the parcel.
-func (s *State) hold(row Holding) {
+func (s *State) hold(row Holding) HoldingID {
 	p := &s.Plans[s.Sub.Plan[row.Sub]]
 	q := s.add(p, &row)
 	s.Holding.Units[q] = 0
 	s.Grow(q, row.Units)
+	return q
 }
 
 // add adds a row.
@@ -176,7 +179,9 @@ func (s *State) Shrink(q HoldingID, units int64) {
 
 // unlink takes a row that has no units off its lists.
 func (s *State) unlink(q HoldingID) {
-	s.leave(q)
+	if s.Holding.Set[q] != NoID {
+		s.leave(q)
+	}
 	h := &s.Holding
 	sub, k := h.Sub[q], h.Parcel[q]
 	if n := h.NextOfSub[q]; n != NoID {
@@ -236,13 +241,13 @@ func (s *State) AddRunning(source string, t *HoldingTable) error {
 		p := &s.Plans[s.Sub.Plan[r.sub]]
 		u := used[room{r.parcel, p.Index}]
 		if u == nil {
-			u = make([]int64, len(s.Policy.Dimensions))
+			u = make([]int64, p.Dimensions())
 			used[room{r.parcel, p.Index}] = u
 		}
-		for d, size := range s.Size(r.sub) {
+		for d, size := range s.Size(r.sub)[:p.Dimensions()] {
 			if need := saturatingMul(size, t.Units[i]); need > p.Parcels.Free[d][r.parcel]-u[d] {
 				f.Add(i+1, "units", fmt.Sprint(t.Units[i]), fmt.Sprintf("host %s has %d %s free, %d are needed",
-					t.Host.Names.String(t.Host.At(i)), p.Parcels.Free[d][r.parcel]-u[d], s.Policy.Dimensions[d], need))
+					t.Host.Names.String(t.Host.At(i)), p.Parcels.Free[d][r.parcel]-u[d], s.dimension(p, d), need))
 				break
 			} else {
 				u[d] += need
@@ -264,15 +269,30 @@ func (s *State) AddRunning(source string, t *HoldingTable) error {
 	return nil
 }
 
+// dimension is the name of a plan's dimension.
+func (s *State) dimension(p *Plan, d int) string {
+	if p.Slots != nil {
+		return "slots"
+	}
+	return s.Policy.Dimensions[d]
+}
+
 // run adds units to what a sub-allocation is running on a parcel as of the last cycle.
 func (s *State) run(sub SubID, k ParcelID, units int64) {
+	p, row := &s.Plans[s.Sub.Plan[sub]], Holding{sub, k, units, s.Cycle, decision.OriginPublicPool, s.ConsumerOf[plan.Root], NoID}
+	if p.Slots != nil {
+		row.Origin, row.Pool = decision.Null, NoID
+	}
 	for q := s.Sub.First[sub]; q != NoID && s.Holding.Granted[q] >= s.Cycle; q = s.Holding.NextOfSub[q] {
-		if s.Holding.Parcel[q] == k && s.Holding.Set[q] == NoID {
+		if s.Holding.Parcel[q] == k && s.Holding.Set[q] == NoID && s.Holding.Origin[q] == row.Origin {
 			s.Grow(q, units)
 			return
 		}
 	}
-	s.hold(Holding{sub, k, units, s.Cycle, decision.OriginPublicPool, s.ConsumerOf[plan.Root], NoID})
+	q := s.hold(row)
+	if p.Slots != nil {
+		p.Unlabelled = append(p.Unlabelled, q)
+	}
 }
 
 // Release gives units back (SPEC chapter 7, `releases`): of a sub-allocation's
@@ -383,24 +403,35 @@ func (s *State) findSub(p int32, t *HoldingTable, i int, f *Faults) SubID {
 		}
 	}
 	if found == NoID {
-		f.Add(i+1, "allocation", string(name), fmt.Sprintf("%s has no such sub-allocation in plan %s", path, s.Plans[p].Policy.Name))
+		f.Add(i+1, "allocation", string(name), fmt.Sprintf("%s has no such sub-allocation in plan %s", path, s.Plans[p].Name))
 	}
 	return found
 }
 
 // newestFirst lists a sub-allocation's holdings in the order in which CYC-5 takes
-// them: those under reclaim first, then the latest cycle, then the last host
-// (docs/decisions.md, D-10).
+// them: those under reclaim first, then borrowed, shared, owned ones, then the latest
+// cycle, then the last host (docs/decisions.md, D-10).
 func (s *State) newestFirst(dst []HoldingID, sub SubID) []HoldingID {
 	dst = dst[:0]
 	for q := s.Sub.First[sub]; q != NoID; q = s.Holding.NextOfSub[q] {
 		dst = append(dst, q)
 	}
 	slices.SortFunc(dst, func(a, b HoldingID) int {
-		return cmp.Or(s.leavingFirst(a, b), cmp.Compare(s.Holding.Granted[b], s.Holding.Granted[a]),
+		return cmp.Or(s.leavingFirst(a, b), cmp.Compare(s.claim(a), s.claim(b)), cmp.Compare(s.Holding.Granted[b], s.Holding.Granted[a]),
 			cmp.Compare(s.Holding.Parcel[b], s.Holding.Parcel[a]))
 	})
 	return dst
+}
+
+// claim is how good a claim a holding has, the weakest first (CYC-5): borrowed, shared, owned.
+func (s *State) claim(q HoldingID) int {
+	switch {
+	case s.Holding.Lender[q] != NoID:
+		return 0
+	case s.Holding.Origin[q] != decision.OriginOwned:
+		return 1
+	}
+	return 2
 }
 
 // leavingFirst orders holdings under reclaim before others.

@@ -14,8 +14,9 @@ import (
 type Parcels struct {
 	Host  []HostID
 	Owner []ConsumerID // NoID: public
-	Cap   [][]int64    // by dimension, then parcel: ⌊capacity × overcommit⌋; 0 when the host is lost
+	Cap   [][]int64    // by dimension, then parcel: ⌊capacity × overcommit⌋, in a slot plan the host's slots; 0 when the host is lost
 	Free  [][]int64    // Cap less what is held; below 0 only until settle
+	Kept  [][]int64    // of Free, what is held for takers (CYC-6); may be above Free until a set is reviewed; nil: nothing was yet
 	Open  []uint64     // bitset: the host is `ok` and may get grants
 	First []HoldingID  // holdings on it, newest first
 	Left  int          // the last so many are of hosts that left the plan with work on them
@@ -42,6 +43,7 @@ func (p *Parcels) take(k ParcelID, size []int64, units int64) {
 // layout is which hosts are where under a policy.
 type layout struct {
 	order    [][]HostID       // by plan: its hosts in host order (docs/decisions.md, D-1)
+	slots    []*plan.Bound    // by plan: the slot expression, nil: the dimension `slots`, or no slot plan
 	selects  []*plan.Bound    // by group: nil when its hosts are listed
 	selected []*bitset.BitSet // by group: the hosts that selects matches
 	warnings []string
@@ -56,24 +58,58 @@ func (s *State) hostOrder(p *plan.Policy) (*layout, error) {
 		return nil, err
 	}
 	in := make([]int32, s.Host.Len()) // plan + 1
-	l.order = make([][]HostID, len(p.MDPlans))
+	l.order, l.slots = make([][]HostID, len(p.MDPlans)+len(p.SlotPlans)), make([]*plan.Bound, len(p.MDPlans)+len(p.SlotPlans))
+	join := func(i, group int) error {
+		for _, h := range members[group] {
+			switch in[h] {
+			case int32(i) + 1:
+			case 0:
+				in[h] = int32(i) + 1
+				l.order[i] = append(l.order[i], h)
+			default:
+				return fmt.Errorf("host %s is in two plans: %s and, by resource group %s, %s",
+					s.Host.String(int32(h)), planName(p, int(in[h]-1)), p.Groups[group].Name, planName(p, i))
+			}
+		}
+		return nil
+	}
 	for i := range p.MDPlans {
-		m := &p.MDPlans[i]
-		for _, g := range m.Groups {
-			for _, h := range members[g.Group] {
-				switch in[h] {
-				case int32(i) + 1:
-				case 0:
-					in[h] = int32(i) + 1
-					l.order[i] = append(l.order[i], h)
-				default:
-					return nil, fmt.Errorf("host %s is in two plans: %s and, by resource group %s, %s",
-						s.Host.String(int32(h)), p.MDPlans[in[h]-1].Name, p.Groups[g.Group].Name, m.Name)
-				}
+		for _, g := range p.MDPlans[i].Groups {
+			if err := join(i, g.Group); err != nil {
+				return nil, err
 			}
 		}
 	}
+	for i := range p.SlotPlans {
+		at, g := len(p.MDPlans)+i, p.SlotPlans[i].Group
+		if err := join(at, g); err != nil {
+			return nil, err
+		}
+		if l.slots[at], err = s.bindSlots(&p.Groups[g]); err != nil {
+			return nil, err
+		}
+	}
 	return l, nil
+}
+
+// bindSlots binds a group's slot expression to the hosts; nil when it has none, or when there are no hosts yet.
+func (s *State) bindSlots(g *plan.Group) (*plan.Bound, error) {
+	if g.Slots == nil || s.Host.Len() == 0 {
+		return nil, nil
+	}
+	b, err := g.Slots.Bind(s)
+	if err != nil {
+		return nil, fmt.Errorf("resource group %s: slots: %w", g.Name, err)
+	}
+	return b, nil
+}
+
+// planName is the name of the plan with an index into State.Plans.
+func planName(p *plan.Policy, i int) string {
+	if i < len(p.MDPlans) {
+		return p.MDPlans[i].Name
+	}
+	return p.Groups[p.SlotPlans[i-len(p.MDPlans)].Group].Name
 }
 
 // groupMembers is the hosts of every resource group, in the group's order: as
@@ -157,6 +193,7 @@ func (s *State) lay(l *layout) {
 			s.refresh(p, ParcelID(k), state)
 		}
 	}
+	s.rekeep()
 }
 
 // abandoned is the hosts outside of the new order on which something is held. They
@@ -185,9 +222,12 @@ func (s *State) relay(p *Plan, hosts []HostID) {
 		Host: hosts, Owner: make([]ConsumerID, n), First: make([]HoldingID, n),
 		Open: make([]uint64, (n+63)/64),
 	}
-	for range s.Policy.Dimensions {
+	for range p.dimensions(s.Policy) {
 		p.Parcels.Cap = append(p.Parcels.Cap, make([]int64, n))
 		p.Parcels.Free = append(p.Parcels.Free, make([]int64, n))
+	}
+	if old.Kept != nil {
+		p.Parcels.keep() // filled by rekeep
 	}
 	was := make(map[HostID]int, old.Len())
 	for k, h := range old.Host {
@@ -222,7 +262,7 @@ func (s *State) refresh(p *Plan, k ParcelID, state HostState) {
 	for d := range p.Parcels.Cap {
 		var c int64
 		if state != Unavail {
-			c = overcommitted(s.Host.Size[d][h], p.Policy.OvercommitMilli[d])
+			c = s.capacity(p, d, h)
 		}
 		if delta := c - p.Parcels.Cap[d][k]; delta != 0 {
 			p.Parcels.Cap[d][k], p.Parcels.Free[d][k], changed = c, p.Parcels.Free[d][k]+delta, true
@@ -231,4 +271,43 @@ func (s *State) refresh(p *Plan, k ParcelID, state HostState) {
 	if changed {
 		p.Changed, p.Dirty, p.Resized = append(p.Changed, k), true, true
 	}
+}
+
+// capacity is what a plan counts a host for in a dimension: its amount with overcommit,
+// or its slots by the group's expression, rounded down and never below 0 (SPEC chapter 3).
+func (s *State) capacity(p *Plan, d int, h HostID) int64 {
+	if p.MD != nil {
+		return overcommitted(s.Host.Size[d][h], p.MD.OvercommitMilli[d])
+	}
+	if b := s.at.slots[p.Index]; b != nil {
+		v, _ := b.Number(int(h))
+		return min(max(v, 0), NumberMax)
+	}
+	if d, ok := s.Policy.Dimension("slots"); ok {
+		return s.Host.Size[d][h]
+	}
+	return 0
+}
+
+// dimensions is the number of figures by which the plan measures: see Dimensions, which needs parcels.
+func (p *Plan) dimensions(policy *plan.Policy) int {
+	if p.Slots != nil {
+		return 1
+	}
+	return len(policy.Dimensions)
+}
+
+// keep makes the columns of what is held for takers.
+func (p *Parcels) keep() {
+	for range p.Cap {
+		p.Kept = append(p.Kept, make([]int64, p.Len()))
+	}
+}
+
+// Available is what a parcel has free beside what is held for takers; it may be below 0.
+func (p *Parcels) Available(d int, k ParcelID) int64 {
+	if p.Kept == nil {
+		return p.Free[d][k]
+	}
+	return p.Free[d][k] - p.Kept[d][k]
 }

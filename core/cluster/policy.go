@@ -46,11 +46,27 @@ func (s *State) checkPolicy(p *plan.Policy) error {
 		if s.Sub.Alloc[sub] == NoID || s.Sub.Plan[sub] < 0 {
 			continue
 		}
-		path, name := s.Consumer.String(int32(s.Sub.Consumer[sub])), s.Plans[s.Sub.Plan[sub]].Policy.Name
+		path, was := s.Consumer.String(int32(s.Sub.Consumer[sub])), &s.Plans[s.Sub.Plan[sub]]
+		name := was.Name
 		node, ok := p.Find(path)
-		in := slices.IndexFunc(p.MDPlans, func(m plan.MDPlan) bool { return m.Name == name })
-		if !ok || in < 0 || !p.MDPlans[in].Member[node] || !p.Leaf(node) {
+		member := members(p, name, was.MD != nil)
+		if !ok || member == nil || !member[node] || !p.Leaf(node) {
 			return fmt.Errorf("%s: %s has demand in plan %s and would no longer be a leaf of it: not yet supported", p.File, path, name)
+		}
+	}
+	return nil
+}
+
+// members is who takes part in a plan of a policy, nil when there is no such plan.
+func members(p *plan.Policy, name string, md bool) []bool {
+	for i := range p.MDPlans {
+		if md && p.MDPlans[i].Name == name {
+			return p.MDPlans[i].Member
+		}
+	}
+	for i := range p.SlotPlans {
+		if !md && p.Groups[p.SlotPlans[i].Group].Name == name {
+			return p.SlotPlans[i].Member
 		}
 	}
 	return nil
@@ -80,21 +96,25 @@ func (s *State) internConsumer(path []byte) ConsumerID {
 // of the plan of its name, and hangs allocations and pairs onto the new rows.
 func (s *State) mapPlans() {
 	to := make([]int32, len(s.Plans))
-	plans := make([]Plan, len(s.Policy.MDPlans))
+	plans := s.newPlans()
 	for i := range plans {
 		p := &plans[i]
-		p.Index, p.Policy, p.Dirty, p.Rebuilt = int32(i), &s.Policy.MDPlans[i], true, true
+		p.Index, p.Dirty, p.Rebuilt = int32(i), true, true
 		n := s.Policy.Len()
 		p.FirstAlloc, p.LastAlloc = filled[AllocID](n), filled[AllocID](n)
 		p.FirstPair = filled[PairID](n)
-		p.RankOrder = rankOrder(&s.Policy.Tree, p.Policy.Windows[0].Rank)
 		for j := range s.Plans {
-			if s.Plans[j].Policy.Name == p.Policy.Name {
-				p.Parcels, to[j] = s.Plans[j].Parcels, int32(i)
+			if was := &s.Plans[j]; was.Name == p.Name && (was.MD == nil) == (p.MD == nil) {
+				p.Parcels, p.Unlabelled, to[j] = was.Parcels, was.Unlabelled, int32(i)
 			}
 		}
 	}
 	s.Plans = plans
+	for id, number := range s.Set.Number {
+		if number > 0 {
+			s.Set.Plan[id] = to[s.Set.Plan[id]]
+		}
+	}
 	var byArrival []AllocID
 	for a := range s.Alloc.Plan {
 		if s.Alloc.First[a] != NoID && s.Alloc.Plan[a] >= 0 {
@@ -116,11 +136,29 @@ func (s *State) mapPlans() {
 			for q := s.Sub.First[sub]; q != NoID; q = s.Holding.NextOfSub[q] {
 				if id := s.Holding.Set[q]; id != NoID {
 					p.Pairs.Leaving[s.Sub.Pair[sub]] += s.Holding.Units[q]
-					s.Set.Plan[id] = p.Index
 				}
 			}
 		}
 	}
+}
+
+// newPlans are the plans of the policy in force, with nothing in them yet.
+func (s *State) newPlans() (plans []Plan) {
+	for i := range s.Policy.MDPlans {
+		m := &s.Policy.MDPlans[i]
+		plans = append(plans, Plan{
+			Name: m.Name, MD: m, RankOrder: rankOrder(&s.Policy.Tree, m.Windows[0].Rank),
+			Terms: Terms{m.Member, m.Placement, m.ReclaimBudget, m.ReleaseConfirmed, m.OverdueAfterUS},
+		})
+	}
+	for i := range s.Policy.SlotPlans {
+		m := &s.Policy.SlotPlans[i]
+		plans = append(plans, Plan{
+			Name: s.Policy.Groups[m.Group].Name, Slots: m, RankOrder: rankOrder(&s.Policy.Tree, m.Windows[0].Rank),
+			Terms: Terms{m.Member, m.Placement, m.ReclaimBudget, m.ReleaseConfirmed, m.OverdueAfterUS},
+		})
+	}
+	return plans
 }
 
 func filled[T ~int32](n int) []T {

@@ -1,27 +1,35 @@
 package cluster
 
-import "github.com/stintd/stint/core/decision"
+import (
+	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/plan"
+)
 
 // SetID is a row of Sets; it is reused once nothing of the set is left.
 type SetID int32
 
-// Sets are the reclaims under way (CYC-6), by SetID: units that a taker or a rule
-// takes back, by when. Their victims are chained rows of Holdings.
+// Sets are the reclaims under way (CYC-6), by SetID: units that a taker or a rule takes
+// back, and the room on one host that is held for the taker. Their victims are chained rows of
+// Holdings, the last chosen first. A set ends when its taker is to get nothing more of it, or,
+// without a taker, when nothing of its victims is left.
 type Sets struct {
-	Number   []int64 // the log's id, from 1; 0: the row is free
-	Plan     []int32
-	Reason   []int32 // decision.ReclaimReasons
-	Issued   []int64 // µs
-	Deadline []int64 // µs
-	First    []HoldingID
-	free     []SetID
+	Number []int64 // the log's id, from 1; 0: the row is free
+	Plan   []int32
+	Reason []int32  // decision.ReclaimReasons
+	Issued []int64  // µs
+	Taker  []SubID  // NoID: a rule
+	Target []HostID // of its victims and its room
+	Units  []int64  // of the taker, still to be given to it
+	First  []HoldingID
+	kept   []int64 // dimension-minor: what it adds to Parcels.Kept of its target
+	free   []SetID
 }
 
 // Reclaimed is a step of a reclaim, for the table reclaims.
 type Reclaimed struct {
 	Number           int64
 	Action           int32 // decision.Actions
-	Sub              SubID
+	Sub, Taker       SubID
 	Parcel           ParcelID
 	Host             HostID
 	Units            int64
@@ -41,16 +49,26 @@ func (s *State) Leaving() (units int64) {
 	return units
 }
 
+// Promised is how many units takers are to get from sets under way.
+func (s *State) Promised() (units int64) {
+	for _, n := range s.Set.Units {
+		units += n // 0 in free rows
+	}
+	return units
+}
+
 // Reclaim puts units of a holding under reclaim for a rule: a set of its own, due
 // after the grace. The holding must not be under reclaim; when only part of it is
 // taken, it is split. O(1).
 func (s *State) Reclaim(q HoldingID, units, nowUS, graceUS int64, reason int32) {
-	sub := s.Holding.Sub[q]
-	p := &s.Plans[s.Sub.Plan[sub]]
-	if units < s.Holding.Units[q] {
-		s.Holding.Units[q] -= units
-		q = s.add(p, &Holding{sub, s.Holding.Parcel[q], units, s.Holding.Granted[q], s.Holding.Origin[q], s.Holding.Pool[q], s.Holding.Lender[q]})
-	}
+	p, k := &s.Plans[s.Sub.Plan[s.Holding.Sub[q]]], s.Holding.Parcel[q]
+	id := s.OpenSet(p, p.Parcels.Host[k], reason, NoID, nowUS)
+	s.TakeBack(id, q, units, nowUS+graceUS)
+}
+
+// OpenSet begins a reclaim on a host for a taker, or for a rule when taker is NoID. The caller
+// adds victims and units of the taker. O(1).
+func (s *State) OpenSet(p *Plan, target HostID, reason int32, taker SubID, nowUS int64) SetID {
 	t := &s.Set
 	var id SetID
 	if n := len(t.free); n > 0 {
@@ -61,59 +79,103 @@ func (s *State) Reclaim(q HoldingID, units, nowUS, graceUS int64, reason int32) 
 		t.Plan = append(t.Plan, 0)
 		t.Reason = append(t.Reason, 0)
 		t.Issued = append(t.Issued, 0)
-		t.Deadline = append(t.Deadline, 0)
+		t.Taker = append(t.Taker, NoID)
+		t.Target = append(t.Target, NoID)
+		t.Units = append(t.Units, 0)
 		t.First = append(t.First, NoID)
+		t.kept = append(t.kept, make([]int64, len(s.Policy.Dimensions))...)
 	}
 	s.reclaims++
-	t.Number[id], t.Plan[id], t.Reason[id], t.First[id] = s.reclaims, p.Index, reason, q
-	t.Issued[id], t.Deadline[id] = nowUS, nowUS+graceUS
-	s.Holding.Set[q], s.Holding.NextOfSet[q] = id, NoID
+	t.Number[id], t.Plan[id], t.Reason[id], t.Issued[id] = s.reclaims, p.Index, reason, nowUS
+	t.Taker[id], t.Target[id], t.Units[id], t.First[id] = taker, target, 0, NoID
+	p.Dirty, p.again = true, true
+	return id
+}
+
+// TakeBack adds units of a holding on the set's host to its victims, due at dueUS. The holding must
+// not be under reclaim; when only part of it is taken, it is split. O(1), and what Promise costs.
+func (s *State) TakeBack(id SetID, q HoldingID, units, dueUS int64) {
+	h, t, sub := &s.Holding, &s.Set, s.Holding.Sub[q]
+	p := &s.Plans[s.Sub.Plan[sub]]
+	first := t.First[id]
+	switch {
+	case first != NoID && h.Sub[first] == sub && h.Due[first] == dueUS && s.alike(first, q): // more of what was split off before
+		h.Units[first] += units
+		if h.Units[q] -= units; h.Units[q] == 0 {
+			s.unlink(q)
+		}
+		q = first
+	case units < h.Units[q]:
+		h.Units[q] -= units
+		q = s.add(p, &Holding{sub, h.Parcel[q], units, h.Granted[q], h.Origin[q], h.Pool[q], h.Lender[q]})
+		fallthrough
+	default:
+		h.Set[q], h.NextOfSet[q], h.Due[q] = id, first, dueUS
+		t.First[id] = q
+	}
 	p.Pairs.Leaving[s.Sub.Pair[sub]] += units
 	p.Dirty, p.again = true, true
 	s.step(q, units, decision.ActionIssued)
+	s.keep(id)
+}
+
+// Promise sets how many units the taker is to get of a set, and holds the room for them on its
+// host as far as victims do not occupy it. Without any units the set ends, once its victims are
+// gone. O(victims × dimensions).
+func (s *State) Promise(id SetID, units int64) {
+	s.Set.Units[id] = units
+	s.keep(id)
+	s.end(id)
+}
+
+// alike tells whether holdings of one sub-allocation differ in nothing but reclaim.
+func (s *State) alike(a, b HoldingID) bool {
+	h := &s.Holding
+	return h.Parcel[a] == h.Parcel[b] && h.Granted[a] == h.Granted[b] && h.Origin[a] == h.Origin[b] &&
+		h.Pool[a] == h.Pool[b] && h.Lender[a] == h.Lender[b]
 }
 
 // Cancel takes units of a holding off its reclaim; they stay with their holder.
-// O(holdings of the sub-allocation).
+// O(holdings of the sub-allocation, victims of the set).
 func (s *State) Cancel(q HoldingID, units int64) {
 	s.step(q, units, decision.ActionCancelled)
-	sub := s.Holding.Sub[q]
+	h, sub, id := &s.Holding, s.Holding.Sub[q], s.Holding.Set[q]
 	p := &s.Plans[s.Sub.Plan[sub]]
 	p.Pairs.Leaving[s.Sub.Pair[sub]] -= units
 	p.Dirty = true
-	k, granted := s.Holding.Parcel[q], s.Holding.Granted[q]
-	for twin := s.Sub.First[sub]; twin != NoID; twin = s.Holding.NextOfSub[twin] {
-		if s.Holding.Parcel[twin] == k && s.Holding.Granted[twin] == granted && s.Holding.Set[twin] == NoID {
-			s.Holding.Units[twin] += units // what Reclaim split off
-			if s.Holding.Units[q] -= units; s.Holding.Units[q] == 0 {
-				s.unlink(q)
-			}
+	twin := s.Sub.First[sub]
+	for twin != NoID && (h.Set[twin] != NoID || !s.alike(twin, q)) {
+		twin = h.NextOfSub[twin]
+	}
+	switch {
+	case twin != NoID: // what TakeBack split off
+		h.Units[twin] += units
+		if h.Units[q] -= units; h.Units[q] == 0 {
+			s.unlink(q)
 			return
 		}
-	}
-	if units < s.Holding.Units[q] {
-		s.Holding.Units[q] -= units
-		s.add(p, &Holding{sub, k, units, granted, s.Holding.Origin[q], s.Holding.Pool[q], s.Holding.Lender[q]})
+	case units < h.Units[q]:
+		h.Units[q] -= units
+		s.add(p, &Holding{sub, h.Parcel[q], units, h.Granted[q], h.Origin[q], h.Pool[q], h.Lender[q]})
+	default:
+		s.leave(q)
 		return
 	}
-	s.leave(q)
+	s.keep(id)
 }
 
 // step records a step of a reclaim.
 func (s *State) step(q HoldingID, units int64, action int32) {
 	id, sub, k := s.Holding.Set[q], s.Holding.Sub[q], s.Holding.Parcel[q]
 	s.Reclaims = append(s.Reclaims, Reclaimed{
-		s.Set.Number[id], action, sub, k, s.Plans[s.Sub.Plan[sub]].Parcels.Host[k], units,
-		s.Set.Reason[id], s.Set.Issued[id], s.Set.Deadline[id],
+		s.Set.Number[id], action, sub, s.Set.Taker[id], k, s.Plans[s.Sub.Plan[sub]].Parcels.Host[k], units,
+		s.Set.Reason[id], s.Set.Issued[id], s.Holding.Due[q],
 	})
 }
 
-// leave takes a holding out of its set, and the set away with its last one.
+// leave takes a holding out of its set. O(victims of the set).
 func (s *State) leave(q HoldingID) {
 	id := s.Holding.Set[q]
-	if id == NoID {
-		return
-	}
 	for at := &s.Set.First[id]; ; at = &s.Holding.NextOfSet[*at] {
 		if *at == q {
 			*at = s.Holding.NextOfSet[q]
@@ -121,22 +183,99 @@ func (s *State) leave(q HoldingID) {
 		}
 	}
 	s.Holding.Set[q] = NoID
-	if s.Set.First[id] == NoID {
-		s.Set.Number[id] = 0
-		s.Set.free = append(s.Set.free, id)
+	s.keep(id)
+	s.end(id)
+}
+
+// end frees a set that has neither victims nor units to give.
+func (s *State) end(id SetID) {
+	if t := &s.Set; t.First[id] == NoID && t.Units[id] == 0 {
+		t.Number[id] = 0
+		t.free = append(t.free, id)
 	}
 }
 
-// expire releases what is under reclaim and due (SLOT-9, `release: assumed` of CYC-8).
+// keep brings what a set adds to its target's Kept up to its units and victims: the taker's
+// room less what victims still occupy of it. O(victims × dimensions).
+func (s *State) keep(id SetID) {
+	t := &s.Set
+	p, k := &s.Plans[t.Plan[id]], s.Host.Parcel[t.Target[id]]
+	if t.Taker[id] == NoID || s.Host.Plan[t.Target[id]] != p.Index {
+		return // no room is held for a rule, nor on a host that is gone
+	}
+	width, changed := len(s.Policy.Dimensions), false
+	for d := range p.Dimensions() {
+		room := s.Size(t.Taker[id])[d] * t.Units[id]
+		for q := t.First[id]; q != NoID; q = s.Holding.NextOfSet[q] {
+			room -= s.Size(s.Holding.Sub[q])[d] * s.Holding.Units[q]
+		}
+		was := &t.kept[int(id)*width+d]
+		if delta := max(0, room) - *was; delta != 0 {
+			if p.Parcels.Kept == nil {
+				p.Parcels.keep()
+			}
+			p.Parcels.Kept[d][k] += delta
+			*was, changed = max(0, room), true
+		}
+	}
+	if changed {
+		p.Changed, p.Dirty = append(p.Changed, k), true
+	}
+}
+
+// Kept is what a set holds on its host for its taker beside what victims occupy, in a dimension.
+func (s *State) Kept(id SetID, d int) int64 { return s.Set.kept[int(id)*len(s.Policy.Dimensions)+d] }
+
+// rekeep computes what all sets hold anew, for parcels that were laid out anew.
+func (s *State) rekeep() {
+	clear(s.Set.kept)
+	for i := range s.Plans {
+		for _, column := range s.Plans[i].Parcels.Kept {
+			clear(column)
+		}
+	}
+	for id, number := range s.Set.Number {
+		if number > 0 {
+			s.keep(SetID(id))
+		}
+	}
+}
+
+// expire releases what is under reclaim and due (SLOT-9). Where clients confirm releases, that is
+// only what they have not confirmed in time, if there is a time (CYC-8).
 func (s *State) expire(nowUS int64) {
 	for id := range s.Set.Number {
-		if s.Set.Number[id] == 0 || s.Set.Deadline[id] > nowUS {
+		if s.Set.Number[id] == 0 {
 			continue
+		}
+		terms, wait := &s.Plans[s.Set.Plan[id]].Terms, int64(0)
+		if terms.Confirmed {
+			if terms.OverdueAfterUS == plan.Unlimited {
+				continue
+			}
+			wait = terms.OverdueAfterUS
 		}
 		for q := s.Set.First[id]; q != NoID; {
 			next := s.Holding.NextOfSet[q]
-			s.release(q, s.Holding.Units[q], decision.CauseGraceExpired)
+			if s.Holding.Due[q]+wait <= nowUS {
+				s.release(q, s.Holding.Units[q], decision.CauseGraceExpired)
+			}
 			q = next
 		}
 	}
+}
+
+// Overdue is how many units are held past the deadline of their reclaim (CYC-8).
+func (s *State) Overdue() (units int64) {
+	for id, number := range s.Set.Number {
+		if number == 0 {
+			continue
+		}
+		for q := s.Set.First[id]; q != NoID; q = s.Holding.NextOfSet[q] {
+			if s.Holding.Due[q] <= s.NowUS {
+				units += s.Holding.Units[q]
+			}
+		}
+	}
+	return units
 }

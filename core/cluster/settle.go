@@ -43,7 +43,8 @@ func (s *State) Finish(cycle, nowUS int64) {
 	s.gone, s.Released, s.Reclaims, s.NewPlan = s.gone[:0], s.Released[:0], s.Reclaims[:0], false
 	for i := range s.Plans {
 		p := &s.Plans[i]
-		p.Dirty, p.again, p.Rebuilt, p.Resized, p.Changed = p.again, false, false, false, p.Changed[:0]
+		p.Dirty, p.again, p.Rebuilt, p.Resized = p.again, false, false, false
+		p.Changed, p.Seen = slices.Delete(p.Changed, 0, p.Seen), 0
 	}
 	s.outsideDirty = false
 	s.Cycle, s.NowUS = cycle, nowUS
@@ -69,7 +70,7 @@ func (s *State) relieve(p *Plan, k ParcelID) {
 	slices.SortFunc(s.victim, func(a, b HoldingID) int { return s.lastFirst(p, a, b) })
 	for _, q := range s.victim {
 		var n int64
-		for d, u := range s.Size(s.Holding.Sub[q]) {
+		for d, u := range s.Size(s.Holding.Sub[q])[:p.Dimensions()] {
 			if over := -p.Parcels.Free[d][k]; over > 0 && u > 0 {
 				n = max(n, (over+u-1)/u)
 			}
@@ -80,11 +81,11 @@ func (s *State) relieve(p *Plan, k ParcelID) {
 	}
 }
 
-// lastFirst orders holdings of one parcel as CYC-5 takes them: under reclaim first, then last rank,
+// lastFirst orders holdings of one parcel as CYC-5 takes them: under reclaim first, then borrowed, shared, owned, then last rank,
 // then the latest grant, then the sub-allocation that came last.
 func (s *State) lastFirst(p *Plan, a, b HoldingID) int {
 	sa, sb := s.Holding.Sub[a], s.Holding.Sub[b]
-	return cmp.Or(s.leavingFirst(a, b), cmp.Compare(p.RankOrder[s.Node(sb)], p.RankOrder[s.Node(sa)]),
+	return cmp.Or(s.leavingFirst(a, b), cmp.Compare(s.claim(a), s.claim(b)), cmp.Compare(p.RankOrder[s.Node(sb)], p.RankOrder[s.Node(sa)]),
 		cmp.Compare(s.Holding.Granted[b], s.Holding.Granted[a]), cmp.Compare(s.Sub.Seq[sb], s.Sub.Seq[sa]))
 }
 

@@ -46,7 +46,7 @@ type State struct {
 	Sub     Subs
 	Holding Holdings
 	Set     Sets
-	Plans   []Plan // one per MD plan of the policy, in its order
+	Plans   []Plan // the policy's MD plans, then its slot plans, each in its order
 
 	// ReportUnknown takes demand of consumers that the policy does not have as a
 	// shortfall `not_in_plan` instead of a bad row (SPEC chapter 7, `unknown: report`).
@@ -116,10 +116,13 @@ type Subs struct {
 	free       []SubID
 }
 
-// Plan is the state of one MD plan.
+// Plan is the state of one plan.
 type Plan struct {
 	Index   int32
-	Policy  *plan.MDPlan
+	Name    string         // a slot plan has its resource group's
+	MD      *plan.MDPlan   // nil in a slot plan
+	Slots   *plan.SlotPlan // nil in an MD plan
+	Terms   Terms
 	Parcels Parcels
 	Pairs   Pairs
 
@@ -134,7 +137,24 @@ type Plan struct {
 	Rebuilt bool       // parcels were laid out anew
 	Resized bool       // capacity or state of a parcel changed
 	Changed []ParcelID // parcels whose free room or state changed; may name one twice
+	Seen    int        // how many of Changed the cycle has taken into account
+
+	// Unlabelled are the holdings of `running` rows of a slot plan in row order. They have no
+	// origin (decision.Null) until the plan's next cycle gives them one; some may be gone by then.
+	Unlabelled []HoldingID
 }
+
+// Terms are the settings that plans of both kinds have.
+type Terms struct {
+	Member         []bool // by Node
+	Placement      plan.Placement
+	ReclaimBudget  int64 // units a cycle, or plan.Unlimited (CYC-4)
+	Confirmed      bool  // release: confirmed (CYC-8)
+	OverdueAfterUS int64 // plan.Unlimited when not set
+}
+
+// Dimensions is by how many figures parcels and units of the plan are measured: slots alone in a slot plan.
+func (p *Plan) Dimensions() int { return len(p.Parcels.Cap) }
 
 // Pairs are a plan's (leaf, shape) pairs, by PairID: units of equal size in a
 // leaf are counted together (MD-12, docs/decisions.md D-5).
@@ -162,7 +182,8 @@ func (s *State) Node(sub SubID) plan.Node { return s.NodeOf[s.Sub.Consumer[sub]]
 // Short is how many units a sub-allocation wants and does not hold.
 func (s *State) Short(sub SubID) int64 { return max(0, s.Sub.Wanted[sub]-s.Sub.Held[sub]) }
 
-// Size is the unit size of a sub-allocation by dimension. Read it only.
+// Size is the unit size of a sub-allocation by dimension. In a slot plan the first
+// figure is the unit's slots, whatever the policy's dimensions, and the rest are 0. Read it only.
 func (s *State) Size(sub SubID) []int64 { return s.Shape.Size(s.Sub.Shape[sub]) }
 
 // pair gives the (leaf, shape) pair of a plan, adding it when it is new.

@@ -33,7 +33,7 @@ func (s *State) Verify() error {
 				return fmt.Errorf("holding %d is in a set that is free", q)
 			}
 		}
-		for d, u := range s.Size(sub) {
+		for d, u := range s.Size(sub)[:len(free[i])] {
 			free[i][d][k] -= u * n
 		}
 	}
@@ -44,7 +44,7 @@ func (s *State) Verify() error {
 	}
 	for i := range s.Plans {
 		if err := s.verifyPlan(&s.Plans[i], free[i], pairs[i], leaving[i], &rows); err != nil {
-			return fmt.Errorf("plan %s: %w", s.Plans[i].Policy.Name, err)
+			return fmt.Errorf("plan %s: %w", s.Plans[i].Name, err)
 		}
 	}
 	if rows != 0 {

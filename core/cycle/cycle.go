@@ -85,7 +85,7 @@ func (r *Runner) begin(s *cluster.State) {
 	}
 	plans := make(decision.Words, len(s.Plans))
 	for i := range plans {
-		plans[i] = s.Plans[i].Policy.Name
+		plans[i] = s.Plans[i].Name
 	}
 	if r.details == nil {
 		r.details = &cluster.Names{}
@@ -205,9 +205,13 @@ func (r *Runner) reclaims(s *cluster.State) (units int64) {
 		t.Host.Add(int32(v.Host))
 		t.Units = append(t.Units, v.Units)
 		t.Reason.Add(v.Reason)
-		t.ForConsumer.Add(decision.Null)
-		t.ForAllocation.Add(decision.Null)
-		t.ForSub.Add(decision.Null)
+		taker := [3]int32{decision.Null, decision.Null, decision.Null}
+		if v.Taker != cluster.NoID {
+			taker = [3]int32{int32(s.Sub.Consumer[v.Taker]), s.Alloc.Name[s.Sub.Alloc[v.Taker]], s.Sub.Name[v.Taker]}
+		}
+		t.ForConsumer.Add(taker[0])
+		t.ForAllocation.Add(taker[1])
+		t.ForSub.Add(taker[2])
 		t.Issued = append(t.Issued, v.Issued)
 		t.Deadline = append(t.Deadline, v.Deadline)
 		if v.Action == decision.ActionIssued {

@@ -50,7 +50,7 @@ func (m *Planner) key(k *decision.Key, sub cluster.SubID) {
 // EmitStates adds the plan's rows to consumers, amounts and shares.
 func (m *Planner) EmitStates(c *decision.Cycle) {
 	for n := plan.Root + 1; int(n) < m.policy.Len(); n++ {
-		if !m.p.Policy.Member[n] {
+		if !m.p.Terms.Member[n] {
 			continue
 		}
 		id := int32(m.s.ConsumerOf[n])

@@ -18,6 +18,12 @@ type reason struct {
 	detail    string
 }
 
+// ask is what a reason of the unit itself depends on.
+type ask struct {
+	shape cluster.ShapeID
+	need  cluster.NeedID
+}
+
 // reasons is what depends on shape and requirement alone, found once a cycle for each.
 type reasons struct {
 	byAsk map[ask]reason
@@ -79,7 +85,7 @@ func (m *Planner) ofUnit(key ask, blocked []uint64) reason {
 	size, p := m.s.Shape.Size(key.shape), &m.p.Parcels
 	mask := append(m.reason.mask[:0], p.Open...)
 	m.reason.mask = mask
-	if set, _ := m.eligible.of(m, key.need); set != nil {
+	if set, _ := m.desk.Selected(key.need); set != nil {
 		for w := range mask {
 			mask[w] &= set[w]
 		}

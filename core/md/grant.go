@@ -22,11 +22,8 @@ type granter struct {
 	leaves []plan.Node // with outstanding demand, in tree order
 	kept   []plan.Node // the twigs' heaps
 
-	hot   []hot     // by SubID, of the leaves' sub-allocations
-	step  []step    // by PairID
-	finds []finding // one per shape and requirement; per sub-allocation with max_per_host
-	byAsk map[ask]int32
-
+	hot    []hot  // by SubID, of the leaves' sub-allocations
+	step   []step // by PairID
 	given  []gift // unit by unit
 	parcel []cluster.ParcelID
 	booked []cluster.HoldingID // this cycle's grants, in the order of D-14
@@ -54,7 +51,7 @@ type hot struct {
 	seq          int64
 	given        int32 // units given in this cycle
 	pair         cluster.PairID
-	find         int32 // index + 1 into finds, 0: not looked up yet
+	find         int32 // number of its finding + 1, 0: not looked up yet
 }
 
 // gift is one unit given.
@@ -71,18 +68,6 @@ const giftsReserved = 1 << 22
 // exactly ⌊(n+1) × 2⁴⁸ ÷ capacity⌋ less the same of n.
 type step struct {
 	whole, rest, carry, capacity int64
-}
-
-// ask is what a finder looks for.
-type ask struct {
-	shape cluster.ShapeID
-	need  cluster.NeedID
-}
-
-type finding struct {
-	place.Finder
-	most int64                      // max_per_host, plan.Unlimited when not given
-	on   map[cluster.ParcelID]int64 // units by parcel, when most is given
 }
 
 // Grant hands out what is free in the public pool (MD-16): from the root always to
@@ -205,11 +190,7 @@ func (g *granter) open(leaf plan.Node, a cluster.AllocID) bool {
 
 // prepare readies finders and usage steps for a grant stage.
 func (g *granter) prepare() {
-	if g.byAsk == nil {
-		g.byAsk = map[ask]int32{}
-	}
-	clear(g.byAsk)
-	g.finds = g.finds[:0]
+	g.desk.Begin()
 	g.step = resized(g.step, len(g.p.Pairs.Units))
 	for q, shape := range g.p.Pairs.Shape {
 		g.step[q] = newStep(g.p.Pairs.Units[q], g.capacity.of(shape))
@@ -249,7 +230,7 @@ func (g *granter) serve(leaf plan.Node) bool {
 }
 
 // seek is the parcel for a unit of a sub-allocation, NoID when there is none or a share limit stands against it.
-func (g *granter) seek(leaf plan.Node, sub cluster.SubID) (cluster.ParcelID, *finding) {
+func (g *granter) seek(leaf plan.Node, sub cluster.SubID) (cluster.ParcelID, *place.Finding) {
 	if _, _, over := g.overLimit(leaf, sub); over {
 		return cluster.NoID, nil
 	}
@@ -258,17 +239,12 @@ func (g *granter) seek(leaf plan.Node, sub cluster.SubID) (cluster.ParcelID, *fi
 }
 
 // give puts a unit on a parcel and updates usages up the path.
-func (g *granter) give(leaf plan.Node, sub cluster.SubID, k cluster.ParcelID, f *finding) {
+func (g *granter) give(leaf plan.Node, sub cluster.SubID, k cluster.ParcelID, f *place.Finding) {
 	h := &g.hot[sub]
 	h.held++
 	h.given++
 	g.given = append(g.given, gift{sub, k})
-	f.Take(k)
-	if f.on != nil {
-		if f.on[k]++; f.on[k] >= f.most {
-			f.Forbid(k)
-		}
-	}
+	f.Give(k)
 	more := g.step[h.pair].next()
 	for n := leaf; n != plan.None; n = g.twig[n].parent {
 		g.twig[n].usage += more // a pool's usages add up to no more than its dimensions
@@ -364,54 +340,11 @@ func (g *granter) overLimit(leaf plan.Node, sub cluster.SubID) (at plan.Node, di
 	return 0, 0, false
 }
 
-// finder is the finder of a sub-allocation's shape and requirement.
-func (g *granter) finder(sub cluster.SubID) *finding {
-	if i := g.hot[sub].find; i > 0 {
-		return &g.finds[i-1]
+// finder is the finding of a sub-allocation's shape and requirement.
+func (g *granter) finder(sub cluster.SubID) *place.Finding {
+	h := &g.hot[sub]
+	if h.find == 0 {
+		h.find = g.desk.Lookup(sub) + 1
 	}
-	most := g.s.Sub.MaxPerHost[sub]
-	key := ask{g.s.Sub.Shape[sub], g.s.Sub.Need[sub]}
-	i, ok := g.byAsk[key]
-	if !ok || most != plan.Unlimited {
-		i = g.newFinder(sub, key, most)
-		if most == plan.Unlimited {
-			g.byAsk[key] = i
-		}
-	}
-	g.hot[sub].find = i
-	return &g.finds[i-1]
-}
-
-// newFinder adds a finder, in the memory of an earlier cycle's where there is one.
-func (g *granter) newFinder(sub cluster.SubID, key ask, most int64) int32 {
-	g.finds = resized(g.finds, len(g.finds)+1)
-	f := &g.finds[len(g.finds)-1]
-	size := g.s.Shape.Size(key.shape)
-	allowed, order := g.eligible.of(g.Planner, key.need)
-	f.most, f.on = most, nil
-	if most != plan.Unlimited {
-		allowed = g.ownBits(allowed)
-		f.on = map[cluster.ParcelID]int64{}
-	}
-	f.Reset(&g.field, size, allowed, order)
-	if most != plan.Unlimited {
-		for q := g.s.Sub.First[sub]; q != cluster.NoID; q = g.s.Holding.NextOfSub[q] {
-			k := g.s.Holding.Parcel[q]
-			if f.on[k] += g.s.Holding.Units[q]; f.on[k] >= most {
-				f.Forbid(k)
-			}
-		}
-	}
-	return int32(len(g.finds))
-}
-
-// ownBits copies a bitset of parcels; nil becomes all.
-func (g *granter) ownBits(from []uint64) []uint64 {
-	bits := make([]uint64, g.p.Parcels.Words())
-	if from == nil {
-		copy(bits, g.p.Parcels.Open)
-	} else {
-		copy(bits, from)
-	}
-	return bits
+	return g.desk.At(h.find - 1)
 }

@@ -26,9 +26,8 @@ type Planner struct {
 	policy *plan.Policy
 	set    *plan.MDWindow
 
-	field    place.Field
+	desk     place.Desk
 	capacity capacities
-	eligible eligible
 
 	// By Node, of the public pool.
 	usage  []int64   // share usage (MD-12)
@@ -44,12 +43,12 @@ type Planner struct {
 
 // Attach points the planner at a state and the plan it is to carry out. Cheap.
 func (m *Planner) Attach(s *cluster.State, p *cluster.Plan) {
-	m.s, m.p, m.policy, m.set = s, p, s.Policy, &p.Policy.Windows[0]
+	m.s, m.p, m.policy, m.set = s, p, s.Policy, &p.MD.Windows[0]
 }
 
 // Own brings the parcels' order up to the hosts (stage own). Nobody owns anything
 // yet: every parcel is public.
-func (m *Planner) Own() { m.field.Sync(m.p) }
+func (m *Planner) Own() { m.desk.Sync(m.s, m.p) }
 
 // Entitle computes the capacity of the pool in units of every shape in use
 // (MD-11) and the shares that are held (MD-12). O(classes of hosts × shapes).
@@ -86,14 +85,14 @@ func (m *Planner) limited() bool {
 			return true // under way for a limit that may be gone
 		}
 	}
-	for n, in := range m.p.Policy.Member {
+	for n, in := range m.p.Terms.Member {
 		if in && m.set.Ratio[n] == 0 && n != int(plan.Root) {
 			return true
 		}
 	}
 	for _, column := range m.set.Limit {
 		for n, v := range column {
-			if v != plan.Unlimited && m.p.Policy.Member[n] {
+			if v != plan.Unlimited && m.p.Terms.Member[n] {
 				return true
 			}
 		}
@@ -186,51 +185,6 @@ func (c *capacities) recount(p *cluster.Plan, dims int) {
 		}
 		c.count[i]++
 	}
-}
-
-// eligible is which parcels meet each requirement, by NeedID.
-type eligible struct {
-	tables int64 // State.HostTables it was made at
-	plan   *cluster.Plan
-	bits   [][]uint64
-	order  [][]cluster.ParcelID
-}
-
-// of is the bitset of parcels that a requirement selects and, when it has one, the
-// order it gives them; nil, nil for no requirement. O(hosts) on first sight.
-func (e *eligible) of(m *Planner, need cluster.NeedID) (bitset []uint64, order []cluster.ParcelID) {
-	if need == cluster.NoID {
-		return nil, nil
-	}
-	if e.tables != m.s.HostTables || e.plan != m.p {
-		e.tables, e.plan, e.bits, e.order = m.s.HostTables, m.p, e.bits[:0], e.order[:0]
-	}
-	for int(need) >= len(e.bits) {
-		e.bits, e.order = append(e.bits, nil), append(e.order, nil)
-	}
-	if e.bits[need] == nil {
-		e.bits[need], e.order[need] = m.selects(m.s.Need.Parsed[need])
-	}
-	return e.bits[need], e.order[need]
-}
-
-// selects evaluates a requirement. One that names what no host has any more, since
-// hosts changed after the demand was taken, selects nothing.
-func (m *Planner) selects(r *plan.Requirement) ([]uint64, []cluster.ParcelID) {
-	set := make([]uint64, m.p.Parcels.Words())
-	bound, err := r.Bind(m.s)
-	if err != nil {
-		return set, nil
-	}
-	for k, h := range m.p.Parcels.Host {
-		if bound.Match(int(h)) {
-			set[k>>6] |= 1 << (uint(k) & 63)
-		}
-	}
-	if !r.Ordered() {
-		return set, nil
-	}
-	return set, place.Order(bound, &m.p.Parcels, set)
 }
 
 // empty tells whether a bitset has no bit.

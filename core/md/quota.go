@@ -87,7 +87,7 @@ func (m *Planner) Amounts() {
 	a, n := &m.amounts, m.policy.Len()
 	a.leafy = zeroed(a.leafy, n)
 	for node := plan.Node(n - 1); node > plan.Root; node-- {
-		if m.p.Policy.Member[node] && (m.policy.Leaf(node) || a.leafy[node]) {
+		if m.p.Terms.Member[node] && (m.policy.Leaf(node) || a.leafy[node]) {
 			a.leafy[node], a.leafy[m.policy.Parent[node]] = true, true
 		}
 	}

@@ -49,6 +49,7 @@ type Field struct {
 	set       [][]uint64 // by class: its parcels
 	log       []move     // parcels that entered a class, for the finders' cursors
 	quiet     bool       // no finder is looking: nothing need be logged
+	gained    int        // parcels that Regain told of since Sync
 	tree      tree       // balanced: the greatest free room below each node
 }
 
@@ -66,12 +67,13 @@ type move struct {
 // Sync brings the field up to a plan's parcels at the start of a cycle. The cost
 // follows the parcels that changed, unless the largest capacity of a dimension did.
 func (f *Field) Sync(p *cluster.Plan) {
-	f.log = f.log[:0]
-	rebuilt := p.Rebuilt || f.parcels != &p.Parcels || f.placement != p.Policy.Placement
+	f.log, f.gained = f.log[:0], 0
+	p.Seen = len(p.Changed)
+	rebuilt := p.Rebuilt || f.parcels != &p.Parcels || f.placement != p.Terms.Placement
 	if !rebuilt && len(p.Changed) == 0 {
 		return
 	}
-	f.parcels, f.placement = &p.Parcels, p.Policy.Placement
+	f.parcels, f.placement = &p.Parcels, p.Terms.Placement
 	if f.weigh(rebuilt) {
 		f.reset()
 		return
@@ -158,7 +160,7 @@ func (f *Field) put(k cluster.ParcelID) {
 	var free, full int64
 	var lane [vecpack.Lanes]int64
 	for d, w := range f.weight {
-		v := f.parcels.Free[d][k]
+		v := max(0, f.parcels.Available(d, k))
 		free += v * w
 		full += f.parcels.Cap[d][k] * w
 		if d < len(lane) {
@@ -382,6 +384,15 @@ func (f *Field) takeRoom(k cluster.ParcelID, u *Unit) {
 		lane[d] = room[d] >> f.shift[d]
 	}
 	f.word[k] = vecpack.Pack(lane[:])
+}
+
+// Regain brings the field up to a parcel that gained room while granting. O(1), O(log parcels) when balanced.
+func (f *Field) Regain(k cluster.ParcelID) {
+	f.gained++
+	f.put(k)
+	if f.placement == plan.Balanced {
+		f.tree.update(f, k)
+	}
 }
 
 func resize[T any](s []T, n int) []T {

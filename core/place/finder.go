@@ -20,6 +20,7 @@ type Finder struct {
 	allowed   []uint64 // bitset of parcels, nil: all
 	order     []cluster.ParcelID
 	next      int                     // in order
+	gained    int                     // of the field, when next was last set back
 	shape     [shapesMax]uint8        // shapes of free room in the order in which the unit prefers them
 	place     [shapesMax]uint8        // by shape: its place in that order
 	cursor    []int32                 // by rank of a class: place of its shape × fullnesses + fullness
@@ -119,6 +120,9 @@ func (q *Finder) first() int {
 
 // inOrder is Find over an explicit order.
 func (q *Finder) inOrder() cluster.ParcelID {
+	if q.gained != q.field.gained {
+		q.gained, q.next = q.field.gained, 0
+	}
 	for ; q.next < len(q.order); q.next++ {
 		if k := q.order[q.next]; q.field.parcels.IsOpen(k) && q.fits(k) {
 			return k

@@ -13,7 +13,7 @@ import (
 func drawPlan(t *rapid.T) *cluster.Plan {
 	dims, n := rapid.IntRange(1, 6).Draw(t, "dimensions"), rapid.IntRange(0, 150).Draw(t, "parcels")
 	largest := rapid.SampledFrom([]int64{8, 100, 1 << 20, 1 << 50}).Draw(t, "largest")
-	p := &cluster.Plan{Policy: &plan.MDPlan{Placement: rapid.SampledFrom([]plan.Placement{plan.BestFit, plan.Stacked, plan.Balanced}).Draw(t, "placement")}, Rebuilt: true}
+	p := &cluster.Plan{Terms: cluster.Terms{Placement: rapid.SampledFrom([]plan.Placement{plan.BestFit, plan.Stacked, plan.Balanced}).Draw(t, "placement")}, Rebuilt: true}
 	p.Parcels = cluster.Parcels{Host: make([]cluster.HostID, n), Open: make([]uint64, (n+63)/64)}
 	for range dims {
 		c, f := make([]int64, n), make([]int64, n)
@@ -56,7 +56,7 @@ func plain(f *Field, p *cluster.Plan, size []int64, allowed []uint64) cluster.Pa
 		switch f.placement {
 		case plan.BestFit:
 			var g Field // a field of its own, that has seen no Take
-			g.Sync(&cluster.Plan{Policy: p.Policy, Parcels: p.Parcels, Rebuilt: true})
+			g.Sync(&cluster.Plan{Terms: p.Terms, Parcels: p.Parcels, Rebuilt: true})
 			c := g.class[k]
 			mine = [3]int64{int64(place[uint8(c/fullnesses)]), int64(c % fullnesses)}
 		case plan.Stacked:

@@ -1,0 +1,152 @@
+package place
+
+import (
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/plan"
+)
+
+// Desk says where the next unit of a sub-allocation goes: a plan's field, the parcels that each
+// requirement selects, and the finders of a grant stage. Requirements are evaluated once for a
+// table of hosts; finders are shared by sub-allocations of one shape and requirement. The zero
+// value is ready; Sync comes first.
+type Desk struct {
+	Field Field
+
+	s      *cluster.State
+	p      *cluster.Plan
+	tables int64      // State.HostTables that the next two were made at
+	bits   [][]uint64 // by NeedID
+	order  [][]cluster.ParcelID
+
+	finds []Finding // one per shape and requirement; per sub-allocation with max_per_host
+	byAsk map[ask]int32
+}
+
+// ask is what a finder looks for.
+type ask struct {
+	shape cluster.ShapeID
+	need  cluster.NeedID
+}
+
+// Finding is the finder of sub-allocations that ask for the same, and what max_per_host leaves them.
+type Finding struct {
+	Finder
+	most int64                      // max_per_host, plan.Unlimited when not given
+	on   map[cluster.ParcelID]int64 // units by parcel, when most is given
+}
+
+// Sync points the desk at a plan and brings its field up to the parcels. Cost as Field.Sync.
+func (d *Desk) Sync(s *cluster.State, p *cluster.Plan) {
+	if d.tables != s.HostTables || d.p != p {
+		d.tables, d.bits, d.order = s.HostTables, d.bits[:0], d.order[:0]
+	}
+	d.s, d.p = s, p
+	d.Field.Sync(p)
+}
+
+// Begin forgets the finders of the last grant stage.
+func (d *Desk) Begin() {
+	if d.byAsk == nil {
+		d.byAsk = map[ask]int32{}
+	}
+	clear(d.byAsk)
+	d.finds = d.finds[:0]
+}
+
+// Selected is the bitset of parcels that a requirement selects and, when it has one, the
+// order it gives them; nil, nil for no requirement. O(hosts) on first sight. Read them only.
+func (d *Desk) Selected(need cluster.NeedID) (bitset []uint64, order []cluster.ParcelID) {
+	if need == cluster.NoID {
+		return nil, nil
+	}
+	for int(need) >= len(d.bits) {
+		d.bits, d.order = append(d.bits, nil), append(d.order, nil)
+	}
+	if d.bits[need] == nil {
+		d.bits[need], d.order[need] = d.selects(d.s.Need.Parsed[need])
+	}
+	return d.bits[need], d.order[need]
+}
+
+// selects evaluates a requirement. One that names what no host has any more, since
+// hosts changed after the demand was taken, selects nothing.
+func (d *Desk) selects(r *plan.Requirement) ([]uint64, []cluster.ParcelID) {
+	set := make([]uint64, d.p.Parcels.Words())
+	bound, err := r.Bind(d.s)
+	if err != nil {
+		return set, nil
+	}
+	for k, h := range d.p.Parcels.Host {
+		if bound.Match(int(h)) {
+			set[k>>6] |= 1 << (uint(k) & 63)
+		}
+	}
+	if !r.Ordered() {
+		return set, nil
+	}
+	return set, Order(bound, &d.p.Parcels, set)
+}
+
+// Lookup gives the number of a sub-allocation's finding in this grant stage. O(1) but for the first
+// of its shape and requirement, and for those with max_per_host: O(its holdings).
+func (d *Desk) Lookup(sub cluster.SubID) int32 {
+	most := d.s.Sub.MaxPerHost[sub]
+	key := ask{d.s.Sub.Shape[sub], d.s.Sub.Need[sub]}
+	i, ok := d.byAsk[key]
+	if !ok || most != plan.Unlimited {
+		i = d.open(sub, key, most)
+		if most == plan.Unlimited {
+			d.byAsk[key] = i
+		}
+	}
+	return i
+}
+
+// At is the finding of a number; good until the next Lookup.
+func (d *Desk) At(i int32) *Finding { return &d.finds[i] }
+
+// open adds a finding, in the memory of an earlier cycle's where there is one.
+func (d *Desk) open(sub cluster.SubID, key ask, most int64) int32 {
+	d.finds = resize(d.finds, len(d.finds)+1)
+	f := &d.finds[len(d.finds)-1]
+	allowed, order := d.Selected(key.need)
+	f.most, f.on = most, nil
+	if most != plan.Unlimited {
+		allowed = d.ownBits(allowed)
+		f.on = map[cluster.ParcelID]int64{}
+	}
+	f.Reset(&d.Field, d.s.Shape.Size(key.shape), allowed, order)
+	if most != plan.Unlimited {
+		for q := d.s.Sub.First[sub]; q != cluster.NoID; q = d.s.Holding.NextOfSub[q] {
+			f.Count(d.s.Holding.Parcel[q], d.s.Holding.Units[q])
+		}
+	}
+	return int32(len(d.finds) - 1)
+}
+
+// ownBits copies a bitset of parcels; nil becomes all.
+func (d *Desk) ownBits(from []uint64) []uint64 {
+	bits := make([]uint64, d.p.Parcels.Words())
+	if from == nil {
+		copy(bits, d.p.Parcels.Open)
+	} else {
+		copy(bits, from)
+	}
+	return bits
+}
+
+// Give takes a unit off the parcel that Find found.
+func (f *Finding) Give(k cluster.ParcelID) {
+	f.Take(k)
+	f.Count(k, 1)
+}
+
+// Count notes units of the sub-allocation on a parcel: with max_per_host on it, no more go there.
+func (f *Finding) Count(k cluster.ParcelID, units int64) {
+	if f.on == nil {
+		return
+	}
+	if f.on[k] += units; f.on[k] >= f.most {
+		f.Forbid(k)
+	}
+}
