@@ -16,11 +16,12 @@ var errMore = errors.New("more of the input is needed")
 // row[ends[i-1]+1:ends[i]], the first begins at 0.
 type csvDecoder struct {
 	w         *window
-	row       []byte // borrowed from the window, or unquoted
+	row       []byte // borrowed from the window, or from unquoted
 	ends      []int32
 	fieldsMax int // fields of a row past these are counted only
 	count     int
-	unquoted  []byte // a row that had quotes or an odd end, without them; a byte behind each field
+	unquoted  []byte    // rows of the window that had quotes or an odd end, without them; a byte behind each field
+	texts     *csvTexts // nil as long as the header is read
 }
 
 // decodeCSV takes a header and rows. A row of the wrong length is a fault of that
@@ -29,7 +30,7 @@ func (b *builder) decodeCSV(w *window) error {
 	if bytes.HasPrefix(w.rest(), byteOrderMark) {
 		w.advance(len(byteOrderMark))
 	}
-	d := csvDecoder{w: w, fieldsMax: b.limits.ColumnsMax}
+	d := csvDecoder{w: w, fieldsMax: b.limits.ColumnsMax, unquoted: make([]byte, 0, 1<<10)}
 	if ok, err := d.next(0); err != nil {
 		return err
 	} else if !ok {
@@ -42,7 +43,8 @@ func (b *builder) decodeCSV(w *window) error {
 	if err != nil {
 		return err
 	}
-	d.fieldsMax = len(columns)
+	d.fieldsMax, d.texts = len(columns), newCSVTexts(columns, b.limits, w.last)
+	defer d.texts.finish(&b.faults)
 	for {
 		ok, err := d.next(b.rows + 1)
 		if !ok {
@@ -54,19 +56,13 @@ func (b *builder) decodeCSV(w *window) error {
 		}
 		if d.count != len(columns) {
 			b.faults.Add(row+1, "", "", fmt.Sprintf("%d fields, where the header has %d", d.count, len(columns)))
+			d.texts.add(row, nil, nil)
 			continue
 		}
-		from := int32(0)
+		d.texts.add(row, d.row, d.ends)
 		for i, c := range columns {
-			v := d.row[from:d.ends[i]]
-			from = d.ends[i] + 1
-			switch c.kind { // the common kinds, without a detour
-			case kindCount:
-				b.digits(c, row, v)
-			case kindText:
-				b.text(c, row, v)
-			default:
-				b.cell(c, row, v)
+			if c.kind == kindCount {
+				b.digits(c, row, d.field(i))
 			}
 		}
 	}
@@ -117,7 +113,7 @@ func (d *csvDecoder) next(row int) (ok bool, err error) {
 		case err == nil && d.w.last:
 			return false, nil
 		case err == nil || err == errMore:
-			if _, err = d.w.more(); err != nil {
+			if err = d.more(); err != nil {
 				return false, err
 			}
 		default:
@@ -129,13 +125,29 @@ func (d *csvDecoder) next(row int) (ok bool, err error) {
 	}
 }
 
+// more gets more of the input, in other memory where there are rows in this one whose texts are still to be taken.
+func (d *csvDecoder) more() error {
+	if d.texts != nil && d.w.from > 0 {
+		r := d.texts.rows
+		r.window = d.w.move(r.window)
+		d.unquoted, r.unquoted = r.unquoted, d.unquoted
+		d.texts.send()
+	}
+	d.unquoted = d.unquoted[:0]
+	_, err := d.w.more()
+	return err
+}
+
 // field gives a field of the current row, borrowed.
-func (d *csvDecoder) field(i int) []byte {
+func (d *csvDecoder) field(i int) []byte { return csvField(d.row, d.ends, i) }
+
+// csvField gives field i of a row.
+func csvField(row []byte, ends []int32, i int) []byte {
 	from := int32(0)
 	if i > 0 {
-		from = d.ends[i-1] + 1
+		from = ends[i-1] + 1
 	}
-	return d.row[from:d.ends[i]]
+	return row[from:ends[i]]
 }
 
 // plain is split for the common row, which lies in p whole, has no quotes and at least one byte; 0 is any other.
@@ -177,7 +189,8 @@ func (d *csvDecoder) plain(p []byte) (n int) {
 // split finds the fields of the row that p begins with, and the length of the row
 // with its line end. count 0 is an empty line. last says that the input ends with p.
 func (d *csvDecoder) split(p []byte, last bool) (n int, err error) {
-	d.ends, d.unquoted, d.count = d.ends[:0], d.unquoted[:0], 0
+	d.ends, d.count = d.ends[:0], 0
+	first := len(d.unquoted)
 	for i := 0; ; i++ {
 		kept := len(d.unquoted)
 		quoted := i < len(p) && p[i] == '"'
@@ -201,16 +214,16 @@ func (d *csvDecoder) split(p []byte, last bool) (n int, err error) {
 			if len(d.unquoted) > kept {
 				d.unquoted = bytes.TrimSuffix(d.unquoted, carriageReturn)
 			}
-			if len(d.unquoted) == 0 && d.count == 0 {
+			if len(d.unquoted) == first && d.count == 0 {
 				return min(i+1, len(p)), nil
 			}
 		}
 		if d.count++; d.count <= d.fieldsMax {
-			d.ends = append(d.ends, int32(len(d.unquoted)))
+			d.ends = append(d.ends, int32(len(d.unquoted)-first))
 			d.unquoted = append(d.unquoted, ',')
 		}
 		if !more {
-			d.row = d.unquoted
+			d.row = d.unquoted[first:]
 			return min(i+1, len(p)), nil
 		}
 	}

@@ -224,6 +224,16 @@ func (w *window) advance(n int) { w.from += n }
 // offset is the place of rest in the decoded input.
 func (w *window) offset() int64 { return w.base + int64(w.from) }
 
+// move goes on in buf, or in new memory if that has another size, and gives the memory so far, which it leaves as it is.
+func (w *window) move(buf []byte) (was []byte) {
+	if len(buf) != len(w.buf) {
+		buf = make([]byte, len(w.buf))
+	}
+	was = w.buf
+	w.buf, w.base, w.from, w.to = buf, w.offset(), 0, copy(buf, w.rest())
+	return was
+}
+
 // more makes rest longer; ok is false when the input has ended. It fills the
 // whole buffer and doubles one that is full of unread bytes, so that beginning a
 // row again costs a constant factor in all.
