@@ -22,9 +22,11 @@ var mayImport = map[string][]string{
 	"core/cluster":  {"vecpack", "core/plan", "core/decision", "github.com/apache/arrow", "github.com/bits-and-blooms/bitset"},
 	"core/share":    {},
 	"core/place":    {"core/cluster", "core/plan", "vecpack"},
-	"core/md":       {"core/plan", "core/cluster", "core/share", "core/place", "core/decision", "vecpack"},
+	"core/line":     {"core/cluster", "core/plan", "core/share"},
+	"core/slot":     {"core/plan", "core/cluster", "core/share", "core/place", "core/line", "core/decision"},
+	"core/md":       {"core/plan", "core/cluster", "core/share", "core/place", "core/line", "core/decision", "vecpack"},
 	"core/decision": {"github.com/apache/arrow"},
-	"core/cycle":    {"core/plan", "core/cluster", "core/share", "core/place", "core/md", "core/decision"},
+	"core/cycle":    {"core/plan", "core/cluster", "core/share", "core/place", "core/slot", "core/md", "core/decision"},
 	"core/oracle":   {"core/plan"},
 	"core/scenario": {"core/cycle", "core/cluster", "core/plan", "core/decision", "ingest/table", "github.com/goccy/go-yaml"},
 	"ingest/table":  {"core/cluster", "core/plan", "github.com/apache/arrow", "github.com/parquet-go/parquet-go", "github.com/klauspost/compress"},
@@ -36,7 +38,7 @@ var mayImport = map[string][]string{
 
 // pure are the packages of the pure function: no clock, no randomness, no
 // threads, no files, no network.
-var pure = []string{"core/share", "core/place", "core/slot", "core/md", "core/cycle"}
+var pure = []string{"core/share", "core/place", "core/line", "core/slot", "core/md", "core/cycle"}
 
 var impure = []string{"time", "math/rand", "math/rand/v2", "sync", "sync/atomic", "os", "log", "log/slog", "net", "net/http"}
 

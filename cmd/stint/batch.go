@@ -69,6 +69,7 @@ type batch struct {
 	runner cycle.Runner
 	out    decision.Cycle
 
+	force         bool     // a policy may leave consumers with holdings out (PLAN-4)
 	reportUnknown bool     // take demand of unknown consumers as a shortfall
 	hosts         []string // what is suspect about the table of hosts itself
 
@@ -88,7 +89,7 @@ func (b *batch) apply(g *given) error {
 			return faults
 		}
 		if b.state != nil {
-			return b.state.SetPolicy(p)
+			return b.state.SetPolicy(p, b.force)
 		}
 		b.state, err = cluster.New(p)
 		return err
@@ -179,7 +180,7 @@ func day(us int64) int64 { return us / (24 * time.Hour).Microseconds() }
 // stable tells whether the last cycle was a fixed point (CYC-2).
 func (b *batch) stable() bool {
 	s := &b.out.Summary
-	return s.UnitsGranted == 0 && s.UnitsReclaimed == 0 && s.UnitsReleased == 0 && s.UnitsLeaving == 0
+	return s.Stable()
 }
 
 // replay rebuilds the state at the end of a log from the inputs of its cycles, and checks that each cycle

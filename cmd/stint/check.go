@@ -15,10 +15,11 @@ func newCheck() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check P [--hosts H]",
 		Short: "Validates a policy file",
-		Long: `Validates a policy file: all faults, then warnings. With --hosts the resource groups are tried on
-the hosts too, and the static share quota of each consumer is shown: what it gets when everybody
-asks for everything. Settings that this version does not carry out yet are warned of here, and
-refused by run.
+		Long: `Validates a policy file: all faults, then warnings, then what each consumer is guaranteed: of a slot
+plan what it owns, keeps, lends and may borrow, in each time window. With --hosts the resource groups
+are tried on the hosts too; then slot plans show how many slots there are and what of them is owned,
+and all plans the static share quota of each consumer: what it gets of pools when everybody asks for
+everything. Settings that this version does not carry out yet are warned of here, and refused by run.
 
 Exit codes: 0 no faults, 2 faults.`,
 		Example: `  stint check plan.yaml
@@ -54,43 +55,51 @@ func check(stdout, stderr io.Writer, file, hosts string) error {
 	}
 	fmt.Fprintf(stdout, "%s: no faults. %s, %s of them leaves\n", file, count(int64(p.Len()-1), "consumer"), grouped(leaves))
 	for i := range p.MDPlans {
-		fmt.Fprintf(stdout, "  plan %s: %s over %s\n", p.MDPlans[i].Name, count(members(&p.MDPlans[i]), "consumer"),
+		fmt.Fprintf(stdout, "  plan %s: %s over %s\n", p.MDPlans[i].Name, count(members(p.MDPlans[i].Member), "consumer"),
 			count(int64(len(p.MDPlans[i].Groups)), "resource group"))
 	}
 	for i := range p.SlotPlans {
-		fmt.Fprintf(stdout, "  slot plan %s\n", p.Groups[p.SlotPlans[i].Group].Name)
+		fmt.Fprintf(stdout, "  slot plan %s: %s\n", p.Groups[p.SlotPlans[i].Group].Name, count(members(p.SlotPlans[i].Member), "consumer"))
 	}
 	if hosts == "" {
-		return nil
+		return guarantees(stdout, p, nil)
 	}
-	return checkHosts(stdout, stderr, p, hosts, len(unsupported) == 0)
-}
-
-// checkHosts tries a policy on hosts. What consumers are guaranteed is known only where the engine carries
-// out all that the policy says.
-func checkHosts(stdout, stderr io.Writer, p *plan.Policy, hosts string, guarantees bool) error {
-	b := &batch{}
-	var err error
-	if b.state, err = cluster.New(p); err != nil {
-		return err
-	}
-	g, err := readInput(kindHosts, hosts)
+	b, err := tryHosts(stderr, p, hosts)
 	if err != nil {
 		return err
 	}
-	if err := b.apply(g); err != nil {
-		return err
-	}
-	warn(stderr, b.warnings())
-	if !guarantees {
-		return nil
+	if len(unsupported) > 0 {
+		return guarantees(stdout, p, nil) // what there is on hosts is known only where all is carried out
 	}
 	b.cycle(0)
-	if len(b.out.Amounts.Held) == 0 {
-		return nil
+	return guarantees(stdout, p, b)
+}
+
+// tryHosts tries a policy on hosts.
+func tryHosts(stderr io.Writer, p *plan.Policy, hosts string) (b *batch, err error) {
+	b = &batch{}
+	if b.state, err = cluster.New(p); err != nil {
+		return nil, err
 	}
-	fmt.Fprintln(stdout)
-	return newSummary(b, stdout, "", 0).guarantees()
+	g, err := readInput(kindHosts, hosts)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.apply(g); err != nil {
+		return nil, err
+	}
+	warn(stderr, b.warnings())
+	return b, nil
+}
+
+// members is how many consumers take part in a plan.
+func members(member []bool) (n int64) {
+	for _, in := range member[1:] {
+		if in {
+			n++
+		}
+	}
+	return n
 }
 
 func policyWarnings(p *plan.Policy) (lines []string) {

@@ -23,8 +23,10 @@ func TestMain(m *testing.M) {
 
 // TestScript plays the scripts of testdata/script, each in a folder of its own.
 func TestScript(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata/script", RequireExplicitExec: true,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"refused": refused}})
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script", RequireExplicitExec: true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"refused": refused},
+	})
 }
 
 // refused CASES [ARGS…] is a script's command: stint must refuse each case of a file with exit code 2, say why
@@ -120,6 +122,21 @@ func TestDocs(t *testing.T) {
 				t.Errorf("%s: %v %+v", name, err, r)
 			}
 		}
+	}
+}
+
+// TestWeek plays a week of a site that divides its slots by day and by night.
+func TestWeek(t *testing.T) {
+	if testing.Short() {
+		t.Skip("some 2,000 cycles of 200 consumers")
+	}
+	scenarios, err := loadScenarios([]string{"../../testdata/week/week.yaml"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := playScenarios(&out, scenarios, false); err != nil {
+		t.Errorf("%v\n%s", err, &out)
 	}
 }
 

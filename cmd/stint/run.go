@@ -26,7 +26,7 @@ type runOptions struct {
 	untilStable                  bool
 	at                           string
 	out                          string
-	append                       bool
+	append, force                bool
 	unknown                      string
 	output                       string
 }
@@ -63,6 +63,7 @@ the log had; what is not given stays as it was.`,
 	f.StringVar(&o.at, "at", "", "now of the first cycle, such as 2026-01-05T08:00:00Z (the clock's now)")
 	f.StringVar(&o.out, "out", "", "folder of the log: empty, or made")
 	f.BoolVar(&o.append, "append", false, "continues the log")
+	f.BoolVar(&o.force, "force", false, "with --append: a plan may leave out consumers that hold something; that is reclaimed with their grace")
 	f.StringVar(&o.unknown, "unknown", "refuse", "demand of consumers that the policy does not have: refuse the table, or report it as a shortfall")
 	f.StringVar(&o.output, "output", "table", strings.Join(export.Formats, ", ")+": the summary, or the rows of the table cycles")
 	c.MarkFlagsMutuallyExclusive("cycles", "until-stable")
@@ -124,7 +125,7 @@ func run(o *runOptions, c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	b := &batch{reportUnknown: true} // while replaying: what was refused is in no log
+	b := &batch{reportUnknown: true, force: true} // while replaying: what was refused is in no log
 	inputs, err := o.inputs()
 	if err != nil {
 		return err
@@ -137,7 +138,7 @@ func run(o *runOptions, c *cobra.Command) error {
 			return fmt.Errorf("log %s has no cycle to continue from", o.out)
 		}
 	}
-	b.reportUnknown = o.unknown == "report"
+	b.reportUnknown, b.force = o.unknown == "report", o.force
 	for _, g := range inputs {
 		if err := b.apply(g); err != nil {
 			return err

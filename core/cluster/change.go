@@ -53,6 +53,9 @@ func (s *State) change(t *HostTable) bool {
 	s.HostTables++
 	for _, w := range was {
 		if p := s.Host.Plan[w.host]; p != NoID {
+			for d := range w.size { // requirements may go by what the plan does not count
+				s.Plans[p].Dirty = s.Plans[p].Dirty || w.size[d] != s.Host.Size[d][w.host]
+			}
 			s.refresh(&s.Plans[p], s.Host.Parcel[w.host], s.Host.State[w.host])
 		}
 	}

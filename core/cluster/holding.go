@@ -165,6 +165,28 @@ func (s *State) Grow(q HoldingID, units int64) {
 	s.Plans[s.Sub.Plan[sub]].Parcels.take(s.Holding.Parcel[q], s.Size(sub), units)
 }
 
+// Relabel makes units of a holding that is not under reclaim count as something else: another
+// origin, pool and lender. That is no reclaim and no grant (CYC-3). O(1).
+func (s *State) Relabel(q HoldingID, units int64, origin int32, pool, lender ConsumerID) {
+	h := &s.Holding
+	sub := h.Sub[q]
+	p := &s.Plans[s.Sub.Plan[sub]]
+	p.Dirty, p.again, s.Relabelled = true, true, true
+	row := Holding{sub, h.Parcel[q], units, h.Granted[q], origin, pool, lender}
+	if first := s.Sub.First[sub]; first != q && h.Set[first] == NoID && h.Parcel[first] == row.Parcel &&
+		h.Granted[first] == row.Granted && h.Origin[first] == origin && h.Pool[first] == pool && h.Lender[first] == lender {
+		h.Units[first] += units // what was relabelled just before
+	} else if units < h.Units[q] {
+		s.add(p, &row)
+	} else {
+		h.Origin[q], h.Pool[q], h.Lender[q] = origin, pool, lender
+		return
+	}
+	if h.Units[q] -= units; h.Units[q] == 0 {
+		s.unlink(q)
+	}
+}
+
 // Shrink takes units off a holding and frees their room; a holding without units
 // is removed. It records nothing. O(dimensions).
 func (s *State) Shrink(q HoldingID, units int64) {
@@ -172,8 +194,10 @@ func (s *State) Shrink(q HoldingID, units int64) {
 	sub, k := s.Holding.Sub[q], s.Holding.Parcel[q]
 	p := &s.Plans[s.Sub.Plan[sub]]
 	p.Changed, p.Dirty = append(p.Changed, k), true
-	if s.Holding.Units[q] == 0 {
+	if id := s.Holding.Set[q]; s.Holding.Units[q] == 0 {
 		s.unlink(q)
+	} else if id != NoID {
+		s.keep(id)
 	}
 }
 
@@ -342,11 +366,17 @@ func (s *State) bindHoldings(t *HoldingTable, held bool, f *Faults) []boundHoldi
 		case !ok:
 			f.Add(i+1, "host", string(host), "no host is called this")
 			continue
-		case s.Host.Plan[h] == NoID:
-			f.Add(i+1, "host", string(host), "the host is in no plan")
-			continue
 		case t.Units[i] < 0 || t.Units[i] > NumberMax:
 			f.Add(i+1, "units", fmt.Sprint(t.Units[i]), "not a whole number from 0 to 2^53")
+			continue
+		}
+		if held {
+			if rows[i] = s.onAbandoned(HostID(h), t, i); rows[i].sub != NoID {
+				continue
+			}
+		}
+		if s.Host.Plan[h] == NoID {
+			f.Add(i+1, "host", string(host), "the host is in no plan")
 			continue
 		}
 		rows[i].parcel = s.Host.Parcel[h]
@@ -356,6 +386,25 @@ func (s *State) bindHoldings(t *HoldingTable, held bool, f *Faults) []boundHoldi
 		}
 	}
 	return rows
+}
+
+// onAbandoned is what a row names on a host that left a plan with work on it; its sub is NoID when
+// that holds nothing there.
+func (s *State) onAbandoned(h HostID, t *HoldingTable, i int) boundHolding {
+	for p := range s.Plans {
+		k := &s.Plans[p].Parcels
+		for at := k.Len() - k.Left; at < k.Len(); at++ {
+			if k.Host[at] != h {
+				continue
+			}
+			if sub := s.lookup(int32(p), t, i); sub != NoID {
+				if sub = s.otherSize(sub, ParcelID(at)); s.holdsOn(sub, ParcelID(at)) {
+					return boundHolding{sub, ParcelID(at)}
+				}
+			}
+		}
+	}
+	return boundHolding{sub: NoID}
 }
 
 // otherSize is the sub-allocation of the same name and another unit size that holds
@@ -383,9 +432,21 @@ func (s *State) holdsOn(sub SubID, k ParcelID) bool {
 // one that is wanted, then the latest. A fault is recorded when there is none.
 func (s *State) findSub(p int32, t *HoldingTable, i int, f *Faults) SubID {
 	path, name := t.Consumer.Names.Bytes(t.Consumer.At(i)), t.Allocation.Names.Bytes(t.Allocation.At(i))
-	c, ok := s.Consumer.Find(path)
-	if !ok || s.NodeOf[c] == plan.None {
+	if c, ok := s.Consumer.Find(path); !ok || s.NodeOf[c] == plan.None {
 		f.Add(i+1, "consumer", string(path), "no such consumer in the policy")
+		return NoID
+	}
+	found := s.lookup(p, t, i)
+	if found == NoID {
+		f.Add(i+1, "allocation", string(name), fmt.Sprintf("%s has no such sub-allocation in plan %s", path, s.Plans[p].Name))
+	}
+	return found
+}
+
+// lookup is findSub without a fault.
+func (s *State) lookup(p int32, t *HoldingTable, i int) SubID {
+	c, ok := s.Consumer.Find(t.Consumer.Names.Bytes(t.Consumer.At(i)))
+	if !ok {
 		return NoID
 	}
 	var sub []byte
@@ -393,7 +454,7 @@ func (s *State) findSub(p int32, t *HoldingTable, i int, f *Faults) SubID {
 		sub = t.Sub.Names.Bytes(code)
 	}
 	found := SubID(NoID)
-	if label, ok := s.Label.Find(name); ok {
+	if label, ok := s.Label.Find(t.Allocation.Names.Bytes(t.Allocation.At(i))); ok {
 		if a, ok := s.allocOf[allocKey{p, ConsumerID(c), label}]; ok {
 			for q := s.Alloc.First[a]; q != NoID; q = s.Sub.Next[q] {
 				if string(s.Label.Bytes(s.Sub.Name[q])) == string(sub) && (found == NoID || s.Sub.Wanted[q] > 0 || s.Sub.Wanted[found] == 0) {
@@ -401,9 +462,6 @@ func (s *State) findSub(p int32, t *HoldingTable, i int, f *Faults) SubID {
 				}
 			}
 		}
-	}
-	if found == NoID {
-		f.Add(i+1, "allocation", string(name), fmt.Sprintf("%s has no such sub-allocation in plan %s", path, s.Plans[p].Name))
 	}
 	return found
 }
@@ -417,10 +475,35 @@ func (s *State) newestFirst(dst []HoldingID, sub SubID) []HoldingID {
 		dst = append(dst, q)
 	}
 	slices.SortFunc(dst, func(a, b HoldingID) int {
-		return cmp.Or(s.leavingFirst(a, b), cmp.Compare(s.claim(a), s.claim(b)), cmp.Compare(s.Holding.Granted[b], s.Holding.Granted[a]),
-			cmp.Compare(s.Holding.Parcel[b], s.Holding.Parcel[a]))
+		return cmp.Or(s.leavingFirst(a, b), cmp.Compare(s.claim(a), s.claim(b)), s.Newer(a, b))
 	})
 	return dst
+}
+
+// Newer sorts holdings newest first (docs/decisions.md, D-10): the latest grant, then the
+// sub-allocation and the host that came last; what is equal by that in the order of lender, pool and
+// reclaim, the last first.
+func (s *State) Newer(a, b HoldingID) int {
+	h := &s.Holding
+	return cmp.Or(cmp.Compare(h.Granted[b], h.Granted[a]), cmp.Compare(s.Sub.Seq[h.Sub[b]], s.Sub.Seq[h.Sub[a]]),
+		cmp.Compare(h.Parcel[b], h.Parcel[a]), cmp.Compare(s.nodeOf(h.Lender[b]), s.nodeOf(h.Lender[a])),
+		cmp.Compare(s.nodeOf(h.Pool[b]), s.nodeOf(h.Pool[a])), cmp.Compare(s.reclaimOf(b), s.reclaimOf(a)))
+}
+
+// nodeOf is the row of a consumer in the policy in force, None for NoID.
+func (s *State) nodeOf(c ConsumerID) plan.Node {
+	if c == NoID {
+		return plan.None
+	}
+	return s.NodeOf[c]
+}
+
+// reclaimOf is the number of the reclaim that a holding is under, 0 for none.
+func (s *State) reclaimOf(q HoldingID) int64 {
+	if id := s.Holding.Set[q]; id != NoID {
+		return s.Set.Number[id]
+	}
+	return 0
 }
 
 // claim is how good a claim a holding has, the weakest first (CYC-5): borrowed, shared, owned.

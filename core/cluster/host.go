@@ -149,7 +149,38 @@ func (s *State) SetHosts(t *HostTable, full bool) error {
 		return f.Err()
 	}
 	s.lay(order)
+	s.touch(&old)
 	return nil
+}
+
+// touch makes the plans of hosts whose sizes or attributes changed look at everything again: requirements go by them.
+// O(hosts × columns).
+func (s *State) touch(old *Hosts) {
+	for h := range old.Len() {
+		if p := s.Host.Plan[h]; p != NoID && !s.Plans[p].Dirty && s.Host.differs(old, h) {
+			s.Plans[p].Dirty = true
+		}
+	}
+}
+
+// differs tells whether a host's sizes or attributes are others than in old, of which h was made by with.
+func (h *Hosts) differs(old *Hosts, host int) bool {
+	for d := range old.Size {
+		if h.Size[d][host] != old.Size[d][host] {
+			return true
+		}
+	}
+	for i := range h.Attr {
+		a := &h.Attr[i]
+		if i >= len(old.Attr) || a.Kind != old.Attr[i].Kind || a.Valid[host] != old.Attr[i].Valid[host] {
+			return a.any()
+		}
+		if b := &old.Attr[i]; a.Valid[host] && (a.Kind == plan.Number && a.Number[host] != b.Number[host] ||
+			a.Kind == plan.Boolean && a.Bool[host] != b.Bool[host] || a.Kind == plan.Text && a.Text.Code[host] != b.Text.Code[host]) {
+			return true
+		}
+	}
+	return false
 }
 
 // checkHosts finds what is wrong with a table's rows and columns by themselves.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -170,6 +171,7 @@ func (s *State) lay(l *layout) {
 	for i := range s.Plans {
 		p := &s.Plans[i]
 		left := p.Parcels.abandoned(order[i])
+		s.Host.sort(left)
 		hosts := slices.Concat(order[i], left)
 		if p.Parcels.Cap == nil || !slices.Equal(hosts, p.Parcels.Host) {
 			s.relay(p, hosts)
@@ -194,6 +196,18 @@ func (s *State) lay(l *layout) {
 		}
 	}
 	s.rekeep()
+}
+
+// sort puts hosts in the order of the hosts table; those that are not in it any more come last. O(hosts), if there are several.
+func (h *Hosts) sort(hosts []HostID) {
+	if len(hosts) < 2 {
+		return
+	}
+	at := make([]int, h.Len())
+	for i, id := range h.Order {
+		at[id] = i - len(h.Order)
+	}
+	slices.SortStableFunc(hosts, func(a, b HostID) int { return cmp.Compare(at[a], at[b]) })
 }
 
 // abandoned is the hosts outside of the new order on which something is held. They
@@ -270,6 +284,9 @@ func (s *State) refresh(p *Plan, k ParcelID, state HostState) {
 	}
 	if changed {
 		p.Changed, p.Dirty, p.Resized = append(p.Changed, k), true, true
+	}
+	if state != OK && p.Parcels.First[k] != NoID {
+		p.Dirty = true // it may drain now, or not any more
 	}
 }
 

@@ -2,58 +2,55 @@ package cluster
 
 import (
 	"cmp"
-	"fmt"
 	"math/bits"
 	"slices"
 
 	"github.com/stintd/stint/core/plan"
 )
 
-// SetPolicy puts a policy in force from the next cycle on. Consumers and plans are
-// matched by path and name. Refused, with nothing changed, when the dimensions
-// differ, when a host would be in two plans, or when a consumer with demand or
-// holdings would leave its plan (PLAN-3, PLAN-4).
-func (s *State) SetPolicy(p *plan.Policy) error {
-	if s.Policy != nil {
-		if err := s.checkPolicy(p); err != nil {
-			return err
-		}
-	} else {
+// SetPolicy puts a policy in force from the next cycle on (PLAN-3). Consumers are matched by path,
+// or by the one that they are renamed from, plans by name. Refused, with nothing changed, when a
+// dimension that demand uses is gone, when a host would be in two plans, when a requirement names what no host
+// has, or when a consumer with holdings would leave its plan; forced, what such a consumer holds is
+// reclaimed with its grace instead (PLAN-4). O(everything).
+func (s *State) SetPolicy(p *plan.Policy, forced bool) error {
+	if s.Policy == nil {
 		s.Shape = NewShapes(len(p.Dimensions))
 		s.Host.Size = make([][]int64, len(p.Dimensions))
+		return s.adopt(p, nil, nil)
 	}
-	was := s.Policy
+	leaving, err := s.checkPolicy(p, forced)
+	if err != nil {
+		return err
+	}
+	return s.adopt(p, leaving, s.moved(p))
+}
+
+// adopt puts a policy in force that fits: leaving are the sub-allocations without a place in it, from
+// says which dimensions its are, nil when none changed.
+func (s *State) adopt(p *plan.Policy, leaving []SubID, from []int) error {
+	was, hosts := s.Policy, s.Host
+	if from != nil {
+		s.Host.measure(was.Dimensions, p.Dimensions, from)
+	}
 	s.Policy = p
 	order, err := s.hostOrder(p)
 	if err != nil {
-		s.Policy = was
+		s.Policy, s.Host = was, hosts
 		return err
+	}
+	if was != nil {
+		s.orphan(leaving, was)
+		s.inherit(p)
+	}
+	if from != nil {
+		s.measure(from)
 	}
 	s.Revision++
 	s.NewPlan = true
 	s.mapConsumers()
 	s.mapPlans()
 	s.lay(order)
-	return nil
-}
-
-// checkPolicy tells why a policy cannot follow the one in force.
-func (s *State) checkPolicy(p *plan.Policy) error {
-	if !slices.Equal(p.Dimensions, s.Policy.Dimensions) {
-		return fmt.Errorf("%s: dimensions change from %v to %v: not yet supported", p.File, s.Policy.Dimensions, p.Dimensions)
-	}
-	for sub := range s.Sub.Alloc {
-		if s.Sub.Alloc[sub] == NoID || s.Sub.Plan[sub] < 0 {
-			continue
-		}
-		path, was := s.Consumer.String(int32(s.Sub.Consumer[sub])), &s.Plans[s.Sub.Plan[sub]]
-		name := was.Name
-		node, ok := p.Find(path)
-		member := members(p, name, was.MD != nil)
-		if !ok || member == nil || !member[node] || !p.Leaf(node) {
-			return fmt.Errorf("%s: %s has demand in plan %s and would no longer be a leaf of it: not yet supported", p.File, path, name)
-		}
-	}
 	return nil
 }
 
@@ -100,6 +97,7 @@ func (s *State) mapPlans() {
 	for i := range plans {
 		p := &plans[i]
 		p.Index, p.Dirty, p.Rebuilt = int32(i), true, true
+		p.Window, p.Before, p.Coming = NoID, NoID, NoID
 		n := s.Policy.Len()
 		p.FirstAlloc, p.LastAlloc = filled[AllocID](n), filled[AllocID](n)
 		p.FirstPair = filled[PairID](n)
@@ -115,23 +113,41 @@ func (s *State) mapPlans() {
 			s.Set.Plan[id] = to[s.Set.Plan[id]]
 		}
 	}
+	s.mapAllocations(to)
+}
+
+// mapAllocations hangs allocations and pairs onto the rows of new plans, whose indices are in to.
+func (s *State) mapAllocations(to []int32) {
 	var byArrival []AllocID
 	for a := range s.Alloc.Plan {
-		if s.Alloc.First[a] != NoID && s.Alloc.Plan[a] >= 0 {
+		if s.Alloc.First[a] != NoID {
 			byArrival = append(byArrival, AllocID(a))
 		}
 	}
 	slices.SortFunc(byArrival, func(a, b AllocID) int { return cmp.Compare(s.Alloc.Arrival[a], s.Alloc.Arrival[b]) })
 	clear(s.allocOf)
 	for _, a := range byArrival {
-		s.Alloc.Plan[a] = to[s.Alloc.Plan[a]]
-		s.allocOf[allocKey{s.Alloc.Plan[a], s.Alloc.Consumer[a], s.Alloc.Name[a]}] = a
+		if s.Alloc.Plan[a] >= 0 {
+			s.Alloc.Plan[a] = to[s.Alloc.Plan[a]]
+		}
+		orphan := s.Sub.Orphan[s.Alloc.First[a]]
+		if !orphan {
+			s.allocOf[allocKey{s.Alloc.Plan[a], s.Alloc.Consumer[a], s.Alloc.Name[a]}] = a
+		}
+		if s.Alloc.Plan[a] < 0 {
+			continue
+		}
 		p := &s.Plans[s.Alloc.Plan[a]]
-		s.Alloc.Next[a] = NoID
-		p.append(s, a)
+		if s.Alloc.Next[a] = NoID; !orphan {
+			p.append(s, a)
+		}
 		for sub := s.Alloc.First[a]; sub != NoID; sub = s.Sub.Next[sub] {
 			s.Sub.Plan[sub] = p.Index
-			s.Sub.Pair[sub] = p.pair(s.Node(sub), s.Sub.Shape[sub])
+			leaf := plan.Root // what orphans hold counts for the whole
+			if !orphan {
+				leaf = s.Node(sub)
+			}
+			s.Sub.Pair[sub] = p.pair(leaf, s.Sub.Shape[sub])
 			p.Pairs.Units[s.Sub.Pair[sub]] += s.Sub.Held[sub]
 			for q := s.Sub.First[sub]; q != NoID; q = s.Holding.NextOfSub[q] {
 				if id := s.Holding.Set[q]; id != NoID {
@@ -147,18 +163,52 @@ func (s *State) newPlans() (plans []Plan) {
 	for i := range s.Policy.MDPlans {
 		m := &s.Policy.MDPlans[i]
 		plans = append(plans, Plan{
-			Name: m.Name, MD: m, RankOrder: rankOrder(&s.Policy.Tree, m.Windows[0].Rank),
+			Name: m.Name, MD: m,
 			Terms: Terms{m.Member, m.Placement, m.ReclaimBudget, m.ReleaseConfirmed, m.OverdueAfterUS},
 		})
 	}
 	for i := range s.Policy.SlotPlans {
 		m := &s.Policy.SlotPlans[i]
 		plans = append(plans, Plan{
-			Name: s.Policy.Groups[m.Group].Name, Slots: m, RankOrder: rankOrder(&s.Policy.Tree, m.Windows[0].Rank),
+			Name: s.Policy.Groups[m.Group].Name, Slots: m,
 			Terms: Terms{m.Member, m.Placement, m.ReclaimBudget, m.ReleaseConfirmed, m.OverdueAfterUS},
 		})
 	}
 	return plans
+}
+
+// openWindows puts the time windows of an instant in force (PLAN-1). A plan whose window
+// is another than before has changed. O(plans), and consumers where a window opens.
+func (s *State) openWindows(nowUS int64) {
+	for i := range s.Plans {
+		p := &s.Plans[i]
+		now, coming := 0, 0
+		switch {
+		case p.MD != nil && len(p.MD.Windows) > 1:
+			now = p.MD.WindowAt(nowUS, s.Policy.Location)
+			coming = p.MD.WindowAt(nowUS+p.MD.LeadUS, s.Policy.Location)
+		case p.Slots != nil && len(p.Slots.Windows) > 1:
+			now = p.Slots.WindowAt(nowUS, s.Policy.Location)
+			coming = p.Slots.WindowAt(nowUS+p.Slots.LeadUS, s.Policy.Location)
+		}
+		if coming == now {
+			coming = NoID
+		}
+		if p.Coming != coming {
+			p.Coming, p.Dirty = coming, true
+		}
+		if p.Window == now {
+			continue
+		}
+		p.Before, p.Window, p.Dirty = p.Window, now, true // a plan's first window is no switch: Before is NoID
+		rank := []int32(nil)
+		if p.MD != nil {
+			rank = p.MD.Windows[now].Rank
+		} else {
+			rank = p.Slots.Windows[now].Rank
+		}
+		p.RankOrder = RankOrder(&s.Policy.Tree, rank)
+	}
 }
 
 func filled[T ~int32](n int) []T {
@@ -169,9 +219,9 @@ func filled[T ~int32](n int) []T {
 	return s
 }
 
-// rankOrder is every consumer's place when they are sorted by rank, level by
+// RankOrder is every consumer's place when they are sorted by rank, level by
 // level from the root, ties in tree order.
-func rankOrder(t *plan.Tree, rank []int32) []int32 {
+func RankOrder(t *plan.Tree, rank []int32) []int32 {
 	order := make([]int32, t.Len())
 	var place int32
 	var visit func(n plan.Node)

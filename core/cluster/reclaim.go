@@ -164,9 +164,14 @@ func (s *State) Cancel(q HoldingID, units int64) {
 	s.keep(id)
 }
 
-// step records a step of a reclaim.
+// step records a step of a reclaim, in the row of the step before when it is more of the same.
 func (s *State) step(q HoldingID, units int64, action int32) {
 	id, sub, k := s.Holding.Set[q], s.Holding.Sub[q], s.Holding.Parcel[q]
+	if n := len(s.Reclaims) - 1; n >= 0 && s.Reclaims[n].Number == s.Set.Number[id] && s.Reclaims[n].Action == action &&
+		s.Reclaims[n].Sub == sub && s.Reclaims[n].Parcel == k && s.Reclaims[n].Deadline == s.Holding.Due[q] {
+		s.Reclaims[n].Units += units
+		return
+	}
 	s.Reclaims = append(s.Reclaims, Reclaimed{
 		s.Set.Number[id], action, sub, s.Set.Taker[id], k, s.Plans[s.Sub.Plan[sub]].Parcels.Host[k], units,
 		s.Set.Reason[id], s.Set.Issued[id], s.Holding.Due[q],
@@ -265,14 +270,14 @@ func (s *State) expire(nowUS int64) {
 	}
 }
 
-// Overdue is how many units are held past the deadline of their reclaim (CYC-8).
-func (s *State) Overdue() (units int64) {
+// Overdue is how many units are held past the deadline of their reclaim at nowUS (CYC-8).
+func (s *State) Overdue(nowUS int64) (units int64) {
 	for id, number := range s.Set.Number {
-		if number == 0 {
+		if number == 0 || !s.Plans[s.Set.Plan[id]].Terms.Confirmed {
 			continue
 		}
 		for q := s.Set.First[id]; q != NoID; q = s.Holding.NextOfSet[q] {
-			if s.Holding.Due[q] <= s.NowUS {
+			if s.Holding.Due[q] <= nowUS {
 				units += s.Holding.Units[q]
 			}
 		}

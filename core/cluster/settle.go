@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/plan"
 )
 
 // Settle applies CYC-5: where a host is lost or shrank below what it holds, the
@@ -12,7 +13,9 @@ import (
 // is under reclaim and due by now comes back (CYC-8). The releases wait in Released for
 // emit. The cost follows the reclaims, parcels and sub-allocations that changed.
 func (s *State) Settle(nowUS int64) {
+	s.openWindows(nowUS)
 	s.expire(nowUS)
+	s.settleOrphans(nowUS)
 	for i := range s.Plans {
 		p := &s.Plans[i]
 		for _, k := range p.Changed { // releasing appends to Changed; what it frees exceeds nothing
@@ -41,6 +44,7 @@ func (s *State) Finish(cycle, nowUS int64) {
 		}
 	}
 	s.gone, s.Released, s.Reclaims, s.NewPlan = s.gone[:0], s.Released[:0], s.Reclaims[:0], false
+	s.Relabelled = false
 	for i := range s.Plans {
 		p := &s.Plans[i]
 		p.Dirty, p.again, p.Rebuilt, p.Resized = p.again, false, false, false
@@ -63,12 +67,7 @@ func (p *Parcels) exceeded(k ParcelID) bool {
 // exceeded. Units that take nothing in an exceeded dimension are passed over
 // (docs/decisions.md, D-11).
 func (s *State) relieve(p *Plan, k ParcelID) {
-	s.victim = s.victim[:0]
-	for q := p.Parcels.First[k]; q != NoID; q = s.Holding.NextOnParcel[q] {
-		s.victim = append(s.victim, q)
-	}
-	slices.SortFunc(s.victim, func(a, b HoldingID) int { return s.lastFirst(p, a, b) })
-	for _, q := range s.victim {
+	for _, q := range s.LastFirst(p, k) {
 		var n int64
 		for d, u := range s.Size(s.Holding.Sub[q])[:p.Dimensions()] {
 			if over := -p.Parcels.Free[d][k]; over > 0 && u > 0 {
@@ -81,12 +80,27 @@ func (s *State) relieve(p *Plan, k ParcelID) {
 	}
 }
 
-// lastFirst orders holdings of one parcel as CYC-5 takes them: under reclaim first, then borrowed, shared, owned, then last rank,
-// then the latest grant, then the sub-allocation that came last.
-func (s *State) lastFirst(p *Plan, a, b HoldingID) int {
-	sa, sb := s.Holding.Sub[a], s.Holding.Sub[b]
-	return cmp.Or(s.leavingFirst(a, b), cmp.Compare(s.claim(a), s.claim(b)), cmp.Compare(p.RankOrder[s.Node(sb)], p.RankOrder[s.Node(sa)]),
-		cmp.Compare(s.Holding.Granted[b], s.Holding.Granted[a]), cmp.Compare(s.Sub.Seq[sb], s.Sub.Seq[sa]))
+// LastFirst lists the holdings of a parcel as CYC-5 takes them: under reclaim first, then borrowed, shared, owned, then last
+// rank, then the newest. The slice is borrowed until the next call.
+func (s *State) LastFirst(p *Plan, k ParcelID) []HoldingID {
+	s.victim = s.victim[:0]
+	for q := p.Parcels.First[k]; q != NoID; q = s.Holding.NextOnParcel[q] {
+		s.victim = append(s.victim, q)
+	}
+	slices.SortFunc(s.victim, func(a, b HoldingID) int {
+		sa, sb := s.Holding.Sub[a], s.Holding.Sub[b]
+		return cmp.Or(s.leavingFirst(a, b), cmp.Compare(s.claim(a), s.claim(b)),
+			cmp.Compare(p.rank(s.Node(sb)), p.rank(s.Node(sa))), s.Newer(a, b))
+	})
+	return s.victim
+}
+
+// rank is a consumer's place in rank order; orphans come after all.
+func (p *Plan) rank(n plan.Node) int32 {
+	if n == plan.None {
+		return int32(len(p.RankOrder))
+	}
+	return p.RankOrder[n]
 }
 
 // trim releases what a sub-allocation holds beyond what it wants, newest first.

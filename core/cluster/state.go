@@ -52,14 +52,16 @@ type State struct {
 	// shortfall `not_in_plan` instead of a bad row (SPEC chapter 7, `unknown: report`).
 	ReportUnknown bool
 
-	Released []Release   // units that came back since the last cycle's emit
-	Reclaims []Reclaimed // steps of reclaims of this cycle
-	NewPlan  bool        // a revision took effect since the last cycle
+	Released   []Release   // units that came back since the last cycle's emit
+	Reclaims   []Reclaimed // steps of reclaims of this cycle
+	NewPlan    bool        // a revision took effect since the last cycle
+	Relabelled bool        // units count as something else since the last cycle (CYC-3)
 
-	arrival      int64   // arrivals of allocations so far
-	sequence     int64   // sub-allocations so far
-	reclaims     int64   // reclaims so far
-	snapshot     int32   // number of the last demand table applied
+	arrival      int64 // arrivals of allocations so far
+	sequence     int64 // sub-allocations so far
+	reclaims     int64 // reclaims so far
+	snapshot     int32 // number of the last demand table applied
+	orphans      []orphan
 	excess       []SubID // may hold more than they want, or want nothing
 	gone         []SubID // forgotten once their releases are emitted
 	outsideDirty bool
@@ -112,6 +114,7 @@ type Subs struct {
 	First      []HoldingID // its holdings, newest first
 	Next       []SubID     // the allocation's next, in row order
 	Seq        []int64     // order of first sight
+	Orphan     []bool      // no plan has it any more, what it holds is under reclaim (PLAN-4)
 	seen       []int32     // the snapshot that named it last, or unnamed
 	free       []SubID
 }
@@ -130,6 +133,10 @@ type Plan struct {
 	LastAlloc  []AllocID
 	FirstPair  []PairID // by Node
 	RankOrder  []int32  // by Node: place when all are sorted by rank, level by level (SPEC chapter 1, "rank")
+
+	Window int // the time window in force (PLAN-1), as of the last cycle; NoID before the plan's first
+	Before int // the one before it, since the policy took effect; NoID when there was none (PLAN-2)
+	Coming int // the one that will be in force a `lead` from now, when that is another; else NoID
 
 	// What changed since the last cycle, for the stages that keep figures.
 	Dirty   bool       // demand, hosts, holdings or settings
@@ -153,6 +160,9 @@ type Terms struct {
 	OverdueAfterUS int64 // plan.Unlimited when not set
 }
 
+// Continue makes the plan's next cycle look at everything again: what this one did may lead to more.
+func (p *Plan) Continue() { p.again = true }
+
 // Dimensions is by how many figures parcels and units of the plan are measured: slots alone in a slot plan.
 func (p *Plan) Dimensions() int { return len(p.Parcels.Cap) }
 
@@ -170,14 +180,19 @@ type Pairs struct {
 func New(p *plan.Policy) (*State, error) {
 	s := &State{allocOf: map[allocKey]AllocID{}, subOf: map[subKey]SubID{}}
 	s.Label.InternString("") // label 0: the sub-allocation without a name
-	if err := s.SetPolicy(p); err != nil {
+	if err := s.SetPolicy(p, false); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// Node gives the row of a sub-allocation's consumer in the policy in force.
-func (s *State) Node(sub SubID) plan.Node { return s.NodeOf[s.Sub.Consumer[sub]] }
+// Node gives the row of a sub-allocation's consumer in the policy in force, None for an orphan.
+func (s *State) Node(sub SubID) plan.Node {
+	if s.Sub.Orphan[sub] {
+		return plan.None
+	}
+	return s.NodeOf[s.Sub.Consumer[sub]]
+}
 
 // Short is how many units a sub-allocation wants and does not hold.
 func (s *State) Short(sub SubID) int64 { return max(0, s.Sub.Wanted[sub]-s.Sub.Held[sub]) }

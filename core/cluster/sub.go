@@ -86,12 +86,14 @@ func (s *State) newSub(key subKey) SubID {
 		b.First = append(b.First, 0)
 		b.Next = append(b.Next, 0)
 		b.Seq = append(b.Seq, 0)
+		b.Orphan = append(b.Orphan, false)
 		b.seen = append(b.seen, 0)
 	}
 	s.sequence++
 	b.Source[id], b.Plan[id], b.Consumer[id], b.Alloc[id] = s.Alloc.Source[a], s.Alloc.Plan[a], s.Alloc.Consumer[a], a
 	b.Name[id], b.Shape[id], b.Need[id], b.MaxPerHost[id] = key.name, key.shape, NoID, plan.Unlimited
 	b.Wanted[id], b.Held[id], b.First[id], b.Next[id], b.Seq[id], b.Pair[id] = 0, 0, NoID, NoID, s.sequence, NoID
+	b.Orphan[id] = false
 	s.subOf[key] = id
 	if last := s.Alloc.Last[a]; last != NoID {
 		b.Next[last] = id
@@ -128,8 +130,10 @@ func (s *State) forget(id SubID) {
 		return
 	}
 	l := &s.Alloc
-	delete(s.allocOf, allocKey{l.Plan[a], l.Consumer[a], l.Name[a]})
-	if p := l.Plan[a]; p >= 0 {
+	if key := (allocKey{l.Plan[a], l.Consumer[a], l.Name[a]}); s.allocOf[key] == a {
+		delete(s.allocOf, key)
+	}
+	if p := l.Plan[a]; p >= 0 && !b.Orphan[id] {
 		s.Plans[p].remove(s, a)
 	}
 	l.free = append(l.free, a)

@@ -6,11 +6,28 @@ package cycle
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/md"
+	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/slot"
 )
+
+// planner is one plan's stages: md.Planner or slot.Planner.
+type planner interface {
+	Attach(s *cluster.State, p *cluster.Plan, nowUS int64)
+	Own()
+	Entitle()
+	Grant()
+	Reclaim()
+	Settle() (subAllocations int64)
+	EmitShortfalls(t *decision.Shortfalls, details *cluster.Names) (units int64)
+	EmitGrants(g *decision.Grants) (units int64)
+	EmitStates(c *decision.Cycle)
+	EmitKeyframe(c *decision.Cycle)
+}
 
 // Runner runs the cycles of one state and keeps what the last one knew. A new
 // Runner decides the same as an old one; it only takes longer. The zero value is
@@ -23,7 +40,7 @@ type Runner struct {
 	out     decision.Cycle
 	dicts   decision.Dicts
 	details *cluster.Names
-	planner []md.Planner
+	planner []planner
 	stage   int
 	lapUS   int64
 }
@@ -41,7 +58,7 @@ func (r *Runner) Run(s *cluster.State, nowUS int64, out *decision.Cycle) {
 	r.begin(s)
 	s.Settle(nowUS)
 	r.lap()
-	dirty := r.attach(s)
+	dirty := r.attach(s, nowUS)
 	for i := range r.planner {
 		if s.Plans[i].Dirty {
 			r.planner[i].Own()
@@ -62,7 +79,7 @@ func (r *Runner) Run(s *cluster.State, nowUS int64, out *decision.Cycle) {
 	r.lap()
 	for i := range r.planner {
 		if s.Plans[i].Dirty {
-			r.planner[i].Reclaim(nowUS)
+			r.planner[i].Reclaim()
 		}
 	}
 	r.lap()
@@ -92,10 +109,19 @@ func (r *Runner) begin(s *cluster.State) {
 	}
 	r.dicts = decision.Dicts{
 		Plan: plans, Source: &s.Source, Consumer: &s.Consumer, Label: &s.Label, Host: &s.Host.Names,
-		Dimension: decision.Words(s.Policy.Dimensions), Detail: r.details,
+		Dimension: dimensions(s.Policy), Detail: r.details,
 	}
 	r.out.ResetEvents(&r.dicts)
 	r.out.ResetKeyframe(&r.dicts)
+}
+
+// dimensions is the words of the column dimension: the policy's, and slots, by which slot plans
+// measure, behind them when it is none of them.
+func dimensions(p *plan.Policy) decision.Words {
+	if _, ok := p.Dimension("slots"); ok {
+		return p.Dimensions
+	}
+	return append(slices.Clone(p.Dimensions), "slots")
 }
 
 // lap ends a stage.
@@ -110,16 +136,19 @@ func (r *Runner) lap() {
 
 // attach gives every plan its planner and tells whether anything changed. With a
 // plan more or fewer, or for a Runner's first cycle, everything has.
-func (r *Runner) attach(s *cluster.State) (dirty bool) {
+func (r *Runner) attach(s *cluster.State, nowUS int64) (dirty bool) {
 	if len(r.planner) != len(s.Plans) || s.NewPlan || r.out.Summary.Cycle != s.Cycle || r.out.Summary.Cycle == 0 {
-		r.planner = make([]md.Planner, len(s.Plans))
+		r.planner = make([]planner, len(s.Plans))
 		for i := range s.Plans {
+			if r.planner[i] = new(md.Planner); s.Plans[i].Slots != nil {
+				r.planner[i] = new(slot.Planner)
+			}
 			s.Plans[i].Dirty, s.Plans[i].Rebuilt = true, true
 		}
 		dirty = true
 	}
 	for i := range s.Plans {
-		r.planner[i].Attach(s, &s.Plans[i])
+		r.planner[i].Attach(s, &s.Plans[i], nowUS)
 		dirty = dirty || s.Plans[i].Dirty
 	}
 	return dirty || s.OutsideChanged()
@@ -132,13 +161,8 @@ func (r *Runner) explain(s *cluster.State) {
 	sum := &r.out.Summary
 	sum.UnitsShort, sum.SubAllocations = 0, 0
 	for i := range r.planner {
-		m := &r.planner[i]
-		if s.Plans[i].Dirty {
-			m.Quota()
-			m.Amounts()
-			m.Count()
-		}
-		sum.SubAllocations += m.Subs
+		m := r.planner[i]
+		sum.SubAllocations += m.Settle()
 		sum.UnitsShort += m.EmitShortfalls(&r.out.Shortfalls, r.details)
 	}
 	outside, short := s.Outside()
@@ -167,7 +191,8 @@ func (r *Runner) emit(s *cluster.State, nowUS int64, dirty bool) {
 	sum := &r.out.Summary
 	sum.Cycle, sum.NowUS, sum.Revision = s.Cycle+1, nowUS, s.Revision
 	sum.UnitsGranted, sum.UnitsReleased, sum.UnitsReclaimed = 0, r.releases(s), r.reclaims(s)
-	sum.UnitsLeaving = s.Leaving()
+	sum.UnitsLeaving, sum.UnitsPromised, sum.UnitsOverdue = s.Leaving(), s.Promised(), s.Overdue(nowUS)
+	sum.Relabelled, sum.Window = s.Relabelled, windows(s)
 	for i := range r.planner {
 		if s.Plans[i].Dirty {
 			sum.UnitsGranted += r.planner[i].EmitGrants(&r.out.Grants)
@@ -192,6 +217,27 @@ func (r *Runner) emit(s *cluster.State, nowUS int64, dirty bool) {
 			Digest:  decision.Coded{Code: []int32{0}, Dict: decision.Words{s.Policy.Digest}},
 		}
 	}
+}
+
+// windows names the time windows in force: one by its name, several with their plans'.
+func windows(s *cluster.State) string {
+	var names []string
+	for i := range s.Plans {
+		p, name := &s.Plans[i], ""
+		if p.MD != nil {
+			name = p.MD.Windows[p.Window].Name
+		} else {
+			name = p.Slots.Windows[p.Window].Name
+		}
+		if name != "" {
+			names = append(names, p.Name+":"+name)
+		}
+	}
+	if len(names) == 1 {
+		_, name, _ := strings.Cut(names[0], ":")
+		return name
+	}
+	return strings.Join(names, " ")
 }
 
 // reclaims adds the steps of reclaims, in the order in which they were taken, and

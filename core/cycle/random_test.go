@@ -13,7 +13,8 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// This file makes random cases: a policy, hosts, and steps that change demand and hosts and give units back.
+// This file makes random cases: a policy, hosts, and steps that change demand, hosts and policy and give units back.
+// MD plans are drawn in randommd_test.go, slot plans in randomslot_test.go.
 
 // site is a random policy file before it is written as YAML.
 type site struct {
@@ -21,12 +22,23 @@ type site struct {
 	groups    []group
 	consumers []consumer
 	plans     []mdPlan
+	slots     []slotPlan
+	even      bool // nothing but shares decides in the slot plans, and units are of one size: INV-5 binds
 }
 
-// group is listed (hosts) or, when it has none, chosen by its zone.
+// group is listed (hosts) or, when it has none, chosen by its zone and the mark `in`. Slots is its slot expression.
 type group struct {
 	zone  int
 	hosts []string
+	slots string
+}
+
+// has tells whether a host is in the group.
+func (g group) has(h oracle.Host) bool {
+	if len(g.hosts) > 0 {
+		return slices.Contains(g.hosts, h.Name)
+	}
+	return h.Attr["zone"] == float64(g.zone) && h.Attr["in"] == true
 }
 
 type consumer struct {
@@ -38,27 +50,9 @@ type consumer struct {
 	grace  int // s
 }
 
-type mdPlan struct {
-	name       string
-	zones      []int
-	placement  string
-	overcommit map[string]int // thousandths
-	members    []member
-}
-
-type member struct {
-	consumer int
-	rank     int // -1: the consumer's
-	share
-}
-
-type share struct {
-	priority, ratio int
-	limit           map[string]int // nil: none
-}
-
 // step is what happens before one cycle, or several.
 type step struct {
+	policy   string // the new policy file, "" when the old one stays
 	hosts    []oracle.Host
 	full     bool
 	demand   []snapshot
@@ -86,15 +80,8 @@ func odds(t *rapid.T, label string, n int) bool {
 	return rapid.IntRange(0, n-1).Draw(t, label) == n-1
 }
 
-// hostsMax is the number of host names there are; a case starts with up to 12 of them.
-const hostsMax = 14
-
-var dimensions = []string{"ncpus", "maxmem", "gpus", "disk", "slots", "net", "nvme", "fpgas", "ports"}
-
-func drawSite(t *rapid.T) site {
-	s := site{dims: dimensions[:pick(t, "dimensions", 1, 2, 2, 3, 4, 6, 9)]}
-	plans := pick(t, "plans", 1, 1, 2, 3)
-	groups := plans + upTo(t, "groups", 0, 2)
+// drawGroups makes groups; some are listed.
+func (s *site) drawGroups(t *rapid.T, groups int) {
 	byZone := make([][]string, groups)
 	for h := range hostsMax {
 		byZone[zoneOf(h, groups)] = append(byZone[zoneOf(h, groups)], hostName(h))
@@ -106,8 +93,12 @@ func drawSite(t *rapid.T) site {
 		}
 		s.groups = append(s.groups, g)
 	}
-	for i := range upTo(t, "consumers", 1, 15) {
-		c := consumer{parent: -1, leaf: true, rank: pick(t, "rank", 0, 0, 1, 2), grace: pick(t, "grace", 0, 0, 60, 90, 300)}
+}
+
+// drawConsumers makes a tree of up to so many consumers on up to four levels.
+func (s *site) drawConsumers(t *rapid.T, most int) {
+	for i := range upTo(t, "consumers", 1, most) {
+		c := consumer{parent: -1, leaf: true, rank: pick(t, "rank", 0, 0, 1, 2), grace: pick(t, "grace", graces...)}
 		if p := upTo(t, "parent", -1, i-1); p >= 0 && s.consumers[p].depth < 3 {
 			c.parent, c.depth = p, s.consumers[p].depth+1
 			s.consumers[p].leaf = false
@@ -116,95 +107,50 @@ func drawSite(t *rapid.T) site {
 		c.path += fmt.Sprintf("/c%d", i)
 		s.consumers = append(s.consumers, c)
 	}
-	for i := range plans {
-		s.plans = append(s.plans, s.drawPlan(t, i, plans))
-	}
-	return s
 }
+
+// drawMembers tells which consumers take part in a plan: the first, and no other whose parent does not.
+func (s *site) drawMembers(t *rapid.T) []bool {
+	in := make([]bool, len(s.consumers))
+	for k, c := range s.consumers {
+		in[k] = k == 0 || (c.parent < 0 || in[c.parent]) && !odds(t, "out", 6)
+	}
+	return in
+}
+
+// graces are in seconds; a cycle comes every 60.
+var graces = []int{0, 0, 60, 90, 180}
+
+// hostsMax is the number of host names there are; a case starts with up to 12 of them, one with slots with fewer.
+const hostsMax = 14
 
 // zoneOf spreads hosts over the groups.
 func zoneOf(h, groups int) int { return h * 7 % 5 % groups }
 
 func hostName(h int) string { return fmt.Sprintf("h%d", h) }
 
-func (s site) drawPlan(t *rapid.T, i, plans int) mdPlan {
-	m := mdPlan{name: fmt.Sprintf("p%d", i), placement: pick(t, "placement", "best_fit", "stacked", "balanced"),
-		overcommit: map[string]int{}}
-	for z := range s.groups {
-		if z == i || z >= plans && z%plans == i && odds(t, "group", 2) {
-			m.zones = append(m.zones, z)
-		}
-	}
-	m.zones = rapid.Permutation(m.zones).Draw(t, "zones")
-	for _, d := range s.dims {
-		if odds(t, "overcommit", 4) {
-			m.overcommit[d] = pick(t, "milli", 500, 1500, 2000, 1333)
-		}
-	}
-	in := make([]bool, len(s.consumers))
-	for k, c := range s.consumers {
-		in[k] = k == 0 || (c.parent < 0 || in[c.parent]) && !odds(t, "out", 6)
-		if !in[k] {
-			continue
-		}
-		e := member{consumer: k, rank: -1, share: s.drawShare(t)}
-		if odds(t, "own rank", 6) {
-			e.rank = upTo(t, "plan rank", 0, 3)
-		}
-		m.members = append(m.members, e)
-	}
-	return m
-}
-
-func (s site) drawShare(t *rapid.T) share {
-	e := share{priority: pick(t, "priority", 0, 0, 0, 1, 2), ratio: pick(t, "ratio", 1, 1, 1, 2, 3, 7, 0)}
-	if odds(t, "limit", 5) {
-		e.limit = map[string]int{pick(t, "limited", s.dims...): upTo(t, "most", 0, 12)}
-	}
-	return e
-}
-
 // yaml is the policy file.
-func (s site) yaml() string {
+func (s *site) yaml() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "stint: 1\ndimensions: [%s]\nresource_groups:\n", strings.Join(s.dims, ", "))
 	for _, g := range s.groups {
+		fmt.Fprintf(&b, "  - {name: g%d", g.zone)
 		if len(g.hosts) > 0 {
-			fmt.Fprintf(&b, "  - {name: g%d, hosts: [%s]}\n", g.zone, strings.Join(g.hosts, ", "))
+			fmt.Fprintf(&b, ", hosts: [%s]", strings.Join(g.hosts, ", "))
 		} else {
-			fmt.Fprintf(&b, "  - {name: g%d, select: \"select(zone == %d)\"}\n", g.zone, g.zone)
+			fmt.Fprintf(&b, ", select: \"select(zone == %d && in)\"", g.zone)
 		}
+		if g.slots != "" {
+			fmt.Fprintf(&b, ", slots: %q", g.slots)
+		}
+		b.WriteString("}\n")
 	}
 	b.WriteString("consumers:\n")
 	for _, c := range s.consumers {
 		fmt.Fprintf(&b, "  - {path: %s, rank: %d, reclaim_grace: %ds}\n", c.path, c.rank, c.grace)
 	}
-	b.WriteString("md_plans:\n")
-	for _, m := range s.plans {
-		fmt.Fprintf(&b, "  - name: %s\n    placement: %s\n    resource_groups: [", m.name, m.placement)
-		for i, z := range m.zones {
-			fmt.Fprintf(&b, "%s{name: g%d}", ", "[:2*min(i, 1)], z)
-		}
-		b.WriteString("]\n")
-		for i, d := range slices.Sorted(maps.Keys(m.overcommit)) {
-			if i == 0 {
-				b.WriteString("    overcommit:\n")
-			}
-			fmt.Fprintf(&b, "      %s: %d.%03d\n", d, m.overcommit[d]/1000, m.overcommit[d]%1000)
-		}
-		b.WriteString("    consumers:\n")
-		for _, e := range m.members {
-			b.WriteString("      - {path: " + s.consumers[e.consumer].path)
-			if e.rank >= 0 {
-				fmt.Fprintf(&b, ", rank: %d", e.rank)
-			}
-			fmt.Fprintf(&b, ", share: {priority: %d, ratio: %d", e.priority, e.ratio)
-			for d, n := range e.limit {
-				fmt.Fprintf(&b, ", limit: {%s: %d}", d, n)
-			}
-			b.WriteString("}}\n")
-		}
-	}
+	s.writeSlots(&b)
+	s.writeMD(&b)
 	return b.String()
 }
 
@@ -212,9 +158,9 @@ func (s site) yaml() string {
 type world struct {
 	site
 	hosts  map[string]oracle.Host // by name, as they are now
-	shapes []map[string]int64
-	rows   map[string][]oracle.Demand // by source
-	plain  bool                       // one unit size, no requirements, nothing running: INV-5 binds
+	shapes []map[string]int64     // of units of MD plans
+	rows   map[string][]oracle.Demand
+	plain  bool // MD plans have one unit size, no requirements, nothing running: INV-5 binds
 }
 
 // need is a requirement and what it means.
@@ -236,6 +182,24 @@ var (
 	sizesFew = []int64{4, 6, 8}
 )
 
+// meets tells whether a host meets a requirement, by what the generator meant.
+func meets(text string, h oracle.Host) bool {
+	for _, n := range needs {
+		if strings.HasPrefix(text, n.text) {
+			return n.met(h)
+		}
+	}
+	return true
+}
+
+// names is how many host names a case may use.
+func (w *world) names() int {
+	if len(w.slots) > 0 {
+		return 9
+	}
+	return hostsMax
+}
+
 // drawHosts gives the first hosts: of two types, or all different.
 func (w *world) drawHosts(t *rapid.T) []oracle.Host {
 	w.hosts = map[string]oracle.Host{}
@@ -248,7 +212,7 @@ func (w *world) drawHosts(t *rapid.T) []oracle.Host {
 	}
 	few := odds(t, "few types", 2)
 	var rows []oracle.Host
-	for h := range upTo(t, "hosts", 1, 12) {
+	for h := range upTo(t, "hosts", 1, w.names()-2) {
 		row := w.drawHost(t, h)
 		if few {
 			row.Size = maps.Clone(types[upTo(t, "type", 0, 1)])
@@ -259,31 +223,20 @@ func (w *world) drawHosts(t *rapid.T) []oracle.Host {
 	return rows
 }
 
-// drawHost gives a host as a whole; its zone never changes.
+// drawHost gives a host as a whole. Now and then it is marked out of its group, or in another zone where that
+// cannot put it in two groups.
 func (w *world) drawHost(t *rapid.T, h int) oracle.Host {
+	zone := zoneOf(h, len(w.groups))
+	if odds(t, "another zone", 12) && !slices.ContainsFunc(w.groups, func(g group) bool { return len(g.hosts) > 0 }) {
+		zone = upTo(t, "zone", 0, len(w.groups)-1)
+	}
 	row := oracle.Host{Name: hostName(h), State: pick(t, "state", "ok", "ok", "ok", "ok", "ok", "closed", "draining", "unavail"),
-		Size: map[string]int64{}, Attr: map[string]any{"zone": float64(zoneOf(h, len(w.groups))),
+		Size: map[string]int64{}, Attr: map[string]any{"zone": float64(zone), "in": !odds(t, "out", 12),
 			"fast": odds(t, "fast", 2), "kind": pick(t, "kind", "x", "y"), "type": []string{"blade", "rack"}[h%2]}}
 	for _, d := range w.dims {
 		row.Size[d] = int64(upTo(t, "size", 0, 9))
 	}
 	return row
-}
-
-// drawShapes gives the unit sizes of a case; one in some is too big for most hosts.
-func (w *world) drawShapes(t *rapid.T) {
-	most := 4
-	if w.plain {
-		most = 1
-	}
-	for range upTo(t, "shapes", 1, most) {
-		size := map[string]int64{}
-		for _, d := range w.dims {
-			size[d] = int64(pick(t, "unit", 0, 1, 1, 2, 3))
-		}
-		size[pick(t, "never zero", w.dims...)] += int64(pick(t, "more", 1, 1, 1, 6))
-		w.shapes = append(w.shapes, size)
-	}
 }
 
 // drawDemand makes a snapshot of a source, mostly by small changes to its last one.
@@ -295,9 +248,9 @@ func (w *world) drawDemand(t *rapid.T, source string) []oracle.Demand {
 		case 0: // gone
 			continue
 		case 1, 2, 3:
-			row.Units = int64(upTo(t, "units", 0, 30))
+			row.Units = w.drawUnits(t, row.Plan)
 		case 4:
-			row.Size = pick(t, "shape", w.shapes...)
+			row.Size = w.drawSize(t, row.Plan)
 		case 5:
 			w.drawRules(t, &row)
 		}
@@ -321,27 +274,63 @@ func key(r oracle.Demand) oracle.Key {
 
 // drawRow makes a demand row; ok is false where no leaf takes part in the plan that was drawn.
 func (w *world) drawRow(t *rapid.T, source string) (row oracle.Demand, ok bool) {
-	m := pick(t, "plan", w.plans...)
 	var leaves []string
-	for _, e := range m.members {
-		if c := w.consumers[e.consumer]; c.leaf {
+	add := func(consumer int) {
+		if c := w.consumers[consumer]; c.leaf {
 			leaves = append(leaves, c.path)
+		}
+	}
+	if i := upTo(t, "plan", 0, len(w.plans)+len(w.slots)-1); i < len(w.slots) {
+		row.Plan = w.slots[i].name
+		for _, e := range w.slots[i].members {
+			add(e.consumer)
+		}
+	} else {
+		row.Plan = w.plans[i-len(w.slots)].name
+		for _, e := range w.plans[i-len(w.slots)].members {
+			add(e.consumer)
 		}
 	}
 	if len(leaves) == 0 {
 		return row, false
 	}
-	row = oracle.Demand{Plan: m.name, Consumer: pick(t, "leaf", leaves...), Units: int64(upTo(t, "units", 0, 30)),
-		Allocation: fmt.Sprintf("%sa%d", source, upTo(t, "allocation", 0, 2)), Sub: pick(t, "sub", "", "", "x", "y"),
-		Size: pick(t, "shape", w.shapes...)}
+	row.Consumer, row.Units = pick(t, "leaf", leaves...), w.drawUnits(t, row.Plan)
+	row.Allocation, row.Sub = fmt.Sprintf("%sa%d", source, upTo(t, "allocation", 0, 2)), pick(t, "sub", "", "", "x", "y")
+	row.Size = w.drawSize(t, row.Plan)
 	w.drawRules(t, &row)
 	return row, true
+}
+
+func (w *world) drawUnits(t *rapid.T, plan string) int64 {
+	if w.slotPlan(plan) != nil {
+		return int64(pick(t, "units", 0, 1, 2, 3, 4, 6, 9, 14))
+	}
+	return int64(upTo(t, "units", 0, 30))
+}
+
+// drawSize draws the size of a unit.
+func (w *world) drawSize(t *rapid.T, plan string) map[string]int64 {
+	switch {
+	case w.slotPlan(plan) == nil:
+		return pick(t, "shape", w.shapes...)
+	case w.even || !slices.Contains(w.dims, "slots"):
+		return nil
+	}
+	return map[string]int64{"slots": int64(pick(t, "slots", 0, 1, 1, 1, 1, 2, 2, 3, 4))}
+}
+
+// unit is a row's unit as what a host has for its plan is measured: see capacity.
+func (w *world) unit(r oracle.Demand) map[string]int64 {
+	if w.slotPlan(r.Plan) == nil {
+		return r.Size
+	}
+	return map[string]int64{"slots": max(1, r.Size["slots"])}
 }
 
 // drawRules draws what else a row may ask for.
 func (w *world) drawRules(t *rapid.T, row *oracle.Demand) {
 	row.MaxPerHost, row.Requirement = plan.Unlimited, ""
-	if w.plain {
+	if w.plain || w.even {
 		return
 	}
 	if odds(t, "per host", 5) {
@@ -380,7 +369,10 @@ func (w *world) drawStep(t *rapid.T, first bool, held []oracle.Units) step {
 			break
 		}
 		u := pick(t, "held", held...)
-		if _, there := w.hosts[u.Host]; there && (!s.late || cmp.Or(now[u.Key], before[u.Key]) == before[u.Key]) {
+		if in := w.planOf(u.Host); in != u.Plan && (in != "" || w.hosts[u.Host].Name == "") {
+			continue // its work is lost
+		}
+		if !s.late || cmp.Or(now[u.Key], before[u.Key]) == before[u.Key] {
 			s.releases = append(s.releases, oracle.Holding{Consumer: u.Consumer, Allocation: u.Allocation, Sub: u.Sub, Host: u.Host,
 				Units: int64(upTo(t, "released", 1, int(u.Units)+1)), Done: odds(t, "done", 2)})
 		}
@@ -394,7 +386,7 @@ func (w *world) sizes() map[oracle.Key]string {
 	m := map[oracle.Key]string{}
 	for _, rows := range w.rows {
 		for _, r := range rows {
-			m[key(r)] = fmt.Sprint(r.Size)
+			m[key(r)] = fmt.Sprint(w.unit(r))
 		}
 	}
 	return m
@@ -413,7 +405,7 @@ func (w *world) changeHosts(t *rapid.T) (rows []oracle.Host, full bool) {
 		}
 		return rows, false
 	}
-	for h := range hostsMax {
+	for h := range w.names() {
 		old, known := w.hosts[hostName(h)]
 		if (known && h > 0 && odds(t, "removed", 5) && full) || // the first blade stays: requirements name it
 			(!known && !odds(t, "added", 5)) || (known && !full && !odds(t, "changed", 3)) {
@@ -444,16 +436,14 @@ func (w *world) drawRunning(t *rapid.T, rows []oracle.Demand) []oracle.Holding {
 			break
 		}
 		row, name := pick(t, "running row", rows...), pick(t, "on", slices.Sorted(maps.Keys(w.hosts))...)
-		m := w.plans[slices.IndexFunc(w.plans, func(m mdPlan) bool { return m.name == row.Plan })]
-		h := w.hosts[name]
-		if h.State == "unavail" || !slices.Contains(m.zones, int(h.Attr["zone"].(float64))) || taken[oracle.Units{Key: key(row), Host: name}] {
+		if w.planOf(name) != row.Plan || w.hosts[name].State == "unavail" || taken[oracle.Units{Key: key(row), Host: name}] {
 			continue
 		}
 		if free[name] == nil {
-			free[name] = w.capacity(m, h)
+			free[name] = w.capacity(row.Plan, w.hosts[name])
 		}
 		units := int64(upTo(t, "running units", 1, 3))
-		for d, n := range row.Size {
+		for d, n := range w.unit(row) {
 			if n > 0 {
 				units = min(units, free[name][d]/n)
 			}
@@ -461,7 +451,7 @@ func (w *world) drawRunning(t *rapid.T, rows []oracle.Demand) []oracle.Holding {
 		if units == 0 {
 			continue
 		}
-		for d, n := range row.Size {
+		for d, n := range w.unit(row) {
 			free[name][d] -= n * units
 		}
 		taken[oracle.Units{Key: key(row), Host: name}] = true
@@ -470,9 +460,29 @@ func (w *world) drawRunning(t *rapid.T, rows []oracle.Demand) []oracle.Holding {
 	return list
 }
 
-// capacity is a host's capacity after overcommit, rounded down.
-func (w *world) capacity(m mdPlan, h oracle.Host) map[string]int64 {
-	v := map[string]int64{}
+// planOf is the plan of a host, "" when it is in none or not there.
+func (w *world) planOf(host string) string {
+	h, ok := w.hosts[host]
+	in := func(zone int) bool { return ok && w.groups[zone].has(h) }
+	for _, s := range w.slots {
+		if in(s.zone) {
+			return s.name
+		}
+	}
+	for _, m := range w.plans {
+		if slices.ContainsFunc(m.zones, in) {
+			return m.name
+		}
+	}
+	return ""
+}
+
+// capacity is what a host has for a plan: its vector after overcommit, rounded down, or its slots.
+func (w *world) capacity(plan string, h oracle.Host) map[string]int64 {
+	if s := w.slotPlan(plan); s != nil {
+		return map[string]int64{"slots": slotsOf(w.groups[s.zone].slots, h)}
+	}
+	m, v := w.mdPlan(plan), map[string]int64{}
 	for d, n := range h.Size {
 		milli := 1000
 		if o, ok := m.overcommit[d]; ok {

@@ -170,6 +170,25 @@ type Consumers struct {
 	Rank, Demand, Held, Short []int64
 	Slot                      [slotColumns][]int64 // by slotNames; null in MD plans
 	SlotNull                  []bool
+	LimitNull                 []bool // null also where a slot plan sets no limit
+}
+
+// AddSlots appends a row's figures of a slot plan, by slotNames, in slots; without is whether no limit is set.
+func (c *Consumers) AddSlots(figures [slotColumns]int64, without bool) {
+	for i, v := range figures {
+		c.Slot[i] = append(c.Slot[i], v)
+	}
+	c.SlotNull = append(c.SlotNull, false)
+	c.LimitNull = append(c.LimitNull, without)
+}
+
+// AddNoSlots appends the nulls of a row of an MD plan.
+func (c *Consumers) AddNoSlots() {
+	for i := range c.Slot {
+		c.Slot[i] = append(c.Slot[i], 0)
+	}
+	c.SlotNull = append(c.SlotNull, true)
+	c.LimitNull = append(c.LimitNull, true)
 }
 
 // slotNames are the columns of consumers that only slot plans fill.
@@ -187,7 +206,11 @@ func (c *Consumers) Table() Table {
 		ints("rank", c.Rank), ints("demand", c.Demand), ints("held", c.Held), ints("short", c.Short),
 	}}
 	for i, name := range slotNames {
-		t.Columns = append(t.Columns, Column{Name: name, Type: Int, Int: c.Slot[i], Null: c.SlotNull, Optional: true})
+		null := c.SlotNull
+		if name == "limit" {
+			null = c.LimitNull
+		}
+		t.Columns = append(t.Columns, Column{Name: name, Type: Int, Int: c.Slot[i], Null: null, Optional: true})
 	}
 	return t
 }
@@ -307,7 +330,10 @@ type Summary struct {
 	UnitsHeld             int64
 	UnitsGranted          int64
 	UnitsReclaimed        int64
-	UnitsLeaving          int64 // under reclaim after the cycle; not in the table, for those who wait for a fixed point
+	UnitsLeaving          int64 // under reclaim after the cycle; not in the table, like the next two, for those who wait for a fixed point
+	UnitsPromised         int64 // that takers wait for
+	UnitsOverdue          int64 // under reclaim past their deadline (CYC-8)
+	Relabelled            bool  // whether what units count as changed (CYC-3)
 	UnitsReleased         int64
 	UnitsShort            int64
 	StageUS               [7]int64 // by Stages
@@ -323,6 +349,11 @@ var Stages = [...]string{"settle", "own", "entitle", "grant", "reclaim", "explai
 
 // RulesVersion is the version of SPEC's rules that the decisions follow.
 const RulesVersion = "1"
+
+// Stable tells whether the cycle changed nothing and nothing is pending: a fixed point (CYC-2).
+func (s *Summary) Stable() bool {
+	return s.UnitsGranted == 0 && s.UnitsReclaimed == 0 && s.UnitsReleased == 0 && !s.Relabelled && s.UnitsLeaving == 0 && s.UnitsPromised == 0
+}
 
 // Table is a view of the summary as the one-row table cycles.
 func (s *Summary) Table() Table {
@@ -421,7 +452,7 @@ func (c *Cycle) ResetStates(d *Dicts) {
 	for i := range n.Slot {
 		n.Slot[i] = n.Slot[i][:0]
 	}
-	n.SlotNull = n.SlotNull[:0]
+	n.SlotNull, n.LimitNull = n.SlotNull[:0], n.LimitNull[:0]
 	a.Plan.reset(d.Plan)
 	a.Consumer.reset(d.Consumer)
 	a.Dimension.reset(d.Dimension)
@@ -459,11 +490,16 @@ func (c *Cycle) ResetKeyframe(d *Dicts) {
 	c.Keyframe = false
 }
 
-// Policies are the policies of consumers in plans: PolicyMD is that of MD plans.
-var Policies = Words{"ownership", "share_ratio", "hybrid", "md"}
+// The policies of consumers in plans.
+const (
+	PolicyOwnership int32 = iota
+	PolicyShareRatio
+	PolicyHybrid
+	PolicyMD // of MD plans
+)
 
-// PolicyMD is the code of "md" in Policies.
-const PolicyMD int32 = 3
+// Policies are the names of the policies, by value.
+var Policies = Words{"ownership", "share_ratio", "hybrid", "md"}
 
 // States are the names of host states, by core/cluster's HostState.
 var States = Words{"ok", "closed", "draining", "unavail"}

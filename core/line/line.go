@@ -21,7 +21,7 @@ type Line struct {
 // Turn is what serving needs of a sub-allocation, in one place.
 type Turn struct {
 	Held, Wanted int64
-	Bar          int64 // units of Wanted that are not to be served now
+	Bar          int64 // units of Wanted that are not to be served now; they count as held
 	seq          int64
 	Given        int32 // units given since Warm
 	Find         int32 // for the caller; 0 after Warm
@@ -149,10 +149,11 @@ func (l *Line) Advance(leaf plan.Node) bool {
 // lesser fraction held ÷ wanted, then the earlier row (CYC-10).
 func (l *Line) lessSatisfied(a, b cluster.SubID) bool {
 	x, y := &l.Sub[a], &l.Sub[b]
-	if share.Less(x.Held, x.Wanted, y.Held, y.Wanted) {
+	hx, hy := x.Held+x.Bar, y.Held+y.Bar
+	if share.Less(hx, x.Wanted, hy, y.Wanted) {
 		return true
 	}
-	return x.seq < y.seq && !share.Less(y.Held, y.Wanted, x.Held, x.Wanted)
+	return x.seq < y.seq && !share.Less(hy, y.Wanted, hx, x.Wanted)
 }
 
 // sink lets the sub-allocation at i of a heap down to its place.

@@ -70,10 +70,7 @@ func (m *Planner) emitConsumer(t *decision.Consumers, n plan.Node, id int32) {
 	t.Demand = append(t.Demand, m.wanted[n])
 	t.Held = append(t.Held, m.held[n])
 	t.Short = append(t.Short, max(0, m.wanted[n]-m.held[n]))
-	for i := range t.Slot {
-		t.Slot[i] = append(t.Slot[i], 0)
-	}
-	t.SlotNull = append(t.SlotNull, true)
+	t.AddNoSlots()
 }
 
 func (m *Planner) emitAmounts(t *decision.Amounts, n plan.Node, id int32) {

@@ -35,6 +35,8 @@ type Planner struct {
 	wanted []int64   // units
 	held   []int64
 
+	nowUS   int64
+	budget  int64 // units that this cycle may still put under reclaim
 	grant   granter
 	quota   quotas
 	reason  reasons
@@ -42,8 +44,9 @@ type Planner struct {
 }
 
 // Attach points the planner at a state and the plan it is to carry out. Cheap.
-func (m *Planner) Attach(s *cluster.State, p *cluster.Plan) {
-	m.s, m.p, m.policy, m.set = s, p, s.Policy, &p.MD.Windows[0]
+func (m *Planner) Attach(s *cluster.State, p *cluster.Plan, nowUS int64) {
+	m.nowUS = nowUS
+	m.s, m.p, m.policy, m.set = s, p, s.Policy, &p.MD.Windows[p.Window]
 }
 
 // Own brings the parcels' order up to the hosts (stage own). Nobody owns anything
@@ -106,6 +109,17 @@ func (m *Planner) sumUp(figure []int64) {
 		p := m.policy.Parent[n]
 		figure[p] = share.Add(figure[p], figure[n])
 	}
+}
+
+// Settle computes the figures that the tables of states show, when the plan changed, and gives
+// the plan's sub-allocations.
+func (m *Planner) Settle() (subAllocations int64) {
+	if m.p.Dirty {
+		m.Quota()
+		m.Amounts()
+		m.Count()
+	}
+	return m.Subs
 }
 
 // Count adds up what every consumer wants and holds, in units, and the plan's

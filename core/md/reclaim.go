@@ -2,6 +2,7 @@ package md
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
@@ -29,19 +30,19 @@ func (m *Planner) over(n plan.Node, d int) int64 {
 // or not anyone waits for it: children before their parents, of each the units
 // granted last, just enough to be within the limit in every dimension. Their
 // holders' grace applies. O(consumers × dimensions), and the holdings of those over.
-func (m *Planner) Reclaim(nowUS int64) {
-	m.vacate(nowUS)
-	if len(m.pooled) == 0 {
-		return
+func (m *Planner) Reclaim() {
+	if m.budget = m.p.Terms.ReclaimBudget; m.budget == plan.Unlimited {
+		m.budget = math.MaxInt64
 	}
 	granted := make([][]int64, len(m.pooled)) // what explain goes by: nothing is granted in its place before the next cycle (CYC-1)
 	for d := range m.pooled {
 		granted[d] = slices.Clone(m.pooled[d])
 	}
+	m.vacate()
 	for n := plan.Node(m.policy.Len() - 1); n > plan.Root; n-- {
 		for d := range m.pooled {
 			if m.over(n, d) > 0 {
-				m.giveBack(n, nowUS)
+				m.giveBack(n)
 				break
 			}
 		}
@@ -49,35 +50,57 @@ func (m *Planner) Reclaim(nowUS int64) {
 	m.pooled = granted
 }
 
-// vacate puts under reclaim what is held on hosts that left the plan (REQ-2, MD-4).
-func (m *Planner) vacate(nowUS int64) {
+// vacate puts under reclaim what is held on hosts that drain or left the plan (REQ-2, MD-4).
+func (m *Planner) vacate() {
 	p := &m.p.Parcels
-	for k := p.Len() - p.Left; k < p.Len(); k++ {
-		for q := p.First[k]; q != cluster.NoID; q = m.s.Holding.NextOnParcel[q] {
+	for k := range p.Len() {
+		reason := decision.ReclaimDrain
+		switch {
+		case p.IsOpen(cluster.ParcelID(k)) || p.First[k] == cluster.NoID:
+			continue
+		case k >= p.Len()-p.Left:
+			reason = decision.ReclaimOwnershipChange
+		case m.s.Host.State[p.Host[k]] != cluster.Draining:
+			continue
+		}
+		for _, q := range m.s.LastFirst(m.p, cluster.ParcelID(k)) {
 			if m.s.Holding.Set[q] == cluster.NoID {
-				leaf, size, units := m.s.Node(m.s.Holding.Sub[q]), m.s.Size(m.s.Holding.Sub[q]), m.s.Holding.Units[q]
-				m.s.Reclaim(q, units, nowUS, m.policy.ReclaimUS[leaf], decision.ReclaimOwnershipChange)
-				m.shift(leaf, size, -units)
+				m.takeBack(q, m.s.Holding.Units[q], reason)
 			}
 		}
 	}
 }
 
-// returned cancels reclaims on hosts that came back to the plan.
+// takeBack puts units of a holding under reclaim for a rule, as far as the plan's budget goes:
+// each unit is a set of its own (CYC-4).
+func (m *Planner) takeBack(q cluster.HoldingID, units int64, reason int32) {
+	if units = min(units, m.budget); units <= 0 {
+		return
+	}
+	m.budget -= units
+	leaf, size := m.s.Node(m.s.Holding.Sub[q]), m.s.Size(m.s.Holding.Sub[q])
+	m.s.Reclaim(q, units, m.nowUS, m.policy.ReclaimUS[leaf], reason)
+	m.shift(leaf, size, -units)
+}
+
+// returned cancels reclaims on hosts that came back to the plan, or do not drain any more.
 func (m *Planner) returned() {
 	t, p := &m.s.Set, &m.p.Parcels
 	for id, number := range t.Number {
-		if number == 0 || t.Plan[id] != m.p.Index || t.Reason[id] != decision.ReclaimOwnershipChange {
+		if number == 0 || t.Plan[id] != m.p.Index {
 			continue
 		}
-		if q := t.First[id]; int(m.s.Holding.Parcel[q]) < p.Len()-p.Left {
+		q := t.First[id]
+		in := int(m.s.Holding.Parcel[q]) < p.Len()-p.Left
+		if in && m.s.Host.State[t.Target[id]] != cluster.Draining &&
+			(t.Reason[id] == decision.ReclaimOwnershipChange || t.Reason[id] == decision.ReclaimDrain) {
 			m.s.Cancel(q, m.s.Holding.Units[q])
 		}
 	}
 }
 
 // giveBack puts under reclaim what brings one consumer within its limit.
-func (m *Planner) giveBack(n plan.Node, nowUS int64) {
+func (m *Planner) giveBack(n plan.Node) {
 	for _, q := range m.lastGranted(n) {
 		size := m.s.Size(m.s.Holding.Sub[q])
 		var units int64
@@ -89,9 +112,7 @@ func (m *Planner) giveBack(n plan.Node, nowUS int64) {
 		if units = min(units, m.s.Holding.Units[q]); units == 0 {
 			continue // nothing in a dimension that is exceeded
 		}
-		leaf := m.s.Node(m.s.Holding.Sub[q])
-		m.s.Reclaim(q, units, nowUS, m.policy.ReclaimUS[leaf], decision.ReclaimOverLimit)
-		m.shift(leaf, size, -units)
+		m.takeBack(q, units, decision.ReclaimOverLimit)
 	}
 }
 

@@ -33,9 +33,9 @@ func (g *round) figures(r *Result) {
 func (g *round) explain(r *Result) {
 	quota := g.quotas()
 	for _, s := range g.below(plan.Root) {
-		if s.wanted > s.held {
+		if s.short() > 0 {
 			f := g.reason(s, quota)
-			f.Key, f.Units = g.key(s), s.wanted-s.held
+			f.Key, f.Units = g.key(s), s.short()
 			r.Shortfalls = append(r.Shortfalls, f)
 		}
 	}
@@ -48,11 +48,11 @@ func (g *round) reason(s *sub, quota map[plan.Node]uint64) Shortfall {
 	sum := make([]int64, len(s.size))
 	fitsEmpty, fitsNow := false, false
 	for _, h := range hosts {
-		whole, free := capacity(g.m, h), g.free(h)
+		whole, free := g.capacity(g.in, h), g.free(h)
 		empty = append(empty, whole)
 		fitsEmpty = fitsEmpty || fits(s.size, whole)
 		fitsNow = fitsNow || fits(s.size, free)
-		if full(s, h) { // no more of it may go there, so its room does not count
+		if full(s, h, 0) { // no more of it may go there, so its room does not count
 			continue
 		}
 		now = append(now, free)
@@ -63,7 +63,7 @@ func (g *round) reason(s *sub, quota map[plan.Node]uint64) Shortfall {
 	if len(hosts) == 0 && s.req != "" {
 		return Shortfall{Reason: "no_host_matches"}
 	}
-	for _, n := range slices.Backward(g.path(s.alloc.leaf)) { // the nearest is named
+	for _, n := range slices.Backward(g.way(s.alloc.leaf)) { // the nearest is named
 		if g.w.Ratio[n] == 0 {
 			return Shortfall{Reason: "share_limit", Blocker: g.p.Path[n]}
 		}
@@ -113,7 +113,7 @@ func (g *round) scarce(size []int64, rooms [][]int64) string {
 // the greatest usage.
 func (g *round) higher(s *sub) plan.Node {
 	parent := plan.Root
-	for _, n := range g.path(s.alloc.leaf) {
+	for _, n := range g.way(s.alloc.leaf) {
 		best := plan.None
 		for _, k := range g.children(parent) {
 			if g.w.Priority[k] > g.w.Priority[n] && g.holds(k) && (best == plan.None || g.usage(k) > g.usage(best)) {
@@ -136,7 +136,7 @@ func (g *round) holds(n plan.Node) bool {
 // over tells whether a consumer on the way would be at or above its quota with one unit less.
 func (g *round) over(s *sub, quota map[plan.Node]uint64) bool {
 	less := uint64(one) / uint64(max(g.pack(s.size), 1))
-	for _, n := range g.path(s.alloc.leaf) {
+	for _, n := range g.way(s.alloc.leaf) {
 		if u := g.usage(n); u >= less && u-less >= quota[n] {
 			return true
 		}

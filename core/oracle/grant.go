@@ -1,35 +1,28 @@
 package oracle
 
 import (
-	"cmp"
 	"fmt"
-	"math/bits"
 	"slices"
 
 	"github.com/stintd/stint/core/plan"
 )
 
-// round is one plan in one cycle. Sets of hosts, their order and the pool's capacities do not change while granting.
+// round is one MD plan in one cycle. The pool's capacities do not change while granting.
 type round struct {
-	*Cluster
-	m        *plan.MDPlan
-	w        *plan.MDWindow
-	in       int
-	hosts    []*host          // in host order
-	weight   []uint64         // by dimension (D-2)
-	packs    map[string]int64 // capacity of the pool by unit size (MD-11)
-	matching map[string][]bool
-	tree     map[plan.Node]bool // what MD-16 has not dropped yet: leaves only
+	frame
+	m      *plan.MDPlan
+	w      *plan.MDWindow
+	weight []uint64         // by dimension (D-2)
+	packs  map[string]int64 // capacity of the pool by unit size (MD-11)
 }
 
 func newRound(c *Cluster, in int) *round {
 	m := &c.p.MDPlans[in]
-	g := &round{Cluster: c, m: m, w: &m.Windows[0], in: in, hosts: c.order[in], packs: map[string]int64{},
-		matching: map[string][]bool{}, tree: map[plan.Node]bool{}, weight: make([]uint64, len(c.p.Dimensions))}
+	g := &round{frame: newFrame(c, in), m: m, w: &m.Windows[0], packs: map[string]int64{}, weight: make([]uint64, len(c.p.Dimensions))}
 	largest := make([]int64, len(c.p.Dimensions))
 	for _, h := range g.hosts {
 		if h.State == "ok" {
-			for d, n := range capacity(m, h) {
+			for d, n := range c.capacity(in, h) {
 				largest[d] = max(largest[d], n)
 			}
 		}
@@ -39,98 +32,57 @@ func newRound(c *Cluster, in int) *round {
 			g.weight[d] = 1 << 58 / uint64(n)
 		}
 	}
-	for _, a := range c.allocs {
-		if a.plan == in && !g.barred(a.leaf) {
-			g.tree[a.leaf] = true
-		}
-	}
 	return g
 }
 
-// barred tells whether a consumer, or one above it, has the share ratio 0 (D-6).
-func (g *round) barred(n plan.Node) bool {
-	return slices.ContainsFunc(g.path(n), func(n plan.Node) bool { return g.w.Ratio[n] == 0 })
+// play is the plan's cycle after settle.
+func (g *round) play(r *Result) {
+	g.restore(g.bears)
+	g.grant()
+	g.explain(r)
+	g.leave()
+	g.limits()
+	g.figures(r)
 }
 
 // grant is the loop of MD-16: choose a leaf, try to place one unit of it, drop it when nothing fits or it wants no more.
 func (g *round) grant() {
-	for len(g.tree) > 0 {
-		leaf := g.choose(plan.Root)
-		if !g.place(leaf) {
-			delete(g.tree, leaf)
+	tree := map[plan.Node]bool{}
+	for _, s := range g.below(plan.Root) {
+		if !g.barred(s.alloc.leaf) {
+			tree[s.alloc.leaf] = true
+		}
+	}
+	for len(tree) > 0 {
+		if leaf := g.choose(plan.Root, tree, g.before); !g.serve(leaf, held, g.place) {
+			delete(tree, leaf)
 		}
 	}
 }
 
-// choose goes down to a leaf: the highest priority still in the tree, among equals the least usage ÷ ratio.
-func (g *round) choose(n plan.Node) plan.Node {
-	best := plan.None
-	for _, k := range g.children(n) {
-		if !g.alive(k) {
-			continue
-		}
-		if best == plan.None || g.w.Priority[k] > g.w.Priority[best] ||
-			g.w.Priority[k] == g.w.Priority[best] && g.less(k, best) {
-			best = k
-		}
+// before compares two siblings: the highest priority first, among equals the least usage ÷ ratio.
+func (g *round) before(a, b plan.Node) bool {
+	if x, y := g.w.Priority[a], g.w.Priority[b]; x != y {
+		return x > y
 	}
-	if g.p.Leaf(best) {
-		return best
-	}
-	return g.choose(best)
+	return less(g.usage(a), uint64(g.ratio[b]), g.usage(b), uint64(g.ratio[a])) < 0
 }
 
-// less compares two siblings by usage ÷ ratio, as cross products.
-func (g *round) less(a, b plan.Node) bool {
-	ah, al := bits.Mul64(g.usage(a), uint64(g.w.Ratio[b]))
-	bh, bl := bits.Mul64(g.usage(b), uint64(g.w.Ratio[a]))
-	return ah < bh || ah == bh && al < bl
-}
-
-// children are the members of the plan below a consumer, in plan order.
-func (g *round) children(n plan.Node) []plan.Node {
-	var list []plan.Node
-	for k := g.p.First[n]; k != plan.None; k = g.p.Next[k] {
-		if g.m.Member[k] {
-			list = append(list, k)
-		}
+// place grants one unit of a sub-allocation; false when it fits nowhere.
+func (g *round) place(s *sub) bool {
+	if _, _, hit := g.limited(s); hit {
+		return false
 	}
-	return list
-}
-
-func (g *round) alive(n plan.Node) bool {
-	return g.tree[n] || slices.ContainsFunc(g.children(n), g.alive)
-}
-
-// place grants one unit of a leaf by CYC-10 and D-9; false when nothing of it fits or it wants no more.
-func (g *round) place(leaf plan.Node) bool {
-	for _, a := range g.allocs {
-		if a.plan != g.in || a.leaf != leaf {
-			continue
-		}
-		subs := slices.DeleteFunc(slices.Clone(a.subs), func(s *sub) bool { return s.held >= s.wanted })
-		slices.SortStableFunc(subs, func(a, b *sub) int {
-			ah, al := bits.Mul64(uint64(a.held), uint64(b.wanted))
-			bh, bl := bits.Mul64(uint64(b.held), uint64(a.wanted))
-			return cmp.Or(cmp.Compare(ah, bh), cmp.Compare(al, bl))
-		})
-		for _, s := range subs {
-			if _, _, hit := g.limited(s); hit {
-				continue
-			}
-			if h := g.host(s); h != nil {
-				h.put(s, g.cycle)
-				g.granted[event{s, h, ""}]++
-				return true
-			}
-		}
+	h := g.host(s)
+	if h != nil {
+		g.put(s, h)
 	}
-	return false
+	return h != nil
 }
 
 // limited finds the share limit (MD-18) that one unit more would exceed, the leaf's own first.
 func (g *round) limited(s *sub) (blocker plan.Node, dim int, hit bool) {
-	for _, n := range slices.Backward(g.path(s.alloc.leaf)) {
+	for _, n := range slices.Backward(g.way(s.alloc.leaf)) {
 		over := g.beyond(n, s.size)
 		for d, u := range s.size {
 			if u > 0 && over[d] {
@@ -152,36 +104,10 @@ func (g *round) amount(n plan.Node) []int64 {
 	return v
 }
 
-// below are the sub-allocations of a consumer and all below it, in the order of D-14.
-func (g *round) below(n plan.Node) []*sub {
-	var list []*sub
-	for leaf := n; leaf < g.p.End[n]; leaf++ {
-		for _, a := range g.allocs {
-			if a.plan == g.in && a.leaf == leaf {
-				list = append(list, a.subs...)
-			}
-		}
-	}
-	return list
-}
-
-// meets tells whether a host meets a sub-allocation's requirement.
-func (g *round) meets(s *sub, h *host) bool {
-	if g.matching[s.req] == nil {
-		g.matching[s.req] = g.matches(parsed(s.req))
-	}
-	return g.matching[s.req][slices.Index(g.Cluster.hosts, h)]
-}
-
-// candidates are the hosts that a sub-allocation may use, full or not, in host order.
-func (g *round) candidates(s *sub) []*host {
-	return slices.DeleteFunc(slices.Clone(g.hosts), func(h *host) bool { return h.State != "ok" || !g.meets(s, h) })
-}
-
 // free is what is left of a host.
 func (g *round) free(h *host) []int64 {
-	v := capacity(g.m, h)
-	for d, n := range h.used() {
+	v := g.capacity(g.in, h)
+	for d, n := range g.used(g.in, h) {
 		v[d] -= n
 	}
 	return v
@@ -196,37 +122,24 @@ func fits(size, room []int64) bool {
 	return true
 }
 
-// full tells whether a host holds as many units of a sub-allocation as max_per_host allows.
-func full(s *sub, h *host) bool {
-	n := int64(0)
-	for _, u := range h.units {
-		if u.sub == s {
-			n++
-		}
-	}
-	return s.perHost != plan.Unlimited && n >= s.perHost
-}
-
 // host is where the next unit goes, nil when it fits nowhere: the first by the requirement's order, else by the
 // plan's placement (MD-20); ties by host order.
 func (g *round) host(s *sub) *host {
-	order := parsed(s.req)
-	before := func(a, b *host) bool {
-		switch {
-		case order != nil && order.Ordered():
-			return g.bind(order).Less(slices.Index(g.Cluster.hosts, a), slices.Index(g.Cluster.hosts, b))
-		case g.m.Placement == plan.BestFit:
-			return g.liker(s, a, b)
-		case g.m.Placement == plan.Stacked: // D-3
-			return len(a.units) > 0 && len(b.units) == 0
-		case g.m.Placement == plan.Balanced: // D-3
-			return g.room(a) > g.room(b)
-		}
+	before := g.ordered(s)
+	switch {
+	case before != nil:
+	case g.m.Placement == plan.BestFit:
+		before = func(a, b *host) bool { return g.liker(s, a, b) }
+	case g.m.Placement == plan.Stacked: // D-3
+		before = func(a, b *host) bool { return len(a.units) > 0 && len(b.units) == 0 }
+	case g.m.Placement == plan.Balanced: // D-3
+		before = func(a, b *host) bool { return g.room(a) > g.room(b) }
+	default:
 		panic(fmt.Sprintf("oracle: placement %d is no MD placement", g.m.Placement))
 	}
 	var best *host
 	for _, h := range g.candidates(s) {
-		if fits(s.size, g.free(h)) && !full(s, h) && (best == nil || before(h, best)) {
+		if fits(s.size, g.free(h)) && !full(s, h, 0) && (best == nil || before(h, best)) {
 			best = h
 		}
 	}

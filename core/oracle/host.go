@@ -6,49 +6,80 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// used is the vector that is held on a host.
-func (h *host) used() []int64 {
-	v := make([]int64, len(h.size))
+// used is what a plan's units take of a host, as a vector like its capacity.
+func (c *Cluster) used(in int, h *host) []int64 {
+	v := make([]int64, len(c.capacity(in, h)))
 	for _, u := range h.units {
-		for d, n := range u.sub.size {
-			v[d] += n
+		if u.sub.alloc.plan == in {
+			for d, n := range u.sub.size {
+				v[d] += n
+			}
 		}
 	}
 	return v
 }
 
-// capacity is a host's vector after overcommit (D-22).
-func capacity(m *plan.MDPlan, h *host) []int64 {
+// capacity is what a host has for a plan: its vector after overcommit (D-22), in a slot plan its slots.
+func (c *Cluster) capacity(in int, h *host) []int64 {
+	if in >= len(c.p.MDPlans) {
+		return []int64{c.slotsOf(in, h)}
+	}
 	v := make([]int64, len(h.size))
 	for d, n := range h.size {
-		whole, _ := muldiv(uint64(n), uint64(m.OvercommitMilli[d]), 1000)
+		whole, _ := muldiv(uint64(n), uint64(c.p.MDPlans[in].OvercommitMilli[d]), 1000)
 		v[d] = int64(min(whole, 1<<58))
 	}
 	return v
 }
 
-// planHosts is the hosts of a plan in host order (D-1).
-func (c *Cluster) planHosts(in int) []*host {
-	var list []*host
-	add := func(h *host) {
-		if !slices.Contains(list, h) {
-			list = append(list, h)
-		}
+// slotsOf are a host's slots by the expression of a slot plan's group, 0 where it has no value.
+func (c *Cluster) slotsOf(in int, h *host) int64 {
+	b := c.bind(c.p.Groups[c.groups(in)[0]].Slots)
+	if b == nil {
+		return h.size[dimension(c.p, "slots")]
 	}
+	n, _ := b.Number(slices.Index(c.hosts, h))
+	return n
+}
+
+// groups are the resource groups of a plan.
+func (c *Cluster) groups(in int) []int {
+	if in >= len(c.p.MDPlans) {
+		return []int{c.p.SlotPlans[in-len(c.p.MDPlans)].Group}
+	}
+	var list []int
 	for _, g := range c.p.MDPlans[in].Groups {
-		group := c.p.Groups[g.Group]
-		for _, name := range group.Hosts {
-			if i := slices.IndexFunc(c.hosts, func(h *host) bool { return h.Name == name }); i >= 0 {
-				add(c.hosts[i])
-			}
-		}
-		for i, ok := range c.matches(group.Select) {
-			if ok && group.Select != nil {
-				add(c.hosts[i])
-			}
-		}
+		list = append(list, g.Group)
 	}
 	return list
+}
+
+// arrange puts the hosts of every plan in host order (D-1).
+func (c *Cluster) arrange() {
+	c.order = make([][]*host, len(c.p.MDPlans)+len(c.p.SlotPlans))
+	if len(c.hosts) == 0 { // no name in a requirement would be known
+		return
+	}
+	for in := range c.order {
+		add := func(h *host) {
+			if !slices.Contains(c.order[in], h) {
+				c.order[in] = append(c.order[in], h)
+			}
+		}
+		for _, g := range c.groups(in) {
+			group := c.p.Groups[g]
+			for _, name := range group.Hosts {
+				if i := slices.IndexFunc(c.hosts, func(h *host) bool { return h.Name == name }); i >= 0 {
+					add(c.hosts[i])
+				}
+			}
+			for i, ok := range c.matches(group.Select) {
+				if ok && group.Select != nil {
+					add(c.hosts[i])
+				}
+			}
+		}
+	}
 }
 
 // planOf is the plan that a host belongs to, -1 when none.

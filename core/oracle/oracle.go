@@ -1,11 +1,12 @@
-// Package oracle plays the rules of SPEC chapters 2 and 4 a second time: slowly,
+// Package oracle plays the rules of SPEC chapters 2 to 4 a second time: slowly,
 // one unit a step, from the text of the rules alone. It shares nothing with the
 // engine but the policy, so that the two can be held against each other. A cycle
 // comes a minute after the last one.
 //
 // It knows multidimensional plans whose public pool is all there is: MD-7 without
-// ownership, MD-11 to MD-16, MD-18's limits, MD-20, REQ-1, CYC-3, CYC-5, CYC-10
-// and decisions D-1 to D-12. Input is taken to be valid: what the engine would
+// ownership, MD-11 to MD-16, MD-18's limits, MD-20, REQ-1; slot plans under the
+// policies ownership and share_ratio, by docs/slots.md; for both CYC-1 to CYC-10
+// and the decisions of docs/decisions.md. Input is taken to be valid: what the engine would
 // refuse makes it panic. Not for production use; a cycle costs about units² × hosts.
 package oracle
 
@@ -44,19 +45,37 @@ type Holding struct {
 type Key struct{ Plan, Consumer, Allocation, Sub string }
 
 // Units is a number of units of one sub-allocation on one host: a grant, a release (with its cause) or what is held.
+// Lender and Pool are paths, "" where there is none; a release has no Pool.
 type Units struct {
 	Key
-	Host, Cause string
-	Units       int64
+	Host, Cause          string
+	Origin, Lender, Pool string
+	Units                int64
 }
 
-// Consumer is a consumer's figures in a plan, in units; Amount is the vector that it holds, Static its
-// static share quota (MD-15) by dimension.
+// Reclaim is units of one sub-allocation on one host that are put under reclaim or taken off it again.
+type Reclaim struct {
+	Key
+	Host, Action, Reason string // Action: issued or cancelled
+	For                  Key    // the taker; zero when a rule asks
+	Units                int64
+	DeadlineUS           int64 // the first cycle is at 60 s
+}
+
+// Consumer is a consumer's figures in a plan. In MD plans they are units, Amount is the vector that it holds and
+// StaticPart its static share quota (MD-15) by dimension; in slot plans they are slots, and Slots is set.
 type Consumer struct {
 	Plan, Path         string
 	Demand, Held       int64
 	Short              int64
 	Amount, StaticPart []int64
+	Slots              *SlotFigures
+}
+
+// SlotFigures are the columns of a consumer in a slot plan; Limit is plan.Unlimited when there is none.
+type SlotFigures struct {
+	OwnedConfigured, Owned, Reserved, Limit, StaticQuota, Quota int64
+	HeldOwned, HeldShared, HeldBorrowed, Lent, Free             int64
 }
 
 // Shortfall is why units of a sub-allocation are missing.
@@ -64,13 +83,15 @@ type Shortfall struct {
 	Key
 	Units                      int64
 	Reason, Dimension, Blocker string
+	UntilUS                    int64 // when what it waits for is due, as Reclaim.DeadlineUS; 0: nothing
 }
 
 // Result is what one cycle decided, and what is true after it.
 type Result struct {
 	Grants, Releases, Held []Units
-	Reclaims               []Units // Cause: issued or cancelled
-	Leaving                int     // units under reclaim after the cycle
+	Reclaims               []Reclaim
+	Leaving                int // units under reclaim after the cycle
+	Promised               int // units that a set holds room for after the cycle
 	Consumers              []Consumer
 	Shares                 []Share
 	Shortfalls             []Shortfall
@@ -80,17 +101,40 @@ type Result struct {
 type host struct {
 	Host
 	size  []int64
-	units []unit
+	units []*unit
 }
 
-// unit is one held unit, the cycle that granted it and, when it is under reclaim, its number and when it is due.
+// The origins of units (SPEC chapter 8).
+const (
+	owned      = "owned"
+	sharePool  = "share_pool"
+	borrowed   = "borrowed"
+	publicPool = "public_pool"
+)
+
+// unit is one held unit.
 type unit struct {
-	sub         *sub
-	cycle       int64
-	number, due int64
+	sub          *sub
+	host         *host
+	row          int64  // in order of coming
+	cycle        int64  // that granted it
+	origin       string // "" in a slot plan until a running unit is labelled
+	lender, pool plan.Node
+	set          *set // that it is under reclaim for, nil when it is not
+	number, due  int64
 }
 
-func (u unit) leaves() bool { return u.number > 0 }
+// set is a reclaim (CYC-6): units of one host under reclaim for a taker, or one unit for a rule.
+type set struct {
+	number  int64
+	cycle   int64
+	plan    int
+	reason  string
+	target  *host
+	taker   *sub      // nil: a rule
+	n       int64     // units of the taker that room is held for
+	account plan.Node // the owner of a recall; plan.Root is the pool
+}
 
 // alloc is an allocation with its subs in order of arrival; allocations stand in order of arrival too (D-12).
 type alloc struct {
@@ -106,7 +150,7 @@ type sub struct {
 	alloc   *alloc
 	name    string
 	arrival int64
-	size    []int64
+	size    []int64 // by dimension; in a slot plan just the slots
 	req     string
 	perHost int64
 	named   bool // by the newest snapshot of its source
@@ -114,36 +158,48 @@ type sub struct {
 	held    int64
 }
 
-// event is what happened to units of a sub-allocation on a host; the cause is that of a release.
-type event struct {
-	sub   *sub
-	host  *host
-	cause string
+func (u *unit) leaves() bool    { return u.set != nil }
+func (u *unit) leaf() plan.Node { return u.sub.alloc.leaf }
+func (u *unit) slots() int64    { return u.sub.size[0] } // in slot plans
+func (s *sub) short() int64     { return s.wanted - s.held }
+func (s *sub) slots() int64     { return s.size[0] } // in slot plans
+func (s *set) room() int64      { return s.n * s.taker.slots() }
+
+// came is a sub-allocation's arrival, 0 for none.
+func (s *sub) came() int64 {
+	if s == nil {
+		return 0
+	}
+	return s.arrival
 }
 
-// Cluster is the state between cycles.
+// Cluster is the state between cycles. Plans are counted MD plans first, then slot plans.
 type Cluster struct {
 	p         *plan.Policy
 	cycle     int64     // the last one finished
+	nowUS     int64     // its time
 	hosts     []*host   // in the order of the hosts table
 	gone      []*host   // left the table since the last cycle
 	order     [][]*host // by plan: its hosts in host order
 	allocs    []*alloc
-	arrivals  int64
-	nowUS     int64
-	numbers   int64           // units put under reclaim so far
-	released  map[event]int64 // units, since the last cycle ended
-	granted   map[event]int64
-	reclaimed map[event]int64
+	sets      []*set // those with takers, in order of number
+	count     int64  // numbers given so far to what comes one after the other
+	released  map[event]int64
+	reclaimed map[claim]int64
 }
 
 // New is an empty cluster under a policy.
 func New(p *plan.Policy) *Cluster {
-	return &Cluster{p: p, released: map[event]int64{}, granted: map[event]int64{}, reclaimed: map[event]int64{}}
+	c := &Cluster{p: p, released: map[event]int64{}, reclaimed: map[claim]int64{}}
+	c.arrange()
+	return c
 }
 
-// SetPolicy replaces the policy by one with the same consumers, plans and groups.
-func (c *Cluster) SetPolicy(p *plan.Policy) { c.p = p }
+// SetPolicy replaces the policy by one with the same dimensions, consumers and plans.
+func (c *Cluster) SetPolicy(p *plan.Policy) {
+	c.p = p
+	c.arrange()
+}
 
 // SetHosts takes a full host table, or changes by host.
 func (c *Cluster) SetHosts(rows []Host, full bool) {
@@ -172,10 +228,7 @@ func (c *Cluster) SetHosts(rows []Host, full bool) {
 			c.gone = append(c.gone, h)
 		}
 	}
-	c.order = nil
-	for in := range c.p.MDPlans {
-		c.order = append(c.order, c.planHosts(in))
-	}
+	c.arrange()
 }
 
 // change takes over what a row of a hosts table names.
@@ -201,13 +254,26 @@ func (c *Cluster) SetDemand(source string, rows []Demand) {
 		}
 	}
 	for _, row := range rows {
-		size := make([]int64, len(c.p.Dimensions))
-		for name, v := range row.Size {
-			size[dimension(c.p, name)] = v
-		}
-		s := c.sub(c.alloc(source, row), row.Sub, size)
+		a := c.alloc(source, row)
+		s := c.sub(a, row.Sub, c.unitSize(a.plan, row))
 		s.named, s.wanted, s.req, s.perHost = true, row.Units, row.Requirement, row.MaxPerHost
 	}
+}
+
+// unitSize is the size of a row's unit: over the dimensions, or in a slot plan the slots, 1 where none are given.
+func (c *Cluster) unitSize(in int, row Demand) []int64 {
+	size := make([]int64, len(c.p.Dimensions))
+	for name, v := range row.Size {
+		if in < len(c.p.MDPlans) {
+			size[dimension(c.p, name)] = v
+		} else if name != "slots" && v != 0 {
+			panic(fmt.Sprintf("oracle: a row of a slot plan gives %s", name))
+		}
+	}
+	if in < len(c.p.MDPlans) {
+		return size
+	}
+	return []int64{max(1, row.Size["slots"])}
 }
 
 // alloc finds the allocation of a demand row, or adds it.
@@ -216,10 +282,13 @@ func (c *Cluster) alloc(source string, row Demand) *alloc {
 	if !ok || !c.p.Leaf(leaf) {
 		panic(fmt.Sprintf("oracle: %q is no leaf", row.Consumer))
 	}
-	in := slices.IndexFunc(c.p.MDPlans, func(m plan.MDPlan) bool {
-		return m.Member[leaf] && (row.Plan == "" || row.Plan == m.Name)
-	})
-	if in < 0 {
+	in := 0
+	for ; in < len(c.order); in++ {
+		if t := c.terms(in); t.member[leaf] && (row.Plan == "" || row.Plan == t.name) {
+			break
+		}
+	}
+	if in == len(c.order) {
 		panic(fmt.Sprintf("oracle: %q takes no part in plan %q", row.Consumer, row.Plan))
 	}
 	for _, a := range c.allocs {
@@ -227,8 +296,7 @@ func (c *Cluster) alloc(source string, row Demand) *alloc {
 			return a
 		}
 	}
-	c.arrivals++
-	a := &alloc{source: source, name: row.Allocation, arrival: c.arrivals, plan: in, leaf: leaf}
+	a := &alloc{source: source, name: row.Allocation, arrival: c.next(), plan: in, leaf: leaf}
 	c.allocs = append(c.allocs, a)
 	return a
 }
@@ -240,13 +308,18 @@ func (c *Cluster) sub(a *alloc, name string, size []int64) *sub {
 			return s
 		}
 	}
-	c.arrivals++
-	s := &sub{alloc: a, name: name, arrival: c.arrivals, size: size}
+	s := &sub{alloc: a, name: name, arrival: c.next(), size: size}
 	a.subs = append(a.subs, s)
 	return s
 }
 
-// Running takes units that are held already, as if granted in the last one.
+// next is the next number.
+func (c *Cluster) next() int64 {
+	c.count++
+	return c.count
+}
+
+// Running takes units that are held already, as if granted in the last cycle (D-21).
 func (c *Cluster) Running(rows []Holding) {
 	for _, row := range rows {
 		h := c.host(row.Host)
@@ -254,7 +327,7 @@ func (c *Cluster) Running(rows []Holding) {
 			for _, s := range a.subs {
 				if s.named && c.is(s, row) && c.planOf(h) == a.plan {
 					for range row.Units {
-						h.put(s, c.cycle)
+						c.put(s, h)
 					}
 				}
 			}
@@ -262,7 +335,7 @@ func (c *Cluster) Running(rows []Holding) {
 	}
 }
 
-// Release takes units back that clients gave up, the newest first (CYC-5). Units beyond what is held are ignored.
+// Release takes units back that clients gave up, in the order of CYC-5. Units beyond what is held are ignored.
 func (c *Cluster) Release(rows []Holding) {
 	for _, row := range rows {
 		h, cause := c.host(row.Host), "client"
@@ -270,14 +343,14 @@ func (c *Cluster) Release(rows []Holding) {
 			cause = "done"
 		}
 		for range row.Units {
-			i := c.first(h, func(u unit) bool { return c.is(u.sub, row) })
-			if i < 0 {
+			u := c.first(h.units, func(u *unit) bool { return c.is(u.sub, row) })
+			if u == nil {
 				break
 			}
-			if s := h.units[i].sub; row.Done && s.wanted > 0 {
-				s.wanted--
+			if row.Done && u.sub.wanted > 0 {
+				u.sub.wanted--
 			}
-			c.take(h, i, cause)
+			c.take(u, cause)
 		}
 	}
 }
@@ -297,21 +370,38 @@ func (c *Cluster) host(name string) *host {
 }
 
 // put adds a unit to a host.
-func (h *host) put(s *sub, cycle int64) {
-	h.units = append(h.units, unit{sub: s, cycle: cycle})
+func (c *Cluster) put(s *sub, h *host) *unit {
+	u := &unit{sub: s, host: h, row: c.next(), cycle: c.cycle, lender: plan.None, pool: plan.None}
+	if s.alloc.plan < len(c.p.MDPlans) {
+		u.origin, u.pool = publicPool, plan.Root
+	}
+	h.units = append(h.units, u)
 	s.held++
+	return u
 }
 
-// take gives back unit i of a host and notes the release.
-func (c *Cluster) take(h *host, i int, cause string) {
-	s := h.units[i].sub
-	s.held--
-	h.units = slices.Delete(h.units, i, i+1)
-	c.released[event{s, h, cause}]++
+// drop takes a unit off its host.
+func (c *Cluster) drop(u *unit) {
+	u.sub.held--
+	u.host.units = slices.DeleteFunc(u.host.units, func(v *unit) bool { return v == u })
+}
+
+// take gives back a unit and notes the release.
+func (c *Cluster) take(u *unit, cause string) {
+	c.drop(u)
+	c.released[event{u.sub, u.host, cause, u.origin, u.lender, plan.None}]++
 }
 
 func (c *Cluster) key(s *sub) Key {
-	return Key{c.p.MDPlans[s.alloc.plan].Name, c.p.Path[s.alloc.leaf], s.alloc.name, s.name}
+	return Key{c.terms(s.alloc.plan).name, c.p.Path[s.alloc.leaf], s.alloc.name, s.name}
+}
+
+// path is a consumer's path, "" for none.
+func (c *Cluster) path(n plan.Node) string {
+	if n == plan.None {
+		return ""
+	}
+	return c.p.Path[n]
 }
 
 // dimension gives the index of a dimension that must exist.

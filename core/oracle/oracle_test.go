@@ -203,3 +203,63 @@ func TestSettle(t *testing.T) {
 	o.SetHosts([]oracle.Host{{Name: "h1", State: "ok", Size: map[string]int64{"ncpus": 9, "maxmem": 9}}}, true)
 	step("another unit size is another sub-allocation", "mh1:1demand_gone", "mh1:1")
 }
+
+// claims lists what was put under reclaim and taken off, as host:units, action and reason.
+func claims(r oracle.Result) string {
+	var b strings.Builder
+	for _, u := range r.Reclaims {
+		fmt.Fprintf(&b, " %s:%d %s %s,", u.Host, u.Units, u.Action, u.Reason)
+	}
+	return strings.Trim(b.String(), " ,")
+}
+
+// TestLeaving holds D-25, draining hosts, CYC-4 and CYC-8 for an MD plan p, beside a slot plan of another group.
+func TestLeaving(t *testing.T) {
+	text := `stint: 1
+dimensions: [ncpus, slots]
+resource_groups: [{name: G, select: "select(zone == 1)"}, {name: S, select: "select(zone == 2)"}]
+consumers: [{path: /A, reclaim_grace: 90s}]
+slot_plans: [{resource_group: S, consumers: [{path: /A, policy: share_ratio}]}]
+md_plans: [{name: p, placement: stacked, reclaim_budget: 3, release: confirmed, overdue_after: 60s, resource_groups: [{name: G}], consumers: [{path: /A}]}]
+`
+	p, err := plan.Parse("test.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := oracle.New(p)
+	in := func(host, state string, zone float64) {
+		o.SetHosts([]oracle.Host{{Name: host, State: state, Size: map[string]int64{"ncpus": 2, "slots": 2}, Attr: map[string]any{"zone": zone}}}, false)
+	}
+	step := func(name, reclaims, releases, held string) {
+		t.Helper()
+		r := o.Cycle()
+		if got := claims(r); got != reclaims {
+			t.Errorf("%s: reclaims %q, want %q", name, got, reclaims)
+		}
+		if got := on(r.Releases); got != releases {
+			t.Errorf("%s: releases %q, want %q", name, got, releases)
+		}
+		if got := on(r.Held); got != held {
+			t.Errorf("%s: held %q, want %q", name, got, held)
+		}
+	}
+	in("h1", "ok", 1)
+	in("h2", "ok", 1)
+	in("h3", "ok", 2)
+	o.SetDemand("s", []oracle.Demand{
+		{Plan: "p", Consumer: "/A", Allocation: "a", Units: 4, Size: map[string]int64{"ncpus": 1}, MaxPerHost: plan.Unlimited},
+		{Plan: "S", Consumer: "/A", Allocation: "a", Units: 4, MaxPerHost: plan.Unlimited}})
+	step("both plans grant", "", "", "h1:2 h2:2 h3:2")
+	in("h1", "draining", 1)
+	in("h2", "ok", 0)
+	step("the budget bears three", "h2:1 issued ownership_change, h1:2 issued drain", "", "h2:2 h1:2 h3:2")
+	in("h1", "closed", 1)
+	in("h2", "ok", 1)
+	step("both are back", "h1:2 cancelled drain, h2:1 cancelled ownership_change", "", "h1:2 h2:2 h3:2")
+	in("h1", "draining", 1)
+	in("h2", "ok", 2)
+	step("in another plan work is lost at once", "h1:2 issued drain", "h2:2host_lost", "h1:2 h2:2 h3:2")
+	step("grace", "", "", "h1:2 h2:2 h3:2")
+	step("the deadline has passed", "", "", "h1:2 h2:2 h3:2")
+	step("clients do not confirm, and are overdue", "", "h1:2grace_expired", "h2:2 h3:2")
+}

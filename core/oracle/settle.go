@@ -8,76 +8,121 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// Cycle runs one scheduling cycle: settle, grant and explain, plan by plan.
+// event is what units of a sub-allocation on a host have in common: granted, held or released (then with a cause).
+type event struct {
+	sub          *sub
+	host         *host
+	cause        string
+	origin       string
+	lender, pool plan.Node
+}
+
+// claim is what reclaimed units have in common.
+type claim struct {
+	sub            *sub
+	host           *host
+	action, reason string
+	taker          *sub
+	due            int64
+}
+
+// Cycle runs one scheduling cycle: settle, then plan by plan what remains of it.
 func (c *Cluster) Cycle() Result {
 	c.cycle++
 	c.nowUS += 60_000_000
 	c.settle()
 	var r Result
-	for i := range c.p.MDPlans {
-		g := newRound(c, i)
-		g.restore()
-		g.grant()
-		g.explain(&r)
-		g.reclaim()
-		g.figures(&r)
-	}
-	held := map[event]int64{}
-	for _, h := range c.hosts {
-		for _, u := range h.units {
-			held[event{u.sub, h, ""}]++
-			if u.leaves() {
-				r.Leaving++
-			}
+	for in := range c.order {
+		if in < len(c.p.MDPlans) {
+			newRound(c, in).play(&r)
+		} else {
+			newSlots(c, in).play(&r)
 		}
 	}
-	r.Grants, r.Releases, r.Held, r.Reclaims = c.rows(c.granted), c.rows(c.released), c.rows(held), c.rows(c.reclaimed)
-	clear(c.granted)
-	clear(c.reclaimed)
+	held, granted := map[event]int64{}, map[event]int64{}
+	for _, u := range c.units() {
+		e := event{u.sub, u.host, "", u.origin, u.lender, u.pool}
+		held[e]++
+		if u.cycle == c.cycle {
+			granted[e]++
+		}
+		if u.leaves() {
+			r.Leaving++
+		}
+	}
+	c.sets = slices.DeleteFunc(c.sets, func(s *set) bool { return s.n == 0 })
+	for _, s := range c.sets {
+		r.Promised += int(s.n)
+	}
+	r.Grants, r.Releases, r.Held, r.Reclaims = c.rows(granted), c.rows(c.released), c.rows(held), c.claims()
 	clear(c.released)
+	clear(c.reclaimed)
 	return r
 }
 
-// rows lists counted events in the order of D-14.
+// row orders what concerns sub-allocations on hosts as D-14 says.
+func (c *Cluster) row(s, t *sub, h, i *host) int {
+	x, y := s.alloc, t.alloc
+	return cmp.Or(cmp.Compare(x.plan, y.plan), cmp.Compare(x.leaf, y.leaf), cmp.Compare(x.arrival, y.arrival),
+		cmp.Compare(s.arrival, t.arrival), cmp.Compare(slices.Index(c.order[x.plan], h), slices.Index(c.order[x.plan], i)),
+		cmp.Compare(h.Name, i.Name))
+}
+
+// rows lists counted events by D-14, then by cause, origin, lender and pool.
 func (c *Cluster) rows(m map[event]int64) []Units {
-	order := slices.SortedFunc(maps.Keys(m), func(a, b event) int {
-		x, y := a.sub.alloc, b.sub.alloc
-		return cmp.Or(cmp.Compare(x.plan, y.plan), cmp.Compare(x.leaf, y.leaf), cmp.Compare(x.arrival, y.arrival),
-			cmp.Compare(a.sub.arrival, b.sub.arrival), cmp.Compare(slices.Index(c.order[x.plan], a.host),
-				slices.Index(c.order[x.plan], b.host)), cmp.Compare(a.host.Name, b.host.Name), cmp.Compare(a.cause, b.cause))
-	})
 	var rows []Units
-	for _, e := range order {
-		rows = append(rows, Units{Key: c.key(e.sub), Host: e.host.Name, Cause: e.cause, Units: m[e]})
+	for _, e := range slices.SortedFunc(maps.Keys(m), func(a, b event) int {
+		return cmp.Or(c.row(a.sub, b.sub, a.host, b.host), cmp.Compare(a.cause, b.cause), cmp.Compare(a.origin, b.origin),
+			cmp.Compare(a.lender, b.lender), cmp.Compare(a.pool, b.pool))
+	}) {
+		rows = append(rows, Units{Key: c.key(e.sub), Host: e.host.Name, Cause: e.cause, Origin: e.origin,
+			Lender: c.path(e.lender), Pool: c.path(e.pool), Units: m[e]})
 	}
 	return rows
 }
 
+// claims lists what was put under reclaim and taken off by D-14, then by action, reason, deadline and taker.
+func (c *Cluster) claims() []Reclaim {
+	var rows []Reclaim
+	for _, e := range slices.SortedFunc(maps.Keys(c.reclaimed), func(a, b claim) int {
+		return cmp.Or(c.row(a.sub, b.sub, a.host, b.host), cmp.Compare(a.action, b.action), cmp.Compare(a.reason, b.reason),
+			cmp.Compare(a.due, b.due), cmp.Compare(a.taker.came(), b.taker.came()))
+	}) {
+		r := Reclaim{Key: c.key(e.sub), Host: e.host.Name, Action: e.action, Reason: e.reason, Units: c.reclaimed[e], DeadlineUS: e.due}
+		if e.taker != nil {
+			r.For = c.key(e.taker)
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// units are all units that are held.
+func (c *Cluster) units() []*unit {
+	var list []*unit
+	for _, h := range c.hosts {
+		list = append(list, h.units...)
+	}
+	return list
+}
+
 // settle applies CYC-5: what is under reclaim and due, then what hosts can no longer carry, then what nobody wants any more; and D-12.
 func (c *Cluster) settle() {
-	c.expire()
 	for _, h := range slices.Concat(c.gone, c.hosts) {
-		if h.State == "unavail" || slices.Contains(c.gone, h) {
-			for len(h.units) > 0 {
-				c.take(h, 0, "host_lost")
+		for _, u := range slices.Clone(h.units) {
+			if c.due(u) {
+				c.take(u, "grace_expired")
 			}
-			continue
 		}
-		for {
-			over := c.exceeded(h)
-			i := c.first(h, func(u unit) bool { return touches(u.sub.size, over) })
-			if i < 0 {
-				break
-			}
-			c.take(h, i, "host_lost")
+		for u := c.first(h.units, c.lost(h)); u != nil; u = c.first(h.units, c.lost(h)) {
+			c.take(u, "host_lost")
 		}
 	}
 	c.gone = nil
 	for _, a := range c.allocs {
 		for _, s := range a.subs {
 			for s.held > s.wanted {
-				h := c.newest(s)
-				c.take(h, c.first(h, func(u unit) bool { return u.sub == s }), "demand_gone")
+				c.take(c.first(c.units(), func(u *unit) bool { return u.sub == s }), "demand_gone")
 			}
 		}
 		a.subs = slices.DeleteFunc(a.subs, func(s *sub) bool { return !s.named && s.held == 0 })
@@ -85,16 +130,35 @@ func (c *Cluster) settle() {
 	c.allocs = slices.DeleteFunc(c.allocs, func(a *alloc) bool { return len(a.subs) == 0 })
 }
 
-// exceeded tells in which dimensions a host holds more than its capacity (D-11).
-func (c *Cluster) exceeded(h *host) []bool {
-	over := make([]bool, len(h.size))
-	if in := c.planOf(h); in >= 0 {
-		used, whole := h.used(), capacity(&c.p.MDPlans[in], h)
-		for d := range over {
-			over[d] = used[d] > whole[d]
+// due tells whether a unit's reclaim frees it now: at its deadline or, where clients confirm, overdue_after later (CYC-8).
+func (c *Cluster) due(u *unit) bool {
+	t := c.terms(u.sub.alloc.plan)
+	switch {
+	case !u.leaves():
+		return false
+	case !t.confirmed:
+		return u.due <= c.nowUS
+	}
+	return t.overdueUS != plan.Unlimited && u.due+t.overdueUS <= c.nowUS
+}
+
+// lost tells which units a host cannot carry any longer: all when it is not there, those of a plan that it is no
+// longer in when it is in another one (D-25), and those that take something of which it holds too much (D-11).
+func (c *Cluster) lost(h *host) func(u *unit) bool {
+	in, there := c.planOf(h), h.State != "unavail" && !slices.Contains(c.gone, h)
+	if in < 0 && len(h.units) > 0 { // one that left its plan goes on as if closed
+		in = h.units[0].sub.alloc.plan
+	}
+	var over []bool
+	if there && in >= 0 {
+		held := c.used(in, h)
+		for d, n := range c.capacity(in, h) {
+			over = append(over, held[d] > n)
 		}
 	}
-	return over
+	return func(u *unit) bool {
+		return !there || in >= 0 && (u.sub.alloc.plan != in || touches(u.sub.size, over))
+	}
 }
 
 func touches(size []int64, over []bool) bool {
@@ -106,62 +170,73 @@ func touches(size []int64, over []bool) bool {
 	return false
 }
 
-// first finds the unit of a host that goes first in CYC-5's order among those that ok accepts, -1 when there is
-// none: under reclaim, then last rank first, then newest first (D-10).
-func (c *Cluster) first(h *host, ok func(unit) bool) int {
-	best := -1
-	for i, u := range h.units {
-		if ok(u) && (best < 0 || c.sooner(u, h.units[best])) {
-			best = i
+// first finds the unit that goes first in CYC-5's order among those that ok accepts, nil when there is none.
+func (c *Cluster) first(units []*unit, ok func(u *unit) bool) *unit {
+	var best *unit
+	for _, u := range units {
+		if ok(u) && (best == nil || c.sooner(u, best) < 0) {
+			best = u
 		}
 	}
 	return best
 }
 
-// sooner tells whether unit a is given up before b of the same host and plan.
-func (c *Cluster) sooner(a, b unit) bool {
-	if a.leaves() != b.leaves() {
-		return a.leaves()
+// sooner is CYC-5's order: under reclaim, then borrowed, then from pools, then owned; last rank first; newest first.
+func (c *Cluster) sooner(a, b *unit) int {
+	class := func(u *unit) int {
+		switch {
+		case u.lender != plan.None:
+			return 0
+		case u.origin != owned:
+			return 1
+		}
+		return 2
 	}
-	if o := c.rankOrder(&c.p.MDPlans[a.sub.alloc.plan], a.sub.alloc.leaf, b.sub.alloc.leaf); o != 0 {
-		return o > 0
+	switch {
+	case a.leaves() == b.leaves():
+		return cmp.Or(cmp.Compare(class(a), class(b)), c.lastRank(a, b))
+	case a.leaves():
+		return -1
 	}
-	return cmp.Or(cmp.Compare(a.cycle, b.cycle), cmp.Compare(a.sub.arrival, b.sub.arrival)) > 0
+	return 1
 }
 
-// rankOrder compares two leaves by rank, level by level from the root; siblings of equal rank by the order of the list.
-func (c *Cluster) rankOrder(m *plan.MDPlan, a, b plan.Node) int {
-	pa, pb := c.path(a), c.path(b)
+// lastRank orders units last rank first, then newest first.
+func (c *Cluster) lastRank(a, b *unit) int {
+	return cmp.Or(c.rankOrder(a.sub.alloc.plan, b.leaf(), a.leaf()), c.newest(a, b))
+}
+
+// newest orders units newest first (D-10). What is equal by it stands in the order of lender, pool and reclaim, the last first.
+func (c *Cluster) newest(a, b *unit) int {
+	return cmp.Or(cmp.Compare(b.cycle, a.cycle), cmp.Compare(b.sub.arrival, a.sub.arrival), cmp.Compare(c.place(b), c.place(a)),
+		cmp.Compare(b.lender, a.lender), cmp.Compare(b.pool, a.pool), cmp.Compare(b.number, a.number))
+}
+
+// place is where a unit's host stands in host order; those that left the plan stand behind its hosts.
+func (c *Cluster) place(u *unit) int {
+	hosts := c.order[u.sub.alloc.plan]
+	if i := slices.Index(hosts, u.host); i >= 0 {
+		return i
+	}
+	return len(hosts) + slices.Index(c.hosts, u.host)
+}
+
+// rankOrder compares two consumers by rank, level by level from the root; siblings of equal rank by the order of the list.
+func (c *Cluster) rankOrder(in int, a, b plan.Node) int {
+	pa, pb, rank := c.way(a), c.way(b), c.terms(in).rank
 	for i := range min(len(pa), len(pb)) {
 		if pa[i] != pb[i] {
-			rank := m.Windows[0].Rank
 			return cmp.Or(cmp.Compare(rank[pa[i]], rank[pb[i]]), cmp.Compare(pa[i], pb[i]))
 		}
 	}
 	return 0
 }
 
-// path is a consumer and those above it, from the first level down; the root is left out.
-func (c *Cluster) path(n plan.Node) []plan.Node {
+// way is a consumer and those above it, from the first level down; the root is left out.
+func (c *Cluster) way(n plan.Node) []plan.Node {
 	var p []plan.Node
 	for ; n != plan.Root; n = c.p.Parent[n] {
 		p = append([]plan.Node{n}, p...)
 	}
 	return p
-}
-
-// newest is the host of a sub-allocation's newest unit, those under reclaim before others; of several the last in host order.
-func (c *Cluster) newest(s *sub) *host {
-	var best *host
-	var newest unit
-	for _, h := range c.order[s.alloc.plan] {
-		for _, u := range h.units {
-			switch {
-			case u.sub != s || best != nil && newest.leaves() && !u.leaves():
-			case best == nil || u.leaves() && !newest.leaves() || u.cycle >= newest.cycle:
-				best, newest = h, u
-			}
-		}
-	}
-	return best
 }

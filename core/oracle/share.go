@@ -35,22 +35,19 @@ func (g *round) pack(size []int64) int64 {
 		return n
 	}
 	sum := int64(0)
-	for _, h := range g.hosts {
+	for _, h := range g.Cluster.hosts { // those that left the plan hold something yet, or count nothing
 		sum += packs(size, g.counts(h))
 	}
 	g.packs[id] = sum
 	return sum
 }
 
-// counts is the vector with which a host counts into the pool: closed and draining ones with what is held there.
+// counts is the vector with which a host counts into the pool: those that get no units with what is held there.
 func (g *round) counts(h *host) []int64 {
-	switch h.State {
-	case "ok":
-		return capacity(g.m, h)
-	case "closed", "draining":
-		return h.used()
+	if g.ok(h) {
+		return g.capacity(g.in, h)
 	}
-	return make([]int64, len(h.size))
+	return g.used(g.in, h)
 }
 
 // packs is how many units of a size a vector holds.
@@ -161,7 +158,7 @@ func (g *round) leaving(n plan.Node) uint64 {
 		if units[i] == 0 {
 			continue
 		}
-		leave := len(g.spots(n, func(u unit) bool { return u.leaves() && slices.Equal(u.sub.size, size) }))
+		leave := len(g.units(func(u *unit) bool { return g.under(n, u.leaf()) && u.leaves() && slices.Equal(u.sub.size, size) }))
 		whole := uint64(max(g.pack(size), units[i]))
 		all, _ := muldiv(uint64(units[i]), one, whole)
 		rest, _ := muldiv(uint64(units[i])-uint64(leave), one, whole)
@@ -200,11 +197,10 @@ func (g *round) split(n plan.Node, quota map[plan.Node]uint64) {
 	}
 }
 
-// fill divides an amount in proportion to ratios, none above its cap; the parts lost by rounding down go one each
-// to the first that may take more (D-5).
+// fill divides an amount in proportion to ratios, none above its cap (water-filling). The parts are whole: what is
+// lost by rounding down goes one each to the first that had a fraction (D-5, SLOT-24).
 func fill(amount uint64, caps, ratios []uint64) []uint64 {
-	parts := make([]uint64, len(caps))
-	full := make([]bool, len(caps))
+	parts, rests, full := make([]uint64, len(caps)), make([]uint64, len(caps)), make([]bool, len(caps))
 	for again := true; again; {
 		rest, sum := amount, uint64(0)
 		for i := range parts {
@@ -220,8 +216,8 @@ func fill(amount uint64, caps, ratios []uint64) []uint64 {
 		again = false
 		for i, r := range ratios {
 			if !full[i] {
-				if parts[i], _ = muldiv(rest, r, sum); parts[i] >= caps[i] {
-					parts[i], full[i], again = caps[i], true, true
+				if parts[i], rests[i] = muldiv(rest, r, sum); parts[i] >= caps[i] {
+					parts[i], rests[i], full[i], again = caps[i], 0, true, true
 				}
 			}
 		}
@@ -231,7 +227,7 @@ func fill(amount uint64, caps, ratios []uint64) []uint64 {
 		left -= part
 	}
 	for i := range parts {
-		if left > 0 && !full[i] {
+		if left > 0 && rests[i] > 0 {
 			parts[i]++
 			left--
 		}
@@ -247,7 +243,7 @@ func (g *round) static() map[plan.Node][]int64 {
 		parts[n] = make([]int64, len(g.p.Dimensions))
 	}
 	for d := range g.p.Dimensions {
-		for _, h := range g.hosts {
+		for _, h := range g.Cluster.hosts {
 			parts[plan.Root][d] += g.counts(h)[d]
 		}
 		for n := plan.Root; int(n) < g.p.Len(); n++ {

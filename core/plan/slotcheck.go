@@ -1,5 +1,10 @@
 package plan
 
+import (
+	"fmt"
+	"strings"
+)
+
 // policySet is a set of policies, a bit each.
 type policySet uint8
 
@@ -105,12 +110,37 @@ func (c *slotCheck) whole(owned int64) {
 	}
 	switch mixed := seen.has(Ownership) && seen.has(Hybrid); {
 	case mixed && owned != configured:
-		c.sayAt(c.configuredAt, "the first-level consumers own %d of %d configured slots; with ownership and hybrid mixed they must own all",
-			owned, configured)
+		c.sayAt(c.configuredAt, "the first-level consumers own %d of %d configured slots%s; with ownership and hybrid mixed they must own all",
+			owned, configured, c.owners())
 	case owned > configured && !c.s.AllowOvercommit:
-		c.sayAt(c.configuredAt, "the first-level consumers own %d of %d configured slots (allow_overcommit: true allows it)",
-			owned, configured)
+		c.sayAt(c.configuredAt, "the first-level consumers own %d of %d configured slots%s (allow_overcommit: true allows it)",
+			owned, configured, c.owners())
 	}
+}
+
+// ownersNamed is how many owners a message names.
+const ownersNamed = 5
+
+// owners names the first-level consumers that own slots, and how many each owns.
+func (c *slotCheck) owners() string {
+	var names []string
+	more := 0
+	for n := c.p.First[Root]; n != None; n = c.p.Next[n] {
+		switch {
+		case !c.s.Member[n] || c.w.Owns[n] == 0:
+		case len(names) == ownersNamed:
+			more++
+		default:
+			names = append(names, fmt.Sprintf("%s %d", c.p.Path[n], c.w.Owns[n]))
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return ""
+	case more > 0:
+		return fmt.Sprintf(": %s and %d more", strings.Join(names, ", "), more)
+	}
+	return ": " + strings.Join(names, ", ")
 }
 
 // foreignKeys are keys of a consumer's entry that only some policies know.
@@ -134,7 +164,7 @@ func (r *reader) foreign(p *Policy, list []*entry, uses []policySet) {
 			continue
 		}
 		for _, k := range foreignKeys {
-			if v, ok := e.fields.get(k.key); ok && uses[n]&k.under == 0 {
+			if v, ok := e.fields.get(k.key); ok && uses[n] != 0 && uses[n]&k.under == 0 {
 				r.fault(v, "%s means nothing under policy %s, which %s is under", k.key, uses[n], p.Path[n])
 			}
 		}

@@ -11,14 +11,10 @@ import (
 // does not carry out yet: key paths, with [] for any entry of a list, and the
 // value that is meant, "" for any. Whoever carries a setting out takes its line away.
 var notCarriedOut = []struct{ path, value string }{
-	{"slot_plans[]", ""},
+	{"slot_plans[].placement", "exclusive"},
 	{"md_plans[].public_pool.grace", ""},
 	{"md_plans[].reclaim_for_preference", "true"},
-	{"md_plans[].reclaim_budget", ""},
-	{"md_plans[].release", "confirmed"},
-	{"md_plans[].overdue_after", ""},
 	{"md_plans[].lead", ""},
-	{"md_plans[].windows", ""},
 	{"md_plans[].consumers[].own", ""},
 	{"md_plans[].consumers[].reserve", ""},
 	{"md_plans[].consumers[].preference", ""},

@@ -112,7 +112,7 @@ func (p *player) step(i int) error {
 // stable tells whether the last cycle was a fixed point (CYC-2), with no unit that a runtime will still end.
 func (p *player) stable() bool {
 	s := &p.out.Summary
-	return s.UnitsGranted == 0 && s.UnitsReclaimed == 0 && s.UnitsReleased == 0 && s.UnitsLeaving == 0 && len(p.ends.pending) == 0
+	return s.Stable() && len(p.ends.pending) == 0
 }
 
 // apply brings a step's input into the state: policy, hosts, releases, demand. What runs at the start comes
@@ -120,7 +120,7 @@ func (p *player) stable() bool {
 func (p *player) apply(i int, now int64) error {
 	st := &p.steps[i]
 	if st.policy != nil {
-		if err := p.state.SetPolicy(st.policy); err != nil {
+		if err := p.state.SetPolicy(st.policy, st.force); err != nil {
 			return err
 		}
 	}

@@ -35,6 +35,7 @@ type step struct {
 	line     int
 	atUS     int64 // of the first cycle; -1: an interval after the last one
 	policy   *plan.Policy
+	force    bool // the policy may leave out consumers that hold something (PLAN-4)
 	hosts    *feed[*cluster.HostTable]
 	releases *feed[*cluster.HoldingTable]
 	demand   []*feed[*cluster.DemandTable]
@@ -165,7 +166,7 @@ func (f *file) scenario(n ast.Node) (*Scenario, error) {
 
 func (f *file) step(n ast.Node, policy *plan.Policy) (*step, error) {
 	v, err := f.object(n, "a step", "at", "demand", "demand_file", "hosts", "hosts_file", "plan", "plan_file",
-		"releases", "releases_file", "cycles", "until_stable", "expect")
+		"force", "releases", "releases_file", "cycles", "until_stable", "expect")
 	if err != nil {
 		return nil, err
 	}
@@ -183,6 +184,9 @@ func (f *file) step(n ast.Node, policy *plan.Policy) (*step, error) {
 	}
 	if s.policy != nil {
 		policy = s.policy
+	}
+	if s.force, err = f.boolean(v["force"], "force"); err != nil {
+		return nil, err
 	}
 	if s.hosts, err = f.hosts(v, policy.Dimensions); err != nil {
 		return nil, err
@@ -214,18 +218,28 @@ func (f *file) length(s *step, v map[string]ast.Node) (err error) {
 			return err
 		}
 	}
-	if n := v["until_stable"]; n != nil {
-		b, ok := n.(*ast.BoolNode)
-		switch {
-		case !ok:
-			return f.fail(n, "until_stable must be true or false")
-		case b.Value && v["cycles"] != nil:
-			return f.fail(n, "cycles and until_stable exclude each other")
-		case b.Value:
-			s.cycles = 0
-		}
+	stable, err := f.boolean(v["until_stable"], "until_stable")
+	switch {
+	case err != nil:
+		return err
+	case stable && v["cycles"] != nil:
+		return f.fail(v["until_stable"], "cycles and until_stable exclude each other")
+	case stable:
+		s.cycles = 0
 	}
 	return nil
+}
+
+// boolean reads a key that is true or false; nil is false.
+func (f *file) boolean(n ast.Node, name string) (bool, error) {
+	if n == nil {
+		return false, nil
+	}
+	b, ok := n.(*ast.BoolNode)
+	if !ok {
+		return false, f.fail(n, "%s must be true or false", name)
+	}
+	return b.Value, nil
 }
 
 // policy compiles `plan` or `plan_file`; nil when neither is given.

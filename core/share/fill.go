@@ -17,7 +17,7 @@ type Divider struct {
 // Among equals it divides in proportion to ratio, none getting more than limit[i], what
 // is left over being divided again, until nothing is left or all are at their limits
 // (water-filling); a ratio of 0 gets nothing. The parts are whole; what rounding leaves
-// goes one each to the first that may take more. The parts are written to out; what
+// goes one each to the first that had a fraction. The parts are written to out; what
 // could not be given is returned. All slices have one entry per sibling and hold
 // numbers ≥ 0 (priorities any). O(n log n).
 func (v *Divider) FillByPriority(total int64, priority []int32, ratio, limit, out []int64) (left int64) {
@@ -89,9 +89,9 @@ func reached(limit, sum, total, ratio int64) bool {
 	return ah < bh || ah == bh && al <= bl
 }
 
-// spread gives each member ⌊total × ratio ÷ sum⌋ and what that leaves one each in
-// order of the siblings. No member reaches its limit: each limit is above
-// total × ratio ÷ sum, so at least one above its floor. Returns 0.
+// spread gives each member ⌊total × ratio ÷ sum⌋ and what that leaves one each, in
+// order of the siblings, to those who had a fraction (SLOT-24). No member passes its limit: each
+// limit is above total × ratio ÷ sum. Returns 0.
 func spread(total, sum int64, member []int32, ratio, out []int64) int64 {
 	slices.Sort(member)
 	left := total
@@ -103,8 +103,10 @@ func spread(total, sum int64, member []int32, ratio, out []int64) int64 {
 		if left == 0 {
 			break
 		}
-		out[i]++
-		left--
+		if hi, lo := bits.Mul64(uint64(total), uint64(ratio[i])); bits.Rem64(hi, lo, uint64(sum)) != 0 {
+			out[i]++
+			left--
+		}
 	}
 	return 0
 }

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// consumerRow is a line of a plan's table.
+type consumerRow struct {
+	path                string
+	depth               int
+	wanted, held, short int64            // units; in slot plans slots
+	slots               map[string]int64 // what it holds as what, and what others hold of it, by slotKinds
+	shared              bool             // it has something to compare: the next two
+	usage, quota        float64          // of the pool; in slot plans slots
+}
+
+// slotKinds are what a consumer of a slot plan may have to do with under its policy.
+var slotKinds = map[string][]string{
+	"ownership":   {"held_owned", "held_shared", "held_borrowed", "lent"},
+	"share_ratio": {"held_shared"},
+	"hybrid":      {"held_owned", "held_borrowed"},
+}
+
+// figures say what a plan's table shows of a row, between its name and its bar.
+type figures struct {
+	slots bool
+	bar   string
+	head  []string
+	cells func(s *summary, r *consumerRow) []string
+}
+
+var mdFigures = figures{
+	bar: "usage ▏ quota", head: []string{"wanted", "held", "short", "usage", "quota"},
+	cells: func(s *summary, r *consumerRow) []string {
+		usage, quota := "", ""
+		if r.shared {
+			usage, quota = percent(r.usage), percent(r.quota)
+		}
+		return []string{grouped(r.wanted), grouped(r.held), s.shortness(r.short), usage, quota}
+	},
+}
+
+var slotFigures = figures{
+	slots: true, bar: "held ▏ quota",
+	head: []string{"wanted", "held", "owned", "shared", "borrowed", "lent", "short", "quota"},
+	cells: func(s *summary, r *consumerRow) []string {
+		cells := []string{grouped(r.wanted), grouped(r.held)}
+		for _, kind := range slotKinds["ownership"] {
+			text := ""
+			if n, ok := r.slots[kind]; ok {
+				text = grouped(n)
+			}
+			cells = append(cells, text)
+		}
+		return append(cells, s.shortness(r.short), grouped(int64(r.quota)))
+	},
+}
+
+// rows are a plan's consumers in tree order.
+func (s *summary) rows(planName string, slots bool) []consumerRow {
+	shareOf := map[string]int{} // by consumer, of the public pool
+	sh := &s.out.Shares
+	for row := range sh.Usage {
+		if sh.Pool.At(row) == "/" && sh.Plan.At(row) == planName {
+			shareOf[sh.Consumer.At(row)] = row
+		}
+	}
+	c := &s.out.Consumers
+	t := c.Table()
+	var rows []consumerRow
+	for row := range c.Held {
+		if c.Plan.At(row) != planName {
+			continue
+		}
+		r := consumerRow{path: c.Consumer.At(row), wanted: c.Demand[row], held: c.Held[row], short: c.Short[row]}
+		r.depth = strings.Count(r.path, "/")
+		if at, ok := shareOf[r.path]; ok && !slots {
+			r.shared, r.usage, r.quota = true, sh.Usage[at], sh.UsageQuota[at]
+		}
+		if slots {
+			r.slots = map[string]int64{}
+			for _, kind := range slotKinds[c.Policy.At(row)] {
+				r.slots[kind] = t.Column(kind).Int[row]
+			}
+			r.usage, r.quota = float64(r.held), float64(t.Column("quota").Int[row])
+			r.shared = r.usage > 0 || r.quota > 0
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// choose keeps whole levels of the tree from the top while they fit, and of the next level those that are
+// shortest of units. The result is in tree order.
+func choose(rows []consumerRow) (shown []consumerRow) {
+	if len(rows) <= consumersShown {
+		return rows
+	}
+	order := make([]int, len(rows))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(rows[a].depth, rows[b].depth), cmp.Compare(rows[b].short, rows[a].short), cmp.Compare(rows[b].wanted, rows[a].wanted))
+	})
+	order = order[:consumersShown]
+	slices.Sort(order)
+	for _, i := range order {
+		shown = append(shown, rows[i])
+	}
+	return shown
+}
+
+// plan shows what a plan's consumers hold and want, as a tree with bars.
+func (s *summary) plan(name string, f figures) {
+	all := s.rows(name, f.slots)
+	rows := choose(all)
+	total, scale := consumerRow{slots: map[string]int64{}}, 0.0
+	for i := range all {
+		r := &all[i]
+		if r.depth == 1 {
+			total.add(r, f.slots)
+		}
+		scale = max(scale, r.usage, r.quota)
+	}
+	title := "plan " + name
+	if f.slots {
+		title = "slot plan " + name
+	}
+	g := grid{head: append([]string{title}, f.head...)}
+	for i := range rows {
+		g.add(append([]string{indented(rows[i].path)}, f.cells(s, &rows[i])...)...)
+	}
+	g.line()
+	g.add(append([]string{"all"}, f.cells(s, &total)...)...)
+	if f.slots {
+		g.squeeze()
+	}
+	if bar := min(barMax, s.width-g.width()); bar >= barMin {
+		g.words = []int{len(g.head)}
+		g.head = append(g.head, f.bar)
+		for i := range g.rows {
+			switch {
+			case g.rows[i] == nil:
+			case i < len(rows) && rows[i].shared && scale > 0:
+				g.rows[i] = append(g.rows[i], s.bar(rows[i].usage/scale, rows[i].quota/scale, bar))
+			default:
+				g.rows[i] = append(g.rows[i], "")
+			}
+		}
+	}
+	fmt.Fprintf(&s.text, "\n%s\n", g.render())
+	if n := len(all) - len(rows); n > 0 {
+		fmt.Fprintf(&s.text, "%s\n", s.faint(fmt.Sprintf("and %s: stint query --log %s consumers", count(int64(n), "more consumer"), s.log)))
+	}
+}
+
+// add adds up what adds up: usages and quotas of slot plans do, those of pools do not.
+func (r *consumerRow) add(o *consumerRow, slots bool) {
+	r.wanted, r.held, r.short = r.wanted+o.wanted, r.held+o.held, r.short+o.short
+	for kind, n := range o.slots {
+		r.slots[kind] += n
+	}
+	if slots {
+		r.quota += o.quota
+	}
+}

@@ -1,0 +1,249 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/plan"
+)
+
+// heirs are the new paths of consumers that a policy renames, by their old ones (`renamed_from`).
+func heirs(p *plan.Policy) map[string]string {
+	to := map[string]string{}
+	for n, old := range p.RenamedFrom {
+		if old != "" {
+			to[old] = p.Path[n]
+		}
+	}
+	return to
+}
+
+// checkPolicy tells why a policy cannot follow the one in force (PLAN-3, PLAN-4). It gives the
+// sub-allocations that would have no place in it any more.
+func (s *State) checkPolicy(p *plan.Policy, forced bool) (leaving []SubID, err error) {
+	if err := s.checkDimensions(p); err != nil {
+		return nil, err
+	}
+	to := heirs(p)
+	for n, old := range p.RenamedFrom {
+		path := p.Path[n]
+		if _, is := s.Policy.Find(path); is && old != "" {
+			return nil, fmt.Errorf("%s: %s is to be renamed to %s, but there is a consumer %s already", p.File, old, path, path)
+		}
+	}
+	for sub := range s.Sub.Alloc {
+		if s.Sub.Alloc[sub] == NoID || s.Sub.Plan[sub] < 0 {
+			continue
+		}
+		path, was := s.Consumer.String(int32(s.Sub.Consumer[sub])), &s.Plans[s.Sub.Plan[sub]]
+		if heir, ok := to[path]; ok {
+			path = heir
+		}
+		node, ok := p.Find(path)
+		member := members(p, was.Name, was.MD != nil)
+		if ok && member != nil && member[node] && p.Leaf(node) && !s.Sub.Orphan[sub] {
+			continue
+		}
+		if s.Sub.Held[sub] > 0 && member == nil {
+			return nil, fmt.Errorf("%s: plan %s is gone, and %s still holds %d units in it: it must give them back first", p.File, was.Name, path, s.Sub.Held[sub])
+		}
+		if s.Sub.Held[sub] > 0 && !forced && !s.Sub.Orphan[sub] {
+			return nil, fmt.Errorf("%s: %s holds %d units in plan %s and would no longer be a leaf of it; when forced, they are reclaimed with its grace",
+				p.File, path, s.Sub.Held[sub], was.Name)
+		}
+		leaving = append(leaving, SubID(sub))
+	}
+	return leaving, nil
+}
+
+// checkDimensions refuses to drop a dimension that demand uses.
+func (s *State) checkDimensions(p *plan.Policy) error {
+	for d, name := range s.Policy.Dimensions {
+		if _, ok := p.Dimension(name); ok {
+			continue
+		}
+		for sub, a := range s.Sub.Alloc {
+			if a != NoID && (s.Sub.Plan[sub] < 0 || s.Plans[s.Sub.Plan[sub]].MD != nil) && s.Size(SubID(sub))[d] > 0 {
+				return fmt.Errorf("%s: the dimension %s is gone, and demand of %s uses it", p.File, name, s.Consumer.String(int32(s.Sub.Consumer[sub])))
+			}
+		}
+	}
+	return nil
+}
+
+// moved tells which of the old dimensions each of a policy's is, -1 for new ones; nil when none changed.
+func (s *State) moved(p *plan.Policy) (from []int) {
+	if slices.Equal(s.Policy.Dimensions, p.Dimensions) {
+		return nil
+	}
+	from = make([]int, len(p.Dimensions))
+	for d, name := range p.Dimensions {
+		from[d] = slices.Index(s.Policy.Dimensions, name)
+	}
+	return from
+}
+
+// measure makes what is held and promised count by other dimensions; the hosts were measured before.
+func (s *State) measure(from []int) {
+	s.Shape.measure(from, s.slotShapes())
+	for i := range s.Plans {
+		if k := &s.Plans[i].Parcels; s.Plans[i].MD != nil && k.Cap != nil {
+			k.Cap, k.Free = columns(k.Cap, from, k.Len()), columns(k.Free, from, k.Len())
+			k.Kept = nil
+		}
+	}
+	s.Set.kept = make([]int64, len(s.Set.Number)*len(from))
+}
+
+// slotShapes is which shapes are of slot plans: their first figure stays where it is.
+func (s *State) slotShapes() []bool {
+	slots := make([]bool, s.Shape.Len())
+	for sub, a := range s.Sub.Alloc {
+		if a != NoID && s.Sub.Plan[sub] >= 0 && s.Plans[s.Sub.Plan[sub]].Slots != nil {
+			slots[s.Sub.Shape[sub]] = true
+		}
+	}
+	return slots
+}
+
+// columns picks the columns of the new dimensions out of those of the old ones.
+func columns(old [][]int64, from []int, n int) [][]int64 {
+	picked := make([][]int64, len(from))
+	for d, was := range from {
+		if was >= 0 {
+			picked[d] = old[was]
+		} else {
+			picked[d] = make([]int64, n)
+		}
+	}
+	return picked
+}
+
+// measure makes the sizes those of other dimensions; ids stay.
+func (h *Shapes) measure(from []int, slots []bool) {
+	old := *h
+	*h = NewShapes(len(from))
+	size := make([]int64, len(from))
+	for i := range ShapeID(old.Len()) {
+		clear(size)
+		for d, was := range from {
+			if was >= 0 && !slots[i] {
+				size[d] = old.Size(i)[was]
+			}
+		}
+		if slots[i] {
+			size[0] = old.Size(i)[0]
+		}
+		if n := h.Len(); int(h.Intern(size)) < n { // no demand has it, or the other one: it keeps its row, not its name
+			h.size = append(h.size, size...)
+		}
+	}
+}
+
+// measure makes a host's amounts those of other dimensions.
+func (h *Hosts) measure(was, now []string, from []int) {
+	old := h.Size
+	h.Size, h.Attr = columns(old, from, h.Len()), slices.Clone(h.Attr)
+	for d, name := range now {
+		i := h.attribute(name)
+		if from[d] >= 0 || i < 0 || h.Attr[i].Kind != plan.Number {
+			continue
+		}
+		for row, ok := range h.Attr[i].Valid {
+			if v := h.Attr[i].Number[row]; ok && v > 0 {
+				h.Size[d][row] = int64(min(v, float64(NumberMax)))
+			}
+		}
+		h.Attr = slices.Delete(h.Attr, i, i+1)
+	}
+	for d, name := range was {
+		if slices.Contains(now, name) || h.attribute(name) >= 0 {
+			continue
+		}
+		a := AttrColumn{Name: name, Kind: plan.Number}
+		a.Text.Names = &Names{}
+		a.grow(h.Len())
+		for row, v := range old[d] {
+			a.Valid[row], a.Number[row] = true, float64(v)
+		}
+		h.Attr = append(h.Attr, a)
+	}
+}
+
+// inherit gives what consumers have to those that a policy renames them to. O(everything) when there are any.
+func (s *State) inherit(p *plan.Policy) {
+	heir := map[ConsumerID]ConsumerID{}
+	for old, path := range heirs(p) {
+		if c, ok := s.Consumer.Find([]byte(old)); ok {
+			heir[ConsumerID(c)] = s.internConsumer([]byte(path))
+		}
+	}
+	if len(heir) == 0 {
+		return
+	}
+	change := func(c *ConsumerID) {
+		if to, ok := heir[*c]; ok {
+			*c = to
+		}
+	}
+	for a := range s.Alloc.Consumer {
+		change(&s.Alloc.Consumer[a])
+	}
+	for sub := range s.Sub.Consumer {
+		change(&s.Sub.Consumer[sub])
+	}
+	for q := range s.Holding.Lender {
+		change(&s.Holding.Lender[q])
+		change(&s.Holding.Pool[q])
+	}
+	for i := range s.Released {
+		change(&s.Released[i].Lender)
+	}
+}
+
+// orphan takes sub-allocations out of their plan. Allocations that hold nothing are forgotten; what
+// the others hold is reclaimed with the grace that they had under the policy before, from the next cycle on (PLAN-4).
+func (s *State) orphan(leaving []SubID, was *plan.Policy) {
+	holds := map[AllocID]bool{}
+	for _, sub := range leaving {
+		if s.Sub.Held[sub] > 0 {
+			holds[s.Sub.Alloc[sub]] = true
+		}
+	}
+	for _, sub := range leaving {
+		a := s.Sub.Alloc[sub]
+		switch {
+		case s.Sub.Orphan[sub]:
+		case holds[a]:
+			s.Sub.Orphan[sub], s.Sub.Wanted[sub], s.Sub.seen[sub] = true, s.Sub.Held[sub], unnamed
+			s.orphans = append(s.orphans, orphan{sub, was.ReclaimUS[s.NodeOf[s.Sub.Consumer[sub]]]})
+		default:
+			s.want(sub, 0)
+			s.Sub.Plan[sub], s.Alloc.Plan[a], s.Sub.seen[sub] = NoID, NoID, unnamed
+		}
+	}
+}
+
+// settleOrphans puts what orphans hold under reclaim, and forgets those that hold nothing any more.
+func (s *State) settleOrphans(nowUS int64) {
+	s.orphans = slices.DeleteFunc(s.orphans, func(o orphan) bool {
+		for q := s.Sub.First[o.sub]; q != NoID; q = s.Holding.NextOfSub[q] {
+			if s.Holding.Set[q] == NoID {
+				s.Reclaim(q, s.Holding.Units[q], nowUS, o.graceUS, decision.ReclaimPlanChange)
+			}
+		}
+		s.Sub.Wanted[o.sub] = s.Sub.Held[o.sub]
+		if s.Sub.Held[o.sub] == 0 {
+			s.gone = append(s.gone, o.sub)
+			return true
+		}
+		return false
+	})
+}
+
+// orphan is a sub-allocation that no plan has any more, but that still holds something.
+type orphan struct {
+	sub     SubID
+	graceUS int64
+}

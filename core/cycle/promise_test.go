@@ -1,0 +1,190 @@
+package cycle_test
+
+import (
+	"maps"
+	"strings"
+
+	"pgregory.net/rapid"
+
+	"github.com/stintd/stint/core/oracle"
+	"github.com/stintd/stint/core/plan"
+)
+
+// The promises of SPEC chapter 11, from the engine's own tables and what the generator meant, without the oracle.
+
+// ledger holds INV-9 and INV-1: what was granted and released adds up to what is held, that to what is wanted less
+// what is short, and fits the hosts.
+func (p *player) ledger(t *rapid.T) {
+	for i, n := range p.out.Releases.Units {
+		k := keyAt(p.out.Releases.Key, i)
+		p.held[holding{k, p.out.Releases.Host.At(i)}] -= n
+		if p.out.Releases.Cause.At(i) == "done" && !p.renewed[k.Allocation[:len(sources[0])]] {
+			p.wanted[k] = max(0, p.wanted[k]-n)
+		}
+	}
+	for i, n := range p.out.Grants.Units {
+		host := p.out.Grants.Host.At(i)
+		p.held[holding{keyAt(p.out.Grants.Key, i), host}] += n
+		if p.hosts[host].State != "ok" {
+			t.Fatalf("INV-1: a grant on %s, which is %q", host, p.hosts[host].State)
+		}
+	}
+	held, stated := map[oracle.Key]int64{}, map[holding]int64{}
+	for h, n := range p.held {
+		held[h.Key] += n
+	}
+	for i, n := range p.out.Holdings.Units {
+		stated[holding{keyAt(p.out.Holdings.Key, i), p.out.Holdings.Host.At(i)}] += n
+	}
+	maps.DeleteFunc(p.held, func(_ holding, n int64) bool { return n == 0 })
+	if !maps.Equal(p.held, stated) {
+		t.Fatalf("INV-9: held should be %v and is %v", p.held, stated)
+	}
+	short := map[oracle.Key]int64{}
+	for i, n := range p.out.Shortfalls.UnitsShort {
+		short[keyAt(p.out.Shortfalls.Key, i)] += n
+	}
+	for k, n := range p.wanted {
+		if held[k]+short[k] != n || held[k] > n {
+			t.Fatalf("INV-9: %v wants %d, holds %d, is short of %d", k, n, held[k], short[k])
+		}
+	}
+	for name, h := range p.hosts {
+		for d, n := range p.free(name) {
+			if n < 0 && (p.planOf(name) != "" || h.State == "unavail") { // one that left its plan keeps its work for a while
+
+				t.Fatalf("INV-1: %s holds %d of %s too many", name, -n, d)
+			}
+		}
+	}
+}
+
+// free is what the ledger says is left of a host.
+// It may be less than nothing of a host that left its plan.
+func (p *player) free(name string) map[string]int64 {
+	h, free := p.hosts[name], map[string]int64{}
+	if in := p.planOf(name); in != "" && h.State != "unavail" {
+		free = p.capacity(in, h)
+	}
+	for k, n := range p.held {
+		if k.host == name {
+			for d, u := range p.unit(p.rules[k.Key]) {
+				free[d] -= n * u
+			}
+		}
+	}
+	return free
+}
+
+// conserving holds INV-6 in MD plans: no unmet unit that its rules allow fits an ok host.
+func (p *player) conserving(t *rapid.T) {
+	for i := range p.out.Shortfalls.UnitsShort {
+		k := keyAt(p.out.Shortfalls.Key, i)
+		r := p.rules[k]
+		if p.mdPlan(k.Plan) == nil || p.barred(k) {
+			continue
+		}
+		for name, h := range p.hosts {
+			if h.State != "ok" || p.planOf(name) != k.Plan || !meets(r.Requirement, h) ||
+				r.MaxPerHost != plan.Unlimited && p.held[holding{k, name}] >= r.MaxPerHost {
+				continue
+			}
+			fits, free := true, p.free(name)
+			for d, n := range r.Size {
+				fits = fits && n <= free[d]
+			}
+			if fits {
+				t.Fatalf("INV-6: %v is short, and a unit of it fits %s", k, name)
+			}
+		}
+	}
+}
+
+// fair holds INV-5 after the first cycle of a plain case (one unit size, all hosts empty before, nothing but the
+// pool holds anyone back), from its definition: no sibling of equal priority could give up a unit for one of another
+// that still wants and can use it, and be ahead of it even then; and no lower priority holds what a higher one could use.
+func (p *player) fair(t *rapid.T) {
+	for _, m := range p.plans {
+		held, hungry := map[int]int64{}, map[int]bool{} // by member, with all below it
+		for i, e := range m.members {
+			path := p.consumers[e.consumer].path
+			for h, n := range p.held {
+				if h.Plan == m.name && (h.Consumer == path || strings.HasPrefix(h.Consumer, path+"/")) {
+					held[i] += n
+				}
+			}
+			for k := range p.rules {
+				if k.Plan == m.name && (k.Consumer == path || strings.HasPrefix(k.Consumer, path+"/")) && !p.barred(k) &&
+					p.placeable(k) && p.wanted[k] > p.heldBy(k) {
+					hungry[i] = true
+				}
+			}
+		}
+		for a, x := range m.members {
+			for b, y := range m.members {
+				if a == b || held[a] == 0 || !hungry[b] || p.consumers[x.consumer].parent != p.consumers[y.consumer].parent {
+					continue
+				}
+				if x.priority < y.priority {
+					t.Fatalf("INV-5: in %s %s holds units while %s, of higher priority, could use them", m.name,
+						p.consumers[x.consumer].path, p.consumers[y.consumer].path)
+				}
+				if x.priority == y.priority && (held[a]-1)*int64(y.ratio) > (held[b]+1)*int64(x.ratio) {
+					t.Fatalf("INV-5: in %s %s has %d units, ratio %d, and %s %d, ratio %d", m.name, p.consumers[x.consumer].path,
+						held[a], x.ratio, p.consumers[y.consumer].path, held[b], y.ratio)
+				}
+			}
+		}
+	}
+}
+
+// placeable tells whether a unit fits an empty ok host of its plan.
+func (p *player) placeable(k oracle.Key) bool {
+	for name, h := range p.hosts {
+		if h.State != "ok" || p.planOf(name) != k.Plan {
+			continue
+		}
+		fits, room := true, p.capacity(k.Plan, h)
+		for d, n := range p.rules[k].Size {
+			fits = fits && n <= room[d]
+		}
+		if fits {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *player) heldBy(k oracle.Key) (n int64) {
+	for h, units := range p.held {
+		if h.Key == k {
+			n += units
+		}
+	}
+	return n
+}
+
+// barred tells whether the share ratio 0 or a share limit stands above a sub-allocation.
+func (p *player) barred(k oracle.Key) bool {
+	for _, e := range p.mdPlan(k.Plan).members {
+		path := p.consumers[e.consumer].path
+		if path != k.Consumer && !strings.HasPrefix(k.Consumer, path+"/") {
+			continue
+		}
+		if e.ratio == 0 {
+			return true
+		}
+		for d, most := range e.limit {
+			sum := p.rules[k].Size[d]
+			for h, n := range p.held {
+				if h.Plan == k.Plan && (h.Consumer == path || strings.HasPrefix(h.Consumer, path+"/")) {
+					sum += n * p.rules[h.Key].Size[d]
+				}
+			}
+			if p.rules[k].Size[d] > 0 && sum > int64(most) {
+				return true
+			}
+		}
+	}
+	return false
+}

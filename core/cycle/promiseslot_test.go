@@ -1,0 +1,390 @@
+package cycle_test
+
+import (
+	"slices"
+	"strings"
+
+	"pgregory.net/rapid"
+
+	"github.com/stintd/stint/core/oracle"
+	"github.com/stintd/stint/core/plan"
+)
+
+// slotView is a slot plan after a cycle, as the engine's tables show it. All figures are slots.
+type slotView struct {
+	*player
+	*slotPlan
+	t      *rapid.T
+	rows   map[string]oracle.SlotFigures // by path
+	size   map[string]int64              // by host of the plan
+	idle   map[string]int64              // by ok host
+	held   []slotHolding
+	short  map[oracle.Key]int64
+	leaves []*slotMember
+}
+
+// slotHolding is a row of the table holdings.
+type slotHolding struct {
+	oracle.Key
+	host, origin, lender string
+	units, each          int64 // each: slots of a unit
+}
+
+// views are the views of all slot plans.
+func (p *player) views(t *rapid.T) (list []*slotView) {
+	for i := range p.slots {
+		v := &slotView{player: p, slotPlan: &p.slots[i], t: t, rows: map[string]oracle.SlotFigures{}, size: map[string]int64{},
+			idle: map[string]int64{}, short: map[oracle.Key]int64{}}
+		for i := range p.out.Consumers.Held {
+			if p.out.Consumers.Plan.At(i) == v.name {
+				v.rows[p.out.Consumers.Consumer.At(i)] = *slotFigures(&p.out.Consumers, i)
+			}
+		}
+		for name, h := range p.hosts {
+			if p.planOf(name) == v.name {
+				v.size[name] = p.capacity(v.name, h)["slots"]
+				if h.State == "ok" {
+					v.idle[name] = v.size[name]
+				}
+			}
+		}
+		for i, n := range p.out.Holdings.Units {
+			if o := &p.out.Holdings; o.Plan.At(i) == v.name {
+				k := keyAt(o.Key, i)
+				h := slotHolding{k, o.Host.At(i), o.Origin.At(i), o.Lender.At(i), n, v.slotsOf(k)}
+				v.held = append(v.held, h)
+				if _, ok := v.idle[h.host]; ok {
+					v.idle[h.host] -= n * h.each
+				}
+			}
+		}
+		for i, n := range p.out.Shortfalls.UnitsShort {
+			if p.out.Shortfalls.Plan.At(i) == v.name {
+				v.short[keyAt(p.out.Shortfalls.Key, i)] += n
+			}
+		}
+		for i := range v.members {
+			if p.consumers[v.members[i].consumer].leaf {
+				v.leaves = append(v.leaves, &v.members[i])
+			}
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+// slotsOf is how many slots a unit takes.
+func (v *slotView) slotsOf(k oracle.Key) int64 { return v.unit(v.rules[k])["slots"] }
+
+func (v *slotView) path(e *slotMember) string { return v.consumers[e.consumer].path }
+
+func below(path, of string) bool { return path == of || strings.HasPrefix(path, of+"/") }
+
+// sum adds up the slots of holdings.
+func (v *slotView) sum(ok func(h slotHolding) bool) (slots int64) {
+	for _, h := range v.held {
+		if ok(h) {
+			slots += h.units * h.each
+		}
+	}
+	return slots
+}
+
+// way are the members from a leaf up.
+func (v *slotView) way(leaf string) (list []*slotMember) {
+	for i := range v.members {
+		if below(leaf, v.path(&v.members[i])) {
+			list = append(list, &v.members[i])
+		}
+	}
+	return list
+}
+
+// slotPromises holds what binds after every cycle of a slot plan.
+func (p *player) slotPromises(t *rapid.T) {
+	for _, v := range p.views(t) {
+		v.limits()
+		v.reserves()
+		v.disturbance()
+	}
+}
+
+// limits holds INV-4: after a cycle that granted something, no limit above it is exceeded.
+func (v *slotView) limits() {
+	for i := range v.out.Grants.Units {
+		g := &v.out.Grants
+		if g.Plan.At(i) != v.name {
+			continue
+		}
+		leaf := g.Consumer.At(i)
+		for _, e := range v.way(leaf) {
+			if held := v.sum(func(h slotHolding) bool { return below(h.Consumer, v.path(e)) }); e.most >= 0 && held > int64(e.most) {
+				v.t.Fatalf("INV-4: cycle %d granted %s units, and %s holds %d of at most %d", v.cycles, leaf, v.path(e), held, e.most)
+			}
+		}
+		if lender := g.Lender.At(i); lender != "" {
+			v.loan(leaf, lender)
+		}
+	}
+}
+
+// loan holds INV-4 and INV-3 for a loan that was granted.
+func (v *slotView) loan(leaf, lender string) {
+	borrower, owner := v.entry(leaf), v.entry(lender)
+	got := v.sum(func(h slotHolding) bool { return h.Consumer == leaf && h.origin == "borrowed" })
+	if borrower.borrow == -2 || borrower.borrow >= 0 && got > int64(borrower.borrow) {
+		v.t.Fatalf("INV-4: cycle %d: %s borrowed %d, its limit is %d", v.cycles, leaf, got, borrower.borrow)
+	}
+	lent, own := v.sum(func(h slotHolding) bool { return h.lender == lender }), v.rows[lender]
+	if lent > int64(owner.lend) {
+		v.t.Fatalf("INV-4: cycle %d: %s lent %d, its limit is %d", v.cycles, lender, lent, owner.lend)
+	}
+	if lent+own.HeldOwned > own.Owned || lent > own.Owned-own.Reserved {
+		v.t.Fatalf("INV-3: cycle %d: %s lent %d besides its own %d of %d owned, %d reserved", v.cycles, lender, lent, own.HeldOwned,
+			own.Owned, own.Reserved)
+	}
+	if !v.peer(owner.lendTo, lender, leaf) || !v.peer(borrower.borrowFrom, leaf, lender) {
+		v.t.Fatalf("cycle %d: %s must not borrow from %s", v.cycles, leaf, lender)
+	}
+}
+
+// entry is a consumer's entry.
+func (v *slotView) entry(path string) *slotMember {
+	for i := range v.members {
+		if v.path(&v.members[i]) == path {
+			return &v.members[i]
+		}
+	}
+	v.t.Fatalf("%s takes no part in %s", path, v.name)
+	return nil
+}
+
+// peer tells whether a list of peers lets a leaf deal with another.
+func (v *slotView) peer(list []string, self, other string) bool {
+	if len(list) == 0 {
+		return true
+	}
+	for _, name := range list {
+		parent := func(path string) string { return path[:strings.LastIndex(path, "/")] }
+		if name == "any" || name == "siblings" && parent(self) == parent(other) || below(other, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// reserves holds INV-3: after a cycle that granted units from a pool or on loan, every owner's idle reserve is idle still.
+func (v *slotView) reserves() {
+	granted := false
+	for i := range v.out.Grants.Units {
+		granted = granted || v.out.Grants.Plan.At(i) == v.name && v.out.Grants.Origin.At(i) != "owned"
+	}
+	idle := int64(0)
+	for _, n := range v.idle {
+		idle += n
+	}
+	for _, e := range v.leaves {
+		own := v.rows[v.path(e)]
+		idle -= max(0, min(own.Reserved, own.Owned-own.Lent)-own.HeldOwned)
+	}
+	if granted && idle < 0 {
+		v.t.Fatalf("INV-3: cycle %d: %d reserved slots were given to others", v.cycles, -idle)
+	}
+}
+
+// disturbance holds INV-7: a reclaim names a taker or a rule, and nobody is given units that count as those taken back from it do.
+func (v *slotView) disturbance() {
+	type event struct {
+		oracle.Key
+		host, origin, lender string
+	}
+	granted := map[event]bool{}
+	for i := range v.out.Grants.Units {
+		g := &v.out.Grants
+		granted[event{keyAt(g.Key, i), g.Host.At(i), g.Origin.At(i), g.Lender.At(i)}] = true
+	}
+	for i := range v.out.Reclaims.Units {
+		r := &v.out.Reclaims
+		k, taker, reason := keyAt(r.Key, i), r.ForConsumer.At(i), r.Reason.At(i)
+		if k.Plan != v.name || r.Action.At(i) != "issued" {
+			continue
+		}
+		if (taker != "") != (reason == "recall" || reason == "fair_share") {
+			v.t.Fatalf("INV-7: cycle %d: a reclaim from %v for %q, reason %s", v.cycles, k, taker, reason)
+		}
+		at := event{k, r.Host.At(i), "share_pool", ""}
+		switch reason {
+		case "recall":
+			at.origin, at.lender = "borrowed", taker
+		case "fair_share":
+		default:
+			continue
+		}
+		if taker == k.Consumer || granted[at] {
+			v.t.Fatalf("INV-7: cycle %d: %s from %v on %s, which got units there", v.cycles, reason, k, r.Host.At(i))
+		}
+	}
+}
+
+// atRest holds what binds at a fixed point.
+func (p *player) atRest(t *rapid.T) {
+	for i := range p.out.Shortfalls.UnitsShort {
+		if s := &p.out.Shortfalls; s.Reason.At(i) == "waiting_for_reclaim" {
+			t.Fatalf("CYC-2: %v waits for ever", keyAt(s.Key, i))
+		}
+	}
+	for _, v := range p.views(t) {
+		for k := range v.short {
+			v.owner(k)
+			v.unused(k)
+		}
+		if v.even {
+			v.fairly()
+		}
+	}
+}
+
+// pools is what no leaf owns: slots of ok hosts, and what is held on the others.
+func (v *slotView) pools() int64 {
+	n := v.sum(func(h slotHolding) bool { _, ok := v.idle[h.host]; return !ok })
+	for host := range v.idle {
+		n += v.size[host]
+	}
+	for _, e := range v.leaves {
+		n -= v.rows[v.path(e)].Owned
+	}
+	return n
+}
+
+// mayUse tells whether a host may get one more unit of a sub-allocation, were it empty.
+func (v *slotView) mayUse(k oracle.Key, host string) bool {
+	r := v.rules[k]
+	on := v.sum(func(h slotHolding) bool { return h.Key == k && h.host == host }) / v.slotsOf(k)
+	_, ok := v.idle[host]
+	return ok && meets(r.Requirement, v.hosts[host]) && (r.MaxPerHost == plan.Unlimited || on < r.MaxPerHost)
+}
+
+// capped tells whether a unit more would exceed a share.max.
+func (v *slotView) capped(k oracle.Key) bool {
+	for _, e := range v.way(k.Consumer) {
+		if e.most >= 0 && v.sum(func(h slotHolding) bool { return below(h.Consumer, v.path(e)) })+v.slotsOf(k) > int64(e.most) {
+			return true
+		}
+	}
+	return false
+}
+
+// owner holds INV-2: nobody goes short whose unit fits its own idle slots together with what it lent on one host.
+func (v *slotView) owner(k oracle.Key) {
+	own, each := v.rows[k.Consumer], v.slotsOf(k)
+	if v.capped(k) {
+		return
+	}
+	for host, idle := range v.idle {
+		lent := v.sum(func(h slotHolding) bool { return h.lender == k.Consumer && h.host == host })
+		if v.mayUse(k, host) && min(idle, max(0, own.Owned-own.HeldOwned-own.Lent))+lent >= each {
+			v.t.Fatalf("INV-2: %v is short, and its own %d idle and %d lent slots on %s would do", k, own.Free, lent, host)
+		}
+	}
+}
+
+// unused holds INV-6: nobody goes short whose unit would fit free room it may use.
+func (v *slotView) unused(k oracle.Key) {
+	each, pool, spare, fits := v.slotsOf(k), v.pools(), int64(0), false
+	for host, idle := range v.idle {
+		spare += idle
+		fits = fits || v.mayUse(k, host) && idle >= each
+	}
+	if !fits || v.capped(k) {
+		return
+	}
+	leaf, barred := v.entry(k.Consumer), false
+	for _, e := range v.way(k.Consumer) {
+		barred = barred || e.ratio == 0
+	}
+	for _, e := range v.leaves {
+		own := v.rows[v.path(e)]
+		pool, spare = pool-own.HeldShared, spare-max(0, own.Owned-own.HeldOwned-own.Lent)
+	}
+	if !barred && pool >= each && spare >= each {
+		v.t.Fatalf("INV-6: %v is short, and %d slots of the pools are idle", k, pool)
+	}
+	if leaf.borrow == -2 || leaf.borrow >= 0 && v.rows[k.Consumer].HeldBorrowed+each > int64(leaf.borrow) || spare < 0 {
+		return
+	}
+	for _, e := range v.leaves {
+		own, lender := v.rows[v.path(e)], v.path(e)
+		if e != leaf && min(own.Owned-own.HeldOwned-own.Lent, own.Owned-own.Reserved-own.Lent, int64(e.lend)-own.Lent) >= each &&
+			v.peer(e.lendTo, lender, k.Consumer) && v.peer(leaf.borrowFrom, k.Consumer, lender) {
+			v.t.Fatalf("INV-6: %v is short, and %s could lend to it", k, lender)
+		}
+	}
+}
+
+// fairly holds INV-5 where nothing but shares decides: a leaf that goes short holds its dynamic quota from the pools, no
+// leaf holds more while somebody who may draw from them goes short, and where there is but the cluster's pool, no sibling could give up a slot for one of another that goes short and be ahead even then.
+func (v *slotView) fairly() {
+	for host := range v.size {
+		if _, ok := v.idle[host]; !ok && v.sum(func(h slotHolding) bool { return h.host == host }) > 0 {
+			return // nothing there is a victim
+		}
+	}
+	okay, family := int64(0), false
+	for host := range v.idle {
+		okay += v.size[host]
+	}
+	for _, e := range v.leaves {
+		own, path := v.rows[v.path(e)], v.path(e)
+		if slices.ContainsFunc(v.way(path), func(e *slotMember) bool { return e.ratio == 0 }) {
+			continue // what it drew before its ratio fell to 0 stays until somebody wants it
+		}
+		demand := int64(0)
+		for k, r := range v.rules {
+			if k.Plan == v.name && k.Consumer == path {
+				demand += min(okay, r.Units, v.wanted[k])
+			}
+		}
+		share := own.Quota - min(demand, own.Owned) - own.HeldBorrowed
+		if own.HeldShared < share && v.hungry(path) || own.HeldShared > share && v.hungry("") {
+			v.t.Fatalf("INV-5: %s holds %d from the pools, its share quota is %d", path, own.HeldShared, share)
+		}
+	}
+	for i := range v.members {
+		e := &v.members[i]
+		family = family || !v.consumers[e.consumer].leaf && e.owns > 0
+	}
+	if !family {
+		v.siblings()
+	}
+}
+
+// siblings is the second half of fairly.
+func (v *slotView) siblings() {
+	usage := func(e *slotMember) int64 {
+		return v.sum(func(h slotHolding) bool { return h.origin == "share_pool" && below(h.Consumer, v.path(e)) })
+	}
+	for i := range v.members {
+		for j := range v.members {
+			a, b := &v.members[i], &v.members[j]
+			if i != j && v.consumers[a.consumer].parent == v.consumers[b.consumer].parent && usage(a) > 0 && v.hungry(v.path(b)) &&
+				(usage(a)-1)*int64(b.ratio) > (usage(b)+1)*int64(a.ratio) {
+				v.t.Fatalf("INV-5: %s has %d slots of the pool, ratio %d, and %s has %d, ratio %d", v.path(a), usage(a), a.ratio,
+					v.path(b), usage(b), b.ratio)
+			}
+		}
+	}
+}
+
+// hungry tells whether somebody at or below a path goes short who may draw from pools.
+func (v *slotView) hungry(path string) bool {
+	for k := range v.short {
+		barred := false
+		for _, up := range v.way(k.Consumer) {
+			barred = barred || up.ratio == 0
+		}
+		if below(k.Consumer, path) && !barred {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,137 @@
+package cycle_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"pgregory.net/rapid"
+)
+
+type mdPlan struct {
+	name       string
+	zones      []int
+	placement  string
+	overcommit map[string]int // thousandths
+	members    []member
+}
+
+type member struct {
+	consumer int
+	rank     int // -1: the consumer's
+	share
+}
+
+type share struct {
+	priority, ratio int
+	limit           map[string]int // nil: none
+}
+
+var dimensions = []string{"ncpus", "maxmem", "gpus", "disk", "slots", "net", "nvme", "fpgas", "ports"}
+
+// drawMD draws a policy with MD plans alone.
+func drawMD(t *rapid.T) site {
+	s := site{dims: dimensions[:pick(t, "dimensions", 1, 2, 2, 3, 4, 6, 9)]}
+	plans := pick(t, "plans", 1, 1, 2, 3)
+	s.drawGroups(t, plans+upTo(t, "groups", 0, 2))
+	s.drawConsumers(t, 15)
+	for i := range plans {
+		var zones []int
+		for z := range s.groups {
+			if z == i || z >= plans && z%plans == i && odds(t, "group", 2) {
+				zones = append(zones, z)
+			}
+		}
+		s.plans = append(s.plans, s.drawPlan(t, fmt.Sprintf("p%d", i), zones))
+	}
+	return s
+}
+
+// drawPlan draws an MD plan of some groups.
+func (s *site) drawPlan(t *rapid.T, name string, zones []int) mdPlan {
+	m := mdPlan{name: name, placement: pick(t, "placement", "best_fit", "stacked", "balanced"), overcommit: map[string]int{},
+		zones: rapid.Permutation(zones).Draw(t, "zones")}
+	for _, d := range s.dims {
+		if odds(t, "overcommit", 4) {
+			m.overcommit[d] = pick(t, "milli", 500, 1500, 2000, 1333)
+		}
+	}
+	for k, in := range s.drawMembers(t) {
+		if !in {
+			continue
+		}
+		e := member{consumer: k, rank: -1, share: s.drawShare(t)}
+		if odds(t, "own rank", 6) {
+			e.rank = upTo(t, "plan rank", 0, 3)
+		}
+		m.members = append(m.members, e)
+	}
+	return m
+}
+
+func (s *site) drawShare(t *rapid.T) share {
+	e := share{priority: pick(t, "priority", 0, 0, 0, 1, 2), ratio: pick(t, "ratio", 1, 1, 1, 2, 3, 7, 0)}
+	if odds(t, "limit", 5) {
+		e.limit = map[string]int{pick(t, "limited", s.dims...): upTo(t, "most", 0, 12)}
+	}
+	return e
+}
+
+func (s *site) writeMD(b *strings.Builder) {
+	for i, m := range s.plans {
+		if i == 0 {
+			b.WriteString("md_plans:\n")
+		}
+		fmt.Fprintf(b, "  - name: %s\n    placement: %s\n    resource_groups: [", m.name, m.placement)
+		for i, z := range m.zones {
+			fmt.Fprintf(b, "%s{name: g%d}", ", "[:2*min(i, 1)], z)
+		}
+		b.WriteString("]\n")
+		for i, d := range slices.Sorted(maps.Keys(m.overcommit)) {
+			if i == 0 {
+				b.WriteString("    overcommit:\n")
+			}
+			fmt.Fprintf(b, "      %s: %d.%03d\n", d, m.overcommit[d]/1000, m.overcommit[d]%1000)
+		}
+		b.WriteString("    consumers:\n")
+		for _, e := range m.members {
+			b.WriteString("      - {path: " + s.consumers[e.consumer].path)
+			if e.rank >= 0 {
+				fmt.Fprintf(b, ", rank: %d", e.rank)
+			}
+			fmt.Fprintf(b, ", share: {priority: %d, ratio: %d", e.priority, e.ratio)
+			for d, n := range e.limit {
+				fmt.Fprintf(b, ", limit: {%s: %d}", d, n)
+			}
+			b.WriteString("}}\n")
+		}
+	}
+}
+
+// mdPlan finds an MD plan by name, nil when it is none.
+func (s *site) mdPlan(name string) *mdPlan {
+	if i := slices.IndexFunc(s.plans, func(m mdPlan) bool { return m.name == name }); i >= 0 {
+		return &s.plans[i]
+	}
+	return nil
+}
+
+// drawShapes gives the unit sizes of a case's MD plans; one in some is too big for most hosts.
+func (w *world) drawShapes(t *rapid.T) {
+	most := 4
+	if w.plain {
+		most = 1
+	}
+	if len(w.plans) == 0 {
+		return
+	}
+	for range upTo(t, "shapes", 1, most) {
+		size := map[string]int64{}
+		for _, d := range w.dims {
+			size[d] = int64(pick(t, "unit", 0, 1, 1, 2, 3))
+		}
+		size[pick(t, "never zero", w.dims...)] += int64(pick(t, "more", 1, 1, 1, 6))
+		w.shapes = append(w.shapes, size)
+	}
+}

@@ -1,0 +1,269 @@
+package cycle_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"pgregory.net/rapid"
+
+	"github.com/stintd/stint/core/oracle"
+)
+
+// slotPlan is a slot plan of one group, with its settings as they stand in the file.
+type slotPlan struct {
+	name     string
+	zone     int
+	settings []string // "key: value"
+	budget   int      // reclaim_budget, -1: none
+	shares   bool     // share_reclaim
+	static   bool     // share_quota
+	confirms bool     // release: confirmed, without overdue_after: only clients end what is due
+	members  []slotMember
+}
+
+// slotMember is a consumer's entry. Limits are -1 where there is none.
+type slotMember struct {
+	consumer    int
+	rank        int    // -1: the consumer's
+	policy      string // of its branch
+	owns        int    // of a branch: beyond its children's
+	lend        int    // the limit
+	lendTo      []string
+	borrow      int // -2: no borrowing
+	borrowFrom  []string
+	ratio, most int
+}
+
+// drawSlots draws a policy with slot plans; some have an MD plan on other hosts beside them.
+func drawSlots(t *rapid.T) site {
+	s := site{dims: pick(t, "dimensions", []string{"ncpus", "slots"}, []string{"slots", "ncpus"}, []string{"ncpus"}), even: odds(t, "even", 6)}
+	plans, mds := pick(t, "plans", 1, 1, 1, 2), 0
+	if odds(t, "md", 5) {
+		mds = 1
+	}
+	s.drawGroups(t, plans+mds+upTo(t, "groups", 0, 1))
+	s.drawConsumers(t, 13)
+	for z := range plans {
+		s.groups[z].slots = s.drawExpression(t)
+		p := slotPlan{name: fmt.Sprintf("g%d", z), zone: z}
+		p.drawSettings(t, s.even)
+		in := s.drawMembers(t)
+		for k, c := range s.consumers {
+			if !in[k] {
+				continue
+			}
+			policy := pick(t, "policy", "ownership", "ownership", "share_ratio")
+			if c.parent >= 0 {
+				policy = p.member(c.parent).policy
+			}
+			p.members = append(p.members, slotMember{consumer: k, policy: policy})
+		}
+		for i := range p.members {
+			s.drawMember(t, &p, i)
+		}
+		s.slots = append(s.slots, p)
+	}
+	if mds > 0 {
+		s.plans = append(s.plans, s.drawPlan(t, "p0", []int{plans}))
+	}
+	return s
+}
+
+// drawExpression draws the slot expression of a group.
+func (s *site) drawExpression(t *rapid.T) string {
+	if !slices.Contains(s.dims, "slots") {
+		return pick(t, "slots", "(ncpus*1)", "(ncpus/2)", "3")
+	}
+	return pick(t, "slots", "", "", "", "slots", "3", "(ncpus*2)", "(ncpus/2)", "(slots - 2)")
+}
+
+// slotsOf is what a slot expression is for a host.
+func slotsOf(expression string, h oracle.Host) int64 {
+	ncpus, slots := h.Size["ncpus"], h.Size["slots"]
+	return map[string]int64{"": slots, "slots": slots, "3": 3, "(ncpus*1)": ncpus, "(ncpus*2)": 2 * ncpus, "(ncpus/2)": ncpus / 2,
+		"(slots - 2)": max(0, slots-2)}[expression]
+}
+
+// drawSettings draws what a plan says beside its consumers. even leaves out what stands in the way of INV-5.
+func (p *slotPlan) drawSettings(t *rapid.T, even bool) {
+	p.settings, p.budget, p.shares, p.static, p.confirms = nil, -1, true, false, false
+	set := func(format string, a ...any) { p.settings = append(p.settings, fmt.Sprintf(format, a...)) }
+	if odds(t, "balanced", 3) {
+		set("placement: balanced")
+	}
+	if odds(t, "recall", 3) {
+		set("recall: before_borrow")
+	}
+	if odds(t, "confirmed", 4) {
+		set("release: confirmed")
+		if p.confirms = odds(t, "overdue", 2); !p.confirms {
+			set("overdue_after: %ds", pick(t, "overdue_after", 0, 60, 90))
+		}
+	}
+	if even {
+		return
+	}
+	if odds(t, "share_reclaim", 5) {
+		set("share_reclaim: false")
+		p.shares = false
+	}
+	if odds(t, "static", 4) {
+		set("share_quota: static")
+		p.static = true
+	}
+	if odds(t, "budget", 4) {
+		p.budget = pick(t, "reclaim_budget", 1, 1, 2, 3, 5)
+		set("reclaim_budget: %d", p.budget)
+	}
+}
+
+// drawMember draws a consumer's figures anew.
+func (s *site) drawMember(t *rapid.T, p *slotPlan, i int) {
+	e := &p.members[i]
+	leaf := s.consumers[e.consumer].leaf
+	*e = slotMember{consumer: e.consumer, policy: e.policy, rank: -1, borrow: -2, most: -1, ratio: 1}
+	if odds(t, "own rank", 6) {
+		e.rank = upTo(t, "plan rank", 0, 3)
+	}
+	e.ratio = pick(t, "ratio", 1, 1, 1, 2, 3, 5, 0)
+	if !s.even && odds(t, "max", 7) {
+		e.most = upTo(t, "most", 0, 9)
+	}
+	if e.policy != "ownership" {
+		return
+	}
+	if !leaf {
+		e.owns = pick(t, "family", 0, 0, 0, 1, 3)
+		return
+	}
+	e.owns = pick(t, "owns", 0, 0, 1, 2, 3, 4, 6)
+	if odds(t, "lend", 2) {
+		e.lend, e.lendTo = pick(t, "lent", 1, 2, 3, 100), s.drawPeers(t, e.consumer)
+	}
+	if odds(t, "borrow", 2) {
+		e.borrow, e.borrowFrom = pick(t, "borrowed", -1, -1, 1, 2, 4), s.drawPeers(t, e.consumer)
+	}
+}
+
+// drawPeers draws a list of whom to lend to or borrow from: mostly any.
+func (s *site) drawPeers(t *rapid.T, self int) (list []string) {
+	if !odds(t, "peers", 3) {
+		return nil
+	}
+	for range upTo(t, "listed", 1, 3) {
+		peer := "siblings"
+		switch upTo(t, "peer", 0, 5) {
+		case 0:
+			peer = "any"
+		case 1:
+		default:
+			if c := upTo(t, "peer", 0, len(s.consumers)-1); c != self {
+				peer = s.consumers[c].path
+			}
+		}
+		if !slices.Contains(list, peer) {
+			list = append(list, peer)
+		}
+	}
+	return list
+}
+
+// member finds a consumer's entry.
+func (p *slotPlan) member(consumer int) *slotMember {
+	return &p.members[slices.IndexFunc(p.members, func(e slotMember) bool { return e.consumer == consumer })]
+}
+
+// owned is what a consumer owns, as a branch at least what its children do.
+func (s *site) owned(p *slotPlan, consumer int) int {
+	n := p.member(consumer).owns
+	for _, e := range p.members {
+		if s.consumers[e.consumer].parent == consumer {
+			n += s.owned(p, e.consumer)
+		}
+	}
+	return n
+}
+
+func (s *site) writeSlots(b *strings.Builder) {
+	for i := range s.slots {
+		p := &s.slots[i]
+		if i == 0 {
+			b.WriteString("slot_plans:\n")
+		}
+		fmt.Fprintf(b, "  - resource_group: %s\n", p.name)
+		for _, line := range p.settings {
+			b.WriteString("    " + line + "\n")
+		}
+		b.WriteString("    consumers:\n")
+		for i := range p.members {
+			s.writeMember(b, p, &p.members[i])
+		}
+	}
+}
+
+func (s *site) writeMember(b *strings.Builder, p *slotPlan, e *slotMember) {
+	c := s.consumers[e.consumer]
+	b.WriteString("      - {path: " + c.path)
+	if c.parent < 0 {
+		b.WriteString(", policy: " + e.policy)
+	}
+	if e.rank >= 0 {
+		fmt.Fprintf(b, ", rank: %d", e.rank)
+	}
+	if n := s.owned(p, e.consumer); n > 0 {
+		fmt.Fprintf(b, ", owns: %d", n)
+	}
+	peers := func(name string, limit int, key string, list []string) {
+		fmt.Fprintf(b, ", %s: {", name)
+		if limit >= 0 {
+			fmt.Fprintf(b, "limit: %d", limit)
+		}
+		if len(list) > 0 {
+			fmt.Fprintf(b, "%s%s: [%s]", ", "[:2*min(limit+1, 1)], key, strings.Join(list, ", "))
+		}
+		b.WriteString("}")
+	}
+	if e.lend > 0 {
+		peers("lend", e.lend, "to", e.lendTo)
+	}
+	if e.borrow > -2 {
+		peers("borrow", e.borrow, "from", e.borrowFrom)
+	}
+	fmt.Fprintf(b, ", share: {ratio: %d", e.ratio)
+	if e.most >= 0 {
+		fmt.Fprintf(b, ", max: %d", e.most)
+	}
+	b.WriteString("}}\n")
+}
+
+// slotPlan finds a slot plan by name, nil when it is none.
+func (s *site) slotPlan(name string) *slotPlan {
+	if i := slices.IndexFunc(s.slots, func(p slotPlan) bool { return p.name == name }); i >= 0 {
+		return &s.slots[i]
+	}
+	return nil
+}
+
+// reviseSlots changes some of what the slot plans say: figures, ranks, settings, slot expressions.
+func (s *site) reviseSlots(t *rapid.T) {
+	for i := range s.slots {
+		p := &s.slots[i]
+		for k := range p.members {
+			if odds(t, "figures", 3) {
+				s.drawMember(t, p, k)
+			}
+		}
+		if odds(t, "settings", 3) {
+			p.drawSettings(t, s.even)
+		}
+		if odds(t, "expression", 6) {
+			s.groups[p.zone].slots = s.drawExpression(t)
+		}
+	}
+	for i := range s.consumers {
+		if odds(t, "consumer", 4) {
+			s.consumers[i].rank, s.consumers[i].grace = pick(t, "rank", 0, 0, 1, 2), pick(t, "grace", graces...)
+		}
+	}
+}

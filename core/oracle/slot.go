@@ -1,0 +1,389 @@
+package oracle
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/stintd/stint/core/plan"
+)
+
+// slots is one slot plan in one cycle, by docs/slots.md. The figures in maps by consumer are settled before anything is
+// granted; all others are counted from the units each time.
+type slots struct {
+	frame
+	s        *plan.SlotPlan
+	w        *plan.SlotWindow
+	size     map[*host]int64     // S_h
+	owns     map[plan.Node]int64 // o
+	pools    map[plan.Node]int64 // F of branches; the root's is the cluster's pool
+	wanted   map[plan.Node]int64 // D of leaves
+	dynamic  map[plan.Node]int64 // share quotas of leaves
+	static   map[plan.Node]int64
+	deserved map[plan.Node]int64 // q of leaves
+	joined   []joined            // in this cycle
+	denied   map[*sub]bool       // a set that the budget did not bear, in this cycle
+	skip     map[*sub]bool       // the same in this step
+	swept    map[plan.Node]int64 // by leaf, taken back from the pools in this step
+}
+
+// joined is a unit that will fit once sets under way are done.
+type joined struct {
+	sub     *sub
+	host    *host
+	account plan.Node
+}
+
+func newSlots(c *Cluster, in int) *slots {
+	s := &c.p.SlotPlans[in-len(c.p.MDPlans)]
+	g := &slots{frame: newFrame(c, in), s: s, w: &s.Windows[0], size: map[*host]int64{}, owns: map[plan.Node]int64{},
+		pools: map[plan.Node]int64{}, wanted: map[plan.Node]int64{}, denied: map[*sub]bool{}}
+	if s.Placement == plan.Exclusive {
+		panic("oracle: exclusive")
+	}
+	if len(s.Windows) > 1 {
+		panic("oracle: windows")
+	}
+	for _, n := range g.children(plan.Root) {
+		if g.w.Policy[n] == plan.Hybrid {
+			panic("oracle: hybrid")
+		}
+	}
+	all := g.held(plan.Root, "", false) // S
+	for _, h := range g.hosts {
+		g.size[h] = c.slotsOf(in, h)
+		if g.ok(h) {
+			all += g.size[h] - g.on(h, false)
+		}
+	}
+	g.divide(plan.Root, all)
+	return g
+}
+
+// play is the plan's cycle after settle.
+func (g *slots) play(r *Result) {
+	g.label()
+	g.entitle()
+	g.review()
+	g.promised()
+	g.own()
+	g.share()
+	if !g.s.RecallFirst {
+		g.borrow()
+	}
+	g.leave()
+	g.overLimit()
+	g.recall()
+	g.fairShare()
+	if g.s.RecallFirst {
+		g.borrow()
+	}
+	g.explain(r)
+	g.figures(r)
+}
+
+// leaves are the leaves of the plan in tree order.
+func (g *slots) leaves() []plan.Node {
+	var list []plan.Node
+	for n := plan.Root; int(n) < g.p.Len(); n++ {
+		if g.member[n] && g.p.Leaf(n) {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// ranked puts consumers in rank order.
+func (g *slots) ranked(list []plan.Node) []plan.Node {
+	slices.SortStableFunc(list, func(a, b plan.Node) int { return g.rankOrder(g.in, a, b) })
+	return list
+}
+
+// reserved is what of a consumer's own is not for lending (r).
+func (g *slots) reserved(n plan.Node) int64 {
+	if g.p.Leaf(n) {
+		return g.w.Owns[n] - min(g.w.LendLimit[n], g.w.Owns[n])
+	}
+	return total(g.children(n), g.reserved)
+}
+
+// divide gives a consumer what it owns and divides that below it: reserves by rank, then the rest by rank; what is
+// left of a branch's is its family pool (SLOT-1, SLOT-13).
+func (g *slots) divide(n plan.Node, got int64) {
+	g.owns[n] = got
+	kids, part := g.ranked(g.children(n)), map[plan.Node]int64{}
+	give := func(k plan.Node, most int64) {
+		most = min(most, got)
+		part[k] += most
+		got -= most
+	}
+	for _, k := range kids {
+		give(k, g.reserved(k))
+	}
+	for _, k := range kids {
+		give(k, g.w.Owns[k]-g.reserved(k))
+	}
+	for _, k := range kids {
+		g.divide(k, part[k])
+	}
+	if !g.p.Leaf(n) {
+		g.pools[n] = got
+	}
+}
+
+// pooled is T, or the part of it that comes from a consumer and all below it.
+func (g *slots) pooled(n plan.Node) int64 { return g.pools[n] + total(g.children(n), g.pooled) }
+
+// lendable is how much of what a leaf owns may be lent: its limit, and never the reserve (SLOT-13, INV-3).
+func (g *slots) lendable(n plan.Node) int64 { return max(0, g.owns[n]-g.reserved(n)) }
+
+// placeable is a leaf's placeable demand D.
+func (g *slots) placeable(leaf plan.Node) int64 {
+	sum := int64(0)
+	for _, s := range g.below(leaf) {
+		room := int64(0)
+		for _, h := range g.candidates(s) {
+			n := g.size[h] / s.slots()
+			if s.perHost != plan.Unlimited {
+				n = min(n, s.perHost)
+			}
+			room += n
+		}
+		room += int64(len(g.units(func(u *unit) bool { return u.sub == s && !g.ok(u.host) })))
+		sum += s.slots() * min(s.wanted, room)
+	}
+	return sum
+}
+
+// entitle settles what leaves are entitled to from the pools.
+func (g *slots) entitle() {
+	for _, leaf := range g.leaves() {
+		g.wanted[leaf] = g.placeable(leaf)
+	}
+	need := g.needs()
+	g.dynamic, g.static = g.quotas(maps.Clone(need)), g.quotas(g.endless())
+	g.deserved = g.dynamic
+	if g.s.StaticQuota {
+		g.deserved = map[plan.Node]int64{}
+		for _, leaf := range g.leaves() {
+			g.deserved[leaf] = min(g.static[leaf], need[leaf])
+		}
+	}
+}
+
+// total adds up a figure of each of a list.
+func total[T any](list []T, figure func(T) int64) int64 {
+	sum := int64(0)
+	for _, one := range list {
+		sum += figure(one)
+	}
+	return sum
+}
+
+// taken adds up the slots of the units that ok accepts; net leaves out those under reclaim (CYC-7).
+func (g *slots) taken(net bool, ok func(u *unit) bool) int64 {
+	return total(g.units(func(u *unit) bool { return ok(u) && !(net && u.leaves()) }), (*unit).slots)
+}
+
+// held is what a consumer and all below it hold of an origin, "" for all.
+func (g *slots) held(n plan.Node, origin string, net bool) int64 {
+	return g.taken(net, func(u *unit) bool { return g.under(n, u.leaf()) && (origin == "" || origin == u.origin) })
+}
+
+// lent is what others have borrowed from a leaf.
+func (g *slots) lent(leaf plan.Node, net bool) int64 {
+	return g.taken(net, func(u *unit) bool { return u.lender == leaf })
+}
+
+// on is what is held on a host.
+func (g *slots) on(h *host, net bool) int64 {
+	return g.taken(net, func(u *unit) bool { return u.host == h })
+}
+
+// mine are the plan's sets with takers that ok accepts.
+func (g *slots) mine(ok func(s *set) bool) []*set {
+	return slices.DeleteFunc(slices.Clone(g.sets), func(s *set) bool { return s.plan != g.in || s.n == 0 || !ok(s) })
+}
+
+func every(*set) bool { return true }
+
+// rooms adds up the rooms of sets, joins the slots of units that have joined.
+func (g *slots) rooms(ok func(s *set) bool) int64 { return total(g.mine(ok), (*set).room) }
+
+func (g *slots) joins(ok func(j joined) bool) int64 {
+	list := slices.DeleteFunc(slices.Clone(g.joined), func(j joined) bool { return !ok(j) })
+	return total(list, func(j joined) int64 { return j.sub.slots() })
+}
+
+// left is the slots of a set's victims that are still held; kept is what of its room they do not take, which is held
+// for the taker (CYC-6).
+func (g *slots) left(s *set) int64 { return g.taken(false, func(u *unit) bool { return u.set == s }) }
+func (g *slots) kept(s *set) int64 { return max(0, s.room()-g.left(s)) }
+
+// keeps adds up what sets keep.
+func (g *slots) keeps(ok func(s *set) bool) int64 { return total(g.mine(ok), g.kept) }
+
+// free is what a host has for units now; netFree what it will have once all sets under way are done.
+func (g *slots) free(h *host) int64 {
+	return g.size[h] - g.on(h, false) - g.keeps(func(s *set) bool { return s.target == h })
+}
+
+func (g *slots) netFree(h *host) int64 {
+	return g.size[h] - g.on(h, true) - g.rooms(func(s *set) bool { return s.target == h }) - g.joins(func(j joined) bool { return j.host == h })
+}
+
+// account is what is free now of an account: a leaf's own, or the pool for the root.
+func (g *slots) account(a plan.Node) int64 {
+	kept := g.keeps(func(s *set) bool { return s.account == a })
+	if a == plan.Root {
+		return g.pooled(a) - g.held(a, sharePool, false) - kept
+	}
+	return g.owns[a] - g.held(a, owned, false) - g.lent(a, false) - kept
+}
+
+// netAccount is what will be free of an account once all sets under way are done.
+func (g *slots) netAccount(a plan.Node) int64 {
+	gone := g.rooms(func(s *set) bool { return s.account == a }) + g.joins(func(j joined) bool { return j.account == a })
+	if a == plan.Root {
+		return min(g.pooled(a)-g.held(a, sharePool, true)-gone, g.spared(g.netFree, g.netAccount))
+	}
+	return g.owns[a] - g.held(a, owned, true) - g.lent(a, true) - gone
+}
+
+// spare is what of the idle slots no owner could claim.
+func (g *slots) spare() int64 { return g.spared(g.free, g.account) }
+
+func (g *slots) spared(free func(h *host) int64, own func(leaf plan.Node) int64) int64 {
+	sum := int64(0)
+	for _, h := range g.hosts {
+		if g.ok(h) {
+			sum += max(0, free(h))
+		}
+	}
+	for _, leaf := range g.leaves() {
+		sum -= max(0, own(leaf))
+	}
+	return sum
+}
+
+// pledged is how many units of a sub-allocation are promised.
+func (g *slots) pledged(s *sub) int64 {
+	return (g.rooms(func(t *set) bool { return t.taker == s }) + g.joins(func(j joined) bool { return j.sub == s })) / s.slots()
+}
+
+// counted is what counts as held of a sub-allocation where promised units wait aside.
+func (g *slots) counted(s *sub) int64 { return s.held + g.pledged(s) }
+
+// needs is what every consumer could take from pools (SLOT-6): what it can use of the demand beyond its own and what it borrowed.
+func (g *slots) needs() map[plan.Node]int64 {
+	use, need := map[plan.Node]int64{}, map[plan.Node]int64{}
+	for n := plan.Node(g.p.Len() - 1); n >= plan.Root; n-- { // children come before their parents
+		switch {
+		case !g.member[n]:
+			continue
+		case g.p.Leaf(n):
+			use[n] = min(g.wanted[n], g.owns[n]) + g.held(n, borrowed, true)
+			if need[n] = max(0, g.wanted[n]-use[n]); g.barred(n) {
+				need[n] = 0
+			}
+		}
+		for _, k := range g.children(n) {
+			use[n] += use[k]
+			need[n] += need[k]
+		}
+		if most := g.w.Max[n]; n != plan.Root && most != plan.Unlimited {
+			need[n] = min(need[n], max(0, most-use[n]))
+		}
+	}
+	return need
+}
+
+// endless is needs for the static share quota: without end for all that may get anything.
+func (g *slots) endless() map[plan.Node]int64 {
+	need := map[plan.Node]int64{}
+	for _, leaf := range g.leaves() {
+		if !g.barred(leaf) {
+			for _, n := range append(g.way(leaf), plan.Root) {
+				need[n] = 1 << 60
+			}
+		}
+	}
+	return need
+}
+
+// quotas divides the pools, the deepest first, down their branches; what nobody there needs goes up (SLOT-6). Only leaves have a quota.
+func (g *slots) quotas(need map[plan.Node]int64) map[plan.Node]int64 {
+	quota, over := map[plan.Node]int64{}, map[plan.Node]int64{}
+	branches := []plan.Node{plan.Root}
+	for n := plan.Root + 1; int(n) < g.p.Len(); n++ {
+		if g.member[n] && !g.p.Leaf(n) {
+			branches = append(branches, n)
+		}
+	}
+	slices.SortStableFunc(branches, func(a, b plan.Node) int { return cmp.Compare(g.p.Depth[b], g.p.Depth[a]) })
+	for _, n := range branches {
+		pool := g.pools[n] + over[n]
+		part := pool
+		for _, up := range append(g.way(n), plan.Root) { // no more than a max on the way can use
+			part = min(part, need[up])
+		}
+		g.pour(n, part, need, quota)
+		if n != plan.Root {
+			over[g.p.Parent[n]] += pool - part
+		}
+	}
+	return quota
+}
+
+// pour divides an amount below a consumer: by water-filling, what rounding leaves in rank order (SLOT-24).
+func (g *slots) pour(n plan.Node, amount int64, need, quota map[plan.Node]int64) {
+	if g.p.Leaf(n) {
+		quota[n] += amount
+		for _, up := range append(g.way(n), plan.Root) {
+			need[up] -= amount
+		}
+		return
+	}
+	var caps, ratios []uint64
+	kids := g.ranked(g.children(n))
+	for _, k := range kids {
+		caps, ratios = append(caps, uint64(need[k])), append(ratios, uint64(g.ratio[k]))
+	}
+	for i, part := range fill(uint64(amount), caps, ratios) {
+		g.pour(kids[i], int64(part), need, quota)
+	}
+}
+
+// usage is what a consumer and all below it have from the pools: net share, and the room promised to them.
+func (g *slots) usage(n plan.Node) int64 {
+	return g.held(n, sharePool, true) + g.rooms(func(s *set) bool { return s.account == plan.Root && g.under(n, s.taker.alloc.leaf) }) +
+		g.joins(func(j joined) bool { return j.account == plan.Root && g.under(n, j.sub.alloc.leaf) })
+}
+
+// over finds the share.max nearest to a leaf that k slots more would exceed, None when all bear them.
+func (g *slots) over(leaf plan.Node, k int64, has func(n plan.Node) int64) plan.Node {
+	for _, n := range slices.Backward(g.way(leaf)) {
+		if most := g.w.Max[n]; most != plan.Unlimited && has(n)+k > most {
+			return n
+		}
+	}
+	return plan.None
+}
+
+// bound is what counts to a share.max beside which a unit must fit: what is held and what sets will take beside it.
+func (g *slots) bound(n plan.Node) int64 {
+	sum := g.holds(n) + g.joins(func(j joined) bool { return g.under(n, j.sub.alloc.leaf) })
+	for _, s := range g.mine(func(s *set) bool { return g.under(n, s.taker.alloc.leaf) }) {
+		sum += max(0, s.room()-g.taken(false, func(u *unit) bool { return u.set == s && g.under(n, u.leaf()) }))
+	}
+	return sum
+}
+
+// holds is what a consumer and all below it hold.
+func (g *slots) holds(n plan.Node) int64 { return g.held(n, "", false) }
+
+// claimed is what they will hold once all sets under way are done.
+func (g *slots) claimed(n plan.Node) int64 {
+	return g.held(n, "", true) + g.rooms(func(s *set) bool { return g.under(n, s.taker.alloc.leaf) }) +
+		g.joins(func(j joined) bool { return g.under(n, j.sub.alloc.leaf) })
+}

@@ -1,0 +1,118 @@
+package oracle
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stintd/stint/core/plan"
+)
+
+// explain gives every shortfall its reasons: what is promised waits, the rest is stopped by something.
+func (g *slots) explain(r *Result) {
+	add := func(s *sub, units int64, why func(s *sub) Shortfall) {
+		if units > 0 {
+			f := why(s)
+			f.Key, f.Units = g.key(s), units
+			r.Shortfalls = append(r.Shortfalls, f)
+		}
+	}
+	for _, s := range g.below(plan.Root) {
+		add(s, g.pledged(s), g.waiting)
+		add(s, s.short()-g.pledged(s), g.reason)
+	}
+}
+
+// waiting is the shortfall of promised units: until the last deadline of the victims of their sets and of what leaves
+// hosts where units joined (where nothing does, of all that leaves); the blocker is the one of that deadline whose set
+// was made first, the first in the tree.
+func (g *slots) waiting(s *sub) Shortfall {
+	f, joins := Shortfall{Reason: "waiting_for_reclaim"}, false
+	list := g.units(func(u *unit) bool { return u.leaves() && u.set.taker == s })
+	for _, j := range g.joined {
+		if j.sub == s {
+			here := g.units(func(u *unit) bool { return u.leaves() && u.host == j.host })
+			list, joins = append(list, here...), true
+		}
+	}
+	if joins && len(list) == 0 {
+		list = g.units((*unit).leaves)
+	}
+	slices.SortFunc(list, func(a, b *unit) int {
+		return cmp.Or(cmp.Compare(b.due, a.due), cmp.Compare(a.set.number, b.set.number), cmp.Compare(a.leaf(), b.leaf()))
+	})
+	if len(list) > 0 {
+		f.UntilUS, f.Blocker = list[0].due, g.path(list[0].leaf())
+	}
+	return f
+}
+
+// reason is what stops the next unit that nothing is promised to: the first that applies.
+func (g *slots) reason(s *sub) Shortfall {
+	k, leaf := s.slots(), s.alloc.leaf
+	hosts := g.candidates(s)
+	big := func(h *host) bool { return g.size[h] < k }
+	room := func(h *host) bool { return g.free(h) >= k }
+	large := slices.DeleteFunc(slices.Clone(hosts), big)
+	open := slices.DeleteFunc(slices.Clone(large), func(h *host) bool { return full(s, h, 0) })
+	all := func(list []*host, ok func(h *host) bool) bool {
+		return !slices.ContainsFunc(list, func(h *host) bool { return !ok(h) })
+	}
+	over, most := g.over(leaf, k, g.bound), g.w.BorrowLimit[leaf]
+	switch {
+	case len(hosts) == 0 && s.req != "":
+		return Shortfall{Reason: "no_host_matches"}
+	case len(hosts) > 0 && all(hosts, big):
+		return Shortfall{Reason: "too_big"}
+	case over != plan.None:
+		return Shortfall{Reason: "consumer_limit", Blocker: g.path(over)}
+	case len(large) > 0 && len(open) == 0 || slices.ContainsFunc(large, room) && !slices.ContainsFunc(open, room):
+		return Shortfall{Reason: "max_per_host"} // D-7
+	case g.denied[s]:
+		return Shortfall{Reason: "reclaim_budget"}
+	case most > 0 && g.held(leaf, borrowed, false)+k > most:
+		return Shortfall{Reason: "borrow_limit"}
+	case len(hosts) > 0 && !slices.ContainsFunc(open, room) && g.payable(leaf, k):
+		return Shortfall{Reason: "fragmented"}
+	}
+	for _, n := range slices.Backward(g.way(leaf)) { // the nearest is named (D-26)
+		if g.ratio[n] == 0 && g.pooled(plan.Root) > 0 {
+			return Shortfall{Reason: "share_limit", Blocker: g.path(n)}
+		}
+	}
+	if g.held(leaf, sharePool, false) > 0 && g.usage(leaf)+k > g.deserved[leaf] && g.deserved[leaf] < g.pooled(plan.Root) {
+		return Shortfall{Reason: "over_quota"}
+	}
+	return Shortfall{Reason: "pool_exhausted"}
+}
+
+// payable tells whether an account that a leaf may use has k slots.
+func (g *slots) payable(leaf plan.Node, k int64) bool {
+	return g.account(leaf) >= k || g.account(plan.Root) >= k && g.spare() >= k && !g.barred(leaf) ||
+		g.spare() >= 0 && g.lender(leaf, k, 0, plan.None) != plan.None
+}
+
+// figures adds the consumers' columns.
+func (g *slots) figures(r *Result) {
+	for n := plan.Root + 1; int(n) < g.p.Len(); n++ {
+		if !g.member[n] {
+			continue
+		}
+		c := Consumer{Plan: g.name, Path: g.path(n), Held: g.holds(n)}
+		for _, s := range g.below(n) {
+			c.Demand += s.wanted * s.slots()
+		}
+		c.Short = c.Demand - c.Held
+		f := &SlotFigures{OwnedConfigured: g.w.Owns[n], Owned: g.owns[n], Reserved: min(g.reserved(n), g.owns[n]), Limit: g.w.Max[n],
+			HeldOwned: g.held(n, owned, false), HeldShared: g.held(n, sharePool, false), HeldBorrowed: g.held(n, borrowed, false)}
+		for _, leaf := range g.leaves() {
+			if g.under(n, leaf) {
+				f.StaticQuota += g.static[leaf]
+				f.Quota += min(g.wanted[leaf], g.owns[leaf]) + g.dynamic[leaf] + g.held(leaf, borrowed, false)
+				f.Lent += g.lent(leaf, false)
+				f.Free += max(0, g.account(leaf))
+			}
+		}
+		c.Slots = f
+		r.Consumers = append(r.Consumers, c)
+	}
+}

@@ -1,0 +1,258 @@
+package oracle
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/stintd/stint/core/plan"
+)
+
+// host is where the next unit of a sub-allocation goes, nil when it fits nowhere or a share.max does not bear it: the
+// first by the requirement's order, else by the plan's placement (SLOT-31); ties by group order.
+func (g *slots) host(s *sub) *host {
+	counts := g.bound
+	if g.pledged(s) >= s.short() { // what is promised counts already
+		counts = g.holds
+	}
+	if g.over(s.alloc.leaf, s.slots(), counts) != plan.None {
+		return nil
+	}
+	before := g.ordered(s)
+	if before == nil && g.s.Placement == plan.Stacked {
+		before = func(a, b *host) bool { return len(a.units) > 0 && len(b.units) == 0 }
+	} else if before == nil {
+		before = func(a, b *host) bool { return g.free(a) > g.free(b) }
+	}
+	var best *host
+	for _, h := range g.candidates(s) {
+		if g.free(h) >= s.slots() && !full(s, h, 0) && (best == nil || before(h, best)) {
+			best = h
+		}
+	}
+	return best
+}
+
+// give grants a unit. When all that the sub-allocation is short of is promised, its latest set gives up a unit first (CYC-7).
+func (g *slots) give(s *sub, h *host, origin string, lender plan.Node) {
+	if g.pledged(s) >= s.short() {
+		sets := g.mine(func(t *set) bool { return t.taker == s })
+		g.lapse(sets[len(sets)-1])
+	}
+	g.relabel(g.put(s, h), origin, lender)
+}
+
+// relabel gives a unit an origin and a lender; from the pools it gets the label of one (CYC-3).
+func (g *slots) relabel(u *unit, origin string, lender plan.Node) {
+	u.origin, u.lender, u.pool = "", plan.None, plan.None
+	if origin == sharePool {
+		u.pool = g.pool(u.leaf())
+	}
+	u.origin, u.lender = origin, lender
+}
+
+// pool names the pool of a unit that a leaf is about to get: the nearest whose leaves hold less than it and those below it have.
+func (g *slots) pool(leaf plan.Node) plan.Node {
+	b := g.p.Parent[leaf]
+	for b != plan.Root && g.held(b, sharePool, false) >= g.pooled(b) {
+		b = g.p.Parent[b]
+	}
+	return b
+}
+
+// label labels the units that run without a label, in row order.
+func (g *slots) label() {
+	list := g.units(func(u *unit) bool { return u.origin == "" })
+	slices.SortFunc(list, func(a, b *unit) int { return int(a.row - b.row) })
+	for _, u := range list {
+		leaf, k := u.leaf(), u.slots()
+		m := g.lender(leaf, k, 0, plan.None)
+		switch {
+		case g.account(leaf) >= k:
+			g.relabel(u, owned, plan.None)
+		case g.account(plan.Root) >= k && !g.barred(leaf) || m == plan.None:
+			g.relabel(u, sharePool, plan.None)
+		default:
+			g.relabel(u, borrowed, m)
+		}
+	}
+}
+
+// promised grants what sets hold room for, once the room is free.
+func (g *slots) promised() {
+	for _, s := range g.mine(every) {
+		k, leaf := s.taker.slots(), s.taker.alloc.leaf
+		for s.n > 0 && g.over(leaf, k, g.holds) == plan.None {
+			kept := g.kept(s)
+			if g.free(s.target)+kept < k || g.account(s.account)+kept < k {
+				break
+			}
+			origin := owned
+			if s.account == plan.Root {
+				origin = sharePool
+			}
+			s.n-- // before the unit is there: its label counts what is held before it
+			g.relabel(g.put(s.taker, s.target), origin, plan.None)
+			g.trim(s, max(0, kept-k))
+		}
+	}
+}
+
+// own is ①: idle owned slots, leaf by leaf. Before and after, units of other origins become owned; before, shared ones
+// only above the leaf's quota, so that nobody gets new owned units and has others taken.
+func (g *slots) own() {
+	leaves := g.ranked(g.leaves())
+	relabel := func(needs func(leaf plan.Node) bool) {
+		for _, leaf := range leaves {
+			for _, origin := range []string{borrowed, sharePool} {
+				for _, u := range g.movable(leaf, origin) {
+					if g.account(leaf) >= u.slots() && (origin == borrowed || needs(leaf)) {
+						g.relabel(u, owned, plan.None)
+					}
+				}
+			}
+		}
+	}
+	relabel(func(leaf plan.Node) bool { return g.held(leaf, sharePool, true) > g.deserved[leaf] })
+	for _, leaf := range leaves {
+		for g.serve(leaf, held, func(s *sub) bool {
+			h := g.host(s)
+			if h == nil || g.account(leaf) < s.slots() {
+				return false
+			}
+			g.give(s, h, owned, plan.None)
+			return true
+		}) {
+		}
+	}
+	relabel(func(plan.Node) bool { return true })
+}
+
+// movable are a leaf's units of an origin that are not leaving, the newest first.
+func (g *slots) movable(leaf plan.Node, origin string) []*unit {
+	list := g.units(func(u *unit) bool { return u.leaf() == leaf && u.origin == origin && !u.leaves() })
+	slices.SortFunc(list, g.newest)
+	return list
+}
+
+// share is ②: first what leaves are entitled to, then what is left over; then loans become units of the pool.
+func (g *slots) share() {
+	entitled := func(leaf plan.Node) bool {
+		return g.serve(leaf, held, func(s *sub) bool { return g.within(s) && g.draw(s) })
+	}
+	tree, due := g.tree(), int64(0)
+	for leaf := range tree {
+		due += max(0, g.deserved[leaf]-g.usage(leaf))
+	}
+	if due > min(g.account(plan.Root), g.spare()) {
+		g.race(tree, g.usage, entitled)
+	} else { // nobody's turn can cost another anything
+		for _, leaf := range g.ranked(slices.Collect(maps.Keys(tree))) {
+			for entitled(leaf) {
+			}
+		}
+	}
+	if !g.s.StaticQuota {
+		g.race(g.tree(), g.usage, func(leaf plan.Node) bool { return g.serve(leaf, held, g.draw) })
+	} else {
+		for _, a := range g.allocs { // first come first served
+			for a.plan == g.in && !g.barred(a.leaf) && g.offer(a, held, g.draw) {
+			}
+		}
+	}
+	for _, leaf := range g.ranked(g.leaves()) {
+		for _, u := range g.movable(leaf, borrowed) {
+			if k := u.slots(); g.account(plan.Root) >= k && g.spare() >= k && !g.barred(leaf) {
+				g.relabel(u, sharePool, plan.None)
+			}
+		}
+	}
+}
+
+// tree is the leaves that have demand and may draw from the pools.
+func (g *slots) tree() map[plan.Node]bool {
+	tree := map[plan.Node]bool{}
+	for _, s := range g.below(plan.Root) {
+		if !g.barred(s.alloc.leaf) {
+			tree[s.alloc.leaf] = true
+		}
+	}
+	return tree
+}
+
+// race serves the leaves of a tree, the least usage ÷ ratio first at every level; who cannot be served drops out.
+func (g *slots) race(tree map[plan.Node]bool, usage func(n plan.Node) int64, serve func(leaf plan.Node) bool) {
+	for len(tree) > 0 {
+		leaf := g.choose(plan.Root, tree, func(a, b plan.Node) bool {
+			order := less(uint64(usage(a)), uint64(g.ratio[b]), uint64(usage(b)), uint64(g.ratio[a]))
+			return order < 0 || order == 0 && g.rankOrder(g.in, a, b) < 0
+		})
+		if !serve(leaf) {
+			delete(tree, leaf)
+		}
+	}
+}
+
+// within tells whether a leaf is entitled to a unit more; one that is promised counts already.
+func (g *slots) within(s *sub) bool {
+	k := s.slots()
+	if g.pledged(s) >= s.short() {
+		k = 0
+	}
+	return g.usage(s.alloc.leaf)+k <= g.deserved[s.alloc.leaf]
+}
+
+// draw grants a unit from the pool.
+func (g *slots) draw(s *sub) bool {
+	h, k := g.host(s), s.slots()
+	if h == nil || g.account(plan.Root) < k || g.spare() < k {
+		return false
+	}
+	g.give(s, h, sharePool, plan.None)
+	return true
+}
+
+// borrow is ③: leaves in rank order, each until nothing fits.
+func (g *slots) borrow() {
+	for _, leaf := range g.ranked(g.leaves()) {
+		for g.serve(leaf, g.counted, func(s *sub) bool {
+			if g.pledged(s) >= s.short() || g.spare() < 0 {
+				return false
+			}
+			h, m := g.host(s), g.lender(leaf, s.slots(), 0, plan.None)
+			if h == nil || m == plan.None {
+				return false
+			}
+			g.give(s, h, borrowed, m)
+			return true
+		}) {
+		}
+	}
+}
+
+// lender is the first that lends k slots to a leaf, in the leaf's order of preference (SLOT-7), None when nobody can.
+// moved of its borrowed slots would come from another lender instead: not from the one named.
+func (g *slots) lender(leaf plan.Node, k, moved int64, not plan.Node) plan.Node {
+	if most := g.w.BorrowLimit[leaf]; most != plan.Unlimited && g.held(leaf, borrowed, false)-moved+k > most {
+		return plan.None
+	}
+	from := g.w.BorrowFrom[leaf]
+	if from == nil {
+		from = []plan.Peer{{Any: true}}
+	}
+	for _, peer := range from {
+		for _, m := range g.leaves() {
+			if m != leaf && m != not && g.admits([]plan.Peer{peer}, leaf, m) && g.admits(g.w.LendTo[m], m, leaf) &&
+				g.account(m) >= k && g.lendable(m)-g.lent(m, false) >= k {
+				return m
+			}
+		}
+	}
+	return plan.None
+}
+
+// admits tells whether a list of peers, nil for any, lets a leaf deal with another.
+func (g *slots) admits(peers []plan.Peer, self, other plan.Node) bool {
+	return peers == nil || slices.ContainsFunc(peers, func(p plan.Peer) bool {
+		return p.Any || p.Siblings && g.p.Parent[self] == g.p.Parent[other] || !p.Any && !p.Siblings && g.under(p.Node, other)
+	})
+}

@@ -1,0 +1,379 @@
+package oracle
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stintd/stint/core/plan"
+)
+
+// review cancels what rules no longer ask for, the latest first; then it lowers sets that lapsed, in order of number (CYC-6).
+func (g *slots) review() {
+	g.restore(g.bears)
+	for _, s := range g.mine(every) {
+		for s.n > 0 && !g.stands(s) {
+			g.lapse(s)
+		}
+	}
+}
+
+// stands tells whether a set's taker still wants, fits and deserves all its units, besides those of the sets before it.
+func (g *slots) stands(s *set) bool {
+	t, leaf, h := s.taker, s.taker.alloc.leaf, s.target
+	soFar := func(ok func(o *set) bool) int64 {
+		return g.rooms(func(o *set) bool { return o.number <= s.number && ok(o) })
+	}
+	units := soFar(func(o *set) bool { return o.taker == t }) / t.slots()
+	here := soFar(func(o *set) bool { return o.taker == t && o.target == h }) / t.slots()
+	switch {
+	case t.short() < units:
+		return false
+	case !g.ok(h) || !g.meets(t, h) || g.size[h] < t.slots() || full(t, h, here-1):
+		return false
+	case g.size[h]-g.on(h, false)-g.keeps(func(o *set) bool { return o.number <= s.number && o.target == h }) < 0:
+		return false
+	case g.over(leaf, 0, func(n plan.Node) int64 {
+		return g.held(n, "", true) + soFar(func(o *set) bool { return g.under(n, o.taker.alloc.leaf) })
+	}) != plan.None:
+		return false
+	case s.account != plan.Root:
+		return g.held(leaf, owned, true)+g.lent(leaf, true)+soFar(func(o *set) bool { return o.account == leaf }) <= g.owns[leaf]
+	}
+	pool := func(n plan.Node) int64 {
+		return g.held(n, sharePool, true) + soFar(func(o *set) bool { return o.account == plan.Root && g.under(n, o.taker.alloc.leaf) })
+	}
+	return pool(leaf) <= g.deserved[leaf] && pool(plan.Root) <= g.pooled(plan.Root)
+}
+
+// lapse lowers a set by a unit.
+func (g *slots) lapse(s *set) {
+	idle := g.kept(s)
+	s.n--
+	g.trim(s, idle)
+}
+
+// trim cancels the victims that a set no longer needs beside its idle part, the last chosen first.
+func (g *slots) trim(s *set, idle int64) {
+	victims := g.units(func(u *unit) bool { return u.set == s })
+	slices.SortFunc(victims, func(a, b *unit) int { return cmp.Compare(b.number, a.number) })
+	for _, u := range victims {
+		if s.n == 0 || g.left(s)-u.slots()+idle >= s.room() {
+			g.cancel(u)
+		}
+	}
+}
+
+// bears tells whether the account of a unit's origin, its lender, the limits and every share.max bear it again.
+func (g *slots) bears(u *unit) bool {
+	leaf, k := u.leaf(), u.slots()
+	if g.over(leaf, k, g.claimed) != plan.None {
+		return false
+	}
+	switch m := u.lender; u.origin {
+	case owned:
+		return g.netAccount(leaf) >= k
+	case sharePool:
+		return g.pooled(plan.Root)-g.usage(plan.Root) >= k
+	default:
+		most := g.w.BorrowLimit[leaf]
+		return g.netAccount(m) >= k && g.lendable(m)-g.lent(m, true) >= k && g.agree(m, leaf) &&
+			(most == plan.Unlimited || g.held(leaf, borrowed, true)+k <= most)
+	}
+}
+
+// agree tells whether lender and borrower admit each other.
+func (g *slots) agree(m, leaf plan.Node) bool {
+	return g.admits(g.w.LendTo[m], m, leaf) && g.admits(g.w.BorrowFrom[leaf], leaf, m)
+}
+
+// overLimit reclaims what is above a limit, or what nothing carries any more, and cannot be relabelled (SLOT-12).
+func (g *slots) overLimit() {
+	g.skip = map[*sub]bool{}
+	anew := func(u *unit) bool { return g.rehome(u, true) }
+	for _, leaf := range g.leaves() { // (a)
+		g.shed(func() bool { return g.netAccount(leaf) < 0 }, anew, func() []*unit {
+			return slices.Concat(g.loans(leaf), g.victims(func(u *unit) bool { return u.leaf() == leaf && u.origin == owned }))
+		})
+	}
+	for _, leaf := range g.leaves() { // (b)
+		g.shed(func() bool { return g.lent(leaf, true) > g.lendable(leaf) }, anew, func() []*unit { return g.loans(leaf) })
+	}
+	for _, leaf := range g.leaves() { // (c)
+		g.shed(func() bool { return true }, anew, func() []*unit {
+			return slices.DeleteFunc(g.loans(leaf), func(u *unit) bool { return g.agree(leaf, u.leaf()) })
+		})
+	}
+	for _, leaf := range g.leaves() { // (d)
+		most := g.w.BorrowLimit[leaf]
+		g.shed(func() bool { return most != plan.Unlimited && g.held(leaf, borrowed, true) > most }, anew,
+			func() []*unit { return g.movable(leaf, borrowed) })
+	}
+	// (e)
+	g.shed(func() bool { return g.usage(plan.Root) > g.pooled(plan.Root) }, func(u *unit) bool { return g.rehome(u, false) },
+		func() []*unit { return g.furthest(nil) })
+	for n := plan.Node(g.p.Len() - 1); n > plan.Root; n-- { // (f): children come before their parents
+		g.shed(func() bool { return g.w.Max[n] != plan.Unlimited && g.claimed(n) > g.w.Max[n] }, func(*unit) bool { return false },
+			func() (list []*unit) {
+				for _, origin := range []string{borrowed, sharePool, owned} {
+					list = append(list, g.victims(func(u *unit) bool { return g.under(n, u.leaf()) && u.origin == origin })...)
+				}
+				return list
+			})
+	}
+}
+
+// shed takes the first unit of a list, again and again while something is over: it finds it a new home, or reclaims
+// it. A sub-allocation for which the budget does not bear that is left alone.
+func (g *slots) shed(over func() bool, home func(u *unit) bool, list func() []*unit) {
+	for over() {
+		units := slices.DeleteFunc(list(), func(u *unit) bool { return g.skip[u.sub] })
+		if len(units) == 0 {
+			return
+		}
+		if u := units[0]; !home(u) && !g.rule(u, "over_limit") {
+			g.skip[u.sub] = true
+		}
+	}
+}
+
+// rehome relabels a unit where an account bears it: the leaf's own, the pool if asked, another lender.
+func (g *slots) rehome(u *unit, pool bool) bool {
+	leaf, k, moved := u.leaf(), u.slots(), int64(0)
+	if u.origin == borrowed {
+		moved = k
+	}
+	if g.account(leaf) >= k {
+		g.relabel(u, owned, plan.None)
+		return true
+	}
+	if pool && g.account(plan.Root) >= k && !g.barred(leaf) {
+		g.relabel(u, sharePool, plan.None)
+		return true
+	}
+	m := g.lender(leaf, k, moved, u.lender)
+	if m != plan.None {
+		g.relabel(u, borrowed, m)
+	}
+	return m != plan.None
+}
+
+// victims are units that are not leaving, last rank first, then newest first.
+func (g *slots) victims(ok func(u *unit) bool) []*unit {
+	list := g.units(func(u *unit) bool { return !u.leaves() && ok(u) })
+	slices.SortFunc(list, g.lastRank)
+	return list
+}
+
+// loans are what others have borrowed from a leaf, in the order in which they are recalled.
+func (g *slots) loans(leaf plan.Node) []*unit {
+	return g.victims(func(u *unit) bool { return u.lender == leaf })
+}
+
+// furthest are the units that leaves have from the pool, those of the leaf furthest above its quota first, ties last
+// rank first, then newest first; those chosen already count as given back.
+func (g *slots) furthest(chosen []*unit) []*unit {
+	above := map[plan.Node]int64{}
+	for _, leaf := range g.leaves() {
+		above[leaf] = g.held(leaf, sharePool, true) - g.deserved[leaf] - g.of(leaf, chosen)
+	}
+	list := g.victims(func(u *unit) bool { return u.origin == sharePool && !slices.Contains(chosen, u) })
+	slices.SortStableFunc(list, func(a, b *unit) int { return cmp.Compare(above[b.leaf()], above[a.leaf()]) })
+	return list
+}
+
+// recall is ④: owners in rank order take back what they lent, or wait for what a rule takes back for them.
+func (g *slots) recall() {
+	g.skip = map[*sub]bool{}
+	for _, leaf := range g.ranked(g.leaves()) {
+		for g.serve(leaf, g.counted, func(s *sub) bool {
+			switch h := g.host(s); {
+			case g.pledged(s) >= s.short() || g.skip[s]:
+				return false
+			case h != nil && g.account(leaf) < s.slots() && g.pass(leaf, s.slots()):
+				g.give(s, h, owned, plan.None)
+				return true
+			}
+			return g.join(s, leaf) || g.seize(s, leaf, "recall", func(chosen []*unit) []*unit {
+				return slices.DeleteFunc(g.loans(leaf), func(u *unit) bool { return slices.Contains(chosen, u) })
+			})
+		}) {
+		}
+	}
+}
+
+// pass moves loans of an owner to other lenders until k slots of its own are free; when that cannot be, none is moved (SLOT-8).
+func (g *slots) pass(leaf plan.Node, k int64) bool {
+	var moved []*unit
+	for _, u := range g.loans(leaf) {
+		if m := g.lender(u.leaf(), u.slots(), u.slots(), leaf); m != plan.None {
+			g.relabel(u, borrowed, m)
+			moved = append(moved, u)
+		}
+		if g.account(leaf) >= k {
+			return true
+		}
+	}
+	for _, u := range moved {
+		g.relabel(u, borrowed, leaf)
+	}
+	return false
+}
+
+// fairShare is ⑤: leaves below their quota take from those above theirs.
+func (g *slots) fairShare() {
+	g.skip = map[*sub]bool{}
+	if !g.s.ShareReclaim {
+		return
+	}
+	g.swept = map[plan.Node]int64{}
+	usage := func(n plan.Node) int64 {
+		sum := g.usage(n)
+		for leaf, slots := range g.swept { // what is taken back here still counts in the turns
+			if g.under(n, leaf) {
+				sum += slots
+			}
+		}
+		return sum
+	}
+	g.race(g.tree(), usage, func(leaf plan.Node) bool {
+		return g.serve(leaf, g.counted, func(s *sub) bool {
+			if g.pledged(s) >= s.short() || g.skip[s] || !g.within(s) {
+				return false
+			}
+			return g.join(s, plan.Root) || g.seize(s, plan.Root, "fair_share", func(chosen []*unit) []*unit {
+				return slices.DeleteFunc(g.furthest(chosen), func(u *unit) bool { return !g.yields(u, s, chosen) })
+			})
+		})
+	})
+}
+
+// yields tells whether a unit may be taken from the pool for a taker, after those chosen: its leaf is above its quota by
+// all of it, or is not worse off than the taker even then, where their branches part.
+func (g *slots) yields(u *unit, taker *sub, chosen []*unit) bool {
+	above := g.held(u.leaf(), sharePool, true) - g.deserved[u.leaf()] - g.of(u.leaf(), chosen)
+	if above <= 0 || above >= u.slots() {
+		return above > 0
+	}
+	gone := append(slices.Clone(chosen), u)
+	a, b := g.part(u.leaf(), taker.alloc.leaf)
+	victim := g.usage(a) - g.of(a, gone)
+	other := g.usage(b) - g.of(b, gone) + taker.slots()
+	return less(uint64(victim), uint64(g.ratio[b]), uint64(other), uint64(g.ratio[a])) >= 0
+}
+
+// part gives the siblings at which the ways to two leaves part.
+func (g *slots) part(a, b plan.Node) (x, y plan.Node) {
+	wa, wb := g.way(a), g.way(b)
+	i := 0
+	for wa[i] == wb[i] {
+		i++
+	}
+	return wa[i], wb[i]
+}
+
+// of adds up the slots of those of some units that a consumer and all below it hold.
+func (g *slots) of(n plan.Node, units []*unit) int64 {
+	return total(units, func(u *unit) int64 {
+		if g.under(n, u.leaf()) {
+			return u.slots()
+		}
+		return 0
+	})
+}
+
+// takes tells whether a host may take a unit of a sub-allocation beside what is promised to it there, if there is room.
+func (g *slots) takes(s *sub, h *host) bool {
+	more := g.rooms(func(t *set) bool { return t.taker == s && t.target == h }) + g.joins(func(j joined) bool { return j.sub == s && j.host == h })
+	return g.ok(h) && g.meets(s, h) && g.size[h] >= s.slots() && !full(s, h, more/s.slots())
+}
+
+// join lets a unit wait for sets under way, when it will fit once they are done (CYC-6).
+func (g *slots) join(s *sub, account plan.Node) bool {
+	k := s.slots()
+	if g.netAccount(account) < k || g.over(s.alloc.leaf, k, g.claimed) != plan.None {
+		return false
+	}
+	for _, h := range g.hosts {
+		if g.takes(s, h) && g.netFree(h) >= k {
+			g.joined = append(g.joined, joined{s, h, account})
+			return true
+		}
+	}
+	return false
+}
+
+// seize makes a set for a unit: on the host of the first candidate where candidates make it fit. next lists the
+// candidates that are left once some are chosen.
+func (g *slots) seize(s *sub, account plan.Node, reason string, next func(chosen []*unit) []*unit) bool {
+	var tried []*host
+	for _, u := range next(nil) {
+		if slices.Contains(tried, u.host) {
+			continue
+		}
+		tried = append(tried, u.host)
+		if chosen := g.pick(s, u.host, account, next); chosen != nil {
+			return g.claim(&set{plan: g.in, cycle: g.cycle, reason: reason, target: u.host, taker: s, account: account}, chosen)
+		}
+	}
+	return false
+}
+
+// pick chooses the victims for a unit on a host, nil when they cannot make it fit; those not needed are dropped again.
+func (g *slots) pick(s *sub, h *host, account plan.Node, next func(chosen []*unit) []*unit) []*unit {
+	if !g.takes(s, h) {
+		return nil
+	}
+	var chosen []*unit
+	for !g.enough(s, h, account, chosen) {
+		list := next(chosen)
+		i := slices.IndexFunc(list, func(u *unit) bool { return u.host == h })
+		if i < 0 {
+			return nil
+		}
+		chosen = append(chosen, list[i])
+	}
+	for _, u := range slices.Clone(chosen) {
+		if rest := slices.DeleteFunc(slices.Clone(chosen), func(v *unit) bool { return v == u }); g.enough(s, h, account, rest) {
+			chosen = rest
+		}
+	}
+	return chosen
+}
+
+// enough tells whether victims on a host make a unit fit there, in its account and below every share.max.
+func (g *slots) enough(s *sub, h *host, account plan.Node, victims []*unit) bool {
+	k, freed := s.slots(), g.of(plan.Root, victims)
+	return min(g.free(h), g.netAccount(account))+freed >= k &&
+		g.over(s.alloc.leaf, k, func(n plan.Node) int64 { return g.bound(n) - g.of(n, victims) }) == plan.None
+}
+
+// claim makes a set of a unit's victims, or adds them to the last set when that is for the same; false when the budget
+// does not bear them.
+func (g *slots) claim(s *set, victims []*unit) bool {
+	units := int64(0) // those granted in this cycle are no victims
+	for _, u := range victims {
+		if u.cycle < g.cycle {
+			units++
+		}
+	}
+	if !g.affords(units) {
+		g.skip[s.taker], g.denied[s.taker] = true, true
+		return false
+	}
+	if n := len(g.sets); n > 0 {
+		if last := g.sets[n-1]; last.plan == s.plan && last.cycle == s.cycle && last.taker == s.taker && last.target == s.target && last.reason == s.reason {
+			s = last
+		}
+	}
+	if s.n++; s.number == 0 {
+		s.number = g.next()
+		g.sets = append(g.sets, s)
+	}
+	for _, u := range victims {
+		if s.account == plan.Root {
+			g.swept[u.leaf()] += u.sub.slots()
+		}
+		g.reclaim(u, s)
+	}
+	return true
+}

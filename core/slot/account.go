@@ -1,0 +1,293 @@
+package slot
+
+import (
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/plan"
+)
+
+// Kinds of slots that a leaf has to do with.
+const (
+	kindOwn    = iota // its units of origin owned
+	kindShare         // of origin share_pool
+	kindBorrow        // of origin borrowed
+	kindLent          // what others borrowed from it
+	kindHybrid        // all units of a leaf under the hybrid policy
+	kindStray         // of origin hybrid while the leaf is not: in no account (docs/slots.md)
+	kinds
+)
+
+// figures are what leaves hold, in slots. `held` counts what is under reclaim, `net` does not (CYC-7).
+type figures struct {
+	held, net [kinds][]int64 // by Node, of leaves
+	shut      []int64        // by SubID: units held on hosts that are not ok
+	someShut  bool           // whether any parcel is not open
+	foreign   bool           // whether there are foreign units that are not under reclaim
+
+	// Sets of takers: room is what they are to get, kept what of that no victim occupies.
+	roomOwn, keptOwn   []int64 // by Node: of recalls by the leaf
+	roomPool           []int64 // by Node: of fair shares of the leaf
+	roomTotal, keptAll int64   // of the pool's
+	roomHybrid         []int64 // by Node: of hybrid leaves, and all above them
+	keptHybrid         int64
+
+	// Sums over the tree, by Node.
+	usage []int64 // net share + room from the pool
+	drawn []int64 // held share
+	total []int64 // held in all
+	stays []int64 // net held in all + all room
+	pend  []int64 // what takers below will hold more than their victims below give, when limits are set
+
+	shareHeld, shareNet   int64
+	hybridHeld, hybridNet int64
+	claim                 []int64 // by Node: max(0, own) of a leaf
+	claims                int64   // Σ claim
+	idle                  int64   // Σ free room of ok hosts beside what is held for takers
+	okay                  int64   // Σ slots of ok hosts
+}
+
+// kindOf is the kind of a leaf's units of an origin.
+func (m *Planner) kindOf(leaf plan.Node, origin int32) int {
+	switch {
+	case m.set.Policy[leaf] == plan.Hybrid:
+		return kindHybrid
+	case origin == decision.OriginOwned:
+		return kindOwn
+	case origin == decision.OriginBorrowed:
+		return kindBorrow
+	case origin == decision.OriginHybrid:
+		return kindStray
+	}
+	return kindShare
+}
+
+// count adds up S and the idle slots. O(parcels).
+func (m *Planner) count() {
+	p, f := &m.p.Parcels, &m.figure
+	m.owned.whole, f.idle, f.okay, f.someShut = 0, 0, 0, false
+	for k := range p.Len() {
+		if p.IsOpen(cluster.ParcelID(k)) {
+			f.okay += p.Cap[0][k]
+			f.idle += max(0, p.Available(0, cluster.ParcelID(k)))
+			continue
+		}
+		m.owned.whole += p.Cap[0][k] - p.Free[0][k]
+		f.someShut = true
+	}
+	m.owned.whole += f.okay
+}
+
+// tally computes all figures from holdings and sets. O(holdings + sets + consumers).
+func (m *Planner) tally() {
+	f, n := &m.figure, m.policy.Len()
+	for i := range f.held {
+		f.held[i], f.net[i] = zeroed(f.held[i], n), zeroed(f.net[i], n)
+	}
+	f.shut = zeroed(f.shut, len(m.s.Sub.Wanted))
+	f.roomOwn, f.keptOwn, f.roomPool = zeroed(f.roomOwn, n), zeroed(f.keptOwn, n), zeroed(f.roomPool, n)
+	f.drawn, f.pend = zeroed(f.drawn, n), zeroed(f.pend, n)
+	f.usage, f.total, f.stays, f.claim = zeroed(f.usage, n), zeroed(f.total, n), zeroed(f.stays, n), zeroed(f.claim, n)
+	f.roomHybrid = zeroed(f.roomHybrid, n)
+	f.roomTotal, f.keptAll, f.shareHeld, f.shareNet, f.claims = 0, 0, 0, 0, 0
+	f.foreign = false
+	f.keptHybrid, f.hybridHeld, f.hybridNet = 0, 0, 0
+	h := &m.s.Holding
+	for q, sub := range h.Sub {
+		if sub == cluster.NoID || m.s.Sub.Plan[sub] != m.p.Index || h.Origin[q] == decision.Null || m.s.Sub.Orphan[sub] {
+			continue
+		}
+		slots := h.Units[q] * m.slots(sub)
+		net := slots
+		if h.Set[q] != cluster.NoID {
+			net = 0
+		}
+		f.foreign = f.foreign || net > 0 && m.strange(cluster.HoldingID(q))
+		m.enter(m.s.Node(sub), h.Origin[q], m.lenderOf(h.Lender[q]), slots, net)
+		if f.someShut && !m.p.Parcels.IsOpen(h.Parcel[q]) {
+			f.shut[sub] += h.Units[q]
+		}
+	}
+	for n := len(f.usage) - 1; n > 0; n-- {
+		up := m.policy.Parent[n]
+		f.usage[up] += f.usage[n]
+		f.drawn[up] += f.drawn[n]
+		f.total[up] += f.total[n]
+		f.stays[up] += f.stays[n]
+	}
+	for _, leaf := range m.tree.leaves {
+		m.reclaimable(leaf)
+	}
+	m.hybrid.laid = false
+	m.promised = zeroed(m.promised, len(m.s.Sub.Wanted))
+	m.setsOf = nil
+	for id, number := range m.s.Set.Number {
+		if number > 0 && m.s.Set.Plan[id] == m.p.Index && m.s.Set.Taker[id] != cluster.NoID {
+			m.count1(cluster.SetID(id), 1)
+		}
+	}
+}
+
+// lenderOf is the node of a lender, None of none and of one that is gone from the policy.
+func (m *Planner) lenderOf(c cluster.ConsumerID) plan.Node {
+	if c == cluster.NoID {
+		return plan.None
+	}
+	return m.s.NodeOf[c]
+}
+
+// enter adds slots to a leaf's figures while they are first added up: sums over the tree come after.
+func (m *Planner) enter(leaf plan.Node, origin int32, lender plan.Node, held, net int64) {
+	f, kind := &m.figure, m.kindOf(leaf, origin)
+	f.held[kind][leaf] += held
+	f.net[kind][leaf] += net
+	f.total[leaf] += held
+	f.stays[leaf] += net
+	switch kind {
+	case kindShare:
+		f.usage[leaf] += net
+		f.drawn[leaf] += held
+		f.shareHeld += held
+		f.shareNet += net
+	case kindBorrow:
+		if lender != plan.None { // else it is gone from the policy
+			f.held[kindLent][lender] += held
+			f.net[kindLent][lender] += net
+		}
+	case kindHybrid:
+		f.hybridHeld += held
+		f.hybridNet += net
+	}
+}
+
+// book adds slots to what a leaf holds, and to all sums that they count in. O(depth).
+func (m *Planner) book(leaf plan.Node, origin int32, lender plan.Node, held, net int64) {
+	f, kind := &m.figure, m.kindOf(leaf, origin)
+	f.held[kind][leaf] += held
+	f.net[kind][leaf] += net
+	switch kind {
+	case kindOwn:
+		m.reclaimable(leaf)
+	case kindShare:
+		f.shareHeld += held
+		f.shareNet += net
+		for n := leaf; n != plan.None; n = m.policy.Parent[n] {
+			f.usage[n] += net
+			f.drawn[n] += held
+		}
+	case kindBorrow:
+		if lender != plan.None {
+			f.held[kindLent][lender] += held
+			f.net[kindLent][lender] += net
+			m.reclaimable(lender)
+		}
+	case kindHybrid:
+		f.hybridHeld += held
+		f.hybridNet += net
+	}
+	if m.tree.summed {
+		for n := leaf; n != plan.None; n = m.policy.Parent[n] {
+			f.total[n] += held
+			f.stays[n] += net
+		}
+	}
+	if kind == kindHybrid {
+		m.refree(leaf)
+	}
+}
+
+// reclaimable brings the sum of what owners may claim up to one leaf.
+func (m *Planner) reclaimable(leaf plan.Node) {
+	f, now := &m.figure, max(0, m.own0(leaf))
+	f.claims += now - f.claim[leaf]
+	f.claim[leaf] = now
+}
+
+// own0 is how many of its own slots a leaf may still use: below 0 when others hold more of it than there is.
+func (m *Planner) own0(leaf plan.Node) int64 {
+	f := &m.figure
+	return m.owned.of[leaf] - f.held[kindOwn][leaf] - f.held[kindLent][leaf] - f.keptOwn[leaf]
+}
+
+// netOwn is own0 as if what is under reclaim had been given back.
+func (m *Planner) netOwn(leaf plan.Node) int64 {
+	f := &m.figure
+	return m.owned.of[leaf] - f.net[kindOwn][leaf] - f.net[kindLent][leaf] - f.roomOwn[leaf]
+}
+
+// pool is how many slots of the share pools nobody holds.
+func (m *Planner) pool() int64 { return m.owned.pools - m.figure.shareHeld - m.figure.keptAll }
+
+// netPool is pool as if what is under reclaim had been given back.
+func (m *Planner) netPool() int64 { return m.owned.pools - m.figure.shareNet - m.figure.roomTotal }
+
+// spare is how many idle slots no owner could claim.
+func (m *Planner) spare() int64 { return m.figure.idle - m.figure.claims }
+
+// count1 adds a taker's set to the figures, or takes it off with sign -1. Whatever changes a
+// set takes it off first and adds it again. O(depth).
+func (m *Planner) count1(id cluster.SetID, sign int64) {
+	f, t := &m.figure, &m.s.Set
+	sub := t.Taker[id]
+	leaf, room, kept := m.s.Node(sub), sign*t.Units[id]*m.slots(sub), sign*m.s.Kept(id, 0)
+	m.promised[sub] += sign * t.Units[id]
+	switch {
+	case t.Reason[id] == decision.ReclaimRecall:
+		f.roomOwn[leaf] += room
+		f.keptOwn[leaf] += kept
+		m.reclaimable(leaf)
+	case m.set.Policy[leaf] == plan.Hybrid:
+		f.keptHybrid += kept
+		for n := leaf; n != plan.None; n = m.policy.Parent[n] {
+			f.roomHybrid[n] += room
+		}
+		m.refree(leaf)
+	default:
+		f.roomPool[leaf] += room
+		f.roomTotal += room
+		f.keptAll += kept
+		for n := leaf; n != plan.None; n = m.policy.Parent[n] {
+			f.usage[n] += room
+		}
+	}
+	for n := leaf; n != plan.None; n = m.policy.Parent[n] {
+		f.stays[n] += room
+		if m.tree.maxed {
+			f.pend[n] += sign * max(0, sign*room-m.leftBelow(id, n))
+		}
+	}
+}
+
+// leftBelow is how many slots victims of a set that are below a consumer still hold.
+func (m *Planner) leftBelow(id cluster.SetID, n plan.Node) (slots int64) {
+	for q := m.s.Set.First[id]; q != cluster.NoID; q = m.s.Holding.NextOfSet[q] {
+		if m.below0(m.s.Node(m.s.Holding.Sub[q]), n) {
+			slots += m.s.Holding.Units[q] * m.slots(m.s.Holding.Sub[q])
+		}
+	}
+	return slots
+}
+
+// below0 tells whether a leaf is a consumer or below it.
+func (m *Planner) below0(leaf, n plan.Node) bool { return n <= leaf && leaf < m.policy.End[n] }
+
+// roomy tells whether a leaf may hold so many slots more under every share.max or hybrid limit on its way
+// (SLOT-4, SLOT-20), and where not.
+func (m *Planner) roomy(leaf plan.Node, slots int64, promised bool) (at plan.Node, ok bool) {
+	if !m.tree.maxed {
+		return plan.None, true
+	}
+	for n := leaf; n != plan.Root; n = m.policy.Parent[n] {
+		if most := m.tree.most[n]; most != plan.Unlimited && m.figure.total[n]+m.pending(n, promised)+slots > most {
+			return n, false
+		}
+	}
+	return plan.None, true
+}
+
+// pending is what counts to a limit besides what is held, when a unit is given that is not itself promised.
+func (m *Planner) pending(n plan.Node, promised bool) int64 {
+	if promised {
+		return 0
+	}
+	return m.figure.pend[n]
+}

@@ -1,0 +1,234 @@
+package slot
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/share"
+)
+
+// reason is why units of a sub-allocation are not granted.
+type reason struct {
+	code    int32 // decision.Reasons
+	blocker plan.Node
+	until   int64 // µs, 0: not known
+	detail  string
+}
+
+// reasons is what depends on unit, requirement and hosts alone, found once a cycle for each.
+type reasons struct {
+	host    map[fit]reason
+	leaving map[cluster.HostID][]cluster.SetID // by target, those with victims
+	all     []cluster.SetID
+}
+
+// Settle gives the plan's sub-allocations; all figures are there.
+func (m *Planner) Settle() (subAllocations int64) { return m.Subs }
+
+// fits is the code of "a host has room": nothing about the unit itself stands against it.
+const fits = -1
+
+// EmitShortfalls explains every sub-allocation of the plan that is short. details takes the texts of
+// the column detail. It returns the units that are short.
+func (m *Planner) EmitShortfalls(t *decision.Shortfalls, details *cluster.Names) (units int64) {
+	m.reason = reasons{host: map[fit]reason{}}
+	m.lendFrom = 0
+	for leaf := range plan.Node(m.policy.Len()) {
+		m.eachOf(leaf, func(sub cluster.SubID) {
+			short := m.s.Short(sub)
+			if short == 0 {
+				return
+			}
+			units = share.Add(units, short)
+			waits := min(short, m.promised[sub])
+			if waits > 0 {
+				m.emitShortfall(t, details, sub, waits, m.waiting(sub))
+			}
+			if short > waits {
+				m.emitShortfall(t, details, sub, short-waits, m.why(sub))
+			}
+		})
+	}
+	return units
+}
+
+func (m *Planner) emitShortfall(t *decision.Shortfalls, details *cluster.Names, sub cluster.SubID, units int64, r reason) {
+	m.key(&t.Key, sub)
+	t.UnitsShort = append(t.UnitsShort, units)
+	t.Reason.Add(r.code)
+	t.Dimension.Add(decision.Null)
+	blocker, detail := int32(decision.Null), decision.Null
+	if r.blocker != plan.None {
+		blocker = int32(m.s.ConsumerOf[r.blocker])
+	}
+	if r.detail != "" {
+		detail = details.InternString(r.detail)
+	}
+	t.Blocker.Add(blocker)
+	t.Detail.Add(detail)
+	t.Until = append(t.Until, r.until)
+	t.UntilNull = append(t.UntilNull, r.until == 0)
+}
+
+// waiting says until when and for whom a sub-allocation waits: the last deadline of the victims of
+// its sets, and of what leaves the hosts that units of it joined; where nothing does, of all that leaves.
+func (m *Planner) waiting(sub cluster.SubID) reason {
+	ids := slices.Clone(m.setsOf[sub])
+	for _, k := range m.reclaim.joinedAt[sub] {
+		ids = append(ids, m.leaving(m.p.Parcels.Host[k])...)
+	}
+	r := m.lastDue(ids)
+	if r.until == 0 && len(m.reclaim.joinedAt[sub]) > 0 {
+		m.leaving(cluster.NoID)
+		r = m.lastDue(m.reason.all)
+	}
+	return r
+}
+
+// lastDue is the last deadline of the victims of some sets; of equal ones that of the set made first, the first in
+// the tree, is named.
+func (m *Planner) lastDue(ids []cluster.SetID) reason {
+	r := reason{code: decision.ReasonWaitingForReclaim, blocker: plan.None}
+	h, number := &m.s.Holding, int64(0)
+	for _, id := range ids {
+		for q, n := m.s.Set.First[id], m.s.Set.Number[id]; q != cluster.NoID; q = h.NextOfSet[q] {
+			leaf, due := m.s.Node(h.Sub[q]), h.Due[q]
+			if due > r.until || due == r.until && (n < number || n == number && leaf < r.blocker) {
+				r.until, r.blocker, number = due, leaf, n
+			}
+		}
+	}
+	return r
+}
+
+// leaving lists the sets with victims on a host.
+func (m *Planner) leaving(host cluster.HostID) []cluster.SetID {
+	r := &m.reason
+	if r.leaving == nil {
+		r.leaving = map[cluster.HostID][]cluster.SetID{}
+		for id, number := range m.s.Set.Number {
+			if number > 0 && m.s.Set.Plan[id] == m.p.Index && m.s.Set.First[id] != cluster.NoID {
+				target := m.s.Set.Target[id]
+				r.leaving[target], r.all = append(r.leaving[target], cluster.SetID(id)), append(r.all, cluster.SetID(id))
+			}
+		}
+	}
+	return r.leaving[host]
+}
+
+// why gives the reason of a sub-allocation's units that nothing is promised for (docs/slots.md, shortfalls).
+func (m *Planner) why(sub cluster.SubID) reason {
+	leaf, k := m.s.Node(sub), m.slots(sub)
+	host := m.ofHosts(sub)
+	if host.code == decision.ReasonNoHostMatches || host.code == decision.ReasonTooBig {
+		return host
+	}
+	if at, ok := m.roomy(leaf, k, false); !ok {
+		return reason{code: decision.ReasonConsumerLimit, blocker: at,
+			detail: fmt.Sprintf("%s holds %d of at most %d slots", m.policy.Path[at], m.figure.total[at]+m.pending(at, false), m.tree.most[at])}
+	}
+	if m.isHybrid(leaf) {
+		return m.whyHybrid(leaf, sub, k, host)
+	}
+	account := m.own0(leaf) >= k || !m.tree.barred[leaf] && m.pool() >= k && m.spare() >= k ||
+		host.code != fits && m.figure.claims >= k && m.lender(leaf, k) != plan.None
+	switch limit := m.set.BorrowLimit[leaf]; {
+	case host.code == decision.ReasonMaxPerHost:
+		return host
+	case m.reclaim.denied[sub]:
+		return m.overBudget()
+	case limit > 0 && limit != plan.Unlimited && m.figure.held[kindBorrow][leaf]+k > limit:
+		return reason{code: decision.ReasonBorrowLimit, blocker: plan.None,
+			detail: fmt.Sprintf("borrows %d of at most %d slots", m.figure.held[kindBorrow][leaf], limit)}
+	case account && host.code != fits:
+		return host
+	case m.tree.barred[leaf] && m.owned.pools > 0:
+		return reason{code: decision.ReasonShareLimit, blocker: m.bar0(leaf), detail: "share ratio 0"}
+	case m.figure.held[kindShare][leaf] > 0 && m.figure.usage[leaf]+k > m.quota.deserve[leaf] && m.quota.deserve[leaf] < m.owned.pools:
+		return reason{code: decision.ReasonOverQuota, blocker: plan.None,
+			detail: fmt.Sprintf("holds %d slots from pools, its quota is %d", m.figure.held[kindShare][leaf], m.quota.deserve[leaf])}
+	}
+	return reason{code: decision.ReasonPoolExhausted, blocker: plan.None}
+}
+
+// whyHybrid is why for a leaf under the hybrid policy, when neither unit nor limit stands against it.
+func (m *Planner) whyHybrid(leaf plan.Node, sub cluster.SubID, k int64, host reason) reason {
+	held, quota := m.figure.held[kindHybrid][leaf]+m.figure.roomHybrid[leaf]+m.reclaim.joinedBy[leaf], m.hybrid.quota[leaf]
+	switch {
+	case host.code == decision.ReasonMaxPerHost:
+		return host
+	case m.reclaim.denied[sub]:
+		return m.overBudget()
+	case m.hybridIdle() >= k && held+k <= quota && host.code != fits:
+		return host
+	case held+k > quota:
+		return reason{code: decision.ReasonOverQuota, blocker: plan.None, detail: fmt.Sprintf("holds %d slots, its quota is %d", held, quota)}
+	}
+	return reason{code: decision.ReasonPoolExhausted, blocker: plan.None}
+}
+
+func (m *Planner) overBudget() reason {
+	return reason{code: decision.ReasonReclaimBudget, blocker: plan.None,
+		detail: fmt.Sprintf("the plan reclaims at most %d units a cycle", m.p.Terms.ReclaimBudget)}
+}
+
+// bar0 is the consumer nearest to a leaf whose share ratio is 0.
+func (m *Planner) bar0(leaf plan.Node) plan.Node {
+	for m.set.Ratio[leaf] != 0 {
+		leaf = m.policy.Parent[leaf]
+	}
+	return leaf
+}
+
+// ofHosts tells what of the hosts stands against a unit: requirement, size, max_per_host, scattered room.
+// O(parcels) on first sight, for those with max_per_host each time.
+func (m *Planner) ofHosts(sub cluster.SubID) reason {
+	key := fit{m.s.Sub.Shape[sub], m.s.Sub.Need[sub], m.s.Sub.MaxPerHost[sub]}
+	r, ok := m.reason.host[key]
+	if !ok || key.most != plan.Unlimited {
+		r = m.searchHosts(sub)
+		m.reason.host[key] = r
+	}
+	return r
+}
+
+func (m *Planner) searchHosts(sub cluster.SubID) reason {
+	p, k := &m.p.Parcels, m.slots(sub)
+	selected, _ := m.desk.Selected(m.s.Sub.Need[sub])
+	var open, large, free, allowed int
+	for at := range cluster.ParcelID(p.Len()) {
+		if !p.IsOpen(at) || selected != nil && selected[at>>6]>>(uint(at)&63)&1 == 0 {
+			continue
+		}
+		open++
+		if p.Cap[0][at] < k {
+			continue
+		}
+		large++
+		fit := p.Available(0, at) >= k
+		if fit {
+			free++
+		}
+		if m.perHost(sub, at, 1) {
+			if fit {
+				return reason{code: fits, blocker: plan.None}
+			}
+			allowed++
+		}
+	}
+	none := plan.Node(plan.None)
+	switch {
+	case open == 0 && selected != nil:
+		return reason{code: decision.ReasonNoHostMatches, blocker: none, detail: m.s.Need.String(int32(m.s.Sub.Need[sub]))}
+	case open == 0:
+		return reason{code: fits, blocker: none}
+	case large == 0:
+		return reason{code: decision.ReasonTooBig, blocker: none, detail: fmt.Sprintf("a unit takes %d slots, all %d hosts have less", k, open)}
+	case free > 0 || allowed == 0:
+		return reason{code: decision.ReasonMaxPerHost, blocker: none, detail: "max_per_host is reached where it would fit"}
+	}
+	return reason{code: decision.ReasonFragmented, blocker: none, detail: fmt.Sprintf("a unit takes %d slots, none of %d hosts has as many free", k, large)}
+}

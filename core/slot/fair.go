@@ -1,0 +1,157 @@
+package slot
+
+import (
+	"math/bits"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/plan"
+)
+
+// fairShare takes back what leaves hold from the pools beyond their quotas, for those below
+// theirs (SLOT-5 ⑤): takers in turns by usage ÷ ratio, each unit from the leaf then furthest above.
+func (m *Planner) fairShare() {
+	r := &m.reclaim
+	r.crowd = m.gather(func(leaf plan.Node) bool { return m.excess(leaf) > 0 && m.figure.net[kindShare][leaf] > 0 })
+	r.claims = 0
+	for _, leaf := range m.tree.leaves {
+		r.claims += max(0, m.netOwn(leaf)-r.joinedOwn[leaf])
+	}
+	m.reopen()
+	m.inTurns(func(leaf plan.Node) (int64, bool) {
+		for {
+			for sub := m.line.Next(leaf); sub != cluster.NoID; sub = m.line.Next(leaf) {
+				k := m.slots(sub)
+				if m.figure.usage[leaf]+k <= m.quota.deserve[leaf] &&
+					m.promise(leaf, sub, decision.ReclaimFairShare, m.fairVictims) {
+					r.crowd.settle()
+					m.line.Settle(leaf)
+					return k, m.line.Advance(leaf)
+				}
+				m.line.Pass(leaf)
+			}
+			if !m.line.Advance(leaf) {
+				return 0, false
+			}
+		}
+	})
+}
+
+// fairVictims chooses among what leaves hold beyond their quotas: from the leaf furthest above, its
+// newest first, on the first host where that and others make enough room.
+func (m *Planner) fairVictims(w *want) (found []victim) {
+	c := m.reclaim.crowd
+	var aside []plan.Node
+	for len(c.leaf) > 0 && found == nil {
+		leaf := c.leaf[0]
+		if m.excess(leaf) <= 0 {
+			break
+		}
+		for _, q := range c.of(leaf) {
+			k := m.s.Holding.Parcel[q]
+			if !c.gives(q, leaf) || !m.tryHost(w, k) || !m.mayGive(w, q, nil) {
+				continue
+			}
+			if found = m.enoughShared(w, k); found != nil {
+				break
+			}
+			w.failed[k] = true
+		}
+		if found == nil {
+			aside = append(aside, c.pop())
+		}
+	}
+	lone := len(aside) == 0
+	for _, v := range found {
+		lone = lone && m.s.Node(m.s.Holding.Sub[v.q]) == c.leaf[0]
+	}
+	m.reclaim.lone = lone
+	c.push(aside)
+	return found
+}
+
+// mayGive tells whether one more unit of a leaf may be taken for a taker, so many slots of the
+// leaf being chosen already: it stays at or above its quota, or is not worse off than the taker then.
+func (m *Planner) mayGive(w *want, q cluster.HoldingID, chosen map[plan.Node]int64) bool {
+	sub := m.s.Holding.Sub[q]
+	leaf, v := m.s.Node(sub), m.slots(sub)
+	x := m.excess(leaf) - chosen[leaf]
+	if x <= 0 || leaf == w.leaf {
+		return false
+	}
+	return x >= v || m.notWorse(leaf, v, chosen, w)
+}
+
+// notWorse compares a victim that gives so many slots with the taker that gets its unit, in usage ÷
+// ratio where their branches part.
+func (m *Planner) notWorse(leaf plan.Node, slots int64, chosen map[plan.Node]int64, w *want) bool {
+	a, b := leaf, w.leaf
+	for m.policy.Depth[a] > m.policy.Depth[b] {
+		a = m.policy.Parent[a]
+	}
+	for m.policy.Depth[b] > m.policy.Depth[a] {
+		b = m.policy.Parent[b]
+	}
+	for m.policy.Parent[a] != m.policy.Parent[b] {
+		a, b = m.policy.Parent[a], m.policy.Parent[b]
+	}
+	x, y := m.figure.usage[a]-slots, m.figure.usage[b]+w.k
+	for victim, given := range chosen { // sums do not depend on the order
+		if m.below0(victim, a) {
+			x -= given
+		}
+		if m.below0(victim, b) {
+			y -= given
+		}
+	}
+	if x < 0 {
+		return false
+	}
+	xh, xl := bits.Mul64(uint64(x), uint64(m.set.Ratio[b]))
+	yh, yl := bits.Mul64(uint64(y), uint64(m.set.Ratio[a]))
+	return xh > yh || xh == yh && xl >= yl
+}
+
+// enoughShared takes units of one host, each from the leaf then furthest above its quota, until the
+// taker's unit would fit; nil when they are too few.
+func (m *Planner) enoughShared(w *want, k cluster.ParcelID) []victim {
+	h := &m.s.Holding
+	chosen := map[plan.Node]int64{}       // slots, by victim leaf
+	used := map[cluster.HoldingID]int64{} // units
+	next := func() (best cluster.HoldingID) {
+		best = cluster.NoID
+		for q := m.p.Parcels.First[k]; q != cluster.NoID; q = h.NextOnParcel[q] {
+			leaf := m.s.Node(h.Sub[q])
+			if used[q] == h.Units[q] || !m.reclaim.crowd.gives(q, leaf) || !m.mayGive(w, q, chosen) {
+				continue
+			}
+			if best == cluster.NoID || m.givesFirst(q, best, chosen) {
+				best = q
+			}
+		}
+		return best
+	}
+	return m.enough(w, k, func(yield func(cluster.HoldingID) bool) {
+		for q := next(); q != cluster.NoID; q = next() {
+			chosen[m.s.Node(h.Sub[q])] += m.slots(h.Sub[q])
+			used[q]++
+			if !yield(q) {
+				return
+			}
+		}
+	})
+}
+
+// givesFirst tells whether holding a gives before holding b.
+func (m *Planner) givesFirst(a, b cluster.HoldingID, chosen map[plan.Node]int64) bool {
+	h := &m.s.Holding
+	x, y := m.s.Node(h.Sub[a]), m.s.Node(h.Sub[b])
+	ex, ey := m.excess(x)-chosen[x], m.excess(y)-chosen[y]
+	switch {
+	case ex != ey:
+		return ex > ey
+	case x != y:
+		return m.tree.rankOf[x] > m.tree.rankOf[y]
+	}
+	return m.newest(a, b) < 0
+}

@@ -1,0 +1,204 @@
+package slot
+
+import (
+	"math"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/share"
+)
+
+// quotas are what consumers deserve, by Node, in slots (SLOT-6, SLOT-11).
+type quotas struct {
+	demand  []int64 // what could be placed were the hosts empty (D)
+	need    []int64 // what of it is to come from share pools, under every share.max
+	left    []int64 // of need, not yet in a part
+	dynamic []int64 // share quota under today's demand
+	static  []int64 // whoever is busy
+	deserve []int64 // q: what entitles to reclaim
+
+	divider share.Divider
+	zero    []int32
+	ratio   []int64
+	limit   []int64
+	part    []int64
+
+	fits   map[fit]int64 // units that the empty ok hosts would take
+	tables int64
+}
+
+// fit is what the number of units that fit depends on.
+type fit struct {
+	shape cluster.ShapeID
+	need  cluster.NeedID
+	most  int64
+}
+
+// Entitle adds up what is held and computes what every consumer deserves from the share pools.
+// O(holdings + sub-allocations + consumers × depth), and hosts × units of a new kind.
+func (m *Planner) Entitle() {
+	m.beginReclaim()
+	m.dropUnfit()
+	m.tally()
+	m.label()
+	m.settleForeign()
+	m.prepareSwitch()
+	m.entitle()
+}
+
+// entitle is Entitle from the figures as they are.
+func (m *Planner) entitle() {
+	q, n := &m.quota, m.policy.Len()
+	q.demand, q.need, q.left = zeroed(q.demand, n), zeroed(q.need, n), resized(q.left, n)
+	q.dynamic, q.static = zeroed(q.dynamic, n), zeroed(q.static, n)
+	m.demands()
+	m.needs()
+	m.hybridQuotas()
+	m.pour(q.dynamic, false)
+	m.pour(q.static, true)
+	q.deserve = append(q.deserve[:0], q.dynamic...)
+	if m.p.Slots.StaticQuota {
+		for n := range q.deserve {
+			q.deserve[n] = min(q.static[n], q.need[n])
+		}
+	}
+}
+
+// demands adds up what of every leaf's demand could be placed, and counts the sub-allocations.
+func (m *Planner) demands() {
+	q := &m.quota
+	if q.fits == nil || q.tables != m.s.HostTables || m.p.Rebuilt || m.p.Resized {
+		q.fits, q.tables = map[fit]int64{}, m.s.HostTables
+	}
+	m.Subs = 0
+	for _, leaf := range m.tree.leaves {
+		m.eachOf(leaf, func(sub cluster.SubID) {
+			m.Subs++
+			units := min(m.s.Sub.Wanted[sub], share.Add(m.placeable(sub), m.figure.shut[sub]))
+			q.demand[leaf] = share.Add(q.demand[leaf], share.Mul(units, m.slots(sub)))
+		})
+	}
+}
+
+// eachOf calls f for a leaf's sub-allocations: allocations by arrival.
+func (m *Planner) eachOf(leaf plan.Node, f func(sub cluster.SubID)) {
+	for a := m.p.FirstAlloc[leaf]; a != cluster.NoID; a = m.s.Alloc.Next[a] {
+		for sub := m.s.Alloc.First[a]; sub != cluster.NoID; sub = m.s.Sub.Next[sub] {
+			f(sub)
+		}
+	}
+}
+
+// placeable is how many units of a sub-allocation the ok hosts would take were they empty.
+func (m *Planner) placeable(sub cluster.SubID) int64 {
+	key := fit{m.s.Sub.Shape[sub], m.s.Sub.Need[sub], m.s.Sub.MaxPerHost[sub]}
+	slots := m.slots(sub)
+	if slots == 1 && key.need == cluster.NoID && key.most == plan.Unlimited {
+		return m.figure.okay
+	}
+	units, ok := m.quota.fits[key]
+	if !ok {
+		selected, _ := m.desk.Selected(key.need)
+		for k := range m.p.Parcels.Len() {
+			if !m.p.Parcels.IsOpen(cluster.ParcelID(k)) || selected != nil && selected[k>>6]>>(uint(k)&63)&1 == 0 {
+				continue
+			}
+			n := m.p.Parcels.Cap[0][k] / slots
+			if key.most != plan.Unlimited {
+				n = min(n, key.most)
+			}
+			units += n
+		}
+		m.quota.fits[key] = units
+	}
+	return units
+}
+
+// needs is what leaves need beyond what they own and borrow, under every share.max.
+func (m *Planner) needs() {
+	q, f := &m.quota, &m.figure
+	use := make([]int64, len(q.need))
+	for _, leaf := range m.tree.leaves {
+		if m.set.Policy[leaf] == plan.Hybrid {
+			continue
+		}
+		use[leaf] = min(q.demand[leaf], m.owned.of[leaf]) + f.net[kindBorrow][leaf]
+		if !m.tree.barred[leaf] {
+			q.need[leaf] = max(0, q.demand[leaf]-use[leaf])
+		}
+	}
+	for n := plan.Node(len(q.need) - 1); n > plan.Root; n-- {
+		if most := m.tree.most[n]; m.p.Terms.Member[n] && most != plan.Unlimited {
+			q.need[n] = min(q.need[n], max(0, most-use[n]))
+		}
+		up := m.policy.Parent[n]
+		use[up] = share.Add(use[up], use[n])
+		q.need[up] = share.Add(q.need[up], q.need[n])
+	}
+}
+
+// pour divides every pool, the deepest first; what nobody below needs goes up (SLOT-5, SLOT-6).
+// static: whole, among those who may draw from pools or with whom some below them may.
+func (m *Planner) pour(quota []int64, static bool) {
+	copy(m.quota.left, m.quota.need)
+	up := make([]int64, len(quota))
+	for _, n := range m.tree.branches {
+		amount := m.owned.pool[n] + up[n]
+		if amount == 0 {
+			continue
+		}
+		given := m.divide(n, amount, quota, static)
+		if n != plan.Root {
+			up[m.policy.Parent[n]] += amount - given
+		}
+	}
+}
+
+// divide hands a pool of a branch down its tree, as much as all above it leave it, and tells how much.
+func (m *Planner) divide(n plan.Node, amount int64, quota []int64, static bool) (given int64) {
+	if !static {
+		for c := n; c != plan.None; c = m.policy.Parent[c] {
+			amount = min(amount, m.quota.left[c])
+		}
+	}
+	if amount == 0 {
+		return 0
+	}
+	given = m.below(n, amount, quota, static)
+	for c := n; c != plan.None; c = m.policy.Parent[c] {
+		m.quota.left[c] -= given
+		quota[c] += given
+	}
+	return given
+}
+
+// below divides an amount among a consumer's children, in rank order, and on down.
+func (m *Planner) below(n plan.Node, amount int64, quota []int64, static bool) (given int64) {
+	q, children := &m.quota, m.tree.child[n]
+	q.zero, q.ratio, q.limit = resized(q.zero, len(children)), resized(q.ratio, len(children)), resized(q.limit, len(children))
+	for i, c := range children {
+		q.zero[i], q.ratio[i], q.limit[i] = 0, m.set.Ratio[c], q.left[c]
+		if !m.tree.live[c] {
+			q.ratio[i] = 0
+		}
+		if static {
+			q.limit[i] = math.MaxInt64
+		}
+	}
+	q.part = resized(q.part, len(children))
+	q.divider.FillByPriority(amount, q.zero, q.ratio, q.limit, q.part)
+	parts := append([]int64(nil), q.part...) // the children's children use the scratch
+	for i, c := range children {
+		part := parts[i]
+		if part == 0 {
+			continue
+		}
+		given += part
+		quota[c] += part
+		q.left[c] -= part
+		if !m.policy.Leaf(c) {
+			m.below(c, part, quota, static)
+		}
+	}
+	return given
+}

@@ -1,0 +1,460 @@
+package slot
+
+import (
+	"iter"
+	"math"
+	"slices"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/plan"
+)
+
+// reclaims is what the stage that makes sets works with.
+type reclaims struct {
+	budget  int64   // units that this cycle may still put under reclaim
+	first   bool    // nothing was put under reclaim yet: the first set may pass the budget
+	net     []int64 // by parcel: free as if what is under reclaim had been given back, less rooms; of ok hosts
+	netIdle int64   // Σ max(0, net)
+
+	joinedOwn    map[plan.Node]int64 // slots of units that joined sets under way
+	joinedBy     map[plan.Node]int64
+	joinedPool   int64
+	joinedHybrid int64
+	claims       int64 // Σ max(0, netOwn) less what joined, as of fairShare
+	joinedAt     map[cluster.SubID][]cluster.ParcelID
+	denied       map[cluster.SubID]bool // by the budget
+	skip         map[cluster.SubID]bool // the budget did not bear a unit that is over a limit
+	undone       map[cluster.SubID]bool // a unit granted in this cycle was taken back: nothing more is served
+	owner        plan.Node              // whose loans move: it does not lend
+	moving       map[plan.Node]int64    // slots of a lender that moves under thought take
+	last         cluster.SetID          // the set made last
+
+	ahead bool // the rules are those of the coming window: nothing is relabelled
+	crowd *crowd
+	lone  bool // whether all victims chosen last are of the leaf on the crowd's top
+	want  want
+}
+
+// want is the unit of a taker for which room is looked for.
+type want struct {
+	leaf    plan.Node
+	sub     cluster.SubID
+	k       int64
+	reason  int32
+	account int64 // net
+	failed  map[cluster.ParcelID]bool
+}
+
+// victim is units that may be taken back for a taker.
+type victim struct {
+	q     cluster.HoldingID
+	units int64
+}
+
+// Reclaim takes back what limits and rules ask for, what owners lent, and what is held beyond fair
+// shares while others go short (SLOT-5 ④ ⑤, SLOT-8, SLOT-12). O(holdings) and, for each unit taken
+// back, the victims looked at.
+func (m *Planner) Reclaim() {
+	m.vacate()
+	m.overLimit()
+	m.layNet()
+	m.recall()
+	if m.p.Slots.ShareReclaim {
+		m.fairShare()
+	}
+	m.reclaimHybrid()
+	if m.p.Slots.RecallFirst {
+		m.reopen()
+		m.borrow()
+		m.flush()
+	}
+}
+
+func (m *Planner) beginReclaim() {
+	r := &m.reclaim
+	*r = reclaims{net: r.net, budget: m.p.Terms.ReclaimBudget, first: true, owner: plan.None, last: cluster.NoID,
+		joinedOwn: map[plan.Node]int64{}, joinedBy: map[plan.Node]int64{}, denied: map[cluster.SubID]bool{}, undone: map[cluster.SubID]bool{},
+		joinedAt: map[cluster.SubID][]cluster.ParcelID{}}
+	if r.budget == plan.Unlimited {
+		r.budget = math.MaxInt64
+	}
+	r.first = r.budget > 0
+}
+
+// reopen makes the line count what is promised by now.
+func (m *Planner) reopen() {
+	for _, leaf := range m.tree.leaves {
+		m.bar(leaf)
+	}
+}
+
+// layNet computes the net room of every host. O(parcels + sets).
+func (m *Planner) layNet() {
+	r, p := &m.reclaim, &m.p.Parcels
+	r.net = append(r.net[:0], p.Free[0]...)
+	for id, number := range m.s.Set.Number {
+		if number == 0 || m.s.Set.Plan[id] != m.p.Index || m.s.Host.Plan[m.s.Set.Target[id]] != m.p.Index {
+			continue
+		}
+		k := m.s.Host.Parcel[m.s.Set.Target[id]]
+		r.net[k] += m.leftOf(cluster.SetID(id))
+		if taker := m.s.Set.Taker[id]; taker != cluster.NoID {
+			r.net[k] -= m.s.Set.Units[id] * m.slots(taker)
+		}
+	}
+	r.netIdle = 0
+	for k := range r.net {
+		if p.IsOpen(cluster.ParcelID(k)) {
+			r.netIdle += max(0, r.net[k])
+		} else {
+			r.net[k] = 0
+		}
+	}
+}
+
+// shift changes the net room of a host.
+func (m *Planner) shift(k cluster.ParcelID, slots int64) {
+	r := &m.reclaim
+	r.netIdle -= max(0, r.net[k])
+	r.net[k] += slots
+	r.netIdle += max(0, r.net[k])
+}
+
+// netAccount is how many slots a taker's account has, as if what is under reclaim had been given back.
+func (m *Planner) netAccount(leaf plan.Node, reason int32) int64 {
+	r := &m.reclaim
+	switch {
+	case reason == decision.ReclaimRecall:
+		return m.netOwn(leaf) - r.joinedOwn[leaf]
+	case m.set.Policy[leaf] == plan.Hybrid:
+		return m.netHybrid() - r.joinedHybrid
+	}
+	return min(m.netPool(), r.netIdle-r.claims) - r.joinedPool
+}
+
+// recall takes back for owners what they lent (SLOT-5 ④, SLOT-8).
+func (m *Planner) recall() {
+	for _, leaf := range m.tree.leaves {
+		if m.figure.net[kindLent][leaf] == 0 && m.netOwn(leaf) <= 0 {
+			continue
+		}
+		m.bar(leaf)
+		loans, listed := []cluster.HoldingID(nil), false
+		for more := m.open(leaf); more; more = m.line.Advance(leaf) {
+			if !listed {
+				loans, listed = m.loansOf(leaf), true
+			}
+			m.recallAllocation(leaf, loans)
+		}
+	}
+}
+
+// recallAllocation is recall for the allocation at which the leaf's queue stands.
+func (m *Planner) recallAllocation(leaf plan.Node, loans []cluster.HoldingID) {
+	for sub := m.line.Next(leaf); sub != cluster.NoID; sub = m.line.Next(leaf) {
+		switch {
+		case m.moveLoans(leaf, sub, loans):
+			m.line.Served(leaf)
+			m.flush()
+		case m.promise(leaf, sub, decision.ReclaimRecall, func(w *want) []victim { return m.loanVictims(w, loans) }):
+			m.line.Settle(leaf)
+		default:
+			m.line.Pass(leaf)
+		}
+	}
+}
+
+// moveLoans gives an owner a unit by letting loans of it move to other lenders (SLOT-8): if a host
+// has room for it, and enough of them can.
+func (m *Planner) moveLoans(leaf plan.Node, sub cluster.SubID, loans []cluster.HoldingID) bool {
+	k := m.slots(sub)
+	if _, ok := m.roomy(leaf, k, false); !ok || m.own0(leaf) >= k || m.reclaim.undone[sub] {
+		return false
+	}
+	t := &m.line.Sub[sub]
+	if t.Find == 0 {
+		t.Find = m.desk.Lookup(sub) + 1
+	}
+	at := m.desk.At(t.Find - 1).Find()
+	if at == cluster.NoID {
+		return false
+	}
+	moves, ok := m.movable(leaf, k-m.own0(leaf), loans)
+	if !ok {
+		return false
+	}
+	for _, v := range moves {
+		m.relabel(v.q, 1, label{decision.OriginBorrowed, m.s.ConsumerOf[v.to]})
+	}
+	m.desk.At(t.Find - 1).Give(at)
+	m.take(leaf, sub, at, ownLabel)
+	return true
+}
+
+// move is a unit of a loan and who could lend it instead.
+type move struct {
+	q  cluster.HoldingID
+	to plan.Node
+}
+
+// movable finds loans of so many slots in all that could move to other lenders, in the order of recall.
+func (m *Planner) movable(owner plan.Node, slots int64, loans []cluster.HoldingID) (moves []move, ok bool) {
+	r := &m.reclaim
+	r.owner, r.moving, m.lendFrom = owner, map[plan.Node]int64{}, 0
+	defer func() { r.owner, r.moving, m.lendFrom = plan.None, nil, 0 }()
+	h, whose := &m.s.Holding, m.s.ConsumerOf[owner]
+	for _, q := range loans {
+		if h.Sub[q] == cluster.NoID || h.Lender[q] != whose || h.Set[q] != cluster.NoID {
+			continue
+		}
+		leaf, v := m.s.Node(h.Sub[q]), m.slots(h.Sub[q])
+		if !m.mayBorrow(leaf, 0) {
+			continue
+		}
+		for range h.Units[q] {
+			to := m.nextLender(leaf, v)
+			if to == plan.None {
+				break
+			}
+			moves, slots = append(moves, move{q, to}), slots-v
+			if r.moving[to] += v; slots <= 0 {
+				return moves, true
+			}
+		}
+	}
+	return nil, false
+}
+
+// promise makes a set for one unit of a sub-allocation, or lets it join those under way, and tells
+// whether the unit is promised now (CYC-6).
+func (m *Planner) promise(leaf plan.Node, sub cluster.SubID, reason int32, find func(*want) []victim) bool {
+	if m.reclaim.undone[sub] {
+		return false
+	}
+	w := &m.reclaim.want
+	*w = want{leaf: leaf, sub: sub, k: m.slots(sub), reason: reason, account: m.netAccount(leaf, reason), failed: map[cluster.ParcelID]bool{}}
+	if !m.join(w) {
+		victims := find(w)
+		if len(victims) == 0 || !m.issue(w, victims) {
+			return false
+		}
+	}
+	m.line.Sub[sub].Bar++
+	return true
+}
+
+// join counts a unit as promised that will fit once the sets under way are done.
+func (m *Planner) join(w *want) bool {
+	r := &m.reclaim
+	if w.account < w.k {
+		return false
+	}
+	for n := w.leaf; m.tree.maxed && n != plan.Root; n = m.policy.Parent[n] {
+		if most := m.tree.most[n]; most != plan.Unlimited && m.figure.stays[n]+w.k > most {
+			return false
+		}
+	}
+	for k := range r.net {
+		if at := cluster.ParcelID(k); r.net[k] >= w.k && m.mayUse(w, at) {
+			m.shift(at, -w.k)
+			switch {
+			case w.reason == decision.ReclaimRecall:
+				r.joinedOwn[w.leaf] += w.k
+			case m.set.Policy[w.leaf] == plan.Hybrid:
+				r.joinedBy[w.leaf] += w.k
+				r.joinedHybrid += w.k
+			default:
+				r.joinedPool += w.k
+				r.netIdle += w.k // joinedPool says it already
+				for n := w.leaf; n != plan.None; n = m.policy.Parent[n] {
+					m.figure.usage[n] += w.k
+				}
+			}
+			for n := w.leaf; n != plan.None; n = m.policy.Parent[n] {
+				m.figure.stays[n] += w.k
+				m.figure.pend[n] += w.k
+			}
+			m.promised[w.sub]++
+			r.joinedAt[w.sub] = append(r.joinedAt[w.sub], at)
+			m.p.Continue()
+			return true
+		}
+	}
+	return false
+}
+
+// mayUse tells whether a host may take one more unit of the taker.
+func (m *Planner) mayUse(w *want, k cluster.ParcelID) bool {
+	return m.usable(w.sub, k) && m.perHost(w.sub, k, m.promisedOn(w.sub, k)+1)
+}
+
+// promisedOn is how many units sets promise a sub-allocation on a host.
+func (m *Planner) promisedOn(sub cluster.SubID, k cluster.ParcelID) (units int64) {
+	for _, id := range m.setsOf[sub] {
+		if m.s.Set.Target[id] == m.p.Parcels.Host[k] {
+			units += m.s.Set.Units[id]
+		}
+	}
+	for _, at := range m.reclaim.joinedAt[sub] {
+		if at == k {
+			units++
+		}
+	}
+	return units
+}
+
+// tryHost tells whether a host has not failed for this unit and may take it.
+func (m *Planner) tryHost(w *want, k cluster.ParcelID) bool {
+	if w.failed[k] {
+		return false
+	}
+	if !m.mayUse(w, k) {
+		w.failed[k] = true
+		return false
+	}
+	return true
+}
+
+// loanVictims chooses among an owner's loans: in order, the first on whose host enough of them are.
+func (m *Planner) loanVictims(w *want, loans []cluster.HoldingID) []victim {
+	h, whose := &m.s.Holding, m.s.ConsumerOf[w.leaf]
+	open := func(q cluster.HoldingID) bool {
+		return h.Sub[q] != cluster.NoID && h.Lender[q] == whose && h.Set[q] == cluster.NoID
+	}
+	for i, q := range loans {
+		if !open(q) || !m.tryHost(w, h.Parcel[q]) {
+			continue
+		}
+		if found := m.enough(w, h.Parcel[q], func(yield func(cluster.HoldingID) bool) {
+			for _, other := range loans[i:] {
+				for range h.Units[other] {
+					if !open(other) || h.Parcel[other] != h.Parcel[q] {
+						break
+					}
+					if !yield(other) {
+						return
+					}
+				}
+			}
+		}); found != nil {
+			return found
+		}
+		w.failed[h.Parcel[q]] = true
+	}
+	return nil
+}
+
+// enough takes units of one host in order until the taker's unit would fit, its account and every
+// limit on its way bear it, then drops each that is not needed after all; nil when they are too few.
+func (m *Planner) enough(w *want, k cluster.ParcelID, order iter.Seq[cluster.HoldingID]) (found []victim) {
+	if m.suffices(w, k, nil) {
+		return nil // it would join
+	}
+	for q := range order {
+		if n := len(found); n > 0 && found[n-1].q == q {
+			found[n-1].units++
+		} else {
+			found = append(found, victim{q, 1})
+		}
+		if m.suffices(w, k, found) {
+			m.spareVictims(w, k, found)
+			return slices.DeleteFunc(found, func(v victim) bool { return v.units == 0 })
+		}
+	}
+	return nil
+}
+
+// suffices tells whether victims on a host make a taker's unit fit there.
+func (m *Planner) suffices(w *want, k cluster.ParcelID, found []victim) bool {
+	need := w.k - min(m.p.Parcels.Available(0, k), w.account)
+	for _, v := range found {
+		need -= v.units * m.slots(m.s.Holding.Sub[v.q])
+	}
+	if need > 0 {
+		return false
+	}
+	for n := w.leaf; m.tree.maxed && n != plan.Root; n = m.policy.Parent[n] {
+		most := m.tree.most[n]
+		if most == plan.Unlimited {
+			continue
+		}
+		holds := m.figure.total[n] + m.figure.pend[n] + w.k
+		for _, v := range found {
+			if m.below0(m.s.Node(m.s.Holding.Sub[v.q]), n) {
+				holds -= v.units * m.slots(m.s.Holding.Sub[v.q])
+			}
+		}
+		if holds > most {
+			return false
+		}
+	}
+	return true
+}
+
+// spareVictims drops, in order of choice, each unit that is not needed.
+func (m *Planner) spareVictims(w *want, k cluster.ParcelID, found []victim) {
+	for i := range found {
+		for found[i].units > 0 {
+			if found[i].units--; !m.suffices(w, k, found) {
+				found[i].units++
+				break
+			}
+		}
+	}
+}
+
+// issue makes a set of victims for the taker's unit, or adds to the one made last when it is for
+// the same. It is false when the budget does not allow it.
+func (m *Planner) issue(w *want, victims []victim) bool {
+	r, h := &m.reclaim, &m.s.Holding
+	k := h.Parcel[victims[0].q]
+	var units int64
+	for _, v := range victims {
+		if h.Granted[v.q] <= m.s.Cycle {
+			units += v.units
+		}
+	}
+	if units > r.budget && !(r.first && r.budget > 0) {
+		r.denied[w.sub] = true
+		return false
+	}
+	if units > 0 {
+		r.budget, r.first = max(0, r.budget-units), false
+	}
+	id, t, host := r.last, &m.s.Set, m.p.Parcels.Host[k]
+	if id != cluster.NoID && t.Taker[id] == w.sub && t.Target[id] == host && t.Reason[id] == w.reason {
+		m.count1(id, -1)
+	} else {
+		id = m.s.OpenSet(m.p, host, w.reason, w.sub, m.nowUS)
+		m.setsOf[w.sub] = append(m.setsOf[w.sub], id)
+	}
+	was := max(0, m.p.Parcels.Available(0, k))
+	for _, v := range victims {
+		m.shift(k, v.units*m.slots(h.Sub[v.q]))
+		m.victimise(id, v)
+	}
+	m.s.Promise(id, t.Units[id]+1)
+	m.count1(id, 1)
+	m.shift(k, -w.k)
+	m.figure.idle += max(0, m.p.Parcels.Available(0, k)) - was
+	m.desk.Field.Regain(k)
+	r.last = id
+	return true
+}
+
+// victimise puts units under reclaim for a set. Units granted in this cycle are not granted at all (CYC-1).
+func (m *Planner) victimise(id cluster.SetID, v victim) {
+	h, sub := &m.s.Holding, m.s.Holding.Sub[v.q]
+	leaf, slots := m.s.Node(sub), v.units*m.slots(sub)
+	if h.Granted[v.q] > m.s.Cycle {
+		m.book(leaf, h.Origin[v.q], m.lenderOf(h.Lender[v.q]), -slots, -slots)
+		m.s.Shrink(v.q, v.units)
+		m.line.Sub[sub].Held -= v.units
+		m.reclaim.undone[sub] = true
+		m.p.Continue()
+		return
+	}
+	m.book(leaf, h.Origin[v.q], m.lenderOf(h.Lender[v.q]), 0, -slots)
+	m.s.TakeBack(id, v.q, v.units, m.nowUS+m.policy.ReclaimUS[leaf])
+}

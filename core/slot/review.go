@@ -1,0 +1,238 @@
+package slot
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/plan"
+)
+
+// review looks at the sets under way (CYC-6): those of rules that no longer ask for it are
+// cancelled, those of takers lapse as far as the taker no longer wants, fits or deserves what it was promised.
+func (m *Planner) review() {
+	m.restore()
+	m.setsOf = map[cluster.SubID][]cluster.SetID{}
+	ids := m.sets(func(id cluster.SetID) bool { return m.s.Set.Taker[id] != cluster.NoID })
+	for _, id := range ids {
+		m.count1(id, -1)
+	}
+	keptAt := map[cluster.HostID]int64{}
+	for _, id := range ids {
+		m.count1(id, 1)
+		for m.s.Set.Units[id] > 0 && !m.stands(id, keptAt) {
+			m.lapse(id)
+		}
+		if m.s.Set.Units[id] > 0 {
+			sub := m.s.Set.Taker[id]
+			keptAt[m.s.Set.Target[id]] += m.s.Kept(id, 0)
+			m.setsOf[sub] = append(m.setsOf[sub], id)
+		}
+	}
+}
+
+// sets lists the plan's sets of a kind in order of number.
+func (m *Planner) sets(of func(id cluster.SetID) bool) (ids []cluster.SetID) {
+	for id, number := range m.s.Set.Number {
+		if number > 0 && m.s.Set.Plan[id] == m.p.Index && of(cluster.SetID(id)) {
+			ids = append(ids, cluster.SetID(id))
+		}
+	}
+	slices.SortFunc(ids, func(a, b cluster.SetID) int { return cmp.Compare(m.s.Set.Number[a], m.s.Set.Number[b]) })
+	return ids
+}
+
+// stands tells whether the taker of a set, which is counted, still wants, fits and deserves all of it.
+func (m *Planner) stands(id cluster.SetID, keptAt map[cluster.HostID]int64) bool {
+	t, sub := &m.s.Set, m.s.Set.Taker[id]
+	leaf, host := m.s.Node(sub), t.Target[id]
+	if m.promised[sub] > m.s.Short(sub) || m.s.Host.Plan[host] != m.p.Index {
+		return false
+	}
+	k := m.s.Host.Parcel[host]
+	if !m.usable(sub, k) || !m.perHost(sub, k, m.promisedAt(sub, host, id)) {
+		return false
+	}
+	if keptAt[host]+m.s.Kept(id, 0) > m.p.Parcels.Free[0][k] {
+		return false
+	}
+	for n := leaf; m.tree.maxed && n != plan.Root; n = m.policy.Parent[n] {
+		if most := m.tree.most[n]; most != plan.Unlimited && m.figure.stays[n] > most {
+			return false
+		}
+	}
+	if t.Reason[id] == decision.ReclaimRecall {
+		return m.netOwn(leaf) >= 0
+	}
+	f := &m.figure
+	if m.set.Policy[leaf] == plan.Hybrid {
+		return f.net[kindHybrid][leaf]+f.roomHybrid[leaf] <= m.hybrid.quota[leaf] && m.netHybrid() >= 0
+	}
+	return f.net[kindShare][leaf]+f.roomPool[leaf] <= m.quota.deserve[leaf] && m.netPool() >= 0
+}
+
+// promisedAt is how many units a sub-allocation is promised on a host, by sets already looked at
+// and the one given.
+func (m *Planner) promisedAt(sub cluster.SubID, host cluster.HostID, id cluster.SetID) int64 {
+	units := m.s.Set.Units[id]
+	for _, other := range m.setsOf[sub] {
+		if m.s.Set.Target[other] == host {
+			units += m.s.Set.Units[other]
+		}
+	}
+	return units
+}
+
+// usable tells whether a parcel may ever take a unit of a sub-allocation: open, meeting the
+// requirement, large enough.
+func (m *Planner) usable(sub cluster.SubID, k cluster.ParcelID) bool {
+	selected, _ := m.desk.Selected(m.s.Sub.Need[sub])
+	return m.p.Parcels.IsOpen(k) && m.p.Parcels.Cap[0][k] >= m.slots(sub) &&
+		(selected == nil || selected[k>>6]>>(uint(k)&63)&1 == 1)
+}
+
+// perHost tells whether so many units more than a sub-allocation holds on a parcel are within its max_per_host.
+func (m *Planner) perHost(sub cluster.SubID, k cluster.ParcelID, more int64) bool {
+	most := m.s.Sub.MaxPerHost[sub]
+	if most == plan.Unlimited {
+		return true
+	}
+	for q := m.s.Sub.First[sub]; q != cluster.NoID; q = m.s.Holding.NextOfSub[q] {
+		if m.s.Holding.Parcel[q] == k {
+			more += m.s.Holding.Units[q]
+		}
+	}
+	return more <= most
+}
+
+// lapse takes one unit off what a set promises. Nothing may be waiting to be booked. O(victims).
+func (m *Planner) lapse(id cluster.SetID) {
+	t := &m.s.Set
+	parcel := m.s.Host.Parcel[t.Target[id]]
+	was := m.availableAt(t, id, parcel)
+	m.count1(id, -1)
+	m.lower(id, max(0, t.Units[id]*m.slots(t.Taker[id])-m.leftOf(id)))
+	m.lapses++
+	if was != unknown {
+		m.figure.idle += max(0, m.p.Parcels.Available(0, parcel)) - was
+		m.desk.Field.Regain(parcel)
+	}
+}
+
+// lower takes one unit off what a set promises, and cancels the victims that are not needed any more beside
+// the idle part of its room. The set must not be counted; it is counted again. O(victims).
+func (m *Planner) lower(id cluster.SetID, idle int64) {
+	t := &m.s.Set
+	units := t.Units[id] - 1
+	left, room := m.leftOf(id), units*m.slots(t.Taker[id])
+	m.s.Promise(id, units)
+	for q := t.First[id]; q != cluster.NoID && t.Number[id] > 0; {
+		next := m.s.Holding.NextOfSet[q]
+		v, n := m.slots(m.s.Holding.Sub[q]), m.s.Holding.Units[q]
+		if units > 0 {
+			n = min(n, max(0, left+idle-room)/v)
+		}
+		if n > 0 {
+			m.cancel(q, n)
+			left -= n * v
+		}
+		q = next
+	}
+	if units > 0 {
+		m.count1(id, 1)
+	}
+}
+
+// unknown is what availableAt gives for a host that may not get grants.
+const unknown = -1
+
+// availableAt is the free room of a set's target beside what is held, unknown where there are no grants.
+func (m *Planner) availableAt(t *cluster.Sets, id cluster.SetID, k cluster.ParcelID) int64 {
+	if m.s.Host.Plan[t.Target[id]] != m.p.Index || !m.p.Parcels.IsOpen(k) {
+		return unknown
+	}
+	return max(0, m.p.Parcels.Available(0, k))
+}
+
+// leftOf is how many slots a set's victims still hold.
+func (m *Planner) leftOf(id cluster.SetID) (slots int64) {
+	for q := m.s.Set.First[id]; q != cluster.NoID; q = m.s.Holding.NextOfSet[q] {
+		slots += m.s.Holding.Units[q] * m.slots(m.s.Holding.Sub[q])
+	}
+	return slots
+}
+
+// cancel leaves units under reclaim with their holder.
+func (m *Planner) cancel(q cluster.HoldingID, units int64) {
+	h, sub := &m.s.Holding, m.s.Holding.Sub[q]
+	m.book(m.s.Node(sub), h.Origin[q], m.lenderOf(h.Lender[q]), 0, units*m.slots(sub))
+	m.s.Cancel(q, units)
+}
+
+// yield makes the latest set of a sub-allocation, all of whose short units are promised, lapse by
+// the unit that is about to be given to it (CYC-7).
+func (m *Planner) yield(sub cluster.SubID) {
+	m.flush()
+	ids := m.setsOf[sub]
+	last := ids[len(ids)-1]
+	m.lapse(last)
+	if m.s.Set.Units[last] == 0 {
+		m.setsOf[sub] = ids[:len(ids)-1]
+	}
+}
+
+// fulfil gives takers what was held for them, where it has come free (CYC-6).
+func (m *Planner) fulfil() {
+	for _, id := range m.sets(func(id cluster.SetID) bool { return m.s.Set.Taker[id] != cluster.NoID }) {
+		sub := m.s.Set.Taker[id]
+		leaf, k, at := m.s.Node(sub), m.slots(sub), m.s.Host.Parcel[m.s.Set.Target[id]]
+		with := shareLabel
+		if m.s.Set.Reason[id] == decision.ReclaimRecall {
+			with = ownLabel
+		} else if m.set.Policy[leaf] == plan.Hybrid {
+			with = hybridLabel
+		}
+		for m.s.Set.Units[id] > 0 && m.ready(id, leaf, at, with, k) {
+			m.fulfilOne(id, leaf, sub, at, with, k)
+		}
+	}
+}
+
+// ready tells whether the room of a set's next unit, and the account, are there.
+func (m *Planner) ready(id cluster.SetID, leaf plan.Node, at cluster.ParcelID, with label, k int64) bool {
+	kept := m.s.Kept(id, 0)
+	account := m.pool()
+	switch with {
+	case ownLabel:
+		account = m.own0(leaf)
+	case hybridLabel:
+		account = m.hybridIdle()
+	}
+	_, roomy := m.roomy(leaf, k, true)
+	return roomy && m.p.Parcels.Available(0, at)+kept >= k && account+kept >= k
+}
+
+// fulfilOne gives one unit of a set to its taker.
+func (m *Planner) fulfilOne(id cluster.SetID, leaf plan.Node, sub cluster.SubID, at cluster.ParcelID, with label, k int64) {
+	was := max(0, m.p.Parcels.Available(0, at))
+	if with.origin == decision.OriginSharePool {
+		with.whose = m.s.ConsumerOf[m.poolOf(leaf)]
+	}
+	m.count1(id, -1)
+	kept, units := m.s.Kept(id, 0), m.s.Set.Units[id]-1
+	m.s.Hold(nil, m.row(sub, with), []cluster.ParcelID{at})
+	m.book(leaf, with.origin, plan.None, k, k)
+	m.lower(id, max(0, kept-k))
+	if units == 0 {
+		m.forgetSet(sub, id)
+	}
+	m.figure.idle += max(0, m.p.Parcels.Available(0, at)) - was
+	m.desk.Field.Regain(at)
+	m.p.Continue()
+}
+
+// forgetSet takes a set that ended off the list of its taker's.
+func (m *Planner) forgetSet(sub cluster.SubID, id cluster.SetID) {
+	m.setsOf[sub] = slices.DeleteFunc(m.setsOf[sub], func(other cluster.SetID) bool { return other == id })
+}

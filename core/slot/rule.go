@@ -1,0 +1,362 @@
+package slot
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/plan"
+)
+
+// ruled are the reasons of reclaims that a rule asks for, whether or not anybody waits.
+func ruled(reason int32) bool {
+	switch reason {
+	case decision.ReclaimOverLimit, decision.ReclaimDrain, decision.ReclaimOwnershipChange, decision.ReclaimReserve,
+		decision.ReclaimWindowSwitch, decision.ReclaimPlanChange:
+		return true
+	}
+	return false
+}
+
+// restore cancels reclaims that their rule no longer asks for, the latest first: of hosts that are
+// back, and for limits as far as the account of the units bears them (CYC-6).
+func (m *Planner) restore() {
+	ids := m.sets(func(id cluster.SetID) bool {
+		return ruled(m.s.Set.Reason[id]) && !m.s.Sub.Orphan[m.s.Holding.Sub[m.s.Set.First[id]]]
+	})
+	slices.Reverse(ids)
+	h := &m.s.Holding
+	for _, id := range ids {
+		q := m.s.Set.First[id]
+		k, host := h.Parcel[q], m.s.Set.Target[id]
+		in := m.s.Host.Plan[host] == m.p.Index && m.s.Host.Parcel[host] == k
+		switch m.s.Set.Reason[id] {
+		case decision.ReclaimDrain, decision.ReclaimOwnershipChange:
+			if in && m.s.Host.State[host] != cluster.Draining {
+				m.cancel(q, h.Units[q])
+			}
+		case decision.ReclaimWindowSwitch, decision.ReclaimPlanChange:
+			if m.p.Coming == cluster.NoID && !m.strange(q) {
+				m.restoreUnits(id)
+			}
+		case decision.ReclaimReserve:
+			sub := h.Sub[q]
+			for leaf, number := m.s.Node(sub), m.s.Set.Number[id]; m.s.Set.Number[id] == number &&
+				m.figure.net[kindHybrid][leaf]+m.slots(sub) <= m.hybrid.quota[leaf]; {
+				m.cancel(m.s.Set.First[id], 1)
+			}
+		default:
+			m.restoreUnits(id)
+		}
+	}
+}
+
+// restoreUnits cancels units of a set, one by one, as far as their account bears them.
+func (m *Planner) restoreUnits(id cluster.SetID) {
+	for number := m.s.Set.Number[id]; m.s.Set.Number[id] == number && m.bears(m.s.Set.First[id]); {
+		m.cancel(m.s.Set.First[id], 1)
+	}
+}
+
+// bears tells whether the account of a holding's units, and every limit, would carry one of them more (net).
+func (m *Planner) bears(q cluster.HoldingID) bool {
+	h, f, sub := &m.s.Holding, &m.figure, m.s.Holding.Sub[q]
+	leaf, v := m.s.Node(sub), m.slots(sub)
+	for n := leaf; m.tree.maxed && n != plan.Root; n = m.policy.Parent[n] {
+		if most := m.tree.most[n]; most != plan.Unlimited && f.stays[n]+v > most {
+			return false
+		}
+	}
+	switch m.kindOf(leaf, h.Origin[q]) {
+	case kindHybrid:
+		return m.netHybrid() >= v || m.below0Quota() == 0 && f.roomHybrid[plan.Root] == 0
+	case kindOwn:
+		return m.netOwn(leaf) >= v
+	case kindShare:
+		return m.netPool() >= v
+	}
+	lender, most := m.lenderOf(h.Lender[q]), m.set.BorrowLimit[leaf]
+	return lender != plan.None && m.netOwn(lender) >= v && m.owned.of[lender]-m.owned.reserved[lender]-f.net[kindLent][lender] >= v &&
+		(most == plan.Unlimited || f.net[kindBorrow][leaf]+v <= most) && m.admits(lender, leaf) && m.asks(leaf, lender)
+}
+
+// vacate puts under reclaim what is held on hosts that drain or left the group (CYC-5, REQ-2).
+func (m *Planner) vacate() {
+	p := &m.p.Parcels
+	for k := range cluster.ParcelID(p.Len()) {
+		reason := decision.ReclaimDrain
+		switch {
+		case p.IsOpen(k) || p.First[k] == cluster.NoID:
+			continue
+		case int(k) >= p.Len()-p.Left:
+			reason = decision.ReclaimOwnershipChange
+		case m.s.Host.State[p.Host[k]] != cluster.Draining:
+			continue
+		}
+		for _, q := range m.s.LastFirst(m.p, k) {
+			if m.s.Holding.Set[q] == cluster.NoID {
+				m.takeBack(q, m.s.Holding.Units[q], reason)
+			}
+		}
+	}
+}
+
+// takeBack puts units of a holding under reclaim for a rule, unit by unit as far as the budget
+// goes. Units granted in this cycle are not granted at all (CYC-1).
+func (m *Planner) takeBack(q cluster.HoldingID, units int64, reason int32) (taken int64) {
+	h := &m.s.Holding
+	sub := h.Sub[q]
+	leaf, v := m.s.Node(sub), m.slots(sub)
+	if h.Granted[q] > m.s.Cycle {
+		m.undo(q, units)
+		return units
+	}
+	if units = min(units, m.reclaim.budget); units <= 0 {
+		return 0
+	}
+	m.reclaim.budget, m.reclaim.first = m.reclaim.budget-units, false
+	m.book(leaf, h.Origin[q], m.lenderOf(h.Lender[q]), 0, -units*v)
+	if m.reclaim.ahead {
+		reason = decision.ReclaimWindowSwitch
+	}
+	m.s.Reclaim(q, units, m.nowUS, m.policy.ReclaimUS[leaf], reason)
+	return units
+}
+
+// undo takes back units granted in this very cycle, as if they had not been.
+func (m *Planner) undo(q cluster.HoldingID, units int64) {
+	h, sub := &m.s.Holding, m.s.Holding.Sub[q]
+	k, v := h.Parcel[q], m.slots(sub)
+	m.book(m.s.Node(sub), h.Origin[q], m.lenderOf(h.Lender[q]), -units*v, -units*v)
+	was := max(0, m.p.Parcels.Available(0, k))
+	m.s.Shrink(q, units)
+	m.line.Sub[sub].Held -= units
+	m.reclaim.undone[sub] = true
+	m.figure.idle += max(0, m.p.Parcels.Available(0, k)) - was
+	m.desk.Field.Regain(k)
+	m.p.Continue()
+}
+
+// overLimit takes back what leaves hold over limits, or what nothing carries any more, unless it
+// can count as something else (SLOT-12).
+func (m *Planner) overLimit() {
+	f, n := &m.figure, plan.Node(m.policy.Len())
+	m.reclaim.skip = map[cluster.SubID]bool{}
+	each := func(over func(leaf plan.Node) int64, rows func(leaf plan.Node) []cluster.HoldingID, pools bool) {
+		for leaf := range n {
+			if m.policy.Leaf(leaf) && m.p.Terms.Member[leaf] && over(leaf) > 0 {
+				m.relieve(leaf, over, rows(leaf), pools)
+			}
+		}
+	}
+	beyond := func(leaf plan.Node) int64 { return -m.netOwn(leaf) }
+	lent := func(leaf plan.Node) int64 {
+		return f.net[kindLent][leaf] - (m.owned.of[leaf] - m.owned.reserved[leaf])
+	}
+	each(func(leaf plan.Node) int64 { return min(beyond(leaf), f.net[kindLent][leaf]) }, m.loansOf, true)
+	each(beyond, func(leaf plan.Node) []cluster.HoldingID { return m.stays(leaf, kindOwn) }, true)
+	each(lent, m.loansOf, true)
+	m.strangers()
+	each(func(leaf plan.Node) int64 {
+		if most := m.set.BorrowLimit[leaf]; most != plan.Unlimited {
+			return f.net[kindBorrow][leaf] - most
+		}
+		return 0
+	}, func(leaf plan.Node) []cluster.HoldingID { return m.stays(leaf, kindBorrow) }, true)
+	m.shrunkPool()
+	m.overMax()
+}
+
+// relieve relabels or takes back a leaf's holdings, a unit at a time, while it is over.
+func (m *Planner) relieve(leaf plan.Node, over func(plan.Node) int64, rows []cluster.HoldingID, pools bool) {
+	for _, q := range rows {
+		if m.relieveOne(q, func() int64 { return over(leaf) }, pools) {
+			return
+		}
+	}
+}
+
+// relieveOne is relieve for one holding; it is true when nothing is over any more.
+func (m *Planner) relieveOne(q cluster.HoldingID, over func() int64, pools bool) (done bool) {
+	sub := m.s.Holding.Sub[q]
+	v := m.slots(sub)
+	for units := m.s.Holding.Units[q]; units > 0 && !m.reclaim.skip[sub]; units-- {
+		x := over()
+		if x <= 0 {
+			return true
+		}
+		if !m.recount(q, pools) { // nor would any other unit of it
+			m.takeOver(q, min(units, (x-1)/v+1))
+			break
+		}
+	}
+	return over() <= 0
+}
+
+// takeOver takes back units that are over a limit. Where the budget ends, the sub-allocation is left alone from then on.
+func (m *Planner) takeOver(q cluster.HoldingID, units int64) {
+	sub := m.s.Holding.Sub[q]
+	if m.takeBack(q, units, decision.ReclaimOverLimit) < units {
+		m.reclaim.skip[sub] = true
+	}
+}
+
+// recount makes a unit of a holding count as something that an account bears: owned, from a pool,
+// borrowed from another. It is false when there is nothing.
+func (m *Planner) recount(q cluster.HoldingID, pools bool) bool {
+	sub := m.s.Holding.Sub[q]
+	leaf, v := m.s.Node(sub), m.slots(sub)
+	if m.reclaim.ahead {
+		return false
+	}
+	if m.own0(leaf) >= v {
+		m.relabel(q, 1, ownLabel)
+		return true
+	}
+	if pools && !m.tree.barred[leaf] && m.pool() >= v {
+		m.relabel(q, 1, shareLabel)
+		return true
+	}
+	return m.rehome(q, leaf, v)
+}
+
+// rehome makes a unit of a holding one borrowed from the next lender.
+func (m *Planner) rehome(q cluster.HoldingID, leaf plan.Node, v int64) bool {
+	more := v
+	if m.kindOf(leaf, m.s.Holding.Origin[q]) == kindBorrow {
+		more = 0 // it only moves
+	}
+	if !m.mayBorrow(leaf, more) {
+		return false
+	}
+	m.lendFrom = 0
+	lender := m.nextLender(leaf, v)
+	if lender == plan.None || lender == m.lenderOf(m.s.Holding.Lender[q]) {
+		return false
+	}
+	m.relabel(q, 1, label{decision.OriginBorrowed, m.s.ConsumerOf[lender]})
+	return true
+}
+
+// loansOf lists the loans from a leaf that are not under reclaim, in the order of recall (SLOT-8):
+// last rank first, then newest first. O(holdings), once for all leaves.
+func (m *Planner) loansOf(lender plan.Node) []cluster.HoldingID {
+	h := &m.s.Holding
+	var rows []cluster.HoldingID
+	if m.figure.net[kindLent][lender] == 0 {
+		return nil
+	}
+	whose := m.s.ConsumerOf[lender]
+	for q, sub := range h.Sub {
+		if sub != cluster.NoID && h.Lender[q] == whose && h.Set[q] == cluster.NoID && m.s.Sub.Plan[sub] == m.p.Index {
+			rows = append(rows, cluster.HoldingID(q))
+		}
+	}
+	slices.SortFunc(rows, m.lastRank)
+	return rows
+}
+
+// lastRank sorts holdings as victims: last rank first, then newest first.
+func (m *Planner) lastRank(a, b cluster.HoldingID) int {
+	h, rank := &m.s.Holding, m.tree.rankOf
+	return cmp.Or(cmp.Compare(rank[m.s.Node(h.Sub[b])], rank[m.s.Node(h.Sub[a])]), m.newest(a, b))
+}
+
+// strangers takes back loans between leaves that no longer lend to or borrow from each other. O(holdings).
+func (m *Planner) strangers() {
+	h := &m.s.Holding
+	stranger := func(q cluster.HoldingID) bool {
+		lender, leaf := m.lenderOf(h.Lender[q]), m.s.Node(h.Sub[q])
+		return !m.admits(lender, leaf) || !m.asks(leaf, lender)
+	}
+	strange := map[plan.Node]bool{} // by lender
+	for q, sub := range h.Sub {
+		if sub != cluster.NoID && h.Lender[q] != cluster.NoID && h.Set[q] == cluster.NoID && m.s.Sub.Plan[sub] == m.p.Index &&
+			!m.s.Sub.Orphan[sub] && stranger(cluster.HoldingID(q)) {
+			strange[m.lenderOf(h.Lender[q])] = true
+		}
+	}
+	for lender := range plan.Node(m.policy.Len()) {
+		if !strange[lender] {
+			continue
+		}
+		for _, q := range slices.DeleteFunc(m.loansOf(lender), func(q cluster.HoldingID) bool { return !stranger(q) }) {
+			m.relieveOne(q, func() int64 { return unbound }, true)
+		}
+	}
+	if strange[plan.None] {
+		m.bereaved()
+	}
+}
+
+// bereaved takes back loans whose lender is gone from the policy.
+func (m *Planner) bereaved() {
+	h := &m.s.Holding
+	var rows []cluster.HoldingID
+	for q, sub := range h.Sub {
+		if sub != cluster.NoID && h.Lender[q] != cluster.NoID && m.lenderOf(h.Lender[q]) == plan.None && h.Set[q] == cluster.NoID &&
+			m.s.Sub.Plan[sub] == m.p.Index && !m.s.Sub.Orphan[sub] {
+			rows = append(rows, cluster.HoldingID(q))
+		}
+	}
+	slices.SortFunc(rows, m.lastRank)
+	for _, q := range rows {
+		m.relieveOne(q, func() int64 { return unbound }, true)
+	}
+}
+
+// shrunkPool takes back what leaves hold from pools that are not as large any more: each unit
+// from the leaf furthest above its quota.
+func (m *Planner) shrunkPool() {
+	if m.netPool() >= 0 {
+		return
+	}
+	c := m.gather(func(leaf plan.Node) bool { return m.figure.net[kindShare][leaf] > 0 })
+	for m.netPool() < 0 && len(c.leaf) > 0 {
+		rows := c.of(c.leaf[0])
+		i := slices.IndexFunc(rows, func(q cluster.HoldingID) bool { return c.gives(q, c.leaf[0]) && !m.reclaim.skip[m.s.Holding.Sub[q]] })
+		if i < 0 {
+			c.pop()
+			continue
+		}
+		if !m.recount(rows[i], false) {
+			m.takeOver(rows[i], 1)
+		}
+		c.sink(0)
+	}
+}
+
+// excess is how far a leaf is above what it deserves from the pools.
+func (m *Planner) excess(leaf plan.Node) int64 {
+	return m.figure.net[kindShare][leaf] - m.quota.deserve[leaf]
+}
+
+// overMax takes back what consumers hold above their share.max, children before parents, in the order of CYC-5.
+func (m *Planner) overMax() {
+	if !m.tree.maxed {
+		return
+	}
+	for n := plan.Node(m.policy.Len() - 1); n > plan.Root; n-- {
+		most := m.tree.most[n]
+		if !m.p.Terms.Member[n] || most == plan.Unlimited || m.figure.stays[n] <= most {
+			continue
+		}
+		for _, kind := range [...]int{kindBorrow, kindShare, kindHybrid, kindOwn} {
+			var rows []cluster.HoldingID
+			for leaf := n; leaf < m.policy.End[n]; leaf++ {
+				if m.policy.Leaf(leaf) {
+					rows = append(rows, m.stays(leaf, kind)...)
+				}
+			}
+			slices.SortFunc(rows, m.lastRank)
+			for _, q := range rows {
+				sub := m.s.Holding.Sub[q]
+				v := m.slots(sub)
+				if over := m.figure.stays[n] - most; over > 0 && !m.reclaim.skip[sub] {
+					m.takeOver(q, min(m.s.Holding.Units[q], (over+v-1)/v))
+				}
+			}
+		}
+	}
+}
