@@ -8,8 +8,11 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"math"
 	"os"
+	"regexp"
 	"runtime"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"time"
@@ -31,14 +34,18 @@ type suite struct {
 	Consumers int
 	Units     int64
 	Shapes    int
+	make      func(datasets.Options) (*datasets.Dataset, error)
 }
 
 // suites are measured in turn, one run of each after the other, so that a machine
 // that slows down slows all of them.
 var suites = []suite{
-	{"small", 5_000, 20, 50_000, 6},
-	{"ten times the cluster", 50_000, 20, 500_000, 6},
-	{"ten times the hosts", 50_000, 20, 50_000, 6},
+	{"small", 5_000, 20, 50_000, 6, datasets.Grid},
+	{"ten times the cluster", 50_000, 20, 500_000, 6, datasets.Grid},
+	{"ten times the hosts", 50_000, 20, 50_000, 6, datasets.Grid},
+	{"slots, 100 consumers", 100_000, 100, 1_000_000, 1, datasets.Slots},
+	{"slots, 1,000 consumers", 100_000, 1_000, 1_000_000, 1, datasets.Slots},
+	{"slots, 10,000 consumers", 100_000, 10_000, 1_000_000, 1, datasets.Slots},
 }
 
 // result is the measurements of a suite.
@@ -76,10 +83,27 @@ func main() {
 	runs := flag.Int("runs", 10, "runs of each suite, after one that is not counted")
 	seed := flag.Uint64("seed", 1, "seed of the generated clusters")
 	output := flag.String("output", "table", "table or json")
+	only := flag.String("only", "", "the suites whose names match a regular expression; ratios between suites are left out")
+	profile := flag.String("cpuprofile", "", "file for a CPU profile")
 	flag.Parse()
 	if *runs < 1 || *output != "table" && *output != "json" {
 		fmt.Fprintln(os.Stderr, "bench: -runs must be at least 1, -output table or json")
 		os.Exit(2)
+	}
+	if err := choose(*only); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(2)
+	}
+	if *profile != "" {
+		f, err := os.Create(*profile)
+		if err == nil {
+			err = pprof.StartCPUProfile(f)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(2)
+		}
+		defer pprof.StopCPUProfile()
 	}
 	results, err := measure(*runs, *seed)
 	if err != nil {
@@ -97,11 +121,24 @@ func main() {
 	show(results, *runs, *seed)
 }
 
+// choose leaves the suites whose names match an expression.
+func choose(expression string) error {
+	match, err := regexp.Compile(expression)
+	if err != nil {
+		return err
+	}
+	suites = slices.DeleteFunc(suites, func(s suite) bool { return !match.MatchString(s.Name) })
+	if len(suites) == 0 {
+		return fmt.Errorf("no suite is called %q", expression)
+	}
+	return nil
+}
+
 // measure runs every suite runs + 1 times in turn.
 func measure(runs int, seed uint64) ([]*result, error) {
 	var results []*result
 	for _, s := range suites {
-		data, err := datasets.Grid(datasets.Options{Hosts: s.Hosts, Consumers: s.Consumers, Units: s.Units, Shapes: s.Shapes, Seed: seed})
+		data, err := s.make(datasets.Options{Hosts: s.Hosts, Consumers: s.Consumers, Units: s.Units, Shapes: s.Shapes, Seed: seed})
 		if err != nil {
 			return nil, err
 		}
@@ -174,10 +211,15 @@ func (r *result) again(s *cluster.State, runner *cycle.Runner) error {
 	start := time.Now()
 	err := s.SetDemand("bench", r.data.Demand)
 	runner.Run(s, 60e6, &out)
-	warm := time.Now()
-	runner.Run(s, 120e6, &out)
-	r.warm = append(r.warm, warm.Sub(start).Seconds()*1e3)
-	r.still = append(r.still, time.Since(warm).Seconds()*1e3)
+	r.warm = append(r.warm, time.Since(start).Seconds()*1e3)
+	now := int64(60e6)
+	for still := false; !still && now < 1000*60e6; still = out.Summary.Stable() {
+		now += 60e6
+		runner.Run(s, now, &out)
+	}
+	start = time.Now()
+	runner.Run(s, now+60e6, &out)
+	r.still = append(r.still, time.Since(start).Seconds()*1e3)
 	copy(r.data.Demand.Units, units)
 	return err
 }
@@ -229,14 +271,21 @@ func show(results []*result, runs int, seed uint64) {
 	t.Render()
 	fmt.Println()
 	for _, r := range results {
-		fmt.Printf("%-22s", r.Name)
+		fmt.Printf("%-24s", r.Name)
 		for i, stage := range decision.Stages {
 			fmt.Printf("  %s %.2f ms", stage, float64(r.StageUS[i])/1e3)
 		}
 		fmt.Println()
 	}
+	if len(results) < 6 {
+		return
+	}
 	small, large := results[0], results[1]
-	fmt.Printf("\ntime per unit, %d hosts against %d: × %.2f (from the same runs, in turn)\n", large.Hosts, small.Hosts, large.UnitNS/small.UnitNS)
+	fmt.Printf("\ntime per unit, %d hosts against %d: × %.2f (all from the same runs, in turn)\n", large.Hosts, small.Hosts, large.UnitNS/small.UnitNS)
+	few, many := results[3], results[len(results)-1]
+	fmt.Printf("time per slot, %s, against a unit of %s: × %.2f\n", many.Name, large.Name, many.UnitNS/large.UnitNS)
+	fmt.Printf("log-log slope of the slot cycle's time against consumers, %d to %d: %.2f\n", few.Consumers, many.Consumers,
+		math.Log(many.ColdMS.P50/few.ColdMS.P50)/math.Log(float64(many.Consumers)/float64(few.Consumers)))
 }
 
 // machine says what the figures were measured on.
