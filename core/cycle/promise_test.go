@@ -13,11 +13,14 @@ import (
 // The promises of SPEC chapter 11, from the engine's own tables and what the generator meant, without the oracle.
 
 // ledger holds INV-9 and INV-1: what was granted and released adds up to what is held, that to what is wanted less
-// what is short, and fits the hosts.
+// what is short, and fits the hosts; what was put under reclaim and is not back is still held.
 func (p *player) ledger(t *rapid.T) {
 	for i, n := range p.out.Releases.Units {
 		k := keyAt(p.out.Releases.Key, i)
 		p.held[holding{k, p.out.Releases.Host.At(i)}] -= n
+		if p.out.Releases.Reclaim[i] > 0 {
+			p.leaving[holding{k, p.out.Releases.Host.At(i)}] -= n
+		}
 		if p.out.Releases.Cause.At(i) == "done" && !p.renewed[k.Allocation[:len(sources[0])]] {
 			p.wanted[k] = max(0, p.wanted[k]-n)
 		}
@@ -28,6 +31,21 @@ func (p *player) ledger(t *rapid.T) {
 		if p.hosts[host].State != "ok" {
 			t.Fatalf("INV-1: a grant on %s, which is %q", host, p.hosts[host].State)
 		}
+	}
+	for i, n := range p.out.Reclaims.Units {
+		if p.out.Reclaims.Action.At(i) == "cancelled" {
+			n = -n
+		}
+		p.leaving[holding{keyAt(p.out.Reclaims.Key, i), p.out.Reclaims.Host.At(i)}] += n
+	}
+	sum := int64(0)
+	for h, n := range p.leaving {
+		if sum += n; n < 0 || n > p.held[h] {
+			t.Fatalf("cycle %d: %d of %d units of %v are under reclaim", p.cycles, n, p.held[h], h)
+		}
+	}
+	if sum != p.out.Summary.UnitsLeaving {
+		t.Fatalf("cycle %d: %d units should be under reclaim, %d are", p.cycles, sum, p.out.Summary.UnitsLeaving)
 	}
 	held, stated := map[oracle.Key]int64{}, map[holding]int64{}
 	for h, n := range p.held {

@@ -173,7 +173,8 @@ func (v *slotView) peer(list []string, self, other string) bool {
 	return false
 }
 
-// reserves holds INV-3: after a cycle that granted units from a pool or on loan, every owner's idle reserve is idle still.
+// reserves holds INV-3: after a cycle that granted units from a pool or on loan, every owner's reserve that it does not
+// use is idle still, or under reclaim.
 func (v *slotView) reserves() {
 	granted := false
 	for i := range v.out.Grants.Units {
@@ -182,6 +183,11 @@ func (v *slotView) reserves() {
 	idle := int64(0)
 	for _, n := range v.idle {
 		idle += n
+	}
+	for h, n := range v.leaving {
+		if h.Plan == v.name {
+			idle += n * v.slotsOf(h.Key)
+		}
 	}
 	for _, e := range v.leaves {
 		own := v.rows[v.path(e)]

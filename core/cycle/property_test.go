@@ -103,9 +103,10 @@ type player struct {
 	seen         []oracle.Result
 
 	// The ledger: what the engine's own grants and releases add up to.
-	held   map[holding]int64
-	wanted map[oracle.Key]int64
-	rules  map[oracle.Key]oracle.Demand
+	held    map[holding]int64
+	leaving map[holding]int64 // of that, under reclaim
+	wanted  map[oracle.Key]int64
+	rules   map[oracle.Key]oracle.Demand
 	// renewed are the sources whose newest snapshot came after the step's releases: what those did to its numbers is gone.
 	renewed map[string]bool
 	relabel map[string]int // how often units came to count as something else, by from and to
@@ -115,7 +116,7 @@ type player struct {
 const startUS = 1767571200e6
 
 func newPlayer(t *rapid.T, k kind) *player {
-	p := &player{world: world{site: k.draw(t), rows: map[string][]oracle.Demand{}}, held: map[holding]int64{},
+	p := &player{world: world{site: k.draw(t), rows: map[string][]oracle.Demand{}}, held: map[holding]int64{}, leaving: map[holding]int64{},
 		wanted: map[oracle.Key]int64{}, rules: map[oracle.Key]oracle.Demand{}, nowUS: startUS, relabel: map[string]int{}}
 	var err error
 	p.first = p.yaml()

@@ -155,7 +155,7 @@ func full(s *sub, h *host, more int64) bool {
 	return s.perHost != plan.Unlimited && more >= s.perHost
 }
 
-// sooner tells by a requirement's order, where it has one, which of two hosts takes the next unit (REQ-1).
+// ordered tells by a requirement's order, where it has one, which of two hosts takes the next unit (REQ-1).
 func (f *frame) ordered(s *sub) func(a, b *host) bool {
 	r := parsed(s.req)
 	if r == nil || !r.Ordered() {

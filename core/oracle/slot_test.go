@@ -224,20 +224,29 @@ func lines(rows []row) string {
 	return b.String()
 }
 
-// world is a random slot cluster.
+// world is a random slot cluster; in a crowded one, few leaves with many limits want all there is.
 type world struct {
 	*rand.Rand
-	leaves []string
-	max    map[string]int64 // by consumer, of those that have one
-	borrow map[string]int64
-	lend   map[string]int64
-	slots  map[string]int64 // by host of the group
-	rows   []oracle.Demand
-	wants  map[oracle.Key]int64
-	size   map[oracle.Key]int64
+	crowded bool
+	leaves  []string
+	max     map[string]int64 // by consumer, of those that have one
+	borrow  map[string]int64
+	lend    map[string]int64
+	slots   map[string]int64 // by host of the group
+	rows    []oracle.Demand
+	wants   map[oracle.Key]int64
+	size    map[oracle.Key]int64
 }
 
 func (w *world) odds(n int) bool { return w.IntN(n) == 0 }
+
+// either is one of two numbers, the other in a crowded world.
+func (w *world) either(roomy, crowded int) int {
+	if w.crowded {
+		return crowded
+	}
+	return roomy
+}
 
 func pick[T any](w *world, list ...T) T { return list[w.IntN(len(list))] }
 
@@ -263,9 +272,9 @@ func (w *world) policy(t *testing.T, paths []string) *plan.Policy {
 			ratio[first] = w.odds(5)
 			e["policy"] = map[bool]string{true: "share_ratio", false: "ownership"}[ratio[first]]
 		}
-		share := row{"ratio": pick(w, 0, 1, 1, 1, 1, 1, 2, 2, 3)}
-		if w.odds(8) {
-			w.max[path] = int64(2 + w.IntN(9))
+		share := row{"ratio": pick(w, w.either(0, 1), 1, 1, 1, 2, 2, 3)}
+		if w.odds(w.either(8, 4)) {
+			w.max[path] = int64(3 + w.IntN(8))
 			share["max"] = w.max[path]
 		}
 		e["share"] = share
@@ -312,7 +321,7 @@ func (w *world) peers(r row, key, self string, paths []string) row {
 
 // tree draws the paths of two to eight leaves in up to three levels.
 func (w *world) tree() (paths []string) {
-	for n := 2 + w.IntN(7); len(w.leaves) < n; {
+	for n := 2 + w.IntN(w.either(7, 4)); len(w.leaves) < n; {
 		path := fmt.Sprintf("/c%d", len(paths))
 		paths = append(paths, path)
 		if !w.odds(2) {
@@ -347,6 +356,9 @@ func (w *world) demand() []oracle.Demand {
 		d := oracle.Demand{Consumer: pick(w, w.leaves...), Allocation: pick(w, "a", "b"), Sub: pick(w, "", "s"), Units: 1 + int64(w.IntN(8)),
 			MaxPerHost:  pick(w, plan.Unlimited, plan.Unlimited, plan.Unlimited, 1, 3),
 			Requirement: pick(w, "", "", "", "", "select(fast)", "order(slots)"), Size: map[string]int64{"slots": pick[int64](w, 0, 1, 1, 2, 3)}}
+		if w.crowded {
+			d.Requirement = ""
+		}
 		i := slices.IndexFunc(w.rows, func(o oracle.Demand) bool { return key(o) == key(d) })
 		if i < 0 {
 			w.rows = append(w.rows, d)
@@ -366,11 +378,11 @@ func key(d oracle.Demand) oracle.Key {
 
 // hosts draws hosts, all of them or some that change.
 func (w *world) hosts(full bool) (rows []oracle.Host) {
-	for i := range 4 {
+	for i := range w.either(4, 3) {
 		if !full && w.odds(2) {
 			continue
 		}
-		h := oracle.Host{Name: fmt.Sprintf("h%d", i), State: "ok", Size: map[string]int64{"slots": int64(1 + w.IntN(7))},
+		h := oracle.Host{Name: fmt.Sprintf("h%d", i), State: "ok", Size: map[string]int64{"slots": int64(w.either(1, 3) + w.IntN(w.either(7, 4)))},
 			Attr: map[string]any{"fast": w.odds(2), "zone": 1.}}
 		if !full {
 			h.State = pick(w, "ok", "ok", "ok", "closed", "draining", "unavail")
@@ -390,6 +402,7 @@ func (w *world) hosts(full bool) (rows []oracle.Host) {
 func TestSmoke(t *testing.T) {
 	for seed := range *smokes {
 		w := &world{Rand: rand.New(rand.NewPCG(seed, 1)), slots: map[string]int64{}}
+		w.crowded = w.odds(2)
 		paths := w.tree()
 		o := oracle.New(w.policy(t, paths))
 		o.SetHosts(w.hosts(true), true)
@@ -398,7 +411,7 @@ func TestSmoke(t *testing.T) {
 			case step == 0:
 			case w.odds(4):
 				o.SetPolicy(w.policy(t, paths))
-			case w.odds(4):
+			case w.odds(w.either(4, 12)):
 				o.SetHosts(w.hosts(false), false)
 			}
 			o.SetDemand("s", w.demand())

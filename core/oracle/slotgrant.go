@@ -83,7 +83,8 @@ func (g *slots) promised() {
 		k, leaf := s.taker.slots(), s.taker.alloc.leaf
 		for s.n > 0 && g.over(leaf, k, g.holds) == plan.None {
 			kept := g.kept(s)
-			if g.free(s.target)+kept < k || g.account(s.account)+kept < k {
+			if g.free(s.target)+kept < k || g.account(s.account)+kept < k ||
+				s.account == plan.Root && max(0, g.spare())+kept < k { // no idle slot that an owner could claim
 				break
 			}
 			origin := owned

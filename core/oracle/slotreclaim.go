@@ -9,7 +9,7 @@ import (
 
 // review cancels what rules no longer ask for, the latest first; then it lowers sets that lapsed, in order of number (CYC-6).
 func (g *slots) review() {
-	g.restore(g.bears)
+	g.restore(g.back)
 	for _, s := range g.mine(every) {
 		for s.n > 0 && !g.stands(s) {
 			g.lapse(s)
@@ -61,6 +61,19 @@ func (g *slots) trim(s *set, idle int64) {
 			g.cancel(u)
 		}
 	}
+}
+
+// back tells whether a unit may be taken off the reclaim of a limit: it is borne again, and no set lapses by it (else
+// the set's end would bring the limit's reclaim back, and that the set, without end).
+func (g *slots) back(u *unit) bool {
+	if !g.bears(u) {
+		return false
+	}
+	stood := slices.DeleteFunc(g.mine(every), func(s *set) bool { return !g.stands(s) })
+	rule := u.set
+	u.set = nil
+	defer func() { u.set = rule }()
+	return !slices.ContainsFunc(stood, func(s *set) bool { return !g.stands(s) })
 }
 
 // bears tells whether the account of a unit's origin, its lender, the limits and every share.max bear it again.
@@ -332,7 +345,7 @@ func (g *slots) pick(s *sub, h *host, account plan.Node, next func(chosen []*uni
 		}
 		chosen = append(chosen, list[i])
 	}
-	for _, u := range slices.Clone(chosen) {
+	for _, u := range slices.Backward(slices.Clone(chosen)) {
 		if rest := slices.DeleteFunc(slices.Clone(chosen), func(v *unit) bool { return v == u }); g.enough(s, h, account, rest) {
 			chosen = rest
 		}

@@ -392,9 +392,9 @@ func (m *Planner) suffices(w *want, k cluster.ParcelID, found []victim) bool {
 	return true
 }
 
-// spareVictims drops, in order of choice, each unit that is not needed.
+// spareVictims drops, the last chosen first, each unit that is not needed.
 func (m *Planner) spareVictims(w *want, k cluster.ParcelID, found []victim) {
-	for i := range found {
+	for i := len(found) - 1; i >= 0; i-- {
 		for found[i].units > 0 {
 			if found[i].units--; !m.suffices(w, k, found) {
 				found[i].units++

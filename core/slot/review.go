@@ -202,7 +202,7 @@ func (m *Planner) fulfil() {
 // ready tells whether the room of a set's next unit, and the account, are there.
 func (m *Planner) ready(id cluster.SetID, leaf plan.Node, at cluster.ParcelID, with label, k int64) bool {
 	kept := m.s.Kept(id, 0)
-	account := m.pool()
+	account := min(m.pool(), max(0, m.spare())) // beside what is held for it no owner's idle slot is taken (SLOT-10)
 	switch with {
 	case ownLabel:
 		account = m.own0(leaf)

@@ -154,8 +154,7 @@ func (m *Planner) overLimit() {
 	lent := func(leaf plan.Node) int64 {
 		return f.net[kindLent][leaf] - (m.owned.of[leaf] - m.owned.reserved[leaf])
 	}
-	each(func(leaf plan.Node) int64 { return min(beyond(leaf), f.net[kindLent][leaf]) }, m.loansOf, true)
-	each(beyond, func(leaf plan.Node) []cluster.HoldingID { return m.stays(leaf, kindOwn) }, true)
+	each(beyond, func(leaf plan.Node) []cluster.HoldingID { return append(m.loansOf(leaf), m.stays(leaf, kindOwn)...) }, true)
 	each(lent, m.loansOf, true)
 	m.strangers()
 	each(func(leaf plan.Node) int64 {
