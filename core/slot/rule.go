@@ -59,6 +59,11 @@ func (m *Planner) restoreUnits(id cluster.SetID) {
 	}
 }
 
+// spared tells whether promises of a leaf that are within its quota still are when it holds so many slots more.
+func spared(net, room, slots, quota int64) bool {
+	return room == 0 || net+room > quota || net+room+slots <= quota
+}
+
 // bears tells whether the account of a holding's units, and every limit, would carry one of them more (net).
 func (m *Planner) bears(q cluster.HoldingID) bool {
 	h, f, sub := &m.s.Holding, &m.figure, m.s.Holding.Sub[q]
@@ -73,8 +78,8 @@ func (m *Planner) bears(q cluster.HoldingID) bool {
 		return m.netHybrid() >= v || m.below0Quota() == 0 && f.roomHybrid[plan.Root] == 0
 	case kindOwn:
 		return m.netOwn(leaf) >= v
-	case kindShare:
-		return m.netPool() >= v
+	case kindShare: // and no set of the leaf lapses by it, which would bring the limit's reclaim back
+		return m.netPool() >= v && spared(f.net[kindShare][leaf], f.roomPool[leaf], v, m.quota.deserve[leaf])
 	}
 	lender, most := m.lenderOf(h.Lender[q]), m.set.BorrowLimit[leaf]
 	return lender != plan.None && m.netOwn(lender) >= v && m.owned.of[lender]-m.owned.reserved[lender]-f.net[kindLent][lender] >= v &&
