@@ -22,12 +22,13 @@ const casesMin = 2000
 
 // kind is a kind of random cases.
 type kind struct {
-	name string
-	draw func(t *rapid.T) site
+	name       string
+	draw       func(t *rapid.T) site
+	situations []string // that must come up in a soak
 }
 
 // kinds are MD plans alone, and slot plans, some with an MD plan beside them.
-var kinds = []kind{{"md", drawMD}, {"slot", drawSlots}}
+var kinds = []kind{{"md", drawMD, mdSituations}, {"slot", drawSlots, slotSituations}}
 
 // TestProperties plays random cases: the engine against the oracle, and the promises of SPEC chapter 11.
 func TestProperties(t *testing.T) {
@@ -70,7 +71,7 @@ func check(t *testing.T, k kind, seen func(*player)) {
 				t.Logf("%s\nIts last cycle:\n%s", p.scenario(), p.decided())
 			}
 		}()
-		for i := range upTo(t, "steps", 1, 6) {
+		for i := range p.upTo(t, "steps", 1+min(1, len(p.slots)), 6) {
 			p.step(t, i)
 		}
 		p.end(t)
@@ -98,6 +99,7 @@ type player struct {
 	nowUS        int64
 	cycles       int
 	settled      int // cycles that the end of the case took to its fixed point
+	late         int // cycles in which something was overdue
 	steps        []step
 	last         oracle.Result
 	seen         []oracle.Result
@@ -310,6 +312,9 @@ func (p *player) run(t *rapid.T, still bool) {
 	fresh.Keyframe(&p.twinOut)
 	p.last = p.oracle.Cycle()
 	p.countRelabels()
+	if p.out.Summary.UnitsOverdue > 0 {
+		p.late++
+	}
 	p.seen = append(p.seen, p.last)
 	if a, b := everything(&p.out), everything(&p.twinOut); decision.Digest(a) != decision.Digest(b) {
 		t.Fatalf("INV-8: cycle %d: the twin decides otherwise:\n%s", p.cycles, difference(dump(a), dump(b)))
@@ -355,7 +360,7 @@ func (p *player) countRelabels() {
 		if change[at] == nil {
 			change[at] = map[string]int64{}
 		}
-		change[at][u.Origin] += n
+		change[at][u.Origin+" "+u.Lender] += n
 	}
 	for _, u := range p.seen[len(p.seen)-1].Held {
 		add(u, -u.Units)
@@ -372,8 +377,9 @@ func (p *player) countRelabels() {
 	for _, by := range change {
 		for from, lost := range by {
 			for to, got := range by {
-				if lost < 0 && got > 0 {
-					p.relabel[from+" to "+to]++
+				if a, _, _ := strings.Cut(from, " "); lost < 0 && got > 0 {
+					b, _, _ := strings.Cut(to, " ")
+					p.relabel[a+" to "+b]++
 				}
 			}
 		}

@@ -23,6 +23,7 @@ type site struct {
 	consumers []consumer
 	plans     []mdPlan
 	slots     []slotPlan
+	lively    bool // the slot plans lend much and have small pools
 	even      bool // nothing but shares decides in the slot plans, and units are of one size: INV-5 binds
 }
 
@@ -80,6 +81,22 @@ func odds(t *rapid.T, label string, n int) bool {
 	return rapid.IntRange(0, n-1).Draw(t, label) == n-1
 }
 
+// The draws above are as rapid makes them, mostly small; those below are even.
+
+// choose draws one of some values.
+func choose[T any](t *rapid.T, label string, of ...T) T {
+	return of[between(t, label, 0, len(of)-1)]
+}
+
+func between(t *rapid.T, label string, least, most int) int {
+	return least + rapid.Permutation(numbers[:most-least+1]).Draw(t, label)[0]
+}
+
+// once is true once in n times.
+func once(t *rapid.T, label string, n int) bool { return between(t, label, 0, n-1) == n-1 }
+
+var numbers = []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
+
 // drawGroups makes groups; some are listed.
 func (s *site) drawGroups(t *rapid.T, groups int) {
 	byZone := make([][]string, groups)
@@ -95,9 +112,9 @@ func (s *site) drawGroups(t *rapid.T, groups int) {
 	}
 }
 
-// drawConsumers makes a tree of up to so many consumers on up to four levels.
+// drawConsumers makes a tree of so many consumers on up to four levels.
 func (s *site) drawConsumers(t *rapid.T, most int) {
-	for i := range upTo(t, "consumers", 1, most) {
+	for i := range most {
 		c := consumer{parent: -1, leaf: true, rank: pick(t, "rank", 0, 0, 1, 2), grace: pick(t, "grace", graces...)}
 		if p := upTo(t, "parent", -1, i-1); p >= 0 && s.consumers[p].depth < 3 {
 			c.parent, c.depth = p, s.consumers[p].depth+1
@@ -119,7 +136,7 @@ func (s *site) drawMembers(t *rapid.T) []bool {
 }
 
 // graces are in seconds; a cycle comes every 60.
-var graces = []int{0, 0, 60, 90, 180}
+var graces = []int{0, 0, 60, 90, 180, 180}
 
 // hostsMax is the number of host names there are; a case starts with up to 12 of them, one with slots with fewer.
 const hostsMax = 14
@@ -192,6 +209,14 @@ func meets(text string, h oracle.Host) bool {
 	return true
 }
 
+// upTo draws evenly in cases with slots: what they are about takes some demand.
+func (w *world) upTo(t *rapid.T, label string, least, most int) int {
+	if len(w.slots) > 0 {
+		return between(t, label, least, most)
+	}
+	return upTo(t, label, least, most)
+}
+
 // names is how many host names a case may use.
 func (w *world) names() int {
 	if len(w.slots) > 0 {
@@ -212,7 +237,8 @@ func (w *world) drawHosts(t *rapid.T) []oracle.Host {
 	}
 	few := odds(t, "few types", 2)
 	var rows []oracle.Host
-	for h := range upTo(t, "hosts", 1, w.names()-2) {
+	least := min(3, 1+2*len(w.slots))
+	for h := range w.upTo(t, "hosts", least, w.names()-2) {
 		row := w.drawHost(t, h)
 		if few {
 			row.Size = maps.Clone(types[upTo(t, "type", 0, 1)])
@@ -234,7 +260,9 @@ func (w *world) drawHost(t *rapid.T, h int) oracle.Host {
 		Size: map[string]int64{}, Attr: map[string]any{"zone": float64(zone), "in": !odds(t, "out", 12),
 			"fast": odds(t, "fast", 2), "kind": pick(t, "kind", "x", "y"), "type": []string{"blade", "rack"}[h%2]}}
 	for _, d := range w.dims {
-		row.Size[d] = int64(upTo(t, "size", 0, 9))
+		if row.Size[d] = int64(upTo(t, "size", 0, 9)); len(w.slots) > 0 {
+			row.Size[d] = choose[int64](t, "size", 0, 2, 3, 4, 4, 5, 6, 8)
+		}
 	}
 	return row
 }
@@ -244,10 +272,10 @@ func (w *world) drawDemand(t *rapid.T, source string) []oracle.Demand {
 	old := w.rows[source]
 	rows := []oracle.Demand{}
 	for _, row := range old {
-		switch upTo(t, "change", 0, 9) {
-		case 0: // gone
+		switch w.upTo(t, "change", 0, 9) {
+		case 0, 9: // gone
 			continue
-		case 1, 2, 3:
+		case 1, 2, 3, 6, 7:
 			row.Units = w.drawUnits(t, row.Plan)
 		case 4:
 			row.Size = w.drawSize(t, row.Plan)
@@ -256,7 +284,7 @@ func (w *world) drawDemand(t *rapid.T, source string) []oracle.Demand {
 		}
 		rows = append(rows, row)
 	}
-	for range upTo(t, "new rows", 0, 5) {
+	for range w.upTo(t, "new rows", min(1, len(w.slots)), 5) {
 		if row, ok := w.drawRow(t, source); ok && !slices.ContainsFunc(rows, func(r oracle.Demand) bool { return key(r) == key(row) }) {
 			rows = append(rows, row)
 		}
@@ -294,7 +322,7 @@ func (w *world) drawRow(t *rapid.T, source string) (row oracle.Demand, ok bool) 
 	if len(leaves) == 0 {
 		return row, false
 	}
-	row.Consumer, row.Units = pick(t, "leaf", leaves...), w.drawUnits(t, row.Plan)
+	row.Consumer, row.Units = leaves[w.upTo(t, "leaf", 0, len(leaves)-1)], w.drawUnits(t, row.Plan)
 	row.Allocation, row.Sub = fmt.Sprintf("%sa%d", source, upTo(t, "allocation", 0, 2)), pick(t, "sub", "", "", "x", "y")
 	row.Size = w.drawSize(t, row.Plan)
 	w.drawRules(t, &row)
@@ -303,7 +331,7 @@ func (w *world) drawRow(t *rapid.T, source string) (row oracle.Demand, ok bool) 
 
 func (w *world) drawUnits(t *rapid.T, plan string) int64 {
 	if w.slotPlan(plan) != nil {
-		return int64(pick(t, "units", 0, 1, 2, 3, 4, 6, 9, 14))
+		return int64(choose(t, "units", 0, 0, 1, 2, 3, 5, 8, 14))
 	}
 	return int64(upTo(t, "units", 0, 30))
 }
@@ -316,7 +344,7 @@ func (w *world) drawSize(t *rapid.T, plan string) map[string]int64 {
 	case w.even || !slices.Contains(w.dims, "slots"):
 		return nil
 	}
-	return map[string]int64{"slots": int64(pick(t, "slots", 0, 1, 1, 1, 1, 2, 2, 3, 4))}
+	return map[string]int64{"slots": int64(choose(t, "slots", 0, 1, 1, 1, 1, 2, 2, 3, 4))}
 }
 
 // unit is a row's unit as what a host has for its plan is measured: see capacity.
@@ -346,7 +374,7 @@ func (w *world) drawRules(t *rapid.T, row *oracle.Demand) {
 
 // drawStep makes the next step, knowing what is held.
 func (w *world) drawStep(t *rapid.T, first bool, held []oracle.Units) step {
-	s := step{cycles: pick(t, "cycles", 1, 1, 2), late: odds(t, "late", 3)}
+	s := step{cycles: pick(t, "cycles", 0, 1, 1, 2), late: odds(t, "late", 3)}
 	if first {
 		w.plain = odds(t, "plain", 4)
 		s.hosts, s.full = w.drawHosts(t), true
@@ -355,7 +383,7 @@ func (w *world) drawStep(t *rapid.T, first bool, held []oracle.Units) step {
 		s.hosts, s.full = w.changeHosts(t)
 	}
 	before := w.sizes()
-	for _, source := range sources[:upTo(t, "sources", 0, 3)] {
+	for _, source := range sources[:w.upTo(t, "sources", min(1, len(w.slots)), 3)] {
 		if first || odds(t, "new snapshot", 2) {
 			s.demand = append(s.demand, snapshot{source, slices.Clone(w.drawDemand(t, source))})
 		}
@@ -364,7 +392,7 @@ func (w *world) drawStep(t *rapid.T, first bool, held []oracle.Units) step {
 		s.source, s.running = s.demand[0].source, w.drawRunning(t, s.demand[0].rows)
 	}
 	now := w.sizes()
-	for range upTo(t, "releases", 0, 3) {
+	for range w.upTo(t, "releases", 0, 3) {
 		if len(held) == 0 {
 			break
 		}
@@ -398,7 +426,7 @@ func (w *world) changeHosts(t *rapid.T) (rows []oracle.Host, full bool) {
 	if !full && odds(t, "states only", 3) {
 		for _, name := range slices.Sorted(maps.Keys(w.hosts)) {
 			if h := w.hosts[name]; odds(t, "changed", 2) {
-				h.State = pick(t, "state", "ok", "ok", "closed", "draining", "unavail")
+				h.State = pick(t, "state", "ok", "ok", "ok", "closed", "draining", "draining", "unavail")
 				w.hosts[name] = h
 				rows = append(rows, oracle.Host{Name: name, State: h.State})
 			}
@@ -415,10 +443,14 @@ func (w *world) changeHosts(t *rapid.T) (rows []oracle.Host, full bool) {
 			continue
 		}
 		row := old
-		if !known || odds(t, "resized", 2) {
+		switch kind := upTo(t, "kind of change", 0, 5); {
+		case !known || kind < 3:
 			row = w.drawHost(t, h)
-		} else if odds(t, "another state", 2) {
-			row.State = pick(t, "state", "ok", "closed", "draining", "unavail")
+		case kind < 5:
+			row.State = pick(t, "state", "ok", "ok", "closed", "draining", "unavail")
+		default: // out of its group, or back
+			row.Attr = maps.Clone(old.Attr)
+			row.Attr["in"] = old.Attr["in"] == false
 		}
 		rows = append(rows, row)
 		w.hosts[row.Name] = row

@@ -35,7 +35,7 @@ func drawMD(t *rapid.T) site {
 	s := site{dims: dimensions[:pick(t, "dimensions", 1, 2, 2, 3, 4, 6, 9)]}
 	plans := pick(t, "plans", 1, 1, 2, 3)
 	s.drawGroups(t, plans+upTo(t, "groups", 0, 2))
-	s.drawConsumers(t, 15)
+	s.drawConsumers(t, upTo(t, "consumers", 1, 15))
 	for i := range plans {
 		var zones []int
 		for z := range s.groups {

@@ -37,13 +37,16 @@ type slotMember struct {
 
 // drawSlots draws a policy with slot plans; some have an MD plan on other hosts beside them.
 func drawSlots(t *rapid.T) site {
-	s := site{dims: pick(t, "dimensions", []string{"ncpus", "slots"}, []string{"slots", "ncpus"}, []string{"ncpus"}), even: odds(t, "even", 6)}
-	plans, mds := pick(t, "plans", 1, 1, 1, 2), 0
-	if odds(t, "md", 5) {
+	s := site{dims: choose(t, "dimensions", []string{"ncpus", "slots"}, []string{"slots", "ncpus"}, []string{"ncpus"}), even: once(t, "even", 6), lively: once(t, "lively", 3)}
+	plans, mds := choose(t, "plans", 1, 1, 1, 2), 0
+	if once(t, "md", 5) {
 		mds = 1
 	}
-	s.drawGroups(t, plans+mds+upTo(t, "groups", 0, 1))
-	s.drawConsumers(t, 13)
+	s.drawGroups(t, plans+mds+between(t, "groups", 0, 1))
+	s.drawConsumers(t, between(t, "consumers", 1, 13))
+	for i := range s.consumers {
+		s.consumers[i].grace = choose(t, "grace", graces...)
+	}
 	for z := range plans {
 		s.groups[z].slots = s.drawExpression(t)
 		p := slotPlan{name: fmt.Sprintf("g%d", z), zone: z}
@@ -53,7 +56,7 @@ func drawSlots(t *rapid.T) site {
 			if !in[k] {
 				continue
 			}
-			policy := pick(t, "policy", "ownership", "ownership", "share_ratio")
+			policy := choose(t, "policy", "ownership", "ownership", "ownership", "share_ratio")
 			if c.parent >= 0 {
 				policy = p.member(c.parent).policy
 			}
@@ -73,9 +76,9 @@ func drawSlots(t *rapid.T) site {
 // drawExpression draws the slot expression of a group.
 func (s *site) drawExpression(t *rapid.T) string {
 	if !slices.Contains(s.dims, "slots") {
-		return pick(t, "slots", "(ncpus*1)", "(ncpus/2)", "3")
+		return choose(t, "slots", "(ncpus*1)", "(ncpus/2)", "3")
 	}
-	return pick(t, "slots", "", "", "", "slots", "3", "(ncpus*2)", "(ncpus/2)", "(slots - 2)")
+	return choose(t, "slots", "", "", "", "slots", "3", "(ncpus*2)", "(ncpus/2)", "(slots - 2)")
 }
 
 // slotsOf is what a slot expression is for a host.
@@ -89,31 +92,31 @@ func slotsOf(expression string, h oracle.Host) int64 {
 func (p *slotPlan) drawSettings(t *rapid.T, even bool) {
 	p.settings, p.budget, p.shares, p.static, p.confirms = nil, -1, true, false, false
 	set := func(format string, a ...any) { p.settings = append(p.settings, fmt.Sprintf(format, a...)) }
-	if odds(t, "balanced", 3) {
+	if once(t, "balanced", 3) {
 		set("placement: balanced")
 	}
-	if odds(t, "recall", 3) {
+	if once(t, "recall", 3) {
 		set("recall: before_borrow")
 	}
-	if odds(t, "confirmed", 4) {
+	if once(t, "confirmed", 4) {
 		set("release: confirmed")
-		if p.confirms = odds(t, "overdue", 2); !p.confirms {
-			set("overdue_after: %ds", pick(t, "overdue_after", 0, 60, 90))
+		if p.confirms = once(t, "overdue", 2); !p.confirms {
+			set("overdue_after: %ds", choose(t, "overdue_after", 0, 60, 90))
 		}
 	}
 	if even {
 		return
 	}
-	if odds(t, "share_reclaim", 5) {
+	if once(t, "share_reclaim", 5) {
 		set("share_reclaim: false")
 		p.shares = false
 	}
-	if odds(t, "static", 4) {
+	if once(t, "static", 4) {
 		set("share_quota: static")
 		p.static = true
 	}
-	if odds(t, "budget", 4) {
-		p.budget = pick(t, "reclaim_budget", 1, 1, 2, 3, 5)
+	if once(t, "budget", 4) {
+		p.budget = choose(t, "reclaim_budget", 1, 1, 2, 3, 5)
 		set("reclaim_budget: %d", p.budget)
 	}
 }
@@ -123,42 +126,49 @@ func (s *site) drawMember(t *rapid.T, p *slotPlan, i int) {
 	e := &p.members[i]
 	leaf := s.consumers[e.consumer].leaf
 	*e = slotMember{consumer: e.consumer, policy: e.policy, rank: -1, borrow: -2, most: -1, ratio: 1}
-	if odds(t, "own rank", 6) {
-		e.rank = upTo(t, "plan rank", 0, 3)
+	if once(t, "own rank", 6) {
+		e.rank = between(t, "plan rank", 0, 3)
 	}
-	e.ratio = pick(t, "ratio", 1, 1, 1, 2, 3, 5, 0)
-	if !s.even && odds(t, "max", 7) {
-		e.most = upTo(t, "most", 0, 9)
+	if e.ratio = choose(t, "ratio", 1, 1, 1, 1, 2, 2, 3, 5); once(t, "barred", 15) {
+		e.ratio = 0
+	}
+	if !s.even && once(t, "max", 10) {
+		e.most = between(t, "most", 1, 12)
 	}
 	if e.policy != "ownership" {
 		return
 	}
-	if !leaf {
-		e.owns = pick(t, "family", 0, 0, 0, 1, 3)
-		return
+	lends, borrows := once(t, "lend", 2), once(t, "borrow", 2)
+	switch {
+	case s.lively && !leaf:
+	case s.lively:
+		e.owns, lends, borrows = choose(t, "owns", 1, 2, 3, 4, 6), lends || once(t, "lends", 2), borrows || once(t, "borrows", 2)
+	case leaf:
+		e.owns = choose(t, "owns", 0, 1, 2, 3, 4, 6)
+	default:
+		e.owns = choose(t, "family", 0, 0, 0, 1, 3)
 	}
-	e.owns = pick(t, "owns", 0, 0, 1, 2, 3, 4, 6)
-	if odds(t, "lend", 2) {
-		e.lend, e.lendTo = pick(t, "lent", 1, 2, 3, 100), s.drawPeers(t, e.consumer)
+	if leaf && lends {
+		e.lend, e.lendTo = choose(t, "lent", 1, 2, 3, 100), s.drawPeers(t, e.consumer)
 	}
-	if odds(t, "borrow", 2) {
-		e.borrow, e.borrowFrom = pick(t, "borrowed", -1, -1, 1, 2, 4), s.drawPeers(t, e.consumer)
+	if leaf && borrows {
+		e.borrow, e.borrowFrom = choose(t, "borrowed", -1, -1, 1, 2, 4), s.drawPeers(t, e.consumer)
 	}
 }
 
 // drawPeers draws a list of whom to lend to or borrow from: mostly any.
 func (s *site) drawPeers(t *rapid.T, self int) (list []string) {
-	if !odds(t, "peers", 3) {
+	if !once(t, "peers", 3) {
 		return nil
 	}
-	for range upTo(t, "listed", 1, 3) {
+	for range between(t, "listed", 1, 3) {
 		peer := "siblings"
-		switch upTo(t, "peer", 0, 5) {
+		switch between(t, "peer", 0, 5) {
 		case 0:
 			peer = "any"
 		case 1:
 		default:
-			if c := upTo(t, "peer", 0, len(s.consumers)-1); c != self {
+			if c := between(t, "peer", 0, len(s.consumers)-1); c != self {
 				peer = s.consumers[c].path
 			}
 		}
@@ -250,20 +260,20 @@ func (s *site) reviseSlots(t *rapid.T) {
 	for i := range s.slots {
 		p := &s.slots[i]
 		for k := range p.members {
-			if odds(t, "figures", 3) {
+			if once(t, "figures", 3) {
 				s.drawMember(t, p, k)
 			}
 		}
-		if odds(t, "settings", 3) {
+		if once(t, "settings", 3) {
 			p.drawSettings(t, s.even)
 		}
-		if odds(t, "expression", 6) {
+		if once(t, "expression", 6) {
 			s.groups[p.zone].slots = s.drawExpression(t)
 		}
 	}
 	for i := range s.consumers {
-		if odds(t, "consumer", 4) {
-			s.consumers[i].rank, s.consumers[i].grace = pick(t, "rank", 0, 0, 1, 2), pick(t, "grace", graces...)
+		if once(t, "consumer", 4) {
+			s.consumers[i].rank, s.consumers[i].grace = choose(t, "rank", 0, 0, 1, 2), choose(t, "grace", graces...)
 		}
 	}
 }

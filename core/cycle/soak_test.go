@@ -13,8 +13,8 @@ import (
 	"github.com/stintd/stint/core/oracle"
 )
 
-// TestSoak plays as many random cases as STINT_SOAK says, from the seed STINT_SEED or a random one, and prints how
-// often each situation occurred: a rule that never came up was not tested.
+// TestSoak plays as many random cases of each kind as STINT_SOAK says, from the seed STINT_SEED or a random one, and
+// prints how often each situation occurred: a rule that never came up was not tested.
 func TestSoak(t *testing.T) {
 	text := os.Getenv("STINT_SOAK")
 	if text == "" {
@@ -32,75 +32,165 @@ func TestSoak(t *testing.T) {
 	}
 	t.Logf("seed %d", seed)
 	setRapid(t, n, seed)
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			soak(t, k, n)
+		})
+	}
+}
+
+func soak(t *testing.T, k kind, n int) {
 	counts, began := map[string]int{}, time.Now()
-	check(t, kinds[0], func(p *player) { p.count(counts) })
+	check(t, k, func(p *player) { p.count(counts) })
 	t.Logf("%d cases, %d cycles in %v", counts["case"], counts["cycle"], time.Since(began).Round(time.Millisecond))
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		t.Logf("%-32s %8d  %6.2f %% of cases", name, counts[name], 100*float64(counts[name])/float64(counts["case"]))
+		t.Logf("%-40s %8d  %6.2f %% of cases", name, counts[name], 100*float64(counts[name])/float64(counts["case"]))
 	}
-	for _, name := range situations {
+	for _, name := range slices.Concat(situations, k.situations) {
 		if n >= 1000 && counts[name]*1000 < counts["case"] {
 			t.Errorf("%s occurred %d times in %d cases: less than 0.1 %%", name, counts[name], counts["case"])
 		}
 	}
 }
 
-// situations must each occur in one case of a thousand.
-var situations = []string{
-	"release client", "release demand_gone", "release done", "release grace_expired", "release host_lost",
-	"reclaim cancelled", "reclaim issued", "revised policy",
-	"short fragmented", "short lower_priority", "short max_per_host", "short no_host_matches", "short over_quota",
-	"short pool_exhausted", "short share_limit", "short too_big",
-	"placement balanced", "placement best_fit", "placement stacked", "requirement order", "requirement select",
-	"plain first cycle", "running", "full host table", "equal priority and ratio", "equal priority, other ratio", "other priority",
-	"host closed", "host draining", "host unavail", "overcommit", "several plans",
-}
+// situations must each occur in one case of a thousand, of every kind; the others in those of one kind.
+var (
+	situations = []string{
+		"release client", "release demand_gone", "release done", "release grace_expired", "release host_lost",
+		"reclaim issued over_limit", "reclaim cancelled over_limit", "reclaim issued drain", "reclaim cancelled drain",
+		"reclaim issued ownership_change", "reclaim cancelled ownership_change", "revised policy",
+		"short fragmented", "short max_per_host", "short no_host_matches", "short over_quota", "short pool_exhausted",
+		"short share_limit", "short too_big", "placement balanced", "placement stacked", "requirement order", "requirement select",
+		"running", "full host table", "host closed", "host draining", "host unavail", "host out of its group", "several plans",
+	}
+	mdSituations = []string{
+		"short lower_priority", "placement best_fit", "overcommit", "plain first cycle",
+		"equal priority and ratio", "equal priority, other ratio", "other priority",
+	}
+	slotSituations = []string{
+		"grant owned", "grant share_pool", "grant borrowed", "grant from a family pool", "unit of several slots",
+		"reclaim issued recall", "reclaim cancelled recall", "reclaim issued fair_share", "reclaim cancelled fair_share",
+		"relabel borrowed to owned", "relabel borrowed to share_pool", "relabel borrowed to borrowed", "relabel share_pool to owned",
+		"relabel share_pool to borrowed", "relabel owned to share_pool", "relabel owned to borrowed",
+		"short borrow_limit", "short consumer_limit", "short reclaim_budget", "short waiting_for_reclaim", "joined a reclaim under way",
+		"promised room", "overdue", "even case", "md plan beside",
+		"placement: balanced", "recall: before_borrow", "release: confirmed", "overdue_after: 60s", "share_reclaim: false",
+		"share_quota: static", "reclaim_budget: 1", "lend to any", "lend to siblings", "lend to a list", "borrow from any", "borrow from siblings",
+		"borrow from a list", "most of a leaf", "most of a branch", "ratio 0 of a leaf", "ratio 0 of a branch",
+	}
+)
 
 // count adds the situations of a case, each as often as it occurred in another cycle or row.
 func (p *player) count(n map[string]int) {
 	n["case"]++
 	n["cycle"] += len(p.seen)
+	n["cycle to the fixed point"] += p.settled
 	add := func(name string, is bool) {
 		if is {
 			n[name]++
 		}
+	}
+	for name, times := range p.relabel {
+		n["relabel "+name] += times
 	}
 	for _, r := range p.seen {
 		for _, u := range r.Releases {
 			n["release "+u.Cause]++
 		}
 		for _, u := range r.Reclaims {
-			n["reclaim "+u.Action]++
+			n["reclaim "+u.Action+" "+u.Reason]++
 		}
+		waiting := -r.Promised
 		for _, s := range r.Shortfalls {
 			n["short "+s.Reason]++
-		}
-		for _, g := range r.Grants {
-			m := p.mdPlan(g.Plan)
-			if m == nil {
-				continue
+			if s.Reason == "waiting_for_reclaim" {
+				waiting += int(s.Units)
 			}
-			n["placement "+m.placement]++
-			add("overcommit", len(m.overcommit) > 0)
 		}
+		add("joined a reclaim under way", waiting > 0)
+		add("promised room", r.Promised > 0)
+		p.countGrants(n, r)
 		p.countShares(n, r)
 	}
+	add("overdue", p.late > 0)
 	for i, s := range p.steps {
 		add("plain first cycle", i == 0 && p.plain)
 		add("revised policy", s.policy != "")
 		add("running", len(s.running) > 0)
 		add("full host table", s.full && i > 0)
 		for _, h := range s.hosts {
-			add("host "+h.State, true)
+			n["host "+h.State]++
+			add("host out of its group", h.Attr["in"] == false)
 		}
 		for _, d := range s.demand {
 			for _, r := range d.rows {
 				add("requirement select", strings.Contains(r.Requirement, "select"))
 				add("requirement order", strings.Contains(r.Requirement, "order"))
+				add("unit of several slots", p.slotPlan(r.Plan) != nil && r.Size["slots"] > 1)
 			}
 		}
 	}
-	add("several plans", len(p.plans) > 1)
+	add("several plans", len(p.plans)+len(p.slots) > 1)
+	add("md plan beside", len(p.plans) > 0)
+	add("even case", p.even)
+	for i := range p.slots {
+		p.slots[i].count(n, &p.site)
+	}
+}
+
+// countGrants counts what was granted, by what and where.
+func (p *player) countGrants(n map[string]int, r oracle.Result) {
+	for _, g := range r.Grants {
+		if m := p.mdPlan(g.Plan); m != nil {
+			n["placement "+m.placement]++
+			if len(m.overcommit) > 0 {
+				n["overcommit"]++
+			}
+			continue
+		}
+		n["grant "+g.Origin]++
+		if g.Pool != "" && g.Pool != "/" {
+			n["grant from a family pool"]++
+		}
+		if slices.Contains(p.slotPlan(g.Plan).settings, "placement: balanced") {
+			n["placement balanced"]++
+		} else {
+			n["placement stacked"]++
+		}
+	}
+}
+
+// count counts what a slot plan says.
+func (p *slotPlan) count(n map[string]int, s *site) {
+	for _, line := range p.settings {
+		n[line]++
+	}
+	peers := func(name string, list []string, is bool) {
+		for _, peer := range list {
+			if strings.HasPrefix(peer, "/") {
+				peer = "a list"
+			}
+			n[name+" "+peer]++
+		}
+		if is && len(list) == 0 {
+			n[name+" any"]++
+		}
+	}
+	for _, e := range p.members {
+		where := "branch"
+		if s.consumers[e.consumer].leaf {
+			where = "leaf"
+		}
+		if e.most >= 0 {
+			n["most of a "+where]++
+		}
+		if e.ratio == 0 {
+			n["ratio 0 of a "+where]++
+		}
+		peers("lend to", e.lendTo, e.lend > 0)
+		peers("borrow from", e.borrowFrom, e.borrow > -2)
+	}
 }
 
 // countShares counts pairs of siblings that both want something of a pool, by what decides between them.

@@ -12,19 +12,23 @@ import (
 // granted; all others are counted from the units each time.
 type slots struct {
 	frame
-	s        *plan.SlotPlan
-	w        *plan.SlotWindow
-	size     map[*host]int64     // S_h
-	owns     map[plan.Node]int64 // o
-	pools    map[plan.Node]int64 // F of branches; the root's is the cluster's pool
-	wanted   map[plan.Node]int64 // D of leaves
-	dynamic  map[plan.Node]int64 // share quotas of leaves
-	static   map[plan.Node]int64
-	deserved map[plan.Node]int64 // q of leaves
-	joined   []joined            // in this cycle
-	denied   map[*sub]bool       // a set that the budget did not bear, in this cycle
-	skip     map[*sub]bool       // the same in this step
-	swept    map[plan.Node]int64 // by leaf, taken back from the pools in this step
+	s      *plan.SlotPlan
+	w      *plan.SlotWindow
+	size   map[*host]int64     // S_h
+	owns   map[plan.Node]int64 // o
+	pools  map[plan.Node]int64 // F of branches; the root's is the cluster's pool
+	wanted map[plan.Node]int64 // D of leaves
+	quotas
+	joined []joined            // in this cycle
+	denied map[*sub]bool       // a set that the budget did not bear, in this cycle
+	skip   map[*sub]bool       // the same in this step
+	swept  map[plan.Node]int64 // by leaf, taken back from the pools in this step
+}
+
+// quotas are what leaves are entitled to from the pools.
+type quotas struct {
+	dynamic, static map[plan.Node]int64 // share quotas
+	deserved        map[plan.Node]int64 // q
 }
 
 // joined is a unit that will fit once sets under way are done.
@@ -161,7 +165,7 @@ func (g *slots) entitle() {
 		g.wanted[leaf] = g.placeable(leaf)
 	}
 	need := g.needs()
-	g.dynamic, g.static = g.quotas(maps.Clone(need)), g.quotas(g.endless())
+	g.dynamic, g.static = g.shares(maps.Clone(need)), g.shares(g.endless())
 	g.deserved = g.dynamic
 	if g.s.StaticQuota {
 		g.deserved = map[plan.Node]int64{}
@@ -311,8 +315,8 @@ func (g *slots) endless() map[plan.Node]int64 {
 	return need
 }
 
-// quotas divides the pools, the deepest first, down their branches; what nobody there needs goes up (SLOT-6). Only leaves have a quota.
-func (g *slots) quotas(need map[plan.Node]int64) map[plan.Node]int64 {
+// shares divides the pools, the deepest first, down their branches; what nobody there needs goes up (SLOT-6). Only leaves have a quota.
+func (g *slots) shares(need map[plan.Node]int64) map[plan.Node]int64 {
 	quota, over := map[plan.Node]int64{}, map[plan.Node]int64{}
 	branches := []plan.Node{plan.Root}
 	for n := plan.Root + 1; int(n) < g.p.Len(); n++ {

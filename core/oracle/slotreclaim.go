@@ -63,17 +63,21 @@ func (g *slots) trim(s *set, idle int64) {
 	}
 }
 
-// back tells whether a unit may be taken off the reclaim of a limit: it is borne again, and no set lapses by it (else
-// the set's end would bring the limit's reclaim back, and that the set, without end).
+// back tells whether a unit may be taken off the reclaim of a limit: it is borne again, and no set lapses by it, now or
+// by the quotas of the next cycle; else the end of that set would bring the limit's reclaim back, and so on without end.
 func (g *slots) back(u *unit) bool {
 	if !g.bears(u) {
 		return false
 	}
 	stood := slices.DeleteFunc(g.mine(every), func(s *set) bool { return !g.stands(s) })
-	rule := u.set
+	stand := func() bool { return !slices.ContainsFunc(stood, func(s *set) bool { return !g.stands(s) }) }
+	rule, quotas := u.set, g.quotas
 	u.set = nil
-	defer func() { u.set = rule }()
-	return !slices.ContainsFunc(stood, func(s *set) bool { return !g.stands(s) })
+	ok := stand()
+	g.entitle()
+	ok = ok && stand()
+	u.set, g.quotas = rule, quotas
+	return ok
 }
 
 // bears tells whether the account of a unit's origin, its lender, the limits and every share.max bear it again.

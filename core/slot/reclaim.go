@@ -189,6 +189,7 @@ func (m *Planner) moveLoans(leaf plan.Node, sub cluster.SubID, loans []cluster.H
 	}
 	m.desk.At(t.Find - 1).Give(at)
 	m.take(leaf, sub, at, ownLabel)
+	m.shift(at, -k)
 	return true
 }
 
