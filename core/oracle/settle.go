@@ -33,9 +33,12 @@ func (c *Cluster) Cycle() Result {
 	c.settle()
 	var r Result
 	for in := range c.order {
-		if in < len(c.p.MDPlans) {
+		switch {
+		case in < len(c.p.MDPlans):
 			newRound(c, in).play(&r)
-		} else {
+		case c.p.SlotPlans[in-len(c.p.MDPlans)].Placement == plan.Exclusive:
+			newWhole(c, in).play(&r)
+		default:
 			newSlots(c, in).play(&r)
 		}
 	}

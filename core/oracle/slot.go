@@ -42,17 +42,7 @@ func newSlots(c *Cluster, in int) *slots {
 	s := &c.p.SlotPlans[in-len(c.p.MDPlans)]
 	g := &slots{frame: newFrame(c, in), s: s, w: &s.Windows[0], size: map[*host]int64{}, owns: map[plan.Node]int64{},
 		pools: map[plan.Node]int64{}, wanted: map[plan.Node]int64{}, denied: map[*sub]bool{}}
-	if s.Placement == plan.Exclusive {
-		panic("oracle: exclusive")
-	}
-	if len(s.Windows) > 1 {
-		panic("oracle: windows")
-	}
-	for _, n := range g.children(plan.Root) {
-		if g.w.Policy[n] == plan.Hybrid {
-			panic("oracle: hybrid")
-		}
-	}
+	g.known()
 	all := g.held(plan.Root, "", false) // S
 	for _, h := range g.hosts {
 		g.size[h] = c.slotsOf(in, h)
@@ -62,6 +52,18 @@ func newSlots(c *Cluster, in int) *slots {
 	}
 	g.divide(plan.Root, all)
 	return g
+}
+
+// known panics for what the oracle does not know.
+func (g *slots) known() {
+	if len(g.s.Windows) > 1 {
+		panic("oracle: windows")
+	}
+	for _, n := range g.children(plan.Root) {
+		if g.w.Policy[n] == plan.Hybrid {
+			panic("oracle: hybrid")
+		}
+	}
 }
 
 // play is the plan's cycle after settle.

@@ -11,7 +11,6 @@ import (
 // does not carry out yet: key paths, with [] for any entry of a list, and the
 // value that is meant, "" for any. Whoever carries a setting out takes its line away.
 var notCarriedOut = []struct{ path, value string }{
-	{"slot_plans[].placement", "exclusive"},
 	{"md_plans[].public_pool.grace", ""},
 	{"md_plans[].reclaim_for_preference", "true"},
 	{"md_plans[].lead", ""},

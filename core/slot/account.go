@@ -63,6 +63,10 @@ func (m *Planner) kindOf(leaf plan.Node, origin int32) int {
 
 // count adds up S and the idle slots. O(parcels).
 func (m *Planner) count() {
+	if m.whole {
+		m.countHosts()
+		return
+	}
 	p, f := &m.p.Parcels, &m.figure
 	m.owned.whole, f.idle, f.okay, f.someShut = 0, 0, 0, false
 	for k := range p.Len() {
@@ -91,21 +95,10 @@ func (m *Planner) tally() {
 	f.roomTotal, f.keptAll, f.shareHeld, f.shareNet, f.claims = 0, 0, 0, 0, 0
 	f.foreign = false
 	f.keptHybrid, f.hybridHeld, f.hybridNet = 0, 0, 0
-	h := &m.s.Holding
-	for q, sub := range h.Sub {
-		if sub == cluster.NoID || m.s.Sub.Plan[sub] != m.p.Index || h.Origin[q] == decision.Null || m.s.Sub.Orphan[sub] {
-			continue
-		}
-		slots := h.Units[q] * m.slots(sub)
-		net := slots
-		if h.Set[q] != cluster.NoID {
-			net = 0
-		}
-		f.foreign = f.foreign || net > 0 && m.strange(cluster.HoldingID(q))
-		m.enter(m.s.Node(sub), h.Origin[q], m.lenderOf(h.Lender[q]), slots, net)
-		if f.someShut && !m.p.Parcels.IsOpen(h.Parcel[q]) {
-			f.shut[sub] += h.Units[q]
-		}
+	if m.whole {
+		m.tallyHosts()
+	} else {
+		m.tallyUnits()
 	}
 	for n := len(f.usage) - 1; n > 0; n-- {
 		up := m.policy.Parent[n]
@@ -123,6 +116,26 @@ func (m *Planner) tally() {
 	for id, number := range m.s.Set.Number {
 		if number > 0 && m.s.Set.Plan[id] == m.p.Index && m.s.Set.Taker[id] != cluster.NoID {
 			m.count1(cluster.SetID(id), 1)
+		}
+	}
+}
+
+// tallyUnits adds what is held to the figures. O(holdings).
+func (m *Planner) tallyUnits() {
+	f, h := &m.figure, &m.s.Holding
+	for q, sub := range h.Sub {
+		if sub == cluster.NoID || m.s.Sub.Plan[sub] != m.p.Index || h.Origin[q] == decision.Null || m.s.Sub.Orphan[sub] {
+			continue
+		}
+		slots := h.Units[q] * m.slots(sub)
+		net := slots
+		if h.Set[q] != cluster.NoID {
+			net = 0
+		}
+		f.foreign = f.foreign || net > 0 && m.strange(cluster.HoldingID(q))
+		m.enter(m.s.Node(sub), h.Origin[q], m.lenderOf(h.Lender[q]), slots, net)
+		if f.someShut && !m.p.Parcels.IsOpen(h.Parcel[q]) {
+			f.shut[sub] += h.Units[q]
 		}
 	}
 }
@@ -226,12 +239,26 @@ func (m *Planner) spare() int64 { return m.figure.idle - m.figure.claims }
 // count1 adds a taker's set to the figures, or takes it off with sign -1. Whatever changes a
 // set takes it off first and adds it again. O(depth).
 func (m *Planner) count1(id cluster.SetID, sign int64) {
-	f, t := &m.figure, &m.s.Set
+	t := &m.s.Set
 	sub := t.Taker[id]
-	leaf, room, kept := m.s.Node(sub), sign*t.Units[id]*m.slots(sub), sign*m.s.Kept(id, 0)
+	room, kept := t.Units[id]*m.slots(sub), int64(0)
+	if m.whole {
+		room, kept = m.roomOf(id), m.keptOf(id)
+	} else {
+		kept = m.s.Kept(id, 0)
+	}
 	m.promised[sub] += sign * t.Units[id]
+	m.enterRoom(m.s.Node(sub), t.Reason[id], sign*room, sign*kept)
+	for n := m.s.Node(sub); m.tree.maxed && n != plan.None; n = m.policy.Parent[n] {
+		m.figure.pend[n] += sign * max(0, room-m.leftBelow(id, n))
+	}
+}
+
+// enterRoom adds what a leaf is promised for a reason to the figures. O(depth).
+func (m *Planner) enterRoom(leaf plan.Node, reason int32, room, kept int64) {
+	f := &m.figure
 	switch {
-	case t.Reason[id] == decision.ReclaimRecall:
+	case reason == decision.ReclaimRecall:
 		f.roomOwn[leaf] += room
 		f.keptOwn[leaf] += kept
 		m.reclaimable(leaf)
@@ -251,14 +278,17 @@ func (m *Planner) count1(id cluster.SetID, sign int64) {
 	}
 	for n := leaf; n != plan.None; n = m.policy.Parent[n] {
 		f.stays[n] += room
-		if m.tree.maxed {
-			f.pend[n] += sign * max(0, sign*room-m.leftBelow(id, n))
-		}
 	}
 }
 
 // leftBelow is how many slots victims of a set that are below a consumer still hold.
 func (m *Planner) leftBelow(id cluster.SetID, n plan.Node) (slots int64) {
+	if q := m.s.Set.First[id]; m.whole {
+		if q != cluster.NoID && m.below0(m.s.Node(m.s.Holding.Sub[q]), n) {
+			slots = m.worth(q)
+		}
+		return slots
+	}
 	for q := m.s.Set.First[id]; q != cluster.NoID; q = m.s.Holding.NextOfSet[q] {
 		if m.below0(m.s.Node(m.s.Holding.Sub[q]), n) {
 			slots += m.s.Holding.Units[q] * m.slots(m.s.Holding.Sub[q])

@@ -126,14 +126,23 @@ func (m *Planner) why(sub cluster.SubID) reason {
 	if host.code == decision.ReasonNoHostMatches || host.code == decision.ReasonTooBig {
 		return host
 	}
+	unit := k // what an account must have for it
+	if m.whole {
+		k, unit = m.nextCost(sub), 1
+	}
 	if at, ok := m.roomy(leaf, k, false); !ok {
 		return reason{code: decision.ReasonConsumerLimit, blocker: at,
 			detail: fmt.Sprintf("%s holds %d of at most %d slots", m.policy.Path[at], m.figure.total[at]+m.pending(at, false), m.tree.most[at])}
 	}
 	if m.isHybrid(leaf) {
-		return m.whyHybrid(leaf, sub, k, host)
+		return m.whyHybrid(leaf, sub, unit, host)
 	}
-	account := m.own0(leaf) >= k || !m.tree.barred[leaf] && m.pool() >= k && m.spare() >= k ||
+	m.lendFrom = 0
+	own := m.own0(leaf) >= k
+	if m.whole {
+		own = m.bearsOwn(leaf, k)
+	}
+	account := own || !m.tree.barred[leaf] && m.pool() >= unit && m.spare() >= k ||
 		host.code != fits && m.figure.claims >= k && m.lender(leaf, k) != plan.None
 	switch limit := m.set.BorrowLimit[leaf]; {
 	case host.code == decision.ReasonMaxPerHost:
@@ -147,7 +156,7 @@ func (m *Planner) why(sub cluster.SubID) reason {
 		return host
 	case m.tree.barred[leaf] && m.owned.pools > 0:
 		return reason{code: decision.ReasonShareLimit, blocker: m.bar0(leaf), detail: "share ratio 0"}
-	case m.figure.held[kindShare][leaf] > 0 && m.figure.usage[leaf]+k > m.quota.deserve[leaf] && m.quota.deserve[leaf] < m.owned.pools:
+	case m.figure.held[kindShare][leaf] > 0 && m.figure.usage[leaf]+unit > m.quota.deserve[leaf] && m.quota.deserve[leaf] < m.owned.pools:
 		return reason{code: decision.ReasonOverQuota, blocker: plan.None,
 			detail: fmt.Sprintf("holds %d slots from pools, its quota is %d", m.figure.held[kindShare][leaf], m.quota.deserve[leaf])}
 	}
@@ -188,7 +197,7 @@ func (m *Planner) bar0(leaf plan.Node) plan.Node {
 func (m *Planner) ofHosts(sub cluster.SubID) reason {
 	key := fit{m.s.Sub.Shape[sub], m.s.Sub.Need[sub], m.s.Sub.MaxPerHost[sub]}
 	r, ok := m.reason.host[key]
-	if !ok || key.most != plan.Unlimited {
+	if !ok || key.most != plan.Unlimited || m.whole {
 		r = m.searchHosts(sub)
 		m.reason.host[key] = r
 	}
@@ -209,6 +218,9 @@ func (m *Planner) searchHosts(sub cluster.SubID) reason {
 		}
 		large++
 		fit := p.Available(0, at) >= k
+		if m.whole {
+			fit = m.takesMore(sub, at) || p.First[at] == cluster.NoID && m.mayGet(sub, at)
+		}
 		if fit {
 			free++
 		}

@@ -11,6 +11,10 @@ import (
 // fairShare takes back what leaves hold from the pools beyond their quotas, for those below
 // theirs (SLOT-5 ⑤): takers in turns by usage ÷ ratio, each unit from the leaf then furthest above.
 func (m *Planner) fairShare() {
+	if m.whole {
+		m.fairHosts()
+		return
+	}
 	r := &m.reclaim
 	r.crowd = m.gather(func(leaf plan.Node) bool { return m.excess(leaf) > 0 && m.figure.net[kindShare][leaf] > 0 })
 	r.claims = 0

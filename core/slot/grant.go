@@ -86,9 +86,10 @@ func (m *Planner) serve(leaf plan.Node, kind int, bound int64) (slots int64, sta
 	}
 	for {
 		for sub := m.line.Next(leaf); sub != cluster.NoID; sub = m.line.Next(leaf) {
-			if m.give(leaf, sub, kind, bound) {
+			if cost, ok := m.give(leaf, sub, kind, bound); ok {
 				m.line.Served(leaf)
-				return m.slots(sub), m.line.Advance(leaf)
+				more := m.line.Advance(leaf)
+				return cost, more || m.whole && m.opened[leaf] != m.lapses // what was passed over may have a place on a new host
 			}
 			m.line.Pass(leaf)
 		}
@@ -98,46 +99,49 @@ func (m *Planner) serve(leaf plan.Node, kind int, bound int64) (slots int64, sta
 	}
 }
 
-// give tries to give a unit of a sub-allocation.
-func (m *Planner) give(leaf plan.Node, sub cluster.SubID, kind int, bound int64) bool {
+// give tries to give a unit of a sub-allocation, and tells how many slots it counts.
+func (m *Planner) give(leaf plan.Node, sub cluster.SubID, kind int, bound int64) (slots int64, ok bool) {
+	if m.whole {
+		return m.giveHost(leaf, sub, kind, bound)
+	}
 	k := m.slots(sub)
 	t := &m.line.Sub[sub]
 	promised := t.Wanted-t.Held <= m.promised[sub]
 	if _, ok := m.roomy(leaf, k, promised); !ok {
-		return false
+		return 0, false
 	}
 	with, lender := label{decision.OriginOwned, cluster.NoID}, plan.Node(plan.None)
 	switch kind {
 	case kindOwn:
 		if m.own0(leaf) < k {
-			return false
+			return 0, false
 		}
 	case kindShare:
 		if m.pool() < k || m.spare() < k || !m.within(leaf, k, promised, bound) {
-			return false
+			return 0, false
 		}
 		with = label{decision.OriginSharePool, cluster.NoID}
 	case kindHybrid:
 		if !m.mayHold(leaf, k, promised, bound) {
-			return false
+			return 0, false
 		}
 		with = hybridLabel
 	default:
 		lender = m.lender(leaf, k)
 		if lender == plan.None {
-			return false
+			return 0, false
 		}
 		with = label{decision.OriginBorrowed, m.s.ConsumerOf[lender]}
 	}
 	if !m.lasts(leaf, k, kind, lender) {
-		return false
+		return 0, false
 	}
 	if t.Find == 0 {
 		t.Find = m.desk.Lookup(sub) + 1
 	}
 	at := m.desk.At(t.Find - 1).Find()
 	if at == cluster.NoID {
-		return false
+		return 0, false
 	}
 	if promised {
 		m.yield(sub)
@@ -145,7 +149,7 @@ func (m *Planner) give(leaf plan.Node, sub cluster.SubID, kind int, bound int64)
 	}
 	m.desk.At(t.Find - 1).Give(at)
 	m.take(leaf, sub, at, with)
-	return true
+	return k, true
 }
 
 // within tells whether a unit from the pool keeps a leaf within the bound; one that is promised
@@ -280,7 +284,7 @@ func (m *Planner) row(sub cluster.SubID, with label) cluster.Holding {
 // sharePool grants what is idle in the share pools (SLOT-5 ②): first up to what each
 // deserves, then what is left, to whoever can use it.
 func (m *Planner) sharePool() {
-	if m.pool() <= 0 || m.spare() <= 0 {
+	if !m.whole && (m.pool() <= 0 || m.spare() <= 0) {
 		return
 	}
 	m.deserved()
@@ -299,7 +303,7 @@ func (m *Planner) deserved() {
 			below = share.Add(below, max(0, m.quota.deserve[leaf]-m.figure.usage[leaf]))
 		}
 	}
-	if below > min(m.pool(), m.spare()) {
+	if m.whole || below > min(m.pool(), m.spare()) { // a host may carry a leaf above what it deserves
 		m.inTurns(func(leaf plan.Node) (int64, bool) { return m.serve(leaf, kindShare, m.quota.deserve[leaf]) })
 		return
 	}
@@ -313,7 +317,11 @@ func (m *Planner) deserved() {
 // inTurns serves leaves with open demand, whose ratios are above 0, by usage ÷ ratio from the root
 // down, a unit a turn, until none has anything more to serve.
 func (m *Planner) inTurns(serve func(leaf plan.Node) (int64, bool)) {
-	in := m.openAll()
+	m.takeTurns(m.openAll(), serve)
+}
+
+// takeTurns is inTurns for those leaves that are in.
+func (m *Planner) takeTurns(in []bool, serve func(leaf plan.Node) (int64, bool)) {
 	for m.lineUp(in) {
 		lapses := m.lapses
 		for leaf := m.race.Next(); leaf >= 0; leaf = m.race.Next() {
@@ -366,8 +374,11 @@ func (m *Planner) byArrival() {
 		leaf := m.s.NodeOf[m.s.Alloc.Consumer[a]]
 		for more := m.line.OpenAt(a); more; {
 			sub := m.line.Next(leaf)
-			if m.give(leaf, sub, kindShare, unbound) {
+			if cost, ok := m.give(leaf, sub, kindShare, unbound); ok {
 				m.line.Served(leaf)
+				if m.whole && cost > 0 { // what was passed over may have a place there
+					m.line.OpenAt(a)
+				}
 			} else {
 				m.line.Pass(leaf)
 			}
@@ -379,12 +390,12 @@ func (m *Planner) byArrival() {
 // borrow lends idle slots to those who ask (SLOT-5 ③, SLOT-7): leaves in rank order, each
 // until nothing more fits. What is promised is not served.
 func (m *Planner) borrow() {
-	if m.figure.claims == 0 {
+	if m.figure.claims == 0 && !m.whole {
 		return
 	}
 	m.lendFrom = 0
 	for _, leaf := range m.tree.leaves {
-		if m.set.BorrowLimit[leaf] == 0 {
+		if m.set.BorrowLimit[leaf] == 0 && !m.whole || m.whole && m.isHybrid(leaf) {
 			continue
 		}
 		m.bar(leaf)

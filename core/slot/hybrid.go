@@ -394,6 +394,10 @@ func (m *Planner) spread(from plan.Node, slots int64) {
 
 // forTakers makes sets for the unpromised units of leaves, in rank order, that may have them.
 func (m *Planner) forTakers(reason int32, may func(leaf plan.Node, k int64) bool) {
+	if m.whole {
+		m.forHosts(reason, may)
+		return
+	}
 	for _, leaf := range m.tree.leaves {
 		if !may(leaf, 1) {
 			continue
@@ -424,9 +428,12 @@ func (m *Planner) givers() (leaves []plan.Node) {
 
 // mayTake tells whether a unit of a hybrid leaf may be taken, so many slots of it being chosen already.
 func (m *Planner) mayTake(q cluster.HoldingID, chosen int64) bool {
-	sub := m.s.Holding.Sub[q]
-	leaf := m.s.Node(sub)
-	return m.hybrid.gives[leaf]-chosen > 0 && m.figure.net[kindHybrid][leaf]-chosen-m.keeps(leaf) >= m.slots(sub)
+	leaf, v := m.s.Node(m.s.Holding.Sub[q]), m.worth(q)
+	least := int64(1)
+	if m.whole {
+		least = v
+	}
+	return m.hybrid.gives[leaf]-chosen >= least && m.figure.net[kindHybrid][leaf]-chosen-m.keeps(leaf) >= v
 }
 
 // hybridVictims chooses among what hybrid leaves have to give.
@@ -523,12 +530,11 @@ func (m *Planner) takeNewest(leaf plan.Node, reason int32) int64 {
 		if !m.p.Parcels.IsOpen(k) || !m.mayTake(q, 0) {
 			continue
 		}
-		v := victim{q, 1}
-		slots := m.slots(m.s.Holding.Sub[q])
+		slots := m.worth(q)
 		if m.takeBack(q, 1, reason) == 0 {
 			return 0
 		}
-		m.hybrid.gives[leaf] -= slots * v.units
+		m.hybrid.gives[leaf] -= slots
 		return slots
 	}
 	return 0

@@ -121,7 +121,7 @@ func (m *Planner) stays(leaf plan.Node, kind int) (rows []cluster.HoldingID) {
 	h := &m.s.Holding
 	m.eachOf(leaf, func(sub cluster.SubID) {
 		for q := m.s.Sub.First[sub]; q != cluster.NoID; q = h.NextOfSub[q] {
-			if h.Set[q] == cluster.NoID && h.Origin[q] != decision.Null && m.kindOf(leaf, h.Origin[q]) == kind {
+			if h.Origin[q] != decision.Null && m.kindOf(leaf, h.Origin[q]) == kind && m.counts(q) {
 				rows = append(rows, q)
 			}
 		}
@@ -130,8 +130,12 @@ func (m *Planner) stays(leaf plan.Node, kind int) (rows []cluster.HoldingID) {
 	return rows
 }
 
-// relabel makes units of a holding count as something else, and keeps the books.
+// relabel makes units of a holding count as something else, and keeps the books. Of a host it is all of it.
 func (m *Planner) relabel(q cluster.HoldingID, units int64, with label) {
+	if m.whole {
+		m.relabelHost(q, with)
+		return
+	}
 	h, sub := &m.s.Holding, m.s.Holding.Sub[q]
 	leaf, slots := m.s.Node(sub), units*m.slots(sub)
 	m.book(leaf, h.Origin[q], m.lenderOf(h.Lender[q]), -slots, -slots)
@@ -163,8 +167,8 @@ func (m *Planner) comeHome(excess bool) {
 				continue
 			}
 			for _, q := range m.stays(leaf, kind) {
-				v := m.slots(m.s.Holding.Sub[q])
-				units := min(m.s.Holding.Units[q], f.claim[leaf]/v)
+				v := m.worth(q)
+				units := min(m.pieces(q), f.claim[leaf]/v)
 				if excess && kind == kindShare {
 					units = min(units, (max(0, m.excess(leaf))+v-1)/v)
 				}
@@ -183,8 +187,8 @@ func (m *Planner) leaveLoans() {
 			continue
 		}
 		for _, q := range m.stays(leaf, kindBorrow) {
-			for units := m.s.Holding.Units[q]; units > 0; units-- {
-				if v := m.slots(m.s.Holding.Sub[q]); m.pool() < v || m.spare() < v {
+			for units := m.pieces(q); units > 0; units-- {
+				if v := m.worth(q); m.pool() < v || m.spare() < v {
 					break
 				}
 				m.relabel(q, 1, shareLabel)
@@ -201,6 +205,10 @@ func (m *Planner) label() {
 		sub := m.s.Holding.Sub[q]
 		if sub == cluster.NoID || m.s.Holding.Origin[q] != decision.Null {
 			continue // gone since
+		}
+		if m.whole {
+			m.labelHost(q)
+			continue
 		}
 		leaf, v := m.s.Node(sub), m.slots(sub)
 		for m.s.Holding.Sub[q] == sub && m.s.Holding.Origin[q] == decision.Null {

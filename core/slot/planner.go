@@ -39,6 +39,9 @@ type Planner struct {
 	hybrid   hybrids
 	coming   coming
 
+	whole     bool // exclusive placement: what counts is whole hosts
+	exclusive exclusive
+
 	gift     []gift  // what was given and is not yet booked
 	dealt    []gift  // the same by sub-allocation
 	end      []int32 // by SubID, of those served: where its part of dealt begins
@@ -73,6 +76,7 @@ type tree struct {
 // Attach points the planner at a state and the plan it is to carry out. Cheap, but for a new revision.
 func (m *Planner) Attach(s *cluster.State, p *cluster.Plan, nowUS int64) {
 	m.s, m.p, m.policy, m.nowUS = s, p, s.Policy, nowUS
+	m.whole = p.Slots.Placement == plan.Exclusive
 	if m.revision != s.Revision || m.plan != p.Index {
 		m.revision, m.plan = s.Revision, p.Index
 		m.trees = make([]*tree, len(p.Slots.Windows))

@@ -39,6 +39,9 @@ type fit struct {
 func (m *Planner) Entitle() {
 	m.beginReclaim()
 	m.dropUnfit()
+	if m.whole {
+		m.tidy()
+	}
 	m.tally()
 	m.label()
 	m.settleForeign()
@@ -77,6 +80,9 @@ func (m *Planner) demands() {
 			units := min(m.s.Sub.Wanted[sub], share.Add(m.placeable(sub), m.figure.shut[sub]))
 			q.demand[leaf] = share.Add(q.demand[leaf], share.Mul(units, m.slots(sub)))
 		})
+		if m.whole && q.demand[leaf] > 0 {
+			q.demand[leaf] = min(q.demand[leaf], m.reach(leaf))
+		}
 	}
 }
 

@@ -24,8 +24,9 @@ type reclaims struct {
 	claims       int64 // Σ max(0, netOwn) less what joined, as of fairShare
 	joinedAt     map[cluster.SubID][]cluster.ParcelID
 	denied       map[cluster.SubID]bool // by the budget
-	skip         map[cluster.SubID]bool // the budget did not bear a unit that is over a limit
+	skip         map[cluster.SubID]bool // the budget did not bear a unit, in this step
 	undone       map[cluster.SubID]bool // a unit granted in this cycle was taken back: nothing more is served
+	passing      bool                   // whether loans may make way for a host (exclusive placement)
 	owner        plan.Node              // whose loans move: it does not lend
 	moving       map[plan.Node]int64    // slots of a lender that moves under thought take
 	last         cluster.SetID          // the set made last
@@ -74,8 +75,8 @@ func (m *Planner) Reclaim() {
 func (m *Planner) beginReclaim() {
 	r := &m.reclaim
 	*r = reclaims{net: r.net, budget: m.p.Terms.ReclaimBudget, first: true, owner: plan.None, last: cluster.NoID,
-		joinedOwn: map[plan.Node]int64{}, joinedBy: map[plan.Node]int64{}, denied: map[cluster.SubID]bool{}, undone: map[cluster.SubID]bool{},
-		joinedAt: map[cluster.SubID][]cluster.ParcelID{}}
+		joinedOwn: map[plan.Node]int64{}, joinedBy: map[plan.Node]int64{}, denied: map[cluster.SubID]bool{},
+		skip: map[cluster.SubID]bool{}, undone: map[cluster.SubID]bool{}, joinedAt: map[cluster.SubID][]cluster.ParcelID{}}
 	if r.budget == plan.Unlimited {
 		r.budget = math.MaxInt64
 	}
@@ -135,6 +136,10 @@ func (m *Planner) netAccount(leaf plan.Node, reason int32) int64 {
 
 // recall takes back for owners what they lent (SLOT-5 ④, SLOT-8).
 func (m *Planner) recall() {
+	if m.whole {
+		m.recallHosts()
+		return
+	}
 	for _, leaf := range m.tree.leaves {
 		if m.figure.net[kindLent][leaf] == 0 && m.netOwn(leaf) <= 0 {
 			continue
@@ -206,14 +211,14 @@ func (m *Planner) movable(owner plan.Node, slots int64, loans []cluster.HoldingI
 	defer func() { r.owner, r.moving, m.lendFrom = plan.None, nil, 0 }()
 	h, whose := &m.s.Holding, m.s.ConsumerOf[owner]
 	for _, q := range loans {
-		if h.Sub[q] == cluster.NoID || h.Lender[q] != whose || h.Set[q] != cluster.NoID {
+		if h.Sub[q] == cluster.NoID || h.Lender[q] != whose || !m.counts(q) {
 			continue
 		}
-		leaf, v := m.s.Node(h.Sub[q]), m.slots(h.Sub[q])
+		leaf, v := m.s.Node(h.Sub[q]), m.worth(q)
 		if !m.mayBorrow(leaf, 0) {
 			continue
 		}
-		for range h.Units[q] {
+		for range m.pieces(q) {
 			to := m.nextLender(leaf, v)
 			if to == plan.None {
 				break

@@ -54,13 +54,14 @@ func (m *Planner) stands(id cluster.SetID, keptAt map[cluster.HostID]int64) bool
 	if !m.usable(sub, k) || !m.perHost(sub, k, m.promisedAt(sub, host, id)) {
 		return false
 	}
+	if m.whole {
+		return m.standsHost(id)
+	}
 	if keptAt[host]+m.s.Kept(id, 0) > m.p.Parcels.Free[0][k] {
 		return false
 	}
-	for n := leaf; m.tree.maxed && n != plan.Root; n = m.policy.Parent[n] {
-		if most := m.tree.most[n]; most != plan.Unlimited && m.figure.stays[n] > most {
-			return false
-		}
+	if !m.roomyNet(leaf, 0) {
+		return false
 	}
 	if t.Reason[id] == decision.ReclaimRecall {
 		return m.netOwn(leaf) >= 0
@@ -108,6 +109,10 @@ func (m *Planner) perHost(sub cluster.SubID, k cluster.ParcelID, more int64) boo
 
 // lapse takes one unit off what a set promises. Nothing may be waiting to be booked. O(victims).
 func (m *Planner) lapse(id cluster.SetID) {
+	if m.whole {
+		m.lapseHost(id)
+		return
+	}
 	t := &m.s.Set
 	parcel := m.s.Host.Parcel[t.Target[id]]
 	was := m.availableAt(t, id, parcel)
@@ -177,7 +182,7 @@ func (m *Planner) yield(sub cluster.SubID) {
 	ids := m.setsOf[sub]
 	last := ids[len(ids)-1]
 	m.lapse(last)
-	if m.s.Set.Units[last] == 0 {
+	if m.whole || m.s.Set.Units[last] == 0 {
 		m.setsOf[sub] = ids[:len(ids)-1]
 	}
 }
@@ -192,6 +197,10 @@ func (m *Planner) fulfil() {
 			with = ownLabel
 		} else if m.set.Policy[leaf] == plan.Hybrid {
 			with = hybridLabel
+		}
+		if m.whole {
+			m.fulfilHost(id, with)
+			continue
 		}
 		for m.s.Set.Units[id] > 0 && m.ready(id, leaf, at, with, k) {
 			m.fulfilOne(id, leaf, sub, at, with, k)

@@ -31,6 +31,10 @@ func (m *Planner) restore() {
 		q := m.s.Set.First[id]
 		k, host := h.Parcel[q], m.s.Set.Target[id]
 		in := m.s.Host.Plan[host] == m.p.Index && m.s.Host.Parcel[host] == k
+		if m.whole {
+			m.reviewHost(id, in)
+			continue
+		}
 		switch m.s.Set.Reason[id] {
 		case decision.ReclaimDrain, decision.ReclaimOwnershipChange:
 			if in && m.s.Host.State[host] != cluster.Draining {
@@ -64,14 +68,30 @@ func spared(net, room, slots, quota int64) bool {
 	return room == 0 || net+room > quota || net+room+slots <= quota
 }
 
+// sparedBy is spared for what a leaf holds from the pools; of whole hosts each set is for one, and looks at those before it.
+func (m *Planner) sparedBy(leaf plan.Node, slots int64) bool {
+	net, q := m.figure.net[kindShare][leaf], m.quota.deserve[leaf]
+	if !m.whole {
+		return spared(net, m.figure.roomPool[leaf], slots, q)
+	}
+	for _, id := range m.sets(func(id cluster.SetID) bool {
+		sub := m.s.Set.Taker[id]
+		return sub != cluster.NoID && m.s.Node(sub) == leaf && m.s.Set.Reason[id] != decision.ReclaimRecall && m.roomOf(id) > 0
+	}) {
+		if net < q && net+slots >= q {
+			return false
+		}
+		net += m.roomOf(id)
+	}
+	return true
+}
+
 // bears tells whether the account of a holding's units, and every limit, would carry one of them more (net).
 func (m *Planner) bears(q cluster.HoldingID) bool {
 	h, f, sub := &m.s.Holding, &m.figure, m.s.Holding.Sub[q]
-	leaf, v := m.s.Node(sub), m.slots(sub)
-	for n := leaf; m.tree.maxed && n != plan.Root; n = m.policy.Parent[n] {
-		if most := m.tree.most[n]; most != plan.Unlimited && f.stays[n]+v > most {
-			return false
-		}
+	leaf, v := m.s.Node(sub), m.worth(q)
+	if !m.roomyNet(leaf, v) {
+		return false
 	}
 	switch m.kindOf(leaf, h.Origin[q]) {
 	case kindHybrid:
@@ -79,7 +99,7 @@ func (m *Planner) bears(q cluster.HoldingID) bool {
 	case kindOwn:
 		return m.netOwn(leaf) >= v
 	case kindShare: // and no set of the leaf lapses by it, which would bring the limit's reclaim back
-		return m.netPool() >= v && spared(f.net[kindShare][leaf], f.roomPool[leaf], v, m.quota.deserve[leaf])
+		return m.netPool() >= v && m.sparedBy(leaf, v)
 	}
 	lender, most := m.lenderOf(h.Lender[q]), m.set.BorrowLimit[leaf]
 	return lender != plan.None && m.netOwn(lender) >= v && m.owned.of[lender]-m.owned.reserved[lender]-f.net[kindLent][lender] >= v &&
@@ -99,6 +119,12 @@ func (m *Planner) vacate() {
 		case m.s.Host.State[p.Host[k]] != cluster.Draining:
 			continue
 		}
+		if m.whole {
+			if m.staying(k) {
+				m.takeHost(k, reason)
+			}
+			continue
+		}
 		for _, q := range m.s.LastFirst(m.p, k) {
 			if m.s.Holding.Set[q] == cluster.NoID {
 				m.takeBack(q, m.s.Holding.Units[q], reason)
@@ -108,8 +134,11 @@ func (m *Planner) vacate() {
 }
 
 // takeBack puts units of a holding under reclaim for a rule, unit by unit as far as the budget
-// goes. Units granted in this cycle are not granted at all (CYC-1).
+// goes, or all of its host. Units granted in this cycle are not granted at all (CYC-1).
 func (m *Planner) takeBack(q cluster.HoldingID, units int64, reason int32) (taken int64) {
+	if m.whole {
+		return m.takeHost(m.s.Holding.Parcel[q], reason)
+	}
 	h := &m.s.Holding
 	sub := h.Sub[q]
 	leaf, v := m.s.Node(sub), m.slots(sub)
@@ -183,6 +212,10 @@ func (m *Planner) relieve(leaf plan.Node, over func(plan.Node) int64, rows []clu
 
 // relieveOne is relieve for one holding; it is true when nothing is over any more.
 func (m *Planner) relieveOne(q cluster.HoldingID, over func() int64, pools bool) (done bool) {
+	if m.whole {
+		m.relieveHost(q, over, pools)
+		return false // the next host may be smaller
+	}
 	sub := m.s.Holding.Sub[q]
 	v := m.slots(sub)
 	for units := m.s.Holding.Units[q]; units > 0 && !m.reclaim.skip[sub]; units-- {
@@ -209,8 +242,7 @@ func (m *Planner) takeOver(q cluster.HoldingID, units int64) {
 // recount makes a unit of a holding count as something that an account bears: owned, from a pool,
 // borrowed from another. It is false when there is nothing.
 func (m *Planner) recount(q cluster.HoldingID, pools bool) bool {
-	sub := m.s.Holding.Sub[q]
-	leaf, v := m.s.Node(sub), m.slots(sub)
+	leaf, v := m.s.Node(m.s.Holding.Sub[q]), m.worth(q)
 	if m.reclaim.ahead {
 		return false
 	}
@@ -235,7 +267,11 @@ func (m *Planner) rehome(q cluster.HoldingID, leaf plan.Node, v int64) bool {
 		return false
 	}
 	m.lendFrom = 0
+	if m.whole {
+		m.reclaim.owner = m.lenderOf(m.s.Holding.Lender[q])
+	}
 	lender := m.nextLender(leaf, v)
+	m.reclaim.owner = plan.None
 	if lender == plan.None || lender == m.lenderOf(m.s.Holding.Lender[q]) {
 		return false
 	}
@@ -253,7 +289,7 @@ func (m *Planner) loansOf(lender plan.Node) []cluster.HoldingID {
 	}
 	whose := m.s.ConsumerOf[lender]
 	for q, sub := range h.Sub {
-		if sub != cluster.NoID && h.Lender[q] == whose && h.Set[q] == cluster.NoID && m.s.Sub.Plan[sub] == m.p.Index {
+		if sub != cluster.NoID && h.Lender[q] == whose && m.s.Sub.Plan[sub] == m.p.Index && m.counts(cluster.HoldingID(q)) {
 			rows = append(rows, cluster.HoldingID(q))
 		}
 	}
@@ -276,7 +312,7 @@ func (m *Planner) strangers() {
 	}
 	strange := map[plan.Node]bool{} // by lender
 	for q, sub := range h.Sub {
-		if sub != cluster.NoID && h.Lender[q] != cluster.NoID && h.Set[q] == cluster.NoID && m.s.Sub.Plan[sub] == m.p.Index &&
+		if sub != cluster.NoID && h.Lender[q] != cluster.NoID && m.s.Sub.Plan[sub] == m.p.Index && m.counts(cluster.HoldingID(q)) &&
 			!m.s.Sub.Orphan[sub] && stranger(cluster.HoldingID(q)) {
 			strange[m.lenderOf(h.Lender[q])] = true
 		}
@@ -299,8 +335,8 @@ func (m *Planner) bereaved() {
 	h := &m.s.Holding
 	var rows []cluster.HoldingID
 	for q, sub := range h.Sub {
-		if sub != cluster.NoID && h.Lender[q] != cluster.NoID && m.lenderOf(h.Lender[q]) == plan.None && h.Set[q] == cluster.NoID &&
-			m.s.Sub.Plan[sub] == m.p.Index && !m.s.Sub.Orphan[sub] {
+		if sub != cluster.NoID && h.Lender[q] != cluster.NoID && m.lenderOf(h.Lender[q]) == plan.None &&
+			m.s.Sub.Plan[sub] == m.p.Index && m.counts(cluster.HoldingID(q)) && !m.s.Sub.Orphan[sub] {
 			rows = append(rows, cluster.HoldingID(q))
 		}
 	}
@@ -314,6 +350,10 @@ func (m *Planner) bereaved() {
 // from the leaf furthest above its quota.
 func (m *Planner) shrunkPool() {
 	if m.netPool() >= 0 {
+		return
+	}
+	if m.whole {
+		m.shrunkPoolHosts()
 		return
 	}
 	c := m.gather(func(leaf plan.Node) bool { return m.figure.net[kindShare][leaf] > 0 })
@@ -355,9 +395,11 @@ func (m *Planner) overMax() {
 			}
 			slices.SortFunc(rows, m.lastRank)
 			for _, q := range rows {
-				sub := m.s.Holding.Sub[q]
-				v := m.slots(sub)
-				if over := m.figure.stays[n] - most; over > 0 && !m.reclaim.skip[sub] {
+				sub, v := m.s.Holding.Sub[q], m.worth(q)
+				switch over := m.figure.stays[n] - most; {
+				case m.whole && over >= v:
+					m.takeBack(q, 1, decision.ReclaimOverLimit)
+				case !m.whole && over > 0 && !m.reclaim.skip[sub]:
 					m.takeOver(q, min(m.s.Holding.Units[q], (over+v-1)/v))
 				}
 			}

@@ -64,7 +64,7 @@ func (m *Planner) settleLeaf(leaf plan.Node, keeps int64, reason int32) {
 	hybrid := m.set.Policy[leaf] == plan.Hybrid
 	h := &m.s.Holding
 	for _, q := range rows {
-		v, units := m.slots(h.Sub[q]), h.Units[q]
+		v, units := m.worth(q), m.pieces(q)
 		with, room := ownLabel, min(m.netOwn(leaf), keeps-native)
 		if hybrid {
 			with, room = hybridLabel, m.hybrid.owned[leaf]-native
@@ -90,11 +90,11 @@ func (m *Planner) foreignOf(leaf plan.Node) (rows []cluster.HoldingID, native in
 	m.eachOf(leaf, func(sub cluster.SubID) {
 		for q := m.s.Sub.First[sub]; q != cluster.NoID; q = h.NextOfSub[q] {
 			switch {
-			case h.Set[q] != cluster.NoID || h.Origin[q] == decision.Null:
+			case h.Origin[q] == decision.Null || !m.counts(q):
 			case m.strange(q):
 				rows = append(rows, q)
 			case h.Origin[q] == decision.OriginHybrid || h.Origin[q] == decision.OriginOwned:
-				native += h.Units[q] * m.slots(sub)
+				native += m.pieces(q) * m.worth(q)
 			}
 		}
 	})
@@ -164,7 +164,7 @@ func (m *Planner) prepareLeaf(leaf plan.Node, keeps int64) {
 	}
 	h := &m.s.Holding
 	for _, q := range rows {
-		v, units := m.slots(h.Sub[q]), h.Units[q]
+		v, units := m.worth(q), m.pieces(q)
 		if h.Origin[q] != decision.OriginBorrowed {
 			kept := min(units, max(0, room)/v)
 			room -= kept * v

@@ -1,0 +1,630 @@
+package oracle
+
+import (
+	"slices"
+
+	"github.com/stintd/stint/core/plan"
+)
+
+// whole is a slot plan with exclusive placement in one cycle (SLOT-31): what counts is whole hosts, each with one
+// holder, an allocation or a leaf. It takes from slots what knows no units: the tree, who owns what, the quotas.
+type whole struct {
+	*slots
+	waits           []wait // what joined in this cycle
+	need            map[plan.Node]int64
+	dynamic, static map[plan.Node]int64 // share quotas, as of before anything is granted
+}
+
+// wait is a unit that waits for a host; room is what that costs: 0 where its holder is to get the host anyway.
+type wait struct {
+	sub     *sub
+	host    *host
+	room    int64
+	account plan.Node // of a recall, else the root
+}
+
+func newWhole(c *Cluster, in int) *whole {
+	s := &c.p.SlotPlans[in-len(c.p.MDPlans)]
+	g := &whole{slots: &slots{frame: newFrame(c, in), s: s, w: &s.Windows[0], size: map[*host]int64{}, owns: map[plan.Node]int64{},
+		pools: map[plan.Node]int64{}, wanted: map[plan.Node]int64{}, denied: map[*sub]bool{}}}
+	g.known()
+	all := int64(0) // S
+	for _, h := range c.hosts {
+		if slices.Contains(g.hosts, h) || g.taken(h) {
+			g.size[h] = c.slotsOf(in, h)
+		}
+		if g.ok(h) || g.taken(h) {
+			all += g.size[h]
+		}
+	}
+	g.divide(plan.Root, all)
+	for _, leaf := range g.leaves() {
+		g.wanted[leaf] = g.placeable(leaf)
+	}
+	return g
+}
+
+// play is the plan's cycle after settle.
+func (g *whole) play(r *Result) {
+	g.label()
+	g.need, g.dynamic, g.static = g.needs(), g.shares(g.needs()), g.shares(g.endless())
+	g.review()
+	g.promised()
+	g.own()
+	g.share()
+	if !g.s.RecallFirst {
+		g.borrow()
+	}
+	g.leave()
+	g.overLimit()
+	g.recall()
+	if g.s.ShareReclaim {
+		g.fairShare()
+	}
+	if g.s.RecallFirst {
+		g.borrow()
+	}
+	g.explain(r)
+	g.figures(r)
+}
+
+// placeable is a leaf's placeable demand D.
+func (g *whole) placeable(leaf plan.Node) int64 {
+	sum, most, counted := int64(0), int64(0), map[*host]bool{}
+	for _, s := range g.below(leaf) {
+		room := int64(0)
+		for _, h := range g.candidates(s) {
+			n := g.size[h] / s.slots()
+			if s.wanted > 0 && n > 0 && !counted[h] {
+				counted[h] = true
+				most += g.size[h]
+			}
+			if s.perHost != plan.Unlimited {
+				n = min(n, s.perHost)
+			}
+			room += n
+		}
+		room += int64(len(g.units(func(u *unit) bool { return u.sub == s && !g.ok(u.host) })))
+		sum += s.slots() * min(s.wanted, room)
+	}
+	for _, h := range g.held(func(h *host) bool { return !g.ok(h) && g.leaf(h) == leaf }) {
+		most += g.size[h]
+	}
+	return min(sum, most)
+}
+
+// taken tells whether a host is held by somebody of the plan.
+func (g *whole) taken(h *host) bool { return len(h.units) > 0 && h.units[0].sub.alloc.plan == g.in }
+
+// held are the held hosts that ok accepts, in table order.
+func (g *whole) held(ok func(h *host) bool) []*host {
+	var list []*host
+	for _, h := range g.Cluster.hosts {
+		if g.taken(h) && ok(h) {
+			list = append(list, h)
+		}
+	}
+	return list
+}
+
+// holderOf is whom a host would serve that takes a unit: an allocation, or a leaf. holder is whom it serves, nil: nobody.
+func (g *whole) holderOf(s *sub) any {
+	if g.s.ExclusiveBy == "consumer" {
+		return s.alloc.leaf
+	}
+	return s.alloc
+}
+
+func (g *whole) holder(h *host) any {
+	if !g.taken(h) {
+		return nil
+	}
+	return g.holderOf(h.units[0].sub)
+}
+
+// leaf, origin and lender are what all units of a held host have in common.
+func (g *whole) leaf(h *host) plan.Node   { return h.units[0].leaf() }
+func (g *whole) origin(h *host) string    { return h.units[0].origin }
+func (g *whole) lender(h *host) plan.Node { return h.units[0].lender }
+
+// net tells whether any unit of a host is not under reclaim.
+func (g *whole) net(h *host) bool {
+	return slices.ContainsFunc(h.units, func(u *unit) bool { return !u.leaves() })
+}
+
+// total adds up the slots of the held hosts that ok accepts; net: without those under reclaim.
+func (g *whole) total(net bool, ok func(h *host) bool) int64 {
+	sum := int64(0)
+	for _, h := range g.held(ok) {
+		if !net || g.net(h) {
+			sum += g.size[h]
+		}
+	}
+	return sum
+}
+
+// of is what a consumer and all below it hold of an origin, "" for all.
+func (g *whole) of(n plan.Node, origin string, net bool) int64 {
+	return g.total(net, func(h *host) bool { return g.under(n, g.leaf(h)) && (origin == "" || origin == g.origin(h)) })
+}
+
+func (g *whole) lent(leaf plan.Node, net bool) int64 {
+	return g.total(net, func(h *host) bool { return g.lender(h) == leaf })
+}
+
+// room is what a set's unit will cost: its whole host, unless its holder has that by now.
+func (g *whole) room(s *set) int64 {
+	if g.holder(s.target) == g.holderOf(s.taker) {
+		return 0
+	}
+	return g.size[s.target]
+}
+
+// kept is what of a set's room no victim occupies any more: all or nothing.
+func (g *whole) kept(s *set) int64 {
+	if len(g.units(func(u *unit) bool { return u.set == s })) > 0 {
+		return 0
+	}
+	return g.room(s)
+}
+
+// rooms adds up the rooms of sets, and of what joined; keeps what sets keep.
+func (g *whole) rooms(ok func(taker *sub, account plan.Node) bool) int64 {
+	sum := int64(0)
+	for _, s := range g.mine(func(s *set) bool { return ok(s.taker, s.account) }) {
+		sum += g.room(s)
+	}
+	for _, w := range g.waits {
+		if ok(w.sub, w.account) {
+			sum += w.room
+		}
+	}
+	return sum
+}
+
+func (g *whole) keeps(account plan.Node) int64 {
+	sum := int64(0)
+	for _, s := range g.mine(func(s *set) bool { return s.account == account }) {
+		sum += g.kept(s)
+	}
+	return sum
+}
+
+// account is what is free now of a leaf's own, or of the pool for the root; netAccount what will be.
+func (g *whole) account(a plan.Node) int64 {
+	if a == plan.Root {
+		return g.pooled(a) - g.of(a, sharePool, false) - g.keeps(a)
+	}
+	return g.owns[a] - g.of(a, owned, false) - g.lent(a, false) - g.keeps(a)
+}
+
+func (g *whole) netAccount(a plan.Node) int64 {
+	rooms := g.rooms(func(_ *sub, account plan.Node) bool { return account == a })
+	if a == plan.Root {
+		return g.pooled(a) - g.of(a, sharePool, true) - rooms
+	}
+	return g.owns[a] - g.of(a, owned, true) - g.lent(a, true) - rooms
+}
+
+// reserver is the set that keeps a host, or takes it back for a taker; nil: none.
+func (g *whole) reserver(h *host) *set {
+	for _, s := range g.mine(func(s *set) bool { return s.target == h }) {
+		return s
+	}
+	return nil
+}
+
+// spare is what of the empty hosts no owner could claim; netSpare the same once all that is under way is done.
+func (g *whole) spare() int64 {
+	sum := int64(0)
+	for _, h := range g.hosts {
+		if g.ok(h) && !g.taken(h) && g.reserver(h) == nil {
+			sum += g.size[h]
+		}
+	}
+	for _, leaf := range g.leaves() {
+		sum -= max(0, g.account(leaf))
+	}
+	return sum
+}
+
+func (g *whole) netSpare() int64 {
+	sum := int64(0)
+	for _, h := range g.hosts {
+		if g.comes(h) {
+			sum += g.size[h]
+		}
+	}
+	for _, leaf := range g.leaves() {
+		sum -= max(0, g.netAccount(leaf))
+	}
+	return sum
+}
+
+// comes tells whether a host is empty, or will be, and nobody is promised it.
+func (g *whole) comes(h *host) bool {
+	return g.ok(h) && (!g.taken(h) || !g.net(h)) && g.reserver(h) == nil &&
+		!slices.ContainsFunc(g.waits, func(w wait) bool { return w.host == h })
+}
+
+// pledged is how many units of a sub-allocation are promised, in all; pledgedOn on one host.
+func (g *whole) pledged(s *sub) int64 {
+	n := int64(len(g.mine(func(t *set) bool { return t.taker == s })))
+	for _, w := range g.waits {
+		if w.sub == s {
+			n++
+		}
+	}
+	return n
+}
+
+func (g *whole) pledgedOn(s *sub, h *host) int64 {
+	n := int64(len(g.mine(func(t *set) bool { return t.taker == s && t.target == h })))
+	for _, w := range g.waits {
+		if w.sub == s && w.host == h {
+			n++
+		}
+	}
+	return n
+}
+
+// needs is what every consumer could take from pools.
+func (g *whole) needs() map[plan.Node]int64 {
+	use, need := map[plan.Node]int64{}, map[plan.Node]int64{}
+	for n := plan.Node(g.p.Len() - 1); n >= plan.Root; n-- {
+		if !g.member[n] {
+			continue
+		}
+		if g.p.Leaf(n) {
+			use[n] = min(g.wanted[n], g.owns[n]) + g.of(n, borrowed, true)
+			if need[n] = max(0, g.wanted[n]-use[n]); g.barred(n) {
+				need[n] = 0
+			}
+		}
+		for _, k := range g.children(n) {
+			use[n] += use[k]
+			need[n] += need[k]
+		}
+		if most := g.w.Max[n]; n != plan.Root && most != plan.Unlimited {
+			need[n] = min(need[n], max(0, most-use[n]))
+		}
+	}
+	return need
+}
+
+// deserved is q.
+func (g *whole) deserved(leaf plan.Node) int64 {
+	if g.s.StaticQuota {
+		return min(g.static[leaf], g.need[leaf])
+	}
+	return g.dynamic[leaf]
+}
+
+// usage is what a consumer and all below it have from the pools, and are promised.
+func (g *whole) usage(n plan.Node) int64 {
+	return g.of(n, sharePool, true) + g.rooms(func(s *sub, account plan.Node) bool { return account == plan.Root && g.under(n, s.alloc.leaf) })
+}
+
+// claimed is what a consumer and all below it will hold.
+func (g *whole) claimed(n plan.Node) int64 {
+	return g.of(n, "", true) + g.rooms(func(s *sub, _ plan.Node) bool { return g.under(n, s.alloc.leaf) })
+}
+
+// roomy tells whether every share.max bears c slots more beside what is held and, unless they are promised, what sets
+// will take beside it.
+func (g *whole) roomy(leaf plan.Node, c int64, promised bool) bool {
+	has := g.bound
+	if promised {
+		has = func(n plan.Node) int64 { return g.of(n, "", false) }
+	}
+	return g.over(leaf, c, has) == plan.None
+}
+
+// bound is what counts to a share.max beside which a host must fit.
+func (g *whole) bound(n plan.Node) int64 {
+	sum := g.of(n, "", false)
+	for _, s := range g.mine(func(s *set) bool { return g.under(n, s.taker.alloc.leaf) }) {
+		if len(g.units(func(u *unit) bool { return u.set == s && g.under(n, u.leaf()) })) == 0 {
+			sum += g.room(s)
+		}
+	}
+	for _, w := range g.waits {
+		if g.under(n, w.sub.alloc.leaf) {
+			sum += w.room
+		}
+	}
+	return sum
+}
+
+// covered tells whether all that a sub-allocation is short of is promised.
+func (g *whole) covered(s *sub) bool { return g.pledged(s) >= s.short() }
+
+// choice is the hosts that a sub-allocation may use with one more unit: by its requirement's order, else in group order.
+func (g *whole) choice(s *sub) []*host {
+	list := slices.DeleteFunc(g.candidates(s), func(h *host) bool { return g.size[h] < s.slots() || full(s, h, 0) })
+	if before := g.ordered(s); before != nil {
+		slices.SortStableFunc(list, func(a, b *host) int {
+			switch {
+			case before(a, b):
+				return -1
+			case before(b, a):
+				return 1
+			}
+			return 0
+		})
+	}
+	return list
+}
+
+// used is what units take of a host.
+func (g *whole) used(h *host) int64 {
+	sum := int64(0)
+	for _, u := range h.units {
+		sum += u.sub.slots()
+	}
+	return sum
+}
+
+// place is where the next unit of a sub-allocation goes, and what that costs: the first host of its holder's with room,
+// else the first empty one that no set of another's keeps. nil: nowhere.
+func (g *whole) place(s *sub) (*host, int64) {
+	mine := g.holderOf(s)
+	open := func(h *host) bool { t := g.reserver(h); return t == nil || g.holderOf(t.taker) == mine }
+	for _, h := range g.choice(s) {
+		if g.holder(h) == mine && g.net(h) && open(h) && g.size[h]-g.used(h) >= s.slots() {
+			return h, 0
+		}
+	}
+	for _, h := range g.choice(s) {
+		if !g.taken(h) && open(h) {
+			return h, g.size[h]
+		}
+	}
+	return nil, 0
+}
+
+// offer offers the units that a leaf's allocations want, the least satisfied of each first, until one is taken. Where
+// promised units wait aside, they count as held.
+func (g *whole) offer(allocs []*alloc, aside bool, take func(s *sub) bool) bool {
+	has := func(s *sub) int64 {
+		if aside {
+			return s.held + g.pledged(s)
+		}
+		return s.held
+	}
+	for _, a := range allocs {
+		subs := slices.DeleteFunc(slices.Clone(a.subs), func(s *sub) bool { return has(s) >= s.wanted || g.undone[s] })
+		slices.SortStableFunc(subs, func(a, b *sub) int {
+			return less(uint64(has(a)), uint64(b.wanted), uint64(has(b)), uint64(a.wanted))
+		})
+		if slices.ContainsFunc(subs, take) {
+			return true
+		}
+	}
+	return false
+}
+
+// allocsOf are a leaf's allocations in order of arrival.
+func (g *whole) allocsOf(leaf plan.Node) []*alloc {
+	return slices.DeleteFunc(slices.Clone(g.allocs), func(a *alloc) bool { return a.plan != g.in || a.leaf != leaf })
+}
+
+// give grants a unit: with the label of its host if that is held, else with the one given.
+func (g *whole) give(s *sub, h *host, origin string, lender plan.Node) {
+	if g.covered(s) {
+		sets := g.mine(func(t *set) bool { return t.taker == s })
+		g.lapse(sets[len(sets)-1])
+	}
+	if g.taken(h) {
+		first := h.units[0]
+		u := g.put(s, h)
+		u.origin, u.lender, u.pool = first.origin, first.lender, first.pool
+		return
+	}
+	g.put(s, h)
+	g.relabel(h, origin, lender)
+}
+
+// relabel gives all units of a host an origin and a lender.
+func (g *whole) relabel(h *host, origin string, lender plan.Node) {
+	leaf := g.leaf(h)
+	for _, u := range h.units {
+		u.origin, u.lender, u.pool = "", plan.None, plan.None
+	}
+	pool := plan.Node(plan.None)
+	if origin == sharePool {
+		pool = g.p.Parent[leaf]
+		for pool != plan.Root && g.of(pool, sharePool, false) >= g.pooled(pool) {
+			pool = g.p.Parent[pool]
+		}
+	}
+	for _, u := range h.units {
+		u.origin, u.lender, u.pool = origin, lender, pool
+	}
+}
+
+// label labels what runs without a label, in row order: like its host, or as the whole host can count.
+func (g *whole) label() {
+	list := g.units(func(u *unit) bool { return u.origin == "" })
+	slices.SortFunc(list, func(a, b *unit) int { return int(a.row - b.row) })
+	for _, u := range list {
+		if u.origin != "" {
+			continue
+		}
+		if i := slices.IndexFunc(u.host.units, func(v *unit) bool { return v.origin != "" }); i >= 0 {
+			first := u.host.units[i]
+			u.origin, u.lender, u.pool = first.origin, first.lender, first.pool
+			continue
+		}
+		leaf, c := u.leaf(), g.size[u.host]
+		m := g.lends(leaf, c, 0, plan.None)
+		switch {
+		case g.account(leaf) >= c:
+			g.relabel(u.host, owned, plan.None)
+		case g.account(plan.Root) >= c && !g.barred(leaf) || m == plan.None:
+			g.relabel(u.host, sharePool, plan.None)
+		default:
+			g.relabel(u.host, borrowed, m)
+		}
+	}
+}
+
+// promised grants what sets hold a host for, once it is empty.
+func (g *whole) promised() {
+	for _, s := range g.mine(func(*set) bool { return true }) {
+		h, leaf, kept := s.target, s.taker.alloc.leaf, g.kept(s)
+		origin := owned
+		if s.account == plan.Root {
+			origin = sharePool
+		}
+		switch {
+		case g.taken(h) && (g.room(s) > 0 || !g.net(h) || g.size[h]-g.used(h) < s.taker.slots()):
+			continue
+		case !g.taken(h) && (g.account(s.account)+kept < 1 || !g.roomy(leaf, g.size[h], true)):
+			continue
+		}
+		s.n = 0
+		g.give(s.taker, h, origin, plan.None)
+	}
+}
+
+// own is ①. Before and after, hosts of other origins become owned; before, shared ones only above the leaf's quota.
+func (g *whole) own() {
+	leaves := g.ranked(g.leaves())
+	relabel := func(needs func(leaf plan.Node) bool) {
+		for _, leaf := range leaves {
+			for _, origin := range []string{borrowed, sharePool} {
+				for _, h := range g.stays(leaf, origin) {
+					if g.account(leaf) >= g.size[h] && (origin == borrowed || needs(leaf)) {
+						g.relabel(h, owned, plan.None)
+					}
+				}
+			}
+		}
+	}
+	relabel(func(leaf plan.Node) bool { return g.above(leaf) > 0 })
+	for _, leaf := range leaves {
+		for g.offer(g.allocsOf(leaf), false, func(s *sub) bool {
+			h, c := g.place(s)
+			own := g.account(leaf)
+			if h == nil || c > 0 && (own < 1 || g.spare() < c-own || !g.roomy(leaf, c, g.covered(s))) {
+				return false
+			}
+			g.give(s, h, owned, plan.None)
+			return true
+		}) {
+		}
+	}
+	relabel(func(plan.Node) bool { return true })
+}
+
+// lead is the newest unit of a host: in every order a host stands where that does.
+func (g *whole) lead(h *host) *unit { return slices.MinFunc(h.units, g.newest) }
+
+// stays are a leaf's hosts of an origin that are not under reclaim, the newest first.
+func (g *whole) stays(leaf plan.Node, origin string) []*host {
+	list := g.held(func(h *host) bool { return g.leaf(h) == leaf && g.origin(h) == origin && g.net(h) })
+	slices.SortFunc(list, func(a, b *host) int { return g.newest(g.lead(a), g.lead(b)) })
+	return list
+}
+
+// share is ②.
+func (g *whole) share() {
+	g.loop(func(leaf plan.Node) bool {
+		return g.offer(g.allocsOf(leaf), false, func(s *sub) bool { return g.draw(s, g.deserved(leaf)) })
+	})
+	if !g.s.StaticQuota {
+		g.loop(func(leaf plan.Node) bool {
+			return g.offer(g.allocsOf(leaf), false, func(s *sub) bool { return g.draw(s, 1<<60) })
+		})
+	} else {
+		for _, a := range slices.Clone(g.allocs) {
+			for a.plan == g.in && !g.barred(a.leaf) && g.offer([]*alloc{a}, false, func(s *sub) bool { return g.draw(s, 1<<60) }) {
+			}
+		}
+	}
+	for _, leaf := range g.ranked(g.leaves()) {
+		for _, h := range g.stays(leaf, borrowed) {
+			if c := g.size[h]; g.account(plan.Root) >= c && g.spare() >= c && !g.barred(leaf) {
+				g.relabel(h, sharePool, plan.None)
+			}
+		}
+	}
+}
+
+// draw grants a unit from the pool while the leaf has less than it deserves; what it is promised by the set that the
+// unit would make lapse does not count.
+func (g *whole) draw(s *sub, deserved int64) bool {
+	h, c := g.place(s)
+	usage := g.usage(s.alloc.leaf)
+	if g.covered(s) {
+		if sets := g.mine(func(t *set) bool { return t.taker == s }); sets[len(sets)-1].account == plan.Root {
+			usage -= g.room(sets[len(sets)-1])
+		}
+	}
+	if h == nil || c > 0 && (usage >= deserved || g.account(plan.Root) < 1 || g.spare() < c || !g.roomy(s.alloc.leaf, c, g.covered(s))) {
+		return false
+	}
+	g.give(s, h, sharePool, plan.None)
+	return true
+}
+
+// loop serves the leaves of the tree, the least usage ÷ ratio first at every level; who cannot be served drops out.
+func (g *whole) loop(serve func(leaf plan.Node) bool) {
+	tree := map[plan.Node]bool{}
+	for _, s := range g.below(plan.Root) {
+		if !g.barred(s.alloc.leaf) {
+			tree[s.alloc.leaf] = true
+		}
+	}
+	for len(tree) > 0 {
+		leaf := g.choose(plan.Root, tree, func(a, b plan.Node) bool {
+			order := less(uint64(g.usage(a)), uint64(g.ratio[b]), uint64(g.usage(b)), uint64(g.ratio[a]))
+			return order < 0 || order == 0 && g.rankOrder(g.in, a, b) < 0
+		})
+		if !serve(leaf) {
+			delete(tree, leaf)
+		}
+	}
+}
+
+// borrow is ③.
+func (g *whole) borrow() {
+	for _, leaf := range g.ranked(g.leaves()) {
+		for g.offer(g.allocsOf(leaf), true, func(s *sub) bool {
+			h, c := g.place(s)
+			if h == nil {
+				return false
+			}
+			m := plan.Node(plan.None)
+			if c > 0 {
+				if m = g.lends(leaf, c, 0, plan.None); m == plan.None || g.spare() < 0 || !g.roomy(leaf, c, g.covered(s)) {
+					return false
+				}
+			}
+			g.give(s, h, borrowed, m)
+			return true
+		}) {
+		}
+	}
+}
+
+// lends is the first that lends a host of c slots to a leaf, of which moved are borrowed already, but not the one named.
+func (g *whole) lends(leaf plan.Node, c, moved int64, not plan.Node) plan.Node {
+	if most := g.w.BorrowLimit[leaf]; most != plan.Unlimited && g.of(leaf, borrowed, false)-moved+c > most {
+		return plan.None
+	}
+	from := g.w.BorrowFrom[leaf]
+	if from == nil {
+		from = []plan.Peer{{Any: true}}
+	}
+	for _, peer := range from {
+		for _, m := range g.leaves() {
+			if m != leaf && m != not && g.admits([]plan.Peer{peer}, leaf, m) && g.admits(g.w.LendTo[m], m, leaf) &&
+				g.account(m) >= c && g.lendable(m)-g.lent(m, false) >= c {
+				return m
+			}
+		}
+	}
+	return plan.None
+}
