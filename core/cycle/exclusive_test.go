@@ -22,7 +22,7 @@ func TestExclusive(t *testing.T) {
 	if testing.Short() {
 		n = casesMin / 10
 	}
-	setRapid(t, n, 0)
+	setRapid(t, n, seedMin)
 	rapid.Check(t, func(t *rapid.T) { newLodging(t, false).play(t) })
 }
 
@@ -33,7 +33,7 @@ func TestExclusiveHybrid(t *testing.T) {
 	if testing.Short() {
 		n = casesMin / 10
 	}
-	setRapid(t, n, 0)
+	setRapid(t, n, seedMin)
 	rapid.Check(t, func(t *rapid.T) { newLodging(t, true).play(t) })
 }
 
