@@ -33,8 +33,9 @@ lint:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -d $$(git ls-files '*.go'); exit 1; }
 	$(TOOLS) staticcheck ./...
 
-soak: ## the properties over many random cases: make soak SOAK=100000
+soak: ## the properties over many random cases, and that those notice wrong engines: make soak SOAK=100000
 	STINT_SOAK=$(SOAK) $(GO) test -count=1 -timeout 3h -run TestSoak -v ./core/cycle
+	$(GO) test -count=1 -timeout 1h -tags mutant -run TestMutants -v ./core/cycle
 
 fuzz: ## every fuzz target in turn: make fuzz FUZZ=10m
 	@for t in $$(grep -rhoE '^func (Fuzz[A-Za-z0-9]+)' --include='*_test.go' . | awk '{print $$2}' | sort -u); do \

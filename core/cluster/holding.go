@@ -509,6 +509,8 @@ func (s *State) reclaimOf(q HoldingID) int64 {
 // claim is how good a claim a holding has, the weakest first (CYC-5): borrowed, shared, owned.
 func (s *State) claim(q HoldingID) int {
 	switch {
+	case mutant == 4 && s.Holding.Origin[q] == decision.OriginOwned:
+		return -1
 	case s.Holding.Lender[q] != NoID:
 		return 0
 	case s.Holding.Origin[q] != decision.OriginOwned:
@@ -520,6 +522,8 @@ func (s *State) claim(q HoldingID) int {
 // leavingFirst orders holdings under reclaim before others.
 func (s *State) leavingFirst(a, b HoldingID) int {
 	switch la, lb := s.Holding.Set[a] != NoID, s.Holding.Set[b] != NoID; {
+	case mutant == 5:
+		return 0
 	case la && !lb:
 		return -1
 	case lb && !la:

@@ -279,7 +279,7 @@ func (w *world) drawDemand(t *rapid.T, source string) []oracle.Demand {
 			row.Units = w.drawUnits(t, row.Plan)
 		case 4:
 			row.Size = w.drawSize(t, row.Plan)
-		case 5:
+		case 5, 8:
 			w.drawRules(t, &row)
 		}
 		rows = append(rows, row)
@@ -361,7 +361,7 @@ func (w *world) drawRules(t *rapid.T, row *oracle.Demand) {
 	if w.plain || w.even {
 		return
 	}
-	if odds(t, "per host", 5) {
+	if odds(t, "per host", 5-min(2, 2*len(w.slots))) {
 		row.MaxPerHost = int64(upTo(t, "max_per_host", 1, 3))
 	}
 	if odds(t, "select", 5) {
@@ -384,7 +384,7 @@ func (w *world) drawStep(t *rapid.T, first bool, held []oracle.Units) step {
 	}
 	before := w.sizes()
 	for _, source := range sources[:w.upTo(t, "sources", min(1, len(w.slots)), 3)] {
-		if first || odds(t, "new snapshot", 2) {
+		if first || len(w.slots) > 0 && !once(t, "old snapshot", 3) || odds(t, "new snapshot", 2) {
 			s.demand = append(s.demand, snapshot{source, slices.Clone(w.drawDemand(t, source))})
 		}
 	}

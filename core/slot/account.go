@@ -129,7 +129,7 @@ func (m *Planner) tallyUnits() {
 		}
 		slots := h.Units[q] * m.slots(sub)
 		net := slots
-		if h.Set[q] != cluster.NoID {
+		if h.Set[q] != cluster.NoID && mutant != 41 {
 			net = 0
 		}
 		f.foreign = f.foreign || net > 0 && m.strange(cluster.HoldingID(q))
@@ -307,6 +307,12 @@ func (m *Planner) roomy(leaf plan.Node, slots int64, promised bool) (at plan.Nod
 		return plan.None, true
 	}
 	for n := leaf; n != plan.Root; n = m.policy.Parent[n] {
+		if mutant == 7 && n != leaf {
+			break
+		}
+		if mutant == 8 && slots > 0 {
+			slots--
+		}
 		if most := m.tree.most[n]; most != plan.Unlimited && m.figure.total[n]+m.pending(n, promised)+slots > most {
 			return n, false
 		}

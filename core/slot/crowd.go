@@ -35,6 +35,9 @@ func (c *crowd) heap() {
 // before tells whether leaf a gives before leaf b.
 func (c *crowd) before(a, b plan.Node) bool {
 	x, y := c.excess(a), c.excess(b)
+	if mutant == 27 && x == y {
+		a, b = b, a
+	}
 	return x > y || x == y && c.tree.rankOf[a] > c.tree.rankOf[b]
 }
 

@@ -25,8 +25,11 @@ func (m *Planner) fairShare() {
 	m.inTurns(func(leaf plan.Node) (int64, bool) {
 		for {
 			for sub := m.line.Next(leaf); sub != cluster.NoID; sub = m.line.Next(leaf) {
-				k := m.slots(sub)
-				if m.figure.usage[leaf]+k <= m.quota.deserve[leaf] &&
+				k, bound := m.slots(sub), m.quota.deserve[leaf]
+				if mutant == 29 {
+					bound++
+				}
+				if m.figure.usage[leaf]+k <= bound &&
 					m.promise(leaf, sub, decision.ReclaimFairShare, m.fairVictims) {
 					r.crowd.settle()
 					m.line.Settle(leaf)
@@ -83,7 +86,7 @@ func (m *Planner) mayGive(w *want, q cluster.HoldingID, chosen map[plan.Node]int
 	if x <= 0 || leaf == w.leaf {
 		return false
 	}
-	return x >= v || m.notWorse(leaf, v, chosen, w)
+	return x >= v || mutant == 28 || m.notWorse(leaf, v, chosen, w)
 }
 
 // notWorse compares a victim that gives so many slots with the taker that gets its unit, in usage ÷

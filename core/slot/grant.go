@@ -54,7 +54,7 @@ func (m *Planner) Grant() {
 	m.sharePool()
 	m.flush()
 	m.leaveLoans()
-	if !m.p.Slots.RecallFirst {
+	if !m.p.Slots.RecallFirst || mutant == 26 {
 		m.borrow()
 	}
 	m.grantHybrid()
@@ -117,7 +117,7 @@ func (m *Planner) give(leaf plan.Node, sub cluster.SubID, kind int, bound int64)
 			return 0, false
 		}
 	case kindShare:
-		if m.pool() < k || m.spare() < k || !m.within(leaf, k, promised, bound) {
+		if m.pool() < k || m.spare() < k && mutant != 9 || !m.within(leaf, k, promised, bound) {
 			return 0, false
 		}
 		with = label{decision.OriginSharePool, cluster.NoID}
@@ -158,7 +158,7 @@ func (m *Planner) within(leaf plan.Node, k int64, promised bool, bound int64) bo
 	if promised {
 		k = 0
 	}
-	return m.figure.usage[leaf]+k <= bound
+	return m.figure.usage[leaf]+k <= bound || mutant == 10
 }
 
 // take notes a unit that was given.
@@ -183,7 +183,7 @@ func (m *Planner) take(leaf plan.Node, sub cluster.SubID, at cluster.ParcelID, w
 // poolOf is the pool that the next unit of a leaf is said to come from: the nearest whose branch
 // holds less from pools than it has. It only names; nothing is decided by it.
 func (m *Planner) poolOf(leaf plan.Node) plan.Node {
-	for n := m.policy.Parent[leaf]; n != plan.Root; n = m.policy.Parent[n] {
+	for n := m.policy.Parent[leaf]; n != plan.Root && mutant != 22; n = m.policy.Parent[n] {
 		if m.figure.drawn[n] < m.owned.below[n] {
 			return n
 		}
@@ -354,6 +354,9 @@ func (m *Planner) lineUp(in []bool) bool {
 		node[n] = share.Entrant{
 			Usage: m.figure.usage[n], Ratio: m.set.Ratio[n], Tie: m.tree.rankOf[n], Parent: int32(m.policy.Parent[n]), In: in[n],
 		}
+		if mutant == 11 {
+			node[n].Usage, node[n].Ratio = 0, 1<<40
+		}
 		if !m.p.Terms.Member[n] && n > 0 {
 			node[n].Ratio = 0
 		}
@@ -406,7 +409,9 @@ func (m *Planner) borrow() {
 // bar keeps promised units of a leaf out of its queue, and all of a sub-allocation that lost what this cycle gave it.
 func (m *Planner) bar(leaf plan.Node) {
 	m.eachOf(leaf, func(sub cluster.SubID) {
-		m.line.Sub[sub].Bar = m.promised[sub]
+		if m.line.Sub[sub].Bar = m.promised[sub]; mutant == 18 {
+			m.line.Sub[sub].Bar = 0
+		}
 		if m.reclaim.undone[sub] {
 			m.line.Sub[sub].Bar = m.line.Sub[sub].Wanted
 		}

@@ -19,14 +19,14 @@ func (m *Planner) lender(leaf plan.Node, k int64) plan.Node {
 // mayBorrow tells whether a leaf's borrow limit bears so many slots more.
 func (m *Planner) mayBorrow(leaf plan.Node, k int64) bool {
 	most := m.set.BorrowLimit[leaf]
-	return most == plan.Unlimited || m.figure.held[kindBorrow][leaf]+k <= most
+	return most == plan.Unlimited || m.figure.held[kindBorrow][leaf]+k <= most || mutant == 13
 }
 
 // nextLender is the first lender, in the leaf's order of preference, that has so many slots to
 // lend to it; the leaf's own limit and what the plan can spare are not looked at.
 func (m *Planner) nextLender(leaf plan.Node, k int64) plan.Node {
 	from := m.set.BorrowFrom[leaf]
-	if len(from) == 0 {
+	if len(from) == 0 || mutant == 17 {
 		return m.anyLender(leaf, k)
 	}
 	for _, peer := range from {
@@ -60,6 +60,13 @@ func (m *Planner) anyLender(leaf plan.Node, k int64) plan.Node {
 	for int(m.lendFrom) < m.policy.Len() && !m.canLend(m.lendFrom, 1) {
 		m.lendFrom++
 	}
+	if mutant == 16 {
+		for c := plan.Node(m.policy.Len() - 1); c > plan.Root; c-- {
+			if m.lends(c, leaf, k) {
+				return c
+			}
+		}
+	}
 	for c := m.lendFrom; int(c) < m.policy.Len(); c++ {
 		if m.lends(c, leaf, k) {
 			return c
@@ -80,12 +87,13 @@ func (m *Planner) canLend(n plan.Node, k int64) bool {
 		return false // it wants its loans back
 	}
 	k += m.reclaim.moving[n]
-	return o.of[n] > 0 && m.policy.Leaf(n) && m.own0(n) >= k && o.of[n]-o.reserved[n]-m.figure.held[kindLent][n] >= k
+	return o.of[n] > 0 && m.policy.Leaf(n) && m.own0(n) >= k &&
+		(o.of[n]-o.reserved[n]-m.figure.held[kindLent][n] >= k || mutant == 14 && m.set.LendLimit[n] > 0)
 }
 
 // admits tells whether a lender lends to a leaf at all (`lend.to`).
 func (m *Planner) admits(lender, leaf plan.Node) bool {
-	return lender != plan.None && m.among(m.set.LendTo[lender], lender, leaf)
+	return lender != plan.None && mutant == 15 || lender != plan.None && m.among(m.set.LendTo[lender], lender, leaf)
 }
 
 // asks tells whether a leaf borrows from a lender at all (`borrow.from`).
@@ -110,7 +118,12 @@ func (m *Planner) among(peers []plan.Peer, of, leaf plan.Node) bool {
 }
 
 // newest sorts holdings newest first.
-func (m *Planner) newest(a, b cluster.HoldingID) int { return m.s.Newer(a, b) }
+func (m *Planner) newest(a, b cluster.HoldingID) int {
+	if mutant == 24 {
+		a, b = b, a
+	}
+	return m.s.Newer(a, b)
+}
 
 // stays lists what a leaf holds of one kind and is not under reclaim, newest first.
 // O(holdings of the leaf).
@@ -166,6 +179,9 @@ func (m *Planner) comeHome(excess bool) {
 			if f.claim[leaf] == 0 || f.net[kind][leaf] == 0 {
 				continue
 			}
+			if mutant == 19 && kind == kindBorrow {
+				continue
+			}
 			for _, q := range m.stays(leaf, kind) {
 				v := m.worth(q)
 				units := min(m.pieces(q), f.claim[leaf]/v)
@@ -183,7 +199,7 @@ func (m *Planner) comeHome(excess bool) {
 // leaveLoans relabels loans as drawn from the pools, where nobody else wants what is idle there.
 func (m *Planner) leaveLoans() {
 	for _, leaf := range m.tree.leaves {
-		if m.tree.barred[leaf] || m.figure.net[kindBorrow][leaf] == 0 || m.pool() <= 0 || m.spare() <= 0 {
+		if m.tree.barred[leaf] || m.figure.net[kindBorrow][leaf] == 0 || m.pool() <= 0 || m.spare() <= 0 || mutant == 20 {
 			continue
 		}
 		for _, q := range m.stays(leaf, kindBorrow) {
@@ -215,7 +231,7 @@ func (m *Planner) label() {
 			with, node := shareLabel, plan.Node(plan.None)
 			if m.set.Policy[leaf] == plan.Hybrid {
 				with = hybridLabel
-			} else if m.own0(leaf) >= v {
+			} else if m.own0(leaf) >= v && mutant != 21 {
 				with = ownLabel
 			} else if (m.tree.barred[leaf] || m.pool() < v) && m.mayBorrow(leaf, v) {
 				if node = m.nextLender(leaf, v); node != plan.None {

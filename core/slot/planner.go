@@ -111,7 +111,7 @@ func (m *Planner) grow() *tree {
 		t.child[up] = append(t.child[up], c)
 		hybrid := m.set.Policy[c] == plan.Hybrid
 		t.hybrid, t.mixed = t.hybrid || hybrid, t.mixed || !hybrid
-		t.barred[c] = t.barred[up] || m.set.Ratio[c] == 0 || hybrid
+		t.barred[c] = t.barred[up] || m.set.Ratio[c] == 0 && mutant != 12 || hybrid
 		if t.most[c] = m.set.Max[c]; hybrid {
 			t.most[c] = m.set.Limit[c]
 		}
@@ -206,12 +206,21 @@ func (m *Planner) deal(siblings []plan.Node, left int64) int64 {
 		}
 		return m.set.Owns[c]
 	}
+	if mutant == 1 {
+		siblings = slices.Clone(siblings)
+		slices.Reverse(siblings)
+	}
 	for _, c := range siblings {
 		o.reserved[c] = min(o.reserved[c], owns(c))
-		o.of[c] = min(o.reserved[c], left)
+		if o.of[c] = min(o.reserved[c], left); mutant == 2 {
+			o.of[c] = min(owns(c), left)
+		}
 		left -= o.of[c]
 	}
 	for _, c := range siblings {
+		if mutant == 2 {
+			continue
+		}
 		more := min(owns(c)-o.reserved[c], left)
 		o.of[c] += more
 		left -= more

@@ -2,6 +2,7 @@ package slot
 
 import (
 	"math"
+	"slices"
 
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/plan"
@@ -62,7 +63,9 @@ func (m *Planner) entitle() {
 	q.deserve = append(q.deserve[:0], q.dynamic...)
 	if m.p.Slots.StaticQuota {
 		for n := range q.deserve {
-			q.deserve[n] = min(q.static[n], q.need[n])
+			if q.deserve[n] = q.static[n]; mutant != 6 {
+				q.deserve[n] = min(q.static[n], q.need[n])
+			}
 		}
 	}
 }
@@ -134,7 +137,7 @@ func (m *Planner) needs() {
 		}
 	}
 	for n := plan.Node(len(q.need) - 1); n > plan.Root; n-- {
-		if most := m.tree.most[n]; m.p.Terms.Member[n] && most != plan.Unlimited {
+		if most := m.tree.most[n]; m.p.Terms.Member[n] && most != plan.Unlimited && mutant != 5 {
 			q.need[n] = min(q.need[n], max(0, most-use[n]))
 		}
 		up := m.policy.Parent[n]
@@ -181,9 +184,16 @@ func (m *Planner) divide(n plan.Node, amount int64, quota []int64, static bool) 
 // below divides an amount among a consumer's children, in rank order, and on down.
 func (m *Planner) below(n plan.Node, amount int64, quota []int64, static bool) (given int64) {
 	q, children := &m.quota, m.tree.child[n]
+	if mutant == 3 {
+		children = slices.Clone(children)
+		slices.Reverse(children)
+	}
 	q.zero, q.ratio, q.limit = resized(q.zero, len(children)), resized(q.ratio, len(children)), resized(q.limit, len(children))
 	for i, c := range children {
 		q.zero[i], q.ratio[i], q.limit[i] = 0, m.set.Ratio[c], q.left[c]
+		if mutant == 4 {
+			q.ratio[i] = min(1, q.ratio[i])
+		}
 		if !m.tree.live[c] {
 			q.ratio[i] = 0
 		}

@@ -65,7 +65,7 @@ func (m *Planner) Reclaim() {
 		m.fairShare()
 	}
 	m.reclaimHybrid()
-	if m.p.Slots.RecallFirst {
+	if m.p.Slots.RecallFirst && mutant != 26 {
 		m.reopen()
 		m.borrow()
 		m.flush()
@@ -77,10 +77,10 @@ func (m *Planner) beginReclaim() {
 	*r = reclaims{net: r.net, budget: m.p.Terms.ReclaimBudget, first: true, owner: plan.None, last: cluster.NoID,
 		joinedOwn: map[plan.Node]int64{}, joinedBy: map[plan.Node]int64{}, denied: map[cluster.SubID]bool{},
 		skip: map[cluster.SubID]bool{}, undone: map[cluster.SubID]bool{}, joinedAt: map[cluster.SubID][]cluster.ParcelID{}}
-	if r.budget == plan.Unlimited {
+	if r.budget == plan.Unlimited || mutant == 33 {
 		r.budget = math.MaxInt64
 	}
-	r.first = r.budget > 0
+	r.first = r.budget > 0 && mutant != 34
 }
 
 // reopen makes the line count what is promised by now.
@@ -174,7 +174,7 @@ func (m *Planner) recallAllocation(leaf plan.Node, loans []cluster.HoldingID) {
 // has room for it, and enough of them can.
 func (m *Planner) moveLoans(leaf plan.Node, sub cluster.SubID, loans []cluster.HoldingID) bool {
 	k := m.slots(sub)
-	if _, ok := m.roomy(leaf, k, false); !ok || m.own0(leaf) >= k || m.reclaim.undone[sub] {
+	if _, ok := m.roomy(leaf, k, false); mutant == 25 || !ok || m.own0(leaf) >= k || m.reclaim.undone[sub] {
 		return false
 	}
 	t := &m.line.Sub[sub]
@@ -253,7 +253,7 @@ func (m *Planner) promise(leaf plan.Node, sub cluster.SubID, reason int32, find 
 // join counts a unit as promised that will fit once the sets under way are done.
 func (m *Planner) join(w *want) bool {
 	r := &m.reclaim
-	if w.account < w.k {
+	if w.account < w.k || mutant == 30 {
 		return false
 	}
 	for n := w.leaf; m.tree.maxed && n != plan.Root; n = m.policy.Parent[n] {
@@ -303,7 +303,7 @@ func (m *Planner) promisedOn(sub cluster.SubID, k cluster.ParcelID) (units int64
 		}
 	}
 	for _, at := range m.reclaim.joinedAt[sub] {
-		if at == k {
+		if at == k && mutant != 31 {
 			units++
 		}
 	}
@@ -400,7 +400,7 @@ func (m *Planner) suffices(w *want, k cluster.ParcelID, found []victim) bool {
 
 // spareVictims drops, the last chosen first, each unit that is not needed.
 func (m *Planner) spareVictims(w *want, k cluster.ParcelID, found []victim) {
-	for i := len(found) - 1; i >= 0; i-- {
+	for i := len(found) - 1; i >= 0 && mutant != 35; i-- {
 		for found[i].units > 0 {
 			if found[i].units--; !m.suffices(w, k, found) {
 				found[i].units++
@@ -457,10 +457,14 @@ func (m *Planner) victimise(id cluster.SetID, v victim) {
 		m.book(leaf, h.Origin[v.q], m.lenderOf(h.Lender[v.q]), -slots, -slots)
 		m.s.Shrink(v.q, v.units)
 		m.line.Sub[sub].Held -= v.units
-		m.reclaim.undone[sub] = true
+		m.reclaim.undone[sub] = mutant != 36
 		m.p.Continue()
 		return
 	}
 	m.book(leaf, h.Origin[v.q], m.lenderOf(h.Lender[v.q]), 0, -slots)
-	m.s.TakeBack(id, v.q, v.units, m.nowUS+m.policy.ReclaimUS[leaf])
+	grace := m.policy.ReclaimUS[leaf]
+	if mutant == 32 {
+		grace = 0
+	}
+	m.s.TakeBack(id, v.q, v.units, m.nowUS+grace)
 }

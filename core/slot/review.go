@@ -51,7 +51,7 @@ func (m *Planner) stands(id cluster.SetID, keptAt map[cluster.HostID]int64) bool
 		return false
 	}
 	k := m.s.Host.Parcel[host]
-	if !m.usable(sub, k) || !m.perHost(sub, k, m.promisedAt(sub, host, id)) {
+	if (!m.usable(sub, k) || !m.perHost(sub, k, m.promisedAt(sub, host, id))) && mutant != 39 {
 		return false
 	}
 	if m.whole {
@@ -132,7 +132,7 @@ func (m *Planner) lower(id cluster.SetID, idle int64) {
 	units := t.Units[id] - 1
 	left, room := m.leftOf(id), units*m.slots(t.Taker[id])
 	m.s.Promise(id, units)
-	for q := t.First[id]; q != cluster.NoID && t.Number[id] > 0; {
+	for q := t.First[id]; q != cluster.NoID && t.Number[id] > 0 && mutant != 37; {
 		next := m.s.Holding.NextOfSet[q]
 		v, n := m.slots(m.s.Holding.Sub[q]), m.s.Holding.Units[q]
 		if units > 0 {
@@ -219,6 +219,9 @@ func (m *Planner) ready(id cluster.SetID, leaf plan.Node, at cluster.ParcelID, w
 		account = m.hybridIdle()
 	}
 	_, roomy := m.roomy(leaf, k, true)
+	if mutant == 40 && m.leftOf(id) > 0 {
+		return false
+	}
 	return roomy && m.p.Parcels.Available(0, at)+kept >= k && account+kept >= k
 }
 

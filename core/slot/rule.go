@@ -51,7 +51,9 @@ func (m *Planner) restore() {
 				m.cancel(m.s.Set.First[id], 1)
 			}
 		default:
-			m.restoreUnits(id)
+			if mutant != 38 {
+				m.restoreUnits(id)
+			}
 		}
 	}
 }
@@ -166,7 +168,7 @@ func (m *Planner) undo(q cluster.HoldingID, units int64) {
 	was := max(0, m.p.Parcels.Available(0, k))
 	m.s.Shrink(q, units)
 	m.line.Sub[sub].Held -= units
-	m.reclaim.undone[sub] = true
+	m.reclaim.undone[sub] = mutant != 36
 	m.figure.idle += max(0, m.p.Parcels.Available(0, k)) - was
 	m.desk.Field.Regain(k)
 	m.p.Continue()
@@ -188,7 +190,12 @@ func (m *Planner) overLimit() {
 	lent := func(leaf plan.Node) int64 {
 		return f.net[kindLent][leaf] - (m.owned.of[leaf] - m.owned.reserved[leaf])
 	}
-	each(beyond, func(leaf plan.Node) []cluster.HoldingID { return append(m.loansOf(leaf), m.stays(leaf, kindOwn)...) }, true)
+	each(beyond, func(leaf plan.Node) []cluster.HoldingID {
+		if mutant == 42 {
+			return append(m.stays(leaf, kindOwn), m.loansOf(leaf)...)
+		}
+		return append(m.loansOf(leaf), m.stays(leaf, kindOwn)...)
+	}, true)
 	each(lent, m.loansOf, true)
 	m.strangers()
 	each(func(leaf plan.Node) int64 {
@@ -198,7 +205,9 @@ func (m *Planner) overLimit() {
 		return 0
 	}, func(leaf plan.Node) []cluster.HoldingID { return m.stays(leaf, kindBorrow) }, true)
 	m.shrunkPool()
-	m.overMax()
+	if mutant != 44 {
+		m.overMax()
+	}
 }
 
 // relieve relabels or takes back a leaf's holdings, a unit at a time, while it is over.
@@ -243,7 +252,7 @@ func (m *Planner) takeOver(q cluster.HoldingID, units int64) {
 // borrowed from another. It is false when there is nothing.
 func (m *Planner) recount(q cluster.HoldingID, pools bool) bool {
 	leaf, v := m.s.Node(m.s.Holding.Sub[q]), m.worth(q)
-	if m.reclaim.ahead {
+	if m.reclaim.ahead || mutant == 43 {
 		return false
 	}
 	if m.own0(leaf) >= v {
@@ -300,6 +309,9 @@ func (m *Planner) loansOf(lender plan.Node) []cluster.HoldingID {
 // lastRank sorts holdings as victims: last rank first, then newest first.
 func (m *Planner) lastRank(a, b cluster.HoldingID) int {
 	h, rank := &m.s.Holding, m.tree.rankOf
+	if mutant == 23 {
+		a, b = b, a
+	}
 	return cmp.Or(cmp.Compare(rank[m.s.Node(h.Sub[b])], rank[m.s.Node(h.Sub[a])]), m.newest(a, b))
 }
 

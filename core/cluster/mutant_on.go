@@ -1,0 +1,19 @@
+//go:build mutant
+
+package cluster
+
+// mutant is the wrong behaviour that states show, 0 for none: a row of Mutants, from 1.
+var mutant int
+
+// SetMutant makes every state show a wrong behaviour, 0: none. A test of the tests of core/cycle,
+// which have to notice.
+func SetMutant(n int) { mutant = n }
+
+// Mutants says what the wrong behaviours are.
+var Mutants = [...]string{
+	"reclaim: no room is held for takers",               // 1
+	"reclaim: clients need not confirm",                 // 2
+	"reclaim: overdue_after is not waited for",          // 3
+	"settle: owned units before others",                 // 4
+	"settle: what is under reclaim does not come first", // 5
+}

@@ -1,0 +1,86 @@
+//go:build mutant
+
+package cycle_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/slot"
+)
+
+// TestMutants makes the engine wrong in many small ways, one at a time: random cases must notice each, or they prove
+// little. It prints how many cases that took.
+func TestMutants(t *testing.T) {
+	for i, name := range slot.Mutants {
+		t.Run(name, func(t *testing.T) {
+			slot.SetMutant(i + 1)
+			defer slot.SetMutant(0)
+			caught(t)
+		})
+	}
+	for i, name := range cluster.Mutants {
+		t.Run(name, func(t *testing.T) {
+			cluster.SetMutant(i + 1)
+			defer cluster.SetMutant(0)
+			caught(t)
+		})
+	}
+}
+
+// caught plays random cases with slots until one fails; none may be needed beyond casesMin.
+func caught(t *testing.T) {
+	setRapid(t, casesMin, 1)
+	set(t, "rapid.shrinktime", "0s")
+	cases, done := 0, make(chan struct{})
+	r := recorder{TB: t}
+	go func() { // a goroutine, as FailNow ends it
+		defer close(done)
+		rapid.Check(&r, func(t *rapid.T) {
+			cases++
+			play(t, kinds[1])
+		})
+	}()
+	<-done
+	if !r.failed {
+		t.Errorf("no case of %d noticed", casesMin)
+	}
+	t.Logf("noticed by case %d: %s", cases, r.first)
+}
+
+// recorder takes what rapid reports as good news.
+type recorder struct {
+	rapid.TB
+	failed bool
+	first  string
+}
+
+func (r *recorder) Helper()                           {}
+func (r *recorder) Name() string                      { return "mutant" }
+func (r *recorder) Failed() bool                      { return r.failed }
+func (r *recorder) Fail()                             { r.failed = true }
+func (r *recorder) Log(...any)                        {}
+func (r *recorder) Logf(string, ...any)               {}
+func (r *recorder) Error(args ...any)                 { r.note(fmt.Sprint(args...)) }
+func (r *recorder) Errorf(format string, args ...any) { r.note(fmt.Sprintf(format, args...)) }
+func (r *recorder) FailNow()                          { r.failed = true; runtime.Goexit() }
+
+func (r *recorder) Fatal(args ...any) {
+	r.Error(args...)
+	runtime.Goexit()
+}
+
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+func (r *recorder) note(text string) {
+	if r.failed = true; r.first == "" {
+		r.first = fmt.Sprintf("%.120q", text)
+	}
+}

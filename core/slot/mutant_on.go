@@ -1,0 +1,60 @@
+//go:build mutant
+
+package slot
+
+// mutant is the wrong behaviour that the planner shows, 0 for none: a row of Mutants, from 1.
+var mutant int
+
+// SetMutant makes every planner show a wrong behaviour, 0: none. A test of the tests of core/cycle,
+// which have to notice.
+func SetMutant(n int) { mutant = n }
+
+// Mutants says what the wrong behaviours are.
+var Mutants = [...]string{
+	"own: ranks reversed",                                   // 1
+	"own: reserves not before the rest",                     // 2
+	"quota: rounded in reverse rank order",                  // 3
+	"quota: ratios ignored",                                 // 4
+	"quota: a share.max does not cap the need",              // 5
+	"quota: static entitles to more than is needed",         // 6
+	"grant: a share.max of branches ignored",                // 7
+	"grant: one above a share.max",                          // 8
+	"grant: the pool takes what owners could claim",         // 9
+	"grant: the pool's first round without a bound",         // 10
+	"grant: the turns of the pool by rank alone",            // 11
+	"grant: a share ratio of 0 draws",                       // 12
+	"borrow: the limit ignored",                             // 13
+	"borrow: reserves lent",                                 // 14
+	"borrow: lend.to ignored",                               // 15
+	"borrow: lenders in another order",                      // 16
+	"borrow: the order of borrow.from ignored",              // 17
+	"borrow: serves what is promised",                       // 18
+	"relabel: loans stay loans when own slots are idle",     // 19
+	"relabel: loans stay loans when pool slots are idle",    // 20
+	"label: running units never count as owned",             // 21
+	"pool: always said to be the cluster's",                 // 22
+	"recall: the first rank gives first",                    // 23
+	"victims: the oldest first",                             // 24
+	"recall: loans never move to another lender",            // 25
+	"recall: before_borrow ignored",                         // 26
+	"fair share: ties in rank order",                        // 27
+	"fair share: a victim may end worse off than the taker", // 28
+	"fair share: one above the quota",                       // 29
+	"join: never",                                           // 30
+	"join: max_per_host not counted",                        // 31
+	"reclaim: grace ignored",                                // 32
+	"reclaim: the budget ignored",                           // 33
+	"reclaim: no set may pass the budget, not the first",    // 34
+	"reclaim: unneeded victims kept",                        // 35
+	"reclaim: what was granted in the cycle is served anew", // 36
+	"review: a lapsed set keeps its victims",                // 37
+	"review: limits that no longer ask are not cancelled",   // 38
+	"review: takers fit their hosts for ever",               // 39
+	"promised: waits for all its victims",                   // 40
+	"net: what is leaving counts as held",                   // 41
+	"limits: own slots before loans",                        // 42
+	"limits: nothing is relabelled",                         // 43
+	"limits: a lowered share.max is not taken back",         // 44
+	"shortfall: borrow_limit before max_per_host",           // 45
+	"shortfall: waits until the first deadline",             // 46
+}
