@@ -198,7 +198,8 @@ func (g *slots) furthest(chosen []*unit) []*unit {
 	return list
 }
 
-// recall is ④: owners in rank order take back what they lent, or wait for what a rule takes back for them.
+// recall is ④: owners in rank order take back what they lent, or wait for what a rule takes back for them. A
+// sub-allocation for which nothing can be done is passed over for the rest of the step, in ⑤ too.
 func (g *slots) recall() {
 	g.skip = map[*sub]bool{}
 	for _, leaf := range g.ranked(g.leaves()) {
@@ -210,9 +211,10 @@ func (g *slots) recall() {
 				g.give(s, h, owned, plan.None)
 				return true
 			}
-			return g.join(s, leaf) || g.seize(s, leaf, "recall", func(chosen []*unit) []*unit {
+			g.skip[s] = !g.join(s, leaf) && !g.seize(s, leaf, "recall", func(chosen []*unit) []*unit {
 				return slices.DeleteFunc(g.loans(leaf), func(u *unit) bool { return slices.Contains(chosen, u) })
 			})
+			return !g.skip[s]
 		}) {
 		}
 	}
@@ -257,9 +259,10 @@ func (g *slots) fairShare() {
 			if g.pledged(s) >= s.short() || g.skip[s] || !g.within(s) {
 				return false
 			}
-			return g.join(s, plan.Root) || g.seize(s, plan.Root, "fair_share", func(chosen []*unit) []*unit {
+			g.skip[s] = !g.join(s, plan.Root) && !g.seize(s, plan.Root, "fair_share", func(chosen []*unit) []*unit {
 				return slices.DeleteFunc(g.furthest(chosen), func(u *unit) bool { return !g.yields(u, s, chosen) })
 			})
+			return !g.skip[s]
 		})
 	})
 }

@@ -98,7 +98,7 @@ func (m *Planner) admits(lender, leaf plan.Node) bool {
 
 // asks tells whether a leaf borrows from a lender at all (`borrow.from`).
 func (m *Planner) asks(leaf, lender plan.Node) bool {
-	return lender != plan.None && m.set.BorrowLimit[leaf] != 0 && m.among(m.set.BorrowFrom[leaf], leaf, lender)
+	return lender != plan.None && m.among(m.set.BorrowFrom[leaf], leaf, lender)
 }
 
 // among tells whether a leaf is one of somebody's peers; no list is any.
