@@ -216,6 +216,11 @@ func (p *player) overdue() (rows []oracle.Holding) {
 		}
 		rows = append(rows, p.dueIn(p.slots[i].name)...)
 	}
+	for i := range p.plans {
+		if p.plans[i].confirms {
+			rows = append(rows, p.dueIn(p.plans[i].name)...)
+		}
+	}
 	return rows
 }
 

@@ -67,6 +67,9 @@ var (
 	mdSituations = []string{
 		"short lower_priority", "placement best_fit", "overcommit", "plain first cycle",
 		"equal priority and ratio", "equal priority, other ratio", "other priority",
+		"reclaim issued fair_share", "reclaim cancelled fair_share", "short waiting_for_reclaim", "short reclaim_budget",
+		"joined a reclaim under way", "promised room", "overdue",
+		"md share_reclaim: false", "md reclaim_budget: 1", "md release: confirmed", "md overdue_after: 90s", "md consumer takes nothing back",
 	}
 	slotSituations = []string{
 		"grant owned", "grant share_pool", "grant borrowed", "grant from a family pool", "unit of several slots",
@@ -134,6 +137,9 @@ func (p *player) count(n map[string]int) {
 	add("several plans", len(p.plans)+len(p.slots) > 1)
 	add("md plan beside", len(p.plans) > 0)
 	add("even case", p.even)
+	for i := range p.plans {
+		p.plans[i].count(n)
+	}
 	for i := range p.slots {
 		p.slots[i].count(n, &p.site)
 	}
@@ -157,6 +163,18 @@ func (p *player) countGrants(n map[string]int, r oracle.Result) {
 			n["placement balanced"]++
 		} else {
 			n["placement stacked"]++
+		}
+	}
+}
+
+// count counts what an MD plan says of reclaim.
+func (m *mdPlan) count(n map[string]int) {
+	for _, line := range m.settings {
+		n["md "+line]++
+	}
+	for _, e := range m.members {
+		if e.modest {
+			n["md consumer takes nothing back"]++
 		}
 	}
 }

@@ -51,6 +51,9 @@ func (m *Planner) Grant() {
 	g := &m.grant
 	g.Planner = m
 	g.given, g.booked = g.given[:0], g.booked[:0]
+	g.desk.Begin()
+	g.review()
+	g.fulfil()
 	node := g.lineUp()
 	if !g.race.Start() {
 		return
@@ -61,7 +64,7 @@ func (m *Planner) Grant() {
 		g.race.Served(leaf, more, stays)
 	}
 	for n := range node {
-		g.usage[n] = node[n].Usage
+		g.promise.stake[n] = node[n].Usage
 	}
 	g.book()
 }
@@ -73,11 +76,12 @@ func (g *granter) lineUp() []share.Entrant {
 	node, short := g.race.Reset(g.policy.Len()), int64(0)
 	for n := range node {
 		node[n] = share.Entrant{
-			Usage: g.usage[n], Ratio: g.set.Ratio[n], Priority: g.set.Priority[n],
+			Usage: g.promise.stake[n], Ratio: g.set.Ratio[n], Priority: g.set.Priority[n],
 			Tie: int32(n), Parent: int32(g.policy.Parent[n]),
 		}
 		if leaf := plan.Node(n); g.p.FirstAlloc[n] != cluster.NoID {
 			short = share.Add(short, g.line.Warm(leaf))
+			g.bar(leaf)
 			if node[n].In = g.line.Open(leaf); node[n].In {
 				g.leaves = append(g.leaves, leaf)
 			}
@@ -89,10 +93,9 @@ func (g *granter) lineUp() []share.Entrant {
 
 // prepare readies finders and usage steps for a grant stage.
 func (g *granter) prepare() {
-	g.desk.Begin()
 	g.step = resized(g.step, len(g.p.Pairs.Units))
 	for q, shape := range g.p.Pairs.Shape {
-		g.step[q] = newStep(g.p.Pairs.Units[q], g.capacity.of(shape))
+		g.step[q] = newStep(g.promise.net[q], g.capacity.of(shape))
 	}
 }
 
@@ -162,6 +165,7 @@ func (g *granter) book() {
 	at := int32(0)
 	g.eachServed(func(sub cluster.SubID, t *line.Turn) {
 		at += t.Given
+		g.promise.net[g.s.Sub.Pair[sub]] += int64(t.Given)
 		t.Find = at // from here on the end of its parcels, counted down below
 	})
 	for i := len(g.given) - 1; i >= 0; i-- {

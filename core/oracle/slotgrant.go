@@ -82,7 +82,7 @@ func (g *slots) promised() {
 	for _, s := range g.mine(every) {
 		k, leaf := s.taker.slots(), s.taker.alloc.leaf
 		for s.n > 0 && g.over(leaf, k, g.holds) == plan.None {
-			kept := g.kept(s)
+			kept := g.kept(s)[0]
 			if g.free(s.target)+kept < k || g.account(s.account)+kept < k ||
 				s.account == plan.Root && max(0, g.spare())+kept < k { // no idle slot that an owner could claim
 				break
@@ -93,7 +93,7 @@ func (g *slots) promised() {
 			}
 			s.n-- // before the unit is there: its label counts what is held before it
 			g.relabel(g.put(s.taker, s.target), origin, plan.None)
-			g.trim(s, max(0, kept-k))
+			g.trim(s, []int64{max(0, kept-k)})
 		}
 	}
 }

@@ -45,24 +45,6 @@ func (g *slots) stands(s *set) bool {
 	return pool(leaf) <= g.deserved[leaf] && pool(plan.Root) <= g.pooled(plan.Root)
 }
 
-// lapse lowers a set by a unit.
-func (g *slots) lapse(s *set) {
-	idle := g.kept(s)
-	s.n--
-	g.trim(s, idle)
-}
-
-// trim cancels the victims that a set no longer needs beside its idle part, the last chosen first.
-func (g *slots) trim(s *set, idle int64) {
-	victims := g.units(func(u *unit) bool { return u.set == s })
-	slices.SortFunc(victims, func(a, b *unit) int { return cmp.Compare(b.number, a.number) })
-	for _, u := range victims {
-		if s.n == 0 || g.left(s)-u.slots()+idle >= s.room() {
-			g.cancel(u)
-		}
-	}
-}
-
 // back tells whether a unit may be taken off the reclaim of a limit: it is borne again, and no set lapses by it, now or
 // by the quotas of the next cycle; else the end of that set would bring the limit's reclaim back, and so on without end.
 func (g *slots) back(u *unit) bool {
@@ -281,16 +263,6 @@ func (g *slots) yields(u *unit, taker *sub, chosen []*unit) bool {
 	return less(uint64(victim), uint64(g.ratio[b]), uint64(other), uint64(g.ratio[a])) >= 0
 }
 
-// part gives the siblings at which the ways to two leaves part.
-func (g *slots) part(a, b plan.Node) (x, y plan.Node) {
-	wa, wb := g.way(a), g.way(b)
-	i := 0
-	for wa[i] == wb[i] {
-		i++
-	}
-	return wa[i], wb[i]
-}
-
 // of adds up the slots of those of some units that a consumer and all below it hold.
 func (g *slots) of(n plan.Node, units []*unit) int64 {
 	return total(units, func(u *unit) int64 {
@@ -332,7 +304,16 @@ func (g *slots) seize(s *sub, account plan.Node, reason string, next func(chosen
 		}
 		tried = append(tried, u.host)
 		if chosen := g.pick(s, u.host, account, next); chosen != nil {
-			return g.claim(&set{plan: g.in, cycle: g.cycle, reason: reason, target: u.host, taker: s, account: account}, chosen)
+			if !g.claim(&set{reason: reason, target: u.host, taker: s, account: account}, chosen) {
+				g.skip[s] = true
+				return false
+			}
+			for _, u := range chosen {
+				if account == plan.Root {
+					g.swept[u.leaf()] += u.slots()
+				}
+			}
+			return true
 		}
 	}
 	return false
@@ -365,35 +346,4 @@ func (g *slots) enough(s *sub, h *host, account plan.Node, victims []*unit) bool
 	k, freed := s.slots(), g.of(plan.Root, victims)
 	return min(g.free(h), g.netAccount(account))+freed >= k &&
 		g.over(s.alloc.leaf, k, func(n plan.Node) int64 { return g.bound(n) - g.of(n, victims) }) == plan.None
-}
-
-// claim makes a set of a unit's victims, or adds them to the last set when that is for the same; false when the budget
-// does not bear them.
-func (g *slots) claim(s *set, victims []*unit) bool {
-	units := int64(0) // those granted in this cycle are no victims
-	for _, u := range victims {
-		if u.cycle < g.cycle {
-			units++
-		}
-	}
-	if !g.affords(units) {
-		g.skip[s.taker], g.denied[s.taker] = true, true
-		return false
-	}
-	if n := len(g.sets); n > 0 {
-		if last := g.sets[n-1]; last.plan == s.plan && last.cycle == s.cycle && last.taker == s.taker && last.target == s.target && last.reason == s.reason {
-			s = last
-		}
-	}
-	if s.n++; s.number == 0 {
-		s.number = g.next()
-		g.sets = append(g.sets, s)
-	}
-	for _, u := range victims {
-		if s.account == plan.Root {
-			g.swept[u.leaf()] += u.sub.slots()
-		}
-		g.reclaim(u, s)
-	}
-	return true
 }
