@@ -103,7 +103,7 @@ func eachName(dir string, visit func(path, name string) error) error {
 // which tests set to make it fail.
 type disk struct {
 	step func(op, path string) error
-	lazy bool            // nothing is flushed: for tests of the order of steps
+	lazy bool            // nothing is flushed
 	made map[string]bool // folders whose names this writer has flushed
 }
 

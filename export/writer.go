@@ -22,6 +22,7 @@ import (
 // Options say how a log is opened for writing.
 type Options struct {
 	Append bool // continue a log; without it the folder must be empty or missing
+	Lazy   bool // leave it to the system when files reach the disk: for logs that can be made again
 }
 
 // Input is one input of a cycle, a row of the table inputs (D-13).
@@ -67,6 +68,7 @@ func Open(dir string, o Options) (*Writer, error) {
 		return nil, err
 	}
 	w := &Writer{dir: dir, lock: held}
+	w.disk.lazy = o.Lazy
 	if o.Append {
 		err = w.resume()
 	} else {
