@@ -92,6 +92,15 @@ func (r *Reader) Tables() []string {
 	return names
 }
 
+// Decided are the names of the tables whose content a cycle's decisions digest covers (D-16), in its order.
+func (r *Reader) Decided() (names []string) {
+	var c decision.Cycle
+	for _, t := range c.Tables() {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
 // Holder is the cycle whose files hold a table as it is in a cycle: for state tables the one
 // that cycles names, for keyframes the nearest that is not later, else the cycle itself.
 func (r *Reader) Holder(name string, cycle int64) (int64, error) {

@@ -61,7 +61,7 @@ Exit codes: 0 fine, 1 found something wrong, 2 bad usage or input.`,
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newRun(), newTest(), newCheck(), newQuery(), newReplayCommand(), newSimulate(), newGen(), newImport(), newVersion())
+	root.AddCommand(newRun(), newTest(), newCheck(), newQuery(), newVerify(), newReplayCommand(), newSimulate(), newGen(), newImport(), newVersion())
 	return root
 }
 

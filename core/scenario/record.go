@@ -57,7 +57,12 @@ func (p *player) tell(last bool) error {
 	if p.to == nil {
 		return nil
 	}
-	return p.to.Cycle(&p.out, func() { p.runner.Keyframe(&p.out) }, last)
+	keyframe := func() {
+		if !p.out.Keyframe {
+			p.runner.Keyframe(&p.out)
+		}
+	}
+	return p.to.Cycle(&p.out, keyframe, last)
 }
 
 // took tells the recorder, if any, of an input.

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stintd/stint/core/scenario"
+	"github.com/stintd/stint/export"
+	"github.com/stintd/stint/export/verify"
+)
+
+// TestLogs plays every scenario of the project into a log, and holds each log to verify and replay.
+func TestLogs(t *testing.T) {
+	files, err := filepath.Glob("../../testdata/cases/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	checkLogs(t, files)
+}
+
+// TestSoakLogs does the same for the scenario files in STINT_SCENARIOS.
+func TestSoakLogs(t *testing.T) {
+	dir := os.Getenv("STINT_SCENARIOS")
+	if dir == "" {
+		t.Skip("STINT_SCENARIOS is not set: it names a folder of scenario files")
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios in %s: %v", dir, err)
+	}
+	checkLogs(t, files)
+}
+
+func checkLogs(t *testing.T, files []string) {
+	t.Helper()
+	logs, cycles := 0, int64(0)
+	checks := map[string]int64{}
+	for _, file := range files {
+		scenarios, err := scenario.Load(file)
+		if err != nil {
+			t.Errorf("%v", err)
+			continue
+		}
+		for _, s := range scenarios {
+			dir, ok := record(t, s)
+			if !ok {
+				continue
+			}
+			r := checkLog(t, s.Name, dir)
+			os.RemoveAll(dir)
+			logs, cycles = logs+1, cycles+r.Cycles
+			for rule, n := range r.Checks {
+				checks[rule] += n
+			}
+		}
+	}
+	t.Logf("%d logs, %d cycles, checks: %v", logs, cycles, checks)
+}
+
+// record plays a scenario into a log; false when its settings are not carried out yet.
+func record(t *testing.T, s *scenario.Scenario) (dir string, ok bool) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "log")
+	w, err := export.Open(dir, export.Options{Lazy: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	result, err := s.Record(&recorder{log: w, status: func(string) {}})
+	if err != nil {
+		t.Errorf("%s: %v", s.Name, err)
+		return dir, false
+	}
+	return dir, len(result.Unsupported) == 0
+}
+
+// checkLog holds a log to verify and replay.
+func checkLog(t *testing.T, name, dir string) *verify.Report {
+	t.Helper()
+	r, err := export.OpenLog(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := verify.Log(r, verify.Options{})
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	if !report.OK() {
+		var b bytes.Buffer
+		printReport(&b, report, 0)
+		t.Errorf("%s:\n%s", name, b.String())
+	}
+	cycles := r.Cycles()
+	err = newReplay().run(r, dir, cycles[len(cycles)-1], io.Discard, func(o *otherwise, _ int64) error {
+		if o != nil {
+			return fmt.Errorf("replay: %w", o)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+	return report
+}

@@ -1,0 +1,400 @@
+package verify
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/export"
+)
+
+// Options say how a log is verified.
+type Options struct {
+	Decode   Decode                // reads inputs in Arrow's format; nil: such logs cannot be verified
+	Progress func(done, total int) // told after each cycle; nil: nobody is
+}
+
+// Log verifies a log. The error is of one that cannot be read at all; whatever else is wrong stands in the
+// report. It reads each file once, and costs about as long as the cycles took to be written.
+func Log(r *export.Reader, o Options) (*Report, error) {
+	cycles := r.Cycles()
+	if len(cycles) == 0 {
+		return nil, fmt.Errorf("the log has no cycle yet")
+	}
+	v := &verifier{log: r, o: o, report: newReport(), m: newModel(), state: map[string]*kept{}}
+	v.report.First, v.report.Last = cycles[0], cycles[len(cycles)-1]
+	v.stray()
+	for i, c := range cycles {
+		v.report.Cycles++
+		v.run(c)
+		v.report.turn()
+		if o.Progress != nil {
+			o.Progress(i+1, len(cycles))
+		}
+	}
+	v.report.cannot("INV-8 (the same inputs decide the same): stint replay decides the cycles again")
+	v.report.sort()
+	return v.report, nil
+}
+
+// verifier is a log being verified.
+type verifier struct {
+	log    *export.Reader
+	o      Options
+	report *Report
+	m      *model
+
+	cycle, now  int64
+	last        int64 // now of the cycle before
+	lastCycle   int64
+	table       map[string]*rows  // of this cycle
+	state       map[string]*kept  // state tables as last read
+	lost        bool              // something could not be read: what is held is not known until a keyframe
+	blind       bool              // the policy could not be read
+	inputs      int               // of this cycle
+	asked       map[spot][2]int64 // units that clients gave back in this cycle: client, done
+	begun       map[spot]int64    // what was held before the cycle's events, of spots that have any
+	switched    bool              // a policy or window is another than in the cycle before
+	resized     bool              // hosts or policy came with the cycle
+	given       map[spot]map[label]int64
+	granted     map[key]int64
+	issued      map[string]bool // plans in which a set was made in this cycle
+	takers      map[string]bool // plans in which a set with a taker was made
+	newClaims   []*claim        // what was put under reclaim in this cycle
+	relabelled  bool
+	stable      bool // the cycle before was a fixed point
+	frame       bool // the cycle has a keyframe
+	policyCycle int64
+	quiet       int64 // cycles since the last input
+	switches    map[string]bool
+	everPlan    map[string]bool // plans in which plan_change may come up
+}
+
+// kept is a state table, and the cycle that holds it.
+type kept struct {
+	holder int64
+	table  *decision.Table
+	rows   *rows
+	fresh  bool // read in this cycle
+}
+
+// check counts a figure that is held against another, and adds a fault when they differ.
+func (v *verifier) equal(f Fault, want, got int64) bool {
+	v.report.Checks[f.Rule]++
+	if want == got {
+		return true
+	}
+	f.Expected, f.Got = strconv.FormatInt(want, 10), strconv.FormatInt(got, 10)
+	v.fault(f)
+	return false
+}
+
+// is counts a condition and adds a fault when it does not hold.
+func (v *verifier) is(f Fault, ok bool) bool {
+	v.report.Checks[f.Rule]++
+	if !ok {
+		v.fault(f)
+	}
+	return ok
+}
+
+func (v *verifier) fault(f Fault) {
+	f.Cycle = v.cycle
+	v.report.add(f)
+}
+
+// run verifies one cycle.
+func (v *verifier) run(cycle int64) {
+	v.cycle, v.m.cycle = cycle, cycle
+	v.asked, v.begun, v.given = map[spot][2]int64{}, map[spot]int64{}, map[spot]map[label]int64{}
+	v.granted, v.issued, v.takers = map[key]int64{}, map[string]bool{}, map[string]bool{}
+	v.switched, v.resized, v.relabelled, v.inputs, v.newClaims = false, false, false, 0, nil
+	readable := v.load()
+	v.lost = v.lost || !readable
+	head := v.table["cycles"]
+	if head == nil || head.n != 1 {
+		v.lost = true
+		return
+	}
+	v.now = head.number["now"].at(0)
+	v.order(head)
+	v.takeInputs()
+	if v.m.policy == nil || v.blind {
+		v.lost = true
+		return
+	}
+	v.openWindows()
+	if v.lost {
+		v.report.cannot("what is held in cycles whose files are damaged, up to the next keyframe")
+		if !v.frame || !readable {
+			return
+		}
+		v.adopt()
+	} else {
+		v.releases()
+		v.reclaims()
+		v.grants()
+		v.keyframe()
+		v.causes()
+	}
+	v.capacities()
+	v.wanted()
+	v.consumers()
+	v.amounts()
+	v.shares()
+	v.shortfalls()
+	v.promises()
+	v.summary(head)
+	v.last, v.lastCycle = v.now, cycle
+}
+
+// order checks that cycles follow one another.
+func (v *verifier) order(head *rows) {
+	if v.lastCycle > 0 {
+		v.equal(Fault{Rule: "log", Table: "cycles", What: "the number of the cycle does not follow the one before"}, v.lastCycle+1, v.cycle)
+		v.is(Fault{Rule: "CYC-9", Table: "cycles", What: "now is before that of the cycle before", Expected: instant(v.last), Got: instant(v.now)}, v.now >= v.last)
+	}
+	v.is(Fault{Rule: "log", Table: "cycles", What: "the rules' version is not known", Expected: "1", Got: head.words["rules_version"].text(0)},
+		head.words["rules_version"].text(0) == "1")
+}
+
+// load reads the cycle's tables, and checks seals and digests on the way.
+func (v *verifier) load() bool {
+	v.table = map[string]*rows{}
+	ok := v.manifest()
+	head, err := v.log.Table("cycles", v.cycle)
+	if err != nil {
+		v.fault(Fault{Rule: "seal", Table: "cycles", What: err.Error()})
+		return false
+	}
+	v.table["cycles"] = view(head)
+	v.report.Rows += int64(head.Rows)
+	var decided []*decision.Table
+	for _, name := range v.log.Decided() {
+		t := v.read(name)
+		if t == nil {
+			ok = false
+			continue
+		}
+		decided = append(decided, t)
+	}
+	for _, name := range []string{"inputs", "holdings", "hosts"} {
+		if holder, err := v.log.Holder(name, v.cycle); name != "inputs" && (err != nil || holder != v.cycle) {
+			continue
+		}
+		ok = v.read(name) != nil && ok
+	}
+	v.frame = v.table["holdings"] != nil
+	if ok {
+		logged := v.table["cycles"].words["decisions_digest"].text(0)
+		got := digestOf(decided)
+		v.is(Fault{Rule: "digest", Table: "cycles", What: "decisions_digest is not that of the tables", Expected: got, Got: logged}, got == logged)
+	}
+	return ok
+}
+
+// read reads a table as it is in the cycle; a state table that has not changed is not read again.
+func (v *verifier) read(name string) *decision.Table {
+	holder, err := v.log.Holder(name, v.cycle)
+	if err == nil {
+		if k := v.state[name]; k != nil && k.holder == holder && holder != v.cycle {
+			k.fresh = false
+			v.table[name] = k.rows
+			return k.table
+		}
+		var t *decision.Table
+		if t, err = v.log.Table(name, v.cycle); err == nil {
+			k := &kept{holder, t, view(t), true}
+			v.table[name], v.state[name] = k.rows, k
+			v.report.Rows += int64(t.Rows)
+			return t
+		}
+	}
+	delete(v.state, name)
+	v.fault(Fault{Rule: "seal", Table: name, What: err.Error()})
+	return nil
+}
+
+// fresh tells whether a state table was written in this cycle.
+func (v *verifier) fresh(name string) bool { return v.state[name] != nil && v.state[name].fresh }
+
+// takeInputs applies the cycle's inputs to the model.
+func (v *verifier) takeInputs() {
+	list, err := v.log.Inputs(v.cycle)
+	if err != nil {
+		v.fault(Fault{Rule: "seal", Table: "inputs", What: err.Error()})
+		v.lost = true
+		return
+	}
+	v.named(list)
+	for _, in := range list {
+		content, err := v.log.InputContent(in.Kind, in.Digest)
+		if err == nil {
+			v.equal(Fault{Rule: "input", Table: "inputs", What: in.Kind + "/" + in.Digest + ": bytes"}, int64(len(content)), in.Bytes)
+			err = v.take(in, content)
+		}
+		if err != nil {
+			v.fault(Fault{Rule: "input", Table: "inputs", What: fmt.Sprintf("%s/%s: %v", in.Kind, in.Digest, err)})
+			v.lost, v.blind = true, v.blind || in.Kind == "plan"
+		}
+	}
+	v.inputs = len(list)
+	if v.quiet++; len(list) > 0 {
+		v.quiet = 0
+	}
+}
+
+// named checks that cycles.inputs names the inputs.
+func (v *verifier) named(list []export.Input) {
+	var want, got []string
+	for _, in := range list {
+		want = append(want, in.Kind+"/"+in.Digest)
+	}
+	if c := v.table["cycles"].table.Column("inputs"); c != nil && len(c.Lists) == 1 {
+		got = c.Lists[0]
+	}
+	v.is(Fault{Rule: "manifest", Table: "cycles", What: "the column inputs does not name the rows of the table inputs",
+		Expected: fmt.Sprint(want), Got: fmt.Sprint(got)}, slices.Equal(want, got))
+}
+
+// take applies one input.
+func (v *verifier) take(in export.Input, content []byte) error {
+	if in.Kind == "plan" {
+		p, err := parsePolicy(content)
+		if err != nil {
+			return err
+		}
+		if v.m.policy != nil && len(v.m.piles) > 0 {
+			v.everPlan = map[string]bool{}
+			for _, t := range p.plans {
+				v.everPlan[t.name] = true
+			}
+		}
+		v.m.setPolicy(p)
+		v.resized, v.switched, v.policyCycle, v.blind = true, true, v.cycle, false
+		return nil
+	}
+	if v.m.policy == nil {
+		return fmt.Errorf("it comes before any policy")
+	}
+	g, err := readGrid(in.Kind, in.Format, content, v.o.Decode)
+	if err != nil {
+		return err
+	}
+	v.equal(Fault{Rule: "input", Table: "inputs", What: in.Kind + "/" + in.Digest + ": rows"}, int64(len(g.rows)), in.Rows)
+	switch in.Kind {
+	case "hosts", "host_changes":
+		v.resized = true
+		v.m.setHosts(g, in.Kind == "hosts")
+	case "demand":
+		return v.m.setDemand(in.Source, g)
+	case "running":
+		v.run0(g)
+	case "releases":
+		v.ask(g)
+	default:
+		return fmt.Errorf("an input of kind %q is not known", in.Kind)
+	}
+	return nil
+}
+
+// run0 takes units as held since the cycle before; what they count as tells the keyframe.
+func (v *verifier) run0(g *grid) {
+	for row := range g.rows {
+		h := v.m.hosts[g.text(row, "host")]
+		if h == nil {
+			continue
+		}
+		units, _ := g.whole(row, "units")
+		at := spot{key{h.plan, g.text(row, "consumer"), g.text(row, "allocation"), g.text(row, "sub")}, h.name}
+		l := label{}
+		if t := v.m.policy.byName[h.plan]; t != nil && t.md && !t.owners {
+			l = label{origin: "public_pool", pool: "/"}
+		}
+		if units > 0 {
+			v.m.put(at, l, units, v.cycle)
+		}
+	}
+}
+
+// ask takes note of units that clients give back.
+func (v *verifier) ask(g *grid) {
+	for row := range g.rows {
+		h := v.m.hosts[g.text(row, "host")]
+		if h == nil {
+			continue
+		}
+		at := spot{key{h.plan, g.text(row, "consumer"), g.text(row, "allocation"), g.text(row, "sub")}, h.name}
+		if v.m.piles[at] == nil { // on a host that left its plan
+			for other := range v.m.onHost[h.name] {
+				if other.consumer == at.consumer && other.allocation == at.allocation && other.sub == at.sub {
+					at = other
+				}
+			}
+		}
+		p := v.m.piles[at]
+		if p == nil {
+			continue
+		}
+		units, _ := g.whole(row, "units")
+		asked := v.asked[at]
+		units = min(units, p.units-asked[0]-asked[1])
+		if g.yes(row, "done") {
+			asked[1] += units
+			if s := v.m.subs[at.key]; s != nil {
+				s.units = max(0, s.units-units)
+			}
+		} else {
+			asked[0] += units
+		}
+		v.asked[at] = asked
+	}
+}
+
+// openWindows notes in which plans another window holds than in the cycle before.
+func (v *verifier) openWindows() {
+	if v.switches == nil {
+		v.switches = map[string]bool{}
+	}
+	for _, t := range v.m.policy.plans {
+		if len(t.windows) < 2 {
+			continue
+		}
+		w := t.at(v.now, v.m.policy.zone)
+		if v.lastCycle > 0 && t.at(v.last, v.m.policy.zone) != w || t.lead > 0 && t.at(v.now+t.lead, v.m.policy.zone) != w {
+			v.switches[t.name], v.switched = true, true
+		}
+	}
+}
+
+// adopt goes on after files that could not be read: what is held is what the keyframe says, what is wanted that and
+// what is short.
+func (v *verifier) adopt() {
+	t := v.table["holdings"]
+	keys, labels, host, units, granted := t.keys(), t.labels(), t.words["host"], t.number["units"], t.number["granted"]
+	for _, at := range slices.Collect(maps.Keys(v.m.piles)) {
+		p := v.m.piles[at]
+		for l, n := range maps.Clone(p.label) {
+			v.m.put(at, l, -n, 0)
+		}
+	}
+	for row := range t.n {
+		v.m.put(spot{keys(row), host.text(row)}, labels(row), units.at(row), granted.at(row)+1)
+	}
+	v.m.claims, v.m.leaving, v.lost = map[int64][]*claim{}, 0, false
+	for _, p := range v.m.piles {
+		p.leaving = 0
+	}
+	short := map[key]int64{}
+	f := v.table["shortfalls"]
+	keys = f.keys()
+	for row := range f.n {
+		short[keys(row)] += f.number["units_short"].at(row)
+	}
+	for k, s := range v.m.subs {
+		s.units = s.held + short[k]
+	}
+	v.report.cannot("reclaims that were under way when files were damaged")
+}
