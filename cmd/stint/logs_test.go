@@ -50,7 +50,7 @@ func checkLogs(t *testing.T, files []string) {
 			if !ok {
 				continue
 			}
-			r := checkLog(t, s.Name, dir)
+			r := checkLog(t, fmt.Sprintf("%s:%d: %s", s.File, s.Line, s.Name), dir)
 			os.RemoveAll(dir)
 			logs, cycles = logs+1, cycles+r.Cycles
 			for rule, n := range r.Checks {
@@ -72,7 +72,7 @@ func record(t *testing.T, s *scenario.Scenario) (dir string, ok bool) {
 	defer w.Close()
 	result, err := s.Record(&recorder{log: w, status: func(string) {}})
 	if err != nil {
-		t.Errorf("%s: %v", s.Name, err)
+		t.Logf("%s:%d: refused: %v", s.File, s.Line, err)
 		return dir, false
 	}
 	return dir, len(result.Unsupported) == 0

@@ -36,7 +36,8 @@ func (p *player) scenario() string {
 		if i == 0 {
 			list("", "hosts", "", hostRows(s.hosts))
 			if len(s.running) > 0 {
-				list("", "running", " # of the source "+s.source, holdingRows(s.running, false))
+				b.WriteString("running:\n")
+				list("  ", s.source, "", holdingRows(s.running, false))
 			}
 			b.WriteString("steps:\n")
 		}
