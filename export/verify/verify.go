@@ -60,9 +60,12 @@ type verifier struct {
 	resized     bool              // hosts or policy came with the cycle
 	given       map[spot]map[label]int64
 	granted     map[key]int64
-	issued      map[string]bool // plans in which a set was made in this cycle
-	takers      map[string]bool // plans in which a set with a taker was made
-	newClaims   []*claim        // what was put under reclaim in this cycle
+	issued      map[string]bool  // plans in which a set was made in this cycle
+	takers      map[string]bool  // plans in which a set with a taker was made
+	newClaims   []*claim         // what was put under reclaim in this cycle
+	pools       map[string]*pool // of MD plans
+	shareOf     map[string]map[string]*share
+	figures     map[string]*slots // of slot plans, where consumers was written
 	relabelled  bool
 	stable      bool // the cycle before was a fixed point
 	frame       bool // the cycle has a keyframe
@@ -134,6 +137,7 @@ func (v *verifier) run(cycle int64) {
 		v.adopt()
 	} else {
 		v.releases()
+		v.entitled()
 		v.reclaims()
 		v.grants()
 		v.keyframe()
@@ -273,6 +277,7 @@ func (v *verifier) take(in export.Input, content []byte) error {
 			}
 		}
 		v.m.setPolicy(p)
+		v.pools = nil
 		v.resized, v.switched, v.policyCycle, v.blind = true, true, v.cycle, false
 		return nil
 	}
@@ -350,6 +355,16 @@ func (v *verifier) ask(g *grid) {
 			asked[0] += units
 		}
 		v.asked[at] = asked
+	}
+}
+
+// entitled computes the figures of slot plans that stand before anything is granted.
+func (v *verifier) entitled() {
+	v.figures = map[string]*slots{}
+	for _, p := range v.m.policy.plans {
+		if !p.md && v.fresh("consumers") {
+			v.figures[p.name] = v.entitle(p)
+		}
 	}
 }
 
