@@ -1,6 +1,5 @@
 package verify
 
-func (v *verifier) shortfalls()               {}
 func (v *verifier) promises()                 {}
 func (v *verifier) limits()                   {}
 func (v *verifier) rest(n func(string) int64) {}

@@ -227,7 +227,7 @@ func (v *verifier) shares() {
 			v.report.cannot("shares of the plan %s, in which consumers own hosts", p.name)
 			continue
 		}
-		if !v.fresh("shares") && !v.busy(p.name) {
+		if !v.fresh("shares") && !v.fresh("shortfalls") && !v.busy(p.name) {
 			continue
 		}
 		v.shareOf[p.name], _ = v.shareFigures(p)

@@ -53,7 +53,7 @@ func (v *verifier) wholes(p *plan) (of map[string]*account, ok bool) {
 // slotPlan holds a slot plan's rows of consumers against what it owns, deserves and holds.
 func (v *verifier) slotPlan(p *plan, t *rows, seen map[[2]string]int) {
 	s := v.figures[p.name]
-	if s == nil {
+	if s == nil || !v.fresh("consumers") {
 		return
 	}
 	held := func(path string) *account { return v.m.account(p.name, path) }

@@ -64,6 +64,7 @@ type verifier struct {
 	takers      map[string]bool  // plans in which a set with a taker was made
 	newClaims   []*claim         // what was put under reclaim in this cycle
 	pools       map[string]*pool // of MD plans
+	rooms       map[string]*room
 	shareOf     map[string]map[string]*share
 	figures     map[string]*slots // of slot plans, where consumers was written
 	relabelled  bool
@@ -362,7 +363,7 @@ func (v *verifier) ask(g *grid) {
 func (v *verifier) entitled() {
 	v.figures = map[string]*slots{}
 	for _, p := range v.m.policy.plans {
-		if !p.md && v.fresh("consumers") {
+		if !p.md && (v.fresh("consumers") || v.fresh("shortfalls")) {
 			v.figures[p.name] = v.entitle(p)
 		}
 	}
