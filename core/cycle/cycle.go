@@ -159,17 +159,16 @@ func (r *Runner) explain(s *cluster.State) {
 	r.out.ResetStates(&r.dicts)
 	*r.details = cluster.Names{}
 	sum := &r.out.Summary
-	sum.UnitsShort, sum.SubAllocations = 0, 0
+	sum.UnitsShort = 0
 	for i := range r.planner {
 		m := r.planner[i]
-		sum.SubAllocations += m.Settle()
+		m.Settle()
 		sum.UnitsShort += m.EmitShortfalls(&r.out.Shortfalls, r.details)
 	}
 	outside, short := s.Outside()
 	for _, sub := range outside {
 		r.outside(s, sub)
 	}
-	sum.SubAllocations += int64(len(outside))
 	sum.UnitsShort += short
 }
 
@@ -192,7 +191,7 @@ func (r *Runner) emit(s *cluster.State, nowUS int64, dirty bool) {
 	sum.Cycle, sum.NowUS, sum.Revision = s.Cycle+1, nowUS, s.Revision
 	sum.UnitsGranted, sum.UnitsReleased, sum.UnitsReclaimed = 0, r.releases(s), r.reclaims(s)
 	sum.UnitsLeaving, sum.UnitsPromised, sum.UnitsOverdue = s.Leaving(), s.Promised(), s.Overdue(nowUS)
-	sum.Relabelled, sum.Window = s.Relabelled, windows(s)
+	sum.Relabelled, sum.Window, sum.SubAllocations = s.Relabelled, windows(s), s.SubAllocations()
 	for i := range r.planner {
 		if s.Plans[i].Dirty {
 			sum.UnitsGranted += r.planner[i].EmitGrants(&r.out.Grants)

@@ -289,3 +289,15 @@ func (v *verifier) plans() {
 
 // sortedKeys are the keys of a map in order.
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// rest checks the count of sub-allocations: those that a source names, those that still hold something, and those
+// that are forgotten with this cycle.
+func (v *verifier) rest(n func(string) int64) {
+	v.equal(Fault{Rule: "log", Table: "cycles", What: "sub_allocations"}, int64(len(v.m.subs))+v.m.replaced, n("sub_allocations"))
+	v.m.replaced = 0
+	for k, s := range v.m.subs {
+		if s.held == 0 && (!s.named || s.orphan) {
+			delete(v.m.subs, k)
+		}
+	}
+}

@@ -169,7 +169,6 @@ func (v *verifier) grants() {
 		p := v.m.put(at, l, n, v.cycle+1)
 		v.mayGrant(s, p, at, l)
 	}
-	v.limits()
 }
 
 // mayGrant checks where a unit was put and what it counts as.

@@ -26,6 +26,7 @@ type model struct {
 	claims   map[int64][]*claim  // reclaims under way, by number
 	leaving  int64
 	cycle    int64
+	replaced int64 // sub-allocations whose unit came to have another size in this cycle: the log counts both
 }
 
 type host struct {
@@ -124,6 +125,7 @@ func (m *model) setPolicy(p *policy) {
 			s.orphan, s.named, s.units = true, false, s.held
 		} else {
 			delete(m.subs, k)
+			m.replaced++
 		}
 	}
 	m.lay()
@@ -530,6 +532,9 @@ func (m *model) setRow(source string, k key, g *grid, row int) error {
 	if size := m.sizeOf(k, g, row); !slices.Equal(size, s.size) {
 		if s.held > 0 {
 			s.other = m.cycle
+		}
+		if s.size != nil {
+			m.replaced++
 		}
 		s.size = size
 	}

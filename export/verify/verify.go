@@ -64,6 +64,7 @@ type verifier struct {
 	takers      map[string]bool  // plans in which a set with a taker was made
 	newClaims   []*claim         // what was put under reclaim in this cycle
 	pools       map[string]*pool // of MD plans
+	subs        int64            // sub_allocations of the cycle before
 	rooms       map[string]*room
 	shareOf     map[string]map[string]*share
 	figures     map[string]*slots // of slot plans, where consumers was written
