@@ -134,8 +134,8 @@ func (w *Writer) resume() error {
 	if err != nil {
 		return err
 	}
-	for s, table := range setTable {
-		content, err := r.content(table, head.state[s])
+	for s := range sets {
+		content, err := r.content(s, head.state[s])
 		if err != nil {
 			return err
 		}

@@ -65,6 +65,7 @@ type verifier struct {
 	newClaims   []*claim         // what was put under reclaim in this cycle
 	pools       map[string]*pool // of MD plans
 	subs        int64            // sub_allocations of the cycle before
+	content     []string         // of the sets of state tables as last written
 	rooms       map[string]*room
 	shareOf     map[string]map[string]*share
 	figures     map[string]*slots // of slot plans, where consumers was written
@@ -169,7 +170,7 @@ func (v *verifier) order(head *rows) {
 // load reads the cycle's tables, and checks seals and digests on the way.
 func (v *verifier) load() bool {
 	v.table = map[string]*rows{}
-	ok := v.manifest()
+	ok := true
 	head, err := v.log.Table("cycles", v.cycle)
 	if err != nil {
 		v.fault(Fault{Rule: "seal", Table: "cycles", What: err.Error()})
@@ -178,13 +179,14 @@ func (v *verifier) load() bool {
 	v.table["cycles"] = view(head)
 	v.report.Rows += int64(head.Rows)
 	var decided []*decision.Table
+	by := map[string]*decision.Table{}
 	for _, name := range v.log.Decided() {
 		t := v.read(name)
 		if t == nil {
 			ok = false
 			continue
 		}
-		decided = append(decided, t)
+		decided, by[name] = append(decided, t), t
 	}
 	for _, name := range []string{"inputs", "holdings", "hosts"} {
 		if holder, err := v.log.Holder(name, v.cycle); name != "inputs" && (err != nil || holder != v.cycle) {
@@ -192,7 +194,8 @@ func (v *verifier) load() bool {
 		}
 		ok = v.read(name) != nil && ok
 	}
-	v.frame = v.table["holdings"] != nil
+	v.frame = v.table["holdings"] != nil && v.table["hosts"] != nil
+	v.manifest(by)
 	if ok {
 		logged := v.table["cycles"].words["decisions_digest"].text(0)
 		got := digestOf(decided)
