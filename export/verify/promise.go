@@ -35,7 +35,35 @@ func (v *verifier) limits() {
 			if l.lender != "" && !p.md {
 				v.loan(p, w, at, l.lender)
 			}
+			if l.origin == "share_pool" && !v.relabelled && p.exclusive == "" {
+				v.drawnFrom(p, at, l.pool)
+			}
 		}
+	}
+}
+
+// drawnFrom checks the pool that a unit is said to come from: the first on the way up of which not all is drawn. What
+// is drawn is known before the cycle's grants and after them.
+func (v *verifier) drawnFrom(p *plan, at spot, pool string) {
+	f := v.figures[p.name]
+	if f == nil {
+		return
+	}
+	whole := func(path string) (n int64) {
+		for _, below := range append([]string{"/"}, v.m.policy.paths...) {
+			if under(below, path) {
+				n += f.pool[below]
+			}
+		}
+		return n
+	}
+	for path := parentOf(at.consumer); path != "/" && path != ""; path = parentOf(path) {
+		all := whole(path)
+		if path == pool {
+			v.is(at.about("SLOT-5", "grants", "granted from the pool of %s, of which all %d slots were drawn before", pool, all), f.drawn[path] < all)
+			return
+		}
+		v.is(at.about("SLOT-5", "grants", "granted from the pool of %s, while that of %s is not drawn", pool, path), v.m.account(p.name, path).shared >= all)
 	}
 }
 
@@ -197,12 +225,8 @@ func (v *verifier) conserving(p *plan, waits bool) {
 	if p.owners || waits || v.takers[p.name] || !v.fresh("shortfalls") && !v.busy(p.name) {
 		return
 	}
-	for _, list := range v.m.claims {
-		for _, c := range list {
-			if c.plan == p.name {
-				return
-			}
-		}
+	if v.leaves(p.name) {
+		return
 	}
 	w := p.at(v.now, v.m.policy.zone)
 	asked := map[roomKey]bool{}

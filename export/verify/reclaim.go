@@ -158,6 +158,7 @@ func (v *verifier) cause(t *plan, c *claim) {
 		say(v.switches[c.plan], "the plan's window never changed")
 	case "over_limit":
 		say(!orphan && in, "the host or its consumer is not in the plan")
+		say(h != nil && h.state != "draining", "the host drains")
 		if t.md {
 			say(limited(t.at(v.now, v.m.policy.zone), c.consumer), "no share limit or ratio of 0 stands above it")
 		}

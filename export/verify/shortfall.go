@@ -101,6 +101,7 @@ func (v *verifier) needed(p *plan, s *sub, f shortfallRow) {
 	if !p.owners {
 		say(!match == (f.reason == "no_host_matches") || !s.needs || f.reason == "waiting_for_reclaim", "the hosts that match are otherwise")
 		say(f.reason != "too_big" || match && !large, "there is a host that is large enough")
+		say(!match || large || f.reason == "too_big" || p.md && f.reason == "share_limit", "no host that it may use is large enough")
 	}
 	switch f.reason {
 	case "no_host_matches":
@@ -115,6 +116,11 @@ func (v *verifier) needed(p *plan, s *sub, f shortfallRow) {
 		say(s.perHost != none, "it has none")
 	case "reclaim_budget":
 		say(p.budget != none, "the plan has none")
+		say(v.issued[p.name], "nothing was put under reclaim in the cycle")
+	case "grace_filter":
+		say(p.owners || p.pubGrace != none, "no grace is asked for in the plan")
+	case "ownership_unmet":
+		say(p.owners, "nobody owns anything in the plan")
 	case "lower_priority":
 		e := w.entry[f.blocker]
 		way := f.consumer
@@ -124,12 +130,26 @@ func (v *verifier) needed(p *plan, s *sub, f shortfallRow) {
 		say(e != nil && way != "/" && w.entry[way].priority < e.priority, "its blocker has no higher priority")
 	case "over_quota":
 		say(f.blocker == "", "somebody is to blame for it")
+		say(p.md || p.exclusive != "" || w.entry[f.consumer].kind == "hybrid" || v.m.account(p.name, f.consumer).shared > 0, "it holds nothing from a pool")
 	}
-	if f.reason != "waiting_for_reclaim" {
+	switch {
+	case f.reason != "waiting_for_reclaim":
 		say(!f.waits, "it has an until")
-	} else if f.waits {
+	case f.waits:
 		v.waits(p, f)
 	}
+}
+
+// leaves tells whether anything of a plan is under reclaim.
+func (v *verifier) leaves(plan string) bool {
+	for _, list := range v.m.claims {
+		for _, c := range list {
+			if c.plan == plan {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // waits checks until when and for whom units wait: there must be such a reclaim.
@@ -175,7 +195,7 @@ func (v *verifier) exact(p *plan, s *sub, f shortfallRow) {
 	} else {
 		want, blocker, sure = v.whySlot(p, s)
 	}
-	if !sure || f.reason == "reclaim_budget" {
+	if !sure {
 		return
 	}
 	g := Fault{Rule: "D-7", Table: "shortfalls", Plan: f.plan, Consumer: f.consumer, Allocation: f.allocation, Sub: f.sub}

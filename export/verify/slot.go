@@ -24,6 +24,7 @@ type slots struct {
 	keeps    map[string]int64 // R
 	use      map[string]int64
 	quota    map[string]int64 // of hybrid branches
+	drawn    map[string]int64 // held from pools before the cycle's grants
 	known    bool             // whether what is borrowed and not under reclaim is known exactly
 }
 

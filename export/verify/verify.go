@@ -271,6 +271,7 @@ func (v *verifier) named(list []export.Input) {
 // take applies one input.
 func (v *verifier) take(in export.Input, content []byte) error {
 	if in.Kind == "plan" {
+		v.equal(Fault{Rule: "input", Table: "inputs", What: in.Kind + "/" + in.Digest + ": rows"}, 0, in.Rows)
 		p, err := parsePolicy(content)
 		if err != nil {
 			return err
@@ -367,9 +368,15 @@ func (v *verifier) ask(g *grid) {
 func (v *verifier) entitled() {
 	v.figures = map[string]*slots{}
 	for _, p := range v.m.policy.plans {
-		if !p.md && (v.fresh("consumers") || v.fresh("shortfalls")) {
-			v.figures[p.name] = v.entitle(p)
+		if p.md || !v.fresh("consumers") && !v.fresh("shortfalls") {
+			continue
 		}
+		f := v.entitle(p)
+		f.drawn = map[string]int64{}
+		for _, path := range v.m.policy.paths {
+			f.drawn[path] = v.m.account(p.name, path).shared
+		}
+		v.figures[p.name] = f
 	}
 }
 
