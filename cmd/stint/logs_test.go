@@ -6,8 +6,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/scenario"
 	"github.com/stintd/stint/export"
 	"github.com/stintd/stint/export/verify"
@@ -61,6 +63,50 @@ func checkLogs(t *testing.T, files []string) {
 	t.Logf("%d logs, %d cycles, checks: %v", logs, cycles, checks)
 }
 
+// liar is a recorder that says of a cycle's digest what is not so.
+type liar struct {
+	recorder
+	cycle int64
+}
+
+// Cycle publishes a cycle.
+func (l *liar) Cycle(out *decision.Cycle, keyframe func(), last bool) error {
+	if out.Summary.Cycle == l.cycle {
+		out.Consumers.Held[0]++
+		defer func() { out.Consumers.Held[0]-- }()
+	}
+	return l.recorder.Cycle(out, keyframe, last)
+}
+
+// TestReplayOtherwise replays a log in which a cycle decided otherwise than it does now.
+func TestReplayOtherwise(t *testing.T) {
+	scenarios, err := scenario.Load("../../testdata/cases/md.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "log")
+	w, err := export.Open(dir, export.Options{Lazy: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := scenarios[0].Record(&liar{recorder{log: w, status: func(string) {}}, 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr bytes.Buffer
+	if code := execute([]string{"replay", "--log", dir}, &stdout, &stderr); code != exitFound || !strings.Contains(stdout.String(), "FAIL cycle 1: it decides otherwise") {
+		t.Errorf("exit code %d\n%s%s", code, stdout.String(), stderr.String())
+	}
+	if code := execute([]string{"run", "--append", "--out", dir}, &stdout, &stderr); code != exitUsage || !strings.Contains(stderr.String(), "cycle 1: it decides otherwise") {
+		t.Errorf("exit code %d\n%s", code, stderr.String())
+	}
+	if code := execute([]string{"verify", "--log", dir}, &stdout, &stderr); code != exitFound {
+		t.Errorf("exit code %d\n%s%s", code, stdout.String(), stderr.String())
+	}
+}
+
 // record plays a scenario into a log; false when its settings are not carried out yet.
 func record(t *testing.T, s *scenario.Scenario) (dir string, ok bool) {
 	t.Helper()
@@ -85,7 +131,7 @@ func checkLog(t *testing.T, name, dir string) *verify.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := verify.Log(r, verify.Options{})
+	report, err := verify.Log(r, verify.Options{Decode: decodeTable})
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}

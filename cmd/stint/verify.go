@@ -52,7 +52,7 @@ func verifyLog(log string, asJSON bool, stdout, stderr io.Writer) error {
 	}
 	start := time.Now()
 	status := progress(stderr)
-	report, err := verify.Log(r, verify.Options{Progress: func(done, all int) { status(bar("verify", done, all)) }})
+	report, err := verify.Log(r, verify.Options{Decode: decodeTable, Progress: func(done, all int) { status(bar("verify", done, all)) }})
 	status("")
 	if err != nil {
 		return fmt.Errorf("log %s: %w", log, err)

@@ -23,12 +23,12 @@ type grid struct {
 	objects bool // rows are objects: a nil cell is a key that was left out
 }
 
-// Decode reads a table of input in a format that this package does not read itself: rows of cells as grid has
-// them, with the names of the columns.
-type Decode func(kind, format string, content []byte) (names []string, rows [][]any, err error)
+// Decode reads a table of input in a format that this package does not read itself: rows of cells (nil, string, int64,
+// float64, bool) with the names of the columns.
+type Decode func(kind, format string, dimensions []string, content []byte) (names []string, rows [][]any, err error)
 
 // readGrid reads a table. Arrow streams go through decode: arrow's own reader cannot be let at bytes that may be damaged.
-func readGrid(kind, format string, content []byte, decode Decode) (g *grid, err error) {
+func readGrid(kind, format string, dimensions []string, content []byte, decode Decode) (g *grid, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			g, err = nil, fmt.Errorf("damaged: %v", p)
@@ -48,7 +48,7 @@ func readGrid(kind, format string, content []byte, decode Decode) (g *grid, err 
 		if decode == nil {
 			return nil, fmt.Errorf("the format %q is not read here", format)
 		}
-		g.names, g.rows, err = decode(kind, format, content)
+		g.names, g.rows, err = decode(kind, format, dimensions, content)
 	}
 	if err != nil {
 		return nil, err

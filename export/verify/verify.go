@@ -290,7 +290,7 @@ func (v *verifier) take(in export.Input, content []byte) error {
 	if v.m.policy == nil {
 		return fmt.Errorf("it comes before any policy")
 	}
-	g, err := readGrid(in.Kind, in.Format, content, v.o.Decode)
+	g, err := readGrid(in.Kind, in.Format, v.m.policy.dimensions, content, v.o.Decode)
 	if err != nil {
 		return err
 	}
