@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
@@ -39,7 +40,6 @@ type Reader struct {
 	files  map[string]map[[2]int64]string // by table, then first and last cycle: the path
 	heads  map[int64]head
 	metas  map[string]map[string]string // by path: the metadata of files read
-	frames map[string][]int64           // by path of a longer file: the cycles of its rows, of keyframes
 }
 
 // head is what a cycle's row of cycles says of its other tables.
@@ -63,8 +63,7 @@ func OpenLog(dir string) (*Reader, error) {
 
 // openLog is OpenLog, save that a log that was never written to is an empty one.
 func openLog(dir string) (*Reader, error) {
-	r := &Reader{dir: dir, shape: map[string]decision.Table{}, heads: map[int64]head{}, metas: map[string]map[string]string{},
-		frames: map[string][]int64{}}
+	r := &Reader{dir: dir, shape: map[string]decision.Table{}, heads: map[int64]head{}, metas: map[string]map[string]string{}}
 	for _, t := range shapes() {
 		r.shape[t.Name] = t
 	}
@@ -94,6 +93,11 @@ func (r *Reader) list() error {
 	if err != nil {
 		return fmt.Errorf("log %s: %w", r.dir, err)
 	}
+	b, err := readBefore(r.dir)
+	if err != nil {
+		return err
+	}
+	r.ranges = slices.DeleteFunc(r.ranges, func(s span) bool { return s.last < b.Cycle }) // dropped
 	r.files = map[string]map[[2]int64]string{}
 	for name := range r.shape {
 		spans, err := list(r.dir, name)
@@ -191,28 +195,38 @@ func (r *Reader) Holder(name string, cycle int64) (int64, error) {
 func (r *Reader) frame(name string, cycle int64) (int64, error) {
 	i := sort.Search(len(r.ranges), func(i int) bool { return r.ranges[i].first > cycle }) - 1
 	for ; i >= 0; i-- {
-		s := r.ranges[i]
-		path, ok := r.files[name][[2]int64{s.first, s.last}]
-		if !ok {
-			continue
-		}
-		if s.first == s.last {
-			return s.first, nil
-		}
-		in, ok := r.frames[path]
-		if !ok {
-			t, err := r.load(name, span{s.first, s.last, path}, "", s.first, s.last)
-			if err != nil {
-				return 0, err
-			}
-			in = slices.Compact(slices.Clone(t.Columns[0].Int))
-			r.frames[path] = in
+		in, err := r.framesOf(name, r.ranges[i])
+		if err != nil {
+			return 0, err
 		}
 		if k := sort.Search(len(in), func(k int) bool { return in[k] > cycle }); k > 0 {
 			return in[k-1], nil
 		}
 	}
 	return 0, fmt.Errorf("log %s: no keyframe of %s up to cycle %d", r.dir, name, cycle)
+}
+
+// framesOf are the cycles of a range that have a keyframe; a longer file names them.
+func (r *Reader) framesOf(name string, s span) (in []int64, err error) {
+	path, ok := r.files[name][[2]int64{s.first, s.last}]
+	switch {
+	case !ok:
+		return nil, nil
+	case s.first == s.last:
+		return []int64{s.first}, nil
+	case r.metas[path] == nil:
+		if _, err := r.read(path, ""); err != nil {
+			return nil, err
+		}
+	}
+	for word := range strings.FieldsSeq(r.metas[path][metaFrames]) {
+		c, err := strconv.ParseInt(word, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s: its keyframes: %w", path, err)
+		}
+		in = append(in, c)
+	}
+	return in, nil
 }
 
 func (r *Reader) known(name string, cycle int64) error {
@@ -281,6 +295,9 @@ func (r *Reader) Digest(cycle int64) (string, error) {
 // rows reads the files of a table that hold cycles first … last, in order. A file that their cycles name and that is
 // missing is an error.
 func (r *Reader) rows(name string, first, last int64) (*decision.Table, error) {
+	if _, ok := r.rangeOf(first); !ok {
+		return nil, fmt.Errorf("log %s: no cycle %d: it was dropped", r.dir, first)
+	}
 	var b builder
 	i := sort.Search(len(r.ranges), func(i int) bool { return r.ranges[i].last >= first })
 	for ; i < len(r.ranges) && r.ranges[i].first <= last; i++ {

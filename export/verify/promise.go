@@ -15,7 +15,7 @@ func (v *verifier) limits() {
 			e := w.entry[path]
 			switch {
 			case e == nil:
-			case p.md && len(e.limit) > 0 && !p.owners:
+			case p.md && len(e.limit) > 0 && !p.owners && !v.dim():
 				if net[p.name] == nil {
 					net[p.name] = v.net(p)
 				}
@@ -151,7 +151,7 @@ func (v *verifier) promises() {
 			v.reserves(p)
 		}
 	}
-	still := len(v.begun) == 0 && v.m.leaving == 0 && len(waits) == 0 && !v.relabelled
+	still := len(v.begun) == 0 && v.m.leaving == 0 && len(waits) == 0 && !v.relabelled && !v.dim()
 	if v.stable && v.inputs == 0 && !v.switched && v.policyCycle != v.cycle {
 		v.is(Fault{Rule: "CYC-2", Table: "cycles", What: "something happened in the cycle after a fixed point, with the same input"}, still)
 		for _, name := range []string{"consumers", "amounts", "shares", "shortfalls"} {
@@ -187,7 +187,7 @@ func (v *verifier) disturbance() {
 // not use is idle, or under reclaim; save what the budget does not let it have yet.
 func (v *verifier) reserves(p *plan) {
 	f := v.figures[p.name]
-	if f == nil || p.exclusive != "" || f.hybrid > 0 {
+	if f == nil || p.exclusive != "" || f.hybrid > 0 || v.dim() {
 		return
 	}
 	granted := false
@@ -222,7 +222,7 @@ func (v *verifier) reserves(p *plan) {
 // conserving checks INV-6 in MD plans: no unmet unit that its rules allow fits an ok host. While anything is under
 // reclaim, or promised, some of what is free is kept for takers, which the log does not tell.
 func (v *verifier) conserving(p *plan, waits bool) {
-	if p.owners || waits || v.takers[p.name] || !v.fresh("shortfalls") && !v.busy(p.name) {
+	if p.owners || waits || v.dim() || v.takers[p.name] || !v.fresh("shortfalls") && !v.busy(p.name) {
 		return
 	}
 	if v.leaves(p.name) {

@@ -83,7 +83,7 @@ func (v *verifier) shortfalls() {
 			v.is(f.about("log", "shortfalls", "reason %s of demand that is in no plan", f.reason), f.reason == "not_in_plan")
 		case v.is(f.about("log", "shortfalls", "reason %s is not for this kind of plan", f.reason), known.md && p.md || known.slot && !p.md):
 			v.needed(p, s, f)
-			if !stirred[f.plan] && !p.owners {
+			if !stirred[f.plan] && !p.owners && !v.dim() {
 				v.exact(p, s, f)
 			}
 		}
@@ -163,6 +163,9 @@ func (v *verifier) waits(p *plan, f shortfallRow) {
 			}
 			ok = ok || c.plan == p.name && c.deadline == f.until && who == f.blocker
 		}
+	}
+	if v.dim() {
+		return
 	}
 	v.is(Fault{Rule: "D-7", Table: "shortfalls", Plan: f.plan, Consumer: f.consumer, Allocation: f.allocation, Sub: f.sub,
 		What: "it waits, and nothing of " + f.blocker + " is due then", Got: instant(f.until)}, ok)

@@ -48,7 +48,7 @@ func (v *verifier) hostsOf(p *plan, visit func(h *host, in bool)) {
 func (v *verifier) entitle(p *plan) *slots {
 	s := &slots{plan: p, w: p.at(v.now, v.m.policy.zone), owned: map[string]int64{}, reserved: map[string]int64{}, pool: map[string]int64{},
 		demand: map[string]int64{}, need: map[string]int64{}, left: map[string]int64{}, dynamic: map[string]int64{}, static: map[string]int64{},
-		scaled: map[string]int64{}, keeps: map[string]int64{}, use: map[string]int64{}, quota: map[string]int64{}, known: true}
+		scaled: map[string]int64{}, keeps: map[string]int64{}, use: map[string]int64{}, quota: map[string]int64{}, known: !v.dim()}
 	shut := map[key]int64{}
 	v.hostsOf(p, func(h *host, in bool) {
 		if in && h.state == "ok" {

@@ -3,6 +3,7 @@ package verify
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 
@@ -26,6 +27,9 @@ func Log(r *export.Reader, o Options) (*Report, error) {
 	v := &verifier{log: r, o: o, report: newReport(), m: newModel(), state: map[string]*kept{}}
 	v.report.First, v.report.Last = cycles[0], cycles[len(cycles)-1]
 	v.stray()
+	if err := v.dropped(); err != nil {
+		return nil, err
+	}
 	for i, c := range cycles {
 		v.report.Cycles++
 		v.run(c)
@@ -65,6 +69,8 @@ type verifier struct {
 	newClaims   []*claim         // what was put under reclaim in this cycle
 	pools       map[string]*pool // of MD plans
 	subs        int64            // sub_allocations of the cycle before
+	firstKnown  int64            // the first reclaim issued since what is held was taken from a keyframe
+	clearUS     int64            // when all that was under reclaim then is over
 	content     []string         // of the sets of state tables as last written
 	rooms       map[string]*room
 	shareOf     map[string]map[string]*share
@@ -133,8 +139,8 @@ func (v *verifier) run(cycle int64) {
 	}
 	v.openWindows()
 	if v.lost {
-		v.report.cannot("what is held in cycles whose files are damaged, up to the next keyframe")
 		if !v.frame || !readable {
+			v.report.cannot("what is held in cycles whose files are damaged, up to the next keyframe, and reclaims that were under way then")
 			return
 		}
 		v.adopt()
@@ -396,6 +402,30 @@ func (v *verifier) openWindows() {
 	}
 }
 
+// dropped applies the inputs that were in force before the first cycle, where earlier ones were dropped.
+func (v *verifier) dropped() error {
+	inputs, err := v.log.Before()
+	if err != nil || len(inputs) == 0 {
+		return err
+	}
+	v.lost = true
+	for _, in := range inputs {
+		content, err := v.log.InputContent(in.Kind, in.Digest)
+		if err == nil {
+			err = v.take(in, content)
+		}
+		if err != nil {
+			v.fault(Fault{Rule: "input", Table: "inputs", What: fmt.Sprintf("%s/%s: %v", in.Kind, in.Digest, err)})
+		}
+	}
+	v.m.revision, v.policyCycle = 0, 0
+	v.report.cannot("what was under reclaim before the first cycle that was kept")
+	return nil
+}
+
+// dim tells whether reclaims may be under way that are not known, since they were issued before what is held was.
+func (v *verifier) dim() bool { return v.now < v.clearUS }
+
 // adopt goes on after files that could not be read: what is held is what the keyframe says, what is wanted that and
 // what is short.
 func (v *verifier) adopt() {
@@ -423,5 +453,16 @@ func (v *verifier) adopt() {
 	for k, s := range v.m.subs {
 		s.units = s.held + short[k]
 	}
-	v.report.cannot("reclaims that were under way when files were damaged")
+	v.firstKnown, v.clearUS = 0, v.now
+	for _, t := range v.m.policy.plans {
+		switch {
+		case t.confirmed && t.overdue == none:
+			v.clearUS = math.MaxInt64
+		case v.clearUS < math.MaxInt64:
+			for _, grace := range v.m.policy.grace {
+				v.clearUS = max(v.clearUS, v.now+grace+max(0, t.overdue)+2*v.m.policy.interval)
+			}
+		}
+	}
+	v.m.revision = v.table["cycles"].number["revision"].at(0)
 }
