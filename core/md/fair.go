@@ -229,9 +229,23 @@ func (m *Planner) covers(k cluster.ParcelID, size, besides []int64) bool {
 	return true
 }
 
+// helps tells whether a victim frees something of which a unit still lacks room, besides what is taken already.
+func (m *Planner) helps(k cluster.ParcelID, size, besides, victim []int64) bool {
+	for d, u := range size {
+		if u > 0 && victim[d] > 0 && min(m.fairness.room[d][k], m.p.Parcels.Available(d, k))+besides[d] < u {
+			return true
+		}
+	}
+	return false
+}
+
 func (m *Planner) mayUse(sub cluster.SubID, k cluster.ParcelID) bool {
 	return m.usable(sub, k) && m.perHost(sub, k, m.promisedAt(sub, m.p.Parcels.Host[k])+1)
 }
+
+// even is how many parts of 2⁻⁴⁸ shares may differ and still count as equal: each leaf and unit size below a consumer
+// loses up to one to rounding, and what is equal in truth must not be decided by that.
+const even = 1 << 16
 
 // ahead tells whether a victim that gives and a taker that gets so much share may be so: the victim is of lower
 // priority where their branches part, or of equal and then not worse off.
@@ -243,8 +257,11 @@ func (m *Planner) ahead(victim, taker plan.Node, gives, gets int64) bool {
 	if m.set.Ratio[a] == 0 || m.set.Ratio[b] == 0 {
 		return m.set.Ratio[a] == 0 && m.set.Ratio[b] > 0
 	}
-	x, y := m.promise.stake[a]-gives, m.promise.stake[b]+gets
-	return x >= 0 && !share.Less(x, m.set.Ratio[a], y, m.set.Ratio[b])
+	x, y, slack := m.promise.stake[a]-gives, m.promise.stake[b]+gets, int64(even)
+	if gives > 0 {
+		slack = min(slack, gives/2) // less than a unit, or two could take from each other for ever
+	}
+	return x >= 0 && !share.Less(x+slack, m.set.Ratio[a], y, m.set.Ratio[b])
 }
 
 // part is where the ways up from two leaves part: the last consumers before they meet.
@@ -412,7 +429,8 @@ func (m *Planner) enough(sub cluster.SubID, k cluster.ParcelID, gets int64) []vi
 	var found []victim
 	given := map[plan.Node]int64{} // by the victims' branches where they part from the taker's
 	for _, q := range rows {
-		for n := int64(0); n < m.s.Holding.Units[q] && !m.covers(k, size, sum); n++ {
+		each := m.s.Size(m.s.Holding.Sub[q])
+		for n := int64(0); n < m.s.Holding.Units[q] && m.helps(k, size, sum, each); n++ {
 			a, _ := m.part(m.s.Node(m.s.Holding.Sub[q]), leaf)
 			if !m.gives(q, leaf, given[a], gets) {
 				break
@@ -422,7 +440,7 @@ func (m *Planner) enough(sub cluster.SubID, k cluster.ParcelID, gets int64) []vi
 				found = append(found, victim{q, 0})
 			}
 			found[len(found)-1].units++
-			add(sum, m.s.Size(m.s.Holding.Sub[q]), 1)
+			add(sum, each, 1)
 		}
 	}
 	if !m.covers(k, size, sum) {
