@@ -23,6 +23,8 @@ type fairs struct {
 	rows     map[plan.Node][]cluster.HoldingID // what a leaf held when it was first asked for, newest first
 	kinds    map[kind]*trial
 	gained   []cluster.ParcelID // hosts whose net room grew, for the trials' cursors
+	here     []cluster.HoldingID
+	sum      []int64
 }
 
 // kind is what takers' units have in common that look for the same.
@@ -37,6 +39,7 @@ type kind struct {
 type trial struct {
 	over   bool               // no victims at all
 	failed []uint64           // bitset of hosts
+	row    map[plan.Node]int  // by leaf: no victim of it before this row
 	from   cluster.ParcelID   // no host before it has net room
 	seen   int                // of gained
 	late   []cluster.ParcelID // hosts before from that gained room since
@@ -203,7 +206,7 @@ func (m *Planner) trialOf(leaf plan.Node, sub cluster.SubID) *trial {
 	}
 	t := m.fairness.kinds[key]
 	if t == nil {
-		t = &trial{failed: make([]uint64, m.p.Parcels.Words())}
+		t = &trial{failed: make([]uint64, m.p.Parcels.Words()), row: map[plan.Node]int{}}
 		m.fairness.kinds[key] = t
 	}
 	return t
@@ -283,10 +286,22 @@ func (m *Planner) part(a, b plan.Node) (plan.Node, plan.Node) {
 func (m *Planner) takeFor(sub cluster.SubID, t *trial) bool {
 	leaf, found, done := m.s.Node(sub), false, false
 	gets := m.change(m.s.Sub.Pair[sub], 1)
+	h := &m.s.Holding
 	m.eachVictim(leaf, gets, func(v plan.Node) bool {
-		for _, q := range m.newestOf(v) {
-			k := m.s.Holding.Parcel[q]
-			if t.failed[k>>6]>>(uint(k)&63)&1 == 1 || m.s.Holding.Sub[q] == cluster.NoID || m.s.Node(m.s.Holding.Sub[q]) != v || !m.gives(q, leaf, 0, gets) {
+		rows, pair, ok := m.newestOf(v), cluster.PairID(cluster.NoID), false
+		for i := t.row[v]; i < len(rows); i++ {
+			q := rows[i]
+			k := h.Parcel[q]
+			if t.failed[k>>6]>>(uint(k)&63)&1 == 1 || h.Sub[q] == cluster.NoID || h.Set[q] != cluster.NoID || m.s.Node(h.Sub[q]) != v {
+				if i == t.row[v] {
+					t.row[v]++ // for the rest of the cycle
+				}
+				continue
+			}
+			if p := m.s.Sub.Pair[h.Sub[q]]; p != pair {
+				pair, ok = p, m.gives(q, leaf, 0, gets)
+			}
+			if !ok {
 				continue
 			}
 			if m.mayUse(sub, k) {
@@ -413,11 +428,16 @@ func (m *Planner) newest(a, b cluster.HoldingID) int {
 // first in order; else units in order until it fits, less those that are not needed after all.
 func (m *Planner) enough(sub cluster.SubID, k cluster.ParcelID, gets int64) []victim {
 	size, leaf := m.s.Size(sub), m.s.Node(sub)
-	var rows []cluster.HoldingID
+	rows, sum := m.fairness.here[:0], zeroed(m.fairness.sum, len(size))
+	m.fairness.sum = sum
 	for q := m.p.Parcels.First[k]; q != cluster.NoID; q = m.s.Holding.NextOnParcel[q] {
 		if m.gives(q, leaf, 0, gets) {
 			rows = append(rows, q)
+			add(sum, m.s.Size(m.s.Holding.Sub[q]), m.s.Holding.Units[q])
 		}
+	}
+	if m.fairness.here = rows; !m.covers(k, size, sum) {
+		return nil // not even all together
 	}
 	slices.SortFunc(rows, func(a, b cluster.HoldingID) int { return m.victimFirst(a, b, leaf) })
 	for _, q := range rows {
@@ -425,7 +445,7 @@ func (m *Planner) enough(sub cluster.SubID, k cluster.ParcelID, gets int64) []vi
 			return []victim{{q, 1}}
 		}
 	}
-	sum := make([]int64, len(size))
+	clear(sum)
 	var found []victim
 	given := map[plan.Node]int64{} // by the victims' branches where they part from the taker's
 	for _, q := range rows {
