@@ -2,6 +2,7 @@ package md
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
@@ -464,7 +465,7 @@ func (m *Planner) enough(sub cluster.SubID, k cluster.ParcelID, gets int64) []vi
 		}
 	}
 	if !m.covers(k, size, sum) {
-		return nil
+		return m.alike(sub, k, rows, gets)
 	}
 	for i := range found {
 		v := m.s.Size(m.s.Holding.Sub[found[i].q])
@@ -477,6 +478,39 @@ func (m *Planner) enough(sub cluster.SubID, k cluster.ParcelID, gets int64) []vi
 		}
 	}
 	return slices.DeleteFunc(found, func(v victim) bool { return v.units == 0 })
+}
+
+// alike chooses victims of one leaf and size that make room for a unit by themselves: of those of which it takes the fewest.
+func (m *Planner) alike(sub cluster.SubID, k cluster.ParcelID, rows []cluster.HoldingID, gets int64) (best []victim) {
+	size, leaf, fewest := m.s.Size(sub), m.s.Node(sub), int64(math.MaxInt64)
+	sum, tried := make([]int64, len(size)), map[cluster.PairID]bool{}
+	for _, first := range rows {
+		pair := m.s.Sub.Pair[m.s.Holding.Sub[first]]
+		if tried[pair] {
+			continue
+		}
+		tried[pair] = true
+		clear(sum)
+		var found []victim
+		units, each := int64(0), -m.change(pair, -1)
+		for _, q := range rows {
+			for n := int64(0); n < m.s.Holding.Units[q] && m.s.Sub.Pair[m.s.Holding.Sub[q]] == pair && !m.covers(k, size, sum); n++ {
+				if !m.gives(q, leaf, units*each, gets) {
+					break
+				}
+				if n == 0 {
+					found = append(found, victim{q, 0})
+				}
+				found[len(found)-1].units++
+				units++
+				add(sum, m.s.Size(m.s.Holding.Sub[q]), 1)
+			}
+		}
+		if m.covers(k, size, sum) && units < fewest {
+			best, fewest = found, units
+		}
+	}
+	return best
 }
 
 func add(sum, size []int64, units int64) {

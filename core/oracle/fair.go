@@ -320,7 +320,7 @@ func (g *round) pick(s *sub, h *host, list []*unit) []*unit {
 		}
 	}
 	if !enough(chosen) {
-		return nil
+		return g.alike(s, here, enough)
 	}
 	for _, u := range slices.Clone(chosen) {
 		if rest := slices.DeleteFunc(slices.Clone(chosen), func(v *unit) bool { return v == u }); enough(rest) {
@@ -328,4 +328,24 @@ func (g *round) pick(s *sub, h *host, list []*unit) []*unit {
 		}
 	}
 	return chosen
+}
+
+// alike chooses units of one leaf and size that make a unit fit by themselves, of those of which it takes the fewest.
+func (g *round) alike(s *sub, here []*unit, enough func(chosen []*unit) bool) (best []*unit) {
+	for _, first := range here {
+		var chosen []*unit
+		gives := new(big.Rat)
+		for _, u := range here {
+			if u.leaf() != first.leaf() || !slices.Equal(u.sub.size, first.sub.size) || enough(chosen) {
+				continue
+			}
+			if gives.Add(gives, g.gives(u)); g.ahead(u.leaf(), s.alloc.leaf, gives, g.gets(s)) {
+				chosen = append(chosen, u)
+			}
+		}
+		if enough(chosen) && (best == nil || len(chosen) < len(best)) {
+			best = chosen
+		}
+	}
+	return best
 }
