@@ -147,7 +147,7 @@ func (g *round) host(s *sub) *host {
 	case g.m.Placement == plan.BestFit:
 		before = func(a, b *host) bool { return g.liker(s, a, b) }
 	case g.m.Placement == plan.Stacked: // D-3
-		before = func(a, b *host) bool { return len(a.units) > 0 && len(b.units) == 0 }
+		before = func(a, b *host) bool { return g.inUse(a) && !g.inUse(b) }
 	case g.m.Placement == plan.Balanced: // D-3
 		before = func(a, b *host) bool { return g.room(a) > g.room(b) }
 	default:
