@@ -61,25 +61,34 @@ func (c *Cluster) arrange() {
 		return
 	}
 	for in := range c.order {
-		add := func(h *host) {
-			if !slices.Contains(c.order[in], h) {
-				c.order[in] = append(c.order[in], h)
-			}
-		}
 		for _, g := range c.groups(in) {
-			group := c.p.Groups[g]
-			for _, name := range group.Hosts {
-				if i := slices.IndexFunc(c.hosts, func(h *host) bool { return h.Name == name }); i >= 0 {
-					add(c.hosts[i])
-				}
-			}
-			for i, ok := range c.matches(group.Select) {
-				if ok && group.Select != nil {
-					add(c.hosts[i])
+			for _, h := range c.inGroup(g) {
+				if !slices.Contains(c.order[in], h) {
+					c.order[in] = append(c.order[in], h)
 				}
 			}
 		}
 	}
+}
+
+// inGroup are the hosts of a resource group in its order.
+func (c *Cluster) inGroup(g int) []*host {
+	var list []*host
+	group := c.p.Groups[g]
+	for _, name := range group.Hosts {
+		if i := slices.IndexFunc(c.hosts, func(h *host) bool { return h.Name == name }); i >= 0 {
+			list = append(list, c.hosts[i])
+		}
+	}
+	if group.Select == nil {
+		return list
+	}
+	for i, ok := range c.matches(group.Select) {
+		if ok {
+			list = append(list, c.hosts[i])
+		}
+	}
+	return list
 }
 
 // planOf is the plan that a host belongs to, -1 when none.
