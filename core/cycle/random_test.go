@@ -115,7 +115,7 @@ func (s *site) drawGroups(t *rapid.T, groups int) {
 // drawConsumers makes a tree of so many consumers on up to four levels.
 func (s *site) drawConsumers(t *rapid.T, most int) {
 	for i := range most {
-		c := consumer{parent: -1, leaf: true, rank: pick(t, "rank", 0, 0, 1, 2), grace: pick(t, "grace", graces...)}
+		c := consumer{parent: -1, leaf: true, rank: pick(t, "rank", 0, 0, 1, 2), grace: choose(t, "grace", graces...)}
 		if p := upTo(t, "parent", -1, i-1); p >= 0 && s.consumers[p].depth < 3 {
 			c.parent, c.depth = p, s.consumers[p].depth+1
 			s.consumers[p].leaf = false
@@ -435,8 +435,9 @@ func (w *world) changeHosts(t *rapid.T) (rows []oracle.Host, full bool) {
 	}
 	for h := range w.names() {
 		old, known := w.hosts[hostName(h)]
+		out := known && old.Attr["in"] == false
 		if (known && h > 0 && odds(t, "removed", 5) && full) || // the first blade stays: requirements name it
-			(!known && !odds(t, "added", 5)) || (known && !full && !odds(t, "changed", 3)) {
+			(!known && !odds(t, "added", 5)) || (known && !full && !out && !odds(t, "changed", 3)) {
 			if full {
 				delete(w.hosts, hostName(h))
 			}
@@ -444,13 +445,13 @@ func (w *world) changeHosts(t *rapid.T) (rows []oracle.Host, full bool) {
 		}
 		row := old
 		switch kind := upTo(t, "kind of change", 0, 5); {
-		case !known || kind < 3:
+		case !known || kind < 3 && !(out && once(t, "back", 2)):
 			row = w.drawHost(t, h)
-		case kind < 5:
+		case kind > 2 && kind < 5:
 			row.State = pick(t, "state", "ok", "ok", "closed", "draining", "unavail")
 		default: // out of its group, or back
 			row.Attr = maps.Clone(old.Attr)
-			row.Attr["in"] = old.Attr["in"] == false
+			row.Attr["in"] = out
 		}
 		rows = append(rows, row)
 		w.hosts[row.Name] = row

@@ -42,6 +42,9 @@ func (m *Planner) Reclaim() {
 	m.overLimits()
 	m.fair()
 	m.pooled = granted
+	if len(m.grant.given) > 0 && len(m.takers()) > 0 {
+		m.p.Continue() // by what was granted, sets that stood may not stand any more
+	}
 }
 
 // spent tells whether the cycle has used any of the plan's reclaim budget.

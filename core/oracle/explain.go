@@ -38,29 +38,25 @@ func (g *round) explain(r *Result) {
 	g.shortfalls(r, func(s *sub) Shortfall { return g.reason(s, quota) })
 }
 
-// reason is what stops the next unit of a sub-allocation: the first of D-7's list that applies.
+// reason is what stops the next unit of a sub-allocation: the first of D-7's list, and of that of docs/shares.md, that applies.
 func (g *round) reason(s *sub, quota map[plan.Node]uint64) Shortfall {
-	leaf := s.alloc.leaf
 	list := g.usable(s)
 	if len(list) == 0 && s.req != "" {
 		return Shortfall{Reason: "no_host_matches"}
 	}
-	if g.unowned(s) {
-		if row, ok := g.itself(s, list); ok {
-			return row
-		}
-		return Shortfall{Reason: "ownership_unmet"}
-	}
-	for _, n := range slices.Backward(g.way(leaf)) { // the nearest is named
-		if g.w.Ratio[n] == 0 {
-			return Shortfall{Reason: "share_limit", Blocker: g.p.Path[n]}
-		}
-	}
-	if n, d, hit := g.limited(s, func(n plan.Node) []int64 { return g.stood[n] }); hit {
-		return Shortfall{Reason: "share_limit", Blocker: g.p.Path[n], Dimension: g.p.Dimensions[d]}
+	limit, limited := g.stopped(s)
+	owns, _ := g.possession(s.alloc.leaf)
+	if limited && zero(owns) {
+		return limit
 	}
 	if row, ok := g.itself(s, list); ok {
 		return row
+	}
+	if g.unowned(s) {
+		return Shortfall{Reason: "ownership_unmet"}
+	}
+	if limited {
+		return limit
 	}
 	var now [][]int64
 	sum := make([]int64, len(s.size))
@@ -86,6 +82,20 @@ func (g *round) reason(s *sub, quota map[plan.Node]uint64) Shortfall {
 		return Shortfall{Reason: "over_quota", Dimension: scarce}
 	}
 	return Shortfall{Reason: "pool_exhausted", Dimension: scarce}
+}
+
+// stopped is the ratio of 0 or the share limit that keeps a sub-allocation from the pool, the nearest to its leaf.
+func (g *round) stopped(s *sub) (row Shortfall, ok bool) {
+	for _, n := range slices.Backward(g.way(s.alloc.leaf)) {
+		if g.w.Ratio[n] == 0 {
+			return Shortfall{Reason: "share_limit", Blocker: g.p.Path[n]}, true
+		}
+	}
+	n, d, hit := g.limited(s, func(n plan.Node) []int64 { return g.stood[n] })
+	if !hit {
+		return row, false
+	}
+	return Shortfall{Reason: "share_limit", Blocker: g.p.Path[n], Dimension: g.p.Dimensions[d]}, true
 }
 
 // usable are the parcels that a sub-allocation may use, full or not: its leaf's own, and those of the public pool.

@@ -164,7 +164,7 @@ func (g *round) spot(s *sub, list []parcel) (best parcel, ok bool) {
 	case g.m.Placement == plan.BestFit:
 		before = func(a, b parcel) bool { return g.liker(s, a, b) }
 	case g.m.Placement == plan.Stacked: // D-3
-		before = func(a, b parcel) bool { return len(a.host.units) > 0 && len(b.host.units) == 0 }
+		before = func(a, b parcel) bool { return g.inUse(a.host) && !g.inUse(b.host) }
 	case g.m.Placement == plan.Balanced: // D-3
 		before = func(a, b parcel) bool { return g.room(a) > g.room(b) }
 	default:

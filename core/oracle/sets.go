@@ -40,6 +40,11 @@ func (f *frame) kept(s *set) []int64 {
 	return v
 }
 
+// inUse tells whether something is held on a host or kept there for a taker (D-3).
+func (f *frame) inUse(h *host) bool {
+	return len(h.units) > 0 || len(f.mine(func(s *set) bool { return s.target == h && slices.Max(f.kept(s)) > 0 })) > 0
+}
+
 // pledged is how many units of a sub-allocation are promised, as far as sets are reviewed.
 func (f *frame) pledged(s *sub) int64 {
 	n := int64(0)

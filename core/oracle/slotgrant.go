@@ -19,7 +19,7 @@ func (g *slots) host(s *sub) *host {
 	}
 	before := g.ordered(s)
 	if before == nil && g.s.Placement == plan.Stacked {
-		before = func(a, b *host) bool { return len(a.units) > 0 && len(b.units) == 0 }
+		before = func(a, b *host) bool { return g.inUse(a) && !g.inUse(b) }
 	} else if before == nil {
 		before = func(a, b *host) bool { return g.free(a) > g.free(b) }
 	}
