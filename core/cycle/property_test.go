@@ -245,6 +245,7 @@ func (p *player) revise(t *rapid.T) string {
 		}
 	}
 	p.reviseSlots(t)
+	p.reviseOwn(t)
 	var err error
 	text := p.yaml()
 	if p.policy, err = plan.Parse("case.yaml", []byte(text)); err != nil {

@@ -24,6 +24,8 @@ type site struct {
 	plans     []mdPlan
 	slots     []slotPlan
 	lively    bool // the slot plans lend much and have small pools
+	own       bool // consumers own hosts of the MD plans
+	timezone  string
 	even      bool // nothing but shares decides in the slot plans, and units are of one size: INV-5 binds
 }
 
@@ -149,7 +151,7 @@ func hostName(h int) string { return fmt.Sprintf("h%d", h) }
 // yaml is the policy file.
 func (s *site) yaml() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "stint: 1\ndimensions: [%s]\nresource_groups:\n", strings.Join(s.dims, ", "))
+	fmt.Fprintf(&b, "stint: 1\ntimezone: %s\ndimensions: [%s]\nresource_groups:\n", cmp.Or(s.timezone, "UTC"), strings.Join(s.dims, ", "))
 	for _, g := range s.groups {
 		fmt.Fprintf(&b, "  - {name: g%d", g.zone)
 		if len(g.hosts) > 0 {
@@ -209,9 +211,9 @@ func meets(text string, h oracle.Host) bool {
 	return true
 }
 
-// upTo draws evenly in cases with slots: what they are about takes some demand.
+// upTo draws evenly in cases with slots or ownership: what they are about takes some demand.
 func (w *world) upTo(t *rapid.T, label string, least, most int) int {
-	if len(w.slots) > 0 {
+	if len(w.slots) > 0 || w.own {
 		return between(t, label, least, most)
 	}
 	return upTo(t, label, least, most)
@@ -219,7 +221,7 @@ func (w *world) upTo(t *rapid.T, label string, least, most int) int {
 
 // names is how many host names a case may use.
 func (w *world) names() int {
-	if len(w.slots) > 0 {
+	if len(w.slots) > 0 || w.own {
 		return 9
 	}
 	return hostsMax
@@ -260,7 +262,7 @@ func (w *world) drawHost(t *rapid.T, h int) oracle.Host {
 		Size: map[string]int64{}, Attr: map[string]any{"zone": float64(zone), "in": !odds(t, "out", 12),
 			"fast": odds(t, "fast", 2), "kind": pick(t, "kind", "x", "y"), "type": []string{"blade", "rack"}[h%2]}}
 	for _, d := range w.dims {
-		if row.Size[d] = int64(upTo(t, "size", 0, 9)); len(w.slots) > 0 {
+		if row.Size[d] = int64(upTo(t, "size", 0, 9)); len(w.slots) > 0 || w.own {
 			row.Size[d] = choose[int64](t, "size", 0, 2, 3, 4, 4, 5, 6, 8)
 		}
 	}
@@ -333,6 +335,9 @@ func (w *world) drawUnits(t *rapid.T, plan string) int64 {
 	if w.slotPlan(plan) != nil {
 		return int64(choose(t, "units", 0, 0, 1, 2, 3, 5, 8, 14))
 	}
+	if w.own {
+		return int64(choose(t, "units", 0, 1, 2, 3, 5, 8, 14))
+	}
 	return int64(upTo(t, "units", 0, 30))
 }
 
@@ -376,7 +381,7 @@ func (w *world) drawRules(t *rapid.T, row *oracle.Demand) {
 func (w *world) drawStep(t *rapid.T, first bool, held []oracle.Units) step {
 	s := step{cycles: pick(t, "cycles", 0, 1, 1, 2), late: odds(t, "late", 3)}
 	if first {
-		w.plain = odds(t, "plain", 4)
+		w.plain = odds(t, "plain", 4) && !w.own
 		s.hosts, s.full = w.drawHosts(t), true
 		w.drawShapes(t)
 	} else if odds(t, "hosts change", 2) {

@@ -17,12 +17,17 @@ type mdPlan struct {
 	members    []member
 	settings   []string
 	confirms   bool // clients end what is due
+
+	preference map[int]int     // by zone; what the plan does not say is left out
+	deeds      []map[int]*deed // what consumers own: as the plan says, then as its second window does
+	cut        int             // the minute of the first hour at which the second window begins, 0: there are no windows
 }
 
 type member struct {
 	consumer int
 	rank     int // -1: the consumer's
 	share
+	preference map[int]int // by zone
 }
 
 type share struct {
@@ -101,7 +106,11 @@ func (s *site) writeMD(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "  - name: %s\n    placement: %s\n    resource_groups: [", m.name, m.placement)
 		for i, z := range m.zones {
-			fmt.Fprintf(b, "%s{name: g%d}", ", "[:2*min(i, 1)], z)
+			fmt.Fprintf(b, "%s{name: g%d", ", "[:2*min(i, 1)], z)
+			if n := m.preference[z]; n > 0 {
+				fmt.Fprintf(b, ", preference: %d", n)
+			}
+			b.WriteString("}")
 		}
 		b.WriteString("]\n")
 		for i, d := range slices.Sorted(maps.Keys(m.overcommit)) {
@@ -127,8 +136,13 @@ func (s *site) writeMD(b *strings.Builder) {
 			if e.modest {
 				b.WriteString(", share_reclaim: false")
 			}
+			b.WriteString(preferText(e.preference))
+			if m.deeds != nil {
+				b.WriteString(s.ownText(m.deeds[0][e.consumer]))
+			}
 			b.WriteString("}\n")
 		}
+		s.writeWindows(b, &m)
 	}
 }
 
