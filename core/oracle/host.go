@@ -56,13 +56,14 @@ func (c *Cluster) groups(in int) []int {
 
 // arrange puts the hosts of every plan in host order (D-1).
 func (c *Cluster) arrange() {
-	c.order = make([][]*host, len(c.p.MDPlans)+len(c.p.SlotPlans))
+	c.order, c.grouped = make([][]*host, len(c.p.MDPlans)+len(c.p.SlotPlans)), map[int][]*host{}
 	if len(c.hosts) == 0 { // no name in a requirement would be known
 		return
 	}
 	for in := range c.order {
 		for _, g := range c.groups(in) {
-			for _, h := range c.inGroup(g) {
+			c.grouped[g] = c.inGroup(g)
+			for _, h := range c.grouped[g] {
 				if !slices.Contains(c.order[in], h) {
 					c.order[in] = append(c.order[in], h)
 				}

@@ -191,13 +191,14 @@ func (s *sub) came() int64 {
 // Cluster is the state between cycles. Plans are counted MD plans first, then slot plans.
 type Cluster struct {
 	p         *plan.Policy
-	revision  int       // policies so far
-	cycle     int64     // the last one finished
-	nowUS     int64     // its time
-	hosts     []*host   // in the order of the hosts table
-	gone      []*host   // left the table since the last cycle
-	order     [][]*host // by plan: its hosts in host order
-	estates   []*estate // by MD plan: who owns what
+	revision  int             // policies so far
+	cycle     int64           // the last one finished
+	nowUS     int64           // its time
+	hosts     []*host         // in the order of the hosts table
+	gone      []*host         // left the table since the last cycle
+	order     [][]*host       // by plan: its hosts in host order
+	grouped   map[int][]*host // by resource group: its hosts in its order
+	estates   []*estate       // by MD plan: who owns what
 	allocs    []*alloc
 	sets      []*set // those with takers, in order of number
 	count     int64  // numbers given so far to what comes one after the other

@@ -116,7 +116,7 @@ func (p *pass) basis() string {
 	for _, h := range p.hosts {
 		text += fmt.Sprint("\n", h.Name, p.capacity(p.in, h))
 		for _, g := range p.m.Groups {
-			text += fmt.Sprint(" ", slices.Contains(p.inGroup(g.Group), h))
+			text += fmt.Sprint(" ", slices.Contains(p.grouped[g.Group], h))
 		}
 	}
 	return text
@@ -261,7 +261,7 @@ func (p *pass) load(h *host) uint64 {
 
 // group are the hosts of a claim's group.
 func (p *pass) group(t title) []*host {
-	all := p.inGroup(p.m.Groups[t.rule.Group].Group)
+	all := p.grouped[p.m.Groups[t.rule.Group].Group]
 	return slices.DeleteFunc(slices.Clone(p.hosts), func(h *host) bool { return !slices.Contains(all, h) || zero(p.amount(h)) })
 }
 
@@ -404,7 +404,7 @@ func (p *pass) takeHosts(t title) (asked []int64, met bool) {
 // average is the average host of a claim's group in the plan.
 func (p *pass) average(t title) []int64 {
 	v, n := p.nothing(), int64(0)
-	all := p.inGroup(p.m.Groups[t.rule.Group].Group)
+	all := p.grouped[p.m.Groups[t.rule.Group].Group]
 	for _, h := range p.hosts {
 		if slices.Contains(all, h) {
 			plus(v, p.capacity(p.in, h), 1)

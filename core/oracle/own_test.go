@@ -55,7 +55,9 @@ func (g *game) sizes(ncpus ...int64) {
 	g.SetHosts(hosts(list...), true)
 }
 
-func (g *game) state(host, state string) { g.SetHosts([]oracle.Host{{Name: host, State: state}}, false) }
+func (g *game) state(host, state string) {
+	g.SetHosts([]oracle.Host{{Name: host, State: state}}, false)
+}
 
 // wants says how many units of one CPU leaves want: "/B 3 /C 1".
 func (g *game) wants(text string) {

@@ -256,5 +256,5 @@ func (g *round) placeOwn(s *sub) bool {
 
 // groupOf is the first of the plan's groups that has a host.
 func (g *round) groupOf(h *host) int {
-	return slices.IndexFunc(g.m.Groups, func(o plan.PlanGroup) bool { return slices.Contains(g.inGroup(o.Group), h) })
+	return slices.IndexFunc(g.m.Groups, func(o plan.PlanGroup) bool { return slices.Contains(g.grouped[o.Group], h) })
 }
