@@ -287,10 +287,11 @@ func (p *pass) held(t title, h *host) []int64 {
 	return p.sum(p.had, func(q piece) bool { return q.host == h && hads(t, q) })
 }
 
-// candidates are the other hosts that a claim may take, the best first.
+// candidates are the hosts that a claim may take besides, the best first; where hosts count, not those that it took.
 func (p *pass) candidates(t title) []*host {
 	list := slices.DeleteFunc(p.group(t), func(h *host) bool {
-		return zero(p.left(h)) || slices.ContainsFunc(p.pieces, func(q piece) bool { return q.host == h && q.of == t.of && q.rule == t.i })
+		took := slices.ContainsFunc(p.pieces, func(q piece) bool { return q.host == h && q.of == t.of && q.rule == t.i })
+		return zero(p.left(h)) || took && t.rule.Amount == nil
 	})
 	merit := map[*host][]int64{}
 	for _, h := range list {
@@ -374,11 +375,14 @@ func (p *pass) takeList(t title) (asked []int64, met bool) {
 		if slices.Contains(p.hosts, h) {
 			p.get(t, h, p.left(h))
 		}
-		lacks := plus(p.capacity(p.in, h), p.sum(p.pieces, func(q piece) bool { return q.of == t.of && q.host == h }), -1)
-		plus(missing, lacks, 1)
-		met = met && zero(lacks) && slices.Contains(p.hosts, h)
+		has := p.part(p.pieces, t.of, h)
+		plus(missing, plus(p.capacity(p.in, h), has, -1), 1)
+		met = met && slices.Contains(p.hosts, h) && !zero(p.amount(h)) && slices.Equal(has, p.amount(h))
 	}
-	return plus(missing, p.got(t), 1), met
+	if met {
+		return p.got(t), true
+	}
+	return plus(missing, p.got(t), 1), false
 }
 
 // takeHosts takes a number of hosts.

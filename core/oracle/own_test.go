@@ -398,3 +398,62 @@ func TestOwnWindows(t *testing.T) {
 	g.cycle()
 	g.owned("/B h1=4 h2=4")
 }
+
+func TestOwnGrownHost(t *testing.T) {
+	// A host of the owner's grows: its amount takes the rest of it; whole hosts grow with it.
+	g := of(t, owning(t, "", "{path: /B, own: [{group: G, amount: {ncpus: 7}, partial: true}]}", "{path: /C, own: [{group: F, hosts: 1}]}"), 4, 0, 0, 0, 2)
+	g.cycle()
+	g.owned("/B h1=4; /C h5=2")
+	g.sizes(8, 0, 0, 0, 3)
+	g.cycle()
+	g.owned("/B h1=7; /C h5=3")
+}
+
+func TestOwnMovesUnits(t *testing.T) {
+	// B works on its own half of h5 and on the public one; when it comes to own the host, all of it is its own, and nothing is
+	// reclaimed; when it owns nothing any more, all of it is public.
+	half := "{path: /B, own: [{group: F, per_host: {ncpus: 50%}}]}"
+	g := of(t, owning(t, "", half), 0, 0, 0, 0, 4)
+	g.wants("/B 3")
+	g.cycle()
+	g.holds("/B h5=1 public_pool; /B h5=2 owned")
+	g.SetPolicy(owning(t, "", "{path: /B, own: [{host_list: [h5]}]}"))
+	g.cycle()
+	g.holds("/B h5=3 owned")
+	g.SetPolicy(owning(t, "", "{path: /B}"))
+	g.cycle()
+	g.holds("/B h5=3 public_pool")
+	g.reclaims("")
+}
+
+func TestOwnHostLeavesThePlan(t *testing.T) {
+	// D-25: nothing of a host that left is owned; its units count as public and are reclaimed, unless it comes back in time.
+	text := `stint: 1
+dimensions: [ncpus, maxmem]
+resource_groups: [{name: G, select: select(in)}]
+consumers: [{path: /B, reclaim_grace: 90s}]
+md_plans: [{name: p, resource_groups: [{name: G}], consumers: [{path: /B, own: [{group: G, hosts: 1}]}]}]
+`
+	p, err := plan.Parse("test.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &game{Cluster: oracle.New(p), t: t, dims: p.Dimensions, owns: map[string][]int64{}}
+	set := func(in bool) {
+		g.SetHosts([]oracle.Host{{Name: "h1", Size: map[string]int64{"ncpus": 4, "maxmem": 8}, Attr: map[string]any{"in": in}}}, false)
+	}
+	set(true)
+	g.wants("/B 3")
+	g.cycle()
+	g.holds("/B h1=3 owned")
+	set(false)
+	g.cycle()
+	g.owned("")
+	g.holds("/B h1=3 public_pool")
+	g.reclaims("issued /B h1=3 ownership_change")
+	set(true)
+	g.cycle()
+	g.owned("/B h1=4")
+	g.holds("/B h1=3 owned")
+	g.reclaims("cancelled /B h1=3 ownership_change")
+}
