@@ -44,7 +44,7 @@ func expected(r oracle.Result) map[string][]string {
 			continue
 		}
 		m["consumers"] = append(m["consumers"], fmt.Sprintf("%s %s %d %d %d -", c.Plan, c.Path, c.Demand, c.Held, c.Short))
-		m["amounts"] = append(m["amounts"], fmt.Sprint(c.Plan, " ", c.Path, " ", c.Amount, c.StaticPart))
+		m["amounts"] = append(m["amounts"], fmt.Sprint(c.Plan, " ", c.Path, " ", c.Configured, c.Owned, c.Reserved, c.Amount, c.StaticPart))
 	}
 	for _, s := range r.Shortfalls {
 		m["shortfalls"] = append(m["shortfalls"], fmt.Sprintf("%v %d %s %q %q %d", s.Key, s.Units, s.Reason, s.Dimension, s.Blocker, s.UntilUS))
@@ -87,6 +87,7 @@ func tabled(c *decision.Cycle, dims int) map[string][]string {
 	}
 	for i := 0; i < len(c.Amounts.Held); i += dims {
 		m["amounts"] = append(m["amounts"], fmt.Sprint(c.Amounts.Plan.At(i), " ", c.Amounts.Consumer.At(i), " ",
+			c.Amounts.Configured[i:i+dims], c.Amounts.Owned[i:i+dims], c.Amounts.Reserved[i:i+dims],
 			c.Amounts.Held[i:i+dims], c.Amounts.StaticQuota[i:i+dims]))
 	}
 	for i, n := range c.Shortfalls.UnitsShort {

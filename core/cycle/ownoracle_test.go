@@ -2,7 +2,6 @@ package cycle_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -16,7 +15,7 @@ import (
 func TestOwnOracle(t *testing.T) {
 	setRapid(t, casesMin/10, seedMin)
 	rapid.Check(t, func(t *rapid.T) {
-		p := &player{world: world{site: drawOwn(t), rows: map[string][]oracle.Demand{}}}
+		p := &player{world: world{site: drawOwn(t), rows: map[string][]oracle.Demand{}}, changes: map[string]int{}, owns: map[string]int64{}}
 		set := func() {
 			var err error
 			if p.policy, err = plan.Parse("case.yaml", []byte(p.yaml())); err != nil {
@@ -25,7 +24,7 @@ func TestOwnOracle(t *testing.T) {
 		}
 		set()
 		p.oracle = oracle.New(p.policy)
-		l := landlord{player: p, owns: map[string]int64{}}
+		l := landlord{p}
 		for i := range p.upTo(t, "steps", 1, 5) {
 			if i > 0 && odds(t, "policy", 3) {
 				for i := range p.plans {
@@ -70,28 +69,14 @@ func TestOwnOracle(t *testing.T) {
 	})
 }
 
-// landlord adds up who owns what.
-type landlord struct {
-	*player
-	owns map[string]int64 // by plan, consumer, host and dimension
-}
+// landlord adds up who owns what, by the oracle.
+type landlord struct{ *player }
 
 func (l *landlord) cycle(t *rapid.T) {
 	l.cycles++
 	l.last = l.oracle.Cycle()
-	for _, o := range l.last.Owned {
-		if o.Action == "trimmed" {
-			o.Amount = -o.Amount
-		}
-		l.owns[ownKey(o.Plan, o.Consumer, o.Host, o.Dimension)] += o.Amount
-	}
-	for _, m := range l.plans {
-		for h := range hostsMax {
-			for _, d := range l.dims {
-				l.nested(t, &m, hostName(h), d)
-			}
-		}
-	}
+	l.countOwned()
+	l.estates(t)
 	for _, c := range l.last.Consumers {
 		for d, name := range l.dims {
 			sum := int64(0)
@@ -106,31 +91,6 @@ func (l *landlord) cycle(t *rapid.T) {
 	for _, u := range l.last.Held {
 		if u.Origin == "owned" && (u.Lender != "" || u.Pool != "") || u.Origin == "public_pool" && u.Pool != "/" {
 			t.Fatalf("held: %+v", u)
-		}
-	}
-}
-
-func ownKey(words ...string) string { return strings.Join(words, " ") }
-
-// nested holds that children own no more of a host than their parent does, and the first level what there is.
-func (l *landlord) nested(t *rapid.T, m *mdPlan, host, dim string) {
-	sums := map[int]int64{}
-	for _, e := range m.members {
-		n := l.owns[ownKey(m.name, l.consumers[e.consumer].path, host, dim)]
-		if n < 0 {
-			t.Fatalf("%s owns %d %s of %s", l.consumers[e.consumer].path, n, dim, host)
-		}
-		sums[l.consumers[e.consumer].parent] += n
-	}
-	for up, sum := range sums {
-		most := int64(0)
-		if up >= 0 {
-			most = l.owns[ownKey(m.name, l.consumers[up].path, host, dim)]
-		} else if l.planOf(host) == m.name && l.hosts[host].State != "unavail" {
-			most = l.capacity(m.name, l.hosts[host])[dim]
-		}
-		if sum > most {
-			t.Fatalf("%s: children of %d own %d %s of %s, which has %d", m.name, up, sum, dim, host, most)
 		}
 	}
 }

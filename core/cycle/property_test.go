@@ -122,7 +122,9 @@ type player struct {
 	rules   map[oracle.Key]oracle.Demand
 	// renewed are the sources whose newest snapshot came after the step's releases: what those did to its numbers is gone.
 	renewed map[string]bool
-	relabel map[string]int // how often units came to count as something else, by from and to
+	relabel map[string]int   // how often units came to count as something else, by from and to
+	changes map[string]int   // how often ownership changed, by how
+	owns    map[string]int64 // what is owned, by the engine's table: see ownKey
 }
 
 // startUS is 2026-01-05T00:00:00Z; the first cycle is a minute later, for the oracle at 60 s.
@@ -130,7 +132,8 @@ const startUS = 1767571200e6
 
 func newPlayer(t *rapid.T, k kind) *player {
 	p := &player{world: world{site: k.draw(t), rows: map[string][]oracle.Demand{}}, held: map[holding]int64{}, leaving: map[holding]int64{},
-		wanted: map[oracle.Key]int64{}, rules: map[oracle.Key]oracle.Demand{}, nowUS: startUS, relabel: map[string]int{}}
+		wanted: map[oracle.Key]int64{}, rules: map[oracle.Key]oracle.Demand{}, nowUS: startUS, relabel: map[string]int{},
+		changes: map[string]int{}, owns: map[string]int64{}}
 	var err error
 	p.first = p.yaml()
 	if p.policy, err = plan.Parse("case.yaml", []byte(p.first)); err != nil {
@@ -329,6 +332,7 @@ func (p *player) run(t *rapid.T, still bool) {
 	fresh.Keyframe(&p.twinOut)
 	p.last = p.oracle.Cycle()
 	p.countRelabels()
+	p.countOwned()
 	if p.out.Summary.UnitsOverdue > 0 {
 		p.late++
 	}
@@ -350,9 +354,10 @@ func (p *player) run(t *rapid.T, still bool) {
 		}
 	}
 	p.ledger(t)
+	p.estates(t)
 	p.conserving(t)
 	p.slotPromises(t)
-	if still && rested {
+	if still && rested && !p.switched() {
 		if s := &p.out.Summary; !s.Stable() {
 			t.Fatalf("CYC-2: cycle %d has the same input as the fixed point before it: %+v", p.cycles, s)
 		}

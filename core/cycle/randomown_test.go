@@ -378,3 +378,36 @@ func (s *site) reviseOwn(t *rapid.T) {
 		s.settleDeeds(t, m)
 	}
 }
+
+// countDeeds counts what a plan says of ownership.
+func (m *mdPlan) countDeeds(n map[string]int) {
+	add := func(name string, is bool) {
+		if is {
+			n[name]++
+		}
+	}
+	for _, line := range m.settings {
+		add("own rebalance", strings.HasPrefix(line, "ownership_rebalance"))
+	}
+	add("own group preference", len(m.preference) > 0)
+	for _, e := range m.members {
+		add("own consumer preference", len(e.preference) > 0)
+	}
+	for _, deeds := range m.deeds {
+		for _, d := range deeds {
+			add("own several rules", len(d.rules) > 1)
+			form, _, _ := strings.Cut(d.reserve, ":")
+			n["own reserve "+form]++
+			for _, r := range d.rules {
+				n["own "+r.form]++
+				add("own partial", r.partial)
+				add("own percent of each host", strings.Contains(fmt.Sprint(r.parts), "%"))
+			}
+		}
+	}
+}
+
+// switched tells whether a window began with the last cycle.
+func (p *player) switched() bool {
+	return slices.ContainsFunc(p.plans, func(m mdPlan) bool { return m.cut > 0 && int64(m.cut) == (p.nowUS-startUS)/60e6 })
+}

@@ -97,6 +97,9 @@ func (p *player) count(n map[string]int) {
 	for name, times := range p.relabel {
 		n["relabel "+name] += times
 	}
+	for name, times := range p.changes {
+		n[name] += times
+	}
 	for _, r := range p.seen {
 		for _, u := range r.Releases {
 			n["release "+u.Cause]++
@@ -150,6 +153,7 @@ func (p *player) countGrants(n map[string]int, r oracle.Result) {
 	for _, g := range r.Grants {
 		if m := p.mdPlan(g.Plan); m != nil {
 			n["placement "+m.placement]++
+			n["grant "+g.Origin]++
 			if len(m.overcommit) > 0 {
 				n["overcommit"]++
 			}
@@ -177,6 +181,7 @@ func (m *mdPlan) count(n map[string]int) {
 			n["md consumer takes nothing back"]++
 		}
 	}
+	m.countDeeds(n)
 }
 
 // count counts what a slot plan says.
