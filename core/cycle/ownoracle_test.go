@@ -25,8 +25,8 @@ func TestOwnOracle(t *testing.T) {
 		set()
 		p.oracle = oracle.New(p.policy)
 		l := landlord{p}
-		for i := range p.upTo(t, "steps", 1, 5) {
-			if i > 0 && odds(t, "policy", 3) {
+		for i := range p.upTo(t, "steps", 3, 6) {
+			if i > 0 && once(t, "policy", 2) {
 				for i := range p.plans {
 					for k := range p.plans[i].members {
 						p.plans[i].members[k].share = p.drawShare(t)

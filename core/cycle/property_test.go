@@ -83,7 +83,7 @@ func play(t *rapid.T, k kind) *player {
 			t.Logf("%s\nIts last cycle:\n%s", p.scenario(), p.decided())
 		}
 	}()
-	for i := range p.upTo(t, "steps", 1+min(2, 2*len(p.slots)), 6) {
+	for i := range p.upTo(t, "steps", 1+2*p.rich(), 6) {
 		p.step(t, i)
 	}
 	p.end(t)
@@ -155,7 +155,7 @@ func (p *player) state(t *rapid.T) *cluster.State {
 // step draws a step, gives it to all three and runs its cycles.
 func (p *player) step(t *rapid.T, i int) {
 	revised := ""
-	if i > 0 && odds(t, "policy", 3) {
+	if i > 0 && (odds(t, "policy", 3) || p.own && once(t, "own policy", 3)) {
 		revised = p.revise(t)
 	}
 	s := p.drawStep(t, i == 0, p.last.Held)

@@ -211,9 +211,17 @@ func meets(text string, h oracle.Host) bool {
 	return true
 }
 
-// upTo draws evenly in cases with slots or ownership: what they are about takes some demand.
-func (w *world) upTo(t *rapid.T, label string, least, most int) int {
+// rich is 1 in cases with slots or ownership: what they are about takes some demand.
+func (w *world) rich() int {
 	if len(w.slots) > 0 || w.own {
+		return 1
+	}
+	return 0
+}
+
+// upTo draws evenly in rich cases.
+func (w *world) upTo(t *rapid.T, label string, least, most int) int {
+	if w.rich() > 0 {
 		return between(t, label, least, most)
 	}
 	return upTo(t, label, least, most)
@@ -221,7 +229,7 @@ func (w *world) upTo(t *rapid.T, label string, least, most int) int {
 
 // names is how many host names a case may use.
 func (w *world) names() int {
-	if len(w.slots) > 0 || w.own {
+	if w.rich() > 0 {
 		return 9
 	}
 	return hostsMax
@@ -239,7 +247,7 @@ func (w *world) drawHosts(t *rapid.T) []oracle.Host {
 	}
 	few := odds(t, "few types", 2)
 	var rows []oracle.Host
-	least := min(3, 1+2*len(w.slots))
+	least := 1 + 2*w.rich()
 	for h := range w.upTo(t, "hosts", least, w.names()-2) {
 		row := w.drawHost(t, h)
 		if few {
@@ -262,7 +270,7 @@ func (w *world) drawHost(t *rapid.T, h int) oracle.Host {
 		Size: map[string]int64{}, Attr: map[string]any{"zone": float64(zone), "in": !odds(t, "out", 12),
 			"fast": odds(t, "fast", 2), "kind": pick(t, "kind", "x", "y"), "type": []string{"blade", "rack"}[h%2]}}
 	for _, d := range w.dims {
-		if row.Size[d] = int64(upTo(t, "size", 0, 9)); len(w.slots) > 0 || w.own {
+		if row.Size[d] = int64(upTo(t, "size", 0, 9)); w.rich() > 0 {
 			row.Size[d] = choose[int64](t, "size", 0, 2, 3, 4, 4, 5, 6, 8)
 		}
 	}
@@ -286,7 +294,7 @@ func (w *world) drawDemand(t *rapid.T, source string) []oracle.Demand {
 		}
 		rows = append(rows, row)
 	}
-	for range w.upTo(t, "new rows", min(1, len(w.slots)), 5) {
+	for range w.upTo(t, "new rows", w.rich(), 5) {
 		if row, ok := w.drawRow(t, source); ok && !slices.ContainsFunc(rows, func(r oracle.Demand) bool { return key(r) == key(row) }) {
 			rows = append(rows, row)
 		}
@@ -388,8 +396,8 @@ func (w *world) drawStep(t *rapid.T, first bool, held []oracle.Units) step {
 		s.hosts, s.full = w.changeHosts(t)
 	}
 	before := w.sizes()
-	for _, source := range sources[:w.upTo(t, "sources", min(1, len(w.slots)), 3)] {
-		if first || len(w.slots) > 0 && !once(t, "old snapshot", 3) || odds(t, "new snapshot", 2) {
+	for _, source := range sources[:w.upTo(t, "sources", w.rich(), 3)] {
+		if first || w.rich() > 0 && !once(t, "old snapshot", 3) || odds(t, "new snapshot", 2) {
 			s.demand = append(s.demand, snapshot{source, slices.Clone(w.drawDemand(t, source))})
 		}
 	}

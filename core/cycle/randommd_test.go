@@ -91,6 +91,9 @@ func (s *site) drawPlan(t *rapid.T, name string, zones []int) mdPlan {
 }
 
 func (s *site) drawShare(t *rapid.T) share {
+	if s.own && !once(t, "restricted", 4) {
+		return share{priority: choose(t, "priority", 0, 0, 1), ratio: choose(t, "ratio", 1, 1, 2)}
+	}
 	e := share{priority: pick(t, "priority", 0, 0, 0, 1, 2), ratio: pick(t, "ratio", 1, 1, 1, 2, 3, 7, 0)}
 	if odds(t, "limit", 5) {
 		e.limit = map[string]int{pick(t, "limited", s.dims...): upTo(t, "most", 0, 12)}
@@ -167,6 +170,14 @@ func (w *world) drawShapes(t *rapid.T) {
 		size := map[string]int64{}
 		for _, d := range w.dims {
 			size[d] = int64(pick(t, "unit", 0, 1, 1, 2, 3))
+		}
+		if w.own && !once(t, "large", 3) {
+			for _, d := range w.dims {
+				size[d] = int64(choose(t, "small", 0, 1, 1, 2))
+			}
+			size[choose(t, "at least one", w.dims...)] = int64(choose(t, "one", 1, 2))
+			w.shapes = append(w.shapes, size)
+			continue
 		}
 		size[pick(t, "never zero", w.dims...)] += int64(pick(t, "more", 1, 1, 1, 6))
 		w.shapes = append(w.shapes, size)

@@ -214,10 +214,15 @@ func (g *round) crowded() {
 	}
 }
 
-// bearsThere tells whether a unit's parcel would bear it if it stayed.
+// bearsThere tells whether a unit's parcel would bear it if it stayed, beside all that is held there but for rules' reclaims, and
+// what sets keep: so that none of them can lapse and leave too much there again.
 func (g *round) bearsThere(u *unit) bool {
 	s := g.parcel(u.host, u.owner)
-	return fits(u.sub.size, plus(slices.Clone(s.size), g.heldOn(s, stays), -1))
+	v := plus(slices.Clone(s.size), g.heldOn(s, func(u *unit) bool { return stays(u) || u.set.taker != nil }), -1)
+	for _, t := range g.mine(func(t *set) bool { return t.target == s.host && s.owner == plan.Root }) {
+		plus(v, g.kept(t), -1)
+	}
+	return fits(u.sub.size, v)
 }
 
 // owners lets every leaf use its own parcels, the preferred groups first (MD-6, MD-7).
