@@ -97,13 +97,14 @@ func (s *State) mapPlans() {
 	for i := range plans {
 		p := &plans[i]
 		p.Index, p.Dirty, p.Rebuilt = int32(i), true, true
+		p.Reassign, p.Stirred = true, true
 		p.Window, p.Before, p.Coming = NoID, NoID, NoID
 		n := s.Policy.Len()
 		p.FirstAlloc, p.LastAlloc = filled[AllocID](n), filled[AllocID](n)
 		p.FirstPair = filled[PairID](n)
 		for j := range s.Plans {
 			if was := &s.Plans[j]; was.Name == p.Name && (was.MD == nil) == (p.MD == nil) {
-				p.Parcels, p.Unlabelled, to[j] = was.Parcels, was.Unlabelled, int32(i)
+				p.Parcels, p.Unlabelled, p.Deeds, to[j] = was.Parcels, was.Unlabelled, was.Deeds, int32(i)
 			}
 		}
 	}
@@ -147,12 +148,9 @@ func (s *State) mapAllocations(to []int32) {
 			if !orphan {
 				leaf = s.Node(sub)
 			}
-			s.Sub.Pair[sub] = p.pair(leaf, s.Sub.Shape[sub])
-			p.Pairs.Units[s.Sub.Pair[sub]] += s.Sub.Held[sub]
+			s.Sub.Pair[sub] = p.pair(leaf, s.Sub.Shape[sub], s.ConsumerOf[plan.Root])
 			for q := s.Sub.First[sub]; q != NoID; q = s.Holding.NextOfSub[q] {
-				if id := s.Holding.Set[q]; id != NoID {
-					p.Pairs.Leaving[s.Sub.Pair[sub]] += s.Holding.Units[q]
-				}
+				s.tell(q, s.Holding.Units[q])
 			}
 		}
 	}
@@ -163,7 +161,7 @@ func (s *State) newPlans() (plans []Plan) {
 	for i := range s.Policy.MDPlans {
 		m := &s.Policy.MDPlans[i]
 		plans = append(plans, Plan{
-			Name: m.Name, MD: m,
+			Name: m.Name, MD: m, Owns: m.Owns(),
 			Terms: Terms{m.Member, m.Placement, m.ReclaimBudget, m.ReleaseConfirmed, m.OverdueAfterUS},
 		})
 	}
@@ -200,7 +198,7 @@ func (s *State) openWindows(nowUS int64) {
 		if p.Window == now {
 			continue
 		}
-		p.Before, p.Window, p.Dirty = p.Window, now, true // a plan's first window is no switch: Before is NoID
+		p.Before, p.Window, p.Dirty, p.Reassign = p.Window, now, true, true // a plan's first window is no switch: Before is NoID
 		rank := []int32(nil)
 		if p.MD != nil {
 			rank = p.MD.Windows[now].Rank

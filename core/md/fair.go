@@ -482,7 +482,7 @@ func (m *Planner) issue(sub cluster.SubID, k cluster.ParcelID, victims []victim)
 	}
 	id, host := f.last, m.p.Parcels.Host[k]
 	if id == cluster.NoID || t.Taker[id] != sub || t.Target[id] != host || t.Reason[id] != decision.ReclaimFairShare {
-		id = m.s.OpenSet(m.p, host, decision.ReclaimFairShare, sub, m.nowUS)
+		id = m.s.OpenSet(m.p, k, decision.ReclaimFairShare, sub, m.nowUS)
 		m.promise.ofSub[sub] = append(m.promise.ofSub[sub], id)
 	}
 	for _, v := range victims {

@@ -77,7 +77,7 @@ func (m *Planner) vacate() {
 		case m.s.Host.State[p.Host[k]] != cluster.Draining:
 			continue
 		}
-		for _, q := range m.s.LastFirst(m.p, cluster.ParcelID(k)) {
+		for _, q := range m.s.LastFirst(m.p, cluster.ParcelID(k), cluster.ParcelID(k)+1) {
 			if m.s.Holding.Set[q] == cluster.NoID {
 				m.takeBack(q, m.s.Holding.Units[q], reason)
 			}

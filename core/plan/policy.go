@@ -123,6 +123,18 @@ type MDPlan struct {
 	OvercommitConfigured bool       // whether any dimension's overcommit was given
 }
 
+// Owns tells whether a consumer has a rule of what it owns, in any window.
+func (m *MDPlan) Owns() bool {
+	for i := range m.Windows {
+		for _, rules := range m.Windows[i].Own {
+			if len(rules) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // PlanGroup is a resource group's part in an MD plan.
 type PlanGroup struct {
 	Group      int // index into Policy.Groups

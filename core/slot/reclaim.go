@@ -432,7 +432,7 @@ func (m *Planner) issue(w *want, victims []victim) bool {
 	if id != cluster.NoID && t.Taker[id] == w.sub && t.Target[id] == host && t.Reason[id] == w.reason {
 		m.count1(id, -1)
 	} else {
-		id = m.s.OpenSet(m.p, host, w.reason, w.sub, m.nowUS)
+		id = m.s.OpenSet(m.p, k, w.reason, w.sub, m.nowUS)
 		m.setsOf[w.sub] = append(m.setsOf[w.sub], id)
 	}
 	was := max(0, m.p.Parcels.Available(0, k))

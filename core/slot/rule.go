@@ -126,7 +126,7 @@ func (m *Planner) vacate() {
 			}
 			continue
 		}
-		for _, q := range m.s.LastFirst(m.p, k) {
+		for _, q := range m.s.LastFirst(m.p, k, k+1) {
 			if m.s.Holding.Set[q] == cluster.NoID {
 				m.takeBack(q, m.s.Holding.Units[q], reason)
 			}
