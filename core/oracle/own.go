@@ -376,13 +376,12 @@ func (p *pass) takeList(t title) (asked []int64, met bool) {
 			p.get(t, h, p.left(h))
 		}
 		has := p.part(p.pieces, t.of, h)
-		plus(missing, plus(p.capacity(p.in, h), has, -1), 1)
-		met = met && slices.Contains(p.hosts, h) && !zero(p.amount(h)) && slices.Equal(has, p.amount(h))
+		if all := slices.Contains(p.hosts, h) && !zero(has) && slices.Equal(has, p.amount(h)); !all {
+			plus(missing, plus(p.capacity(p.in, h), has, -1), 1)
+			met = false
+		}
 	}
-	if met {
-		return p.got(t), true
-	}
-	return plus(missing, p.got(t), 1), false
+	return plus(missing, p.got(t), 1), met
 }
 
 // takeHosts takes a number of hosts.
