@@ -14,6 +14,7 @@ type layout struct {
 	slots    []*plan.Bound    // by plan: the slot expression, nil: the dimension `slots`, or no slot plan
 	selects  []*plan.Bound    // by group: nil when its hosts are listed
 	selected []*bitset.BitSet // by group: the hosts that selects matches
+	members  [][]HostID       // by group: its hosts in its order
 	warnings []string
 }
 
@@ -25,6 +26,7 @@ func (s *State) hostOrder(p *plan.Policy) (*layout, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.members = members
 	in := make([]int32, s.Host.Len()) // plan + 1
 	l.order, l.slots = make([][]HostID, len(p.MDPlans)+len(p.SlotPlans)), make([]*plan.Bound, len(p.MDPlans)+len(p.SlotPlans))
 	join := func(i, group int) error {
@@ -137,4 +139,16 @@ func (s *State) Warnings() []string {
 		return nil
 	}
 	return s.at.warnings
+}
+
+// Members is the hosts of a resource group, in its order. Read them only.
+func (s *State) Members(group int) []HostID { return s.at.members[group] }
+
+// Stated is what the hosts table says of a host in a dimension, with a plan's overcommit; 0 when it does not name it.
+func (s *State) Stated(p *Plan, name string, d int) int64 {
+	h, ok := s.Host.Find([]byte(name))
+	if !ok || !s.Host.listed[h] {
+		return 0
+	}
+	return s.capacity(p, d, HostID(h))
 }

@@ -18,7 +18,8 @@ func (s *State) Settle(nowUS int64) {
 	s.settleOrphans(nowUS)
 	for i := range s.Plans {
 		p := &s.Plans[i]
-		for _, k := range p.Changed { // releasing appends to Changed; what it frees exceeds nothing
+		p.Dirty = p.Dirty || p.Owns && p.Stirred // its cycles are counted
+		for _, k := range p.Changed {            // releasing appends to Changed; what it frees exceeds nothing
 			if p.Parcels.exceeded(k) {
 				s.relieve(p, p.Parcels.Begin(k))
 			}

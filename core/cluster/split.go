@@ -47,6 +47,7 @@ func (s *State) Divide(p *Plan) {
 	}
 	p.renumbered()
 	s.locate(p)
+	s.HostTables++
 	width := len(s.Policy.Dimensions)
 	s.setsOf(p, func(id SetID) { clear(s.Set.kept[int(id)*width : (int(id)+1)*width]) })
 	for i := 0; i < len(anew); i += 2 {

@@ -67,7 +67,7 @@ type State struct {
 	outsideDirty bool
 	victim       []HoldingID
 	at           *layout // of the hosts now
-	HostTables   int64   // host tables and policies applied: what depends on attributes is good for one number
+	HostTables   int64   // host tables and policies applied, and plans whose hosts were split anew: what depends on attributes, by parcel, is good for one number
 	allocOf      map[allocKey]AllocID
 	subOf        map[subKey]SubID
 	scratch      demandScratch

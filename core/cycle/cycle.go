@@ -25,6 +25,7 @@ type planner interface {
 	Settle() (subAllocations int64)
 	EmitShortfalls(t *decision.Shortfalls, details *cluster.Names) (units int64)
 	EmitGrants(g *decision.Grants) (units int64)
+	EmitOwnership(o *decision.Ownership)
 	EmitStates(c *decision.Cycle)
 	EmitKeyframe(c *decision.Cycle)
 }
@@ -196,6 +197,7 @@ func (r *Runner) emit(s *cluster.State, nowUS int64, dirty bool) {
 	for i := range r.planner {
 		if s.Plans[i].Dirty {
 			sum.UnitsGranted += r.planner[i].EmitGrants(&r.out.Grants)
+			r.planner[i].EmitOwnership(&r.out.Ownership)
 		}
 		if dirty {
 			r.planner[i].EmitStates(&r.out)
@@ -204,7 +206,7 @@ func (r *Runner) emit(s *cluster.State, nowUS int64, dirty bool) {
 	if dirty {
 		sum.Hosts, sum.Consumers = 0, 0
 		for i := range s.Plans {
-			sum.Hosts += int64(s.Plans[i].Parcels.Len() - s.Plans[i].Parcels.Left)
+			sum.Hosts += int64(s.Plans[i].Parcels.Hosts())
 		}
 		sum.Consumers = int64(len(r.out.Consumers.Held))
 		sum.UnitsHeld = s.HeldUnits()
@@ -272,7 +274,7 @@ func (r *Runner) releases(s *cluster.State) (units int64) {
 	slices.SortStableFunc(s.Released, func(a, b cluster.Release) int {
 		return cmp.Or(cmp.Compare(s.Sub.Plan[a.Sub], s.Sub.Plan[b.Sub]), cmp.Compare(s.Node(a.Sub), s.Node(b.Sub)),
 			cmp.Compare(s.Alloc.Arrival[s.Sub.Alloc[a.Sub]], s.Alloc.Arrival[s.Sub.Alloc[b.Sub]]),
-			cmp.Compare(s.Sub.Seq[a.Sub], s.Sub.Seq[b.Sub]), cmp.Compare(a.Parcel, b.Parcel), cmp.Compare(a.Cause, b.Cause))
+			cmp.Compare(s.Sub.Seq[a.Sub], s.Sub.Seq[b.Sub]), host(a, b), cmp.Compare(a.Cause, b.Cause))
 	})
 	t := &r.out.Releases
 	for i, v := range s.Released {
@@ -292,8 +294,17 @@ func (r *Runner) releases(s *cluster.State) (units int64) {
 	return units
 }
 
+// host compares the hosts of two releases in host order; those of a host's parcels are equal.
+func host(a, b cluster.Release) int {
+	if a.Host == b.Host {
+		return 0
+	}
+	return cmp.Compare(a.Parcel, b.Parcel)
+}
+
+// sameRelease tells whether two releases are one row: the table says nothing of the parcels of a host.
 func sameRelease(a, b cluster.Release) bool {
-	a.Units, b.Units = 0, 0
+	a.Units, b.Units, a.Parcel, b.Parcel = 0, 0, 0, 0
 	return a == b
 }
 

@@ -273,6 +273,30 @@ func (s *Shortfalls) Table() Table {
 	}}
 }
 
+// The steps of ownership.
+const (
+	ActionAssigned int32 = iota
+	ActionTrimmed
+)
+
+// OwnerActions are the names of the steps of ownership, by value.
+var OwnerActions = Words{"assigned", "trimmed"}
+
+// Ownership is the parts of hosts that consumers were assigned, or that were trimmed: a row for
+// each consumer, host, action and dimension in which the part changed.
+type Ownership struct {
+	Plan, Consumer, Host, Action, Dimension Coded
+	Amount                                  []int64
+}
+
+// Table is a view of the changes of ownership.
+func (o *Ownership) Table() Table {
+	return Table{"ownership", len(o.Amount), []Column{
+		text("plan", o.Plan), text("consumer", o.Consumer), text("host", o.Host), text("action", o.Action),
+		text("dimension", o.Dimension), ints("amount", o.Amount),
+	}}
+}
+
 // Holdings is a keyframe: what is held where.
 type Holdings struct {
 	Key
@@ -388,6 +412,7 @@ type Cycle struct {
 	Amounts    Amounts
 	Shares     Shares
 	Shortfalls Shortfalls
+	Ownership  Ownership
 	Plans      Plans
 	Holdings   Holdings // filled on demand: keyframes
 	Hosts      Hosts    // filled on demand: keyframes
@@ -439,6 +464,13 @@ func (c *Cycle) ResetEvents(d *Dicts) {
 	r.Origin.reset(Origins)
 	r.Lender.reset(d.Consumer)
 	r.Units, r.Reclaim = r.Units[:0], r.Reclaim[:0]
+	o := &c.Ownership
+	o.Plan.reset(d.Plan)
+	o.Consumer.reset(d.Consumer)
+	o.Host.reset(d.Host)
+	o.Action.reset(OwnerActions)
+	o.Dimension.reset(d.Dimension)
+	o.Amount = o.Amount[:0]
 	c.Plans = Plans{}
 }
 

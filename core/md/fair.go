@@ -22,7 +22,7 @@ type fairs struct {
 	order    [][]plan.Node                     // by Node: its children, as victims
 	rows     map[plan.Node][]cluster.HoldingID // what a leaf held when it was first asked for, newest first
 	kinds    map[kind]*trial
-	gained   []cluster.ParcelID // hosts whose net room grew, for the trials' cursors
+	gained   []cluster.ParcelID // parcels whose net room grew, for the trials' cursors
 }
 
 // kind is what takers' units have in common that look for the same.
@@ -36,10 +36,10 @@ type kind struct {
 // trial is what a kind of units has found in vain so far: neither is looked at again in this cycle.
 type trial struct {
 	over   bool               // no victims at all
-	failed []uint64           // bitset of hosts
-	from   cluster.ParcelID   // no host before it has net room
+	failed []uint64           // bitset of parcels
+	from   cluster.ParcelID   // no parcel before it has net room
 	seen   int                // of gained
-	late   []cluster.ParcelID // hosts before from that gained room since
+	late   []cluster.ParcelID // parcels before from that gained room since
 }
 
 // victim is units that may be taken back for a taker.
@@ -76,7 +76,7 @@ func (m *Planner) lineUpTakers() bool {
 	node, any := g.race.Reset(m.policy.Len()), false
 	for n := range node {
 		node[n] = share.Entrant{
-			Usage: m.promise.stake[n], Ratio: m.set.Ratio[n], Priority: m.set.Priority[n], Tie: int32(n), Parent: int32(m.policy.Parent[n]),
+			Usage: m.public.stake[n], Ratio: m.set.Ratio[n], Priority: m.set.Priority[n], Tie: int32(n), Parent: int32(m.policy.Parent[n]),
 		}
 		leaf := plan.Node(n)
 		if m.p.FirstAlloc[n] == cluster.NoID || !m.set.ShareReclaim[n] {
@@ -100,7 +100,7 @@ func (m *Planner) bar(leaf plan.Node) {
 	}
 }
 
-// layRoom computes the net room of every host. O(parcels × dimensions + sets).
+// layRoom computes the net room of every parcel. O(parcels × dimensions + sets).
 func (m *Planner) layRoom() {
 	f, p := &m.fairness, &m.p.Parcels
 	f.room = resized(f.room, len(p.Free))
@@ -109,19 +109,40 @@ func (m *Planner) layRoom() {
 	}
 	f.busy = false
 	for id, number := range m.s.Set.Number {
-		host := m.s.Set.Target[id]
 		if number == 0 || m.s.Set.Plan[id] != m.p.Index {
 			continue
 		}
-		if f.busy = true; m.s.Host.Plan[host] != m.p.Index {
+		f.busy = true
+		for q := m.s.Set.First[id]; q != cluster.NoID; q = m.s.Holding.NextOfSet[q] {
+			if k := m.s.Holding.Parcel[q]; int(k) < p.Len()-p.Left {
+				m.giveRoom(k, m.s.Size(m.s.Holding.Sub[q]), m.s.Holding.Units[q])
+			}
+		}
+		taker, k := m.s.Set.Taker[id], m.s.Aim(cluster.SetID(id))
+		if taker != cluster.NoID && k != cluster.NoID {
+			m.giveRoom(k, m.s.Size(taker), -m.s.Set.Units[id])
+		}
+	}
+	m.oweRoom()
+}
+
+// oweRoom takes what is net too much on parcels, since the budget did not reach, off the net room of their hosts'
+// others (docs/ownership.md).
+func (m *Planner) oweRoom() {
+	p := &m.p.Parcels
+	for k, end := cluster.ParcelID(0), cluster.ParcelID(0); p.Owned && int(k) < p.Len(); k = end {
+		if end = p.End(k); end == k+1 {
 			continue
 		}
-		k := m.s.Host.Parcel[host]
-		for q := m.s.Set.First[id]; q != cluster.NoID; q = m.s.Holding.NextOfSet[q] {
-			m.giveRoom(k, m.s.Size(m.s.Holding.Sub[q]), m.s.Holding.Units[q])
-		}
-		if taker := m.s.Set.Taker[id]; taker != cluster.NoID {
-			m.giveRoom(k, m.s.Size(taker), -m.s.Set.Units[id])
+		for _, room := range m.fairness.room {
+			missing := int64(0)
+			for i := k; i < end; i++ {
+				missing += max(0, -room[i])
+			}
+			for i := k; i < end && missing > 0; i++ {
+				off := min(missing, max(0, room[i]))
+				room[i], missing = room[i]-off, missing-off
+			}
 		}
 	}
 }
@@ -173,7 +194,7 @@ func (m *Planner) join(sub cluster.SubID, t *trial) bool {
 	return true
 }
 
-// firstWithRoom is the first host, in host order, whose net room a unit fits.
+// firstWithRoom is the first of the pool's parcels, in host order, whose net room a unit fits.
 func (m *Planner) firstWithRoom(sub cluster.SubID, size []int64, t *trial) cluster.ParcelID {
 	for _, k := range m.fairness.gained[t.seen:] {
 		if k < t.from {
@@ -209,7 +230,7 @@ func (m *Planner) trialOf(leaf plan.Node, sub cluster.SubID) *trial {
 	return t
 }
 
-// hasRoom tells whether a unit fits the net room of a host.
+// hasRoom tells whether a unit fits the net room of a parcel.
 func (m *Planner) hasRoom(k cluster.ParcelID, size []int64) bool {
 	for d, u := range size {
 		if u > 0 && m.fairness.room[d][k] < u {
@@ -219,7 +240,7 @@ func (m *Planner) hasRoom(k cluster.ParcelID, size []int64) bool {
 	return true
 }
 
-// covers tells whether a host, with what is taken back besides, has room for a unit: both now and net.
+// covers tells whether a parcel, with what is taken back besides, has room for a unit: both now and net.
 func (m *Planner) covers(k cluster.ParcelID, size, besides []int64) bool {
 	for d, u := range size {
 		if u > 0 && min(m.fairness.room[d][k], m.p.Parcels.Available(d, k))+besides[d] < u {
@@ -243,7 +264,7 @@ func (m *Planner) ahead(victim, taker plan.Node, gives, gets int64) bool {
 	if m.set.Ratio[a] == 0 || m.set.Ratio[b] == 0 {
 		return m.set.Ratio[a] == 0 && m.set.Ratio[b] > 0
 	}
-	x, y := m.promise.stake[a]-gives, m.promise.stake[b]+gets
+	x, y := m.public.stake[a]-gives, m.public.stake[b]+gets
 	return x >= 0 && !share.Less(x, m.set.Ratio[a], y, m.set.Ratio[b])
 }
 
@@ -261,7 +282,7 @@ func (m *Planner) part(a, b plan.Node) (plan.Node, plan.Node) {
 	return a, b
 }
 
-// takeFor makes a set for one unit of a sub-allocation: the first host, in the order of the victims
+// takeFor makes a set for one unit of a sub-allocation: the first parcel, in the order of the victims
 // on it, on which enough of them are.
 func (m *Planner) takeFor(sub cluster.SubID, t *trial) bool {
 	leaf, found, done := m.s.Node(sub), false, false
@@ -304,7 +325,7 @@ func (m *Planner) eachVictim(taker plan.Node, gets int64, f func(leaf plan.Node)
 	for i := len(path) - 1; i > 0; i-- {
 		toward := path[i-1]
 		for _, c := range m.victimOrder(path[i]) {
-			if c == toward || m.promise.stake[c] == 0 || !m.ahead(c, toward, 0, gets) {
+			if c == toward || m.public.stake[c] == 0 || !m.ahead(c, toward, 0, gets) {
 				continue
 			}
 			if !m.eachBelow(c, f) {
@@ -320,7 +341,7 @@ func (m *Planner) eachBelow(n plan.Node, f func(leaf plan.Node) bool) bool {
 		return f(n)
 	}
 	for _, c := range m.victimOrder(n) {
-		if m.promise.stake[c] > 0 && !m.eachBelow(c, f) {
+		if m.public.stake[c] > 0 && !m.eachBelow(c, f) {
 			return false
 		}
 	}
@@ -357,15 +378,15 @@ func (m *Planner) givesFirst(a, b plan.Node) int {
 		return -1
 	case rb == 0 && ra > 0:
 		return 1
-	case ra > 0 && share.Less(m.promise.stake[a], ra, m.promise.stake[b], rb):
+	case ra > 0 && share.Less(m.public.stake[a], ra, m.public.stake[b], rb):
 		return 1
-	case ra > 0 && share.Less(m.promise.stake[b], rb, m.promise.stake[a], ra):
+	case ra > 0 && share.Less(m.public.stake[b], rb, m.public.stake[a], ra):
 		return -1
 	}
 	return cmp.Compare(m.p.RankOrder[b], m.p.RankOrder[a])
 }
 
-// newestOf lists what a leaf holds and is not under reclaim, newest first.
+// newestOf lists what a leaf holds on the pool's parcels and is not under reclaim, newest first.
 func (m *Planner) newestOf(leaf plan.Node) (rows []cluster.HoldingID) {
 	if rows, ok := m.fairness.rows[leaf]; ok {
 		return rows
@@ -374,7 +395,7 @@ func (m *Planner) newestOf(leaf plan.Node) (rows []cluster.HoldingID) {
 	for a := m.p.FirstAlloc[leaf]; a != cluster.NoID; a = m.s.Alloc.Next[a] {
 		for sub := m.s.Alloc.First[a]; sub != cluster.NoID; sub = m.s.Sub.Next[sub] {
 			for q := m.s.Sub.First[sub]; q != cluster.NoID; q = h.NextOfSub[q] {
-				if h.Set[q] == cluster.NoID {
+				if h.Set[q] == cluster.NoID && has(m.public.parcels, h.Parcel[q]) {
 					rows = append(rows, q)
 				}
 			}
@@ -392,7 +413,7 @@ func (m *Planner) newest(a, b cluster.HoldingID) int {
 		cmp.Compare(h.Parcel[b], h.Parcel[a]))
 }
 
-// enough chooses victims on one host that make room for a unit: one alone if there is such a one, the
+// enough chooses victims on one parcel that make room for a unit: one alone if there is such a one, the
 // first in order; else units in order until it fits, less those that are not needed after all.
 func (m *Planner) enough(sub cluster.SubID, k cluster.ParcelID, gets int64) []victim {
 	size, leaf := m.s.Size(sub), m.s.Node(sub)
@@ -480,8 +501,8 @@ func (m *Planner) issue(sub cluster.SubID, k cluster.ParcelID, victims []victim)
 	if units > 0 {
 		m.budget, f.first = max(0, m.budget-units), false
 	}
-	id, host := f.last, m.p.Parcels.Host[k]
-	if id == cluster.NoID || t.Taker[id] != sub || t.Target[id] != host || t.Reason[id] != decision.ReclaimFairShare {
+	id := f.last
+	if id == cluster.NoID || t.Taker[id] != sub || m.s.Aim(id) != k || t.Reason[id] != decision.ReclaimFairShare {
 		id = m.s.OpenSet(m.p, k, decision.ReclaimFairShare, sub, m.nowUS)
 		m.promise.ofSub[sub] = append(m.promise.ofSub[sub], id)
 	}
@@ -489,7 +510,7 @@ func (m *Planner) issue(sub cluster.SubID, k cluster.ParcelID, victims []victim)
 		from := h.Sub[v.q]
 		m.giveRoom(k, m.s.Size(from), v.units)
 		m.count(m.s.Sub.Pair[from], -v.units)
-		m.shift(m.s.Node(from), m.s.Size(from), -v.units)
+		m.shift(from, m.public.id, -v.units)
 		if h.Granted[v.q] > m.s.Cycle {
 			f.undone[from] = true
 			m.s.Shrink(v.q, v.units) // granted in this cycle: it is not granted at all (CYC-1)

@@ -41,6 +41,9 @@ func (t *Tree) Len() int { return len(t.Path) }
 // Leaf tells whether n has no children and may have demand.
 func (t *Tree) Leaf(n Node) bool { return t.First[n] == None && n != Root }
 
+// Within tells whether n is up or below it.
+func (t *Tree) Within(n, up Node) bool { return up <= n && n < t.End[up] }
+
 // Find gives the row of a path; ok is false when no consumer has it.
 func (t *Tree) Find(path string) (n Node, ok bool) {
 	n, ok = t.byPath[path]
