@@ -38,6 +38,9 @@ func expected(r oracle.Result) map[string][]string {
 		reclaims[fmt.Sprint(u.Key, u.Host, " ", u.Action, " ", u.Reason, u.For, u.DeadlineUS)] += u.Units
 	}
 	m["labels"], m["releases"], m["held"], m["reclaims"] = lines(labels), lines(releases), lines(held), lines(reclaims)
+	for _, o := range r.Owned {
+		m["ownership"] = append(m["ownership"], fmt.Sprint(o))
+	}
 	for _, c := range r.Consumers {
 		if c.Slots != nil {
 			m["consumers"] = append(m["consumers"], fmt.Sprintf("%s %s %d %d %d %+v", c.Plan, c.Path, c.Demand, c.Held, c.Short, *c.Slots))
@@ -82,6 +85,11 @@ func tabled(c *decision.Cycle, dims int) map[string][]string {
 		reclaims[fmt.Sprint(keyAt(r.Key, i), r.Host.At(i), " ", r.Action.At(i), " ", r.Reason.At(i), taker, r.Deadline[i]-startUS)] += n
 	}
 	m["labels"], m["releases"], m["held"], m["reclaims"] = lines(labels), lines(releases), lines(held), lines(reclaims)
+	for i, n := range c.Ownership.Amount {
+		o := &c.Ownership
+		m["ownership"] = append(m["ownership"], fmt.Sprint(oracle.Owned{Plan: o.Plan.At(i), Consumer: o.Consumer.At(i), Host: o.Host.At(i),
+			Action: o.Action.At(i), Dimension: o.Dimension.At(i), Amount: n}))
+	}
 	for i := range c.Consumers.Held {
 		m["consumers"] = append(m["consumers"], consumerLine(&c.Consumers, i))
 	}

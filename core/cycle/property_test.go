@@ -31,8 +31,9 @@ type kind struct {
 	situations []string // that must come up in a soak
 }
 
-// kinds are MD plans alone, and slot plans, some with an MD plan beside them.
-var kinds = []kind{{"md", drawMD, mdSituations}, {"slot", drawSlots, slotSituations}}
+// kinds are MD plans alone, slot plans, some with an MD plan beside them, and MD plans whose consumers own hosts.
+var kinds = []kind{{"md", drawMD, mdSituations}, {"slot", drawSlots, slotSituations},
+	{"own", drawOwn, ownSituations}}
 
 // TestProperties plays random cases: the engine against the oracle, and the promises of SPEC chapter 11.
 func TestProperties(t *testing.T) {
@@ -344,7 +345,7 @@ func (p *player) run(t *rapid.T, still bool) {
 		t.Fatalf("cycle %d: %v", p.cycles, err)
 	}
 	want, got := expected(p.last), tabled(&p.out, len(p.dims))
-	for _, table := range []string{"releases", "grants", "labels", "reclaims", "held", "consumers", "amounts", "shares", "shortfalls"} {
+	for _, table := range []string{"releases", "ownership", "grants", "labels", "reclaims", "held", "consumers", "amounts", "shares", "shortfalls"} {
 		if table == "shares" {
 			p.shares(t)
 		} else if !slices.Equal(got[table], want[table]) {
@@ -412,7 +413,7 @@ func (p *player) countRelabels() {
 func (p *player) decided() string {
 	var b strings.Builder
 	got := tabled(&p.out, len(p.dims))
-	for _, table := range []string{"releases", "labels", "reclaims", "held", "consumers", "shortfalls"} {
+	for _, table := range []string{"releases", "ownership", "labels", "reclaims", "held", "consumers", "amounts", "shortfalls"} {
 		for _, line := range got[table] {
 			fmt.Fprintf(&b, "%-10s %s\n", table, line)
 		}

@@ -65,7 +65,9 @@ func (g *round) reason(s *sub, quota map[plan.Node]uint64) Shortfall {
 		if !full(s, t.host, 0) { // no more of it may go there, so its room does not count
 			free := g.free(t)
 			now, fitsNow = append(now, free), fitsNow || fits(s.size, free)
-			plus(sum, free, 1)
+			for d, n := range free {
+				sum[d] += max(0, n)
+			}
 		}
 	}
 	scarce := g.scarce(s.size, now)
@@ -139,7 +141,7 @@ func (g *round) itself(s *sub, list []parcel) (row Shortfall, ok bool) {
 func (g *round) unowned(s *sub) bool {
 	e, leaf := g.estates[g.in], s.alloc.leaf
 	v := slices.Clone(s.size)
-	for _, u := range g.units(func(u *unit) bool { return u.owner == leaf }) {
+	for _, u := range g.units(func(u *unit) bool { return u.owner == leaf && u.leaf() == leaf }) {
 		plus(v, u.sub.size, 1)
 	}
 	return e.unmet[leaf] && fits(v, e.configured[leaf])

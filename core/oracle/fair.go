@@ -16,8 +16,8 @@ func (g *round) net(s *sub) int64 {
 	return g.pledged(s) + int64(len(g.units(func(u *unit) bool { return u.sub == s && drawn(u) && stays(u) })))
 }
 
-// drawn tells whether a unit is held from the public pool: of public parcels only, as long as nothing is lent.
-func drawn(u *unit) bool { return u.owner == plan.Root }
+// drawn tells whether a unit is held from the public pool.
+func drawn(u *unit) bool { return u.origin == publicPool }
 
 // stake is a consumer's share usage by what is net.
 func (g *round) stake(n plan.Node) uint64 {

@@ -54,8 +54,17 @@ func (c *Cluster) groups(in int) []int {
 	return list
 }
 
-// arrange puts the hosts of every plan in host order (D-1).
+// arrange puts the hosts of every plan in host order (D-1). What is held on hosts that left an MD plan counts as public from then on.
 func (c *Cluster) arrange() {
+	defer func() {
+		for _, h := range slices.Concat(c.gone, c.hosts) {
+			for _, u := range h.units {
+				if in := u.sub.alloc.plan; in < len(c.p.MDPlans) && !slices.Contains(c.order[in], h) && !c.listed(in, h) {
+					c.label(u, plan.Root)
+				}
+			}
+		}
+	}()
 	c.order, c.grouped = make([][]*host, len(c.p.MDPlans)+len(c.p.SlotPlans)), map[int][]*host{}
 	if len(c.hosts) == 0 { // no name in a requirement would be known
 		return
@@ -70,6 +79,11 @@ func (c *Cluster) arrange() {
 			}
 		}
 	}
+}
+
+// listed tells whether a group of a plan lists a host, there or not.
+func (c *Cluster) listed(in int, h *host) bool {
+	return slices.ContainsFunc(c.groups(in), func(g int) bool { return slices.Contains(c.p.Groups[g].Hosts, h.Name) })
 }
 
 // inGroup are the hosts of a resource group in its order.

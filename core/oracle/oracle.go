@@ -195,6 +195,7 @@ type Cluster struct {
 	cycle     int64           // the last one finished
 	nowUS     int64           // its time
 	hosts     []*host         // in the order of the hosts table
+	names     []string        // of hosts, in the order in which they came first
 	gone      []*host         // left the table since the last cycle
 	order     [][]*host       // by plan: its hosts in host order
 	grouped   map[int][]*host // by resource group: its hosts in its order
@@ -230,6 +231,9 @@ func (c *Cluster) SetHosts(rows []Host, full bool) {
 		c.hosts = nil
 	}
 	for _, row := range rows {
+		if !slices.Contains(c.names, row.Name) {
+			c.names = append(c.names, row.Name)
+		}
 		i := slices.IndexFunc(old, func(h *host) bool { return h.Name == row.Name })
 		switch {
 		case i < 0:

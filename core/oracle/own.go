@@ -113,8 +113,12 @@ func (c *Cluster) own(in int, r *Result) {
 // basis is all that a pass goes by, as text, but for what is held.
 func (p *pass) basis() string {
 	text := fmt.Sprint(p.revision, p.w.Name)
-	for _, h := range p.hosts {
-		text += fmt.Sprint("\n", h.Name, p.capacity(p.in, h))
+	for _, h := range p.order[p.in] { // those that are not there too: a list may name them
+		has := p.nothing()
+		if slices.Contains(p.hosts, h) {
+			has = p.capacity(p.in, h)
+		}
+		text += fmt.Sprint("\n", h.Name, has)
 		for _, g := range p.m.Groups {
 			text += fmt.Sprint(" ", slices.Contains(p.grouped[g.Group], h))
 		}

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/stintd/stint/core/plan"
@@ -17,11 +18,30 @@ func (p *pass) part(pieces []piece, n plan.Node, h *host) []int64 {
 	return p.sum(pieces, func(q piece) bool { return q.of == n && q.host == h })
 }
 
-// report lists what changed: by consumer in tree order, by host in host order, those that left behind them; what went
-// before what came.
+// placed are the plan's hosts in host order with those among some that are gone that its groups list.
+func (p *pass) placed(gone []*host) []*host {
+	var list []*host
+	for _, g := range p.m.Groups {
+		for _, name := range p.p.Groups[g.Group].Hosts {
+			for _, h := range slices.Concat(p.Cluster.hosts, gone) {
+				if h.Name == name {
+					list = append(list, h)
+				}
+			}
+		}
+		list = append(list, p.grouped[g.Group]...)
+	}
+	return list
+}
+
+// report lists what changed: by consumer in tree order, by host in host order, where a listed host that is gone keeps its
+// place; those that left behind them, in the order of the table, and those that are not there any more in that in which they came; what
+// went before what came.
 func (p *pass) report(old *estate, r *Result) {
-	hosts := slices.Clone(p.order[p.in])
-	for _, h := range slices.Concat(p.Cluster.hosts, old.hosts) {
+	var hosts []*host
+	gone := slices.Clone(old.hosts)
+	slices.SortStableFunc(gone, func(a, b *host) int { return cmp.Compare(slices.Index(p.names, a.Name), slices.Index(p.names, b.Name)) })
+	for _, h := range slices.Concat(p.placed(gone), p.Cluster.hosts, gone) {
 		if !slices.Contains(hosts, h) {
 			hosts = append(hosts, h)
 		}
