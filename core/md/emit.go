@@ -13,9 +13,11 @@ import (
 // EmitGrants adds the units given in this cycle, in the order of D-14. It returns
 // their number. O(grants), when some went to takers O(holdings).
 func (m *Planner) EmitGrants(g *decision.Grants) (units int64) {
-	rows := m.mergeBooked()
+	var rows []cluster.HoldingID
 	if m.promise.moved {
-		rows = m.grantedNow()
+		rows = m.grantedNow() // some of those booked may be gone
+	} else {
+		rows = m.mergeBooked()
 	}
 	h, at := &m.s.Holding, g.Extend(len(rows))
 	var plans, consumer, allocation, name, source int32
