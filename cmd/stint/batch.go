@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -141,8 +142,20 @@ func (b *batch) suspectHosts(name string, t *cluster.HostTable) (lines []string)
 	return lines
 }
 
-// warnings are what is suspect about hosts and groups.
-func (b *batch) warnings() []string { return slices.Concat(b.hosts, b.state.Warnings()) }
+// warnings are what is suspect about hosts and groups, and about the hosts that consumers list as their own. The
+// error says which of these cannot be meant.
+func (b *batch) warnings() ([]string, error) {
+	lines := slices.Concat(b.hosts, b.state.Warnings())
+	faults, suspect := b.state.Lists()
+	for _, w := range suspect {
+		lines = append(lines, w.String())
+	}
+	var errs []error
+	for _, w := range faults {
+		errs = append(errs, errors.New(w.String()))
+	}
+	return lines, errors.Join(errs...)
+}
 
 // named puts the file's name before the faults that the state finds in its rows.
 func named(name string, err error) error {

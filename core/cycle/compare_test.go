@@ -182,7 +182,7 @@ func everything(c *decision.Cycle) []decision.Table {
 // stateOf is the digest of the state tables and keyframes.
 func stateOf(c *decision.Cycle) string {
 	return decision.Digest(slices.DeleteFunc(everything(c), func(t decision.Table) bool {
-		return t.Name == "grants" || t.Name == "reclaims" || t.Name == "releases" || t.Name == "plans"
+		return t.Name == "grants" || t.Name == "reclaims" || t.Name == "releases" || t.Name == "ownership" || t.Name == "plans"
 	}))
 }
 

@@ -117,7 +117,7 @@ func (p *player) conserving(t *rapid.T) {
 			if fits {
 				t.Fatalf("INV-6: %v is short, and a unit of it fits %s", k, name)
 			}
-			fits, free = true, p.room(k.Plan, name, k.Consumer)
+			fits, free = !p.takesNow(k.Plan), p.room(k.Plan, name, k.Consumer)
 			for d, n := range r.Size {
 				fits = fits && (n == 0 || n <= free[d])
 			}

@@ -197,7 +197,7 @@ const cyclesMax = 200
 // end runs the case to its fixed point, which must come and stay (CYC-2, INV-10), and holds what only binds there.
 // Where clients have to confirm what is due, they do.
 func (p *player) end(t *rapid.T) {
-	for ; !p.out.Summary.Stable(); p.settled++ {
+	for ; !p.out.Summary.Stable() || p.switches(); p.settled++ {
 		if p.settled == cyclesMax {
 			t.Fatalf("INV-10: no fixed point after %d cycles with the same input", cyclesMax)
 		}

@@ -407,6 +407,11 @@ func (m *mdPlan) countDeeds(n map[string]int) {
 	}
 }
 
+// switches tells whether a window of the first hour is yet to begin.
+func (p *player) switches() bool {
+	return slices.ContainsFunc(p.plans, func(m mdPlan) bool { return int64(m.cut) > (p.nowUS-startUS)/60e6 })
+}
+
 // switched tells whether a window began with the last cycle.
 func (p *player) switched() bool {
 	return slices.ContainsFunc(p.plans, func(m mdPlan) bool { return m.cut > 0 && int64(m.cut) == (p.nowUS-startUS)/60e6 })

@@ -424,7 +424,7 @@ type Cycle struct {
 func (c *Cycle) Tables() []Table {
 	return []Table{
 		c.Grants.Table(), c.Reclaims.Table(), c.Releases.Table(), c.Consumers.Table(), c.Amounts.Table(),
-		c.Shares.Table(), c.Shortfalls.Table(), c.Plans.Table(),
+		c.Shares.Table(), c.Shortfalls.Table(), c.Ownership.Table(), c.Plans.Table(),
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 func (m *Planner) EmitGrants(g *decision.Grants) (units int64) {
 	var rows []cluster.HoldingID
 	if m.promise.moved {
-		rows = m.grantedNow()
+		rows = m.grantedNow() // some of those booked may be gone
 	} else {
 		rows = m.mergeBooked()
 	}
