@@ -153,7 +153,7 @@ func (g *round) scarce(size []int64, rooms [][]int64) string {
 	for d, n := range size {
 		small := 0
 		for _, room := range rooms {
-			if room[d] < n {
+			if n > 0 && room[d] < n { // a room may be below 0
 				small++
 			}
 		}
