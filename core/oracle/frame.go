@@ -226,7 +226,16 @@ func (f *frame) leave() {
 // back (and bears the unit), or when all limits bear it.
 func (f *frame) restore(bears, bearsThere func(u *unit) bool) {
 	list := f.units(func(u *unit) bool { return u.leaves() && u.set.taker == nil })
-	slices.SortFunc(list, func(a, b *unit) int { return cmp.Compare(b.number, a.number) })
+	turn := func(u *unit) int { // in MD plans a cause of the host comes before one of a parcel, and that before a limit
+		return slices.Index([]string{"drain", "ownership_change"}, u.set.reason) & 3
+	}
+	slices.SortFunc(list, func(a, b *unit) int {
+		order := cmp.Compare(b.number, a.number)
+		if f.in < len(f.p.MDPlans) {
+			order = cmp.Or(cmp.Compare(turn(a), turn(b)), order)
+		}
+		return order
+	})
 	for _, u := range list {
 		back := false
 		switch u.set.reason {

@@ -164,7 +164,7 @@ func (g *round) spot(s *sub, list []parcel) (best parcel, ok bool) {
 	case g.m.Placement == plan.BestFit:
 		before = func(a, b parcel) bool { return g.liker(s, a, b) }
 	case g.m.Placement == plan.Stacked: // D-3
-		before = func(a, b parcel) bool { return g.inUse(a.host) && !g.inUse(b.host) }
+		before = func(a, b parcel) bool { return g.begun(a) && !g.begun(b) }
 	case g.m.Placement == plan.Balanced: // D-3
 		before = func(a, b parcel) bool { return g.room(a) > g.room(b) }
 	default:

@@ -353,7 +353,7 @@ func (c *Cluster) Running(rows []Holding) {
 			for _, s := range a.subs {
 				if s.named && c.is(s, row) && c.planOf(h) == a.plan {
 					for range row.Units {
-						c.put(s, h)
+						c.lay(c.put(s, h))
 					}
 				}
 			}

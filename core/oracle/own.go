@@ -34,7 +34,7 @@ type estate struct {
 	unmet      []bool   // by consumer: a claim of its is unmet
 	configured [][]int64
 	split      map[*host][]parcel
-	was        string // everything of the plan, as it was in the last cycle
+	was        string // the input that the plan went by in the last cycle
 	changes    int    // cycles since the pass in which that changed
 }
 
@@ -126,7 +126,7 @@ func (p *pass) basis() string {
 	return text
 }
 
-// everything is all that a plan has, as text.
+// everything is the input that a plan goes by, as text.
 func (p *pass) everything() string {
 	text := p.basis()
 	for _, h := range p.order[p.in] {
@@ -134,14 +134,9 @@ func (p *pass) everything() string {
 	}
 	for _, a := range p.allocs {
 		for _, s := range a.subs {
-			if a.plan == p.in {
+			if a.plan == p.in && s.wanted > 0 {
 				text += fmt.Sprint("\n", s.arrival, s.wanted, s.req, s.perHost)
 			}
-		}
-	}
-	for _, u := range p.units() {
-		if u.sub.alloc.plan == p.in {
-			text += fmt.Sprint("\n", u.row, u.owner, u.number)
 		}
 	}
 	return text

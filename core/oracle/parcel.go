@@ -94,6 +94,27 @@ func (p *pass) move(h *host, list []parcel) {
 	}
 }
 
+// lay puts a running unit on the first parcel of its host that it fits, else on the first for its leaf.
+func (c *Cluster) lay(u *unit) {
+	in := u.sub.alloc.plan
+	if in >= len(c.p.MDPlans) {
+		return
+	}
+	list := c.parcels(in, u.host)
+	way := c.nearest(u.leaf(), list)
+	i := slices.IndexFunc(way, func(owner plan.Node) bool {
+		t := list[slices.IndexFunc(list, func(t parcel) bool { return t.owner == owner })]
+		room := slices.Clone(t.size)
+		for _, v := range u.host.units {
+			if v != u && v.sub.alloc.plan == in && v.owner == owner {
+				plus(room, v.sub.size, -1)
+			}
+		}
+		return fits(u.sub.size, room)
+	})
+	c.label(u, way[max(i, 0)])
+}
+
 // leaving is 1 for a unit under reclaim, else 0.
 func leaving(u *unit) int {
 	if u.leaves() {
@@ -104,14 +125,14 @@ func leaving(u *unit) int {
 
 // nearest are the owners of parcels in the order in which a leaf uses them: itself, then pools from the nearest up, in each its
 // own parcel before lent ones (MD-7).
-func (p *pass) nearest(leaf plan.Node, list []parcel) []plan.Node {
+func (c *Cluster) nearest(leaf plan.Node, list []parcel) []plan.Node {
 	var owners []plan.Node
 	for _, s := range list {
 		owners = append(owners, s.owner)
 	}
 	slices.SortStableFunc(owners, func(a, b plan.Node) int {
-		x, y := p.meet(leaf, a), p.meet(leaf, b)
-		return cmp.Or(cmp.Compare(p.p.Depth[y], p.p.Depth[x]), cmp.Compare(a, b)) // what a pool owns stands before what is below it
+		x, y := c.meet(leaf, a), c.meet(leaf, b)
+		return cmp.Or(cmp.Compare(c.p.Depth[y], c.p.Depth[x]), cmp.Compare(a, b)) // what a pool owns stands before what is below it
 	})
 	return owners
 }
@@ -190,6 +211,9 @@ func (g *round) spare(s parcel, ok func(u *unit) bool) []int64 {
 	}
 	return make([]int64, len(s.size))
 }
+
+// begun tells whether something is held on a parcel, kept there for a taker (D-3) or missing on its host.
+func (g *round) begun(t parcel) bool { return !slices.Equal(g.free(t), t.size) }
 
 // crowded puts under reclaim what parcels hold beyond what they have.
 func (g *round) crowded() {

@@ -142,8 +142,6 @@ func (f *Field) reset() {
 	f.quiet = true
 	for k := range n {
 		f.class[k] = shut
-	}
-	for k := range n {
 		f.put(cluster.ParcelID(k))
 	}
 	f.quiet = false
@@ -174,40 +172,13 @@ func (f *Field) put(k cluster.ParcelID) {
 	}
 	f.word[k], f.free[k], f.full[k] = vecpack.Pack(lane[:]), free, full
 	f.enter(k, f.classOf(k))
-	f.resort(k)
-}
-
-// resort puts the other parcels of a split host where they belong now that one of them changed: stacked
-// asks whether the host is in use (D-3).
-func (f *Field) resort(k cluster.ParcelID) {
-	if f.placement != plan.Stacked || f.parcels.Whole(k) {
-		return
-	}
-	for i, end := f.parcels.Begin(k), f.parcels.End(k); i < end; i++ {
-		if f.class[i] != shut && f.class[i] != f.classOf(i) {
-			f.enter(i, f.classOf(i))
-		}
-	}
-}
-
-// inUse tells whether anything is held, kept for a taker or missing on the host of an open parcel.
-func (f *Field) inUse(k cluster.ParcelID) bool {
-	if f.free[k] < f.full[k] || f.parcels.Whole(k) {
-		return f.free[k] < f.full[k]
-	}
-	for i, end := f.parcels.Begin(k), f.parcels.End(k); i < end; i++ {
-		if f.class[i] != shut && f.free[i] < f.full[i] {
-			return true
-		}
-	}
-	return false
 }
 
 func (f *Field) classOf(k cluster.ParcelID) int16 {
 	if f.placement == plan.BestFit {
 		return f.bestFit(k)
 	}
-	if f.inUse(k) {
+	if f.free[k] < f.full[k] {
 		return 0
 	}
 	return 1
@@ -395,7 +366,6 @@ func (f *Field) Take(k cluster.ParcelID, u *Unit) {
 	}
 	if c != f.class[k] {
 		f.enter(k, c)
-		f.resort(k)
 	}
 }
 

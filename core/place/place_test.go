@@ -9,7 +9,7 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// drawPlan draws parcels of up to six dimensions, few of them alike, some of one host, some closed, some partly used.
+// drawPlan draws parcels of up to six dimensions, few of them alike, some closed, some partly used.
 func drawPlan(t *rapid.T) *cluster.Plan {
 	dims, n := rapid.IntRange(1, 6).Draw(t, "dimensions"), rapid.IntRange(0, 150).Draw(t, "parcels")
 	largest := rapid.SampledFrom([]int64{8, 100, 1 << 20, 1 << 50}).Draw(t, "largest")
@@ -23,14 +23,8 @@ func drawPlan(t *rapid.T) *cluster.Plan {
 		}
 		p.Parcels.Cap, p.Parcels.Free = append(p.Parcels.Cap, c), append(p.Parcels.Free, f)
 	}
-	open := false
 	for k := range n {
-		if p.Parcels.Host[k] = cluster.HostID(k); k > 0 && rapid.IntRange(0, 3).Draw(t, "split") == 3 {
-			p.Parcels.Host[k] = p.Parcels.Host[k-1]
-		} else {
-			open = rapid.IntRange(0, 9).Draw(t, "closed") > 0
-		}
-		if open {
+		if rapid.IntRange(0, 9).Draw(t, "closed") > 0 {
 			p.Parcels.Open[k/64] |= 1 << (k % 64)
 		}
 	}
@@ -49,14 +43,11 @@ func plain(f *Field, p *cluster.Plan, size []int64, allowed []uint64) cluster.Pa
 	best, key := cluster.ParcelID(cluster.NoID), [3]int64{}
 	for k := range p.Parcels.Len() {
 		fits := p.Parcels.IsOpen(cluster.ParcelID(k)) && (allowed == nil || allowed[k/64]>>(k%64)&1 == 1)
-		var free int64
-		used := false
+		var free, full int64
 		for d, u := range size {
 			fits = fits && p.Parcels.Free[d][k] >= u
 			free += p.Parcels.Free[d][k] * f.weight[d]
-			for i, h := range p.Parcels.Host {
-				used = used || h == p.Parcels.Host[k] && p.Parcels.Free[d][i] < p.Parcels.Cap[d][i]
-			}
+			full += p.Parcels.Cap[d][k] * f.weight[d]
 		}
 		if !fits {
 			continue
@@ -69,7 +60,7 @@ func plain(f *Field, p *cluster.Plan, size []int64, allowed []uint64) cluster.Pa
 			c := g.class[k]
 			mine = [3]int64{int64(place[uint8(c/fullnesses)]), int64(c % fullnesses)}
 		case plan.Stacked:
-			if !used {
+			if free == full {
 				mine[0] = 1
 			}
 		case plan.Balanced:
