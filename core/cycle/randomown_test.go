@@ -380,7 +380,7 @@ func (s *site) reviseOwn(t *rapid.T) {
 }
 
 // countDeeds counts what a plan says of ownership.
-func (m *mdPlan) countDeeds(n map[string]int) {
+func (s *site) countDeeds(m *mdPlan, n map[string]int) {
 	add := func(name string, is bool) {
 		if is {
 			n[name]++
@@ -390,6 +390,12 @@ func (m *mdPlan) countDeeds(n map[string]int) {
 		add("own rebalance", strings.HasPrefix(line, "ownership_rebalance"))
 	}
 	add("own group preference", len(m.preference) > 0)
+	for h := range hostsMax {
+		home := zoneOf(h, len(s.groups))
+		add("own overlapping groups", slices.ContainsFunc(m.zones, func(z int) bool {
+			return z != home && slices.Contains(m.zones, home) && slices.Contains(s.groups[z].hosts, hostName(h))
+		}))
+	}
 	for _, e := range m.members {
 		add("own consumer preference", len(e.preference) > 0)
 	}

@@ -142,6 +142,7 @@ func (p *player) count(n map[string]int) {
 	add("even case", p.even)
 	for i := range p.plans {
 		p.plans[i].count(n)
+		p.countDeeds(&p.plans[i], n)
 	}
 	for i := range p.slots {
 		p.slots[i].count(n, &p.site)
@@ -181,7 +182,6 @@ func (m *mdPlan) count(n map[string]int) {
 			n["md consumer takes nothing back"]++
 		}
 	}
-	m.countDeeds(n)
 }
 
 // count counts what a slot plan says.
