@@ -144,7 +144,12 @@ func (g *round) unowned(s *sub) bool {
 	for _, u := range g.units(func(u *unit) bool { return u.owner == leaf && u.leaf() == leaf }) {
 		plus(v, u.sub.size, 1)
 	}
-	return e.unmet[leaf] && fits(v, e.configured[leaf])
+	for d, n := range s.size {
+		if n > 0 && v[d] > e.configured[leaf][d] {
+			return false
+		}
+	}
+	return e.unmet[leaf]
 }
 
 // scarce is the dimension in which most of the vectors are too small, "" when none is.
