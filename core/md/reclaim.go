@@ -186,7 +186,11 @@ func (m *Planner) returned() {
 		case t.Reason[id] == decision.ReclaimOwnershipChange:
 			split = append(split, cluster.SetID(id))
 		case t.Reason[id] == decision.ReclaimDrain:
-			m.s.Cancel(q, m.s.Holding.Units[q]) // tally comes after
+			for q != cluster.NoID { // several, where a split moved some of the units; tally comes after
+				next := m.s.Holding.NextOfSet[q]
+				m.s.Cancel(q, m.s.Holding.Units[q])
+				q = next
+			}
 		}
 	}
 	slices.SortFunc(split, func(a, b cluster.SetID) int { return cmp.Compare(t.Number[b], t.Number[a]) })

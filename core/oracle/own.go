@@ -113,14 +113,18 @@ func (c *Cluster) own(in int, r *Result) {
 // basis is all that a pass goes by, as text, but for what is held.
 func (p *pass) basis() string {
 	text := fmt.Sprint(p.revision, p.w.Name)
-	for _, h := range p.order[p.in] { // those that are not there too: a list may name them
-		has := p.nothing()
-		if slices.Contains(p.hosts, h) {
-			has = p.capacity(p.in, h)
+	for _, g := range p.m.Groups {
+		text += "\n"
+		for _, name := range p.p.Groups[g.Group].Hosts { // one that was there once stands in its place
+			text += fmt.Sprint(" ", name, slices.Contains(p.names, name))
 		}
-		text += fmt.Sprint("\n", h.Name, has)
-		for _, g := range p.m.Groups {
-			text += fmt.Sprint(" ", slices.Contains(p.grouped[g.Group], h))
+		for _, h := range p.grouped[g.Group] {
+			switch {
+			case slices.Contains(p.hosts, h):
+				text += fmt.Sprint(" ", h.Name, p.capacity(p.in, h))
+			case p.p.Groups[g.Group].Select != nil:
+				text += fmt.Sprint(" ", h.Name) // not there
+			}
 		}
 	}
 	return text
