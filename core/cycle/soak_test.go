@@ -102,6 +102,9 @@ func (p *player) count(n map[string]int) {
 	for name, times := range p.relabel {
 		n["relabel "+name] += times
 	}
+	for name, times := range p.changes {
+		n[name] += times
+	}
 	for _, r := range p.seen {
 		for _, u := range r.Releases {
 			n["release "+u.Cause]++
@@ -144,6 +147,7 @@ func (p *player) count(n map[string]int) {
 	add("even case", p.even)
 	for i := range p.plans {
 		p.plans[i].count(n)
+		p.countDeeds(&p.plans[i], n)
 	}
 	for i := range p.slots {
 		p.slots[i].count(n, &p.site)
@@ -155,6 +159,7 @@ func (p *player) countGrants(n map[string]int, r oracle.Result) {
 	for _, g := range r.Grants {
 		if m := p.mdPlan(g.Plan); m != nil {
 			n["placement "+m.placement]++
+			n["grant "+g.Origin]++
 			if len(m.overcommit) > 0 {
 				n["overcommit"]++
 			}

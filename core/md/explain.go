@@ -257,7 +257,7 @@ func (m *Planner) reach(mask []uint64, owner plan.Node) {
 	}
 }
 
-// freeNow is what is free on every parcel beside what sets keep there and what is missing on its host.
+// freeNow is what is free on every parcel beside what sets keep there and what is missing on its host, at least 0.
 func (m *Planner) freeNow() [][]int64 {
 	p := &m.p.Parcels
 	if p.Kept == nil && p.Owed == nil {
@@ -268,7 +268,7 @@ func (m *Planner) freeNow() [][]int64 {
 		for d, column := range p.Free {
 			m.reason.free[d] = make([]int64, len(column))
 			for k := range column {
-				m.reason.free[d][k] = p.Available(d, cluster.ParcelID(k))
+				m.reason.free[d][k] = max(0, p.Available(d, cluster.ParcelID(k)))
 			}
 		}
 	}

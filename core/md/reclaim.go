@@ -138,6 +138,24 @@ func (m *Planner) netOver(k cluster.ParcelID) []int64 {
 	return over
 }
 
+// roomBack is what a parcel has for units whose reclaim is cancelled, by dimension: beside all that is held there but for what
+// rules reclaim, and what is kept there. So no set of a taker can lapse and leave too much there again.
+func (m *Planner) roomBack(k cluster.ParcelID) []int64 {
+	p, h := &m.p.Parcels, &m.s.Holding
+	room := make([]int64, len(p.Free))
+	for d, free := range p.Free {
+		if room[d] = free[k]; p.Kept != nil {
+			room[d] -= p.Kept[d][k]
+		}
+	}
+	for q := p.First[k]; q != cluster.NoID; q = h.NextOnParcel[q] {
+		if h.Set[q] != cluster.NoID && m.s.Set.Taker[h.Set[q]] == cluster.NoID {
+			add(room, m.s.Size(h.Sub[q]), h.Units[q])
+		}
+	}
+	return room
+}
+
 // takeBack puts units of a holding under reclaim for a rule, as far as the plan's budget goes:
 // each unit is a set of its own (CYC-4). Its holder's grace applies.
 func (m *Planner) takeBack(q cluster.HoldingID, units int64, reason int32) {
@@ -165,19 +183,23 @@ func (m *Planner) returned() {
 		in := int(k) < p.Len()-p.Left
 		switch {
 		case !in || m.s.Host.State[p.Host[k]] == cluster.Draining:
-		case t.Reason[id] == decision.ReclaimOwnershipChange && !p.Whole(k):
+		case t.Reason[id] == decision.ReclaimOwnershipChange:
 			split = append(split, cluster.SetID(id))
-		case t.Reason[id] == decision.ReclaimOwnershipChange || t.Reason[id] == decision.ReclaimDrain:
-			m.s.Cancel(q, m.s.Holding.Units[q]) // tally comes after
+		case t.Reason[id] == decision.ReclaimDrain:
+			for q != cluster.NoID { // several, where a split moved some of the units; tally comes after
+				next := m.s.Holding.NextOfSet[q]
+				m.s.Cancel(q, m.s.Holding.Units[q])
+				q = next
+			}
 		}
 	}
 	slices.SortFunc(split, func(a, b cluster.SetID) int { return cmp.Compare(t.Number[b], t.Number[a]) })
 	for _, id := range split {
 		for q := t.First[id]; q != cluster.NoID; {
 			next, units := m.s.Holding.NextOfSet[q], m.s.Holding.Units[q]
-			for d, over := range m.netOver(m.s.Holding.Parcel[q]) {
+			for d, room := range m.roomBack(m.s.Holding.Parcel[q]) {
 				if u := m.s.Size(m.s.Holding.Sub[q])[d]; u > 0 {
-					units = min(units, max(0, -over)/u)
+					units = min(units, max(0, room)/u)
 				}
 			}
 			if units > 0 {
@@ -262,12 +284,14 @@ func (m *Planner) restore() {
 	}
 	slices.SortFunc(sets, func(a, b cluster.SetID) int { return cmp.Compare(t.Number[b], t.Number[a]) })
 	for _, id := range sets {
-		q := t.First[id]
-		sub, pool := m.s.Holding.Sub[q], m.s.Holding.Pool[q]
-		if units := m.bearable(q); units > 0 {
-			m.s.Cancel(q, units)
-			m.count(m.s.PairOf(sub, pool), units)
-			m.shift(sub, pool, units)
+		for q := t.First[id]; q != cluster.NoID; { // several, where a split moved some of the units
+			next, sub, pool := m.s.Holding.NextOfSet[q], m.s.Holding.Sub[q], m.s.Holding.Pool[q]
+			if units := m.bearable(q); units > 0 {
+				m.s.Cancel(q, units)
+				m.count(m.s.PairOf(sub, pool), units)
+				m.shift(sub, pool, units)
+			}
+			q = next
 		}
 	}
 }

@@ -35,6 +35,7 @@ func (c *Cluster) Cycle() Result {
 	for in := range c.order {
 		switch {
 		case in < len(c.p.MDPlans):
+			c.own(in, &r)
 			newRound(c, in).play(&r)
 		case c.p.SlotPlans[in-len(c.p.MDPlans)].Placement == plan.Exclusive:
 			newWhole(c, in).play(&r)

@@ -9,7 +9,7 @@ import (
 
 // review cancels what rules no longer ask for, the latest first; then it lowers sets that lapsed, in order of number (CYC-6).
 func (g *slots) review() {
-	g.restore(g.back)
+	g.restore(g.back, present)
 	for _, s := range g.mine(every) {
 		for s.n > 0 && !g.stands(s) {
 			g.lapse(s)
