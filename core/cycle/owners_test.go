@@ -38,7 +38,6 @@ func TestOwners(t *testing.T) {
 // owner plays one case.
 type owner struct {
 	player
-	own  map[int][]string // by member of the first plan: its rules
 	seen map[string]int
 }
 

@@ -213,6 +213,10 @@ func (m *Planner) firstWithRoom(sub cluster.SubID, size []int64, t *trial) clust
 		return t.late[0]
 	}
 	for ; int(t.from) < m.p.Parcels.Len(); t.from++ {
+		if t.from = m.public.next(t.from); t.from == cluster.NoID {
+			t.from = cluster.ParcelID(m.p.Parcels.Len())
+			break
+		}
 		if fits(t.from) {
 			return t.from
 		}

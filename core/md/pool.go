@@ -1,6 +1,8 @@
 package md
 
 import (
+	"math/bits"
+
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/plan"
@@ -125,5 +127,21 @@ func (c *capacities) recount(p *cluster.Plan, dims int, parcels []uint64) {
 			}
 		}
 		c.count[i]++
+	}
+}
+
+// next is the first of the pool's parcels from k on, NoID when there is none.
+func (o *pool) next(k cluster.ParcelID) cluster.ParcelID {
+	if o.parcels == nil {
+		return k
+	}
+	w := int(k >> 6)
+	for set := o.parcels[w] >> (uint(k) & 63) << (uint(k) & 63); ; set = o.parcels[w] {
+		if set != 0 {
+			return cluster.ParcelID(w<<6 + bits.TrailingZeros64(set))
+		}
+		if w++; w == len(o.parcels) {
+			return cluster.NoID
+		}
 	}
 }

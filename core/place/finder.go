@@ -42,7 +42,7 @@ func (q *Finder) Reset(f *Field, size []int64, allowed []uint64, order []cluster
 	if q.unit.never || order != nil || f.placement == plan.Balanced {
 		return
 	}
-	f.rank(size, &q.shape)
+	q.shape = *f.ranked(size)
 	q.cursor = resize(q.cursor, f.shapes*fullnesses)
 	clear(q.cursor)
 	for i, shape := range q.shape[:f.shapes] {
