@@ -68,7 +68,8 @@ func (m *Planner) stands(id cluster.SetID, keptAt map[cluster.HostID]int64) bool
 	}
 	f := &m.figure
 	if m.set.Policy[leaf] == plan.Hybrid {
-		return f.net[kindHybrid][leaf]+f.roomHybrid[leaf] <= m.hybrid.quota[leaf] && m.netHybrid() >= 0
+		return f.net[kindHybrid][leaf]+f.roomHybrid[leaf] <= m.hybrid.quota[leaf] && m.netHybrid() >= 0 &&
+			(m.leftOf(id) > 0 || m.hybridIdle() >= m.hybrid.below[plan.Root]) // what has come free may be needed for reserves by now
 	}
 	return f.net[kindShare][leaf]+f.roomPool[leaf] <= m.quota.deserve[leaf] && m.netPool() >= 0
 }
@@ -219,6 +220,9 @@ func (m *Planner) ready(id cluster.SetID, leaf plan.Node, at cluster.ParcelID, w
 		account = m.hybridIdle()
 	}
 	_, roomy := m.roomy(leaf, k, true)
+	if with == hybridLabel && account+kept-k < m.hybrid.below[plan.Root] {
+		return false
+	}
 	if mutant == 40 && m.leftOf(id) > 0 {
 		return false
 	}

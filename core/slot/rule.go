@@ -255,7 +255,7 @@ func (m *Planner) recount(q cluster.HoldingID, pools bool) bool {
 	if m.reclaim.ahead || mutant == 43 {
 		return false
 	}
-	if m.own0(leaf) >= v {
+	if m.ownIdle(leaf) >= v {
 		m.relabel(q, 1, ownLabel)
 		return true
 	}
