@@ -106,6 +106,7 @@ func (p *player) slotPromises(t *rapid.T) {
 		v.limits()
 		v.reserves()
 		v.disturbance()
+		v.keptIdle()
 	}
 }
 
@@ -178,7 +179,8 @@ func (v *slotView) peer(list []string, self, other string) bool {
 func (v *slotView) reserves() {
 	granted := false
 	for i := range v.out.Grants.Units {
-		granted = granted || v.out.Grants.Plan.At(i) == v.name && v.out.Grants.Origin.At(i) != "owned"
+		origin := v.out.Grants.Origin.At(i)
+		granted = granted || v.out.Grants.Plan.At(i) == v.name && origin != "owned" && origin != "hybrid"
 	}
 	idle := int64(0)
 	for _, n := range v.idle {
@@ -189,7 +191,7 @@ func (v *slotView) reserves() {
 			idle += n * v.slotsOf(h.Key)
 		}
 	}
-	for _, e := range v.leaves {
+	for _, e := range v.owners() {
 		own := v.rows[v.path(e)]
 		idle -= max(0, min(own.Reserved, own.Owned-own.Lent)-own.HeldOwned)
 	}
@@ -219,11 +221,12 @@ func (v *slotView) disturbance() {
 			v.t.Fatalf("INV-7: cycle %d: a reclaim from %v for %q, reason %s", v.cycles, k, taker, reason)
 		}
 		at := event{k, r.Host.At(i), "share_pool", ""}
-		switch reason {
-		case "recall":
+		switch {
+		case taker != "" && v.isHybrid(k.Consumer):
+			at.origin = "hybrid"
+		case reason == "recall":
 			at.origin, at.lender = "borrowed", taker
-		case "fair_share":
-		default:
+		case reason != "fair_share":
 			continue
 		}
 		if taker == k.Consumer || granted[at] {
@@ -241,7 +244,11 @@ func (p *player) atRest(t *rapid.T) {
 	}
 	for _, v := range p.views(t) {
 		for k := range v.short {
-			v.owner(k)
+			if v.isHybrid(k.Consumer) {
+				v.deserved(k)
+			} else {
+				v.owner(k)
+			}
 			v.unused(k)
 		}
 		if v.even {
@@ -252,6 +259,16 @@ func (p *player) atRest(t *rapid.T) {
 
 // pools is what no leaf owns: slots of ok hosts, and what is held on the others.
 func (v *slotView) pools() int64 {
+	if len(v.first(true)) > 0 {
+		n := int64(0)
+		for _, e := range v.first(false) {
+			n += v.rows[v.path(e)].Owned
+		}
+		for _, e := range v.owners() {
+			n -= v.rows[v.path(e)].Owned
+		}
+		return n
+	}
 	n := v.sum(func(h slotHolding) bool { _, ok := v.idle[h.host]; return !ok })
 	for host := range v.idle {
 		n += v.size[host]
@@ -260,6 +277,16 @@ func (v *slotView) pools() int64 {
 		n -= v.rows[v.path(e)].Owned
 	}
 	return n
+}
+
+// owners are the leaves that are not hybrid.
+func (v *slotView) owners() (list []*slotMember) {
+	for _, e := range v.leaves {
+		if e.policy != "hybrid" {
+			list = append(list, e)
+		}
+	}
+	return list
 }
 
 // mayUse tells whether a host may get one more unit of a sub-allocation, were it empty.
@@ -308,9 +335,13 @@ func (v *slotView) unused(k oracle.Key) {
 	for _, e := range v.way(k.Consumer) {
 		barred = barred || e.ratio == 0
 	}
-	for _, e := range v.leaves {
+	for _, e := range v.owners() {
 		own := v.rows[v.path(e)]
 		pool, spare = pool-own.HeldShared, spare-max(0, own.Owned-own.HeldOwned-own.Lent)
+	}
+	if leaf.policy == "hybrid" {
+		v.wasted(k, spare)
+		return
 	}
 	if !barred && pool >= each && spare >= each {
 		v.t.Fatalf("INV-6: %v is short, and %d slots of the pools are idle", k, pool)
@@ -318,7 +349,7 @@ func (v *slotView) unused(k oracle.Key) {
 	if leaf.borrow == -2 || leaf.borrow >= 0 && v.rows[k.Consumer].HeldBorrowed+each > int64(leaf.borrow) || spare < 0 {
 		return
 	}
-	for _, e := range v.leaves {
+	for _, e := range v.owners() {
 		own, lender := v.rows[v.path(e)], v.path(e)
 		if e != leaf && min(own.Owned-own.HeldOwned-own.Lent, own.Owned-own.Reserved-own.Lent, int64(e.lend)-own.Lent) >= each &&
 			v.peer(e.lendTo, lender, k.Consumer) && v.peer(leaf.borrowFrom, k.Consumer, lender) {

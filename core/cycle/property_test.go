@@ -31,8 +31,8 @@ type kind struct {
 	situations []string // that must come up in a soak
 }
 
-// kinds are MD plans alone, and slot plans, some with an MD plan beside them.
-var kinds = []kind{{"md", drawMD, mdSituations}, {"slot", drawSlots, slotSituations}}
+// kinds are MD plans alone, slot plans, some with an MD plan beside them, and slot plans with hybrid branches.
+var kinds = []kind{{"md", drawMD, mdSituations}, {"slot", drawSlots, slotSituations}, {"hybrid", drawHybrid, hybridSituations}}
 
 // TestProperties plays random cases: the engine against the oracle, and the promises of SPEC chapter 11.
 func TestProperties(t *testing.T) {

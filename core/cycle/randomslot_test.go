@@ -20,6 +20,9 @@ type slotPlan struct {
 	static   bool     // share_quota
 	confirms bool     // release: confirmed, without overdue_after: only clients end what is due
 	members  []slotMember
+
+	blended    bool // some branches are hybrid
+	configured int  // configured_slots, 0: none
 }
 
 // slotMember is a consumer's entry. Limits are -1 where there is none.
@@ -32,7 +35,8 @@ type slotMember struct {
 	lendTo      []string
 	borrow      int // -2: no borrowing
 	borrowFrom  []string
-	ratio, most int
+	ratio, most int // most: share.max or limit
+	reserves    int
 }
 
 // drawSlots draws a policy with slot plans; some have an MD plan on other hosts beside them.
@@ -104,6 +108,9 @@ func (p *slotPlan) drawSettings(t *rapid.T, even bool) {
 			set("overdue_after: %ds", choose(t, "overdue_after", 0, 60, 90))
 		}
 	}
+	if p.blended {
+		p.drawBlend(t)
+	}
 	if even {
 		return
 	}
@@ -126,6 +133,10 @@ func (s *site) drawMember(t *rapid.T, p *slotPlan, i int) {
 	e := &p.members[i]
 	leaf := s.consumers[e.consumer].leaf
 	*e = slotMember{consumer: e.consumer, policy: e.policy, rank: -1, borrow: -2, most: -1, ratio: 1}
+	if e.policy == "hybrid" {
+		s.drawHybridMember(t, e)
+		return
+	}
 	if once(t, "own rank", 6) {
 		e.rank = between(t, "plan rank", 0, 3)
 	}
@@ -205,6 +216,9 @@ func (s *site) writeSlots(b *strings.Builder) {
 		for _, line := range p.settings {
 			b.WriteString("    " + line + "\n")
 		}
+		if p.configured > 0 && !p.mixed() {
+			fmt.Fprintf(b, "    configured_slots: %d\n    allow_overcommit: true\n", p.configured)
+		}
 		b.WriteString("    consumers:\n")
 		for i := range p.members {
 			s.writeMember(b, p, &p.members[i])
@@ -223,6 +237,11 @@ func (s *site) writeMember(b *strings.Builder, p *slotPlan, e *slotMember) {
 	}
 	if n := s.owned(p, e.consumer); n > 0 {
 		fmt.Fprintf(b, ", owns: %d", n)
+	}
+	if e.policy == "hybrid" {
+		e.writeHybrid(b)
+		b.WriteString("}\n")
+		return
 	}
 	peers := func(name string, limit int, key string, list []string) {
 		fmt.Fprintf(b, ", %s: {", name)
@@ -267,6 +286,7 @@ func (s *site) reviseSlots(t *rapid.T) {
 		if once(t, "settings", 3) {
 			p.drawSettings(t, s.even)
 		}
+		s.balance(p)
 		if once(t, "expression", 6) {
 			s.groups[p.zone].slots = s.drawExpression(t)
 		}

@@ -81,6 +81,15 @@ var (
 	}
 )
 
+// hybridSituations must come up beside hybrid branches.
+var hybridSituations = []string{
+	"grant hybrid", "grant owned", "grant share_pool", "grant borrowed", "unit of several slots",
+	"reclaim issued fair_share", "reclaim cancelled fair_share", "reclaim issued reserve", "reclaim issued recall", "reclaim cancelled recall",
+	"short consumer_limit", "short reclaim_budget", "short waiting_for_reclaim", "joined a reclaim under way", "promised room", "overdue",
+	"distribute_evenly: true", "disable_reclaim_on_shrink: true", "configured_slots", "reclaim_budget: 1", "mixed group", "hybrid branches alone",
+	"limit of a leaf", "limit of a branch", "reserve of a leaf", "reserve of a branch",
+}
+
 // count adds the situations of a case, each as often as it occurred in another cycle or row.
 func (p *player) count(n map[string]int) {
 	n["case"]++
@@ -166,6 +175,14 @@ func (p *slotPlan) count(n map[string]int, s *site) {
 	for _, line := range p.settings {
 		n[line]++
 	}
+	if p.configured > 0 && !p.mixed() {
+		n["configured_slots"]++
+	}
+	if p.blended && p.mixed() {
+		n["mixed group"]++
+	} else if p.blended {
+		n["hybrid branches alone"]++
+	}
 	peers := func(name string, list []string, is bool) {
 		for _, peer := range list {
 			if strings.HasPrefix(peer, "/") {
@@ -182,8 +199,13 @@ func (p *slotPlan) count(n map[string]int, s *site) {
 		if s.consumers[e.consumer].leaf {
 			where = "leaf"
 		}
-		if e.most >= 0 {
+		if e.most >= 0 && e.policy == "hybrid" {
+			n["limit of a "+where]++
+		} else if e.most >= 0 {
 			n["most of a "+where]++
+		}
+		if e.reserves > 0 {
+			n["reserve of a "+where]++
 		}
 		if e.ratio == 0 {
 			n["ratio 0 of a "+where]++

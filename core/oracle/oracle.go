@@ -4,8 +4,8 @@
 // comes a minute after the last one.
 //
 // It knows multidimensional plans whose public pool is all there is: MD-7 without
-// ownership, MD-11 to MD-16, MD-18's limits, MD-20, REQ-1; slot plans under the
-// policies ownership and share_ratio, by docs/slots.md; for both CYC-1 to CYC-10
+// ownership, MD-11 to MD-16, MD-18's limits, MD-20, REQ-1; slot plans by docs/slots.md, where placement is exclusive
+// under the policies ownership and share_ratio alone; for both CYC-1 to CYC-10
 // and the decisions of docs/decisions.md. Input is taken to be valid: what the engine would
 // refuse makes it panic. Not for production use; a cycle costs about units² × hosts.
 package oracle

@@ -36,6 +36,11 @@ func (g *slots) stands(s *set) bool {
 		return g.held(n, "", true) + soFar(func(o *set) bool { return g.under(n, o.taker.alloc.leaf) })
 	}) != plan.None:
 		return false
+	case s.account == common:
+		return g.held(leaf, "", true)+soFar(func(o *set) bool { return o.taker.alloc.leaf == leaf }) <= g.quota[leaf] &&
+			g.blend(true)+soFar(func(o *set) bool { return o.account == common }) <= g.all && (g.left(s) > 0 || g.arrives(s))
+	case g.hybrid(leaf): // it was an owner
+		return false
 	case s.account != plan.Root:
 		return g.held(leaf, owned, true)+g.lent(leaf, true)+soFar(func(o *set) bool { return o.account == leaf }) <= g.owns[leaf]
 	}
@@ -66,6 +71,9 @@ func (g *slots) trim(s *set, idle int64) {
 // back tells whether a unit may be taken off the reclaim of a limit: it is borne again, and no set lapses by it, now or
 // by the quotas of the next cycle; else the end of that set would bring the limit's reclaim back, and so on without end.
 func (g *slots) back(u *unit) bool {
+	if u.set.reason == "reserve" {
+		return g.held(u.leaf(), "", true)+u.slots() <= g.quota[u.leaf()]
+	}
 	if !g.bears(u) {
 		return false
 	}
@@ -89,6 +97,8 @@ func (g *slots) bears(u *unit) bool {
 	switch m := u.lender; u.origin {
 	case owned:
 		return g.netAccount(leaf) >= k
+	case hybrid: // while nobody lacks anything, what they have too much stands in nobody's way
+		return g.netAccount(common) >= k || total(g.hybridLeaves(), g.belowQuota) == 0 && g.rooms(func(s *set) bool { return s.account == common }) == 0
 	case sharePool:
 		return g.pooled(plan.Root)-g.usage(plan.Root) >= k
 	default:
@@ -129,9 +139,9 @@ func (g *slots) overLimit() {
 	g.shed(func() bool { return g.usage(plan.Root) > g.pooled(plan.Root) }, func(u *unit) bool { return g.rehome(u, false) },
 		func() []*unit { return g.furthest(nil) })
 	for n := plan.Node(g.p.Len() - 1); n > plan.Root; n-- { // (f): children come before their parents
-		g.shed(func() bool { return g.w.Max[n] != plan.Unlimited && g.claimed(n) > g.w.Max[n] }, func(*unit) bool { return false },
+		g.shed(func() bool { return g.most(n) != plan.Unlimited && g.claimed(n) > g.most(n) }, func(*unit) bool { return false },
 			func() (list []*unit) {
-				for _, origin := range []string{borrowed, sharePool, owned} {
+				for _, origin := range []string{borrowed, hybrid, sharePool, owned} {
 					list = append(list, g.victims(func(u *unit) bool { return g.under(n, u.leaf()) && u.origin == origin })...)
 				}
 				return list
@@ -159,7 +169,7 @@ func (g *slots) rehome(u *unit, pool bool) bool {
 	if u.origin == borrowed {
 		moved = k
 	}
-	if g.account(leaf) >= k {
+	if g.ownIdle(leaf) >= k {
 		g.relabel(u, owned, plan.None)
 		return true
 	}
@@ -205,9 +215,9 @@ func (g *slots) recall() {
 	for _, leaf := range g.ranked(g.leaves()) {
 		for g.serve(leaf, g.counted, func(s *sub) bool {
 			switch h := g.host(s); {
-			case g.pledged(s) >= s.short() || g.skip[s]:
+			case g.pledged(s) >= s.short() || g.skip[s] || g.hybrid(leaf):
 				return false
-			case h != nil && g.account(leaf) < s.slots() && g.pass(leaf, s.slots()):
+			case h != nil && g.ownIdle(leaf) < s.slots() && g.pass(leaf, s.slots()):
 				g.give(s, h, owned, plan.None)
 				return true
 			}
@@ -228,7 +238,7 @@ func (g *slots) pass(leaf plan.Node, k int64) bool {
 			g.relabel(u, borrowed, m)
 			moved = append(moved, u)
 		}
-		if g.account(leaf) >= k {
+		if g.ownIdle(leaf) >= k {
 			return true
 		}
 	}
@@ -310,7 +320,7 @@ func (g *slots) takes(s *sub, h *host) bool {
 // join lets a unit wait for sets under way, when it will fit once they are done (CYC-6).
 func (g *slots) join(s *sub, account plan.Node) bool {
 	k := s.slots()
-	if g.netAccount(account) < k || g.over(s.alloc.leaf, k, g.claimed) != plan.None {
+	if g.netFor(s, account) < k || g.over(s.alloc.leaf, k, g.claimed) != plan.None {
 		return false
 	}
 	for _, h := range g.hosts {
@@ -363,7 +373,7 @@ func (g *slots) pick(s *sub, h *host, account plan.Node, next func(chosen []*uni
 // enough tells whether victims on a host make a unit fit there, in its account and below every share.max.
 func (g *slots) enough(s *sub, h *host, account plan.Node, victims []*unit) bool {
 	k, freed := s.slots(), g.of(plan.Root, victims)
-	return min(g.free(h), g.netAccount(account))+freed >= k &&
+	return min(g.free(h), g.netFor(s, account))+freed >= k &&
 		g.over(s.alloc.leaf, k, func(n plan.Node) int64 { return g.bound(n) - g.of(n, victims) }) == plan.None
 }
 
