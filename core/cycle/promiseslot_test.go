@@ -175,25 +175,30 @@ func (v *slotView) peer(list []string, self, other string) bool {
 }
 
 // reserves holds INV-3: after a cycle that granted units from a pool or on loan, every owner's reserve that it does not
-// use is idle still, or under reclaim.
+// use is idle still, or under reclaim; save what the budget does not let SLOT-12 take back yet from those who hold more
+// than they own.
 func (v *slotView) reserves() {
 	granted := false
 	for i := range v.out.Grants.Units {
 		origin := v.out.Grants.Origin.At(i)
 		granted = granted || v.out.Grants.Plan.At(i) == v.name && origin != "owned" && origin != "hybrid"
 	}
-	idle := int64(0)
+	idle, leaving := int64(0), map[string]int64{}
 	for _, n := range v.idle {
 		idle += n
 	}
 	for h, n := range v.leaving {
 		if h.Plan == v.name {
 			idle += n * v.slotsOf(h.Key)
+			leaving[h.Consumer] += n * v.slotsOf(h.Key)
 		}
 	}
 	for _, e := range v.owners() {
 		own := v.rows[v.path(e)]
 		idle -= max(0, min(own.Reserved, own.Owned-own.Lent)-own.HeldOwned)
+		if v.budget >= 0 {
+			idle += max(0, own.HeldOwned+own.Lent-own.Owned-leaving[v.path(e)])
+		}
 	}
 	if granted && idle < 0 {
 		v.t.Fatalf("INV-3: cycle %d: %d reserved slots were given to others", v.cycles, -idle)
@@ -242,6 +247,7 @@ func (p *player) atRest(t *rapid.T) {
 			t.Fatalf("CYC-2: %v waits for ever", keyAt(s.Key, i))
 		}
 	}
+	p.settledShares(t)
 	for _, v := range p.views(t) {
 		for k := range v.short {
 			if v.isHybrid(k.Consumer) {

@@ -15,6 +15,8 @@ type mdPlan struct {
 	placement  string
 	overcommit map[string]int // thousandths
 	members    []member
+	settings   []string
+	confirms   bool // clients end what is due
 }
 
 type member struct {
@@ -26,6 +28,7 @@ type member struct {
 type share struct {
 	priority, ratio int
 	limit           map[string]int // nil: none
+	modest          bool           // takes nothing back
 }
 
 var dimensions = []string{"ncpus", "maxmem", "gpus", "disk", "slots", "net", "nvme", "fpgas", "ports"}
@@ -57,6 +60,18 @@ func (s *site) drawPlan(t *rapid.T, name string, zones []int) mdPlan {
 			m.overcommit[d] = pick(t, "milli", 500, 1500, 2000, 1333)
 		}
 	}
+	if odds(t, "plan takes nothing back", 8) {
+		m.settings = append(m.settings, "share_reclaim: false")
+	}
+	if odds(t, "budget", 4) {
+		m.settings = append(m.settings, fmt.Sprint("reclaim_budget: ", pick(t, "reclaim_budget", 1, 1, 2, 3, 5)))
+	}
+	if m.confirms = odds(t, "confirms", 6); m.confirms {
+		m.settings = append(m.settings, "release: confirmed")
+		if odds(t, "overdue", 2) {
+			m.settings = append(m.settings, "overdue_after: 90s")
+		}
+	}
 	for k, in := range s.drawMembers(t) {
 		if !in {
 			continue
@@ -71,10 +86,14 @@ func (s *site) drawPlan(t *rapid.T, name string, zones []int) mdPlan {
 }
 
 func (s *site) drawShare(t *rapid.T) share {
+	if s.tight {
+		return s.drawFairShare(t)
+	}
 	e := share{priority: pick(t, "priority", 0, 0, 0, 1, 2), ratio: pick(t, "ratio", 1, 1, 1, 2, 3, 7, 0)}
 	if odds(t, "limit", 5) {
 		e.limit = map[string]int{pick(t, "limited", s.dims...): upTo(t, "most", 0, 12)}
 	}
+	e.modest = odds(t, "modest", 8)
 	return e
 }
 
@@ -94,6 +113,9 @@ func (s *site) writeMD(b *strings.Builder) {
 			}
 			fmt.Fprintf(b, "      %s: %d.%03d\n", d, m.overcommit[d]/1000, m.overcommit[d]%1000)
 		}
+		for _, line := range m.settings {
+			b.WriteString("    " + line + "\n")
+		}
 		b.WriteString("    consumers:\n")
 		for _, e := range m.members {
 			b.WriteString("      - {path: " + s.consumers[e.consumer].path)
@@ -104,7 +126,11 @@ func (s *site) writeMD(b *strings.Builder) {
 			for d, n := range e.limit {
 				fmt.Fprintf(b, ", limit: {%s: %d}", d, n)
 			}
-			b.WriteString("}}\n")
+			b.WriteString("}")
+			if e.modest {
+				b.WriteString(", share_reclaim: false")
+			}
+			b.WriteString("}\n")
 		}
 	}
 }
@@ -124,6 +150,10 @@ func (w *world) drawShapes(t *rapid.T) {
 		most = 1
 	}
 	if len(w.plans) == 0 {
+		return
+	}
+	if w.tight {
+		w.drawFairShapes(t, most)
 		return
 	}
 	for range upTo(t, "shapes", 1, most) {

@@ -11,12 +11,16 @@ import (
 )
 
 // EmitGrants adds the units given in this cycle, in the order of D-14. It returns
-// their number. O(grants).
+// their number. O(grants), when some went to takers O(holdings).
 func (m *Planner) EmitGrants(g *decision.Grants) (units int64) {
-	h, at := &m.s.Holding, g.Extend(len(m.grant.booked))
+	rows := m.grant.booked
+	if m.promise.moved {
+		rows = m.grantedNow()
+	}
+	h, at := &m.s.Holding, g.Extend(len(rows))
 	var plans, consumer, allocation, name, source int32
 	last := cluster.SubID(cluster.NoID)
-	for _, q := range m.grant.booked {
+	for _, q := range rows {
 		if sub := h.Sub[q]; sub != last {
 			a := m.s.Sub.Alloc[sub]
 			plans, consumer, allocation = m.p.Index, int32(m.s.Sub.Consumer[sub]), m.s.Alloc.Name[a]
@@ -30,6 +34,29 @@ func (m *Planner) EmitGrants(g *decision.Grants) (units int64) {
 		at++
 	}
 	return units
+}
+
+// grantedNow lists the holdings of this cycle's grants, those of one sub-allocation and parcel made one.
+func (m *Planner) grantedNow() (rows []cluster.HoldingID) {
+	h := &m.s.Holding
+	m.eachSub(func(sub cluster.SubID) {
+		first := len(rows)
+		for q := m.s.Sub.First[sub]; q != cluster.NoID; q = h.NextOfSub[q] {
+			if h.Granted[q] > m.s.Cycle && h.Set[q] == cluster.NoID {
+				rows = append(rows, q)
+			}
+		}
+		slices.SortFunc(rows[first:], func(a, b cluster.HoldingID) int { return cmp.Compare(h.Parcel[a], h.Parcel[b]) })
+		for i := first + 1; i < len(rows); {
+			if h.Parcel[rows[i]] == h.Parcel[rows[i-1]] {
+				m.s.Merge(rows[i-1], rows[i])
+				rows = slices.Delete(rows, i, i+1)
+			} else {
+				i++
+			}
+		}
+	})
+	return rows
 }
 
 // eachSub calls f for every sub-allocation of the plan: consumers in tree order, allocations by arrival.
@@ -107,31 +134,40 @@ func (m *Planner) emitShare(t *decision.Shares, n plan.Node, id int32) {
 // takes the texts of the column detail. It returns the units that are short.
 func (m *Planner) EmitShortfalls(t *decision.Shortfalls, details *cluster.Names) (units int64) {
 	m.grant.Planner = m
-	m.reason.byAsk = map[ask]reason{}
+	m.reason = reasons{byAsk: map[ask]reason{}, mask: m.reason.mask}
 	m.eachSub(func(sub cluster.SubID) {
 		short := m.s.Short(sub)
 		if short == 0 {
 			return
 		}
-		r := m.why(sub)
-		m.key(&t.Key, sub)
-		t.UnitsShort = append(t.UnitsShort, short)
-		t.Reason.Add(r.code)
-		t.Dimension.Add(r.dimension)
-		blocker, detail := int32(decision.Null), decision.Null
-		if r.blocker != plan.None {
-			blocker = int32(m.s.ConsumerOf[r.blocker])
+		waits := min(short, m.promise.units[sub])
+		if waits > 0 {
+			m.emitShortfall(t, details, sub, waits, m.waiting(sub))
 		}
-		if r.detail != "" {
-			detail = details.InternString(r.detail)
+		if short > waits {
+			m.emitShortfall(t, details, sub, short-waits, m.why(sub))
 		}
-		t.Blocker.Add(blocker)
-		t.Detail.Add(detail)
-		t.Until = append(t.Until, 0)
-		t.UntilNull = append(t.UntilNull, true)
 		units = share.Add(units, short)
 	})
 	return units
+}
+
+func (m *Planner) emitShortfall(t *decision.Shortfalls, details *cluster.Names, sub cluster.SubID, units int64, r reason) {
+	m.key(&t.Key, sub)
+	t.UnitsShort = append(t.UnitsShort, units)
+	t.Reason.Add(r.code)
+	t.Dimension.Add(r.dimension)
+	blocker, detail := int32(decision.Null), decision.Null
+	if r.blocker != plan.None {
+		blocker = int32(m.s.ConsumerOf[r.blocker])
+	}
+	if r.detail != "" {
+		detail = details.InternString(r.detail)
+	}
+	t.Blocker.Add(blocker)
+	t.Detail.Add(detail)
+	t.Until = append(t.Until, r.until)
+	t.UntilNull = append(t.UntilNull, r.until == 0)
 }
 
 // EmitKeyframe adds the plan's rows to the keyframe tables.

@@ -2,6 +2,7 @@ package md
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/decision"
@@ -16,6 +17,7 @@ type reason struct {
 	dimension int32     // index into the policy's dimensions, decision.Null when none is to blame
 	blocker   plan.Node // plan.None when nobody is
 	detail    string
+	until     int64 // µs, 0: not known
 }
 
 // ask is what a reason of the unit itself depends on.
@@ -26,8 +28,11 @@ type ask struct {
 
 // reasons is what depends on shape and requirement alone, found once a cycle for each.
 type reasons struct {
-	byAsk map[ask]reason
-	mask  []uint64
+	byAsk   map[ask]reason
+	mask    []uint64
+	free    [][]int64                          // by dimension, then parcel: free beside what sets keep
+	leaving map[cluster.HostID][]cluster.SetID // by target, those with victims
+	all     []cluster.SetID
 }
 
 // fits is the code of "nothing about the unit itself stands against it": then priority and quota decide.
@@ -48,12 +53,14 @@ func (m *Planner) why(sub cluster.SubID) reason {
 	}
 	for n := leaf; n != plan.Root; n = m.policy.Parent[n] {
 		if m.set.Ratio[n] == 0 {
-			return reason{decision.ReasonShareLimit, decision.Null, n, "share ratio 0"}
+			return reason{code: decision.ReasonShareLimit, dimension: decision.Null, blocker: n, detail: "share ratio 0"}
 		}
 	}
-	if n, d, over := m.grant.overLimit(leaf, sub); over {
-		return reason{decision.ReasonShareLimit, int32(d), n, fmt.Sprintf("holds %d of at most %d %s from pools",
-			m.pooled[d][n], m.limit(n, d), m.policy.Dimensions[d])}
+	for _, pooled := range [][][]int64{m.pooled, m.claimed} { // as granted; then with what is promised since
+		if n, d, over := m.overLimitOf(pooled, leaf, sub); over {
+			return reason{code: decision.ReasonShareLimit, dimension: int32(d), blocker: n, detail: fmt.Sprintf("holds %d of at most %d %s from pools",
+				pooled[d][n], m.limit(n, d), m.policy.Dimensions[d])}
+		}
 	}
 	if bound.code != decision.ReasonTooBig && m.s.Sub.MaxPerHost[sub] != plan.Unlimited {
 		bound = m.ofUnit(key, m.blocked(sub))
@@ -61,8 +68,59 @@ func (m *Planner) why(sub cluster.SubID) reason {
 	if bound.code != fits {
 		return bound
 	}
+	if m.fairness.denied[sub] {
+		return reason{code: decision.ReasonReclaimBudget, dimension: decision.Null, blocker: plan.None,
+			detail: fmt.Sprintf("the plan reclaims at most %d units a cycle", m.p.Terms.ReclaimBudget)}
+	}
 	bound.code, bound.blocker = m.rival(leaf, m.s.Sub.Shape[sub])
 	return bound
+}
+
+// waiting says until when and for whom a sub-allocation waits: the last deadline of the victims of
+// its sets, and of what leaves the hosts that units of it joined; where nothing does, of all that leaves.
+func (m *Planner) waiting(sub cluster.SubID) reason {
+	ids := slices.Clone(m.promise.ofSub[sub])
+	joined := m.fairness.joinedAt[sub]
+	for _, k := range joined {
+		ids = append(ids, m.leaving(m.p.Parcels.Host[k])...)
+	}
+	r := m.lastDue(ids)
+	if r.until == 0 && len(joined) > 0 {
+		m.leaving(cluster.NoID)
+		r = m.lastDue(m.reason.all)
+	}
+	return r
+}
+
+// lastDue is the last deadline of the victims of some sets; of equal ones that of the set made first, the first in
+// the tree, is named.
+func (m *Planner) lastDue(ids []cluster.SetID) reason {
+	r := reason{code: decision.ReasonWaitingForReclaim, dimension: decision.Null, blocker: plan.None}
+	h, number := &m.s.Holding, int64(0)
+	for _, id := range ids {
+		for q, n := m.s.Set.First[id], m.s.Set.Number[id]; q != cluster.NoID; q = h.NextOfSet[q] {
+			leaf, due := m.s.Node(h.Sub[q]), h.Due[q]
+			if due > r.until || due == r.until && (n < number || n == number && leaf < r.blocker) {
+				r.until, r.blocker, number = due, leaf, n
+			}
+		}
+	}
+	return r
+}
+
+// leaving lists the sets with victims on a host.
+func (m *Planner) leaving(host cluster.HostID) []cluster.SetID {
+	r := &m.reason
+	if r.leaving == nil {
+		r.leaving = map[cluster.HostID][]cluster.SetID{}
+		for id, number := range m.s.Set.Number {
+			if number > 0 && m.s.Set.Plan[id] == m.p.Index && m.s.Set.First[id] != cluster.NoID {
+				target := m.s.Set.Target[id]
+				r.leaving[target], r.all = append(r.leaving[target], cluster.SetID(id)), append(r.all, cluster.SetID(id))
+			}
+		}
+	}
+	return r.leaving[host]
 }
 
 // blocked is the parcels on which a sub-allocation holds its max_per_host.
@@ -90,7 +148,7 @@ func (m *Planner) ofUnit(key ask, blocked []uint64) reason {
 			mask[w] &= set[w]
 		}
 		if empty(mask) {
-			return reason{decision.ReasonNoHostMatches, decision.Null, plan.None, m.s.Need.String(int32(key.need))}
+			return reason{code: decision.ReasonNoHostMatches, dimension: decision.Null, blocker: plan.None, detail: m.s.Need.String(int32(key.need))}
 		}
 	}
 	none := reason{code: fits, dimension: decision.Null, blocker: plan.None}
@@ -106,24 +164,49 @@ func (m *Planner) ofUnit(key ask, blocked []uint64) reason {
 	if vecpack.FirstAtLeast(mask, nil, 0, p.Cap, size, need) < 0 {
 		return m.scarce(decision.ReasonTooBig, mask, p.Cap, size, "are smaller")
 	}
+	free := m.freeNow()
+	fit := vecpack.FirstAtLeast(mask, nil, 0, free, size, need) >= 0
 	if blocked != nil {
-		if vecpack.FirstAtLeast(mask, blocked, 0, p.Free, size, need) >= 0 {
-			return reason{decision.ReasonMaxPerHost, decision.Null, plan.None, "it would fit, but only where max_per_host is reached"}
-		}
 		for w := range mask {
 			mask[w] &^= blocked[w]
 		}
+		within := fit
+		if fit = vecpack.FirstAtLeast(mask, nil, 0, free, size, need) >= 0; within && !fit {
+			return reason{code: decision.ReasonMaxPerHost, dimension: decision.Null, blocker: plan.None, detail: "it would fit, but only where max_per_host is reached"}
+		}
 		if empty(mask) {
-			return reason{decision.ReasonMaxPerHost, decision.Null, plan.None, "max_per_host is reached on every host that it may use"}
+			return reason{code: decision.ReasonMaxPerHost, dimension: decision.Null, blocker: plan.None, detail: "max_per_host is reached on every host that it may use"}
 		}
 	}
+	if fit { // on room that was not granted after all (CYC-1)
+		none.dimension = m.scarce(fits, mask, free, size, "have less free").dimension
+		return none
+	}
 	for _, d := range need {
-		if vecpack.Sum(mask, p.Free[d]) < size[d] {
-			none.dimension = m.scarce(fits, mask, p.Free, size, "have less free").dimension
+		if vecpack.Sum(mask, free[d]) < size[d] {
+			none.dimension = m.scarce(fits, mask, free, size, "have less free").dimension
 			return none
 		}
 	}
-	return m.scarce(decision.ReasonFragmented, mask, p.Free, size, "have less free")
+	return m.scarce(decision.ReasonFragmented, mask, free, size, "have less free")
+}
+
+// freeNow is what is free on every parcel beside what sets keep there.
+func (m *Planner) freeNow() [][]int64 {
+	p := &m.p.Parcels
+	if p.Kept == nil {
+		return p.Free
+	}
+	if m.reason.free == nil {
+		m.reason.free = make([][]int64, len(p.Free))
+		for d, column := range p.Free {
+			m.reason.free[d] = slices.Clone(column)
+			for k, kept := range p.Kept[d] {
+				m.reason.free[d][k] -= kept
+			}
+		}
+	}
+	return m.reason.free
 }
 
 // scarce names the dimension in which most parcels of a set have less than a unit takes.

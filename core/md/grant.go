@@ -51,6 +51,9 @@ func (m *Planner) Grant() {
 	g := &m.grant
 	g.Planner = m
 	g.given, g.booked = g.given[:0], g.booked[:0]
+	g.desk.Begin()
+	g.review()
+	g.fulfil()
 	node := g.lineUp()
 	if !g.race.Start() {
 		return
@@ -61,7 +64,7 @@ func (m *Planner) Grant() {
 		g.race.Served(leaf, more, stays)
 	}
 	for n := range node {
-		g.usage[n] = node[n].Usage
+		g.promise.stake[n] = node[n].Usage
 	}
 	g.book()
 }
@@ -73,11 +76,12 @@ func (g *granter) lineUp() []share.Entrant {
 	node, short := g.race.Reset(g.policy.Len()), int64(0)
 	for n := range node {
 		node[n] = share.Entrant{
-			Usage: g.usage[n], Ratio: g.set.Ratio[n], Priority: g.set.Priority[n],
+			Usage: g.promise.stake[n], Ratio: g.set.Ratio[n], Priority: g.set.Priority[n],
 			Tie: int32(n), Parent: int32(g.policy.Parent[n]),
 		}
 		if leaf := plan.Node(n); g.p.FirstAlloc[n] != cluster.NoID {
 			short = share.Add(short, g.line.Warm(leaf))
+			g.bar(leaf)
 			if node[n].In = g.line.Open(leaf); node[n].In {
 				g.leaves = append(g.leaves, leaf)
 			}
@@ -89,10 +93,9 @@ func (g *granter) lineUp() []share.Entrant {
 
 // prepare readies finders and usage steps for a grant stage.
 func (g *granter) prepare() {
-	g.desk.Begin()
 	g.step = resized(g.step, len(g.p.Pairs.Units))
 	for q, shape := range g.p.Pairs.Shape {
-		g.step[q] = newStep(g.p.Pairs.Units[q], g.capacity.of(shape))
+		g.step[q] = newStep(g.promise.net[q], g.capacity.of(shape))
 	}
 }
 
@@ -162,6 +165,7 @@ func (g *granter) book() {
 	at := int32(0)
 	g.eachServed(func(sub cluster.SubID, t *line.Turn) {
 		at += t.Given
+		g.promise.net[g.s.Sub.Pair[sub]] += int64(t.Given)
 		t.Find = at // from here on the end of its parcels, counted down below
 	})
 	for i := len(g.given) - 1; i >= 0; i-- {
@@ -217,13 +221,18 @@ func (s *step) next() int64 {
 
 // overLimit tells which share limit (MD-18) one more unit would exceed: of the leaf or a branch above it.
 func (g *granter) overLimit(leaf plan.Node, sub cluster.SubID) (at plan.Node, dimension int, over bool) {
-	if len(g.pooled) == 0 {
+	return g.overLimitOf(g.pooled, leaf, sub)
+}
+
+// overLimitOf tells the same by other amounts that consumers hold.
+func (m *Planner) overLimitOf(pooled [][]int64, leaf plan.Node, sub cluster.SubID) (at plan.Node, dimension int, over bool) {
+	if len(pooled) == 0 {
 		return 0, 0, false
 	}
-	size := g.s.Size(sub)
-	for n := leaf; n != plan.Root; n = g.policy.Parent[n] {
-		for d := range g.pooled {
-			if most := g.limit(n, d); most != plan.Unlimited && size[d] > 0 && g.pooled[d][n]+size[d] > most {
+	size := m.s.Size(sub)
+	for n := leaf; n != plan.Root; n = m.policy.Parent[n] {
+		for d := range pooled {
+			if most := m.limit(n, d); most != plan.Unlimited && size[d] > 0 && pooled[d][n]+size[d] > most {
 				return n, d, true
 			}
 		}

@@ -32,15 +32,20 @@ type Planner struct {
 	// By Node, of the public pool.
 	usage  []int64   // share usage (MD-12)
 	pooled [][]int64 // by dimension: amount held and not under reclaim; empty when nothing is limited
-	wanted []int64   // units
+	// Like pooled, once the cycle has taken back and promised all that it may.
+	claimed [][]int64
+
+	wanted []int64 // units
 	held   []int64
 
-	nowUS   int64
-	budget  int64 // units that this cycle may still put under reclaim
-	grant   granter
-	quota   quotas
-	reason  reasons
-	amounts amounts
+	nowUS    int64
+	budget   int64 // units that this cycle may still put under reclaim
+	promise  promises
+	fairness fairs
+	grant    granter
+	quota    quotas
+	reason   reasons
+	amounts  amounts
 }
 
 // Attach points the planner at a state and the plan it is to carry out. Cheap.
@@ -54,16 +59,12 @@ func (m *Planner) Attach(s *cluster.State, p *cluster.Plan, nowUS int64) {
 func (m *Planner) Own() { m.desk.Sync(m.s, m.p) }
 
 // Entitle computes the capacity of the pool in units of every shape in use
-// (MD-11) and the shares that are held (MD-12). O(classes of hosts × shapes).
+// (MD-11) and the shares that are held or promised (MD-12, CYC-7). O(classes of hosts × shapes).
 func (m *Planner) Entitle() {
 	m.capacity.sync(m.s, m.p)
 	n := m.policy.Len()
-	m.usage = zeroed(m.usage, n)
-	for q, leaf := range m.p.Pairs.Leaf {
-		m.usage[leaf] = share.Add(m.usage[leaf], share.Fraction(m.p.Pairs.Units[q], m.capacity.of(m.p.Pairs.Shape[q])))
-	}
-	m.sumUp(m.usage)
 	m.returned()
+	m.tally()
 	m.pooled = m.pooled[:0]
 	if !m.limited() {
 		return
@@ -71,7 +72,7 @@ func (m *Planner) Entitle() {
 	for d := range m.policy.Dimensions {
 		held := make([]int64, n)
 		for q, leaf := range m.p.Pairs.Leaf {
-			stays := m.p.Pairs.Units[q] - m.p.Pairs.Leaving[q]
+			stays := m.promise.net[q]
 			held[leaf] = share.Add(held[leaf], share.Mul(stays, m.s.Shape.Size(m.p.Pairs.Shape[q])[d]))
 		}
 		m.sumUp(held)
@@ -115,11 +116,21 @@ func (m *Planner) sumUp(figure []int64) {
 // the plan's sub-allocations.
 func (m *Planner) Settle() (subAllocations int64) {
 	if m.p.Dirty {
+		m.use()
 		m.Quota()
 		m.Amounts()
 		m.Count()
 	}
 	return m.Subs
+}
+
+// use adds up the shares that are held (MD-12).
+func (m *Planner) use() {
+	m.usage = zeroed(m.usage, m.policy.Len())
+	for q, leaf := range m.p.Pairs.Leaf {
+		m.usage[leaf] = share.Add(m.usage[leaf], share.Fraction(m.p.Pairs.Units[q], m.capacity.of(m.p.Pairs.Shape[q])))
+	}
+	m.sumUp(m.usage)
 }
 
 // Count adds up what every consumer wants and holds, in units, and the plan's

@@ -39,6 +39,21 @@ func (m *Planner) Reclaim() {
 		granted[d] = slices.Clone(m.pooled[d])
 	}
 	m.vacate()
+	m.overLimits()
+	m.fair()
+	m.pooled, m.claimed = granted, m.pooled
+	if len(m.grant.given) > 0 && len(m.takers()) > 0 {
+		m.p.Continue() // by what was granted, sets that stood may not stand any more
+	}
+}
+
+// spent tells whether the cycle has used any of the plan's reclaim budget.
+func (m *Planner) spent() bool {
+	return m.p.Terms.ReclaimBudget != plan.Unlimited && m.budget < m.p.Terms.ReclaimBudget
+}
+
+// overLimits takes back what consumers hold over their share limits.
+func (m *Planner) overLimits() {
 	for n := plan.Node(m.policy.Len() - 1); n > plan.Root; n-- {
 		for d := range m.pooled {
 			if m.over(n, d) > 0 {
@@ -47,7 +62,6 @@ func (m *Planner) Reclaim() {
 			}
 		}
 	}
-	m.pooled = granted
 }
 
 // vacate puts under reclaim what is held on hosts that drain or left the plan (REQ-2, MD-4).
@@ -79,6 +93,7 @@ func (m *Planner) takeBack(q cluster.HoldingID, units int64, reason int32) {
 	}
 	m.budget -= units
 	leaf, size := m.s.Node(m.s.Holding.Sub[q]), m.s.Size(m.s.Holding.Sub[q])
+	m.count(m.s.Sub.Pair[m.s.Holding.Sub[q]], -units)
 	m.s.Reclaim(q, units, m.nowUS, m.policy.ReclaimUS[leaf], reason)
 	m.shift(leaf, size, -units)
 }
@@ -87,14 +102,14 @@ func (m *Planner) takeBack(q cluster.HoldingID, units int64, reason int32) {
 func (m *Planner) returned() {
 	t, p := &m.s.Set, &m.p.Parcels
 	for id, number := range t.Number {
-		if number == 0 || t.Plan[id] != m.p.Index {
+		if number == 0 || t.Plan[id] != m.p.Index || t.Taker[id] != cluster.NoID {
 			continue
 		}
 		q := t.First[id]
 		in := int(m.s.Holding.Parcel[q]) < p.Len()-p.Left
 		if in && m.s.Host.State[t.Target[id]] != cluster.Draining &&
 			(t.Reason[id] == decision.ReclaimOwnershipChange || t.Reason[id] == decision.ReclaimDrain) {
-			m.s.Cancel(q, m.s.Holding.Units[q])
+			m.s.Cancel(q, m.s.Holding.Units[q]) // tally comes after
 		}
 	}
 }
@@ -166,6 +181,7 @@ func (m *Planner) restore() {
 		leaf, size := m.s.Node(sub), m.s.Size(sub)
 		if units := m.bearable(leaf, size, m.s.Holding.Units[q]); units > 0 {
 			m.s.Cancel(q, units)
+			m.count(m.s.Sub.Pair[sub], units)
 			m.shift(leaf, size, units)
 		}
 	}

@@ -26,7 +26,7 @@ type wait struct {
 func newWhole(c *Cluster, in int) *whole {
 	s := &c.p.SlotPlans[in-len(c.p.MDPlans)]
 	g := &whole{slots: &slots{frame: newFrame(c, in), s: s, w: &s.Windows[0], size: map[*host]int64{}, owns: map[plan.Node]int64{},
-		pools: map[plan.Node]int64{}, wanted: map[plan.Node]int64{}, denied: map[*sub]bool{}}}
+		pools: map[plan.Node]int64{}, wanted: map[plan.Node]int64{}}}
 	g.known()
 	all := int64(0) // S
 	for _, h := range c.hosts {

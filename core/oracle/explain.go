@@ -32,13 +32,7 @@ func (g *round) figures(r *Result) {
 // explain gives every shortfall its reason (D-7).
 func (g *round) explain(r *Result) {
 	quota := g.quotas()
-	for _, s := range g.below(plan.Root) {
-		if s.short() > 0 {
-			f := g.reason(s, quota)
-			f.Key, f.Units = g.key(s), s.short()
-			r.Shortfalls = append(r.Shortfalls, f)
-		}
-	}
+	g.shortfalls(r, func(s *sub) Shortfall { return g.reason(s, quota) })
 }
 
 // reason is what stops the next unit of a sub-allocation: the first of D-7's list that applies.
@@ -68,8 +62,10 @@ func (g *round) reason(s *sub, quota map[plan.Node]uint64) Shortfall {
 			return Shortfall{Reason: "share_limit", Blocker: g.p.Path[n]}
 		}
 	}
-	if n, d, hit := g.limited(s); hit {
-		return Shortfall{Reason: "share_limit", Blocker: g.p.Path[n], Dimension: g.p.Dimensions[d]}
+	for _, has := range []func(n plan.Node) []int64{func(n plan.Node) []int64 { return g.stood[n] }, g.claimed} {
+		if n, d, hit := g.limited(s, has); hit {
+			return Shortfall{Reason: "share_limit", Blocker: g.p.Path[n], Dimension: g.p.Dimensions[d]}
+		}
 	}
 	scarce := g.scarce(s.size, now)
 	switch higher, over := g.higher(s), g.over(s, quota); {
@@ -77,13 +73,14 @@ func (g *round) reason(s *sub, quota map[plan.Node]uint64) Shortfall {
 		return Shortfall{Reason: "too_big", Dimension: g.scarce(s.size, empty)}
 	case len(hosts) > 0 && len(now) == 0: // all that it may use are full of it
 		return Shortfall{Reason: "max_per_host"}
-	case fitsNow: // else the grant stage would have placed it
-		if h := g.host(s); h != nil {
-			panic(fmt.Sprintf("BUG: a unit of %v would still fit on %s", g.key(s), h.Name))
-		}
+	case fitsNow && g.host(s) == nil:
 		return Shortfall{Reason: "max_per_host"}
-	case fits(s.size, sum):
+	case fitsNow && len(g.undone) == 0:
+		panic(fmt.Sprintf("BUG: a unit of %v would still fit", g.key(s)))
+	case !fitsNow && fits(s.size, sum):
 		return Shortfall{Reason: "fragmented", Dimension: scarce}
+	case g.denied[s]:
+		return Shortfall{Reason: "reclaim_budget"}
 	case higher != plan.None:
 		return Shortfall{Reason: "lower_priority", Dimension: scarce, Blocker: g.p.Path[higher]}
 	case over:

@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"cmp"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -38,10 +39,14 @@ type frame struct {
 	spent    int64         // of the reclaim budget
 	undone   map[*sub]bool // a grant of this cycle was taken back: they get nothing more in it
 	matching map[string][]bool
+	reviewed int64         // sets up to this number count as promised
+	joined   []joined      // in this cycle
+	denied   map[*sub]bool // a set that the budget did not bear, in this cycle
 }
 
 func newFrame(c *Cluster, in int) frame {
-	return frame{Cluster: c, terms: c.terms(in), in: in, hosts: c.order[in], undone: map[*sub]bool{}, matching: map[string][]bool{}}
+	return frame{Cluster: c, terms: c.terms(in), in: in, hosts: c.order[in], undone: map[*sub]bool{}, matching: map[string][]bool{},
+		reviewed: math.MaxInt64, denied: map[*sub]bool{}}
 }
 
 // children are the members of the plan below a consumer, in plan order.

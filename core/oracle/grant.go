@@ -12,13 +12,17 @@ type round struct {
 	frame
 	m      *plan.MDPlan
 	w      *plan.MDWindow
-	weight []uint64         // by dimension (D-2)
-	packs  map[string]int64 // capacity of the pool by unit size (MD-11)
+	weight []uint64              // by dimension (D-2)
+	packs  map[string]int64      // capacity of the pool by unit size (MD-11)
+	stood  map[plan.Node][]int64 // what share limits looked at once everything was granted (D-23)
+	passed map[*sub]bool         // nothing more can be promised to them in this cycle
+	vain   map[string]bool       // hosts that takers of a kind tried in vain; with no host: all of them
 }
 
 func newRound(c *Cluster, in int) *round {
 	m := &c.p.MDPlans[in]
-	g := &round{frame: newFrame(c, in), m: m, w: &m.Windows[0], packs: map[string]int64{}, weight: make([]uint64, len(c.p.Dimensions))}
+	g := &round{frame: newFrame(c, in), m: m, w: &m.Windows[0], packs: map[string]int64{}, stood: map[plan.Node][]int64{},
+		passed: map[*sub]bool{}, vain: map[string]bool{}, weight: make([]uint64, len(c.p.Dimensions))}
 	largest := make([]int64, len(c.p.Dimensions))
 	for _, h := range g.hosts {
 		if h.State == "ok" {
@@ -38,15 +42,26 @@ func newRound(c *Cluster, in int) *round {
 // play is the plan's cycle after settle.
 func (g *round) play(r *Result) {
 	g.restore(g.bears)
+	g.review()
+	g.promised()
 	g.grant()
-	g.explain(r)
 	g.leave()
 	g.limits()
+	g.fair()
+	g.explain(r)
 	g.figures(r)
 }
 
 // grant is the loop of MD-16: choose a leaf, try to place one unit of it, drop it when nothing fits or it wants no more.
 func (g *round) grant() {
+	g.race(g.stake, g.place)
+	for n := range plan.Node(g.p.Len()) {
+		g.stood[n] = g.claimed(n)
+	}
+}
+
+// race offers the units that are not promised in turns by what consumers have (MD-16), until take takes none.
+func (g *round) race(has func(n plan.Node) uint64, take func(s *sub) bool) {
 	tree := map[plan.Node]bool{}
 	for _, s := range g.below(plan.Root) {
 		if !g.barred(s.alloc.leaf) {
@@ -54,23 +69,24 @@ func (g *round) grant() {
 		}
 	}
 	for len(tree) > 0 {
-		if leaf := g.choose(plan.Root, tree, g.before); !g.serve(leaf, held, g.place) {
+		leaf := g.choose(plan.Root, tree, func(a, b plan.Node) bool { return g.before(a, b, has) })
+		if !g.serve(leaf, g.counted, func(s *sub) bool { return g.pledged(s) < s.short() && take(s) }) {
 			delete(tree, leaf)
 		}
 	}
 }
 
-// before compares two siblings: the highest priority first, among equals the least usage ÷ ratio.
-func (g *round) before(a, b plan.Node) bool {
+// before compares two siblings: the highest priority first, among equals the one that has least for its ratio.
+func (g *round) before(a, b plan.Node, has func(n plan.Node) uint64) bool {
 	if x, y := g.w.Priority[a], g.w.Priority[b]; x != y {
 		return x > y
 	}
-	return less(g.usage(a), uint64(g.ratio[b]), g.usage(b), uint64(g.ratio[a])) < 0
+	return less(has(a), uint64(g.ratio[b]), has(b), uint64(g.ratio[a])) < 0
 }
 
 // place grants one unit of a sub-allocation; false when it fits nowhere.
 func (g *round) place(s *sub) bool {
-	if _, _, hit := g.limited(s); hit {
+	if _, _, hit := g.limited(s, g.claimed); hit {
 		return false
 	}
 	h := g.host(s)
@@ -81,9 +97,9 @@ func (g *round) place(s *sub) bool {
 }
 
 // limited finds the share limit (MD-18) that one unit more would exceed, the leaf's own first.
-func (g *round) limited(s *sub) (blocker plan.Node, dim int, hit bool) {
+func (g *round) limited(s *sub, has func(n plan.Node) []int64) (blocker plan.Node, dim int, hit bool) {
 	for _, n := range slices.Backward(g.way(s.alloc.leaf)) {
-		over := g.beyond(n, s.size)
+		over := g.beyond(n, s.size, has)
 		for d, u := range s.size {
 			if u > 0 && over[d] {
 				return n, d, true
@@ -104,18 +120,18 @@ func (g *round) amount(n plan.Node) []int64 {
 	return v
 }
 
-// free is what is left of a host.
+// free is what is left of a host beside what sets keep there.
 func (g *round) free(h *host) []int64 {
-	v := g.capacity(g.in, h)
-	for d, n := range g.used(g.in, h) {
-		v[d] -= n
+	v := plus(g.capacity(g.in, h), g.used(g.in, h), -1)
+	for _, s := range g.mine(func(s *set) bool { return s.target == h }) {
+		plus(v, g.kept(s), -1)
 	}
 	return v
 }
 
 func fits(size, room []int64) bool {
 	for d, n := range size {
-		if n > room[d] {
+		if n > 0 && n > room[d] {
 			return false
 		}
 	}
@@ -131,7 +147,7 @@ func (g *round) host(s *sub) *host {
 	case g.m.Placement == plan.BestFit:
 		before = func(a, b *host) bool { return g.liker(s, a, b) }
 	case g.m.Placement == plan.Stacked: // D-3
-		before = func(a, b *host) bool { return len(a.units) > 0 && len(b.units) == 0 }
+		before = func(a, b *host) bool { return g.inUse(a) && !g.inUse(b) }
 	case g.m.Placement == plan.Balanced: // D-3
 		before = func(a, b *host) bool { return g.room(a) > g.room(b) }
 	default:

@@ -409,7 +409,11 @@ func (g *slots) surplus(chosen []*unit) []*unit {
 // wrest makes a set for a unit, of what leaves are to give; where the units of those do not serve, of what others have
 // above their quotas.
 func (g *slots) wrest(s *sub, account plan.Node, reason string) bool {
-	return g.seize(s, account, reason, g.givers) || !g.skip[s] && g.seize(s, account, reason, g.surplus)
+	before := g.denied[s]
+	g.denied[s] = false
+	done := g.seize(s, account, reason, g.givers) || !g.denied[s] && g.seize(s, account, reason, g.surplus)
+	g.denied[s] = g.denied[s] || before
+	return done
 }
 
 func (g *slots) yielding(chosen []*unit, gives func(leaf plan.Node) int64) []*unit {

@@ -4,7 +4,7 @@
 // comes a minute after the last one.
 //
 // It knows multidimensional plans whose public pool is all there is: MD-7 without
-// ownership, MD-11 to MD-16, MD-18's limits, MD-20, REQ-1; slot plans by docs/slots.md, where placement is exclusive
+// ownership, MD-11 to MD-18, MD-20, REQ-1, by docs/shares.md; slot plans by docs/slots.md, where placement is exclusive
 // under the policies ownership and share_ratio alone; for both CYC-1 to CYC-10
 // and the decisions of docs/decisions.md. Input is taken to be valid: what the engine would
 // refuse makes it panic. Not for production use; a cycle costs about units² × hosts.
@@ -163,7 +163,17 @@ func (u *unit) leaf() plan.Node { return u.sub.alloc.leaf }
 func (u *unit) slots() int64    { return u.sub.size[0] } // in slot plans
 func (s *sub) short() int64     { return s.wanted - s.held }
 func (s *sub) slots() int64     { return s.size[0] } // in slot plans
-func (s *set) room() int64      { return s.n * s.taker.slots() }
+
+// room is what a set's taker will take.
+func (s *set) room() []int64 { return plus(make([]int64, len(s.taker.size)), s.taker.size, s.n) }
+
+// plus adds so many units of a size to a vector.
+func plus(v, size []int64, units int64) []int64 {
+	for d, n := range size {
+		v[d] += n * units
+	}
+	return v
+}
 
 // came is a sub-allocation's arrival, 0 for none.
 func (s *sub) came() int64 {

@@ -263,3 +263,23 @@ md_plans: [{name: p, placement: stacked, reclaim_budget: 3, release: confirmed, 
 	step("the deadline has passed", "", "", "h1:2 h2:2 h3:2")
 	step("clients do not confirm, and are overdue", "", "h1:2grace_expired", "h2:2 h3:2")
 }
+
+// TestFair plays MD-17: who has less for their ratio takes units back until it would be worse for the other, and waits for them.
+func TestFair(t *testing.T) {
+	c := oracle.New(policy(t, "ncpus, maxmem", "{path: /a}, {path: /b}", "consumers: [{path: /a}, {path: /b}]"))
+	c.SetHosts(hosts([2]int64{4, 4}, [2]int64{2, 2}), true)
+	c.SetDemand("s", []oracle.Demand{demand("/a", "", 9, [2]int64{1, 1})})
+	want(t, c.Cycle(), map[string]float64{"/a held": 6}, "/a 3 pool_exhausted ncpus")
+	c.SetDemand("t", []oracle.Demand{demand("/b", "", 9, [2]int64{2, 2})})
+	r := c.Cycle()
+	want(t, r, map[string]float64{"/a held": 6, "/b held": 0},
+		"/a 3 over_quota ncpus", "/b 1 waiting_for_reclaim  /a", "/b 8 pool_exhausted ncpus")
+	if len(r.Reclaims) != 1 || r.Reclaims[0].Units != 2 || r.Reclaims[0].For.Consumer != "/b" || r.Leaving != 2 || r.Promised != 1 {
+		t.Errorf("reclaims %+v, %d leaving, %d promised", r.Reclaims, r.Leaving, r.Promised)
+	}
+	r = c.Cycle()
+	want(t, r, map[string]float64{"/a held": 4, "/b held": 1}, "/a 5 over_quota ncpus", "/b 8 pool_exhausted ncpus")
+	if r.Leaving != 0 || r.Promised != 0 {
+		t.Errorf("at rest %d are leaving, %d promised", r.Leaving, r.Promised)
+	}
+}

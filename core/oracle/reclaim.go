@@ -15,15 +15,9 @@ func (g *round) limit(n plan.Node, d int) int64 {
 	return g.w.Limit[d][n]
 }
 
-// beyond tells in which dimensions a consumer would hold more than its limit with a unit of a size more. What is
-// under reclaim counts as given back (CYC-7).
-func (g *round) beyond(n plan.Node, size []int64) []bool {
-	v := slices.Clone(size)
-	for _, u := range g.units(func(u *unit) bool { return g.under(n, u.leaf()) && !u.leaves() }) {
-		for d, k := range u.sub.size {
-			v[d] += k
-		}
-	}
+// beyond tells in which dimensions a consumer would hold more than its limit with a unit of a size more.
+func (g *round) beyond(n plan.Node, size []int64, has func(n plan.Node) []int64) []bool {
+	v := plus(slices.Clone(size), has(n), 1)
 	over := make([]bool, len(size))
 	for d := range over {
 		most := g.limit(n, d)
@@ -34,7 +28,7 @@ func (g *round) beyond(n plan.Node, size []int64) []bool {
 
 // bears tells whether all limits bear a unit more.
 func (g *round) bears(u *unit) bool {
-	return !slices.ContainsFunc(g.way(u.leaf()), func(n plan.Node) bool { return touches(u.sub.size, g.beyond(n, u.sub.size)) })
+	return !slices.ContainsFunc(g.way(u.leaf()), func(n plan.Node) bool { return touches(u.sub.size, g.beyond(n, u.sub.size, g.claimed)) })
 }
 
 // limits puts under reclaim what consumers hold over their limits: children before parents, the units granted last (D-23).
@@ -42,7 +36,7 @@ func (g *round) limits() {
 	nothing := make([]int64, len(g.p.Dimensions))
 	for n := plan.Node(g.p.Len() - 1); n > plan.Root; n-- {
 		for g.member[n] {
-			over := g.beyond(n, nothing)
+			over := g.beyond(n, nothing, g.claimed)
 			list := g.units(func(u *unit) bool { return g.under(n, u.leaf()) && !u.leaves() && touches(u.sub.size, over) })
 			if len(list) == 0 {
 				break

@@ -61,8 +61,8 @@ func packs(size, room []int64) int64 {
 	return max(least, 0)
 }
 
-// bysize counts the held units of a leaf by unit size, sizes in order of arrival.
-func (g *round) bysize(leaf plan.Node) (sizes [][]int64, units []int64) {
+// bysize counts the units of a leaf by unit size, sizes in order of arrival.
+func (g *round) bysize(leaf plan.Node, count func(s *sub) int64) (sizes [][]int64, units []int64) {
 	row := map[string]int{}
 	for _, s := range g.below(leaf) {
 		i, ok := row[fmt.Sprint(s.size)]
@@ -71,7 +71,7 @@ func (g *round) bysize(leaf plan.Node) (sizes [][]int64, units []int64) {
 			row[fmt.Sprint(s.size)] = i
 			sizes, units = append(sizes, s.size), append(units, 0)
 		}
-		units[i] += s.held
+		units[i] += count(s)
 	}
 	return sizes, units
 }
@@ -85,14 +85,20 @@ func (g *round) usage(n plan.Node) uint64 {
 		}
 		return sum
 	}
-	sizes, units := g.bysize(n)
+	sizes, units := g.bysize(n, held)
 	for i, u := range units {
-		if u > 0 {
-			share, _ := muldiv(uint64(u), one, uint64(max(g.pack(sizes[i]), u)))
-			sum += share
-		}
+		sum += g.fraction(u, sizes[i])
 	}
 	return sum
+}
+
+// fraction is what so many units of a size are of the pool.
+func (g *round) fraction(units int64, size []int64) uint64 {
+	if units == 0 {
+		return 0
+	}
+	share, _ := muldiv(uint64(units), one, uint64(max(g.pack(size), units)))
+	return share
 }
 
 // exact is MD-12's usage without any rounding.
@@ -102,7 +108,7 @@ func (g *round) exact(n plan.Node) *big.Rat {
 		sum.Add(sum, g.exact(k))
 	}
 	if g.p.Leaf(n) {
-		sizes, units := g.bysize(n)
+		sizes, units := g.bysize(n, held)
 		for i, u := range units {
 			if u > 0 {
 				sum.Add(sum, big.NewRat(u, max(g.pack(sizes[i]), u)))
@@ -153,7 +159,7 @@ func (g *round) leaving(n plan.Node) uint64 {
 		}
 		return sum
 	}
-	sizes, units := g.bysize(n)
+	sizes, units := g.bysize(n, held)
 	for i, size := range sizes {
 		if units[i] == 0 {
 			continue

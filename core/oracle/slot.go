@@ -20,10 +20,8 @@ type slots struct {
 	wanted map[plan.Node]int64 // D of leaves
 	quotas
 	hybrids
-	joined []joined            // in this cycle
-	denied map[*sub]bool       // a set that the budget did not bear, in this cycle
-	skip   map[*sub]bool       // the same in this step
-	swept  map[plan.Node]int64 // by leaf, taken back from the pools in this step
+	skip  map[*sub]bool       // the same in this step
+	swept map[plan.Node]int64 // by leaf, taken back from the pools in this step
 }
 
 // quotas are what leaves are entitled to from the pools.
@@ -33,17 +31,10 @@ type quotas struct {
 	quota           map[plan.Node]int64 // of hybrid consumers
 }
 
-// joined is a unit that will fit once sets under way are done.
-type joined struct {
-	sub     *sub
-	host    *host
-	account plan.Node
-}
-
 func newSlots(c *Cluster, in int) *slots {
 	s := &c.p.SlotPlans[in-len(c.p.MDPlans)]
 	g := &slots{frame: newFrame(c, in), s: s, w: &s.Windows[0], size: map[*host]int64{}, owns: map[plan.Node]int64{},
-		pools: map[plan.Node]int64{}, wanted: map[plan.Node]int64{}, denied: map[*sub]bool{}}
+		pools: map[plan.Node]int64{}, wanted: map[plan.Node]int64{}}
 	g.bill()
 	all := g.held(plan.Root, "", false) // S
 	for _, h := range g.hosts {
@@ -215,28 +206,20 @@ func (g *slots) on(h *host, net bool) int64 {
 	return g.taken(net, func(u *unit) bool { return u.host == h })
 }
 
-// mine are the plan's sets with takers that ok accepts.
-func (g *slots) mine(ok func(s *set) bool) []*set {
-	return slices.DeleteFunc(slices.Clone(g.sets), func(s *set) bool { return s.plan != g.in || s.n == 0 || !ok(s) })
-}
-
-func every(*set) bool { return true }
-
 // rooms adds up the rooms of sets, joins the slots of units that have joined.
-func (g *slots) rooms(ok func(s *set) bool) int64 { return total(g.mine(ok), (*set).room) }
+func (g *slots) rooms(ok func(s *set) bool) int64 {
+	return total(g.mine(ok), func(s *set) int64 { return s.room()[0] })
+}
 
 func (g *slots) joins(ok func(j joined) bool) int64 {
 	list := slices.DeleteFunc(slices.Clone(g.joined), func(j joined) bool { return !ok(j) })
 	return total(list, func(j joined) int64 { return j.sub.slots() })
 }
 
-// left is the slots of a set's victims that are still held; kept is what of its room they do not take, which is held
-// for the taker (CYC-6).
-func (g *slots) left(s *set) int64 { return g.taken(false, func(u *unit) bool { return u.set == s }) }
-func (g *slots) kept(s *set) int64 { return max(0, s.room()-g.left(s)) }
-
 // keeps adds up what sets keep.
-func (g *slots) keeps(ok func(s *set) bool) int64 { return total(g.mine(ok), g.kept) }
+func (g *slots) keeps(ok func(s *set) bool) int64 {
+	return total(g.mine(ok), func(s *set) int64 { return g.kept(s)[0] })
+}
 
 // free is what a host has for units now; netFree what it will have once all sets under way are done.
 func (g *slots) free(h *host) int64 {
@@ -292,14 +275,6 @@ func (g *slots) spared(free func(h *host) int64, own func(leaf plan.Node) int64)
 	}
 	return sum
 }
-
-// pledged is how many units of a sub-allocation are promised.
-func (g *slots) pledged(s *sub) int64 {
-	return (g.rooms(func(t *set) bool { return t.taker == s }) + g.joins(func(j joined) bool { return j.sub == s })) / s.slots()
-}
-
-// counted is what counts as held of a sub-allocation where promised units wait aside.
-func (g *slots) counted(s *sub) int64 { return s.held + g.pledged(s) }
 
 // needs is what every consumer could take from pools (SLOT-6): what it can use of the demand beyond its own and what it borrowed.
 func (g *slots) needs() map[plan.Node]int64 {
@@ -421,7 +396,7 @@ func (g *slots) bill() {
 func (g *slots) bound(n plan.Node) int64 {
 	sum := g.holds(n) + g.joins(func(j joined) bool { return g.under(n, j.sub.alloc.leaf) })
 	for _, s := range g.mine(func(s *set) bool { return g.under(n, s.taker.alloc.leaf) }) {
-		sum += max(0, s.room()-g.taken(false, func(u *unit) bool { return u.set == s && g.under(n, u.leaf()) }))
+		sum += max(0, s.room()[0]-g.taken(false, func(u *unit) bool { return u.set == s && g.under(n, u.leaf()) }))
 	}
 	return sum
 }

@@ -1,7 +1,6 @@
 package oracle
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/stintd/stint/core/plan"
@@ -9,41 +8,7 @@ import (
 
 // explain gives every shortfall its reasons: what is promised waits, the rest is stopped by something.
 func (g *slots) explain(r *Result) {
-	add := func(s *sub, units int64, why func(s *sub) Shortfall) {
-		if units > 0 {
-			f := why(s)
-			f.Key, f.Units = g.key(s), units
-			r.Shortfalls = append(r.Shortfalls, f)
-		}
-	}
-	for _, s := range g.below(plan.Root) {
-		add(s, g.pledged(s), g.waiting)
-		add(s, s.short()-g.pledged(s), g.reason)
-	}
-}
-
-// waiting is the shortfall of promised units: until the last deadline of the victims of their sets and of what leaves
-// hosts where units joined (where nothing does, of all that leaves); the blocker is the one of that deadline whose set
-// was made first, the first in the tree.
-func (g *slots) waiting(s *sub) Shortfall {
-	f, joins := Shortfall{Reason: "waiting_for_reclaim"}, false
-	list := g.units(func(u *unit) bool { return u.leaves() && u.set.taker == s })
-	for _, j := range g.joined {
-		if j.sub == s {
-			here := g.units(func(u *unit) bool { return u.leaves() && u.host == j.host })
-			list, joins = append(list, here...), true
-		}
-	}
-	if joins && len(list) == 0 {
-		list = g.units((*unit).leaves)
-	}
-	slices.SortFunc(list, func(a, b *unit) int {
-		return cmp.Or(cmp.Compare(b.due, a.due), cmp.Compare(a.set.number, b.set.number), cmp.Compare(a.leaf(), b.leaf()))
-	})
-	if len(list) > 0 {
-		f.UntilUS, f.Blocker = list[0].due, g.path(list[0].leaf())
-	}
-	return f
+	g.shortfalls(r, g.reason)
 }
 
 // reason is what stops the next unit that nothing is promised to: the first that applies.

@@ -19,7 +19,7 @@ func (g *slots) host(s *sub) *host {
 	}
 	before := g.ordered(s)
 	if before == nil && g.s.Placement == plan.Stacked {
-		before = func(a, b *host) bool { return len(a.units) > 0 && len(b.units) == 0 }
+		before = func(a, b *host) bool { return g.inUse(a) && !g.inUse(b) }
 	} else if before == nil {
 		before = func(a, b *host) bool { return g.free(a) > g.free(b) }
 	}
@@ -84,7 +84,7 @@ func (g *slots) promised() {
 	for _, s := range g.mine(every) {
 		k, leaf := s.taker.slots(), s.taker.alloc.leaf
 		for s.n > 0 && g.over(leaf, k, g.holds) == plan.None {
-			kept := g.kept(s)
+			kept := g.kept(s)[0]
 			if g.free(s.target)+kept < k || g.account(s.account)+kept < k ||
 				s.account == common && g.account(common)+kept-k < g.unfilled(plan.Root, 0) ||
 				s.account == plan.Root && max(0, g.spare())+kept < k { // no idle slot that an owner could claim
@@ -98,7 +98,7 @@ func (g *slots) promised() {
 			}
 			s.n-- // before the unit is there: its label counts what is held before it
 			g.relabel(g.put(s.taker, s.target), origin, plan.None)
-			g.trim(s, max(0, kept-k))
+			g.trim(s, []int64{max(0, kept-k)})
 		}
 	}
 }

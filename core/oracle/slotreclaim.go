@@ -38,7 +38,7 @@ func (g *slots) stands(s *set) bool {
 		return false
 	case s.account == common:
 		return g.held(leaf, "", true)+soFar(func(o *set) bool { return o.taker.alloc.leaf == leaf }) <= g.quota[leaf] &&
-			g.blend(true)+soFar(func(o *set) bool { return o.account == common }) <= g.all && (g.left(s) > 0 || g.arrives(s))
+			g.blend(true)+soFar(func(o *set) bool { return o.account == common }) <= g.all && (g.left(s)[0] > 0 || g.arrives(s))
 	case g.hybrid(leaf): // it was an owner
 		return false
 	case s.account != plan.Root:
@@ -50,42 +50,21 @@ func (g *slots) stands(s *set) bool {
 	return pool(leaf) <= g.deserved[leaf] && pool(plan.Root) <= g.pooled(plan.Root)
 }
 
-// lapse lowers a set by a unit.
-func (g *slots) lapse(s *set) {
-	idle := g.kept(s)
-	s.n--
-	g.trim(s, idle)
-}
-
-// trim cancels the victims that a set no longer needs beside its idle part, the last chosen first.
-func (g *slots) trim(s *set, idle int64) {
-	victims := g.units(func(u *unit) bool { return u.set == s })
-	slices.SortFunc(victims, func(a, b *unit) int { return cmp.Compare(b.number, a.number) })
-	for _, u := range victims {
-		if s.n == 0 || g.left(s)-u.slots()+idle >= s.room() {
-			g.cancel(u)
-		}
-	}
-}
-
-// back tells whether a unit may be taken off the reclaim of a limit: it is borne again, and no set lapses by it, now or
-// by the quotas of the next cycle; else the end of that set would bring the limit's reclaim back, and so on without end.
+// back tells whether a unit may be taken off the reclaim of a limit: it is borne again, and what its leaf is promised
+// from the pools does not lapse by it, now or by the quotas of the next cycle, which loans lower; else the end of
+// that set would bring the limit's reclaim back, and so on without end.
 func (g *slots) back(u *unit) bool {
-	if u.set.reason == "reserve" {
-		return g.held(u.leaf(), "", true)+u.slots() <= g.quota[u.leaf()]
-	}
-	if !g.bears(u) {
+	leaf := u.leaf()
+	promised := g.rooms(func(s *set) bool { return s.account == plan.Root && s.taker.alloc.leaf == leaf })
+	switch {
+	case u.set.reason == "reserve":
+		return g.held(leaf, "", true)+u.slots() <= g.quota[leaf]
+	case promised == 0 || u.origin == owned:
+		return g.bears(u)
+	case u.origin == borrowed:
 		return false
 	}
-	stood := slices.DeleteFunc(g.mine(every), func(s *set) bool { return !g.stands(s) })
-	stand := func() bool { return !slices.ContainsFunc(stood, func(s *set) bool { return !g.stands(s) }) }
-	rule, quotas := u.set, g.quotas
-	u.set = nil
-	ok := stand()
-	g.entitle()
-	ok = ok && stand()
-	u.set, g.quotas = rule, quotas
-	return ok
+	return g.bears(u) && g.held(leaf, sharePool, true)+promised+u.slots() <= g.deserved[leaf]
 }
 
 // bears tells whether the account of a unit's origin, its lender, the limits and every share.max bear it again.
@@ -291,16 +270,6 @@ func (g *slots) yields(u *unit, taker *sub, chosen []*unit) bool {
 	return less(uint64(victim), uint64(g.ratio[b]), uint64(other), uint64(g.ratio[a])) >= 0
 }
 
-// part gives the siblings at which the ways to two leaves part.
-func (g *slots) part(a, b plan.Node) (x, y plan.Node) {
-	wa, wb := g.way(a), g.way(b)
-	i := 0
-	for wa[i] == wb[i] {
-		i++
-	}
-	return wa[i], wb[i]
-}
-
 // of adds up the slots of those of some units that a consumer and all below it hold.
 func (g *slots) of(n plan.Node, units []*unit) int64 {
 	return total(units, func(u *unit) int64 {
@@ -342,7 +311,16 @@ func (g *slots) seize(s *sub, account plan.Node, reason string, next func(chosen
 		}
 		tried = append(tried, u.host)
 		if chosen := g.pick(s, u.host, account, next); chosen != nil {
-			return g.claim(&set{plan: g.in, cycle: g.cycle, reason: reason, target: u.host, taker: s, account: account}, chosen)
+			if !g.claim(&set{reason: reason, target: u.host, taker: s, account: account}, chosen) {
+				g.skip[s] = true
+				return false
+			}
+			for _, u := range chosen {
+				if account == plan.Root {
+					g.swept[u.leaf()] += u.slots()
+				}
+			}
+			return true
 		}
 	}
 	return false
@@ -375,35 +353,4 @@ func (g *slots) enough(s *sub, h *host, account plan.Node, victims []*unit) bool
 	k, freed := s.slots(), g.of(plan.Root, victims)
 	return min(g.free(h), g.netFor(s, account))+freed >= k &&
 		g.over(s.alloc.leaf, k, func(n plan.Node) int64 { return g.bound(n) - g.of(n, victims) }) == plan.None
-}
-
-// claim makes a set of a unit's victims, or adds them to the last set when that is for the same; false when the budget
-// does not bear them.
-func (g *slots) claim(s *set, victims []*unit) bool {
-	units := int64(0) // those granted in this cycle are no victims
-	for _, u := range victims {
-		if u.cycle < g.cycle {
-			units++
-		}
-	}
-	if !g.affords(units) {
-		g.skip[s.taker], g.denied[s.taker] = true, true
-		return false
-	}
-	if n := len(g.sets); n > 0 {
-		if last := g.sets[n-1]; last.plan == s.plan && last.cycle == s.cycle && last.taker == s.taker && last.target == s.target && last.reason == s.reason {
-			s = last
-		}
-	}
-	if s.n++; s.number == 0 {
-		s.number = g.next()
-		g.sets = append(g.sets, s)
-	}
-	for _, u := range victims {
-		if s.account == plan.Root {
-			g.swept[u.leaf()] += u.sub.slots()
-		}
-		g.reclaim(u, s)
-	}
-	return true
 }

@@ -473,7 +473,6 @@ md_plans:
 		"p:21: plan H: all that is owned is reserved, nothing can be shared",
 		"p:24: plan p: all that is owned is reserved, nothing can be lent",
 		"p:24: plan p: public_pool.grace is below the reclaim grace of every consumer; nobody can use the public pool",
-		"p:24: plan p: share_reclaim is on, but fair reclaim (MD-17) is not carried out yet: what others hold above their share is not taken back",
 		"p:8: plan p: /B has share ratio 0 and owns nothing",
 		"p:9: plan p: lend_grace of /C is below the reclaim grace of every other consumer; nobody can borrow from it",
 	}

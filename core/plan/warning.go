@@ -234,9 +234,6 @@ func (c *warner) mdPlan(m *MDPlan) {
 			c.add(m.Line, "%s: all that is owned is reserved, nothing can be lent", where)
 		}
 	}
-	if m.ShareReclaim {
-		c.add(m.Line, "plan %s: share_reclaim is on, but fair reclaim (MD-17) is not carried out yet: what others hold above their share is not taken back", m.Name)
-	}
 }
 
 // mdStarved warns of a ratio of 0 with nothing owned, and of leaves that can never get anything.

@@ -309,6 +309,12 @@ var held = []string{
 	"overcommit counts into capacity",
 	"what fits nowhere blocks nobody",
 	"a share limit holds while all else is idle, and a lowered one is reclaimed first",
+	"a newcomer of equal share gets half, and then all is still",
+	"what is reclaimed for a large unit is held for it, piece by piece",
+	"a higher share priority takes back without regard to ratios",
+	"more siblings than units, the holder of all gives one to each it can",
+	"a higher priority makes room where the lower one is spread thin",
+	"what the taker will need is not first handed to its victim",
 }
 
 // shipped are the case files that came before the engine and do not hold whole yet; slot.yaml and hybrid.yaml do.
