@@ -17,10 +17,10 @@ func (m *Planner) reclaimHybrid() {
 		return
 	}
 	m.reopen()
-	if over := m.figure.hybridNet - m.owned.hybrid; m.tree.mixed && over > 0 {
+	if over := m.figure.hybridNet - m.owned.hybrid; m.tree.mixed && over > 0 && mutant != 60 {
 		m.forOwners(over)
 	}
-	if m.below0Quota() > 0 { // what they hold beyond their part stands between those and their quotas
+	if m.below0Quota() > 0 && mutant != 63 { // what they hold beyond their part stands between those and their quotas
 		m.measureAbove()
 		clear(m.hybrid.gives)
 		m.spread(plan.Root, -m.netHybrid())
@@ -32,7 +32,7 @@ func (m *Planner) reclaimHybrid() {
 		f := &m.figure
 		return m.isHybrid(leaf) && f.net[kindHybrid][leaf]+f.roomHybrid[leaf]+k <= m.hybrid.quota[leaf]
 	})
-	if lacks := m.hybrid.below[plan.Root]; lacks > 0 {
+	if lacks := m.hybrid.below[plan.Root]; lacks > 0 && mutant != 59 {
 		m.byRule(lacks-m.netHybrid(), decision.ReclaimReserve)
 	}
 }
@@ -56,7 +56,7 @@ func (m *Planner) measureAbove() {
 // shrinkage alone took it away and the plan does not reclaim for that.
 func (m *Planner) keeps(leaf plan.Node) int64 {
 	keeps := m.hybrid.quota[leaf]
-	if m.p.Slots.NoShrinkReclaim && m.owned.hybrid < m.hybrid.configured {
+	if m.p.Slots.NoShrinkReclaim && mutant != 52 && m.owned.hybrid < m.hybrid.configured {
 		keeps = max(keeps, m.set.Owns[leaf])
 	}
 	return keeps
@@ -123,6 +123,10 @@ func (m *Planner) spread(from plan.Node, slots int64) {
 				h.owns = append(h.owns, h.above[c]-h.gives[c])
 			}
 		}
+		if mutant == 54 {
+			slices.Reverse(h.siblings)
+			slices.Reverse(h.owns)
+		}
 		h.part, h.order = zeroed(h.part, len(h.siblings)), resized(h.order, len(h.siblings))
 		clear(h.order)
 		h.divider.FillByPriority(more[n], h.order, h.owns, h.owns, h.part)
@@ -165,7 +169,9 @@ func (m *Planner) givers() (leaves []plan.Node) {
 			leaves = append(leaves, leaf)
 		}
 	}
-	slices.SortStableFunc(leaves, func(a, b plan.Node) int { return cmp.Compare(m.toGive(b), m.toGive(a)) })
+	if mutant != 53 {
+		slices.SortStableFunc(leaves, func(a, b plan.Node) int { return cmp.Compare(m.toGive(b), m.toGive(a)) })
+	}
 	return leaves
 }
 
@@ -191,7 +197,7 @@ func (m *Planner) mayTake(q cluster.HoldingID, chosen int64) bool {
 // above their quotas.
 func (m *Planner) hybridVictims(w *want) []victim {
 	found := m.giversVictims(w)
-	if found == nil {
+	if found == nil && mutant != 62 {
 		m.hybrid.all = true
 		clear(w.failed)
 		found = m.giversVictims(w)

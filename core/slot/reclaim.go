@@ -128,6 +128,9 @@ func (m *Planner) netAccount(leaf plan.Node, k int64, reason int32) int64 {
 	case reason == decision.ReclaimRecall:
 		return m.netOwn(leaf) - r.joinedOwn[leaf]
 	case m.set.Policy[leaf] == plan.Hybrid:
+		if mutant == 58 {
+			return m.netHybrid()
+		}
 		return m.netHybrid() - m.freeAfter(leaf, k)
 	}
 	return min(m.netPool(), r.netIdle-r.claims) - r.joinedPool
@@ -173,7 +176,7 @@ func (m *Planner) recallAllocation(leaf plan.Node, loans []cluster.HoldingID) {
 // has room for it, and enough of them can.
 func (m *Planner) moveLoans(leaf plan.Node, sub cluster.SubID, loans []cluster.HoldingID) bool {
 	k := m.slots(sub)
-	if _, ok := m.roomy(leaf, k, false); mutant == 25 || !ok || m.ownIdle(leaf) >= k || m.reclaim.undone[sub] {
+	if _, ok := m.roomy(leaf, k, false); mutant == 25 || !ok || m.ownIdle(leaf) >= k || m.reclaim.undone[sub] || !m.lasts(leaf, k, kindOwn, plan.None) {
 		return false
 	}
 	t := &m.line.Sub[sub]

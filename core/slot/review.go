@@ -212,12 +212,12 @@ func (m *Planner) fulfil() {
 // ready tells whether the room of a set's next unit, and the account, are there.
 func (m *Planner) ready(id cluster.SetID, leaf plan.Node, at cluster.ParcelID, with label, k int64) bool {
 	kept := m.s.Kept(id, 0)
-	account := min(m.pool(), max(0, m.spare())) // beside what is held for it no owner's idle slot is taken (SLOT-10)
+	kind, account := kindShare, min(m.pool(), max(0, m.spare())) // beside what is held for it no owner's idle slot is taken (SLOT-10)
 	switch with {
 	case ownLabel:
-		account = m.own0(leaf)
+		kind, account = kindOwn, m.own0(leaf)
 	case hybridLabel:
-		account = m.hybridIdle()
+		kind, account = kindHybrid, m.hybridIdle()
 	}
 	_, roomy := m.roomy(leaf, k, true)
 	if with == hybridLabel && account+kept-k < m.hybrid.below[plan.Root] {
@@ -226,7 +226,7 @@ func (m *Planner) ready(id cluster.SetID, leaf plan.Node, at cluster.ParcelID, w
 	if mutant == 40 && m.leftOf(id) > 0 {
 		return false
 	}
-	return roomy && m.p.Parcels.Available(0, at)+kept >= k && account+kept >= k
+	return roomy && m.p.Parcels.Available(0, at)+kept >= k && account+kept >= k && (m.lasts(leaf, k, kind, plan.None) || mutant == 71)
 }
 
 // fulfilOne gives one unit of a set to its taker.
