@@ -70,10 +70,13 @@ func (v *slotView) keptIdle() {
 			idle += n * v.slotsOf(h.Key)
 		}
 	}
-	if lacks := v.lacking(v.first(true), "", 0); granted && lacks > idle {
+	if lacks := v.lacking(v.first(true), "", 0); granted && lacks > idle && !v.trickles() {
 		v.t.Fatalf("INV-3: cycle %d: %d slots of hybrid branches are idle, their reserves lack %d", v.cycles, idle, lacks)
 	}
 }
+
+// trickles tells whether a switch of windows may take its time (CYC-4): until all is settled, reserves have to wait.
+func (v *slotView) trickles() bool { return len(v.cuts) > 0 && v.budget >= 0 }
 
 // wasted holds INV-6 for a hybrid leaf: none goes short whose unit would fit idle slots that nobody reserves.
 func (v *slotView) wasted(k oracle.Key, spare int64) {

@@ -33,7 +33,11 @@ type slotHolding struct {
 // views are the views of all slot plans.
 func (p *player) views(t *rapid.T) (list []*slotView) {
 	for i := range p.slots {
-		v := &slotView{player: p, slotPlan: &p.slots[i], t: t, rows: map[string]oracle.SlotFigures{}, size: map[string]int64{},
+		now := p.slots[i]
+		if k := now.at(p.nowUS); k > 0 {
+			now.members = now.windows[k-1]
+		}
+		v := &slotView{player: p, slotPlan: &now, t: t, rows: map[string]oracle.SlotFigures{}, size: map[string]int64{},
 			idle: map[string]int64{}, short: map[oracle.Key]int64{}}
 		for i := range p.out.Consumers.Held {
 			if p.out.Consumers.Plan.At(i) == v.name {
@@ -136,7 +140,7 @@ func (v *slotView) loan(leaf, lender string) {
 	if borrower.borrow == -2 || borrower.borrow >= 0 && got > int64(borrower.borrow) {
 		v.t.Fatalf("INV-4: cycle %d: %s borrowed %d, its limit is %d", v.cycles, leaf, got, borrower.borrow)
 	}
-	lent, own := v.sum(func(h slotHolding) bool { return h.lender == lender }), v.rows[lender]
+	lent, own := v.sum(func(h slotHolding) bool { return h.lender == lender && !v.isHybrid(h.Consumer) }), v.rows[lender]
 	if lent > int64(owner.lend) {
 		v.t.Fatalf("INV-4: cycle %d: %s lent %d, its limit is %d", v.cycles, lender, lent, owner.lend)
 	}
@@ -200,7 +204,7 @@ func (v *slotView) reserves() {
 			idle += max(0, own.HeldOwned+own.Lent-own.Owned-leaving[v.path(e)])
 		}
 	}
-	if granted && idle < 0 {
+	if granted && idle < 0 && !v.trickles() {
 		v.t.Fatalf("INV-3: cycle %d: %d reserved slots were given to others", v.cycles, -idle)
 	}
 }

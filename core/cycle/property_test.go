@@ -139,6 +139,7 @@ func newPlayer(t *rapid.T, k kind) *player {
 		t.Fatalf("%v\n%s", err, p.first)
 	}
 	p.oracle = oracle.New(p.policy)
+	p.oracle.StartAt(startUS)
 	p.engine, p.twin = p.state(t), p.state(t)
 	return p
 }
@@ -171,6 +172,8 @@ func (p *player) step(t *rapid.T, i int) {
 // play gives a step's input to all three.
 func (p *player) play(t *rapid.T, s step) {
 	p.steps = append(p.steps, s)
+	p.nowUS += int64(s.wait) * 60e6
+	p.oracle.Wait(int64(s.wait) * 60e6)
 	p.apply(t, p.engine, s, 0)
 	p.apply(t, p.twin, s, 3)
 	if len(s.hosts) > 0 {
@@ -195,6 +198,10 @@ const cyclesMax = 200
 // end runs the case to its fixed point, which must come and stay (CYC-2, INV-10), and holds what only binds there.
 // Where clients have to confirm what is due, they do.
 func (p *player) end(t *rapid.T) {
+	if p.windowed() { // no window comes for long
+		p.play(t, step{wait: (24*60 + 60 - int(p.nowUS/60e6)%(24*60)) % (24 * 60)})
+		p.run(t, false)
+	}
 	for ; !p.out.Summary.Stable(); p.settled++ {
 		if p.settled == cyclesMax {
 			t.Fatalf("INV-10: no fixed point after %d cycles with the same input", cyclesMax)
@@ -353,7 +360,7 @@ func (p *player) run(t *rapid.T, still bool) {
 	p.ledger(t)
 	p.conserving(t)
 	p.slotPromises(t)
-	if still && rested {
+	if still && rested && p.still(p.nowUS) {
 		if s := &p.out.Summary; !s.Stable() {
 			t.Fatalf("CYC-2: cycle %d has the same input as the fixed point before it: %+v", p.cycles, s)
 		}

@@ -21,8 +21,11 @@ type slotPlan struct {
 	confirms bool     // release: confirmed, without overdue_after: only clients end what is due
 	members  []slotMember
 
-	blended    bool // some branches are hybrid
-	configured int  // configured_slots, 0: none
+	blended    bool           // some branches are hybrid
+	configured int            // configured_slots, 0: none
+	cuts       []int          // minutes of the day at which windows begin, the last of them ends at the first; nil: no windows
+	windows    [][]slotMember // the members as the windows after the first have them
+	lead       int            // minutes
 }
 
 // slotMember is a consumer's entry. Limits are -1 where there is none.
@@ -94,6 +97,7 @@ func slotsOf(expression string, h oracle.Host) int64 {
 
 // drawSettings draws what a plan says beside its consumers. even leaves out what stands in the way of INV-5.
 func (p *slotPlan) drawSettings(t *rapid.T, even bool) {
+	p.lead = 0
 	p.settings, p.budget, p.shares, p.static, p.confirms = nil, -1, true, false, false
 	set := func(format string, a ...any) { p.settings = append(p.settings, fmt.Sprintf(format, a...)) }
 	if once(t, "balanced", 3) {
@@ -223,6 +227,7 @@ func (s *site) writeSlots(b *strings.Builder) {
 		for i := range p.members {
 			s.writeMember(b, p, &p.members[i])
 		}
+		s.writeWindows(b, p)
 	}
 }
 
@@ -243,27 +248,29 @@ func (s *site) writeMember(b *strings.Builder, p *slotPlan, e *slotMember) {
 		b.WriteString("}\n")
 		return
 	}
-	peers := func(name string, limit int, key string, list []string) {
-		fmt.Fprintf(b, ", %s: {", name)
-		if limit >= 0 {
-			fmt.Fprintf(b, "limit: %d", limit)
-		}
-		if len(list) > 0 {
-			fmt.Fprintf(b, "%s%s: [%s]", ", "[:2*min(limit+1, 1)], key, strings.Join(list, ", "))
-		}
-		b.WriteString("}")
-	}
 	if e.lend > 0 {
-		peers("lend", e.lend, "to", e.lendTo)
+		writePeers(b, "lend", e.lend, "to", e.lendTo)
 	}
 	if e.borrow > -2 {
-		peers("borrow", e.borrow, "from", e.borrowFrom)
+		writePeers(b, "borrow", e.borrow, "from", e.borrowFrom)
 	}
 	fmt.Fprintf(b, ", share: {ratio: %d", e.ratio)
 	if e.most >= 0 {
 		fmt.Fprintf(b, ", max: %d", e.most)
 	}
 	b.WriteString("}}\n")
+}
+
+// writePeers writes a key lend or borrow.
+func writePeers(b *strings.Builder, name string, limit int, key string, list []string) {
+	fmt.Fprintf(b, ", %s: {", name)
+	if limit >= 0 {
+		fmt.Fprintf(b, "limit: %d", limit)
+	}
+	if len(list) > 0 {
+		fmt.Fprintf(b, "%s%s: [%s]", ", "[:2*min(limit+1, 1)], key, strings.Join(list, ", "))
+	}
+	b.WriteString("}")
 }
 
 // slotPlan finds a slot plan by name, nil when it is none.
@@ -278,15 +285,17 @@ func (s *site) slotPlan(name string) *slotPlan {
 func (s *site) reviseSlots(t *rapid.T) {
 	for i := range s.slots {
 		p := &s.slots[i]
+		if p.blended {
+			s.reviseBlend(t, p)
+		}
 		for k := range p.members {
-			if once(t, "figures", 3) {
+			if !p.blended && once(t, "figures", 3) {
 				s.drawMember(t, p, k)
 			}
 		}
 		if once(t, "settings", 3) {
 			p.drawSettings(t, s.even)
 		}
-		s.balance(p)
 		if once(t, "expression", 6) {
 			s.groups[p.zone].slots = s.drawExpression(t)
 		}

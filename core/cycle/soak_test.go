@@ -96,6 +96,8 @@ var hybridSituations = []string{
 	"short consumer_limit", "short reclaim_budget", "short waiting_for_reclaim", "joined a reclaim under way", "promised room", "overdue",
 	"distribute_evenly: true", "disable_reclaim_on_shrink: true", "configured_slots", "reclaim_budget: 1", "mixed group", "hybrid branches alone",
 	"limit of a leaf", "limit of a branch", "reserve of a leaf", "reserve of a branch",
+	"windows", "lead", "other policies in another window", "reclaim issued window_switch", "reclaim cancelled window_switch",
+	"reclaim issued plan_change", "relabel hybrid to owned", "relabel owned to hybrid",
 }
 
 // count adds the situations of a case, each as often as it occurred in another cycle or row.
@@ -197,6 +199,17 @@ func (m *mdPlan) count(n map[string]int) {
 func (p *slotPlan) count(n map[string]int, s *site) {
 	for _, line := range p.settings {
 		n[line]++
+	}
+	if len(p.cuts) > 0 {
+		n["windows"]++
+	}
+	if len(p.cuts) > 0 && p.lead > 0 {
+		n["lead"]++
+	}
+	for _, members := range p.windows {
+		if slices.ContainsFunc(members, func(e slotMember) bool { return e.policy != p.member(e.consumer).policy }) {
+			n["other policies in another window"]++
+		}
 	}
 	if p.configured > 0 && !p.mixed() {
 		n["configured_slots"]++

@@ -289,7 +289,8 @@ func (g *slots) blendIn(s *sub) bool {
 	if g.pledged(s) >= s.short() { // what it fills of a reserve is counted as promised already
 		more = 0
 	}
-	if h == nil || g.account(common) < k || g.spare() < k || g.account(common)-k < g.unfilled(s.alloc.leaf, more) {
+	if h == nil || g.account(common) < k || g.spare() < k || g.account(common)-k < g.unfilled(s.alloc.leaf, more) ||
+		!g.lasts(s, hybrid, plan.None) {
 		return false
 	}
 	g.give(s, h, hybrid, plan.None)
@@ -480,14 +481,15 @@ func (g *slots) ownersBack() {
 
 // hybridFigures are the columns of a hybrid consumer.
 func (g *slots) hybridFigures(n plan.Node, free map[plan.Node]int64) *SlotFigures {
-	own, mine := floor(g.owned[n]), int64(0)
+	own, mine, lent := floor(g.owned[n]), int64(0), int64(0)
 	for _, leaf := range g.hybridLeaves() {
 		if g.under(n, leaf) {
 			mine += min(g.holds(leaf), floor(g.owned[leaf]))
+			lent += g.lent(leaf, false) // from before it was hybrid
 		}
 	}
 	return &SlotFigures{OwnedConfigured: g.w.Owns[n], Owned: own, Reserved: g.reserves[n], Limit: g.w.Limit[n], StaticQuota: own,
-		Quota: g.quota[n], HeldOwned: mine, HeldBorrowed: g.holds(n) - mine, Free: free[n]}
+		Quota: g.quota[n], HeldOwned: mine, HeldBorrowed: g.holds(n) - mine, Lent: lent, Free: free[n]}
 }
 
 // idleParts is the column free of hybrid consumers (SLOT-28).

@@ -5,7 +5,7 @@
 //
 // It knows multidimensional plans whose public pool is all there is: MD-7 without
 // ownership, MD-11 to MD-18, MD-20, REQ-1, by docs/shares.md; slot plans by docs/slots.md, where placement is exclusive
-// under the policies ownership and share_ratio alone; for both CYC-1 to CYC-10
+// under the policies ownership and share_ratio alone and without windows; for both CYC-1 to CYC-10
 // and the decisions of docs/decisions.md. Input is taken to be valid: what the engine would
 // refuse makes it panic. Not for production use; a cycle costs about units² × hosts.
 package oracle
@@ -196,11 +196,14 @@ type Cluster struct {
 	count     int64  // numbers given so far to what comes one after the other
 	released  map[event]int64
 	reclaimed map[claim]int64
+	startUS   int64
+	seasons   []season // by plan
 }
 
 // New is an empty cluster under a policy.
 func New(p *plan.Policy) *Cluster {
 	c := &Cluster{p: p, released: map[event]int64{}, reclaimed: map[claim]int64{}}
+	c.newYear("plan_change")
 	c.arrange()
 	return c
 }
@@ -208,6 +211,7 @@ func New(p *plan.Policy) *Cluster {
 // SetPolicy replaces the policy by one with the same dimensions, consumers and plans.
 func (c *Cluster) SetPolicy(p *plan.Policy) {
 	c.p = p
+	c.newYear("plan_change")
 	c.arrange()
 }
 

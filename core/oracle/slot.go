@@ -20,6 +20,7 @@ type slots struct {
 	wanted map[plan.Node]int64 // D of leaves
 	quotas
 	hybrids
+	ahead bool                // SLOT-12 is for a coming window: nothing is relabelled
 	skip  map[*sub]bool       // the same in this step
 	swept map[plan.Node]int64 // by leaf, taken back from the pools in this step
 }
@@ -33,7 +34,7 @@ type quotas struct {
 
 func newSlots(c *Cluster, in int) *slots {
 	s := &c.p.SlotPlans[in-len(c.p.MDPlans)]
-	g := &slots{frame: newFrame(c, in), s: s, w: &s.Windows[0], size: map[*host]int64{}, owns: map[plan.Node]int64{},
+	g := &slots{frame: newFrame(c, in), s: s, w: &s.Windows[c.window(in)], size: map[*host]int64{}, owns: map[plan.Node]int64{},
 		pools: map[plan.Node]int64{}, wanted: map[plan.Node]int64{}}
 	g.bill()
 	all := g.held(plan.Root, "", false) // S
@@ -61,7 +62,9 @@ func (g *slots) known() {
 
 // play is the plan's cycle after settle.
 func (g *slots) play(r *Result) {
+	g.disband()
 	g.label()
+	g.switchOver()
 	g.entitle()
 	g.review()
 	g.promised()
@@ -193,12 +196,12 @@ func (g *slots) taken(net bool, ok func(u *unit) bool) int64 {
 
 // held is what a consumer and all below it hold of an origin, "" for all.
 func (g *slots) held(n plan.Node, origin string, net bool) int64 {
-	return g.taken(net, func(u *unit) bool { return g.under(n, u.leaf()) && (origin == "" || origin == u.origin) })
+	return g.taken(net, func(u *unit) bool { return g.under(n, u.leaf()) && (origin == "" || origin == g.as(u)) })
 }
 
 // lent is what others have borrowed from a leaf.
 func (g *slots) lent(leaf plan.Node, net bool) int64 {
-	return g.taken(net, func(u *unit) bool { return u.lender == leaf })
+	return g.taken(net, func(u *unit) bool { return u.lender == leaf && g.as(u) == borrowed })
 }
 
 // on is what is held on a host.

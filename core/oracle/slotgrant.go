@@ -96,6 +96,9 @@ func (g *slots) promised() {
 			} else if s.account == common {
 				origin = hybrid
 			}
+			if !g.lasts(s.taker, origin, plan.None) {
+				break
+			}
 			s.n-- // before the unit is there: its label counts what is held before it
 			g.relabel(g.put(s.taker, s.target), origin, plan.None)
 			g.trim(s, []int64{max(0, kept-k)})
@@ -122,7 +125,8 @@ func (g *slots) own() {
 	for _, leaf := range leaves {
 		for g.serve(leaf, held, func(s *sub) bool {
 			h := g.host(s)
-			if h == nil || g.account(leaf) < s.slots() || g.pledged(s) < s.short() && g.ownIdle(leaf) < s.slots() {
+			if h == nil || g.account(leaf) < s.slots() || g.pledged(s) < s.short() && g.ownIdle(leaf) < s.slots() ||
+				!g.lasts(s, owned, plan.None) {
 				return false
 			}
 			g.give(s, h, owned, plan.None)
@@ -135,7 +139,7 @@ func (g *slots) own() {
 
 // movable are a leaf's units of an origin that are not leaving, the newest first.
 func (g *slots) movable(leaf plan.Node, origin string) []*unit {
-	list := g.units(func(u *unit) bool { return u.leaf() == leaf && u.origin == origin && !u.leaves() })
+	list := g.units(func(u *unit) bool { return u.leaf() == leaf && g.as(u) == origin && !u.leaves() })
 	slices.SortFunc(list, g.newest)
 	return list
 }
@@ -210,7 +214,7 @@ func (g *slots) within(s *sub) bool {
 // draw grants a unit from the pool.
 func (g *slots) draw(s *sub) bool {
 	h, k := g.host(s), s.slots()
-	if h == nil || g.account(plan.Root) < k || g.spare() < k {
+	if h == nil || g.account(plan.Root) < k || g.spare() < k || !g.lasts(s, sharePool, plan.None) {
 		return false
 	}
 	g.give(s, h, sharePool, plan.None)
@@ -225,7 +229,7 @@ func (g *slots) borrow() {
 				return false
 			}
 			h, m := g.host(s), g.lender(leaf, s.slots(), 0, plan.None)
-			if h == nil || m == plan.None {
+			if h == nil || m == plan.None || !g.lasts(s, borrowed, m) {
 				return false
 			}
 			g.give(s, h, borrowed, m)

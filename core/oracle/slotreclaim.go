@@ -57,6 +57,8 @@ func (g *slots) back(u *unit) bool {
 	leaf := u.leaf()
 	promised := g.rooms(func(s *set) bool { return s.account == plan.Root && s.taker.alloc.leaf == leaf })
 	switch {
+	case g.foreign(u) || slices.Contains([]string{"window_switch", "plan_change"}, u.set.reason) && g.coming() >= 0:
+		return false
 	case u.set.reason == "reserve":
 		return g.held(leaf, "", true)+u.slots() <= g.quota[leaf]
 	case promised == 0 || u.origin == owned:
@@ -98,7 +100,7 @@ func (g *slots) overLimit() {
 	anew := func(u *unit) bool { return g.rehome(u, true) }
 	for _, leaf := range g.leaves() { // (a)
 		g.shed(func() bool { return g.netAccount(leaf) < 0 }, anew, func() []*unit {
-			return slices.Concat(g.loans(leaf), g.victims(func(u *unit) bool { return u.leaf() == leaf && u.origin == owned }))
+			return slices.Concat(g.loans(leaf), g.victims(func(u *unit) bool { return u.leaf() == leaf && g.as(u) == owned }))
 		})
 	}
 	for _, leaf := range g.leaves() { // (b)
@@ -120,8 +122,14 @@ func (g *slots) overLimit() {
 	for n := plan.Node(g.p.Len() - 1); n > plan.Root; n-- { // (f): children come before their parents
 		g.shed(func() bool { return g.most(n) != plan.Unlimited && g.claimed(n) > g.most(n) }, func(*unit) bool { return false },
 			func() (list []*unit) {
-				for _, origin := range []string{borrowed, hybrid, sharePool, owned} {
-					list = append(list, g.victims(func(u *unit) bool { return g.under(n, u.leaf()) && u.origin == origin })...)
+				for _, origin := range []string{borrowed, sharePool, owned} { // of hybrid branches one is like another
+					list = append(list, g.victims(func(u *unit) bool {
+						as := u.origin
+						if g.hybrid(n) || as == hybrid {
+							as = owned
+						}
+						return g.under(n, u.leaf()) && as == origin
+					})...)
 				}
 				return list
 			})
@@ -136,7 +144,11 @@ func (g *slots) shed(over func() bool, home func(u *unit) bool, list func() []*u
 		if len(units) == 0 {
 			return
 		}
-		if u := units[0]; !home(u) && !g.rule(u, "over_limit") {
+		reason := "over_limit"
+		if g.ahead {
+			reason = "window_switch"
+		}
+		if u := units[0]; (g.ahead || !home(u)) && !g.rule(u, reason) {
 			g.skip[u.sub] = true
 		}
 	}
@@ -172,7 +184,7 @@ func (g *slots) victims(ok func(u *unit) bool) []*unit {
 
 // loans are what others have borrowed from a leaf, in the order in which they are recalled.
 func (g *slots) loans(leaf plan.Node) []*unit {
-	return g.victims(func(u *unit) bool { return u.lender == leaf })
+	return g.victims(func(u *unit) bool { return u.lender == leaf && g.as(u) == borrowed })
 }
 
 // furthest are the units that leaves have from the pool, those of the leaf furthest above its quota first, ties last
@@ -182,7 +194,7 @@ func (g *slots) furthest(chosen []*unit) []*unit {
 	for _, leaf := range g.leaves() {
 		above[leaf] = g.held(leaf, sharePool, true) - g.deserved[leaf] - g.of(leaf, chosen)
 	}
-	list := g.victims(func(u *unit) bool { return u.origin == sharePool && !slices.Contains(chosen, u) })
+	list := g.victims(func(u *unit) bool { return g.as(u) == sharePool && !slices.Contains(chosen, u) })
 	slices.SortStableFunc(list, func(a, b *unit) int { return cmp.Compare(above[b.leaf()], above[a.leaf()]) })
 	return list
 }
@@ -196,7 +208,7 @@ func (g *slots) recall() {
 			switch h := g.host(s); {
 			case g.pledged(s) >= s.short() || g.skip[s] || g.hybrid(leaf):
 				return false
-			case h != nil && g.ownIdle(leaf) < s.slots() && g.pass(leaf, s.slots()):
+			case h != nil && g.ownIdle(leaf) < s.slots() && g.lasts(s, owned, plan.None) && g.pass(leaf, s.slots()):
 				g.give(s, h, owned, plan.None)
 				return true
 			}
