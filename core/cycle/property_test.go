@@ -32,9 +32,9 @@ type kind struct {
 }
 
 // kinds are MD plans alone; slot plans, some with an MD plan beside them; an MD plan whose consumers crowd a few hosts;
-// and MD plans whose consumers own hosts.
+// an MD plan whose consumers own hosts; and slot plans with hybrid branches.
 var kinds = []kind{{"md", drawMD, mdSituations}, {"slot", drawSlots, slotSituations}, {"fair", drawFair, fairSituations},
-	{"own", drawOwn, ownSituations}}
+	{"own", drawOwn, ownSituations}, {"hybrid", drawHybrid, hybridSituations}}
 
 // TestProperties plays random cases: the engine against the oracle, and the promises of SPEC chapter 11.
 func TestProperties(t *testing.T) {
@@ -142,6 +142,7 @@ func newPlayer(t *rapid.T, k kind) *player {
 		t.Fatalf("%v\n%s", err, p.first)
 	}
 	p.oracle = oracle.New(p.policy)
+	p.oracle.StartAt(startUS)
 	p.engine, p.twin = p.state(t), p.state(t)
 	return p
 }
@@ -174,6 +175,8 @@ func (p *player) step(t *rapid.T, i int) {
 // play gives a step's input to all three.
 func (p *player) play(t *rapid.T, s step) {
 	p.steps = append(p.steps, s)
+	p.nowUS += int64(s.wait) * 60e6
+	p.oracle.Wait(int64(s.wait) * 60e6)
 	p.apply(t, p.engine, s, 0)
 	p.apply(t, p.twin, s, 3)
 	if len(s.hosts) > 0 {
@@ -198,6 +201,10 @@ const cyclesMax = 200
 // end runs the case to its fixed point, which must come and stay (CYC-2, INV-10), and holds what only binds there.
 // Where clients have to confirm what is due, they do.
 func (p *player) end(t *rapid.T) {
+	if p.windowed() { // no window comes for long
+		p.play(t, step{wait: (24*60 + 60 - int(p.nowUS/60e6)%(24*60)) % (24 * 60)})
+		p.run(t, false)
+	}
 	for ; !p.out.Summary.Stable() || p.switches(); p.settled++ {
 		if p.settled == cyclesMax && p.lent() {
 			return // what is on loan is in no pool's capacity yet: shares cannot tell who is ahead
@@ -362,7 +369,7 @@ func (p *player) run(t *rapid.T, still bool) {
 	p.estates(t)
 	p.conserving(t)
 	p.slotPromises(t)
-	if still && rested && !p.switched() {
+	if still && rested && !p.switched() && p.still(p.nowUS) {
 		if s := &p.out.Summary; !s.Stable() {
 			t.Fatalf("CYC-2: cycle %d has the same input as the fixed point before it: %+v", p.cycles, s)
 		}

@@ -71,6 +71,7 @@ type step struct {
 	running  []oracle.Holding // of the source, first step only
 	source   string
 	releases []oracle.Holding
+	wait     int  // minutes that go by before
 	late     bool // releases come after the demand, not before it as in a scenario (D-19)
 	cycles   int
 }
@@ -398,6 +399,9 @@ func (w *world) drawRules(t *rapid.T, row *oracle.Demand) {
 // drawStep makes the next step, knowing what is held.
 func (w *world) drawStep(t *rapid.T, first bool, held []oracle.Units) step {
 	s := step{cycles: pick(t, "cycles", 0, 1, 1, 2), late: odds(t, "late", 3)}
+	if w.windowed() {
+		s.wait = choose(t, "wait", 0, 0, 0, 0, 0, 1, 5, 24*60-8)
+	}
 	if first {
 		w.plain = odds(t, "plain", 4) && !w.own
 		s.hosts, s.full = w.drawHosts(t), true

@@ -148,7 +148,7 @@ func (s *site) writeMD(b *strings.Builder) {
 			}
 			b.WriteString("}\n")
 		}
-		s.writeWindows(b, &m)
+		s.writeOwnWindows(b, &m)
 	}
 }
 

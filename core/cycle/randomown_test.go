@@ -328,8 +328,8 @@ func preferText(by map[int]int) string {
 	return ", preference: {" + strings.Join(list, ", ") + "}"
 }
 
-// writeWindows writes the two windows of a plan: the first one began in the evening before.
-func (s *site) writeWindows(b *strings.Builder, m *mdPlan) {
+// writeOwnWindows writes the two windows of an MD plan: the first one began in the evening before.
+func (s *site) writeOwnWindows(b *strings.Builder, m *mdPlan) {
 	if m.cut == 0 {
 		return
 	}

@@ -22,11 +22,11 @@ type terms struct {
 func (c *Cluster) terms(in int) terms {
 	if in < len(c.p.MDPlans) {
 		m := &c.p.MDPlans[in]
-		w := c.window(in)
+		w := c.mdWindow(in)
 		return terms{m.Name, m.Member, w.Rank, w.Ratio, m.ReclaimBudget, m.OverdueAfterUS, m.ReleaseConfirmed}
 	}
 	s := &c.p.SlotPlans[in-len(c.p.MDPlans)]
-	w := &s.Windows[0]
+	w := &s.Windows[c.window(in)]
 	return terms{c.p.Groups[s.Group].Name, s.Member, w.Rank, w.Ratio, s.ReclaimBudget, s.OverdueAfterUS, s.ReleaseConfirmed}
 }
 

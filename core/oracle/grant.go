@@ -21,7 +21,7 @@ type round struct {
 
 func newRound(c *Cluster, in int) *round {
 	m := &c.p.MDPlans[in]
-	g := &round{frame: newFrame(c, in), m: m, w: c.window(in), packs: map[string]int64{}, stood: map[plan.Node][]int64{},
+	g := &round{frame: newFrame(c, in), m: m, w: c.mdWindow(in), packs: map[string]int64{}, stood: map[plan.Node][]int64{},
 		passed: map[*sub]bool{}, vain: map[string]bool{}, weight: make([]uint64, len(c.p.Dimensions))}
 	largest := make([]int64, len(c.p.Dimensions))
 	for _, h := range g.hosts {

@@ -4,8 +4,8 @@
 // comes a minute after the last one.
 //
 // It knows multidimensional plans with ownership and the public pool, but without private pools and lending: MD-1 to MD-7,
-// MD-11 to MD-18, MD-20, REQ-1, by docs/ownership.md and docs/shares.md; slot plans under the
-// policies ownership and share_ratio, by docs/slots.md; for both CYC-1 to CYC-10
+// MD-11 to MD-18, MD-20, REQ-1, by docs/ownership.md and docs/shares.md; slot plans by docs/slots.md, where placement is
+// exclusive under the policies ownership and share_ratio alone and without windows; for both CYC-1 to CYC-10
 // and the decisions of docs/decisions.md. Input is taken to be valid: what the engine would
 // refuse makes it panic. Not for production use; a cycle costs about units² × hosts.
 package oracle
@@ -205,14 +205,17 @@ type Cluster struct {
 	count     int64  // numbers given so far to what comes one after the other
 	released  map[event]int64
 	reclaimed map[claim]int64
+	startUS   int64
+	seasons   []season // by plan
 }
 
 // New is an empty cluster under a policy.
 func New(p *plan.Policy) *Cluster {
-	c := &Cluster{p: p, released: map[event]int64{}, reclaimed: map[claim]int64{}}
+	c := &Cluster{p: p, startUS: epochUS, released: map[event]int64{}, reclaimed: map[claim]int64{}}
 	for range p.MDPlans {
 		c.estates = append(c.estates, &estate{lists: make([]string, p.Len())})
 	}
+	c.newYear("plan_change")
 	c.arrange()
 	return c
 }
@@ -221,6 +224,7 @@ func New(p *plan.Policy) *Cluster {
 func (c *Cluster) SetPolicy(p *plan.Policy) {
 	c.p = p
 	c.revision++
+	c.newYear("plan_change")
 	c.arrange()
 }
 

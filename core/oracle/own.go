@@ -61,7 +61,7 @@ type pass struct {
 
 // own makes a pass when one is due, and splits the hosts by it.
 func (c *Cluster) own(in int, r *Result) {
-	p := &pass{Cluster: c, in: in, m: &c.p.MDPlans[in], w: c.window(in)}
+	p := &pass{Cluster: c, in: in, m: &c.p.MDPlans[in], w: c.mdWindow(in)}
 	for _, h := range c.order[in] {
 		if h.State != "unavail" && slices.Max(c.capacity(in, h)) > 0 {
 			p.hosts = append(p.hosts, h)

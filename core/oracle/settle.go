@@ -30,6 +30,7 @@ type claim struct {
 func (c *Cluster) Cycle() Result {
 	c.cycle++
 	c.nowUS += 60_000_000
+	c.turn()
 	c.settle()
 	var r Result
 	for in := range c.order {
