@@ -89,9 +89,11 @@ func (m *Planner) stopped(leaf plan.Node, sub cluster.SubID) (r reason, limited 
 			return reason{code: decision.ReasonShareLimit, dimension: decision.Null, blocker: n, detail: "share ratio 0"}, true
 		}
 	}
-	if n, d, over := m.grant.overLimit(leaf, sub); over {
-		return reason{code: decision.ReasonShareLimit, dimension: int32(d), blocker: n, detail: fmt.Sprintf("holds %d of at most %d %s from pools",
-			m.pooled[d][n], m.limit(n, d), m.policy.Dimensions[d])}, true
+	for _, pooled := range [][][]int64{m.pooled, m.claimed} { // as granted; then with what is promised since
+		if n, d, over := m.overLimitOf(pooled, leaf, sub); over {
+			return reason{code: decision.ReasonShareLimit, dimension: int32(d), blocker: n, detail: fmt.Sprintf("holds %d of at most %d %s from pools",
+				pooled[d][n], m.limit(n, d), m.policy.Dimensions[d])}, true
+		}
 	}
 	return r, false
 }

@@ -31,7 +31,10 @@ type Planner struct {
 
 	// By Node.
 	pooled [][]int64 // by dimension: amount held from pools above it and not under reclaim (MD-18); empty when nothing is limited
-	wanted []int64   // units
+	// Like pooled, once the cycle has taken back and promised all that it may.
+	claimed [][]int64
+
+	wanted []int64 // units
 	held   []int64
 
 	nowUS    int64

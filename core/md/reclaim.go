@@ -42,7 +42,10 @@ func (m *Planner) Reclaim() {
 	m.crowded()
 	m.overLimits()
 	m.fair()
-	m.pooled = granted
+	m.pooled, m.claimed = granted, m.pooled
+	if len(m.grant.given)+len(m.grant.bookedOwn) > 0 && len(m.takers()) > 0 {
+		m.p.Continue() // by what was granted, sets that stood may not stand any more
+	}
 }
 
 // spent tells whether the cycle has used any of the plan's reclaim budget.

@@ -45,21 +45,19 @@ func (g *slots) stands(s *set) bool {
 	return pool(leaf) <= g.deserved[leaf] && pool(plan.Root) <= g.pooled(plan.Root)
 }
 
-// back tells whether a unit may be taken off the reclaim of a limit: it is borne again, and no set lapses by it, now or
-// by the quotas of the next cycle; else the end of that set would bring the limit's reclaim back, and so on without end.
+// back tells whether a unit may be taken off the reclaim of a limit: it is borne again, and what its leaf is promised
+// from the pools does not lapse by it, now or by the quotas of the next cycle, which loans lower; else the end of
+// that set would bring the limit's reclaim back, and so on without end.
 func (g *slots) back(u *unit) bool {
-	if !g.bears(u) {
+	leaf := u.leaf()
+	promised := g.rooms(func(s *set) bool { return s.account == plan.Root && s.taker.alloc.leaf == leaf })
+	switch {
+	case promised == 0 || u.origin == owned:
+		return g.bears(u)
+	case u.origin == borrowed:
 		return false
 	}
-	stood := slices.DeleteFunc(g.mine(every), func(s *set) bool { return !g.stands(s) })
-	stand := func() bool { return !slices.ContainsFunc(stood, func(s *set) bool { return !g.stands(s) }) }
-	rule, quotas := u.set, g.quotas
-	u.set = nil
-	ok := stand()
-	g.entitle()
-	ok = ok && stand()
-	u.set, g.quotas = rule, quotas
-	return ok
+	return g.bears(u) && g.held(leaf, sharePool, true)+promised+u.slots() <= g.deserved[leaf]
 }
 
 // bears tells whether the account of a unit's origin, its lender, the limits and every share.max bear it again.

@@ -65,16 +65,12 @@ func (m *Planner) restoreUnits(id cluster.SetID) {
 	}
 }
 
-// spared tells whether promises of a leaf that are within its quota still are when it holds so many slots more.
-func spared(net, room, slots, quota int64) bool {
-	return room == 0 || net+room > quota || net+room+slots <= quota
-}
-
-// sparedBy is spared for what a leaf holds from the pools; of whole hosts each set is for one, and looks at those before it.
-func (m *Planner) sparedBy(leaf plan.Node, slots int64) bool {
-	net, q := m.figure.net[kindShare][leaf], m.quota.deserve[leaf]
+// spared tells whether what a leaf is promised from the pools stays within its quota when it holds so many slots more
+// from them; of whole hosts each set is for one, and looks at those before it.
+func (m *Planner) spared(leaf plan.Node, slots int64) bool {
+	net, room, q := m.figure.net[kindShare][leaf], m.figure.roomPool[leaf], m.quota.deserve[leaf]
 	if !m.whole {
-		return spared(net, m.figure.roomPool[leaf], slots, q)
+		return room == 0 || net+room+slots <= q
 	}
 	for _, id := range m.sets(func(id cluster.SetID) bool {
 		sub := m.s.Set.Taker[id]
@@ -101,7 +97,10 @@ func (m *Planner) bears(q cluster.HoldingID) bool {
 	case kindOwn:
 		return m.netOwn(leaf) >= v
 	case kindShare: // and no set of the leaf lapses by it, which would bring the limit's reclaim back
-		return m.netPool() >= v && m.sparedBy(leaf, v)
+		return m.netPool() >= v && m.spared(leaf, v)
+	}
+	if f.roomPool[leaf] > 0 && !m.whole { // a loan lowers the quota of the next cycle, by which they would lapse
+		return false
 	}
 	lender, most := m.lenderOf(h.Lender[q]), m.set.BorrowLimit[leaf]
 	return lender != plan.None && m.netOwn(lender) >= v && m.owned.of[lender]-m.owned.reserved[lender]-f.net[kindLent][lender] >= v &&
