@@ -43,7 +43,7 @@ func (m *Planner) Reclaim() {
 	m.overLimits()
 	m.fair()
 	m.pooled, m.claimed = granted, m.pooled
-	if len(m.grant.given) > 0 && len(m.takers()) > 0 {
+	if len(m.grant.given)+len(m.grant.bookedOwn) > 0 && len(m.takers()) > 0 {
 		m.p.Continue() // by what was granted, sets that stood may not stand any more
 	}
 }
