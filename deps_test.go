@@ -27,6 +27,7 @@ var mayImport = map[string][]string{
 	"core/md":       {"core/plan", "core/cluster", "core/share", "core/place", "core/line", "core/decision", "vecpack"},
 	"core/decision": {"github.com/apache/arrow"},
 	"core/cycle":    {"core/plan", "core/cluster", "core/share", "core/place", "core/slot", "core/md", "core/decision"},
+	"core/engine":   {"core/cycle", "core/cluster", "core/plan", "core/decision"},
 	"core/journal":  {},
 	"core/oracle":   {"core/plan"},
 	"core/scenario": {"core/cycle", "core/cluster", "core/plan", "core/decision", "ingest/table", "github.com/goccy/go-yaml"},

@@ -19,6 +19,13 @@ func (s *State) CheckPolicy(p *plan.Policy, forced bool) error {
 	return err
 }
 
+// CheckDemand tells whether SetDemand would take a table, and changes nothing. O(rows).
+func (s *State) CheckDemand(source string, t *DemandTable) error {
+	f := Faults{Table: t.title()}
+	s.bindDemand(source, t, &f)
+	return f.Err()
+}
+
 // ChangeDemand applies changes to what a source said before: rows are added, or replace what has their key; a row with 0
 // units takes its sub-allocation away. Units held beyond what is wanted now are released by the next cycle
 // (CYC-5). It is refused as a table of SetDemand is, save that a row with 0 units needs no size. O(rows).
