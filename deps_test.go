@@ -32,6 +32,7 @@ var mayImport = map[string][]string{
 	"core/oracle":   {"core/plan"},
 	"core/scenario": {"core/cycle", "core/cluster", "core/plan", "core/decision", "ingest/table", "github.com/goccy/go-yaml"},
 	"ingest/table":  {"core/cluster", "core/plan", "github.com/apache/arrow", "github.com/parquet-go/parquet-go", "github.com/klauspost/compress"},
+	"ingest/server": {"core/engine", "core/journal", "core/cluster", "core/plan", "core/decision", "ingest/table", "export", "github.com/valyala/fasthttp", "github.com/prometheus/client_golang"},
 	"export":        {"core/decision", "github.com/parquet-go/parquet-go", "github.com/apache/arrow", "github.com/klauspost/compress", "github.com/jedib0t/go-pretty"},
 	"datasets":      {"core/cluster", "core/plan", "ingest/table", "github.com/parquet-go/parquet-go", "github.com/goccy/go-yaml"},
 	"bench":         {"*"},

@@ -55,6 +55,7 @@ func (e *Engine) cycle(ctx context.Context) error {
 	}
 	e.setHealth("")
 	e.o.Step("recorded")
+	e.journalBytes.Store(e.o.Journal.Bytes())
 	e.finish(last)
 	e.o.OnCycle(e.frozen)
 	e.o.Log.Info("cycle", "cycle", s.Cycle, "revision", s.Revision, "granted", s.UnitsGranted, "released", s.UnitsReleased,

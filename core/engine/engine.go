@@ -105,6 +105,7 @@ type Engine struct {
 
 	// Counters for metrics.
 	accepted, acceptedRows, acceptedBytes atomic.Int64
+	journalBytes                          atomic.Int64
 	healthy                               atomic.Pointer[string] // why it is not; nil: it is
 
 	// What follows belongs to the goroutine of Run.
@@ -159,13 +160,14 @@ func (e *Engine) QueueDepth() int { return len(e.queue) }
 type Stats struct {
 	Inputs, Rows, Bytes int64 // taken
 	Queue               int
+	Journal             int64 // bytes
 	LogBehind           int64 // cycles that are not in the decision log yet
 	LogLost             bool  // the log will get the missing cycles at the next start only
 }
 
 // Stats gives the engine's counters.
 func (e *Engine) Stats() Stats {
-	s := Stats{Inputs: e.accepted.Load(), Rows: e.acceptedRows.Load(), Bytes: e.acceptedBytes.Load(), Queue: len(e.queue)}
+	s := Stats{Inputs: e.accepted.Load(), Rows: e.acceptedRows.Load(), Bytes: e.acceptedBytes.Load(), Queue: len(e.queue), Journal: e.journalBytes.Load()}
 	if e.lane != nil {
 		s.LogBehind, s.LogLost = e.lane.behind()
 	}

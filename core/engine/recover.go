@@ -112,3 +112,10 @@ func (e *Engine) Recovered() error {
 	}
 	return nil
 }
+
+// Abandon ends an engine that will not run, because its recovery failed.
+func (e *Engine) Abandon() {
+	if e.lane != nil {
+		e.lane.stop()
+	}
+}

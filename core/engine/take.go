@@ -52,6 +52,7 @@ func (e *Engine) take(first *request) error {
 			return err
 		}
 		e.o.Step("durable")
+		e.journalBytes.Store(e.o.Journal.Bytes())
 		if e.revision() != revision {
 			e.publish()
 		}

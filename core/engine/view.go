@@ -138,7 +138,7 @@ func filter(t *decision.Table, column, value string) *decision.Table {
 			rows = append(rows, int32(row))
 		}
 	}
-	return pick(t, rows)
+	return Pick(t, rows)
 }
 
 // codeOf finds a word in a dictionary. O(words).
@@ -154,8 +154,8 @@ func codeOf(d decision.Dict, word string) (int32, bool) {
 	return 0, false
 }
 
-// pick copies rows of a table.
-func pick(t *decision.Table, rows []int32) *decision.Table {
+// Pick copies rows of a table.
+func Pick(t *decision.Table, rows []int32) *decision.Table {
 	out := &decision.Table{Name: t.Name, Rows: len(rows), Columns: make([]decision.Column, len(t.Columns))}
 	for i := range t.Columns {
 		from, to := &t.Columns[i], &out.Columns[i]
