@@ -293,7 +293,7 @@ func (e *Engine) silence(nowUS int64) error {
 	}
 	slices.Sort(late)
 	for _, name := range late {
-		in := &Input{Kind: InputSilence, Source: name, AtUS: nowUS}
+		in := &Input{Kind: InputSilence, Source: name, Format: "auto", AtUS: nowUS}
 		seq, err := e.o.Journal.Append(recordInput, true, encodeInput(in))
 		if err != nil {
 			return err
