@@ -142,7 +142,7 @@ func (s *State) Cancel(q HoldingID, units int64) {
 	h, sub, id := &s.Holding, s.Holding.Sub[q], s.Holding.Set[q]
 	p := &s.Plans[s.Sub.Plan[sub]]
 	p.Pairs.Leaving[s.Sub.Pair[sub]] -= units
-	p.Dirty = true
+	p.Dirty, p.again = true, true // what counts as net changed after quotas were computed
 	twin := s.Sub.First[sub]
 	for twin != NoID && (h.Set[twin] != NoID || !s.alike(twin, q)) {
 		twin = h.NextOfSub[twin]

@@ -244,6 +244,7 @@ func (p *player) atRest(t *rapid.T) {
 			t.Fatalf("CYC-2: %v waits for ever", keyAt(s.Key, i))
 		}
 	}
+	p.settledShares(t)
 	for _, v := range p.views(t) {
 		for k := range v.short {
 			v.owner(k)

@@ -31,8 +31,8 @@ type kind struct {
 	situations []string // that must come up in a soak
 }
 
-// kinds are MD plans alone, and slot plans, some with an MD plan beside them.
-var kinds = []kind{{"md", drawMD, mdSituations}, {"slot", drawSlots, slotSituations}}
+// kinds are MD plans alone; slot plans, some with an MD plan beside them; an MD plan whose consumers crowd a few hosts.
+var kinds = []kind{{"md", drawMD, mdSituations}, {"slot", drawSlots, slotSituations}, {"fair", drawFair, fairSituations}}
 
 // TestProperties plays random cases: the engine against the oracle, and the promises of SPEC chapter 11.
 func TestProperties(t *testing.T) {
@@ -83,7 +83,7 @@ func play(t *rapid.T, k kind) *player {
 			t.Logf("%s\nIts last cycle:\n%s", p.scenario(), p.decided())
 		}
 	}()
-	for i := range p.upTo(t, "steps", 1+min(2, 2*len(p.slots)), 6) {
+	for i := range p.upTo(t, "steps", 1+2*p.eager(), 6) {
 		p.step(t, i)
 	}
 	p.end(t)

@@ -86,6 +86,9 @@ func (s *site) drawPlan(t *rapid.T, name string, zones []int) mdPlan {
 }
 
 func (s *site) drawShare(t *rapid.T) share {
+	if s.tight {
+		return s.drawFairShare(t)
+	}
 	e := share{priority: pick(t, "priority", 0, 0, 0, 1, 2), ratio: pick(t, "ratio", 1, 1, 1, 2, 3, 7, 0)}
 	if odds(t, "limit", 5) {
 		e.limit = map[string]int{pick(t, "limited", s.dims...): upTo(t, "most", 0, 12)}
@@ -147,6 +150,10 @@ func (w *world) drawShapes(t *rapid.T) {
 		most = 1
 	}
 	if len(w.plans) == 0 {
+		return
+	}
+	if w.tight {
+		w.drawFairShapes(t, most)
 		return
 	}
 	for range upTo(t, "shapes", 1, most) {

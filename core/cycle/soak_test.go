@@ -58,21 +58,26 @@ func soak(t *testing.T, k kind, n int) {
 var (
 	situations = []string{
 		"release client", "release demand_gone", "release done", "release grace_expired", "release host_lost",
-		"reclaim issued over_limit", "reclaim cancelled over_limit", "reclaim issued drain", "reclaim cancelled drain",
-		"reclaim issued ownership_change", "reclaim cancelled ownership_change", "revised policy",
+		"reclaim issued over_limit", "reclaim cancelled over_limit", "reclaim issued drain",
+		"reclaim issued ownership_change", "revised policy",
 		"short fragmented", "short max_per_host", "short no_host_matches", "short over_quota", "short pool_exhausted",
 		"short share_limit", "short too_big", "placement balanced", "placement stacked", "requirement order", "requirement select",
-		"running", "full host table", "host closed", "host draining", "host unavail", "host out of its group", "several plans",
+		"running", "full host table", "host closed", "host draining", "host unavail", "host out of its group",
 	}
 	mdSituations = []string{
-		"short lower_priority", "placement best_fit", "overcommit", "plain first cycle",
+		"several plans", "short lower_priority", "placement best_fit", "overcommit", "plain first cycle",
 		"equal priority and ratio", "equal priority, other ratio", "other priority",
+		"reclaim issued fair_share", "short waiting_for_reclaim",
+	}
+	fairSituations = []string{
+		"short lower_priority", "placement best_fit", "equal priority and ratio", "equal priority, other ratio", "other priority",
+		"reclaim cancelled drain", "reclaim cancelled ownership_change",
 		"reclaim issued fair_share", "reclaim cancelled fair_share", "short waiting_for_reclaim", "short reclaim_budget",
 		"joined a reclaim under way", "promised room", "overdue",
 		"md share_reclaim: false", "md reclaim_budget: 1", "md release: confirmed", "md overdue_after: 90s", "md consumer takes nothing back",
 	}
 	slotSituations = []string{
-		"grant owned", "grant share_pool", "grant borrowed", "grant from a family pool", "unit of several slots",
+		"several plans", "reclaim cancelled drain", "reclaim cancelled ownership_change", "grant owned", "grant share_pool", "grant borrowed", "grant from a family pool", "unit of several slots",
 		"reclaim issued recall", "reclaim cancelled recall", "reclaim issued fair_share", "reclaim cancelled fair_share",
 		"relabel borrowed to owned", "relabel borrowed to share_pool", "relabel borrowed to borrowed", "relabel share_pool to owned",
 		"relabel share_pool to borrowed", "relabel owned to share_pool", "relabel owned to borrowed",

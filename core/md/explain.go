@@ -56,9 +56,11 @@ func (m *Planner) why(sub cluster.SubID) reason {
 			return reason{code: decision.ReasonShareLimit, dimension: decision.Null, blocker: n, detail: "share ratio 0"}
 		}
 	}
-	if n, d, over := m.grant.overLimit(leaf, sub); over {
-		return reason{code: decision.ReasonShareLimit, dimension: int32(d), blocker: n, detail: fmt.Sprintf("holds %d of at most %d %s from pools",
-			m.pooled[d][n], m.limit(n, d), m.policy.Dimensions[d])}
+	for _, pooled := range [][][]int64{m.pooled, m.claimed} { // as granted; then with what is promised since
+		if n, d, over := m.overLimitOf(pooled, leaf, sub); over {
+			return reason{code: decision.ReasonShareLimit, dimension: int32(d), blocker: n, detail: fmt.Sprintf("holds %d of at most %d %s from pools",
+				pooled[d][n], m.limit(n, d), m.policy.Dimensions[d])}
+		}
 	}
 	if bound.code != decision.ReasonTooBig && m.s.Sub.MaxPerHost[sub] != plan.Unlimited {
 		bound = m.ofUnit(key, m.blocked(sub))

@@ -2,6 +2,7 @@ package md
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
@@ -23,6 +24,8 @@ type fairs struct {
 	rows     map[plan.Node][]cluster.HoldingID // what a leaf held when it was first asked for, newest first
 	kinds    map[kind]*trial
 	gained   []cluster.ParcelID // hosts whose net room grew, for the trials' cursors
+	here     []cluster.HoldingID
+	sum      []int64
 }
 
 // kind is what takers' units have in common that look for the same.
@@ -37,6 +40,7 @@ type kind struct {
 type trial struct {
 	over   bool               // no victims at all
 	failed []uint64           // bitset of hosts
+	row    map[plan.Node]int  // by leaf: no victim of it before this row
 	from   cluster.ParcelID   // no host before it has net room
 	seen   int                // of gained
 	late   []cluster.ParcelID // hosts before from that gained room since
@@ -203,7 +207,7 @@ func (m *Planner) trialOf(leaf plan.Node, sub cluster.SubID) *trial {
 	}
 	t := m.fairness.kinds[key]
 	if t == nil {
-		t = &trial{failed: make([]uint64, m.p.Parcels.Words())}
+		t = &trial{failed: make([]uint64, m.p.Parcels.Words()), row: map[plan.Node]int{}}
 		m.fairness.kinds[key] = t
 	}
 	return t
@@ -229,9 +233,23 @@ func (m *Planner) covers(k cluster.ParcelID, size, besides []int64) bool {
 	return true
 }
 
+// helps tells whether a victim frees something of which a unit still lacks room, besides what is taken already.
+func (m *Planner) helps(k cluster.ParcelID, size, besides, victim []int64) bool {
+	for d, u := range size {
+		if u > 0 && victim[d] > 0 && min(m.fairness.room[d][k], m.p.Parcels.Available(d, k))+besides[d] < u {
+			return true
+		}
+	}
+	return false
+}
+
 func (m *Planner) mayUse(sub cluster.SubID, k cluster.ParcelID) bool {
 	return m.usable(sub, k) && m.perHost(sub, k, m.promisedAt(sub, m.p.Parcels.Host[k])+1)
 }
+
+// even is how many parts of 2⁻⁴⁸ shares may differ and still count as equal: each leaf and unit size below a consumer
+// loses up to one to rounding, and what is equal in truth must not be decided by that.
+const even = 1 << 16
 
 // ahead tells whether a victim that gives and a taker that gets so much share may be so: the victim is of lower
 // priority where their branches part, or of equal and then not worse off.
@@ -243,8 +261,11 @@ func (m *Planner) ahead(victim, taker plan.Node, gives, gets int64) bool {
 	if m.set.Ratio[a] == 0 || m.set.Ratio[b] == 0 {
 		return m.set.Ratio[a] == 0 && m.set.Ratio[b] > 0
 	}
-	x, y := m.promise.stake[a]-gives, m.promise.stake[b]+gets
-	return x >= 0 && !share.Less(x, m.set.Ratio[a], y, m.set.Ratio[b])
+	x, y, slack := m.promise.stake[a]-gives, m.promise.stake[b]+gets, int64(even)
+	if gives > 0 {
+		slack = min(slack, gives/2) // less than a unit, or two could take from each other for ever
+	}
+	return x >= 0 && !share.Less(x+slack, m.set.Ratio[a], y, m.set.Ratio[b])
 }
 
 // part is where the ways up from two leaves part: the last consumers before they meet.
@@ -266,10 +287,22 @@ func (m *Planner) part(a, b plan.Node) (plan.Node, plan.Node) {
 func (m *Planner) takeFor(sub cluster.SubID, t *trial) bool {
 	leaf, found, done := m.s.Node(sub), false, false
 	gets := m.change(m.s.Sub.Pair[sub], 1)
+	h := &m.s.Holding
 	m.eachVictim(leaf, gets, func(v plan.Node) bool {
-		for _, q := range m.newestOf(v) {
-			k := m.s.Holding.Parcel[q]
-			if t.failed[k>>6]>>(uint(k)&63)&1 == 1 || m.s.Holding.Sub[q] == cluster.NoID || m.s.Node(m.s.Holding.Sub[q]) != v || !m.gives(q, leaf, 0, gets) {
+		rows, pair, ok := m.newestOf(v), cluster.PairID(cluster.NoID), false
+		for i := t.row[v]; i < len(rows); i++ {
+			q := rows[i]
+			k := h.Parcel[q]
+			if t.failed[k>>6]>>(uint(k)&63)&1 == 1 || h.Sub[q] == cluster.NoID || h.Set[q] != cluster.NoID || m.s.Node(h.Sub[q]) != v {
+				if i == t.row[v] {
+					t.row[v]++ // for the rest of the cycle
+				}
+				continue
+			}
+			if p := m.s.Sub.Pair[h.Sub[q]]; p != pair {
+				pair, ok = p, m.gives(q, leaf, 0, gets)
+			}
+			if !ok {
 				continue
 			}
 			if m.mayUse(sub, k) {
@@ -396,11 +429,16 @@ func (m *Planner) newest(a, b cluster.HoldingID) int {
 // first in order; else units in order until it fits, less those that are not needed after all.
 func (m *Planner) enough(sub cluster.SubID, k cluster.ParcelID, gets int64) []victim {
 	size, leaf := m.s.Size(sub), m.s.Node(sub)
-	var rows []cluster.HoldingID
+	rows, sum := m.fairness.here[:0], zeroed(m.fairness.sum, len(size))
+	m.fairness.sum = sum
 	for q := m.p.Parcels.First[k]; q != cluster.NoID; q = m.s.Holding.NextOnParcel[q] {
 		if m.gives(q, leaf, 0, gets) {
 			rows = append(rows, q)
+			add(sum, m.s.Size(m.s.Holding.Sub[q]), m.s.Holding.Units[q])
 		}
+	}
+	if m.fairness.here = rows; !m.covers(k, size, sum) {
+		return nil // not even all together
 	}
 	slices.SortFunc(rows, func(a, b cluster.HoldingID) int { return m.victimFirst(a, b, leaf) })
 	for _, q := range rows {
@@ -408,11 +446,12 @@ func (m *Planner) enough(sub cluster.SubID, k cluster.ParcelID, gets int64) []vi
 			return []victim{{q, 1}}
 		}
 	}
-	sum := make([]int64, len(size))
+	clear(sum)
 	var found []victim
 	given := map[plan.Node]int64{} // by the victims' branches where they part from the taker's
 	for _, q := range rows {
-		for n := int64(0); n < m.s.Holding.Units[q] && !m.covers(k, size, sum); n++ {
+		each := m.s.Size(m.s.Holding.Sub[q])
+		for n := int64(0); n < m.s.Holding.Units[q] && m.helps(k, size, sum, each); n++ {
 			a, _ := m.part(m.s.Node(m.s.Holding.Sub[q]), leaf)
 			if !m.gives(q, leaf, given[a], gets) {
 				break
@@ -422,11 +461,11 @@ func (m *Planner) enough(sub cluster.SubID, k cluster.ParcelID, gets int64) []vi
 				found = append(found, victim{q, 0})
 			}
 			found[len(found)-1].units++
-			add(sum, m.s.Size(m.s.Holding.Sub[q]), 1)
+			add(sum, each, 1)
 		}
 	}
 	if !m.covers(k, size, sum) {
-		return nil
+		return m.alike(sub, k, rows, gets)
 	}
 	for i := range found {
 		v := m.s.Size(m.s.Holding.Sub[found[i].q])
@@ -439,6 +478,39 @@ func (m *Planner) enough(sub cluster.SubID, k cluster.ParcelID, gets int64) []vi
 		}
 	}
 	return slices.DeleteFunc(found, func(v victim) bool { return v.units == 0 })
+}
+
+// alike chooses victims of one leaf and size that make room for a unit by themselves: of those of which it takes the fewest.
+func (m *Planner) alike(sub cluster.SubID, k cluster.ParcelID, rows []cluster.HoldingID, gets int64) (best []victim) {
+	size, leaf, fewest := m.s.Size(sub), m.s.Node(sub), int64(math.MaxInt64)
+	sum, tried := make([]int64, len(size)), map[cluster.PairID]bool{}
+	for _, first := range rows {
+		pair := m.s.Sub.Pair[m.s.Holding.Sub[first]]
+		if tried[pair] {
+			continue
+		}
+		tried[pair] = true
+		clear(sum)
+		var found []victim
+		units, each := int64(0), -m.change(pair, -1)
+		for _, q := range rows {
+			for n := int64(0); n < m.s.Holding.Units[q] && m.s.Sub.Pair[m.s.Holding.Sub[q]] == pair && !m.covers(k, size, sum); n++ {
+				if !m.gives(q, leaf, units*each, gets) {
+					break
+				}
+				if n == 0 {
+					found = append(found, victim{q, 0})
+				}
+				found[len(found)-1].units++
+				units++
+				add(sum, m.s.Size(m.s.Holding.Sub[q]), 1)
+			}
+		}
+		if m.covers(k, size, sum) && units < fewest {
+			best, fewest = found, units
+		}
+	}
+	return best
 }
 
 func add(sum, size []int64, units int64) {

@@ -221,13 +221,18 @@ func (s *step) next() int64 {
 
 // overLimit tells which share limit (MD-18) one more unit would exceed: of the leaf or a branch above it.
 func (g *granter) overLimit(leaf plan.Node, sub cluster.SubID) (at plan.Node, dimension int, over bool) {
-	if len(g.pooled) == 0 {
+	return g.overLimitOf(g.pooled, leaf, sub)
+}
+
+// overLimitOf tells the same by other amounts that consumers hold.
+func (m *Planner) overLimitOf(pooled [][]int64, leaf plan.Node, sub cluster.SubID) (at plan.Node, dimension int, over bool) {
+	if len(pooled) == 0 {
 		return 0, 0, false
 	}
-	size := g.s.Size(sub)
-	for n := leaf; n != plan.Root; n = g.policy.Parent[n] {
-		for d := range g.pooled {
-			if most := g.limit(n, d); most != plan.Unlimited && size[d] > 0 && g.pooled[d][n]+size[d] > most {
+	size := m.s.Size(sub)
+	for n := leaf; n != plan.Root; n = m.policy.Parent[n] {
+		for d := range pooled {
+			if most := m.limit(n, d); most != plan.Unlimited && size[d] > 0 && pooled[d][n]+size[d] > most {
 				return n, d, true
 			}
 		}

@@ -32,7 +32,10 @@ type Planner struct {
 	// By Node, of the public pool.
 	usage  []int64   // share usage (MD-12)
 	pooled [][]int64 // by dimension: amount held and not under reclaim; empty when nothing is limited
-	wanted []int64   // units
+	// Like pooled, once the cycle has taken back and promised all that it may.
+	claimed [][]int64
+
+	wanted []int64 // units
 	held   []int64
 
 	nowUS    int64

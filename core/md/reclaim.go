@@ -41,7 +41,7 @@ func (m *Planner) Reclaim() {
 	m.vacate()
 	m.overLimits()
 	m.fair()
-	m.pooled = granted
+	m.pooled, m.claimed = granted, m.pooled
 	if len(m.grant.given) > 0 && len(m.takers()) > 0 {
 		m.p.Continue() // by what was granted, sets that stood may not stand any more
 	}

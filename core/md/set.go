@@ -192,6 +192,7 @@ func (m *Planner) lapse(id cluster.SetID) {
 		spare[d] = max(left, size[d]*t.Units[id]) - size[d]*(t.Units[id]-1)
 	}
 	m.unpromise(sub, 1)
+	m.p.Continue() // sets before it were reviewed with this one as it was
 	rest := t.Units[id] - 1
 	m.s.Promise(id, rest)
 	for q := t.First[id]; q != cluster.NoID && t.Number[id] > 0; {

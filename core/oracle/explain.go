@@ -62,8 +62,10 @@ func (g *round) reason(s *sub, quota map[plan.Node]uint64) Shortfall {
 			return Shortfall{Reason: "share_limit", Blocker: g.p.Path[n]}
 		}
 	}
-	if n, d, hit := g.limited(s, func(n plan.Node) []int64 { return g.stood[n] }); hit {
-		return Shortfall{Reason: "share_limit", Blocker: g.p.Path[n], Dimension: g.p.Dimensions[d]}
+	for _, has := range []func(n plan.Node) []int64{func(n plan.Node) []int64 { return g.stood[n] }, g.claimed} {
+		if n, d, hit := g.limited(s, has); hit {
+			return Shortfall{Reason: "share_limit", Blocker: g.p.Path[n], Dimension: g.p.Dimensions[d]}
+		}
 	}
 	scarce := g.scarce(s.size, now)
 	switch higher, over := g.higher(s), g.over(s, quota); {

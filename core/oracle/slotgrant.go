@@ -32,11 +32,13 @@ func (g *slots) host(s *sub) *host {
 	return best
 }
 
-// give grants a unit. When all that the sub-allocation is short of is promised, its latest set gives up a unit first (CYC-7).
+// give grants a unit. When all that the sub-allocation is short of is promised, its latest set gives up a unit first
+// (CYC-7), and the room that this frees may be a better place.
 func (g *slots) give(s *sub, h *host, origin string, lender plan.Node) {
 	if g.pledged(s) >= s.short() {
 		sets := g.mine(func(t *set) bool { return t.taker == s })
 		g.lapse(sets[len(sets)-1])
+		h = g.host(s)
 	}
 	g.relabel(g.put(s, h), origin, lender)
 }
