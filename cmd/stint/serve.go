@@ -47,9 +47,7 @@ the cycle under way, flushes and ends with 0.
 			if listen != "" {
 				conf.Listen = listen
 			}
-			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGTERM, syscall.SIGINT)
-			defer stop()
-			return serve(ctx, conf, c.ErrOrStderr(), serveHooks{})
+			return serveSignals(c.Context(), conf, c.ErrOrStderr(), serveHooks{})
 		},
 	}
 	f := c.Flags()
@@ -64,6 +62,15 @@ the cycle under way, flushes and ends with 0.
 type serveHooks struct {
 	journal func(op, path string) error
 	engine  func(point string)
+
+	segmentBytes int64 // of the journal, so that there are many
+}
+
+// serveSignals runs a service until SIGTERM or SIGINT.
+func serveSignals(ctx context.Context, conf *serveConfig, stderr io.Writer, hooks serveHooks) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	return serve(ctx, conf, stderr, hooks)
 }
 
 // serve runs a service until ctx is done.
@@ -73,7 +80,7 @@ func serve(ctx context.Context, conf *serveConfig, stderr io.Writer, hooks serve
 	if err != nil {
 		return err
 	}
-	o.Journal.Step, o.Engine.Step = hooks.journal, hooks.engine
+	o.Journal.Step, o.Engine.Step, o.Journal.SegmentBytesMax = hooks.journal, hooks.engine, hooks.segmentBytes
 	if info, ok := debug.ReadBuildInfo(); ok {
 		o.Server.Version = info.Main.Version
 	}
