@@ -32,7 +32,7 @@ func (q *request) readBody() (body []byte, digest string, done func(), err error
 		return nil, "", nil, q.s.tooLarge()
 	}
 	var reserved int64
-	done = func() { q.s.inflight.Add(-reserved) }
+	release := func() { q.s.inflight.Add(-reserved) }
 	grow := func(to int64) bool {
 		if q.s.inflight.Add(to-reserved) > l.InflightBytesMax {
 			q.s.inflight.Add(reserved - to)
@@ -43,7 +43,7 @@ func (q *request) readBody() (body []byte, digest string, done func(), err error
 	}
 	defer func() {
 		if err != nil {
-			done()
+			release()
 		}
 	}()
 	stream, start := q.RequestBodyStream(), time.Now()
@@ -81,8 +81,11 @@ func (q *request) readBody() (body []byte, digest string, done func(), err error
 			if length >= 0 && q.read != length { // the stream does not tell
 				return nil, "", nil, badRequest("the body ends before its Content-Length")
 			}
+			if c, ok := q.Conn().(*conn); ok && length < 0 && c.ended.Load() { // nor here
+				return nil, "", nil, badRequest("the body ends before its last chunk")
+			}
 			q.ended = true
-			return body, hex.EncodeToString(hash.Sum(nil)), done, nil
+			return body, hex.EncodeToString(hash.Sum(nil)), release, nil
 		case err != nil:
 			return nil, "", nil, brokenBody(err)
 		}

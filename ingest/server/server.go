@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -114,8 +115,8 @@ func New(o Options) (*Server, error) {
 		Handler: s.handle, ErrorHandler: s.unreadable, Name: "stint", Logger: discard{},
 		StreamRequestBody: true, MaxRequestBodySize: int(l.BodyBytesMax), DisablePreParseMultipartForm: true,
 		ReadTimeout: l.HeaderTimeMax, WriteTimeout: l.WriteTimeMax, IdleTimeout: l.IdleTimeMax,
-		Concurrency: l.ConnsMax, MaxConnsPerIP: l.ConnsPerIPMax, ReadBufferSize: 8 << 10, WriteBufferSize: 8 << 10,
-		ReduceMemoryUsage: true, CloseOnShutdown: true, NoDefaultContentType: true, TCPKeepalive: true,
+		Concurrency: l.ConnsMax, ReadBufferSize: 8 << 10, WriteBufferSize: 8 << 10,
+		ReduceMemoryUsage: true, CloseOnShutdown: true, NoDefaultContentType: true,
 	}
 	o.Metrics.attach(s)
 	return s, nil
@@ -141,7 +142,7 @@ func (s *Server) Serve(ln net.Listener) error {
 	if addr, ok := ln.Addr().(*net.TCPAddr); ok && len(s.tokens) == 0 && !addr.IP.IsLoopback() {
 		return errors.Join(ErrOpen, ln.Close())
 	}
-	return s.http.Serve(&listener{Listener: ln, lingers: &s.lingers})
+	return s.http.Serve(&listener{Listener: ln, lingers: &s.lingers, perIPMax: s.o.Limits.ConnsPerIPMax, perIP: map[string]int{}})
 }
 
 // Shutdown stops listening, ends long polls and waits for requests under way until ctx is done.
@@ -181,7 +182,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	route, err := s.find(q)
 	if err == nil {
 		name = route.name
-		err = s.run(q, route)
+		err = s.guarded(q, route)
 	}
 	if err != nil {
 		p := asProblem(err)
@@ -189,6 +190,18 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		p.write(ctx)
 	}
 	s.dispose(q)
+}
+
+// guarded is run, save that a bug in a handler costs one request and not the service. The engine has its own goroutine: a bug there
+// ends the process, for nobody could tell what the state is worth.
+func (s *Server) guarded(q *request, r *route) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.o.Log.Error("a bug", "route", r.name, "panic", v, "stack", string(debug.Stack()))
+			err = problem{Status: 500, Type: "internal", Detail: "a bug in the service; its log has the details"}
+		}
+	}()
+	return s.run(q, r)
 }
 
 // run checks who asks and answers.
