@@ -38,6 +38,7 @@ var mayImport = map[string][]string{
 	"export":                {"core/decision", "github.com/parquet-go/parquet-go", "github.com/apache/arrow", "github.com/klauspost/compress", "github.com/jedib0t/go-pretty"},
 	"datasets":              {"core/cluster", "core/plan", "ingest/table", "github.com/parquet-go/parquet-go", "github.com/goccy/go-yaml"},
 	"bench":                 {"*"},
+	"bench/service":         {"*"},
 	"cmd/stint":             {"*"},
 }
 

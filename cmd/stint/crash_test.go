@@ -393,7 +393,7 @@ func (m *model) verify(t *testing.T, base string) {
 // TestCrash kills a service again and again, at random moments and at points where that is awkward, and compares what is there
 // afterwards with what was acknowledged and read. STINT_TEST_KILLS says how often.
 func TestCrash(t *testing.T) {
-	kills := 5
+	kills := 4
 	if v := os.Getenv("STINT_TEST_KILLS"); v != "" {
 		kills, _ = strconv.Atoi(v)
 	} else if testing.Short() {

@@ -49,6 +49,7 @@ func (s *State) SetDemand(source string, t *DemandTable) error {
 	}
 	src := SourceID(s.Source.InternString(source))
 	s.heard(src)
+	s.reserve(t.Rows)
 	s.snapshot++
 	last := rowMemo{alloc: NoID, shape: NoID}
 	for i := range t.Rows {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/plan"
@@ -319,4 +320,26 @@ func (s *State) AllocConsumers(source string, visit func(ConsumerID)) {
 			visit(c)
 		}
 	}
+}
+
+// reserve makes room for a table of demand that is much longer than what there is, so that thirty columns and three hash tables do
+// not grow step by step.
+func (s *State) reserve(rows int) {
+	l, b := &s.Alloc, &s.Sub
+	if rows < 1024 || rows < 2*(len(b.Source)-len(b.free)) {
+		return
+	}
+	s.Label.Reserve(rows)
+	if len(s.allocOf) == 0 && len(s.subOf) == 0 {
+		s.allocOf, s.subOf = make(map[allocKey]AllocID, rows), make(map[subKey]SubID, rows)
+	}
+	l.Plan, l.Consumer, l.Source = slices.Grow(l.Plan, rows), slices.Grow(l.Consumer, rows), slices.Grow(l.Source, rows)
+	l.Name, l.Arrival, l.First = slices.Grow(l.Name, rows), slices.Grow(l.Arrival, rows), slices.Grow(l.First, rows)
+	l.Last, l.Next = slices.Grow(l.Last, rows), slices.Grow(l.Next, rows)
+	b.Source, b.Plan, b.Consumer = slices.Grow(b.Source, rows), slices.Grow(b.Plan, rows), slices.Grow(b.Consumer, rows)
+	b.Alloc, b.Name, b.Shape = slices.Grow(b.Alloc, rows), slices.Grow(b.Name, rows), slices.Grow(b.Shape, rows)
+	b.Need, b.MaxPerHost, b.Wanted = slices.Grow(b.Need, rows), slices.Grow(b.MaxPerHost, rows), slices.Grow(b.Wanted, rows)
+	b.Held, b.Pair, b.First = slices.Grow(b.Held, rows), slices.Grow(b.Pair, rows), slices.Grow(b.First, rows)
+	b.Next, b.Seq, b.Orphan = slices.Grow(b.Next, rows), slices.Grow(b.Seq, rows), slices.Grow(b.Orphan, rows)
+	b.seen = slices.Grow(b.seen, rows)
 }

@@ -85,6 +85,7 @@ func (q *request) readBody() (body []byte, digest string, done func(), err error
 				return nil, "", nil, badRequest("the body ends before its last chunk")
 			}
 			q.ended = true
+			q.s.o.Metrics.received(time.Since(start))
 			return body, hex.EncodeToString(hash.Sum(nil)), release, nil
 		case err != nil:
 			return nil, "", nil, brokenBody(err)

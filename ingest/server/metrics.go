@@ -23,6 +23,7 @@ type Metrics struct {
 	rows      *prometheus.CounterVec
 	bytes     *prometheus.CounterVec
 	inputs    *prometheus.CounterVec
+	receive   prometheus.Histogram
 	decode    prometheus.Histogram
 	stages    *prometheus.HistogramVec
 	cycles    prometheus.Histogram
@@ -50,6 +51,7 @@ func NewMetrics() *Metrics {
 		rows:      counter("stint_input_rows_total", "Rows taken.", "kind"),
 		bytes:     counter("stint_input_bytes_total", "Bytes taken, as they came.", "kind"),
 		inputs:    counter("stint_inputs_total", "Inputs taken.", "kind"),
+		receive:   prometheus.NewHistogram(prometheus.HistogramOpts{Name: "stint_receive_seconds", Help: "Time until a body has come.", Buckets: seconds}),
 		decode:    prometheus.NewHistogram(prometheus.HistogramOpts{Name: "stint_decode_seconds", Help: "Time to decode a table.", Buckets: seconds}),
 		stages:    prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "stint_cycle_stage_seconds", Help: "Time of a cycle's stage.", Buckets: seconds}, []string{"stage"}),
 		cycles:    prometheus.NewHistogram(prometheus.HistogramOpts{Name: "stint_cycle_seconds", Help: "Time of a cycle, without its record.", Buckets: seconds}),
@@ -60,7 +62,7 @@ func NewMetrics() *Metrics {
 		now:       prometheus.NewGauge(prometheus.GaugeOpts{Name: "stint_cycle_now_seconds", Help: "The last cycle's now, since 1970."}),
 		consumers: map[[3]string]bool{},
 	}
-	m.registry.MustRegister(m.requests, m.latency, m.refusals, m.rows, m.bytes, m.inputs, m.decode, m.stages, m.cycles, m.decided,
+	m.registry.MustRegister(m.requests, m.latency, m.refusals, m.rows, m.bytes, m.inputs, m.receive, m.decode, m.stages, m.cycles, m.decided,
 		m.reclaimed, m.units, m.cycle, m.now, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -161,6 +163,8 @@ func (m *Metrics) request(route string, status int, took time.Duration) {
 }
 
 func (m *Metrics) refused(kind string) { m.refusals.WithLabelValues(kind).Inc() }
+
+func (m *Metrics) received(took time.Duration) { m.receive.Observe(took.Seconds()) }
 
 func (m *Metrics) decoded(took time.Duration) { m.decode.Observe(took.Seconds()) }
 
