@@ -12,12 +12,15 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
+	"os/signal"
 	"runtime"
 	"runtime/pprof"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -34,8 +37,13 @@ func main() {
 	hosts := flag.Int("hosts", 20_000, "hosts, of 64 ncpus each")
 	load := flag.Duration("load", 20*time.Second, "how long readers are measured")
 	profile := flag.String("cpuprofile", "", "file for a profile of all runs")
+	child := flag.String("child", "", "folder: serve from there, for the readers' measurement")
 	flag.Parse()
 	log.SetFlags(0)
+	if *child != "" {
+		serveChild(*child)
+		return
+	}
 	if *profile != "" {
 		f, err := os.Create(*profile)
 		if err == nil {
@@ -146,6 +154,50 @@ type service struct {
 	at    map[string]time.Time // when the engine last came to a point
 }
 
+// startChild is start in a process of its own, so that readers do not share a runtime with what they wait for.
+func (b *bench) startChild() *service {
+	dir, err := os.MkdirTemp("", "stint-bench-")
+	if err != nil {
+		log.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		log.Fatal(err)
+	}
+	c := exec.Command(self, "-child", dir)
+	c.Stderr = os.Stderr
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	s := &service{dir: dir, ended: make(chan error, 1), end: func() { _ = c.Process.Signal(syscall.SIGTERM) }}
+	if _, err := fmt.Fscanln(out, &s.base); err != nil {
+		log.Fatal(err)
+	}
+	go func() { s.ended <- c.Wait() }()
+	b.prepare(s)
+	return s
+}
+
+// serveChild is the process that startChild starts.
+func serveChild(dir string) {
+	server.SpareProcessors()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	o := server.ServiceOptions{Dir: dir, Listener: ln, Engine: engine.Options{ManualOnly: true}}
+	o.Ready = func(*engine.Engine) { fmt.Println("http://" + ln.Addr().String()) }
+	if err := server.Run(ctx, o); err != nil {
+		log.Fatal(err)
+	}
+}
+
 func (b *bench) start() *service {
 	dir, err := os.MkdirTemp("", "stint-bench-")
 	if err != nil {
@@ -172,6 +224,12 @@ func (b *bench) start() *service {
 	case err := <-s.ended:
 		log.Fatal(err)
 	}
+	b.prepare(s)
+	return s
+}
+
+// prepare gives a service a policy and hosts.
+func (b *bench) prepare(s *service) {
 	var list []string
 	for i := range leaves {
 		list = append(list, fmt.Sprintf("{path: /c%02d}", i))
@@ -185,7 +243,6 @@ func (b *bench) start() *service {
 	}
 	s.do("PUT", "/v1/hosts", hosts.Bytes())
 	s.do("POST", "/v1/cycles", nil)
-	return s
 }
 
 func (s *service) stop() {
@@ -279,7 +336,7 @@ func (s *service) spent() map[string]time.Duration {
 
 // read measures readers while snapshots come and cycles run all the time.
 func (b *bench) read(load time.Duration) {
-	s := b.start()
+	s := b.startChild()
 	defer s.stop()
 	s.do("PUT", "/v1/demand/small", []byte("consumer,allocation,units,ncpus,maxmem\n/c00,small,20,1,1\n"))
 	bodies := [][]byte{b.body, b.snapshot(1), b.snapshot(2)}

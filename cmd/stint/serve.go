@@ -47,6 +47,7 @@ the cycle under way, flushes and ends with 0.
 			if listen != "" {
 				conf.Listen = listen
 			}
+			server.SpareProcessors()
 			return serveSignals(c.Context(), conf, c.ErrOrStderr(), serveHooks{})
 		},
 	}

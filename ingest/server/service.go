@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/stintd/stint/core/engine"
@@ -27,6 +29,15 @@ type ServiceOptions struct {
 
 	// Ready, when set, is called once input is taken.
 	Ready func(*engine.Engine)
+}
+
+// SpareProcessors lets three more threads run Go code than there are processors, unless GOMAXPROCS is set: cycles, decoding and the
+// decision log keep one busy each, for long. A reader would wait until the runtime interrupts one of them, every 10 ms; the system, among threads,
+// shares more finely. It is for processes that do nothing but serve.
+func SpareProcessors() {
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(runtime.NumCPU() + 3)
+	}
 }
 
 // shutdownMax is how long requests under way may take when the service ends.
