@@ -288,7 +288,10 @@ func (s *State) applyRow(src SourceID, t *DemandTable, i int, last *rowMemo) {
 		sub = s.label(b.sub, t.Sub.Names, code)
 	}
 	shape := s.rowShape(t, i, last)
-	id, ok := s.subOf[subKey{last.alloc, sub, shape}]
+	id, ok := SubID(NoID), false
+	if s.Alloc.First[last.alloc] != NoID { // else the allocation is new: a look into a large table for nothing
+		id, ok = s.subOf[subKey{last.alloc, sub, shape}]
+	}
 	if !ok {
 		id = s.newSub(subKey{last.alloc, sub, shape})
 	}
