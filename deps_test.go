@@ -35,6 +35,17 @@ var mayImport = map[string][]string{
 	"datasets":       {"core/cluster", "core/plan", "ingest/table", "github.com/parquet-go/parquet-go", "github.com/goccy/go-yaml"},
 	"bench":          {"*"},
 	"cmd/stint":      {"*"},
+
+	// The service.
+	"core/engine":           {"core/cycle", "core/cluster", "core/plan", "core/decision"},
+	"core/journal":          {},
+	"ingest/client":         {},
+	"ingest/client/example": {"ingest/client"},
+	"ingest/server": {
+		"core/engine", "core/journal", "core/cluster", "core/plan", "core/decision", "ingest/table", "export",
+		"github.com/valyala/fasthttp", "github.com/prometheus/client_golang",
+	},
+	"bench/service": {"*"},
 }
 
 // pure are the packages of the pure function: no clock, no randomness, no

@@ -13,6 +13,7 @@ import (
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/cycle"
 	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/engine"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/export"
 	"github.com/stintd/stint/ingest/table"
@@ -124,6 +125,39 @@ func (b *batch) apply(g *given) error {
 		}
 		g.rows = int64(t.Rows)
 		return named(g.name, b.state.AddRunning(g.source, t))
+	}
+	return b.applyServed(g, o)
+}
+
+// applyServed brings an input of the service into the state: kinds that no file of the command line is.
+func (b *batch) applyServed(g *given, o table.Options) error {
+	switch r := bytes.NewReader(g.content); g.kind {
+	case engine.InputHostChanges:
+		t, err := table.ReadHosts(r, o)
+		if err != nil {
+			return err
+		}
+		return named(g.name, b.state.SetHosts(t, false))
+	case engine.InputDemandChanges:
+		t, err := table.ReadDemand(r, o)
+		if err != nil {
+			return err
+		}
+		return named(g.name, b.state.ChangeDemand(g.source, t))
+	case engine.InputRunning, engine.InputReleases:
+		t, err := table.ReadHoldings(r, o, g.kind == engine.InputReleases)
+		if err != nil {
+			return err
+		}
+		if g.kind == engine.InputReleases {
+			_, err = b.state.Release(t)
+		} else {
+			_, _, err = b.state.SetRunning(g.source, t)
+		}
+		return named(g.name, err)
+	case engine.InputSilence:
+		b.state.Silence(g.source)
+		return nil
 	}
 	return fmt.Errorf("%s: an input of kind %q is not known", g.name, g.kind)
 }

@@ -65,6 +65,7 @@ type State struct {
 	excess       []SubID // may hold more than they want, or want nothing
 	gone         []SubID // forgotten once their releases are emitted
 	outsideDirty bool
+	silent       []SourceID // get no new grants (API-6)
 	victim       []HoldingID
 	at           *layout // of the hosts now
 	HostTables   int64   // host tables and policies applied, and plans whose hosts were split anew: what depends on attributes, by parcel, is good for one number

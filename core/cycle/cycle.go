@@ -194,7 +194,7 @@ func (r *Runner) emit(s *cluster.State, nowUS int64, dirty bool) {
 	sum.UnitsGranted, sum.UnitsReleased = 0, r.releases(s)
 	sum.UnitsReclaimed, sum.UnitsCancelled = r.reclaims(s)
 	sum.UnitsLeaving, sum.UnitsPromised, sum.UnitsOverdue = s.Leaving(), s.Promised(), s.Overdue(nowUS)
-	sum.Relabelled, sum.Window = s.Relabelled, windows(s)
+	sum.Relabelled, sum.Window, sum.Restated = s.Relabelled, windows(s), dirty
 	for i := range r.planner {
 		if s.Plans[i].Dirty {
 			sum.UnitsGranted += r.planner[i].EmitGrants(&r.out.Grants)
@@ -249,6 +249,7 @@ func (r *Runner) reclaims(s *cluster.State) (issued, cancelled int64) {
 	t := &r.out.Reclaims
 	for _, v := range s.Reclaims {
 		t.Key.Add(s.Sub.Plan[v.Sub], int32(s.Sub.Consumer[v.Sub]), s.Alloc.Name[s.Sub.Alloc[v.Sub]], s.Sub.Name[v.Sub])
+		t.Source.Add(int32(s.Sub.Source[v.Sub]))
 		t.Reclaim = append(t.Reclaim, v.Number)
 		t.Action.Add(v.Action)
 		t.Host.Add(int32(v.Host))
@@ -287,6 +288,7 @@ func (r *Runner) releases(s *cluster.State) (units int64) {
 			continue
 		}
 		t.Key.Add(s.Sub.Plan[v.Sub], int32(s.Sub.Consumer[v.Sub]), s.Alloc.Name[s.Sub.Alloc[v.Sub]], s.Sub.Name[v.Sub])
+		t.Source.Add(int32(s.Sub.Source[v.Sub]))
 		t.Host.Add(int32(v.Host))
 		t.Units = append(t.Units, v.Units)
 		t.Cause.Add(v.Cause)
