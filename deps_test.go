@@ -17,30 +17,42 @@ const module = "github.com/stintd/stint/"
 // mayImport is the import table of the layout (docs/architecture.md): what each
 // package may import besides the standard library. "*" is everything.
 var mayImport = map[string][]string{
-	"vecpack":       {"golang.org/x/sys/cpu", "github.com/bits-and-blooms/bitset"},
-	"core/plan":     {"github.com/goccy/go-yaml"},
-	"core/cluster":  {"vecpack", "core/plan", "core/decision", "github.com/apache/arrow", "github.com/bits-and-blooms/bitset"},
-	"core/share":    {},
-	"core/place":    {"core/cluster", "core/plan", "vecpack"},
-	"core/line":     {"core/cluster", "core/plan", "core/share"},
-	"core/slot":     {"core/plan", "core/cluster", "core/share", "core/place", "core/line", "core/decision"},
-	"core/md":       {"core/plan", "core/cluster", "core/share", "core/place", "core/line", "core/decision", "vecpack"},
-	"core/decision": {"github.com/apache/arrow"},
-	"core/cycle":    {"core/plan", "core/cluster", "core/share", "core/place", "core/slot", "core/md", "core/decision"},
-	"core/oracle":   {"core/plan"},
-	"core/scenario": {"core/cycle", "core/cluster", "core/plan", "core/decision", "ingest/table", "github.com/goccy/go-yaml"},
-	"ingest/table":  {"core/cluster", "core/plan", "github.com/apache/arrow", "github.com/parquet-go/parquet-go", "github.com/klauspost/compress"},
-	"export":        {"core/decision", "github.com/parquet-go/parquet-go", "github.com/apache/arrow", "github.com/klauspost/compress", "github.com/jedib0t/go-pretty"},
+	"vecpack":        {"golang.org/x/sys/cpu", "github.com/bits-and-blooms/bitset"},
+	"core/plan":      {"github.com/goccy/go-yaml"},
+	"core/cluster":   {"vecpack", "core/plan", "core/decision", "github.com/apache/arrow", "github.com/bits-and-blooms/bitset"},
+	"core/share":     {},
+	"core/ownership": {"core/plan", "core/share", "vecpack"},
+	"core/place":     {"core/cluster", "core/plan", "vecpack"},
+	"core/line":      {"core/cluster", "core/plan", "core/share"},
+	"core/slot":      {"core/plan", "core/cluster", "core/share", "core/place", "core/line", "core/decision"},
+	"core/md":        {"core/plan", "core/cluster", "core/ownership", "core/share", "core/place", "core/line", "core/decision", "vecpack"},
+	"core/decision":  {"github.com/apache/arrow"},
+	"core/cycle":     {"core/plan", "core/cluster", "core/share", "core/place", "core/slot", "core/md", "core/decision"},
+	"core/oracle":    {"core/plan"},
+	"core/scenario":  {"core/cycle", "core/cluster", "core/plan", "core/decision", "ingest/table", "github.com/goccy/go-yaml"},
+	"ingest/table":   {"core/cluster", "core/plan", "github.com/apache/arrow", "github.com/parquet-go/parquet-go", "github.com/klauspost/compress"},
+	"export":         {"core/decision", "github.com/parquet-go/parquet-go", "github.com/apache/arrow", "github.com/klauspost/compress", "github.com/jedib0t/go-pretty"},
 	// Shares no code with the engine: of core only the types of columns.
 	"export/verify": {"export", "core/decision", "github.com/parquet-go/parquet-go", "github.com/goccy/go-yaml"},
 	"datasets":      {"core/cluster", "core/plan", "ingest/table", "github.com/parquet-go/parquet-go", "github.com/goccy/go-yaml"},
 	"bench":         {"*"},
 	"cmd/stint":     {"*"},
+
+	// The service.
+	"core/engine":           {"core/cycle", "core/cluster", "core/plan", "core/decision"},
+	"core/journal":          {},
+	"ingest/client":         {},
+	"ingest/client/example": {"ingest/client"},
+	"ingest/server": {
+		"core/engine", "core/journal", "core/cluster", "core/plan", "core/decision", "ingest/table", "export",
+		"github.com/valyala/fasthttp", "github.com/prometheus/client_golang",
+	},
+	"bench/service": {"*"},
 }
 
 // pure are the packages of the pure function: no clock, no randomness, no
 // threads, no files, no network.
-var pure = []string{"core/share", "core/place", "core/line", "core/slot", "core/md", "core/cycle"}
+var pure = []string{"core/share", "core/ownership", "core/place", "core/line", "core/slot", "core/md", "core/cycle"}
 
 var impure = []string{"time", "math/rand", "math/rand/v2", "sync", "sync/atomic", "os", "log", "log/slog", "net", "net/http"}
 

@@ -89,7 +89,9 @@ func inForceOf(all []Input) []Input {
 		}
 	}
 	for i, in := range all {
-		if i == plan || i == hosts || in.Kind == "host_changes" && i > hosts || in.Kind == "demand" && demand[in.Source] == i {
+		last, snapshot := demand[in.Source]
+		if i == plan || i == hosts || in.Kind == "hosts_change" && i > hosts || in.Kind == "demand" && last == i ||
+			in.Kind == "demand_change" && (!snapshot || i > last) {
 			out = append(out, in)
 		}
 	}
@@ -99,7 +101,7 @@ func inForceOf(all []Input) []Input {
 
 // orderOf puts the policy first, by which all others are read, then the hosts.
 func orderOf(kind string) int {
-	return slices.Index([]string{"plan", "hosts", "host_changes", "demand"}, kind)
+	return slices.Index([]string{"plan", "hosts", "hosts_change", "demand"}, kind)
 }
 
 // dropInputs removes inputs that no cycle names any more.

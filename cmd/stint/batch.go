@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/cycle"
 	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/engine"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/scenario"
 	"github.com/stintd/stint/ingest/table"
@@ -133,6 +135,29 @@ func (b *batch) apply(g *given) error {
 		g.rows = int64(t.Rows)
 		return named(g.name, b.state.AddRunning(g.source, t))
 	}
+	return b.applyServed(g, o)
+}
+
+// applyServed brings an input of the service into the state: kinds that no file of the command line is.
+func (b *batch) applyServed(g *given, o table.Options) error {
+	switch r := bytes.NewReader(g.content); g.kind {
+	case engine.InputDemandChanges:
+		t, err := table.ReadDemand(r, o)
+		if err != nil {
+			return err
+		}
+		return named(g.name, b.state.ChangeDemand(g.source, t))
+	case engine.InputRunning:
+		t, err := table.ReadHoldings(r, o, false)
+		if err != nil {
+			return err
+		}
+		_, _, err = b.state.SetRunning(g.source, t)
+		return named(g.name, err)
+	case engine.InputSilence:
+		b.state.Silence(g.source)
+		return nil
+	}
 	return fmt.Errorf("%s: an input of kind %q is not known", g.name, g.kind)
 }
 
@@ -150,8 +175,20 @@ func (b *batch) suspectHosts(name string, t *cluster.HostTable) (lines []string)
 	return lines
 }
 
-// warnings are what is suspect about hosts and groups.
-func (b *batch) warnings() []string { return slices.Concat(b.hosts, b.state.Warnings()) }
+// warnings are what is suspect about hosts and groups, and about the hosts that consumers list as their own. The
+// error says which of these cannot be meant.
+func (b *batch) warnings() ([]string, error) {
+	lines := slices.Concat(b.hosts, b.state.Warnings())
+	faults, suspect := b.state.Lists()
+	for _, w := range suspect {
+		lines = append(lines, w.String())
+	}
+	var errs []error
+	for _, w := range faults {
+		errs = append(errs, errors.New(w.String()))
+	}
+	return lines, errors.Join(errs...)
+}
 
 // named puts the file's name before the faults that the state finds in its rows.
 func named(name string, err error) error {

@@ -18,8 +18,8 @@ func newCheck() *cobra.Command {
 		Long: `Validates a policy file: all faults, then warnings, then what each consumer is guaranteed: of a slot
 plan what it owns, keeps, lends and may borrow, in each time window. With --hosts the resource groups
 are tried on the hosts too; then slot plans show how many slots there are and what of them is owned,
-and all plans the static share quota of each consumer: what it gets of pools when everybody asks for
-everything. Settings that this version does not carry out yet are warned of here, and refused by run.
+multidimensional plans what of the hosts each consumer owns, and all plans the static share quota of
+each consumer: what it gets of pools when everybody asks for everything. Settings that this version does not carry out yet are warned of here, and refused by run.
 
 Exit codes: 0 no faults, 2 faults.`,
 		Example: `  stint check plan.yaml
@@ -72,6 +72,11 @@ func check(stdout, stderr io.Writer, file, hosts string) error {
 		return guarantees(stdout, p, nil) // what there is on hosts is known only where all is carried out
 	}
 	b.cycle(0)
+	var unmet []string
+	for _, w := range b.state.Unmet() {
+		unmet = append(unmet, w.String())
+	}
+	warn(stderr, unmet)
 	return guarantees(stdout, p, b)
 }
 
@@ -88,8 +93,9 @@ func tryHosts(stderr io.Writer, p *plan.Policy, hosts string) (b *batch, err err
 	if err := b.apply(g); err != nil {
 		return nil, err
 	}
-	warn(stderr, b.warnings())
-	return b, nil
+	suspect, err := b.warnings()
+	warn(stderr, suspect)
+	return b, err
 }
 
 // members is how many consumers take part in a plan.

@@ -18,6 +18,7 @@ const peersShown = 2
 func guarantees(w io.Writer, p *plan.Policy, b *batch) error {
 	var text strings.Builder
 	if b != nil {
+		b.owned(&text, p)
 		b.staticQuotas(&text, p)
 	}
 	for i := range p.SlotPlans {
@@ -36,6 +37,46 @@ func guarantees(w io.Writer, p *plan.Policy, b *batch) error {
 	}
 	_, err := io.WriteString(w, text.String())
 	return err
+}
+
+// owned writes what consumers own of an MD plan's hosts, of one with windows in that of the last cycle, and what of
+// that is reserved.
+func (b *batch) owned(text *strings.Builder, p *plan.Policy) {
+	a := &b.out.Amounts
+	cell := func(row int) string {
+		switch owned, configured, reserved := a.Owned[row], a.Configured[row], a.Reserved[row]; {
+		case configured == 0 && owned == 0:
+			return ""
+		case configured > owned && reserved > 0:
+			return fmt.Sprintf("%s of %s, %s reserved", grouped(owned), grouped(configured), grouped(reserved))
+		case configured > owned:
+			return fmt.Sprintf("%s of %s", grouped(owned), grouped(configured))
+		case reserved > 0:
+			return fmt.Sprintf("%s, %s reserved", grouped(owned), grouped(reserved))
+		default:
+			return grouped(owned)
+		}
+	}
+	for i := range p.MDPlans {
+		m := &p.MDPlans[i]
+		g := grid{head: append([]string{"owned, plan " + m.Name}, p.Dimensions...)}
+		if w := &m.Windows[m.WindowAt(b.state.NowUS, p.Location)]; w.Name != "" {
+			g.head[0] += ", window " + w.Name
+		}
+		for row := range a.Held {
+			if a.Plan.At(row) != m.Name {
+				continue
+			}
+			if a.Dimension.At(row) == p.Dimensions[0] {
+				g.add(indented(a.Consumer.At(row)))
+			}
+			last := &g.rows[len(g.rows)-1]
+			*last = append(*last, cell(row))
+		}
+		if m.Owns() {
+			fmt.Fprintf(text, "\n%s\n", g.render())
+		}
+	}
 }
 
 // staticQuotas writes what each consumer gets of an MD plan when everybody asks for everything (MD-15), of one with

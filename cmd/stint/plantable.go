@@ -12,6 +12,7 @@ type consumerRow struct {
 	path                string
 	depth               int
 	wanted, held, short int64            // units; in slot plans slots
+	own                 int64            // of those held, in MD plans: on what it owns
 	slots               map[string]int64 // what it holds as what, and what others hold of it, by slotKinds
 	shared              bool             // it has something to compare: the next two
 	usage, quota        float64          // of the pool; in slot plans slots
@@ -40,6 +41,15 @@ var mdFigures = figures{
 			usage, quota = percent(r.usage), percent(r.quota)
 		}
 		return []string{grouped(r.wanted), grouped(r.held), s.shortness(r.short), usage, quota}
+	},
+}
+
+// ownFigures are mdFigures where consumers own hosts.
+var ownFigures = figures{
+	bar: mdFigures.bar, head: []string{"wanted", "held", "own", "short", "usage", "quota"},
+	cells: func(s *summary, r *consumerRow) []string {
+		cells := mdFigures.cells(s, r)
+		return slices.Insert(cells, 2, grouped(r.own))
 	},
 }
 
@@ -76,8 +86,9 @@ func (s *summary) rows(planName string, slots bool) []consumerRow {
 			continue
 		}
 		r := consumerRow{path: c.Consumer.At(row), wanted: c.Demand[row], held: c.Held[row], short: c.Short[row]}
-		r.depth = strings.Count(r.path, "/")
+		r.depth, r.own = strings.Count(r.path, "/"), r.held
 		if at, ok := shareOf[r.path]; ok && !slots {
+			r.own -= sh.UnitsHeld[at]
 			r.shared, r.usage, r.quota = true, sh.Usage[at], sh.UsageQuota[at]
 		}
 		if slots {
@@ -160,7 +171,7 @@ func (s *summary) plan(name string, f figures) {
 
 // add adds up what adds up: usages and quotas of slot plans do, those of pools do not.
 func (r *consumerRow) add(o *consumerRow, slots bool) {
-	r.wanted, r.held, r.short = r.wanted+o.wanted, r.held+o.held, r.short+o.short
+	r.wanted, r.held, r.own, r.short = r.wanted+o.wanted, r.held+o.held, r.own+o.own, r.short+o.short
 	for kind, n := range o.slots {
 		r.slots[kind] += n
 	}

@@ -147,7 +147,10 @@ func run(o *runOptions, c *cobra.Command) error {
 	if o.plan != "" {
 		warn(c.ErrOrStderr(), policyWarnings(b.state.Policy))
 	}
-	warn(c.ErrOrStderr(), b.warnings())
+	suspect, err := b.warnings()
+	if warn(c.ErrOrStderr(), suspect); err != nil && (o.plan != "" || o.hosts != "") {
+		return err
+	}
 	if interval := b.state.Policy.IntervalUS; int64(o.cycles-1) > (nowMaxUS-nowUS)/interval {
 		return fmt.Errorf("--cycles %d: %s apart, the last of them would be after the year 9999", o.cycles, time.Duration(interval)*time.Microsecond)
 	}

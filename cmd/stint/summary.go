@@ -30,6 +30,7 @@ var reasonTexts = map[int32]string{
 	decision.ReasonNoHostMatches:     "no host meets the requirement",
 	decision.ReasonShareLimit:        "held back by a share limit, or by a ratio of 0",
 	decision.ReasonTooBig:            "larger than any host",
+	decision.ReasonOwnershipUnmet:    "what their consumer is to own could not be assigned",
 	decision.ReasonMaxPerHost:        "fit only where max_per_host is reached",
 	decision.ReasonFragmented:        "room enough in sum, but scattered",
 	decision.ReasonLowerPriority:     "a higher share priority comes first",
@@ -59,7 +60,11 @@ func (s *summary) print() error {
 	s.header()
 	p := s.state.Policy
 	for i := range p.MDPlans {
-		s.plan(p.MDPlans[i].Name, mdFigures)
+		f := mdFigures
+		if p.MDPlans[i].Owns() {
+			f = ownFigures
+		}
+		s.plan(p.MDPlans[i].Name, f)
 	}
 	for i := range p.SlotPlans {
 		s.plan(p.Groups[p.SlotPlans[i].Group].Name, slotFigures)

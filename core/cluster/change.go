@@ -55,7 +55,9 @@ func (s *State) change(t *HostTable) bool {
 		if p := s.Host.Plan[w.host]; p != NoID {
 			for d := range w.size { // requirements may go by what the plan does not count
 				s.Plans[p].Dirty = s.Plans[p].Dirty || w.size[d] != s.Host.Size[d][w.host]
+				s.Plans[p].Stirred = s.Plans[p].Stirred || w.size[d] != s.Host.Size[d][w.host]
 			}
+			s.Plans[p].Stirred = s.Plans[p].Stirred || w.state != s.Host.State[w.host]
 			s.refresh(&s.Plans[p], s.Host.Parcel[w.host], s.Host.State[w.host])
 		}
 	}

@@ -90,7 +90,7 @@ type Holding struct {
 // The ids are appended to dst. The caller has made sure that the units fit.
 // O(parcels × dimensions).
 func (s *State) Hold(dst []HoldingID, row Holding, parcels []ParcelID) []HoldingID {
-	s.count(row.Sub, int64(len(parcels)))
+	s.count(row.Sub, row.Pool, int64(len(parcels)))
 	p, size := &s.Plans[s.Sub.Plan[row.Sub]], s.Size(row.Sub)
 	for i := 0; i < len(parcels); {
 		j := i + 1
@@ -139,10 +139,11 @@ func (s *State) put(p *Plan, q HoldingID, row *Holding) {
 	s.Sub.First[sub], p.Parcels.First[k] = q, q
 }
 
-// count adds units to what a sub-allocation and its leaf hold.
-func (s *State) count(sub SubID, units int64) {
+// count adds units to what a sub-allocation and its leaf hold, from a pool.
+func (s *State) count(sub SubID, pool ConsumerID, units int64) {
 	s.Sub.Held[sub] += units
-	s.Plans[s.Sub.Plan[sub]].Pairs.Units[s.Sub.Pair[sub]] += units
+	pair := s.PairOf(sub, pool)
+	s.Plans[s.Sub.Plan[sub]].Pairs.Units[pair] += units
 }
 
 // row is a row to be filled: a free one, else a new one. New rows come a good many at
@@ -161,7 +162,7 @@ func (h *Holdings) row() HoldingID {
 func (s *State) Grow(q HoldingID, units int64) {
 	sub := s.Holding.Sub[q]
 	s.Holding.Units[q] += units
-	s.count(sub, units)
+	s.count(sub, s.Holding.Pool[q], units)
 	s.Plans[s.Sub.Plan[sub]].Parcels.take(s.Holding.Parcel[q], s.Size(sub), units)
 }
 
@@ -240,7 +241,8 @@ func (s *State) release(q HoldingID, units int64, cause int32) {
 	sub, k, number := s.Holding.Sub[q], s.Holding.Parcel[q], int64(0)
 	if id := s.Holding.Set[q]; id != NoID {
 		number = s.Set.Number[id]
-		s.Plans[s.Sub.Plan[sub]].Pairs.Leaving[s.Sub.Pair[sub]] -= units
+		pair := s.PairOf(sub, s.Holding.Pool[q])
+		s.Plans[s.Sub.Plan[sub]].Pairs.Leaving[pair] -= units
 	}
 	s.Released = append(s.Released, Release{
 		Number: number, Sub: sub, Parcel: k, Host: s.Plans[s.Sub.Plan[sub]].Parcels.Host[k], Units: units, Cause: cause,
@@ -249,10 +251,10 @@ func (s *State) release(q HoldingID, units int64, cause int32) {
 	s.Shrink(q, units)
 }
 
-// AddRunning takes units as held (SPEC chapter 7, `running`), labelled as if the
-// public pool had granted them in the last cycle, in row order. It is refused
-// whole when a row names no sub-allocation of the source that is wanted, or a
-// host of another plan, or holds more than the host's free capacity.
+// AddRunning takes units as held (SPEC chapter 7, `running`), labelled as if they had been granted
+// in the last cycle, in row order: of an MD plan on the parcels of their hosts that they fit, in the
+// order of docs/ownership.md. It is refused whole when a row names no sub-allocation of the source that
+// is wanted, or a host of another plan, or holds more than the host's free capacity.
 func (s *State) AddRunning(source string, t *HoldingTable) error {
 	f := Faults{Table: t.title()}
 	rows := s.bindHoldings(t, false, &f)
@@ -276,9 +278,10 @@ func (s *State) AddRunning(source string, t *HoldingTable) error {
 			used[room{r.parcel, p.Index}] = u
 		}
 		for d, size := range s.Size(r.sub)[:p.Dimensions()] {
-			if need := saturatingMul(size, t.Units[i]); need > p.Parcels.Free[d][r.parcel]-u[d] {
+			free := p.Parcels.freeOn(r.parcel, d) - u[d]
+			if need := saturatingMul(size, t.Units[i]); need > free {
 				f.Add(i+1, "units", fmt.Sprint(t.Units[i]), fmt.Sprintf("host %s has %d %s free, %d are needed",
-					t.Host.Names.String(t.Host.At(i)), p.Parcels.Free[d][r.parcel]-u[d], s.dimension(p, d), need))
+					t.Host.Names.String(t.Host.At(i)), free, s.dimension(p, d), need))
 				break
 			} else {
 				u[d] += need
@@ -293,8 +296,11 @@ func (s *State) AddRunning(source string, t *HoldingTable) error {
 			continue
 		}
 		p := &s.Plans[s.Sub.Plan[r.sub]]
-		s.run(r.sub, r.parcel, t.Units[i])
-		p.Changed, p.Dirty = append(p.Changed, r.parcel), true
+		for _, to := range s.spread(p, r.sub, r.parcel, t.Units[i]) {
+			s.run(r.sub, to.parcel, to.units)
+			p.Changed = append(p.Changed, to.parcel)
+		}
+		p.Dirty = true
 		s.excess = append(s.excess, r.sub)
 	}
 	return nil
@@ -310,9 +316,9 @@ func (s *State) dimension(p *Plan, d int) string {
 
 // run adds units to what a sub-allocation is running on a parcel as of the last cycle.
 func (s *State) run(sub SubID, k ParcelID, units int64) {
-	p, row := &s.Plans[s.Sub.Plan[sub]], Holding{sub, k, units, s.Cycle, decision.OriginPublicPool, s.ConsumerOf[plan.Root], NoID}
-	if p.Slots != nil {
-		row.Origin, row.Pool = decision.Null, NoID
+	p, row := &s.Plans[s.Sub.Plan[sub]], Holding{sub, k, units, s.Cycle, decision.Null, NoID, NoID}
+	if p.MD != nil {
+		row.Origin, row.Pool, row.Lender = s.CountsAs(s.leafOf(sub), p.Parcels.Owner[k])
 	}
 	for q := s.Sub.First[sub]; q != NoID && s.Holding.Granted[q] >= s.Cycle; q = s.Holding.NextOfSub[q] {
 		if s.Holding.Parcel[q] == k && s.Holding.Set[q] == NoID && s.Holding.Origin[q] == row.Origin {
@@ -343,13 +349,14 @@ func (s *State) Release(t *HoldingTable) (beyond int64, err error) {
 		}
 		s.victim = s.newestFirst(s.victim, r.sub)
 		for _, q := range s.victim {
-			if n := min(left, s.Holding.Units[q]); n > 0 && s.Holding.Parcel[q] == r.parcel {
+			if n := min(left, s.Holding.Units[q]); n > 0 && s.on(q, r.parcel) {
 				s.release(q, n, cause)
 				left -= n
 			}
 		}
 		if cause == decision.CauseDone {
 			s.Sub.Wanted[r.sub] = max(0, s.Sub.Wanted[r.sub]-(t.Units[i]-left))
+			s.Plans[s.Sub.Plan[r.sub]].Stirred = true
 		}
 		beyond += left
 	}
@@ -358,7 +365,13 @@ func (s *State) Release(t *HoldingTable) (beyond int64, err error) {
 
 type boundHolding struct {
 	sub    SubID
-	parcel ParcelID
+	parcel ParcelID // the first of the host
+}
+
+// on tells whether units of a holding are on the host that a parcel is of.
+func (s *State) on(q HoldingID, k ParcelID) bool {
+	p, at := &s.Plans[s.Sub.Plan[s.Holding.Sub[q]]].Parcels, s.Holding.Parcel[q]
+	return at == k || p.Host[at] == p.Host[k]
 }
 
 // bindHoldings resolves the rows of a holdings table; held says that the rows are
@@ -415,7 +428,7 @@ func (s *State) onAbandoned(h HostID, t *HoldingTable, i int) boundHolding {
 }
 
 // otherSize is the sub-allocation of the same name and another unit size that holds
-// units on a parcel, from before the size changed; sub itself when there is none.
+// units on the host of a parcel, from before the size changed; sub itself when there is none.
 func (s *State) otherSize(sub SubID, k ParcelID) SubID {
 	for q := s.Alloc.First[s.Sub.Alloc[sub]]; q != NoID; q = s.Sub.Next[q] {
 		if s.Sub.Name[q] == s.Sub.Name[sub] && s.holdsOn(q, k) {
@@ -425,10 +438,10 @@ func (s *State) otherSize(sub SubID, k ParcelID) SubID {
 	return sub
 }
 
-// holdsOn tells whether a sub-allocation holds units on a parcel.
+// holdsOn tells whether a sub-allocation holds units on the host that a parcel is of.
 func (s *State) holdsOn(sub SubID, k ParcelID) bool {
 	for q := s.Sub.First[sub]; q != NoID; q = s.Holding.NextOfSub[q] {
-		if s.Holding.Parcel[q] == k {
+		if s.on(q, k) {
 			return true
 		}
 	}
@@ -487,13 +500,29 @@ func (s *State) newestFirst(dst []HoldingID, sub SubID) []HoldingID {
 	return dst
 }
 
-// Newer sorts holdings newest first (docs/decisions.md, D-10): the latest grant, then the
+// Newer sorts holdings of a plan newest first (docs/decisions.md, D-10): the latest grant, then the
 // sub-allocation and the host that came last; what is equal by that in the order of lender, pool and
 // reclaim, the last first.
 func (s *State) Newer(a, b HoldingID) int {
+	if c := s.newer(a, b); c != 0 {
+		return c
+	}
+	if h := &s.Holding; h.Parcel[a] != h.Parcel[b] && !s.on(a, h.Parcel[b]) {
+		return cmp.Compare(h.Parcel[b], h.Parcel[a])
+	}
+	return s.newerOnHost(a, b)
+}
+
+// newer is Newer but for hosts: the latest grant, then the sub-allocation that came last.
+func (s *State) newer(a, b HoldingID) int {
 	h := &s.Holding
-	return cmp.Or(cmp.Compare(h.Granted[b], h.Granted[a]), cmp.Compare(s.Sub.Seq[h.Sub[b]], s.Sub.Seq[h.Sub[a]]),
-		cmp.Compare(h.Parcel[b], h.Parcel[a]), cmp.Compare(s.nodeOf(h.Lender[b]), s.nodeOf(h.Lender[a])),
+	return cmp.Or(cmp.Compare(h.Granted[b], h.Granted[a]), cmp.Compare(s.Sub.Seq[h.Sub[b]], s.Sub.Seq[h.Sub[a]]))
+}
+
+// newerOnHost is Newer for what newer finds equal, on one host.
+func (s *State) newerOnHost(a, b HoldingID) int {
+	h := &s.Holding
+	return cmp.Or(cmp.Compare(s.nodeOf(h.Lender[b]), s.nodeOf(h.Lender[a])),
 		cmp.Compare(s.nodeOf(h.Pool[b]), s.nodeOf(h.Pool[a])), cmp.Compare(s.reclaimOf(b), s.reclaimOf(a)))
 }
 

@@ -157,9 +157,14 @@ func (s *State) SetHosts(t *HostTable, full bool) error {
 // O(hosts × columns).
 func (s *State) touch(old *Hosts) {
 	for h := range old.Len() {
-		if p := s.Host.Plan[h]; p != NoID && !s.Plans[p].Dirty && s.Host.differs(old, h) {
-			s.Plans[p].Dirty = true
+		p := s.Host.Plan[h]
+		if p == NoID || s.Plans[p].Dirty && s.Plans[p].Stirred {
+			continue
 		}
+		if s.Host.differs(old, h) {
+			s.Plans[p].Dirty, s.Plans[p].Stirred = true, true
+		}
+		s.Plans[p].Stirred = s.Plans[p].Stirred || s.Host.State[h] != old.State[h]
 	}
 }
 

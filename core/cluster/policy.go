@@ -97,13 +97,15 @@ func (s *State) mapPlans() {
 	for i := range plans {
 		p := &plans[i]
 		p.Index, p.Dirty, p.Rebuilt = int32(i), true, true
+		p.Reassign, p.Stirred = true, true
 		p.Window, p.Before, p.Coming = NoID, NoID, NoID
 		n := s.Policy.Len()
 		p.FirstAlloc, p.LastAlloc = filled[AllocID](n), filled[AllocID](n)
 		p.FirstPair = filled[PairID](n)
 		for j := range s.Plans {
 			if was := &s.Plans[j]; was.Name == p.Name && (was.MD == nil) == (p.MD == nil) {
-				p.Parcels, p.Unlabelled, to[j] = was.Parcels, was.Unlabelled, int32(i)
+				p.Parcels, p.Unlabelled, p.Deeds, to[j] = was.Parcels, was.Unlabelled, was.Deeds, int32(i)
+				p.Deeds.Unmet, p.Deeds.AnyUnmet, p.Deeds.Configured, p.Deeds.Reserved = nil, false, nil, nil // by Node
 			}
 		}
 	}
@@ -147,12 +149,9 @@ func (s *State) mapAllocations(to []int32) {
 			if !orphan {
 				leaf = s.Node(sub)
 			}
-			s.Sub.Pair[sub] = p.pair(leaf, s.Sub.Shape[sub])
-			p.Pairs.Units[s.Sub.Pair[sub]] += s.Sub.Held[sub]
+			s.Sub.Pair[sub] = p.pair(leaf, s.Sub.Shape[sub], s.ConsumerOf[plan.Root])
 			for q := s.Sub.First[sub]; q != NoID; q = s.Holding.NextOfSub[q] {
-				if id := s.Holding.Set[q]; id != NoID {
-					p.Pairs.Leaving[s.Sub.Pair[sub]] += s.Holding.Units[q]
-				}
+				s.tell(q, s.Holding.Units[q])
 			}
 		}
 	}
@@ -163,7 +162,7 @@ func (s *State) newPlans() (plans []Plan) {
 	for i := range s.Policy.MDPlans {
 		m := &s.Policy.MDPlans[i]
 		plans = append(plans, Plan{
-			Name: m.Name, MD: m,
+			Name: m.Name, MD: m, Owns: m.Owns(),
 			Terms: Terms{m.Member, m.Placement, m.ReclaimBudget, m.ReleaseConfirmed, m.OverdueAfterUS},
 		})
 	}
@@ -188,7 +187,12 @@ func (s *State) openWindows(nowUS int64) {
 			now = p.MD.WindowAt(nowUS, s.Policy.Location)
 			coming = p.MD.WindowAt(nowUS+p.MD.LeadUS, s.Policy.Location)
 		case p.Slots != nil && len(p.Slots.Windows) > 1:
-			now = p.Slots.WindowAt(nowUS, s.Policy.Location)
+			if now = p.Slots.WindowAt(nowUS, s.Policy.Location); mutant == 6 {
+				now = p.Slots.WindowAt(nowUS-60e6, s.Policy.Location)
+			}
+			if w := &p.Slots.Windows[now]; mutant == 7 && w.From > w.To && nowUS%(24*3600e6)/60e6 < int64(w.To) {
+				now = 0
+			}
 			coming = p.Slots.WindowAt(nowUS+p.Slots.LeadUS, s.Policy.Location)
 		}
 		if coming == now {
@@ -200,7 +204,10 @@ func (s *State) openWindows(nowUS int64) {
 		if p.Window == now {
 			continue
 		}
-		p.Before, p.Window, p.Dirty = p.Window, now, true // a plan's first window is no switch: Before is NoID
+		p.Before, p.Window, p.Dirty, p.Reassign = p.Window, now, true, true // a plan's first window is no switch: Before is NoID
+		if mutant == 8 {
+			p.Before = NoID
+		}
 		rank := []int32(nil)
 		if p.MD != nil {
 			rank = p.MD.Windows[now].Rank

@@ -9,19 +9,20 @@ import (
 type SetID int32
 
 // Sets are the reclaims under way (CYC-6), by SetID: units that a taker or a rule takes
-// back, and the room on one host that is held for the taker. Their victims are chained rows of
-// Holdings, the last chosen first. A set ends when its taker is to get nothing more of it, or,
+// back, and the room on one parcel that is held for the taker. Their victims are chained rows of
+// Holdings, the last chosen first; they were chosen on its parcel, and may lie on another of the host since that was split anew. A set ends when its taker is to get nothing more of it, or,
 // without a taker, when nothing of its victims is left.
 type Sets struct {
 	Number []int64 // the log's id, from 1; 0: the row is free
 	Plan   []int32
-	Reason []int32  // decision.ReclaimReasons
-	Issued []int64  // µs
-	Taker  []SubID  // NoID: a rule
-	Target []HostID // of its victims and its room
-	Units  []int64  // of the taker, still to be given to it
+	Reason []int32      // decision.ReclaimReasons
+	Issued []int64      // µs
+	Taker  []SubID      // NoID: a rule
+	Target []HostID     // of its victims and its room
+	Owner  []ConsumerID // of the parcel there; that may be gone, then nothing is held for the taker
+	Units  []int64      // of the taker, still to be given to it
 	First  []HoldingID
-	kept   []int64 // dimension-minor: what it adds to Parcels.Kept of its target
+	kept   []int64 // dimension-minor: what it adds to Parcels.Kept of its parcel
 	free   []SetID
 }
 
@@ -61,14 +62,13 @@ func (s *State) Promised() (units int64) {
 // after the grace. The holding must not be under reclaim; when only part of it is
 // taken, it is split. O(1).
 func (s *State) Reclaim(q HoldingID, units, nowUS, graceUS int64, reason int32) {
-	p, k := &s.Plans[s.Sub.Plan[s.Holding.Sub[q]]], s.Holding.Parcel[q]
-	id := s.OpenSet(p, p.Parcels.Host[k], reason, NoID, nowUS)
+	id := s.OpenSet(&s.Plans[s.Sub.Plan[s.Holding.Sub[q]]], s.Holding.Parcel[q], reason, NoID, nowUS)
 	s.TakeBack(id, q, units, nowUS+graceUS)
 }
 
-// OpenSet begins a reclaim on a host for a taker, or for a rule when taker is NoID. The caller
+// OpenSet begins a reclaim on a parcel for a taker, or for a rule when taker is NoID. The caller
 // adds victims and units of the taker. O(1).
-func (s *State) OpenSet(p *Plan, target HostID, reason int32, taker SubID, nowUS int64) SetID {
+func (s *State) OpenSet(p *Plan, k ParcelID, reason int32, taker SubID, nowUS int64) SetID {
 	t := &s.Set
 	var id SetID
 	if n := len(t.free); n > 0 {
@@ -81,18 +81,29 @@ func (s *State) OpenSet(p *Plan, target HostID, reason int32, taker SubID, nowUS
 		t.Issued = append(t.Issued, 0)
 		t.Taker = append(t.Taker, NoID)
 		t.Target = append(t.Target, NoID)
+		t.Owner = append(t.Owner, NoID)
 		t.Units = append(t.Units, 0)
 		t.First = append(t.First, NoID)
 		t.kept = append(t.kept, make([]int64, len(s.Policy.Dimensions))...)
 	}
 	s.reclaims++
 	t.Number[id], t.Plan[id], t.Reason[id], t.Issued[id] = s.reclaims, p.Index, reason, nowUS
-	t.Taker[id], t.Target[id], t.Units[id], t.First[id] = taker, target, 0, NoID
+	t.Taker[id], t.Target[id], t.Owner[id], t.Units[id], t.First[id] = taker, p.Parcels.Host[k], p.Parcels.Owner[k], 0, NoID
 	p.Dirty, p.again = true, true
 	return id
 }
 
-// TakeBack adds units of a holding on the set's host to its victims, due at dueUS. The holding must
+// Aim is the parcel of a set, NoID when it is gone: with its host, or since nothing of that is its owner's any more.
+func (s *State) Aim(id SetID) ParcelID {
+	t := &s.Set
+	p, host := &s.Plans[t.Plan[id]], t.Target[id]
+	if s.Host.Plan[host] != p.Index {
+		return NoID
+	}
+	return p.Parcels.of(s.Host.Parcel[host], t.Owner[id])
+}
+
+// TakeBack adds units of a holding on the set's parcel to its victims, due at dueUS. The holding must
 // not be under reclaim; when only part of it is taken, it is split. O(1), and what Promise costs.
 func (s *State) TakeBack(id SetID, q HoldingID, units, dueUS int64) {
 	h, t, sub := &s.Holding, &s.Set, s.Holding.Sub[q]
@@ -113,14 +124,15 @@ func (s *State) TakeBack(id SetID, q HoldingID, units, dueUS int64) {
 		h.Set[q], h.NextOfSet[q], h.Due[q] = id, first, dueUS
 		t.First[id] = q
 	}
-	p.Pairs.Leaving[s.Sub.Pair[sub]] += units
+	pair := s.PairOf(sub, h.Pool[q])
+	p.Pairs.Leaving[pair] += units
 	p.Dirty, p.again = true, true
 	s.step(q, units, decision.ActionIssued)
 	s.keep(id)
 }
 
 // Promise sets how many units the taker is to get of a set, and holds the room for them on its
-// host as far as victims do not occupy it. Without any units the set ends, once its victims are
+// parcel as far as victims do not occupy it. Without any units the set ends, once its victims are
 // gone. O(victims × dimensions).
 func (s *State) Promise(id SetID, units int64) {
 	s.Set.Units[id] = units
@@ -141,8 +153,9 @@ func (s *State) Cancel(q HoldingID, units int64) {
 	s.step(q, units, decision.ActionCancelled)
 	h, sub, id := &s.Holding, s.Holding.Sub[q], s.Holding.Set[q]
 	p := &s.Plans[s.Sub.Plan[sub]]
-	p.Pairs.Leaving[s.Sub.Pair[sub]] -= units
-	p.Dirty = true
+	pair := s.PairOf(sub, h.Pool[q])
+	p.Pairs.Leaving[pair] -= units
+	p.Dirty, p.again = true, true // what counts as net changed after quotas were computed and foreign units settled
 	twin := s.Sub.First[sub]
 	for twin != NoID && (h.Set[twin] != NoID || !s.alike(twin, q)) {
 		twin = h.NextOfSub[twin]
@@ -200,13 +213,16 @@ func (s *State) end(id SetID) {
 	}
 }
 
-// keep brings what a set adds to its target's Kept up to its units and victims: the taker's
+// keep brings what a set adds to its parcel's Kept up to its units and victims: the taker's
 // room less what victims still occupy of it. O(victims × dimensions).
 func (s *State) keep(id SetID) {
 	t := &s.Set
-	p, k := &s.Plans[t.Plan[id]], s.Host.Parcel[t.Target[id]]
-	if t.Taker[id] == NoID || s.Host.Plan[t.Target[id]] != p.Index {
-		return // no room is held for a rule, nor on a host that is gone
+	if t.Taker[id] == NoID {
+		return // no room is held for a rule
+	}
+	p, k := &s.Plans[t.Plan[id]], s.Aim(id)
+	if k == NoID {
+		return // nor on a parcel that is gone
 	}
 	width, changed := len(s.Policy.Dimensions), false
 	for d := range p.Dimensions() {
@@ -231,7 +247,7 @@ func (s *State) keep(id SetID) {
 	}
 }
 
-// Kept is what a set holds on its host for its taker beside what victims occupy, in a dimension.
+// Kept is what a set holds on its parcel for its taker beside what victims occupy, in a dimension.
 func (s *State) Kept(id SetID, d int) int64 { return s.Set.kept[int(id)*len(s.Policy.Dimensions)+d] }
 
 // rekeep computes what all sets hold anew, for parcels that were laid out anew.
@@ -245,6 +261,15 @@ func (s *State) rekeep() {
 	for id, number := range s.Set.Number {
 		if number > 0 {
 			s.keep(SetID(id))
+		}
+	}
+}
+
+// setsOf calls f for the sets of a plan.
+func (s *State) setsOf(p *Plan, f func(id SetID)) {
+	for id, number := range s.Set.Number {
+		if number > 0 && s.Set.Plan[id] == p.Index {
+			f(SetID(id))
 		}
 	}
 }

@@ -90,7 +90,10 @@ func (s *State) measure(from []int) {
 	for i := range s.Plans {
 		if k := &s.Plans[i].Parcels; s.Plans[i].MD != nil && k.Cap != nil {
 			k.Cap, k.Free = columns(k.Cap, from, k.Len()), columns(k.Free, from, k.Len())
-			k.Kept = nil
+			k.Kept, k.Owed = nil, nil
+			if d := &s.Plans[i].Deeds; len(d.Host) > 0 {
+				d.Amount = columns(d.Amount, from, len(d.Host))
+			}
 		}
 	}
 	s.Set.kept = make([]int64, len(s.Set.Number)*len(from))
@@ -199,6 +202,15 @@ func (s *State) inherit(p *plan.Policy) {
 	}
 	for i := range s.Released {
 		change(&s.Released[i].Lender)
+	}
+	for id := range s.Set.Owner {
+		change(&s.Set.Owner[id])
+	}
+	for i := range s.Plans {
+		s.Plans[i].Deeds.each(change)
+		for k := range s.Plans[i].Parcels.Owner {
+			change(&s.Plans[i].Parcels.Owner[k])
+		}
 	}
 }
 

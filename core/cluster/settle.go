@@ -18,9 +18,10 @@ func (s *State) Settle(nowUS int64) {
 	s.settleOrphans(nowUS)
 	for i := range s.Plans {
 		p := &s.Plans[i]
-		for _, k := range p.Changed { // releasing appends to Changed; what it frees exceeds nothing
+		p.Dirty = p.Dirty || p.Owns && p.Stirred // its cycles are counted
+		for _, k := range p.Changed {            // releasing appends to Changed; what it frees exceeds nothing
 			if p.Parcels.exceeded(k) {
-				s.relieve(p, k)
+				s.relieve(p, p.Parcels.Begin(k))
 			}
 		}
 	}
@@ -34,6 +35,7 @@ func (s *State) Settle(nowUS int64) {
 		}
 	}
 	s.excess = s.excess[:0]
+	s.hush()
 }
 
 // Finish ends a cycle: its releases have been emitted, what nobody names is forgotten.
@@ -47,30 +49,31 @@ func (s *State) Finish(cycle, nowUS int64) {
 	s.Relabelled = false
 	for i := range s.Plans {
 		p := &s.Plans[i]
-		p.Dirty, p.again, p.Rebuilt, p.Resized = p.again, false, false, false
+		p.Dirty, p.again, p.Rebuilt, p.Resized, p.Stirred = p.again, false, false, false, false
 		p.Changed, p.Seen = slices.Delete(p.Changed, 0, p.Seen), 0
 	}
 	s.outsideDirty = false
 	s.Cycle, s.NowUS = cycle, nowUS
 }
 
+// exceeded tells whether more is held on the host of a parcel than it has.
 func (p *Parcels) exceeded(k ParcelID) bool {
 	for d := range p.Free {
-		if p.Free[d][k] < 0 {
+		if p.Free[d][k] < 0 && p.freeOn(p.Begin(k), d) < 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// relieve releases units of a parcel, in CYC-5's order, until no dimension is
+// relieve releases units of a host, whose first parcel is k, in CYC-5's order, until no dimension is
 // exceeded. Units that take nothing in an exceeded dimension are passed over
 // (docs/decisions.md, D-11).
 func (s *State) relieve(p *Plan, k ParcelID) {
-	for _, q := range s.LastFirst(p, k) {
+	for _, q := range s.LastFirst(p, k, p.Parcels.End(k)) {
 		var n int64
 		for d, u := range s.Size(s.Holding.Sub[q])[:p.Dimensions()] {
-			if over := -p.Parcels.Free[d][k]; over > 0 && u > 0 {
+			if over := -p.Parcels.freeOn(k, d); over > 0 && u > 0 {
 				n = max(n, (over+u-1)/u)
 			}
 		}
@@ -80,12 +83,14 @@ func (s *State) relieve(p *Plan, k ParcelID) {
 	}
 }
 
-// LastFirst lists the holdings of a parcel as CYC-5 takes them: under reclaim first, then borrowed, shared, owned, then last
-// rank, then the newest. The slice is borrowed until the next call.
-func (s *State) LastFirst(p *Plan, k ParcelID) []HoldingID {
+// LastFirst lists the holdings of the parcels from k to end, all of one host, as CYC-5 takes them: under reclaim first, then
+// borrowed, shared, owned, then last rank, then the newest. The slice is borrowed until the next call.
+func (s *State) LastFirst(p *Plan, k, end ParcelID) []HoldingID {
 	s.victim = s.victim[:0]
-	for q := p.Parcels.First[k]; q != NoID; q = s.Holding.NextOnParcel[q] {
-		s.victim = append(s.victim, q)
+	for ; k < end; k++ {
+		for q := p.Parcels.First[k]; q != NoID; q = s.Holding.NextOnParcel[q] {
+			s.victim = append(s.victim, q)
+		}
 	}
 	slices.SortFunc(s.victim, func(a, b HoldingID) int {
 		sa, sb := s.Holding.Sub[a], s.Holding.Sub[b]

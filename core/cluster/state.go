@@ -12,13 +12,13 @@ type (
 	ConsumerID int32 // a consumer's path, across revisions
 	SourceID   int32 // a feed of demand
 	HostID     int32
-	ParcelID   int32 // a plan's parcels, in host order (docs/decisions.md, D-1)
+	ParcelID   int32 // a plan's parcels, in host order (docs/decisions.md, D-1), those of one host by their owners
 	ShapeID    int32 // a distinct unit size
 	NeedID     int32 // a distinct requirement; NoID: none
 	AllocID    int32
 	SubID      int32
 	HoldingID  int32
-	PairID     int32 // a leaf and a shape in one plan
+	PairID     int32 // a leaf, a shape and a pool in one plan
 )
 
 // NoID is the id that names nothing, of any of the types.
@@ -65,9 +65,10 @@ type State struct {
 	excess       []SubID // may hold more than they want, or want nothing
 	gone         []SubID // forgotten once their releases are emitted
 	outsideDirty bool
+	silent       []SourceID // get no new grants (API-6)
 	victim       []HoldingID
 	at           *layout // of the hosts now
-	HostTables   int64   // host tables and policies applied: what depends on attributes is good for one number
+	HostTables   int64   // host tables and policies applied, and plans whose hosts were split anew: what depends on attributes, by parcel, is good for one number
 	allocOf      map[allocKey]AllocID
 	subOf        map[subKey]SubID
 	scratch      demandScratch
@@ -110,7 +111,7 @@ type Subs struct {
 	MaxPerHost []int64 // plan.Unlimited when not given
 	Wanted     []int64 // units wanted in all, held ones included
 	Held       []int64
-	Pair       []PairID
+	Pair       []PairID    // of what it draws from the public pool; of a slot plan all
 	First      []HoldingID // its holdings, newest first
 	Next       []SubID     // the allocation's next, in row order
 	Seq        []int64     // order of first sight
@@ -146,6 +147,14 @@ type Plan struct {
 	Changed []ParcelID // parcels whose free room or state changed; may name one twice
 	Seen    int        // how many of Changed the cycle has taken into account
 
+	// What consumers own of an MD plan's hosts.
+	Owns     bool     // some consumer has a rule, in some window
+	Deeds    Deeds    // what was assigned last
+	Reassign bool     // policy, window, hosts, their groups or capacities changed since then
+	Stirred  bool     // demand, hosts or policy changed since the last cycle
+	Since    int32    // cycles in which they had changed, since then
+	shifted  []HostID // split hosts whose capacity changed since their parcels were made
+
 	// Unlabelled are the holdings of `running` rows of a slot plan in row order. They have no
 	// origin (decision.Null) until the plan's next cycle gives them one; some may be gone by then.
 	Unlabelled []HoldingID
@@ -166,13 +175,14 @@ func (p *Plan) Continue() { p.again = true }
 // Dimensions is by how many figures parcels and units of the plan are measured: slots alone in a slot plan.
 func (p *Plan) Dimensions() int { return len(p.Parcels.Cap) }
 
-// Pairs are a plan's (leaf, shape) pairs, by PairID: units of equal size in a
-// leaf are counted together (MD-12, docs/decisions.md D-5).
+// Pairs are a plan's (leaf, shape) pairs in each of its pools, by PairID: units of equal size in a
+// leaf are counted together (MD-12, docs/decisions.md D-5). In a slot plan all are of one pool.
 type Pairs struct {
 	Leaf    []plan.Node
 	Shape   []ShapeID
-	Units   []int64 // held from the public pool
-	Leaving []int64 // of these, under reclaim
+	Pool    []ConsumerID // whose pool the units are held from, NoID: the leaf's own
+	Units   []int64      // held
+	Leaving []int64      // of these, under reclaim
 	Next    []PairID
 }
 
@@ -200,24 +210,6 @@ func (s *State) Short(sub SubID) int64 { return max(0, s.Sub.Wanted[sub]-s.Sub.H
 // Size is the unit size of a sub-allocation by dimension. In a slot plan the first
 // figure is the unit's slots, whatever the policy's dimensions, and the rest are 0. Read it only.
 func (s *State) Size(sub SubID) []int64 { return s.Shape.Size(s.Sub.Shape[sub]) }
-
-// pair gives the (leaf, shape) pair of a plan, adding it when it is new.
-// O(shapes of the leaf).
-func (p *Plan) pair(leaf plan.Node, shape ShapeID) PairID {
-	for q := p.FirstPair[leaf]; q != NoID; q = p.Pairs.Next[q] {
-		if p.Pairs.Shape[q] == shape {
-			return q
-		}
-	}
-	q := PairID(len(p.Pairs.Leaf))
-	p.Pairs.Leaf = append(p.Pairs.Leaf, leaf)
-	p.Pairs.Shape = append(p.Pairs.Shape, shape)
-	p.Pairs.Units = append(p.Pairs.Units, 0)
-	p.Pairs.Leaving = append(p.Pairs.Leaving, 0)
-	p.Pairs.Next = append(p.Pairs.Next, p.FirstPair[leaf])
-	p.FirstPair[leaf] = q
-	return q
-}
 
 // Shapes are the distinct unit sizes, interned.
 type Shapes struct {

@@ -17,7 +17,7 @@ func (s *State) want(id SubID, units int64) {
 
 func (s *State) dirty(id SubID) {
 	if p := s.Sub.Plan[id]; p >= 0 {
-		s.Plans[p].Dirty = true
+		s.Plans[p].Dirty, s.Plans[p].Stirred = true, true
 	} else {
 		s.outsideDirty = true
 	}
@@ -102,7 +102,7 @@ func (s *State) newSub(key subKey) SubID {
 	}
 	s.Alloc.Last[a] = id
 	if p := b.Plan[id]; p >= 0 {
-		b.Pair[id] = s.Plans[p].pair(s.NodeOf[b.Consumer[id]], key.shape)
+		b.Pair[id] = s.Plans[p].pair(s.NodeOf[b.Consumer[id]], key.shape, s.ConsumerOf[plan.Root])
 	}
 	return id
 }

@@ -26,9 +26,13 @@ func (s *State) Verify() error {
 			return fmt.Errorf("holding %d has %d units", q, n)
 		}
 		held[sub] += n
-		pairs[i][s.Sub.Pair[sub]] += n
+		pair := s.PairOf(sub, s.Holding.Pool[q])
+		if int(pair) >= len(pairs[i]) {
+			return fmt.Errorf("holding %d is of a pair that is not counted", q)
+		}
+		pairs[i][pair] += n
 		if id := s.Holding.Set[q]; id != NoID {
-			leaving[i][s.Sub.Pair[sub]] += n
+			leaving[i][pair] += n
 			if s.Set.Number[id] == 0 {
 				return fmt.Errorf("holding %d is in a set that is free", q)
 			}
@@ -60,7 +64,7 @@ func (s *State) verifyPlan(p *Plan, free [][]int64, pairs, leaving []int64, rows
 			if free[d][k] != p.Parcels.Free[d][k] {
 				return fmt.Errorf("parcel %d, dimension %d: free %d, kept %d", k, d, free[d][k], p.Parcels.Free[d][k])
 			}
-			if free[d][k] < 0 {
+			if p.Parcels.Whole(ParcelID(k)) && free[d][k] < 0 {
 				return fmt.Errorf("parcel %d, dimension %d: %d over capacity", k, d, -free[d][k])
 			}
 		}
@@ -71,9 +75,95 @@ func (s *State) verifyPlan(p *Plan, free [][]int64, pairs, leaving []int64, rows
 			*rows--
 		}
 	}
+	if err := s.verifySplit(p); err != nil {
+		return err
+	}
 	for q, n := range pairs {
 		if n != p.Pairs.Units[q] || leaving[q] != p.Pairs.Leaving[q] {
 			return fmt.Errorf("pair %d: %d units, %d leaving; kept %d, %d", q, n, leaving[q], p.Pairs.Units[q], p.Pairs.Leaving[q])
+		}
+	}
+	return nil
+}
+
+// verifySplit compares the parcels of hosts with each other, with the deeds and with what units on them count as.
+func (s *State) verifySplit(p *Plan) error {
+	var at parts
+	rows, start := p.byHost(s)
+	for k, end := ParcelID(0), ParcelID(0); int(k) < p.Parcels.Len(); k = end {
+		end = p.Parcels.End(k)
+		h := p.Parcels.Host[k]
+		left := int(k) >= p.Parcels.Len()-p.Parcels.Left
+		if !left && (s.Host.Parcel[h] != k || s.Host.Plan[h] != p.Index) {
+			return fmt.Errorf("host %d: its first parcel is %d, kept %d", h, k, s.Host.Parcel[h])
+		}
+		whole := make([]int64, len(p.Parcels.Cap))
+		for d, column := range p.Parcels.Cap {
+			for _, v := range column[k:end] {
+				whole[d] += v
+			}
+			if p.Parcels.freeOn(k, d) < 0 {
+				return fmt.Errorf("host %d, dimension %d: %d over capacity", h, d, -p.Parcels.freeOn(k, d))
+			}
+			if c := s.capacity(p, d, h); c != whole[d] && s.Host.State[h] != Unavail && !left {
+				return fmt.Errorf("host %d, dimension %d: its parcels have %d of %d", h, d, whole[d], c)
+			}
+			if err := p.verifyOwed(d, k, end); err != nil {
+				return err
+			}
+		}
+		for _, column := range p.Parcels.Cap {
+			for _, v := range column[k:end] {
+				if v < 0 {
+					return fmt.Errorf("host %d has a parcel with less than nothing", h)
+				}
+			}
+		}
+		if p.MD != nil && !p.Reassign {
+			at.fill(s, &p.Deeds, rows[start[k]:start[k+1]])
+			at.rest(&s.Policy.Tree, whole)
+			var want Parcels
+			want.Cap, want.Free = make([][]int64, len(whole)), make([][]int64, len(whole))
+			want.split(s, h, whole, &at)
+			if !want.alike(0, &p.Parcels, k, end) {
+				return fmt.Errorf("host %d: parcels of %v, should be of %v", h, p.Parcels.Owner[k:end], want.Owner)
+			}
+		}
+		if err := s.verifyLabels(p, k, end); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// verifyOwed compares what is missing on a host for its parcels k … end-1.
+func (p *Plan) verifyOwed(d int, k, end ParcelID) error {
+	missing := int64(0)
+	for i := k; i < end; i++ {
+		missing += max(0, -p.Parcels.Free[d][i])
+	}
+	for ; k < end; k++ {
+		want, got := min(missing, max(0, p.Parcels.Free[d][k])), int64(0)
+		if p.Parcels.Owed != nil {
+			got = p.Parcels.Owed[d][k]
+		}
+		if missing -= want; got != want {
+			return fmt.Errorf("parcel %d, dimension %d: %d is missing on its host, kept %d", k, d, want, got)
+		}
+	}
+	return nil
+}
+
+// verifyLabels compares what units of an MD plan count as with what their leaves and parcels say.
+func (s *State) verifyLabels(p *Plan, k, end ParcelID) error {
+	h := &s.Holding
+	for ; k < end && p.MD != nil; k++ {
+		for q := p.Parcels.First[k]; q != NoID; q = h.NextOnParcel[q] {
+			origin, pool, lender := s.CountsAs(s.leafOf(h.Sub[q]), p.Parcels.Owner[k])
+			if h.Origin[q] != origin || h.Pool[q] != pool || h.Lender[q] != lender {
+				return fmt.Errorf("holding %d on parcel %d counts as %d %d %d, should as %d %d %d", q, k,
+					h.Origin[q], h.Pool[q], h.Lender[q], origin, pool, lender)
+			}
 		}
 	}
 	return nil

@@ -25,6 +25,7 @@ type planner interface {
 	Settle() (subAllocations int64)
 	EmitShortfalls(t *decision.Shortfalls, details *cluster.Names) (units int64)
 	EmitGrants(g *decision.Grants) (units int64)
+	EmitOwnership(o *decision.Ownership)
 	EmitStates(c *decision.Cycle)
 	EmitKeyframe(c *decision.Cycle)
 }
@@ -189,12 +190,14 @@ func (r *Runner) outside(s *cluster.State, sub cluster.SubID) {
 func (r *Runner) emit(s *cluster.State, nowUS int64, dirty bool) {
 	sum := &r.out.Summary
 	sum.Cycle, sum.NowUS, sum.Revision = s.Cycle+1, nowUS, s.Revision
-	sum.UnitsGranted, sum.UnitsReleased, sum.UnitsReclaimed = 0, r.releases(s), r.reclaims(s)
+	sum.UnitsGranted, sum.UnitsReleased = 0, r.releases(s)
+	sum.UnitsReclaimed, sum.UnitsCancelled = r.reclaims(s)
 	sum.UnitsLeaving, sum.UnitsPromised, sum.UnitsOverdue = s.Leaving(), s.Promised(), s.Overdue(nowUS)
-	sum.Relabelled, sum.Window, sum.SubAllocations = s.Relabelled, windows(s), s.SubAllocations()
+	sum.Relabelled, sum.Window, sum.Restated, sum.SubAllocations = s.Relabelled, windows(s), dirty, s.SubAllocations()
 	for i := range r.planner {
 		if s.Plans[i].Dirty {
 			sum.UnitsGranted += r.planner[i].EmitGrants(&r.out.Grants)
+			r.planner[i].EmitOwnership(&r.out.Ownership)
 		}
 		if dirty {
 			r.planner[i].EmitStates(&r.out)
@@ -203,7 +206,7 @@ func (r *Runner) emit(s *cluster.State, nowUS int64, dirty bool) {
 	if dirty {
 		sum.Hosts, sum.Consumers = 0, 0
 		for i := range s.Plans {
-			sum.Hosts += int64(s.Plans[i].Parcels.Len() - s.Plans[i].Parcels.Left)
+			sum.Hosts += int64(s.Plans[i].Parcels.Hosts())
 		}
 		sum.Consumers = int64(len(r.out.Consumers.Held))
 		sum.UnitsHeld = s.HeldUnits()
@@ -240,11 +243,12 @@ func windows(s *cluster.State) string {
 }
 
 // reclaims adds the steps of reclaims, in the order in which they were taken, and
-// gives the units newly under reclaim.
-func (r *Runner) reclaims(s *cluster.State) (units int64) {
+// gives the units newly under reclaim and those that are not any more because it was cancelled.
+func (r *Runner) reclaims(s *cluster.State) (issued, cancelled int64) {
 	t := &r.out.Reclaims
 	for _, v := range s.Reclaims {
 		t.Key.Add(s.Sub.Plan[v.Sub], int32(s.Sub.Consumer[v.Sub]), s.Alloc.Name[s.Sub.Alloc[v.Sub]], s.Sub.Name[v.Sub])
+		t.Source.Add(int32(s.Sub.Source[v.Sub]))
 		t.Reclaim = append(t.Reclaim, v.Number)
 		t.Action.Add(v.Action)
 		t.Host.Add(int32(v.Host))
@@ -260,10 +264,12 @@ func (r *Runner) reclaims(s *cluster.State) (units int64) {
 		t.Issued = append(t.Issued, v.Issued)
 		t.Deadline = append(t.Deadline, v.Deadline)
 		if v.Action == decision.ActionIssued {
-			units += v.Units
+			issued += v.Units
+		} else {
+			cancelled += v.Units
 		}
 	}
-	return units
+	return issued, cancelled
 }
 
 // releases adds what came back since the last cycle, in the order of D-14.
@@ -271,7 +277,7 @@ func (r *Runner) releases(s *cluster.State) (units int64) {
 	slices.SortStableFunc(s.Released, func(a, b cluster.Release) int {
 		return cmp.Or(cmp.Compare(s.Sub.Plan[a.Sub], s.Sub.Plan[b.Sub]), cmp.Compare(s.Node(a.Sub), s.Node(b.Sub)),
 			cmp.Compare(s.Alloc.Arrival[s.Sub.Alloc[a.Sub]], s.Alloc.Arrival[s.Sub.Alloc[b.Sub]]),
-			cmp.Compare(s.Sub.Seq[a.Sub], s.Sub.Seq[b.Sub]), cmp.Compare(a.Parcel, b.Parcel), cmp.Compare(a.Cause, b.Cause))
+			cmp.Compare(s.Sub.Seq[a.Sub], s.Sub.Seq[b.Sub]), host(a, b), cmp.Compare(a.Cause, b.Cause))
 	})
 	t := &r.out.Releases
 	for i, v := range s.Released {
@@ -281,6 +287,7 @@ func (r *Runner) releases(s *cluster.State) (units int64) {
 			continue
 		}
 		t.Key.Add(s.Sub.Plan[v.Sub], int32(s.Sub.Consumer[v.Sub]), s.Alloc.Name[s.Sub.Alloc[v.Sub]], s.Sub.Name[v.Sub])
+		t.Source.Add(int32(s.Sub.Source[v.Sub]))
 		t.Host.Add(int32(v.Host))
 		t.Units = append(t.Units, v.Units)
 		t.Cause.Add(v.Cause)
@@ -291,8 +298,17 @@ func (r *Runner) releases(s *cluster.State) (units int64) {
 	return units
 }
 
+// host compares the hosts of two releases in host order; those of a host's parcels are equal.
+func host(a, b cluster.Release) int {
+	if a.Host == b.Host {
+		return 0
+	}
+	return cmp.Compare(a.Parcel, b.Parcel)
+}
+
+// sameRelease tells whether two releases are one row: the table says nothing of the parcels of a host.
 func sameRelease(a, b cluster.Release) bool {
-	a.Units, b.Units = 0, 0
+	a.Units, b.Units, a.Parcel, b.Parcel = 0, 0, 0, 0
 	return a == b
 }
 

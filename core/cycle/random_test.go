@@ -24,7 +24,18 @@ type site struct {
 	plans     []mdPlan
 	slots     []slotPlan
 	lively    bool // the slot plans lend much and have small pools
+	own       bool // consumers own hosts of the MD plans
+	timezone  string
 	even      bool // nothing but shares decides in the slot plans, and units are of one size: INV-5 binds
+	tight     bool // an MD plan whose hosts are few and full
+}
+
+// eager is 1 in cases that want much demand on few hosts, else 0.
+func (s *site) eager() int {
+	if len(s.slots) > 0 || s.tight || s.own {
+		return 1
+	}
+	return 0
 }
 
 // group is listed (hosts) or, when it has none, chosen by its zone and the mark `in`. Slots is its slot expression.
@@ -60,6 +71,7 @@ type step struct {
 	running  []oracle.Holding // of the source, first step only
 	source   string
 	releases []oracle.Holding
+	wait     int  // minutes that go by before
 	late     bool // releases come after the demand, not before it as in a scenario (D-19)
 	cycles   int
 }
@@ -149,7 +161,7 @@ func hostName(h int) string { return fmt.Sprintf("h%d", h) }
 // yaml is the policy file.
 func (s *site) yaml() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "stint: 1\ndimensions: [%s]\nresource_groups:\n", strings.Join(s.dims, ", "))
+	fmt.Fprintf(&b, "stint: 1\ntimezone: %s\ndimensions: [%s]\nresource_groups:\n", cmp.Or(s.timezone, "UTC"), strings.Join(s.dims, ", "))
 	for _, g := range s.groups {
 		fmt.Fprintf(&b, "  - {name: g%d", g.zone)
 		if len(g.hosts) > 0 {
@@ -209,9 +221,9 @@ func meets(text string, h oracle.Host) bool {
 	return true
 }
 
-// upTo draws evenly in cases with slots: what they are about takes some demand.
+// upTo draws evenly in eager cases: what they are about takes some demand.
 func (w *world) upTo(t *rapid.T, label string, least, most int) int {
-	if len(w.slots) > 0 {
+	if w.eager() > 0 {
 		return between(t, label, least, most)
 	}
 	return upTo(t, label, least, most)
@@ -219,7 +231,10 @@ func (w *world) upTo(t *rapid.T, label string, least, most int) int {
 
 // names is how many host names a case may use.
 func (w *world) names() int {
-	if len(w.slots) > 0 {
+	switch {
+	case w.tight:
+		return 6
+	case w.eager() > 0:
 		return 9
 	}
 	return hostsMax
@@ -237,7 +252,10 @@ func (w *world) drawHosts(t *rapid.T) []oracle.Host {
 	}
 	few := odds(t, "few types", 2)
 	var rows []oracle.Host
-	least := min(3, 1+2*len(w.slots))
+	least := 1
+	if len(w.slots) > 0 || w.own {
+		least = 3
+	}
 	for h := range w.upTo(t, "hosts", least, w.names()-2) {
 		row := w.drawHost(t, h)
 		if few {
@@ -260,7 +278,7 @@ func (w *world) drawHost(t *rapid.T, h int) oracle.Host {
 		Size: map[string]int64{}, Attr: map[string]any{"zone": float64(zone), "in": !odds(t, "out", 12),
 			"fast": odds(t, "fast", 2), "kind": pick(t, "kind", "x", "y"), "type": []string{"blade", "rack"}[h%2]}}
 	for _, d := range w.dims {
-		if row.Size[d] = int64(upTo(t, "size", 0, 9)); len(w.slots) > 0 {
+		if row.Size[d] = int64(upTo(t, "size", 0, 9)); w.eager() > 0 {
 			row.Size[d] = choose[int64](t, "size", 0, 2, 3, 4, 4, 5, 6, 8)
 		}
 	}
@@ -284,7 +302,7 @@ func (w *world) drawDemand(t *rapid.T, source string) []oracle.Demand {
 		}
 		rows = append(rows, row)
 	}
-	for range w.upTo(t, "new rows", min(1, len(w.slots)), 5) {
+	for range w.upTo(t, "new rows", w.eager(), 5) {
 		if row, ok := w.drawRow(t, source); ok && !slices.ContainsFunc(rows, func(r oracle.Demand) bool { return key(r) == key(row) }) {
 			rows = append(rows, row)
 		}
@@ -330,8 +348,11 @@ func (w *world) drawRow(t *rapid.T, source string) (row oracle.Demand, ok bool) 
 }
 
 func (w *world) drawUnits(t *rapid.T, plan string) int64 {
-	if w.slotPlan(plan) != nil {
+	if w.slotPlan(plan) != nil || w.tight {
 		return int64(choose(t, "units", 0, 0, 1, 2, 3, 5, 8, 14))
+	}
+	if w.own {
+		return int64(choose(t, "units", 0, 1, 2, 3, 5, 8, 14))
 	}
 	return int64(upTo(t, "units", 0, 30))
 }
@@ -361,6 +382,9 @@ func (w *world) drawRules(t *rapid.T, row *oracle.Demand) {
 	if w.plain || w.even {
 		return
 	}
+	if w.tight && !once(t, "rules", 3) {
+		return
+	}
 	if odds(t, "per host", 5-min(2, 2*len(w.slots))) {
 		row.MaxPerHost = int64(upTo(t, "max_per_host", 1, 3))
 	}
@@ -375,16 +399,19 @@ func (w *world) drawRules(t *rapid.T, row *oracle.Demand) {
 // drawStep makes the next step, knowing what is held.
 func (w *world) drawStep(t *rapid.T, first bool, held []oracle.Units) step {
 	s := step{cycles: pick(t, "cycles", 0, 1, 1, 2), late: odds(t, "late", 3)}
+	if w.windowed() {
+		s.wait = choose(t, "wait", 0, 0, 0, 0, 0, 1, 5, 24*60-8)
+	}
 	if first {
-		w.plain = odds(t, "plain", 4)
+		w.plain = odds(t, "plain", 4) && !w.own
 		s.hosts, s.full = w.drawHosts(t), true
 		w.drawShapes(t)
 	} else if odds(t, "hosts change", 2) {
 		s.hosts, s.full = w.changeHosts(t)
 	}
 	before := w.sizes()
-	for _, source := range sources[:w.upTo(t, "sources", min(1, len(w.slots)), 3)] {
-		if first || len(w.slots) > 0 && !once(t, "old snapshot", 3) || odds(t, "new snapshot", 2) {
+	for _, source := range sources[:w.upTo(t, "sources", w.eager(), 3)] {
+		if first || w.eager() > 0 && !once(t, "old snapshot", 3) || odds(t, "new snapshot", 2) {
 			s.demand = append(s.demand, snapshot{source, slices.Clone(w.drawDemand(t, source))})
 		}
 	}

@@ -75,21 +75,26 @@ func (p *player) save(t *testing.T, kind string, n int) {
 var (
 	situations = []string{
 		"release client", "release demand_gone", "release done", "release grace_expired", "release host_lost",
-		"reclaim issued over_limit", "reclaim cancelled over_limit", "reclaim issued drain", "reclaim cancelled drain",
-		"reclaim issued ownership_change", "reclaim cancelled ownership_change", "revised policy",
+		"reclaim issued over_limit", "reclaim cancelled over_limit", "reclaim issued drain",
+		"reclaim issued ownership_change", "revised policy",
 		"short fragmented", "short max_per_host", "short no_host_matches", "short over_quota", "short pool_exhausted",
 		"short share_limit", "short too_big", "placement balanced", "placement stacked", "requirement order", "requirement select",
-		"running", "full host table", "host closed", "host draining", "host unavail", "host out of its group", "several plans",
+		"running", "full host table", "host closed", "host draining", "host unavail", "host out of its group",
 	}
 	mdSituations = []string{
-		"short lower_priority", "placement best_fit", "overcommit", "plain first cycle",
+		"several plans", "short lower_priority", "placement best_fit", "overcommit", "plain first cycle",
 		"equal priority and ratio", "equal priority, other ratio", "other priority",
+		"reclaim issued fair_share", "short waiting_for_reclaim",
+	}
+	fairSituations = []string{
+		"short lower_priority", "placement best_fit", "equal priority and ratio", "equal priority, other ratio", "other priority",
+		"reclaim cancelled drain", "reclaim cancelled ownership_change",
 		"reclaim issued fair_share", "reclaim cancelled fair_share", "short waiting_for_reclaim", "short reclaim_budget",
 		"joined a reclaim under way", "promised room", "overdue",
 		"md share_reclaim: false", "md reclaim_budget: 1", "md release: confirmed", "md overdue_after: 90s", "md consumer takes nothing back",
 	}
 	slotSituations = []string{
-		"grant owned", "grant share_pool", "grant borrowed", "grant from a family pool", "unit of several slots",
+		"several plans", "reclaim cancelled drain", "reclaim cancelled ownership_change", "grant owned", "grant share_pool", "grant borrowed", "grant from a family pool", "unit of several slots",
 		"reclaim issued recall", "reclaim cancelled recall", "reclaim issued fair_share", "reclaim cancelled fair_share",
 		"relabel borrowed to owned", "relabel borrowed to share_pool", "relabel borrowed to borrowed", "relabel share_pool to owned",
 		"relabel share_pool to borrowed", "relabel owned to share_pool", "relabel owned to borrowed",
@@ -100,6 +105,17 @@ var (
 		"borrow from a list", "most of a leaf", "most of a branch", "ratio 0 of a leaf", "ratio 0 of a branch",
 	}
 )
+
+// hybridSituations must come up beside hybrid branches.
+var hybridSituations = []string{
+	"grant hybrid", "grant owned", "grant share_pool", "grant borrowed", "unit of several slots",
+	"reclaim issued fair_share", "reclaim cancelled fair_share", "reclaim issued reserve", "reclaim issued recall", "reclaim cancelled recall",
+	"short consumer_limit", "short reclaim_budget", "short waiting_for_reclaim", "joined a reclaim under way", "promised room", "overdue",
+	"distribute_evenly: true", "disable_reclaim_on_shrink: true", "configured_slots", "reclaim_budget: 1", "mixed group", "hybrid branches alone",
+	"limit of a leaf", "limit of a branch", "reserve of a leaf", "reserve of a branch",
+	"windows", "lead", "other policies in another window", "reclaim issued window_switch", "reclaim cancelled window_switch",
+	"reclaim issued plan_change", "relabel hybrid to owned", "relabel owned to hybrid",
+}
 
 // count adds the situations of a case, each as often as it occurred in another cycle or row.
 func (p *player) count(n map[string]int) {
@@ -113,6 +129,9 @@ func (p *player) count(n map[string]int) {
 	}
 	for name, times := range p.relabel {
 		n["relabel "+name] += times
+	}
+	for name, times := range p.changes {
+		n[name] += times
 	}
 	for _, r := range p.seen {
 		for _, u := range r.Releases {
@@ -156,6 +175,7 @@ func (p *player) count(n map[string]int) {
 	add("even case", p.even)
 	for i := range p.plans {
 		p.plans[i].count(n)
+		p.countDeeds(&p.plans[i], n)
 	}
 	for i := range p.slots {
 		p.slots[i].count(n, &p.site)
@@ -167,6 +187,7 @@ func (p *player) countGrants(n map[string]int, r oracle.Result) {
 	for _, g := range r.Grants {
 		if m := p.mdPlan(g.Plan); m != nil {
 			n["placement "+m.placement]++
+			n["grant "+g.Origin]++
 			if len(m.overcommit) > 0 {
 				n["overcommit"]++
 			}
@@ -201,6 +222,25 @@ func (p *slotPlan) count(n map[string]int, s *site) {
 	for _, line := range p.settings {
 		n[line]++
 	}
+	if len(p.cuts) > 0 {
+		n["windows"]++
+	}
+	if len(p.cuts) > 0 && p.lead > 0 {
+		n["lead"]++
+	}
+	for _, members := range p.windows {
+		if slices.ContainsFunc(members, func(e slotMember) bool { return e.policy != p.member(e.consumer).policy }) {
+			n["other policies in another window"]++
+		}
+	}
+	if p.configured > 0 && !p.mixed() {
+		n["configured_slots"]++
+	}
+	if p.blended && p.mixed() {
+		n["mixed group"]++
+	} else if p.blended {
+		n["hybrid branches alone"]++
+	}
 	peers := func(name string, list []string, is bool) {
 		for _, peer := range list {
 			if strings.HasPrefix(peer, "/") {
@@ -217,8 +257,13 @@ func (p *slotPlan) count(n map[string]int, s *site) {
 		if s.consumers[e.consumer].leaf {
 			where = "leaf"
 		}
-		if e.most >= 0 {
+		if e.most >= 0 && e.policy == "hybrid" {
+			n["limit of a "+where]++
+		} else if e.most >= 0 {
 			n["most of a "+where]++
+		}
+		if e.reserves > 0 {
+			n["reserve of a "+where]++
 		}
 		if e.ratio == 0 {
 			n["ratio 0 of a "+where]++

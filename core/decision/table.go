@@ -105,6 +105,7 @@ type Releases struct {
 	Reclaim []int64 // id of the reclaim, 0 when none
 	Origin  Coded
 	Lender  Coded
+	Source  Coded // whose demand it was; not in the table, for those who serve the sources
 }
 
 // Table is a view of the releases.
@@ -152,6 +153,7 @@ type Reclaims struct {
 	Reason                             Coded // ReclaimReasons
 	ForConsumer, ForAllocation, ForSub Coded // the taker; Null for a rule
 	Issued, Deadline                   []int64
+	Source                             Coded // whose demand it is; not in the table, for those who serve the sources
 }
 
 // Table is a view of the reclaims.
@@ -273,6 +275,30 @@ func (s *Shortfalls) Table() Table {
 	}}
 }
 
+// The steps of ownership.
+const (
+	ActionAssigned int32 = iota
+	ActionTrimmed
+)
+
+// OwnerActions are the names of the steps of ownership, by value.
+var OwnerActions = Words{"assigned", "trimmed"}
+
+// Ownership is the parts of hosts that consumers were assigned, or that were trimmed: a row for
+// each consumer, host, action and dimension in which the part changed.
+type Ownership struct {
+	Plan, Consumer, Host, Action, Dimension Coded
+	Amount                                  []int64
+}
+
+// Table is a view of the changes of ownership.
+func (o *Ownership) Table() Table {
+	return Table{"ownership", len(o.Amount), []Column{
+		text("plan", o.Plan), text("consumer", o.Consumer), text("host", o.Host), text("action", o.Action),
+		text("dimension", o.Dimension), ints("amount", o.Amount),
+	}}
+}
+
 // Holdings is a keyframe: what is held where.
 type Holdings struct {
 	Key
@@ -330,10 +356,12 @@ type Summary struct {
 	UnitsHeld             int64
 	UnitsGranted          int64
 	UnitsReclaimed        int64
-	UnitsLeaving          int64 // under reclaim after the cycle; not in the table, like the next two, for those who wait for a fixed point
+	UnitsLeaving          int64 // under reclaim after the cycle; not in the table, like the next four, for those who wait for a fixed point
+	UnitsCancelled        int64 // no longer under reclaim, though still held
 	UnitsPromised         int64 // that takers wait for
 	UnitsOverdue          int64 // under reclaim past their deadline (CYC-8)
 	Relabelled            bool  // whether what units count as changed (CYC-3)
+	Restated              bool  // whether the state tables were made anew; else they are those of the last cycle
 	UnitsReleased         int64
 	UnitsShort            int64
 	StageUS               [7]int64 // by Stages
@@ -350,9 +378,10 @@ var Stages = [...]string{"settle", "own", "entitle", "grant", "reclaim", "explai
 // RulesVersion is the version of SPEC's rules that the decisions follow.
 const RulesVersion = "1"
 
-// Stable tells whether the cycle changed nothing and nothing is pending: a fixed point (CYC-2).
+// Stable tells whether the cycle changed nothing and nothing is pending: a fixed point (CYC-2). A reclaim that was
+// cancelled is a change: quotas go by what is not under reclaim, and follow in the next cycle.
 func (s *Summary) Stable() bool {
-	return s.UnitsGranted == 0 && s.UnitsReclaimed == 0 && s.UnitsReleased == 0 && !s.Relabelled && s.UnitsLeaving == 0 && s.UnitsPromised == 0
+	return s.UnitsGranted == 0 && s.UnitsReclaimed == 0 && s.UnitsReleased == 0 && s.UnitsCancelled == 0 && !s.Relabelled && s.UnitsLeaving == 0 && s.UnitsPromised == 0
 }
 
 // Table is a view of the summary as the one-row table cycles.
@@ -388,6 +417,7 @@ type Cycle struct {
 	Amounts    Amounts
 	Shares     Shares
 	Shortfalls Shortfalls
+	Ownership  Ownership
 	Plans      Plans
 	Holdings   Holdings // filled on demand: keyframes
 	Hosts      Hosts    // filled on demand: keyframes
@@ -399,7 +429,7 @@ type Cycle struct {
 func (c *Cycle) Tables() []Table {
 	return []Table{
 		c.Grants.Table(), c.Reclaims.Table(), c.Releases.Table(), c.Consumers.Table(), c.Amounts.Table(),
-		c.Shares.Table(), c.Shortfalls.Table(), c.Plans.Table(),
+		c.Shares.Table(), c.Shortfalls.Table(), c.Ownership.Table(), c.Plans.Table(),
 	}
 }
 
@@ -425,6 +455,7 @@ func (c *Cycle) ResetEvents(d *Dicts) {
 	t.ForConsumer.reset(d.Consumer)
 	t.ForAllocation.reset(d.Label)
 	t.ForSub.reset(d.Label)
+	t.Source.reset(d.Source)
 	t.Reclaim, t.Units, t.Issued, t.Deadline = t.Reclaim[:0], t.Units[:0], t.Issued[:0], t.Deadline[:0]
 	g.Key.reset(d)
 	g.Source.reset(d.Source)
@@ -438,7 +469,15 @@ func (c *Cycle) ResetEvents(d *Dicts) {
 	r.Cause.reset(Causes)
 	r.Origin.reset(Origins)
 	r.Lender.reset(d.Consumer)
+	r.Source.reset(d.Source)
 	r.Units, r.Reclaim = r.Units[:0], r.Reclaim[:0]
+	o := &c.Ownership
+	o.Plan.reset(d.Plan)
+	o.Consumer.reset(d.Consumer)
+	o.Host.reset(d.Host)
+	o.Action.reset(OwnerActions)
+	o.Dimension.reset(d.Dimension)
+	o.Amount = o.Amount[:0]
 	c.Plans = Plans{}
 }
 

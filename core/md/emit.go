@@ -13,9 +13,11 @@ import (
 // EmitGrants adds the units given in this cycle, in the order of D-14. It returns
 // their number. O(grants), when some went to takers O(holdings).
 func (m *Planner) EmitGrants(g *decision.Grants) (units int64) {
-	rows := m.grant.booked
+	var rows []cluster.HoldingID
 	if m.promise.moved {
-		rows = m.grantedNow()
+		rows = m.grantedNow() // some of those booked may be gone
+	} else {
+		rows = m.mergeBooked()
 	}
 	h, at := &m.s.Holding, g.Extend(len(rows))
 	var plans, consumer, allocation, name, source int32
@@ -34,6 +36,31 @@ func (m *Planner) EmitGrants(g *decision.Grants) (units int64) {
 		at++
 	}
 	return units
+}
+
+// mergeBooked lists what the steps of this cycle's grant stage booked.
+func (m *Planner) mergeBooked() []cluster.HoldingID {
+	own, pooled, h := m.grant.bookedOwn, m.grant.booked, &m.s.Holding
+	if len(own) == 0 || len(pooled) == 0 {
+		return append(own, pooled...)
+	}
+	earlier := func(a, b cluster.HoldingID) bool {
+		x, y := h.Sub[a], h.Sub[b]
+		if x == y {
+			return h.Parcel[a] < h.Parcel[b]
+		}
+		return cmp.Or(cmp.Compare(m.s.Node(x), m.s.Node(y)), cmp.Compare(m.s.Alloc.Arrival[m.s.Sub.Alloc[x]], m.s.Alloc.Arrival[m.s.Sub.Alloc[y]]),
+			cmp.Compare(m.s.Sub.Seq[x], m.s.Sub.Seq[y])) < 0
+	}
+	rows := make([]cluster.HoldingID, 0, len(own)+len(pooled))
+	for len(own) > 0 && len(pooled) > 0 {
+		if earlier(own[0], pooled[0]) {
+			rows, own = append(rows, own[0]), own[1:]
+		} else {
+			rows, pooled = append(rows, pooled[0]), pooled[1:]
+		}
+	}
+	return append(append(rows, own...), pooled...)
 }
 
 // grantedNow lists the holdings of this cycle's grants, those of one sub-allocation and parcel made one.
@@ -83,7 +110,7 @@ func (m *Planner) EmitStates(c *decision.Cycle) {
 		id := int32(m.s.ConsumerOf[n])
 		m.emitConsumer(&c.Consumers, n, id)
 		m.emitAmounts(&c.Amounts, n, id)
-		if m.wanted[n] > 0 || m.held[n] > 0 {
+		if m.public.wanted[n] > 0 || m.public.held[n] > 0 {
 			m.emitShare(&c.Shares, n, id)
 		}
 	}
@@ -106,11 +133,12 @@ func (m *Planner) emitAmounts(t *decision.Amounts, n plan.Node, id int32) {
 		t.Plan.Add(m.p.Index)
 		t.Consumer.Add(id)
 		t.Dimension.Add(int32(d))
-		t.Configured = append(t.Configured, 0)
-		t.Owned = append(t.Owned, 0)
-		t.Reserved = append(t.Reserved, 0)
+		configured, owned, reserved := m.owns(n, d)
+		t.Configured = append(t.Configured, configured)
+		t.Owned = append(t.Owned, owned)
+		t.Reserved = append(t.Reserved, reserved)
 		t.Held = append(t.Held, m.amounts.held[d][n])
-		t.Lent = append(t.Lent, 0)
+		t.Lent = append(t.Lent, m.amounts.lent[d][n])
 		t.StaticQuota = append(t.StaticQuota, m.amounts.quota[d][n])
 		t.Limit = append(t.Limit, max(limit, 0))
 		t.LimitNull = append(t.LimitNull, limit == plan.Unlimited)
@@ -120,14 +148,14 @@ func (m *Planner) emitAmounts(t *decision.Amounts, n plan.Node, id int32) {
 func (m *Planner) emitShare(t *decision.Shares, n plan.Node, id int32) {
 	t.Plan.Add(m.p.Index)
 	t.Consumer.Add(id)
-	t.Pool.Add(int32(m.s.ConsumerOf[plan.Root]))
+	t.Pool.Add(int32(m.public.id))
 	t.Ratio = append(t.Ratio, m.set.Ratio[n])
 	t.Priority = append(t.Priority, int64(m.set.Priority[n]))
-	t.Usage = append(t.Usage, share.Float(m.usage[n]))
+	t.Usage = append(t.Usage, share.Float(m.public.usage[n]))
 	t.UsageDemand = append(t.UsageDemand, share.Float(m.quota.demand[n]))
 	t.UsageQuota = append(t.UsageQuota, share.Float(m.quota.quota[n]))
-	t.UnitsHeld = append(t.UnitsHeld, m.held[n])
-	t.UnitsWanted = append(t.UnitsWanted, m.wanted[n])
+	t.UnitsHeld = append(t.UnitsHeld, m.public.held[n])
+	t.UnitsWanted = append(t.UnitsWanted, m.public.wanted[n])
 }
 
 // EmitShortfalls explains every sub-allocation of the plan that is short. details
@@ -197,15 +225,20 @@ func (m *Planner) EmitKeyframe(c *decision.Cycle) {
 			h.Granted = append(h.Granted, m.s.Holding.Granted[q])
 		}
 	})
-	o := &c.Hosts
-	for k, host := range m.p.Parcels.Host {
+	o, p := &c.Hosts, &m.p.Parcels
+	for k, end := cluster.ParcelID(0), cluster.ParcelID(0); int(k) < p.Len(); k = end {
+		end = p.End(k)
 		for d := range m.policy.Dimensions {
 			o.Plan.Add(m.p.Index)
-			o.Host.Add(int32(host))
-			o.State.Add(int32(m.s.Host.State[host]))
+			o.Host.Add(int32(p.Host[k]))
+			o.State.Add(int32(m.s.Host.State[p.Host[k]]))
 			o.Dimension.Add(int32(d))
-			o.Capacity = append(o.Capacity, m.p.Parcels.Cap[d][k])
-			o.Used = append(o.Used, m.p.Parcels.Cap[d][k]-m.p.Parcels.Free[d][k])
+			var whole, free int64
+			for i := k; i < end; i++ {
+				whole, free = whole+p.Cap[d][i], free+p.Free[d][i]
+			}
+			o.Capacity = append(o.Capacity, whole)
+			o.Used = append(o.Used, whole-free)
 		}
 	}
 }

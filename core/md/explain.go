@@ -6,6 +6,7 @@ import (
 
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/ownership"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/share"
 	"github.com/stintd/stint/vecpack"
@@ -24,13 +25,14 @@ type reason struct {
 type ask struct {
 	shape cluster.ShapeID
 	need  cluster.NeedID
+	owner plan.Node // the leaf, when it has parcels of its own; else None
 }
 
-// reasons is what depends on shape and requirement alone, found once a cycle for each.
+// reasons is what depends on shape, requirement and the parcels that a leaf may use alone, found once a cycle for each.
 type reasons struct {
 	byAsk   map[ask]reason
 	mask    []uint64
-	free    [][]int64                          // by dimension, then parcel: free beside what sets keep
+	free    [][]int64                          // by dimension, then parcel: free beside what sets keep and what is missing on the host
 	leaving map[cluster.HostID][]cluster.SetID // by target, those with victims
 	all     []cluster.SetID
 }
@@ -42,7 +44,10 @@ const fits = -1
 // and the parcels must be those after granting.
 func (m *Planner) why(sub cluster.SubID) reason {
 	leaf := m.s.Node(sub)
-	key := ask{m.s.Sub.Shape[sub], m.s.Sub.Need[sub]}
+	key := ask{m.s.Sub.Shape[sub], m.s.Sub.Need[sub], plan.None}
+	if len(m.owned(leaf)) > 0 {
+		key.owner = leaf
+	}
 	bound, ok := m.reason.byAsk[key]
 	if !ok {
 		bound = m.ofUnit(key, nil)
@@ -51,17 +56,20 @@ func (m *Planner) why(sub cluster.SubID) reason {
 	if bound.code == decision.ReasonNoHostMatches {
 		return bound
 	}
-	for n := leaf; n != plan.Root; n = m.policy.Parent[n] {
-		if m.set.Ratio[n] == 0 {
-			return reason{code: decision.ReasonShareLimit, dimension: decision.Null, blocker: n, detail: "share ratio 0"}
-		}
-	}
-	if n, d, over := m.grant.overLimit(leaf, sub); over {
-		return reason{code: decision.ReasonShareLimit, dimension: int32(d), blocker: n, detail: fmt.Sprintf("holds %d of at most %d %s from pools",
-			m.pooled[d][n], m.limit(n, d), m.policy.Dimensions[d])}
+	limit, limited := m.stopped(leaf, sub)
+	if limited && key.owner == plan.None {
+		return limit
 	}
 	if bound.code != decision.ReasonTooBig && m.s.Sub.MaxPerHost[sub] != plan.Unlimited {
 		bound = m.ofUnit(key, m.blocked(sub))
+	}
+	if bound.code != decision.ReasonTooBig && bound.code != decision.ReasonMaxPerHost {
+		if r, unmet := m.unmet(leaf, sub); unmet {
+			return r
+		}
+		if limited {
+			return limit
+		}
 	}
 	if bound.code != fits {
 		return bound
@@ -72,6 +80,47 @@ func (m *Planner) why(sub cluster.SubID) reason {
 	}
 	bound.code, bound.blocker = m.rival(leaf, m.s.Sub.Shape[sub])
 	return bound
+}
+
+// stopped tells whether a share limit, or a ratio of 0, keeps a unit of a sub-allocation from pools.
+func (m *Planner) stopped(leaf plan.Node, sub cluster.SubID) (r reason, limited bool) {
+	for n := leaf; n != plan.Root; n = m.policy.Parent[n] {
+		if m.set.Ratio[n] == 0 {
+			return reason{code: decision.ReasonShareLimit, dimension: decision.Null, blocker: n, detail: "share ratio 0"}, true
+		}
+	}
+	for _, pooled := range [][][]int64{m.pooled, m.claimed} { // as granted; then with what is promised since
+		if n, d, over := m.overLimitOf(pooled, leaf, sub); over {
+			return reason{code: decision.ReasonShareLimit, dimension: int32(d), blocker: n, detail: fmt.Sprintf("holds %d of at most %d %s from pools",
+				pooled[d][n], m.limit(n, d), m.policy.Dimensions[d])}, true
+		}
+	}
+	return r, false
+}
+
+// unmet tells whether a rule of what a leaf owns that is not met stands against a unit: what it holds as its own is,
+// with the unit, within what its rules ask for.
+func (m *Planner) unmet(leaf plan.Node, sub cluster.SubID) (r reason, yes bool) {
+	deeds := &m.p.Deeds
+	if deeds.Unmet == nil || deeds.Unmet[leaf] == ownership.None {
+		return r, false
+	}
+	for d, u := range m.s.Size(sub) {
+		if u == 0 {
+			continue
+		}
+		for q := m.p.FirstPair[leaf]; q != cluster.NoID; q = m.p.Pairs.Next[q] {
+			if m.p.Pairs.Pool[q] == cluster.NoID {
+				u = share.Add(u, share.Mul(m.p.Pairs.Units[q], m.s.Shape.Size(m.p.Pairs.Shape[q])[d]))
+			}
+		}
+		if u > deeds.Configured[d][leaf] {
+			return r, false
+		}
+	}
+	rule := m.set.Own[leaf][deeds.Unmet[leaf]]
+	return reason{code: decision.ReasonOwnershipUnmet, dimension: decision.Null, blocker: plan.None,
+		detail: fmt.Sprintf("the rule on line %d of the policy is not met", rule.Line)}, true
 }
 
 // waiting says until when and for whom a sub-allocation waits: the last deadline of the victims of
@@ -121,14 +170,16 @@ func (m *Planner) leaving(host cluster.HostID) []cluster.SetID {
 	return r.leaving[host]
 }
 
-// blocked is the parcels on which a sub-allocation holds its max_per_host.
+// blocked is the parcels of hosts on which a sub-allocation holds its max_per_host.
 func (m *Planner) blocked(sub cluster.SubID) []uint64 {
 	set := make([]uint64, m.p.Parcels.Words())
 	on := map[cluster.ParcelID]int64{}
 	for q := m.s.Sub.First[sub]; q != cluster.NoID; q = m.s.Holding.NextOfSub[q] {
-		k := m.s.Holding.Parcel[q]
+		k := m.p.Parcels.Begin(m.s.Holding.Parcel[q])
 		if on[k] += m.s.Holding.Units[q]; on[k] >= m.s.Sub.MaxPerHost[sub] {
-			set[k>>6] |= 1 << (uint(k) & 63)
+			for end := m.p.Parcels.End(k); k < end; k++ {
+				set[k>>6] |= 1 << (uint(k) & 63)
+			}
 		}
 	}
 	return set
@@ -141,6 +192,7 @@ func (m *Planner) ofUnit(key ask, blocked []uint64) reason {
 	size, p := m.s.Shape.Size(key.shape), &m.p.Parcels
 	mask := append(m.reason.mask[:0], p.Open...)
 	m.reason.mask = mask
+	m.reach(mask, key.owner)
 	if set, _ := m.desk.Selected(key.need); set != nil {
 		for w := range mask {
 			mask[w] &= set[w]
@@ -189,18 +241,34 @@ func (m *Planner) ofUnit(key ask, blocked []uint64) reason {
 	return m.scarce(decision.ReasonFragmented, mask, free, size, "have less free")
 }
 
-// freeNow is what is free on every parcel beside what sets keep there.
+// reach takes parcels that a leaf may not use off a bitset: those that are neither of the public pool nor its own.
+func (m *Planner) reach(mask []uint64, owner plan.Node) {
+	if m.public.parcels == nil {
+		return
+	}
+	own := make([]uint64, len(mask))
+	if owner != plan.None {
+		for _, k := range m.owned(owner) {
+			own[k>>6] |= 1 << (uint(k) & 63)
+		}
+	}
+	for w := range mask {
+		mask[w] &= m.public.parcels[w] | own[w]
+	}
+}
+
+// freeNow is what is free on every parcel beside what sets keep there and what is missing on its host, at least 0.
 func (m *Planner) freeNow() [][]int64 {
 	p := &m.p.Parcels
-	if p.Kept == nil {
+	if p.Kept == nil && p.Owed == nil {
 		return p.Free
 	}
 	if m.reason.free == nil {
 		m.reason.free = make([][]int64, len(p.Free))
 		for d, column := range p.Free {
-			m.reason.free[d] = slices.Clone(column)
-			for k, kept := range p.Kept[d] {
-				m.reason.free[d][k] -= kept
+			m.reason.free[d] = make([]int64, len(column))
+			for k := range column {
+				m.reason.free[d][k] = max(0, p.Available(d, cluster.ParcelID(k)))
 			}
 		}
 	}
@@ -228,13 +296,13 @@ func (m *Planner) scarce(code int32, mask []uint64, column [][]int64, size []int
 // higher share priority on its way from the root, its own quota, or nothing but
 // the pool's size.
 func (m *Planner) rival(leaf plan.Node, shape cluster.ShapeID) (code int32, blocker plan.Node) {
-	unit, over := share.Fraction(1, m.capacity.of(shape)), false
+	unit, over := share.Fraction(1, m.public.capacity.of(shape)), false
 	blocker = plan.None
 	for n := leaf; n != plan.Root; n = m.policy.Parent[n] {
 		if b := m.superior(n); b != plan.None {
 			blocker = b // the one nearest to the root counts
 		}
-		over = over || m.usage[n] > 0 && m.usage[n]-unit >= m.quota.quota[n]
+		over = over || m.public.usage[n] > 0 && m.public.usage[n]-unit >= m.quota.quota[n]
 	}
 	switch {
 	case blocker != plan.None:
@@ -249,7 +317,7 @@ func (m *Planner) rival(leaf plan.Node, shape cluster.ShapeID) (code int32, bloc
 func (m *Planner) superior(n plan.Node) plan.Node {
 	best := plan.None
 	for c := m.policy.First[m.policy.Parent[n]]; c != plan.None; c = m.policy.Next[c] {
-		if m.set.Priority[c] > m.set.Priority[n] && m.usage[c] > 0 && (best == plan.None || m.usage[c] > m.usage[best]) {
+		if m.set.Priority[c] > m.set.Priority[n] && m.public.usage[c] > 0 && (best == plan.None || m.public.usage[c] > m.public.usage[best]) {
 			best = c
 		}
 	}

@@ -2,6 +2,7 @@ package md
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
@@ -22,7 +23,9 @@ type fairs struct {
 	order    [][]plan.Node                     // by Node: its children, as victims
 	rows     map[plan.Node][]cluster.HoldingID // what a leaf held when it was first asked for, newest first
 	kinds    map[kind]*trial
-	gained   []cluster.ParcelID // hosts whose net room grew, for the trials' cursors
+	gained   []cluster.ParcelID // parcels whose net room grew, for the trials' cursors
+	here     []cluster.HoldingID
+	sum      []int64
 }
 
 // kind is what takers' units have in common that look for the same.
@@ -36,10 +39,11 @@ type kind struct {
 // trial is what a kind of units has found in vain so far: neither is looked at again in this cycle.
 type trial struct {
 	over   bool               // no victims at all
-	failed []uint64           // bitset of hosts
-	from   cluster.ParcelID   // no host before it has net room
+	failed []uint64           // bitset of parcels
+	row    map[plan.Node]int  // by leaf: no victim of it before this row
+	from   cluster.ParcelID   // no parcel before it has net room
 	seen   int                // of gained
-	late   []cluster.ParcelID // hosts before from that gained room since
+	late   []cluster.ParcelID // parcels before from that gained room since
 }
 
 // victim is units that may be taken back for a taker.
@@ -76,7 +80,7 @@ func (m *Planner) lineUpTakers() bool {
 	node, any := g.race.Reset(m.policy.Len()), false
 	for n := range node {
 		node[n] = share.Entrant{
-			Usage: m.promise.stake[n], Ratio: m.set.Ratio[n], Priority: m.set.Priority[n], Tie: int32(n), Parent: int32(m.policy.Parent[n]),
+			Usage: m.public.stake[n], Ratio: m.set.Ratio[n], Priority: m.set.Priority[n], Tie: int32(n), Parent: int32(m.policy.Parent[n]),
 		}
 		leaf := plan.Node(n)
 		if m.p.FirstAlloc[n] == cluster.NoID || !m.set.ShareReclaim[n] {
@@ -100,7 +104,7 @@ func (m *Planner) bar(leaf plan.Node) {
 	}
 }
 
-// layRoom computes the net room of every host. O(parcels × dimensions + sets).
+// layRoom computes the net room of every parcel. O(parcels × dimensions + sets).
 func (m *Planner) layRoom() {
 	f, p := &m.fairness, &m.p.Parcels
 	f.room = resized(f.room, len(p.Free))
@@ -109,19 +113,40 @@ func (m *Planner) layRoom() {
 	}
 	f.busy = false
 	for id, number := range m.s.Set.Number {
-		host := m.s.Set.Target[id]
 		if number == 0 || m.s.Set.Plan[id] != m.p.Index {
 			continue
 		}
-		if f.busy = true; m.s.Host.Plan[host] != m.p.Index {
+		f.busy = true
+		for q := m.s.Set.First[id]; q != cluster.NoID; q = m.s.Holding.NextOfSet[q] {
+			if k := m.s.Holding.Parcel[q]; int(k) < p.Len()-p.Left {
+				m.giveRoom(k, m.s.Size(m.s.Holding.Sub[q]), m.s.Holding.Units[q])
+			}
+		}
+		taker, k := m.s.Set.Taker[id], m.s.Aim(cluster.SetID(id))
+		if taker != cluster.NoID && k != cluster.NoID {
+			m.giveRoom(k, m.s.Size(taker), -m.s.Set.Units[id])
+		}
+	}
+	m.oweRoom()
+}
+
+// oweRoom takes what is net too much on parcels, since the budget did not reach, off the net room of their hosts'
+// others (docs/ownership.md).
+func (m *Planner) oweRoom() {
+	p := &m.p.Parcels
+	for k, end := cluster.ParcelID(0), cluster.ParcelID(0); p.Owned && int(k) < p.Len(); k = end {
+		if end = p.End(k); end == k+1 {
 			continue
 		}
-		k := m.s.Host.Parcel[host]
-		for q := m.s.Set.First[id]; q != cluster.NoID; q = m.s.Holding.NextOfSet[q] {
-			m.giveRoom(k, m.s.Size(m.s.Holding.Sub[q]), m.s.Holding.Units[q])
-		}
-		if taker := m.s.Set.Taker[id]; taker != cluster.NoID {
-			m.giveRoom(k, m.s.Size(taker), -m.s.Set.Units[id])
+		for _, room := range m.fairness.room {
+			missing := int64(0)
+			for i := k; i < end; i++ {
+				missing += max(0, -room[i])
+			}
+			for i := k; i < end && missing > 0; i++ {
+				off := min(missing, max(0, room[i]))
+				room[i], missing = room[i]-off, missing-off
+			}
 		}
 	}
 }
@@ -173,7 +198,7 @@ func (m *Planner) join(sub cluster.SubID, t *trial) bool {
 	return true
 }
 
-// firstWithRoom is the first host, in host order, whose net room a unit fits.
+// firstWithRoom is the first of the pool's parcels, in host order, whose net room a unit fits.
 func (m *Planner) firstWithRoom(sub cluster.SubID, size []int64, t *trial) cluster.ParcelID {
 	for _, k := range m.fairness.gained[t.seen:] {
 		if k < t.from {
@@ -188,6 +213,10 @@ func (m *Planner) firstWithRoom(sub cluster.SubID, size []int64, t *trial) clust
 		return t.late[0]
 	}
 	for ; int(t.from) < m.p.Parcels.Len(); t.from++ {
+		if t.from = m.public.next(t.from); t.from == cluster.NoID {
+			t.from = cluster.ParcelID(m.p.Parcels.Len())
+			break
+		}
 		if fits(t.from) {
 			return t.from
 		}
@@ -203,13 +232,13 @@ func (m *Planner) trialOf(leaf plan.Node, sub cluster.SubID) *trial {
 	}
 	t := m.fairness.kinds[key]
 	if t == nil {
-		t = &trial{failed: make([]uint64, m.p.Parcels.Words())}
+		t = &trial{failed: make([]uint64, m.p.Parcels.Words()), row: map[plan.Node]int{}}
 		m.fairness.kinds[key] = t
 	}
 	return t
 }
 
-// hasRoom tells whether a unit fits the net room of a host.
+// hasRoom tells whether a unit fits the net room of a parcel.
 func (m *Planner) hasRoom(k cluster.ParcelID, size []int64) bool {
 	for d, u := range size {
 		if u > 0 && m.fairness.room[d][k] < u {
@@ -219,7 +248,7 @@ func (m *Planner) hasRoom(k cluster.ParcelID, size []int64) bool {
 	return true
 }
 
-// covers tells whether a host, with what is taken back besides, has room for a unit: both now and net.
+// covers tells whether a parcel, with what is taken back besides, has room for a unit: both now and net.
 func (m *Planner) covers(k cluster.ParcelID, size, besides []int64) bool {
 	for d, u := range size {
 		if u > 0 && min(m.fairness.room[d][k], m.p.Parcels.Available(d, k))+besides[d] < u {
@@ -229,9 +258,23 @@ func (m *Planner) covers(k cluster.ParcelID, size, besides []int64) bool {
 	return true
 }
 
+// helps tells whether a victim frees something of which a unit still lacks room, besides what is taken already.
+func (m *Planner) helps(k cluster.ParcelID, size, besides, victim []int64) bool {
+	for d, u := range size {
+		if u > 0 && victim[d] > 0 && min(m.fairness.room[d][k], m.p.Parcels.Available(d, k))+besides[d] < u {
+			return true
+		}
+	}
+	return false
+}
+
 func (m *Planner) mayUse(sub cluster.SubID, k cluster.ParcelID) bool {
 	return m.usable(sub, k) && m.perHost(sub, k, m.promisedAt(sub, m.p.Parcels.Host[k])+1)
 }
+
+// even is how many parts of 2⁻⁴⁸ shares may differ and still count as equal: each leaf and unit size below a consumer
+// loses up to one to rounding, and what is equal in truth must not be decided by that.
+const even = 1 << 16
 
 // ahead tells whether a victim that gives and a taker that gets so much share may be so: the victim is of lower
 // priority where their branches part, or of equal and then not worse off.
@@ -243,8 +286,11 @@ func (m *Planner) ahead(victim, taker plan.Node, gives, gets int64) bool {
 	if m.set.Ratio[a] == 0 || m.set.Ratio[b] == 0 {
 		return m.set.Ratio[a] == 0 && m.set.Ratio[b] > 0
 	}
-	x, y := m.promise.stake[a]-gives, m.promise.stake[b]+gets
-	return x >= 0 && !share.Less(x, m.set.Ratio[a], y, m.set.Ratio[b])
+	x, y, slack := m.public.stake[a]-gives, m.public.stake[b]+gets, int64(even)
+	if gives > 0 {
+		slack = min(slack, gives/2) // less than a unit, or two could take from each other for ever
+	}
+	return x >= 0 && !share.Less(x+slack, m.set.Ratio[a], y, m.set.Ratio[b])
 }
 
 // part is where the ways up from two leaves part: the last consumers before they meet.
@@ -261,15 +307,27 @@ func (m *Planner) part(a, b plan.Node) (plan.Node, plan.Node) {
 	return a, b
 }
 
-// takeFor makes a set for one unit of a sub-allocation: the first host, in the order of the victims
+// takeFor makes a set for one unit of a sub-allocation: the first parcel, in the order of the victims
 // on it, on which enough of them are.
 func (m *Planner) takeFor(sub cluster.SubID, t *trial) bool {
 	leaf, found, done := m.s.Node(sub), false, false
 	gets := m.change(m.s.Sub.Pair[sub], 1)
+	h := &m.s.Holding
 	m.eachVictim(leaf, gets, func(v plan.Node) bool {
-		for _, q := range m.newestOf(v) {
-			k := m.s.Holding.Parcel[q]
-			if t.failed[k>>6]>>(uint(k)&63)&1 == 1 || m.s.Holding.Sub[q] == cluster.NoID || m.s.Node(m.s.Holding.Sub[q]) != v || !m.gives(q, leaf, 0, gets) {
+		rows, pair, ok := m.newestOf(v), cluster.PairID(cluster.NoID), false
+		for i := t.row[v]; i < len(rows); i++ {
+			q := rows[i]
+			k := h.Parcel[q]
+			if t.failed[k>>6]>>(uint(k)&63)&1 == 1 || h.Sub[q] == cluster.NoID || h.Set[q] != cluster.NoID || m.s.Node(h.Sub[q]) != v {
+				if i == t.row[v] {
+					t.row[v]++ // for the rest of the cycle
+				}
+				continue
+			}
+			if p := m.s.Sub.Pair[h.Sub[q]]; p != pair {
+				pair, ok = p, m.gives(q, leaf, 0, gets)
+			}
+			if !ok {
 				continue
 			}
 			if m.mayUse(sub, k) {
@@ -304,7 +362,7 @@ func (m *Planner) eachVictim(taker plan.Node, gets int64, f func(leaf plan.Node)
 	for i := len(path) - 1; i > 0; i-- {
 		toward := path[i-1]
 		for _, c := range m.victimOrder(path[i]) {
-			if c == toward || m.promise.stake[c] == 0 || !m.ahead(c, toward, 0, gets) {
+			if c == toward || m.public.stake[c] == 0 || !m.ahead(c, toward, 0, gets) {
 				continue
 			}
 			if !m.eachBelow(c, f) {
@@ -320,7 +378,7 @@ func (m *Planner) eachBelow(n plan.Node, f func(leaf plan.Node) bool) bool {
 		return f(n)
 	}
 	for _, c := range m.victimOrder(n) {
-		if m.promise.stake[c] > 0 && !m.eachBelow(c, f) {
+		if m.public.stake[c] > 0 && !m.eachBelow(c, f) {
 			return false
 		}
 	}
@@ -357,15 +415,15 @@ func (m *Planner) givesFirst(a, b plan.Node) int {
 		return -1
 	case rb == 0 && ra > 0:
 		return 1
-	case ra > 0 && share.Less(m.promise.stake[a], ra, m.promise.stake[b], rb):
+	case ra > 0 && share.Less(m.public.stake[a], ra, m.public.stake[b], rb):
 		return 1
-	case ra > 0 && share.Less(m.promise.stake[b], rb, m.promise.stake[a], ra):
+	case ra > 0 && share.Less(m.public.stake[b], rb, m.public.stake[a], ra):
 		return -1
 	}
 	return cmp.Compare(m.p.RankOrder[b], m.p.RankOrder[a])
 }
 
-// newestOf lists what a leaf holds and is not under reclaim, newest first.
+// newestOf lists what a leaf holds on the pool's parcels and is not under reclaim, newest first.
 func (m *Planner) newestOf(leaf plan.Node) (rows []cluster.HoldingID) {
 	if rows, ok := m.fairness.rows[leaf]; ok {
 		return rows
@@ -374,7 +432,7 @@ func (m *Planner) newestOf(leaf plan.Node) (rows []cluster.HoldingID) {
 	for a := m.p.FirstAlloc[leaf]; a != cluster.NoID; a = m.s.Alloc.Next[a] {
 		for sub := m.s.Alloc.First[a]; sub != cluster.NoID; sub = m.s.Sub.Next[sub] {
 			for q := m.s.Sub.First[sub]; q != cluster.NoID; q = h.NextOfSub[q] {
-				if h.Set[q] == cluster.NoID {
+				if h.Set[q] == cluster.NoID && has(m.public.parcels, h.Parcel[q]) {
 					rows = append(rows, q)
 				}
 			}
@@ -392,15 +450,20 @@ func (m *Planner) newest(a, b cluster.HoldingID) int {
 		cmp.Compare(h.Parcel[b], h.Parcel[a]))
 }
 
-// enough chooses victims on one host that make room for a unit: one alone if there is such a one, the
+// enough chooses victims on one parcel that make room for a unit: one alone if there is such a one, the
 // first in order; else units in order until it fits, less those that are not needed after all.
 func (m *Planner) enough(sub cluster.SubID, k cluster.ParcelID, gets int64) []victim {
 	size, leaf := m.s.Size(sub), m.s.Node(sub)
-	var rows []cluster.HoldingID
+	rows, sum := m.fairness.here[:0], zeroed(m.fairness.sum, len(size))
+	m.fairness.sum = sum
 	for q := m.p.Parcels.First[k]; q != cluster.NoID; q = m.s.Holding.NextOnParcel[q] {
 		if m.gives(q, leaf, 0, gets) {
 			rows = append(rows, q)
+			add(sum, m.s.Size(m.s.Holding.Sub[q]), m.s.Holding.Units[q])
 		}
+	}
+	if m.fairness.here = rows; !m.covers(k, size, sum) {
+		return nil // not even all together
 	}
 	slices.SortFunc(rows, func(a, b cluster.HoldingID) int { return m.victimFirst(a, b, leaf) })
 	for _, q := range rows {
@@ -408,11 +471,12 @@ func (m *Planner) enough(sub cluster.SubID, k cluster.ParcelID, gets int64) []vi
 			return []victim{{q, 1}}
 		}
 	}
-	sum := make([]int64, len(size))
+	clear(sum)
 	var found []victim
 	given := map[plan.Node]int64{} // by the victims' branches where they part from the taker's
 	for _, q := range rows {
-		for n := int64(0); n < m.s.Holding.Units[q] && !m.covers(k, size, sum); n++ {
+		each := m.s.Size(m.s.Holding.Sub[q])
+		for n := int64(0); n < m.s.Holding.Units[q] && m.helps(k, size, sum, each); n++ {
 			a, _ := m.part(m.s.Node(m.s.Holding.Sub[q]), leaf)
 			if !m.gives(q, leaf, given[a], gets) {
 				break
@@ -422,11 +486,11 @@ func (m *Planner) enough(sub cluster.SubID, k cluster.ParcelID, gets int64) []vi
 				found = append(found, victim{q, 0})
 			}
 			found[len(found)-1].units++
-			add(sum, m.s.Size(m.s.Holding.Sub[q]), 1)
+			add(sum, each, 1)
 		}
 	}
 	if !m.covers(k, size, sum) {
-		return nil
+		return m.alike(sub, k, rows, gets)
 	}
 	for i := range found {
 		v := m.s.Size(m.s.Holding.Sub[found[i].q])
@@ -439,6 +503,39 @@ func (m *Planner) enough(sub cluster.SubID, k cluster.ParcelID, gets int64) []vi
 		}
 	}
 	return slices.DeleteFunc(found, func(v victim) bool { return v.units == 0 })
+}
+
+// alike chooses victims of one leaf and size that make room for a unit by themselves: of those of which it takes the fewest.
+func (m *Planner) alike(sub cluster.SubID, k cluster.ParcelID, rows []cluster.HoldingID, gets int64) (best []victim) {
+	size, leaf, fewest := m.s.Size(sub), m.s.Node(sub), int64(math.MaxInt64)
+	sum, tried := make([]int64, len(size)), map[cluster.PairID]bool{}
+	for _, first := range rows {
+		pair := m.s.Sub.Pair[m.s.Holding.Sub[first]]
+		if tried[pair] {
+			continue
+		}
+		tried[pair] = true
+		clear(sum)
+		var found []victim
+		units, each := int64(0), -m.change(pair, -1)
+		for _, q := range rows {
+			for n := int64(0); n < m.s.Holding.Units[q] && m.s.Sub.Pair[m.s.Holding.Sub[q]] == pair && !m.covers(k, size, sum); n++ {
+				if !m.gives(q, leaf, units*each, gets) {
+					break
+				}
+				if n == 0 {
+					found = append(found, victim{q, 0})
+				}
+				found[len(found)-1].units++
+				units++
+				add(sum, m.s.Size(m.s.Holding.Sub[q]), 1)
+			}
+		}
+		if m.covers(k, size, sum) && units < fewest {
+			best, fewest = found, units
+		}
+	}
+	return best
 }
 
 func add(sum, size []int64, units int64) {
@@ -480,16 +577,16 @@ func (m *Planner) issue(sub cluster.SubID, k cluster.ParcelID, victims []victim)
 	if units > 0 {
 		m.budget, f.first = max(0, m.budget-units), false
 	}
-	id, host := f.last, m.p.Parcels.Host[k]
-	if id == cluster.NoID || t.Taker[id] != sub || t.Target[id] != host || t.Reason[id] != decision.ReclaimFairShare {
-		id = m.s.OpenSet(m.p, host, decision.ReclaimFairShare, sub, m.nowUS)
+	id := f.last
+	if id == cluster.NoID || t.Taker[id] != sub || m.s.Aim(id) != k || t.Reason[id] != decision.ReclaimFairShare {
+		id = m.s.OpenSet(m.p, k, decision.ReclaimFairShare, sub, m.nowUS)
 		m.promise.ofSub[sub] = append(m.promise.ofSub[sub], id)
 	}
 	for _, v := range victims {
 		from := h.Sub[v.q]
 		m.giveRoom(k, m.s.Size(from), v.units)
 		m.count(m.s.Sub.Pair[from], -v.units)
-		m.shift(m.s.Node(from), m.s.Size(from), -v.units)
+		m.shift(from, m.public.id, -v.units)
 		if h.Granted[v.q] > m.s.Cycle {
 			f.undone[from] = true
 			m.s.Shrink(v.q, v.units) // granted in this cycle: it is not granted at all (CYC-1)

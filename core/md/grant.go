@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
-	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/line"
 	"github.com/stintd/stint/core/place"
 	"github.com/stintd/stint/core/plan"
@@ -22,9 +21,11 @@ type granter struct {
 	leaves []plan.Node // with outstanding demand, in tree order
 	step   []step      // by PairID
 
-	given  []gift // unit by unit
-	parcel []cluster.ParcelID
-	booked []cluster.HoldingID // this cycle's grants, in the order of D-14
+	given     []gift // unit by unit
+	parcel    []cluster.ParcelID
+	booked    []cluster.HoldingID // this cycle's grants from the pool, in the order of D-14
+	bookedOwn []cluster.HoldingID // and those on leaves' own parcels
+	own       ownGrants
 }
 
 // gift is one unit given.
@@ -38,22 +39,25 @@ const giftsReserved = 1 << 22
 
 // step is how the usage of a (leaf, shape) pair grows by a unit without division:
 // by whole, and by one 2⁻⁴⁸ more whenever the remainders make up a whole. It is
-// exactly ⌊(n+1) × 2⁴⁸ ÷ capacity⌋ less the same of n.
+// exactly ⌊(n+1) × 2⁴⁸ ÷ capacity⌋ less the same of n, and nothing once n is the capacity.
 type step struct {
 	whole, rest, carry, capacity int64
+	left                         int64 // units until the capacity
 }
 
-// Grant hands out what is free in the public pool (MD-16): from the root always to
+// Grant gives takers what was held for them, then leaves what is free on their own parcels, and
+// hands out what is free in the public pool (MD-16): from the root always to
 // the child of the highest share priority, among equals to the one with the least
 // usage ÷ ratio, down to a leaf, one unit a step. Time is units × (levels ×
 // log children + dimensions) and, once, shapes × parcels.
 func (m *Planner) Grant() {
 	g := &m.grant
 	g.Planner = m
-	g.given, g.booked = g.given[:0], g.booked[:0]
-	g.desk.Begin()
+	g.given, g.booked, g.bookedOwn = g.given[:0], g.booked[:0], g.bookedOwn[:0]
+	g.desk.Begin(&g.desk, g.public.parcels)
 	g.review()
 	g.fulfil()
+	g.grantOwn()
 	node := g.lineUp()
 	if !g.race.Start() {
 		return
@@ -64,19 +68,20 @@ func (m *Planner) Grant() {
 		g.race.Served(leaf, more, stays)
 	}
 	for n := range node {
-		g.promise.stake[n] = node[n].Usage
+		g.public.stake[n] = node[n].Usage
 	}
-	g.book()
+	g.eachServed(func(sub cluster.SubID, t *line.Turn) { g.promise.net[g.s.Sub.Pair[sub]] += int64(t.Given) })
+	g.booked = g.book(g.booked, g.public.row(cluster.NoID, g.s.Cycle+1))
 }
 
 // lineUp readies the race: leaves with outstanding demand are in it. O(consumers + sub-allocations).
 func (g *granter) lineUp() []share.Entrant {
 	g.line.Reset(g.s, g.p)
-	g.leaves = g.leaves[:0]
+	g.leaves, g.given = g.leaves[:0], g.given[:0]
 	node, short := g.race.Reset(g.policy.Len()), int64(0)
 	for n := range node {
 		node[n] = share.Entrant{
-			Usage: g.promise.stake[n], Ratio: g.set.Ratio[n], Priority: g.set.Priority[n],
+			Usage: g.public.stake[n], Ratio: g.set.Ratio[n], Priority: g.set.Priority[n],
 			Tie: int32(n), Parent: int32(g.policy.Parent[n]),
 		}
 		if leaf := plan.Node(n); g.p.FirstAlloc[n] != cluster.NoID {
@@ -93,18 +98,19 @@ func (g *granter) lineUp() []share.Entrant {
 
 // prepare readies finders and usage steps for a grant stage.
 func (g *granter) prepare() {
+	g.known()
 	g.step = resized(g.step, len(g.p.Pairs.Units))
 	for q, shape := range g.p.Pairs.Shape {
-		g.step[q] = newStep(g.promise.net[q], g.capacity.of(shape))
+		g.step[q] = newStep(g.promise.net[q], g.public.capacity.of(shape))
 	}
 }
 
 func newStep(units, capacity int64) step {
-	if capacity <= units {
-		return step{capacity: 0}
+	if capacity <= units { // nothing more, as a share is at most the whole
+		return step{}
 	}
 	rest := share.One % capacity
-	return step{share.One / capacity, rest, mulMod(units, rest, capacity), capacity}
+	return step{share.One / capacity, rest, mulMod(units, rest, capacity), capacity, capacity - units}
 }
 
 // serve tries to give the leaf one unit, and tells what that adds to its usage. The leaf does not
@@ -143,29 +149,19 @@ func (g *granter) give(leaf plan.Node, sub cluster.SubID, k cluster.ParcelID, f 
 	g.given = append(g.given, gift{sub, k})
 	f.Give(k)
 	if len(g.pooled) > 0 {
-		g.pool(leaf, g.s.Size(sub))
+		g.shift(sub, g.public.id, 1)
 	}
 	return g.step[g.s.Sub.Pair[sub]].next()
 }
 
-// pool adds a unit to what the leaf and the branches above it hold from the pool.
-func (g *granter) pool(leaf plan.Node, size []int64) {
-	for n := leaf; n != plan.None; n = g.policy.Parent[n] {
-		for d := range g.pooled {
-			g.pooled[d][n] += size[d]
-		}
-	}
-}
-
 // book makes holdings of what was given, one for each sub-allocation and parcel, in
-// the order of D-14: the gifts are dealt out to their sub-allocations, then each
+// the order of D-14, and appends them; row says what they count as. The gifts are dealt out to their sub-allocations, then each
 // one's parcels are sorted. O(units log (units of a sub-allocation)).
-func (g *granter) book() {
+func (g *granter) book(booked []cluster.HoldingID, row cluster.Holding) []cluster.HoldingID {
 	g.parcel = resized(g.parcel, len(g.given))
 	at := int32(0)
-	g.eachServed(func(sub cluster.SubID, t *line.Turn) {
+	g.eachServed(func(_ cluster.SubID, t *line.Turn) {
 		at += t.Given
-		g.promise.net[g.s.Sub.Pair[sub]] += int64(t.Given)
 		t.Find = at // from here on the end of its parcels, counted down below
 	})
 	for i := len(g.given) - 1; i >= 0; i-- {
@@ -175,22 +171,22 @@ func (g *granter) book() {
 	}
 	rows := 0
 	g.eachServed(func(_ cluster.SubID, t *line.Turn) {
-		row := g.parcel[t.Find : t.Find+t.Given]
-		slices.Sort(row)
+		to := g.parcel[t.Find : t.Find+t.Given]
+		slices.Sort(to)
 		rows++
-		for i := 1; i < len(row); i++ {
-			if row[i] != row[i-1] {
+		for i := 1; i < len(to); i++ {
+			if to[i] != to[i-1] {
 				rows++
 			}
 		}
 	})
 	g.s.Holding.Reserve(rows)
-	g.booked = slices.Grow(g.booked, rows)
-	row := cluster.Holding{Granted: g.s.Cycle + 1, Origin: decision.OriginPublicPool, Pool: g.s.ConsumerOf[plan.Root], Lender: cluster.NoID}
+	booked = slices.Grow(booked, rows)
 	g.eachServed(func(sub cluster.SubID, t *line.Turn) {
 		row.Sub = sub
-		g.booked = g.s.Hold(g.booked, row, g.parcel[t.Find:t.Find+t.Given])
+		booked = g.s.Hold(booked, row, g.parcel[t.Find:t.Find+t.Given])
 	})
+	return booked
 }
 
 // eachServed calls f for the sub-allocations that were given something, in the order of D-14.
@@ -208,9 +204,10 @@ func (g *granter) eachServed(f func(sub cluster.SubID, t *line.Turn)) {
 
 // next is what one more unit adds to the usage; nothing once the pool is used up whole.
 func (s *step) next() int64 {
-	if s.capacity == 0 {
+	if s.left <= 0 {
 		return 0
 	}
+	s.left--
 	more := s.whole
 	if s.carry += s.rest; s.carry >= s.capacity {
 		s.carry -= s.capacity
@@ -221,13 +218,18 @@ func (s *step) next() int64 {
 
 // overLimit tells which share limit (MD-18) one more unit would exceed: of the leaf or a branch above it.
 func (g *granter) overLimit(leaf plan.Node, sub cluster.SubID) (at plan.Node, dimension int, over bool) {
-	if len(g.pooled) == 0 {
+	return g.overLimitOf(g.pooled, leaf, sub)
+}
+
+// overLimitOf tells the same by other amounts that consumers hold.
+func (m *Planner) overLimitOf(pooled [][]int64, leaf plan.Node, sub cluster.SubID) (at plan.Node, dimension int, over bool) {
+	if len(pooled) == 0 {
 		return 0, 0, false
 	}
-	size := g.s.Size(sub)
-	for n := leaf; n != plan.Root; n = g.policy.Parent[n] {
-		for d := range g.pooled {
-			if most := g.limit(n, d); most != plan.Unlimited && size[d] > 0 && g.pooled[d][n]+size[d] > most {
+	size := m.s.Size(sub)
+	for n := leaf; n != plan.Root; n = m.policy.Parent[n] {
+		for d := range pooled {
+			if most := m.limit(n, d); most != plan.Unlimited && size[d] > 0 && pooled[d][n]+size[d] > most {
 				return n, d, true
 			}
 		}

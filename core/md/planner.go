@@ -11,7 +11,6 @@ import (
 	"github.com/stintd/stint/core/place"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/share"
-	"github.com/stintd/stint/vecpack"
 )
 
 // Planner carries out one MD plan. Between cycles it keeps what depends on the
@@ -26,14 +25,16 @@ type Planner struct {
 	policy *plan.Policy
 	set    *plan.MDWindow
 
-	desk     place.Desk
-	capacity capacities
+	desk   place.Desk
+	owners owners
+	public pool
 
-	// By Node, of the public pool.
-	usage  []int64   // share usage (MD-12)
-	pooled [][]int64 // by dimension: amount held and not under reclaim; empty when nothing is limited
-	wanted []int64   // units
-	held   []int64
+	// By Node.
+	pooled [][]int64 // by dimension: amount held from pools above it and not under reclaim (MD-18); empty when nothing is limited
+	// Like pooled, once the cycle has taken back and promised all that it may.
+	claimed [][]int64
+	wanted  []int64 // units
+	held    []int64
 
 	nowUS    int64
 	budget   int64 // units that this cycle may still put under reclaim
@@ -51,14 +52,19 @@ func (m *Planner) Attach(s *cluster.State, p *cluster.Plan, nowUS int64) {
 	m.s, m.p, m.policy, m.set = s, p, s.Policy, &p.MD.Windows[p.Window]
 }
 
-// Own brings the parcels' order up to the hosts (stage own). Nobody owns anything
-// yet: every parcel is public.
-func (m *Planner) Own() { m.desk.Sync(m.s, m.p) }
+// Own assigns what consumers own, where anything that it depends on has changed, and brings the
+// parcels' order up to the hosts (stage own).
+func (m *Planner) Own() {
+	m.assign()
+	m.p.Owe()
+	m.desk.Sync(m.s, m.p)
+	m.public.lay(m.s, m.p)
+}
 
 // Entitle computes the capacity of the pool in units of every shape in use
 // (MD-11) and the shares that are held or promised (MD-12, CYC-7). O(classes of hosts × shapes).
 func (m *Planner) Entitle() {
-	m.capacity.sync(m.s, m.p)
+	m.public.capacity.sync(m.s, m.p, m.public.parcels)
 	n := m.policy.Len()
 	m.returned()
 	m.tally()
@@ -69,8 +75,15 @@ func (m *Planner) Entitle() {
 	for d := range m.policy.Dimensions {
 		held := make([]int64, n)
 		for q, leaf := range m.p.Pairs.Leaf {
-			stays := m.promise.net[q]
-			held[leaf] = share.Add(held[leaf], share.Mul(stays, m.s.Shape.Size(m.p.Pairs.Shape[q])[d]))
+			amount := share.Mul(m.promise.net[q], m.s.Shape.Size(m.p.Pairs.Shape[q])[d])
+			switch from := m.p.Pairs.Pool[q]; from {
+			case cluster.NoID: // its own
+			case m.public.id:
+				held[leaf] = share.Add(held[leaf], amount)
+			default: // nothing for the pool's consumer and those above it
+				held[leaf] = share.Add(held[leaf], amount)
+				held[m.s.NodeOf[from]] -= amount
+			}
 		}
 		m.sumUp(held)
 		m.pooled = append(m.pooled, held)
@@ -123,11 +136,14 @@ func (m *Planner) Settle() (subAllocations int64) {
 
 // use adds up the shares that are held (MD-12).
 func (m *Planner) use() {
-	m.usage = zeroed(m.usage, m.policy.Len())
+	m.public.usage = zeroed(m.public.usage, m.policy.Len())
 	for q, leaf := range m.p.Pairs.Leaf {
-		m.usage[leaf] = share.Add(m.usage[leaf], share.Fraction(m.p.Pairs.Units[q], m.capacity.of(m.p.Pairs.Shape[q])))
+		if m.p.Pairs.Pool[q] != m.public.id {
+			continue
+		}
+		m.public.usage[leaf] = share.Add(m.public.usage[leaf], share.Fraction(m.p.Pairs.Units[q], m.public.capacity.of(m.p.Pairs.Shape[q])))
 	}
-	m.sumUp(m.usage)
+	m.sumUp(m.public.usage)
 }
 
 // Count adds up what every consumer wants and holds, in units, and the plan's
@@ -135,77 +151,17 @@ func (m *Planner) use() {
 func (m *Planner) Count() {
 	n := m.policy.Len()
 	m.wanted, m.held, m.Subs = zeroed(m.wanted, n), zeroed(m.held, n), 0
+	m.public.wanted, m.public.held = zeroed(m.public.wanted, n), zeroed(m.public.held, n)
 	m.eachSub(func(sub cluster.SubID) {
-		leaf := m.s.Node(sub)
+		leaf, held := m.s.Node(sub), m.public.holds(m.s, m.p, sub)
 		m.wanted[leaf] = share.Add(m.wanted[leaf], m.s.Sub.Wanted[sub])
 		m.held[leaf] += m.s.Sub.Held[sub]
+		m.public.wanted[leaf] = share.Add(m.public.wanted[leaf], held+m.s.Short(sub))
+		m.public.held[leaf] += held
 		m.Subs++
 	})
-	m.sumUp(m.wanted)
-	m.sumUp(m.held)
-}
-
-// capacities is the public pool's capacity in units of each shape (MD-11).
-type capacities struct {
-	class  cluster.Shapes // distinct capacity vectors of the pool's parcels
-	column [][]int64      // by dimension, then class
-	count  []int64        // parcels of the class
-	units  []int64        // by ShapeID; unknown where not computed
-	vector []int64
-}
-
-const unknown = -1
-
-// of is the capacity for a shape in use.
-func (c *capacities) of(shape cluster.ShapeID) int64 { return c.units[shape] }
-
-// sync recounts the classes when parcels changed and computes the capacity of
-// shapes that are new since. Closed parcels count with what is held on them (D-4).
-func (c *capacities) sync(s *cluster.State, p *cluster.Plan) {
-	if p.Rebuilt || p.Resized || c.column == nil || shutChanged(p) {
-		c.recount(p, len(s.Policy.Dimensions))
-	}
-	for len(c.units) < s.Shape.Len() {
-		c.units = append(c.units, unknown)
-	}
-	for _, shape := range p.Pairs.Shape {
-		if c.units[shape] == unknown {
-			c.units[shape] = vecpack.Capacity(c.column, s.Shape.Size(shape), c.count)
-		}
-	}
-}
-
-// shutChanged tells whether what is held on a parcel that is not open changed.
-func shutChanged(p *cluster.Plan) bool {
-	for _, k := range p.Changed {
-		if !p.Parcels.IsOpen(k) {
-			return true
-		}
-	}
-	return false
-}
-
-// recount sorts the parcels into classes of equal capacity. O(parcels × dimensions).
-func (c *capacities) recount(p *cluster.Plan, dims int) {
-	c.class, c.count, c.units = cluster.NewShapes(dims), c.count[:0], c.units[:0]
-	c.column = make([][]int64, dims)
-	c.vector = zeroed(c.vector, dims)
-	for k := range p.Parcels.Len() {
-		open := p.Parcels.IsOpen(cluster.ParcelID(k))
-		for d := range dims {
-			c.vector[d] = p.Parcels.Cap[d][k]
-			if !open {
-				c.vector[d] -= p.Parcels.Free[d][k]
-			}
-		}
-		i := int(c.class.Intern(c.vector))
-		if i == len(c.count) {
-			c.count = append(c.count, 0)
-			for d, v := range c.vector {
-				c.column[d] = append(c.column[d], v)
-			}
-		}
-		c.count[i]++
+	for _, figure := range [][]int64{m.wanted, m.held, m.public.wanted, m.public.held} {
+		m.sumUp(figure)
 	}
 }
 

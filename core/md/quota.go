@@ -26,8 +26,8 @@ func (m *Planner) Quota() {
 	q, n := &m.quota, m.policy.Len()
 	q.demand, q.quota, q.short = zeroed(q.demand, n), zeroed(q.quota, n), false
 	m.eachSub(func(sub cluster.SubID) {
-		leaf, units := m.s.Node(sub), max(m.s.Sub.Wanted[sub], m.s.Sub.Held[sub])
-		q.demand[leaf] = share.Add(q.demand[leaf], share.Demand(units, m.capacity.of(m.s.Sub.Shape[sub])))
+		leaf, units := m.s.Node(sub), m.public.holds(m.s, m.p, sub)+m.s.Short(sub)
+		q.demand[leaf] = share.Add(q.demand[leaf], share.Demand(units, m.public.capacity.of(m.s.Sub.Shape[sub])))
 		q.short = q.short || m.s.Short(sub) > 0
 	})
 	m.sumUp(q.demand)
@@ -35,7 +35,7 @@ func (m *Planner) Quota() {
 		m.keep()
 		return
 	}
-	q.quota[plan.Root] = m.usage[plan.Root]
+	q.quota[plan.Root] = m.public.usage[plan.Root]
 	for node := range plan.Node(n) {
 		if m.policy.First[node] != plan.None && q.quota[node] > 0 {
 			m.divide(node)
@@ -47,8 +47,11 @@ func (m *Planner) Quota() {
 // what it uses and is not to give back.
 func (m *Planner) keep() {
 	for q, leaf := range m.p.Pairs.Leaf {
+		if m.p.Pairs.Pool[q] != m.public.id {
+			continue
+		}
 		stays := m.p.Pairs.Units[q] - m.p.Pairs.Leaving[q]
-		usage := share.Fraction(stays, max(m.capacity.of(m.p.Pairs.Shape[q]), m.p.Pairs.Units[q]))
+		usage := share.Fraction(stays, max(m.public.capacity.of(m.p.Pairs.Shape[q]), m.p.Pairs.Units[q]))
 		m.quota.quota[leaf] = share.Add(m.quota.quota[leaf], usage)
 	}
 	m.sumUp(m.quota.quota)
@@ -76,6 +79,8 @@ func (m *Planner) divide(node plan.Node) {
 // amounts are the figures of the table amounts, by dimension, then Node.
 type amounts struct {
 	held  [][]int64
+	owned [][]int64
+	lent  [][]int64 // what outsiders hold on its parcels, or on those of consumers below it
 	quota [][]int64 // static share quota
 	leafy []bool    // by Node: a leaf of the plan, or above one
 }
@@ -91,19 +96,42 @@ func (m *Planner) Amounts() {
 			a.leafy[node], a.leafy[m.policy.Parent[node]] = true, true
 		}
 	}
-	a.held, a.quota = resized(a.held, len(m.policy.Dimensions)), resized(a.quota, len(m.policy.Dimensions))
+	dims := len(m.policy.Dimensions)
+	a.held, a.owned, a.lent, a.quota = resized(a.held, dims), resized(a.owned, dims), resized(a.lent, dims), resized(a.quota, dims)
 	for d := range m.policy.Dimensions {
-		a.held[d], a.quota[d] = zeroed(a.held[d], n), zeroed(a.quota[d], n)
+		a.held[d], a.owned[d] = zeroed(a.held[d], n), zeroed(a.owned[d], n)
+		a.lent[d], a.quota[d] = zeroed(a.lent[d], n), zeroed(a.quota[d], n)
+		for i, c := range m.p.Deeds.Consumer {
+			a.owned[d][m.s.NodeOf[c]] += m.p.Deeds.Amount[d][i]
+		}
 		for q, leaf := range m.p.Pairs.Leaf {
 			a.held[d][leaf] = share.Add(a.held[d][leaf], share.Mul(m.p.Pairs.Units[q], m.s.Shape.Size(m.p.Pairs.Shape[q])[d]))
 		}
 		m.sumUp(a.held[d])
-		for i, v := range m.capacity.column[d] {
-			a.quota[d][plan.Root] = share.Add(a.quota[d][plan.Root], share.Mul(v, m.capacity.count[i]))
+		for i, v := range m.public.capacity.column[d] {
+			a.quota[d][plan.Root] = share.Add(a.quota[d][plan.Root], share.Mul(v, m.public.capacity.count[i]))
 		}
 		for node := range plan.Node(n) {
 			if m.policy.First[node] != plan.None && a.quota[d][node] > 0 {
 				m.split(a.quota[d], node)
+			}
+		}
+	}
+	if m.p.Parcels.Owned {
+		m.lend()
+	}
+}
+
+// lend adds up what is held on parcels by outsiders of those that own them.
+func (m *Planner) lend() {
+	p, h := &m.p.Parcels, &m.s.Holding
+	for k, owner := range p.Owner {
+		for q := p.First[k]; q != cluster.NoID && owner != cluster.NoID; q = h.NextOnParcel[q] {
+			leaf := m.p.Pairs.Leaf[m.s.Sub.Pair[h.Sub[q]]]
+			for n := m.s.NodeOf[owner]; n != plan.Root && !m.policy.Within(leaf, n); n = m.policy.Parent[n] {
+				for d, u := range m.s.Size(h.Sub[q]) {
+					m.amounts.lent[d][n] = share.Add(m.amounts.lent[d][n], share.Mul(h.Units[q], u))
+				}
 			}
 		}
 	}

@@ -39,9 +39,13 @@ func (m *Planner) Reclaim() {
 		granted[d] = slices.Clone(m.pooled[d])
 	}
 	m.vacate()
+	m.crowded()
 	m.overLimits()
 	m.fair()
-	m.pooled = granted
+	m.pooled, m.claimed = granted, m.pooled
+	if len(m.grant.given)+len(m.grant.bookedOwn) > 0 && len(m.takers()) > 0 {
+		m.p.Continue() // by what was granted, sets that stood may not stand any more
+	}
 }
 
 // spent tells whether the cycle has used any of the plan's reclaim budget.
@@ -64,17 +68,18 @@ func (m *Planner) overLimits() {
 // vacate puts under reclaim what is held on hosts that drain or left the plan (REQ-2, MD-4).
 func (m *Planner) vacate() {
 	p := &m.p.Parcels
-	for k := range p.Len() {
+	for k, end := cluster.ParcelID(0), cluster.ParcelID(0); int(k) < p.Len(); k = end {
+		end = p.End(k)
 		reason := decision.ReclaimDrain
 		switch {
-		case p.IsOpen(cluster.ParcelID(k)) || p.First[k] == cluster.NoID:
+		case p.IsOpen(k):
 			continue
-		case k >= p.Len()-p.Left:
+		case int(k) >= p.Len()-p.Left:
 			reason = decision.ReclaimOwnershipChange
 		case m.s.Host.State[p.Host[k]] != cluster.Draining:
 			continue
 		}
-		for _, q := range m.s.LastFirst(m.p, cluster.ParcelID(k)) {
+		for _, q := range m.s.LastFirst(m.p, k, end) {
 			if m.s.Holding.Set[q] == cluster.NoID {
 				m.takeBack(q, m.s.Holding.Units[q], reason)
 			}
@@ -82,31 +87,125 @@ func (m *Planner) vacate() {
 	}
 }
 
+// crowded puts under reclaim what is too much on parcels since their hosts were split anew (docs/ownership.md):
+// in CYC-5's order what takes something of a dimension of which net more is held than there is.
+func (m *Planner) crowded() {
+	p := &m.p.Parcels
+	for k := cluster.ParcelID(0); p.Owned && int(k) < p.Len()-p.Left; k++ {
+		if !m.overfull(k) {
+			continue
+		}
+		over := m.netOver(k)
+		for _, q := range m.s.LastFirst(m.p, k, k+1) {
+			if m.s.Holding.Set[q] != cluster.NoID {
+				continue
+			}
+			size, units := m.s.Size(m.s.Holding.Sub[q]), int64(0)
+			for d, u := range size {
+				if u > 0 && over[d] > 0 {
+					units = max(units, (over[d]+u-1)/u)
+				}
+			}
+			units = min(units, m.s.Holding.Units[q])
+			add(over, size, -units)
+			m.takeBack(q, units, decision.ReclaimOwnershipChange)
+		}
+	}
+}
+
+// overfull tells whether more is held on a parcel than it has.
+func (m *Planner) overfull(k cluster.ParcelID) bool {
+	for _, free := range m.p.Parcels.Free {
+		if free[k] < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// netOver is by how much what is held on a parcel and is not under reclaim is more than it has, by dimension; below
+// 0 where it is less.
+func (m *Planner) netOver(k cluster.ParcelID) []int64 {
+	over := make([]int64, len(m.p.Parcels.Free))
+	for d, free := range m.p.Parcels.Free {
+		over[d] = -free[k]
+	}
+	for q := m.p.Parcels.First[k]; q != cluster.NoID; q = m.s.Holding.NextOnParcel[q] {
+		if m.s.Holding.Set[q] != cluster.NoID {
+			add(over, m.s.Size(m.s.Holding.Sub[q]), -m.s.Holding.Units[q])
+		}
+	}
+	return over
+}
+
+// roomBack is what a parcel has for units whose reclaim is cancelled, by dimension: beside all that is held there but for what
+// rules reclaim, and what is kept there. So no set of a taker can lapse and leave too much there again.
+func (m *Planner) roomBack(k cluster.ParcelID) []int64 {
+	p, h := &m.p.Parcels, &m.s.Holding
+	room := make([]int64, len(p.Free))
+	for d, free := range p.Free {
+		if room[d] = free[k]; p.Kept != nil {
+			room[d] -= p.Kept[d][k]
+		}
+	}
+	for q := p.First[k]; q != cluster.NoID; q = h.NextOnParcel[q] {
+		if h.Set[q] != cluster.NoID && m.s.Set.Taker[h.Set[q]] == cluster.NoID {
+			add(room, m.s.Size(h.Sub[q]), h.Units[q])
+		}
+	}
+	return room
+}
+
 // takeBack puts units of a holding under reclaim for a rule, as far as the plan's budget goes:
-// each unit is a set of its own (CYC-4).
+// each unit is a set of its own (CYC-4). Its holder's grace applies.
 func (m *Planner) takeBack(q cluster.HoldingID, units int64, reason int32) {
 	if units = min(units, m.budget); units <= 0 {
 		return
 	}
 	m.budget -= units
-	leaf, size := m.s.Node(m.s.Holding.Sub[q]), m.s.Size(m.s.Holding.Sub[q])
-	m.count(m.s.Sub.Pair[m.s.Holding.Sub[q]], -units)
-	m.s.Reclaim(q, units, m.nowUS, m.policy.ReclaimUS[leaf], reason)
-	m.shift(leaf, size, -units)
+	sub, pool := m.s.Holding.Sub[q], m.s.Holding.Pool[q]
+	m.count(m.s.PairOf(sub, pool), -units)
+	m.s.Reclaim(q, units, m.nowUS, m.policy.ReclaimUS[m.s.Node(sub)], reason)
+	m.shift(sub, pool, -units)
 }
 
-// returned cancels reclaims on hosts that came back to the plan, or do not drain any more.
+// returned cancels reclaims on hosts that came back to the plan, or do not drain any more, and of what is not too much
+// on its parcel any more: there the latest first, as far as the parcel bears them.
 func (m *Planner) returned() {
 	t, p := &m.s.Set, &m.p.Parcels
+	var split []cluster.SetID
 	for id, number := range t.Number {
 		if number == 0 || t.Plan[id] != m.p.Index || t.Taker[id] != cluster.NoID {
 			continue
 		}
 		q := t.First[id]
-		in := int(m.s.Holding.Parcel[q]) < p.Len()-p.Left
-		if in && m.s.Host.State[t.Target[id]] != cluster.Draining &&
-			(t.Reason[id] == decision.ReclaimOwnershipChange || t.Reason[id] == decision.ReclaimDrain) {
-			m.s.Cancel(q, m.s.Holding.Units[q]) // tally comes after
+		k := m.s.Holding.Parcel[q]
+		in := int(k) < p.Len()-p.Left
+		switch {
+		case !in || m.s.Host.State[p.Host[k]] == cluster.Draining:
+		case t.Reason[id] == decision.ReclaimOwnershipChange:
+			split = append(split, cluster.SetID(id))
+		case t.Reason[id] == decision.ReclaimDrain:
+			for q != cluster.NoID { // several, where a split moved some of the units; tally comes after
+				next := m.s.Holding.NextOfSet[q]
+				m.s.Cancel(q, m.s.Holding.Units[q])
+				q = next
+			}
+		}
+	}
+	slices.SortFunc(split, func(a, b cluster.SetID) int { return cmp.Compare(t.Number[b], t.Number[a]) })
+	for _, id := range split {
+		for q := t.First[id]; q != cluster.NoID; {
+			next, units := m.s.Holding.NextOfSet[q], m.s.Holding.Units[q]
+			for d, room := range m.roomBack(m.s.Holding.Parcel[q]) {
+				if u := m.s.Size(m.s.Holding.Sub[q])[d]; u > 0 {
+					units = min(units, max(0, room)/u)
+				}
+			}
+			if units > 0 {
+				m.s.Cancel(q, units)
+			}
+			q = next
 		}
 	}
 }
@@ -128,16 +227,29 @@ func (m *Planner) giveBack(n plan.Node) {
 	}
 }
 
-// shift adds units to what a leaf and all above it hold from the pool.
-func (m *Planner) shift(leaf plan.Node, size []int64, units int64) {
-	for n := leaf; n != plan.None; n = m.policy.Parent[n] {
+// shift adds units to what their leaf, and all above it that are below a pool, hold from there.
+func (m *Planner) shift(sub cluster.SubID, pool cluster.ConsumerID, units int64) {
+	if len(m.pooled) == 0 || pool == cluster.NoID {
+		return
+	}
+	top, size := m.s.NodeOf[pool], m.s.Size(sub)
+	for n := m.s.Node(sub); n != plan.None && n != top; n = m.policy.Parent[n] {
 		for d := range m.pooled {
 			m.pooled[d][n] += size[d] * units
 		}
 	}
 }
 
-// lastGranted lists what the leaves below a consumer hold and is not under reclaim: the
+// from tells whether units that are held from a pool count for a share limit of a consumer: those of pools above it.
+func (m *Planner) from(pool cluster.ConsumerID, n plan.Node) bool {
+	if pool == cluster.NoID {
+		return false
+	}
+	at := m.s.NodeOf[pool]
+	return at != n && m.policy.Within(n, at)
+}
+
+// lastGranted lists what the leaves below a consumer hold from pools above it and is not under reclaim: the
 // latest cycle first, then last rank, then the sub-allocation and the host that came last.
 func (m *Planner) lastGranted(n plan.Node) (rows []cluster.HoldingID) {
 	h := &m.s.Holding
@@ -145,7 +257,7 @@ func (m *Planner) lastGranted(n plan.Node) (rows []cluster.HoldingID) {
 		for a := m.p.FirstAlloc[leaf]; a != cluster.NoID; a = m.s.Alloc.Next[a] {
 			for sub := m.s.Alloc.First[a]; sub != cluster.NoID; sub = m.s.Sub.Next[sub] {
 				for q := m.s.Sub.First[sub]; q != cluster.NoID; q = h.NextOfSub[q] {
-					if h.Set[q] == cluster.NoID {
+					if h.Set[q] == cluster.NoID && m.from(h.Pool[q], n) {
 						rows = append(rows, q)
 					}
 				}
@@ -155,8 +267,7 @@ func (m *Planner) lastGranted(n plan.Node) (rows []cluster.HoldingID) {
 	slices.SortFunc(rows, func(a, b cluster.HoldingID) int {
 		sa, sb := h.Sub[a], h.Sub[b]
 		return cmp.Or(cmp.Compare(h.Granted[b], h.Granted[a]),
-			cmp.Compare(m.p.RankOrder[m.s.Node(sb)], m.p.RankOrder[m.s.Node(sa)]),
-			cmp.Compare(m.s.Sub.Seq[sb], m.s.Sub.Seq[sa]), cmp.Compare(h.Parcel[b], h.Parcel[a]))
+			cmp.Compare(m.p.RankOrder[m.s.Node(sb)], m.p.RankOrder[m.s.Node(sa)]), m.s.Newer(a, b))
 	})
 	return rows
 }
@@ -173,20 +284,23 @@ func (m *Planner) restore() {
 	}
 	slices.SortFunc(sets, func(a, b cluster.SetID) int { return cmp.Compare(t.Number[b], t.Number[a]) })
 	for _, id := range sets {
-		q := t.First[id]
-		sub := m.s.Holding.Sub[q]
-		leaf, size := m.s.Node(sub), m.s.Size(sub)
-		if units := m.bearable(leaf, size, m.s.Holding.Units[q]); units > 0 {
-			m.s.Cancel(q, units)
-			m.count(m.s.Sub.Pair[sub], units)
-			m.shift(leaf, size, units)
+		for q := t.First[id]; q != cluster.NoID; { // several, where a split moved some of the units
+			next, sub, pool := m.s.Holding.NextOfSet[q], m.s.Holding.Sub[q], m.s.Holding.Pool[q]
+			if units := m.bearable(q); units > 0 {
+				m.s.Cancel(q, units)
+				m.count(m.s.PairOf(sub, pool), units)
+				m.shift(sub, pool, units)
+			}
+			q = next
 		}
 	}
 }
 
-// bearable is how many of so many units a leaf may hold more without anyone above it being over a limit.
-func (m *Planner) bearable(leaf plan.Node, size []int64, units int64) int64 {
-	for n := leaf; n != plan.Root; n = m.policy.Parent[n] {
+// bearable is how many of a holding's units its leaf may hold more without anyone on its way up to their pool being over a limit.
+func (m *Planner) bearable(q cluster.HoldingID) int64 {
+	sub, units := m.s.Holding.Sub[q], m.s.Holding.Units[q]
+	size := m.s.Size(sub)
+	for n := m.s.Node(sub); n != plan.Root && m.from(m.s.Holding.Pool[q], n); n = m.policy.Parent[n] {
 		for d := range m.pooled {
 			if most := m.limit(n, d); most != plan.Unlimited && size[d] > 0 {
 				units = min(units, max(0, most-m.pooled[d][n])/size[d])

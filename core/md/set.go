@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
-	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/share"
 )
@@ -17,7 +16,6 @@ type promises struct {
 	units []int64 // by SubID: promised, by sets and by joining them in this cycle
 	ofSub map[cluster.SubID][]cluster.SetID
 	net   []int64 // by PairID: units
-	stake []int64 // by Node: share usage of what is net
 	moved bool    // whether grants were made or taken back besides those of the loop
 }
 
@@ -25,7 +23,7 @@ type promises struct {
 func (m *Planner) tally() {
 	v := &m.promise
 	v.units, v.ofSub, v.moved = zeroed(v.units, len(m.s.Sub.Wanted)), nil, false
-	v.net, v.stake = resized(v.net, len(m.p.Pairs.Units)), zeroed(v.stake, m.policy.Len())
+	v.net, m.public.stake = resized(v.net, len(m.p.Pairs.Units)), zeroed(m.public.stake, m.policy.Len())
 	for q := range v.net {
 		v.net[q] = m.p.Pairs.Units[q] - m.p.Pairs.Leaving[q]
 	}
@@ -34,9 +32,12 @@ func (m *Planner) tally() {
 		v.net[m.s.Sub.Pair[m.s.Set.Taker[id]]] += m.s.Set.Units[id]
 	}
 	for q, leaf := range m.p.Pairs.Leaf {
-		v.stake[leaf] = share.Add(v.stake[leaf], share.Fraction(v.net[q], m.capacity.of(m.p.Pairs.Shape[q])))
+		if m.p.Pairs.Pool[q] != m.public.id {
+			continue
+		}
+		m.public.stake[leaf] = share.Add(m.public.stake[leaf], share.Fraction(v.net[q], m.public.capacity.of(m.p.Pairs.Shape[q])))
 	}
-	m.sumUp(v.stake)
+	m.sumUp(m.public.stake)
 }
 
 // takers lists the plan's sets that have takers, in order of number.
@@ -53,16 +54,29 @@ func (m *Planner) takers() (ids []cluster.SetID) {
 
 // step is how much units more or less of a pair change its leaf's share.
 func (m *Planner) change(q cluster.PairID, units int64) int64 {
-	c, n := m.capacity.of(m.p.Pairs.Shape[q]), m.promise.net[q]
+	c, n := m.public.capacity.of(m.p.Pairs.Shape[q]), m.promise.net[q]
 	return share.Fraction(n+units, c) - share.Fraction(n, c)
 }
 
-// count adds units to what is net of a pair, and to the stakes of its leaf and all above it. O(depth).
+// count adds units to what is net of a pair, and to the stakes in its pool of its leaf and all above it. O(depth).
 func (m *Planner) count(q cluster.PairID, units int64) {
+	m.known()
+	if m.p.Pairs.Pool[q] != m.public.id {
+		m.promise.net[q] += units
+		return
+	}
 	delta := m.change(q, units)
 	m.promise.net[q] += units
 	for n := m.p.Pairs.Leaf[q]; n != plan.None; n = m.policy.Parent[n] {
-		m.promise.stake[n] += delta
+		m.public.stake[n] += delta
+	}
+}
+
+// known takes in pairs that were added since what is net was added up.
+func (m *Planner) known() {
+	v, pairs := &m.promise, &m.p.Pairs
+	for q := len(v.net); q < len(pairs.Units); q++ {
+		v.net = append(v.net, pairs.Units[q]-pairs.Leaving[q])
 	}
 }
 
@@ -90,17 +104,16 @@ func (m *Planner) review() {
 func (m *Planner) unpromise(sub cluster.SubID, units int64) {
 	m.promise.units[sub] -= units
 	m.count(m.s.Sub.Pair[sub], -units)
-	m.shift(m.s.Node(sub), m.s.Size(sub), -units)
+	m.shift(sub, m.public.id, -units)
 }
 
 // stands tells whether the taker of a set still wants, fits and deserves all of it.
 func (m *Planner) stands(id cluster.SetID) bool {
 	t, sub := &m.s.Set, m.s.Set.Taker[id]
-	host := t.Target[id]
-	if m.promise.units[sub] > m.s.Short(sub) || m.s.Host.Plan[host] != m.p.Index || m.barred(m.s.Node(sub)) {
+	host, k := t.Target[id], m.s.Aim(id)
+	if m.promise.units[sub] > m.s.Short(sub) || k == cluster.NoID || m.barred(m.s.Node(sub)) {
 		return false
 	}
-	k := m.s.Host.Parcel[host]
 	if !m.usable(sub, k) || !m.perHost(sub, k, m.promisedAt(sub, host)+t.Units[id]) || m.overAny(m.s.Node(sub)) {
 		return false
 	}
@@ -149,10 +162,10 @@ func (m *Planner) promisedAt(sub cluster.SubID, host cluster.HostID) (units int6
 	return units
 }
 
-// usable tells whether a parcel may ever take a unit of a sub-allocation.
+// usable tells whether a parcel of the public pool may ever take a unit of a sub-allocation.
 func (m *Planner) usable(sub cluster.SubID, k cluster.ParcelID) bool {
 	selected, _ := m.desk.Selected(m.s.Sub.Need[sub])
-	if !m.p.Parcels.IsOpen(k) || selected != nil && selected[k>>6]>>(uint(k)&63)&1 == 0 {
+	if !m.p.Parcels.IsOpen(k) || !has(m.public.parcels, k) || !has(selected, k) {
 		return false
 	}
 	for d, u := range m.s.Size(sub) {
@@ -163,14 +176,14 @@ func (m *Planner) usable(sub cluster.SubID, k cluster.ParcelID) bool {
 	return true
 }
 
-// perHost tells whether so many units more than a sub-allocation holds on a parcel are within its max_per_host.
+// perHost tells whether so many units more than a sub-allocation holds on the host of a parcel are within its max_per_host.
 func (m *Planner) perHost(sub cluster.SubID, k cluster.ParcelID, more int64) bool {
 	most := m.s.Sub.MaxPerHost[sub]
 	if most == plan.Unlimited {
 		return true
 	}
 	for q := m.s.Sub.First[sub]; q != cluster.NoID; q = m.s.Holding.NextOfSub[q] {
-		if m.s.Holding.Parcel[q] == k {
+		if m.p.Parcels.Host[m.s.Holding.Parcel[q]] == m.p.Parcels.Host[k] {
 			more += m.s.Holding.Units[q]
 		}
 	}
@@ -192,6 +205,7 @@ func (m *Planner) lapse(id cluster.SetID) {
 		spare[d] = max(left, size[d]*t.Units[id]) - size[d]*(t.Units[id]-1)
 	}
 	m.unpromise(sub, 1)
+	m.p.Continue() // sets before it were reviewed with this one as it was
 	rest := t.Units[id] - 1
 	m.s.Promise(id, rest)
 	for q := t.First[id]; q != cluster.NoID && t.Number[id] > 0; {
@@ -211,33 +225,32 @@ func (m *Planner) lapse(id cluster.SetID) {
 		}
 		q = next
 	}
-	m.regain(t.Target[id])
+	m.regain(id)
 }
 
 // cancel leaves units under reclaim with their holder.
 func (m *Planner) cancel(q cluster.HoldingID, units int64) {
-	sub := m.s.Holding.Sub[q]
-	m.count(m.s.Sub.Pair[sub], units)
-	m.shift(m.s.Node(sub), m.s.Size(sub), units)
+	sub, pool := m.s.Holding.Sub[q], m.s.Holding.Pool[q]
+	m.count(m.s.PairOf(sub, pool), units)
+	m.shift(sub, pool, units)
 	m.s.Cancel(q, units)
 }
 
-// regain brings the desk up to a host on which room came free.
-func (m *Planner) regain(host cluster.HostID) {
-	if m.s.Host.Plan[host] == m.p.Index {
-		m.desk.Field.Regain(m.s.Host.Parcel[host])
+// regain brings the desk up to a set's parcel, on which room came free.
+func (m *Planner) regain(id cluster.SetID) {
+	if k := m.s.Aim(id); k != cluster.NoID {
+		m.desk.Field.Regain(k)
 	}
 }
 
 // fulfil gives takers what was held for them, where it has come free.
 func (m *Planner) fulfil() {
-	t, p := &m.s.Set, &m.p.Parcels
+	t := &m.s.Set
 	for _, id := range m.takers() {
-		sub, k := t.Taker[id], m.s.Host.Parcel[t.Target[id]]
+		sub, k := t.Taker[id], m.s.Aim(id) // reviewed just before: it is there
 		for t.Units[id] > 0 && m.ready(id, sub, k) {
 			rest := t.Units[id] - 1
-			row := cluster.Holding{Sub: sub, Granted: m.s.Cycle + 1, Origin: decision.OriginPublicPool, Pool: m.s.ConsumerOf[plan.Root], Lender: cluster.NoID}
-			m.s.Hold(nil, row, []cluster.ParcelID{k})
+			m.s.Hold(nil, m.public.row(sub, m.s.Cycle+1), []cluster.ParcelID{k})
 			m.promise.units[sub]--
 			m.promise.moved = true
 			m.s.Promise(id, rest)
@@ -250,9 +263,7 @@ func (m *Planner) fulfil() {
 		if t.Units[id] == 0 {
 			m.promise.ofSub[sub] = slices.DeleteFunc(m.promise.ofSub[sub], func(other cluster.SetID) bool { return other == id })
 		}
-		if int(k) < p.Len() {
-			m.regain(t.Target[id])
-		}
+		m.desk.Field.Regain(k)
 	}
 }
 

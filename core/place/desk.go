@@ -18,6 +18,16 @@ type Desk struct {
 	bits   [][]uint64 // by NeedID
 	order  [][]cluster.ParcelID
 
+	Finders // among all parcels, or those that Begin was told
+}
+
+// Finders are the finders of a grant stage among some of a desk's parcels. They keep their memory; Begin comes first.
+type Finders struct {
+	desk   *Desk
+	within []uint64 // bitset of parcels, nil: all
+	from   int      // no parcel before it is within
+	end    int      // of the words of within
+
 	finds []Finding // one per shape and requirement; per sub-allocation with max_per_host
 	byAsk map[ask]int32
 }
@@ -32,7 +42,7 @@ type ask struct {
 type Finding struct {
 	Finder
 	most int64                      // max_per_host, plan.Unlimited when not given
-	on   map[cluster.ParcelID]int64 // units by parcel, when most is given
+	on   map[cluster.ParcelID]int64 // units by the first parcel of a host, when most is given
 }
 
 // Sync points the desk at a plan and brings its field up to the parcels. Cost as Field.Sync.
@@ -44,13 +54,25 @@ func (d *Desk) Sync(s *cluster.State, p *cluster.Plan) {
 	d.Field.Sync(p)
 }
 
-// Begin forgets the finders of the last grant stage.
-func (d *Desk) Begin() {
-	if d.byAsk == nil {
-		d.byAsk = map[ask]int32{}
+// Begin forgets the finders of the last grant stage, and makes new ones look among some parcels: a
+// bitset, nil for all, which must not change until the next Begin.
+func (f *Finders) Begin(d *Desk, within []uint64) {
+	if f.byAsk == nil {
+		f.byAsk = map[ask]int32{}
 	}
-	clear(d.byAsk)
-	d.finds = d.finds[:0]
+	clear(f.byAsk)
+	f.desk, f.within, f.finds = d, within, f.finds[:0]
+	f.from, f.end = 0, d.p.Parcels.Words()
+	if within == nil {
+		return
+	}
+	for f.end > 0 && within[f.end-1] == 0 {
+		f.end--
+	}
+	for f.from < f.end && within[f.from] == 0 {
+		f.from++
+	}
+	f.from <<= 6
 }
 
 // Selected is the bitset of parcels that a requirement selects and, when it has one, the
@@ -89,48 +111,55 @@ func (d *Desk) selects(r *plan.Requirement) ([]uint64, []cluster.ParcelID) {
 
 // Lookup gives the number of a sub-allocation's finding in this grant stage. O(1) but for the first
 // of its shape and requirement, and for those with max_per_host: O(its holdings).
-func (d *Desk) Lookup(sub cluster.SubID) int32 {
-	most := d.s.Sub.MaxPerHost[sub]
-	key := ask{d.s.Sub.Shape[sub], d.s.Sub.Need[sub]}
-	i, ok := d.byAsk[key]
+func (f *Finders) Lookup(sub cluster.SubID) int32 {
+	b := &f.desk.s.Sub
+	most, key := b.MaxPerHost[sub], ask{b.Shape[sub], b.Need[sub]}
+	i, ok := f.byAsk[key]
 	if !ok || most != plan.Unlimited {
-		i = d.open(sub, key, most)
+		i = f.open(sub, key, most)
 		if most == plan.Unlimited {
-			d.byAsk[key] = i
+			f.byAsk[key] = i
 		}
 	}
 	return i
 }
 
 // At is the finding of a number; good until the next Lookup.
-func (d *Desk) At(i int32) *Finding { return &d.finds[i] }
+func (f *Finders) At(i int32) *Finding { return &f.finds[i] }
 
 // open adds a finding, in the memory of an earlier cycle's where there is one.
-func (d *Desk) open(sub cluster.SubID, key ask, most int64) int32 {
-	d.finds = resize(d.finds, len(d.finds)+1)
-	f := &d.finds[len(d.finds)-1]
-	allowed, order := d.Selected(key.need)
-	f.most, f.on = most, nil
-	if most != plan.Unlimited {
-		allowed = d.ownBits(allowed)
-		f.on = map[cluster.ParcelID]int64{}
+func (f *Finders) open(sub cluster.SubID, key ask, most int64) int32 {
+	f.finds = resize(f.finds, len(f.finds)+1)
+	one, d := &f.finds[len(f.finds)-1], f.desk
+	selected, order := d.Selected(key.need)
+	allowed := selected
+	switch {
+	case most != plan.Unlimited || selected != nil && f.within != nil:
+		allowed = f.ownBits(selected)
+	case selected == nil:
+		allowed = f.within
 	}
-	f.Reset(&d.Field, d.s.Shape.Size(key.shape), allowed, order)
+	one.most, one.on = most, nil
+	one.Reset(&d.Field, d.s.Shape.Size(key.shape), allowed, order)
+	one.from, one.end = f.from, f.end
 	if most != plan.Unlimited {
+		one.on = map[cluster.ParcelID]int64{}
 		for q := d.s.Sub.First[sub]; q != cluster.NoID; q = d.s.Holding.NextOfSub[q] {
-			f.Count(d.s.Holding.Parcel[q], d.s.Holding.Units[q])
+			one.Count(d.s.Holding.Parcel[q], d.s.Holding.Units[q])
 		}
 	}
-	return int32(len(d.finds) - 1)
+	return int32(len(f.finds) - 1)
 }
 
-// ownBits copies a bitset of parcels; nil becomes all.
-func (d *Desk) ownBits(from []uint64) []uint64 {
-	bits := make([]uint64, d.p.Parcels.Words())
+// ownBits copies a bitset of parcels, as far as they are within; nil becomes all.
+func (f *Finders) ownBits(from []uint64) []uint64 {
+	bits := make([]uint64, f.desk.p.Parcels.Words())
 	if from == nil {
-		copy(bits, d.p.Parcels.Open)
-	} else {
-		copy(bits, from)
+		from = f.desk.p.Parcels.Open
+	}
+	copy(bits, from)
+	for w := range f.within {
+		bits[w] &= f.within[w]
 	}
 	return bits
 }
@@ -141,12 +170,16 @@ func (f *Finding) Give(k cluster.ParcelID) {
 	f.Count(k, 1)
 }
 
-// Count notes units of the sub-allocation on a parcel: with max_per_host on it, no more go there.
+// Count notes units of the sub-allocation on a parcel: with max_per_host on its host, no more go there.
 func (f *Finding) Count(k cluster.ParcelID, units int64) {
 	if f.on == nil {
 		return
 	}
+	p := f.field.parcels
+	k = p.Begin(k)
 	if f.on[k] += units; f.on[k] >= f.most {
-		f.Forbid(k)
+		for end := p.End(k); k < end; k++ {
+			f.Forbid(k)
+		}
 	}
 }

@@ -51,6 +51,8 @@ type Field struct {
 	quiet     bool       // no finder is looking: nothing need be logged
 	gained    int        // parcels that Regain told of since Sync
 	tree      tree       // balanced: the greatest free room below each node
+
+	ranks map[[8]int64]*[shapesMax]uint8 // by unit size: what rank says, good until the weights change
 }
 
 // shut is the class of parcels that get no grants.
@@ -139,6 +141,7 @@ func (f *Field) reset() {
 		f.set[c] = f.set[c][:0] // made when the first parcel enters
 	}
 	f.count = [classesMax]int32{}
+	clear(f.ranks)
 	f.quiet = true
 	for k := range n {
 		f.class[k] = shut
@@ -230,6 +233,22 @@ func above(a, b uint64) int {
 
 // levelSize is what a level stands for when a class is compared with a unit.
 var levelSize = [2][4]int64{{0, 2, 6, 12}, {0, 1}}
+
+// ranked is rank for a unit size, remembered: many finders look for few sizes.
+func (f *Field) ranked(size []int64) *[shapesMax]uint8 {
+	var key [8]int64
+	copy(key[:], size)
+	order := f.ranks[key]
+	if order == nil {
+		if f.ranks == nil {
+			f.ranks = map[[8]int64]*[shapesMax]uint8{}
+		}
+		order = new([shapesMax]uint8)
+		f.rank(size, order)
+		f.ranks[key] = order
+	}
+	return order
+}
 
 // rank sorts the shapes for a unit: the most like it first, so that what stays
 // behind can still be used together. Likeness is (level · unit)² ÷ level², the

@@ -19,6 +19,7 @@ type Finder struct {
 	unit      Unit
 	allowed   []uint64 // bitset of parcels, nil: all
 	order     []cluster.ParcelID
+	from, end int                     // no parcel before from is allowed, nor one behind so many words
 	next      int                     // in order
 	gained    int                     // of the field, when next was last set back
 	shape     [shapesMax]uint8        // shapes of free room in the order in which the unit prefers them
@@ -37,10 +38,11 @@ type Finder struct {
 func (q *Finder) Reset(f *Field, size []int64, allowed []uint64, order []cluster.ParcelID) {
 	q.field, q.unit, q.allowed, q.order, q.next = f, f.Unit(size), allowed, order, 0
 	q.late, q.seen, q.live, q.best = q.late[:0], len(f.log), [classesMax / 64]uint64{}, cluster.NoID
+	q.from, q.end = 0, f.parcels.Words()
 	if q.unit.never || order != nil || f.placement == plan.Balanced {
 		return
 	}
-	f.rank(size, &q.shape)
+	q.shape = *f.ranked(size)
 	q.cursor = resize(q.cursor, f.shapes*fullnesses)
 	clear(q.cursor)
 	for i, shape := range q.shape[:f.shapes] {
@@ -133,7 +135,7 @@ func (q *Finder) inOrder() cluster.ParcelID {
 
 // scan is the first parcel of the class of a rank, from its cursor on, that the unit fits; -1 when there is none.
 func (q *Finder) scan(r int) int {
-	from, set := int(q.cursor[r]), q.field.set[q.classOf(r)]
+	from, set := max(q.from, int(q.cursor[r])), q.field.set[q.classOf(r)][:q.end]
 	for {
 		k := vecpack.FirstCover(set, q.allowed, from, q.field.word, q.unit.word)
 		if k < 0 || q.field.exact || q.field.roomFor(cluster.ParcelID(k), &q.unit) {

@@ -1,5 +1,10 @@
 package plan
 
+import (
+	"fmt"
+	"strings"
+)
+
 var (
 	ownKeys  = []string{"group", "hosts", "percent", "host_list", "amount", "partial", "remaining", "per_host"}
 	ownForms = []string{"hosts", "percent", "host_list", "amount", "remaining", "per_host"}
@@ -353,4 +358,29 @@ func (c *ownCheck) within(n, up Node, whole domain) bool {
 		}
 	}
 	return true
+}
+
+// RuleText is a consumer's list of rules as a text that is the same for lists that mean the same, in whatever
+// revision of the policy: groups and dimensions stand in it by their names.
+func (p *Policy) RuleText(m *MDPlan, rules []OwnRule) string {
+	var b strings.Builder
+	for _, r := range rules {
+		group := ""
+		if r.Group >= 0 {
+			group = p.Groups[m.Groups[r.Group].Group].Name
+		}
+		fmt.Fprintf(&b, "%q %q %d %d %t %t", group, r.HostList, r.Hosts, r.Percent, r.Remaining, r.Partial)
+		for d, v := range r.Amount {
+			if v != Unlimited {
+				fmt.Fprintf(&b, " %s=%d", p.Dimensions[d], v)
+			}
+		}
+		for d, v := range r.PerHost {
+			if v.Amount != Unlimited || v.Percent != Unlimited {
+				fmt.Fprintf(&b, " %s:%d,%d", p.Dimensions[d], v.Amount, v.Percent)
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
 }

@@ -406,8 +406,6 @@ func TestUnsupported(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `spec.yaml:31:26: md_plans[0].public_pool.grace: "300s": not yet supported
-spec.yaml:34:14: md_plans[0].consumers[0].own: not yet supported
-spec.yaml:37:18: md_plans[0].consumers[0].reserve: not yet supported
 spec.yaml:38:21: md_plans[0].consumers[0].lend_grace: "60s": not yet supported
 spec.yaml:39:29: md_plans[0].consumers[0].private_pool_grace: "60s": not yet supported`
 	p, err := Parse("spec.yaml", text)

@@ -41,6 +41,9 @@ func (t *Tree) Len() int { return len(t.Path) }
 // Leaf tells whether n has no children and may have demand.
 func (t *Tree) Leaf(n Node) bool { return t.First[n] == None && n != Root }
 
+// Within tells whether n is up or below it.
+func (t *Tree) Within(n, up Node) bool { return up <= n && n < t.End[up] }
+
 // Find gives the row of a path; ok is false when no consumer has it.
 func (t *Tree) Find(path string) (n Node, ok bool) {
 	n, ok = t.byPath[path]
@@ -121,6 +124,18 @@ type MDPlan struct {
 	Windows              []MDWindow // at least one; a plan without windows has one that holds always
 	Member               []bool     // by Node: named in the plan (the root always is)
 	OvercommitConfigured bool       // whether any dimension's overcommit was given
+}
+
+// Owns tells whether a consumer has a rule of what it owns, in any window.
+func (m *MDPlan) Owns() bool {
+	for i := range m.Windows {
+		for _, rules := range m.Windows[i].Own {
+			if len(rules) > 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // PlanGroup is a resource group's part in an MD plan.

@@ -14,9 +14,6 @@ var notCarriedOut = []struct{ path, value string }{
 	{"md_plans[].public_pool.grace", ""},
 	{"md_plans[].reclaim_for_preference", "true"},
 	{"md_plans[].lead", ""},
-	{"md_plans[].consumers[].own", ""},
-	{"md_plans[].consumers[].reserve", ""},
-	{"md_plans[].consumers[].preference", ""},
 	{"md_plans[].consumers[].lend_grace", ""},
 	{"md_plans[].consumers[].private_pool_grace", ""},
 }

@@ -49,16 +49,10 @@ const tolerance = 1e-4
 // consumersName is the one table that is seen joined with another (SPEC chapter 8, amounts).
 const consumersName = "consumers"
 
-// schema is every table of SPEC chapter 8 with its columns, without rows: those that a cycle fills, and
-// ownership, which no rule in force fills yet.
+// schema is every table of SPEC chapter 8 with its columns, without rows.
 func schema() []decision.Table {
 	var c decision.Cycle
-	tables := slices.Concat([]decision.Table{c.Summary.Table()}, c.Tables(), []decision.Table{c.Holdings.Table(), c.Hosts.Table()})
-	ownership := decision.Table{Name: "ownership"}
-	for _, name := range []string{"plan", "consumer", "host", "action"} {
-		ownership.Columns = append(ownership.Columns, decision.Column{Name: name, Type: decision.Text, Dict: decision.Words{}})
-	}
-	return append(tables, ownership)
+	return slices.Concat([]decision.Table{c.Summary.Table()}, c.Tables(), []decision.Table{c.Holdings.Table(), c.Hosts.Table()})
 }
 
 // tableOf is the schema of a table under a policy: with a column per dimension where the dimensions are columns.
@@ -69,20 +63,14 @@ func tableOf(name string, policy *plan.Policy) (decision.Table, bool) {
 		return decision.Table{}, false
 	}
 	t := tables[i]
-	number := func(name string) { t.Columns = append(t.Columns, decision.Column{Name: name, Type: decision.Int}) }
-	switch name {
-	case consumersName:
+	if name == consumersName {
 		var amounts decision.Amounts
 		for _, c := range amounts.Table().Columns {
 			if c.Type == decision.Int {
 				for _, d := range policy.Dimensions {
-					number(c.Name + "_" + d)
+					t.Columns = append(t.Columns, decision.Column{Name: c.Name + "_" + d, Type: decision.Int})
 				}
 			}
-		}
-	case "ownership":
-		for _, d := range policy.Dimensions {
-			number(d)
 		}
 	}
 	return t, true

@@ -13,7 +13,7 @@ import (
 const (
 	InputPlan        = "plan"
 	InputHosts       = "hosts"        // all hosts there are
-	InputHostChanges = "host_changes" // hosts that change; what is not given stays
+	InputHostChanges = "hosts_change" // hosts that change; what is not given stays
 	InputReleases    = "releases"
 	InputDemand      = "demand"
 	InputRunning     = "running"

@@ -55,7 +55,7 @@ var plays = map[string]struct {
     expect:
       rows: {consumers: [{consumer: /A, held: 3, short: 0, limit_ncpus: null}, {consumer: /B, demand: 0}], shares: [{consumer: /A, usage: 0.75, usage_quota: 0.75}]}
       none: {consumers: [{consumer: /A, held: 2}], shortfalls: [{consumer: /A}], reclaims: [{consumer: /A}]}
-      sums: [{table: grants, where: {consumer: /A, host: h1, origin: public_pool}, column: units, equals: 3}, {table: ownership, column: ncpus, equals: 0}]
+      sums: [{table: grants, where: {consumer: /A, host: h1, origin: public_pool}, column: units, equals: 3}, {table: ownership, where: {dimension: ncpus}, column: amount, equals: 0}]
 `, 1},
 	"the clock": {`
   - expect: {rows: {cycles: [{now: 2026-01-05T00:00:00Z}]}}
@@ -277,7 +277,7 @@ func TestRefused(t *testing.T) {
 
 // TestUnsupported checks that a policy which is not carried out yet is said so, and not played.
 func TestUnsupported(t *testing.T) {
-	r := play(t, strings.Replace(small, "consumers: [{path: /A}, {path: /B}]}]", "consumers: [{path: /A, own: [{group: G, hosts: 1}]}, {path: /B}]}]", 1)+"  - cycles: 1\n")
+	r := play(t, strings.Replace(small, "consumers: [{path: /A}, {path: /B}]}]", "consumers: [{path: /A, lend_grace: 60s}, {path: /B}]}]", 1)+"  - cycles: 1\n")
 	if r.OK() || r.Cycles > 0 || len(r.Unsupported) != 1 || !strings.Contains(r.Unsupported[0], "t.yaml:9:") {
 		t.Errorf("got %+v", r)
 	}

@@ -198,3 +198,6 @@ func (m *Planner) slotsWord() int32 {
 	}
 	return int32(len(m.policy.Dimensions))
 }
+
+// EmitOwnership adds nothing: of a slot plan's hosts nobody owns a part.
+func (m *Planner) EmitOwnership(*decision.Ownership) {}

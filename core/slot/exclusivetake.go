@@ -60,7 +60,7 @@ func (m *Planner) takeHost(k cluster.ParcelID, reason int32) int64 {
 	}
 	id := cluster.SetID(cluster.NoID)
 	if units > 0 {
-		id = m.s.OpenSet(m.p, m.p.Parcels.Host[k], reason, cluster.NoID, m.nowUS)
+		id = m.s.OpenSet(m.p, k, reason, cluster.NoID, m.nowUS)
 	}
 	m.evict(id, k)
 	return 1
@@ -409,7 +409,7 @@ func (m *Planner) seize(leaf plan.Node, sub cluster.SubID, reason int32, leads [
 		if m.isHybrid(m.s.Node(m.s.Holding.Sub[q])) {
 			m.hybrid.gives[m.s.Node(m.s.Holding.Sub[q])] -= c
 		}
-		id := m.s.OpenSet(m.p, m.p.Parcels.Host[k], reason, sub, m.nowUS)
+		id := m.s.OpenSet(m.p, k, reason, sub, m.nowUS)
 		m.evict(id, k)
 		was := m.idleAt(k)
 		m.s.Promise(id, 1)

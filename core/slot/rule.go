@@ -41,7 +41,7 @@ func (m *Planner) restore() {
 				m.cancel(q, h.Units[q])
 			}
 		case decision.ReclaimWindowSwitch, decision.ReclaimPlanChange:
-			if m.p.Coming == cluster.NoID && !m.strange(q) {
+			if (m.p.Coming == cluster.NoID || mutant == 69) && !m.strange(q) {
 				m.restoreUnits(id)
 			}
 		case decision.ReclaimReserve:
@@ -51,7 +51,7 @@ func (m *Planner) restore() {
 				m.cancel(m.s.Set.First[id], 1)
 			}
 		default:
-			if mutant != 38 {
+			if mutant != 38 && !m.strange(q) {
 				m.restoreUnits(id)
 			}
 		}
@@ -65,16 +65,12 @@ func (m *Planner) restoreUnits(id cluster.SetID) {
 	}
 }
 
-// spared tells whether promises of a leaf that are within its quota still are when it holds so many slots more.
-func spared(net, room, slots, quota int64) bool {
-	return room == 0 || net+room > quota || net+room+slots <= quota
-}
-
-// sparedBy is spared for what a leaf holds from the pools; of whole hosts each set is for one, and looks at those before it.
-func (m *Planner) sparedBy(leaf plan.Node, slots int64) bool {
-	net, q := m.figure.net[kindShare][leaf], m.quota.deserve[leaf]
+// spared tells whether what a leaf is promised from the pools stays within its quota when it holds so many slots more
+// from them; of whole hosts each set is for one, and looks at those before it.
+func (m *Planner) spared(leaf plan.Node, slots int64) bool {
+	net, room, q := m.figure.net[kindShare][leaf], m.figure.roomPool[leaf], m.quota.deserve[leaf]
 	if !m.whole {
-		return spared(net, m.figure.roomPool[leaf], slots, q)
+		return room == 0 || net+room+slots <= q
 	}
 	for _, id := range m.sets(func(id cluster.SetID) bool {
 		sub := m.s.Set.Taker[id]
@@ -101,7 +97,10 @@ func (m *Planner) bears(q cluster.HoldingID) bool {
 	case kindOwn:
 		return m.netOwn(leaf) >= v
 	case kindShare: // and no set of the leaf lapses by it, which would bring the limit's reclaim back
-		return m.netPool() >= v && m.sparedBy(leaf, v)
+		return m.netPool() >= v && m.spared(leaf, v)
+	}
+	if f.roomPool[leaf] > 0 && !m.whole { // a loan lowers the quota of the next cycle, by which they would lapse
+		return false
 	}
 	lender, most := m.lenderOf(h.Lender[q]), m.set.BorrowLimit[leaf]
 	return lender != plan.None && m.netOwn(lender) >= v && m.owned.of[lender]-m.owned.reserved[lender]-f.net[kindLent][lender] >= v &&
@@ -127,7 +126,7 @@ func (m *Planner) vacate() {
 			}
 			continue
 		}
-		for _, q := range m.s.LastFirst(m.p, k) {
+		for _, q := range m.s.LastFirst(m.p, k, k+1) {
 			if m.s.Holding.Set[q] == cluster.NoID {
 				m.takeBack(q, m.s.Holding.Units[q], reason)
 			}
@@ -255,7 +254,7 @@ func (m *Planner) recount(q cluster.HoldingID, pools bool) bool {
 	if m.reclaim.ahead || mutant == 43 {
 		return false
 	}
-	if m.own0(leaf) >= v {
+	if m.ownIdle(leaf) >= v {
 		m.relabel(q, 1, ownLabel)
 		return true
 	}
@@ -403,6 +402,9 @@ func (m *Planner) overMax() {
 			for leaf := n; leaf < m.policy.End[n]; leaf++ {
 				if m.policy.Leaf(leaf) {
 					rows = append(rows, m.stays(leaf, kind)...)
+				}
+				if m.policy.Leaf(leaf) && kind == kindOwn { // they are about to be owned
+					rows = append(rows, m.stays(leaf, kindStray)...)
 				}
 			}
 			slices.SortFunc(rows, m.lastRank)

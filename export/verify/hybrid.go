@@ -32,9 +32,13 @@ func (s *slots) hybrids(p *policy) {
 			x.Mul(big.NewInt(e.owns), big.NewInt(s.hybrid))
 			s.scaled[path] = x.Quo(&x, big.NewInt(configured)).Int64()
 		}
+		below := s.keeps[path] // by now the sum of its children's, which are no one else's at its level either
 		s.keeps[path] = min(e.reserves, s.scaled[path])
 		if e.most != none {
 			s.keeps[path] = min(s.keeps[path], e.most)
+		}
+		if s.keeps[path] = max(s.keeps[path], below); parentOf(path) != "/" {
+			s.keeps[parentOf(path)] += s.keeps[path]
 		}
 		want := s.use[path] // of a branch, by now the sum of its children's
 		if p.leaf(path) {

@@ -51,7 +51,7 @@ func (v *verifier) counted(stated map[spot]map[label]int64, relabel map[string]b
 			may = may || l.origin == "" || l.lender != "" && relabel[at.plan+">"+l.lender]
 		}
 		if t.md && !t.owners {
-			may = len(p.label) > 0 && p.label[label{}] > 0
+			may = p.label[label{}] > 0 || v.switched // it ran at the start, or somebody owned the host before a new policy
 		}
 		v.is(Fault{Rule: "INV-9", Table: "holdings", Plan: at.plan, Consumer: at.consumer, Allocation: at.allocation, Sub: at.sub, Host: at.host,
 			What: "what units count as is not what they were granted as, and nothing was relabelled", Expected: list(p.label), Got: list(have)},

@@ -89,11 +89,11 @@ func (v *verifier) takeOff(at spot, l label, n int64) {
 	}
 	var pools []label
 	for have := range p.label {
-		if have.origin == l.origin && have.lender == l.lender {
+		if have.origin == l.origin && have.lender == l.lender || have == (label{}) {
 			pools = append(pools, have)
 		}
 	}
-	slices.SortFunc(pools, func(a, b label) int { return len(a.pool) - len(b.pool) })
+	slices.SortFunc(pools, func(a, b label) int { return len(b.origin+b.pool) - len(a.origin+a.pool) }) // what is not known last
 	p.loose = p.loose || len(pools) > 1
 	for _, have := range pools {
 		take := min(n, p.label[have])

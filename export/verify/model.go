@@ -489,18 +489,28 @@ func (m *model) relabel(p *pile, to map[label]int64) {
 	}
 }
 
-// setDemand replaces all that a source said before. It gives the plan of rows by their consumer where they name none.
-func (m *model) setDemand(source string, g *grid) error {
+// setDemand replaces all that a source said before, or with changes only adds to it and takes away from it: what is wanted 0
+// times. It gives the plan of rows by their consumer where they name none.
+func (m *model) setDemand(source string, g *grid, whole bool) error {
 	seen := map[key]bool{}
 	for row := range g.rows {
 		k := key{g.text(row, "plan"), g.text(row, "consumer"), g.text(row, "allocation"), g.text(row, "sub")}
 		if k.plan == "" {
 			k.plan = m.onlyPlan(k.consumer)
 		}
+		if n, _ := g.whole(row, "units"); n == 0 && !whole {
+			if s := m.subs[k]; s != nil {
+				s.named, s.units = false, 0
+			}
+			continue
+		}
 		if err := m.setRow(source, k, g, row); err != nil {
 			return err
 		}
 		seen[k] = true
+	}
+	if !whole {
+		return nil
 	}
 	for k, s := range m.subs {
 		if s.source == source && s.named && !seen[k] {

@@ -81,6 +81,7 @@ type verifier struct {
 	policyCycle int64
 	quiet       int64 // cycles since the last input
 	switches    map[string]bool
+	silent      map[string]bool // sources that want no more than they hold (D-31)
 	everPlan    map[string]bool // plans in which plan_change may come up
 }
 
@@ -146,6 +147,7 @@ func (v *verifier) run(cycle int64) {
 		v.adopt()
 	} else {
 		v.releases()
+		v.hush()
 		v.entitled()
 		v.reclaims()
 		v.grants()
@@ -296,19 +298,31 @@ func (v *verifier) take(in export.Input, content []byte) error {
 	if v.m.policy == nil {
 		return fmt.Errorf("it comes before any policy")
 	}
+	if in.Kind == "silence" {
+		if v.silent == nil {
+			v.silent = map[string]bool{}
+		}
+		v.silent[in.Source] = true
+		return nil
+	}
 	g, err := readGrid(in.Kind, in.Format, v.m.policy.dimensions, content, v.o.Decode)
 	if err != nil {
 		return err
 	}
 	v.equal(Fault{Rule: "input", Table: "inputs", What: in.Kind + "/" + in.Digest + ": rows"}, int64(len(g.rows)), in.Rows)
 	switch in.Kind {
-	case "hosts", "host_changes":
+	case "hosts", "hosts_change":
 		v.resized = true
 		v.m.setHosts(g, in.Kind == "hosts")
 	case "demand":
-		return v.m.setDemand(in.Source, g)
+		delete(v.silent, in.Source)
+		return v.m.setDemand(in.Source, g, true)
+	case "demand_change":
+		return v.m.setDemand(in.Source, g, false)
 	case "running":
 		v.run0(g)
+	case "running_all":
+		v.resync(in.Source, g)
 	case "releases":
 		v.ask(g)
 	default:
@@ -326,14 +340,50 @@ func (v *verifier) run0(g *grid) {
 		}
 		units, _ := g.whole(row, "units")
 		at := spot{key{h.plan, g.text(row, "consumer"), g.text(row, "allocation"), g.text(row, "sub")}, h.name}
-		l := label{}
-		if t := v.m.policy.byName[h.plan]; t != nil && t.md && !t.owners {
-			l = label{origin: "public_pool", pool: "/"}
-		}
 		if units > 0 {
-			v.m.put(at, l, units, v.cycle)
+			v.m.put(at, v.unlabelled(h.plan), units, v.cycle)
 		}
 	}
+}
+
+// resync makes what a source holds what a table says is running (D-33): what is missing is held as if granted in the
+// last cycle, what is too much comes back as if the client had given it back.
+func (v *verifier) resync(source string, g *grid) {
+	runs := map[spot]int64{}
+	for row := range g.rows {
+		if h := v.m.hosts[g.text(row, "host")]; h != nil {
+			n, _ := g.whole(row, "units")
+			runs[spot{key{h.plan, g.text(row, "consumer"), g.text(row, "allocation"), g.text(row, "sub")}, h.name}] += n
+		}
+	}
+	for at, p := range v.m.piles {
+		s := v.m.subs[at.key]
+		if s == nil || s.source != source {
+			continue
+		}
+		asked := v.asked[at]
+		if over := p.units - asked[0] - asked[1] - runs[at]; over > 0 {
+			asked[0] += over
+			v.asked[at] = asked
+		}
+	}
+	for at, n := range runs {
+		held := int64(0)
+		if p := v.m.piles[at]; p != nil {
+			held = p.units - v.asked[at][0] - v.asked[at][1]
+		}
+		if n > held {
+			v.m.put(at, v.unlabelled(at.plan), n-held, v.cycle)
+		}
+	}
+}
+
+// unlabelled is what units count as that run at the start: only a keyframe tells, save in a public pool.
+func (v *verifier) unlabelled(plan string) label {
+	if t := v.m.policy.byName[plan]; t != nil && t.md && !t.owners {
+		return label{origin: "public_pool", pool: "/"}
+	}
+	return label{}
 }
 
 // ask takes note of units that clients give back.
@@ -367,6 +417,15 @@ func (v *verifier) ask(g *grid) {
 			asked[0] += units
 		}
 		v.asked[at] = asked
+	}
+}
+
+// hush has silent sources want no more than they hold.
+func (v *verifier) hush() {
+	for _, s := range v.m.subs {
+		if v.silent[s.source] {
+			s.units = min(s.units, s.held)
+		}
 	}
 }
 

@@ -1,0 +1,104 @@
+package cluster
+
+import (
+	"slices"
+
+	"github.com/stintd/stint/core/plan"
+)
+
+// Deeds are the pieces of an MD plan's hosts that consumers own: what the last pass over the plan's ownership
+// assigned (docs/ownership.md), by durable ids, in tree order of the consumers, then in host order. They
+// outlive revisions of the policy; a piece goes with its consumer. What else the pass told stands beside them.
+type Deeds struct {
+	Consumer []ConsumerID
+	Host     []HostID
+	Rule     []int32   // of the consumer's list
+	Number   []int64   // of the part
+	Amount   [][]int64 // by dimension, then row
+	Next     int64     // the number that the next new part gets
+
+	Lister []ConsumerID // the consumers that had rules then
+	List   []string     // and these, as plan.Policy.RuleText has them
+
+	// By Node of the policy that was in force then; good until another comes.
+	Unmet      []int32   // the first rule that was not met, NoID: none
+	AnyUnmet   bool      // whether there is one
+	Configured [][]int64 // by dimension
+	Reserved   [][]int64 // by dimension
+}
+
+// each calls f for every consumer that the deeds name.
+func (d *Deeds) each(f func(c *ConsumerID)) {
+	for i := range d.Consumer {
+		f(&d.Consumer[i])
+	}
+	for i := range d.Lister {
+		f(&d.Lister[i])
+	}
+}
+
+// parts are the deeds of one host: a consumer's pieces made one, in tree order.
+type parts struct {
+	node   []plan.Node
+	amount [][]int64 // by row, then dimension
+}
+
+// byHost sorts the deeds' rows by host: those of the host whose first parcel is k are row[start[k]:start[k+1]].
+func (p *Plan) byHost(s *State) (row []int32, start []int32) {
+	d := &p.Deeds
+	start = make([]int32, p.Parcels.Len()+2)
+	at := func(i int) ParcelID {
+		h := d.Host[i]
+		if s.Host.Plan[h] != p.Index || s.nodeOf(d.Consumer[i]) == plan.None {
+			return NoID
+		}
+		return s.Host.Parcel[h]
+	}
+	for i := range d.Host {
+		if k := at(i); k != NoID {
+			start[k+2]++
+		}
+	}
+	for k := 2; k < len(start); k++ {
+		start[k] += start[k-1]
+	}
+	row = make([]int32, start[len(start)-1])
+	for i := range d.Host {
+		if k := at(i); k != NoID {
+			row[start[k+1]] = int32(i)
+			start[k+1]++
+		}
+	}
+	return row, start[:len(start)-1]
+}
+
+// fill makes the parts those of some rows of a plan's deeds.
+func (t *parts) fill(s *State, d *Deeds, rows []int32) {
+	t.node, t.amount = t.node[:0], t.amount[:0]
+	for _, i := range rows {
+		n := s.NodeOf[d.Consumer[i]]
+		if last := len(t.node) - 1; last < 0 || t.node[last] != n {
+			t.node, t.amount = append(t.node, n), append(t.amount, make([]int64, len(d.Amount)))
+		}
+		for dim, v := range t.amount[len(t.amount)-1] {
+			t.amount[len(t.amount)-1][dim] = v + d.Amount[dim][i]
+		}
+	}
+}
+
+// rest takes what children have off their parents' parts, and what the first level has off public.
+func (t *parts) rest(tree *plan.Tree, public []int64) {
+	for i := range t.node { // parents before their children, while they have it all
+		from := public
+		if up := tree.Parent[t.node[i]]; up != plan.Root {
+			j, ok := slices.BinarySearch(t.node, up)
+			if !ok {
+				panic("BUG: a consumer owns of a host of which its parent owns nothing")
+			}
+			from = t.amount[j]
+		}
+		for d, v := range t.amount[i] {
+			from[d] -= v
+		}
+	}
+}

@@ -1,0 +1,340 @@
+package md
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/ownership"
+	"github.com/stintd/stint/core/plan"
+)
+
+// owners is what stage own works with, and what the plan's parcels are to their owners.
+type owners struct {
+	assigner ownership.Assigner
+	changes  []change // parts that this cycle's pass changed, for the table ownership
+
+	laid   bool
+	group  []int32            // by ParcelID: the first of the plan's groups that has the host
+	first  []int32            // by Node, and one more: where its parcels begin
+	parcel []cluster.ParcelID // of owners, in tree order, then in host order
+}
+
+// change is what a consumer had and has of a host, by dimension.
+type change struct {
+	consumer cluster.ConsumerID
+	node     plan.Node // None: it is gone
+	host     cluster.HostID
+	place    int // of the host in host order, those that left behind
+	was, is  []int64
+}
+
+// assign makes a pass over the plan's ownership when it is time for one (docs/ownership.md, "When"), and splits the
+// hosts by what came of it.
+func (m *Planner) assign() {
+	p, o := m.p, &m.owners
+	o.changes, o.laid = o.changes[:0], o.laid && !p.Rebuilt
+	if p.Stirred {
+		p.Since++
+	}
+	owned := p.Owns || len(p.Deeds.Host) > 0 || p.Parcels.Owned
+	if again := p.Deeds.AnyUnmet && p.Since >= p.MD.OwnershipRebalance; owned && (p.Reassign || again) {
+		had := p.Deeds
+		m.pass()
+		m.compare(&had)
+		m.s.Divide(p)
+		o.laid, p.Since = false, 0
+	}
+	if p.Reassign = false; p.Parcels.Owned && !o.laid {
+		m.layOwners()
+	}
+}
+
+// pass assigns the plan's hosts anew.
+func (m *Planner) pass() {
+	p, d := m.p, &m.p.Deeds
+	hosts, at := m.planHosts()
+	text := make([]string, m.policy.Len())
+	for n, rules := range m.set.Own {
+		if len(rules) > 0 {
+			text[n] = m.policy.RuleText(p.MD, rules)
+		}
+	}
+	got := m.owners.assigner.Pass(m.ground(hosts, at), m.had(at, text))
+	*d = cluster.Deeds{Rule: got.Rule, Number: got.Number, Amount: got.Amount, Next: got.Next}
+	d.Consumer, d.Host = make([]cluster.ConsumerID, len(got.Node)), make([]cluster.HostID, len(got.Node))
+	for i, n := range got.Node {
+		d.Consumer[i], d.Host[i] = m.s.ConsumerOf[n], p.Parcels.Host[hosts[got.Host[i]]]
+	}
+	for n, t := range text {
+		if t != "" {
+			d.Lister, d.List = append(d.Lister, m.s.ConsumerOf[n]), append(d.List, t)
+		}
+	}
+	m.note(got)
+}
+
+// planHosts is the first parcels of the plan's hosts, in host order, and the place of each there by ParcelID.
+func (m *Planner) planHosts() (hosts []cluster.ParcelID, at []int32) {
+	p := &m.p.Parcels
+	at = make([]int32, p.Len())
+	for k := cluster.ParcelID(0); int(k) < p.Len()-p.Left; k = p.End(k) {
+		at[k] = int32(len(hosts))
+		hosts = append(hosts, k)
+	}
+	return hosts, at
+}
+
+// had is the deeds of the last pass as the next one takes them: those of consumers and hosts that are still in
+// the plan; of no rule where the consumer's list is another now.
+func (m *Planner) had(at []int32, text []string) *ownership.Deeds {
+	d, out := &m.p.Deeds, &ownership.Deeds{Next: m.p.Deeds.Next, Amount: make([][]int64, len(m.p.Parcels.Cap))}
+	same := make([]bool, m.policy.Len())
+	for i, c := range d.Lister {
+		if n := m.s.NodeOf[c]; n != plan.None {
+			same[n] = text[n] == d.List[i]
+		}
+	}
+	var rows []int
+	for i, c := range d.Consumer {
+		if n := m.s.NodeOf[c]; n != plan.None && m.p.Terms.Member[n] && m.s.Host.Plan[d.Host[i]] == m.p.Index {
+			rows = append(rows, i)
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b int) int { // a new policy or table of hosts may have another order
+		return cmp.Or(cmp.Compare(m.s.NodeOf[d.Consumer[a]], m.s.NodeOf[d.Consumer[b]]),
+			cmp.Compare(m.s.Host.Parcel[d.Host[a]], m.s.Host.Parcel[d.Host[b]]), cmp.Compare(d.Rule[a], d.Rule[b]))
+	})
+	for _, i := range rows {
+		n, rule := m.s.NodeOf[d.Consumer[i]], d.Rule[i]
+		if !same[n] {
+			rule = ownership.None
+		}
+		h := at[m.s.Host.Parcel[d.Host[i]]]
+		if last := len(out.Node) - 1; last >= 0 && rule == ownership.None && out.Node[last] == n && out.Host[last] == h {
+			for dim := range out.Amount { // several rules' pieces are of none alike
+				out.Amount[dim][last] += d.Amount[dim][i]
+			}
+			continue
+		}
+		out.Node, out.Host, out.Rule, out.Number = append(out.Node, n), append(out.Host, h), append(out.Rule, rule), append(out.Number, d.Number[i])
+		for dim := range out.Amount {
+			out.Amount[dim] = append(out.Amount[dim], d.Amount[dim][i])
+		}
+	}
+	return out
+}
+
+// ground is what a pass goes by: the hosts, their groups, and what is held on them after settle.
+func (m *Planner) ground(hosts []cluster.ParcelID, at []int32) *ownership.Ground {
+	s, p := m.s, &m.p.Parcels
+	g := &ownership.Ground{Tree: &m.policy.Tree, Plan: m.p.MD, Window: m.set, Rank: m.p.RankOrder, Cap: make([][]int64, len(p.Cap))}
+	for d := range p.Cap {
+		g.Cap[d] = make([]int64, len(hosts))
+		for i, k := range hosts {
+			for _, v := range p.Cap[d][k:p.End(k)] {
+				g.Cap[d][i] += v
+			}
+		}
+	}
+	for _, group := range m.p.MD.Groups {
+		set := make([]uint64, (len(hosts)+63)/64)
+		for _, h := range s.Members(group.Group) {
+			i := at[s.Host.Parcel[h]]
+			set[i>>6] |= 1 << (uint(i) & 63)
+		}
+		g.Group = append(g.Group, set)
+	}
+	for i, first := range hosts {
+		for k, end := first, p.End(first); k < end; k++ {
+			if p.First[k] == cluster.NoID {
+				continue
+			}
+			used := make([]int64, len(p.Cap))
+			for d := range used {
+				used[d] = p.Cap[d][k] - p.Free[d][k]
+			}
+			g.Use = append(g.Use, ownership.Use{Host: int32(i), Owner: m.heir(p.Owner[k]), Amount: used})
+		}
+	}
+	g.Listed = func(name string) int32 {
+		if h, ok := s.Host.Find([]byte(name)); ok && s.Host.Plan[h] == m.p.Index {
+			return at[s.Host.Parcel[h]]
+		}
+		return -1
+	}
+	g.Known = func(name string, d int) int64 { return s.Stated(m.p, name, d) }
+	return g
+}
+
+// heir is for whom work on an owner's parcel counts: the owner, or the nearest consumer above it that a new policy has left.
+func (m *Planner) heir(owner cluster.ConsumerID) plan.Node {
+	if owner == cluster.NoID {
+		return plan.Root
+	}
+	path := m.s.Consumer.String(int32(owner))
+	for {
+		if n, ok := m.policy.Find(path); ok {
+			return n
+		}
+		path = path[:max(1, strings.LastIndexByte(path, '/'))]
+	}
+}
+
+// note keeps what a pass told besides who owns what.
+func (m *Planner) note(got *ownership.Deeds) {
+	a, d, n := &m.owners.assigner, &m.p.Deeds, m.policy.Len()
+	d.Unmet, d.AnyUnmet = make([]int32, n), a.AnyUnmet()
+	d.Configured, d.Reserved = make([][]int64, len(got.Amount)), make([][]int64, len(got.Amount))
+	for dim := range d.Configured {
+		d.Configured[dim], d.Reserved[dim] = make([]int64, n), make([]int64, n)
+	}
+	for node := range plan.Node(n) {
+		d.Unmet[node] = a.Unmet(node)
+		_, reserved := a.Reserved(node)
+		for dim := range d.Configured {
+			d.Configured[dim][node] = a.Configured(node, dim)
+			for _, v := range reserved[dim] {
+				d.Reserved[dim][node] += v
+			}
+		}
+	}
+}
+
+// compare notes whose parts of which hosts a pass changed.
+func (m *Planner) compare(had *cluster.Deeds) {
+	o, place := &m.owners, m.places()
+	dims := len(m.p.Parcels.Cap)
+	add := func(d *cluster.Deeds, is bool) {
+		for i, c := range d.Consumer {
+			one := change{consumer: c, node: m.s.NodeOf[c], host: d.Host[i], place: place(d.Host[i]), was: make([]int64, dims), is: make([]int64, dims)}
+			for dim := range dims {
+				if is {
+					one.is[dim] = d.Amount[dim][i]
+				} else {
+					one.was[dim] = d.Amount[dim][i]
+				}
+			}
+			o.changes = append(o.changes, one)
+		}
+	}
+	add(had, false)
+	add(&m.p.Deeds, true)
+	slices.SortStableFunc(o.changes, func(a, b change) int {
+		if (a.node == plan.None) != (b.node == plan.None) {
+			return cmp.Compare(b.node, a.node) // those that are gone last
+		}
+		return cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.consumer, b.consumer), cmp.Compare(a.place, b.place))
+	})
+	n := 0
+	for i := 0; i < len(o.changes); {
+		one := o.changes[i]
+		for i++; i < len(o.changes) && o.changes[i].consumer == one.consumer && o.changes[i].host == one.host; i++ {
+			for dim := range dims {
+				one.was[dim] += o.changes[i].was[dim]
+				one.is[dim] += o.changes[i].is[dim]
+			}
+		}
+		if !slices.Equal(one.was, one.is) {
+			o.changes[n] = one
+			n++
+		}
+	}
+	o.changes = o.changes[:n]
+}
+
+// places gives hosts their places in host order; those that left the plan stand behind, in the order of the hosts table.
+func (m *Planner) places() func(h cluster.HostID) int {
+	var order map[cluster.HostID]int
+	return func(h cluster.HostID) int {
+		if m.s.Host.Plan[h] == m.p.Index {
+			return int(m.s.Host.Parcel[h])
+		}
+		if order == nil {
+			order = make(map[cluster.HostID]int, len(m.s.Host.Order))
+			for i, id := range m.s.Host.Order {
+				order[id] = i
+			}
+		}
+		if i, ok := order[h]; ok {
+			return m.p.Parcels.Len() + i
+		}
+		return m.p.Parcels.Len() + len(order) + int(h)
+	}
+}
+
+// layOwners tells leaves their parcels, and parcels the first of the plan's groups that has their host.
+func (m *Planner) layOwners() {
+	o, p, n := &m.owners, &m.p.Parcels, m.policy.Len()
+	o.laid = true
+	o.group, o.first, o.parcel = zeroed(o.group, p.Len()), zeroed(o.first, n+2), resized(o.parcel, p.Len())
+	for i := len(m.p.MD.Groups) - 1; i >= 0; i-- {
+		for _, h := range m.s.Members(m.p.MD.Groups[i].Group) {
+			for k, end := m.s.Host.Parcel[h], p.End(m.s.Host.Parcel[h]); k < end; k++ {
+				o.group[k] = int32(i)
+			}
+		}
+	}
+	for _, owner := range p.Owner {
+		if owner != cluster.NoID {
+			o.first[m.s.NodeOf[owner]+2]++
+		}
+	}
+	for i := range n {
+		o.first[i+1] += o.first[i]
+	}
+	for k, owner := range p.Owner {
+		if owner != cluster.NoID {
+			at := &o.first[m.s.NodeOf[owner]+1]
+			o.parcel[*at] = cluster.ParcelID(k)
+			*at++
+		}
+	}
+}
+
+// owned is the parcels of a consumer's own, in host order. Read them only.
+func (m *Planner) owned(n plan.Node) []cluster.ParcelID {
+	if !m.p.Parcels.Owned {
+		return nil
+	}
+	return m.owners.parcel[m.owners.first[n]:m.owners.first[n+1]]
+}
+
+// preference is how much a leaf prefers a parcel of its own: 1 is best (MD-6).
+func (m *Planner) preference(leaf plan.Node, k cluster.ParcelID) int8 {
+	return m.set.Preference[m.owners.group[k]][leaf]
+}
+
+// owns is what the rules of a consumer ask for, what it owns and what of that is reserved, in a dimension.
+func (m *Planner) owns(n plan.Node, d int) (configured, owned, reserved int64) {
+	deeds := &m.p.Deeds
+	if deeds.Configured == nil {
+		return 0, 0, 0
+	}
+	return deeds.Configured[d][n], m.amounts.owned[d][n], deeds.Reserved[d][n]
+}
+
+// EmitOwnership adds the parts of hosts that changed in this cycle: of each what went, then what came.
+func (m *Planner) EmitOwnership(t *decision.Ownership) {
+	row := func(one *change, action int32, d int, amount int64) {
+		if amount > 0 {
+			t.Plan.Add(m.p.Index)
+			t.Consumer.Add(int32(one.consumer))
+			t.Host.Add(int32(one.host))
+			t.Action.Add(action)
+			t.Dimension.Add(int32(d))
+			t.Amount = append(t.Amount, amount)
+		}
+	}
+	for i := range m.owners.changes {
+		one := &m.owners.changes[i]
+		for d := range one.was {
+			row(one, decision.ActionTrimmed, d, one.was[d]-one.is[d])
+		}
+		for d := range one.is {
+			row(one, decision.ActionAssigned, d, one.is[d]-one.was[d])
+		}
+	}
+}
