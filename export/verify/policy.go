@@ -348,9 +348,26 @@ func (p *policy) window(t *plan, o object, base, over map[string]object) *window
 				e.most = asObject(merged["share"]).whole("max", none)
 			}
 		}
-		w.entry[path] = e
+		if w.entry[path] = e; !t.md {
+			e.forget()
+		}
 	}
 	return w
+}
+
+// forget leaves out what is said for another policy: where windows change a branch's policy, entries have the keys of both.
+func (e *entry) forget() {
+	if e.kind == "share_ratio" {
+		e.owns = 0
+	}
+	if e.kind != "hybrid" {
+		e.reserves = 0
+	} else {
+		e.ratio = 1
+	}
+	if e.kind != "ownership" {
+		e.lend, e.lendTo, e.borrow, e.borrowFrom = 0, nil, 0, nil
+	}
 }
 
 func minuteOf(text string) int {

@@ -265,7 +265,7 @@ func (v *verifier) pour(s *slots, quota map[string]int64, static bool) {
 	}
 	live := map[string]bool{}
 	for _, path := range slices.Backward(p.paths) {
-		if s.member[path] && p.leaf(path) && !barred(s.w, path) {
+		if s.member[path] && p.leaf(path) && s.w.entry[path].kind != "hybrid" && !barred(s.w, path) {
 			live[path] = true
 		}
 		if live[path] {
