@@ -68,7 +68,6 @@ type verifier struct {
 	takers      map[string]bool  // plans in which a set with a taker was made
 	newClaims   []*claim         // what was put under reclaim in this cycle
 	pools       map[string]*pool // of MD plans
-	subs        int64            // sub_allocations of the cycle before
 	firstKnown  int64            // the first reclaim issued since what is held was taken from a keyframe
 	clearUS     int64            // when all that was under reclaim then is over
 	content     []string         // of the sets of state tables as last written
