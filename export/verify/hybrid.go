@@ -72,7 +72,8 @@ func (s *slots) share(p *policy, path string, configured int64) {
 		owns[i], use[i], floor[i] = s.w.entry[c].owns, s.use[c], s.keeps[c]
 	}
 	q := s.quota[path]
-	part, left := make([]int64, n), q
+	var part []int64
+	var left int64
 	if s.even {
 		most, sum := make([]int64, n), int64(0)
 		weight := make([]*big.Rat, n)

@@ -33,9 +33,6 @@ func (c words) text(row int) string {
 	return c.word[c.code[row]]
 }
 
-// given tells whether a row has a text.
-func (c words) given(row int) bool { return c.code != nil && c.code[row] >= 0 }
-
 // at is the number of a row, 0 where there is none.
 func (c numbers) at(row int) int64 {
 	if c.whole == nil || c.missing(row) {
