@@ -4,6 +4,8 @@ GO      ?= go
 TOOLS   := $(GO) tool -modfile=tools/go.mod
 DEMO    := out/demo
 SOAK    ?= 100000
+LOGS    ?= 300
+CHANGES ?= 1000
 FUZZ    ?= 60s
 KILLS   ?= 100
 
@@ -37,6 +39,11 @@ lint:
 soak: ## the properties over many random cases, and that those notice wrong engines: make soak SOAK=100000
 	STINT_SOAK=$(SOAK) $(GO) test -count=1 -timeout 3h -run TestSoak -v ./core/cycle
 	$(GO) test -count=1 -timeout 1h -tags mutant -run TestMutants -v ./core/cycle
+	rm -rf out/scenarios && mkdir -p out/scenarios && STINT_SOAK=$(LOGS) STINT_SCENARIOS=$(CURDIR)/out/scenarios $(GO) test -count=1 -timeout 1h -run TestSoak ./core/cycle
+	STINT_SCENARIOS=$(CURDIR)/out/scenarios $(GO) test -count=1 -timeout 3h -run 'TestSoakLogs|TestSoakOpenB' -v ./cmd/stint
+	STINT_SOAK=1 STINT_MUTATIONS=$(CHANGES) $(GO) test -count=1 -timeout 1h -run 'TestMutations|TestCompactStopped' -v ./export
+	cd export/interop && STINT_SOAK=1 $(GO) test -count=1 -timeout 1h ./...
+	cd export/duckdb && $(GO) test -count=1 -timeout 1h ./...
 	STINT_TEST_KILLS=$(KILLS) $(GO) test -count=1 -timeout 1h -run 'TestCrash|TestIdleConnections' -v ./cmd/stint ./ingest/server
 
 fuzz: ## every fuzz target in turn: make fuzz FUZZ=10m

@@ -453,6 +453,7 @@ func TestCrash(t *testing.T) {
 	if code := c.cmd.ProcessState.ExitCode(); code != 0 {
 		t.Errorf("SIGTERM ends the service with %d: %s", code, c.log)
 	}
+	checkLog(t, "the log of a service that was killed", filepath.Join(data, "log"))
 	got := command(t, 0, "run", "--append", "--out", filepath.Join(data, "log"), "--at", "2100-01-01T00:00:00Z", "--output", "csv")
 	if want := fmt.Sprintf("\n%d,", m.cycle+1); !strings.Contains(got, want) {
 		t.Errorf("the log ends otherwise than with cycle %d:\n%s", m.cycle, got)

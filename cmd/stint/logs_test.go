@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/scenario"
@@ -35,6 +38,33 @@ func TestSoakLogs(t *testing.T) {
 		t.Fatalf("no scenarios in %s: %v", dir, err)
 	}
 	checkLogs(t, files)
+}
+
+// TestSoakOpenB simulates a day of the public GPU trace in one-minute cycles, all of it 150 times as fast, and holds its
+// log to verify and replay.
+func TestSoakOpenB(t *testing.T) {
+	if os.Getenv("STINT_SCENARIOS") == "" {
+		t.Skip("STINT_SCENARIOS is not set: this is for a soak")
+	}
+	from, given := os.LookupEnv("STINT_OPENB")
+	if !given {
+		from = filepath.Join("..", "..", "..", "shared", "data", "openb")
+	}
+	nodes := filepath.Join(from, "openb_node_list_all_node.csv")
+	if _, err := os.Stat(nodes); errors.Is(err, fs.ErrNotExist) && !given {
+		t.Skipf("the openb trace is not in %s; STINT_OPENB may name another folder", from)
+	}
+	dir := filepath.Join(t.TempDir(), "openb")
+	stint(t, "import", "openb", "--nodes", nodes, "--pods", filepath.Join(from, "openb_pod_list_default.csv"), "--scenario", "--speed", "150", "--out", dir)
+	start := time.Now()
+	stint(t, "simulate", "--scenario", filepath.Join(dir, "scenario.yaml"), "--out", filepath.Join(dir, "log"))
+	took := time.Since(start)
+	r := checkLog(t, "openb", filepath.Join(dir, "log"))
+	rate := float64(r.Cycles) / took.Minutes()
+	t.Logf("%d cycles, %.0f a minute, %d rows verified", r.Cycles, rate, r.Rows)
+	if r.Cycles < 1400 || rate < 1000 {
+		t.Errorf("%d cycles, %.0f a minute: a day at 1,000 a minute was to be", r.Cycles, rate)
+	}
 }
 
 func checkLogs(t *testing.T, files []string) {

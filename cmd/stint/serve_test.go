@@ -150,6 +150,7 @@ func TestServeAndPush(t *testing.T) {
 	if !strings.Contains(r.log.String(), "msg=ended") {
 		t.Error("the service did not end as it should:", r.log)
 	}
+	checkLog(t, "the log of a service", data+"/log")
 	got = command(t, 0, "run", "--append", "--out", data+"/log", "--at", "2100-01-01T00:00:00Z", "--output", "csv")
 	if lines := strings.Split(got, "\n"); !strings.HasPrefix(lines[len(lines)-2], "3,") {
 		t.Error("the log of a service does not go on in batch:", got)

@@ -73,7 +73,7 @@ func (s *slots) share(p *policy, path string, configured int64) {
 	}
 	q := s.quota[path]
 	var part []int64
-	left := q
+	var left int64
 	if s.even {
 		most, sum := make([]int64, n), int64(0)
 		weight := make([]*big.Rat, n)

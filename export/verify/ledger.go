@@ -160,7 +160,6 @@ func (v *verifier) grants() {
 		}
 		v.is(at.about("log", "grants", "a row of %s stands twice", l.words()), v.given[at][l] == 0)
 		v.given[at][l] += n
-		v.granted[at.key] += n
 		s := v.m.subs[at.key]
 		if !v.is(at.about("INV-9", "grants", "nobody wants this sub-allocation"), s != nil) {
 			v.m.put(at, l, n, v.cycle+1)

@@ -22,19 +22,7 @@ func (v *verifier) whySlot(p *plan, s *sub) (r found, blocker string, sure bool)
 	}
 	a, e := v.m.account(p.name, leaf), f.w.entry[leaf]
 	if e.kind == "hybrid" {
-		idle := f.hybrid
-		for _, path := range v.m.policy.leaves(p) {
-			if f.w.entry[path].kind == "hybrid" {
-				idle -= v.m.account(p.name, path).slots
-			}
-		}
-		switch quota := f.quota[leaf]; {
-		case idle >= k && a.slots+k <= quota && host != "":
-			return found{reason: host}, "", true
-		case a.slots+k > quota:
-			return found{reason: "over_quota"}, "", true
-		}
-		return found{reason: "pool_exhausted"}, "", true
+		return v.whyHybrid(p, f, a.slots, k, f.quota[leaf], host), "", true
 	}
 	if e.borrow > 0 && a.borrowed+k > e.borrow {
 		return found{reason: "borrow_limit"}, "", true
@@ -80,6 +68,23 @@ func (v *verifier) whySlot(p *plan, s *sub) (r found, blocker string, sure bool)
 		return found{reason: "over_quota"}, "", true
 	}
 	return found{reason: "pool_exhausted"}, "", true
+}
+
+// whyHybrid is why a unit of a hybrid leaf is short, when neither the unit nor a limit stands against it.
+func (v *verifier) whyHybrid(p *plan, f *slots, held, k, quota int64, host string) found {
+	idle := f.hybrid
+	for _, path := range v.m.policy.leaves(p) {
+		if f.w.entry[path].kind == "hybrid" {
+			idle -= v.m.account(p.name, path).slots
+		}
+	}
+	switch {
+	case idle >= k && held+k <= quota && host != "":
+		return found{reason: host}
+	case held+k > quota:
+		return found{reason: "over_quota"}
+	}
+	return found{reason: "pool_exhausted"}
 }
 
 // slotHosts tells what of the hosts stands against a unit, "" when nothing does.

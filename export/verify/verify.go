@@ -50,38 +50,38 @@ type verifier struct {
 	report *Report
 	m      *model
 
-	cycle, now  int64
-	last        int64 // now of the cycle before
-	lastCycle   int64
-	table       map[string]*rows  // of this cycle
-	state       map[string]*kept  // state tables as last read
-	lost        bool              // something could not be read: what is held is not known until a keyframe
-	blind       bool              // the policy could not be read
-	inputs      int               // of this cycle
-	asked       map[spot][2]int64 // units that clients gave back in this cycle: client, done
-	begun       map[spot]int64    // what was held before the cycle's events, of spots that have any
-	switched    bool              // a policy or window is another than in the cycle before
-	resized     bool              // hosts or policy came with the cycle
-	given       map[spot]map[label]int64
-	granted     map[key]int64
-	issued      map[string]bool  // plans in which a set was made in this cycle
-	takers      map[string]bool  // plans in which a set with a taker was made
-	newClaims   []*claim         // what was put under reclaim in this cycle
-	pools       map[string]*pool // of MD plans
-	firstKnown  int64            // the first reclaim issued since what is held was taken from a keyframe
-	clearUS     int64            // when all that was under reclaim then is over
-	content     []string         // of the sets of state tables as last written
-	rooms       map[string]*room
-	shareOf     map[string]map[string]*share
-	figures     map[string]*slots // of slot plans, where consumers was written
-	relabelled  bool
-	stable      bool // the cycle before was a fixed point
-	frame       bool // the cycle has a keyframe
-	policyCycle int64
-	quiet       int64 // cycles since the last input
-	switches    map[string]bool
-	silent      map[string]bool // sources that want no more than they hold (D-31)
-	everPlan    map[string]bool // plans in which plan_change may come up
+	// Of the cycle:
+	cycle, now int64
+	table      map[string]*rows
+	frame      bool                     // it has a keyframe
+	inputs     int                      // that came with it
+	switched   bool                     // a policy or window is another than in the cycle before
+	resized    bool                     // hosts or policy came with it
+	asked      map[spot][2]int64        // units that clients gave back: client, done
+	begun      map[spot]int64           // what was held before its events, of spots that have any
+	given      map[spot]map[label]int64 // granted
+	issued     map[string]bool          // plans in which a set was made
+	takers     map[string]bool          // plans in which a set with a taker was made
+	newClaims  []*claim                 // what was put under reclaim
+	relabelled bool                     // units came to count as something else
+	figures    map[string]*slots        // of slot plans, where they are needed
+	shareOf    map[string]map[string]*share
+	rooms      map[string]*room
+
+	// Of the cycles before:
+	last, lastCycle int64            // now and number of the cycle before
+	stable          bool             // it was a fixed point
+	quiet           int64            // cycles since the last input or fixed point
+	state           map[string]*kept // state tables as last read
+	content         []string         // of the sets of state tables as last written
+	pools           map[string]*pool // of MD plans
+	policyCycle     int64            // in which the last policy came
+	switches        map[string]bool  // plans of which a window ever switched
+	silent          map[string]bool  // sources that want no more than they hold (D-31)
+	lost            bool             // something could not be read: what is held is not known until a keyframe
+	blind           bool             // the policy could not be read
+	firstKnown      int64            // the first reclaim issued since what is held was taken from a keyframe
+	clearUS         int64            // when all that was under reclaim then is over
 }
 
 // kept is a state table, and the cycle that holds it.
@@ -92,7 +92,7 @@ type kept struct {
 	fresh  bool // read in this cycle
 }
 
-// check counts a figure that is held against another, and adds a fault when they differ.
+// equal counts a figure that is held against another, and adds a fault when they differ.
 func (v *verifier) equal(f Fault, want, got int64) bool {
 	v.report.Checks[f.Rule]++
 	if want == got {
@@ -121,7 +121,7 @@ func (v *verifier) fault(f Fault) {
 func (v *verifier) run(cycle int64) {
 	v.cycle, v.m.cycle = cycle, cycle
 	v.asked, v.begun, v.given = map[spot][2]int64{}, map[spot]int64{}, map[spot]map[label]int64{}
-	v.granted, v.issued, v.takers = map[key]int64{}, map[string]bool{}, map[string]bool{}
+	v.issued, v.takers = map[string]bool{}, map[string]bool{}
 	v.switched, v.resized, v.relabelled, v.inputs, v.newClaims = false, false, false, 0, nil
 	readable := v.load()
 	v.lost = v.lost || !readable
@@ -282,12 +282,6 @@ func (v *verifier) take(in export.Input, content []byte) error {
 		p, err := parsePolicy(content)
 		if err != nil {
 			return err
-		}
-		if v.m.policy != nil && len(v.m.piles) > 0 {
-			v.everPlan = map[string]bool{}
-			for _, t := range p.plans {
-				v.everPlan[t.name] = true
-			}
 		}
 		v.m.setPolicy(p)
 		v.pools = nil
