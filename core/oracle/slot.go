@@ -37,11 +37,11 @@ func newSlots(c *Cluster, in int) *slots {
 	g := &slots{frame: newFrame(c, in), s: s, w: &s.Windows[c.window(in)], size: map[*host]int64{}, owns: map[plan.Node]int64{},
 		pools: map[plan.Node]int64{}, wanted: map[plan.Node]int64{}}
 	g.bill()
-	all := g.held(plan.Root, "", false) // S
+	all := g.taken(false, func(u *unit) bool { return !g.ok(u.host) }) // S
 	for _, h := range g.hosts {
 		g.size[h] = c.slotsOf(in, h)
 		if g.ok(h) {
-			all += g.size[h] - g.on(h, false)
+			all += g.size[h]
 		}
 	}
 	g.divide(plan.Root, all)
