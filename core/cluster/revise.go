@@ -240,18 +240,14 @@ func (s *State) orphan(leaving []SubID, was *plan.Policy) {
 	}
 }
 
-// settleOrphans ends the sets that orphans are takers of, puts what orphans hold under reclaim, and forgets those that
+// settleOrphans ends the sets of takers that a new policy has no place for, puts what orphans hold under reclaim, and forgets those that
 // hold nothing any more.
 func (s *State) settleOrphans(nowUS int64) {
-	if len(s.orphans) > 0 {
+	if s.orphanUS = nowUS; s.NewPlan {
 		s.unpromise()
 	}
 	s.orphans = slices.DeleteFunc(s.orphans, func(o orphan) bool {
-		for q := s.Sub.First[o.sub]; q != NoID; q = s.Holding.NextOfSub[q] {
-			if s.Holding.Set[q] == NoID {
-				s.Reclaim(q, s.Holding.Units[q], nowUS, o.graceUS, decision.ReclaimPlanChange)
-			}
-		}
+		s.detain(o.sub, nowUS+o.graceUS)
 		s.Sub.Wanted[o.sub] = s.Sub.Held[o.sub]
 		if s.Sub.Held[o.sub] == 0 {
 			s.gone = append(s.gone, o.sub)
@@ -261,14 +257,24 @@ func (s *State) settleOrphans(nowUS int64) {
 	})
 }
 
-// unpromise ends the sets of takers that are orphans: what was not taken back yet stays with its holders. O(sets).
+// detain puts what an orphan holds and is not under reclaim there, due at dueUS. O(holdings of the sub-allocation).
+func (s *State) detain(sub SubID, dueUS int64) {
+	for q := s.Sub.First[sub]; q != NoID; q = s.Holding.NextOfSub[q] {
+		if s.Holding.Set[q] == NoID {
+			s.Reclaim(q, s.Holding.Units[q], s.orphanUS, dueUS-s.orphanUS, decision.ReclaimPlanChange)
+		}
+	}
+}
+
+// unpromise ends the sets of takers that have no place any more: what was not taken back yet stays with its holders. O(sets).
 func (s *State) unpromise() {
 	t := &s.Set
-	for id, number := range t.Number {
-		if number == 0 || t.Taker[id] == NoID || !s.Sub.Orphan[t.Taker[id]] {
+	for id := range SetID(len(t.Number)) {
+		number, taker := t.Number[id], t.Taker[id]
+		if number == 0 || taker == NoID || s.Sub.Plan[taker] >= 0 && !s.Sub.Orphan[taker] {
 			continue
 		}
-		s.Promise(SetID(id), 0)
+		s.Promise(id, 0)
 		for t.Number[id] == number {
 			s.Cancel(t.First[id], s.Holding.Units[t.First[id]])
 		}

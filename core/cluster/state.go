@@ -62,6 +62,7 @@ type State struct {
 	reclaims     int64 // reclaims so far
 	snapshot     int32 // number of the last demand table applied
 	orphans      []orphan
+	orphanUS     int64   // when they were settled last: now of the cycle under way
 	excess       []SubID // may hold more than they want, or want nothing
 	gone         []SubID // forgotten once their releases are emitted
 	outsideDirty bool

@@ -189,9 +189,13 @@ func (f *frame) reclaim(u *unit, s *set) {
 	f.reclaimed[claim{u.sub, u.host, "issued", s.reason, s.taker, u.due}]++
 }
 
-// cancel takes a unit off its reclaim.
+// cancel takes a unit off its reclaim; what an orphan holds goes at the same time without a taker.
 func (c *Cluster) cancel(u *unit) {
 	c.reclaimed[claim{u.sub, u.host, "cancelled", u.set.reason, u.set.taker, u.due}]++
+	if u.sub.alloc.orphan {
+		c.detain(u, u.due)
+		return
+	}
 	u.set, u.number, u.due = nil, 0, 0
 }
 

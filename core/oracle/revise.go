@@ -146,11 +146,16 @@ func (c *Cluster) forsake() {
 			}
 			for _, u := range units {
 				if u.sub == s && !u.leaves() {
-					u.set, u.number, u.due = &set{number: c.next(), plan: a.plan, reason: "plan_change"}, c.next(), c.nowUS+a.graceUS
-					c.reclaimed[claim{s, u.host, "issued", "plan_change", nil, u.due}]++
+					c.detain(u, c.nowUS+a.graceUS)
 				}
 			}
 			s.wanted = s.held
 		}
 	}
+}
+
+// detain puts a unit of an orphan under reclaim.
+func (c *Cluster) detain(u *unit, dueUS int64) {
+	u.set, u.number, u.due = &set{number: c.next(), plan: u.sub.alloc.plan, reason: "plan_change"}, c.next(), dueUS
+	c.reclaimed[claim{u.sub, u.host, "issued", "plan_change", nil, dueUS}]++
 }
