@@ -39,7 +39,7 @@ func (s *State) checkPolicy(p *plan.Policy, forced bool) (leaving []SubID, err e
 			continue
 		}
 		path, was := s.Consumer.String(int32(s.Sub.Consumer[sub])), &s.Plans[s.Sub.Plan[sub]]
-		if heir, ok := to[path]; ok {
+		if heir, ok := to[path]; ok && mutant != 10 {
 			path = heir
 		}
 		node, ok := p.Find(path)
@@ -50,7 +50,7 @@ func (s *State) checkPolicy(p *plan.Policy, forced bool) (leaving []SubID, err e
 		if s.Sub.Held[sub] > 0 && member == nil {
 			return nil, fmt.Errorf("%s: plan %s is gone, and %s still holds %d units in it: it must give them back first", p.File, was.Name, path, s.Sub.Held[sub])
 		}
-		if s.Sub.Held[sub] > 0 && !forced && !s.Sub.Orphan[sub] {
+		if s.Sub.Held[sub] > 0 && !forced && !s.Sub.Orphan[sub] && mutant != 10 {
 			return nil, fmt.Errorf("%s: %s holds %d units in plan %s and would no longer be a leaf of it; when forced, they are reclaimed with its grace",
 				p.File, path, s.Sub.Held[sub], was.Name)
 		}
@@ -243,10 +243,13 @@ func (s *State) orphan(leaving []SubID, was *plan.Policy) {
 // settleOrphans ends the sets of takers that a new policy has no place for, puts what orphans hold under reclaim, and forgets those that
 // hold nothing any more.
 func (s *State) settleOrphans(nowUS int64) {
-	if s.orphanUS = nowUS; s.NewPlan {
+	if s.orphanUS = nowUS; s.NewPlan && mutant != 11 {
 		s.unpromise()
 	}
 	s.orphans = slices.DeleteFunc(s.orphans, func(o orphan) bool {
+		if mutant == 9 {
+			o.graceUS = 0
+		}
 		s.detain(o.sub, nowUS+o.graceUS)
 		s.Sub.Wanted[o.sub] = s.Sub.Held[o.sub]
 		if s.Sub.Held[o.sub] == 0 {

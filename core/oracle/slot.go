@@ -199,9 +199,9 @@ func (g *slots) held(n plan.Node, origin string, net bool) int64 {
 	return g.taken(net, func(u *unit) bool { return g.under(n, u.leaf()) && (origin == "" || origin == g.as(u)) })
 }
 
-// lent is what others have borrowed from a leaf.
+// lent is what others have borrowed from a leaf, orphans too.
 func (g *slots) lent(leaf plan.Node, net bool) int64 {
-	return g.taken(net, func(u *unit) bool { return u.lender == leaf && g.as(u) == borrowed })
+	return g.taken(net, func(u *unit) bool { return u.lender == leaf && u.origin == borrowed && !g.foreign(u) })
 }
 
 // on is what is held on a host.

@@ -124,10 +124,16 @@ func (m *Planner) tally() {
 func (m *Planner) tallyUnits() {
 	f, h := &m.figure, &m.s.Holding
 	for q, sub := range h.Sub {
-		if sub == cluster.NoID || m.s.Sub.Plan[sub] != m.p.Index || h.Origin[q] == decision.Null || m.s.Sub.Orphan[sub] {
+		if sub == cluster.NoID || m.s.Sub.Plan[sub] != m.p.Index || h.Origin[q] == decision.Null {
 			continue
 		}
 		slots := h.Units[q] * m.slots(sub)
+		if m.s.Sub.Orphan[sub] { // it counts for nobody but who lent it
+			if lender := m.lenderOf(h.Lender[q]); lender != plan.None {
+				f.held[kindLent][lender] += slots
+			}
+			continue
+		}
 		net := slots
 		if h.Set[q] != cluster.NoID && mutant != 41 {
 			net = 0
