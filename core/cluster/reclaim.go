@@ -147,9 +147,12 @@ func (s *State) alike(a, b HoldingID) bool {
 		h.Pool[a] == h.Pool[b] && h.Lender[a] == h.Lender[b]
 }
 
-// Cancel takes units of a holding off its reclaim; they stay with their holder.
-// O(holdings of the sub-allocation, victims of the set).
+// Cancel takes units of a holding off its reclaim; they stay with their holder, or go at the same time without a taker
+// when that is an orphan. O(holdings of the sub-allocation, victims of the set).
 func (s *State) Cancel(q HoldingID, units int64) {
+	if sub, due := s.Holding.Sub[q], s.Holding.Due[q]; s.Sub.Orphan[sub] {
+		defer s.detain(sub, due)
+	}
 	s.step(q, units, decision.ActionCancelled)
 	h, sub, id := &s.Holding, s.Holding.Sub[q], s.Holding.Set[q]
 	p := &s.Plans[s.Sub.Plan[sub]]

@@ -62,6 +62,7 @@ type State struct {
 	reclaims     int64 // reclaims so far
 	snapshot     int32 // number of the last demand table applied
 	orphans      []orphan
+	orphanUS     int64   // when they were settled last: now of the cycle under way
 	excess       []SubID // may hold more than they want, or want nothing
 	gone         []SubID // forgotten once their releases are emitted
 	outsideDirty bool
@@ -204,8 +205,13 @@ func (s *State) Node(sub SubID) plan.Node {
 	return s.NodeOf[s.Sub.Consumer[sub]]
 }
 
-// Short is how many units a sub-allocation wants and does not hold.
-func (s *State) Short(sub SubID) int64 { return max(0, s.Sub.Wanted[sub]-s.Sub.Held[sub]) }
+// Short is how many units a sub-allocation wants and does not hold; what orphans lose they do not want back.
+func (s *State) Short(sub SubID) int64 {
+	if s.Sub.Orphan[sub] {
+		return 0
+	}
+	return max(0, s.Sub.Wanted[sub]-s.Sub.Held[sub])
+}
 
 // Size is the unit size of a sub-allocation by dimension. In a slot plan the first
 // figure is the unit's slots, whatever the policy's dimensions, and the rest are 0. Read it only.

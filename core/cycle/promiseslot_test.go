@@ -56,6 +56,9 @@ func (p *player) views(t *rapid.T) (list []*slotView) {
 			if o := &p.out.Holdings; o.Plan.At(i) == v.name {
 				k := keyAt(o.Key, i)
 				h := slotHolding{k, o.Host.At(i), o.Origin.At(i), o.Lender.At(i), n, v.slotsOf(k)}
+				if p.orphans[k] {
+					h.Consumer = "" // it counts for nobody
+				}
 				v.held = append(v.held, h)
 				if _, ok := v.idle[h.host]; ok {
 					v.idle[h.host] -= n * h.each

@@ -114,7 +114,7 @@ var hybridSituations = []string{
 	"distribute_evenly: true", "disable_reclaim_on_shrink: true", "configured_slots", "reclaim_budget: 1", "mixed group", "hybrid branches alone",
 	"limit of a leaf", "limit of a branch", "reserve of a leaf", "reserve of a branch",
 	"windows", "lead", "other policies in another window", "reclaim issued window_switch", "reclaim cancelled window_switch",
-	"reclaim issued plan_change", "relabel hybrid to owned", "relabel owned to hybrid",
+	"removed by force", "renamed", "added", "reclaim issued plan_change", "relabel hybrid to owned", "relabel owned to hybrid",
 }
 
 // count adds the situations of a case, each as often as it occurred in another cycle or row.

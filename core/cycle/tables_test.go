@@ -51,6 +51,9 @@ func (p *player) scenario() string {
 				b.WriteString("      " + s)
 			}
 		}
+		if s.forced {
+			b.WriteString("    force: true\n")
+		}
 		if i > 0 && len(s.hosts) > 0 {
 			comment := ""
 			if s.full {
