@@ -26,7 +26,7 @@ func (s *State) lay(l *layout) {
 			s.relay(p, hosts, len(left))
 		}
 		if p.Parcels.Left != len(left) || p.MD != nil && !l.sameGroups(was, p.MD) {
-			p.Parcels.Left = len(left)
+			p.Parcels.Left, p.Parcels.Moved = len(left), nil
 			p.Reassign, p.Stirred, p.Dirty = true, true, true
 		}
 		s.locate(p)
@@ -243,6 +243,7 @@ func (s *State) refresh(p *Plan, k ParcelID, state HostState) {
 		if delta != 0 {
 			p.Parcels.Cap[d][k] += delta
 			p.Parcels.Free[d][k] += delta
+			p.Parcels.moved(k)
 			p.Reassign, changed, resized = true, true, true
 		}
 	}

@@ -94,6 +94,14 @@ func (r *Runner) Run(s *cluster.State, nowUS int64, out *decision.Cycle) {
 	*out = r.out
 }
 
+// Touched is how many rows the last pass over a plan's ownership looked at; plans as in State.Plans, 0 where nothing is owned.
+func (r *Runner) Touched(plan int) int64 {
+	if m, ok := r.planner[plan].(*md.Planner); ok {
+		return m.Touched()
+	}
+	return 0
+}
+
 // begin empties the tables of events and the times.
 func (r *Runner) begin(s *cluster.State) {
 	r.stage = 0
