@@ -117,19 +117,21 @@ func (r *Reader) list() error {
 	return nil
 }
 
-// again does something that reads files, and once more when one of them is gone: then compaction has put another one
+// agains is how often again tries anew: compaction may go on to the next day while a reader looks for the last one's files.
+const agains = 10
+
+// again does something that reads files, and once more whenever one of them is gone: then compaction has put another one
 // in its place.
 func again[T any](r *Reader, do func() (T, error)) (T, error) {
 	v, err := do()
-	if !errors.Is(err, fs.ErrNotExist) && !errors.As(err, new(*missingError)) {
-		return v, err
-	}
-	if r.list() != nil {
-		return v, err
-	}
-	clear(r.heads)
-	if w, second := do(); second == nil {
-		return w, nil
+	for range agains {
+		if !errors.Is(err, fs.ErrNotExist) && !errors.As(err, new(*missingError)) || r.list() != nil {
+			break
+		}
+		clear(r.heads)
+		if w, second := do(); second == nil {
+			return w, nil
+		}
 	}
 	return v, err
 }
