@@ -78,7 +78,7 @@ func (v *verifier) shortfalls() {
 		s, p := v.m.subs[f.key], v.m.policy.byName[f.plan]
 		known, ok := reasonsOf[f.reason]
 		switch {
-		case !v.is(f.about("log", "shortfalls", "reason %q is none", f.reason), ok) || s == nil:
+		case !v.is(f.about("log", "shortfalls", "reason %q is none", f.reason), ok) || s == nil || s.orphan:
 		case p == nil:
 			v.is(f.about("log", "shortfalls", "reason %s of demand that is in no plan", f.reason), f.reason == "not_in_plan")
 		case v.is(f.about("log", "shortfalls", "reason %s is not for this kind of plan", f.reason), known.md && p.md || known.slot && !p.md):
