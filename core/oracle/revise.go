@@ -8,7 +8,7 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// New policy files (PLAN-3, PLAN-4), by D-28.
+// New policy files (PLAN-3, PLAN-4), by D-37.
 
 // firstGone is the node of the first consumer that is not in the policy in force; those of others go down from it.
 const firstGone = plan.Node(-10)
