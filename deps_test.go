@@ -28,6 +28,7 @@ var mayImport = map[string][]string{
 	"core/md":        {"core/plan", "core/cluster", "core/ownership", "core/share", "core/place", "core/line", "core/decision", "vecpack"},
 	"core/decision":  {"github.com/apache/arrow"},
 	"core/cycle":     {"core/plan", "core/cluster", "core/share", "core/place", "core/slot", "core/md", "core/decision"},
+	"core/explain":   {"core/plan", "core/decision"},
 	"core/oracle":    {"core/plan"},
 	"core/scenario":  {"core/cycle", "core/cluster", "core/plan", "core/decision", "ingest/table", "github.com/goccy/go-yaml"},
 	"ingest/table":   {"core/cluster", "core/plan", "github.com/apache/arrow", "github.com/parquet-go/parquet-go", "github.com/klauspost/compress"},
@@ -44,7 +45,7 @@ var mayImport = map[string][]string{
 	"ingest/client":         {},
 	"ingest/client/example": {"ingest/client"},
 	"ingest/server": {
-		"core/engine", "core/journal", "core/cluster", "core/plan", "core/decision", "ingest/table", "export",
+		"core/engine", "core/journal", "core/cluster", "core/plan", "core/decision", "core/explain", "ingest/table", "export",
 		"github.com/valyala/fasthttp", "github.com/prometheus/client_golang",
 	},
 	"bench/service": {"*"},
