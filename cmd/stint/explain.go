@@ -1,0 +1,112 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stintd/stint/core/explain"
+	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/export"
+)
+
+func newExplain() *cobra.Command {
+	var log, cycle, output string
+	c := &cobra.Command{
+		Use:   "explain --log LOG [--cycle N] CONSUMER[:ALLOCATION]",
+		Short: "Tells why a consumer or an allocation has what it has",
+		Long: `Tells why a consumer, or one of its allocations, has what it has after a cycle: each figure with what
+it follows from, beside those of its siblings and of all above it; what the cycle gave and took; why
+it has no more, from its own limit up the tree to what stands in the way; what is being taken back of it
+and for it, from whom and by when. Each sentence ends with the rules that it follows from.
+
+It goes by the log alone: what the cycles decided, and the policy file that was in force.`,
+		Example: `  stint explain --log demo/log /Markets/Credit/Pricing
+  stint explain --log demo/log --cycle 3 /Markets/Credit/Pricing:nightly
+  stint explain --log demo/log /Markets --output json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if output != "table" && output != "json" {
+				return fmt.Errorf("--output %q: must be table or json", output)
+			}
+			f, err := facts(log, cycle)
+			if err != nil {
+				return err
+			}
+			target, err := f.Find(args[0])
+			if err != nil {
+				return err
+			}
+			e, err := explain.Explain(f, target)
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				return encode(c.OutOrStdout(), e)
+			}
+			return e.Write(c.OutOrStdout(), styleOf(c.OutOrStdout()))
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&log, "log", "", "folder of the log")
+	f.StringVar(&cycle, "cycle", "last", "a cycle's number, or last")
+	f.StringVar(&output, "output", "table", "table or json")
+	required(c, "log")
+	return c
+}
+
+// facts gathers what a log tells of a cycle.
+func facts(log, cycle string) (*explain.Facts, error) {
+	r, err := export.OpenLog(log)
+	if err != nil {
+		return nil, err
+	}
+	n, err := oneCycle(r, log, cycle)
+	if err != nil {
+		return nil, err
+	}
+	text, _, err := r.Policy(n)
+	if err != nil {
+		return nil, err
+	}
+	f, err := explain.Read(r, n)
+	if err != nil {
+		return nil, err
+	}
+	f.Policy, err = plan.Parse(log, text)
+	return f, err
+}
+
+// oneCycle reads --cycle: a number, or last.
+func oneCycle(r *export.Reader, log, cycle string) (int64, error) {
+	cycles := r.Cycles()
+	if len(cycles) == 0 {
+		return 0, fmt.Errorf("log %s has no cycle yet", log)
+	}
+	if cycle == "last" {
+		return cycles[len(cycles)-1], nil
+	}
+	n, err := strconv.ParseInt(cycle, 10, 64)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("--cycle %q: must be a number from 1, or last", cycle)
+	}
+	_, err = r.Holder("cycles", n) // names the cycles that there are
+	return n, err
+}
+
+// encode writes a value as JSON for people too.
+func encode(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// styleOf is how explanations are written to w.
+func styleOf(w io.Writer) explain.Style {
+	p := painter(w)
+	return explain.Style{Width: widthOf(w), Bold: p.bold, Bad: p.bad, Mark: p.faint}
+}

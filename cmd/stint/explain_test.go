@@ -1,0 +1,238 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/explain"
+	"github.com/stintd/stint/core/scenario"
+	"github.com/stintd/stint/export"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write what comes out into testdata/explain and testdata/whatif")
+
+// leaver is a recorder that notes how many units are under reclaim after each cycle, which no table tells.
+type leaver struct {
+	recorder
+	leaving map[int64]int64
+}
+
+// Cycle publishes a cycle.
+func (l *leaver) Cycle(out *decision.Cycle, keyframe func(), last bool) error {
+	l.leaving[out.Summary.Cycle] = out.Summary.UnitsLeaving
+	return l.recorder.Cycle(out, keyframe, last)
+}
+
+// recordLeaving is record with what is under reclaim after each cycle.
+func recordLeaving(t *testing.T, s *scenario.Scenario) (dir string, leaving map[int64]int64) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "log")
+	w, err := export.Open(dir, export.Options{Lazy: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &leaver{recorder{log: w, status: func(string) {}}, map[int64]int64{}}
+	if _, err := s.Record(l); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir, l.leaving
+}
+
+// cases are the scenarios of the project.
+func cases(t *testing.T) (all []*scenario.Scenario) {
+	t.Helper()
+	files, err := filepath.Glob("../../testdata/cases/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, file := range files {
+		scenarios, err := scenario.Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, scenarios...)
+	}
+	return all
+}
+
+// golden holds what commands print against the files of a folder. A file begins with the command's words; then come sections
+//
+//	== scenario: arguments
+//	what is printed
+//
+// With -rewrite what is printed is written into them.
+func golden(t *testing.T, dir string, command ...string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.txt"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files in %s: %v", dir, err)
+	}
+	byName := map[string]*scenario.Scenario{}
+	for _, s := range cases(t) {
+		byName[s.Name] = s
+	}
+	logs := map[string]string{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		for _, section := range strings.Split("\n"+string(text), "\n== ")[1:] {
+			head, want, _ := strings.Cut(section, "\n")
+			name, args, _ := strings.Cut(head, ": ")
+			if byName[name] == nil {
+				t.Fatalf("%s: no scenario %q", file, name)
+			}
+			if logs[name] == "" {
+				logs[name], _ = recordLeaving(t, byName[name])
+			}
+			line := slices.Concat(command, []string{"--log", logs[name]}, strings.Fields(args))
+			for i := range line {
+				line[i] = strings.ReplaceAll(line[i], "DIR", dir)
+			}
+			var stdout, stderr bytes.Buffer
+			execute(line, &stdout, &stderr)
+			got := strings.TrimRight(stdout.String()+stderr.String(), "\n")
+			if strings.TrimRight(want, "\n") != got && !*rewrite {
+				t.Errorf("%s: %s: got\n%s\nexpected\n%s", file, head, got, want)
+			}
+			fmt.Fprintf(&out, "== %s\n%s\n\n", head, got)
+		}
+		if *rewrite {
+			if err := os.WriteFile(file, []byte(strings.TrimRight(out.String(), "\n")+"\n"), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestExplain holds explanations of the project's scenarios against testdata/explain.
+func TestExplain(t *testing.T) { golden(t, "testdata/explain", "explain") }
+
+// unseen are the reasons of shortfalls that no scenario has.
+var unseen = []string{"grace_filter"}
+
+// TestExplainAll explains every consumer after the first and last cycles of all scenarios: there are words for all, and what an
+// explanation adds up from events is what the cycle knew: what is held, short, and under reclaim.
+func TestExplainAll(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes a log of every scenario")
+	}
+	seen := map[string]int{}
+	for _, s := range cases(t) {
+		dir, leaving := recordLeaving(t, s)
+		if len(leaving) == 0 {
+			continue // its settings are not carried out yet
+		}
+		r, err := export.OpenLog(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range r.Cycles() {
+			if last := int64(len(leaving)); n > 6 && n <= last-2 {
+				continue // much like those before
+			}
+			f, err := facts(dir, fmt.Sprint(n))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if plans, err := r.Rows("plans", r.Cycles()[0], n); err != nil || f.Policy.Digest != wordAt(plans.Column("digest"), plans.Rows-1) {
+				t.Errorf("%s, cycle %d: not the policy in force: %v", s.Name, n, err)
+			}
+			var units int64
+			for _, path := range consumersOf(f) {
+				e, err := explain.Explain(f, explain.Target{Consumer: path})
+				if err != nil {
+					if !strings.Contains(err.Error(), "takes part in no plan") {
+						t.Errorf("%s, cycle %d: %v", s.Name, n, err)
+					}
+					continue
+				}
+				top := strings.Count(path, "/") == 1
+				if _, known := f.Policy.Find(path); !known { // with what is below it where that is known
+					top = true
+				}
+				for i := range e.Plans {
+					for _, l := range e.Plans[i].Leaving {
+						if top {
+							units += l.Units
+						}
+					}
+					checkPart(t, fmt.Sprintf("%s, cycle %d, %s", s.Name, n, path), f, path, &e.Plans[i], seen)
+				}
+			}
+			if units != leaving[n] {
+				t.Errorf("%s, cycle %d: %d units under reclaim are told, there are %d", s.Name, n, units, leaving[n])
+			}
+		}
+	}
+	for _, reason := range decision.Reasons {
+		if seen[reason] == 0 && !slices.Contains(unseen, reason) {
+			t.Errorf("no scenario has the reason %s", reason)
+		}
+	}
+	t.Log(seen)
+}
+
+func wordAt(c *decision.Column, row int) string { return string(c.Dict.Bytes(c.Code[row])) }
+
+// consumersOf are the consumers that a cycle tells of.
+func consumersOf(f *explain.Facts) []string {
+	all := map[string]bool{}
+	for _, path := range f.Policy.Path[1:] {
+		all[path] = true
+	}
+	for _, t := range []*decision.Table{f.Shortfalls, f.Holdings} {
+		c := t.Column("consumer")
+		for row := range t.Rows {
+			path := string(c.Dict.Bytes(c.Code[row]))
+			if n := slices.Index(f.Policy.RenamedFrom, path); n < 0 {
+				all[path] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// checkPart holds an explanation against itself.
+func checkPart(t *testing.T, at string, f *explain.Facts, path string, p *explain.Part, seen map[string]int) {
+	t.Helper()
+	var short int64
+	for _, s := range p.Shortfalls {
+		if short += s.Units; s.Text == "" || s.Text == s.Reason || strings.HasSuffix(s.Text, ": ") || len(s.Rules) == 0 {
+			t.Errorf("%s: %+v", at, s)
+		}
+		seen[s.Reason]++
+	}
+	if p.Unit == "unit" && short != p.Short || p.Unit == "slot" && (short > 0) != (p.Short > 0) {
+		t.Errorf("%s: %d units short are explained, there are %d", at, short, p.Short)
+	}
+	for _, point := range slices.Concat(p.Points, p.Happened) {
+		if point.Text == "" || len(point.Rules) == 0 || strings.Contains(point.Text, "%!") {
+			t.Errorf("%s: %+v", at, point)
+		}
+	}
+	if n, ok := f.Policy.Find(path); ok && p.Kind == "md" && f.Policy.Leaf(n) {
+		var held int64
+		for _, point := range p.Points {
+			if point.Figure == "held" {
+				held += *point.Value
+			}
+		}
+		if held != p.Held {
+			t.Errorf("%s: %d units held are explained, there are %d", at, held, p.Held)
+		}
+	}
+}
