@@ -99,7 +99,7 @@ func (e *Engine) finish(lastUS int64) {
 		e.runner.Keyframe(&e.out)
 	}
 	dict := freezer()
-	e.frozen = e.out.Freeze(e.frozen, dict)
+	e.frozen, e.inForce = e.out.Freeze(e.frozen, dict), e.policy
 	e.remember(e.frozen)
 	if held != nil {
 		held = &Holdings{Table: held.Table, Cycle: s.Cycle}

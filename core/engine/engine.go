@@ -116,6 +116,7 @@ type Engine struct {
 	keys    keys
 	sources map[string]*source
 	policy  *PolicyView
+	inForce *PolicyView     // in the last cycle
 	frozen  *decision.Cycle // the last cycle
 	recent  []*decision.Cycle
 	rows    int // of recent

@@ -81,7 +81,7 @@ func (e *Engine) replayed(lastUS int64) {
 	if !logged && keyframeDue(s, lastUS) {
 		e.runner.Keyframe(&e.out)
 	}
-	e.frozen = e.out.Freeze(e.frozen, freezer())
+	e.frozen, e.inForce = e.out.Freeze(e.frozen, freezer()), e.policy
 	e.remember(e.frozen)
 	if !logged {
 		e.lane.hold(bytesOf(e.pending))

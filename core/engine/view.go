@@ -14,6 +14,7 @@ type View struct {
 	Recent   []*decision.Cycle // the events of the last cycles, the oldest first
 	Holdings *Holdings         // may be one cycle behind while a cycle ends; nil before the first
 	Policy   *PolicyView       // the newest policy, in force from the next cycle on; nil: none yet
+	InForce  *PolicyView       // that of the last cycle; nil before the first
 
 	next chan struct{} // closed when there is a newer view
 	wide func() *decision.Table
@@ -60,7 +61,7 @@ func (e *Engine) publish() { e.publishWith(nil) }
 // publishWith is publish with other holdings; nil: those of the last view.
 func (e *Engine) publishWith(held *Holdings) {
 	old := e.view.Load()
-	v := &View{Last: e.frozen, Recent: e.recent, Holdings: held, Policy: e.policy, next: make(chan struct{}), wide: old.wide}
+	v := &View{Last: e.frozen, Recent: e.recent, Holdings: held, Policy: e.policy, InForce: e.inForce, next: make(chan struct{}), wide: old.wide}
 	if held == nil {
 		v.Holdings = old.Holdings
 	}

@@ -31,6 +31,11 @@ type Part struct {
 	Shortfalls []Shortfall `json:"shortfalls"` // why it has no more
 	Leaving    []Reclaim   `json:"leaving"`    // what is being taken back of it
 	Coming     []Reclaim   `json:"coming"`     // what is being taken back for it
+
+	// How many rows of these are left out beyond the first thousand.
+	ShortfallsMore int `json:"shortfalls_more,omitempty"`
+	LeavingMore    int `json:"leaving_more,omitempty"`
+	ComingMore     int `json:"coming_more,omitempty"`
 }
 
 // Point is one thing that is so, and why.

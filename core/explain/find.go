@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"strings"
+
+	"github.com/stintd/stint/core/decision"
 )
 
 // nearMax is how many names an error suggests.
@@ -41,6 +43,12 @@ func (f *Facts) Find(name string) (Target, error) {
 	return Target{}, &UnknownError{What: "consumer", Name: name, Near: near}
 }
 
+// Allocation is Find for an allocation of a consumer that was found.
+func (f *Facts) Allocation(t Target, allocation string) (Target, error) {
+	t.Allocation = &allocation
+	return t, f.knows(t.Consumer, allocation)
+}
+
 // knows gives an error unless an allocation of a consumer, or of those below it, wants or holds something.
 func (f *Facts) knows(consumer, allocation string) error {
 	var all []string
@@ -61,20 +69,24 @@ func (f *Facts) knows(consumer, allocation string) error {
 	return &UnknownError{What: "allocation", Name: allocation, Of: consumer, Near: nearest(allocation, all), Some: all[:min(len(all), nearMax)]}
 }
 
-// consumers are the paths of all consumers, sorted.
+// consumers are the paths of all consumers, sorted. O(rows of the holdings), without a text each.
 func (f *Facts) consumers() []string {
 	all := slices.Clone(f.Policy.Path[1:])
-	seen := func(path string) {
-		if _, ok := f.Policy.Find(path); !ok {
-			all = append(all, path)
+	for _, t := range []*decision.Table{f.Shortfalls, f.Holdings, f.Later.Grants} {
+		if t == nil || t.Rows == 0 {
+			continue
+		}
+		c := t.Column("consumer")
+		seen := make([]bool, c.Dict.Len())
+		for _, code := range c.Code {
+			seen[code] = true
+		}
+		for code, yes := range seen {
+			if yes {
+				all = append(all, f.renamed(string(c.Dict.Bytes(int32(code)))))
+			}
 		}
 	}
-	v := view(f.Shortfalls)
-	for row := range v.Rows {
-		seen(v.text("consumer", row))
-	}
-	own, _ := f.held("/")
-	own.each(func(h holder, _ int64) { seen(h.consumer) })
 	slices.Sort(all)
 	return slices.Compact(all)
 }

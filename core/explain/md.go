@@ -10,7 +10,7 @@ import (
 // explainMD tells of each figure of a consumer in a multidimensional plan where it comes from (SPEC chapter 4,
 // docs/ownership.md, docs/shares.md).
 func (p *part) explainMD() {
-	amounts, shares := index(p.f.Amounts), index(p.f.Shares)
+	amounts, shares := p.amountRows(), p.shareRows()
 	p.amounts(amounts[p.key(p.node)])
 	by := newTally[label]()
 	p.hold.each(func(h holder, units int64) { by.add(h.label, units) })

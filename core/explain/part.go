@@ -24,7 +24,11 @@ type part struct {
 	row   []int     // by Node, in table; -1: none
 	hold  *tally[holder]
 	lend  *tally[holder]
-	going []going // under reclaim in the plan
+
+	missing int64   // units that the target is short of, as far as shortfalls tell
+	going   []going // under reclaim in the plan
+
+	amountsOf, sharesOf map[key][]int // made when first asked for
 }
 
 // Explain tells why a target has what it has: all plans that have anything to do with it, in the policy's order, and
@@ -142,9 +146,7 @@ func (p *part) totals() {
 
 // allocation are the figures of the target's allocation: what it wants is what it holds and is short of.
 func (p *part) allocation() {
-	for i := range p.Shortfalls {
-		p.Short += p.Shortfalls[i].Units
-	}
+	p.Short = p.missing
 	by := newTally[label]()
 	p.hold.each(func(h holder, units int64) {
 		if h.allocation == *p.target.Allocation {
@@ -163,9 +165,7 @@ func (p *part) allocation() {
 
 // outside is demand and work of a consumer that has no place in the plan.
 func (p *part) outside() {
-	for i := range p.Shortfalls {
-		p.Short += p.Shortfalls[i].Units
-	}
+	p.Short = p.missing
 	p.hold.each(func(_ holder, units int64) { p.Held += units })
 	p.Unit, p.Demand = "unit", p.Held+p.Short
 	if p.Held > 0 {
@@ -250,6 +250,21 @@ func (p *part) way(n plan.Node) (nodes []plan.Node) {
 	}
 	slices.Reverse(nodes)
 	return nodes
+}
+
+// amountRows and shareRows find the rows of consumers in the tables amounts and shares.
+func (p *part) amountRows() map[key][]int {
+	if p.amountsOf == nil {
+		p.amountsOf = index(p.f.Amounts)
+	}
+	return p.amountsOf
+}
+
+func (p *part) shareRows() map[key][]int {
+	if p.sharesOf == nil {
+		p.sharesOf = index(p.f.Shares)
+	}
+	return p.sharesOf
 }
 
 func (p *part) tree() *plan.Policy { return p.f.Policy }

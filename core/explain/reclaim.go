@@ -102,12 +102,13 @@ func (p *part) reclaims() {
 	about := func(consumer, allocation string) bool {
 		return consumer != "" && within(consumer, p.target.Consumer) && (p.target.Allocation == nil || allocation == *p.target.Allocation)
 	}
-	p.Leaving = append(p.Leaving, p.grouping(func(g *going) bool { return about(g.consumer, g.allocation) })...)
-	p.Coming = append(p.Coming, p.grouping(func(g *going) bool { return about(g.taker.Consumer, g.taker.Allocation) })...)
+	p.Leaving, p.LeavingMore = p.grouping(func(g *going) bool { return about(g.consumer, g.allocation) })
+	p.Coming, p.ComingMore = p.grouping(func(g *going) bool { return about(g.taker.Consumer, g.taker.Allocation) })
 }
 
 // grouping puts what is under reclaim, and chosen, together by holder, reason, taker and deadline.
-func (p *part) grouping(chosen func(*going) bool) (list []Reclaim) {
+func (p *part) grouping(chosen func(*going) bool) (list []Reclaim, more int) {
+	list = []Reclaim{}
 	type group struct {
 		consumer, allocation, sub, reason string
 		taker                             Taker
@@ -121,6 +122,10 @@ func (p *part) grouping(chosen func(*going) bool) (list []Reclaim) {
 		}
 		k := group{g.consumer, g.allocation, g.sub, g.reason, g.taker, g.deadline}
 		j, ok := at[k]
+		if !ok && len(list) == listMax {
+			more++
+			continue
+		}
 		if !ok {
 			j = len(list)
 			at[k] = j
@@ -142,7 +147,7 @@ func (p *part) grouping(chosen func(*going) bool) (list []Reclaim) {
 	for i := range list {
 		p.sentence(&list[i])
 	}
-	return list
+	return list, more
 }
 
 // sentence tells of a reclaim.

@@ -117,6 +117,9 @@ var reasons = [...]reason{
 	},
 }
 
+// listMax is how many shortfalls and reclaims an explanation lists.
+const listMax = 1000
+
 // with is a sentence with its figures, where there are any.
 func with(text, detail string) string {
 	if detail != "" {
@@ -131,6 +134,11 @@ func (p *part) shortfalls() {
 	mine := p.f.under(v, "consumer", p.target.Consumer)
 	for row := range v.Rows {
 		if !mine(row) || v.text("plan", row) != p.Plan || p.target.Allocation != nil && v.text("allocation", row) != *p.target.Allocation {
+			continue
+		}
+		p.missing += v.num("units_short", row)
+		if len(p.Shortfalls) == listMax {
+			p.ShortfallsMore++
 			continue
 		}
 		s := Shortfall{
@@ -202,7 +210,7 @@ func (p *part) maxima(s *Shortfall, leaf plan.Node) (points []Point) {
 
 // ratiosAndLimits are the share ratios on a leaf's way up, and in MD plans the share limits.
 func (p *part) ratiosAndLimits(s *Shortfall, leaf plan.Node) (points []Point) {
-	amounts := index(p.f.Amounts)
+	amounts := p.amountRows()
 	v := view(p.f.Amounts)
 	way := p.way(leaf)
 	for i := len(way) - 1; i >= 0; i-- {
@@ -238,7 +246,7 @@ func (p *part) priorities(s *Shortfall, leaf plan.Node) (points []Point) {
 	if !ok || p.md == nil {
 		return nil
 	}
-	v, rows := view(p.f.Shares), index(p.f.Shares)
+	v, rows := view(p.f.Shares), p.shareRows()
 	for _, n := range p.way(leaf) {
 		if p.tree().Parent[n] != p.tree().Parent[blocker] {
 			continue
@@ -260,7 +268,7 @@ func (p *part) quotas(s *Shortfall, leaf plan.Node) (points []Point) {
 	if p.slots != nil && p.slot.Policy[leaf] != plan.Hybrid {
 		return p.steps(s, leaf)
 	}
-	v, rows := view(p.f.Shares), index(p.f.Shares)
+	v, rows := view(p.f.Shares), p.shareRows()
 	way := p.way(leaf)
 	for i := len(way) - 1; i >= 0; i-- {
 		n, path := way[i], p.tree().Path[way[i]]
@@ -365,9 +373,8 @@ func (p *part) graces(s *Shortfall, leaf plan.Node) (points []Point) {
 
 // promised are the reclaims under way for a sub-allocation.
 func (p *part) promised(s *Shortfall, _ plan.Node) (points []Point) {
-	for _, r := range p.grouping(func(g *going) bool {
-		return g.taker == Taker{s.Consumer, s.Allocation, s.Sub}
-	}) {
+	list, _ := p.grouping(func(g *going) bool { return g.taker == Taker{s.Consumer, s.Allocation, s.Sub} })
+	for _, r := range list {
 		points = append(points, because(r.Text, r.Rules...))
 	}
 	if len(points) == 0 {
@@ -379,7 +386,7 @@ func (p *part) promised(s *Shortfall, _ plan.Node) (points []Point) {
 // unowned is what the leaf's rules ask for and what it got, by dimension.
 func (p *part) unowned(_ *Shortfall, leaf plan.Node) (points []Point) {
 	v := view(p.f.Amounts)
-	for _, row := range index(p.f.Amounts)[p.key(leaf)] {
+	for _, row := range p.amountRows()[p.key(leaf)] {
 		if want, got := v.num("configured", row), v.num("owned", row); want > got {
 			points = append(points, because(fmt.Sprintf("owns %s of %s %s", grouped(got), grouped(want), v.text("dimension", row)), "MD-3", "MD-4"))
 		}

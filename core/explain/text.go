@@ -84,9 +84,17 @@ func (t *writer) part(p *Part) {
 				t.line(6, b.Text, b.Rules)
 			}
 		}
+		t.more(p.ShortfallsMore)
 	}
-	t.reclaims("being taken back of it", p.Leaving)
-	t.reclaims("being taken back for it", p.Coming)
+	t.reclaims("being taken back of it", p.Leaving, p.LeavingMore)
+	t.reclaims("being taken back for it", p.Coming, p.ComingMore)
+}
+
+// more tells of rows that were left out.
+func (t *writer) more(rows int) {
+	if rows > 0 {
+		fmt.Fprintf(&t.b, "… and %s more\n", grouped(int64(rows)))
+	}
 }
 
 func (t *writer) head(title string) { fmt.Fprintf(&t.b, "\n%s\n", t.Bold(title)) }
@@ -101,7 +109,7 @@ func (t *writer) points(title string, points []Point) {
 	}
 }
 
-func (t *writer) reclaims(title string, list []Reclaim) {
+func (t *writer) reclaims(title string, list []Reclaim, more int) {
 	if len(list) == 0 {
 		return
 	}
@@ -109,6 +117,7 @@ func (t *writer) reclaims(title string, list []Reclaim) {
 	for i := range list {
 		t.line(2, list[i].Text, list[i].Rules)
 	}
+	t.more(more)
 }
 
 // line writes a sentence and its rules, broken at the width; what goes on stands further in.
@@ -155,9 +164,7 @@ func (t *writer) grid(g *Grid) {
 	}
 	t.b.WriteByte('\n')
 	t.aligned(cells)
-	if g.More > 0 {
-		fmt.Fprintf(&t.b, "… and %d more\n", g.More)
-	}
+	t.more(g.More)
 }
 
 // aligned writes rows of cells: the first column to the left, the others to the right; the first row is the heading.

@@ -16,8 +16,11 @@ import (
 	"github.com/stintd/stint/export"
 )
 
+// mediaType is a form of an answer, and what the parameter `format` calls it.
+type mediaType struct{ media, format string }
+
 // mediaTypes are the formats of tables in answers, the preferred first.
-var mediaTypes = []struct{ media, format string }{
+var mediaTypes = []mediaType{
 	{"application/json", "json"},
 	{"application/vnd.apache.arrow.stream", "arrow"},
 	{"application/vnd.apache.parquet", "parquet"},
@@ -25,19 +28,24 @@ var mediaTypes = []struct{ media, format string }{
 	{"text/csv", "csv"},
 }
 
-// accepted finds the format that the client likes best: the parameter `format`, else the header Accept; without both JSON.
-func (q *request) accepted() (media, format string, err error) {
+// accepted finds the format of a table that the client likes best: the parameter `format`, else the header Accept; without both JSON.
+func (q *request) accepted() (media, format string, err error) { return q.acceptedOf(mediaTypes) }
+
+// acceptedOf is accepted for other forms, of which the first is preferred.
+func (q *request) acceptedOf(types []mediaType) (media, format string, err error) {
 	if v := q.query("format"); v != "" {
-		for _, m := range mediaTypes {
+		var names []string
+		for _, m := range types {
 			if m.format == v {
 				return m.media, m.format, nil
 			}
+			names = append(names, m.format)
 		}
-		return "", "", badRequest("parameter format=" + v + ": must be one of " + strings.Join(export.StreamFormats, ", "))
+		return "", "", badRequest("parameter format=" + v + ": must be one of " + strings.Join(names, ", "))
 	}
 	accept := string(q.Request.Header.Peek("Accept"))
 	if accept == "" {
-		return mediaTypes[0].media, mediaTypes[0].format, nil
+		return types[0].media, types[0].format, nil
 	}
 	best, quality := -1, 0.0
 	for range strings.Split(accept, ",")[:min(32, strings.Count(accept, ",")+1)] {
@@ -53,7 +61,7 @@ func (q *request) accepted() (media, format string, err error) {
 				continue
 			}
 		}
-		for i, m := range mediaTypes {
+		for i, m := range types {
 			family, _, _ := strings.Cut(m.media, "/")
 			if (kind == m.media || kind == "*/*" || kind == family+"/*") && v > quality {
 				best, quality = i, v
@@ -62,9 +70,13 @@ func (q *request) accepted() (media, format string, err error) {
 		}
 	}
 	if best < 0 {
-		return "", "", problem{Type: "not-acceptable", Status: 406, Detail: "tables come as Arrow stream, Parquet, NDJSON, CSV and JSON"}
+		var names []string
+		for _, m := range types {
+			names = append(names, m.media)
+		}
+		return "", "", problem{Type: "not-acceptable", Status: 406, Detail: "the answer comes as " + strings.Join(names, ", ")}
 	}
-	return mediaTypes[best].media, mediaTypes[best].format, nil
+	return types[best].media, types[best].format, nil
 }
 
 // wholeRowsMax is up to how many rows an answer is made in memory, so that its length can be told; longer ones are streamed.
@@ -348,33 +360,20 @@ type history struct {
 }
 
 func (h *history) table(name string, n int64) (*decision.Table, error) {
-	if h.dir == "" {
-		return nil, problem{Type: "not-found", Status: 404, Detail: "no decision log is written: only the last cycle can be read"}
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.r == nil || len(h.r.Cycles()) == 0 || h.r.Cycles()[len(h.r.Cycles())-1] < n {
-		r, err := export.OpenLog(h.dir)
-		if err != nil {
-			return nil, problem{Type: "not-logged", Status: 503, RetryAfter: 1, Detail: fmt.Sprintf("cycle %d is not in the decision log yet", n)}
-		}
-		h.r = r
+	r, err := h.at(n)
+	if err != nil {
+		return nil, err
 	}
-	if !slices.Contains(h.r.Tables(), name) {
-		return nil, problem{Type: "not-found", Status: 404, Detail: fmt.Sprintf("no table %q; there are %s", name, strings.Join(h.r.Tables(), ", "))}
+	if !slices.Contains(r.Tables(), name) {
+		return nil, problem{Type: "not-found", Status: 404, Detail: fmt.Sprintf("no table %q; there are %s", name, strings.Join(r.Tables(), ", "))}
 	}
-	cycles := h.r.Cycles()
-	if _, ok := slices.BinarySearch(cycles, n); !ok {
-		if len(cycles) == 0 || n > cycles[len(cycles)-1] {
-			return nil, problem{Type: "not-logged", Status: 503, RetryAfter: 1, Detail: fmt.Sprintf("cycle %d is not in the decision log yet", n)}
-		}
-		return nil, problem{Type: "not-found", Status: 404, Detail: fmt.Sprintf("cycle %d is not in the decision log", n)}
-	}
-	t, err := h.r.Table(name, n)
+	t, err := r.Table(name, n)
 	if err != nil || name != "consumers" {
 		return t, err
 	}
-	amounts, err := h.r.Table("amounts", n)
+	amounts, err := r.Table("amounts", n)
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ var routes = []*route{
 	{"/v1/holdings", "GET", "/v1/holdings", RoleReader, false, true, (*Server).getHoldings},
 	{"/v1/consumers", "GET", "/v1/consumers", RoleReader, false, true, (*Server).getConsumers},
 	{"/v1/consumers/{path}", "GET", "/v1/consumers/", RoleReader, false, true, (*Server).getConsumers},
-	{"/v1/explain/{path}", "GET", "/v1/explain/", RoleReader, false, true, (*Server).notYet},
+	{"/v1/explain/{path}", "GET", "/v1/explain/", RoleReader, false, true, (*Server).getExplain},
 	{"/v1/whatif", "POST", "/v1/whatif", RoleReader, false, true, (*Server).notYet},
 	{"/healthz", "GET", "/healthz", "", true, false, (*Server).getHealth},
 	{"/readyz", "GET", "/readyz", "", true, false, (*Server).getReady},

@@ -162,6 +162,17 @@ func ready(t testing.TB, edit func(*ServiceOptions)) *service {
 
 func (s *service) cycle() { s.t.Helper(); s.must(200, "POST", "/v1/cycles", "") }
 
+// logged waits until the decision log has all cycles.
+func (s *service) logged() {
+	s.t.Helper()
+	for until := time.Now().Add(10 * time.Second); !strings.Contains(s.must(200, "GET", "/readyz", "").body, `"log_behind_cycles":0`); {
+		if time.Now().After(until) {
+			s.t.Fatal("the decision log does not follow")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // checker holds requests and responses against the OpenAPI description.
 type checker struct{ router routers.Router }
 
@@ -181,7 +192,7 @@ var theChecker = sync.OnceValue(func() *checker {
 		b, err := io.ReadAll(body)
 		return string(b), err
 	}
-	for _, m := range []string{"text/csv", "application/x-ndjson", "application/yaml", "application/vnd.apache.arrow.stream", "application/vnd.apache.parquet", "application/octet-stream"} {
+	for _, m := range []string{"text/csv", "text/plain", "application/x-ndjson", "application/yaml", "application/vnd.apache.arrow.stream", "application/vnd.apache.parquet", "application/octet-stream"} {
 		openapi3filter.RegisterBodyDecoder(m, raw)
 	}
 	return &checker{router}
@@ -287,7 +298,68 @@ func TestRoundTrip(t *testing.T) {
 	s.refused(406, "not-acceptable", "GET", "/v1/holdings", "", "Accept", "image/png")
 	s.refused(404, "not-found", "GET", "/v2/x", "")
 	s.refused(405, "wrong-method", "DELETE", "/v1/plan", "")
-	s.refused(501, "not-yet", "GET", "/v1/explain/Risk", "")
+}
+
+// TestExplain explains from memory, from the decision log, and after a restart, as JSON and as text: the same.
+func TestExplain(t *testing.T) {
+	s := ready(t, nil)
+	s.must(200, "PUT", "/v1/demand/feed", "consumer,allocation,units,ncpus\n/Risk/Day,a,14,1\n/Risk/Night,n,1,1\n")
+	s.cycle()
+	s.must(200, "PUT", "/v1/demand/other", "consumer,allocation,units,ncpus\n/Research,r,9,1\n")
+	s.cycle()
+	s.logged()
+	inMemory := map[string]string{}
+	for path, want := range map[string]string{
+		"/v1/explain/Research":                     `"reason":"waiting_for_reclaim"`,
+		"/v1/explain/Risk":                         `"leaving":[{"consumer":"/Risk/Day"`,
+		"/v1/explain/Risk/Day?allocation=a":        `"allocation":"a"`,
+		"/v1/explain/Risk%2FNight":                 `"consumer":"/Risk/Night"`,
+		"/v1/explain/Risk/Day?format=text":         "/Risk/Day after cycle 2 at ",
+		"/v1/explain/Risk/Day?cycle=1":             `"cycle":1`,
+		"/v1/explain/Research?allocation=r":        `for /Research:r, due `,
+		"/v1/explain/Research?cycle=2&format=text": "being taken back for it",
+	} {
+		a := s.must(200, "GET", path, "")
+		if !strings.Contains(a.body, want) {
+			t.Errorf("%s has no %s: %s", path, want, a.body)
+		}
+		inMemory[path] = a.body
+	}
+	if a := s.must(200, "GET", "/v1/explain/Risk/Day", "", "Accept", "text/plain"); a.body != inMemory["/v1/explain/Risk/Day?format=text"] || a.header.Get("Stint-Cycle") != "2" {
+		t.Errorf("%v %s", a.header, a.body)
+	}
+	s.refused(404, "not-found", "GET", "/v1/explain/Risk/Dey", "")
+	s.refused(404, "not-found", "GET", "/v1/explain/Risk/Day?allocation=b", "")
+	s.refused(404, "not-found", "GET", "/v1/explain/Risk?cycle=9", "")
+	s.refused(400, "bad-request", "GET", "/v1/explain/Risk?cycle=x", "")
+	s.refused(400, "bad-request", "GET", "/v1/explain/Risk?allocatoin=x", "")
+	s.refused(400, "bad-request", "GET", "/v1/explain/Risk?format=csv", "")
+	s.refused(406, "not-acceptable", "GET", "/v1/explain/Risk", "", "Accept", "text/csv")
+	s.restart()
+	for path, was := range inMemory {
+		if a := s.must(200, "GET", path, ""); a.body != was {
+			t.Errorf("%s after a restart: %s\nbefore: %s", path, a.body, was)
+		}
+	}
+	// What the last cycle's memory tells, the log tells too, and in the next cycle a policy that is not in force yet explains nothing.
+	s.must(200, "PUT", "/v1/plan", strings.ReplaceAll(policyText, "{path: /Research}]", "{path: /Research, share: {ratio: 3}}]"))
+	if a := s.must(200, "GET", "/v1/explain/Research", ""); a.body != inMemory["/v1/explain/Research"] {
+		t.Error(a.body)
+	}
+	s.cycle()
+	s.logged()
+	for path, was := range inMemory {
+		sign := "?"
+		if strings.Contains(path, "?") {
+			sign = "&"
+		}
+		if !strings.Contains(path, "cycle=") {
+			path += sign + "cycle=2"
+		}
+		if a := s.must(200, "GET", path, ""); a.body != was {
+			t.Errorf("%s from the log: %s\nfrom memory: %s", path, a.body, was)
+		}
+	}
 }
 
 func TestFormatsOut(t *testing.T) {
