@@ -129,6 +129,8 @@ type player struct {
 	relabel map[string]int   // how often units came to count as something else, by from and to
 	changes map[string]int   // how often ownership changed, by how
 	owns    map[string]int64 // what is owned, by the engine's table: see ownKey
+
+	watch func(t *rapid.T) // called before each cycle; nil: nobody is
 }
 
 // startUS is 2026-01-05T00:00:00Z; the first cycle is a minute later, for the oracle at 60 s.
@@ -342,6 +344,9 @@ func (p *player) run(t *rapid.T, still bool) {
 	p.cycles++
 	p.nowUS += 60e6
 	before, rested := stateOf(&p.out), p.out.Summary.Stable()
+	if p.watch != nil {
+		p.watch(t)
+	}
 	var fresh cycle.Runner // knows nothing of earlier cycles
 	p.runner.Run(p.engine, p.nowUS, &p.out)
 	if len(p.slots) == 0 { // one kind of cases alone, as this is for the whole process

@@ -174,6 +174,13 @@ func (b *Bound) bindSide(q *Requirement, i int32) (Kind, error) {
 	return Number, b.bind(q, i, aNumber)
 }
 
+// On is the requirement bound to other hosts that have the same columns under the same handles. What it was bound by is shared.
+func (b *Bound) On(hosts Hosts) *Bound {
+	c := *b
+	c.hosts = hosts
+	return &c
+}
+
 // Match tells whether a host is selected; without a select part every host is. It allocates nothing.
 func (b *Bound) Match(host int) bool { return b.root < 0 || b.condition(b.root, host) }
 

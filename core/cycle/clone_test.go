@@ -1,0 +1,150 @@
+package cycle_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/cycle"
+	"github.com/stintd/stint/core/decision"
+)
+
+// TestClone clones the states of random cases before each cycle: a copy has all that the state has and shares no memory
+// with it, a cycle on a copy decides what the state then does, and the state stays as it was.
+func TestClone(t *testing.T) {
+	setRapid(t, 60, seedMin)
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				p, decided := newPlayer(t, k), ""
+				was := func() {
+					if decided != "" && decided != decision.Digest(everything(&p.out)) {
+						t.Fatalf("cycle %d: the copy decided otherwise", p.cycles-1)
+					}
+				}
+				p.watch = func(t *rapid.T) {
+					was()
+					kept, used := p.engine.Clone(), p.engine.Clone()
+					for _, c := range []*cluster.State{kept, used} {
+						if err := compareStates(p.engine, c); err != nil {
+							t.Fatal(err)
+						}
+					}
+					var fresh cycle.Runner
+					var out decision.Cycle
+					fresh.Run(used, p.nowUS, &out)
+					fresh.Keyframe(&out)
+					decided = decision.Digest(everything(&out))
+					if err := compareStates(p.engine, kept); err != nil {
+						t.Fatalf("after a cycle on a copy: %v", err)
+					}
+					if err := used.Verify(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for i := range p.upTo(t, "steps", 1+2*p.eager(), 4) {
+					p.step(t, i)
+				}
+				was()
+			})
+		})
+	}
+}
+
+// compareStates tells where two states differ, or share memory that somebody may change.
+func compareStates(a, b *cluster.State) error {
+	c := comparer{seen: map[[2]uintptr]bool{{reflect.ValueOf(a).Pointer(), reflect.ValueOf(b).Pointer()}: true}}
+	c.values("State", reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem())
+	if len(c.faults) > 0 {
+		return fmt.Errorf("a copied state: %s", strings.Join(c.faults, "; "))
+	}
+	return nil
+}
+
+// Of these a copy has no use, or shares them because nobody changes them.
+var (
+	unused = []string{"State.scratch", "State.victim", "State.Shape.key"}
+	shared = []string{"*plan.Policy", "*plan.MDPlan", "*plan.SlotPlan", "*plan.Requirement", "[]plan.boundNode", "[]plan.boundKey"}
+)
+
+type comparer struct {
+	seen   map[[2]uintptr]bool
+	faults []string
+}
+
+func (c *comparer) fault(path, text string) {
+	if len(c.faults) < 5 {
+		c.faults = append(c.faults, path+" "+text)
+	}
+}
+
+func (c *comparer) values(path string, a, b reflect.Value) {
+	if slices.Contains(unused, path) {
+		return
+	}
+	alike := slices.Contains(shared, a.Type().String()) || strings.HasSuffix(path, ".Terms.Member")
+	switch a.Kind() {
+	case reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Map:
+		if a.IsNil() || b.IsNil() {
+			if a.IsNil() != b.IsNil() {
+				c.fault(path, "is nil in one alone")
+			}
+			return
+		}
+	}
+	switch a.Kind() {
+	case reflect.Struct:
+		for i := range a.NumField() {
+			c.values(path+"."+a.Type().Field(i).Name, a.Field(i), b.Field(i))
+		}
+	case reflect.Interface:
+		c.values(path, a.Elem(), b.Elem())
+	case reflect.Pointer:
+		pair := [2]uintptr{a.Pointer(), b.Pointer()}
+		if (pair[0] == pair[1]) != alike {
+			c.fault(path, "is shared where it must not be, or the other way round")
+		}
+		if !c.seen[pair] && !alike {
+			c.seen[pair] = true
+			c.values(path, a.Elem(), b.Elem())
+		}
+	case reflect.Slice:
+		if a.Cap() > 0 && b.Cap() > 0 && a.Type().Elem().Size() > 0 && (a.Pointer() == b.Pointer()) != alike {
+			c.fault(path, "is shared where it must not be, or the other way round")
+		}
+		c.elements(path, a, b, alike)
+	case reflect.Array:
+		c.elements(path, a, b, alike)
+	case reflect.Map:
+		if a.Pointer() == b.Pointer() {
+			c.fault(path, "is a map that is shared")
+		}
+		if a.Len() != b.Len() {
+			c.fault(path, "has another length")
+		}
+		for it := a.MapRange(); it.Next(); {
+			if v := b.MapIndex(it.Key()); !v.IsValid() || !v.Equal(it.Value()) {
+				c.fault(path, "has other entries")
+			}
+		}
+	default:
+		if !a.Equal(b) {
+			c.fault(path, "is another value")
+		}
+	}
+}
+
+func (c *comparer) elements(path string, a, b reflect.Value, alike bool) {
+	if a.Len() != b.Len() {
+		c.fault(path, fmt.Sprintf("has %d entries and %d", a.Len(), b.Len()))
+		return
+	}
+	for i := 0; i < a.Len() && !alike; i++ {
+		c.values(path+"[]", a.Index(i), b.Index(i))
+	}
+}
