@@ -3,6 +3,8 @@ package cluster
 import (
 	"strings"
 	"testing"
+
+	"github.com/stintd/stint/core/plan"
 )
 
 // running is rows of "consumer allocation sub host", 2 units each.
@@ -195,5 +197,26 @@ func TestFrozenNames(t *testing.T) {
 	n.InternString("b")
 	if f.Len() != 1 || f.String(0) != "a" || n.Len() != 2 {
 		t.Error(f.Len(), n.Len())
+	}
+}
+
+// TestShrinkBeforePolicy has a host shrink and then a new policy come before the same cycle: the cycle still releases what the
+// host does not hold any more.
+func TestShrinkBeforePolicy(t *testing.T) {
+	s := serving(t)
+	hosts := hostTable("a1")
+	hosts.Size[0][0] = 1
+	if err := s.SetHosts(hosts, false); err != nil {
+		t.Fatal(err)
+	}
+	p, err := plan.Parse("policy.yaml", []byte(policyText))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SetPolicy(p, false); err != nil {
+		t.Fatal(err)
+	}
+	if released := settle(t, s); released != 1 {
+		t.Errorf("%d units released, expected 1", released)
 	}
 }
