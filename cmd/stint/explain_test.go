@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/explain"
+	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/scenario"
 	"github.com/stintd/stint/export"
 )
@@ -176,6 +178,9 @@ func TestExplainAll(t *testing.T) {
 			if units != leaving[n] {
 				t.Errorf("%s, cycle %d: %d units under reclaim are told, there are %d", s.Name, n, units, leaving[n])
 			}
+			if last := n == int64(len(leaving)); last {
+				checkSame(t, s.Name, r, dir, f)
+			}
 		}
 	}
 	for _, reason := range decision.Reasons {
@@ -184,6 +189,27 @@ func TestExplainAll(t *testing.T) {
 		}
 	}
 	t.Log(seen)
+}
+
+// checkSame asks what if the policy of the last cycle were the one that is in force: nothing were otherwise.
+func checkSame(t *testing.T, name string, r *export.Reader, dir string, f *explain.Facts) {
+	t.Helper()
+	windows := func(p *plan.Policy) bool {
+		return slices.ContainsFunc(p.MDPlans, func(m plan.MDPlan) bool { return len(m.Windows) > 1 }) ||
+			slices.ContainsFunc(p.SlotPlans, func(m plan.SlotPlan) bool { return len(m.Windows) > 1 })
+	}
+	renames := slices.ContainsFunc(f.Policy.RenamedFrom, func(was string) bool { return was != "" }) // it can be done once
+	if windows(f.Policy) || renames {
+		return // a new policy file is no switch of windows
+	}
+	c, err := compareUnder(r, &whatifOptions{log: dir, settle: 50}, f.Cycle, f.Policy, io.Discard)
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+	} else if len(c.Changes) > 0 {
+		var b strings.Builder
+		_ = c.Write(&b, "the same", explain.Style{})
+		t.Errorf("%s: under the same policy\n%s", name, &b)
+	}
 }
 
 func wordAt(c *decision.Column, row int) string { return string(c.Dict.Bytes(c.Code[row])) }
@@ -236,3 +262,6 @@ func checkPart(t *testing.T, at string, f *explain.Facts, path string, p *explai
 		}
 	}
 }
+
+// TestWhatif holds comparisons of the project's scenarios against testdata/whatif.
+func TestWhatif(t *testing.T) { golden(t, "testdata/whatif", "whatif") }

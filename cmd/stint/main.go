@@ -62,7 +62,7 @@ Exit codes: 0 fine, 1 found something wrong, 2 bad usage or input.`,
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newRun(), newTest(), newCheck(), newQuery(), newExplain(), newVerify(), newReplayCommand(), newSimulate(), newCompact(),
+	root.AddCommand(newRun(), newTest(), newCheck(), newQuery(), newExplain(), newWhatif(), newVerify(), newReplayCommand(), newSimulate(), newCompact(),
 		newGen(), newImport(), newServe(), newPush(), newVersion())
 	return root
 }

@@ -176,21 +176,19 @@ func (t *writer) aligned(cells [][]string) {
 		}
 	}
 	for r, row := range cells {
+		line := ""
 		for i, c := range row {
 			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(c))
 			if r == 0 {
 				c = t.Bold(c)
 			}
-			switch {
-			case i == 0 && len(row) == 1:
-				t.b.WriteString(c)
-			case i == 0:
-				t.b.WriteString(c + pad)
-			default:
-				t.b.WriteString("  " + pad + c)
+			if i == 0 {
+				line = c + pad
+			} else {
+				line += "  " + pad + c
 			}
 		}
-		t.b.WriteByte('\n')
+		t.b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 }
 

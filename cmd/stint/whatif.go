@@ -1,0 +1,146 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stintd/stint/core/cycle"
+	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/explain"
+	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/export"
+)
+
+// settleMax bounds --settle.
+const settleMax = 10_000
+
+type whatifOptions struct {
+	log, plan, cycle, output string
+	settle                   int
+	force                    bool
+}
+
+func newWhatif() *cobra.Command {
+	var o whatifOptions
+	c := &cobra.Command{
+		Use:   "whatif --log LOG --plan P2",
+		Short: "Decides a logged cycle under another policy, and commits nothing",
+		Long: `Decides a cycle of a log again, once under the policy that was in force and once under another one: who
+gains, who loses, what would be reclaimed. Nothing is committed, and LOG is not written to.
+
+The state before the cycle is rebuilt as replay does it, from the first cycle on. The cycle grants at once what is free;
+what others hold it puts under reclaim, which takes their graces to come back. So --settle goes on, under both policies,
+with no new input, until nothing changes any more: that is what is held in the end.
+
+A bad policy is refused with the same errors as by check. One that leaves out consumers that hold something is
+refused as run does, unless --force is given.
+
+Exit codes: 0 fine, 2 bad usage or input.`,
+		Example: `  stint whatif --log demo/log --plan new.yaml
+  stint whatif --log demo/log --plan new.yaml --cycle 3 --settle 0
+  stint whatif --log demo/log --plan new.yaml --output json`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return whatif(&o, c.OutOrStdout(), c.ErrOrStderr())
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.log, "log", "", "folder of the log")
+	f.StringVar(&o.plan, "plan", "", "the other policy file")
+	f.StringVar(&o.cycle, "cycle", "last", "a cycle's number, or last")
+	f.IntVar(&o.settle, "settle", 100, "how many cycles to look ahead at most; 0: none")
+	f.BoolVar(&o.force, "force", false, "the policy may leave out consumers that hold something; that is reclaimed with their grace")
+	f.StringVar(&o.output, "output", "table", "table or json")
+	required(c, "log", "plan")
+	return c
+}
+
+func whatif(o *whatifOptions, stdout, stderr io.Writer) error {
+	if o.output != "table" && o.output != "json" {
+		return fmt.Errorf("--output %q: must be table or json", o.output)
+	}
+	if o.settle < 0 || o.settle > settleMax {
+		return fmt.Errorf("--settle %d: must be from 0 to %d", o.settle, settleMax)
+	}
+	g, err := readInput(kindPlan, o.plan)
+	if err != nil {
+		return err
+	}
+	policy, err := parsePlan(g) // before the replay, which may take long
+	if err != nil {
+		return err
+	}
+	r, err := export.OpenLog(o.log)
+	if err != nil {
+		return err
+	}
+	n, err := oneCycle(r, o.log, o.cycle)
+	if err != nil {
+		return err
+	}
+	c, err := compareUnder(r, o, n, policy, stderr)
+	if err != nil {
+		return err
+	}
+	if o.output == "json" {
+		return encode(stdout, c)
+	}
+	return c.Write(stdout, o.plan, styleOf(stdout))
+}
+
+// compareUnder decides cycle n of a log under the policy in force and under another one.
+func compareUnder(r *export.Reader, o *whatifOptions, n int64, policy *plan.Policy, stderr io.Writer) (*explain.Comparison, error) {
+	damaged := func(o *otherwise, _ int64) error {
+		if o == nil {
+			return nil
+		}
+		return fmt.Errorf("%w: the log is damaged, or of another version", o)
+	}
+	before := newReplay()
+	if err := before.run(r, o.log, n-1, stderr, damaged); err != nil {
+		return nil, err
+	}
+	if err := before.inputs(r, o.log, n); err != nil {
+		return nil, err
+	}
+	t, err := r.Table("cycles", n)
+	if err != nil {
+		return nil, err
+	}
+	after := &batch{state: before.state.Clone()}
+	if err := after.state.SetPolicy(policy, o.force); err != nil {
+		return nil, err // names the file
+	}
+	warn(stderr, policyWarnings(policy))
+	suspect, err := after.warnings()
+	if warn(stderr, suspect); err != nil {
+		return nil, err
+	}
+	nowUS, digest := t.Column("now").Int[0], t.Column("decisions_digest")
+	was := before.ahead(nowUS, o.settle)
+	if logged := string(digest.Dict.Bytes(digest.Code[0])); was.Digest() != logged {
+		return nil, damaged(&otherwise{n, "it decides otherwise", logged, was.Digest()}, n)
+	}
+	return explain.Compare(was, after.ahead(nowUS, o.settle)), nil
+}
+
+// ahead decides a cycle, and those that follow from it with no new input, up to a number or until nothing changes.
+func (b *batch) ahead(nowUS int64, settle int) (a explain.Ahead) {
+	var runner cycle.Runner
+	var out decision.Cycle
+	runner.Run(b.state, nowUS, &out)
+	out.Summary.Digest = decision.Digest(out.Tables())
+	a.Outcome = explain.Take(&out, b.state.Policy)
+	for n := 0; n < settle && !out.Summary.Stable(); n++ {
+		if nowUS += b.state.Policy.IntervalUS; nowUS > nowMaxUS {
+			break
+		}
+		runner.Run(b.state, nowUS, &out)
+	}
+	if settle > 0 {
+		a.End = explain.Take(&out, b.state.Policy)
+	}
+	return a
+}
