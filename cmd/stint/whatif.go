@@ -1,13 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
-	"github.com/stintd/stint/core/cycle"
 	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/engine"
 	"github.com/stintd/stint/core/explain"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/export"
@@ -128,19 +129,8 @@ func compareUnder(r *export.Reader, o *whatifOptions, n int64, policy *plan.Poli
 
 // ahead decides a cycle, and those that follow from it with no new input, up to a number or until nothing changes.
 func (b *batch) ahead(nowUS int64, settle int) (a explain.Ahead) {
-	var runner cycle.Runner
-	var out decision.Cycle
-	runner.Run(b.state, nowUS, &out)
-	out.Summary.Digest = decision.Digest(out.Tables())
-	a.Outcome = explain.Take(&out, b.state.Policy)
-	for n := 0; n < settle && !out.Summary.Stable(); n++ {
-		if nowUS += b.state.Policy.IntervalUS; nowUS > nowMaxUS {
-			break
-		}
-		runner.Run(b.state, nowUS, &out)
-	}
-	if settle > 0 {
-		a.End = explain.Take(&out, b.state.Policy)
-	}
+	engine.Ahead(context.Background(), b.state, nowUS, settle, func(c *decision.Cycle, last bool) {
+		a.See(c, b.state.Policy, last && settle > 0)
+	})
 	return a
 }

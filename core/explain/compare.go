@@ -192,6 +192,16 @@ type Ahead struct {
 	End *Outcome // nil: it was not looked at
 }
 
+// See takes the first cycle that it is shown, and the one that is the end.
+func (a *Ahead) See(c *decision.Cycle, p *plan.Policy, end bool) {
+	if a.Outcome == nil {
+		a.Outcome = Take(c, p)
+	}
+	if end {
+		a.End = Take(c, p)
+	}
+}
+
 // Compare sets a cycle under the policy in force beside the same one under another.
 func Compare(before, after Ahead) *Comparison {
 	s := &before.summary

@@ -30,7 +30,7 @@ func (c *Comparison) Write(w io.Writer, policy string, style Style) error {
 	if len(c.Reclaims) > 0 {
 		t.head("what it puts under reclaim, by " + c.upTo() + "; takers get of that in later cycles, when it has come back")
 		for i, r := range c.Reclaims {
-			if i == listMax {
+			if i == changesShown {
 				t.more(len(c.Reclaims) - i)
 				break
 			}

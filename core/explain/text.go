@@ -7,6 +7,9 @@ import (
 	"unicode/utf8"
 )
 
+// shown is how many shortfalls and reclaims people are shown; programs get all that an explanation lists.
+const shown = 100
+
 // Style is how an explanation is written for people. The zero value is 100 columns wide and without colours.
 type Style struct {
 	Width           int
@@ -73,7 +76,7 @@ func (t *writer) part(p *Part) {
 	t.points("this cycle", p.Happened)
 	if len(p.Shortfalls) > 0 {
 		t.head("why short")
-		for i := range p.Shortfalls {
+		for i := range p.Shortfalls[:min(len(p.Shortfalls), shown)] {
 			s := &p.Shortfalls[i]
 			words := s.Reason
 			if s.Dimension != "" {
@@ -84,7 +87,7 @@ func (t *writer) part(p *Part) {
 				t.line(6, b.Text, b.Rules)
 			}
 		}
-		t.more(p.ShortfallsMore)
+		t.more(p.ShortfallsMore + max(0, len(p.Shortfalls)-shown))
 	}
 	t.reclaims("being taken back of it", p.Leaving, p.LeavingMore)
 	t.reclaims("being taken back for it", p.Coming, p.ComingMore)
@@ -114,10 +117,10 @@ func (t *writer) reclaims(title string, list []Reclaim, more int) {
 		return
 	}
 	t.head(title)
-	for i := range list {
+	for i := range list[:min(len(list), shown)] {
 		t.line(2, list[i].Text, list[i].Rules)
 	}
-	t.more(more)
+	t.more(more + max(0, len(list)-shown))
 }
 
 // line writes a sentence and its rules, broken at the width; what goes on stands further in.

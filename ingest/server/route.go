@@ -41,7 +41,7 @@ var routes = []*route{
 	{"/v1/consumers", "GET", "/v1/consumers", RoleReader, false, true, (*Server).getConsumers},
 	{"/v1/consumers/{path}", "GET", "/v1/consumers/", RoleReader, false, true, (*Server).getConsumers},
 	{"/v1/explain/{path}", "GET", "/v1/explain/", RoleReader, false, true, (*Server).getExplain},
-	{"/v1/whatif", "POST", "/v1/whatif", RoleReader, false, true, (*Server).notYet},
+	{"/v1/whatif", "POST", "/v1/whatif", RoleReader, false, true, (*Server).postWhatif},
 	{"/healthz", "GET", "/healthz", "", true, false, (*Server).getHealth},
 	{"/readyz", "GET", "/readyz", "", true, false, (*Server).getReady},
 	{"/metrics", "GET", "/metrics", RoleReader, false, false, (*Server).getMetrics},
@@ -103,9 +103,4 @@ func input(kind string) func(*Server, *request) error {
 // validSource tells whether a source may be called so; "" is of calls that have none.
 func validSource(name string) bool {
 	return len(name) <= cluster.NameBytesMax && utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return r == '/' || unicode.IsControl(r) })
-}
-
-// notYet answers calls that this version does not have.
-func (s *Server) notYet(*request) error {
-	return problem{Status: 501, Type: "not-yet", Detail: "this version does not carry this call out yet"}
 }

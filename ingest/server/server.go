@@ -88,6 +88,7 @@ type Server struct {
 	decodes  chan struct{} // slots
 	decoding atomic.Int64  // bodies that have a slot or wait for one
 	waiters  atomic.Int64
+	whatif   chan struct{} // one slot
 	lingers  atomic.Int64
 	tables   sync.Pool     // *cluster.DemandTable
 	closing  chan struct{} // closed when the server shuts down: long polls end
@@ -101,7 +102,7 @@ func New(o Options) (*Server, error) {
 	if o.Metrics == nil {
 		o.Metrics = NewMetrics()
 	}
-	s := &Server{o: o, decodes: make(chan struct{}, o.Limits.DecodesMax), closing: make(chan struct{}), history: history{dir: o.LogDir}}
+	s := &Server{o: o, decodes: make(chan struct{}, o.Limits.DecodesMax), closing: make(chan struct{}), whatif: make(chan struct{}, 1), history: history{dir: o.LogDir}}
 	var err error
 	if s.tokens, err = checkTokens(o.Tokens); err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -541,4 +542,96 @@ func TestNoAllocationPerRow(t *testing.T) {
 	if least > 5_000 {
 		t.Errorf("%d allocations for 50,000 rows", least)
 	}
+}
+
+// TestWhatif asks what another policy would do: the answer is what then happens, and asking changes nothing.
+func TestWhatif(t *testing.T) {
+	s := start(t, nil)
+	s.refused(409, "no-plan", "POST", "/v1/whatif", policyText)
+	s.must(200, "PUT", "/v1/plan", policyText)
+	s.must(200, "PUT", "/v1/hosts", hostsText)
+	s.must(200, "PUT", "/v1/demand/feed", "consumer,allocation,units,ncpus\n/Risk/Day,a,16,1\n/Research,r,9,1\n")
+	s.cycle()
+	other := strings.ReplaceAll(policyText, "{path: /Research}]", "{path: /Research}, {path: /Risk/Day, share: {ratio: 3}}]")
+	s.refused(422, "bad-plan", "POST", "/v1/whatif", other)
+	other = strings.Replace(policyText, "consumers: [{path: /Risk}, {path: /Risk/Day}", "consumers: [{path: /Risk, share: {ratio: 3}}, {path: /Risk/Day}", 1)
+	a := s.must(200, "POST", "/v1/whatif", other, "Content-Type", "application/yaml")
+	for _, want := range []string{
+		`{"cycle":2,`, `"settled":[{"cycles":0,`, `"consumer":"/Risk/Day","leaf":true,"demand":{"before":16,"after":16},"held":{"before":8,"after":8}`,
+		`"settled":{"before":8,"after":12}`, `"reclaimed":{"before":0,"after":4},"settled":{"before":8,"after":4}`, `"reclaims":[{"plan":"grid","consumer":"/Research","for":"/Risk/Day","reason":"fair_share","units":4,`,
+	} {
+		if !strings.Contains(a.body, want) {
+			t.Errorf("no %s: %s", want, a.body)
+		}
+	}
+	if a := s.must(200, "POST", "/v1/whatif?settle=0", other, "Accept", "text/plain"); !strings.Contains(a.body, "lose  /Research -4 (grid)") || strings.Contains(a.body, "in the end") {
+		t.Error(a.body)
+	}
+	if a := s.must(200, "POST", "/v1/whatif", policyText); !strings.Contains(a.body, `"changes":[],"same":4`) {
+		t.Error(a.body)
+	}
+	gone := strings.NewReplacer(", {path: /Research, users: [res]}", "", ", {path: /Research}", "").Replace(policyText)
+	s.refused(422, "bad-plan", "POST", "/v1/whatif", gone)
+	if a := s.must(200, "POST", "/v1/whatif?force=true", gone); !strings.Contains(a.body, `"for":null,"reason":"plan_change","units":8`) {
+		t.Error(a.body)
+	}
+	s.refused(400, "bad-request", "POST", "/v1/whatif?settle=9999", other)
+	s.refused(400, "bad-request", "POST", "/v1/whatif?stettle=1", other)
+	s.refused(406, "not-acceptable", "POST", "/v1/whatif", other, "Accept", "text/csv")
+	// Nothing came of all that; with the policy put, what was told happens.
+	s.cycle()
+	if a := s.must(200, "GET", "/v1/cycles/latest/reclaims", ""); a.body != "[]\n" {
+		t.Error(a.body)
+	}
+	s.must(200, "PUT", "/v1/plan", other)
+	s.cycle()
+	s.cycle()
+	if a := s.must(200, "GET", "/v1/consumers/Risk/Day", ""); !strings.Contains(a.body, `"held":12`) {
+		t.Error(a.body)
+	}
+}
+
+// TestWhatifBeside asks for many what-ifs at once while cycles run: one is answered at a time, the others come again, and the cycles
+// are those that they would have been, as the recovery finds that decides them again.
+func TestWhatifBeside(t *testing.T) {
+	s := ready(t, nil)
+	other := strings.Replace(policyText, "consumers: [{path: /Risk}, {path: /Risk/Day}", "consumers: [{path: /Risk, share: {ratio: 3}}, {path: /Risk/Day}", 1)
+	var rows strings.Builder
+	rows.WriteString("consumer,allocation,units,ncpus\n")
+	for i := range 2000 {
+		fmt.Fprintf(&rows, "/Risk/Day,a%d,1,1\n/Research,r%d,1,1\n", i, i)
+	}
+	var hosts strings.Builder
+	hosts.WriteString("host,ncpus\n")
+	for i := range 500 {
+		fmt.Fprintf(&hosts, "h%d,8\n", i)
+	}
+	s.must(200, "PUT", "/v1/hosts", hosts.String())
+	var busy, answered atomic.Int64
+	var asking sync.WaitGroup
+	for range 8 {
+		asking.Go(func() {
+			for range 4 {
+				switch a := s.do("POST", "/v1/whatif?settle=20", other); {
+				case a.status == 200:
+					answered.Add(1)
+				case a.status == 429 && a.header.Get("Retry-After") == "5":
+					busy.Add(1)
+				default:
+					t.Errorf("status %d: %s", a.status, a.body)
+				}
+			}
+		})
+	}
+	for range 10 {
+		s.must(200, "PUT", "/v1/demand/feed", rows.String())
+		s.cycle()
+		s.must(200, "PUT", "/v1/plan", policyText)
+	}
+	asking.Wait()
+	if answered.Load() == 0 || busy.Load() == 0 {
+		t.Errorf("%d answered, %d busy", answered.Load(), busy.Load())
+	}
+	s.restart()
+	s.cycle()
 }
