@@ -3,14 +3,15 @@
 // request, and publishes what they decided as views that nobody changes: reading waits for no cycle, and no
 // cycle for a reader (API-3).
 //
-// After a crash it decides every cycle of the journal again from the accepted input, and refuses to start
-// when one comes out otherwise (API-5).
+// After a crash it goes on from the newest checkpoint, decides every cycle of the journal behind that again from the accepted
+// input, and refuses to start when one comes out otherwise (API-5).
 package engine
 
 import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -27,6 +28,10 @@ type Journal interface {
 	Undo()
 	Sync() error
 	Bytes() int64
+
+	// Checkpoint keeps what write writes, which stands for all records up to seq, and drops those that recovery does not need any more. It runs
+	// beside the other methods, one call at a time.
+	Checkpoint(seq uint64, write func(io.Writer) error) error
 }
 
 // Exporter writes the decision log. Cycles come in order, each after its inputs; a cycle that failed is tried again.
@@ -59,6 +64,8 @@ type Options struct {
 	BacklogBytesMax   int64 // inputs waiting for the log (512 MiB)
 	BacklogCyclesMax  int   // cycles waiting for the log (256)
 	BacklogRetryDelay time.Duration
+	CheckpointUS      int64 // from the end of a checkpoint to the next one (10 min)
+	CheckpointBytes   int64 // of records since the last checkpoint, after which the next one does not wait so long (1 GiB)
 
 	// Step, when set, is called at points where a crash would be awkward: for tests.
 	Step func(point string)
@@ -81,6 +88,8 @@ func (o Options) withDefaults() Options {
 	o.BacklogBytesMax = cmp.Or(o.BacklogBytesMax, 512<<20)
 	o.BacklogCyclesMax = cmp.Or(o.BacklogCyclesMax, 256)
 	o.BacklogRetryDelay = cmp.Or(o.BacklogRetryDelay, time.Second)
+	o.CheckpointUS = cmp.Or(o.CheckpointUS, 600*1_000_000)
+	o.CheckpointBytes = cmp.Or(o.CheckpointBytes, 1<<30)
 	return o
 }
 
@@ -106,7 +115,8 @@ type Engine struct {
 	// Counters for metrics.
 	accepted, acceptedRows, acceptedBytes atomic.Int64
 	journalBytes                          atomic.Int64
-	healthy                               atomic.Pointer[string] // why it is not; nil: it is
+	saved                                 atomic.Pointer[Checkpoint] // the last one; nil: none since the start
+	healthy                               atomic.Pointer[string]     // why it is not; nil: it is
 
 	// What follows belongs to the goroutine of Run.
 	state   *cluster.State
@@ -122,6 +132,10 @@ type Engine struct {
 	lastSeq uint64
 	quiet   bool // the last cycle had no events: another like it has the same digest
 	batch   []*request
+
+	saving     chan struct{} // closed when no checkpoint is being made
+	sinceBytes int64         // of records since the last checkpoint
+	sinceUS    int64         // when that ended, by monotonicUS
 }
 
 // source is what is known of a feed.
@@ -135,8 +149,9 @@ func New(o Options) *Engine {
 	o = o.withDefaults()
 	e := &Engine{
 		o: o, queue: make(chan *request, o.QueueMax), requests: make(chan chan error, o.CycleRequestsMax),
-		stopping: make(chan struct{}), sources: map[string]*source{},
+		stopping: make(chan struct{}), sources: map[string]*source{}, saving: make(chan struct{}), sinceUS: monotonicUS(),
 	}
+	close(e.saving)
 	e.keys.init(o.KeysPerSourceMax, o.KeysMax)
 	e.runner.Clock = monotonicUS
 	if o.Exporter != nil {
@@ -163,6 +178,7 @@ type Stats struct {
 	Journal             int64 // bytes
 	LogBehind           int64 // cycles that are not in the decision log yet
 	LogLost             bool  // the log will get the missing cycles at the next start only
+	Checkpoint          Checkpoint
 }
 
 // Stats gives the engine's counters.
@@ -170,6 +186,9 @@ func (e *Engine) Stats() Stats {
 	s := Stats{Inputs: e.accepted.Load(), Rows: e.acceptedRows.Load(), Bytes: e.acceptedBytes.Load(), Queue: len(e.queue), Journal: e.journalBytes.Load()}
 	if e.lane != nil {
 		s.LogBehind, s.LogLost = e.lane.behind()
+	}
+	if c := e.saved.Load(); c != nil {
+		s.Checkpoint = *c
 	}
 	return s
 }
@@ -213,6 +232,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	if e.lane != nil {
 		e.lane.stop()
 	}
+	<-e.saving
 	return err
 }
 

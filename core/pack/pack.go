@@ -36,6 +36,7 @@ type Coder struct {
 type part struct {
 	bytes  []byte
 	column func(dst []byte) []byte
+	later  func(c *Coder)
 	shared bool // nothing changes what column reads
 	open   bool // more may be appended to bytes
 }
@@ -110,6 +111,15 @@ func (c *Coder) Hold() {
 func (c *Coder) WriteTo(w io.Writer) (n int64, err error) {
 	var buf []byte
 	for _, p := range c.parts {
+		if p.later != nil {
+			one := &Coder{shared: true}
+			p.later(one)
+			k, err := one.WriteTo(w)
+			if n += k; err != nil {
+				return n, err
+			}
+			continue
+		}
 		b := p.bytes
 		if p.column != nil {
 			buf = p.column(buf[:0])
@@ -279,5 +289,41 @@ func Rows[T any](c *Coder, v *[]T, each func(*T)) {
 	for i := 0; i < n && c.err == nil; i++ {
 		*v = append(*v, *new(T))
 		each(&(*v)[i])
+	}
+}
+
+// Later names fields that nobody changes any more, at the time when they are written, so that Hold has nothing to do with them. f must
+// use the Coder that it gets.
+func (c *Coder) Later(f func(c *Coder)) {
+	if c.loading {
+		f(c)
+		return
+	}
+	c.parts = append(c.parts, part{later: f})
+}
+
+// laterRows is how many rows of Pointers are made bytes at once.
+const laterRows = 4096
+
+// Pointers is Rows for structs that nobody changes once they are in the list, of which there may be many: of the list alone a copy
+// is taken.
+func Pointers[T any](c *Coder, v *[]*T, each func(*Coder, *T)) {
+	c.Note(v)
+	n := c.length(len(*v), 1)
+	if c.loading {
+		*v = make([]*T, 0, max(0, min(n, laterRows)))
+		for i := 0; i < n && c.err == nil; i++ {
+			one := new(T)
+			each(c, one)
+			*v = append(*v, one)
+		}
+		return
+	}
+	for some := range slices.Chunk(slices.Clone(*v), laterRows) {
+		c.Later(func(c *Coder) {
+			for _, one := range some {
+				each(c, one)
+			}
+		})
 	}
 }

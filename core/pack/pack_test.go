@@ -29,6 +29,13 @@ type thing struct {
 	absent   []id
 	none     []id
 	appended []uint64
+	many     []*pair
+	late     []id
+}
+
+type pair struct {
+	key string
+	n   int64
 }
 
 func (v *thing) fields(c *Coder) {
@@ -49,6 +56,8 @@ func (v *thing) fields(c *Coder) {
 	Column(c, &v.absent)
 	Column(c, &v.none)
 	Appended(c, &v.appended)
+	Pointers(c, &v.many, func(c *Coder, p *pair) { Text(c, &p.key); Int(c, &p.n) })
+	c.Later(func(c *Coder) { Column(c, &v.late) })
 }
 
 func example() *thing {
@@ -58,6 +67,10 @@ func example() *thing {
 		state: []uint8{0, 255, 7}, flags: []bool{true, false}, shares: []float64{0.5, math.Inf(-1)},
 		amount: [][]int64{{1, 2, 300}, nil, {}}, none: []id{}, appended: []uint64{9, 70_000},
 	}
+	for i := range 10_000 {
+		v.many = append(v.many, &pair{"key", int64(i)})
+	}
+	v.late = []id{4, 5}
 	for range 100_000 {
 		v.wide = append(v.wide, int64(rand.Uint64()>>rand.IntN(64)))
 	}
@@ -101,7 +114,7 @@ func TestHold(t *testing.T) {
 	if _, err := c.WriteTo(&b); err != nil {
 		t.Fatal(err)
 	}
-	was.text, was.absent = v.text, nil
+	was.many = []*pair{}
 	got, err := load(b.Bytes())
 	if err != nil || !reflect.DeepEqual(got, was) {
 		t.Fatalf("%+v, %v", got, err)

@@ -1,0 +1,252 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/pack"
+)
+
+// saveVersion is the form of a saved engine. The state has its own.
+const saveVersion = 1
+
+// Checkpoint tells of one.
+type Checkpoint struct {
+	Cycle int64 // after which it was taken
+	Bytes int64
+	Held  time.Duration // how long it kept the engine from its work: while a copy was taken
+	Took  time.Duration // until it was on the disk, waiting for the log included
+	Why   string        // it failed; "" when it did not
+}
+
+// checkpoint takes a checkpoint when it is time for one. It follows a cycle, with no input accepted since; seq is the cycle's record. The
+// engine goes on as soon as a copy is taken. That is written when the log has the cycle: what the log lacks must be decided again.
+func (e *Engine) checkpoint(seq uint64) {
+	select {
+	case <-e.saving:
+	default:
+		return // one at a time
+	}
+	if saved := e.saved.Load(); e.sinceBytes < e.o.CheckpointBytes && monotonicUS()-e.sinceUS < e.o.CheckpointUS ||
+		e.lane != nil && !e.lane.sound() || saved != nil && saved.Cycle == e.state.Cycle {
+		return
+	}
+	start := time.Now()
+	c := pack.Save()
+	e.fields(c)
+	c.Hold()
+	done := Checkpoint{Cycle: e.state.Cycle, Held: time.Since(start)}
+	e.sinceBytes, e.sinceUS = 0, monotonicUS()
+	e.saving = make(chan struct{})
+	saving := e.saving
+	e.o.Step("checkpoint")
+	go func() {
+		if e.lane != nil && !e.lane.wait(done.Cycle) {
+			close(saving)
+			return // the next start has to decide what the log lacks
+		}
+		err := e.o.Journal.Checkpoint(seq, func(w io.Writer) (err error) {
+			done.Bytes, err = c.WriteTo(w)
+			return err
+		})
+		done.Took = time.Since(start)
+		if err != nil {
+			done.Why = err.Error()
+			e.o.Log.Error("a checkpoint failed; the journal stays as long as it is until the next one", "cycle", done.Cycle, "error", err)
+		} else {
+			e.o.Log.Info("checkpoint", "cycle", done.Cycle, "record", seq, "bytes", done.Bytes, "held", done.Held, "took", done.Took)
+		}
+		close(saving)
+		e.saved.Store(&done)
+	}()
+}
+
+// Restore brings back what a checkpoint has of the records up to seq, before Replay brings back those behind it. When it gives an error
+// the engine is as it was.
+func (e *Engine) Restore(seq uint64, r io.Reader, bytes int64) error {
+	was := *e.kept()
+	c := pack.Load(r, bytes)
+	e.fields(c)
+	err := c.End()
+	if err == nil && e.lane != nil && e.lane.had() < e.state.Cycle {
+		err = fmt.Errorf("it is of cycle %d and the decision log ends with cycle %d: what is between cannot be decided again from it; "+
+			"give the log back, or start without one (decision_log: false)", e.state.Cycle, e.lane.had())
+	}
+	if err == nil && e.lastSeq > seq {
+		err = fmt.Errorf("it has seen record %d, and is of record %d", e.lastSeq, seq)
+	}
+	if err != nil {
+		was.back(e)
+		return err
+	}
+	return nil
+}
+
+// before is what Restore changes of an engine.
+type before struct {
+	state   *cluster.State
+	keys    keys
+	sources map[string]*source
+	policy  *PolicyView
+	frozen  *decision.Cycle
+	recent  []*decision.Cycle
+	rows    int
+	lastSeq uint64
+}
+
+func (e *Engine) kept() *before {
+	b := &before{e.state, e.keys, e.sources, e.policy, e.frozen, e.recent, e.rows, e.lastSeq}
+	e.sources = map[string]*source{}
+	e.keys.init(e.o.KeysPerSourceMax, e.o.KeysMax)
+	return b
+}
+
+func (b *before) back(e *Engine) {
+	e.state, e.keys, e.sources, e.policy = b.state, b.keys, b.sources, b.policy
+	e.frozen, e.recent, e.rows, e.lastSeq = b.frozen, b.recent, b.rows, b.lastSeq
+}
+
+// fields names what a checkpoint has: what a service promises must be true after it was started again.
+func (e *Engine) fields(c *pack.Coder) {
+	c.Mark("stint service")
+	version := int64(saveVersion)
+	if pack.Int(c, &version); version != saveVersion {
+		c.Fail("form %d of a checkpoint; this stint reads form %d", version, saveVersion)
+	}
+	pack.Int(c, &e.lastSeq)
+	e.policyFields(c)
+	e.sourceFields(c)
+	e.keys.fields(c)
+	if c.Err() != nil {
+		return
+	}
+	if c.Loading() {
+		state, err := cluster.Load(c, e.policy.Policy)
+		if err != nil {
+			c.Fail("%w", err)
+			return
+		}
+		e.state = state
+	} else {
+		e.state.Save(c)
+	}
+	e.cycleFields(c)
+}
+
+// policyFields are the newest policy file and who gave it. It is parsed again.
+func (e *Engine) policyFields(c *pack.Coder) {
+	p := &PolicyView{}
+	if !c.Loading() {
+		p = e.policy
+	}
+	pack.Raw(c, &p.Text)
+	pack.Int(c, &p.Revision)
+	pack.Text(c, &p.Author)
+	pack.Text(c, &p.Message)
+	pack.Int(c, &p.AtUS)
+	if !c.Loading() || c.Err() != nil {
+		return
+	}
+	in := &Input{Kind: InputPlan, Body: p.Text}
+	if err := e.o.Decode(in, nil); err != nil {
+		c.Fail("the policy: %w", err)
+		return
+	}
+	p.Policy = in.Policy
+	e.policy = p
+}
+
+// sourceFields are what is known of feeds, by name.
+func (e *Engine) sourceFields(c *pack.Coder) {
+	type named struct {
+		name string
+		*source
+	}
+	var all []named
+	for name, s := range e.sources {
+		all = append(all, named{name, s})
+	}
+	slices.SortFunc(all, func(a, b named) int { return cmp.Compare(a.name, b.name) })
+	pack.Rows(c, &all, func(n *named) {
+		if n.source == nil {
+			n.source = new(source)
+		}
+		pack.Text(c, &n.name)
+		pack.Int(c, &n.heardUS)
+		pack.Int(c, &n.rows)
+	})
+	for _, n := range all {
+		e.sources[n.name] = n.source
+	}
+}
+
+// fields are the keys by scope, the oldest first.
+func (k *keys) fields(c *pack.Coder) {
+	type named struct {
+		name  string
+		order []*kept
+	}
+	var all []named
+	for name, s := range k.scopes {
+		all = append(all, named{name, s.order[s.first:]})
+	}
+	slices.SortFunc(all, func(a, b named) int { return cmp.Compare(a.name, b.name) })
+	pack.Rows(c, &all, func(n *named) {
+		pack.Text(c, &n.name)
+		pack.Pointers(c, &n.order, func(c *pack.Coder, v *kept) { v.fields(c) })
+	})
+	if !c.Loading() || c.Err() != nil {
+		return
+	}
+	for _, n := range all {
+		s := &keyScope{of: make(map[string]*kept, len(n.order)), order: n.order}
+		for _, v := range n.order {
+			s.of[v.key] = v
+		}
+		k.scopes[n.name] = s
+		if k.count += len(s.of); len(s.of) != len(s.order) {
+			c.Fail("an idempotency key twice")
+		}
+	}
+}
+
+func (v *kept) fields(c *pack.Coder) {
+	pack.Text(c, &v.key)
+	pack.Text(c, &v.digest)
+	pack.Int(c, &v.atUS)
+	r := &v.receipt
+	pack.Text(c, &r.Snapshot)
+	pack.Int(c, &r.Seq)
+	for _, n := range []*int64{&r.Rows, &r.Cycle, &r.Revision, &r.Released, &r.Added, &r.Beyond} {
+		pack.Int(c, n)
+	}
+	pack.Bool(c, &r.Repeated)
+}
+
+// cycleFields are the last cycles, for those who read changes, and the state tables of the last one. They are frozen, so that they
+// are gone over when they are written; names come from the state.
+func (e *Engine) cycleFields(c *pack.Coder) {
+	s, last := e.state, e.frozen
+	d := &decision.Saved{Source: s.Source.Frozen(), Consumer: s.Consumer.Frozen(), Label: s.Label.Frozen(), Host: s.Host.Names.Frozen()}
+	recent := slices.Clone(e.recent)
+	pack.Pointers(c, &recent, func(c *pack.Coder, one *decision.Cycle) { one.SaveEvents(c, d) })
+	if c.Loading() {
+		if c.Err() != nil || len(recent) == 0 || recent[len(recent)-1].Summary.Cycle != s.Cycle {
+			c.Fail("the cycles do not end with cycle %d", s.Cycle)
+			return
+		}
+		e.recent, e.rows = recent, 0
+		for _, one := range recent {
+			e.rows += one.EventRows()
+		}
+		e.frozen = new(decision.Cycle)
+		*e.frozen = *recent[len(recent)-1]
+		last = e.frozen
+	}
+	c.Later(func(c *pack.Coder) { last.SaveStates(c, d) })
+}
