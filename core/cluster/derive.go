@@ -52,15 +52,13 @@ func (s *State) keyed(a AllocID) bool {
 }
 
 // hidden are the allocations that their key does not find, since another of the same key came after them: mostly none.
-// O(allocations).
+// O(orphans), or where there are any O(allocations).
 func (s *State) hidden() (hidden []AllocID) {
-	keyed := 0
-	for a := range s.Alloc.First {
-		if s.keyed(AllocID(a)) {
-			keyed++
-		}
+	orphans := map[AllocID]bool{}
+	for _, o := range s.orphans {
+		orphans[s.Sub.Alloc[o.sub]] = true
 	}
-	if keyed == len(s.allocOf) {
+	if len(s.Alloc.First)-len(s.Alloc.free)-len(orphans) == len(s.allocOf) {
 		return nil
 	}
 	for a := range s.Alloc.First {

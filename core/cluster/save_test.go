@@ -24,7 +24,7 @@ func TestSavesEachField(t *testing.T) {
 		Plans: make([]Plan, 1), Released: make([]Release, 1), Reclaims: make([]Reclaimed, 1), orphans: make([]orphan, 1),
 		Policy: newState(t).Policy,
 	}
-	s.Host.Attr = make([]AttrColumn, 1)
+	s.Host.Attr, s.Sub.Alloc = make([]AttrColumn, 1), make([]AllocID, 1)
 	c := pack.Save()
 	c.Watch()
 	s.Save(c)

@@ -24,46 +24,74 @@ type Checkpoint struct {
 	Why   string        // it failed; "" when it did not
 }
 
-// checkpoint takes a checkpoint when it is time for one. It follows a cycle, with no input accepted since; seq is the cycle's record. The
-// engine goes on as soon as a copy is taken. That is written when the log has the cycle: what the log lacks must be decided again.
-func (e *Engine) checkpoint(seq uint64) {
+// checkpoint makes a checkpoint when it is time for one, in two steps: memory for a copy is made beside the engine's work, then the copy is
+// taken, between two cycles and with no input accepted since the last one. The engine goes on as soon as it has been; the rest
+// is done beside it. It is called when either may be due.
+func (e *Engine) checkpoint() {
 	select {
 	case <-e.saving:
 	default:
 		return // one at a time
 	}
-	if saved := e.saved.Load(); e.sinceBytes < e.o.CheckpointBytes && monotonicUS()-e.sinceUS < e.o.CheckpointUS ||
-		e.lane != nil && !e.lane.sound() || saved != nil && saved.Cycle == e.state.Cycle {
-		return
+	switch {
+	case e.state == nil || e.frozen == nil || len(e.pending) > 0 || e.state.Cycle == e.savedCycle || e.lane != nil && !e.lane.sound():
+	case e.spare != nil:
+		e.save()
+	case e.sinceBytes >= e.o.CheckpointBytes || monotonicUS()-e.sinceUS >= e.o.CheckpointUS:
+		spare := pack.Save()
+		e.fields(spare)
+		e.spare, e.saving = spare, make(chan struct{})
+		go func(done chan struct{}) {
+			spare.Prepare()
+			close(done)
+			e.poke()
+		}(e.saving)
 	}
+}
+
+// poke has the engine look whether it can go on with a checkpoint.
+func (e *Engine) poke() {
+	select {
+	case e.prepared <- struct{}{}:
+	default:
+	}
+}
+
+// save takes the copy, and has it written once the log has its cycle: what the log lacks must be decided again.
+func (e *Engine) save() {
 	start := time.Now()
-	c := pack.Save()
+	c, seq := pack.SaveInto(e.spare), e.cycleSeq
 	e.fields(c)
 	c.Hold()
 	done := Checkpoint{Cycle: e.state.Cycle, Held: time.Since(start)}
-	e.sinceBytes, e.sinceUS = 0, monotonicUS()
-	e.saving = make(chan struct{})
-	saving := e.saving
+	e.spare, e.savedCycle, e.saving = nil, done.Cycle, make(chan struct{})
+	e.sinceBytes = 0
 	e.o.Step("checkpoint")
-	go func() {
-		if e.lane != nil && !e.lane.wait(done.Cycle) {
-			close(saving)
-			return // the next start has to decide what the log lacks
+	go func(saving chan struct{}) {
+		if e.lane == nil || e.lane.wait(done.Cycle) {
+			e.write(c, seq, &done)
+			done.Took = time.Since(start)
+			e.saved.Store(&done)
 		}
-		err := e.o.Journal.Checkpoint(seq, func(w io.Writer) (err error) {
-			done.Bytes, err = c.WriteTo(w)
-			return err
-		})
-		done.Took = time.Since(start)
-		if err != nil {
-			done.Why = err.Error()
-			e.o.Log.Error("a checkpoint failed; the journal stays as long as it is until the next one", "cycle", done.Cycle, "error", err)
-		} else {
-			e.o.Log.Info("checkpoint", "cycle", done.Cycle, "record", seq, "bytes", done.Bytes, "held", done.Held, "took", done.Took)
-		}
+		e.sinceUS = monotonicUS()
 		close(saving)
-		e.saved.Store(&done)
-	}()
+		e.poke()
+	}(e.saving)
+}
+
+// write writes a copy.
+func (e *Engine) write(c *pack.Coder, seq uint64, done *Checkpoint) {
+	start := time.Now()
+	err := e.o.Journal.Checkpoint(seq, func(w io.Writer) (err error) {
+		done.Bytes, err = c.WriteTo(w)
+		return err
+	})
+	if err != nil {
+		done.Why = err.Error()
+		e.o.Log.Error("a checkpoint failed; the journal stays as long as it is until the next one", "cycle", done.Cycle, "error", err)
+		return
+	}
+	e.o.Log.Info("checkpoint", "cycle", done.Cycle, "record", seq, "bytes", done.Bytes, "held", done.Held, "wrote", time.Since(start))
 }
 
 // Restore brings back what a checkpoint has of the records up to seq, before Replay brings back those behind it. When it gives an error
@@ -84,6 +112,7 @@ func (e *Engine) Restore(seq uint64, r io.Reader, bytes int64) error {
 		was.back(e)
 		return err
 	}
+	e.savedCycle = e.state.Cycle
 	return nil
 }
 

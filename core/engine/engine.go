@@ -20,6 +20,7 @@ import (
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/cycle"
 	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/pack"
 )
 
 // Journal keeps records durably; core/journal is one. An error of Append that IsFull recognises leaves it as it was.
@@ -133,9 +134,13 @@ type Engine struct {
 	quiet   bool // the last cycle had no events: another like it has the same digest
 	batch   []*request
 
-	saving     chan struct{} // closed when no checkpoint is being made
-	sinceBytes int64         // of records since the last checkpoint
-	sinceUS    int64         // when that ended, by monotonicUS
+	cycleSeq   uint64        // the last cycle's record
+	saving     chan struct{} // closed when no step of a checkpoint is under way
+	prepared   chan struct{} // tells that one has ended
+	spare      *pack.Coder   // has memory for the next copy; nil: none is made yet
+	savedCycle int64         // of the last copy
+	sinceBytes int64         // of records since that
+	sinceUS    int64         // when the last checkpoint ended, by monotonicUS
 }
 
 // source is what is known of a feed.
@@ -149,7 +154,7 @@ func New(o Options) *Engine {
 	o = o.withDefaults()
 	e := &Engine{
 		o: o, queue: make(chan *request, o.QueueMax), requests: make(chan chan error, o.CycleRequestsMax),
-		stopping: make(chan struct{}), sources: map[string]*source{}, saving: make(chan struct{}), sinceUS: monotonicUS(),
+		stopping: make(chan struct{}), sources: map[string]*source{}, saving: make(chan struct{}), prepared: make(chan struct{}, 1), sinceUS: monotonicUS(),
 	}
 	close(e.saving)
 	e.keys.init(o.KeysPerSourceMax, o.KeysMax)
@@ -259,6 +264,8 @@ func (e *Engine) loop(ctx context.Context) error {
 		case done := <-e.requests:
 			err = e.requested(ctx, done)
 			timer.Reset(e.interval())
+		case <-e.prepared:
+			e.checkpoint()
 		case <-due:
 			timer.Reset(e.interval()) // from the beginning of the cycle on
 			err = e.cycle(ctx)

@@ -6,12 +6,53 @@ import (
 	"slices"
 )
 
+// column is a column to be saved.
+type column interface {
+	prepare()          // makes memory for a copy
+	hold(spare column) // makes it a copy, in the memory of a column that was prepared, if that is large enough
+	encode(dst []byte) []byte
+}
+
+// values is a column of some type.
+type values[T any] struct {
+	v      []T
+	memory []T
+	append func(dst []byte, v []T) []byte
+}
+
+func (o *values[T]) prepare() {
+	o.memory = make([]T, len(o.v)+len(o.v)/16)
+	for i := 0; i < len(o.memory); i += 256 { // memory is there once it is written to
+		o.memory[i] = *new(T)
+	}
+}
+
+func (o *values[T]) hold(spare column) {
+	if len(o.v) == 0 {
+		return
+	}
+	var memory []T
+	if s, ok := spare.(*values[T]); ok {
+		memory = s.memory
+	}
+	if len(memory) < len(o.v) {
+		memory = make([]T, len(o.v))
+	}
+	o.v = memory[:copy(memory, o.v)]
+}
+
+func (o *values[T]) encode(dst []byte) []byte { return o.append(dst, o.v) }
+
+// add appends a column to what is saved.
+func add[T any](c *Coder, v []T, encode func(dst []byte, v []T) []byte) {
+	c.parts = append(c.parts, part{column: &values[T]{v: v, append: encode}, shared: c.shared})
+}
+
 // Column is a column of numbers; nil stays nil.
 func Column[T Integer](c *Coder, v *[]T) {
 	c.Note(v)
 	if !c.loading {
-		column := *v
-		c.add(func(dst []byte) []byte { return appendColumn(dst, column) })
+		add(c, *v, appendColumn[T])
 		return
 	}
 	*v = loadColumn[T](c)
@@ -32,10 +73,9 @@ func Columns[T Integer](c *Coder, v *[][]T) { Rows(c, v, func(one *[]T) { Column
 func Bools(c *Coder, v *[]bool) {
 	c.Note(v)
 	if !c.loading {
-		column := *v
-		c.add(func(dst []byte) []byte {
-			dst = appendLength(dst, lengthOf(column))
-			for _, b := range column {
+		add(c, *v, func(dst []byte, v []bool) []byte {
+			dst = appendLength(dst, lengthOf(v))
+			for _, b := range v {
 				dst = append(dst, bit(b))
 			}
 			return dst
@@ -58,10 +98,9 @@ func Bools(c *Coder, v *[]bool) {
 func Floats(c *Coder, v *[]float64) {
 	c.Note(v)
 	if !c.loading {
-		column := *v
-		c.add(func(dst []byte) []byte {
-			dst = appendLength(dst, lengthOf(column))
-			for _, f := range column {
+		add(c, *v, func(dst []byte, v []float64) []byte {
+			dst = appendLength(dst, lengthOf(v))
+			for _, f := range v {
 				dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(f))
 			}
 			return dst
@@ -80,20 +119,12 @@ func Floats(c *Coder, v *[]float64) {
 	}
 }
 
-// add appends a column to what is saved.
-func (c *Coder) add(column func(dst []byte) []byte) {
-	c.parts = append(c.parts, part{column: column, shared: c.shared})
-}
-
 func appendLength(dst []byte, n int) []byte {
 	return binary.LittleEndian.AppendUint64(dst, uint64(n+1))
 }
 
 // appendColumn appends a column in the narrowest form that has all its values.
 func appendColumn[T Integer](dst []byte, v []T) []byte {
-	if dst == nil {
-		dst = make([]byte, 0, 9)
-	}
 	if dst = appendLength(dst, lengthOf(v)); len(v) == 0 {
 		return dst
 	}

@@ -23,6 +23,7 @@ import (
 type Coder struct {
 	loading bool
 	parts   []part
+	spare   []part // memory for Hold, by part
 	shared  bool
 	from    io.Reader
 	bytes   int64 // there are in all
@@ -35,14 +36,17 @@ type Coder struct {
 // part is a piece of what is saved: bytes, or how to make them.
 type part struct {
 	bytes  []byte
-	column func(dst []byte) []byte
+	column column
 	later  func(c *Coder)
-	shared bool // nothing changes what column reads
+	shared bool // nothing changes the column
 	open   bool // more may be appended to bytes
 }
 
 // Save is a Coder that saves.
 func Save() *Coder { return &Coder{} }
+
+// SaveInto is Save with the memory that Prepare of another Coder made.
+func SaveInto(prepared *Coder) *Coder { return &Coder{spare: prepared.parts} }
 
 // Load is a Coder that loads from so many bytes.
 func Load(from io.Reader, bytes int64) *Coder {
@@ -87,7 +91,17 @@ func (c *Coder) Note(field any) {
 	}
 }
 
-// Hold makes the bytes of all columns that may change, on several processors. O(bytes).
+// Prepare makes memory for the columns that were named, of which it reads nothing but the length when they were: for a Coder that will
+// soon go over the same fields. Memory that is new costs more than the copy.
+func (c *Coder) Prepare() {
+	for i := range c.parts {
+		if p := &c.parts[i]; p.column != nil && !p.shared {
+			p.column.prepare()
+		}
+	}
+}
+
+// Hold takes a copy of all columns that may change, on several processors. O(bytes).
 func (c *Coder) Hold() {
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -99,12 +113,17 @@ func (c *Coder) Hold() {
 					return
 				}
 				if p := &c.parts[i]; p.column != nil && !p.shared {
-					p.bytes, p.column = p.column(nil), nil
+					var spare column
+					if i < len(c.spare) {
+						spare = c.spare[i].column
+					}
+					p.column.hold(spare)
 				}
 			}
 		})
 	}
 	all.Wait()
+	c.spare = nil
 }
 
 // WriteTo writes what was saved.
@@ -122,7 +141,7 @@ func (c *Coder) WriteTo(w io.Writer) (n int64, err error) {
 		}
 		b := p.bytes
 		if p.column != nil {
-			buf = p.column(buf[:0])
+			buf = p.column.encode(buf[:0])
 			b = buf
 		}
 		k, err := w.Write(b)

@@ -99,6 +99,7 @@ func TestBothWays(t *testing.T) {
 	v := example()
 	got, err := load(saved(t, v))
 	if err != nil || !reflect.DeepEqual(got, v) {
+		got.wide, got.many = nil, nil
 		t.Fatalf("%+v, %v", got, err)
 	}
 }
@@ -106,7 +107,11 @@ func TestBothWays(t *testing.T) {
 // TestHold changes columns after they were held.
 func TestHold(t *testing.T) {
 	v, was := &thing{ids: []id{1, 2}, appended: []uint64{1}}, &thing{ids: []id{1, 2}, appended: []uint64{1}}
-	c := Save()
+	larger := &thing{ids: make([]id, 9)} // of another length by now
+	prepared := Save()
+	larger.fields(prepared)
+	prepared.Prepare()
+	c := SaveInto(prepared)
 	v.fields(c)
 	c.Hold()
 	v.ids[0], v.appended = 9, append(v.appended, 2)
@@ -177,8 +182,13 @@ func BenchmarkHold(b *testing.B) {
 	for i := range v {
 		v[i] = id(i)
 	}
+	prepared := Save()
+	for range 40 {
+		Column(prepared, &v)
+	}
+	prepared.Prepare()
 	for b.Loop() {
-		c := Save()
+		c := SaveInto(prepared)
 		for range 40 {
 			Column(c, &v)
 		}
