@@ -104,13 +104,14 @@ func (s *Server) engineUntil(ctx context.Context, o *ServiceOptions) (err error)
 		}
 		return err
 	}
-	s.o.Log.Info("ready", "took", time.Since(start), "records", j.Last(), "checkpoint", checkpoint, "journal_bytes", j.Bytes())
+	ready := []any{"took", time.Since(start), "records", j.Last(), "checkpoint", checkpoint, "journal_bytes", j.Bytes()}
 	ended := make(chan error, 1)
 	go func() { ended <- e.Run(ctx) }()
 	if err := s.firstPlan(e, o); err != nil {
 		s.o.Log.Error("the first policy is refused", "error", err)
 	}
 	s.SetEngine(e)
+	s.o.Log.Info("ready", ready...) // whoever reads it is not told that the service recovers
 	if o.Ready != nil {
 		o.Ready(e)
 	}
