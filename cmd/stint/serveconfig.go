@@ -216,9 +216,10 @@ func (c *serveConfig) options(log *slog.Logger) (o server.ServiceOptions, err er
 			IntervalUS: time.Duration(c.Interval).Microseconds(), ManualOnly: c.Manual, ShrinkGuardMilli: int64(c.ShrinkGuard),
 			SourceTTLUS: time.Duration(c.SourceTTL).Microseconds(), QueueMax: l.InputsWaiting, SourcesMax: l.Sources,
 			RecentCyclesMax: l.RecentCycles, RecentRowsMax: l.RecentRows,
-			CheckpointUS: time.Duration(c.Checkpoint.Interval).Microseconds(), CheckpointBytes: int64(c.Checkpoint.Bytes),
+			CheckpointUS: time.Duration(c.Checkpoint.Interval).Microseconds(), CheckpointBytes: min(int64(c.Checkpoint.Bytes), int64(l.Journal)/8),
 		},
-		Journal: journal.Options{BytesMax: int64(l.Journal)},
+		// Two checkpoints are kept, and whole segments go: small journals have small ones, so that there is room again in time.
+		Journal: journal.Options{BytesMax: int64(l.Journal), SegmentBytesMax: min(256<<20, max(64<<10, int64(l.Journal)/8))},
 		Server: server.Options{
 			ReportUnknown: c.Unknown == "report", Log: log,
 			Limits: server.Limits{
