@@ -8,8 +8,9 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// saveVersion is the form of a saved state. Another field is another version: a state of another is refused.
-const saveVersion = 1
+// saveForm is the form of a saved state. A field that comes later raises it and is named if c.Since(of that form): states
+// that were saved before are still loaded, and the field is as it was made.
+const saveForm = 1
 
 // Save names all that later cycles depend on, to be written: see pack.Coder. Until Hold has returned nobody may change the
 // state. What can be made of the rest is left out (Load says what), and so is the policy, of which its keeper has the text.
@@ -52,10 +53,7 @@ func (s *State) Copy() (*State, error) {
 // fields names the fields of the state. Whoever adds one to a struct names it here or among what is derived: a test holds it.
 // hidden are the allocations that their key does not find.
 func (s *State) fields(c *pack.Coder) (hidden []AllocID) {
-	version := int64(saveVersion)
-	if pack.Int(c, &version); version != saveVersion {
-		c.Fail("form %d of a state; this stint reads form %d", version, saveVersion)
-	}
+	c.Form("state", saveForm)
 	pack.Int(c, &s.Revision)
 	pack.Int(c, &s.Cycle)
 	pack.Int(c, &s.NowUS)

@@ -51,7 +51,7 @@ func TestSavesEachField(t *testing.T) {
 				walk(f.Index(0))
 			}
 			if !c.Met(f.UnsafeAddr()) {
-				t.Errorf("%s is neither saved nor known as derived: name it in save.go (and raise saveVersion), or make it in derive.go and list it here", name)
+				t.Errorf("%s is neither saved nor known as derived: name it in save.go (if c.Since(another form)), or make it in derive.go and list it here", name)
 			}
 		}
 	}

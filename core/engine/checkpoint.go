@@ -12,8 +12,8 @@ import (
 	"github.com/stintd/stint/core/pack"
 )
 
-// saveVersion is the form of a saved engine. The state has its own.
-const saveVersion = 1
+// saveForm is the form of a saved engine. The state has its own.
+const saveForm = 1
 
 // Checkpoint tells of one.
 type Checkpoint struct {
@@ -25,8 +25,7 @@ type Checkpoint struct {
 }
 
 // checkpoint makes a checkpoint when it is time for one, in two steps: memory for a copy is made beside the engine's work, then the copy is
-// taken, between two cycles and with no input accepted since the last one. The engine goes on as soon as it has been; the rest
-// is done beside it. It is called when either may be due.
+// taken, between two cycles. The engine goes on as soon as it has been; the rest is done beside it. It is called when either may be due.
 func (e *Engine) checkpoint() {
 	select {
 	case <-e.saving:
@@ -34,7 +33,7 @@ func (e *Engine) checkpoint() {
 		return // one at a time
 	}
 	switch {
-	case e.state == nil || e.frozen == nil || len(e.pending) > 0 || e.state.Cycle == e.savedCycle || e.lane != nil && !e.lane.sound():
+	case !e.moved() || e.lane != nil && !e.lane.sound():
 	case e.spare != nil:
 		e.save()
 	case e.sinceBytes >= e.o.CheckpointBytes || monotonicUS()-e.sinceUS >= e.o.CheckpointUS:
@@ -49,6 +48,16 @@ func (e *Engine) checkpoint() {
 	}
 }
 
+// moved tells whether cycles have run since the last checkpoint.
+func (e *Engine) moved() bool { return e.frozen != nil && e.state.Cycle != e.savedCycle }
+
+// last takes a last checkpoint, when the engine ends, so that the next start has no cycle to decide again: it may be of another version.
+func (e *Engine) last() {
+	if <-e.saving; e.o.CheckpointAtEnd && e.moved() {
+		e.save()
+	}
+}
+
 // poke has the engine look whether it can go on with a checkpoint.
 func (e *Engine) poke() {
 	select {
@@ -60,7 +69,10 @@ func (e *Engine) poke() {
 // save takes the copy, and has it written once the log has its cycle: what the log lacks must be decided again.
 func (e *Engine) save() {
 	start := time.Now()
-	c, seq := pack.SaveInto(e.spare), e.cycleSeq
+	c, seq := pack.Save(), max(e.cycleSeq, e.lastSeq)
+	if e.spare != nil {
+		c = pack.SaveInto(e.spare)
+	}
 	e.fields(c)
 	c.Hold()
 	done := Checkpoint{Cycle: e.state.Cycle, Held: time.Since(start)}
@@ -97,7 +109,7 @@ func (e *Engine) write(c *pack.Coder, seq uint64, done *Checkpoint) {
 // Restore brings back what a checkpoint has of the records up to seq, before Replay brings back those behind it. When it gives an error
 // the engine is as it was.
 func (e *Engine) Restore(seq uint64, r io.Reader, bytes int64) error {
-	was := *e.kept()
+	was := e.setAside()
 	c := pack.Load(r, bytes)
 	e.fields(c)
 	err := c.End()
@@ -112,7 +124,7 @@ func (e *Engine) Restore(seq uint64, r io.Reader, bytes int64) error {
 		was.back(e)
 		return err
 	}
-	e.savedCycle = e.state.Cycle
+	e.savedCycle, e.cycleSeq = e.state.Cycle, seq
 	return nil
 }
 
@@ -122,35 +134,35 @@ type before struct {
 	keys    keys
 	sources map[string]*source
 	policy  *PolicyView
+	pending []*Input
 	frozen  *decision.Cycle
 	recent  []*decision.Cycle
 	rows    int
 	lastSeq uint64
 }
 
-func (e *Engine) kept() *before {
-	b := &before{e.state, e.keys, e.sources, e.policy, e.frozen, e.recent, e.rows, e.lastSeq}
+// setAside makes the engine one that knows nothing.
+func (e *Engine) setAside() *before {
+	b := &before{e.state, e.keys, e.sources, e.policy, e.pending, e.frozen, e.recent, e.rows, e.lastSeq}
 	e.sources = map[string]*source{}
 	e.keys.init(e.o.KeysPerSourceMax, e.o.KeysMax)
 	return b
 }
 
 func (b *before) back(e *Engine) {
-	e.state, e.keys, e.sources, e.policy = b.state, b.keys, b.sources, b.policy
+	e.state, e.keys, e.sources, e.policy, e.pending = b.state, b.keys, b.sources, b.policy, b.pending
 	e.frozen, e.recent, e.rows, e.lastSeq = b.frozen, b.recent, b.rows, b.lastSeq
 }
 
 // fields names what a checkpoint has: what a service promises must be true after it was started again.
 func (e *Engine) fields(c *pack.Coder) {
 	c.Mark("stint service")
-	version := int64(saveVersion)
-	if pack.Int(c, &version); version != saveVersion {
-		c.Fail("form %d of a checkpoint; this stint reads form %d", version, saveVersion)
-	}
+	c.Form("checkpoint", saveForm)
 	pack.Int(c, &e.lastSeq)
 	e.policyFields(c)
 	e.sourceFields(c)
 	e.keys.fields(c)
+	pack.Pointers(c, &e.pending, func(c *pack.Coder, in *Input) { in.fields(c) })
 	if c.Err() != nil {
 		return
 	}
@@ -165,6 +177,23 @@ func (e *Engine) fields(c *pack.Coder) {
 		e.state.Save(c)
 	}
 	e.cycleFields(c)
+}
+
+// fields are what the log is told of an accepted input: the same as its record in the journal.
+func (in *Input) fields(c *pack.Coder) {
+	var record []byte
+	if !c.Loading() {
+		record = append(encodeInput(in), in.Body...)
+	}
+	if pack.Raw(c, &record); !c.Loading() || c.Err() != nil {
+		return
+	}
+	read, err := decodeInput(record)
+	if err != nil {
+		c.Fail("an input: %w", err)
+		return
+	}
+	*in = *read
 }
 
 // policyFields are the newest policy file and who gave it. It is parsed again.

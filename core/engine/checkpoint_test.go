@@ -182,6 +182,38 @@ func TestCheckpointWaitsForTheLog(t *testing.T) {
 	}
 }
 
+// TestCheckpointAtEnd has an engine end with input that no cycle has seen: the next one decides no cycle again, and the log gets the input
+// with its cycle.
+func TestCheckpointAtEnd(t *testing.T) {
+	r := ready(t, nil)
+	r.cycle()
+	r.cycle()
+	r.o.CheckpointAtEnd = true
+	r.restart() // decides them again, and ends without another
+	r.restart()
+	if r.restored == 0 {
+		t.Error("no checkpoint:", r.passed)
+	}
+	r.cycle()
+	last := r.must(InputDemand, "one", "consumer,allocation,units,ncpus\n/A,a,9,1\n", func(in *Input) { in.Key = "k" })
+	before := r.told()
+	r.restart()
+	if r.restored != last.Seq || r.told() != before {
+		t.Errorf("restored by record %d of %d, %v\n%s\nbefore\n%s", r.restored, last.Seq, r.passed, r.told(), before)
+	}
+	if again := r.must(InputDemand, "one", "consumer,allocation,units,ncpus\n/A,a,9,1\n", func(in *Input) { in.Key = "k" }); !again.Repeated {
+		t.Error(again)
+	}
+	r.cycle()
+	if got := r.held("one"); got != 9 {
+		t.Errorf("%d held", got)
+	}
+	r.stop()
+	if len(r.log.digests) != 4 || r.log.inputs != 5 {
+		t.Error(len(r.log.digests), "cycles and", r.log.inputs, "inputs in the log")
+	}
+}
+
 // TestCheckpointFails has no room for a checkpoint: the service goes on, and the next one comes.
 func TestCheckpointFails(t *testing.T) {
 	full := true
@@ -207,8 +239,8 @@ func TestCheckpointFails(t *testing.T) {
 
 // TestSavesEachField has each field of an engine be saved, or stand here with why it is not.
 func TestSavesEachField(t *testing.T) {
-	saved := "state keys sources policy frozen recent lastSeq"
-	other := "rows: of recent; pending: empty after a cycle; " +
+	saved := "state keys sources policy pending frozen recent lastSeq"
+	other := "rows: of recent; " +
 		"o queue requests gate closed stopping view lane accepted acceptedRows acceptedBytes journalBytes saved healthy: of the process; " +
 		"runner out quiet batch: what they know is found out again; saving prepared spare savedCycle sinceBytes sinceUS cycleSeq: begin with the process;"
 	for i := range reflect.TypeFor[Engine]().NumField() {

@@ -66,6 +66,7 @@ type Options struct {
 	BacklogCyclesMax  int   // cycles waiting for the log (256)
 	BacklogRetryDelay time.Duration
 	CheckpointUS      int64 // from the end of a checkpoint to the next one (10 min)
+	CheckpointAtEnd   bool  // the engine ends with one
 	CheckpointBytes   int64 // of records since the last checkpoint, after which the next one does not wait so long (1 GiB)
 
 	// Step, when set, is called at points where a crash would be awkward: for tests.
@@ -234,10 +235,16 @@ func (e *Engine) Run(ctx context.Context) error {
 		}
 		break
 	}
+	if err == nil {
+		e.last()
+	}
 	if e.lane != nil {
 		e.lane.stop()
 	}
 	<-e.saving
+	if errors.Is(err, errDropped) {
+		return nil
+	}
 	return err
 }
 
@@ -271,7 +278,7 @@ func (e *Engine) loop(ctx context.Context) error {
 			err = e.cycle(ctx)
 		}
 		if errors.Is(err, errDropped) {
-			return nil
+			return err
 		}
 		if err != nil {
 			e.setHealth(err.Error())

@@ -19,6 +19,7 @@ func (e *Engine) Replay(seq uint64, kind byte, payload []byte) error {
 	case recordInput:
 		return e.replayInput(seq, payload)
 	case recordCycle:
+		e.cycleSeq = seq
 		return e.replayCycle(payload)
 	}
 	return fmt.Errorf("a record of kind %d, which this stint does not know", kind)

@@ -30,6 +30,7 @@ type Coder struct {
 	left    int64
 	buf     []byte
 	err     error
+	form    int64
 	seen    map[uintptr]bool
 }
 
@@ -131,7 +132,7 @@ func (c *Coder) WriteTo(w io.Writer) (n int64, err error) {
 	var buf []byte
 	for _, p := range c.parts {
 		if p.later != nil {
-			one := &Coder{shared: true}
+			one := &Coder{shared: true, form: c.form}
 			p.later(one)
 			k, err := one.WriteTo(w)
 			if n += k; err != nil {
@@ -273,6 +274,19 @@ func (c *Coder) Mark(word string) {
 		c.Fail("%q where %q begins", got, word)
 	}
 }
+
+// Form says in which form the fields that follow are, from 1 on: saving writes the newest, loading takes those up to it. Of a form that came later
+// an error tells. It gives the form; Since asks for it.
+func (c *Coder) Form(what string, newest int64) int64 {
+	c.form = newest
+	if Int(c, &c.form); c.form < 1 || c.form > newest {
+		c.Fail("form %d of a %s; this stint reads forms 1 to %d", c.form, what, newest)
+	}
+	return c.form
+}
+
+// Since tells whether a field that a form brought is there: the form named last is that one, or a later one. Saving, it always is.
+func (c *Coder) Since(form int64) bool { return c.form >= form }
 
 // Texts is a list of strings.
 func Texts(c *Coder, v *[]string) { Rows(c, v, func(s *string) { Text(c, s) }) }

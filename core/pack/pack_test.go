@@ -164,6 +164,37 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
+// TestForms loads what an older form left out, and refuses what a newer one has.
+func TestForms(t *testing.T) {
+	fields := func(c *Coder, newest int64, a, b *int64) {
+		c.Form("thing", newest)
+		Int(c, a)
+		if c.Since(2) {
+			Int(c, b)
+		}
+	}
+	saved := func(newest int64) []byte {
+		var b bytes.Buffer
+		c, one, two := Save(), int64(1), int64(2)
+		fields(c, newest, &one, &two)
+		if _, err := c.WriteTo(&b); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	for form := int64(1); form <= 3; form++ {
+		b, one, two := saved(form), int64(0), int64(0)
+		c := Load(bytes.NewReader(b), int64(len(b)))
+		fields(c, 2, &one, &two)
+		switch err := c.End(); {
+		case form == 3 && (err == nil || !strings.Contains(err.Error(), "form 3 of a thing; this stint reads forms 1 to 2")):
+			t.Error(err)
+		case form < 3 && (err != nil || one != 1 || (two == 2) != (form == 2)):
+			t.Error(form, one, two, err)
+		}
+	}
+}
+
 // FuzzLoad loads arbitrary bytes: it ends, and takes no more memory than there are bytes, by a factor.
 func FuzzLoad(f *testing.F) {
 	f.Add(saved(f, &thing{text: "text", words: []string{"a"}, ids: []id{1, 2, 3}, amount: [][]int64{{1}}}))

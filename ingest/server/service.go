@@ -84,7 +84,7 @@ func (s *Server) engineUntil(ctx context.Context, o *ServiceOptions) (err error)
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
 	eo := o.Engine
-	eo.Journal, eo.Decode, eo.Log = j, Decode, s.o.Log
+	eo.Journal, eo.Decode, eo.Log, eo.CheckpointAtEnd = j, Decode, s.o.Log, true
 	eo.IsFull = func(err error) bool { return errors.Is(err, journal.ErrFull) }
 	if !o.NoLog {
 		w, err := export.Open(s.o.LogDir, export.Options{Append: true})
