@@ -170,8 +170,8 @@ func TestLoadDamaged(t *testing.T) {
 	}
 }
 
-// FuzzLoad loads a state from arbitrary bytes.
-func FuzzLoad(f *testing.F) {
+// FuzzLoadState loads a state from arbitrary bytes.
+func FuzzLoadState(f *testing.F) {
 	s := lived(f)
 	f.Add(bytesOf(f, s))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -51,10 +51,11 @@ func (e *Engine) checkpoint() {
 // moved tells whether cycles have run since the last checkpoint.
 func (e *Engine) moved() bool { return e.frozen != nil && e.state.Cycle != e.savedCycle }
 
-// last takes a last checkpoint, when the engine ends, so that the next start has no cycle to decide again: it may be of another version.
+// last takes a last checkpoint, when the engine has ended, so that the next start has no cycle to decide again: it may be of another version.
 func (e *Engine) last() {
-	if <-e.saving; e.o.CheckpointAtEnd && e.moved() {
+	if e.o.CheckpointAtEnd && e.moved() {
 		e.save()
+		<-e.saving
 	}
 }
 

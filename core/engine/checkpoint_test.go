@@ -214,6 +214,28 @@ func TestCheckpointAtEnd(t *testing.T) {
 	}
 }
 
+// TestEndWithoutLog ends an engine while a checkpoint waits for a log that cannot be written.
+func TestEndWithoutLog(t *testing.T) {
+	r := ready(t, func(r *rig) {
+		often(r)
+		r.o.CheckpointAtEnd = true
+	})
+	r.log.mu.Lock()
+	r.log.fail = io.ErrShortWrite
+	r.log.mu.Unlock()
+	r.cycle()
+	r.stop()
+	r.log.fail = nil
+	r.start()
+	if r.restored != 0 || r.View().Cycle() != 1 {
+		t.Error(r.restored, r.View().Cycle())
+	}
+	r.stop()
+	if len(r.log.digests) != 1 {
+		t.Error(len(r.log.digests), "cycles in the log")
+	}
+}
+
 // TestCheckpointFails has no room for a checkpoint: the service goes on, and the next one comes.
 func TestCheckpointFails(t *testing.T) {
 	full := true

@@ -235,13 +235,13 @@ func (e *Engine) Run(ctx context.Context) error {
 		}
 		break
 	}
-	if err == nil {
-		e.last()
-	}
 	if e.lane != nil {
 		e.lane.stop()
 	}
 	<-e.saving
+	if err == nil {
+		e.last()
+	}
 	if errors.Is(err, errDropped) {
 		return nil
 	}
