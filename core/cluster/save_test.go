@@ -127,12 +127,13 @@ func lived(t testing.TB) *State {
 }
 
 func TestSaveBothWays(t *testing.T) {
-	s := lived(t)
-	got, err := s.Copy()
-	if err != nil {
-		t.Fatal(err)
+	for _, s := range []*State{newState(t), serving(t), lived(t)} {
+		got, err := s.Copy()
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameState(t, s, got)
 	}
-	sameState(t, s, got)
 }
 
 // TestLoadDamaged cuts a saved state short, and changes each of its bytes: what comes is an error or a state, never a panic.
