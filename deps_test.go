@@ -19,14 +19,14 @@ const module = "github.com/stintd/stint/"
 var mayImport = map[string][]string{
 	"vecpack":        {"golang.org/x/sys/cpu", "github.com/bits-and-blooms/bitset"},
 	"core/plan":      {"github.com/goccy/go-yaml"},
-	"core/cluster":   {"vecpack", "core/plan", "core/decision", "github.com/apache/arrow", "github.com/bits-and-blooms/bitset"},
+	"core/cluster":   {"vecpack", "core/plan", "core/decision", "core/pack", "github.com/apache/arrow", "github.com/bits-and-blooms/bitset"},
 	"core/share":     {},
 	"core/ownership": {"core/plan", "core/share", "vecpack"},
 	"core/place":     {"core/cluster", "core/plan", "vecpack"},
 	"core/line":      {"core/cluster", "core/plan", "core/share"},
 	"core/slot":      {"core/plan", "core/cluster", "core/share", "core/place", "core/line", "core/decision"},
 	"core/md":        {"core/plan", "core/cluster", "core/ownership", "core/share", "core/place", "core/line", "core/decision", "vecpack"},
-	"core/decision":  {"github.com/apache/arrow"},
+	"core/decision":  {"core/pack", "github.com/apache/arrow"},
 	"core/cycle":     {"core/plan", "core/cluster", "core/share", "core/place", "core/slot", "core/md", "core/decision"},
 	"core/explain":   {"core/plan", "core/decision"},
 	"core/oracle":    {"core/plan"},
@@ -40,8 +40,9 @@ var mayImport = map[string][]string{
 	"cmd/stint":     {"*"},
 
 	// The service.
-	"core/engine":           {"core/cycle", "core/cluster", "core/plan", "core/decision"},
+	"core/engine":           {"core/cycle", "core/cluster", "core/plan", "core/decision", "core/pack"},
 	"core/journal":          {},
+	"core/pack":             {},
 	"ingest/client":         {},
 	"ingest/client/example": {"ingest/client"},
 	"ingest/server": {

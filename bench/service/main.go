@@ -35,6 +35,7 @@ func main() {
 	rows := flag.Int("rows", 1_000_000, "rows of a snapshot, each an allocation of one unit")
 	runs := flag.Int("runs", 5, "snapshots, each to a service of its own")
 	hosts := flag.Int("hosts", 20_000, "hosts, of 64 ncpus each")
+	checkpoints := flag.Int("checkpoints", 10, "checkpoints measured")
 	load := flag.Duration("load", 20*time.Second, "how long readers are measured")
 	profile := flag.String("cpuprofile", "", "file for a profile of all runs")
 	child := flag.String("child", "", "folder: serve from there, for the readers' measurement")
@@ -65,11 +66,23 @@ func main() {
 	}
 	fmt.Printf("%-46s %9s %9s %9s\n", "one snapshot, first byte to readable", "min ms", "median", "max")
 	for _, stage := range stages {
-		d := times[stage]
-		slices.Sort(d)
-		fmt.Printf("%-46s %9.1f %9.1f %9.1f\n", stage, ms(d[0]), ms(d[len(d)/2]), ms(d[len(d)-1]))
+		printTimes(stage, times[stage])
 	}
-	b.read(*load)
+	if *checkpoints > 0 {
+		b.checkpoints(*checkpoints)
+	}
+	if *load > 0 {
+		b.read(*load)
+	}
+}
+
+// printTimes prints the least, the median and the largest of some times, if there are any.
+func printTimes(name string, d []time.Duration) {
+	if len(d) == 0 {
+		return
+	}
+	slices.Sort(d)
+	fmt.Printf("%-46s %9.1f %9.1f %9.1f\n", name, ms(d[0]), ms(d[len(d)/2]), ms(d[len(d)-1]))
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
@@ -152,6 +165,8 @@ type service struct {
 	ended chan error
 	mu    sync.Mutex
 	at    map[string]time.Time // when the engine last came to a point
+
+	engine *engine.Engine // nil in another process
 }
 
 // startChild is start in a process of its own, so that readers do not share a runtime with what they wait for.
@@ -198,11 +213,19 @@ func serveChild(dir string) {
 	}
 }
 
-func (b *bench) start() *service {
+// start starts a service in this process, with some options, and gives it a policy and hosts.
+func (b *bench) start(o engine.Options) *service {
 	dir, err := os.MkdirTemp("", "stint-bench-")
 	if err != nil {
 		log.Fatal(err)
 	}
+	s := startIn(dir, o)
+	b.prepare(s)
+	return s
+}
+
+// startIn starts a service in a folder.
+func startIn(dir string, eo engine.Options) *service {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)
@@ -211,20 +234,19 @@ func (b *bench) start() *service {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.end = cancel
 	ready := make(chan struct{})
-	o := server.ServiceOptions{Dir: dir, Listener: ln, Ready: func(*engine.Engine) { close(ready) }, Engine: engine.Options{
-		ManualOnly: true, Step: func(point string) {
-			s.mu.Lock()
-			s.at[point] = time.Now()
-			s.mu.Unlock()
-		},
-	}}
+	eo.ManualOnly = true
+	eo.Step = func(point string) {
+		s.mu.Lock()
+		s.at[point] = time.Now()
+		s.mu.Unlock()
+	}
+	o := server.ServiceOptions{Dir: dir, Listener: ln, Ready: func(e *engine.Engine) { s.engine = e; close(ready) }, Engine: eo}
 	go func() { s.ended <- server.Run(ctx, o) }()
 	select {
 	case <-ready:
 	case err := <-s.ended:
 		log.Fatal(err)
 	}
-	b.prepare(s)
 	return s
 }
 
@@ -286,7 +308,7 @@ func newReader(b []byte) io.Reader {
 
 // push measures one snapshot to a fresh service.
 func (b *bench) push() map[string]time.Duration {
-	s := b.start()
+	s := b.start(engine.Options{})
 	defer s.stop()
 	before := s.spent()
 	begin := time.Now()

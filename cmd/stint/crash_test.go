@@ -39,6 +39,7 @@ func crashChild(data string) {
 		panic(err)
 	}
 	conf.Data, conf.Listen, conf.Manual = data, "127.0.0.1:0", true
+	conf.Checkpoint.Bytes = 1 // one after the other
 	point, count, _ := strings.Cut(os.Getenv(crashAt), ":")
 	left, _ := strconv.ParseInt(count, 10, 64)
 	var hits atomic.Int64
@@ -54,16 +55,8 @@ func crashChild(data string) {
 }
 
 // crashPoints are where services kill themselves: steps of the journal's disk, then of the engine.
-var crashPoints = []string{"write", "sync", "create", "rename", "syncdir", "reserve", "truncate", "accepted", "durable", "decided", "recorded", "published", "exported"}
-
-const crashPolicy = `
-stint: 1
-dimensions: [ncpus]
-resource_groups: [{name: All, select: "select(ncpus > 0)"}]
-consumers: [{path: /A}, {path: /B}, {path: /C}]
-md_plans:
-  - {name: grid, resource_groups: [{name: All}], consumers: [{path: /A}, {path: /B, share: {ratio: 2}}, {path: /C}]}
-`
+var crashPoints = []string{"write", "sync", "create", "rename", "syncdir", "reserve", "truncate", "checkpoint_write", "checkpoint_sync", "checkpoint_rename",
+	"checkpoint_renamed", "compact", "accepted", "durable", "decided", "recorded", "published", "exported", "checkpoint"}
 
 // child is a service in a process of its own.
 type child struct {
@@ -71,6 +64,7 @@ type child struct {
 	base string
 	log  *syncBuffer
 	dead chan struct{}
+	byUs bool // killed by the test
 }
 
 func startChild(t *testing.T, data, at string) *child {
@@ -101,18 +95,24 @@ func startChild(t *testing.T, data, at string) *child {
 // model is what the world outside knows for certain of the service.
 type model struct {
 	mu      sync.Mutex
-	cycle   int64                     // the last that was acknowledged or read
+	cycle   int64 // the last that was acknowledged or read
+	site    *crashSite
 	digests map[int64]string          // of cycles acknowledged
 	changes map[string]map[int64]hash // by source and cycle: what was read of it
 	sources map[string]*feed
+	admin   *feed // changes hosts and policy
 	counts  map[string]int
 }
 
+// speakers are all who say something.
+func (m *model) speakers() []*feed { return append(slices.Collect(maps.Values(m.sources)), m.admin) }
+
 type hash [sha256.Size]byte
 
-// feed is a source: its demand by allocation, and what it holds by allocation and host.
+// feed is a source: its demand by allocation, and what it holds by allocation and host. Without a name it is the administrator.
 type feed struct {
 	name, consumer string
+	site           *crashSite
 	wanted         map[string]int64
 	held           map[[2]string]int64
 	since          int64
@@ -148,11 +148,19 @@ func send(base, method, path, body, key string) (status int, text []byte, header
 // next thinks of something that the source says.
 func (f *feed) next(rng *rand.Rand) *operation {
 	op := &operation{key: fmt.Sprintf("%016x", rng.Uint64())}
+	columns := "consumer,allocation,units," + f.site.dimension + "\n"
 	switch k := rng.IntN(10); {
+	case f.name == "" && k < 7:
+		state := []string{"ok", "ok", "ok", "closed", "draining"}[rng.IntN(5)]
+		op.method, op.path, op.body = "PATCH", "/v1/hosts", fmt.Sprintf("host,state\nh%d,%s\n", rng.IntN(10), state)
+		op.taken = func(*feed, client.Receipt) {}
+	case f.name == "":
+		op.method, op.path, op.body = "PUT", "/v1/plan", fmt.Sprintf(f.site.policy, 2+rng.IntN(2))
+		op.taken = func(*feed, client.Receipt) {}
 	case k < 4 || len(f.held) == 0:
 		wanted := map[string]int64{}
 		var b strings.Builder
-		b.WriteString("consumer,allocation,units,ncpus\n")
+		b.WriteString(columns)
 		for range 1 + rng.IntN(30) {
 			a := fmt.Sprintf("a%d", rng.IntN(40))
 			if _, twice := wanted[a]; !twice {
@@ -165,7 +173,7 @@ func (f *feed) next(rng *rand.Rand) *operation {
 	case k < 7:
 		a, units := fmt.Sprintf("a%d", rng.IntN(40)), rng.Int64N(6)
 		op.method, op.path = "PATCH", "/v1/demand/"+f.name
-		op.body = fmt.Sprintf("consumer,allocation,units,ncpus\n%s,%s,%d,1\n", f.consumer, a, units)
+		op.body = columns + fmt.Sprintf("%s,%s,%d,1\n", f.consumer, a, units)
 		op.taken = func(f *feed, _ client.Receipt) { f.wanted[a] = units }
 	default:
 		var at [2]string
@@ -217,10 +225,15 @@ func (m *model) speak(t *testing.T, base string, f *feed, rng *rand.Rand, pause 
 	}
 }
 
-// beat has cycles run until the service is gone.
-func (m *model) beat(t *testing.T, base string, pause time.Duration) {
+// beat has cycles run until the service is gone. When patient it waits for the log, so that there are checkpoints.
+func (m *model) beat(t *testing.T, base string, pause time.Duration, patient bool) {
 	for m.beatOnce(t, base) {
 		time.Sleep(pause)
+		for ok := patient; ok; {
+			var text []byte
+			_, text, _, ok = send(base, "GET", "/readyz", "", "")
+			ok = ok && !strings.Contains(string(text), `"log_behind_cycles":0`)
+		}
 	}
 }
 
@@ -325,7 +338,7 @@ func byCycle(t *testing.T, text []byte) map[int64][]client.Change {
 // verify compares a service that was started again with the model.
 func (m *model) verify(t *testing.T, base string) {
 	t.Helper()
-	for _, f := range m.sources { // find out of what was under way
+	for _, f := range m.speakers() { // find out of what was under way
 		for f.pending != nil {
 			op := f.pending
 			status, text, _, ok := send(base, op.method, op.path, op.body, op.key)
@@ -405,42 +418,51 @@ func TestCrash(t *testing.T) {
 	}
 	t.Log("STINT_TEST_SEED =", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
-	data := filepath.Join(t.TempDir(), "service")
-	m := &model{digests: map[int64]string{}, changes: map[string]map[int64]hash{}, sources: map[string]*feed{}, counts: map[string]int{}}
+	for i := range crashSites {
+		n := (kills + i) / len(crashSites)
+		t.Run(crashSites[i].name, func(t *testing.T) { killAndCompare(t, &crashSites[i], n, rng) })
+	}
+}
+
+// killAndCompare is TestCrash of one site.
+func killAndCompare(t *testing.T, site *crashSite, kills int, rng *rand.Rand) {
+	data := filepath.Join(crashDir(t), "service")
+	m := &model{site: site, digests: map[int64]string{}, changes: map[string]map[int64]hash{}, sources: map[string]*feed{}, counts: map[string]int{}}
 	for i, name := range []string{"one", "two", "three"} {
-		m.sources[name] = &feed{name: name, consumer: []string{"/A", "/B", "/C"}[i], wanted: map[string]int64{}, held: map[[2]string]int64{}}
+		m.sources[name] = &feed{name: name, site: site, consumer: []string{"/A", "/B", "/C"}[i], wanted: map[string]int64{}, held: map[[2]string]int64{}}
 		m.changes[name] = map[int64]hash{}
 	}
+	m.admin = &feed{site: site}
 	c := startChild(t, data, "")
-	var hosts strings.Builder
-	hosts.WriteString("host,ncpus\n")
-	for i := range 10 {
-		fmt.Fprintf(&hosts, "h%d,8\n", i)
-	}
-	for path, body := range map[string]string{"/v1/plan": crashPolicy} {
-		if status, text, _, _ := send(c.base, "PUT", path, body, ""); status != 200 {
-			t.Fatal(string(text))
-		}
-	}
-	if status, text, _, _ := send(c.base, "PUT", "/v1/hosts", hosts.String(), ""); status != 200 {
-		t.Fatal(string(text))
-	}
+	m.begin(t, c)
 	m.verify(t, c.base)
 	kill(c)
 	for n := range kills {
-		at, wait := "", time.Duration(20+rng.IntN(400))*time.Millisecond
-		if rng.IntN(3) > 0 {
-			at = fmt.Sprintf("%s:%d", crashPoints[(n+rng.IntN(3))%len(crashPoints)], 1+rng.IntN(30))
+		at, wait, patient := "", time.Duration(20+rng.IntN(400))*time.Millisecond, rng.IntN(2) > 0
+		if rng.IntN(4) > 0 {
+			at = crashPoints[rng.IntN(len(crashPoints))]
+			wait += 500 * time.Millisecond // it ends earlier mostly
+			if strings.HasPrefix(at, "checkpoint") || at == "compact" {
+				at += fmt.Sprintf(":%d", 1+rng.IntN(4))
+				patient, wait = true, 3*time.Second
+			} else {
+				at += fmt.Sprintf(":%d", 1+rng.IntN(30))
+			}
 		}
 		if c = startChild(t, data, at); c != nil {
-			m.load(t, c, rng, wait)
-			kill(c)
+			m.load(t, c, rng, wait, patient)
+			m.started(c)
 		}
-		m.counts["killed at "+strings.Split(at, ":")[0]]++
+		if c == nil || !c.byUs {
+			m.counts["killed itself at "+strings.Split(at, ":")[0]]++
+		} else {
+			m.counts["killed"]++
+		}
 		if c = startChild(t, data, ""); c == nil {
 			t.Fatal("the service does not start")
 		}
 		m.verify(t, c.base)
+		m.started(c)
 		if t.Failed() {
 			t.Fatalf("after kill %d, at %q\n%s", n+1, at, c.log)
 		}
@@ -458,18 +480,41 @@ func TestCrash(t *testing.T) {
 	if want := fmt.Sprintf("\n%d,", m.cycle+1); !strings.Contains(got, want) {
 		t.Errorf("the log ends otherwise than with cycle %d:\n%s", m.cycle, got)
 	}
-	t.Log(m.cycle, "cycles,", m.counts)
+	if m.counts["checkpoints"] == 0 || m.counts["starts from a checkpoint"] == 0 {
+		t.Error("no checkpoint was taken, or none was started from")
+	}
+	segments, err := filepath.Glob(filepath.Join(data, "journal", "records-*"))
+	if err != nil || len(segments) == 0 {
+		t.Error(segments, err)
+	}
+	t.Log(m.cycle, "cycles,", len(segments), "segments are left,", m.counts)
+}
+
+// started counts how a service started and what checkpoints it made.
+func (m *model) started(c *child) {
+	log := c.log.String()
+	m.counts["checkpoints"] += strings.Count(log, "msg=checkpoint ")
+	if _, rest, ok := strings.Cut(log, "checkpoint="); ok && !strings.HasPrefix(rest, "0 ") {
+		m.counts["starts from a checkpoint"]++
+	}
+	m.counts["checkpoints passed over"] += strings.Count(log, "a checkpoint is of no use")
 }
 
 // load has sources speak, cycles run and readers read until the service ends, at the latest after a time.
-func (m *model) load(t *testing.T, c *child, rng *rand.Rand, wait time.Duration) {
+func (m *model) load(t *testing.T, c *child, rng *rand.Rand, wait time.Duration, patient bool) {
 	var all sync.WaitGroup
+	pause := time.Millisecond
+	if patient {
+		pause = 40 * time.Millisecond // the log flushes each input
+	}
 	for _, f := range m.sources {
 		own := rand.New(rand.NewPCG(rng.Uint64(), 2))
-		all.Go(func() { m.speak(t, c.base, f, own, time.Millisecond) })
+		all.Go(func() { m.speak(t, c.base, f, own, pause) })
 		all.Go(func() { m.follow(t, c.base, f) })
 	}
-	all.Go(func() { m.beat(t, c.base, 3*time.Millisecond) })
+	own := rand.New(rand.NewPCG(rng.Uint64(), 3))
+	all.Go(func() { m.speak(t, c.base, m.admin, own, 40*time.Millisecond) })
+	all.Go(func() { m.beat(t, c.base, 3*time.Millisecond, patient) })
 	select {
 	case <-c.dead:
 	case <-time.After(wait):
@@ -479,7 +524,12 @@ func (m *model) load(t *testing.T, c *child, rng *rand.Rand, wait time.Duration)
 }
 
 func kill(c *child) {
-	_ = c.cmd.Process.Kill()
+	select {
+	case <-c.dead:
+	default:
+		c.byUs = true
+		_ = c.cmd.Process.Kill()
+	}
 	<-c.dead
 	http.DefaultClient.CloseIdleConnections()
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -81,7 +82,8 @@ func serve(ctx context.Context, conf *serveConfig, stderr io.Writer, hooks serve
 	if err != nil {
 		return err
 	}
-	o.Journal.Step, o.Engine.Step, o.Journal.SegmentBytesMax = hooks.journal, hooks.engine, hooks.segmentBytes
+	o.Journal.Step, o.Engine.Step = hooks.journal, hooks.engine
+	o.Journal.SegmentBytesMax = cmp.Or(hooks.segmentBytes, o.Journal.SegmentBytesMax)
 	if info, ok := debug.ReadBuildInfo(); ok {
 		o.Server.Version = info.Main.Version
 	}

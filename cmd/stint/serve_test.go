@@ -172,15 +172,17 @@ func TestServeConfig(t *testing.T) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for text, want := range map[string]string{
-		"dta: x":                    "dta",
-		"limits: {body: 12XiB}":     "must be a number of bytes",
-		"limits: {rows: -1}":        "limits.rows",
-		"shrink_guard: 120%":        "must be a part",
-		"interval: 5":               "must be a time",
-		"unknown: ignore":           "must be refuse or report",
-		"log: {level: loud}":        "log.level",
-		"log: {format: xml}\nx: 1":  "x",
-		"limits: {connections: -1}": "limits.connections",
+		"dta: x":                        "dta",
+		"limits: {body: 12XiB}":         "must be a number of bytes",
+		"limits: {rows: -1}":            "limits.rows",
+		"shrink_guard: 120%":            "must be a part",
+		"interval: 5":                   "must be a time",
+		"unknown: ignore":               "must be refuse or report",
+		"log: {level: loud}":            "log.level",
+		"checkpoint: {interval: 100ms}": "checkpoint.interval",
+		"checkpoint: {bytes: 10}":       "checkpoint.bytes",
+		"log: {format: xml}\nx: 1":      "x",
+		"limits: {connections: -1}":     "limits.connections",
 	} {
 		if _, err := load(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)

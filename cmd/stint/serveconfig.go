@@ -30,17 +30,21 @@ const configBytesMax = 16 << 20
 
 // serveConfig is the configuration of serve, as serve.yaml explains it.
 type serveConfig struct {
-	Data        string       `yaml:"data"`
-	Listen      string       `yaml:"listen"`
-	Plan        string       `yaml:"plan"`
-	Interval    duration     `yaml:"interval"`
-	Manual      bool         `yaml:"manual"`
-	Unknown     string       `yaml:"unknown"`
-	ShrinkGuard partOf       `yaml:"shrink_guard"`
-	SourceTTL   duration     `yaml:"source_ttl"`
-	DecisionLog *bool        `yaml:"decision_log"`
-	Tokens      []serveToken `yaml:"tokens"`
-	Log         struct {
+	Data        string   `yaml:"data"`
+	Listen      string   `yaml:"listen"`
+	Plan        string   `yaml:"plan"`
+	Interval    duration `yaml:"interval"`
+	Manual      bool     `yaml:"manual"`
+	Unknown     string   `yaml:"unknown"`
+	ShrinkGuard partOf   `yaml:"shrink_guard"`
+	SourceTTL   duration `yaml:"source_ttl"`
+	DecisionLog *bool    `yaml:"decision_log"`
+	Checkpoint  struct {
+		Interval duration `yaml:"interval"`
+		Bytes    size     `yaml:"bytes"`
+	} `yaml:"checkpoint"`
+	Tokens []serveToken `yaml:"tokens"`
+	Log    struct {
 		Level  string `yaml:"level"`
 		Format string `yaml:"format"`
 	} `yaml:"log"`
@@ -182,6 +186,12 @@ func (c *serveConfig) validate(name string) error {
 	if c.Log.Format != "text" && c.Log.Format != "json" {
 		add("log.format", c.Log.Format, "must be text or json")
 	}
+	if d := time.Duration(c.Checkpoint.Interval); d < time.Second || d > 24*time.Hour {
+		add("checkpoint.interval", d.String(), "must be from 1s to 24h")
+	}
+	if n := c.Checkpoint.Bytes; n < 1<<10 || n > 1<<40 {
+		add("checkpoint.bytes", strconv.FormatInt(int64(n), 10), "must be from 1KiB to 1TiB")
+	}
 	l := &c.Limits
 	for key, v := range map[string]int{
 		"rows": l.Rows, "connections": l.Connections, "waiters": l.Waiters, "inputs_waiting": l.InputsWaiting, "sources": l.Sources,
@@ -206,8 +216,10 @@ func (c *serveConfig) options(log *slog.Logger) (o server.ServiceOptions, err er
 			IntervalUS: time.Duration(c.Interval).Microseconds(), ManualOnly: c.Manual, ShrinkGuardMilli: int64(c.ShrinkGuard),
 			SourceTTLUS: time.Duration(c.SourceTTL).Microseconds(), QueueMax: l.InputsWaiting, SourcesMax: l.Sources,
 			RecentCyclesMax: l.RecentCycles, RecentRowsMax: l.RecentRows,
+			CheckpointUS: time.Duration(c.Checkpoint.Interval).Microseconds(), CheckpointBytes: min(int64(c.Checkpoint.Bytes), int64(l.Journal)/8),
 		},
-		Journal: journal.Options{BytesMax: int64(l.Journal)},
+		// Two checkpoints are kept, and whole segments go: small journals have small ones, so that there is room again in time.
+		Journal: journal.Options{BytesMax: int64(l.Journal), SegmentBytesMax: min(256<<20, max(64<<10, int64(l.Journal)/8))},
 		Server: server.Options{
 			ReportUnknown: c.Unknown == "report", Log: log,
 			Limits: server.Limits{

@@ -19,7 +19,7 @@ md_plans:
   - {name: two, resource_groups: [{name: B}], consumers: [{path: /Q}]}
 `
 
-func newState(t *testing.T) *State {
+func newState(t testing.TB) *State {
 	t.Helper()
 	p, err := plan.Parse("policy.yaml", []byte(policyText))
 	if err != nil {

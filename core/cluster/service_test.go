@@ -22,7 +22,7 @@ func running(rows ...string) *HoldingTable {
 }
 
 // serving is a state with three hosts and, of the source s, three allocations with 2 units held each.
-func serving(t *testing.T) *State {
+func serving(t testing.TB) *State {
 	t.Helper()
 	s := newState(t)
 	must := func(err error) {
@@ -38,7 +38,7 @@ func serving(t *testing.T) *State {
 	return s
 }
 
-func settle(t *testing.T, s *State) (released int64) {
+func settle(t testing.TB, s *State) (released int64) {
 	t.Helper()
 	s.Settle(s.NowUS)
 	for _, r := range s.Released {

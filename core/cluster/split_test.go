@@ -32,6 +32,7 @@ func own(s *State, deeds ...deed) {
 		host, _ := s.Host.Find([]byte(d.host))
 		p.Deeds.Consumer, p.Deeds.Host = append(p.Deeds.Consumer, s.ConsumerOf[node]), append(p.Deeds.Host, HostID(host))
 		p.Deeds.Amount[0], p.Deeds.Amount[1] = append(p.Deeds.Amount[0], d.ncpus), append(p.Deeds.Amount[1], d.maxmem)
+		p.Deeds.Rule, p.Deeds.Number = append(p.Deeds.Rule, 0), append(p.Deeds.Number, 0)
 	}
 	s.Divide(p)
 	p.Reassign = false

@@ -243,18 +243,24 @@ func NewShapes(dims int) Shapes { return Shapes{dims: dims, of: map[string]Shape
 
 // Intern gives the id of a size. Amortised O(dimensions).
 func (h *Shapes) Intern(size []int64) ShapeID {
+	key := h.keyOf(size)
+	if i, ok := h.of[string(key)]; ok {
+		return i
+	}
+	i := ShapeID(h.Len())
+	h.of[string(key)] = i
+	h.size = append(h.size, size...)
+	return i
+}
+
+// keyOf is by what a size is found, in scratch memory.
+func (h *Shapes) keyOf(size []int64) []byte {
 	h.key = h.key[:0]
 	for _, v := range size {
 		u := uint64(v)
 		h.key = append(h.key, byte(u), byte(u>>8), byte(u>>16), byte(u>>24), byte(u>>32), byte(u>>40), byte(u>>48), byte(u>>56))
 	}
-	if i, ok := h.of[string(h.key)]; ok {
-		return i
-	}
-	i := ShapeID(h.Len())
-	h.of[string(h.key)] = i
-	h.size = append(h.size, size...)
-	return i
+	return h.key
 }
 
 // Needs are the distinct requirements of sub-allocations, interned by text.

@@ -113,6 +113,7 @@ type player struct {
 	cycles       int
 	settled      int // cycles that the end of the case took to its fixed point
 	late         int // cycles in which something was overdue
+	reloads      int // cycles before which the twin was saved and loaded
 	steps        []step
 	last         oracle.Result
 	seen         []oracle.Result
@@ -347,6 +348,7 @@ func (p *player) run(t *rapid.T, still bool) {
 	if p.watch != nil {
 		p.watch(t)
 	}
+	p.reload(t)
 	var fresh cycle.Runner // knows nothing of earlier cycles
 	p.runner.Run(p.engine, p.nowUS, &p.out)
 	if len(p.slots) == 0 { // one kind of cases alone, as this is for the whole process
@@ -393,6 +395,19 @@ func (p *player) run(t *rapid.T, still bool) {
 			t.Fatalf("CYC-2: cycle %d has the same input and other tables:\n%s", p.cycles, difference(stateOf(&p.out), before))
 		}
 	}
+}
+
+// reload has the twin go on from what was saved of it, now and then, with input that waits for its cycle or without.
+func (p *player) reload(t *rapid.T) {
+	if (p.cycles*5+len(p.steps))%3 > 0 {
+		return
+	}
+	saved, err := p.twin.Copy()
+	if err != nil {
+		t.Fatalf("cycle %d: the state cannot be saved and loaded: %v", p.cycles, err)
+	}
+	p.twin = saved
+	p.reloads++
 }
 
 // countRelabels counts units that count as something else than after the last cycle.

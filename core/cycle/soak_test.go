@@ -79,7 +79,7 @@ var (
 		"reclaim issued ownership_change", "revised policy",
 		"short fragmented", "short max_per_host", "short no_host_matches", "short over_quota", "short pool_exhausted",
 		"short share_limit", "short too_big", "placement balanced", "placement stacked", "requirement order", "requirement select",
-		"running", "full host table", "host closed", "host draining", "host unavail", "host out of its group",
+		"saved and loaded", "running", "full host table", "host closed", "host draining", "host unavail", "host out of its group",
 	}
 	mdSituations = []string{
 		"several plans", "short lower_priority", "placement best_fit", "overcommit", "plain first cycle",
@@ -153,6 +153,7 @@ func (p *player) count(n map[string]int) {
 		p.countShares(n, r)
 	}
 	add("overdue", p.late > 0)
+	n["saved and loaded"] += p.reloads
 	for i, s := range p.steps {
 		add("plain first cycle", i == 0 && p.plain)
 		add("revised policy", s.policy != "")

@@ -15,6 +15,7 @@ func (c *Cycle) Freeze(last *Cycle, dict func(Dict) Dict) *Cycle {
 	z.table(&f.Grants, &c.Grants)
 	z.table(&f.Reclaims, &c.Reclaims)
 	z.table(&f.Releases, &c.Releases)
+	z.table(&f.Ownership, &c.Ownership)
 	z.table(&f.Plans, &c.Plans)
 	if c.Summary.Restated || last == nil {
 		z.table(&f.Consumers, &c.Consumers)

@@ -30,6 +30,10 @@ func TestFreeze(t *testing.T) {
 		c.Consumers.Held = append(c.Consumers.Held, units)
 		c.Consumers.Short = append(c.Consumers.Short, 0)
 		c.Consumers.AddNoSlots()
+		for _, col := range []*Coded{&c.Ownership.Plan, &c.Ownership.Consumer, &c.Ownership.Host, &c.Ownership.Action, &c.Ownership.Dimension} {
+			col.Add(0)
+		}
+		c.Ownership.Amount = append(c.Ownership.Amount, units)
 		c.Summary.Restated = true
 	}
 	same := func(d Dict) Dict { return d }

@@ -35,7 +35,8 @@ func (e *Engine) cycle(ctx context.Context) error {
 	s := &e.out.Summary
 	record := encodeCycle(&cycleRecord{Cycle: s.Cycle, NowUS: s.NowUS, Input: e.lastSeq, Revision: s.Revision, Digest: s.Digest})
 	for {
-		_, err := e.o.Journal.Append(recordCycle, true, record)
+		seq, err := e.o.Journal.Append(recordCycle, true, record)
+		e.cycleSeq = seq
 		if err == nil {
 			err = e.o.Journal.Sync()
 		}
@@ -58,6 +59,8 @@ func (e *Engine) cycle(ctx context.Context) error {
 	e.journalBytes.Store(e.o.Journal.Bytes())
 	e.finish(last)
 	e.o.OnCycle(e.frozen)
+	e.sinceBytes += int64(len(record))
+	e.checkpoint()
 	e.o.Log.Info("cycle", "cycle", s.Cycle, "revision", s.Revision, "granted", s.UnitsGranted, "released", s.UnitsReleased,
 		"reclaimed", s.UnitsReclaimed, "held", s.UnitsHeld, "short", s.UnitsShort, "overdue", s.UnitsOverdue,
 		"took", time.Duration(s.FinishedUS-s.StartedUS)*time.Microsecond)

@@ -3,14 +3,15 @@
 // request, and publishes what they decided as views that nobody changes: reading waits for no cycle, and no
 // cycle for a reader (API-3).
 //
-// After a crash it decides every cycle of the journal again from the accepted input, and refuses to start
-// when one comes out otherwise (API-5).
+// After a crash it goes on from the newest checkpoint, decides every cycle of the journal behind that again from the accepted
+// input, and refuses to start when one comes out otherwise (API-5).
 package engine
 
 import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -19,6 +20,7 @@ import (
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/cycle"
 	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/pack"
 )
 
 // Journal keeps records durably; core/journal is one. An error of Append that IsFull recognises leaves it as it was.
@@ -27,6 +29,10 @@ type Journal interface {
 	Undo()
 	Sync() error
 	Bytes() int64
+
+	// Checkpoint keeps what write writes, which stands for all records up to seq, and drops those that recovery does not need any more. It runs
+	// beside the other methods, one call at a time.
+	Checkpoint(seq uint64, write func(io.Writer) error) error
 }
 
 // Exporter writes the decision log. Cycles come in order, each after its inputs; a cycle that failed is tried again.
@@ -59,6 +65,9 @@ type Options struct {
 	BacklogBytesMax   int64 // inputs waiting for the log (512 MiB)
 	BacklogCyclesMax  int   // cycles waiting for the log (256)
 	BacklogRetryDelay time.Duration
+	CheckpointUS      int64 // from the end of a checkpoint to the next one (10 min)
+	CheckpointAtEnd   bool  // the engine ends with one
+	CheckpointBytes   int64 // of records since the last checkpoint, after which the next one does not wait so long (1 GiB)
 
 	// Step, when set, is called at points where a crash would be awkward: for tests.
 	Step func(point string)
@@ -81,6 +90,8 @@ func (o Options) withDefaults() Options {
 	o.BacklogBytesMax = cmp.Or(o.BacklogBytesMax, 512<<20)
 	o.BacklogCyclesMax = cmp.Or(o.BacklogCyclesMax, 256)
 	o.BacklogRetryDelay = cmp.Or(o.BacklogRetryDelay, time.Second)
+	o.CheckpointUS = cmp.Or(o.CheckpointUS, 600*1_000_000)
+	o.CheckpointBytes = cmp.Or(o.CheckpointBytes, 1<<30)
 	return o
 }
 
@@ -106,7 +117,8 @@ type Engine struct {
 	// Counters for metrics.
 	accepted, acceptedRows, acceptedBytes atomic.Int64
 	journalBytes                          atomic.Int64
-	healthy                               atomic.Pointer[string] // why it is not; nil: it is
+	saved                                 atomic.Pointer[Checkpoint] // the last one; nil: none since the start
+	healthy                               atomic.Pointer[string]     // why it is not; nil: it is
 
 	// What follows belongs to the goroutine of Run.
 	state   *cluster.State
@@ -123,6 +135,14 @@ type Engine struct {
 	lastSeq uint64
 	quiet   bool // the last cycle had no events: another like it has the same digest
 	batch   []*request
+
+	cycleSeq   uint64        // the last cycle's record
+	saving     chan struct{} // closed when no step of a checkpoint is under way
+	prepared   chan struct{} // tells that one has ended
+	spare      *pack.Coder   // has memory for the next copy; nil: none is made yet
+	savedCycle int64         // of the last copy
+	sinceBytes int64         // of records since that
+	sinceUS    int64         // when the last checkpoint ended, by monotonicUS
 }
 
 // source is what is known of a feed.
@@ -136,8 +156,9 @@ func New(o Options) *Engine {
 	o = o.withDefaults()
 	e := &Engine{
 		o: o, queue: make(chan *request, o.QueueMax), requests: make(chan chan error, o.CycleRequestsMax),
-		stopping: make(chan struct{}), sources: map[string]*source{},
+		stopping: make(chan struct{}), sources: map[string]*source{}, saving: make(chan struct{}), prepared: make(chan struct{}, 1), sinceUS: monotonicUS(),
 	}
+	close(e.saving)
 	e.keys.init(o.KeysPerSourceMax, o.KeysMax)
 	e.runner.Clock = monotonicUS
 	if o.Exporter != nil {
@@ -164,6 +185,7 @@ type Stats struct {
 	Journal             int64 // bytes
 	LogBehind           int64 // cycles that are not in the decision log yet
 	LogLost             bool  // the log will get the missing cycles at the next start only
+	Checkpoint          Checkpoint
 }
 
 // Stats gives the engine's counters.
@@ -171,6 +193,9 @@ func (e *Engine) Stats() Stats {
 	s := Stats{Inputs: e.accepted.Load(), Rows: e.acceptedRows.Load(), Bytes: e.acceptedBytes.Load(), Queue: len(e.queue), Journal: e.journalBytes.Load()}
 	if e.lane != nil {
 		s.LogBehind, s.LogLost = e.lane.behind()
+	}
+	if c := e.saved.Load(); c != nil {
+		s.Checkpoint = *c
 	}
 	return s
 }
@@ -214,6 +239,13 @@ func (e *Engine) Run(ctx context.Context) error {
 	if e.lane != nil {
 		e.lane.stop()
 	}
+	<-e.saving
+	if err == nil {
+		e.last()
+	}
+	if errors.Is(err, errDropped) {
+		return nil
+	}
 	return err
 }
 
@@ -240,12 +272,14 @@ func (e *Engine) loop(ctx context.Context) error {
 		case done := <-e.requests:
 			err = e.requested(ctx, done)
 			timer.Reset(e.interval())
+		case <-e.prepared:
+			e.checkpoint()
 		case <-due:
 			timer.Reset(e.interval()) // from the beginning of the cycle on
 			err = e.cycle(ctx)
 		}
 		if errors.Is(err, errDropped) {
-			return nil
+			return err
 		}
 		if err != nil {
 			e.setHealth(err.Error())

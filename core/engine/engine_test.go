@@ -70,8 +70,11 @@ type rig struct {
 	journal *journal.Journal
 	log     *memoryLog
 	now     atomic.Int64
-	cancel  func()
-	ended   chan error
+
+	restored uint64 // the checkpoint of the last start
+	passed   []error
+	cancel   func()
+	ended    chan error
 }
 
 // memoryLog is a decision log in memory.
@@ -127,6 +130,10 @@ func (r *rig) tryStart() (err error) {
 	}
 	r.o.Journal = r.journal
 	e := New(r.o)
+	if r.restored, r.passed, err = r.journal.Restore(e.Restore); err != nil {
+		e.Abandon()
+		return errors.Join(err, r.journal.Close())
+	}
 	err = r.journal.Replay(func(rec journal.Record) error {
 		err := e.Replay(rec.Seq, rec.Kind, rec.Payload)
 		if errors.Is(err, ErrRefused) {

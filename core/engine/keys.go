@@ -12,19 +12,16 @@ type keys struct {
 }
 
 type keyScope struct {
-	of    map[string]kept
-	order []aged // oldest first, from first on
+	of    map[string]*kept
+	order []*kept // oldest first, from first on
 	first int
 }
 
-type aged struct {
-	key  string
-	atUS int64
-}
-
+// kept is what a key was used for. Nobody changes it.
 type kept struct {
-	digest  string
-	receipt Receipt
+	key, digest string
+	atUS        int64
+	receipt     Receipt
 }
 
 func (k *keys) init(perScopeMax, max int) {
@@ -35,10 +32,10 @@ func (k *keys) init(perScopeMax, max int) {
 func scope(in *Input) string { return in.Kind + " " + in.Source }
 
 // find gives what a key was used for, ok false when it was not.
-func (k *keys) find(scope, key string, nowUS int64) (kept, bool) {
+func (k *keys) find(scope, key string, nowUS int64) (*kept, bool) {
 	s := k.scopes[scope]
 	if s == nil {
-		return kept{}, false
+		return nil, false
 	}
 	k.expire(scope, s, nowUS)
 	v, ok := s.of[key]
@@ -62,7 +59,7 @@ func (k *keys) room(scope string, nowUS int64) bool {
 func (k *keys) add(scope, key, digest string, r Receipt, nowUS int64) {
 	s := k.scopes[scope]
 	if s == nil {
-		s = &keyScope{of: map[string]kept{}}
+		s = &keyScope{of: map[string]*kept{}}
 		k.scopes[scope] = s
 	}
 	k.expire(scope, s, nowUS)
@@ -73,8 +70,9 @@ func (k *keys) add(scope, key, digest string, r Receipt, nowUS int64) {
 		return // a replay may meet one that had expired
 	}
 	k.scopes[scope] = s
-	s.of[key] = kept{digest, r}
-	s.order = append(s.order, aged{key, nowUS})
+	v := &kept{key, digest, nowUS, r}
+	s.of[key] = v
+	s.order = append(s.order, v)
 	k.count++
 }
 
@@ -91,7 +89,7 @@ func (k *keys) expire(name string, s *keyScope, nowUS int64) {
 // drop forgets the oldest key of a scope.
 func (k *keys) drop(s *keyScope) {
 	delete(s.of, s.order[s.first].key)
-	s.order[s.first] = aged{}
+	s.order[s.first] = nil
 	s.first++
 	k.count--
 	if s.first*2 > len(s.order) {

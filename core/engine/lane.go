@@ -26,6 +26,9 @@ type lane struct {
 	missed   int64
 	stopping bool
 	until    time.Time
+	written  int64         // the last cycle in the log
+	advanced chan struct{} // closed when written is another, or will never be
+	ended    bool          // no cycle is written any more
 }
 
 type laneCycle struct {
@@ -34,7 +37,10 @@ type laneCycle struct {
 }
 
 func newLane(o Options) *lane {
-	l := &lane{o: o, wake: make(chan struct{}, 1), halt: make(chan struct{}), done: make(chan struct{})}
+	l := &lane{
+		o: o, wake: make(chan struct{}, 1), halt: make(chan struct{}), done: make(chan struct{}), written: o.Exporter.Last(),
+		advanced: make(chan struct{}),
+	}
 	go l.run()
 	return l
 }
@@ -64,6 +70,7 @@ func (l *lane) push(c *decision.Cycle, inputs []*Input) {
 				l.o.Log.Error("the decision log cannot be written; it gets the missing cycles at the next start", "from", c.Summary.Cycle)
 			}
 			l.lost = true
+			l.advance()
 			l.missed++
 			l.bytes -= bytesOf(inputs)
 			l.mu.Unlock()
@@ -111,8 +118,47 @@ func (l *lane) stop() {
 	}
 }
 
+// advance wakes those who wait for a cycle to be in the log.
+func (l *lane) advance() {
+	close(l.advanced)
+	l.advanced = make(chan struct{})
+}
+
+// wait waits until the log has a cycle, durably; false when it will not get it before the next start.
+func (l *lane) wait(cycle int64) bool {
+	for {
+		l.mu.Lock()
+		there, never, advanced := l.written >= cycle, l.lost || l.ended, l.advanced
+		l.mu.Unlock()
+		if there || never {
+			return there
+		}
+		<-advanced
+	}
+}
+
+// sound tells whether the log is being written.
+func (l *lane) sound() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.lost && !l.failing
+}
+
+// had is the last cycle that the log had when the engine was made, or has got since.
+func (l *lane) had() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.written
+}
+
 func (l *lane) run() {
 	defer close(l.done)
+	defer func() {
+		l.mu.Lock()
+		l.ended = true
+		l.advance()
+		l.mu.Unlock()
+	}()
 	for {
 		l.mu.Lock()
 		var next *laneCycle
@@ -137,6 +183,8 @@ func (l *lane) run() {
 			l.waiting[0] = laneCycle{}
 			l.waiting = l.waiting[1:]
 			l.failing = false
+			l.written = c.Summary.Cycle
+			l.advance()
 			l.mu.Unlock()
 			continue
 		}

@@ -10,14 +10,16 @@ import (
 // ErrRefused is in the chain of what Replay gives when an input is refused that an unfinished write may have left.
 var ErrRefused = errors.New("refused")
 
-// Replay brings back one record of the journal: accepted input is applied, a cycle is decided again and must come out as recorded.
+// Replay brings back one record of the journal, behind what Restore brought back: accepted input is applied, a cycle is decided again and must come out as recorded.
 // Cycles that the log lacks are written to it. It is for the goroutine that will call Run, before it. Errors: an input that is
 // refused (ErrRefused in the chain), a cycle that is decided otherwise.
 func (e *Engine) Replay(seq uint64, kind byte, payload []byte) error {
+	e.sinceBytes += int64(len(payload))
 	switch kind {
 	case recordInput:
 		return e.replayInput(seq, payload)
 	case recordCycle:
+		e.cycleSeq = seq
 		return e.replayCycle(payload)
 	}
 	return fmt.Errorf("a record of kind %d, which this stint does not know", kind)
@@ -77,7 +79,7 @@ func (e *Engine) replayCycle(payload []byte) error {
 // replayed keeps what readers may ask of a cycle, and gives the cycle to the log if that lacks it.
 func (e *Engine) replayed(lastUS int64) {
 	s := &e.out.Summary
-	logged := e.lane == nil || s.Cycle <= e.o.Exporter.Last()
+	logged := e.lane == nil || s.Cycle <= e.lane.had()
 	if !logged && keyframeDue(s, lastUS) {
 		e.runner.Keyframe(&e.out)
 	}
@@ -97,7 +99,7 @@ func (e *Engine) Recovered() error {
 		if e.state != nil {
 			last = e.state.Cycle
 		}
-		if logged := e.o.Exporter.Last(); logged > last {
+		if logged := e.lane.had(); logged > last {
 			return fmt.Errorf("%w: it has cycle %d, the journal ends with cycle %d: they are not of one service", errAhead, logged, last)
 		}
 		e.lane.hold(bytesOf(e.pending))

@@ -105,6 +105,7 @@ func (e *Engine) accept(in *Input) (r Receipt, err, fatal error) {
 	}
 	r.Seq, r.Snapshot = seq, fmt.Sprintf("%d", seq)
 	e.lastSeq = seq
+	e.sinceBytes += int64(len(in.Body))
 	e.note(in, r)
 	in.Table = nil // its owner will use it again
 	e.pending = append(e.pending, in)
@@ -138,8 +139,9 @@ func (e *Engine) repeated(in *Input) (r Receipt, ok bool, err error) {
 	case was.digest != in.Digest:
 		return r, false, refuse(KeyReused, "the idempotency key %q came with another body before", in.Key)
 	}
-	was.receipt.Repeated = true
-	return was.receipt, true, nil
+	r = was.receipt
+	r.Repeated = true
+	return r, true, nil
 }
 
 // admit checks the conditions of an input that do not depend on its rows' being good.

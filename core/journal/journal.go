@@ -16,6 +16,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -30,7 +32,8 @@ type Options struct {
 	ReserveBytes    int64 // kept free behind the last record for essential ones (1 MiB)
 
 	// Step, when set, is called before each change of the disk with what is done (write, sync, create,
-	// rename, syncdir, reserve, truncate) and to which file; an error makes it fail. For tests.
+	// rename, syncdir, reserve, truncate; of a checkpoint checkpoint_write, checkpoint_sync, checkpoint_rename, checkpoint_renamed;
+	// compact) and to which file; an error makes it fail. For tests.
 	Step func(op, path string) error
 }
 
@@ -62,21 +65,26 @@ type Record struct {
 	Payload []byte // borrowed: good until the visitor returns
 }
 
-// Journal is an open journal. It is for one goroutine.
+// Journal is an open journal. It is for one goroutine, save Checkpoint.
 type Journal struct {
-	dir     string
-	o       Options
-	lock    *os.File
-	segment []segment // in order; the last one is written to
-	file    *os.File  // of the last segment
+	dir  string
+	o    Options
+	lock *os.File
+	mu   sync.Mutex // of segment, once replayed
+	// In order; the last one is written to.
+	segment []segment
+	path    string   // of the last segment
+	file    *os.File // likewise
 	salt    uint64
+	after   uint64   // the record whose checkpoint was restored; 0: none
+	bad     []uint64 // checkpoints that could not be
 
 	end       int64 // where the next record goes in file
 	allocated int64 // up to where the disk has set blocks aside
 	seq       uint64
-	durable   uint64 // last record that is on the disk for certain
-	closed    int64  // bytes of the segments before the last
-	undo      int64  // end before the last record; -1: it cannot be taken back
+	durable   uint64       // last record that is on the disk for certain
+	closed    atomic.Int64 // bytes of the segments before the last
+	undo      int64        // end before the last record; -1: it cannot be taken back
 	replayed  bool
 	broken    error
 	header    [recordHeaderBytes]byte
@@ -98,7 +106,10 @@ func Open(dir string, o Options) (*Journal, error) {
 		return nil, errors.Join(fmt.Errorf("journal %s: another process has it (%w)", dir, err), lock.Close())
 	}
 	j := &Journal{dir: dir, o: o.withDefaults(), lock: lock, undo: -1}
-	if j.segment, err = listSegments(dir); err != nil {
+	if err = dropUnfinished(dir); err == nil {
+		j.segment, err = listSegments(dir)
+	}
+	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	return j, nil
@@ -108,7 +119,7 @@ func Open(dir string, o Options) (*Journal, error) {
 func (j *Journal) Last() uint64 { return j.seq }
 
 // Bytes is how many bytes the records take on disk.
-func (j *Journal) Bytes() int64 { return j.closed + j.end }
+func (j *Journal) Bytes() int64 { return j.closed.Load() + j.end }
 
 // Append adds a record made of parts and gives its number. It is on the disk for certain only after Sync.
 // Essential records may use the reserve and pass BytesMax, so that they are taken though the disk is full; they are to
@@ -163,7 +174,7 @@ func (j *Journal) Sync() error {
 	if j.durable == j.seq {
 		return nil
 	}
-	name := j.segment[len(j.segment)-1].path
+	name := j.path
 	err := j.step("sync", name)
 	if err == nil {
 		err = j.file.Sync()
@@ -213,7 +224,7 @@ func (j *Journal) write(p []byte, at int64) error {
 	if len(p) == 0 {
 		return nil
 	}
-	if err := j.step("write", j.segment[len(j.segment)-1].path); err != nil {
+	if err := j.step("write", j.path); err != nil {
 		return err
 	}
 	_, err := j.file.WriteAt(p, at)
@@ -244,7 +255,7 @@ func (j *Journal) makeRoom(n int64, essential bool) error {
 	}
 	if need := j.end + n + j.o.ReserveBytes; need > j.allocated {
 		need += j.o.ReserveBytes // so that small records do not ask each time
-		err := j.step("reserve", j.segment[len(j.segment)-1].path)
+		err := j.step("reserve", j.path)
 		if err == nil {
 			err = reserve(j.file, j.allocated, need-j.allocated)
 		}
@@ -267,8 +278,12 @@ func (j *Journal) rotate() error {
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	}
 	err = errors.Join(j.file.Truncate(j.end), j.file.Close())
-	j.closed += j.end
+	j.mu.Lock()
+	j.segment[len(j.segment)-1].bytes = j.end
 	j.segment = append(j.segment, s)
+	j.mu.Unlock()
+	j.closed.Add(j.end)
+	j.path = s.path
 	j.file, j.salt, j.end, j.allocated, j.undo = f, salt, segmentHeaderBytes, segmentHeaderBytes+j.o.ReserveBytes, -1
 	if err != nil {
 		j.broken = fmt.Errorf("closing a segment: %w", err)

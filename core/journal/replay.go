@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-// Replay visits all records in order and makes the journal ready for Append. It comes once, after Open.
+// Replay visits all records behind the checkpoint that was restored, if one was, in order, and makes the journal ready for Append. It comes once, after Open.
 // A write that a crash cut short is removed. Errors: a segment or record that is missing, damage to records that
 // were durable, ErrRefused of a record that is not the last, what visit gives. Then the journal is as it was, but for
 // what was cut off.
@@ -17,37 +17,61 @@ func (j *Journal) Replay(visit func(Record) error) error {
 	if j.replayed || j.broken != nil {
 		panic("BUG: a journal is replayed twice")
 	}
+	if err := j.reaches(j.after); err != nil {
+		return err
+	}
 	var buf []byte
-	for i, s := range j.segment {
-		last := i == len(j.segment)-1
+	for i := range j.segment {
+		s, last := &j.segment[i], i == len(j.segment)-1
+		if i == 0 {
+			j.seq = s.first - 1
+		}
 		if s.first != j.seq+1 {
 			return fmt.Errorf("%s: a segment is missing before it: record %d comes next", s.path, j.seq+1)
+		}
+		if !last && j.segment[i+1].first <= j.after+1 { // nothing in it is needed
+			info, err := os.Stat(s.path)
+			if err != nil {
+				return err
+			}
+			s.bytes, j.seq = info.Size(), j.segment[i+1].first-1
+			j.closed.Add(s.bytes)
+			continue
 		}
 		f, err := os.OpenFile(s.path, os.O_RDWR, 0)
 		if err != nil {
 			return err
 		}
-		r := reading{j: j, f: f, s: s, last: last, visit: visit, buf: buf}
+		r := reading{j: j, f: f, s: *s, last: last, visit: visit, buf: buf}
 		if !last {
 			r.next = j.segment[i+1].first
 		}
 		err = r.run()
 		buf = r.buf
 		if err == nil && last {
-			j.file, j.salt, j.end = f, r.salt, r.at
+			j.file, j.path, j.salt, j.end = f, s.path, r.salt, r.at
 			break
 		}
 		if err = errors.Join(err, f.Close()); err != nil {
 			return err
 		}
-		j.closed += r.at
+		s.bytes = r.at
+		j.closed.Add(r.at)
 	}
+	if j.seq < j.after {
+		return errors.Join(fmt.Errorf("damaged: %s: it ends with record %d, and there is a checkpoint of record %d", j.path, j.seq, j.after), j.file.Close())
+	}
+	return j.ready()
+}
+
+// ready makes the first segment, if there is none, and ends the replay.
+func (j *Journal) ready() error {
 	if j.file == nil {
 		s, f, salt, err := createSegment(j.dir, 1, j.o.ReserveBytes, j.step)
 		if err != nil {
 			return err
 		}
-		j.segment, j.file, j.salt, j.end, j.allocated = []segment{s}, f, salt, segmentHeaderBytes, segmentHeaderBytes+j.o.ReserveBytes
+		j.segment, j.file, j.path, j.salt, j.end, j.allocated = []segment{s}, f, s.path, salt, segmentHeaderBytes, segmentHeaderBytes+j.o.ReserveBytes
 	}
 	j.durable, j.replayed = j.seq, true
 	j.allocated = max(j.allocated, j.end)
@@ -84,6 +108,11 @@ func (r *reading) run() (err error) {
 		h, why := r.record()
 		if why != "" {
 			return r.tail(why)
+		}
+		if h.seq <= r.j.after {
+			r.at += recordHeaderBytes + h.bytes
+			r.j.seq = h.seq
+			continue
 		}
 		err := r.visit(Record{Seq: h.seq, Kind: h.kind, Payload: r.buf[:h.bytes]})
 		if errors.Is(err, ErrRefused) {
@@ -146,6 +175,9 @@ func (r *reading) tail(why string) error {
 	}
 	if later > 0 {
 		return fmt.Errorf("damaged: %s; it was on the disk when record %d was written", where, later)
+	}
+	if r.j.seq < r.j.after {
+		return fmt.Errorf("damaged: %s; there is a checkpoint of record %d", where, r.j.after)
 	}
 	return r.cut()
 }

@@ -33,6 +33,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 type segment struct {
 	first uint64 // number of its first record
 	path  string
+	bytes int64 // once another follows it
 }
 
 var segmentName = regexp.MustCompile(`^records-(\d{20})\.journal$`)
@@ -63,7 +64,7 @@ func listSegments(dir string) ([]segment, error) {
 		if len(all) == segmentsMax {
 			return nil, fmt.Errorf("journal %s: more than %d segments", dir, segmentsMax)
 		}
-		all = append(all, segment{first, path})
+		all = append(all, segment{first: first, path: path})
 	}
 	slices.SortFunc(all, func(a, b segment) int {
 		if a.first < b.first {
@@ -76,7 +77,7 @@ func listSegments(dir string) ([]segment, error) {
 
 // createSegment makes a segment, durable with its name, and opens it.
 func createSegment(dir string, first uint64, reserveBytes int64, step func(op, path string) error) (s segment, f *os.File, salt uint64, err error) {
-	s = segment{first, filepath.Join(dir, fmt.Sprintf("records-%020d.journal", first))}
+	s = segment{first: first, path: filepath.Join(dir, fmt.Sprintf("records-%020d.journal", first))}
 	var salted [8]byte
 	if _, err := rand.Read(salted[:]); err != nil {
 		return s, nil, 0, err

@@ -94,6 +94,16 @@ func (m *Metrics) attach(s *Server) {
 	gauge("stint_queue_waiters", "Long polls waiting.", func() float64 { return float64(s.waiters.Load()) })
 	gauge("stint_log_behind_cycles", "Cycles that are not in the decision log yet.", stats(func(s engine.Stats) float64 { return float64(s.LogBehind) }))
 	gauge("stint_journal_bytes", "Bytes of the journal.", stats(func(s engine.Stats) float64 { return float64(s.Journal) }))
+	gauge("stint_checkpoint_cycle", "Cycle of the last checkpoint since the start.", stats(func(s engine.Stats) float64 { return float64(s.Checkpoint.Cycle) }))
+	gauge("stint_checkpoint_bytes", "Bytes of the last checkpoint.", stats(func(s engine.Stats) float64 { return float64(s.Checkpoint.Bytes) }))
+	gauge("stint_checkpoint_held_seconds", "How long the last checkpoint kept input and cycles waiting.", stats(func(s engine.Stats) float64 { return s.Checkpoint.Held.Seconds() }))
+	gauge("stint_checkpoint_seconds", "How long the last checkpoint took in all.", stats(func(s engine.Stats) float64 { return s.Checkpoint.Took.Seconds() }))
+	gauge("stint_checkpoint_failed", "Whether the last checkpoint failed.", stats(func(s engine.Stats) float64 {
+		if s.Checkpoint.Why != "" {
+			return 1
+		}
+		return 0
+	}))
 	gauge("stint_units_wanted", "Units wanted.", last(func(s *decision.Summary) int64 { return s.UnitsWanted }))
 	gauge("stint_units_held", "Units held.", last(func(s *decision.Summary) int64 { return s.UnitsHeld }))
 	gauge("stint_units_short", "Units short.", last(func(s *decision.Summary) int64 { return s.UnitsShort }))

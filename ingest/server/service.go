@@ -84,7 +84,7 @@ func (s *Server) engineUntil(ctx context.Context, o *ServiceOptions) (err error)
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
 	eo := o.Engine
-	eo.Journal, eo.Decode, eo.Log = j, Decode, s.o.Log
+	eo.Journal, eo.Decode, eo.Log, eo.CheckpointAtEnd = j, Decode, s.o.Log, true
 	eo.IsFull = func(err error) bool { return errors.Is(err, journal.ErrFull) }
 	if !o.NoLog {
 		w, err := export.Open(s.o.LogDir, export.Options{Append: true})
@@ -96,6 +96,38 @@ func (s *Server) engineUntil(ctx context.Context, o *ServiceOptions) (err error)
 	}
 	e := engine.New(eo)
 	start := time.Now()
+	checkpoint, err := s.recover(ctx, e, j)
+	if err != nil {
+		e.Abandon()
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	ready := []any{"took", time.Since(start), "records", j.Last(), "checkpoint", checkpoint, "journal_bytes", j.Bytes()}
+	ended := make(chan error, 1)
+	go func() { ended <- e.Run(ctx) }()
+	if err := s.firstPlan(e, o); err != nil {
+		s.o.Log.Error("the first policy is refused", "error", err)
+	}
+	s.SetEngine(e)
+	s.o.Log.Info("ready", ready...) // whoever reads it is not told that the service recovers
+	if o.Ready != nil {
+		o.Ready(e)
+	}
+	return <-ended
+}
+
+// recover brings an engine to where the journal ends: by the newest checkpoint that is good, then record by record. It gives the record of the
+// checkpoint, 0 for none.
+func (s *Server) recover(ctx context.Context, e *engine.Engine, j *journal.Journal) (checkpoint uint64, err error) {
+	checkpoint, passed, err := j.Restore(e.Restore)
+	if err != nil {
+		return 0, err
+	}
+	for _, why := range passed {
+		s.o.Log.Error("a checkpoint is of no use; the start takes longer", "error", why)
+	}
 	err = j.Replay(func(r journal.Record) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -109,24 +141,7 @@ func (s *Server) engineUntil(ctx context.Context, o *ServiceOptions) (err error)
 	if err == nil {
 		err = e.Recovered()
 	}
-	if err != nil {
-		e.Abandon()
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
-	}
-	s.o.Log.Info("ready", "took", time.Since(start), "records", j.Last(), "journal_bytes", j.Bytes())
-	ended := make(chan error, 1)
-	go func() { ended <- e.Run(ctx) }()
-	if err := s.firstPlan(e, o); err != nil {
-		s.o.Log.Error("the first policy is refused", "error", err)
-	}
-	s.SetEngine(e)
-	if o.Ready != nil {
-		o.Ready(e)
-	}
-	return <-ended
+	return checkpoint, err
 }
 
 // firstPlan gives the policy file of the configuration to an engine that has none.
