@@ -135,6 +135,7 @@ type before struct {
 	keys    keys
 	sources map[string]*source
 	policy  *PolicyView
+	inForce *PolicyView
 	pending []*Input
 	frozen  *decision.Cycle
 	recent  []*decision.Cycle
@@ -144,14 +145,14 @@ type before struct {
 
 // setAside makes the engine one that knows nothing.
 func (e *Engine) setAside() *before {
-	b := &before{e.state, e.keys, e.sources, e.policy, e.pending, e.frozen, e.recent, e.rows, e.lastSeq}
+	b := &before{e.state, e.keys, e.sources, e.policy, e.inForce, e.pending, e.frozen, e.recent, e.rows, e.lastSeq}
 	e.sources = map[string]*source{}
 	e.keys.init(e.o.KeysPerSourceMax, e.o.KeysMax)
 	return b
 }
 
 func (b *before) back(e *Engine) {
-	e.state, e.keys, e.sources, e.policy, e.pending = b.state, b.keys, b.sources, b.policy, b.pending
+	e.state, e.keys, e.sources, e.policy, e.inForce, e.pending = b.state, b.keys, b.sources, b.policy, b.inForce, b.pending
 	e.frozen, e.recent, e.rows, e.lastSeq = b.frozen, b.recent, b.rows, b.lastSeq
 }
 
@@ -197,11 +198,26 @@ func (in *Input) fields(c *pack.Coder) {
 	*in = *read
 }
 
-// policyFields are the newest policy file and who gave it. It is parsed again.
+// policyFields are the newest policy file, and that of the last cycle where it is another. They are parsed again.
 func (e *Engine) policyFields(c *pack.Coder) {
+	same := e.inForce == e.policy
+	pack.Bool(c, &same)
+	e.policyField(c, &e.policy)
+	if same {
+		e.inForce = e.policy
+		return
+	}
+	none := e.inForce == nil
+	if pack.Bool(c, &none); !none && c.Err() == nil {
+		e.policyField(c, &e.inForce)
+	}
+}
+
+// policyField is a policy file and who gave it.
+func (e *Engine) policyField(c *pack.Coder, to **PolicyView) {
 	p := &PolicyView{}
 	if !c.Loading() {
-		p = e.policy
+		p = *to
 	}
 	pack.Raw(c, &p.Text)
 	pack.Int(c, &p.Revision)
@@ -217,7 +233,7 @@ func (e *Engine) policyFields(c *pack.Coder) {
 		return
 	}
 	p.Policy = in.Policy
-	e.policy = p
+	*to = p
 }
 
 // sourceFields are what is known of feeds, by name.

@@ -261,7 +261,7 @@ func TestCheckpointFails(t *testing.T) {
 
 // TestSavesEachField has each field of an engine be saved, or stand here with why it is not.
 func TestSavesEachField(t *testing.T) {
-	saved := "state keys sources policy pending frozen recent lastSeq"
+	saved := "state keys sources policy inForce pending frozen recent lastSeq"
 	other := "rows: of recent; " +
 		"o queue requests gate closed stopping view lane accepted acceptedRows acceptedBytes journalBytes saved healthy: of the process; " +
 		"runner out quiet batch: what they know is found out again; saving prepared spare savedCycle sinceBytes sinceUS cycleSeq: begin with the process;"
