@@ -50,6 +50,7 @@ type Field struct {
 	log       []move     // parcels that entered a class, for the finders' cursors
 	quiet     bool       // no finder is looking: nothing need be logged
 	gained    int        // parcels that Regain told of since Sync
+	weighed   int        // how often the weights changed: what is made by them is good for one number
 	tree      tree       // balanced: the greatest free room below each node
 }
 
@@ -75,6 +76,7 @@ func (f *Field) Sync(p *cluster.Plan) {
 	}
 	f.parcels, f.placement = &p.Parcels, p.Terms.Placement
 	if f.weigh(rebuilt) {
+		f.weighed++
 		f.reset()
 		return
 	}
@@ -94,6 +96,7 @@ func (f *Field) weigh(changed bool) bool {
 	if len(f.weight) != dims {
 		f.weight = make([]int64, dims)
 	}
+	was := f.shift
 	f.exact, f.shift = dims <= vecpack.Lanes, [vecpack.Lanes]uint{}
 	for d, column := range f.parcels.Cap {
 		var most, w int64
@@ -122,7 +125,7 @@ func (f *Field) weigh(changed bool) bool {
 			f.shapes *= f.levels
 		}
 	}
-	return changed
+	return changed || f.shift != was
 }
 
 // reset puts every parcel where it belongs. O(parcels × dimensions).

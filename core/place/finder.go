@@ -15,15 +15,14 @@ import (
 // only go forward. Parcels that come into a class behind the cursor, because
 // others filled them, are told by the field's log and kept in a heap.
 type Finder struct {
-	field     *Field
-	unit      Unit
+	field *Field
+	*form
 	allowed   []uint64 // bitset of parcels, nil: all
 	order     []cluster.ParcelID
+	lot       *Lot                    // whose parcels it looks among, nil: the field's
 	from, end int                     // no parcel before from is allowed, nor one behind so many words
 	next      int                     // in order
 	gained    int                     // of the field, when next was last set back
-	shape     [shapesMax]uint8        // shapes of free room in the order in which the unit prefers them
-	place     [shapesMax]uint8        // by shape: its place in that order
 	cursor    []int32                 // by rank of a class: place of its shape × fullnesses + fullness
 	live      [classesMax / 64]uint64 // bitset of ranks: the class has parcels that the cursor has not passed
 	late      []uint64                // heap of rank<<32 | parcel behind the cursor
@@ -36,34 +35,25 @@ type Finder struct {
 // parcels that may be used (nil: all); Forbid clears bits in it. order, unless
 // nil, lists the parcels in the order of preference instead of the field's.
 func (q *Finder) Reset(f *Field, size []int64, allowed []uint64, order []cluster.ParcelID) {
-	q.field, q.unit, q.allowed, q.order, q.next = f, f.Unit(size), allowed, order, 0
+	q.reset(f, f.form(size), allowed, order)
+}
+
+// reset is Reset for a unit that the field has seen.
+func (q *Finder) reset(f *Field, unit *form, allowed []uint64, order []cluster.ParcelID) {
+	q.field, q.form, q.allowed, q.order, q.next, q.lot = f, unit, allowed, order, 0, nil
 	q.late, q.seen, q.live, q.best = q.late[:0], len(f.log), [classesMax / 64]uint64{}, cluster.NoID
 	q.from, q.end = 0, f.parcels.Words()
 	if q.unit.never || order != nil || f.placement == plan.Balanced {
 		return
 	}
-	f.rank(size, &q.shape)
 	q.cursor = resize(q.cursor, f.shapes*fullnesses)
 	clear(q.cursor)
-	for i, shape := range q.shape[:f.shapes] {
-		q.place[shape] = uint8(i)
-	}
 	for c, n := range f.count[:f.shapes*fullnesses] {
 		if n > 0 {
 			r := q.rankOf(int16(c))
 			q.live[r>>6] |= 1 << (r & 63)
 		}
 	}
-}
-
-// rankOf is where a class stands for this unit: by likeness of shape, then the fullest first.
-func (q *Finder) rankOf(class int16) int {
-	return int(q.place[class/fullnesses])*fullnesses + int(class%fullnesses)
-}
-
-// classOf is the class of a rank.
-func (q *Finder) classOf(r int) int16 {
-	return int16(q.shape[r/fullnesses])*fullnesses + int16(r%fullnesses)
 }
 
 // Forbid takes a parcel out of those that may be used. The finder must have been
@@ -138,7 +128,7 @@ func (q *Finder) scan(r int) int {
 	from, set := max(q.from, int(q.cursor[r])), q.field.set[q.classOf(r)][:q.end]
 	for {
 		k := vecpack.FirstCover(set, q.allowed, from, q.field.word, q.unit.word)
-		if k < 0 || q.field.exact || q.field.roomFor(cluster.ParcelID(k), &q.unit) {
+		if k < 0 || (q.field.exact || q.field.roomFor(cluster.ParcelID(k), &q.unit)) && (q.lot == nil || q.lot.spares(cluster.ParcelID(k), &q.unit)) {
 			return k
 		}
 		from = k + 1
@@ -150,7 +140,7 @@ func (q *Finder) fits(k cluster.ParcelID) bool {
 	if q.allowed != nil && q.allowed[k>>6]>>(uint(k)&63)&1 == 0 {
 		return false
 	}
-	return q.field.fits(k, &q.unit)
+	return q.field.fits(k, &q.unit) && (q.lot == nil || q.lot.spares(k, &q.unit))
 }
 
 // Take takes a unit off the parcel that Find found.
