@@ -106,6 +106,7 @@ func (s *State) mapPlans() {
 			if was := &s.Plans[j]; was.Name == p.Name && (was.MD == nil) == (p.MD == nil) {
 				p.Parcels, p.Unlabelled, p.Deeds, to[j] = was.Parcels, was.Unlabelled, was.Deeds, int32(i)
 				p.Deeds.Unmet, p.Deeds.AnyUnmet, p.Deeds.Configured, p.Deeds.Reserved = nil, false, nil, nil // by Node
+				p.Deeds.Keeper, p.Deeds.KeptOn, p.Deeds.KeptAmount = nil, nil, nil
 			}
 		}
 	}

@@ -20,6 +20,7 @@ type owners struct {
 	group  []int32            // by ParcelID: the first of the plan's groups that has the host
 	first  []int32            // by Node, and one more: where its parcels begin
 	parcel []cluster.ParcelID // of owners, in tree order, then in host order
+	row    []int32            // by ParcelID of those: its row in parcel
 }
 
 // change is what a consumer had and has of a host, by dimension.
@@ -47,8 +48,13 @@ func (m *Planner) assign() {
 		m.s.Divide(p)
 		o.laid, p.Since = false, 0
 	}
-	if p.Reassign = false; p.Parcels.Owned && !o.laid {
-		m.layOwners()
+	if p.Reassign = false; !o.laid {
+		o.laid = true
+		if p.Parcels.Owned {
+			m.layOwners()
+		}
+		m.layReserves()
+		m.layPools()
 	}
 }
 
@@ -73,7 +79,7 @@ func (m *Planner) pass() {
 			d.Lister, d.List = append(d.Lister, m.s.ConsumerOf[n]), append(d.List, t)
 		}
 	}
-	m.note(got)
+	m.note(got, hosts)
 }
 
 // planHosts is the first parcels of the plan's hosts, in host order, and the place of each there by ParcelID.
@@ -183,19 +189,24 @@ func (m *Planner) heir(owner cluster.ConsumerID) plan.Node {
 	}
 }
 
-// note keeps what a pass told besides who owns what.
-func (m *Planner) note(got *ownership.Deeds) {
+// note keeps what a pass over some hosts told besides who owns what.
+func (m *Planner) note(got *ownership.Deeds, hosts []cluster.ParcelID) {
 	a, d, n := &m.owners.assigner, &m.p.Deeds, m.policy.Len()
 	d.Unmet, d.AnyUnmet = make([]int32, n), a.AnyUnmet()
 	d.Configured, d.Reserved = make([][]int64, len(got.Amount)), make([][]int64, len(got.Amount))
+	d.KeptAmount = make([][]int64, len(got.Amount))
 	for dim := range d.Configured {
 		d.Configured[dim], d.Reserved[dim] = make([]int64, n), make([]int64, n)
 	}
 	for node := range plan.Node(n) {
 		d.Unmet[node] = a.Unmet(node)
-		_, reserved := a.Reserved(node)
+		host, reserved := a.Reserved(node)
+		for _, h := range host {
+			d.Keeper, d.KeptOn = append(d.Keeper, m.s.ConsumerOf[node]), append(d.KeptOn, m.p.Parcels.Host[hosts[h]])
+		}
 		for dim := range d.Configured {
 			d.Configured[dim][node] = a.Configured(node, dim)
+			d.KeptAmount[dim] = append(d.KeptAmount[dim], reserved[dim]...)
 			for _, v := range reserved[dim] {
 				d.Reserved[dim][node] += v
 			}
@@ -268,8 +279,7 @@ func (m *Planner) places() func(h cluster.HostID) int {
 // layOwners tells leaves their parcels, and parcels the first of the plan's groups that has their host.
 func (m *Planner) layOwners() {
 	o, p, n := &m.owners, &m.p.Parcels, m.policy.Len()
-	o.laid = true
-	o.group, o.first, o.parcel = zeroed(o.group, p.Len()), zeroed(o.first, n+2), resized(o.parcel, p.Len())
+	o.group, o.first, o.row, o.parcel = zeroed(o.group, p.Len()), zeroed(o.first, n+2), resized(o.row, p.Len()), resized(o.parcel, p.Len())
 	for i := len(m.p.MD.Groups) - 1; i >= 0; i-- {
 		for _, h := range m.s.Members(m.p.MD.Groups[i].Group) {
 			for k, end := m.s.Host.Parcel[h], p.End(m.s.Host.Parcel[h]); k < end; k++ {
@@ -288,10 +298,11 @@ func (m *Planner) layOwners() {
 	for k, owner := range p.Owner {
 		if owner != cluster.NoID {
 			at := &o.first[m.s.NodeOf[owner]+1]
-			o.parcel[*at] = cluster.ParcelID(k)
+			o.parcel[*at], o.row[k] = cluster.ParcelID(k), *at
 			*at++
 		}
 	}
+	o.parcel = o.parcel[:o.first[n]]
 }
 
 // owned is the parcels of a consumer's own, in host order. Read them only.

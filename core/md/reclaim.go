@@ -2,7 +2,6 @@ package md
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
@@ -26,24 +25,22 @@ func (m *Planner) over(n plan.Node, d int) int64 {
 	return 0
 }
 
-// Reclaim takes back what consumers hold over their share limits (MD-18), whether
-// or not anyone waits for it: children before their parents, of each the units
-// granted last, just enough to be within the limit in every dimension. Their
-// holders' grace applies. O(consumers × dimensions), and the holdings of those over.
+// Reclaim takes back, in this order, what rules ask for, whether or not anyone waits for it; what owners want of what they
+// lent (MD-10); what is held beyond fair shares (MD-17).
 func (m *Planner) Reclaim() {
-	if m.budget = m.p.Terms.ReclaimBudget; m.budget == plan.Unlimited {
-		m.budget = math.MaxInt64
-	}
 	granted := make([][]int64, len(m.pooled)) // what explain goes by: nothing is granted in its place before the next cycle (CYC-1)
 	for d := range m.pooled {
 		granted[d] = slices.Clone(m.pooled[d])
 	}
 	m.vacate()
 	m.crowded()
+	m.guard()
 	m.overLimits()
+	m.layRoom()
+	m.recall()
 	m.fair()
 	m.pooled, m.claimed = granted, m.pooled
-	if len(m.grant.given) > 0 && len(m.takers()) > 0 {
+	if m.grant.gave && len(m.takers()) > 0 {
 		m.p.Continue() // by what was granted, sets that stood may not stand any more
 	}
 }
@@ -53,7 +50,9 @@ func (m *Planner) spent() bool {
 	return m.p.Terms.ReclaimBudget != plan.Unlimited && m.budget < m.p.Terms.ReclaimBudget
 }
 
-// overLimits takes back what consumers hold over their share limits.
+// overLimits takes back what consumers hold over their share limits (MD-18): children before their parents, of each the units
+// granted last, just enough to be within the limit in every dimension. O(consumers × dimensions), and the
+// holdings of those over.
 func (m *Planner) overLimits() {
 	for n := plan.Node(m.policy.Len() - 1); n > plan.Root; n-- {
 		for d := range m.pooled {
@@ -95,20 +94,43 @@ func (m *Planner) crowded() {
 		if !m.overfull(k) {
 			continue
 		}
-		over := m.netOver(k)
-		for _, q := range m.s.LastFirst(m.p, k, k+1) {
-			if m.s.Holding.Set[q] != cluster.NoID {
-				continue
+		m.relieve(k, m.netOver(k), plan.Root, decision.ReclaimOwnershipChange)
+	}
+}
+
+// relieve puts under reclaim, in CYC-5's order, units on a parcel that take something of what is too much there, by
+// dimension: those of outsiders of a consumer, or all for the root.
+func (m *Planner) relieve(k cluster.ParcelID, over []int64, keeper plan.Node, reason int32) {
+	h, depth := &m.s.Holding, m.policy.Depth[keeper]
+	for _, q := range m.s.LastFirst(m.p, k, k+1) {
+		if h.Set[q] != cluster.NoID || keeper != plan.Root && m.depthOf(q) >= depth {
+			continue
+		}
+		size, units := m.s.Size(h.Sub[q]), int64(0)
+		for d, u := range size {
+			if u > 0 && over[d] > 0 {
+				units = max(units, (over[d]+u-1)/u)
 			}
-			size, units := m.s.Size(m.s.Holding.Sub[q]), int64(0)
-			for d, u := range size {
-				if u > 0 && over[d] > 0 {
-					units = max(units, (over[d]+u-1)/u)
-				}
+		}
+		units = min(units, h.Units[q])
+		add(over, size, -units)
+		m.takeBack(q, units, reason)
+	}
+}
+
+// guard takes back what outsiders hold of what is reserved (INV-3): on a parcel for its owner first, then for those above.
+func (m *Planner) guard() {
+	r, dims := &m.reserve, len(m.p.Parcels.Cap)
+	for i, k := range r.parcel {
+		if int(k) < m.p.Parcels.Len()-m.p.Parcels.Left {
+			over, some := slices.Clone(m.outside(k, r.node[i], true)), false
+			for d := range over {
+				over[d] += r.amount[i*dims+d] - m.p.Parcels.Cap[d][k]
+				some = some || over[d] > 0
 			}
-			units = min(units, m.s.Holding.Units[q])
-			add(over, size, -units)
-			m.takeBack(q, units, decision.ReclaimOwnershipChange)
+			if some {
+				m.relieve(k, over, r.node[i], decision.ReclaimReserve)
+			}
 		}
 	}
 }
@@ -147,15 +169,15 @@ func (m *Planner) takeBack(q cluster.HoldingID, units int64, reason int32) {
 	m.budget -= units
 	sub, pool := m.s.Holding.Sub[q], m.s.Holding.Pool[q]
 	m.count(m.s.PairOf(sub, pool), -units)
-	m.s.Reclaim(q, units, m.nowUS, m.policy.ReclaimUS[m.s.Node(sub)], reason)
+	m.s.Reclaim(q, units, m.nowUS, m.due(q)-m.nowUS, reason)
 	m.shift(sub, pool, -units)
 }
 
 // returned cancels reclaims on hosts that came back to the plan, or do not drain any more, and of what is not too much
-// on its parcel any more: there the latest first, as far as the parcel bears them.
+// on its parcel, or not reserved, any more: there the latest first, as far as the parcel bears them.
 func (m *Planner) returned() {
 	t, p := &m.s.Set, &m.p.Parcels
-	var split []cluster.SetID
+	var partly []cluster.SetID
 	for id, number := range t.Number {
 		if number == 0 || t.Plan[id] != m.p.Index || t.Taker[id] != cluster.NoID {
 			continue
@@ -163,29 +185,52 @@ func (m *Planner) returned() {
 		q := t.First[id]
 		k := m.s.Holding.Parcel[q]
 		in := int(k) < p.Len()-p.Left
-		switch {
+		switch reason := t.Reason[id]; {
 		case !in || m.s.Host.State[p.Host[k]] == cluster.Draining:
-		case t.Reason[id] == decision.ReclaimOwnershipChange && !p.Whole(k):
-			split = append(split, cluster.SetID(id))
-		case t.Reason[id] == decision.ReclaimOwnershipChange || t.Reason[id] == decision.ReclaimDrain:
+		case reason == decision.ReclaimReserve, reason == decision.ReclaimOwnershipChange && !p.Whole(k):
+			partly = append(partly, cluster.SetID(id))
+		case reason == decision.ReclaimOwnershipChange || reason == decision.ReclaimDrain:
 			m.s.Cancel(q, m.s.Holding.Units[q]) // tally comes after
 		}
 	}
-	slices.SortFunc(split, func(a, b cluster.SetID) int { return cmp.Compare(t.Number[b], t.Number[a]) })
-	for _, id := range split {
+	slices.SortFunc(partly, func(a, b cluster.SetID) int { return cmp.Compare(t.Number[b], t.Number[a]) })
+	for _, id := range partly {
 		for q := t.First[id]; q != cluster.NoID; {
-			next, units := m.s.Holding.NextOfSet[q], m.s.Holding.Units[q]
-			for d, over := range m.netOver(m.s.Holding.Parcel[q]) {
-				if u := m.s.Size(m.s.Holding.Sub[q])[d]; u > 0 {
-					units = min(units, max(0, -over)/u)
-				}
-			}
-			if units > 0 {
+			next := m.s.Holding.NextOfSet[q]
+			if units := m.borne(q, t.Reason[id]); units > 0 {
 				m.s.Cancel(q, units)
 			}
 			q = next
 		}
 	}
+}
+
+// borne is how many of a holding's units, which a rule took back, its parcel bears net: beside what is held there, or beside what
+// outsiders hold and its lenders reserve.
+func (m *Planner) borne(q cluster.HoldingID, reason int32) int64 {
+	k, size, units := m.s.Holding.Parcel[q], m.s.Size(m.s.Holding.Sub[q]), m.s.Holding.Units[q]
+	within := func(over []int64) {
+		for d, u := range size {
+			if u > 0 {
+				units = min(units, max(0, -over[d])/u)
+			}
+		}
+	}
+	if reason == decision.ReclaimOwnershipChange {
+		within(m.netOver(k))
+		return units
+	}
+	r, dims, depth := &m.reserve, len(size), m.depthOf(q)
+	for i := m.firstReserve(k); i != cluster.NoID && int(i) < len(r.parcel) && r.parcel[i] == k; i++ {
+		if m.policy.Depth[r.node[i]] > depth {
+			over := m.outside(k, r.node[i], true)
+			for d := range over {
+				over[d] += r.amount[int(i)*dims+d] - m.p.Parcels.Cap[d][k]
+			}
+			within(over)
+		}
+	}
+	return units
 }
 
 // giveBack puts under reclaim what brings one consumer within its limit.

@@ -158,6 +158,9 @@ func (l *Lot) Find(number int32) cluster.ParcelID {
 	return cluster.NoID
 }
 
+// Has tells whether any parcel of the lot is of a tier.
+func (l *Lot) Has(tier int32) bool { return slices.Contains(l.span, tier) }
+
 // FindIn is Find in one tier alone.
 func (l *Lot) FindIn(number, tier int32) cluster.ParcelID {
 	one := &l.looks[number]
