@@ -19,7 +19,7 @@ const module = "github.com/stintd/stint/"
 var mayImport = map[string][]string{
 	"vecpack":        {"golang.org/x/sys/cpu", "github.com/bits-and-blooms/bitset"},
 	"core/plan":      {"github.com/goccy/go-yaml"},
-	"core/cluster":   {"vecpack", "core/plan", "core/decision", "core/ownership", "github.com/apache/arrow", "github.com/bits-and-blooms/bitset"},
+	"core/cluster":   {"vecpack", "core/plan", "core/decision", "github.com/apache/arrow", "github.com/bits-and-blooms/bitset"},
 	"core/share":     {},
 	"core/ownership": {"core/plan", "core/share", "vecpack"},
 	"core/place":     {"core/cluster", "core/plan", "vecpack"},

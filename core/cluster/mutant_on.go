@@ -16,4 +16,8 @@ var Mutants = [...]string{
 	"reclaim: overdue_after is not waited for",          // 3
 	"settle: owned units before others",                 // 4
 	"settle: what is under reclaim does not come first", // 5
+
+	"window: a minute late",               // 6
+	"window: at midnight the first opens", // 7
+	"window: no switch is one",            // 8
 }

@@ -155,7 +155,7 @@ func (s *State) Cancel(q HoldingID, units int64) {
 	p := &s.Plans[s.Sub.Plan[sub]]
 	pair := s.PairOf(sub, h.Pool[q])
 	p.Pairs.Leaving[pair] -= units
-	p.Dirty = true
+	p.Dirty, p.again = true, true // what counts as net changed after quotas were computed and foreign units settled
 	twin := s.Sub.First[sub]
 	for twin != NoID && (h.Set[twin] != NoID || !s.alike(twin, q)) {
 		twin = h.NextOfSub[twin]

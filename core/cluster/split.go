@@ -274,7 +274,8 @@ func (s *State) twin(p *Plan, q HoldingID) HoldingID {
 	return t
 }
 
-// join makes one holding of those on a host that differ in nothing any more.
+// join makes one holding of those on a host that differ in nothing any more. Victims of a set that were not chosen
+// one after the other stay apart: the last chosen is the first to be let go.
 func (s *State) join(p *Plan, k ParcelID) {
 	type key struct {
 		sub          SubID
@@ -293,9 +294,11 @@ func (s *State) join(p *Plan, k ParcelID) {
 			if as.set != NoID {
 				as.due = h.Due[q]
 			}
-			if one, ok := seen[as]; ok {
+			one, ok := seen[as]
+			switch apart := as.set != NoID && ok && h.NextOfSet[one] != q && h.NextOfSet[q] != one; {
+			case ok && !apart:
 				s.Merge(one, q)
-			} else {
+			default:
 				seen[as] = q
 			}
 			q = next

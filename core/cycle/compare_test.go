@@ -38,13 +38,16 @@ func expected(r oracle.Result) map[string][]string {
 		reclaims[fmt.Sprint(u.Key, u.Host, " ", u.Action, " ", u.Reason, u.For, u.DeadlineUS)] += u.Units
 	}
 	m["labels"], m["releases"], m["held"], m["reclaims"] = lines(labels), lines(releases), lines(held), lines(reclaims)
+	for _, o := range r.Owned {
+		m["ownership"] = append(m["ownership"], fmt.Sprint(o))
+	}
 	for _, c := range r.Consumers {
 		if c.Slots != nil {
 			m["consumers"] = append(m["consumers"], fmt.Sprintf("%s %s %d %d %d %+v", c.Plan, c.Path, c.Demand, c.Held, c.Short, *c.Slots))
 			continue
 		}
 		m["consumers"] = append(m["consumers"], fmt.Sprintf("%s %s %d %d %d -", c.Plan, c.Path, c.Demand, c.Held, c.Short))
-		m["amounts"] = append(m["amounts"], fmt.Sprint(c.Plan, " ", c.Path, " ", c.Amount, c.StaticPart))
+		m["amounts"] = append(m["amounts"], fmt.Sprint(c.Plan, " ", c.Path, " ", c.Configured, c.Owned, c.Reserved, c.Amount, c.StaticPart))
 	}
 	for _, s := range r.Shortfalls {
 		m["shortfalls"] = append(m["shortfalls"], fmt.Sprintf("%v %d %s %q %q %d", s.Key, s.Units, s.Reason, s.Dimension, s.Blocker, s.UntilUS))
@@ -82,11 +85,17 @@ func tabled(c *decision.Cycle, dims int) map[string][]string {
 		reclaims[fmt.Sprint(keyAt(r.Key, i), r.Host.At(i), " ", r.Action.At(i), " ", r.Reason.At(i), taker, r.Deadline[i]-startUS)] += n
 	}
 	m["labels"], m["releases"], m["held"], m["reclaims"] = lines(labels), lines(releases), lines(held), lines(reclaims)
+	for i, n := range c.Ownership.Amount {
+		o := &c.Ownership
+		m["ownership"] = append(m["ownership"], fmt.Sprint(oracle.Owned{Plan: o.Plan.At(i), Consumer: o.Consumer.At(i), Host: o.Host.At(i),
+			Action: o.Action.At(i), Dimension: o.Dimension.At(i), Amount: n}))
+	}
 	for i := range c.Consumers.Held {
 		m["consumers"] = append(m["consumers"], consumerLine(&c.Consumers, i))
 	}
 	for i := 0; i < len(c.Amounts.Held); i += dims {
 		m["amounts"] = append(m["amounts"], fmt.Sprint(c.Amounts.Plan.At(i), " ", c.Amounts.Consumer.At(i), " ",
+			c.Amounts.Configured[i:i+dims], c.Amounts.Owned[i:i+dims], c.Amounts.Reserved[i:i+dims],
 			c.Amounts.Held[i:i+dims], c.Amounts.StaticQuota[i:i+dims]))
 	}
 	for i, n := range c.Shortfalls.UnitsShort {

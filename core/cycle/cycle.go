@@ -191,7 +191,8 @@ func (r *Runner) outside(s *cluster.State, sub cluster.SubID) {
 func (r *Runner) emit(s *cluster.State, nowUS int64, dirty bool) {
 	sum := &r.out.Summary
 	sum.Cycle, sum.NowUS, sum.Revision = s.Cycle+1, nowUS, s.Revision
-	sum.UnitsGranted, sum.UnitsReleased, sum.UnitsReclaimed = 0, r.releases(s), r.reclaims(s)
+	sum.UnitsGranted, sum.UnitsReleased = 0, r.releases(s)
+	sum.UnitsReclaimed, sum.UnitsCancelled = r.reclaims(s)
 	sum.UnitsLeaving, sum.UnitsPromised, sum.UnitsOverdue = s.Leaving(), s.Promised(), s.Overdue(nowUS)
 	sum.Relabelled, sum.Window = s.Relabelled, windows(s)
 	for i := range r.planner {
@@ -243,8 +244,8 @@ func windows(s *cluster.State) string {
 }
 
 // reclaims adds the steps of reclaims, in the order in which they were taken, and
-// gives the units newly under reclaim.
-func (r *Runner) reclaims(s *cluster.State) (units int64) {
+// gives the units newly under reclaim and those that are not any more because it was cancelled.
+func (r *Runner) reclaims(s *cluster.State) (issued, cancelled int64) {
 	t := &r.out.Reclaims
 	for _, v := range s.Reclaims {
 		t.Key.Add(s.Sub.Plan[v.Sub], int32(s.Sub.Consumer[v.Sub]), s.Alloc.Name[s.Sub.Alloc[v.Sub]], s.Sub.Name[v.Sub])
@@ -263,10 +264,12 @@ func (r *Runner) reclaims(s *cluster.State) (units int64) {
 		t.Issued = append(t.Issued, v.Issued)
 		t.Deadline = append(t.Deadline, v.Deadline)
 		if v.Action == decision.ActionIssued {
-			units += v.Units
+			issued += v.Units
+		} else {
+			cancelled += v.Units
 		}
 	}
-	return units
+	return issued, cancelled
 }
 
 // releases adds what came back since the last cycle, in the order of D-14.

@@ -5,6 +5,8 @@ package cycle_test
 import (
 	"fmt"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -20,20 +22,30 @@ func TestMutants(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			slot.SetMutant(i + 1)
 			defer slot.SetMutant(0)
-			caught(t)
+			caught(t, kindOf(name))
 		})
 	}
 	for i, name := range cluster.Mutants {
 		t.Run(name, func(t *testing.T) {
 			cluster.SetMutant(i + 1)
 			defer cluster.SetMutant(0)
-			caught(t)
+			caught(t, kindOf(name))
 		})
 	}
 }
 
-// caught plays random cases with slots until one fails; none may be needed beyond casesMin.
-func caught(t *testing.T) {
+// kindOf is the kind of cases that must notice a mutant.
+func kindOf(mutant string) kind {
+	about, _, _ := strings.Cut(mutant, ":")
+	name := "slot"
+	if slices.Contains([]string{"hybrid", "switch", "window"}, about) {
+		name = "hybrid"
+	}
+	return kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })]
+}
+
+// caught plays random cases of a kind until one fails; none may be needed beyond casesMin.
+func caught(t *testing.T, k kind) {
 	setRapid(t, casesMin, 1)
 	set(t, "rapid.shrinktime", "0s")
 	cases, done := 0, make(chan struct{})
@@ -42,7 +54,7 @@ func caught(t *testing.T) {
 		defer close(done)
 		rapid.Check(&r, func(t *rapid.T) {
 			cases++
-			play(t, kinds[1])
+			play(t, k)
 		})
 	}()
 	<-done

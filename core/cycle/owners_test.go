@@ -29,7 +29,7 @@ func TestOwners(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { playOwners(t, seen) })
 	t.Log(seen)
 	for _, what := range []string{"assigned", "trimmed", "split", "owned", "private_pool", "lent", "overfull", "ownership_unmet", "relabelled", "ownership_change cancelled", "pass for an unmet claim"} {
-		if seen[what] == 0 {
+		if seen[what] == 0 && !testing.Short() {
 			t.Errorf("never seen: %s (%v)", what, seen)
 		}
 	}
@@ -38,7 +38,6 @@ func TestOwners(t *testing.T) {
 // owner plays one case.
 type owner struct {
 	player
-	own  map[int][]string // by member of the first plan: its rules
 	seen map[string]int
 }
 

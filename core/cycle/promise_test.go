@@ -95,27 +95,34 @@ func (p *player) free(name string) map[string]int64 {
 	return free
 }
 
-// conserving holds INV-6 in MD plans: no unmet unit that its rules allow fits an ok host, save what is held for takers. In a
-// cycle that makes sets, units may have been granted and taken back again (CYC-1).
+// conserving holds INV-6 in MD plans: no unmet unit that its rules allow fits the public part of an ok host, save what is held
+// for takers, or a parcel of its leaf's own (INV-2). In a cycle that makes sets, units may have been granted and taken back again (CYC-1).
 func (p *player) conserving(t *rapid.T) {
 	for i := range p.out.Shortfalls.UnitsShort {
 		k := keyAt(p.out.Shortfalls.Key, i)
 		r := p.rules[k]
-		if p.mdPlan(k.Plan) == nil || p.barred(k) || p.takesNow(k.Plan) ||
-			p.out.Shortfalls.Reason.At(i) == "waiting_for_reclaim" {
+		if p.mdPlan(k.Plan) == nil {
 			continue
 		}
+		pool := !p.barred(k) && !p.takesNow(k.Plan) && p.out.Shortfalls.Reason.At(i) != "waiting_for_reclaim"
 		for name, h := range p.hosts {
 			if h.State != "ok" || p.planOf(name) != k.Plan || !meets(r.Requirement, h) ||
 				r.MaxPerHost != plan.Unlimited && p.held[holding{k, name}] >= r.MaxPerHost {
 				continue
 			}
-			fits, free := true, p.free(name)
+			fits, free := pool, p.room(k.Plan, name, "/")
 			for d, n := range r.Size {
 				fits = fits && (n == 0 || n <= free[d]-p.keptOn(name, d))
 			}
 			if fits {
 				t.Fatalf("INV-6: %v is short, and a unit of it fits %s", k, name)
+			}
+			fits, free = !p.takesNow(k.Plan), p.room(k.Plan, name, k.Consumer)
+			for d, n := range r.Size {
+				fits = fits && (n == 0 || n <= free[d])
+			}
+			if fits {
+				t.Fatalf("INV-2: %v is short, and a unit of it fits its own part of %s", k, name)
 			}
 		}
 	}

@@ -33,7 +33,11 @@ type slotHolding struct {
 // views are the views of all slot plans.
 func (p *player) views(t *rapid.T) (list []*slotView) {
 	for i := range p.slots {
-		v := &slotView{player: p, slotPlan: &p.slots[i], t: t, rows: map[string]oracle.SlotFigures{}, size: map[string]int64{},
+		now := p.slots[i]
+		if k := now.at(p.nowUS); k > 0 {
+			now.members = now.windows[k-1]
+		}
+		v := &slotView{player: p, slotPlan: &now, t: t, rows: map[string]oracle.SlotFigures{}, size: map[string]int64{},
 			idle: map[string]int64{}, short: map[oracle.Key]int64{}}
 		for i := range p.out.Consumers.Held {
 			if p.out.Consumers.Plan.At(i) == v.name {
@@ -106,6 +110,7 @@ func (p *player) slotPromises(t *rapid.T) {
 		v.limits()
 		v.reserves()
 		v.disturbance()
+		v.keptIdle()
 	}
 }
 
@@ -135,7 +140,7 @@ func (v *slotView) loan(leaf, lender string) {
 	if borrower.borrow == -2 || borrower.borrow >= 0 && got > int64(borrower.borrow) {
 		v.t.Fatalf("INV-4: cycle %d: %s borrowed %d, its limit is %d", v.cycles, leaf, got, borrower.borrow)
 	}
-	lent, own := v.sum(func(h slotHolding) bool { return h.lender == lender }), v.rows[lender]
+	lent, own := v.sum(func(h slotHolding) bool { return h.lender == lender && !v.isHybrid(h.Consumer) }), v.rows[lender]
 	if lent > int64(owner.lend) {
 		v.t.Fatalf("INV-4: cycle %d: %s lent %d, its limit is %d", v.cycles, lender, lent, owner.lend)
 	}
@@ -179,7 +184,8 @@ func (v *slotView) peer(list []string, self, other string) bool {
 func (v *slotView) reserves() {
 	granted := false
 	for i := range v.out.Grants.Units {
-		granted = granted || v.out.Grants.Plan.At(i) == v.name && v.out.Grants.Origin.At(i) != "owned"
+		origin := v.out.Grants.Origin.At(i)
+		granted = granted || v.out.Grants.Plan.At(i) == v.name && origin != "owned" && origin != "hybrid"
 	}
 	idle, leaving := int64(0), map[string]int64{}
 	for _, n := range v.idle {
@@ -191,14 +197,14 @@ func (v *slotView) reserves() {
 			leaving[h.Consumer] += n * v.slotsOf(h.Key)
 		}
 	}
-	for _, e := range v.leaves {
+	for _, e := range v.owners() {
 		own := v.rows[v.path(e)]
 		idle -= max(0, min(own.Reserved, own.Owned-own.Lent)-own.HeldOwned)
 		if v.budget >= 0 {
 			idle += max(0, own.HeldOwned+own.Lent-own.Owned-leaving[v.path(e)])
 		}
 	}
-	if granted && idle < 0 {
+	if granted && idle < 0 && !v.trickles() {
 		v.t.Fatalf("INV-3: cycle %d: %d reserved slots were given to others", v.cycles, -idle)
 	}
 }
@@ -224,11 +230,12 @@ func (v *slotView) disturbance() {
 			v.t.Fatalf("INV-7: cycle %d: a reclaim from %v for %q, reason %s", v.cycles, k, taker, reason)
 		}
 		at := event{k, r.Host.At(i), "share_pool", ""}
-		switch reason {
-		case "recall":
+		switch {
+		case taker != "" && v.isHybrid(k.Consumer):
+			at.origin = "hybrid"
+		case reason == "recall":
 			at.origin, at.lender = "borrowed", taker
-		case "fair_share":
-		default:
+		case reason != "fair_share":
 			continue
 		}
 		if taker == k.Consumer || granted[at] {
@@ -247,7 +254,11 @@ func (p *player) atRest(t *rapid.T) {
 	p.settledShares(t)
 	for _, v := range p.views(t) {
 		for k := range v.short {
-			v.owner(k)
+			if v.isHybrid(k.Consumer) {
+				v.deserved(k)
+			} else {
+				v.owner(k)
+			}
 			v.unused(k)
 		}
 		if v.even {
@@ -258,6 +269,16 @@ func (p *player) atRest(t *rapid.T) {
 
 // pools is what no leaf owns: slots of ok hosts, and what is held on the others.
 func (v *slotView) pools() int64 {
+	if len(v.first(true)) > 0 {
+		n := int64(0)
+		for _, e := range v.first(false) {
+			n += v.rows[v.path(e)].Owned
+		}
+		for _, e := range v.owners() {
+			n -= v.rows[v.path(e)].Owned
+		}
+		return n
+	}
 	n := v.sum(func(h slotHolding) bool { _, ok := v.idle[h.host]; return !ok })
 	for host := range v.idle {
 		n += v.size[host]
@@ -266,6 +287,16 @@ func (v *slotView) pools() int64 {
 		n -= v.rows[v.path(e)].Owned
 	}
 	return n
+}
+
+// owners are the leaves that are not hybrid.
+func (v *slotView) owners() (list []*slotMember) {
+	for _, e := range v.leaves {
+		if e.policy != "hybrid" {
+			list = append(list, e)
+		}
+	}
+	return list
 }
 
 // mayUse tells whether a host may get one more unit of a sub-allocation, were it empty.
@@ -314,9 +345,13 @@ func (v *slotView) unused(k oracle.Key) {
 	for _, e := range v.way(k.Consumer) {
 		barred = barred || e.ratio == 0
 	}
-	for _, e := range v.leaves {
+	for _, e := range v.owners() {
 		own := v.rows[v.path(e)]
 		pool, spare = pool-own.HeldShared, spare-max(0, own.Owned-own.HeldOwned-own.Lent)
+	}
+	if leaf.policy == "hybrid" {
+		v.wasted(k, spare)
+		return
 	}
 	if !barred && pool >= each && spare >= each {
 		v.t.Fatalf("INV-6: %v is short, and %d slots of the pools are idle", k, pool)
@@ -324,7 +359,7 @@ func (v *slotView) unused(k oracle.Key) {
 	if leaf.borrow == -2 || leaf.borrow >= 0 && v.rows[k.Consumer].HeldBorrowed+each > int64(leaf.borrow) || spare < 0 {
 		return
 	}
-	for _, e := range v.leaves {
+	for _, e := range v.owners() {
 		own, lender := v.rows[v.path(e)], v.path(e)
 		if e != leaf && min(own.Owned-own.HeldOwned-own.Lent, own.Owned-own.Reserved-own.Lent, int64(e.lend)-own.Lent) >= each &&
 			v.peer(e.lendTo, lender, k.Consumer) && v.peer(leaf.borrowFrom, k.Consumer, lender) {

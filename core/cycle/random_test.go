@@ -24,13 +24,15 @@ type site struct {
 	plans     []mdPlan
 	slots     []slotPlan
 	lively    bool // the slot plans lend much and have small pools
+	own       bool // consumers own hosts of the MD plans
+	timezone  string
 	even      bool // nothing but shares decides in the slot plans, and units are of one size: INV-5 binds
 	tight     bool // an MD plan whose hosts are few and full
 }
 
 // eager is 1 in cases that want much demand on few hosts, else 0.
 func (s *site) eager() int {
-	if len(s.slots) > 0 || s.tight {
+	if len(s.slots) > 0 || s.tight || s.own {
 		return 1
 	}
 	return 0
@@ -69,6 +71,7 @@ type step struct {
 	running  []oracle.Holding // of the source, first step only
 	source   string
 	releases []oracle.Holding
+	wait     int  // minutes that go by before
 	late     bool // releases come after the demand, not before it as in a scenario (D-19)
 	cycles   int
 }
@@ -158,7 +161,7 @@ func hostName(h int) string { return fmt.Sprintf("h%d", h) }
 // yaml is the policy file.
 func (s *site) yaml() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "stint: 1\ndimensions: [%s]\nresource_groups:\n", strings.Join(s.dims, ", "))
+	fmt.Fprintf(&b, "stint: 1\ntimezone: %s\ndimensions: [%s]\nresource_groups:\n", cmp.Or(s.timezone, "UTC"), strings.Join(s.dims, ", "))
 	for _, g := range s.groups {
 		fmt.Fprintf(&b, "  - {name: g%d", g.zone)
 		if len(g.hosts) > 0 {
@@ -231,7 +234,7 @@ func (w *world) names() int {
 	switch {
 	case w.tight:
 		return 6
-	case len(w.slots) > 0:
+	case w.eager() > 0:
 		return 9
 	}
 	return hostsMax
@@ -249,7 +252,10 @@ func (w *world) drawHosts(t *rapid.T) []oracle.Host {
 	}
 	few := odds(t, "few types", 2)
 	var rows []oracle.Host
-	least := 1 + 2*min(1, len(w.slots))
+	least := 1
+	if len(w.slots) > 0 || w.own {
+		least = 3
+	}
 	for h := range w.upTo(t, "hosts", least, w.names()-2) {
 		row := w.drawHost(t, h)
 		if few {
@@ -345,6 +351,9 @@ func (w *world) drawUnits(t *rapid.T, plan string) int64 {
 	if w.slotPlan(plan) != nil || w.tight {
 		return int64(choose(t, "units", 0, 0, 1, 2, 3, 5, 8, 14))
 	}
+	if w.own {
+		return int64(choose(t, "units", 0, 1, 2, 3, 5, 8, 14))
+	}
 	return int64(upTo(t, "units", 0, 30))
 }
 
@@ -390,8 +399,11 @@ func (w *world) drawRules(t *rapid.T, row *oracle.Demand) {
 // drawStep makes the next step, knowing what is held.
 func (w *world) drawStep(t *rapid.T, first bool, held []oracle.Units) step {
 	s := step{cycles: pick(t, "cycles", 0, 1, 1, 2), late: odds(t, "late", 3)}
+	if w.windowed() {
+		s.wait = choose(t, "wait", 0, 0, 0, 0, 0, 1, 5, 24*60-8)
+	}
 	if first {
-		w.plain = odds(t, "plain", 4)
+		w.plain = odds(t, "plain", 4) && !w.own
 		s.hosts, s.full = w.drawHosts(t), true
 		w.drawShapes(t)
 	} else if odds(t, "hosts change", 2) {

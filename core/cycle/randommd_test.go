@@ -17,12 +17,17 @@ type mdPlan struct {
 	members    []member
 	settings   []string
 	confirms   bool // clients end what is due
+
+	preference map[int]int     // by zone; what the plan does not say is left out
+	deeds      []map[int]*deed // what consumers own: as the plan says, then as its second window does
+	cut        int             // the minute of the first hour at which the second window begins, 0: there are no windows
 }
 
 type member struct {
 	consumer int
 	rank     int // -1: the consumer's
 	share
+	preference map[int]int // by zone
 }
 
 type share struct {
@@ -86,8 +91,11 @@ func (s *site) drawPlan(t *rapid.T, name string, zones []int) mdPlan {
 }
 
 func (s *site) drawShare(t *rapid.T) share {
-	if s.tight {
+	switch {
+	case s.tight:
 		return s.drawFairShare(t)
+	case s.own && !once(t, "restricted", 4):
+		return share{priority: choose(t, "priority", 0, 0, 1), ratio: choose(t, "ratio", 1, 1, 2)}
 	}
 	e := share{priority: pick(t, "priority", 0, 0, 0, 1, 2), ratio: pick(t, "ratio", 1, 1, 1, 2, 3, 7, 0)}
 	if odds(t, "limit", 5) {
@@ -104,7 +112,11 @@ func (s *site) writeMD(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "  - name: %s\n    placement: %s\n    resource_groups: [", m.name, m.placement)
 		for i, z := range m.zones {
-			fmt.Fprintf(b, "%s{name: g%d}", ", "[:2*min(i, 1)], z)
+			fmt.Fprintf(b, "%s{name: g%d", ", "[:2*min(i, 1)], z)
+			if n := m.preference[z]; n > 0 {
+				fmt.Fprintf(b, ", preference: %d", n)
+			}
+			b.WriteString("}")
 		}
 		b.WriteString("]\n")
 		for i, d := range slices.Sorted(maps.Keys(m.overcommit)) {
@@ -130,8 +142,13 @@ func (s *site) writeMD(b *strings.Builder) {
 			if e.modest {
 				b.WriteString(", share_reclaim: false")
 			}
+			b.WriteString(preferText(e.preference))
+			if m.deeds != nil {
+				b.WriteString(s.ownText(m.deeds[0][e.consumer]))
+			}
 			b.WriteString("}\n")
 		}
+		s.writeOwnWindows(b, &m)
 	}
 }
 
@@ -160,6 +177,14 @@ func (w *world) drawShapes(t *rapid.T) {
 		size := map[string]int64{}
 		for _, d := range w.dims {
 			size[d] = int64(pick(t, "unit", 0, 1, 1, 2, 3))
+		}
+		if w.own && !once(t, "large", 3) {
+			for _, d := range w.dims {
+				size[d] = int64(choose(t, "small", 0, 1, 1, 2))
+			}
+			size[choose(t, "at least one", w.dims...)] = int64(choose(t, "one", 1, 2))
+			w.shapes = append(w.shapes, size)
+			continue
 		}
 		size[pick(t, "never zero", w.dims...)] += int64(pick(t, "more", 1, 1, 1, 6))
 		w.shapes = append(w.shapes, size)

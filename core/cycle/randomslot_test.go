@@ -20,6 +20,12 @@ type slotPlan struct {
 	static   bool     // share_quota
 	confirms bool     // release: confirmed, without overdue_after: only clients end what is due
 	members  []slotMember
+
+	blended    bool           // some branches are hybrid
+	configured int            // configured_slots, 0: none
+	cuts       []int          // minutes of the day at which windows begin, the last of them ends at the first; nil: no windows
+	windows    [][]slotMember // the members as the windows after the first have them
+	lead       int            // minutes
 }
 
 // slotMember is a consumer's entry. Limits are -1 where there is none.
@@ -32,7 +38,8 @@ type slotMember struct {
 	lendTo      []string
 	borrow      int // -2: no borrowing
 	borrowFrom  []string
-	ratio, most int
+	ratio, most int // most: share.max or limit
+	reserves    int
 }
 
 // drawSlots draws a policy with slot plans; some have an MD plan on other hosts beside them.
@@ -90,6 +97,7 @@ func slotsOf(expression string, h oracle.Host) int64 {
 
 // drawSettings draws what a plan says beside its consumers. even leaves out what stands in the way of INV-5.
 func (p *slotPlan) drawSettings(t *rapid.T, even bool) {
+	p.lead = 0
 	p.settings, p.budget, p.shares, p.static, p.confirms = nil, -1, true, false, false
 	set := func(format string, a ...any) { p.settings = append(p.settings, fmt.Sprintf(format, a...)) }
 	if once(t, "balanced", 3) {
@@ -103,6 +111,9 @@ func (p *slotPlan) drawSettings(t *rapid.T, even bool) {
 		if p.confirms = once(t, "overdue", 2); !p.confirms {
 			set("overdue_after: %ds", choose(t, "overdue_after", 0, 60, 90))
 		}
+	}
+	if p.blended {
+		p.drawBlend(t)
 	}
 	if even {
 		return
@@ -126,6 +137,10 @@ func (s *site) drawMember(t *rapid.T, p *slotPlan, i int) {
 	e := &p.members[i]
 	leaf := s.consumers[e.consumer].leaf
 	*e = slotMember{consumer: e.consumer, policy: e.policy, rank: -1, borrow: -2, most: -1, ratio: 1}
+	if e.policy == "hybrid" {
+		s.drawHybridMember(t, e)
+		return
+	}
 	if once(t, "own rank", 6) {
 		e.rank = between(t, "plan rank", 0, 3)
 	}
@@ -205,10 +220,14 @@ func (s *site) writeSlots(b *strings.Builder) {
 		for _, line := range p.settings {
 			b.WriteString("    " + line + "\n")
 		}
+		if p.configured > 0 && !p.mixed() {
+			fmt.Fprintf(b, "    configured_slots: %d\n    allow_overcommit: true\n", p.configured)
+		}
 		b.WriteString("    consumers:\n")
 		for i := range p.members {
 			s.writeMember(b, p, &p.members[i])
 		}
+		s.writeWindows(b, p)
 	}
 }
 
@@ -224,27 +243,34 @@ func (s *site) writeMember(b *strings.Builder, p *slotPlan, e *slotMember) {
 	if n := s.owned(p, e.consumer); n > 0 {
 		fmt.Fprintf(b, ", owns: %d", n)
 	}
-	peers := func(name string, limit int, key string, list []string) {
-		fmt.Fprintf(b, ", %s: {", name)
-		if limit >= 0 {
-			fmt.Fprintf(b, "limit: %d", limit)
-		}
-		if len(list) > 0 {
-			fmt.Fprintf(b, "%s%s: [%s]", ", "[:2*min(limit+1, 1)], key, strings.Join(list, ", "))
-		}
-		b.WriteString("}")
+	if e.policy == "hybrid" {
+		e.writeHybrid(b)
+		b.WriteString("}\n")
+		return
 	}
 	if e.lend > 0 {
-		peers("lend", e.lend, "to", e.lendTo)
+		writePeers(b, "lend", e.lend, "to", e.lendTo)
 	}
 	if e.borrow > -2 {
-		peers("borrow", e.borrow, "from", e.borrowFrom)
+		writePeers(b, "borrow", e.borrow, "from", e.borrowFrom)
 	}
 	fmt.Fprintf(b, ", share: {ratio: %d", e.ratio)
 	if e.most >= 0 {
 		fmt.Fprintf(b, ", max: %d", e.most)
 	}
 	b.WriteString("}}\n")
+}
+
+// writePeers writes a key lend or borrow.
+func writePeers(b *strings.Builder, name string, limit int, key string, list []string) {
+	fmt.Fprintf(b, ", %s: {", name)
+	if limit >= 0 {
+		fmt.Fprintf(b, "limit: %d", limit)
+	}
+	if len(list) > 0 {
+		fmt.Fprintf(b, "%s%s: [%s]", ", "[:2*min(limit+1, 1)], key, strings.Join(list, ", "))
+	}
+	b.WriteString("}")
 }
 
 // slotPlan finds a slot plan by name, nil when it is none.
@@ -259,8 +285,11 @@ func (s *site) slotPlan(name string) *slotPlan {
 func (s *site) reviseSlots(t *rapid.T) {
 	for i := range s.slots {
 		p := &s.slots[i]
+		if p.blended {
+			s.reviseBlend(t, p)
+		}
 		for k := range p.members {
-			if once(t, "figures", 3) {
+			if !p.blended && once(t, "figures", 3) {
 				s.drawMember(t, p, k)
 			}
 		}

@@ -89,6 +89,17 @@ var (
 	}
 )
 
+// hybridSituations must come up beside hybrid branches.
+var hybridSituations = []string{
+	"grant hybrid", "grant owned", "grant share_pool", "grant borrowed", "unit of several slots",
+	"reclaim issued fair_share", "reclaim cancelled fair_share", "reclaim issued reserve", "reclaim issued recall", "reclaim cancelled recall",
+	"short consumer_limit", "short reclaim_budget", "short waiting_for_reclaim", "joined a reclaim under way", "promised room", "overdue",
+	"distribute_evenly: true", "disable_reclaim_on_shrink: true", "configured_slots", "reclaim_budget: 1", "mixed group", "hybrid branches alone",
+	"limit of a leaf", "limit of a branch", "reserve of a leaf", "reserve of a branch",
+	"windows", "lead", "other policies in another window", "reclaim issued window_switch", "reclaim cancelled window_switch",
+	"reclaim issued plan_change", "relabel hybrid to owned", "relabel owned to hybrid",
+}
+
 // count adds the situations of a case, each as often as it occurred in another cycle or row.
 func (p *player) count(n map[string]int) {
 	n["case"]++
@@ -101,6 +112,9 @@ func (p *player) count(n map[string]int) {
 	}
 	for name, times := range p.relabel {
 		n["relabel "+name] += times
+	}
+	for name, times := range p.changes {
+		n[name] += times
 	}
 	for _, r := range p.seen {
 		for _, u := range r.Releases {
@@ -144,6 +158,7 @@ func (p *player) count(n map[string]int) {
 	add("even case", p.even)
 	for i := range p.plans {
 		p.plans[i].count(n)
+		p.countDeeds(&p.plans[i], n)
 	}
 	for i := range p.slots {
 		p.slots[i].count(n, &p.site)
@@ -155,6 +170,7 @@ func (p *player) countGrants(n map[string]int, r oracle.Result) {
 	for _, g := range r.Grants {
 		if m := p.mdPlan(g.Plan); m != nil {
 			n["placement "+m.placement]++
+			n["grant "+g.Origin]++
 			if len(m.overcommit) > 0 {
 				n["overcommit"]++
 			}
@@ -189,6 +205,25 @@ func (p *slotPlan) count(n map[string]int, s *site) {
 	for _, line := range p.settings {
 		n[line]++
 	}
+	if len(p.cuts) > 0 {
+		n["windows"]++
+	}
+	if len(p.cuts) > 0 && p.lead > 0 {
+		n["lead"]++
+	}
+	for _, members := range p.windows {
+		if slices.ContainsFunc(members, func(e slotMember) bool { return e.policy != p.member(e.consumer).policy }) {
+			n["other policies in another window"]++
+		}
+	}
+	if p.configured > 0 && !p.mixed() {
+		n["configured_slots"]++
+	}
+	if p.blended && p.mixed() {
+		n["mixed group"]++
+	} else if p.blended {
+		n["hybrid branches alone"]++
+	}
 	peers := func(name string, list []string, is bool) {
 		for _, peer := range list {
 			if strings.HasPrefix(peer, "/") {
@@ -205,8 +240,13 @@ func (p *slotPlan) count(n map[string]int, s *site) {
 		if s.consumers[e.consumer].leaf {
 			where = "leaf"
 		}
-		if e.most >= 0 {
+		if e.most >= 0 && e.policy == "hybrid" {
+			n["limit of a "+where]++
+		} else if e.most >= 0 {
 			n["most of a "+where]++
+		}
+		if e.reserves > 0 {
+			n["reserve of a "+where]++
 		}
 		if e.ratio == 0 {
 			n["ratio 0 of a "+where]++

@@ -41,6 +41,9 @@ func (p *player) scenario() string {
 			b.WriteString("steps:\n")
 		}
 		fmt.Fprintf(&b, "  - cycles: %d\n", s.cycles+1)
+		if s.wait > 0 {
+			fmt.Fprintf(&b, "    # %d minutes later\n", s.wait)
+		}
 		if s.policy != "" {
 			b.WriteString("    plan:\n")
 			for s := range strings.Lines(s.policy) {

@@ -354,7 +354,8 @@ type Summary struct {
 	UnitsHeld             int64
 	UnitsGranted          int64
 	UnitsReclaimed        int64
-	UnitsLeaving          int64 // under reclaim after the cycle; not in the table, like the next two, for those who wait for a fixed point
+	UnitsLeaving          int64 // under reclaim after the cycle; not in the table, like the next four, for those who wait for a fixed point
+	UnitsCancelled        int64 // no longer under reclaim, though still held
 	UnitsPromised         int64 // that takers wait for
 	UnitsOverdue          int64 // under reclaim past their deadline (CYC-8)
 	Relabelled            bool  // whether what units count as changed (CYC-3)
@@ -374,9 +375,10 @@ var Stages = [...]string{"settle", "own", "entitle", "grant", "reclaim", "explai
 // RulesVersion is the version of SPEC's rules that the decisions follow.
 const RulesVersion = "1"
 
-// Stable tells whether the cycle changed nothing and nothing is pending: a fixed point (CYC-2).
+// Stable tells whether the cycle changed nothing and nothing is pending: a fixed point (CYC-2). A reclaim that was
+// cancelled is a change: quotas go by what is not under reclaim, and follow in the next cycle.
 func (s *Summary) Stable() bool {
-	return s.UnitsGranted == 0 && s.UnitsReclaimed == 0 && s.UnitsReleased == 0 && !s.Relabelled && s.UnitsLeaving == 0 && s.UnitsPromised == 0
+	return s.UnitsGranted == 0 && s.UnitsReclaimed == 0 && s.UnitsReleased == 0 && s.UnitsCancelled == 0 && !s.Relabelled && s.UnitsLeaving == 0 && s.UnitsPromised == 0
 }
 
 // Table is a view of the summary as the one-row table cycles.

@@ -52,9 +52,10 @@ const giftsReserved = 1 << 22
 
 // step is how the usage of a (leaf, shape) pair grows by a unit without division:
 // by whole, and by one 2⁻⁴⁸ more whenever the remainders make up a whole. It is
-// exactly ⌊(n+1) × 2⁴⁸ ÷ capacity⌋ less the same of n.
+// exactly ⌊(n+1) × 2⁴⁸ ÷ capacity⌋ less the same of n, and nothing once n is the capacity.
 type step struct {
 	whole, rest, carry, capacity int64
+	left                         int64 // units until the capacity
 }
 
 // Grant gives takers what was held for them, then leaves what is free on their own parcels, and
@@ -261,11 +262,11 @@ func (g *granter) pairOf(o *pool, sub cluster.SubID) cluster.PairID {
 }
 
 func newStep(units, capacity int64) step {
-	if capacity <= units {
-		return step{capacity: 0}
+	if capacity <= units { // nothing more, as a share is at most the whole
+		return step{}
 	}
 	rest := share.One % capacity
-	return step{share.One / capacity, rest, mulMod(units, rest, capacity), capacity}
+	return step{share.One / capacity, rest, mulMod(units, rest, capacity), capacity, capacity - units}
 }
 
 // serve tries to give the leaf one unit, and tells what that adds to its usage. The leaf does not
@@ -423,9 +424,10 @@ func (g *granter) eachServed(f func(sub cluster.SubID, t *line.Turn)) {
 
 // next is what one more unit adds to the usage; nothing once the pool is used up whole.
 func (s *step) next() int64 {
-	if s.capacity == 0 {
+	if s.left <= 0 {
 		return 0
 	}
+	s.left--
 	more := s.whole
 	if s.carry += s.rest; s.carry >= s.capacity {
 		s.carry -= s.capacity

@@ -160,6 +160,24 @@ func (m *Planner) netOver(k cluster.ParcelID) []int64 {
 	return over
 }
 
+// roomBack is what a parcel has for units whose reclaim is cancelled, by dimension: beside all that is held there but for what
+// rules reclaim, and what is kept there. So no set of a taker can lapse and leave too much there again.
+func (m *Planner) roomBack(k cluster.ParcelID) []int64 {
+	p, h := &m.p.Parcels, &m.s.Holding
+	room := make([]int64, len(p.Free))
+	for d, free := range p.Free {
+		if room[d] = free[k]; p.Kept != nil {
+			room[d] -= p.Kept[d][k]
+		}
+	}
+	for q := p.First[k]; q != cluster.NoID; q = h.NextOnParcel[q] {
+		if h.Set[q] != cluster.NoID && m.s.Set.Taker[h.Set[q]] == cluster.NoID {
+			add(room, m.s.Size(h.Sub[q]), h.Units[q])
+		}
+	}
+	return room
+}
+
 // takeBack puts units of a holding under reclaim for a rule, as far as the plan's budget goes:
 // each unit is a set of its own (CYC-4). Its holder's grace applies.
 func (m *Planner) takeBack(q cluster.HoldingID, units int64, reason int32) {
@@ -187,10 +205,14 @@ func (m *Planner) returned() {
 		in := int(k) < p.Len()-p.Left
 		switch reason := t.Reason[id]; {
 		case !in || m.s.Host.State[p.Host[k]] == cluster.Draining:
-		case reason == decision.ReclaimReserve, reason == decision.ReclaimOwnershipChange && !p.Whole(k):
+		case reason == decision.ReclaimReserve, reason == decision.ReclaimOwnershipChange:
 			partly = append(partly, cluster.SetID(id))
-		case reason == decision.ReclaimOwnershipChange || reason == decision.ReclaimDrain:
-			m.s.Cancel(q, m.s.Holding.Units[q]) // tally comes after
+		case reason == decision.ReclaimDrain:
+			for q != cluster.NoID { // several, where a split moved some of the units; tally comes after
+				next := m.s.Holding.NextOfSet[q]
+				m.s.Cancel(q, m.s.Holding.Units[q])
+				q = next
+			}
 		}
 	}
 	slices.SortFunc(partly, func(a, b cluster.SetID) int { return cmp.Compare(t.Number[b], t.Number[a]) })
@@ -209,25 +231,25 @@ func (m *Planner) returned() {
 // outsiders hold and its lenders reserve.
 func (m *Planner) borne(q cluster.HoldingID, reason int32) int64 {
 	k, size, units := m.s.Holding.Parcel[q], m.s.Size(m.s.Holding.Sub[q]), m.s.Holding.Units[q]
-	within := func(over []int64) {
+	within := func(room []int64) {
 		for d, u := range size {
 			if u > 0 {
-				units = min(units, max(0, -over[d])/u)
+				units = min(units, max(0, room[d])/u)
 			}
 		}
 	}
 	if reason == decision.ReclaimOwnershipChange {
-		within(m.netOver(k))
+		within(m.roomBack(k))
 		return units
 	}
 	r, dims, depth := &m.reserve, len(size), m.depthOf(q)
 	for i := m.firstReserve(k); i != cluster.NoID && int(i) < len(r.parcel) && r.parcel[i] == k; i++ {
 		if m.policy.Depth[r.node[i]] > depth {
-			over := m.outside(k, r.node[i], true)
-			for d := range over {
-				over[d] += r.amount[int(i)*dims+d] - m.p.Parcels.Cap[d][k]
+			room := m.outside(k, r.node[i], true)
+			for d := range room {
+				room[d] = m.p.Parcels.Cap[d][k] - r.amount[int(i)*dims+d] - room[d]
 			}
-			within(over)
+			within(room)
 		}
 	}
 	return units
@@ -307,12 +329,14 @@ func (m *Planner) restore() {
 	}
 	slices.SortFunc(sets, func(a, b cluster.SetID) int { return cmp.Compare(t.Number[b], t.Number[a]) })
 	for _, id := range sets {
-		q := t.First[id]
-		sub, pool := m.s.Holding.Sub[q], m.s.Holding.Pool[q]
-		if units := m.bearable(q); units > 0 {
-			m.s.Cancel(q, units)
-			m.count(m.s.PairOf(sub, pool), units)
-			m.shift(sub, pool, units)
+		for q := t.First[id]; q != cluster.NoID; { // several, where a split moved some of the units
+			next, sub, pool := m.s.Holding.NextOfSet[q], m.s.Holding.Sub[q], m.s.Holding.Pool[q]
+			if units := m.bearable(q); units > 0 {
+				m.s.Cancel(q, units)
+				m.count(m.s.PairOf(sub, pool), units)
+				m.shift(sub, pool, units)
+			}
+			q = next
 		}
 	}
 }

@@ -14,18 +14,21 @@ func (g *round) figures(r *Result) {
 		if !g.m.Member[n] {
 			continue
 		}
-		c := Consumer{Plan: g.m.Name, Path: g.p.Path[n], Amount: g.amount(n), StaticPart: static[n]}
+		c := Consumer{Plan: g.m.Name, Path: g.p.Path[n], Amount: g.amount(n), StaticPart: static[n], Configured: g.estates[g.in].configured[n]}
+		c.Owned, c.Reserved = g.possession(n)
+		pooled := int64(0)
 		for _, s := range g.below(n) {
 			c.Demand += s.wanted
 			c.Held += s.held
+			pooled += g.holds(s)
 		}
 		c.Short = c.Demand - c.Held
 		r.Consumers = append(r.Consumers, c)
-		if c.Demand == 0 && c.Held == 0 {
+		if pooled+c.Short == 0 {
 			continue
 		}
 		r.Shares = append(r.Shares, Share{Plan: g.m.Name, Path: c.Path, Priority: int64(g.w.Priority[n]), Ratio: g.w.Ratio[n],
-			Usage: g.exact(n), Fixed: g.usage(n), Demand: g.demand(n), Quota: quota[n], UnitsHeld: c.Held, UnitsWanted: c.Demand})
+			Usage: g.exact(n), Fixed: g.usage(n), Demand: g.demand(n), Quota: quota[n], UnitsHeld: pooled, UnitsWanted: pooled + c.Short})
 	}
 }
 
@@ -35,46 +38,40 @@ func (g *round) explain(r *Result) {
 	g.shortfalls(r, func(s *sub) Shortfall { return g.reason(s, quota) })
 }
 
-// reason is what stops the next unit of a sub-allocation: the first of D-7's list that applies.
+// reason is what stops the next unit of a sub-allocation: the first of D-7's list, and of that of docs/shares.md, that applies.
 func (g *round) reason(s *sub, quota map[plan.Node]uint64) Shortfall {
-	hosts := g.candidates(s)
-	var empty, now [][]int64
-	sum := make([]int64, len(s.size))
-	fitsEmpty, fitsNow := false, false
-	for _, h := range hosts {
-		whole, free := g.capacity(g.in, h), g.free(h)
-		empty = append(empty, whole)
-		fitsEmpty = fitsEmpty || fits(s.size, whole)
-		fitsNow = fitsNow || fits(s.size, free)
-		if full(s, h, 0) { // no more of it may go there, so its room does not count
-			continue
-		}
-		now = append(now, free)
-		for d, n := range free {
-			sum[d] += n
-		}
-	}
-	if len(hosts) == 0 && s.req != "" {
+	list := g.usable(s)
+	if len(list) == 0 && s.req != "" {
 		return Shortfall{Reason: "no_host_matches"}
 	}
-	for _, n := range slices.Backward(g.way(s.alloc.leaf)) { // the nearest is named
-		if g.w.Ratio[n] == 0 {
-			return Shortfall{Reason: "share_limit", Blocker: g.p.Path[n]}
-		}
+	limit, limited := g.stopped(s)
+	owns, _ := g.possession(s.alloc.leaf)
+	if limited && zero(owns) {
+		return limit
 	}
-	for _, has := range []func(n plan.Node) []int64{func(n plan.Node) []int64 { return g.stood[n] }, g.claimed} {
-		if n, d, hit := g.limited(s, has); hit {
-			return Shortfall{Reason: "share_limit", Blocker: g.p.Path[n], Dimension: g.p.Dimensions[d]}
+	if row, ok := g.itself(s, list); ok {
+		return row
+	}
+	if g.unowned(s) {
+		return Shortfall{Reason: "ownership_unmet"}
+	}
+	if limited {
+		return limit
+	}
+	var now [][]int64
+	sum := make([]int64, len(s.size))
+	fitsNow := false
+	for _, t := range list {
+		if !full(s, t.host, 0) { // no more of it may go there, so its room does not count
+			free := g.free(t)
+			now, fitsNow = append(now, free), fitsNow || fits(s.size, free)
+			for d, n := range free {
+				sum[d] += max(0, n)
+			}
 		}
 	}
 	scarce := g.scarce(s.size, now)
 	switch higher, over := g.higher(s), g.over(s, quota); {
-	case !fitsEmpty && len(hosts) > 0: // where all are closed, size is not what is wrong
-		return Shortfall{Reason: "too_big", Dimension: g.scarce(s.size, empty)}
-	case len(hosts) > 0 && len(now) == 0: // all that it may use are full of it
-		return Shortfall{Reason: "max_per_host"}
-	case fitsNow && g.host(s) == nil:
-		return Shortfall{Reason: "max_per_host"}
 	case fitsNow && len(g.undone) == 0:
 		panic(fmt.Sprintf("BUG: a unit of %v would still fit", g.key(s)))
 	case !fitsNow && fits(s.size, sum):
@@ -89,13 +86,80 @@ func (g *round) reason(s *sub, quota map[plan.Node]uint64) Shortfall {
 	return Shortfall{Reason: "pool_exhausted", Dimension: scarce}
 }
 
+// stopped is the ratio of 0 or the share limit that keeps a sub-allocation from the pool, the nearest to its leaf.
+func (g *round) stopped(s *sub) (row Shortfall, ok bool) {
+	for _, n := range slices.Backward(g.way(s.alloc.leaf)) {
+		if g.w.Ratio[n] == 0 {
+			return Shortfall{Reason: "share_limit", Blocker: g.p.Path[n]}, true
+		}
+	}
+	for _, has := range []func(n plan.Node) []int64{func(n plan.Node) []int64 { return g.stood[n] }, g.claimed} {
+		if n, d, hit := g.limited(s, has); hit {
+			return Shortfall{Reason: "share_limit", Blocker: g.p.Path[n], Dimension: g.p.Dimensions[d]}, true
+		}
+	}
+	return row, false
+}
+
+// usable are the parcels that a sub-allocation may use, full or not: its leaf's own, and those of the public pool.
+func (g *round) usable(s *sub) []parcel {
+	var list []parcel
+	for _, h := range g.candidates(s) {
+		for _, t := range g.parcels(g.in, h) {
+			if t.owner == plan.Root || t.owner == s.alloc.leaf {
+				list = append(list, t)
+			}
+		}
+	}
+	return list
+}
+
+// itself is what stands against a unit by itself: its size or max_per_host.
+func (g *round) itself(s *sub, list []parcel) (row Shortfall, ok bool) {
+	var empty [][]int64
+	fitsEmpty, fitsNow, fitsOpen, open := false, false, false, false
+	for _, t := range list {
+		empty = append(empty, t.size)
+		fitsEmpty = fitsEmpty || fits(s.size, t.size)
+		now := fits(s.size, g.free(t))
+		fitsNow = fitsNow || now
+		if !full(s, t.host, 0) {
+			open, fitsOpen = true, fitsOpen || now
+		}
+	}
+	switch {
+	case len(list) == 0: // where all are closed, size is not what is wrong
+		return row, false
+	case !fitsEmpty:
+		return Shortfall{Reason: "too_big", Dimension: g.scarce(s.size, empty)}, true
+	case !open, fitsNow && !fitsOpen: // all that it may use, or all with room, are full of it
+		return Shortfall{Reason: "max_per_host"}, true
+	}
+	return row, false
+}
+
+// unowned tells whether a unit more would be within what the leaf owns as configured, and is not there to be owned.
+func (g *round) unowned(s *sub) bool {
+	e, leaf := g.estates[g.in], s.alloc.leaf
+	v := slices.Clone(s.size)
+	for _, u := range g.units(func(u *unit) bool { return u.owner == leaf && u.leaf() == leaf }) {
+		plus(v, u.sub.size, 1)
+	}
+	for d, n := range s.size {
+		if n > 0 && v[d] > e.configured[leaf][d] {
+			return false
+		}
+	}
+	return e.unmet[leaf]
+}
+
 // scarce is the dimension in which most of the vectors are too small, "" when none is.
 func (g *round) scarce(size []int64, rooms [][]int64) string {
 	most, name := 0, ""
 	for d, n := range size {
 		small := 0
 		for _, room := range rooms {
-			if room[d] < n {
+			if n > 0 && room[d] < n { // a room may be below 0
 				small++
 			}
 		}
@@ -113,7 +177,7 @@ func (g *round) higher(s *sub) plan.Node {
 	for _, n := range g.way(s.alloc.leaf) {
 		best := plan.None
 		for _, k := range g.children(parent) {
-			if g.w.Priority[k] > g.w.Priority[n] && g.holds(k) && (best == plan.None || g.usage(k) > g.usage(best)) {
+			if g.w.Priority[k] > g.w.Priority[n] && g.uses(k) && (best == plan.None || g.usage(k) > g.usage(best)) {
 				best = k
 			}
 		}
@@ -125,9 +189,9 @@ func (g *round) higher(s *sub) plan.Node {
 	return plan.None
 }
 
-// holds tells whether a consumer has units from the pool.
-func (g *round) holds(n plan.Node) bool {
-	return slices.ContainsFunc(g.below(n), func(s *sub) bool { return s.held > 0 })
+// uses tells whether a consumer has units from the pool.
+func (g *round) uses(n plan.Node) bool {
+	return slices.ContainsFunc(g.below(n), func(s *sub) bool { return g.holds(s) > 0 })
 }
 
 // over tells whether a consumer on the way would be at or above its quota with one unit less.

@@ -12,10 +12,13 @@ import (
 
 // Fair reclaim in MD plans, by docs/shares.md.
 
-// net is the units that a sub-allocation holds and is promised, without those under reclaim (CYC-7).
+// net is the units that a sub-allocation holds from the pool and is promised, without those under reclaim (CYC-7).
 func (g *round) net(s *sub) int64 {
-	return g.pledged(s) + int64(len(g.units(func(u *unit) bool { return u.sub == s && !u.leaves() })))
+	return g.pledged(s) + int64(len(g.units(func(u *unit) bool { return u.sub == s && drawn(u) && stays(u) })))
 }
+
+// drawn tells whether a unit is held from the public pool.
+func drawn(u *unit) bool { return u.origin == publicPool }
 
 // stake is a consumer's share usage by what is net.
 func (g *round) stake(n plan.Node) uint64 {
@@ -39,13 +42,23 @@ func (g *round) step(leaf plan.Node, size []int64, more int64) int64 {
 	return int64(g.fraction(units[i]+more, size)) - int64(g.fraction(units[i], size))
 }
 
-// claimed is the vector that a consumer and all below it hold net.
+// claimed is the vector that a consumer and all below it hold net from pools above it (MD-18).
 func (g *round) claimed(n plan.Node) []int64 {
 	v := make([]int64, len(g.p.Dimensions))
 	for _, s := range g.below(n) {
-		plus(v, s.size, g.net(s))
+		plus(v, s.size, g.pledged(s))
+	}
+	for _, u := range g.units(stays) {
+		if g.limitedBy(u, n) {
+			plus(v, u.sub.size, 1)
+		}
 	}
 	return v
+}
+
+// limitedBy tells whether a unit counts in the share limit of a consumer: it is held below it, from a pool above it.
+func (g *round) limitedBy(u *unit, n plan.Node) bool {
+	return g.under(n, u.leaf()) && u.pool != plan.None && u.pool < n
 }
 
 // review lets sets lapse as far as their takers no longer want, fit or deserve what they were promised, in order of number.
@@ -71,7 +84,7 @@ func (g *round) stands(s *set) bool {
 			return false
 		}
 	}
-	free := g.free(h)
+	free := g.free(g.public(h))
 	for d, n := range g.kept(s) {
 		if n > 0 && free[d] < 0 {
 			return false
@@ -85,13 +98,13 @@ func (g *round) takes(s *sub, h *host, more int64) bool {
 	for _, t := range g.mine(func(t *set) bool { return t.taker == s && t.target == h && t.number <= g.reviewed }) {
 		more += t.n
 	}
-	return g.ok(h) && g.meets(s, h) && fits(s.size, g.capacity(g.in, h)) && !full(s, h, more)
+	return g.ok(h) && g.meets(s, h) && fits(s.size, g.public(h).size) && !full(s, h, more)
 }
 
 // promised grants what sets hold room for, once the room is free.
 func (g *round) promised() {
 	for _, s := range g.mine(every) {
-		for s.n > 0 && fits(s.taker.size, plus(g.free(s.target), g.kept(s), 1)) {
+		for s.n > 0 && fits(s.taker.size, plus(g.free(g.public(s.target)), g.kept(s), 1)) {
 			g.put(s.taker, s.target)
 			if s.n--; s.n == 0 {
 				g.trim(s, s.room())
@@ -128,14 +141,9 @@ func (g *round) fair() {
 	})
 }
 
-// netFree is what a host will have once all sets under way are done.
+// netFree is what a host will have for the pool once all sets under way are done.
 func (g *round) netFree(h *host) []int64 {
-	v := g.capacity(g.in, h)
-	for _, u := range h.units {
-		if !u.leaves() {
-			plus(v, u.sub.size, -1)
-		}
-	}
+	v := g.spare(g.public(h), stays)
 	for _, s := range g.mine(func(s *set) bool { return s.target == h }) {
 		plus(v, s.room(), -1)
 	}
@@ -216,11 +224,11 @@ func (g *round) giving(n plan.Node) []plan.Node {
 	return kids
 }
 
-// unitsOf are the net units of a consumer in the order in which it gives them.
+// unitsOf are the net units of a consumer on public parcels in the order in which it gives them.
 func (g *round) unitsOf(n plan.Node) []*unit {
 	var list []*unit
 	if g.p.Leaf(n) {
-		list = g.units(func(u *unit) bool { return u.leaf() == n && !u.leaves() })
+		list = g.units(func(u *unit) bool { return u.leaf() == n && u.owner == plan.Root && stays(u) })
 		slices.SortFunc(list, g.newest)
 	}
 	for _, k := range g.giving(n) {
@@ -287,7 +295,7 @@ func (g *round) ahead(victim, taker plan.Node, gives, gets *big.Rat) bool {
 func (g *round) pick(s *sub, h *host, list []*unit) []*unit {
 	room := func(chosen []*unit) []int64 {
 		room := g.netFree(h)
-		for d, n := range g.free(h) {
+		for d, n := range g.free(g.public(h)) {
 			room[d] = min(room[d], n)
 		}
 		for _, u := range chosen {

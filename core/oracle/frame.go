@@ -22,11 +22,11 @@ type terms struct {
 func (c *Cluster) terms(in int) terms {
 	if in < len(c.p.MDPlans) {
 		m := &c.p.MDPlans[in]
-		w := &m.Windows[0]
+		w := c.mdWindow(in)
 		return terms{m.Name, m.Member, w.Rank, w.Ratio, m.ReclaimBudget, m.OverdueAfterUS, m.ReleaseConfirmed}
 	}
 	s := &c.p.SlotPlans[in-len(c.p.MDPlans)]
-	w := &s.Windows[0]
+	w := &s.Windows[c.window(in)]
 	return terms{c.p.Groups[s.Group].Name, s.Member, w.Rank, w.Ratio, s.ReclaimBudget, s.OverdueAfterUS, s.ReleaseConfirmed}
 }
 
@@ -204,9 +204,11 @@ func (f *frame) rule(u *unit, reason string) bool {
 	return true
 }
 
+// stays tells whether a unit is not under reclaim.
+func stays(u *unit) bool { return !u.leaves() }
+
 // leave reclaims what is on draining hosts, then what is on hosts that left the plan (D-25), host by host, of each in the order of CYC-5.
 func (f *frame) leave() {
-	stays := func(u *unit) bool { return !u.leaves() }
 	list := slices.DeleteFunc(f.units(stays), func(u *unit) bool { return slices.Contains(f.hosts, u.host) && u.host.State != "draining" })
 	slices.SortStableFunc(list, func(a, b *unit) int { return cmp.Or(cmp.Compare(f.place(a), f.place(b)), f.sooner(a, b)) })
 	for _, u := range list {
@@ -221,15 +223,26 @@ func (f *frame) leave() {
 }
 
 // restore takes units off reclaims that no rule asks for any more, the latest first (CYC-6, D-24): when the host is
-// back, or when all limits bear the unit.
-func (f *frame) restore(bears func(u *unit) bool) {
+// back (and bears the unit), or when all limits bear it.
+func (f *frame) restore(bears, bearsThere func(u *unit) bool) {
 	list := f.units(func(u *unit) bool { return u.leaves() && u.set.taker == nil })
-	slices.SortFunc(list, func(a, b *unit) int { return cmp.Compare(b.number, a.number) })
+	turn := func(u *unit) int { // in MD plans a cause of the host comes before one of a parcel, and that before a limit
+		return slices.Index([]string{"drain", "ownership_change"}, u.set.reason) & 3
+	}
+	slices.SortFunc(list, func(a, b *unit) int {
+		order := cmp.Compare(b.number, a.number)
+		if f.in < len(f.p.MDPlans) {
+			order = cmp.Or(cmp.Compare(turn(a), turn(b)), order)
+		}
+		return order
+	})
 	for _, u := range list {
 		back := false
 		switch u.set.reason {
-		case "drain", "ownership_change":
+		case "drain":
 			back = slices.Contains(f.hosts, u.host) && u.host.State != "draining"
+		case "ownership_change":
+			back = slices.Contains(f.hosts, u.host) && u.host.State != "draining" && bearsThere(u)
 		default:
 			back = bears(u)
 		}

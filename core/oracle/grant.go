@@ -21,13 +21,15 @@ type round struct {
 
 func newRound(c *Cluster, in int) *round {
 	m := &c.p.MDPlans[in]
-	g := &round{frame: newFrame(c, in), m: m, w: &m.Windows[0], packs: map[string]int64{}, stood: map[plan.Node][]int64{},
+	g := &round{frame: newFrame(c, in), m: m, w: c.mdWindow(in), packs: map[string]int64{}, stood: map[plan.Node][]int64{},
 		passed: map[*sub]bool{}, vain: map[string]bool{}, weight: make([]uint64, len(c.p.Dimensions))}
 	largest := make([]int64, len(c.p.Dimensions))
 	for _, h := range g.hosts {
 		if h.State == "ok" {
-			for d, n := range c.capacity(in, h) {
-				largest[d] = max(largest[d], n)
+			for _, s := range c.parcels(in, h) {
+				for d, n := range s.size {
+					largest[d] = max(largest[d], n)
+				}
 			}
 		}
 	}
@@ -41,11 +43,13 @@ func newRound(c *Cluster, in int) *round {
 
 // play is the plan's cycle after settle.
 func (g *round) play(r *Result) {
-	g.restore(g.bears)
+	g.restore(g.bears, g.bearsThere)
 	g.review()
 	g.promised()
+	g.owners()
 	g.grant()
 	g.leave()
+	g.crowded()
 	g.limits()
 	g.fair()
 	g.explain(r)
@@ -89,11 +93,22 @@ func (g *round) place(s *sub) bool {
 	if _, _, hit := g.limited(s, g.claimed); hit {
 		return false
 	}
-	h := g.host(s)
-	if h != nil {
-		g.put(s, h)
+	to, ok := g.spot(s, g.pool(s))
+	if ok {
+		g.put(s, to.host)
 	}
-	return h != nil
+	return ok
+}
+
+// pool are the parcels of the public pool that a sub-allocation may use.
+func (g *round) pool(s *sub) []parcel {
+	var list []parcel
+	for _, h := range g.candidates(s) {
+		if t := g.public(h); !zero(t.size) {
+			list = append(list, t)
+		}
+	}
+	return list
 }
 
 // limited finds the share limit (MD-18) that one unit more would exceed, the leaf's own first.
@@ -120,10 +135,10 @@ func (g *round) amount(n plan.Node) []int64 {
 	return v
 }
 
-// free is what is left of a host beside what sets keep there.
-func (g *round) free(h *host) []int64 {
-	v := plus(g.capacity(g.in, h), g.used(g.in, h), -1)
-	for _, s := range g.mine(func(s *set) bool { return s.target == h }) {
+// free is what is left of a parcel beside what sets keep there: they are for the public pool.
+func (g *round) free(t parcel) []int64 {
+	v := g.spare(t, present)
+	for _, s := range g.mine(func(s *set) bool { return s.target == t.host && t.owner == plan.Root }) {
 		plus(v, g.kept(s), -1)
 	}
 	return v
@@ -138,54 +153,55 @@ func fits(size, room []int64) bool {
 	return true
 }
 
-// host is where the next unit goes, nil when it fits nowhere: the first by the requirement's order, else by the
-// plan's placement (MD-20); ties by host order.
-func (g *round) host(s *sub) *host {
-	before := g.ordered(s)
+// spot is which of some parcels the next unit goes to, if it fits any: the first by the requirement's order, else by the
+// plan's placement (MD-20); ties by the parcels' order.
+func (g *round) spot(s *sub, list []parcel) (best parcel, ok bool) {
+	ordered := g.ordered(s)
+	var before func(a, b parcel) bool
 	switch {
-	case before != nil:
+	case ordered != nil:
+		before = func(a, b parcel) bool { return ordered(a.host, b.host) }
 	case g.m.Placement == plan.BestFit:
-		before = func(a, b *host) bool { return g.liker(s, a, b) }
+		before = func(a, b parcel) bool { return g.liker(s, a, b) }
 	case g.m.Placement == plan.Stacked: // D-3
-		before = func(a, b *host) bool { return g.inUse(a) && !g.inUse(b) }
+		before = func(a, b parcel) bool { return g.begun(a) && !g.begun(b) }
 	case g.m.Placement == plan.Balanced: // D-3
-		before = func(a, b *host) bool { return g.room(a) > g.room(b) }
+		before = func(a, b parcel) bool { return g.room(a) > g.room(b) }
 	default:
 		panic(fmt.Sprintf("oracle: placement %d is no MD placement", g.m.Placement))
 	}
-	var best *host
-	for _, h := range g.candidates(s) {
-		if fits(s.size, g.free(h)) && !full(s, h, 0) && (best == nil || before(h, best)) {
-			best = h
+	for _, t := range list {
+		if fits(s.size, g.free(t)) && !full(s, t.host, 0) && (!ok || before(t, best)) {
+			best, ok = t, true
 		}
 	}
-	return best
+	return best, ok
 }
 
-// room is a host's weighted free capacity (D-3).
-func (g *round) room(h *host) uint64 {
+// room is a parcel's weighted free capacity (D-3).
+func (g *round) room(t parcel) uint64 {
 	sum := uint64(0)
-	for d, n := range g.free(h) {
-		sum += uint64(n) * g.weight[d]
+	for d, n := range g.free(t) {
+		sum += uint64(max(0, n)) * g.weight[d]
 	}
 	return sum
 }
 
-// liker tells whether best fit takes host a rather than b, which comes before it: the likeness of free room and
+// liker tells whether best fit takes parcel a rather than b, which comes before it: the likeness of free room and
 // unit is greater, or the same in a lower shape, or in the same and fuller (D-2).
-func (g *round) liker(s *sub, a, b *host) bool {
+func (g *round) liker(s *sub, a, b parcel) bool {
 	na, da, ca := g.likeness(s, a)
 	nb, db, cb := g.likeness(s, b)
 	return na*db > nb*da || na*db == nb*da && ca < cb
 }
 
 // likeness is D-2's measure as a fraction, and the class: shape, then fullness. The first eight dimensions count.
-func (g *round) likeness(s *sub, h *host) (num, den uint64, class int) {
-	free := g.free(h)
+func (g *round) likeness(s *sub, t parcel) (num, den uint64, class int) {
+	free := g.free(t)
 	dims := min(len(free), 8)
 	steps, most := make([]uint64, dims), uint64(0)
 	for d := range dims {
-		steps[d] = uint64(free[d]) * g.weight[d] >> 46
+		steps[d] = uint64(max(0, free[d])) * g.weight[d] >> 46
 		most = max(most, steps[d])
 	}
 	digit := 1

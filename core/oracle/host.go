@@ -54,32 +54,56 @@ func (c *Cluster) groups(in int) []int {
 	return list
 }
 
-// arrange puts the hosts of every plan in host order (D-1).
+// arrange puts the hosts of every plan in host order (D-1). What is held on hosts that left an MD plan counts as public from then on.
 func (c *Cluster) arrange() {
-	c.order = make([][]*host, len(c.p.MDPlans)+len(c.p.SlotPlans))
+	defer func() {
+		for _, h := range slices.Concat(c.gone, c.hosts) {
+			for _, u := range h.units {
+				if in := u.sub.alloc.plan; in < len(c.p.MDPlans) && !slices.Contains(c.order[in], h) && !c.listed(in, h) {
+					c.label(u, plan.Root)
+				}
+			}
+		}
+	}()
+	c.order, c.grouped = make([][]*host, len(c.p.MDPlans)+len(c.p.SlotPlans)), map[int][]*host{}
 	if len(c.hosts) == 0 { // no name in a requirement would be known
 		return
 	}
 	for in := range c.order {
-		add := func(h *host) {
-			if !slices.Contains(c.order[in], h) {
-				c.order[in] = append(c.order[in], h)
-			}
-		}
 		for _, g := range c.groups(in) {
-			group := c.p.Groups[g]
-			for _, name := range group.Hosts {
-				if i := slices.IndexFunc(c.hosts, func(h *host) bool { return h.Name == name }); i >= 0 {
-					add(c.hosts[i])
-				}
-			}
-			for i, ok := range c.matches(group.Select) {
-				if ok && group.Select != nil {
-					add(c.hosts[i])
+			c.grouped[g] = c.inGroup(g)
+			for _, h := range c.grouped[g] {
+				if !slices.Contains(c.order[in], h) {
+					c.order[in] = append(c.order[in], h)
 				}
 			}
 		}
 	}
+}
+
+// listed tells whether a group of a plan lists a host, there or not.
+func (c *Cluster) listed(in int, h *host) bool {
+	return slices.ContainsFunc(c.groups(in), func(g int) bool { return slices.Contains(c.p.Groups[g].Hosts, h.Name) })
+}
+
+// inGroup are the hosts of a resource group in its order.
+func (c *Cluster) inGroup(g int) []*host {
+	var list []*host
+	group := c.p.Groups[g]
+	for _, name := range group.Hosts {
+		if i := slices.IndexFunc(c.hosts, func(h *host) bool { return h.Name == name }); i >= 0 {
+			list = append(list, c.hosts[i])
+		}
+	}
+	if group.Select == nil {
+		return list
+	}
+	for i, ok := range c.matches(group.Select) {
+		if ok {
+			list = append(list, c.hosts[i])
+		}
+	}
+	return list
 }
 
 // planOf is the plan that a host belongs to, -1 when none.

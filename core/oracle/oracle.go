@@ -3,9 +3,9 @@
 // engine but the policy, so that the two can be held against each other. A cycle
 // comes a minute after the last one.
 //
-// It knows multidimensional plans whose public pool is all there is: MD-7 without
-// ownership, MD-11 to MD-18, MD-20, REQ-1, by docs/shares.md; slot plans under the
-// policies ownership and share_ratio, by docs/slots.md; for both CYC-1 to CYC-10
+// It knows multidimensional plans with ownership and the public pool, but without private pools and lending: MD-1 to MD-7,
+// MD-11 to MD-18, MD-20, REQ-1, by docs/ownership.md and docs/shares.md; slot plans by docs/slots.md, where placement is
+// exclusive under the policies ownership and share_ratio alone and without windows; for both CYC-1 to CYC-10
 // and the decisions of docs/decisions.md. Input is taken to be valid: what the engine would
 // refuse makes it panic. Not for production use; a cycle costs about units² × hosts.
 package oracle
@@ -62,13 +62,15 @@ type Reclaim struct {
 	DeadlineUS           int64 // the first cycle is at 60 s
 }
 
-// Consumer is a consumer's figures in a plan. In MD plans they are units, Amount is the vector that it holds and
-// StaticPart its static share quota (MD-15) by dimension; in slot plans they are slots, and Slots is set.
+// Consumer is a consumer's figures in a plan. In MD plans they are units, and by dimension Amount is what it holds, StaticPart
+// its static share quota (MD-15), and Configured, Owned and Reserved what it owns; in slot plans they are slots, and Slots is set.
 type Consumer struct {
 	Plan, Path         string
 	Demand, Held       int64
 	Short              int64
 	Amount, StaticPart []int64
+	Configured, Owned  []int64
+	Reserved           []int64
 	Slots              *SlotFigures
 }
 
@@ -90,6 +92,7 @@ type Shortfall struct {
 type Result struct {
 	Grants, Releases, Held []Units
 	Reclaims               []Reclaim
+	Owned                  []Owned
 	Leaving                int // units under reclaim after the cycle
 	Promised               int // units that a set holds room for after the cycle
 	Consumers              []Consumer
@@ -106,10 +109,11 @@ type host struct {
 
 // The origins of units (SPEC chapter 8).
 const (
-	owned      = "owned"
-	sharePool  = "share_pool"
-	borrowed   = "borrowed"
-	publicPool = "public_pool"
+	owned       = "owned"
+	sharePool   = "share_pool"
+	borrowed    = "borrowed"
+	publicPool  = "public_pool"
+	privatePool = "private_pool"
 )
 
 // unit is one held unit.
@@ -120,7 +124,8 @@ type unit struct {
 	cycle        int64  // that granted it
 	origin       string // "" in a slot plan until a running unit is labelled
 	lender, pool plan.Node
-	set          *set // that it is under reclaim for, nil when it is not
+	owner        plan.Node // of its parcel, in an MD plan
+	set          *set      // that it is under reclaim for, nil when it is not
 	number, due  int64
 }
 
@@ -186,21 +191,31 @@ func (s *sub) came() int64 {
 // Cluster is the state between cycles. Plans are counted MD plans first, then slot plans.
 type Cluster struct {
 	p         *plan.Policy
-	cycle     int64     // the last one finished
-	nowUS     int64     // its time
-	hosts     []*host   // in the order of the hosts table
-	gone      []*host   // left the table since the last cycle
-	order     [][]*host // by plan: its hosts in host order
+	revision  int             // policies so far
+	cycle     int64           // the last one finished
+	nowUS     int64           // its time
+	hosts     []*host         // in the order of the hosts table
+	names     []string        // of hosts, in the order in which they came first
+	gone      []*host         // left the table since the last cycle
+	order     [][]*host       // by plan: its hosts in host order
+	grouped   map[int][]*host // by resource group: its hosts in its order
+	estates   []*estate       // by MD plan: who owns what
 	allocs    []*alloc
 	sets      []*set // those with takers, in order of number
 	count     int64  // numbers given so far to what comes one after the other
 	released  map[event]int64
 	reclaimed map[claim]int64
+	startUS   int64
+	seasons   []season // by plan
 }
 
 // New is an empty cluster under a policy.
 func New(p *plan.Policy) *Cluster {
-	c := &Cluster{p: p, released: map[event]int64{}, reclaimed: map[claim]int64{}}
+	c := &Cluster{p: p, startUS: epochUS, released: map[event]int64{}, reclaimed: map[claim]int64{}}
+	for range p.MDPlans {
+		c.estates = append(c.estates, &estate{lists: make([]string, p.Len())})
+	}
+	c.newYear("plan_change")
 	c.arrange()
 	return c
 }
@@ -208,6 +223,8 @@ func New(p *plan.Policy) *Cluster {
 // SetPolicy replaces the policy by one with the same dimensions, consumers and plans.
 func (c *Cluster) SetPolicy(p *plan.Policy) {
 	c.p = p
+	c.revision++
+	c.newYear("plan_change")
 	c.arrange()
 }
 
@@ -218,6 +235,9 @@ func (c *Cluster) SetHosts(rows []Host, full bool) {
 		c.hosts = nil
 	}
 	for _, row := range rows {
+		if !slices.Contains(c.names, row.Name) {
+			c.names = append(c.names, row.Name)
+		}
 		i := slices.IndexFunc(old, func(h *host) bool { return h.Name == row.Name })
 		switch {
 		case i < 0:
@@ -337,7 +357,7 @@ func (c *Cluster) Running(rows []Holding) {
 			for _, s := range a.subs {
 				if s.named && c.is(s, row) && c.planOf(h) == a.plan {
 					for range row.Units {
-						c.put(s, h)
+						c.lay(c.put(s, h))
 					}
 				}
 			}

@@ -28,7 +28,9 @@ func (g *round) beyond(n plan.Node, size []int64, has func(n plan.Node) []int64)
 
 // bears tells whether all limits bear a unit more.
 func (g *round) bears(u *unit) bool {
-	return !slices.ContainsFunc(g.way(u.leaf()), func(n plan.Node) bool { return touches(u.sub.size, g.beyond(n, u.sub.size, g.claimed)) })
+	return !slices.ContainsFunc(g.way(u.leaf()), func(n plan.Node) bool {
+		return g.limitedBy(u, n) && touches(u.sub.size, g.beyond(n, u.sub.size, g.claimed))
+	})
 }
 
 // limits puts under reclaim what consumers hold over their limits: children before parents, the units granted last (D-23).
@@ -37,7 +39,7 @@ func (g *round) limits() {
 	for n := plan.Node(g.p.Len() - 1); n > plan.Root; n-- {
 		for g.member[n] {
 			over := g.beyond(n, nothing, g.claimed)
-			list := g.units(func(u *unit) bool { return g.under(n, u.leaf()) && !u.leaves() && touches(u.sub.size, over) })
+			list := g.units(func(u *unit) bool { return g.limitedBy(u, n) && stays(u) && touches(u.sub.size, over) })
 			if len(list) == 0 {
 				break
 			}

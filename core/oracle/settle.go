@@ -30,11 +30,13 @@ type claim struct {
 func (c *Cluster) Cycle() Result {
 	c.cycle++
 	c.nowUS += 60_000_000
+	c.turn()
 	c.settle()
 	var r Result
 	for in := range c.order {
 		switch {
 		case in < len(c.p.MDPlans):
+			c.own(in, &r)
 			newRound(c, in).play(&r)
 		case c.p.SlotPlans[in-len(c.p.MDPlans)].Placement == plan.Exclusive:
 			newWhole(c, in).play(&r)

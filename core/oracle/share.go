@@ -45,9 +45,9 @@ func (g *round) pack(size []int64) int64 {
 // counts is the vector with which a host counts into the pool: those that get no units with what is held there.
 func (g *round) counts(h *host) []int64 {
 	if g.ok(h) {
-		return g.capacity(g.in, h)
+		return g.public(h).size
 	}
-	return g.used(g.in, h)
+	return g.heldOn(g.public(h), present)
 }
 
 // packs is how many units of a size a vector holds.
@@ -76,6 +76,11 @@ func (g *round) bysize(leaf plan.Node, count func(s *sub) int64) (sizes [][]int6
 	return sizes, units
 }
 
+// holds is how many units of a sub-allocation are held from the pool.
+func (g *round) holds(s *sub) int64 {
+	return int64(len(g.units(func(u *unit) bool { return u.sub == s && drawn(u) })))
+}
+
 // usage is a consumer's share usage in fixed point (MD-12, D-5).
 func (g *round) usage(n plan.Node) uint64 {
 	sum := uint64(0)
@@ -85,7 +90,7 @@ func (g *round) usage(n plan.Node) uint64 {
 		}
 		return sum
 	}
-	sizes, units := g.bysize(n, held)
+	sizes, units := g.bysize(n, g.holds)
 	for i, u := range units {
 		sum += g.fraction(u, sizes[i])
 	}
@@ -108,7 +113,7 @@ func (g *round) exact(n plan.Node) *big.Rat {
 		sum.Add(sum, g.exact(k))
 	}
 	if g.p.Leaf(n) {
-		sizes, units := g.bysize(n, held)
+		sizes, units := g.bysize(n, g.holds)
 		for i, u := range units {
 			if u > 0 {
 				sum.Add(sum, big.NewRat(u, max(g.pack(sizes[i]), u)))
@@ -123,7 +128,7 @@ func (g *round) demand(n plan.Node) uint64 {
 	sum := uint64(0)
 	for _, s := range g.below(n) {
 		room := g.pack(s.size)
-		if wanted := min(s.wanted, room); wanted > 0 {
+		if wanted := min(g.holds(s)+s.short(), room); wanted > 0 {
 			share, rest := muldiv(uint64(wanted), one, uint64(room))
 			sum += share + min(rest, 1)
 		}
@@ -159,12 +164,14 @@ func (g *round) leaving(n plan.Node) uint64 {
 		}
 		return sum
 	}
-	sizes, units := g.bysize(n, held)
+	sizes, units := g.bysize(n, g.holds)
 	for i, size := range sizes {
 		if units[i] == 0 {
 			continue
 		}
-		leave := len(g.units(func(u *unit) bool { return g.under(n, u.leaf()) && u.leaves() && slices.Equal(u.sub.size, size) }))
+		leave := len(g.units(func(u *unit) bool {
+			return g.under(n, u.leaf()) && drawn(u) && u.leaves() && slices.Equal(u.sub.size, size)
+		}))
 		whole := uint64(max(g.pack(size), units[i]))
 		all, _ := muldiv(uint64(units[i]), one, whole)
 		rest, _ := muldiv(uint64(units[i])-uint64(leave), one, whole)

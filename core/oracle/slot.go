@@ -19,6 +19,8 @@ type slots struct {
 	pools  map[plan.Node]int64 // F of branches; the root's is the cluster's pool
 	wanted map[plan.Node]int64 // D of leaves
 	quotas
+	hybrids
+	ahead bool                // SLOT-12 is for a coming window: nothing is relabelled
 	skip  map[*sub]bool       // the same in this step
 	swept map[plan.Node]int64 // by leaf, taken back from the pools in this step
 }
@@ -27,13 +29,14 @@ type slots struct {
 type quotas struct {
 	dynamic, static map[plan.Node]int64 // share quotas
 	deserved        map[plan.Node]int64 // q
+	quota           map[plan.Node]int64 // of hybrid consumers
 }
 
 func newSlots(c *Cluster, in int) *slots {
 	s := &c.p.SlotPlans[in-len(c.p.MDPlans)]
-	g := &slots{frame: newFrame(c, in), s: s, w: &s.Windows[0], size: map[*host]int64{}, owns: map[plan.Node]int64{},
+	g := &slots{frame: newFrame(c, in), s: s, w: &s.Windows[c.window(in)], size: map[*host]int64{}, owns: map[plan.Node]int64{},
 		pools: map[plan.Node]int64{}, wanted: map[plan.Node]int64{}}
-	g.known()
+	g.bill()
 	all := g.held(plan.Root, "", false) // S
 	for _, h := range g.hosts {
 		g.size[h] = c.slotsOf(in, h)
@@ -59,7 +62,9 @@ func (g *slots) known() {
 
 // play is the plan's cycle after settle.
 func (g *slots) play(r *Result) {
+	g.disband()
 	g.label()
+	g.switchOver()
 	g.entitle()
 	g.review()
 	g.promised()
@@ -68,10 +73,12 @@ func (g *slots) play(r *Result) {
 	if !g.s.RecallFirst {
 		g.borrow()
 	}
+	g.deal()
 	g.leave()
 	g.overLimit()
 	g.recall()
 	g.fairShare()
+	g.takeBack()
 	if g.s.RecallFirst {
 		g.borrow()
 	}
@@ -105,10 +112,10 @@ func (g *slots) reserved(n plan.Node) int64 {
 }
 
 // divide gives a consumer what it owns and divides that below it: reserves by rank, then the rest by rank; what is
-// left of a branch's is its family pool (SLOT-1, SLOT-13).
+// left of a branch's is its family pool (SLOT-1, SLOT-13). What first-level owners leave is for the hybrid branches, if there are any.
 func (g *slots) divide(n plan.Node, got int64) {
 	g.owns[n] = got
-	kids, part := g.ranked(g.children(n)), map[plan.Node]int64{}
+	kids, part := g.ranked(slices.DeleteFunc(g.children(n), g.hybrid)), map[plan.Node]int64{}
 	give := func(k plan.Node, most int64) {
 		most = min(most, got)
 		part[k] += most
@@ -122,6 +129,10 @@ func (g *slots) divide(n plan.Node, got int64) {
 	}
 	for _, k := range kids {
 		g.divide(k, part[k])
+	}
+	if n == plan.Root && len(kids) < len(g.children(n)) {
+		g.scale(got)
+		got = 0
 	}
 	if !g.p.Leaf(n) {
 		g.pools[n] = got
@@ -158,6 +169,7 @@ func (g *slots) entitle() {
 		g.wanted[leaf] = g.placeable(leaf)
 	}
 	need := g.needs()
+	g.quota = g.quotasOf()
 	g.dynamic, g.static = g.shares(maps.Clone(need)), g.shares(g.endless())
 	g.deserved = g.dynamic
 	if g.s.StaticQuota {
@@ -184,12 +196,12 @@ func (g *slots) taken(net bool, ok func(u *unit) bool) int64 {
 
 // held is what a consumer and all below it hold of an origin, "" for all.
 func (g *slots) held(n plan.Node, origin string, net bool) int64 {
-	return g.taken(net, func(u *unit) bool { return g.under(n, u.leaf()) && (origin == "" || origin == u.origin) })
+	return g.taken(net, func(u *unit) bool { return g.under(n, u.leaf()) && (origin == "" || origin == g.as(u)) })
 }
 
 // lent is what others have borrowed from a leaf.
 func (g *slots) lent(leaf plan.Node, net bool) int64 {
-	return g.taken(net, func(u *unit) bool { return u.lender == leaf })
+	return g.taken(net, func(u *unit) bool { return u.lender == leaf && g.as(u) == borrowed })
 }
 
 // on is what is held on a host.
@@ -224,6 +236,9 @@ func (g *slots) netFree(h *host) int64 {
 // account is what is free now of an account: a leaf's own, or the pool for the root.
 func (g *slots) account(a plan.Node) int64 {
 	kept := g.keeps(func(s *set) bool { return s.account == a })
+	if a == common {
+		return g.all - g.blend(false) - kept
+	}
 	if a == plan.Root {
 		return g.pooled(a) - g.held(a, sharePool, false) - kept
 	}
@@ -233,10 +248,19 @@ func (g *slots) account(a plan.Node) int64 {
 // netAccount is what will be free of an account once all sets under way are done.
 func (g *slots) netAccount(a plan.Node) int64 {
 	gone := g.rooms(func(s *set) bool { return s.account == a }) + g.joins(func(j joined) bool { return j.account == a })
+	if a == common {
+		return g.all - g.blend(true) - gone
+	}
 	if a == plan.Root {
 		return min(g.pooled(a)-g.held(a, sharePool, true)-gone, g.spared(g.netFree, g.netAccount))
 	}
 	return g.owns[a] - g.held(a, owned, true) - g.lent(a, true) - gone
+}
+
+// ownIdle is what a leaf may use of its own beside what it is promised: where units of hybrid leaves are to give that,
+// the account counts it as free.
+func (g *slots) ownIdle(leaf plan.Node) int64 {
+	return min(g.account(leaf), g.owns[leaf]-g.held(leaf, owned, true)-g.lent(leaf, true)-g.rooms(func(s *set) bool { return s.account == leaf }))
 }
 
 // spare is what of the idle slots no owner could claim.
@@ -344,11 +368,31 @@ func (g *slots) usage(n plan.Node) int64 {
 // over finds the share.max nearest to a leaf that k slots more would exceed, None when all bear them.
 func (g *slots) over(leaf plan.Node, k int64, has func(n plan.Node) int64) plan.Node {
 	for _, n := range slices.Backward(g.way(leaf)) {
-		if most := g.w.Max[n]; most != plan.Unlimited && has(n)+k > most {
+		if most := g.most(n); most != plan.Unlimited && has(n)+k > most {
 			return n
 		}
 	}
 	return plan.None
+}
+
+// most is the cap on all that a consumer holds: its share.max, under the hybrid policy its limit.
+func (g *slots) most(n plan.Node) int64 {
+	if g.hybrid(n) {
+		return g.w.Limit[n]
+	}
+	return g.w.Max[n]
+}
+
+// barred tells whether a consumer gets nothing from share pools.
+func (g *slots) barred(n plan.Node) bool { return g.hybrid(n) || g.frame.barred(n) }
+
+// bill charges sets that take what is shared to the account that their takers have by now.
+func (g *slots) bill() {
+	for _, s := range g.mine(func(s *set) bool { return s.reason == "fair_share" }) {
+		if s.account = plan.Root; g.hybrid(s.taker.alloc.leaf) {
+			s.account = common
+		}
+	}
 }
 
 // bound is what counts to a share.max beside which a unit must fit: what is held and what sets will take beside it.

@@ -39,6 +39,11 @@ func (g *slots) reason(s *sub) Shortfall {
 	case len(hosts) > 0 && !slices.ContainsFunc(open, room) && g.payable(leaf, k):
 		return Shortfall{Reason: "fragmented"}
 	}
+	if over := g.holds(leaf)+g.promisedTo(leaf)+k > g.quota[leaf]; g.hybrid(leaf) && over {
+		return Shortfall{Reason: "over_quota"}
+	} else if g.hybrid(leaf) {
+		return Shortfall{Reason: "pool_exhausted"}
+	}
 	for _, n := range slices.Backward(g.way(leaf)) { // the nearest is named (D-26)
 		if g.ratio[n] == 0 && g.pooled(plan.Root) > 0 {
 			return Shortfall{Reason: "share_limit", Blocker: g.path(n)}
@@ -52,12 +57,16 @@ func (g *slots) reason(s *sub) Shortfall {
 
 // payable tells whether an account that a leaf may use has k slots.
 func (g *slots) payable(leaf plan.Node, k int64) bool {
-	return g.account(leaf) >= k || g.account(plan.Root) >= k && g.spare() >= k && !g.barred(leaf) ||
+	if g.hybrid(leaf) {
+		return g.account(common) >= k && g.holds(leaf)+g.promisedTo(leaf)+k <= g.quota[leaf]
+	}
+	return g.ownIdle(leaf) >= k || g.account(plan.Root) >= k && g.spare() >= k && !g.barred(leaf) ||
 		g.spare() >= 0 && g.lender(leaf, k, 0, plan.None) != plan.None
 }
 
 // figures adds the consumers' columns.
 func (g *slots) figures(r *Result) {
+	idle := g.idleParts()
 	for n := plan.Root + 1; int(n) < g.p.Len(); n++ {
 		if !g.member[n] {
 			continue
@@ -67,6 +76,11 @@ func (g *slots) figures(r *Result) {
 			c.Demand += s.wanted * s.slots()
 		}
 		c.Short = c.Demand - c.Held
+		if g.hybrid(n) {
+			c.Slots = g.hybridFigures(n, idle)
+			r.Consumers = append(r.Consumers, c)
+			continue
+		}
 		f := &SlotFigures{OwnedConfigured: g.w.Owns[n], Owned: g.owns[n], Reserved: min(g.reserved(n), g.owns[n]), Limit: g.w.Max[n],
 			HeldOwned: g.held(n, owned, false), HeldShared: g.held(n, sharePool, false), HeldBorrowed: g.held(n, borrowed, false)}
 		for _, leaf := range g.leaves() {

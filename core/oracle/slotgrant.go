@@ -69,7 +69,9 @@ func (g *slots) label() {
 		leaf, k := u.leaf(), u.slots()
 		m := g.lender(leaf, k, 0, plan.None)
 		switch {
-		case g.account(leaf) >= k:
+		case g.hybrid(leaf):
+			g.relabel(u, hybrid, plan.None)
+		case g.ownIdle(leaf) >= k:
 			g.relabel(u, owned, plan.None)
 		case g.account(plan.Root) >= k && !g.barred(leaf) || m == plan.None:
 			g.relabel(u, sharePool, plan.None)
@@ -86,12 +88,18 @@ func (g *slots) promised() {
 		for s.n > 0 && g.over(leaf, k, g.holds) == plan.None {
 			kept := g.kept(s)[0]
 			if g.free(s.target)+kept < k || g.account(s.account)+kept < k ||
+				s.account == common && g.account(common)+kept-k < g.unfilled(plan.Root, 0) ||
 				s.account == plan.Root && max(0, g.spare())+kept < k { // no idle slot that an owner could claim
 				break
 			}
 			origin := owned
 			if s.account == plan.Root {
 				origin = sharePool
+			} else if s.account == common {
+				origin = hybrid
+			}
+			if !g.lasts(s.taker, origin, plan.None) {
+				break
 			}
 			s.n-- // before the unit is there: its label counts what is held before it
 			g.relabel(g.put(s.taker, s.target), origin, plan.None)
@@ -108,7 +116,7 @@ func (g *slots) own() {
 		for _, leaf := range leaves {
 			for _, origin := range []string{borrowed, sharePool} {
 				for _, u := range g.movable(leaf, origin) {
-					if g.account(leaf) >= u.slots() && (origin == borrowed || needs(leaf)) {
+					if g.ownIdle(leaf) >= u.slots() && (origin == borrowed || needs(leaf)) {
 						g.relabel(u, owned, plan.None)
 					}
 				}
@@ -119,7 +127,8 @@ func (g *slots) own() {
 	for _, leaf := range leaves {
 		for g.serve(leaf, held, func(s *sub) bool {
 			h := g.host(s)
-			if h == nil || g.account(leaf) < s.slots() {
+			if h == nil || g.account(leaf) < s.slots() || g.pledged(s) < s.short() && g.ownIdle(leaf) < s.slots() ||
+				!g.lasts(s, owned, plan.None) {
 				return false
 			}
 			g.give(s, h, owned, plan.None)
@@ -132,7 +141,7 @@ func (g *slots) own() {
 
 // movable are a leaf's units of an origin that are not leaving, the newest first.
 func (g *slots) movable(leaf plan.Node, origin string) []*unit {
-	list := g.units(func(u *unit) bool { return u.leaf() == leaf && u.origin == origin && !u.leaves() })
+	list := g.units(func(u *unit) bool { return u.leaf() == leaf && g.as(u) == origin && !u.leaves() })
 	slices.SortFunc(list, g.newest)
 	return list
 }
@@ -207,7 +216,7 @@ func (g *slots) within(s *sub) bool {
 // draw grants a unit from the pool.
 func (g *slots) draw(s *sub) bool {
 	h, k := g.host(s), s.slots()
-	if h == nil || g.account(plan.Root) < k || g.spare() < k {
+	if h == nil || g.account(plan.Root) < k || g.spare() < k || !g.lasts(s, sharePool, plan.None) {
 		return false
 	}
 	g.give(s, h, sharePool, plan.None)
@@ -222,7 +231,7 @@ func (g *slots) borrow() {
 				return false
 			}
 			h, m := g.host(s), g.lender(leaf, s.slots(), 0, plan.None)
-			if h == nil || m == plan.None {
+			if h == nil || m == plan.None || !g.lasts(s, borrowed, m) {
 				return false
 			}
 			g.give(s, h, borrowed, m)
@@ -245,7 +254,7 @@ func (g *slots) lender(leaf plan.Node, k, moved int64, not plan.Node) plan.Node 
 	for _, peer := range from {
 		for _, m := range g.leaves() {
 			if m != leaf && m != not && g.admits([]plan.Peer{peer}, leaf, m) && g.admits(g.w.LendTo[m], m, leaf) &&
-				g.account(m) >= k && g.lendable(m)-g.lent(m, false) >= k {
+				g.ownIdle(m) >= k && g.lendable(m)-g.lent(m, false) >= k {
 				return m
 			}
 		}

@@ -9,7 +9,7 @@ import (
 
 // review cancels what rules no longer ask for, the latest first; then it lowers sets that lapsed, in order of number (CYC-6).
 func (g *slots) review() {
-	g.restore(g.back)
+	g.restore(g.back, present)
 	for _, s := range g.mine(every) {
 		for s.n > 0 && !g.stands(s) {
 			g.lapse(s)
@@ -36,6 +36,11 @@ func (g *slots) stands(s *set) bool {
 		return g.held(n, "", true) + soFar(func(o *set) bool { return g.under(n, o.taker.alloc.leaf) })
 	}) != plan.None:
 		return false
+	case s.account == common:
+		return g.held(leaf, "", true)+soFar(func(o *set) bool { return o.taker.alloc.leaf == leaf }) <= g.quota[leaf] &&
+			g.blend(true)+soFar(func(o *set) bool { return o.account == common }) <= g.all && (g.left(s)[0] > 0 || g.arrives(s))
+	case g.hybrid(leaf): // it was an owner
+		return false
 	case s.account != plan.Root:
 		return g.held(leaf, owned, true)+g.lent(leaf, true)+soFar(func(o *set) bool { return o.account == leaf }) <= g.owns[leaf]
 	}
@@ -52,6 +57,10 @@ func (g *slots) back(u *unit) bool {
 	leaf := u.leaf()
 	promised := g.rooms(func(s *set) bool { return s.account == plan.Root && s.taker.alloc.leaf == leaf })
 	switch {
+	case g.foreign(u) || slices.Contains([]string{"window_switch", "plan_change"}, u.set.reason) && g.coming() >= 0:
+		return false
+	case u.set.reason == "reserve":
+		return g.held(leaf, "", true)+u.slots() <= g.quota[leaf]
 	case promised == 0 || u.origin == owned:
 		return g.bears(u)
 	case u.origin == borrowed:
@@ -69,6 +78,8 @@ func (g *slots) bears(u *unit) bool {
 	switch m := u.lender; u.origin {
 	case owned:
 		return g.netAccount(leaf) >= k
+	case hybrid: // while nobody lacks anything, what they have too much stands in nobody's way
+		return g.netAccount(common) >= k || total(g.hybridLeaves(), g.belowQuota) == 0 && g.rooms(func(s *set) bool { return s.account == common }) == 0
 	case sharePool:
 		return g.pooled(plan.Root)-g.usage(plan.Root) >= k
 	default:
@@ -89,7 +100,7 @@ func (g *slots) overLimit() {
 	anew := func(u *unit) bool { return g.rehome(u, true) }
 	for _, leaf := range g.leaves() { // (a)
 		g.shed(func() bool { return g.netAccount(leaf) < 0 }, anew, func() []*unit {
-			return slices.Concat(g.loans(leaf), g.victims(func(u *unit) bool { return u.leaf() == leaf && u.origin == owned }))
+			return slices.Concat(g.loans(leaf), g.victims(func(u *unit) bool { return u.leaf() == leaf && g.as(u) == owned }))
 		})
 	}
 	for _, leaf := range g.leaves() { // (b)
@@ -109,10 +120,16 @@ func (g *slots) overLimit() {
 	g.shed(func() bool { return g.usage(plan.Root) > g.pooled(plan.Root) }, func(u *unit) bool { return g.rehome(u, false) },
 		func() []*unit { return g.furthest(nil) })
 	for n := plan.Node(g.p.Len() - 1); n > plan.Root; n-- { // (f): children come before their parents
-		g.shed(func() bool { return g.w.Max[n] != plan.Unlimited && g.claimed(n) > g.w.Max[n] }, func(*unit) bool { return false },
+		g.shed(func() bool { return g.most(n) != plan.Unlimited && g.claimed(n) > g.most(n) }, func(*unit) bool { return false },
 			func() (list []*unit) {
-				for _, origin := range []string{borrowed, sharePool, owned} {
-					list = append(list, g.victims(func(u *unit) bool { return g.under(n, u.leaf()) && u.origin == origin })...)
+				for _, origin := range []string{borrowed, sharePool, owned} { // of hybrid branches one is like another
+					list = append(list, g.victims(func(u *unit) bool {
+						as := u.origin
+						if g.hybrid(n) || as == hybrid {
+							as = owned
+						}
+						return g.under(n, u.leaf()) && as == origin
+					})...)
 				}
 				return list
 			})
@@ -127,7 +144,11 @@ func (g *slots) shed(over func() bool, home func(u *unit) bool, list func() []*u
 		if len(units) == 0 {
 			return
 		}
-		if u := units[0]; !home(u) && !g.rule(u, "over_limit") {
+		reason := "over_limit"
+		if g.ahead {
+			reason = "window_switch"
+		}
+		if u := units[0]; (g.ahead || !home(u)) && !g.rule(u, reason) {
 			g.skip[u.sub] = true
 		}
 	}
@@ -139,7 +160,7 @@ func (g *slots) rehome(u *unit, pool bool) bool {
 	if u.origin == borrowed {
 		moved = k
 	}
-	if g.account(leaf) >= k {
+	if g.ownIdle(leaf) >= k {
 		g.relabel(u, owned, plan.None)
 		return true
 	}
@@ -163,7 +184,7 @@ func (g *slots) victims(ok func(u *unit) bool) []*unit {
 
 // loans are what others have borrowed from a leaf, in the order in which they are recalled.
 func (g *slots) loans(leaf plan.Node) []*unit {
-	return g.victims(func(u *unit) bool { return u.lender == leaf })
+	return g.victims(func(u *unit) bool { return u.lender == leaf && g.as(u) == borrowed })
 }
 
 // furthest are the units that leaves have from the pool, those of the leaf furthest above its quota first, ties last
@@ -173,7 +194,7 @@ func (g *slots) furthest(chosen []*unit) []*unit {
 	for _, leaf := range g.leaves() {
 		above[leaf] = g.held(leaf, sharePool, true) - g.deserved[leaf] - g.of(leaf, chosen)
 	}
-	list := g.victims(func(u *unit) bool { return u.origin == sharePool && !slices.Contains(chosen, u) })
+	list := g.victims(func(u *unit) bool { return g.as(u) == sharePool && !slices.Contains(chosen, u) })
 	slices.SortStableFunc(list, func(a, b *unit) int { return cmp.Compare(above[b.leaf()], above[a.leaf()]) })
 	return list
 }
@@ -185,9 +206,9 @@ func (g *slots) recall() {
 	for _, leaf := range g.ranked(g.leaves()) {
 		for g.serve(leaf, g.counted, func(s *sub) bool {
 			switch h := g.host(s); {
-			case g.pledged(s) >= s.short() || g.skip[s]:
+			case g.pledged(s) >= s.short() || g.skip[s] || g.hybrid(leaf):
 				return false
-			case h != nil && g.account(leaf) < s.slots() && g.pass(leaf, s.slots()):
+			case h != nil && g.ownIdle(leaf) < s.slots() && g.lasts(s, owned, plan.None) && g.pass(leaf, s.slots()):
 				g.give(s, h, owned, plan.None)
 				return true
 			}
@@ -208,7 +229,7 @@ func (g *slots) pass(leaf plan.Node, k int64) bool {
 			g.relabel(u, borrowed, m)
 			moved = append(moved, u)
 		}
-		if g.account(leaf) >= k {
+		if g.ownIdle(leaf) >= k {
 			return true
 		}
 	}
@@ -280,7 +301,7 @@ func (g *slots) takes(s *sub, h *host) bool {
 // join lets a unit wait for sets under way, when it will fit once they are done (CYC-6).
 func (g *slots) join(s *sub, account plan.Node) bool {
 	k := s.slots()
-	if g.netAccount(account) < k || g.over(s.alloc.leaf, k, g.claimed) != plan.None {
+	if g.netFor(s, account) < k || g.over(s.alloc.leaf, k, g.claimed) != plan.None {
 		return false
 	}
 	for _, h := range g.hosts {
@@ -342,6 +363,6 @@ func (g *slots) pick(s *sub, h *host, account plan.Node, next func(chosen []*uni
 // enough tells whether victims on a host make a unit fit there, in its account and below every share.max.
 func (g *slots) enough(s *sub, h *host, account plan.Node, victims []*unit) bool {
 	k, freed := s.slots(), g.of(plan.Root, victims)
-	return min(g.free(h), g.netAccount(account))+freed >= k &&
+	return min(g.free(h), g.netFor(s, account))+freed >= k &&
 		g.over(s.alloc.leaf, k, func(n plan.Node) int64 { return g.bound(n) - g.of(n, victims) }) == plan.None
 }

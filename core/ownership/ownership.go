@@ -4,7 +4,12 @@
 // the tree, what is held by sums: amounts in, amounts out.
 package ownership
 
-import "github.com/stintd/stint/core/plan"
+import (
+	"slices"
+
+	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/share"
+)
 
 // Ground is what a pass knows. Hosts are the indexes 0…n-1 in the plan's host
 // order; hosts that are lost have a capacity of 0 in every dimension.
@@ -46,41 +51,121 @@ type Deeds struct {
 // None is the rule of a piece of no claim, and what Unmet gives when every claim is met.
 const None int32 = -1
 
-// Assigner makes passes. The zero value is ready; it is not safe for concurrent use.
+// Assigner makes passes and remembers the last one, so that the next need look only at what has changed. The zero
+// value is ready; it is not safe for concurrent use. It keeps about 200 bytes for each part and piece.
 type Assigner struct {
-	g          *Ground
-	deeds      *Deeds
-	unmet      []int32   // by Node
-	configured [][]int64 // by dimension, then Node
-	touched    int64
+	store
+	g     *Ground
+	hosts int
+	next  int64 // number of the next new part
+
+	group     [][]uint64 // as in Ground
+	members   []int64    // by group: its hosts that have something
+	sums      []wide     // by group, then dimension: what they have
+	shared    []int64    // by group, then group: hosts that are of both
+	use       use
+	claims    []claim
+	base      []claimID  // by Node: its first claim; its claims end where the next one's begin
+	last      []int32    // by Node: the place of its last claim
+	unclaimed []pieceID  // by Node: its pieces of no claim
+	got       []wide     // by claim, then dimension
+	asked     []wide     // by claim of the form perHost, then dimension
+	short     []int64    // by claim of the form amount, then dimension: what is missing
+	domains   []domain   // in tree order
+	domainOf  []int32    // by Node, nothing where no child has a rule
+	cellsOf   [][]partID // by Node, in a full pass: its parts in host order
+	hadFrom   []int32    // by Node: its first row of what was had
+	waiting   events     // domains that are to be swept
+	unsettled []stamp    // clean cells that another pass would leave otherwise, whatever else changes
+	moved     []uint64   // parts that a sweep dealt with: node << 32, host
+	dead      []partID   // parts that are nothing any more
+	deeds     *Deeds
+
+	// Scratch memory.
+	sweep                  sweep
+	finder                 search
+	epoch, turns, searches uint32
+	pending, cells         []partID
+	spot                   []partID // by host, nothing between its uses
+	list                   []entry
+	lists                  [][]entry // by group
+	before, taken, ask     []int64
+	scratch, behind, sum   []int64
+
+	touched, skipped int64
 }
 
-// Pass makes one pass over the plan's ownership. What was had is not changed; the
-// result is the caller's.
-func (a *Assigner) Pass(g *Ground, had *Deeds) *Deeds {
-	p := newPass(g, had)
-	p.domains()
-	a.g, a.deeds, a.unmet, a.configured, a.touched = g, p.deeds(), p.unmet, p.configured, p.touched
-	return a.deeds
-}
-
-// Unmet is the first rule of n that the last pass could not meet, in the order of its
-// list; None when all are met. It panics for a node that the tree has not.
-func (a *Assigner) Unmet(n plan.Node) int32 { return a.unmet[n] }
-
-// AnyUnmet tells whether the last pass left a claim of any consumer unmet.
-func (a *Assigner) AnyUnmet() bool {
-	for _, rule := range a.unmet {
-		if rule != None {
-			return true
+// Unmet is the first rule of n that the last pass could not meet, in the order of its list; None when all are met.
+func (a *Assigner) Unmet(n plan.Node) int32 {
+	for id := a.base[n]; id < a.base[n+1]; id++ {
+		if a.claims[id].unmet || a.claims[id].short > 0 {
+			return a.claims[id].rule
 		}
 	}
-	return false
+	return None
 }
 
-// Configured is what a consumer's rules ask for in a dimension, as of the last pass: what
-// they got, and of those that are unmet what is missing (docs/ownership.md). 0 for the root.
-func (a *Assigner) Configured(n plan.Node, d int) int64 { return a.configured[d][n] }
+// AnyUnmet tells whether the last pass left a claim of any consumer unmet. O(claims).
+func (a *Assigner) AnyUnmet() bool {
+	return slices.ContainsFunc(a.claims, func(c claim) bool { return c.unmet || c.short > 0 })
+}
 
-// Touched counts the rows that the last pass looked at: pieces had, hosts of domains, candidates.
+// Touched counts the rows that the last pass looked at: hosts of domains, parts and pieces, candidates. Blocks of
+// candidates that it passed over unread count apart, see Skipped.
 func (a *Assigner) Touched() int64 { return a.touched }
+
+// Skipped counts the blocks of up to 512 candidates that the last pass passed over or opened, by their summaries.
+func (a *Assigner) Skipped() int64 { return a.skipped }
+
+// Configured is what a consumer's rules ask for in a dimension, as of the last pass: what they got, and of
+// those that are unmet what is missing (docs/ownership.md). 0 for the root. O(rules and hosts that they list).
+func (a *Assigner) Configured(n plan.Node, d int) (sum int64) {
+	for id := a.base[n]; id < a.base[n+1]; id++ {
+		c := &a.claims[id]
+		got := a.got[int(id)*a.dims+d].amount()
+		switch {
+		case c.form == perHost:
+			got = a.asked[int(id)*a.dims+d].amount()
+		case c.unmet:
+			got = share.Add(got, a.lacking(id, d))
+		}
+		sum = share.Add(sum, got)
+	}
+	return sum
+}
+
+// lacking is by how much more is configured than an unmet claim got.
+func (a *Assigner) lacking(id claimID, d int) (sum int64) {
+	c := &a.claims[id]
+	switch c.form {
+	case amount:
+		return max(0, a.shortOf(id)[d])
+	case hosts, percent:
+		g := a.ruleOf(c).Group
+		return share.Mul(c.want-c.count, a.sums[g*a.dims+d].amount()/max(1, a.members[g]))
+	}
+	for i, h := range c.listed {
+		if h < 0 || zero(a.amountOf(partID(h))) {
+			sum = share.Add(sum, a.g.Known(a.ruleOf(c).HostList[i], d))
+		} else {
+			sum = share.Add(sum, a.amountOf(partID(h))[d]-a.wholly(c.node, h, d))
+		}
+	}
+	return sum
+}
+
+// wholly is what a consumer owns of a listed host; all of the host when it owns all that its parent does.
+func (a *Assigner) wholly(n plan.Node, h int32, d int) int64 {
+	cell := a.cell(a.g.Tree.Parent[n], h)
+	if cell == nothing {
+		return 0
+	}
+	of := a.partOf(cell, n)
+	switch {
+	case of == nothing:
+		return 0
+	case slices.Equal(a.amountOf(of), a.amountOf(cell)):
+		return a.amountOf(partID(h))[d]
+	}
+	return a.amountOf(of)[d]
+}

@@ -1,259 +1,258 @@
 package ownership
 
 import (
-	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/stintd/stint/core/plan"
-	"github.com/stintd/stint/core/share"
 )
 
-// piece is a vector of a host that a claim of a consumer took.
-type piece struct {
-	node   plan.Node
-	host   int32
-	rule   int32
-	number int64
-	amount []int64
-	busy   bool // of the part that it belongs to; told only of what was had
+// Pass makes a pass over the whole ground; what was had may be anything, also of another policy's making, with
+// None for the rules of lists that are not what they were. It is not changed. The result is the caller's, to be read
+// only: Update goes on from it. O(hosts and pieces of all domains, with a logarithm).
+func (a *Assigner) Pass(g *Ground, had *Deeds) *Deeds {
+	a.survey(g, had)
+	for n := range plan.Node(g.Tree.Len()) {
+		if k := a.domainOf[n]; k != nothing {
+			s := a.ready(&a.domains[k], true)
+			s.all = a.cellsOf[n]
+			a.load(s, had)
+			s.run()
+		}
+	}
+	a.deeds, a.moved = a.written(), a.moved[:0]
+	a.bury()
+	return a.deeds
 }
 
-// pass is one pass: what it goes by and what it found so far.
-type pass struct {
-	g          *Ground
-	hosts      int
-	dims       int
-	next       int64
-	had        [][]piece // by Node: what was had, by host and rule
-	got        [][]piece // by Node: what was taken, by host and rule
-	use        [][]Use   // by host
-	unmet      []int32
-	configured [][]int64
-	touched    int64
+// Update makes a pass that gives what Pass would, from what the last pass of this Assigner gave, when nothing is
+// otherwise than then but the hosts named: their capacity, their groups, or what is held on them, amounts or owners. g.Use
+// needs their rows only, those of other hosts are passed over; tree, plan, window, ranks, the number of hosts and who is
+// listed must be those of the last pass. Hosts may be named twice, or without need. The cost follows what changes by
+// it, but for the rows of the result, which are copied in bulk. When a large part of the hosts has changed, Pass is faster.
+func (a *Assigner) Update(g *Ground, changed []int32) *Deeds {
+	if a.deeds == nil || len(g.Cap) != a.dims || len(g.Cap[0]) != a.hosts || len(g.Group) != len(a.group) {
+		panic(fmt.Sprintf("BUG: ownership: update of other ground: %d dimensions, %d groups", len(g.Cap), len(g.Group)))
+	}
+	a.g, a.touched, a.skipped = g, 0, 0
+	a.moved, a.dead = a.moved[:0], a.dead[:0]
+	for _, h := range changed {
+		a.stainHost(partID(h))
+	}
+	for _, one := range a.valid(a.unsettled) {
+		a.stain(one.cell)
+	}
+	a.unsettled = a.unsettled[:0]
+	a.resurvey(changed)
+	for len(a.waiting) > 0 {
+		var e uint64
+		e, a.waiting = pop(a.waiting, lessEvent)
+		a.ready(&a.domains[e>>32], false).run()
+	}
+	a.deeds = a.amended()
+	a.bury()
+	return a.deeds
 }
 
-func newPass(g *Ground, had *Deeds) *pass {
-	nodes, dims := g.Tree.Len(), len(g.Cap)
-	p := &pass{
-		g: g, hosts: len(g.Cap[0]), dims: dims, next: had.Next,
-		had: make([][]piece, nodes), got: make([][]piece, nodes),
-		unmet: slices.Repeat([]int32{None}, nodes), configured: make([][]int64, dims),
+// survey takes down the ground for a full pass.
+func (a *Assigner) survey(g *Ground, had *Deeds) {
+	dims, nodes := len(g.Cap), g.Tree.Len()
+	a.g, a.hosts, a.next, a.touched, a.skipped = g, len(g.Cap[0]), had.Next, 0, 0
+	a.reset(dims)
+	a.moved, a.dead, a.waiting, a.unsettled = a.moved[:0], a.dead[:0], a.waiting[:0], a.unsettled[:0]
+	for _, v := range []*[]int64{&a.ask, &a.scratch, &a.behind, &a.sum} {
+		*v = zeroed(*v, dims)
 	}
-	for d := range p.configured {
-		p.configured[d] = make([]int64, nodes)
+	a.group = a.group[:0]
+	a.members, a.sums = zeroed(a.members, len(g.Group)), zeroed(a.sums, len(g.Group)*dims)
+	a.shared = zeroed(a.shared, len(g.Group)*len(g.Group))
+	for _, set := range g.Group {
+		a.group = append(a.group, slices.Clone(set))
 	}
-	p.use = make([][]Use, p.hosts)
+	a.use.reset(a.hosts)
 	for _, u := range g.Use {
-		p.use[u.Host] = append(p.use[u.Host], u)
+		a.use.add(u, dims)
 	}
-	for i, n := range had.Node {
-		one := piece{node: n, host: had.Host[i], rule: had.Rule[i], number: had.Number[i], amount: make([]int64, dims)}
-		if int(one.rule) >= len(g.Window.Own[n]) {
-			one.rule = None
-		}
-		for d := range dims {
-			one.amount[d] = had.Amount[d][i]
-		}
-		one.busy = !zero(p.used(n, one.host))
-		p.had[n] = append(p.had[n], one)
+	a.plot()
+	a.cellsOf = slices.Grow(a.cellsOf[:0], nodes)[:nodes]
+	for n := range a.cellsOf {
+		a.cellsOf[n] = a.cellsOf[n][:0]
 	}
-	p.touched = int64(len(had.Node) + len(g.Use))
-	return p
+	a.spot = a.spot[:0]
+	for h := range int32(a.hosts) {
+		c := a.newPart(plan.Root, h, nothing, 0)
+		a.spot = append(a.spot, nothing)
+		a.cellsOf[plan.Root] = append(a.cellsOf[plan.Root], c)
+		a.surveyHost(h)
+	}
+	a.hadFrom = a.hadFrom[:0]
+	for n := range plan.Node(nodes + 1) {
+		from, _ := slices.BinarySearch(had.Node, n)
+		a.hadFrom = append(a.hadFrom, int32(from))
+	}
+	a.touched += int64(a.hosts + len(g.Use) + len(had.Node))
 }
 
-// used is what is held on the part that a consumer has of a host: on its parcel and on those of all below it.
-func (p *pass) used(n plan.Node, h int32) []int64 {
-	sum := make([]int64, p.dims)
-	for _, u := range p.use[h] {
-		if n <= u.Owner && u.Owner < p.g.Tree.End[n] {
-			for d, v := range u.Amount {
-				sum[d] = share.Add(sum[d], v)
+// surveyHost takes down the capacity of a host and counts it in its groups.
+func (a *Assigner) surveyHost(h int32) {
+	v := a.amountOf(partID(h))
+	for d := range v {
+		v[d] = a.g.Cap[d][h]
+	}
+	for g := range a.group {
+		if a.belongs(h, g) {
+			if !zero(v) {
+				a.members[g]++
+			}
+			for d, x := range v {
+				a.sums[g*a.dims+d].add(x)
 			}
 		}
 	}
-	return sum
+	a.overlaps(h, 1)
 }
 
-// domains goes from the root down, parents before their children.
-func (p *pass) domains() {
-	for n := range plan.Node(p.g.Tree.Len()) {
-		if d := p.domain(n); d != nil {
-			for at := range d.claims {
-				d.carryOut(at)
-			}
-			d.close()
-		}
-	}
-}
-
-// deeds gives what was taken as columns.
-func (p *pass) deeds() *Deeds {
-	out := &Deeds{Next: p.next, Amount: make([][]int64, p.dims)}
-	for _, list := range p.got {
-		for _, one := range list {
-			out.Node, out.Host = append(out.Node, one.node), append(out.Host, one.host)
-			out.Rule, out.Number = append(out.Rule, one.rule), append(out.Number, one.number)
-			for d, v := range one.amount {
-				out.Amount[d] = append(out.Amount[d], v)
-			}
-		}
-	}
-	return out
-}
-
-// claim is a rule of a consumer.
-type claim struct {
-	node plan.Node
-	rule int32
-}
-
-// domain is what the children of a consumer divide among themselves.
-type domain struct {
-	*pass
-	host   []int32   // those of which the domain has something, in host order
-	whole  [][]int64 // by host: what the domain has
-	left   [][]int64 // by host: less what was taken
-	load   []int64   // by host, 2⁴⁸ths
-	begun  []bool    // by host: something was taken of it in this pass
-	had    [][]piece // by host: what the children had, in tree order
-	lister [][]plan.Node
-	claims []claim // in order
-	place  map[claim]int
-	last   map[plan.Node]int // the place of a consumer's last claim
-	part   map[part]int64    // the numbers of parts taken
-}
-
-type part struct {
-	node plan.Node
-	host int32
-}
-
-// domain lays out the domain of a consumer's children; nil when none of them has a rule.
-func (p *pass) domain(n plan.Node) *domain {
-	d := &domain{pass: p, place: map[claim]int{}, last: map[plan.Node]int{}, part: map[part]int64{}}
-	d.line(n)
-	if len(d.claims) == 0 {
-		return nil
-	}
-	d.whole, d.left, d.load = make([][]int64, p.hosts), make([][]int64, p.hosts), make([]int64, p.hosts)
-	d.begun, d.had, d.lister = make([]bool, p.hosts), make([][]piece, p.hosts), make([][]plan.Node, p.hosts)
-	for h := range p.hosts {
-		d.whole[h] = make([]int64, p.dims)
-		if n == plan.Root {
-			for i := range p.dims {
-				d.whole[h][i] = p.g.Cap[i][h]
-			}
-		}
-	}
-	if n != plan.Root {
-		for _, one := range p.got[n] {
-			add(d.whole[one.host], one.amount)
-		}
-	}
-	for h := range int32(p.hosts) {
-		d.left[h] = slices.Clone(d.whole[h])
-		if !zero(d.whole[h]) {
-			d.host = append(d.host, h)
-		}
-		for i, v := range p.used(n, h) {
-			d.load[h] = max(d.load[h], share.Fraction(v, d.whole[h][i]))
-		}
-	}
-	for c := p.g.Tree.First[n]; c != plan.None; c = p.g.Tree.Next[c] {
-		for _, one := range p.had[c] {
-			d.had[one.host] = append(d.had[one.host], one)
-		}
-		for _, rule := range p.g.Window.Own[c] {
-			for _, name := range rule.HostList {
-				if h := p.g.Listed(name); h >= 0 {
-					d.lister[h] = append(d.lister[h], c)
-				}
-			}
-		}
-	}
-	p.touched += int64(len(d.host))
-	return d
-}
-
-// line puts the claims of a domain in order: by rank, of each consumer in the order of
-// its list, `remaining` after all others.
-func (d *domain) line(n plan.Node) {
-	var children []plan.Node
-	for c := d.g.Tree.First[n]; c != plan.None; c = d.g.Tree.Next[c] {
-		children = append(children, c)
-	}
-	slices.SortStableFunc(children, func(a, b plan.Node) int { return cmp.Compare(d.g.Rank[a], d.g.Rank[b]) })
-	for _, remaining := range []bool{false, true} {
-		for _, c := range children {
-			for i, rule := range d.g.Window.Own[c] {
-				if rule.Remaining == remaining {
-					one := claim{c, int32(i)}
-					d.place[one], d.last[c] = len(d.claims), len(d.claims)
-					d.claims = append(d.claims, one)
-				}
+// overlaps counts a host for the pairs of groups that share it, or no longer.
+func (a *Assigner) overlaps(h int32, sign int64) {
+	for g := range a.group {
+		for other := range a.group {
+			if a.belongs(h, g) && a.belongs(h, other) {
+				a.shared[g*len(a.group)+other] += sign
 			}
 		}
 	}
 }
 
-// close hands the children what they took, by host and rule.
-func (d *domain) close() {
-	for _, c := range d.claims {
-		slices.SortFunc(d.got[c.node], func(a, b piece) int {
-			return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.rule, b.rule))
-		})
-	}
+// overlap tells whether two groups of the plan share hosts; -1 shares with all.
+func (a *Assigner) overlap(g, other int) bool {
+	return g < 0 || other < 0 || a.shared[g*len(a.group)+other] > 0
 }
 
-// toCome tells whether a piece was had by a claim that is still to come while the claim at a
-// place takes. Pieces of no claim are until their consumer's last, but not against its own claims.
-func (d *domain) toCome(one piece, at int) bool {
-	if one.rule == None {
-		last, any := d.last[one.node]
-		return any && last > at && one.node != d.claims[at].node
+// resurvey takes down what has changed on hosts, all cells of which have been stained.
+func (a *Assigner) resurvey(changed []int32) {
+	for _, h := range changed {
+		v := a.amountOf(partID(h))
+		for g := range a.group {
+			if !a.belongs(h, g) {
+				continue
+			}
+			if !zero(v) {
+				a.members[g]--
+			}
+			for d, x := range v {
+				a.sums[g*a.dims+d].sub(x)
+			}
+		}
+		a.overlaps(h, -1)
+		for g, set := range a.g.Group {
+			a.group[g][h>>6] = a.group[g][h>>6]&^(1<<(h&63)) | set[h>>6]&(1<<(h&63))
+		}
+		a.surveyHost(h)
+		a.use.drop(h)
+		a.spot[h] = partID(h)
 	}
-	return d.place[claim{one.node, one.rule}] > at
-}
-
-// kept is what is kept on a host for claims to come: what they had and is busy, at most what is left.
-func (d *domain) kept(h int32, at int) []int64 {
-	sum := make([]int64, d.dims)
-	for _, one := range d.had[h] {
-		if one.busy && d.toCome(one, at) {
-			add(sum, one.amount)
+	for _, u := range a.g.Use {
+		if a.spot[u.Host] != nothing {
+			a.use.add(u, a.dims)
+			a.touched++
 		}
 	}
-	return least(sum, d.left[h])
-}
-
-// open is what is left of a host less what is kept on it.
-func (d *domain) open(h int32, at int) []int64 {
-	v := slices.Clone(d.left[h])
-	for i, k := range d.kept(h, at) {
-		v[i] -= k
+	for _, h := range changed {
+		a.spot[h] = nothing
+		a.busyBelow(partID(h))
 	}
-	return v
+	a.touched += int64(len(changed))
 }
 
-func zero(v []int64) bool {
-	for _, x := range v {
-		if x != 0 {
-			return false
+// stainHost stains all cells of a host.
+func (a *Assigner) stainHost(c partID) {
+	if a.domainOf[a.part[c].node] == nothing || a.part[c].soiled {
+		return
+	}
+	a.stain(c)
+	for p := a.part[c].first; p != nothing; p = a.piece[p].next {
+		a.stainHost(a.piece[p].part)
+	}
+}
+
+// busyBelow finds anew which parts of a cell and of those below it are busy.
+func (a *Assigner) busyBelow(c partID) {
+	for p := a.part[c].first; p != nothing; p = a.piece[p].next {
+		a.settleBusy(a.piece[p].part)
+		a.busyBelow(a.piece[p].part)
+		a.touched++
+	}
+}
+
+// ready gives the sweep over a domain.
+func (a *Assigner) ready(d *domain, full bool) *sweep {
+	s := &a.sweep
+	if s.lost == nil {
+		s.lost = map[lostPart]partID{}
+	}
+	*s = sweep{Assigner: a, d: d, full: full, turn: s.turn[:0], own: s.own[:0], had: s.had[:0], lost: s.lost}
+	return s
+}
+
+// load chains what the children of a domain had to its cells, as of claims to come.
+func (a *Assigner) load(s *sweep, had *Deeds) {
+	for _, c := range s.all {
+		a.spot[a.part[c].host] = c
+	}
+	for n := a.g.Tree.First[s.d.node]; n != plan.None; n = a.g.Tree.Next[n] {
+		if a.base[n] == a.base[n+1] {
+			continue
+		}
+		of := partID(nothing)
+		for i := a.hadFrom[n]; i < a.hadFrom[n+1]; i++ {
+			c := a.spot[had.Host[i]]
+			if c == nothing {
+				continue
+			}
+			if of == nothing || a.part[of].host != had.Host[i] {
+				of = a.newPart(n, had.Host[i], c, had.Number[i])
+				a.settleBusy(of)
+			}
+			for d := range a.sum {
+				a.sum[d] = had.Amount[d][i]
+			}
+			a.loadPiece(c, of, had.Rule[i])
 		}
 	}
-	return true
-}
-
-func add(to, v []int64) {
-	for i, x := range v {
-		to[i] = share.Add(to[i], x)
+	for _, c := range s.all {
+		a.spot[a.part[c].host] = nothing
 	}
 }
 
-func least(a, b []int64) []int64 {
-	v := slices.Clone(a)
-	for i, x := range b {
-		v[i] = min(v[i], x)
+// loadPiece puts a piece that was had, the vector of which is in sum, into its place in a cell's chain.
+func (a *Assigner) loadPiece(c, of partID, rule int32) {
+	n := a.part[of].node
+	id := a.base[n] + claimID(rule)
+	if rule < 0 || id >= a.base[n+1] {
+		id = nothing
 	}
-	return v
+	p := a.newPiece(of, id, a.sum)
+	place, before := a.place(p), pieceID(nothing)
+	for q := a.part[c].first; q != nothing; q = a.piece[q].next {
+		if at := a.place(q); at > place || at == place && id != nothing {
+			break
+		}
+		before = q
+	}
+	a.part[c].cursor = before
+	a.chain(c, p)
+	if id == nothing {
+		a.link(&a.unclaimed[n], p)
+	} else {
+		a.link(&a.claims[id].first, p)
+	}
+}
+
+// bury frees the parts that are nothing any more.
+func (a *Assigner) bury() {
+	for _, p := range a.dead {
+		a.part[p].version++
+		a.freePart = append(a.freePart, p)
+	}
+	a.dead = a.dead[:0]
 }

@@ -12,7 +12,7 @@ import (
 // order of the parts' numbers, hosts, and amounts by dimension, then row. Parts of which nothing is
 // reserved have no row. O(parts · log parts).
 func (a *Assigner) Reserved(n plan.Node) (host []int32, amount [][]int64) {
-	dims := len(a.g.Cap)
+	dims := a.dims
 	amount = make([][]int64, dims)
 	r := &a.g.Window.Reserve[n]
 	if !a.g.Plan.Member[n] || n == plan.Root || r.Hosts == plan.Unlimited && r.Percent == plan.Unlimited && r.Amount == nil {
@@ -26,7 +26,7 @@ func (a *Assigner) Reserved(n plan.Node) (host []int32, amount [][]int64) {
 		case r.Hosts != plan.Unlimited && int64(i) >= r.Hosts:
 			return host, amount
 		case r.Hosts == plan.Unlimited:
-			v = cut(most, p.amount)
+			v = cut(make([]int64, dims), most, p.amount)
 			pay(most, v)
 		}
 		if zero(v) {
@@ -41,7 +41,7 @@ func (a *Assigner) Reserved(n plan.Node) (host []int32, amount [][]int64) {
 }
 
 // reserving is what is to be reserved in all, by dimension; Unlimited where a dimension goes along.
-func reserving(r *plan.Reserve, parts []piece, dims int) []int64 {
+func reserving(r *plan.Reserve, parts []ownedPart, dims int) []int64 {
 	if r.Amount != nil {
 		return slices.Clone(r.Amount)
 	}
@@ -58,17 +58,24 @@ func reserving(r *plan.Reserve, parts []piece, dims int) []int64 {
 	return most
 }
 
+// ownedPart is a part, all its pieces together.
+type ownedPart struct {
+	host   int32
+	number int64
+	amount []int64
+}
+
 // parts gives a consumer's parts in the order of their numbers.
-func (t *Deeds) parts(n plan.Node) (parts []piece) {
+func (t *Deeds) parts(n plan.Node) (parts []ownedPart) {
 	from, _ := slices.BinarySearch(t.Node, n)
 	for i := from; i < len(t.Node) && t.Node[i] == n; i++ {
 		if i == from || t.Host[i] != t.Host[i-1] {
-			parts = append(parts, piece{node: n, host: t.Host[i], number: t.Number[i], amount: make([]int64, len(t.Amount))})
+			parts = append(parts, ownedPart{t.Host[i], t.Number[i], make([]int64, len(t.Amount))})
 		}
 		for d, v := range parts[len(parts)-1].amount {
 			parts[len(parts)-1].amount[d] = share.Add(v, t.Amount[d][i])
 		}
 	}
-	slices.SortFunc(parts, func(a, b piece) int { return cmp.Compare(a.number, b.number) })
+	slices.SortFunc(parts, func(a, b ownedPart) int { return cmp.Compare(a.number, b.number) })
 	return parts
 }

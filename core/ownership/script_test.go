@@ -108,11 +108,11 @@ func (s *scene) do(line string, out *strings.Builder) error {
 	case word == "table":
 		for _, one := range strings.Fields(rest) {
 			name, v, _ := strings.Cut(one, "=")
-			s.known[name] = vector(v)
+			s.known[name] = amountsIn(v)
 		}
 	case word == "use":
 		f := strings.Fields(rest)
-		s.hold(f[0], f[1], vector(f[2]))
+		s.hold(f[0], f[1], amountsIn(f[2]))
 	case word[0] == '/':
 		if _, known := s.own[word]; !known {
 			s.path = append(s.path, word)
@@ -127,7 +127,7 @@ func (s *scene) do(line string, out *strings.Builder) error {
 	return nil
 }
 
-func vector(s string) (v []int64) {
+func amountsIn(s string) (v []int64) {
 	for _, one := range strings.Split(s, ",") {
 		n, err := strconv.ParseInt(one, 10, 64)
 		if err != nil {
@@ -151,7 +151,7 @@ func (s *scene) addHost(group, text string) {
 		h = len(s.host)
 		s.host, s.cap = append(s.host, name), append(s.cap, nil)
 	}
-	s.cap[h] = vector(amount)
+	s.cap[h] = amountsIn(amount)
 	if !slices.Contains(s.member[g], name) {
 		s.member[g] = append(s.member[g], name)
 	}

@@ -221,6 +221,15 @@ func (m *Planner) own0(leaf plan.Node) int64 {
 	return m.owned.of[leaf] - f.held[kindOwn][leaf] - f.held[kindLent][leaf] - f.keptOwn[leaf]
 }
 
+// ownIdle is how many of its own slots a leaf may still use beside what it is promised: where hybrid units are its sets'
+// victims, own0 counts those slots as idle.
+func (m *Planner) ownIdle(leaf plan.Node) int64 {
+	if m.whole {
+		return m.own0(leaf)
+	}
+	return min(m.own0(leaf), m.netOwn(leaf))
+}
+
 // netOwn is own0 as if what is under reclaim had been given back.
 func (m *Planner) netOwn(leaf plan.Node) int64 {
 	f := &m.figure

@@ -141,7 +141,7 @@ func (m *Planner) why(sub cluster.SubID) reason {
 		return m.whyHybrid(leaf, sub, unit, host)
 	}
 	m.lendFrom = 0
-	own := m.own0(leaf) >= k
+	own := m.ownIdle(leaf) >= k
 	if m.whole {
 		own = m.bearsOwn(leaf, k)
 	}
@@ -168,7 +168,7 @@ func (m *Planner) why(sub cluster.SubID) reason {
 
 // whyHybrid is why for a leaf under the hybrid policy, when neither unit nor limit stands against it.
 func (m *Planner) whyHybrid(leaf plan.Node, sub cluster.SubID, k int64, host reason) reason {
-	held, quota := m.figure.held[kindHybrid][leaf]+m.figure.roomHybrid[leaf]+m.reclaim.joinedBy[leaf], m.hybrid.quota[leaf]
+	held, quota := m.figure.held[kindHybrid][leaf]+m.figure.roomHybrid[leaf], m.hybrid.quota[leaf]
 	switch {
 	case host.code == decision.ReasonMaxPerHost:
 		return host

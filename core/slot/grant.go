@@ -113,7 +113,7 @@ func (m *Planner) give(leaf plan.Node, sub cluster.SubID, kind int, bound int64)
 	with, lender := label{decision.OriginOwned, cluster.NoID}, plan.Node(plan.None)
 	switch kind {
 	case kindOwn:
-		if m.own0(leaf) < k {
+		if m.own0(leaf) < k || !promised && m.ownIdle(leaf) < k {
 			return 0, false
 		}
 	case kindShare:

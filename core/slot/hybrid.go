@@ -1,12 +1,9 @@
 package slot
 
 import (
-	"cmp"
 	"math/big"
 	"slices"
 
-	"github.com/stintd/stint/core/cluster"
-	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/share"
 )
@@ -21,6 +18,7 @@ type hybrids struct {
 	quota      []int64
 	above      []int64 // held above the quota; of a branch the sum of its leaves
 	gives      []int64 // what of above is to be taken
+	all        bool    // whether others than those that are to give do so too
 	free       []int64 // what of its reserve, or of those below it, is neither held nor promised
 	below      []int64 // Σ free of the children
 	laid       bool    // whether these two are there
@@ -59,7 +57,7 @@ func (m *Planner) hybridQuotas() {
 			want = m.quota.demand[c]
 		}
 		h.use[c] = max(want, h.reserve[c])
-		if limit := m.set.Limit[c]; limit != plan.Unlimited {
+		if limit := m.set.Limit[c]; limit != plan.Unlimited && mutant != 49 {
 			h.use[c] = min(h.use[c], limit)
 		}
 		up := m.policy.Parent[c]
@@ -87,14 +85,21 @@ func (m *Planner) ownHybrid() {
 	if v := m.p.Slots.ConfiguredSlots; v != plan.Unlimited && !m.tree.mixed {
 		h.configured = v
 	}
-	for c := range h.owned {
-		if !m.isHybrid(plan.Node(c)) {
+	for c := plan.Node(len(h.owned) - 1); c > plan.Root; c-- {
+		if !m.isHybrid(c) {
 			continue
 		}
+		below := h.reserve[c] // what its children reserve is no one else's at its level either
 		h.owned[c], h.cut[c] = share.Scale(m.set.Owns[c], m.owned.hybrid, h.configured)
+		if mutant == 55 {
+			h.owned[c] = m.set.Owns[c]
+		}
 		h.reserve[c] = min(m.set.Reserves[c], h.owned[c])
 		if limit := m.set.Limit[c]; limit != plan.Unlimited {
 			h.reserve[c] = min(h.reserve[c], limit)
+		}
+		if h.reserve[c] = max(h.reserve[c], below); m.policy.Parent[c] != plan.Root && mutant != 61 {
+			h.reserve[m.policy.Parent[c]] += h.reserve[c]
 		}
 	}
 }
@@ -108,6 +113,10 @@ func (m *Planner) divideHybrid(n plan.Node) {
 			h.siblings = append(h.siblings, c)
 			h.owns = append(h.owns, m.set.Owns[c])
 		}
+	}
+	if mutant == 47 {
+		slices.Reverse(h.siblings)
+		slices.Reverse(h.owns)
 	}
 	k := len(h.siblings)
 	h.most, h.part, h.order = zeroed(h.most, k), zeroed(h.part, k), resized(h.order, k)
@@ -140,7 +149,11 @@ func (m *Planner) scaledOwned(q int64) (left int64) {
 		m.shorten(q, weights, floors, nil)
 		return 0
 	}
-	clear(h.order)
+	if clear(h.order); mutant == 50 {
+		for i := range h.owns {
+			h.owns[i] = max(1, h.owns[i])
+		}
+	}
 	return h.divider.FillByPriority(q, h.order, h.owns, h.most, h.part)
 }
 
@@ -150,8 +163,11 @@ func (m *Planner) shorten(q int64, weights []*big.Int, floors, limits []int64) {
 	for _, v := range floors {
 		reserved = share.Add(reserved, v)
 	}
-	if reserved > q {
+	if reserved > q && mutant != 48 {
 		floors, limits = make([]int64, len(floors)), floors
+	}
+	if mutant == 48 {
+		floors = make([]int64, len(floors))
 	}
 	share.Between(q, weights, floors, limits, m.hybrid.part)
 }
@@ -162,6 +178,9 @@ func (m *Planner) evenOwned(q int64) (left int64) {
 	weights, floors := make([]*big.Int, len(h.siblings)), make([]int64, len(h.siblings))
 	var owns, own int64
 	for i, c := range h.siblings {
+		if mutant == 51 {
+			h.owns[i] = h.owned[c]
+		}
 		h.most[i] = min(h.use[c], h.owns[i])
 		weights[i], floors[i] = big.NewInt(h.owns[i]), min(h.reserve[c], h.owns[i])
 		owns, own = share.Add(owns, h.owns[i]), share.Add(own, h.most[i])
@@ -246,11 +265,12 @@ func (m *Planner) freeAfter(leaf plan.Node, k int64) int64 {
 // leaving owners' and reserves' slots alone.
 func (m *Planner) mayHold(leaf plan.Node, k int64, promised bool, bound int64) bool {
 	f := &m.figure
-	holds := f.net[kindHybrid][leaf] + f.roomHybrid[leaf]
-	if !promised {
-		holds += k
+	more := k
+	if promised { // its room counts already, in reserves too
+		more = 0
 	}
-	return holds <= bound && m.hybridIdle() >= k && f.idle-k >= f.claims && m.hybridIdle()-k >= m.freeAfter(leaf, k)
+	return f.net[kindHybrid][leaf]+f.roomHybrid[leaf]+more <= bound && m.hybridIdle() >= k && f.idle-k >= f.claims &&
+		(m.hybridIdle()-k >= m.freeAfter(leaf, more) || mutant == 56)
 }
 
 // grantHybrid hands idle slots to hybrid leaves: in rank order up to their quotas, then what is left (SLOT-26).
@@ -260,7 +280,11 @@ func (m *Planner) grantHybrid() {
 	}
 	for _, leaf := range m.tree.leaves {
 		if m.isHybrid(leaf) {
-			m.serveAll(leaf, kindHybrid, m.hybrid.quota[leaf])
+			bound := m.hybrid.quota[leaf]
+			if mutant == 57 {
+				bound = unbound
+			}
+			m.serveAll(leaf, kindHybrid, bound)
 		}
 	}
 	for _, leaf := range m.tree.leaves {
@@ -268,294 +292,6 @@ func (m *Planner) grantHybrid() {
 			m.serveAll(leaf, kindHybrid, unbound)
 		}
 	}
-}
-
-// reclaimHybrid takes back what hybrid leaves hold above their quotas, for those below theirs, for
-// reserves, and for owners beside them (SLOT-27, SLOT-30).
-func (m *Planner) reclaimHybrid() {
-	if !m.tree.hybrid {
-		return
-	}
-	m.reopen()
-	if over := m.figure.hybridNet - m.owned.hybrid; m.tree.mixed && over > 0 {
-		m.forOwners(over)
-	}
-	if m.below0Quota() > 0 { // what they hold beyond their part stands between those and their quotas
-		m.measureAbove()
-		clear(m.hybrid.gives)
-		m.spread(plan.Root, -m.netHybrid())
-		m.byRule(-m.netHybrid(), decision.ReclaimOverLimit)
-	}
-	m.measureAbove()
-	m.missing()
-	m.forTakers(decision.ReclaimFairShare, func(leaf plan.Node, k int64) bool {
-		f := &m.figure
-		return m.isHybrid(leaf) && f.net[kindHybrid][leaf]+f.roomHybrid[leaf]+m.reclaim.joinedBy[leaf]+k <= m.hybrid.quota[leaf]
-	})
-	m.byRule(m.hybrid.below[plan.Root]-max(0, m.netHybrid()), decision.ReclaimReserve)
-}
-
-// measureAbove computes how far each hybrid consumer is above what it may keep.
-func (m *Planner) measureAbove() {
-	h := &m.hybrid
-	clear(h.above)
-	for c := plan.Node(len(h.above) - 1); c > plan.Root; c-- {
-		if !m.isHybrid(c) {
-			continue
-		}
-		if m.policy.Leaf(c) {
-			h.above[c] = max(0, m.figure.net[kindHybrid][c]-m.keeps(c))
-		}
-		h.above[m.policy.Parent[c]] += h.above[c]
-	}
-}
-
-// keeps is what a hybrid leaf may hold without giving: its quota, or what it owns as configured where
-// shrinkage alone took it away and the plan does not reclaim for that.
-func (m *Planner) keeps(leaf plan.Node) int64 {
-	keeps := m.hybrid.quota[leaf]
-	if m.p.Slots.NoShrinkReclaim && m.owned.hybrid < m.hybrid.configured {
-		keeps = max(keeps, m.set.Owns[leaf])
-	}
-	return keeps
-}
-
-// missing says who gives how much for those below their quotas: as much as they are below, less what
-// is idle. Where a limit keeps a branch from what is idle, those in it give (SLOT-27). O(consumers).
-func (m *Planner) missing() {
-	h, f := &m.hybrid, &m.figure
-	clear(h.gives)
-	need := make([]int64, len(h.gives))
-	for n := plan.Node(len(need) - 1); n >= plan.Root; n-- {
-		head := max(0, m.netHybrid())
-		switch {
-		case n == plan.Root:
-		case !m.isHybrid(n):
-			continue
-		case m.policy.Leaf(n):
-			need[n] = max(0, h.quota[n]-f.net[kindHybrid][n]-f.roomHybrid[n])
-			fallthrough
-		default:
-			head = unbound
-			if most := m.tree.most[n]; most != plan.Unlimited {
-				head = max(0, most-f.stays[n])
-			}
-		}
-		if inside := min(need[n]-head, h.above[n]-h.gives[n]); inside > 0 {
-			m.spread(n, inside)
-			need[n] -= inside
-		}
-		if n != plan.Root {
-			need[m.policy.Parent[n]] += need[n]
-		}
-	}
-}
-
-// below0Quota is how many slots hybrid leaves are below their quotas.
-func (m *Planner) below0Quota() (slots int64) {
-	f := &m.figure
-	for _, leaf := range m.tree.leaves {
-		if m.isHybrid(leaf) {
-			slots = share.Add(slots, max(0, m.hybrid.quota[leaf]-f.net[kindHybrid][leaf]-f.roomHybrid[leaf]))
-		}
-	}
-	return slots
-}
-
-// spread adds so much to what those below a consumer give who are above their quotas: in proportion to
-// how far they still are, level by level, rounded in reverse rank order.
-func (m *Planner) spread(from plan.Node, slots int64) {
-	h := &m.hybrid
-	more := make([]int64, len(h.gives))
-	more[from] = max(0, min(slots, h.above[from]-h.gives[from]))
-	for n := from; n < m.policy.End[from]; n++ {
-		if more[n] == 0 {
-			continue
-		}
-		h.gives[n] += more[n]
-		h.siblings, h.owns = h.siblings[:0], h.owns[:0]
-		for _, c := range slices.Backward(m.tree.child[n]) {
-			if m.isHybrid(c) {
-				h.siblings = append(h.siblings, c)
-				h.owns = append(h.owns, h.above[c]-h.gives[c])
-			}
-		}
-		h.part, h.order = zeroed(h.part, len(h.siblings)), resized(h.order, len(h.siblings))
-		clear(h.order)
-		h.divider.FillByPriority(more[n], h.order, h.owns, h.owns, h.part)
-		for i, c := range h.siblings {
-			more[c] = h.part[i]
-		}
-	}
-	for n := m.policy.Parent[from]; n >= plan.Root; n = m.policy.Parent[n] {
-		h.gives[n] += more[from]
-	}
-}
-
-// forTakers makes sets for the unpromised units of leaves, in rank order, that may have them.
-func (m *Planner) forTakers(reason int32, may func(leaf plan.Node, k int64) bool) {
-	if m.whole {
-		m.forHosts(reason, may)
-		return
-	}
-	for _, leaf := range m.tree.leaves {
-		if !may(leaf, 1) {
-			continue
-		}
-		for more := m.open(leaf); more; more = m.line.Advance(leaf) {
-			for sub := m.line.Next(leaf); sub != cluster.NoID; sub = m.line.Next(leaf) {
-				if may(leaf, m.slots(sub)) && m.promise(leaf, sub, reason, m.hybridVictims) {
-					m.line.Settle(leaf)
-				} else {
-					m.line.Pass(leaf)
-				}
-			}
-		}
-	}
-}
-
-// givers lists the hybrid leaves that still have to give something: the one that gives most
-// first, of equals the last in rank.
-func (m *Planner) givers() (leaves []plan.Node) {
-	for _, leaf := range slices.Backward(m.tree.leaves) {
-		if m.isHybrid(leaf) && m.hybrid.gives[leaf] > 0 {
-			leaves = append(leaves, leaf)
-		}
-	}
-	slices.SortStableFunc(leaves, func(a, b plan.Node) int { return cmp.Compare(m.hybrid.gives[b], m.hybrid.gives[a]) })
-	return leaves
-}
-
-// mayTake tells whether a unit of a hybrid leaf may be taken, so many slots of it being chosen already.
-func (m *Planner) mayTake(q cluster.HoldingID, chosen int64) bool {
-	leaf, v := m.s.Node(m.s.Holding.Sub[q]), m.worth(q)
-	least := int64(1)
-	if m.whole {
-		least = v
-	}
-	return m.hybrid.gives[leaf]-chosen >= least && m.figure.net[kindHybrid][leaf]-chosen-m.keeps(leaf) >= v
-}
-
-// hybridVictims chooses among what hybrid leaves have to give.
-func (m *Planner) hybridVictims(w *want) []victim {
-	for _, leaf := range m.givers() {
-		if leaf == w.leaf {
-			continue
-		}
-		for _, q := range m.stays(leaf, kindHybrid) {
-			k := m.s.Holding.Parcel[q]
-			if !m.tryHost(w, k) || !m.mayTake(q, 0) {
-				continue
-			}
-			if found := m.enoughHybrid(w, k); found != nil {
-				for _, v := range found {
-					m.give0(v)
-				}
-				return found
-			}
-			w.failed[k] = true
-		}
-	}
-	return nil
-}
-
-// give0 takes what was chosen off what its leaf has to give.
-func (m *Planner) give0(v victim) {
-	sub := m.s.Holding.Sub[v.q]
-	m.hybrid.gives[m.s.Node(sub)] -= v.units * m.slots(sub)
-}
-
-// enoughHybrid takes units of one host, each from the leaf that then has most to give.
-func (m *Planner) enoughHybrid(w *want, k cluster.ParcelID) []victim {
-	h := &m.s.Holding
-	chosen, used := map[plan.Node]int64{}, map[cluster.HoldingID]int64{}
-	next := func() (best cluster.HoldingID) {
-		best = cluster.NoID
-		for q := m.p.Parcels.First[k]; q != cluster.NoID; q = h.NextOnParcel[q] {
-			leaf := m.s.Node(h.Sub[q])
-			if h.Set[q] != cluster.NoID || used[q] == h.Units[q] || leaf == w.leaf || !m.isHybrid(leaf) || !m.mayTake(q, chosen[leaf]) {
-				continue
-			}
-			if best == cluster.NoID || m.takenFirst(q, best, chosen) {
-				best = q
-			}
-		}
-		return best
-	}
-	return m.enough(w, k, func(yield func(cluster.HoldingID) bool) {
-		for q := next(); q != cluster.NoID; q = next() {
-			chosen[m.s.Node(h.Sub[q])] += m.slots(h.Sub[q])
-			used[q]++
-			if !yield(q) {
-				return
-			}
-		}
-	})
-}
-
-// takenFirst tells whether holding a is taken before holding b.
-func (m *Planner) takenFirst(a, b cluster.HoldingID, chosen map[plan.Node]int64) bool {
-	h := &m.s.Holding
-	x, y := m.s.Node(h.Sub[a]), m.s.Node(h.Sub[b])
-	gx, gy := m.hybrid.gives[x]-chosen[x], m.hybrid.gives[y]-chosen[y]
-	switch {
-	case gx != gy:
-		return gx > gy
-	case x != y:
-		return m.tree.rankOf[x] > m.tree.rankOf[y]
-	}
-	return m.newest(a, b) < 0
-}
-
-// byRule takes back so many slots of what is still to be given, for no taker.
-func (m *Planner) byRule(slots int64, reason int32) {
-	for slots > 0 {
-		taken := int64(0)
-		for _, leaf := range m.givers() {
-			if taken = m.takeNewest(leaf, reason); taken > 0 {
-				break
-			}
-		}
-		if taken == 0 {
-			return
-		}
-		slots -= taken
-	}
-}
-
-// takeNewest takes back the newest unit of a leaf that may be taken, and tells how many slots that were.
-func (m *Planner) takeNewest(leaf plan.Node, reason int32) int64 {
-	for _, q := range m.stays(leaf, kindHybrid) {
-		k := m.s.Holding.Parcel[q]
-		if !m.p.Parcels.IsOpen(k) || !m.mayTake(q, 0) {
-			continue
-		}
-		slots := m.worth(q)
-		if m.takeBack(q, 1, reason) == 0 {
-			return 0
-		}
-		m.hybrid.gives[leaf] -= slots
-		return slots
-	}
-	return 0
-}
-
-// forOwners takes back what hybrid branches hold above their part, as far as ownership branches need
-// it for owned demand or for what they keep in reserve (SLOT-30).
-func (m *Planner) forOwners(over int64) {
-	m.measureAbove()
-	clear(m.hybrid.gives)
-	m.spread(plan.Root, over)
-	m.forTakers(decision.ReclaimRecall, func(leaf plan.Node, k int64) bool {
-		return !m.isHybrid(leaf) && m.netOwn(leaf)-m.reclaim.joinedOwn[leaf] >= k
-	})
-	var reserved int64
-	for _, leaf := range m.tree.leaves {
-		if !m.isHybrid(leaf) {
-			reserved += max(0, m.owned.reserved[leaf]-m.figure.net[kindOwn][leaf])
-		}
-	}
-	m.byRule(min(m.figure.hybridNet-m.owned.hybrid, max(0, reserved-m.reclaim.netIdle)), decision.ReclaimReserve)
 }
 
 // freeShown is the column free of hybrid consumers (SLOT-28): while somebody is short, what reserves

@@ -87,7 +87,7 @@ func (m *Planner) canLend(n plan.Node, k int64) bool {
 		return false // it wants its loans back
 	}
 	k += m.reclaim.moving[n]
-	return o.of[n] > 0 && m.policy.Leaf(n) && m.own0(n) >= k &&
+	return o.of[n] > 0 && m.policy.Leaf(n) && m.ownIdle(n) >= k &&
 		(o.of[n]-o.reserved[n]-m.figure.held[kindLent][n] >= k || mutant == 14 && m.set.LendLimit[n] > 0)
 }
 
@@ -184,7 +184,7 @@ func (m *Planner) comeHome(excess bool) {
 			}
 			for _, q := range m.stays(leaf, kind) {
 				v := m.worth(q)
-				units := min(m.pieces(q), f.claim[leaf]/v)
+				units := min(m.pieces(q), max(0, m.ownIdle(leaf))/v)
 				if excess && kind == kindShare {
 					units = min(units, (max(0, m.excess(leaf))+v-1)/v)
 				}
@@ -231,7 +231,7 @@ func (m *Planner) label() {
 			with, node := shareLabel, plan.Node(plan.None)
 			if m.set.Policy[leaf] == plan.Hybrid {
 				with = hybridLabel
-			} else if m.own0(leaf) >= v && mutant != 21 {
+			} else if m.ownIdle(leaf) >= v && mutant != 21 {
 				with = ownLabel
 			} else if (m.tree.barred[leaf] || m.pool() < v) && m.mayBorrow(leaf, v) {
 				if node = m.nextLender(leaf, v); node != plan.None {

@@ -57,4 +57,30 @@ var Mutants = [...]string{
 	"limits: a lowered share.max is not taken back",         // 44
 	"shortfall: borrow_limit before max_per_host",           // 45
 	"shortfall: waits until the first deadline",             // 46
+
+	"hybrid: quotas rounded in reverse rank order",              // 47
+	"hybrid: reserves not before the rest",                      // 48
+	"hybrid: a limit does not cap what is used",                 // 49
+	"hybrid: those who own nothing are served with owners",      // 50
+	"hybrid: distribute_evenly goes by what is owned now",       // 51
+	"hybrid: disable_reclaim_on_shrink ignored",                 // 52
+	"hybrid: the last rank gives first, however much",           // 53
+	"hybrid: what is given rounded in rank order",               // 54
+	"hybrid: what is owned is not scaled",                       // 55
+	"hybrid: idle slots that reserves need are granted",         // 56
+	"hybrid: the first round of grants goes beyond quotas",      // 57
+	"hybrid: takers join what reserves need",                    // 58
+	"hybrid: nothing is taken back for reserves",                // 59
+	"hybrid: owners beside do not get back what is theirs",      // 60
+	"hybrid: branches do not reserve what their children do",    // 61
+	"hybrid: nobody else gives where units do not serve",        // 62
+	"hybrid: what stands between leaves and their quotas stays", // 63
+	"switch: foreign units are not settled",                     // 64
+	"switch: the newest units stay",                             // 65
+	"switch: more stays than was owned before",                  // 66
+	"switch: lead reclaims nothing",                             // 67
+	"switch: with lead, grants need not last",                   // 68
+	"switch: reclaims are cancelled while a window comes",       // 69
+	"switch: loans of those who share by now stay",              // 70
+	"switch: with lead, promised units need not last",           // 71
 }

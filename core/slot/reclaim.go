@@ -17,19 +17,17 @@ type reclaims struct {
 	net     []int64 // by parcel: free as if what is under reclaim had been given back, less rooms; of ok hosts
 	netIdle int64   // Σ max(0, net)
 
-	joinedOwn    map[plan.Node]int64 // slots of units that joined sets under way
-	joinedBy     map[plan.Node]int64
-	joinedPool   int64
-	joinedHybrid int64
-	claims       int64 // Σ max(0, netOwn) less what joined, as of fairShare
-	joinedAt     map[cluster.SubID][]cluster.ParcelID
-	denied       map[cluster.SubID]bool // by the budget
-	skip         map[cluster.SubID]bool // the budget did not bear a unit, in this step
-	undone       map[cluster.SubID]bool // a unit granted in this cycle was taken back: nothing more is served
-	passing      bool                   // whether loans may make way for a host (exclusive placement)
-	owner        plan.Node              // whose loans move: it does not lend
-	moving       map[plan.Node]int64    // slots of a lender that moves under thought take
-	last         cluster.SetID          // the set made last
+	joinedOwn  map[plan.Node]int64 // slots of units that joined sets under way; those of hybrid leaves count as room
+	joinedPool int64
+	claims     int64 // Σ max(0, netOwn) less what joined, as of fairShare
+	joinedAt   map[cluster.SubID][]cluster.ParcelID
+	denied     map[cluster.SubID]bool // by the budget
+	skip       map[cluster.SubID]bool // the budget did not bear a unit, in this step
+	undone     map[cluster.SubID]bool // a unit granted in this cycle was taken back: nothing more is served
+	passing    bool                   // whether loans may make way for a host (exclusive placement)
+	owner      plan.Node              // whose loans move: it does not lend
+	moving     map[plan.Node]int64    // slots of a lender that moves under thought take
+	last       cluster.SetID          // the set made last
 
 	ahead bool // the rules are those of the coming window: nothing is relabelled
 	crowd *crowd
@@ -75,7 +73,7 @@ func (m *Planner) Reclaim() {
 func (m *Planner) beginReclaim() {
 	r := &m.reclaim
 	*r = reclaims{net: r.net, budget: m.p.Terms.ReclaimBudget, first: true, owner: plan.None, last: cluster.NoID,
-		joinedOwn: map[plan.Node]int64{}, joinedBy: map[plan.Node]int64{}, denied: map[cluster.SubID]bool{},
+		joinedOwn: map[plan.Node]int64{}, denied: map[cluster.SubID]bool{},
 		skip: map[cluster.SubID]bool{}, undone: map[cluster.SubID]bool{}, joinedAt: map[cluster.SubID][]cluster.ParcelID{}}
 	if r.budget == plan.Unlimited || mutant == 33 {
 		r.budget = math.MaxInt64
@@ -122,14 +120,18 @@ func (m *Planner) shift(k cluster.ParcelID, slots int64) {
 	r.netIdle += max(0, r.net[k])
 }
 
-// netAccount is how many slots a taker's account has, as if what is under reclaim had been given back.
-func (m *Planner) netAccount(leaf plan.Node, reason int32) int64 {
+// netAccount is how many slots a taker's account has for a unit of k, as if what is under reclaim had been given back.
+// What reserves of hybrid consumers need beside that unit is not for it: it would wait for ever.
+func (m *Planner) netAccount(leaf plan.Node, k int64, reason int32) int64 {
 	r := &m.reclaim
 	switch {
 	case reason == decision.ReclaimRecall:
 		return m.netOwn(leaf) - r.joinedOwn[leaf]
 	case m.set.Policy[leaf] == plan.Hybrid:
-		return m.netHybrid() - r.joinedHybrid
+		if mutant == 58 {
+			return m.netHybrid()
+		}
+		return m.netHybrid() - m.freeAfter(leaf, k)
 	}
 	return min(m.netPool(), r.netIdle-r.claims) - r.joinedPool
 }
@@ -174,7 +176,7 @@ func (m *Planner) recallAllocation(leaf plan.Node, loans []cluster.HoldingID) {
 // has room for it, and enough of them can.
 func (m *Planner) moveLoans(leaf plan.Node, sub cluster.SubID, loans []cluster.HoldingID) bool {
 	k := m.slots(sub)
-	if _, ok := m.roomy(leaf, k, false); mutant == 25 || !ok || m.own0(leaf) >= k || m.reclaim.undone[sub] {
+	if _, ok := m.roomy(leaf, k, false); mutant == 25 || !ok || m.ownIdle(leaf) >= k || m.reclaim.undone[sub] || !m.lasts(leaf, k, kindOwn, plan.None) {
 		return false
 	}
 	t := &m.line.Sub[sub]
@@ -185,7 +187,7 @@ func (m *Planner) moveLoans(leaf plan.Node, sub cluster.SubID, loans []cluster.H
 	if at == cluster.NoID {
 		return false
 	}
-	moves, ok := m.movable(leaf, k-m.own0(leaf), loans)
+	moves, ok := m.movable(leaf, k-m.ownIdle(leaf), loans)
 	if !ok {
 		return false
 	}
@@ -239,7 +241,7 @@ func (m *Planner) promise(leaf plan.Node, sub cluster.SubID, reason int32, find 
 		return false
 	}
 	w := &m.reclaim.want
-	*w = want{leaf: leaf, sub: sub, k: m.slots(sub), reason: reason, account: m.netAccount(leaf, reason), failed: map[cluster.ParcelID]bool{}}
+	*w = want{leaf: leaf, sub: sub, k: m.slots(sub), reason: reason, account: m.netAccount(leaf, m.slots(sub), reason), failed: map[cluster.ParcelID]bool{}}
 	if !m.join(w) {
 		victims := find(w)
 		if len(victims) == 0 || !m.issue(w, victims) {
@@ -268,8 +270,10 @@ func (m *Planner) join(w *want) bool {
 			case w.reason == decision.ReclaimRecall:
 				r.joinedOwn[w.leaf] += w.k
 			case m.set.Policy[w.leaf] == plan.Hybrid:
-				r.joinedBy[w.leaf] += w.k
-				r.joinedHybrid += w.k
+				for n := w.leaf; n != plan.None; n = m.policy.Parent[n] {
+					m.figure.roomHybrid[n] += w.k
+				}
+				m.refree(w.leaf)
 			default:
 				r.joinedPool += w.k
 				r.netIdle += w.k // joinedPool says it already
@@ -438,6 +442,7 @@ func (m *Planner) issue(w *want, victims []victim) bool {
 	was := max(0, m.p.Parcels.Available(0, k))
 	for _, v := range victims {
 		m.shift(k, v.units*m.slots(h.Sub[v.q]))
+		m.give0(v)
 		m.victimise(id, v)
 	}
 	m.s.Promise(id, t.Units[id]+1)

@@ -68,7 +68,8 @@ func (m *Planner) stands(id cluster.SetID, keptAt map[cluster.HostID]int64) bool
 	}
 	f := &m.figure
 	if m.set.Policy[leaf] == plan.Hybrid {
-		return f.net[kindHybrid][leaf]+f.roomHybrid[leaf] <= m.hybrid.quota[leaf] && m.netHybrid() >= 0
+		return f.net[kindHybrid][leaf]+f.roomHybrid[leaf] <= m.hybrid.quota[leaf] && m.netHybrid() >= 0 &&
+			(m.leftOf(id) > 0 || m.hybridIdle() >= m.hybrid.below[plan.Root]) // what has come free may be needed for reserves by now
 	}
 	return f.net[kindShare][leaf]+f.roomPool[leaf] <= m.quota.deserve[leaf] && m.netPool() >= 0
 }
@@ -211,18 +212,21 @@ func (m *Planner) fulfil() {
 // ready tells whether the room of a set's next unit, and the account, are there.
 func (m *Planner) ready(id cluster.SetID, leaf plan.Node, at cluster.ParcelID, with label, k int64) bool {
 	kept := m.s.Kept(id, 0)
-	account := min(m.pool(), max(0, m.spare())) // beside what is held for it no owner's idle slot is taken (SLOT-10)
+	kind, account := kindShare, min(m.pool(), max(0, m.spare())) // beside what is held for it no owner's idle slot is taken (SLOT-10)
 	switch with {
 	case ownLabel:
-		account = m.own0(leaf)
+		kind, account = kindOwn, m.own0(leaf)
 	case hybridLabel:
-		account = m.hybridIdle()
+		kind, account = kindHybrid, m.hybridIdle()
 	}
 	_, roomy := m.roomy(leaf, k, true)
+	if with == hybridLabel && account+kept-k < m.hybrid.below[plan.Root] {
+		return false
+	}
 	if mutant == 40 && m.leftOf(id) > 0 {
 		return false
 	}
-	return roomy && m.p.Parcels.Available(0, at)+kept >= k && account+kept >= k
+	return roomy && m.p.Parcels.Available(0, at)+kept >= k && account+kept >= k && (m.lasts(leaf, k, kind, plan.None) || mutant == 71)
 }
 
 // fulfilOne gives one unit of a set to its taker.

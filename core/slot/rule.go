@@ -41,7 +41,7 @@ func (m *Planner) restore() {
 				m.cancel(q, h.Units[q])
 			}
 		case decision.ReclaimWindowSwitch, decision.ReclaimPlanChange:
-			if m.p.Coming == cluster.NoID && !m.strange(q) {
+			if (m.p.Coming == cluster.NoID || mutant == 69) && !m.strange(q) {
 				m.restoreUnits(id)
 			}
 		case decision.ReclaimReserve:
@@ -51,7 +51,7 @@ func (m *Planner) restore() {
 				m.cancel(m.s.Set.First[id], 1)
 			}
 		default:
-			if mutant != 38 {
+			if mutant != 38 && !m.strange(q) {
 				m.restoreUnits(id)
 			}
 		}
@@ -254,7 +254,7 @@ func (m *Planner) recount(q cluster.HoldingID, pools bool) bool {
 	if m.reclaim.ahead || mutant == 43 {
 		return false
 	}
-	if m.own0(leaf) >= v {
+	if m.ownIdle(leaf) >= v {
 		m.relabel(q, 1, ownLabel)
 		return true
 	}
@@ -402,6 +402,9 @@ func (m *Planner) overMax() {
 			for leaf := n; leaf < m.policy.End[n]; leaf++ {
 				if m.policy.Leaf(leaf) {
 					rows = append(rows, m.stays(leaf, kind)...)
+				}
+				if m.policy.Leaf(leaf) && kind == kindOwn { // they are about to be owned
+					rows = append(rows, m.stays(leaf, kindStray)...)
 				}
 			}
 			slices.SortFunc(rows, m.lastRank)

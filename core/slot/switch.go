@@ -19,13 +19,13 @@ func (m *Planner) strange(q cluster.HoldingID) bool {
 	h := &m.s.Holding
 	leaf := m.s.Node(h.Sub[q])
 	lender := m.lenderOf(h.Lender[q])
-	return m.foreign(leaf, h.Origin[q]) || h.Origin[q] == decision.OriginBorrowed && lender != plan.None && m.set.Policy[lender] == plan.Hybrid
+	return m.foreign(leaf, h.Origin[q]) || h.Origin[q] == decision.OriginBorrowed && lender != plan.None && mutant != 70 && m.set.Policy[lender] == plan.Hybrid
 }
 
 // settleForeign carries units over a change of policy (PLAN-2): what was borrowed goes back, what is
 // within what the leaf owns now counts as that, the rest is reclaimed. What the budget leaves over is settled later.
 func (m *Planner) settleForeign() {
-	if !m.figure.foreign {
+	if !m.figure.foreign || mutant == 64 {
 		return
 	}
 	reason := decision.ReclaimPlanChange
@@ -40,7 +40,7 @@ func (m *Planner) settleForeign() {
 			continue
 		}
 		keeps := int64(unbound)
-		if before != nil {
+		if before != nil && mutant != 66 {
 			keeps = before[leaf]
 		}
 		m.settleLeaf(leaf, keeps, reason)
@@ -99,6 +99,9 @@ func (m *Planner) foreignOf(leaf plan.Node) (rows []cluster.HoldingID, native in
 		}
 	})
 	slices.SortFunc(rows, func(a, b cluster.HoldingID) int { return m.newest(b, a) })
+	if mutant == 65 {
+		slices.Reverse(rows)
+	}
 	return rows, native
 }
 
@@ -124,13 +127,16 @@ func (m *Planner) prepareSwitch() {
 	m.tally()
 	m.ownHybrid()
 	m.lookAhead(now, before)
+	m.entitle() // who is furthest above its quota then
 	m.reclaim.ahead = true
 	for leaf := range plan.Node(m.policy.Len()) {
-		if m.policy.Leaf(leaf) && m.p.Terms.Member[leaf] && m.coming.changes[leaf] {
+		if m.policy.Leaf(leaf) && m.p.Terms.Member[leaf] && mutant != 67 {
 			m.prepareLeaf(leaf, before[leaf])
 		}
 	}
-	m.overLimit()
+	if mutant != 67 {
+		m.overLimit()
+	}
 	m.reclaim.ahead = false
 	m.goBy(m.p.Window)
 	m.own()
@@ -178,7 +184,7 @@ func (m *Planner) prepareLeaf(leaf plan.Node, keeps int64) {
 
 // lasts tells whether a unit given now would not have to be given back when the coming window opens.
 func (m *Planner) lasts(leaf plan.Node, k int64, kind int, lender plan.Node) bool {
-	if m.p.Coming == cluster.NoID {
+	if m.p.Coming == cluster.NoID || mutant == 68 {
 		return true
 	}
 	c, f, next := &m.coming, &m.figure, m.trees[m.p.Coming]
@@ -205,8 +211,9 @@ func (m *Planner) lasts(leaf plan.Node, k int64, kind int, lender plan.Node) boo
 	case kindHybrid:
 		return c.hybrid-f.hybridHeld >= k
 	case kindBorrow:
-		most := m.p.Slots.Windows[m.p.Coming].BorrowLimit[leaf]
-		return left(lender) >= k && c.lendable[lender]-f.held[kindLent][lender] >= k &&
+		w := &m.p.Slots.Windows[m.p.Coming]
+		most := w.BorrowLimit[leaf]
+		return left(lender) >= k && m.among(w.LendTo[lender], lender, leaf) && m.among(w.BorrowFrom[leaf], leaf, lender) && c.lendable[lender]-f.held[kindLent][lender] >= k &&
 			(most == plan.Unlimited || f.held[kindBorrow][leaf]+k <= most)
 	}
 	return true
@@ -219,10 +226,14 @@ func (m *Planner) dropUnfit() {
 	for _, id := range m.sets(func(id cluster.SetID) bool {
 		return t.Taker[id] != cluster.NoID && t.Reason[id] == decision.ReclaimRecall && !m.s.Sub.Orphan[t.Taker[id]] && m.set.Policy[m.s.Node(t.Taker[id])] == plan.Hybrid
 	}) {
-		number := t.Number[id]
+		number, host := t.Number[id], t.Target[id]
 		m.s.Promise(id, 0)
 		for t.Number[id] == number {
 			m.s.Cancel(t.First[id], m.s.Holding.Units[t.First[id]])
 		}
+		if m.s.Host.Plan[host] == m.p.Index { // what was kept for it is idle now
+			m.desk.Field.Regain(m.s.Host.Parcel[host])
+		}
+		m.count()
 	}
 }

@@ -1,0 +1,521 @@
+package oracle
+
+import (
+	"cmp"
+	"math/big"
+	"slices"
+
+	"github.com/stintd/stint/core/plan"
+)
+
+// hybrid is the origin of all units of hybrid branches; common is the account that they have together.
+const (
+	hybrid = "hybrid"
+	common = plan.Node(-2)
+)
+
+// hybrids are the figures of hybrid branches that stay what they are while the cycle lasts.
+type hybrids struct {
+	all      int64                  // H
+	owned    map[plan.Node]*big.Rat // E
+	reserves map[plan.Node]int64    // R
+	gives    map[plan.Node]int64    // what leaves are to give back in this step (SLOT-27)
+	start    map[plan.Node]int64    // what they held, net, when it began
+}
+
+// hybrid tells whether a consumer is under the hybrid policy.
+func (g *slots) hybrid(n plan.Node) bool { return n > plan.Root && g.w.Policy[n] == plan.Hybrid }
+
+// blended are the hybrid children of a consumer, in rank order.
+func (g *slots) blended(n plan.Node) []plan.Node {
+	return g.ranked(slices.DeleteFunc(g.children(n), func(k plan.Node) bool { return !g.hybrid(k) }))
+}
+
+// hybridLeaves are the hybrid leaves in rank order.
+func (g *slots) hybridLeaves() []plan.Node {
+	return g.ranked(slices.DeleteFunc(g.leaves(), func(n plan.Node) bool { return !g.hybrid(n) }))
+}
+
+// scale settles what hybrid consumers own and reserve of all that hybrid branches have (SLOT-21, SLOT-30).
+func (g *slots) scale(all int64) {
+	whole := int64(0) // C
+	for _, n := range g.blended(plan.Root) {
+		whole += g.w.Owns[n]
+	}
+	if g.s.ConfiguredSlots != plan.Unlimited && len(g.blended(plan.Root)) == len(g.children(plan.Root)) {
+		whole = g.s.ConfiguredSlots
+	}
+	g.all, g.owned, g.reserves = all, map[plan.Node]*big.Rat{}, map[plan.Node]int64{}
+	for n := plan.Node(g.p.Len() - 1); n > plan.Root; n-- { // children come before their parents
+		if !g.member[n] || !g.hybrid(n) {
+			continue
+		}
+		e := new(big.Rat)
+		if whole > 0 {
+			e.Mul(rat(g.w.Owns[n]), big.NewRat(all, whole))
+		}
+		g.owned[n] = e
+		g.reserves[n] = min(g.w.Reserves[n], floor(e))
+		if g.w.Limit[n] != plan.Unlimited {
+			g.reserves[n] = min(g.reserves[n], g.w.Limit[n])
+		}
+		g.reserves[n] = max(g.reserves[n], total(g.children(n), func(k plan.Node) int64 { return g.reserves[k] }))
+	}
+}
+
+func rat(n int64) *big.Rat { return new(big.Rat).SetInt64(n) }
+
+// floor rounds a fraction of at least 0 down.
+func floor(x *big.Rat) int64 { return new(big.Int).Quo(x.Num(), x.Denom()).Int64() }
+
+// quotasOf are the quotas of all hybrid consumers, from what they can use (SLOT-22), level by level (SLOT-23).
+func (g *slots) quotasOf() map[plan.Node]int64 {
+	use := map[plan.Node]int64{}
+	for n := plan.Node(g.p.Len() - 1); n > plan.Root; n-- { // children come before their parents
+		if !g.member[n] || !g.hybrid(n) {
+			continue
+		}
+		if g.p.Leaf(n) {
+			use[n] = g.wanted[n]
+		}
+		for _, k := range g.children(n) {
+			use[n] += use[k]
+		}
+		use[n] = max(use[n], g.reserves[n])
+		if g.w.Limit[n] != plan.Unlimited {
+			use[n] = min(use[n], g.w.Limit[n])
+		}
+	}
+	quota := map[plan.Node]int64{plan.Root: g.all}
+	for n := plan.Root; int(n) < g.p.Len(); n++ {
+		if kids := g.blended(n); g.s.DistributeEvenly {
+			g.evenly(quota[n], kids, use, quota)
+		} else {
+			g.portion(quota[n], kids, use, quota)
+		}
+	}
+	return quota
+}
+
+// portion divides a quota among children (SLOT-23).
+func (g *slots) portion(amount int64, kids []plan.Node, use, quota map[plan.Node]int64) {
+	var owns, some, reserves, most, mine []*big.Rat
+	all, kept := new(big.Rat), int64(0)
+	for _, k := range kids {
+		u := rat(use[k])
+		m := u
+		if g.owned[k].Cmp(u) < 0 {
+			m = g.owned[k]
+		}
+		owns, some, reserves = append(owns, rat(g.w.Owns[k])), append(some, new(big.Rat)), append(reserves, rat(g.reserves[k]))
+		if mine = append(mine, m); g.w.Owns[k] == 0 {
+			u = new(big.Rat) // its turn is later
+		}
+		most = append(most, u)
+		all.Add(all, m)
+		kept += g.reserves[k]
+	}
+	var parts []int64
+	switch {
+	case rat(amount).Cmp(all) >= 0:
+		parts = level(amount, owns, some, most)
+		left := amount
+		for i, k := range kids {
+			left -= parts[i]
+			owns[i], most[i] = rat(1), rat(use[k])
+			if g.w.Owns[k] > 0 {
+				most[i] = new(big.Rat)
+			}
+		}
+		for i, more := range level(left, owns, some, most) {
+			parts[i] += more
+		}
+	case kept > amount:
+		parts = level(amount, mine, some, reserves)
+	default:
+		parts = level(amount, mine, reserves, mine)
+	}
+	for i, k := range kids {
+		quota[k] = parts[i]
+	}
+}
+
+// evenly divides a quota among children when what is beyond what they own goes to all alike (SLOT-25).
+func (g *slots) evenly(amount int64, kids []plan.Node, use, quota map[plan.Node]int64) {
+	var owns, one, some, reserves, most []*big.Rat
+	all, kept := int64(0), int64(0)
+	for _, k := range kids {
+		owns, one, some = append(owns, rat(g.w.Owns[k])), append(one, rat(1)), append(some, new(big.Rat))
+		reserves = append(reserves, rat(min(g.reserves[k], g.w.Owns[k])))
+		most = append(most, rat(min(use[k], g.w.Owns[k])))
+		all += g.w.Owns[k]
+		kept += min(g.reserves[k], g.w.Owns[k])
+	}
+	var parts []int64
+	switch {
+	case amount >= all:
+		parts = level(amount, owns, most, most)
+	case kept > amount:
+		parts = level(amount, owns, some, reserves)
+	default:
+		parts = level(amount, owns, reserves, most)
+	}
+	left := amount
+	for i, k := range kids {
+		left -= parts[i]
+		most[i] = rat(use[k] - parts[i])
+	}
+	for i, more := range level(left, one, some, most) {
+		quota[kids[i]] = parts[i] + more
+	}
+}
+
+// level divides an amount in proportion to weights, nobody below its least nor above its most: with the λ for which
+// max(least, min(most, λ × weight)) add up to it. The parts are whole: floors, then one each to the first that had a
+// fraction (SLOT-24).
+func level(amount int64, weights, least, most []*big.Rat) []int64 {
+	at := func(lambda *big.Rat) (parts []*big.Rat, sum *big.Rat) {
+		sum = new(big.Rat)
+		for i, w := range weights {
+			x := new(big.Rat).Mul(lambda, w)
+			if x.Cmp(most[i]) > 0 {
+				x.Set(most[i])
+			}
+			if x.Cmp(least[i]) < 0 {
+				x.Set(least[i])
+			}
+			parts, sum = append(parts, x), sum.Add(sum, x)
+		}
+		return parts, sum
+	}
+	bends := []*big.Rat{new(big.Rat)} // between two neighbours of them the sum is a straight line
+	for i, w := range weights {
+		if w.Sign() > 0 {
+			bends = append(bends, new(big.Rat).Quo(least[i], w), new(big.Rat).Quo(most[i], w))
+		}
+	}
+	slices.SortFunc(bends, (*big.Rat).Cmp)
+	parts, sum := at(bends[0])
+	for i, b := range bends[1:] {
+		next, more := at(b)
+		if more.Cmp(rat(amount)) > 0 {
+			step := new(big.Rat).Sub(rat(amount), sum)
+			step.Quo(step, new(big.Rat).Sub(more, sum)).Mul(step, new(big.Rat).Sub(b, bends[i]))
+			parts, sum = at(step.Add(step, bends[i]))
+			break
+		}
+		parts, sum = next, more
+	}
+	whole := make([]int64, len(parts))
+	left := floor(sum)
+	for i, x := range parts {
+		whole[i] = floor(x)
+		left -= whole[i]
+	}
+	for i, x := range parts {
+		if left > 0 && !x.IsInt() {
+			whole[i]++
+			left--
+		}
+	}
+	return whole
+}
+
+// blend is what hybrid leaves hold.
+func (g *slots) blend(net bool) int64 {
+	return total(g.blended(plan.Root), func(n plan.Node) int64 { return g.held(n, "", net) })
+}
+
+// promisedTo is the room that is promised to a consumer and all below it.
+func (g *slots) promisedTo(n plan.Node) int64 {
+	return g.rooms(func(s *set) bool { return g.under(n, s.taker.alloc.leaf) }) + g.joins(func(j joined) bool { return g.under(n, j.sub.alloc.leaf) })
+}
+
+// unfilled is what of all reserves nobody holds (SLOT-28's free), if a leaf held k slots more.
+func (g *slots) unfilled(leaf plan.Node, k int64) int64 {
+	return g.lacking(plan.Root, func(n plan.Node) int64 {
+		if g.under(n, leaf) {
+			return g.promisedTo(n) + k
+		}
+		return g.promisedTo(n)
+	})
+}
+
+// lacking is what of the reserves at and below a consumer is neither held nor promised.
+func (g *slots) lacking(n plan.Node, promised func(n plan.Node) int64) int64 {
+	sum := total(g.blended(n), func(k plan.Node) int64 { return g.lacking(k, promised) })
+	return max(0, sum, g.reserves[n]-g.held(n, "", false)-promised(n))
+}
+
+// netFor is what will be free of an account for a unit: of the common one not what reserves of others need.
+func (g *slots) netFor(s *sub, account plan.Node) int64 {
+	if account != common {
+		return g.netAccount(account)
+	}
+	return g.netAccount(common) - g.unfilled(s.alloc.leaf, s.slots())
+}
+
+// arrives tells whether a set whose victims are all gone takes nothing that reserves need, beside the sets before it.
+func (g *slots) arrives(s *set) bool {
+	before := func(o *set) bool { return o.number <= s.number }
+	idle := g.all - g.blend(false) - g.keeps(func(o *set) bool { return o.account == common && before(o) })
+	return idle >= g.lacking(plan.Root, func(n plan.Node) int64 {
+		return g.rooms(func(o *set) bool { return before(o) && g.under(n, o.taker.alloc.leaf) })
+	})
+}
+
+// deal hands idle slots to hybrid leaves: in rank order to those below their quota, then to all (SLOT-26).
+func (g *slots) deal() {
+	for _, all := range []bool{false, true} {
+		for _, leaf := range g.hybridLeaves() {
+			for g.serve(leaf, held, func(s *sub) bool { return (all || g.due(s)) && g.blendIn(s) }) {
+			}
+		}
+	}
+}
+
+// due tells whether a unit more is within a leaf's quota; one that is promised counts already.
+func (g *slots) due(s *sub) bool {
+	leaf, k := s.alloc.leaf, s.slots()
+	if g.pledged(s) >= s.short() {
+		k = 0
+	}
+	return g.held(leaf, "", true)+g.promisedTo(leaf)+k <= g.quota[leaf]
+}
+
+// blendIn grants a unit to a hybrid leaf.
+func (g *slots) blendIn(s *sub) bool {
+	h, k, more := g.host(s), s.slots(), s.slots()
+	if g.pledged(s) >= s.short() { // what it fills of a reserve is counted as promised already
+		more = 0
+	}
+	if h == nil || g.account(common) < k || g.spare() < k || g.account(common)-k < g.unfilled(s.alloc.leaf, more) ||
+		!g.lasts(s, hybrid, plan.None) {
+		return false
+	}
+	g.give(s, h, hybrid, plan.None)
+	return true
+}
+
+// above is how far a hybrid leaf is above its quota; where a shrunken group takes nothing back, above what it owns as
+// configured (SLOT-27).
+func (g *slots) above(leaf plan.Node) int64 {
+	most := g.quota[leaf]
+	if g.s.NoShrinkReclaim && g.owned[leaf].Cmp(rat(g.w.Owns[leaf])) < 0 {
+		most = max(most, g.w.Owns[leaf])
+	}
+	return max(0, g.held(leaf, "", true)-most)
+}
+
+// takeBack is SLOT-27: owners get what hybrid branches hold above their part, then those above their quotas give to those
+// below theirs, at last for reserves.
+func (g *slots) takeBack() {
+	g.skip = map[*sub]bool{}
+	g.ownersBack()
+	lacking := total(g.hybridLeaves(), g.belowQuota)
+	if g.begin(); lacking > 0 { // what nothing carries stands between them and their quotas
+		g.spread(plan.Root, min(g.aboveAll(plan.Root), max(0, -g.netAccount(common))))
+		g.sweep("over_limit", func() int64 { return -g.netAccount(common) })
+	}
+	g.begin()
+	g.lacks(plan.Root)
+	for _, leaf := range g.hybridLeaves() {
+		for g.serve(leaf, g.counted, func(s *sub) bool {
+			if g.pledged(s) >= s.short() || g.skip[s] || !g.due(s) {
+				return false
+			}
+			g.skip[s] = !g.join(s, common) && !g.wrest(s, common, "fair_share")
+			return !g.skip[s]
+		}) {
+		}
+	}
+	if g.unfilled(plan.Root, 0) > 0 {
+		g.sweep("reserve", func() int64 { return g.unfilled(plan.Root, 0) - g.netAccount(common) })
+	}
+}
+
+// begin forgets who gives what.
+func (g *slots) begin() {
+	g.gives, g.start = map[plan.Node]int64{}, map[plan.Node]int64{}
+	for _, leaf := range g.hybridLeaves() {
+		g.start[leaf] = g.held(leaf, "", true)
+	}
+}
+
+// belowQuota is how far a hybrid leaf is below its quota.
+func (g *slots) belowQuota(leaf plan.Node) int64 {
+	return max(0, g.quota[leaf]-g.held(leaf, "", true)-g.promisedTo(leaf))
+}
+
+// aboveAll is how far a consumer's leaves are above their quotas beyond what they give already.
+func (g *slots) aboveAll(n plan.Node) int64 {
+	sum := int64(0)
+	for _, leaf := range g.hybridLeaves() {
+		if g.under(n, leaf) {
+			sum += g.above(leaf) - g.gives[leaf]
+		}
+	}
+	return sum
+}
+
+// lacks is what leaves at and below a consumer lack of their quotas beyond what is given below it. As much as neither
+// idle slots nor, below a limit, that leaves room for is given by those below it.
+func (g *slots) lacks(n plan.Node) int64 {
+	if g.p.Leaf(n) {
+		return g.belowQuota(n)
+	}
+	sum, room := total(g.blended(n), g.lacks), int64(1<<60)
+	if n == plan.Root {
+		room = max(0, g.netAccount(common))
+	} else {
+		if most := g.w.Limit[n]; most != plan.Unlimited {
+			room = max(0, most-g.claimed(n))
+		}
+		sum = max(sum, g.quota[n]-g.claimed(n)) // its reserve may be more than all below it can use
+	}
+	inside := max(0, min(sum-room, g.aboveAll(n)))
+	g.spread(n, inside)
+	return sum - inside
+}
+
+// spread divides what is to be given back in proportion to how far everyone is above, rounded in reverse rank order.
+func (g *slots) spread(n plan.Node, amount int64) {
+	if n != plan.Root && g.p.Leaf(n) {
+		g.gives[n] += amount
+		return
+	}
+	kids, above := g.blended(n), []uint64(nil)
+	slices.Reverse(kids)
+	for _, k := range kids {
+		above = append(above, uint64(g.aboveAll(k)))
+	}
+	for i, part := range fill(uint64(amount), above, above) {
+		g.spread(kids[i], int64(part))
+	}
+}
+
+// givers are the units of leaves that have to give yet, of the one that gives most first; of a leaf only units that
+// leave it its quota.
+func (g *slots) givers(chosen []*unit) []*unit {
+	return g.yielding(chosen, func(leaf plan.Node) int64 {
+		return g.gives[leaf] - (g.start[leaf] - g.held(leaf, "", true)) - g.of(leaf, chosen)
+	})
+}
+
+// surplus are the units of all leaves above their quotas, of the one furthest above first.
+func (g *slots) surplus(chosen []*unit) []*unit {
+	return g.yielding(chosen, func(leaf plan.Node) int64 { return g.above(leaf) - g.of(leaf, chosen) })
+}
+
+// wrest makes a set for a unit, of what leaves are to give; where the units of those do not serve, of what others have
+// above their quotas.
+func (g *slots) wrest(s *sub, account plan.Node, reason string) bool {
+	before := g.denied[s]
+	g.denied[s] = false
+	done := g.seize(s, account, reason, g.givers) || !g.denied[s] && g.seize(s, account, reason, g.surplus)
+	g.denied[s] = g.denied[s] || before
+	return done
+}
+
+func (g *slots) yielding(chosen []*unit, gives func(leaf plan.Node) int64) []*unit {
+	give := map[plan.Node]int64{}
+	for _, leaf := range g.hybridLeaves() {
+		give[leaf] = gives(leaf)
+	}
+	list := g.victims(func(u *unit) bool {
+		return g.ok(u.host) && give[u.leaf()] > 0 && !slices.Contains(chosen, u) && g.above(u.leaf())-g.of(u.leaf(), chosen) >= u.slots()
+	})
+	slices.SortStableFunc(list, func(a, b *unit) int { return cmp.Compare(give[b.leaf()], give[a.leaf()]) })
+	return list
+}
+
+// sweep reclaims what leaves have to give, by rule, while something lacks.
+func (g *slots) sweep(reason string, lack func() int64) {
+	for lack() > 0 {
+		denied := func(u *unit) bool { return g.skip[u.sub] }
+		list := slices.DeleteFunc(g.givers(nil), denied)
+		if len(list) == 0 {
+			list = slices.DeleteFunc(g.surplus(nil), denied)
+		}
+		if len(list) == 0 {
+			return
+		}
+		if !g.rule(list[0], reason) {
+			g.skip[list[0].sub] = true
+		}
+	}
+}
+
+// ownersBack takes what hybrid branches hold above their part back for owners: for their demand, then for what they reserve (SLOT-30).
+func (g *slots) ownersBack() {
+	owners := g.ranked(slices.DeleteFunc(g.leaves(), g.hybrid))
+	beyond := func() int64 { return g.blend(true) - g.all }
+	if len(owners) == 0 || beyond() <= 0 {
+		return
+	}
+	g.begin()
+	g.spread(plan.Root, min(beyond(), g.aboveAll(plan.Root)))
+	for _, leaf := range owners {
+		for g.serve(leaf, g.counted, func(s *sub) bool {
+			if g.pledged(s) >= s.short() || g.skip[s] || g.netAccount(leaf) < s.slots() {
+				return false
+			}
+			g.skip[s] = !g.join(s, leaf) && !g.wrest(s, leaf, "recall")
+			return !g.skip[s]
+		}) {
+		}
+	}
+	g.sweep("reserve", func() int64 {
+		lacks := int64(0)
+		for _, leaf := range owners {
+			lacks += max(0, min(g.reserved(leaf), g.owns[leaf])-g.held(leaf, owned, true)-g.promisedTo(leaf))
+		}
+		for _, h := range g.hosts {
+			if g.ok(h) {
+				lacks -= max(0, g.netFree(h))
+			}
+		}
+		return min(beyond(), lacks)
+	})
+}
+
+// hybridFigures are the columns of a hybrid consumer.
+func (g *slots) hybridFigures(n plan.Node, free map[plan.Node]int64) *SlotFigures {
+	own, mine, lent := floor(g.owned[n]), int64(0), int64(0)
+	for _, leaf := range g.hybridLeaves() {
+		if g.under(n, leaf) {
+			mine += min(g.holds(leaf), floor(g.owned[leaf]))
+			lent += g.lent(leaf, false) // from before it was hybrid
+		}
+	}
+	return &SlotFigures{OwnedConfigured: g.w.Owns[n], Owned: own, Reserved: g.reserves[n], Limit: g.w.Limit[n], StaticQuota: own,
+		Quota: g.quota[n], HeldOwned: mine, HeldBorrowed: g.holds(n) - mine, Lent: lent, Free: free[n]}
+}
+
+// idleParts is the column free of hybrid consumers (SLOT-28).
+func (g *slots) idleParts() map[plan.Node]int64 {
+	free := map[plan.Node]int64{}
+	short := slices.ContainsFunc(g.hybridLeaves(), func(leaf plan.Node) bool { return g.holds(leaf) < g.wanted[leaf] })
+	var walk func(n plan.Node, amount int64)
+	walk = func(n plan.Node, amount int64) {
+		kids := g.blended(n)
+		var owns, caps []uint64
+		for _, k := range kids {
+			owns, caps = append(owns, uint64(g.w.Owns[k])), append(caps, uint64(amount))
+		}
+		for i, part := range fill(uint64(amount), caps, owns) {
+			free[kids[i]] = int64(part)
+			walk(kids[i], int64(part))
+		}
+	}
+	if !short {
+		walk(plan.Root, max(0, g.all-g.blend(false)))
+		return free
+	}
+	for n := plan.Node(g.p.Len() - 1); n > plan.Root; n-- {
+		if g.member[n] && g.hybrid(n) {
+			free[n] = max(0, total(g.blended(n), func(k plan.Node) int64 { return free[k] }), g.reserves[n]-g.holds(n))
+		}
+	}
+	return free
+}

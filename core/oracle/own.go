@@ -1,0 +1,539 @@
+package oracle
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/stintd/stint/core/plan"
+)
+
+// Who owns which hosts in MD plans, by docs/ownership.md.
+
+// piece is what a consumer's rule took of a host.
+type piece struct {
+	of   plan.Node
+	rule int // in the consumer's list; -1 when that is another list now
+	host *host
+	v    []int64
+}
+
+// part is what a consumer has of a host, as a key.
+type part struct {
+	of   plan.Node
+	host *host
+}
+
+// estate is what is owned in an MD plan since its last pass.
+type estate struct {
+	basis      string // what the pass went by
+	hosts      []*host
+	pieces     []piece
+	number     map[part]int64
+	lists      []string // by consumer: its rules, as text
+	unmet      []bool   // by consumer: a claim of its is unmet
+	configured [][]int64
+	split      map[*host][]parcel
+	was        string // the input that the plan went by in the last cycle
+	changes    int    // cycles since the pass in which that changed
+}
+
+// title is a claim: a rule of a consumer.
+type title struct {
+	of   plan.Node
+	i    int
+	rule *plan.OwnRule
+}
+
+// pass is a pass over a plan's ownership.
+type pass struct {
+	*Cluster
+	in     int
+	m      *plan.MDPlan
+	w      *plan.MDWindow
+	hosts  []*host // the plan's that are there and have anything
+	had    []piece
+	pieces []piece   // taken in this pass
+	up     plan.Node // the consumer whose domain is divided
+	claims []title   // of the domain
+	at     int       // the claim that takes
+}
+
+// own makes a pass when one is due, and splits the hosts by it.
+func (c *Cluster) own(in int, r *Result) {
+	p := &pass{Cluster: c, in: in, m: &c.p.MDPlans[in], w: c.mdWindow(in)}
+	for _, h := range c.order[in] {
+		if h.State != "unavail" && slices.Max(c.capacity(in, h)) > 0 {
+			p.hosts = append(p.hosts, h)
+		}
+	}
+	e := c.estates[in]
+	basis, now := p.basis(), p.everything()
+	if now != e.was {
+		e.was = now
+		e.changes++
+	}
+	if e.basis == basis && !(slices.Contains(e.unmet, true) && e.changes >= int(p.m.OwnershipRebalance)) {
+		return
+	}
+	lists := make([]string, c.p.Len())
+	for n := range lists {
+		for _, rule := range p.w.Own[n] {
+			rule.Line = 0
+			lists[n] += fmt.Sprintf("%+v\n", rule)
+		}
+	}
+	for _, q := range e.pieces {
+		if lists[q.of] != e.lists[q.of] {
+			q.rule = -1
+		}
+		p.had = append(p.had, q)
+	}
+	next := &estate{basis: basis, hosts: p.hosts, lists: lists, was: now, unmet: make([]bool, c.p.Len()), number: map[part]int64{}}
+	for range c.p.Len() {
+		next.configured = append(next.configured, p.nothing())
+	}
+	for n := range plan.Node(c.p.Len()) { // parents come before their children
+		if p.m.Member[n] {
+			p.divide(n, next)
+		}
+	}
+	for _, q := range p.pieces {
+		k := part{q.of, q.host}
+		if next.number[k] == 0 {
+			next.number[k] = cmp.Or(e.number[k], c.next())
+		}
+	}
+	next.pieces = p.pieces
+	c.estates[in] = next
+	p.report(e, r)
+	p.resplit(e, next)
+}
+
+// basis is all that a pass goes by, as text, but for what is held.
+func (p *pass) basis() string {
+	text := fmt.Sprint(p.revision, p.w.Name)
+	for _, g := range p.m.Groups {
+		text += "\n"
+		for _, name := range p.p.Groups[g.Group].Hosts { // one that was there once stands in its place
+			text += fmt.Sprint(" ", name, slices.Contains(p.names, name))
+		}
+		for _, h := range p.grouped[g.Group] {
+			switch {
+			case slices.Contains(p.hosts, h):
+				text += fmt.Sprint(" ", h.Name, p.capacity(p.in, h))
+			case p.p.Groups[g.Group].Select != nil:
+				text += fmt.Sprint(" ", h.Name) // not there
+			}
+		}
+	}
+	return text
+}
+
+// everything is the input that a plan goes by, as text.
+func (p *pass) everything() string {
+	text := p.basis()
+	for _, h := range p.order[p.in] {
+		text += fmt.Sprint("\n", h.Host)
+	}
+	for _, a := range p.allocs {
+		for _, s := range a.subs {
+			if a.plan == p.in && s.wanted > 0 {
+				text += fmt.Sprint("\n", s.arrival, s.wanted, s.req, s.perHost)
+			}
+		}
+	}
+	return text
+}
+
+func (p *pass) nothing() []int64 { return make([]int64, len(p.p.Dimensions)) }
+
+// least is the lesser of two vectors, dimension by dimension.
+func least(a, b []int64) []int64 {
+	v := slices.Clone(a)
+	for d := range v {
+		v[d] = min(v[d], b[d])
+	}
+	return v
+}
+
+func zero(v []int64) bool { return !slices.ContainsFunc(v, func(n int64) bool { return n != 0 }) }
+
+// sum adds up the pieces that ok accepts.
+func (p *pass) sum(pieces []piece, ok func(q piece) bool) []int64 {
+	v := p.nothing()
+	for _, q := range pieces {
+		if ok(q) {
+			plus(v, q.v, 1)
+		}
+	}
+	return v
+}
+
+// divide gives the children of a consumer what their claims take of its domain, in order.
+func (p *pass) divide(up plan.Node, next *estate) {
+	p.up, p.claims = up, nil
+	kids := p.kids(up)
+	for _, remaining := range []bool{false, true} {
+		for _, k := range kids {
+			for i := range p.w.Own[k] {
+				if rule := &p.w.Own[k][i]; rule.Remaining == remaining {
+					p.claims = append(p.claims, title{k, i, rule})
+				}
+			}
+		}
+	}
+	for i, t := range p.claims {
+		p.at = i
+		asked, met := p.take(t)
+		plus(next.configured[t.of], asked, 1)
+		next.unmet[t.of] = next.unmet[t.of] || !met
+	}
+}
+
+// kids are the children of a consumer by rank, ties in tree order.
+func (p *pass) kids(up plan.Node) []plan.Node {
+	var list []plan.Node
+	for k := p.p.First[up]; k != plan.None; k = p.p.Next[k] {
+		if p.m.Member[k] {
+			list = append(list, k)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b plan.Node) int { return cmp.Compare(p.w.Rank[a], p.w.Rank[b]) })
+	return list
+}
+
+// amount is what the domain has of a host.
+func (p *pass) amount(h *host) []int64 {
+	if p.up == plan.Root {
+		return p.capacity(p.in, h)
+	}
+	return p.sum(p.pieces, func(q piece) bool { return q.of == p.up && q.host == h })
+}
+
+// left is what nobody took of it yet.
+func (p *pass) left(h *host) []int64 {
+	return plus(p.amount(h), p.sum(p.pieces, func(q piece) bool { return p.p.Parent[q.of] == p.up && q.host == h }), -1)
+}
+
+// hads tells whether a piece is one that a claim had.
+func hads(t title, q piece) bool { return q.of == t.of && (q.rule == t.i || q.rule < 0) }
+
+// coming tells whether somebody had a piece by a claim that is still to come, and not by the one that takes.
+func (p *pass) coming(q piece) bool {
+	return !hads(p.claims[p.at], q) && slices.ContainsFunc(p.claims[p.at+1:], func(t title) bool { return hads(t, q) })
+}
+
+// busy tells whether any unit is held on a consumer's part of a host.
+func (p *pass) busy(n plan.Node, h *host) bool { return !zero(p.heldOn(n, h)) }
+
+// heldOn is what units take of a consumer's part of a host.
+func (p *pass) heldOn(n plan.Node, h *host) []int64 {
+	v := p.nothing()
+	for _, u := range h.units {
+		if u.sub.alloc.plan == p.in && u.owner >= n && u.owner < p.p.End[n] {
+			plus(v, u.sub.size, 1)
+		}
+	}
+	return v
+}
+
+// kept is what is left to those who had it busy and whose claims are still to come.
+func (p *pass) kept(h *host) []int64 {
+	return least(p.left(h), p.sum(p.had, func(q piece) bool { return q.host == h && p.coming(q) && p.busy(q.of, h) }))
+}
+
+func (p *pass) open(h *host) []int64 { return plus(p.left(h), p.kept(h), -1) }
+
+// load is the largest part of the domain's amount that is held on a host.
+func (p *pass) load(h *host) uint64 {
+	most := uint64(0)
+	whole := p.amount(h)
+	for d, n := range p.heldOn(p.up, h) {
+		share := uint64(0)
+		switch {
+		case n > 0 && n >= whole[d]:
+			share = one
+		case n > 0:
+			share, _ = muldiv(uint64(n), one, uint64(whole[d]))
+		}
+		most = max(most, share)
+	}
+	return most
+}
+
+// group are the hosts of a claim's group.
+func (p *pass) group(t title) []*host {
+	all := p.grouped[p.m.Groups[t.rule.Group].Group]
+	return slices.DeleteFunc(slices.Clone(p.hosts), func(h *host) bool { return !slices.Contains(all, h) || zero(p.amount(h)) })
+}
+
+// own are the hosts of which a claim had something, in the order in which it takes them again.
+func (p *pass) own(t title) []*host {
+	list := slices.DeleteFunc(p.group(t), func(h *host) bool { return zero(p.held(t, h)) })
+	slices.SortStableFunc(list, func(a, b *host) int {
+		switch x, y := p.busy(t.of, a), p.busy(t.of, b); {
+		case x && y:
+			return cmp.Compare(p.load(b), p.load(a))
+		case x:
+			return -1
+		case y:
+			return 1
+		}
+		return 0
+	})
+	return list
+}
+
+// held is what a claim had of a host.
+func (p *pass) held(t title, h *host) []int64 {
+	return p.sum(p.had, func(q piece) bool { return q.host == h && hads(t, q) })
+}
+
+// candidates are the hosts that a claim may take besides, the best first; where hosts count, not those that it took.
+func (p *pass) candidates(t title) []*host {
+	list := slices.DeleteFunc(p.group(t), func(h *host) bool {
+		took := slices.ContainsFunc(p.pieces, func(q piece) bool { return q.host == h && q.of == t.of && q.rule == t.i })
+		return zero(p.left(h)) || took && t.rule.Amount == nil
+	})
+	merit := map[*host][]int64{}
+	for _, h := range list {
+		merit[h] = p.merit(t, h)
+	}
+	slices.SortStableFunc(list, func(a, b *host) int { return slices.Compare(merit[a], merit[b]) })
+	return list
+}
+
+// merit orders candidates, the least first.
+func (p *pass) merit(t title, h *host) []int64 {
+	is := func(b bool) int64 {
+		if b {
+			return 1
+		}
+		return 0
+	}
+	load := int64(p.load(h))
+	whole := slices.Equal(p.left(h), p.amount(h))
+	if zero(p.kept(h)) {
+		listed := slices.ContainsFunc(p.claims, func(o title) bool { return o.of != t.of && slices.Contains(o.rule.HostList, h.Name) })
+		wanted := slices.ContainsFunc(p.had, func(q piece) bool { return q.host == h && p.coming(q) })
+		return []int64{is(!whole), 0, is(listed), load, is(wanted)}
+	}
+	others, first := false, int64(-1)
+	for i, k := range p.kids(p.up) {
+		for _, q := range p.had {
+			if q.of == k && q.host == h && p.coming(q) {
+				if others = others || k != t.of; first < 0 && p.busy(k, h) {
+					first = int64(i)
+				}
+			}
+		}
+	}
+	return []int64{is(!whole), 1, is(others), -first, load}
+}
+
+// get gives a claim something of a host; false when that is nothing.
+func (p *pass) get(t title, h *host, v []int64) bool {
+	if zero(v) {
+		return false
+	}
+	p.pieces = append(p.pieces, piece{t.of, t.i, h, v})
+	return true
+}
+
+// got is what a claim took in this pass.
+func (p *pass) got(t title) []int64 {
+	return p.sum(p.pieces, func(q piece) bool { return q.of == t.of && q.rule == t.i })
+}
+
+// take lets a claim take what it can, and tells what it asks for and whether that was met.
+func (p *pass) take(t title) (asked []int64, met bool) {
+	switch {
+	case t.rule.HostList != nil:
+		return p.takeList(t)
+	case t.rule.Remaining:
+		for _, h := range p.group(t) {
+			p.get(t, h, p.left(h))
+		}
+		return p.got(t), true
+	case t.rule.PerHost != nil:
+		return p.takePerHost(t)
+	case t.rule.Amount != nil:
+		return p.takeAmount(t)
+	}
+	return p.takeHosts(t)
+}
+
+// takeList takes what is left of the hosts that a rule lists.
+func (p *pass) takeList(t title) (asked []int64, met bool) {
+	missing := p.nothing()
+	met = true
+	for _, name := range t.rule.HostList {
+		i := slices.IndexFunc(p.Cluster.hosts, func(h *host) bool { return h.Name == name })
+		if i < 0 {
+			met = false
+			continue
+		}
+		h := p.Cluster.hosts[i]
+		if slices.Contains(p.hosts, h) {
+			p.get(t, h, p.left(h))
+		}
+		has := p.part(p.pieces, t.of, h)
+		if all := slices.Contains(p.hosts, h) && !zero(has) && slices.Equal(has, p.amount(h)); !all {
+			plus(missing, plus(p.capacity(p.in, h), has, -1), 1)
+			met = false
+		}
+	}
+	return plus(missing, p.got(t), 1), met
+}
+
+// takeHosts takes a number of hosts.
+func (p *pass) takeHosts(t title) (asked []int64, met bool) {
+	n := t.rule.Hosts
+	if n == plan.Unlimited {
+		q, _ := muldiv(uint64(len(p.group(t))), uint64(t.rule.Percent), 100_000)
+		n = int64(q)
+	}
+	for _, h := range p.own(t) {
+		if n > 0 && p.get(t, h, p.open(h)) {
+			n--
+		}
+	}
+	for _, h := range p.candidates(t) {
+		if n > 0 && p.get(t, h, p.left(h)) {
+			n--
+		}
+	}
+	return plus(p.got(t), p.average(t), n), n == 0
+}
+
+// average is the average host of a claim's group in the plan.
+func (p *pass) average(t title) []int64 {
+	v, n := p.nothing(), int64(0)
+	all := p.grouped[p.m.Groups[t.rule.Group].Group]
+	for _, h := range p.hosts {
+		if slices.Contains(all, h) {
+			plus(v, p.capacity(p.in, h), 1)
+			n++
+		}
+	}
+	for d := range v {
+		v[d] /= max(n, 1)
+	}
+	return v
+}
+
+// fraction is a/b, 0 when b is.
+type fraction struct{ a, b uint64 }
+
+// larger is the larger of f and a/b, b being more than 0.
+func (f fraction) larger(a, b int64) fraction {
+	if f.b == 0 || less(uint64(a), f.b, f.a, uint64(b)) > 0 {
+		return fraction{uint64(a), uint64(b)}
+	}
+	return f
+}
+
+// of is so much of n, rounded down.
+func (f fraction) of(n int64) int64 {
+	if f.b == 0 {
+		return 0
+	}
+	q, _ := muldiv(uint64(n), f.a, f.b)
+	return int64(q)
+}
+
+// along completes what is taken in named dimensions of a whole by what goes along in the others.
+func along(whole, taken []int64, named func(d int) bool) {
+	var f fraction
+	for d, n := range whole {
+		if named(d) && n > 0 {
+			f = f.larger(taken[d], n)
+		}
+	}
+	for d, n := range whole {
+		if !named(d) {
+			taken[d] = f.of(n)
+		}
+	}
+}
+
+// takePerHost takes a part of each host.
+func (p *pass) takePerHost(t title) (asked []int64, met bool) {
+	asked, met = p.nothing(), true
+	named := func(d int) bool {
+		return t.rule.PerHost[d] != plan.Part{Amount: plan.Unlimited, Percent: plan.Unlimited}
+	}
+	for _, h := range p.group(t) {
+		whole, v := p.amount(h), p.nothing()
+		for d, part := range t.rule.PerHost {
+			switch {
+			case part.Amount != plan.Unlimited:
+				v[d] = min(part.Amount, whole[d])
+			case part.Percent != plan.Unlimited:
+				v[d] = fraction{uint64(part.Percent), 100_000}.of(whole[d])
+			}
+		}
+		along(whole, v, named)
+		plus(asked, v, 1)
+		v = least(v, p.left(h))
+		p.get(t, h, v)
+	}
+	return asked, slices.Equal(asked, p.got(t))
+}
+
+// takeAmount takes an aggregate amount: whole hosts that fit in it, and with `partial` a part of one at the end.
+func (p *pass) takeAmount(t title) (asked []int64, met bool) {
+	rest := slices.Clone(t.rule.Amount)
+	named := func(d int) bool { return t.rule.Amount[d] != plan.Unlimited }
+	gets := func(h *host, v []int64) {
+		if p.get(t, h, v) {
+			plus(rest, v, -1)
+		}
+	}
+	all := func(h *host, v []int64) {
+		some, fits := false, true
+		for d, n := range v {
+			some = some || named(d) && n > 0 && rest[d] > 0
+			fits = fits && (!named(d) || n <= rest[d])
+		}
+		if some && fits {
+			gets(h, v)
+		}
+	}
+	cut := func(h *host) {
+		left, v, some := p.left(h), p.nothing(), false
+		for d := range v {
+			if named(d) {
+				v[d] = min(left[d], rest[d])
+				some = some || v[d] > 0
+			}
+		}
+		if some {
+			along(left, v, named)
+			gets(h, v)
+		}
+	}
+	for _, h := range p.own(t) {
+		all(h, least(p.held(t, h), p.left(h)))
+	}
+	for _, h := range p.candidates(t) {
+		all(h, p.left(h))
+	}
+	if t.rule.Partial {
+		for _, h := range p.own(t) {
+			cut(h)
+		}
+		for _, h := range p.candidates(t) {
+			cut(h)
+		}
+	}
+	asked, met = p.got(t), true
+	for d, n := range t.rule.Amount {
+		if named(d) {
+			asked[d] = n
+			met = met && rest[d] == 0
+		}
+	}
+	return asked, met
+}

@@ -1,0 +1,115 @@
+package ownership
+
+import "slices"
+
+// settle closes a sweep: what the children have of soiled cells is now theirs, and the cells are clean.
+func (s *sweep) settle() {
+	d := s.d
+	for _, p := range d.noted {
+		clear(s.leftOf(p)) // of a part, not of a cell, for the time being: what it has now
+	}
+	for _, c := range d.soiled {
+		for p := s.part[c].first; p != nothing; p = s.piece[p].next {
+			add(s.leftOf(s.piece[p].part), s.givesOf(p))
+			s.touched++
+		}
+	}
+	for _, p := range d.noted {
+		s.settlePart(p)
+	}
+	if s.full {
+		s.handDown()
+	}
+	for _, c := range d.soiled {
+		at := &s.part[c]
+		at.soiled, at.cursor = false, nothing
+		at.version++
+		s.settleCell(c)
+	}
+	s.touched += int64(len(d.noted) + len(d.soiled))
+	if s.full {
+		s.layIndex()
+	} else {
+		for _, c := range d.soiled {
+			s.list = s.entries(s.list[:0], d, c)
+			for _, e := range s.list {
+				s.insert(e)
+			}
+		}
+	}
+	d.soiled = d.soiled[:0]
+	clear(s.lost)
+}
+
+// settlePart gives a part what it has now. When that is not what it had, its children's sweep has to look at it.
+func (s *sweep) settlePart(p partID) {
+	at := &s.part[p]
+	now, was := s.leftOf(p), s.amountOf(p)
+	s.moved = append(s.moved, uint64(at.node)<<32|uint64(uint32(at.host)))
+	if zero(now) {
+		s.dead = append(s.dead, p)
+	}
+	if !s.full && s.domainOf[at.node] != nothing && !slices.Equal(now, was) {
+		s.stain(p)
+	}
+	copy(was, now)
+	s.settleBusy(p)
+}
+
+// handDown lines up the cells of the children's domains, in host order.
+func (s *sweep) handDown() {
+	for _, c := range s.all {
+		for p := s.part[c].first; p != nothing; p = s.piece[p].next {
+			of := s.piece[p].part
+			list := s.cellsOf[s.part[of].node]
+			if len(list) == 0 || list[len(list)-1] != of {
+				s.cellsOf[s.part[of].node] = append(list, of)
+			}
+		}
+	}
+}
+
+// settleCell notes which claims may get more of a clean cell, and whether another pass would leave it as it is: a claim of
+// a number of hosts takes what is open, and that may have changed since it did.
+func (s *sweep) settleCell(c partID) {
+	left := s.behind
+	copy(left, s.amountOf(c))
+	settled := true
+	for p := s.part[c].first; p != nothing; p = s.piece[p].next {
+		of := &s.claims[s.piece[p].claim]
+		if of.form == hosts || of.form == percent {
+			settled = settled && slices.Equal(s.openBehind(p, left), s.givesOf(p))
+		}
+		for i, v := range s.givesOf(p) {
+			left[i] -= v
+		}
+		if of.form == amount && s.ruleOf(of).Partial && !zero(left) {
+			if of.rests = append(of.rests, stamp{c, s.part[c].version}); len(of.rests) > 16 && int64(len(of.rests)) > 2*of.count {
+				of.rests = s.valid(of.rests)
+			}
+		}
+	}
+	if !settled {
+		s.unsettled = append(s.unsettled, stamp{c, s.part[c].version})
+	}
+}
+
+// openBehind is what would be open on a clean cell to the claim of a piece, of what is left then.
+func (s *sweep) openBehind(p pieceID, left []int64) []int64 {
+	kept := s.scratch
+	clear(kept)
+	for q := s.piece[p].next; q != nothing; q = s.piece[q].next {
+		if s.part[s.piece[q].part].busy {
+			add(kept, s.givesOf(q))
+		}
+	}
+	for i, v := range left {
+		kept[i] = v - min(v, kept[i])
+	}
+	return kept
+}
+
+// valid keeps the stamps that hold.
+func (s *store) valid(list []stamp) []stamp {
+	return slices.DeleteFunc(list, func(one stamp) bool { return s.part[one.cell].version != one.version })
+}
