@@ -101,7 +101,7 @@ func (m *Planner) serveTaker(o *pool, leaf plan.Node) (usage int64, stays bool) 
 	for {
 		for sub := l.Next(leaf); sub != cluster.NoID; sub = l.Next(leaf) {
 			if _, _, over := m.grant.overLimit(leaf, sub); !over && !f.undone[sub] {
-				usage = m.change(m.pairIn(o, sub), 1)
+				usage = m.gain(o, sub)
 				if f.busy && m.join(sub, o.node, nil) || m.takeFor(o, sub, usage) {
 					l.Sub[sub].Bar++
 					l.Settle(leaf)

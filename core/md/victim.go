@@ -174,3 +174,11 @@ func (m *Planner) victimFirst(o *pool, a, b cluster.HoldingID, taker plan.Node) 
 
 // pairIn is the pair of units that a sub-allocation holds from a pool.
 func (m *Planner) pairIn(o *pool, sub cluster.SubID) cluster.PairID { return m.s.PairOf(sub, o.id) }
+
+// gain is what one unit more would add to the stake of a sub-allocation's leaf in a pool.
+func (m *Planner) gain(o *pool, sub cluster.SubID) int64 {
+	if q := m.s.FindPair(sub, o.id); q != cluster.NoID {
+		return m.change(q, 1)
+	}
+	return share.Fraction(1, m.capacity(o, m.s.Sub.Shape[sub]))
+}
