@@ -3,8 +3,7 @@
 // engine but the policy, so that the two can be held against each other. A cycle
 // comes a minute after the last one.
 //
-// It knows multidimensional plans with ownership and the public pool, but without private pools and lending: MD-1 to MD-7,
-// MD-11 to MD-18, MD-20, REQ-1, by docs/ownership.md and docs/shares.md; slot plans under the
+// It knows multidimensional plans: MD-1 to MD-18, MD-20, REQ-1, by docs/ownership.md and docs/shares.md; slot plans under the
 // policies ownership and share_ratio, by docs/slots.md; for both CYC-1 to CYC-10
 // and the decisions of docs/decisions.md. Input is taken to be valid: what the engine would
 // refuse makes it panic. Not for production use; a cycle costs about units² × hosts.
@@ -63,14 +62,15 @@ type Reclaim struct {
 }
 
 // Consumer is a consumer's figures in a plan. In MD plans they are units, and by dimension Amount is what it holds, StaticPart
-// its static share quota (MD-15), and Configured, Owned and Reserved what it owns; in slot plans they are slots, and Slots is set.
+// its static share quota (MD-15), Configured, Owned and Reserved what it owns, and Lent what others hold of that; in slot plans
+// they are slots, and Slots is set.
 type Consumer struct {
 	Plan, Path         string
 	Demand, Held       int64
 	Short              int64
 	Amount, StaticPart []int64
 	Configured, Owned  []int64
-	Reserved           []int64
+	Reserved, Lent     []int64
 	Slots              *SlotFigures
 }
 
@@ -136,9 +136,10 @@ type set struct {
 	plan    int
 	reason  string
 	target  *host
+	owner   plan.Node // of the target parcel, in an MD plan
 	taker   *sub      // nil: a rule
 	n       int64     // units of the taker that room is held for
-	account plan.Node // the owner of a recall; plan.Root is the pool
+	account plan.Node // in a slot plan: the owner of a recall; plan.Root is the pool
 }
 
 // alloc is an allocation with its subs in order of arrival; allocations stand in order of arrival too (D-12).

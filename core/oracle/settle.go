@@ -26,10 +26,13 @@ type claim struct {
 	due            int64
 }
 
-// Cycle runs one scheduling cycle: settle, then plan by plan what remains of it.
-func (c *Cluster) Cycle() Result {
+// Cycle runs one scheduling cycle, a minute after the last one.
+func (c *Cluster) Cycle() Result { return c.CycleAt(c.nowUS + 60_000_000) }
+
+// CycleAt runs one scheduling cycle at a time in µs since 2026-01-05T00:00:00Z: settle, then plan by plan what remains of it.
+func (c *Cluster) CycleAt(nowUS int64) Result {
 	c.cycle++
-	c.nowUS += 60_000_000
+	c.nowUS = max(c.nowUS, nowUS) // CYC-9
 	c.settle()
 	var r Result
 	for in := range c.order {
