@@ -25,6 +25,7 @@ type site struct {
 	slots     []slotPlan
 	lively    bool // the slot plans lend much and have small pools
 	own       bool // consumers own hosts of the MD plans
+	lend      bool // and lend them: graces are drawn, and owners come late
 	timezone  string
 	even      bool // nothing but shares decides in the slot plans, and units are of one size: INV-5 binds
 }
@@ -179,7 +180,9 @@ type world struct {
 	hosts  map[string]oracle.Host // by name, as they are now
 	shapes []map[string]int64     // of units of MD plans
 	rows   map[string][]oracle.Demand
-	plain  bool // MD plans have one unit size, no requirements, nothing running: INV-5 binds
+	late   map[string]bool // leaves that want nothing in the first step, where owners come late
+	began  bool            // the first step is drawn
+	plain  bool            // MD plans have one unit size, no requirements, nothing running: INV-5 binds
 }
 
 // need is a requirement and what it means.
@@ -324,6 +327,7 @@ func (w *world) drawRow(t *rapid.T, source string) (row oracle.Demand, ok bool) 
 	if len(leaves) == 0 {
 		return row, false
 	}
+	leaves = w.now(t, leaves)
 	row.Consumer, row.Units = leaves[w.upTo(t, "leaf", 0, len(leaves)-1)], w.drawUnits(t, row.Plan)
 	row.Allocation, row.Sub = fmt.Sprintf("%sa%d", source, upTo(t, "allocation", 0, 2)), pick(t, "sub", "", "", "x", "y")
 	row.Size = w.drawSize(t, row.Plan)
@@ -334,6 +338,9 @@ func (w *world) drawRow(t *rapid.T, source string) (row oracle.Demand, ok bool) 
 func (w *world) drawUnits(t *rapid.T, plan string) int64 {
 	if w.slotPlan(plan) != nil {
 		return int64(choose(t, "units", 0, 0, 1, 2, 3, 5, 8, 14))
+	}
+	if w.lend {
+		return int64(choose(t, "units", 0, 1, 2, 3, 5, 8, 14, 20))
 	}
 	if w.own {
 		return int64(choose(t, "units", 0, 1, 2, 3, 5, 8, 14))
@@ -396,6 +403,7 @@ func (w *world) drawStep(t *rapid.T, first bool, held []oracle.Units) step {
 	if first && !w.plain && len(s.demand) > 0 && odds(t, "running", 3) {
 		s.source, s.running = s.demand[0].source, w.drawRunning(t, s.demand[0].rows)
 	}
+	w.began = true
 	now := w.sizes()
 	for range w.upTo(t, "releases", 0, 3) {
 		if len(held) == 0 {

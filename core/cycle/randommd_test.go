@@ -28,6 +28,7 @@ type member struct {
 	rank     int // -1: the consumer's
 	share
 	preference map[int]int // by zone
+	lendGrace  string      // as keys of its entry
 }
 
 type share struct {
@@ -136,7 +137,7 @@ func (s *site) writeMD(b *strings.Builder) {
 			if e.modest {
 				b.WriteString(", share_reclaim: false")
 			}
-			b.WriteString(preferText(e.preference))
+			b.WriteString(preferText(e.preference) + e.lendGrace)
 			if m.deeds != nil {
 				b.WriteString(s.ownText(m.deeds[0][e.consumer]))
 			}

@@ -358,6 +358,9 @@ func (s *site) reviseOwn(t *rapid.T) {
 		if m.deeds == nil {
 			continue
 		}
+		if s.lend {
+			s.drawGraces(t, m)
+		}
 		if once(t, "other windows", 3) {
 			m.cut = choose(t, "cut", 0, 3, 6, 9, cutMax)
 		}

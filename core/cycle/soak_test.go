@@ -140,6 +140,9 @@ func (p *player) count(n map[string]int) {
 	for i := range p.plans {
 		p.plans[i].count(n)
 	}
+	if p.own {
+		p.countOwn(n)
+	}
 	for i := range p.slots {
 		p.slots[i].count(n, &p.site)
 	}

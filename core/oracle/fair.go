@@ -179,12 +179,23 @@ func (q pool) seize(s *sub) bool {
 			continue
 		}
 		if chosen, ok := q.pick(s, may[i], list); ok {
+			q.noteSet(len(chosen))
+			if q.at != plan.Root {
+				q.notes["fair reclaim in a private pool"]++
+			}
 			return q.claim(&set{reason: "fair_share", target: u.host, owner: u.owner, taker: s}, chosen)
 		}
 		q.vain[tried] = true
 	}
 	q.vain[kind] = true
 	return false
+}
+
+// noteSet counts what a set takes.
+func (g *round) noteSet(victims int) {
+	if victims > 1 {
+		g.notes["several victims for one unit"]++
+	}
 }
 
 // lies tells whether a unit is on a parcel.

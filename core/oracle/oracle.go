@@ -44,12 +44,12 @@ type Holding struct {
 type Key struct{ Plan, Consumer, Allocation, Sub string }
 
 // Units is a number of units of one sub-allocation on one host: a grant, a release (with its cause) or what is held.
-// Lender and Pool are paths, "" where there is none; a release has no Pool.
+// Lender and Pool are paths, "" where there is none; a release has no Pool. Leaving is how many of what is held are under reclaim.
 type Units struct {
 	Key
 	Host, Cause          string
 	Origin, Lender, Pool string
-	Units                int64
+	Units, Leaving       int64
 }
 
 // Reclaim is units of one sub-allocation on one host that are put under reclaim or taken off it again.
@@ -98,6 +98,7 @@ type Result struct {
 	Consumers              []Consumer
 	Shares                 []Share
 	Shortfalls             []Shortfall
+	Notes                  map[string]int // how often what no table shows came up, for those who count situations
 }
 
 // host is a host with its units in the order in which they came.
@@ -204,6 +205,7 @@ type Cluster struct {
 	count     int64  // numbers given so far to what comes one after the other
 	released  map[event]int64
 	reclaimed map[claim]int64
+	notes     map[string]int // of this cycle
 }
 
 // New is an empty cluster under a policy.

@@ -254,6 +254,7 @@ func (g *round) placeOwn(s *sub) bool {
 			return true
 		}
 		if g.m.ReclaimForPref && !promised && g.recallOn(s, leaf, list) == served {
+			g.notes["recalled for preference"]++
 			return true
 		}
 	}

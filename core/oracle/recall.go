@@ -101,6 +101,7 @@ func (g *round) recallFor(s *sub) outcome {
 // recallOn recalls room on one of some parcels from outsiders of x: the unit joins sets under way, or takes victims.
 func (g *round) recallOn(s *sub, x plan.Node, list []parcel) outcome {
 	if g.join(s, list) {
+		g.notes["joined for a recall"]++
 		return served
 	}
 	outside := func(n plan.Node) bool { return !g.under(x, n) }
@@ -133,8 +134,16 @@ func (g *round) recallAt(s *sub, t parcel, here []*unit, outside func(n plan.Nod
 		if !ok {
 			continue
 		}
+		over := slices.ContainsFunc(chosen, (*unit).leaves)
 		if !g.claim(&set{reason: "recall", target: t.host, owner: t.owner, taker: s}, chosen) {
 			return refused
+		}
+		g.noteSet(len(chosen))
+		if over {
+			g.notes["took over a victim"]++
+		}
+		if t.owner != s.alloc.leaf {
+			g.notes["recall for a branch"]++
 		}
 		for _, o := range sets[:n] {
 			g.dissolve(o)
@@ -181,6 +190,7 @@ func (g *round) without(s *sub, t parcel, here []*unit, sets []*set) (chosen []*
 // dissolve ends a set; victims that no other set took over are cancelled.
 func (g *round) dissolve(o *set) {
 	o.n, g.loose = 0, true
+	g.notes["dissolved set"]++
 	for _, u := range g.units(func(u *unit) bool { return u.set == o }) {
 		g.cancel(u)
 	}

@@ -33,6 +33,7 @@ func (c *Cluster) Cycle() Result { return c.CycleAt(c.nowUS + 60_000_000) }
 func (c *Cluster) CycleAt(nowUS int64) Result {
 	c.cycle++
 	c.nowUS = max(c.nowUS, nowUS) // CYC-9
+	c.notes = map[string]int{}
 	c.settle()
 	var r Result
 	for in := range c.order {
@@ -46,7 +47,7 @@ func (c *Cluster) CycleAt(nowUS int64) Result {
 			newSlots(c, in).play(&r)
 		}
 	}
-	held, granted := map[event]int64{}, map[event]int64{}
+	held, granted, leaving := map[event]int64{}, map[event]int64{}, map[event]int64{}
 	for _, u := range c.units() {
 		e := event{u.sub, u.host, "", u.origin, u.lender, u.pool}
 		held[e]++
@@ -54,6 +55,7 @@ func (c *Cluster) CycleAt(nowUS int64) Result {
 			granted[e]++
 		}
 		if u.leaves() {
+			leaving[e]++
 			r.Leaving++
 		}
 	}
@@ -61,7 +63,8 @@ func (c *Cluster) CycleAt(nowUS int64) Result {
 	for _, s := range c.sets {
 		r.Promised += int(s.n)
 	}
-	r.Grants, r.Releases, r.Held, r.Reclaims = c.rows(granted), c.rows(c.released), c.rows(held), c.claims()
+	r.Grants, r.Releases, r.Held, r.Reclaims = c.rows(granted, nil), c.rows(c.released, nil), c.rows(held, leaving), c.claims()
+	r.Notes = c.notes
 	clear(c.released)
 	clear(c.reclaimed)
 	return r
@@ -76,14 +79,14 @@ func (c *Cluster) row(s, t *sub, h, i *host) int {
 }
 
 // rows lists counted events by D-14, then by cause, origin, lender and pool.
-func (c *Cluster) rows(m map[event]int64) []Units {
+func (c *Cluster) rows(m, leaving map[event]int64) []Units {
 	var rows []Units
 	for _, e := range slices.SortedFunc(maps.Keys(m), func(a, b event) int {
 		return cmp.Or(c.row(a.sub, b.sub, a.host, b.host), cmp.Compare(a.cause, b.cause), cmp.Compare(a.origin, b.origin),
 			cmp.Compare(a.lender, b.lender), cmp.Compare(a.pool, b.pool))
 	}) {
 		rows = append(rows, Units{Key: c.key(e.sub), Host: e.host.Name, Cause: e.cause, Origin: e.origin,
-			Lender: c.path(e.lender), Pool: c.path(e.pool), Units: m[e]})
+			Lender: c.path(e.lender), Pool: c.path(e.pool), Units: m[e], Leaving: leaving[e]})
 	}
 	return rows
 }
