@@ -119,7 +119,13 @@ func (s *site) drawGroups(t *rapid.T, groups int) {
 func (s *site) drawConsumers(t *rapid.T, most int) {
 	for i := range most {
 		c := consumer{parent: -1, leaf: true, rank: pick(t, "rank", 0, 0, 1, 2), grace: choose(t, "grace", graces...)}
-		if p := upTo(t, "parent", -1, i-1); p >= 0 && s.consumers[p].depth < 3 {
+		p := 0
+		if s.lend {
+			p = between(t, "parent", 0, i) - 1
+		} else {
+			p = upTo(t, "parent", -1, i-1)
+		}
+		if p >= 0 && s.consumers[p].depth < 3 {
 			c.parent, c.depth = p, s.consumers[p].depth+1
 			s.consumers[p].leaf = false
 			c.path = s.consumers[p].path
@@ -269,6 +275,9 @@ func (w *world) drawHost(t *rapid.T, h int) oracle.Host {
 			row.Size[d] = choose[int64](t, "size", 0, 2, 3, 4, 4, 5, 6, 8)
 		}
 	}
+	if w.lend && row.State != "ok" && !once(t, "not ok", 4) {
+		row.State = "ok"
+	}
 	return row
 }
 
@@ -340,7 +349,7 @@ func (w *world) drawUnits(t *rapid.T, plan string) int64 {
 		return int64(choose(t, "units", 0, 0, 1, 2, 3, 5, 8, 14))
 	}
 	if w.lend {
-		return int64(choose(t, "units", 0, 1, 2, 3, 5, 8, 14, 20))
+		return int64(choose(t, "units", 1, 2, 3, 5, 8, 14, 20))
 	}
 	if w.own {
 		return int64(choose(t, "units", 0, 1, 2, 3, 5, 8, 14))
@@ -376,7 +385,7 @@ func (w *world) drawRules(t *rapid.T, row *oracle.Demand) {
 	if odds(t, "per host", 5-min(2, 2*len(w.slots))) {
 		row.MaxPerHost = int64(upTo(t, "max_per_host", 1, 3))
 	}
-	if odds(t, "select", 5) {
+	if odds(t, "select", 5) && !(w.lend && once(t, "any host", 2)) {
 		row.Requirement = needs[upTo(t, "requirement", 0, len(needs)-1)].text
 	}
 	if odds(t, "order", 8) {
@@ -391,12 +400,16 @@ func (w *world) drawStep(t *rapid.T, first bool, held []oracle.Units) step {
 		w.plain = odds(t, "plain", 4) && !w.own
 		s.hosts, s.full = w.drawHosts(t), true
 		w.drawShapes(t)
-	} else if odds(t, "hosts change", 2) {
+	} else if odds(t, "hosts change", 2) && !(w.lend && once(t, "hosts stay", 2)) {
 		s.hosts, s.full = w.changeHosts(t)
 	}
 	before := w.sizes()
-	for _, source := range sources[:w.upTo(t, "sources", min(1, len(w.slots)), 3)] {
-		if first || len(w.slots) > 0 && !once(t, "old snapshot", 3) || odds(t, "new snapshot", 2) {
+	least := min(1, len(w.slots))
+	if w.lend {
+		least = 1
+	}
+	for _, source := range sources[:w.upTo(t, "sources", least, 3)] {
+		if first || w.lend && once(t, "other wants", 2) || len(w.slots) > 0 && !once(t, "old snapshot", 3) || odds(t, "new snapshot", 2) {
 			s.demand = append(s.demand, snapshot{source, slices.Clone(w.drawDemand(t, source))})
 		}
 	}

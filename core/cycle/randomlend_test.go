@@ -32,8 +32,7 @@ var lendSituations = []string{
 
 // drawLend draws a policy whose consumers own hosts and lend them.
 func drawLend(t *rapid.T) site {
-	s := drawOwn(t)
-	s.lend = true
+	s := drawOwning(t, true)
 	for i := range s.plans {
 		m := &s.plans[i]
 		if once(t, "public grace", 6) {
@@ -89,6 +88,28 @@ func (w *world) now(t *rapid.T, leaves []string) []string {
 		return leaves
 	}
 	return list
+}
+
+// drawModestShare draws a share that seldom keeps its consumer from pools.
+func (s *site) drawModestShare(t *rapid.T) share {
+	e := share{priority: choose(t, "priority", 0, 0, 0, 0, 1, 2), ratio: choose(t, "ratio", 1, 1, 1, 1, 2, 2, 3, 7), modest: once(t, "modest", 8)}
+	if once(t, "no share", 16) {
+		e.ratio = 0
+	}
+	if once(t, "limit", 8) {
+		e.limit = map[string]int{choose(t, "limited", s.dims...): between(t, "most", 1, 12)}
+	}
+	return e
+}
+
+// small draws a unit size of which most hosts hold several.
+func (w *world) small(t *rapid.T) map[string]int64 {
+	size := map[string]int64{}
+	for _, d := range w.dims {
+		size[d] = choose[int64](t, "small", 0, 1, 1, 1, 2, 2, 3)
+	}
+	size[choose(t, "not zero", w.dims...)] += choose[int64](t, "more of it", 1, 1, 1, 2)
+	return size
 }
 
 // countOwn counts what comes up in cases in which consumers own hosts.

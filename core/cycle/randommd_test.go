@@ -92,6 +92,9 @@ func (s *site) drawPlan(t *rapid.T, name string, zones []int) mdPlan {
 }
 
 func (s *site) drawShare(t *rapid.T) share {
+	if s.lend {
+		return s.drawModestShare(t)
+	}
 	e := share{priority: pick(t, "priority", 0, 0, 0, 1, 2), ratio: pick(t, "ratio", 1, 1, 1, 2, 3, 7, 0)}
 	if odds(t, "limit", 5) {
 		e.limit = map[string]int{pick(t, "limited", s.dims...): upTo(t, "most", 0, 12)}
@@ -170,6 +173,9 @@ func (w *world) drawShapes(t *rapid.T) {
 			size[d] = int64(pick(t, "unit", 0, 1, 1, 2, 3))
 		}
 		size[pick(t, "never zero", w.dims...)] += int64(pick(t, "more", 1, 1, 1, 6))
+		if w.lend {
+			size = w.small(t)
+		}
 		w.shapes = append(w.shapes, size)
 	}
 }

@@ -41,8 +41,11 @@ type ownRule struct {
 }
 
 // drawOwn draws a policy with MD plans whose consumers own hosts.
-func drawOwn(t *rapid.T) site {
-	s := site{own: true, dims: dimensions[:choose(t, "dimensions", 1, 2, 2, 3)], timezone: choose(t, "timezone", "UTC", "UTC", "UTC", "Asia/Kolkata")}
+func drawOwn(t *rapid.T) site { return drawOwning(t, false) }
+
+// drawOwning draws one for cases of lending or others.
+func drawOwning(t *rapid.T, lend bool) site {
+	s := site{own: true, lend: lend, dims: dimensions[:choose(t, "dimensions", 1, 2, 2, 3)], timezone: choose(t, "timezone", "UTC", "UTC", "UTC", "Asia/Kolkata")}
 	plans := choose(t, "plans", 1, 1, 1, 2)
 	s.drawGroups(t, plans+between(t, "groups", 0, 2))
 	s.drawConsumers(t, between(t, "consumers", 2, 8))
