@@ -16,7 +16,7 @@ import (
 func TestOwnOracle(t *testing.T) {
 	setRapid(t, casesMin/10, seedMin)
 	rapid.Check(t, func(t *rapid.T) {
-		p := &player{world: world{site: drawOwn(t), rows: map[string][]oracle.Demand{}}}
+		p := &player{world: world{site: ownKind.draw(t), rows: map[string][]oracle.Demand{}}}
 		set := func() {
 			var err error
 			if p.policy, err = plan.Parse("case.yaml", []byte(p.yaml())); err != nil {

@@ -120,7 +120,8 @@ func (s *site) drawConsumers(t *rapid.T, most int) {
 	for i := range most {
 		c := consumer{parent: -1, leaf: true, rank: pick(t, "rank", 0, 0, 1, 2), grace: choose(t, "grace", graces...)}
 		p := 0
-		if s.lend {
+		if s.lend { // reclaims stay under way for some cycles
+			c.grace = choose(t, "long grace", 0, 60, 90, 180, 300, 300)
 			p = between(t, "parent", 0, i) - 1
 		} else {
 			p = upTo(t, "parent", -1, i-1)
@@ -188,6 +189,7 @@ type world struct {
 	rows   map[string][]oracle.Demand
 	late   map[string]bool // leaves that want nothing in the first step, where owners come late
 	began  bool            // the first step is drawn
+	robbed []string        // owners of what is being taken back from others
 	plain  bool            // MD plans have one unit size, no requirements, nothing running: INV-5 binds
 }
 
@@ -298,7 +300,8 @@ func (w *world) drawDemand(t *rapid.T, source string) []oracle.Demand {
 		}
 		rows = append(rows, row)
 	}
-	for range w.upTo(t, "new rows", min(1, len(w.slots)), 5) {
+	least := min(1, len(w.slots)+len(w.robbed))
+	for range w.upTo(t, "new rows", least, 5) {
 		if row, ok := w.drawRow(t, source); ok && !slices.ContainsFunc(rows, func(r oracle.Demand) bool { return key(r) == key(row) }) {
 			rows = append(rows, row)
 		}
@@ -396,10 +399,16 @@ func (w *world) drawRules(t *rapid.T, row *oracle.Demand) {
 // drawStep makes the next step, knowing what is held.
 func (w *world) drawStep(t *rapid.T, first bool, held []oracle.Units) step {
 	s := step{cycles: pick(t, "cycles", 0, 1, 1, 2), late: odds(t, "late", 3)}
+	if w.lend {
+		s.cycles = choose(t, "few cycles", 0, 0, 0, 1, 1, 2)
+		w.rob(held)
+	}
 	if first {
 		w.plain = odds(t, "plain", 4) && !w.own
 		s.hosts, s.full = w.drawHosts(t), true
 		w.drawShapes(t)
+	} else if w.lend && w.drains() && once(t, "drain no longer", 3) {
+		s.hosts = w.undrain()
 	} else if odds(t, "hosts change", 2) && !(w.lend && once(t, "hosts stay", 2)) {
 		s.hosts, s.full = w.changeHosts(t)
 	}

@@ -2,9 +2,13 @@ package cycle_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"pgregory.net/rapid"
+
+	"github.com/stintd/stint/core/oracle"
 )
 
 // This file makes random cases of lending, pools and recall in MD plans: consumers own hosts as in randomown_test.go, and most
@@ -74,15 +78,13 @@ func (w *world) now(t *rapid.T, leaves []string) []string {
 			w.late[c.path] = once(t, "late", 4) != owns // most of those who own something, few of the others
 		}
 	}
-	late := w.began
-	if late && once(t, "anybody", 2) {
-		return leaves
-	}
 	var list []string
-	for _, leaf := range leaves {
-		if w.late[leaf] == late {
-			list = append(list, leaf)
-		}
+	if len(w.robbed) > 0 && !once(t, "anybody else", 3) {
+		list = slices.DeleteFunc(slices.Clone(leaves), func(leaf string) bool {
+			return !slices.ContainsFunc(w.robbed, func(up string) bool { return beneath(leaf, up) })
+		})
+	} else if !w.began || !once(t, "anybody", 2) {
+		list = slices.DeleteFunc(slices.Clone(leaves), func(leaf string) bool { return w.late[leaf] != w.began })
 	}
 	if len(list) == 0 {
 		return leaves
@@ -90,9 +92,41 @@ func (w *world) now(t *rapid.T, leaves []string) []string {
 	return list
 }
 
+// rob notes whose parcels are being taken back from others, be it for others: there owners have most to say.
+func (w *world) rob(held []oracle.Units) {
+	w.robbed = nil
+	for _, u := range held {
+		if u.Leaving > 0 && u.Lender != "" {
+			w.robbed = append(w.robbed, u.Lender)
+		}
+	}
+}
+
+// drains tells whether any host drains.
+func (w *world) drains() bool {
+	for _, h := range w.hosts {
+		if h.State == "draining" {
+			return true
+		}
+	}
+	return false
+}
+
+// undrain makes all hosts ok that drain.
+func (w *world) undrain() (rows []oracle.Host) {
+	for _, name := range slices.Sorted(maps.Keys(w.hosts)) {
+		if h := w.hosts[name]; h.State == "draining" {
+			h.State = "ok"
+			w.hosts[name] = h
+			rows = append(rows, oracle.Host{Name: name, State: h.State})
+		}
+	}
+	return rows
+}
+
 // drawModestShare draws a share that seldom keeps its consumer from pools.
 func (s *site) drawModestShare(t *rapid.T) share {
-	e := share{priority: choose(t, "priority", 0, 0, 0, 0, 1, 2), ratio: choose(t, "ratio", 1, 1, 1, 1, 2, 2, 3, 7), modest: once(t, "modest", 8)}
+	e := share{priority: choose(t, "priority", 0, 0, 0, 1, 1, 2), ratio: choose(t, "ratio", 1, 1, 1, 1, 2, 2, 3, 7), modest: once(t, "modest", 8)}
 	if once(t, "no share", 16) {
 		e.ratio = 0
 	}

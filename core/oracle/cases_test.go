@@ -25,22 +25,24 @@ type example struct {
 	Plan    any
 	Hosts   []record
 	Running []record
-	Steps   []struct {
-		At       string
-		Plan     any
-		Hosts    []record
-		Releases []record
-		Demand   []record
-		Cycles   int
-		Stable   bool `yaml:"until_stable"`
-		Force    bool
-		Expect   struct {
-			Rows, None map[string][]record
-			Sums       []struct {
-				Table, Column string
-				Where         record
-				Equals        float64
-			}
+	Steps   []exampleStep
+}
+
+// exampleStep is a step of it.
+type exampleStep struct {
+	At       string
+	Plan     any
+	Hosts    []record
+	Releases []record
+	Demand   []record
+	Cycles   int
+	Stable   bool `yaml:"until_stable"`
+	Expect   struct {
+		Rows, None map[string][]record
+		Sums       []struct {
+			Table, Column string
+			Where         record
+			Equals        float64
 		}
 	}
 }
@@ -64,7 +66,7 @@ func TestCases(t *testing.T) {
 			if err := yaml.Unmarshal([]byte(doc), &s); err != nil {
 				continue // something that the oracle does not know, such as several sources
 			}
-			if !s.playable(doc) {
+			if !playable(doc) {
 				continue
 			}
 			played++
@@ -77,8 +79,10 @@ func TestCases(t *testing.T) {
 }
 
 // playable tells whether the oracle knows all keys of a scenario.
-func (s *example) playable(doc string) bool {
-	for _, word := range []string{"_file:", "runtime:", "unknown:", "force:", "lead:", "renamed_from:", "table: cycles", "holdings", "limit_", "slot_plans:", "cycles: [{"} {
+// playable tells whether the oracle knows all keys of a scenario.
+func playable(doc string) bool {
+	for _, word := range []string{"_file:", "runtime:", "unknown:", "force:", "lead:", "renamed_from:", "table: cycles", "cycles: [{", "holdings",
+		"limit_", "slot_plans:"} {
 		if strings.Contains(doc, word) {
 			return false
 		}
@@ -115,42 +119,46 @@ func (s *example) play(t *testing.T) {
 		if i == 0 {
 			g.Running(holdings(s.Running))
 		}
-		sums := make([]float64, len(st.Expect.Sums))
-		for n := 1; ; n++ {
-			g.cycle(st.At, n == 1)
-			for k, sum := range st.Expect.Sums {
-				for _, row := range g.table(sum.Table) {
-					if matches(row, sum.Where) {
-						v, _ := number(row[sum.Column])
-						sums[k] += v
-					}
-				}
-			}
-			for table, rows := range st.Expect.None {
-				for _, row := range rows {
-					if g.has(table, row) {
-						t.Errorf("step %d: %s has %v", i+1, table, row)
-					}
-				}
-			}
-			if st.Stable && n > 1000 {
-				t.Fatalf("step %d: no rest", i+1)
-			}
-			if r := &g.last; n >= max(1, st.Cycles) && (!st.Stable || len(r.Grants)+len(r.Releases)+len(r.Reclaims)+r.Leaving == 0) {
-				break
-			}
-		}
-		for table, rows := range st.Expect.Rows {
-			for _, row := range rows {
-				if !g.has(table, row) {
-					t.Errorf("step %d: %s has no %v, but %v", i+1, table, row, g.table(table))
-				}
-			}
-		}
+		g.step(i+1, st)
+	}
+}
+
+// step runs a step's cycles and looks at what they decided.
+func (g *stage) step(i int, st *exampleStep) {
+	sums := make([]float64, len(st.Expect.Sums))
+	for n, done := 1, false; !done; n++ {
+		g.cycle(st.At, n == 1)
 		for k, sum := range st.Expect.Sums {
-			if math.Abs(sums[k]-sum.Equals) > 1e-4 {
-				t.Errorf("step %d: sum of %s in %s where %v is %v, want %v", i+1, sum.Column, sum.Table, sum.Where, sums[k], sum.Equals)
+			for _, row := range g.table(sum.Table) {
+				if matches(row, sum.Where) {
+					v, _ := number(row[sum.Column])
+					sums[k] += v
+				}
 			}
+		}
+		for table, rows := range st.Expect.None {
+			for _, row := range rows {
+				if g.has(table, row) {
+					g.t.Errorf("step %d: %s has %v", i, table, row)
+				}
+			}
+		}
+		if st.Stable && n > 1000 {
+			g.t.Fatalf("step %d: no rest", i)
+		}
+		r := &g.last
+		done = n >= max(1, st.Cycles) && (!st.Stable || len(r.Grants)+len(r.Releases)+len(r.Reclaims)+r.Leaving == 0)
+	}
+	for table, rows := range st.Expect.Rows {
+		for _, row := range rows {
+			if !g.has(table, row) {
+				g.t.Errorf("step %d: %s has no %v, but %v", i, table, row, g.table(table))
+			}
+		}
+	}
+	for k, sum := range st.Expect.Sums {
+		if math.Abs(sums[k]-sum.Equals) > 1e-4 {
+			g.t.Errorf("step %d: sum of %s in %s where %v is %v, want %v", i, sum.Column, sum.Table, sum.Where, sums[k], sum.Equals)
 		}
 	}
 }
