@@ -34,7 +34,7 @@ type kind struct {
 // kinds are MD plans alone; slot plans, some with an MD plan beside them; an MD plan whose consumers crowd a few hosts;
 // an MD plan whose consumers own hosts; and slot plans with hybrid branches.
 var kinds = []kind{{"md", drawMD, mdSituations}, {"slot", drawSlots, slotSituations}, {"fair", drawFair, fairSituations},
-	{"own", drawOwn, ownSituations}, {"hybrid", drawHybrid, hybridSituations}}
+	{"own", drawOwn, ownSituations}, {"hybrid", drawHybrid, hybridSituations}, lendKind}
 
 // TestProperties plays random cases: the engine against the oracle, and the promises of SPEC chapter 11.
 func TestProperties(t *testing.T) {

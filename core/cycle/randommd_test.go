@@ -28,6 +28,7 @@ type member struct {
 	rank     int // -1: the consumer's
 	share
 	preference map[int]int // by zone
+	lendGrace  string      // as keys of its entry
 }
 
 type share struct {
@@ -92,6 +93,8 @@ func (s *site) drawPlan(t *rapid.T, name string, zones []int) mdPlan {
 
 func (s *site) drawShare(t *rapid.T) share {
 	switch {
+	case s.lend:
+		return s.drawModestShare(t)
 	case s.tight:
 		return s.drawFairShare(t)
 	case s.own && !once(t, "restricted", 4):
@@ -142,7 +145,7 @@ func (s *site) writeMD(b *strings.Builder) {
 			if e.modest {
 				b.WriteString(", share_reclaim: false")
 			}
-			b.WriteString(preferText(e.preference))
+			b.WriteString(preferText(e.preference) + e.lendGrace)
 			if m.deeds != nil {
 				b.WriteString(s.ownText(m.deeds[0][e.consumer]))
 			}
@@ -187,6 +190,9 @@ func (w *world) drawShapes(t *rapid.T) {
 			continue
 		}
 		size[pick(t, "never zero", w.dims...)] += int64(pick(t, "more", 1, 1, 1, 6))
+		if w.lend {
+			size = w.small(t)
+		}
 		w.shapes = append(w.shapes, size)
 	}
 }

@@ -11,6 +11,9 @@ import (
 
 // This file makes what consumers of MD plans own in random cases: first drawn freely, then cut down to what a policy may say.
 
+// ownKind is ready to stand among kinds as soon as the engine carries ownership out.
+var ownKind = kind{"own", drawOwn, ownSituations}
+
 var ownSituations = []string{
 	"owned assigned", "owned trimmed", "owned stolen from a later rank", "owned a part", "owned by a child", "window switch",
 	"short ownership_unmet", "grant owned", "grant public_pool", "relabel public_pool to public_pool", "relabel public_pool to owned",
@@ -41,8 +44,11 @@ type ownRule struct {
 }
 
 // drawOwn draws a policy with MD plans whose consumers own hosts.
-func drawOwn(t *rapid.T) site {
-	s := site{own: true, dims: dimensions[:choose(t, "dimensions", 1, 2, 2, 3)], timezone: choose(t, "timezone", "UTC", "UTC", "UTC", "Asia/Kolkata")}
+func drawOwn(t *rapid.T) site { return drawOwning(t, false) }
+
+// drawOwning draws one for cases of lending or others.
+func drawOwning(t *rapid.T, lend bool) site {
+	s := site{own: true, lend: lend, dims: dimensions[:choose(t, "dimensions", 1, 2, 2, 3)], timezone: choose(t, "timezone", "UTC", "UTC", "UTC", "Asia/Kolkata")}
 	plans := choose(t, "plans", 1, 1, 1, 2)
 	s.drawGroups(t, plans+between(t, "groups", 0, 2))
 	s.drawConsumers(t, between(t, "consumers", 2, 8))
@@ -357,6 +363,9 @@ func (s *site) reviseOwn(t *rapid.T) {
 		m := &s.plans[i]
 		if m.deeds == nil {
 			continue
+		}
+		if s.lend {
+			s.drawGraces(t, m)
 		}
 		if once(t, "other windows", 3) {
 			m.cut = choose(t, "cut", 0, 3, 6, 9, cutMax)

@@ -160,6 +160,9 @@ func (p *player) count(n map[string]int) {
 		p.plans[i].count(n)
 		p.countDeeds(&p.plans[i], n)
 	}
+	if p.own {
+		p.countOwn(n)
+	}
 	for i := range p.slots {
 		p.slots[i].count(n, &p.site)
 	}

@@ -28,10 +28,9 @@ type ask struct {
 
 // reasons is what depends on shape, requirement and the parcels that a leaf may use alone, found once for each.
 type reasons struct {
-	view    view
-	mask    []uint64
-	leaving map[cluster.HostID][]cluster.SetID // by target, those with victims
-	all     []cluster.SetID
+	view view
+	mask []uint64
+	last *reason // until all that leaves is gone
 }
 
 // fits is the code of "nothing about the unit itself stands against it": then priority and quota decide.

@@ -236,10 +236,7 @@ func (m *Planner) take(id cluster.SetID, k cluster.ParcelID, v victim) {
 		m.s.TakeBack(id, v.q, v.units, m.due(v.q))
 		return
 	}
-	m.fairness.undone[from] = true
-	m.s.Shrink(v.q, v.units)
-	m.promise.moved = true
-	m.p.Continue()
+	m.undo(v.q, v.units)
 }
 
 // dissolve ends a set on a parcel: its taker is promised nothing of it any more, its victims that are left keep what they have.

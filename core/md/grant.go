@@ -38,7 +38,7 @@ type granter struct {
 	booked []cluster.HoldingID // this cycle's grants, where nothing is owned: in the order of D-14
 }
 
-// found is where a sub-allocation's units are looked for: its numbers among public parcels and in the lot, from 1.
+// found is where a sub-allocation's units are looked for: its numbers among public parcels and in the lot.
 type found struct{ public, lot int32 }
 
 // gift is one unit given.
@@ -314,28 +314,25 @@ func (g *granter) seek(o *pool, leaf plan.Node, sub cluster.SubID) cluster.Parce
 		return k
 	}
 	if t.Find == 0 {
-		g.find = append(g.find, found{})
+		g.find = append(g.find, found{lot: g.lot.Lookup(sub, place.Who{Side: int32(g.toward(leaf, o.node)), Grace: g.policy.ReclaimUS[leaf]})})
 		t.Find = int32(len(g.find))
+		if g.open {
+			g.find[t.Find-1].public = g.desk.Lookup(sub)
+		}
 	}
 	at := &g.find[t.Find-1]
 	if g.open {
-		if at.public == 0 {
-			at.public = g.desk.Lookup(sub) + 1
-		}
-		f := g.desk.At(at.public - 1)
+		f := g.desk.At(at.public)
 		if k := f.Find(); k != cluster.NoID {
 			f.Give(k)
+			g.lot.Count(at.lot, k)
 			return k
 		}
 	}
-	if at.lot == 0 {
-		at.lot = g.lot.Lookup(sub, place.Who{Side: int32(g.toward(leaf, o.node)), Grace: g.policy.ReclaimUS[leaf]}) + 1
-	}
-	k := g.lot.Find(at.lot - 1)
+	k := g.lot.Find(at.lot)
 	if k != cluster.NoID {
-		g.lot.Give(at.lot-1, k)
-		if at.public > 0 {
-			g.desk.At(at.public-1).Count(k, 1)
+		if g.lot.Give(at.lot, k); g.open {
+			g.desk.At(at.public).Count(k, 1)
 		}
 	}
 	return k

@@ -148,6 +148,11 @@ func (m *Planner) join(sub cluster.SubID, top plan.Node, among func(k cluster.Pa
 		return false
 	}
 	k := m.firstWithRoom(sub, size, top, among)
+	println("ENG", m.s.Cycle+1, m.policy.Path[m.s.Node(sub)], m.s.Label.String(m.s.Alloc.Name[m.s.Sub.Alloc[sub]]), m.s.Label.String(m.s.Sub.Name[sub]), "top", top, "->", k, m.grant.barred)
+	for i := range m.fairness.room[0] {
+		println("    ", i, m.s.Host.Names.String(int32(m.p.Parcels.Host[i])), m.p.Parcels.Owner[i], m.fairness.room[0][i], m.p.Parcels.Cap[0][i], m.p.Parcels.Free[0][i])
+	}
+	for _, k := range f.loose[top] { println("  loose", k) }
 	if k == cluster.NoID {
 		return false
 	}

@@ -105,7 +105,11 @@ func (g *granter) seekOwn(leaf plan.Node, sub cluster.SubID) (k cluster.ParcelID
 	}
 	worst, ids := int32(preferences), g.promise.ofSub[sub]
 	wants := g.promise.units[sub] < g.line.Sub[sub].Wanted-g.line.Sub[sub].Held
-	if !wants && len(ids) > 0 { // promised already: nothing worse than that
+	switch {
+	case wants:
+	case len(ids) == 0: // it joined in this cycle
+		return cluster.NoID, false
+	default: // promised already: nothing worse than that
 		if at := g.s.Aim(ids[len(ids)-1]); at != cluster.NoID && g.meet(leaf, at) == leaf {
 			worst = int32(g.preference(leaf, at))
 		}
@@ -129,8 +133,6 @@ func (g *granter) recallOwn(leaf plan.Node, sub cluster.SubID, tier int32) bool 
 	g.bookOwn() // it goes by the parcels' columns
 	among := func(k cluster.ParcelID) bool { return int32(g.preference(leaf, k)) == tier }
 	if g.join(sub, leaf, among) {
-		g.line.Sub[sub].Bar++
-		g.line.Settle(leaf)
 		return true
 	}
 	done, _ := g.recallFrom(leaf, sub, leaf, among)

@@ -71,13 +71,17 @@ func (m *Planner) Own() {
 func (m *Planner) Entitle() {
 	m.public.capacity.sync(m.s, m.p, m.public.parcels)
 	m.stirChanged()
-	n := m.policy.Len()
 	m.returned()
 	m.tally()
-	m.pooled = m.pooled[:0]
-	if !m.limited() {
-		return
+	if m.pooled = m.pooled[:0]; m.limited() {
+		m.poolUp()
 	}
+	m.restore()
+}
+
+// poolUp adds up what consumers hold from pools above them, promises counted in (MD-18).
+func (m *Planner) poolUp() {
+	n := m.policy.Len()
 	for d := range m.policy.Dimensions {
 		held := make([]int64, n)
 		for q, leaf := range m.p.Pairs.Leaf {
@@ -94,7 +98,6 @@ func (m *Planner) Entitle() {
 		m.sumUp(held)
 		m.pooled = append(m.pooled, held)
 	}
-	m.restore()
 }
 
 // limited tells whether the plan sets any share limit, or a ratio of 0, which

@@ -179,20 +179,37 @@ func (m *Planner) roomBack(k cluster.ParcelID) []int64 {
 }
 
 // takeBack puts units of a holding under reclaim for a rule, as far as the plan's budget goes:
-// each unit is a set of its own (CYC-4). Its holder's grace applies.
+// each unit is a set of its own (CYC-4). What was granted in this cycle is not granted at all (CYC-1).
 func (m *Planner) takeBack(q cluster.HoldingID, units int64, reason int32) {
-	if units = min(units, m.budget); units <= 0 {
+	h := &m.s.Holding
+	sub, pool, now := h.Sub[q], h.Pool[q], h.Granted[q] > m.s.Cycle
+	if !now {
+		units = min(units, m.budget)
+	}
+	if units <= 0 {
+		return
+	}
+	m.count(m.s.PairOf(sub, pool), -units)
+	m.shift(sub, pool, -units)
+	if now {
+		m.undo(q, units)
 		return
 	}
 	m.budget -= units
-	sub, pool := m.s.Holding.Sub[q], m.s.Holding.Pool[q]
-	m.count(m.s.PairOf(sub, pool), -units)
 	m.s.Reclaim(q, units, m.nowUS, m.due(q)-m.nowUS, reason)
-	m.shift(sub, pool, -units)
+}
+
+// undo takes back units that were granted in this cycle as if they had not been; their sub-allocation gets nothing more in it.
+func (m *Planner) undo(q cluster.HoldingID, units int64) {
+	m.fairness.undone[m.s.Holding.Sub[q]] = true
+	m.fairness.regain = append(m.fairness.regain, m.s.Holding.Parcel[q])
+	m.s.Shrink(q, units)
+	m.promise.moved = true
+	m.p.Continue()
 }
 
 // returned cancels reclaims on hosts that came back to the plan, or do not drain any more, and of what is not too much
-// on its parcel, or not reserved, any more: there the latest first, as far as the parcel bears them.
+// on its parcel any more: there the latest first, as far as the parcel bears them.
 func (m *Planner) returned() {
 	t, p := &m.s.Set, &m.p.Parcels
 	var partly []cluster.SetID
@@ -205,7 +222,7 @@ func (m *Planner) returned() {
 		in := int(k) < p.Len()-p.Left
 		switch reason := t.Reason[id]; {
 		case !in || m.s.Host.State[p.Host[k]] == cluster.Draining:
-		case reason == decision.ReclaimReserve, reason == decision.ReclaimOwnershipChange:
+		case reason == decision.ReclaimOwnershipChange:
 			partly = append(partly, cluster.SetID(id))
 		case reason == decision.ReclaimDrain:
 			for q != cluster.NoID { // several, where a split moved some of the units; tally comes after
@@ -219,7 +236,13 @@ func (m *Planner) returned() {
 	for _, id := range partly {
 		for q := t.First[id]; q != cluster.NoID; {
 			next := m.s.Holding.NextOfSet[q]
-			if units := m.borne(q, t.Reason[id]); units > 0 {
+			units := m.s.Holding.Units[q]
+			for d, room := range m.roomBack(m.s.Holding.Parcel[q]) {
+				if u := m.s.Size(m.s.Holding.Sub[q])[d]; u > 0 {
+					units = min(units, max(0, room)/u)
+				}
+			}
+			if units > 0 {
 				m.s.Cancel(q, units)
 			}
 			q = next
@@ -227,29 +250,20 @@ func (m *Planner) returned() {
 	}
 }
 
-// borne is how many of a holding's units, which a rule took back, its parcel bears net: beside what is held there, or beside what
-// outsiders hold and its lenders reserve.
-func (m *Planner) borne(q cluster.HoldingID, reason int32) int64 {
+// borne is how many of a holding's units, taken back for a reserve, its parcel bears beside what outsiders hold net and its
+// lenders reserve.
+func (m *Planner) borne(q cluster.HoldingID) int64 {
 	k, size, units := m.s.Holding.Parcel[q], m.s.Size(m.s.Holding.Sub[q]), m.s.Holding.Units[q]
-	within := func(room []int64) {
-		for d, u := range size {
-			if u > 0 {
-				units = min(units, max(0, room[d])/u)
-			}
-		}
-	}
-	if reason == decision.ReclaimOwnershipChange {
-		within(m.roomBack(k))
-		return units
-	}
 	r, dims, depth := &m.reserve, len(size), m.depthOf(q)
 	for i := m.firstReserve(k); i != cluster.NoID && int(i) < len(r.parcel) && r.parcel[i] == k; i++ {
-		if m.policy.Depth[r.node[i]] > depth {
-			room := m.outside(k, r.node[i], true)
-			for d := range room {
-				room[d] = m.p.Parcels.Cap[d][k] - r.amount[int(i)*dims+d] - room[d]
+		if m.policy.Depth[r.node[i]] <= depth {
+			continue
+		}
+		out := m.outside(k, r.node[i], true)
+		for d, u := range size {
+			if u > 0 {
+				units = min(units, max(0, m.p.Parcels.Cap[d][k]-r.amount[int(i)*dims+d]-out[d])/u)
 			}
-			within(room)
 		}
 	}
 	return units
@@ -317,13 +331,14 @@ func (m *Planner) lastGranted(n plan.Node) (rows []cluster.HoldingID) {
 	return rows
 }
 
-// restore cancels reclaims for limits that no longer demand them (CYC-6), the
+// restore cancels reclaims for limits and reserves that no longer demand them (CYC-6), the
 // latest first, before anything is granted in their place.
 func (m *Planner) restore() {
 	t := &m.s.Set
 	var sets []cluster.SetID
 	for id, number := range t.Number {
-		if number > 0 && t.Plan[id] == m.p.Index && t.Reason[id] == decision.ReclaimOverLimit {
+		if number > 0 && t.Plan[id] == m.p.Index && t.Taker[id] == cluster.NoID &&
+			(t.Reason[id] == decision.ReclaimOverLimit || t.Reason[id] == decision.ReclaimReserve) {
 			sets = append(sets, cluster.SetID(id))
 		}
 	}
@@ -331,7 +346,13 @@ func (m *Planner) restore() {
 	for _, id := range sets {
 		for q := t.First[id]; q != cluster.NoID; { // several, where a split moved some of the units
 			next, sub, pool := m.s.Holding.NextOfSet[q], m.s.Holding.Sub[q], m.s.Holding.Pool[q]
-			if units := m.bearable(q); units > 0 {
+			units := int64(0)
+			if t.Reason[id] == decision.ReclaimReserve {
+				units = m.borne(q)
+			} else {
+				units = m.bearable(q)
+			}
+			if units > 0 {
 				m.s.Cancel(q, units)
 				m.count(m.s.PairOf(sub, pool), units)
 				m.shift(sub, pool, units)

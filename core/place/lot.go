@@ -181,9 +181,7 @@ func (l *Lot) FindIn(number, tier int32) cluster.ParcelID {
 func (l *Lot) Give(number int32, k cluster.ParcelID) {
 	one := &l.looks[number]
 	l.desk.Field.Take(k, &one.unit)
-	if one.on != nil {
-		one.on[l.desk.p.Parcels.Begin(k)]++
-	}
+	l.Count(number, k)
 	if len(l.rest) == 0 {
 		return
 	}
@@ -191,6 +189,13 @@ func (l *Lot) Give(number int32, k cluster.ParcelID) {
 		for _, d := range one.unit.need {
 			l.rest[int(it.rest)+d] -= one.unit.size[d]
 		}
+	}
+}
+
+// Count notes a unit on a parcel, which may be another than those of the lot: with max_per_host it counts on its host.
+func (l *Lot) Count(number int32, k cluster.ParcelID) {
+	if on := l.looks[number].on; on != nil {
+		on[l.desk.p.Parcels.Begin(k)]++
 	}
 }
 

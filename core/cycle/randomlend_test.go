@@ -1,0 +1,187 @@
+package cycle_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"pgregory.net/rapid"
+
+	"github.com/stintd/stint/core/oracle"
+)
+
+// This file makes random cases of lending, pools and recall in MD plans: consumers own hosts as in randomown_test.go, and most
+// of them want something only after others have crowded in.
+
+// lendKind is ready to stand among kinds as soon as the engine carries lending out.
+var lendKind = kind{"lend", drawLend, lendSituations}
+
+var lendSituations = []string{
+	"grant owned", "grant private_pool", "grant public_pool", "grant lent in a private pool", "grant lent in the public pool",
+	"reclaim issued recall", "reclaim cancelled recall", "reclaim issued reserve", "reclaim cancelled reserve",
+	"reclaim issued fair_share", "reclaim cancelled fair_share", "reclaim issued over_limit", "reclaim cancelled over_limit",
+	"reclaim issued drain", "reclaim issued ownership_change", "reclaim cancelled ownership_change",
+	"joined for a recall", "dissolved set", "took over a victim", "recall for a branch", "recalled for preference",
+	"fair reclaim in a private pool", "several victims for one unit", "promised room", "joined a reclaim under way",
+	"short grace_filter", "short ownership_unmet", "short share_limit", "short lower_priority", "short over_quota", "short pool_exhausted",
+	"short fragmented", "short too_big", "short max_per_host", "short no_host_matches", "short reclaim_budget", "short waiting_for_reclaim",
+	"release client", "release demand_gone", "release done", "release grace_expired", "release host_lost",
+	"relabel owned to private_pool", "relabel owned to public_pool", "relabel private_pool to public_pool", "relabel public_pool to owned",
+	"own host_list", "own hosts", "own percent", "own amount", "own per_host", "own remaining", "own nested",
+	"own reserve hosts", "own reserve percent", "own reserve amount", "lend_grace", "private_pool_grace",
+	"md public_pool: {grace: 60s}", "md reclaim_for_preference: true", "md share_reclaim: false", "md reclaim_budget: 1",
+	"md release: confirmed", "md consumer takes nothing back", "several plans", "revised policy", "host closed", "host draining", "host unavail",
+}
+
+// drawLend draws a policy whose consumers own hosts and lend them.
+func drawLend(t *rapid.T) site {
+	s := drawOwning(t, true)
+	for i := range s.plans {
+		m := &s.plans[i]
+		if once(t, "public grace", 6) {
+			m.settings = append(m.settings, fmt.Sprintf("public_pool: {grace: %ds}", choose(t, "grace of the public pool", 0, 60, 60, 90)))
+		}
+		if once(t, "for preference", 4) {
+			m.settings = append(m.settings, "reclaim_for_preference: true")
+		}
+		s.drawGraces(t, m)
+	}
+	return s
+}
+
+// drawGraces draws what grace lenders and pools allow.
+func (s *site) drawGraces(t *rapid.T, m *mdPlan) {
+	for k := range m.members {
+		e := &m.members[k]
+		e.lendGrace = ""
+		for _, key := range []string{"lend_grace", "private_pool_grace"} {
+			if once(t, key, 4) {
+				e.lendGrace += fmt.Sprintf(", %s: %ds", key, choose(t, "at most", 0, 60, 60, 90, 120, 180))
+			}
+		}
+	}
+}
+
+// now are the leaves that may want something now: in cases of lending not those that come late, and later on these above all.
+func (w *world) now(t *rapid.T, leaves []string) []string {
+	if !w.lend {
+		return leaves
+	}
+	if w.late == nil {
+		w.late = map[string]bool{}
+		for k, c := range w.consumers {
+			owns := false
+			for _, m := range w.plans {
+				owns = owns || m.deeds[0][k] != nil && len(m.deeds[0][k].rules) > 0
+			}
+			w.late[c.path] = once(t, "late", 4) != owns // most of those who own something, few of the others
+		}
+	}
+	var list []string
+	if len(w.robbed) > 0 && !once(t, "anybody else", 3) {
+		list = slices.DeleteFunc(slices.Clone(leaves), func(leaf string) bool {
+			return !slices.ContainsFunc(w.robbed, func(up string) bool { return beneath(leaf, up) })
+		})
+	} else if !w.began || !once(t, "anybody", 2) {
+		list = slices.DeleteFunc(slices.Clone(leaves), func(leaf string) bool { return w.late[leaf] != w.began })
+	}
+	if len(list) == 0 {
+		return leaves
+	}
+	return list
+}
+
+// rob notes whose parcels are being taken back from others, be it for others: there owners have most to say.
+func (w *world) rob(held []oracle.Units) {
+	w.robbed = nil
+	for _, u := range held {
+		if u.Leaving > 0 && u.Lender != "" {
+			w.robbed = append(w.robbed, u.Lender)
+		}
+	}
+}
+
+// drains tells whether any host drains.
+func (w *world) drains() bool {
+	for _, h := range w.hosts {
+		if h.State == "draining" {
+			return true
+		}
+	}
+	return false
+}
+
+// undrain makes all hosts ok that drain.
+func (w *world) undrain() (rows []oracle.Host) {
+	for _, name := range slices.Sorted(maps.Keys(w.hosts)) {
+		if h := w.hosts[name]; h.State == "draining" {
+			h.State = "ok"
+			w.hosts[name] = h
+			rows = append(rows, oracle.Host{Name: name, State: h.State})
+		}
+	}
+	return rows
+}
+
+// drawModestShare draws a share that seldom keeps its consumer from pools.
+func (s *site) drawModestShare(t *rapid.T) share {
+	e := share{priority: choose(t, "priority", 0, 0, 0, 1, 1, 2), ratio: choose(t, "ratio", 1, 1, 1, 1, 2, 2, 3, 7), modest: once(t, "modest", 8)}
+	if once(t, "no share", 16) {
+		e.ratio = 0
+	}
+	if once(t, "limit", 8) {
+		e.limit = map[string]int{choose(t, "limited", s.dims...): between(t, "most", 1, 12)}
+	}
+	return e
+}
+
+// small draws a unit size of which most hosts hold several.
+func (w *world) small(t *rapid.T) map[string]int64 {
+	size := map[string]int64{}
+	for _, d := range w.dims {
+		size[d] = choose[int64](t, "small", 0, 1, 1, 1, 2, 2, 3)
+	}
+	size[choose(t, "not zero", w.dims...)] += choose[int64](t, "more of it", 1, 1, 1, 2)
+	return size
+}
+
+// countOwn counts what comes up in cases in which consumers own hosts.
+func (p *player) countOwn(n map[string]int) {
+	for _, r := range p.seen {
+		for name, times := range r.Notes {
+			n[name] += times
+		}
+		for _, o := range r.Owned {
+			n["owned "+o.Action]++
+		}
+		for _, g := range r.Grants {
+			n["grant "+g.Origin]++
+			switch {
+			case g.Lender != "" && g.Pool == "/":
+				n["grant lent in the public pool"]++
+			case g.Lender != "":
+				n["grant lent in a private pool"]++
+			}
+		}
+	}
+	for _, m := range p.plans {
+		for _, e := range m.members {
+			for _, key := range []string{"lend_grace", "private_pool_grace"} {
+				if strings.Contains(e.lendGrace, key) {
+					n[key]++
+				}
+			}
+			d := m.deeds[0][e.consumer]
+			for _, r := range d.rules {
+				n["own "+r.form]++
+				if p.consumers[e.consumer].parent >= 0 {
+					n["own nested"]++
+				}
+			}
+			if form, _, ok := strings.Cut(d.reserve, ":"); ok {
+				n["own reserve "+form]++
+			}
+		}
+	}
+}
