@@ -17,7 +17,8 @@ type reason struct {
 	dimension int32     // index into the policy's dimensions, decision.Null when none is to blame
 	blocker   plan.Node // plan.None when nobody is
 	detail    string
-	until     int64 // µs, 0: not known
+	until     int64     // µs, 0: not known
+	top       plan.Node // whose pool a limit is about
 }
 
 // ask is what a reason of the unit itself depends on, in a view.
@@ -70,8 +71,11 @@ func (m *Planner) why(sub cluster.SubID) reason {
 		return r
 	}
 	switch {
-	case stop.all || bound.code == decision.ReasonShareLimit:
+	case stop.all:
 		return stop.reason
+	case bound.code == decision.ReasonShareLimit:
+		r, _ := m.stopped(leaf, sub, bound.top)
+		return r
 	case bound.code != fits:
 		return bound
 	case m.fairness.denied[sub]:
@@ -212,7 +216,7 @@ func (m *Planner) ofUnit(key ask, blocked []uint64) reason {
 			return graceFilter
 		}
 		if fit && v.only(mask, v.stopped, v.grace, free, size, need) {
-			none.code = decision.ReasonShareLimit
+			none.code, none.top = decision.ReasonShareLimit, m.deepest(mask, size, need)
 			return none
 		}
 		for w := range mask {

@@ -229,7 +229,7 @@ func (m *Planner) take(id cluster.SetID, k cluster.ParcelID, v victim) {
 		m.s.HandOver(v.q, v.units, id)
 		return
 	}
-	m.giveRoom(k, m.s.Size(from), v.units)
+	m.giveBackRoom(k, m.s.Size(from), v.units)
 	m.count(m.s.PairOf(from, pool), -v.units)
 	m.shift(from, pool, -v.units)
 	if h.Granted[v.q] <= m.s.Cycle {
@@ -248,7 +248,7 @@ func (m *Planner) dissolve(id cluster.SetID, k cluster.ParcelID) {
 	m.giveRoom(k, m.s.Size(sub), units)
 	for q := t.First[id]; q != cluster.NoID && t.Number[id] > 0; {
 		next := h.NextOfSet[q]
-		m.giveRoom(k, m.s.Size(h.Sub[q]), -h.Units[q])
+		m.giveBackRoom(k, m.s.Size(h.Sub[q]), -h.Units[q])
 		m.cancel(q, h.Units[q])
 		q = next
 	}

@@ -1,6 +1,7 @@
 package md
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
@@ -11,7 +12,8 @@ import (
 // who may join sets under way by it.
 type netRoom struct {
 	room     [][]int64 // by dimension, then parcel: reserves left aside
-	busy     bool      // whether anything is under reclaim or promised: only then may a unit join
+	short    []shortage
+	busy     bool // whether anything is under reclaim or promised: only then may a unit join
 	gained   []cluster.ParcelID
 	joinedAt map[cluster.SubID][]cluster.ParcelID
 	joinedOn map[cluster.ParcelID][]cluster.SubID // those that have reserves
@@ -41,7 +43,7 @@ type joiner struct {
 // layRoom computes the net room of every parcel. O(parcels × dimensions + sets).
 func (m *Planner) layRoom() {
 	f, p := &m.fairness, &m.p.Parcels
-	f.room, f.gained = resized(f.room, len(p.Free)), f.gained[:0]
+	f.room, f.gained, f.short = resized(f.room, len(p.Free)), f.gained[:0], f.short[:0]
 	for d := range p.Free {
 		f.room[d] = append(f.room[d][:0], p.Free[d]...)
 	}
@@ -56,9 +58,13 @@ func (m *Planner) layRoom() {
 				m.giveRoom(k, m.s.Size(m.s.Holding.Sub[q]), m.s.Holding.Units[q])
 			}
 		}
-		taker, k := m.s.Set.Taker[id], m.s.Aim(cluster.SetID(id))
-		if taker != cluster.NoID && k != cluster.NoID {
-			m.giveRoom(k, m.s.Size(taker), -m.s.Set.Units[id])
+	}
+	m.oweRoom()
+	for id, number := range m.s.Set.Number {
+		if taker := m.s.Set.Taker[id]; number > 0 && m.s.Set.Plan[id] == m.p.Index && taker != cluster.NoID {
+			if k := m.s.Aim(cluster.SetID(id)); k != cluster.NoID {
+				m.giveRoom(k, m.s.Size(taker), -m.s.Set.Units[id])
+			}
 		}
 	}
 	for sub, list := range f.joinedAt { // sums: in any order
@@ -66,31 +72,104 @@ func (m *Planner) layRoom() {
 			m.giveRoom(k, m.s.Size(sub), -1)
 		}
 	}
-	m.oweRoom()
 	m.loosen()
 }
 
-// oweRoom takes what is net too much on parcels, since the budget did not reach, off the net room of their hosts'
-// others (docs/ownership.md).
+// shortage is what is net more on some parcels of a host than they have, since the budget did not reach or others are yet to
+// be taken back: it is taken off the net room of the host's other parcels (docs/ownership.md).
+type shortage struct {
+	begin, end cluster.ParcelID
+	net        [][]int64 // by dimension, then parcel from begin on: free as if what is under reclaim had been given back
+	off        [][]int64 // of that, what is missing on the others
+}
+
+// oweRoom finds the shortages, and takes them off.
 func (m *Planner) oweRoom() {
-	p := &m.p.Parcels
+	f, p := &m.fairness, &m.p.Parcels
 	for k, end := cluster.ParcelID(0), cluster.ParcelID(0); p.Owned && int(k) < p.Len(); k = end {
 		if end = p.End(k); end == k+1 {
 			continue
 		}
-		for _, room := range m.fairness.room {
-			missing := int64(0)
-			for i := k; i < end; i++ {
-				missing += max(0, -room[i])
+		some := false
+		for _, room := range f.room {
+			some = some || slices.Min(room[k:end]) < 0
+		}
+		if !some {
+			continue
+		}
+		one := shortage{begin: k, end: end}
+		for _, room := range f.room {
+			one.net, one.off = append(one.net, slices.Clone(room[k:end])), append(one.off, make([]int64, end-k))
+		}
+		f.short = append(f.short, one)
+		m.oweAgain(&f.short[len(f.short)-1])
+	}
+}
+
+// oweAgain brings the net rooms of a host's parcels up to what is short there.
+func (m *Planner) oweAgain(s *shortage) {
+	for d, room := range m.fairness.room {
+		missing := int64(0)
+		for _, net := range s.net[d] {
+			missing += max(0, -net)
+		}
+		for i, net := range s.net[d] {
+			off := min(missing, max(0, net))
+			k := s.begin + cluster.ParcelID(i)
+			missing -= off
+			if room[k] += s.off[d][i] - off; s.off[d][i] > off {
+				m.fairness.gained = append(m.fairness.gained, k)
 			}
-			for i := k; i < end && missing > 0; i++ {
-				off := min(missing, max(0, room[i]))
-				room[i], missing = room[i]-off, missing-off
-			}
+			s.off[d][i] = off
 		}
 	}
 }
 
+// giveBackRoom is giveRoom for units that are put under reclaim, or are not any more when units is below 0: where more is held than
+// a parcel has, its host's others have other rooms then.
+func (m *Planner) giveBackRoom(k cluster.ParcelID, size []int64, units int64) {
+	m.giveRoom(k, size, units)
+	if !m.p.Parcels.Owned {
+		return
+	}
+	f, begin := &m.fairness, m.p.Parcels.Begin(k)
+	i, known := slices.BinarySearchFunc(f.short, begin, func(s shortage, k cluster.ParcelID) int { return cmp.Compare(s.begin, k) })
+	if known {
+		for d, net := range f.short[i].net {
+			net[k-begin] += size[d] * units
+		}
+	} else if one := m.shortageOf(begin, k, size, units); one.begin != cluster.NoID {
+		f.short = slices.Insert(f.short, i, one)
+	} else {
+		return
+	}
+	m.oweAgain(&f.short[i])
+}
+
+// shortageOf is the shortage of a host on which so many units more on a parcel are no longer under reclaim (units is below
+// 0); its begin is NoID when there is none.
+func (m *Planner) shortageOf(begin, k cluster.ParcelID, size []int64, units int64) shortage {
+	one := shortage{begin: cluster.NoID, end: m.p.Parcels.End(begin)}
+	if units > 0 || one.end == begin+1 {
+		return one
+	}
+	for range size {
+		one.net, one.off = append(one.net, make([]int64, one.end-begin)), append(one.off, make([]int64, one.end-begin))
+	}
+	for i := begin; i < one.end; i++ {
+		for d, over := range m.netOver(i) { // the units are still under reclaim by the columns
+			if one.net[d][i-begin] = -over; i == k {
+				one.net[d][i-begin] += size[d] * units
+			}
+			if one.net[d][i-begin] < 0 {
+				one.begin = begin
+			}
+		}
+	}
+	return one
+}
+
+// giveRoom adds units of a size to the net room of a parcel.
 func (m *Planner) giveRoom(k cluster.ParcelID, size []int64, units int64) {
 	if units > 0 {
 		m.fairness.gained = append(m.fairness.gained, k)
@@ -148,11 +227,6 @@ func (m *Planner) join(sub cluster.SubID, top plan.Node, among func(k cluster.Pa
 		return false
 	}
 	k := m.firstWithRoom(sub, size, top, among)
-	println("ENG", m.s.Cycle+1, m.policy.Path[m.s.Node(sub)], m.s.Label.String(m.s.Alloc.Name[m.s.Sub.Alloc[sub]]), m.s.Label.String(m.s.Sub.Name[sub]), "top", top, "->", k, m.grant.barred)
-	for i := range m.fairness.room[0] {
-		println("    ", i, m.s.Host.Names.String(int32(m.p.Parcels.Host[i])), m.p.Parcels.Owner[i], m.fairness.room[0][i], m.p.Parcels.Cap[0][i], m.p.Parcels.Free[0][i])
-	}
-	for _, k := range f.loose[top] { println("  loose", k) }
 	if k == cluster.NoID {
 		return false
 	}

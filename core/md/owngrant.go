@@ -66,19 +66,9 @@ func (g *granter) serveOwn(leaf plan.Node) bool {
 			k, promised := g.seekOwn(leaf, sub)
 			switch {
 			case k != cluster.NoID:
-				if g.yield(sub) && g.p.MD.ReclaimForPref {
-					g.layRoom() // others may have what it kept
-					g.recalls.vain = nil
-				}
-				g.given = append(g.given, gift{sub, k})
-				g.lot.Give(g.number(sub), k)
-				if g.p.MD.ReclaimForPref {
-					g.giveRoom(k, g.s.Size(sub), -1)
-				}
-				g.line.Served(leaf)
-				return g.line.Advance(leaf)
+				return g.giveOwn(leaf, sub, k)
 			case promised:
-				return g.line.Advance(leaf)
+				return g.line.Open(leaf)
 			}
 			g.line.Pass(leaf)
 		}
@@ -86,6 +76,24 @@ func (g *granter) serveOwn(leaf plan.Node) bool {
 			return false
 		}
 	}
+}
+
+// giveOwn gives a unit a parcel of the leaf's own that was found for it, and tells whether the leaf may get another.
+func (g *granter) giveOwn(leaf plan.Node, sub cluster.SubID, k cluster.ParcelID) bool {
+	yields := g.yield(sub)
+	g.given = append(g.given, gift{sub, k})
+	g.lot.Give(g.number(sub), k)
+	if g.p.MD.ReclaimForPref {
+		if yields { // others may have what it kept
+			g.layRoom()
+			g.recalls.vain = nil
+		}
+		g.giveRoom(k, g.s.Size(sub), -1)
+	}
+	if g.line.Served(leaf); yields {
+		return g.line.Open(leaf) // what was passed over may fit now
+	}
+	return g.line.Advance(leaf)
 }
 
 // number is the number by which the lot of the leaf in turn knows a sub-allocation.

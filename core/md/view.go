@@ -12,9 +12,10 @@ import (
 // they have for it.
 type view struct {
 	of      plan.Node // the leaf, or its parent when it stands for all leaves there; None: nothing is kept from any leaf
-	us      int64     // the leaf's reclaim_grace
-	depth   int32     // of the deepest pool that is stopped, -1: none
-	grace   []uint64  // bitset of parcels
+	leaf    plan.Node
+	us      int64    // the leaf's reclaim_grace
+	depth   int32    // of the deepest pool that is stopped, -1: none
+	grace   []uint64 // bitset of parcels
 	stopped []uint64
 	room    [][]int64 // by dimension, then parcel
 	found   map[ask]reason
@@ -43,7 +44,7 @@ func (m *Planner) look(leaf plan.Node, depth int32) {
 	if of == v.of && us == v.us && depth == v.depth {
 		return
 	}
-	v.of, v.us, v.depth, v.found = of, us, depth, map[ask]reason{}
+	v.of, v.leaf, v.us, v.depth, v.found = of, leaf, us, depth, map[ask]reason{}
 	p := &m.p.Parcels
 	v.grace, v.stopped = zeroed(v.grace, p.Words()), zeroed(v.stopped, p.Words())
 	v.own = resized(v.own, len(v.free))
@@ -130,6 +131,23 @@ func (v *view) only(mask, kept, other []uint64, room [][]int64, size []int64, ne
 		}
 	}
 	return false
+}
+
+// deepest is the deepest consumer whose stopped pool alone keeps the leaf from parcels where a unit has room.
+func (m *Planner) deepest(mask []uint64, size []int64, need []int) plan.Node {
+	v, best := &m.reason.view, plan.Root
+	for w := range mask {
+		for set := mask[w] & v.stopped[w] &^ v.grace[w]; set != 0; set &= set - 1 {
+			k, ok := cluster.ParcelID(w<<6+bits.TrailingZeros64(set)), true
+			for _, d := range need {
+				ok = ok && v.room[d][k] >= size[d]
+			}
+			if top := m.meet(v.leaf, k); ok && m.policy.Depth[top] > m.policy.Depth[best] {
+				best = top
+			}
+		}
+	}
+	return best
 }
 
 // sum is what there is on the parcels of a bitset, those with less than nothing left aside.

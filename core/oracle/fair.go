@@ -156,7 +156,6 @@ func (q pool) waits(s *sub) bool {
 func (g *round) join(s *sub, list []parcel) bool {
 	for _, t := range list {
 		if g.takes(s, t, 0) && fits(s.size, g.netRoom(s.alloc.leaf, t)) {
-			println("ORA", g.cycle, g.p.Path[s.alloc.leaf], t.host.Name, t.owner, len(list))
 			g.joined = append(g.joined, joined{sub: s, host: t.host, owner: t.owner})
 			return true
 		}
