@@ -21,12 +21,14 @@ func (s *State) lay(l *layout) {
 		p := &s.Plans[i]
 		left := p.Parcels.abandoned(order[i])
 		s.Host.sort(left)
-		hosts := slices.Concat(order[i], left)
+		hosts, same := slices.Concat(order[i], left), p.Parcels.has(order[i])
 		if p.Parcels.Cap == nil || !p.Parcels.are(hosts) || !p.Parcels.bare(len(left)) {
 			s.relay(p, hosts, len(left))
 		}
-		if p.Parcels.Left != len(left) || p.MD != nil && !l.sameGroups(was, p.MD) {
-			p.Parcels.Left = len(left)
+		if p.Parcels.Left != len(left) {
+			p.Parcels.Left, p.Dirty = len(left), true
+		}
+		if !same || p.MD != nil && !l.sameGroups(was, p.MD) {
 			p.Reassign, p.Stirred, p.Dirty = true, true, true
 		}
 		s.locate(p)
@@ -56,6 +58,18 @@ func (s *State) locate(p *Plan) {
 		h := p.Parcels.Host[k]
 		s.Host.Plan[h], s.Host.Parcel[h] = p.Index, k
 	}
+}
+
+// has tells whether the plan's hosts are these, in this order, those that left it aside.
+func (p *Parcels) has(hosts []HostID) bool {
+	k, n := ParcelID(0), p.Len()-p.Left
+	for _, h := range hosts {
+		if int(k) == n || p.Host[k] != h {
+			return false
+		}
+		k = p.End(k)
+	}
+	return int(k) == n
 }
 
 // are tells whether the parcels are of these hosts, in this order.
@@ -183,7 +197,6 @@ func (s *State) relay(p *Plan, hosts []HostID, left int) {
 		}
 	}
 	p.renumbered()
-	p.Reassign, p.Stirred = true, true
 }
 
 // carry makes what an old parcel has that of a new one, beside what that has already; where the owner is
