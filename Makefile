@@ -4,7 +4,10 @@ GO      ?= go
 TOOLS   := $(GO) tool -modfile=tools/go.mod
 DEMO    := out/demo
 SOAK    ?= 100000
+LOGS    ?= 300
+CHANGES ?= 1000
 FUZZ    ?= 60s
+KILLS   ?= 100
 
 .PHONY: build run test check lint soak fuzz bench generate clean
 
@@ -36,6 +39,12 @@ lint:
 soak: ## the properties over many random cases, and that those notice wrong engines: make soak SOAK=100000
 	STINT_SOAK=$(SOAK) $(GO) test -count=1 -timeout 3h -run TestSoak -v ./core/cycle
 	$(GO) test -count=1 -timeout 1h -tags mutant -run TestMutants -v ./core/cycle
+	rm -rf out/scenarios && mkdir -p out/scenarios && STINT_SOAK=$(LOGS) STINT_SCENARIOS=$(CURDIR)/out/scenarios $(GO) test -count=1 -timeout 1h -run TestSoak ./core/cycle
+	STINT_SCENARIOS=$(CURDIR)/out/scenarios $(GO) test -count=1 -timeout 3h -run 'TestSoakLogs|TestSoakOpenB' -v ./cmd/stint
+	STINT_SOAK=1 STINT_MUTATIONS=$(CHANGES) $(GO) test -count=1 -timeout 1h -run 'TestMutations|TestCompactStopped' -v ./export
+	cd export/interop && STINT_SOAK=1 $(GO) test -count=1 -timeout 1h ./...
+	cd export/duckdb && $(GO) test -count=1 -timeout 1h ./...
+	STINT_TEST_KILLS=$(KILLS) $(GO) test -count=1 -timeout 1h -run 'TestCrash|TestIdleConnections' -v ./cmd/stint ./ingest/server
 
 fuzz: ## every fuzz target in turn: make fuzz FUZZ=10m
 	@for t in $$(grep -rhoE '^func (Fuzz[A-Za-z0-9]+)' --include='*_test.go' . | awk '{print $$2}' | sort -u); do \
@@ -45,6 +54,7 @@ fuzz: ## every fuzz target in turn: make fuzz FUZZ=10m
 
 bench: build ## cold cycles and decode rates, medians of ten, with the machine they ran on
 	$(GO) run ./bench
+	$(GO) run ./bench/service
 	$(GO) test -run '^$$' -bench Rate -benchtime 10x ./ingest/table
 
 generate:

@@ -32,9 +32,22 @@ var mayImport = map[string][]string{
 	"core/scenario":  {"core/cycle", "core/cluster", "core/plan", "core/decision", "ingest/table", "github.com/goccy/go-yaml"},
 	"ingest/table":   {"core/cluster", "core/plan", "github.com/apache/arrow", "github.com/parquet-go/parquet-go", "github.com/klauspost/compress"},
 	"export":         {"core/decision", "github.com/parquet-go/parquet-go", "github.com/apache/arrow", "github.com/klauspost/compress", "github.com/jedib0t/go-pretty"},
-	"datasets":       {"core/cluster", "core/plan", "ingest/table", "github.com/parquet-go/parquet-go", "github.com/goccy/go-yaml"},
-	"bench":          {"*"},
-	"cmd/stint":      {"*"},
+	// Shares no code with the engine: of core only the types of columns.
+	"export/verify": {"export", "core/decision", "github.com/parquet-go/parquet-go", "github.com/goccy/go-yaml"},
+	"datasets":      {"core/cluster", "core/plan", "ingest/table", "github.com/parquet-go/parquet-go", "github.com/goccy/go-yaml"},
+	"bench":         {"*"},
+	"cmd/stint":     {"*"},
+
+	// The service.
+	"core/engine":           {"core/cycle", "core/cluster", "core/plan", "core/decision"},
+	"core/journal":          {},
+	"ingest/client":         {},
+	"ingest/client/example": {"ingest/client"},
+	"ingest/server": {
+		"core/engine", "core/journal", "core/cluster", "core/plan", "core/decision", "ingest/table", "export",
+		"github.com/valyala/fasthttp", "github.com/prometheus/client_golang",
+	},
+	"bench/service": {"*"},
 }
 
 // pure are the packages of the pure function: no clock, no randomness, no

@@ -7,11 +7,11 @@ import (
 	"github.com/stintd/stint/datasets"
 )
 
-// BenchmarkCold is the first suite as a Go benchmark, for profiles.
+// BenchmarkCold is the suites as Go benchmarks, for profiles.
 func BenchmarkCold(b *testing.B) {
 	for _, s := range suites {
 		b.Run(s.Name, func(b *testing.B) {
-			d, err := datasets.Grid(datasets.Options{Hosts: s.Hosts, Consumers: s.Consumers, Units: s.Units, Shapes: s.Shapes, Seed: 1})
+			d, err := s.make(datasets.Options{Hosts: s.Hosts, Consumers: s.Consumers, Units: s.Units, Shapes: s.Shapes, Seed: 1})
 			if err != nil {
 				b.Fatal(err)
 			}

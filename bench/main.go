@@ -46,6 +46,7 @@ var suites = []suite{
 	{"slots, 100 consumers", 100_000, 100, 1_000_000, 1, datasets.Slots},
 	{"slots, 1,000 consumers", 100_000, 1_000, 1_000_000, 1, datasets.Slots},
 	{"slots, 10,000 consumers", 100_000, 10_000, 1_000_000, 1, datasets.Slots},
+	{ownersSuite, 100_000, 10_000, 100_000, 4, datasets.Owners},
 }
 
 // result is the measurements of a suite.
@@ -62,6 +63,7 @@ type result struct {
 	Allocs             uint64   `json:"allocs_per_cycle"`
 	AllocBytes         uint64   `json:"alloc_bytes_per_cycle"`
 	StageUS            [7]int64 `json:"stage_us"`
+	Owners             *owners  `json:"owners,omitempty"`
 
 	data          *datasets.Dataset
 	policy        *plan.Policy
@@ -190,6 +192,11 @@ func (r *result) once(counted bool) error {
 	for i, us := range out.Summary.StageUS {
 		r.stage[i] = append(r.stage[i], us)
 	}
+	if r.Name == ownersSuite {
+		if err := r.lose(s, &runner, &out); err != nil {
+			return err
+		}
+	}
 	if err := r.again(s, &runner); err != nil {
 		return err
 	}
@@ -232,6 +239,9 @@ func (r *result) summarise() {
 	r.Allocs, r.AllocBytes = median(r.allocs), median(r.bytes)
 	for i := range r.stage {
 		r.StageUS[i] = median(r.stage[i])
+	}
+	if r.Owners != nil {
+		r.Owners.summarise(r.stage[stageOwn])
 	}
 }
 
@@ -277,12 +287,17 @@ func show(results []*result, runs int, seed uint64) {
 		}
 		fmt.Println()
 	}
-	if len(results) < 6 {
+	for _, r := range results {
+		if r.Owners != nil {
+			r.Owners.show()
+		}
+	}
+	if len(results) < 7 {
 		return
 	}
 	small, large := results[0], results[1]
 	fmt.Printf("\ntime per unit, %d hosts against %d: × %.2f (all from the same runs, in turn)\n", large.Hosts, small.Hosts, large.UnitNS/small.UnitNS)
-	few, many := results[3], results[len(results)-1]
+	few, many := results[3], results[5]
 	fmt.Printf("time per slot, %s, against a unit of %s: × %.2f\n", many.Name, large.Name, many.UnitNS/large.UnitNS)
 	fmt.Printf("log-log slope of the slot cycle's time against consumers, %d to %d: %.2f\n", few.Consumers, many.Consumers,
 		math.Log(many.ColdMS.P50/few.ColdMS.P50)/math.Log(float64(many.Consumers)/float64(few.Consumers)))

@@ -150,3 +150,32 @@ func TestWrite(t *testing.T) {
 		}
 	}
 }
+
+// TestOwned reads clusters of owners back: all own something, a tenth of them parts.
+func TestOwned(t *testing.T) {
+	for _, o := range []Options{
+		{Hosts: 1000, Consumers: 40, Units: 2000, Seed: 1},
+		{Hosts: 20_000, Consumers: 2000, Units: 20_000, Seed: 2},
+	} {
+		d, err := Owners(o)
+		if err != nil {
+			t.Fatalf("%+v: %v", o, err)
+		}
+		p, err := plan.Parse("plan.yaml", d.Plan)
+		if err != nil {
+			t.Fatalf("%+v: %v", o, err)
+		}
+		owners, parts := 0, 0
+		for _, rules := range p.MDPlans[0].Windows[0].Own {
+			if len(rules) > 0 {
+				owners++
+				if rules[0].PerHost != nil || rules[0].Partial {
+					parts++
+				}
+			}
+		}
+		if owners != o.Consumers || parts < owners/20 || parts > owners/5 {
+			t.Errorf("%+v: %d owners, %d of parts", o, owners, parts)
+		}
+	}
+}

@@ -163,32 +163,3 @@ func TestForeignFiles(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// TestCompacted reads a file of several cycles, as compaction makes them.
-func TestCompacted(t *testing.T) {
-	dir := t.TempDir()
-	write(t, dir, Options{}, fill(1, 5), fill(2, 6))
-	r := must(OpenLog(dir))(t)
-	grants, cycles := must(r.Rows("grants", 1, 2))(t), must(r.Rows("cycles", 1, 2))(t)
-	if err := os.RemoveAll(filepath.Join(dir, "inputs")); err != nil {
-		t.Fatal(err)
-	}
-	for _, table := range []*decision.Table{grants, cycles} {
-		rows := table.Columns[0].Int
-		table.Columns = table.Columns[1:]
-		folder := filepath.Join(dir, table.Name, "date=2026-01-06")
-		if err := os.RemoveAll(folder); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.MkdirAll(folder, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		data := encoded(t, func(w io.Writer) error {
-			return encodeRows(w, table, rows, []meta{{metaSchema, SchemaVersion}})
-		})
-		if err := os.WriteFile(filepath.Join(folder, "cycles-000000000001-000000000002.parquet"), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	checkReads(t, dir, []int64{1, 2})
-}

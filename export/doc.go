@@ -16,6 +16,7 @@ const (
 	metaRevision  = "stint.revision"  // of the policy
 	metaDecisions = "stint.decisions" // decisions digest of the cycle (D-16)
 	metaContent   = "stint.content"   // state tables: digest of the tables written together
+	metaFrames    = "stint.frames"    // keyframes of several cycles: the cycles
 	metaFile      = "stint.file."     // in cycles, + a table's name: the seal of its file
 	metaSeal      = "stint.seal"      // SHA-256 of the file with unsealed in its place
 )

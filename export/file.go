@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -34,11 +35,14 @@ func datePath(dir, table string, us int64) string {
 	return filepath.Join(dir, table, "date="+time.UnixMicro(us).UTC().Format(time.DateOnly))
 }
 
-func cycleName(cycle int64) string { return fmt.Sprintf("cycles-%012d-%012d.parquet", cycle, cycle) }
+func cycleName(cycle int64) string { return rangeName(cycle, cycle) }
 
-// list finds the files of a table, in order of cycles. Names of another form than the
-// log's are passed over: they are temporary or not the log's. Two files that claim the
-// same cycle are an error.
+func rangeName(first, last int64) string {
+	return fmt.Sprintf("cycles-%012d-%012d.parquet", first, last)
+}
+
+// list finds the files of a table, those with lower first cycles first, of these the longest first. Names of another
+// form than the log's are passed over: they are temporary or not the log's.
 func list(dir, table string) ([]span, error) {
 	var spans []span
 	err := eachFile(dir, table, func(path, name string) error {
@@ -57,13 +61,25 @@ func list(dir, table string) ([]span, error) {
 		spans = append(spans, span{first, last, path})
 		return nil
 	})
-	slices.SortFunc(spans, func(a, b span) int { return int(a.first - b.first) })
-	for i := 1; i < len(spans) && err == nil; i++ {
-		if spans[i].first <= spans[i-1].last {
-			err = fmt.Errorf("%s: cycle %d is in %s too", spans[i].path, spans[i].first, spans[i-1].path)
-		}
-	}
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(b.last, a.last)) })
 	return spans, err
+}
+
+// inForce leaves out the files of cycles that a longer one has replaced: compaction removes them after it has
+// published that one. Files that claim the same cycle in any other way are an error.
+func inForce(spans []span) ([]span, error) {
+	var out []span
+	for _, s := range spans {
+		if n := len(out); n > 0 && s.first <= out[n-1].last {
+			was := out[n-1]
+			if s.last > was.last || s.first == was.first && s.last == was.last {
+				return nil, fmt.Errorf("%s: cycle %d is in %s too", s.path, s.first, was.path)
+			}
+			continue
+		}
+		out = append(out, s)
+	}
+	return out, nil
 }
 
 // eachFile visits the files in a table's date folders. A table without a folder has none.
@@ -103,7 +119,7 @@ func eachName(dir string, visit func(path, name string) error) error {
 // which tests set to make it fail.
 type disk struct {
 	step func(op, path string) error
-	lazy bool            // nothing is flushed: for tests of the order of steps
+	lazy bool            // nothing is flushed
 	made map[string]bool // folders whose names this writer has flushed
 }
 

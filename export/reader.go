@@ -6,13 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go"
 
 	"github.com/stintd/stint/core/decision"
 )
@@ -21,23 +24,28 @@ import (
 const (
 	inputWindowBytes = 8 << 20
 	inputBytesMax    = 4 << 30
-	headsMax         = 1024 // rows of cycles kept between calls
+	headsMax         = 1 << 15 // rows of cycles and metadata of files kept between calls
 )
 
 // Reader reads a decision log as it was when it was opened: cycles published
-// since are not seen, what a cycle under way has written neither. It is for one goroutine.
+// since are not seen, what a cycle under way has written neither. Compaction may go on meanwhile. It is for one goroutine.
+//
+// Which file of a table holds a cycle follows from the file of cycles that holds it: the one of the same first and last
+// cycle. Files of any other range are leftovers.
 type Reader struct {
 	dir    string
 	cycles []int64
+	ranges []span // the files of cycles
 	shape  map[string]decision.Table
-	spans  map[string][]span
+	files  map[string]map[[2]int64]string // by table, then first and last cycle: the path
 	heads  map[int64]head
+	metas  map[string]map[string]string // by path: the metadata of files read
 }
 
 // head is what a cycle's row of cycles says of its other tables.
 type head struct {
 	state [sets]int64       // the cycles that hold the state tables
-	files map[string]string // seals of the cycle's files; nil when a compacted file does not tell
+	files map[string]string // seals of the files of the cycle's range
 }
 
 // OpenLog opens a log for reading. It lists the folders and reads no file, save of
@@ -55,28 +63,96 @@ func OpenLog(dir string) (*Reader, error) {
 
 // openLog is OpenLog, save that a log that was never written to is an empty one.
 func openLog(dir string) (*Reader, error) {
-	r := &Reader{dir: dir, shape: map[string]decision.Table{}, spans: map[string][]span{}, heads: map[int64]head{}}
-	tables := shapes()
-	slices.Reverse(tables) // cycles first: what it lists, the others have
-	for _, t := range tables {
-		spans, err := list(dir, t.Name)
-		if err != nil {
-			return nil, fmt.Errorf("log %s: %w", dir, err)
-		}
-		r.shape[t.Name], r.spans[t.Name] = t, spans
+	r := &Reader{dir: dir, shape: map[string]decision.Table{}, heads: map[int64]head{}, metas: map[string]map[string]string{}}
+	for _, t := range shapes() {
+		r.shape[t.Name] = t
 	}
-	for _, s := range r.spans[cyclesTable] {
+	if err := r.list(); err != nil {
+		return nil, err
+	}
+	for _, s := range r.ranges {
 		if s.first == s.last {
 			r.cycles = append(r.cycles, s.first)
 			continue
 		}
-		t, err := r.load(cyclesTable, []span{s}, s.first, s.last)
+		t, err := r.load(cyclesTable, s, "", s.first, s.last)
 		if err != nil {
 			return nil, err
 		}
 		r.cycles = append(r.cycles, t.Columns[0].Int...)
 	}
 	return r, nil
+}
+
+// list finds the files that there are now: of cycles first, since what these name is there.
+func (r *Reader) list() error {
+	spans, err := list(r.dir, cyclesTable)
+	if err == nil {
+		r.ranges, err = inForce(spans)
+	}
+	if err != nil {
+		return fmt.Errorf("log %s: %w", r.dir, err)
+	}
+	b, err := readBefore(r.dir)
+	if err != nil {
+		return err
+	}
+	r.ranges = slices.DeleteFunc(r.ranges, func(s span) bool { return s.last < b.Cycle }) // dropped
+	r.files = map[string]map[[2]int64]string{}
+	for name := range r.shape {
+		spans, err := list(r.dir, name)
+		if err != nil {
+			return fmt.Errorf("log %s: %w", r.dir, err)
+		}
+		r.files[name] = make(map[[2]int64]string, len(spans))
+		for _, s := range spans {
+			if name != cyclesTable {
+				if was, twice := r.files[name][[2]int64{s.first, s.last}]; twice {
+					return fmt.Errorf("log %s: %s: cycle %d is in %s too", r.dir, s.path, s.first, was)
+				}
+			}
+			r.files[name][[2]int64{s.first, s.last}] = s.path
+		}
+	}
+	return nil
+}
+
+// agains is how often again tries anew: compaction may go on to the next day while a reader looks for the last one's files.
+const agains = 10
+
+// again does something that reads files, and once more whenever one of them is gone: then compaction has put another one
+// in its place.
+func again[T any](r *Reader, do func() (T, error)) (T, error) {
+	v, err := do()
+	for range agains {
+		if !errors.Is(err, fs.ErrNotExist) && !errors.As(err, new(*missingError)) || r.list() != nil {
+			break
+		}
+		clear(r.heads)
+		if w, second := do(); second == nil {
+			return w, nil
+		}
+	}
+	return v, err
+}
+
+// missingError is a file that a cycle names and that is not there.
+type missingError struct {
+	dir, table string
+	cycle      int64
+}
+
+func (e *missingError) Error() string {
+	return fmt.Sprintf("log %s: %s of cycle %d is missing", e.dir, e.table, e.cycle)
+}
+
+// rangeOf is the file of cycles that holds a cycle.
+func (r *Reader) rangeOf(cycle int64) (span, bool) {
+	i := sort.Search(len(r.ranges), func(i int) bool { return r.ranges[i].last >= cycle })
+	if i == len(r.ranges) || r.ranges[i].first > cycle {
+		return span{}, false
+	}
+	return r.ranges[i], true
 }
 
 // Cycles are the published cycles in rising order. The slice is the reader's own.
@@ -92,6 +168,15 @@ func (r *Reader) Tables() []string {
 	return names
 }
 
+// Decided are the names of the tables whose content a cycle's decisions digest covers (D-16), in its order.
+func (r *Reader) Decided() (names []string) {
+	var c decision.Cycle
+	for _, t := range c.Tables() {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
 // Holder is the cycle whose files hold a table as it is in a cycle: for state tables the one
 // that cycles names, for keyframes the nearest that is not later, else the cycle itself.
 func (r *Reader) Holder(name string, cycle int64) (int64, error) {
@@ -99,21 +184,51 @@ func (r *Reader) Holder(name string, cycle int64) (int64, error) {
 		return 0, err
 	}
 	if s, ok := setOf[name]; ok {
-		h, err := r.head(cycle)
+		h, err := again(r, func() (head, error) { return r.head(cycle) })
 		return h.state[s], err
 	}
 	if !isKeyframe(name) {
 		return cycle, nil
 	}
-	spans := r.spans[name]
-	i := sort.Search(len(spans), func(i int) bool { return spans[i].first > cycle }) - 1
-	for ; i >= 0; i-- { // a file of a cycle that was not published counts for nothing
-		holder := min(cycle, spans[i].last)
-		if _, ok := slices.BinarySearch(r.cycles, spans[i].first); ok || spans[i].first < spans[i].last {
-			return holder, nil
+	return again(r, func() (int64, error) { return r.frame(name, cycle) })
+}
+
+// frame is the nearest cycle up to one that has a keyframe.
+func (r *Reader) frame(name string, cycle int64) (int64, error) {
+	i := sort.Search(len(r.ranges), func(i int) bool { return r.ranges[i].first > cycle }) - 1
+	for ; i >= 0; i-- {
+		in, err := r.framesOf(name, r.ranges[i])
+		if err != nil {
+			return 0, err
+		}
+		if k := sort.Search(len(in), func(k int) bool { return in[k] > cycle }); k > 0 {
+			return in[k-1], nil
 		}
 	}
 	return 0, fmt.Errorf("log %s: no keyframe of %s up to cycle %d", r.dir, name, cycle)
+}
+
+// framesOf are the cycles of a range that have a keyframe; a longer file names them.
+func (r *Reader) framesOf(name string, s span) (in []int64, err error) {
+	path, ok := r.files[name][[2]int64{s.first, s.last}]
+	switch {
+	case !ok:
+		return nil, nil
+	case s.first == s.last:
+		return []int64{s.first}, nil
+	case r.metas[path] == nil:
+		if _, err := r.read(path, ""); err != nil {
+			return nil, err
+		}
+	}
+	for word := range strings.FieldsSeq(r.metas[path][metaFrames]) {
+		c, err := strconv.ParseInt(word, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s: its keyframes: %w", path, err)
+		}
+		in = append(in, c)
+	}
+	return in, nil
 }
 
 func (r *Reader) known(name string, cycle int64) error {
@@ -136,7 +251,7 @@ func (r *Reader) Table(name string, cycle int64) (*decision.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := r.rows(name, holder, holder)
+	t, err := again(r, func() (*decision.Table, error) { return r.rows(name, holder, holder) })
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +277,7 @@ func (r *Reader) Rows(name string, first, last int64) (*decision.Table, error) {
 			first = holder
 		}
 	}
-	return r.rows(name, first, last)
+	return again(r, func() (*decision.Table, error) { return r.rows(name, first, last) })
 }
 
 // Digest recomputes a cycle's decisions digest (D-16) from the log.
@@ -179,77 +294,81 @@ func (r *Reader) Digest(cycle int64) (string, error) {
 	return decision.Digest(tables), nil
 }
 
-// rows reads the files of a table that hold cycles first … last, in order, and checks that
-// none is missing.
+// rows reads the files of a table that hold cycles first … last, in order. A file that their cycles name and that is
+// missing is an error.
 func (r *Reader) rows(name string, first, last int64) (*decision.Table, error) {
-	spans := r.spans[name]
-	from := sort.Search(len(spans), func(i int) bool { return spans[i].last >= first })
-	end := sort.Search(len(spans), func(i int) bool { return spans[i].first > last })
-	spans = spans[from:max(from, end)]
-	if name != cyclesTable {
-		var err error
-		if spans, err = r.published(name, spans, first, last); err != nil {
-			return nil, err
-		}
+	if _, ok := r.rangeOf(first); !ok {
+		return nil, fmt.Errorf("log %s: no cycle %d: it was dropped", r.dir, first)
 	}
-	return r.load(name, spans, first, last)
-}
-
-// published are the spans of a table that its cycles name. A file that a cycle names and
-// that is missing is an error, one that none names is passed over.
-func (r *Reader) published(name string, spans []span, first, last int64) ([]span, error) {
-	var named []span
-	i, _ := slices.BinarySearch(r.cycles, first)
-	for ; i < len(r.cycles) && r.cycles[i] <= last; i++ {
-		cycle := r.cycles[i]
-		for len(spans) > 0 && spans[0].last < cycle {
-			spans = spans[1:]
-		}
-		here := len(spans) > 0 && spans[0].first <= cycle
-		h, err := r.head(cycle)
-		if err != nil {
-			return nil, err
-		}
-		_, want := h.files[name]
-		if want && !here {
-			return nil, fmt.Errorf("log %s: %s of cycle %d is missing", r.dir, name, cycle)
-		}
-		if (want || h.files == nil) && here && (len(named) == 0 || named[len(named)-1] != spans[0]) {
-			named = append(named, spans[0])
-		}
-	}
-	_, state := setOf[name]
-	if state && (len(named) == 0 || named[0].first > first) || isKeyframe(name) && len(named) == 0 {
-		return nil, fmt.Errorf("log %s: %s of cycle %d is missing", r.dir, name, first)
-	}
-	return named, nil
-}
-
-// load reads files into one table; without files it has the table's columns and no rows.
-func (r *Reader) load(name string, spans []span, first, last int64) (*decision.Table, error) {
 	var b builder
-	for _, s := range spans {
-		want := ""
-		if s.first == s.last && name != cyclesTable {
-			h, err := r.head(s.first)
+	i := sort.Search(len(r.ranges), func(i int) bool { return r.ranges[i].last >= first })
+	for ; i < len(r.ranges) && r.ranges[i].first <= last; i++ {
+		s, want := r.ranges[i], ""
+		if name != cyclesTable {
+			h, err := r.head(max(first, s.first))
 			if err != nil {
 				return nil, err
 			}
-			want = h.files[name]
+			var named, there bool
+			want, named = h.files[name]
+			s.path, there = r.files[name][[2]int64{s.first, s.last}]
+			if named && !there {
+				return nil, &missingError{r.dir, name, max(first, s.first)}
+			}
+			if !named {
+				continue
+			}
 		}
-		f, err := read(s.path, want)
-		if err != nil {
+		if err := r.add(&b, name, s, want, first, last); err != nil {
 			return nil, err
 		}
-		if err := b.add(f, s, first, last); err != nil {
-			return nil, fmt.Errorf("%s: %w", s.path, err)
-		}
 	}
-	if len(spans) == 0 {
+	_, state := setOf[name]
+	if b.table.Columns == nil {
+		if state || isKeyframe(name) {
+			return nil, &missingError{r.dir, name, first}
+		}
 		b.table.Columns = append([]decision.Column{{Name: "cycle"}}, r.shape[name].Columns...)
 	}
 	b.table.Name = name
 	return &b.table, nil
+}
+
+// add reads a file into a table that is being built.
+func (r *Reader) add(b *builder, name string, s span, seal string, first, last int64) error {
+	f, err := r.read(s.path, seal)
+	if err != nil {
+		return err
+	}
+	if err := b.add(f, s, first, last); err != nil {
+		return fmt.Errorf("%s: %w", s.path, err)
+	}
+	return nil
+}
+
+// load reads the rows of a file.
+func (r *Reader) load(name string, s span, seal string, first, last int64) (*decision.Table, error) {
+	var b builder
+	err := r.add(&b, name, s, seal, first, last)
+	b.table.Name = name
+	return &b.table, err
+}
+
+// read opens a file and keeps its metadata.
+func (r *Reader) read(path, seal string) (*parquet.File, error) {
+	f, err := read(path, seal)
+	if err != nil {
+		return nil, err
+	}
+	if len(r.metas) >= headsMax {
+		clear(r.metas)
+	}
+	meta := map[string]string{}
+	for _, kv := range f.Metadata().KeyValueMetadata {
+		meta[kv.Key] = kv.Value
+	}
+	r.metas[path] = meta
+	return f, nil
 }
 
 // head reads a cycle's row of cycles.
@@ -257,59 +376,61 @@ func (r *Reader) head(cycle int64) (head, error) {
 	if h, ok := r.heads[cycle]; ok {
 		return h, nil
 	}
-	spans := r.spans[cyclesTable]
-	i := sort.Search(len(spans), func(i int) bool { return spans[i].last >= cycle })
-	if i == len(spans) || spans[i].first > cycle {
+	s, ok := r.rangeOf(cycle)
+	if !ok {
 		return head{}, fmt.Errorf("log %s: no cycle %d", r.dir, cycle)
 	}
-	f, err := read(spans[i].path, "")
+	t, err := r.load(cyclesTable, s, "", s.first, s.last)
 	if err != nil {
 		return head{}, err
 	}
-	var b builder
-	if err := b.add(f, spans[i], cycle, cycle); err != nil {
-		return head{}, fmt.Errorf("%s: %w", spans[i].path, err)
-	}
-	if b.table.Rows != 1 {
-		return head{}, fmt.Errorf("%s: %d rows of cycle %d", spans[i].path, b.table.Rows, cycle)
-	}
-	h := head{}
-	for s, name := range setTable {
-		c := b.table.Column(name + "_cycle")
-		if c == nil || c.Type != decision.Int || c.Int[0] < 0 || c.Int[0] > cycle {
-			return head{}, fmt.Errorf("%s: cycle %d does not tell the cycle of %s", spans[i].path, cycle, name)
-		}
-		h.state[s] = c.Int[0]
-	}
-	if spans[i].first == spans[i].last {
-		h.files = map[string]string{}
-		for _, kv := range f.Metadata().KeyValueMetadata {
-			if table, ok := strings.CutPrefix(kv.Key, metaFile); ok {
-				h.files[table] = kv.Value
-			}
-		}
-	}
-	if len(r.heads) >= headsMax {
+	if len(r.heads)+t.Rows > headsMax {
 		clear(r.heads)
 	}
-	r.heads[cycle] = h
-	return h, nil
+	files := map[string]string{}
+	for key, seal := range r.metas[s.path] {
+		if table, ok := strings.CutPrefix(key, metaFile); ok {
+			files[table] = seal
+		}
+	}
+	found := 0
+	for _, n := range t.Columns[0].Int {
+		if n == cycle {
+			found++
+		}
+	}
+	if found != 1 {
+		return head{}, fmt.Errorf("%s: %d rows of cycle %d", s.path, found, cycle)
+	}
+	for row, n := range t.Columns[0].Int {
+		h := head{files: files}
+		for set, name := range setTable {
+			c := t.Column(name + "_cycle")
+			if c == nil || c.Type != decision.Int || c.Int[row] < 0 || c.Int[row] > n {
+				return head{}, fmt.Errorf("%s: cycle %d does not tell the cycle of %s", s.path, n, name)
+			}
+			h.state[set] = c.Int[row]
+		}
+		r.heads[n] = h
+	}
+	return r.heads[cycle], nil
 }
 
-// content is the content digest of the set of state tables in a cycle's file, "" when a
-// compacted file does not tell.
-func (r *Reader) content(name string, cycle int64) (string, error) {
-	for _, s := range r.spans[name] {
-		if s.first <= cycle && cycle <= s.last {
-			f, err := read(s.path, "")
+// content is the content digest of the set of state tables that a cycle holds.
+func (r *Reader) content(set set, cycle int64) (string, error) {
+	var members []decision.Table
+	var c decision.Cycle
+	for _, t := range c.Tables() {
+		if s, ok := setOf[t.Name]; ok && s == set {
+			rows, err := r.rows(t.Name, cycle, cycle)
 			if err != nil {
 				return "", err
 			}
-			v, _ := f.Lookup(metaContent)
-			return v, nil
+			rows.Columns = rows.Columns[1:]
+			members = append(members, *rows)
 		}
 	}
-	return "", fmt.Errorf("log %s: %s of cycle %d is missing", r.dir, name, cycle)
+	return decision.Digest(members), nil
 }
 
 // Inputs are the inputs of a cycle, in the order applied.

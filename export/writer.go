@@ -22,6 +22,7 @@ import (
 // Options say how a log is opened for writing.
 type Options struct {
 	Append bool // continue a log; without it the folder must be empty or missing
+	Lazy   bool // leave it to the system when files reach the disk: for logs that can be made again
 }
 
 // Input is one input of a cycle, a row of the table inputs (D-13).
@@ -40,6 +41,7 @@ type Writer struct {
 	disk   disk
 	lock   *os.File
 	last   int64 // the last published cycle, 0 when there is none
+	nowUS  int64 // of it
 	state  [sets]written
 	broken error // why the log must be opened anew
 }
@@ -67,6 +69,7 @@ func Open(dir string, o Options) (*Writer, error) {
 		return nil, err
 	}
 	w := &Writer{dir: dir, lock: held}
+	w.disk.lazy = o.Lazy
 	if o.Append {
 		err = w.resume()
 	} else {
@@ -132,8 +135,13 @@ func (w *Writer) resume() error {
 	if err != nil {
 		return err
 	}
-	for s, table := range setTable {
-		content, err := r.content(table, head.state[s])
+	t, err := r.Table(cyclesTable, w.last)
+	if err != nil {
+		return err
+	}
+	w.nowUS = t.Column("now").Int[0]
+	for s := range sets {
+		content, err := r.content(s, head.state[s])
 		if err != nil {
 			return err
 		}
@@ -255,7 +263,7 @@ func (w *Writer) Cycle(c *decision.Cycle, inputs []Input) error {
 	if err := p.file(&cycles, p.files...); err != nil {
 		return p.undo(err)
 	}
-	w.last, w.state = s.Cycle, p.state
+	w.last, w.nowUS, w.state = s.Cycle, s.NowUS, p.state
 	if err := w.disk.syncDir(datePath(w.dir, cyclesTable, s.NowUS)); err != nil {
 		w.broken = fmt.Errorf("cycle %d is published, but perhaps not on the disk: %w", s.Cycle, err)
 		return fmt.Errorf("log %s: %w", w.dir, w.broken)
@@ -279,6 +287,9 @@ func (p *publication) tables(c *decision.Cycle, inputs []Input) error {
 	if c.Keyframe {
 		tables = append(tables, c.Holdings.Table(), c.Hosts.Table())
 	}
+	if p.newDay() {
+		p.state = [sets]written{} // so that the days before may be dropped
+	}
 	content := p.changed(tables)
 	for i := range tables {
 		t := &tables[i]
@@ -301,6 +312,11 @@ func (p *publication) tables(c *decision.Cycle, inputs []Input) error {
 	}
 	return nil
 }
+
+// newDay tells whether the cycle is the first of a UTC day.
+func (p *publication) newDay() bool { return p.now/dayUS != p.w.nowUS/dayUS }
+
+const dayUS = 24 * 60 * 60 * 1_000_000
 
 // changed gives the content digest of each set of state tables that differs from what was
 // last written, and notes it in state; "" for the others.

@@ -6,24 +6,26 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/cycle"
 	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/engine"
 	"github.com/stintd/stint/core/plan"
-	"github.com/stintd/stint/export"
+	"github.com/stintd/stint/core/scenario"
 	"github.com/stintd/stint/ingest/table"
 )
 
 // The kinds of input, as the log names them.
 const (
-	kindPlan    = "plan"
-	kindHosts   = "hosts"
-	kindDemand  = "demand"
-	kindRunning = "running"
+	kindPlan        = scenario.InputPlan
+	kindHosts       = scenario.InputHosts
+	kindHostChanges = scenario.InputHostChanges
+	kindReleases    = scenario.InputReleases
+	kindDemand      = scenario.InputDemand
+	kindRunning     = scenario.InputRunning
 )
 
 // sourceDefault is the source of demand that is given as a file.
@@ -102,14 +104,22 @@ func (b *batch) apply(g *given) error {
 	b.state.ReportUnknown = b.reportUnknown
 	o := table.Options{Name: g.name, Format: format, Compression: table.Plain, Dimensions: b.state.Policy.Dimensions}
 	switch r := bytes.NewReader(g.content); g.kind {
-	case kindHosts:
+	case kindHosts, kindHostChanges:
 		t, err := table.ReadHosts(r, o)
 		if err != nil {
 			return err
 		}
 		g.rows = int64(t.Rows)
 		b.hosts = b.suspectHosts(g.name, t)
-		return named(g.name, b.state.SetHosts(t, true))
+		return named(g.name, b.state.SetHosts(t, g.kind == kindHosts))
+	case kindReleases:
+		t, err := table.ReadHoldings(r, o, true)
+		if err != nil {
+			return err
+		}
+		g.rows = int64(t.Rows)
+		_, err = b.state.Release(t)
+		return named(g.name, err)
 	case kindDemand:
 		t, err := table.ReadDemand(r, o)
 		if err != nil {
@@ -124,6 +134,29 @@ func (b *batch) apply(g *given) error {
 		}
 		g.rows = int64(t.Rows)
 		return named(g.name, b.state.AddRunning(g.source, t))
+	}
+	return b.applyServed(g, o)
+}
+
+// applyServed brings an input of the service into the state: kinds that no file of the command line is.
+func (b *batch) applyServed(g *given, o table.Options) error {
+	switch r := bytes.NewReader(g.content); g.kind {
+	case engine.InputDemandChanges:
+		t, err := table.ReadDemand(r, o)
+		if err != nil {
+			return err
+		}
+		return named(g.name, b.state.ChangeDemand(g.source, t))
+	case engine.InputRunning:
+		t, err := table.ReadHoldings(r, o, false)
+		if err != nil {
+			return err
+		}
+		_, _, err = b.state.SetRunning(g.source, t)
+		return named(g.name, err)
+	case engine.InputSilence:
+		b.state.Silence(g.source)
+		return nil
 	}
 	return fmt.Errorf("%s: an input of kind %q is not known", g.name, g.kind)
 }
@@ -179,9 +212,15 @@ func (b *batch) cycle(nowUS int64) {
 	if b.out.Summary.Digest == "" {
 		b.out.Summary.Digest = decision.Digest(b.out.Tables())
 	}
-	if n := b.out.Summary.Cycle; (n-1)%keyframeEvery == 0 || day(b.state.NowUS) != day(last) {
+	if keyframeDue(&b.out.Summary, last) {
 		b.runner.Keyframe(&b.out)
 	}
+}
+
+// keyframeDue tells whether a cycle has a keyframe (SPEC chapter 8): the first of a UTC day, every 60th, and those in
+// which units came to count as something else, which no other table tells (D-28). lastUS is the now of the cycle before.
+func keyframeDue(s *decision.Summary, lastUS int64) bool {
+	return (s.Cycle-1)%keyframeEvery == 0 || day(s.NowUS) != day(lastUS) || s.Relabelled
 }
 
 var processStart = time.Now()
@@ -194,49 +233,4 @@ func day(us int64) int64 { return us / (24 * time.Hour).Microseconds() }
 func (b *batch) stable() bool {
 	s := &b.out.Summary
 	return s.Stable()
-}
-
-// replay rebuilds the state at the end of a log from the inputs of its cycles, and checks that each cycle
-// decides again what the log says, and that its files still say so. It takes as long as the cycles took, and
-// as reading the whole log takes.
-func (b *batch) replay(log string) error {
-	r, err := export.OpenLog(log)
-	if err != nil {
-		return err
-	}
-	for _, n := range r.Cycles() {
-		inputs, err := r.Inputs(n)
-		if err != nil {
-			return err
-		}
-		for _, in := range inputs {
-			content, err := r.InputContent(in.Kind, in.Digest)
-			if err != nil {
-				return err
-			}
-			name := filepath.Join(log, "inputs", in.Kind, in.Digest)
-			if err := b.apply(&given{kind: in.Kind, source: in.Source, format: in.Format, name: name, content: content}); err != nil {
-				return fmt.Errorf("%w\n%s: cycle %d cannot be replayed", err, log, n)
-			}
-		}
-		if b.state == nil {
-			return fmt.Errorf("%s: cycle %d has no policy among its inputs", log, n)
-		}
-		t, err := r.Table("cycles", n)
-		if err != nil {
-			return err
-		}
-		b.cycle(t.Column("now").Int[0])
-		digest := t.Column("decisions_digest")
-		if want := string(digest.Dict.Bytes(digest.Code[0])); b.out.Summary.Digest != want || b.out.Summary.Cycle != n {
-			return fmt.Errorf("%s: cycle %d decides otherwise when replayed (digest %s, logged %s): the log is damaged, or of another version",
-				log, n, b.out.Summary.Digest, want)
-		}
-		if got, err := r.Digest(n); err != nil {
-			return err
-		} else if got != b.out.Summary.Digest {
-			return fmt.Errorf("%s: cycle %d: its files have the digest %s, not %s: the log is damaged", log, n, got, b.out.Summary.Digest)
-		}
-	}
-	return nil
 }

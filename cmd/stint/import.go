@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +24,8 @@ func newImport() *cobra.Command {
 
 func newImportOpenB() *cobra.Command {
 	var nodes, pods, out, format string
+	var asScenario bool
+	var o datasets.ScenarioOptions
 	c := &cobra.Command{
 		Use:   "openb --nodes F --pods F --out DIR",
 		Short: "Alibaba's public GPU cluster trace of 2023",
@@ -35,12 +38,33 @@ gpu_spec lists GPU models gets a requirement. All consumers share one public poo
 
 Shares of single GPUs are summed per host: a pod that takes 460 thousandths of a GPU takes 460 of all
 the gpu_milli of its host, so that two pods may fill a host's last 1000 from parts of two GPUs. Which
-GPU of a host a pod runs on is not decided, and times in the trace are not used.`,
+GPU of a host a pod runs on is not decided, and times in the trace are not used.
+
+With --scenario there is a scenario.yaml too, for stint simulate: every pod comes with the first one-minute
+cycle after its creation and ends when it has run as long as it did in the trace (from scheduling, else
+from creation, to deletion). Each cycle's arrivals are a source of their own. --start and --length cut out a
+part of the trace (what is there at its start comes with the first cycle); --speed plays it faster.`,
 		Example: `  stint import openb --nodes openb_node_list_all_node.csv --pods openb_pod_list_default.csv --out openb
-  stint import openb --nodes nodes.csv --pods pods.csv --format csv --out openb`,
+  stint import openb --nodes nodes.csv --pods pods.csv --format csv --out openb
+  stint import openb --nodes nodes.csv --pods pods.csv --scenario --start 3552h --length 24h --out day
+  stint import openb --nodes nodes.csv --pods pods.csv --scenario --speed 150 --out all`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return importOpenB(c, nodes, pods, out, format) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if !asScenario {
+				for _, name := range []string{"start", "length", "speed"} {
+					if c.Flags().Changed(name) {
+						return fmt.Errorf("--%s needs --scenario", name)
+					}
+				}
+				return importOpenB(c, nodes, pods, out, format)
+			}
+			return importOpenBScenario(c, nodes, pods, out, format, o)
+		},
 	}
+	c.Flags().BoolVar(&asScenario, "scenario", false, "makes scenario.yaml too")
+	c.Flags().DurationVar(&o.Start, "start", 0, "where in the trace the scenario starts")
+	c.Flags().DurationVar(&o.Length, "length", 0, "how much of the trace it plays (0: all)")
+	c.Flags().Int64Var(&o.Speed, "speed", 1, "seconds of the trace in one of the scenario")
 	c.Flags().StringVar(&nodes, "nodes", "", "node list, CSV")
 	c.Flags().StringVar(&pods, "pods", "", "pod list, CSV")
 	required(c, "nodes", "pods")
@@ -48,18 +72,56 @@ GPU of a host a pod runs on is not decided, and times in the trace are not used.
 	return c
 }
 
-func importOpenB(c *cobra.Command, nodes, pods, out, format string) error {
-	n, err := os.Open(nodes)
+// importOpenBScenario writes a scenario beside what importOpenB writes.
+func importOpenBScenario(c *cobra.Command, nodes, pods, out, format string, o datasets.ScenarioOptions) error {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	d, err := readOpenB(nodes, pods)
 	if err != nil {
 		return err
 	}
-	defer n.Close()
 	p, err := os.Open(pods)
 	if err != nil {
 		return err
 	}
 	defer p.Close()
-	d, err := datasets.OpenB(n, p)
+	lives, err := datasets.OpenBLives(p)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(out, "scenario.yaml")
+	if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("%s: is already there", path)
+	}
+	if err := d.Write(out, format); err != nil {
+		return err
+	}
+	cycles, rows, err := d.WriteScenario(path, format, lives, o)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.OutOrStdout(), "%[1]s: %[2]s hosts, %[3]s of %[4]s pods in %[5]s one-minute cycles\nnext: stint simulate --scenario %[6]s --out %[1]s/log\n",
+		out, grouped(int64(d.Hosts.Rows)), grouped(rows), grouped(int64(d.Demand.Rows)), grouped(cycles), path)
+	return err
+}
+
+func readOpenB(nodes, pods string) (*datasets.Dataset, error) {
+	n, err := os.Open(nodes)
+	if err != nil {
+		return nil, err
+	}
+	defer n.Close()
+	p, err := os.Open(pods)
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	return datasets.OpenB(n, p)
+}
+
+func importOpenB(c *cobra.Command, nodes, pods, out, format string) error {
+	d, err := readOpenB(nodes, pods)
 	if err != nil {
 		return err
 	}

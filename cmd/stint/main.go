@@ -2,6 +2,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -29,7 +30,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	switch err := root.Execute(); {
+	switch err := root.ExecuteContext(context.Background()); {
 	case err == nil:
 		return exitFine
 	case errors.Is(err, errFound):
@@ -61,14 +62,16 @@ Exit codes: 0 fine, 1 found something wrong, 2 bad usage or input.`,
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newRun(), newTest(), newCheck(), newQuery(), newGen(), newImport(), newVersion())
+	root.AddCommand(newRun(), newTest(), newCheck(), newQuery(), newVerify(), newReplayCommand(), newSimulate(), newCompact(),
+		newGen(), newImport(), newServe(), newPush(), newVersion())
 	return root
 }
 
 // refuseEmpty refuses a path, name or instant that is an empty text: an unset variable of a shell must not read
 // as "not given".
 func refuseEmpty(c *cobra.Command) error {
-	for _, name := range []string{"plan", "hosts", "demand", "running", "at", "out", "log", "cycle", "format", "nodes", "pods"} {
+	for _, name := range []string{"plan", "hosts", "demand", "running", "at", "out", "log", "cycle", "from", "to", "scenario", "keep", "format", "nodes",
+		"pods", "config", "data", "listen", "server", "token-file", "source", "releases"} {
 		if f := c.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
 			return fmt.Errorf("--%s: is empty", name)
 		}

@@ -18,6 +18,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if data := os.Getenv(crashData); data != "" {
+		crashChild(data)
+	}
 	testscript.Main(m, map[string]func(){"stint": main})
 }
 

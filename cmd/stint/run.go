@@ -125,13 +125,13 @@ func run(o *runOptions, c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	b := &batch{reportUnknown: true, force: true} // while replaying: what was refused is in no log
+	b := newReplay()
 	inputs, err := o.inputs()
 	if err != nil {
 		return err
 	}
 	if o.append {
-		if err := b.replay(o.out); err != nil {
+		if err := b.replay(o.out, c.ErrOrStderr()); err != nil {
 			return err
 		}
 		if b.state == nil {
@@ -194,10 +194,14 @@ func (b *batch) write(o *runOptions, inputs []*given, nowUS int64, stderr io.Wri
 	defer status("")
 	for n := 1; ; n++ {
 		b.cycle(nowUS)
+		last := n == o.cycles && !o.untilStable || o.untilStable && b.stable()
+		if last && !b.out.Keyframe { // so that what is held at the end can be told without the cycles before
+			b.runner.Keyframe(&b.out)
+		}
 		if err := w.Cycle(&b.out, logged); err != nil {
 			return err
 		}
-		if n == o.cycles && !o.untilStable || o.untilStable && b.stable() {
+		if last {
 			return nil
 		}
 		logged = nil

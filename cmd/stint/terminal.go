@@ -1,9 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/text"
 	"golang.org/x/term"
@@ -57,4 +59,12 @@ func grouped(n int64) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
+}
+
+// bar is a line that shows how far long work is.
+func bar(what string, done, all int) string {
+	const width = 30
+	full := width * done / max(1, all)
+	return fmt.Sprintf("%s [%s%s] %s of %s cycles", what, strings.Repeat("=", full), strings.Repeat(" ", width-full),
+		grouped(int64(done)), grouped(int64(all)))
 }

@@ -3,6 +3,8 @@ package cluster
 import (
 	"slices"
 
+	"github.com/bits-and-blooms/bitset"
+
 	"github.com/stintd/stint/core/plan"
 )
 
@@ -48,13 +50,14 @@ type parts struct {
 	amount [][]int64 // by row, then dimension
 }
 
-// byHost sorts the deeds' rows by host: those of the host whose first parcel is k are row[start[k]:start[k+1]].
-func (p *Plan) byHost(s *State) (row []int32, start []int32) {
+// byHost sorts the deeds' rows by host: those of the host whose first parcel is k are row[start[k]:start[k+1]]. When
+// only is not nil, hosts that are not in it have none.
+func (p *Plan) byHost(s *State, only *bitset.BitSet) (row []int32, start []int32) {
 	d := &p.Deeds
 	start = make([]int32, p.Parcels.Len()+2)
 	at := func(i int) ParcelID {
 		h := d.Host[i]
-		if s.Host.Plan[h] != p.Index || s.nodeOf(d.Consumer[i]) == plan.None {
+		if only != nil && !only.Test(uint(h)) || s.Host.Plan[h] != p.Index || s.nodeOf(d.Consumer[i]) == plan.None {
 			return NoID
 		}
 		return s.Host.Parcel[h]

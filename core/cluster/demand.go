@@ -19,6 +19,8 @@ type demandScratch struct {
 	alloc []int32     // by the table's allocation code: label + 1
 	sub   []int32     // by the table's sub code: label + 1
 	size  []int64
+
+	changes bool // the table is of changes: a row with 0 units needs no size
 }
 
 // unnamed is Subs.seen of a sub-allocation that its source's last snapshot left out.
@@ -46,6 +48,8 @@ func (s *State) SetDemand(source string, t *DemandTable) error {
 		return err
 	}
 	src := SourceID(s.Source.InternString(source))
+	s.heard(src)
+	s.reserve(t.Rows)
 	s.snapshot++
 	last := rowMemo{alloc: NoID, shape: NoID}
 	for i := range t.Rows {
@@ -219,7 +223,7 @@ func (s *State) bindSize(t *DemandTable, i int, p int32, f *Faults) {
 		}
 		some = some || col[i] > 0
 	}
-	if !some && p >= 0 && !slots {
+	if !some && p >= 0 && !slots && !(s.scratch.changes && t.Units[i] == 0) {
 		f.Add(i+1, "", "", "a unit has no size: all of "+strings.Join(s.Policy.Dimensions, ", ")+" are 0")
 	}
 }
@@ -284,7 +288,10 @@ func (s *State) applyRow(src SourceID, t *DemandTable, i int, last *rowMemo) {
 		sub = s.label(b.sub, t.Sub.Names, code)
 	}
 	shape := s.rowShape(t, i, last)
-	id, ok := s.subOf[subKey{last.alloc, sub, shape}]
+	id, ok := SubID(NoID), false
+	if s.Alloc.First[last.alloc] != NoID { // else the allocation is new: a look into a large table for nothing
+		id, ok = s.subOf[subKey{last.alloc, sub, shape}]
+	}
 	if !ok {
 		id = s.newSub(subKey{last.alloc, sub, shape})
 	}

@@ -391,6 +391,9 @@ func (s *State) bindHoldings(t *HoldingTable, held bool, f *Faults) []boundHoldi
 			continue
 		}
 		if held {
+			if rows[i] = s.orphaned(HostID(h), t, i); rows[i].sub != NoID {
+				continue
+			}
 			if rows[i] = s.onAbandoned(HostID(h), t, i); rows[i].sub != NoID {
 				continue
 			}

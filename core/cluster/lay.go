@@ -29,6 +29,7 @@ func (s *State) lay(l *layout) {
 			p.Parcels.Left, p.Dirty = len(left), true
 		}
 		if !same || p.MD != nil && !l.sameGroups(was, p.MD) {
+			p.Parcels.Moved = nil
 			p.Reassign, p.Stirred, p.Dirty = true, true, true
 		}
 		s.locate(p)
@@ -256,6 +257,7 @@ func (s *State) refresh(p *Plan, k ParcelID, state HostState) {
 		if delta != 0 {
 			p.Parcels.Cap[d][k] += delta
 			p.Parcels.Free[d][k] += delta
+			p.Parcels.moved(k)
 			p.Reassign, changed, resized = true, true, true
 		}
 	}

@@ -20,4 +20,8 @@ var Mutants = [...]string{
 	"window: a minute late",               // 6
 	"window: at midnight the first opens", // 7
 	"window: no switch is one",            // 8
+
+	"policy: orphans have no grace",                    // 9
+	"policy: a renamed consumer loses what it holds",   // 10
+	"policy: what is promised to orphans is kept back", // 11
 }

@@ -17,6 +17,23 @@ type Parcels struct {
 	First []HoldingID  // holdings on it, newest first
 	Left  int          // the last so many are of hosts that left the plan with work on them; they are one parcel each
 	Owned bool         // some parcel has an owner
+
+	// Moved is a bitset by HostID: hosts whose capacity, or what is held on them, changed since the plan's last pass over
+	// ownership; nil: there was none, or hosts and groups are not those that it saw.
+	Moved []uint64
+}
+
+// Watch starts to note which hosts move, from none on. Rows is the number of hosts that the state knows.
+func (p *Parcels) Watch(rows int) { p.Moved = make([]uint64, (rows+63)/64) }
+
+// moved notes that the host of a parcel moved.
+func (p *Parcels) moved(k ParcelID) {
+	if p.Moved == nil {
+		return
+	}
+	if h := p.Host[k]; int(h>>6) < len(p.Moved) { // a host that is newer than that is of no plan that was seen
+		p.Moved[h>>6] |= 1 << (uint(h) & 63)
+	}
 }
 
 // Len is the number of parcels.
@@ -93,6 +110,7 @@ func (p *Parcels) room(k ParcelID, size []int64) int64 {
 
 // take takes units of a size off a parcel's free room.
 func (p *Parcels) take(k ParcelID, size []int64, units int64) {
+	p.moved(k)
 	for d, u := range size {
 		if u != 0 {
 			p.Free[d][k] -= u * units

@@ -147,9 +147,12 @@ func (s *State) alike(a, b HoldingID) bool {
 		h.Pool[a] == h.Pool[b] && h.Lender[a] == h.Lender[b]
 }
 
-// Cancel takes units of a holding off its reclaim; they stay with their holder.
-// O(holdings of the sub-allocation, victims of the set).
+// Cancel takes units of a holding off its reclaim; they stay with their holder, or go at the same time without a taker
+// when that is an orphan. O(holdings of the sub-allocation, victims of the set).
 func (s *State) Cancel(q HoldingID, units int64) {
+	if sub, due := s.Holding.Sub[q], s.Holding.Due[q]; s.Sub.Orphan[sub] {
+		defer s.detain(sub, due)
+	}
 	s.step(q, units, decision.ActionCancelled)
 	h, sub, id := &s.Holding, s.Holding.Sub[q], s.Holding.Set[q]
 	p := &s.Plans[s.Sub.Plan[sub]]
@@ -177,9 +180,10 @@ func (s *State) Cancel(q HoldingID, units int64) {
 	s.keep(id)
 }
 
-// HandOver moves units of a holding that is under reclaim over to another set on its parcel; their deadline stays,
-// and nothing is recorded. O(victims of both sets).
+// HandOver moves units of a holding that is under reclaim over to another set on its parcel: one reclaim of them is
+// cancelled, the other is issued with the deadline of the first. O(victims of both sets).
 func (s *State) HandOver(q HoldingID, units int64, to SetID) {
+	s.step(q, units, decision.ActionCancelled)
 	h, due := &s.Holding, s.Holding.Due[q]
 	from := h.Set[q]
 	if units < h.Units[q] {
@@ -195,6 +199,7 @@ func (s *State) HandOver(q HoldingID, units int64, to SetID) {
 	}
 	h.Set[q], h.NextOfSet[q], h.Due[q] = to, s.Set.First[to], due
 	s.Set.First[to] = q
+	s.step(q, units, decision.ActionIssued)
 	s.keep(from)
 	s.keep(to)
 }

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -37,7 +39,7 @@ func (s *State) checkPolicy(p *plan.Policy, forced bool) (leaving []SubID, err e
 			continue
 		}
 		path, was := s.Consumer.String(int32(s.Sub.Consumer[sub])), &s.Plans[s.Sub.Plan[sub]]
-		if heir, ok := to[path]; ok {
+		if heir, ok := to[path]; ok && mutant != 10 {
 			path = heir
 		}
 		node, ok := p.Find(path)
@@ -48,7 +50,7 @@ func (s *State) checkPolicy(p *plan.Policy, forced bool) (leaving []SubID, err e
 		if s.Sub.Held[sub] > 0 && member == nil {
 			return nil, fmt.Errorf("%s: plan %s is gone, and %s still holds %d units in it: it must give them back first", p.File, was.Name, path, s.Sub.Held[sub])
 		}
-		if s.Sub.Held[sub] > 0 && !forced && !s.Sub.Orphan[sub] {
+		if s.Sub.Held[sub] > 0 && !forced && !s.Sub.Orphan[sub] && mutant != 10 {
 			return nil, fmt.Errorf("%s: %s holds %d units in plan %s and would no longer be a leaf of it; when forced, they are reclaimed with its grace",
 				p.File, path, s.Sub.Held[sub], was.Name)
 		}
@@ -217,6 +219,7 @@ func (s *State) inherit(p *plan.Policy) {
 // orphan takes sub-allocations out of their plan. Allocations that hold nothing are forgotten; what
 // the others hold is reclaimed with the grace that they had under the policy before, from the next cycle on (PLAN-4).
 func (s *State) orphan(leaving []SubID, was *plan.Policy) {
+	slices.SortFunc(leaving, func(a, b SubID) int { return cmp.Compare(s.Sub.Seq[a], s.Sub.Seq[b]) })
 	holds := map[AllocID]bool{}
 	for _, sub := range leaving {
 		if s.Sub.Held[sub] > 0 {
@@ -237,14 +240,17 @@ func (s *State) orphan(leaving []SubID, was *plan.Policy) {
 	}
 }
 
-// settleOrphans puts what orphans hold under reclaim, and forgets those that hold nothing any more.
+// settleOrphans ends the sets of takers that a new policy has no place for, puts what orphans hold under reclaim, and forgets those that
+// hold nothing any more.
 func (s *State) settleOrphans(nowUS int64) {
+	if s.orphanUS = nowUS; s.NewPlan && mutant != 11 {
+		s.unpromise()
+	}
 	s.orphans = slices.DeleteFunc(s.orphans, func(o orphan) bool {
-		for q := s.Sub.First[o.sub]; q != NoID; q = s.Holding.NextOfSub[q] {
-			if s.Holding.Set[q] == NoID {
-				s.Reclaim(q, s.Holding.Units[q], nowUS, o.graceUS, decision.ReclaimPlanChange)
-			}
+		if mutant == 9 {
+			o.graceUS = 0
 		}
+		s.detain(o.sub, nowUS+o.graceUS)
 		s.Sub.Wanted[o.sub] = s.Sub.Held[o.sub]
 		if s.Sub.Held[o.sub] == 0 {
 			s.gone = append(s.gone, o.sub)
@@ -254,8 +260,64 @@ func (s *State) settleOrphans(nowUS int64) {
 	})
 }
 
+// detain puts what an orphan holds and is not under reclaim there, due at dueUS. O(holdings of the sub-allocation).
+func (s *State) detain(sub SubID, dueUS int64) {
+	for q := s.Sub.First[sub]; q != NoID; q = s.Holding.NextOfSub[q] {
+		if s.Holding.Set[q] == NoID {
+			s.Reclaim(q, s.Holding.Units[q], s.orphanUS, dueUS-s.orphanUS, decision.ReclaimPlanChange)
+		}
+	}
+}
+
+// unpromise ends the sets of takers that have no place any more: what was not taken back yet stays with its holders. O(sets).
+func (s *State) unpromise() {
+	t := &s.Set
+	for id := range SetID(len(t.Number)) {
+		number, taker := t.Number[id], t.Taker[id]
+		if number == 0 || taker == NoID || s.Sub.Plan[taker] >= 0 && !s.Sub.Orphan[taker] {
+			continue
+		}
+		s.Promise(id, 0)
+		for t.Number[id] == number {
+			s.Cancel(t.First[id], s.Holding.Units[t.First[id]])
+		}
+	}
+}
+
+// EachOrphan calls f for the sub-allocations that hold something in a plan and have no place in it any more, in order of arrival.
+func (s *State) EachOrphan(p *Plan, f func(sub SubID)) {
+	for _, o := range s.orphans {
+		if s.Sub.Plan[o.sub] == p.Index {
+			f(o.sub)
+		}
+	}
+}
+
 // orphan is a sub-allocation that no plan has any more, but that still holds something.
 type orphan struct {
 	sub     SubID
 	graceUS int64
+}
+
+// orphaned is what a row names of what orphans hold on a host: clients give that back too. Its sub is NoID when that is
+// nothing. O(orphans), of which there are few, and none for long.
+func (s *State) orphaned(h HostID, t *HoldingTable, i int) boundHolding {
+	for _, o := range s.orphans {
+		a, name := s.Sub.Alloc[o.sub], []byte(nil)
+		if code := t.Sub.At(i); code != Null {
+			name = t.Sub.Names.Bytes(code)
+		}
+		if !bytes.Equal(s.Consumer.Bytes(int32(s.Sub.Consumer[o.sub])), t.Consumer.Names.Bytes(t.Consumer.At(i))) ||
+			!bytes.Equal(s.Label.Bytes(s.Alloc.Name[a]), t.Allocation.Names.Bytes(t.Allocation.At(i))) ||
+			!bytes.Equal(s.Label.Bytes(s.Sub.Name[o.sub]), name) {
+			continue
+		}
+		parcels := &s.Plans[s.Sub.Plan[o.sub]].Parcels
+		for q := s.Sub.First[o.sub]; q != NoID; q = s.Holding.NextOfSub[q] {
+			if k := s.Holding.Parcel[q]; parcels.Host[k] == h {
+				return boundHolding{o.sub, k}
+			}
+		}
+	}
+	return boundHolding{sub: NoID}
 }

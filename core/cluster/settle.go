@@ -35,6 +35,7 @@ func (s *State) Settle(nowUS int64) {
 		}
 	}
 	s.excess = s.excess[:0]
+	s.hush()
 }
 
 // Finish ends a cycle: its releases have been emitted, what nobody names is forgotten.

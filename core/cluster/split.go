@@ -4,20 +4,48 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/bits-and-blooms/bitset"
+
 	"github.com/stintd/stint/core/plan"
 )
 
 // Divide splits the hosts of an MD plan as its deeds say, and places the units anew on those whose parcels
 // change by that (docs/ownership.md, "Parcels"). O(parcels × dimensions), and the holdings there.
-func (s *State) Divide(p *Plan) {
+func (s *State) Divide(p *Plan) { s.divide(p, nil) }
+
+// DivideAt is Divide when since the last Divide only the deeds and capacities of some hosts have changed, named once or
+// several times: it leaves the others' parcels as they are.
+func (s *State) DivideAt(p *Plan, hosts []HostID) {
+	if len(hosts) == 0 && len(p.shifted) == 0 {
+		return
+	}
+	only := bitset.MustNew(uint(s.Host.Len()))
+	for _, h := range hosts {
+		only.Set(uint(h))
+	}
+	for _, h := range p.shifted {
+		only.Set(uint(h))
+	}
+	s.divide(p, only)
+}
+
+// divide is Divide for some hosts, or with nil all.
+func (s *State) divide(p *Plan, only *bitset.BitSet) {
 	old := p.Parcels
-	row, start := p.byHost(s)
+	row, start := p.byHost(s, only)
 	p.Parcels = old.empty(len(old.Cap), old.Len())
+	p.Parcels.Moved = old.Moved
 	var at parts
 	var anew []ParcelID // the first parcels of hosts that change, as they were and as they are
 	public := make([]int64, len(old.Cap))
 	for j, end := ParcelID(0), ParcelID(0); int(j) < old.Len(); j = end {
-		end = old.End(j)
+		if end = old.End(j); only != nil && !only.Test(uint(old.Host[j])) {
+			for end < ParcelID(old.Len()) && !only.Test(uint(old.Host[end])) {
+				end++
+			}
+			s.keepParcels(p, &old, j, end)
+			continue
+		}
 		for d := range public {
 			public[d] = 0
 			for k := j; k < end; k++ {
@@ -55,6 +83,26 @@ func (s *State) Divide(p *Plan) {
 	}
 	s.setsOf(p, s.keep)
 	s.nameAll(p)
+}
+
+// keepParcels appends old parcels j … end-1 as they were, with what is on them.
+func (s *State) keepParcels(p *Plan, old *Parcels, j, end ParcelID) {
+	n, k := &p.Parcels, ParcelID(p.Parcels.Len())
+	n.Host, n.Owner, n.First = append(n.Host, old.Host[j:end]...), append(n.Owner, old.Owner[j:end]...), append(n.First, old.First[j:end]...)
+	n.Owned = n.Owned || slices.ContainsFunc(old.Owner[j:end], func(c ConsumerID) bool { return c != NoID })
+	for d := range old.Cap {
+		n.Cap[d], n.Free[d] = append(n.Cap[d], old.Cap[d][j:end]...), append(n.Free[d], old.Free[d][j:end]...)
+	}
+	for d := range n.Kept {
+		n.Kept[d] = append(n.Kept[d], make([]int64, end-j)...)
+	}
+	n.Open = append(n.Open, make([]uint64, n.Words()-len(n.Open))...)
+	for i := j; i < end; i++ {
+		n.open(k+i-j, old.IsOpen(i))
+		for q := old.First[i]; q != NoID && j != k; q = s.Holding.NextOnParcel[q] {
+			s.Holding.Parcel[q] = k + i - j
+		}
+	}
 }
 
 // nameAll makes units count as what a new policy's tree says: a consumer that was renamed may be below another.

@@ -62,9 +62,11 @@ type State struct {
 	reclaims     int64 // reclaims so far
 	snapshot     int32 // number of the last demand table applied
 	orphans      []orphan
+	orphanUS     int64   // when they were settled last: now of the cycle under way
 	excess       []SubID // may hold more than they want, or want nothing
 	gone         []SubID // forgotten once their releases are emitted
 	outsideDirty bool
+	silent       []SourceID // get no new grants (API-6)
 	victim       []HoldingID
 	at           *layout // of the hosts now
 	HostTables   int64   // host tables and policies applied, and plans whose hosts were split anew: what depends on attributes, by parcel, is good for one number
@@ -203,8 +205,13 @@ func (s *State) Node(sub SubID) plan.Node {
 	return s.NodeOf[s.Sub.Consumer[sub]]
 }
 
-// Short is how many units a sub-allocation wants and does not hold.
-func (s *State) Short(sub SubID) int64 { return max(0, s.Sub.Wanted[sub]-s.Sub.Held[sub]) }
+// Short is how many units a sub-allocation wants and does not hold; what orphans lose they do not want back.
+func (s *State) Short(sub SubID) int64 {
+	if s.Sub.Orphan[sub] {
+		return 0
+	}
+	return max(0, s.Sub.Wanted[sub]-s.Sub.Held[sub])
+}
 
 // Size is the unit size of a sub-allocation by dimension. In a slot plan the first
 // figure is the unit's slots, whatever the policy's dimensions, and the rest are 0. Read it only.
@@ -279,3 +286,7 @@ func (s *State) HeldUnits() (units int64) {
 	}
 	return units
 }
+
+// SubAllocations is how many sub-allocations there are: those that a source names, those that still hold something, and
+// those that this cycle forgets. O(1).
+func (s *State) SubAllocations() int64 { return int64(len(s.Sub.Source) - len(s.Sub.free)) }

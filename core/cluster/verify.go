@@ -89,7 +89,7 @@ func (s *State) verifyPlan(p *Plan, free [][]int64, pairs, leaving []int64, rows
 // verifySplit compares the parcels of hosts with each other, with the deeds and with what units on them count as.
 func (s *State) verifySplit(p *Plan) error {
 	var at parts
-	rows, start := p.byHost(s)
+	rows, start := p.byHost(s, nil)
 	for k, end := ParcelID(0), ParcelID(0); int(k) < p.Parcels.Len(); k = end {
 		end = p.Parcels.End(k)
 		h := p.Parcels.Host[k]

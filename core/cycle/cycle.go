@@ -94,6 +94,14 @@ func (r *Runner) Run(s *cluster.State, nowUS int64, out *decision.Cycle) {
 	*out = r.out
 }
 
+// Touched is how many rows the last pass over a plan's ownership looked at; plans as in State.Plans, 0 where nothing is owned.
+func (r *Runner) Touched(plan int) int64 {
+	if m, ok := r.planner[plan].(*md.Planner); ok {
+		return m.Touched()
+	}
+	return 0
+}
+
 // begin empties the tables of events and the times.
 func (r *Runner) begin(s *cluster.State) {
 	r.stage = 0
@@ -160,17 +168,16 @@ func (r *Runner) explain(s *cluster.State) {
 	r.out.ResetStates(&r.dicts)
 	*r.details = cluster.Names{}
 	sum := &r.out.Summary
-	sum.UnitsShort, sum.SubAllocations = 0, 0
+	sum.UnitsShort = 0
 	for i := range r.planner {
 		m := r.planner[i]
-		sum.SubAllocations += m.Settle()
+		m.Settle()
 		sum.UnitsShort += m.EmitShortfalls(&r.out.Shortfalls, r.details)
 	}
 	outside, short := s.Outside()
 	for _, sub := range outside {
 		r.outside(s, sub)
 	}
-	sum.SubAllocations += int64(len(outside))
 	sum.UnitsShort += short
 }
 
@@ -194,7 +201,7 @@ func (r *Runner) emit(s *cluster.State, nowUS int64, dirty bool) {
 	sum.UnitsGranted, sum.UnitsReleased = 0, r.releases(s)
 	sum.UnitsReclaimed, sum.UnitsCancelled = r.reclaims(s)
 	sum.UnitsLeaving, sum.UnitsPromised, sum.UnitsOverdue = s.Leaving(), s.Promised(), s.Overdue(nowUS)
-	sum.Relabelled, sum.Window = s.Relabelled, windows(s)
+	sum.Relabelled, sum.Window, sum.Restated, sum.SubAllocations = s.Relabelled, windows(s), dirty, s.SubAllocations()
 	for i := range r.planner {
 		if s.Plans[i].Dirty {
 			sum.UnitsGranted += r.planner[i].EmitGrants(&r.out.Grants)
@@ -249,6 +256,7 @@ func (r *Runner) reclaims(s *cluster.State) (issued, cancelled int64) {
 	t := &r.out.Reclaims
 	for _, v := range s.Reclaims {
 		t.Key.Add(s.Sub.Plan[v.Sub], int32(s.Sub.Consumer[v.Sub]), s.Alloc.Name[s.Sub.Alloc[v.Sub]], s.Sub.Name[v.Sub])
+		t.Source.Add(int32(s.Sub.Source[v.Sub]))
 		t.Reclaim = append(t.Reclaim, v.Number)
 		t.Action.Add(v.Action)
 		t.Host.Add(int32(v.Host))
@@ -287,6 +295,7 @@ func (r *Runner) releases(s *cluster.State) (units int64) {
 			continue
 		}
 		t.Key.Add(s.Sub.Plan[v.Sub], int32(s.Sub.Consumer[v.Sub]), s.Alloc.Name[s.Sub.Alloc[v.Sub]], s.Sub.Name[v.Sub])
+		t.Source.Add(int32(s.Sub.Source[v.Sub]))
 		t.Host.Add(int32(v.Host))
 		t.Units = append(t.Units, v.Units)
 		t.Cause.Add(v.Cause)

@@ -333,7 +333,7 @@ func (c *lodging) takeOver(t *rapid.T) {
 func (c *lodging) setPolicy(t *rapid.T) {
 	c.parse(t)
 	if c.oracle != nil {
-		c.oracle.SetPolicy(c.policy)
+		c.oracle.SetPolicy(c.policy, false)
 	}
 	for _, s := range []*cluster.State{c.engine, c.twin} {
 		if err := s.SetPolicy(c.policy, false); err != nil {

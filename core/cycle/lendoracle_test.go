@@ -75,7 +75,7 @@ func (l *lone) play(t *rapid.T) {
 			}
 			l.reviseOwn(t)
 			l.compile(t)
-			l.oracle.SetPolicy(l.policy)
+			l.oracle.SetPolicy(l.policy, false)
 			revised = l.yaml()
 		}
 		s := l.drawStep(t, i == 0, l.last.Held)

@@ -38,7 +38,7 @@ func TestMutants(t *testing.T) {
 func kindOf(mutant string) kind {
 	about, _, _ := strings.Cut(mutant, ":")
 	name := "slot"
-	if slices.Contains([]string{"hybrid", "switch", "window"}, about) {
+	if slices.Contains([]string{"hybrid", "switch", "window", "policy"}, about) {
 		name = "hybrid"
 	}
 	return kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })]

@@ -34,7 +34,7 @@ func TestOwnOracle(t *testing.T) {
 				}
 				p.reviseOwn(t)
 				set()
-				p.oracle.SetPolicy(p.policy)
+				p.oracle.SetPolicy(p.policy, false)
 			}
 			s := p.drawStep(t, i == 0, p.last.Held)
 			if len(s.hosts) > 0 {
@@ -53,12 +53,12 @@ func TestOwnOracle(t *testing.T) {
 			l.cycle(t)
 		}
 		for range 40 { // policies that say the same are in force one after the other
-			p.oracle.SetPolicy(p.policy)
+			p.oracle.SetPolicy(p.policy, false)
 			held := fmt.Sprint(p.last.Held, p.last.Leaving)
 			l.cycle(t)
 			if r := &p.last; held == fmt.Sprint(r.Held, r.Leaving) && len(r.Reclaims)+len(r.Grants)+len(r.Releases)+len(r.Owned) == 0 {
 				for range passesMax {
-					p.oracle.SetPolicy(p.policy)
+					p.oracle.SetPolicy(p.policy, false)
 					l.cycle(t)
 					if len(p.last.Owned) == 0 {
 						return

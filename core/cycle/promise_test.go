@@ -22,7 +22,7 @@ func (p *player) ledger(t *rapid.T) {
 		if p.out.Releases.Reclaim[i] > 0 {
 			p.leaving[holding{k, p.out.Releases.Host.At(i)}] -= n
 		}
-		if p.out.Releases.Cause.At(i) == "done" && !p.renewed[k.Allocation[:len(sources[0])]] {
+		if p.out.Releases.Cause.At(i) == "done" && !p.orphans[k] && !p.renewed[k.Allocation[:len(sources[0])]] {
 			p.wanted[k] = max(0, p.wanted[k]-n)
 		}
 	}

@@ -1,6 +1,10 @@
 package cycle_test
 
-import "github.com/stintd/stint/core/oracle"
+import (
+	"slices"
+
+	"github.com/stintd/stint/core/oracle"
+)
 
 // The promises of SPEC chapter 11 for hybrid branches.
 
@@ -14,8 +18,10 @@ func (v *slotView) first(hybrid bool) (list []*slotMember) {
 	return list
 }
 
-// isHybrid tells whether a consumer is under the hybrid policy.
-func (v *slotView) isHybrid(path string) bool { return v.entry(path).policy == "hybrid" }
+// isHybrid tells whether a consumer is under the hybrid policy; who has no place in the plan is not.
+func (v *slotView) isHybrid(path string) bool {
+	return slices.ContainsFunc(v.members, func(e slotMember) bool { return v.path(&e) == path && e.policy == "hybrid" })
+}
 
 // all is what a consumer and all below it hold.
 func (v *slotView) all(path string) int64 {

@@ -56,6 +56,9 @@ func (p *player) views(t *rapid.T) (list []*slotView) {
 			if o := &p.out.Holdings; o.Plan.At(i) == v.name {
 				k := keyAt(o.Key, i)
 				h := slotHolding{k, o.Host.At(i), o.Origin.At(i), o.Lender.At(i), n, v.slotsOf(k)}
+				if p.orphans[k] {
+					h.Consumer = "" // it counts for nobody
+				}
 				v.held = append(v.held, h)
 				if _, ok := v.idle[h.host]; ok {
 					v.idle[h.host] -= n * h.each
@@ -179,8 +182,8 @@ func (v *slotView) peer(list []string, self, other string) bool {
 }
 
 // reserves holds INV-3: after a cycle that granted units from a pool or on loan, every owner's reserve that it does not
-// use is idle still, or under reclaim; save what the budget does not let SLOT-12 take back yet from those who hold more
-// than they own.
+// use is idle still, or under reclaim; save what the budget does not let be taken back yet: by SLOT-12 from those who hold
+// more than they own, and what a new policy made foreign (PLAN-2).
 func (v *slotView) reserves() {
 	granted := false
 	for i := range v.out.Grants.Units {
@@ -201,7 +204,8 @@ func (v *slotView) reserves() {
 		own := v.rows[v.path(e)]
 		idle -= max(0, min(own.Reserved, own.Owned-own.Lent)-own.HeldOwned)
 		if v.budget >= 0 {
-			idle += max(0, own.HeldOwned+own.Lent-own.Owned-leaving[v.path(e)])
+			strange := v.sum(func(h slotHolding) bool { return h.Consumer == v.path(e) && h.origin == "hybrid" })
+			idle += max(0, own.HeldOwned+own.Lent-own.Owned+strange-leaving[v.path(e)])
 		}
 	}
 	if granted && idle < 0 && !v.trickles() {

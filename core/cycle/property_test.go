@@ -122,6 +122,8 @@ type player struct {
 	leaving map[holding]int64 // of that, under reclaim
 	wanted  map[oracle.Key]int64
 	rules   map[oracle.Key]oracle.Demand
+	orphans map[oracle.Key]bool // whose places a policy file took away
+	forced  bool                // the policy file being drawn does so to some that hold something
 	// renewed are the sources whose newest snapshot came after the step's releases: what those did to its numbers is gone.
 	renewed map[string]bool
 	relabel map[string]int   // how often units came to count as something else, by from and to
@@ -134,7 +136,7 @@ const startUS = 1767571200e6
 
 func newPlayer(t *rapid.T, k kind) *player {
 	p := &player{world: world{site: k.draw(t), rows: map[string][]oracle.Demand{}}, held: map[holding]int64{}, leaving: map[holding]int64{},
-		wanted: map[oracle.Key]int64{}, rules: map[oracle.Key]oracle.Demand{}, nowUS: startUS, relabel: map[string]int{},
+		wanted: map[oracle.Key]int64{}, rules: map[oracle.Key]oracle.Demand{}, orphans: map[oracle.Key]bool{}, nowUS: startUS, relabel: map[string]int{},
 		changes: map[string]int{}, owns: map[string]int64{}}
 	var err error
 	p.first = p.yaml()
@@ -162,7 +164,7 @@ func (p *player) step(t *rapid.T, i int) {
 		revised = p.revise(t)
 	}
 	s := p.drawStep(t, i == 0, p.last.Held)
-	s.policy = revised
+	s.policy, s.forced = revised, revised != "" && p.forced
 	p.play(t, s)
 	for k := range s.cycles + 1 { // the last one changes nothing (CYC-2)
 		p.run(t, k > 0)
@@ -246,7 +248,7 @@ func (p *player) dueIn(name string) (rows []oracle.Holding) {
 			continue
 		}
 		parcel := &s.Plans[s.Sub.Plan[sub]].Parcels
-		rows = append(rows, oracle.Holding{Consumer: p.policy.Path[s.Node(sub)], Allocation: s.Label.String(s.Alloc.Name[s.Sub.Alloc[sub]]),
+		rows = append(rows, oracle.Holding{Consumer: s.Consumer.String(int32(s.Sub.Consumer[sub])), Allocation: s.Label.String(s.Alloc.Name[s.Sub.Alloc[sub]]),
 			Sub: s.Label.String(s.Sub.Name[sub]), Host: s.Host.Names.String(int32(parcel.Host[h.Parcel[q]])), Units: h.Units[q]})
 	}
 	return rows
@@ -261,16 +263,25 @@ func (p *player) revise(t *rapid.T) string {
 	}
 	p.reviseSlots(t)
 	p.reviseOwn(t)
+	if p.forced = false; p.blended() && once(t, "other places", 10) {
+		p.replace(t)
+	}
 	var err error
 	text := p.yaml()
 	if p.policy, err = plan.Parse("case.yaml", []byte(text)); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	p.oracle.SetPolicy(p.policy)
+	p.oracle.SetPolicy(p.policy, p.forced)
 	for _, s := range []*cluster.State{p.engine, p.twin} {
-		if err := s.SetPolicy(p.policy, false); err != nil {
+		if p.forced && s.SetPolicy(p.policy, false) == nil {
+			t.Fatalf("PLAN-4: consumers that hold something were removed\n%s", text)
+		}
+		if err := s.SetPolicy(p.policy, p.forced); err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
+	}
+	for i := range p.consumers {
+		p.consumers[i].was = ""
 	}
 	return text
 }
@@ -308,7 +319,7 @@ func (p *player) note(s step) {
 	for _, d := range s.demand {
 		p.renewed[d.source] = !s.late
 		for k := range p.rules {
-			if strings.HasPrefix(k.Allocation, d.source) {
+			if strings.HasPrefix(k.Allocation, d.source) && !p.orphans[k] {
 				delete(p.rules, k)
 				p.wanted[k] = 0
 			}

@@ -27,8 +27,10 @@ type site struct {
 	own       bool // consumers own hosts of the MD plans
 	lend      bool // and lend them: graces are drawn, and owners come late
 	timezone  string
-	even      bool // nothing but shares decides in the slot plans, and units are of one size: INV-5 binds
-	tight     bool // an MD plan whose hosts are few and full
+	even      bool  // nothing but shares decides in the slot plans, and units are of one size: INV-5 binds
+	tight     bool  // an MD plan whose hosts are few and full
+	listed    []int // the order in which the file lists the consumers, nil: as they are
+	coined    int   // names of consumers that came later, so far
 }
 
 // eager is 1 in cases that want much demand on few hosts, else 0.
@@ -60,12 +62,15 @@ type consumer struct {
 	depth  int
 	leaf   bool
 	rank   int
-	grace  int // s
+	grace  int    // s
+	was    string // its path in the policy before, "" when that is the same
+	opened bool   // it was a leaf once
 }
 
 // step is what happens before one cycle, or several.
 type step struct {
 	policy   string // the new policy file, "" when the old one stays
+	forced   bool   // it takes places away in which something is held
 	hosts    []oracle.Host
 	full     bool
 	demand   []snapshot
@@ -183,8 +188,15 @@ func (s *site) yaml() string {
 		b.WriteString("}\n")
 	}
 	b.WriteString("consumers:\n")
-	for _, c := range s.consumers {
-		fmt.Fprintf(&b, "  - {path: %s, rank: %d, reclaim_grace: %ds}\n", c.path, c.rank, c.grace)
+	for i := range s.consumers {
+		if s.listed != nil {
+			i = s.listed[i]
+		}
+		c, from := s.consumers[i], ""
+		if c.was != "" {
+			from = ", renamed_from: " + c.was
+		}
+		fmt.Fprintf(&b, "  - {path: %s, rank: %d, reclaim_grace: %ds%s}\n", c.path, c.rank, c.grace, from)
 	}
 	s.writeSlots(&b)
 	s.writeMD(&b)

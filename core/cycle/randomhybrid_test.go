@@ -135,6 +135,11 @@ func (p *slotPlan) at(us int64) int {
 	return open
 }
 
+// blended tells whether some plan is of the kind that has hybrid branches.
+func (s *site) blended() bool {
+	return slices.ContainsFunc(s.slots, func(p slotPlan) bool { return p.blended })
+}
+
 // windowed tells whether some plan has windows.
 func (s *site) windowed() bool {
 	return slices.ContainsFunc(s.slots, func(p slotPlan) bool { return len(p.cuts) > 0 })

@@ -1,9 +1,11 @@
 package cycle_test
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,7 +44,10 @@ func TestSoak(t *testing.T) {
 
 func soak(t *testing.T, k kind, n int) {
 	counts, began := map[string]int{}, time.Now()
-	check(t, k, func(p *player) { p.count(counts) })
+	check(t, k, func(p *player) {
+		p.count(counts)
+		p.save(t, k.name, counts["case"])
+	})
 	t.Logf("%d cases, %d cycles in %v", counts["case"], counts["cycle"], time.Since(began).Round(time.Millisecond))
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		t.Logf("%-40s %8d  %6.2f %% of cases", name, counts[name], 100*float64(counts[name])/float64(counts["case"]))
@@ -51,6 +56,18 @@ func soak(t *testing.T, k kind, n int) {
 		if n >= 1000 && counts[name]*1000 < counts["case"] {
 			t.Errorf("%s occurred %d times in %d cases: less than 0.1 %%", name, counts[name], counts["case"])
 		}
+	}
+}
+
+// save writes a case as a scenario file into the folder that STINT_SCENARIOS names, if it names one, so that what is
+// outside of the cycle can be tried on it.
+func (p *player) save(t *testing.T, kind string, n int) {
+	dir := os.Getenv("STINT_SCENARIOS")
+	if dir == "" {
+		return
+	}
+	if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%06d.yaml", kind, n)), []byte(p.scenario()), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -97,7 +114,7 @@ var hybridSituations = []string{
 	"distribute_evenly: true", "disable_reclaim_on_shrink: true", "configured_slots", "reclaim_budget: 1", "mixed group", "hybrid branches alone",
 	"limit of a leaf", "limit of a branch", "reserve of a leaf", "reserve of a branch",
 	"windows", "lead", "other policies in another window", "reclaim issued window_switch", "reclaim cancelled window_switch",
-	"reclaim issued plan_change", "relabel hybrid to owned", "relabel owned to hybrid",
+	"removed by force", "renamed", "added", "reclaim issued plan_change", "relabel hybrid to owned", "relabel owned to hybrid",
 }
 
 // count adds the situations of a case, each as often as it occurred in another cycle or row.

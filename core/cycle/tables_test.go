@@ -36,7 +36,8 @@ func (p *player) scenario() string {
 		if i == 0 {
 			list("", "hosts", "", hostRows(s.hosts))
 			if len(s.running) > 0 {
-				list("", "running", " # of the source "+s.source, holdingRows(s.running, false))
+				b.WriteString("running:\n")
+				list("  ", s.source, "", holdingRows(s.running, false))
 			}
 			b.WriteString("steps:\n")
 		}
@@ -49,6 +50,9 @@ func (p *player) scenario() string {
 			for s := range strings.Lines(s.policy) {
 				b.WriteString("      " + s)
 			}
+		}
+		if s.forced {
+			b.WriteString("    force: true\n")
 		}
 		if i > 0 && len(s.hosts) > 0 {
 			comment := ""

@@ -105,6 +105,7 @@ type Releases struct {
 	Reclaim []int64 // id of the reclaim, 0 when none
 	Origin  Coded
 	Lender  Coded
+	Source  Coded // whose demand it was; not in the table, for those who serve the sources
 }
 
 // Table is a view of the releases.
@@ -152,6 +153,7 @@ type Reclaims struct {
 	Reason                             Coded // ReclaimReasons
 	ForConsumer, ForAllocation, ForSub Coded // the taker; Null for a rule
 	Issued, Deadline                   []int64
+	Source                             Coded // whose demand it is; not in the table, for those who serve the sources
 }
 
 // Table is a view of the reclaims.
@@ -359,6 +361,7 @@ type Summary struct {
 	UnitsPromised         int64 // that takers wait for
 	UnitsOverdue          int64 // under reclaim past their deadline (CYC-8)
 	Relabelled            bool  // whether what units count as changed (CYC-3)
+	Restated              bool  // whether the state tables were made anew; else they are those of the last cycle
 	UnitsReleased         int64
 	UnitsShort            int64
 	StageUS               [7]int64 // by Stages
@@ -452,6 +455,7 @@ func (c *Cycle) ResetEvents(d *Dicts) {
 	t.ForConsumer.reset(d.Consumer)
 	t.ForAllocation.reset(d.Label)
 	t.ForSub.reset(d.Label)
+	t.Source.reset(d.Source)
 	t.Reclaim, t.Units, t.Issued, t.Deadline = t.Reclaim[:0], t.Units[:0], t.Issued[:0], t.Deadline[:0]
 	g.Key.reset(d)
 	g.Source.reset(d.Source)
@@ -465,6 +469,7 @@ func (c *Cycle) ResetEvents(d *Dicts) {
 	r.Cause.reset(Causes)
 	r.Origin.reset(Origins)
 	r.Lender.reset(d.Consumer)
+	r.Source.reset(d.Source)
 	r.Units, r.Reclaim = r.Units[:0], r.Reclaim[:0]
 	o := &c.Ownership
 	o.Plan.reset(d.Plan)

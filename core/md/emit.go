@@ -190,7 +190,7 @@ func (m *Planner) emitShortfall(t *decision.Shortfalls, details *cluster.Names, 
 func (m *Planner) EmitKeyframe(c *decision.Cycle) {
 	h := &c.Holdings
 	var rows []cluster.HoldingID
-	m.eachSub(func(sub cluster.SubID) {
+	emit := func(sub cluster.SubID) {
 		rows = rows[:0]
 		for q := m.s.Sub.First[sub]; q != cluster.NoID; q = m.s.Holding.NextOfSub[q] {
 			rows = append(rows, q)
@@ -212,7 +212,9 @@ func (m *Planner) EmitKeyframe(c *decision.Cycle) {
 			h.Lender.Add(int32(m.s.Holding.Lender[q]))
 			h.Granted = append(h.Granted, m.s.Holding.Granted[q])
 		}
-	})
+	}
+	m.eachSub(emit)
+	m.s.EachOrphan(m.p, emit)
 	o, p := &c.Hosts, &m.p.Parcels
 	for k, end := cluster.ParcelID(0), cluster.ParcelID(0); int(k) < p.Len(); k = end {
 		end = p.End(k)

@@ -14,6 +14,7 @@ import (
 // owners is what stage own works with, and what the plan's parcels are to their owners.
 type owners struct {
 	assigner ownership.Assigner
+	footing  footing
 	changes  []change // parts that this cycle's pass changed, for the table ownership
 
 	laid   bool
@@ -42,10 +43,14 @@ func (m *Planner) assign() {
 	}
 	owned := p.Owns || len(p.Deeds.Host) > 0 || p.Parcels.Owned
 	if again := p.Deeds.AnyUnmet && p.Since >= p.MD.OwnershipRebalance; owned && (p.Reassign || again) {
-		had := p.Deeds
-		m.pass()
-		m.compare(&had)
-		m.s.Divide(p)
+		if hosts, ok := m.movedHosts(); ok {
+			m.update(hosts)
+		} else {
+			had := p.Deeds
+			m.pass()
+			m.compare(&had)
+			m.s.Divide(p)
+		}
 		o.laid, p.Since = false, 0
 	}
 	if p.Reassign = false; !o.laid {
@@ -60,7 +65,7 @@ func (m *Planner) assign() {
 
 // pass assigns the plan's hosts anew.
 func (m *Planner) pass() {
-	p, d := m.p, &m.p.Deeds
+	p, d, f := m.p, &m.p.Deeds, &m.owners.footing
 	hosts, at := m.planHosts()
 	text := make([]string, m.policy.Len())
 	for n, rules := range m.set.Own {
@@ -68,26 +73,46 @@ func (m *Planner) pass() {
 			text[n] = m.policy.RuleText(p.MD, rules)
 		}
 	}
-	got := m.owners.assigner.Pass(m.ground(hosts, at), m.had(at, text))
-	*d = cluster.Deeds{Rule: got.Rule, Number: got.Number, Amount: got.Amount, Next: got.Next}
-	d.Consumer, d.Host = make([]cluster.ConsumerID, len(got.Node)), make([]cluster.HostID, len(got.Node))
-	for i, n := range got.Node {
-		d.Consumer[i], d.Host[i] = m.s.ConsumerOf[n], p.Parcels.Host[hosts[got.Host[i]]]
+	f.set, f.ground, f.host, f.place = m.set, m.ground(hosts, at), f.host[:0], at
+	for _, k := range hosts {
+		f.host = append(f.host, p.Parcels.Host[k])
 	}
+	f.gave = m.owners.assigner.Pass(f.ground, m.had(at, text))
+	p.Parcels.Watch(m.s.Host.Len())
+	m.setDeeds(f.gave)
+	d.Lister, d.List = nil, nil
 	for n, t := range text {
 		if t != "" {
 			d.Lister, d.List = append(d.Lister, m.s.ConsumerOf[n]), append(d.List, t)
 		}
 	}
-	m.note(got, hosts)
+	d.Unmet, d.Configured, d.Reserved = make([]int32, m.policy.Len()), nil, nil
+	d.Keeper, d.KeptOn, d.KeptAmount = nil, nil, make([][]int64, len(f.gave.Amount))
+	for range f.gave.Amount {
+		d.Configured, d.Reserved = append(d.Configured, make([]int64, m.policy.Len())), append(d.Reserved, make([]int64, m.policy.Len()))
+	}
+	m.note()
+	for n := range plan.Node(m.policy.Len()) {
+		m.noteReserved(n)
+	}
 }
 
-// planHosts is the first parcels of the plan's hosts, in host order, and the place of each there by ParcelID.
+// setDeeds makes what a pass gave the plan's deeds.
+func (m *Planner) setDeeds(gave *ownership.Deeds) {
+	d, host := &m.p.Deeds, m.owners.footing.host
+	d.Rule, d.Number, d.Amount, d.Next = gave.Rule, gave.Number, gave.Amount, gave.Next
+	d.Consumer, d.Host = make([]cluster.ConsumerID, len(gave.Node)), make([]cluster.HostID, len(gave.Node))
+	for i, n := range gave.Node {
+		d.Consumer[i], d.Host[i] = m.s.ConsumerOf[n], host[gave.Host[i]]
+	}
+}
+
+// planHosts is the first parcels of the plan's hosts, in host order, and the place of each there by HostID.
 func (m *Planner) planHosts() (hosts []cluster.ParcelID, at []int32) {
 	p := &m.p.Parcels
-	at = make([]int32, p.Len())
+	at = make([]int32, m.s.Host.Len())
 	for k := cluster.ParcelID(0); int(k) < p.Len()-p.Left; k = p.End(k) {
-		at[k] = int32(len(hosts))
+		at[p.Host[k]] = int32(len(hosts))
 		hosts = append(hosts, k)
 	}
 	return hosts, at
@@ -118,7 +143,7 @@ func (m *Planner) had(at []int32, text []string) *ownership.Deeds {
 		if !same[n] {
 			rule = ownership.None
 		}
-		h := at[m.s.Host.Parcel[d.Host[i]]]
+		h := at[d.Host[i]]
 		if last := len(out.Node) - 1; last >= 0 && rule == ownership.None && out.Node[last] == n && out.Host[last] == h {
 			for dim := range out.Amount { // several rules' pieces are of none alike
 				out.Amount[dim][last] += d.Amount[dim][i]
@@ -139,40 +164,48 @@ func (m *Planner) ground(hosts []cluster.ParcelID, at []int32) *ownership.Ground
 	g := &ownership.Ground{Tree: &m.policy.Tree, Plan: m.p.MD, Window: m.set, Rank: m.p.RankOrder, Cap: make([][]int64, len(p.Cap))}
 	for d := range p.Cap {
 		g.Cap[d] = make([]int64, len(hosts))
-		for i, k := range hosts {
-			for _, v := range p.Cap[d][k:p.End(k)] {
-				g.Cap[d][i] += v
-			}
-		}
+	}
+	for i, k := range hosts {
+		m.survey(g, int32(i), k)
 	}
 	for _, group := range m.p.MD.Groups {
 		set := make([]uint64, (len(hosts)+63)/64)
 		for _, h := range s.Members(group.Group) {
-			i := at[s.Host.Parcel[h]]
+			i := at[h]
 			set[i>>6] |= 1 << (uint(i) & 63)
 		}
 		g.Group = append(g.Group, set)
 	}
-	for i, first := range hosts {
-		for k, end := first, p.End(first); k < end; k++ {
-			if p.First[k] == cluster.NoID {
-				continue
-			}
-			used := make([]int64, len(p.Cap))
-			for d := range used {
-				used[d] = p.Cap[d][k] - p.Free[d][k]
-			}
-			g.Use = append(g.Use, ownership.Use{Host: int32(i), Owner: m.heir(p.Owner[k]), Amount: used})
-		}
-	}
 	g.Listed = func(name string) int32 {
 		if h, ok := s.Host.Find([]byte(name)); ok && s.Host.Plan[h] == m.p.Index {
-			return at[s.Host.Parcel[h]]
+			return at[h]
 		}
 		return -1
 	}
 	g.Known = func(name string, d int) int64 { return s.Stated(m.p, name, d) }
 	return g
+}
+
+// survey takes down what a host has and what is held on it; i is its place, k its first parcel.
+func (m *Planner) survey(g *ownership.Ground, i int32, k cluster.ParcelID) {
+	p := &m.p.Parcels
+	end := p.End(k)
+	for d := range p.Cap {
+		g.Cap[d][i] = 0
+		for _, v := range p.Cap[d][k:end] {
+			g.Cap[d][i] += v
+		}
+	}
+	for ; k < end; k++ {
+		if p.First[k] == cluster.NoID {
+			continue
+		}
+		used := make([]int64, len(p.Cap))
+		for d := range used {
+			used[d] = p.Cap[d][k] - p.Free[d][k]
+		}
+		g.Use = append(g.Use, ownership.Use{Host: i, Owner: m.heir(p.Owner[k]), Amount: used})
+	}
 }
 
 // heir is for whom work on an owner's parcel counts: the owner, or the nearest consumer above it that a new policy has left.
@@ -189,28 +222,50 @@ func (m *Planner) heir(owner cluster.ConsumerID) plan.Node {
 	}
 }
 
-// note keeps what a pass over some hosts told besides who owns what.
-func (m *Planner) note(got *ownership.Deeds, hosts []cluster.ParcelID) {
-	a, d, n := &m.owners.assigner, &m.p.Deeds, m.policy.Len()
-	d.Unmet, d.AnyUnmet = make([]int32, n), a.AnyUnmet()
-	d.Configured, d.Reserved = make([][]int64, len(got.Amount)), make([][]int64, len(got.Amount))
-	d.KeptAmount = make([][]int64, len(got.Amount))
-	for dim := range d.Configured {
-		d.Configured[dim], d.Reserved[dim] = make([]int64, n), make([]int64, n)
-	}
-	for node := range plan.Node(n) {
-		d.Unmet[node] = a.Unmet(node)
-		host, reserved := a.Reserved(node)
-		for _, h := range host {
-			d.Keeper, d.KeptOn = append(d.Keeper, m.s.ConsumerOf[node]), append(d.KeptOn, m.p.Parcels.Host[hosts[h]])
-		}
+// note keeps what a pass told of the rules.
+func (m *Planner) note() {
+	a, d := &m.owners.assigner, &m.p.Deeds
+	d.AnyUnmet = a.AnyUnmet()
+	for n := range plan.Node(m.policy.Len()) {
+		d.Unmet[n] = a.Unmet(n)
 		for dim := range d.Configured {
-			d.Configured[dim][node] = a.Configured(node, dim)
-			d.KeptAmount[dim] = append(d.KeptAmount[dim], reserved[dim]...)
-			for _, v := range reserved[dim] {
-				d.Reserved[dim][node] += v
-			}
+			d.Configured[dim][n] = a.Configured(n, dim)
 		}
+	}
+}
+
+// noteReserved notes what a pass reserved of what a consumer owns, of which nothing is noted.
+func (m *Planner) noteReserved(n plan.Node) {
+	d, host := &m.p.Deeds, m.owners.footing.host
+	places, reserved := m.owners.assigner.Reserved(n)
+	for _, h := range places {
+		d.Keeper, d.KeptOn = append(d.Keeper, m.s.ConsumerOf[n]), append(d.KeptOn, host[h])
+	}
+	for dim, column := range d.Reserved {
+		d.KeptAmount[dim] = append(d.KeptAmount[dim], reserved[dim]...)
+		column[n] = 0
+		for _, v := range reserved[dim] {
+			column[n] += v
+		}
+	}
+}
+
+// forgetReserved takes away what is noted of what consumers reserve. O(rows).
+func (m *Planner) forgetReserved(nodes []plan.Node) {
+	d, kept := &m.p.Deeds, 0
+	for i, c := range d.Keeper {
+		if _, drop := slices.BinarySearch(nodes, m.s.NodeOf[c]); drop {
+			continue
+		}
+		d.Keeper[kept], d.KeptOn[kept] = c, d.KeptOn[i]
+		for _, column := range d.KeptAmount {
+			column[kept] = column[i]
+		}
+		kept++
+	}
+	d.Keeper, d.KeptOn = d.Keeper[:kept], d.KeptOn[:kept]
+	for dim, column := range d.KeptAmount {
+		d.KeptAmount[dim] = column[:kept]
 	}
 }
 

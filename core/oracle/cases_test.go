@@ -107,7 +107,7 @@ func (s *example) play(t *testing.T) {
 		st := &s.Steps[i]
 		if st.Plan != nil {
 			g.policy = compiled(t, st.Plan)
-			g.SetPolicy(g.policy)
+			g.SetPolicy(g.policy, false)
 		}
 		if st.Hosts != nil {
 			g.SetHosts(g.hostRows(st.Hosts), false)

@@ -66,7 +66,7 @@ func (f *frame) barred(n plan.Node) bool {
 }
 
 // under tells whether a consumer is n or below it.
-func (f *frame) under(n, leaf plan.Node) bool { return leaf >= n && leaf < f.p.End[n] }
+func (f *frame) under(n, leaf plan.Node) bool { return !gone(n) && leaf >= n && leaf < f.p.End[n] }
 
 // below are the sub-allocations of a consumer and all below it, in the order of D-14.
 func (f *frame) below(n plan.Node) []*sub {
@@ -178,9 +178,11 @@ func (f *frame) affords(units int64) bool {
 }
 
 // reclaim puts a unit under reclaim. One granted in this cycle is not granted at all (CYC-1); one that is under reclaim goes
-// over to another set as it is.
+// over to another set and keeps its deadline.
 func (f *frame) reclaim(u *unit, s *set) {
 	if u.leaves() { // of a set that ends for it
+		f.reclaimed[claim{u.sub, u.host, "cancelled", u.set.reason, u.set.taker, u.due}]++
+		f.reclaimed[claim{u.sub, u.host, "issued", s.reason, s.taker, u.due}]++
 		u.set, u.number = s, f.next()
 		return
 	}
@@ -194,9 +196,13 @@ func (f *frame) reclaim(u *unit, s *set) {
 	f.reclaimed[claim{u.sub, u.host, "issued", s.reason, s.taker, u.due}]++
 }
 
-// cancel takes a unit off its reclaim.
-func (f *frame) cancel(u *unit) {
-	f.reclaimed[claim{u.sub, u.host, "cancelled", u.set.reason, u.set.taker, u.due}]++
+// cancel takes a unit off its reclaim; what an orphan holds goes at the same time without a taker.
+func (c *Cluster) cancel(u *unit) {
+	c.reclaimed[claim{u.sub, u.host, "cancelled", u.set.reason, u.set.taker, u.due}]++
+	if u.sub.alloc.orphan {
+		c.detain(u, u.due)
+		return
+	}
 	u.set, u.number, u.due = nil, 0, 0
 }
 
@@ -214,7 +220,9 @@ func stays(u *unit) bool { return !u.leaves() }
 
 // leave reclaims what is on draining hosts, then what is on hosts that left the plan (D-25), host by host, of each in the order of CYC-5.
 func (f *frame) leave() {
-	list := slices.DeleteFunc(f.units(stays), func(u *unit) bool { return slices.Contains(f.hosts, u.host) && u.host.State != "draining" })
+	list := slices.DeleteFunc(f.units(stays), func(u *unit) bool {
+		return u.sub.alloc.orphan || slices.Contains(f.hosts, u.host) && u.host.State != "draining"
+	})
 	slices.SortStableFunc(list, func(a, b *unit) int { return cmp.Or(cmp.Compare(f.place(a), f.place(b)), f.sooner(a, b)) })
 	for _, u := range list {
 		reason := "drain"
@@ -230,7 +238,7 @@ func (f *frame) leave() {
 // restore takes units off reclaims that no rule asks for any more, the latest first (CYC-6, D-24): when the host is
 // back (and bears the unit), or when all limits bear it.
 func (f *frame) restore(bears, bearsThere func(u *unit) bool) {
-	list := f.units(func(u *unit) bool { return u.leaves() && u.set.taker == nil })
+	list := f.units(func(u *unit) bool { return u.leaves() && u.set.taker == nil && !u.sub.alloc.orphan })
 	turn := func(u *unit) int { // in MD plans a cause of the host comes before one of a parcel, and that before a limit
 		return slices.Index([]string{"drain", "ownership_change"}, u.set.reason) & 3
 	}

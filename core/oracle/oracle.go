@@ -150,6 +150,8 @@ type alloc struct {
 	plan         int
 	leaf         plan.Node
 	subs         []*sub
+	orphan       bool  // a new policy file took its place away
+	graceUS      int64 // of its leaf before that
 }
 
 // sub is a sub-allocation. One of another unit size is another one (SPEC chapter 7).
@@ -168,8 +170,15 @@ type sub struct {
 func (u *unit) leaves() bool    { return u.set != nil }
 func (u *unit) leaf() plan.Node { return u.sub.alloc.leaf }
 func (u *unit) slots() int64    { return u.sub.size[0] } // in slot plans
-func (s *sub) short() int64     { return s.wanted - s.held }
-func (s *sub) slots() int64     { return s.size[0] } // in slot plans
+// short is how many units are missing; what orphans lose they do not want back.
+func (s *sub) short() int64 {
+	if s.alloc.orphan {
+		return 0
+	}
+	return s.wanted - s.held
+}
+
+func (s *sub) slots() int64 { return s.size[0] } // in slot plans
 
 // room is what a set's taker will take.
 func (s *set) room() []int64 { return plus(make([]int64, len(s.taker.size)), s.taker.size, s.n) }
@@ -194,6 +203,7 @@ func (s *sub) came() int64 {
 type Cluster struct {
 	p         *plan.Policy
 	revision  int             // policies so far
+	former    []string        // paths of consumers that are not in the policy: see gone
 	cycle     int64           // the last one finished
 	nowUS     int64           // its time
 	hosts     []*host         // in the order of the hosts table
@@ -221,14 +231,6 @@ func New(p *plan.Policy) *Cluster {
 	c.newYear("plan_change")
 	c.arrange()
 	return c
-}
-
-// SetPolicy replaces the policy by one with the same dimensions, consumers and plans.
-func (c *Cluster) SetPolicy(p *plan.Policy) {
-	c.p = p
-	c.revision++
-	c.newYear("plan_change")
-	c.arrange()
 }
 
 // SetHosts takes a full host table, or changes by host.
@@ -390,7 +392,7 @@ func (c *Cluster) Release(rows []Holding) {
 
 // is tells whether a holding row means a sub-allocation.
 func (c *Cluster) is(s *sub, row Holding) bool {
-	return c.p.Path[s.alloc.leaf] == row.Consumer && s.alloc.name == row.Allocation && s.name == row.Sub
+	return c.path(s.alloc.leaf) == row.Consumer && s.alloc.name == row.Allocation && s.name == row.Sub
 }
 
 func (c *Cluster) host(name string) *host {
@@ -426,15 +428,7 @@ func (c *Cluster) take(u *unit, cause string) {
 }
 
 func (c *Cluster) key(s *sub) Key {
-	return Key{c.terms(s.alloc.plan).name, c.p.Path[s.alloc.leaf], s.alloc.name, s.name}
-}
-
-// path is a consumer's path, "" for none.
-func (c *Cluster) path(n plan.Node) string {
-	if n == plan.None {
-		return ""
-	}
-	return c.p.Path[n]
+	return Key{c.terms(s.alloc.plan).name, c.path(s.alloc.leaf), s.alloc.name, s.name}
 }
 
 // dimension gives the index of a dimension that must exist.

@@ -79,7 +79,7 @@ func script(t *testing.T, settings, entries string, ncpus []int64, text string) 
 			}
 			continue
 		case "plan":
-			g.SetPolicy(lending(t, settings, rest))
+			g.SetPolicy(lending(t, settings, rest), false)
 			continue
 		case "host":
 			g.state(words[0], words[1])
@@ -359,7 +359,7 @@ func TestRecall(t *testing.T) {
 			wants /D 2 /C 1x2
 			takes /D h1=2 fair_share for /C until 210
 			wants /D 2 /C 1x2 /A/A1 1x2
-			takes 
+			takes back /D h1=2 fair_share for /C; /D h1=2 recall for /A/A1 until 210
 			short /A/A1 1 waiting_for_reclaim /D; /C 1 pool_exhausted
 			cycle
 			holds /A/A1 h1=1 own`},
@@ -367,7 +367,7 @@ func TestRecall(t *testing.T) {
 			wants /D 2
 			wants /D 2 /C 1x2
 			wants /D 2 /C 1x2 /A/A1 1
-			takes back /D h1=1 fair_share for /C
+			takes back /D h1=2 fair_share for /C; /D h1=1 recall for /A/A1 until 210
 			cycle
 			holds /A/A1 h1=1 own; /D h1=1 / of /A/A1`},
 		{"CYC-6 but not where others can give", "", mine + "{path: /C, share: {priority: 1}}, ", []int64{4}, `
@@ -382,7 +382,7 @@ func TestRecall(t *testing.T) {
 			wants /D 2 /A/A2 1x2
 			takes /D h1=2 recall for /A/A2 until 210
 			wants /D 2 /A/A2 1x2 /A/A1 1x2
-			takes 
+			takes back /D h1=2 recall for /A/A2; /D h1=2 recall for /A/A1 until 210
 			cycle
 			holds /A/A1 h1=1 own`},
 		{"CYC-6 its sibling does not take it back", "", mine, []int64{2}, `

@@ -164,7 +164,10 @@ func (f *frame) waiting(s *sub) Shortfall {
 		return cmp.Or(cmp.Compare(b.due, a.due), cmp.Compare(a.set.number, b.set.number), cmp.Compare(a.leaf(), b.leaf()))
 	})
 	if len(list) > 0 {
-		row.UntilUS, row.Blocker = list[0].due, f.path(list[0].leaf())
+		row.UntilUS = list[0].due
+	}
+	if len(list) > 0 && !list[0].sub.alloc.orphan {
+		row.Blocker = f.path(list[0].leaf())
 	}
 	return row
 }

@@ -125,6 +125,9 @@ func (c *Cluster) settle() {
 				c.take(u, "grace_expired")
 			}
 		}
+	}
+	c.forsake()
+	for _, h := range slices.Concat(c.gone, c.hosts) {
 		for u := c.first(h.units, c.lost(h)); u != nil; u = c.first(h.units, c.lost(h)) {
 			c.take(u, "host_lost")
 		}
@@ -234,6 +237,9 @@ func (c *Cluster) place(u *unit) int {
 
 // rankOrder compares two consumers by rank, level by level from the root; siblings of equal rank by the order of the list.
 func (c *Cluster) rankOrder(in int, a, b plan.Node) int {
+	if gone(a) || gone(b) { // orphans come after all
+		return order(gone(a)) - order(gone(b))
+	}
 	pa, pb, rank := c.way(a), c.way(b), c.terms(in).rank
 	for i := range min(len(pa), len(pb)) {
 		if pa[i] != pb[i] {
@@ -243,10 +249,18 @@ func (c *Cluster) rankOrder(in int, a, b plan.Node) int {
 	return 0
 }
 
+// order puts what is true after what is not.
+func order(after bool) int {
+	if after {
+		return 1
+	}
+	return 0
+}
+
 // way is a consumer and those above it, from the first level down; the root is left out.
 func (c *Cluster) way(n plan.Node) []plan.Node {
 	var p []plan.Node
-	for ; n != plan.Root; n = c.p.Parent[n] {
+	for ; n > plan.Root; n = c.p.Parent[n] {
 		p = append([]plan.Node{n}, p...)
 	}
 	return p

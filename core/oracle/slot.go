@@ -37,11 +37,11 @@ func newSlots(c *Cluster, in int) *slots {
 	g := &slots{frame: newFrame(c, in), s: s, w: &s.Windows[c.window(in)], size: map[*host]int64{}, owns: map[plan.Node]int64{},
 		pools: map[plan.Node]int64{}, wanted: map[plan.Node]int64{}}
 	g.bill()
-	all := g.held(plan.Root, "", false) // S
+	all := g.taken(false, func(u *unit) bool { return !g.ok(u.host) }) // S
 	for _, h := range g.hosts {
 		g.size[h] = c.slotsOf(in, h)
 		if g.ok(h) {
-			all += g.size[h] - g.on(h, false)
+			all += g.size[h]
 		}
 	}
 	g.divide(plan.Root, all)
@@ -199,9 +199,9 @@ func (g *slots) held(n plan.Node, origin string, net bool) int64 {
 	return g.taken(net, func(u *unit) bool { return g.under(n, u.leaf()) && (origin == "" || origin == g.as(u)) })
 }
 
-// lent is what others have borrowed from a leaf.
+// lent is what others have borrowed from a leaf, orphans too.
 func (g *slots) lent(leaf plan.Node, net bool) int64 {
-	return g.taken(net, func(u *unit) bool { return u.lender == leaf && g.as(u) == borrowed })
+	return g.taken(net, func(u *unit) bool { return u.lender == leaf && u.origin == borrowed && !g.foreign(u) })
 }
 
 // on is what is held on a host.

@@ -69,7 +69,7 @@ func (s scenario) play(t *testing.T) {
 			start = at.Add(-time.Duration(cycles) * time.Minute)
 		}
 		if step.Plan != nil {
-			o.SetPolicy(parse(t, step.Plan))
+			o.SetPolicy(parse(t, step.Plan), false)
 		}
 		o.SetHosts(hostRows(step.Hosts), false)
 		o.Release(holdingRows(step.Releases))
@@ -410,7 +410,7 @@ func TestSmoke(t *testing.T) {
 			switch {
 			case step == 0:
 			case w.odds(4):
-				o.SetPolicy(w.policy(t, paths))
+				o.SetPolicy(w.policy(t, paths), false)
 			case w.odds(w.either(4, 12)):
 				o.SetHosts(w.hosts(false), false)
 			}

@@ -83,10 +83,18 @@ func (g *slots) bears(u *unit) bool {
 	case sharePool:
 		return g.pooled(plan.Root)-g.usage(plan.Root) >= k
 	default:
+		if !g.hasLeaf(m) {
+			return false
+		}
 		most := g.w.BorrowLimit[leaf]
 		return g.netAccount(m) >= k && g.lendable(m)-g.lent(m, true) >= k && g.agree(m, leaf) &&
 			(most == plan.Unlimited || g.held(leaf, borrowed, true)+k <= most)
 	}
+}
+
+// hasLeaf tells whether a consumer is a leaf of the plan (still).
+func (g *slots) hasLeaf(n plan.Node) bool {
+	return n > plan.Root && g.member[n] && g.p.Leaf(n)
 }
 
 // agree tells whether lender and borrower admit each other.
@@ -111,6 +119,9 @@ func (g *slots) overLimit() {
 			return slices.DeleteFunc(g.loans(leaf), func(u *unit) bool { return g.agree(leaf, u.leaf()) })
 		})
 	}
+	g.shed(func() bool { return true }, anew, func() []*unit { // a lender that is gone lends nothing
+		return g.victims(func(u *unit) bool { return !g.hasLeaf(u.lender) && g.as(u) == borrowed })
+	})
 	for _, leaf := range g.leaves() { // (d)
 		most := g.w.BorrowLimit[leaf]
 		g.shed(func() bool { return most != plan.Unlimited && g.held(leaf, borrowed, true) > most }, anew,

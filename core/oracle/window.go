@@ -97,11 +97,14 @@ func (g *slots) underWindow(window int, play func(n *slots)) {
 
 // foreign tells whether a unit's origin is hybrid and its leaf is not, or the other way round.
 func (g *slots) foreign(u *unit) bool {
-	return u.origin != "" && (u.origin == hybrid) != g.hybrid(u.leaf())
+	return u.origin != "" && !u.sub.alloc.orphan && (u.origin == hybrid) != g.hybrid(u.leaf())
 }
 
-// as is what a unit counts as: its origin, "foreign" when it is that.
+// as is what a unit counts as: its origin, "foreign" when it is that; what orphans hold counts as nothing.
 func (g *slots) as(u *unit) string {
+	if u.sub.alloc.orphan {
+		return "orphan"
+	}
 	if g.foreign(u) {
 		return "foreign"
 	}
@@ -110,7 +113,7 @@ func (g *slots) as(u *unit) string {
 
 // strange tells whether a unit is foreign, or borrowed from a leaf that is hybrid by now.
 func (g *slots) strange(u *unit) bool {
-	return g.foreign(u) || u.lender != plan.None && g.hybrid(u.lender)
+	return g.foreign(u) || g.hasLeaf(u.lender) && g.hybrid(u.lender)
 }
 
 // strangers are a leaf's strange units that are not under reclaim, the oldest first.

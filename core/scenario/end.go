@@ -31,8 +31,8 @@ func (e *ends) runtime(source string, key subKey) int64 {
 	return runtimes[key]
 }
 
-// finish releases as done what is due by now.
-func (e *ends) finish(state *cluster.State, now int64) error {
+// due takes out what is done by now.
+func (e *ends) due(now int64) *holdingTable {
 	t := newHoldingTable()
 	e.pending = slices.DeleteFunc(e.pending, func(u end) bool {
 		if u.dueUS > now {
@@ -41,11 +41,7 @@ func (e *ends) finish(state *cluster.State, now int64) error {
 		t.add(u)
 		return true
 	})
-	if t.Rows == 0 {
-		return nil
-	}
-	_, err := state.Release(&t.HoldingTable)
-	return err
+	return t
 }
 
 // observe takes note of a cycle's grants, and of units that came back before they were done.

@@ -21,13 +21,16 @@ type player struct {
 	out    decision.Cycle
 	result *Result
 	ends   ends
+	to     Recorder // nil: nobody is told
 }
 
 // Play plays a scenario from an empty cluster and compares its decisions with what each step expects. Misses,
 // and settings that this version does not carry out yet, stand in the result. An error is input that the
 // engine refuses; it says file and line.
-func (s *Scenario) Play() (*Result, error) {
-	p := &player{Scenario: s, result: &Result{File: s.File, Line: s.Line, Name: s.Name, Rule: s.Rule}}
+func (s *Scenario) Play() (*Result, error) { return s.play(nil) }
+
+func (s *Scenario) play(to Recorder) (*Result, error) {
+	p := &player{Scenario: s, result: &Result{File: s.File, Line: s.Line, Name: s.Name, Rule: s.Rule}, to: to}
 	p.ends.runtimes = map[string]map[subKey]int64{}
 	if faults := s.unsupported(); len(faults) > 0 {
 		p.result.Unsupported = faults
@@ -41,6 +44,12 @@ func (s *Scenario) Play() (*Result, error) {
 	if err := p.state.SetHosts(s.hosts.table, true); err != nil {
 		return nil, s.hosts.located(s.File, err)
 	}
+	if err := p.took(Input{Kind: InputPlan, Format: "yaml", Content: s.text}); err != nil {
+		return nil, err
+	}
+	if err := p.took(s.hosts.input(InputHosts)); err != nil {
+		return nil, err
+	}
 	for i := range s.steps {
 		if err := p.step(i); err != nil {
 			return nil, fmt.Errorf("%w\n%s:%d: %s: step %d was refused", err, s.File, s.steps[i].line, s.Name, i+1)
@@ -48,6 +57,22 @@ func (s *Scenario) Play() (*Result, error) {
 	}
 	p.result.Warnings = slices.Clone(p.state.Warnings())
 	return p.result, nil
+}
+
+// finish ends what is due by now.
+func (p *player) finish(now int64) error {
+	t := p.ends.due(now)
+	if t.Rows == 0 {
+		return nil
+	}
+	if _, err := p.state.Release(&t.HoldingTable); err != nil || p.to == nil {
+		return err
+	}
+	in, err := t.input()
+	if err != nil {
+		return err
+	}
+	return p.took(in)
 }
 
 // unsupported lists, once each, the settings in the scenario's policies that are not carried out yet.
@@ -80,7 +105,7 @@ func (p *player) step(i int) error {
 		case p.state.Cycle == 0:
 			now = firstUS
 		}
-		if err := p.ends.finish(p.state, now); err != nil {
+		if err := p.finish(now); err != nil {
 			return err
 		}
 		if n == 1 {
@@ -88,7 +113,7 @@ func (p *player) step(i int) error {
 				return err
 			}
 		}
-		p.runner.Run(p.state, now, &p.out)
+		p.decide(now)
 		p.result.Cycles++
 		p.ends.observe(&p.out, now)
 		last := n == st.cycles || st.cycles == 0 && p.stable()
@@ -102,6 +127,9 @@ func (p *player) step(i int) error {
 			p.runner.Keyframe(&p.out)
 		}
 		check.cycle(last)
+		if err := p.tell(last && i == len(p.steps)-1); err != nil {
+			return err
+		}
 		if last {
 			p.result.Steps++
 			return nil
@@ -123,10 +151,16 @@ func (p *player) apply(i int, now int64) error {
 		if err := p.state.SetPolicy(st.policy, st.force); err != nil {
 			return err
 		}
+		if err := p.took(Input{Kind: InputPlan, Format: "yaml", Content: st.text}); err != nil {
+			return err
+		}
 	}
 	if st.hosts != nil {
 		if err := p.state.SetHosts(st.hosts.table, false); err != nil {
 			return st.hosts.located(p.File, err)
+		}
+		if err := p.took(st.hosts.input(InputHostChanges)); err != nil {
+			return err
 		}
 	}
 	if st.releases != nil {
@@ -134,12 +168,18 @@ func (p *player) apply(i int, now int64) error {
 			return st.releases.located(p.File, err)
 		}
 		p.ends.released(st.releases.table)
+		if err := p.took(st.releases.input(InputReleases)); err != nil {
+			return err
+		}
 	}
 	for _, d := range st.demand {
 		if err := p.state.SetDemand(d.source, d.table); err != nil {
 			return d.located(p.File, err)
 		}
 		p.ends.runtimes[d.source] = d.ends
+		if err := p.took(d.input(InputDemand)); err != nil {
+			return err
+		}
 	}
 	if i > 0 {
 		return nil
@@ -149,6 +189,9 @@ func (p *player) apply(i int, now int64) error {
 			return r.located(p.File, err)
 		}
 		p.ends.running(r.source, r.table, now)
+		if err := p.took(r.input(InputRunning)); err != nil {
+			return err
+		}
 	}
 	return nil
 }

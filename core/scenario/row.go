@@ -166,11 +166,13 @@ func (f *file) beside(path string) string {
 
 // feed is a decoded table, of a source where that matters, and where it was written.
 type feed[T any] struct {
-	source string
-	table  T
-	what   string
-	lines  []int            // by row; nil when read from a file of its own
-	ends   map[subKey]int64 // demand: µs that a unit of a sub-allocation runs
+	source  string
+	table   T
+	content []byte // what it was decoded from, and how
+	format  string
+	what    string
+	lines   []int            // by row; nil when read from a file of its own
+	ends    map[subKey]int64 // demand: µs that a unit of a sub-allocation runs
 }
 
 // decode runs a decoder of ingest/table over an input. Row faults of inline rows are told by line.
@@ -183,7 +185,12 @@ func decode[T any](f *file, in input, dimensions []string, read func(io.Reader, 
 			return nil, f.fail(in.node, "%v", err)
 		}
 		defer r.Close()
-		fd.table, err = read(r, o)
+		fd.content, o.Format, err = table.Unpack(r, o)
+		if err != nil {
+			return nil, err
+		}
+		o.Compression, fd.format = table.Plain, o.Format.String()
+		fd.table, err = read(bytes.NewReader(fd.content), o)
 		return fd, err
 	}
 	r, err := f.inline(in.node, in.what)
@@ -192,7 +199,8 @@ func decode[T any](f *file, in input, dimensions []string, read func(io.Reader, 
 	}
 	fd.lines, fd.ends = r.lines, r.ends
 	o.Name, o.Format, o.Compression = f.name, table.JSON, table.Plain
-	fd.table, err = read(&r.json, o)
+	fd.content, fd.format = r.json.Bytes(), o.Format.String()
+	fd.table, err = read(bytes.NewReader(fd.content), o)
 	return fd, fd.located(f.name, err)
 }
 

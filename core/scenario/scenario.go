@@ -23,6 +23,7 @@ type Scenario struct {
 	Rule string // "" when not given
 
 	policy  *plan.Policy
+	text    []byte // of the policy
 	hosts   *feed[*cluster.HostTable]
 	running []*feed[*cluster.HoldingTable]
 	steps   []step
@@ -35,7 +36,8 @@ type step struct {
 	line     int
 	atUS     int64 // of the first cycle; -1: an interval after the last one
 	policy   *plan.Policy
-	force    bool // the policy may leave out consumers that hold something (PLAN-4)
+	text     []byte // of the policy
+	force    bool   // the policy may leave out consumers that hold something (PLAN-4)
 	hosts    *feed[*cluster.HostTable]
 	releases *feed[*cluster.HoldingTable]
 	demand   []*feed[*cluster.DemandTable]
@@ -128,7 +130,7 @@ func (f *file) scenario(n ast.Node) (*Scenario, error) {
 		}
 		s.reportUnknown = word == "report"
 	}
-	if s.policy, err = f.policy(v); err != nil {
+	if s.policy, s.text, err = f.policy(v); err != nil {
 		return nil, err
 	}
 	if s.policy == nil {
@@ -179,7 +181,7 @@ func (f *file) step(n ast.Node, policy *plan.Policy) (*step, error) {
 		}
 		s.atUS = t.UnixMicro()
 	}
-	if s.policy, err = f.policy(v); err != nil {
+	if s.policy, s.text, err = f.policy(v); err != nil {
 		return nil, err
 	}
 	if s.policy != nil {
@@ -242,24 +244,23 @@ func (f *file) boolean(n ast.Node, name string) (bool, error) {
 	return b.Value, nil
 }
 
-// policy compiles `plan` or `plan_file`; nil when neither is given.
-func (f *file) policy(v map[string]ast.Node) (*plan.Policy, error) {
+// policy compiles `plan` or `plan_file` and gives its text; nil when neither is given.
+func (f *file) policy(v map[string]ast.Node) (p *plan.Policy, text []byte, err error) {
 	in, ok, err := f.find(v, "plan")
 	if err != nil || !ok {
-		return nil, err
+		return nil, nil, err
 	}
+	name := f.name
 	if in.path != "" {
-		text, err := readFile(in.path)
-		if err != nil {
-			return nil, f.fail(in.node, "%v", err)
+		name = in.path
+		if text, err = readFile(name); err != nil {
+			return nil, nil, f.fail(in.node, "%v", err)
 		}
-		return plan.Parse(in.path, text)
+	} else if text, err = f.source(in.node, "plan"); err != nil {
+		return nil, nil, err
 	}
-	text, err := f.source(in.node, "plan")
-	if err != nil {
-		return nil, err
-	}
-	return plan.Parse(f.name, text)
+	p, err = plan.Parse(name, text)
+	return p, text, err
 }
 
 // hosts decodes `hosts` or `hosts_file`; nil when neither is given.

@@ -124,10 +124,16 @@ func (m *Planner) tally() {
 func (m *Planner) tallyUnits() {
 	f, h := &m.figure, &m.s.Holding
 	for q, sub := range h.Sub {
-		if sub == cluster.NoID || m.s.Sub.Plan[sub] != m.p.Index || h.Origin[q] == decision.Null || m.s.Sub.Orphan[sub] {
+		if sub == cluster.NoID || m.s.Sub.Plan[sub] != m.p.Index || h.Origin[q] == decision.Null {
 			continue
 		}
 		slots := h.Units[q] * m.slots(sub)
+		if m.s.Sub.Orphan[sub] { // it counts for nobody but who lent it
+			if lender := m.lenderOf(h.Lender[q]); lender != plan.None {
+				f.held[kindLent][lender] += slots
+			}
+			continue
+		}
 		net := slots
 		if h.Set[q] != cluster.NoID && mutant != 41 {
 			net = 0
@@ -140,12 +146,16 @@ func (m *Planner) tallyUnits() {
 	}
 }
 
-// lenderOf is the node of a lender, None of none and of one that is gone from the policy.
+// lenderOf is the node of a lender, None of none and of one that is no leaf of the plan any more.
 func (m *Planner) lenderOf(c cluster.ConsumerID) plan.Node {
 	if c == cluster.NoID {
 		return plan.None
 	}
-	return m.s.NodeOf[c]
+	n := m.s.NodeOf[c]
+	if n == plan.None || !m.p.Terms.Member[n] || !m.policy.Leaf(n) {
+		return plan.None
+	}
+	return n
 }
 
 // enter adds slots to a leaf's figures while they are first added up: sums over the tree come after.
@@ -162,7 +172,7 @@ func (m *Planner) enter(leaf plan.Node, origin int32, lender plan.Node, held, ne
 		f.shareHeld += held
 		f.shareNet += net
 	case kindBorrow:
-		if lender != plan.None { // else it is gone from the policy
+		if lender != plan.None { // else it is gone
 			f.held[kindLent][lender] += held
 			f.net[kindLent][lender] += net
 		}

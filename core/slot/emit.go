@@ -27,26 +27,27 @@ func (m *Planner) alike(a, b cluster.HoldingID) bool { return m.rowOrder(a, b) =
 // eachRow calls f for what is held by each sub-allocation since a cycle: consumers in tree order,
 // rows in rowOrder. The slice is borrowed.
 func (m *Planner) eachRow(since int64, f func(sub cluster.SubID, rows []cluster.HoldingID)) {
-	h := &m.s.Holding
-	var rows []cluster.HoldingID
 	for leaf := range plan.Node(m.policy.Len()) {
-		m.eachOf(leaf, func(sub cluster.SubID) {
-			rows = rows[:0]
-			for q := m.s.Sub.First[sub]; q != cluster.NoID; q = h.NextOfSub[q] {
-				if h.Granted[q] >= since {
-					rows = append(rows, q)
-				}
-			}
-			if len(rows) == 0 {
-				return
-			}
-			slices.Reverse(rows) // they are listed newest first: mostly that sorts them
-			if !slices.IsSortedFunc(rows, m.rowOrder) {
-				slices.SortFunc(rows, m.rowOrder)
-			}
-			f(sub, rows)
-		})
+		m.eachOf(leaf, func(sub cluster.SubID) { m.rowsOf(sub, since, f) })
 	}
+}
+
+// rowsOf is eachRow for one sub-allocation.
+func (m *Planner) rowsOf(sub cluster.SubID, since int64, f func(sub cluster.SubID, rows []cluster.HoldingID)) {
+	h, rows := &m.s.Holding, m.rows[:0]
+	for q := m.s.Sub.First[sub]; q != cluster.NoID; q = h.NextOfSub[q] {
+		if h.Granted[q] >= since {
+			rows = append(rows, q)
+		}
+	}
+	if m.rows = rows; len(rows) == 0 {
+		return
+	}
+	slices.Reverse(rows) // they are listed newest first: mostly that sorts them
+	if !slices.IsSortedFunc(rows, m.rowOrder) {
+		slices.SortFunc(rows, m.rowOrder)
+	}
+	f(sub, rows)
 }
 
 // EmitGrants adds the units given in this cycle, in the order of D-14. It returns their number.
@@ -163,7 +164,7 @@ var policyName = [...]int32{
 // EmitKeyframe adds the plan's rows to the keyframe tables.
 func (m *Planner) EmitKeyframe(c *decision.Cycle) {
 	t, h := &c.Holdings, &m.s.Holding
-	m.eachRow(0, func(sub cluster.SubID, rows []cluster.HoldingID) {
+	emit := func(sub cluster.SubID, rows []cluster.HoldingID) {
 		for i, q := range rows {
 			if i > 0 && m.alike(q, rows[i-1]) {
 				t.Units[len(t.Units)-1] += h.Units[q] // a part of it is under reclaim
@@ -178,7 +179,9 @@ func (m *Planner) EmitKeyframe(c *decision.Cycle) {
 			t.Lender.Add(int32(h.Lender[q]))
 			t.Granted = append(t.Granted, h.Granted[q])
 		}
-	})
+	}
+	m.eachRow(0, emit)
+	m.s.EachOrphan(m.p, func(sub cluster.SubID) { m.rowsOf(sub, 0, emit) })
 	o, p := &c.Hosts, &m.p.Parcels
 	for k, host := range p.Host {
 		o.Plan.Add(m.p.Index)

@@ -48,6 +48,7 @@ type Planner struct {
 	served   []cluster.SubID
 	parcel   []cluster.ParcelID
 	booked   []cluster.HoldingID
+	rows     []cluster.HoldingID
 	promised []int64 // by SubID: Σ units of its sets and what joined them this cycle
 	setsOf   map[cluster.SubID][]cluster.SetID
 	lendFrom plan.Node // no leaf before it has anything to lend

@@ -172,7 +172,9 @@ func (m *Planner) leftOf(id cluster.SetID) (slots int64) {
 // cancel leaves units under reclaim with their holder.
 func (m *Planner) cancel(q cluster.HoldingID, units int64) {
 	h, sub := &m.s.Holding, m.s.Holding.Sub[q]
-	m.book(m.s.Node(sub), h.Origin[q], m.lenderOf(h.Lender[q]), 0, units*m.slots(sub))
+	if !m.s.Sub.Orphan[sub] { // else they go as they would have
+		m.book(m.s.Node(sub), h.Origin[q], m.lenderOf(h.Lender[q]), 0, units*m.slots(sub))
+	}
 	m.s.Cancel(q, units)
 }
 

@@ -341,7 +341,7 @@ func (m *Planner) strangers() {
 	}
 }
 
-// bereaved takes back loans whose lender is gone from the policy.
+// bereaved takes back loans whose lender is no leaf of the plan any more.
 func (m *Planner) bereaved() {
 	h := &m.s.Holding
 	var rows []cluster.HoldingID

@@ -224,7 +224,7 @@ func (m *Planner) lasts(leaf plan.Node, k int64, kind int, lender plan.Node) boo
 func (m *Planner) dropUnfit() {
 	t := &m.s.Set
 	for _, id := range m.sets(func(id cluster.SetID) bool {
-		return t.Taker[id] != cluster.NoID && t.Reason[id] == decision.ReclaimRecall && !m.s.Sub.Orphan[t.Taker[id]] && m.set.Policy[m.s.Node(t.Taker[id])] == plan.Hybrid
+		return t.Taker[id] != cluster.NoID && t.Reason[id] == decision.ReclaimRecall && m.set.Policy[m.s.Node(t.Taker[id])] == plan.Hybrid
 	}) {
 		number, host := t.Number[id], t.Target[id]
 		m.s.Promise(id, 0)

@@ -9,19 +9,36 @@ import (
 // ending of the name or the content tells. It is for who keeps inputs as they were given.
 func Unpack(r io.Reader, o Options) ([]byte, Format, error) {
 	o = o.resolve()
-	var s source
-	err := s.open(r, &o)
-	defer s.close()
 	var format Format
+	content, err := unpack(r, &o, func(head []byte) (err error) {
+		format, err = o.formatOf(head)
+		return err
+	})
+	if err != nil {
+		return nil, Auto, err
+	}
+	return content, format, nil
+}
+
+// UnpackText is Unpack for what is no table, such as a policy file.
+func UnpackText(r io.Reader, o Options) ([]byte, error) {
+	o = o.resolve()
+	return unpack(r, &o, func([]byte) error { return nil })
+}
+
+func unpack(r io.Reader, o *Options, check func(head []byte) error) ([]byte, error) {
+	var s source
+	err := s.open(r, o)
+	defer s.close()
 	if err == nil {
-		format, err = o.formatOf(s.window.rest())
+		err = check(s.window.rest())
 	}
 	var content []byte
 	if err == nil {
 		content, err = io.ReadAll(s.stream())
 	}
 	if err != nil {
-		return nil, Auto, fmt.Errorf("%s: %w", o.Name, err)
+		return nil, fmt.Errorf("%s: %w", o.Name, err)
 	}
-	return content, format, nil
+	return content, nil
 }

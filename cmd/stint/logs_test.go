@@ -1,0 +1,184 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/scenario"
+	"github.com/stintd/stint/export"
+	"github.com/stintd/stint/export/verify"
+)
+
+// TestLogs plays every scenario of the project into a log, and holds each log to verify and replay.
+func TestLogs(t *testing.T) {
+	files, err := filepath.Glob("../../testdata/cases/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	checkLogs(t, files)
+}
+
+// TestSoakLogs does the same for the scenario files in STINT_SCENARIOS.
+func TestSoakLogs(t *testing.T) {
+	dir := os.Getenv("STINT_SCENARIOS")
+	if dir == "" {
+		t.Skip("STINT_SCENARIOS is not set: it names a folder of scenario files")
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios in %s: %v", dir, err)
+	}
+	checkLogs(t, files)
+}
+
+// TestSoakOpenB simulates a day of the public GPU trace in one-minute cycles, all of it 150 times as fast, and holds its
+// log to verify and replay.
+func TestSoakOpenB(t *testing.T) {
+	if os.Getenv("STINT_SCENARIOS") == "" {
+		t.Skip("STINT_SCENARIOS is not set: this is for a soak")
+	}
+	from, given := os.LookupEnv("STINT_OPENB")
+	if !given {
+		from = filepath.Join("..", "..", "..", "shared", "data", "openb")
+	}
+	nodes := filepath.Join(from, "openb_node_list_all_node.csv")
+	if _, err := os.Stat(nodes); errors.Is(err, fs.ErrNotExist) && !given {
+		t.Skipf("the openb trace is not in %s; STINT_OPENB may name another folder", from)
+	}
+	dir := filepath.Join(t.TempDir(), "openb")
+	stint(t, "import", "openb", "--nodes", nodes, "--pods", filepath.Join(from, "openb_pod_list_default.csv"), "--scenario", "--speed", "150", "--out", dir)
+	start := time.Now()
+	stint(t, "simulate", "--scenario", filepath.Join(dir, "scenario.yaml"), "--out", filepath.Join(dir, "log"))
+	took := time.Since(start)
+	r := checkLog(t, "openb", filepath.Join(dir, "log"))
+	rate := float64(r.Cycles) / took.Minutes()
+	t.Logf("%d cycles, %.0f a minute, %d rows verified", r.Cycles, rate, r.Rows)
+	if r.Cycles < 1400 || rate < 1000 {
+		t.Errorf("%d cycles, %.0f a minute: a day at 1,000 a minute was to be", r.Cycles, rate)
+	}
+}
+
+func checkLogs(t *testing.T, files []string) {
+	t.Helper()
+	logs, cycles := 0, int64(0)
+	checks := map[string]int64{}
+	for _, file := range files {
+		scenarios, err := scenario.Load(file)
+		if err != nil {
+			t.Errorf("%v", err)
+			continue
+		}
+		for _, s := range scenarios {
+			dir, ok := record(t, s)
+			if !ok {
+				continue
+			}
+			r := checkLog(t, fmt.Sprintf("%s:%d: %s", s.File, s.Line, s.Name), dir)
+			os.RemoveAll(dir)
+			logs, cycles = logs+1, cycles+r.Cycles
+			for rule, n := range r.Checks {
+				checks[rule] += n
+			}
+		}
+	}
+	t.Logf("%d logs, %d cycles, checks: %v", logs, cycles, checks)
+}
+
+// liar is a recorder that says of a cycle's digest what is not so.
+type liar struct {
+	recorder
+	cycle int64
+}
+
+// Cycle publishes a cycle.
+func (l *liar) Cycle(out *decision.Cycle, keyframe func(), last bool) error {
+	if out.Summary.Cycle == l.cycle {
+		out.Consumers.Held[0]++
+		defer func() { out.Consumers.Held[0]-- }()
+	}
+	return l.recorder.Cycle(out, keyframe, last)
+}
+
+// TestReplayOtherwise replays a log in which a cycle decided otherwise than it does now.
+func TestReplayOtherwise(t *testing.T) {
+	scenarios, err := scenario.Load("../../testdata/cases/md.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "log")
+	w, err := export.Open(dir, export.Options{Lazy: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := scenarios[0].Record(&liar{recorder{log: w, status: func(string) {}}, 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr bytes.Buffer
+	if code := execute([]string{"replay", "--log", dir}, &stdout, &stderr); code != exitFound || !strings.Contains(stdout.String(), "FAIL cycle 1: it decides otherwise") {
+		t.Errorf("exit code %d\n%s%s", code, stdout.String(), stderr.String())
+	}
+	if code := execute([]string{"run", "--append", "--out", dir}, &stdout, &stderr); code != exitUsage || !strings.Contains(stderr.String(), "cycle 1: it decides otherwise") {
+		t.Errorf("exit code %d\n%s", code, stderr.String())
+	}
+	if code := execute([]string{"verify", "--log", dir}, &stdout, &stderr); code != exitFound {
+		t.Errorf("exit code %d\n%s%s", code, stdout.String(), stderr.String())
+	}
+}
+
+// record plays a scenario into a log; false when its settings are not carried out yet.
+func record(t *testing.T, s *scenario.Scenario) (dir string, ok bool) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "log")
+	w, err := export.Open(dir, export.Options{Lazy: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	result, err := s.Record(&recorder{log: w, status: func(string) {}})
+	if err != nil {
+		t.Logf("%s:%d: refused: %v", s.File, s.Line, err)
+		return dir, false
+	}
+	return dir, len(result.Unsupported) == 0
+}
+
+// checkLog holds a log to verify and replay.
+func checkLog(t *testing.T, name, dir string) *verify.Report {
+	t.Helper()
+	r, err := export.OpenLog(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := verify.Log(r, verify.Options{Decode: decodeTable})
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	if !report.OK() {
+		var b bytes.Buffer
+		printReport(&b, report, 0)
+		t.Errorf("%s:\n%s", name, b.String())
+	}
+	cycles := r.Cycles()
+	err = newReplay().run(r, dir, cycles[len(cycles)-1], io.Discard, func(o *otherwise, _ int64) error {
+		if o != nil {
+			return fmt.Errorf("replay: %w", o)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+	return report
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stintd/stint/export"
+)
+
+func newReplayCommand() *cobra.Command {
+	var log, from, to, output string
+	c := &cobra.Command{
+		Use:   "replay --log LOG",
+		Short: "Decides logged cycles again and compares digests",
+		Long: `Decides the cycles of a log again, from the inputs that the log kept, and compares the digest of
+what each decides with the digest that the log names and with that of the log's files.
+
+What a cycle decides depends on all that came before it: reclaims under way, the order of arrival,
+what units count as. A keyframe does not hold all of it, so replay always begins with the first cycle; --from and
+--to say which cycles are compared, and those before --from are only decided.
+
+Exit codes: 0 all are the same, 1 a cycle decides otherwise, 2 the log cannot be read.`,
+		Example: `  stint replay --log demo/log
+  stint replay --log demo/log --from 60 --to 120
+  stint replay --log demo/log --output json`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if output != "table" && output != "json" {
+				return fmt.Errorf("--output %q: must be table or json", output)
+			}
+			r, err := export.OpenLog(log)
+			if err != nil {
+				return err
+			}
+			first, last, err := cycleRange(r, from, to)
+			if err != nil {
+				return err
+			}
+			return replayLog(r, log, first, last, output == "json", c.OutOrStdout(), c.ErrOrStderr())
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&log, "log", "", "folder of the log")
+	f.StringVar(&from, "from", "", "the first cycle that is compared (the log's first)")
+	f.StringVar(&to, "to", "", "the last cycle that is compared (the log's last)")
+	f.StringVar(&output, "output", "table", "table or json")
+	required(c, "log")
+	return c
+}
+
+// cycleRange reads --from and --to; without them it is the whole log.
+func cycleRange(r *export.Reader, from, to string) (first, last int64, err error) {
+	cycles := r.Cycles()
+	if len(cycles) == 0 {
+		return 0, 0, fmt.Errorf("the log has no cycle yet")
+	}
+	first, last = cycles[0], cycles[len(cycles)-1]
+	for _, f := range []struct {
+		name, text string
+		into       *int64
+	}{{"from", from, &first}, {"to", to, &last}} {
+		if f.text == "" {
+			continue
+		}
+		n, err := strconv.ParseInt(f.text, 10, 64)
+		if err != nil {
+			return 0, 0, fmt.Errorf("--%s %q: must be the number of a cycle", f.name, f.text)
+		}
+		if _, ok := slices.BinarySearch(cycles, n); !ok {
+			return 0, 0, fmt.Errorf("--%s %d: there are the cycles %d to %d", f.name, n, cycles[0], cycles[len(cycles)-1])
+		}
+		*f.into = n
+	}
+	if first > last {
+		return 0, 0, fmt.Errorf("--from %d is after --to %d", first, last)
+	}
+	return first, last, nil
+}
+
+// otherwise is a cycle that is not what was logged.
+type otherwise struct {
+	Cycle   int64  `json:"cycle"`
+	What    string `json:"what"`
+	Logged  string `json:"logged"`
+	Decided string `json:"decided"`
+}
+
+func (o *otherwise) Error() string {
+	return fmt.Sprintf("cycle %d: %s (digest %s, logged %s)", o.Cycle, o.What, o.Decided, o.Logged)
+}
+
+// replayLog compares cycles and prints how it went.
+func replayLog(r *export.Reader, log string, first, last int64, asJSON bool, stdout, stderr io.Writer) error {
+	start := time.Now()
+	result := struct {
+		Log      string       `json:"log"`
+		From     int64        `json:"from"`
+		To       int64        `json:"to"`
+		Compared int64        `json:"compared"`
+		Faults   []*otherwise `json:"faults"`
+	}{log, first, last, 0, []*otherwise{}}
+	err := newReplay().run(r, log, last, stderr, func(o *otherwise, cycle int64) error {
+		if cycle < first {
+			return nil
+		}
+		if result.Compared++; o != nil {
+			result.Faults = append(result.Faults, o)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		e := json.NewEncoder(stdout)
+		e.SetIndent("", "  ")
+		err = e.Encode(result)
+	} else {
+		err = printReplay(stdout, result.Faults, result.Compared, first, last, time.Since(start))
+	}
+	if err == nil && len(result.Faults) > 0 {
+		return errFound
+	}
+	return err
+}
+
+func printReplay(w io.Writer, faults []*otherwise, compared, first, last int64, took time.Duration) error {
+	p := painter(w)
+	for _, o := range faults[:min(len(faults), warningsMax)] {
+		if _, err := fmt.Fprintf(w, "%s cycle %d: %s\n  logged   %s\n  decided  %s\n", p.bad("FAIL"), o.Cycle, o.What, o.Logged, o.Decided); err != nil {
+			return err
+		}
+	}
+	word := p.good("ok  ")
+	if len(faults) > 0 {
+		word = p.bad("FAIL")
+	}
+	_, err := fmt.Fprintf(w, "%s cycles %d to %d: %s compared, %s otherwise (%s)\n", word, first, last, grouped(compared),
+		grouped(int64(len(faults))), took.Round(time.Millisecond))
+	return err
+}
+
+// newReplay is a batch that takes all that a log has: what was refused is in no log.
+func newReplay() *batch { return &batch{reportUnknown: true, force: true} }
+
+// replay rebuilds the state at the end of a log from the inputs of its cycles, and checks that each cycle
+// decides again what the log says, and that its files still say so. It takes as long as the cycles took, and
+// as reading the whole log takes.
+func (b *batch) replay(log string, stderr io.Writer) error {
+	r, err := export.OpenLog(log)
+	if err != nil {
+		return err
+	}
+	cycles := r.Cycles()
+	if len(cycles) == 0 {
+		return nil
+	}
+	return b.run(r, log, cycles[len(cycles)-1], stderr, func(o *otherwise, _ int64) error {
+		if o == nil {
+			return nil
+		}
+		return fmt.Errorf("%s: %w: the log is damaged, or of another version", log, o)
+	})
+}
+
+// run decides the cycles of a log up to last, and shows each to a function: with what is otherwise, nil when it is
+// the same. What a later cycle decides after one that is otherwise tells nothing, but is told too.
+func (b *batch) run(r *export.Reader, log string, last int64, stderr io.Writer, seen func(o *otherwise, cycle int64) error) error {
+	cycles := r.Cycles()
+	if cycles[0] != 1 {
+		return fmt.Errorf("%s: its first cycle is %d; without those before it nothing can be decided again", log, cycles[0])
+	}
+	status := progress(stderr)
+	defer status("")
+	for i, n := range cycles {
+		if n > last {
+			break
+		}
+		if err := b.inputs(r, log, n); err != nil {
+			return err
+		}
+		t, err := r.Table("cycles", n)
+		if err != nil {
+			return err
+		}
+		b.cycle(t.Column("now").Int[0])
+		digest := t.Column("decisions_digest")
+		logged := string(digest.Dict.Bytes(digest.Code[0]))
+		found := (*otherwise)(nil)
+		if b.out.Summary.Digest != logged || b.out.Summary.Cycle != n {
+			found = &otherwise{n, "it decides otherwise", logged, b.out.Summary.Digest}
+		} else if files, err := r.Digest(n); err != nil {
+			return err
+		} else if files != logged {
+			found = &otherwise{n, "its files say otherwise", logged, files}
+		}
+		if err := seen(found, n); err != nil {
+			return err
+		}
+		status(bar("replay", i+1, len(cycles)))
+	}
+	return nil
+}
+
+// inputs applies a cycle's inputs.
+func (b *batch) inputs(r *export.Reader, log string, cycle int64) error {
+	inputs, err := r.Inputs(cycle)
+	if err != nil {
+		return err
+	}
+	for _, in := range inputs {
+		content, err := r.InputContent(in.Kind, in.Digest)
+		if err != nil {
+			return err
+		}
+		name := filepath.Join(log, "inputs", in.Kind, in.Digest)
+		if err := b.apply(&given{kind: in.Kind, source: in.Source, format: in.Format, name: name, content: content}); err != nil {
+			return fmt.Errorf("%w\n%s: cycle %d cannot be replayed", err, log, cycle)
+		}
+	}
+	if b.state == nil {
+		return fmt.Errorf("%s: cycle %d has no policy among its inputs", log, cycle)
+	}
+	return nil
+}

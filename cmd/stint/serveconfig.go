@@ -1,0 +1,231 @@
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/stintd/stint/core/engine"
+	"github.com/stintd/stint/core/journal"
+	"github.com/stintd/stint/ingest/server"
+)
+
+// serveExample is the annotated configuration; what it sets are the defaults.
+//
+//go:embed serve.yaml
+var serveExample []byte
+
+const configBytesMax = 16 << 20
+
+// serveConfig is the configuration of serve, as serve.yaml explains it.
+type serveConfig struct {
+	Data        string       `yaml:"data"`
+	Listen      string       `yaml:"listen"`
+	Plan        string       `yaml:"plan"`
+	Interval    duration     `yaml:"interval"`
+	Manual      bool         `yaml:"manual"`
+	Unknown     string       `yaml:"unknown"`
+	ShrinkGuard partOf       `yaml:"shrink_guard"`
+	SourceTTL   duration     `yaml:"source_ttl"`
+	DecisionLog *bool        `yaml:"decision_log"`
+	Tokens      []serveToken `yaml:"tokens"`
+	Log         struct {
+		Level  string `yaml:"level"`
+		Format string `yaml:"format"`
+	} `yaml:"log"`
+	Limits struct {
+		Body          size     `yaml:"body"`
+		BodyUnpacked  size     `yaml:"body_unpacked"`
+		Rows          int      `yaml:"rows"`
+		Bodies        size     `yaml:"bodies_in_memory"`
+		BodyTime      duration `yaml:"body_time"`
+		HeaderTime    duration `yaml:"header_time"`
+		IdleTime      duration `yaml:"idle_time"`
+		Connections   int      `yaml:"connections"`
+		PerAddress    int      `yaml:"connections_per_address"`
+		Waiters       int      `yaml:"waiters"`
+		InputsWaiting int      `yaml:"inputs_waiting"`
+		Sources       int      `yaml:"sources"`
+		RecentCycles  int      `yaml:"recent_cycles"`
+		RecentRows    int      `yaml:"recent_rows"`
+		Journal       size     `yaml:"journal"`
+	} `yaml:"limits"`
+}
+
+type serveToken struct {
+	Name   string   `yaml:"name"`
+	Role   string   `yaml:"role"`
+	SHA256 string   `yaml:"sha256"`
+	Groups []string `yaml:"groups"`
+}
+
+// duration is a positive time, such as 90s.
+type duration time.Duration
+
+// UnmarshalYAML reads it.
+func (d *duration) UnmarshalYAML(text []byte) error {
+	v, err := time.ParseDuration(plainYAML(text))
+	if err != nil || v <= 0 {
+		return fmt.Errorf("%s: must be a time such as 90s", plainYAML(text))
+	}
+	*d = duration(v)
+	return nil
+}
+
+// size is a number of bytes, such as 256MiB.
+type size int64
+
+// UnmarshalYAML reads it.
+func (s *size) UnmarshalYAML(text []byte) error {
+	word, shift := plainYAML(text), 0
+	for unit, n := range map[string]int{"KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40} {
+		if w, ok := strings.CutSuffix(word, unit); ok {
+			word, shift = w, n
+			break
+		}
+	}
+	v, err := strconv.ParseInt(strings.TrimSpace(word), 10, 64)
+	if err != nil || v <= 0 || v > 1<<62>>shift {
+		return fmt.Errorf("%s: must be a number of bytes such as 256MiB", plainYAML(text))
+	}
+	*s = size(v << shift)
+	return nil
+}
+
+// partOf is thousandths of a whole, written as 50% or 12.5%.
+type partOf int64
+
+// UnmarshalYAML reads it.
+func (p *partOf) UnmarshalYAML(text []byte) error {
+	word, ok := strings.CutSuffix(plainYAML(text), "%")
+	v, err := strconv.ParseFloat(word, 64)
+	if !ok || err != nil || v <= 0 || v > 100 {
+		return fmt.Errorf("%s: must be a part such as 50%%, above 0 %% and up to 100 %%", plainYAML(text))
+	}
+	*p = partOf(v*10 + 0.5)
+	return nil
+}
+
+// plainYAML is a scalar without quotes.
+func plainYAML(text []byte) string { return strings.Trim(strings.TrimSpace(string(text)), `"'`) }
+
+// loadServeConfig reads a configuration file on top of the defaults; an empty name gives these. Relative names in
+// the file are relative to its folder.
+func loadServeConfig(name string) (*serveConfig, error) {
+	defaults := new(serveConfig)
+	if err := yaml.UnmarshalWithOptions(serveExample, defaults, yaml.Strict()); err != nil {
+		panic("BUG: serve.yaml: " + err.Error())
+	}
+	if name == "" {
+		return defaults, nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, configBytesMax+1))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
+	if len(text) > configBytesMax {
+		return nil, fmt.Errorf("%s: more than %d bytes", name, configBytesMax)
+	}
+	c := new(serveConfig)
+	if err := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict()).Decode(c); err != nil && err != io.EOF {
+		return nil, fmt.Errorf("%s: %s", name, strings.TrimSpace(yaml.FormatError(err, false, false)))
+	}
+	for _, path := range []*string{&c.Data, &c.Plan} {
+		if *path != "" && !filepath.IsAbs(*path) {
+			*path = filepath.Join(filepath.Dir(name), *path)
+		}
+	}
+	fill(reflect.ValueOf(c).Elem(), reflect.ValueOf(defaults).Elem())
+	return c, c.validate(name)
+}
+
+// fill gives fields that are not set the values of defaults.
+func fill(to, defaults reflect.Value) {
+	for i := range to.NumField() {
+		switch f := to.Field(i); {
+		case f.Kind() == reflect.Struct:
+			fill(f, defaults.Field(i))
+		case f.IsZero():
+			f.Set(defaults.Field(i))
+		}
+	}
+}
+
+// validate tells all that is wrong.
+func (c *serveConfig) validate(name string) error {
+	var all []error
+	add := func(key, value, must string) {
+		all = append(all, fmt.Errorf("%s: %s: %q: %s", name, key, value, must))
+	}
+	if c.Unknown != "refuse" && c.Unknown != "report" {
+		add("unknown", c.Unknown, "must be refuse or report")
+	}
+	var level slog.Level
+	if level.UnmarshalText([]byte(c.Log.Level)) != nil {
+		add("log.level", c.Log.Level, "must be debug, info, warn or error")
+	}
+	if c.Log.Format != "text" && c.Log.Format != "json" {
+		add("log.format", c.Log.Format, "must be text or json")
+	}
+	l := &c.Limits
+	for key, v := range map[string]int{
+		"rows": l.Rows, "connections": l.Connections, "waiters": l.Waiters, "inputs_waiting": l.InputsWaiting, "sources": l.Sources,
+		"recent_cycles": l.RecentCycles, "recent_rows": l.RecentRows,
+	} {
+		if v < 1 {
+			add("limits."+key, strconv.Itoa(v), "must be at least 1")
+		}
+	}
+	if l.PerAddress < 0 {
+		add("limits.connections_per_address", strconv.Itoa(l.PerAddress), "must be at least 0")
+	}
+	return errors.Join(all...)
+}
+
+// options make a service's options of a configuration.
+func (c *serveConfig) options(log *slog.Logger) (o server.ServiceOptions, err error) {
+	l := &c.Limits
+	o = server.ServiceOptions{
+		Dir: c.Data, NoLog: !*c.DecisionLog, PlanName: c.Plan,
+		Engine: engine.Options{
+			IntervalUS: time.Duration(c.Interval).Microseconds(), ManualOnly: c.Manual, ShrinkGuardMilli: int64(c.ShrinkGuard),
+			SourceTTLUS: time.Duration(c.SourceTTL).Microseconds(), QueueMax: l.InputsWaiting, SourcesMax: l.Sources,
+			RecentCyclesMax: l.RecentCycles, RecentRowsMax: l.RecentRows,
+		},
+		Journal: journal.Options{BytesMax: int64(l.Journal)},
+		Server: server.Options{
+			ReportUnknown: c.Unknown == "report", Log: log,
+			Limits: server.Limits{
+				BodyBytesMax: int64(l.Body), DecodedBytesMax: int64(l.BodyUnpacked), RowsMax: l.Rows, InflightBytesMax: int64(l.Bodies),
+				BodyTimeMax: time.Duration(l.BodyTime), HeaderTimeMax: time.Duration(l.HeaderTime), IdleTimeMax: time.Duration(l.IdleTime),
+				ConnsMax: l.Connections, ConnsPerIPMax: l.PerAddress, WaitersMax: l.Waiters,
+			},
+		},
+	}
+	for _, t := range c.Tokens {
+		o.Server.Tokens = append(o.Server.Tokens, server.Token{Name: t.Name, SHA256: t.SHA256, Role: t.Role, Groups: t.Groups})
+	}
+	if c.Plan != "" {
+		g, err := readInput(kindPlan, c.Plan)
+		if err != nil {
+			return o, err
+		}
+		o.Plan = g.content
+	}
+	return o, nil
+}

@@ -1,0 +1,345 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/plan"
+)
+
+// Frozen is the names as they are now, for readers of other goroutines: names added later do not show in it. The memory
+// is shared. It finds nothing by name. O(1).
+func (n *Names) Frozen() *Names {
+	return &Names{bytes: n.bytes[:len(n.bytes):len(n.bytes)], end: n.end[:len(n.end):len(n.end)]}
+}
+
+// CheckPolicy tells whether SetPolicy would take a policy, and changes nothing. O(everything).
+func (s *State) CheckPolicy(p *plan.Policy, forced bool) error {
+	_, err := s.checkPolicy(p, forced)
+	return err
+}
+
+// CheckDemand tells whether SetDemand would take a table, and changes nothing. O(rows).
+func (s *State) CheckDemand(source string, t *DemandTable) error {
+	f := Faults{Table: t.title()}
+	s.bindDemand(source, t, &f)
+	return f.Err()
+}
+
+// ChangeDemand applies changes to what a source said before: rows are added, or replace what has their key; a row with 0
+// units takes its sub-allocation away. Units held beyond what is wanted now are released by the next cycle
+// (CYC-5). It is refused as a table of SetDemand is, save that a row with 0 units needs no size. O(rows).
+func (s *State) ChangeDemand(source string, t *DemandTable) error {
+	if len(t.Size) != len(s.Policy.Dimensions) {
+		panic(fmt.Sprintf("BUG: a demand table with %d dimensions, the policy has %d", len(t.Size), len(s.Policy.Dimensions)))
+	}
+	f := Faults{Table: t.title()}
+	s.scratch.changes = true
+	s.bindDemand(source, t, &f)
+	s.scratch.changes = false
+	if err := f.Err(); err != nil {
+		return err
+	}
+	src := SourceID(s.Source.InternString(source))
+	s.snapshot++
+	last := rowMemo{alloc: NoID, shape: NoID}
+	for i := range t.Rows {
+		kept := SubID(NoID)
+		if t.Units[i] > 0 {
+			s.applyRow(src, t, i, &last)
+			kept = s.find(t, i)
+		}
+		s.dropNamesakes(t, i, kept)
+	}
+	return nil
+}
+
+// find is the sub-allocation of a bound row, its size included; NoID when there is none.
+func (s *State) find(t *DemandTable, i int) SubID {
+	a, name := s.findAlloc(t, i)
+	if a == NoID {
+		return NoID
+	}
+	b := &s.scratch
+	b.size = resize(b.size, len(t.Size))
+	for d, col := range t.Size {
+		b.size[d] = 0
+		if col != nil {
+			b.size[d] = col[i]
+		}
+	}
+	if p := b.rows[i]; p >= 0 && s.Plans[p].Slots != nil {
+		s.slotSize(b.size)
+	}
+	for q := s.Alloc.First[a]; q != NoID; q = s.Sub.Next[q] {
+		if s.Sub.Name[q] == name && equal(b.size, s.Size(q)) {
+			return q
+		}
+	}
+	return NoID
+}
+
+// findAlloc is the allocation of a bound row, NoID when there is none, and the label of its sub-allocation.
+func (s *State) findAlloc(t *DemandTable, i int) (a AllocID, name int32) {
+	b := &s.scratch
+	code := t.Consumer.At(i)
+	c := ConsumerID(NoID)
+	if node := b.node[code]; node != plan.None {
+		c = s.ConsumerOf[node]
+	} else if id, ok := s.Consumer.Find(t.Consumer.Names.Bytes(code)); ok {
+		c = ConsumerID(id)
+	}
+	label := b.alloc[t.Allocation.At(i)] - 1
+	if sub := t.Sub.At(i); sub != Null {
+		name = b.sub[sub] - 1
+	}
+	if c == NoID || label < 0 || name < 0 {
+		return NoID, 0
+	}
+	a, ok := s.allocOf[allocKey{b.rows[i], c, label}]
+	if !ok {
+		return NoID, 0
+	}
+	return a, name
+}
+
+// dropNamesakes has sub-allocations of a row's name want nothing any more, but the one kept.
+func (s *State) dropNamesakes(t *DemandTable, i int, kept SubID) {
+	a, name := s.findAlloc(t, i)
+	if a == NoID {
+		return
+	}
+	for q := s.Alloc.First[a]; q != NoID; q = s.Sub.Next[q] {
+		if q != kept && s.Sub.Name[q] == name && s.Sub.seen[q] != unnamed {
+			s.Sub.seen[q] = unnamed
+			s.want(q, 0)
+		}
+	}
+}
+
+// HeldBy is how many units the sub-allocations of a source hold. O(sub-allocations).
+func (s *State) HeldBy(source string) (units int64) {
+	src, ok := s.Source.Find([]byte(source))
+	if !ok {
+		return 0
+	}
+	for sub, a := range s.Sub.Alloc {
+		if a != NoID && s.Sub.Source[sub] == SourceID(src) {
+			units += s.Sub.Held[sub]
+		}
+	}
+	return units
+}
+
+// WouldKeep is how many of the units that a source holds it would keep with a table of demand (API-6, the shrink guard).
+// A table with faults keeps nothing: it will be refused anyway. O(rows).
+func (s *State) WouldKeep(source string, t *DemandTable) (units int64) {
+	f := Faults{}
+	s.bindDemand(source, t, &f)
+	if f.Count > 0 {
+		return 0
+	}
+	for i := range t.Rows {
+		if sub := s.find(t, i); sub != NoID {
+			units += min(s.Sub.Held[sub], t.Units[i])
+		}
+	}
+	return units
+}
+
+// WouldLose estimates how many of the units held a full table of hosts would release (API-6, the shrink guard): all on hosts that
+// it leaves out or that are unavail in it, and in MD plans what would not fit a host any more. held is how many there are.
+// O(holdings × dimensions).
+func (s *State) WouldLose(t *HostTable) (lost, held int64) {
+	room := make([][]int64, s.Host.Len()) // by host and dimension of what its plan counts; nil: not met yet
+	for q, sub := range s.Holding.Sub {
+		units := s.Holding.Units[q]
+		if sub == NoID || units == 0 {
+			continue
+		}
+		held += units
+		p := &s.Plans[s.Sub.Plan[sub]]
+		h := p.Parcels.Host[s.Holding.Parcel[q]]
+		if room[h] == nil {
+			room[h] = s.roomIn(t, p, h)
+		}
+		fits := units
+		for d, size := range s.Size(sub) {
+			if p.MD == nil {
+				fits = min(fits, room[h][0]*units)
+			} else if size > 0 {
+				fits = min(fits, room[h][d]/size)
+			}
+		}
+		for d, size := range s.Size(sub) {
+			if p.MD != nil {
+				room[h][d] -= size * fits
+			}
+		}
+		lost += units - fits
+	}
+	return lost, held
+}
+
+// roomIn is the capacity of a host in a full table, by dimension; of a slot plan's 1 if it is there at all, else 0.
+func (s *State) roomIn(t *HostTable, p *Plan, h HostID) []int64 {
+	room := make([]int64, len(s.Policy.Dimensions))
+	code, ok := t.Host.Names.Find(s.Host.Bytes(int32(h)))
+	if !ok {
+		return room
+	}
+	row := int(code)
+	if row >= t.Rows || t.Host.At(row) != code { // hosts are named once, so codes mostly are rows
+		for row = 0; row < t.Rows && t.Host.At(row) != code; row++ {
+		}
+	}
+	if row == t.Rows || t.State != nil && t.State[row] == Unavail {
+		return room
+	}
+	if p.MD == nil {
+		room[0] = 1
+		return room
+	}
+	for d, col := range t.Size {
+		if col != nil && col[row] != NotGiven {
+			room[d] = overcommitted(col[row], p.MD.OvercommitMilli[d])
+		}
+	}
+	return room
+}
+
+// SetRunning makes what a source holds what a table says is running (SPEC chapter 7, a resynchronisation): units held that the
+// table does not name are released, units named that are not held are held as if just granted, in row order. What a host then holds
+// beyond its capacity, CYC-5 takes in the next cycle. It is refused as AddRunning is, but for want of room. O(holdings).
+func (s *State) SetRunning(source string, t *HoldingTable) (released, added int64, err error) {
+	f := Faults{Table: t.title()}
+	rows := s.bindHoldings(t, true, &f)
+	src, known := s.Source.Find([]byte(source))
+	left := map[boundHolding]int64{}
+	for i, r := range rows {
+		if r.sub == NoID {
+			continue
+		}
+		if !known || s.Sub.Source[r.sub] != SourceID(src) {
+			f.Add(i+1, "allocation", t.Allocation.Names.String(t.Allocation.At(i)), fmt.Sprintf("belongs to another source than %q", source))
+			continue
+		}
+		left[r] += t.Units[i]
+	}
+	if err := f.Err(); err != nil || !known {
+		return 0, 0, err
+	}
+	for sub, a := range s.Sub.Alloc {
+		if a == NoID || s.Sub.Source[sub] != SourceID(src) || s.Sub.Held[sub] == 0 {
+			continue
+		}
+		newest := s.newestFirst(nil, SubID(sub))
+		for i := len(newest) - 1; i >= 0; i-- { // the oldest stay
+			q := newest[i]
+			key := boundHolding{SubID(sub), s.Holding.Parcel[q]}
+			have := s.Holding.Units[q]
+			stays := min(have, left[key])
+			left[key] -= stays
+			if have > stays {
+				released += have - stays
+				s.release(q, have-stays, decision.CauseClient)
+			}
+		}
+	}
+	for _, r := range rows {
+		units := left[r]
+		if units <= 0 {
+			continue
+		}
+		left[r] = 0
+		p := &s.Plans[s.Sub.Plan[r.sub]]
+		s.run(r.sub, r.parcel, units)
+		p.Changed, p.Dirty = append(p.Changed, r.parcel), true
+		s.excess = append(s.excess, r.sub)
+		added += units
+	}
+	return released, added, nil
+}
+
+// Silence has a source get no new grants until its next snapshot; what it holds stays (API-6, source_ttl).
+func (s *State) Silence(source string) {
+	if src, ok := s.Source.Find([]byte(source)); ok && !s.isSilent(SourceID(src)) {
+		s.silent = append(s.silent, SourceID(src))
+	}
+}
+
+// Silent tells whether a source is silenced.
+func (s *State) Silent(source string) bool {
+	src, ok := s.Source.Find([]byte(source))
+	return ok && s.isSilent(SourceID(src))
+}
+
+func (s *State) isSilent(src SourceID) bool {
+	for _, o := range s.silent {
+		if o == src {
+			return true
+		}
+	}
+	return false
+}
+
+// heard ends the silence of a source.
+func (s *State) heard(src SourceID) {
+	for i, o := range s.silent {
+		if o == src {
+			s.silent = append(s.silent[:i], s.silent[i+1:]...)
+			return
+		}
+	}
+}
+
+// hush has silent sources want no more than they hold. It ends settle: what comes back is not asked for again.
+// O(sub-allocations) while a source is silent.
+func (s *State) hush() {
+	if len(s.silent) == 0 {
+		return
+	}
+	for sub, a := range s.Sub.Alloc {
+		if a != NoID && !s.Sub.Orphan[sub] && s.Sub.Wanted[sub] > s.Sub.Held[sub] && s.isSilent(s.Sub.Source[sub]) {
+			s.want(SubID(sub), s.Sub.Held[sub])
+		}
+	}
+}
+
+// AllocConsumers calls visit once for every consumer that a source has demand for or holdings of. O(allocations).
+func (s *State) AllocConsumers(source string, visit func(ConsumerID)) {
+	src, ok := s.Source.Find([]byte(source))
+	if !ok {
+		return
+	}
+	seen := make([]bool, len(s.NodeOf))
+	for a, c := range s.Alloc.Consumer {
+		if s.Alloc.First[a] != NoID && s.Alloc.Source[a] == SourceID(src) && !seen[c] {
+			seen[c] = true
+			visit(c)
+		}
+	}
+}
+
+// reserve makes room for a table of demand that is much longer than what there is, so that thirty columns and three hash tables do
+// not grow step by step.
+func (s *State) reserve(rows int) {
+	l, b := &s.Alloc, &s.Sub
+	if rows < 1024 || rows < 2*(len(b.Source)-len(b.free)) {
+		return
+	}
+	s.Label.Reserve(rows)
+	if len(s.allocOf) == 0 && len(s.subOf) == 0 {
+		s.allocOf, s.subOf = make(map[allocKey]AllocID, rows), make(map[subKey]SubID, rows)
+	}
+	l.Plan, l.Consumer, l.Source = slices.Grow(l.Plan, rows), slices.Grow(l.Consumer, rows), slices.Grow(l.Source, rows)
+	l.Name, l.Arrival, l.First = slices.Grow(l.Name, rows), slices.Grow(l.Arrival, rows), slices.Grow(l.First, rows)
+	l.Last, l.Next = slices.Grow(l.Last, rows), slices.Grow(l.Next, rows)
+	b.Source, b.Plan, b.Consumer = slices.Grow(b.Source, rows), slices.Grow(b.Plan, rows), slices.Grow(b.Consumer, rows)
+	b.Alloc, b.Name, b.Shape = slices.Grow(b.Alloc, rows), slices.Grow(b.Name, rows), slices.Grow(b.Shape, rows)
+	b.Need, b.MaxPerHost, b.Wanted = slices.Grow(b.Need, rows), slices.Grow(b.MaxPerHost, rows), slices.Grow(b.Wanted, rows)
+	b.Held, b.Pair, b.First = slices.Grow(b.Held, rows), slices.Grow(b.Pair, rows), slices.Grow(b.First, rows)
+	b.Next, b.Seq, b.Orphan = slices.Grow(b.Next, rows), slices.Grow(b.Seq, rows), slices.Grow(b.Orphan, rows)
+	b.seen = slices.Grow(b.seen, rows)
+}

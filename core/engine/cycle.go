@@ -1,0 +1,143 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/decision"
+)
+
+// keyframeEvery is how many cycles have one keyframe in the log (SPEC chapter 8).
+const keyframeEvery = 60
+
+const dayUS = 24 * 3600 * 1_000_000
+
+// retryDelay is how long the record of a cycle waits when there is no room for it.
+const retryDelay = time.Second
+
+// errDropped ends a service whose last cycle could not be recorded: it is dropped whole, nothing of it was readable.
+var errDropped = errors.New("the cycle is dropped")
+
+// cycle runs a cycle, makes its record durable, and only then publishes what it decided (API-5).
+func (e *Engine) cycle(ctx context.Context) error {
+	now := max(e.o.Clock(), e.state.NowUS) // CYC-9
+	if err := e.silence(now); err != nil {
+		if !e.o.IsFull(err) {
+			return err
+		}
+		e.o.Log.Warn("no room to silence sources", "error", err)
+	}
+	last := e.state.NowUS
+	e.decide(now)
+	e.o.Step("decided")
+	s := &e.out.Summary
+	record := encodeCycle(&cycleRecord{Cycle: s.Cycle, NowUS: s.NowUS, Input: e.lastSeq, Revision: s.Revision, Digest: s.Digest})
+	for {
+		_, err := e.o.Journal.Append(recordCycle, true, record)
+		if err == nil {
+			err = e.o.Journal.Sync()
+		}
+		if err == nil {
+			break
+		}
+		if !e.o.IsFull(err) {
+			return err
+		}
+		e.setHealth("no room for the record of a cycle: " + err.Error())
+		e.o.Log.Error("no room for the record of a cycle; waiting for some", "cycle", s.Cycle, "error", err)
+		select {
+		case <-ctx.Done():
+			return errDropped
+		case <-time.After(retryDelay):
+		}
+	}
+	e.setHealth("")
+	e.o.Step("recorded")
+	e.journalBytes.Store(e.o.Journal.Bytes())
+	e.finish(last)
+	e.o.OnCycle(e.frozen)
+	e.o.Log.Info("cycle", "cycle", s.Cycle, "revision", s.Revision, "granted", s.UnitsGranted, "released", s.UnitsReleased,
+		"reclaimed", s.UnitsReclaimed, "held", s.UnitsHeld, "short", s.UnitsShort, "overdue", s.UnitsOverdue,
+		"took", time.Duration(s.FinishedUS-s.StartedUS)*time.Microsecond)
+	return nil
+}
+
+// decide runs one cycle on the state.
+func (e *Engine) decide(nowUS int64) {
+	start := time.Now()
+	e.runner.Run(e.state, nowUS, &e.out)
+	s := &e.out.Summary
+	took := time.Since(start)
+	s.StartedUS = start.UnixMicro()
+	s.FinishedUS = s.StartedUS + took.Microseconds() // the clock may jump
+	s.Inputs, s.ConsumersCycle, s.SharesCycle, s.ShortfallsCycle = nil, 0, 0, 0
+	quiet := e.out.EventRows() == 0 && !s.Restated
+	if !quiet || !e.quiet || e.frozen == nil {
+		s.Digest = decision.Digest(e.out.Tables())
+	} else {
+		s.Digest = e.frozen.Summary.Digest
+	}
+	e.quiet = e.out.EventRows() == 0
+}
+
+// keyframeDue tells whether a cycle has a keyframe: every 60th, the first of a UTC day, and those in which units came to
+// count as something else, which no other table of the log tells (D-28). lastUS is the now of the cycle before.
+func keyframeDue(s *decision.Summary, lastUS int64) bool {
+	return (s.Cycle-1)%keyframeEvery == 0 || lastUS/dayUS != s.NowUS/dayUS || s.Relabelled
+}
+
+// finish publishes the last cycle and hands it to the log. lastUS is the now of the cycle before.
+func (e *Engine) finish(lastUS int64) {
+	s := &e.out.Summary
+	held := e.view.Load().Holdings
+	if s.UnitsGranted > 0 || s.UnitsReleased > 0 || s.UnitsReclaimed > 0 || s.Restated || s.Relabelled || held == nil {
+		held = nil // is made below, after the events can be read
+	}
+	if keyframeDue(s, lastUS) {
+		e.runner.Keyframe(&e.out)
+	}
+	dict := freezer()
+	e.frozen = e.out.Freeze(e.frozen, dict)
+	e.remember(e.frozen)
+	if held != nil {
+		held = &Holdings{Table: held.Table, Cycle: s.Cycle}
+	}
+	e.publishWith(held)
+	e.o.Step("published")
+	if e.lane != nil {
+		e.lane.push(e.frozen, e.pending)
+	}
+	e.pending = nil
+	if held == nil {
+		e.publishWith(e.holdings(dict))
+	}
+}
+
+// freezer gives the frozen form of each dictionary, the same one each time.
+func freezer() func(decision.Dict) decision.Dict {
+	frozen := map[*cluster.Names]*cluster.Names{}
+	return func(d decision.Dict) decision.Dict {
+		names, ok := d.(*cluster.Names)
+		if !ok {
+			return d
+		}
+		if frozen[names] == nil {
+			frozen[names] = names.Frozen()
+		}
+		return frozen[names]
+	}
+}
+
+// remember keeps the events of a cycle for those who read changes, and forgets the oldest beyond the limits.
+func (e *Engine) remember(c *decision.Cycle) {
+	events := c.Events()
+	e.rows += events.EventRows()
+	recent := append(e.recent[:len(e.recent):len(e.recent)], events) // views share the slice: never in place
+	for len(recent) > 1 && (len(recent) > e.o.RecentCyclesMax || e.rows > e.o.RecentRowsMax) {
+		e.rows -= recent[0].EventRows()
+		recent = recent[1:]
+	}
+	e.recent = recent
+}

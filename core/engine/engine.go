@@ -1,0 +1,355 @@
+// Package engine is the one writer around the cycle (SPEC chapter 10). It takes input from many goroutines
+// through a bounded queue, makes it durable in a journal before it is acknowledged, runs cycles at their interval or on
+// request, and publishes what they decided as views that nobody changes: reading waits for no cycle, and no
+// cycle for a reader (API-3).
+//
+// After a crash it decides every cycle of the journal again from the accepted input, and refuses to start
+// when one comes out otherwise (API-5).
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/cycle"
+	"github.com/stintd/stint/core/decision"
+)
+
+// Journal keeps records durably; core/journal is one. An error of Append that IsFull recognises leaves it as it was.
+type Journal interface {
+	Append(kind byte, essential bool, parts ...[]byte) (seq uint64, err error)
+	Undo()
+	Sync() error
+	Bytes() int64
+}
+
+// Exporter writes the decision log. Cycles come in order, each after its inputs; a cycle that failed is tried again.
+type Exporter interface {
+	Last() int64 // the last cycle in the log, 0: none
+	Cycle(c *decision.Cycle, inputs []*Input) error
+}
+
+// Options are what an engine is made of. Journal and Decode are required; a zero limit means the default.
+type Options struct {
+	Journal  Journal
+	IsFull   func(error) bool // tells a full disk from a broken one; nil: no error is
+	Exporter Exporter         // nil: no log is written
+	Decode   func(in *Input, dimensions []string) error
+	Clock    func() int64 // µs since 1970 UTC; nil: the machine's
+	Log      *slog.Logger
+	OnCycle  func(*decision.Cycle) // called with every cycle that is published; nil: nobody is
+
+	IntervalUS        int64 // between cycles; 0: the policy's
+	ManualOnly        bool  // cycles run on request alone
+	ShrinkGuardMilli  int64 // thousandths of what is held that one input may release (API-6); 0: 500
+	SourceTTLUS       int64 // after which a silent source gets no new grants (API-6); 0: never
+	QueueMax          int   // inputs waiting (256)
+	CycleRequestsMax  int   // requests for a cycle waiting (1,024)
+	SourcesMax        int   // (10,000)
+	KeysPerSourceMax  int   // idempotency keys remembered (100,000)
+	KeysMax           int   // in all (1,000,000)
+	RecentCyclesMax   int   // cycles whose events are kept for changes (1,024)
+	RecentRowsMax     int   // rows of them; the last cycle's are always kept (4,000,000)
+	BacklogBytesMax   int64 // inputs waiting for the log (512 MiB)
+	BacklogCyclesMax  int   // cycles waiting for the log (256)
+	BacklogRetryDelay time.Duration
+
+	// Step, when set, is called at points where a crash would be awkward: for tests.
+	Step func(point string)
+}
+
+func (o Options) withDefaults() Options {
+	o.Clock = cmpFunc(o.Clock, func() int64 { return time.Now().UnixMicro() })
+	o.IsFull = cmpFunc(o.IsFull, func(error) bool { return false })
+	o.OnCycle = cmpFunc(o.OnCycle, func(*decision.Cycle) {})
+	o.Step = cmpFunc(o.Step, func(string) {})
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	o.ShrinkGuardMilli = cmp.Or(o.ShrinkGuardMilli, 500)
+	o.QueueMax = cmp.Or(o.QueueMax, 256)
+	o.CycleRequestsMax = cmp.Or(o.CycleRequestsMax, 1024)
+	o.SourcesMax = cmp.Or(o.SourcesMax, 10_000)
+	o.KeysPerSourceMax = cmp.Or(o.KeysPerSourceMax, 100_000)
+	o.KeysMax = cmp.Or(o.KeysMax, 1_000_000)
+	o.RecentCyclesMax = cmp.Or(o.RecentCyclesMax, 1024)
+	o.RecentRowsMax = cmp.Or(o.RecentRowsMax, 4_000_000)
+	o.BacklogBytesMax = cmp.Or(o.BacklogBytesMax, 512<<20)
+	o.BacklogCyclesMax = cmp.Or(o.BacklogCyclesMax, 256)
+	o.BacklogRetryDelay = cmp.Or(o.BacklogRetryDelay, time.Second)
+	return o
+}
+
+// cmpFunc is cmp.Or for functions.
+func cmpFunc[F func() int64 | func(error) bool | func(*decision.Cycle) | func(string)](f, or F) F {
+	if f == nil {
+		return or
+	}
+	return f
+}
+
+// Engine is a running cluster. Its exported methods may be called from any goroutine, but Recover and Run.
+type Engine struct {
+	o        Options
+	queue    chan *request
+	requests chan chan error // for a cycle
+	gate     sync.RWMutex    // of the queues; read-locked to put something in
+	closed   bool            // nothing is taken from them any more
+	stopping chan struct{}   // closed then: those who wait for a cycle wait in vain
+	view     atomic.Pointer[View]
+	lane     *lane // nil without an exporter
+
+	// Counters for metrics.
+	accepted, acceptedRows, acceptedBytes atomic.Int64
+	journalBytes                          atomic.Int64
+	healthy                               atomic.Pointer[string] // why it is not; nil: it is
+
+	// What follows belongs to the goroutine of Run.
+	state   *cluster.State
+	runner  cycle.Runner
+	out     decision.Cycle
+	pending []*Input // accepted since the last cycle
+	keys    keys
+	sources map[string]*source
+	policy  *PolicyView
+	frozen  *decision.Cycle // the last cycle
+	recent  []*decision.Cycle
+	rows    int // of recent
+	lastSeq uint64
+	quiet   bool // the last cycle had no events: another like it has the same digest
+	batch   []*request
+}
+
+// source is what is known of a feed.
+type source struct {
+	heardUS int64
+	rows    int64 // of its last snapshot
+}
+
+// New makes an engine. Recover comes next, then Run.
+func New(o Options) *Engine {
+	o = o.withDefaults()
+	e := &Engine{
+		o: o, queue: make(chan *request, o.QueueMax), requests: make(chan chan error, o.CycleRequestsMax),
+		stopping: make(chan struct{}), sources: map[string]*source{},
+	}
+	e.keys.init(o.KeysPerSourceMax, o.KeysMax)
+	e.runner.Clock = monotonicUS
+	if o.Exporter != nil {
+		e.lane = newLane(o)
+	}
+	e.view.Store(&View{next: make(chan struct{})})
+	return e
+}
+
+var processStart = time.Now()
+
+func monotonicUS() int64 { return time.Since(processStart).Microseconds() }
+
+// View is what is known now. It never waits.
+func (e *Engine) View() *View { return e.view.Load() }
+
+// QueueDepth is how many inputs wait.
+func (e *Engine) QueueDepth() int { return len(e.queue) }
+
+// Stats are counters since the start, and what is kept.
+type Stats struct {
+	Inputs, Rows, Bytes int64 // taken
+	Queue               int
+	Journal             int64 // bytes
+	LogBehind           int64 // cycles that are not in the decision log yet
+	LogLost             bool  // the log will get the missing cycles at the next start only
+}
+
+// Stats gives the engine's counters.
+func (e *Engine) Stats() Stats {
+	s := Stats{Inputs: e.accepted.Load(), Rows: e.acceptedRows.Load(), Bytes: e.acceptedBytes.Load(), Queue: len(e.queue), Journal: e.journalBytes.Load()}
+	if e.lane != nil {
+		s.LogBehind, s.LogLost = e.lane.behind()
+	}
+	return s
+}
+
+// Unhealthy tells why the engine cannot do its work, "" when it can.
+func (e *Engine) Unhealthy() string {
+	if why := e.healthy.Load(); why != nil {
+		return *why
+	}
+	return ""
+}
+
+func (e *Engine) setHealth(why string) {
+	if why == "" {
+		e.healthy.Store(nil)
+		return
+	}
+	e.healthy.Store(&why)
+}
+
+// Run takes input and runs cycles until ctx is done or the journal fails. Then nothing more is acknowledged, waiting
+// requests are answered with ErrStopping, and what was decided is flushed.
+func (e *Engine) Run(ctx context.Context) error {
+	err := e.loop(ctx)
+	e.gate.Lock()
+	e.closed = true
+	e.gate.Unlock()
+	close(e.stopping)
+	for {
+		select {
+		case r := <-e.queue:
+			r.answer(Receipt{}, errStopping())
+			continue
+		case done := <-e.requests:
+			done <- errStopping()
+			continue
+		default:
+		}
+		break
+	}
+	if e.lane != nil {
+		e.lane.stop()
+	}
+	return err
+}
+
+func (e *Engine) loop(ctx context.Context) error {
+	timer := time.NewTimer(e.interval())
+	defer timer.Stop()
+	for {
+		if ctx.Err() != nil { // before input that may always be there
+			return nil
+		}
+		var due <-chan time.Time
+		if e.state != nil && !e.o.ManualOnly {
+			due = timer.C
+		}
+		var err error
+		select {
+		case <-ctx.Done():
+			return nil
+		case r := <-e.queue:
+			had := e.state
+			if err = e.take(r); err == nil && had == nil && e.state != nil {
+				timer.Reset(e.interval()) // the first policy
+			}
+		case done := <-e.requests:
+			err = e.requested(ctx, done)
+			timer.Reset(e.interval())
+		case <-due:
+			timer.Reset(e.interval()) // from the beginning of the cycle on
+			err = e.cycle(ctx)
+		}
+		if errors.Is(err, errDropped) {
+			return nil
+		}
+		if err != nil {
+			e.setHealth(err.Error())
+			return err
+		}
+	}
+}
+
+func (e *Engine) interval() time.Duration {
+	switch {
+	case e.o.IntervalUS > 0:
+		return time.Duration(e.o.IntervalUS) * time.Microsecond
+	case e.state != nil:
+		return time.Duration(e.state.Policy.IntervalUS) * time.Microsecond
+	}
+	return time.Hour
+}
+
+// Cycle has a cycle run now and waits for it. Input accepted before the call is part of it. Requests that wait at the same
+// time share one.
+func (e *Engine) Cycle() error {
+	if e.View().Policy == nil {
+		return errNoPlan()
+	}
+	done := make(chan error, 1)
+	if err := offer(e, e.requests, done, "requests for a cycle"); err != nil {
+		return err
+	}
+	return <-done
+}
+
+// offer puts something into a queue, unless that is full or nobody will empty it any more.
+func offer[T any](e *Engine, queue chan T, v T, what string) error {
+	e.gate.RLock()
+	defer e.gate.RUnlock()
+	if e.closed {
+		return errStopping()
+	}
+	select {
+	case queue <- v:
+		return nil
+	default:
+		return errBusy("%d %s are waiting", cap(queue), what)
+	}
+}
+
+// requested runs a cycle for all who wait for one.
+func (e *Engine) requested(ctx context.Context, first chan error) error {
+	waiting := []chan error{first}
+	for len(e.requests) > 0 {
+		waiting = append(waiting, <-e.requests)
+	}
+	err := e.drain() // what was given before the request
+	if err == nil {
+		err = e.cycle(ctx)
+	}
+	for _, done := range waiting {
+		if err != nil {
+			done <- errStopping()
+		} else {
+			done <- nil
+		}
+	}
+	return err
+}
+
+// drain takes the input that waits now.
+func (e *Engine) drain() error {
+	for n := len(e.queue); n > 0; n -= len(e.batch) {
+		if err := e.take(<-e.queue); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// request is an input on its way to the writer. Of a question about the state, ask is set and the input nil.
+type request struct {
+	in      *Input
+	ask     func(*cluster.State) error
+	receipt Receipt
+	err     error
+	done    sync.WaitGroup
+}
+
+func (r *request) answer(receipt Receipt, err error) {
+	r.receipt, r.err = receipt, err
+	r.done.Done()
+}
+
+// Submit gives the engine an input and waits until it is durable, or refused; see Error. The engine keeps in.Body until
+// it is in the log, but not in.Table.
+func (e *Engine) Submit(in *Input) (Receipt, error) { return e.send(&request{in: in}) }
+
+// Ask lets a function look at the state between two cycles. It must change nothing and keep nothing.
+func (e *Engine) Ask(f func(*cluster.State) error) error {
+	_, err := e.send(&request{ask: f})
+	return err
+}
+
+func (e *Engine) send(r *request) (Receipt, error) {
+	r.done.Add(1)
+	if err := offer(e, e.queue, r, "inputs"); err != nil {
+		return Receipt{}, err
+	}
+	r.done.Wait()
+	return r.receipt, r.err
+}

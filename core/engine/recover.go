@@ -1,0 +1,121 @@
+package engine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrRefused is in the chain of what Replay gives when an input is refused that an unfinished write may have left.
+var ErrRefused = errors.New("refused")
+
+// Replay brings back one record of the journal: accepted input is applied, a cycle is decided again and must come out as recorded.
+// Cycles that the log lacks are written to it. It is for the goroutine that will call Run, before it. Errors: an input that is
+// refused (ErrRefused in the chain), a cycle that is decided otherwise.
+func (e *Engine) Replay(seq uint64, kind byte, payload []byte) error {
+	switch kind {
+	case recordInput:
+		return e.replayInput(seq, payload)
+	case recordCycle:
+		return e.replayCycle(payload)
+	}
+	return fmt.Errorf("a record of kind %d, which this stint does not know", kind)
+}
+
+func (e *Engine) replayInput(seq uint64, payload []byte) error {
+	in, err := decodeInput(payload)
+	if err != nil {
+		return err
+	}
+	if in.Kind != InputPlan && e.state == nil {
+		return fmt.Errorf("an input of kind %s before any policy", in.Kind)
+	}
+	if in.Kind != InputSilence {
+		var dimensions []string
+		if e.state != nil {
+			dimensions = e.state.Policy.Dimensions
+		}
+		if err := e.o.Decode(in, dimensions); err != nil {
+			return fmt.Errorf("an input that was accepted cannot be decoded: %w", err)
+		}
+	}
+	r, err := e.apply(in)
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrRefused, in.Kind, err)
+	}
+	r.Seq, r.Snapshot = seq, fmt.Sprintf("%d", seq)
+	e.lastSeq = seq
+	e.note(in, r)
+	in.Table = nil
+	e.pending = append(e.pending, in)
+	return nil
+}
+
+func (e *Engine) replayCycle(payload []byte) error {
+	var r cycleRecord
+	if err := json.Unmarshal(payload, &r); err != nil {
+		return fmt.Errorf("record of a cycle: %w", err)
+	}
+	switch {
+	case e.state == nil:
+		return fmt.Errorf("cycle %d before any policy", r.Cycle)
+	case r.Cycle != e.state.Cycle+1 || r.Input != e.lastSeq || r.NowUS < e.state.NowUS:
+		return fmt.Errorf("cycle %d after record %d at %d, expected cycle %d after record %d, not before %d",
+			r.Cycle, r.Input, r.NowUS, e.state.Cycle+1, e.lastSeq, e.state.NowUS)
+	}
+	last := e.state.NowUS
+	e.decide(r.NowUS)
+	if s := &e.out.Summary; s.Digest != r.Digest || s.Revision != r.Revision {
+		return fmt.Errorf("cycle %d decides otherwise than before (digest %s, recorded %s): the journal is of another version of stint, or damaged; "+
+			"start the version that wrote it", r.Cycle, s.Digest, r.Digest)
+	}
+	e.replayed(last)
+	return nil
+}
+
+// replayed keeps what readers may ask of a cycle, and gives the cycle to the log if that lacks it.
+func (e *Engine) replayed(lastUS int64) {
+	s := &e.out.Summary
+	logged := e.lane == nil || s.Cycle <= e.o.Exporter.Last()
+	if !logged && keyframeDue(s, lastUS) {
+		e.runner.Keyframe(&e.out)
+	}
+	e.frozen = e.out.Freeze(e.frozen, freezer())
+	e.remember(e.frozen)
+	if !logged {
+		e.lane.hold(bytesOf(e.pending))
+		e.lane.push(e.frozen, e.pending)
+	}
+	e.pending = nil
+}
+
+// Recovered ends the replay: what holds now can be read. It gives an error when the log has cycles that the journal has not.
+func (e *Engine) Recovered() error {
+	if e.lane != nil {
+		var last int64
+		if e.state != nil {
+			last = e.state.Cycle
+		}
+		if logged := e.o.Exporter.Last(); logged > last {
+			return fmt.Errorf("%w: it has cycle %d, the journal ends with cycle %d: they are not of one service", errAhead, logged, last)
+		}
+		e.lane.hold(bytesOf(e.pending))
+	}
+	var held *Holdings
+	if e.frozen != nil {
+		held = e.holdings(freezer())
+	}
+	e.publishWith(held)
+	if e.state != nil {
+		e.o.Log.Info("recovered", "cycle", e.state.Cycle, "now", time.UnixMicro(e.state.NowUS).UTC(), "revision", e.state.Revision, "inputs", e.lastSeq)
+	}
+	return nil
+}
+
+// Abandon ends an engine that will not run, because its recovery failed.
+func (e *Engine) Abandon() {
+	if e.lane != nil {
+		e.lane.stop()
+	}
+}

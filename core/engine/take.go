@@ -1,0 +1,317 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/plan"
+)
+
+// batchMax is how many inputs are made durable together.
+const batchMax = 64
+
+// take handles a request and those waiting behind it, up to batchMax, with one flush of the journal for all. An error
+// is one of the journal: nothing can be known to be durable any more.
+func (e *Engine) take(first *request) error {
+	e.batch = append(e.batch[:0], first)
+	for len(e.batch) < batchMax && len(e.queue) > 0 {
+		e.batch = append(e.batch, <-e.queue)
+	}
+	revision := e.revision()
+	appended := false
+	for i, r := range e.batch {
+		if r.ask != nil {
+			r.err = e.answer(r.ask)
+			continue
+		}
+		var fatal error
+		if r.receipt, r.err, fatal = e.accept(r.in); fatal != nil {
+			for _, r := range e.batch[:i+1] {
+				if r.err == nil {
+					r.err = errStopping()
+				}
+			}
+			for _, r := range e.batch[i+1:] {
+				r.err = errStopping()
+			}
+			e.release()
+			return fatal
+		}
+		appended = appended || r.err == nil && !r.receipt.Repeated
+	}
+	e.o.Step("accepted")
+	if appended {
+		if err := e.o.Journal.Sync(); err != nil {
+			for _, r := range e.batch {
+				r.err = errStopping()
+			}
+			e.release()
+			return err
+		}
+		e.o.Step("durable")
+		e.journalBytes.Store(e.o.Journal.Bytes())
+		if e.revision() != revision {
+			e.publish()
+		}
+	}
+	e.release()
+	return nil
+}
+
+// release answers all of the batch.
+func (e *Engine) release() {
+	for _, r := range e.batch {
+		r.answer(r.receipt, r.err)
+	}
+}
+
+func (e *Engine) revision() int64 {
+	if e.policy == nil {
+		return 0
+	}
+	return e.policy.Revision
+}
+
+func (e *Engine) answer(ask func(*cluster.State) error) error {
+	if e.state == nil {
+		return errNoPlan()
+	}
+	return ask(e.state)
+}
+
+// accept checks an input against all conditions, appends it to the journal and applies it. What the state refuses is
+// taken back from the journal, where nobody has been told of it. fatal is an error of the journal.
+func (e *Engine) accept(in *Input) (r Receipt, err, fatal error) {
+	in.AtUS = max(e.o.Clock(), e.now())
+	if r, ok, err := e.repeated(in); ok || err != nil {
+		return r, err, nil
+	}
+	if err := e.admit(in); err != nil {
+		return Receipt{}, err, nil
+	}
+	seq, err := e.o.Journal.Append(recordInput, false, encodeInput(in), in.Body)
+	if err != nil {
+		if e.o.IsFull(err) {
+			return Receipt{}, refuse(Full, "%v", err), nil
+		}
+		return Receipt{}, nil, err
+	}
+	if r, err = e.apply(in); err != nil {
+		e.o.Journal.Undo()
+		return Receipt{}, err, nil
+	}
+	r.Seq, r.Snapshot = seq, fmt.Sprintf("%d", seq)
+	e.lastSeq = seq
+	e.note(in, r)
+	in.Table = nil // its owner will use it again
+	e.pending = append(e.pending, in)
+	if e.lane != nil {
+		e.lane.hold(int64(len(in.Body)))
+	}
+	e.accepted.Add(1)
+	e.acceptedRows.Add(in.Rows)
+	e.acceptedBytes.Add(int64(len(in.Body)))
+	return r, nil, nil
+}
+
+func (e *Engine) now() int64 {
+	if e.state == nil {
+		return 0
+	}
+	return e.state.NowUS
+}
+
+// repeated answers an input whose idempotency key came before: with the same receipt, or, when the body is another, an error.
+func (e *Engine) repeated(in *Input) (r Receipt, ok bool, err error) {
+	if in.Key == "" {
+		return r, false, nil
+	}
+	was, ok := e.keys.find(scope(in), in.Key, in.AtUS)
+	switch {
+	case !ok && !e.keys.room(scope(in), in.AtUS):
+		return r, false, errBusy("%d idempotency keys are remembered, no more can be for now", e.o.KeysMax)
+	case !ok:
+		return r, false, nil
+	case was.digest != in.Digest:
+		return r, false, refuse(KeyReused, "the idempotency key %q came with another body before", in.Key)
+	}
+	was.receipt.Repeated = true
+	return was.receipt, true, nil
+}
+
+// admit checks the conditions of an input that do not depend on its rows' being good.
+func (e *Engine) admit(in *Input) error {
+	if in.Kind == InputPlan {
+		return e.admitPlan(in)
+	}
+	if e.state == nil {
+		return errNoPlan()
+	}
+	if in.Source != "" && e.sources[in.Source] == nil && len(e.sources) >= e.o.SourcesMax {
+		return refuse(TooMany, "source %q: there are %d sources already, as many as allowed", in.Source, e.o.SourcesMax)
+	}
+	if e.lane != nil && !e.lane.room(int64(len(in.Body))) {
+		return errBusy("the decision log lags behind: %d bytes of input wait for it", e.o.BacklogBytesMax)
+	}
+	if in.Kind == InputDemandChanges && e.state.Silent(in.Source) {
+		return refuse(Silent, "source %q was silent for longer than source_ttl: its next input must be a full snapshot (PUT)", in.Source)
+	}
+	if !fitsPolicy(in, e.state.Policy) {
+		return refuse(Moved, "the policy's dimensions changed meanwhile")
+	}
+	if err := e.permit(in); err != nil {
+		return err
+	}
+	return e.guard(in)
+}
+
+// fitsPolicy tells whether a table was decoded for a policy's dimensions.
+func fitsPolicy(in *Input, p *plan.Policy) bool {
+	switch t := in.Table.(type) {
+	case *cluster.HostTable:
+		return len(t.Size) == len(p.Dimensions) && (in.Policy == nil || slices.Equal(in.Policy.Dimensions, p.Dimensions))
+	case *cluster.DemandTable:
+		return len(t.Size) == len(p.Dimensions) && (in.Policy == nil || slices.Equal(in.Policy.Dimensions, p.Dimensions))
+	}
+	return true
+}
+
+// permit checks that a principal may say something of all consumers of an input, and that no others lose by it.
+func (e *Engine) permit(in *Input) error {
+	if in.Principal == nil {
+		return nil
+	}
+	var names *cluster.Names
+	switch t := in.Table.(type) {
+	case *cluster.DemandTable:
+		names = t.Consumer.Names
+	case *cluster.HoldingTable:
+		names = t.Consumer.Names
+	default:
+		return refuse(Forbidden, "this token may not change %s", in.Kind)
+	}
+	for i := range int32(names.Len()) {
+		if path := names.String(i); !in.Principal.MayDemand(e.state.Policy, path) {
+			return refuse(Forbidden, "this token may not speak for consumer %q", path)
+		}
+	}
+	other := ""
+	if in.Kind == InputDemand || in.Kind == InputRunning { // replaces what was there
+		e.state.AllocConsumers(in.Source, func(c cluster.ConsumerID) {
+			if path := e.state.Consumer.String(int32(c)); other == "" && !in.Principal.MayDemand(e.state.Policy, path) {
+				other = path
+			}
+		})
+	}
+	if other != "" {
+		return refuse(Forbidden, "source %q has demand of consumer %q, for which this token may not speak", in.Source, other)
+	}
+	return nil
+}
+
+// guard refuses a snapshot or host table that would release too much (API-6).
+func (e *Engine) guard(in *Input) error {
+	if in.AllowShrink {
+		return nil
+	}
+	var lost, held int64
+	switch t := in.Table.(type) {
+	case *cluster.DemandTable:
+		if in.Kind != InputDemand {
+			return nil
+		}
+		if held = e.state.HeldBy(in.Source); held > 0 {
+			e.state.ReportUnknown = in.ReportUnknown
+			lost = held - e.state.WouldKeep(in.Source, t)
+		}
+	case *cluster.HostTable:
+		if in.Kind != InputHosts {
+			return nil
+		}
+		lost, held = e.state.WouldLose(t)
+	}
+	if lost == 0 || lost*1000 <= held*e.o.ShrinkGuardMilli {
+		return nil
+	}
+	if t, ok := in.Table.(*cluster.DemandTable); ok && lost == held && t.Rows > 0 {
+		// A table with bad rows keeps nothing; then its rows are what is wrong. Find out without changing anything.
+		if err := e.state.CheckDemand(in.Source, t); err != nil {
+			return badInput(in, err)
+		}
+	}
+	what := "units held"
+	if in.Kind == InputDemand {
+		what = fmt.Sprintf("units that source %q holds", in.Source)
+	}
+	return refuse(Shrink, "would release %d of the %d %s, more than %d.%d %%; with allow_shrink=true it is taken",
+		lost, held, what, e.o.ShrinkGuardMilli/10, e.o.ShrinkGuardMilli%10)
+}
+
+// admitPlan checks the conditions of another policy file (PLAN-3, PLAN-5, PLAN-6).
+func (e *Engine) admitPlan(in *Input) error {
+	if in.IfRevision != 0 && in.IfRevision != e.revision() {
+		return refuse(Revision, "made from revision %d; the newest is %d", in.IfRevision, e.revision())
+	}
+	if faults := in.Policy.Unsupported(); len(faults) > 0 {
+		return &Error{BadPlan, faults.Error(), faults}
+	}
+	if e.policy == nil {
+		if in.Principal != nil {
+			return refuse(Forbidden, "only a cluster administrator may give the first policy")
+		}
+		return nil
+	}
+	if in.Principal != nil {
+		if err := in.Principal.MayPlan(e.policy.Policy, e.policy.Text, in.Body); err != nil {
+			return refuse(Forbidden, "%v", err)
+		}
+	}
+	was := e.policy.Policy
+	for n, system := range was.System {
+		if path := was.Path[n]; system {
+			if _, ok := in.Policy.Find(path); !ok && !slices.Contains(in.Policy.RenamedFrom, path) {
+				return refuse(BadPlan, "%s: consumer %s is marked `system` and must not be removed (PLAN-6)", in.Policy.File, path)
+			}
+		}
+	}
+	return nil
+}
+
+// silence has sources that were silent for too long get no new grants (API-6). It is an input like any other.
+func (e *Engine) silence(nowUS int64) error {
+	if e.o.SourceTTLUS == 0 {
+		return nil
+	}
+	var late []string
+	for name, s := range e.sources {
+		if nowUS-s.heardUS > e.o.SourceTTLUS && !e.state.Silent(name) {
+			late = append(late, name)
+		}
+	}
+	slices.Sort(late)
+	for _, name := range late {
+		in := &Input{Kind: InputSilence, Source: name, Format: "auto", AtUS: nowUS}
+		seq, err := e.o.Journal.Append(recordInput, true, encodeInput(in))
+		if err != nil {
+			return err
+		}
+		if _, err := e.apply(in); err != nil {
+			panic("BUG: " + err.Error())
+		}
+		e.lastSeq = seq
+		e.pending = append(e.pending, in)
+		e.o.Log.Warn("a source is silent and gets no new grants", "source", name, "silent", time.Duration(nowUS-e.sources[name].heardUS)*time.Microsecond)
+	}
+	return nil
+}
+
+func encodeCycle(c *cycleRecord) []byte {
+	b, err := json.Marshal(c)
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return b
+}

@@ -1,0 +1,186 @@
+package journal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+)
+
+// Replay visits all records in order and makes the journal ready for Append. It comes once, after Open.
+// A write that a crash cut short is removed. Errors: a segment or record that is missing, damage to records that
+// were durable, ErrRefused of a record that is not the last, what visit gives. Then the journal is as it was, but for
+// what was cut off.
+func (j *Journal) Replay(visit func(Record) error) error {
+	if j.replayed || j.broken != nil {
+		panic("BUG: a journal is replayed twice")
+	}
+	var buf []byte
+	for i, s := range j.segment {
+		last := i == len(j.segment)-1
+		if s.first != j.seq+1 {
+			return fmt.Errorf("%s: a segment is missing before it: record %d comes next", s.path, j.seq+1)
+		}
+		f, err := os.OpenFile(s.path, os.O_RDWR, 0)
+		if err != nil {
+			return err
+		}
+		r := reading{j: j, f: f, s: s, last: last, visit: visit, buf: buf}
+		if !last {
+			r.next = j.segment[i+1].first
+		}
+		err = r.run()
+		buf = r.buf
+		if err == nil && last {
+			j.file, j.salt, j.end = f, r.salt, r.at
+			break
+		}
+		if err = errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+		j.closed += r.at
+	}
+	if j.file == nil {
+		s, f, salt, err := createSegment(j.dir, 1, j.o.ReserveBytes, j.step)
+		if err != nil {
+			return err
+		}
+		j.segment, j.file, j.salt, j.end, j.allocated = []segment{s}, f, salt, segmentHeaderBytes, segmentHeaderBytes+j.o.ReserveBytes
+	}
+	j.durable, j.replayed = j.seq, true
+	j.allocated = max(j.allocated, j.end)
+	return nil
+}
+
+// reading is a segment being replayed.
+type reading struct {
+	j     *Journal
+	f     *os.File
+	s     segment
+	last  bool   // of the journal
+	next  uint64 // the first record of the segment behind it, if it is not the last
+	visit func(Record) error
+	salt  uint64
+	at    int64 // of the next record
+	size  int64
+	buf   []byte
+}
+
+func (r *reading) run() (err error) {
+	if r.salt, err = readSegmentHeader(r.f, r.s); err != nil {
+		return err
+	}
+	info, err := r.f.Stat()
+	if err != nil {
+		return err
+	}
+	r.at, r.size = segmentHeaderBytes, info.Size()
+	for r.at < r.size {
+		if !r.last && r.j.seq+1 == r.next {
+			break // what stands behind it was taken back before the next segment was made
+		}
+		h, why := r.record()
+		if why != "" {
+			return r.tail(why)
+		}
+		err := r.visit(Record{Seq: h.seq, Kind: h.kind, Payload: r.buf[:h.bytes]})
+		if errors.Is(err, ErrRefused) {
+			if next, ok := r.peek(r.at + recordHeaderBytes + h.bytes); r.last && !(ok && next.seq == h.seq+1) {
+				return r.cut()
+			}
+			return fmt.Errorf("%s: record %d was taken once and is refused now: %w", r.s.path, h.seq, err)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: record %d: %w", r.s.path, h.seq, err)
+		}
+		r.at += recordHeaderBytes + h.bytes
+		r.j.seq = h.seq
+	}
+	return nil
+}
+
+// peek reads the header of the next record at an offset; ok is false when there is none.
+func (r *reading) peek(at int64) (h recordHeader, ok bool) {
+	var header [recordHeaderBytes]byte
+	if n, _ := r.f.ReadAt(header[:], at); n < len(header) {
+		return h, false
+	}
+	return readHeader(header[:], r.salt)
+}
+
+// record reads the next record into the buffer, or tells why there is none.
+func (r *reading) record() (h recordHeader, why string) {
+	h, ok := r.peek(r.at)
+	switch {
+	case !ok:
+		return h, "no whole header of a record"
+	case h.seq != r.j.seq+1:
+		return h, fmt.Sprintf("the header of record %d where that of record %d belongs", h.seq, r.j.seq+1)
+	case h.bytes > r.j.o.RecordBytesMax || h.bytes > r.size-r.at-recordHeaderBytes:
+		return h, fmt.Sprintf("a payload of %d bytes that is not there", h.bytes)
+	}
+	if int64(cap(r.buf)) < h.bytes {
+		r.buf = make([]byte, h.bytes)
+	}
+	if _, err := io.ReadFull(io.NewSectionReader(r.f, r.at+recordHeaderBytes, h.bytes), r.buf[:h.bytes]); err != nil {
+		return h, "reading it: " + err.Error()
+	}
+	if crc32.Checksum(r.buf[:h.bytes], castagnoli) != h.sum {
+		return h, "its payload fails its checksum"
+	}
+	return h, ""
+}
+
+// tail deals with bytes that are no record. In the last segment they may be what an unfinished write
+// left: they are, unless a record behind them says that this one was durable.
+func (r *reading) tail(why string) error {
+	where := fmt.Sprintf("%s: byte %d, record %d: %s", r.s.path, r.at, r.j.seq+1, why)
+	if !r.last {
+		return fmt.Errorf("damaged: %s", where)
+	}
+	later, err := r.durableLater()
+	if err != nil {
+		return err
+	}
+	if later > 0 {
+		return fmt.Errorf("damaged: %s; it was on the disk when record %d was written", where, later)
+	}
+	return r.cut()
+}
+
+// durableLater looks behind a bad record for one that says that it was durable; 0: none.
+func (r *reading) durableLater() (seq uint64, err error) {
+	window := make([]byte, 1<<20)
+	for from := r.at; from < r.size; from += int64(len(window) - recordHeaderBytes) {
+		n, err := r.f.ReadAt(window, from)
+		if err != nil && err != io.EOF {
+			return 0, err
+		}
+		for i := 0; i+recordHeaderBytes <= n; i++ {
+			if window[i] != byte(recordMagic&0xff) || binary.LittleEndian.Uint32(window[i:]) != recordMagic {
+				continue
+			}
+			if h, ok := readHeader(window[i:n], r.salt); ok && h.durable > r.j.seq {
+				return h.seq, nil
+			}
+		}
+	}
+	return 0, nil
+}
+
+// cut makes the segment end at the next record.
+func (r *reading) cut() error {
+	err := r.j.step("truncate", r.s.path)
+	if err == nil {
+		err = r.f.Truncate(r.at)
+	}
+	if err == nil {
+		err = r.f.Sync()
+	}
+	if err != nil {
+		return fmt.Errorf("cutting %s off at byte %d: %w", r.s.path, r.at, err)
+	}
+	return nil
+}

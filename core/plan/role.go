@@ -1,0 +1,100 @@
+package plan
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+)
+
+// ChangedOutside tells what differs between two policy files besides the entries of consumers below one of the branches
+// (PLAN-5: a consumer administrator changes settings below its own consumer, and never its own entry). nil: nothing.
+// Both files must have passed Parse.
+func ChangedOutside(old, new []byte, branches []string) error {
+	var was, is map[string]any
+	if err := yaml.Unmarshal(old, &was); err != nil {
+		return fmt.Errorf("the policy in force: %w", err)
+	}
+	if err := yaml.Unmarshal(new, &is); err != nil {
+		return err
+	}
+	if err := inherits(is, branches); err != nil {
+		return err
+	}
+	prune(was, branches)
+	prune(is, branches)
+	return differs("", was, is)
+}
+
+// inherits refuses entries below the branches that take over what a consumer elsewhere holds.
+func inherits(file map[string]any, branches []string) error {
+	list, _ := file["consumers"].([]any)
+	for _, e := range list {
+		m, _ := e.(map[string]any)
+		from, ok := m["renamed_from"].(string)
+		if ok && entryBelow(e, branches) && !entryBelow(map[string]any{"path": from}, branches) {
+			return fmt.Errorf("consumer %v: renamed_from: %s is not below a consumer that this token administers", m["path"], from)
+		}
+	}
+	return nil
+}
+
+// prune takes the entries below branches out of every list of consumers.
+func prune(v any, branches []string) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			if list, ok := value.([]any); ok && key == "consumers" {
+				value = slices.DeleteFunc(list, func(e any) bool { return entryBelow(e, branches) })
+				v[key] = value
+			}
+			prune(value, branches)
+		}
+	case []any:
+		for _, e := range v {
+			prune(e, branches)
+		}
+	}
+}
+
+func entryBelow(entry any, branches []string) bool {
+	m, _ := entry.(map[string]any)
+	path, _ := m["path"].(string)
+	return slices.ContainsFunc(branches, func(b string) bool { return b != "/" && strings.HasPrefix(path, b+"/") })
+}
+
+// differs names the first place, in the order of keys, where two documents are not the same.
+func differs(at string, was, is any) error {
+	if reflect.DeepEqual(was, is) {
+		return nil
+	}
+	wasMap, ok1 := was.(map[string]any)
+	isMap, ok2 := is.(map[string]any)
+	if ok1 && ok2 {
+		var keys []string
+		for k := range wasMap {
+			keys = append(keys, k)
+		}
+		for k := range isMap {
+			keys = append(keys, k)
+		}
+		slices.Sort(keys)
+		for _, k := range keys {
+			if err := differs(strings.TrimPrefix(at+"."+k, "."), wasMap[k], isMap[k]); err != nil {
+				return err
+			}
+		}
+	}
+	wasList, ok1 := was.([]any)
+	isList, ok2 := is.([]any)
+	if ok1 && ok2 && len(wasList) == len(isList) {
+		for i := range wasList {
+			if err := differs(fmt.Sprintf("%s[%d]", at, i), wasList[i], isList[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return fmt.Errorf("%s is not the same as in the policy in force, and is not below a consumer that this token administers", at)
+}

@@ -1,0 +1,413 @@
+package verify
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// model is the cluster as the log's inputs and events make it.
+type model struct {
+	policy   *policy
+	revision int64
+	hosts    map[string]*host
+	order    []string // hosts in the order of the hosts table
+	attrs    map[string]bool
+	numeric  map[string]bool // attributes that are numbers
+	subs     map[key]*sub
+	arrival  int64
+	piles    map[spot]*pile
+	onHost   map[string]map[spot]*pile
+	of       map[string]*account // by plan, then consumer: what leaves hold
+	conds    map[string]*expr    // parsed requirements
+	claims   map[int64][]*claim  // reclaims under way, by number
+	leaving  int64
+	cycle    int64
+	replaced int64 // sub-allocations whose unit came to have another size in this cycle: the log counts both
+}
+
+type host struct {
+	name  string
+	state string
+	size  []int64
+	attr  map[string]any // string, float64 or bool
+	plan  string         // whose group has it; "" none
+	cap   []int64        // in the plan's own figures: by dimension, or slots
+	gone  bool           // a full table left it out
+}
+
+func (h *host) isWord(word string) bool {
+	return h.name == word || h.attr["type"] == word || h.attr["model"] == word
+}
+
+// sub is a sub-allocation: what is wanted and what is held.
+type sub struct {
+	key
+	source  string
+	units   int64 // wanted
+	size    []int64
+	cond    *expr
+	needs   bool // has a requirement
+	perHost int64
+	named   bool // by its source's last snapshot
+	held    int64
+	arrival int64
+	orphan  bool // its consumer is no leaf of its plan any more, and it holds something
+	grace   int64
+	other   int64 // the cycle in which its unit came to have another size while it held some
+}
+
+// pile is what a sub-allocation holds on a host.
+type pile struct {
+	spot
+	size    []int64
+	label   map[label]int64
+	units   int64
+	leaving int64
+	lots    map[int64]int64 // units granted, by cycle
+	loose   bool            // a release did not tell which pool's units it took
+}
+
+// account is what a consumer of a plan holds, with all below it.
+type account struct {
+	units                         int64
+	slots                         int64
+	owned, shared, borrowed, lent int64 // slots
+	size                          []int64
+}
+
+func newModel() *model {
+	return &model{hosts: map[string]*host{}, attrs: map[string]bool{}, numeric: map[string]bool{}, subs: map[key]*sub{},
+		piles: map[spot]*pile{}, onHost: map[string]map[spot]*pile{}, of: map[string]*account{}, conds: map[string]*expr{},
+		claims: map[int64][]*claim{}}
+}
+
+func (m *model) isNumber(word string) bool {
+	_, ok := m.policy.dimension(word)
+	return ok || m.numeric[word]
+}
+
+// account is the account of a consumer in a plan.
+func (m *model) account(plan, consumer string) *account {
+	name := plan + "\x00" + consumer
+	a := m.of[name]
+	if a == nil {
+		a = &account{size: make([]int64, max(1, len(m.policy.dimensions)))}
+		m.of[name] = a
+	}
+	return a
+}
+
+// setPolicy puts a policy in force.
+func (m *model) setPolicy(p *policy) {
+	was := m.policy
+	m.policy = p
+	m.revision++
+	if was == nil {
+		return
+	}
+	if !slices.Equal(was.dimensions, p.dimensions) {
+		m.measure(was.dimensions, p.dimensions)
+	}
+	m.rename(p.renamed)
+	for k, s := range m.subs {
+		t := p.byName[k.plan]
+		if k.plan == "" || t != nil && t.member[k.consumer] && p.leaf(k.consumer) && !s.orphan {
+			continue
+		}
+		if s.held > 0 {
+			if !s.orphan {
+				s.grace = was.grace[oldName(p, k.consumer)]
+			}
+			s.orphan, s.named, s.units = true, false, s.held
+		} else {
+			delete(m.subs, k)
+			m.replaced++
+		}
+	}
+	m.lay()
+	m.recount()
+}
+
+func oldName(p *policy, path string) string {
+	for old, now := range p.renamed {
+		if now == path {
+			return old
+		}
+	}
+	return path
+}
+
+// rename gives what consumers have to those that a policy renames them to.
+func (m *model) rename(to map[string]string) {
+	if len(to) == 0 {
+		return
+	}
+	name := func(s string) string {
+		if now, ok := to[s]; ok {
+			return now
+		}
+		return s
+	}
+	subs, piles := map[key]*sub{}, map[spot]*pile{}
+	for k, s := range m.subs {
+		k.consumer = name(k.consumer)
+		s.key, subs[k] = k, s
+	}
+	m.onHost = map[string]map[spot]*pile{}
+	for at, p := range m.piles {
+		at.consumer = name(at.consumer)
+		p.spot, piles[at] = at, p
+		labels := map[label]int64{}
+		for l, n := range p.label {
+			labels[label{l.origin, name(l.pool), name(l.lender)}] += n
+		}
+		p.label = labels
+		m.hang(p)
+	}
+	for _, list := range m.claims {
+		for _, c := range list {
+			c.consumer, c.forConsumer = name(c.consumer), name(c.forConsumer)
+		}
+	}
+	m.subs, m.piles = subs, piles
+}
+
+func (m *model) hang(p *pile) {
+	if m.onHost[p.host] == nil {
+		m.onHost[p.host] = map[spot]*pile{}
+	}
+	m.onHost[p.host][p.spot] = p
+}
+
+// measure makes all sizes those of other dimensions.
+func (m *model) measure(was, now []string) {
+	pick := func(size []int64) []int64 {
+		to := make([]int64, len(now))
+		for d, name := range now {
+			if i := slices.Index(was, name); i >= 0 && i < len(size) {
+				to[d] = size[i]
+			}
+		}
+		return to
+	}
+	for _, h := range m.hosts {
+		old := h.size
+		h.size = pick(old)
+		for d, name := range now {
+			if v, ok := h.attr[name].(float64); ok && !slices.Contains(was, name) {
+				h.size[d] = int64(max(0, v))
+				delete(h.attr, name)
+			}
+		}
+		for d, name := range was {
+			if !slices.Contains(now, name) {
+				h.attr[name] = float64(old[d])
+				m.attrs[name], m.numeric[name] = true, true
+			}
+		}
+	}
+	for _, s := range m.subs {
+		if t := m.policy.byName[s.plan]; t == nil || t.md {
+			s.size = pick(s.size)
+		}
+	}
+	for _, p := range m.piles {
+		if t := m.policy.byName[p.plan]; t == nil || t.md {
+			p.size = pick(p.size)
+		}
+	}
+}
+
+// recount adds up all accounts anew.
+func (m *model) recount() {
+	m.of = map[string]*account{}
+	for _, p := range m.piles {
+		for l, n := range p.label {
+			m.count(p, l, n)
+		}
+	}
+}
+
+// count adds units of a pile to the accounts of its leaf and of all above it.
+func (m *model) count(p *pile, l label, n int64) {
+	slots := int64(0)
+	if t := m.policy.byName[p.plan]; t != nil && !t.md {
+		slots = n * p.size[0]
+	}
+	for path := p.consumer; path != ""; path = parentOf(path) {
+		a := m.account(p.plan, path)
+		a.units += n
+		a.slots += slots
+		for d, v := range p.size {
+			a.size[d] += v * n
+		}
+		switch l.origin {
+		case "owned":
+			a.owned += slots
+		case "share_pool":
+			a.shared += slots
+		case "borrowed":
+			a.borrowed += slots
+		}
+	}
+	if l.lender != "" {
+		for path := l.lender; path != ""; path = parentOf(path) {
+			m.account(p.plan, path).lent += slots
+		}
+	}
+}
+
+// put adds units to what is held, or takes them off; cycle is that of the grant, 0 when they go.
+func (m *model) put(at spot, l label, n, cycle int64) *pile {
+	p := m.piles[at]
+	if p == nil {
+		p = &pile{spot: at, label: map[label]int64{}, lots: map[int64]int64{}}
+		m.piles[at] = p
+		m.hang(p)
+	}
+	s := m.subs[at.key]
+	if p.units == 0 && s != nil {
+		p.size = s.size
+	} else if p.size == nil { // of a sub-allocation that nothing names
+		p.size = make([]int64, max(1, len(m.policy.dimensions)))
+	}
+	p.units += n
+	if p.label[l] += n; p.label[l] == 0 {
+		delete(p.label, l)
+	}
+	if cycle > 0 {
+		p.lots[cycle-1] += n
+	}
+	if s != nil {
+		s.held += n
+	}
+	m.count(p, l, n)
+	if p.units == 0 && len(p.label) == 0 {
+		delete(m.piles, at)
+		delete(m.onHost[at.host], at)
+	}
+	return p
+}
+
+// relabel makes a pile count as it is said to.
+func (m *model) relabel(p *pile, to map[label]int64) {
+	for l, n := range p.label {
+		m.count(p, l, -n)
+	}
+	p.label = maps.Clone(to)
+	for l, n := range p.label {
+		m.count(p, l, n)
+	}
+}
+
+// setDemand replaces all that a source said before, or with changes only adds to it and takes away from it: what is wanted 0
+// times. It gives the plan of rows by their consumer where they name none.
+func (m *model) setDemand(source string, g *grid, whole bool) error {
+	seen := map[key]bool{}
+	for row := range g.rows {
+		k := key{g.text(row, "plan"), g.text(row, "consumer"), g.text(row, "allocation"), g.text(row, "sub")}
+		if k.plan == "" {
+			k.plan = m.onlyPlan(k.consumer)
+		}
+		if n, _ := g.whole(row, "units"); n == 0 && !whole {
+			if s := m.subs[k]; s != nil {
+				s.named, s.units = false, 0
+			}
+			continue
+		}
+		if err := m.setRow(source, k, g, row); err != nil {
+			return err
+		}
+		seen[k] = true
+	}
+	if !whole {
+		return nil
+	}
+	for k, s := range m.subs {
+		if s.source == source && s.named && !seen[k] {
+			s.named, s.units = false, 0
+		}
+	}
+	return nil
+}
+
+// onlyPlan is the plan of a consumer that takes part in one.
+func (m *model) onlyPlan(consumer string) string {
+	for _, t := range m.policy.plans {
+		if t.member[consumer] {
+			return t.name
+		}
+	}
+	return ""
+}
+
+func (m *model) setRow(source string, k key, g *grid, row int) error {
+	units, _ := g.whole(row, "units")
+	s := m.subs[k]
+	if s == nil || s.orphan {
+		m.arrival++
+		s = &sub{key: k, arrival: m.arrival}
+		m.subs[k] = s
+	}
+	s.source, s.named, s.units = source, true, units
+	if size := m.sizeOf(k, g, row); !slices.Equal(size, s.size) {
+		if s.held > 0 {
+			s.other = m.cycle
+		}
+		if s.size != nil {
+			m.replaced++
+		}
+		s.size = size
+	}
+	var given bool
+	if s.perHost, given = g.whole(row, "max_per_host"); !given || g.cell(row, "max_per_host") == (null{}) {
+		s.perHost = none
+	}
+	text := g.text(row, "requirement")
+	if s.needs = text != ""; !s.needs {
+		s.cond = nil
+		return nil
+	}
+	cond, ok := m.conds[text]
+	if !ok {
+		var err error
+		if cond, err = parseSelect(text); err != nil {
+			return fmt.Errorf("row %d: requirement: %w", row+1, err)
+		}
+		m.conds[text] = cond
+	}
+	s.cond = cond
+	return nil
+}
+
+// sizeOf is what a unit of a row takes: by dimension, in slot plans its slots.
+func (m *model) sizeOf(k key, g *grid, row int) []int64 {
+	if t := m.policy.byName[k.plan]; t != nil && !t.md {
+		n, _ := g.whole(row, "slots")
+		return []int64{max(1, n)}
+	}
+	size := make([]int64, len(m.policy.dimensions))
+	for d, name := range m.policy.dimensions {
+		size[d], _ = g.whole(row, name)
+	}
+	return size
+}
+
+// may tells whether units of a sub-allocation may run on a host as far as its state and requirement go.
+func (m *model) may(s *sub, h *host) bool {
+	return h != nil && !h.gone && h.plan == s.plan && h.state == "ok" && (s.cond == nil || s.cond.truth(h, m))
+}
+
+// used is what is held on a host in a plan's figures.
+func (m *model) used(h string, plan string, n int) []int64 {
+	sum := make([]int64, n)
+	for _, p := range m.onHost[h] {
+		if p.plan == plan {
+			for d := range min(n, len(p.size)) {
+				sum[d] += p.size[d] * p.units
+			}
+		}
+	}
+	return sum
+}

@@ -1,0 +1,65 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+)
+
+// TestRetries has a service that is busy, breaks off, and then takes the input: always under one key.
+func TestRetries(t *testing.T) {
+	var tries int
+	var keys []string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		tries++
+		keys = append(keys, r.Header.Get("Idempotency-Key"))
+		body, _ := io.ReadAll(r.Body)
+		switch {
+		case string(body) != "rows" || r.Header.Get("Authorization") != "Bearer secret":
+			w.WriteHeader(500)
+		case tries == 1:
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(429)
+		case tries == 2:
+			panic(http.ErrAbortHandler)
+		case tries == 3:
+			w.WriteHeader(503)
+		default:
+			_, _ = io.WriteString(w, `{"snapshot":"7","rows":1,"cycle":3}`)
+		}
+	}))
+	defer s.Close()
+	c := &Client{Base: s.URL, Token: "secret", WaitMax: time.Millisecond}
+	r, err := c.PutDemand(context.Background(), "feed", Bytes([]byte("rows"), "text/csv"), Options{})
+	if err != nil || r.Snapshot != "7" || tries != 4 {
+		t.Error(r, err, tries)
+	}
+	for _, k := range keys {
+		if k != keys[0] || len(k) != 32 {
+			t.Error("keys:", keys)
+		}
+	}
+	tries = -100
+	c.TriesMax = 3
+	_, err = c.PutDemand(context.Background(), "feed", Bytes([]byte("other"), ""), Options{})
+	var p *Problem
+	if !errors.As(err, &p) || p.Status != 500 || tries != -99 {
+		t.Error("an error that no further try helps:", err, tries)
+	}
+}
+
+func TestProblem(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(410)
+		_, _ = io.WriteString(w, `{"type":"urn:stint:error:compacted","title":"Gone","status":410,"detail":"not kept"}`)
+	}))
+	defer s.Close()
+	_, _, err := (&Client{Base: s.URL}).Changes(context.Background(), "feed", 0, 0)
+	if !Is(err, "compacted") || Is(err, "busy") || err.Error() != "not kept (410 compacted)" {
+		t.Error(err)
+	}
+}

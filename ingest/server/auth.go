@@ -1,0 +1,132 @@
+package server
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stintd/stint/core/plan"
+)
+
+// The roles of PLAN-5.
+const (
+	RoleAdmin         = "admin"          // may change all
+	RoleConsumerAdmin = "consumer_admin" // settings below the consumers whose `admins` name it, and their demand
+	RoleSubmitter     = "submitter"      // demand of the consumers whose `users` name it, and of those below them
+	RoleReader        = "reader"         // nothing
+)
+
+// Roles are the roles there are.
+var Roles = []string{RoleAdmin, RoleConsumerAdmin, RoleSubmitter, RoleReader}
+
+// Token is a bearer token that the service knows. It has only the token's hash.
+type Token struct {
+	Name   string   // for logs, and as whom the policy's `admins` and `users` may name it
+	SHA256 string   // of the token, in hex
+	Role   string   //
+	Groups []string // further names under which the policy may name it
+}
+
+// HashToken is the hash of a token as Token has it.
+func HashToken(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+// tokensMax bounds the tokens of a configuration.
+const tokensMax = 100_000
+
+func checkTokens(list []Token) (map[[32]byte]*Token, error) {
+	if len(list) > tokensMax {
+		return nil, fmt.Errorf("%d tokens; at most %d are taken", len(list), tokensMax)
+	}
+	tokens := make(map[[32]byte]*Token, len(list))
+	for i := range list {
+		t := &list[i]
+		sum, err := hex.DecodeString(t.SHA256)
+		if err != nil || len(sum) != sha256.Size {
+			return nil, fmt.Errorf("token %q: sha256 %q: must be 64 hexadecimal digits", t.Name, t.SHA256)
+		}
+		if !slices.Contains(Roles, t.Role) {
+			return nil, fmt.Errorf("token %q: role %q: must be one of %s", t.Name, t.Role, strings.Join(Roles, ", "))
+		}
+		if t.Name == "" {
+			return nil, fmt.Errorf("token %d: has no name", i+1)
+		}
+		if tokens[[32]byte(sum)] != nil {
+			return nil, fmt.Errorf("token %q: has the same hash as %q", t.Name, tokens[[32]byte(sum)].Name)
+		}
+		tokens[[32]byte(sum)] = t
+	}
+	return tokens, nil
+}
+
+// everybody is who asks where no tokens are configured.
+var everybody = &Token{Name: "everybody", Role: RoleAdmin}
+
+// authenticate finds out whose token a request carries.
+func (s *Server) authenticate(q *request) (*Token, error) {
+	if len(s.tokens) == 0 {
+		return everybody, nil
+	}
+	word, token, ok := strings.Cut(string(q.Request.Header.Peek("Authorization")), " ")
+	if !ok || !strings.EqualFold(word, "Bearer") {
+		return nil, problem{Status: 401, Type: "unauthorized", Detail: "a bearer token is needed"}
+	}
+	t := s.tokens[sha256.Sum256([]byte(strings.TrimSpace(token)))]
+	if t == nil {
+		return nil, problem{Status: 401, Type: "unauthorized", Detail: "the token is not known"}
+	}
+	return t, nil
+}
+
+// has tells whether a role is enough for what a route needs.
+func (t *Token) has(needs string) bool {
+	switch needs {
+	case RoleReader:
+		return true
+	case RoleSubmitter:
+		return t.Role != RoleReader
+	case RoleConsumerAdmin:
+		return t.Role == RoleConsumerAdmin || t.Role == RoleAdmin
+	}
+	return t.Role == RoleAdmin
+}
+
+// named tells whether a list of the policy names the token.
+func (t *Token) named(people []string) bool {
+	return slices.ContainsFunc(people, func(p string) bool { return p == t.Name || slices.Contains(t.Groups, p) })
+}
+
+// principal is a token with a role that may not do everything; it is what the engine asks.
+type principal struct{ *Token }
+
+// MayDemand tells whether the consumer, or one above it, names the token.
+func (t principal) MayDemand(p *plan.Policy, consumer string) bool {
+	n, ok := p.Find(consumer)
+	if !ok {
+		return false
+	}
+	for ; n != plan.None; n = p.Parent[n] {
+		if t.named(p.Admins[n]) && t.Role == RoleConsumerAdmin || t.named(p.Users[n]) {
+			return t.Role != RoleReader
+		}
+	}
+	return false
+}
+
+// MayPlan tells what of another policy file is not the token's to change.
+func (t principal) MayPlan(was *plan.Policy, old, new []byte) error {
+	var branches []string
+	for n, people := range was.Admins {
+		if t.Role == RoleConsumerAdmin && t.named(people) {
+			branches = append(branches, was.Path[n])
+		}
+	}
+	if len(branches) == 0 {
+		return fmt.Errorf("the token %q administers no consumer", t.Name)
+	}
+	return plan.ChangedOutside(old, new, branches)
+}

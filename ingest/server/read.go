@@ -1,0 +1,407 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"mime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/engine"
+	"github.com/stintd/stint/export"
+)
+
+// mediaTypes are the formats of tables in answers, the preferred first.
+var mediaTypes = []struct{ media, format string }{
+	{"application/json", "json"},
+	{"application/vnd.apache.arrow.stream", "arrow"},
+	{"application/vnd.apache.parquet", "parquet"},
+	{"application/x-ndjson", "ndjson"},
+	{"text/csv", "csv"},
+}
+
+// accepted finds the format that the client likes best: the parameter `format`, else the header Accept; without both JSON.
+func (q *request) accepted() (media, format string, err error) {
+	if v := q.query("format"); v != "" {
+		for _, m := range mediaTypes {
+			if m.format == v {
+				return m.media, m.format, nil
+			}
+		}
+		return "", "", badRequest("parameter format=" + v + ": must be one of " + strings.Join(export.StreamFormats, ", "))
+	}
+	accept := string(q.Request.Header.Peek("Accept"))
+	if accept == "" {
+		return mediaTypes[0].media, mediaTypes[0].format, nil
+	}
+	best, quality := -1, 0.0
+	for range strings.Split(accept, ",")[:min(32, strings.Count(accept, ",")+1)] {
+		one, rest, _ := strings.Cut(accept, ",")
+		accept = rest
+		kind, params, err := mime.ParseMediaType(one)
+		if err != nil {
+			continue
+		}
+		v := 1.0
+		if s, ok := params["q"]; ok {
+			if v, err = strconv.ParseFloat(s, 64); err != nil {
+				continue
+			}
+		}
+		for i, m := range mediaTypes {
+			family, _, _ := strings.Cut(m.media, "/")
+			if (kind == m.media || kind == "*/*" || kind == family+"/*") && v > quality {
+				best, quality = i, v
+				break
+			}
+		}
+	}
+	if best < 0 {
+		return "", "", problem{Type: "not-acceptable", Status: 406, Detail: "tables come as Arrow stream, Parquet, NDJSON, CSV and JSON"}
+	}
+	return mediaTypes[best].media, mediaTypes[best].format, nil
+}
+
+// wholeRowsMax is up to how many rows an answer is made in memory, so that its length can be told; longer ones are streamed.
+const wholeRowsMax = 2_000
+
+// table answers with a table that is true at a cycle.
+func (q *request) table(t *decision.Table, cycle int64) error {
+	media, format, err := q.accepted()
+	if err != nil {
+		return err
+	}
+	q.Response.Header.Set("Stint-Cycle", strconv.FormatInt(cycle, 10))
+	q.Response.Header.Set("Vary", "Accept")
+	q.SetContentType(media)
+	if t.Rows <= wholeRowsMax {
+		var b bytes.Buffer
+		if err := export.Stream(&b, t, format, cycle); err != nil {
+			return err
+		}
+		q.SetBody(b.Bytes())
+		return nil
+	}
+	log := q.s.o.Log
+	q.SetBodyStreamWriter(func(w *bufio.Writer) {
+		if err := export.Stream(w, t, format, cycle); err != nil { // mostly a client that went away
+			log.Debug("a table was not sent whole", "table", t.Name, "error", err)
+		}
+	})
+	return nil
+}
+
+// number is a parameter that is a whole number of at least min.
+func (q *request) number(name string, min, without int64) (int64, error) {
+	v := q.query(name)
+	if v == "" {
+		return without, nil
+	}
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil || n < min {
+		return 0, badRequest(fmt.Sprintf("parameter %s=%s: must be a whole number from %d", name, v, min))
+	}
+	return n, nil
+}
+
+// getChanges gives what happened to a source after a cycle; with `wait` it waits until there is something.
+func (s *Server) getChanges(q *request) error {
+	if err := q.known("source", "since", "wait", "format"); err != nil {
+		return err
+	}
+	since, err := q.number("since", 0, -1)
+	if err != nil {
+		return err
+	}
+	if since < 0 {
+		return badRequest("parameter since: is missing; 0 is the beginning")
+	}
+	var until time.Time
+	if v := q.query("wait"); v != "" {
+		wait, err := time.ParseDuration(v)
+		if err != nil || wait < 0 {
+			return badRequest("parameter wait=" + v + ": must be a duration such as 30s")
+		}
+		until = time.Now().Add(min(wait, s.o.Limits.WaitMax))
+	}
+	if _, _, err := q.accepted(); err != nil {
+		return err
+	}
+	source := q.query("source")
+	t, upTo, err := q.engine.View().Changes(source, since, s.o.Limits.ResponseRowsMax)
+	if err != nil {
+		return err
+	}
+	if t.Rows == 0 && !until.IsZero() {
+		if t, upTo, err = s.await(q, source, since, until); err != nil {
+			return err
+		}
+	}
+	return q.table(t, upTo)
+}
+
+// await waits until there are changes, or the time is up.
+func (s *Server) await(q *request, source string, since int64, until time.Time) (t *decision.Table, upTo int64, err error) {
+	defer s.waiters.Add(-1)
+	if s.waiters.Add(1) > int64(s.o.Limits.WaitersMax) {
+		return nil, 0, problem{Type: "busy", Status: 429, Detail: "too many wait for changes", RetryAfter: 1}
+	}
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	for {
+		v := q.engine.View()
+		// Of what was looked through nothing is to be looked at again: since moves on.
+		if t, upTo, err = v.Changes(source, since, s.o.Limits.ResponseRowsMax); err != nil || t.Rows > 0 {
+			return t, upTo, err
+		}
+		since = upTo
+		select {
+		case <-v.Next():
+		case <-timer.C:
+			return t, upTo, nil
+		case <-s.closing:
+			return t, upTo, nil
+		}
+	}
+}
+
+// getHoldings gives what is held now.
+func (s *Server) getHoldings(q *request) error {
+	if err := q.known("source", "format"); err != nil {
+		return err
+	}
+	h := q.engine.View().Holdings
+	if h == nil {
+		return noCycle()
+	}
+	if source := q.query("source"); source != "" {
+		return q.table(h.OfSource(source), h.Cycle)
+	}
+	return q.table(&h.Table, h.Cycle)
+}
+
+func noCycle() error {
+	return problem{Type: "no-cycle", Status: 409, Detail: "no cycle has run yet"}
+}
+
+// getCycles gives the last cycles, the oldest first.
+func (s *Server) getCycles(q *request) error {
+	if err := q.known("limit", "format"); err != nil {
+		return err
+	}
+	limit, err := q.number("limit", 1, 100)
+	if err != nil {
+		return err
+	}
+	v := q.engine.View()
+	recent := v.Recent[max(0, len(v.Recent)-int(min(limit, int64(len(v.Recent))))):]
+	return q.table(cyclesTable(recent), v.Cycle())
+}
+
+// cyclesTable is the rows of cycles as one table, with the column cycle.
+func cyclesTable(cycles []*decision.Cycle) *decision.Table {
+	var out *decision.Table
+	numbers := decision.Column{Name: "cycle", Type: decision.Int}
+	for _, c := range cycles {
+		t := c.Summary.Table()
+		numbers.Int = append(numbers.Int, c.Summary.Cycle)
+		if out == nil {
+			out = &t
+			continue
+		}
+		out.Rows++
+		for i := range t.Columns {
+			to, from := &out.Columns[i], &t.Columns[i]
+			to.Int, to.Float, to.Lists = append(to.Int, from.Int...), append(to.Float, from.Float...), append(to.Lists, from.Lists...)
+			if from.Type == decision.Text { // a word a row
+				words := to.Dict.(decision.Words)
+				to.Code, to.Dict = append(to.Code, int32(len(words))), append(words, string(from.Dict.Bytes(from.Code[0])))
+			}
+		}
+	}
+	if out == nil {
+		t := (&decision.Summary{}).Table()
+		out = &t
+		empty(out)
+	}
+	// What the log alone knows is not in memory.
+	out.Columns = slices.DeleteFunc(out.Columns, func(c decision.Column) bool {
+		return c.Name == "inputs" || strings.HasSuffix(c.Name, "_cycle")
+	})
+	out.Columns = append([]decision.Column{numbers}, out.Columns...)
+	return out
+}
+
+// empty takes the rows of a table away.
+func empty(t *decision.Table) {
+	t.Rows = 0
+	for i := range t.Columns {
+		c := &t.Columns[i]
+		c.Int, c.Float, c.Code, c.Lists, c.Null = c.Int[:0], c.Float[:0], c.Code[:0], c.Lists[:0], nil
+	}
+}
+
+// getConsumers gives the consumers with their figures: all, or one and those below it.
+func (s *Server) getConsumers(q *request) error {
+	if err := q.known("format"); err != nil {
+		return err
+	}
+	v := q.engine.View()
+	t := v.Consumers()
+	if t == nil {
+		return noCycle()
+	}
+	if q.rest == "" {
+		return q.table(t, v.Cycle())
+	}
+	rows := under(t, "/"+strings.Trim(q.rest, "/"))
+	if rows.Rows == 0 {
+		return problem{Type: "not-found", Status: 404, Detail: "no consumer /" + strings.Trim(q.rest, "/") + " in any plan"}
+	}
+	return q.table(rows, v.Cycle())
+}
+
+// under is the rows of a consumer and of those below it.
+func under(t *decision.Table, path string) *decision.Table {
+	by := t.Column("consumer")
+	if by == nil {
+		return t
+	}
+	matches := make([]int8, by.Dict.Len()) // 0: not looked at
+	var rows []int32
+	for row, code := range by.Code {
+		if code == decision.Null {
+			continue
+		}
+		if matches[code] == 0 {
+			matches[code] = -1
+			if name := string(by.Dict.Bytes(code)); name == path || path == "/" || strings.HasPrefix(name, path+"/") {
+				matches[code] = 1
+			}
+		}
+		if matches[code] == 1 {
+			rows = append(rows, int32(row))
+		}
+	}
+	return engine.Pick(t, rows)
+}
+
+// getTable gives a decision table of a cycle: of the last one from memory, of others from the decision log.
+func (s *Server) getTable(q *request) error {
+	if err := q.known("consumer", "format"); err != nil {
+		return err
+	}
+	which, name, _ := strings.Cut(q.rest, "/")
+	v := q.engine.View()
+	n := v.Cycle()
+	if which != "latest" {
+		var err error
+		if n, err = strconv.ParseInt(which, 10, 64); err != nil || n < 1 {
+			return badRequest("cycle " + which + ": must be a number from 1, or latest")
+		}
+	}
+	if v.Last == nil {
+		return noCycle()
+	}
+	t, err := s.decisions(v, n, name)
+	if err != nil {
+		return err
+	}
+	if consumer := q.query("consumer"); consumer != "" {
+		t = under(t, consumer)
+	}
+	return q.table(t, n)
+}
+
+// decisions finds a table of a cycle.
+func (s *Server) decisions(v *engine.View, n int64, name string) (*decision.Table, error) {
+	if n > v.Cycle() {
+		return nil, problem{Type: "not-found", Status: 404, Detail: fmt.Sprintf("there was no cycle %d yet; the last one is %d", n, v.Cycle())}
+	}
+	if n == v.Cycle() {
+		switch name {
+		case "cycles":
+			return cyclesTable([]*decision.Cycle{v.Last}), nil
+		case "consumers":
+			return v.Consumers(), nil
+		}
+		for _, t := range v.Last.Tables() {
+			if t.Name == name {
+				return &t, nil
+			}
+		}
+	}
+	return s.history.table(name, n)
+}
+
+// history reads cycles from the decision log. Readers see the log as it was when they were opened, so it is opened anew when a later cycle
+// is asked for.
+type history struct {
+	dir string
+	mu  sync.Mutex
+	r   *export.Reader
+}
+
+func (h *history) table(name string, n int64) (*decision.Table, error) {
+	if h.dir == "" {
+		return nil, problem{Type: "not-found", Status: 404, Detail: "no decision log is written: only the last cycle can be read"}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.r == nil || len(h.r.Cycles()) == 0 || h.r.Cycles()[len(h.r.Cycles())-1] < n {
+		r, err := export.OpenLog(h.dir)
+		if err != nil {
+			return nil, problem{Type: "not-logged", Status: 503, RetryAfter: 1, Detail: fmt.Sprintf("cycle %d is not in the decision log yet", n)}
+		}
+		h.r = r
+	}
+	if !slices.Contains(h.r.Tables(), name) {
+		return nil, problem{Type: "not-found", Status: 404, Detail: fmt.Sprintf("no table %q; there are %s", name, strings.Join(h.r.Tables(), ", "))}
+	}
+	cycles := h.r.Cycles()
+	if _, ok := slices.BinarySearch(cycles, n); !ok {
+		if len(cycles) == 0 || n > cycles[len(cycles)-1] {
+			return nil, problem{Type: "not-logged", Status: 503, RetryAfter: 1, Detail: fmt.Sprintf("cycle %d is not in the decision log yet", n)}
+		}
+		return nil, problem{Type: "not-found", Status: 404, Detail: fmt.Sprintf("cycle %d is not in the decision log", n)}
+	}
+	t, err := h.r.Table(name, n)
+	if err != nil || name != "consumers" {
+		return t, err
+	}
+	amounts, err := h.r.Table("amounts", n)
+	if err != nil {
+		return nil, err
+	}
+	wide := decision.Wide(t, amounts)
+	return &wide, nil
+}
+
+// getHealth tells that the process lives and can do its work.
+func (s *Server) getHealth(q *request) error {
+	if e := s.engine.Load(); e != nil && e.Unhealthy() != "" {
+		return problem{Type: "unhealthy", Status: 503, Detail: e.Unhealthy()}
+	}
+	return q.json(200, map[string]string{"status": "ok", "version": s.o.Version})
+}
+
+// getReady tells whether input is taken and cycles run.
+func (s *Server) getReady(q *request) error {
+	e := s.engine.Load()
+	if e == nil {
+		return problem{Type: "not-ready", Status: 503, Detail: *s.why.Load(), RetryAfter: 1}
+	}
+	if why := e.Unhealthy(); why != "" {
+		return problem{Type: "not-ready", Status: 503, Detail: why, RetryAfter: 1}
+	}
+	stats, v := e.Stats(), e.View()
+	return q.json(200, map[string]any{
+		"status": "ok", "cycle": v.Cycle(), "plan": v.Policy != nil, "instance": s.instance,
+		"log_behind_cycles": stats.LogBehind, "log_at_next_start": stats.LogLost,
+	})
+}

@@ -1,0 +1,111 @@
+package server
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/engine"
+)
+
+// route is a call of the service.
+type route struct {
+	name   string // for metrics, and the path in the OpenAPI description
+	method string
+	path   string // a path, or, with a slash at its end, the beginning of one
+	needs  string // the least role
+	open   bool   // needs no token
+	engine bool   // needs an engine
+	handle func(*Server, *request) error
+}
+
+// routes are all calls. Of two that match, the longer path counts.
+var routes = []*route{
+	{"/v1/hosts", "PUT", "/v1/hosts", RoleAdmin, false, true, input(engine.InputHosts)},
+	{"/v1/hosts", "PATCH", "/v1/hosts", RoleAdmin, false, true, input(engine.InputHostChanges)},
+	{"/v1/plan", "PUT", "/v1/plan", RoleConsumerAdmin, false, true, (*Server).putPlan},
+	{"/v1/plan", "GET", "/v1/plan", RoleReader, false, true, (*Server).getPlan},
+	{"/v1/plan/check", "POST", "/v1/plan/check", RoleReader, false, true, (*Server).checkPlan},
+	{"/v1/demand/{source}", "PUT", "/v1/demand/", RoleSubmitter, false, true, input(engine.InputDemand)},
+	{"/v1/demand/{source}", "PATCH", "/v1/demand/", RoleSubmitter, false, true, input(engine.InputDemandChanges)},
+	{"/v1/running/{source}", "PUT", "/v1/running/", RoleSubmitter, false, true, input(engine.InputRunning)},
+	{"/v1/releases", "POST", "/v1/releases", RoleSubmitter, false, true, input(engine.InputReleases)},
+	{"/v1/cycles", "POST", "/v1/cycles", RoleAdmin, false, true, (*Server).postCycle},
+	{"/v1/cycles", "GET", "/v1/cycles", RoleReader, false, true, (*Server).getCycles},
+	{"/v1/cycles/{cycle}/{table}", "GET", "/v1/cycles/", RoleReader, false, true, (*Server).getTable},
+	{"/v1/changes", "GET", "/v1/changes", RoleReader, false, true, (*Server).getChanges},
+	{"/v1/holdings", "GET", "/v1/holdings", RoleReader, false, true, (*Server).getHoldings},
+	{"/v1/consumers", "GET", "/v1/consumers", RoleReader, false, true, (*Server).getConsumers},
+	{"/v1/consumers/{path}", "GET", "/v1/consumers/", RoleReader, false, true, (*Server).getConsumers},
+	{"/v1/explain/{path}", "GET", "/v1/explain/", RoleReader, false, true, (*Server).notYet},
+	{"/v1/whatif", "POST", "/v1/whatif", RoleReader, false, true, (*Server).notYet},
+	{"/healthz", "GET", "/healthz", "", true, false, (*Server).getHealth},
+	{"/readyz", "GET", "/readyz", "", true, false, (*Server).getReady},
+	{"/metrics", "GET", "/metrics", RoleReader, false, false, (*Server).getMetrics},
+	{"/openapi.json", "GET", "/openapi.json", "", true, false, (*Server).getOpenAPI},
+}
+
+// find gives the route of a request.
+func (s *Server) find(q *request) (*route, error) {
+	path, method := string(q.URI().PathOriginal()), string(q.Method())
+	if method == "HEAD" {
+		method = "GET"
+	}
+	var best *route
+	var allowed []string
+	for _, r := range routes {
+		rest, ok := strings.CutPrefix(path, r.path)
+		if !ok || strings.HasSuffix(r.path, "/") == (rest == "") {
+			continue
+		}
+		allowed = append(allowed, r.method)
+		if r.method == method && (best == nil || len(r.path) > len(best.path)) {
+			best, q.rest = r, rest
+		}
+	}
+	if best == nil && len(allowed) == 0 {
+		return nil, problem{Status: 404, Type: "not-found", Detail: "no call " + path}
+	}
+	if best == nil {
+		slices.Sort(allowed)
+		q.Response.Header.Set("Allow", strings.Join(slices.Compact(allowed), ", "))
+		return nil, problem{Status: 405, Type: "wrong-method", Detail: path + " knows " + strings.Join(slices.Compact(allowed), ", ")}
+	}
+	rest, err := url.PathUnescape(q.rest)
+	if err != nil {
+		return nil, badRequest("the path cannot be read: " + err.Error())
+	}
+	q.rest = rest
+	return best, nil
+}
+
+// input is the handler of inputs of a kind.
+func input(kind string) func(*Server, *request) error {
+	return func(_ *Server, q *request) error {
+		in := &engine.Input{Kind: kind, Source: q.rest}
+		if err := q.known("format", "allow_shrink"); err != nil {
+			return err
+		}
+		if !validSource(q.rest) {
+			return badRequest("a source is called by up to 256 bytes of UTF-8 without slashes and control characters")
+		}
+		var err error
+		if in.AllowShrink, err = q.flag("allow_shrink"); err != nil {
+			return err
+		}
+		return q.submit(in)
+	}
+}
+
+// validSource tells whether a source may be called so; "" is of calls that have none.
+func validSource(name string) bool {
+	return len(name) <= cluster.NameBytesMax && utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return r == '/' || unicode.IsControl(r) })
+}
+
+// notYet answers calls that this version does not have.
+func (s *Server) notYet(*request) error {
+	return problem{Status: 501, Type: "not-yet", Detail: "this version does not carry this call out yet"}
+}

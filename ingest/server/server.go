@@ -1,0 +1,291 @@
+// Package server is the HTTP service of SPEC chapter 10 on fasthttp: it bounds what comes in, decodes it, hands it to the engine,
+// and answers from the engine's views. It decides nothing.
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/stintd/stint/core/engine"
+)
+
+// Limits bound what clients can cost. A zero field means the default.
+type Limits struct {
+	BodyBytesMax     int64         // of a request as it comes (256 MiB)
+	DecodedBytesMax  int64         // of a request's body unpacked (2 GiB)
+	PlanBytesMax     int64         // of a policy file unpacked (16 MiB)
+	RowsMax          int           // of a table (5,000,000)
+	InflightBytesMax int64         // of all bodies being received and decoded (1 GiB)
+	DecodesMax       int           // bodies being decoded at once (half the processors)
+	DecodesWaitMax   int           // bodies waiting for that (256)
+	HeaderTimeMax    time.Duration // until the header has come (10 s)
+	BodyTimeMax      time.Duration // until the body has come (2 min)
+	BodyRateMin      int64         // bytes a second that a body must come with, after a grace of 10 s (16 KiB)
+	WriteTimeMax     time.Duration // until a response is taken (5 min)
+	IdleTimeMax      time.Duration // between two requests of a connection (2 min)
+	ConnsMax         int           // (20,000)
+	ConnsPerIPMax    int           // (0: as many as ConnsMax)
+	WaitersMax       int           // long polls (10,000)
+	WaitMax          time.Duration // of one (60 s)
+	ResponseRowsMax  int           // of changes, but for a cycle that alone has more (2,000,000)
+}
+
+func (l Limits) withDefaults() Limits {
+	l.BodyBytesMax = cmp.Or(l.BodyBytesMax, 256<<20)
+	l.DecodedBytesMax = cmp.Or(l.DecodedBytesMax, 2<<30)
+	l.PlanBytesMax = cmp.Or(l.PlanBytesMax, 16<<20)
+	l.RowsMax = cmp.Or(l.RowsMax, 5_000_000)
+	l.InflightBytesMax = cmp.Or(l.InflightBytesMax, 1<<30)
+	l.DecodesMax = cmp.Or(l.DecodesMax, max(1, runtime.GOMAXPROCS(0)/2))
+	l.DecodesWaitMax = cmp.Or(l.DecodesWaitMax, 256)
+	l.HeaderTimeMax = cmp.Or(l.HeaderTimeMax, 10*time.Second)
+	l.BodyTimeMax = cmp.Or(l.BodyTimeMax, 2*time.Minute)
+	l.BodyRateMin = cmp.Or(l.BodyRateMin, 16<<10)
+	l.WriteTimeMax = cmp.Or(l.WriteTimeMax, 5*time.Minute)
+	l.IdleTimeMax = cmp.Or(l.IdleTimeMax, 2*time.Minute)
+	l.ConnsMax = cmp.Or(l.ConnsMax, 20_000)
+	l.WaitersMax = cmp.Or(l.WaitersMax, 10_000)
+	l.WaitMax = cmp.Or(l.WaitMax, time.Minute)
+	l.ResponseRowsMax = cmp.Or(l.ResponseRowsMax, 2_000_000)
+	return l
+}
+
+// Options are what a server is made of.
+type Options struct {
+	Tokens        []Token // none: everybody may do everything, and Serve takes loopback listeners only
+	LogDir        string  // of the decision log, for cycles that are not in memory; "": none
+	ReportUnknown bool    // demand of unknown consumers is a shortfall, not a bad row
+	Limits        Limits
+	Log           *slog.Logger
+	Metrics       *Metrics
+	Version       string
+}
+
+// Server serves one engine. It may listen before there is one: then it says that it is not ready.
+type Server struct {
+	o       Options
+	engine  atomic.Pointer[engine.Engine]
+	why     atomic.Pointer[string] // while there is no engine
+	tokens  map[[32]byte]*Token
+	http    *fasthttp.Server
+	history history
+
+	inflight atomic.Int64  // bytes of bodies
+	decodes  chan struct{} // slots
+	decoding atomic.Int64  // bodies that have a slot or wait for one
+	waiters  atomic.Int64
+	lingers  atomic.Int64
+	tables   sync.Pool     // *cluster.DemandTable
+	closing  chan struct{} // closed when the server shuts down: long polls end
+	instance string
+}
+
+// New makes a server. Errors: tokens that are not valid.
+func New(o Options) (*Server, error) {
+	o.Limits = o.Limits.withDefaults()
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	if o.Metrics == nil {
+		o.Metrics = NewMetrics()
+	}
+	s := &Server{o: o, decodes: make(chan struct{}, o.Limits.DecodesMax), closing: make(chan struct{}), history: history{dir: o.LogDir}}
+	var err error
+	if s.tokens, err = checkTokens(o.Tokens); err != nil {
+		return nil, err
+	}
+	var id [6]byte
+	_, _ = rand.Read(id[:]) // never fails
+	s.instance = hex.EncodeToString(id[:])
+	s.NotReady("starting")
+	l := &s.o.Limits
+	s.http = &fasthttp.Server{
+		Handler: s.handle, ErrorHandler: s.unreadable, Name: "stint", Logger: discard{},
+		StreamRequestBody: true, MaxRequestBodySize: int(l.BodyBytesMax), DisablePreParseMultipartForm: true,
+		ReadTimeout: l.HeaderTimeMax, WriteTimeout: l.WriteTimeMax, IdleTimeout: l.IdleTimeMax,
+		Concurrency: l.ConnsMax, ReadBufferSize: 8 << 10, WriteBufferSize: 8 << 10,
+		ReduceMemoryUsage: true, CloseOnShutdown: true, NoDefaultContentType: true,
+	}
+	o.Metrics.attach(s)
+	return s, nil
+}
+
+// discard takes what fasthttp has to say of single connections: clients that break off are no news.
+type discard struct{}
+
+// Printf does nothing.
+func (discard) Printf(string, ...any) {}
+
+// SetEngine gives the server the engine that is ready.
+func (s *Server) SetEngine(e *engine.Engine) { s.engine.Store(e) }
+
+// NotReady says what is going on while there is no engine.
+func (s *Server) NotReady(why string) { s.why.Store(&why) }
+
+// ErrOpen is the error of Serve for a listener that others than this machine reach, without tokens.
+var ErrOpen = errors.New("without tokens the service listens on a loopback address only")
+
+// Serve answers requests until Shutdown.
+func (s *Server) Serve(ln net.Listener) error {
+	if addr, ok := ln.Addr().(*net.TCPAddr); ok && len(s.tokens) == 0 && !addr.IP.IsLoopback() {
+		return errors.Join(ErrOpen, ln.Close())
+	}
+	return s.http.Serve(&listener{Listener: ln, lingers: &s.lingers, perIPMax: s.o.Limits.ConnsPerIPMax, perIP: map[string]int{}})
+}
+
+// Shutdown stops listening, ends long polls and waits for requests under way until ctx is done.
+func (s *Server) Shutdown(ctx context.Context) error {
+	close(s.closing)
+	return s.http.ShutdownWithContext(ctx)
+}
+
+// unreadable answers a request whose header cannot be read, or whose body is announced as too long.
+func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
+	var small *fasthttp.ErrSmallBuffer
+	var timeout net.Error
+	p := problem{Status: 400, Type: "bad-request", Detail: "the request cannot be read"}
+	switch {
+	case errors.As(err, &small):
+		p = problem{Status: 431, Type: "header-too-large", Detail: "the header of the request is too large"}
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		p = s.tooLarge()
+	case errors.As(err, &timeout) && timeout.Timeout():
+		p = problem{Status: 408, Type: "too-slow", Detail: "the request did not come in time"}
+	}
+	s.o.Metrics.refused(p.Type)
+	p.write(ctx)
+}
+
+// handle answers a request. Whatever the handler does with the body, nothing of it is left to be taken for another request.
+func (s *Server) handle(ctx *fasthttp.RequestCtx) {
+	start := time.Now()
+	name := "none"
+	defer func() {
+		took := time.Since(start)
+		s.o.Metrics.request(name, ctx.Response.StatusCode(), took)
+		s.o.Log.Debug("request", "method", string(ctx.Method()), "path", string(ctx.Path()), "status", ctx.Response.StatusCode(), "took", took)
+	}()
+	ctx.Response.Header.Set("X-Content-Type-Options", "nosniff")
+	q := &request{RequestCtx: ctx, s: s}
+	route, err := s.find(q)
+	if err == nil {
+		name = route.name
+		err = s.guarded(q, route)
+	}
+	if err != nil {
+		p := asProblem(err)
+		s.o.Metrics.refused(p.Type)
+		p.write(ctx)
+	}
+	s.dispose(q)
+}
+
+// guarded is run, save that a bug in a handler costs one request and not the service. The engine has its own goroutine: a bug there
+// ends the process, for nobody could tell what the state is worth.
+func (s *Server) guarded(q *request, r *route) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.o.Log.Error("a bug", "route", r.name, "panic", v, "stack", string(debug.Stack()))
+			err = problem{Status: 500, Type: "internal", Detail: "a bug in the service; its log has the details"}
+		}
+	}()
+	return s.run(q, r)
+}
+
+// run checks who asks and answers.
+func (s *Server) run(q *request, r *route) error {
+	if !r.open {
+		who, err := s.authenticate(q)
+		if err != nil {
+			return err
+		}
+		if !who.has(r.needs) {
+			return problem{Status: 403, Type: "forbidden", Detail: "the role " + who.Role + " may not do this"}
+		}
+		q.who = who
+	}
+	if r.engine {
+		if q.engine = s.engine.Load(); q.engine == nil {
+			return problem{Status: 503, Type: "not-ready", Detail: "not ready: " + *s.why.Load(), RetryAfter: 1}
+		}
+	}
+	return r.handle(s, q)
+}
+
+// request is a request under way.
+type request struct {
+	*fasthttp.RequestCtx
+	s      *Server
+	who    *Token // nil: all is allowed
+	engine *engine.Engine
+	rest   string // what follows the route's fixed part in the path
+	read   int64  // bytes of the body
+	ended  bool   // the body was read to its end
+}
+
+// drainBytesMax is how much of a body that nobody wants is read all the same, so that the connection can go on.
+const drainBytesMax = 64 << 10
+
+// dispose gets rid of what is left of the body: by reading it when that is little, else by closing the connection after the answer.
+func (s *Server) dispose(q *request) {
+	body := q.RequestBodyStream()
+	if body == nil || q.ended {
+		return
+	}
+	if n := q.Request.Header.ContentLength(); n >= 0 && int64(n)-q.read <= drainBytesMax {
+		_ = q.Conn().SetReadDeadline(time.Now().Add(time.Second))
+		m, err := io.CopyN(io.Discard, body, int64(n)-q.read)
+		if q.read += m; (err == nil || err == io.EOF) && q.read == int64(n) {
+			return
+		}
+	}
+	q.SetConnectionClose()
+	if c, ok := q.Conn().(*conn); ok {
+		c.linger.Store(true)
+	}
+}
+
+// query is a parameter of the URL, "" when it is not given.
+func (q *request) query(name string) string { return string(q.QueryArgs().Peek(name)) }
+
+// flag is a parameter that is true or false.
+func (q *request) flag(name string) (bool, error) {
+	switch v := q.query(name); v {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	default:
+		return false, problem{Status: 400, Type: "bad-request", Detail: "parameter " + name + "=" + v + ": must be true or false"}
+	}
+}
+
+// known refuses parameters that a route does not know: a misspelt one must not be passed over.
+func (q *request) known(names ...string) error {
+	var unknown string
+	for key := range q.QueryArgs().All() {
+		found := false
+		for _, n := range names {
+			found = found || n == string(key)
+		}
+		if !found {
+			unknown = string(key)
+		}
+	}
+	if unknown != "" {
+		return problem{Status: 400, Type: "bad-request", Detail: "no parameter " + unknown + " here; there are " + strings.Join(names, ", ")}
+	}
+	return nil
+}

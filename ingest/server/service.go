@@ -1,0 +1,143 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/stintd/stint/core/engine"
+	"github.com/stintd/stint/core/journal"
+	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/export"
+)
+
+// ServiceOptions are what a whole service is made of: a server, an engine, a journal and a decision log.
+type ServiceOptions struct {
+	Dir      string // has the folders journal and log
+	NoLog    bool   // no decision log is written
+	Engine   engine.Options
+	Journal  journal.Options
+	Server   Options
+	Plan     []byte // the first policy file, given when there is none yet; nil: none
+	PlanName string // for messages
+	Listener net.Listener
+
+	// Ready, when set, is called once input is taken.
+	Ready func(*engine.Engine)
+}
+
+// SpareProcessors lets three more threads run Go code than there are processors, unless GOMAXPROCS is set: cycles, decoding and the
+// decision log keep one busy each, for long. A reader would wait until the runtime interrupts one of them, every 10 ms; the system, among threads,
+// shares more finely. It is for processes that do nothing but serve.
+func SpareProcessors() {
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(runtime.NumCPU() + 3)
+	}
+}
+
+// shutdownMax is how long requests under way may take when the service ends.
+const shutdownMax = 10 * time.Second
+
+// Run is a service from start to end: it listens, recovers what was acknowledged, and serves until ctx is done. Then it finishes
+// the cycle under way, flushes, and returns nil. Errors: another process has the folder, damage, a journal that fails.
+func Run(ctx context.Context, o ServiceOptions) error {
+	if !o.NoLog {
+		o.Server.LogDir = filepath.Join(o.Dir, "log")
+	}
+	if o.Server.Metrics == nil {
+		o.Server.Metrics = NewMetrics()
+	}
+	o.Engine.OnCycle = o.Server.Metrics.Cycle
+	s, err := New(o.Server)
+	if err != nil {
+		return errors.Join(err, o.Listener.Close())
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	served := make(chan error, 1)
+	go func() {
+		err := s.Serve(o.Listener)
+		cancel() // a service that nobody reaches ends
+		served <- err
+	}()
+	err = s.engineUntil(ctx, &o)
+	timed, stop := context.WithTimeout(context.Background(), shutdownMax)
+	defer stop()
+	shut := s.Shutdown(timed)
+	if errors.Is(shut, context.DeadlineExceeded) {
+		shut = nil // clients that do not end their requests
+	}
+	return errors.Join(err, shut, <-served)
+}
+
+// engineUntil recovers the engine, serves it, and runs it until ctx is done.
+func (s *Server) engineUntil(ctx context.Context, o *ServiceOptions) (err error) {
+	s.NotReady("recovering")
+	j, err := journal.Open(filepath.Join(o.Dir, "journal"), o.Journal)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	eo := o.Engine
+	eo.Journal, eo.Decode, eo.Log = j, Decode, s.o.Log
+	eo.IsFull = func(err error) bool { return errors.Is(err, journal.ErrFull) }
+	if !o.NoLog {
+		w, err := export.Open(s.o.LogDir, export.Options{Append: true})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, w.Close()) }()
+		eo.Exporter = decisionLog{w}
+	}
+	e := engine.New(eo)
+	start := time.Now()
+	err = j.Replay(func(r journal.Record) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		err := e.Replay(r.Seq, r.Kind, r.Payload)
+		if errors.Is(err, engine.ErrRefused) {
+			return fmt.Errorf("%w: %w", journal.ErrRefused, err)
+		}
+		return err
+	})
+	if err == nil {
+		err = e.Recovered()
+	}
+	if err != nil {
+		e.Abandon()
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	s.o.Log.Info("ready", "took", time.Since(start), "records", j.Last(), "journal_bytes", j.Bytes())
+	ended := make(chan error, 1)
+	go func() { ended <- e.Run(ctx) }()
+	if err := s.firstPlan(e, o); err != nil {
+		s.o.Log.Error("the first policy is refused", "error", err)
+	}
+	s.SetEngine(e)
+	if o.Ready != nil {
+		o.Ready(e)
+	}
+	return <-ended
+}
+
+// firstPlan gives the policy file of the configuration to an engine that has none.
+func (s *Server) firstPlan(e *engine.Engine, o *ServiceOptions) error {
+	if o.Plan == nil || e.View().Policy != nil {
+		return nil
+	}
+	p, err := plan.Parse(o.PlanName, o.Plan)
+	if err != nil {
+		return err
+	}
+	_, err = e.Submit(&engine.Input{Kind: engine.InputPlan, Format: "yaml", Body: o.Plan, Policy: p, Author: "configuration"})
+	return err
+}

@@ -1,0 +1,343 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// limited is a service with narrow limits.
+func limited(t testing.TB) *service {
+	return ready(t, func(o *ServiceOptions) {
+		o.Server.Limits = Limits{
+			BodyBytesMax: 1 << 20, DecodedBytesMax: 4 << 20, RowsMax: 1000, HeaderTimeMax: 300 * time.Millisecond,
+			BodyTimeMax: 300 * time.Millisecond, InflightBytesMax: 8 << 20,
+		}
+	})
+}
+
+// raw is a connection on which a test says what it likes.
+type raw struct {
+	net.Conn
+	t testing.TB
+	r *bufio.Reader
+}
+
+func dial(s *service) *raw {
+	s.t.Helper()
+	c, err := net.Dial("tcp", strings.TrimPrefix(s.base, "http://"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	return &raw{c, s.t, bufio.NewReader(c)}
+}
+
+func (c *raw) say(text string) { _, _ = io.WriteString(c, text) } // the server may have closed already
+
+// answer reads a response; 0: the connection is closed.
+func (c *raw) answer() (status int, body string) {
+	c.t.Helper()
+	r, err := http.ReadResponse(c.r, nil)
+	if err != nil {
+		return 0, err.Error()
+	}
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return r.StatusCode, string(b)
+}
+
+// closed checks that nothing more comes.
+func (c *raw) closed() {
+	c.t.Helper()
+	if status, body := c.answer(); status != 0 {
+		c.t.Errorf("a second response: %d %s", status, body)
+	}
+}
+
+func (c *raw) expect(status int, kind string) {
+	c.t.Helper()
+	got, body := c.answer()
+	if got != status || kind != "" && !strings.Contains(body, typePrefix+kind+`"`) {
+		c.t.Errorf("got %d %s, expected %d %s", got, body, status, kind)
+	}
+}
+
+const putDemand = "PUT /v1/demand/feed HTTP/1.1\r\nHost: x\r\n"
+
+func TestOversized(t *testing.T) {
+	s := limited(t)
+	c := dial(s)
+	c.say(putDemand + "Content-Length: 2000000\r\n\r\n" + strings.Repeat("x", 100_000))
+	c.expect(413, "too-large")
+	c.closed()
+	c = dial(s)
+	c.say(putDemand + "Transfer-Encoding: chunked\r\n\r\n")
+	for range 20 {
+		c.say("10000\r\n" + strings.Repeat("x", 1<<16) + "\r\n")
+	}
+	c.expect(413, "too-large")
+	c.closed()
+	c = dial(s)
+	c.say("GET /healthz HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 20_000) + "\r\n\r\n")
+	c.expect(431, "header-too-large")
+	c.closed()
+	rows := "consumer,allocation,units,ncpus\n" + strings.Repeat("/Risk/Day,a,1,1\n", 1001)
+	s.refused(413, "too-large", "PUT", "/v1/demand/feed", rows)
+}
+
+func TestSlow(t *testing.T) {
+	s := limited(t)
+	for name, text := range map[string]string{
+		"header":     "GET /healthz HTTP/1.1\r\nHo",
+		"first body": putDemand + "Content-Length: 100\r\n\r\nconsumer,",
+		"later body": putDemand + "Content-Length: 100000\r\n\r\n" + strings.Repeat("x", 9000),
+		"chunks":     putDemand + "Transfer-Encoding: chunked\r\n\r\n5\r\nabc",
+	} {
+		begin := time.Now()
+		c := dial(s)
+		c.say(text)
+		got, body := c.answer()
+		if took := time.Since(begin); got != 408 && got != 0 || took > 5*time.Second {
+			t.Errorf("%s: got %d %s after %v", name, got, body, took)
+		}
+		c.closed()
+	}
+}
+
+func TestTruncated(t *testing.T) {
+	s := limited(t)
+	for _, n := range []int{5, 9000} {
+		c := dial(s)
+		c.say(putDemand + "Content-Length: 10000\r\n\r\n" + strings.Repeat("x", n))
+		_ = c.Conn.(*net.TCPConn).CloseWrite()
+		if got, body := c.answer(); got != 400 && got != 0 {
+			t.Errorf("%d bytes of 10000: %d %s", n, got, body)
+		}
+	}
+	c := dial(s)
+	c.say(putDemand + "Transfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n")
+	_ = c.Conn.(*net.TCPConn).CloseWrite()
+	if got, body := c.answer(); got != 400 && got != 0 {
+		t.Errorf("half of the chunks: %d %s", got, body)
+	}
+	c = dial(s)
+	c.say(putDemand + "Transfer-Encoding: chunked\r\n\r\nzz\r\nabcde\r\n")
+	c.expect(400, "bad-request")
+	if v := s.engine.Stats(); v.Rows != 2 {
+		t.Error("something of it was taken:", v)
+	}
+}
+
+func TestBombs(t *testing.T) {
+	s := limited(t)
+	zeros := make([]byte, 1<<20)
+	var zipped, packed bytes.Buffer
+	g := gzip.NewWriter(&zipped)
+	z, err := zstd.NewWriter(&packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 512 {
+		_, _ = g.Write(zeros)
+		_, _ = z.Write(zeros)
+	}
+	if err := g.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	s.refused(413, "too-large", "PUT", "/v1/demand/feed", zipped.String(), "Content-Encoding", "gzip")
+	s.refused(413, "too-large", "PUT", "/v1/demand/feed", packed.String(), "Content-Encoding", "zstd")
+	s.refused(413, "too-large", "PUT", "/v1/hosts", packed.String())
+	s.refused(413, "too-large", "PUT", "/v1/plan", zipped.String())
+	runtime.ReadMemStats(&after)
+	if grown := after.TotalAlloc - before.TotalAlloc; grown > 256<<20 {
+		t.Errorf("%d MiB were allocated", grown>>20)
+	}
+	wide := "\x28\xb5\x2f\xfd\x00\x98\x00\x00\x00" // a frame that asks for a window of 512 MiB
+	if a := s.do("PUT", "/v1/demand/feed", wide); a.status != 422 && a.status != 413 {
+		t.Error(a)
+	}
+}
+
+// TestPipelined has requests follow bodies that nobody reads: what is in a body is never taken for a request.
+func TestPipelined(t *testing.T) {
+	s := start(t, func(o *ServiceOptions) {
+		o.Server.Tokens = []Token{{Name: "root", SHA256: HashToken("secret"), Role: RoleAdmin}}
+	})
+	smuggled := "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+	for name, c := range map[string]struct {
+		head string
+		body string
+		then bool // whether the next request is answered
+	}{
+		"wrong token, small": {"PUT /v1/plan HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer no\r\n", smuggled, true},
+		"wrong token, large": {"PUT /v1/plan HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer no\r\n", strings.Repeat(smuggled, 10_000), false},
+		"no such call":       {"POST /v1/nothing HTTP/1.1\r\nHost: x\r\n", strings.Repeat(smuggled, 10), true},
+		"a body of a GET":    {"GET /readyz HTTP/1.1\r\nHost: x\r\n", smuggled, true},
+		"a cycle's body":     {"POST /v1/cycles HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\n", smuggled, true},
+	} {
+		conn := dial(s)
+		go conn.say(c.head + fmt.Sprintf("Content-Length: %d\r\n\r\n", len(c.body)) + c.body + "GET /v1/last HTTP/1.1\r\nHost: x\r\n\r\n")
+		first, _ := conn.answer()
+		second, body := conn.answer()
+		if first == 0 || second != map[bool]int{true: 404, false: 0}[c.then] || second != 0 && !strings.Contains(body, "/v1/last") {
+			t.Errorf("%s: %d, then %d %s", name, first, second, body)
+		}
+	}
+	conn := dial(s)
+	go conn.say("PUT /v1/plan HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(smuggled), smuggled) + smuggled)
+	if first, body := conn.answer(); first != 401 {
+		t.Error("chunks:", first, body)
+	}
+	conn.closed()
+}
+
+// TestInflight has more bodies come at once than there is memory for.
+func TestInflight(t *testing.T) {
+	s := ready(t, func(o *ServiceOptions) {
+		o.Server.Limits = Limits{InflightBytesMax: 1 << 20, BodyTimeMax: 5 * time.Second}
+	})
+	busy := 0
+	var open []*raw
+	for range 30 {
+		c := dial(s)
+		c.say(putDemand + "Content-Length: 60000\r\n\r\n" + strings.Repeat("x", 10_000))
+		open = append(open, c)
+	}
+	for _, c := range open {
+		_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		if status, body := c.answer(); status == 429 {
+			busy++
+		} else if status != 0 {
+			t.Error(status, body)
+		}
+	}
+	if busy < 10 {
+		t.Errorf("%d of 30 were told that the service is busy", busy)
+	}
+}
+
+func TestConnectionsPerAddress(t *testing.T) {
+	s := ready(t, func(o *ServiceOptions) { o.Server.Limits.ConnsPerIPMax = 3 })
+	s.client.CloseIdleConnections()
+	time.Sleep(20 * time.Millisecond)
+	var answered int
+	for range 6 {
+		c := dial(s)
+		c.say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+		if status, _ := c.answer(); status == 200 {
+			answered++
+		}
+	}
+	if answered != 3 {
+		t.Errorf("%d connections of one address were answered", answered)
+	}
+}
+
+// TestIdleConnections has very many connections open that say nothing.
+func TestIdleConnections(t *testing.T) {
+	count := 2_000
+	if os.Getenv("STINT_TEST_KILLS") != "" {
+		count = 10_000
+	}
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur < uint64(2*count+500) {
+		count = int(limit.Cur)/2 - 500
+	}
+	s := ready(t, nil)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	var all sync.WaitGroup
+	conns := make([]*raw, count)
+	for w := range 8 {
+		all.Go(func() {
+			for i := w; i < count; i += 8 {
+				conns[i] = dial(s)
+				conns[i].say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+				if status, _ := conns[i].answer(); status != 200 {
+					t.Error("connection", i, "got", status)
+				}
+			}
+		})
+	}
+	all.Wait()
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	each := (int64(after.HeapInuse+after.StackInuse) - int64(before.HeapInuse+before.StackInuse)) / int64(count)
+	t.Logf("%d connections, %d bytes each, the test's own half of them included", count, each)
+	if each > 32<<10 {
+		t.Errorf("a connection takes %d bytes", each)
+	}
+	begin := time.Now()
+	s.must(200, "PUT", "/v1/demand/feed", "consumer,allocation,units,ncpus\n/Risk/Day,a,4,1\n")
+	s.cycle()
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Error("a push and a cycle took", took)
+	}
+}
+
+func TestFullTmpfs(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=24m"); err != nil {
+		t.Skip("no tmpfs can be mounted here: ", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	s := ready(t, func(o *ServiceOptions) { o.Dir = dir + "/data" })
+	row := func(i int) string {
+		return fmt.Sprintf("consumer,allocation,units,ncpus\n/Risk/Day,a,%d,1\n", i) + strings.Repeat("\n", 3<<20)
+	}
+	acknowledged, refusals := 0, 0
+	for i := 1; i <= 12; i++ {
+		switch a := s.do("PUT", "/v1/demand/feed", row(i)); a.status {
+		case 200:
+			acknowledged = i
+		case 507:
+			refusals++
+			if !strings.Contains(a.body, typePrefix+"disk-full") || a.header.Get("Retry-After") == "" {
+				t.Error(a)
+			}
+		default:
+			t.Fatal(a)
+		}
+	}
+	if acknowledged < 2 || refusals < 3 {
+		t.Fatal(acknowledged, refusals)
+	}
+	for range 20 {
+		s.cycle()
+	}
+	check := func() {
+		t.Helper()
+		if a := s.must(200, "GET", "/v1/consumers/Risk/Day", ""); !strings.Contains(a.body, fmt.Sprintf(`"demand":%d,`, acknowledged)) {
+			t.Errorf("%d units were acknowledged: %s", acknowledged, a.body)
+		}
+		if a := s.must(200, "GET", "/v1/cycles?limit=1", ""); !strings.Contains(a.body, `"cycle":20`) {
+			t.Error(a.body)
+		}
+	}
+	check()
+	s.restart()
+	check()
+}

@@ -1,0 +1,249 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/engine"
+	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/ingest/table"
+)
+
+// planName is what messages call a policy file that came over the network.
+const planName = "plan"
+
+// acknowledgement is the answer to an input that is durable.
+type acknowledgement struct {
+	Snapshot string `json:"snapshot"` // names the input
+	Rows     int64  `json:"rows"`
+	Cycle    int64  `json:"cycle"` // the first that goes by it
+	Revision int64  `json:"revision,omitempty"`
+	Released *int64 `json:"released,omitempty"` // units
+	Added    *int64 `json:"added,omitempty"`
+	Beyond   *int64 `json:"beyond,omitempty"` // units released beyond what was held
+	Repeated bool   `json:"repeated,omitempty"`
+}
+
+// acknowledge answers an input that is durable.
+func (q *request) acknowledge(in *engine.Input, r engine.Receipt) error {
+	a := acknowledgement{Snapshot: r.Snapshot, Rows: r.Rows, Cycle: r.Cycle, Repeated: r.Repeated}
+	switch in.Kind {
+	case engine.InputPlan:
+		a.Revision = r.Revision
+		q.Response.Header.Set("ETag", etag(r.Revision))
+	case engine.InputReleases:
+		a.Released, a.Beyond = &r.Released, &r.Beyond
+	case engine.InputRunning:
+		a.Released, a.Added = &r.Released, &r.Added
+	}
+	if !r.Repeated {
+		q.s.o.Metrics.took(in.Kind, r.Rows, int64(len(in.Body)))
+		q.s.o.Log.Info("input", "kind", in.Kind, "source", in.Source, "rows", r.Rows, "bytes", len(in.Body), "snapshot", r.Snapshot, "by", in.Author)
+	}
+	return q.json(200, a)
+}
+
+// json answers with a value.
+func (q *request) json(status int, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	q.SetStatusCode(status)
+	q.SetContentType("application/json")
+	q.SetBody(append(text, '\n'))
+	return nil
+}
+
+func etag(revision int64) string { return `"` + strconv.FormatInt(revision, 10) + `"` }
+
+// readPlan receives a policy file and parses it.
+func (q *request) readPlan(in *engine.Input) (done func(), err error) {
+	body, digest, done, err := q.readBody()
+	if err != nil {
+		return nil, err
+	}
+	l := table.Limits{BytesMax: q.s.o.Limits.BodyBytesMax, DecodedBytesMax: q.s.o.Limits.PlanBytesMax}
+	text, err := table.UnpackText(bytes.NewReader(body), table.Options{Name: planName, Limits: l})
+	if err == nil {
+		in.Policy, err = plan.Parse(planName, text)
+	}
+	if err == nil {
+		in.Body, in.Digest, in.Format, in.Packing = text, digest, "yaml", table.Plain.String()
+		return done, nil
+	}
+	done()
+	var faults plan.Faults
+	switch {
+	case errors.As(err, &faults):
+		return nil, problem{Type: "bad-plan", Status: 422, Detail: faults.Error(), faults: faults, count: len(faults)}
+	case errors.Is(err, table.ErrLimit):
+		return nil, problem{Type: "too-large", Status: 413, Detail: err.Error()}
+	}
+	return nil, problem{Type: "bad-plan", Status: 422, Detail: err.Error()}
+}
+
+// putPlan puts a policy file in force from the next cycle on (PLAN-3).
+func (s *Server) putPlan(q *request) error {
+	if err := q.known("force", "message"); err != nil {
+		return err
+	}
+	in := &engine.Input{Kind: engine.InputPlan, Author: q.who.Name, Message: q.query("message")}
+	var err error
+	if in.Force, err = q.flag("force"); err != nil {
+		return err
+	}
+	if len(in.Message) > 1024 {
+		return badRequest("the message has more than 1024 bytes")
+	}
+	if match := string(q.Request.Header.Peek("If-Match")); match != "" && match != "*" {
+		if in.IfRevision, err = strconv.ParseInt(strings.Trim(match, `"`), 10, 64); err != nil || in.IfRevision < 1 {
+			return badRequest("If-Match: must be the number of a revision, such as " + etag(3))
+		}
+	}
+	done, err := q.readPlan(in)
+	if err != nil {
+		return err
+	}
+	defer done()
+	in.Key = string(q.Request.Header.Peek("Idempotency-Key"))
+	if q.who.Role != RoleAdmin {
+		in.Principal = principal{q.who}
+	}
+	r, err := q.engine.Submit(in)
+	if err != nil {
+		return err
+	}
+	return q.acknowledge(in, r)
+}
+
+// getPlan gives the newest policy file as it was put.
+func (s *Server) getPlan(q *request) error {
+	p := q.engine.View().Policy
+	if p == nil {
+		return problem{Type: "no-plan", Status: 404, Detail: "there is no policy yet"}
+	}
+	q.Response.Header.Set("ETag", etag(p.Revision))
+	q.Response.Header.Set("Stint-Author", p.Author)
+	q.Response.Header.Set("Last-Modified", time.UnixMicro(p.AtUS).UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT"))
+	q.SetContentType("application/yaml")
+	q.SetBody(p.Text)
+	return nil
+}
+
+// checkPlan tells whether a policy file would be taken, what is suspect about it, and what would change.
+func (s *Server) checkPlan(q *request) error {
+	if err := q.known("force"); err != nil {
+		return err
+	}
+	force, err := q.flag("force")
+	if err != nil {
+		return err
+	}
+	in := &engine.Input{Kind: engine.InputPlan}
+	done, err := q.readPlan(in)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if faults := in.Policy.Unsupported(); len(faults) > 0 {
+		return problem{Type: "bad-plan", Status: 422, Detail: faults.Error(), faults: faults, count: len(faults)}
+	}
+	answer := struct {
+		OK        bool        `json:"ok"`
+		Consumers int         `json:"consumers"`
+		Revision  int64       `json:"revision"` // it was compared with
+		Refused   string      `json:"refused,omitempty"`
+		Warnings  []string    `json:"warnings"`
+		Changes   planChanges `json:"changes"`
+	}{OK: true, Consumers: in.Policy.Len() - 1, Warnings: []string{}}
+	for _, w := range in.Policy.Warnings() {
+		answer.Warnings = append(answer.Warnings, w.String())
+	}
+	if was := q.engine.View().Policy; was != nil {
+		answer.Revision, answer.Changes = was.Revision, comparePlans(was.Policy, in.Policy)
+		err := q.engine.Ask(func(state *cluster.State) error {
+			if err := state.CheckPolicy(in.Policy, force); err != nil {
+				answer.OK, answer.Refused = false, err.Error()
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	} else {
+		answer.Changes = comparePlans(&plan.Policy{}, in.Policy)
+	}
+	return q.json(200, answer)
+}
+
+// planChanges is the difference between two policies: what came and what went.
+type planChanges struct {
+	Added   []string `json:"added"`
+	Removed []string `json:"removed"`
+	Renamed []string `json:"renamed"`
+	Same    bool     `json:"same"` // not a byte is another
+}
+
+// comparePlans tells what of dimensions, groups, plans and consumers came and went.
+func comparePlans(was, is *plan.Policy) planChanges {
+	names := func(p *plan.Policy) (all []string) {
+		for _, d := range p.Dimensions {
+			all = append(all, "dimension "+d)
+		}
+		for i := range p.Groups {
+			all = append(all, "resource group "+p.Groups[i].Name)
+		}
+		for i := range p.MDPlans {
+			all = append(all, "plan "+p.MDPlans[i].Name)
+		}
+		for i := range p.SlotPlans {
+			all = append(all, "plan "+p.Groups[p.SlotPlans[i].Group].Name)
+		}
+		for _, path := range p.Path {
+			if path != "/" {
+				all = append(all, "consumer "+path)
+			}
+		}
+		return all
+	}
+	c := planChanges{Added: []string{}, Removed: []string{}, Renamed: []string{}, Same: was.Digest == is.Digest}
+	old, now := names(was), names(is)
+	has := func(list []string) map[string]bool {
+		m := make(map[string]bool, len(list))
+		for _, n := range list {
+			m[n] = true
+		}
+		return m
+	}
+	inOld, inNow := has(old), has(now)
+	for n, from := range is.RenamedFrom {
+		if from != "" && inOld["consumer "+from] {
+			c.Renamed = append(c.Renamed, fmt.Sprintf("consumer %s to %s", from, is.Path[n]))
+			inNow["consumer "+from], inOld["consumer "+is.Path[n]] = true, true
+		}
+	}
+	c.Added = append(c.Added, slices.DeleteFunc(now, func(n string) bool { return inOld[n] })...)
+	c.Removed = append(c.Removed, slices.DeleteFunc(old, func(n string) bool { return inNow[n] })...)
+	return c
+}
+
+// postCycle runs a cycle now and waits for it.
+func (s *Server) postCycle(q *request) error {
+	if err := q.engine.Cycle(); err != nil {
+		return err
+	}
+	sum := &q.engine.View().Last.Summary
+	return q.json(200, map[string]any{
+		"cycle": sum.Cycle, "now": time.UnixMicro(sum.NowUS).UTC().Format(time.RFC3339Nano), "revision": sum.Revision,
+		"units_granted": sum.UnitsGranted, "units_released": sum.UnitsReleased, "units_reclaimed": sum.UnitsReclaimed,
+		"units_held": sum.UnitsHeld, "units_short": sum.UnitsShort, "decisions_digest": sum.Digest,
+	})
+}
