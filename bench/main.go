@@ -47,6 +47,7 @@ var suites = []suite{
 	{"slots, 1,000 consumers", 100_000, 1_000, 1_000_000, 1, datasets.Slots},
 	{"slots, 10,000 consumers", 100_000, 10_000, 1_000_000, 1, datasets.Slots},
 	{ownersSuite, 100_000, 10_000, 100_000, 4, datasets.Owners},
+	{"lending", 100_000, 10_000, 1_000_000, 200, datasets.Lenders},
 }
 
 // result is the measurements of a suite.
