@@ -96,17 +96,23 @@ func (m *Planner) known() {
 	m.enlistNew()
 }
 
-// review lets sets lapse as far as their takers no longer want, fit or deserve what they were promised.
+// review lets sets lapse as far as their takers no longer want, fit or deserve what they were promised. For what they want, and for
+// limits, sets count once they were reviewed; in stakes all count, else a set that another one made possible would lapse.
 func (m *Planner) review() {
 	ids := m.takers()
 	v := &m.promise
 	v.ofSub = map[cluster.SubID][]cluster.SetID{}
+	counted := func(id cluster.SetID, units int64) {
+		sub := m.s.Set.Taker[id]
+		v.units[sub] += units
+		m.shift(sub, m.poolOfSet(id), units)
+	}
 	for _, id := range ids {
-		m.unpromise(m.s.Set.Taker[id], m.poolOfSet(id), m.s.Set.Units[id])
+		counted(id, -m.s.Set.Units[id])
 	}
 	for _, id := range ids {
 		sub := m.s.Set.Taker[id]
-		m.unpromise(sub, m.poolOfSet(id), -m.s.Set.Units[id])
+		counted(id, m.s.Set.Units[id])
 		for m.s.Set.Units[id] > 0 && !m.stands(id) {
 			m.lapse(id)
 		}

@@ -92,6 +92,8 @@ func (g *round) stands(s *set) bool {
 			return false
 		}
 	}
+	defer func(was int64) { g.reviewed = was }(g.reviewed)
+	g.reviewed = math.MaxInt64 // stakes are with all that is promised
 	return len(g.units(func(u *unit) bool {
 		return u.set == s && (u.host != s.target || u.owner != s.owner || s.reason == "fair_share" && !q.ahead(u.leaf(), leaf, nil, nil))
 	})) == 0
