@@ -124,17 +124,3 @@ func CountBelow(mask []uint64, column []int64, need int64) int {
 	}
 	return n
 }
-
-// Sum adds up the rows of column whose bit is set in mask; it saturates at the largest int64.
-func Sum(mask []uint64, column []int64) int64 {
-	var sum uint64
-	for w, word := range mask {
-		for ; word != 0; word &= word - 1 {
-			sum += uint64(column[w<<6+bits.TrailingZeros64(word)])
-			if sum > 1<<63-1 {
-				return 1<<63 - 1
-			}
-		}
-	}
-	return int64(sum)
-}

@@ -47,6 +47,8 @@ type Field struct {
 	full      []int64    // by parcel: weighted capacity
 	class     []int16    // by parcel; shut for parcels that get no grants
 	set       [][]uint64 // by class: its parcels
+	top       [][]uint64 // by class, then word of its set: at least what any of the parcels there has, packed
+	peak      []uint64   // by class: at least what any of its parcels has, packed
 	log       []move     // parcels that entered a class, for the finders' cursors
 	quiet     bool       // no finder is looking: nothing need be logged
 	gained    int        // parcels that Regain told of since Sync
@@ -137,9 +139,10 @@ func (f *Field) reset() {
 	} else {
 		f.room = nil
 	}
-	f.set = resize(f.set, f.shapes*fullnesses)
+	f.set, f.top = resize(f.set, f.shapes*fullnesses), resize(f.top, f.shapes*fullnesses)
+	f.peak = resize(f.peak, f.shapes*fullnesses)
 	for c := range f.set {
-		f.set[c] = f.set[c][:0] // made when the first parcel enters
+		f.set[c], f.peak[c] = f.set[c][:0], 0 // made when the first parcel enters
 	}
 	f.count = [classesMax]int32{}
 	f.quiet = true
@@ -293,14 +296,30 @@ func (f *Field) enter(k cluster.ParcelID, c int16) {
 		return
 	}
 	if len(f.set[c]) == 0 {
-		f.set[c] = resize(f.set[c], f.parcels.Words())
+		f.set[c], f.top[c] = resize(f.set[c], f.parcels.Words()), resize(f.top[c], f.parcels.Words())
 		clear(f.set[c])
 	}
+	top := &f.top[c][k>>6]
+	if f.set[c][k>>6] == 0 {
+		*top = 0
+	}
+	*top, f.peak[c] = vecpack.Most(*top, f.word[k]), vecpack.Most(f.peak[c], f.word[k])
 	f.set[c][k>>6] |= bit
 	f.count[c]++
 	if !f.quiet {
 		f.log = append(f.log, move{f.word[k], c, k})
 	}
+}
+
+// lower brings a class's peak down to its tops. O(parcels ÷ 64).
+func (f *Field) lower(c int16) {
+	peak := uint64(0)
+	for w, set := range f.set[c] {
+		if set != 0 {
+			peak = vecpack.Most(peak, f.top[c][w])
+		}
+	}
+	f.peak[c] = peak
 }
 
 // Unit is a unit size as a field sees it; good until the field's next Sync.

@@ -125,14 +125,23 @@ func (q *Finder) inOrder() cluster.ParcelID {
 
 // scan is the first parcel of the class of a rank, from its cursor on, that the unit fits; -1 when there is none.
 func (q *Finder) scan(r int) int {
-	from, set := max(q.from, int(q.cursor[r])), q.field.set[q.classOf(r)][:q.end]
-	for {
-		k := vecpack.FirstCover(set, q.allowed, from, q.field.word, q.unit.word)
-		if k < 0 || (q.field.exact || q.field.roomFor(cluster.ParcelID(k), &q.unit)) && (q.lot == nil || q.lot.spares(cluster.ParcelID(k), &q.unit)) {
+	f, c := q.field, q.classOf(r)
+	if !vecpack.Covers(f.peak[c], q.unit.word) {
+		return -1
+	}
+	from, top := max(q.from, int(q.cursor[r])), f.top[c]
+	for from>>6 < q.end {
+		k := vecpack.FirstCover(f.set[c][:q.end], q.allowed, top, from, f.word, q.unit.word)
+		if k < 0 {
+			break
+		}
+		if (f.exact || f.roomFor(cluster.ParcelID(k), &q.unit)) && (q.lot == nil || q.lot.spares(cluster.ParcelID(k), &q.unit)) {
 			return k
 		}
 		from = k + 1
 	}
+	f.lower(c)
+	return -1
 }
 
 // fits tells whether a parcel is allowed and has room for a unit.

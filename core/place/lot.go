@@ -19,6 +19,7 @@ type Lot struct {
 	at   []int32 // by ParcelID, in large lots: its item
 	span []int32 // the tiers; the items of span[i] are item[from[i]:from[i+1]]
 	from []int32
+	wait [][]int64 // by tier: the graces of its items, each once, in large lots
 
 	looks []look
 	sets  []tierSet
@@ -111,8 +112,23 @@ func (l *Lot) Close() bool {
 		for i := range l.item {
 			l.at[l.item[i].Parcel] = int32(i)
 		}
+		l.listGraces()
 	}
 	return len(l.item) > 0
+}
+
+// listGraces lists the graces of each tier.
+func (l *Lot) listGraces() {
+	l.wait = resize(l.wait, len(l.span))
+	for i := range l.span {
+		list := l.wait[i][:0]
+		for _, it := range l.item[l.from[i]:l.from[i+1]] {
+			if n := len(list); (n == 0 || list[n-1] != it.Grace) && !slices.Contains(list, it.Grace) {
+				list = append(list, it.Grace)
+			}
+		}
+		l.wait[i] = list
+	}
 }
 
 func (l *Lot) large() bool { return len(l.item) > few }
@@ -334,9 +350,9 @@ func bounds(set []uint64) (from, end int) {
 // are set.
 func (l *Lot) set(i int, grace int64) int32 {
 	least := int64(-1) // of the graces of parcels that it may not have, the longest: all between are alike
-	for _, it := range l.item[l.from[i]:l.from[i+1]] {
-		if it.Grace < grace {
-			least = max(least, it.Grace)
+	for _, us := range l.wait[i] {
+		if us < grace {
+			least = max(least, us)
 		}
 	}
 	for n := range l.sets {
