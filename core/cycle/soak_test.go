@@ -47,6 +47,9 @@ func soak(t *testing.T, k kind, n int) {
 	check(t, k, func(p *player) {
 		p.count(counts)
 		p.save(t, k.name, counts["case"])
+		if counts["case"]%5000 == 0 {
+			t.Logf("%d cases in %v", counts["case"], time.Since(began).Round(time.Second))
+		}
 	})
 	t.Logf("%d cases, %d cycles in %v", counts["case"], counts["cycle"], time.Since(began).Round(time.Millisecond))
 	for _, name := range slices.Sorted(maps.Keys(counts)) {

@@ -279,7 +279,7 @@ func (m *Planner) dissolve(id cluster.SetID, k cluster.ParcelID) {
 	}
 	m.s.Promise(id, 0)
 	f.all, f.joins = true, nil
-	m.recalls.lookAgain(k)
+	m.lookAgain(k)
 	if m.grant.barred {
 		m.grant.line.Sub[sub].Bar = m.promise.units[sub]
 	}

@@ -107,9 +107,10 @@ func (m *Planner) recallFor(leaf plan.Node, sub cluster.SubID) bool {
 }
 
 // loans lists what outsiders of a consumer hold on its parcels and on those of consumers below it, in the order in which it is
-// recalled: last rank first, newest first. It stays what it was when it was first asked for.
+// recalled: last rank first, newest first. It stays what it was when it was first asked for, save on parcels of sets that are
+// dissolved: see lookAgain.
 func (m *Planner) loans(n plan.Node) []loan {
-	r, h, depth := &m.recalls, &m.s.Holding, m.policy.Depth[n]
+	r := &m.recalls
 	if list, ok := r.lent[n]; ok {
 		return list
 	}
@@ -119,26 +120,49 @@ func (m *Planner) loans(n plan.Node) []loan {
 	var list []loan
 	own, _, all := m.parcelRange(n)
 	for row := own; row < all; row++ {
-		k := m.owners.parcel[row]
-		if int32(r.outer[row]) >= depth {
-			continue
-		}
-		for q := m.p.Parcels.First[k]; q != cluster.NoID; q = h.NextOnParcel[q] {
-			if m.depthOf(q) < depth && m.s.Node(h.Sub[q]) != plan.None {
-				list = append(list, loan{q, h.Sub[q], k})
-			}
-		}
+		list = m.loansOn(list, m.owners.parcel[row], n)
 	}
-	slices.SortFunc(list, func(a, b loan) int { return m.lastFirst(a.q, b.q) })
+	m.sortLoans(list)
 	r.lent[n] = list
 	return list
 }
 
-// lookAgain forgets what was looked for in vain on a parcel on which a set was dissolved.
-func (r *recalls) lookAgain(k cluster.ParcelID) {
+// loansOn adds to a list what outsiders of a consumer hold on a parcel.
+func (m *Planner) loansOn(list []loan, k cluster.ParcelID, n plan.Node) []loan {
+	h, depth := &m.s.Holding, m.policy.Depth[n]
+	if int32(m.recalls.outer[m.owners.row[k]]) >= depth {
+		return list
+	}
+	for q := m.p.Parcels.First[k]; q != cluster.NoID; q = h.NextOnParcel[q] {
+		if m.depthOf(q) < depth && m.s.Node(h.Sub[q]) != plan.None {
+			list = append(list, loan{q, h.Sub[q], k})
+		}
+	}
+	return list
+}
+
+func (m *Planner) sortLoans(list []loan) {
+	slices.SortFunc(list, func(a, b loan) int { return m.lastFirst(a.q, b.q) })
+}
+
+// lookAgain forgets what was looked for in vain on a parcel on which a set was dissolved, and lists anew what is lent there: what
+// was not taken over of its victims may be in other rows than before they were chosen. O(loans of its owner and those above).
+func (m *Planner) lookAgain(k cluster.ParcelID) {
+	r, h := &m.recalls, &m.s.Holding
 	for _, v := range r.vain {
 		v.from = 0
 		delete(v.parcel, k)
+	}
+	if m.p.Parcels.Owner[k] == cluster.NoID {
+		return
+	}
+	for n := m.s.NodeOf[m.p.Parcels.Owner[k]]; n != plan.Root; n = m.policy.Parent[n] {
+		if list, ok := r.lent[n]; ok {
+			list = slices.DeleteFunc(list, func(one loan) bool { return one.k == k || h.Sub[one.q] != one.sub || h.Parcel[one.q] != one.k })
+			list = m.loansOn(list, k, n)
+			m.sortLoans(list)
+			r.lent[n] = list
+		}
 	}
 }
 

@@ -55,7 +55,7 @@ func TestCases(t *testing.T) {
 	for _, c := range []struct {
 		file string
 		n    int // scenarios that can be played
-	}{{"md.yaml", 20}, {"public.yaml", 15}, {"limits.yaml", 3}, {"reasons.yaml", 10}, {"reclaim.yaml", 2}, {"placement.yaml", 10}} {
+	}{{"md.yaml", 20}, {"public.yaml", 15}, {"limits.yaml", 3}, {"reasons.yaml", 10}, {"reclaim.yaml", 2}, {"placement.yaml", 10}, {"fair.yaml", 10}, {"lending.yaml", 35}} {
 		text, err := os.ReadFile("../../testdata/cases/" + c.file)
 		if err != nil {
 			t.Fatal(err)
@@ -78,7 +78,6 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// playable tells whether the oracle knows all keys of a scenario.
 // playable tells whether the oracle knows all keys of a scenario.
 func playable(doc string) bool {
 	for _, word := range []string{"_file:", "runtime:", "unknown:", "force:", "lead:", "renamed_from:", "table: cycles", "cycles: [{", "holdings",
@@ -272,7 +271,8 @@ func (g *stage) table(name string) (rows []record) {
 		}
 	case "shortfalls":
 		for _, s := range r.Shortfalls {
-			of(s.Key, record{"units_short": s.Units, "reason": s.Reason, "dimension": s.Dimension, "blocker": s.Blocker})
+			of(s.Key, record{"units_short": s.Units, "reason": s.Reason, "dimension": s.Dimension, "blocker": s.Blocker,
+				"until": time.UnixMicro(startUS + s.UntilUS).UTC().Format(time.RFC3339)})
 		}
 	case "shares":
 		for _, s := range r.Shares {

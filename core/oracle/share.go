@@ -58,8 +58,13 @@ func packs(size, room []int64) int64 {
 
 // bysize counts the units of a leaf by unit size, sizes in order of arrival.
 func (g *round) bysize(leaf plan.Node, count func(s *sub) int64) (sizes [][]int64, units []int64) {
-	row := map[string]int{}
-	for _, s := range g.below(leaf) {
+	row, list := map[string]int{}, g.below(leaf)
+	for _, t := range g.mine(every) { // of one that is wanted no more and holds nothing a set may be left, before its review
+		if t.taker.alloc.leaf == leaf && !slices.Contains(list, t.taker) {
+			list = append(list, t.taker)
+		}
+	}
+	for _, s := range list {
 		i, ok := row[fmt.Sprint(s.size)]
 		if !ok {
 			i = len(sizes)
