@@ -257,9 +257,13 @@ func (s *State) refresh(p *Plan, k ParcelID, state HostState) {
 		if delta != 0 {
 			p.Parcels.Cap[d][k] += delta
 			p.Parcels.Free[d][k] += delta
-			p.Parcels.moved(k)
-			p.Reassign, changed, resized = true, true, true
+			changed, resized = true, true
 		}
+	}
+	in := int(k) < p.Parcels.Len()-p.Parcels.Left // nothing is owned on hosts that left: what they are is no input any more
+	if resized && in {
+		p.Parcels.moved(k)
+		p.Reassign = true
 	}
 	if resized && end-k > 1 {
 		p.shifted = append(p.shifted, h)
@@ -268,7 +272,7 @@ func (s *State) refresh(p *Plan, k ParcelID, state HostState) {
 		for i := k; i < end; i++ {
 			p.Changed = append(p.Changed, i)
 		}
-		p.Dirty, p.Resized, p.Stirred = true, true, true
+		p.Dirty, p.Resized, p.Stirred = true, true, p.Stirred || in
 	}
 	if state != OK && held {
 		p.Dirty = true // it may drain now, or not any more

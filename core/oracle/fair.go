@@ -46,7 +46,7 @@ func (q pool) step(leaf plan.Node, size []int64, more int64) int64 {
 // claimed is the vector that a consumer and all below it hold net from pools above it (MD-18).
 func (g *round) claimed(n plan.Node) []int64 {
 	v := make([]int64, len(g.p.Dimensions))
-	for _, s := range g.below(n) {
+	for _, s := range g.holders(n) {
 		plus(v, s.size, g.pledgedOn(s, func(owner plan.Node) bool { return g.meet(s.alloc.leaf, owner) < n }))
 	}
 	for _, u := range g.units(stays) {

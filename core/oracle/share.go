@@ -56,15 +56,22 @@ func packs(size, room []int64) int64 {
 	return max(least, 0)
 }
 
-// bysize counts the units of a leaf by unit size, sizes in order of arrival.
-func (g *round) bysize(leaf plan.Node, count func(s *sub) int64) (sizes [][]int64, units []int64) {
-	row, list := map[string]int{}, g.below(leaf)
-	for _, t := range g.mine(every) { // of one that is wanted no more and holds nothing a set may be left, before its review
-		if t.taker.alloc.leaf == leaf && !slices.Contains(list, t.taker) {
+// holders are the sub-allocations of a consumer and all below it, and those that hold and want nothing any more, but are
+// promised something yet: until the review of their sets.
+func (g *round) holders(n plan.Node) []*sub {
+	list := g.below(n)
+	for _, t := range g.mine(every) {
+		if g.under(n, t.taker.alloc.leaf) && !slices.Contains(list, t.taker) {
 			list = append(list, t.taker)
 		}
 	}
-	for _, s := range list {
+	return list
+}
+
+// bysize counts the units of a leaf by unit size, sizes in order of arrival.
+func (g *round) bysize(leaf plan.Node, count func(s *sub) int64) (sizes [][]int64, units []int64) {
+	row := map[string]int{}
+	for _, s := range g.holders(leaf) {
 		i, ok := row[fmt.Sprint(s.size)]
 		if !ok {
 			i = len(sizes)
