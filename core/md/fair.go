@@ -154,6 +154,7 @@ func (m *Planner) takeFor(o *pool, sub cluster.SubID, gets int64) bool {
 	}
 	h, size := &m.s.Holding, m.s.Size(sub)
 	m.fairness.onHand.round += 2
+	m.fairness.onHand.want = m.desk.Field.Pack(size)
 	m.eachVictim(o, leaf, gets, func(v plan.Node) bool {
 		for _, same := range m.holdsOf(o, v) {
 			if !m.mayGive(o, same.pair, leaf, gets) {

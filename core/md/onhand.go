@@ -3,17 +3,20 @@ package md
 import (
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/vecpack"
 )
 
 // onHand is what is held from a pool on parcels that takers asked for, in one piece of memory for each: what they could give at
 // most, since while a pool's takers are served it only becomes less.
 type onHand struct {
-	loop  int32   // of which pool's takers it is
-	seen  []int32 // by ParcelID: the loop in which it was taken down
-	first []int32 // by ParcelID: its rows in pair and units; they end with a pair of NoID
+	loop  int32    // of which pool's takers it is
+	seen  []int32  // by ParcelID: the loop in which it was taken down
+	most  []uint64 // by ParcelID: its room if all of it were given back, packed as the field does
+	first []int32  // by ParcelID: its rows in pair and units; they end with a pair of NoID
 	pair  []cluster.PairID
 	units []int64
 
+	want  uint64  // the taker's unit, packed
 	round int32   // of the taker: even
 	gives []int32 // by PairID: round when it does not give to the taker, round + 1 when it does
 	sum   []int64
@@ -49,6 +52,9 @@ func (m *Planner) mayDo(o *pool, k cluster.ParcelID, size []int64, taker plan.No
 	if len(v.seen) <= int(k) || v.seen[k] != v.loop {
 		m.takeDown(o, k)
 	}
+	if !vecpack.Covers(v.most[k], v.want) {
+		return false
+	}
 	v.sum = zeroed(v.sum, len(size))
 	for i := v.first[k]; v.pair[i] != cluster.NoID; i++ {
 		if m.mayGive(o, v.pair[i], taker, gets) {
@@ -67,13 +73,19 @@ func (m *Planner) mayDo(o *pool, k cluster.ParcelID, size []int64, taker plan.No
 func (m *Planner) takeDown(o *pool, k cluster.ParcelID) {
 	v, h := &m.fairness.onHand, &m.s.Holding
 	if n := m.p.Parcels.Len(); len(v.seen) < n {
-		v.seen, v.first = make([]int32, n), make([]int32, n)
+		v.seen, v.first, v.most = make([]int32, n), make([]int32, n), make([]uint64, n)
 	}
 	v.seen[k], v.first[k] = v.loop, int32(len(v.pair))
+	v.sum = resized(v.sum, len(m.p.Parcels.Cap))
+	for d := range v.sum {
+		v.sum[d] = min(m.fairness.room[d][k], m.p.Parcels.Available(d, k))
+	}
 	for q := m.p.Parcels.First[k]; q != cluster.NoID; q = h.NextOnParcel[q] {
 		if h.Set[q] == cluster.NoID && h.Pool[q] == o.id && m.s.Node(h.Sub[q]) != plan.None {
 			v.pair, v.units = append(v.pair, m.pairIn(o, h.Sub[q])), append(v.units, h.Units[q])
+			add(v.sum, m.s.Size(h.Sub[q]), h.Units[q])
 		}
 	}
+	v.most[k] = m.desk.Field.Pack(v.sum)
 	v.pair, v.units = append(v.pair, cluster.NoID), append(v.units, 0)
 }
