@@ -14,7 +14,6 @@ import (
 // This file makes random cases of lending, pools and recall in MD plans: consumers own hosts as in randomown_test.go, and most
 // of them want something only after others have crowded in.
 
-// lendKind is ready to stand among kinds as soon as the engine carries lending out.
 var lendKind = kind{"lend", drawLend, lendSituations}
 
 var lendSituations = []string{

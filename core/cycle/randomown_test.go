@@ -11,9 +11,6 @@ import (
 
 // This file makes what consumers of MD plans own in random cases: first drawn freely, then cut down to what a policy may say.
 
-// ownKind is ready to stand among kinds as soon as the engine carries ownership out.
-var ownKind = kind{"own", drawOwn, ownSituations}
-
 var ownSituations = []string{
 	"owned assigned", "owned trimmed", "owned stolen from a later rank", "owned a part", "owned by a child", "window switch",
 	"short ownership_unmet", "grant owned", "grant public_pool", "relabel public_pool to public_pool", "relabel public_pool to owned",

@@ -207,16 +207,6 @@ func (m *Planner) eachPool(sub cluster.SubID, f func(o *pool, held, outstanding 
 	}
 }
 
-// empty tells whether a bitset has no bit.
-func empty(set []uint64) bool {
-	for _, w := range set {
-		if w != 0 {
-			return false
-		}
-	}
-	return true
-}
-
 // popcount is the number of bits of a bitset.
 func popcount(set []uint64) (n int) {
 	for _, w := range set {

@@ -243,14 +243,6 @@ func (m *Planner) weigh(o *pool) {
 	o.live = true
 }
 
-// stake is what a consumer has at stake in a pool.
-func (m *Planner) stake(o *pool, n plan.Node) int64 {
-	if !o.live {
-		m.weigh(o)
-	}
-	return m.pools.stake[o.at(n)]
-}
-
 // public is what is the root's own: the parcels that nobody owns.
 type public struct {
 	parcels  []uint64 // bitset; nil: all
