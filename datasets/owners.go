@@ -117,12 +117,14 @@ func (t *ownerTree) grow(path string, level int, own bool) {
 		if t.lend && level == 0 {
 			own = i%2 == 0
 		}
-		entry := fmt.Sprintf("path: %q", child)
+		entry, owns := fmt.Sprintf("path: %q", child), false
 		if own {
-			entry += fmt.Sprintf(", own: [%s]", strings.Join(t.rules(level, children), ", "))
+			rules := t.rules(level, children)
+			entry += fmt.Sprintf(", own: [%s]", strings.Join(rules, ", "))
+			owns = len(rules) > 0
 		}
 		fmt.Fprintf(&t.top, "  - {path: %q, rank: %d%s}\n", child, t.r.IntN(3), t.grace())
-		fmt.Fprintf(&t.in, "      - {%s%s}\n", entry, t.share(own))
+		fmt.Fprintf(&t.in, "      - {%s%s}\n", entry, t.share(owns))
 		if level < ownerLevels-1 {
 			t.grow(child, level+1, own)
 		} else {
