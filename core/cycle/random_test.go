@@ -26,6 +26,7 @@ type site struct {
 	lively    bool // the slot plans lend much and have small pools
 	own       bool // consumers own hosts of the MD plans
 	lend      bool // and lend them: graces are drawn, and owners come late
+	waves     bool // what is lent is taken back for those nearer to it, step by step: see drawWaves
 	timezone  string
 	even      bool  // nothing but shares decides in the slot plans, and units are of one size: INV-5 binds
 	tight     bool  // an MD plan whose hosts are few and full
@@ -137,7 +138,9 @@ func (s *site) drawConsumers(t *rapid.T, most int) {
 		p := 0
 		if s.lend { // reclaims stay under way for some cycles
 			c.grace = choose(t, "long grace", 0, 60, 90, 180, 300, 300)
-			p = between(t, "parent", 0, i) - 1
+			if p = between(t, "parent", 0, i) - 1; s.waves && i < len(wavesParent) {
+				p = wavesParent[i]
+			}
 		} else {
 			p = upTo(t, "parent", -1, i-1)
 		}
@@ -210,6 +213,7 @@ type world struct {
 	shapes []map[string]int64     // of units of MD plans
 	rows   map[string][]oracle.Demand
 	late   map[string]bool // leaves that want nothing in the first step, where owners come late
+	wave   int             // steps drawn so far
 	began  bool            // the first step is drawn
 	robbed []string        // owners of what is being taken back from others
 	plain  bool            // MD plans have one unit size, no requirements, nothing running: INV-5 binds
@@ -443,7 +447,7 @@ func (w *world) drawStep(t *rapid.T, first bool, held []oracle.Units) step {
 		w.drawShapes(t)
 	} else if w.lend && w.drains() && once(t, "drain no longer", 3) {
 		s.hosts = w.undrain()
-	} else if odds(t, "hosts change", 2) && !(w.lend && once(t, "hosts stay", 2)) {
+	} else if odds(t, "hosts change", 2) && !(w.lend && once(t, "hosts stay", 2)) && !(w.waves && !once(t, "hosts change all the same", 4)) {
 		s.hosts, s.full = w.changeHosts(t)
 	}
 	before := w.sizes()
@@ -455,22 +459,33 @@ func (w *world) drawStep(t *rapid.T, first bool, held []oracle.Units) step {
 	if first && !w.plain && len(s.demand) > 0 && odds(t, "running", 3) {
 		s.source, s.running = s.demand[0].source, w.drawRunning(t, s.demand[0].rows)
 	}
-	w.began = true
+	w.began, w.wave = true, w.wave+1
 	now := w.sizes()
 	for range w.upTo(t, "releases", 0, 3) {
 		if len(held) == 0 {
 			break
 		}
 		u := pick(t, "held", held...)
-		if in := w.planOf(u.Host); in != u.Plan && (in != "" || w.hosts[u.Host].Name == "") {
-			continue // its work is lost
+		if w.lostOn(u) {
+			continue
 		}
 		if !s.late || cmp.Or(now[u.Key], before[u.Key]) == before[u.Key] {
-			s.releases = append(s.releases, oracle.Holding{Consumer: u.Consumer, Allocation: u.Allocation, Sub: u.Sub, Host: u.Host,
-				Units: int64(upTo(t, "released", 1, int(u.Units)+1)), Done: odds(t, "done", 2)})
+			s.releases = append(s.releases, drawRelease(t, u))
 		}
 	}
 	return s
+}
+
+// lostOn tells whether units are on a host that is in another plan by now, or nowhere: their work is lost.
+func (w *world) lostOn(u oracle.Units) bool {
+	in := w.planOf(u.Host)
+	return in != u.Plan && (in != "" || w.hosts[u.Host].Name == "")
+}
+
+// drawRelease gives back some of what is held, or a unit more than that.
+func drawRelease(t *rapid.T, u oracle.Units) oracle.Holding {
+	return oracle.Holding{Consumer: u.Consumer, Allocation: u.Allocation, Sub: u.Sub, Host: u.Host,
+		Units: int64(upTo(t, "released", 1, int(u.Units)+1)), Done: odds(t, "done", 2)}
 }
 
 // sizes is the unit size of every row there is, as text. Nothing is given back after its sub-allocation got another

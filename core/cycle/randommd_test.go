@@ -176,6 +176,9 @@ func (w *world) drawShapes(t *rapid.T) {
 		w.drawFairShapes(t, most)
 		return
 	}
+	if w.waves && once(t, "one shape", 2) {
+		most = 1
+	}
 	for range upTo(t, "shapes", 1, most) {
 		size := map[string]int64{}
 		for _, d := range w.dims {
