@@ -147,10 +147,19 @@ func (m *Planner) emitShare(t *decision.Shares, o *pool, n plan.Node, id int32) 
 }
 
 // EmitShortfalls explains every sub-allocation of the plan that is short. details
-// takes the texts of the column detail. It returns the units that are short.
+// takes the texts of the column detail. It returns the units that are short. Cost: judge.
 func (m *Planner) EmitShortfalls(t *decision.Shortfalls, details *cluster.Names) (units int64) {
 	m.grant.Planner = m
-	m.reason = reasons{mask: m.reason.mask, view: view{of: plan.None, grace: m.reason.view.grace, stopped: m.reason.view.stopped, own: m.reason.view.own}}
+	r := &m.reason
+	r.last, r.subs = nil, r.subs[:0]
+	m.eachSub(func(sub cluster.SubID) {
+		if short := m.s.Short(sub); short > 0 && short > m.promise.units[sub] {
+			leaf := m.s.Node(sub)
+			r.subs = append(r.subs, judged{sub: sub, leaf: leaf, ask: ask{m.s.Sub.Shape[sub], m.s.Sub.Need[sub]}, stop: m.stops(leaf, sub)})
+		}
+	})
+	m.judge(r.subs)
+	next := 0
 	m.eachSub(func(sub cluster.SubID) {
 		short := m.s.Short(sub)
 		if short == 0 {
@@ -161,7 +170,8 @@ func (m *Planner) EmitShortfalls(t *decision.Shortfalls, details *cluster.Names)
 			m.emitShortfall(t, details, sub, waits, m.waiting(sub))
 		}
 		if short > waits {
-			m.emitShortfall(t, details, sub, short-waits, m.why(sub))
+			m.emitShortfall(t, details, sub, short-waits, m.why(&r.subs[next]))
+			next++
 		}
 		units = share.Add(units, short)
 	})

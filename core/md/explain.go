@@ -8,7 +8,6 @@ import (
 	"github.com/stintd/stint/core/ownership"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/share"
-	"github.com/stintd/stint/vecpack"
 )
 
 // reason is why a sub-allocation's next unit is not granted (docs/decisions.md, D-7).
@@ -21,47 +20,17 @@ type reason struct {
 	top       plan.Node // whose pool a limit is about
 }
 
-// ask is what a reason of the unit itself depends on, in a view.
-type ask struct {
-	shape cluster.ShapeID
-	need  cluster.NeedID
-}
-
-// reasons is what depends on shape, requirement and the parcels that a leaf may use alone, found once for each.
-type reasons struct {
-	view view
-	mask []uint64
-	last *reason // until all that leaves is gone
-}
-
 // fits is the code of "nothing about the unit itself stands against it": then priority and quota decide.
 const fits = -1
 
-// why gives the reason of a sub-allocation that is short (D-7, docs/shares.md). Leaves' usages, quotas
-// and the parcels must be those after granting.
-func (m *Planner) why(sub cluster.SubID) reason {
-	leaf := m.s.Node(sub)
-	stop, key := m.stops(leaf, sub), ask{m.s.Sub.Shape[sub], m.s.Sub.Need[sub]}
-	nothing := stop.all && len(m.owned(leaf)) == 0
-	if nothing {
-		m.lookFreely() // only the requirement comes before
-	} else {
-		m.look(leaf, stop.depth)
-	}
-	found := m.reason.view.found
-	bound, ok := found[key]
-	if !ok {
-		bound = m.ofUnit(key, nil)
-		found[key] = bound
-	}
-	if bound.code == decision.ReasonNoHostMatches {
+// why gives the reason of a sub-allocation that is short (D-7, docs/shares.md), after judge.
+func (m *Planner) why(one *judged) reason {
+	leaf, sub, bound := one.leaf, one.sub, one.bound
+	switch {
+	case bound.code == decision.ReasonNoHostMatches:
 		return bound
-	}
-	if nothing {
-		return stop.reason
-	}
-	if bound.code != decision.ReasonTooBig && m.s.Sub.MaxPerHost[sub] != plan.Unlimited {
-		bound = m.ofUnit(key, m.blocked(sub))
+	case one.stop.all && len(m.owned(leaf)) == 0:
+		return one.stop.reason
 	}
 	switch bound.code {
 	case decision.ReasonTooBig, decision.ReasonMaxPerHost, decision.ReasonGraceFilter:
@@ -71,8 +40,8 @@ func (m *Planner) why(sub cluster.SubID) reason {
 		return r
 	}
 	switch {
-	case stop.all:
-		return stop.reason
+	case one.stop.all:
+		return one.stop.reason
 	case bound.code == decision.ReasonShareLimit:
 		r, _ := m.stopped(leaf, sub, bound.top)
 		return r
@@ -152,108 +121,6 @@ func (m *Planner) unmet(leaf plan.Node, sub cluster.SubID) (r reason, yes bool) 
 	rule := m.set.Own[leaf][deeds.Unmet[leaf]]
 	return reason{code: decision.ReasonOwnershipUnmet, dimension: decision.Null, blocker: plan.None,
 		detail: fmt.Sprintf("the rule on line %d of the policy is not met", rule.Line)}, true
-}
-
-// blocked is the parcels of hosts on which a sub-allocation holds its max_per_host.
-func (m *Planner) blocked(sub cluster.SubID) []uint64 {
-	set := make([]uint64, m.p.Parcels.Words())
-	on := map[cluster.ParcelID]int64{}
-	for q := m.s.Sub.First[sub]; q != cluster.NoID; q = m.s.Holding.NextOfSub[q] {
-		k := m.p.Parcels.Begin(m.s.Holding.Parcel[q])
-		if on[k] += m.s.Holding.Units[q]; on[k] >= m.s.Sub.MaxPerHost[sub] {
-			for end := m.p.Parcels.End(k); k < end; k++ {
-				set[k>>6] |= 1 << (uint(k) & 63)
-			}
-		}
-	}
-	return set
-}
-
-// ofUnit tells what stands against a unit of a shape and requirement by itself, in the view at hand:
-// requirement, size, max_per_host (blocked parcels, nil: none), grace, pools that are stopped, scattered room.
-// O(parcels × dimensions).
-func (m *Planner) ofUnit(key ask, blocked []uint64) reason {
-	size, p, v := m.s.Shape.Size(key.shape), &m.p.Parcels, &m.reason.view
-	mask := append(m.reason.mask[:0], p.Open...)
-	m.reason.mask = mask
-	if set, _ := m.desk.Selected(key.need); set != nil {
-		for w := range mask {
-			mask[w] &= set[w]
-		}
-		if empty(mask) {
-			return reason{code: decision.ReasonNoHostMatches, dimension: decision.Null, blocker: plan.None, detail: m.s.Need.String(int32(key.need))}
-		}
-	}
-	none := reason{code: fits, dimension: decision.Null, blocker: plan.None}
-	if empty(mask) {
-		return none
-	}
-	need := make([]int, 0, len(size))
-	for d, u := range size {
-		if u > 0 {
-			need = append(need, d)
-		}
-	}
-	if vecpack.FirstAtLeast(mask, nil, 0, p.Cap, size, need) < 0 {
-		return m.scarce(decision.ReasonTooBig, mask, p.Cap, size, "are smaller")
-	}
-	free, kept := v.room, v.keptBy(mask)
-	fit := vecpack.FirstAtLeast(mask, nil, 0, free, size, need) >= 0
-	if blocked != nil {
-		for w := range mask {
-			mask[w] &^= blocked[w]
-		}
-		within := fit
-		if fit = vecpack.FirstAtLeast(mask, nil, 0, free, size, need) >= 0; within && !fit {
-			return reason{code: decision.ReasonMaxPerHost, dimension: decision.Null, blocker: plan.None, detail: "it would fit, but only where max_per_host is reached"}
-		}
-		if empty(mask) {
-			return reason{code: decision.ReasonMaxPerHost, dimension: decision.Null, blocker: plan.None, detail: "max_per_host is reached on every host that it may use"}
-		}
-	}
-	if v.of != plan.None {
-		if kept || fit && v.only(mask, v.grace, v.stopped, free, size, need) {
-			return graceFilter
-		}
-		if fit && v.only(mask, v.stopped, v.grace, free, size, need) {
-			none.code, none.top = decision.ReasonShareLimit, m.deepest(mask, size, need)
-			return none
-		}
-		for w := range mask {
-			mask[w] &^= v.grace[w] | v.stopped[w]
-		}
-		fit = fit && vecpack.FirstAtLeast(mask, nil, 0, free, size, need) >= 0
-	}
-	none.dimension = m.scarce(fits, mask, free, size, "have less free").dimension
-	if fit { // on room that was not granted after all (CYC-1)
-		return none
-	}
-	for _, d := range need {
-		if sum(mask, free[d]) < size[d] {
-			return none
-		}
-	}
-	return m.scarce(decision.ReasonFragmented, mask, free, size, "have less free")
-}
-
-var graceFilter = reason{code: decision.ReasonGraceFilter, dimension: decision.Null, blocker: plan.None,
-	detail: "only work that can be given back sooner may use what is free"}
-
-// scarce names the dimension in which most parcels of a set have less than a unit takes.
-func (m *Planner) scarce(code int32, mask []uint64, column [][]int64, size []int64, what string) reason {
-	r, most := reason{code: code, dimension: decision.Null, blocker: plan.None}, 0
-	for d, u := range size {
-		if u > 0 {
-			if n := vecpack.CountBelow(mask, column[d], u); n > most {
-				most, r.dimension = n, int32(d)
-			}
-		}
-	}
-	if r.dimension != decision.Null {
-		r.detail = fmt.Sprintf("a unit takes %d %s, %d of %d hosts %s",
-			size[r.dimension], m.policy.Dimensions[r.dimension], most, popcount(mask), what)
-	}
-	return r
 }
 
 // rival tells what stands against a leaf in a pool that is used up, the one nearest to the root that exists for it and has any

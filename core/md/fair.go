@@ -14,9 +14,11 @@ type fairs struct {
 	denied map[cluster.SubID]bool // by the budget
 	undone map[cluster.SubID]bool // a unit granted in this cycle was taken from them: they get nothing more in it
 	last   cluster.SetID
-	order  [][]plan.Node                     // by Node: its children, as victims
-	rows   map[plan.Node][]cluster.HoldingID // what a leaf held from the pool when it was first asked for, newest first
+	order  [][]plan.Node            // by Node: its children, as victims
+	holds  map[plan.Node][]sameKind // what a leaf held from the pool when it was first asked for, newest first
 	kinds  map[kind]*trial
+	spent  [][]uint64 // memory of trials that are over
+	onHand onHand
 	path   []plan.Node
 	here   []cluster.HoldingID
 	sum    []int64
@@ -33,9 +35,14 @@ type kind struct {
 
 // trial is what a kind of units has found in vain so far: neither is looked at again in this cycle.
 type trial struct {
-	over   bool                      // no victims at all
-	failed map[cluster.ParcelID]bool // parcels
-	row    map[plan.Node]int         // by leaf: no victim of it before this row
+	over   bool     // no victims at all
+	failed []uint64 // bitset of parcels, nil: none
+}
+
+// sameKind is holdings of one leaf and unit size that were granted in turn.
+type sameKind struct {
+	pair cluster.PairID
+	row  []cluster.HoldingID
 }
 
 // fair takes back for those who go short from those of lower share priority, and from those of equal
@@ -52,7 +59,8 @@ func (m *Planner) fair() {
 		if g.top = o.node; mutant == 42 && o.node != plan.Root || !m.lineUpTakers(o) {
 			continue
 		}
-		f.rows, f.kinds = nil, nil
+		f.holds, f.kinds = nil, nil
+		f.onHand.begin()
 		for at := g.race.Next(); at >= 0; at = g.race.Next() {
 			usage, stays := m.serveTaker(o, o.node+plan.Node(at))
 			g.race.Served(at, usage, stays)
@@ -125,9 +133,9 @@ func (m *Planner) trialOf(leaf plan.Node, sub cluster.SubID) *trial {
 	t := m.fairness.kinds[key]
 	if t == nil {
 		if m.fairness.kinds == nil {
-			m.fairness.kinds, m.fairness.rows = map[kind]*trial{}, map[plan.Node][]cluster.HoldingID{}
+			m.fairness.kinds, m.fairness.holds = map[kind]*trial{}, map[plan.Node][]sameKind{}
 		}
-		t = &trial{failed: map[cluster.ParcelID]bool{}, row: map[plan.Node]int{}}
+		t = &trial{}
 		m.fairness.kinds[key] = t
 	}
 	return t
@@ -144,36 +152,49 @@ func (m *Planner) takeFor(o *pool, sub cluster.SubID, gets int64) bool {
 	if t.over {
 		return false
 	}
-	h := &m.s.Holding
+	h, size := &m.s.Holding, m.s.Size(sub)
+	m.fairness.onHand.round += 2
+	m.fairness.onHand.want = m.desk.Field.Pack(size)
 	m.eachVictim(o, leaf, gets, func(v plan.Node) bool {
-		rows, pair, ok := m.newestOf(o, v), cluster.PairID(cluster.NoID), false
-		for i := t.row[v]; i < len(rows); i++ {
-			q := rows[i]
-			k := h.Parcel[q]
-			if t.failed[k] || h.Sub[q] == cluster.NoID || h.Set[q] != cluster.NoID || h.Pool[q] != o.id || m.s.Node(h.Sub[q]) != v {
-				if i == t.row[v] {
-					t.row[v]++ // for the rest of the loop
-				}
+		for _, same := range m.holdsOf(o, v) {
+			if !m.mayGive(o, same.pair, leaf, gets) {
 				continue
 			}
-			if p := m.pairIn(o, h.Sub[q]); p != pair {
-				pair, ok = p, m.gives(o, q, leaf, 0, gets)
-			}
-			if !ok {
-				continue
-			}
-			if m.mayUse(leaf, sub, k, o.node) {
-				if victims := m.enough(o, sub, k, gets); victims != nil {
-					found, done = true, m.issue(decision.ReclaimFairShare, sub, k, victims, nil)
-					return false
+			for _, q := range same.row {
+				k := h.Parcel[q]
+				if t.failedOn(k) || h.Sub[q] == cluster.NoID || h.Set[q] != cluster.NoID || h.Pool[q] != o.id || m.s.Node(h.Sub[q]) != v {
+					continue
 				}
+				if m.mayDo(o, k, size, leaf, gets) && m.mayUse(leaf, sub, k, o.node) {
+					if victims := m.enough(o, sub, k, gets); victims != nil {
+						found, done = true, m.issue(decision.ReclaimFairShare, sub, k, victims, nil)
+						return false
+					}
+				}
+				m.fail(t, k)
 			}
-			t.failed[k] = true
 		}
 		return true
 	})
-	t.over = !found
+	if t.over = !found; t.over && t.failed != nil {
+		m.fairness.spent, t.failed = append(m.fairness.spent, t.failed), nil
+	}
 	return done
+}
+
+func (t *trial) failedOn(k cluster.ParcelID) bool {
+	return t.failed != nil && t.failed[k>>6]>>(uint(k)&63)&1 == 1
+}
+
+// fail notes that a parcel was tried in vain.
+func (m *Planner) fail(t *trial, k cluster.ParcelID) {
+	f := &m.fairness
+	if n := len(f.spent); t.failed == nil && n > 0 {
+		t.failed, f.spent = zeroed(f.spent[n-1], m.p.Parcels.Words()), f.spent[:n-1]
+	} else if t.failed == nil {
+		t.failed = make([]uint64, m.p.Parcels.Words())
+	}
+	t.failed[k>>6] |= 1 << (uint(k) & 63)
 }
 
 // gives tells whether a unit of a holding may be taken for a leaf of a pool, when its branch gives so much share already.
@@ -183,7 +204,12 @@ func (m *Planner) gives(o *pool, q cluster.HoldingID, taker plan.Node, given, ge
 		return false
 	}
 	victim := m.s.Node(h.Sub[q])
-	return victim != taker && victim != plan.None && m.ahead(o, victim, taker, given-m.change(m.pairIn(o, h.Sub[q]), -1), gets)
+	return victim != taker && victim != plan.None && m.givesOf(o, m.pairIn(o, h.Sub[q]), victim, taker, given, gets)
+}
+
+// givesOf is gives for a unit of a pair.
+func (m *Planner) givesOf(o *pool, pair cluster.PairID, victim, taker plan.Node, given, gets int64) bool {
+	return m.ahead(o, victim, taker, given-m.change(pair, -1), gets)
 }
 
 // issue makes a set of victims for a taker's unit, or adds to the one made last when it is for the same. Sets that were dissolved

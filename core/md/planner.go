@@ -49,6 +49,7 @@ type Planner struct {
 	grant    granter
 	quota    quotas
 	reason   reasons
+	sight    sight
 	amounts  amounts
 }
 

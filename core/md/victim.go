@@ -135,12 +135,14 @@ func (m *Planner) givesFirst(o *pool, a, b plan.Node) int {
 	return cmp.Compare(m.p.RankOrder[b], m.p.RankOrder[a])
 }
 
-// newestOf lists what a leaf holds from a pool and is not under reclaim, newest first.
-func (m *Planner) newestOf(o *pool, leaf plan.Node) (rows []cluster.HoldingID) {
-	if rows, ok := m.fairness.rows[leaf]; ok {
-		return rows
+// holdsOf lists what a leaf holds from a pool and is not under reclaim, newest first; what comes one after the other and is of the
+// same size is together.
+func (m *Planner) holdsOf(o *pool, leaf plan.Node) (list []sameKind) {
+	if list, ok := m.fairness.holds[leaf]; ok {
+		return list
 	}
 	h := &m.s.Holding
+	var rows []cluster.HoldingID
 	for a := m.p.FirstAlloc[leaf]; a != cluster.NoID; a = m.s.Alloc.Next[a] {
 		for sub := m.s.Alloc.First[a]; sub != cluster.NoID; sub = m.s.Sub.Next[sub] {
 			for q := m.s.Sub.First[sub]; q != cluster.NoID; q = h.NextOfSub[q] {
@@ -151,8 +153,15 @@ func (m *Planner) newestOf(o *pool, leaf plan.Node) (rows []cluster.HoldingID) {
 		}
 	}
 	slices.SortFunc(rows, m.newest)
-	m.fairness.rows[leaf] = rows
-	return rows
+	for from := 0; from < len(rows); {
+		pair, end := m.pairIn(o, h.Sub[rows[from]]), from+1
+		for end < len(rows) && m.pairIn(o, h.Sub[rows[end]]) == pair {
+			end++
+		}
+		list, from = append(list, sameKind{pair, rows[from:end]}), end
+	}
+	m.fairness.holds[leaf] = list
+	return list
 }
 
 // newest sorts holdings: the latest grant first, then the sub-allocation and the parcel that came last.

@@ -16,9 +16,13 @@ type Lot struct {
 	desk *Desk
 	item []Item
 	rest []int64 // what reserves leave of parcels for this lot, a vector each
-	at   []int32 // by ParcelID, in large lots: its item
+	at   []int32 // by ParcelID, in large lots: its item; of parcels that are not in the lot anything
 	span []int32 // the tiers; the items of span[i] are item[from[i]:from[i+1]]
 	from []int32
+	wait [][]int64 // by tier: the graces of its items, each once, in large lots
+
+	sorted     // large ones: by item
+	told   int // of the field's log
 
 	looks []look
 	sets  []tierSet
@@ -60,11 +64,12 @@ type look struct {
 	tiers    []int32 // in a large lot: its finder for a tier, from 1
 }
 
-// tierSet is the parcels of a tier that askers of a grace may have.
+// tierSet is what of a tier askers of a grace may have: items, or parcels where finders go by those.
 type tierSet struct {
-	tier  int32
-	grace int64
-	bits  []uint64
+	tier   int32
+	grace  int64
+	byItem bool
+	bits   []uint64
 }
 
 // tierAsk is what finders of a large lot are shared by.
@@ -111,8 +116,24 @@ func (l *Lot) Close() bool {
 		for i := range l.item {
 			l.at[l.item[i].Parcel] = int32(i)
 		}
+		l.listGraces()
+		l.sortItems()
 	}
 	return len(l.item) > 0
+}
+
+// listGraces lists the graces of each tier.
+func (l *Lot) listGraces() {
+	l.wait = resize(l.wait, len(l.span))
+	for i := range l.span {
+		list := l.wait[i][:0]
+		for _, it := range l.item[l.from[i]:l.from[i+1]] {
+			if n := len(list); (n == 0 || list[n-1] != it.Grace) && !slices.Contains(list, it.Grace) {
+				list = append(list, it.Grace)
+			}
+		}
+		l.wait[i] = list
+	}
 }
 
 func (l *Lot) large() bool { return len(l.item) > few }
@@ -182,6 +203,9 @@ func (l *Lot) Give(number int32, k cluster.ParcelID) {
 	one := &l.looks[number]
 	l.desk.Field.Take(k, &one.unit)
 	l.Count(number, k)
+	if l.large() {
+		l.word[l.at[k]] = l.desk.Field.word[k]
+	}
 	if len(l.rest) == 0 {
 		return
 	}
@@ -299,25 +323,48 @@ func (l *Lot) finder(one *look, i int) int32 {
 	if l.byAsk == nil {
 		l.byAsk = map[tierAsk]int32{}
 	}
-	key := tierAsk{one.ask, l.set(i, one.who.Grace)}
+	_, order := l.desk.Selected(one.ask.need)
+	key := tierAsk{one.ask, l.admitted(i, one.who.Grace, l.byItem(order))}
 	if n, ok := l.byAsk[key]; ok {
 		return n
 	}
 	l.finds = resize(l.finds, len(l.finds)+1)
 	n := int32(len(l.finds) - 1)
 	q, allowed := &l.finds[n], l.sets[key.set].bits
-	selected, order := l.desk.Selected(key.need)
+	selected, _ := l.desk.Selected(key.need)
 	if selected != nil {
 		allowed = slices.Clone(allowed)
-		for w := range allowed {
-			allowed[w] &= selected[w]
-		}
+		l.cut(allowed, selected, l.byItem(order))
 	}
-	q.reset(&l.desk.Field, one.form, allowed, order)
-	q.lot = l
-	q.from, q.end = bounds(allowed)
+	q.field, q.rows, q.lot = &l.desk.Field, &l.sorted, l
+	q.look(one.form, allowed, order)
+	if l.byItem(order) {
+		q.from, q.end = int(l.from[i]), int(l.from[i+1]+63)>>6
+	} else {
+		q.from, q.end = bounds(allowed)
+	}
 	l.byAsk[key] = n
 	return n
+}
+
+// byItem tells whether finders of an order, nil for none, go by the classes of items; others go by parcels.
+func (l *Lot) byItem(order []cluster.ParcelID) bool {
+	return order == nil && l.desk.Field.placement != plan.Balanced
+}
+
+// cut leaves of a set of items, or parcels, those that a requirement selects.
+func (l *Lot) cut(set, selected []uint64, byItem bool) {
+	if !byItem {
+		for w := range set {
+			set[w] &= selected[w]
+		}
+		return
+	}
+	for i, it := range l.item {
+		if selected[it.Parcel>>6]>>(uint(it.Parcel)&63)&1 == 0 {
+			set[i>>6] &^= 1 << (uint(i) & 63)
+		}
+	}
 }
 
 // bounds says before which parcel a bitset has none, and behind so many words.
@@ -330,40 +377,46 @@ func bounds(set []uint64) (from, end int) {
 	return from << 6, end
 }
 
-// set gives the parcels of the tier at i that an asker of a grace may have: the same for all graces between two that
-// are set.
-func (l *Lot) set(i int, grace int64) int32 {
+// admitted gives the items of the tier at i, or their parcels, that an asker of a grace may have: the same for all graces
+// between two that are set.
+func (l *Lot) admitted(i int, grace int64, byItem bool) int32 {
 	least := int64(-1) // of the graces of parcels that it may not have, the longest: all between are alike
-	for _, it := range l.item[l.from[i]:l.from[i+1]] {
-		if it.Grace < grace {
-			least = max(least, it.Grace)
+	for _, us := range l.wait[i] {
+		if us < grace {
+			least = max(least, us)
 		}
 	}
 	for n := range l.sets {
-		if l.sets[n].tier == l.span[i] && l.sets[n].grace == least {
+		if one := &l.sets[n]; one.tier == l.span[i] && one.grace == least && one.byItem == byItem {
 			return int32(n)
 		}
 	}
 	words := l.desk.p.Parcels.Words()
+	if byItem {
+		words = l.words()
+	}
 	l.sets = resize(l.sets, len(l.sets)+1)
 	one := &l.sets[len(l.sets)-1]
-	one.tier, one.grace, one.bits = l.span[i], least, resize(one.bits, words)
+	one.tier, one.grace, one.byItem, one.bits = l.span[i], least, byItem, resize(one.bits, words)
 	clear(one.bits)
-	for _, it := range l.item[l.from[i]:l.from[i+1]] {
-		if it.Grace > least {
-			one.bits[it.Parcel>>6] |= 1 << (uint(it.Parcel) & 63)
+	for at := l.from[i]; at < l.from[i+1]; at++ {
+		if it := &l.item[at]; it.Grace > least {
+			bit := at
+			if !byItem {
+				bit = int32(it.Parcel)
+			}
+			one.bits[bit>>6] |= 1 << (uint(bit) & 63)
 		}
 	}
 	return int32(len(l.sets) - 1)
 }
 
-// mayHave tells whether the item of a parcel that a shared finder found is for who asks.
-func (l *Lot) mayHave(one *look, k cluster.ParcelID) bool {
-	side := l.item[l.at[k]].Side
-	return (side == cluster.NoID || side != one.who.Side) && (one.on == nil || one.on[l.desk.Field.parcels.Begin(k)] < one.most)
+// mayHave tells whether an item that a shared finder found is for who asks.
+func (l *Lot) mayHave(one *look, it *Item) bool {
+	return (it.Side == cluster.NoID || it.Side != one.who.Side) && (one.on == nil || one.on[l.desk.Field.parcels.Begin(it.Parcel)] < one.most)
 }
 
-// findFor is Find for one who asks: parcels that are not for him are passed by, and stay for others.
+// findFor is Find for one who asks: items that are not for him are passed by, and stay for others.
 func (q *Finder) findFor(one *look) cluster.ParcelID {
 	switch {
 	case q.order != nil:
@@ -371,30 +424,33 @@ func (q *Finder) findFor(one *look) cluster.ParcelID {
 	case q.field.placement == plan.Balanced:
 		return q.field.tree.findFor(q, one)
 	}
-	if !q.catchUp() && q.best != cluster.NoID && q.field.class[q.best] == q.bestClass && q.fits(q.best) && q.lot.mayHave(one, q.best) {
-		return q.best
+	q.lot.catchUp()
+	if !q.catchUp() && q.best != cluster.NoID && q.rows.class[q.best] == q.bestClass && q.has(q.best) && q.mayHave(one, q.best) {
+		return q.parcel(q.best)
 	}
 	best, passed := q.searchFor(one)
 	if q.best = best; passed {
 		q.best = cluster.NoID // the next to ask may have a better one
 	}
 	if best != cluster.NoID {
-		q.bestClass = q.field.class[best]
+		q.bestClass = q.rows.class[best]
 	}
-	return best
+	return q.parcel(best)
 }
 
-// searchFor is search for one who asks, and tells whether parcels were passed by.
-func (q *Finder) searchFor(one *look) (best cluster.ParcelID, passed bool) {
-	best, rank := cluster.ParcelID(cluster.NoID), -1
+func (q *Finder) mayHave(one *look, row int32) bool { return q.lot.mayHave(one, &q.lot.item[row]) }
+
+// searchFor is search for one who asks, and tells whether items were passed by.
+func (q *Finder) searchFor(one *look) (best int32, passed bool) {
+	best, rank := int32(cluster.NoID), -1
 	aside := q.lot.aside[:0]
 	for {
-		k, late := q.top()
+		row, late := q.top()
 		if late < 0 {
 			break
 		}
-		if q.lot.mayHave(one, k) {
-			best, rank = k, late
+		if q.mayHave(one, row) {
+			best, rank = row, late
 			break
 		}
 		aside = append(aside, q.late[0])
@@ -405,10 +461,10 @@ func (q *Finder) searchFor(one *look) (best cluster.ParcelID, passed bool) {
 	}
 	q.lot.aside, passed = aside, len(aside) > 0
 	for r := q.nextLive(0); r >= 0 && (rank < 0 || r < rank); r = q.nextLive(r + 1) {
-		k, stays := q.scanFor(r, one)
+		row, stays := q.scanFor(r, one)
 		passed = passed || stays
-		if k >= 0 {
-			return cluster.ParcelID(k), passed
+		if row >= 0 {
+			return row, passed
 		}
 	}
 	return best, passed
@@ -428,34 +484,33 @@ func (q *Finder) nextLive(r int) int {
 	return -1
 }
 
-// scanFor is scan for one who asks. The cursor moves up to the first parcel that fits, whoever may have it; stays tells
+// scanFor is scan for one who asks. The cursor moves up to the first item that fits, whoever may have it; stays tells
 // that it is not for him.
-func (q *Finder) scanFor(r int, one *look) (k int, stays bool) {
-	k = q.scan(r)
-	if k < 0 {
-		q.cursor[r] = int32(q.field.parcels.Len())
-		q.live[r>>6] &^= 1 << (r & 63)
-		return -1, false
+func (q *Finder) scanFor(r int, one *look) (row int32, stays bool) {
+	if row = q.scan(r); row < 0 {
+		q.pass(r)
+		return cluster.NoID, false
 	}
-	first := int32(k)
+	first := row
 	q.cursor[r] = first
-	for k >= 0 && !q.lot.mayHave(one, cluster.ParcelID(k)) {
+	for row >= 0 && !q.mayHave(one, row) {
 		stays = true
-		q.cursor[r] = int32(k) + 1
-		k = q.scan(r)
+		q.cursor[r] = row + 1
+		row = q.scan(r)
 	}
 	q.cursor[r] = first
-	return k, stays
+	return row, stays
 }
 
 // inOrderFor is inOrder for one who asks.
 func (q *Finder) inOrderFor(one *look) cluster.ParcelID {
+	may := func(k cluster.ParcelID) bool { return q.lot.mayHave(one, &q.lot.item[q.lot.at[k]]) }
 	k := q.inOrder()
-	if k == cluster.NoID || q.lot.mayHave(one, k) {
+	if k == cluster.NoID || may(k) {
 		return k
 	}
 	for _, k := range q.order[q.next+1:] {
-		if q.field.parcels.IsOpen(k) && q.fits(k) && q.lot.mayHave(one, k) {
+		if q.field.parcels.IsOpen(k) && q.fits(k) && may(k) {
 			return k
 		}
 	}

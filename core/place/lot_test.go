@@ -22,6 +22,7 @@ func TestLots(t *testing.T) {
 		s := &cluster.State{Shape: cluster.NewShapes(len(p.Parcels.Cap))}
 		d := Desk{s: s, p: p}
 		d.Field.Sync(p)
+		drawNeeds(t, &d)
 		items := drawItems(t, p)
 		var l Lot
 		l.Begin(&d)
@@ -44,7 +45,7 @@ func TestLots(t *testing.T) {
 		for i := range askers {
 			askers[i] = asker{Who{rapid.Int32Range(-1, 2).Draw(t, "side"), rapid.Int64Range(0, 3).Draw(t, "grace")}, 0, map[cluster.HostID]int64{}}
 			s.Sub.Shape = append(s.Sub.Shape, s.Shape.Intern(drawSize(t, p)))
-			s.Sub.Need = append(s.Sub.Need, cluster.NoID)
+			s.Sub.Need = append(s.Sub.Need, cluster.NeedID(rapid.Int32Range(-1, 1).Draw(t, "need")))
 			s.Sub.First = append(s.Sub.First, cluster.NoID)
 			s.Sub.MaxPerHost = append(s.Sub.MaxPerHost, rapid.SampledFrom([]int64{plan.Unlimited, plan.Unlimited, 1, 2}).Draw(t, "max"))
 		}
@@ -60,6 +61,8 @@ func TestLots(t *testing.T) {
 				for _, it := range items {
 					k := it.Parcel
 					ok := it.Tier == tier && (it.Side == cluster.NoID || it.Side != a.who.Side) && it.Grace >= a.who.Grace
+					selected, _ := d.Selected(s.Sub.Need[i])
+					ok = ok && (selected == nil || selected[k>>6]>>(uint(k)&63)&1 == 1)
 					ok = ok && (most == plan.Unlimited || a.on[p.Parcels.Host[k]] < most)
 					for c, v := range rest[k] {
 						ok = ok && (size[c] == 0 || v >= size[c])
@@ -68,7 +71,11 @@ func TestLots(t *testing.T) {
 						allowed[k/64] |= 1 << (k % 64)
 					}
 				}
-				want = plain(&d.Field, p, size, allowed)
+				if _, order := d.Selected(s.Sub.Need[i]); order == nil {
+					want = plain(&d.Field, p, size, allowed)
+				} else {
+					want = firstIn(order, p, size, allowed)
+				}
 			}
 			got := l.Find(a.number)
 			if got != want {
@@ -99,6 +106,42 @@ func drawItems(t *rapid.T, p *cluster.Plan) (items []Item) {
 	}
 	slices.Reverse(items)
 	return items
+}
+
+// drawNeeds gives a desk two requirements: one that selects parcels, and one that orders them, too.
+func drawNeeds(t *rapid.T, d *Desk) {
+	n := d.p.Parcels.Len()
+	for range 2 {
+		set := rapid.SliceOfN(rapid.Uint64(), d.p.Parcels.Words(), d.p.Parcels.Words()).Draw(t, "selected")
+		d.bits, d.order, d.turn = append(d.bits, set), append(d.order, nil), append(d.turn, nil)
+	}
+	d.order[1] = []cluster.ParcelID{}
+	for _, k := range rapid.Permutation(upTo(n)).Draw(t, "order") {
+		if d.bits[1][k>>6]>>(uint(k)&63)&1 == 1 {
+			d.order[1] = append(d.order[1], cluster.ParcelID(k))
+		}
+	}
+}
+
+func upTo(n int) (list []int) {
+	for i := range n {
+		list = append(list, i)
+	}
+	return list
+}
+
+// firstIn is the first of some parcels, in an order, that a unit fits.
+func firstIn(order []cluster.ParcelID, p *cluster.Plan, size []int64, allowed []uint64) cluster.ParcelID {
+	for _, k := range order {
+		fits := p.Parcels.IsOpen(k) && allowed[k>>6]>>(uint(k)&63)&1 == 1
+		for d, u := range size {
+			fits = fits && p.Parcels.Free[d][k] >= u
+		}
+		if fits {
+			return k
+		}
+	}
+	return cluster.NoID
 }
 
 // drawSize draws a unit's size.

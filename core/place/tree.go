@@ -96,7 +96,7 @@ func (w *widest) search(i, first, span int) {
 		}
 	}
 	if i >= t.leaves {
-		if k := cluster.ParcelID(first); q.fits(k) && (w.who == nil || q.lot.mayHave(w.who, k)) {
+		if k := cluster.ParcelID(first); q.fits(k) && (w.who == nil || q.lot.mayHave(w.who, &q.lot.item[q.lot.at[k]])) {
 			w.best, w.at = t.most[i], first
 		}
 		return
