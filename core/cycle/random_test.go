@@ -308,6 +308,9 @@ func (w *world) drawHost(t *rapid.T, h int) oracle.Host {
 		if row.Size[d] = int64(upTo(t, "size", 0, 9)); w.eager() > 0 {
 			row.Size[d] = choose[int64](t, "size", 0, 2, 3, 4, 4, 5, 6, 8)
 		}
+		if w.waves {
+			row.Size[d] = choose[int64](t, "ample size", 4, 6, 8)
+		}
 	}
 	if w.lend && row.State != "ok" && !once(t, "not ok", 4) {
 		row.State = "ok"
@@ -335,7 +338,9 @@ func (w *world) drawDemand(t *rapid.T, source string) []oracle.Demand {
 	least := min(1, w.eager()+len(w.robbed))
 	for range w.upTo(t, "new rows", least, 5) {
 		if row, ok := w.drawRow(t, source); ok && !slices.ContainsFunc(rows, func(r oracle.Demand) bool { return key(r) == key(row) }) {
-			rows = append(rows, row)
+			if rows = append(rows, row); w.waves {
+				rows = w.twin(t, rows)
+			}
 		}
 	}
 	if odds(t, "shuffled", 8) && len(rows) > 1 {
@@ -390,25 +395,6 @@ func (w *world) drawUnits(t *rapid.T, plan string) int64 {
 		return int64(choose(t, "units", 0, 1, 2, 3, 5, 8, 14))
 	}
 	return int64(upTo(t, "units", 0, 30))
-}
-
-// drawSize draws the size of a unit.
-func (w *world) drawSize(t *rapid.T, plan string) map[string]int64 {
-	switch {
-	case w.slotPlan(plan) == nil:
-		return pick(t, "shape", w.shapes...)
-	case w.even || !slices.Contains(w.dims, "slots"):
-		return nil
-	}
-	return map[string]int64{"slots": int64(choose(t, "slots", 0, 1, 1, 1, 1, 2, 2, 3, 4))}
-}
-
-// unit is a row's unit as what a host has for its plan is measured: see capacity.
-func (w *world) unit(r oracle.Demand) map[string]int64 {
-	if w.slotPlan(r.Plan) == nil {
-		return r.Size
-	}
-	return map[string]int64{"slots": max(1, r.Size["slots"])}
 }
 
 // drawRules draws what else a row may ask for.
@@ -474,18 +460,6 @@ func (w *world) drawStep(t *rapid.T, first bool, held []oracle.Units) step {
 		}
 	}
 	return s
-}
-
-// lostOn tells whether units are on a host that is in another plan by now, or nowhere: their work is lost.
-func (w *world) lostOn(u oracle.Units) bool {
-	in := w.planOf(u.Host)
-	return in != u.Plan && (in != "" || w.hosts[u.Host].Name == "")
-}
-
-// drawRelease gives back some of what is held, or a unit more than that.
-func drawRelease(t *rapid.T, u oracle.Units) oracle.Holding {
-	return oracle.Holding{Consumer: u.Consumer, Allocation: u.Allocation, Sub: u.Sub, Host: u.Host,
-		Units: int64(upTo(t, "released", 1, int(u.Units)+1)), Done: odds(t, "done", 2)}
 }
 
 // sizes is the unit size of every row there is, as text. Nothing is given back after its sub-allocation got another

@@ -99,6 +99,17 @@ func (s *site) drawWaves(t *rapid.T) {
 	}
 }
 
+// twin adds a row like the last one to the same allocation: their units take turns, so that each gets a set of its own.
+func (w *world) twin(t *rapid.T, rows []oracle.Demand) []oracle.Demand {
+	row := rows[len(rows)-1]
+	if row.Sub += "t"; w.wave > 1 || once(t, "no twin", 3) || slices.ContainsFunc(rows, func(r oracle.Demand) bool { return key(r) == key(row) }) {
+		return rows
+	}
+	row.Units = choose[int64](t, "units of a twin", 8, 14, 20)
+	rows[len(rows)-1].Units = row.Units
+	return append(rows, row)
+}
+
 // nearness is how many of a leaf and those above it own something.
 func (w *world) nearness(leaf string) (n int) {
 	for k, c := range w.consumers {

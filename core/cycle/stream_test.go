@@ -159,3 +159,15 @@ func (p *player) release(t *rapid.T) step {
 	}
 	return step{releases: []oracle.Holding{drawRelease(t, pick(t, "held", held...))}}
 }
+
+// lostOn tells whether units are on a host that is in another plan by now, or nowhere: their work is lost.
+func (w *world) lostOn(u oracle.Units) bool {
+	in := w.planOf(u.Host)
+	return in != u.Plan && (in != "" || w.hosts[u.Host].Name == "")
+}
+
+// drawRelease gives back some of what is held, or a unit more than that.
+func drawRelease(t *rapid.T, u oracle.Units) oracle.Holding {
+	return oracle.Holding{Consumer: u.Consumer, Allocation: u.Allocation, Sub: u.Sub, Host: u.Host,
+		Units: int64(upTo(t, "released", 1, int(u.Units)+1)), Done: odds(t, "done", 2)}
+}
