@@ -22,6 +22,10 @@ var lendSituations = []string{
 	"reclaim issued fair_share", "reclaim cancelled fair_share", "reclaim issued over_limit", "reclaim cancelled over_limit",
 	"reclaim issued drain", "reclaim issued ownership_change", "reclaim cancelled ownership_change",
 	"joined for a recall", "dissolved set", "took over a victim", "recall for a branch", "recalled for preference",
+	"dissolved several sets", "recall stopped by a share limit", "promised unit given on own parcels", "reserve of a branch taken back",
+	"kept out by a lender's grace", "kept out by a pool's grace", "deadline by the grace of a lender or a pool", "over a limit in a private pool",
+	"joined in a private pool", "taken from a lower priority", "taken from a greater share", "window switch",
+	"equal priority and ratio", "equal priority, other ratio", "other priority", "md ratio of 0",
 	"fair reclaim in a private pool", "several victims for one unit", "promised room", "joined a reclaim under way",
 	"short grace_filter", "short ownership_unmet", "short share_limit", "short lower_priority", "short over_quota", "short pool_exhausted",
 	"short fragmented", "short too_big", "short max_per_host", "short no_host_matches", "short reclaim_budget", "short waiting_for_reclaim",
@@ -46,7 +50,92 @@ func drawLend(t *rapid.T) site {
 		}
 		s.drawGraces(t, m)
 	}
+	if s.waves {
+		s.drawWaves(t)
+	}
 	return s
+}
+
+// wavesParent are the parents of the first consumers where there are waves: an owner with a child that has nothing of its
+// own, and one that has, with two children; an outsider.
+var wavesParent = [...]int{-1, -1, 0, 0, 3, 3}
+
+// drawWaves makes cases in which what the first consumer's branch lends is taken back step by step, first for those far from its
+// owners, then for those nearer, so that the reclaims for the former are still under way: sets end for others, and are taken over.
+func (s *site) drawWaves(t *rapid.T) {
+	for k := range s.consumers {
+		s.consumers[k].grace = choose(t, "grace in waves", 60, 180, 300, 300, 300)
+	}
+	for i := range s.plans {
+		m := &s.plans[i]
+		m.cut = 0
+		for k := range m.members {
+			e := &m.members[k]
+			if e.lendGrace = ""; once(t, "some grace", 8) {
+				e.lendGrace = fmt.Sprintf(", %s: %ds", choose(t, "of", "lend_grace", "private_pool_grace"), choose(t, "at most", 60, 180))
+			}
+			d := m.deeds[0][e.consumer]
+			up := s.consumers[e.consumer].parent
+			if d.rules, d.reserve = nil, ""; e.consumer != 0 && up < 0 {
+				continue // it owns nothing
+			}
+			for _, z := range m.zones {
+				switch r := (ownRule{form: "percent", zone: z, n: 100}); {
+				case e.consumer == 0:
+					d.rules = append(d.rules, r)
+				case within(&r, m.deeds[0][up].rules) && (e.consumer == 3 || e.consumer != 2 && once(t, "owns of it", 2)):
+					if once(t, "a part", 3) {
+						r.form, r.parts = "per_host", map[string]string{choose(t, "of dimension", s.dims...): "50%"}
+					}
+					d.rules = append(d.rules, r)
+				}
+			}
+			if once(t, "reserve in waves", 8) {
+				d.reserve = "percent: 30"
+			}
+		}
+		s.settleDeeds(t, m)
+	}
+}
+
+// twin adds a row like the last one to the same allocation: their units take turns, so that each gets a set of its own.
+func (w *world) twin(t *rapid.T, rows []oracle.Demand) []oracle.Demand {
+	row := rows[len(rows)-1]
+	if row.Sub += "t"; w.wave > 1 || once(t, "no twin", 3) || slices.ContainsFunc(rows, func(r oracle.Demand) bool { return key(r) == key(row) }) {
+		return rows
+	}
+	row.Units = choose[int64](t, "units of a twin", 8, 14, 20)
+	rows[len(rows)-1].Units = row.Units
+	return append(rows, row)
+}
+
+// nearness is how many of a leaf and those above it own something.
+func (w *world) nearness(leaf string) (n int) {
+	for k, c := range w.consumers {
+		for _, m := range w.plans {
+			if d := m.deeds[0][k]; d != nil && len(d.rules) > 0 && beneath(leaf, c.path) {
+				n++
+				break
+			}
+		}
+	}
+	return n
+}
+
+// ofWave are the leaves whose turn it is: the farthest from owners in the first step, then those nearer.
+func (w *world) ofWave(t *rapid.T, leaves []string) []string {
+	if once(t, "out of turn", 5) {
+		return leaves
+	}
+	var far []int
+	for _, leaf := range leaves {
+		if n := w.nearness(leaf); !slices.Contains(far, n) {
+			far = append(far, n)
+		}
+	}
+	slices.Sort(far)
+	turn := far[min(w.wave, len(far)-1)]
+	return slices.DeleteFunc(slices.Clone(leaves), func(leaf string) bool { return w.nearness(leaf) != turn })
 }
 
 // drawGraces draws what grace lenders and pools allow.
@@ -64,8 +153,11 @@ func (s *site) drawGraces(t *rapid.T, m *mdPlan) {
 
 // now are the leaves that may want something now: in cases of lending not those that come late, and later on these above all.
 func (w *world) now(t *rapid.T, leaves []string) []string {
-	if !w.lend {
+	switch {
+	case !w.lend:
 		return leaves
+	case w.waves:
+		return w.ofWave(t, leaves)
 	}
 	if w.late == nil {
 		w.late = map[string]bool{}
@@ -148,9 +240,6 @@ func (w *world) small(t *rapid.T) map[string]int64 {
 // countOwn counts what comes up in cases in which consumers own hosts.
 func (p *player) countOwn(n map[string]int) {
 	for _, r := range p.seen {
-		for name, times := range r.Notes {
-			n[name] += times
-		}
 		for _, o := range r.Owned {
 			n["owned "+o.Action]++
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"pgregory.net/rapid"
+
+	"github.com/stintd/stint/core/oracle"
 )
 
 type mdPlan struct {
@@ -176,6 +178,9 @@ func (w *world) drawShapes(t *rapid.T) {
 		w.drawFairShapes(t, most)
 		return
 	}
+	if w.waves && once(t, "one shape", 2) {
+		most = 1
+	}
 	for range upTo(t, "shapes", 1, most) {
 		size := map[string]int64{}
 		for _, d := range w.dims {
@@ -193,6 +198,39 @@ func (w *world) drawShapes(t *rapid.T) {
 		if w.lend {
 			size = w.small(t)
 		}
+		if w.waves && once(t, "tiny", 2) { // many units on a host, and many sets
+			for d := range size {
+				size[d] = min(size[d], 1)
+			}
+		}
 		w.shapes = append(w.shapes, size)
 	}
+	if w.waves && !w.plain && once(t, "a larger shape", 2) { // it takes the room of several others
+		size := maps.Clone(w.shapes[0])
+		for d := range size {
+			size[d] *= choose[int64](t, "times", 2, 3)
+		}
+		w.shapes = append(w.shapes, size)
+	}
+}
+
+// drawSize draws the size of a unit.
+func (w *world) drawSize(t *rapid.T, plan string) map[string]int64 {
+	switch {
+	case w.slotPlan(plan) == nil && w.waves && w.wave > 0 && once(t, "large", 2):
+		return w.shapes[len(w.shapes)-1]
+	case w.slotPlan(plan) == nil:
+		return pick(t, "shape", w.shapes...)
+	case w.even || !slices.Contains(w.dims, "slots"):
+		return nil
+	}
+	return map[string]int64{"slots": int64(choose(t, "slots", 0, 1, 1, 1, 1, 2, 2, 3, 4))}
+}
+
+// unit is a row's unit as what a host has for its plan is measured: see capacity.
+func (w *world) unit(r oracle.Demand) map[string]int64 {
+	if w.slotPlan(r.Plan) == nil {
+		return r.Size
+	}
+	return map[string]int64{"slots": max(1, r.Size["slots"])}
 }

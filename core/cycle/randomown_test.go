@@ -48,7 +48,11 @@ func drawOwning(t *rapid.T, lend bool) site {
 	s := site{own: true, lend: lend, dims: dimensions[:choose(t, "dimensions", 1, 2, 2, 3)], timezone: choose(t, "timezone", "UTC", "UTC", "UTC", "Asia/Kolkata")}
 	plans := choose(t, "plans", 1, 1, 1, 2)
 	s.drawGroups(t, plans+between(t, "groups", 0, 2))
-	s.drawConsumers(t, between(t, "consumers", 2, 8))
+	least := 2
+	if s.waves = lend && once(t, "waves", 3); s.waves {
+		least = len(wavesParent)
+	}
+	s.drawConsumers(t, between(t, "consumers", least, 8))
 	for i := range plans {
 		var zones []int
 		for z := range s.groups {

@@ -162,7 +162,7 @@ func (m *Planner) leave(o *pool, l *restLevel, row int32) (changed bool) {
 	open := p.IsOpen(k)
 	if lent || !open {
 		for q := p.First[k]; q != cluster.NoID; q = m.s.Holding.NextOnParcel[q] {
-			if at := m.depthOf(q); at > depth && open || at == depth && !open {
+			if at := m.depthOf(q); at > depth && open && mutant != 21 || at == depth && !open {
 				add(held, m.s.Size(m.s.Holding.Sub[q]), m.s.Holding.Units[q])
 			}
 		}
@@ -171,7 +171,7 @@ func (m *Planner) leave(o *pool, l *restLevel, row int32) (changed bool) {
 		rest := held[d]
 		if open {
 			rest = p.Cap[d][k] - held[d]
-			if lent {
+			if lent && mutant != 20 {
 				rest -= m.reservedBeyond(k, d, depth)
 			}
 		}
@@ -242,6 +242,9 @@ func (o *rests) alike(class int, l *restLevel, row int32) bool {
 
 // capacity is a pool's capacity in units of a shape in use (MD-11), as of the last refresh.
 func (m *Planner) capacity(o *pool, shape cluster.ShapeID) int64 {
+	if mutant == 22 {
+		o = m.root()
+	}
 	units := int64(0)
 	if o.node == plan.Root {
 		units = m.public.capacity.units[shape]

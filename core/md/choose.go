@@ -71,7 +71,7 @@ func (m *Planner) enough(o *pool, sub cluster.SubID, k cluster.ParcelID, gets in
 	}
 	slices.SortFunc(rows, func(a, b cluster.HoldingID) int { return m.victimFirst(o, a, b, leaf) })
 	for _, q := range rows {
-		if covers(bound, m.s.Size(m.s.Holding.Sub[q]), size) {
+		if mutant != 45 && covers(bound, m.s.Size(m.s.Holding.Sub[q]), size) {
 			return []victim{{q, 1}}
 		}
 	}
@@ -94,6 +94,9 @@ func (m *Planner) enough(o *pool, sub cluster.SubID, k cluster.ParcelID, gets in
 		}
 	}
 	if !covers(bound, sum, size) {
+		if mutant == 46 {
+			return nil
+		}
 		return m.alike(o, sub, bound, rows, gets)
 	}
 	return m.needed(found, bound, sum, size)

@@ -56,7 +56,7 @@ func (m *Planner) fair() {
 	}
 	for i := range m.pools.list {
 		o := &m.pools.list[i]
-		if g.top = o.node; !m.lineUpTakers(o) {
+		if g.top = o.node; mutant == 42 && o.node != plan.Root || !m.lineUpTakers(o) {
 			continue
 		}
 		f.holds, f.kinds = nil, nil
@@ -76,7 +76,7 @@ func (m *Planner) lineUpTakers(o *pool) bool {
 	}
 	n := 0
 	for _, leaf := range g.leaves {
-		if m.set.ShareReclaim[leaf] {
+		if m.set.ShareReclaim[leaf] || mutant == 43 && o.node != plan.Root {
 			g.leaves[n] = leaf
 			n++
 		}
@@ -200,7 +200,7 @@ func (m *Planner) fail(t *trial, k cluster.ParcelID) {
 // gives tells whether a unit of a holding may be taken for a leaf of a pool, when its branch gives so much share already.
 func (m *Planner) gives(o *pool, q cluster.HoldingID, taker plan.Node, given, gets int64) bool {
 	h := &m.s.Holding
-	if h.Set[q] != cluster.NoID || h.Pool[q] != o.id {
+	if h.Set[q] != cluster.NoID || h.Pool[q] != o.id && (mutant != 44 || h.Pool[q] == cluster.NoID) {
 		return false
 	}
 	victim := m.s.Node(h.Sub[q])
@@ -219,7 +219,7 @@ func (m *Planner) issue(reason int32, sub cluster.SubID, k cluster.ParcelID, vic
 	f, t, h := &m.fairness, &m.s.Set, &m.s.Holding
 	var units int64
 	for _, v := range victims {
-		if h.Granted[v.q] <= m.s.Cycle && h.Set[v.q] == cluster.NoID {
+		if h.Granted[v.q] <= m.s.Cycle && (h.Set[v.q] == cluster.NoID || mutant == 40) {
 			units += v.units
 		}
 	}
@@ -269,7 +269,9 @@ func (m *Planner) take(id cluster.SetID, k cluster.ParcelID, v victim) {
 func (m *Planner) dissolve(id cluster.SetID, k cluster.ParcelID) {
 	t, h, f := &m.s.Set, &m.s.Holding, &m.fairness
 	sub, units := t.Taker[id], t.Units[id]
-	m.unpromise(sub, m.poolOfSet(id), units)
+	if mutant != 41 {
+		m.unpromise(sub, m.poolOfSet(id), units)
+	}
 	m.forgetSet(sub, id)
 	m.giveRoom(k, m.s.Size(sub), units)
 	for q := t.First[id]; q != cluster.NoID && t.Number[id] > 0; {

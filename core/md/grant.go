@@ -191,6 +191,9 @@ func (g *granter) layLot(o *pool) bool {
 				owner, side, grace = at, g.toward(n, o.node), g.grace(at, o.node)
 			}
 			one.Tier, one.Side, one.Grace = lentTier-int32(g.preference(g.s.NodeOf[owner], k)), int32(side), grace
+			if mutant == 23 {
+				one.Tier = lentTier - preferences + int32(g.preference(g.s.NodeOf[owner], k))
+			}
 			if g.reserved(k, o.node) {
 				rest = resized(g.vec, len(g.p.Parcels.Cap))
 				g.vec = rest

@@ -324,7 +324,7 @@ func (m *Planner) hasRoom(k cluster.ParcelID, top plan.Node, size []int64) bool 
 			return false
 		}
 	}
-	if !m.reserved(k, top) {
+	if !m.reserved(k, top) || mutant == 51 {
 		return true
 	}
 	least := make([]int64, len(size))
@@ -340,5 +340,5 @@ func (m *Planner) hasRoom(k cluster.ParcelID, top plan.Node, size []int64) bool 
 // mayUse tells whether a parcel may take one more unit of a sub-allocation, through a consumer's pool.
 func (m *Planner) mayUse(leaf plan.Node, sub cluster.SubID, k cluster.ParcelID, top plan.Node) bool {
 	return m.meet(leaf, k) == top && m.usable(sub, k) && m.perHost(sub, k, m.promisedAt(sub, m.p.Parcels.Host[k])+1) &&
-		m.policy.ReclaimUS[leaf] <= m.grace(m.p.Parcels.Owner[k], top)
+		(m.policy.ReclaimUS[leaf] <= m.grace(m.p.Parcels.Owner[k], top) || mutant == 52)
 }

@@ -38,7 +38,7 @@ type change struct {
 func (m *Planner) assign() {
 	p, o := m.p, &m.owners
 	o.changes, o.laid = o.changes[:0], o.laid && !p.Rebuilt
-	if p.Stirred {
+	if p.Stirred || mutant == 2 {
 		p.Since++
 	}
 	owned := p.Owns || len(p.Deeds.Host) > 0 || p.Parcels.Owned
@@ -125,7 +125,7 @@ func (m *Planner) had(at []int32, text []string) *ownership.Deeds {
 	same := make([]bool, m.policy.Len())
 	for i, c := range d.Lister {
 		if n := m.s.NodeOf[c]; n != plan.None {
-			same[n] = text[n] == d.List[i]
+			same[n] = text[n] == d.List[i] || mutant == 3
 		}
 	}
 	var rows []int
@@ -210,7 +210,7 @@ func (m *Planner) survey(g *ownership.Ground, i int32, k cluster.ParcelID) {
 
 // heir is for whom work on an owner's parcel counts: the owner, or the nearest consumer above it that a new policy has left.
 func (m *Planner) heir(owner cluster.ConsumerID) plan.Node {
-	if owner == cluster.NoID {
+	if owner == cluster.NoID || mutant == 4 {
 		return plan.Root
 	}
 	path := m.s.Consumer.String(int32(owner))
@@ -229,7 +229,9 @@ func (m *Planner) note() {
 	for n := range plan.Node(m.policy.Len()) {
 		d.Unmet[n] = a.Unmet(n)
 		for dim := range d.Configured {
-			d.Configured[dim][n] = a.Configured(n, dim)
+			if d.Configured[dim][n] = a.Configured(n, dim); mutant == 1 && d.Unmet[n] != ownership.None {
+				d.Configured[dim][n] = 0
+			}
 		}
 	}
 }
@@ -303,7 +305,7 @@ func (m *Planner) compare(had *cluster.Deeds) {
 				one.is[dim] += o.changes[i].is[dim]
 			}
 		}
-		if !slices.Equal(one.was, one.is) {
+		if !slices.Equal(one.was, one.is) && (mutant != 5 || slices.Max(one.is) > 0) {
 			o.changes[n] = one
 			n++
 		}

@@ -49,7 +49,11 @@ func (g *granter) layOwn(leaf plan.Node) {
 	g.lot.Begin(&g.desk)
 	for _, k := range g.owned(leaf) {
 		if g.p.Parcels.IsOpen(k) {
-			g.lot.Add(place.Item{Parcel: k, Tier: int32(g.preference(leaf, k)), Side: cluster.NoID, Grace: math.MaxInt64}, nil)
+			tier := int32(g.preference(leaf, k))
+			if mutant == 6 {
+				tier = preferences + 1 - tier
+			}
+			g.lot.Add(place.Item{Parcel: k, Tier: tier, Side: cluster.NoID, Grace: math.MaxInt64}, nil)
 		}
 	}
 	g.lot.Close()
@@ -108,6 +112,9 @@ func (g *granter) number(sub cluster.SubID) int32 {
 // seekOwn is the leaf's own parcel for a unit of a sub-allocation, NoID when it fits none. Where better-preferred parcels are
 // recalled before others are used (MD-6), the unit may be promised instead.
 func (g *granter) seekOwn(leaf plan.Node, sub cluster.SubID) (k cluster.ParcelID, promised bool) {
+	if mutant == 7 && g.promise.units[sub] >= g.line.Sub[sub].Wanted-g.line.Sub[sub].Held {
+		return cluster.NoID, false
+	}
 	if !g.p.MD.ReclaimForPref {
 		return g.lot.Find(g.number(sub)), false
 	}
@@ -129,7 +136,7 @@ func (g *granter) seekOwn(leaf plan.Node, sub cluster.SubID) (k cluster.ParcelID
 		if k := g.lot.FindIn(g.number(sub), tier); k != cluster.NoID {
 			return k, false
 		}
-		if wants && g.recallOwn(leaf, sub, tier) {
+		if wants && mutant != 9 && g.recallOwn(leaf, sub, tier) {
 			return cluster.NoID, true
 		}
 	}
@@ -139,7 +146,7 @@ func (g *granter) seekOwn(leaf plan.Node, sub cluster.SubID) (k cluster.ParcelID
 // recallOwn promises a unit on the leaf's own parcels of a preference that others hold.
 func (g *granter) recallOwn(leaf plan.Node, sub cluster.SubID, tier int32) bool {
 	g.bookOwn() // it goes by the parcels' columns
-	among := func(k cluster.ParcelID) bool { return int32(g.preference(leaf, k)) == tier }
+	among := func(k cluster.ParcelID) bool { return int32(g.preference(leaf, k)) == tier || mutant == 10 }
 	if g.join(sub, leaf, among) {
 		return true
 	}
@@ -153,7 +160,7 @@ func (g *granter) recallOwn(leaf plan.Node, sub cluster.SubID, tier int32) bool 
 // yield lets the latest set of a sub-allocation lapse by a unit when all that it is short of is promised, and tells whether it did.
 func (g *granter) yield(sub cluster.SubID) bool {
 	t, ids := &g.line.Sub[sub], g.promise.ofSub[sub]
-	if g.promise.units[sub] < t.Wanted-t.Held || len(ids) == 0 {
+	if g.promise.units[sub] < t.Wanted-t.Held || len(ids) == 0 || mutant == 8 {
 		return false
 	}
 	g.bookOwn() // what a lapse frees is told by the parcels' columns

@@ -93,7 +93,9 @@ func (m *Planner) poolUp() {
 				held[leaf] = share.Add(held[leaf], amount)
 			default: // nothing for the pool's consumer and those above it
 				held[leaf] = share.Add(held[leaf], amount)
-				held[m.s.NodeOf[from]] -= amount
+				if mutant != 25 {
+					held[m.s.NodeOf[from]] -= amount
+				}
 			}
 		}
 		m.sumUp(held)

@@ -181,11 +181,17 @@ func (m *Planner) grace(owner cluster.ConsumerID, top plan.Node) int64 {
 		return math.MaxInt64
 	}
 	us := m.poolGrace(top)
-	if owner == cluster.NoID {
+	if mutant == 13 {
+		us = math.MaxInt64
+	}
+	if owner == cluster.NoID || mutant == 11 {
 		return us
 	}
 	for n := m.s.NodeOf[owner]; n != top; n = m.policy.Parent[n] {
 		us = min(us, unlessSet(m.set.LendGraceUS[n]))
+		if mutant == 12 {
+			break
+		}
 	}
 	return us
 }
@@ -195,7 +201,7 @@ func (m *Planner) grace(owner cluster.ConsumerID, top plan.Node) int64 {
 func (m *Planner) due(q cluster.HoldingID) int64 {
 	h := &m.s.Holding
 	us := m.policy.ReclaimUS[m.s.Node(h.Sub[q])]
-	if pool := h.Pool[q]; pool != cluster.NoID {
+	if pool := h.Pool[q]; pool != cluster.NoID && mutant != 14 {
 		us = min(us, m.grace(m.p.Parcels.Owner[h.Parcel[q]], m.s.NodeOf[pool]))
 	}
 	return m.nowUS + us

@@ -42,6 +42,9 @@ func (m *Planner) recall() {
 	m.lookOut()
 	r.order = append(r.order[:0], m.grant.hungry...)
 	slices.SortFunc(r.order, func(a, b plan.Node) int { return cmp.Compare(m.p.RankOrder[a], m.p.RankOrder[b]) })
+	if mutant == 29 {
+		slices.Reverse(r.order)
+	}
 	for _, leaf := range r.order {
 		if !m.mayRecall(leaf) || !l.Open(leaf) {
 			continue
@@ -89,17 +92,17 @@ func (m *Planner) recallFor(leaf plan.Node, sub cluster.SubID) bool {
 		return false
 	}
 	for top := leaf; top != plan.Root; top = m.policy.Parent[top] {
-		if own, _, all := m.parcelRange(top); own == all {
+		if own, _, all := m.parcelRange(top); own == all || mutant == 30 && top != leaf {
 			continue
 		}
-		if _, _, over := m.overLimitOf(m.pooled, leaf, sub, top); over {
+		if _, _, over := m.overLimitOf(m.pooled, leaf, sub, top); over && mutant != 31 {
 			break // it stands against those further up too
 		}
-		if m.join(sub, top, nil) {
+		if mutant != 32 && m.join(sub, top, nil) {
 			return true
 		}
 		done, denied := m.recallFrom(leaf, sub, top, nil)
-		if done || denied {
+		if done || denied && mutant != 33 {
 			return done
 		}
 	}
@@ -150,6 +153,9 @@ func (m *Planner) sortLoans(list []loan) {
 func (m *Planner) lookAgain(k cluster.ParcelID) {
 	r, h := &m.recalls, &m.s.Holding
 	for _, v := range r.vain {
+		if mutant == 38 {
+			break
+		}
 		v.from = 0
 		delete(v.parcel, k)
 	}
@@ -170,6 +176,9 @@ func (m *Planner) lookAgain(k cluster.ParcelID) {
 func (m *Planner) lastFirst(a, b cluster.HoldingID) int {
 	h := &m.s.Holding
 	x, y := m.s.Node(h.Sub[a]), m.s.Node(h.Sub[b])
+	if mutant == 27 || mutant == 28 && x == y {
+		return cmp.Or(cmp.Compare(m.p.RankOrder[x], m.p.RankOrder[y]), m.s.Newer(b, a))
+	}
 	return cmp.Or(cmp.Compare(m.p.RankOrder[y], m.p.RankOrder[x]), m.s.Newer(a, b))
 }
 
@@ -237,11 +246,14 @@ func (m *Planner) makeRoom(k cluster.ParcelID, size []int64, top plan.Node) (vic
 	h, t, depth := &m.s.Holding, &m.s.Set, m.policy.Depth[top]
 	var sets []cluster.SetID
 	m.eachSetOn(k, func(id cluster.SetID) {
-		if t.Units[id] > 0 && m.outsiders(id, top) {
+		if t.Units[id] > 0 && m.outsiders(id, top) && mutant != 34 {
 			sets = append(sets, id)
 		}
 	})
 	slices.SortFunc(sets, func(a, b cluster.SetID) int { return cmp.Compare(t.Number[b], t.Number[a]) })
+	if mutant == 35 {
+		slices.Reverse(sets)
+	}
 	var rows, freed []cluster.HoldingID
 	for q := m.p.Parcels.First[k]; q != cluster.NoID; q = h.NextOnParcel[q] {
 		if m.depthOf(q) < depth && h.Set[q] == cluster.NoID && m.s.Node(h.Sub[q]) != plan.None {
@@ -253,6 +265,9 @@ func (m *Planner) makeRoom(k cluster.ParcelID, size []int64, top plan.Node) (vic
 	for n := 0; ; n++ {
 		all := append(slices.Clone(freed), rows...)
 		if victims, ok = m.chooseAny(all, lesser(bound, net), size); ok || n == len(sets) {
+			if mutant == 36 && ok && n > 0 {
+				n = len(sets)
+			}
 			return victims, sets[:n], ok
 		}
 		id := sets[n]
@@ -262,7 +277,9 @@ func (m *Planner) makeRoom(k cluster.ParcelID, size []int64, top plan.Node) (vic
 		add(net, m.s.Size(t.Taker[id]), t.Units[id])
 		for q := t.First[id]; q != cluster.NoID; q = h.NextOfSet[q] {
 			add(net, m.s.Size(h.Sub[q]), -h.Units[q])
-			freed = append(freed, q)
+			if mutant != 37 {
+				freed = append(freed, q)
+			}
 		}
 		slices.SortStableFunc(freed, func(a, b cluster.HoldingID) int { return cmp.Or(cmp.Compare(h.Due[a], h.Due[b]), m.lastFirst(a, b)) })
 	}
@@ -324,6 +341,9 @@ func (m *Planner) chooseAny(rows []cluster.HoldingID, bound, size []int64) (vict
 		if n > 0 {
 			victims = append(victims, victim{q, n})
 		}
+	}
+	if mutant == 39 {
+		return victims, true
 	}
 	return m.needed(victims, bound, sum, size), true
 }

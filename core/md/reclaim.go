@@ -91,7 +91,7 @@ func (m *Planner) vacate() {
 func (m *Planner) crowded() {
 	p := &m.p.Parcels
 	for k := cluster.ParcelID(0); p.Owned && int(k) < p.Len()-p.Left; k++ {
-		if !m.overfull(k) {
+		if !m.overfull(k) || mutant == 53 {
 			continue
 		}
 		m.relieve(k, m.netOver(k), plan.Root, decision.ReclaimOwnershipChange)
@@ -122,7 +122,7 @@ func (m *Planner) relieve(k cluster.ParcelID, over []int64, keeper plan.Node, re
 func (m *Planner) guard() {
 	r, dims := &m.reserve, len(m.p.Parcels.Cap)
 	for i, k := range r.parcel {
-		if int(k) < m.p.Parcels.Len()-m.p.Parcels.Left {
+		if int(k) < m.p.Parcels.Len()-m.p.Parcels.Left && mutant != 18 {
 			over, some := slices.Clone(m.outside(k, r.node[i], true)), false
 			for d := range over {
 				over[d] += r.amount[i*dims+d] - m.p.Parcels.Cap[d][k]
@@ -153,7 +153,7 @@ func (m *Planner) netOver(k cluster.ParcelID) []int64 {
 		over[d] = -free[k]
 	}
 	for q := m.p.Parcels.First[k]; q != cluster.NoID; q = m.s.Holding.NextOnParcel[q] {
-		if m.s.Holding.Set[q] != cluster.NoID {
+		if m.s.Holding.Set[q] != cluster.NoID && mutant != 54 {
 			add(over, m.s.Size(m.s.Holding.Sub[q]), -m.s.Holding.Units[q])
 		}
 	}
@@ -254,6 +254,9 @@ func (m *Planner) returned() {
 // lenders reserve.
 func (m *Planner) borne(q cluster.HoldingID) int64 {
 	k, size, units := m.s.Holding.Parcel[q], m.s.Size(m.s.Holding.Sub[q]), m.s.Holding.Units[q]
+	if mutant == 19 {
+		return 0
+	}
 	r, dims, depth := &m.reserve, len(size), m.depthOf(q)
 	for i := m.firstReserve(k); i != cluster.NoID && int(i) < len(r.parcel) && r.parcel[i] == k; i++ {
 		if m.policy.Depth[r.node[i]] <= depth {
@@ -305,7 +308,7 @@ func (m *Planner) from(pool cluster.ConsumerID, n plan.Node) bool {
 		return false
 	}
 	at := m.s.NodeOf[pool]
-	return at != n && m.policy.Within(n, at)
+	return at != n && m.policy.Within(n, at) && (mutant != 26 || at == plan.Root)
 }
 
 // lastGranted lists what the leaves below a consumer hold from pools above it and is not under reclaim: the

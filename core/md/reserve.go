@@ -77,7 +77,7 @@ func (m *Planner) reserved(k cluster.ParcelID, top plan.Node) bool {
 }
 
 func (m *Planner) firstReserve(k cluster.ParcelID) int32 {
-	if m.reserve.first == nil {
+	if m.reserve.first == nil || mutant == 15 {
 		return cluster.NoID
 	}
 	return m.reserve.first[k]
@@ -88,7 +88,7 @@ func (m *Planner) firstReserve(k cluster.ParcelID) int32 {
 func (m *Planner) eachReserve(k cluster.ParcelID, top plan.Node, f func(keeper plan.Node, amount []int64)) {
 	r, dims := &m.reserve, len(m.p.Parcels.Cap)
 	for i := m.firstReserve(k); i != cluster.NoID && int(i) < len(r.parcel) && r.parcel[i] == k; i++ {
-		if n := r.node[i]; n != top && m.policy.Within(n, top) {
+		if n := r.node[i]; n != top && m.policy.Within(n, top) && (mutant != 16 || m.s.NodeOf[m.p.Parcels.Owner[k]] == n) {
 			f(n, r.amount[int(i)*dims:(int(i)+1)*dims])
 		}
 	}
@@ -138,7 +138,7 @@ func (m *Planner) spare(k cluster.ParcelID, top plan.Node, net bool, least []int
 		out := m.outside(k, keeper, net)
 		m.eachSetOn(k, func(id cluster.SetID) {
 			sub := m.s.Set.Taker[id]
-			if m.policy.Within(m.s.Node(sub), keeper) {
+			if m.policy.Within(m.s.Node(sub), keeper) || mutant == 17 {
 				return
 			}
 			for d := range out {

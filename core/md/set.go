@@ -140,7 +140,7 @@ func (m *Planner) stands(id cluster.SetID) bool {
 		return false
 	}
 	top := m.meet(leaf, k)
-	if top != leaf && (m.barred(leaf, top) || m.overAny(leaf, top) || m.policy.ReclaimUS[leaf] > m.grace(t.Owner[id], top)) {
+	if top != leaf && (m.barred(leaf, top) || m.overAny(leaf, top) || m.policy.ReclaimUS[leaf] > m.grace(t.Owner[id], top) && mutant != 49) {
 		return false
 	}
 	return m.keeps(id, k, top) && m.justified(id, k, top)
@@ -177,7 +177,7 @@ func (m *Planner) justified(id cluster.SetID, k cluster.ParcelID, top plan.Node)
 				m.refresh(o)
 				m.weigh(o)
 			}
-			if m.ahead(o, victim, m.s.Node(t.Taker[id]), 0, 0) {
+			if mutant == 50 || m.ahead(o, victim, m.s.Node(t.Taker[id]), 0, 0) {
 				continue
 			}
 		}
@@ -339,5 +339,8 @@ func (m *Planner) ready(id cluster.SetID, sub cluster.SubID, k cluster.ParcelID)
 func (m *Planner) row(sub cluster.SubID, k cluster.ParcelID) cluster.Holding {
 	row := cluster.Holding{Sub: sub, Granted: m.s.Cycle + 1}
 	row.Origin, row.Pool, row.Lender = m.s.CountsAs(m.s.Node(sub), m.p.Parcels.Owner[k])
+	if mutant == 24 {
+		row.Lender = cluster.NoID
+	}
 	return row
 }

@@ -23,6 +23,9 @@ func (m *Planner) ahead(o *pool, victim, taker plan.Node, gives, gets int64) boo
 	if m.set.Ratio[a] == 0 || m.set.Ratio[b] == 0 {
 		return m.set.Ratio[a] == 0 && m.set.Ratio[b] > 0
 	}
+	if mutant == 48 {
+		gives = 0
+	}
 	x, y, slack := m.pools.stake[o.at(a)]-gives, m.pools.stake[o.at(b)]+gets, int64(even)
 	if gives > 0 {
 		slack = min(slack, gives/2) // less than a unit, or two could take from each other for ever
@@ -125,6 +128,9 @@ func (m *Planner) givesFirst(o *pool, a, b plan.Node) int {
 		return 1
 	case ra > 0 && share.Less(y, rb, x, ra):
 		return -1
+	}
+	if mutant == 47 {
+		a, b = b, a
 	}
 	return cmp.Compare(m.p.RankOrder[b], m.p.RankOrder[a])
 }

@@ -151,7 +151,11 @@ func (q pool) fair() {
 
 // waits lets a unit join sets under way, if there are any.
 func (q pool) waits(s *sub) bool {
-	return (len(q.mine(every)) > 0 || len(q.units((*unit).leaves)) > 0) && q.join(s, q.usable(s))
+	joins := (len(q.mine(every)) > 0 || len(q.units((*unit).leaves)) > 0) && q.join(s, q.usable(s))
+	if joins && q.at != plan.Root {
+		q.notes["joined in a private pool"]++
+	}
+	return joins
 }
 
 // join lets a unit wait for sets under way, when it will fit one of some parcels once they are done (CYC-6).
@@ -186,6 +190,7 @@ func (q pool) seize(s *sub) bool {
 			if q.at != plan.Root {
 				q.notes["fair reclaim in a private pool"]++
 			}
+			q.noteVictim(u.leaf(), s.alloc.leaf)
 			return q.claim(&set{reason: "fair_share", target: u.host, owner: u.owner, taker: s}, chosen)
 		}
 		q.vain[tried] = true
@@ -198,6 +203,18 @@ func (q pool) seize(s *sub) bool {
 func (g *round) noteSet(victims int) {
 	if victims > 1 {
 		g.notes["several victims for one unit"]++
+	}
+}
+
+// noteVictim counts why a victim gives to a taker.
+func (q pool) noteVictim(victim, taker plan.Node) {
+	switch a, b := q.part(victim, taker); {
+	case q.w.Priority[a] < q.w.Priority[b]:
+		q.notes["taken from a lower priority"]++
+	case q.ratio[a] == 0:
+		q.notes["taken from a ratio of 0"]++
+	default:
+		q.notes["taken from a greater share"]++
 	}
 }
 
@@ -319,7 +336,9 @@ func (q pool) pick(s *sub, t parcel, list []*unit) (chosen []*unit, ok bool) {
 		return may
 	})
 	if !ok {
-		chosen = q.alike(s, t, here)
+		if chosen = q.alike(s, t, here); chosen != nil {
+			q.notes["victims of one leaf alone"]++
+		}
 	}
 	return chosen, chosen != nil
 }

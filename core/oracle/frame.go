@@ -192,6 +192,9 @@ func (f *frame) reclaim(u *unit, s *set) {
 		return
 	}
 	f.spent++
+	if f.grace(u) < f.p.ReclaimUS[u.leaf()] {
+		f.notes["deadline by the grace of a lender or a pool"]++
+	}
 	u.set, u.number, u.due = s, f.next(), f.nowUS+f.grace(u)
 	f.reclaimed[claim{u.sub, u.host, "issued", s.reason, s.taker, u.due}]++
 }

@@ -276,6 +276,7 @@ func (g *round) placeOwn(s *sub) bool {
 		list := slices.DeleteFunc(slices.Clone(own), func(t parcel) bool { return prefers(t.host) != preference })
 		if to, ok := g.spot(s, list); ok {
 			if promised {
+				g.notes["promised unit given on own parcels"]++
 				g.lapse(sets[len(sets)-1])
 				g.loose = true
 			}

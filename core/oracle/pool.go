@@ -97,7 +97,20 @@ func (g *round) tooSlow(leaf plan.Node, t parcel) bool {
 // usable are the parcels that a sub-allocation draws on through the pool and may be given, full or not.
 func (q pool) usable(s *sub) []parcel {
 	leaf := s.alloc.leaf
-	return slices.DeleteFunc(q.reach(s), func(t parcel) bool { return q.meet(leaf, t.owner) != q.at || q.tooSlow(leaf, t) })
+	return slices.DeleteFunc(q.reach(s), func(t parcel) bool {
+		if q.meet(leaf, t.owner) != q.at {
+			return true
+		}
+		if slow := q.tooSlow(leaf, t); !slow {
+			return false
+		}
+		if q.graceOf(q.in, t.owner, q.at) == q.graceOf(q.in, q.at, q.at) {
+			q.notes["kept out by a pool's grace"] = 1
+		} else {
+			q.notes["kept out by a lender's grace"] = 1
+		}
+		return true
+	})
 }
 
 // reach are all parcels on hosts that a sub-allocation may use.

@@ -38,6 +38,9 @@ func (g *round) reserve() {
 					if u == nil {
 						break
 					}
+					if x != t.owner {
+						g.notes["reserve of a branch taken back"]++
+					}
 					if !g.rule(u, "reserve") {
 						return
 					}
@@ -89,6 +92,7 @@ func (g *round) recallFor(s *sub) outcome {
 	for x := s.alloc.leaf; x != plan.Root; x = g.p.Parent[x] {
 		q := g.pool(x)
 		if _, _, hit := q.limited(s, q.claimed); hit || q.barred(s.alloc.leaf) {
+			g.notes["recall stopped by a share limit"] = 1
 			continue
 		}
 		if done := g.recallOn(s, x, q.usable(s)); done != nowhere {
@@ -144,6 +148,9 @@ func (g *round) recallAt(s *sub, t parcel, here []*unit, outside func(n plan.Nod
 		}
 		if t.owner != s.alloc.leaf {
 			g.notes["recall for a branch"]++
+		}
+		if n > 1 {
+			g.notes["dissolved several sets"]++
 		}
 		for _, o := range sets[:n] {
 			g.dissolve(o)

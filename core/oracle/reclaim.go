@@ -46,7 +46,11 @@ func (g *round) limits() {
 			if len(list) == 0 {
 				break
 			}
-			if !g.rule(slices.MinFunc(list, g.later), "over_limit") {
+			u := slices.MinFunc(list, g.later)
+			if u.pool != plan.Root {
+				g.notes["over a limit in a private pool"]++
+			}
+			if !g.rule(u, "over_limit") {
 				return
 			}
 		}
