@@ -151,6 +151,38 @@ func TestWrite(t *testing.T) {
 	}
 }
 
+// TestLenders reads clusters of lenders back: about half of the consumers own something, and some of them set what is lent.
+func TestLenders(t *testing.T) {
+	for _, o := range []Options{
+		{Hosts: 100, Consumers: 100, Units: 2000, Shapes: 20, Seed: 3},
+		{Hosts: 20_000, Consumers: 2000, Units: 20_000, Shapes: 50, Seed: 1},
+	} {
+		d, err := Lenders(o)
+		if err != nil {
+			t.Fatalf("%+v: %v", o, err)
+		}
+		p, err := plan.Parse("plan.yaml", d.Plan)
+		if err != nil {
+			t.Fatalf("%+v: %v", o, err)
+		}
+		w, owners, graces, reserves := &p.MDPlans[0].Windows[0], 0, 0, 0
+		for n, rules := range w.Own {
+			if len(rules) == 0 {
+				continue
+			}
+			if owners++; w.LendGraceUS[n] != plan.Unlimited {
+				graces++
+			}
+			if w.Reserve[n].Percent != plan.Unlimited {
+				reserves++
+			}
+		}
+		if o.Hosts > o.Consumers && (owners < o.Consumers/3 || owners > o.Consumers*2/3 || graces == 0 || reserves == 0) {
+			t.Errorf("%+v: %d owners, %d graces, %d reserves", o, owners, graces, reserves)
+		}
+	}
+}
+
 // TestOwned reads clusters of owners back: all own something, a tenth of them parts.
 func TestOwned(t *testing.T) {
 	for _, o := range []Options{

@@ -97,6 +97,21 @@ func FirstAtLeast(mask, also []uint64, from int, column [][]int64, unit []int64,
 	}
 }
 
+// Below sets in below the bits of the rows of mask that hold less than need in column, and clears all others.
+func Below(below, mask []uint64, column []int64, need int64) {
+	for w, word := range mask {
+		if word == 0 {
+			below[w] = 0
+			continue
+		}
+		rows, set := column[w<<6:min(len(column), w<<6+64)], uint64(0)
+		for i, v := range rows {
+			set |= uint64(v-need) >> 63 << i // the sign of a difference that cannot overflow: need is at least 0
+		}
+		below[w] = set & word
+	}
+}
+
 // CountBelow is how many rows with their bit set in mask hold less than need in column.
 func CountBelow(mask []uint64, column []int64, need int64) int {
 	n := 0
@@ -108,18 +123,4 @@ func CountBelow(mask []uint64, column []int64, need int64) int {
 		}
 	}
 	return n
-}
-
-// Sum adds up the rows of column whose bit is set in mask; it saturates at the largest int64.
-func Sum(mask []uint64, column []int64) int64 {
-	var sum uint64
-	for w, word := range mask {
-		for ; word != 0; word &= word - 1 {
-			sum += uint64(column[w<<6+bits.TrailingZeros64(word)])
-			if sum > 1<<63-1 {
-				return 1<<63 - 1
-			}
-		}
-	}
-	return int64(sum)
 }

@@ -26,26 +26,41 @@ func Pack(amount []int64) uint64 {
 // bits set, no lane borrows from the next, and a spare bit survives where have ≥ want.
 func Covers(have, want uint64) bool { return ((have|spare)-want)&spare == spare }
 
+// Most is the larger of two words in every lane.
+func Most(a, b uint64) uint64 {
+	of := ((a | spare) - b) & spare // where a ≥ b
+	of -= of >> (16 - 1)
+	return a&of | b&^of
+}
+
 // FirstCover is the first row ≥ from whose bit is set in mask and (where given) in
-// also, and whose word covers want; -1 when there is none.
-func FirstCover(mask, also []uint64, from int, word []uint64, want uint64) int {
-	w := from >> 6
-	if w >= len(mask) {
-		return -1
-	}
-	set := mask[w] &^ (1<<(uint(from)&63) - 1)
-	for {
+// also, and whose word covers want; -1 when there is none. top covers, by word of mask, the words of all rows set there, and
+// is lowered where none of them covered want. O(words of mask), and rows where top covers want.
+func FirstCover(mask, also, top []uint64, from int, word []uint64, want uint64) int {
+	for w := from >> 6; w < len(mask); w++ {
+		set := mask[w]
+		if set == 0 || !Covers(top[w], want) {
+			continue
+		}
+		if w == from>>6 {
+			set &^= 1<<(uint(from)&63) - 1
+		}
 		if also != nil {
 			set &= also[w]
+		}
+		if set == 0 {
+			continue
 		}
 		for ; set != 0; set &= set - 1 {
 			if row := w<<6 + bits.TrailingZeros64(set); Covers(word[row], want) {
 				return row
 			}
 		}
-		if w++; w == len(mask) {
-			return -1
+		most := uint64(0)
+		for set := mask[w]; set != 0; set &= set - 1 {
+			most = Most(most, word[w<<6+bits.TrailingZeros64(set)])
 		}
-		set = mask[w]
+		top[w] = most
 	}
+	return -1
 }

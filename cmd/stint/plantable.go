@@ -71,10 +71,14 @@ var slotFigures = figures{
 
 // rows are a plan's consumers in tree order.
 func (s *summary) rows(planName string, slots bool) []consumerRow {
-	shareOf := map[string]int{} // by consumer, of the public pool
+	shareOf := map[string]int{}  // by consumer, of the public pool
+	pooled := map[string]int64{} // by consumer: units held from pools above it
 	sh := &s.out.Shares
 	for row := range sh.Usage {
-		if sh.Pool.At(row) == "/" && sh.Plan.At(row) == planName {
+		if sh.Plan.At(row) != planName {
+			continue
+		}
+		if pooled[sh.Consumer.At(row)] += sh.UnitsHeld[row]; sh.Pool.At(row) == "/" {
 			shareOf[sh.Consumer.At(row)] = row
 		}
 	}
@@ -86,9 +90,8 @@ func (s *summary) rows(planName string, slots bool) []consumerRow {
 			continue
 		}
 		r := consumerRow{path: c.Consumer.At(row), wanted: c.Demand[row], held: c.Held[row], short: c.Short[row]}
-		r.depth, r.own = strings.Count(r.path, "/"), r.held
+		r.depth, r.own = strings.Count(r.path, "/"), r.held-pooled[r.path]
 		if at, ok := shareOf[r.path]; ok && !slots {
-			r.own -= sh.UnitsHeld[at]
 			r.shared, r.usage, r.quota = true, sh.Usage[at], sh.UsageQuota[at]
 		}
 		if slots {

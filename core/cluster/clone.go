@@ -99,6 +99,7 @@ func (p *Plan) part() {
 	d := &p.Deeds
 	d.Consumer, d.Host, d.Rule, d.Number = slices.Clone(d.Consumer), slices.Clone(d.Host), slices.Clone(d.Rule), slices.Clone(d.Number)
 	d.Amount, d.Configured, d.Reserved = cloned(d.Amount), cloned(d.Configured), cloned(d.Reserved)
+	d.Keeper, d.KeptOn, d.KeptAmount = slices.Clone(d.Keeper), slices.Clone(d.KeptOn), cloned(d.KeptAmount)
 	d.Lister, d.List, d.Unmet = slices.Clone(d.Lister), slices.Clone(d.List), slices.Clone(d.Unmet)
 }
 

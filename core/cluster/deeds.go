@@ -27,6 +27,11 @@ type Deeds struct {
 	AnyUnmet   bool      // whether there is one
 	Configured [][]int64 // by dimension
 	Reserved   [][]int64 // by dimension
+
+	// What of consumers' parts of hosts is reserved (MD-5); good as long.
+	Keeper     []ConsumerID
+	KeptOn     []HostID
+	KeptAmount [][]int64 // by dimension, then row
 }
 
 // each calls f for every consumer that the deeds name.

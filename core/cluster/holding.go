@@ -526,7 +526,21 @@ func (s *State) newer(a, b HoldingID) int {
 func (s *State) newerOnHost(a, b HoldingID) int {
 	h := &s.Holding
 	return cmp.Or(cmp.Compare(s.nodeOf(h.Lender[b]), s.nodeOf(h.Lender[a])),
-		cmp.Compare(s.nodeOf(h.Pool[b]), s.nodeOf(h.Pool[a])), cmp.Compare(s.reclaimOf(b), s.reclaimOf(a)))
+		cmp.Compare(s.nodeOf(h.Pool[b]), s.nodeOf(h.Pool[a])), cmp.Compare(s.reclaimOf(b), s.reclaimOf(a)), s.chosenLater(a, b))
+}
+
+// chosenLater orders victims of one set, the last chosen first.
+func (s *State) chosenLater(a, b HoldingID) int {
+	h := &s.Holding
+	if a == b || h.Set[a] == NoID || h.Set[a] != h.Set[b] {
+		return 0
+	}
+	for q := h.NextOfSet[a]; q != NoID; q = h.NextOfSet[q] {
+		if q == b {
+			return -1
+		}
+	}
+	return 1
 }
 
 // nodeOf is the row of a consumer in the policy in force, None for NoID.

@@ -72,6 +72,19 @@ func (s *State) PairOf(sub SubID, pool ConsumerID) PairID {
 	return p.pair(s.leafOf(sub), s.Sub.Shape[sub], pool)
 }
 
+// FindPair is PairOf, but NoID when there is no such pair yet.
+func (s *State) FindPair(sub SubID, pool ConsumerID) PairID {
+	p := &s.Plans[s.Sub.Plan[sub]]
+	if pool == s.ConsumerOf[plan.Root] {
+		return s.Sub.Pair[sub]
+	}
+	q := p.FirstPair[s.leafOf(sub)]
+	for q != NoID && (p.Pairs.Shape[q] != s.Sub.Shape[sub] || p.Pairs.Pool[q] != pool) {
+		q = p.Pairs.Next[q]
+	}
+	return q
+}
+
 // pair gives the pair of a leaf, shape and pool in a plan, adding it when it is new.
 // O(pairs of the leaf).
 func (p *Plan) pair(leaf plan.Node, shape ShapeID, pool ConsumerID) PairID {

@@ -21,12 +21,15 @@ func (s *State) lay(l *layout) {
 		p := &s.Plans[i]
 		left := p.Parcels.abandoned(order[i])
 		s.Host.sort(left)
-		hosts := slices.Concat(order[i], left)
+		hosts, same := slices.Concat(order[i], left), p.Parcels.has(order[i])
 		if p.Parcels.Cap == nil || !p.Parcels.are(hosts) || !p.Parcels.bare(len(left)) {
 			s.relay(p, hosts, len(left))
 		}
-		if p.Parcels.Left != len(left) || p.MD != nil && !l.sameGroups(was, p.MD) {
-			p.Parcels.Left, p.Parcels.Moved = len(left), nil
+		if p.Parcels.Left != len(left) {
+			p.Parcels.Left, p.Dirty = len(left), true
+		}
+		if !same || p.MD != nil && !l.sameGroups(was, p.MD) {
+			p.Parcels.Moved = nil
 			p.Reassign, p.Stirred, p.Dirty = true, true, true
 		}
 		s.locate(p)
@@ -56,6 +59,18 @@ func (s *State) locate(p *Plan) {
 		h := p.Parcels.Host[k]
 		s.Host.Plan[h], s.Host.Parcel[h] = p.Index, k
 	}
+}
+
+// has tells whether the plan's hosts are these, in this order, those that left it aside.
+func (p *Parcels) has(hosts []HostID) bool {
+	k, n := ParcelID(0), p.Len()-p.Left
+	for _, h := range hosts {
+		if int(k) == n || p.Host[k] != h {
+			return false
+		}
+		k = p.End(k)
+	}
+	return int(k) == n
 }
 
 // are tells whether the parcels are of these hosts, in this order.
@@ -183,7 +198,6 @@ func (s *State) relay(p *Plan, hosts []HostID, left int) {
 		}
 	}
 	p.renumbered()
-	p.Reassign, p.Stirred = true, true
 }
 
 // carry makes what an old parcel has that of a new one, beside what that has already; where the owner is
@@ -243,9 +257,13 @@ func (s *State) refresh(p *Plan, k ParcelID, state HostState) {
 		if delta != 0 {
 			p.Parcels.Cap[d][k] += delta
 			p.Parcels.Free[d][k] += delta
-			p.Parcels.moved(k)
-			p.Reassign, changed, resized = true, true, true
+			changed, resized = true, true
 		}
+	}
+	in := int(k) < p.Parcels.Len()-p.Parcels.Left // nothing is owned on hosts that left: what they are is no input any more
+	if resized && in {
+		p.Parcels.moved(k)
+		p.Reassign = true
 	}
 	if resized && end-k > 1 {
 		p.shifted = append(p.shifted, h)
@@ -254,7 +272,7 @@ func (s *State) refresh(p *Plan, k ParcelID, state HostState) {
 		for i := k; i < end; i++ {
 			p.Changed = append(p.Changed, i)
 		}
-		p.Dirty, p.Resized, p.Stirred = true, true, true
+		p.Dirty, p.Resized, p.Stirred = true, true, p.Stirred || in
 	}
 	if state != OK && held {
 		p.Dirty = true // it may drain now, or not any more

@@ -24,4 +24,6 @@ var Mutants = [...]string{
 	"policy: orphans have no grace",                    // 9
 	"policy: a renamed consumer loses what it holds",   // 10
 	"policy: what is promised to orphans is kept back", // 11
+
+	"parcel: what is missing on a host is granted on its others", // 12
 }

@@ -180,6 +180,30 @@ func (s *State) Cancel(q HoldingID, units int64) {
 	s.keep(id)
 }
 
+// HandOver moves units of a holding that is under reclaim over to another set on its parcel: one reclaim of them is
+// cancelled, the other is issued with the deadline of the first. O(victims of both sets).
+func (s *State) HandOver(q HoldingID, units int64, to SetID) {
+	s.step(q, units, decision.ActionCancelled)
+	h, due := &s.Holding, s.Holding.Due[q]
+	from := h.Set[q]
+	if units < h.Units[q] {
+		h.Units[q] -= units
+		q = s.add(&s.Plans[s.Set.Plan[from]], &Holding{h.Sub[q], h.Parcel[q], units, h.Granted[q], h.Origin[q], h.Pool[q], h.Lender[q]})
+	} else {
+		for at := &s.Set.First[from]; ; at = &h.NextOfSet[*at] {
+			if *at == q {
+				*at = h.NextOfSet[q]
+				break
+			}
+		}
+	}
+	h.Set[q], h.NextOfSet[q], h.Due[q] = to, s.Set.First[to], due
+	s.Set.First[to] = q
+	s.step(q, units, decision.ActionIssued)
+	s.keep(from)
+	s.keep(to)
+}
+
 // step records a step of a reclaim, in the row of the step before when it is more of the same.
 func (s *State) step(q HoldingID, units int64, action int32) {
 	id, sub, k := s.Holding.Set[q], s.Holding.Sub[q], s.Holding.Parcel[q]

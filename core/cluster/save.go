@@ -266,6 +266,9 @@ func (d *Deeds) fields(c *pack.Coder) {
 	pack.Bool(c, &d.AnyUnmet)
 	pack.Columns(c, &d.Configured)
 	pack.Columns(c, &d.Reserved)
+	pack.Column(c, &d.Keeper)
+	pack.Column(c, &d.KeptOn)
+	pack.Columns(c, &d.KeptAmount)
 }
 
 func (r *Release) fields(c *pack.Coder) {

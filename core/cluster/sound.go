@@ -199,6 +199,10 @@ func (s *State) soundDeeds(k *soundness, what string, d *Deeds, dims int) {
 	k.amounts(what+": deeds", dims, n, d.Amount)
 	k.amounts(what+": configured", dims, nodes, d.Configured)
 	k.amounts(what+": reserved", dims, nodes, d.Reserved)
+	k.rows(what+": what is kept", len(d.Keeper), len(d.KeptOn))
+	within(k, what+": what is kept", d.Keeper, 0, s.Consumer.Len(), nil)
+	within(k, what+": what is kept", d.KeptOn, 0, s.Host.Len(), nil)
+	k.amounts(what+": what is kept", dims, len(d.Keeper), d.KeptAmount)
 	if d.Unmet != nil {
 		k.rows(what+": rules", nodes, len(d.Unmet))
 	}

@@ -212,13 +212,11 @@ func (s *State) settleOn(p *Plan, r *mover, k ParcelID, most int64) {
 	}
 	r.left -= n
 	p.Parcels.take(k, s.Size(s.Holding.Sub[r.q])[:len(p.Parcels.Cap)], n)
-	for i := range r.put {
-		if r.put[i].parcel == k {
-			r.put[i].units += n
-			return
-		}
+	if last := len(r.put) - 1; last >= 0 && r.put[last].parcel == k {
+		r.put[last].units += n
+		return
 	}
-	r.put = append(r.put, portion{k, n})
+	r.put = append(r.put, portion{k, n}) // victims of a set keep the order in which they were chosen
 }
 
 // way lists the parcels of a host, whose first is k, in the order in which units of a leaf go there when they
@@ -285,10 +283,12 @@ func (s *State) move(p *Plan, r *mover) {
 	h := &s.Holding
 	s.tell(r.q, -h.Units[r.q])
 	h.Units[r.q] = 0
+	last := r.q
 	for i, to := range r.put {
 		q := r.q
 		if i > 0 {
-			q = s.twin(p, r.q)
+			q = s.twin(p, last)
+			last = q
 		}
 		h.Parcel[q], h.Units[q] = to.parcel, to.units
 		first := p.Parcels.First[to.parcel]
@@ -306,7 +306,8 @@ func (s *State) move(p *Plan, r *mover) {
 	}
 }
 
-// twin adds a row like another, under the same reclaim, that hangs on no parcel yet and has no units.
+// twin adds a row like another, under the same reclaim, of which it counts as chosen later; it hangs on no parcel yet and has no
+// units. O(victims of the set).
 func (s *State) twin(p *Plan, q HoldingID) HoldingID {
 	t, h := s.Holding.row(), &s.Holding
 	sub := h.Sub[q]
@@ -317,7 +318,11 @@ func (s *State) twin(p *Plan, q HoldingID) HoldingID {
 		h.PrevOfSub[next] = t
 	}
 	if h.Set[t] = h.Set[q]; h.Set[q] != NoID {
-		h.Due[t], h.NextOfSet[t], h.NextOfSet[q] = h.Due[q], h.NextOfSet[q], t
+		at := &s.Set.First[h.Set[q]]
+		for *at != q {
+			at = &h.NextOfSet[*at]
+		}
+		h.Due[t], h.NextOfSet[t], *at = h.Due[q], q, t
 	}
 	return t
 }

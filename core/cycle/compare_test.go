@@ -160,7 +160,7 @@ func (p *player) shares(t *rapid.T) {
 			row{u, s.UsageDemand[i], s.UsageQuota[i]}
 	}
 	for _, s := range p.last.Shares {
-		name := fmt.Sprint(s.Plan, " ", s.Path, " /", s.Priority, s.Ratio, s.UnitsHeld, s.UnitsWanted)
+		name := fmt.Sprint(s.Plan, " ", s.Path, " ", s.Pool, s.Priority, s.Ratio, s.UnitsHeld, s.UnitsWanted)
 		g, ok := got[name]
 		usage, _ := s.Usage.Float64()
 		if !ok || math.Abs(g.usage-usage) > 1e-9 || math.Abs(g.demand-math.Ldexp(float64(s.Demand), -48)) > 1e-9 ||

@@ -12,36 +12,55 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/md"
+	"github.com/stintd/stint/core/ownership"
 	"github.com/stintd/stint/core/slot"
 )
 
+// mutants are a package's wrong behaviours.
+type mutants struct {
+	of    string
+	names []string
+	set   func(n int)
+	cases func(name string) string // the kind of those that must notice
+}
+
 // TestMutants makes the engine wrong in many small ways, one at a time: random cases must notice each, or they prove
-// little. It prints how many cases that took.
+// little. It prints how many cases that took. A part of them is played with -run 'TestMutants/md/recall'.
 func TestMutants(t *testing.T) {
-	for i, name := range slot.Mutants {
-		t.Run(name, func(t *testing.T) {
-			slot.SetMutant(i + 1)
-			defer slot.SetMutant(0)
-			caught(t, kindOf(name))
-		})
-	}
-	for i, name := range cluster.Mutants {
-		t.Run(name, func(t *testing.T) {
-			cluster.SetMutant(i + 1)
-			defer cluster.SetMutant(0)
-			caught(t, kindOf(name))
+	for _, m := range []mutants{
+		{"slot", slot.Mutants[:], slot.SetMutant, kindOf},
+		{"cluster", cluster.Mutants[:], cluster.SetMutant, kindOf},
+		{"md", md.Mutants[:], md.SetMutant, kindOf},
+		{"ownership", ownership.Mutants[:], ownership.SetMutant, func(string) string { return "own" }},
+	} {
+		t.Run(m.of, func(t *testing.T) {
+			for i, name := range m.names {
+				t.Run(name, func(t *testing.T) {
+					m.set(i + 1)
+					defer m.set(0)
+					noticing := m.cases(name)
+					caught(t, kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == noticing })])
+				})
+			}
 		})
 	}
 }
 
-// kindOf is the kind of cases that must notice a mutant.
-func kindOf(mutant string) kind {
+// kindOf is the kind of cases that must notice a mutant of slot plans or MD plans.
+func kindOf(mutant string) string {
 	about, _, _ := strings.Cut(mutant, ":")
-	name := "slot"
-	if slices.Contains([]string{"hybrid", "switch", "window", "policy"}, about) {
-		name = "hybrid"
+	switch {
+	case slices.Contains([]string{"hybrid", "switch", "window", "policy"}, about):
+		return "hybrid"
+	case slices.Contains([]string{"assign", "parcel"}, about):
+		return "own"
+	case about == "choice":
+		return "fair"
+	case slices.Contains(md.Mutants[:], mutant):
+		return "lend"
 	}
-	return kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })]
+	return "slot"
 }
 
 // caught plays random cases of a kind until one fails; none may be needed beyond casesMin.

@@ -1,7 +1,6 @@
 package cycle_test
 
 import (
-	"slices"
 	"strings"
 
 	"pgregory.net/rapid"
@@ -118,11 +117,6 @@ func (p *player) room(plan, host, owner string) map[string]int64 {
 		room[d] -= missing[d]
 	}
 	return room
-}
-
-// lent tells whether anything is held on another's parcel of an MD plan, as the last cycle's oracle has it.
-func (p *player) lent() bool {
-	return slices.ContainsFunc(p.last.Held, func(u oracle.Units) bool { return u.Lender != "" && p.mdPlan(u.Plan) != nil })
 }
 
 // ownerOf is who owns the parcel on which a unit lies, by what it counts as.

@@ -25,6 +25,8 @@ type site struct {
 	slots     []slotPlan
 	lively    bool // the slot plans lend much and have small pools
 	own       bool // consumers own hosts of the MD plans
+	lend      bool // and lend them: graces are drawn, and owners come late
+	waves     bool // what is lent is taken back for those nearer to it, step by step: see drawWaves
 	timezone  string
 	even      bool  // nothing but shares decides in the slot plans, and units are of one size: INV-5 binds
 	tight     bool  // an MD plan whose hosts are few and full
@@ -133,7 +135,16 @@ func (s *site) drawGroups(t *rapid.T, groups int) {
 func (s *site) drawConsumers(t *rapid.T, most int) {
 	for i := range most {
 		c := consumer{parent: -1, leaf: true, rank: pick(t, "rank", 0, 0, 1, 2), grace: choose(t, "grace", graces...)}
-		if p := upTo(t, "parent", -1, i-1); p >= 0 && s.consumers[p].depth < 3 {
+		p := 0
+		if s.lend { // reclaims stay under way for some cycles
+			c.grace = choose(t, "long grace", 0, 60, 90, 180, 300, 300)
+			if p = between(t, "parent", 0, i) - 1; s.waves && i < len(wavesParent) {
+				p = wavesParent[i]
+			}
+		} else {
+			p = upTo(t, "parent", -1, i-1)
+		}
+		if p >= 0 && s.consumers[p].depth < 3 {
 			c.parent, c.depth = p, s.consumers[p].depth+1
 			s.consumers[p].leaf = false
 			c.path = s.consumers[p].path
@@ -201,7 +212,11 @@ type world struct {
 	hosts  map[string]oracle.Host // by name, as they are now
 	shapes []map[string]int64     // of units of MD plans
 	rows   map[string][]oracle.Demand
-	plain  bool // MD plans have one unit size, no requirements, nothing running: INV-5 binds
+	late   map[string]bool // leaves that want nothing in the first step, where owners come late
+	wave   int             // steps drawn so far
+	began  bool            // the first step is drawn
+	robbed []string        // owners of what is being taken back from others
+	plain  bool            // MD plans have one unit size, no requirements, nothing running: INV-5 binds
 }
 
 // need is a requirement and what it means.
@@ -293,6 +308,12 @@ func (w *world) drawHost(t *rapid.T, h int) oracle.Host {
 		if row.Size[d] = int64(upTo(t, "size", 0, 9)); w.eager() > 0 {
 			row.Size[d] = choose[int64](t, "size", 0, 2, 3, 4, 4, 5, 6, 8)
 		}
+		if w.waves {
+			row.Size[d] = choose[int64](t, "ample size", 4, 6, 8)
+		}
+	}
+	if w.lend && row.State != "ok" && !once(t, "not ok", 4) {
+		row.State = "ok"
 	}
 	return row
 }
@@ -314,9 +335,12 @@ func (w *world) drawDemand(t *rapid.T, source string) []oracle.Demand {
 		}
 		rows = append(rows, row)
 	}
-	for range w.upTo(t, "new rows", w.eager(), 5) {
+	least := min(1, w.eager()+len(w.robbed))
+	for range w.upTo(t, "new rows", least, 5) {
 		if row, ok := w.drawRow(t, source); ok && !slices.ContainsFunc(rows, func(r oracle.Demand) bool { return key(r) == key(row) }) {
-			rows = append(rows, row)
+			if rows = append(rows, row); w.waves {
+				rows = w.twin(t, rows)
+			}
 		}
 	}
 	if odds(t, "shuffled", 8) && len(rows) > 1 {
@@ -352,6 +376,7 @@ func (w *world) drawRow(t *rapid.T, source string) (row oracle.Demand, ok bool) 
 	if len(leaves) == 0 {
 		return row, false
 	}
+	leaves = w.now(t, leaves)
 	row.Consumer, row.Units = leaves[w.upTo(t, "leaf", 0, len(leaves)-1)], w.drawUnits(t, row.Plan)
 	row.Allocation, row.Sub = fmt.Sprintf("%sa%d", source, upTo(t, "allocation", 0, 2)), pick(t, "sub", "", "", "x", "y")
 	row.Size = w.drawSize(t, row.Plan)
@@ -363,29 +388,13 @@ func (w *world) drawUnits(t *rapid.T, plan string) int64 {
 	if w.slotPlan(plan) != nil || w.tight {
 		return int64(choose(t, "units", 0, 0, 1, 2, 3, 5, 8, 14))
 	}
+	if w.lend {
+		return int64(choose(t, "units", 1, 2, 3, 5, 8, 14, 20))
+	}
 	if w.own {
 		return int64(choose(t, "units", 0, 1, 2, 3, 5, 8, 14))
 	}
 	return int64(upTo(t, "units", 0, 30))
-}
-
-// drawSize draws the size of a unit.
-func (w *world) drawSize(t *rapid.T, plan string) map[string]int64 {
-	switch {
-	case w.slotPlan(plan) == nil:
-		return pick(t, "shape", w.shapes...)
-	case w.even || !slices.Contains(w.dims, "slots"):
-		return nil
-	}
-	return map[string]int64{"slots": int64(choose(t, "slots", 0, 1, 1, 1, 1, 2, 2, 3, 4))}
-}
-
-// unit is a row's unit as what a host has for its plan is measured: see capacity.
-func (w *world) unit(r oracle.Demand) map[string]int64 {
-	if w.slotPlan(r.Plan) == nil {
-		return r.Size
-	}
-	return map[string]int64{"slots": max(1, r.Size["slots"])}
 }
 
 // drawRules draws what else a row may ask for.
@@ -400,7 +409,7 @@ func (w *world) drawRules(t *rapid.T, row *oracle.Demand) {
 	if odds(t, "per host", 5-min(2, 2*len(w.slots))) {
 		row.MaxPerHost = int64(upTo(t, "max_per_host", 1, 3))
 	}
-	if odds(t, "select", 5) {
+	if odds(t, "select", 5) && !(w.lend && once(t, "any host", 2)) {
 		row.Requirement = needs[upTo(t, "requirement", 0, len(needs)-1)].text
 	}
 	if odds(t, "order", 8) {
@@ -414,34 +423,40 @@ func (w *world) drawStep(t *rapid.T, first bool, held []oracle.Units) step {
 	if w.windowed() {
 		s.wait = choose(t, "wait", 0, 0, 0, 0, 0, 1, 5, 24*60-8)
 	}
+	if w.lend {
+		s.cycles = choose(t, "few cycles", 0, 0, 0, 1, 1, 2)
+		w.rob(held)
+	}
 	if first {
 		w.plain = odds(t, "plain", 4) && !w.own
 		s.hosts, s.full = w.drawHosts(t), true
 		w.drawShapes(t)
-	} else if odds(t, "hosts change", 2) {
+	} else if w.lend && w.drains() && once(t, "drain no longer", 3) {
+		s.hosts = w.undrain()
+	} else if odds(t, "hosts change", 2) && !(w.lend && once(t, "hosts stay", 2)) && !(w.waves && !once(t, "hosts change all the same", 4)) {
 		s.hosts, s.full = w.changeHosts(t)
 	}
 	before := w.sizes()
 	for _, source := range sources[:w.upTo(t, "sources", w.eager(), 3)] {
-		if first || w.eager() > 0 && !once(t, "old snapshot", 3) || odds(t, "new snapshot", 2) {
+		if first || w.lend && once(t, "other wants", 2) || w.eager() > 0 && !once(t, "old snapshot", 3) || odds(t, "new snapshot", 2) {
 			s.demand = append(s.demand, snapshot{source, slices.Clone(w.drawDemand(t, source))})
 		}
 	}
 	if first && !w.plain && len(s.demand) > 0 && odds(t, "running", 3) {
 		s.source, s.running = s.demand[0].source, w.drawRunning(t, s.demand[0].rows)
 	}
+	w.began, w.wave = true, w.wave+1
 	now := w.sizes()
 	for range w.upTo(t, "releases", 0, 3) {
 		if len(held) == 0 {
 			break
 		}
 		u := pick(t, "held", held...)
-		if in := w.planOf(u.Host); in != u.Plan && (in != "" || w.hosts[u.Host].Name == "") {
-			continue // its work is lost
+		if w.lostOn(u) {
+			continue
 		}
 		if !s.late || cmp.Or(now[u.Key], before[u.Key]) == before[u.Key] {
-			s.releases = append(s.releases, oracle.Holding{Consumer: u.Consumer, Allocation: u.Allocation, Sub: u.Sub, Host: u.Host,
-				Units: int64(upTo(t, "released", 1, int(u.Units)+1)), Done: odds(t, "done", 2)})
+			s.releases = append(s.releases, drawRelease(t, u))
 		}
 	}
 	return s

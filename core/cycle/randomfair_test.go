@@ -49,6 +49,17 @@ func (s *site) drawFairShare(t *rapid.T) share {
 
 // drawFairShapes gives unit sizes of which a host holds several.
 func (w *world) drawFairShapes(t *rapid.T, most int) {
+	if len(w.dims) > 1 && most > 1 && once(t, "unlike", 3) { // units that hold much and give little, others the other way round, and one that takes several
+		for _, two := range [][2]int64{{1, 3}, {2, 0}, {4, 1}} {
+			size := map[string]int64{}
+			for _, d := range w.dims {
+				size[d] = 0
+			}
+			size[w.dims[0]], size[w.dims[1]] = two[0], two[1]
+			w.shapes = append(w.shapes, size)
+		}
+		return
+	}
 	for range between(t, "shapes", 1, most) {
 		size := map[string]int64{}
 		for _, d := range w.dims {

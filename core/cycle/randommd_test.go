@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"pgregory.net/rapid"
+
+	"github.com/stintd/stint/core/oracle"
 )
 
 type mdPlan struct {
@@ -28,6 +30,7 @@ type member struct {
 	rank     int // -1: the consumer's
 	share
 	preference map[int]int // by zone
+	lendGrace  string      // as keys of its entry
 }
 
 type share struct {
@@ -92,6 +95,8 @@ func (s *site) drawPlan(t *rapid.T, name string, zones []int) mdPlan {
 
 func (s *site) drawShare(t *rapid.T) share {
 	switch {
+	case s.lend:
+		return s.drawModestShare(t)
 	case s.tight:
 		return s.drawFairShare(t)
 	case s.own && !once(t, "restricted", 4):
@@ -142,7 +147,7 @@ func (s *site) writeMD(b *strings.Builder) {
 			if e.modest {
 				b.WriteString(", share_reclaim: false")
 			}
-			b.WriteString(preferText(e.preference))
+			b.WriteString(preferText(e.preference) + e.lendGrace)
 			if m.deeds != nil {
 				b.WriteString(s.ownText(m.deeds[0][e.consumer]))
 			}
@@ -173,6 +178,9 @@ func (w *world) drawShapes(t *rapid.T) {
 		w.drawFairShapes(t, most)
 		return
 	}
+	if w.waves && once(t, "one shape", 2) {
+		most = 1
+	}
 	for range upTo(t, "shapes", 1, most) {
 		size := map[string]int64{}
 		for _, d := range w.dims {
@@ -187,6 +195,42 @@ func (w *world) drawShapes(t *rapid.T) {
 			continue
 		}
 		size[pick(t, "never zero", w.dims...)] += int64(pick(t, "more", 1, 1, 1, 6))
+		if w.lend {
+			size = w.small(t)
+		}
+		if w.waves && once(t, "tiny", 2) { // many units on a host, and many sets
+			for d := range size {
+				size[d] = min(size[d], 1)
+			}
+		}
 		w.shapes = append(w.shapes, size)
 	}
+	if w.waves && !w.plain && once(t, "a larger shape", 2) { // it takes the room of several others
+		size := maps.Clone(w.shapes[0])
+		for d := range size {
+			size[d] *= choose[int64](t, "times", 2, 3)
+		}
+		w.shapes = append(w.shapes, size)
+	}
+}
+
+// drawSize draws the size of a unit.
+func (w *world) drawSize(t *rapid.T, plan string) map[string]int64 {
+	switch {
+	case w.slotPlan(plan) == nil && w.waves && w.wave > 0 && once(t, "large", 2):
+		return w.shapes[len(w.shapes)-1]
+	case w.slotPlan(plan) == nil:
+		return pick(t, "shape", w.shapes...)
+	case w.even || !slices.Contains(w.dims, "slots"):
+		return nil
+	}
+	return map[string]int64{"slots": int64(choose(t, "slots", 0, 1, 1, 1, 1, 2, 2, 3, 4))}
+}
+
+// unit is a row's unit as what a host has for its plan is measured: see capacity.
+func (w *world) unit(r oracle.Demand) map[string]int64 {
+	if w.slotPlan(r.Plan) == nil {
+		return r.Size
+	}
+	return map[string]int64{"slots": max(1, r.Size["slots"])}
 }

@@ -41,11 +41,18 @@ type ownRule struct {
 }
 
 // drawOwn draws a policy with MD plans whose consumers own hosts.
-func drawOwn(t *rapid.T) site {
-	s := site{own: true, dims: dimensions[:choose(t, "dimensions", 1, 2, 2, 3)], timezone: choose(t, "timezone", "UTC", "UTC", "UTC", "Asia/Kolkata")}
+func drawOwn(t *rapid.T) site { return drawOwning(t, false) }
+
+// drawOwning draws one for cases of lending or others.
+func drawOwning(t *rapid.T, lend bool) site {
+	s := site{own: true, lend: lend, dims: dimensions[:choose(t, "dimensions", 1, 2, 2, 3)], timezone: choose(t, "timezone", "UTC", "UTC", "UTC", "Asia/Kolkata")}
 	plans := choose(t, "plans", 1, 1, 1, 2)
 	s.drawGroups(t, plans+between(t, "groups", 0, 2))
-	s.drawConsumers(t, between(t, "consumers", 2, 8))
+	least := 2
+	if s.waves = lend && once(t, "waves", 3); s.waves {
+		least = len(wavesParent)
+	}
+	s.drawConsumers(t, between(t, "consumers", least, 8))
 	for i := range plans {
 		var zones []int
 		for z := range s.groups {
@@ -357,6 +364,9 @@ func (s *site) reviseOwn(t *rapid.T) {
 		m := &s.plans[i]
 		if m.deeds == nil {
 			continue
+		}
+		if s.lend {
+			s.drawGraces(t, m)
 		}
 		if once(t, "other windows", 3) {
 			m.cut = choose(t, "cut", 0, 3, 6, 9, cutMax)

@@ -47,6 +47,9 @@ func soak(t *testing.T, k kind, n int) {
 	check(t, k, func(p *player) {
 		p.count(counts)
 		p.save(t, k.name, counts["case"])
+		if counts["case"]%5000 == 0 {
+			t.Logf("%d cases in %v", counts["case"], time.Since(began).Round(time.Second))
+		}
 	})
 	t.Logf("%d cases, %d cycles in %v", counts["case"], counts["cycle"], time.Since(began).Round(time.Millisecond))
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
@@ -90,6 +93,7 @@ var (
 		"short lower_priority", "placement best_fit", "equal priority and ratio", "equal priority, other ratio", "other priority",
 		"reclaim cancelled drain", "reclaim cancelled ownership_change",
 		"reclaim issued fair_share", "reclaim cancelled fair_share", "short waiting_for_reclaim", "short reclaim_budget",
+		"several victims for one unit", "taken from a lower priority", "taken from a ratio of 0", "taken from a greater share",
 		"joined a reclaim under way", "promised room", "overdue",
 		"md share_reclaim: false", "md reclaim_budget: 1", "md release: confirmed", "md overdue_after: 90s", "md consumer takes nothing back",
 	}
@@ -134,6 +138,9 @@ func (p *player) count(n map[string]int) {
 		n[name] += times
 	}
 	for _, r := range p.seen {
+		for name, times := range r.Notes {
+			n[name] += times
+		}
 		for _, u := range r.Releases {
 			n["release "+u.Cause]++
 		}
@@ -178,6 +185,9 @@ func (p *player) count(n map[string]int) {
 		p.plans[i].count(n)
 		p.countDeeds(&p.plans[i], n)
 	}
+	if p.own {
+		p.countOwn(n)
+	}
 	for i := range p.slots {
 		p.slots[i].count(n, &p.site)
 	}
@@ -214,6 +224,9 @@ func (m *mdPlan) count(n map[string]int) {
 	for _, e := range m.members {
 		if e.modest {
 			n["md consumer takes nothing back"]++
+		}
+		if e.ratio == 0 {
+			n["md ratio of 0"]++
 		}
 	}
 }

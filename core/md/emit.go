@@ -13,11 +13,9 @@ import (
 // EmitGrants adds the units given in this cycle, in the order of D-14. It returns
 // their number. O(grants), when some went to takers O(holdings).
 func (m *Planner) EmitGrants(g *decision.Grants) (units int64) {
-	var rows []cluster.HoldingID
-	if m.promise.moved {
-		rows = m.grantedNow() // some of those booked may be gone
-	} else {
-		rows = m.mergeBooked()
+	rows := m.grant.booked
+	if m.promise.moved || m.p.Parcels.Owned {
+		rows = m.grantedNow() // there were several steps, or some of those booked are gone
 	}
 	h, at := &m.s.Holding, g.Extend(len(rows))
 	var plans, consumer, allocation, name, source int32
@@ -36,31 +34,6 @@ func (m *Planner) EmitGrants(g *decision.Grants) (units int64) {
 		at++
 	}
 	return units
-}
-
-// mergeBooked lists what the steps of this cycle's grant stage booked.
-func (m *Planner) mergeBooked() []cluster.HoldingID {
-	own, pooled, h := m.grant.bookedOwn, m.grant.booked, &m.s.Holding
-	if len(own) == 0 || len(pooled) == 0 {
-		return append(own, pooled...)
-	}
-	earlier := func(a, b cluster.HoldingID) bool {
-		x, y := h.Sub[a], h.Sub[b]
-		if x == y {
-			return h.Parcel[a] < h.Parcel[b]
-		}
-		return cmp.Or(cmp.Compare(m.s.Node(x), m.s.Node(y)), cmp.Compare(m.s.Alloc.Arrival[m.s.Sub.Alloc[x]], m.s.Alloc.Arrival[m.s.Sub.Alloc[y]]),
-			cmp.Compare(m.s.Sub.Seq[x], m.s.Sub.Seq[y])) < 0
-	}
-	rows := make([]cluster.HoldingID, 0, len(own)+len(pooled))
-	for len(own) > 0 && len(pooled) > 0 {
-		if earlier(own[0], pooled[0]) {
-			rows, own = append(rows, own[0]), own[1:]
-		} else {
-			rows, pooled = append(rows, pooled[0]), pooled[1:]
-		}
-	}
-	return append(append(rows, own...), pooled...)
 }
 
 // grantedNow lists the holdings of this cycle's grants, those of one sub-allocation and parcel made one.
@@ -110,10 +83,24 @@ func (m *Planner) EmitStates(c *decision.Cycle) {
 		id := int32(m.s.ConsumerOf[n])
 		m.emitConsumer(&c.Consumers, n, id)
 		m.emitAmounts(&c.Amounts, n, id)
-		if m.public.wanted[n] > 0 || m.public.held[n] > 0 {
-			m.emitShare(&c.Shares, n, id)
+		for _, o := range m.poolsAbove(n) {
+			if at := o.at(n); m.pools.wanted[at] > 0 || m.pools.held[at] > 0 {
+				m.emitShare(&c.Shares, o, n, id)
+			}
 		}
 	}
+}
+
+// poolsAbove is the pools of the consumers above one, from the root down. The slice is borrowed until the next call.
+func (m *Planner) poolsAbove(n plan.Node) []*pool {
+	m.above = m.above[:0]
+	for n = m.policy.Parent[n]; n != plan.None; n = m.policy.Parent[n] {
+		if m.pools.index[n] != cluster.NoID {
+			m.above = append(m.above, m.poolAt(n))
+		}
+	}
+	slices.Reverse(m.above)
+	return m.above
 }
 
 func (m *Planner) emitConsumer(t *decision.Consumers, n plan.Node, id int32) {
@@ -145,24 +132,34 @@ func (m *Planner) emitAmounts(t *decision.Amounts, n plan.Node, id int32) {
 	}
 }
 
-func (m *Planner) emitShare(t *decision.Shares, n plan.Node, id int32) {
+func (m *Planner) emitShare(t *decision.Shares, o *pool, n plan.Node, id int32) {
+	at := o.at(n)
 	t.Plan.Add(m.p.Index)
 	t.Consumer.Add(id)
-	t.Pool.Add(int32(m.public.id))
+	t.Pool.Add(int32(o.id))
 	t.Ratio = append(t.Ratio, m.set.Ratio[n])
 	t.Priority = append(t.Priority, int64(m.set.Priority[n]))
-	t.Usage = append(t.Usage, share.Float(m.public.usage[n]))
-	t.UsageDemand = append(t.UsageDemand, share.Float(m.quota.demand[n]))
-	t.UsageQuota = append(t.UsageQuota, share.Float(m.quota.quota[n]))
-	t.UnitsHeld = append(t.UnitsHeld, m.public.held[n])
-	t.UnitsWanted = append(t.UnitsWanted, m.public.wanted[n])
+	t.Usage = append(t.Usage, share.Float(m.pools.usage[at]))
+	t.UsageDemand = append(t.UsageDemand, share.Float(m.pools.demand[at]))
+	t.UsageQuota = append(t.UsageQuota, share.Float(m.pools.quota[at]))
+	t.UnitsHeld = append(t.UnitsHeld, m.pools.held[at])
+	t.UnitsWanted = append(t.UnitsWanted, m.pools.wanted[at])
 }
 
 // EmitShortfalls explains every sub-allocation of the plan that is short. details
-// takes the texts of the column detail. It returns the units that are short.
+// takes the texts of the column detail. It returns the units that are short. Cost: judge.
 func (m *Planner) EmitShortfalls(t *decision.Shortfalls, details *cluster.Names) (units int64) {
 	m.grant.Planner = m
-	m.reason = reasons{byAsk: map[ask]reason{}, mask: m.reason.mask}
+	r := &m.reason
+	r.last, r.subs = nil, r.subs[:0]
+	m.eachSub(func(sub cluster.SubID) {
+		if short := m.s.Short(sub); short > 0 && short > m.promise.units[sub] {
+			leaf := m.s.Node(sub)
+			r.subs = append(r.subs, judged{sub: sub, leaf: leaf, ask: ask{m.s.Sub.Shape[sub], m.s.Sub.Need[sub]}, stop: m.stops(leaf, sub)})
+		}
+	})
+	m.judge(r.subs)
+	next := 0
 	m.eachSub(func(sub cluster.SubID) {
 		short := m.s.Short(sub)
 		if short == 0 {
@@ -173,7 +170,8 @@ func (m *Planner) EmitShortfalls(t *decision.Shortfalls, details *cluster.Names)
 			m.emitShortfall(t, details, sub, waits, m.waiting(sub))
 		}
 		if short > waits {
-			m.emitShortfall(t, details, sub, short-waits, m.why(sub))
+			m.emitShortfall(t, details, sub, short-waits, m.why(&r.subs[next]))
+			next++
 		}
 		units = share.Add(units, short)
 	})

@@ -1,6 +1,7 @@
 package md
 
 import (
+	"math"
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
@@ -10,7 +11,7 @@ import (
 	"github.com/stintd/stint/core/share"
 )
 
-// granter is the loop of MD-16 over one pool and its scratch memory. While the
+// granter is the loops of MD-16 over the pools and their scratch memory. While a
 // loop runs it works on copies made for it (the line's turns, the field's words); what it gave
 // is booked into the state when it is done.
 type granter struct {
@@ -18,15 +19,27 @@ type granter struct {
 
 	race   share.Race
 	line   line.Line
-	leaves []plan.Node // with outstanding demand, in tree order
+	hungry []plan.Node // leaves with outstanding demand, in tree order
+	leaves []plan.Node // of them, those in the loop
 	step   []step      // by PairID
 
-	given     []gift // unit by unit
-	parcel    []cluster.ParcelID
-	booked    []cluster.HoldingID // this cycle's grants from the pool, in the order of D-14
-	bookedOwn []cluster.HoldingID // and those on leaves' own parcels
-	own       ownGrants
+	lot    place.Lot
+	lend   bool             // the lot has something
+	open   bool             // public parcels are to be had
+	pair   []cluster.PairID // by SubID, in private pools: of what it draws from the pool, NoID: not known
+	find   []found          // by Turn.Find, from 1, where anything is owned
+	top    plan.Node        // whose pool it is
+	barred bool             // promised units are kept out of the line
+	vec    []int64          // scratch
+
+	given  []gift // unit by unit, of the loop
+	gave   bool   // any loop gave something
+	parcel []cluster.ParcelID
+	booked []cluster.HoldingID // this cycle's grants, where nothing is owned: in the order of D-14
 }
+
+// found is where a sub-allocation's units are looked for: its numbers among public parcels and in the lot.
+type found struct{ public, lot int32 }
 
 // gift is one unit given.
 type gift struct {
@@ -46,63 +59,209 @@ type step struct {
 }
 
 // Grant gives takers what was held for them, then leaves what is free on their own parcels, and
-// hands out what is free in the public pool (MD-16): from the root always to
-// the child of the highest share priority, among equals to the one with the least
-// usage ÷ ratio, down to a leaf, one unit a step. Time is units × (levels ×
-// log children + dimensions) and, once, shapes × parcels.
+// hands out what is free in the pools, from the deepest consumers' up to the public one (MD-7, MD-8, MD-16).
 func (m *Planner) Grant() {
 	g := &m.grant
 	g.Planner = m
-	g.given, g.booked, g.bookedOwn = g.given[:0], g.booked[:0], g.bookedOwn[:0]
+	g.given, g.booked, g.gave = g.given[:0], g.booked[:0], false
 	g.desk.Begin(&g.desk, g.public.parcels)
+	m.begin()
 	g.review()
 	g.fulfil()
+	short := g.warm()
+	g.given = slices.Grow(g.given, int(min(short, giftsReserved)))
 	g.grantOwn()
-	node := g.lineUp()
+	for _, leaf := range g.hungry {
+		g.bar(leaf)
+	}
+	g.barred = true
+	for i := range m.pools.list {
+		o := &m.pools.list[i]
+		g.refresh(o)
+		o.live, o.refused = false, false
+		g.grantPool(o)
+	}
+}
+
+// begin readies what recall and fair reclaim note in a cycle.
+func (m *Planner) begin() {
+	f := &m.fairness
+	f.denied, f.undone, f.joinedAt, f.joinedOn = map[cluster.SubID]bool{}, map[cluster.SubID]bool{}, nil, nil
+	f.regain, f.gained, f.last, m.grant.barred = f.regain[:0], f.gained[:0], cluster.NoID, false
+	if m.budget = m.p.Terms.ReclaimBudget; m.budget == plan.Unlimited {
+		m.budget = math.MaxInt64
+	}
+}
+
+// warm readies the line for all leaves with outstanding demand, and tells how much that is.
+func (g *granter) warm() (short int64) {
+	g.line.Reset(g.s, g.p)
+	g.hungry = g.hungry[:0]
+	for leaf, first := range g.p.FirstAlloc {
+		if first == cluster.NoID {
+			continue
+		}
+		if n := g.line.Warm(plan.Node(leaf)); n > 0 {
+			short = share.Add(short, n)
+			g.hungry = append(g.hungry, plan.Node(leaf))
+		}
+	}
+	return short
+}
+
+// grantPool hands out what is free in a pool: from its consumer always to
+// the child of the highest share priority, among equals to the one with the least
+// usage ÷ ratio, down to a leaf, one unit a step (MD-16). Time is units × (levels ×
+// log children + dimensions) and, once, shapes × parcels.
+func (g *granter) grantPool(o *pool) {
+	g.top = o.node
+	if !g.lineUp(o) || !g.layLot(o) {
+		return
+	}
+	g.weigh(o)
+	node := g.enter(o)
 	if !g.race.Start() {
 		return
 	}
-	g.prepare()
-	for leaf := g.race.Next(); leaf >= 0; leaf = g.race.Next() {
-		more, stays := g.serve(plan.Node(leaf))
-		g.race.Served(leaf, more, stays)
+	g.prepare(o)
+	for at := g.race.Next(); at >= 0; at = g.race.Next() {
+		more, stays := g.serve(o, o.node+plan.Node(at))
+		g.race.Served(at, more, stays)
 	}
 	for n := range node {
-		g.public.stake[n] = node[n].Usage
+		g.pools.stake[int(o.figures)+n] = node[n].Usage
 	}
-	g.eachServed(func(sub cluster.SubID, t *line.Turn) { g.promise.net[g.s.Sub.Pair[sub]] += int64(t.Given) })
-	g.booked = g.book(g.booked, g.public.row(cluster.NoID, g.s.Cycle+1))
+	g.gave = g.gave || len(g.given) > 0
+	g.eachServed(func(sub cluster.SubID, t *line.Turn) { g.promise.net[g.pairOf(o, sub)] += int64(t.Given) })
+	g.bookPool(o)
 }
 
-// lineUp readies the race: leaves with outstanding demand are in it. O(consumers + sub-allocations).
-func (g *granter) lineUp() []share.Entrant {
-	g.line.Reset(g.s, g.p)
+// lineUp puts the leaves with outstanding demand that may draw on a pool in line, and tells whether there are any.
+func (g *granter) lineUp(o *pool) bool {
+	from, _ := slices.BinarySearch(g.hungry, o.node)
 	g.leaves, g.given = g.leaves[:0], g.given[:0]
-	node, short := g.race.Reset(g.policy.Len()), int64(0)
-	for n := range node {
-		node[n] = share.Entrant{
-			Usage: g.public.stake[n], Ratio: g.set.Ratio[n], Priority: g.set.Priority[n],
-			Tie: int32(n), Parent: int32(g.policy.Parent[n]),
+	for _, leaf := range g.hungry[from:] {
+		if leaf >= o.end {
+			break
 		}
-		if leaf := plan.Node(n); g.p.FirstAlloc[n] != cluster.NoID {
-			short = share.Add(short, g.line.Warm(leaf))
-			g.bar(leaf)
-			if node[n].In = g.line.Open(leaf); node[n].In {
-				g.leaves = append(g.leaves, leaf)
-			}
+		if g.policy.ReclaimUS[leaf] <= o.grace && g.line.Open(leaf) {
+			g.leaves = append(g.leaves, leaf)
 		}
 	}
-	g.given = slices.Grow(g.given, int(min(short, giftsReserved)))
+	return len(g.leaves) > 0
+}
+
+// enter readies the race of those in line. O(consumers in the pool).
+func (g *granter) enter(o *pool) []share.Entrant {
+	node := g.race.Reset(int(o.end - o.node))
+	for i := range node {
+		n := o.node + plan.Node(i)
+		node[i] = share.Entrant{
+			Usage: g.pools.stake[int(o.figures)+i], Ratio: g.set.Ratio[n], Priority: g.set.Priority[n],
+			Tie: int32(n), Parent: int32(g.policy.Parent[n] - o.node),
+		}
+	}
+	node[0].Parent = -1
+	for _, leaf := range g.leaves {
+		node[leaf-o.node].In = true
+	}
 	return node
 }
 
-// prepare readies finders and usage steps for a grant stage.
-func (g *granter) prepare() {
+// layLot readies what a pool has to give, and tells whether that is anything: its own parcels come before lent ones,
+// own ones by their consumer's preference, the best first, lent ones by their owner's, the worst first (MD-6).
+func (g *granter) layLot(o *pool) bool {
+	g.open, g.lend = o.node == plan.Root && g.hasPublic(), false
+	if o.own == o.all {
+		return g.open
+	}
+	g.lot.Begin(&g.desk)
+	side, grace := plan.Node(plan.None), o.grace
+	owner := cluster.ConsumerID(cluster.NoID)
+	for row := o.own; row < o.all; row++ {
+		k := g.owners.parcel[row]
+		if !g.p.Parcels.IsOpen(k) || !g.hasRoom(k) {
+			continue
+		}
+		one := place.Item{Parcel: k, Tier: int32(g.preference(o.node, k)), Side: cluster.NoID, Grace: o.grace}
+		var rest []int64
+		if row >= o.lent {
+			if at := g.p.Parcels.Owner[k]; at != owner {
+				n := g.s.NodeOf[at]
+				owner, side, grace = at, g.toward(n, o.node), g.grace(at, o.node)
+			}
+			one.Tier, one.Side, one.Grace = lentTier-int32(g.preference(g.s.NodeOf[owner], k)), int32(side), grace
+			if mutant == 23 {
+				one.Tier = lentTier - preferences + int32(g.preference(g.s.NodeOf[owner], k))
+			}
+			if g.reserved(k, o.node) {
+				rest = resized(g.vec, len(g.p.Parcels.Cap))
+				g.vec = rest
+				g.spare(k, o.node, false, rest)
+			}
+		}
+		g.lot.Add(one, rest)
+	}
+	g.lend = g.lot.Close()
+	g.find = g.find[:0]
+	g.pair = resized(g.pair, len(g.s.Sub.Wanted))
+	return g.open || g.lend
+}
+
+// lentTier is above all tiers of lent parcels and below none: their tiers are lentTier less their owners' preference.
+const lentTier = 2*preferences + 1
+
+// hasPublic tells whether any parcel of the root's own may get grants.
+func (g *granter) hasPublic() bool {
+	if g.public.parcels == nil {
+		return true
+	}
+	for w, set := range g.public.parcels {
+		if set&g.p.Parcels.Open[w] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// hasRoom tells whether anything of a parcel is free beside what sets keep.
+func (g *granter) hasRoom(k cluster.ParcelID) bool {
+	for d := range g.p.Parcels.Free {
+		if g.p.Parcels.Available(d, k) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// prepare readies usage steps for a loop, and those in line.
+func (g *granter) prepare(o *pool) {
 	g.known()
 	g.step = resized(g.step, len(g.p.Pairs.Units))
-	for q, shape := range g.p.Pairs.Shape {
-		g.step[q] = newStep(g.promise.net[q], g.public.capacity.of(shape))
+	for q := o.firstPair; q != cluster.NoID; q = g.pools.nextPair[q] {
+		g.step[q] = newStep(g.promise.net[q], g.capacity(o, g.p.Pairs.Shape[q]))
 	}
+	g.eachInLine(func(sub cluster.SubID, t *line.Turn) {
+		t.Find, t.Given = 0, 0
+		if o.node != plan.Root {
+			g.pair[sub] = cluster.NoID
+		}
+	})
+}
+
+// pairOf is the pair of units that a sub-allocation draws from the pool of the loop.
+func (g *granter) pairOf(o *pool, sub cluster.SubID) cluster.PairID {
+	if o.node == plan.Root {
+		return g.s.Sub.Pair[sub]
+	}
+	if g.pair[sub] == cluster.NoID {
+		q := g.s.PairOf(sub, o.id)
+		if g.pair[sub] = q; int(q) >= len(g.promise.net) {
+			g.known()
+			g.step = append(g.step[:q], newStep(0, g.capacity(o, g.p.Pairs.Shape[q])))
+		}
+	}
+	return g.pair[sub]
 }
 
 func newStep(units, capacity int64) step {
@@ -115,15 +274,23 @@ func newStep(units, capacity int64) step {
 
 // serve tries to give the leaf one unit, and tells what that adds to its usage. The leaf does not
 // stay when nothing of it fits any more or it wants no more.
-func (g *granter) serve(leaf plan.Node) (usage int64, stays bool) {
+func (g *granter) serve(o *pool, leaf plan.Node) (usage int64, stays bool) {
 	for {
 		for sub := g.line.Next(leaf); sub != cluster.NoID; sub = g.line.Next(leaf) {
-			if k, f := g.seek(leaf, sub); k != cluster.NoID {
-				usage = g.give(leaf, sub, k, f)
+			k := cluster.ParcelID(cluster.NoID)
+			if len(g.fairness.undone) == 0 || !g.fairness.undone[sub] {
+				k = g.seek(o, leaf, sub)
+			}
+			if k != cluster.NoID {
+				g.given = append(g.given, gift{sub, k})
+				if len(g.pooled) > 0 {
+					g.shift(sub, o.id, 1)
+				}
+				usage = g.step[g.pairOf(o, sub)].next()
 				g.line.Served(leaf)
 				return usage, g.line.Advance(leaf)
 			}
-			g.line.Pass(leaf) // fits nowhere, and will not in this cycle
+			g.line.Pass(leaf) // fits nowhere, and will not in this loop
 		}
 		if !g.line.Advance(leaf) {
 			return 0, false
@@ -131,33 +298,63 @@ func (g *granter) serve(leaf plan.Node) (usage int64, stays bool) {
 	}
 }
 
-// seek is the parcel for a unit of a sub-allocation, NoID when there is none or a share limit stands against it.
-func (g *granter) seek(leaf plan.Node, sub cluster.SubID) (cluster.ParcelID, *place.Finding) {
+// seek takes room for a unit of a sub-allocation in a pool, NoID when there is none or a share limit stands against it.
+func (g *granter) seek(o *pool, leaf plan.Node, sub cluster.SubID) cluster.ParcelID {
 	if _, _, over := g.overLimit(leaf, sub); over {
-		return cluster.NoID, nil
+		o.refused = true
+		return cluster.NoID
 	}
 	t := &g.line.Sub[sub]
-	if t.Find == 0 {
-		t.Find = g.desk.Lookup(sub) + 1
+	if !g.lend { // public parcels alone
+		if t.Find == 0 {
+			t.Find = g.desk.Lookup(sub) + 1
+		}
+		f := g.desk.At(t.Find - 1)
+		k := f.Find()
+		if k != cluster.NoID {
+			f.Give(k)
+		}
+		return k
 	}
-	f := g.desk.At(t.Find - 1)
-	return f.Find(), f
+	if t.Find == 0 {
+		g.find = append(g.find, found{lot: g.lot.Lookup(sub, place.Who{Side: int32(g.toward(leaf, o.node)), Grace: g.policy.ReclaimUS[leaf]})})
+		t.Find = int32(len(g.find))
+		if g.open {
+			g.find[t.Find-1].public = g.desk.Lookup(sub)
+		}
+	}
+	at := &g.find[t.Find-1]
+	if g.open {
+		f := g.desk.At(at.public)
+		if k := f.Find(); k != cluster.NoID {
+			f.Give(k)
+			g.lot.Count(at.lot, k)
+			return k
+		}
+	}
+	k := g.lot.Find(at.lot)
+	if k != cluster.NoID {
+		if g.lot.Give(at.lot, k); g.open {
+			g.desk.At(at.public).Count(k, 1)
+		}
+	}
+	return k
 }
 
-// give puts a unit on a parcel and tells what it adds to the leaf's usage.
-func (g *granter) give(leaf plan.Node, sub cluster.SubID, k cluster.ParcelID, f *place.Finding) (usage int64) {
-	g.given = append(g.given, gift{sub, k})
-	f.Give(k)
-	if len(g.pooled) > 0 {
-		g.shift(sub, g.public.id, 1)
+// bookPool makes holdings of what a loop gave.
+func (g *granter) bookPool(o *pool) {
+	if !g.p.Parcels.Owned {
+		g.booked = g.book(g.booked, nil)
+		return
 	}
-	return g.step[g.s.Sub.Pair[sub]].next()
+	depth := int(g.policy.Depth[o.node])
+	g.book(g.booked, func(k cluster.ParcelID) { g.stir(k, depth) })
 }
 
 // book makes holdings of what was given, one for each sub-allocation and parcel, in
-// the order of D-14, and appends them; row says what they count as. The gifts are dealt out to their sub-allocations, then each
+// the order of D-14, and appends them; each, unless nil, is called with their parcels. The gifts are dealt out to their sub-allocations, then each
 // one's parcels are sorted. O(units log (units of a sub-allocation)).
-func (g *granter) book(booked []cluster.HoldingID, row cluster.Holding) []cluster.HoldingID {
+func (g *granter) book(booked []cluster.HoldingID, each func(k cluster.ParcelID)) []cluster.HoldingID {
 	g.parcel = resized(g.parcel, len(g.given))
 	at := int32(0)
 	g.eachServed(func(_ cluster.SubID, t *line.Turn) {
@@ -183,23 +380,46 @@ func (g *granter) book(booked []cluster.HoldingID, row cluster.Holding) []cluste
 	g.s.Holding.Reserve(rows)
 	booked = slices.Grow(booked, rows)
 	g.eachServed(func(sub cluster.SubID, t *line.Turn) {
-		row.Sub = sub
-		booked = g.s.Hold(booked, row, g.parcel[t.Find:t.Find+t.Given])
+		to := g.parcel[t.Find : t.Find+t.Given]
+		if each == nil {
+			booked = g.s.Hold(booked, g.row(sub, to[0]), to)
+			return
+		}
+		for from := 0; from < len(to); { // a row of each owner's: the label goes by him
+			end := from + 1
+			for end < len(to) && g.p.Parcels.Owner[to[end]] == g.p.Parcels.Owner[to[from]] {
+				end++
+			}
+			g.s.Hold(booked, g.row(sub, to[from]), to[from:end])
+			from = end
+		}
+		for i, k := range to {
+			if i == 0 || k != to[i-1] {
+				each(k)
+			}
+		}
 	})
 	return booked
 }
 
-// eachServed calls f for the sub-allocations that were given something, in the order of D-14.
-func (g *granter) eachServed(f func(sub cluster.SubID, t *line.Turn)) {
+// eachInLine calls f for the sub-allocations of the leaves in the loop, in the order of D-14.
+func (g *granter) eachInLine(f func(sub cluster.SubID, t *line.Turn)) {
 	for _, leaf := range g.leaves {
 		for a := g.p.FirstAlloc[leaf]; a != cluster.NoID; a = g.s.Alloc.Next[a] {
 			for sub := g.s.Alloc.First[a]; sub != cluster.NoID; sub = g.s.Sub.Next[sub] {
-				if t := &g.line.Sub[sub]; t.Given > 0 {
-					f(sub, t)
-				}
+				f(sub, &g.line.Sub[sub])
 			}
 		}
 	}
+}
+
+// eachServed is eachInLine for those that were given something.
+func (g *granter) eachServed(f func(sub cluster.SubID, t *line.Turn)) {
+	g.eachInLine(func(sub cluster.SubID, t *line.Turn) {
+		if t.Given > 0 {
+			f(sub, t)
+		}
+	})
 }
 
 // next is what one more unit adds to the usage; nothing once the pool is used up whole.
@@ -216,18 +436,19 @@ func (s *step) next() int64 {
 	return more
 }
 
-// overLimit tells which share limit (MD-18) one more unit would exceed: of the leaf or a branch above it.
+// overLimit tells which share limit (MD-18) one more unit from the pool of the loop would exceed: of the leaf or a branch
+// above it, below the pool.
 func (g *granter) overLimit(leaf plan.Node, sub cluster.SubID) (at plan.Node, dimension int, over bool) {
-	return g.overLimitOf(g.pooled, leaf, sub)
+	return g.overLimitOf(g.pooled, leaf, sub, g.top)
 }
 
-// overLimitOf tells the same by other amounts that consumers hold.
-func (m *Planner) overLimitOf(pooled [][]int64, leaf plan.Node, sub cluster.SubID) (at plan.Node, dimension int, over bool) {
+// overLimitOf tells the same of a consumer's pool, by other amounts that consumers hold.
+func (m *Planner) overLimitOf(pooled [][]int64, leaf plan.Node, sub cluster.SubID, top plan.Node) (at plan.Node, dimension int, over bool) {
 	if len(pooled) == 0 {
 		return 0, 0, false
 	}
 	size := m.s.Size(sub)
-	for n := leaf; n != plan.Root; n = m.policy.Parent[n] {
+	for n := leaf; n != top; n = m.policy.Parent[n] {
 		for d := range pooled {
 			if most := m.limit(n, d); most != plan.Unlimited && size[d] > 0 && pooled[d][n]+size[d] > most {
 				return n, d, true

@@ -21,6 +21,7 @@ type owners struct {
 	group  []int32            // by ParcelID: the first of the plan's groups that has the host
 	first  []int32            // by Node, and one more: where its parcels begin
 	parcel []cluster.ParcelID // of owners, in tree order, then in host order
+	row    []int32            // by ParcelID of those: its row in parcel
 }
 
 // change is what a consumer had and has of a host, by dimension.
@@ -37,7 +38,7 @@ type change struct {
 func (m *Planner) assign() {
 	p, o := m.p, &m.owners
 	o.changes, o.laid = o.changes[:0], o.laid && !p.Rebuilt
-	if p.Stirred {
+	if p.Stirred || mutant == 2 {
 		p.Since++
 	}
 	owned := p.Owns || len(p.Deeds.Host) > 0 || p.Parcels.Owned
@@ -52,8 +53,13 @@ func (m *Planner) assign() {
 		}
 		o.laid, p.Since = false, 0
 	}
-	if p.Reassign = false; p.Parcels.Owned && !o.laid {
-		m.layOwners()
+	if p.Reassign = false; !o.laid {
+		o.laid = true
+		if p.Parcels.Owned {
+			m.layOwners()
+		}
+		m.layReserves()
+		m.layPools()
 	}
 }
 
@@ -73,7 +79,7 @@ func (m *Planner) pass() {
 	}
 	f.gave = m.owners.assigner.Pass(f.ground, m.had(at, text))
 	p.Parcels.Watch(m.s.Host.Len())
-	m.take(f.gave)
+	m.setDeeds(f.gave)
 	d.Lister, d.List = nil, nil
 	for n, t := range text {
 		if t != "" {
@@ -81,6 +87,7 @@ func (m *Planner) pass() {
 		}
 	}
 	d.Unmet, d.Configured, d.Reserved = make([]int32, m.policy.Len()), nil, nil
+	d.Keeper, d.KeptOn, d.KeptAmount = nil, nil, make([][]int64, len(f.gave.Amount))
 	for range f.gave.Amount {
 		d.Configured, d.Reserved = append(d.Configured, make([]int64, m.policy.Len())), append(d.Reserved, make([]int64, m.policy.Len()))
 	}
@@ -90,8 +97,8 @@ func (m *Planner) pass() {
 	}
 }
 
-// take makes what a pass gave the plan's deeds.
-func (m *Planner) take(gave *ownership.Deeds) {
+// setDeeds makes what a pass gave the plan's deeds.
+func (m *Planner) setDeeds(gave *ownership.Deeds) {
 	d, host := &m.p.Deeds, m.owners.footing.host
 	d.Rule, d.Number, d.Amount, d.Next = gave.Rule, gave.Number, gave.Amount, gave.Next
 	d.Consumer, d.Host = make([]cluster.ConsumerID, len(gave.Node)), make([]cluster.HostID, len(gave.Node))
@@ -118,7 +125,7 @@ func (m *Planner) had(at []int32, text []string) *ownership.Deeds {
 	same := make([]bool, m.policy.Len())
 	for i, c := range d.Lister {
 		if n := m.s.NodeOf[c]; n != plan.None {
-			same[n] = text[n] == d.List[i]
+			same[n] = text[n] == d.List[i] || mutant == 3
 		}
 	}
 	var rows []int
@@ -203,7 +210,7 @@ func (m *Planner) survey(g *ownership.Ground, i int32, k cluster.ParcelID) {
 
 // heir is for whom work on an owner's parcel counts: the owner, or the nearest consumer above it that a new policy has left.
 func (m *Planner) heir(owner cluster.ConsumerID) plan.Node {
-	if owner == cluster.NoID {
+	if owner == cluster.NoID || mutant == 4 {
 		return plan.Root
 	}
 	path := m.s.Consumer.String(int32(owner))
@@ -222,19 +229,45 @@ func (m *Planner) note() {
 	for n := range plan.Node(m.policy.Len()) {
 		d.Unmet[n] = a.Unmet(n)
 		for dim := range d.Configured {
-			d.Configured[dim][n] = a.Configured(n, dim)
+			if d.Configured[dim][n] = a.Configured(n, dim); mutant == 1 && d.Unmet[n] != ownership.None {
+				d.Configured[dim][n] = 0
+			}
 		}
 	}
 }
 
-// noteReserved keeps what a pass reserved of what a consumer owns.
+// noteReserved notes what a pass reserved of what a consumer owns, of which nothing is noted.
 func (m *Planner) noteReserved(n plan.Node) {
-	_, reserved := m.owners.assigner.Reserved(n)
-	for dim, column := range m.p.Deeds.Reserved {
+	d, host := &m.p.Deeds, m.owners.footing.host
+	places, reserved := m.owners.assigner.Reserved(n)
+	for _, h := range places {
+		d.Keeper, d.KeptOn = append(d.Keeper, m.s.ConsumerOf[n]), append(d.KeptOn, host[h])
+	}
+	for dim, column := range d.Reserved {
+		d.KeptAmount[dim] = append(d.KeptAmount[dim], reserved[dim]...)
 		column[n] = 0
 		for _, v := range reserved[dim] {
 			column[n] += v
 		}
+	}
+}
+
+// forgetReserved takes away what is noted of what consumers reserve. O(rows).
+func (m *Planner) forgetReserved(nodes []plan.Node) {
+	d, kept := &m.p.Deeds, 0
+	for i, c := range d.Keeper {
+		if _, drop := slices.BinarySearch(nodes, m.s.NodeOf[c]); drop {
+			continue
+		}
+		d.Keeper[kept], d.KeptOn[kept] = c, d.KeptOn[i]
+		for _, column := range d.KeptAmount {
+			column[kept] = column[i]
+		}
+		kept++
+	}
+	d.Keeper, d.KeptOn = d.Keeper[:kept], d.KeptOn[:kept]
+	for dim, column := range d.KeptAmount {
+		d.KeptAmount[dim] = column[:kept]
 	}
 }
 
@@ -272,7 +305,7 @@ func (m *Planner) compare(had *cluster.Deeds) {
 				one.is[dim] += o.changes[i].is[dim]
 			}
 		}
-		if !slices.Equal(one.was, one.is) {
+		if !slices.Equal(one.was, one.is) && (mutant != 5 || slices.Max(one.is) > 0) {
 			o.changes[n] = one
 			n++
 		}
@@ -303,8 +336,7 @@ func (m *Planner) places() func(h cluster.HostID) int {
 // layOwners tells leaves their parcels, and parcels the first of the plan's groups that has their host.
 func (m *Planner) layOwners() {
 	o, p, n := &m.owners, &m.p.Parcels, m.policy.Len()
-	o.laid = true
-	o.group, o.first, o.parcel = zeroed(o.group, p.Len()), zeroed(o.first, n+2), resized(o.parcel, p.Len())
+	o.group, o.first, o.row, o.parcel = zeroed(o.group, p.Len()), zeroed(o.first, n+2), resized(o.row, p.Len()), resized(o.parcel, p.Len())
 	for i := len(m.p.MD.Groups) - 1; i >= 0; i-- {
 		for _, h := range m.s.Members(m.p.MD.Groups[i].Group) {
 			for k, end := m.s.Host.Parcel[h], p.End(m.s.Host.Parcel[h]); k < end; k++ {
@@ -323,10 +355,11 @@ func (m *Planner) layOwners() {
 	for k, owner := range p.Owner {
 		if owner != cluster.NoID {
 			at := &o.first[m.s.NodeOf[owner]+1]
-			o.parcel[*at] = cluster.ParcelID(k)
+			o.parcel[*at], o.row[k] = cluster.ParcelID(k), *at
 			*at++
 		}
 	}
+	o.parcel = o.parcel[:o.first[n]]
 }
 
 // owned is the parcels of a consumer's own, in host order. Read them only.

@@ -64,7 +64,7 @@ func (m *Planner) update(moved []int32) {
 	had := f.gave
 	f.gave = m.owners.assigner.Update(f.ground, moved)
 	clear(p.Parcels.Moved)
-	m.take(f.gave)
+	m.setDeeds(f.gave)
 	m.note()
 	m.s.DivideAt(p, append(anew, m.compareMoved(had)...))
 }
@@ -81,6 +81,7 @@ func capOf(g *ownership.Ground, i int32) (v []int64) {
 func (m *Planner) compareMoved(had *ownership.Deeds) (hosts []cluster.HostID) {
 	o, last := &m.owners, plan.None
 	nodes, numbers := o.assigner.Moved()
+	m.forgetReserved(nodes)
 	for i, n := range nodes {
 		if n != last {
 			m.noteReserved(n)

@@ -25,9 +25,11 @@ type Planner struct {
 	policy *plan.Policy
 	set    *plan.MDWindow
 
-	desk   place.Desk
-	owners owners
-	public pool
+	desk    place.Desk
+	owners  owners
+	reserve reserves
+	pools   pools
+	public  public
 
 	// By Node.
 	pooled [][]int64 // by dimension: amount held from pools above it and not under reclaim (MD-18); empty when nothing is limited
@@ -35,14 +37,19 @@ type Planner struct {
 	claimed [][]int64
 	wanted  []int64 // units
 	held    []int64
+	byDepth []int64 // scratch
+	above   []*pool // scratch
+	kept    []int64 // scratch
 
 	nowUS    int64
 	budget   int64 // units that this cycle may still put under reclaim
 	promise  promises
 	fairness fairs
+	recalls  recalls
 	grant    granter
 	quota    quotas
 	reason   reasons
+	sight    sight
 	amounts  amounts
 }
 
@@ -58,37 +65,42 @@ func (m *Planner) Own() {
 	m.assign()
 	m.p.Owe()
 	m.desk.Sync(m.s, m.p)
-	m.public.lay(m.s, m.p)
 }
 
-// Entitle computes the capacity of the pool in units of every shape in use
-// (MD-11) and the shares that are held or promised (MD-12, CYC-7). O(classes of hosts × shapes).
+// Entitle computes the capacity of the public parcels in units of every shape in use (MD-11), cancels what rules no
+// longer ask for, and adds up what is held or promised (MD-12, CYC-7). O(classes of hosts × shapes).
 func (m *Planner) Entitle() {
 	m.public.capacity.sync(m.s, m.p, m.public.parcels)
-	n := m.policy.Len()
+	m.stirChanged()
 	m.returned()
 	m.tally()
-	m.pooled = m.pooled[:0]
-	if !m.limited() {
-		return
+	if m.pooled = m.pooled[:0]; m.limited() {
+		m.poolUp()
 	}
+	m.restore()
+}
+
+// poolUp adds up what consumers hold from pools above them, promises counted in (MD-18).
+func (m *Planner) poolUp() {
+	n := m.policy.Len()
 	for d := range m.policy.Dimensions {
 		held := make([]int64, n)
 		for q, leaf := range m.p.Pairs.Leaf {
 			amount := share.Mul(m.promise.net[q], m.s.Shape.Size(m.p.Pairs.Shape[q])[d])
 			switch from := m.p.Pairs.Pool[q]; from {
 			case cluster.NoID: // its own
-			case m.public.id:
+			case m.s.ConsumerOf[plan.Root]:
 				held[leaf] = share.Add(held[leaf], amount)
 			default: // nothing for the pool's consumer and those above it
 				held[leaf] = share.Add(held[leaf], amount)
-				held[m.s.NodeOf[from]] -= amount
+				if mutant != 25 {
+					held[m.s.NodeOf[from]] -= amount
+				}
 			}
 		}
 		m.sumUp(held)
 		m.pooled = append(m.pooled, held)
 	}
-	m.restore()
 }
 
 // limited tells whether the plan sets any share limit, or a ratio of 0, which
@@ -134,45 +146,67 @@ func (m *Planner) Settle() (subAllocations int64) {
 	return m.Subs
 }
 
-// use adds up the shares that are held (MD-12).
+// use adds up the shares that are held (MD-12), pool by pool.
 func (m *Planner) use() {
-	m.public.usage = zeroed(m.public.usage, m.policy.Len())
-	for q, leaf := range m.p.Pairs.Leaf {
-		if m.p.Pairs.Pool[q] != m.public.id {
-			continue
+	clear(m.pools.usage)
+	for i := range m.pools.list {
+		o := &m.pools.list[i]
+		for q := o.firstPair; q != cluster.NoID; q = m.pools.nextPair[q] {
+			if units := m.p.Pairs.Units[q]; units > 0 {
+				at := &m.pools.usage[o.at(m.p.Pairs.Leaf[q])]
+				*at = share.Add(*at, share.Fraction(units, m.capacity(o, m.p.Pairs.Shape[q])))
+			}
 		}
-		m.public.usage[leaf] = share.Add(m.public.usage[leaf], share.Fraction(m.p.Pairs.Units[q], m.public.capacity.of(m.p.Pairs.Shape[q])))
+		m.sumIn(o, m.pools.usage)
 	}
-	m.sumUp(m.public.usage)
 }
 
-// Count adds up what every consumer wants and holds, in units, and the plan's
+// Count adds up what every consumer wants and holds, in units, in all and in each pool, and the plan's
 // sub-allocations in Subs.
 func (m *Planner) Count() {
 	n := m.policy.Len()
 	m.wanted, m.held, m.Subs = zeroed(m.wanted, n), zeroed(m.held, n), 0
-	m.public.wanted, m.public.held = zeroed(m.public.wanted, n), zeroed(m.public.held, n)
+	clear(m.pools.wanted)
+	clear(m.pools.held)
 	m.eachSub(func(sub cluster.SubID) {
-		leaf, held := m.s.Node(sub), m.public.holds(m.s, m.p, sub)
+		leaf := m.s.Node(sub)
 		m.wanted[leaf] = share.Add(m.wanted[leaf], m.s.Sub.Wanted[sub])
 		m.held[leaf] += m.s.Sub.Held[sub]
-		m.public.wanted[leaf] = share.Add(m.public.wanted[leaf], held+m.s.Short(sub))
-		m.public.held[leaf] += held
+		m.eachPool(sub, func(o *pool, held, outstanding int64) {
+			at := o.at(leaf)
+			m.pools.wanted[at] = share.Add(m.pools.wanted[at], held+outstanding)
+			m.pools.held[at] += held
+		})
 		m.Subs++
 	})
-	for _, figure := range [][]int64{m.wanted, m.held, m.public.wanted, m.public.held} {
-		m.sumUp(figure)
+	m.sumUp(m.wanted)
+	m.sumUp(m.held)
+	for i := range m.pools.list {
+		m.sumIn(&m.pools.list[i], m.pools.wanted)
+		m.sumIn(&m.pools.list[i], m.pools.held)
 	}
 }
 
-// empty tells whether a bitset has no bit.
-func empty(set []uint64) bool {
-	for _, w := range set {
-		if w != 0 {
-			return false
+// eachPool calls f for the pools that exist for a sub-allocation's leaf, the nearest first, with the units that it holds from there
+// and those that it is short of. O(its holdings + depth).
+func (m *Planner) eachPool(sub cluster.SubID, f func(o *pool, held, outstanding int64)) {
+	leaf, short := m.s.Node(sub), m.s.Short(sub)
+	if !m.p.Parcels.Owned {
+		f(m.root(), m.s.Sub.Held[sub], short)
+		return
+	}
+	by := zeroed(m.byDepth, int(m.policy.Depth[leaf])+1)
+	m.byDepth = by
+	for q := m.s.Sub.First[sub]; q != cluster.NoID; q = m.s.Holding.NextOfSub[q] {
+		by[m.depthOf(q)] += m.s.Holding.Units[q]
+	}
+	for n := m.policy.Parent[leaf]; n != plan.None; n = m.policy.Parent[n] {
+		if m.pools.index[n] != cluster.NoID {
+			if o := m.poolAt(n); m.exists(o, leaf) {
+				f(o, by[m.policy.Depth[n]], short)
+			}
 		}
 	}
-	return true
 }
 
 // popcount is the number of bits of a bitset.

@@ -6,12 +6,8 @@ import (
 	"github.com/stintd/stint/core/share"
 )
 
-// quotas are the shares that consumers deserve, by Node (MD-13, MD-14).
+// quotas is what dividing usage quotas works with (MD-13, MD-14).
 type quotas struct {
-	demand []int64 // usage demand
-	quota  []int64 // usage quota
-	short  bool    // whether anything in the pool is outstanding
-
 	divider share.Divider
 	child   []plan.Node
 	rank    []int32
@@ -20,59 +16,71 @@ type quotas struct {
 	part    []int64
 }
 
-// Quota computes usage demands and usage quotas from the usages after granting.
-// O(sub-allocations + consumers × log children).
+// Quota computes usage demands and usage quotas of every pool from the usages after granting.
+// O(sub-allocations × depth + consumers in pools × log children).
 func (m *Planner) Quota() {
-	q, n := &m.quota, m.policy.Len()
-	q.demand, q.quota, q.short = zeroed(q.demand, n), zeroed(q.quota, n), false
-	m.eachSub(func(sub cluster.SubID) {
-		leaf, units := m.s.Node(sub), m.public.holds(m.s, m.p, sub)+m.s.Short(sub)
-		q.demand[leaf] = share.Add(q.demand[leaf], share.Demand(units, m.public.capacity.of(m.s.Sub.Shape[sub])))
-		q.short = q.short || m.s.Short(sub) > 0
-	})
-	m.sumUp(q.demand)
-	if !q.short {
-		m.keep()
-		return
+	p := &m.pools
+	clear(p.demand)
+	clear(p.quota)
+	for i := range p.list {
+		p.list[i].short = false
 	}
-	q.quota[plan.Root] = m.public.usage[plan.Root]
-	for node := range plan.Node(n) {
-		if m.policy.First[node] != plan.None && q.quota[node] > 0 {
-			m.divide(node)
+	m.eachSub(func(sub cluster.SubID) {
+		leaf := m.s.Node(sub)
+		m.eachPool(sub, func(o *pool, held, outstanding int64) {
+			if held+outstanding > 0 {
+				at := &p.demand[o.at(leaf)]
+				*at = share.Add(*at, share.Demand(held+outstanding, m.capacity(o, m.s.Sub.Shape[sub])))
+				o.short = o.short || outstanding > 0
+			}
+		})
+	})
+	for i := range p.list {
+		o := &p.list[i]
+		m.sumIn(o, p.demand)
+		if !o.short {
+			m.keep(o)
+			continue
+		}
+		if p.quota[o.figures] = p.usage[o.figures]; p.quota[o.figures] == 0 {
+			continue
+		}
+		for node := o.node; node < o.end; node++ {
+			if m.policy.First[node] != plan.None && p.quota[o.at(node)] > 0 {
+				m.divide(o, node)
+			}
 		}
 	}
 }
 
 // keep is the quotas of a pool in which nothing is outstanding: everyone deserves
 // what it uses and is not to give back.
-func (m *Planner) keep() {
-	for q, leaf := range m.p.Pairs.Leaf {
-		if m.p.Pairs.Pool[q] != m.public.id {
-			continue
+func (m *Planner) keep(o *pool) {
+	for q := o.firstPair; q != cluster.NoID; q = m.pools.nextPair[q] {
+		if units := m.p.Pairs.Units[q]; units > 0 {
+			at := &m.pools.quota[o.at(m.p.Pairs.Leaf[q])]
+			*at = share.Add(*at, share.Fraction(units-m.p.Pairs.Leaving[q], max(m.capacity(o, m.p.Pairs.Shape[q]), units)))
 		}
-		stays := m.p.Pairs.Units[q] - m.p.Pairs.Leaving[q]
-		usage := share.Fraction(stays, max(m.public.capacity.of(m.p.Pairs.Shape[q]), m.p.Pairs.Units[q]))
-		m.quota.quota[leaf] = share.Add(m.quota.quota[leaf], usage)
 	}
-	m.sumUp(m.quota.quota)
+	m.sumIn(o, m.pools.quota)
 }
 
-// divide hands a consumer's usage quota down to its children.
-func (m *Planner) divide(node plan.Node) {
-	q := &m.quota
+// divide hands a consumer's usage quota in a pool down to its children.
+func (m *Planner) divide(o *pool, node plan.Node) {
+	q, p := &m.quota, &m.pools
 	q.child, q.rank, q.ratio, q.limit = q.child[:0], q.rank[:0], q.ratio[:0], q.limit[:0]
 	for c := m.policy.First[node]; c != plan.None; c = m.policy.Next[c] {
-		if q.demand[c] > 0 {
+		if p.demand[o.at(c)] > 0 {
 			q.child = append(q.child, c)
 			q.rank = append(q.rank, m.set.Priority[c])
 			q.ratio = append(q.ratio, m.set.Ratio[c])
-			q.limit = append(q.limit, q.demand[c])
+			q.limit = append(q.limit, p.demand[o.at(c)])
 		}
 	}
 	q.part = zeroed(q.part, len(q.child))
-	q.divider.FillByPriority(q.quota[node], q.rank, q.ratio, q.limit, q.part)
+	q.divider.FillByPriority(p.quota[o.at(node)], q.rank, q.ratio, q.limit, q.part)
 	for i, c := range q.child {
-		q.quota[c] = q.part[i]
+		p.quota[o.at(c)] = q.part[i]
 	}
 }
 
@@ -83,10 +91,11 @@ type amounts struct {
 	lent  [][]int64 // what outsiders hold on its parcels, or on those of consumers below it
 	quota [][]int64 // static share quota
 	leafy []bool    // by Node: a leaf of the plan, or above one
+	part  []int64   // scratch
 }
 
 // Amounts computes what consumers hold and their static share quotas (MD-15, D-8):
-// per dimension the pool's capacity, divided as if every leaf wanted without end.
+// per dimension each pool's capacity, divided as if every leaf wanted without end.
 // O(consumers × dimensions × log children).
 func (m *Planner) Amounts() {
 	a, n := &m.amounts, m.policy.Len()
@@ -108,13 +117,8 @@ func (m *Planner) Amounts() {
 			a.held[d][leaf] = share.Add(a.held[d][leaf], share.Mul(m.p.Pairs.Units[q], m.s.Shape.Size(m.p.Pairs.Shape[q])[d]))
 		}
 		m.sumUp(a.held[d])
-		for i, v := range m.public.capacity.column[d] {
-			a.quota[d][plan.Root] = share.Add(a.quota[d][plan.Root], share.Mul(v, m.public.capacity.count[i]))
-		}
-		for node := range plan.Node(n) {
-			if m.policy.First[node] != plan.None && a.quota[d][node] > 0 {
-				m.split(a.quota[d], node)
-			}
+		for i := range m.pools.list {
+			m.splitPool(&m.pools.list[i], d)
 		}
 	}
 	if m.p.Parcels.Owned {
@@ -137,9 +141,34 @@ func (m *Planner) lend() {
 	}
 }
 
-// split gives a node's figure to its children of the highest share priority in
-// proportion to their ratios, rounded down.
-func (m *Planner) split(figure []int64, node plan.Node) {
+// splitPool adds to consumers' static share quotas what a pool's capacity, as of the last refresh, gives them in a dimension.
+func (m *Planner) splitPool(o *pool, d int) {
+	a := &m.amounts
+	a.part = zeroed(a.part, int(o.end-o.node))
+	if o.node == plan.Root {
+		for i, v := range m.public.capacity.column[d] {
+			a.part[0] = share.Add(a.part[0], share.Mul(v, m.public.capacity.count[i]))
+		}
+	}
+	if o.own < o.all {
+		for i, v := range o.column[d] {
+			a.part[0] = share.Add(a.part[0], share.Mul(v, o.count[i]))
+		}
+	}
+	for node := o.node; node < o.end; node++ {
+		v := a.part[node-o.node]
+		if v > 0 && m.policy.First[node] != plan.None {
+			m.split(a.part, o.node, node)
+		}
+		if node > o.node {
+			a.quota[d][node] = share.Add(a.quota[d][node], v)
+		}
+	}
+}
+
+// split gives a node's part to its children of the highest share priority in
+// proportion to their ratios, rounded down. Parts are by node, the first is that of from.
+func (m *Planner) split(part []int64, from, node plan.Node) {
 	var sum int64
 	var first int32
 	for c := m.policy.First[node]; c != plan.None; c = m.policy.Next[c] {
@@ -155,7 +184,7 @@ func (m *Planner) split(figure []int64, node plan.Node) {
 	}
 	for c := m.policy.First[node]; c != plan.None; c = m.policy.Next[c] {
 		if m.amounts.leafy[c] && m.set.Ratio[c] > 0 && m.set.Priority[c] == first {
-			figure[c] = share.Part(figure[node], m.set.Ratio[c], sum)
+			part[c-from] = share.Part(part[node-from], m.set.Ratio[c], sum)
 		}
 	}
 }

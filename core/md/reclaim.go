@@ -2,7 +2,6 @@ package md
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
@@ -26,24 +25,22 @@ func (m *Planner) over(n plan.Node, d int) int64 {
 	return 0
 }
 
-// Reclaim takes back what consumers hold over their share limits (MD-18), whether
-// or not anyone waits for it: children before their parents, of each the units
-// granted last, just enough to be within the limit in every dimension. Their
-// holders' grace applies. O(consumers × dimensions), and the holdings of those over.
+// Reclaim takes back, in this order, what rules ask for, whether or not anyone waits for it; what owners want of what they
+// lent (MD-10); what is held beyond fair shares (MD-17).
 func (m *Planner) Reclaim() {
-	if m.budget = m.p.Terms.ReclaimBudget; m.budget == plan.Unlimited {
-		m.budget = math.MaxInt64
-	}
 	granted := make([][]int64, len(m.pooled)) // what explain goes by: nothing is granted in its place before the next cycle (CYC-1)
 	for d := range m.pooled {
 		granted[d] = slices.Clone(m.pooled[d])
 	}
 	m.vacate()
 	m.crowded()
+	m.guard()
 	m.overLimits()
+	m.layRoom()
+	m.recall()
 	m.fair()
 	m.pooled, m.claimed = granted, m.pooled
-	if len(m.grant.given)+len(m.grant.bookedOwn) > 0 && len(m.takers()) > 0 {
+	if m.grant.gave && len(m.takers()) > 0 {
 		m.p.Continue() // by what was granted, sets that stood may not stand any more
 	}
 }
@@ -53,7 +50,9 @@ func (m *Planner) spent() bool {
 	return m.p.Terms.ReclaimBudget != plan.Unlimited && m.budget < m.p.Terms.ReclaimBudget
 }
 
-// overLimits takes back what consumers hold over their share limits.
+// overLimits takes back what consumers hold over their share limits (MD-18): children before their parents, of each the units
+// granted last, just enough to be within the limit in every dimension. O(consumers × dimensions), and the
+// holdings of those over.
 func (m *Planner) overLimits() {
 	for n := plan.Node(m.policy.Len() - 1); n > plan.Root; n-- {
 		for d := range m.pooled {
@@ -92,23 +91,46 @@ func (m *Planner) vacate() {
 func (m *Planner) crowded() {
 	p := &m.p.Parcels
 	for k := cluster.ParcelID(0); p.Owned && int(k) < p.Len()-p.Left; k++ {
-		if !m.overfull(k) {
+		if !m.overfull(k) || mutant == 53 {
 			continue
 		}
-		over := m.netOver(k)
-		for _, q := range m.s.LastFirst(m.p, k, k+1) {
-			if m.s.Holding.Set[q] != cluster.NoID {
-				continue
+		m.relieve(k, m.netOver(k), plan.Root, decision.ReclaimOwnershipChange)
+	}
+}
+
+// relieve puts under reclaim, in CYC-5's order, units on a parcel that take something of what is too much there, by
+// dimension: those of outsiders of a consumer, or all for the root.
+func (m *Planner) relieve(k cluster.ParcelID, over []int64, keeper plan.Node, reason int32) {
+	h, depth := &m.s.Holding, m.policy.Depth[keeper]
+	for _, q := range m.s.LastFirst(m.p, k, k+1) {
+		if h.Set[q] != cluster.NoID || keeper != plan.Root && m.depthOf(q) >= depth {
+			continue
+		}
+		size, units := m.s.Size(h.Sub[q]), int64(0)
+		for d, u := range size {
+			if u > 0 && over[d] > 0 {
+				units = max(units, (over[d]+u-1)/u)
 			}
-			size, units := m.s.Size(m.s.Holding.Sub[q]), int64(0)
-			for d, u := range size {
-				if u > 0 && over[d] > 0 {
-					units = max(units, (over[d]+u-1)/u)
-				}
+		}
+		units = min(units, h.Units[q])
+		add(over, size, -units)
+		m.takeBack(q, units, reason)
+	}
+}
+
+// guard takes back what outsiders hold of what is reserved (INV-3): on a parcel for its owner first, then for those above.
+func (m *Planner) guard() {
+	r, dims := &m.reserve, len(m.p.Parcels.Cap)
+	for i, k := range r.parcel {
+		if int(k) < m.p.Parcels.Len()-m.p.Parcels.Left && mutant != 18 {
+			over, some := slices.Clone(m.outside(k, r.node[i], true)), false
+			for d := range over {
+				over[d] += r.amount[i*dims+d] - m.p.Parcels.Cap[d][k]
+				some = some || over[d] > 0
 			}
-			units = min(units, m.s.Holding.Units[q])
-			add(over, size, -units)
-			m.takeBack(q, units, decision.ReclaimOwnershipChange)
+			if some {
+				m.relieve(k, over, r.node[i], decision.ReclaimReserve)
+			}
 		}
 	}
 }
@@ -131,7 +153,7 @@ func (m *Planner) netOver(k cluster.ParcelID) []int64 {
 		over[d] = -free[k]
 	}
 	for q := m.p.Parcels.First[k]; q != cluster.NoID; q = m.s.Holding.NextOnParcel[q] {
-		if m.s.Holding.Set[q] != cluster.NoID {
+		if m.s.Holding.Set[q] != cluster.NoID && mutant != 54 {
 			add(over, m.s.Size(m.s.Holding.Sub[q]), -m.s.Holding.Units[q])
 		}
 	}
@@ -157,23 +179,40 @@ func (m *Planner) roomBack(k cluster.ParcelID) []int64 {
 }
 
 // takeBack puts units of a holding under reclaim for a rule, as far as the plan's budget goes:
-// each unit is a set of its own (CYC-4). Its holder's grace applies.
+// each unit is a set of its own (CYC-4). What was granted in this cycle is not granted at all (CYC-1).
 func (m *Planner) takeBack(q cluster.HoldingID, units int64, reason int32) {
-	if units = min(units, m.budget); units <= 0 {
+	h := &m.s.Holding
+	sub, pool, now := h.Sub[q], h.Pool[q], h.Granted[q] > m.s.Cycle
+	if !now {
+		units = min(units, m.budget)
+	}
+	if units <= 0 {
+		return
+	}
+	m.count(m.s.PairOf(sub, pool), -units)
+	m.shift(sub, pool, -units)
+	if now {
+		m.undo(q, units)
 		return
 	}
 	m.budget -= units
-	sub, pool := m.s.Holding.Sub[q], m.s.Holding.Pool[q]
-	m.count(m.s.PairOf(sub, pool), -units)
-	m.s.Reclaim(q, units, m.nowUS, m.policy.ReclaimUS[m.s.Node(sub)], reason)
-	m.shift(sub, pool, -units)
+	m.s.Reclaim(q, units, m.nowUS, m.due(q)-m.nowUS, reason)
+}
+
+// undo takes back units that were granted in this cycle as if they had not been; their sub-allocation gets nothing more in it.
+func (m *Planner) undo(q cluster.HoldingID, units int64) {
+	m.fairness.undone[m.s.Holding.Sub[q]] = true
+	m.fairness.regain = append(m.fairness.regain, m.s.Holding.Parcel[q])
+	m.s.Shrink(q, units)
+	m.promise.moved = true
+	m.p.Continue()
 }
 
 // returned cancels reclaims on hosts that came back to the plan, or do not drain any more, and of what is not too much
 // on its parcel any more: there the latest first, as far as the parcel bears them.
 func (m *Planner) returned() {
 	t, p := &m.s.Set, &m.p.Parcels
-	var split []cluster.SetID
+	var partly []cluster.SetID
 	for id, number := range t.Number {
 		if number == 0 || t.Plan[id] != m.p.Index || t.Taker[id] != cluster.NoID {
 			continue
@@ -181,11 +220,11 @@ func (m *Planner) returned() {
 		q := t.First[id]
 		k := m.s.Holding.Parcel[q]
 		in := int(k) < p.Len()-p.Left
-		switch {
+		switch reason := t.Reason[id]; {
 		case !in || m.s.Host.State[p.Host[k]] == cluster.Draining:
-		case t.Reason[id] == decision.ReclaimOwnershipChange:
-			split = append(split, cluster.SetID(id))
-		case t.Reason[id] == decision.ReclaimDrain:
+		case reason == decision.ReclaimOwnershipChange:
+			partly = append(partly, cluster.SetID(id))
+		case reason == decision.ReclaimDrain:
 			for q != cluster.NoID { // several, where a split moved some of the units; tally comes after
 				next := m.s.Holding.NextOfSet[q]
 				m.s.Cancel(q, m.s.Holding.Units[q])
@@ -193,10 +232,11 @@ func (m *Planner) returned() {
 			}
 		}
 	}
-	slices.SortFunc(split, func(a, b cluster.SetID) int { return cmp.Compare(t.Number[b], t.Number[a]) })
-	for _, id := range split {
+	slices.SortFunc(partly, func(a, b cluster.SetID) int { return cmp.Compare(t.Number[b], t.Number[a]) })
+	for _, id := range partly {
 		for q := t.First[id]; q != cluster.NoID; {
-			next, units := m.s.Holding.NextOfSet[q], m.s.Holding.Units[q]
+			next := m.s.Holding.NextOfSet[q]
+			units := m.s.Holding.Units[q]
 			for d, room := range m.roomBack(m.s.Holding.Parcel[q]) {
 				if u := m.s.Size(m.s.Holding.Sub[q])[d]; u > 0 {
 					units = min(units, max(0, room)/u)
@@ -208,6 +248,28 @@ func (m *Planner) returned() {
 			q = next
 		}
 	}
+}
+
+// borne is how many of a holding's units, taken back for a reserve, its parcel bears beside what outsiders hold net and its
+// lenders reserve.
+func (m *Planner) borne(q cluster.HoldingID) int64 {
+	k, size, units := m.s.Holding.Parcel[q], m.s.Size(m.s.Holding.Sub[q]), m.s.Holding.Units[q]
+	if mutant == 19 {
+		return 0
+	}
+	r, dims, depth := &m.reserve, len(size), m.depthOf(q)
+	for i := m.firstReserve(k); i != cluster.NoID && int(i) < len(r.parcel) && r.parcel[i] == k; i++ {
+		if m.policy.Depth[r.node[i]] <= depth {
+			continue
+		}
+		out := m.outside(k, r.node[i], true)
+		for d, u := range size {
+			if u > 0 {
+				units = min(units, max(0, m.p.Parcels.Cap[d][k]-r.amount[int(i)*dims+d]-out[d])/u)
+			}
+		}
+	}
+	return units
 }
 
 // giveBack puts under reclaim what brings one consumer within its limit.
@@ -246,7 +308,7 @@ func (m *Planner) from(pool cluster.ConsumerID, n plan.Node) bool {
 		return false
 	}
 	at := m.s.NodeOf[pool]
-	return at != n && m.policy.Within(n, at)
+	return at != n && m.policy.Within(n, at) && (mutant != 26 || at == plan.Root)
 }
 
 // lastGranted lists what the leaves below a consumer hold from pools above it and is not under reclaim: the
@@ -272,13 +334,14 @@ func (m *Planner) lastGranted(n plan.Node) (rows []cluster.HoldingID) {
 	return rows
 }
 
-// restore cancels reclaims for limits that no longer demand them (CYC-6), the
+// restore cancels reclaims for limits and reserves that no longer demand them (CYC-6), the
 // latest first, before anything is granted in their place.
 func (m *Planner) restore() {
 	t := &m.s.Set
 	var sets []cluster.SetID
 	for id, number := range t.Number {
-		if number > 0 && t.Plan[id] == m.p.Index && t.Reason[id] == decision.ReclaimOverLimit {
+		if number > 0 && t.Plan[id] == m.p.Index && t.Taker[id] == cluster.NoID &&
+			(t.Reason[id] == decision.ReclaimOverLimit || t.Reason[id] == decision.ReclaimReserve) {
 			sets = append(sets, cluster.SetID(id))
 		}
 	}
@@ -286,7 +349,13 @@ func (m *Planner) restore() {
 	for _, id := range sets {
 		for q := t.First[id]; q != cluster.NoID; { // several, where a split moved some of the units
 			next, sub, pool := m.s.Holding.NextOfSet[q], m.s.Holding.Sub[q], m.s.Holding.Pool[q]
-			if units := m.bearable(q); units > 0 {
+			units := int64(0)
+			if t.Reason[id] == decision.ReclaimReserve {
+				units = m.borne(q)
+			} else {
+				units = m.bearable(q)
+			}
+			if units > 0 {
 				m.s.Cancel(q, units)
 				m.count(m.s.PairOf(sub, pool), units)
 				m.shift(sub, pool, units)

@@ -5,39 +5,52 @@ import (
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/share"
 )
 
 // promises are the sets under way that have takers (CYC-6): units that are to go to a
 // sub-allocation once others have given them back. What is net counts units under reclaim as given back
-// and promised ones as held (CYC-7).
+// and promised ones as held (CYC-7), each in its pool.
 type promises struct {
 	units []int64 // by SubID: promised, by sets and by joining them in this cycle
 	ofSub map[cluster.SubID][]cluster.SetID
 	net   []int64 // by PairID: units
 	moved bool    // whether grants were made or taken back besides those of the loop
+
+	firstOn []cluster.SetID // by ParcelID: the sets there, chained by nextOn; some may have ended
+	nextOn  []cluster.SetID // by SetID
+	listed  []cluster.ParcelID
 }
 
-// tally adds up what is net. O(pairs + sets + consumers).
+// tally adds up what is net. O(pairs + sets).
 func (m *Planner) tally() {
 	v := &m.promise
 	v.units, v.ofSub, v.moved = zeroed(v.units, len(m.s.Sub.Wanted)), nil, false
-	v.net, m.public.stake = resized(v.net, len(m.p.Pairs.Units)), zeroed(m.public.stake, m.policy.Len())
+	v.net = resized(v.net, len(m.p.Pairs.Units))
 	for q := range v.net {
 		v.net[q] = m.p.Pairs.Units[q] - m.p.Pairs.Leaving[q]
 	}
+	m.enlist()
+	v.firstOn, v.nextOn, v.listed = v.firstOn[:0], v.nextOn[:0], v.listed[:0]
 	for _, id := range m.takers() {
-		v.units[m.s.Set.Taker[id]] += m.s.Set.Units[id]
-		v.net[m.s.Sub.Pair[m.s.Set.Taker[id]]] += m.s.Set.Units[id]
-	}
-	for q, leaf := range m.p.Pairs.Leaf {
-		if m.p.Pairs.Pool[q] != m.public.id {
-			continue
+		sub := m.s.Set.Taker[id]
+		v.units[sub] += m.s.Set.Units[id]
+		q := m.s.PairOf(sub, m.poolOfSet(id))
+		m.known()
+		v.net[q] += m.s.Set.Units[id]
+		if k := m.s.Aim(id); k != cluster.NoID {
+			m.noteSet(id, k)
 		}
-		m.public.stake[leaf] = share.Add(m.public.stake[leaf], share.Fraction(v.net[q], m.public.capacity.of(m.p.Pairs.Shape[q])))
 	}
-	m.sumUp(m.public.stake)
+}
+
+// poolOfSet is the pool from which a set's taker is to hold what it gets, NoID: it is its own.
+func (m *Planner) poolOfSet(id cluster.SetID) cluster.ConsumerID {
+	leaf := m.p.Pairs.Leaf[m.s.Sub.Pair[m.s.Set.Taker[id]]]
+	_, pool, _ := m.s.CountsAs(leaf, m.s.Set.Owner[id])
+	return pool
 }
 
 // takers lists the plan's sets that have takers, in order of number.
@@ -52,45 +65,54 @@ func (m *Planner) takers() (ids []cluster.SetID) {
 	return ids
 }
 
-// step is how much units more or less of a pair change its leaf's share.
+// change is how much units more or less of a pair change its leaf's stake in their pool.
 func (m *Planner) change(q cluster.PairID, units int64) int64 {
-	c, n := m.public.capacity.of(m.p.Pairs.Shape[q]), m.promise.net[q]
+	c, n := m.capacity(m.poolOf(m.p.Pairs.Pool[q]), m.p.Pairs.Shape[q]), m.promise.net[q]
 	return share.Fraction(n+units, c) - share.Fraction(n, c)
 }
 
-// count adds units to what is net of a pair, and to the stakes in its pool of its leaf and all above it. O(depth).
+// count adds units to what is net of a pair, and to the stakes in its pool of its leaf and all above it, where they are kept up
+// to date. O(depth).
 func (m *Planner) count(q cluster.PairID, units int64) {
 	m.known()
-	if m.p.Pairs.Pool[q] != m.public.id {
-		m.promise.net[q] += units
-		return
+	if o := m.poolOf(m.p.Pairs.Pool[q]); o != nil && o.live {
+		delta := m.change(q, units)
+		for n := m.p.Pairs.Leaf[q]; n >= o.node && n != plan.None; n = m.policy.Parent[n] {
+			m.pools.stake[o.at(n)] += delta
+		}
 	}
-	delta := m.change(q, units)
 	m.promise.net[q] += units
-	for n := m.p.Pairs.Leaf[q]; n != plan.None; n = m.policy.Parent[n] {
-		m.public.stake[n] += delta
-	}
 }
 
 // known takes in pairs that were added since what is net was added up.
 func (m *Planner) known() {
 	v, pairs := &m.promise, &m.p.Pairs
+	if len(v.net) == len(pairs.Units) {
+		return
+	}
 	for q := len(v.net); q < len(pairs.Units); q++ {
 		v.net = append(v.net, pairs.Units[q]-pairs.Leaving[q])
 	}
+	m.enlistNew()
 }
 
-// review lets sets lapse as far as their takers no longer want, fit or deserve what they were promised.
+// review lets sets lapse as far as their takers no longer want, fit or deserve what they were promised. For what they want, and for
+// limits, sets count once they were reviewed; in stakes all count, else a set that another one made possible would lapse.
 func (m *Planner) review() {
 	ids := m.takers()
 	v := &m.promise
 	v.ofSub = map[cluster.SubID][]cluster.SetID{}
+	counted := func(id cluster.SetID, units int64) {
+		sub := m.s.Set.Taker[id]
+		v.units[sub] += units
+		m.shift(sub, m.poolOfSet(id), units)
+	}
 	for _, id := range ids {
-		m.unpromise(m.s.Set.Taker[id], m.s.Set.Units[id])
+		counted(id, -m.s.Set.Units[id])
 	}
 	for _, id := range ids {
 		sub := m.s.Set.Taker[id]
-		m.unpromise(sub, -m.s.Set.Units[id])
+		counted(id, m.s.Set.Units[id])
 		for m.s.Set.Units[id] > 0 && !m.stands(id) {
 			m.lapse(id)
 		}
@@ -100,39 +122,73 @@ func (m *Planner) review() {
 	}
 }
 
-// unpromise takes units off what a sub-allocation is promised.
-func (m *Planner) unpromise(sub cluster.SubID, units int64) {
+// unpromise takes units off what a sub-allocation is promised from a pool.
+func (m *Planner) unpromise(sub cluster.SubID, pool cluster.ConsumerID, units int64) {
 	m.promise.units[sub] -= units
-	m.count(m.s.Sub.Pair[sub], -units)
-	m.shift(sub, m.public.id, -units)
+	m.count(m.s.PairOf(sub, pool), -units)
+	m.shift(sub, pool, -units)
 }
 
 // stands tells whether the taker of a set still wants, fits and deserves all of it.
 func (m *Planner) stands(id cluster.SetID) bool {
 	t, sub := &m.s.Set, m.s.Set.Taker[id]
-	host, k := t.Target[id], m.s.Aim(id)
-	if m.promise.units[sub] > m.s.Short(sub) || k == cluster.NoID || m.barred(m.s.Node(sub)) {
+	host, k, leaf := t.Target[id], m.s.Aim(id), m.s.Node(t.Taker[id])
+	if m.promise.units[sub] > m.s.Short(sub) || k == cluster.NoID {
 		return false
 	}
-	if !m.usable(sub, k) || !m.perHost(sub, k, m.promisedAt(sub, host)+t.Units[id]) || m.overAny(m.s.Node(sub)) {
+	if !m.usable(sub, k) || !m.perHost(sub, k, m.promisedAt(sub, host)+t.Units[id]) {
 		return false
+	}
+	top := m.meet(leaf, k)
+	if top != leaf && (m.barred(leaf, top) || m.overAny(leaf, top) || m.policy.ReclaimUS[leaf] > m.grace(t.Owner[id], top) && mutant != 49) {
+		return false
+	}
+	return m.keeps(id, k, top) && m.justified(id, k, top)
+}
+
+// keeps tells whether what a set keeps on its parcel is there, beside what all others keep and reserves leave.
+func (m *Planner) keeps(id cluster.SetID, k cluster.ParcelID, top plan.Node) bool {
+	var least []int64
+	if m.reserved(k, top) {
+		least = make([]int64, len(m.p.Parcels.Cap))
+		m.spare(k, top, false, least)
 	}
 	for d := range m.p.Parcels.Cap {
-		if m.p.Parcels.Available(d, k) < 0 && m.s.Kept(id, d) > 0 {
-			return false
-		}
-	}
-	for q := t.First[id]; q != cluster.NoID; q = m.s.Holding.NextOfSet[q] {
-		if !m.ahead(m.s.Node(m.s.Holding.Sub[q]), m.s.Node(sub), 0, 0) {
+		if m.s.Kept(id, d) > 0 && (m.p.Parcels.Available(d, k) < 0 || least != nil && least[d] < 0) {
 			return false
 		}
 	}
 	return true
 }
 
-// barred tells whether a leaf gets nothing from pools: a ratio of 0 on its way up (D-6).
-func (m *Planner) barred(leaf plan.Node) bool {
-	for n := leaf; n != plan.Root; n = m.policy.Parent[n] {
+// justified tells whether a set's victims still have to give to its taker.
+func (m *Planner) justified(id cluster.SetID, k cluster.ParcelID, top plan.Node) bool {
+	t, h := &m.s.Set, &m.s.Holding
+	for q := t.First[id]; q != cluster.NoID; q = h.NextOfSet[q] {
+		if h.Parcel[q] != k {
+			return false
+		}
+		if t.Reason[id] != decision.ReclaimFairShare {
+			continue
+		}
+		if victim := m.s.Node(h.Sub[q]); victim != plan.None && m.policy.Within(victim, top) {
+			o := m.poolAt(top)
+			if !o.live {
+				m.refresh(o)
+				m.weigh(o)
+			}
+			if mutant == 50 || m.ahead(o, victim, m.s.Node(t.Taker[id]), 0, 0) {
+				continue
+			}
+		}
+		return false
+	}
+	return true
+}
+
+// barred tells whether a leaf gets nothing from a pool: a ratio of 0 on its way up to it (D-6).
+func (m *Planner) barred(leaf, top plan.Node) bool {
+	for n := leaf; n != top; n = m.policy.Parent[n] {
 		if m.set.Ratio[n] == 0 {
 			return true
 		}
@@ -140,9 +196,9 @@ func (m *Planner) barred(leaf plan.Node) bool {
 	return false
 }
 
-// overAny tells whether a leaf, or one above it, is over a share limit with what it is promised.
-func (m *Planner) overAny(leaf plan.Node) bool {
-	for n := leaf; n != plan.Root; n = m.policy.Parent[n] {
+// overAny tells whether a leaf, or one above it below a pool, is over a share limit with what it is promised.
+func (m *Planner) overAny(leaf, top plan.Node) bool {
+	for n := leaf; n != top; n = m.policy.Parent[n] {
 		for d := range m.pooled {
 			if m.over(n, d) > 0 {
 				return true
@@ -162,10 +218,10 @@ func (m *Planner) promisedAt(sub cluster.SubID, host cluster.HostID) (units int6
 	return units
 }
 
-// usable tells whether a parcel of the public pool may ever take a unit of a sub-allocation.
+// usable tells whether a parcel may ever take a unit of a sub-allocation.
 func (m *Planner) usable(sub cluster.SubID, k cluster.ParcelID) bool {
 	selected, _ := m.desk.Selected(m.s.Sub.Need[sub])
-	if !m.p.Parcels.IsOpen(k) || !has(m.public.parcels, k) || !has(selected, k) {
+	if !m.p.Parcels.IsOpen(k) || !has(selected, k) {
 		return false
 	}
 	for d, u := range m.s.Size(sub) {
@@ -204,7 +260,7 @@ func (m *Planner) lapse(id cluster.SetID) {
 		}
 		spare[d] = max(left, size[d]*t.Units[id]) - size[d]*(t.Units[id]-1)
 	}
-	m.unpromise(sub, 1)
+	m.unpromise(sub, m.poolOfSet(id), 1)
 	m.p.Continue() // sets before it were reviewed with this one as it was
 	rest := t.Units[id] - 1
 	m.s.Promise(id, rest)
@@ -240,6 +296,7 @@ func (m *Planner) cancel(q cluster.HoldingID, units int64) {
 func (m *Planner) regain(id cluster.SetID) {
 	if k := m.s.Aim(id); k != cluster.NoID {
 		m.desk.Field.Regain(k)
+		m.fairness.regain = append(m.fairness.regain, k)
 	}
 }
 
@@ -250,7 +307,8 @@ func (m *Planner) fulfil() {
 		sub, k := t.Taker[id], m.s.Aim(id) // reviewed just before: it is there
 		for t.Units[id] > 0 && m.ready(id, sub, k) {
 			rest := t.Units[id] - 1
-			m.s.Hold(nil, m.public.row(sub, m.s.Cycle+1), []cluster.ParcelID{k})
+			m.s.Hold(nil, m.row(sub, k), []cluster.ParcelID{k})
+			m.stir(k, len(m.pools.restOf))
 			m.promise.units[sub]--
 			m.promise.moved = true
 			m.s.Promise(id, rest)
@@ -261,18 +319,28 @@ func (m *Planner) fulfil() {
 			m.p.Continue()
 		}
 		if t.Units[id] == 0 {
-			m.promise.ofSub[sub] = slices.DeleteFunc(m.promise.ofSub[sub], func(other cluster.SetID) bool { return other == id })
+			m.forgetSet(sub, id)
 		}
 		m.desk.Field.Regain(k)
 	}
 }
 
-// ready tells whether the room of a set's next unit is there.
+// ready tells whether the room of a set's next unit is there: room with what the set keeps.
 func (m *Planner) ready(id cluster.SetID, sub cluster.SubID, k cluster.ParcelID) bool {
-	for d, u := range m.s.Size(sub) {
-		if u > 0 && m.p.Parcels.Available(d, k)+m.s.Kept(id, d) < u {
-			return false
-		}
+	kept := zeroed(m.kept, len(m.p.Parcels.Cap))
+	m.kept = kept
+	for d := range kept {
+		kept[d] = m.s.Kept(id, d)
 	}
-	return true
+	return m.roomFor(k, m.meet(m.s.Node(sub), k), m.s.Size(sub), kept)
+}
+
+// row is how units of a sub-allocation that are given now count on a parcel.
+func (m *Planner) row(sub cluster.SubID, k cluster.ParcelID) cluster.Holding {
+	row := cluster.Holding{Sub: sub, Granted: m.s.Cycle + 1}
+	row.Origin, row.Pool, row.Lender = m.s.CountsAs(m.s.Node(sub), m.p.Parcels.Owner[k])
+	if mutant == 24 {
+		row.Lender = cluster.NoID
+	}
+	return row
 }

@@ -9,109 +9,176 @@ import (
 
 // figures adds the consumers and their shares after granting.
 func (g *round) figures(r *Result) {
-	quota, static := g.quotas(), g.static()
-	for n := plan.Root + 1; int(n) < g.p.Len(); n++ {
-		if !g.m.Member[n] {
+	quotas, statics := map[plan.Node]map[plan.Node]uint64{}, map[plan.Node]map[plan.Node][]int64{}
+	for _, q := range g.pools() {
+		quotas[q.at], statics[q.at] = q.quotas(), q.static()
+	}
+	for _, n := range g.nodes() {
+		if n == plan.Root {
 			continue
 		}
-		c := Consumer{Plan: g.m.Name, Path: g.p.Path[n], Amount: g.amount(n), StaticPart: static[n], Configured: g.estates[g.in].configured[n]}
-		c.Owned, c.Reserved = g.possession(n)
-		pooled := int64(0)
+		c := Consumer{Plan: g.m.Name, Path: g.p.Path[n], Amount: g.amount(n), Configured: g.estates[g.in].configured[n], Owned: g.possession(n)}
+		c.Reserved, c.Lent, c.StaticPart = make([]int64, len(c.Owned)), make([]int64, len(c.Owned)), make([]int64, len(c.Owned))
+		_, reserved := g.reserved(n)
+		for _, v := range reserved {
+			plus(c.Reserved, v, 1)
+		}
+		for _, u := range g.units(func(u *unit) bool { return g.under(n, u.owner) && !g.under(n, u.leaf()) }) {
+			plus(c.Lent, u.sub.size, 1)
+		}
 		for _, s := range g.below(n) {
 			c.Demand += s.wanted
 			c.Held += s.held
-			pooled += g.holds(s)
 		}
 		c.Short = c.Demand - c.Held
-		r.Consumers = append(r.Consumers, c)
-		if pooled+c.Short == 0 {
-			continue
+		for _, q := range g.above(n) {
+			plus(c.StaticPart, statics[q.at][n], 1)
+			if row, ok := q.share(n); ok {
+				row.Quota = quotas[q.at][n]
+				r.Shares = append(r.Shares, row)
+			}
 		}
-		r.Shares = append(r.Shares, Share{Plan: g.m.Name, Path: c.Path, Priority: int64(g.w.Priority[n]), Ratio: g.w.Ratio[n],
-			Usage: g.exact(n), Fixed: g.usage(n), Demand: g.demand(n), Quota: quota[n], UnitsHeld: pooled, UnitsWanted: pooled + c.Short})
+		r.Consumers = append(r.Consumers, c)
 	}
+}
+
+// above are the pools above a consumer, from the root down.
+func (g *round) above(n plan.Node) []pool {
+	var list []pool
+	for n != plan.Root {
+		n = g.p.Parent[n]
+		list = append(list, g.pool(n))
+	}
+	slices.Reverse(list)
+	return list
+}
+
+// share is a consumer's row in the pool but for its quota; ok is false when it neither holds nor may get anything there.
+func (q pool) share(n plan.Node) (row Share, ok bool) {
+	row = Share{Plan: q.m.Name, Path: q.p.Path[n], Pool: q.p.Path[q.at], Priority: int64(q.w.Priority[n]), Ratio: q.w.Ratio[n],
+		Usage: q.exact(n), Fixed: q.usage(n), Demand: q.demand(n)}
+	for _, s := range q.below(n) {
+		row.UnitsHeld += q.holds(s)
+		row.UnitsWanted += q.holds(s) + q.outstanding(s)
+	}
+	return row, row.UnitsWanted > 0
 }
 
 // explain gives every shortfall its reason (D-7).
 func (g *round) explain(r *Result) {
-	quota := g.quotas()
-	g.shortfalls(r, func(s *sub) Shortfall { return g.reason(s, quota) })
+	quotas := map[plan.Node]map[plan.Node]uint64{}
+	for _, q := range g.pools() {
+		quotas[q.at] = q.quotas()
+	}
+	g.shortfalls(r, func(s *sub) Shortfall { return g.reason(s, quotas) })
 }
 
 // reason is what stops the next unit of a sub-allocation: the first of D-7's list, and of that of docs/shares.md, that applies.
-func (g *round) reason(s *sub, quota map[plan.Node]uint64) Shortfall {
-	list := g.usable(s)
-	if len(list) == 0 && s.req != "" {
+func (g *round) reason(s *sub, quotas map[plan.Node]map[plan.Node]uint64) Shortfall {
+	all, pools := g.reach(s), slices.DeleteFunc(g.above(s.alloc.leaf), func(q pool) bool { return !q.exists(s.alloc.leaf) })
+	if len(all) == 0 && s.req != "" {
 		return Shortfall{Reason: "no_host_matches"}
 	}
-	limit, limited := g.stopped(s)
-	owns, _ := g.possession(s.alloc.leaf)
-	if limited && zero(owns) {
+	limit, limited := pools[len(pools)-1].stopped(s) // then those above are too
+	if limited && zero(g.possession(s.alloc.leaf)) {
 		return limit
 	}
-	if row, ok := g.itself(s, list); ok {
+	if row, ok := g.itself(s, all); ok {
 		return row
 	}
-	if g.unowned(s) {
+	barriers := g.barriers(s, all)
+	switch {
+	case barriers.grace:
+		return Shortfall{Reason: "grace_filter"}
+	case g.unowned(s):
 		return Shortfall{Reason: "ownership_unmet"}
-	}
-	if limited {
+	case limited:
 		return limit
+	case barriers.limited:
+		return barriers.limit
 	}
-	var now [][]int64
 	sum := make([]int64, len(s.size))
-	fitsNow := false
-	for _, t := range list {
-		if !full(s, t.host, 0) { // no more of it may go there, so its room does not count
-			free := g.free(t)
-			now, fitsNow = append(now, free), fitsNow || fits(s.size, free)
-			for d, n := range free {
-				sum[d] += max(0, n)
-			}
+	for _, v := range barriers.rooms {
+		for d, n := range v {
+			sum[d] += max(0, n)
 		}
 	}
-	scarce := g.scarce(s.size, now)
-	switch higher, over := g.higher(s), g.over(s, quota); {
-	case fitsNow && len(g.undone) == 0:
+	if fitsNow := slices.ContainsFunc(barriers.rooms, func(v []int64) bool { return fits(s.size, v) }); fitsNow && len(g.undone) == 0 && !g.loose {
 		panic(fmt.Sprintf("BUG: a unit of %v would still fit", g.key(s)))
-	case !fitsNow && fits(s.size, sum):
-		return Shortfall{Reason: "fragmented", Dimension: scarce}
-	case g.denied[s]:
-		return Shortfall{Reason: "reclaim_budget"}
-	case higher != plan.None:
-		return Shortfall{Reason: "lower_priority", Dimension: scarce, Blocker: g.p.Path[higher]}
-	case over:
-		return Shortfall{Reason: "over_quota", Dimension: scarce}
+	} else if !fitsNow && fits(s.size, sum) {
+		return Shortfall{Reason: "fragmented", Dimension: g.scarce(s.size, barriers.rooms)}
 	}
-	return Shortfall{Reason: "pool_exhausted", Dimension: scarce}
+	if g.denied[s] {
+		return Shortfall{Reason: "reclaim_budget"}
+	}
+	last := pools[0]
+	if i := slices.IndexFunc(pools, func(q pool) bool { return q.pack(s.size) > 0 }); i >= 0 {
+		last = pools[i]
+	}
+	row := last.outdone(s, quotas[last.at])
+	row.Dimension = g.scarce(s.size, barriers.rooms)
+	return row
 }
 
-// stopped is the ratio of 0 or the share limit that keeps a sub-allocation from the pool, the nearest to its leaf.
-func (g *round) stopped(s *sub) (row Shortfall, ok bool) {
-	for _, n := range slices.Backward(g.way(s.alloc.leaf)) {
-		if g.w.Ratio[n] == 0 {
-			return Shortfall{Reason: "share_limit", Blocker: g.p.Path[n]}, true
+// outdone is the reason of a unit that others of the pool keep from it.
+func (q pool) outdone(s *sub, quota map[plan.Node]uint64) Shortfall {
+	switch higher, over := q.higher(s), q.over(s, quota); {
+	case higher != plan.None:
+		return Shortfall{Reason: "lower_priority", Blocker: q.p.Path[higher]}
+	case over:
+		return Shortfall{Reason: "over_quota"}
+	}
+	return Shortfall{Reason: "pool_exhausted"}
+}
+
+// barriers are what stands between a unit and parcels that have room.
+type barriers struct {
+	grace   bool // that its grace is too long
+	limited bool // that a limit stops it, which is limit
+	limit   Shortfall
+	rooms   [][]int64 // of the parcels that it may be given
+}
+
+// barriers looks what keeps a unit from all parcels that it can reach, or from room there.
+func (g *round) barriers(s *sub, all []parcel) (b barriers) {
+	leaf, slow, deepest := s.alloc.leaf, 0, int32(-1)
+	for _, t := range all {
+		q := g.pool(g.meet(leaf, t.owner))
+		limit, limited := q.stopped(s)
+		tooSlow := g.tooSlow(leaf, t)
+		if tooSlow {
+			slow++
+		}
+		if full(s, t.host, 0) { // no more of it may go there, so its room does not count
+			continue
+		}
+		room := g.room(leaf, t)
+		switch fit := fits(s.size, room); {
+		case !tooSlow && !limited:
+			b.rooms = append(b.rooms, room)
+		case !limited:
+			b.grace = b.grace || fit
+		case !tooSlow && fit && g.p.Depth[q.at] > deepest:
+			b.limited, b.limit, deepest = true, limit, g.p.Depth[q.at]
 		}
 	}
-	for _, has := range []func(n plan.Node) []int64{func(n plan.Node) []int64 { return g.stood[n] }, g.claimed} {
-		if n, d, hit := g.limited(s, has); hit {
-			return Shortfall{Reason: "share_limit", Blocker: g.p.Path[n], Dimension: g.p.Dimensions[d]}, true
+	b.grace = b.grace || len(all) > 0 && slow == len(all)
+	return b
+}
+
+// stopped is the ratio of 0 or the share limit that keeps a sub-allocation from the pool, the nearest to its leaf (D-26).
+func (q pool) stopped(s *sub) (row Shortfall, ok bool) {
+	for _, n := range slices.Backward(q.way(s.alloc.leaf)) {
+		if q.w.Ratio[n] == 0 {
+			return Shortfall{Reason: "share_limit", Blocker: q.p.Path[n]}, true
+		}
+	}
+	for _, has := range []func(n plan.Node) []int64{func(n plan.Node) []int64 { return q.stood[n] }, q.claimed} {
+		if n, d, hit := q.limited(s, has); hit {
+			return Shortfall{Reason: "share_limit", Blocker: q.p.Path[n], Dimension: q.p.Dimensions[d]}, true
 		}
 	}
 	return row, false
-}
-
-// usable are the parcels that a sub-allocation may use, full or not: its leaf's own, and those of the public pool.
-func (g *round) usable(s *sub) []parcel {
-	var list []parcel
-	for _, h := range g.candidates(s) {
-		for _, t := range g.parcels(g.in, h) {
-			if t.owner == plan.Root || t.owner == s.alloc.leaf {
-				list = append(list, t)
-			}
-		}
-	}
-	return list
 }
 
 // itself is what stands against a unit by itself: its size or max_per_host.
@@ -121,7 +188,7 @@ func (g *round) itself(s *sub, list []parcel) (row Shortfall, ok bool) {
 	for _, t := range list {
 		empty = append(empty, t.size)
 		fitsEmpty = fitsEmpty || fits(s.size, t.size)
-		now := fits(s.size, g.free(t))
+		now := fits(s.size, g.room(s.alloc.leaf, t))
 		fitsNow = fitsNow || now
 		if !full(s, t.host, 0) {
 			open, fitsOpen = true, fitsOpen || now
@@ -172,12 +239,12 @@ func (g *round) scarce(size []int64, rooms [][]int64) string {
 
 // higher finds, at the first level from the root where a sibling of higher share priority holds units, the one with
 // the greatest usage.
-func (g *round) higher(s *sub) plan.Node {
-	parent := plan.Root
-	for _, n := range g.way(s.alloc.leaf) {
+func (q pool) higher(s *sub) plan.Node {
+	parent := q.at
+	for _, n := range q.way(s.alloc.leaf) {
 		best := plan.None
-		for _, k := range g.children(parent) {
-			if g.w.Priority[k] > g.w.Priority[n] && g.uses(k) && (best == plan.None || g.usage(k) > g.usage(best)) {
+		for _, k := range q.children(parent) {
+			if q.w.Priority[k] > q.w.Priority[n] && q.uses(k) && (best == plan.None || q.usage(k) > q.usage(best)) {
 				best = k
 			}
 		}
@@ -190,15 +257,15 @@ func (g *round) higher(s *sub) plan.Node {
 }
 
 // uses tells whether a consumer has units from the pool.
-func (g *round) uses(n plan.Node) bool {
-	return slices.ContainsFunc(g.below(n), func(s *sub) bool { return g.holds(s) > 0 })
+func (q pool) uses(n plan.Node) bool {
+	return slices.ContainsFunc(q.below(n), func(s *sub) bool { return q.holds(s) > 0 })
 }
 
 // over tells whether a consumer on the way would be at or above its quota with one unit less.
-func (g *round) over(s *sub, quota map[plan.Node]uint64) bool {
-	less := uint64(one) / uint64(max(g.pack(s.size), 1))
-	for _, n := range g.way(s.alloc.leaf) {
-		if u := g.usage(n); u >= less && u-less >= quota[n] {
+func (q pool) over(s *sub, quota map[plan.Node]uint64) bool {
+	less := uint64(one) / uint64(max(q.pack(s.size), 1))
+	for _, n := range q.way(s.alloc.leaf) {
+		if u := q.usage(n); u >= less && u-less >= quota[n] {
 			return true
 		}
 	}

@@ -177,15 +177,25 @@ func (f *frame) affords(units int64) bool {
 	return f.budget == plan.Unlimited || units == 0 || f.spent == 0 || f.spent+units <= f.budget
 }
 
-// reclaim puts a unit under reclaim. One granted in this cycle is not granted at all (CYC-1).
+// reclaim puts a unit under reclaim. One granted in this cycle is not granted at all (CYC-1); one that is under reclaim goes
+// over to another set and keeps its deadline.
 func (f *frame) reclaim(u *unit, s *set) {
+	if u.leaves() { // of a set that ends for it
+		f.reclaimed[claim{u.sub, u.host, "cancelled", u.set.reason, u.set.taker, u.due}]++
+		f.reclaimed[claim{u.sub, u.host, "issued", s.reason, s.taker, u.due}]++
+		u.set, u.number = s, f.next()
+		return
+	}
 	if u.cycle == f.cycle {
 		f.undone[u.sub] = true
 		f.drop(u)
 		return
 	}
 	f.spent++
-	u.set, u.number, u.due = s, f.next(), f.nowUS+f.p.ReclaimUS[u.leaf()]
+	if f.grace(u) < f.p.ReclaimUS[u.leaf()] {
+		f.notes["deadline by the grace of a lender or a pool"]++
+	}
+	u.set, u.number, u.due = s, f.next(), f.nowUS+f.grace(u)
 	f.reclaimed[claim{u.sub, u.host, "issued", s.reason, s.taker, u.due}]++
 }
 

@@ -2,27 +2,36 @@ package oracle
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/stintd/stint/core/plan"
 )
 
-// round is one MD plan in one cycle. The pool's capacities do not change while granting.
+// round is one MD plan in one cycle.
 type round struct {
 	frame
 	m      *plan.MDPlan
 	w      *plan.MDWindow
-	weight []uint64              // by dimension (D-2)
-	packs  map[string]int64      // capacity of the pool by unit size (MD-11)
-	stood  map[plan.Node][]int64 // what share limits looked at once everything was granted (D-23)
-	passed map[*sub]bool         // nothing more can be promised to them in this cycle
-	vain   map[string]bool       // hosts that takers of a kind tried in vain; with no host: all of them
+	group  map[*host]int                  // the first of the plan's groups that has it
+	weight []uint64                       // by dimension (D-2)
+	aside  map[aside][]int64              // what is reserved of parcels (MD-5), where that is anything
+	rests  map[plan.Node][][]int64        // by pool: the vectors with which parcels count into it (MD-11)
+	packs  map[plan.Node]map[string]int64 // by pool: its capacity by unit size
+	stood  map[plan.Node][]int64          // what share limits looked at once everything was granted (D-23)
+	passed map[*sub]bool                  // nothing more can be promised to them in this step
+	vain   map[string]bool                // parcels that takers of a kind tried in vain; without one: all of them
+	loose  bool                           // room came free after units that want it had their turn
 }
 
 func newRound(c *Cluster, in int) *round {
 	m := &c.p.MDPlans[in]
-	g := &round{frame: newFrame(c, in), m: m, w: c.mdWindow(in), packs: map[string]int64{}, stood: map[plan.Node][]int64{},
-		passed: map[*sub]bool{}, vain: map[string]bool{}, weight: make([]uint64, len(c.p.Dimensions))}
+	g := &round{frame: newFrame(c, in), m: m, w: c.mdWindow(in), rests: map[plan.Node][][]int64{},
+		packs: map[plan.Node]map[string]int64{}, stood: map[plan.Node][]int64{}, weight: make([]uint64, len(c.p.Dimensions))}
+	g.aside, g.group = g.reserves(), map[*host]int{}
+	for i := len(m.Groups) - 1; i >= 0; i-- {
+		for _, h := range g.inGroup(m.Groups[i].Group) {
+			g.group[h] = i
+		}
+	}
 	largest := make([]int64, len(c.p.Dimensions))
 	for _, h := range g.hosts {
 		if h.State == "ok" {
@@ -41,7 +50,7 @@ func newRound(c *Cluster, in int) *round {
 	return g
 }
 
-// play is the plan's cycle after settle.
+// play is the plan's cycle after settle and own.
 func (g *round) play(r *Result) {
 	g.restore(g.bears, g.bearsThere)
 	g.review()
@@ -50,78 +59,27 @@ func (g *round) play(r *Result) {
 	g.grant()
 	g.leave()
 	g.crowded()
+	g.reserve()
 	g.limits()
-	g.fair()
+	g.recall()
+	for _, q := range g.pools() {
+		q.fair()
+	}
 	g.explain(r)
 	g.figures(r)
 }
 
-// grant is the loop of MD-16: choose a leaf, try to place one unit of it, drop it when nothing fits or it wants no more.
+// grant hands out pool by pool what is free, from the deepest up (MD-7, MD-8); each counts what has reached it by then.
 func (g *round) grant() {
-	g.race(g.stake, g.place)
+	for _, q := range g.pools() {
+		delete(g.rests, q.at)
+		delete(g.packs, q.at)
+		q.counts() // though nobody may ask before some of what was granted is taken back
+		q.race(q.stake, q.place)
+	}
 	for n := range plan.Node(g.p.Len()) {
 		g.stood[n] = g.claimed(n)
 	}
-}
-
-// race offers the units that are not promised in turns by what consumers have (MD-16), until take takes none.
-func (g *round) race(has func(n plan.Node) uint64, take func(s *sub) bool) {
-	tree := map[plan.Node]bool{}
-	for _, s := range g.below(plan.Root) {
-		if !g.barred(s.alloc.leaf) {
-			tree[s.alloc.leaf] = true
-		}
-	}
-	for len(tree) > 0 {
-		leaf := g.choose(plan.Root, tree, func(a, b plan.Node) bool { return g.before(a, b, has) })
-		if !g.serve(leaf, g.counted, func(s *sub) bool { return g.pledged(s) < s.short() && take(s) }) {
-			delete(tree, leaf)
-		}
-	}
-}
-
-// before compares two siblings: the highest priority first, among equals the one that has least for its ratio.
-func (g *round) before(a, b plan.Node, has func(n plan.Node) uint64) bool {
-	if x, y := g.w.Priority[a], g.w.Priority[b]; x != y {
-		return x > y
-	}
-	return less(has(a), uint64(g.ratio[b]), has(b), uint64(g.ratio[a])) < 0
-}
-
-// place grants one unit of a sub-allocation; false when it fits nowhere.
-func (g *round) place(s *sub) bool {
-	if _, _, hit := g.limited(s, g.claimed); hit {
-		return false
-	}
-	to, ok := g.spot(s, g.pool(s))
-	if ok {
-		g.put(s, to.host)
-	}
-	return ok
-}
-
-// pool are the parcels of the public pool that a sub-allocation may use.
-func (g *round) pool(s *sub) []parcel {
-	var list []parcel
-	for _, h := range g.candidates(s) {
-		if t := g.public(h); !zero(t.size) {
-			list = append(list, t)
-		}
-	}
-	return list
-}
-
-// limited finds the share limit (MD-18) that one unit more would exceed, the leaf's own first.
-func (g *round) limited(s *sub, has func(n plan.Node) []int64) (blocker plan.Node, dim int, hit bool) {
-	for _, n := range slices.Backward(g.way(s.alloc.leaf)) {
-		over := g.beyond(n, s.size, has)
-		for d, u := range s.size {
-			if u > 0 && over[d] {
-				return n, d, true
-			}
-		}
-	}
-	return plan.None, 0, false
 }
 
 // amount is the vector that a consumer and all below it hold in the plan.
@@ -131,15 +89,6 @@ func (g *round) amount(n plan.Node) []int64 {
 		for d, u := range s.size {
 			v[d] += u * s.held
 		}
-	}
-	return v
-}
-
-// free is what is left of a parcel beside what sets keep there: they are for the public pool.
-func (g *round) free(t parcel) []int64 {
-	v := g.spare(t, present)
-	for _, s := range g.mine(func(s *set) bool { return s.target == t.host && t.owner == plan.Root }) {
-		plus(v, g.kept(s), -1)
 	}
 	return v
 }
@@ -166,20 +115,20 @@ func (g *round) spot(s *sub, list []parcel) (best parcel, ok bool) {
 	case g.m.Placement == plan.Stacked: // D-3
 		before = func(a, b parcel) bool { return g.begun(a) && !g.begun(b) }
 	case g.m.Placement == plan.Balanced: // D-3
-		before = func(a, b parcel) bool { return g.room(a) > g.room(b) }
+		before = func(a, b parcel) bool { return g.spacious(a) > g.spacious(b) }
 	default:
 		panic(fmt.Sprintf("oracle: placement %d is no MD placement", g.m.Placement))
 	}
 	for _, t := range list {
-		if fits(s.size, g.free(t)) && !full(s, t.host, 0) && (!ok || before(t, best)) {
+		if fits(s.size, g.room(s.alloc.leaf, t)) && !full(s, t.host, 0) && (!ok || before(t, best)) {
 			best, ok = t, true
 		}
 	}
 	return best, ok
 }
 
-// room is a parcel's weighted free capacity (D-3).
-func (g *round) room(t parcel) uint64 {
+// spacious is a parcel's weighted free capacity (D-3).
+func (g *round) spacious(t parcel) uint64 {
 	sum := uint64(0)
 	for d, n := range g.free(t) {
 		sum += uint64(max(0, n)) * g.weight[d]

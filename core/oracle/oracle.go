@@ -3,9 +3,8 @@
 // engine but the policy, so that the two can be held against each other. A cycle
 // comes a minute after the last one.
 //
-// It knows multidimensional plans with ownership and the public pool, but without private pools and lending: MD-1 to MD-7,
-// MD-11 to MD-18, MD-20, REQ-1, by docs/ownership.md and docs/shares.md; slot plans by docs/slots.md, where placement is
-// exclusive under the policies ownership and share_ratio alone and without windows; for both CYC-1 to CYC-10
+// It knows multidimensional plans: MD-1 to MD-18, MD-20, REQ-1, by docs/ownership.md and docs/shares.md; slot plans by
+// docs/slots.md, where placement is exclusive under the policies ownership and share_ratio alone and without windows; for both CYC-1 to CYC-10
 // and the decisions of docs/decisions.md. Input is taken to be valid: what the engine would
 // refuse makes it panic. Not for production use; a cycle costs about units² × hosts.
 package oracle
@@ -45,12 +44,12 @@ type Holding struct {
 type Key struct{ Plan, Consumer, Allocation, Sub string }
 
 // Units is a number of units of one sub-allocation on one host: a grant, a release (with its cause) or what is held.
-// Lender and Pool are paths, "" where there is none; a release has no Pool.
+// Lender and Pool are paths, "" where there is none; a release has no Pool. Leaving is how many of what is held are under reclaim.
 type Units struct {
 	Key
 	Host, Cause          string
 	Origin, Lender, Pool string
-	Units                int64
+	Units, Leaving       int64
 }
 
 // Reclaim is units of one sub-allocation on one host that are put under reclaim or taken off it again.
@@ -63,14 +62,15 @@ type Reclaim struct {
 }
 
 // Consumer is a consumer's figures in a plan. In MD plans they are units, and by dimension Amount is what it holds, StaticPart
-// its static share quota (MD-15), and Configured, Owned and Reserved what it owns; in slot plans they are slots, and Slots is set.
+// its static share quota (MD-15), Configured, Owned and Reserved what it owns, and Lent what others hold of that; in slot plans
+// they are slots, and Slots is set.
 type Consumer struct {
 	Plan, Path         string
 	Demand, Held       int64
 	Short              int64
 	Amount, StaticPart []int64
 	Configured, Owned  []int64
-	Reserved           []int64
+	Reserved, Lent     []int64
 	Slots              *SlotFigures
 }
 
@@ -98,6 +98,7 @@ type Result struct {
 	Consumers              []Consumer
 	Shares                 []Share
 	Shortfalls             []Shortfall
+	Notes                  map[string]int // how often what no table shows came up, for those who count situations
 }
 
 // host is a host with its units in the order in which they came.
@@ -136,9 +137,10 @@ type set struct {
 	plan    int
 	reason  string
 	target  *host
+	owner   plan.Node // of the target parcel, in an MD plan
 	taker   *sub      // nil: a rule
 	n       int64     // units of the taker that room is held for
-	account plan.Node // the owner of a recall; plan.Root is the pool
+	account plan.Node // in a slot plan: the owner of a recall; plan.Root is the pool
 }
 
 // alloc is an allocation with its subs in order of arrival; allocations stand in order of arrival too (D-12).
@@ -216,7 +218,8 @@ type Cluster struct {
 	released  map[event]int64
 	reclaimed map[claim]int64
 	startUS   int64
-	seasons   []season // by plan
+	seasons   []season       // by plan
+	notes     map[string]int // of this cycle
 }
 
 // New is an empty cluster under a policy.

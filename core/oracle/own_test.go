@@ -299,9 +299,10 @@ func TestOwnSplit(t *testing.T) {
 	g.cycle()
 	g.holds("/C h1=2 public_pool; /C h1=2 public_pool of /B")
 	g.reclaims("")
-	g.wants("/B 2 /C 4") // recall is not the oracle's yet: C stays
+	g.wants("/B 2 /C 4")
 	g.cycle()
 	g.holds("/C h1=2 public_pool; /C h1=2 public_pool of /B")
+	g.reclaims("issued /C h1=2 recall")
 	g.SetPolicy(owning(t, "overcommit: {ncpus: 0.5}", half, "{path: /C}"), false)
 	g.wants("/C 2")
 	g.cycle()
@@ -331,7 +332,7 @@ func TestOwnTooMuchOnAParcel(t *testing.T) {
 
 func TestOwnIsUsedFirst(t *testing.T) {
 	// MD-6, MD-7: B uses the group that the plan prefers, then its other host, then the public pool; nobody else gets its hosts.
-	g := of(t, owning(t, "", "{path: /B, own: [{group: G, hosts: 1}, {group: F, hosts: 1}]}", "{path: /C}"), 2, 2, 0, 0, 2)
+	g := of(t, owning(t, "", "{path: /B, reserve: {percent: 100}, own: [{group: G, hosts: 1}, {group: F, hosts: 1}]}", "{path: /C}"), 2, 2, 0, 0, 2)
 	g.wants("/B 1 /C 9")
 	g.cycle()
 	g.holds("/B h5=1 owned; /C h2=2 public_pool")
@@ -378,11 +379,11 @@ func TestOwnReserve(t *testing.T) {
 
 func TestOwnUnmetFigures(t *testing.T) {
 	// An unmet list counts the hosts that are missing as the table has them; per_host what it asks for.
-	g := of(t, owning(t, "", "{path: /A, own: [{host_list: [h1, h3, h4]}]}", "{path: /B, own: [{group: G, per_host: {ncpus: 3}}]}"), 4, 4, 6)
+	g := of(t, owning(t, "", "{path: /A, reserve: {percent: 100}, own: [{host_list: [h1, h3, h4]}]}", "{path: /B, own: [{group: G, per_host: {ncpus: 3}}]}"), 4, 4, 6)
 	g.state("h3", "unavail")
 	g.cycle()
 	g.owned("/A h1=4; /B h2=3")
-	g.figures("/A", [2]int64{10, 20}, [2]int64{4, 8}, [2]int64{})
+	g.figures("/A", [2]int64{10, 20}, [2]int64{4, 8}, [2]int64{4, 8})
 	g.figures("/B", [2]int64{6, 12}, [2]int64{3, 6}, [2]int64{})
 	g.wants("/B 5")
 	g.cycle()

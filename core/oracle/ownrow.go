@@ -61,25 +61,41 @@ func (p *pass) report(old *estate, r *Result) {
 	}
 }
 
-// possession is what a consumer owns in all, and what of it is reserved (MD-5).
-func (g *round) possession(n plan.Node) (owns, reserved []int64) {
-	e, zeros := g.estates[g.in], make([]int64, len(g.p.Dimensions))
-	parts := map[int64][]int64{} // by number
-	var numbers []int64
-	owns = slices.Clone(zeros)
+// parts are a consumer's parts of hosts, in order of their numbers.
+func (g *round) parts(n plan.Node) (hosts []*host, parts [][]int64) {
+	e := g.estates[g.in]
 	for _, q := range e.pieces {
-		if q.of != n {
-			continue
+		if q.of == n && !slices.Contains(hosts, q.host) {
+			hosts = append(hosts, q.host)
 		}
-		plus(owns, q.v, 1)
-		at := e.number[part{n, q.host}]
-		if parts[at] == nil {
-			parts[at], numbers = slices.Clone(zeros), append(numbers, at)
-		}
-		plus(parts[at], q.v, 1)
 	}
-	slices.Sort(numbers)
-	rest, reserve, reserved := slices.Clone(zeros), g.w.Reserve[n], slices.Clone(zeros)
+	slices.SortFunc(hosts, func(a, b *host) int { return cmp.Compare(e.number[part{n, a}], e.number[part{n, b}]) })
+	for _, h := range hosts {
+		v := make([]int64, len(g.p.Dimensions))
+		for _, q := range e.pieces {
+			if q.of == n && q.host == h {
+				plus(v, q.v, 1)
+			}
+		}
+		parts = append(parts, v)
+	}
+	return hosts, parts
+}
+
+// possession is what a consumer owns in all.
+func (g *round) possession(n plan.Node) []int64 {
+	v := make([]int64, len(g.p.Dimensions))
+	_, parts := g.parts(n)
+	for _, part := range parts {
+		plus(v, part, 1)
+	}
+	return v
+}
+
+// reserved is what of its parts a consumer reserves (MD-5), by part.
+func (g *round) reserved(n plan.Node) (hosts []*host, reserved [][]int64) {
+	hosts, parts := g.parts(n)
+	rest, reserve, owns := make([]int64, len(g.p.Dimensions)), g.w.Reserve[n], g.possession(n)
 	named := func(d int) bool { return reserve.Amount == nil || reserve.Amount[d] != plan.Unlimited }
 	for d := range rest {
 		switch {
@@ -89,21 +105,46 @@ func (g *round) possession(n plan.Node) (owns, reserved []int64) {
 			rest[d] = reserve.Amount[d]
 		}
 	}
-	for i, at := range numbers {
-		if reserve.Hosts != plan.Unlimited {
-			if int64(i) < reserve.Hosts {
-				plus(reserved, parts[at], 1)
+	for i, part := range parts {
+		v := least(part, rest)
+		switch {
+		case reserve.Hosts != plan.Unlimited && int64(i) < reserve.Hosts:
+			v = slices.Clone(part)
+		case reserve.Hosts != plan.Unlimited:
+			clear(v)
+		default:
+			along(part, v, named)
+			for d := range rest {
+				if named(d) {
+					rest[d] -= v[d]
+				}
 			}
-			continue
 		}
-		v := least(parts[at], rest)
-		along(parts[at], v, named)
-		for d := range rest {
-			if named(d) {
-				rest[d] -= v[d]
-			}
-		}
-		plus(reserved, v, 1)
+		reserved = append(reserved, v)
 	}
-	return owns, reserved
+	return hosts, reserved
+}
+
+// aside is a consumer's reserve on a parcel, as a key.
+type aside struct {
+	of, owner plan.Node
+	host      *host
+}
+
+// reserves lays what consumers reserve of their parts on the parcels there: on their own first, then on those below.
+func (g *round) reserves() map[aside][]int64 {
+	m := map[aside][]int64{}
+	for n := range plan.Node(g.p.Len()) {
+		hosts, reserved := g.reserved(n)
+		for i, h := range hosts {
+			rest := reserved[i]
+			for _, t := range g.parcels(g.in, h) {
+				if v := least(t.size, rest); g.under(n, t.owner) && !zero(v) {
+					m[aside{n, t.owner, h}] = v
+					plus(rest, v, -1)
+				}
+			}
+		}
+	}
+	return m
 }

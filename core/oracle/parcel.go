@@ -171,9 +171,6 @@ func (g *round) parcel(h *host, owner plan.Node) parcel {
 	return parcel{h, owner, make([]int64, len(g.p.Dimensions))}
 }
 
-// public is the part of a host that the public pool has.
-func (g *round) public(h *host) parcel { return g.parcel(h, plan.Root) }
-
 // heldOn is what the units of a parcel that ok accepts take.
 func (g *round) heldOn(s parcel, ok func(u *unit) bool) []int64 {
 	v := make([]int64, len(s.size))
@@ -243,7 +240,7 @@ func (g *round) crowded() {
 func (g *round) bearsThere(u *unit) bool {
 	s := g.parcel(u.host, u.owner)
 	v := plus(slices.Clone(s.size), g.heldOn(s, func(u *unit) bool { return stays(u) || u.set.taker != nil }), -1)
-	for _, t := range g.mine(func(t *set) bool { return t.target == s.host && s.owner == plan.Root }) {
+	for _, t := range g.setsOn(s) {
 		plus(v, g.kept(t), -1)
 	}
 	return fits(u.sub.size, v)
@@ -260,30 +257,39 @@ func (g *round) owners() {
 	}
 }
 
-// placeOwn grants one unit of a sub-allocation on its leaf's own parcels; false when it fits none.
+// placeOwn grants one unit of a sub-allocation on its leaf's own parcels, or promises it one of them where the plan reclaims
+// for preference; false when it can do neither. When all its units are promised, the latest set lapses for what is granted.
 func (g *round) placeOwn(s *sub) bool {
-	leaf := s.alloc.leaf
-	for preference := int8(1); preference <= 10; preference++ {
-		var list []parcel
-		for _, h := range g.candidates(s) {
-			if g.w.Preference[g.groupOf(h)][leaf] == preference {
-				list = append(list, g.parcel(h, leaf))
+	leaf, worst := s.alloc.leaf, int8(10)
+	prefers := func(h *host) int8 { return g.w.Preference[g.group[h]][leaf] }
+	sets, promised := g.mine(func(t *set) bool { return t.taker == s }), g.pledged(s) >= s.short()
+	if promised && len(sets) == 0 {
+		return false
+	}
+	if promised && g.m.ReclaimForPref {
+		if last := sets[len(sets)-1]; last.owner == leaf {
+			worst = prefers(last.target)
+		}
+	}
+	own := g.pool(leaf).usable(s)
+	for preference := int8(1); preference <= worst; preference++ {
+		list := slices.DeleteFunc(slices.Clone(own), func(t parcel) bool { return prefers(t.host) != preference })
+		if to, ok := g.spot(s, list); ok {
+			if promised {
+				g.notes["promised unit given on own parcels"]++
+				g.lapse(sets[len(sets)-1])
+				g.loose = true
 			}
+			g.grantOn(s, to)
+			return true
 		}
-		to, ok := g.spot(s, list)
-		if !ok {
-			continue
+		if g.m.ReclaimForPref && !promised && g.recallOn(s, leaf, list) == served {
+			g.notes["recalled for preference"]++
+			return true
 		}
-		if sets := g.mine(func(t *set) bool { return t.taker == s }); len(sets) > 0 && g.pledged(s) >= s.short() {
-			g.lapse(sets[len(sets)-1])
-		}
-		g.Cluster.label(g.put(s, to.host), leaf)
-		return true
 	}
 	return false
 }
 
-// groupOf is the first of the plan's groups that has a host.
-func (g *round) groupOf(h *host) int {
-	return slices.IndexFunc(g.m.Groups, func(o plan.PlanGroup) bool { return slices.Contains(g.grouped[o.Group], h) })
-}
+// grantOn grants a unit on a parcel.
+func (g *round) grantOn(s *sub, to parcel) { g.Cluster.label(g.put(s, to.host), to.owner) }

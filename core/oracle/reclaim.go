@@ -26,9 +26,12 @@ func (g *round) beyond(n plan.Node, size []int64, has func(n plan.Node) []int64)
 	return over
 }
 
-// bears tells whether all limits bear a unit more.
+// bears tells whether what asked for a unit back, its parcel's reserves or else a limit, bears it again.
 func (g *round) bears(u *unit) bool {
-	return !slices.ContainsFunc(g.way(u.leaf()), func(n plan.Node) bool {
+	if u.set.reason == "reserve" {
+		return !touches(u.sub.size, g.intruded(g.parcel(u.host, u.owner), u.sub.size, func(x plan.Node) bool { return !g.under(x, u.leaf()) }))
+	}
+	return !slices.ContainsFunc(g.Cluster.way(u.leaf()), func(n plan.Node) bool {
 		return g.limitedBy(u, n) && touches(u.sub.size, g.beyond(n, u.sub.size, g.claimed))
 	})
 }
@@ -43,7 +46,11 @@ func (g *round) limits() {
 			if len(list) == 0 {
 				break
 			}
-			if !g.rule(slices.MinFunc(list, g.later), "over_limit") {
+			u := slices.MinFunc(list, g.later)
+			if u.pool != plan.Root {
+				g.notes["over a limit in a private pool"]++
+			}
+			if !g.rule(u, "over_limit") {
 				return
 			}
 		}

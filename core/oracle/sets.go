@@ -13,7 +13,8 @@ import (
 type joined struct {
 	sub     *sub
 	host    *host
-	account plan.Node
+	owner   plan.Node // of the parcel, in an MD plan
+	account plan.Node // in a slot plan
 }
 
 // mine are the plan's sets with takers that ok accepts.
@@ -46,13 +47,18 @@ func (f *frame) inUse(h *host) bool {
 }
 
 // pledged is how many units of a sub-allocation are promised, as far as sets are reviewed.
-func (f *frame) pledged(s *sub) int64 {
+func (f *frame) pledged(s *sub) int64 { return f.pledgedOn(s, func(plan.Node) bool { return true }) }
+
+// pledgedOn is how many are promised on parcels of owners that ok accepts.
+func (f *frame) pledgedOn(s *sub, ok func(owner plan.Node) bool) int64 {
 	n := int64(0)
-	for _, t := range f.mine(func(t *set) bool { return t.taker == s && t.number <= f.reviewed }) {
-		n += t.n
+	for _, t := range f.sets {
+		if t.taker == s && t.plan == f.in && t.number <= f.reviewed && ok(t.owner) {
+			n += t.n
+		}
 	}
 	for _, j := range f.joined {
-		if j.sub == s {
+		if j.sub == s && ok(j.owner) {
 			n++
 		}
 	}
@@ -88,9 +94,9 @@ func (f *frame) trim(s *set, idle []int64) {
 // claim makes a set of a unit's victims, or adds them to the last set when that is for the same; false when the budget
 // does not bear them.
 func (f *frame) claim(s *set, victims []*unit) bool {
-	units := int64(0) // those granted in this cycle are no victims
+	units := int64(0) // those granted in this cycle are no victims, those under reclaim are already
 	for _, u := range victims {
-		if u.cycle < f.cycle {
+		if u.cycle < f.cycle && stays(u) {
 			units++
 		}
 	}
@@ -100,7 +106,7 @@ func (f *frame) claim(s *set, victims []*unit) bool {
 	}
 	s.plan, s.cycle = f.in, f.cycle
 	if n := len(f.sets); n > 0 {
-		if last := f.sets[n-1]; last.plan == s.plan && last.cycle == s.cycle && last.taker == s.taker && last.target == s.target && last.reason == s.reason {
+		if last := f.sets[n-1]; last.plan == s.plan && last.cycle == s.cycle && last.taker == s.taker && last.target == s.target && last.owner == s.owner && last.reason == s.reason {
 			s = last
 		}
 	}
@@ -140,14 +146,14 @@ func (f *frame) shortfalls(r *Result, reason func(s *sub) Shortfall) {
 }
 
 // waiting is the shortfall of promised units: until the last deadline of the victims of their sets and of what leaves
-// hosts where units joined (where nothing does, of all that leaves); the blocker is the one of that deadline whose set
+// hosts (in MD plans, parcels) where units joined (where nothing does, of all that leaves); the blocker is the one of that deadline whose set
 // was made first, the first in the tree.
 func (f *frame) waiting(s *sub) Shortfall {
 	row, joins := Shortfall{Reason: "waiting_for_reclaim"}, false
 	list := f.units(func(u *unit) bool { return u.leaves() && u.set.taker == s })
 	for _, j := range f.joined {
 		if j.sub == s {
-			here := f.units(func(u *unit) bool { return u.leaves() && u.host == j.host })
+			here := f.units(func(u *unit) bool { return u.leaves() && u.host == j.host && u.owner == j.owner })
 			list, joins = append(list, here...), true
 		}
 	}

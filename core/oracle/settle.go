@@ -26,11 +26,15 @@ type claim struct {
 	due            int64
 }
 
-// Cycle runs one scheduling cycle: settle, then plan by plan what remains of it.
-func (c *Cluster) Cycle() Result {
+// Cycle runs one scheduling cycle, a minute after the last one.
+func (c *Cluster) Cycle() Result { return c.CycleAt(c.nowUS + 60_000_000) }
+
+// CycleAt runs one scheduling cycle at a time in µs since 2026-01-05T00:00:00Z: settle, then plan by plan what remains of it.
+func (c *Cluster) CycleAt(nowUS int64) Result {
 	c.cycle++
-	c.nowUS += 60_000_000
+	c.nowUS = max(c.nowUS, nowUS) // CYC-9
 	c.turn()
+	c.notes = map[string]int{}
 	c.settle()
 	var r Result
 	for in := range c.order {
@@ -44,7 +48,7 @@ func (c *Cluster) Cycle() Result {
 			newSlots(c, in).play(&r)
 		}
 	}
-	held, granted := map[event]int64{}, map[event]int64{}
+	held, granted, leaving := map[event]int64{}, map[event]int64{}, map[event]int64{}
 	for _, u := range c.units() {
 		e := event{u.sub, u.host, "", u.origin, u.lender, u.pool}
 		held[e]++
@@ -52,6 +56,7 @@ func (c *Cluster) Cycle() Result {
 			granted[e]++
 		}
 		if u.leaves() {
+			leaving[e]++
 			r.Leaving++
 		}
 	}
@@ -59,7 +64,8 @@ func (c *Cluster) Cycle() Result {
 	for _, s := range c.sets {
 		r.Promised += int(s.n)
 	}
-	r.Grants, r.Releases, r.Held, r.Reclaims = c.rows(granted), c.rows(c.released), c.rows(held), c.claims()
+	r.Grants, r.Releases, r.Held, r.Reclaims = c.rows(granted, nil), c.rows(c.released, nil), c.rows(held, leaving), c.claims()
+	r.Notes = c.notes
 	clear(c.released)
 	clear(c.reclaimed)
 	return r
@@ -74,14 +80,14 @@ func (c *Cluster) row(s, t *sub, h, i *host) int {
 }
 
 // rows lists counted events by D-14, then by cause, origin, lender and pool.
-func (c *Cluster) rows(m map[event]int64) []Units {
+func (c *Cluster) rows(m, leaving map[event]int64) []Units {
 	var rows []Units
 	for _, e := range slices.SortedFunc(maps.Keys(m), func(a, b event) int {
 		return cmp.Or(c.row(a.sub, b.sub, a.host, b.host), cmp.Compare(a.cause, b.cause), cmp.Compare(a.origin, b.origin),
 			cmp.Compare(a.lender, b.lender), cmp.Compare(a.pool, b.pool))
 	}) {
 		rows = append(rows, Units{Key: c.key(e.sub), Host: e.host.Name, Cause: e.cause, Origin: e.origin,
-			Lender: c.path(e.lender), Pool: c.path(e.pool), Units: m[e]})
+			Lender: c.path(e.lender), Pool: c.path(e.pool), Units: m[e], Leaving: leaving[e]})
 	}
 	return rows
 }

@@ -13,9 +13,9 @@ import (
 // one is the share 1 in fixed point (D-5).
 const one = 1 << 48
 
-// Share is a consumer's share in a plan's public pool. Usage is exact, the other shares are 2⁻⁴⁸ fixed point (D-5).
+// Share is a consumer's share in a pool. Usage is exact, the other shares are 2⁻⁴⁸ fixed point (D-5).
 type Share struct {
-	Plan, Path             string
+	Plan, Path, Pool       string
 	Priority, Ratio        int64
 	Usage                  *big.Rat
 	Fixed, Demand, Quota   uint64
@@ -28,26 +28,21 @@ func muldiv(a, b, c uint64) (q, rest uint64) {
 	return bits.Div64(hi, lo, c)
 }
 
-// pack is how many units of a size the empty pool takes, packed host by host (MD-11, D-4).
-func (g *round) pack(size []int64) int64 {
+// pack is how many units of a size the empty pool takes, packed parcel by parcel (MD-11, D-4).
+func (q pool) pack(size []int64) int64 {
 	id := fmt.Sprint(size)
-	if n, ok := g.packs[id]; ok {
+	if n, ok := q.packs[q.at][id]; ok {
 		return n
 	}
 	sum := int64(0)
-	for _, h := range g.Cluster.hosts { // those that left the plan hold something yet, or count nothing
-		sum += packs(size, g.counts(h))
+	for _, v := range q.counts() {
+		sum += packs(size, v)
 	}
-	g.packs[id] = sum
+	if q.packs[q.at] == nil {
+		q.packs[q.at] = map[string]int64{}
+	}
+	q.packs[q.at][id] = sum
 	return sum
-}
-
-// counts is the vector with which a host counts into the pool: those that get no units with what is held there.
-func (g *round) counts(h *host) []int64 {
-	if g.ok(h) {
-		return g.public(h).size
-	}
-	return g.heldOn(g.public(h), present)
 }
 
 // packs is how many units of a size a vector holds.
@@ -61,10 +56,22 @@ func packs(size, room []int64) int64 {
 	return max(least, 0)
 }
 
+// holders are the sub-allocations of a consumer and all below it, and those that hold and want nothing any more, but are
+// promised something yet: until the review of their sets.
+func (g *round) holders(n plan.Node) []*sub {
+	list := g.below(n)
+	for _, t := range g.mine(every) {
+		if g.under(n, t.taker.alloc.leaf) && !slices.Contains(list, t.taker) {
+			list = append(list, t.taker)
+		}
+	}
+	return list
+}
+
 // bysize counts the units of a leaf by unit size, sizes in order of arrival.
 func (g *round) bysize(leaf plan.Node, count func(s *sub) int64) (sizes [][]int64, units []int64) {
 	row := map[string]int{}
-	for _, s := range g.below(leaf) {
+	for _, s := range g.holders(leaf) {
 		i, ok := row[fmt.Sprint(s.size)]
 		if !ok {
 			i = len(sizes)
@@ -77,58 +84,66 @@ func (g *round) bysize(leaf plan.Node, count func(s *sub) int64) (sizes [][]int6
 }
 
 // holds is how many units of a sub-allocation are held from the pool.
-func (g *round) holds(s *sub) int64 {
-	return int64(len(g.units(func(u *unit) bool { return u.sub == s && drawn(u) })))
+func (q pool) holds(s *sub) int64 {
+	return int64(len(q.units(func(u *unit) bool { return u.sub == s && q.drawn(u) })))
 }
 
 // usage is a consumer's share usage in fixed point (MD-12, D-5).
-func (g *round) usage(n plan.Node) uint64 {
+func (q pool) usage(n plan.Node) uint64 {
 	sum := uint64(0)
-	if !g.p.Leaf(n) {
-		for _, k := range g.children(n) {
-			sum += g.usage(k)
+	if !q.p.Leaf(n) {
+		for _, k := range q.children(n) {
+			sum += q.usage(k)
 		}
 		return sum
 	}
-	sizes, units := g.bysize(n, g.holds)
+	sizes, units := q.bysize(n, q.holds)
 	for i, u := range units {
-		sum += g.fraction(u, sizes[i])
+		sum += q.fraction(u, sizes[i])
 	}
 	return sum
 }
 
 // fraction is what so many units of a size are of the pool.
-func (g *round) fraction(units int64, size []int64) uint64 {
+func (q pool) fraction(units int64, size []int64) uint64 {
 	if units == 0 {
 		return 0
 	}
-	share, _ := muldiv(uint64(units), one, uint64(max(g.pack(size), units)))
+	share, _ := muldiv(uint64(units), one, uint64(max(q.pack(size), units)))
 	return share
 }
 
 // exact is MD-12's usage without any rounding.
-func (g *round) exact(n plan.Node) *big.Rat {
+func (q pool) exact(n plan.Node) *big.Rat {
 	sum := new(big.Rat)
-	for _, k := range g.children(n) {
-		sum.Add(sum, g.exact(k))
+	for _, k := range q.children(n) {
+		sum.Add(sum, q.exact(k))
 	}
-	if g.p.Leaf(n) {
-		sizes, units := g.bysize(n, g.holds)
+	if q.p.Leaf(n) {
+		sizes, units := q.bysize(n, q.holds)
 		for i, u := range units {
 			if u > 0 {
-				sum.Add(sum, big.NewRat(u, max(g.pack(sizes[i]), u)))
+				sum.Add(sum, big.NewRat(u, max(q.pack(sizes[i]), u)))
 			}
 		}
 	}
 	return sum
 }
 
+// outstanding is how many units a sub-allocation is short of that the pool may have.
+func (q pool) outstanding(s *sub) int64 {
+	if q.exists(s.alloc.leaf) {
+		return s.short()
+	}
+	return 0
+}
+
 // demand is a consumer's usage demand (MD-13), rounded up per sub-allocation (D-5).
-func (g *round) demand(n plan.Node) uint64 {
+func (q pool) demand(n plan.Node) uint64 {
 	sum := uint64(0)
-	for _, s := range g.below(n) {
-		room := g.pack(s.size)
-		if wanted := min(g.holds(s)+s.short(), room); wanted > 0 {
+	for _, s := range q.below(n) {
+		room := q.pack(s.size)
+		if wanted := min(q.holds(s)+q.outstanding(s), room); wanted > 0 {
 			share, rest := muldiv(uint64(wanted), one, uint64(room))
 			sum += share + min(rest, 1)
 		}
@@ -136,43 +151,40 @@ func (g *round) demand(n plan.Node) uint64 {
 	return sum
 }
 
-// quotas is the share usage quota of every consumer (MD-14).
-func (g *round) quotas() map[plan.Node]uint64 {
-	q := map[plan.Node]uint64{plan.Root: g.usage(plan.Root)}
-	outstanding := false
-	for _, s := range g.below(plan.Root) {
-		outstanding = outstanding || s.wanted > s.held
-	}
-	for n := plan.Root; int(n) < g.p.Len(); n++ { // parents come before their children
+// quotas is the share usage quota in the pool of every consumer below it (MD-14).
+func (q pool) quotas() map[plan.Node]uint64 {
+	quota := map[plan.Node]uint64{q.at: q.usage(q.at)}
+	outstanding := slices.ContainsFunc(q.below(q.at), func(s *sub) bool { return q.outstanding(s) > 0 })
+	for n := q.at; n < q.p.End[q.at]; n++ { // parents come before their children
 		switch {
-		case !g.m.Member[n]:
+		case !q.member[n]:
 		case outstanding:
-			g.split(n, q)
+			q.split(n, quota)
 		default: // what is to be given back is no longer deserved
-			q[n] = g.usage(n) - g.leaving(n)
+			quota[n] = q.usage(n) - q.leaving(n)
 		}
 	}
-	return q
+	return quota
 }
 
 // leaving is the part of a consumer's usage that is under reclaim.
-func (g *round) leaving(n plan.Node) uint64 {
+func (q pool) leaving(n plan.Node) uint64 {
 	sum := uint64(0)
-	if !g.p.Leaf(n) {
-		for _, k := range g.children(n) {
-			sum += g.leaving(k)
+	if !q.p.Leaf(n) {
+		for _, k := range q.children(n) {
+			sum += q.leaving(k)
 		}
 		return sum
 	}
-	sizes, units := g.bysize(n, g.holds)
+	sizes, units := q.bysize(n, q.holds)
 	for i, size := range sizes {
 		if units[i] == 0 {
 			continue
 		}
-		leave := len(g.units(func(u *unit) bool {
-			return g.under(n, u.leaf()) && drawn(u) && u.leaves() && slices.Equal(u.sub.size, size)
+		leave := len(q.units(func(u *unit) bool {
+			return q.under(n, u.leaf()) && q.drawn(u) && u.leaves() && slices.Equal(u.sub.size, size)
 		}))
-		whole := uint64(max(g.pack(size), units[i]))
+		whole := uint64(max(q.pack(size), units[i]))
 		all, _ := muldiv(uint64(units[i]), one, whole)
 		rest, _ := muldiv(uint64(units[i])-uint64(leave), one, whole)
 		sum += all - rest
@@ -196,12 +208,12 @@ func (g *round) classes(n plan.Node) [][]plan.Node {
 
 // split divides a consumer's quota among its children: by falling priority, in proportion to ratio, never above the
 // usage demand, what is left over again, then the next priority.
-func (g *round) split(n plan.Node, quota map[plan.Node]uint64) {
+func (q pool) split(n plan.Node, quota map[plan.Node]uint64) {
 	left := quota[n]
-	for _, class := range g.classes(n) {
+	for _, class := range q.classes(n) {
 		caps, ratios := make([]uint64, len(class)), make([]uint64, len(class))
 		for i, k := range class {
-			caps[i], ratios[i] = g.demand(k), uint64(g.w.Ratio[k])
+			caps[i], ratios[i] = q.demand(k), uint64(q.w.Ratio[k])
 		}
 		for i, part := range fill(left, caps, ratios) {
 			quota[class[i]] = part
@@ -248,31 +260,31 @@ func fill(amount uint64, caps, ratios []uint64) []uint64 {
 	return parts
 }
 
-// static is the static share quota (MD-15): the pool's capacity, divided as if every leaf wanted everything, so that
+// static is the pool's part of static share quotas (MD-15): its capacity, divided as if every leaf wanted everything, so that
 // the highest priority takes all of it (D-8).
-func (g *round) static() map[plan.Node][]int64 {
+func (q pool) static() map[plan.Node][]int64 {
 	parts := map[plan.Node][]int64{}
-	for n := plan.Root; int(n) < g.p.Len(); n++ {
-		parts[n] = make([]int64, len(g.p.Dimensions))
+	for n := q.at; n < q.p.End[q.at]; n++ {
+		parts[n] = make([]int64, len(q.p.Dimensions))
 	}
-	for d := range g.p.Dimensions {
-		for _, h := range g.Cluster.hosts {
-			parts[plan.Root][d] += g.counts(h)[d]
-		}
-		for n := plan.Root; int(n) < g.p.Len(); n++ {
-			for _, class := range g.classes(n) {
-				takers := slices.DeleteFunc(class, func(k plan.Node) bool { return g.w.Ratio[k] == 0 || !g.hasLeaf(k) })
-				sum := uint64(0)
-				for _, k := range takers {
-					sum += uint64(g.w.Ratio[k])
-				}
-				for _, k := range takers {
-					part, _ := muldiv(uint64(parts[n][d]), uint64(g.w.Ratio[k]), sum)
+	for _, v := range q.counts() {
+		plus(parts[q.at], v, 1)
+	}
+	for n := q.at; n < q.p.End[q.at]; n++ {
+		for _, class := range q.classes(n) {
+			takers := slices.DeleteFunc(class, func(k plan.Node) bool { return q.ratio[k] == 0 || !q.hasLeaf(k) })
+			sum := uint64(0)
+			for _, k := range takers {
+				sum += uint64(q.ratio[k])
+			}
+			for _, k := range takers {
+				for d, whole := range parts[n] {
+					part, _ := muldiv(uint64(whole), uint64(q.ratio[k]), sum)
 					parts[k][d] = int64(part)
 				}
-				if len(takers) > 0 {
-					break
-				}
+			}
+			if len(takers) > 0 {
+				break
 			}
 		}
 	}

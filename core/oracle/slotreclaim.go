@@ -317,7 +317,7 @@ func (g *slots) join(s *sub, account plan.Node) bool {
 	}
 	for _, h := range g.hosts {
 		if g.takes(s, h) && g.netFree(h) >= k {
-			g.joined = append(g.joined, joined{s, h, account})
+			g.joined = append(g.joined, joined{sub: s, host: h, account: account})
 			return true
 		}
 	}

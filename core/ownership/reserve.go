@@ -19,6 +19,9 @@ func (a *Assigner) Reserved(n plan.Node) (host []int32, amount [][]int64) {
 		return nil, amount
 	}
 	parts := a.deeds.parts(n)
+	if mutant == 18 {
+		slices.Reverse(parts)
+	}
 	most := reserving(r, parts, dims)
 	for i, p := range parts {
 		v := p.amount
@@ -27,7 +30,11 @@ func (a *Assigner) Reserved(n plan.Node) (host []int32, amount [][]int64) {
 			return host, amount
 		case r.Hosts == plan.Unlimited:
 			v = cut(make([]int64, dims), most, p.amount)
-			pay(most, v)
+			if pay(most, v); mutant == 19 && r.Percent != plan.Unlimited {
+				for d := range v {
+					v[d], _ = share.Scale(p.amount[d], r.Percent, hundred)
+				}
+			}
 		}
 		if zero(v) {
 			continue

@@ -14,7 +14,7 @@ func (s *sweep) listed(c *claim) {
 		if s.full || s.part[cell].soiled {
 			s.take(cell, s.leftAt(cell))
 		}
-		c.unmet = c.unmet || !slices.Equal(s.has(cell), s.amountOf(cell))
+		c.unmet = c.unmet || mutant != 17 && !slices.Equal(s.has(cell), s.amountOf(cell))
 	}
 	s.touched += int64(len(c.listed))
 }
@@ -99,7 +99,7 @@ func (s *sweep) amounts(c *claim, before []int64) {
 		s.ownFirst()
 	}
 	for _, o := range s.own {
-		if s.in(s.part[o.cell].host) {
+		if s.in(s.part[o.cell].host) && mutant != 14 {
 			s.takeFitting(o.cell, least(s.scratch, s.hadOf(o), s.leftOf(o.cell)), short)
 		}
 	}
@@ -110,7 +110,7 @@ func (s *sweep) amounts(c *claim, before []int64) {
 	if owing(short) {
 		s.candidates(grown, short, func(cell partID) { s.takeFitting(cell, s.leftAt(cell), short) })
 	}
-	if s.rule.Partial && owing(short) {
+	if s.rule.Partial && owing(short) && mutant != 13 {
 		s.addRests(c)
 		s.ownFirst()
 		for _, o := range s.own {
@@ -184,6 +184,9 @@ func (s *sweep) parts(c *claim) {
 			continue
 		}
 		ask := asked(s.ask, s.rule.PerHost, s.amountOf(cell))
+		if mutant == 16 {
+			ask = asked(s.ask, s.rule.PerHost, s.leftAt(cell))
+		}
 		for i, v := range ask {
 			s.asked[int(s.id)*s.dims+i].add(v)
 		}

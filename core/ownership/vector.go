@@ -79,7 +79,9 @@ func cut(out, most, v []int64) []int64 {
 	}
 	for d, want := range most {
 		if want == plan.Unlimited {
-			out[d], _ = share.Scale(v[d], part, whole)
+			if out[d], _ = share.Scale(v[d], part, whole); mutant == 15 && part > 0 {
+				out[d] = v[d]
+			}
 		}
 	}
 	return out

@@ -17,6 +17,10 @@ type Desk struct {
 	tables int64      // State.HostTables that the next two were made at
 	bits   [][]uint64 // by NeedID
 	order  [][]cluster.ParcelID
+	turn   [][]int32 // by NeedID: the place of a parcel in the order, by ParcelID
+
+	forms  []*form // by ShapeID
+	formed int     // Field.weighed that they were made at
 
 	Finders // among all parcels, or those that Begin was told
 }
@@ -48,10 +52,24 @@ type Finding struct {
 // Sync points the desk at a plan and brings its field up to the parcels. Cost as Field.Sync.
 func (d *Desk) Sync(s *cluster.State, p *cluster.Plan) {
 	if d.tables != s.HostTables || d.p != p {
-		d.tables, d.bits, d.order = s.HostTables, d.bits[:0], d.order[:0]
+		d.tables, d.bits, d.order, d.turn = s.HostTables, d.bits[:0], d.order[:0], d.turn[:0]
 	}
 	d.s, d.p = s, p
 	d.Field.Sync(p)
+	if d.formed != d.Field.weighed {
+		d.forms, d.formed = d.forms[:0], d.Field.weighed
+	}
+}
+
+// form is how the field sees a shape. O(1) but for the first time.
+func (d *Desk) form(shape cluster.ShapeID) *form {
+	for int(shape) >= len(d.forms) {
+		d.forms = append(d.forms, nil)
+	}
+	if d.forms[shape] == nil {
+		d.forms[shape] = d.Field.form(d.s.Shape.Size(shape))
+	}
+	return d.forms[shape]
 }
 
 // Begin forgets the finders of the last grant stage, and makes new ones look among some parcels: a
@@ -82,12 +100,27 @@ func (d *Desk) Selected(need cluster.NeedID) (bitset []uint64, order []cluster.P
 		return nil, nil
 	}
 	for int(need) >= len(d.bits) {
-		d.bits, d.order = append(d.bits, nil), append(d.order, nil)
+		d.bits, d.order, d.turn = append(d.bits, nil), append(d.order, nil), append(d.turn, nil)
 	}
 	if d.bits[need] == nil {
 		d.bits[need], d.order[need] = d.selects(d.s.Need.Parsed[need])
 	}
 	return d.bits[need], d.order[need]
+}
+
+// turns gives parcels their places in the order of a requirement that has one, nil for others.
+func (d *Desk) turns(need cluster.NeedID) []int32 {
+	_, order := d.Selected(need)
+	if order != nil && d.turn[need] == nil {
+		d.turn[need] = make([]int32, d.p.Parcels.Len())
+		for i, k := range order {
+			d.turn[need][k] = int32(i)
+		}
+	}
+	if order == nil {
+		return nil
+	}
+	return d.turn[need]
 }
 
 // selects evaluates a requirement. One that names what no host has any more, since
@@ -140,7 +173,7 @@ func (f *Finders) open(sub cluster.SubID, key ask, most int64) int32 {
 		allowed = f.within
 	}
 	one.most, one.on = most, nil
-	one.Reset(&d.Field, d.s.Shape.Size(key.shape), allowed, order)
+	one.reset(&d.Field, d.form(key.shape), allowed, order)
 	one.from, one.end = f.from, f.end
 	if most != plan.Unlimited {
 		one.on = map[cluster.ParcelID]int64{}

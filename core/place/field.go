@@ -35,35 +35,18 @@ const (
 type Field struct {
 	parcels   *cluster.Parcels
 	placement plan.Placement
-	weight    []int64           // by dimension
-	levels    int               // best fit: 4 or 2
-	shapes    int               // that the placement tells apart
-	count     [classesMax]int32 // by class: its parcels
-	word      []uint64          // by parcel: free room of the first four dimensions, packed, each shifted right by shift
+	weight    []int64 // by dimension
+	levels    int     // best fit: 4 or 2
+	shapes    int     // that the placement tells apart
+	sorted            // by parcel
 	shift     [vecpack.Lanes]uint
-	exact     bool       // the words say all: at most four dimensions, none shifted
-	room      []int64    // by parcel and dimension: free room, unless exact
-	free      []int64    // by parcel: weighted free room; of a shut parcel -1
-	full      []int64    // by parcel: weighted capacity
-	class     []int16    // by parcel; shut for parcels that get no grants
-	set       [][]uint64 // by class: its parcels
-	log       []move     // parcels that entered a class, for the finders' cursors
-	quiet     bool       // no finder is looking: nothing need be logged
-	gained    int        // parcels that Regain told of since Sync
-	tree      tree       // balanced: the greatest free room below each node
-
-	ranks map[[8]int64]*[shapesMax]uint8 // by unit size: what rank says, good until the weights change
-}
-
-// shut is the class of parcels that get no grants.
-const shut int16 = -1
-
-// move says that a parcel entered a class, or gained room in it, and what room it had then: a
-// unit that did not fit then fits no more.
-type move struct {
-	word   uint64
-	class  int16
-	parcel cluster.ParcelID
+	exact     bool    // the words say all: at most four dimensions, none shifted
+	room      []int64 // by parcel and dimension: free room, unless exact
+	free      []int64 // by parcel: weighted free room; of a shut parcel -1
+	full      []int64 // by parcel: weighted capacity
+	gained    int     // parcels that Regain told of since Sync
+	weighed   int     // how often the weights changed: what is made by them is good for one number
+	tree      tree    // balanced: the greatest free room below each node
 }
 
 // Sync brings the field up to a plan's parcels at the start of a cycle. The cost
@@ -77,6 +60,7 @@ func (f *Field) Sync(p *cluster.Plan) {
 	}
 	f.parcels, f.placement = &p.Parcels, p.Terms.Placement
 	if f.weigh(rebuilt) {
+		f.weighed++
 		f.reset()
 		return
 	}
@@ -96,6 +80,7 @@ func (f *Field) weigh(changed bool) bool {
 	if len(f.weight) != dims {
 		f.weight = make([]int64, dims)
 	}
+	was := f.shift
 	f.exact, f.shift = dims <= vecpack.Lanes, [vecpack.Lanes]uint{}
 	for d, column := range f.parcels.Cap {
 		var most, w int64
@@ -124,27 +109,21 @@ func (f *Field) weigh(changed bool) bool {
 			f.shapes *= f.levels
 		}
 	}
-	return changed
+	return changed || f.shift != was
 }
 
 // reset puts every parcel where it belongs. O(parcels × dimensions).
 func (f *Field) reset() {
 	n := f.parcels.Len()
-	f.word, f.free, f.full, f.class = resize(f.word, n), resize(f.free, n), resize(f.full, n), resize(f.class, n)
+	f.free, f.full = resize(f.free, n), resize(f.full, n)
 	if !f.exact || f.placement == plan.Balanced {
 		f.room = resize(f.room, n*len(f.weight))
 	} else {
 		f.room = nil
 	}
-	f.set = resize(f.set, f.shapes*fullnesses)
-	for c := range f.set {
-		f.set[c] = f.set[c][:0] // made when the first parcel enters
-	}
-	f.count = [classesMax]int32{}
-	clear(f.ranks)
+	f.begin(n, f.shapes*fullnesses)
 	f.quiet = true
 	for k := range n {
-		f.class[k] = shut
 		f.put(cluster.ParcelID(k))
 	}
 	f.quiet = false
@@ -157,7 +136,7 @@ func (f *Field) reset() {
 func (f *Field) put(k cluster.ParcelID) {
 	if !f.parcels.IsOpen(k) {
 		f.free[k] = -1
-		f.enter(k, shut)
+		f.enter(int32(k), shut)
 		return
 	}
 	var free, full int64
@@ -174,7 +153,7 @@ func (f *Field) put(k cluster.ParcelID) {
 		}
 	}
 	f.word[k], f.free[k], f.full[k] = vecpack.Pack(lane[:]), free, full
-	f.enter(k, f.classOf(k))
+	f.enter(int32(k), f.classOf(k))
 }
 
 func (f *Field) classOf(k cluster.ParcelID) int16 {
@@ -234,22 +213,6 @@ func above(a, b uint64) int {
 // levelSize is what a level stands for when a class is compared with a unit.
 var levelSize = [2][4]int64{{0, 2, 6, 12}, {0, 1}}
 
-// ranked is rank for a unit size, remembered: many finders look for few sizes.
-func (f *Field) ranked(size []int64) *[shapesMax]uint8 {
-	var key [8]int64
-	copy(key[:], size)
-	order := f.ranks[key]
-	if order == nil {
-		if f.ranks == nil {
-			f.ranks = map[[8]int64]*[shapesMax]uint8{}
-		}
-		order = new([shapesMax]uint8)
-		f.rank(size, order)
-		f.ranks[key] = order
-	}
-	return order
-}
-
 // rank sorts the shapes for a unit: the most like it first, so that what stays
 // behind can still be used together. Likeness is (level · unit)² ÷ level², the
 // squared cosine; ties by number. O(shapes log shapes).
@@ -297,28 +260,6 @@ func (f *Field) most(d int) int64 {
 	return 1 << weightBits / f.weight[d]
 }
 
-// enter moves a parcel to a class and logs it, also when it is the same one: it may have gained room.
-func (f *Field) enter(k cluster.ParcelID, c int16) {
-	bit := uint64(1) << (uint(k) & 63)
-	if old := f.class[k]; old != shut {
-		f.set[old][k>>6] &^= bit
-		f.count[old]--
-	}
-	f.class[k] = c
-	if c == shut {
-		return
-	}
-	if len(f.set[c]) == 0 {
-		f.set[c] = resize(f.set[c], f.parcels.Words())
-		clear(f.set[c])
-	}
-	f.set[c][k>>6] |= bit
-	f.count[c]++
-	if !f.quiet {
-		f.log = append(f.log, move{f.word[k], c, k})
-	}
-}
-
 // Unit is a unit size as a field sees it; good until the field's next Sync.
 type Unit struct {
 	size   []int64
@@ -348,6 +289,16 @@ func (f *Field) Unit(size []int64) Unit {
 	}
 	u.word = vecpack.Pack(lane[:])
 	return u
+}
+
+// Pack puts the first four of some amounts into a word as the field does. Where one covers another (vecpack.Covers) its word
+// does, too; amounts below 0 count as 0.
+func (f *Field) Pack(amount []int64) uint64 {
+	var lane [vecpack.Lanes]int64
+	for d := range min(len(amount), len(lane)) {
+		lane[d] = min(max(0, amount[d])>>f.shift[d], vecpack.LaneMax)
+	}
+	return vecpack.Pack(lane[:])
 }
 
 // fits tells whether an open parcel has room for a unit.
@@ -384,7 +335,7 @@ func (f *Field) Take(k cluster.ParcelID, u *Unit) {
 		return
 	}
 	if c != f.class[k] {
-		f.enter(k, c)
+		f.enter(int32(k), c)
 	}
 }
 

@@ -15,20 +15,20 @@ import (
 // only go forward. Parcels that come into a class behind the cursor, because
 // others filled them, are told by the field's log and kept in a heap.
 type Finder struct {
-	field     *Field
-	unit      Unit
-	allowed   []uint64 // bitset of parcels, nil: all
+	field *Field
+	*form
+	rows      *sorted  // what it looks among: the field's parcels, or the items of a lot
+	lot       *Lot     // whose; nil: the field's
+	allowed   []uint64 // bitset of rows, nil: all
 	order     []cluster.ParcelID
-	from, end int                     // no parcel before from is allowed, nor one behind so many words
+	from, end int                     // no row before from is allowed, nor one behind so many words
 	next      int                     // in order
 	gained    int                     // of the field, when next was last set back
-	shape     [shapesMax]uint8        // shapes of free room in the order in which the unit prefers them
-	place     [shapesMax]uint8        // by shape: its place in that order
 	cursor    []int32                 // by rank of a class: place of its shape × fullnesses + fullness
-	live      [classesMax / 64]uint64 // bitset of ranks: the class has parcels that the cursor has not passed
-	late      []uint64                // heap of rank<<32 | parcel behind the cursor
-	seen      int                     // of the field's log
-	best      cluster.ParcelID        // what Find said last
+	live      [classesMax / 64]uint64 // bitset of ranks: the class has rows that the cursor has not passed
+	late      []uint64                // heap of rank<<32 | row behind the cursor
+	seen      int                     // of the rows' log
+	best      int32                   // the row that Find said last
 	bestClass int16
 }
 
@@ -36,19 +36,27 @@ type Finder struct {
 // parcels that may be used (nil: all); Forbid clears bits in it. order, unless
 // nil, lists the parcels in the order of preference instead of the field's.
 func (q *Finder) Reset(f *Field, size []int64, allowed []uint64, order []cluster.ParcelID) {
-	q.field, q.unit, q.allowed, q.order, q.next = f, f.Unit(size), allowed, order, 0
-	q.late, q.seen, q.live, q.best = q.late[:0], len(f.log), [classesMax / 64]uint64{}, cluster.NoID
-	q.from, q.end = 0, f.parcels.Words()
-	if q.unit.never || order != nil || f.placement == plan.Balanced {
+	q.reset(f, f.form(size), allowed, order)
+}
+
+// reset is Reset for a unit that the field has seen.
+func (q *Finder) reset(f *Field, unit *form, allowed []uint64, order []cluster.ParcelID) {
+	q.field, q.rows, q.lot = f, &f.sorted, nil
+	q.look(unit, allowed, order)
+}
+
+// look readies the finder for the rows that it has.
+func (q *Finder) look(unit *form, allowed []uint64, order []cluster.ParcelID) {
+	f := q.field
+	q.form, q.allowed, q.order, q.next = unit, allowed, order, 0
+	q.late, q.seen, q.live, q.best = q.late[:0], len(q.rows.log), [classesMax / 64]uint64{}, cluster.NoID
+	q.from, q.end = 0, q.rows.words()
+	if q.unit.never || !q.byClass() {
 		return
 	}
-	q.shape = *f.ranked(size)
 	q.cursor = resize(q.cursor, f.shapes*fullnesses)
 	clear(q.cursor)
-	for i, shape := range q.shape[:f.shapes] {
-		q.place[shape] = uint8(i)
-	}
-	for c, n := range f.count[:f.shapes*fullnesses] {
+	for c, n := range q.rows.count[:f.shapes*fullnesses] {
 		if n > 0 {
 			r := q.rankOf(int16(c))
 			q.live[r>>6] |= 1 << (r & 63)
@@ -56,14 +64,15 @@ func (q *Finder) Reset(f *Field, size []int64, allowed []uint64, order []cluster
 	}
 }
 
-// rankOf is where a class stands for this unit: by likeness of shape, then the fullest first.
-func (q *Finder) rankOf(class int16) int {
-	return int(q.place[class/fullnesses])*fullnesses + int(class%fullnesses)
-}
+// byClass tells whether the finder goes through the classes of its rows; else it goes by the order or the tree of parcels.
+func (q *Finder) byClass() bool { return q.order == nil && q.field.placement != plan.Balanced }
 
-// classOf is the class of a rank.
-func (q *Finder) classOf(r int) int16 {
-	return int16(q.shape[r/fullnesses])*fullnesses + int16(r%fullnesses)
+// parcel is the parcel of a row.
+func (q *Finder) parcel(row int32) cluster.ParcelID {
+	if q.lot == nil || row == cluster.NoID {
+		return cluster.ParcelID(row)
+	}
+	return q.lot.item[row].Parcel
 }
 
 // Forbid takes a parcel out of those that may be used. The finder must have been
@@ -80,34 +89,39 @@ func (q *Finder) Find() cluster.ParcelID {
 	case q.field.placement == plan.Balanced:
 		return q.field.tree.find(q)
 	}
-	if !q.catchUp() && q.best != cluster.NoID && q.field.class[q.best] == q.bestClass && q.fits(q.best) {
-		return q.best // nothing better came, and it is what it was
+	if !q.catchUp() && q.best != cluster.NoID && q.rows.class[q.best] == q.bestClass && q.has(q.best) {
+		return q.parcel(q.best) // nothing better came, and it is what it was
 	}
 	q.best = q.search()
 	if q.best != cluster.NoID {
-		q.bestClass = q.field.class[q.best]
+		q.bestClass = q.rows.class[q.best]
 	}
-	return q.best
+	return q.parcel(q.best)
 }
 
 // search is Find by cursors and heap.
-func (q *Finder) search() cluster.ParcelID {
+func (q *Finder) search() int32 {
 	for {
-		k, late := q.top()
+		row, late := q.top()
 		r := q.first()
 		if late >= 0 && (r < 0 || late <= r) {
-			return k
+			return row
 		}
 		if r < 0 {
 			return cluster.NoID
 		}
-		if k := q.scan(r); k >= 0 {
-			q.cursor[r] = int32(k)
-			return cluster.ParcelID(k)
+		if row := q.scan(r); row >= 0 {
+			q.cursor[r] = row
+			return row
 		}
-		q.cursor[r] = int32(q.field.parcels.Len())
-		q.live[r>>6] &^= 1 << (r & 63)
+		q.pass(r)
 	}
+}
+
+// pass notes that the cursor has passed all rows of the class of a rank.
+func (q *Finder) pass(r int) {
+	q.cursor[r] = int32(len(q.rows.word))
+	q.live[r>>6] &^= 1 << (r & 63)
 }
 
 // first is the first rank whose class the cursor has not passed, -1 when there is none.
@@ -133,41 +147,69 @@ func (q *Finder) inOrder() cluster.ParcelID {
 	return cluster.NoID
 }
 
-// scan is the first parcel of the class of a rank, from its cursor on, that the unit fits; -1 when there is none.
-func (q *Finder) scan(r int) int {
-	from, set := max(q.from, int(q.cursor[r])), q.field.set[q.classOf(r)][:q.end]
-	for {
-		k := vecpack.FirstCover(set, q.allowed, from, q.field.word, q.unit.word)
-		if k < 0 || q.field.exact || q.field.roomFor(cluster.ParcelID(k), &q.unit) {
-			return k
-		}
-		from = k + 1
+// scan is the first row of the class of a rank, from its cursor on, that the unit fits; NoID when there is none.
+func (q *Finder) scan(r int) int32 {
+	s, c := q.rows, q.classOf(r)
+	if !vecpack.Covers(s.peak[c], q.unit.word) {
+		return cluster.NoID
 	}
+	for from := max(q.from, int(q.cursor[r])); from>>6 < q.end; {
+		row := vecpack.FirstCover(s.set[c][:q.end], q.allowed, s.top[c], from, s.word, q.unit.word)
+		if row < 0 {
+			break
+		}
+		if q.exactly(int32(row)) {
+			return int32(row)
+		}
+		from = row + 1
+	}
+	s.lower(c)
+	return cluster.NoID
 }
 
-// fits tells whether a parcel is allowed and has room for a unit.
+// has tells whether a row is allowed and has room for a unit.
+func (q *Finder) has(row int32) bool {
+	if q.allowed != nil && q.allowed[row>>6]>>(uint(row)&63)&1 == 0 {
+		return false
+	}
+	return vecpack.Covers(q.rows.word[row], q.unit.word) && q.exactly(row)
+}
+
+// exactly tells of a row whose word covers the unit whether it has room for it.
+func (q *Finder) exactly(row int32) bool {
+	if !q.field.exact && !q.field.roomFor(q.parcel(row), &q.unit) {
+		return false
+	}
+	if q.lot == nil || len(q.lot.rest) == 0 {
+		return true
+	}
+	it := &q.lot.item[row]
+	return it.rest == cluster.NoID || q.lot.leaves(it, &q.unit)
+}
+
+// fits is has for a parcel, where the finder goes by parcels.
 func (q *Finder) fits(k cluster.ParcelID) bool {
 	if q.allowed != nil && q.allowed[k>>6]>>(uint(k)&63)&1 == 0 {
 		return false
 	}
-	return q.field.fits(k, &q.unit)
+	return q.field.fits(k, &q.unit) && (q.lot == nil || q.lot.spares(k, &q.unit))
 }
 
 // Take takes a unit off the parcel that Find found.
 func (q *Finder) Take(k cluster.ParcelID) { q.field.Take(k, &q.unit) }
 
-// catchUp looks at the parcels that came into a class since: one behind the cursor
+// catchUp looks at the rows that came into a class since: one behind the cursor
 // goes into the heap, one before it the scan will see. It tells whether there was any.
 func (q *Finder) catchUp() (any bool) {
-	news := q.field.log[q.seen:]
+	news := q.rows.log[q.seen:]
 	q.seen += len(news)
 	for i := range news {
 		m := &news[i]
-		if !vecpack.Covers(m.word, q.unit.word) || q.field.class[m.parcel] != m.class || !q.fits(m.parcel) {
+		if !vecpack.Covers(m.word, q.unit.word) || q.rows.class[m.row] != m.class || !q.has(m.row) {
 			continue
 		}
-		if r := q.rankOf(m.class); int32(m.parcel) < q.cursor[r] {
-			q.push(uint64(r)<<32 | uint64(m.parcel))
+		if r := q.rankOf(m.class); m.row < q.cursor[r] {
+			q.push(uint64(r)<<32 | uint64(m.row))
 		} else {
 			q.live[r>>6] |= 1 << (r & 63)
 		}
@@ -177,11 +219,11 @@ func (q *Finder) catchUp() (any bool) {
 }
 
 // top is the first of the heap that still stands in its class and fits, with its rank; -1 when there is none.
-func (q *Finder) top() (k cluster.ParcelID, r int) {
+func (q *Finder) top() (row int32, r int) {
 	for len(q.late) > 0 {
-		k, r = cluster.ParcelID(uint32(q.late[0])), int(q.late[0]>>32)
-		if q.field.class[k] == q.classOf(r) && q.fits(k) {
-			return k, r
+		row, r = int32(uint32(q.late[0])), int(q.late[0]>>32)
+		if q.rows.class[row] == q.classOf(r) && q.has(row) {
+			return row, r
 		}
 		q.pop()
 	}

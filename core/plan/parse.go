@@ -10,9 +10,11 @@ import (
 	_ "time/tzdata" // a zone named in the policy is known on every machine
 )
 
+// DimensionsMax is how many dimensions a policy may have.
+const DimensionsMax = 16
+
 // Limits of what a policy file may hold.
 const (
-	dimensionsMax = 16
 	groupsMax     = 10_000
 	hostsMax      = 1_000_000 // of all groups
 	consumersMax  = 1_000_000
@@ -134,7 +136,7 @@ author message digest kind format bytes rows
 name type model`)
 
 func (r *reader) dimensions(p *Policy, v value) {
-	list, _ := r.list(v, dimensionsMax)
+	list, _ := r.list(v, DimensionsMax)
 	for _, one := range list {
 		s, ok := r.name(one)
 		switch {

@@ -405,14 +405,21 @@ func TestUnsupported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `spec.yaml:31:26: md_plans[0].public_pool.grace: "300s": not yet supported
-spec.yaml:38:21: md_plans[0].consumers[0].lend_grace: "60s": not yet supported
-spec.yaml:39:29: md_plans[0].consumers[0].private_pool_grace: "60s": not yet supported`
 	p, err := Parse("spec.yaml", text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := p.Unsupported().Error(); got != want {
+	if got := p.Unsupported(); got != nil {
+		t.Errorf("got\n%s", got.Error())
+	}
+	p = parsed(t, `
+stint: 1
+dimensions: [ncpus]
+resource_groups: [{name: G, hosts: [h1]}]
+consumers: [{path: /A}]
+md_plans: [{name: p, resource_groups: [{name: G}], lead: 10m, windows: [{name: day, hours: "08:00-20:00"}, {name: night, hours: "20:00-08:00"}], consumers: [{path: /A}]}]
+`)
+	if got, want := p.Unsupported().Error(), `p:6:58: md_plans[0].lead: "10m": not yet supported`; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	p = parsed(t, `
@@ -422,7 +429,8 @@ resource_groups: [{name: G, hosts: [h1]}]
 consumers: [{path: /A, rank: 3, reclaim_grace: 5m, admins: [x], users: [y], system: true}]
 md_plans:
   - {name: p, resource_groups: [{name: G, preference: 2}], overcommit: {ncpus: 2}, placement: stacked, ownership_rebalance: 3,
-     share_reclaim: false, release: assumed, reclaim_for_preference: false, consumers: [{path: /A, share: {priority: 1, ratio: 2}}]}
+     share_reclaim: false, release: assumed, reclaim_for_preference: true, public_pool: {grace: 1m},
+     consumers: [{path: /A, lend_grace: 1m, private_pool_grace: 1m, share: {priority: 1, ratio: 2}}]}
 `)
 	if got := p.Unsupported(); got != nil {
 		t.Errorf("got %v", got)

@@ -11,11 +11,7 @@ import (
 // does not carry out yet: key paths, with [] for any entry of a list, and the
 // value that is meant, "" for any. Whoever carries a setting out takes its line away.
 var notCarriedOut = []struct{ path, value string }{
-	{"md_plans[].public_pool.grace", ""},
-	{"md_plans[].reclaim_for_preference", "true"},
 	{"md_plans[].lead", ""},
-	{"md_plans[].consumers[].lend_grace", ""},
-	{"md_plans[].consumers[].private_pool_grace", ""},
 }
 
 // Unsupported lists the settings of the policy that this version of stint does

@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -277,7 +276,7 @@ func TestRefused(t *testing.T) {
 
 // TestUnsupported checks that a policy which is not carried out yet is said so, and not played.
 func TestUnsupported(t *testing.T) {
-	r := play(t, strings.Replace(small, "consumers: [{path: /A}, {path: /B}]}]", "consumers: [{path: /A, lend_grace: 60s}, {path: /B}]}]", 1)+"  - cycles: 1\n")
+	r := play(t, strings.Replace(small, "consumers: [{path: /A}, {path: /B}]}]", `lead: 60s, windows: [{name: day, hours: "08:00-20:00"}, {name: night, hours: "20:00-08:00"}], consumers: [{path: /A}, {path: /B}]}]`, 1)+"  - cycles: 1\n")
 	if r.OK() || r.Cycles > 0 || len(r.Unsupported) != 1 || !strings.Contains(r.Unsupported[0], "t.yaml:9:") {
 		t.Errorf("got %+v", r)
 	}
@@ -301,33 +300,12 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// held are the project's cases that hold already. One that begins to hold is added here.
-var held = []string{
-	"the share usage quota tree",
-	"capacity is packed host by host, never divided in aggregate",
-	"an allocation of two unit sizes adds up its parts",
-	"overcommit counts into capacity",
-	"what fits nowhere blocks nobody",
-	"a share limit holds while all else is idle, and a lowered one is reclaimed first",
-	"a newcomer of equal share gets half, and then all is still",
-	"what is reclaimed for a large unit is held for it, piece by piece",
-	"a higher share priority takes back without regard to ratios",
-	"more siblings than units, the holder of all gives one to each it can",
-	"a higher priority makes room where the lower one is spread thin",
-	"what the taker will need is not first handed to its victim",
-}
-
-// shipped are the case files that came before the engine and do not hold whole yet; slot.yaml and hybrid.yaml do.
-var shipped = []string{"md.yaml"}
-
-// TestCases loads and plays all of the project's cases. All hold, save those of the shipped files that are not in
-// held: they wait for rules that are not carried out yet, and join the list when they hold. None is refused.
+// TestCases loads and plays all of the project's cases. All hold, none is refused.
 func TestCases(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/cases/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no cases: %v", err)
 	}
-	found := 0
 	for _, name := range files {
 		scenarios, err := Load(name)
 		if err != nil {
@@ -339,19 +317,10 @@ func TestCases(t *testing.T) {
 				t.Errorf("%s:%d: %v", s.File, s.Line, err)
 				continue
 			}
-			early := slices.Contains(shipped, filepath.Base(name))
-			switch must := !early || slices.Contains(held, s.Name); {
-			case must && !r.OK():
+			if !r.OK() {
 				t.Errorf("%s:%d: %s\n%s", s.File, s.Line, s.Name, report(t, r))
-			case early && must:
-				found++
-			case early && r.OK():
-				t.Errorf("%s:%d: %s: holds now; add it to the list", s.File, s.Line, s.Name)
 			}
 		}
-	}
-	if found != len(held) {
-		t.Errorf("%d of the %d cases that hold were found", found, len(held))
 	}
 }
 

@@ -114,6 +114,7 @@ func (v *verifier) deadline(t *plan, c *claim) {
 		What: "the deadline is not issued + the holder's grace", Expected: instant(c.issued + grace), Got: instant(c.deadline)}
 	switch {
 	case !ok:
+	case slices.ContainsFunc(v.cancelled, func(o *claim) bool { return o.spot == c.spot && o.deadline == c.deadline }): // gone over to another taker
 	case t.md && t.owners:
 		f.Rule, f.What = "MD-10", "the deadline is after issued + the holder's grace"
 		v.is(f, c.deadline <= c.issued+grace && c.deadline >= c.issued)
@@ -208,6 +209,7 @@ func (p *pile) has(is func(l label) bool) bool {
 
 // cancel takes units off their reclaim.
 func (v *verifier) cancel(c *claim) {
+	v.cancelled = append(v.cancelled, c)
 	left := c.units
 	for _, was := range v.m.claims[c.number] {
 		if was.spot != c.spot || was.deadline != c.deadline || left == 0 {

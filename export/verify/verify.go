@@ -63,6 +63,7 @@ type verifier struct {
 	issued     map[string]bool          // plans in which a set was made
 	takers     map[string]bool          // plans in which a set with a taker was made
 	newClaims  []*claim                 // what was put under reclaim
+	cancelled  []*claim                 // what was taken off
 	relabelled bool                     // units came to count as something else
 	figures    map[string]*slots        // of slot plans, where they are needed
 	shareOf    map[string]map[string]*share
@@ -134,7 +135,7 @@ func (v *verifier) run(cycle int64) {
 	v.cycle, v.m.cycle = cycle, cycle
 	v.asked, v.begun, v.given = map[spot][2]int64{}, map[spot]int64{}, map[spot]map[label]int64{}
 	v.issued, v.takers = map[string]bool{}, map[string]bool{}
-	v.switched, v.resized, v.relabelled, v.inputs, v.newClaims = false, false, false, 0, nil
+	v.switched, v.resized, v.relabelled, v.inputs, v.newClaims, v.cancelled = false, false, false, 0, nil, nil
 	readable := v.load()
 	v.lost = v.lost || !readable
 	head := v.table["cycles"]

@@ -1,0 +1,246 @@
+package md
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/vecpack"
+)
+
+// ask is what the reasons of a unit by itself go by.
+type ask struct {
+	shape cluster.ShapeID
+	need  cluster.NeedID
+}
+
+// judged is a sub-allocation that is short of more than it is promised, and what stands against a unit of it by itself.
+type judged struct {
+	sub   cluster.SubID
+	leaf  plan.Node
+	ask   ask
+	stop  stop
+	bound reason
+}
+
+// reasons is what reasons are made of in a cycle.
+type reasons struct {
+	subs  []judged
+	asked asked
+	last  *reason // until all that leaves is gone
+}
+
+// judge finds what stands against units of sub-allocations by themselves, those that ask for the same together. The parcels must
+// be as they are after granting. O(asks × parcels × dimensions + leaves × parcels ÷ 64).
+func (m *Planner) judge(subs []judged) {
+	if len(subs) == 0 {
+		return
+	}
+	m.laySight()
+	order := make([]int32, len(subs))
+	for i := range subs {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(i, j int32) int {
+		a, b := &subs[i].ask, &subs[j].ask
+		return cmp.Or(cmp.Compare(a.need, b.need), cmp.Compare(a.shape, b.shape), cmp.Compare(i, j))
+	})
+	for from := 0; from < len(order); {
+		end := from + 1
+		for end < len(order) && subs[order[end]].ask == subs[order[from]].ask {
+			end++
+		}
+		m.judgeAsk(subs, order[from:end])
+		from = end
+	}
+}
+
+// eye is what the parcels that a leaf may use go by, beside its place in the tree.
+type eye struct {
+	of    plan.Node // the leaf, or its parent when it stands for all leaves there that own nothing
+	us    int64     // reclaim_grace
+	depth int32     // of the deepest pool that is stopped, -1: none
+}
+
+// judgeAsk is judge for those that ask for the same.
+func (m *Planner) judgeAsk(subs []judged, list []int32) {
+	key := subs[list[0]].ask
+	a := m.lay(key)
+	all := m.ofAll(a, key)
+	var last eye
+	var found sights
+	for i, at := range list {
+		one := &subs[at]
+		if one.bound = all; all.code != fits || a.count == 0 {
+			continue
+		}
+		this := eye{one.leaf, m.policy.ReclaimUS[one.leaf], one.stop.depth}
+		if len(m.owned(one.leaf)) == 0 {
+			this.of = m.policy.Parent[one.leaf]
+		}
+		if i == 0 || this != last {
+			last, found = this, m.look(a, one, nil)
+		}
+		one.bound = m.ofUnit(a, one, &found)
+	}
+}
+
+// ofAll tells what stands against a unit wherever it may be used: requirement and size.
+func (m *Planner) ofAll(a *asked, key ask) reason {
+	r := reason{code: fits, dimension: decision.Null, blocker: plan.None}
+	if a.count == 0 {
+		if key.need != cluster.NoID {
+			r.code, r.detail = decision.ReasonNoHostMatches, m.s.Need.String(int32(key.need))
+		}
+		return r
+	}
+	p := &m.p.Parcels
+	mask := slices.Clone(p.Open)
+	if set, _ := m.desk.Selected(key.need); set != nil {
+		for w := range mask {
+			mask[w] &= set[w]
+		}
+	}
+	if vecpack.FirstAtLeast(mask, nil, 0, p.Cap, a.size, a.need) >= 0 {
+		return r
+	}
+	t := tally{rows: a.count}
+	for i, d := range a.need {
+		t.below[i] = vecpack.CountBelow(mask, p.Cap[d], a.size[d])
+	}
+	return m.scarce(decision.ReasonTooBig, a, &t, "are smaller")
+}
+
+// sights is what a leaf sees of the parcels for a unit.
+type sights struct {
+	may     tally     // what it may be given
+	reached int       // parcels within grace, in pools that are stopped too
+	fit     bool      // there is room somewhere, whatever keeps the unit from it
+	graced  bool      // there is room that its grace alone keeps it from
+	stopped plan.Node // whose stopped pool, the deepest, alone keeps it from room; None: no pool does
+}
+
+// look adds up what the parcels are to a leaf for a unit, those of blocked rows, when given, left aside.
+func (m *Planner) look(a *asked, one *judged, blocked []uint64) sights {
+	s, us := sights{stopped: plan.None}, m.policy.ReclaimUS[one.leaf]
+	m.eachSpan(one.leaf, func(o span) {
+		var t tally
+		switch {
+		case o.top == one.leaf:
+			t = a.tally(a.own(), o, nil, blocked)
+		case o.top == plan.Root && blocked == nil:
+			t = m.around(a, o, us)
+		default:
+			t = a.tally(&a.at[o.depth], o, m.withinGrace(o.depth, us), blocked)
+		}
+		s.reached, s.fit = s.reached+t.rows, s.fit || t.fit+t.beyond > 0
+		switch {
+		case o.top == one.leaf || o.depth > one.stop.depth:
+			s.may.add(&t, 1)
+			s.graced = s.graced || t.beyond > 0
+		case t.fit > 0 && s.stopped == plan.None: // they come from the deepest up
+			s.stopped = o.top
+		}
+	})
+	return s
+}
+
+// around is the tally of what the public pool is to a leaf: all rows, which are added up once, less those of the hole.
+func (m *Planner) around(a *asked, o span, us int64) tally {
+	within := m.withinGrace(0, us)
+	all, ok := a.total[us]
+	if !ok {
+		all = a.tally(&a.at[0], span{from: o.from, to: o.to, holeFrom: o.to, holeTo: o.to}, within, nil)
+		a.total[us] = all
+	}
+	hole := a.tally(&a.at[0], span{from: o.holeFrom, to: o.holeTo, holeFrom: o.holeTo, holeTo: o.holeTo}, within, nil)
+	all.add(&hole, -1)
+	return all
+}
+
+// ofUnit tells what stands against a unit of a sub-allocation by itself: max_per_host, grace, pools that are stopped, scattered room.
+func (m *Planner) ofUnit(a *asked, one *judged, seen *sights) reason {
+	none := reason{code: fits, dimension: decision.Null, blocker: plan.None}
+	kept, may := seen.reached == 0, seen
+	var blocked []uint64
+	if m.s.Sub.MaxPerHost[one.sub] != plan.Unlimited {
+		blocked = m.blocked(one.sub)
+		less := m.look(a, one, blocked)
+		switch {
+		case seen.fit && !less.fit:
+			return reason{code: decision.ReasonMaxPerHost, dimension: decision.Null, blocker: plan.None, detail: "it would fit, but only where max_per_host is reached"}
+		case a.without(blocked) == 0:
+			return reason{code: decision.ReasonMaxPerHost, dimension: decision.Null, blocker: plan.None, detail: "max_per_host is reached on every host that it may use"}
+		}
+		may = &less
+	}
+	switch {
+	case kept || may.graced:
+		return graceFilter
+	case may.stopped != plan.None:
+		none.code, none.top = decision.ReasonShareLimit, may.stopped
+		return none
+	}
+	none.dimension = m.scarce(fits, a, &may.may, "have less free").dimension
+	if may.may.fit > 0 { // on room that was not granted after all (CYC-1)
+		return none
+	}
+	for _, d := range a.need {
+		if !m.adds(a, one, blocked, d) {
+			return none
+		}
+	}
+	return m.scarce(decision.ReasonFragmented, a, &may.may, "have less free")
+}
+
+// adds tells whether the room of a dimension on all parcels that a leaf may be given adds up to a unit.
+func (m *Planner) adds(a *asked, one *judged, blocked []uint64, d int) bool {
+	left, us := a.size[d], m.policy.ReclaimUS[one.leaf]
+	m.eachSpan(one.leaf, func(o span) {
+		switch {
+		case o.top == one.leaf:
+			left -= m.sight.sum(a, o, nil, blocked, nil, d, left)
+		case o.depth > one.stop.depth:
+			left -= m.sight.sum(a, o, m.withinGrace(o.depth, us), blocked, &m.sight.tier[o.depth], d, left)
+		}
+	})
+	return left <= 0
+}
+
+// graceFilter is the reason of units that only a shorter grace would let in.
+var graceFilter = reason{code: decision.ReasonGraceFilter, dimension: decision.Null, blocker: plan.None,
+	detail: "only work that can be given back sooner may use what is free"}
+
+// scarce names the dimension in which most of the parcels tallied have less than a unit takes.
+func (m *Planner) scarce(code int32, a *asked, t *tally, what string) reason {
+	r, most := reason{code: code, dimension: decision.Null, blocker: plan.None}, 0
+	for i, d := range a.need {
+		if n := t.below[i]; n > most {
+			most, r.dimension = n, int32(d)
+		}
+	}
+	if r.dimension != decision.Null && code != fits {
+		r.detail = fmt.Sprintf("a unit takes %d %s, %d of %d hosts %s",
+			a.size[r.dimension], m.policy.Dimensions[r.dimension], most, t.rows, what)
+	}
+	return r
+}
+
+// blocked is the rows of hosts on which a sub-allocation holds its max_per_host.
+func (m *Planner) blocked(sub cluster.SubID) []uint64 {
+	set := make([]uint64, m.p.Parcels.Words())
+	on := map[cluster.ParcelID]int64{}
+	for q := m.s.Sub.First[sub]; q != cluster.NoID; q = m.s.Holding.NextOfSub[q] {
+		k := m.p.Parcels.Begin(m.s.Holding.Parcel[q])
+		if on[k] += m.s.Holding.Units[q]; on[k] >= m.s.Sub.MaxPerHost[sub] {
+			for end := m.p.Parcels.End(k); k < end; k++ {
+				row := m.sight.row[k]
+				set[row>>6] |= 1 << (uint(row) & 63)
+			}
+		}
+	}
+	return set
+}

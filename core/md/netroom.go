@@ -1,0 +1,344 @@
+package md
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/plan"
+)
+
+// netRoom is the room of parcels as if what is under reclaim had been given back and what is promised been given, and
+// who may join sets under way by it.
+type netRoom struct {
+	room     [][]int64 // by dimension, then parcel: reserves left aside
+	short    []shortage
+	busy     bool // whether anything is under reclaim or promised: only then may a unit join
+	gained   []cluster.ParcelID
+	joinedAt map[cluster.SubID][]cluster.ParcelID
+	joinedOn map[cluster.ParcelID][]cluster.SubID // those that have reserves
+
+	loose   [][]cluster.ParcelID // by Node: parcels of it and of those below it that may have more room net than they had while granting
+	touched []plan.Node
+	all     bool // sub-allocations may fit elsewhere too: some of their units were promised while granting
+	joins   map[joinKey]*joiner
+	regain  []cluster.ParcelID // parcels that gained room while granting
+}
+
+// joinKey is what units that look for the same net room have in common.
+type joinKey struct {
+	top   plan.Node // the consumer through whose pool they draw
+	shape cluster.ShapeID
+	need  cluster.NeedID
+}
+
+// joiner is how far the parcels were looked through for such units.
+type joiner struct {
+	list []cluster.ParcelID // in host order; nil: all parcels
+	next int                // no parcel of the list before it has room
+	seen int                // of gained
+	late []cluster.ParcelID // of gained, those that have room
+}
+
+// layRoom computes the net room of every parcel. O(parcels × dimensions + sets).
+func (m *Planner) layRoom() {
+	f, p := &m.fairness, &m.p.Parcels
+	f.room, f.gained, f.short = resized(f.room, len(p.Free)), f.gained[:0], f.short[:0]
+	for d := range p.Free {
+		f.room[d] = append(f.room[d][:0], p.Free[d]...)
+	}
+	f.busy = false
+	for id, number := range m.s.Set.Number {
+		if number == 0 || m.s.Set.Plan[id] != m.p.Index {
+			continue
+		}
+		f.busy = true
+		for q := m.s.Set.First[id]; q != cluster.NoID; q = m.s.Holding.NextOfSet[q] {
+			if k := m.s.Holding.Parcel[q]; int(k) < p.Len()-p.Left {
+				m.giveRoom(k, m.s.Size(m.s.Holding.Sub[q]), m.s.Holding.Units[q])
+			}
+		}
+	}
+	m.oweRoom()
+	for id, number := range m.s.Set.Number {
+		if taker := m.s.Set.Taker[id]; number > 0 && m.s.Set.Plan[id] == m.p.Index && taker != cluster.NoID {
+			if k := m.s.Aim(cluster.SetID(id)); k != cluster.NoID {
+				m.giveRoom(k, m.s.Size(taker), -m.s.Set.Units[id])
+			}
+		}
+	}
+	for sub, list := range f.joinedAt { // sums: in any order
+		for _, k := range list {
+			m.giveRoom(k, m.s.Size(sub), -1)
+		}
+	}
+	m.loosen()
+}
+
+// shortage is what is net more on some parcels of a host than they have, since the budget did not reach or others are yet to
+// be taken back: it is taken off the net room of the host's other parcels (docs/ownership.md).
+type shortage struct {
+	begin, end cluster.ParcelID
+	net        [][]int64 // by dimension, then parcel from begin on: free as if what is under reclaim had been given back
+	off        [][]int64 // of that, what is missing on the others
+}
+
+// oweRoom finds the shortages, and takes them off.
+func (m *Planner) oweRoom() {
+	f, p := &m.fairness, &m.p.Parcels
+	for k, end := cluster.ParcelID(0), cluster.ParcelID(0); p.Owned && int(k) < p.Len(); k = end {
+		if end = p.End(k); end == k+1 {
+			continue
+		}
+		some := false
+		for _, room := range f.room {
+			some = some || slices.Min(room[k:end]) < 0
+		}
+		if !some {
+			continue
+		}
+		one := shortage{begin: k, end: end}
+		for _, room := range f.room {
+			one.net, one.off = append(one.net, slices.Clone(room[k:end])), append(one.off, make([]int64, end-k))
+		}
+		f.short = append(f.short, one)
+		m.oweAgain(&f.short[len(f.short)-1])
+	}
+}
+
+// oweAgain brings the net rooms of a host's parcels up to what is short there.
+func (m *Planner) oweAgain(s *shortage) {
+	for d, room := range m.fairness.room {
+		missing := int64(0)
+		for _, net := range s.net[d] {
+			missing += max(0, -net)
+		}
+		for i, net := range s.net[d] {
+			off := min(missing, max(0, net))
+			k := s.begin + cluster.ParcelID(i)
+			missing -= off
+			if room[k] += s.off[d][i] - off; s.off[d][i] > off {
+				m.fairness.gained = append(m.fairness.gained, k)
+			}
+			s.off[d][i] = off
+		}
+	}
+}
+
+// giveBackRoom is giveRoom for units that are put under reclaim, or are not any more when units is below 0: where more is held than
+// a parcel has, its host's others have other rooms then.
+func (m *Planner) giveBackRoom(k cluster.ParcelID, size []int64, units int64) {
+	m.giveRoom(k, size, units)
+	if !m.p.Parcels.Owned {
+		return
+	}
+	f, begin := &m.fairness, m.p.Parcels.Begin(k)
+	i, known := slices.BinarySearchFunc(f.short, begin, func(s shortage, k cluster.ParcelID) int { return cmp.Compare(s.begin, k) })
+	if known {
+		for d, net := range f.short[i].net {
+			net[k-begin] += size[d] * units
+		}
+	} else if one := m.shortageOf(begin, k, size, units); one.begin != cluster.NoID {
+		f.short = slices.Insert(f.short, i, one)
+	} else {
+		return
+	}
+	m.oweAgain(&f.short[i])
+}
+
+// shortageOf is the shortage of a host on which so many units more on a parcel are no longer under reclaim (units is below
+// 0); its begin is NoID when there is none.
+func (m *Planner) shortageOf(begin, k cluster.ParcelID, size []int64, units int64) shortage {
+	one := shortage{begin: cluster.NoID, end: m.p.Parcels.End(begin)}
+	if units > 0 || one.end == begin+1 {
+		return one
+	}
+	for range size {
+		one.net, one.off = append(one.net, make([]int64, one.end-begin)), append(one.off, make([]int64, one.end-begin))
+	}
+	for i := begin; i < one.end; i++ {
+		for d, over := range m.netOver(i) { // the units are still under reclaim by the columns
+			if one.net[d][i-begin] = -over; i == k {
+				one.net[d][i-begin] += size[d] * units
+			}
+			if one.net[d][i-begin] < 0 {
+				one.begin = begin
+			}
+		}
+	}
+	return one
+}
+
+// giveRoom adds units of a size to the net room of a parcel.
+func (m *Planner) giveRoom(k cluster.ParcelID, size []int64, units int64) {
+	if units > 0 {
+		m.fairness.gained = append(m.fairness.gained, k)
+	}
+	for d, column := range m.fairness.room {
+		column[k] += size[d] * units
+	}
+}
+
+// loosen lists the parcels that may have more room net than they had while granting: those on hosts of which something is under
+// reclaim, or gained room since. What found no room while granting can fit no other.
+func (m *Planner) loosen() {
+	f, p := &m.fairness, &m.p.Parcels
+	for len(f.loose) < m.policy.Len() {
+		f.loose = append(f.loose, nil)
+	}
+	for _, n := range f.touched {
+		f.loose[n] = f.loose[n][:0]
+	}
+	f.touched, f.joins, f.all = f.touched[:0], nil, false
+	list := append(f.gained, f.regain...)
+	slices.Sort(list)
+	end := cluster.ParcelID(0)
+	for _, k := range list {
+		if k < end {
+			continue
+		}
+		for k, end = p.Begin(k), p.End(k); k < end; k++ {
+			n := plan.Root
+			if p.Owner[k] != cluster.NoID {
+				n = m.s.NodeOf[p.Owner[k]]
+			}
+			for ; n != plan.None; n = m.policy.Parent[n] {
+				if len(f.loose[n]) == 0 {
+					f.touched = append(f.touched, n)
+				}
+				f.loose[n] = append(f.loose[n], k)
+			}
+		}
+	}
+	f.gained = f.gained[:0]
+}
+
+// mayJoin tells whether there are parcels that a unit might join through a consumer's pool.
+func (m *Planner) mayJoin(top plan.Node) bool {
+	f := &m.fairness
+	return f.all || len(f.loose[top]) > 0 || len(f.gained) > 0 || m.refused(top)
+}
+
+// join counts a unit as promised that will fit a parcel through a consumer's pool once the sets under way are done; one of some
+// parcels, nil: of all.
+func (m *Planner) join(sub cluster.SubID, top plan.Node, among func(k cluster.ParcelID) bool) bool {
+	f, size := &m.fairness, m.s.Size(sub)
+	if !m.mayJoin(top) {
+		return false
+	}
+	k := m.firstWithRoom(sub, size, top, among)
+	if k == cluster.NoID {
+		return false
+	}
+	m.giveRoom(k, size, -1)
+	pool := m.via(sub, k)
+	m.unpromise(sub, pool, -1)
+	if f.joinedAt == nil {
+		f.joinedAt, f.joinedOn = map[cluster.SubID][]cluster.ParcelID{}, map[cluster.ParcelID][]cluster.SubID{}
+	}
+	f.joinedAt[sub] = append(f.joinedAt[sub], k)
+	if m.firstReserve(k) != cluster.NoID {
+		f.joinedOn[k] = append(f.joinedOn[k], sub)
+	}
+	m.p.Continue()
+	return true
+}
+
+// refused tells whether a share limit kept units from a pool while granting: they may fit any parcel of it now.
+func (m *Planner) refused(top plan.Node) bool {
+	i := m.pools.index[top]
+	return i != cluster.NoID && m.pools.list[i].refused
+}
+
+// firstWithRoom is the first parcel, in host order, that a sub-allocation may use through a consumer's pool and whose net room
+// a unit of it fits.
+func (m *Planner) firstWithRoom(sub cluster.SubID, size []int64, top plan.Node, among func(k cluster.ParcelID) bool) cluster.ParcelID {
+	f, leaf := &m.fairness, m.s.Node(sub)
+	may := func(k cluster.ParcelID) bool { return (among == nil || among(k)) && m.mayUse(leaf, sub, k, top) }
+	t := m.joinerOf(sub, top)
+	for _, k := range f.gained[t.seen:] {
+		if m.hasRoom(k, top, size) && !slices.Contains(t.late, k) {
+			t.late = append(t.late, k)
+		}
+	}
+	t.seen = len(f.gained)
+	t.late = slices.DeleteFunc(t.late, func(k cluster.ParcelID) bool { return !m.hasRoom(k, top, size) })
+	best := cluster.ParcelID(cluster.NoID)
+	for _, k := range t.late {
+		if (best == cluster.NoID || k < best) && may(k) {
+			best = k
+		}
+	}
+	n, passed := len(t.list), false
+	if t.list == nil {
+		n = m.p.Parcels.Len()
+	}
+	for i := t.next; i < n; i++ {
+		k := cluster.ParcelID(i)
+		if t.list != nil {
+			k = t.list[i]
+		}
+		if best != cluster.NoID && k >= best {
+			break
+		}
+		room := m.hasRoom(k, top, size)
+		if room && may(k) {
+			return k
+		}
+		if passed = passed || room; !passed {
+			t.next = i + 1
+		}
+	}
+	return best
+}
+
+// joinerOf is how far parcels were looked through for units like those of a sub-allocation.
+func (m *Planner) joinerOf(sub cluster.SubID, top plan.Node) *joiner {
+	f := &m.fairness
+	key := joinKey{top, m.s.Sub.Shape[sub], m.s.Sub.Need[sub]}
+	if t := f.joins[key]; t != nil {
+		return t
+	}
+	if f.joins == nil {
+		f.joins = map[joinKey]*joiner{}
+	}
+	t := &joiner{list: f.loose[top]}
+	switch full := f.all || m.refused(top); {
+	case full && top == plan.Root:
+		t.list = nil
+	case full:
+		own, _, all := m.parcelRange(top)
+		t.list = slices.Clone(m.owners.parcel[own:all])
+		slices.Sort(t.list)
+	case t.list == nil:
+		t.list = []cluster.ParcelID{}
+	}
+	f.joins[key] = t
+	return t
+}
+
+// hasRoom tells whether a unit fits the net room of a parcel for those who draw on it through a consumer's pool.
+func (m *Planner) hasRoom(k cluster.ParcelID, top plan.Node, size []int64) bool {
+	for d, u := range size {
+		if u > 0 && m.fairness.room[d][k] < u {
+			return false
+		}
+	}
+	if !m.reserved(k, top) || mutant == 51 {
+		return true
+	}
+	least := make([]int64, len(size))
+	m.spare(k, top, true, least)
+	for d, u := range size {
+		if u > 0 && least[d] < u {
+			return false
+		}
+	}
+	return true
+}
+
+// mayUse tells whether a parcel may take one more unit of a sub-allocation, through a consumer's pool.
+func (m *Planner) mayUse(leaf plan.Node, sub cluster.SubID, k cluster.ParcelID, top plan.Node) bool {
+	return m.meet(leaf, k) == top && m.usable(sub, k) && m.perHost(sub, k, m.promisedAt(sub, m.p.Parcels.Host[k])+1) &&
+		(m.policy.ReclaimUS[leaf] <= m.grace(m.p.Parcels.Owner[k], top) || mutant == 52)
+}

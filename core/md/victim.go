@@ -1,0 +1,199 @@
+package md
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/share"
+)
+
+// even is how many parts of 2⁻⁴⁸ shares may differ and still count as equal: each leaf and unit size below a consumer
+// loses up to one to rounding, and what is equal in truth must not be decided by that.
+const even = 1 << 16
+
+// ahead tells whether a victim that gives and a taker that gets so much share of a pool may be so: the victim is of lower
+// priority where their branches part, or of equal and then not worse off.
+func (m *Planner) ahead(o *pool, victim, taker plan.Node, gives, gets int64) bool {
+	a, b := m.part(victim, taker)
+	if m.set.Priority[a] != m.set.Priority[b] {
+		return m.set.Priority[a] < m.set.Priority[b]
+	}
+	if m.set.Ratio[a] == 0 || m.set.Ratio[b] == 0 {
+		return m.set.Ratio[a] == 0 && m.set.Ratio[b] > 0
+	}
+	if mutant == 48 {
+		gives = 0
+	}
+	x, y, slack := m.pools.stake[o.at(a)]-gives, m.pools.stake[o.at(b)]+gets, int64(even)
+	if gives > 0 {
+		slack = min(slack, gives/2) // less than a unit, or two could take from each other for ever
+	}
+	return x >= 0 && !share.Less(x+slack, m.set.Ratio[a], y, m.set.Ratio[b])
+}
+
+// part is where the ways up from two leaves part: the last consumers before they meet.
+func (m *Planner) part(a, b plan.Node) (plan.Node, plan.Node) {
+	for m.policy.Depth[a] > m.policy.Depth[b] {
+		a = m.policy.Parent[a]
+	}
+	for m.policy.Depth[b] > m.policy.Depth[a] {
+		b = m.policy.Parent[b]
+	}
+	for m.policy.Parent[a] != m.policy.Parent[b] {
+		a, b = m.policy.Parent[a], m.policy.Parent[b]
+	}
+	return a, b
+}
+
+// eachVictim calls f for the leaves that might give something of a pool to a taker, until it is false: where the
+// branches part, from the pool's consumer down, those of lower priority first, then the most over-used (MD-17).
+func (m *Planner) eachVictim(o *pool, taker plan.Node, gets int64, f func(leaf plan.Node) bool) {
+	path := m.fairness.path[:0]
+	for n := taker; n != o.node; n = m.policy.Parent[n] {
+		path = append(path, n)
+	}
+	m.fairness.path = path
+	for i := len(path) - 1; i >= 0; i-- {
+		toward := path[i]
+		for _, c := range m.victimOrder(o, m.policy.Parent[toward]) {
+			if c == toward || m.pools.stake[o.at(c)] == 0 || !m.ahead(o, c, toward, 0, gets) {
+				continue
+			}
+			if !m.eachBelow(o, c, f) {
+				return
+			}
+		}
+	}
+}
+
+// anyAhead tells whether eachVictim might find anyone.
+func (m *Planner) anyAhead(o *pool, taker plan.Node, gets int64) bool {
+	for n := taker; n != o.node; n = m.policy.Parent[n] {
+		for c := m.policy.First[m.policy.Parent[n]]; c != plan.None; c = m.policy.Next[c] {
+			if c != n && m.p.Terms.Member[c] && m.pools.stake[o.at(c)] > 0 && m.ahead(o, c, n, 0, gets) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// eachBelow calls f for the leaves below a consumer in the order of victims, until it is false.
+func (m *Planner) eachBelow(o *pool, n plan.Node, f func(leaf plan.Node) bool) bool {
+	if m.policy.Leaf(n) {
+		return f(n)
+	}
+	for _, c := range m.victimOrder(o, n) {
+		if m.pools.stake[o.at(c)] > 0 && !m.eachBelow(o, c, f) {
+			return false
+		}
+	}
+	return true
+}
+
+// victimOrder is a consumer's children in the order in which they give: lower priority first, then the
+// most over-used, ties last rank first. It is sorted anew when anything was taken since.
+func (m *Planner) victimOrder(o *pool, n plan.Node) []plan.Node {
+	order := m.fairness.order[n]
+	if order == nil {
+		order = []plan.Node{}
+		for c := m.policy.First[n]; c != plan.None; c = m.policy.Next[c] {
+			if m.p.Terms.Member[c] {
+				order = append(order, c)
+			}
+		}
+		m.fairness.order[n] = order
+	}
+	first := func(a, b plan.Node) int { return m.givesFirst(o, a, b) }
+	if !slices.IsSortedFunc(order, first) {
+		slices.SortFunc(order, first)
+	}
+	return order
+}
+
+// givesFirst orders siblings as victims.
+func (m *Planner) givesFirst(o *pool, a, b plan.Node) int {
+	if c := cmp.Compare(m.set.Priority[a], m.set.Priority[b]); c != 0 {
+		return c
+	}
+	ra, rb, x, y := m.set.Ratio[a], m.set.Ratio[b], m.pools.stake[o.at(a)], m.pools.stake[o.at(b)]
+	switch {
+	case ra == 0 && rb > 0:
+		return -1
+	case rb == 0 && ra > 0:
+		return 1
+	case ra > 0 && share.Less(x, ra, y, rb):
+		return 1
+	case ra > 0 && share.Less(y, rb, x, ra):
+		return -1
+	}
+	if mutant == 47 {
+		a, b = b, a
+	}
+	return cmp.Compare(m.p.RankOrder[b], m.p.RankOrder[a])
+}
+
+// holdsOf lists what a leaf holds from a pool and is not under reclaim, newest first; what comes one after the other and is of the
+// same size is together.
+func (m *Planner) holdsOf(o *pool, leaf plan.Node) (list []sameKind) {
+	if list, ok := m.fairness.holds[leaf]; ok {
+		return list
+	}
+	h := &m.s.Holding
+	var rows []cluster.HoldingID
+	for a := m.p.FirstAlloc[leaf]; a != cluster.NoID; a = m.s.Alloc.Next[a] {
+		for sub := m.s.Alloc.First[a]; sub != cluster.NoID; sub = m.s.Sub.Next[sub] {
+			for q := m.s.Sub.First[sub]; q != cluster.NoID; q = h.NextOfSub[q] {
+				if h.Set[q] == cluster.NoID && h.Pool[q] == o.id {
+					rows = append(rows, q)
+				}
+			}
+		}
+	}
+	slices.SortFunc(rows, m.newest)
+	for from := 0; from < len(rows); {
+		pair, end := m.pairIn(o, h.Sub[rows[from]]), from+1
+		for end < len(rows) && m.pairIn(o, h.Sub[rows[end]]) == pair {
+			end++
+		}
+		list, from = append(list, sameKind{pair, rows[from:end]}), end
+	}
+	m.fairness.holds[leaf] = list
+	return list
+}
+
+// newest sorts holdings: the latest grant first, then the sub-allocation and the parcel that came last.
+func (m *Planner) newest(a, b cluster.HoldingID) int {
+	h := &m.s.Holding
+	return cmp.Or(cmp.Compare(h.Granted[b], h.Granted[a]), cmp.Compare(m.s.Sub.Seq[h.Sub[b]], m.s.Sub.Seq[h.Sub[a]]),
+		cmp.Compare(h.Parcel[b], h.Parcel[a]))
+}
+
+// victimFirst orders holdings from a pool as victims for a taker.
+func (m *Planner) victimFirst(o *pool, a, b cluster.HoldingID, taker plan.Node) int {
+	h := &m.s.Holding
+	x, y := m.s.Node(h.Sub[a]), m.s.Node(h.Sub[b])
+	if x == y {
+		return m.newest(a, b)
+	}
+	px, _ := m.part(x, taker)
+	py, _ := m.part(y, taker)
+	if dx, dy := m.policy.Depth[px], m.policy.Depth[py]; dx != dy {
+		return cmp.Compare(dx, dy) // nearer to the root first
+	}
+	cx, cy := m.part(x, y)
+	return m.givesFirst(o, cx, cy)
+}
+
+// pairIn is the pair of units that a sub-allocation holds from a pool.
+func (m *Planner) pairIn(o *pool, sub cluster.SubID) cluster.PairID { return m.s.PairOf(sub, o.id) }
+
+// gain is what one unit more would add to the stake of a sub-allocation's leaf in a pool.
+func (m *Planner) gain(o *pool, sub cluster.SubID) int64 {
+	if q := m.s.FindPair(sub, o.id); q != cluster.NoID {
+		return m.change(q, 1)
+	}
+	return share.Fraction(1, m.capacity(o, m.s.Sub.Shape[sub]))
+}

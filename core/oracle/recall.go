@@ -1,0 +1,204 @@
+package oracle
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stintd/stint/core/plan"
+)
+
+// What outsiders give back to those who own and reserve (MD-10, INV-3), by docs/shares.md.
+
+// intruded tells in which dimensions outsiders would hold, with something more, what one of the lenders of a parcel that ok
+// accepts reserves there. Promises are left aside.
+func (g *round) intruded(t parcel, more []int64, ok func(x plan.Node) bool) []bool {
+	over := make([]bool, len(t.size))
+	for _, x := range g.lenders(t.owner, plan.Root) {
+		if reserve := g.aside[aside{x, t.owner, t.host}]; reserve != nil && ok(x) {
+			held := g.heldOn(t, func(u *unit) bool { return stays(u) && !g.under(x, u.leaf()) })
+			for d, n := range held {
+				over[d] = over[d] || n+more[d]+reserve[d] > t.size[d]
+			}
+		}
+	}
+	return over
+}
+
+// reserve puts under reclaim what outsiders hold of reserves: parcel by parcel, those of the owner first, then upwards.
+func (g *round) reserve() {
+	nothing := make([]int64, len(g.p.Dimensions))
+	for _, h := range g.hosts {
+		for _, t := range g.parcels(g.in, h) {
+			for _, x := range g.lenders(t.owner, plan.Root) {
+				for {
+					over := g.intruded(t, nothing, func(y plan.Node) bool { return y == x })
+					u := g.first(h.units, func(u *unit) bool {
+						return u.sub.alloc.plan == g.in && lies(u, t) && stays(u) && !g.under(x, u.leaf()) && touches(u.sub.size, over)
+					})
+					if u == nil {
+						break
+					}
+					if x != t.owner {
+						g.notes["reserve of a branch taken back"]++
+					}
+					if !g.rule(u, "reserve") {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// outcome is what came of recalling room for a unit.
+type outcome int
+
+const (
+	nowhere outcome = iota // it cannot be made to fit
+	served                 // it is promised
+	refused                // by the reclaim budget
+)
+
+// recall lets those who go short take back what outsiders hold of what is theirs, or of what a consumer above them owns.
+func (g *round) recall() {
+	g.passed = map[*sub]bool{}
+	leaves := slices.DeleteFunc(g.nodes(), func(n plan.Node) bool { return !g.p.Leaf(n) })
+	slices.SortStableFunc(leaves, func(a, b plan.Node) int { return g.rankOrder(g.in, a, b) })
+	for _, leaf := range leaves {
+		for g.serve(leaf, g.counted, func(s *sub) bool {
+			if g.passed[s] || g.pledged(s) >= s.short() {
+				return false
+			}
+			g.passed[s] = g.recallFor(s) != served
+			return !g.passed[s]
+		}) {
+		}
+	}
+}
+
+// nodes are the plan's members in tree order.
+func (g *round) nodes() []plan.Node {
+	var list []plan.Node
+	for n := range plan.Node(g.p.Len()) {
+		if g.member[n] {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// recallFor recalls room for a unit: from outsiders of its leaf, else of its leaf's parent, and so on.
+func (g *round) recallFor(s *sub) outcome {
+	for x := s.alloc.leaf; x != plan.Root; x = g.p.Parent[x] {
+		q := g.pool(x)
+		if _, _, hit := q.limited(s, q.claimed); hit || q.barred(s.alloc.leaf) {
+			g.notes["recall stopped by a share limit"] = 1
+			continue
+		}
+		if done := g.recallOn(s, x, q.usable(s)); done != nowhere {
+			return done
+		}
+	}
+	return nowhere
+}
+
+// recallOn recalls room on one of some parcels from outsiders of x: the unit joins sets under way, or takes victims.
+func (g *round) recallOn(s *sub, x plan.Node, list []parcel) outcome {
+	if g.join(s, list) {
+		g.notes["joined for a recall"]++
+		return served
+	}
+	outside := func(n plan.Node) bool { return !g.under(x, n) }
+	units := g.units(func(u *unit) bool {
+		return outside(u.leaf()) && (stays(u) || u.set.taker != nil && outside(u.set.taker.alloc.leaf))
+	})
+	slices.SortFunc(units, g.lastRank)
+	tried := map[int]bool{} // of the list
+	for _, u := range units {
+		i := slices.IndexFunc(list, func(t parcel) bool { return lies(u, t) })
+		if i < 0 || tried[i] || !g.takes(s, list[i], 0) {
+			continue
+		}
+		tried[i] = true
+		here := slices.DeleteFunc(slices.Clone(units), func(u *unit) bool { return !lies(u, list[i]) })
+		if done := g.recallAt(s, list[i], here, outside); done != nowhere {
+			return done
+		}
+	}
+	return nowhere
+}
+
+// recallAt makes room for a unit on a parcel by some of the units there; as few as possible of the sets of outsiders are
+// dissolved for it, the latest first.
+func (g *round) recallAt(s *sub, t parcel, here []*unit, outside func(n plan.Node) bool) outcome {
+	sets := slices.DeleteFunc(g.setsOn(t), func(s *set) bool { return !outside(s.taker.alloc.leaf) })
+	slices.Reverse(sets)
+	for n := range len(sets) + 1 {
+		chosen, ok := g.without(s, t, here, sets[:n])
+		if !ok {
+			continue
+		}
+		over := slices.ContainsFunc(chosen, (*unit).leaves)
+		if !g.claim(&set{reason: "recall", target: t.host, owner: t.owner, taker: s}, chosen) {
+			return refused
+		}
+		g.noteSet(len(chosen))
+		if over {
+			g.notes["took over a victim"]++
+		}
+		if t.owner != s.alloc.leaf {
+			g.notes["recall for a branch"]++
+		}
+		if n > 1 {
+			g.notes["dissolved several sets"]++
+		}
+		for _, o := range sets[:n] {
+			g.dissolve(o)
+		}
+		return served
+	}
+	return nowhere
+}
+
+// without chooses victims for a unit on a parcel as if some sets were dissolved: theirs first, in the order of their deadlines.
+func (g *round) without(s *sub, t parcel, here []*unit, sets []*set) (chosen []*unit, ok bool) {
+	units, of := map[*set]int64{}, map[*unit]*set{}
+	for _, o := range sets {
+		units[o] = o.n
+		o.n = 0
+		for _, u := range here {
+			if u.set == o {
+				of[u], u.set = o, nil
+			}
+		}
+	}
+	defer func() {
+		for _, o := range sets {
+			o.n = units[o]
+		}
+		for u, o := range of {
+			u.set = o
+		}
+	}()
+	here = slices.DeleteFunc(slices.Clone(here), (*unit).leaves)
+	fresh := func(u *unit) int64 {
+		if of[u] == nil {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(here, func(a, b *unit) int { return cmp.Or(cmp.Compare(fresh(a), fresh(b)), cmp.Compare(a.due, b.due)) })
+	if len(sets) > 0 && fits(s.size, least(g.room(s.alloc.leaf, t), g.netRoom(s.alloc.leaf, t))) {
+		return nil, true
+	}
+	return g.pickOf(s, t, here, func(*unit) bool { return true })
+}
+
+// dissolve ends a set; victims that no other set took over are cancelled.
+func (g *round) dissolve(o *set) {
+	o.n, g.loose = 0, true
+	g.notes["dissolved set"]++
+	for _, u := range g.units(func(u *unit) bool { return u.set == o }) {
+		g.cancel(u)
+	}
+}

@@ -1,0 +1,118 @@
+package place
+
+import (
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/vecpack"
+)
+
+// sorted is rows of free room, a field's parcels or a lot's items, dealt out to classes.
+type sorted struct {
+	word  []uint64          // by row: free room of the first four dimensions, packed, each shifted right by the field's shift
+	class []int16           // by row; shut for rows that get no grants
+	count [classesMax]int32 // by class: its rows
+	set   [][]uint64        // by class: its rows
+	top   [][]uint64        // by class, then word of its set: at least what any of the rows there has, packed
+	peak  []uint64          // by class: at least what any of its rows has, packed
+	log   []move            // rows that entered a class, for the finders' cursors
+	quiet bool              // no finder is looking: nothing need be logged
+}
+
+// shut is the class of rows that get no grants.
+const shut int16 = -1
+
+// move says that a row entered a class, or gained room in it, and what room it had then: a
+// unit that did not fit then fits no more.
+type move struct {
+	word  uint64
+	class int16
+	row   int32
+}
+
+// begin makes room for rows, none of which is in a class yet.
+func (s *sorted) begin(rows, classes int) {
+	s.word, s.class = resize(s.word, rows), resize(s.class, rows)
+	s.set, s.top, s.peak = resize(s.set, classes), resize(s.top, classes), resize(s.peak, classes)
+	for c := range s.set {
+		s.set[c], s.peak[c] = s.set[c][:0], 0 // made when the first row enters
+	}
+	for row := range s.class {
+		s.class[row] = shut
+	}
+	s.count, s.log = [classesMax]int32{}, s.log[:0]
+}
+
+func (s *sorted) words() int { return (len(s.word) + 63) / 64 }
+
+// enter moves a row to a class and logs it, also when it is the same one: it may have gained room.
+func (s *sorted) enter(row int32, c int16) {
+	bit := uint64(1) << (uint(row) & 63)
+	if old := s.class[row]; old != shut {
+		s.set[old][row>>6] &^= bit
+		s.count[old]--
+	}
+	s.class[row] = c
+	if c == shut {
+		return
+	}
+	if len(s.set[c]) == 0 {
+		s.set[c], s.top[c] = resize(s.set[c], s.words()), resize(s.top[c], s.words())
+		clear(s.set[c])
+	}
+	top := &s.top[c][row>>6]
+	if s.set[c][row>>6] == 0 {
+		*top = 0
+	}
+	*top, s.peak[c] = vecpack.Most(*top, s.word[row]), vecpack.Most(s.peak[c], s.word[row])
+	s.set[c][row>>6] |= bit
+	s.count[c]++
+	if !s.quiet {
+		s.log = append(s.log, move{s.word[row], c, row})
+	}
+}
+
+// lower brings a class's peak down to its tops. O(rows ÷ 64).
+func (s *sorted) lower(c int16) {
+	peak := uint64(0)
+	for w, set := range s.set[c] {
+		if set != 0 {
+			peak = vecpack.Most(peak, s.top[c][w])
+		}
+	}
+	s.peak[c] = peak
+}
+
+// sortItems deals a large lot's items out to the classes that their parcels are in.
+func (l *Lot) sortItems() {
+	f := &l.desk.Field
+	l.sorted.begin(len(l.item), f.shapes*fullnesses)
+	l.quiet, l.told = true, len(f.log)
+	for i := range l.item {
+		l.follow(int32(i))
+	}
+	l.quiet = false
+}
+
+// follow brings an item up to its parcel.
+func (l *Lot) follow(i int32) {
+	k := l.item[i].Parcel
+	l.word[i] = l.desk.Field.word[k]
+	l.enter(i, l.desk.Field.class[k])
+}
+
+// catchUp brings the lot up to parcels that entered a class of the field since.
+func (l *Lot) catchUp() {
+	f := &l.desk.Field
+	for ; l.told < len(f.log); l.told++ {
+		if i := l.itemOf(cluster.ParcelID(f.log[l.told].row)); i != cluster.NoID {
+			l.follow(i)
+		}
+	}
+}
+
+// itemOf is the item of a parcel in a large lot, NoID when it is not of the lot.
+func (l *Lot) itemOf(k cluster.ParcelID) int32 {
+	if i := l.at[k]; i >= 0 && int(i) < len(l.item) && l.item[i].Parcel == k {
+		return i
+	}
+	return cluster.NoID
+}
