@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"encoding/binary"
 	"fmt"
 	"hash/maphash"
 	"strings"
@@ -250,8 +251,12 @@ func (s *State) duplicate(t *DemandTable, i int) int {
 		return k
 	}
 	mine := key(i)
+	var words [16]byte
+	for at, v := range mine {
+		binary.LittleEndian.PutUint32(words[4*at:], uint32(v))
+	}
 	mask := uint64(len(b.table) - 1)
-	for h := maphash.Comparable(nameSeed, mine) & mask; ; h = (h + 1) & mask {
+	for h := maphash.Bytes(nameSeed, words[:]) & mask; ; h = (h + 1) & mask {
 		switch j := int(b.table[h]) - 1; {
 		case j < 0:
 			b.table[h] = int32(i) + 1
