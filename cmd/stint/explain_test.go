@@ -123,9 +123,6 @@ func golden(t *testing.T, dir string, command ...string) {
 // TestExplain holds explanations of the project's scenarios against testdata/explain.
 func TestExplain(t *testing.T) { golden(t, "testdata/explain", "explain") }
 
-// unseen are the reasons of shortfalls that no scenario has.
-var unseen = []string{"grace_filter"}
-
 // TestExplainAll explains every consumer after the first and last cycles of all scenarios: there are words for all, and what an
 // explanation adds up from events is what the cycle knew: what is held, short, and under reclaim.
 func TestExplainAll(t *testing.T) {
@@ -184,7 +181,7 @@ func TestExplainAll(t *testing.T) {
 		}
 	}
 	for _, reason := range decision.Reasons {
-		if seen[reason] == 0 && !slices.Contains(unseen, reason) {
+		if seen[reason] == 0 {
 			t.Errorf("no scenario has the reason %s", reason)
 		}
 	}
@@ -203,9 +200,11 @@ func checkSame(t *testing.T, name string, r *export.Reader, dir string, f *expla
 		return // a new policy file is no switch of windows
 	}
 	c, err := compareUnder(r, &whatifOptions{log: dir, settle: 50}, f.Cycle, f.Policy, io.Discard)
-	if err != nil {
+	switch {
+	case err != nil && strings.Contains(err.Error(), "which no resource group of the plan has"): // hosts left that it lists: it cannot be put again
+	case err != nil:
 		t.Errorf("%s: %v", name, err)
-	} else if len(c.Changes) > 0 {
+	case len(c.Changes) > 0:
 		var b strings.Builder
 		_ = c.Write(&b, "the same", explain.Style{})
 		t.Errorf("%s: under the same policy\n%s", name, &b)
