@@ -37,7 +37,7 @@ lint:
 	$(TOOLS) staticcheck ./...
 
 soak: ## the properties over many random cases, and that those notice wrong engines: make soak SOAK=100000
-	STINT_SOAK=$(SOAK) $(GO) test -count=1 -timeout 3h -run TestSoak -v ./core/cycle
+	STINT_SOAK=$(SOAK) $(GO) test -count=1 -timeout 3h -run 'TestSoak|TestStreams' -v ./core/cycle
 	$(GO) test -count=1 -timeout 1h -tags mutant -run TestMutants -v ./core/cycle
 	rm -rf out/scenarios && mkdir -p out/scenarios && STINT_SOAK=$(LOGS) STINT_SCENARIOS=$(CURDIR)/out/scenarios $(GO) test -count=1 -timeout 1h -run TestSoak ./core/cycle
 	STINT_SCENARIOS=$(CURDIR)/out/scenarios $(GO) test -count=1 -timeout 3h -run 'TestSoakLogs|TestSoakOpenB' -v ./cmd/stint
