@@ -188,6 +188,7 @@ func (f *frame) reclaim(u *unit, s *set) {
 	}
 	if u.cycle == f.cycle {
 		f.undone[u.sub] = true
+		f.revoked++
 		f.drop(u)
 		return
 	}

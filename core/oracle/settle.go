@@ -66,6 +66,7 @@ func (c *Cluster) CycleAt(nowUS int64) Result {
 	}
 	r.Grants, r.Releases, r.Held, r.Reclaims = c.rows(granted, nil), c.rows(c.released, nil), c.rows(held, leaving), c.claims()
 	r.Notes = c.notes
+	r.Revoked, c.revoked = c.revoked, 0
 	clear(c.released)
 	clear(c.reclaimed)
 	return r
