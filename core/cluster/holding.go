@@ -505,7 +505,7 @@ func (s *State) newestFirst(dst []HoldingID, sub SubID) []HoldingID {
 
 // Newer sorts holdings of a plan newest first (docs/decisions.md, D-10): the latest grant, then the
 // sub-allocation and the host that came last; what is equal by that in the order of lender, pool and
-// reclaim, the last first.
+// reclaim, the last first; then what counts under the hybrid policy before what is owned.
 func (s *State) Newer(a, b HoldingID) int {
 	if c := s.newer(a, b); c != 0 {
 		return c
@@ -526,7 +526,8 @@ func (s *State) newer(a, b HoldingID) int {
 func (s *State) newerOnHost(a, b HoldingID) int {
 	h := &s.Holding
 	return cmp.Or(cmp.Compare(s.nodeOf(h.Lender[b]), s.nodeOf(h.Lender[a])),
-		cmp.Compare(s.nodeOf(h.Pool[b]), s.nodeOf(h.Pool[a])), cmp.Compare(s.reclaimOf(b), s.reclaimOf(a)), s.chosenLater(a, b))
+		cmp.Compare(s.nodeOf(h.Pool[b]), s.nodeOf(h.Pool[a])), cmp.Compare(s.reclaimOf(b), s.reclaimOf(a)), s.chosenLater(a, b),
+		cmp.Compare(h.Origin[b], h.Origin[a])) // of the hybrid policy before owned
 }
 
 // chosenLater orders victims of one set, the last chosen first.

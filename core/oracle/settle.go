@@ -221,10 +221,12 @@ func (c *Cluster) lastRank(a, b *unit) int {
 	return cmp.Or(c.rankOrder(a.sub.alloc.plan, b.leaf(), a.leaf()), c.newest(a, b))
 }
 
-// newest orders units newest first (D-10). What is equal by it stands in the order of lender, pool and reclaim, the last first.
+// newest orders units newest first (D-10). What is equal by it stands in the order of lender, pool and reclaim, the last first,
+// at last what counts under the hybrid policy before what is owned.
 func (c *Cluster) newest(a, b *unit) int {
 	return cmp.Or(cmp.Compare(b.cycle, a.cycle), cmp.Compare(b.sub.arrival, a.sub.arrival), cmp.Compare(c.place(b), c.place(a)),
-		cmp.Compare(b.lender, a.lender), cmp.Compare(b.pool, a.pool), cmp.Compare(b.number, a.number))
+		cmp.Compare(b.lender, a.lender), cmp.Compare(b.pool, a.pool), cmp.Compare(b.number, a.number),
+		order(b.origin == hybrid)-order(a.origin == hybrid))
 }
 
 // place is where a unit's host stands in host order; those that left the plan stand behind its hosts.
