@@ -134,7 +134,7 @@ func (p *pass) basis() string {
 func (p *pass) everything() string {
 	text := p.basis()
 	for _, h := range p.order[p.in] {
-		text += fmt.Sprint("\n", h.Host)
+		text += fmt.Sprint("\n", h.Host, h.size)
 	}
 	for _, a := range p.allocs {
 		for _, s := range a.subs {
