@@ -3,6 +3,7 @@ package verify
 import (
 	"math"
 	"math/bits"
+	"slices"
 	"strconv"
 )
 
@@ -141,6 +142,20 @@ func (m *model) lay() {
 		}
 		if t := m.policy.byName[h.plan]; t != nil {
 			h.cap = m.worth(h, t)
+		}
+	}
+	m.leave()
+}
+
+// leave makes what is held on hosts that left an MD plan count as public.
+func (m *model) leave() {
+	for at, p := range m.piles {
+		t, h := m.policy.byName[at.plan], m.hosts[at.host]
+		if t == nil || !t.md || h == nil || h.plan == t.name {
+			continue
+		}
+		if !slices.ContainsFunc(t.groups, func(g string) bool { return slices.Contains(m.policy.groups[g].hosts, h.name) }) {
+			m.relabel(p, map[label]int64{{origin: "public_pool", pool: "/"}: p.units})
 		}
 	}
 }

@@ -103,7 +103,7 @@ func (v *verifier) takeOff(at spot, l label, n int64) {
 	if n == 0 {
 		return
 	}
-	if t := v.m.policy.byName[at.plan]; t == nil || !t.owners || !v.resized { // what left with its host counts as public by then
+	if !v.strange[at.plan] {
 		v.equal(at.about("INV-9", "releases", "released as %s, of which fewer are held", l.words()), 0, n)
 	}
 	for _, have := range slices.Collect(maps.Keys(p.label)) {

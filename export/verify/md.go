@@ -299,7 +299,7 @@ func (v *verifier) busy(plan string) bool {
 func (v *verifier) amounts() {
 	t := v.table["amounts"]
 	plan, consumer, dim := t.words["plan"], t.words["consumer"], t.words["dimension"]
-	static := map[string]map[string][]int64{}
+	static, lent := map[string]map[string][]int64{}, map[string]map[string][]int64{}
 	seen := map[[3]string]bool{}
 	for row := range t.n {
 		name, path, d := plan.text(row), consumer.text(row), dim.text(row)
@@ -318,11 +318,21 @@ func (v *verifier) amounts() {
 		if v.is(of("MD-18", "amounts", name, path, "limit of "+d), missing == !set) && set {
 			v.equal(of("MD-18", "amounts", name, path, "limit of "+d), limit, n("limit"))
 		}
-		if p.owners {
+		if v.strange[name] {
 			continue
 		}
-		for _, column := range []string{"configured", "owned", "reserved", "lent"} {
-			v.equal(of("MD-1", "amounts", name, path, column+" "+d+", and nobody owns anything"), 0, n(column))
+		if lent[name] == nil {
+			lent[name] = v.lent(p)
+		}
+		for column, of := range v.estateOf(name).figures(lent[name]) {
+			want := int64(0)
+			if of[path] != nil {
+				want = of[path][at]
+			}
+			v.equal(Fault{Rule: "MD-1", Table: "amounts", Plan: name, Consumer: path, What: column + " " + d}, want, n(column))
+		}
+		if p.owners {
+			continue
 		}
 		if !v.fresh("amounts") && !v.busy(name) {
 			continue

@@ -64,6 +64,7 @@ type verifier struct {
 	takers     map[string]bool          // plans in which a set with a taker was made
 	newClaims  []*claim                 // what was put under reclaim
 	cancelled  []*claim                 // what was taken off
+	moved      map[string]bool          // hosts whose units may lie on other parcels since stage own
 	relabelled bool                     // units came to count as something else
 	figures    map[string]*slots        // of slot plans, where they are needed
 	shareOf    map[string]map[string]*share
@@ -78,6 +79,7 @@ type verifier struct {
 	pools           map[string]*pool // of MD plans
 	policyCycle     int64            // in which the last policy came
 	switches        map[string]bool  // plans of which a window ever switched
+	strange         map[string]bool  // MD plans of which it is not known who owned what
 	silent          map[string]bool  // sources that want no more than they hold (D-31)
 	lost            bool             // something could not be read: what is held is not known until a keyframe
 	blind           bool             // the policy could not be read
@@ -160,6 +162,7 @@ func (v *verifier) run(cycle int64) {
 	} else {
 		v.releases()
 		v.hush()
+		v.own()
 		v.entitled()
 		v.reclaims()
 		v.grants()
@@ -506,6 +509,7 @@ func (v *verifier) adopt() {
 		v.m.put(spot{keys(row), host.text(row)}, labels(row), units.at(row), granted.at(row)+1)
 	}
 	v.m.claims, v.m.leaving, v.lost = map[int64][]*claim{}, 0, false
+	v.estranged()
 	for _, p := range v.m.piles {
 		p.leaving = 0
 	}
