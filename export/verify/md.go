@@ -62,68 +62,16 @@ func fitOf(size, amount []int64) int64 {
 	return n
 }
 
-// pool is the public pool of an MD plan in which nobody owns anything.
-type pool struct {
-	ok     [][]int64 // capacities of ok hosts
-	shut   [][]int64 // what is held on the others, which is all they count (D-4)
-	fits   map[sizeKey]int64
-	shutBy map[sizeKey]int64
-}
-
-// public makes the pool of a plan. What ok hosts take is kept until hosts or policy change.
-func (v *verifier) public(t *plan) *pool {
-	if v.pools == nil {
-		v.pools = map[string]*pool{}
-	}
-	p := v.pools[t.name]
-	if p == nil || v.resized {
-		p = &pool{fits: map[sizeKey]int64{}}
-		for _, name := range sortedKeys(v.m.hosts) {
-			if h := v.m.hosts[name]; h.plan == t.name && h.state == "ok" {
-				p.ok = append(p.ok, h.cap)
-			}
-		}
-		v.pools[t.name] = p
-	}
-	p.shut, p.shutBy = p.shut[:0], map[sizeKey]int64{}
-	v.hostsOf(t, func(h *host, in bool) {
-		if !in || h.state != "ok" {
-			p.shut = append(p.shut, v.m.used(h.name, t.name, len(v.m.policy.dimensions)))
-		}
-	})
-	return p
-}
-
-// capacity is how many units of a size the pool would take were it empty (MD-11).
-func (p *pool) capacity(size []int64) int64 {
-	k := keyOf(size)
-	n, ok := p.fits[k]
-	if !ok {
-		for _, c := range p.ok {
-			n += fitOf(size, c)
-		}
-		p.fits[k] = n
-	}
-	s, ok := p.shutBy[k]
-	if !ok {
-		for _, c := range p.shut {
-			s += fitOf(size, c)
-		}
-		p.shutBy[k] = s
-	}
-	return n + s
-}
-
 // share is a consumer's figures in a pool.
 type share struct {
 	usage, demand, quota int64
 	held, wanted         int64
 }
 
-// shareFigures computes the table shares of a plan (MD-12 … MD-14).
-func (v *verifier) shareFigures(t *plan) (map[string]*share, bool) {
-	pool := v.public(t)
-	all := map[string]*share{"/": {}}
+// shareFigures computes what the table shares says of a pool (MD-12 … MD-14). What of a pile with several labels is under
+// reclaim is in no table: quotas that would rest on it are vague.
+func (v *verifier) shareFigures(t *plan, pool *pool) (all map[string]*share, vague bool) {
+	all = map[string]*share{pool.at: {}}
 	at := func(path string) *share {
 		if all[path] == nil {
 			all[path] = &share{}
@@ -134,30 +82,37 @@ func (v *verifier) shareFigures(t *plan) (map[string]*share, bool) {
 		leaf string
 		size sizeKey
 	}
-	held, leaving, sizes := map[pair]int64{}, map[pair]int64{}, map[sizeKey][]int64{}
+	held, leaving, sizes, of := map[pair]int64{}, map[pair]int64{}, map[sizeKey][]int64{}, map[key]int64{}
 	for _, p := range v.m.piles {
-		if p.plan != t.name {
+		n, leaves, sure := p.through(pool.at)
+		if p.plan != t.name || n == 0 {
 			continue
 		}
 		leaf := p.consumer
 		if s := v.m.subs[p.key]; s != nil && s.orphan {
-			leaf = "/" // counts for the whole
+			leaf = pool.at // counts for the whole
+		} else {
+			of[p.key] += n
 		}
 		k := pair{leaf, keyOf(p.size)}
-		held[k] += p.units
-		leaving[k] += p.leaving
-		sizes[k.size] = p.size
+		held[k] += n
+		leaving[k] += leaves
+		sizes[k.size], vague = p.size, vague || !sure
 	}
 	outstanding := false
 	for k, s := range v.m.subs {
-		if k.plan != t.name || s.orphan {
+		if k.plan != t.name || s.orphan || !under(k.consumer, pool.at) {
 			continue
 		}
+		short := int64(0)
+		if pool.exists(k.consumer) {
+			short = max(0, s.units-s.held)
+		}
 		a := at(k.consumer)
-		a.held += s.held
-		a.wanted += s.units
-		a.demand += demandOf(max(s.units, s.held), pool.capacity(s.size))
-		outstanding = outstanding || s.units > s.held
+		a.held += of[k]
+		a.wanted += of[k] + short
+		a.demand += demandOf(of[k]+short, pool.capacity(s.size))
+		outstanding = outstanding || short > 0
 	}
 	for k, n := range held {
 		a, c := at(k.leaf), pool.capacity(sizes[k.size])
@@ -167,14 +122,14 @@ func (v *verifier) shareFigures(t *plan) (map[string]*share, bool) {
 		}
 	}
 	for _, path := range slices.Backward(v.m.policy.paths) {
-		if a := all[path]; a != nil {
+		if a := all[path]; a != nil && path != pool.at {
 			up := at(parentOf(path))
 			up.usage, up.demand, up.quota = up.usage+a.usage, up.demand+a.demand, up.quota+a.quota
 			up.held, up.wanted = up.held+a.held, up.wanted+a.wanted
 		}
 	}
 	if outstanding {
-		all["/"].quota = all["/"].usage
+		all[pool.at].quota = all[pool.at].usage
 		w := t.at(v.now, v.m.policy.zone)
 		for _, path := range append([]string{"/"}, v.m.policy.paths...) {
 			if a := all[path]; a != nil && a.quota > 0 {
@@ -182,7 +137,7 @@ func (v *verifier) shareFigures(t *plan) (map[string]*share, bool) {
 			}
 		}
 	}
-	return all, outstanding
+	return all, vague && !outstanding
 }
 
 // divide hands a consumer's usage quota to its children: by falling priority, in proportion to ratio (MD-14).
@@ -215,27 +170,43 @@ func (p *policy) divide(w *window, path string, all map[string]*share) {
 
 // shares holds the table shares against what is held and wanted.
 func (v *verifier) shares() {
-	t := v.table["shares"]
-	plan, consumer, in := t.words["plan"], t.words["consumer"], t.words["pool"]
-	v.shareOf = map[string]map[string]*share{}
-	w := map[string]*window{}
+	v.shareOf = map[string]map[string]map[string]*share{}
+	vague := map[[2]string]bool{}
 	for _, p := range v.m.policy.plans {
 		if !p.md {
 			continue
 		}
-		if p.owners {
-			v.report.cannot("shares of the plan %s, in which consumers own hosts", p.name)
+		if v.hazy[p.name] {
+			v.report.cannot("shares of the plan %s in cycles in which it is not known of which pool some units are", p.name)
 			continue
 		}
 		if !v.fresh("shares") && !v.fresh("shortfalls") && !v.busy(p.name) {
 			continue
 		}
-		v.shareOf[p.name], _ = v.shareFigures(p)
-		w[p.name] = p.at(v.now, v.m.policy.zone)
+		v.shareOf[p.name] = map[string]map[string]*share{}
+		for at, pool := range v.poolsOf(p) {
+			v.shareOf[p.name][at], vague[[2]string{p.name, at}] = v.shareFigures(p, pool)
+		}
 	}
-	seen := map[[2]string]bool{}
+	seen := v.shareRows(vague)
+	for name, pools := range v.shareOf {
+		for at, all := range pools {
+			for path, a := range all {
+				if path != at && (a.held > 0 || a.wanted > 0) {
+					v.is(of("log", "shares", name, path, "no row of the pool "+at), seen[[3]string{name, path, at}])
+				}
+			}
+		}
+	}
+}
+
+// shareRows holds the rows of the table shares against what they should say, and gives those that there are.
+func (v *verifier) shareRows(vague map[[2]string]bool) map[[3]string]bool {
+	t := v.table["shares"]
+	plan, consumer, in := t.words["plan"], t.words["consumer"], t.words["pool"]
+	seen := map[[3]string]bool{}
 	for row := range t.n {
-		name, path := plan.text(row), consumer.text(row)
+		name, path, at := plan.text(row), consumer.text(row), in.text(row)
 		p := v.m.policy.byName[name]
 		if !v.is(of("log", "shares", name, path, "there is no such plan, or the consumer takes no part in it"), p != nil && p.md && p.member[path]) {
 			continue
@@ -243,34 +214,31 @@ func (v *verifier) shares() {
 		if v.shareOf[name] == nil {
 			continue
 		}
-		id := [2]string{name, path}
-		v.is(of("log", "shares", name, path, "a row stands twice"), !seen[id])
+		id := [3]string{name, path, at}
+		v.is(of("log", "shares", name, path, "a row of the pool "+at+" stands twice"), !seen[id])
 		seen[id] = true
-		f := of("MD-12", "shares", name, path, "pool")
-		f.Expected, f.Got = "/", in.text(row)
-		v.is(f, f.Got == "/")
-		a := v.shareOf[name][path]
+		all := v.shareOf[name][at]
+		if !v.is(of("MD-12", "shares", name, path, "there is no pool "+at+", or it is not above the consumer"), all != nil && under(path, at) && path != at) {
+			continue
+		}
+		a := all[path]
 		if a == nil {
 			a = &share{}
 		}
-		e := w[name].entry[path]
-		v.equal(of("MD-14", "shares", name, path, "ratio"), e.ratio, t.number["ratio"].at(row))
-		v.equal(of("MD-14", "shares", name, path, "priority"), e.priority, t.number["priority"].at(row))
-		v.equal(of("INV-9", "shares", name, path, "units_held"), a.held, t.number["units_held"].at(row))
-		v.equal(of("INV-9", "shares", name, path, "units_wanted"), a.wanted, t.number["units_wanted"].at(row))
-		v.real(of("MD-12", "shares", name, path, "usage"), a.usage, t.number["usage"].float(row))
-		v.real(of("MD-13", "shares", name, path, "usage_demand"), a.demand, t.number["usage_demand"].float(row))
-		if !v.dim() {
-			v.real(of("MD-14", "shares", name, path, "usage_quota"), a.quota, t.number["usage_quota"].float(row))
+		e := p.at(v.now, v.m.policy.zone).entry[path]
+		say := func(rule, what string) Fault { return of(rule, "shares", name, path, what+" in the pool "+at) }
+		v.equal(say("MD-14", "ratio"), e.ratio, t.number["ratio"].at(row))
+		v.equal(say("MD-14", "priority"), e.priority, t.number["priority"].at(row))
+		v.equal(say("INV-9", "units_held"), a.held, t.number["units_held"].at(row))
+		v.equal(say("INV-9", "units_wanted"), a.wanted, t.number["units_wanted"].at(row))
+		v.is(say("INV-9", "a row of nothing held or wanted"), a.wanted > 0)
+		v.real(say("MD-12", "usage"), a.usage, t.number["usage"].float(row))
+		v.real(say("MD-13", "usage_demand"), a.demand, t.number["usage_demand"].float(row))
+		if !v.dim() && !vague[[2]string{name, at}] {
+			v.real(say("MD-14", "usage_quota"), a.quota, t.number["usage_quota"].float(row))
 		}
 	}
-	for name, all := range v.shareOf {
-		for path, a := range all {
-			if path != "/" && (a.held > 0 || a.wanted > 0) {
-				v.is(of("log", "shares", name, path, "no row"), seen[[2]string{name, path}])
-			}
-		}
-	}
+	return seen
 }
 
 // real holds a share against what it should be, exactly: both are the same whole number of 2⁻⁴⁸.
@@ -331,14 +299,14 @@ func (v *verifier) amounts() {
 			}
 			v.equal(Fault{Rule: "MD-1", Table: "amounts", Plan: name, Consumer: path, What: column + " " + d}, want, n(column))
 		}
-		if p.owners {
-			continue
-		}
-		if !v.fresh("amounts") && !v.busy(name) {
+		if v.hazy[name] || !v.fresh("amounts") && !v.busy(name) {
 			continue
 		}
 		if static[name] == nil {
-			static[name] = v.staticQuotas(p)
+			static[name] = map[string][]int64{}
+			for _, pool := range v.poolsOf(p) {
+				v.staticQuotas(p, pool, static[name])
+			}
 		}
 		want := int64(0)
 		if q := static[name][path]; q != nil {
@@ -357,9 +325,9 @@ func (v *verifier) amounts() {
 	}
 }
 
-// staticQuotas is the pool's capacity divided as if every leaf wanted without end: at each level among those of the
+// staticQuotas adds a pool's capacity, divided as if every leaf wanted without end: at each level among those of the
 // highest priority, in proportion to ratio, rounded down (MD-15, D-8).
-func (v *verifier) staticQuotas(t *plan) map[string][]int64 {
+func (v *verifier) staticQuotas(t *plan, pool *pool, sum map[string][]int64) {
 	p, w := v.m.policy, t.at(v.now, v.m.policy.zone)
 	leafy := map[string]bool{}
 	for _, path := range slices.Backward(p.paths) {
@@ -367,25 +335,22 @@ func (v *verifier) staticQuotas(t *plan) map[string][]int64 {
 			leafy[path], leafy[parentOf(path)] = true, true
 		}
 	}
-	quota := map[string][]int64{"/": make([]int64, len(p.dimensions))}
-	pool := v.public(t)
+	quota := map[string][]int64{pool.at: make([]int64, len(p.dimensions))}
 	for _, c := range slices.Concat(pool.ok, pool.shut) {
-		for d := range c {
-			quota["/"][d] += c[d]
-		}
+		plus(quota[pool.at], c, 1)
 	}
 	for _, path := range append([]string{"/"}, p.paths...) {
 		if quota[path] == nil {
 			continue
 		}
-		first, sum := int64(math.MinInt64), int64(0)
+		first, whole := int64(math.MinInt64), int64(0)
 		for _, c := range p.children[path] {
 			if e := w.entry[c]; leafy[c] && e.ratio > 0 {
 				if e.priority > first {
-					first, sum = e.priority, 0
+					first, whole = e.priority, 0
 				}
 				if e.priority == first {
-					sum += e.ratio
+					whole += e.ratio
 				}
 			}
 		}
@@ -393,12 +358,13 @@ func (v *verifier) staticQuotas(t *plan) map[string][]int64 {
 			if e := w.entry[c]; leafy[c] && e.ratio > 0 && e.priority == first {
 				quota[c] = make([]int64, len(p.dimensions))
 				for d, n := range quota[path] {
-					hi, lo := bits.Mul64(uint64(n), uint64(e.ratio))
-					q, _ := bits.Div64(hi, lo, uint64(sum))
-					quota[c][d] = int64(q)
+					quota[c][d] = fraction{e.ratio, whole}.of(n)
 				}
+				if sum[c] == nil {
+					sum[c] = make([]int64, len(p.dimensions))
+				}
+				plus(sum[c], quota[c], 1)
 			}
 		}
 	}
-	return quota
 }

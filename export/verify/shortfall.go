@@ -237,7 +237,7 @@ func (v *verifier) whyMD(p *plan, s *sub) (r found, blocker string, sure bool) {
 	if unit.reason != "" {
 		return unit, "", true
 	}
-	all := v.shareOf[p.name]
+	all := v.shareOf[p.name]["/"]
 	share := usageOf(1, v.public(p).capacity(s.size))
 	over := false
 	for path := s.consumer; path != "/"; path = parentOf(path) {

@@ -53,21 +53,23 @@ type verifier struct {
 	// Of the cycle:
 	cycle, now int64
 	table      map[string]*rows
-	frame      bool                     // it has a keyframe
-	inputs     int                      // that came with it
-	switched   bool                     // a policy or window is another than in the cycle before
-	resized    bool                     // hosts or policy came with it
-	asked      map[spot][2]int64        // units that clients gave back: client, done
-	begun      map[spot]int64           // what was held before its events, of spots that have any
-	given      map[spot]map[label]int64 // granted
-	issued     map[string]bool          // plans in which a set was made
-	takers     map[string]bool          // plans in which a set with a taker was made
-	newClaims  []*claim                 // what was put under reclaim
-	cancelled  []*claim                 // what was taken off
-	moved      map[string]bool          // hosts whose units may lie on other parcels since stage own
-	relabelled bool                     // units came to count as something else
-	figures    map[string]*slots        // of slot plans, where they are needed
-	shareOf    map[string]map[string]*share
+	frame      bool                                    // it has a keyframe
+	inputs     int                                     // that came with it
+	switched   bool                                    // a policy or window is another than in the cycle before
+	resized    bool                                    // hosts or policy came with it
+	asked      map[spot][2]int64                       // units that clients gave back: client, done
+	begun      map[spot]int64                          // what was held before its events, of spots that have any
+	given      map[spot]map[label]int64                // granted
+	issued     map[string]bool                         // plans in which a set was made
+	takers     map[string]bool                         // plans in which a set with a taker was made
+	newClaims  []*claim                                // what was put under reclaim
+	cancelled  []*claim                                // what was taken off
+	hazy       map[string]bool                         // MD plans of which it is not known what pools some units are of
+	owned      map[string]map[string]*pool             // pools of MD plans in which consumers own hosts
+	moved      map[string]bool                         // hosts whose units may lie on other parcels since stage own
+	relabelled bool                                    // units came to count as something else
+	figures    map[string]*slots                       // of slot plans, where they are needed
+	shareOf    map[string]map[string]map[string]*share // by plan, pool and consumer
 	rooms      map[string]*room
 
 	// Of the cycles before:
@@ -159,6 +161,7 @@ func (v *verifier) run(cycle int64) {
 			return
 		}
 		v.adopt()
+		v.blur()
 	} else {
 		v.releases()
 		v.hush()
@@ -167,6 +170,7 @@ func (v *verifier) run(cycle int64) {
 		v.reclaims()
 		v.grants()
 		v.keyframe()
+		v.blur()
 		v.causes()
 	}
 	v.capacities()
