@@ -180,7 +180,7 @@ func (v *verifier) shares() {
 			v.report.cannot("shares of the plan %s in cycles in which it is not known of which pool some units are", p.name)
 			continue
 		}
-		if !v.fresh("shares") && !v.fresh("shortfalls") && !v.busy(p.name) {
+		if !v.fresh("shares") && !v.fresh("shortfalls") && !v.busy(p.name) && !v.awaited[p.name] {
 			continue
 		}
 		v.shareOf[p.name] = map[string]map[string]*share{}

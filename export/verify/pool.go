@@ -58,7 +58,7 @@ func (p *pile) through(pool string) (n, leaving int64, sure bool) {
 
 // blur finds the plans of which it is not known of what pools some units are.
 func (v *verifier) blur() {
-	v.hazy, v.owned = map[string]bool{}, map[string]map[string]*pool{}
+	v.hazy, v.owned, v.spreads = map[string]bool{}, map[string]map[string]*pool{}, map[string]*spread{}
 	for _, t := range v.m.policy.plans {
 		v.hazy[t.name] = t.md && v.strange[t.name]
 	}

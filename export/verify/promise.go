@@ -222,7 +222,11 @@ func (v *verifier) reserves(p *plan) {
 // conserving checks INV-6 in MD plans: no unmet unit that its rules allow fits an ok host. While anything is under
 // reclaim, or promised, some of what is free is kept for takers, which the log does not tell.
 func (v *verifier) conserving(p *plan, waits bool) {
-	if p.owners || waits || v.dim() || v.takers[p.name] || !v.fresh("shortfalls") && !v.busy(p.name) {
+	if p.subtle() {
+		v.conservingOwn(p)
+		return
+	}
+	if waits || v.dim() || v.takers[p.name] || !v.fresh("shortfalls") && !v.busy(p.name) {
 		return
 	}
 	if v.leaves(p.name) {

@@ -71,8 +71,12 @@ type verifier struct {
 	figures    map[string]*slots                       // of slot plans, where they are needed
 	shareOf    map[string]map[string]map[string]*share // by plan, pool and consumer
 	rooms      map[string]*room
+	spreads    map[string]*spread
+	stirred    map[string]bool // plans of which anything is under reclaim or promised
 
 	// Of the cycles before:
+	stirredOnce     map[string]bool  // stirred of the cycle before
+	awaited         map[string]bool  // plans of which shortfalls are to be held against their reasons as soon as nothing is under reclaim
 	last, lastCycle int64            // now and number of the cycle before
 	stable          bool             // it was a fixed point
 	quiet           int64            // cycles since the last input or fixed point
@@ -177,6 +181,7 @@ func (v *verifier) run(cycle int64) {
 	v.wanted()
 	v.consumers()
 	v.amounts()
+	v.calm()
 	v.shares()
 	v.shortfalls()
 	v.promises()
