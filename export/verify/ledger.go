@@ -210,26 +210,9 @@ func (v *verifier) badLabel(t *plan, at spot, l label) string {
 	}
 	pooled := l.pool != "" && (l.pool == "/" || under(at.consumer, l.pool)) && l.pool != at.consumer
 	switch {
-	case t.md && l.origin == "owned":
-		if !t.owners {
-			return "nobody owns anything in this plan"
-		}
-		if l.pool != "" || l.lender != "" {
-			return "what is owned is of no pool and not lent"
-		}
-	case t.md && l.origin == "public_pool":
-		if l.pool != "/" {
-			return "the public pool is that of /"
-		}
-		if !t.owners && l.lender != "" {
-			return "nobody owns anything in this plan"
-		}
-	case t.md && l.origin == "private_pool":
-		if !t.owners || !pooled || l.pool == "/" {
-			return "there is no such private pool"
-		}
+	case t.md && v.strange[t.name]:
 	case t.md:
-		return "an MD plan has no such origin"
+		return v.misplaced(t, at, l)
 	case e.kind == "hybrid":
 		if l != (label{origin: "hybrid"}) {
 			return "its policy is hybrid"

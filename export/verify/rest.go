@@ -6,6 +6,7 @@ import "slices"
 func (v *verifier) atRest() {
 	for _, p := range v.m.policy.plans {
 		if p.md {
+			v.ownersFirst(p)
 			v.fairMD(p)
 			continue
 		}
