@@ -147,7 +147,7 @@ func (v *verifier) crowded(t *plan) {
 
 // overLimits checks that what is over a share limit, or a ratio of 0, is under reclaim (MD-18).
 func (v *verifier) overLimits(t *plan) {
-	net, w := v.net(t), t.at(v.now, v.m.policy.zone)
+	net, w := v.net(t, false), t.at(v.now, v.m.policy.zone)
 	for _, path := range v.m.policy.paths {
 		e := w.entry[path]
 		if !t.member[path] || net[path] == nil {
@@ -191,7 +191,7 @@ func (v *verifier) lawful(t *plan, c *claim, p *pile) (about []label) {
 			}
 		case "over_limit":
 			if net == nil {
-				net = v.net(t)
+				net = v.net(t, true)
 			}
 			ok = v.wasOver(t, w, c, l, net)
 		default:

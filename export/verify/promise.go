@@ -20,7 +20,7 @@ func (v *verifier) limits() {
 					continue
 				}
 				if net[p.name] == nil {
-					net[p.name] = v.net(p)
+					net[p.name] = v.net(p, false)
 				}
 				for name, limit := range e.limit {
 					d, _ := v.m.policy.dimension(name)
@@ -95,19 +95,24 @@ func (v *verifier) limit(f Fault, most, got int64) {
 	v.is(f, got <= most)
 }
 
-// net is what every consumer of an MD plan has drawn from pools above it, beside what is under reclaim.
-func (v *verifier) net(p *plan) map[string][]int64 {
+// net is what every consumer of an MD plan has drawn from pools above it, beside what is under reclaim. Where it is not told which
+// units of a pile that is: at least, or at most.
+func (v *verifier) net(p *plan, most bool) map[string][]int64 {
 	sum := map[string][]int64{}
 	for _, pile := range v.m.piles {
 		if s := v.m.subs[pile.key]; pile.plan != p.name || s != nil && s.orphan {
 			continue
 		}
 		for l, n := range pile.label {
+			leaving := min(n, pile.leaving)
+			if most {
+				leaving = max(0, pile.leaving-(pile.units-n))
+			}
 			for path := pile.consumer; l.pool != "" && path != l.pool && path != "/" && path != ""; path = parentOf(path) {
 				if sum[path] == nil {
 					sum[path] = make([]int64, len(v.m.policy.dimensions))
 				}
-				plus(sum[path], pile.size, n-min(n, pile.leaving))
+				plus(sum[path], pile.size, n-leaving)
 			}
 		}
 	}

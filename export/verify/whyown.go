@@ -172,13 +172,15 @@ func (v *verifier) likely(p *plan, s *sub, f shortfallRow) {
 	}
 	say((e.unmet[s.consumer] && v.withinOwn(p, e, s)) == is("ownership_unmet"), "what it owns is otherwise")
 	sum := make([]int64, len(s.size))
-	for _, room := range b.rooms {
-		for d, n := range room {
-			sum[d] += max(0, n)
+	for _, one := range r.all { // limits may not have stopped it while units that are under reclaim now were not
+		if !one.slow && (s.perHost == none || v.on(s, one.host) < s.perHost) {
+			for d, n := range one.room {
+				sum[d] += max(0, n)
+			}
 		}
 	}
 	say(!is("fragmented") || covers(sum, s.size), "there is not room enough in sum")
-	if is("lower_priority", "over_quota", "pool_exhausted") {
+	if is("lower_priority", "over_quota", "pool_exhausted") && !v.unsteady(p) {
 		reason, blocker := v.outdone(p, w, s, r.pool)
 		say(reason == f.reason && blocker == f.blocker, "by its shares it is "+reason+" "+blocker)
 	}
