@@ -34,7 +34,7 @@ type estate struct {
 	aside      map[aside][]int64
 	window     *window
 	basis      string // what the pass went by, but for what is held
-	was        string // the input that the plan went by in the last cycle
+	was        string // the rest of the input that the plan went by in the last cycle, where a claim is unmet
 	changes    int64  // cycles since the pass in which that changed
 }
 
@@ -138,17 +138,19 @@ func (v *verifier) passDue(t *plan, e *estate) bool {
 	if v.inputs == 0 && w == e.window && len(v.silent) == 0 {
 		return false
 	}
-	groups := v.m.grouped(t)
-	basis := v.basis(t, groups)
-	if now := basis + v.asks(t); now != e.was {
+	e.window = w
+	if basis := v.basis(t, v.m.grouped(t)); basis != e.basis {
+		e.basis = basis
+		return true
+	}
+	if len(e.unmet) == 0 {
+		return false
+	}
+	if now := v.asks(t); now != e.was {
 		e.was = now
 		e.changes++
 	}
-	if basis == e.basis && !(len(e.unmet) > 0 && e.changes >= t.rebalance) {
-		return false
-	}
-	e.basis, e.window = basis, w
-	return true
+	return e.changes >= t.rebalance
 }
 
 // basis is all that a pass goes by, but for what is held: policy, window, and which hosts there are in which groups.
@@ -248,7 +250,9 @@ func (v *verifier) pass(t *plan, e *estate) map[part][]int64 {
 			}
 		}
 	}
-	n.basis, n.was, n.window = e.basis, e.was, e.window
+	if n.basis, n.window = e.basis, e.window; len(n.unmet) > 0 {
+		n.was = v.asks(t)
+	}
 	v.m.estates[t.name] = n
 	v.cut(t, n)
 	v.unsettle(t, e, n, p.used)

@@ -68,9 +68,37 @@ type share struct {
 	held, wanted         int64
 }
 
+// drawers are, by pool, the piles of which anything is held through it, and the sub-allocations of leaves below it.
+type drawers struct {
+	piles map[string][]*pile
+	subs  map[string][]*sub
+}
+
+func (v *verifier) drawersOf(t *plan, pools map[string]*pool) drawers {
+	d := drawers{map[string][]*pile{}, map[string][]*sub{}}
+	for at, p := range v.m.piles {
+		if at.plan != t.name {
+			continue
+		}
+		for l := range p.label {
+			if list := d.piles[l.pool]; len(list) == 0 || list[len(list)-1] != p { // of several labels of a pool it stands once
+				d.piles[l.pool] = append(list, p)
+			}
+		}
+	}
+	for k, s := range v.m.subs {
+		for path := k.consumer; k.plan == t.name && !s.orphan && path != ""; path = parentOf(path) {
+			if pools[path] != nil {
+				d.subs[path] = append(d.subs[path], s)
+			}
+		}
+	}
+	return d
+}
+
 // shareFigures computes what the table shares says of a pool (MD-12 … MD-14). What of a pile with several labels is under
 // reclaim is in no table: quotas that would rest on it are vague.
-func (v *verifier) shareFigures(t *plan, pool *pool) (all map[string]*share, vague bool) {
+func (v *verifier) shareFigures(t *plan, pool *pool, of drawers) (all map[string]*share, vague bool) {
 	all = map[string]*share{pool.at: {}}
 	at := func(path string) *share {
 		if all[path] == nil {
@@ -82,17 +110,14 @@ func (v *verifier) shareFigures(t *plan, pool *pool) (all map[string]*share, vag
 		leaf string
 		size sizeKey
 	}
-	held, leaving, sizes, of := map[pair]int64{}, map[pair]int64{}, map[sizeKey][]int64{}, map[key]int64{}
-	for _, p := range v.m.piles {
+	held, leaving, sizes, mine := map[pair]int64{}, map[pair]int64{}, map[sizeKey][]int64{}, map[key]int64{}
+	for _, p := range of.piles[pool.at] {
 		n, leaves, sure := p.through(pool.at)
-		if p.plan != t.name || n == 0 {
-			continue
-		}
 		leaf := p.consumer
 		if s := v.m.subs[p.key]; s != nil && s.orphan {
 			leaf = pool.at // counts for the whole
 		} else {
-			of[p.key] += n
+			mine[p.key] += n
 		}
 		k := pair{leaf, keyOf(p.size)}
 		held[k] += n
@@ -100,18 +125,15 @@ func (v *verifier) shareFigures(t *plan, pool *pool) (all map[string]*share, vag
 		sizes[k.size], vague = p.size, vague || !sure
 	}
 	outstanding := false
-	for k, s := range v.m.subs {
-		if k.plan != t.name || s.orphan || !under(k.consumer, pool.at) {
-			continue
-		}
+	for _, s := range of.subs[pool.at] {
 		short := int64(0)
-		if pool.exists(k.consumer) {
+		if pool.exists(s.consumer) {
 			short = max(0, s.units-s.held)
 		}
-		a := at(k.consumer)
-		a.held += of[k]
-		a.wanted += of[k] + short
-		a.demand += demandOf(of[k]+short, pool.capacity(s.size))
+		a, n := at(s.consumer), mine[s.key]
+		a.held += n
+		a.wanted += n + short
+		a.demand += demandOf(n+short, pool.capacity(s.size))
 		outstanding = outstanding || short > 0
 	}
 	for k, n := range held {
@@ -222,8 +244,10 @@ func (v *verifier) shares() {
 			continue
 		}
 		v.shareOf[p.name] = map[string]map[string]*share{}
-		for at, pool := range v.poolsOf(p) {
-			v.shareOf[p.name][at], vague[[2]string{p.name, at}] = v.shareFigures(p, pool)
+		pools := v.poolsOf(p)
+		of := v.drawersOf(p, pools)
+		for at, pool := range pools {
+			v.shareOf[p.name][at], vague[[2]string{p.name, at}] = v.shareFigures(p, pool, of)
 		}
 	}
 	seen := v.shareRows(vague)

@@ -178,8 +178,12 @@ func (v *verifier) needed(p *plan, s *sub, f shortfallRow) {
 	switch {
 	case f.reason != "waiting_for_reclaim":
 		say(!f.waits, "it has an until")
+	case f.dimension != "":
+		say(false, "it has a dimension")
 	case f.waits:
 		v.waits(p, f)
+	default:
+		say(f.blocker == "", "it has a blocker, and no until")
 	}
 }
 

@@ -16,6 +16,11 @@ type barriers struct {
 // barriersOf looks at all parcels that a sub-allocation may use.
 func (v *verifier) barriersOf(p *plan, w *window, s *sub, r *reach) (b barriers) {
 	slow, deepest := 0, -1
+	type verdict struct {
+		stop stop
+		is   bool
+	}
+	stops := map[string]verdict{} // by pool
 	for _, one := range r.all {
 		b.sizes = append(b.sizes, one.size)
 		fits := covers(one.room, s.size)
@@ -27,7 +32,12 @@ func (v *verifier) barriersOf(p *plan, w *window, s *sub, r *reach) (b barriers)
 			continue
 		}
 		b.open, b.openFits = true, b.openFits || fits
-		limit, limited := v.stopped(p, w, s, one.pool)
+		at, known := stops[one.pool]
+		if !known {
+			at.stop, at.is = v.stopped(p, w, s, one.pool)
+			stops[one.pool] = at
+		}
+		limit, limited := at.stop, at.is
 		switch {
 		case !one.slow && !limited:
 			b.rooms = append(b.rooms, one.room)
