@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"maps"
 	"math"
 	"math/bits"
 	"slices"
@@ -155,7 +156,10 @@ func (m *model) leave() {
 			continue
 		}
 		if !slices.ContainsFunc(t.groups, func(g string) bool { return slices.Contains(m.policy.groups[g].hosts, h.name) }) {
-			m.relabel(p, map[label]int64{{origin: "public_pool", pool: "/"}: p.units})
+			if public := (map[label]int64{{origin: "public_pool", pool: "/"}: p.units}); !maps.Equal(public, p.label) {
+				p.was, p.left = p.label, m.cycle
+				m.relabel(p, public)
+			}
 		}
 	}
 }

@@ -66,6 +66,8 @@ type pile struct {
 	units   int64
 	leaving int64
 	lots    map[int64]int64 // units granted, by cycle
+	was     map[label]int64 // what it counted as before its host left the plan
+	left    int64           // the cycle in which that was
 	loose   bool            // a release did not tell which pool's units it took
 }
 
