@@ -329,7 +329,7 @@ func (v *verifier) busy(plan string) bool {
 func (v *verifier) amounts() {
 	t := v.table["amounts"]
 	plan, consumer, dim := t.words["plan"], t.words["consumer"], t.words["dimension"]
-	static, lent := map[string]map[string][]int64{}, map[string]map[string][]int64{}
+	static, lent, said := map[string]map[string][]int64{}, map[string]map[string][]int64{}, map[string]map[string][]int64{}
 	seen := map[[3]string]bool{}
 	for row := range t.n {
 		name, path, d := plan.text(row), consumer.text(row), dim.text(row)
@@ -376,9 +376,19 @@ func (v *verifier) amounts() {
 		}
 		if f := of("MD-15", "amounts", name, path, "static_quota "+d); v.unsteady(p) {
 			v.limit(f, want, n("static_quota"))
+			if said[name] == nil {
+				said[name] = map[string][]int64{}
+			}
+			if said[name][path] == nil {
+				said[name][path] = make([]int64, len(v.m.policy.dimensions))
+			}
+			said[name][path][at] = n("static_quota")
 		} else {
 			v.equal(f, want, n("static_quota"))
 		}
+	}
+	for name := range said {
+		v.agree(v.m.policy.byName[name], said[name])
 	}
 	for _, p := range v.m.policy.plans {
 		for _, path := range v.m.policy.paths {
@@ -386,50 +396,6 @@ func (v *verifier) amounts() {
 				if p.md && p.member[path] {
 					v.is(of("log", "amounts", p.name, path, "no row of "+d), seen[[3]string{p.name, path, d}])
 				}
-			}
-		}
-	}
-}
-
-// staticQuotas adds a pool's capacity, divided as if every leaf wanted without end: at each level among those of the
-// highest priority, in proportion to ratio, rounded down (MD-15, D-8).
-func (v *verifier) staticQuotas(t *plan, pool *pool, sum map[string][]int64) {
-	p, w := v.m.policy, t.at(v.now, v.m.policy.zone)
-	leafy := map[string]bool{}
-	for _, path := range slices.Backward(p.paths) {
-		if t.member[path] && (p.leaf(path) || leafy[path]) {
-			leafy[path], leafy[parentOf(path)] = true, true
-		}
-	}
-	quota := map[string][]int64{pool.at: make([]int64, len(p.dimensions))}
-	for _, c := range slices.Concat(pool.ok, pool.shut) {
-		plus(quota[pool.at], c, 1)
-	}
-	for _, path := range append([]string{"/"}, p.paths...) {
-		if quota[path] == nil {
-			continue
-		}
-		first, whole := int64(math.MinInt64), int64(0)
-		for _, c := range p.children[path] {
-			if e := w.entry[c]; leafy[c] && e.ratio > 0 {
-				if e.priority > first {
-					first, whole = e.priority, 0
-				}
-				if e.priority == first {
-					whole += e.ratio
-				}
-			}
-		}
-		for _, c := range p.children[path] {
-			if e := w.entry[c]; leafy[c] && e.ratio > 0 && e.priority == first {
-				quota[c] = make([]int64, len(p.dimensions))
-				for d, n := range quota[path] {
-					quota[c][d] = fraction{e.ratio, whole}.of(n)
-				}
-				if sum[c] == nil {
-					sum[c] = make([]int64, len(p.dimensions))
-				}
-				plus(sum[c], quota[c], 1)
 			}
 		}
 	}
