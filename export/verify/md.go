@@ -243,12 +243,7 @@ func (v *verifier) shares() {
 		if !v.fresh("shares") && !v.fresh("shortfalls") && !v.busy(p.name) && !v.awaited[p.name] {
 			continue
 		}
-		v.shareOf[p.name] = map[string]map[string]*share{}
-		pools := v.poolsOf(p)
-		of := v.drawersOf(p, pools)
-		for at, pool := range pools {
-			v.shareOf[p.name][at], vague[[2]string{p.name, at}] = v.shareFigures(p, pool, of)
-		}
+		v.shareOf[p.name] = v.sharesOf(p, v.poolsOf(p), vague)
 	}
 	seen := v.shareRows(vague)
 	for name, pools := range v.shareOf {
@@ -260,6 +255,15 @@ func (v *verifier) shares() {
 			}
 		}
 	}
+}
+
+// sharesOf computes the figures of a plan's pools, and which of them are vague.
+func (v *verifier) sharesOf(p *plan, pools map[string]*pool, vague map[[2]string]bool) map[string]map[string]*share {
+	all, of := map[string]map[string]*share{}, v.drawersOf(p, pools)
+	for at, pool := range pools {
+		all[at], vague[[2]string{p.name, at}] = v.shareFigures(p, pool, of)
+	}
+	return all
 }
 
 // shareRows holds the rows of the table shares against what they should say, and gives those that there are.

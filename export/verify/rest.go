@@ -8,6 +8,7 @@ func (v *verifier) atRest() {
 		if p.md {
 			v.ownersFirst(p)
 			v.fairMD(p)
+			v.fairPools(p)
 			continue
 		}
 		w := p.at(v.now, v.m.policy.zone)

@@ -178,8 +178,8 @@ func (v *verifier) needed(p *plan, s *sub, f shortfallRow) {
 	switch {
 	case f.reason != "waiting_for_reclaim":
 		say(!f.waits, "it has an until")
-	case f.dimension != "":
-		say(false, "it has a dimension")
+	case f.dimension != "" || f.detail != "":
+		say(false, "it has a dimension or a detail")
 	case f.waits:
 		v.waits(p, f)
 	default:
