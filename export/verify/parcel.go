@@ -177,11 +177,6 @@ func (v *verifier) estateOf(plan string) *estate {
 	return newEstate()
 }
 
-// figures are the columns of amounts about what is owned, by consumer and dimension.
-func (e *estate) figures(lent map[string][]int64) map[string]map[string][]int64 {
-	return map[string]map[string][]int64{"configured": e.configured, "owned": e.owned, "reserved": e.reserved, "lent": lent}
-}
-
 // lent is what outsiders hold of what consumers own.
 func (v *verifier) lent(t *plan) map[string][]int64 {
 	all := map[string][]int64{}
