@@ -159,7 +159,7 @@ var figures = map[string][]string{
 	"shortfalls": {"units_short"}, "holdings": {"units", "granted"}, "hosts": {"capacity", "used"},
 	"cycles": {"revision", "hosts", "consumers", "sub_allocations", "units_wanted", "units_held", "units_granted", "units_reclaimed",
 		"units_released", "units_short", "consumers_cycle", "shares_cycle", "shortfalls_cycle"},
-	"inputs": {"bytes", "rows"}, "plans": {"revision"},
+	"inputs": {"bytes", "rows"}, "plans": {"revision"}, "ownership": {"amount"},
 }
 
 // kinds are the kinds of changes. Each gives what it changed, "" when there was nothing to change.
@@ -178,6 +178,12 @@ var kinds = []struct {
 	{"lender changed", func(m *mutator, name string, t *decision.Table) string {
 		return m.word(t, "lender", append([]string{""}, m.paths...))
 	}},
+	{"consumer changed", func(m *mutator, name string, t *decision.Table) string {
+		if name != "ownership" && name != "reclaims" {
+			return ""
+		}
+		return m.word(t, map[string]string{"ownership": "consumer", "reclaims": "for_consumer"}[name], m.paths)
+	}},
 	{"reason changed", func(m *mutator, name string, t *decision.Table) string {
 		switch name {
 		case "reclaims":
@@ -186,6 +192,8 @@ var kinds = []struct {
 			return m.word(t, "reason", decision.Reasons)
 		case "releases":
 			return m.word(t, "cause", decision.Causes)
+		case "ownership":
+			return m.word(t, "action", decision.OwnerActions)
 		}
 		return ""
 	}},

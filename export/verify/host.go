@@ -1,8 +1,10 @@
 package verify
 
 import (
+	"maps"
 	"math"
 	"math/bits"
+	"slices"
 	"strconv"
 )
 
@@ -141,6 +143,23 @@ func (m *model) lay() {
 		}
 		if t := m.policy.byName[h.plan]; t != nil {
 			h.cap = m.worth(h, t)
+		}
+	}
+	m.leave()
+}
+
+// leave makes what is held on hosts that left an MD plan count as public.
+func (m *model) leave() {
+	for at, p := range m.piles {
+		t, h := m.policy.byName[at.plan], m.hosts[at.host]
+		if t == nil || !t.md || h == nil || h.plan == t.name {
+			continue
+		}
+		if !slices.ContainsFunc(t.groups, func(g string) bool { return slices.Contains(m.policy.groups[g].hosts, h.name) }) {
+			if public := (map[label]int64{{origin: "public_pool", pool: "/"}: p.units}); !maps.Equal(public, p.label) {
+				p.was, p.left = p.label, m.cycle
+				m.relabel(p, public)
+			}
 		}
 	}
 }

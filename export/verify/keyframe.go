@@ -50,12 +50,13 @@ func (v *verifier) counted(stated map[spot]map[label]int64, relabel map[string]b
 		for _, l := range slices.Concat(slices.Collect(maps.Keys(p.label)), slices.Collect(maps.Keys(have))) {
 			may = may || l.origin == "" || l.lender != "" && relabel[at.plan+">"+l.lender]
 		}
-		if t.md && !t.owners {
-			may = p.label[label{}] > 0 || v.switched // it ran at the start, or somebody owned the host before a new policy
+		same := maps.Equal(poolless(p.label), poolless(have)) && !p.loose
+		if t.md && !v.strange[t.name] {
+			may, same = p.label[label{}] > 0 || v.moved[at.host], false // it ran at the start, or the host is split otherwise
 		}
 		v.is(Fault{Rule: "INV-9", Table: "holdings", Plan: at.plan, Consumer: at.consumer, Allocation: at.allocation, Sub: at.sub, Host: at.host,
 			What: "what units count as is not what they were granted as, and nothing was relabelled", Expected: list(p.label), Got: list(have)},
-			may && !(maps.Equal(poolless(p.label), poolless(have)) && !p.loose))
+			may && !same)
 		v.relabelled = true
 		v.m.relabel(p, have)
 	}

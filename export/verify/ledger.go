@@ -103,7 +103,13 @@ func (v *verifier) takeOff(at spot, l label, n int64) {
 	if n == 0 {
 		return
 	}
-	if t := v.m.policy.byName[at.plan]; t == nil || !t.owners || !v.resized { // what left with its host counts as public by then
+	before := int64(0) // of what came back by an input before that by which the host left the plan
+	for was, units := range p.was {
+		if p.left == v.cycle && was.origin == l.origin && was.lender == l.lender {
+			before += units
+		}
+	}
+	if !v.strange[at.plan] && n > before {
 		v.equal(at.about("INV-9", "releases", "released as %s, of which fewer are held", l.words()), 0, n)
 	}
 	for _, have := range slices.Collect(maps.Keys(p.label)) {
@@ -210,26 +216,9 @@ func (v *verifier) badLabel(t *plan, at spot, l label) string {
 	}
 	pooled := l.pool != "" && (l.pool == "/" || under(at.consumer, l.pool)) && l.pool != at.consumer
 	switch {
-	case t.md && l.origin == "owned":
-		if !t.owners {
-			return "nobody owns anything in this plan"
-		}
-		if l.pool != "" || l.lender != "" {
-			return "what is owned is of no pool and not lent"
-		}
-	case t.md && l.origin == "public_pool":
-		if l.pool != "/" {
-			return "the public pool is that of /"
-		}
-		if !t.owners && l.lender != "" {
-			return "nobody owns anything in this plan"
-		}
-	case t.md && l.origin == "private_pool":
-		if !t.owners || !pooled || l.pool == "/" {
-			return "there is no such private pool"
-		}
+	case t.md && v.strange[t.name]:
 	case t.md:
-		return "an MD plan has no such origin"
+		return v.misplaced(t, at, l)
 	case e.kind == "hybrid":
 		if l != (label{origin: "hybrid"}) {
 			return "its policy is hybrid"

@@ -62,68 +62,44 @@ func fitOf(size, amount []int64) int64 {
 	return n
 }
 
-// pool is the public pool of an MD plan in which nobody owns anything.
-type pool struct {
-	ok     [][]int64 // capacities of ok hosts
-	shut   [][]int64 // what is held on the others, which is all they count (D-4)
-	fits   map[sizeKey]int64
-	shutBy map[sizeKey]int64
-}
-
-// public makes the pool of a plan. What ok hosts take is kept until hosts or policy change.
-func (v *verifier) public(t *plan) *pool {
-	if v.pools == nil {
-		v.pools = map[string]*pool{}
-	}
-	p := v.pools[t.name]
-	if p == nil || v.resized {
-		p = &pool{fits: map[sizeKey]int64{}}
-		for _, name := range sortedKeys(v.m.hosts) {
-			if h := v.m.hosts[name]; h.plan == t.name && h.state == "ok" {
-				p.ok = append(p.ok, h.cap)
-			}
-		}
-		v.pools[t.name] = p
-	}
-	p.shut, p.shutBy = p.shut[:0], map[sizeKey]int64{}
-	v.hostsOf(t, func(h *host, in bool) {
-		if !in || h.state != "ok" {
-			p.shut = append(p.shut, v.m.used(h.name, t.name, len(v.m.policy.dimensions)))
-		}
-	})
-	return p
-}
-
-// capacity is how many units of a size the pool would take were it empty (MD-11).
-func (p *pool) capacity(size []int64) int64 {
-	k := keyOf(size)
-	n, ok := p.fits[k]
-	if !ok {
-		for _, c := range p.ok {
-			n += fitOf(size, c)
-		}
-		p.fits[k] = n
-	}
-	s, ok := p.shutBy[k]
-	if !ok {
-		for _, c := range p.shut {
-			s += fitOf(size, c)
-		}
-		p.shutBy[k] = s
-	}
-	return n + s
-}
-
 // share is a consumer's figures in a pool.
 type share struct {
 	usage, demand, quota int64
 	held, wanted         int64
 }
 
-// shareFigures computes the table shares of a plan (MD-12 … MD-14).
-func (v *verifier) shareFigures(t *plan) (map[string]*share, bool) {
-	pool := v.public(t)
-	all := map[string]*share{"/": {}}
+// drawers are, by pool, the piles of which anything is held through it, and the sub-allocations of leaves below it.
+type drawers struct {
+	piles map[string][]*pile
+	subs  map[string][]*sub
+}
+
+func (v *verifier) drawersOf(t *plan, pools map[string]*pool) drawers {
+	d := drawers{map[string][]*pile{}, map[string][]*sub{}}
+	for at, p := range v.m.piles {
+		if at.plan != t.name {
+			continue
+		}
+		for l := range p.label {
+			if list := d.piles[l.pool]; len(list) == 0 || list[len(list)-1] != p { // of several labels of a pool it stands once
+				d.piles[l.pool] = append(list, p)
+			}
+		}
+	}
+	for k, s := range v.m.subs {
+		for path := k.consumer; k.plan == t.name && !s.orphan && path != ""; path = parentOf(path) {
+			if pools[path] != nil {
+				d.subs[path] = append(d.subs[path], s)
+			}
+		}
+	}
+	return d
+}
+
+// shareFigures computes what the table shares says of a pool (MD-12 … MD-14). What of a pile with several labels is under
+// reclaim is in no table: quotas that would rest on it are vague.
+func (v *verifier) shareFigures(t *plan, pool *pool, of drawers) (all map[string]*share, vague bool) {
+	all = map[string]*share{pool.at: {}}
 	at := func(path string) *share {
 		if all[path] == nil {
 			all[path] = &share{}
@@ -134,30 +110,31 @@ func (v *verifier) shareFigures(t *plan) (map[string]*share, bool) {
 		leaf string
 		size sizeKey
 	}
-	held, leaving, sizes := map[pair]int64{}, map[pair]int64{}, map[sizeKey][]int64{}
-	for _, p := range v.m.piles {
-		if p.plan != t.name {
-			continue
-		}
+	held, leaving, sizes, mine := map[pair]int64{}, map[pair]int64{}, map[sizeKey][]int64{}, map[key]int64{}
+	for _, p := range of.piles[pool.at] {
+		n, leaves, sure := p.through(pool.at)
 		leaf := p.consumer
 		if s := v.m.subs[p.key]; s != nil && s.orphan {
-			leaf = "/" // counts for the whole
+			leaf = pool.at // counts for the whole
+		} else {
+			mine[p.key] += n
 		}
 		k := pair{leaf, keyOf(p.size)}
-		held[k] += p.units
-		leaving[k] += p.leaving
-		sizes[k.size] = p.size
+		held[k] += n
+		leaving[k] += leaves
+		sizes[k.size], vague = p.size, vague || !sure
 	}
 	outstanding := false
-	for k, s := range v.m.subs {
-		if k.plan != t.name || s.orphan {
-			continue
+	for _, s := range of.subs[pool.at] {
+		short := int64(0)
+		if pool.exists(s.consumer) {
+			short = max(0, s.units-s.held)
 		}
-		a := at(k.consumer)
-		a.held += s.held
-		a.wanted += s.units
-		a.demand += demandOf(max(s.units, s.held), pool.capacity(s.size))
-		outstanding = outstanding || s.units > s.held
+		a, n := at(s.consumer), mine[s.key]
+		a.held += n
+		a.wanted += n + short
+		a.demand += demandOf(n+short, pool.capacity(s.size))
+		outstanding = outstanding || short > 0
 	}
 	for k, n := range held {
 		a, c := at(k.leaf), pool.capacity(sizes[k.size])
@@ -166,15 +143,27 @@ func (v *verifier) shareFigures(t *plan) (map[string]*share, bool) {
 			a.quota += usageOf(n-leaving[k], max(c, n))
 		}
 	}
+	if v.unsteady(t) {
+		v.correct(t, pool, all)
+	}
+	v.sumUp(t, pool, all, outstanding)
+	return all, vague && !outstanding
+}
+
+// sumUp adds up the figures of leaves, and divides the pool's usage among consumers when anything is outstanding.
+func (v *verifier) sumUp(t *plan, pool *pool, all map[string]*share, outstanding bool) {
 	for _, path := range slices.Backward(v.m.policy.paths) {
-		if a := all[path]; a != nil {
-			up := at(parentOf(path))
+		if a := all[path]; a != nil && path != pool.at {
+			if all[parentOf(path)] == nil {
+				all[parentOf(path)] = &share{}
+			}
+			up := all[parentOf(path)]
 			up.usage, up.demand, up.quota = up.usage+a.usage, up.demand+a.demand, up.quota+a.quota
 			up.held, up.wanted = up.held+a.held, up.wanted+a.wanted
 		}
 	}
 	if outstanding {
-		all["/"].quota = all["/"].usage
+		all[pool.at].quota = all[pool.at].usage
 		w := t.at(v.now, v.m.policy.zone)
 		for _, path := range append([]string{"/"}, v.m.policy.paths...) {
 			if a := all[path]; a != nil && a.quota > 0 {
@@ -182,7 +171,33 @@ func (v *verifier) shareFigures(t *plan) (map[string]*share, bool) {
 			}
 		}
 	}
-	return all, outstanding
+}
+
+// unsteady tells whether units may have been granted in a plan in this cycle and taken back again (CYC-1), which no row tells:
+// pools that lend what nearer ones leave count those as held there.
+func (v *verifier) unsteady(t *plan) bool {
+	e := v.m.estates[t.name]
+	return e != nil && len(e.parts) > 0 && v.stirred[t.name]
+}
+
+// correct takes over the usages and demands of leaves that the table says, where they are those of a pool that is smaller than what
+// is held makes it. All else must follow from them.
+func (v *verifier) correct(t *plan, pool *pool, all map[string]*share) {
+	table := v.table["shares"]
+	plan, consumer, in := table.words["plan"], table.words["consumer"], table.words["pool"]
+	for row := range table.n {
+		a := all[consumer.text(row)]
+		if plan.text(row) != t.name || in.text(row) != pool.at || a == nil || !v.m.policy.leaf(consumer.text(row)) {
+			continue
+		}
+		usage, demand := int64(table.number["usage"].float(row)*float64(one)), int64(table.number["usage_demand"].float(row)*float64(one))
+		if usage > a.usage && a.usage > 0 || demand != a.demand && a.demand > 0 {
+			if a.quota == a.usage {
+				a.quota = max(a.usage, usage)
+			}
+			a.usage, a.demand = max(a.usage, usage), demand
+		}
+	}
 }
 
 // divide hands a consumer's usage quota to its children: by falling priority, in proportion to ratio (MD-14).
@@ -215,27 +230,49 @@ func (p *policy) divide(w *window, path string, all map[string]*share) {
 
 // shares holds the table shares against what is held and wanted.
 func (v *verifier) shares() {
-	t := v.table["shares"]
-	plan, consumer, in := t.words["plan"], t.words["consumer"], t.words["pool"]
-	v.shareOf = map[string]map[string]*share{}
-	w := map[string]*window{}
+	v.shareOf = map[string]map[string]map[string]*share{}
+	vague := map[[2]string]bool{}
 	for _, p := range v.m.policy.plans {
 		if !p.md {
 			continue
 		}
-		if p.owners {
-			v.report.cannot("shares of the plan %s, in which consumers own hosts", p.name)
+		if v.hazy[p.name] {
+			v.report.cannot("shares of the plan %s in cycles in which it is not known of which pool some units are", p.name)
 			continue
 		}
-		if !v.fresh("shares") && !v.fresh("shortfalls") && !v.busy(p.name) {
+		if !v.fresh("shares") && !v.fresh("shortfalls") && !v.busy(p.name) && !v.awaited[p.name] {
 			continue
 		}
-		v.shareOf[p.name], _ = v.shareFigures(p)
-		w[p.name] = p.at(v.now, v.m.policy.zone)
+		v.shareOf[p.name] = v.sharesOf(p, v.poolsOf(p), vague)
 	}
-	seen := map[[2]string]bool{}
+	seen := v.shareRows(vague)
+	for name, pools := range v.shareOf {
+		for at, all := range pools {
+			for path, a := range all {
+				if path != at && (a.held > 0 || a.wanted > 0) {
+					v.is(of("log", "shares", name, path, "no row of the pool "+at), seen[[3]string{name, path, at}])
+				}
+			}
+		}
+	}
+}
+
+// sharesOf computes the figures of a plan's pools, and which of them are vague.
+func (v *verifier) sharesOf(p *plan, pools map[string]*pool, vague map[[2]string]bool) map[string]map[string]*share {
+	all, of := map[string]map[string]*share{}, v.drawersOf(p, pools)
+	for at, pool := range pools {
+		all[at], vague[[2]string{p.name, at}] = v.shareFigures(p, pool, of)
+	}
+	return all
+}
+
+// shareRows holds the rows of the table shares against what they should say, and gives those that there are.
+func (v *verifier) shareRows(vague map[[2]string]bool) map[[3]string]bool {
+	t := v.table["shares"]
+	plan, consumer, in := t.words["plan"], t.words["consumer"], t.words["pool"]
+	seen := map[[3]string]bool{}
 	for row := range t.n {
-		name, path := plan.text(row), consumer.text(row)
+		name, path, at := plan.text(row), consumer.text(row), in.text(row)
 		p := v.m.policy.byName[name]
 		if !v.is(of("log", "shares", name, path, "there is no such plan, or the consumer takes no part in it"), p != nil && p.md && p.member[path]) {
 			continue
@@ -243,34 +280,31 @@ func (v *verifier) shares() {
 		if v.shareOf[name] == nil {
 			continue
 		}
-		id := [2]string{name, path}
-		v.is(of("log", "shares", name, path, "a row stands twice"), !seen[id])
+		id := [3]string{name, path, at}
+		v.is(of("log", "shares", name, path, "a row of the pool "+at+" stands twice"), !seen[id])
 		seen[id] = true
-		f := of("MD-12", "shares", name, path, "pool")
-		f.Expected, f.Got = "/", in.text(row)
-		v.is(f, f.Got == "/")
-		a := v.shareOf[name][path]
+		all := v.shareOf[name][at]
+		if !v.is(of("MD-12", "shares", name, path, "there is no pool "+at+", or it is not above the consumer"), all != nil && under(path, at) && path != at) {
+			continue
+		}
+		a := all[path]
 		if a == nil {
 			a = &share{}
 		}
-		e := w[name].entry[path]
-		v.equal(of("MD-14", "shares", name, path, "ratio"), e.ratio, t.number["ratio"].at(row))
-		v.equal(of("MD-14", "shares", name, path, "priority"), e.priority, t.number["priority"].at(row))
-		v.equal(of("INV-9", "shares", name, path, "units_held"), a.held, t.number["units_held"].at(row))
-		v.equal(of("INV-9", "shares", name, path, "units_wanted"), a.wanted, t.number["units_wanted"].at(row))
-		v.real(of("MD-12", "shares", name, path, "usage"), a.usage, t.number["usage"].float(row))
-		v.real(of("MD-13", "shares", name, path, "usage_demand"), a.demand, t.number["usage_demand"].float(row))
-		if !v.dim() {
-			v.real(of("MD-14", "shares", name, path, "usage_quota"), a.quota, t.number["usage_quota"].float(row))
+		e := p.at(v.now, v.m.policy.zone).entry[path]
+		say := func(rule, what string) Fault { return of(rule, "shares", name, path, what+" in the pool "+at) }
+		v.equal(say("MD-14", "ratio"), e.ratio, t.number["ratio"].at(row))
+		v.equal(say("MD-14", "priority"), e.priority, t.number["priority"].at(row))
+		v.equal(say("INV-9", "units_held"), a.held, t.number["units_held"].at(row))
+		v.equal(say("INV-9", "units_wanted"), a.wanted, t.number["units_wanted"].at(row))
+		v.is(say("INV-9", "a row of nothing held or wanted"), a.wanted > 0)
+		v.real(say("MD-12", "usage"), a.usage, t.number["usage"].float(row))
+		v.real(say("MD-13", "usage_demand"), a.demand, t.number["usage_demand"].float(row))
+		if !v.dim() && !vague[[2]string{name, at}] {
+			v.real(say("MD-14", "usage_quota"), a.quota, t.number["usage_quota"].float(row))
 		}
 	}
-	for name, all := range v.shareOf {
-		for path, a := range all {
-			if path != "/" && (a.held > 0 || a.wanted > 0) {
-				v.is(of("log", "shares", name, path, "no row"), seen[[2]string{name, path}])
-			}
-		}
-	}
+	return seen
 }
 
 // real holds a share against what it should be, exactly: both are the same whole number of 2⁻⁴⁸.
@@ -293,102 +327,4 @@ func (v *verifier) busy(plan string) bool {
 		}
 	}
 	return false
-}
-
-// amounts holds the table amounts against what is held, and static share quotas against the pool (MD-15).
-func (v *verifier) amounts() {
-	t := v.table["amounts"]
-	plan, consumer, dim := t.words["plan"], t.words["consumer"], t.words["dimension"]
-	static := map[string]map[string][]int64{}
-	seen := map[[3]string]bool{}
-	for row := range t.n {
-		name, path, d := plan.text(row), consumer.text(row), dim.text(row)
-		p := v.m.policy.byName[name]
-		at, ok := v.m.policy.dimension(d)
-		if !v.is(of("log", "amounts", name, path, "there is no such plan, consumer in it, or dimension "+d), p != nil && p.md && p.member[path] && ok) {
-			continue
-		}
-		id := [3]string{name, path, d}
-		v.is(of("log", "amounts", name, path, "a row of "+d+" stands twice"), !seen[id])
-		seen[id] = true
-		n := func(column string) int64 { return t.number[column].at(row) }
-		v.equal(of("INV-9", "amounts", name, path, "held "+d), v.m.account(name, path).size[at], n("held"))
-		limit, set := p.at(v.now, v.m.policy.zone).entry[path].limit[d]
-		missing := t.number["limit"].missing(row)
-		if v.is(of("MD-18", "amounts", name, path, "limit of "+d), missing == !set) && set {
-			v.equal(of("MD-18", "amounts", name, path, "limit of "+d), limit, n("limit"))
-		}
-		if p.owners {
-			continue
-		}
-		for _, column := range []string{"configured", "owned", "reserved", "lent"} {
-			v.equal(of("MD-1", "amounts", name, path, column+" "+d+", and nobody owns anything"), 0, n(column))
-		}
-		if !v.fresh("amounts") && !v.busy(name) {
-			continue
-		}
-		if static[name] == nil {
-			static[name] = v.staticQuotas(p)
-		}
-		want := int64(0)
-		if q := static[name][path]; q != nil {
-			want = q[at]
-		}
-		v.equal(of("MD-15", "amounts", name, path, "static_quota "+d), want, n("static_quota"))
-	}
-	for _, p := range v.m.policy.plans {
-		for _, path := range v.m.policy.paths {
-			for _, d := range v.m.policy.dimensions {
-				if p.md && p.member[path] {
-					v.is(of("log", "amounts", p.name, path, "no row of "+d), seen[[3]string{p.name, path, d}])
-				}
-			}
-		}
-	}
-}
-
-// staticQuotas is the pool's capacity divided as if every leaf wanted without end: at each level among those of the
-// highest priority, in proportion to ratio, rounded down (MD-15, D-8).
-func (v *verifier) staticQuotas(t *plan) map[string][]int64 {
-	p, w := v.m.policy, t.at(v.now, v.m.policy.zone)
-	leafy := map[string]bool{}
-	for _, path := range slices.Backward(p.paths) {
-		if t.member[path] && (p.leaf(path) || leafy[path]) {
-			leafy[path], leafy[parentOf(path)] = true, true
-		}
-	}
-	quota := map[string][]int64{"/": make([]int64, len(p.dimensions))}
-	pool := v.public(t)
-	for _, c := range slices.Concat(pool.ok, pool.shut) {
-		for d := range c {
-			quota["/"][d] += c[d]
-		}
-	}
-	for _, path := range append([]string{"/"}, p.paths...) {
-		if quota[path] == nil {
-			continue
-		}
-		first, sum := int64(math.MinInt64), int64(0)
-		for _, c := range p.children[path] {
-			if e := w.entry[c]; leafy[c] && e.ratio > 0 {
-				if e.priority > first {
-					first, sum = e.priority, 0
-				}
-				if e.priority == first {
-					sum += e.ratio
-				}
-			}
-		}
-		for _, c := range p.children[path] {
-			if e := w.entry[c]; leafy[c] && e.ratio > 0 && e.priority == first {
-				quota[c] = make([]int64, len(p.dimensions))
-				for d, n := range quota[path] {
-					hi, lo := bits.Mul64(uint64(n), uint64(e.ratio))
-					q, _ := bits.Div64(hi, lo, uint64(sum))
-					quota[c][d] = int64(q)
-				}
-			}
-		}
-	}
-	return quota
 }

@@ -23,7 +23,8 @@ type model struct {
 	claims   map[int64][]*claim  // reclaims under way, by number
 	leaving  int64
 	cycle    int64
-	replaced int64 // sub-allocations whose unit came to have another size in this cycle: the log counts both
+	estates  map[string]*estate // of MD plans of which anybody owned anything
+	replaced int64              // sub-allocations whose unit came to have another size in this cycle: the log counts both
 }
 
 type host struct {
@@ -65,6 +66,8 @@ type pile struct {
 	units   int64
 	leaving int64
 	lots    map[int64]int64 // units granted, by cycle
+	was     map[label]int64 // what it counted as before its host left the plan
+	left    int64           // the cycle in which that was
 	loose   bool            // a release did not tell which pool's units it took
 }
 
@@ -79,7 +82,7 @@ type account struct {
 func newModel() *model {
 	return &model{hosts: map[string]*host{}, attrs: map[string]bool{}, numeric: map[string]bool{}, subs: map[key]*sub{},
 		piles: map[spot]*pile{}, onHost: map[string]map[spot]*pile{}, of: map[string]*account{}, conds: map[string]*expr{},
-		claims: map[int64][]*claim{}}
+		claims: map[int64][]*claim{}, estates: map[string]*estate{}}
 }
 
 func (m *model) isNumber(word string) bool {
@@ -110,6 +113,7 @@ func (m *model) setPolicy(p *policy) {
 		m.measure(was.dimensions, p.dimensions)
 	}
 	m.rename(p.renamed)
+	maps.DeleteFunc(m.estates, func(name string, _ *estate) bool { return p.byName[name] == nil || !p.byName[name].md })
 	for k, s := range m.subs {
 		t := p.byName[k.plan]
 		if k.plan == "" || t != nil && t.member[k.consumer] && p.leaf(k.consumer) && !s.orphan {
@@ -165,6 +169,9 @@ func (m *model) rename(to map[string]string) {
 		p.label = labels
 		m.hang(p)
 	}
+	for _, e := range m.estates {
+		e.rename(name)
+	}
 	for _, list := range m.claims {
 		for _, c := range list {
 			c.consumer, c.forConsumer = name(c.consumer), name(c.forConsumer)
@@ -215,6 +222,14 @@ func (m *model) measure(was, now []string) {
 	for _, p := range m.piles {
 		if t := m.policy.byName[p.plan]; t == nil || t.md {
 			p.size = pick(p.size)
+		}
+	}
+	for _, e := range m.estates {
+		for i := range e.pieces {
+			e.pieces[i].v = pick(e.pieces[i].v)
+		}
+		for k, v := range e.parts {
+			e.parts[k] = pick(v)
 		}
 	}
 }

@@ -24,7 +24,8 @@ type policy struct {
 	interval   int64 // µs
 	dimensions []string
 	groups     map[string]*group
-	paths      []string // consumers in tree order: parents before children, siblings as listed
+	paths      []string       // consumers in tree order: parents before children, siblings as listed
+	place      map[string]int // of each in that order; the root is before all
 	children   map[string][]string
 	rank       map[string]int64
 	grace      map[string]int64 // reclaim_grace in µs
@@ -60,6 +61,7 @@ type plan struct {
 	member     map[string]bool
 	owners     bool // MD: some consumer owns something, in some window
 	pubGrace   int64
+	rebalance  int64 // ownership_rebalance
 }
 
 // window is the settings of a plan that hold at some time of the day, with the plan's own beneath.
@@ -87,6 +89,8 @@ type entry struct {
 	takes      bool             // MD: share_reclaim
 	lendGrace  int64            // MD
 	poolGrace  int64
+	own        []ownRule // MD
+	reserve    reserve   // MD
 }
 
 func (p *policy) dimension(name string) (int, bool) {
@@ -273,6 +277,10 @@ func (p *policy) consumers(list []object) {
 	for _, c := range p.children["/"] {
 		walk(c)
 	}
+	p.place = map[string]int{"/": -1}
+	for i, path := range p.paths {
+		p.place[path] = i
+	}
 }
 
 // parentOf is the path above one, "" above the root.
@@ -388,9 +396,8 @@ func (p *policy) entry(t *plan, path string, o object) *entry {
 		for d, v := range asObject(share["limit"]) {
 			e.limit[d] = object{"v": v}.whole("v", none)
 		}
-		if o["own"] != nil {
-			t.owners = true
-		}
+		e.own, e.reserve = p.own(o), p.reserveOf(o)
+		t.owners = t.owners || len(e.own) > 0
 	} else if e.kind == "hybrid" {
 		e.most = o.whole("limit", none)
 	}
@@ -405,7 +412,7 @@ func (p *policy) entry(t *plan, path string, o object) *entry {
 
 func (p *policy) mdPlan(o object) *plan {
 	t := &plan{name: o.text("name", ""), md: true, placement: o.text("placement", "best_fit"), overcommit: map[string]int64{},
-		pubGrace: asObject(o["public_pool"]).duration("grace", none)}
+		pubGrace: asObject(o["public_pool"]).duration("grace", none), rebalance: o.whole("ownership_rebalance", 10)}
 	for _, g := range o.objects("resource_groups") {
 		t.groups = append(t.groups, g.text("name", ""))
 	}

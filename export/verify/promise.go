@@ -15,9 +15,12 @@ func (v *verifier) limits() {
 			e := w.entry[path]
 			switch {
 			case e == nil:
-			case p.md && len(e.limit) > 0 && !p.owners && !v.dim():
+			case p.md && len(e.limit) > 0 && !v.hazy[p.name] && !v.dim():
+				if !drawn(labels, path) {
+					continue
+				}
 				if net[p.name] == nil {
-					net[p.name] = v.net(p)
+					net[p.name] = v.net(p, false)
 				}
 				for name, limit := range e.limit {
 					d, _ := v.m.policy.dimension(name)
@@ -40,6 +43,16 @@ func (v *verifier) limits() {
 			}
 		}
 	}
+}
+
+// drawn tells whether any of some labels is of a pool above a consumer.
+func drawn(labels map[label]int64, path string) bool {
+	for l := range labels {
+		if l.pool != "" && path != l.pool && under(path, l.pool) {
+			return true
+		}
+	}
+	return false
 }
 
 // drawnFrom checks the pool that a unit is said to come from: the first on the way up of which not all is drawn. What
@@ -82,19 +95,24 @@ func (v *verifier) limit(f Fault, most, got int64) {
 	v.is(f, got <= most)
 }
 
-// net is what every consumer of a plan holds beside what is under reclaim.
-func (v *verifier) net(p *plan) map[string][]int64 {
+// net is what every consumer of an MD plan has drawn from pools above it, beside what is under reclaim. Where it is not told which
+// units of a pile that is: at least, or at most.
+func (v *verifier) net(p *plan, most bool) map[string][]int64 {
 	sum := map[string][]int64{}
 	for _, pile := range v.m.piles {
-		if pile.plan != p.name {
+		if s := v.m.subs[pile.key]; pile.plan != p.name || s != nil && s.orphan {
 			continue
 		}
-		for path := pile.consumer; path != ""; path = parentOf(path) {
-			if sum[path] == nil {
-				sum[path] = make([]int64, len(v.m.policy.dimensions))
+		for l, n := range pile.label {
+			leaving := min(n, pile.leaving)
+			if most {
+				leaving = max(0, pile.leaving-(pile.units-n))
 			}
-			for d, u := range pile.size {
-				sum[path][d] += u * (pile.units - pile.leaving)
+			for path := pile.consumer; l.pool != "" && path != l.pool && path != "/" && path != ""; path = parentOf(path) {
+				if sum[path] == nil {
+					sum[path] = make([]int64, len(v.m.policy.dimensions))
+				}
+				plus(sum[path], pile.size, n-leaving)
 			}
 		}
 	}
@@ -137,6 +155,7 @@ func deals(list []string, self, other string) bool {
 // promises checks what binds after every cycle, and what only binds at a fixed point.
 func (v *verifier) promises() {
 	v.limits()
+	v.lots()
 	v.disturbance()
 	waits := map[string]bool{}
 	for _, f := range v.shortfallRows() {
@@ -222,7 +241,11 @@ func (v *verifier) reserves(p *plan) {
 // conserving checks INV-6 in MD plans: no unmet unit that its rules allow fits an ok host. While anything is under
 // reclaim, or promised, some of what is free is kept for takers, which the log does not tell.
 func (v *verifier) conserving(p *plan, waits bool) {
-	if p.owners || waits || v.dim() || v.takers[p.name] || !v.fresh("shortfalls") && !v.busy(p.name) {
+	if p.subtle() {
+		v.conservingOwn(p)
+		return
+	}
+	if waits || v.dim() || v.takers[p.name] || !v.fresh("shortfalls") && !v.busy(p.name) {
 		return
 	}
 	if v.leaves(p.name) {

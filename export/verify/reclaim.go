@@ -115,12 +115,9 @@ func (v *verifier) deadline(t *plan, c *claim) {
 	switch {
 	case !ok:
 	case slices.ContainsFunc(v.cancelled, func(o *claim) bool { return o.spot == c.spot && o.deadline == c.deadline }): // gone over to another taker
-	case t.md && t.owners:
+	case t.subtle() && c.reason != "plan_change": // smaller, maybe: graceFor tells
 		f.Rule, f.What = "MD-10", "the deadline is after issued + the holder's grace"
 		v.is(f, c.deadline <= c.issued+grace && c.deadline >= c.issued)
-	case t.md && t.pubGrace != none:
-		f.Rule, f.Expected = "MD-9", instant(c.issued+min(grace, t.pubGrace))
-		v.is(f, c.deadline == c.issued+min(grace, t.pubGrace) || c.deadline == c.issued+grace)
 	default:
 		v.is(f, c.deadline == c.issued+grace)
 	}
@@ -130,8 +127,15 @@ func (v *verifier) deadline(t *plan, c *claim) {
 // changed in the cycle, before.
 func (v *verifier) causes() {
 	for _, c := range v.newClaims {
-		if v.m.piles[c.spot] != nil {
-			v.cause(v.m.policy.byName[c.plan], c)
+		p, t := v.m.piles[c.spot], v.m.policy.byName[c.plan]
+		if p == nil {
+			continue
+		}
+		if v.cause(t, c); t.md && !v.hazy[t.name] {
+			about := v.lawful(t, c, p)
+			if v.is(c.about("INV-7", "reclaims", "reason %s, and nothing stands behind it for units that count as %s", c.reason, list(p.label)), len(about) > 0) && t.subtle() {
+				v.graceFor(t, c, about)
+			}
 		}
 	}
 }

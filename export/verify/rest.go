@@ -6,7 +6,9 @@ import "slices"
 func (v *verifier) atRest() {
 	for _, p := range v.m.policy.plans {
 		if p.md {
+			v.ownersFirst(p)
 			v.fairMD(p)
+			v.fairPools(p)
 			continue
 		}
 		w := p.at(v.now, v.m.policy.zone)

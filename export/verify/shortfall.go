@@ -46,25 +46,62 @@ func (v *verifier) roomOf(p *plan) *room {
 	return r
 }
 
-// shortfalls checks why units are said to be short. Where nothing of the plan is under reclaim or promised, the reason
-// follows from the tables (D-7, docs/slots.md); else only what it needs is checked.
-func (v *verifier) shortfalls() {
-	v.rooms = map[string]*room{}
-	if !v.fresh("shortfalls") {
-		return
-	}
-	stirred := map[string]bool{}
+// calm finds the plans of which anything is under reclaim or promised, or was in the cycle before: of some room it is not
+// told then whether it is kept for a taker, or came free too late for some.
+func (v *verifier) calm() {
+	v.stirredOnce, v.stirred = v.stirred, map[string]bool{}
 	for _, list := range v.m.claims {
 		for _, c := range list {
-			stirred[c.plan] = true
+			v.stirred[c.plan] = true
 		}
+	}
+	for _, f := range v.shortfallRows() {
+		if f.reason == "waiting_for_reclaim" {
+			v.stirred[f.plan] = true
+		}
+	}
+}
+
+// still tells whether nothing of a plan is kept for takers.
+func (v *verifier) still(p *plan) bool {
+	if !p.subtle() {
+		return !v.stirred[p.name]
+	}
+	return !v.stirred[p.name] && !v.stirredOnce[p.name] && !slices.ContainsFunc(v.cancelled, func(c *claim) bool { return c.plan == p.name })
+}
+
+// subtle tells whether parcels or graces matter in an MD plan.
+func (p *plan) subtle() bool { return p.md && (p.owners || p.pubGrace != none) }
+
+// shortfalls checks why units are said to be short. Where nothing of the plan is under reclaim or promised, the reason
+// follows from the tables (D-7, docs/slots.md, docs/shares.md); else only what it needs is checked, and in an MD plan the rest
+// as soon as nothing is any more.
+func (v *verifier) shortfalls() {
+	v.rooms = map[string]*room{}
+	fresh := v.fresh("shortfalls")
+	if v.awaited == nil || fresh {
+		v.awaited = map[string]bool{}
 	}
 	list := v.shortfallRows()
+	if fresh {
+		v.onceEach(list)
+	}
 	for _, f := range list {
-		if f.reason == "waiting_for_reclaim" {
-			stirred[f.plan] = true
+		s, p := v.m.subs[f.key], v.m.policy.byName[f.plan]
+		if p != nil && s != nil && !s.orphan && p.md && !fresh && v.awaited[f.plan] && v.still(p) && !v.dim() && v.shareOf[f.plan] != nil {
+			v.exact(p, s, f)
+		}
+		if fresh {
+			v.reason(p, s, f)
 		}
 	}
+	for _, p := range v.m.policy.plans {
+		v.awaited[p.name] = p.md && !v.still(p) && (fresh || v.awaited[p.name])
+	}
+}
+
+// onceEach checks that a sub-allocation has at most one row for units that wait, and one for others.
+func (v *verifier) onceEach(list []shortfallRow) {
 	times := map[key][2]int{}
 	for _, f := range list {
 		n := times[f.key]
@@ -75,17 +112,24 @@ func (v *verifier) shortfalls() {
 		}
 		times[f.key] = n
 		v.is(f.about("log", "shortfalls", "it has several rows for units that do not wait, or for those that do"), n[0] < 2 && n[1] < 2)
-		s, p := v.m.subs[f.key], v.m.policy.byName[f.plan]
-		known, ok := reasonsOf[f.reason]
+	}
+}
+
+// reason checks the reason of a row.
+func (v *verifier) reason(p *plan, s *sub, f shortfallRow) {
+	known, ok := reasonsOf[f.reason]
+	switch {
+	case !v.is(f.about("log", "shortfalls", "reason %q is none", f.reason), ok) || s == nil || s.orphan:
+	case p == nil:
+		v.is(f.about("log", "shortfalls", "reason %s of demand that is in no plan", f.reason), f.reason == "not_in_plan")
+	case v.is(f.about("log", "shortfalls", "reason %s is not for this kind of plan", f.reason), known.md && p.md || known.slot && !p.md):
+		v.needed(p, s, f)
 		switch {
-		case !v.is(f.about("log", "shortfalls", "reason %q is none", f.reason), ok) || s == nil || s.orphan:
-		case p == nil:
-			v.is(f.about("log", "shortfalls", "reason %s of demand that is in no plan", f.reason), f.reason == "not_in_plan")
-		case v.is(f.about("log", "shortfalls", "reason %s is not for this kind of plan", f.reason), known.md && p.md || known.slot && !p.md):
-			v.needed(p, s, f)
-			if !stirred[f.plan] && !p.owners && !v.dim() {
-				v.exact(p, s, f)
-			}
+		case v.dim():
+		case v.still(p):
+			v.exact(p, s, f)
+		case p.md && f.reason != "waiting_for_reclaim":
+			v.likely(p, s, f)
 		}
 	}
 }
@@ -97,8 +141,7 @@ func (v *verifier) needed(p *plan, s *sub, f shortfallRow) {
 	on := func(ok func(e *entry) bool) bool {
 		return f.blocker != "" && under(f.consumer, f.blocker) && w.entry[f.blocker] != nil && ok(w.entry[f.blocker])
 	}
-	match, large := v.fitsEmpty(p, s)
-	if !p.owners {
+	if match, large := v.fitsEmpty(p, s); !p.subtle() {
 		say(!match == (f.reason == "no_host_matches") || !s.needs || f.reason == "waiting_for_reclaim", "the hosts that match are otherwise")
 		say(f.reason != "too_big" || match && !large, "there is a host that is large enough")
 		say(!match || large || f.reason == "too_big" || p.md && f.reason == "share_limit", "no host that it may use is large enough")
@@ -135,8 +178,12 @@ func (v *verifier) needed(p *plan, s *sub, f shortfallRow) {
 	switch {
 	case f.reason != "waiting_for_reclaim":
 		say(!f.waits, "it has an until")
+	case f.dimension != "" || f.detail != "":
+		say(false, "it has a dimension or a detail")
 	case f.waits:
 		v.waits(p, f)
+	default:
+		say(f.blocker == "", "it has a blocker, and no until")
 	}
 }
 
@@ -193,7 +240,9 @@ func (v *verifier) fitsEmpty(p *plan, s *sub) (match, large bool) {
 func (v *verifier) exact(p *plan, s *sub, f shortfallRow) {
 	var want found
 	blocker, sure := "", true
-	if p.md {
+	if p.subtle() {
+		want, blocker, sure = v.whyOwn(p, s)
+	} else if p.md {
 		want, blocker, sure = v.whyMD(p, s)
 	} else {
 		want, blocker, sure = v.whySlot(p, s)
@@ -237,30 +286,7 @@ func (v *verifier) whyMD(p *plan, s *sub) (r found, blocker string, sure bool) {
 	if unit.reason != "" {
 		return unit, "", true
 	}
-	all := v.shareOf[p.name]
-	share := usageOf(1, v.public(p).capacity(s.size))
-	over := false
-	for path := s.consumer; path != "/"; path = parentOf(path) {
-		best := ""
-		for _, c := range v.m.policy.children[parentOf(path)] {
-			if a := all[c]; a != nil && p.member[c] && w.entry[c].priority > w.entry[path].priority && a.usage > 0 && (best == "" || a.usage > all[best].usage) {
-				best = c
-			}
-		}
-		if best != "" {
-			blocker = best
-		}
-		a := all[path]
-		over = over || a != nil && a.usage > 0 && a.usage-share >= a.quota
-	}
-	switch {
-	case blocker != "":
-		unit.reason = "lower_priority"
-	case over:
-		unit.reason = "over_quota"
-	default:
-		unit.reason = "pool_exhausted"
-	}
+	unit.reason, blocker = v.outdone(p, w, s, []string{"/"})
 	return unit, blocker, true
 }
 

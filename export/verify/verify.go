@@ -53,23 +53,30 @@ type verifier struct {
 	// Of the cycle:
 	cycle, now int64
 	table      map[string]*rows
-	frame      bool                     // it has a keyframe
-	inputs     int                      // that came with it
-	switched   bool                     // a policy or window is another than in the cycle before
-	resized    bool                     // hosts or policy came with it
-	asked      map[spot][2]int64        // units that clients gave back: client, done
-	begun      map[spot]int64           // what was held before its events, of spots that have any
-	given      map[spot]map[label]int64 // granted
-	issued     map[string]bool          // plans in which a set was made
-	takers     map[string]bool          // plans in which a set with a taker was made
-	newClaims  []*claim                 // what was put under reclaim
-	cancelled  []*claim                 // what was taken off
-	relabelled bool                     // units came to count as something else
-	figures    map[string]*slots        // of slot plans, where they are needed
-	shareOf    map[string]map[string]*share
+	frame      bool                                    // it has a keyframe
+	inputs     int                                     // that came with it
+	switched   bool                                    // a policy or window is another than in the cycle before
+	resized    bool                                    // hosts or policy came with it
+	asked      map[spot][2]int64                       // units that clients gave back: client, done
+	begun      map[spot]int64                          // what was held before its events, of spots that have any
+	given      map[spot]map[label]int64                // granted
+	issued     map[string]bool                         // plans in which a set was made
+	takers     map[string]bool                         // plans in which a set with a taker was made
+	newClaims  []*claim                                // what was put under reclaim
+	cancelled  []*claim                                // what was taken off
+	hazy       map[string]bool                         // MD plans of which it is not known what pools some units are of
+	owned      map[string]map[string]*pool             // pools of MD plans in which consumers own hosts
+	moved      map[string]bool                         // hosts whose units may lie on other parcels since stage own
+	relabelled bool                                    // units came to count as something else
+	figures    map[string]*slots                       // of slot plans, where they are needed
+	shareOf    map[string]map[string]map[string]*share // by plan, pool and consumer
 	rooms      map[string]*room
+	spreads    map[string]*spread
+	stirred    map[string]bool // plans of which anything is under reclaim or promised
 
 	// Of the cycles before:
+	stirredOnce     map[string]bool  // stirred of the cycle before
+	awaited         map[string]bool  // plans of which shortfalls are to be held against their reasons as soon as nothing is under reclaim
 	last, lastCycle int64            // now and number of the cycle before
 	stable          bool             // it was a fixed point
 	quiet           int64            // cycles since the last input or fixed point
@@ -78,6 +85,7 @@ type verifier struct {
 	pools           map[string]*pool // of MD plans
 	policyCycle     int64            // in which the last policy came
 	switches        map[string]bool  // plans of which a window ever switched
+	strange         map[string]bool  // MD plans of which it is not known who owned what
 	silent          map[string]bool  // sources that want no more than they hold (D-31)
 	lost            bool             // something could not be read: what is held is not known until a keyframe
 	blind           bool             // the policy could not be read
@@ -157,20 +165,24 @@ func (v *verifier) run(cycle int64) {
 			return
 		}
 		v.adopt()
+		v.blur()
 	} else {
 		v.releases()
 		v.hush()
+		v.own()
 		v.entitled()
 		v.reclaims()
 		v.grants()
 		v.keyframe()
+		v.blur()
 		v.causes()
 	}
 	v.capacities()
 	v.wanted()
 	v.consumers()
-	v.amounts()
+	v.calm()
 	v.shares()
+	v.amounts()
 	v.shortfalls()
 	v.promises()
 	v.summary(head)
@@ -506,6 +518,7 @@ func (v *verifier) adopt() {
 		v.m.put(spot{keys(row), host.text(row)}, labels(row), units.at(row), granted.at(row)+1)
 	}
 	v.m.claims, v.m.leaving, v.lost = map[int64][]*claim{}, 0, false
+	v.estranged()
 	for _, p := range v.m.piles {
 		p.leaving = 0
 	}
