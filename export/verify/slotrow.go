@@ -50,13 +50,48 @@ func (v *verifier) wholes(p *plan) (of map[string]*account, ok bool) {
 	return of, ok
 }
 
+// bygone is, by lender and those above it, slots that were borrowed before the borrower came to share by the hybrid policy: they
+// are no loans any more, until a switch has taken them back.
+func (v *verifier) bygone(p *plan) map[string]int64 {
+	var of map[string]int64
+	entry, some := p.at(v.now, v.m.policy.zone).entry, false
+	for _, e := range entry {
+		some = some || e.kind == "hybrid"
+	}
+	if !some {
+		return of
+	}
+	for at, pile := range v.m.piles {
+		if e := entry[at.consumer]; at.plan != p.name || e == nil || e.kind != "hybrid" {
+			continue
+		}
+		for l, n := range pile.label {
+			for path := l.lender; path != "/" && path != ""; path = parentOf(path) {
+				if of == nil {
+					of = map[string]int64{}
+				}
+				of[path] += n * pile.size[0]
+			}
+		}
+	}
+	return of
+}
+
 // slotPlan holds a slot plan's rows of consumers against what it owns, deserves and holds.
 func (v *verifier) slotPlan(p *plan, t *rows, seen map[[2]string]int) {
 	s := v.figures[p.name]
 	if s == nil || !v.fresh("consumers") {
 		return
 	}
-	held := func(path string) *account { return v.m.account(p.name, path) }
+	bygone := v.bygone(p)
+	held := func(path string) *account {
+		a := v.m.account(p.name, path)
+		if n := bygone[path]; n > 0 {
+			b := *a
+			a, b.lent = &b, a.lent-n
+		}
+		return a
+	}
 	exact := true
 	if p.exclusive != "" {
 		var of map[string]*account
