@@ -150,7 +150,7 @@ func (v *verifier) needed(p *plan, s *sub, f shortfallRow) {
 	case "no_host_matches":
 		say(s.needs, "it has no requirement")
 	case "share_limit":
-		say(on(func(e *entry) bool { return e.ratio == 0 || len(e.limit) > 0 }) || p.owners, "its blocker has neither a share limit nor a ratio of 0")
+		say(on(func(e *entry) bool { return e.ratio == 0 || len(e.limit) > 0 }), "its blocker has neither a share limit nor a ratio of 0")
 	case "consumer_limit":
 		say(on(func(e *entry) bool { return e.most != none }), "its blocker has no limit")
 	case "borrow_limit":
