@@ -41,24 +41,27 @@ func (r *result) blow() error {
 		return err
 	}
 	d := r.data.Demand
-	units := slices.Clone(d.Units)
-	calm := r.calm()
+	units, calm := slices.Clone(d.Units), r.calm()
+	defer func() { copy(d.Units, units) }()
 	for row := range d.Units {
 		if calm[d.Consumer.Code[row]] {
 			d.Units[row] = 0
 		} else {
-			d.Units[row] += d.Units[row] / 4 // so that others have taken what they leave
+			d.Units[row] += d.Units[row] / 4 // others take what they leave, and stay
 		}
 	}
-	err = s.SetDemand("bench", d)
-	copy(d.Units, units)
-	if err != nil {
+	if err := s.SetDemand("bench", d); err != nil {
 		return err
 	}
 	runner := cycle.Runner{Clock: func() int64 { return time.Now().UnixMicro() }}
 	var out decision.Cycle
 	for range 3 {
 		runner.Run(s, s.NowUS+60e6, &out)
+	}
+	for row, of := range d.Consumer.Code {
+		if calm[of] {
+			d.Units[row] = units[row]
+		}
 	}
 	start := time.Now()
 	if err := s.SetDemand("bench", d); err != nil {
