@@ -165,8 +165,10 @@ func (m *Planner) lookAgain(k cluster.ParcelID) {
 	for n := m.s.NodeOf[m.p.Parcels.Owner[k]]; n != plan.Root; n = m.policy.Parent[n] {
 		if list, ok := r.lent[n]; ok {
 			list = slices.DeleteFunc(list, func(one loan) bool { return one.k == k || h.Sub[one.q] != one.sub || h.Parcel[one.q] != one.k })
-			list = m.loansOn(list, k, n)
-			m.sortLoans(list)
+			for _, one := range m.loansOn(nil, k, n) {
+				at, _ := slices.BinarySearchFunc(list, one, func(a, b loan) int { return m.lastFirst(a.q, b.q) })
+				list = slices.Insert(list, at, one)
+			}
 			r.lent[n] = list
 		}
 	}
