@@ -24,6 +24,7 @@ type site struct {
 	plans     []mdPlan
 	slots     []slotPlan
 	lively    bool // the slot plans lend much and have small pools
+	barter    bool // many who own little all lend and borrow, mostly after ⑤, and pools mostly leave a little on every host
 	own       bool // consumers own hosts of the MD plans
 	timezone  string
 	even      bool  // nothing but shares decides in the slot plans, and units are of one size: INV-5 binds

@@ -20,7 +20,7 @@ func drawHybrid(t *rapid.T) site {
 	for z := range plans {
 		s.groups[z].slots = s.drawExpression(t)
 		p := slotPlan{name: fmt.Sprintf("g%d", z), zone: z, blended: true}
-		p.drawSettings(t, false)
+		s.drawSettings(t, &p)
 		for k, in := range s.drawMembers(t) {
 			if in {
 				p.members = append(p.members, slotMember{consumer: k})

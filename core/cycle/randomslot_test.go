@@ -44,20 +44,26 @@ type slotMember struct {
 
 // drawSlots draws a policy with slot plans; some have an MD plan on other hosts beside them.
 func drawSlots(t *rapid.T) site {
-	s := site{dims: choose(t, "dimensions", []string{"ncpus", "slots"}, []string{"slots", "ncpus"}, []string{"ncpus"}), even: once(t, "even", 6), lively: once(t, "lively", 3)}
+	s := site{dims: choose(t, "dimensions", []string{"ncpus", "slots"}, []string{"slots", "ncpus"}, []string{"ncpus"}), even: once(t, "even", 6)}
+	s.barter = !s.even && once(t, "barter", 2)
+	s.lively = !s.barter && once(t, "lively", 3)
 	plans, mds := choose(t, "plans", 1, 1, 1, 2), 0
 	if once(t, "md", 5) {
 		mds = 1
 	}
 	s.drawGroups(t, plans+mds+between(t, "groups", 0, 1))
-	s.drawConsumers(t, between(t, "consumers", 1, 13))
+	least := 1
+	if s.barter {
+		least = 6
+	}
+	s.drawConsumers(t, between(t, "consumers", least, 13))
 	for i := range s.consumers {
 		s.consumers[i].grace = choose(t, "grace", graces...)
 	}
 	for z := range plans {
 		s.groups[z].slots = s.drawExpression(t)
 		p := slotPlan{name: fmt.Sprintf("g%d", z), zone: z}
-		p.drawSettings(t, s.even)
+		s.drawSettings(t, &p)
 		in := s.drawMembers(t)
 		for k, c := range s.consumers {
 			if !in[k] {
@@ -95,15 +101,15 @@ func slotsOf(expression string, h oracle.Host) int64 {
 		"(slots - 2)": max(0, slots-2)}[expression]
 }
 
-// drawSettings draws what a plan says beside its consumers. even leaves out what stands in the way of INV-5.
-func (p *slotPlan) drawSettings(t *rapid.T, even bool) {
+// drawSettings draws what a plan says beside its consumers; in even cases nothing that stands in the way of INV-5.
+func (s *site) drawSettings(t *rapid.T, p *slotPlan) {
 	p.lead = 0
 	p.settings, p.budget, p.shares, p.static, p.confirms = nil, -1, true, false, false
 	set := func(format string, a ...any) { p.settings = append(p.settings, fmt.Sprintf(format, a...)) }
-	if once(t, "balanced", 3) {
+	if once(t, "balanced", 3) != s.barter {
 		set("placement: balanced")
 	}
-	if once(t, "recall", 3) {
+	if once(t, "recall", 3) != s.barter {
 		set("recall: before_borrow")
 	}
 	if once(t, "confirmed", 4) {
@@ -115,10 +121,10 @@ func (p *slotPlan) drawSettings(t *rapid.T, even bool) {
 	if p.blended {
 		p.drawBlend(t)
 	}
-	if even {
+	if s.even {
 		return
 	}
-	if once(t, "share_reclaim", 5) {
+	if !s.barter && once(t, "share_reclaim", 5) {
 		set("share_reclaim: false")
 		p.shares = false
 	}
@@ -155,6 +161,8 @@ func (s *site) drawMember(t *rapid.T, p *slotPlan, i int) {
 	}
 	lends, borrows := once(t, "lend", 2), once(t, "borrow", 2)
 	switch {
+	case s.barter && leaf:
+		e.owns, lends, borrows = choose(t, "owns", 0, 0, 0, 1, 2, 4), true, true
 	case s.lively && !leaf:
 	case s.lively:
 		e.owns, lends, borrows = choose(t, "owns", 1, 2, 3, 4, 6), lends || once(t, "lends", 2), borrows || once(t, "borrows", 2)
@@ -294,7 +302,7 @@ func (s *site) reviseSlots(t *rapid.T) {
 			}
 		}
 		if once(t, "settings", 3) {
-			p.drawSettings(t, s.even)
+			s.drawSettings(t, p)
 		}
 		if once(t, "expression", 6) {
 			s.groups[p.zone].slots = s.drawExpression(t)

@@ -97,7 +97,7 @@ var (
 		"several plans", "reclaim cancelled drain", "reclaim cancelled ownership_change", "grant owned", "grant share_pool", "grant borrowed", "grant from a family pool", "unit of several slots",
 		"reclaim issued recall", "reclaim cancelled recall", "reclaim issued fair_share", "reclaim cancelled fair_share",
 		"relabel borrowed to owned", "relabel borrowed to share_pool", "relabel borrowed to borrowed", "relabel share_pool to owned",
-		"relabel share_pool to borrowed", "relabel owned to share_pool", "relabel owned to borrowed",
+		"relabel share_pool to borrowed", "relabel owned to share_pool", "relabel owned to borrowed", "granted and taken back in a cycle",
 		"short borrow_limit", "short consumer_limit", "short reclaim_budget", "short waiting_for_reclaim", "joined a reclaim under way",
 		"promised room", "overdue", "even case", "md plan beside",
 		"placement: balanced", "recall: before_borrow", "release: confirmed", "overdue_after: 60s", "share_reclaim: false",
@@ -108,7 +108,7 @@ var (
 
 // hybridSituations must come up beside hybrid branches.
 var hybridSituations = []string{
-	"grant hybrid", "grant owned", "grant share_pool", "grant borrowed", "unit of several slots",
+	"grant hybrid", "grant owned", "grant share_pool", "grant borrowed", "unit of several slots", "granted and taken back in a cycle",
 	"reclaim issued fair_share", "reclaim cancelled fair_share", "reclaim issued reserve", "reclaim issued recall", "reclaim cancelled recall",
 	"short consumer_limit", "short reclaim_budget", "short waiting_for_reclaim", "joined a reclaim under way", "promised room", "overdue",
 	"distribute_evenly: true", "disable_reclaim_on_shrink: true", "configured_slots", "reclaim_budget: 1", "mixed group", "hybrid branches alone",
@@ -149,6 +149,7 @@ func (p *player) count(n map[string]int) {
 		}
 		add("joined a reclaim under way", waiting > 0)
 		add("promised room", r.Promised > 0)
+		add("granted and taken back in a cycle", r.Revoked > 0)
 		p.countGrants(n, r)
 		p.countShares(n, r)
 	}

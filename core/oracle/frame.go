@@ -181,6 +181,7 @@ func (f *frame) affords(units int64) bool {
 func (f *frame) reclaim(u *unit, s *set) {
 	if u.cycle == f.cycle {
 		f.undone[u.sub] = true
+		f.revoked++
 		f.drop(u)
 		return
 	}

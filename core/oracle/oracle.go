@@ -95,6 +95,7 @@ type Result struct {
 	Owned                  []Owned
 	Leaving                int // units under reclaim after the cycle
 	Promised               int // units that a set holds room for after the cycle
+	Revoked                int // units that the cycle granted and took back before its end
 	Consumers              []Consumer
 	Shares                 []Share
 	Shortfalls             []Shortfall
@@ -215,6 +216,7 @@ type Cluster struct {
 	count     int64  // numbers given so far to what comes one after the other
 	released  map[event]int64
 	reclaimed map[claim]int64
+	revoked   int // units granted in this cycle and taken back in it
 	startUS   int64
 	seasons   []season // by plan
 }

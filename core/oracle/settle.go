@@ -60,6 +60,7 @@ func (c *Cluster) Cycle() Result {
 		r.Promised += int(s.n)
 	}
 	r.Grants, r.Releases, r.Held, r.Reclaims = c.rows(granted), c.rows(c.released), c.rows(held), c.claims()
+	r.Revoked, c.revoked = c.revoked, 0
 	clear(c.released)
 	clear(c.reclaimed)
 	return r
