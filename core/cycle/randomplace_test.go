@@ -114,8 +114,9 @@ func (s *site) renumber(to []int) {
 			for k := range p.members {
 				e := &p.members[k]
 				e.consumer = to[e.consumer]
-				e.lendTo = slices.DeleteFunc(e.lendTo, func(path string) bool { return gone[path] })
-				e.borrowFrom = slices.DeleteFunc(e.borrowFrom, func(path string) bool { return gone[path] })
+				// Windows may have a list in common.
+				e.lendTo = slices.DeleteFunc(slices.Clone(e.lendTo), func(path string) bool { return gone[path] })
+				e.borrowFrom = slices.DeleteFunc(slices.Clone(e.borrowFrom), func(path string) bool { return gone[path] })
 			}
 		})
 	}
