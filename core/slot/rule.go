@@ -288,7 +288,8 @@ func (m *Planner) rehome(q cluster.HoldingID, leaf plan.Node, v int64) bool {
 }
 
 // loansOf lists the loans from a leaf that are not under reclaim, in the order of recall (SLOT-8):
-// last rank first, then newest first. O(holdings), once for all leaves.
+// last rank first, then newest first. Foreign units are none: their slots count in no account of
+// the leaf, so that to take them would not make up what it lacks there. O(holdings).
 func (m *Planner) loansOf(lender plan.Node) []cluster.HoldingID {
 	h := &m.s.Holding
 	var rows []cluster.HoldingID
@@ -297,7 +298,8 @@ func (m *Planner) loansOf(lender plan.Node) []cluster.HoldingID {
 	}
 	whose := m.s.ConsumerOf[lender]
 	for q, sub := range h.Sub {
-		if sub != cluster.NoID && h.Lender[q] == whose && m.s.Sub.Plan[sub] == m.p.Index && m.counts(cluster.HoldingID(q)) {
+		if sub != cluster.NoID && h.Lender[q] == whose && m.s.Sub.Plan[sub] == m.p.Index && m.counts(cluster.HoldingID(q)) &&
+			!m.foreign(m.s.Node(sub), h.Origin[q]) {
 			rows = append(rows, cluster.HoldingID(q))
 		}
 	}
@@ -347,7 +349,7 @@ func (m *Planner) bereaved() {
 	var rows []cluster.HoldingID
 	for q, sub := range h.Sub {
 		if sub != cluster.NoID && h.Lender[q] != cluster.NoID && m.lenderOf(h.Lender[q]) == plan.None &&
-			m.s.Sub.Plan[sub] == m.p.Index && m.counts(cluster.HoldingID(q)) && !m.s.Sub.Orphan[sub] {
+			m.s.Sub.Plan[sub] == m.p.Index && m.counts(cluster.HoldingID(q)) && !m.s.Sub.Orphan[sub] && !m.foreign(m.s.Node(sub), h.Origin[q]) {
 			rows = append(rows, cluster.HoldingID(q))
 		}
 	}
