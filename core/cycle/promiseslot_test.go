@@ -183,8 +183,7 @@ func (v *slotView) peer(list []string, self, other string) bool {
 
 // reserves holds INV-3: after a cycle that granted units from a pool or on loan, every owner's reserve that it does not
 // use is idle still, or under reclaim; save what the budget does not let be taken back yet: by SLOT-12 from those who hold
-// more than they own, what a new policy made foreign (PLAN-2), and what lies on closed hosts, whose slots count as far as
-// they are held (D-4) and are nobody's reserve.
+// more than they own, and what a new policy made foreign (PLAN-2).
 func (v *slotView) reserves() {
 	granted := false
 	for i := range v.out.Grants.Units {
@@ -201,7 +200,6 @@ func (v *slotView) reserves() {
 			leaving[h.Consumer] += n * v.slotsOf(h.Key)
 		}
 	}
-	idle += v.sum(func(h slotHolding) bool { return v.hosts[h.host].State == "closed" && h.origin != "owned" })
 	for _, e := range v.owners() {
 		own := v.rows[v.path(e)]
 		idle -= max(0, min(own.Reserved, own.Owned-own.Lent)-own.HeldOwned)

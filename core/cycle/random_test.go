@@ -24,7 +24,7 @@ type site struct {
 	plans     []mdPlan
 	slots     []slotPlan
 	lively    bool // the slot plans lend much and have small pools
-	barter    bool // many consumers that own little all lend and borrow, mostly after ⑤: what that takes is not to be replaced at once
+	barter    bool // many who own little all lend and borrow, mostly after ⑤, and pools mostly leave a little on every host
 	own       bool // consumers own hosts of the MD plans
 	lend      bool // and lend them: graces are drawn, and owners come late
 	waves     bool // what is lent is taken back for those nearer to it, step by step: see drawWaves

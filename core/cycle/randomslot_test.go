@@ -106,10 +106,10 @@ func (s *site) drawSettings(t *rapid.T, p *slotPlan) {
 	p.lead = 0
 	p.settings, p.budget, p.shares, p.static, p.confirms = nil, -1, true, false, false
 	set := func(format string, a ...any) { p.settings = append(p.settings, fmt.Sprintf(format, a...)) }
-	if once(t, "balanced", 3) {
+	if once(t, "balanced", 3) != s.barter {
 		set("placement: balanced")
 	}
-	if once(t, "recall", 3) || s.barter && once(t, "recall", 2) {
+	if once(t, "recall", 3) != s.barter {
 		set("recall: before_borrow")
 	}
 	if once(t, "confirmed", 4) {
@@ -124,7 +124,7 @@ func (s *site) drawSettings(t *rapid.T, p *slotPlan) {
 	if s.even {
 		return
 	}
-	if once(t, "share_reclaim", 5) {
+	if !s.barter && once(t, "share_reclaim", 5) {
 		set("share_reclaim: false")
 		p.shares = false
 	}

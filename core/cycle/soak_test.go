@@ -112,7 +112,7 @@ var (
 
 // hybridSituations must come up beside hybrid branches.
 var hybridSituations = []string{
-	"grant hybrid", "grant owned", "grant share_pool", "grant borrowed", "unit of several slots",
+	"grant hybrid", "grant owned", "grant share_pool", "grant borrowed", "unit of several slots", "granted and taken back in a cycle",
 	"reclaim issued fair_share", "reclaim cancelled fair_share", "reclaim issued reserve", "reclaim issued recall", "reclaim cancelled recall",
 	"short consumer_limit", "short reclaim_budget", "short waiting_for_reclaim", "joined a reclaim under way", "promised room", "overdue",
 	"distribute_evenly: true", "disable_reclaim_on_shrink: true", "configured_slots", "reclaim_budget: 1", "mixed group", "hybrid branches alone",

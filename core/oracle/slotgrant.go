@@ -7,8 +7,7 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// host is where the next unit of a sub-allocation goes, nil when it fits nowhere or a share.max does not bear it: the
-// first by the requirement's order, else by the plan's placement (SLOT-31); ties by group order.
+// host is where the next unit of a sub-allocation goes, nil when it fits nowhere or a share.max does not bear it.
 func (g *slots) host(s *sub) *host {
 	counts := g.bound
 	if g.pledged(s) >= s.short() { // what is promised counts already
@@ -17,6 +16,11 @@ func (g *slots) host(s *sub) *host {
 	if g.over(s.alloc.leaf, s.slots(), counts) != plan.None {
 		return nil
 	}
+	return g.spot(s)
+}
+
+// spot is where a unit fits: the first host by the requirement's order, else by the plan's placement (SLOT-31); ties by group order.
+func (g *slots) spot(s *sub) *host {
 	before := g.ordered(s)
 	if before == nil && g.s.Placement == plan.Stacked {
 		before = func(a, b *host) bool { return g.inUse(a) && !g.inUse(b) }
@@ -33,12 +37,12 @@ func (g *slots) host(s *sub) *host {
 }
 
 // give grants a unit. When all that the sub-allocation is short of is promised, its latest set gives up a unit first
-// (CYC-7), and the room that this frees may be a better place.
+// (CYC-7), and the room that this frees may be a better place. To a share.max the unit was looked at as a promised one.
 func (g *slots) give(s *sub, h *host, origin string, lender plan.Node) {
 	if g.pledged(s) >= s.short() {
 		sets := g.mine(func(t *set) bool { return t.taker == s })
 		g.lapse(sets[len(sets)-1])
-		h = g.host(s)
+		h = g.spot(s)
 	}
 	g.relabel(g.put(s, h), origin, lender)
 }

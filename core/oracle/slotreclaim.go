@@ -47,7 +47,23 @@ func (g *slots) stands(s *set) bool {
 	pool := func(n plan.Node) int64 {
 		return g.held(n, sharePool, true) + soFar(func(o *set) bool { return o.account == plan.Root && g.under(n, o.taker.alloc.leaf) })
 	}
-	return pool(leaf) <= g.deserved[leaf] && pool(plan.Root) <= g.pooled(plan.Root)
+	return pool(leaf) <= g.deserved[leaf] && pool(plan.Root) <= g.pooled(plan.Root) && g.covers(s)
+}
+
+// covers tells whether what is idle beside a set and those before it is as much as owners may claim, now or once all that
+// is under reclaim is gone.
+func (g *slots) covers(s *set) bool {
+	idle := func(net bool, room func(ok func(o *set) bool) int64) int64 {
+		before := func(ok func(o *set) bool) int64 {
+			return room(func(o *set) bool { return o.number <= s.number && ok(o) })
+		}
+		return g.spared(func(h *host) int64 {
+			return g.size[h] - g.on(h, net) - before(func(o *set) bool { return o.target == h })
+		}, func(leaf plan.Node) int64 {
+			return g.owns[leaf] - g.held(leaf, owned, net) - g.lent(leaf, net) - before(func(o *set) bool { return o.account == leaf })
+		})
+	}
+	return idle(false, g.keeps) >= 0 || idle(true, g.rooms) >= 0
 }
 
 // back tells whether a unit may be taken off the reclaim of a limit: it is borne again, and what its leaf is promised

@@ -18,18 +18,38 @@ func (m *Planner) review() {
 	for _, id := range ids {
 		m.count1(id, -1)
 	}
-	keptAt := map[cluster.HostID]int64{}
+	so := soFar{keptAt: map[cluster.HostID]int64{}}
+	if len(ids) > 0 {
+		so.idle = m.openRoom(m.p.Parcels.Free[0])
+	}
 	for _, id := range ids {
 		m.count1(id, 1)
-		for m.s.Set.Units[id] > 0 && !m.stands(id, keptAt) {
+		for m.s.Set.Units[id] > 0 && !m.stands(id, so) {
 			m.lapse(id)
 		}
 		if m.s.Set.Units[id] > 0 {
-			sub := m.s.Set.Taker[id]
-			keptAt[m.s.Set.Target[id]] += m.s.Kept(id, 0)
+			sub, kept := m.s.Set.Taker[id], m.s.Kept(id, 0)
+			so.keptAt[m.s.Set.Target[id]] += kept
+			so.idle -= kept
 			m.setsOf[sub] = append(m.setsOf[sub], id)
 		}
 	}
+}
+
+// soFar is what the sets that were looked at leave: what they keep on each host, and what is idle beside them.
+type soFar struct {
+	keptAt map[cluster.HostID]int64
+	idle   int64
+}
+
+// openRoom adds up what open hosts have free. O(parcels).
+func (m *Planner) openRoom(free []int64) (idle int64) {
+	for k, n := range free {
+		if m.p.Parcels.IsOpen(cluster.ParcelID(k)) {
+			idle += max(0, n)
+		}
+	}
+	return idle
 }
 
 // sets lists the plan's sets of a kind in order of number.
@@ -44,7 +64,7 @@ func (m *Planner) sets(of func(id cluster.SetID) bool) (ids []cluster.SetID) {
 }
 
 // stands tells whether the taker of a set, which is counted, still wants, fits and deserves all of it.
-func (m *Planner) stands(id cluster.SetID, keptAt map[cluster.HostID]int64) bool {
+func (m *Planner) stands(id cluster.SetID, so soFar) bool {
 	t, sub := &m.s.Set, m.s.Set.Taker[id]
 	leaf, host := m.s.Node(sub), t.Target[id]
 	if m.promised[sub] > m.s.Short(sub) || m.s.Host.Plan[host] != m.p.Index {
@@ -57,7 +77,7 @@ func (m *Planner) stands(id cluster.SetID, keptAt map[cluster.HostID]int64) bool
 	if m.whole {
 		return m.standsHost(id)
 	}
-	if keptAt[host]+m.s.Kept(id, 0) > m.p.Parcels.Free[0][k] {
+	if so.keptAt[host]+m.s.Kept(id, 0) > m.p.Parcels.Free[0][k] {
 		return false
 	}
 	if !m.roomyNet(leaf, 0) {
@@ -71,7 +91,32 @@ func (m *Planner) stands(id cluster.SetID, keptAt map[cluster.HostID]int64) bool
 		return f.net[kindHybrid][leaf]+f.roomHybrid[leaf] <= m.hybrid.quota[leaf] && m.netHybrid() >= 0 &&
 			(m.leftOf(id) > 0 || m.hybridIdle() >= m.hybrid.below[plan.Root]) // what has come free may be needed for reserves by now
 	}
-	return f.net[kindShare][leaf]+f.roomPool[leaf] <= m.quota.deserve[leaf] && m.netPool() >= 0
+	return f.net[kindShare][leaf]+f.roomPool[leaf] <= m.quota.deserve[leaf] && m.netPool() >= 0 && m.covers(id, so)
+}
+
+// covers tells whether what is idle beside a set and those before it is as much as owners may claim, now or once all that
+// is under reclaim is gone: else the room that it keeps is theirs (SLOT-10). Where hosts are lost the accounts may have
+// more than that: S counts what is held on closed hosts, where nobody can be served in its place. O(1), where it is less
+// now O(parcels + sets + leaves).
+func (m *Planner) covers(id cluster.SetID, so soFar) bool {
+	if so.idle-m.s.Kept(id, 0) >= m.figure.claims {
+		return true
+	}
+	t, net := &m.s.Set, slices.Clone(m.p.Parcels.Free[0])
+	for other, number := range t.Number {
+		if host := t.Target[other]; number > 0 && t.Plan[other] == m.p.Index && m.s.Host.Plan[host] == m.p.Index {
+			k := m.s.Host.Parcel[host]
+			net[k] += m.leftOf(cluster.SetID(other))
+			if taker := t.Taker[other]; taker != cluster.NoID && number <= t.Number[id] {
+				net[k] -= t.Units[other] * m.slots(taker)
+			}
+		}
+	}
+	idle := m.openRoom(net)
+	for _, leaf := range m.tree.leaves {
+		idle -= max(0, m.netOwn(leaf))
+	}
+	return idle >= 0
 }
 
 // promisedAt is how many units a sub-allocation is promised on a host, by sets already looked at
