@@ -250,3 +250,26 @@ func TestForgotten(t *testing.T) {
 		}
 	}
 }
+
+// TestRenamedInOrder checks that consumers that a policy renames get their new ids in the order of the tree, every time
+// (INV-8): tables have rows in the order of lenders.
+func TestRenamedInOrder(t *testing.T) {
+	names := strings.NewReplacer("{path: /P}, {path: /P/L}, {path: /Q}, {path: /R}, {path: /S}]",
+		"{path: /U, renamed_from: /P}, {path: /U/L, renamed_from: /P/L}, {path: /V, renamed_from: /Q}, {path: /W, renamed_from: /R}, {path: /X, renamed_from: /S}]",
+		"{path: /P}, {path: /P/L}, {path: /Q}, {path: /R}]", "{path: /U}, {path: /U/L}, {path: /V}, {path: /W}]", "[{path: /Q}]", "[{path: /V}]")
+	p, err := plan.Parse("policy.yaml", []byte(names.Replace(policyText)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		s := newState(t)
+		if err := s.SetPolicy(p, false); err != nil {
+			t.Fatal(err)
+		}
+		for n := plan.Root + 2; int(n) < p.Len(); n++ {
+			if s.ConsumerOf[n] <= s.ConsumerOf[n-1] {
+				t.Fatalf("%s has id %d, %s before it %d", p.Path[n], s.ConsumerOf[n], p.Path[n-1], s.ConsumerOf[n-1])
+			}
+		}
+	}
+}

@@ -140,6 +140,20 @@ func (s *State) Promise(id SetID, units int64) {
 	s.end(id)
 }
 
+// divert takes units of an orphan's holding from its set to one without a taker, due at the same time. What else the
+// orphan holds may be due at another. O(victims of the set).
+func (s *State) divert(q HoldingID, units int64) {
+	h, sub, due := &s.Holding, s.Holding.Sub[q], s.Holding.Due[q]
+	if id := h.Set[q]; units < h.Units[q] {
+		h.Units[q] -= units
+		q = s.add(&s.Plans[s.Sub.Plan[sub]], &Holding{sub, h.Parcel[q], units, h.Granted[q], h.Origin[q], h.Pool[q], h.Lender[q]})
+		s.keep(id)
+	} else {
+		s.leave(q)
+	}
+	s.Reclaim(q, units, s.orphanUS, due-s.orphanUS, decision.ReclaimPlanChange)
+}
+
 // alike tells whether holdings of one sub-allocation differ in nothing but reclaim.
 func (s *State) alike(a, b HoldingID) bool {
 	h := &s.Holding
@@ -150,15 +164,16 @@ func (s *State) alike(a, b HoldingID) bool {
 // Cancel takes units of a holding off its reclaim; they stay with their holder, or go at the same time without a taker
 // when that is an orphan. O(holdings of the sub-allocation, victims of the set).
 func (s *State) Cancel(q HoldingID, units int64) {
-	if sub, due := s.Holding.Sub[q], s.Holding.Due[q]; s.Sub.Orphan[sub] {
-		defer s.detain(sub, due)
-	}
 	s.step(q, units, decision.ActionCancelled)
 	h, sub, id := &s.Holding, s.Holding.Sub[q], s.Holding.Set[q]
 	p := &s.Plans[s.Sub.Plan[sub]]
 	pair := s.PairOf(sub, h.Pool[q])
 	p.Pairs.Leaving[pair] -= units
 	p.Dirty, p.again = true, true // what counts as net changed after quotas were computed and foreign units settled
+	if s.Sub.Orphan[sub] {
+		s.divert(q, units)
+		return
+	}
 	twin := s.Sub.First[sub]
 	for twin != NoID && (h.Set[twin] != NoID || !s.alike(twin, q)) {
 		twin = h.NextOfSub[twin]

@@ -176,12 +176,13 @@ func (h *Hosts) measure(was, now []string, from []int) {
 	}
 }
 
-// inherit gives what consumers have to those that a policy renames them to. O(everything) when there are any.
+// inherit gives what consumers have to those that a policy renames them to. New ids are given in the order of the tree:
+// tables sort by lenders' and pools' ids, and must be the same for the same inputs (INV-8). O(everything) when there are any.
 func (s *State) inherit(p *plan.Policy) {
 	heir := map[ConsumerID]ConsumerID{}
-	for old, path := range heirs(p) {
-		if c, ok := s.Consumer.Find([]byte(old)); ok {
-			heir[ConsumerID(c)] = s.internConsumer([]byte(path))
+	for n, old := range p.RenamedFrom {
+		if c, ok := s.Consumer.Find([]byte(old)); ok && old != "" {
+			heir[ConsumerID(c)] = s.internConsumer([]byte(p.Path[n]))
 		}
 	}
 	if len(heir) == 0 {

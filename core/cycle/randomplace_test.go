@@ -236,16 +236,16 @@ func (p *player) forsake(goes func(path string) bool) {
 	for source, rows := range p.rows {
 		p.rows[source] = slices.DeleteFunc(rows, func(r oracle.Demand) bool { return goes(r.Consumer) })
 	}
+	for h, n := range p.held { // what was an orphan's before has no place to lose
+		if n > 0 && goes(h.Consumer) && !p.orphans[h.Key] && !p.forced {
+			p.forced = true
+			p.changes["removed by force"]++
+		}
+	}
 	for k := range p.wanted {
 		if goes(k.Consumer) {
 			delete(p.wanted, k)
 			p.orphans[k] = true
-		}
-	}
-	for h, n := range p.held {
-		if n > 0 && goes(h.Consumer) && !p.forced {
-			p.forced = true
-			p.changes["removed by force"]++
 		}
 	}
 }

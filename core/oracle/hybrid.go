@@ -247,12 +247,19 @@ func (g *slots) lacking(n plan.Node, promised func(n plan.Node) int64) int64 {
 	return max(0, sum, g.reserves[n]-g.held(n, "", false)-promised(n))
 }
 
-// netFor is what will be free of an account for a unit: of the common one not what reserves of others need.
-func (g *slots) netFor(s *sub, account plan.Node) int64 {
+// netFor is what will be free of an account for a unit once victims are gone too: of the common one not what reserves of
+// others need, nor what they need then that victims filled so far.
+func (g *slots) netFor(s *sub, account plan.Node, victims []*unit) int64 {
+	sum := g.netAccount(account) + g.of(plan.Root, victims)
 	if account != common {
-		return g.netAccount(account)
+		return sum
 	}
-	return g.netAccount(common) - g.unfilled(s.alloc.leaf, s.slots())
+	return sum - g.lacking(plan.Root, func(n plan.Node) int64 {
+		if g.under(n, s.alloc.leaf) {
+			return g.promisedTo(n) + s.slots() - g.of(n, victims)
+		}
+		return g.promisedTo(n) - g.of(n, victims)
+	})
 }
 
 // arrives tells whether a set whose victims are all gone takes nothing that reserves need, beside the sets before it.

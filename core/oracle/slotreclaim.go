@@ -328,7 +328,7 @@ func (g *slots) takes(s *sub, h *host) bool {
 // join lets a unit wait for sets under way, when it will fit once they are done (CYC-6).
 func (g *slots) join(s *sub, account plan.Node) bool {
 	k := s.slots()
-	if g.netFor(s, account) < k || g.over(s.alloc.leaf, k, g.claimed) != plan.None {
+	if g.netFor(s, account, nil) < k || g.over(s.alloc.leaf, k, g.claimed) != plan.None {
 		return false
 	}
 	for _, h := range g.hosts {
@@ -390,6 +390,6 @@ func (g *slots) pick(s *sub, h *host, account plan.Node, next func(chosen []*uni
 // enough tells whether victims on a host make a unit fit there, in its account and below every share.max.
 func (g *slots) enough(s *sub, h *host, account plan.Node, victims []*unit) bool {
 	k, freed := s.slots(), g.of(plan.Root, victims)
-	return min(g.free(h), g.netFor(s, account))+freed >= k &&
+	return g.free(h)+freed >= k && g.netFor(s, account, victims) >= k &&
 		g.over(s.alloc.leaf, k, func(n plan.Node) int64 { return g.bound(n) - g.of(n, victims) }) == plan.None
 }

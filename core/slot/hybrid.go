@@ -261,6 +261,35 @@ func (m *Planner) freeAfter(leaf plan.Node, k int64) int64 {
 	return h.below[plan.Root] + delta
 }
 
+// bared is how much more reserves need idle once a hybrid taker has its unit and victims are gone, which may have filled
+// them: that is not for the taker, or its set would lapse when they are gone. O(victims × depth).
+func (m *Planner) bared(w *want, victims []victim) int64 {
+	if !m.isHybrid(w.leaf) || len(victims) == 0 {
+		return 0
+	}
+	h, f := &m.hybrid, &m.figure
+	more, below := map[plan.Node]int64{}, map[plan.Node]int64{}
+	var ways []plan.Node
+	add := func(leaf plan.Node, slots int64) {
+		for n := leaf; n != plan.Root; n = m.policy.Parent[n] {
+			if _, listed := more[n]; !listed {
+				ways = append(ways, n)
+			}
+			more[n] += slots
+		}
+	}
+	add(w.leaf, w.k)
+	for _, v := range victims {
+		add(m.s.Node(m.s.Holding.Sub[v.q]), -v.units*m.slots(m.s.Holding.Sub[v.q]))
+	}
+	slices.Sort(ways)
+	for _, n := range slices.Backward(ways) { // children come after their parents
+		now := max(h.below[n]+below[n], h.reserve[n]-f.total[n]-f.roomHybrid[n]-more[n], 0)
+		below[m.policy.Parent[n]] += now - h.free[n]
+	}
+	return h.below[plan.Root] + below[plan.Root] - m.freeAfter(w.leaf, w.k)
+}
+
 // mayHold tells whether a hybrid leaf may get a unit (SLOT-26): within the bound and what is idle,
 // leaving owners' and reserves' slots alone.
 func (m *Planner) mayHold(leaf plan.Node, k int64, promised bool, bound int64) bool {

@@ -24,7 +24,7 @@ func (m *Planner) reclaimHybrid() {
 		m.measureAbove()
 		clear(m.hybrid.gives)
 		m.spread(plan.Root, -m.netHybrid())
-		m.byRule(-m.netHybrid(), decision.ReclaimOverLimit)
+		m.byRule(func() int64 { return -m.netHybrid() }, decision.ReclaimOverLimit)
 	}
 	m.measureAbove()
 	m.missing()
@@ -32,8 +32,8 @@ func (m *Planner) reclaimHybrid() {
 		f := &m.figure
 		return m.isHybrid(leaf) && f.net[kindHybrid][leaf]+f.roomHybrid[leaf]+k <= m.hybrid.quota[leaf]
 	})
-	if lacks := m.hybrid.below[plan.Root]; lacks > 0 && mutant != 59 {
-		m.byRule(lacks-m.netHybrid(), decision.ReclaimReserve)
+	if m.hybrid.below[plan.Root] > 0 && mutant != 59 {
+		m.byRule(func() int64 { return m.hybrid.below[plan.Root] - m.netHybrid() }, decision.ReclaimReserve)
 	}
 }
 
@@ -274,17 +274,18 @@ func (m *Planner) takenFirst(a, b cluster.HoldingID, chosen map[plan.Node]int64)
 	return m.newest(a, b) < 0
 }
 
-// byRule takes back so many slots of what is still to be given, for no taker.
-func (m *Planner) byRule(slots int64, reason int32) {
+// byRule takes back what is still to be given, for no taker, while something lacks. What a unit is worth is not always
+// what lacks less after it: one granted in this cycle may have filled a reserve, which needs that again.
+func (m *Planner) byRule(lacks func() int64, reason int32) {
 	defer func() { m.hybrid.all = false }()
-	for slots > 0 {
+	for lacks() > 0 {
 		taken := int64(0)
 		for _, leaf := range m.givers() {
 			if taken = m.takeNewest(leaf, reason); taken > 0 {
 				break
 			}
 		}
-		if slots -= taken; taken == 0 && (m.hybrid.all || m.whole) {
+		if taken == 0 && (m.hybrid.all || m.whole) {
 			return
 		}
 		m.hybrid.all = taken == 0
@@ -325,5 +326,12 @@ func (m *Planner) forOwners(over int64) {
 			reserved += max(0, m.owned.reserved[leaf]-m.figure.net[kindOwn][leaf]-m.figure.roomOwn[leaf]-m.reclaim.joinedOwn[leaf])
 		}
 	}
-	m.byRule(min(m.figure.hybridNet-m.owned.hybrid, max(0, reserved-m.reclaim.netIdle)), decision.ReclaimReserve)
+	r, given := &m.reclaim, m.figure.hybridNet
+	m.byRule(func() int64 {
+		idle := r.netIdle - r.joinedPool
+		if m.whole { // net room of hosts does not follow there
+			idle = r.netIdle + given - m.figure.hybridNet
+		}
+		return min(m.figure.hybridNet-m.owned.hybrid, reserved-idle)
+	}, decision.ReclaimReserve)
 }

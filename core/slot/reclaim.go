@@ -377,11 +377,11 @@ func (m *Planner) enough(w *want, k cluster.ParcelID, order iter.Seq[cluster.Hol
 
 // suffices tells whether victims on a host make a taker's unit fit there.
 func (m *Planner) suffices(w *want, k cluster.ParcelID, found []victim) bool {
-	need := w.k - min(m.p.Parcels.Available(0, k), w.account)
+	var freed int64
 	for _, v := range found {
-		need -= v.units * m.slots(m.s.Holding.Sub[v.q])
+		freed += v.units * m.slots(m.s.Holding.Sub[v.q])
 	}
-	if need > 0 {
+	if m.p.Parcels.Available(0, k)+freed < w.k || w.account+freed-m.bared(w, found) < w.k {
 		return false
 	}
 	for n := w.leaf; m.tree.maxed && n != plan.Root; n = m.policy.Parent[n] {

@@ -155,6 +155,7 @@ func (m *Planner) perHost(sub cluster.SubID, k cluster.ParcelID, more int64) boo
 
 // lapse takes one unit off what a set promises. Nothing may be waiting to be booked. O(victims).
 func (m *Planner) lapse(id cluster.SetID) {
+	m.p.Continue() // what rules want, and sets before it, were looked at with this one as it was
 	if m.whole {
 		m.lapseHost(id)
 		return
