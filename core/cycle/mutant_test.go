@@ -29,9 +29,9 @@ type mutants struct {
 // little. It prints how many cases that took. A part of them is played with -run 'TestMutants/md/recall'.
 func TestMutants(t *testing.T) {
 	for _, m := range []mutants{
-		{"slot", slot.Mutants[:], slot.SetMutant, kindOf},
-		{"cluster", cluster.Mutants[:], cluster.SetMutant, kindOf},
-		{"md", md.Mutants[:], md.SetMutant, kindOf},
+		{"slot", slot.Mutants[:], slot.SetMutant, func(name string) string { return kindOf(name, "slot") }},
+		{"cluster", cluster.Mutants[:], cluster.SetMutant, func(name string) string { return kindOf(name, "slot") }},
+		{"md", md.Mutants[:], md.SetMutant, func(name string) string { return kindOf(name, "lend") }},
 		{"ownership", ownership.Mutants[:], ownership.SetMutant, func(string) string { return "own" }},
 	} {
 		t.Run(m.of, func(t *testing.T) {
@@ -47,8 +47,8 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// kindOf is the kind of cases that must notice a mutant of slot plans or MD plans.
-func kindOf(mutant string) string {
+// kindOf is the kind of cases that must notice a mutant: what its name is about, else the one that is usual for its package.
+func kindOf(mutant, usual string) string {
 	about, _, _ := strings.Cut(mutant, ":")
 	switch {
 	case slices.Contains([]string{"hybrid", "switch", "window", "policy"}, about):
@@ -57,10 +57,8 @@ func kindOf(mutant string) string {
 		return "own"
 	case about == "choice":
 		return "fair"
-	case slices.Contains(md.Mutants[:], mutant):
-		return "lend"
 	}
-	return "slot"
+	return usual
 }
 
 // caught plays random cases of a kind until one fails; none may be needed beyond casesMin.

@@ -218,7 +218,22 @@ func (p *player) heldBy(k oracle.Key) (n int64) {
 	return n
 }
 
-// barred tells whether the share ratio 0 or a share limit stands above a sub-allocation.
+// promisedTo is how much of a dimension sets promise to takers at or below a consumer.
+func (p *player) promisedTo(plan, path, dim string) (n int64) {
+	t, b := &p.engine.Set, &p.engine.Sub
+	d, _ := p.policy.Dimension(dim)
+	for id, number := range t.Number {
+		if number == 0 || t.Taker[id] == cluster.NoID || p.engine.Plans[t.Plan[id]].Name != plan {
+			continue
+		}
+		if c := p.engine.Consumer.String(int32(b.Consumer[t.Taker[id]])); c == path || strings.HasPrefix(c, path+"/") {
+			n += t.Units[id] * p.engine.Shape.Size(b.Shape[t.Taker[id]])[d]
+		}
+	}
+	return n
+}
+
+// barred tells whether the share ratio 0 or a share limit stands above a sub-allocation. What is promised counts (CYC-7).
 func (p *player) barred(k oracle.Key) bool {
 	for _, e := range p.mdPlan(k.Plan).members {
 		path := p.consumers[e.consumer].path
@@ -229,7 +244,7 @@ func (p *player) barred(k oracle.Key) bool {
 			return true
 		}
 		for d, most := range e.limit {
-			sum := p.rules[k].Size[d]
+			sum := p.rules[k].Size[d] + p.promisedTo(k.Plan, path, d)
 			for h, n := range p.held {
 				if h.Plan == k.Plan && (h.Consumer == path || strings.HasPrefix(h.Consumer, path+"/")) {
 					sum += n * p.rules[h.Key].Size[d]
