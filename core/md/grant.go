@@ -66,11 +66,16 @@ func (m *Planner) Grant() {
 	g.given, g.booked, g.gave = g.given[:0], g.booked[:0], false
 	g.desk.Begin(&g.desk, g.public.parcels)
 	m.begin()
+	m.outlook = m.foresee()
 	g.review()
 	g.fulfil()
 	short := g.warm()
 	g.given = slices.Grow(g.given, int(min(short, giftsReserved)))
-	g.grantOwn()
+	if m.nears() {
+		g.follow()
+	} else {
+		g.grantOwn()
+	}
 	for _, leaf := range g.hungry {
 		g.bar(leaf)
 	}
@@ -79,7 +84,9 @@ func (m *Planner) Grant() {
 		o := &m.pools.list[i]
 		g.refresh(o)
 		o.live, o.refused = false, false
-		g.grantPool(o)
+		if !m.nears() {
+			g.grantPool(o)
+		}
 	}
 }
 

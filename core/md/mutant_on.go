@@ -65,4 +65,8 @@ var Mutants = [...]string{
 	"reclaim: takers' grace left aside",                                          // 52
 	"parcel: what is too much on one is left there",                              // 53
 	"parcel: what is under reclaim is still too much",                            // 54
+	"lead: nothing is tried",                                                     // 55
+	"lead: what others wait for is granted",                                      // 56
+	"lead: what is granted may be over a share limit of now",                     // 57
+	"lead: the deadline is that of the window of now",                            // 58
 }

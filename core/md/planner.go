@@ -47,6 +47,7 @@ type Planner struct {
 	fairness fairs
 	recalls  recalls
 	grant    granter
+	outlook  outlook
 	quota    quotas
 	reason   reasons
 	sight    sight

@@ -36,9 +36,13 @@ func (m *Planner) Reclaim() {
 	m.crowded()
 	m.guard()
 	m.overLimits()
-	m.layRoom()
-	m.recall()
-	m.fair()
+	if m.nears() {
+		m.makeWay()
+	} else {
+		m.layRoom()
+		m.recall()
+		m.fair()
+	}
 	m.pooled, m.claimed = granted, m.pooled
 	if m.grant.gave && len(m.takers()) > 0 {
 		m.p.Continue() // by what was granted, sets that stood may not stand any more
@@ -181,6 +185,11 @@ func (m *Planner) roomBack(k cluster.ParcelID) []int64 {
 // takeBack puts units of a holding under reclaim for a rule, as far as the plan's budget goes:
 // each unit is a set of its own (CYC-4). What was granted in this cycle is not granted at all (CYC-1).
 func (m *Planner) takeBack(q cluster.HoldingID, units int64, reason int32) {
+	m.takeBackBy(q, units, m.due(q), reason)
+}
+
+// takeBackBy is takeBack with a deadline.
+func (m *Planner) takeBackBy(q cluster.HoldingID, units, due int64, reason int32) {
 	h := &m.s.Holding
 	sub, pool, now := h.Sub[q], h.Pool[q], h.Granted[q] > m.s.Cycle
 	if !now {
@@ -196,7 +205,7 @@ func (m *Planner) takeBack(q cluster.HoldingID, units int64, reason int32) {
 		return
 	}
 	m.budget -= units
-	m.s.Reclaim(q, units, m.nowUS, m.due(q)-m.nowUS, reason)
+	m.s.Reclaim(q, units, m.nowUS, due-m.nowUS, reason)
 }
 
 // undo takes back units that were granted in this cycle as if they had not been; their sub-allocation gets nothing more in it.

@@ -260,6 +260,8 @@ func (f *frame) restore(bears, bearsThere func(u *unit) bool) {
 			back = slices.Contains(f.hosts, u.host) && u.host.State != "draining"
 		case "ownership_change":
 			back = slices.Contains(f.hosts, u.host) && u.host.State != "draining" && bearsThere(u)
+		case "window_switch":
+			back = f.in >= len(f.p.MDPlans) && bears(u) // an MD plan's stay
 		default:
 			back = bears(u)
 		}

@@ -53,20 +53,39 @@ func newRound(c *Cluster, in int) *round {
 // play is the plan's cycle after settle and own.
 func (g *round) play(r *Result) {
 	g.restore(g.bears, g.bearsThere)
+	if g.nears() {
+		o := g.foresee()
+		g.review()
+		g.promised()
+		g.follow(o)
+		g.rules()
+		g.makeWay(o)
+	} else {
+		g.turns()
+	}
+	g.explain(r)
+	g.figures(r)
+}
+
+// turns is what is granted and taken back.
+func (g *round) turns() {
 	g.review()
 	g.promised()
 	g.owners()
 	g.grant()
-	g.leave()
-	g.crowded()
-	g.reserve()
-	g.limits()
+	g.rules()
 	g.recall()
 	for _, q := range g.pools() {
 		q.fair()
 	}
-	g.explain(r)
-	g.figures(r)
+}
+
+// rules take back, whoever waits.
+func (g *round) rules() {
+	g.leave()
+	g.crowded()
+	g.reserve()
+	g.limits()
 }
 
 // grant hands out pool by pool what is free, from the deepest up (MD-7, MD-8); each counts what has reached it by then.
@@ -77,6 +96,11 @@ func (g *round) grant() {
 		q.counts() // though nobody may ask before some of what was granted is taken back
 		q.race(q.stake, q.place)
 	}
+	g.stand()
+}
+
+// stand notes what share limits look at once everything was granted.
+func (g *round) stand() {
 	for n := range plan.Node(g.p.Len()) {
 		g.stood[n] = g.claimed(n)
 	}

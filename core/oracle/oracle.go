@@ -220,6 +220,7 @@ type Cluster struct {
 	reclaimed map[claim]int64
 	revoked   int // units granted in this cycle and taken back in it
 	startUS   int64
+	lookUS    int64          // how far ahead MD plans' windows are looked at, while something is tried
 	seasons   []season       // by plan
 	notes     map[string]int // of this cycle
 }

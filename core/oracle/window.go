@@ -45,10 +45,10 @@ func (c *Cluster) turn() {
 // epochUS is when the oracle's time 0 is unless StartAt says otherwise: 2026-01-05T00:00:00Z, a Monday.
 const epochUS = 1767571200e6
 
-// mdWindow is the window of an MD plan that is open now.
+// mdWindow is the window of an MD plan that is open now, or when something is tried as of then.
 func (c *Cluster) mdWindow(in int) *plan.MDWindow {
 	list := c.p.MDPlans[in].Windows
-	return &list[slices.IndexFunc(list, func(w plan.MDWindow) bool { return c.open(w.Window, c.nowUS) })]
+	return &list[slices.IndexFunc(list, func(w plan.MDWindow) bool { return c.open(w.Window, c.nowUS+c.lookUS) })]
 }
 
 // windowAt is the window of a plan that is open at a time.
