@@ -288,7 +288,7 @@ func (l *lone) granted(t *rapid.T, g oracle.Units) {
 		if !beneath(g.Consumer, path) || beneath(g.Pool, path) {
 			continue
 		}
-		for d, most := range e.limit {
+		for d, most := range l.mdPlan(g.Plan).shareIn(&l.site, &e, l.cycles).limit {
 			sum := int64(0)
 			for name := range l.hosts {
 				sum += l.on(name, d, true, func(u oracle.Units) bool { return l.above(u, g.Plan, path) })
@@ -323,7 +323,7 @@ func (l *lone) barred(in, leaf, owner string) string {
 	for _, e := range m.members {
 		path := l.consumers[e.consumer].path
 		switch {
-		case beneath(leaf, path) && !beneath(pool, path) && e.ratio == 0:
+		case beneath(leaf, path) && !beneath(pool, path) && m.shareIn(&l.site, &e, l.cycles).ratio == 0:
 			return "D-6"
 		case path == pool && !within(e.lendGrace, "private_pool_grace"), beneath(owner, path) && !beneath(pool, path) && !within(e.lendGrace, " lend_grace"):
 			return "MD-9"
@@ -354,6 +354,9 @@ func (l *lone) reserved(t *rapid.T, c oracle.Consumer) {
 // outsiders hold it.
 func (l *lone) atRest(t *rapid.T) {
 	for _, s := range l.last.Shortfalls {
+		if l.mdPlan(s.Plan).nears(&l.site, l.cycles) {
+			continue // what is idle is for those who will have it then
+		}
 		r := l.rules[s.Key]
 		for host, h := range l.hosts {
 			if h.State != "ok" || l.planOf(host) != s.Plan || !meets(r.Requirement, h) ||
@@ -403,7 +406,7 @@ func (l *lone) limited(k oracle.Key, pool string) bool {
 		if !beneath(k.Consumer, path) || beneath(pool, path) {
 			continue
 		}
-		for d, most := range e.limit {
+		for d, most := range l.mdPlan(k.Plan).shareIn(&l.site, &e, l.cycles).limit {
 			sum := l.rules[k].Size[d]
 			for name := range l.hosts {
 				sum += l.on(name, d, true, func(u oracle.Units) bool { return l.above(u, k.Plan, path) })

@@ -23,6 +23,7 @@ type mdPlan struct {
 	preference map[int]int     // by zone; what the plan does not say is left out
 	deeds      []map[int]*deed // what consumers own: as the plan says, then as its second window does
 	cut        int             // the minute of the first hour at which the second window begins, 0: there are no windows
+	lead       int             // minutes
 }
 
 type member struct {
@@ -110,6 +111,15 @@ func (s *site) drawShare(t *rapid.T) share {
 	return e
 }
 
+// text is a share as a key of a consumer's entry.
+func (e *share) text() string {
+	text := fmt.Sprintf("share: {priority: %d, ratio: %d", e.priority, e.ratio)
+	for d, n := range e.limit {
+		text += fmt.Sprintf(", limit: {%s: %d}", d, n)
+	}
+	return text + "}"
+}
+
 func (s *site) writeMD(b *strings.Builder) {
 	for i, m := range s.plans {
 		if i == 0 {
@@ -139,11 +149,7 @@ func (s *site) writeMD(b *strings.Builder) {
 			if e.rank >= 0 {
 				fmt.Fprintf(b, ", rank: %d", e.rank)
 			}
-			fmt.Fprintf(b, ", share: {priority: %d, ratio: %d", e.priority, e.ratio)
-			for d, n := range e.limit {
-				fmt.Fprintf(b, ", limit: {%s: %d}", d, n)
-			}
-			b.WriteString("}")
+			b.WriteString(", " + e.text())
 			if e.modest {
 				b.WriteString(", share_reclaim: false")
 			}

@@ -18,6 +18,7 @@ var ownSituations = []string{
 	"own host_list", "own hosts", "own percent", "own amount", "own partial", "own per_host", "own percent of each host", "own remaining", "own several rules",
 	"own reserve hosts", "own reserve percent", "own reserve amount", "own group preference", "own consumer preference", "own overlapping groups", "own rebalance",
 	"short waiting_for_reclaim", "reclaim issued fair_share", "promised room", "md reclaim_budget: 1", "md release: confirmed",
+	"md lead", "reclaim issued window_switch",
 }
 
 // cutMax is the last minute at which windows switch.
@@ -28,6 +29,7 @@ type deed struct {
 	rules   []ownRule
 	reserve string // "" for none
 	rank    int    // in a window, -1: the plan's
+	share   *share // in a window, nil: the plan's
 }
 
 // ownRule is one entry of `own`.
@@ -73,11 +75,47 @@ func drawOwning(t *rapid.T, lend bool) site {
 		}
 		if once(t, "windows", 3) {
 			m.cut = between(t, "cut", 2, cutMax)
+			m.drawLead(t)
 		}
 		s.plans = append(s.plans, m)
 		s.drawDeeds(t, &s.plans[i])
 	}
 	return s
+}
+
+// dayLead is a lead by which the first window comes as soon as the second one is open, for the rest of a case.
+const dayLead = 23 * 60
+
+// drawLead draws how long before another window the plan prepares for it.
+func (m *mdPlan) drawLead(t *rapid.T) {
+	if m.lead = 0; once(t, "lead", 2) {
+		m.lead = choose(t, "minutes", 1, 2, 2, 3, 3, 5, 5, cutMax, dayLead)
+	}
+}
+
+// second tells whether the second window is open in a minute of the case.
+func (m *mdPlan) second(s *site, minute int) bool {
+	evening := 22 * 60
+	if s.timezone == "Asia/Kolkata" {
+		evening -= 5*60 + 30
+	}
+	minute %= 24 * 60
+	return m.cut > 0 && m.cut <= minute && minute < evening
+}
+
+// shareIn is the share of a member in a minute of the case.
+func (m *mdPlan) shareIn(s *site, e *member, minute int) share {
+	if m.second(s, minute) {
+		if other := m.deeds[1][e.consumer].share; other != nil {
+			return *other
+		}
+	}
+	return e.share
+}
+
+// nears tells whether another window will be open a lead after a minute of the case.
+func (m *mdPlan) nears(s *site, minute int) bool {
+	return m.second(s, minute) != m.second(s, minute+m.lead)
 }
 
 // overlap lets a listed group of a plan have hosts of its other groups.
@@ -124,6 +162,10 @@ func (s *site) settleDeeds(t *rapid.T, m *mdPlan) {
 			}
 			if once(t, "window's rank", 6) {
 				other[e.consumer].rank = between(t, "rank", 0, 3)
+			}
+			if once(t, "window's share", 6) {
+				share := s.drawShare(t)
+				other[e.consumer].share = &share
 			}
 		}
 		m.deeds = append(m.deeds, other)
@@ -344,6 +386,9 @@ func (s *site) writeOwnWindows(b *strings.Builder, m *mdPlan) {
 	if s.timezone == "Asia/Kolkata" {
 		at = fmt.Sprintf("05:%02d", 30+m.cut)
 	}
+	if m.lead > 0 {
+		fmt.Fprintf(b, "    lead: %dm\n", m.lead)
+	}
 	fmt.Fprintf(b, "    windows:\n      - {name: early, hours: \"22:00-%s\"}\n      - name: late\n        hours: \"%s-22:00\"\n        consumers:\n", at, at)
 	for _, e := range m.members {
 		d := m.deeds[1][e.consumer]
@@ -354,7 +399,11 @@ func (s *site) writeOwnWindows(b *strings.Builder, m *mdPlan) {
 		if d.reserve == "" && m.deeds[0][e.consumer].reserve != "" {
 			reserve = ", reserve: {percent: 0}" // a key that is left out would be the plan's
 		}
-		fmt.Fprintf(b, "          - {path: %s%s%s%s}\n", s.consumers[e.consumer].path, rank, s.ownText(d), reserve)
+		share := ""
+		if d.share != nil {
+			share = ", " + d.share.text()
+		}
+		fmt.Fprintf(b, "          - {path: %s%s%s%s%s}\n", s.consumers[e.consumer].path, rank, s.ownText(d), reserve, share)
 	}
 }
 
@@ -370,6 +419,7 @@ func (s *site) reviseOwn(t *rapid.T) {
 		}
 		if once(t, "other windows", 3) {
 			m.cut = choose(t, "cut", 0, 3, 6, 9, cutMax)
+			m.drawLead(t)
 		}
 		for k := range m.members {
 			if once(t, "rank changes", 5) {
@@ -399,6 +449,7 @@ func (s *site) countDeeds(m *mdPlan, n map[string]int) {
 	for _, line := range m.settings {
 		add("own rebalance", strings.HasPrefix(line, "ownership_rebalance"))
 	}
+	add("md lead", m.cut > 0 && m.lead > 0)
 	add("own group preference", len(m.preference) > 0)
 	for h := range hostsMax {
 		home := zoneOf(h, len(s.groups))
@@ -428,7 +479,10 @@ func (p *player) switches() bool {
 	return slices.ContainsFunc(p.plans, func(m mdPlan) bool { return int64(m.cut) > (p.nowUS-startUS)/60e6 })
 }
 
-// switched tells whether a window began with the last cycle.
+// switched tells whether the last cycle was the first one of a window, or of what is done before one comes.
 func (p *player) switched() bool {
-	return slices.ContainsFunc(p.plans, func(m mdPlan) bool { return m.cut > 0 && int64(m.cut) == (p.nowUS-startUS)/60e6 })
+	minute := int((p.nowUS - startUS) / 60e6)
+	return slices.ContainsFunc(p.plans, func(m mdPlan) bool {
+		return m.second(&p.site, minute) != m.second(&p.site, minute-1) || m.nears(&p.site, minute) != m.nears(&p.site, minute-1)
+	})
 }

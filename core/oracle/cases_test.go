@@ -55,7 +55,7 @@ func TestCases(t *testing.T) {
 	for _, c := range []struct {
 		file string
 		n    int // scenarios that can be played
-	}{{"md.yaml", 20}, {"public.yaml", 15}, {"limits.yaml", 3}, {"reasons.yaml", 10}, {"reclaim.yaml", 2}, {"placement.yaml", 10}, {"fair.yaml", 10}, {"lending.yaml", 35}} {
+	}{{"md.yaml", 20}, {"public.yaml", 15}, {"limits.yaml", 3}, {"reasons.yaml", 10}, {"reclaim.yaml", 2}, {"placement.yaml", 10}, {"fair.yaml", 10}, {"lending.yaml", 35}, {"windows.yaml", 6}} {
 		text, err := os.ReadFile("../../testdata/cases/" + c.file)
 		if err != nil {
 			t.Fatal(err)
@@ -80,7 +80,7 @@ func TestCases(t *testing.T) {
 
 // playable tells whether the oracle knows all keys of a scenario.
 func playable(doc string) bool {
-	for _, word := range []string{"_file:", "runtime:", "unknown:", "force:", "lead:", "renamed_from:", "table: cycles", "cycles: [{", "holdings",
+	for _, word := range []string{"_file:", "runtime:", "unknown:", "force:", "renamed_from:", "table: cycles", "cycles: [{", "holdings",
 		"limit_", "slot_plans:"} {
 		if strings.Contains(doc, word) {
 			return false
