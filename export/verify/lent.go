@@ -243,8 +243,8 @@ func (v *verifier) wasOver(t *plan, w *window, c *claim, l label, net map[string
 // (MD-10), of one of the labels that the reclaim may be about; units that went over from another taker keep their date.
 func (v *verifier) graceFor(t *plan, c *claim, about []label) {
 	grace, known := v.m.policy.grace[c.consumer]
-	if s := v.m.subs[c.key]; s != nil && s.orphan || !known || len(about) == 0 {
-		return // deadline has looked at it, or lawful found no such reason
+	if s := v.m.subs[c.key]; s != nil && s.orphan || !known || len(about) == 0 || c.reason == "window_switch" {
+		return // deadline has looked at it, lawful found no such reason, or what counts is whose the parcel will be
 	}
 	w, ok, over := t.at(v.now, v.m.policy.zone), false, c.reason == "recall" && v.wentOver(c)
 	for _, l := range about {

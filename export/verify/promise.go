@@ -239,8 +239,12 @@ func (v *verifier) reserves(p *plan) {
 }
 
 // conserving checks INV-6 in MD plans: no unmet unit that its rules allow fits an ok host. While anything is under
-// reclaim, or promised, some of what is free is kept for takers, which the log does not tell.
+// reclaim, or promised, some of what is free is kept for takers, which the log does not tell; while another window is near, for
+// those who will have it then.
 func (v *verifier) conserving(p *plan, waits bool) {
+	if v.nears(p) {
+		return
+	}
 	if p.subtle() {
 		v.conservingOwn(p)
 		return

@@ -5,6 +5,10 @@ import "slices"
 // atRest checks what binds at a fixed point: owners first (INV-2), work conserved (INV-6), fair (INV-5).
 func (v *verifier) atRest() {
 	for _, p := range v.m.policy.plans {
+		if p.md && v.nears(p) {
+			v.report.cannot("INV-2 and INV-5 at fixed points of the plan %s, while another window is near", p.name)
+			continue
+		}
 		if p.md {
 			v.ownersFirst(p)
 			v.fairMD(p)

@@ -283,7 +283,7 @@ func (v *verifier) whyMD(p *plan, s *sub) (r found, blocker string, sure bool) {
 			}
 		}
 	}
-	if unit.reason != "" {
+	if unit.reason != "" && !(unit.reason == roomy && v.nears(p)) { // what is free may be for those who will have it then
 		return unit, "", true
 	}
 	unit.reason, blocker = v.outdone(p, w, s, []string{"/"})

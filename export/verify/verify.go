@@ -473,10 +473,15 @@ func (v *verifier) openWindows() {
 			continue
 		}
 		w := t.at(v.now, v.m.policy.zone)
-		if v.lastCycle > 0 && t.at(v.last, v.m.policy.zone) != w || t.lead > 0 && t.at(v.now+t.lead, v.m.policy.zone) != w {
+		if v.lastCycle > 0 && t.at(v.last, v.m.policy.zone) != w || v.nears(t) {
 			v.switches[t.name], v.switched = true, true
 		}
 	}
+}
+
+// nears tells whether a plan prepares for another window that opens within its lead.
+func (v *verifier) nears(t *plan) bool {
+	return t.lead > 0 && t.at(v.now+t.lead, v.m.policy.zone) != t.at(v.now, v.m.policy.zone)
 }
 
 // dropped applies the inputs that were in force before the first cycle, where earlier ones were dropped.
