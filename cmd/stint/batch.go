@@ -84,7 +84,7 @@ type batch struct {
 // apply brings an input into the state, or refuses it whole.
 func (b *batch) apply(g *given) error {
 	if g.kind == kindPlan {
-		p, err := parsePlan(g)
+		p, err := plan.Parse(g.name, g.content)
 		if err != nil {
 			return err
 		}
@@ -133,19 +133,6 @@ func (b *batch) apply(g *given) error {
 		return named(g.name, b.state.AddRunning(g.source, t))
 	}
 	return b.applyServed(g, o)
-}
-
-// parsePlan compiles a policy file that is to be carried out. Errors are plan.Faults, in the file and of settings that are not
-// carried out yet.
-func parsePlan(g *given) (*plan.Policy, error) {
-	p, err := plan.Parse(g.name, g.content)
-	if err != nil {
-		return nil, err
-	}
-	if faults := p.Unsupported(); len(faults) > 0 {
-		return nil, faults
-	}
-	return p, nil
 }
 
 // applyServed brings an input of the service into the state: kinds that no file of the command line is.

@@ -43,10 +43,6 @@ func check(stdout, stderr io.Writer, file, hosts string) error {
 		return err
 	}
 	warn(stderr, policyWarnings(p))
-	unsupported := p.Unsupported()
-	for _, f := range unsupported {
-		warn(stderr, []string{f.String()})
-	}
 	leaves := int64(0)
 	for n := range p.Len() {
 		if p.Leaf(plan.Node(n)) {
@@ -67,9 +63,6 @@ func check(stdout, stderr io.Writer, file, hosts string) error {
 	b, err := tryHosts(stderr, p, hosts)
 	if err != nil {
 		return err
-	}
-	if len(unsupported) > 0 {
-		return guarantees(stdout, p, nil) // what there is on hosts is known only where all is carried out
 	}
 	b.cycle(0)
 	var unmet []string

@@ -69,7 +69,7 @@ func whatif(o *whatifOptions, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	policy, err := parsePlan(g) // before the replay, which may take long
+	policy, err := plan.Parse(g.name, g.content) // before the replay, which may take long
 	if err != nil {
 		return err
 	}

@@ -257,9 +257,6 @@ func (e *Engine) admitPlan(in *Input) error {
 	if in.IfRevision != 0 && in.IfRevision != e.revision() {
 		return refuse(Revision, "made from revision %d; the newest is %d", in.IfRevision, e.revision())
 	}
-	if faults := in.Policy.Unsupported(); len(faults) > 0 {
-		return &Error{BadPlan, faults.Error(), faults}
-	}
 	if e.policy == nil {
 		if in.Principal != nil {
 			return refuse(Forbidden, "only a cluster administrator may give the first policy")

@@ -47,7 +47,6 @@ func Parse(file string, text []byte) (*Policy, error) {
 	}
 	digest := sha256.Sum256(text)
 	p.Digest = hex.EncodeToString(digest[:])
-	p.unsupported = findUnsupported(file, root)
 	return p, nil
 }
 

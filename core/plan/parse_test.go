@@ -400,43 +400,6 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-func TestUnsupported(t *testing.T) {
-	text, err := os.ReadFile("testdata/spec.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := Parse("spec.yaml", text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := p.Unsupported(); got != nil {
-		t.Errorf("got\n%s", got.Error())
-	}
-	p = parsed(t, `
-stint: 1
-dimensions: [ncpus]
-resource_groups: [{name: G, hosts: [h1]}]
-consumers: [{path: /A}]
-md_plans: [{name: p, resource_groups: [{name: G}], lead: 10m, windows: [{name: day, hours: "08:00-20:00"}, {name: night, hours: "20:00-08:00"}], consumers: [{path: /A}]}]
-`)
-	if got, want := p.Unsupported().Error(), `p:6:58: md_plans[0].lead: "10m": not yet supported`; got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-	p = parsed(t, `
-stint: 1
-dimensions: [ncpus]
-resource_groups: [{name: G, hosts: [h1]}]
-consumers: [{path: /A, rank: 3, reclaim_grace: 5m, admins: [x], users: [y], system: true}]
-md_plans:
-  - {name: p, resource_groups: [{name: G, preference: 2}], overcommit: {ncpus: 2}, placement: stacked, ownership_rebalance: 3,
-     share_reclaim: false, release: assumed, reclaim_for_preference: true, public_pool: {grace: 1m},
-     consumers: [{path: /A, lend_grace: 1m, private_pool_grace: 1m, share: {priority: 1, ratio: 2}}]}
-`)
-	if got := p.Unsupported(); got != nil {
-		t.Errorf("got %v", got)
-	}
-}
-
 func TestWarnings(t *testing.T) {
 	p := parsed(t, `
 stint: 1

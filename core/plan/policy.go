@@ -71,8 +71,7 @@ type Policy struct {
 	SlotPlans []SlotPlan
 	MDPlans   []MDPlan
 
-	groups      map[string]int // index into Groups by name
-	unsupported Faults
+	groups map[string]int // index into Groups by name
 }
 
 // Dimension gives the index of a dimension's name; ok is false when the policy has no such dimension.

@@ -7,7 +7,6 @@ import (
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/cycle"
 	"github.com/stintd/stint/core/decision"
-	"github.com/stintd/stint/core/plan"
 )
 
 // missesMax bounds the misses that a result lists; past it they are only counted.
@@ -24,18 +23,13 @@ type player struct {
 	to     Recorder // nil: nobody is told
 }
 
-// Play plays a scenario from an empty cluster and compares its decisions with what each step expects. Misses,
-// and settings that this version does not carry out yet, stand in the result. An error is input that the
-// engine refuses; it says file and line.
+// Play plays a scenario from an empty cluster and compares its decisions with what each step expects. Misses
+// stand in the result. An error is input that the engine refuses; it says file and line.
 func (s *Scenario) Play() (*Result, error) { return s.play(nil) }
 
 func (s *Scenario) play(to Recorder) (*Result, error) {
 	p := &player{Scenario: s, result: &Result{File: s.File, Line: s.Line, Name: s.Name, Rule: s.Rule}, to: to}
 	p.ends.runtimes = map[string]map[subKey]int64{}
-	if faults := s.unsupported(); len(faults) > 0 {
-		p.result.Unsupported = faults
-		return p.result, nil
-	}
 	var err error
 	if p.state, err = cluster.New(s.policy); err != nil {
 		return nil, fmt.Errorf("%s:%d: %w", s.File, s.Line, err)
@@ -73,24 +67,6 @@ func (p *player) finish(now int64) error {
 		return err
 	}
 	return p.took(in)
-}
-
-// unsupported lists, once each, the settings in the scenario's policies that are not carried out yet.
-func (s *Scenario) unsupported() (reasons []string) {
-	add := func(p *plan.Policy) {
-		for _, f := range p.Unsupported() {
-			if line := f.String(); !slices.Contains(reasons, line) {
-				reasons = append(reasons, line)
-			}
-		}
-	}
-	add(s.policy)
-	for i := range s.steps {
-		if p := s.steps[i].policy; p != nil {
-			add(p)
-		}
-	}
-	return reasons
 }
 
 // step applies a step's input before its first cycle and runs its cycles.

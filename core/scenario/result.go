@@ -13,20 +13,19 @@ import (
 
 // Result is how a scenario went.
 type Result struct {
-	File        string   `json:"file"`
-	Line        int      `json:"line"`
-	Name        string   `json:"name"`
-	Rule        string   `json:"rule,omitempty"`
-	Steps       int      `json:"steps"`
-	Cycles      int      `json:"cycles"`
-	MissCount   int      `json:"miss_count"`
-	Misses      []Miss   `json:"misses,omitempty"`      // the first missesMax
-	Unsupported []string `json:"unsupported,omitempty"` // settings not carried out yet: it was not played
-	Warnings    []string `json:"warnings,omitempty"`    // suspect about hosts and groups at the end, such as a select that matches nothing
+	File      string   `json:"file"`
+	Line      int      `json:"line"`
+	Name      string   `json:"name"`
+	Rule      string   `json:"rule,omitempty"`
+	Steps     int      `json:"steps"`
+	Cycles    int      `json:"cycles"`
+	MissCount int      `json:"miss_count"`
+	Misses    []Miss   `json:"misses,omitempty"`   // the first missesMax
+	Warnings  []string `json:"warnings,omitempty"` // suspect about hosts and groups at the end, such as a select that matches nothing
 }
 
 // OK tells whether all was as expected.
-func (r *Result) OK() bool { return r.MissCount == 0 && len(r.Unsupported) == 0 }
+func (r *Result) OK() bool { return r.MissCount == 0 }
 
 // Miss is one expectation that was not met.
 type Miss struct {
@@ -187,9 +186,6 @@ func (c *checker) miss(p *partial, kind string, t *decision.Table, rows []int, n
 // What is suspect about the hosts is told only where something was missed, since it may be meant.
 func (r *Result) Print(w io.Writer) error {
 	var b strings.Builder
-	for _, line := range r.Unsupported {
-		fmt.Fprintf(&b, "    %s\n", line)
-	}
 	if len(r.Misses) > 0 {
 		for _, line := range r.Warnings {
 			fmt.Fprintf(&b, "    warning: %s\n", line)

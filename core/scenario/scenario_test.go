@@ -274,14 +274,6 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestUnsupported checks that a policy which is not carried out yet is said so, and not played.
-func TestUnsupported(t *testing.T) {
-	r := play(t, strings.Replace(small, "consumers: [{path: /A}, {path: /B}]}]", `lead: 60s, windows: [{name: day, hours: "08:00-20:00"}, {name: night, hours: "20:00-08:00"}], consumers: [{path: /A}, {path: /B}]}]`, 1)+"  - cycles: 1\n")
-	if r.OK() || r.Cycles > 0 || len(r.Unsupported) != 1 || !strings.Contains(r.Unsupported[0], "t.yaml:9:") {
-		t.Errorf("got %+v", r)
-	}
-}
-
 // TestFiles loads a scenario all of whose inputs are files.
 func TestFiles(t *testing.T) {
 	s, err := Load(filepath.Join("testdata", "files.yaml"))

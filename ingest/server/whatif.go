@@ -46,9 +46,6 @@ func (s *Server) postWhatif(q *request) error {
 		return err
 	}
 	defer done()
-	if faults := in.Policy.Unsupported(); len(faults) > 0 {
-		return problem{Type: "bad-plan", Status: 422, Detail: faults.Error(), faults: faults, count: len(faults)}
-	}
 	select { // a body that comes slowly keeps nobody waiting: it is here by now
 	case s.whatif <- struct{}{}:
 		defer func() { <-s.whatif }()

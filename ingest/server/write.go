@@ -153,9 +153,6 @@ func (s *Server) checkPlan(q *request) error {
 		return err
 	}
 	defer done()
-	if faults := in.Policy.Unsupported(); len(faults) > 0 {
-		return problem{Type: "bad-plan", Status: 422, Detail: faults.Error(), faults: faults, count: len(faults)}
-	}
 	answer := struct {
 		OK        bool        `json:"ok"`
 		Consumers int         `json:"consumers"`
