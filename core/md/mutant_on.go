@@ -65,4 +65,5 @@ var Mutants = [...]string{
 	"reclaim: takers' grace left aside",                                          // 52
 	"parcel: what is too much on one is left there",                              // 53
 	"parcel: what is under reclaim is still too much",                            // 54
+	"choice: a set may take from another what it stands on",                      // 55
 }
