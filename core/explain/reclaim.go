@@ -211,9 +211,7 @@ func (p *part) events() {
 		granted.add(label{v.text("origin", row), v.text("pool", row), v.text("lender", row)}, v.num("units", row))
 	})
 	each(p.f.Reclaims, func(v tableView, row int) {
-
 		steps.add(step{v.text("action", row), v.text("reason", row), p.f.renamed(v.text("consumer", row))}, v.num("units", row))
-
 	})
 	happened := func(units int64, text string, rules ...string) {
 		p.Happened = append(p.Happened, Point{Value: &units, Text: text, Rules: rules})
