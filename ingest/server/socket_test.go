@@ -7,10 +7,8 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -252,49 +250,6 @@ func TestConnectionsPerAddress(t *testing.T) {
 	}
 	if answered != 3 {
 		t.Errorf("%d connections of one address were answered", answered)
-	}
-}
-
-// TestIdleConnections has very many connections open that say nothing.
-func TestIdleConnections(t *testing.T) {
-	count := 2_000
-	if os.Getenv("STINT_TEST_KILLS") != "" {
-		count = 10_000
-	}
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur < uint64(2*count+500) {
-		count = int(limit.Cur)/2 - 500
-	}
-	s := ready(t, nil)
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	var all sync.WaitGroup
-	conns := make([]*raw, count)
-	for w := range 8 {
-		all.Go(func() {
-			for i := w; i < count; i += 8 {
-				conns[i] = dial(s)
-				conns[i].say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
-				if status, _ := conns[i].answer(); status != 200 {
-					t.Error("connection", i, "got", status)
-				}
-			}
-		})
-	}
-	all.Wait()
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	each := (int64(after.HeapInuse+after.StackInuse) - int64(before.HeapInuse+before.StackInuse)) / int64(count)
-	t.Logf("%d connections, %d bytes each, the test's own half of them included", count, each)
-	if each > 32<<10 {
-		t.Errorf("a connection takes %d bytes", each)
-	}
-	begin := time.Now()
-	s.must(200, "PUT", "/v1/demand/feed", "consumer,allocation,units,ncpus\n/Risk/Day,a,4,1\n")
-	s.cycle()
-	if took := time.Since(begin); took > 5*time.Second {
-		t.Error("a push and a cycle took", took)
 	}
 }
 
