@@ -87,7 +87,7 @@ func askOn(c *net.Conn, addr string) (err error) {
 // TestIdleConnections has 10,000 connections open that asked once and then say nothing. Their other ends are in processes of
 // their own: a process may have too few descriptors for both, and the memory measured is the server's alone.
 func TestIdleConnections(t *testing.T) {
-	const clients, each, spare = 2, 5_000, 500
+	const clients, each, spare = 2, 5_000, filesSpare + 100
 	const count = clients * each
 	var limit syscall.Rlimit // what is allowed at most: a program in Go begins by asking for that
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur < count+spare {

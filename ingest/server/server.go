@@ -37,7 +37,7 @@ type Limits struct {
 	BodyRateMin      int64         // bytes a second that a body must come with, after a grace of 10 s (16 KiB)
 	WriteTimeMax     time.Duration // until a response is taken (5 min)
 	IdleTimeMax      time.Duration // between two requests of a connection (2 min)
-	ConnsMax         int           // (20,000)
+	ConnsMax         int           // (20,000); fewer where the process may not open so many files
 	ConnsPerIPMax    int           // (0: as many as ConnsMax)
 	WaitersMax       int           // long polls (10,000)
 	WaitMax          time.Duration // of one (60 s)
@@ -112,11 +112,15 @@ func New(o Options) (*Server, error) {
 	s.instance = hex.EncodeToString(id[:])
 	s.NotReady("starting")
 	l := &s.o.Limits
+	if n := connsBearable(l.ConnsMax); n < l.ConnsMax {
+		o.Log.Warn("fewer connections than configured: the process may not open so many files (ulimit -n)", "connections", n, "configured", l.ConnsMax)
+		l.ConnsMax = n
+	}
 	s.http = &fasthttp.Server{
 		Handler: s.handle, ErrorHandler: s.unreadable, Name: "stint", Logger: discard{},
 		StreamRequestBody: true, MaxRequestBodySize: int(l.BodyBytesMax), DisablePreParseMultipartForm: true,
 		ReadTimeout: l.HeaderTimeMax, WriteTimeout: l.WriteTimeMax, IdleTimeout: l.IdleTimeMax,
-		Concurrency: l.ConnsMax, ReadBufferSize: 8 << 10, WriteBufferSize: 8 << 10,
+		Concurrency: l.ConnsMax + lingersMax, ReadBufferSize: 8 << 10, WriteBufferSize: 8 << 10,
 		ReduceMemoryUsage: true, CloseOnShutdown: true, NoDefaultContentType: true,
 	}
 	o.Metrics.attach(s)
@@ -143,7 +147,7 @@ func (s *Server) Serve(ln net.Listener) error {
 	if addr, ok := ln.Addr().(*net.TCPAddr); ok && len(s.tokens) == 0 && !addr.IP.IsLoopback() {
 		return errors.Join(ErrOpen, ln.Close())
 	}
-	return s.http.Serve(&listener{Listener: ln, lingers: &s.lingers, perIPMax: s.o.Limits.ConnsPerIPMax, perIP: map[string]int{}})
+	return s.http.Serve(&listener{Listener: ln, s: s, perIP: map[string]int{}})
 }
 
 // Shutdown stops listening, ends long polls and waits for requests under way until ctx is done.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
 	"strings"
 	"syscall"
@@ -236,20 +237,74 @@ func TestInflight(t *testing.T) {
 	}
 }
 
-func TestConnectionsPerAddress(t *testing.T) {
-	s := ready(t, func(o *ServiceOptions) { o.Server.Limits.ConnsPerIPMax = 3 })
-	s.client.CloseIdleConnections()
-	time.Sleep(20 * time.Millisecond)
-	var answered int
-	for range 6 {
-		c := dial(s)
-		c.say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
-		if status, _ := c.answer(); status == 200 {
-			answered++
+// TestConnectionLimits has more connections come than may be open, in all and of one address; when one goes another may come.
+func TestConnectionLimits(t *testing.T) {
+	for name, l := range map[string]Limits{"in all": {ConnsMax: 3}, "of an address": {ConnsPerIPMax: 3}} {
+		s := ready(t, func(o *ServiceOptions) { o.Server.Limits = l })
+		s.client.CloseIdleConnections()
+		time.Sleep(20 * time.Millisecond)
+		ask := func() (c *raw, status int, body string) {
+			c = dial(s)
+			c.say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+			status, body = c.answer()
+			return c, status, body
 		}
+		var open []*raw
+		for i := range 6 {
+			c, status, body := ask()
+			if open = append(open, c); status != 200 && (i < 3 || status != 429 || !strings.Contains(body, typePrefix+"busy")) || status == 200 && i >= 3 {
+				t.Errorf("%s: connection %d got %d %s", name, i, status, body)
+			}
+		}
+		_ = open[0].Close()
+		time.Sleep(20 * time.Millisecond)
+		if c, status, body := ask(); status != 200 {
+			t.Errorf("%s: after one went: %d %s", name, status, body)
+		} else {
+			_ = c.Close()
+		}
+		for _, c := range open {
+			_ = c.Close()
+		}
+		time.Sleep(20 * time.Millisecond)
 	}
-	if answered != 3 {
-		t.Errorf("%d connections of one address were answered", answered)
+}
+
+// exhausted is a listener whose process has no file descriptors left, three times.
+type exhausted struct {
+	net.Listener
+	times int
+}
+
+func (l *exhausted) Accept() (net.Conn, error) {
+	if l.times++; l.times <= 3 {
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	}
+	return l.Listener.Accept()
+}
+
+// TestNoDescriptors checks that a service goes on that could not accept for a while.
+func TestNoDescriptors(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(&exhausted{Listener: ln}) }()
+	resp, err := http.Get("http://" + ln.Addr().String() + "/healthz")
+	if err != nil || resp.StatusCode != 200 {
+		t.Fatal(resp, err)
+	}
+	_ = resp.Body.Close()
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
 	}
 }
 
