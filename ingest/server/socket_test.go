@@ -101,6 +101,36 @@ func TestOversized(t *testing.T) {
 	s.refused(413, "too-large", "PUT", "/v1/demand/feed", rows)
 }
 
+// TestExpect has clients ask before they send a body: those that are refused for what they say of it need not send it.
+func TestExpect(t *testing.T) {
+	s := start(t, func(o *ServiceOptions) {
+		o.Server.Tokens = []Token{{Name: "root", SHA256: HashToken("secret"), Role: RoleAdmin}}
+		o.Server.Limits.BodyBytesMax = 1 << 20
+	})
+	s.token = "secret"
+	s.must(200, "PUT", "/v1/plan", policyText)
+	for _, c := range []struct {
+		head   string
+		status int
+		kind   string
+	}{
+		{putDemand + "Authorization: Bearer secret\r\nContent-Length: 2000000\r\n", 413, "too-large"},
+		{putDemand + "Authorization: Bearer no\r\nContent-Length: 20\r\n", 401, "unauthorized"},
+		{"PUT /v1/nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 20\r\n", 404, "not-found"},
+	} {
+		conn := dial(s)
+		conn.say(c.head + "Expect: 100-continue\r\n\r\n")
+		conn.expect(c.status, c.kind)
+		conn.closed()
+	}
+	rows := "consumer,allocation,units,ncpus\n/Risk/Day,a,1,1\n"
+	conn := dial(s)
+	conn.say(putDemand + fmt.Sprintf("Authorization: Bearer secret\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", len(rows)))
+	conn.expect(100, "")
+	conn.say(rows)
+	conn.expect(200, "")
+}
+
 func TestSlow(t *testing.T) {
 	s := limited(t)
 	for name, text := range map[string]string{
