@@ -6,6 +6,136 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
+// choice is the hosts that a sub-allocation may use with one more unit: by its requirement's order, else in group order.
+func (g *whole) choice(s *sub) []*host {
+	list := slices.DeleteFunc(g.candidates(s), func(h *host) bool { return g.size[h] < s.slots() || full(s, h, 0) })
+	if before := g.ordered(s); before != nil {
+		slices.SortStableFunc(list, func(a, b *host) int {
+			switch {
+			case before(a, b):
+				return -1
+			case before(b, a):
+				return 1
+			}
+			return 0
+		})
+	}
+	return list
+}
+
+// used is what units take of a host.
+func (g *whole) used(h *host) int64 {
+	sum := int64(0)
+	for _, u := range h.units {
+		sum += u.sub.slots()
+	}
+	return sum
+}
+
+// place is where the next unit of a sub-allocation goes, and what that costs: the first host of its holder's with room,
+// else the first empty one that no set of another's keeps. nil: nowhere.
+func (g *whole) place(s *sub) (*host, int64) {
+	mine := g.holderOf(s)
+	open := func(h *host) bool { t := g.reserver(h); return t == nil || g.holderOf(t.taker) == mine }
+	for _, h := range g.choice(s) {
+		if g.holder(h) == mine && g.net(h) && open(h) && g.size[h]-g.used(h) >= s.slots() {
+			return h, 0
+		}
+	}
+	for _, h := range g.choice(s) {
+		if !g.taken(h) && open(h) {
+			return h, g.size[h]
+		}
+	}
+	return nil, 0
+}
+
+// offer offers the units that a leaf's allocations want, the least satisfied of each first, until one is taken. Where
+// promised units wait aside, they count as held.
+func (g *whole) offer(allocs []*alloc, aside bool, take func(s *sub) bool) bool {
+	has := func(s *sub) int64 {
+		if aside {
+			return s.held + g.pledged(s)
+		}
+		return s.held
+	}
+	for _, a := range allocs {
+		subs := slices.DeleteFunc(slices.Clone(a.subs), func(s *sub) bool { return has(s) >= s.wanted || g.undone[s] })
+		slices.SortStableFunc(subs, func(a, b *sub) int {
+			return less(uint64(has(a)), uint64(b.wanted), uint64(has(b)), uint64(a.wanted))
+		})
+		if slices.ContainsFunc(subs, take) {
+			return true
+		}
+	}
+	return false
+}
+
+// allocsOf are a leaf's allocations in order of arrival.
+func (g *whole) allocsOf(leaf plan.Node) []*alloc {
+	return slices.DeleteFunc(slices.Clone(g.allocs), func(a *alloc) bool { return a.plan != g.in || a.leaf != leaf })
+}
+
+// give grants a unit: with the label of its host if that is held, else with the one given.
+func (g *whole) give(s *sub, h *host, origin string, lender plan.Node) {
+	if g.covered(s) {
+		sets := g.mine(func(t *set) bool { return t.taker == s })
+		g.lapse(sets[len(sets)-1])
+	}
+	if g.taken(h) {
+		first := h.units[0]
+		u := g.put(s, h)
+		u.origin, u.lender, u.pool = first.origin, first.lender, first.pool
+		return
+	}
+	g.put(s, h)
+	g.relabel(h, origin, lender)
+}
+
+// relabel gives all units of a host an origin and a lender.
+func (g *whole) relabel(h *host, origin string, lender plan.Node) {
+	leaf := g.leaf(h)
+	for _, u := range h.units {
+		u.origin, u.lender, u.pool = "", plan.None, plan.None
+	}
+	pool := plan.Node(plan.None)
+	if origin == sharePool {
+		pool = g.p.Parent[leaf]
+		for pool != plan.Root && g.of(pool, sharePool, false) >= g.pooled(pool) {
+			pool = g.p.Parent[pool]
+		}
+	}
+	for _, u := range h.units {
+		u.origin, u.lender, u.pool = origin, lender, pool
+	}
+}
+
+// label labels what runs without a label, in row order: like its host, or as the whole host can count.
+func (g *whole) label() {
+	list := g.units(func(u *unit) bool { return u.origin == "" })
+	slices.SortFunc(list, func(a, b *unit) int { return int(a.row - b.row) })
+	for _, u := range list {
+		if u.origin != "" {
+			continue
+		}
+		if i := slices.IndexFunc(u.host.units, func(v *unit) bool { return v.origin != "" }); i >= 0 {
+			first := u.host.units[i]
+			u.origin, u.lender, u.pool = first.origin, first.lender, first.pool
+			continue
+		}
+		leaf, c := u.leaf(), g.size[u.host]
+		m := g.lends(leaf, c, 0, plan.None)
+		switch {
+		case g.account(leaf) >= c:
+			g.relabel(u.host, owned, plan.None)
+		case g.account(plan.Root) >= c && !g.barred(leaf) || m == plan.None:
+			g.relabel(u.host, sharePool, plan.None)
+		default:
+			g.relabel(u.host, borrowed, m)
+		}
+	}
+}
+
 // promised grants what sets hold a host for, once it is empty.
 func (g *whole) promised() {
 	for _, s := range g.mine(func(*set) bool { return true }) {
