@@ -41,7 +41,7 @@ func (v *verifier) reclaims() {
 		}
 		v.is(c.about("log", "reclaims", "a row of %d units", c.units), c.units > 0)
 		v.before(c.spot)
-		if !v.wellFormed(c) {
+		if !v.wellFormed(c, action.text(row) == "cancelled") {
 			continue
 		}
 		switch action.text(row) {
@@ -55,8 +55,9 @@ func (v *verifier) reclaims() {
 	}
 }
 
-// wellFormed checks a row by itself: its reason, and that it names who shall have the units, or a rule (INV-7).
-func (v *verifier) wellFormed(c *claim) bool {
+// wellFormed checks a row by itself: its reason, and that it names who shall have the units, or a rule (INV-7). Who loses its place by a
+// new policy file is known no more when what it was promised is cancelled.
+func (v *verifier) wellFormed(c *claim, cancelled bool) bool {
 	r, ok := reasons[c.reason]
 	t := v.m.policy.byName[c.plan]
 	switch {
@@ -69,7 +70,8 @@ func (v *verifier) wellFormed(c *claim) bool {
 	if v.is(c.about("INV-7", "reclaims", "reason %s, for consumer %q: a taker must stand behind it, or else must not", c.reason, c.forConsumer),
 		r.taker == (c.forConsumer != "")) && r.taker {
 		k := key{c.plan, c.forConsumer, c.forAllocation, c.forSub}
-		v.is(c.about("INV-7", "reclaims", "the taker %s %s %s is no sub-allocation", c.forConsumer, c.forAllocation, c.forSub), v.m.subs[k] != nil)
+		v.is(c.about("INV-7", "reclaims", "the taker %s %s %s is no sub-allocation", c.forConsumer, c.forAllocation, c.forSub),
+			v.m.subs[k] != nil || cancelled && !(t.member[k.consumer] && v.m.policy.leaf(k.consumer)))
 		v.is(c.about("INV-7", "reclaims", "taken from itself"), k != c.key)
 	}
 	return true
