@@ -57,7 +57,7 @@ func main() {
 	}
 	b := &bench{rows: *rows, hosts: *hosts}
 	b.body = b.snapshot(0)
-	fmt.Printf("%d rows, %d hosts, %.1f MB as Arrow and zstd; %s, %d processors\n\n", *rows, *hosts, float64(len(b.body))/1e6, runtime.Version(), runtime.GOMAXPROCS(0))
+	fmt.Printf("%d rows, %d hosts, %.1f MB as Arrow and zstd; %s, %d processors, load %s\n\n", *rows, *hosts, float64(len(b.body))/1e6, runtime.Version(), runtime.GOMAXPROCS(0), load1())
 	times := map[string][]time.Duration{}
 	for range *runs {
 		for stage, d := range b.push() {
@@ -74,6 +74,17 @@ func main() {
 	if *load > 0 {
 		b.read(*load)
 	}
+	fmt.Printf("\nload %s at the end\n", load1())
+}
+
+// load1 is the load average of the last minute: who else was at work, besides this.
+func load1() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	return first
 }
 
 // printTimes prints the least, the median and the largest of some times, if there are any.
@@ -87,7 +98,7 @@ func printTimes(name string, d []time.Duration) {
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// The stages of a push, in order. The first five add up to the sixth, all but the last to the seventh.
+// The stages of a push, in order. In each run all up to stagePublish add up to stageTotal.
 const (
 	stageReceive = "receive"
 	stageDecode  = "decode"
@@ -313,11 +324,11 @@ func (b *bench) push() map[string]time.Duration {
 	before := s.spent()
 	begin := time.Now()
 	s.do("PUT", "/v1/demand/feed?format=arrow", b.body)
-	after := s.spent()
 	s.do("POST", "/v1/cycles", nil)
 	s.mu.Lock()
 	at := s.at
 	s.mu.Unlock()
+	after := s.spent()
 	t := map[string]time.Duration{stageReceive: after["receive"] - before["receive"], stageDecode: after["decode"] - before["decode"]}
 	t[stageApply] = at["accepted"].Sub(begin) - t[stageReceive] - t[stageDecode]
 	t[stageSync] = at["durable"].Sub(at["accepted"])
@@ -401,7 +412,7 @@ func (b *bench) read(load time.Duration) {
 	for i, path := range paths {
 		d := took[i]
 		slices.Sort(d)
-		fmt.Printf("%-46s %9d %9.1f %9.1f %9.1f\n", "GET "+path, len(d), ms(d[len(d)/2]), ms(d[len(d)*99/100]), ms(d[len(d)-1]))
+		fmt.Printf("%-46s %9d %9.1f %9.1f %9.1f\n", "GET "+strings.Replace(path, "%d", "LAST", 1), len(d), ms(d[len(d)/2]), ms(d[len(d)*99/100]), ms(d[len(d)-1]))
 	}
 }
 

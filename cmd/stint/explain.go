@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stintd/stint/core/explain"
-	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/export"
 )
 
@@ -68,16 +67,7 @@ func facts(log, cycle string) (*explain.Facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, _, err := r.Policy(n)
-	if err != nil {
-		return nil, err
-	}
-	f, err := explain.Read(r, n)
-	if err != nil {
-		return nil, err
-	}
-	f.Policy, err = plan.Parse(log, text)
-	return f, err
+	return explain.Read(r, n, log)
 }
 
 // oneCycle reads --cycle: a number, or last.

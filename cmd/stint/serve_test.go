@@ -183,6 +183,8 @@ func TestServeConfig(t *testing.T) {
 		"checkpoint: {bytes: 10}":       "checkpoint.bytes",
 		"log: {format: xml}\nx: 1":      "x",
 		"limits: {connections: -1}":     "limits.connections",
+		"limits: {rows: 20000001}":      "limits.rows",
+		"limits: {body: 2GiB}":          "limits.body",
 	} {
 		if _, err := load(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)

@@ -19,6 +19,7 @@ import (
 	"github.com/stintd/stint/core/engine"
 	"github.com/stintd/stint/core/journal"
 	"github.com/stintd/stint/ingest/server"
+	"github.com/stintd/stint/ingest/table"
 )
 
 // serveExample is the annotated configuration; what it sets are the defaults.
@@ -199,6 +200,15 @@ func (c *serveConfig) validate(name string) error {
 	} {
 		if v < 1 {
 			add("limits."+key, strconv.Itoa(v), "must be at least 1")
+		}
+	}
+	// What is accepted must be read again: by the next start, and from the log.
+	d := table.DefaultLimits
+	for key, v := range map[string][2]int64{
+		"body": {int64(l.Body), d.BytesMax}, "body_unpacked": {int64(l.BodyUnpacked), d.DecodedBytesMax}, "rows": {int64(l.Rows), int64(d.RowsMax)},
+	} {
+		if v[0] > v[1] {
+			add("limits."+key, strconv.FormatInt(v[0], 10), fmt.Sprintf("must be at most %d", v[1]))
 		}
 	}
 	if l.PerAddress < 0 {

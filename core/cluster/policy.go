@@ -212,7 +212,7 @@ func (s *State) openWindows(nowUS int64) {
 		}
 		rank := []int32(nil)
 		if p.MD != nil {
-			rank = p.MD.Windows[now].Rank
+			rank, p.Stirred = p.MD.Windows[now].Rank, true
 		} else {
 			rank = p.Slots.Windows[now].Rank
 		}

@@ -165,6 +165,7 @@ func (b *Subs) fields(c *pack.Coder) {
 	pack.Column(c, &b.Next)
 	pack.Column(c, &b.Seq)
 	pack.Bools(c, &b.Orphan)
+	pack.Column(c, &b.Turns)
 	pack.Column(c, &b.seen)
 	pack.Column(c, &b.free)
 }
@@ -223,6 +224,7 @@ func (p *Plan) fields(c *pack.Coder) {
 	p.Deeds.fields(c)
 	pack.Bool(c, &p.Reassign)
 	pack.Bool(c, &p.Stirred)
+	pack.Bool(c, &p.Turned)
 	pack.Int(c, &p.Since)
 	pack.Column(c, &p.shifted)
 	pack.Column(c, &p.Unlabelled)

@@ -19,7 +19,10 @@ func (s *State) Settle(nowUS int64) {
 	for i := range s.Plans {
 		p := &s.Plans[i]
 		p.Dirty = p.Dirty || p.Owns && p.Stirred // its cycles are counted
-		for _, k := range p.Changed {            // releasing appends to Changed; what it frees exceeds nothing
+		if p.Stirred && p.Turned {
+			s.forgive(p)
+		}
+		for _, k := range p.Changed { // releasing appends to Changed; what it frees exceeds nothing
 			if p.Parcels.exceeded(k) {
 				s.relieve(p, p.Parcels.Begin(k))
 			}
@@ -36,6 +39,24 @@ func (s *State) Settle(nowUS int64) {
 	}
 	s.excess = s.excess[:0]
 	s.hush()
+}
+
+// forgive lets those of a plan whom fair share took from take again, as the input changed (docs/shares.md). O(sub-allocations).
+func (s *State) forgive(p *Plan) {
+	for sub, of := range s.Sub.Plan {
+		if of == p.Index {
+			s.Sub.Turns[sub] = 0
+		}
+	}
+	p.Turned, p.Dirty = false, true
+}
+
+// Turn notes that fair share takes for a sub-allocation, or from it.
+func (s *State) Turn(sub SubID, from bool) {
+	if t := &s.Sub.Turns[sub]; (*t&1 == 1) != from {
+		*t++
+		s.Plans[s.Sub.Plan[sub]].Turned = true
+	}
 }
 
 // Finish ends a cycle: its releases have been emitted, what nobody names is forgotten.

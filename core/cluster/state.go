@@ -117,6 +117,7 @@ type Subs struct {
 	Next       []SubID     // the allocation's next, in row order
 	Seq        []int64     // order of first sight
 	Orphan     []bool      // no plan has it any more, what it holds is under reclaim (PLAN-4)
+	Turns      []int8      // odd when fair share last took from it: how often that and its taking for it came in turn since the input changed
 	seen       []int32     // the snapshot that named it last, or unnamed
 	free       []SubID
 }
@@ -154,6 +155,7 @@ type Plan struct {
 	Reassign bool     // policy, window, hosts, their groups or capacities changed since then
 	Stirred  bool     // demand, hosts or policy changed since the last cycle
 	Since    int32    // cycles in which they had changed, since then
+	Turned   bool     // some sub-allocation has turned (Subs.Turns)
 	shifted  []HostID // split hosts whose capacity changed since their parcels were made
 
 	// Unlabelled are the holdings of `running` rows of a slot plan in row order. They have no

@@ -87,13 +87,14 @@ func (s *State) newSub(key subKey) SubID {
 		b.Next = append(b.Next, 0)
 		b.Seq = append(b.Seq, 0)
 		b.Orphan = append(b.Orphan, false)
+		b.Turns = append(b.Turns, 0)
 		b.seen = append(b.seen, 0)
 	}
 	s.sequence++
 	b.Source[id], b.Plan[id], b.Consumer[id], b.Alloc[id] = s.Alloc.Source[a], s.Alloc.Plan[a], s.Alloc.Consumer[a], a
 	b.Name[id], b.Shape[id], b.Need[id], b.MaxPerHost[id] = key.name, key.shape, NoID, plan.Unlimited
 	b.Wanted[id], b.Held[id], b.First[id], b.Next[id], b.Seq[id], b.Pair[id] = 0, 0, NoID, NoID, s.sequence, NoID
-	b.Orphan[id] = false
+	b.Orphan[id], b.Turns[id] = false, 0
 	s.subOf[key] = id
 	if last := s.Alloc.Last[a]; last != NoID {
 		b.Next[last] = id

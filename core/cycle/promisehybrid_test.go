@@ -94,19 +94,29 @@ func (v *slotView) wasted(k oracle.Key, spare int64) {
 }
 
 // deserved holds SLOT-27 at a fixed point: no leaf goes short of a unit of one slot within its quota where such a unit of
-// another above its quota, on a host that the first may use, could be taken for it. (Units of several sizes may not make up what is to be given.)
+// another above its quota, on a host that the first may use, could be taken for it: one that fills a branch's reserve could
+// not, as that needs its slot again. (Units of several sizes may not make up what is to be given.)
 func (v *slotView) deserved(k oracle.Key) {
 	each := v.slotsOf(k)
 	if each > 1 || v.capped(k) || v.all(k.Consumer)+each > v.rows[k.Consumer].Quota {
 		return
 	}
-	for _, h := range v.held {
+	for i, h := range v.held {
 		_, ok := v.idle[h.host]
-		if ok && h.origin == "hybrid" && h.each == each && v.mayUse(k, h.host) && !v.shrunk() && v.budget < 0 &&
+		if ok && v.spared(i, k.Consumer) && h.origin == "hybrid" && h.each == each && v.mayUse(k, h.host) && !v.shrunk() && v.budget < 0 &&
 			v.all(h.Consumer)-each >= v.rows[h.Consumer].Quota {
 			v.t.Fatalf("SLOT-27: %v is short of its quota, and %v is above its", k, h.Key)
 		}
 	}
+}
+
+// spared tells whether all that reserves lack would be idle yet if a unit of a holding went to another leaf.
+func (v *slotView) spared(i int, taker string) bool {
+	after := *v
+	after.held = slices.Clone(v.held)
+	after.held[i].units--
+	_, idle := after.blend()
+	return idle-v.held[i].each >= after.lacking(v.first(true), taker, v.held[i].each)
 }
 
 // shrunk tells whether the plan does not reclaim what shrinkage alone took away.

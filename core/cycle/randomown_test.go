@@ -75,7 +75,7 @@ func drawOwning(t *rapid.T, lend bool) site {
 		}
 		if once(t, "windows", 3) {
 			m.cut = between(t, "cut", 2, cutMax)
-			m.drawLead(t)
+			s.drawLead(t, &m)
 		}
 		s.plans = append(s.plans, m)
 		s.drawDeeds(t, &s.plans[i])
@@ -86,9 +86,10 @@ func drawOwning(t *rapid.T, lend bool) site {
 // dayLead is a lead by which the first window comes as soon as the second one is open, for the rest of a case.
 const dayLead = 23 * 60
 
-// drawLead draws how long before another window the plan prepares for it.
-func (m *mdPlan) drawLead(t *rapid.T) {
-	if m.lead = 0; once(t, "lead", 2) {
+// drawLead draws how long before another window a plan prepares for it. Where there are waves it does not: there is nothing that one
+// recall could take from another then.
+func (s *site) drawLead(t *rapid.T, m *mdPlan) {
+	if m.lead = 0; !s.waves && once(t, "lead", 2) {
 		m.lead = choose(t, "minutes", 1, 2, 2, 3, 3, 5, 5, cutMax, dayLead)
 	}
 }
@@ -163,7 +164,7 @@ func (s *site) settleDeeds(t *rapid.T, m *mdPlan) {
 			if once(t, "window's rank", 6) {
 				other[e.consumer].rank = between(t, "rank", 0, 3)
 			}
-			if once(t, "window's share", 6) {
+			if !s.waves && once(t, "window's share", 6) {
 				share := s.drawShare(t)
 				other[e.consumer].share = &share
 			}
@@ -419,7 +420,7 @@ func (s *site) reviseOwn(t *rapid.T) {
 		}
 		if once(t, "other windows", 3) {
 			m.cut = choose(t, "cut", 0, 3, 6, 9, cutMax)
-			m.drawLead(t)
+			s.drawLead(t, m)
 		}
 		for k := range m.members {
 			if once(t, "rank changes", 5) {

@@ -38,13 +38,21 @@ type Log interface {
 	Holder(table string, cycle int64) (int64, error)
 	Table(table string, cycle int64) (*decision.Table, error)
 	Rows(table string, first, last int64) (*decision.Table, error)
+	Policy(cycle int64) (text []byte, digest string, err error)
 }
 
-// Read gathers the facts of a cycle from a log; the policy is the caller's to set. It reads the state tables of the
-// cycle, what happened since the last keyframe, and all reclaims and releases up to the cycle: what is under reclaim
-// follows from them alone. Errors are the log's.
-func Read(log Log, cycle int64) (*Facts, error) {
+// Read gathers the facts of a cycle from a log. It reads the policy that was in force, the state tables of the cycle, what
+// happened since the last keyframe, and all reclaims and releases up to the cycle: what is under reclaim follows from
+// them alone. Errors are the log's, or faults of the policy, which they call by the name given.
+func Read(log Log, cycle int64, name string) (*Facts, error) {
 	f := &Facts{Cycle: cycle}
+	text, _, err := log.Policy(cycle)
+	if err != nil {
+		return nil, err
+	}
+	if f.Policy, err = plan.Parse(name, text); err != nil {
+		return nil, err
+	}
 	c, err := log.Table("cycles", cycle)
 	if err != nil {
 		return nil, err

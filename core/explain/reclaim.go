@@ -194,42 +194,112 @@ var caused = map[string]struct {
 
 // events tells what the cycle gave to the target, and what came back or was put under reclaim of it.
 func (p *part) events() {
-	each := func(t *decision.Table, f func(v tableView, row int)) {
-		v := view(t)
-		mine := p.f.under(v, "consumer", p.target.Consumer)
-		for row := range t.Rows {
-			if mine(row) && v.text("plan", row) == p.Plan && (p.target.Allocation == nil || v.text("allocation", row) == *p.target.Allocation) {
-				f(v, row)
-			}
-		}
-	}
 	back, granted := newTally[string](), newTally[label]()
-	type step struct{ action, reason, consumer string }
-	steps := newTally[step]()
-	each(p.f.Releases, func(v tableView, row int) { back.add(v.text("cause", row), v.num("units", row)) })
-	each(p.f.Grants, func(v tableView, row int) {
+	p.each(p.f.Releases, func(v tableView, row int) { back.add(v.text("cause", row), v.num("units", row)) })
+	p.each(p.f.Grants, func(v tableView, row int) {
 		granted.add(label{v.text("origin", row), v.text("pool", row), v.text("lender", row)}, v.num("units", row))
 	})
-	each(p.f.Reclaims, func(v tableView, row int) {
-
-		steps.add(step{v.text("action", row), v.text("reason", row), p.f.renamed(v.text("consumer", row))}, v.num("units", row))
-
-	})
-	happened := func(units int64, text string, rules ...string) {
-		p.Happened = append(p.Happened, Point{Value: &units, Text: text, Rules: rules})
-	}
 	back.each(func(cause string, n int64) {
-		happened(n, fmt.Sprintf("%s came back: %s", count(n, "unit"), caused[cause].text), caused[cause].rules...)
+		p.happened(n, fmt.Sprintf("%s came back: %s", count(n, "unit"), caused[cause].text), caused[cause].rules...)
 	})
 	granted.each(func(l label, n int64) {
 		text, rules := l.sentence("unit", n, p.slots != nil)
-		happened(n, "granted "+text, rules...)
+		p.happened(n, "granted "+text, rules...)
 	})
-	steps.each(func(s step, n int64) {
-		if w := reclaimed[s.reason]; s.action == "issued" {
-			happened(n, fmt.Sprintf("%s put under reclaim: %s", count(n, "unit"), w.text), p.rules(s.consumer, w.slots, w.hybrid, w.md)...)
+	p.turned()
+}
+
+// each calls f for the rows of a table of events that are the target's in this plan.
+func (p *part) each(t *decision.Table, f func(v tableView, row int)) {
+	v := view(t)
+	mine := p.f.under(v, "consumer", p.target.Consumer)
+	for row := range t.Rows {
+		if mine(row) && v.text("plan", row) == p.Plan && (p.target.Allocation == nil || v.text("allocation", row) == *p.target.Allocation) {
+			f(v, row)
+		}
+	}
+}
+
+func (p *part) happened(units int64, text string, rules ...string) {
+	p.Happened = append(p.Happened, Point{Value: &units, Text: text, Rules: rules})
+}
+
+// turn is units of a row of reclaims.
+type turn struct {
+	where
+	reason, taker string
+	deadline      int64
+	units         int64
+	told          int64 // of issued ones: how many were under reclaim before
+}
+
+// holding is where without the reclaim.
+func (w where) holding() where {
+	w.id = 0
+	return w
+}
+
+// turned tells what the cycle put under reclaim, and what came of reclaims that it cancelled.
+func (p *part) turned() {
+	var issued, cancelled []*turn
+	p.each(p.f.Reclaims, func(v tableView, row int) {
+		s := &turn{where: p.f.where(v, row), reason: v.text("reason", row), deadline: v.num("deadline", row), units: v.num("units", row)}
+		s.taker = name(p.f.renamed(v.text("for_consumer", row)), v.text("for_allocation", row), v.text("for_sub", row))
+		if v.text("action", row) == "issued" {
+			issued = append(issued, s)
 		} else {
-			happened(n, fmt.Sprintf("%s not reclaimed after all: nothing asks for it any more", count(n, "unit")), "CYC-6", "D-24")
+			cancelled = append(cancelled, s)
 		}
 	})
+	over, anew := p.followed(issued, cancelled)
+	type group struct{ reason, consumer string }
+	put, ended := newTally[group](), int64(0)
+	for _, s := range issued {
+		put.add(group{s.reason, s.consumer}, s.units)
+	}
+	for _, s := range cancelled {
+		ended += s.units
+	}
+	put.each(func(g group, n int64) {
+		w := reclaimed[g.reason]
+		p.happened(n, fmt.Sprintf("%s put under reclaim: %s", count(n, "unit"), w.text), p.rules(g.consumer, w.slots, w.hybrid, w.md)...)
+	})
+	if anew > 0 {
+		p.happened(anew, fmt.Sprintf("%s of that had been under reclaim before: that one ended", count(anew, "unit")), "CYC-6", "D-24")
+	}
+	over.each(func(taker string, n int64) {
+		p.happened(n, fmt.Sprintf("%s still under reclaim, due as before: an owner took it over: %s", count(n, "unit"), taker), "MD-10", "CYC-6")
+	})
+	if ended > 0 {
+		p.happened(ended, fmt.Sprintf("%s not reclaimed after all: nothing asks for it any more", count(ended, "unit")), "CYC-6", "D-24")
+	}
+}
+
+// followed takes off those of cancelled reclaims that are under a later one from the same cycle. An owner that takes over what is
+// taken back for others (docs/shares.md) has the same deadline: for the holder nothing ended, and it is taken off what was
+// issued too; over has that by taker. The others were put under reclaim anew.
+func (p *part) followed(issued, cancelled []*turn) (over *tally[string], anew int64) {
+	later := map[where][]*turn{}
+	for _, s := range issued {
+		later[s.holding()] = append(later[s.holding()], s)
+	}
+	over = newTally[string]()
+	for _, s := range cancelled {
+		for _, next := range later[s.holding()] {
+			if p.md != nil && next.id > s.id && next.reason == "recall" && next.deadline == s.deadline {
+				n := min(s.units, next.units)
+				over.add(next.taker, n)
+				s.units, next.units = s.units-n, next.units-n
+			}
+		}
+	}
+	for _, s := range cancelled {
+		for _, next := range later[s.holding()] {
+			if next.id > s.id {
+				n := min(s.units, next.units-next.told)
+				s.units, next.told, anew = s.units-n, next.told+n, anew+n
+			}
+		}
+	}
+	return over, anew
 }

@@ -19,6 +19,7 @@ type fairs struct {
 	kinds  map[kind]*trial
 	spent  [][]uint64 // memory of trials that are over
 	onHand onHand
+	pacts  pacts
 	path   []plan.Node
 	here   []cluster.HoldingID
 	sum    []int64
@@ -51,7 +52,7 @@ type sameKind struct {
 func (m *Planner) fair() {
 	f, g := &m.fairness, &m.grant
 	f.last = cluster.NoID
-	if f.order == nil || len(f.order) != m.policy.Len() {
+	if len(f.order) != m.policy.Len() {
 		f.order = make([][]plan.Node, m.policy.Len())
 	}
 	for i := range m.pools.list {
@@ -61,6 +62,7 @@ func (m *Planner) fair() {
 		}
 		f.holds, f.kinds = nil, nil
 		f.onHand.begin()
+		m.forgetPacts()
 		for at := g.race.Next(); at >= 0; at = g.race.Next() {
 			usage, stays := m.serveTaker(o, o.node+plan.Node(at))
 			g.race.Served(at, usage, stays)
@@ -145,7 +147,7 @@ func (m *Planner) trialOf(leaf plan.Node, sub cluster.SubID) *trial {
 // victims on it, on which enough of them are.
 func (m *Planner) takeFor(o *pool, sub cluster.SubID, gets int64) bool {
 	leaf, found, done := m.s.Node(sub), false, false
-	if !m.anyAhead(o, leaf, gets) {
+	if m.s.Sub.Turns[sub] >= turnsMost || !m.anyAhead(o, leaf, gets) {
 		return false
 	}
 	t := m.trialOf(leaf, sub)
@@ -166,7 +168,7 @@ func (m *Planner) takeFor(o *pool, sub cluster.SubID, gets int64) bool {
 					continue
 				}
 				if m.mayDo(o, k, size, leaf, gets) && m.mayUse(leaf, sub, k, o.node) {
-					if victims := m.enough(o, sub, k, gets); victims != nil {
+					if victims := m.enough(o, sub, k, gets); victims != nil && m.bearAll(o, leaf, gets, victims) {
 						found, done = true, m.issue(decision.ReclaimFairShare, sub, k, victims, nil)
 						return false
 					}
@@ -207,10 +209,21 @@ func (m *Planner) gives(o *pool, q cluster.HoldingID, taker plan.Node, given, ge
 	return victim != taker && victim != plan.None && m.givesOf(o, m.pairIn(o, h.Sub[q]), victim, taker, given, gets)
 }
 
+// mayTake tells whether a unit of a holding may be taken for the taker of this round, by itself.
+func (m *Planner) mayTake(o *pool, q cluster.HoldingID, taker plan.Node, gets int64) bool {
+	h := &m.s.Holding
+	return h.Set[q] == cluster.NoID && (h.Pool[q] == o.id || mutant == 44 && h.Pool[q] != cluster.NoID) &&
+		m.s.Node(h.Sub[q]) != plan.None && m.mayGive(o, m.pairIn(o, h.Sub[q]), taker, gets)
+}
+
 // givesOf is gives for a unit of a pair.
 func (m *Planner) givesOf(o *pool, pair cluster.PairID, victim, taker plan.Node, given, gets int64) bool {
 	return m.ahead(o, victim, taker, given-m.change(pair, -1), gets)
 }
+
+// turnsMost is how often fair share takes for a sub-allocation and from it in turn before it takes no more for it, until
+// the input changes (INV-10).
+const turnsMost = 5
 
 // issue makes a set of victims for a taker's unit, or adds to the one made last when it is for the same. Sets that were dissolved
 // for it end; of their victims, those that are chosen go over to it. It is
@@ -233,6 +246,9 @@ func (m *Planner) issue(reason int32, sub cluster.SubID, k cluster.ParcelID, vic
 		id = m.s.OpenSet(m.p, k, reason, sub, m.nowUS)
 		m.promise.ofSub[sub] = append(m.promise.ofSub[sub], id)
 		m.noteSet(id, k)
+	}
+	if reason == decision.ReclaimFairShare {
+		m.s.Turn(sub, false)
 	}
 	for _, v := range victims {
 		m.take(id, k, v)
@@ -259,6 +275,10 @@ func (m *Planner) take(id cluster.SetID, k cluster.ParcelID, v victim) {
 	m.count(m.s.PairOf(from, pool), -v.units)
 	m.shift(from, pool, -v.units)
 	if h.Granted[v.q] <= m.s.Cycle {
+		if m.s.Set.Reason[id] == decision.ReclaimFairShare {
+			m.s.Turn(from, true)
+			m.addPact(m.s.Node(from), m.s.Node(m.s.Set.Taker[id]))
+		}
 		m.s.TakeBack(id, v.q, v.units, m.due(v.q))
 		return
 	}

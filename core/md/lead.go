@@ -29,7 +29,7 @@ type prospect struct {
 }
 
 // nears tells whether another window will be in force a `lead` from now.
-func (m *Planner) nears() bool { return m.p.Coming != cluster.NoID && mutant != 55 }
+func (m *Planner) nears() bool { return m.p.Coming != cluster.NoID && mutant != 56 }
 
 // foresee tries what the coming window would do, where one is, on a copy of the state: nobody can tell without doing it. O(everything), as
 // the copy's planner knows nothing.
@@ -48,6 +48,8 @@ func (m *Planner) foresee() outlook {
 	trial.Entitle()
 	trial.Grant()
 	trial.Reclaim()
+	copy(m.s.Sub.Turns, s.Sub.Turns) // what goes before the switch for fair share's sake took turns too (INV-10)
+	m.p.Turned = m.p.Turned || p.Turned
 	return trial.outcome()
 }
 
@@ -64,7 +66,7 @@ func (m *Planner) outcome() outlook {
 			case h.Set[q] != cluster.NoID:
 				o.taken[at] = prospect{at, o.taken[at].units + h.Units[q], max(o.taken[at].due, h.Due[q], m.nowUS)}
 				o.busy[at.host] = true
-			case h.Granted[q] > m.s.Cycle && (h.Pool[q] == cluster.NoID || !promised[at.host] || mutant == 56):
+			case h.Granted[q] > m.s.Cycle && (h.Pool[q] == cluster.NoID || !promised[at.host] || mutant == 57):
 				o.given = append(o.given, prospect{at, h.Units[q], 0})
 			}
 		}
@@ -153,7 +155,7 @@ func (m *Planner) bears(leaf plan.Node, sub cluster.SubID, k cluster.ParcelID, t
 		return true
 	}
 	_, _, over := m.overLimitOf(m.pooled, leaf, sub, top)
-	return (!over || mutant == 57) && !m.barred(leaf, top) && m.policy.ReclaimUS[leaf] <= m.grace(m.p.Parcels.Owner[k], top)
+	return (!over || mutant == 58) && !m.barred(leaf, top) && m.policy.ReclaimUS[leaf] <= m.grace(m.p.Parcels.Owner[k], top)
 }
 
 // makeWay puts under reclaim what the coming window would take back and is not, host by host.
@@ -174,7 +176,7 @@ func (m *Planner) makeWay() {
 			one := m.outlook.taken[spot{sub, p.Host[k]}]
 			if units := min(h.Units[q], one.units-leaving[sub], m.budget); units > 0 && h.Set[q] == cluster.NoID && h.Granted[q] <= m.s.Cycle {
 				leaving[sub] += units
-				if mutant == 58 {
+				if mutant == 59 {
 					one.due = m.due(q)
 				}
 				m.takeBackBy(q, units, one.due, decision.ReclaimWindowSwitch)

@@ -65,8 +65,9 @@ var Mutants = [...]string{
 	"reclaim: takers' grace left aside",                                          // 52
 	"parcel: what is too much on one is left there",                              // 53
 	"parcel: what is under reclaim is still too much",                            // 54
-	"lead: nothing is tried",                                                     // 55
-	"lead: what others wait for is granted",                                      // 56
-	"lead: what is granted may be over a share limit of now",                     // 57
-	"lead: the deadline is that of the window of now",                            // 58
+	"choice: a set may take from another what it stands on",                      // 55
+	"lead: nothing is tried",                                                     // 56
+	"lead: what others wait for is granted",                                      // 57
+	"lead: what is granted may be over a share limit of now",                     // 58
+	"lead: the deadline is that of the window of now",                            // 59
 }

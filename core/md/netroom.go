@@ -118,7 +118,7 @@ func (m *Planner) oweAgain(s *shortage) {
 			k := s.begin + cluster.ParcelID(i)
 			missing -= off
 			if room[k] += s.off[d][i] - off; s.off[d][i] > off {
-				m.fairness.gained = append(m.fairness.gained, k)
+				m.fairness.gain(k)
 			}
 			s.off[d][i] = off
 		}
@@ -169,10 +169,18 @@ func (m *Planner) shortageOf(begin, k cluster.ParcelID, size []int64, units int6
 	return one
 }
 
+// gain notes that a parcel has more net room than it had.
+func (f *fairs) gain(k cluster.ParcelID) {
+	f.gained = append(f.gained, k)
+	if int(k) < len(f.onHand.seen) {
+		f.onHand.seen[k] = 0 // what all could give there at most counts that room
+	}
+}
+
 // giveRoom adds units of a size to the net room of a parcel.
 func (m *Planner) giveRoom(k cluster.ParcelID, size []int64, units int64) {
 	if units > 0 {
-		m.fairness.gained = append(m.fairness.gained, k)
+		m.fairness.gain(k)
 	}
 	for d, column := range m.fairness.room {
 		column[k] += size[d] * units

@@ -9,16 +9,16 @@ import (
 // onHand is what is held from a pool on parcels that takers asked for, in one piece of memory for each: what they could give at
 // most, since while a pool's takers are served it only becomes less.
 type onHand struct {
-	loop  int32    // of which pool's takers it is
-	seen  []int32  // by ParcelID: the loop in which it was taken down
+	loop  int64    // of which pool's takers it is
+	seen  []int64  // by ParcelID: the loop in which it was taken down
 	most  []uint64 // by ParcelID: its room if all of it were given back, packed as the field does
 	first []int32  // by ParcelID: its rows in pair and units; they end with a pair of NoID
 	pair  []cluster.PairID
 	units []int64
 
 	want  uint64  // the taker's unit, packed
-	round int32   // of the taker: even
-	gives []int32 // by PairID: round when it does not give to the taker, round + 1 when it does
+	round int64   // of the taker: even
+	gives []int64 // by PairID: round when it does not give to the taker, round + 1 when it does
 	sum   []int64
 }
 
@@ -32,14 +32,14 @@ func (v *onHand) begin() {
 func (m *Planner) mayGive(o *pool, pair cluster.PairID, taker plan.Node, gets int64) bool {
 	v := &m.fairness.onHand
 	if int(pair) >= len(v.gives) {
-		v.gives = append(v.gives, make([]int32, len(m.p.Pairs.Leaf)-len(v.gives))...)
+		v.gives = append(v.gives, make([]int64, len(m.p.Pairs.Leaf)-len(v.gives))...)
 	}
 	if known := v.gives[pair] - v.round; known == 0 || known == 1 {
 		return known == 1
 	}
 	victim := m.p.Pairs.Leaf[pair]
 	v.gives[pair] = v.round
-	if victim != taker && m.promise.net[pair] > 0 && m.givesOf(o, pair, victim, taker, 0, gets) {
+	if victim != taker && m.promise.net[pair] > 0 && m.givesOf(o, pair, victim, taker, 0, gets) && m.bear(o, victim, taker, -m.change(pair, -1), gets) {
 		v.gives[pair]++
 		return true
 	}
@@ -73,7 +73,7 @@ func (m *Planner) mayDo(o *pool, k cluster.ParcelID, size []int64, taker plan.No
 func (m *Planner) takeDown(o *pool, k cluster.ParcelID) {
 	v, h := &m.fairness.onHand, &m.s.Holding
 	if n := m.p.Parcels.Len(); len(v.seen) < n {
-		v.seen, v.first, v.most = make([]int32, n), make([]int32, n), make([]uint64, n)
+		v.seen, v.first, v.most = make([]int64, n), make([]int32, n), make([]uint64, n)
 	}
 	v.seen[k], v.first[k] = v.loop, int32(len(v.pair))
 	v.sum = resized(v.sum, len(m.p.Parcels.Cap))

@@ -114,7 +114,9 @@ func (m *Planner) review() {
 		sub := m.s.Set.Taker[id]
 		counted(id, m.s.Set.Units[id])
 		for m.s.Set.Units[id] > 0 && !m.stands(id) {
-			m.lapse(id)
+			if m.lapse(id); m.s.Set.Reason[id] == decision.ReclaimFairShare {
+				m.s.Turn(sub, true)
+			}
 		}
 		if m.s.Set.Units[id] > 0 {
 			v.ofSub[sub] = append(v.ofSub[sub], id)

@@ -17,18 +17,23 @@ const even = 1 << 16
 // priority where their branches part, or of equal and then not worse off.
 func (m *Planner) ahead(o *pool, victim, taker plan.Node, gives, gets int64) bool {
 	a, b := m.part(victim, taker)
+	if mutant == 48 {
+		gives = 0
+	}
+	slack := int64(even)
+	if gives > 0 {
+		slack = min(slack, gives/2) // less than a unit, or two could take from each other for ever
+	}
+	return m.leads(a, b, m.pools.stake[o.at(a)]-gives, m.pools.stake[o.at(b)]+gets, slack)
+}
+
+// leads tells whether a sibling with so much share is ahead of another with so much, or short of it by no more than some slack.
+func (m *Planner) leads(a, b plan.Node, x, y, slack int64) bool {
 	if m.set.Priority[a] != m.set.Priority[b] {
 		return m.set.Priority[a] < m.set.Priority[b]
 	}
 	if m.set.Ratio[a] == 0 || m.set.Ratio[b] == 0 {
 		return m.set.Ratio[a] == 0 && m.set.Ratio[b] > 0
-	}
-	if mutant == 48 {
-		gives = 0
-	}
-	x, y, slack := m.pools.stake[o.at(a)]-gives, m.pools.stake[o.at(b)]+gets, int64(even)
-	if gives > 0 {
-		slack = min(slack, gives/2) // less than a unit, or two could take from each other for ever
 	}
 	return x >= 0 && !share.Less(x+slack, m.set.Ratio[a], y, m.set.Ratio[b])
 }

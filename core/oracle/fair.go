@@ -68,7 +68,9 @@ func (g *round) review() {
 	for _, s := range g.mine(every) {
 		g.reviewed = s.number
 		for s.n > 0 && !g.stands(s) {
-			g.lapse(s)
+			if g.lapse(s); s.reason == "fair_share" {
+				s.taker.took()
+			}
 		}
 	}
 	g.reviewed = math.MaxInt64
@@ -175,7 +177,7 @@ func (q pool) seize(s *sub) bool {
 	if s.perHost != plan.Unlimited {
 		kind = fmt.Sprint("sub ", s.arrival)
 	}
-	if q.vain[kind] {
+	if q.vain[kind] || s.turns >= 5 {
 		return false
 	}
 	list, may := q.victims(s), q.usable(s)
@@ -185,18 +187,87 @@ func (q pool) seize(s *sub) bool {
 		if q.vain[tried] || i < 0 || !q.takes(s, may[i], 0) {
 			continue
 		}
-		if chosen, ok := q.pick(s, may[i], list); ok {
+		if chosen, ok := q.pick(s, may[i], list); ok && q.bears(s, chosen) {
 			q.noteSet(len(chosen))
 			if q.at != plan.Root {
 				q.notes["fair reclaim in a private pool"]++
 			}
 			q.noteVictim(u.leaf(), s.alloc.leaf)
-			return q.claim(&set{reason: "fair_share", target: u.host, owner: u.owner, taker: s}, chosen)
+			return q.exchange(&set{reason: "fair_share", target: u.host, owner: u.owner, taker: s}, chosen)
 		}
 		q.vain[tried] = true
 	}
 	q.vain[kind] = true
 	return false
+}
+
+// exchange makes a set for a taker, and counts whose turn it was.
+func (q pool) exchange(t *set, chosen []*unit) bool {
+	if !q.claim(t, chosen) {
+		return false
+	}
+	t.taker.turns += t.taker.turns % 2
+	for _, u := range chosen {
+		if u.cycle < q.cycle {
+			u.sub.took()
+		}
+		if u.sub.turns >= 5 {
+			q.notes["turned as often as may be"]++
+		}
+	}
+	return true
+}
+
+// took notes that fair share took from a sub-allocation.
+func (s *sub) took() {
+	if s.turns%2 == 0 {
+		s.turns++
+	}
+}
+
+// bears tells whether sets that this cycle made for fair share in the pool still have to give to their takers, those that do now, when some units are
+// given for a taker.
+func (q pool) bears(s *sub, units []*unit) bool {
+	gives, gets := map[plan.Node]*big.Rat{}, map[plan.Node]*big.Rat{}
+	add := func(to map[plan.Node]*big.Rat, leaf plan.Node, r *big.Rat) {
+		for _, n := range q.way(leaf) {
+			if to[n] == nil {
+				to[n] = new(big.Rat)
+			}
+			to[n].Add(to[n], r)
+		}
+	}
+	add(gets, s.alloc.leaf, q.gets(s))
+	done := map[string]bool{}
+	for _, u := range units {
+		alike := func(o *unit) bool { return o.leaf() == u.leaf() && slices.Equal(o.sub.size, u.sub.size) }
+		if kind := fmt.Sprint(u.leaf(), u.sub.size); !done[kind] {
+			done[kind] = true
+			n := len(slices.DeleteFunc(slices.Clone(units), func(o *unit) bool { return !alike(o) }))
+			add(gives, u.leaf(), q.differs(u.sub, 0, int64(-n)))
+		}
+	}
+	for _, t := range q.mine(func(t *set) bool {
+		return t.reason == "fair_share" && t.cycle == q.cycle && q.meet(t.taker.alloc.leaf, t.owner) == q.at
+	}) {
+		for _, u := range q.units(func(u *unit) bool { return u.set == t }) {
+			a, b := q.part(u.leaf(), t.taker.alloc.leaf)
+			less, more := new(big.Rat), new(big.Rat)
+			for r, n := range map[*big.Rat]plan.Node{less: a, more: b} {
+				if gives[n] != nil {
+					r.Add(r, gives[n])
+				}
+				if gets[n] != nil {
+					r.Sub(r, gets[n])
+				}
+			}
+			if q.ahead(u.leaf(), t.taker.alloc.leaf, nil, nil) && !q.ahead(u.leaf(), t.taker.alloc.leaf, less, more.Neg(more)) {
+				q.notes["a set that another stands on"]++
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // noteSet counts what a set takes.
@@ -233,7 +304,9 @@ func (q pool) victims(s *sub) []*unit {
 		}
 		up = n
 	}
-	return slices.DeleteFunc(list, func(u *unit) bool { return !q.ahead(u.leaf(), s.alloc.leaf, q.gives(u), gets) })
+	return slices.DeleteFunc(list, func(u *unit) bool {
+		return !q.ahead(u.leaf(), s.alloc.leaf, q.gives(u), gets) || !q.bears(s, []*unit{u})
+	})
 }
 
 // giving is a consumer's children in the order in which they give.

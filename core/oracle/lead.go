@@ -51,7 +51,7 @@ func (g *round) awaitedOn(h *host) bool {
 		slices.ContainsFunc(g.joined, func(j joined) bool { return j.host == h })
 }
 
-// remember gives a function that makes everything what it is now.
+// remember gives a function that makes everything what it is now, but for turns that fair share took.
 func (c *Cluster) remember() (restore func()) {
 	was, estates, seen := *c, slices.Clone(c.estates), map[*estate]estate{}
 	was.sets, was.released, was.reclaimed, was.notes = slices.Clone(c.sets), maps.Clone(c.released), maps.Clone(c.reclaimed), maps.Clone(c.notes)

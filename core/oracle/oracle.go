@@ -166,6 +166,7 @@ type sub struct {
 	named   bool // by the newest snapshot of its source
 	wanted  int64
 	held    int64
+	turns   int // how often fair share took from it and for it in turn: odd when it took from it last
 }
 
 func (u *unit) leaves() bool    { return u.set != nil }

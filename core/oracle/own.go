@@ -72,6 +72,13 @@ func (c *Cluster) own(in int, r *Result) {
 	if now != e.was {
 		e.was = now
 		e.changes++
+		for _, a := range c.allocs {
+			for _, s := range a.subs {
+				if a.plan == in && c.lookUS == 0 {
+					s.turns = 0
+				}
+			}
+		}
 	}
 	if e.basis == basis && !(slices.Contains(e.unmet, true) && e.changes >= int(p.m.OwnershipRebalance)) {
 		return

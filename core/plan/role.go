@@ -1,9 +1,11 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -89,12 +91,42 @@ func differs(at string, was, is any) error {
 	}
 	wasList, ok1 := was.([]any)
 	isList, ok2 := is.([]any)
-	if ok1 && ok2 && len(wasList) == len(isList) {
-		for i := range wasList {
-			if err := differs(fmt.Sprintf("%s[%d]", at, i), wasList[i], isList[i]); err != nil {
+	if ok1 && ok2 {
+		for i := range max(len(wasList), len(isList)) {
+			name, a, b := entries(wasList, isList, i)
+			if err := differs(at+"["+name+"]", a, b); err != nil {
 				return err
 			}
 		}
 	}
 	return fmt.Errorf("%s is not the same as in the policy in force, and is not below a consumer that this token administers", at)
+}
+
+// entries gives what stands at a place of two lists, and what to call it: entries of consumers by their path, for those that may be
+// changed were taken out, so that their number says nothing. Where one came or went, it alone is given.
+func entries(was, is []any, i int) (name string, a, b any) {
+	path := func(e any) string {
+		m, _ := e.(map[string]any)
+		text, _ := m["path"].(string)
+		return text
+	}
+	has := func(list []any, p string) bool {
+		return slices.ContainsFunc(list, func(e any) bool { return path(e) == p })
+	}
+	if i < len(was) {
+		a = was[i]
+	}
+	if i < len(is) {
+		b = is[i]
+	}
+	switch p, q := path(a), path(b); {
+	case p == "" && q == "":
+		return strconv.Itoa(i), a, b
+	case q != "" && !has(was, q):
+		return q, nil, b
+	case p != "" && !has(is, p):
+		return p, a, nil
+	default: // at another place: the order counts
+		return cmp.Or(q, p), a, b
+	}
 }

@@ -18,7 +18,7 @@ func (v *verifier) fairPools(t *plan) {
 	asked := map[reachKey]bool{}
 	for _, f := range v.shortfallRows() {
 		s := v.m.subs[f.key]
-		if f.plan != t.name || s == nil || s.orphan || s.perHost != none || !takes(w, s.consumer) {
+		if f.plan != t.name || s == nil || s.orphan || s.perHost != none || v.turned(s.key) || !takes(w, s.consumer) {
 			continue
 		}
 		if id := (reachKey{s.consumer, keyOf(s.size), s.cond}); !asked[id] {

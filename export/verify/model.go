@@ -18,9 +18,10 @@ type model struct {
 	arrival  int64
 	piles    map[spot]*pile
 	onHost   map[string]map[spot]*pile
-	of       map[string]*account // by plan, then consumer: what leaves hold
-	conds    map[string]*expr    // parsed requirements
-	claims   map[int64][]*claim  // reclaims under way, by number
+	of       map[string]*account    // by plan, then consumer: what leaves hold
+	conds    map[string]*expr       // parsed requirements
+	claims   map[int64][]*claim     // reclaims under way, by number
+	swaps    map[string]map[key]int // by plan: rows that took something for a share from a sub-allocation, or from what was promised to it, since a fixed point
 	leaving  int64
 	cycle    int64
 	estates  map[string]*estate // of MD plans of which anybody owned anything
@@ -82,7 +83,7 @@ type account struct {
 func newModel() *model {
 	return &model{hosts: map[string]*host{}, attrs: map[string]bool{}, numeric: map[string]bool{}, subs: map[key]*sub{},
 		piles: map[spot]*pile{}, onHost: map[string]map[spot]*pile{}, of: map[string]*account{}, conds: map[string]*expr{},
-		claims: map[int64][]*claim{}, estates: map[string]*estate{}}
+		claims: map[int64][]*claim{}, swaps: map[string]map[key]int{}, estates: map[string]*estate{}}
 }
 
 func (m *model) isNumber(word string) bool {

@@ -36,9 +36,12 @@ func (v *verifier) reclaims() {
 		c := &claim{spot: spot{keys(row), host.text(row)}, number: number.at(row), units: units.at(row), reason: reason.text(row),
 			forConsumer: forConsumer.text(row), forAllocation: forAllocation.text(row), forSub: forSub.text(row),
 			issued: issued.at(row), deadline: deadline.at(row), sameCycle: v.cycle}
+		if first := row == 0 || keys(row-1).plan != c.plan; first && (v.stable || v.m.swaps[c.plan] == nil && v.clearUS == 0) {
+			v.m.swaps[c.plan] = map[key]int{} // after a fixed point the plan's input changed
+		}
 		v.is(c.about("log", "reclaims", "a row of %d units", c.units), c.units > 0)
 		v.before(c.spot)
-		if !v.wellFormed(c) {
+		if !v.wellFormed(c, action.text(row) == "cancelled") {
 			continue
 		}
 		switch action.text(row) {
@@ -52,8 +55,9 @@ func (v *verifier) reclaims() {
 	}
 }
 
-// wellFormed checks a row by itself: its reason, and that it names who shall have the units, or a rule (INV-7).
-func (v *verifier) wellFormed(c *claim) bool {
+// wellFormed checks a row by itself: its reason, and that it names who shall have the units, or a rule (INV-7). Who loses its place by a
+// new policy file is known no more when what it was promised is cancelled.
+func (v *verifier) wellFormed(c *claim, cancelled bool) bool {
 	r, ok := reasons[c.reason]
 	t := v.m.policy.byName[c.plan]
 	switch {
@@ -66,7 +70,8 @@ func (v *verifier) wellFormed(c *claim) bool {
 	if v.is(c.about("INV-7", "reclaims", "reason %s, for consumer %q: a taker must stand behind it, or else must not", c.reason, c.forConsumer),
 		r.taker == (c.forConsumer != "")) && r.taker {
 		k := key{c.plan, c.forConsumer, c.forAllocation, c.forSub}
-		v.is(c.about("INV-7", "reclaims", "the taker %s %s %s is no sub-allocation", c.forConsumer, c.forAllocation, c.forSub), v.m.subs[k] != nil)
+		v.is(c.about("INV-7", "reclaims", "the taker %s %s %s is no sub-allocation", c.forConsumer, c.forAllocation, c.forSub),
+			v.m.subs[k] != nil || cancelled && !(t.member[k.consumer] && v.m.policy.leaf(k.consumer)))
 		v.is(c.about("INV-7", "reclaims", "taken from itself"), k != c.key)
 	}
 	return true
@@ -83,6 +88,7 @@ func (v *verifier) issue(c *claim) {
 	if !v.is(c.about("INV-9", "reclaims", "%d units are put under reclaim, of %d that are not", c.units, held), c.units <= held) && p == nil {
 		return
 	}
+	v.swap(c, c.key)
 	v.equal(c.about("log", "reclaims", "issued is not the cycle's now"), v.now, c.issued)
 	v.deadline(t, c)
 	v.newClaims = append(v.newClaims, c)
@@ -214,6 +220,7 @@ func (p *pile) has(is func(l label) bool) bool {
 // cancel takes units off their reclaim.
 func (v *verifier) cancel(c *claim) {
 	v.cancelled = append(v.cancelled, c)
+	v.swap(c, key{c.plan, c.forConsumer, c.forAllocation, c.forSub})
 	left := c.units
 	for _, was := range v.m.claims[c.number] {
 		if was.spot != c.spot || was.deadline != c.deadline || left == 0 {
@@ -229,6 +236,20 @@ func (v *verifier) cancel(c *claim) {
 		v.equal(c.about("CYC-6", "reclaims", "reclaim %d is cancelled beyond what is under it", c.number), 0, left)
 	}
 	v.drop(c.number)
+}
+
+// swap counts that something was taken for a share from a sub-allocation, or from what was promised to it.
+func (v *verifier) swap(c *claim, from key) {
+	if c.reason == "fair_share" && v.m.swaps[from.plan] != nil {
+		v.m.swaps[from.plan][from]++
+	}
+}
+
+// turned tells whether a sub-allocation may have had all of its turns, so that nothing is taken for it any more (docs/shares.md). Turns
+// are not in the log: each takes such a row.
+func (v *verifier) turned(k key) bool {
+	swaps := v.m.swaps[k.plan]
+	return swaps == nil && v.clearUS > 0 || swaps[k] >= 3
 }
 
 // unknown tells whether a reclaim was issued before what is known of them. Their numbers rise.

@@ -138,7 +138,7 @@ func (v *verifier) fairMD(p *plan) {
 		if s.orphan || s.needs || s.perHost != none || !slices.Equal(size, s.size) {
 			return
 		}
-		if match, large := v.fitsEmpty(p, s); s.units > s.held && match && large {
+		if match, large := v.fitsEmpty(p, s); s.units > s.held && match && large && !v.turned(k) {
 			for path := k.consumer; path != "/" && path != ""; path = parentOf(path) {
 				hungry[path] = true
 			}

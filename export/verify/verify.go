@@ -537,6 +537,7 @@ func (v *verifier) adopt() {
 		s.units = s.held + short[k]
 	}
 	v.firstKnown, v.clearUS = 0, v.now
+	clear(v.m.swaps)
 	for _, t := range v.m.policy.plans {
 		switch {
 		case t.confirmed && t.overdue == none:

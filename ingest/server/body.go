@@ -115,20 +115,43 @@ var formats = map[string]table.Format{
 	"": table.Auto, "application/octet-stream": table.Auto, "application/x-www-form-urlencoded": table.Auto,
 }
 
-// format finds out how the body is written down: the parameter `format`, else the content type.
-func (q *request) format() (f table.Format, c table.Compression, err error) {
-	unsupported := func(detail string) error { return problem{Type: "wrong-type", Status: 415, Detail: detail} }
+// planTypes are the media types of policy files; the last three are those of clients that say nothing of it.
+var planTypes = []string{"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain", "application/json", "", "application/octet-stream", "application/x-www-form-urlencoded"}
+
+func unsupported(detail string) error {
+	return problem{Type: "wrong-type", Status: 415, Detail: detail}
+}
+
+// packing finds out how the body is packed: the content encoding, else the content tells.
+func (q *request) packing() (table.Compression, error) {
 	switch v := strings.ToLower(string(q.Request.Header.ContentEncoding())); v {
 	case "":
-		c = table.AutoCompression
+		return table.AutoCompression, nil
 	case "identity":
-		c = table.Plain
+		return table.Plain, nil
 	case "gzip", "x-gzip":
-		c = table.Gzip
+		return table.Gzip, nil
 	case "zstd":
-		c = table.Zstd
+		return table.Zstd, nil
 	default:
-		return f, c, unsupported("content encoding " + v + ": gzip and zstd are taken")
+		return 0, unsupported("content encoding " + v + ": gzip and zstd are taken")
+	}
+}
+
+// media is the content type without its parameters, "" where there is none.
+func (q *request) media() (string, error) {
+	text := string(q.Request.Header.ContentType())
+	media, _, err := mime.ParseMediaType(text)
+	if err != nil && text != "" {
+		return "", unsupported("content type " + text + ": " + err.Error())
+	}
+	return media, nil
+}
+
+// format finds out how a table is written down: the parameter `format`, else the content type.
+func (q *request) format() (f table.Format, c table.Compression, err error) {
+	if c, err = q.packing(); err != nil {
+		return f, c, err
 	}
 	if v := q.query("format"); v != "" {
 		if f, err = table.ParseFormat(v); err != nil {
@@ -136,10 +159,9 @@ func (q *request) format() (f table.Format, c table.Compression, err error) {
 		}
 		return f, c, err
 	}
-	text := string(q.Request.Header.ContentType())
-	media, _, err := mime.ParseMediaType(text)
-	if err != nil && text != "" {
-		return f, c, unsupported("content type " + text + ": " + err.Error())
+	media, err := q.media()
+	if err != nil {
+		return f, c, err
 	}
 	f, ok := formats[media]
 	if !ok {
@@ -148,10 +170,22 @@ func (q *request) format() (f table.Format, c table.Compression, err error) {
 	return f, c, nil
 }
 
+// key is the idempotency key, "" where there is none.
+func (q *request) key() (string, error) {
+	key := string(q.Request.Header.Peek("Idempotency-Key"))
+	if len(key) > cluster.NameBytesMax {
+		return "", badRequest("the Idempotency-Key has more than 256 bytes")
+	}
+	return key, nil
+}
+
 // submit receives the body of a request as an input of a kind, decodes it and gives it to the engine.
 func (q *request) submit(in *engine.Input) error {
 	format, packing, err := q.format()
 	if err != nil {
+		return err
+	}
+	if in.Key, err = q.key(); err != nil {
 		return err
 	}
 	body, digest, done, err := q.readBody()
@@ -159,9 +193,6 @@ func (q *request) submit(in *engine.Input) error {
 		return err
 	}
 	defer done()
-	if in.Key = string(q.Request.Header.Peek("Idempotency-Key")); len(in.Key) > cluster.NameBytesMax {
-		return badRequest("the Idempotency-Key has more than 256 bytes")
-	}
 	in.Body, in.Digest, in.Author = body, digest, q.who.Name
 	in.Format, in.Packing, in.ReportUnknown = format.String(), packing.String(), q.s.o.ReportUnknown
 	if q.who.Role != RoleAdmin {
@@ -180,18 +211,13 @@ func (q *request) submit(in *engine.Input) error {
 	}
 }
 
-// decodeAndSubmit decodes a body for the newest policy. Few are decoded at once: that keeps memory and processors for those who read.
+// decodeAndSubmit decodes a body for the newest policy.
 func (q *request) decodeAndSubmit(in *engine.Input) (engine.Receipt, error) {
 	s := q.s
 	v := q.engine.View().Policy
 	if v == nil {
 		return engine.Receipt{}, problem{Type: "no-plan", Status: 409, Detail: "there is no policy yet: PUT /v1/plan comes first"}
 	}
-	if s.decoding.Add(1) > int64(s.o.Limits.DecodesMax+s.o.Limits.DecodesWaitMax) {
-		s.decoding.Add(-1)
-		return engine.Receipt{}, problem{Type: "busy", Status: 429, Detail: "too many tables wait to be decoded", RetryAfter: 1}
-	}
-	s.decodes <- struct{}{}
 	var reuse *cluster.DemandTable
 	if in.Kind == engine.InputDemand || in.Kind == engine.InputDemandChanges {
 		if reuse, _ = s.tables.Get().(*cluster.DemandTable); reuse == nil {
@@ -199,19 +225,31 @@ func (q *request) decodeAndSubmit(in *engine.Input) (engine.Receipt, error) {
 		}
 		defer s.tables.Put(reuse)
 	}
-	start := time.Now()
 	in.Policy = v.Policy
-	err := decodeTable(in, v.Policy.Dimensions, &s.o.Limits, reuse)
-	s.o.Metrics.decoded(time.Since(start))
-	<-s.decodes
-	s.decoding.Add(-1)
-	if err != nil {
-		if errors.Is(err, table.ErrLimit) {
-			return engine.Receipt{}, problem{Type: "too-large", Status: 413, Detail: err.Error()}
-		}
-		return engine.Receipt{}, badTable(err)
+	if err := s.decode(in, v.Policy.Dimensions, reuse); err != nil {
+		return engine.Receipt{}, err
 	}
 	return q.engine.Submit(in)
+}
+
+// decode decodes a body. Few are decoded at once: that keeps memory and processors for those who read.
+func (s *Server) decode(in *engine.Input, dimensions []string, reuse *cluster.DemandTable) error {
+	defer s.decoding.Add(-1)
+	if s.decoding.Add(1) > int64(s.o.Limits.DecodesMax+s.o.Limits.DecodesWaitMax) {
+		return problem{Type: "busy", Status: 429, Detail: "too many tables wait to be decoded", RetryAfter: 1}
+	}
+	s.decodes <- struct{}{}
+	defer func() { <-s.decodes }()
+	start := time.Now()
+	err := decodeTable(in, dimensions, &s.o.Limits, reuse)
+	s.o.Metrics.decoded(time.Since(start))
+	switch {
+	case errors.Is(err, table.ErrLimit):
+		return problem{Type: "too-large", Status: 413, Detail: err.Error()}
+	case err != nil:
+		return badTable(err)
+	}
+	return nil
 }
 
 // decodeTable decodes the body of an input that is a table.

@@ -1,11 +1,15 @@
 package server
 
 import (
+	"errors"
 	"io"
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
+
+	"github.com/valyala/fasthttp"
 )
 
 // A connection that is closed while its client still sends would be reset, and the client might never see the answer. So what it
@@ -16,65 +20,114 @@ const (
 	lingersMax     = 256
 )
 
-// listener gives connections that can linger, and so many to an address.
-type listener struct {
-	net.Listener
-	lingers  *atomic.Int64
-	perIPMax int // 0: any number
-	mu       sync.Mutex
-	perIP    map[string]int
+// filesSpare is how many file descriptors are kept from connections, for the journal, the decision log and those that linger.
+const filesSpare = 512
+
+// connsBearable is how many connections the limit of open files bears, at most so many.
+func connsBearable(most int) int {
+	var limit syscall.Rlimit // a program in Go begins by asking for all that it may have
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur > 1<<30 {
+		return most
+	}
+	return min(most, max(int(limit.Cur)/2, int(limit.Cur)-filesSpare))
 }
 
-// Accept waits for a connection. Those above perIPMax are closed at once.
+// listener gives connections that can linger, and so many in all and to an address.
+type listener struct {
+	net.Listener
+	s     *Server
+	mu    sync.Mutex
+	open  int
+	perIP map[string]int
+}
+
+// acceptPause is how long nobody is let in when the system has no descriptors or memory for a connection.
+const acceptPause = 50 * time.Millisecond
+
+// Accept waits for a connection. Those above the limits are told to come again, and closed. That the system has no room for more
+// is no reason to end: it passes.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
 		if err != nil {
+			if scarce(err) {
+				l.s.o.Metrics.refused("busy")
+				time.Sleep(acceptPause)
+				continue
+			}
 			return nil, err
 		}
-		ip := ""
-		if l.perIPMax > 0 {
-			ip, _, _ = net.SplitHostPort(c.RemoteAddr().String())
+		own := &conn{Conn: c, l: l}
+		if own.entered = l.enter(own); own.entered {
+			return own, nil
 		}
-		if l.enter(ip) {
-			return &conn{Conn: c, l: l, ip: ip}, nil
-		}
-		_ = c.Close()
+		go own.refuse()
 	}
 }
 
-func (l *listener) enter(ip string) bool {
-	if ip == "" {
-		return true
+// scarce tells whether an error of Accept is of those that pass.
+func scarce(err error) bool {
+	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// refuse tells that there are too many connections, and closes this one.
+func (c *conn) refuse() {
+	var ctx fasthttp.RequestCtx
+	problem{Type: "busy", Status: 429, Detail: "too many connections are open", RetryAfter: 1}.write(&ctx)
+	ctx.SetConnectionClose()
+	c.l.s.o.Metrics.refused("busy")
+	_ = c.SetWriteDeadline(time.Now().Add(lingerTimeMax))
+	_, _ = ctx.Response.WriteTo(c.Conn)
+	c.linger.Store(true)
+	_ = c.Close()
+}
+
+// enter counts a connection, if the limits bear it.
+func (l *listener) enter(c *conn) bool {
+	limits := &l.s.o.Limits
+	if limits.ConnsPerIPMax > 0 {
+		c.ip, _, _ = net.SplitHostPort(c.RemoteAddr().String())
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.perIP[ip] >= l.perIPMax {
+	if l.open >= limits.ConnsMax || c.ip != "" && l.perIP[c.ip] >= limits.ConnsPerIPMax {
 		return false
 	}
-	l.perIP[ip]++
+	l.open++
+	if c.ip != "" {
+		l.perIP[c.ip]++
+	}
 	return true
 }
 
-func (l *listener) leave(ip string) {
-	if ip == "" {
+func (l *listener) leave(c *conn) {
+	if !c.entered {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.perIP[ip]--; l.perIP[ip] <= 0 {
-		delete(l.perIP, ip)
+	l.open--
+	if c.ip != "" {
+		if l.perIP[c.ip]--; l.perIP[c.ip] <= 0 {
+			delete(l.perIP, c.ip)
+		}
 	}
 }
 
 // conn is a connection of a client.
 type conn struct {
 	net.Conn
-	linger atomic.Bool
-	ended  atomic.Bool // the client sends nothing more
-	closed atomic.Bool
-	l      *listener
-	ip     string
+	linger  atomic.Bool
+	ended   atomic.Bool // the client sends nothing more
+	closed  atomic.Bool
+	l       *listener
+	ip      string // "" where addresses are not counted
+	entered bool
 }
 
 // Read reads, and notes the end. That tells a body in chunks that was cut off from one that is whole, which fasthttp does not.
@@ -91,15 +144,15 @@ func (c *conn) Close() error {
 	if c.closed.Swap(true) {
 		return net.ErrClosed
 	}
-	defer c.l.leave(c.ip)
+	defer c.l.leave(c)
 	if c.linger.Load() {
-		if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && c.l.lingers.Add(1) <= lingersMax {
+		if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && c.l.s.lingers.Add(1) <= lingersMax {
 			_ = half.CloseWrite()
 			_ = c.SetReadDeadline(time.Now().Add(lingerTimeMax))
 			_, _ = io.CopyN(io.Discard, c.Conn, lingerBytesMax)
-			c.l.lingers.Add(-1)
+			c.l.s.lingers.Add(-1)
 		} else if ok {
-			c.l.lingers.Add(-1)
+			c.l.s.lingers.Add(-1)
 		}
 	}
 	return c.Conn.Close()

@@ -11,7 +11,6 @@ import (
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/engine"
 	"github.com/stintd/stint/core/explain"
-	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/export"
 )
 
@@ -121,16 +120,7 @@ func (h *history) facts(n int64) (*explain.Facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, _, err := r.Policy(n)
-	if err != nil {
-		return nil, err
-	}
-	f, err := explain.Read(r, n)
-	if err != nil {
-		return nil, err
-	}
-	f.Policy, err = plan.Parse(planName, text)
-	return f, err
+	return explain.Read(r, n, planName)
 }
 
 // at is a reader that sees a cycle.

@@ -88,6 +88,7 @@ func (m *Metrics) attach(s *Server) {
 			return 0
 		}
 	}
+	gauge("stint_connections", "Connections open.", func() float64 { return float64(s.http.GetOpenConnectionsCount()) })
 	gauge("stint_queue_inputs", "Inputs waiting for the engine.", stats(func(s engine.Stats) float64 { return float64(s.Queue) }))
 	gauge("stint_queue_decodes", "Bodies being decoded or waiting for it.", func() float64 { return float64(s.decoding.Load()) })
 	gauge("stint_queue_body_bytes", "Memory of bodies being received and decoded.", func() float64 { return float64(s.inflight.Load()) })

@@ -37,7 +37,7 @@ type Limits struct {
 	BodyRateMin      int64         // bytes a second that a body must come with, after a grace of 10 s (16 KiB)
 	WriteTimeMax     time.Duration // until a response is taken (5 min)
 	IdleTimeMax      time.Duration // between two requests of a connection (2 min)
-	ConnsMax         int           // (20,000)
+	ConnsMax         int           // (20,000); fewer where the process may not open so many files
 	ConnsPerIPMax    int           // (0: as many as ConnsMax)
 	WaitersMax       int           // long polls (10,000)
 	WaitMax          time.Duration // of one (60 s)
@@ -112,11 +112,15 @@ func New(o Options) (*Server, error) {
 	s.instance = hex.EncodeToString(id[:])
 	s.NotReady("starting")
 	l := &s.o.Limits
+	if n := connsBearable(l.ConnsMax); n < l.ConnsMax {
+		o.Log.Warn("fewer connections than configured: the process may not open so many files (ulimit -n)", "connections", n, "configured", l.ConnsMax)
+		l.ConnsMax = n
+	}
 	s.http = &fasthttp.Server{
-		Handler: s.handle, ErrorHandler: s.unreadable, Name: "stint", Logger: discard{},
+		Handler: s.handle, ErrorHandler: s.unreadable, ExpectHandler: s.expected, Name: "stint", Logger: discard{},
 		StreamRequestBody: true, MaxRequestBodySize: int(l.BodyBytesMax), DisablePreParseMultipartForm: true,
 		ReadTimeout: l.HeaderTimeMax, WriteTimeout: l.WriteTimeMax, IdleTimeout: l.IdleTimeMax,
-		Concurrency: l.ConnsMax, ReadBufferSize: 8 << 10, WriteBufferSize: 8 << 10,
+		Concurrency: l.ConnsMax + lingersMax, ReadBufferSize: 8 << 10, WriteBufferSize: 8 << 10,
 		ReduceMemoryUsage: true, CloseOnShutdown: true, NoDefaultContentType: true,
 	}
 	o.Metrics.attach(s)
@@ -143,7 +147,7 @@ func (s *Server) Serve(ln net.Listener) error {
 	if addr, ok := ln.Addr().(*net.TCPAddr); ok && len(s.tokens) == 0 && !addr.IP.IsLoopback() {
 		return errors.Join(ErrOpen, ln.Close())
 	}
-	return s.http.Serve(&listener{Listener: ln, lingers: &s.lingers, perIPMax: s.o.Limits.ConnsPerIPMax, perIP: map[string]int{}})
+	return s.http.Serve(&listener{Listener: ln, s: s, perIP: map[string]int{}})
 }
 
 // Shutdown stops listening, ends long polls and waits for requests under way until ctx is done.
@@ -167,6 +171,27 @@ func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	}
 	s.o.Metrics.refused(p.Type)
 	p.write(ctx)
+	linger(ctx)
+}
+
+// expected tells a client that asks whether it shall send its body (Expect: 100-continue): not one that is refused unseen.
+func (s *Server) expected(ctx *fasthttp.RequestCtx) int {
+	q := &request{RequestCtx: ctx, s: s}
+	r, err := s.find(q)
+	if err == nil {
+		err = s.admit(q, r)
+	}
+	if err == nil && int64(q.Request.Header.ContentLength()) > s.o.Limits.BodyBytesMax {
+		err = s.tooLarge()
+	}
+	if err == nil {
+		return fasthttp.StatusContinue
+	}
+	p := asProblem(err)
+	s.o.Metrics.refused(p.Type)
+	p.write(ctx)
+	linger(ctx)
+	return p.Status
 }
 
 // handle answers a request. Whatever the handler does with the body, nothing of it is left to be taken for another request.
@@ -205,8 +230,8 @@ func (s *Server) guarded(q *request, r *route) (err error) {
 	return s.run(q, r)
 }
 
-// run checks who asks and answers.
-func (s *Server) run(q *request, r *route) error {
+// admit checks who asks.
+func (s *Server) admit(q *request, r *route) error {
 	if !r.open {
 		who, err := s.authenticate(q)
 		if err != nil {
@@ -216,6 +241,14 @@ func (s *Server) run(q *request, r *route) error {
 			return problem{Status: 403, Type: "forbidden", Detail: "the role " + who.Role + " may not do this"}
 		}
 		q.who = who
+	}
+	return nil
+}
+
+// run checks who asks and answers.
+func (s *Server) run(q *request, r *route) error {
+	if err := s.admit(q, r); err != nil {
+		return err
 	}
 	if r.engine {
 		if q.engine = s.engine.Load(); q.engine == nil {
@@ -252,8 +285,13 @@ func (s *Server) dispose(q *request) {
 			return
 		}
 	}
-	q.SetConnectionClose()
-	if c, ok := q.Conn().(*conn); ok {
+	linger(q.RequestCtx)
+}
+
+// linger closes the connection after the answer, and not before the client had time to read that.
+func linger(ctx *fasthttp.RequestCtx) {
+	ctx.SetConnectionClose()
+	if c, ok := ctx.Conn().(*conn); ok {
 		c.linger.Store(true)
 	}
 }

@@ -414,6 +414,16 @@ func TestConditions(t *testing.T) {
 	s.refused(415, "wrong-type", "PUT", "/v1/demand/feed", rows, "Content-Type", "image/png")
 	s.refused(415, "wrong-type", "PUT", "/v1/demand/feed", rows, "Content-Encoding", "br")
 	s.refused(422, "bad-rows", "PUT", "/v1/demand/feed", rows, "Content-Type", "application/vnd.apache.parquet")
+	for _, call := range []string{"PUT /v1/plan", "POST /v1/plan/check", "POST /v1/whatif"} {
+		method, path, _ := strings.Cut(call, " ")
+		s.refused(415, "wrong-type", method, path, policyText, "Content-Type", "text/csv")
+		s.refused(415, "wrong-type", method, path, policyText, "Content-Encoding", "br")
+		s.refused(422, "bad-plan", method, path, policyText, "Content-Encoding", "gzip")
+		s.must(200, method, path, policyText, "Content-Type", "application/yaml; charset=utf-8")
+	}
+	long := strings.Repeat("k", 257)
+	s.refused(400, "bad-request", "PUT", "/v1/plan", policyText, "Idempotency-Key", long)
+	s.refused(400, "bad-request", "PUT", "/v1/demand/feed", rows, "Idempotency-Key", long)
 }
 
 func TestRoles(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -100,6 +99,36 @@ func TestOversized(t *testing.T) {
 	c.closed()
 	rows := "consumer,allocation,units,ncpus\n" + strings.Repeat("/Risk/Day,a,1,1\n", 1001)
 	s.refused(413, "too-large", "PUT", "/v1/demand/feed", rows)
+}
+
+// TestExpect has clients ask before they send a body: those that are refused for what they say of it need not send it.
+func TestExpect(t *testing.T) {
+	s := start(t, func(o *ServiceOptions) {
+		o.Server.Tokens = []Token{{Name: "root", SHA256: HashToken("secret"), Role: RoleAdmin}}
+		o.Server.Limits.BodyBytesMax = 1 << 20
+	})
+	s.token = "secret"
+	s.must(200, "PUT", "/v1/plan", policyText)
+	for _, c := range []struct {
+		head   string
+		status int
+		kind   string
+	}{
+		{putDemand + "Authorization: Bearer secret\r\nContent-Length: 2000000\r\n", 413, "too-large"},
+		{putDemand + "Authorization: Bearer no\r\nContent-Length: 20\r\n", 401, "unauthorized"},
+		{"PUT /v1/nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 20\r\n", 404, "not-found"},
+	} {
+		conn := dial(s)
+		conn.say(c.head + "Expect: 100-continue\r\n\r\n")
+		conn.expect(c.status, c.kind)
+		conn.closed()
+	}
+	rows := "consumer,allocation,units,ncpus\n/Risk/Day,a,1,1\n"
+	conn := dial(s)
+	conn.say(putDemand + fmt.Sprintf("Authorization: Bearer secret\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", len(rows)))
+	conn.expect(100, "")
+	conn.say(rows)
+	conn.expect(200, "")
 }
 
 func TestSlow(t *testing.T) {
@@ -238,63 +267,74 @@ func TestInflight(t *testing.T) {
 	}
 }
 
-func TestConnectionsPerAddress(t *testing.T) {
-	s := ready(t, func(o *ServiceOptions) { o.Server.Limits.ConnsPerIPMax = 3 })
-	s.client.CloseIdleConnections()
-	time.Sleep(20 * time.Millisecond)
-	var answered int
-	for range 6 {
-		c := dial(s)
-		c.say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
-		if status, _ := c.answer(); status == 200 {
-			answered++
+// TestConnectionLimits has more connections come than may be open, in all and of one address; when one goes another may come.
+func TestConnectionLimits(t *testing.T) {
+	for name, l := range map[string]Limits{"in all": {ConnsMax: 3}, "of an address": {ConnsPerIPMax: 3}} {
+		s := ready(t, func(o *ServiceOptions) { o.Server.Limits = l })
+		s.client.CloseIdleConnections()
+		time.Sleep(20 * time.Millisecond)
+		ask := func() (c *raw, status int, body string) {
+			c = dial(s)
+			c.say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+			status, body = c.answer()
+			return c, status, body
 		}
-	}
-	if answered != 3 {
-		t.Errorf("%d connections of one address were answered", answered)
+		var open []*raw
+		for i := range 6 {
+			c, status, body := ask()
+			if open = append(open, c); status != 200 && (i < 3 || status != 429 || !strings.Contains(body, typePrefix+"busy")) || status == 200 && i >= 3 {
+				t.Errorf("%s: connection %d got %d %s", name, i, status, body)
+			}
+		}
+		_ = open[0].Close()
+		time.Sleep(20 * time.Millisecond)
+		if c, status, body := ask(); status != 200 {
+			t.Errorf("%s: after one went: %d %s", name, status, body)
+		} else {
+			_ = c.Close()
+		}
+		for _, c := range open {
+			_ = c.Close()
+		}
+		time.Sleep(20 * time.Millisecond)
 	}
 }
 
-// TestIdleConnections has very many connections open that say nothing.
-func TestIdleConnections(t *testing.T) {
-	count := 2_000
-	if os.Getenv("STINT_TEST_KILLS") != "" {
-		count = 10_000
+// exhausted is a listener whose process has no file descriptors left, three times.
+type exhausted struct {
+	net.Listener
+	times int
+}
+
+func (l *exhausted) Accept() (net.Conn, error) {
+	if l.times++; l.times <= 3 {
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
 	}
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur < uint64(2*count+500) {
-		count = int(limit.Cur)/2 - 500
+	return l.Listener.Accept()
+}
+
+// TestNoDescriptors checks that a service goes on that could not accept for a while.
+func TestNoDescriptors(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
 	}
-	s := ready(t, nil)
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	var all sync.WaitGroup
-	conns := make([]*raw, count)
-	for w := range 8 {
-		all.Go(func() {
-			for i := w; i < count; i += 8 {
-				conns[i] = dial(s)
-				conns[i].say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
-				if status, _ := conns[i].answer(); status != 200 {
-					t.Error("connection", i, "got", status)
-				}
-			}
-		})
+	s, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	all.Wait()
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	each := (int64(after.HeapInuse+after.StackInuse) - int64(before.HeapInuse+before.StackInuse)) / int64(count)
-	t.Logf("%d connections, %d bytes each, the test's own half of them included", count, each)
-	if each > 32<<10 {
-		t.Errorf("a connection takes %d bytes", each)
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(&exhausted{Listener: ln}) }()
+	resp, err := http.Get("http://" + ln.Addr().String() + "/healthz")
+	if err != nil || resp.StatusCode != 200 {
+		t.Fatal(resp, err)
 	}
-	begin := time.Now()
-	s.must(200, "PUT", "/v1/demand/feed", "consumer,allocation,units,ncpus\n/Risk/Day,a,4,1\n")
-	s.cycle()
-	if took := time.Since(begin); took > 5*time.Second {
-		t.Error("a push and a cycle took", took)
+	_ = resp.Body.Close()
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
 	}
 }
 

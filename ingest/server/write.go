@@ -66,12 +66,23 @@ func etag(revision int64) string { return `"` + strconv.FormatInt(revision, 10) 
 
 // readPlan receives a policy file and parses it.
 func (q *request) readPlan(in *engine.Input) (done func(), err error) {
+	packing, err := q.packing()
+	if err != nil {
+		return nil, err
+	}
+	media, err := q.media()
+	if err == nil && !slices.Contains(planTypes, media) {
+		err = unsupported("content type " + media + " is no policy file: YAML is")
+	}
+	if err != nil {
+		return nil, err
+	}
 	body, digest, done, err := q.readBody()
 	if err != nil {
 		return nil, err
 	}
 	l := table.Limits{BytesMax: q.s.o.Limits.BodyBytesMax, DecodedBytesMax: q.s.o.Limits.PlanBytesMax}
-	text, err := table.UnpackText(bytes.NewReader(body), table.Options{Name: planName, Limits: l})
+	text, err := table.UnpackText(bytes.NewReader(body), table.Options{Name: planName, Compression: packing, Limits: l})
 	if err == nil {
 		in.Policy, err = plan.Parse(planName, text)
 	}
@@ -108,12 +119,14 @@ func (s *Server) putPlan(q *request) error {
 			return badRequest("If-Match: must be the number of a revision, such as " + etag(3))
 		}
 	}
+	if in.Key, err = q.key(); err != nil {
+		return err
+	}
 	done, err := q.readPlan(in)
 	if err != nil {
 		return err
 	}
 	defer done()
-	in.Key = string(q.Request.Header.Peek("Idempotency-Key"))
 	if q.who.Role != RoleAdmin {
 		in.Principal = principal{q.who}
 	}

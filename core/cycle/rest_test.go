@@ -1,0 +1,59 @@
+package cycle_test
+
+import (
+	"testing"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/cycle"
+	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/datasets"
+)
+
+// TestLendersRest plays thousands of consumers in four levels with units of many sizes, who take from each other what is fair at
+// one level and not at another: with turns (docs/shares.md) they come to rest (INV-10), without they do not in a thousand cycles.
+func TestLendersRest(t *testing.T) {
+	d, err := datasets.Lenders(datasets.Options{Hosts: 5000, Consumers: 5000, Units: 50_000, Shapes: 200, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := plan.Parse("plan.yaml", d.Plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := cluster.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SetHosts(d.Hosts, true); err != nil {
+		t.Fatal(err)
+	}
+	var runner cycle.Runner
+	var out decision.Cycle
+	for change := range 2 { // others want something else: all may take again
+		for row := change; change > 0 && row < len(d.Demand.Units); row += 10 {
+			d.Demand.Units[row] = d.Demand.Units[row]/2 + int64(change)
+		}
+		if err := s.SetDemand("x", d.Demand); err != nil {
+			t.Fatal(err)
+		}
+		cycles, reclaims := 0, int64(0)
+		for still := false; !still; still = out.Summary.Stable() {
+			if cycles++; cycles > 150 {
+				t.Fatalf("no fixed point within %d cycles of change %d", cycles-1, change)
+			}
+			runner.Run(s, s.NowUS+60e6, &out)
+			for i, n := range out.Reclaims.Units {
+				if out.Reclaims.Reason.At(i) == "fair_share" {
+					reclaims += n
+				}
+			}
+		}
+		if t.Logf("change %d: at rest after %d cycles, %d units taken back for shares", change, cycles, reclaims); reclaims == 0 {
+			t.Error("nothing was taken back")
+		}
+	}
+	if err := s.Verify(); err != nil {
+		t.Fatal(err)
+	}
+}
