@@ -51,14 +51,14 @@ func (g *round) awaitedOn(h *host) bool {
 		slices.ContainsFunc(g.joined, func(j joined) bool { return j.host == h })
 }
 
-// remember gives a function that makes everything what it is now.
+// remember gives a function that makes everything what it is now, but for turns that fair share took.
 func (c *Cluster) remember() (restore func()) {
 	was, estates, seen := *c, slices.Clone(c.estates), map[*estate]estate{}
 	was.sets, was.released, was.reclaimed, was.notes = slices.Clone(c.sets), maps.Clone(c.released), maps.Clone(c.reclaimed), maps.Clone(c.notes)
 	for _, e := range estates {
 		seen[e] = *e
 	}
-	sets, units, subs, on := map[*set]set{}, map[*unit]unit{}, map[*sub]sub{}, map[*host][]*unit{}
+	sets, units, held, on := map[*set]set{}, map[*unit]unit{}, map[*sub]int64{}, map[*host][]*unit{}
 	for _, s := range c.sets {
 		sets[s] = *s
 	}
@@ -70,7 +70,7 @@ func (c *Cluster) remember() (restore func()) {
 	}
 	for _, a := range c.allocs {
 		for _, s := range a.subs {
-			subs[s] = *s
+			held[s] = s.held
 		}
 	}
 	return func() {
@@ -85,8 +85,8 @@ func (c *Cluster) remember() (restore func()) {
 		for u, v := range units {
 			*u = v
 		}
-		for s, v := range subs {
-			*s = v
+		for s, n := range held {
+			s.held = n
 		}
 		for h, list := range on {
 			h.units = list
