@@ -18,6 +18,7 @@ const (
 	metaContent   = "stint.content"   // state tables: digest of the tables written together
 	metaFrames    = "stint.frames"    // keyframes of several cycles: the cycles
 	metaFile      = "stint.file."     // in cycles, + a table's name: the seal of its file
+	metaState     = "stint.state."    // in cycles, + a cycle's number: the digest of the file of its saved state
 	metaSeal      = "stint.seal"      // SHA-256 of the file with unsealed in its place
 )
 

@@ -3,6 +3,7 @@ package export
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -71,6 +72,14 @@ func keyframe(c *decision.Cycle, units int64) *decision.Cycle {
 	}
 	h.Units, h.Granted = []int64{units}, []int64{c.Summary.Cycle}
 	return c
+}
+
+// savedState is a state to save: its text.
+type savedState string
+
+func (s savedState) WriteTo(w io.Writer) (int64, error) {
+	n, err := io.WriteString(w, string(s))
+	return int64(n), err
 }
 
 // rowsOf renders a table, types and columns included.
@@ -246,6 +255,7 @@ func TestWholeOrNot(t *testing.T) {
 // nextDay is cycle 2 on another day than cycle 1, so that it needs new folders.
 func nextDay() *decision.Cycle {
 	c := keyframe(fill(2, 6), 1)
+	c.State = savedState("state 2")
 	c.Summary.NowUS += 86400e6
 	return c
 }
@@ -324,8 +334,8 @@ func failAt(t *testing.T, base string, fail int, crash bool) {
 // leftovers are temporary files and those of cycles from first on.
 func leftovers(t *testing.T, dir string, first int64) (files []string) {
 	for _, path := range must(filepath.Glob(filepath.Join(dir, "*", "*", "*")))(t) {
-		m := fileName.FindStringSubmatch(filepath.Base(path))
-		if strings.HasSuffix(path, tmpSuffix) || m != nil && m[1] >= fmt.Sprintf("%012d", first) {
+		m, s := fileName.FindStringSubmatch(filepath.Base(path)), stateName.FindStringSubmatch(filepath.Base(path))
+		if from := fmt.Sprintf("%012d", first); strings.HasSuffix(path, tmpSuffix) || m != nil && m[1] >= from || s != nil && s[1] >= from {
 			files = append(files, path)
 		}
 	}
@@ -344,6 +354,11 @@ func checkReads(t *testing.T, dir string, cycles []int64) {
 		row := must(r.Table("cycles", cycle))(t)
 		if has := textAt(row.Column("decisions_digest"), 0); has != digest {
 			t.Errorf("cycle %d: digest %s, logged %s", cycle, digest, has)
+		}
+		if cycle == 2 {
+			if state := must(r.State(2))(t); string(state) != "state 2" || !slices.Equal(r.States(), []int64{2}) {
+				t.Errorf("states %v, of cycle 2 %q", r.States(), state)
+			}
 		}
 	}
 	for _, table := range []string{"grants", "consumers"} {

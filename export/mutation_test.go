@@ -77,10 +77,9 @@ func (r *recorder) Input(in scenario.Input) error {
 	return err
 }
 
-func (r *recorder) Cycle(out *decision.Cycle, keyframe func(), last bool) error {
-	const dayUS = 24 * 3600 * 1e6
-	if s := &out.Summary; last || s.Relabelled || (s.Cycle-1)%60 == 0 || s.NowUS/dayUS != r.nowUS/dayUS {
-		keyframe()
+func (r *recorder) Cycle(out *decision.Cycle, keyframe func(state bool), last bool) error {
+	if s := &out.Summary; last || s.KeyframeDue(r.nowUS) {
+		keyframe(s.StateDue(r.nowUS))
 	}
 	err := r.log.Cycle(out, r.inputs)
 	r.inputs, r.nowUS = nil, out.Summary.NowUS

@@ -28,7 +28,7 @@ type leaver struct {
 }
 
 // Cycle publishes a cycle.
-func (l *leaver) Cycle(out *decision.Cycle, keyframe func(), last bool) error {
+func (l *leaver) Cycle(out *decision.Cycle, keyframe func(state bool), last bool) error {
 	l.leaving[out.Summary.Cycle] = out.Summary.UnitsLeaving
 	return l.recorder.Cycle(out, keyframe, last)
 }

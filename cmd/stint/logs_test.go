@@ -100,7 +100,7 @@ type liar struct {
 }
 
 // Cycle publishes a cycle.
-func (l *liar) Cycle(out *decision.Cycle, keyframe func(), last bool) error {
+func (l *liar) Cycle(out *decision.Cycle, keyframe func(state bool), last bool) error {
 	if out.Summary.Cycle == l.cycle {
 		out.Consumers.Held[0]++
 		defer func() { out.Consumers.Held[0]-- }()
@@ -154,7 +154,7 @@ func record(t *testing.T, s *scenario.Scenario) (dir string, ok bool) {
 	return dir, len(result.Unsupported) == 0
 }
 
-// checkLog holds a log to verify and replay.
+// checkLog holds a log to verify and replay, from its first cycle and from the last saved state.
 func checkLog(t *testing.T, name, dir string) *verify.Report {
 	t.Helper()
 	r, err := export.OpenLog(dir)
@@ -177,6 +177,9 @@ func checkLog(t *testing.T, name, dir string) *verify.Report {
 		}
 		return nil
 	})
+	if err == nil && len(r.States()) > 0 {
+		_, err = replayed(r, dir, r.States()[len(r.States())-1]+1)
+	}
 	if err != nil {
 		t.Errorf("%s: %v", name, err)
 	}

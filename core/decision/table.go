@@ -1,6 +1,9 @@
 package decision
 
-import "slices"
+import (
+	"io"
+	"slices"
+)
 
 // The origins of a unit (SPEC chapter 8).
 const (
@@ -384,6 +387,20 @@ func (s *Summary) Stable() bool {
 	return s.UnitsGranted == 0 && s.UnitsReclaimed == 0 && s.UnitsReleased == 0 && s.UnitsCancelled == 0 && !s.Relabelled && s.UnitsLeaving == 0 && s.UnitsPromised == 0
 }
 
+// keyframeEvery is how many cycles have one keyframe (SPEC chapter 8).
+const keyframeEvery = 60
+
+const dayUS = 24 * 60 * 60 * 1_000_000
+
+// KeyframeDue tells whether the cycle has a keyframe in the log (SPEC chapter 8): the first of a UTC day, every 60th, and those in
+// which units came to count as something else, which no other table tells (D-28). lastUS is the now of the cycle before.
+func (s *Summary) KeyframeDue(lastUS int64) bool { return s.StateDue(lastUS) || s.Relabelled }
+
+// StateDue tells whether the log gets the state after the cycle (D-38): in the first of a UTC day, and every 60th.
+func (s *Summary) StateDue(lastUS int64) bool {
+	return (s.Cycle-1)%keyframeEvery == 0 || s.NowUS/dayUS != lastUS/dayUS
+}
+
 // Table is a view of the summary as the one-row table cycles.
 func (s *Summary) Table() Table {
 	one := func(name string, v int64) Column { return ints(name, []int64{v}) }
@@ -419,9 +436,10 @@ type Cycle struct {
 	Shortfalls Shortfalls
 	Ownership  Ownership
 	Plans      Plans
-	Holdings   Holdings // filled on demand: keyframes
-	Hosts      Hosts    // filled on demand: keyframes
-	Keyframe   bool     // whether Holdings and Hosts are filled
+	Holdings   Holdings    // filled on demand: keyframes
+	Hosts      Hosts       // filled on demand: keyframes
+	Keyframe   bool        // whether Holdings and Hosts are filled
+	State      io.WriterTo // the state after the cycle, saved, for the log; nil where it gets none
 }
 
 // Tables are views of the event and state tables in the log's order, without
