@@ -118,7 +118,7 @@ func TestCompact(t *testing.T) {
 	want := must(contents(old))(t)
 	w := must(Open(dir, Options{Append: true, Lazy: true}))(t)
 	c := must(w.Compact(CompactOptions{}))(t)
-	if c.Days != 2 || c.Cycles != 8 || c.Before != 31 || c.After != 18 || c.Dropped != 0 || c.Removed != 0 {
+	if c.Days != 2 || c.Cycles != 8 || c.Before != 33 || c.After != 20 || c.Dropped != 0 || c.Removed != 0 {
 		t.Errorf("%+v", c)
 	}
 	same(t, "compacted", must(OpenLog(dir))(t), want, true)

@@ -50,7 +50,9 @@ var setOf = map[string]set{
 var setTable = [sets]string{"consumers", "shares", "shortfalls"}
 
 // isKeyframe tells whether a table is written in some cycles only, whole.
-func isKeyframe(table string) bool { return table == "holdings" || table == "hosts" }
+func isKeyframe(table string) bool {
+	return table == "holdings" || table == "hosts" || table == "owners"
+}
 
 // shapes are the log's tables without rows.
 func shapes() []decision.Table {
@@ -60,5 +62,5 @@ func shapes() []decision.Table {
 		cycles.Columns[i] = decision.Column{Name: cycles.Columns[i].Name, Type: cycles.Columns[i].Type}
 	}
 	cycles.Rows = 0
-	return append(c.Tables(), c.Holdings.Table(), c.Hosts.Table(), inputTable(nil), cycles)
+	return append(c.Tables(), c.Holdings.Table(), c.Hosts.Table(), c.Owners.Table(), inputTable(nil), cycles)
 }

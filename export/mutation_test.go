@@ -155,7 +155,7 @@ var figures = map[string][]string{
 		"held_shared", "held_borrowed", "lent", "free"},
 	"amounts":    {"configured", "owned", "reserved", "held", "lent", "static_quota", "limit"},
 	"shares":     {"ratio", "priority", "units_held", "units_wanted"},
-	"shortfalls": {"units_short"}, "holdings": {"units", "granted"}, "hosts": {"capacity", "used"},
+	"shortfalls": {"units_short"}, "holdings": {"units", "granted"}, "hosts": {"capacity", "used"}, "owners": {"rule", "part", "since", "amount"},
 	"cycles": {"revision", "hosts", "consumers", "sub_allocations", "units_wanted", "units_held", "units_granted", "units_reclaimed",
 		"units_released", "units_short", "consumers_cycle", "shares_cycle", "shortfalls_cycle"},
 	"inputs": {"bytes", "rows"}, "plans": {"revision"}, "ownership": {"amount"},

@@ -285,7 +285,7 @@ type publication struct {
 func (p *publication) tables(c *decision.Cycle, inputs []Input) error {
 	tables := append(c.Tables(), inputTable(inputs))
 	if c.Keyframe {
-		tables = append(tables, c.Holdings.Table(), c.Hosts.Table())
+		tables = append(tables, c.Holdings.Table(), c.Hosts.Table(), c.Owners.Table())
 	}
 	if p.newDay() {
 		p.state = [sets]written{} // so that the days before may be dropped

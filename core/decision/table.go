@@ -334,6 +334,20 @@ func (h *Hosts) Table() Table {
 	}}
 }
 
+// Owners is a keyframe: who owns what of which host in MD plans, a row for each piece and dimension of which it has something.
+type Owners struct {
+	Plan, Consumer, Host, Dimension Coded
+	Rule, Part, Since, Amount       []int64
+}
+
+// Table is a view of the owners.
+func (o *Owners) Table() Table {
+	return Table{"owners", len(o.Amount), []Column{
+		text("plan", o.Plan), text("consumer", o.Consumer), text("host", o.Host), ints("rule", o.Rule), ints("part", o.Part),
+		ints("since", o.Since), text("dimension", o.Dimension), ints("amount", o.Amount),
+	}}
+}
+
 // Plans is the revisions applied in a cycle.
 type Plans struct {
 	Revision                []int64
@@ -438,7 +452,8 @@ type Cycle struct {
 	Plans      Plans
 	Holdings   Holdings    // filled on demand: keyframes
 	Hosts      Hosts       // filled on demand: keyframes
-	Keyframe   bool        // whether Holdings and Hosts are filled
+	Owners     Owners      // filled on demand: keyframes
+	Keyframe   bool        // whether Holdings, Hosts and Owners are filled
 	State      io.WriterTo // the state after the cycle, saved, for the log; nil where it gets none
 }
 
@@ -531,7 +546,7 @@ func (c *Cycle) ResetStates(d *Dicts) {
 
 // ResetKeyframe empties the keyframe tables, keeping their memory.
 func (c *Cycle) ResetKeyframe(d *Dicts) {
-	h, o := &c.Holdings, &c.Hosts
+	h, o, w := &c.Holdings, &c.Hosts, &c.Owners
 	h.Key.reset(d)
 	h.Source.reset(d.Source)
 	h.Host.reset(d.Host)
@@ -544,6 +559,11 @@ func (c *Cycle) ResetKeyframe(d *Dicts) {
 	o.State.reset(States)
 	o.Dimension.reset(d.Dimension)
 	o.Capacity, o.Used = o.Capacity[:0], o.Used[:0]
+	w.Plan.reset(d.Plan)
+	w.Consumer.reset(d.Consumer)
+	w.Host.reset(d.Host)
+	w.Dimension.reset(d.Dimension)
+	w.Rule, w.Part, w.Since, w.Amount = w.Rule[:0], w.Part[:0], w.Since[:0], w.Amount[:0]
 	c.Keyframe = false
 }
 
