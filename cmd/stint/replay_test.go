@@ -51,8 +51,34 @@ func replayed(r *export.Reader, dir string, from int64) (compared int, err error
 // TestReplayFromStates replays every scenario of the project from its cycles on, each time from the state saved before: all that follows must
 // decide what was logged. Of long ones it takes a few.
 func TestReplayFromStates(t *testing.T) {
-	logs, ranges := 0, 0
-	for _, s := range cases(t) {
+	if logs := replayStates(t, cases(t)); logs < 100 {
+		t.Errorf("%d logs only", logs)
+	}
+}
+
+// TestSoakReplay does the same for the scenario files in STINT_SCENARIOS.
+func TestSoakReplay(t *testing.T) {
+	dir := os.Getenv("STINT_SCENARIOS")
+	if dir == "" {
+		t.Skip("STINT_SCENARIOS is not set: it names a folder of scenario files")
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios in %s: %v", dir, err)
+	}
+	for _, file := range files {
+		scenarios, err := scenario.Load(file)
+		if err != nil {
+			t.Errorf("%v", err)
+		}
+		replayStates(t, scenarios)
+	}
+}
+
+func replayStates(t *testing.T, all []*scenario.Scenario) (logs int) {
+	t.Helper()
+	ranges := 0
+	for _, s := range all {
 		dir, ok := recordAlways(t, s, plainly)
 		if !ok {
 			continue
@@ -78,9 +104,7 @@ func TestReplayFromStates(t *testing.T) {
 		os.RemoveAll(dir)
 	}
 	t.Logf("%d logs, %d ranges", logs, ranges)
-	if logs < 100 {
-		t.Errorf("%d logs only", logs)
-	}
+	return logs
 }
 
 // lastOf is the scenario of a file with the most steps, in a log with all states, and its cycles.
