@@ -191,7 +191,11 @@ func (w *Writer) merge(r *Reader, date string, ranges []span, c *Compacted) erro
 			return err
 		}
 	}
-	if err := write(cyclesTable, named...); err != nil {
+	states, others, err := r.mergeStates(ranges)
+	if err != nil {
+		return err
+	}
+	if err := write(cyclesTable, append(named, states...)...); err != nil {
 		return err
 	}
 	if err := w.disk.syncDir(filepath.Join(w.dir, cyclesTable, date)); err != nil {
@@ -200,7 +204,7 @@ func (w *Writer) merge(r *Reader, date string, ranges []span, c *Compacted) erro
 	for _, s := range ranges {
 		old = append(old, s.path)
 	}
-	for _, path := range old {
+	for _, path := range append(old, others...) {
 		if err := w.disk.remove(path); err != nil {
 			return err
 		}
@@ -314,8 +318,12 @@ func (r *Reader) needs(cycle int64) (int64, error) {
 
 // emptyDays removes the folders of days in which nothing is any more.
 func (w *Writer) emptyDays() error {
+	folders := []string{statesFolder}
 	for _, t := range shapes() {
-		dates, err := filepath.Glob(filepath.Join(w.dir, t.Name, "date=*"))
+		folders = append(folders, t.Name)
+	}
+	for _, name := range folders {
+		dates, err := filepath.Glob(filepath.Join(w.dir, name, "date=*"))
 		if err != nil {
 			return err
 		}

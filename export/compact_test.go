@@ -12,7 +12,7 @@ import (
 	"github.com/stintd/stint/core/decision"
 )
 
-// threeDays writes a log of four cycles on each of three days, with keyframes, and a policy and hosts in the first.
+// threeDays writes a log of four cycles on each of three days, with keyframes, states after two of the four, and a policy and hosts in the first.
 func threeDays(t *testing.T, dir string) {
 	t.Helper()
 	w := must(Open(dir, Options{Lazy: true}))(t)
@@ -21,6 +21,9 @@ func threeDays(t *testing.T, dir string) {
 		c.Summary.NowUS = day + 60e6 + (n-1)/4*86400e6 + (n-1)%4*60e6
 		if (n-1)%4 == 0 {
 			keyframe(c, n)
+		}
+		if (n-1)%4 < 2 {
+			c.State = savedState(fmt.Sprint("state ", n))
 		}
 		if n%2 == 0 {
 			c.Grants = decision.Grants{}
@@ -55,6 +58,15 @@ func contents(r *Reader) (map[string]string, error) {
 				return nil, err
 			}
 			all[fmt.Sprint(name, " ", cycle)] = rowsOf(table)
+		}
+	}
+	for _, cycle := range r.Cycles() {
+		if cycle%4 == 1 && cycle < 13 { // the first state of a day
+			state, err := r.State(cycle)
+			if err != nil {
+				return nil, err
+			}
+			all[fmt.Sprint("state ", cycle)] = string(state)
 		}
 	}
 	for _, name := range []string{"grants", "consumers", "holdings", "cycles"} {
@@ -106,10 +118,13 @@ func TestCompact(t *testing.T) {
 	want := must(contents(old))(t)
 	w := must(Open(dir, Options{Append: true, Lazy: true}))(t)
 	c := must(w.Compact(CompactOptions{}))(t)
-	if c.Days != 2 || c.Cycles != 8 || c.Before != 31 || c.After != 18 || c.Dropped != 0 || c.Removed != 0 {
+	if c.Days != 2 || c.Cycles != 8 || c.Before != 33 || c.After != 20 || c.Dropped != 0 || c.Removed != 0 {
 		t.Errorf("%+v", c)
 	}
 	same(t, "compacted", must(OpenLog(dir))(t), want, true)
+	if states := must(OpenLog(dir))(t).States(); !slices.Equal(states, []int64{1, 5, 9, 10}) {
+		t.Errorf("states %v", states)
+	}
 	same(t, "compacted, opened before", old, want, true)
 	if c := must(w.Compact(CompactOptions{}))(t); c != (Compacted{}) {
 		t.Errorf("a second time: %+v", c)
@@ -138,6 +153,9 @@ func TestCompact(t *testing.T) {
 	}
 	if !slices.Equal(kinds, []string{"plan p", "hosts h", "demand d3"}) {
 		t.Errorf("inputs in force: %v", kinds)
+	}
+	if files := must(filepath.Glob(filepath.Join(dir, "states", "*", "*")))(t); !slices.Equal(r.States(), []int64{5, 9, 10}) || len(files) != 3 {
+		t.Errorf("states %v, files %v", r.States(), files)
 	}
 	if left := must(filepath.Glob(filepath.Join(dir, "inputs", "demand", "*")))(t); len(left) != 4 {
 		t.Errorf("inputs kept: %v", left)

@@ -18,6 +18,7 @@ const (
 	metaContent   = "stint.content"   // state tables: digest of the tables written together
 	metaFrames    = "stint.frames"    // keyframes of several cycles: the cycles
 	metaFile      = "stint.file."     // in cycles, + a table's name: the seal of its file
+	metaState     = "stint.state."    // in cycles, + a cycle's number: the digest of the file of its saved state
 	metaSeal      = "stint.seal"      // SHA-256 of the file with unsealed in its place
 )
 
@@ -49,7 +50,9 @@ var setOf = map[string]set{
 var setTable = [sets]string{"consumers", "shares", "shortfalls"}
 
 // isKeyframe tells whether a table is written in some cycles only, whole.
-func isKeyframe(table string) bool { return table == "holdings" || table == "hosts" }
+func isKeyframe(table string) bool {
+	return table == "holdings" || table == "hosts" || table == "owners"
+}
 
 // shapes are the log's tables without rows.
 func shapes() []decision.Table {
@@ -59,5 +62,5 @@ func shapes() []decision.Table {
 		cycles.Columns[i] = decision.Column{Name: cycles.Columns[i].Name, Type: cycles.Columns[i].Type}
 	}
 	cycles.Rows = 0
-	return append(c.Tables(), c.Holdings.Table(), c.Hosts.Table(), inputTable(nil), cycles)
+	return append(c.Tables(), c.Holdings.Table(), c.Hosts.Table(), c.Owners.Table(), inputTable(nil), cycles)
 }

@@ -3,6 +3,7 @@ package export
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -73,6 +74,14 @@ func keyframe(c *decision.Cycle, units int64) *decision.Cycle {
 	return c
 }
 
+// savedState is a state to save: its text.
+type savedState string
+
+func (s savedState) WriteTo(w io.Writer) (int64, error) {
+	n, err := io.WriteString(w, string(s))
+	return int64(n), err
+}
+
 // rowsOf renders a table, types and columns included.
 func rowsOf(t *decision.Table) string {
 	var b strings.Builder
@@ -121,7 +130,7 @@ func write(t *testing.T, dir string, o Options, cycles ...*decision.Cycle) {
 func allTables(c *decision.Cycle) []decision.Table {
 	tables := append(c.Tables(), c.Summary.Table())
 	if c.Keyframe {
-		tables = append(tables, c.Holdings.Table(), c.Hosts.Table())
+		tables = append(tables, c.Holdings.Table(), c.Hosts.Table(), c.Owners.Table())
 	}
 	return tables
 }
@@ -171,7 +180,7 @@ func TestRoundTrip(t *testing.T) {
 	if got := must(r.Table("holdings", 4))(t); got.Rows != 1 || got.Column("units").Int[0] != 7 {
 		t.Errorf("keyframe: %s", rowsOf(got))
 	}
-	if n := len(must(filepath.Glob(filepath.Join(dir, "*", "date=2026-01-0[56]", "*")))(t)); n != 4+3+2+2+2+1+4+2 {
+	if n := len(must(filepath.Glob(filepath.Join(dir, "*", "date=2026-01-0[56]", "*")))(t)); n != 4+3+2+2+2+1+4+3 {
 		t.Errorf("%d files", n) // cycles, grants, consumers, amounts, shares, shortfalls, inputs, keyframes
 	}
 }
@@ -246,6 +255,7 @@ func TestWholeOrNot(t *testing.T) {
 // nextDay is cycle 2 on another day than cycle 1, so that it needs new folders.
 func nextDay() *decision.Cycle {
 	c := keyframe(fill(2, 6), 1)
+	c.State = savedState("state 2")
 	c.Summary.NowUS += 86400e6
 	return c
 }
@@ -324,8 +334,8 @@ func failAt(t *testing.T, base string, fail int, crash bool) {
 // leftovers are temporary files and those of cycles from first on.
 func leftovers(t *testing.T, dir string, first int64) (files []string) {
 	for _, path := range must(filepath.Glob(filepath.Join(dir, "*", "*", "*")))(t) {
-		m := fileName.FindStringSubmatch(filepath.Base(path))
-		if strings.HasSuffix(path, tmpSuffix) || m != nil && m[1] >= fmt.Sprintf("%012d", first) {
+		m, s := fileName.FindStringSubmatch(filepath.Base(path)), stateName.FindStringSubmatch(filepath.Base(path))
+		if from := fmt.Sprintf("%012d", first); strings.HasSuffix(path, tmpSuffix) || m != nil && m[1] >= from || s != nil && s[1] >= from {
 			files = append(files, path)
 		}
 	}
@@ -344,6 +354,11 @@ func checkReads(t *testing.T, dir string, cycles []int64) {
 		row := must(r.Table("cycles", cycle))(t)
 		if has := textAt(row.Column("decisions_digest"), 0); has != digest {
 			t.Errorf("cycle %d: digest %s, logged %s", cycle, digest, has)
+		}
+		if cycle == 2 {
+			if state := must(r.State(2))(t); string(state) != "state 2" || !slices.Equal(r.States(), []int64{2}) {
+				t.Errorf("states %v, of cycle 2 %q", r.States(), state)
+			}
 		}
 	}
 	for _, table := range []string{"grants", "consumers"} {

@@ -61,5 +61,5 @@ func (r *Reader) Leftovers() (paths []string) {
 			}
 		}
 	}
-	return paths
+	return append(paths, r.strayStates()...)
 }

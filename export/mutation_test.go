@@ -77,10 +77,9 @@ func (r *recorder) Input(in scenario.Input) error {
 	return err
 }
 
-func (r *recorder) Cycle(out *decision.Cycle, keyframe func(), last bool) error {
-	const dayUS = 24 * 3600 * 1e6
-	if s := &out.Summary; last || s.Relabelled || (s.Cycle-1)%60 == 0 || s.NowUS/dayUS != r.nowUS/dayUS {
-		keyframe()
+func (r *recorder) Cycle(out *decision.Cycle, keyframe func(state bool), last bool) error {
+	if s := &out.Summary; last || s.KeyframeDue(r.nowUS) {
+		keyframe(s.StateDue(r.nowUS))
 	}
 	err := r.log.Cycle(out, r.inputs)
 	r.inputs, r.nowUS = nil, out.Summary.NowUS
@@ -156,7 +155,7 @@ var figures = map[string][]string{
 		"held_shared", "held_borrowed", "lent", "free"},
 	"amounts":    {"configured", "owned", "reserved", "held", "lent", "static_quota", "limit"},
 	"shares":     {"ratio", "priority", "units_held", "units_wanted"},
-	"shortfalls": {"units_short"}, "holdings": {"units", "granted"}, "hosts": {"capacity", "used"},
+	"shortfalls": {"units_short"}, "holdings": {"units", "granted"}, "hosts": {"capacity", "used"}, "owners": {"rule", "part", "since", "amount"},
 	"cycles": {"revision", "hosts", "consumers", "sub_allocations", "units_wanted", "units_held", "units_granted", "units_reclaimed",
 		"units_released", "units_short", "consumers_cycle", "shares_cycle", "shortfalls_cycle"},
 	"inputs": {"bytes", "rows"}, "plans": {"revision"}, "ownership": {"amount"},

@@ -38,6 +38,7 @@ type Reader struct {
 	ranges []span // the files of cycles
 	shape  map[string]decision.Table
 	files  map[string]map[[2]int64]string // by table, then first and last cycle: the path
+	states map[int64]string               // by cycle: the path of its saved state
 	heads  map[int64]head
 	metas  map[string]map[string]string // by path: the metadata of files read
 }
@@ -98,6 +99,9 @@ func (r *Reader) list() error {
 		return err
 	}
 	r.ranges = slices.DeleteFunc(r.ranges, func(s span) bool { return s.last < b.Cycle }) // dropped
+	if r.states, err = listStates(r.dir); err != nil {
+		return fmt.Errorf("log %s: %w", r.dir, err)
+	}
 	r.files = map[string]map[[2]int64]string{}
 	for name := range r.shape {
 		spans, err := list(r.dir, name)

@@ -128,8 +128,8 @@ func (w *Writer) resume() error {
 			return err
 		}
 	}
-	if w.last == 0 {
-		return nil
+	if err := w.dropStates(); err != nil || w.last == 0 {
+		return err
 	}
 	head, err := r.head(w.last)
 	if err != nil {
@@ -277,7 +277,7 @@ type publication struct {
 	cycle, now int64
 	state      [sets]written // once published
 	metas      []meta        // of every file
-	files      []meta        // digests of the files written
+	files      []meta        // digests of the files written, for the file of cycles
 	paths      []string      // of the files written or begun
 }
 
@@ -285,7 +285,7 @@ type publication struct {
 func (p *publication) tables(c *decision.Cycle, inputs []Input) error {
 	tables := append(c.Tables(), inputTable(inputs))
 	if c.Keyframe {
-		tables = append(tables, c.Holdings.Table(), c.Hosts.Table())
+		tables = append(tables, c.Holdings.Table(), c.Hosts.Table(), c.Owners.Table())
 	}
 	if p.newDay() {
 		p.state = [sets]written{} // so that the days before may be dropped
@@ -302,6 +302,11 @@ func (p *publication) tables(c *decision.Cycle, inputs []Input) error {
 			err = p.file(t)
 		}
 		if err != nil {
+			return err
+		}
+	}
+	if c.State != nil {
+		if err := p.saved(c.State); err != nil {
 			return err
 		}
 	}

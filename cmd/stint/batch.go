@@ -31,9 +31,6 @@ const (
 // sourceDefault is the source of demand that is given as a file.
 const sourceDefault = "default"
 
-// keyframeEvery is how many cycles have one keyframe (SPEC chapter 8).
-const keyframeEvery = 60
-
 // policyBytesMax is more than plan.Parse takes; it bounds what is read before it can refuse.
 const policyBytesMax = 64 << 20
 
@@ -209,22 +206,17 @@ func (b *batch) cycle(nowUS int64) {
 	if b.out.Summary.Digest == "" {
 		b.out.Summary.Digest = decision.Digest(b.out.Tables())
 	}
-	if keyframeDue(&b.out.Summary, last) {
+	if b.out.Summary.KeyframeDue(last) {
 		b.runner.Keyframe(&b.out)
 	}
-}
-
-// keyframeDue tells whether a cycle has a keyframe (SPEC chapter 8): the first of a UTC day, every 60th, and those in
-// which units came to count as something else, which no other table tells (D-28). lastUS is the now of the cycle before.
-func keyframeDue(s *decision.Summary, lastUS int64) bool {
-	return (s.Cycle-1)%keyframeEvery == 0 || day(s.NowUS) != day(lastUS) || s.Relabelled
+	if b.out.Summary.StateDue(last) {
+		b.out.State = b.state.Frame()
+	}
 }
 
 var processStart = time.Now()
 
 func monotonicUS() int64 { return time.Since(processStart).Microseconds() }
-
-func day(us int64) int64 { return us / (24 * time.Hour).Microseconds() }
 
 // stable tells whether the last cycle was a fixed point (CYC-2).
 func (b *batch) stable() bool {

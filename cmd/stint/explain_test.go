@@ -28,7 +28,7 @@ type leaver struct {
 }
 
 // Cycle publishes a cycle.
-func (l *leaver) Cycle(out *decision.Cycle, keyframe func(), last bool) error {
+func (l *leaver) Cycle(out *decision.Cycle, keyframe func(state bool), last bool) error {
 	l.leaving[out.Summary.Cycle] = out.Summary.UnitsLeaving
 	return l.recorder.Cycle(out, keyframe, last)
 }
@@ -157,8 +157,9 @@ func TestExplainAll(t *testing.T) {
 					continue
 				}
 				top := strings.Count(path, "/") == 1
-				if _, known := f.Policy.Find(path); !known { // with what is below it where that is known
-					top = true
+				if _, known := f.Policy.Find(path); !known { // it is told with the branch that it was in, while there is one
+					_, branch := f.Policy.Find("/" + strings.Split(path, "/")[1])
+					top = !branch
 				}
 				for i := range e.Plans {
 					for _, l := range e.Plans[i].Leaving {

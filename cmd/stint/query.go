@@ -19,7 +19,7 @@ func newQuery() *cobra.Command {
 		Use:   "query --log LOG TABLE",
 		Short: "Prints a table of a decision log",
 		Long: `Prints a table of a decision log. State tables (consumers, amounts, shares, shortfalls) are
-shown as of the cycle, keyframes (holdings, hosts) as of the last one up to it, other tables as
+shown as of the cycle, keyframes (holdings, hosts, owners) as of the last one up to it, other tables as
 what happened in it. consumers has the columns of amounts too, one per dimension: held_ncpus,
 static_quota_ncpus.`,
 		Example: `  stint query --log demo/log consumers

@@ -6,11 +6,14 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/export"
 )
 
@@ -22,9 +25,10 @@ func newReplayCommand() *cobra.Command {
 		Long: `Decides the cycles of a log again, from the inputs that the log kept, and compares the digest of
 what each decides with the digest that the log names and with that of the log's files.
 
-What a cycle decides depends on all that came before it: reclaims under way, the order of arrival,
-what units count as. A keyframe does not hold all of it, so replay always begins with the first cycle; --from and
---to say which cycles are compared, and those before --from are only decided.
+What a cycle decides depends on all that came before it. So the log has, with the first cycle of a UTC day and with
+every 60th, the whole state after it. With --from, replay begins with the last one before that cycle: what lies between is
+decided, and not compared. Without, it begins with the first cycle; where compact dropped that,
+with the first state that is left, and compares the cycles after it.
 
 Exit codes: 0 all are the same, 1 a cycle decides otherwise, 2 the log cannot be read.`,
 		Example: `  stint replay --log demo/log
@@ -43,12 +47,20 @@ Exit codes: 0 all are the same, 1 a cycle decides otherwise, 2 the log cannot be
 			if err != nil {
 				return err
 			}
+			if from == "" {
+				if first, err = decidable(r, log); err != nil {
+					return err
+				}
+			}
+			if first > last {
+				return fmt.Errorf("cycle %d cannot be decided again: the first saved state is that after cycle %d, and earlier cycles are gone", last, first-1)
+			}
 			return replayLog(r, log, first, last, output == "json", c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
 	f := c.Flags()
 	f.StringVar(&log, "log", "", "folder of the log")
-	f.StringVar(&from, "from", "", "the first cycle that is compared (the log's first)")
+	f.StringVar(&from, "from", "", "the first cycle that is compared (the first that can be)")
 	f.StringVar(&to, "to", "", "the last cycle that is compared (the log's last)")
 	f.StringVar(&output, "output", "table", "table or json")
 	required(c, "log")
@@ -84,6 +96,18 @@ func cycleRange(r *export.Reader, from, to string) (first, last int64, err error
 	return first, last, nil
 }
 
+// decidable is the first cycle of a log that can be decided again: 1, or where cycles were dropped the one after the first saved state.
+func decidable(r *export.Reader, log string) (int64, error) {
+	cycles, states := r.Cycles(), r.States()
+	switch {
+	case cycles[0] == 1:
+		return 1, nil
+	case len(states) > 0:
+		return states[0] + 1, nil
+	}
+	return 0, fmt.Errorf("%s: its first cycle is %d, and it has no saved state; without the cycles before it nothing can be decided again", log, cycles[0])
+}
+
 // otherwise is a cycle that is not what was logged.
 type otherwise struct {
 	Cycle   int64  `json:"cycle"`
@@ -104,9 +128,18 @@ func replayLog(r *export.Reader, log string, first, last int64, asJSON bool, std
 		From     int64        `json:"from"`
 		To       int64        `json:"to"`
 		Compared int64        `json:"compared"`
+		State    int64        `json:"state"` // after which cycle the state was that it began with; 0: none
 		Faults   []*otherwise `json:"faults"`
-	}{log, first, last, 0, []*otherwise{}}
-	err := newReplay().run(r, log, last, stderr, func(o *otherwise, cycle int64) error {
+	}{log, first, last, 0, 0, []*otherwise{}}
+	b := newReplay()
+	err := b.restore(r, log, first)
+	if err != nil {
+		return err
+	}
+	if b.state != nil {
+		result.State = b.state.Cycle
+	}
+	err = b.run(r, log, last, stderr, func(o *otherwise, cycle int64) error {
 		if cycle < first {
 			return nil
 		}
@@ -123,7 +156,7 @@ func replayLog(r *export.Reader, log string, first, last int64, asJSON bool, std
 		e.SetIndent("", "  ")
 		err = e.Encode(result)
 	} else {
-		err = printReplay(stdout, result.Faults, result.Compared, first, last, time.Since(start))
+		err = printReplay(stdout, result.Faults, result.Compared, result.State, first, last, time.Since(start))
 	}
 	if err == nil && len(result.Faults) > 0 {
 		return errFound
@@ -131,28 +164,63 @@ func replayLog(r *export.Reader, log string, first, last int64, asJSON bool, std
 	return err
 }
 
-func printReplay(w io.Writer, faults []*otherwise, compared, first, last int64, took time.Duration) error {
+func printReplay(w io.Writer, faults []*otherwise, compared, state, first, last int64, took time.Duration) error {
 	p := painter(w)
 	for _, o := range faults[:min(len(faults), warningsMax)] {
 		if _, err := fmt.Fprintf(w, "%s cycle %d: %s\n  logged   %s\n  decided  %s\n", p.bad("FAIL"), o.Cycle, o.What, o.Logged, o.Decided); err != nil {
 			return err
 		}
 	}
-	word := p.good("ok  ")
+	word, from := p.good("ok  "), ""
 	if len(faults) > 0 {
 		word = p.bad("FAIL")
 	}
-	_, err := fmt.Fprintf(w, "%s cycles %d to %d: %s compared, %s otherwise (%s)\n", word, first, last, grouped(compared),
-		grouped(int64(len(faults))), took.Round(time.Millisecond))
+	if state > 0 {
+		from = fmt.Sprintf("from the state after cycle %d, ", state)
+	}
+	_, err := fmt.Fprintf(w, "%s cycles %d to %d: %s compared, %s otherwise (%s%s)\n", word, first, last, grouped(compared),
+		grouped(int64(len(faults))), from, took.Round(time.Millisecond))
 	return err
 }
 
 // newReplay is a batch that takes all that a log has: what was refused is in no log.
 func newReplay() *batch { return &batch{reportUnknown: true, force: true} }
 
+// restore begins a replay that is to compare from a cycle on: with the last state saved before it, or with none when it shall begin with the
+// first cycle. Errors: the state is damaged; there is none, and the first cycles are gone.
+func (b *batch) restore(r *export.Reader, log string, first int64) error {
+	states := r.States()
+	i := sort.Search(len(states), func(i int) bool { return states[i] >= first })
+	if i == 0 {
+		if n := r.Cycles()[0]; n != 1 {
+			return fmt.Errorf("%s: cycle %d cannot be decided again: cycles before %d are gone, and no state was saved before it", log, first, n)
+		}
+		return nil
+	}
+	from := states[i-1]
+	saved, err := r.State(from)
+	if err != nil {
+		return fmt.Errorf("%w\n%s: the state after cycle %d is of no use; without its file replay begins with one before it", err, log, from)
+	}
+	b.state, err = cluster.LoadFrame(saved, func(digest string) (*plan.Policy, error) {
+		content, err := r.InputContent(kindPlan, digest)
+		if err != nil {
+			return nil, err
+		}
+		return plan.Parse(filepath.Join(log, "inputs", kindPlan, digest), content)
+	})
+	if err == nil && b.state.Cycle != from {
+		err = fmt.Errorf("it is that after cycle %d", b.state.Cycle)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: the state after cycle %d: %w", log, from, err)
+	}
+	return nil
+}
+
 // replay rebuilds the state at the end of a log from the inputs of its cycles, and checks that each cycle
 // decides again what the log says, and that its files still say so. It takes as long as the cycles took, and
-// as reading the whole log takes.
+// as reading the whole log takes. Where the first cycles are gone it begins with the first saved state.
 func (b *batch) replay(log string, stderr io.Writer) error {
 	r, err := export.OpenLog(log)
 	if err != nil {
@@ -162,6 +230,13 @@ func (b *batch) replay(log string, stderr io.Writer) error {
 	if len(cycles) == 0 {
 		return nil
 	}
+	first, err := decidable(r, log)
+	if err == nil {
+		err = b.restore(r, log, first)
+	}
+	if err != nil {
+		return err
+	}
 	return b.run(r, log, cycles[len(cycles)-1], stderr, func(o *otherwise, _ int64) error {
 		if o == nil {
 			return nil
@@ -170,12 +245,13 @@ func (b *batch) replay(log string, stderr io.Writer) error {
 	})
 }
 
-// run decides the cycles of a log up to last, and shows each to a function: with what is otherwise, nil when it is
+// run decides the cycles of a log up to last, from the first or those that follow what restore brought back, and shows each to a
+// function: with what is otherwise, nil when it is
 // the same. What a later cycle decides after one that is otherwise tells nothing, but is told too.
 func (b *batch) run(r *export.Reader, log string, last int64, stderr io.Writer, seen func(o *otherwise, cycle int64) error) error {
 	cycles := r.Cycles()
-	if cycles[0] != 1 {
-		return fmt.Errorf("%s: its first cycle is %d; without those before it nothing can be decided again", log, cycles[0])
+	if b.state != nil {
+		cycles = cycles[sort.Search(len(cycles), func(i int) bool { return cycles[i] > b.state.Cycle }):]
 	}
 	status := progress(stderr)
 	defer status("")

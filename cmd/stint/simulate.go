@@ -59,6 +59,7 @@ type recorder struct {
 	inputs []export.Input
 	nowUS  int64
 	status func(string)
+	always bool // every cycle has a keyframe and a saved state: for tests
 
 	cycles                        int64
 	granted, released, held       int64
@@ -74,10 +75,10 @@ func (r *recorder) Input(in scenario.Input) error {
 }
 
 // Cycle publishes a cycle.
-func (r *recorder) Cycle(out *decision.Cycle, keyframe func(), last bool) error {
+func (r *recorder) Cycle(out *decision.Cycle, keyframe func(state bool), last bool) error {
 	s := &out.Summary
-	if s.Digest = decision.Digest(out.Tables()); last || keyframeDue(s, r.nowUS) {
-		keyframe()
+	if s.Digest = decision.Digest(out.Tables()); last || r.always || s.KeyframeDue(r.nowUS) {
+		keyframe(r.always || s.StateDue(r.nowUS))
 	}
 	if err := r.log.Cycle(out, r.inputs); err != nil {
 		return err

@@ -31,7 +31,7 @@ func newWhatif() *cobra.Command {
 		Long: `Decides a cycle of a log again, once under the policy that was in force and once under another one: who
 gains, who loses, what would be reclaimed. Nothing is committed, and LOG is not written to.
 
-The state before the cycle is rebuilt as replay does it, from the first cycle on. The cycle grants at once what is free;
+The state before the cycle is rebuilt as replay does it, from the last one that was saved before it. The cycle grants at once what is free;
 what others hold it puts under reclaim, which takes their graces to come back. So --settle goes on, under both policies,
 with no new input, until nothing changes any more: that is what is held in the end.
 
@@ -100,6 +100,9 @@ func compareUnder(r *export.Reader, o *whatifOptions, n int64, policy *plan.Poli
 		return fmt.Errorf("%w: the log is damaged, or of another version", o)
 	}
 	before := newReplay()
+	if err := before.restore(r, o.log, n); err != nil {
+		return nil, err
+	}
 	if err := before.run(r, o.log, n-1, stderr, damaged); err != nil {
 		return nil, err
 	}

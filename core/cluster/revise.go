@@ -241,23 +241,28 @@ func (s *State) orphan(leaving []SubID, was *plan.Policy) {
 	}
 }
 
-// settleOrphans ends the sets of takers that a new policy has no place for, puts what orphans hold under reclaim, and forgets those that
-// hold nothing any more.
+// settleOrphans ends the sets of takers that a new policy has no place for, and puts what orphans hold under reclaim.
 func (s *State) settleOrphans(nowUS int64) {
 	if s.orphanUS = nowUS; s.NewPlan && mutant != 11 {
 		s.unpromise()
 	}
-	s.orphans = slices.DeleteFunc(s.orphans, func(o orphan) bool {
+	for _, o := range s.orphans {
 		if mutant == 9 {
 			o.graceUS = 0
 		}
 		s.detain(o.sub, nowUS+o.graceUS)
 		s.Sub.Wanted[o.sub] = s.Sub.Held[o.sub]
-		if s.Sub.Held[o.sub] == 0 {
-			s.gone = append(s.gone, o.sub)
-			return true
+	}
+}
+
+// forgetOrphans forgets those that hold nothing any more, with this cycle.
+func (s *State) forgetOrphans() {
+	s.orphans = slices.DeleteFunc(s.orphans, func(o orphan) bool {
+		if s.Sub.Held[o.sub] > 0 {
+			return false
 		}
-		return false
+		s.gone = append(s.gone, o.sub)
+		return true
 	})
 }
 

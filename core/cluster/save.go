@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"fmt"
+	"io"
 
 	"github.com/stintd/stint/core/pack"
 	"github.com/stintd/stint/core/plan"
@@ -32,6 +33,34 @@ func Load(c *pack.Coder, p *plan.Policy) (*State, error) {
 		return nil, fmt.Errorf("state: %w", err)
 	}
 	return s, nil
+}
+
+// Frame is the state as it is now, for the decision log (D-40): the digest of its policy and what Save names. It is a copy, so that it can be
+// written at leisure, by any goroutine, more than once. O(bytes of the state).
+func (s *State) Frame() io.WriterTo {
+	c := pack.Save()
+	digest := s.Policy.Digest
+	pack.Text(c, &digest)
+	s.Save(c)
+	c.Hold()
+	return c
+}
+
+// LoadFrame reads what Frame wrote; policy finds the policy of a digest. Errors: those of Load, and of policy.
+func LoadFrame(b []byte, policy func(digest string) (*plan.Policy, error)) (*State, error) {
+	c, digest := pack.Load(bytes.NewReader(b), int64(len(b))), ""
+	if pack.Text(c, &digest); c.Err() != nil {
+		return nil, fmt.Errorf("state: %w", c.Err())
+	}
+	p, err := policy(digest)
+	if err != nil {
+		return nil, err
+	}
+	s, err := Load(c, p)
+	if err == nil {
+		err = c.End()
+	}
+	return s, err
 }
 
 // Copy is the state again, through its saved form. For tests.

@@ -28,6 +28,7 @@ func (s *State) Settle(nowUS int64) {
 			}
 		}
 	}
+	s.forgetOrphans()
 	for _, sub := range s.excess {
 		if s.Sub.Alloc[sub] == NoID {
 			continue

@@ -326,5 +326,5 @@ func (r *Runner) Keyframe(out *decision.Cycle) {
 		r.planner[i].EmitKeyframe(&r.out)
 	}
 	r.out.Keyframe = true
-	out.Holdings, out.Hosts, out.Keyframe = r.out.Holdings, r.out.Hosts, true
+	out.Holdings, out.Hosts, out.Owners, out.Keyframe = r.out.Holdings, r.out.Hosts, r.out.Owners, true
 }

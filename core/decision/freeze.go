@@ -28,6 +28,7 @@ func (c *Cycle) Freeze(last *Cycle, dict func(Dict) Dict) *Cycle {
 	if c.Keyframe {
 		z.table(&f.Holdings, &c.Holdings)
 		z.table(&f.Hosts, &c.Hosts)
+		z.table(&f.Owners, &c.Owners)
 	}
 	return f
 }

@@ -1,6 +1,9 @@
 package decision
 
-import "slices"
+import (
+	"io"
+	"slices"
+)
 
 // The origins of a unit (SPEC chapter 8).
 const (
@@ -331,6 +334,20 @@ func (h *Hosts) Table() Table {
 	}}
 }
 
+// Owners is a keyframe: who owns what of which host in MD plans, a row for each piece and dimension of which it has something.
+type Owners struct {
+	Plan, Consumer, Host, Dimension Coded
+	Rule, Part, Since, Amount       []int64
+}
+
+// Table is a view of the owners.
+func (o *Owners) Table() Table {
+	return Table{"owners", len(o.Amount), []Column{
+		text("plan", o.Plan), text("consumer", o.Consumer), text("host", o.Host), ints("rule", o.Rule), ints("part", o.Part),
+		ints("since", o.Since), text("dimension", o.Dimension), ints("amount", o.Amount),
+	}}
+}
+
 // Plans is the revisions applied in a cycle.
 type Plans struct {
 	Revision                []int64
@@ -384,6 +401,20 @@ func (s *Summary) Stable() bool {
 	return s.UnitsGranted == 0 && s.UnitsReclaimed == 0 && s.UnitsReleased == 0 && s.UnitsCancelled == 0 && !s.Relabelled && s.UnitsLeaving == 0 && s.UnitsPromised == 0
 }
 
+// keyframeEvery is how many cycles have one keyframe (SPEC chapter 8).
+const keyframeEvery = 60
+
+const dayUS = 24 * 60 * 60 * 1_000_000
+
+// KeyframeDue tells whether the cycle has a keyframe in the log (SPEC chapter 8): the first of a UTC day, every 60th, and those in
+// which units came to count as something else, which no other table tells (D-28). lastUS is the now of the cycle before.
+func (s *Summary) KeyframeDue(lastUS int64) bool { return s.StateDue(lastUS) || s.Relabelled }
+
+// StateDue tells whether the log gets the state after the cycle (D-40): in the first of a UTC day, and every 60th.
+func (s *Summary) StateDue(lastUS int64) bool {
+	return (s.Cycle-1)%keyframeEvery == 0 || s.NowUS/dayUS != lastUS/dayUS
+}
+
 // Table is a view of the summary as the one-row table cycles.
 func (s *Summary) Table() Table {
 	one := func(name string, v int64) Column { return ints(name, []int64{v}) }
@@ -419,9 +450,11 @@ type Cycle struct {
 	Shortfalls Shortfalls
 	Ownership  Ownership
 	Plans      Plans
-	Holdings   Holdings // filled on demand: keyframes
-	Hosts      Hosts    // filled on demand: keyframes
-	Keyframe   bool     // whether Holdings and Hosts are filled
+	Holdings   Holdings    // filled on demand: keyframes
+	Hosts      Hosts       // filled on demand: keyframes
+	Owners     Owners      // filled on demand: keyframes
+	Keyframe   bool        // whether Holdings, Hosts and Owners are filled
+	State      io.WriterTo // the state after the cycle, saved, for the log; nil where it gets none
 }
 
 // Tables are views of the event and state tables in the log's order, without
@@ -513,7 +546,7 @@ func (c *Cycle) ResetStates(d *Dicts) {
 
 // ResetKeyframe empties the keyframe tables, keeping their memory.
 func (c *Cycle) ResetKeyframe(d *Dicts) {
-	h, o := &c.Holdings, &c.Hosts
+	h, o, w := &c.Holdings, &c.Hosts, &c.Owners
 	h.Key.reset(d)
 	h.Source.reset(d.Source)
 	h.Host.reset(d.Host)
@@ -526,6 +559,11 @@ func (c *Cycle) ResetKeyframe(d *Dicts) {
 	o.State.reset(States)
 	o.Dimension.reset(d.Dimension)
 	o.Capacity, o.Used = o.Capacity[:0], o.Used[:0]
+	w.Plan.reset(d.Plan)
+	w.Consumer.reset(d.Consumer)
+	w.Host.reset(d.Host)
+	w.Dimension.reset(d.Dimension)
+	w.Rule, w.Part, w.Since, w.Amount = w.Rule[:0], w.Part[:0], w.Since[:0], w.Amount[:0]
 	c.Keyframe = false
 }
 

@@ -9,11 +9,6 @@ import (
 	"github.com/stintd/stint/core/decision"
 )
 
-// keyframeEvery is how many cycles have one keyframe in the log (SPEC chapter 8).
-const keyframeEvery = 60
-
-const dayUS = 24 * 3600 * 1_000_000
-
 // retryDelay is how long the record of a cycle waits when there is no room for it.
 const retryDelay = time.Second
 
@@ -85,12 +80,6 @@ func (e *Engine) decide(nowUS int64) {
 	e.quiet = e.out.EventRows() == 0
 }
 
-// keyframeDue tells whether a cycle has a keyframe: every 60th, the first of a UTC day, and those in which units came to
-// count as something else, which no other table of the log tells (D-28). lastUS is the now of the cycle before.
-func keyframeDue(s *decision.Summary, lastUS int64) bool {
-	return (s.Cycle-1)%keyframeEvery == 0 || lastUS/dayUS != s.NowUS/dayUS || s.Relabelled
-}
-
 // finish publishes the last cycle and hands it to the log. lastUS is the now of the cycle before.
 func (e *Engine) finish(lastUS int64) {
 	s := &e.out.Summary
@@ -98,7 +87,7 @@ func (e *Engine) finish(lastUS int64) {
 	if s.UnitsGranted > 0 || s.UnitsReleased > 0 || s.UnitsReclaimed > 0 || s.Restated || s.Relabelled || held == nil {
 		held = nil // is made below, after the events can be read
 	}
-	if keyframeDue(s, lastUS) {
+	if s.KeyframeDue(lastUS) {
 		e.runner.Keyframe(&e.out)
 	}
 	dict := freezer()
@@ -110,12 +99,22 @@ func (e *Engine) finish(lastUS int64) {
 	e.publishWith(held)
 	e.o.Step("published")
 	if e.lane != nil {
-		e.lane.push(e.frozen, e.pending)
+		e.lane.push(e.logged(lastUS), e.pending)
 	}
 	e.pending = nil
 	if held == nil {
 		e.publishWith(e.holdings(dict))
 	}
+}
+
+// logged is the last cycle as the log gets it: where that is due with a copy of the state, taken now, before the next input changes it.
+func (e *Engine) logged(lastUS int64) *decision.Cycle {
+	if !e.frozen.Summary.StateDue(lastUS) {
+		return e.frozen
+	}
+	c := *e.frozen // readers of the frozen one need no state, and it stays long
+	c.State = e.state.Frame()
+	return &c
 }
 
 // freezer gives the frozen form of each dictionary, the same one each time.

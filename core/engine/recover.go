@@ -80,14 +80,14 @@ func (e *Engine) replayCycle(payload []byte) error {
 func (e *Engine) replayed(lastUS int64) {
 	s := &e.out.Summary
 	logged := e.lane == nil || s.Cycle <= e.lane.had()
-	if !logged && keyframeDue(s, lastUS) {
+	if !logged && s.KeyframeDue(lastUS) {
 		e.runner.Keyframe(&e.out)
 	}
 	e.frozen, e.inForce = e.out.Freeze(e.frozen, freezer()), e.policy
 	e.remember(e.frozen)
 	if !logged {
 		e.lane.hold(bytesOf(e.pending))
-		e.lane.push(e.frozen, e.pending)
+		e.lane.push(e.logged(lastUS), e.pending)
 	}
 	e.pending = nil
 }

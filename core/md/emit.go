@@ -241,4 +241,23 @@ func (m *Planner) EmitKeyframe(c *decision.Cycle) {
 			o.Used = append(o.Used, whole-free)
 		}
 	}
+	m.emitOwners(&c.Owners)
+}
+
+// emitOwners adds who owns what, and by which rule, in which order it came, how long the last pass is ago: with these a reader can make the
+// next pass.
+func (m *Planner) emitOwners(t *decision.Owners) {
+	for i, consumer := range m.p.Deeds.Consumer {
+		for d, column := range m.p.Deeds.Amount {
+			if column[i] == 0 {
+				continue
+			}
+			t.Plan.Add(m.p.Index)
+			t.Consumer.Add(int32(consumer))
+			t.Host.Add(int32(m.p.Deeds.Host[i]))
+			t.Dimension.Add(int32(d))
+			t.Rule, t.Part = append(t.Rule, int64(m.p.Deeds.Rule[i])+1), append(t.Part, m.p.Deeds.Number[i]+1)
+			t.Since, t.Amount = append(t.Since, int64(m.p.Since)), append(t.Amount, column[i])
+		}
+	}
 }

@@ -52,7 +52,7 @@ const consumersName = "consumers"
 // schema is every table of SPEC chapter 8 with its columns, without rows.
 func schema() []decision.Table {
 	var c decision.Cycle
-	return slices.Concat([]decision.Table{c.Summary.Table()}, c.Tables(), []decision.Table{c.Holdings.Table(), c.Hosts.Table()})
+	return slices.Concat([]decision.Table{c.Summary.Table()}, c.Tables(), []decision.Table{c.Holdings.Table(), c.Hosts.Table(), c.Owners.Table()})
 }
 
 // tableOf is the schema of a table under a policy: with a column per dimension where the dimensions are columns.
@@ -100,7 +100,7 @@ func (f *file) expect(n ast.Node, policy *plan.Policy) (e expect, err error) {
 			e.sums = append(e.sums, s)
 		}
 	}
-	asks := func(p partial) bool { return p.table == "holdings" || p.table == "hosts" }
+	asks := func(p partial) bool { return slices.Contains([]string{"holdings", "hosts", "owners"}, p.table) }
 	e.keyframe = slices.ContainsFunc(e.rows, asks) || slices.ContainsFunc(e.none, asks) ||
 		slices.ContainsFunc(e.sums, func(s sum) bool { return asks(s.partial) })
 	return e, nil

@@ -32,8 +32,8 @@ type Input struct {
 type Recorder interface {
 	Input(in Input) error
 	// Cycle is told of a cycle before the next one's inputs. out may be read until it returns; keyframe fills
-	// the keyframe tables of out. last is whether no cycle follows.
-	Cycle(out *decision.Cycle, keyframe func(), last bool) error
+	// the keyframe tables of out, and its State if asked for. last is whether no cycle follows.
+	Cycle(out *decision.Cycle, keyframe func(state bool), last bool) error
 }
 
 // Record plays a scenario as Play does and tells a recorder of all that happens. What is recorded can be
@@ -57,9 +57,12 @@ func (p *player) tell(last bool) error {
 	if p.to == nil {
 		return nil
 	}
-	keyframe := func() {
+	keyframe := func(state bool) {
 		if !p.out.Keyframe {
 			p.runner.Keyframe(&p.out)
+		}
+		if state {
+			p.out.State = p.state.Frame()
 		}
 	}
 	return p.to.Cycle(&p.out, keyframe, last)

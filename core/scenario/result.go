@@ -107,6 +107,8 @@ func (c *checker) table(seen map[string]*decision.Table, name string) *decision.
 		t = c.out.Holdings.Table()
 	case "hosts":
 		t = c.out.Hosts.Table()
+	case "owners":
+		t = c.out.Owners.Table()
 	case consumersName:
 		consumers, amounts := c.out.Consumers.Table(), c.out.Amounts.Table()
 		t = decision.Wide(&consumers, &amounts)

@@ -209,9 +209,9 @@ func (m *model) grouped(t *plan) map[string][]string {
 	return all
 }
 
-// pass makes a pass, and gives what it changed.
-func (v *verifier) pass(t *plan, e *estate) map[part][]int64 {
-	p := &pass{m: v.m, plan: t, w: e.window, group: map[string]map[string]bool{}, used: v.m.usedBy(t), had: map[string][]piece{}, next: newEstate()}
+// newPass is a pass in which nothing has been taken yet.
+func (v *verifier) newPass(t *plan, w *window) *pass {
+	p := &pass{m: v.m, plan: t, w: w, group: map[string]map[string]bool{}, had: map[string][]piece{}, next: newEstate()}
 	groups, seen := v.m.grouped(t), map[string]bool{}
 	for _, g := range t.groups {
 		p.group[g] = map[string]bool{}
@@ -229,17 +229,29 @@ func (v *verifier) pass(t *plan, e *estate) map[part][]int64 {
 			p.next.lists[path] = text
 		}
 	}
+	return p
+}
+
+// divideAll gives all consumers what their claims take, parents before their children.
+func (p *pass) divideAll() {
+	for _, path := range append([]string{"/"}, p.m.policy.paths...) {
+		if path == "/" || p.plan.member[path] && !p.m.policy.leaf(path) {
+			p.divide(path)
+		}
+	}
+}
+
+// pass makes a pass, and gives what it changed.
+func (v *verifier) pass(t *plan, e *estate) map[part][]int64 {
+	p := v.newPass(t, e.window)
+	p.used = v.m.usedBy(t)
 	for _, q := range e.pieces {
 		if p.next.lists[q.of] != e.lists[q.of] {
 			q.rule = -1
 		}
 		p.had[q.host] = append(p.had[q.host], q)
 	}
-	for _, path := range append([]string{"/"}, v.m.policy.paths...) {
-		if path == "/" || t.member[path] && !v.m.policy.leaf(path) {
-			p.divide(path)
-		}
-	}
+	p.divideAll()
 	n := p.next
 	n.last = e.last
 	for _, q := range n.pieces {
@@ -307,10 +319,11 @@ func (l label) owner(leaf string) string {
 	return cmp.Or(l.pool, "/")
 }
 
-// estranged gives up on who owns what: only what changes is in the log.
+// estranged gives up on who owns what, but for what a keyframe tells: the table ownership has only what changes.
 func (v *verifier) estranged() {
 	v.m.estates, v.strange = map[string]*estate{}, map[string]bool{}
 	for _, t := range v.m.policy.plans {
 		v.strange[t.name] = t.md && t.owners
 	}
+	v.owners()
 }

@@ -52,7 +52,19 @@ func (v *verifier) manifest(tables map[string]*decision.Table) {
 		v.events(there)
 	}
 	v.contents(there, tables, single)
+	v.savedState()
 	v.frames(head, single && there["holdings"].Path != "" && there["hosts"].Path != "" || !single && v.frame)
+}
+
+// savedState checks that the state after the cycle, where the cycle names one, is there as it was written. What it says only replay can tell.
+func (v *verifier) savedState() {
+	if there, err := v.log.HasState(v.cycle); there || err != nil {
+		what := ""
+		if err != nil {
+			what = err.Error()
+		}
+		v.is(Fault{Rule: "seal", Table: "states", What: what}, err == nil)
+	}
 }
 
 // events checks that tables of events have a file exactly when something happened.

@@ -25,6 +25,7 @@ type model struct {
 	leaving  int64
 	cycle    int64
 	estates  map[string]*estate // of MD plans of which anybody owned anything
+	lost     bool               // what is held is not known: nor who holds something of those that a policy left without their place
 	replaced int64              // sub-allocations whose unit came to have another size in this cycle: the log counts both
 }
 
@@ -48,6 +49,7 @@ type sub struct {
 	source  string
 	units   int64 // wanted
 	size    []int64
+	slots   int64 // that its unit takes in a slot plan
 	cond    *expr
 	needs   bool // has a requirement
 	perHost int64
@@ -70,6 +72,7 @@ type pile struct {
 	was     map[label]int64 // what it counted as before its host left the plan
 	left    int64           // the cycle in which that was
 	loose   bool            // a release did not tell which pool's units it took
+	orphan  bool            // it counts for no consumer, only for the whole and as lent (D-37)
 }
 
 // account is what a consumer of a plan holds, with all below it.
@@ -120,7 +123,7 @@ func (m *model) setPolicy(p *policy) {
 		if k.plan == "" || t != nil && t.member[k.consumer] && p.leaf(k.consumer) && !s.orphan {
 			continue
 		}
-		if s.held > 0 {
+		if s.held > 0 || m.lost {
 			if !s.orphan {
 				s.grace = was.grace[oldName(p, k.consumer)]
 			}
@@ -131,6 +134,30 @@ func (m *model) setPolicy(p *policy) {
 		}
 	}
 	m.lay()
+	m.disown()
+}
+
+// forsake makes the sub-allocation of an orphan known of which demand tells that came before the policy that took its place away: it is held yet.
+func (m *model) forsake(k key) {
+	was, t := m.subs[key{"", k.consumer, k.allocation, k.sub}], m.policy.byName[k.plan]
+	if m.subs[k] != nil || was == nil || t == nil {
+		return
+	}
+	m.arrival++
+	s := &sub{key: k, source: was.source, size: was.size, slots: was.slots, perHost: none, arrival: m.arrival, orphan: true}
+	if !t.md {
+		s.size = []int64{s.slots}
+	}
+	m.subs[k] = s
+}
+
+// disown has what orphans hold count for no consumer.
+func (m *model) disown() {
+	for _, pile := range m.piles {
+		if s := m.subs[pile.key]; s != nil && s.orphan {
+			pile.orphan = true
+		}
+	}
 	m.recount()
 }
 
@@ -251,7 +278,11 @@ func (m *model) count(p *pile, l label, n int64) {
 	if t := m.policy.byName[p.plan]; t != nil && !t.md {
 		slots = n * p.size[0]
 	}
-	for path := p.consumer; path != ""; path = parentOf(path) {
+	from := p.consumer
+	if p.orphan {
+		from = "/"
+	}
+	for path := from; path != ""; path = parentOf(path) {
 		a := m.account(p.plan, path)
 		a.units += n
 		a.slots += slots
@@ -367,6 +398,8 @@ func (m *model) setRow(source string, k key, g *grid, row int) error {
 		m.subs[k] = s
 	}
 	s.source, s.named, s.units = source, true, units
+	slots, _ := g.whole(row, "slots")
+	s.slots = max(1, slots)
 	if size := m.sizeOf(k, g, row); !slices.Equal(size, s.size) {
 		if s.held > 0 {
 			s.other = m.cycle

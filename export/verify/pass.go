@@ -14,6 +14,7 @@ type pass struct {
 	group map[string]map[string]bool    // by group, its hosts among them
 	used  map[string]map[string][]int64 // by host and owner: what is held on its parcels after settle
 	had   map[string][]piece            // by host, consumers in tree order
+	given map[string][]piece            // by consumer: what a keyframe says that it has; nil: a pass is made
 	next  *estate
 
 	// Of the domain that is being divided:
@@ -81,7 +82,8 @@ func (p *pass) divide(up string) {
 	}
 	for i, c := range p.claims {
 		p.at, p.sum, p.took = i, p.nothing(), map[string]bool{}
-		asked, met := p.take(c)
+		p.take(c)
+		asked, met := p.asks(c)
 		plus(p.next.asked(c.of, len(asked)), asked, 1)
 		if !met {
 			p.next.unmet[c.of] = true

@@ -2,26 +2,64 @@ package verify
 
 import "slices"
 
-// take lets a claim take what it can, and tells what it asks for and whether that was met.
-func (p *pass) take(c ownClaim) (asked []int64, met bool) {
+// take lets a claim take what it can; or what a keyframe says that it took.
+func (p *pass) take(c ownClaim) {
 	switch r := c.rule; {
+	case p.given != nil:
+		for _, q := range p.given[c.of] {
+			if q.rule == c.i && p.left[q.host] != nil {
+				p.get(c, q.host, q.v)
+			}
+		}
 	case r.list != nil:
-		return p.takeList(c)
+		for _, name := range r.list {
+			if p.amount[name] != nil {
+				p.get(c, name, p.left[name])
+			}
+		}
 	case r.remaining:
 		for _, h := range p.of(r.group) {
 			p.get(c, h, p.left[h])
 		}
-		return slices.Clone(p.sum), true
 	case r.perHost != nil:
-		return p.takePerHost(c)
+		for _, h := range p.of(r.group) {
+			p.get(c, h, least(p.share(c, h), p.left[h]))
+		}
 	case r.amount != nil:
-		return p.takeAmount(c)
+		p.takeAmount(c)
+	default:
+		p.takeHosts(c)
 	}
-	return p.takeHosts(c)
 }
 
-// takeList takes what is left of the hosts that a rule lists.
-func (p *pass) takeList(c ownClaim) (asked []int64, met bool) {
+// asks is what a claim asks for, of what it took, and whether it is met.
+func (p *pass) asks(c ownClaim) (asked []int64, met bool) {
+	asked, met = slices.Clone(p.sum), true
+	switch r := c.rule; {
+	case r.list != nil:
+		return p.asksList(c)
+	case r.remaining:
+	case r.perHost != nil:
+		asked = p.nothing()
+		for _, h := range p.of(r.group) {
+			plus(asked, p.share(c, h), 1)
+		}
+		met = slices.Equal(asked, p.sum)
+	case r.amount != nil:
+		for d, n := range r.amount {
+			if n != none {
+				asked[d], met = n, met && p.sum[d] >= n
+			}
+		}
+	default:
+		missing := p.number(r) - int64(len(p.took))
+		return plus(asked, p.average(r.group), missing), missing == 0
+	}
+	return asked, met
+}
+
+// asksList is asks of a rule that lists hosts.
+func (p *pass) asksList(c ownClaim) (asked []int64, met bool) {
 	missing := p.nothing()
 	met = true
 	for _, name := range c.rule.list {
@@ -32,7 +70,6 @@ func (p *pass) takeList(c ownClaim) (asked []int64, met bool) {
 		}
 		has := p.nothing()
 		if p.amount[name] != nil {
-			p.get(c, name, p.left[name])
 			plus(has, p.next.partOf(c.of, name, len(has)), 1)
 		}
 		if zero(has) || !slices.Equal(has, p.amount[name]) {
@@ -50,12 +87,17 @@ func (m *model) stated(h *host, t *plan) []int64 {
 	return slices.Clone(m.worth(&there, t))
 }
 
-// takeHosts takes a number of hosts.
-func (p *pass) takeHosts(c ownClaim) (asked []int64, met bool) {
-	n := c.rule.hosts
-	if n == none {
-		n = fraction{c.rule.percent, 100_000}.of(int64(len(p.of(c.rule.group))))
+// number is how many hosts a rule asks for.
+func (p *pass) number(r *ownRule) int64 {
+	if r.hosts != none {
+		return r.hosts
 	}
+	return fraction{r.percent, 100_000}.of(int64(len(p.of(r.group))))
+}
+
+// takeHosts takes a number of hosts.
+func (p *pass) takeHosts(c ownClaim) {
+	n := p.number(c.rule)
 	for _, h := range p.first(c) {
 		if n > 0 && p.get(c, h, plus(slices.Clone(p.left[h]), p.kept(h), -1)) {
 			n--
@@ -66,7 +108,6 @@ func (p *pass) takeHosts(c ownClaim) (asked []int64, met bool) {
 			n--
 		}
 	}
-	return plus(slices.Clone(p.sum), p.average(c.rule.group), n), n == 0
 }
 
 // average is the average host of a group in the plan.
@@ -84,29 +125,23 @@ func (p *pass) average(group string) []int64 {
 	return v
 }
 
-// takePerHost takes a part of each host.
-func (p *pass) takePerHost(c ownClaim) (asked []int64, met bool) {
-	asked = p.nothing()
-	named := func(d int) bool { return c.rule.perHost[d] != hostPart{none, none} }
-	for _, h := range p.of(c.rule.group) {
-		whole, v := p.amount[h], p.nothing()
-		for d, part := range c.rule.perHost {
-			switch {
-			case part.amount != none:
-				v[d] = min(part.amount, whole[d])
-			case part.percent != none:
-				v[d] = fraction{part.percent, 100_000}.of(whole[d])
-			}
+// share is the part of a host that a rule asks for.
+func (p *pass) share(c ownClaim, host string) []int64 {
+	whole, v := p.amount[host], p.nothing()
+	for d, part := range c.rule.perHost {
+		switch {
+		case part.amount != none:
+			v[d] = min(part.amount, whole[d])
+		case part.percent != none:
+			v[d] = fraction{part.percent, 100_000}.of(whole[d])
 		}
-		along(whole, v, named)
-		plus(asked, v, 1)
-		p.get(c, h, least(v, p.left[h]))
 	}
-	return asked, slices.Equal(asked, p.sum)
+	along(whole, v, func(d int) bool { return c.rule.perHost[d] != hostPart{none, none} })
+	return v
 }
 
 // takeAmount takes an aggregate amount: whole hosts that fit in it, with `partial` a part of one at the end.
-func (p *pass) takeAmount(c ownClaim) (asked []int64, met bool) {
+func (p *pass) takeAmount(c ownClaim) {
 	rest := slices.Clone(c.rule.amount)
 	named := func(d int) bool { return c.rule.amount[d] != none }
 	gets := func(h string, v []int64) {
@@ -151,12 +186,4 @@ func (p *pass) takeAmount(c ownClaim) (asked []int64, met bool) {
 			cut(h)
 		}
 	}
-	asked, met = slices.Clone(p.sum), true
-	for d, n := range c.rule.amount {
-		if named(d) {
-			asked[d] = n
-			met = met && rest[d] == 0
-		}
-	}
-	return asked, met
 }

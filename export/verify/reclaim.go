@@ -26,7 +26,32 @@ var reasons = map[string]struct{ taker, slot, md bool }{
 }
 
 // reclaims takes note of what is put under reclaim, and of what is cancelled.
-func (v *verifier) reclaims() {
+func (v *verifier) reclaims() { v.reclaimed(func(row int, _ *claim) bool { return !v.early[row] }) }
+
+// detained takes note of what orphans hold and is put under reclaim before hosts are settled (D-37), where releases name it already.
+func (v *verifier) detained() {
+	v.early = map[int]bool{}
+	named, number := map[int64]bool{}, v.table["releases"].number["reclaim"]
+	for row := range v.table["releases"].n {
+		if n := number.at(row); n > 0 && v.m.claims[n] == nil {
+			named[n] = true
+		}
+	}
+	if len(named) == 0 {
+		return
+	}
+	said := v.table["reclaims"].words["action"]
+	v.reclaimed(func(row int, c *claim) bool {
+		s := v.m.subs[c.key]
+		if s != nil && s.orphan && (said.text(row) == "cancelled" || named[c.number] && c.reason == "plan_change") {
+			v.early[row] = true
+		}
+		return v.early[row]
+	})
+}
+
+// reclaimed takes note of the rows of reclaims that a function picks.
+func (v *verifier) reclaimed(pick func(row int, c *claim) bool) {
 	t := v.table["reclaims"]
 	keys, host, units, action := t.keys(), t.words["host"], t.number["units"], t.words["action"]
 	number, reason := t.number["reclaim"], t.words["reason"]
@@ -36,12 +61,12 @@ func (v *verifier) reclaims() {
 		c := &claim{spot: spot{keys(row), host.text(row)}, number: number.at(row), units: units.at(row), reason: reason.text(row),
 			forConsumer: forConsumer.text(row), forAllocation: forAllocation.text(row), forSub: forSub.text(row),
 			issued: issued.at(row), deadline: deadline.at(row), sameCycle: v.cycle}
-		if first := row == 0 || keys(row-1).plan != c.plan; first && (v.stable || v.m.swaps[c.plan] == nil && v.clearUS == 0) {
-			v.m.swaps[c.plan] = map[key]int{} // after a fixed point the plan's input changed
+		if !pick(row, c) {
+			continue
 		}
 		v.is(c.about("log", "reclaims", "a row of %d units", c.units), c.units > 0)
 		v.before(c.spot)
-		if !v.wellFormed(c, action.text(row) == "cancelled") {
+		if !v.wellFormed(c) {
 			continue
 		}
 		switch action.text(row) {
@@ -55,9 +80,8 @@ func (v *verifier) reclaims() {
 	}
 }
 
-// wellFormed checks a row by itself: its reason, and that it names who shall have the units, or a rule (INV-7). Who loses its place by a
-// new policy file is known no more when what it was promised is cancelled.
-func (v *verifier) wellFormed(c *claim, cancelled bool) bool {
+// wellFormed checks a row by itself: its reason, and that it names who shall have the units, or a rule (INV-7).
+func (v *verifier) wellFormed(c *claim) bool {
 	r, ok := reasons[c.reason]
 	t := v.m.policy.byName[c.plan]
 	switch {
@@ -70,8 +94,6 @@ func (v *verifier) wellFormed(c *claim, cancelled bool) bool {
 	if v.is(c.about("INV-7", "reclaims", "reason %s, for consumer %q: a taker must stand behind it, or else must not", c.reason, c.forConsumer),
 		r.taker == (c.forConsumer != "")) && r.taker {
 		k := key{c.plan, c.forConsumer, c.forAllocation, c.forSub}
-		v.is(c.about("INV-7", "reclaims", "the taker %s %s %s is no sub-allocation", c.forConsumer, c.forAllocation, c.forSub),
-			v.m.subs[k] != nil || cancelled && !(t.member[k.consumer] && v.m.policy.leaf(k.consumer)))
 		v.is(c.about("INV-7", "reclaims", "taken from itself"), k != c.key)
 	}
 	return true
@@ -89,6 +111,10 @@ func (v *verifier) issue(c *claim) {
 		return
 	}
 	v.swap(c, c.key)
+	if c.forConsumer != "" { // of what is cancelled, the taker may be gone from the policy
+		v.is(c.about("INV-7", "reclaims", "the taker %s %s %s is no sub-allocation", c.forConsumer, c.forAllocation, c.forSub),
+			v.m.subs[key{c.plan, c.forConsumer, c.forAllocation, c.forSub}] != nil)
+	}
 	v.equal(c.about("log", "reclaims", "issued is not the cycle's now"), v.now, c.issued)
 	v.deadline(t, c)
 	v.newClaims = append(v.newClaims, c)
@@ -242,6 +268,18 @@ func (v *verifier) cancel(c *claim) {
 func (v *verifier) swap(c *claim, from key) {
 	if c.reason == "fair_share" && v.m.swaps[from.plan] != nil {
 		v.m.swaps[from.plan][from]++
+	}
+}
+
+// swapsAnew counts from 0 in a plan in which something is reclaimed in the cycle after a fixed point: its input changed.
+func (v *verifier) swapsAnew() {
+	keys := v.table["reclaims"].keys()
+	for row := range v.table["reclaims"].n {
+		if plan := keys(row).plan; row == 0 || keys(row-1).plan != plan {
+			if v.stable || v.m.swaps[plan] == nil && v.clearUS == 0 {
+				v.m.swaps[plan] = map[key]int{}
+			}
+		}
 	}
 }
 

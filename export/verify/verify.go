@@ -64,6 +64,7 @@ type verifier struct {
 	takers     map[string]bool                         // plans in which a set with a taker was made
 	newClaims  []*claim                                // what was put under reclaim
 	cancelled  []*claim                                // what was taken off
+	early      map[int]bool                            // rows of reclaims that are taken note of before the releases
 	hazy       map[string]bool                         // MD plans of which it is not known what pools some units are of
 	owned      map[string]map[string]*pool             // pools of MD plans in which consumers own hosts
 	moved      map[string]bool                         // hosts whose units may lie on other parcels since stage own
@@ -167,6 +168,8 @@ func (v *verifier) run(cycle int64) {
 		v.adopt()
 		v.blur()
 	} else {
+		v.swapsAnew()
+		v.detained()
 		v.releases()
 		v.hush()
 		v.own()
@@ -174,6 +177,7 @@ func (v *verifier) run(cycle int64) {
 		v.reclaims()
 		v.grants()
 		v.keyframe()
+		v.owners()
 		v.blur()
 		v.causes()
 	}
@@ -220,7 +224,7 @@ func (v *verifier) load() bool {
 		}
 		decided, by[name] = append(decided, t), t
 	}
-	for _, name := range []string{"inputs", "holdings", "hosts"} {
+	for _, name := range []string{"inputs", "holdings", "hosts", "owners"} {
 		if holder, err := v.log.Holder(name, v.cycle); name != "inputs" && (err != nil || holder != v.cycle) {
 			continue
 		}
@@ -490,7 +494,7 @@ func (v *verifier) dropped() error {
 	if err != nil || len(inputs) == 0 {
 		return err
 	}
-	v.lost = true
+	v.lost, v.m.lost = true, true
 	for _, in := range inputs {
 		content, err := v.log.InputContent(in.Kind, in.Digest)
 		if err == nil {
@@ -500,7 +504,7 @@ func (v *verifier) dropped() error {
 			v.fault(Fault{Rule: "input", Table: "inputs", What: fmt.Sprintf("%s/%s: %v", in.Kind, in.Digest, err)})
 		}
 	}
-	v.m.revision, v.policyCycle = 0, 0
+	v.m.revision, v.policyCycle, v.m.replaced = 0, 0, 0
 	v.report.cannot("what was under reclaim before the first cycle that was kept")
 	return nil
 }
@@ -520,13 +524,29 @@ func (v *verifier) adopt() {
 		}
 	}
 	for row := range t.n {
+		v.m.forsake(keys(row))
 		v.m.put(spot{keys(row), host.text(row)}, labels(row), units.at(row), granted.at(row)+1)
 	}
 	v.m.claims, v.m.leaving, v.lost = map[int64][]*claim{}, 0, false
-	v.estranged()
 	for _, p := range v.m.piles {
 		p.leaving = 0
 	}
+	for k, s := range v.m.subs {
+		if s.orphan && s.held == 0 {
+			delete(v.m.subs, k)
+			v.m.replaced++
+		}
+	}
+	ended := map[key]bool{} // what gave back the last of its units in the cycle still counts in it
+	releases := v.table["releases"]
+	for row, keys := 0, releases.keys(); row < releases.n; row++ {
+		if k := keys(row); v.m.subs[k] == nil && !ended[k] {
+			ended[k] = true
+			v.m.replaced++
+		}
+	}
+	v.m.lost = false
+	v.m.disown()
 	short := map[key]int64{}
 	f := v.table["shortfalls"]
 	keys = f.keys()
@@ -534,7 +554,15 @@ func (v *verifier) adopt() {
 		short[keys(row)] += f.number["units_short"].at(row)
 	}
 	for k, s := range v.m.subs {
-		s.units = s.held + short[k]
+		if s.units = s.held + short[k]; k.plan == "" && s.units == 0 {
+			delete(v.m.subs, k) // a policy took its consumer away, and the demand from before names it still
+		}
+	}
+	reclaims := v.table["reclaims"]
+	for row := range reclaims.n { // reasons of this cycle's shortfalls go by whether there was any
+		if reclaims.words["action"].text(row) == "issued" {
+			v.issued[reclaims.words["plan"].text(row)] = true
+		}
 	}
 	v.firstKnown, v.clearUS = 0, v.now
 	clear(v.m.swaps)
@@ -549,4 +577,5 @@ func (v *verifier) adopt() {
 		}
 	}
 	v.m.revision = v.table["cycles"].number["revision"].at(0)
+	v.estranged()
 }
