@@ -80,17 +80,9 @@ func (f *Finders) Begin(d *Desk, within []uint64) {
 	}
 	clear(f.byAsk)
 	f.desk, f.within, f.finds = d, within, f.finds[:0]
-	f.from, f.end = 0, d.p.Parcels.Words()
-	if within == nil {
-		return
+	if f.from, f.end = 0, d.p.Parcels.Words(); within != nil {
+		f.from, f.end = bounds(within)
 	}
-	for f.end > 0 && within[f.end-1] == 0 {
-		f.end--
-	}
-	for f.from < f.end && within[f.from] == 0 {
-		f.from++
-	}
-	f.from <<= 6
 }
 
 // Selected is the bitset of parcels that a requirement selects and, when it has one, the

@@ -1,7 +1,6 @@
 package place
 
 import (
-	"math/bits"
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
@@ -103,7 +102,7 @@ func (q *Finder) Find() cluster.ParcelID {
 func (q *Finder) search() int32 {
 	for {
 		row, late := q.top()
-		r := q.first()
+		r := q.nextLive(0)
 		if late >= 0 && (r < 0 || late <= r) {
 			return row
 		}
@@ -122,16 +121,6 @@ func (q *Finder) search() int32 {
 func (q *Finder) pass(r int) {
 	q.cursor[r] = int32(len(q.rows.word))
 	q.live[r>>6] &^= 1 << (r & 63)
-}
-
-// first is the first rank whose class the cursor has not passed, -1 when there is none.
-func (q *Finder) first() int {
-	for w, live := range q.live[:] {
-		if live != 0 {
-			return w<<6 + bits.TrailingZeros64(live)
-		}
-	}
-	return -1
 }
 
 // inOrder is Find over an explicit order.
@@ -180,11 +169,7 @@ func (q *Finder) exactly(row int32) bool {
 	if !q.field.exact && !q.field.roomFor(q.parcel(row), &q.unit) {
 		return false
 	}
-	if q.lot == nil || len(q.lot.rest) == 0 {
-		return true
-	}
-	it := &q.lot.item[row]
-	return it.rest == cluster.NoID || q.lot.leaves(it, &q.unit)
+	return q.lot == nil || q.lot.leaves(&q.lot.item[row], &q.unit)
 }
 
 // fits is has for a parcel, where the finder goes by parcels.
@@ -192,7 +177,7 @@ func (q *Finder) fits(k cluster.ParcelID) bool {
 	if q.allowed != nil && q.allowed[k>>6]>>(uint(k)&63)&1 == 0 {
 		return false
 	}
-	return q.field.fits(k, &q.unit) && (q.lot == nil || q.lot.spares(k, &q.unit))
+	return q.field.fits(k, &q.unit) && (q.lot == nil || q.lot.leaves(&q.lot.item[q.lot.at[k]], &q.unit))
 }
 
 // Take takes a unit off the parcel that Find found.

@@ -283,7 +283,7 @@ func (l *Lot) takes(one *look, it *Item) bool {
 	if one.selected != nil && one.selected[k>>6]>>(uint(k)&63)&1 == 0 {
 		return false
 	}
-	if it.rest != cluster.NoID && !l.leaves(it, &one.unit) {
+	if !l.leaves(it, &one.unit) {
 		return false
 	}
 	return one.on == nil || one.on[f.parcels.Begin(k)] < one.most
@@ -291,21 +291,15 @@ func (l *Lot) takes(one *look, it *Item) bool {
 
 // leaves tells whether what reserves leave of an item has room for a unit.
 func (l *Lot) leaves(it *Item, u *Unit) bool {
+	if it.rest == cluster.NoID {
+		return true
+	}
 	for _, d := range u.need {
 		if l.rest[int(it.rest)+d] < u.size[d] {
 			return false
 		}
 	}
 	return true
-}
-
-// spares is leaves for a parcel of a large lot.
-func (l *Lot) spares(k cluster.ParcelID, u *Unit) bool {
-	if len(l.rest) == 0 {
-		return true
-	}
-	it := &l.item[l.at[k]]
-	return it.rest == cluster.NoID || l.leaves(it, u)
 }
 
 // within is Find in a large lot, in the tier at i.
@@ -323,7 +317,7 @@ func (l *Lot) finder(one *look, i int) int32 {
 	if l.byAsk == nil {
 		l.byAsk = map[tierAsk]int32{}
 	}
-	_, order := l.desk.Selected(one.ask.need)
+	selected, order := l.desk.Selected(one.ask.need)
 	key := tierAsk{one.ask, l.admitted(i, one.who.Grace, l.byItem(order))}
 	if n, ok := l.byAsk[key]; ok {
 		return n
@@ -331,7 +325,6 @@ func (l *Lot) finder(one *look, i int) int32 {
 	l.finds = resize(l.finds, len(l.finds)+1)
 	n := int32(len(l.finds) - 1)
 	q, allowed := &l.finds[n], l.sets[key.set].bits
-	selected, _ := l.desk.Selected(key.need)
 	if selected != nil {
 		allowed = slices.Clone(allowed)
 		l.cut(allowed, selected, l.byItem(order))
