@@ -301,7 +301,9 @@ func (m *Planner) dissolve(id cluster.SetID, k cluster.ParcelID) {
 		q = next
 	}
 	m.s.Promise(id, 0)
-	f.all, f.joins = true, nil
+	if !f.all {
+		f.all, f.joins = true, nil // all parcels from now on; what gains room later they are told
+	}
 	m.lookAgain(k)
 	if m.grant.barred {
 		m.grant.line.Sub[sub].Bar = m.promise.units[sub]

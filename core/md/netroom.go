@@ -22,7 +22,8 @@ type netRoom struct {
 	touched []plan.Node
 	all     bool // sub-allocations may fit elsewhere too: some of their units were promised while granting
 	joins   map[joinKey]*joiner
-	regain  []cluster.ParcelID // parcels that gained room while granting
+	whole   map[plan.Node][]cluster.ParcelID // a consumer's parcels and those below it, in host order, where all are looked through
+	regain  []cluster.ParcelID               // parcels that gained room while granting
 }
 
 // joinKey is what units that look for the same net room have in common.
@@ -197,7 +198,7 @@ func (m *Planner) loosen() {
 	for _, n := range f.touched {
 		f.loose[n] = f.loose[n][:0]
 	}
-	f.touched, f.joins, f.all = f.touched[:0], nil, false
+	f.touched, f.joins, f.whole, f.all = f.touched[:0], nil, map[plan.Node][]cluster.ParcelID{}, false
 	list := append(f.gained, f.regain...)
 	slices.Sort(list)
 	end := cluster.ParcelID(0)
@@ -312,17 +313,28 @@ func (m *Planner) joinerOf(sub cluster.SubID, top plan.Node) *joiner {
 	}
 	t := &joiner{list: f.loose[top]}
 	switch full := f.all || m.refused(top); {
-	case full && top == plan.Root:
-		t.list = nil
 	case full:
-		own, _, all := m.parcelRange(top)
-		t.list = slices.Clone(m.owners.parcel[own:all])
-		slices.Sort(t.list)
+		t.list, t.seen = m.wholeOf(top), len(f.gained) // what gained room before is in the list
 	case t.list == nil:
 		t.list = []cluster.ParcelID{}
 	}
 	f.joins[key] = t
 	return t
+}
+
+// wholeOf lists the parcels of a consumer and of those below it in host order; nil, for all, of the root.
+func (m *Planner) wholeOf(n plan.Node) []cluster.ParcelID {
+	if n == plan.Root {
+		return nil
+	}
+	list, ok := m.fairness.whole[n]
+	if !ok {
+		own, _, all := m.parcelRange(n)
+		list = slices.Clone(m.owners.parcel[own:all])
+		slices.Sort(list)
+		m.fairness.whole[n] = list
+	}
+	return list
 }
 
 // hasRoom tells whether a unit fits the net room of a parcel for those who draw on it through a consumer's pool.

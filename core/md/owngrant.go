@@ -90,7 +90,7 @@ func (g *granter) giveOwn(leaf plan.Node, sub cluster.SubID, k cluster.ParcelID)
 	if g.p.MD.ReclaimForPref {
 		if yields { // others may have what it kept
 			g.layRoom()
-			g.recalls.vain, g.recalls.lent = nil, nil // and victims that it cancelled may be in other rows
+			g.recalls.forget() // and victims that it cancelled may be in other rows
 		}
 		g.giveRoom(k, g.s.Size(sub), -1)
 	}

@@ -16,6 +16,7 @@ type recalls struct {
 	outer []int16              // by row of owners.parcel: how deep the consumer is whose pool is the uppermost through which anything of it is held
 	lent  map[plan.Node][]loan // by consumer: what outsiders hold on its parcels and on those of consumers below it, as victims
 	vain  map[joinKey]*vain
+	below map[plan.Node][]*vain // the same, by the consumer through whose pool
 }
 
 // vain is what units of a size looked for in vain on parcels that are drawn on through a consumer's pool: what cannot be made to fit
@@ -65,7 +66,7 @@ func (m *Planner) recall() {
 // lookOut notes on which parcels outsiders of their owners hold anything. O(parcels + holdings).
 func (m *Planner) lookOut() {
 	r := &m.recalls
-	r.lent, r.vain = nil, nil
+	r.forget()
 	r.outer = resized(r.outer, len(m.owners.parcel))
 	for row, k := range m.owners.parcel {
 		least := int32(math.MaxInt16)
@@ -74,6 +75,11 @@ func (m *Planner) lookOut() {
 		}
 		r.outer[row] = int16(least)
 	}
+}
+
+// forget forgets what is lent, and what was looked for in vain.
+func (r *recalls) forget() {
+	r.lent, r.vain, r.below = map[plan.Node][]loan{}, map[joinKey]*vain{}, map[plan.Node][]*vain{}
 }
 
 // mayRecall tells whether anything is lent, or under way, on parcels of a leaf or of those above it.
@@ -117,9 +123,6 @@ func (m *Planner) loans(n plan.Node) []loan {
 	if list, ok := r.lent[n]; ok {
 		return list
 	}
-	if r.lent == nil {
-		r.lent = map[plan.Node][]loan{}
-	}
 	var list []loan
 	own, _, all := m.parcelRange(n)
 	for row := own; row < all; row++ {
@@ -152,17 +155,17 @@ func (m *Planner) sortLoans(list []loan) {
 // was not taken over of its victims may be in other rows than before they were chosen. O(loans of its owner and those above).
 func (m *Planner) lookAgain(k cluster.ParcelID) {
 	r, h := &m.recalls, &m.s.Holding
-	for _, v := range r.vain {
-		if mutant == 38 {
-			break
-		}
-		v.from = 0
-		delete(v.parcel, k)
-	}
 	if m.p.Parcels.Owner[k] == cluster.NoID {
 		return
 	}
 	for n := m.s.NodeOf[m.p.Parcels.Owner[k]]; n != plan.Root; n = m.policy.Parent[n] {
+		for _, v := range r.below[n] {
+			if mutant == 38 {
+				break
+			}
+			v.from = 0
+			delete(v.parcel, k)
+		}
 		if list, ok := r.lent[n]; ok {
 			list = slices.DeleteFunc(list, func(one loan) bool { return one.k == k || h.Sub[one.q] != one.sub || h.Parcel[one.q] != one.k })
 			for _, one := range m.loansOn(nil, k, n) {
@@ -196,11 +199,8 @@ func (m *Planner) recallFrom(leaf plan.Node, sub cluster.SubID, top plan.Node, a
 	key := joinKey{top, m.s.Sub.Shape[sub], m.s.Sub.Need[sub]}
 	v := r.vain[key]
 	if v == nil {
-		if r.vain == nil {
-			r.vain = map[joinKey]*vain{}
-		}
 		v = &vain{parcel: map[cluster.ParcelID]bool{}}
-		r.vain[key] = v
+		r.vain[key], r.below[top] = v, append(r.below[top], v)
 	}
 	for v.from < len(list) && (v.parcel[list[v.from].k] || !m.isLoan(list[v.from], top)) {
 		v.from++
