@@ -183,7 +183,7 @@ func (v *verifier) asks(t *plan) string {
 	}
 	for k, s := range v.m.subs {
 		if k.plan == t.name && s.units > 0 && !s.orphan {
-			list = append(list, fmt.Sprintf("%q %d %v %p %d", k, s.units, s.size, s.cond, s.perHost))
+			list = append(list, fmt.Sprintf("%q %d %v %q %d", k, s.units, s.size, s.need, s.perHost))
 		}
 	}
 	slices.Sort(list)

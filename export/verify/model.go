@@ -51,7 +51,7 @@ type sub struct {
 	size    []int64
 	slots   int64 // that its unit takes in a slot plan
 	cond    *expr
-	needs   bool // has a requirement
+	need    string // its requirement
 	perHost int64
 	named   bool // by its source's last snapshot
 	held    int64
@@ -414,7 +414,7 @@ func (m *model) setRow(source string, k key, g *grid, row int) error {
 		s.perHost = none
 	}
 	text := g.text(row, "requirement")
-	if s.needs = text != ""; !s.needs {
+	if s.need = text; text == "" {
 		s.cond = nil
 		return nil
 	}

@@ -262,7 +262,7 @@ func (v *verifier) conserving(p *plan, waits bool) {
 		if f.plan != p.name || s == nil || s.orphan || v.atLimit(p, w, s) {
 			continue
 		}
-		id := roomKey{keyOf(s.size), s.cond, s.needs}
+		id := roomKey{keyOf(s.size), s.cond, s.need != ""}
 		if s.perHost == none && asked[id] {
 			continue
 		}

@@ -135,7 +135,7 @@ func (v *verifier) fairMD(p *plan) {
 		if size == nil {
 			size = s.size
 		}
-		if s.orphan || s.needs || s.perHost != none || !slices.Equal(size, s.size) {
+		if s.orphan || s.need != "" || s.perHost != none || !slices.Equal(size, s.size) {
 			return
 		}
 		if match, large := v.fitsEmpty(p, s); s.units > s.held && match && large && !v.turned(k) {

@@ -142,13 +142,13 @@ func (v *verifier) needed(p *plan, s *sub, f shortfallRow) {
 		return f.blocker != "" && under(f.consumer, f.blocker) && w.entry[f.blocker] != nil && ok(w.entry[f.blocker])
 	}
 	if match, large := v.fitsEmpty(p, s); !p.subtle() {
-		say(!match == (f.reason == "no_host_matches") || !s.needs || f.reason == "waiting_for_reclaim", "the hosts that match are otherwise")
+		say(!match == (f.reason == "no_host_matches") || s.need == "" || f.reason == "waiting_for_reclaim", "the hosts that match are otherwise")
 		say(f.reason != "too_big" || match && !large, "there is a host that is large enough")
 		say(!match || large || f.reason == "too_big" || p.md && f.reason == "share_limit", "no host that it may use is large enough")
 	}
 	switch f.reason {
 	case "no_host_matches":
-		say(s.needs, "it has no requirement")
+		say(s.need != "", "it has no requirement")
 	case "share_limit":
 		say(on(func(e *entry) bool { return e.ratio == 0 || len(e.limit) > 0 }), "its blocker has neither a share limit nor a ratio of 0")
 	case "consumer_limit":
@@ -294,7 +294,7 @@ func (v *verifier) whyMD(p *plan, s *sub) (r found, blocker string, sure bool) {
 // just too full.
 func (v *verifier) ofHosts(p *plan, s *sub) found {
 	r := v.roomOf(p)
-	id := roomKey{keyOf(s.size), s.cond, s.needs}
+	id := roomKey{keyOf(s.size), s.cond, s.need != ""}
 	f, ok := r.by[id]
 	if !ok {
 		f = v.search(r, s, func(h *host) bool { return true })
@@ -375,7 +375,7 @@ func (v *verifier) search(r *room, s *sub, in func(h *host) bool) found {
 		}
 	}
 	switch {
-	case matches == 0 && s.needs:
+	case matches == 0 && s.need != "":
 		return found{reason: "no_host_matches"}
 	case len(caps) == 0:
 		return found{}

@@ -112,7 +112,7 @@ func (v *verifier) slotHosts(p *plan, s *sub) string {
 		}
 	}
 	switch {
-	case open == 0 && s.needs:
+	case open == 0 && s.need != "":
 		return "no_host_matches"
 	case open == 0:
 		return ""

@@ -66,7 +66,7 @@ func (v *verifier) whyOwn(p *plan, s *sub) (r found, blocker string, sure bool) 
 	}
 	w, e := p.at(v.now, v.m.policy.zone), v.estateOf(p.name)
 	reach := v.reachOf(p, w, s)
-	if len(reach.all) == 0 && s.needs {
+	if len(reach.all) == 0 && s.need != "" {
 		return found{reason: "no_host_matches"}, "", true
 	}
 	limit, limited := v.stopped(p, w, s, reach.pool[len(reach.pool)-1]) // then those above are too
@@ -167,7 +167,7 @@ func (v *verifier) likely(p *plan, s *sub, f shortfallRow) {
 	say := func(ok bool, why string) { v.is(f.about("D-7", "shortfalls", "reason %s, and %s", f.reason, why), ok) }
 	is := func(names ...string) bool { return slices.Contains(names, f.reason) }
 	b := v.barriersOf(p, w, s, r)
-	say((len(r.all) == 0 && s.needs) == is("no_host_matches"), "the hosts that match are otherwise")
+	say((len(r.all) == 0 && s.need != "") == is("no_host_matches"), "the hosts that match are otherwise")
 	if is("no_host_matches", "share_limit") {
 		return
 	}
