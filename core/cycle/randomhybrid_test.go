@@ -206,7 +206,7 @@ func (s *site) drawHybridMember(t *rapid.T, e *slotMember) {
 }
 
 // balance makes the figures of hybrid consumers such that a policy file may have them: nobody reserves more than it
-// owns, and no limit is below the reserves under it.
+// owns, and no limit is below its own reserve or those under it.
 func (s *site) balance(p *slotPlan) {
 	need := map[int]int{}
 	for i := len(p.members) - 1; i >= 0; i-- {
@@ -223,8 +223,7 @@ func (s *site) balance(p *slotPlan) {
 		}
 		need[e.consumer] = max(e.reserves, below)
 		if e.most >= 0 {
-			e.most = max(e.most, below)
-			need[e.consumer] = max(min(e.reserves, e.most), below)
+			e.most = max(e.most, need[e.consumer])
 		}
 	}
 }

@@ -67,11 +67,7 @@ func (c *slotCheck) figures() {
 			continue
 		}
 		c.consumer(n, owned[n], below[n])
-		need[n] = c.w.Reserves[n]
-		if limit := c.w.Limit[n]; limit != Unlimited {
-			need[n] = min(need[n], limit)
-		}
-		need[n] = max(need[n], below[n])
+		need[n] = max(c.w.Reserves[n], below[n])
 		up := c.p.Parent[n]
 		owned[up] = saturated(owned[up], c.w.Owns[n])
 		below[up] = saturated(below[up], need[n])
@@ -91,8 +87,12 @@ func (c *slotCheck) consumer(n Node, owned, below int64) {
 	if w.Reserves[n] > w.Owns[n] {
 		c.say(n, "reserves", "%s reserves %d, it owns %d", path, w.Reserves[n], w.Owns[n])
 	}
-	if limit := w.Limit[n]; limit != Unlimited && limit < below {
+	switch limit := w.Limit[n]; {
+	case limit == Unlimited:
+	case limit < below:
 		c.say(n, "limit", "the limit of %s is %d, the reserves under it are %d", path, limit, below)
+	case limit < w.Reserves[n]:
+		c.say(n, "limit", "the limit of %s is %d, it reserves %d", path, limit, w.Reserves[n])
 	}
 }
 
