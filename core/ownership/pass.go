@@ -123,7 +123,17 @@ func (a *Assigner) overlaps(h int32, sign int64) {
 	}
 }
 
-// overlap tells whether two groups of the plan share hosts; -1 shares with all.
+// stray counts a host for a group that it has left: what was had by that group's rules lies there still, and may be of use to rules
+// of the groups that have the host now.
+func (a *Assigner) stray(h int32, g int) {
+	for other := range a.group {
+		if a.belongs(h, other) {
+			a.shared[g*len(a.group)+other]++
+		}
+	}
+}
+
+// overlap tells whether rules of a group may have had hosts of another; -1 shares with all.
 func (a *Assigner) overlap(g, other int) bool {
 	return g < 0 || other < 0 || a.shared[g*len(a.group)+other] > 0
 }
@@ -132,10 +142,12 @@ func (a *Assigner) overlap(g, other int) bool {
 func (a *Assigner) resurvey(changed []int32) {
 	for _, h := range changed {
 		v := a.amountOf(partID(h))
+		var was []int
 		for g := range a.group {
 			if !a.belongs(h, g) {
 				continue
 			}
+			was = append(was, g)
 			if !zero(v) {
 				a.members[g]--
 			}
@@ -148,6 +160,11 @@ func (a *Assigner) resurvey(changed []int32) {
 			a.group[g][h>>6] = a.group[g][h>>6]&^(1<<(h&63)) | set[h>>6]&(1<<(h&63))
 		}
 		a.surveyHost(h)
+		for _, g := range was {
+			if !a.belongs(h, g) {
+				a.stray(h, g)
+			}
+		}
 		a.use.drop(h)
 		a.spot[h] = partID(h)
 	}
@@ -230,6 +247,11 @@ func (a *Assigner) loadPiece(c, of partID, rule int32) {
 	id := a.base[n] + claimID(rule)
 	if rule < 0 || id >= a.base[n+1] {
 		id = nothing
+	}
+	if id != nothing {
+		if g := a.ruleOf(&a.claims[id]).Group; !a.belongs(a.part[of].host, g) {
+			a.stray(a.part[of].host, g)
+		}
 	}
 	p := a.newPiece(of, id, a.sum)
 	place, before := a.place(p), pieceID(nothing)
