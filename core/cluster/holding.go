@@ -137,6 +137,7 @@ func (s *State) put(p *Plan, q HoldingID, row *Holding) {
 		h.PrevOnParcel[onParcel] = q
 	}
 	s.Sub.First[sub], p.Parcels.First[k] = q, q
+	s.shift(q)
 }
 
 // count adds units to what a sub-allocation and its leaf hold, from a pool.
@@ -162,6 +163,7 @@ func (h *Holdings) row() HoldingID {
 func (s *State) Grow(q HoldingID, units int64) {
 	sub := s.Holding.Sub[q]
 	s.Holding.Units[q] += units
+	s.shift(q)
 	s.count(sub, s.Holding.Pool[q], units)
 	s.Plans[s.Sub.Plan[sub]].Parcels.take(s.Holding.Parcel[q], s.Size(sub), units)
 }
@@ -169,6 +171,7 @@ func (s *State) Grow(q HoldingID, units int64) {
 // Relabel makes units of a holding that is not under reclaim count as something else: another
 // origin, pool and lender. That is no reclaim and no grant (CYC-3). O(1).
 func (s *State) Relabel(q HoldingID, units int64, origin int32, pool, lender ConsumerID) {
+	s.shift(q)
 	h := &s.Holding
 	sub := h.Sub[q]
 	p := &s.Plans[s.Sub.Plan[sub]]
@@ -214,6 +217,7 @@ func (s *State) unlink(q HoldingID) {
 	if s.Holding.Set[q] != NoID {
 		s.leave(q)
 	}
+	s.shift(q)
 	h := &s.Holding
 	sub, k := h.Sub[q], h.Parcel[q]
 	if n := h.NextOfSub[q]; n != NoID {

@@ -42,6 +42,7 @@ func (s *State) name(p *Plan, q HoldingID) {
 		return
 	}
 	s.tell(q, -h.Units[q])
+	s.shift(q)
 	h.Origin[q], h.Pool[q], h.Lender[q] = origin, pool, lender
 	s.tell(q, h.Units[q])
 	p.Dirty, p.again, s.Relabelled = true, true, true

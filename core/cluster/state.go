@@ -57,6 +57,8 @@ type State struct {
 	NewPlan    bool        // a revision took effect since the last cycle
 	Relabelled bool        // units count as something else since the last cycle (CYC-3)
 
+	Shifts Shifts
+
 	arrival      int64 // arrivals of allocations so far
 	sequence     int64 // sub-allocations so far
 	reclaims     int64 // reclaims so far
