@@ -61,7 +61,7 @@ func (m *Planner) enough(o *pool, sub cluster.SubID, k cluster.ParcelID, gets in
 	rows, sum, bound := m.fairness.here[:0], zeroed(m.fairness.sum, len(size)), m.bounds(k, o.node)
 	m.fairness.sum = sum
 	for q := m.p.Parcels.First[k]; q != cluster.NoID; q = m.s.Holding.NextOnParcel[q] {
-		if m.mayTake(o, q, leaf, gets) {
+		if m.mayTake(o, q) {
 			rows = append(rows, q)
 			add(sum, m.s.Size(m.s.Holding.Sub[q]), m.s.Holding.Units[q])
 		}

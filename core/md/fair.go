@@ -14,11 +14,11 @@ type fairs struct {
 	denied map[cluster.SubID]bool // by the budget
 	undone map[cluster.SubID]bool // a unit granted in this cycle was taken from them: they get nothing more in it
 	last   cluster.SetID
-	order  [][]plan.Node            // by Node: its children, as victims
-	holds  map[plan.Node][]sameKind // what a leaf held from the pool when it was first asked for, newest first
+	order  [][]plan.Node // by Node: its children, as victims
 	kinds  map[kind]*trial
 	spent  [][]uint64 // memory of trials that are over
 	onHand onHand
+	claim  claim
 	pacts  pacts
 	path   []plan.Node
 	here   []cluster.HoldingID
@@ -40,18 +40,13 @@ type trial struct {
 	failed []uint64 // bitset of parcels, nil: none
 }
 
-// sameKind is holdings of one leaf and unit size that were granted in turn.
-type sameKind struct {
-	pair cluster.PairID
-	row  []cluster.HoldingID
-}
-
 // fair takes back for those who go short from those of lower share priority, and from those of equal
 // priority who have more for their ratio, wherever that makes a unit fit (MD-17): pool by pool. Takers come in
 // turns, as in MD-16, by what is net.
 func (m *Planner) fair() {
 	f, g := &m.fairness, &m.grant
 	f.last = cluster.NoID
+	m.beginTakers()
 	if len(f.order) != m.policy.Len() {
 		f.order = make([][]plan.Node, m.policy.Len())
 	}
@@ -60,13 +55,14 @@ func (m *Planner) fair() {
 		if g.top = o.node; mutant == 42 && o.node != plan.Root || !m.lineUpTakers(o) {
 			continue
 		}
-		f.holds, f.kinds = nil, nil
-		f.onHand.begin()
+		f.kinds = nil
 		m.forgetPacts()
+		m.layLeast(o)
 		for at := g.race.Next(); at >= 0; at = g.race.Next() {
 			usage, stays := m.serveTaker(o, o.node+plan.Node(at))
 			g.race.Served(at, usage, stays)
 		}
+		f.claim.pool = nil
 	}
 }
 
@@ -135,7 +131,7 @@ func (m *Planner) trialOf(leaf plan.Node, sub cluster.SubID) *trial {
 	t := m.fairness.kinds[key]
 	if t == nil {
 		if m.fairness.kinds == nil {
-			m.fairness.kinds, m.fairness.holds = map[kind]*trial{}, map[plan.Node][]sameKind{}
+			m.fairness.kinds = map[kind]*trial{}
 		}
 		t = &trial{}
 		m.fairness.kinds[key] = t
@@ -154,26 +150,26 @@ func (m *Planner) takeFor(o *pool, sub cluster.SubID, gets int64) bool {
 	if t.over {
 		return false
 	}
-	h, size := &m.s.Holding, m.s.Size(sub)
-	m.fairness.onHand.round += 2
-	m.fairness.onHand.want = m.desk.Field.Pack(size)
+	m.fairness.onHand.want, _ = m.fairness.onHand.pack(m.s.Size(sub), false)
+	m.layClaim(o, leaf, gets)
 	m.eachVictim(o, leaf, gets, func(v plan.Node) bool {
-		for _, same := range m.holdsOf(o, v) {
-			if !m.mayGive(o, same.pair, leaf, gets) {
+		held := m.holdsOf(o, v)
+		for _, same := range held.same {
+			if !m.mayGive(o, same.pair) {
 				continue
 			}
-			for _, q := range same.row {
-				k := h.Parcel[q]
-				if t.failedOn(k) || h.Sub[q] == cluster.NoID || h.Set[q] != cluster.NoID || h.Pool[q] != o.id || m.s.Node(h.Sub[q]) != v {
-					continue
-				}
-				if m.mayDo(o, k, size, leaf, gets) && m.mayUse(leaf, sub, k, o.node) {
-					if victims := m.enough(o, sub, k, gets); victims != nil && m.bearAll(o, leaf, gets, victims) {
+			for list := held.parcel[same.from:same.to]; len(list) > 0; list = list[min(len(list), ahead):] {
+				m.fairness.onHand.fetch(list[:min(len(list), ahead)])
+				for _, k := range list[:min(len(list), ahead)] {
+					if t.failedOn(k) {
+						continue
+					}
+					if victims := m.victimsOn(o, sub, k, gets); victims != nil {
 						found, done = true, m.issue(decision.ReclaimFairShare, sub, k, victims, nil)
 						return false
 					}
+					m.fail(t, k)
 				}
-				m.fail(t, k)
 			}
 		}
 		return true
@@ -182,6 +178,18 @@ func (m *Planner) takeFor(o *pool, sub cluster.SubID, gets int64) bool {
 		m.fairness.spent, t.failed = append(m.fairness.spent, t.failed), nil
 	}
 	return done
+}
+
+// victimsOn chooses victims for a unit on a parcel, nil when there are none that make it fit.
+func (m *Planner) victimsOn(o *pool, sub cluster.SubID, k cluster.ParcelID, gets int64) []victim {
+	leaf := m.s.Node(sub)
+	if !m.mayDo(o, k) || !m.mayUse(leaf, sub, k, o.node) {
+		return nil
+	}
+	if victims := m.enough(o, sub, k, gets); victims != nil && m.bearAll(o, leaf, gets, victims) {
+		return victims
+	}
+	return nil
 }
 
 func (t *trial) failedOn(k cluster.ParcelID) bool {
@@ -206,19 +214,14 @@ func (m *Planner) gives(o *pool, q cluster.HoldingID, taker plan.Node, given, ge
 		return false
 	}
 	victim := m.s.Node(h.Sub[q])
-	return victim != taker && victim != plan.None && m.givesOf(o, m.pairIn(o, h.Sub[q]), victim, taker, given, gets)
+	return victim != taker && victim != plan.None && m.ahead(o, victim, taker, given-m.change(m.pairIn(o, h.Sub[q]), -1), gets)
 }
 
 // mayTake tells whether a unit of a holding may be taken for the taker of this round, by itself.
-func (m *Planner) mayTake(o *pool, q cluster.HoldingID, taker plan.Node, gets int64) bool {
+func (m *Planner) mayTake(o *pool, q cluster.HoldingID) bool {
 	h := &m.s.Holding
 	return h.Set[q] == cluster.NoID && (h.Pool[q] == o.id || mutant == 44 && h.Pool[q] != cluster.NoID) &&
-		m.s.Node(h.Sub[q]) != plan.None && m.mayGive(o, m.pairIn(o, h.Sub[q]), taker, gets)
-}
-
-// givesOf is gives for a unit of a pair.
-func (m *Planner) givesOf(o *pool, pair cluster.PairID, victim, taker plan.Node, given, gets int64) bool {
-	return m.ahead(o, victim, taker, given-m.change(pair, -1), gets)
+		m.s.Node(h.Sub[q]) != plan.None && m.mayGive(o, m.pairIn(o, h.Sub[q]))
 }
 
 // turnsMost is how often fair share takes for a sub-allocation and from it in turn before it takes no more for it, until

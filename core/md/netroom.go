@@ -15,6 +15,7 @@ type netRoom struct {
 	short    []shortage
 	busy     bool // whether anything is under reclaim or promised: only then may a unit join
 	gained   []cluster.ParcelID
+	other    []cluster.ParcelID // parcels whose net room is not what is free
 	joinedAt map[cluster.SubID][]cluster.ParcelID
 	joinedOn map[cluster.ParcelID][]cluster.SubID // those that have reserves
 
@@ -48,7 +49,8 @@ func (m *Planner) layRoom() {
 	for d := range p.Free {
 		f.room[d] = append(f.room[d][:0], p.Free[d]...)
 	}
-	f.busy = false
+	f.onHand.doubtAll(f.other)
+	f.busy, f.other = false, f.other[:0]
 	for id, number := range m.s.Set.Number {
 		if number == 0 || m.s.Set.Plan[id] != m.p.Index {
 			continue
@@ -121,6 +123,9 @@ func (m *Planner) oweAgain(s *shortage) {
 			if room[k] += s.off[d][i] - off; s.off[d][i] > off {
 				m.fairness.gain(k)
 			}
+			if s.off[d][i] != off {
+				m.fairness.unlike(k)
+			}
 			s.off[d][i] = off
 		}
 	}
@@ -173,9 +178,12 @@ func (m *Planner) shortageOf(begin, k cluster.ParcelID, size []int64, units int6
 // gain notes that a parcel has more net room than it had.
 func (f *fairs) gain(k cluster.ParcelID) {
 	f.gained = append(f.gained, k)
-	if int(k) < len(f.onHand.seen) {
-		f.onHand.seen[k] = 0 // what all could give there at most counts that room
-	}
+}
+
+// unlike notes that the net room of a parcel is not what it was, nor will be in the next cycle.
+func (f *fairs) unlike(k cluster.ParcelID) {
+	f.onHand.doubt(k)
+	f.other = append(f.other, k)
 }
 
 // giveRoom adds units of a size to the net room of a parcel.
@@ -183,6 +191,7 @@ func (m *Planner) giveRoom(k cluster.ParcelID, size []int64, units int64) {
 	if units > 0 {
 		m.fairness.gain(k)
 	}
+	m.fairness.unlike(k)
 	for d, column := range m.fairness.room {
 		column[k] += size[d] * units
 	}

@@ -1,9 +1,11 @@
 package md
 
 import (
+	"math"
 	"slices"
 
 	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/share"
 )
 
 // pact is that a set of this cycle takes for fair share from below one sibling for below another: it stands as long as the
@@ -16,24 +18,31 @@ type pacts struct {
 	of    [][]pact // by Node: those that it is a side of
 	known map[pact]bool
 	way   []way // scratch
+
+	version int64   // of the pacts and the shares that they go by
+	bound   []bound // by Node
 }
 
-// way is what is given and got by all below a consumer.
+// bound is how far a share may fall or rise.
+type bound struct{ version, fall, rise int64 }
+
+// way is by how much the share of a consumer changes by what those below it give and get.
 type way struct {
-	node        plan.Node
-	gives, gets int64
+	node plan.Node
+	more int64
 }
 
 // forgetPacts readies them for another pool. O(those listed before).
 func (m *Planner) forgetPacts() {
 	v := &m.fairness.pacts
 	if len(v.of) != m.policy.Len() {
-		v.of, v.known = make([][]pact, m.policy.Len()), map[pact]bool{}
+		v.of, v.known, v.bound = make([][]pact, m.policy.Len()), map[pact]bool{}, make([]bound, m.policy.Len())
 	}
 	for p := range v.known {
 		v.of[p.from], v.of[p.to] = v.of[p.from][:0], v.of[p.to][:0]
 	}
 	clear(v.known)
+	v.version++
 }
 
 // addPact notes that a set takes from a leaf for another.
@@ -42,30 +51,44 @@ func (m *Planner) addPact(victim, taker plan.Node) {
 	p := pact{}
 	if p.from, p.to = m.part(victim, taker); !v.known[p] {
 		v.known[p] = true
+		v.version++
 		v.of[p.from], v.of[p.to] = append(v.of[p.from], p), append(v.of[p.to], p)
 	}
 }
 
-// bear tells whether all pacts that stand in a pool still do when a leaf gives, and another gets, so much share of it.
-func (m *Planner) bear(o *pool, victim, taker plan.Node, gives, gets int64) bool {
-	if len(m.fairness.pacts.known) == 0 || mutant == 55 {
-		return true
-	}
+// boundOf is how far the share of a consumer may fall or rise, others' as they are, before a pact that stands does not any more. O(its pacts)
+// when anything changed since it was asked for last.
+func (m *Planner) boundOf(o *pool, n plan.Node) *bound {
 	v := &m.fairness.pacts
-	v.way = v.way[:0]
-	m.along(o, taker, 0, gets)
-	m.along(o, victim, gives, 0)
-	return m.bearWay(o)
+	b := &v.bound[n]
+	if b.version == v.version {
+		return b
+	}
+	*b = bound{v.version, math.MaxInt64, math.MaxInt64}
+	for _, p := range v.of[n] {
+		x, y := m.pools.stake[o.at(p.from)], m.pools.stake[o.at(p.to)]
+		ra, rb := m.set.Ratio[p.from], m.set.Ratio[p.to]
+		if !m.leads(p.from, p.to, x, y, even) || m.set.Priority[p.from] != m.set.Priority[p.to] || ra == 0 || rb == 0 {
+			continue // it does not stand, or does whatever their shares
+		}
+		if p.from == n {
+			b.fall = min(b.fall, x, x+even-reach(y, ra, rb))
+		} else {
+			most, _ := share.Scale(x+even, rb, ra)
+			b.rise = min(b.rise, most-y)
+		}
+	}
+	return b
 }
 
-// bearAll is bear for all victims of a unit together.
+// bearAll tells whether all pacts that stand in a pool still do when victims of a unit give, and the taker has it.
 func (m *Planner) bearAll(o *pool, taker plan.Node, gets int64, victims []victim) bool {
 	if len(m.fairness.pacts.known) == 0 || mutant == 55 {
 		return true
 	}
 	v := &m.fairness.pacts
 	v.way = v.way[:0]
-	m.along(o, taker, 0, gets)
+	m.along(o, taker, gets)
 	for i, x := range victims {
 		pair := m.pairIn(o, m.s.Holding.Sub[x.q])
 		if slices.ContainsFunc(victims[:i], func(y victim) bool { return m.pairIn(o, m.s.Holding.Sub[y.q]) == pair }) {
@@ -77,13 +100,13 @@ func (m *Planner) bearAll(o *pool, taker plan.Node, gets int64, victims []victim
 				units += y.units
 			}
 		}
-		m.along(o, m.p.Pairs.Leaf[pair], -m.change(pair, -units), 0)
+		m.along(o, m.p.Pairs.Leaf[pair], m.change(pair, -units))
 	}
 	return m.bearWay(o)
 }
 
-// along adds what a leaf gives and gets to all on its way up to a pool.
-func (m *Planner) along(o *pool, leaf plan.Node, gives, gets int64) {
+// along adds what a leaf gets more to all on its way up to a pool.
+func (m *Planner) along(o *pool, leaf plan.Node, more int64) {
 	v := &m.fairness.pacts
 	for n := leaf; n != o.node; n = m.policy.Parent[n] {
 		i := slices.IndexFunc(v.way, func(w way) bool { return w.node == n })
@@ -91,8 +114,7 @@ func (m *Planner) along(o *pool, leaf plan.Node, gives, gets int64) {
 			i = len(v.way)
 			v.way = append(v.way, way{node: n})
 		}
-		v.way[i].gives += gives
-		v.way[i].gets += gets
+		v.way[i].more += more
 	}
 }
 
@@ -101,7 +123,7 @@ func (m *Planner) bearWay(o *pool) bool {
 	v := &m.fairness.pacts
 	change := func(n plan.Node) int64 {
 		if i := slices.IndexFunc(v.way, func(w way) bool { return w.node == n }); i >= 0 {
-			return v.way[i].gets - v.way[i].gives
+			return v.way[i].more
 		}
 		return 0
 	}

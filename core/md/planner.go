@@ -56,7 +56,9 @@ type Planner struct {
 
 // Attach points the planner at a state and the plan it is to carry out. Cheap.
 func (m *Planner) Attach(s *cluster.State, p *cluster.Plan, nowUS int64) {
-	m.nowUS = nowUS
+	if m.nowUS = nowUS; m.s != s {
+		m.owners.laid = false // what is kept goes by another state's counts
+	}
 	m.s, m.p, m.policy, m.set = s, p, s.Policy, &p.MD.Windows[p.Window]
 }
 
@@ -65,6 +67,7 @@ func (m *Planner) Attach(s *cluster.State, p *cluster.Plan, nowUS int64) {
 func (m *Planner) Own() {
 	m.assign()
 	m.p.Owe()
+	m.fairness.onHand.doubtAll(m.p.Changed)
 	m.desk.Sync(m.s, m.p)
 }
 

@@ -79,6 +79,8 @@ func (m *Planner) layPools() {
 	p.cache.reset()
 	m.layRests()
 	m.layPublic()
+	m.fairness.onHand.forget(&m.p.Parcels, n)
+	m.layTops()
 }
 
 // parcelRange says which rows of owners.parcel a consumer and those below it own.

@@ -77,11 +77,13 @@ func (m *Planner) count(q cluster.PairID, units int64) {
 	m.known()
 	if o := m.poolOf(m.p.Pairs.Pool[q]); o != nil && o.live {
 		delta := m.change(q, units)
+		m.fairness.pacts.version++
 		for n := m.p.Pairs.Leaf[q]; n >= o.node && n != plan.None; n = m.policy.Parent[n] {
 			m.pools.stake[o.at(n)] += delta
 		}
 	}
 	m.promise.net[q] += units
+	m.forgetYield(q)
 }
 
 // known takes in pairs that were added since what is net was added up.

@@ -20,11 +20,15 @@ func (m *Planner) ahead(o *pool, victim, taker plan.Node, gives, gets int64) boo
 	if mutant == 48 {
 		gives = 0
 	}
-	slack := int64(even)
-	if gives > 0 {
-		slack = min(slack, gives/2) // less than a unit, or two could take from each other for ever
+	return m.leads(a, b, m.pools.stake[o.at(a)]-gives, m.pools.stake[o.at(b)]+gets, slackOf(gives))
+}
+
+// slackOf is how much shares may differ and still count as equal when a victim gives so much.
+func slackOf(gives int64) int64 {
+	if gives <= 0 {
+		return even
 	}
-	return m.leads(a, b, m.pools.stake[o.at(a)]-gives, m.pools.stake[o.at(b)]+gets, slack)
+	return min(even, gives/2) // less than a unit, or two could take from each other for ever
 }
 
 // leads tells whether a sibling with so much share is ahead of another with so much, or short of it by no more than some slack.
@@ -62,11 +66,14 @@ func (m *Planner) eachVictim(o *pool, taker plan.Node, gets int64, f func(leaf p
 	m.fairness.path = path
 	for i := len(path) - 1; i >= 0; i-- {
 		toward := path[i]
+		if c := &m.fairness.claim; !c.free && c.bear[m.policy.Depth[toward]].below < gets {
+			continue // a pact keeps those further down from more
+		}
 		for _, c := range m.victimOrder(o, m.policy.Parent[toward]) {
 			if c == toward || m.pools.stake[o.at(c)] == 0 || !m.ahead(o, c, toward, 0, gets) {
 				continue
 			}
-			if !m.eachBelow(o, c, f) {
+			if !m.eachBelow(o, c, m.marginAt(o, c), f) {
 				return
 			}
 		}
@@ -85,13 +92,18 @@ func (m *Planner) anyAhead(o *pool, taker plan.Node, gets int64) bool {
 	return false
 }
 
-// eachBelow calls f for the leaves below a consumer in the order of victims, until it is false.
-func (m *Planner) eachBelow(o *pool, n plan.Node, f func(leaf plan.Node) bool) bool {
+// eachBelow calls f for the leaves below a consumer in the order of victims, until it is false; for those of which
+// a unit may give so little that the margin next to the taker's way and the pacts bear it.
+func (m *Planner) eachBelow(o *pool, n plan.Node, most *margin, f func(leaf plan.Node) bool) bool {
+	c := &m.fairness.claim
+	if least := c.least[n-o.node]; !most.bears(least) || !c.free && m.boundOf(o, n).fall < least {
+		return true
+	}
 	if m.policy.Leaf(n) {
 		return f(n)
 	}
 	for _, c := range m.victimOrder(o, n) {
-		if m.pools.stake[o.at(c)] > 0 && !m.eachBelow(o, c, f) {
+		if m.pools.stake[o.at(c)] > 0 && !m.eachBelow(o, c, most, f) {
 			return false
 		}
 	}
@@ -138,35 +150,6 @@ func (m *Planner) givesFirst(o *pool, a, b plan.Node) int {
 		a, b = b, a
 	}
 	return cmp.Compare(m.p.RankOrder[b], m.p.RankOrder[a])
-}
-
-// holdsOf lists what a leaf holds from a pool and is not under reclaim, newest first; what comes one after the other and is of the
-// same size is together.
-func (m *Planner) holdsOf(o *pool, leaf plan.Node) (list []sameKind) {
-	if list, ok := m.fairness.holds[leaf]; ok {
-		return list
-	}
-	h := &m.s.Holding
-	var rows []cluster.HoldingID
-	for a := m.p.FirstAlloc[leaf]; a != cluster.NoID; a = m.s.Alloc.Next[a] {
-		for sub := m.s.Alloc.First[a]; sub != cluster.NoID; sub = m.s.Sub.Next[sub] {
-			for q := m.s.Sub.First[sub]; q != cluster.NoID; q = h.NextOfSub[q] {
-				if h.Set[q] == cluster.NoID && h.Pool[q] == o.id {
-					rows = append(rows, q)
-				}
-			}
-		}
-	}
-	slices.SortFunc(rows, m.newest)
-	for from := 0; from < len(rows); {
-		pair, end := m.pairIn(o, h.Sub[rows[from]]), from+1
-		for end < len(rows) && m.pairIn(o, h.Sub[rows[end]]) == pair {
-			end++
-		}
-		list, from = append(list, sameKind{pair, rows[from:end]}), end
-	}
-	m.fairness.holds[leaf] = list
-	return list
 }
 
 // newest sorts holdings: the latest grant first, then the sub-allocation and the parcel that came last.
