@@ -89,6 +89,7 @@ type Assigner struct {
 	spot                   []partID // by host, nothing between its uses
 	list                   []entry
 	lists                  [][]entry // by group
+	spare                  []index   // by group: those of full sweeps, one after the other
 	before, taken, ask     []int64
 	scratch, behind, sum   []int64
 

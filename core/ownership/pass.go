@@ -78,7 +78,9 @@ func (a *Assigner) survey(g *Ground, had *Deeds) {
 	for n := range a.cellsOf {
 		a.cellsOf[n] = a.cellsOf[n][:0]
 	}
-	a.spot = a.spot[:0]
+	pieces := max(a.expected(), len(had.Node))
+	a.reserve(a.hosts+pieces, pieces)
+	a.spot, a.cellsOf[plan.Root] = slices.Grow(a.spot[:0], a.hosts), slices.Grow(a.cellsOf[plan.Root], a.hosts)
 	for h := range int32(a.hosts) {
 		c := a.newPart(plan.Root, h, nothing, 0)
 		a.spot = append(a.spot, nothing)

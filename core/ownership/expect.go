@@ -1,0 +1,64 @@
+package ownership
+
+import (
+	"math/bits"
+
+	"github.com/stintd/stint/core/plan"
+)
+
+// expectMax is of how many pieces of each host memory is made at most before it is known that there are so many.
+const expectMax = 8
+
+// expected is about how many pieces there will be, as the rules have it: a store that is made as large at once is not copied
+// while it grows. Only memory depends on it. O(consumers × groups, and rules).
+func (a *Assigner) expected() (pieces int) {
+	t, groups := a.g.Tree, len(a.group)
+	of := make([]int64, t.Len()*groups) // by Node, then group: hosts
+	for g, set := range a.group {
+		for _, w := range set {
+			of[g] += int64(bits.OnesCount64(w))
+		}
+	}
+	most := int64(expectMax * a.hosts)
+	for id := range a.claims {
+		c := &a.claims[id]
+		n, up := int(c.node), int(t.Parent[c.node])
+		for g := range groups {
+			if rule := a.ruleOf(c).Group; rule < 0 || rule == g {
+				some := min(a.expect(c, g, of[up*groups+g]), most-int64(pieces))
+				of[n*groups+g] += some
+				pieces += int(some)
+			}
+		}
+	}
+	return pieces
+}
+
+// expect is of how many hosts of a group a claim will have something, when the parent has so many.
+func (a *Assigner) expect(c *claim, group int, of int64) int64 {
+	switch r := a.ruleOf(c); c.form {
+	case list:
+		return min(of, int64(len(c.listed)))
+	case hosts:
+		return min(of, r.Hosts)
+	case percent:
+		return of * min(r.Percent, hundred) / hundred
+	case amount:
+		for d, v := range r.Amount {
+			if v != plan.Unlimited {
+				of = min(of, v/max(1, a.typical(group, d))+1)
+			}
+		}
+	}
+	return of
+}
+
+// typical is what one of a group's hosts has in a dimension.
+func (a *Assigner) typical(group, d int) int64 {
+	for i, w := range a.group[group] {
+		if w != 0 {
+			return a.g.Cap[d][i<<6+bits.TrailingZeros64(w)]
+		}
+	}
+	return 0
+}
