@@ -105,8 +105,6 @@ func (a *Assigner) plot() {
 			copy(vector(a.short, i, a.dims), a.g.Window.Own[c.node][c.rule].Amount)
 		}
 	}
-	a.lists = append(a.lists, make([][]entry, max(0, len(a.group)-len(a.lists)))...)
-	a.spare = slices.Grow(a.spare[:0], len(a.group))[:len(a.group)]
 	for n := range plan.Node(t.Len()) {
 		k := len(a.domains)
 		if k == cap(a.domains) {

@@ -6,11 +6,14 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// expectMax is of how many pieces of each host memory is made at most before it is known that there are so many.
-const expectMax = 8
+// Memory is made of at least so many pieces, and of at most so many of each host before it is known that there are more.
+const (
+	expectMin = 128
+	expectMax = 8
+)
 
-// expected is about how many pieces there will be, as the rules have it: a store that is made as large at once is not copied
-// while it grows. Only memory depends on it. O(consumers × groups, and rules).
+// expected is about how many pieces there will be, as the rules have it, or what was had: a store that is made as large at once is
+// not copied while it grows. Only memory depends on it. O(consumers × groups, and rules).
 func (a *Assigner) expected() (pieces int) {
 	t, groups := a.g.Tree, len(a.group)
 	of := make([]int64, t.Len()*groups) // by Node, then group: hosts
@@ -19,17 +22,23 @@ func (a *Assigner) expected() (pieces int) {
 			of[g] += int64(bits.OnesCount64(w))
 		}
 	}
+	a.awaited = zeroed(a.awaited, t.Len())
 	most := int64(expectMax * a.hosts)
 	for id := range a.claims {
 		c := &a.claims[id]
 		n, up := int(c.node), int(t.Parent[c.node])
 		for g := range groups {
 			if rule := a.ruleOf(c).Group; rule < 0 || rule == g {
-				some := min(a.expect(c, g, of[up*groups+g]), most-int64(pieces))
+				some := min(a.expect(c, g, of[up*groups+g]), most)
 				of[n*groups+g] += some
-				pieces += int(some)
+				a.awaited[n] += int(some)
+				most -= some
 			}
 		}
+	}
+	for n := range a.awaited {
+		a.awaited[n] = max(a.awaited[n], int(a.hadFrom[n+1]-a.hadFrom[n]))
+		pieces += a.awaited[n]
 	}
 	return pieces
 }

@@ -82,10 +82,16 @@ type store struct {
 	piece     []piece
 	gives     []int64 // of pieces
 	freePiece []pieceID
+	fixed     bool // may not grow: others use the same memory
+}
+
+// spent tells whether there is no room for a part and a piece more.
+func (s *store) spent() bool {
+	return s.fixed && (len(s.part) == cap(s.part) || len(s.piece) == cap(s.piece))
 }
 
 func (s *store) reset(dims int) {
-	s.dims = dims
+	s.dims, s.fixed = dims, false
 	s.part, s.amount, s.left, s.freePart = s.part[:0], s.amount[:0], s.left[:0], s.freePart[:0]
 	s.piece, s.gives, s.freePiece = s.piece[:0], s.gives[:0], s.freePiece[:0]
 }
