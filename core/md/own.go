@@ -72,18 +72,20 @@ func (m *Planner) assign() {
 // pass assigns the plan's hosts anew.
 func (m *Planner) pass() {
 	p, d, f := m.p, &m.p.Deeds, &m.owners.footing
+	texts := m.ruleTexts()
 	hosts, at := m.planHosts()
-	text := make([]string, m.policy.Len())
-	for n, rules := range m.set.Own {
-		if len(rules) > 0 {
-			text[n] = m.policy.RuleText(p.MD, rules)
-		}
-	}
 	f.set, f.ground, f.host, f.place = m.set, m.ground(hosts, at), f.host[:0], at
 	for _, k := range hosts {
 		f.host = append(f.host, p.Parcels.Host[k])
 	}
+	var text []string
+	if len(d.Lister) > 0 { // else nobody had anything by a rule
+		text = <-texts
+	}
 	f.gave = m.owners.assigner.Pass(f.ground, m.had(at, text))
+	if text == nil {
+		text = <-texts
+	}
 	p.Parcels.Watch(m.s.Host.Len())
 	m.setDeeds(f.gave)
 	d.Lister, d.List = nil, nil
@@ -98,9 +100,21 @@ func (m *Planner) pass() {
 		d.Configured, d.Reserved = append(d.Configured, make([]int64, m.policy.Len())), append(d.Reserved, make([]int64, m.policy.Len()))
 	}
 	m.note()
-	for n := range plan.Node(m.policy.Len()) {
-		m.noteReserved(n)
-	}
+}
+
+// ruleTexts writes down the lists of rules, by Node, while the pass is made that they are kept with.
+func (m *Planner) ruleTexts() <-chan []string {
+	texts, policy, md, own := make(chan []string, 1), m.policy, m.p.MD, m.set.Own
+	go func() {
+		text := make([]string, policy.Len())
+		for n, rules := range own {
+			if len(rules) > 0 {
+				text[n] = policy.RuleText(md, rules)
+			}
+		}
+		texts <- text
+	}()
+	return texts
 }
 
 // setDeeds makes what a pass gave the plan's deeds.
@@ -277,12 +291,16 @@ func (m *Planner) forgetReserved(nodes []plan.Node) {
 	}
 }
 
-// compare begins to note whose parts of which hosts a pass changed, and tells when it has. Until then deeds are to be read only.
+// compare begins to note whose parts of which hosts a pass changed, and what of them is reserved, and tells when it has. Until then
+// nothing else of deeds is to be read than what is owned, and nothing written.
 func (m *Planner) compare(had *cluster.Deeds) (done chan struct{}) {
 	o, now, done := &m.owners, &m.p.Deeds, make(chan struct{})
 	was, is := m.inOrder(had), m.inOrder(now) // by parcels as they are
 	go func() {
 		o.compare(had, now, was, is)
+		for n := range plan.Node(m.policy.Len()) {
+			m.noteReserved(n)
+		}
 		close(done)
 	}()
 	return done
