@@ -47,8 +47,12 @@ func (d *Deeds) each(f func(c *ConsumerID)) {
 // parts are the deeds of one host: a consumer's pieces made one, in tree order.
 type parts struct {
 	node   []plan.Node
-	amount [][]int64 // by row, then dimension
+	amount []int64 // by row, then dimension
+	dims   int
 }
+
+// of is what the part in a row is.
+func (t *parts) of(row int) []int64 { return t.amount[row*t.dims : (row+1)*t.dims] }
 
 // byHost sorts the deeds' rows by host: those of the host whose first parcel is k are row[start[k]:start[k+1]]. When
 // only is not nil, hosts that are not in it have none.
@@ -82,14 +86,19 @@ func (p *Plan) byHost(s *State, only *bitset.BitSet) (row []int32, start []int32
 
 // fill makes the parts those of some rows of a plan's deeds.
 func (t *parts) fill(s *State, d *Deeds, rows []int32) {
-	t.node, t.amount = t.node[:0], t.amount[:0]
+	t.node, t.amount, t.dims = t.node[:0], t.amount[:0], len(d.Amount)
 	for _, i := range rows {
 		n := s.NodeOf[d.Consumer[i]]
 		if last := len(t.node) - 1; last < 0 || t.node[last] != n {
-			t.node, t.amount = append(t.node, n), append(t.amount, make([]int64, len(d.Amount)))
+			t.node = append(t.node, n)
+			for _, column := range d.Amount {
+				t.amount = append(t.amount, column[i])
+			}
+			continue
 		}
-		for dim, v := range t.amount[len(t.amount)-1] {
-			t.amount[len(t.amount)-1][dim] = v + d.Amount[dim][i]
+		sum := t.of(len(t.node) - 1)
+		for dim, column := range d.Amount {
+			sum[dim] += column[i]
 		}
 	}
 }
@@ -103,9 +112,9 @@ func (t *parts) rest(tree *plan.Tree, public []int64) {
 			if !ok {
 				panic("BUG: a consumer owns of a host of which its parent owns nothing")
 			}
-			from = t.amount[j]
+			from = t.of(j)
 		}
-		for d, v := range t.amount[i] {
+		for d, v := range t.of(i) {
 			from[d] -= v
 		}
 	}

@@ -231,7 +231,7 @@ func (s *State) carry(p *Plan, old *Parcels, j, k ParcelID) {
 
 // renumbered notes that parcels have other numbers than before.
 func (p *Plan) renumbered() {
-	p.Rebuilt, p.Dirty, p.Changed = true, true, p.Changed[:0]
+	p.Rebuilt, p.Dirty, p.Changed = true, true, slices.Grow(p.Changed[:0], p.Parcels.Len())
 	for k := range p.Parcels.Host { // those named before had other numbers
 		p.Changed = append(p.Changed, ParcelID(k))
 	}

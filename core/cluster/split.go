@@ -33,7 +33,7 @@ func (s *State) DivideAt(p *Plan, hosts []HostID) {
 func (s *State) divide(p *Plan, only *bitset.BitSet) {
 	old := p.Parcels
 	row, start := p.byHost(s, only)
-	p.Parcels = old.empty(len(old.Cap), old.Len())
+	p.Parcels = old.empty(len(old.Cap), old.Len()+old.Len()/8)
 	p.Parcels.Moved = old.Moved
 	var at parts
 	var anew []ParcelID // the first parcels of hosts that change, as they were and as they are
@@ -125,8 +125,8 @@ func (p *Parcels) split(s *State, h HostID, public []int64, at *parts) {
 		p.grant(p.add(h, NoID), public)
 	}
 	for i, n := range at.node {
-		if slices.ContainsFunc(at.amount[i], some) {
-			p.grant(p.add(h, s.ConsumerOf[n]), at.amount[i])
+		if slices.ContainsFunc(at.of(i), some) {
+			p.grant(p.add(h, s.ConsumerOf[n]), at.of(i))
 		}
 	}
 }

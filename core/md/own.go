@@ -16,6 +16,7 @@ type owners struct {
 	assigner ownership.Assigner
 	footing  footing
 	changes  []change // parts that this cycle's pass changed, for the table ownership
+	by       []int64  // by change, then dimension: how much more it is than it was
 
 	laid   bool
 	group  []int32            // by ParcelID: the first of the plan's groups that has the host
@@ -24,20 +25,24 @@ type owners struct {
 	row    []int32            // by ParcelID of those: its row in parcel
 }
 
-// change is what a consumer had and has of a host, by dimension.
+// change is a part that is another than it was.
 type change struct {
 	consumer cluster.ConsumerID
-	node     plan.Node // None: it is gone
 	host     cluster.HostID
-	place    int // of the host in host order, those that left behind
-	was, is  []int64
+}
+
+// deed is a row of deeds that are compared with others.
+type deed struct {
+	node  plan.Node // None: the consumer is gone
+	place int32     // of the host in host order, those that left behind
+	row   int32
 }
 
 // assign makes a pass over the plan's ownership when it is time for one (docs/ownership.md, "When"), and splits the
 // hosts by what came of it.
 func (m *Planner) assign() {
 	p, o := m.p, &m.owners
-	o.changes, o.laid = o.changes[:0], o.laid && !p.Rebuilt
+	o.changes, o.by, o.laid = o.changes[:0], o.by[:0], o.laid && !p.Rebuilt
 	if p.Stirred || mutant == 2 {
 		p.Since++
 	}
@@ -48,8 +53,9 @@ func (m *Planner) assign() {
 		} else {
 			had := p.Deeds
 			m.pass()
-			m.compare(&had)
+			compared := m.compare(&had)
 			m.s.Divide(p)
+			<-compared
 		}
 		o.laid, p.Since = false, 0
 	}
@@ -66,18 +72,20 @@ func (m *Planner) assign() {
 // pass assigns the plan's hosts anew.
 func (m *Planner) pass() {
 	p, d, f := m.p, &m.p.Deeds, &m.owners.footing
+	texts := m.ruleTexts()
 	hosts, at := m.planHosts()
-	text := make([]string, m.policy.Len())
-	for n, rules := range m.set.Own {
-		if len(rules) > 0 {
-			text[n] = m.policy.RuleText(p.MD, rules)
-		}
-	}
 	f.set, f.ground, f.host, f.place = m.set, m.ground(hosts, at), f.host[:0], at
 	for _, k := range hosts {
 		f.host = append(f.host, p.Parcels.Host[k])
 	}
+	var text []string
+	if len(d.Lister) > 0 { // else nobody had anything by a rule
+		text = <-texts
+	}
 	f.gave = m.owners.assigner.Pass(f.ground, m.had(at, text))
+	if text == nil {
+		text = <-texts
+	}
 	p.Parcels.Watch(m.s.Host.Len())
 	m.setDeeds(f.gave)
 	d.Lister, d.List = nil, nil
@@ -92,9 +100,21 @@ func (m *Planner) pass() {
 		d.Configured, d.Reserved = append(d.Configured, make([]int64, m.policy.Len())), append(d.Reserved, make([]int64, m.policy.Len()))
 	}
 	m.note()
-	for n := range plan.Node(m.policy.Len()) {
-		m.noteReserved(n)
-	}
+}
+
+// ruleTexts writes down the lists of rules, by Node, while the pass is made that they are kept with.
+func (m *Planner) ruleTexts() <-chan []string {
+	texts, policy, md, own := make(chan []string, 1), m.policy, m.p.MD, m.set.Own
+	go func() {
+		text := make([]string, policy.Len())
+		for n, rules := range own {
+			if len(rules) > 0 {
+				text[n] = policy.RuleText(md, rules)
+			}
+		}
+		texts <- text
+	}()
+	return texts
 }
 
 // setDeeds makes what a pass gave the plan's deeds.
@@ -271,46 +291,86 @@ func (m *Planner) forgetReserved(nodes []plan.Node) {
 	}
 }
 
-// compare notes whose parts of which hosts a pass changed.
-func (m *Planner) compare(had *cluster.Deeds) {
-	o, place := &m.owners, m.places()
-	dims := len(m.p.Parcels.Cap)
-	add := func(d *cluster.Deeds, is bool) {
-		for i, c := range d.Consumer {
-			one := change{consumer: c, node: m.s.NodeOf[c], host: d.Host[i], place: place(d.Host[i]), was: make([]int64, dims), is: make([]int64, dims)}
-			for dim := range dims {
-				if is {
-					one.is[dim] = d.Amount[dim][i]
-				} else {
-					one.was[dim] = d.Amount[dim][i]
-				}
-			}
-			o.changes = append(o.changes, one)
+// compare begins to note whose parts of which hosts a pass changed, and what of them is reserved, and tells when it has. Until then
+// nothing else of deeds is to be read than what is owned, and nothing written.
+func (m *Planner) compare(had *cluster.Deeds) (done chan struct{}) {
+	o, now, done := &m.owners, &m.p.Deeds, make(chan struct{})
+	was, is := m.inOrder(had), m.inOrder(now) // by parcels as they are
+	go func() {
+		o.compare(had, now, was, is)
+		for n := range plan.Node(m.policy.Len()) {
+			m.noteReserved(n)
+		}
+		close(done)
+	}()
+	return done
+}
+
+// compare notes the parts that are not the same in rows of what was had and of what is, both in the same order.
+func (o *owners) compare(had, now *cluster.Deeds, was, is []deed) {
+	more := max(0, len(is)-len(was))
+	o.changes, o.by = slices.Grow(o.changes, more), slices.Grow(o.by, more*len(now.Amount))
+	before, after := make([]int64, len(now.Amount)), make([]int64, len(now.Amount))
+	for len(was) > 0 || len(is) > 0 {
+		var c cluster.ConsumerID
+		var h cluster.HostID
+		if len(is) == 0 || len(was) > 0 && inOrder(had, now, was[0], is[0]) <= 0 {
+			c, h = had.Consumer[was[0].row], had.Host[was[0].row]
+		} else {
+			c, h = now.Consumer[is[0].row], now.Host[is[0].row]
+		}
+		was, is = sumOf(before, had, was, c, h), sumOf(after, now, is, c, h)
+		if mutant != 5 || slices.Max(after) > 0 {
+			o.note(c, h, before, after)
 		}
 	}
-	add(had, false)
-	add(&m.p.Deeds, true)
-	slices.SortStableFunc(o.changes, func(a, b change) int {
-		if (a.node == plan.None) != (b.node == plan.None) {
-			return cmp.Compare(b.node, a.node) // those that are gone last
-		}
-		return cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.consumer, b.consumer), cmp.Compare(a.place, b.place))
-	})
-	n := 0
-	for i := 0; i < len(o.changes); {
-		one := o.changes[i]
-		for i++; i < len(o.changes) && o.changes[i].consumer == one.consumer && o.changes[i].host == one.host; i++ {
-			for dim := range dims {
-				one.was[dim] += o.changes[i].was[dim]
-				one.is[dim] += o.changes[i].is[dim]
-			}
-		}
-		if !slices.Equal(one.was, one.is) && (mutant != 5 || slices.Max(one.is) > 0) {
-			o.changes[n] = one
-			n++
+}
+
+// note notes a part as a change, if it is another than it was.
+func (o *owners) note(c cluster.ConsumerID, h cluster.HostID, was, is []int64) {
+	if slices.Equal(was, is) {
+		return
+	}
+	o.changes = append(o.changes, change{c, h})
+	for d := range is {
+		o.by = append(o.by, is[d]-was[d])
+	}
+}
+
+// inOrder is the rows of deeds by the consumers in tree order, those that are gone last, and the places of their hosts. They stand so
+// already where no new policy or table of hosts has come in between.
+func (m *Planner) inOrder(d *cluster.Deeds) []deed {
+	rows, place := make([]deed, len(d.Consumer)), m.places()
+	for i, c := range d.Consumer {
+		rows[i] = deed{m.s.NodeOf[c], int32(place(d.Host[i])), int32(i)}
+	}
+	order := func(a, b deed) int { return inOrder(d, d, a, b) }
+	if !slices.IsSortedFunc(rows, order) {
+		slices.SortStableFunc(rows, order)
+	}
+	return rows
+}
+
+// inOrder compares rows a of one table of deeds and b of another.
+func inOrder(one, other *cluster.Deeds, a, b deed) int {
+	if (a.node == plan.None) != (b.node == plan.None) {
+		return cmp.Compare(b.node, a.node) // those that are gone last
+	}
+	if a.node != b.node {
+		return cmp.Compare(a.node, b.node)
+	}
+	return cmp.Or(cmp.Compare(one.Consumer[a.row], other.Consumer[b.row]), cmp.Compare(a.place, b.place))
+}
+
+// sumOf adds up the pieces of a consumer's part of a host, which come first among the rows, and gives the rows behind them.
+func sumOf(sum []int64, d *cluster.Deeds, rows []deed, c cluster.ConsumerID, h cluster.HostID) []deed {
+	clear(sum)
+	for ; len(rows) > 0 && d.Consumer[rows[0].row] == c && d.Host[rows[0].row] == h; rows = rows[1:] {
+		for dim := range sum {
+			sum[dim] += d.Amount[dim][rows[0].row]
 		}
 	}
-	o.changes = o.changes[:n]
+	return rows
 }
 
 // places gives hosts their places in host order; those that left the plan stand behind, in the order of the hosts table.
@@ -397,12 +457,13 @@ func (m *Planner) EmitOwnership(t *decision.Ownership) {
 		}
 	}
 	for i := range m.owners.changes {
-		one := &m.owners.changes[i]
-		for d := range one.was {
-			row(one, decision.ActionTrimmed, d, one.was[d]-one.is[d])
+		one, dims := &m.owners.changes[i], len(m.p.Parcels.Cap)
+		by := m.owners.by[i*dims : (i+1)*dims]
+		for d, v := range by {
+			row(one, decision.ActionTrimmed, d, -v)
 		}
-		for d := range one.is {
-			row(one, decision.ActionAssigned, d, one.is[d]-one.was[d])
+		for d, v := range by {
+			row(one, decision.ActionAssigned, d, v)
 		}
 	}
 }

@@ -92,7 +92,7 @@ func (m *Planner) compareMoved(had *ownership.Deeds) (hosts []cluster.HostID) {
 			continue
 		}
 		h := o.footing.host[numbers[i]]
-		o.changes = append(o.changes, change{consumer: m.s.ConsumerOf[n], node: n, host: h, was: was, is: is})
+		o.note(m.s.ConsumerOf[n], h, was, is)
 		hosts = append(hosts, h)
 	}
 	return hosts

@@ -30,24 +30,41 @@ func (a *Assigner) written() *Deeds {
 			rows += a.claims[id].count
 		}
 	}
-	out := a.newDeeds(int(rows))
+	out, first := a.newDeeds(int(rows)), slices.Clone(row)
+	cells, cut := 0, 0
 	for i := range a.domains {
+		if cells += len(a.cellsOf[a.domains[i].node]); 2*cells <= a.hosts+int(rows) {
+			cut = i + 1
+		}
+	}
+	done := make(chan struct{})
+	go func() {
+		a.writeDomains(out, first, row, cut, len(a.domains))
+		close(done)
+	}()
+	a.writeDomains(out, first, row, 0, cut)
+	<-done
+	return out
+}
+
+// writeDomains writes the pieces of some domains, from the first row of each consumer on. What others have is elsewhere.
+func (a *Assigner) writeDomains(out *Deeds, first, row []int64, from, to int) {
+	for i := from; i < to; i++ {
 		for _, c := range a.cellsOf[a.domains[i].node] {
 			for p := a.part[c].first; p != nothing; p = a.piece[p].next {
 				n := a.part[a.piece[p].part].node
-				a.write(out, int(row[n]), p)
+				a.write(out, int(first[n]), int(row[n]), p)
 				row[n]++
 			}
 		}
 	}
-	return out
 }
 
-// write writes a piece to a row, before those that are of the same part and a later rule.
-func (a *Assigner) write(out *Deeds, i int, p pieceID) {
+// write writes a piece to a row, before those that are of the same part and a later rule; none is before the first.
+func (a *Assigner) write(out *Deeds, first, i int, p pieceID) {
 	of := &a.part[a.piece[p].part]
 	rule := a.claims[a.piece[p].claim].rule
-	for ; i > 0 && out.Node[i-1] == of.node && out.Host[i-1] == of.host && out.Rule[i-1] > rule; i-- {
+	for ; i > first && out.Node[i-1] == of.node && out.Host[i-1] == of.host && out.Rule[i-1] > rule; i-- {
 		out.copyRows(i, out, i-1, i)
 	}
 	out.Node[i], out.Host[i], out.Rule[i], out.Number[i] = of.node, of.host, rule, of.number
@@ -84,7 +101,7 @@ func (a *Assigner) amended() *Deeds {
 		if of := a.cell(n, h); of != nothing {
 			for p := a.part[a.part[of].up].first; p != nothing; p = a.piece[p].next {
 				if a.piece[p].part == of {
-					a.write(out, to, p)
+					a.write(out, 0, to, p)
 					to++
 				}
 			}

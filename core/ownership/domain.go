@@ -72,6 +72,7 @@ type domain struct {
 	listers  []lister // by host
 	count    []int64  // by group: cells that are something
 	index    []index  // by group: of clean cells, and of soiled ones as of the last flush
+	laid     bool     // whether there are indexes: from the first stain after a full sweep on
 	soiled   []partID
 	noted    []partID // children's parts of soiled cells, before and now
 	waiting  bool     // soiled cells are to be swept
@@ -104,7 +105,6 @@ func (a *Assigner) plot() {
 			copy(vector(a.short, i, a.dims), a.g.Window.Own[c.node][c.rule].Amount)
 		}
 	}
-	a.lists = append(a.lists, make([][]entry, max(0, len(a.group)-len(a.lists)))...)
 	for n := range plan.Node(t.Len()) {
 		k := len(a.domains)
 		if k == cap(a.domains) {
@@ -133,7 +133,7 @@ func (a *Assigner) line(n plan.Node, d *domain) {
 	d.node, d.count, d.waiting = n, zeroed(d.count, len(a.group)), false
 	d.order, d.every, d.percents, d.listers = d.order[:0], d.every[:0], d.percents[:0], d.listers[:0]
 	d.soiled, d.event = d.soiled[:0], d.event[:0]
-	d.index = slices.Grow(d.index[:0], len(a.group))[:len(a.group)]
+	d.index, d.laid = slices.Grow(d.index[:0], len(a.group))[:len(a.group)], false
 	var children []plan.Node
 	for c := a.g.Tree.First[n]; c != plan.None; c = a.g.Tree.Next[c] {
 		if a.base[c] < a.base[c+1] {

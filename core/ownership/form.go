@@ -149,6 +149,10 @@ func (s *sweep) take(c partID, v []int64) {
 	if zero(v) {
 		return
 	}
+	if s.spent() {
+		s.cramped = true
+		return
+	}
 	v = append(s.taken[:0], v...)
 	s.taken = v
 	if !s.part[c].soiled {

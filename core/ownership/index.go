@@ -59,13 +59,13 @@ type entry struct {
 	key
 	cell     partID
 	version  uint32
-	from, to int32
-	bound    bool // the key is no more than a lower bound
+	from, to int32 // to is bounded when the key is no more than a lower bound
 }
 
 const (
-	start int32 = -1            // before the first claim
-	end   int32 = math.MaxInt32 // after the last
+	start   int32 = -1            // before the first claim
+	end     int32 = math.MaxInt32 // after the last
+	bounded       = end - 1       // after the last, too
 )
 
 // block is a run of entries in order of their keys, and what is true of all of them.
@@ -89,18 +89,23 @@ type index struct {
 	all   []entry // memory of the blocks as they were laid out
 }
 
-// lay makes the index of entries alone, which it sorts.
-func (x *index) lay(list []entry) {
-	x.all = slices.Grow(x.all[:0], len(list))[:len(list)]
-	if !deal(x.all, list) {
-		copy(x.all, list)
-		slices.SortFunc(x.all, func(a, b entry) int { return a.key.compare(b.key) })
+// lay makes the index of entries alone, which it sorts. It keeps their memory and gives back other memory for the next list.
+func (x *index) lay(list []entry) (spare []entry) {
+	x.all, spare = list, x.all
+	if order := func(a, b entry) int { return a.key.compare(b.key) }; !slices.IsSortedFunc(list, order) {
+		spare = slices.Grow(spare[:0], len(list))[:len(list)]
+		if deal(spare, list) {
+			x.all, spare = spare, list
+		} else {
+			slices.SortFunc(x.all, order)
+		}
 	}
 	x.block = slices.Grow(x.block[:0], (len(list)+blockFill-1)/blockFill)
 	for part := range slices.Chunk(x.all, blockFill) {
 		x.block = append(x.block, block{entry: slices.Clip(part)})
 		x.block[len(x.block)-1].sum()
 	}
+	return spare
 }
 
 // dealMax is among how many kinds of entries deal deals.
@@ -260,8 +265,8 @@ func (a *Assigner) entries(list []entry, d *domain, c partID) []entry {
 			return list
 		}
 		e := entry{cell: c, version: at.version, from: from, to: to}
-		if e.bound = from != start && pieces > entriesMax; e.bound {
-			e.to, e.key = end, keyOf(true, false, false, 0, at.load, false, at.host)
+		if from != start && pieces > entriesMax {
+			e.to, e.key = bounded, keyOf(true, false, false, 0, at.load, false, at.host)
 			return append(list, e)
 		}
 		e.key = a.rank(d, plan.None, c, p, left, from != start)

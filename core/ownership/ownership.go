@@ -75,24 +75,54 @@ type Assigner struct {
 	domainOf  []int32    // by Node, nothing where no child has a rule
 	cellsOf   [][]partID // by Node, in a full pass: its parts in host order
 	hadFrom   []int32    // by Node: its first row of what was had
+	awaited   []int      // by Node: about how many pieces it will have
 	waiting   events     // domains that are to be swept
 	unsettled []stamp    // clean cells that another pass would leave otherwise, whatever else changes
 	moved     []uint64   // parts that a sweep dealt with: node << 32, host
 	dead      []partID   // parts that are nothing any more
 	deeds     *Deeds
 
-	// Scratch memory.
-	sweep                  sweep
-	finder                 search
+	halved  int    // by how many pieces of the first level a pass goes in two halves; 0: halvedMin
+	cramped bool   // whether the store was too small for that once
+	other   memory // of the second half
+
+	memory
 	epoch, turns, searches uint32
-	pending, cells         []partID
-	spot                   []partID // by host, nothing between its uses
-	list                   []entry
-	lists                  [][]entry // by group
-	before, taken, ask     []int64
-	scratch, behind, sum   []int64
 
 	touched, skipped int64
+}
+
+// memory is scratch memory of sweeps.
+type memory struct {
+	sweep                sweep
+	finder               search
+	pending, cells       []partID
+	spot                 []partID // by host, nothing between its uses
+	list                 []entry
+	lists                [][]entry // by group
+	spare                []index   // by group: those of full sweeps, one after the other
+	before, taken, ask   []int64
+	scratch, behind, sum []int64
+}
+
+// suit makes memory suit so many dimensions, groups and hosts.
+func (m *memory) suit(dims, groups, hosts int) {
+	for _, v := range []*[]int64{&m.ask, &m.scratch, &m.behind, &m.sum} {
+		*v = zeroed(*v, dims)
+	}
+	m.lists = append(m.lists, make([][]entry, max(0, groups-len(m.lists)))...)
+	m.spare = slices.Grow(m.spare[:0], groups)[:groups]
+	m.spot = slices.Grow(m.spot[:0], hosts)[:hosts]
+	for h := range m.spot {
+		m.spot[h] = nothing
+	}
+}
+
+// kept is the memory without what it was used for.
+func (m *memory) kept() memory {
+	m.sweep = sweep{turn: m.sweep.turn, own: m.sweep.own, had: m.sweep.had, lost: m.sweep.lost}
+	m.finder = search{own: m.finder.own}
+	return *m
 }
 
 // Unmet is the first rule of n that the last pass could not meet, in the order of its list; None when all are met.

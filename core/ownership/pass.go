@@ -11,18 +11,23 @@ import (
 // None for the rules of lists that are not what they were. It is not changed. The result is the caller's, to be read
 // only: Update goes on from it. O(hosts and pieces of all domains, with a logarithm).
 func (a *Assigner) Pass(g *Ground, had *Deeds) *Deeds {
-	a.survey(g, had)
-	for n := range plan.Node(g.Tree.Len()) {
-		if k := a.domainOf[n]; k != nothing {
-			s := a.ready(&a.domains[k], true)
-			s.all = a.cellsOf[n]
-			a.load(s, had)
-			s.run()
-		}
+	if a.survey(g, had); !a.sweepAll(had) {
+		a.survey(g, had)
+		a.sweepSome(had, 0, len(a.domains))
 	}
 	a.deeds, a.moved = a.written(), a.moved[:0]
 	a.bury()
 	return a.deeds
+}
+
+// sweepSome makes full sweeps over some domains, of which the parents' were swept before.
+func (a *Assigner) sweepSome(had *Deeds, from, to int) {
+	for i := from; i < to; i++ {
+		s := a.ready(&a.domains[i], true)
+		s.all = a.cellsOf[s.d.node]
+		a.load(s, had)
+		s.run()
+	}
 }
 
 // Update makes a pass that gives what Pass would, from what the last pass of this Assigner gave, when nothing is
@@ -60,9 +65,7 @@ func (a *Assigner) survey(g *Ground, had *Deeds) {
 	a.g, a.hosts, a.next, a.touched, a.skipped = g, len(g.Cap[0]), had.Next, 0, 0
 	a.reset(dims)
 	a.moved, a.dead, a.waiting, a.unsettled = a.moved[:0], a.dead[:0], a.waiting[:0], a.unsettled[:0]
-	for _, v := range []*[]int64{&a.ask, &a.scratch, &a.behind, &a.sum} {
-		*v = zeroed(*v, dims)
-	}
+	a.suit(dims, len(g.Group), a.hosts)
 	a.group = a.group[:0]
 	a.members, a.sums = zeroed(a.members, len(g.Group)), zeroed(a.sums, len(g.Group)*dims)
 	a.shared = zeroed(a.shared, len(g.Group)*len(g.Group))
@@ -78,17 +81,19 @@ func (a *Assigner) survey(g *Ground, had *Deeds) {
 	for n := range a.cellsOf {
 		a.cellsOf[n] = a.cellsOf[n][:0]
 	}
-	a.spot = a.spot[:0]
-	for h := range int32(a.hosts) {
-		c := a.newPart(plan.Root, h, nothing, 0)
-		a.spot = append(a.spot, nothing)
-		a.cellsOf[plan.Root] = append(a.cellsOf[plan.Root], c)
-		a.surveyHost(h)
-	}
 	a.hadFrom = a.hadFrom[:0]
 	for n := range plan.Node(nodes + 1) {
 		from, _ := slices.BinarySearch(had.Node, n)
 		a.hadFrom = append(a.hadFrom, int32(from))
+	}
+	pieces := a.expected()
+	pieces += pieces/8 + expectMin
+	a.reserve(a.hosts+pieces, pieces)
+	a.cellsOf[plan.Root] = slices.Grow(a.cellsOf[plan.Root], a.hosts)
+	for h := range int32(a.hosts) {
+		c := a.newPart(plan.Root, h, nothing, 0)
+		a.cellsOf[plan.Root] = append(a.cellsOf[plan.Root], c)
+		a.surveyHost(h)
 	}
 	a.touched += int64(a.hosts + len(g.Use) + len(had.Node))
 }
@@ -213,6 +218,9 @@ func (a *Assigner) ready(d *domain, full bool) *sweep {
 
 // load chains what the children of a domain had to its cells, as of claims to come.
 func (a *Assigner) load(s *sweep, had *Deeds) {
+	if n := s.d.node; a.hadFrom[n+1] == a.hadFrom[a.g.Tree.End[n]] {
+		return // nobody below it had anything
+	}
 	for _, c := range s.all {
 		a.spot[a.part[c].host] = c
 	}
@@ -223,7 +231,7 @@ func (a *Assigner) load(s *sweep, had *Deeds) {
 		of := partID(nothing)
 		for i := a.hadFrom[n]; i < a.hadFrom[n+1]; i++ {
 			c := a.spot[had.Host[i]]
-			if c == nothing {
+			if a.cramped = a.cramped || a.spent(); c == nothing || a.spent() {
 				continue
 			}
 			if of == nothing || a.part[of].host != had.Host[i] {

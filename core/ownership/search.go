@@ -74,7 +74,7 @@ func (f *search) next() partID {
 		switch at := &f.s.part[e.cell]; {
 		case at.version != e.version || at.special == f.s.searches:
 		case f.s.at < e.from || f.s.at >= e.to:
-		case e.bound:
+		case e.to == bounded:
 			f.rank(e.cell)
 		default:
 			return e.cell
@@ -139,7 +139,7 @@ func (s *sweep) lowest(b *block) {
 		left := s.leftOf(e.cell)
 		if !s.part[e.cell].soiled {
 			at := e.from
-			if e.bound {
+			if e.to == bounded {
 				at = end
 			}
 			left = s.leftBehind(e.cell, at)

@@ -1,24 +1,19 @@
 package ownership
 
-import "slices"
+import (
+	"slices"
 
-// settle closes a sweep: what the children have of soiled cells is now theirs, and the cells are clean.
+	"github.com/stintd/stint/core/plan"
+)
+
+// settle closes a sweep: what the children have of soiled cells is now theirs, and the cells are clean. After a full one the domain
+// has no indexes: they are laid when a cell is first stained, of many domains never.
 func (s *sweep) settle() {
 	d := s.d
-	for _, p := range d.noted {
-		clear(s.leftOf(p)) // of a part, not of a cell, for the time being: what it has now
-	}
-	for _, c := range d.soiled {
-		for p := s.part[c].first; p != nothing; p = s.piece[p].next {
-			add(s.leftOf(s.piece[p].part), s.givesOf(p))
-			s.touched++
-		}
-	}
-	for _, p := range d.noted {
-		s.settlePart(p)
-	}
 	if s.full {
 		s.handDown()
+	} else {
+		s.settleParts()
 	}
 	for _, c := range d.soiled {
 		at := &s.part[c]
@@ -28,7 +23,7 @@ func (s *sweep) settle() {
 	}
 	s.touched += int64(len(d.noted) + len(d.soiled))
 	if s.full {
-		s.layIndex()
+		d.index, s.spare, d.laid = s.spare, d.index, false
 	} else {
 		for _, c := range d.soiled {
 			s.list = s.entries(s.list[:0], d, c)
@@ -41,30 +36,57 @@ func (s *sweep) settle() {
 	clear(s.lost)
 }
 
-// settlePart gives a part what it has now. When that is not what it had, its children's sweep has to look at it.
-func (s *sweep) settlePart(p partID) {
-	at := &s.part[p]
-	now, was := s.leftOf(p), s.amountOf(p)
-	s.moved = append(s.moved, uint64(at.node)<<32|uint64(uint32(at.host)))
-	if zero(now) {
-		s.dead = append(s.dead, p)
+// settleParts gives parts what they have now. When that is not what one had, its children's sweep has to look at it.
+func (s *sweep) settleParts() {
+	for _, p := range s.d.noted {
+		clear(s.leftOf(p)) // of a part, not of a cell, for the time being: what it has now
 	}
-	if !s.full && s.domainOf[at.node] != nothing && !slices.Equal(now, was) {
-		s.stain(p)
+	for _, c := range s.d.soiled {
+		for p := s.part[c].first; p != nothing; p = s.piece[p].next {
+			add(s.leftOf(s.piece[p].part), s.givesOf(p))
+			s.touched++
+		}
 	}
-	copy(was, now)
-	s.settleBusy(p)
+	for _, p := range s.d.noted {
+		at := &s.part[p]
+		now, was := s.leftOf(p), s.amountOf(p)
+		s.moved = append(s.moved, uint64(at.node)<<32|uint64(uint32(at.host)))
+		if zero(now) {
+			s.dead = append(s.dead, p)
+		}
+		if s.domainOf[at.node] != nothing && !slices.Equal(now, was) {
+			s.stain(p)
+		}
+		copy(was, now)
+		s.settleBusy(p)
+	}
 }
 
-// handDown lines up the cells of the children's domains, in host order.
+// handDown gives parts what they have after a full sweep, before which they had no amounts yet, and lines up the cells of the
+// children's domains, in host order.
 func (s *sweep) handDown() {
+	for n := s.g.Tree.First[s.d.node]; n != plan.None; n = s.g.Tree.Next[n] {
+		if pieces := int64(0); s.domainOf[n] != nothing {
+			for id := s.base[n]; id < s.base[n+1]; id++ {
+				pieces += s.claims[id].count
+			}
+			s.cellsOf[n] = slices.Grow(s.cellsOf[n], int(pieces))
+		}
+	}
 	for _, c := range s.all {
 		for p := s.part[c].first; p != nothing; p = s.piece[p].next {
 			of := s.piece[p].part
-			list := s.cellsOf[s.part[of].node]
-			if len(list) == 0 || list[len(list)-1] != of {
-				s.cellsOf[s.part[of].node] = append(list, of)
+			add(s.amountOf(of), s.givesOf(p))
+			n := s.part[of].node
+			if list := s.cellsOf[n]; s.domainOf[n] != nothing && (len(list) == 0 || list[len(list)-1] != of) {
+				s.cellsOf[n] = append(list, of)
 			}
+			s.touched++
+		}
+	}
+	for _, p := range s.d.noted {
+		if s.settleBusy(p); zero(s.amountOf(p)) {
+			s.dead = append(s.dead, p)
 		}
 	}
 }
@@ -96,6 +118,9 @@ func (s *sweep) settleCell(c partID) {
 
 // openBehind is what would be open on a clean cell to the claim of a piece, of what is left then.
 func (s *sweep) openBehind(p pieceID, left []int64) []int64 {
+	if s.piece[p].next == nothing {
+		return left
+	}
 	kept := s.scratch
 	clear(kept)
 	for q := s.piece[p].next; q != nothing; q = s.piece[q].next {

@@ -2,6 +2,7 @@ package ownership
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/stintd/stint/core/plan"
 )
@@ -81,12 +82,32 @@ type store struct {
 	piece     []piece
 	gives     []int64 // of pieces
 	freePiece []pieceID
+	fixed     bool // may not grow: others use the same memory
+}
+
+// spent tells whether there is no room for a part and a piece more.
+func (s *store) spent() bool {
+	return s.fixed && (len(s.part) == cap(s.part) || len(s.piece) == cap(s.piece))
 }
 
 func (s *store) reset(dims int) {
-	s.dims = dims
+	s.dims, s.fixed = dims, false
 	s.part, s.amount, s.left, s.freePart = s.part[:0], s.amount[:0], s.left[:0], s.freePart[:0]
 	s.piece, s.gives, s.freePiece = s.piece[:0], s.gives[:0], s.freePiece[:0]
+}
+
+// reserve makes room for so many parts and pieces, of an empty store.
+func (s *store) reserve(parts, pieces int) {
+	s.part, s.amount, s.left = roomy(s.part, parts), roomy(s.amount, parts*s.dims), roomy(s.left, parts*s.dims)
+	s.piece, s.gives = roomy(s.piece, pieces), roomy(s.gives, pieces*s.dims)
+}
+
+// roomy is an empty slice with room for n. Fresh memory, unlike that of slices.Grow, is not written to before it is used.
+func roomy[T any](v []T, n int) []T {
+	if cap(v) < n {
+		return make([]T, 0, n)
+	}
+	return v[:0]
 }
 
 func (s *store) amountOf(c partID) []int64 { return vector(s.amount, int(c), s.dims) }
@@ -130,9 +151,9 @@ func (s *store) newPiece(of partID, c claimID, v []int64) pieceID {
 
 // extended appends so many zeros.
 func extended(v []int64, by int) []int64 {
-	for range by {
-		v = append(v, 0)
-	}
+	n := len(v)
+	v = slices.Grow(v, by)[:n+by]
+	clear(v[n:])
 	return v
 }
 

@@ -125,6 +125,7 @@ func (s *sweep) begin() {
 	}
 	s.touched += int64(len(s.all) + len(d.soiled))
 	if s.full {
+		d.index, s.spare = s.spare, d.index
 		s.layIndex()
 		return
 	}
@@ -206,6 +207,10 @@ func (a *Assigner) stain(c partID) {
 	d := &a.domains[a.domainOf[at.node]]
 	if at.soiled {
 		return
+	}
+	if !d.laid { // until here all cells are as the full sweep left them
+		a.lay(d, a.cellsOf[d.node])
+		d.laid = true
 	}
 	a.tally(c, -1)
 	a.unask(d, c, start)
@@ -316,7 +321,7 @@ func (s *sweep) flush() {
 	for _, c := range s.pending {
 		if s.part[c].soiled && !zero(s.leftOf(c)) {
 			s.part[c].version++ // it may be pending twice
-			s.insert(s.current(c))
+			s.insert(s.current(s.d, c))
 		}
 	}
 	s.pending = s.pending[:0]
@@ -340,55 +345,73 @@ func (d *domain) ranked() (n int) {
 }
 
 // current is the entry of a soiled cell.
-func (s *sweep) current(c partID) entry {
-	e := entry{cell: c, version: s.part[c].version, from: start, to: end}
-	e.key = s.Assigner.rank(s.d, plan.None, c, s.following(c), s.leftOf(c), s.part[c].cursor != nothing)
+func (a *Assigner) current(d *domain, c partID) entry {
+	e := entry{cell: c, version: a.part[c].version, from: start, to: end}
+	e.key = a.rank(d, plan.None, c, a.following(c), a.leftOf(c), a.part[c].cursor != nothing)
 	return e
 }
 
 // layIndex lays the indexes anew: in a full sweep out of all cells, else out of the entries that hold, and what is pending.
 func (s *sweep) layIndex() {
-	for g := range s.d.index {
-		s.lists[g] = s.lists[g][:0]
-	}
 	if s.full {
-		for _, c := range s.all {
-			if s.list = s.list[:0]; !s.part[c].soiled {
-				s.list = s.entries(s.list, s.d, c)
-			} else if !zero(s.leftOf(c)) {
-				s.list = append(s.list, s.current(c))
-			}
-			s.sort(c)
-		}
-	} else {
-		for g := range s.d.index {
-			for i := range s.d.index[g].block {
-				for _, e := range s.d.index[g].block[i].entry {
-					if s.part[e.cell].version == e.version {
-						s.lists[g] = append(s.lists[g], e)
-					}
+		s.lay(s.d, s.all)
+		s.pending = s.pending[:0]
+		return
+	}
+	s.unlist(s.d)
+	for g := range s.d.index {
+		for i := range s.d.index[g].block {
+			for _, e := range s.d.index[g].block[i].entry {
+				if s.part[e.cell].version == e.version {
+					s.lists[g] = append(s.lists[g], e)
 				}
 			}
 		}
-		for _, c := range s.pending {
-			if !zero(s.leftOf(c)) {
-				s.part[c].version++
-				s.list = append(s.list[:0], s.current(c))
-				s.sort(c)
-			}
+	}
+	for _, c := range s.pending {
+		if !zero(s.leftOf(c)) {
+			s.part[c].version++
+			s.list = append(s.list[:0], s.current(s.d, c))
+			s.sort(c)
 		}
 	}
 	s.pending = s.pending[:0]
-	for g := range s.d.index {
-		s.d.index[g].lay(s.lists[g])
+	s.layLists(s.d)
+}
+
+// lay lays a domain's indexes out of its cells.
+func (a *Assigner) lay(d *domain, cells []partID) {
+	a.unlist(d)
+	for _, c := range cells {
+		if a.list = a.list[:0]; !a.part[c].soiled {
+			a.list = a.entries(a.list, d, c)
+		} else if !zero(a.leftOf(c)) {
+			a.list = append(a.list, a.current(d, c))
+		}
+		a.sort(c)
+	}
+	a.layLists(d)
+}
+
+// unlist empties the lists out of which a domain's indexes are laid; each has memory for an entry of every cell.
+func (a *Assigner) unlist(d *domain) {
+	for g := range d.index {
+		a.lists[g] = slices.Grow(a.lists[g][:0], int(d.count[g]))
 	}
 }
 
 // sort adds a cell's entries to the lists of its groups.
-func (s *sweep) sort(c partID) {
-	for g := range s.d.index {
-		if s.belongs(s.part[c].host, g) {
-			s.lists[g] = append(s.lists[g], s.list...)
+func (a *Assigner) sort(c partID) {
+	for g := range a.group {
+		if a.belongs(a.part[c].host, g) {
+			a.lists[g] = append(a.lists[g], a.list...)
 		}
+	}
+}
+
+// layLists lays a domain's indexes out of the lists.
+func (a *Assigner) layLists(d *domain) {
+	for g := range d.index {
+		a.lists[g] = d.index[g].lay(a.lists[g])
 	}
 }

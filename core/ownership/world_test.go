@@ -279,7 +279,7 @@ func text(g *Ground, t *Deeds) (s string) {
 
 // passes makes passes over changing ground, of all kinds of deeds had.
 func (w *world) passes() {
-	var a Assigner
+	a := Assigner{halved: w.n("halved", 0, 1)}
 	had := nothingHad(w.dims)
 	for range w.n("passes", 1, 4) {
 		g := w.ground()
@@ -295,7 +295,7 @@ func (w *world) passes() {
 
 // updates makes updates of changing ground.
 func (w *world) updates() {
-	var a Assigner
+	a := Assigner{halved: w.n("halved", 0, 1)}
 	had := a.Pass(w.ground(), nothingHad(w.dims))
 	for range w.n("steps", 1, 8) {
 		changed := w.change(had)
