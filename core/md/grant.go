@@ -39,7 +39,10 @@ type granter struct {
 }
 
 // found is where a sub-allocation's units are looked for: its numbers among public parcels and in the lot.
-type found struct{ public, lot int32 }
+type found struct {
+	public, lot int32
+	counts      bool // with max_per_host: what one finds the other is to know
+}
 
 // gift is one unit given.
 type gift struct {
@@ -327,7 +330,7 @@ func (g *granter) seek(o *pool, leaf plan.Node, sub cluster.SubID) cluster.Parce
 		g.find = append(g.find, found{lot: g.lot.Lookup(sub, place.Who{Side: int32(g.toward(leaf, o.node)), Grace: g.policy.ReclaimUS[leaf]})})
 		t.Find = int32(len(g.find))
 		if g.open {
-			g.find[t.Find-1].public = g.desk.Lookup(sub)
+			g.find[t.Find-1].public, g.find[t.Find-1].counts = g.desk.Lookup(sub), g.s.Sub.MaxPerHost[sub] != plan.Unlimited
 		}
 	}
 	at := &g.find[t.Find-1]
@@ -335,13 +338,15 @@ func (g *granter) seek(o *pool, leaf plan.Node, sub cluster.SubID) cluster.Parce
 		f := g.desk.At(at.public)
 		if k := f.Find(); k != cluster.NoID {
 			f.Give(k)
-			g.lot.Count(at.lot, k)
+			if at.counts {
+				g.lot.Count(at.lot, k)
+			}
 			return k
 		}
 	}
 	k := g.lot.Find(at.lot)
 	if k != cluster.NoID {
-		if g.lot.Give(at.lot, k); g.open {
+		if g.lot.Give(at.lot, k); g.open && at.counts {
 			g.desk.At(at.public).Count(k, 1)
 		}
 	}

@@ -52,7 +52,8 @@ type Field struct {
 // Sync brings the field up to a plan's parcels at the start of a cycle. The cost
 // follows the parcels that changed, unless the largest capacity of a dimension did.
 func (f *Field) Sync(p *cluster.Plan) {
-	f.log, f.gained = f.log[:0], 0
+	f.gained = 0
+	f.forget()
 	p.Seen = len(p.Changed)
 	rebuilt := p.Rebuilt || f.parcels != &p.Parcels || f.placement != p.Terms.Placement
 	if !rebuilt && len(p.Changed) == 0 {

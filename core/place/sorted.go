@@ -13,8 +13,11 @@ type sorted struct {
 	set   [][]uint64        // by class: its rows
 	top   [][]uint64        // by class, then word of its set: at least what any of the rows there has, packed
 	peak  []uint64          // by class: at least what any of its rows has, packed
-	log   []move            // rows that entered a class, for the finders' cursors
 	quiet bool              // no finder is looking: nothing need be logged
+
+	entered []int16   // the classes that rows entered, one after the other, for the finders
+	log     []move    // beside it: which row
+	logOf   [][]int32 // by class: the rows that entered it
 }
 
 // shut is the class of rows that get no grants.
@@ -23,9 +26,16 @@ const shut int16 = -1
 // move says that a row entered a class, or gained room in it, and what room it had then: a
 // unit that did not fit then fits no more.
 type move struct {
-	word  uint64
-	class int16
-	row   int32
+	word uint64
+	row  int32
+}
+
+// forget empties the logs.
+func (s *sorted) forget() {
+	s.entered, s.log = s.entered[:0], s.log[:0]
+	for c := range s.logOf {
+		s.logOf[c] = s.logOf[c][:0]
+	}
 }
 
 // begin makes room for rows, none of which is in a class yet.
@@ -38,7 +48,8 @@ func (s *sorted) begin(rows, classes int) {
 	for row := range s.class {
 		s.class[row] = shut
 	}
-	s.count, s.log = [classesMax]int32{}, s.log[:0]
+	s.count, s.logOf = [classesMax]int32{}, resize(s.logOf, classes)
+	s.forget()
 }
 
 func (s *sorted) words() int { return (len(s.word) + 63) / 64 }
@@ -66,7 +77,8 @@ func (s *sorted) enter(row int32, c int16) {
 	s.set[c][row>>6] |= bit
 	s.count[c]++
 	if !s.quiet {
-		s.log = append(s.log, move{s.word[row], c, row})
+		s.entered, s.log = append(s.entered, c), append(s.log, move{s.word[row], row})
+		s.logOf[c] = append(s.logOf[c], row)
 	}
 }
 
