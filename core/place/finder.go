@@ -148,11 +148,12 @@ func (q *Finder) widen() int {
 	for q.edge < len(q.mark) {
 		c := q.classOf(q.edge)
 		if q.edge%fullnesses == 0 {
-			if n := s.count[c:][:fullnesses]; n[0]|n[1]|n[2]|n[3] == 0 {
+			if n := s.count[c:][:fullnesses]; n[0]|n[1]|n[2]|n[3] == 0 && s.latest[c/fullnesses] == 0 {
 				q.edge += fullnesses
 				continue
 			}
 		}
+		q.mark[q.edge].seen = int32(len(s.logOf[c])) // the cursor will see what is there
 		if q.edge++; s.count[c] > 0 && vecpack.Covers(s.peak[c], q.unit.word) {
 			r := q.edge - 1
 			q.live[r>>6] |= 1 << (r & 63)
@@ -223,17 +224,42 @@ func (q *Finder) fits(k cluster.ParcelID) bool {
 func (q *Finder) Take(k cluster.ParcelID) { q.field.Take(k, &q.unit) }
 
 // catchUp looks at the classes that rows came into since, as far as the finder looked at them before: those that it fits have
-// something again, and may be better than what Find said last.
+// something again, and may be better than what Find said last. Where more rows came than there are shapes to ask it asks those.
 func (q *Finder) catchUp() {
-	news := q.rows.entered[q.seen:]
-	at := q.seen
-	if q.seen += len(news); q.edge == 0 {
+	at, to := q.seen, len(q.rows.entered)
+	if q.seen = to; q.edge == 0 || at == to {
 		return
 	}
-	place, last := &q.place, uint8((q.edge-1)/fullnesses)
-	for i, c := range news {
-		if place[uint8(uint16(c)/fullnesses)] <= last {
+	last := (q.edge - 1) / fullnesses
+	if to-at > last {
+		for place, shape := range q.shape[:last+1] {
+			if int(q.rows.latest[shape]) > at {
+				q.ask(place * fullnesses)
+			}
+		}
+		return
+	}
+	for i, c := range q.rows.entered[at:] {
+		if int(q.place[uint8(uint16(c)/fullnesses)]) <= last {
 			q.hear(c, &q.rows.log[at+i])
+		}
+	}
+}
+
+// ask looks at the classes of a shape from a rank on. Of those behind what Find said last it only notes that they have news.
+func (q *Finder) ask(from int) {
+	for r := from; r < min(q.edge, from+fullnesses); r++ {
+		if r > q.bestRank || q.best == cluster.NoID {
+			if len(q.rows.logOf[q.classOf(r)]) > int(q.mark[r].seen) {
+				q.live[r>>6] |= 1 << (r & 63)
+			}
+			continue
+		}
+		if row := q.readLog(r); row >= 0 {
+			q.live[r>>6] |= 1 << (r & 63)
+			if r < q.bestRank || row < q.best {
+				q.best = cluster.NoID
+			}
 		}
 	}
 }
@@ -250,19 +276,25 @@ func (q *Finder) hear(class int16, m *move) {
 	}
 }
 
-// readLog looks at the rows that came into the class of a rank since: one behind the cursor goes into the heap, one before it
-// the scan will see.
-func (q *Finder) readLog(r int) {
-	c, at := q.classOf(r), &q.mark[r]
+// readLog looks at the rows that came into the class of a rank since, and gives the first that the unit fits, NoID when there is
+// none: those behind the cursor go into the heap, those before it the scan will see.
+func (q *Finder) readLog(r int) int32 {
+	c, at, first := q.classOf(r), &q.mark[r], int32(cluster.NoID)
 	news := q.rows.logOf[c][at.seen:]
-	if at.seen += int32(len(news)); at.cursor == 0 {
-		return
-	}
-	for _, row := range news {
-		if row < at.cursor && q.rows.class[row] == c && q.has(row) {
+	at.seen += int32(len(news))
+	for i := range news {
+		row := news[i].row
+		if !vecpack.Covers(news[i].word, q.unit.word) || q.rows.class[row] != c || !q.has(row) {
+			continue
+		}
+		if row < at.cursor {
 			q.push(uint64(r)<<32 | uint64(row))
 		}
+		if uint32(row) < uint32(first) {
+			first = row
+		}
 	}
+	return first
 }
 
 // top is the first of the heap that still stands in the class of a rank and fits, NoID when there is none. What is there of

@@ -15,9 +15,10 @@ type sorted struct {
 	peak  []uint64          // by class: at least what any of its rows has, packed
 	quiet bool              // no finder is looking: nothing need be logged
 
-	entered []int16   // the classes that rows entered, one after the other, for the finders
-	log     []move    // beside it: which row
-	logOf   [][]int32 // by class: the rows that entered it
+	entered []int16          // the classes that rows entered, one after the other, for the finders
+	log     []move           // beside it: which row
+	logOf   [][]move         // by class: the rows that entered it
+	latest  [shapesMax]int32 // by shape: of entered, one past the last that is of a class of it
 }
 
 // shut is the class of rows that get no grants.
@@ -32,7 +33,7 @@ type move struct {
 
 // forget empties the logs.
 func (s *sorted) forget() {
-	s.entered, s.log = s.entered[:0], s.log[:0]
+	s.entered, s.log, s.latest = s.entered[:0], s.log[:0], [shapesMax]int32{}
 	for c := range s.logOf {
 		s.logOf[c] = s.logOf[c][:0]
 	}
@@ -77,8 +78,9 @@ func (s *sorted) enter(row int32, c int16) {
 	s.set[c][row>>6] |= bit
 	s.count[c]++
 	if !s.quiet {
-		s.entered, s.log = append(s.entered, c), append(s.log, move{s.word[row], row})
-		s.logOf[c] = append(s.logOf[c], row)
+		m := move{s.word[row], row}
+		s.entered, s.log, s.logOf[c] = append(s.entered, c), append(s.log, m), append(s.logOf[c], m)
+		s.latest[c/fullnesses] = int32(len(s.entered))
 	}
 }
 
