@@ -1,6 +1,8 @@
 package place
 
 import (
+	"slices"
+
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/plan"
 )
@@ -31,6 +33,8 @@ type Finders struct {
 	within []uint64 // bitset of parcels, nil: all
 	from   int      // no parcel before it is within
 	end    int      // of the words of within
+	were   []uint64 // within, as of the last Begin
+	all    bool     // whether it was nil
 
 	finds []Finding // one per shape and requirement; per sub-allocation with max_per_host
 	byAsk map[ask]int32
@@ -82,6 +86,10 @@ func (f *Finders) Begin(d *Desk, within []uint64) {
 	f.desk, f.within, f.finds = d, within, f.finds[:0]
 	if f.from, f.end = 0, d.p.Parcels.Words(); within != nil {
 		f.from, f.end = bounds(within)
+	}
+	if all := within == nil; all != f.all || !slices.Equal(within, f.were) {
+		f.all, f.were = all, append(f.were[:0], within...)
+		d.forms = d.forms[:0] // what they know to fit nowhere may fit others
 	}
 }
 
@@ -167,6 +175,7 @@ func (f *Finders) open(sub cluster.SubID, key ask, most int64) int32 {
 	one.most, one.on = most, nil
 	one.reset(&d.Field, d.form(key.shape), allowed, order)
 	one.from, one.end = f.from, f.end
+	one.common = most == plan.Unlimited && selected == nil
 	if most != plan.Unlimited {
 		one.on = map[cluster.ParcelID]int64{}
 		for q := d.s.Sub.First[sub]; q != cluster.NoID; q = d.s.Holding.NextOfSub[q] {

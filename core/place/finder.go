@@ -20,6 +20,7 @@ type Finder struct {
 	*form
 	rows      *sorted  // what it looks among: the field's parcels, or the items of a lot
 	lot       *Lot     // whose; nil: the field's
+	common    bool     // it looks among all parcels that a desk's finders may use
 	allowed   []uint64 // bitset of rows, nil: all
 	order     []cluster.ParcelID
 	from, end int                     // no row before from is allowed, nor one behind so many words
@@ -49,7 +50,7 @@ func (q *Finder) Reset(f *Field, size []int64, allowed []uint64, order []cluster
 
 // reset is Reset for a unit that the field has seen.
 func (q *Finder) reset(f *Field, unit *form, allowed []uint64, order []cluster.ParcelID) {
-	q.field, q.rows, q.lot = f, &f.sorted, nil
+	q.field, q.rows, q.lot, q.common = f, &f.sorted, nil, false
 	q.look(unit, allowed, order)
 }
 
@@ -110,6 +111,10 @@ func (q *Finder) search() int32 {
 			return row
 		}
 		q.live[r>>6] &^= 1 << (r & 63)
+		if q.common {
+			c := q.classOf(r)
+			q.barren[c] = q.rows.gain[c]
+		}
 	}
 	return cluster.NoID
 }
@@ -154,7 +159,7 @@ func (q *Finder) widen() int {
 			}
 		}
 		q.mark[q.edge].seen = int32(len(s.logOf[c])) // the cursor will see what is there
-		if q.edge++; s.count[c] > 0 && vecpack.Covers(s.peak[c], q.unit.word) {
+		if q.edge++; s.count[c] > 0 && vecpack.Covers(s.peak[c], q.unit.word) && !(q.common && q.barren[c] == s.gain[c]) {
 			r := q.edge - 1
 			q.live[r>>6] |= 1 << (r & 63)
 			return r

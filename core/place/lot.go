@@ -2,6 +2,7 @@ package place
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
@@ -14,10 +15,11 @@ import (
 type Lot struct {
 	desk  *Desk
 	item  []Item
-	dealt []Item  // scratch
-	rest  []int64 // what reserves leave of parcels for this lot, a vector each
-	at    []int32 // by ParcelID, in large lots: its item; of parcels that are not in the lot anything
-	span  []int32 // the tiers; the items of span[i] are item[from[i]:from[i+1]]
+	dealt []Item   // scratch
+	bits  []uint64 // scratch: by parcel
+	rest  []int64  // what reserves leave of parcels for this lot, a vector each
+	at    []int32  // by ParcelID, in large lots: its item; of parcels that are not in the lot anything
+	span  []int32  // the tiers; the items of span[i] are item[from[i]:from[i+1]]
 	from  []int32
 	wait  [][]int64 // by tier: the graces of its items, each once, in large lots
 
@@ -137,17 +139,38 @@ func (l *Lot) sort() {
 	for from, i := 0, 1; i <= len(l.item); i++ {
 		if i == len(l.item) || l.item[i].Tier != l.item[from].Tier {
 			l.from = append(l.from, int32(from))
-			sortParcels(l.item[from:i])
+			l.sortParcels(l.item[from:i])
 			from = i
 		}
 	}
 	l.from = append(l.from, int32(len(l.item)))
 }
 
-func sortParcels(item []Item) {
+// sortParcels sorts items of one tier: where they are many by a bitset of parcels, of which each has one item.
+func (l *Lot) sortParcels(item []Item) {
 	byParcel := func(a, b Item) int { return cmp.Compare(a.Parcel, b.Parcel) }
-	if !slices.IsSortedFunc(item, byParcel) {
+	words := l.desk.p.Parcels.Words()
+	switch {
+	case slices.IsSortedFunc(item, byParcel):
+		return
+	case len(item) < words/8:
 		slices.SortFunc(item, byParcel)
+		return
+	}
+	l.bits, l.at = resize(l.bits, words), resize(l.at, l.desk.p.Parcels.Len())
+	clear(l.bits)
+	l.dealt = append(l.dealt[:0], item...)
+	for i := range item {
+		k := item[i].Parcel
+		l.bits[k>>6] |= 1 << (uint(k) & 63)
+		l.at[k] = int32(i)
+	}
+	n := 0
+	for w, set := range l.bits {
+		for ; set != 0; set &= set - 1 {
+			item[n] = l.dealt[l.at[w<<6+bits.TrailingZeros64(set)]]
+			n++
+		}
 	}
 }
 

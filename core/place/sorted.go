@@ -13,6 +13,7 @@ type sorted struct {
 	set   [][]uint64        // by class: its rows
 	top   [][]uint64        // by class, then word of its set: at least what any of the rows there has, packed
 	peak  []uint64          // by class: at least what any of its rows has, packed
+	gain  [classesMax]int64 // by class: how often a row entered it, or gained room in it, ever; from 1
 	quiet bool              // no finder is looking: nothing need be logged
 
 	entered []int16          // the classes that rows entered, one after the other, for the finders
@@ -66,6 +67,7 @@ func (s *sorted) enter(row int32, c int16) {
 	if c == shut {
 		return
 	}
+	s.gain[c]++
 	if len(s.set[c]) == 0 {
 		s.set[c], s.top[c] = resize(s.set[c], s.words()), resize(s.top[c], s.words())
 		clear(s.set[c])
