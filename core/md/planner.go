@@ -65,6 +65,7 @@ func (m *Planner) Attach(s *cluster.State, p *cluster.Plan, nowUS int64) {
 func (m *Planner) Own() {
 	m.assign()
 	m.p.Owe()
+	m.desk.Field.Among(m.public.parcels)
 	m.desk.Sync(m.s, m.p)
 }
 

@@ -1,8 +1,6 @@
 package place
 
 import (
-	"slices"
-
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/plan"
 )
@@ -33,8 +31,6 @@ type Finders struct {
 	within []uint64 // bitset of parcels, nil: all
 	from   int      // no parcel before it is within
 	end    int      // of the words of within
-	were   []uint64 // within, as of the last Begin
-	all    bool     // whether it was nil
 
 	finds []Finding // one per shape and requirement; per sub-allocation with max_per_host
 	byAsk map[ask]int32
@@ -60,6 +56,11 @@ func (d *Desk) Sync(s *cluster.State, p *cluster.Plan) {
 	}
 	d.s, d.p = s, p
 	d.Field.Sync(p)
+	d.renew()
+}
+
+// renew forgets what the field told of shapes when that is not good any more.
+func (d *Desk) renew() {
 	if d.formed != d.Field.weighed {
 		d.forms, d.formed = d.forms[:0], d.Field.weighed
 	}
@@ -87,10 +88,9 @@ func (f *Finders) Begin(d *Desk, within []uint64) {
 	if f.from, f.end = 0, d.p.Parcels.Words(); within != nil {
 		f.from, f.end = bounds(within)
 	}
-	if all := within == nil; all != f.all || !slices.Equal(within, f.were) {
-		f.all, f.were = all, append(f.were[:0], within...)
-		d.forms = d.forms[:0] // what they know to fit nowhere may fit others
-	}
+	d.Field.Among(within)
+	d.Field.group()
+	d.renew()
 }
 
 // Selected is the bitset of parcels that a requirement selects and, when it has one, the

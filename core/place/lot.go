@@ -286,7 +286,7 @@ func (l *Lot) indexOf(k cluster.ParcelID) int {
 // scan is Find in a small lot.
 func (l *Lot) scan(one *look) cluster.ParcelID {
 	f := &l.desk.Field
-	if one.best != cluster.NoID && one.seen == len(f.log) && one.turn == nil && f.placement != plan.Balanced {
+	if one.best != cluster.NoID && one.seen == len(f.moved) && one.turn == nil && f.placement != plan.Balanced {
 		if it := &l.item[one.best]; f.class[it.Parcel] == one.class && l.takes(one, it) {
 			return it.Parcel
 		}
@@ -295,7 +295,7 @@ func (l *Lot) scan(one *look) cluster.ParcelID {
 	for i := range l.span {
 		if best := l.first(one, l.from[i], l.from[i+1]); best != cluster.NoID {
 			k := l.item[best].Parcel
-			one.best, one.class, one.seen = best, f.class[k], len(f.log)
+			one.best, one.class, one.seen = best, f.class[k], len(f.moved)
 			return k
 		}
 	}

@@ -101,7 +101,7 @@ func (s *sorted) lower(c int16) {
 func (l *Lot) sortItems() {
 	f := &l.desk.Field
 	l.sorted.begin(len(l.item), f.shapes*fullnesses)
-	l.quiet, l.told = true, len(f.log)
+	l.quiet, l.told = true, len(f.moved)
 	for i := range l.item {
 		l.follow(int32(i))
 	}
@@ -118,8 +118,8 @@ func (l *Lot) follow(i int32) {
 // catchUp brings the lot up to parcels that entered a class of the field since.
 func (l *Lot) catchUp() {
 	f := &l.desk.Field
-	for ; l.told < len(f.log); l.told++ {
-		if i := l.itemOf(cluster.ParcelID(f.log[l.told].row)); i != cluster.NoID {
+	for ; l.told < len(f.moved); l.told++ {
+		if i := l.itemOf(f.moved[l.told]); i != cluster.NoID {
 			l.follow(i)
 		}
 	}
