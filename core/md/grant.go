@@ -32,14 +32,18 @@ type granter struct {
 	barred bool             // promised units are kept out of the line
 	vec    []int64          // scratch
 
-	given  []gift // unit by unit, of the loop
-	gave   bool   // any loop gave something
+	given  []gift          // unit by unit, of the loop
+	served []cluster.SubID // who was given something in the loop, once gathered
+	gave   bool            // any loop gave something
 	parcel []cluster.ParcelID
 	booked []cluster.HoldingID // this cycle's grants, where nothing is owned: in the order of D-14
 }
 
-// found is where a sub-allocation's units are looked for: its numbers among public parcels and in the lot.
-type found struct{ public, lot int32 }
+// found is where a sub-allocation's units are looked for: its numbers among public parcels and in the lot, NoID until it asks there.
+type found struct {
+	public, lot int32
+	counts      bool // with max_per_host: what one finds the other is to know
+}
 
 // gift is one unit given.
 type gift struct {
@@ -139,6 +143,7 @@ func (g *granter) grantPool(o *pool) {
 		g.pools.stake[int(o.figures)+n] = node[n].Usage
 	}
 	g.gave = g.gave || len(g.given) > 0
+	g.gather()
 	g.eachServed(func(sub cluster.SubID, t *line.Turn) { g.promise.net[g.pairOf(o, sub)] += int64(t.Given) })
 	g.bookPool(o)
 }
@@ -324,28 +329,42 @@ func (g *granter) seek(o *pool, leaf plan.Node, sub cluster.SubID) cluster.Parce
 		return k
 	}
 	if t.Find == 0 {
-		g.find = append(g.find, found{lot: g.lot.Lookup(sub, place.Who{Side: int32(g.toward(leaf, o.node)), Grace: g.policy.ReclaimUS[leaf]})})
-		t.Find = int32(len(g.find))
+		one := found{lot: cluster.NoID, counts: g.s.Sub.MaxPerHost[sub] != plan.Unlimited}
 		if g.open {
-			g.find[t.Find-1].public = g.desk.Lookup(sub)
+			one.public = g.desk.Lookup(sub)
 		}
+		g.find = append(g.find, one)
+		t.Find = int32(len(g.find))
 	}
 	at := &g.find[t.Find-1]
+	if at.lot == cluster.NoID && at.counts {
+		at.lot = g.inLot(o, leaf, sub)
+	}
 	if g.open {
 		f := g.desk.At(at.public)
 		if k := f.Find(); k != cluster.NoID {
 			f.Give(k)
-			g.lot.Count(at.lot, k)
+			if at.counts {
+				g.lot.Count(at.lot, k)
+			}
 			return k
 		}
 	}
+	if at.lot == cluster.NoID {
+		at.lot = g.inLot(o, leaf, sub)
+	}
 	k := g.lot.Find(at.lot)
 	if k != cluster.NoID {
-		if g.lot.Give(at.lot, k); g.open {
+		if g.lot.Give(at.lot, k); g.open && at.counts {
 			g.desk.At(at.public).Count(k, 1)
 		}
 	}
 	return k
+}
+
+// inLot gives the number by which the lot of a pool knows a sub-allocation.
+func (g *granter) inLot(o *pool, leaf plan.Node, sub cluster.SubID) int32 {
+	return g.lot.Lookup(sub, place.Who{Side: int32(g.toward(leaf, o.node)), Grace: g.policy.ReclaimUS[leaf]})
 }
 
 // bookPool makes holdings of what a loop gave.
@@ -358,7 +377,7 @@ func (g *granter) bookPool(o *pool) {
 	g.book(g.booked, func(k cluster.ParcelID) { g.stir(k, depth) })
 }
 
-// book makes holdings of what was given, one for each sub-allocation and parcel, in
+// book makes holdings of what was given to those who were gathered, one for each sub-allocation and parcel, in
 // the order of D-14, and appends them; each, unless nil, is called with their parcels. The gifts are dealt out to their sub-allocations, then each
 // one's parcels are sorted. O(units log (units of a sub-allocation)).
 func (g *granter) book(booked []cluster.HoldingID, each func(k cluster.ParcelID)) []cluster.HoldingID {
@@ -420,13 +439,21 @@ func (g *granter) eachInLine(f func(sub cluster.SubID, t *line.Turn)) {
 	}
 }
 
-// eachServed is eachInLine for those that were given something.
-func (g *granter) eachServed(f func(sub cluster.SubID, t *line.Turn)) {
+// gather lists the sub-allocations of the leaves in the loop that were given something, in the order of D-14.
+func (g *granter) gather() {
+	g.served = g.served[:0]
 	g.eachInLine(func(sub cluster.SubID, t *line.Turn) {
 		if t.Given > 0 {
-			f(sub, t)
+			g.served = append(g.served, sub)
 		}
 	})
+}
+
+// eachServed calls f for those that were gathered.
+func (g *granter) eachServed(f func(sub cluster.SubID, t *line.Turn)) {
+	for _, sub := range g.served {
+		f(sub, &g.line.Sub[sub])
+	}
 }
 
 // next is what one more unit adds to the usage; nothing once the pool is used up whole.

@@ -39,6 +39,7 @@ func (g *granter) bookOwn() {
 	if len(g.given) == 0 {
 		return
 	}
+	g.gather()
 	g.book(g.booked, func(k cluster.ParcelID) { g.stir(k, len(g.pools.restOf)) })
 	g.eachServed(func(_ cluster.SubID, t *line.Turn) { t.Find, t.Given = 0, 0 })
 	g.given, g.gave = g.given[:0], true

@@ -68,6 +68,7 @@ func (m *Planner) Own() {
 	m.assign()
 	m.p.Owe()
 	m.fairness.onHand.doubtAll(m.p.Changed)
+	m.desk.Field.Among(m.public.parcels)
 	m.desk.Sync(m.s, m.p)
 }
 

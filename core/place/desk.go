@@ -56,6 +56,11 @@ func (d *Desk) Sync(s *cluster.State, p *cluster.Plan) {
 	}
 	d.s, d.p = s, p
 	d.Field.Sync(p)
+	d.renew()
+}
+
+// renew forgets what the field told of shapes when that is not good any more.
+func (d *Desk) renew() {
 	if d.formed != d.Field.weighed {
 		d.forms, d.formed = d.forms[:0], d.Field.weighed
 	}
@@ -83,6 +88,9 @@ func (f *Finders) Begin(d *Desk, within []uint64) {
 	if f.from, f.end = 0, d.p.Parcels.Words(); within != nil {
 		f.from, f.end = bounds(within)
 	}
+	d.Field.Among(within)
+	d.Field.group()
+	d.renew()
 }
 
 // Selected is the bitset of parcels that a requirement selects and, when it has one, the
@@ -167,6 +175,7 @@ func (f *Finders) open(sub cluster.SubID, key ask, most int64) int32 {
 	one.most, one.on = most, nil
 	one.reset(&d.Field, d.form(key.shape), allowed, order)
 	one.from, one.end = f.from, f.end
+	one.common = most == plan.Unlimited && selected == nil
 	if most != plan.Unlimited {
 		one.on = map[cluster.ParcelID]int64{}
 		for q := d.s.Sub.First[sub]; q != cluster.NoID; q = d.s.Holding.NextOfSub[q] {

@@ -38,21 +38,70 @@ type Field struct {
 	weight    []int64 // by dimension
 	levels    int     // best fit: 4 or 2
 	shapes    int     // that the placement tells apart
-	sorted            // by parcel
+	sorted            // by parcel; those alone are in the classes' sets and logs that are among
 	shift     [vecpack.Lanes]uint
-	exact     bool    // the words say all: at most four dimensions, none shifted
-	room      []int64 // by parcel and dimension: free room, unless exact
-	free      []int64 // by parcel: weighted free room; of a shut parcel -1
-	full      []int64 // by parcel: weighted capacity
-	gained    int     // parcels that Regain told of since Sync
-	weighed   int     // how often the weights changed: what is made by them is good for one number
-	tree      tree    // balanced: the greatest free room below each node
+	exact     bool               // the words say all: at most four dimensions, none shifted
+	room      []int64            // by parcel and dimension: free room, unless exact
+	free      []int64            // by parcel: weighted free room; of a shut parcel -1
+	full      []int64            // by parcel: weighted capacity
+	gained    int                // parcels that Regain told of since Sync
+	among     []uint64           // bitset of the parcels that finders look among; nil: all
+	regroup   bool               // among is another than the classes were made for
+	moved     []cluster.ParcelID // that entered a class since Sync, for the lots
+	weighed   int                // how often the weights changed: what is made by them is good for one number
+	tree      tree               // balanced: the greatest free room below each node
+}
+
+// Among says among which parcels finders will look from the next Sync, or Begin of a desk, on: a bitset, nil for all, that is copied.
+// Others are for lots alone. The cost is that of comparing, and of a Sync that changes all classes where it is another.
+func (f *Field) Among(within []uint64) {
+	if (f.among == nil) == (within == nil) && slices.Equal(f.among, within) {
+		return
+	}
+	f.regroup = true
+	if f.among = append(f.among[:0], within...); within == nil {
+		f.among = nil
+	}
 }
 
 // Sync brings the field up to a plan's parcels at the start of a cycle. The cost
 // follows the parcels that changed, unless the largest capacity of a dimension did.
 func (f *Field) Sync(p *cluster.Plan) {
-	f.log, f.gained = f.log[:0], 0
+	f.gained, f.moved = 0, f.moved[:0]
+	f.forget()
+	f.follow(p)
+	f.group()
+}
+
+// group deals the parcels out to their classes again where finders look among others now. O(parcels).
+func (f *Field) group() {
+	if !f.regroup {
+		return
+	}
+	class := slices.Clone(f.class)
+	f.begin(len(class), f.shapes*fullnesses)
+	f.regroup, f.quiet = false, true
+	for k, c := range class {
+		f.move(cluster.ParcelID(k), c)
+	}
+	f.quiet = false
+	f.weighed++ // what is known to fit nowhere may fit others
+}
+
+// move puts a parcel into a class.
+func (f *Field) move(k cluster.ParcelID, c int16) {
+	if c != shut && !f.quiet {
+		f.moved = append(f.moved, k)
+	}
+	if f.among != nil && f.among[k>>6]>>(uint(k)&63)&1 == 0 {
+		f.class[k] = c
+		return
+	}
+	f.enter(int32(k), c)
+}
+
+// follow is Sync but for the parcels that finders look among.
+func (f *Field) follow(p *cluster.Plan) {
 	p.Seen = len(p.Changed)
 	rebuilt := p.Rebuilt || f.parcels != &p.Parcels || f.placement != p.Terms.Placement
 	if !rebuilt && len(p.Changed) == 0 {
@@ -122,7 +171,7 @@ func (f *Field) reset() {
 		f.room = nil
 	}
 	f.begin(n, f.shapes*fullnesses)
-	f.quiet = true
+	f.regroup, f.quiet = false, true
 	for k := range n {
 		f.put(cluster.ParcelID(k))
 	}
@@ -136,7 +185,7 @@ func (f *Field) reset() {
 func (f *Field) put(k cluster.ParcelID) {
 	if !f.parcels.IsOpen(k) {
 		f.free[k] = -1
-		f.enter(int32(k), shut)
+		f.move(k, shut)
 		return
 	}
 	var free, full int64
@@ -153,7 +202,7 @@ func (f *Field) put(k cluster.ParcelID) {
 		}
 	}
 	f.word[k], f.free[k], f.full[k] = vecpack.Pack(lane[:]), free, full
-	f.enter(int32(k), f.classOf(k))
+	f.move(k, f.classOf(k))
 }
 
 func (f *Field) classOf(k cluster.ParcelID) int16 {
@@ -335,7 +384,7 @@ func (f *Field) Take(k cluster.ParcelID, u *Unit) {
 		return
 	}
 	if c != f.class[k] {
-		f.enter(int32(k), c)
+		f.move(k, c)
 	}
 }
 

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"math/bits"
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
@@ -12,23 +13,32 @@ import (
 // requirement allows. It is good for one grant stage: while granting, free room
 // only falls, so what did not fit once never fits again and the finder's cursors
 // only go forward. Parcels that come into a class behind the cursor, because
-// others filled them, are told by the field's log and kept in a heap.
+// others filled them, are told by the field's logs and kept in a heap. Of classes that
+// it likes less than all that it looked at so far the finder reads nothing before it comes to them.
 type Finder struct {
 	field *Field
 	*form
 	rows      *sorted  // what it looks among: the field's parcels, or the items of a lot
 	lot       *Lot     // whose; nil: the field's
+	common    bool     // it looks among all parcels that a desk's finders may use
 	allowed   []uint64 // bitset of rows, nil: all
 	order     []cluster.ParcelID
 	from, end int                     // no row before from is allowed, nor one behind so many words
 	next      int                     // in order
 	gained    int                     // of the field, when next was last set back
-	cursor    []int32                 // by rank of a class: place of its shape × fullnesses + fullness
-	live      [classesMax / 64]uint64 // bitset of ranks: the class has rows that the cursor has not passed
+	mark      []mark                  // by rank of a class: place of its shape × fullnesses + fullness; as far as edge
+	edge      int                     // the first rank that was never looked at
+	live      [classesMax / 64]uint64 // bitset of ranks below edge: the class may have rows that the unit fits
 	late      []uint64                // heap of rank<<32 | row behind the cursor
 	seen      int                     // of the rows' log
 	best      int32                   // the row that Find said last
-	bestClass int16
+	bestRank  int                     // of its class, then
+}
+
+// mark is how far a finder is with a class.
+type mark struct {
+	cursor int32 // rows before it are in the heap, unless the unit does not fit them
+	seen   int32 // of the class's log
 }
 
 // Reset makes the finder look for a unit size anew. allowed is a bitset of the
@@ -40,7 +50,7 @@ func (q *Finder) Reset(f *Field, size []int64, allowed []uint64, order []cluster
 
 // reset is Reset for a unit that the field has seen.
 func (q *Finder) reset(f *Field, unit *form, allowed []uint64, order []cluster.ParcelID) {
-	q.field, q.rows, q.lot = f, &f.sorted, nil
+	q.field, q.rows, q.lot, q.common = f, &f.sorted, nil, false
 	q.look(unit, allowed, order)
 }
 
@@ -48,18 +58,11 @@ func (q *Finder) reset(f *Field, unit *form, allowed []uint64, order []cluster.P
 func (q *Finder) look(unit *form, allowed []uint64, order []cluster.ParcelID) {
 	f := q.field
 	q.form, q.allowed, q.order, q.next = unit, allowed, order, 0
-	q.late, q.seen, q.live, q.best = q.late[:0], len(q.rows.log), [classesMax / 64]uint64{}, cluster.NoID
-	q.from, q.end = 0, q.rows.words()
-	if q.unit.never || !q.byClass() {
-		return
-	}
-	q.cursor = resize(q.cursor, f.shapes*fullnesses)
-	clear(q.cursor)
-	for c, n := range q.rows.count[:f.shapes*fullnesses] {
-		if n > 0 {
-			r := q.rankOf(int16(c))
-			q.live[r>>6] |= 1 << (r & 63)
-		}
+	q.late, q.seen, q.live, q.best = q.late[:0], len(q.rows.entered), [classesMax / 64]uint64{}, cluster.NoID
+	q.from, q.end, q.edge = 0, q.rows.words(), 0
+	if !q.unit.never && q.byClass() {
+		q.mark = resize(q.mark, f.shapes*fullnesses)
+		clear(q.mark)
 	}
 }
 
@@ -88,39 +91,81 @@ func (q *Finder) Find() cluster.ParcelID {
 	case q.field.placement == plan.Balanced:
 		return q.field.tree.find(q)
 	}
-	if !q.catchUp() && q.best != cluster.NoID && q.rows.class[q.best] == q.bestClass && q.has(q.best) {
-		return q.parcel(q.best) // nothing better came, and it is what it was
+	if q.catchUp(); q.stands() {
+		return q.parcel(q.best)
 	}
 	q.best = q.search()
-	if q.best != cluster.NoID {
-		q.bestClass = q.rows.class[q.best]
-	}
 	return q.parcel(q.best)
+}
+
+// stands tells whether what Find said last is still what it was; nothing better came since.
+func (q *Finder) stands() bool {
+	return q.best != cluster.NoID && q.rows.class[q.best] == q.classOf(q.bestRank) && q.has(q.best)
 }
 
 // search is Find by cursors and heap.
 func (q *Finder) search() int32 {
-	for {
-		row, late := q.top()
-		r := q.nextLive(0)
-		if late >= 0 && (r < 0 || late <= r) {
+	for r := q.nextLive(0); r >= 0; r = q.nextLive(r + 1) {
+		if row := q.first(r); row >= 0 {
+			q.bestRank = r
 			return row
 		}
-		if r < 0 {
-			return cluster.NoID
+		q.live[r>>6] &^= 1 << (r & 63)
+		if q.common {
+			c := q.classOf(r)
+			q.barren[c] = q.rows.gain[c]
 		}
-		if row := q.scan(r); row >= 0 {
-			q.cursor[r] = row
-			return row
-		}
-		q.pass(r)
 	}
+	return cluster.NoID
 }
 
-// pass notes that the cursor has passed all rows of the class of a rank.
-func (q *Finder) pass(r int) {
-	q.cursor[r] = int32(len(q.rows.word))
-	q.live[r>>6] &^= 1 << (r & 63)
+// first is the first row of the class of a rank that the unit fits, NoID when there is none.
+func (q *Finder) first(r int) int32 {
+	q.readLog(r)
+	if row := q.top(r); row >= 0 {
+		return row
+	}
+	row := q.scan(r)
+	if q.mark[r].cursor = row; row < 0 {
+		q.mark[r].cursor = int32(q.end << 6)
+	}
+	return row
+}
+
+// nextLive is the first rank from r on whose class may have rows that the unit fits, -1 when there is none.
+func (q *Finder) nextLive(r int) int {
+	for w := r >> 6; w <= (q.edge-1)>>6; w++ {
+		live := q.live[w]
+		if w == r>>6 {
+			live &^= 1<<(uint(r)&63) - 1
+		}
+		if live != 0 {
+			return w<<6 + bits.TrailingZeros64(live)
+		}
+	}
+	return q.widen()
+}
+
+// widen goes on to the next rank whose class has rows now that the unit may fit, -1 when there is none: whatever enters a class
+// that was left out is heard of.
+func (q *Finder) widen() int {
+	s := q.rows
+	for q.edge < len(q.mark) {
+		c := q.classOf(q.edge)
+		if q.edge%fullnesses == 0 {
+			if n := s.count[c:][:fullnesses]; n[0]|n[1]|n[2]|n[3] == 0 && s.latest[c/fullnesses] == 0 {
+				q.edge += fullnesses
+				continue
+			}
+		}
+		q.mark[q.edge].seen = int32(len(s.logOf[c])) // the cursor will see what is there
+		if q.edge++; s.count[c] > 0 && vecpack.Covers(s.peak[c], q.unit.word) && !(q.common && q.barren[c] == s.gain[c]) {
+			r := q.edge - 1
+			q.live[r>>6] |= 1 << (r & 63)
+			return r
+		}
+	}
+	return -1
 }
 
 // inOrder is Find over an explicit order.
@@ -138,11 +183,11 @@ func (q *Finder) inOrder() cluster.ParcelID {
 
 // scan is the first row of the class of a rank, from its cursor on, that the unit fits; NoID when there is none.
 func (q *Finder) scan(r int) int32 {
-	s, c := q.rows, q.classOf(r)
-	if !vecpack.Covers(s.peak[c], q.unit.word) {
+	s, c, from := q.rows, q.classOf(r), max(q.from, int(q.mark[r].cursor))
+	if from>>6 >= q.end || !vecpack.Covers(s.peak[c], q.unit.word) {
 		return cluster.NoID
 	}
-	for from := max(q.from, int(q.cursor[r])); from>>6 < q.end; {
+	for from>>6 < q.end {
 		row := vecpack.FirstCover(s.set[c][:q.end], q.allowed, s.top[c], from, s.word, q.unit.word)
 		if row < 0 {
 			break
@@ -183,36 +228,91 @@ func (q *Finder) fits(k cluster.ParcelID) bool {
 // Take takes a unit off the parcel that Find found.
 func (q *Finder) Take(k cluster.ParcelID) { q.field.Take(k, &q.unit) }
 
-// catchUp looks at the rows that came into a class since: one behind the cursor
-// goes into the heap, one before it the scan will see. It tells whether there was any.
-func (q *Finder) catchUp() (any bool) {
-	news := q.rows.log[q.seen:]
-	q.seen += len(news)
-	for i := range news {
-		m := &news[i]
-		if !vecpack.Covers(m.word, q.unit.word) || q.rows.class[m.row] != m.class || !q.has(m.row) {
-			continue
-		}
-		if r := q.rankOf(m.class); m.row < q.cursor[r] {
-			q.push(uint64(r)<<32 | uint64(m.row))
-		} else {
-			q.live[r>>6] |= 1 << (r & 63)
-		}
-		any = true
+// catchUp looks at the classes that rows came into since, as far as the finder looked at them before: those that it fits have
+// something again, and may be better than what Find said last. Where more rows came than there are shapes to ask it asks those.
+func (q *Finder) catchUp() {
+	at, to := q.seen, len(q.rows.entered)
+	if q.seen = to; q.edge == 0 || at == to {
+		return
 	}
-	return any
+	last := (q.edge - 1) / fullnesses
+	if to-at > last {
+		for place, shape := range q.shape[:last+1] {
+			if int(q.rows.latest[shape]) > at {
+				q.ask(place * fullnesses)
+			}
+		}
+		return
+	}
+	for i, c := range q.rows.entered[at:] {
+		if int(q.place[uint8(uint16(c)/fullnesses)]) <= last {
+			q.hear(c, &q.rows.log[at+i])
+		}
+	}
 }
 
-// top is the first of the heap that still stands in its class and fits, with its rank; -1 when there is none.
-func (q *Finder) top() (row int32, r int) {
-	for len(q.late) > 0 {
-		row, r = int32(uint32(q.late[0])), int(q.late[0]>>32)
-		if q.rows.class[row] == q.classOf(r) && q.has(row) {
-			return row, r
+// ask looks at the classes of a shape from a rank on. Of those behind what Find said last it only notes that they have news.
+func (q *Finder) ask(from int) {
+	for r := from; r < min(q.edge, from+fullnesses); r++ {
+		if r > q.bestRank || q.best == cluster.NoID {
+			if len(q.rows.logOf[q.classOf(r)]) > int(q.mark[r].seen) {
+				q.live[r>>6] |= 1 << (r & 63)
+			}
+			continue
+		}
+		if row := q.readLog(r); row >= 0 {
+			q.live[r>>6] |= 1 << (r & 63)
+			if r < q.bestRank || row < q.best {
+				q.best = cluster.NoID
+			}
+		}
+	}
+}
+
+// hear looks at a row that came into a class.
+func (q *Finder) hear(class int16, m *move) {
+	r := q.rankOf(class)
+	if r >= q.edge || !vecpack.Covers(m.word, q.unit.word) {
+		return
+	}
+	q.live[r>>6] |= 1 << (r & 63)
+	if r < q.bestRank || r == q.bestRank && m.row < q.best {
+		q.best = cluster.NoID
+	}
+}
+
+// readLog looks at the rows that came into the class of a rank since, and gives the first that the unit fits, NoID when there is
+// none: those behind the cursor go into the heap, those before it the scan will see.
+func (q *Finder) readLog(r int) int32 {
+	c, at, first := q.classOf(r), &q.mark[r], int32(cluster.NoID)
+	news := q.rows.logOf[c][at.seen:]
+	at.seen += int32(len(news))
+	for i := range news {
+		row := news[i].row
+		if !vecpack.Covers(news[i].word, q.unit.word) || q.rows.class[row] != c || !q.has(row) {
+			continue
+		}
+		if row < at.cursor {
+			q.push(uint64(r)<<32 | uint64(row))
+		}
+		if uint32(row) < uint32(first) {
+			first = row
+		}
+	}
+	return first
+}
+
+// top is the first of the heap that still stands in the class of a rank and fits, NoID when there is none. What is there of
+// ranks before is not good any more.
+func (q *Finder) top(r int) int32 {
+	for len(q.late) > 0 && int(q.late[0]>>32) <= r {
+		row := int32(uint32(q.late[0]))
+		if int(q.late[0]>>32) == r && q.rows.class[row] == q.classOf(r) && q.has(row) {
+			return row
 		}
 		q.pop()
 	}
-	return cluster.NoID, -1
+	return cluster.NoID
 }
 
 func (q *Finder) push(v uint64) {

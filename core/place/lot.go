@@ -13,13 +13,15 @@ import (
 // in a grant stage. A lot of a few parcels is looked through one by one; larger ones have finders.
 // It keeps its memory; Begin comes first, then Add for every parcel, then Close.
 type Lot struct {
-	desk *Desk
-	item []Item
-	rest []int64 // what reserves leave of parcels for this lot, a vector each
-	at   []int32 // by ParcelID, in large lots: its item; of parcels that are not in the lot anything
-	span []int32 // the tiers; the items of span[i] are item[from[i]:from[i+1]]
-	from []int32
-	wait [][]int64 // by tier: the graces of its items, each once, in large lots
+	desk  *Desk
+	item  []Item
+	dealt []Item   // scratch
+	bits  []uint64 // scratch: by parcel
+	rest  []int64  // what reserves leave of parcels for this lot, a vector each
+	at    []int32  // by ParcelID, in large lots: its item; of parcels that are not in the lot anything
+	span  []int32  // the tiers; the items of span[i] are item[from[i]:from[i+1]]
+	from  []int32
+	wait  [][]int64 // by tier: the graces of its items, each once, in large lots
 
 	sorted     // large ones: by item
 	told   int // of the field's log
@@ -100,17 +102,7 @@ func (l *Lot) Add(one Item, rest []int64) {
 
 // Close readies the lot, and tells whether there is anything in it.
 func (l *Lot) Close() bool {
-	byTier := func(a, b Item) int { return cmp.Or(cmp.Compare(a.Tier, b.Tier), cmp.Compare(a.Parcel, b.Parcel)) }
-	if !slices.IsSortedFunc(l.item, byTier) {
-		slices.SortFunc(l.item, byTier)
-	}
-	l.span, l.from = l.span[:0], l.from[:0]
-	for i := range l.item {
-		if i == 0 || l.item[i].Tier != l.item[i-1].Tier {
-			l.span, l.from = append(l.span, l.item[i].Tier), append(l.from, int32(i))
-		}
-	}
-	l.from = append(l.from, int32(len(l.item)))
+	l.sort()
 	if l.large() {
 		l.at = resize(l.at, l.desk.p.Parcels.Len())
 		for i := range l.item {
@@ -120,6 +112,66 @@ func (l *Lot) Close() bool {
 		l.sortItems()
 	}
 	return len(l.item) > 0
+}
+
+// sort puts the items in the order of their tiers, those of a tier in the order of parcels: they mostly come so, of each owner,
+// and are dealt out to the tiers before they are sorted where they are not in order yet.
+func (l *Lot) sort() {
+	l.span = l.span[:0]
+	for i := range l.item {
+		if n := len(l.span); n == 0 || l.span[n-1] != l.item[i].Tier && !slices.Contains(l.span, l.item[i].Tier) {
+			l.span = append(l.span, l.item[i].Tier)
+		}
+	}
+	if len(l.span) > 1 {
+		slices.Sort(l.span)
+		l.dealt = l.dealt[:0]
+		for _, tier := range l.span {
+			for i := range l.item {
+				if l.item[i].Tier == tier {
+					l.dealt = append(l.dealt, l.item[i])
+				}
+			}
+		}
+		l.item, l.dealt = l.dealt, l.item
+	}
+	l.from = l.from[:0]
+	for from, i := 0, 1; i <= len(l.item); i++ {
+		if i == len(l.item) || l.item[i].Tier != l.item[from].Tier {
+			l.from = append(l.from, int32(from))
+			l.sortParcels(l.item[from:i])
+			from = i
+		}
+	}
+	l.from = append(l.from, int32(len(l.item)))
+}
+
+// sortParcels sorts items of one tier: where they are many by a bitset of parcels, of which each has one item.
+func (l *Lot) sortParcels(item []Item) {
+	byParcel := func(a, b Item) int { return cmp.Compare(a.Parcel, b.Parcel) }
+	words := l.desk.p.Parcels.Words()
+	switch {
+	case slices.IsSortedFunc(item, byParcel):
+		return
+	case len(item) < words/8:
+		slices.SortFunc(item, byParcel)
+		return
+	}
+	l.bits, l.at = resize(l.bits, words), resize(l.at, l.desk.p.Parcels.Len())
+	clear(l.bits)
+	l.dealt = append(l.dealt[:0], item...)
+	for i := range item {
+		k := item[i].Parcel
+		l.bits[k>>6] |= 1 << (uint(k) & 63)
+		l.at[k] = int32(i)
+	}
+	n := 0
+	for w, set := range l.bits {
+		for ; set != 0; set &= set - 1 {
+			item[n] = l.dealt[l.at[w<<6+bits.TrailingZeros64(set)]]
+			n++
+		}
+	}
 }
 
 // listGraces lists the graces of each tier.
@@ -234,7 +286,7 @@ func (l *Lot) indexOf(k cluster.ParcelID) int {
 // scan is Find in a small lot.
 func (l *Lot) scan(one *look) cluster.ParcelID {
 	f := &l.desk.Field
-	if one.best != cluster.NoID && one.seen == len(f.log) && one.turn == nil && f.placement != plan.Balanced {
+	if one.best != cluster.NoID && one.seen == len(f.moved) && one.turn == nil && f.placement != plan.Balanced {
 		if it := &l.item[one.best]; f.class[it.Parcel] == one.class && l.takes(one, it) {
 			return it.Parcel
 		}
@@ -243,7 +295,7 @@ func (l *Lot) scan(one *look) cluster.ParcelID {
 	for i := range l.span {
 		if best := l.first(one, l.from[i], l.from[i+1]); best != cluster.NoID {
 			k := l.item[best].Parcel
-			one.best, one.class, one.seen = best, f.class[k], len(f.log)
+			one.best, one.class, one.seen = best, f.class[k], len(f.moved)
 			return k
 		}
 	}
@@ -418,15 +470,12 @@ func (q *Finder) findFor(one *look) cluster.ParcelID {
 		return q.field.tree.findFor(q, one)
 	}
 	q.lot.catchUp()
-	if !q.catchUp() && q.best != cluster.NoID && q.rows.class[q.best] == q.bestClass && q.has(q.best) && q.mayHave(one, q.best) {
+	if q.catchUp(); q.stands() && q.mayHave(one, q.best) {
 		return q.parcel(q.best)
 	}
 	best, passed := q.searchFor(one)
 	if q.best = best; passed {
 		q.best = cluster.NoID // the next to ask may have a better one
-	}
-	if best != cluster.NoID {
-		q.bestClass = q.rows.class[best]
 	}
 	return q.parcel(best)
 }
@@ -435,63 +484,46 @@ func (q *Finder) mayHave(one *look, row int32) bool { return q.lot.mayHave(one, 
 
 // searchFor is search for one who asks, and tells whether items were passed by.
 func (q *Finder) searchFor(one *look) (best int32, passed bool) {
-	best, rank := int32(cluster.NoID), -1
-	aside := q.lot.aside[:0]
-	for {
-		row, late := q.top()
-		if late < 0 {
-			break
-		}
-		if q.mayHave(one, row) {
-			best, rank = row, late
-			break
-		}
-		aside = append(aside, q.late[0])
-		q.pop()
-	}
-	for _, v := range aside {
-		q.push(v)
-	}
-	q.lot.aside, passed = aside, len(aside) > 0
-	for r := q.nextLive(0); r >= 0 && (rank < 0 || r < rank); r = q.nextLive(r + 1) {
-		row, stays := q.scanFor(r, one)
+	best, q.lot.aside = cluster.NoID, q.lot.aside[:0]
+	for r := q.nextLive(0); r >= 0; r = q.nextLive(r + 1) {
+		row, stays := q.firstFor(r, one)
 		passed = passed || stays
 		if row >= 0 {
-			return row, passed
+			best, q.bestRank = row, r
+			break
 		}
+		if !stays {
+			q.live[r>>6] &^= 1 << (r & 63)
+		}
+	}
+	for _, v := range q.lot.aside {
+		q.push(v)
 	}
 	return best, passed
 }
 
-// nextLive is the first rank from r on whose class the cursor has not passed, -1 when there is none.
-func (q *Finder) nextLive(r int) int {
-	for w := r >> 6; w < len(q.live); w++ {
-		live := q.live[w]
-		if w == r>>6 {
-			live &^= 1<<(uint(r)&63) - 1
+// firstFor is first for one who asks: the cursor moves up to the first item that fits, whoever may have it; stays tells that
+// there is one that is not for him. Those of the heap are put aside.
+func (q *Finder) firstFor(r int, one *look) (row int32, stays bool) {
+	q.readLog(r)
+	for row = q.top(r); row >= 0; row = q.top(r) {
+		if q.mayHave(one, row) {
+			return row, stays
 		}
-		if live != 0 {
-			return w<<6 + bits.TrailingZeros64(live)
-		}
-	}
-	return -1
-}
-
-// scanFor is scan for one who asks. The cursor moves up to the first item that fits, whoever may have it; stays tells
-// that it is not for him.
-func (q *Finder) scanFor(r int, one *look) (row int32, stays bool) {
-	if row = q.scan(r); row < 0 {
-		q.pass(r)
-		return cluster.NoID, false
-	}
-	first := row
-	q.cursor[r] = first
-	for row >= 0 && !q.mayHave(one, row) {
+		q.lot.aside = append(q.lot.aside, q.late[0])
+		q.pop()
 		stays = true
-		q.cursor[r] = row + 1
-		row = q.scan(r)
 	}
-	q.cursor[r] = first
+	cursor := &q.mark[r].cursor
+	first := q.scan(r)
+	if first < 0 {
+		*cursor = int32(q.end << 6)
+		return cluster.NoID, stays
+	}
+	for row = first; row >= 0 && !q.mayHave(one, row); row = q.scan(r) {
+		*cursor, stays = row+1, true
+	}
+	*cursor = first
 	return row, stays
 }
 

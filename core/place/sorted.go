@@ -13,8 +13,13 @@ type sorted struct {
 	set   [][]uint64        // by class: its rows
 	top   [][]uint64        // by class, then word of its set: at least what any of the rows there has, packed
 	peak  []uint64          // by class: at least what any of its rows has, packed
-	log   []move            // rows that entered a class, for the finders' cursors
+	gain  [classesMax]int64 // by class: how often a row entered it, or gained room in it, ever; from 1
 	quiet bool              // no finder is looking: nothing need be logged
+
+	entered []int16          // the classes that rows entered, one after the other, for the finders
+	log     []move           // beside it: which row
+	logOf   [][]move         // by class: the rows that entered it
+	latest  [shapesMax]int32 // by shape: of entered, one past the last that is of a class of it
 }
 
 // shut is the class of rows that get no grants.
@@ -23,9 +28,16 @@ const shut int16 = -1
 // move says that a row entered a class, or gained room in it, and what room it had then: a
 // unit that did not fit then fits no more.
 type move struct {
-	word  uint64
-	class int16
-	row   int32
+	word uint64
+	row  int32
+}
+
+// forget empties the logs.
+func (s *sorted) forget() {
+	s.entered, s.log, s.latest = s.entered[:0], s.log[:0], [shapesMax]int32{}
+	for c := range s.logOf {
+		s.logOf[c] = s.logOf[c][:0]
+	}
 }
 
 // begin makes room for rows, none of which is in a class yet.
@@ -38,7 +50,8 @@ func (s *sorted) begin(rows, classes int) {
 	for row := range s.class {
 		s.class[row] = shut
 	}
-	s.count, s.log = [classesMax]int32{}, s.log[:0]
+	s.count, s.logOf = [classesMax]int32{}, resize(s.logOf, classes)
+	s.forget()
 }
 
 func (s *sorted) words() int { return (len(s.word) + 63) / 64 }
@@ -54,6 +67,7 @@ func (s *sorted) enter(row int32, c int16) {
 	if c == shut {
 		return
 	}
+	s.gain[c]++
 	if len(s.set[c]) == 0 {
 		s.set[c], s.top[c] = resize(s.set[c], s.words()), resize(s.top[c], s.words())
 		clear(s.set[c])
@@ -66,7 +80,9 @@ func (s *sorted) enter(row int32, c int16) {
 	s.set[c][row>>6] |= bit
 	s.count[c]++
 	if !s.quiet {
-		s.log = append(s.log, move{s.word[row], c, row})
+		m := move{s.word[row], row}
+		s.entered, s.log, s.logOf[c] = append(s.entered, c), append(s.log, m), append(s.logOf[c], m)
+		s.latest[c/fullnesses] = int32(len(s.entered))
 	}
 }
 
@@ -85,7 +101,7 @@ func (s *sorted) lower(c int16) {
 func (l *Lot) sortItems() {
 	f := &l.desk.Field
 	l.sorted.begin(len(l.item), f.shapes*fullnesses)
-	l.quiet, l.told = true, len(f.log)
+	l.quiet, l.told = true, len(f.moved)
 	for i := range l.item {
 		l.follow(int32(i))
 	}
@@ -102,8 +118,8 @@ func (l *Lot) follow(i int32) {
 // catchUp brings the lot up to parcels that entered a class of the field since.
 func (l *Lot) catchUp() {
 	f := &l.desk.Field
-	for ; l.told < len(f.log); l.told++ {
-		if i := l.itemOf(cluster.ParcelID(f.log[l.told].row)); i != cluster.NoID {
+	for ; l.told < len(f.moved); l.told++ {
+		if i := l.itemOf(f.moved[l.told]); i != cluster.NoID {
 			l.follow(i)
 		}
 	}
