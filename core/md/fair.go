@@ -158,18 +158,19 @@ func (m *Planner) takeFor(o *pool, sub cluster.SubID, gets int64) bool {
 			if !m.mayGive(o, same.pair) {
 				continue
 			}
-			for list := held.parcel[same.from:same.to]; len(list) > 0; list = list[min(len(list), ahead):] {
-				m.fairness.onHand.fetch(list[:min(len(list), ahead)])
-				for _, k := range list[:min(len(list), ahead)] {
-					if t.failedOn(k) {
-						continue
-					}
-					if victims := m.victimsOn(o, sub, k, gets); victims != nil {
-						found, done = true, m.issue(decision.ReclaimFairShare, sub, k, victims, nil)
-						return false
-					}
-					m.fail(t, k)
+			for i := same.from; i < same.to; i++ {
+				if (i-same.from)%ahead == 0 {
+					m.fairness.onHand.fetch(held.parcel[i:min(i+ahead, same.to)])
 				}
+				k := held.parcel[i]
+				if t.failedOn(k) || m.taken(held.held[i]) {
+					continue
+				}
+				if victims := m.victimsOn(o, sub, k, gets); victims != nil {
+					found, done = true, m.issue(decision.ReclaimFairShare, sub, k, victims, nil)
+					return false
+				}
+				m.fail(t, k)
 			}
 		}
 		return true
@@ -178,6 +179,11 @@ func (m *Planner) takeFor(o *pool, sub cluster.SubID, gets int64) bool {
 		m.fairness.spent, t.failed = append(m.fairness.spent, t.failed), nil
 	}
 	return done
+}
+
+// taken tells whether all units of a holding that was none under reclaim were taken since.
+func (m *Planner) taken(q cluster.HoldingID) bool {
+	return m.s.Holding.Sub[q] == cluster.NoID || m.s.Holding.Set[q] != cluster.NoID
 }
 
 // victimsOn chooses victims for a unit on a parcel, nil when there are none that make it fit.

@@ -26,7 +26,6 @@ type onHand struct {
 	word   []uint64            // by ShapeID: what a unit takes, packed
 	free   []int64             // scratch
 	subs   []cluster.SubID
-	held   []cluster.HoldingID
 	read   uint16 // so that what is fetched is used
 }
 
@@ -47,10 +46,13 @@ type stock struct {
 	top   uint16 // whose leaf it is, of the consumers of the first level: see tops
 }
 
-// ofLeaf is the parcels of what a leaf holds from a pool, newest first.
+// ofLeaf is what a leaf holds from a pool, newest first. It stays as it is while takers are served: what is gone of it meanwhile is
+// passed by.
 type ofLeaf struct {
 	shifts uint64 // of the leaf when it was listed, and one more
+	looked uint32 // in which round of takers shifts was compared
 	parcel []cluster.ParcelID
+	held   []cluster.HoldingID // as parcel
 	same   []sameKind
 }
 
@@ -65,7 +67,7 @@ func (v *onHand) forget(p *cluster.Parcels, figures int) {
 	v.parcel, v.row, v.dead, v.word = zeroed(v.parcel, p.Len()), v.row[:0], 0, v.word[:0]
 	v.leaf = resized(v.leaf, figures)
 	for i := range v.leaf {
-		v.leaf[i].shifts = 0
+		v.leaf[i].shifts, v.leaf[i].looked = 0, v.round
 	}
 	v.most = vecpack.Pack([]int64{vecpack.LaneMax, vecpack.LaneMax, vecpack.LaneMax, vecpack.LaneMax})
 	for d := range min(len(p.Cap), len(v.shift)) {
@@ -280,15 +282,20 @@ func (m *Planner) beginTakers() {
 	}
 }
 
-// holdsOf lists what a leaf holds from a pool and is not under reclaim, newest first; what comes one after the other and is of the
-// same size is together. O(1) when nothing changed since it was asked for last.
+// holdsOf lists what a leaf holds from a pool and is not under reclaim, newest first, as it was when it was first asked for while takers are
+// served; what comes one after the other and is of the same size is together. O(1) when nothing changed since the cycle before.
 func (m *Planner) holdsOf(o *pool, leaf plan.Node) *ofLeaf {
-	one, shifts := &m.fairness.onHand.leaf[o.at(leaf)], m.s.Shifts.Of(m.s.ConsumerOf[leaf])+1
+	v, h := &m.fairness.onHand, &m.s.Holding
+	one := &v.leaf[o.at(leaf)]
+	if one.looked == v.round {
+		return one
+	}
+	one.looked = v.round
+	shifts := m.s.Shifts.Of(m.s.ConsumerOf[leaf]) + 1
 	if one.shifts == shifts {
 		return one
 	}
-	v, h := &m.fairness.onHand, &m.s.Holding
-	subs, rows := v.subs[:0], v.held[:0]
+	subs, rows := v.subs[:0], one.held[:0]
 	for a := m.p.FirstAlloc[leaf]; a != cluster.NoID; a = m.s.Alloc.Next[a] {
 		for sub := m.s.Alloc.First[a]; sub != cluster.NoID; sub = m.s.Sub.Next[sub] {
 			subs = append(subs, sub)
@@ -301,7 +308,7 @@ func (m *Planner) holdsOf(o *pool, leaf plan.Node) *ofLeaf {
 			}
 		}
 	}
-	v.subs, v.held = subs, rows
+	v.subs, one.held = subs, rows
 	slices.SortFunc(rows, m.newest)
 	one.shifts, one.parcel, one.same = shifts, one.parcel[:0], one.same[:0]
 	for from := 0; from < len(rows); {
