@@ -37,9 +37,11 @@ type Planner struct {
 	claimed [][]int64
 	wanted  []int64 // units
 	held    []int64
-	byDepth []int64 // scratch
-	above   []*pool // scratch
-	kept    []int64 // scratch
+	byDepth []int64             // scratch
+	above   []*pool             // scratch
+	kept    []int64             // scratch
+	given   []uint64            // scratch: bitset by SubID
+	rows    []cluster.HoldingID // scratch
 
 	nowUS    int64
 	budget   int64 // units that this cycle may still put under reclaim
