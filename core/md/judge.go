@@ -130,11 +130,11 @@ func (m *Planner) look(a *asked, one *judged, blocked []uint64) sights {
 		var t tally
 		switch {
 		case o.top == one.leaf:
-			t = a.tally(a.own(), o, nil, blocked)
+			t = a.tally(nil, o, anyGrace, blocked)
 		case o.top == plan.Root && blocked == nil:
 			t = m.around(a, o, us)
 		default:
-			t = a.tally(&a.at[o.depth], o, m.withinGrace(o.depth, us), blocked)
+			t = a.tally(&m.sight.tier[o.depth], o, m.withinGrace(o.depth, us), blocked)
 		}
 		s.reached, s.fit = s.reached+t.rows, s.fit || t.fit+t.beyond > 0
 		switch {
@@ -150,13 +150,13 @@ func (m *Planner) look(a *asked, one *judged, blocked []uint64) sights {
 
 // around is the tally of what the public pool is to a leaf: all rows, which are added up once, less those of the hole.
 func (m *Planner) around(a *asked, o span, us int64) tally {
-	within := m.withinGrace(0, us)
-	all, ok := a.total[us]
+	g := m.withinGrace(0, us)
+	all, ok := a.total[g.place]
 	if !ok {
-		all = a.tally(&a.at[0], span{from: o.from, to: o.to, holeFrom: o.to, holeTo: o.to}, within, nil)
-		a.total[us] = all
+		all = m.all(a, g)
+		a.total[g.place] = all
 	}
-	hole := a.tally(&a.at[0], span{from: o.holeFrom, to: o.holeTo, holeFrom: o.holeTo, holeTo: o.holeTo}, within, nil)
+	hole := a.tally(&m.sight.tier[0], span{from: o.holeFrom, to: o.holeTo, holeFrom: o.holeTo, holeTo: o.holeTo}, g, nil)
 	all.add(&hole, -1)
 	return all
 }
@@ -198,13 +198,17 @@ func (m *Planner) ofUnit(a *asked, one *judged, seen *sights) reason {
 
 // adds tells whether the room of a dimension on all parcels that a leaf may be given adds up to a unit.
 func (m *Planner) adds(a *asked, one *judged, blocked []uint64, d int) bool {
-	left, us := a.size[d], m.policy.ReclaimUS[one.leaf]
+	v, left, us := &m.sight, a.size[d], m.policy.ReclaimUS[one.leaf]
 	m.eachSpan(one.leaf, func(o span) {
 		switch {
+		case left <= 0:
 		case o.top == one.leaf:
-			left -= m.sight.sum(a, o, nil, blocked, nil, d, left)
-		case o.depth > one.stop.depth:
-			left -= m.sight.sum(a, o, m.withinGrace(o.depth, us), blocked, &m.sight.tier[o.depth], d, left)
+			left -= v.sum(a, o, anyGrace, blocked, nil, d, left)
+		case o.depth <= one.stop.depth:
+		case o.top == plan.Root && blocked == nil && a.size[d] <= v.most():
+			left -= v.sumAround(a, o, m.withinGrace(0, us), d)
+		default:
+			left -= v.sum(a, o, m.withinGrace(o.depth, us), blocked, &v.tier[o.depth], d, left)
 		}
 	})
 	return left <= 0
