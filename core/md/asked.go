@@ -20,6 +20,14 @@ type asked struct {
 	round int64         // sight.round when mask was laid
 	rows  []int         // by place of a grace: rows of mask that are within it; -1: not counted
 	total map[int]tally // by place of a grace: of all rows through the public pool
+	fits  []fitting     // where a unit fits through the public pool
+	found bool          // whether fits was looked for
+}
+
+// fitting is the rows of a word with room for a unit.
+type fitting struct {
+	word int32
+	rows uint64
 }
 
 // lay lays a unit next to the parcels. O(dimensions), and O(parcels) for a requirement, and for each size that is new.
@@ -41,6 +49,7 @@ func (m *Planner) lay(key ask) *asked {
 		a.total = map[int]tally{}
 	}
 	clear(a.total)
+	a.fits, a.found = a.fits[:0], false
 	a.size, a.need, a.rung = m.s.Shape.Size(key.shape), a.need[:0], a.rung[:0]
 	for d, u := range a.size {
 		if u > 0 {
@@ -140,14 +149,18 @@ func (a *asked) tally(of *tier, o span, g *grace, blocked []uint64) (t tally) {
 // all is the tally of all rows through the public pool.
 func (m *Planner) all(a *asked, g *grace) (t tally) {
 	v := &m.sight
-	for w := range int32(len(a.mask)) {
+	for w := int32(0); !a.found && int(w) < len(a.mask); w++ {
 		if fit := a.fitting(&v.tier[0], w); fit != 0 {
-			in := fit
-			if g.rows != nil {
-				in &= g.rows[w]
-			}
-			t.fit, t.beyond = t.fit+bits.OnesCount64(in), t.beyond+bits.OnesCount64(fit&^in)
+			a.fits = append(a.fits, fitting{w, fit})
 		}
+	}
+	a.found = true
+	for _, f := range a.fits {
+		in := f.rows
+		if g.rows != nil {
+			in &= g.rows[f.word]
+		}
+		t.fit, t.beyond = t.fit+bits.OnesCount64(in), t.beyond+bits.OnesCount64(f.rows&^in)
 	}
 	t.rows = a.within(g)
 	for i, r := range a.rung {

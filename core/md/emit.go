@@ -196,51 +196,54 @@ func (m *Planner) emitShare(t *decision.Shares, row int, o *pool, n plan.Node, i
 // EmitShortfalls explains every sub-allocation of the plan that is short. details
 // takes the texts of the column detail. It returns the units that are short. Cost: judge.
 func (m *Planner) EmitShortfalls(t *decision.Shortfalls, details *cluster.Names) (units int64) {
-	m.grant.Planner = m
-	r := &m.reason
-	r.last, r.subs = nil, r.subs[:0]
-	m.eachSub(func(sub cluster.SubID) {
-		if short := m.s.Short(sub); short > 0 && short > m.promise.units[sub] {
-			leaf := m.s.Node(sub)
-			r.subs = append(r.subs, judged{sub: sub, leaf: leaf, ask: ask{m.s.Sub.Shape[sub], m.s.Sub.Need[sub]}, stop: m.stops(leaf, sub)})
-		}
-	})
-	m.judge(r.subs)
-	next := 0
+	r, rows := &m.reason, 0
+	r.last, r.subs, r.short = nil, r.subs[:0], r.short[:0]
 	m.eachSub(func(sub cluster.SubID) {
 		short := m.s.Short(sub)
 		if short == 0 {
 			return
 		}
+		r.short = append(r.short, sub)
 		waits := min(short, m.promise.units[sub])
 		if waits > 0 {
-			m.emitShortfall(t, details, sub, waits, m.waiting(sub))
+			rows++
 		}
 		if short > waits {
-			m.emitShortfall(t, details, sub, short-waits, m.why(&r.subs[next]))
-			next++
+			leaf := m.s.Node(sub)
+			r.subs = append(r.subs, judged{sub: sub, leaf: leaf, ask: ask{m.s.Sub.Shape[sub], m.s.Sub.Need[sub]}, stop: m.stops(leaf, sub)})
+			rows++
+		}
+	})
+	m.judge(r.subs)
+	at, next := t.Extend(rows), 0
+	for _, sub := range r.short {
+		short := m.s.Short(sub)
+		waits := min(short, m.promise.units[sub])
+		if waits > 0 {
+			m.emitShortfall(t, at, details, sub, waits, m.waiting(sub))
+			at++
+		}
+		if short > waits {
+			m.emitShortfall(t, at, details, sub, short-waits, m.why(&r.subs[next]))
+			at, next = at+1, next+1
 		}
 		units = share.Add(units, short)
-	})
+	}
 	return units
 }
 
-func (m *Planner) emitShortfall(t *decision.Shortfalls, details *cluster.Names, sub cluster.SubID, units int64, r reason) {
-	m.key(&t.Key, sub)
-	t.UnitsShort = append(t.UnitsShort, units)
-	t.Reason.Add(r.code)
-	t.Dimension.Add(r.dimension)
-	blocker, detail := int32(decision.Null), decision.Null
+func (m *Planner) emitShortfall(t *decision.Shortfalls, at int, details *cluster.Names, sub cluster.SubID, units int64, r reason) {
+	a, blocker, detail := m.s.Sub.Alloc[sub], decision.Null, decision.Null
 	if r.blocker != plan.None {
 		blocker = int32(m.s.ConsumerOf[r.blocker])
 	}
 	if r.detail != "" {
 		detail = details.InternString(r.detail)
 	}
-	t.Blocker.Add(blocker)
-	t.Detail.Add(detail)
-	t.Until = append(t.Until, r.until)
-	t.UntilNull = append(t.UntilNull, r.until == 0)
+	t.Plan.Code[at], t.Consumer.Code[at], t.Allocation.Code[at] = m.p.Index, int32(m.s.Sub.Consumer[sub]), m.s.Alloc.Name[a]
+	t.Sub.Code[at], t.UnitsShort[at], t.Reason.Code[at] = m.s.Sub.Name[sub], units, r.code
+	t.Dimension.Code[at], t.Blocker.Code[at], t.Detail.Code[at] = r.dimension, blocker, detail
+	t.Until[at], t.UntilNull[at] = r.until, r.until == 0
 }
 
 // EmitKeyframe adds the plan's rows to the keyframe tables.

@@ -28,9 +28,11 @@ type judged struct {
 
 // reasons is what reasons are made of in a cycle.
 type reasons struct {
+	short []cluster.SubID // all that are short
 	subs  []judged
 	asked asked
-	last  *reason // until all that leaves is gone
+	last  *reason                  // until all that leaves is gone
+	bears map[ask]cluster.ParcelID // kept from cycle to cycle: a parcel that is large enough, when last looked at
 }
 
 // judge finds what stands against units of sub-allocations by themselves, those that ask for the same together. The parcels must
@@ -98,13 +100,19 @@ func (m *Planner) ofAll(a *asked, key ask) reason {
 		return r
 	}
 	p := &m.p.Parcels
-	mask := slices.Clone(p.Open)
-	if set, _ := m.desk.Selected(key.need); set != nil {
-		for w := range mask {
-			mask[w] &= set[w]
-		}
+	set, _ := m.desk.Selected(key.need)
+	if k, known := m.reason.bears[key]; known && int(k) < p.Len() && m.isBorne(a, k, set) {
+		return r
 	}
-	if vecpack.FirstAtLeast(mask, nil, 0, p.Cap, a.size, a.need) >= 0 {
+	mask := slices.Clone(p.Open)
+	for w := range set {
+		mask[w] &= set[w]
+	}
+	if k := vecpack.FirstAtLeast(mask, nil, 0, p.Cap, a.size, a.need); k >= 0 {
+		if len(m.reason.bears) > lastBearing || m.reason.bears == nil {
+			m.reason.bears = map[ask]cluster.ParcelID{}
+		}
+		m.reason.bears[key] = cluster.ParcelID(k)
 		return r
 	}
 	t := tally{rows: a.count}
@@ -112,6 +120,23 @@ func (m *Planner) ofAll(a *asked, key ask) reason {
 		t.below[i] = vecpack.CountBelow(mask, p.Cap[d], a.size[d])
 	}
 	return m.scarce(decision.ReasonTooBig, a, &t, "are smaller")
+}
+
+// lastBearing is of how many asks is kept, at most, where a unit would fit an empty parcel.
+const lastBearing = 1 << 16
+
+// isBorne tells whether a parcel is open and selected, and has all that a unit takes: so one that was found once tells it of most asks in every cycle.
+func (m *Planner) isBorne(a *asked, k cluster.ParcelID, selected []uint64) bool {
+	p := &m.p.Parcels
+	if !p.IsOpen(k) || !has(selected, k) {
+		return false
+	}
+	for _, d := range a.need {
+		if p.Cap[d][k] < a.size[d] {
+			return false
+		}
+	}
+	return true
 }
 
 // sights is what a leaf sees of the parcels for a unit.

@@ -53,7 +53,7 @@ func (m *Planner) assign() {
 		o.laid, p.Since = false, 0
 	}
 	if p.Reassign = false; !o.laid {
-		o.laid = true
+		o.laid, m.amounts.set = true, nil
 		if p.Parcels.Owned {
 			m.layOwners()
 		}

@@ -54,6 +54,7 @@ type Planner struct {
 	reason   reasons
 	sight    sight
 	amounts  amounts
+	census   census
 }
 
 // Attach points the planner at a state and the plan it is to carry out. Cheap.
@@ -141,10 +142,11 @@ func (m *Planner) sumUp(figure []int64) {
 // the plan's sub-allocations.
 func (m *Planner) Settle() (subAllocations int64) {
 	if m.p.Dirty {
+		m.canvass()
 		m.use()
+		m.Count()
 		m.Quota()
 		m.Amounts()
-		m.Count()
 	}
 	return m.Subs
 }
@@ -157,58 +159,10 @@ func (m *Planner) use() {
 		for q := o.firstPair; q != cluster.NoID; q = m.pools.nextPair[q] {
 			if units := m.p.Pairs.Units[q]; units > 0 {
 				at := &m.pools.usage[o.at(m.p.Pairs.Leaf[q])]
-				*at = share.Add(*at, share.Fraction(units, m.capacity(o, m.p.Pairs.Shape[q])))
+				*at = share.Add(*at, share.Fraction(units, m.capacityNow(o, m.p.Pairs.Shape[q])))
 			}
 		}
 		m.sumIn(o, m.pools.usage)
-	}
-}
-
-// Count adds up what every consumer wants and holds, in units, in all and in each pool, and the plan's
-// sub-allocations in Subs.
-func (m *Planner) Count() {
-	n := m.policy.Len()
-	m.wanted, m.held, m.Subs = zeroed(m.wanted, n), zeroed(m.held, n), 0
-	clear(m.pools.wanted)
-	clear(m.pools.held)
-	m.eachSub(func(sub cluster.SubID) {
-		leaf := m.s.Node(sub)
-		m.wanted[leaf] = share.Add(m.wanted[leaf], m.s.Sub.Wanted[sub])
-		m.held[leaf] += m.s.Sub.Held[sub]
-		m.eachPool(sub, func(o *pool, held, outstanding int64) {
-			at := o.at(leaf)
-			m.pools.wanted[at] = share.Add(m.pools.wanted[at], held+outstanding)
-			m.pools.held[at] += held
-		})
-		m.Subs++
-	})
-	m.sumUp(m.wanted)
-	m.sumUp(m.held)
-	for i := range m.pools.list {
-		m.sumIn(&m.pools.list[i], m.pools.wanted)
-		m.sumIn(&m.pools.list[i], m.pools.held)
-	}
-}
-
-// eachPool calls f for the pools that exist for a sub-allocation's leaf, the nearest first, with the units that it holds from there
-// and those that it is short of. O(its holdings + depth).
-func (m *Planner) eachPool(sub cluster.SubID, f func(o *pool, held, outstanding int64)) {
-	leaf, short := m.s.Node(sub), m.s.Short(sub)
-	if !m.p.Parcels.Owned {
-		f(m.root(), m.s.Sub.Held[sub], short)
-		return
-	}
-	by := zeroed(m.byDepth, int(m.policy.Depth[leaf])+1)
-	m.byDepth = by
-	for q := m.s.Sub.First[sub]; q != cluster.NoID; q = m.s.Holding.NextOfSub[q] {
-		by[m.depthOf(q)] += m.s.Holding.Units[q]
-	}
-	for n := m.policy.Parent[leaf]; n != plan.None; n = m.policy.Parent[n] {
-		if m.pools.index[n] != cluster.NoID {
-			if o := m.poolAt(n); m.exists(o, leaf) {
-				f(o, by[m.policy.Depth[n]], short)
-			}
-		}
 	}
 }
 

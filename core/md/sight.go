@@ -24,6 +24,9 @@ type sight struct {
 	tier   []tier             // by depth of the consumer through whose pool parcels are drawn on
 	sums   [][]sums           // by dimension, then place of a grace
 
+	first    []int32 // reserves.first, of which reserved is
+	reserved []int32 // rows of which something is reserved, ascending
+
 	words      int   // of all rungs
 	ask, round int64 // numbers of the ask at hand, and of the last requirement that was asked about
 	version    int64 // of the tier that was last laid anew
@@ -87,6 +90,14 @@ func (m *Planner) laySight() {
 			}
 		}
 	}
+	if r := m.reserve.first; len(r) != len(v.first) || len(r) > 0 && &r[0] != &v.first[0] {
+		v.first, v.reserved = r, v.reserved[:0]
+		for row, k := range v.parcel[:v.owned] {
+			if r != nil && r[k] != cluster.NoID {
+				v.reserved = append(v.reserved, int32(row))
+			}
+		}
+	}
 	v.tier = resized(v.tier, max(1, len(m.pools.restOf)))
 	for depth := range v.tier {
 		m.layTier(int32(depth))
@@ -146,9 +157,7 @@ func (m *Planner) layTier(depth int32) {
 	for d := range t.room {
 		t.room[d] = t.room[d][:0]
 	}
-	if m.reserve.first != nil {
-		m.findTight(t)
-	}
+	m.findTight(t)
 	if !slices.Equal(t.rows, t.tight) {
 		v.retie(t)
 		return
@@ -168,17 +177,15 @@ func (m *Planner) layTier(depth int32) {
 func (m *Planner) findTight(t *tier) {
 	v, p := &m.sight, &m.p.Parcels
 	vector := make([]int64, len(p.Free))
-	for row, k := range v.parcel[:v.owned] {
-		if m.firstReserve(k) == cluster.NoID {
-			continue
-		}
+	for _, row := range v.reserved {
+		k := v.parcel[row]
 		top := m.s.NodeOf[p.Owner[k]]
 		for m.policy.Depth[top] > t.depth {
 			top = m.policy.Parent[top]
 		}
 		if m.policy.Depth[top] == t.depth && m.reserved(k, top) {
 			m.spare(k, top, false, vector)
-			t.rows = append(t.rows, int32(row))
+			t.rows = append(t.rows, row)
 			for d, left := range vector {
 				t.room[d] = append(t.room[d], min(left, v.room[d][row]))
 			}
