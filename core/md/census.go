@@ -74,9 +74,12 @@ func (m *Planner) capacityNow(o *pool, shape cluster.ShapeID) int64 {
 	return *units
 }
 
-// lend adds up what is held on parcels by outsiders of those that own them: of all that lend them, up to the pool.
+// lend adds up what is held on parcels by outsiders of those that own them: of all that lend them, up to the pool. After canvass and Amounts.
 func (m *Planner) lend() {
 	c, dims := &m.census, len(m.policy.Dimensions)
+	if !m.p.Parcels.Owned {
+		return
+	}
 	for node, some := range c.some {
 		if !some {
 			continue

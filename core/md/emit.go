@@ -193,29 +193,12 @@ func (m *Planner) emitShare(t *decision.Shares, row int, o *pool, n plan.Node, i
 	t.UnitsHeld[row], t.UnitsWanted[row] = m.pools.held[at], m.pools.wanted[at]
 }
 
-// EmitShortfalls explains every sub-allocation of the plan that is short. details
-// takes the texts of the column detail. It returns the units that are short. Cost: judge.
+// EmitShortfalls explains every sub-allocation of the plan that is short, as judgeShort found. details
+// takes the texts of the column detail. It returns the units that are short. O(sub-allocations that are short).
 func (m *Planner) EmitShortfalls(t *decision.Shortfalls, details *cluster.Names) (units int64) {
-	r, rows := &m.reason, 0
-	r.last, r.subs, r.short = nil, r.subs[:0], r.short[:0]
-	m.eachSub(func(sub cluster.SubID) {
-		short := m.s.Short(sub)
-		if short == 0 {
-			return
-		}
-		r.short = append(r.short, sub)
-		waits := min(short, m.promise.units[sub])
-		if waits > 0 {
-			rows++
-		}
-		if short > waits {
-			leaf := m.s.Node(sub)
-			r.subs = append(r.subs, judged{sub: sub, leaf: leaf, ask: ask{m.s.Sub.Shape[sub], m.s.Sub.Need[sub]}, stop: m.stops(leaf, sub)})
-			rows++
-		}
-	})
-	m.judge(r.subs)
-	at, next := t.Extend(rows), 0
+	r := &m.reason
+	r.last = nil
+	at, next := t.Extend(r.rows), 0
 	for _, sub := range r.short {
 		short := m.s.Short(sub)
 		waits := min(short, m.promise.units[sub])

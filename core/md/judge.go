@@ -28,11 +28,35 @@ type judged struct {
 
 // reasons is what reasons are made of in a cycle.
 type reasons struct {
-	short []cluster.SubID // all that are short
-	subs  []judged
+	short []cluster.SubID // all that are short, in the order of eachSub
+	subs  []judged        // of these, those that are short of more than they are promised
+	rows  int             // of the table shortfalls
 	asked asked
 	last  *reason                  // until all that leaves is gone
 	bears map[ask]cluster.ParcelID // kept from cycle to cycle: a parcel that is large enough, when last looked at
+}
+
+// judgeShort lists who is short, and judges. It changes nothing that Settle computes, and needs nothing of it. Cost: judge.
+func (m *Planner) judgeShort() {
+	r := &m.reason
+	r.subs, r.short, r.rows = r.subs[:0], r.short[:0], 0
+	m.eachSub(func(sub cluster.SubID) {
+		short := m.s.Short(sub)
+		if short == 0 {
+			return
+		}
+		r.short = append(r.short, sub)
+		waits := min(short, m.promise.units[sub])
+		if waits > 0 {
+			r.rows++
+		}
+		if short > waits {
+			leaf := m.s.Node(sub)
+			r.subs = append(r.subs, judged{sub: sub, leaf: leaf, ask: ask{m.s.Sub.Shape[sub], m.s.Sub.Need[sub]}, stop: m.stops(leaf, sub)})
+			r.rows++
+		}
+	})
+	m.judge(r.subs)
 }
 
 // judge finds what stands against units of sub-allocations by themselves, those that ask for the same together. The parcels must

@@ -83,7 +83,7 @@ type amounts struct {
 	parts [][]int64      // by dimension, then pool.at: what of the pool's capacity is a consumer's
 }
 
-// Amounts computes what consumers hold and their static share quotas (MD-15, D-8):
+// Amounts computes what consumers hold, but for what they lend, and their static share quotas (MD-15, D-8):
 // per dimension each pool's capacity, divided as if every leaf wanted without end.
 // O(pairs × dimensions + consumers in pools × dimensions), besides pools whose capacity changed.
 func (m *Planner) Amounts() {
@@ -118,9 +118,6 @@ func (m *Planner) Amounts() {
 				a.quota[d][node] = share.Add(a.quota[d][node], parts[o.at(node)])
 			}
 		}
-	}
-	if m.p.Parcels.Owned {
-		m.lend()
 	}
 }
 
