@@ -37,7 +37,6 @@ type Planner struct {
 	claimed [][]int64
 	wanted  []int64 // units
 	held    []int64
-	byDepth []int64             // scratch
 	above   []*pool             // scratch
 	kept    []int64             // scratch
 	given   []uint64            // scratch: bitset by SubID
