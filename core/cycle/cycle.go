@@ -202,15 +202,17 @@ func (r *Runner) emit(s *cluster.State, nowUS int64, dirty bool) {
 	sum.UnitsReclaimed, sum.UnitsCancelled = r.reclaims(s)
 	sum.UnitsLeaving, sum.UnitsPromised, sum.UnitsOverdue = s.Leaving(), s.Promised(), s.Overdue(nowUS)
 	sum.Relabelled, sum.Window, sum.Restated, sum.SubAllocations = s.Relabelled, windows(s), dirty, s.SubAllocations()
+	stated := make(chan struct{})
+	go func() {
+		r.emitStates(s, dirty)
+		close(stated)
+	}()
 	for i := range r.planner {
 		if s.Plans[i].Dirty {
 			sum.UnitsGranted += r.planner[i].EmitGrants(&r.out.Grants)
-			r.planner[i].EmitOwnership(&r.out.Ownership)
-		}
-		if dirty {
-			r.planner[i].EmitStates(&r.out)
 		}
 	}
+	<-stated
 	if dirty {
 		sum.Hosts, sum.Consumers = 0, 0
 		for i := range s.Plans {
@@ -225,6 +227,19 @@ func (r *Runner) emit(s *cluster.State, nowUS int64, dirty bool) {
 			Revision: []int64{s.Revision}, Author: decision.Coded{Code: []int32{decision.Null}},
 			Message: decision.Coded{Code: []int32{decision.Null}},
 			Digest:  decision.Coded{Code: []int32{0}, Dict: decision.Words{s.Policy.Digest}},
+		}
+	}
+}
+
+// emitStates fills the table of ownership and those of states. They say nothing of single holdings, which EmitGrants reads, and may
+// merge, meanwhile.
+func (r *Runner) emitStates(s *cluster.State, dirty bool) {
+	for i := range r.planner {
+		if s.Plans[i].Dirty {
+			r.planner[i].EmitOwnership(&r.out.Ownership)
+		}
+		if dirty {
+			r.planner[i].EmitStates(&r.out)
 		}
 	}
 }

@@ -22,14 +22,9 @@ func TestFreeze(t *testing.T) {
 		}
 		c.Grants.Lender.Add(Null)
 		c.Grants.Units = append(c.Grants.Units, units)
-		c.Consumers.Plan.Add(0)
-		c.Consumers.Consumer.Add(1)
-		c.Consumers.Policy.Add(PolicyMD)
-		c.Consumers.Rank = append(c.Consumers.Rank, 0)
-		c.Consumers.Demand = append(c.Consumers.Demand, units)
-		c.Consumers.Held = append(c.Consumers.Held, units)
-		c.Consumers.Short = append(c.Consumers.Short, 0)
-		c.Consumers.AddNoSlots()
+		at, n := c.Consumers.ExtendMD(1), &c.Consumers
+		n.Plan.Code[at], n.Consumer.Code[at], n.Policy.Code[at] = 0, 1, PolicyMD
+		n.Rank[at], n.Demand[at], n.Held[at], n.Short[at] = 0, units, units, 0
 		for _, col := range []*Coded{&c.Ownership.Plan, &c.Ownership.Consumer, &c.Ownership.Host, &c.Ownership.Action, &c.Ownership.Dimension} {
 			col.Add(0)
 		}

@@ -1,9 +1,6 @@
 package decision
 
-import (
-	"io"
-	"slices"
-)
+import "io"
 
 // The origins of a unit (SPEC chapter 8).
 const (
@@ -78,16 +75,6 @@ type Grants struct {
 	Origin       Coded // Origins
 	Pool         Coded // consumer paths; Null when owned
 	Lender       Coded // consumer paths; Null when not lent
-}
-
-// Extend adds rows, whose values the caller sets, and gives the number of the first.
-func (g *Grants) Extend(rows int) (first int) {
-	first = len(g.Units)
-	for _, c := range []*Coded{&g.Plan, &g.Consumer, &g.Allocation, &g.Sub, &g.Source, &g.Host, &g.Origin, &g.Pool, &g.Lender} {
-		c.Code = slices.Grow(c.Code, rows)[:first+rows]
-	}
-	g.Units = slices.Grow(g.Units, rows)[:first+rows]
-	return first
 }
 
 // Table is a view of the grants.
@@ -185,15 +172,6 @@ func (c *Consumers) AddSlots(figures [slotColumns]int64, without bool) {
 	}
 	c.SlotNull = append(c.SlotNull, false)
 	c.LimitNull = append(c.LimitNull, without)
-}
-
-// AddNoSlots appends the nulls of a row of an MD plan.
-func (c *Consumers) AddNoSlots() {
-	for i := range c.Slot {
-		c.Slot[i] = append(c.Slot[i], 0)
-	}
-	c.SlotNull = append(c.SlotNull, true)
-	c.LimitNull = append(c.LimitNull, true)
 }
 
 // slotNames are the columns of consumers that only slot plans fill.

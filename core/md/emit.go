@@ -36,10 +36,20 @@ func (m *Planner) EmitGrants(g *decision.Grants) (units int64) {
 	return units
 }
 
-// grantedNow lists the holdings of this cycle's grants, those of one sub-allocation and parcel made one.
-func (m *Planner) grantedNow() (rows []cluster.HoldingID) {
-	h := &m.s.Holding
+// grantedNow lists the holdings of this cycle's grants, those of one sub-allocation and parcel made one. Who was given anything is seen in
+// one pass over the holdings as they stand in memory: there are many more of them, and most are older. The list is borrowed until the next call.
+func (m *Planner) grantedNow() []cluster.HoldingID {
+	h, given := &m.s.Holding, zeroed(m.given, (len(m.s.Sub.Wanted)+63)/64)
+	for q, cycle := range h.Granted {
+		if sub := h.Sub[q]; cycle > m.s.Cycle && sub != cluster.NoID {
+			given[sub>>6] |= 1 << (uint(sub) & 63)
+		}
+	}
+	rows := m.rows[:0]
 	m.eachSub(func(sub cluster.SubID) {
+		if given[sub>>6]>>(uint(sub)&63)&1 == 0 {
+			return
+		}
 		first := len(rows)
 		for q := m.s.Sub.First[sub]; q != cluster.NoID; q = h.NextOfSub[q] {
 			if h.Granted[q] > m.s.Cycle && h.Set[q] == cluster.NoID {
@@ -56,6 +66,7 @@ func (m *Planner) grantedNow() (rows []cluster.HoldingID) {
 			}
 		}
 	})
+	m.given, m.rows = given, rows
 	return rows
 }
 
@@ -74,21 +85,78 @@ func (m *Planner) key(k *decision.Key, sub cluster.SubID) {
 	k.Add(m.p.Index, int32(m.s.Sub.Consumer[sub]), m.s.Alloc.Name[m.s.Sub.Alloc[sub]], m.s.Sub.Name[sub])
 }
 
+// EmitOwnership adds the parts of hosts that changed in this cycle: of each what went, then what came. O(changes).
+func (m *Planner) EmitOwnership(t *decision.Ownership) {
+	rows := 0
+	m.eachMoved(func(_ *change, _ int32, _ int, _ int64) { rows++ })
+	at := t.Extend(rows)
+	m.eachMoved(func(one *change, action int32, d int, amount int64) {
+		t.Plan.Code[at], t.Consumer.Code[at], t.Host.Code[at] = m.p.Index, int32(one.consumer), int32(one.host)
+		t.Action.Code[at], t.Dimension.Code[at], t.Amount[at] = action, int32(d), amount
+		at++
+	})
+}
+
+// eachMoved calls f for what went and what came of the parts of hosts that changed in this cycle, by dimension.
+func (m *Planner) eachMoved(f func(one *change, action int32, d int, amount int64)) {
+	for i := range m.owners.changes {
+		one, dims := &m.owners.changes[i], len(m.p.Parcels.Cap)
+		by := m.owners.by[i*dims : (i+1)*dims]
+		for d, v := range by {
+			if v < 0 {
+				f(one, decision.ActionTrimmed, d, -v)
+			}
+		}
+		for d, v := range by {
+			if v > 0 {
+				f(one, decision.ActionAssigned, d, v)
+			}
+		}
+	}
+}
+
 // EmitStates adds the plan's rows to consumers, amounts and shares.
 func (m *Planner) EmitStates(c *decision.Cycle) {
+	members, rows := 0, 0
+	for n := plan.Root + 1; int(n) < m.policy.Len(); n++ {
+		if m.p.Terms.Member[n] {
+			members++
+		}
+	}
+	for i := range m.pools.list {
+		o := &m.pools.list[i]
+		for n := o.node + 1; n < o.end; n++ {
+			if m.shows(o, n) {
+				rows++
+			}
+		}
+	}
+	row := c.Consumers.ExtendMD(members)
+	amount, part := c.Amounts.Extend(members*len(m.policy.Dimensions)), c.Shares.Extend(rows)
 	for n := plan.Root + 1; int(n) < m.policy.Len(); n++ {
 		if !m.p.Terms.Member[n] {
 			continue
 		}
 		id := int32(m.s.ConsumerOf[n])
-		m.emitConsumer(&c.Consumers, n, id)
-		m.emitAmounts(&c.Amounts, n, id)
+		m.emitConsumer(&c.Consumers, row, n, id)
+		row++
+		for d := range m.policy.Dimensions {
+			m.emitAmount(&c.Amounts, amount, n, id, d)
+			amount++
+		}
 		for _, o := range m.poolsAbove(n) {
-			if at := o.at(n); m.pools.wanted[at] > 0 || m.pools.held[at] > 0 {
-				m.emitShare(&c.Shares, o, n, id)
+			if m.shows(o, n) {
+				m.emitShare(&c.Shares, part, o, n, id)
+				part++
 			}
 		}
 	}
+}
+
+// shows tells whether a consumer in a pool has a row in the table shares.
+func (m *Planner) shows(o *pool, n plan.Node) bool {
+	at := o.at(n)
+	return m.p.Terms.Member[n] && (m.pools.wanted[at] > 0 || m.pools.held[at] > 0)
 }
 
 // poolsAbove is the pools of the consumers above one, from the root down. The slice is borrowed until the next call.
@@ -103,97 +171,63 @@ func (m *Planner) poolsAbove(n plan.Node) []*pool {
 	return m.above
 }
 
-func (m *Planner) emitConsumer(t *decision.Consumers, n plan.Node, id int32) {
-	t.Plan.Add(m.p.Index)
-	t.Consumer.Add(id)
-	t.Policy.Add(decision.PolicyMD)
-	t.Rank = append(t.Rank, int64(m.set.Rank[n]))
-	t.Demand = append(t.Demand, m.wanted[n])
-	t.Held = append(t.Held, m.held[n])
-	t.Short = append(t.Short, max(0, m.wanted[n]-m.held[n]))
-	t.AddNoSlots()
+func (m *Planner) emitConsumer(t *decision.Consumers, at int, n plan.Node, id int32) {
+	t.Plan.Code[at], t.Consumer.Code[at], t.Policy.Code[at] = m.p.Index, id, decision.PolicyMD
+	t.Rank[at], t.Demand[at], t.Held[at] = int64(m.set.Rank[n]), m.wanted[n], m.held[n]
+	t.Short[at] = max(0, m.wanted[n]-m.held[n])
 }
 
-func (m *Planner) emitAmounts(t *decision.Amounts, n plan.Node, id int32) {
-	for d := range m.policy.Dimensions {
-		limit := m.set.Limit[d][n]
-		t.Plan.Add(m.p.Index)
-		t.Consumer.Add(id)
-		t.Dimension.Add(int32(d))
-		configured, owned, reserved := m.owns(n, d)
-		t.Configured = append(t.Configured, configured)
-		t.Owned = append(t.Owned, owned)
-		t.Reserved = append(t.Reserved, reserved)
-		t.Held = append(t.Held, m.amounts.held[d][n])
-		t.Lent = append(t.Lent, m.amounts.lent[d][n])
-		t.StaticQuota = append(t.StaticQuota, m.amounts.quota[d][n])
-		t.Limit = append(t.Limit, max(limit, 0))
-		t.LimitNull = append(t.LimitNull, limit == plan.Unlimited)
-	}
+func (m *Planner) emitAmount(t *decision.Amounts, at int, n plan.Node, id int32, d int) {
+	limit := m.set.Limit[d][n]
+	t.Plan.Code[at], t.Consumer.Code[at], t.Dimension.Code[at] = m.p.Index, id, int32(d)
+	t.Configured[at], t.Owned[at], t.Reserved[at] = m.owns(n, d)
+	t.Held[at], t.Lent[at], t.StaticQuota[at] = m.amounts.held[d][n], m.amounts.lent[d][n], m.amounts.quota[d][n]
+	t.Limit[at], t.LimitNull[at] = max(limit, 0), limit == plan.Unlimited
 }
 
-func (m *Planner) emitShare(t *decision.Shares, o *pool, n plan.Node, id int32) {
+func (m *Planner) emitShare(t *decision.Shares, row int, o *pool, n plan.Node, id int32) {
 	at := o.at(n)
-	t.Plan.Add(m.p.Index)
-	t.Consumer.Add(id)
-	t.Pool.Add(int32(o.id))
-	t.Ratio = append(t.Ratio, m.set.Ratio[n])
-	t.Priority = append(t.Priority, int64(m.set.Priority[n]))
-	t.Usage = append(t.Usage, share.Float(m.pools.usage[at]))
-	t.UsageDemand = append(t.UsageDemand, share.Float(m.pools.demand[at]))
-	t.UsageQuota = append(t.UsageQuota, share.Float(m.pools.quota[at]))
-	t.UnitsHeld = append(t.UnitsHeld, m.pools.held[at])
-	t.UnitsWanted = append(t.UnitsWanted, m.pools.wanted[at])
+	t.Plan.Code[row], t.Consumer.Code[row], t.Pool.Code[row] = m.p.Index, id, int32(o.id)
+	t.Ratio[row], t.Priority[row] = m.set.Ratio[n], int64(m.set.Priority[n])
+	t.Usage[row], t.UsageDemand[row] = share.Float(m.pools.usage[at]), share.Float(m.pools.demand[at])
+	t.UsageQuota[row] = share.Float(m.pools.quota[at])
+	t.UnitsHeld[row], t.UnitsWanted[row] = m.pools.held[at], m.pools.wanted[at]
 }
 
-// EmitShortfalls explains every sub-allocation of the plan that is short. details
-// takes the texts of the column detail. It returns the units that are short. Cost: judge.
+// EmitShortfalls explains every sub-allocation of the plan that is short, as judgeShort found. details
+// takes the texts of the column detail. It returns the units that are short. O(sub-allocations that are short).
 func (m *Planner) EmitShortfalls(t *decision.Shortfalls, details *cluster.Names) (units int64) {
-	m.grant.Planner = m
 	r := &m.reason
-	r.last, r.subs = nil, r.subs[:0]
-	m.eachSub(func(sub cluster.SubID) {
-		if short := m.s.Short(sub); short > 0 && short > m.promise.units[sub] {
-			leaf := m.s.Node(sub)
-			r.subs = append(r.subs, judged{sub: sub, leaf: leaf, ask: ask{m.s.Sub.Shape[sub], m.s.Sub.Need[sub]}, stop: m.stops(leaf, sub)})
-		}
-	})
-	m.judge(r.subs)
-	next := 0
-	m.eachSub(func(sub cluster.SubID) {
+	r.last = nil
+	at, next := t.Extend(r.rows), 0
+	for _, sub := range r.short {
 		short := m.s.Short(sub)
-		if short == 0 {
-			return
-		}
 		waits := min(short, m.promise.units[sub])
 		if waits > 0 {
-			m.emitShortfall(t, details, sub, waits, m.waiting(sub))
+			m.emitShortfall(t, at, details, sub, waits, m.waiting(sub))
+			at++
 		}
 		if short > waits {
-			m.emitShortfall(t, details, sub, short-waits, m.why(&r.subs[next]))
-			next++
+			m.emitShortfall(t, at, details, sub, short-waits, m.why(&r.subs[next]))
+			at, next = at+1, next+1
 		}
 		units = share.Add(units, short)
-	})
+	}
 	return units
 }
 
-func (m *Planner) emitShortfall(t *decision.Shortfalls, details *cluster.Names, sub cluster.SubID, units int64, r reason) {
-	m.key(&t.Key, sub)
-	t.UnitsShort = append(t.UnitsShort, units)
-	t.Reason.Add(r.code)
-	t.Dimension.Add(r.dimension)
-	blocker, detail := int32(decision.Null), decision.Null
+func (m *Planner) emitShortfall(t *decision.Shortfalls, at int, details *cluster.Names, sub cluster.SubID, units int64, r reason) {
+	a, blocker, detail := m.s.Sub.Alloc[sub], decision.Null, decision.Null
 	if r.blocker != plan.None {
 		blocker = int32(m.s.ConsumerOf[r.blocker])
 	}
 	if r.detail != "" {
 		detail = details.InternString(r.detail)
 	}
-	t.Blocker.Add(blocker)
-	t.Detail.Add(detail)
-	t.Until = append(t.Until, r.until)
-	t.UntilNull = append(t.UntilNull, r.until == 0)
+	t.Plan.Code[at], t.Consumer.Code[at], t.Allocation.Code[at] = m.p.Index, int32(m.s.Sub.Consumer[sub]), m.s.Alloc.Name[a]
+	t.Sub.Code[at], t.UnitsShort[at], t.Reason.Code[at] = m.s.Sub.Name[sub], units, r.code
+	t.Dimension.Code[at], t.Blocker.Code[at], t.Detail.Code[at] = r.dimension, blocker, detail
+	t.Until[at], t.UntilNull[at] = r.until, r.until == 0
 }
 
 // EmitKeyframe adds the plan's rows to the keyframe tables.

@@ -28,9 +28,35 @@ type judged struct {
 
 // reasons is what reasons are made of in a cycle.
 type reasons struct {
-	subs  []judged
+	short []cluster.SubID // all that are short, in the order of eachSub
+	subs  []judged        // of these, those that are short of more than they are promised
+	rows  int             // of the table shortfalls
 	asked asked
-	last  *reason // until all that leaves is gone
+	last  *reason                  // until all that leaves is gone
+	bears map[ask]cluster.ParcelID // kept from cycle to cycle: a parcel that is large enough, when last looked at
+}
+
+// judgeShort lists who is short, and judges. It changes nothing that Settle computes, and needs nothing of it. Cost: judge.
+func (m *Planner) judgeShort() {
+	r := &m.reason
+	r.subs, r.short, r.rows = r.subs[:0], r.short[:0], 0
+	m.eachSub(func(sub cluster.SubID) {
+		short := m.s.Short(sub)
+		if short == 0 {
+			return
+		}
+		r.short = append(r.short, sub)
+		waits := min(short, m.promise.units[sub])
+		if waits > 0 {
+			r.rows++
+		}
+		if short > waits {
+			leaf := m.s.Node(sub)
+			r.subs = append(r.subs, judged{sub: sub, leaf: leaf, ask: ask{m.s.Sub.Shape[sub], m.s.Sub.Need[sub]}, stop: m.stops(leaf, sub)})
+			r.rows++
+		}
+	})
+	m.judge(r.subs)
 }
 
 // judge finds what stands against units of sub-allocations by themselves, those that ask for the same together. The parcels must
@@ -98,13 +124,19 @@ func (m *Planner) ofAll(a *asked, key ask) reason {
 		return r
 	}
 	p := &m.p.Parcels
-	mask := slices.Clone(p.Open)
-	if set, _ := m.desk.Selected(key.need); set != nil {
-		for w := range mask {
-			mask[w] &= set[w]
-		}
+	set, _ := m.desk.Selected(key.need)
+	if k, known := m.reason.bears[key]; known && int(k) < p.Len() && m.isBorne(a, k, set) {
+		return r
 	}
-	if vecpack.FirstAtLeast(mask, nil, 0, p.Cap, a.size, a.need) >= 0 {
+	mask := slices.Clone(p.Open)
+	for w := range set {
+		mask[w] &= set[w]
+	}
+	if k := vecpack.FirstAtLeast(mask, nil, 0, p.Cap, a.size, a.need); k >= 0 {
+		if len(m.reason.bears) > lastBearing || m.reason.bears == nil {
+			m.reason.bears = map[ask]cluster.ParcelID{}
+		}
+		m.reason.bears[key] = cluster.ParcelID(k)
 		return r
 	}
 	t := tally{rows: a.count}
@@ -112,6 +144,23 @@ func (m *Planner) ofAll(a *asked, key ask) reason {
 		t.below[i] = vecpack.CountBelow(mask, p.Cap[d], a.size[d])
 	}
 	return m.scarce(decision.ReasonTooBig, a, &t, "are smaller")
+}
+
+// lastBearing is of how many asks is kept, at most, where a unit would fit an empty parcel.
+const lastBearing = 1 << 16
+
+// isBorne tells whether a parcel is open and selected, and has all that a unit takes: so one that was found once tells it of most asks in every cycle.
+func (m *Planner) isBorne(a *asked, k cluster.ParcelID, selected []uint64) bool {
+	p := &m.p.Parcels
+	if !p.IsOpen(k) || !has(selected, k) {
+		return false
+	}
+	for _, d := range a.need {
+		if p.Cap[d][k] < a.size[d] {
+			return false
+		}
+	}
+	return true
 }
 
 // sights is what a leaf sees of the parcels for a unit.
@@ -130,11 +179,11 @@ func (m *Planner) look(a *asked, one *judged, blocked []uint64) sights {
 		var t tally
 		switch {
 		case o.top == one.leaf:
-			t = a.tally(a.own(), o, nil, blocked)
+			t = a.tally(nil, o, anyGrace, blocked)
 		case o.top == plan.Root && blocked == nil:
 			t = m.around(a, o, us)
 		default:
-			t = a.tally(&a.at[o.depth], o, m.withinGrace(o.depth, us), blocked)
+			t = a.tally(&m.sight.tier[o.depth], o, m.withinGrace(o.depth, us), blocked)
 		}
 		s.reached, s.fit = s.reached+t.rows, s.fit || t.fit+t.beyond > 0
 		switch {
@@ -150,13 +199,13 @@ func (m *Planner) look(a *asked, one *judged, blocked []uint64) sights {
 
 // around is the tally of what the public pool is to a leaf: all rows, which are added up once, less those of the hole.
 func (m *Planner) around(a *asked, o span, us int64) tally {
-	within := m.withinGrace(0, us)
-	all, ok := a.total[us]
+	g := m.withinGrace(0, us)
+	all, ok := a.total[g.place]
 	if !ok {
-		all = a.tally(&a.at[0], span{from: o.from, to: o.to, holeFrom: o.to, holeTo: o.to}, within, nil)
-		a.total[us] = all
+		all = m.all(a, g)
+		a.total[g.place] = all
 	}
-	hole := a.tally(&a.at[0], span{from: o.holeFrom, to: o.holeTo, holeFrom: o.holeTo, holeTo: o.holeTo}, within, nil)
+	hole := a.tally(&m.sight.tier[0], span{from: o.holeFrom, to: o.holeTo, holeFrom: o.holeTo, holeTo: o.holeTo}, g, nil)
 	all.add(&hole, -1)
 	return all
 }
@@ -198,13 +247,17 @@ func (m *Planner) ofUnit(a *asked, one *judged, seen *sights) reason {
 
 // adds tells whether the room of a dimension on all parcels that a leaf may be given adds up to a unit.
 func (m *Planner) adds(a *asked, one *judged, blocked []uint64, d int) bool {
-	left, us := a.size[d], m.policy.ReclaimUS[one.leaf]
+	v, left, us := &m.sight, a.size[d], m.policy.ReclaimUS[one.leaf]
 	m.eachSpan(one.leaf, func(o span) {
 		switch {
+		case left <= 0:
 		case o.top == one.leaf:
-			left -= m.sight.sum(a, o, nil, blocked, nil, d, left)
-		case o.depth > one.stop.depth:
-			left -= m.sight.sum(a, o, m.withinGrace(o.depth, us), blocked, &m.sight.tier[o.depth], d, left)
+			left -= v.sum(a, o, anyGrace, blocked, nil, d, left)
+		case o.depth <= one.stop.depth:
+		case o.top == plan.Root && blocked == nil && a.size[d] <= v.most():
+			left -= v.sumAround(a, o, m.withinGrace(0, us), d)
+		default:
+			left -= v.sum(a, o, m.withinGrace(o.depth, us), blocked, &v.tier[o.depth], d, left)
 		}
 	})
 	return left <= 0

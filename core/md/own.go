@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/stintd/stint/core/cluster"
-	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/ownership"
 	"github.com/stintd/stint/core/plan"
 )
@@ -60,7 +59,7 @@ func (m *Planner) assign() {
 		o.laid, p.Since = false, 0
 	}
 	if p.Reassign = false; !o.laid {
-		o.laid = true
+		o.laid, m.amounts.set = true, nil
 		if p.Parcels.Owned {
 			m.layOwners()
 		}
@@ -442,28 +441,4 @@ func (m *Planner) owns(n plan.Node, d int) (configured, owned, reserved int64) {
 		return 0, 0, 0
 	}
 	return deeds.Configured[d][n], m.amounts.owned[d][n], deeds.Reserved[d][n]
-}
-
-// EmitOwnership adds the parts of hosts that changed in this cycle: of each what went, then what came.
-func (m *Planner) EmitOwnership(t *decision.Ownership) {
-	row := func(one *change, action int32, d int, amount int64) {
-		if amount > 0 {
-			t.Plan.Add(m.p.Index)
-			t.Consumer.Add(int32(one.consumer))
-			t.Host.Add(int32(one.host))
-			t.Action.Add(action)
-			t.Dimension.Add(int32(d))
-			t.Amount = append(t.Amount, amount)
-		}
-	}
-	for i := range m.owners.changes {
-		one, dims := &m.owners.changes[i], len(m.p.Parcels.Cap)
-		by := m.owners.by[i*dims : (i+1)*dims]
-		for d, v := range by {
-			row(one, decision.ActionTrimmed, d, -v)
-		}
-		for d, v := range by {
-			row(one, decision.ActionAssigned, d, v)
-		}
-	}
 }

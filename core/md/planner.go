@@ -37,9 +37,10 @@ type Planner struct {
 	claimed [][]int64
 	wanted  []int64 // units
 	held    []int64
-	byDepth []int64 // scratch
-	above   []*pool // scratch
-	kept    []int64 // scratch
+	above   []*pool             // scratch
+	kept    []int64             // scratch
+	given   []uint64            // scratch: bitset by SubID
+	rows    []cluster.HoldingID // scratch
 
 	nowUS    int64
 	budget   int64 // units that this cycle may still put under reclaim
@@ -52,6 +53,7 @@ type Planner struct {
 	reason   reasons
 	sight    sight
 	amounts  amounts
+	census   census
 }
 
 // Attach points the planner at a state and the plan it is to carry out. Cheap.
@@ -139,14 +141,22 @@ func (m *Planner) sumUp(figure []int64) {
 	}
 }
 
-// Settle computes the figures that the tables of states show, when the plan changed, and gives
-// the plan's sub-allocations.
+// Settle computes the figures that the tables of states show, and judges who is short, when the plan changed; it gives
+// the plan's sub-allocations. Half of it needs nothing of the other half, so that both are done at once.
 func (m *Planner) Settle() (subAllocations int64) {
 	if m.p.Dirty {
+		judged := make(chan struct{})
+		go func() {
+			m.judgeShort()
+			m.Amounts()
+			close(judged)
+		}()
+		m.canvass()
 		m.use()
-		m.Quota()
-		m.Amounts()
 		m.Count()
+		m.Quota()
+		<-judged
+		m.lend()
 	}
 	return m.Subs
 }
@@ -159,58 +169,10 @@ func (m *Planner) use() {
 		for q := o.firstPair; q != cluster.NoID; q = m.pools.nextPair[q] {
 			if units := m.p.Pairs.Units[q]; units > 0 {
 				at := &m.pools.usage[o.at(m.p.Pairs.Leaf[q])]
-				*at = share.Add(*at, share.Fraction(units, m.capacity(o, m.p.Pairs.Shape[q])))
+				*at = share.Add(*at, share.Fraction(units, m.capacityNow(o, m.p.Pairs.Shape[q])))
 			}
 		}
 		m.sumIn(o, m.pools.usage)
-	}
-}
-
-// Count adds up what every consumer wants and holds, in units, in all and in each pool, and the plan's
-// sub-allocations in Subs.
-func (m *Planner) Count() {
-	n := m.policy.Len()
-	m.wanted, m.held, m.Subs = zeroed(m.wanted, n), zeroed(m.held, n), 0
-	clear(m.pools.wanted)
-	clear(m.pools.held)
-	m.eachSub(func(sub cluster.SubID) {
-		leaf := m.s.Node(sub)
-		m.wanted[leaf] = share.Add(m.wanted[leaf], m.s.Sub.Wanted[sub])
-		m.held[leaf] += m.s.Sub.Held[sub]
-		m.eachPool(sub, func(o *pool, held, outstanding int64) {
-			at := o.at(leaf)
-			m.pools.wanted[at] = share.Add(m.pools.wanted[at], held+outstanding)
-			m.pools.held[at] += held
-		})
-		m.Subs++
-	})
-	m.sumUp(m.wanted)
-	m.sumUp(m.held)
-	for i := range m.pools.list {
-		m.sumIn(&m.pools.list[i], m.pools.wanted)
-		m.sumIn(&m.pools.list[i], m.pools.held)
-	}
-}
-
-// eachPool calls f for the pools that exist for a sub-allocation's leaf, the nearest first, with the units that it holds from there
-// and those that it is short of. O(its holdings + depth).
-func (m *Planner) eachPool(sub cluster.SubID, f func(o *pool, held, outstanding int64)) {
-	leaf, short := m.s.Node(sub), m.s.Short(sub)
-	if !m.p.Parcels.Owned {
-		f(m.root(), m.s.Sub.Held[sub], short)
-		return
-	}
-	by := zeroed(m.byDepth, int(m.policy.Depth[leaf])+1)
-	m.byDepth = by
-	for q := m.s.Sub.First[sub]; q != cluster.NoID; q = m.s.Holding.NextOfSub[q] {
-		by[m.depthOf(q)] += m.s.Holding.Units[q]
-	}
-	for n := m.policy.Parent[leaf]; n != plan.None; n = m.policy.Parent[n] {
-		if m.pools.index[n] != cluster.NoID {
-			if o := m.poolAt(n); m.exists(o, leaf) {
-				f(o, by[m.policy.Depth[n]], short)
-			}
-		}
 	}
 }
 

@@ -16,28 +16,13 @@ type quotas struct {
 	part    []int64
 }
 
-// Quota computes usage demands and usage quotas of every pool from the usages after granting.
-// O(sub-allocations × depth + consumers in pools × log children).
+// Quota computes the usage quotas of every pool from usages after granting and from demands, after Count.
+// O(consumers in pools × log children).
 func (m *Planner) Quota() {
 	p := &m.pools
-	clear(p.demand)
 	clear(p.quota)
 	for i := range p.list {
-		p.list[i].short = false
-	}
-	m.eachSub(func(sub cluster.SubID) {
-		leaf := m.s.Node(sub)
-		m.eachPool(sub, func(o *pool, held, outstanding int64) {
-			if held+outstanding > 0 {
-				at := &p.demand[o.at(leaf)]
-				*at = share.Add(*at, share.Demand(held+outstanding, m.capacity(o, m.s.Sub.Shape[sub])))
-				o.short = o.short || outstanding > 0
-			}
-		})
-	})
-	for i := range p.list {
 		o := &p.list[i]
-		m.sumIn(o, p.demand)
 		if !o.short {
 			m.keep(o)
 			continue
@@ -59,7 +44,7 @@ func (m *Planner) keep(o *pool) {
 	for q := o.firstPair; q != cluster.NoID; q = m.pools.nextPair[q] {
 		if units := m.p.Pairs.Units[q]; units > 0 {
 			at := &m.pools.quota[o.at(m.p.Pairs.Leaf[q])]
-			*at = share.Add(*at, share.Fraction(units-m.p.Pairs.Leaving[q], max(m.capacity(o, m.p.Pairs.Shape[q]), units)))
+			*at = share.Add(*at, share.Fraction(units-m.p.Pairs.Leaving[q], max(m.capacityNow(o, m.p.Pairs.Shape[q]), units)))
 		}
 	}
 	m.sumIn(o, m.pools.quota)
@@ -84,84 +69,96 @@ func (m *Planner) divide(o *pool, node plan.Node) {
 	}
 }
 
-// amounts are the figures of the table amounts, by dimension, then Node.
+// amounts are the figures of the table amounts, by dimension, then Node. What goes by the plan's parcels and settings alone is kept
+// until these are others.
 type amounts struct {
 	held  [][]int64
 	owned [][]int64
 	lent  [][]int64 // what outsiders hold on its parcels, or on those of consumers below it
 	quota [][]int64 // static share quota
 	leafy []bool    // by Node: a leaf of the plan, or above one
-	part  []int64   // scratch
+
+	set   *plan.MDWindow // that leafy, owned and parts are of; nil: nothing is kept
+	split []int64        // by pool: rests.version of which its parts are, NoID: none yet
+	parts [][]int64      // by dimension, then pool.at: what of the pool's capacity is a consumer's
 }
 
-// Amounts computes what consumers hold and their static share quotas (MD-15, D-8):
+// Amounts computes what consumers hold, but for what they lend, and their static share quotas (MD-15, D-8):
 // per dimension each pool's capacity, divided as if every leaf wanted without end.
-// O(consumers × dimensions × log children).
+// O(pairs × dimensions + consumers in pools × dimensions), besides pools whose capacity changed.
 func (m *Planner) Amounts() {
-	a, n := &m.amounts, m.policy.Len()
-	a.leafy = zeroed(a.leafy, n)
-	for node := plan.Node(n - 1); node > plan.Root; node-- {
-		if m.p.Terms.Member[node] && (m.policy.Leaf(node) || a.leafy[node]) {
-			a.leafy[node], a.leafy[m.policy.Parent[node]] = true, true
-		}
-	}
-	dims := len(m.policy.Dimensions)
+	a, n, dims := &m.amounts, m.policy.Len(), len(m.policy.Dimensions)
 	a.held, a.owned, a.lent, a.quota = resized(a.held, dims), resized(a.owned, dims), resized(a.lent, dims), resized(a.quota, dims)
-	for d := range m.policy.Dimensions {
-		a.held[d], a.owned[d] = zeroed(a.held[d], n), zeroed(a.owned[d], n)
-		a.lent[d], a.quota[d] = zeroed(a.lent[d], n), zeroed(a.quota[d], n)
-		for i, c := range m.p.Deeds.Consumer {
-			a.owned[d][m.s.NodeOf[c]] += m.p.Deeds.Amount[d][i]
+	if a.set != m.set {
+		m.layAmounts()
+	}
+	for d := range dims {
+		a.held[d], a.lent[d], a.quota[d] = zeroed(a.held[d], n), zeroed(a.lent[d], n), zeroed(a.quota[d], n)
+	}
+	for q, leaf := range m.p.Pairs.Leaf {
+		if units := m.p.Pairs.Units[q]; units > 0 {
+			for d, u := range m.s.Shape.Size(m.p.Pairs.Shape[q]) {
+				a.held[d][leaf] = share.Add(a.held[d][leaf], share.Mul(units, u))
+			}
 		}
-		for q, leaf := range m.p.Pairs.Leaf {
-			a.held[d][leaf] = share.Add(a.held[d][leaf], share.Mul(m.p.Pairs.Units[q], m.s.Shape.Size(m.p.Pairs.Shape[q])[d]))
-		}
+	}
+	for d := range dims {
 		m.sumUp(a.held[d])
-		for i := range m.pools.list {
-			m.splitPool(&m.pools.list[i], d)
+	}
+	for i := range m.pools.list {
+		o := &m.pools.list[i]
+		if a.split[i] != o.version || o.node == plan.Root {
+			a.split[i] = o.version
+			for d := range dims {
+				m.splitPool(o, d)
+			}
 		}
-	}
-	if m.p.Parcels.Owned {
-		m.lend()
-	}
-}
-
-// lend adds up what is held on parcels by outsiders of those that own them.
-func (m *Planner) lend() {
-	p, h := &m.p.Parcels, &m.s.Holding
-	for k, owner := range p.Owner {
-		for q := p.First[k]; q != cluster.NoID && owner != cluster.NoID; q = h.NextOnParcel[q] {
-			leaf := m.p.Pairs.Leaf[m.s.Sub.Pair[h.Sub[q]]]
-			for n := m.s.NodeOf[owner]; n != plan.Root && !m.policy.Within(leaf, n); n = m.policy.Parent[n] {
-				for d, u := range m.s.Size(h.Sub[q]) {
-					m.amounts.lent[d][n] = share.Add(m.amounts.lent[d][n], share.Mul(h.Units[q], u))
-				}
+		for d, parts := range a.parts {
+			for node := o.node + 1; node < o.end; node++ {
+				a.quota[d][node] = share.Add(a.quota[d][node], parts[o.at(node)])
 			}
 		}
 	}
 }
 
-// splitPool adds to consumers' static share quotas what a pool's capacity, as of the last refresh, gives them in a dimension.
+// layAmounts finds out which consumers have leaves, adds up what is owned, and forgets how pools were split.
+func (m *Planner) layAmounts() {
+	a, n := &m.amounts, m.policy.Len()
+	a.set, a.leafy = m.set, zeroed(a.leafy, n)
+	for node := plan.Node(n - 1); node > plan.Root; node-- {
+		if m.p.Terms.Member[node] && (m.policy.Leaf(node) || a.leafy[node]) {
+			a.leafy[node], a.leafy[m.policy.Parent[node]] = true, true
+		}
+	}
+	a.parts, a.split = resized(a.parts, len(a.owned)), resized(a.split, len(m.pools.list))
+	for i := range a.split {
+		a.split[i] = cluster.NoID
+	}
+	for d := range a.owned {
+		a.owned[d], a.parts[d] = zeroed(a.owned[d], n), zeroed(a.parts[d], len(m.pools.usage))
+		for i, c := range m.p.Deeds.Consumer {
+			a.owned[d][m.s.NodeOf[c]] += m.p.Deeds.Amount[d][i]
+		}
+	}
+}
+
+// splitPool gives consumers their parts of what a pool's capacity is in a dimension, as of the last refresh.
 func (m *Planner) splitPool(o *pool, d int) {
-	a := &m.amounts
-	a.part = zeroed(a.part, int(o.end-o.node))
+	part := m.amounts.parts[d][o.figures:][:o.end-o.node]
+	clear(part)
 	if o.node == plan.Root {
 		for i, v := range m.public.capacity.column[d] {
-			a.part[0] = share.Add(a.part[0], share.Mul(v, m.public.capacity.count[i]))
+			part[0] = share.Add(part[0], share.Mul(v, m.public.capacity.count[i]))
 		}
 	}
 	if o.own < o.all {
 		for i, v := range o.column[d] {
-			a.part[0] = share.Add(a.part[0], share.Mul(v, o.count[i]))
+			part[0] = share.Add(part[0], share.Mul(v, o.count[i]))
 		}
 	}
 	for node := o.node; node < o.end; node++ {
-		v := a.part[node-o.node]
-		if v > 0 && m.policy.First[node] != plan.None {
-			m.split(a.part, o.node, node)
-		}
-		if node > o.node {
-			a.quota[d][node] = share.Add(a.quota[d][node], v)
+		if part[node-o.node] > 0 && m.policy.First[node] != plan.None {
+			m.split(part, o.node, node)
 		}
 	}
 }

@@ -1,0 +1,160 @@
+package md
+
+import (
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/share"
+)
+
+// census is what one pass over the holdings, as they stand in memory, tells: there are many more of them than of anything else, and their
+// lists lead all over it.
+type census struct {
+	depths int
+	depth  []int32 // by ConsumerID
+	drawn  []int64 // by SubID, then depth: units held from the pool of the consumer of that depth above it
+	lent   []int64 // by Node of the lender, depth of the pool, then dimension: what is held on its parcels through that
+	some   []bool  // by Node: whether anything is lent
+	source []source
+	public []int64 // by ShapeID: capacity of the public pool, unknown where nobody asked
+}
+
+// source is a pool that exists for a leaf.
+type source struct {
+	*pool
+	depth int32
+	at    int32 // where the leaf's figures in it stand
+}
+
+// canvass makes the pass. O(holdings).
+func (m *Planner) canvass() {
+	c, h, dims := &m.census, &m.s.Holding, len(m.policy.Dimensions)
+	c.public = resized(c.public, m.s.Shape.Len())
+	for shape := range c.public {
+		c.public[shape] = unknown
+	}
+	if !m.p.Parcels.Owned {
+		return
+	}
+	c.depths, c.depth = 0, resized(c.depth, len(m.s.NodeOf))
+	for id, n := range m.s.NodeOf {
+		if n != plan.None {
+			c.depth[id], c.depths = m.policy.Depth[n], max(c.depths, int(m.policy.Depth[n])+1)
+		}
+	}
+	c.drawn = zeroed(c.drawn, len(m.s.Sub.Wanted)*c.depths)
+	c.lent, c.some = zeroed(c.lent, m.policy.Len()*c.depths*dims), zeroed(c.some, m.policy.Len())
+	several := len(m.s.Plans) > 1
+	for q, sub := range h.Sub {
+		pool := h.Pool[q]
+		if sub == cluster.NoID || pool == cluster.NoID || several && m.s.Sub.Plan[sub] != m.p.Index {
+			continue
+		}
+		depth := int(c.depth[pool])
+		c.drawn[int(sub)*c.depths+depth] += h.Units[q]
+		if lender := h.Lender[q]; lender != cluster.NoID {
+			n := m.s.NodeOf[lender]
+			c.some[n] = true
+			at := c.lent[(int(n)*c.depths+depth)*dims:][:dims]
+			for d, u := range m.s.Size(sub) {
+				at[d] = share.Add(at[d], share.Mul(h.Units[q], u))
+			}
+		}
+	}
+}
+
+// capacityNow is a pool's capacity in units of a shape in use, after canvass. Most ask for the public pool's.
+func (m *Planner) capacityNow(o *pool, shape cluster.ShapeID) int64 {
+	if o.node != plan.Root {
+		return m.capacity(o, shape)
+	}
+	units := &m.census.public[shape]
+	if *units == unknown {
+		*units = m.capacity(o, shape)
+	}
+	return *units
+}
+
+// lend adds up what is held on parcels by outsiders of those that own them: of all that lend them, up to the pool. After canvass and Amounts.
+func (m *Planner) lend() {
+	c, dims := &m.census, len(m.policy.Dimensions)
+	if !m.p.Parcels.Owned {
+		return
+	}
+	for node, some := range c.some {
+		if !some {
+			continue
+		}
+		for n := plan.Node(node); n != plan.Root; n = m.policy.Parent[n] {
+			at := c.lent[node*c.depths*dims:][:int(m.policy.Depth[n])*dims] // of the pools above it
+			for i, amount := range at {
+				m.amounts.lent[i%dims][n] = share.Add(m.amounts.lent[i%dims][n], amount)
+			}
+		}
+	}
+}
+
+// Count adds up what every consumer wants and holds, in units, in all and in each pool, the usage demands (MD-13), and the plan's
+// sub-allocations in Subs. O(sub-allocations × depth).
+func (m *Planner) Count() {
+	n, p := m.policy.Len(), &m.pools
+	m.wanted, m.held, m.Subs = zeroed(m.wanted, n), zeroed(m.held, n), 0
+	clear(p.wanted)
+	clear(p.held)
+	clear(p.demand)
+	for i := range p.list {
+		p.list[i].short = false
+	}
+	for leaf, first := range m.p.FirstAlloc {
+		if first == cluster.NoID {
+			continue
+		}
+		sources := m.sources(plan.Node(leaf))
+		for a := first; a != cluster.NoID; a = m.s.Alloc.Next[a] {
+			for sub := m.s.Alloc.First[a]; sub != cluster.NoID; sub = m.s.Sub.Next[sub] {
+				m.wanted[leaf] = share.Add(m.wanted[leaf], m.s.Sub.Wanted[sub])
+				m.held[leaf] += m.s.Sub.Held[sub]
+				m.countSub(sub, sources)
+				m.Subs++
+			}
+		}
+	}
+	m.sumUp(m.wanted)
+	m.sumUp(m.held)
+	for i := range p.list {
+		o := &p.list[i]
+		m.sumIn(o, p.wanted)
+		m.sumIn(o, p.held)
+		m.sumIn(o, p.demand)
+	}
+}
+
+// countSub is Count for a sub-allocation in the pools that exist for its leaf.
+func (m *Planner) countSub(sub cluster.SubID, sources []source) {
+	p, short := &m.pools, m.s.Short(sub)
+	for i := range sources {
+		o, held := &sources[i], m.s.Sub.Held[sub]
+		if m.p.Parcels.Owned {
+			held = m.census.drawn[int(sub)*m.census.depths+int(o.depth)]
+		}
+		if held+short == 0 {
+			continue
+		}
+		p.wanted[o.at], p.held[o.at] = share.Add(p.wanted[o.at], held+short), p.held[o.at]+held
+		p.demand[o.at] = share.Add(p.demand[o.at], share.Demand(held+short, m.capacityNow(o.pool, m.s.Sub.Shape[sub])))
+		o.short = o.short || short > 0
+	}
+}
+
+// sources lists the pools that exist for a leaf, the nearest first. The slice is borrowed until the next call.
+func (m *Planner) sources(leaf plan.Node) []source {
+	list := m.census.source[:0]
+	for n := m.policy.Parent[leaf]; n != plan.None; n = m.policy.Parent[n] {
+		if m.pools.index[n] != cluster.NoID {
+			if o := m.poolAt(n); m.exists(o, leaf) {
+				list = append(list, source{o, m.policy.Depth[n], o.at(leaf)})
+			}
+		}
+	}
+	m.census.source = list
+	return list
+}

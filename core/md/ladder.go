@@ -1,0 +1,157 @@
+package md
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"github.com/stintd/stint/vecpack"
+)
+
+// ladder is the sizes of a dimension that units that are short take, ascending: shapes share them, so that there are far fewer than asks.
+type ladder []*rung
+
+// rung is the rows with less room than one size, kept from cycle to cycle: what is free moves a row past few rungs.
+type rung struct {
+	size  int64
+	used  int64    // the last ask that took it
+	below []uint64 // bitset of rows
+	tight []narrow // by depth of a tier
+	round int64    // the round in which total was counted
+	total []int    // by place of a grace: rows below of all that are asked about through the public pool; -1: not counted
+}
+
+// narrow is the tight rows of a tier with less room than a size, in the tier's words.
+type narrow struct {
+	version int64 // of the tier
+	below   []uint64
+}
+
+// lastBelow limits the memory of rungs that is kept: beyond it those that were not used for longest go. What one ask needs always stays.
+const lastBelow = 64 << 20 / 8 // words
+
+// find gives the place of the first rung with at least a size.
+func (l ladder) find(size int64) int {
+	at, _ := slices.BinarySearchFunc(l, size, func(r *rung, size int64) int { return cmp.Compare(r.size, size) })
+	return at
+}
+
+// move says that the room of a row was so much and is now another.
+func (l ladder) move(w int32, bit uint64, was, is int64) {
+	if was > is {
+		for _, r := range l[l.find(is+1):] { // sizes over is
+			if r.size > was {
+				return
+			}
+			r.below[w] |= bit
+		}
+		return
+	}
+	for _, r := range l[l.find(was+1):] {
+		if r.size > is {
+			return
+		}
+		r.below[w] &^= bit
+	}
+}
+
+// moveTight is move for a tight row of a tier.
+func (l ladder) moveTight(t *tier, w int32, bit uint64, was, is int64) {
+	for _, r := range l[l.find(min(was, is)+1):] {
+		if r.size > max(was, is) {
+			return
+		}
+		if int(t.depth) >= len(r.tight) || r.tight[t.depth].version != t.version {
+			continue
+		}
+		if is < r.size {
+			r.tight[t.depth].below[t.at[w]] |= bit
+		} else {
+			r.tight[t.depth].below[t.at[w]] &^= bit
+		}
+	}
+}
+
+// rung gives the rows with less than a size of a dimension, as of laySight. It is good until the next ask. O(parcels) for a size that is not known.
+func (v *sight) rung(d int, size int64) *rung {
+	at := v.ladder[d].find(size)
+	if at == len(v.ladder[d]) || v.ladder[d][at].size != size {
+		for v.words+len(v.open) > lastBelow && v.forget() {
+			at = v.ladder[d].find(size)
+		}
+		r := &rung{size: size, below: make([]uint64, len(v.open))}
+		vecpack.Below(r.below, v.every, v.room[d], size)
+		v.ladder[d] = slices.Insert(v.ladder[d], at, r)
+		v.words += len(v.open)
+	}
+	r := v.ladder[d][at]
+	r.used = v.ask
+	v.tighten(r, d)
+	return r
+}
+
+// tighten brings what a rung says of tight rows up to tiers whose rows are others than before.
+func (v *sight) tighten(r *rung, d int) {
+	r.tight = resized(r.tight, max(len(r.tight), len(v.tier)))
+	for depth := range v.tier {
+		t, n := &v.tier[depth], &r.tight[depth]
+		if len(t.tight) == 0 || n.version == t.version {
+			continue
+		}
+		v.words += len(t.isTight) - len(n.below)
+		n.version, n.below = t.version, zeroed(n.below, len(t.isTight))
+		for place, row := range t.tight {
+			if t.left[d][place] < r.size {
+				n.below[t.at[row>>6]] |= 1 << (uint(row) & 63)
+			}
+		}
+	}
+}
+
+// forget drops the rung that was not used for longest, unless the ask at hand needs it; it tells whether there was one.
+func (v *sight) forget() bool {
+	dimension, place := -1, 0
+	for d, l := range v.ladder {
+		for i, r := range l {
+			if r.used < v.ask && (dimension < 0 || r.used < v.ladder[dimension][place].used) {
+				dimension, place = d, i
+			}
+		}
+	}
+	if dimension < 0 {
+		return false
+	}
+	r := v.ladder[dimension][place]
+	v.words -= len(r.below)
+	for i := range r.tight {
+		v.words -= len(r.tight[i].below)
+	}
+	v.ladder[dimension] = slices.Delete(v.ladder[dimension], place, place+1)
+	return true
+}
+
+// totalBelow is how many of all rows asked about, that are within a grace, have less than a rung's size through the public pool.
+func (v *sight) totalBelow(r *rung, mask []uint64, g *grace) (n int) {
+	if r.round != v.round {
+		r.round, r.total = v.round, r.total[:0]
+	}
+	for len(r.total) <= g.place {
+		r.total = append(r.total, -1)
+	}
+	if r.total[g.place] >= 0 {
+		return r.total[g.place]
+	}
+	t := &v.tier[0]
+	for w, rows := range mask {
+		below := r.below[w]
+		if place := t.place(int32(w)); place >= 0 {
+			below |= r.tight[0].below[place]
+		}
+		if below &= rows; g.rows != nil {
+			below &= g.rows[w]
+		}
+		n += bits.OnesCount64(below)
+	}
+	r.total[g.place] = n
+	return n
+}
