@@ -58,13 +58,10 @@ func helps(bound, besides, size, victim []int64) bool {
 // first in order; else units in order until it fits, less those that are not needed after all.
 func (m *Planner) enough(o *pool, sub cluster.SubID, k cluster.ParcelID, gets int64) []victim {
 	size, leaf := m.s.Size(sub), m.s.Node(sub)
-	rows, sum, bound := m.fairness.here[:0], zeroed(m.fairness.sum, len(size)), m.bounds(k, o.node)
+	rows, sum, bound := m.givers(o, k, m.fairness.here[:0]), zeroed(m.fairness.sum, len(size)), m.bounds(k, o.node)
 	m.fairness.sum = sum
-	for q := m.p.Parcels.First[k]; q != cluster.NoID; q = m.s.Holding.NextOnParcel[q] {
-		if m.mayTake(o, q) {
-			rows = append(rows, q)
-			add(sum, m.s.Size(m.s.Holding.Sub[q]), m.s.Holding.Units[q])
-		}
+	for _, q := range rows {
+		add(sum, m.s.Size(m.s.Holding.Sub[q]), m.s.Holding.Units[q])
 	}
 	if m.fairness.here = rows; !covers(bound, sum, size) {
 		return nil // not even all together

@@ -42,6 +42,7 @@ type onParcel struct {
 type stock struct {
 	pair  cluster.PairID
 	shape cluster.ShapeID
+	q     cluster.HoldingID
 	units uint16 // more make the parcel one of which words cannot tell
 	top   uint16 // whose leaf it is, of the consumers of the first level: see tops
 }
@@ -120,6 +121,25 @@ func (m *Planner) mayDo(o *pool, k cluster.ParcelID) bool {
 	return vecpack.Covers(one.free+m.fromTops(o, list), v.want)
 }
 
+// givers lists the holdings on a parcel of which a unit may be taken for the taker of this round, after mayDo.
+func (m *Planner) givers(o *pool, k cluster.ParcelID, rows []cluster.HoldingID) []cluster.HoldingID {
+	v := &m.fairness.onHand
+	if one := &v.parcel[k]; (one.to > one.from || one.free != v.most) && mutant != 44 {
+		for _, of := range v.row[one.from:one.to] {
+			if m.mayGive(o, of.pair) {
+				rows = append(rows, of.q)
+			}
+		}
+		return rows
+	}
+	for q := m.p.Parcels.First[k]; q != cluster.NoID; q = m.s.Holding.NextOnParcel[q] {
+		if m.mayTake(o, q) {
+			rows = append(rows, q)
+		}
+	}
+	return rows
+}
+
 // fromTops is what all who may give of some rows, those below one consumer of the first level together, could give to one who takes from
 // the root's pool, packed: none below such a consumer more units than its margin leaves.
 func (m *Planner) fromTops(o *pool, list []stock) (sum uint64) {
@@ -168,6 +188,7 @@ func (m *Planner) takeDown(k cluster.ParcelID, one *onParcel) {
 	for q := m.p.Parcels.First[k]; q != cluster.NoID; q = h.NextOnParcel[q] {
 		if h.Set[q] == cluster.NoID && m.s.Node(h.Sub[q]) != plan.None {
 			v.row[one.to] = m.stockOf(h.Sub[q], h.Pool[q], h.Units[q])
+			v.row[one.to].q = q
 			one.to++
 		}
 	}
@@ -203,7 +224,7 @@ func (m *Planner) takeAllDown() {
 			if h.Pool[q] != pool {
 				pool, last = h.Pool[q], m.stockOf(sub, h.Pool[q], 0)
 			}
-			last.units = uint16(min(h.Units[q], math.MaxUint16))
+			last.q, last.units = q, uint16(min(h.Units[q], math.MaxUint16))
 			one := &v.parcel[h.Parcel[q]]
 			v.row[one.to] = last
 			one.to++
@@ -218,7 +239,7 @@ func (m *Planner) takeAllDown() {
 
 // stockOf is units of a sub-allocation from a pool as a row.
 func (m *Planner) stockOf(sub cluster.SubID, pool cluster.ConsumerID, units int64) stock {
-	return stock{m.s.PairOf(sub, pool), m.s.Sub.Shape[sub], uint16(min(units, math.MaxUint16)), m.fairness.onHand.topOf[m.s.Node(sub)]}
+	return stock{pair: m.s.PairOf(sub, pool), shape: m.s.Sub.Shape[sub], units: uint16(min(units, math.MaxUint16)), top: m.fairness.onHand.topOf[m.s.Node(sub)]}
 }
 
 // layTops numbers the consumers of the first level, and packs the sizes of units.
