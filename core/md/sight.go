@@ -111,7 +111,7 @@ func (m *Planner) layRows(owned []cluster.ParcelID) {
 	*v = sight{
 		parcel: append(v.parcel[:0], owned...), row: resized(v.row, p.Len()), owned: int32(len(owned)), every: zeroed(v.every, words),
 		free: resized(v.free, len(p.Free)), room: resized(v.room, len(p.Free)), some: resized(v.some, len(p.Free)),
-		open: v.open, shut: v.shut[:0], ladder: make([]ladder, len(p.Free)), ask: v.ask, round: v.round, version: v.version,
+		open: zeroed(v.open, words), shut: v.shut[:0], ladder: make([]ladder, len(p.Free)), ask: v.ask, round: v.round, version: v.version,
 	}
 	for k := range cluster.ParcelID(p.Len()) {
 		if p.Owner[k] == cluster.NoID {
