@@ -13,18 +13,19 @@ import (
 type netRoom struct {
 	room     [][]int64 // by dimension, then parcel: reserves left aside
 	short    []shortage
-	busy     bool // whether anything is under reclaim or promised: only then may a unit join
-	gained   []cluster.ParcelID
-	other    []cluster.ParcelID // parcels whose net room is not what is free
+	busy     bool                 // whether anything is under reclaim or promised: only then may a unit join
+	gained   []cluster.ParcelID   // those that gained room since, again and again
+	other    []cluster.ParcelID   // parcels whose net room is not what is free
+	told     int                  // of gained, in news
+	news     [][]cluster.ParcelID // by Node: what gained room of its and of those below it
 	joinedAt map[cluster.SubID][]cluster.ParcelID
 	joinedOn map[cluster.ParcelID][]cluster.SubID // those that have reserves
 
-	loose   [][]cluster.ParcelID // by Node: parcels of it and of those below it that may have more room net than they had while granting
-	touched []plan.Node
-	all     bool // sub-allocations may fit elsewhere too: some of their units were promised while granting
-	joins   map[joinKey]*joiner
-	whole   map[plan.Node][]cluster.ParcelID // a consumer's parcels and those below it, in host order, where all are looked through
-	regain  []cluster.ParcelID               // parcels that gained room while granting
+	loose  [][]cluster.ParcelID // by Node: parcels of it and of those below it that may have more room net than they had while granting
+	all    bool                 // sub-allocations may fit elsewhere too: some of their units were promised while granting
+	joins  map[joinKey]*joiner
+	whole  map[plan.Node][]cluster.ParcelID // a consumer's parcels and those below it, in host order, where all are looked through
+	regain []cluster.ParcelID               // parcels that gained room while granting
 }
 
 // joinKey is what units that look for the same net room have in common.
@@ -38,8 +39,8 @@ type joinKey struct {
 type joiner struct {
 	list []cluster.ParcelID // in host order; nil: all parcels
 	next int                // no parcel of the list before it has room
-	seen int                // of gained
-	late []cluster.ParcelID // of gained, those that have room
+	seen int                // of news
+	late []cluster.ParcelID // of those, the ones that have room, in host order
 }
 
 // layRoom computes the net room of every parcel. O(parcels × dimensions + sets).
@@ -201,13 +202,11 @@ func (m *Planner) giveRoom(k cluster.ParcelID, size []int64, units int64) {
 // reclaim, or gained room since. What found no room while granting can fit no other.
 func (m *Planner) loosen() {
 	f, p := &m.fairness, &m.p.Parcels
-	for len(f.loose) < m.policy.Len() {
-		f.loose = append(f.loose, nil)
+	f.loose, f.news = resized(f.loose, m.policy.Len()), resized(f.news, m.policy.Len())
+	for n := range f.loose {
+		f.loose[n], f.news[n] = f.loose[n][:0], f.news[n][:0]
 	}
-	for _, n := range f.touched {
-		f.loose[n] = f.loose[n][:0]
-	}
-	f.touched, f.joins, f.whole, f.all = f.touched[:0], nil, map[plan.Node][]cluster.ParcelID{}, false
+	f.joins, f.whole, f.all = nil, map[plan.Node][]cluster.ParcelID{}, false
 	list := append(f.gained, f.regain...)
 	slices.Sort(list)
 	end := cluster.ParcelID(0)
@@ -216,25 +215,36 @@ func (m *Planner) loosen() {
 			continue
 		}
 		for k, end = p.Begin(k), p.End(k); k < end; k++ {
-			n := plan.Root
-			if p.Owner[k] != cluster.NoID {
-				n = m.s.NodeOf[p.Owner[k]]
-			}
-			for ; n != plan.None; n = m.policy.Parent[n] {
-				if len(f.loose[n]) == 0 {
-					f.touched = append(f.touched, n)
-				}
-				f.loose[n] = append(f.loose[n], k)
-			}
+			m.tell(f.loose, k)
 		}
 	}
-	f.gained = f.gained[:0]
+	f.gained, f.told = f.gained[:0], 0
+}
+
+// tell adds a parcel to the lists of its owner and of those above.
+func (m *Planner) tell(list [][]cluster.ParcelID, k cluster.ParcelID) {
+	n := plan.Root
+	if owner := m.p.Parcels.Owner[k]; owner != cluster.NoID {
+		n = m.s.NodeOf[owner]
+	}
+	for ; n != plan.None; n = m.policy.Parent[n] {
+		list[n] = append(list[n], k)
+	}
+}
+
+// newsOf is the parcels of a consumer and of those below it that gained room since they were laid, in turn.
+func (m *Planner) newsOf(n plan.Node) []cluster.ParcelID {
+	f := &m.fairness
+	for ; f.told < len(f.gained); f.told++ {
+		m.tell(f.news, f.gained[f.told])
+	}
+	return f.news[n]
 }
 
 // mayJoin tells whether there are parcels that a unit might join through a consumer's pool.
 func (m *Planner) mayJoin(top plan.Node) bool {
 	f := &m.fairness
-	return f.all || len(f.loose[top]) > 0 || len(f.gained) > 0 || m.refused(top)
+	return f.all || len(f.loose[top]) > 0 || len(m.newsOf(top)) > 0 || m.refused(top)
 }
 
 // join counts a unit as promised that will fit a parcel through a consumer's pool once the sets under way are done; one of some
@@ -271,21 +281,21 @@ func (m *Planner) refused(top plan.Node) bool {
 // firstWithRoom is the first parcel, in host order, that a sub-allocation may use through a consumer's pool and whose net room
 // a unit of it fits.
 func (m *Planner) firstWithRoom(sub cluster.SubID, size []int64, top plan.Node, among func(k cluster.ParcelID) bool) cluster.ParcelID {
-	f, leaf := &m.fairness, m.s.Node(sub)
+	leaf := m.s.Node(sub)
 	may := func(k cluster.ParcelID) bool { return (among == nil || among(k)) && m.mayUse(leaf, sub, k, top) }
-	t := m.joinerOf(sub, top)
-	for _, k := range f.gained[t.seen:] {
-		if m.hasRoom(k, top, size) && !slices.Contains(t.late, k) {
-			t.late = append(t.late, k)
+	t, news := m.joinerOf(sub, top), m.newsOf(top)
+	t.late = slices.DeleteFunc(t.late, func(k cluster.ParcelID) bool { return !m.hasRoom(k, top, size) })
+	for _, k := range news[t.seen:] {
+		if m.hasRoom(k, top, size) {
+			if at, known := slices.BinarySearch(t.late, k); !known {
+				t.late = slices.Insert(t.late, at, k)
+			}
 		}
 	}
-	t.seen = len(f.gained)
-	t.late = slices.DeleteFunc(t.late, func(k cluster.ParcelID) bool { return !m.hasRoom(k, top, size) })
+	t.seen = len(news)
 	best := cluster.ParcelID(cluster.NoID)
-	for _, k := range t.late {
-		if (best == cluster.NoID || k < best) && may(k) {
-			best = k
-		}
+	if i := slices.IndexFunc(t.late, may); i >= 0 {
+		best = t.late[i]
 	}
 	n, passed := len(t.list), false
 	if t.list == nil {
@@ -323,7 +333,7 @@ func (m *Planner) joinerOf(sub cluster.SubID, top plan.Node) *joiner {
 	t := &joiner{list: f.loose[top]}
 	switch full := f.all || m.refused(top); {
 	case full:
-		t.list, t.seen = m.wholeOf(top), len(f.gained) // what gained room before is in the list
+		t.list, t.seen = m.wholeOf(top), len(m.newsOf(top)) // what gained room before is in the list
 	case t.list == nil:
 		t.list = []cluster.ParcelID{}
 	}

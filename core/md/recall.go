@@ -3,6 +3,7 @@ package md
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
@@ -12,25 +13,46 @@ import (
 
 // recalls is what recall works with (MD-10).
 type recalls struct {
-	order []plan.Node          // leaves by rank
-	outer []int16              // by row of owners.parcel: how deep the consumer is whose pool is the uppermost through which anything of it is held
-	lent  map[plan.Node][]loan // by consumer: what outsiders hold on its parcels and on those of consumers below it, as victims
-	vain  map[joinKey]*vain
-	below map[plan.Node][]*vain // the same, by the consumer through whose pool
+	order  []plan.Node         // leaves by rank
+	outer  []int16             // by row of owners.parcel: how deep the consumer is whose pool is the uppermost through which anything of it is held
+	lent   []lent              // by Node
+	vain   map[joinKey]*vain   // of the lists in lent
+	passed []uint32            // by row of owners.parcel: the last search that found it to be of no use to its leaf
+	search uint32              // counts searches since passed was cleared
+	rows   []cluster.HoldingID // scratch, as all below
+	freed  []cluster.HoldingID
+	sets   []cluster.SetID
+	room   []int64
+	net    []int64
+	least  []int64
+	sum    []int64
+}
+
+// lent lists what outsiders of a consumer hold on its parcels and on those of consumers below it, in the order in which it is
+// recalled: last rank first, newest first. Nothing is added to it in a cycle: who loses units, or gets them back, holds others
+// there of the same grant.
+type lent struct {
+	known bool
+	loan  []loan
+	gone  []uint64 // bitset of loan: what is none any more, unless a set is dissolved on its parcel
+	own   int32    // the consumer's first row of owners.parcel
+	first []int32  // by row of owners.parcel from own on: the first loan on the parcel, NoID: none
+	vain  []*vain
+}
+
+// loan is what an outsider was granted on a parcel in one cycle.
+type loan struct {
+	granted int64
+	sub     cluster.SubID
+	row     int32 // of owners.parcel
+	next    int32 // the next loan on the parcel, NoID: none
 }
 
 // vain is what units of a size looked for in vain on parcels that are drawn on through a consumer's pool: what cannot be made to fit
 // does not in the rest of the step, since there is ever less to take, unless a set is dissolved there.
 type vain struct {
-	from   int // of the loans, none before it
-	parcel map[cluster.ParcelID]bool
-}
-
-// loan is units of an outsider of a consumer on its parcels.
-type loan struct {
-	q   cluster.HoldingID
-	sub cluster.SubID
-	k   cluster.ParcelID
+	open []uint64 // bitset of the consumer's loans: those on parcels that were not looked at in vain
+	from int      // no word of open before it has any but what is gone
 }
 
 // recall takes back for owners what they lent, leaves in rank order: of their own first, then of what those above them own and
@@ -67,6 +89,8 @@ func (m *Planner) recall() {
 func (m *Planner) lookOut() {
 	r := &m.recalls
 	r.forget()
+	r.lent = resized(r.lent, m.policy.Len())
+	r.passed, r.search = zeroed(r.passed, len(m.owners.parcel)), 0
 	r.outer = resized(r.outer, len(m.owners.parcel))
 	for row, k := range m.owners.parcel {
 		least := int32(math.MaxInt16)
@@ -79,13 +103,16 @@ func (m *Planner) lookOut() {
 
 // forget forgets what is lent, and what was looked for in vain.
 func (r *recalls) forget() {
-	r.lent, r.vain, r.below = map[plan.Node][]loan{}, map[joinKey]*vain{}, map[plan.Node][]*vain{}
+	r.vain = map[joinKey]*vain{}
+	for n := range r.lent {
+		r.lent[n].known = false
+	}
 }
 
 // mayRecall tells whether anything is lent, or under way, on parcels of a leaf or of those above it.
 func (m *Planner) mayRecall(leaf plan.Node) bool {
 	for n := leaf; n != plan.Root; n = m.policy.Parent[n] {
-		if m.mayJoin(n) || len(m.loans(n)) > 0 {
+		if m.mayJoin(n) || len(m.loans(n).loan) > 0 {
 			return true
 		}
 	}
@@ -115,66 +142,92 @@ func (m *Planner) recallFor(leaf plan.Node, sub cluster.SubID) bool {
 	return false
 }
 
-// loans lists what outsiders of a consumer hold on its parcels and on those of consumers below it, in the order in which it is
-// recalled: last rank first, newest first. It stays what it was when it was first asked for, save on parcels of sets that are
-// dissolved: see lookAgain.
-func (m *Planner) loans(n plan.Node) []loan {
-	r := &m.recalls
-	if list, ok := r.lent[n]; ok {
+// loans lists what is lent of a consumer's. O(holdings there), the first time.
+func (m *Planner) loans(n plan.Node) *lent {
+	r, h, depth := &m.recalls, &m.s.Holding, m.policy.Depth[n]
+	list := &r.lent[n]
+	if list.known {
 		return list
 	}
-	var list []loan
 	own, _, all := m.parcelRange(n)
+	rows := r.rows[:0]
 	for row := own; row < all; row++ {
-		list = m.loansOn(list, m.owners.parcel[row], n)
-	}
-	m.sortLoans(list)
-	r.lent[n] = list
-	return list
-}
-
-// loansOn adds to a list what outsiders of a consumer hold on a parcel.
-func (m *Planner) loansOn(list []loan, k cluster.ParcelID, n plan.Node) []loan {
-	h, depth := &m.s.Holding, m.policy.Depth[n]
-	if int32(m.recalls.outer[m.owners.row[k]]) >= depth {
-		return list
-	}
-	for q := m.p.Parcels.First[k]; q != cluster.NoID; q = h.NextOnParcel[q] {
-		if m.depthOf(q) < depth && m.s.Node(h.Sub[q]) != plan.None {
-			list = append(list, loan{q, h.Sub[q], k})
+		if int32(r.outer[row]) >= depth {
+			continue
+		}
+		for q := m.p.Parcels.First[m.owners.parcel[row]]; q != cluster.NoID; q = h.NextOnParcel[q] {
+			if m.depthOf(q) < depth && m.s.Node(h.Sub[q]) != plan.None {
+				rows = append(rows, q)
+			}
 		}
 	}
+	slices.SortFunc(rows, m.lastFirst)
+	r.rows = rows
+	list.known, list.own, list.loan, list.vain = true, own, list.loan[:0], list.vain[:0]
+	list.gone, list.first = zeroed(list.gone, (len(rows)+63)/64), resized(list.first, int(all-own))
+	for i := range list.first {
+		list.first[i] = cluster.NoID
+	}
+	for _, q := range rows {
+		list.loan = append(list.loan, loan{granted: h.Granted[q], sub: h.Sub[q], row: m.owners.row[h.Parcel[q]]})
+	}
+	for i := len(list.loan) - 1; i >= 0; i-- {
+		first := &list.first[list.loan[i].row-own]
+		list.loan[i].next, *first = *first, int32(i)
+	}
 	return list
 }
 
-func (m *Planner) sortLoans(list []loan) {
-	slices.SortFunc(list, func(a, b loan) int { return m.lastFirst(a.q, b.q) })
-}
-
-// lookAgain forgets what was looked for in vain on a parcel on which a set was dissolved, and lists anew what is lent there: what
-// was not taken over of its victims may be in other rows than before they were chosen. O(loans of its owner and those above).
+// lookAgain forgets that loans on a parcel on which a set was dissolved are gone, or were looked at in vain.
+// O(loans there × kinds of units that looked), for its owner and those above.
 func (m *Planner) lookAgain(k cluster.ParcelID) {
-	r, h := &m.recalls, &m.s.Holding
 	if m.p.Parcels.Owner[k] == cluster.NoID {
 		return
 	}
 	for n := m.s.NodeOf[m.p.Parcels.Owner[k]]; n != plan.Root; n = m.policy.Parent[n] {
-		for _, v := range r.below[n] {
-			if mutant == 38 {
-				break
-			}
-			v.from = 0
-			delete(v.parcel, k)
+		list := &m.recalls.lent[n]
+		if !list.known {
+			continue
 		}
-		if list, ok := r.lent[n]; ok {
-			list = slices.DeleteFunc(list, func(one loan) bool { return one.k == k || h.Sub[one.q] != one.sub || h.Parcel[one.q] != one.k })
-			for _, one := range m.loansOn(nil, k, n) {
-				at, _ := slices.BinarySearchFunc(list, one, func(a, b loan) int { return m.lastFirst(a.q, b.q) })
-				list = slices.Insert(list, at, one)
+		for i := list.first[m.owners.row[k]-list.own]; i != cluster.NoID; i = list.loan[i].next {
+			list.gone[i>>6] &^= 1 << (uint(i) & 63)
+			for _, v := range list.vain {
+				if mutant != 38 {
+					v.open[i>>6] |= 1 << (uint(i) & 63)
+					v.from = min(v.from, int(i>>6))
+				}
 			}
-			r.lent[n] = list
 		}
 	}
+}
+
+// vainOf is what units like those of a sub-allocation looked for in vain of what is lent.
+func (m *Planner) vainOf(list *lent, top plan.Node, sub cluster.SubID) *vain {
+	key := joinKey{top, m.s.Sub.Shape[sub], m.s.Sub.Need[sub]}
+	v := m.recalls.vain[key]
+	if v == nil {
+		v = &vain{open: make([]uint64, len(list.gone))}
+		for i := range list.loan {
+			v.open[i>>6] |= 1 << (uint(i) & 63)
+		}
+		m.recalls.vain[key], list.vain = v, append(list.vain, v)
+	}
+	return v
+}
+
+// next is the first loan from one on that is still there and on no parcel that was looked at in vain; NoID: none.
+func (v *vain) next(list *lent, i int) int {
+	if w := i >> 6; w < len(v.open) {
+		if some := v.open[w] &^ list.gone[w] >> (uint(i) & 63); some != 0 {
+			return i + bits.TrailingZeros64(some)
+		}
+	}
+	for w := max(v.from, i>>6+1); w < len(v.open); w++ {
+		if some := v.open[w] &^ list.gone[w]; some != 0 {
+			return w<<6 + bits.TrailingZeros64(some)
+		}
+	}
+	return cluster.NoID
 }
 
 // lastFirst orders holdings as a recall takes them: last rank first, then newest first.
@@ -191,49 +244,53 @@ func (m *Planner) lastFirst(a, b cluster.HoldingID) int {
 // the first, in the order of what is lent there, on which it can be made to fit; among some parcels, nil: all. denied tells
 // that the budget did not bear it.
 func (m *Planner) recallFrom(leaf plan.Node, sub cluster.SubID, top plan.Node, among func(k cluster.ParcelID) bool) (done, denied bool) {
-	r, size := &m.recalls, m.s.Size(sub)
-	list := m.loans(top)
-	if len(list) == 0 {
+	r, list := &m.recalls, m.loans(top)
+	if len(list.loan) == 0 {
 		return false, false
 	}
-	key := joinKey{top, m.s.Sub.Shape[sub], m.s.Sub.Need[sub]}
-	v := r.vain[key]
-	if v == nil {
-		v = &vain{parcel: map[cluster.ParcelID]bool{}}
-		r.vain[key], r.below[top] = v, append(r.below[top], v)
-	}
-	for v.from < len(list) && (v.parcel[list[v.from].k] || !m.isLoan(list[v.from], top)) {
+	v := m.vainOf(list, top, sub)
+	for v.from < len(v.open) && v.open[v.from]&^list.gone[v.from] == 0 {
 		v.from++
 	}
-	var not map[cluster.ParcelID]bool // parcels that are not for this leaf
-	for _, one := range list[v.from:] {
-		if v.parcel[one.k] || not[one.k] || !m.isLoan(one, top) {
+	var near, far int32 // rows of parcels that the leaf draws on through a pool further down
+	if top != leaf {
+		near, _, far = m.parcelRange(m.toward(leaf, top))
+	}
+	r.search++
+	for i := v.next(list, v.from<<6); i != cluster.NoID; i = v.next(list, i+1) {
+		row := list.loan[i].row
+		if near <= row && row < far || r.passed[row] == r.search {
 			continue
 		}
-		if among != nil && !among(one.k) || !m.mayUse(leaf, sub, one.k, top) {
-			if not == nil {
-				not = map[cluster.ParcelID]bool{}
-			}
-			not[one.k] = true
+		k := m.owners.parcel[row]
+		if among != nil && !among(k) || !m.mayUse(leaf, sub, k, top) {
+			r.passed[row] = r.search
 			continue
 		}
-		if victims, dissolved, ok := m.makeRoom(one.k, size, top); ok {
-			done = m.issue(decision.ReclaimRecall, sub, one.k, victims, dissolved)
+		if !m.isLoan(&list.loan[i], k, top) {
+			list.gone[i>>6] |= 1 << (uint(i) & 63)
+			continue
+		}
+		if victims, dissolved, ok := m.makeRoom(k, m.s.Size(sub), top); ok {
+			done = m.issue(decision.ReclaimRecall, sub, k, victims, dissolved)
 			return done, !done
 		}
-		v.parcel[one.k] = true
+		for j := list.first[row-list.own]; j != cluster.NoID; j = list.loan[j].next {
+			v.open[j>>6] &^= 1 << (uint(j) & 63)
+		}
 	}
 	return false, false
 }
 
-// isLoan tells whether what was held by an outsider of a consumer still is, and is not yet on its way to one who is none.
-func (m *Planner) isLoan(one loan, top plan.Node) bool {
+// isLoan tells whether anything that an outsider of a consumer was lent is still held, and not yet on its way to one who is none.
+func (m *Planner) isLoan(one *loan, k cluster.ParcelID, top plan.Node) bool {
 	h := &m.s.Holding
-	if h.Sub[one.q] != one.sub || h.Parcel[one.q] != one.k {
-		return false
+	for q := m.p.Parcels.First[k]; q != cluster.NoID; q = h.NextOnParcel[q] {
+		if h.Sub[q] == one.sub && h.Granted[q] == one.granted && (h.Set[q] == cluster.NoID || m.outsiders(h.Set[q], top)) {
+			return true
+		}
 	}
-	id := h.Set[one.q]
-	return id == cluster.NoID || m.outsiders(id, top)
+	return false
 }
 
 // outsiders tells whether the taker of a set is an outsider of a consumer; a rule's has none.
@@ -243,98 +300,94 @@ func (m *Planner) outsiders(id cluster.SetID, n plan.Node) bool {
 }
 
 // makeRoom chooses, for a unit on a parcel that is drawn on through a consumer's pool, victims among what outsiders hold there,
-// and as few of their sets as it takes, the latest first, to be dissolved. ok is false when it cannot be made to fit.
+// and as few of their sets as it takes, the latest first, to be dissolved: those are borrowed until the next call. ok is false when
+// it cannot be made to fit.
 func (m *Planner) makeRoom(k cluster.ParcelID, size []int64, top plan.Node) (victims []victim, dissolved []cluster.SetID, ok bool) {
-	h, t, depth := &m.s.Holding, &m.s.Set, m.policy.Depth[top]
-	var sets []cluster.SetID
+	r, h, t, depth := &m.recalls, &m.s.Holding, &m.s.Set, m.policy.Depth[top]
+	r.sets, r.rows, r.freed, r.sum = r.sets[:0], r.rows[:0], r.freed[:0], zeroed(r.sum, len(size))
 	m.eachSetOn(k, func(id cluster.SetID) {
 		if t.Units[id] > 0 && m.outsiders(id, top) && mutant != 34 {
-			sets = append(sets, id)
+			r.sets = append(r.sets, id)
 		}
 	})
-	slices.SortFunc(sets, func(a, b cluster.SetID) int { return cmp.Compare(t.Number[b], t.Number[a]) })
+	slices.SortFunc(r.sets, func(a, b cluster.SetID) int { return cmp.Compare(t.Number[b], t.Number[a]) })
 	if mutant == 35 {
-		slices.Reverse(sets)
+		slices.Reverse(r.sets)
 	}
-	var rows, freed []cluster.HoldingID
 	for q := m.p.Parcels.First[k]; q != cluster.NoID; q = h.NextOnParcel[q] {
 		if m.depthOf(q) < depth && h.Set[q] == cluster.NoID && m.s.Node(h.Sub[q]) != plan.None {
-			rows = append(rows, q)
+			r.rows = append(r.rows, q)
+			add(r.sum, m.s.Size(h.Sub[q]), h.Units[q])
 		}
 	}
-	slices.SortFunc(rows, m.lastFirst)
-	bound, net := m.parts(k, top)
-	for n := 0; ; n++ {
-		all := append(slices.Clone(freed), rows...)
-		if victims, ok = m.chooseAny(all, lesser(bound, net), size); ok || n == len(sets) {
-			if mutant == 36 && ok && n > 0 {
-				n = len(sets)
-			}
-			return victims, sets[:n], ok
+	m.layParts(k, top)
+	n := 0
+	for ; !covers(m.lesser(), r.sum, size); n++ {
+		if n == len(r.sets) {
+			return nil, nil, false // not even all together
 		}
-		id := sets[n]
-		for d := range bound {
-			bound[d] += m.s.Kept(id, d)
+		id := r.sets[n]
+		for d := range r.room {
+			r.room[d] += m.s.Kept(id, d)
 		}
-		add(net, m.s.Size(t.Taker[id]), t.Units[id])
+		add(r.net, m.s.Size(t.Taker[id]), t.Units[id])
 		for q := t.First[id]; q != cluster.NoID; q = h.NextOfSet[q] {
-			add(net, m.s.Size(h.Sub[q]), -h.Units[q])
+			add(r.net, m.s.Size(h.Sub[q]), -h.Units[q])
 			if mutant != 37 {
-				freed = append(freed, q)
+				r.freed = append(r.freed, q)
+				add(r.sum, m.s.Size(h.Sub[q]), h.Units[q])
 			}
 		}
-		slices.SortStableFunc(freed, func(a, b cluster.HoldingID) int { return cmp.Or(cmp.Compare(h.Due[a], h.Due[b]), m.lastFirst(a, b)) })
 	}
+	slices.SortFunc(r.rows, m.lastFirst)
+	slices.SortStableFunc(r.freed, func(a, b cluster.HoldingID) int { return cmp.Or(cmp.Compare(h.Due[a], h.Due[b]), m.lastFirst(a, b)) })
+	r.freed = append(r.freed, r.rows...)
+	if mutant == 36 && n > 0 {
+		n = len(r.sets)
+	}
+	return m.chooseAny(r.freed, m.lesser(), size), r.sets[:n], true
 }
 
-// parts computes room and net room of a parcel for those who draw on it through a consumer's pool, by dimension.
-func (m *Planner) parts(k cluster.ParcelID, top plan.Node) (room, net []int64) {
-	dims := len(m.p.Parcels.Cap)
-	room, net = make([]int64, dims), make([]int64, dims)
-	least := make([]int64, dims)
+// layParts computes room and net room of a parcel for those who draw on it through a consumer's pool, by dimension.
+func (m *Planner) layParts(k cluster.ParcelID, top plan.Node) {
+	r, dims := &m.recalls, len(m.p.Parcels.Cap)
+	r.room, r.net, r.least = resized(r.room, dims), resized(r.net, dims), resized(r.least, dims)
 	for d := range dims {
-		room[d], net[d] = m.p.Parcels.Available(d, k), m.fairness.room[d][k]
+		r.room[d], r.net[d] = m.p.Parcels.Available(d, k), m.fairness.room[d][k]
 	}
 	if m.reserved(k, top) {
-		m.spare(k, top, false, least)
-		for d := range least {
-			room[d] = min(room[d], least[d])
+		m.spare(k, top, false, r.least)
+		for d := range dims {
+			r.room[d] = min(r.room[d], r.least[d])
 		}
-		m.spare(k, top, true, least)
-		for d := range least {
-			net[d] = min(net[d], least[d])
+		m.spare(k, top, true, r.least)
+		for d := range dims {
+			r.net[d] = min(r.net[d], r.least[d])
 		}
 	}
-	return room, net
 }
 
-func lesser(a, b []int64) []int64 {
-	out := make([]int64, len(a))
-	for d := range out {
-		out[d] = min(a[d], b[d])
+// lesser is the lesser of room and net room, by dimension.
+func (m *Planner) lesser() []int64 {
+	r := &m.recalls
+	for d := range r.least {
+		r.least[d] = min(r.room[d], r.net[d])
 	}
-	return out
+	return r.least
 }
 
-// chooseAny chooses victims in order, any of them allowed: none, one alone, else one after the other that helps, less those
-// that are not needed.
-func (m *Planner) chooseAny(rows []cluster.HoldingID, bound, size []int64) (victims []victim, ok bool) {
-	h, sum := &m.s.Holding, make([]int64, len(size))
+// chooseAny chooses victims in order, any of them allowed, that are enough all together: none, one alone, else one after the other
+// that helps, less those that are not needed.
+func (m *Planner) chooseAny(rows []cluster.HoldingID, bound, size []int64) (victims []victim) {
+	h, sum := &m.s.Holding, zeroed(m.recalls.sum, len(size))
 	if covers(bound, sum, size) {
-		return nil, true
-	}
-	for _, q := range rows {
-		add(sum, m.s.Size(h.Sub[q]), h.Units[q])
-	}
-	if !covers(bound, sum, size) {
-		return nil, false
+		return nil
 	}
 	for _, q := range rows {
 		if covers(bound, m.s.Size(h.Sub[q]), size) {
-			return []victim{{q, 1}}, true
+			return []victim{{q, 1}}
 		}
 	}
-	clear(sum)
 	for _, q := range rows {
 		each, n := m.s.Size(h.Sub[q]), int64(0)
 		for ; n < h.Units[q] && helps(bound, sum, size, each); n++ {
@@ -345,7 +398,7 @@ func (m *Planner) chooseAny(rows []cluster.HoldingID, bound, size []int64) (vict
 		}
 	}
 	if mutant == 39 {
-		return victims, true
+		return victims
 	}
-	return m.needed(victims, bound, sum, size), true
+	return m.needed(victims, bound, sum, size)
 }
