@@ -251,6 +251,41 @@ func TestForgotten(t *testing.T) {
 	}
 }
 
+// TestTurnsEnd checks that sub-allocations that had their turns with fair share may take again once the input changed, be it the
+// policy alone (INV-10).
+func TestTurnsEnd(t *testing.T) {
+	s := newState(t)
+	if err := s.SetHosts(hostTable("a1"), true); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func() error{
+		"nothing": func() error { return nil },
+		"demand":  func() error { return s.SetDemand("s", demandTable("/R a - -", "/Q a - one")) },
+		"policy": func() error {
+			p, err := plan.Parse("policy.yaml", []byte(policyText+"# another"))
+			if err != nil {
+				return err
+			}
+			return s.SetPolicy(p, false)
+		},
+	} {
+		if err := s.SetDemand("s", demandTable("/R a - -")); err != nil {
+			t.Fatal(err)
+		}
+		s.Settle(0)
+		s.Finish(s.Cycle+1, 0)
+		s.Turn(0, true)
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		s.Settle(0)
+		if ended := s.Sub.Turns[0] == 0; ended != (name != "nothing") {
+			t.Errorf("%s changed: turns %d", name, s.Sub.Turns[0])
+		}
+		s.Finish(s.Cycle+1, 0)
+	}
+}
+
 // TestRenamedInOrder checks that consumers that a policy renames get their new ids in the order of the tree, every time
 // (INV-8): tables have rows in the order of lenders.
 func TestRenamedInOrder(t *testing.T) {

@@ -97,7 +97,7 @@ func (s *State) mapPlans() {
 	for i := range plans {
 		p := &plans[i]
 		p.Index, p.Dirty, p.Rebuilt = int32(i), true, true
-		p.Reassign, p.Stirred = true, true
+		p.Reassign, p.Stirred, p.Turned = true, true, true // what its sub-allocations know of turns is of the policy before
 		p.Window, p.Before, p.Coming = NoID, NoID, NoID
 		n := s.Policy.Len()
 		p.FirstAlloc, p.LastAlloc = filled[AllocID](n), filled[AllocID](n)
