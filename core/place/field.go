@@ -340,16 +340,6 @@ func (f *Field) Unit(size []int64) Unit {
 	return u
 }
 
-// Pack puts the first four of some amounts into a word as the field does. Where one covers another (vecpack.Covers) its word
-// does, too; amounts below 0 count as 0.
-func (f *Field) Pack(amount []int64) uint64 {
-	var lane [vecpack.Lanes]int64
-	for d := range min(len(amount), len(lane)) {
-		lane[d] = min(max(0, amount[d])>>f.shift[d], vecpack.LaneMax)
-	}
-	return vecpack.Pack(lane[:])
-}
-
 // fits tells whether an open parcel has room for a unit.
 func (f *Field) fits(k cluster.ParcelID, u *Unit) bool {
 	return vecpack.Covers(f.word[k], u.word) && (f.exact || f.roomFor(k, u))
