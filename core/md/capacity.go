@@ -78,6 +78,9 @@ type rests struct {
 	version int64     // of its rests, 0: never computed
 	column  [][]int64 // by dimension, then class
 	count   []int64   // parcels of the class
+
+	before  int64     // the version before, when few rests changed since; 0: many did
+	was, is [][]int64 // by dimension, then parcel: rests that changed since the version before, as they were then and as they are
 }
 
 // restLevel is the rests of all pools whose consumers are equally deep: none of them has a parcel of another.
@@ -134,6 +137,7 @@ func (m *Planner) refresh(o *pool) {
 		return
 	}
 	l, any := &m.pools.restOf[m.policy.Depth[o.node]], o.version == 0
+	m.pools.was, m.pools.is = emptied(m.pools.was, len(l.rest)), emptied(m.pools.is, len(l.rest))
 	for w := o.own >> 6; w <= (o.all-1)>>6; w++ {
 		set := l.stale[w]
 		if w == o.own>>6 {
@@ -148,9 +152,24 @@ func (m *Planner) refresh(o *pool) {
 			any = m.leave(o, l, row) || any
 		}
 	}
-	if any {
-		m.classify(o, l)
+	if !any {
+		return
 	}
+	before := o.version
+	m.classify(o, l)
+	o.was, m.pools.was, o.is, m.pools.is = m.pools.was, o.was, m.pools.is, o.is
+	if o.before = before; len(o.is[0]) > len(o.count)/4 {
+		o.before = 0
+	}
+}
+
+// emptied is so many columns without any rows, in the memory of those given.
+func emptied(columns [][]int64, n int) [][]int64 {
+	columns = resized(columns, n)
+	for d := range columns {
+		columns[d] = columns[d][:0]
+	}
+	return columns
 }
 
 // leave computes what there is of a parcel for those who draw on it through a pool, and tells whether it is another.
@@ -175,9 +194,14 @@ func (m *Planner) leave(o *pool, l *restLevel, row int32) (changed bool) {
 				rest -= m.reservedBeyond(k, d, depth)
 			}
 		}
-		rest = max(0, rest)
-		changed = changed || l.rest[d][row] != rest
-		l.rest[d][row] = rest
+		held[d] = max(0, rest)
+		changed = changed || l.rest[d][row] != held[d]
+	}
+	for d := range p.Cap {
+		if changed {
+			m.pools.was[d], m.pools.is[d] = append(m.pools.was[d], l.rest[d][row]), append(m.pools.is[d], held[d])
+		}
+		l.rest[d][row] = held[d]
 	}
 	return changed
 }
@@ -240,7 +264,8 @@ func (o *rests) alike(class int, l *restLevel, row int32) bool {
 	return true
 }
 
-// capacity is a pool's capacity in units of a shape in use (MD-11), as of the last refresh.
+// capacity is a pool's capacity in units of a shape in use (MD-11), as of the last refresh. O(classes) where many rests are others than when it
+// was asked for last, else O(those).
 func (m *Planner) capacity(o *pool, shape cluster.ShapeID) int64 {
 	if mutant == 22 {
 		o = m.root()
@@ -253,8 +278,13 @@ func (m *Planner) capacity(o *pool, shape cluster.ShapeID) int64 {
 		return units
 	}
 	entry := m.pools.cache.find(o.index, shape)
-	if entry.version != o.version {
-		entry.version, entry.units = o.version, vecpack.Capacity(o.column, m.s.Shape.Size(shape), o.count)
+	if size := m.s.Shape.Size(shape); entry.version != o.version {
+		if entry.version == o.before && o.before != 0 {
+			entry.units += vecpack.Capacity(o.is, size, nil) - vecpack.Capacity(o.was, size, nil)
+		} else {
+			entry.units = vecpack.Capacity(o.column, size, o.count)
+		}
+		entry.version = o.version
 	}
 	return units + entry.units
 }

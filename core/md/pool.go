@@ -49,6 +49,7 @@ type pools struct {
 	version  int64 // of what rests were last computed
 	hash     []int32
 	vector   []int64
+	was, is  [][]int64
 }
 
 // layPools finds out who has a pool: the root, and every consumer in whose subtree something is owned but leaves,
