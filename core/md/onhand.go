@@ -20,6 +20,7 @@ type onHand struct {
 	dead   int                 // rows of which no parcel knows any more
 	leaf   []ofLeaf            // by pool and consumer: see pool.at
 	most   uint64              // LaneMax in each
+	half   uint64              // half of it: two of these a lane holds
 	round  uint32              // of takers
 	tops   []plan.Node         // the consumers of the first level, from 1
 	topOf  []uint16            // by Node: which of them it is or is below
@@ -71,6 +72,7 @@ func (v *onHand) forget(p *cluster.Parcels, figures int) {
 		v.leaf[i].shifts, v.leaf[i].looked = 0, v.round
 	}
 	v.most = vecpack.Pack([]int64{vecpack.LaneMax, vecpack.LaneMax, vecpack.LaneMax, vecpack.LaneMax})
+	v.half = vecpack.Pack([]int64{vecpack.LaneMax / 2, vecpack.LaneMax / 2, vecpack.LaneMax / 2, vecpack.LaneMax / 2})
 	for d := range min(len(p.Cap), len(v.shift)) {
 		most := int64(0)
 		for _, c := range p.Cap[d] {
@@ -162,7 +164,7 @@ func (m *Planner) fromTops(o *pool, list []stock) (sum uint64) {
 			}
 		}
 		if most != 0 {
-			if units := top.units(c.least[v.tops[at]]); units <= 2 { // two lanes that are half full at most fit one
+			if units := top.units(c.least[v.tops[at]]); units <= 1 || units == 2 && vecpack.Covers(v.half, most) {
 				most *= uint64(units)
 				all = all + most - vecpack.Most(all, most) // the lesser in each
 			}
