@@ -48,8 +48,11 @@ func (m *Planner) foresee() outlook {
 	trial.Entitle()
 	trial.Grant()
 	trial.Reclaim()
-	copy(m.s.Sub.Turns, s.Sub.Turns) // what goes before the switch for fair share's sake took turns too (INV-10)
-	m.p.Turned = m.p.Turned || p.Turned
+	if !slices.Equal(m.s.Sub.Turns, s.Sub.Turns) { // what goes before the switch for fair share's sake took turns too (INV-10)
+		copy(m.s.Sub.Turns, s.Sub.Turns)
+		m.p.Turned = m.p.Turned || p.Turned
+		m.p.Continue() // the next trial may end otherwise
+	}
 	return trial.outcome()
 }
 
