@@ -46,7 +46,7 @@ type trial struct {
 func (m *Planner) fair() {
 	f, g := &m.fairness, &m.grant
 	f.last = cluster.NoID
-	m.beginTakers()
+	begun := false
 	if len(f.order) != m.policy.Len() {
 		f.order = make([][]plan.Node, m.policy.Len())
 	}
@@ -54,6 +54,10 @@ func (m *Planner) fair() {
 		o := &m.pools.list[i]
 		if g.top = o.node; mutant == 42 && o.node != plan.Root || !m.lineUpTakers(o) {
 			continue
+		}
+		if !begun { // where nobody is short nobody need look at what is held
+			m.beginTakers()
+			begun = true
 		}
 		f.kinds = nil
 		m.forgetPacts()
@@ -150,7 +154,7 @@ func (m *Planner) takeFor(o *pool, sub cluster.SubID, gets int64) bool {
 	if t.over {
 		return false
 	}
-	m.fairness.onHand.want, _ = m.fairness.onHand.pack(m.s.Size(sub), false)
+	m.fairness.onHand.want = m.fairness.onHand.pack(m.s.Size(sub), false)
 	m.layClaim(o, leaf, gets)
 	m.eachVictim(o, leaf, gets, func(v plan.Node) bool {
 		held := m.holdsOf(o, v)

@@ -84,20 +84,17 @@ func (v *onHand) forget(p *cluster.Parcels, figures int) {
 	}
 }
 
-// pack packs the first of some amounts rounded down or up; below 0 counts as 0. It fails when one is too large.
-func (v *onHand) pack(amount []int64, up bool) (word uint64, ok bool) {
+// pack packs the first of some amounts rounded down or up; below 0 counts as 0, and what is too large as the most.
+func (v *onHand) pack(amount []int64, up bool) uint64 {
 	var lane [vecpack.Lanes]int64
-	ok = true
 	for d := range min(len(amount), len(lane)) {
 		n := max(0, amount[d])
 		if up {
 			n += 1<<v.shift[d] - 1
 		}
-		lane[d] = n >> v.shift[d]
-		ok = ok && lane[d] <= vecpack.LaneMax
-		lane[d] = min(lane[d], vecpack.LaneMax)
+		lane[d] = min(n>>v.shift[d], vecpack.LaneMax)
 	}
-	return vecpack.Pack(lane[:]), ok
+	return vecpack.Pack(lane[:])
 }
 
 // mayDo tells whether a parcel might have room for a unit from a pool if all who may give did; it may say so where it has not.
@@ -244,7 +241,7 @@ func (m *Planner) stockOf(sub cluster.SubID, pool cluster.ConsumerID, units int6
 	return stock{pair: m.s.PairOf(sub, pool), shape: m.s.Sub.Shape[sub], units: uint16(min(units, math.MaxUint16)), top: m.fairness.onHand.topOf[m.s.Node(sub)]}
 }
 
-// layTops numbers the consumers of the first level, and packs the sizes of units.
+// layTops numbers the consumers of the first level.
 func (m *Planner) layTops() {
 	v := &m.fairness.onHand
 	v.tops, v.topOf = append(v.tops[:0], plan.Root), resized(v.topOf, m.policy.Len())
@@ -272,7 +269,7 @@ func (m *Planner) sumUpFree(k cluster.ParcelID, one *onParcel) {
 	for _, of := range v.row[one.from:one.to] {
 		units += int64(of.units)
 	}
-	if one.free, _ = v.pack(free, true); over || units >= vecpack.LaneMax/2 {
+	if one.free = v.pack(free, true); over || units >= vecpack.LaneMax/2 {
 		one.free, one.to = v.most, one.from
 	}
 }
@@ -297,8 +294,7 @@ func (m *Planner) beginTakers() {
 	v.round++
 	v.doubtAll(m.p.Changed)
 	for shape := cluster.ShapeID(len(v.word)); int(shape) < m.s.Shape.Len(); shape++ {
-		word, _ := v.pack(m.s.Shape.Size(shape), true)
-		v.word = append(v.word, word)
+		v.word = append(v.word, v.pack(m.s.Shape.Size(shape), true))
 	}
 	if len(v.row) == 0 || 2*v.dead > len(v.row) {
 		m.takeAllDown()
