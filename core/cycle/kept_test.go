@@ -13,24 +13,12 @@ import (
 // TestKept plays cycles on a cluster whose parcels fill many words of a bitset, of which the random cases fill one: demand rises and falls,
 // hosts close, open and are lost, whole and a few at a time. A Runner that knows nothing decides the same each time.
 func TestKept(t *testing.T) {
-	d, err := datasets.Lenders(datasets.Options{Hosts: 1500, Consumers: 300, Units: 15_000, Shapes: 100, Seed: 7})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := plan.Parse("plan.yaml", d.Plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := cluster.New(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, d := lenders(t, datasets.Options{Hosts: 1500, Consumers: 300, Units: 15_000, Shapes: 100, Seed: 7})
 	must := func(err error) {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	must(s.SetHosts(d.Hosts, true))
 	d.Hosts.State = make([]cluster.HostState, d.Hosts.Rows)
 	d.Demand.MaxPerHost = make([]int64, d.Demand.Rows)
 	for row := range d.Demand.MaxPerHost {

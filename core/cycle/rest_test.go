@@ -13,21 +13,7 @@ import (
 // TestLendersRest plays thousands of consumers in four levels with units of many sizes, who take from each other what is fair at
 // one level and not at another: with turns (docs/shares.md) they come to rest (INV-10), without they do not in a thousand cycles.
 func TestLendersRest(t *testing.T) {
-	d, err := datasets.Lenders(datasets.Options{Hosts: 5000, Consumers: 5000, Units: 50_000, Shapes: 200, Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := plan.Parse("plan.yaml", d.Plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := cluster.New(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.SetHosts(d.Hosts, true); err != nil {
-		t.Fatal(err)
-	}
+	s, d := lenders(t, datasets.Options{Hosts: 5000, Consumers: 5000, Units: 50_000, Shapes: 200, Seed: 1})
 	var runner cycle.Runner
 	var out decision.Cycle
 	for change := range 2 { // others want something else: all may take again
@@ -56,4 +42,25 @@ func TestLendersRest(t *testing.T) {
 	if err := s.Verify(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// lenders is a state with the policy and hosts of a cluster of lenders, and its demand to be set.
+func lenders(t *testing.T, o datasets.Options) (*cluster.State, *datasets.Dataset) {
+	t.Helper()
+	d, err := datasets.Lenders(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := plan.Parse("plan.yaml", d.Plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := cluster.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SetHosts(d.Hosts, true); err != nil {
+		t.Fatal(err)
+	}
+	return s, d
 }
