@@ -35,7 +35,7 @@ func TestClone(t *testing.T) {
 							t.Fatal(err)
 						}
 					}
-					var fresh cycle.Runner
+					fresh := cycle.Runner{SpreadFrom: 1}
 					var out decision.Cycle
 					fresh.Run(used, p.nowUS, &out)
 					fresh.Keyframe(&out)

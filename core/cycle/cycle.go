@@ -38,6 +38,10 @@ type Runner struct {
 	// has no influence on any decision.
 	Clock func() int64
 
+	// SpreadFrom is from how many outstanding units on an MD plan's grant stage is spread over two goroutines; 0: from
+	// where it is worth it. It has no influence on any decision.
+	SpreadFrom int64
+
 	out     decision.Cycle
 	dicts   decision.Dicts
 	details *cluster.Names
@@ -149,7 +153,7 @@ func (r *Runner) attach(s *cluster.State, nowUS int64) (dirty bool) {
 	if len(r.planner) != len(s.Plans) || s.NewPlan || r.out.Summary.Cycle != s.Cycle || r.out.Summary.Cycle == 0 {
 		r.planner = make([]planner, len(s.Plans))
 		for i := range s.Plans {
-			if r.planner[i] = new(md.Planner); s.Plans[i].Slots != nil {
+			if r.planner[i] = (&md.Planner{SpreadFrom: r.SpreadFrom}); s.Plans[i].Slots != nil {
 				r.planner[i] = new(slot.Planner)
 			}
 			s.Plans[i].Dirty, s.Plans[i].Rebuilt = true, true

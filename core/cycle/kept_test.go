@@ -43,7 +43,7 @@ func TestKept(t *testing.T) {
 			must(s.SetHosts(d.Hosts, i == 19))
 		}
 		twin := s.Clone()
-		cycle.Run(twin, s.NowUS+60e6, &anew)
+		(&cycle.Runner{SpreadFrom: 1}).Run(twin, s.NowUS+60e6, &anew)
 		runner.Run(s, s.NowUS+60e6, &out)
 		for k := range out.Shortfalls.UnitsShort {
 			reasons[out.Shortfalls.Reason.At(k)]++

@@ -346,7 +346,7 @@ func (p *player) run(t *rapid.T, still bool) {
 		p.watch(t)
 	}
 	p.reload(t)
-	var fresh cycle.Runner // knows nothing of earlier cycles
+	fresh := cycle.Runner{SpreadFrom: 1} // knows nothing of earlier cycles, and grants on two goroutines
 	p.runner.Run(p.engine, p.nowUS, &p.out)
 	if len(p.slots) == 0 { // one kind of cases alone, as this is for the whole process
 		procs := runtime.GOMAXPROCS(1 + p.cycles%3)

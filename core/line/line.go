@@ -25,6 +25,7 @@ type Turn struct {
 	seq          int64
 	Given        int32 // units given since Warm
 	Find         int32 // for the caller; 0 after Warm
+	Passed       bool  // for the caller: it is not to be served though it wants something; false after Warm
 }
 
 // queue is a leaf's demand: the allocation being served and its sub-allocations that may
@@ -96,7 +97,7 @@ func (l *Line) fill(q *queue, a cluster.AllocID) {
 
 func (l *Line) wants(sub cluster.SubID) bool {
 	t := &l.Sub[sub]
-	return t.Held+t.Bar < t.Wanted
+	return !t.Passed && t.Held+t.Bar < t.Wanted
 }
 
 // Next is the sub-allocation of a leaf whose turn it is, NoID when none is left in the

@@ -27,11 +27,13 @@ type granter struct {
 	lend   bool             // the lot has something
 	open   bool             // public parcels are to be had
 	pair   []cluster.PairID // by SubID, in private pools: of what it draws from the pool, NoID: not known
-	find   []found          // by Turn.Find, from 1, where anything is owned
+	found  []int32          // by SubID: its number, from 1, in find, or among the desk's finders where nothing is owned; 0: not known
+	find   []found          // where anything is owned
 	top    plan.Node        // whose pool it is
 	barred bool             // promised units are kept out of the line
 	vec    []int64          // scratch
 
+	relay  relay
 	given  []gift          // unit by unit, of the loop
 	served []cluster.SubID // who was given something in the loop, once gathered
 	gave   bool            // any loop gave something
@@ -134,17 +136,14 @@ func (g *granter) grantPool(o *pool) {
 	if !g.race.Start() {
 		return
 	}
-	g.prepare(o)
-	for at := g.race.Next(); at >= 0; at = g.race.Next() {
-		more, stays := g.serve(o, o.node+plan.Node(at))
-		g.race.Served(at, more, stays)
-	}
+	g.readyRelay(o, g.prepare(o))
+	g.serveAll(o)
 	for n := range node {
 		g.pools.stake[int(o.figures)+n] = node[n].Usage
 	}
 	g.gave = g.gave || len(g.given) > 0
 	g.gather()
-	g.eachServed(func(sub cluster.SubID, t *line.Turn) { g.promise.net[g.pairOf(o, sub)] += int64(t.Given) })
+	g.countGiven(o, 1)
 	g.bookPool(o)
 }
 
@@ -246,19 +245,27 @@ func (g *granter) hasRoom(k cluster.ParcelID) bool {
 	return false
 }
 
-// prepare readies usage steps for a loop, and those in line.
-func (g *granter) prepare(o *pool) {
+// prepare readies usage steps for a loop, and those in line; it tells how many units they are short of.
+func (g *granter) prepare(o *pool) (outstanding int64) {
 	g.known()
-	g.step = resized(g.step, len(g.p.Pairs.Units))
-	for q := o.firstPair; q != cluster.NoID; q = g.pools.nextPair[q] {
-		g.step[q] = newStep(g.promise.net[q], g.capacity(o, g.p.Pairs.Shape[q]))
-	}
+	g.layStep(o)
+	g.found = resized(g.found, len(g.s.Sub.Wanted))
 	g.eachInLine(func(sub cluster.SubID, t *line.Turn) {
-		t.Find, t.Given = 0, 0
+		t.Given, g.found[sub] = 0, 0
+		outstanding = share.Add(outstanding, max(0, t.Wanted-t.Held-t.Bar))
 		if o.node != plan.Root {
 			g.pair[sub] = cluster.NoID
 		}
 	})
+	return outstanding
+}
+
+// layStep readies usage steps for what is net.
+func (g *granter) layStep(o *pool) {
+	g.step = resized(g.step, len(g.p.Pairs.Units))
+	for q := o.firstPair; q != cluster.NoID; q = g.pools.nextPair[q] {
+		g.step[q] = newStep(g.promise.net[q], g.capacity(o, g.p.Pairs.Shape[q]))
+	}
 }
 
 // pairOf is the pair of units that a sub-allocation draws from the pool of the loop.
@@ -302,7 +309,9 @@ func (g *granter) serve(o *pool, leaf plan.Node) (usage int64, stays bool) {
 				g.line.Served(leaf)
 				return usage, g.line.Advance(leaf)
 			}
+			g.line.Sub[sub].Passed = true
 			g.line.Pass(leaf) // fits nowhere, and will not in this loop
+			g.relay.calm = 0
 		}
 		if !g.line.Advance(leaf) {
 			return 0, false
@@ -316,27 +325,27 @@ func (g *granter) seek(o *pool, leaf plan.Node, sub cluster.SubID) cluster.Parce
 		o.refused = true
 		return cluster.NoID
 	}
-	t := &g.line.Sub[sub]
+	number := &g.found[sub]
 	if !g.lend { // public parcels alone
-		if t.Find == 0 {
-			t.Find = g.desk.Lookup(sub) + 1
+		if *number == 0 {
+			*number = g.desk.Lookup(sub) + 1
 		}
-		f := g.desk.At(t.Find - 1)
+		f := g.desk.At(*number - 1)
 		k := f.Find()
 		if k != cluster.NoID {
 			f.Give(k)
 		}
 		return k
 	}
-	if t.Find == 0 {
+	if *number == 0 {
 		one := found{lot: cluster.NoID, counts: g.s.Sub.MaxPerHost[sub] != plan.Unlimited}
 		if g.open {
 			one.public = g.desk.Lookup(sub)
 		}
 		g.find = append(g.find, one)
-		t.Find = int32(len(g.find))
+		*number = int32(len(g.find))
 	}
-	at := &g.find[t.Find-1]
+	at := &g.find[*number-1]
 	if at.lot == cluster.NoID && at.counts {
 		at.lot = g.inLot(o, leaf, sub)
 	}
@@ -443,7 +452,7 @@ func (g *granter) eachInLine(f func(sub cluster.SubID, t *line.Turn)) {
 func (g *granter) gather() {
 	g.served = g.served[:0]
 	g.eachInLine(func(sub cluster.SubID, t *line.Turn) {
-		if t.Given > 0 {
+		if t.Passed = false; t.Given > 0 {
 			g.served = append(g.served, sub)
 		}
 	})

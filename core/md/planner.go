@@ -18,7 +18,8 @@ import (
 // order, and scratch memory. A new Planner decides the same as an old one; it
 // only has more to compute.
 type Planner struct {
-	Subs int64 // sub-allocations of the plan, as of the last Count
+	Subs       int64 // sub-allocations of the plan, as of the last Count
+	SpreadFrom int64 // from how many outstanding units on the grant stage is spread over two goroutines; 0: spreadMin. It decides nothing
 
 	s      *cluster.State
 	p      *cluster.Plan
