@@ -81,6 +81,15 @@ type rests struct {
 
 	before  int64     // the version before, when few rests changed since; 0: many did
 	was, is [][]int64 // by dimension, then parcel: rests that changed since the version before, as they were then and as they are
+
+	cache capacityCache
+}
+
+// sorter is memory to sort rests with.
+type sorter struct {
+	hash    []int32
+	vector  []int64
+	was, is [][]int64
 }
 
 // restLevel is the rests of all pools whose consumers are equally deep: none of them has a parcel of another.
@@ -131,36 +140,51 @@ func (m *Planner) stirChanged() {
 	}
 }
 
-// refresh brings a pool's rests up to what is held now. O(its parcels ÷ 64) when nothing changed.
-func (m *Planner) refresh(o *pool) {
+// refresh brings a pool's rests up to what is held now; freshen comes behind it. O(its parcels ÷ 64) when nothing changed.
+func (m *Planner) refresh(o *pool, s *sorter) {
 	if o.own == o.all {
 		return
 	}
 	l, any := &m.pools.restOf[m.policy.Depth[o.node]], o.version == 0
-	m.pools.was, m.pools.is = emptied(m.pools.was, len(l.rest)), emptied(m.pools.is, len(l.rest))
+	s.was, s.is = emptied(s.was, len(l.rest)), emptied(s.is, len(l.rest))
 	for w := o.own >> 6; w <= (o.all-1)>>6; w++ {
-		set := l.stale[w]
-		if w == o.own>>6 {
-			set &^= 1<<(uint(o.own)&63) - 1
-		}
-		if w == (o.all-1)>>6 {
-			set &= ^uint64(0) >> (63 - uint(o.all-1)&63)
-		}
-		l.stale[w] &^= set
-		for ; set != 0; set &= set - 1 {
+		for set := l.stale[w] & o.mine(w); set != 0; set &= set - 1 {
 			row := w<<6 + int32(bits.TrailingZeros64(set))
-			any = m.leave(o, l, row) || any
+			any = m.leave(o, l, row, s) || any
 		}
 	}
 	if !any {
 		return
 	}
 	before := o.version
-	m.classify(o, l)
-	o.was, m.pools.was, o.is, m.pools.is = m.pools.was, o.was, m.pools.is, o.is
+	m.classify(o, l, s)
+	o.was, s.was, o.is, s.is = s.was, o.was, s.is, o.is
 	if o.before = before; len(o.is[0]) > len(o.count)/4 {
 		o.before = 0
 	}
+}
+
+// freshen notes that a pool's rests are as they are now. Words of the bitset may be of two pools, so that two goroutines do not do it at once.
+func (m *Planner) freshen(o *pool) {
+	if o.own == o.all {
+		return
+	}
+	l := &m.pools.restOf[m.policy.Depth[o.node]]
+	for w := o.own >> 6; w <= (o.all-1)>>6; w++ {
+		l.stale[w] &^= o.mine(w)
+	}
+}
+
+// mine is the rows of a word of parcels that are a pool's.
+func (o *pool) mine(w int32) uint64 {
+	set := ^uint64(0)
+	if w == o.own>>6 {
+		set &^= 1<<(uint(o.own)&63) - 1
+	}
+	if w == (o.all-1)>>6 {
+		set &= ^uint64(0) >> (63 - uint(o.all-1)&63)
+	}
+	return set
 }
 
 // emptied is so many columns without any rows, in the memory of those given.
@@ -173,11 +197,11 @@ func emptied(columns [][]int64, n int) [][]int64 {
 }
 
 // leave computes what there is of a parcel for those who draw on it through a pool, and tells whether it is another.
-func (m *Planner) leave(o *pool, l *restLevel, row int32) (changed bool) {
+func (m *Planner) leave(o *pool, l *restLevel, row int32, s *sorter) (changed bool) {
 	p, k := &m.p.Parcels, m.owners.parcel[row]
 	depth, lent := m.policy.Depth[o.node], row >= o.lent
-	m.pools.vector = zeroed(m.pools.vector, len(p.Cap))
-	held := m.pools.vector // by those nearer than the pool; on a parcel that is not open, through the pool
+	s.vector = zeroed(s.vector, len(p.Cap))
+	held := s.vector // by those nearer than the pool; on a parcel that is not open, through the pool
 	open := p.IsOpen(k)
 	if lent || !open {
 		for q := p.First[k]; q != cluster.NoID; q = m.s.Holding.NextOnParcel[q] {
@@ -199,7 +223,7 @@ func (m *Planner) leave(o *pool, l *restLevel, row int32) (changed bool) {
 	}
 	for d := range p.Cap {
 		if changed {
-			m.pools.was[d], m.pools.is[d] = append(m.pools.was[d], l.rest[d][row]), append(m.pools.is[d], held[d])
+			s.was[d], s.is[d] = append(s.was[d], l.rest[d][row]), append(s.is[d], held[d])
 		}
 		l.rest[d][row] = held[d]
 	}
@@ -216,17 +240,15 @@ func (m *Planner) depthOf(q cluster.HoldingID) int32 {
 }
 
 // classify sorts a pool's rests into classes, leaving out those of nothing.
-func (m *Planner) classify(o *pool, l *restLevel) {
-	p := &m.pools
-	p.version++
-	o.version, o.count = p.version, o.count[:0]
+func (m *Planner) classify(o *pool, l *restLevel, s *sorter) {
+	o.version, o.count = o.version+1, o.count[:0]
 	o.column = resized(o.column, len(l.rest))
 	for d := range o.column {
 		o.column[d] = o.column[d][:0]
 	}
 	size := 1 << bits.Len32(uint32(2*(o.all-o.own)))
-	p.hash = resized(p.hash, size)
-	clear(p.hash) // classes, from 1
+	s.hash = resized(s.hash, size)
+	clear(s.hash) // classes, from 1
 	for row := o.own; row < o.all; row++ {
 		var hash uint64
 		some := int64(0)
@@ -240,17 +262,17 @@ func (m *Planner) classify(o *pool, l *restLevel) {
 			continue
 		}
 		i := int(hash) & (size - 1)
-		for p.hash[i] != 0 && !o.alike(int(p.hash[i]-1), l, row) {
+		for s.hash[i] != 0 && !o.alike(int(s.hash[i]-1), l, row) {
 			i = (i + 1) & (size - 1)
 		}
-		if p.hash[i] == 0 {
+		if s.hash[i] == 0 {
 			for d := range l.rest {
 				o.column[d] = append(o.column[d], l.rest[d][row])
 			}
 			o.count = append(o.count, 0)
-			p.hash[i] = int32(len(o.count))
+			s.hash[i] = int32(len(o.count))
 		}
-		o.count[p.hash[i]-1]++
+		o.count[s.hash[i]-1]++
 	}
 }
 
@@ -277,7 +299,7 @@ func (m *Planner) capacity(o *pool, shape cluster.ShapeID) int64 {
 	if o.own == o.all {
 		return units
 	}
-	entry := m.pools.cache.find(o.index, shape)
+	entry := o.cache.find(shape)
 	if size := m.s.Shape.Size(shape); entry.version != o.version {
 		if entry.version == o.before && o.before != 0 {
 			entry.units += vecpack.Capacity(o.is, size, nil) - vecpack.Capacity(o.was, size, nil)
@@ -289,25 +311,23 @@ func (m *Planner) capacity(o *pool, shape cluster.ShapeID) int64 {
 	return units + entry.units
 }
 
-// capacityCache is the capacities of pools by shape that were asked for: an open hash table.
+// capacityCache is the capacities of a pool by shape that were asked for: an open hash table.
 type capacityCache struct {
 	entry []cached
 	used  int
 }
 
 type cached struct {
-	key     uint64 // 0: free
+	key     uint32 // the shape, from 1; 0: free
 	version int64
 	units   int64
 }
 
-func (c *capacityCache) reset() { clear(c.entry); c.used = 0 }
-
-// find gives the entry of a pool and a shape, a new one with version 0. It is good until the next find.
-func (c *capacityCache) find(pool int32, shape cluster.ShapeID) *cached {
+// find gives the entry of a shape, a new one with version 0. It is good until the next find.
+func (c *capacityCache) find(shape cluster.ShapeID) *cached {
 	if 2*c.used >= len(c.entry) {
 		old := c.entry
-		c.entry, c.used = make([]cached, max(64, 2*len(old))), 0
+		c.entry, c.used = make([]cached, max(16, 2*len(old))), 0
 		for _, e := range old {
 			if e.key != 0 {
 				*c.slot(e.key) = e
@@ -315,7 +335,7 @@ func (c *capacityCache) find(pool int32, shape cluster.ShapeID) *cached {
 			}
 		}
 	}
-	key := uint64(pool+1)<<32 | uint64(uint32(shape))
+	key := uint32(shape) + 1
 	e := c.slot(key)
 	if e.key == 0 {
 		*e = cached{key: key}
@@ -325,9 +345,9 @@ func (c *capacityCache) find(pool int32, shape cluster.ShapeID) *cached {
 }
 
 // slot is where a key is, or would be.
-func (c *capacityCache) slot(key uint64) *cached {
-	mask := uint64(len(c.entry) - 1)
-	for i := key * 0x9e3779b97f4a7c15 >> 32 & mask; ; i = (i + 1) & mask {
+func (c *capacityCache) slot(key uint32) *cached {
+	mask := uint32(len(c.entry) - 1)
+	for i := key * 0x9e3779b9 >> 8 & mask; ; i = (i + 1) & mask {
 		if e := &c.entry[i]; e.key == 0 || e.key == key {
 			return e
 		}

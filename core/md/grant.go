@@ -21,21 +21,27 @@ type granter struct {
 	line   line.Line
 	hungry []plan.Node // leaves with outstanding demand, in tree order
 	leaves []plan.Node // of them, those in the loop
-	step   []step      // by PairID
+	step   []step      // in the public pool by PairID, in others as stepOf says
+	stepOf []int32     // by SubID
+	kinds  []leafKind  // by ShapeID: scratch
+	visit  int64
+	sorter sorter
 
 	lot    place.Lot
-	lend   bool             // the lot has something
-	open   bool             // public parcels are to be had
-	pair   []cluster.PairID // by SubID, in private pools: of what it draws from the pool, NoID: not known
-	found  []int32          // by SubID: its number, from 1, in find, or among the desk's finders where nothing is owned; 0: not known
-	find   []found          // where anything is owned
-	top    plan.Node        // whose pool it is
-	barred bool             // promised units are kept out of the line
-	vec    []int64          // scratch
+	lend   bool      // the lot has something
+	open   bool      // public parcels are to be had
+	found  []int32   // by SubID: its number, from 1, in find, or among the desk's finders where nothing is owned; 0: not known
+	find   []found   // where anything is owned
+	top    plan.Node // whose pool it is
+	barred bool      // promised units are kept out of the line
+	vec    []int64   // scratch
 
 	relay  relay
-	given  []gift          // unit by unit, of the loop
-	served []cluster.SubID // who was given something in the loop, once gathered
+	given  []gift          // unit by unit
+	served []cluster.SubID // who was given something in loops that were gathered
+	from   batch           // where the gifts of the loop begin
+	second *granter        // who serves beside it where the stage is spread
+	batch  []batch         // what loops gave that were not booked yet
 	gave   bool            // any loop gave something
 	parcel []cluster.ParcelID
 	booked []cluster.HoldingID // this cycle's grants, where nothing is owned: in the order of D-14
@@ -45,6 +51,12 @@ type granter struct {
 type found struct {
 	public, lot int32
 	counts      bool // with max_per_host: what one finds the other is to know
+}
+
+// leafKind is the units of one size of a leaf in a loop.
+type leafKind struct {
+	visit int64 // of which leaf in which loop
+	step  int32
 }
 
 // gift is one unit given.
@@ -61,7 +73,7 @@ const giftsReserved = 1 << 22
 // exactly ⌊(n+1) × 2⁴⁸ ÷ capacity⌋ less the same of n, and nothing once n is the capacity.
 type step struct {
 	whole, rest, carry, capacity int64
-	left                         int64 // units until the capacity
+	left                         int64 // units until the capacity; unknown: it was not asked for yet
 }
 
 // Grant gives takers what was held for them, then leaves what is free on their own parcels, and
@@ -69,30 +81,58 @@ type step struct {
 func (m *Planner) Grant() {
 	g := &m.grant
 	g.Planner = m
-	g.given, g.booked, g.gave = g.given[:0], g.booked[:0], false
+	g.booked, g.gave = g.booked[:0], false
 	g.desk.Begin(&g.desk, g.public.parcels)
 	m.begin()
 	m.outlook = m.foresee()
 	g.review()
 	g.fulfil()
 	short := g.warm()
+	g.empty()
 	g.given = slices.Grow(g.given, int(min(short, giftsReserved)))
+	two := g.maySpread(short)
 	if m.nears() {
 		g.follow()
 	} else {
-		g.grantOwn()
+		g.grantOwn(two && len(g.promise.ofSub) == 0)
 	}
 	for _, leaf := range g.hungry {
 		g.bar(leaf)
 	}
 	g.barred = true
-	for i := range m.pools.list {
-		o := &m.pools.list[i]
-		g.refresh(o)
-		o.live, o.refused = false, false
-		if !m.nears() {
-			g.grantPool(o)
+	for pools := m.pools.list; len(pools) > 0; {
+		n := 1
+		for n < len(pools) && m.policy.Depth[pools[n].node] == m.policy.Depth[pools[0].node] {
+			n++
 		}
+		g.grantPools(pools[:n], two)
+		pools = pools[n:]
+	}
+}
+
+// grantPools hands out what is free in pools of consumers that are equally deep, so that none is below another.
+func (g *granter) grantPools(pools []pool, two bool) {
+	if two && len(pools) > 1 && !g.nears() {
+		g.inTwo(len(pools), func(g *granter, i int) { g.servePool(&pools[i], int32(i)) })
+		for i := range pools {
+			g.freshen(&pools[i])
+		}
+		g.eachBatch(func(g *granter, one batch) { g.bookPool(&pools[one.at], one) })
+		return
+	}
+	for i := range pools {
+		g.servePool(&pools[i], int32(i))
+		g.freshen(&pools[i])
+		g.eachBatch(func(g *granter, one batch) { g.bookPool(&pools[one.at], one) })
+	}
+}
+
+// servePool brings a pool's capacities up to what is held now, and hands out what is free in it.
+func (g *granter) servePool(o *pool, at int32) {
+	g.refresh(o, &g.sorter)
+	o.live, o.refused = false, false
+	if !g.nears() && g.grantPool(o) {
+		g.close(at)
 	}
 }
 
@@ -124,33 +164,31 @@ func (g *granter) warm() (short int64) {
 
 // grantPool hands out what is free in a pool: from its consumer always to
 // the child of the highest share priority, among equals to the one with the least
-// usage ÷ ratio, down to a leaf, one unit a step (MD-16). Time is units × (levels ×
+// usage ÷ ratio, down to a leaf, one unit a step (MD-16). It tells whether anything may have been given, which is not booked. Time is units × (levels ×
 // log children + dimensions) and, once, shapes × parcels.
-func (g *granter) grantPool(o *pool) {
+func (g *granter) grantPool(o *pool) bool {
 	g.top = o.node
 	if !g.lineUp(o) || !g.layLot(o) {
-		return
+		return false
 	}
 	g.weigh(o)
 	node := g.enter(o)
 	if !g.race.Start() {
-		return
+		return false
 	}
 	g.readyRelay(o, g.prepare(o))
 	g.serveAll(o)
 	for n := range node {
 		g.pools.stake[int(o.figures)+n] = node[n].Usage
 	}
-	g.gave = g.gave || len(g.given) > 0
 	g.gather()
-	g.countGiven(o, 1)
-	g.bookPool(o)
+	return true
 }
 
 // lineUp puts the leaves with outstanding demand that may draw on a pool in line, and tells whether there are any.
 func (g *granter) lineUp(o *pool) bool {
 	from, _ := slices.BinarySearch(g.hungry, o.node)
-	g.leaves, g.given = g.leaves[:0], g.given[:0]
+	g.leaves = g.leaves[:0]
 	for _, leaf := range g.hungry[from:] {
 		if leaf >= o.end {
 			break
@@ -206,16 +244,16 @@ func (g *granter) layLot(o *pool) bool {
 				one.Tier = lentTier - preferences + int32(g.preference(g.s.NodeOf[owner], k))
 			}
 			if g.reserved(k, o.node) {
-				rest = resized(g.vec, len(g.p.Parcels.Cap))
-				g.vec = rest
-				g.spare(k, o.node, false, rest)
+				n := len(g.p.Parcels.Cap)
+				g.vec = resized(g.vec, 2*n)
+				rest = g.vec[:n]
+				g.spareBeside(k, o.node, false, rest, g.vec[n:])
 			}
 		}
 		g.lot.Add(one, rest)
 	}
 	g.lend = g.lot.Close()
 	g.find = g.find[:0]
-	g.pair = resized(g.pair, len(g.s.Sub.Wanted))
 	return g.open || g.lend
 }
 
@@ -247,40 +285,51 @@ func (g *granter) hasRoom(k cluster.ParcelID) bool {
 
 // prepare readies usage steps for a loop, and those in line; it tells how many units they are short of.
 func (g *granter) prepare(o *pool) (outstanding int64) {
-	g.known()
-	g.layStep(o)
-	g.found = resized(g.found, len(g.s.Sub.Wanted))
-	g.eachInLine(func(sub cluster.SubID, t *line.Turn) {
-		t.Given, g.found[sub] = 0, 0
-		outstanding = share.Add(outstanding, max(0, t.Wanted-t.Held-t.Bar))
-		if o.node != plan.Root {
-			g.pair[sub] = cluster.NoID
-		}
-	})
+	public := o.node == plan.Root
+	if g.step = g.step[:0]; public {
+		g.layStep(o)
+	}
+	g.found, g.stepOf = resized(g.found, len(g.s.Sub.Wanted)), resized(g.stepOf, len(g.s.Sub.Wanted))
+	g.kinds = resized(g.kinds, g.s.Shape.Len())
+	for _, leaf := range g.leaves {
+		g.visit++
+		g.eachOf(leaf, func(sub cluster.SubID, t *line.Turn) {
+			t.Given, g.found[sub] = 0, 0
+			outstanding = share.Add(outstanding, max(0, t.Wanted-t.Held-t.Bar))
+			if g.stepOf[sub] = int32(g.s.Sub.Pair[sub]); public {
+				return
+			}
+			kind := &g.kinds[g.s.Sub.Shape[sub]]
+			if kind.visit != g.visit {
+				*kind = leafKind{g.visit, int32(len(g.step))}
+				g.step = append(g.step, step{left: unknown})
+			}
+			g.stepOf[sub] = kind.step
+		})
+	}
 	return outstanding
 }
 
-// layStep readies usage steps for what is net.
+// layStep readies usage steps in the public pool for what is net.
 func (g *granter) layStep(o *pool) {
+	g.known()
 	g.step = resized(g.step, len(g.p.Pairs.Units))
 	for q := o.firstPair; q != cluster.NoID; q = g.pools.nextPair[q] {
 		g.step[q] = newStep(g.promise.net[q], g.capacity(o, g.p.Pairs.Shape[q]))
 	}
 }
 
-// pairOf is the pair of units that a sub-allocation draws from the pool of the loop.
-func (g *granter) pairOf(o *pool, sub cluster.SubID) cluster.PairID {
-	if o.node == plan.Root {
-		return g.s.Sub.Pair[sub]
-	}
-	if g.pair[sub] == cluster.NoID {
-		q := g.s.PairOf(sub, o.id)
-		if g.pair[sub] = q; int(q) >= len(g.promise.net) {
-			g.known()
-			g.step = append(g.step[:q], newStep(0, g.capacity(o, g.p.Pairs.Shape[q])))
+// usage is what one unit more of a sub-allocation adds to its leaf's usage of the pool of the loop.
+func (g *granter) usage(o *pool, sub cluster.SubID) int64 {
+	one := &g.step[g.stepOf[sub]]
+	if one.left == unknown {
+		net := int64(0)
+		if q := g.s.FindPair(sub, o.id); q != cluster.NoID {
+			net = g.promise.net[q]
 		}
+		*one = newStep(net, g.capacity(o, g.s.Sub.Shape[sub]))
 	}
-	return g.pair[sub]
+	return one.next()
 }
 
 func newStep(units, capacity int64) step {
@@ -305,7 +354,7 @@ func (g *granter) serve(o *pool, leaf plan.Node) (usage int64, stays bool) {
 				if len(g.pooled) > 0 {
 					g.shift(sub, o.id, 1)
 				}
-				usage = g.step[g.pairOf(o, sub)].next()
+				usage = g.usage(o, sub)
 				g.line.Served(leaf)
 				return usage, g.line.Advance(leaf)
 			}
@@ -377,33 +426,40 @@ func (g *granter) inLot(o *pool, leaf plan.Node, sub cluster.SubID) int32 {
 }
 
 // bookPool makes holdings of what a loop gave.
-func (g *granter) bookPool(o *pool) {
+func (g *granter) bookPool(o *pool, one batch) {
+	for _, sub := range g.served[one.served:one.servedEnd] {
+		q := g.s.PairOf(sub, o.id)
+		g.known()
+		g.promise.net[q] += int64(g.line.Sub[sub].Given)
+	}
 	if !g.p.Parcels.Owned {
-		g.booked = g.book(g.booked, nil)
+		g.book(one, nil)
 		return
 	}
 	depth := int(g.policy.Depth[o.node])
-	g.book(g.booked, func(k cluster.ParcelID) { g.stir(k, depth) })
+	g.book(one, func(k cluster.ParcelID) { g.stir(k, depth) })
 }
 
 // book makes holdings of what was given to those who were gathered, one for each sub-allocation and parcel, in
-// the order of D-14, and appends them; each, unless nil, is called with their parcels. The gifts are dealt out to their sub-allocations, then each
+// the order of D-14; each is called with their parcels. Without it nothing is owned, and they are listed. The gifts are dealt out to their sub-allocations, then each
 // one's parcels are sorted. O(units log (units of a sub-allocation)).
-func (g *granter) book(booked []cluster.HoldingID, each func(k cluster.ParcelID)) []cluster.HoldingID {
-	g.parcel = resized(g.parcel, len(g.given))
+func (g *granter) book(one batch, each func(k cluster.ParcelID)) {
+	given, served := g.given[one.given:one.givenEnd], g.served[one.served:one.servedEnd]
+	g.parcel = resized(g.parcel, len(given))
 	at := int32(0)
-	g.eachServed(func(_ cluster.SubID, t *line.Turn) {
+	for _, sub := range served {
+		t := &g.line.Sub[sub]
 		at += t.Given
 		t.Find = at // from here on the end of its parcels, counted down below
-	})
-	for i := len(g.given) - 1; i >= 0; i-- {
-		t := &g.line.Sub[g.given[i].sub]
+	}
+	for i := len(given) - 1; i >= 0; i-- {
+		t := &g.line.Sub[given[i].sub]
 		t.Find--
-		g.parcel[t.Find] = g.given[i].parcel
+		g.parcel[t.Find] = given[i].parcel
 	}
 	rows := 0
-	g.eachServed(func(_ cluster.SubID, t *line.Turn) {
-		to := g.parcel[t.Find : t.Find+t.Given]
+	for _, sub := range served {
+		to := g.parcelsOf(sub)
 		slices.Sort(to)
 		rows++
 		for i := 1; i < len(to); i++ {
@@ -411,21 +467,24 @@ func (g *granter) book(booked []cluster.HoldingID, each func(k cluster.ParcelID)
 				rows++
 			}
 		}
-	})
+	}
 	g.s.Holding.Reserve(rows)
-	booked = slices.Grow(booked, rows)
-	g.eachServed(func(sub cluster.SubID, t *line.Turn) {
-		to := g.parcel[t.Find : t.Find+t.Given]
+	m := &g.grant // who lists them
+	if each == nil {
+		m.booked = slices.Grow(m.booked, rows)
+	}
+	for _, sub := range served {
+		to := g.parcelsOf(sub)
 		if each == nil {
-			booked = g.s.Hold(booked, g.row(sub, to[0]), to)
-			return
+			m.booked = g.s.Hold(m.booked, g.row(sub, to[0]), to)
+			continue
 		}
 		for from := 0; from < len(to); { // a row of each owner's: the label goes by him
 			end := from + 1
 			for end < len(to) && g.p.Parcels.Owner[to[end]] == g.p.Parcels.Owner[to[from]] {
 				end++
 			}
-			g.s.Hold(booked, g.row(sub, to[from]), to[from:end])
+			g.s.Hold(m.booked, g.row(sub, to[from]), to[from:end])
 			from = end
 		}
 		for i, k := range to {
@@ -433,36 +492,38 @@ func (g *granter) book(booked []cluster.HoldingID, each func(k cluster.ParcelID)
 				each(k)
 			}
 		}
-	})
-	return booked
+	}
+}
+
+// parcelsOf is the parcels of what a sub-allocation was given, once they were dealt out.
+func (g *granter) parcelsOf(sub cluster.SubID) []cluster.ParcelID {
+	t := &g.line.Sub[sub]
+	return g.parcel[t.Find : t.Find+t.Given]
 }
 
 // eachInLine calls f for the sub-allocations of the leaves in the loop, in the order of D-14.
 func (g *granter) eachInLine(f func(sub cluster.SubID, t *line.Turn)) {
 	for _, leaf := range g.leaves {
-		for a := g.p.FirstAlloc[leaf]; a != cluster.NoID; a = g.s.Alloc.Next[a] {
-			for sub := g.s.Alloc.First[a]; sub != cluster.NoID; sub = g.s.Sub.Next[sub] {
-				f(sub, &g.line.Sub[sub])
-			}
+		g.eachOf(leaf, f)
+	}
+}
+
+// eachOf calls f for the sub-allocations of a leaf, in the order of D-14.
+func (g *granter) eachOf(leaf plan.Node, f func(sub cluster.SubID, t *line.Turn)) {
+	for a := g.p.FirstAlloc[leaf]; a != cluster.NoID; a = g.s.Alloc.Next[a] {
+		for sub := g.s.Alloc.First[a]; sub != cluster.NoID; sub = g.s.Sub.Next[sub] {
+			f(sub, &g.line.Sub[sub])
 		}
 	}
 }
 
 // gather lists the sub-allocations of the leaves in the loop that were given something, in the order of D-14.
 func (g *granter) gather() {
-	g.served = g.served[:0]
 	g.eachInLine(func(sub cluster.SubID, t *line.Turn) {
 		if t.Passed = false; t.Given > 0 {
 			g.served = append(g.served, sub)
 		}
 	})
-}
-
-// eachServed calls f for those that were gathered.
-func (g *granter) eachServed(f func(sub cluster.SubID, t *line.Turn)) {
-	for _, sub := range g.served {
-		f(sub, &g.line.Sub[sub])
-	}
 }
 
 // next is what one more unit adds to the usage; nothing once the pool is used up whole.

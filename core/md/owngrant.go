@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/stintd/stint/core/cluster"
-	"github.com/stintd/stint/core/line"
 	"github.com/stintd/stint/core/place"
 	"github.com/stintd/stint/core/plan"
 )
@@ -14,7 +13,7 @@ const preferences = 10
 
 // grantOwn gives leaves, in tree order, what is free on their own parcels, the best preference first. Share limits and
 // ratios do not hold there, and promised units may be given too (CYC-7).
-func (g *granter) grantOwn() {
+func (g *granter) grantOwn(two bool) {
 	if !g.p.Parcels.Owned {
 		return
 	}
@@ -22,27 +21,51 @@ func (g *granter) grantOwn() {
 		g.layRoom()
 		g.lookOut()
 	}
-	for _, leaf := range g.hungry {
-		if len(g.owned(leaf)) == 0 || !g.line.Open(leaf) {
-			continue
-		}
-		g.leaves = append(g.leaves[:0], leaf)
-		g.layOwn(leaf)
-		for g.serveOwn(leaf) {
-		}
-		g.bookOwn()
+	if two {
+		g.inTwo(len(g.hungry), func(g *granter, i int) { g.serveLeaf(int32(i)) })
+		g.eachBatch((*granter).bookLeaf)
+		return
+	}
+	for i := range g.hungry {
+		g.serveLeaf(int32(i))
+		g.eachBatch((*granter).bookLeaf)
+	}
+}
+
+// serveLeaf gives a leaf, by its place among those with outstanding demand, what is free on its own parcels.
+func (g *granter) serveLeaf(at int32) {
+	leaf := g.hungry[at]
+	if len(g.owned(leaf)) == 0 || !g.line.Open(leaf) {
+		return
+	}
+	g.leaves = append(g.leaves[:0], leaf)
+	g.layOwn(leaf)
+	for g.serveOwn(leaf) {
+	}
+	g.closeOwn(at)
+}
+
+// closeOwn ends a loop over a leaf's own parcels.
+func (g *granter) closeOwn(at int32) {
+	if len(g.given) > int(g.from.givenEnd) {
+		g.gather()
+		g.close(at)
 	}
 }
 
 // bookOwn makes holdings of what the leaf in turn was given of its own so far.
 func (g *granter) bookOwn() {
-	if len(g.given) == 0 {
-		return
+	g.closeOwn(0)
+	g.eachBatch((*granter).bookLeaf)
+}
+
+// bookLeaf makes holdings of what a leaf was given of its own.
+func (g *granter) bookLeaf(one batch) {
+	g.book(one, func(k cluster.ParcelID) { g.stir(k, len(g.pools.restOf)) })
+	for _, sub := range g.served[one.served:one.servedEnd] {
+		t := &g.line.Sub[sub]
+		t.Find, t.Given = 0, 0
 	}
-	g.gather()
-	g.book(g.booked, func(k cluster.ParcelID) { g.stir(k, len(g.pools.restOf)) })
-	g.eachServed(func(_ cluster.SubID, t *line.Turn) { t.Find, t.Given = 0, 0 })
-	g.given, g.gave = g.given[:0], true
 }
 
 // layOwn makes the lot a leaf's own parcels. Those that are full are in it too: a set that lapses may free them.

@@ -16,7 +16,6 @@ type pool struct {
 	node           plan.Node // whose it is
 	end            plan.Node // one past the last consumer below it
 	id             cluster.ConsumerID
-	index          int32 // in pools.list
 	own, lent, all int32 // its own parcels are those from own to lent, the lent ones from there to all
 	grace          int64 // who may take longer may not draw on it (MD-9)
 	figures        int32 // where its figures by consumer begin
@@ -45,11 +44,6 @@ type pools struct {
 
 	nextPair []cluster.PairID // by PairID: the pool's next
 	restOf   []restLevel      // by depth of the pool's consumer
-	cache    capacityCache
-	version  int64 // of what rests were last computed
-	hash     []int32
-	vector   []int64
-	was, is  [][]int64
 }
 
 // layPools finds out who has a pool: the root, and every consumer in whose subtree something is owned but leaves,
@@ -71,13 +65,12 @@ func (m *Planner) layPools() {
 	figures := int32(0)
 	for i := range p.list {
 		o := &p.list[i]
-		p.index[o.node], o.index, o.figures = int32(i), int32(i), figures
+		p.index[o.node], o.figures = int32(i), figures
 		figures += int32(o.end - o.node)
 	}
 	n := int(figures)
 	p.usage, p.stake, p.wanted = zeroed(p.usage, n), zeroed(p.stake, n), zeroed(p.wanted, n)
 	p.held, p.demand, p.quota = zeroed(p.held, n), zeroed(p.demand, n), zeroed(p.quota, n)
-	p.cache.reset()
 	m.layRests()
 	m.layPublic()
 	m.fairness.onHand.forget(&m.p.Parcels, n)

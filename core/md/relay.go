@@ -11,18 +11,18 @@ import (
 // does not, what was given so far is taken for the beginning, and the turns behind it are forgotten. What comes of it is what one
 // turn after the other gives.
 
-// spreadMin is from how many outstanding units on a grant stage is spread over two goroutines, if nobody says otherwise.
-const spreadMin = 1 << 14
-
 // relayTurns is how many turns are handed over at once, and relayRounds how often before the first are placed.
 const (
 	relayTurns  = 1 << 10
 	relayRounds = 4
 )
 
+// calmMin is how many units have to find room one after the other before a relay is begun: where the pool is full none may.
+const calmMin = 1 << 8
+
 // relay is its memory.
 type relay struct {
-	from     int64 // units by which it is worth it, and turns without one in vain before it begins again; 0: none
+	from     int64 // units by which it is worth it; 0: it is not
 	calm     int64 // turns since one was in vain
 	patience int64 // turns without one in vain that it waits for
 	turns    [relayRounds][]cluster.SubID
@@ -32,10 +32,8 @@ type relay struct {
 // Share limits go by what was given, so that turns cannot go ahead of it.
 func (g *granter) readyRelay(o *pool, outstanding int64) {
 	r := &g.relay
-	if r.from, r.calm, r.patience = g.SpreadFrom, 0, 0; r.from == 0 {
-		r.from = spreadMin
-	}
-	if o.node != plan.Root || outstanding < r.from || len(g.pooled) > 0 || len(g.fairness.undone) > 0 {
+	r.from, r.calm = g.spreadFrom(), 0
+	if r.patience = min(r.from, calmMin); o.node != plan.Root || outstanding < r.from || len(g.pooled) > 0 || len(g.fairness.undone) > 0 {
 		r.from = 0
 	}
 }
@@ -119,15 +117,15 @@ func (g *granter) runAhead(o *pool, free <-chan []cluster.SubID, full chan<- []c
 // goBack sets lines, usages and race to what was given. O(what the pool holds, and is short of).
 func (g *granter) goBack(o *pool) {
 	g.eachInLine(func(_ cluster.SubID, t *line.Turn) { t.Held, t.Given = t.Held-int64(t.Given), 0 })
-	for _, one := range g.given {
+	for _, one := range g.given[g.from.givenEnd:] {
 		t := &g.line.Sub[one.sub]
 		t.Held++
 		t.Given++
 	}
-	g.countGiven(o, 1)
+	g.countGiven(1)
 	g.weigh(o)
 	g.layStep(o)
-	g.countGiven(o, -1) // once the loop is over, with the rest
+	g.countGiven(-1) // it is booked with the rest
 	node := g.enter(o)
 	for _, leaf := range g.leaves {
 		node[leaf-o.node].In = g.line.Open(leaf)
@@ -135,11 +133,11 @@ func (g *granter) goBack(o *pool) {
 	g.race.Start()
 }
 
-// countGiven adds what was given in the loop, so many times, to what is net.
-func (g *granter) countGiven(o *pool, times int64) {
+// countGiven adds what was given in the loop over the public pool, so many times, to what is net.
+func (g *granter) countGiven(times int64) {
 	g.eachInLine(func(sub cluster.SubID, t *line.Turn) {
 		if t.Given > 0 {
-			g.promise.net[g.pairOf(o, sub)] += times * int64(t.Given)
+			g.promise.net[g.s.Sub.Pair[sub]] += times * int64(t.Given)
 		}
 	})
 }

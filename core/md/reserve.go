@@ -117,25 +117,37 @@ func (m *Planner) reservedBeyond(k cluster.ParcelID, d int, depth int32) (most i
 // outside adds up, by dimension, what outsiders of a consumer hold on a parcel of its, or net: what of it is not
 // under reclaim. The result is borrowed until the next call.
 func (m *Planner) outside(k cluster.ParcelID, keeper plan.Node, net bool) []int64 {
-	r, h, depth := &m.reserve, &m.s.Holding, m.policy.Depth[keeper]
-	r.beside = zeroed(r.beside, len(m.p.Parcels.Cap))
+	m.reserve.beside = resized(m.reserve.beside, len(m.p.Parcels.Cap))
+	m.addOutside(k, keeper, net, m.reserve.beside)
+	return m.reserve.beside
+}
+
+// addOutside is outside in memory of the caller's.
+func (m *Planner) addOutside(k cluster.ParcelID, keeper plan.Node, net bool, out []int64) {
+	h, depth := &m.s.Holding, m.policy.Depth[keeper]
+	clear(out)
 	for q := m.p.Parcels.First[k]; q != cluster.NoID; q = h.NextOnParcel[q] {
 		if m.depthOf(q) < depth && !(net && h.Set[q] != cluster.NoID) {
-			add(r.beside, m.s.Size(h.Sub[q]), h.Units[q])
+			add(out, m.s.Size(h.Sub[q]), h.Units[q])
 		}
 	}
-	return r.beside
 }
 
 // spare is what reserves leave, in a dimension, of a parcel for those who draw on it through the pool of a consumer: the least,
 // over those who lend it there, of its amount less what is reserved, what outsiders hold and what their sets keep. Net:
 // less what outsiders hold net and what their sets and those who joined are promised.
 func (m *Planner) spare(k cluster.ParcelID, top plan.Node, net bool, least []int64) {
+	m.reserve.beside = resized(m.reserve.beside, len(least))
+	m.spareBeside(k, top, net, least, m.reserve.beside)
+}
+
+// spareBeside is spare with scratch memory of the caller's.
+func (m *Planner) spareBeside(k cluster.ParcelID, top plan.Node, net bool, least, out []int64) {
 	for d := range least {
 		least[d] = 1 << 62
 	}
 	m.eachReserve(k, top, func(keeper plan.Node, amount []int64) {
-		out := m.outside(k, keeper, net)
+		m.addOutside(k, keeper, net, out)
 		m.eachSetOn(k, func(id cluster.SetID) {
 			sub := m.s.Set.Taker[id]
 			if m.policy.Within(m.s.Node(sub), keeper) || mutant == 17 {

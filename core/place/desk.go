@@ -77,6 +77,12 @@ func (d *Desk) form(shape cluster.ShapeID) *form {
 	return d.forms[shape]
 }
 
+// Know looks at a unit size and a requirement, so that lots that ask about them from then on only read the desk. O(1) but for the first time.
+func (d *Desk) Know(shape cluster.ShapeID, need cluster.NeedID) {
+	d.form(shape)
+	d.turns(need)
+}
+
 // Begin forgets the finders of the last grant stage, and makes new ones look among some parcels: a
 // bitset, nil for all, which must not change until the next Begin.
 func (f *Finders) Begin(d *Desk, within []uint64) {

@@ -44,10 +44,9 @@ type Field struct {
 	room      []int64            // by parcel and dimension: free room, unless exact
 	free      []int64            // by parcel: weighted free room; of a shut parcel -1
 	full      []int64            // by parcel: weighted capacity
-	gained    int                // parcels that Regain told of since Sync
 	among     []uint64           // bitset of the parcels that finders look among; nil: all
 	regroup   bool               // among is another than the classes were made for
-	moved     []cluster.ParcelID // that entered a class since Sync, for the lots
+	regained  []cluster.ParcelID // that Regain told of since Sync, for the lots
 	weighed   int                // how often the weights changed: what is made by them is good for one number
 	tree      tree               // balanced: the greatest free room below each node
 }
@@ -67,7 +66,7 @@ func (f *Field) Among(within []uint64) {
 // Sync brings the field up to a plan's parcels at the start of a cycle. The cost
 // follows the parcels that changed, unless the largest capacity of a dimension did.
 func (f *Field) Sync(p *cluster.Plan) {
-	f.gained, f.moved = 0, f.moved[:0]
+	f.regained = f.regained[:0]
 	f.forget()
 	f.follow(p)
 	f.group()
@@ -90,9 +89,6 @@ func (f *Field) group() {
 
 // move puts a parcel into a class.
 func (f *Field) move(k cluster.ParcelID, c int16) {
-	if c != shut && !f.quiet {
-		f.moved = append(f.moved, k)
-	}
 	if f.among != nil && f.among[k>>6]>>(uint(k)&63)&1 == 0 {
 		f.class[k] = c
 		return
@@ -397,7 +393,7 @@ func (f *Field) takeRoom(k cluster.ParcelID, u *Unit) {
 
 // Regain brings the field up to a parcel that gained room while granting. O(1), O(log parcels) when balanced.
 func (f *Field) Regain(k cluster.ParcelID) {
-	f.gained++
+	f.regained = append(f.regained, k)
 	f.put(k)
 	if f.placement == plan.Balanced {
 		f.tree.update(f, k)

@@ -170,8 +170,8 @@ func (q *Finder) widen() int {
 
 // inOrder is Find over an explicit order.
 func (q *Finder) inOrder() cluster.ParcelID {
-	if q.gained != q.field.gained {
-		q.gained, q.next = q.field.gained, 0
+	if n := len(q.field.regained); q.gained != n {
+		q.gained, q.next = n, 0
 	}
 	for ; q.next < len(q.order); q.next++ {
 		if k := q.order[q.next]; q.field.parcels.IsOpen(k) && q.fits(k) {

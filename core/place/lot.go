@@ -24,7 +24,8 @@ type Lot struct {
 	wait  [][]int64 // by tier: the graces of its items, each once, in large lots
 
 	sorted     // large ones: by item
-	told   int // of the field's log
+	told   int // of the parcels that the field regained
+	moved  int // how often its gifts changed a parcel's class
 
 	looks []look
 	sets  []tierSet
@@ -253,10 +254,19 @@ func (l *Lot) FindIn(number, tier int32) cluster.ParcelID {
 // Give takes a unit off the parcel that Find found.
 func (l *Lot) Give(number int32, k cluster.ParcelID) {
 	one := &l.looks[number]
-	l.desk.Field.Take(k, &one.unit)
+	f := &l.desk.Field
+	was := f.class[k]
+	f.Take(k, &one.unit)
 	l.Count(number, k)
-	if l.large() {
-		l.word[l.at[k]] = l.desk.Field.word[k]
+	if f.class[k] != was {
+		l.moved++
+	}
+	switch {
+	case !l.large():
+	case f.class[k] != was:
+		l.follow(l.at[k])
+	default:
+		l.word[l.at[k]] = f.word[k]
 	}
 	if len(l.rest) == 0 {
 		return
@@ -283,10 +293,13 @@ func (l *Lot) indexOf(k cluster.ParcelID) int {
 	return slices.IndexFunc(l.item, func(it Item) bool { return it.Parcel == k })
 }
 
+// news counts what may make another parcel of a small lot better than the one that was found last.
+func (l *Lot) news() int { return l.moved + len(l.desk.Field.regained) }
+
 // scan is Find in a small lot.
 func (l *Lot) scan(one *look) cluster.ParcelID {
 	f := &l.desk.Field
-	if one.best != cluster.NoID && one.seen == len(f.moved) && one.turn == nil && f.placement != plan.Balanced {
+	if one.best != cluster.NoID && one.seen == l.news() && one.turn == nil && f.placement != plan.Balanced {
 		if it := &l.item[one.best]; f.class[it.Parcel] == one.class && l.takes(one, it) {
 			return it.Parcel
 		}
@@ -295,7 +308,7 @@ func (l *Lot) scan(one *look) cluster.ParcelID {
 	for i := range l.span {
 		if best := l.first(one, l.from[i], l.from[i+1]); best != cluster.NoID {
 			k := l.item[best].Parcel
-			one.best, one.class, one.seen = best, f.class[k], len(f.moved)
+			one.best, one.class, one.seen = best, f.class[k], l.news()
 			return k
 		}
 	}

@@ -101,7 +101,7 @@ func (s *sorted) lower(c int16) {
 func (l *Lot) sortItems() {
 	f := &l.desk.Field
 	l.sorted.begin(len(l.item), f.shapes*fullnesses)
-	l.quiet, l.told = true, len(f.moved)
+	l.quiet, l.told = true, len(f.regained)
 	for i := range l.item {
 		l.follow(int32(i))
 	}
@@ -115,11 +115,11 @@ func (l *Lot) follow(i int32) {
 	l.enter(i, l.desk.Field.class[k])
 }
 
-// catchUp brings the lot up to parcels that entered a class of the field since.
+// catchUp brings the lot up to parcels that gained room since.
 func (l *Lot) catchUp() {
 	f := &l.desk.Field
-	for ; l.told < len(f.moved); l.told++ {
-		if i := l.itemOf(f.moved[l.told]); i != cluster.NoID {
+	for ; l.told < len(f.regained); l.told++ {
+		if i := l.itemOf(f.regained[l.told]); i != cluster.NoID {
 			l.follow(i)
 		}
 	}

@@ -1,0 +1,103 @@
+package md
+
+import (
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/line"
+	"github.com/stintd/stint/core/plan"
+)
+
+// spreadMin is from how many outstanding units on a grant stage is spread over two goroutines, if nobody says otherwise.
+const spreadMin = 1 << 14
+
+func (g *granter) spreadFrom() int64 {
+	if g.SpreadFrom > 0 {
+		return g.SpreadFrom
+	}
+	return spreadMin
+}
+
+// batch is what one loop gave: rows of given and served of who served it.
+type batch struct {
+	at                int32 // the leaf, or the pool by its number among those served together
+	given, givenEnd   int32
+	served, servedEnd int32
+}
+
+// maySpread tells whether leaves' own parcels, and pools of equally deep consumers, may be served by two at once: when so much is
+// outstanding that it is worth it, and neither looks at what the other does. Limits go by what all hold together, what is taken back for a
+// preference may be anybody's, and balanced parcels are in one tree.
+func (g *granter) maySpread(short int64) bool {
+	p := g.p
+	if short < g.spreadFrom() || !p.Parcels.Owned || g.nears() || p.MD.ReclaimForPref || p.Terms.Placement == plan.Balanced ||
+		len(g.pooled) > 0 || len(g.fairness.undone) > 0 {
+		return false
+	}
+	for _, leaf := range g.hungry { // from here on shapes and requirements are only read
+		g.eachOf(leaf, func(sub cluster.SubID, _ *line.Turn) {
+			g.desk.Know(g.s.Sub.Shape[sub], g.s.Sub.Need[sub])
+		})
+	}
+	return true
+}
+
+// inTwo has n loops served, every other one by a second granter, both at once: what one does must not touch the other. They share the state and the
+// planner, of which they write rows of their own only, and leave what they gave in batches.
+func (g *granter) inTwo(n int, serve func(g *granter, i int)) {
+	b, done := g.twin(), make(chan struct{})
+	go func() {
+		for i := 1; i < n; i += 2 {
+			serve(b, i)
+		}
+		close(done)
+	}()
+	for i := 0; i < n; i += 2 {
+		serve(g, i)
+	}
+	<-done
+}
+
+// twin is the second granter, with nothing given yet.
+func (g *granter) twin() *granter {
+	if g.second == nil {
+		g.second = &granter{}
+	}
+	b := g.second
+	b.Planner, b.line, b.hungry, b.barred = g.Planner, g.line, g.hungry, g.barred
+	b.empty()
+	return b
+}
+
+// close ends a loop.
+func (g *granter) close(at int32) {
+	one := batch{at, g.from.givenEnd, int32(len(g.given)), g.from.servedEnd, int32(len(g.served))}
+	if g.from = one; one.given < one.givenEnd {
+		g.batch = append(g.batch, one)
+	}
+}
+
+// eachBatch calls f for what was given since it was called last, in the order of the loops, with who gave it.
+func (g *granter) eachBatch(f func(g *granter, one batch)) {
+	var other []batch
+	if g.second != nil {
+		other = g.second.batch
+	}
+	g.gave = g.gave || len(g.batch)+len(other) > 0
+	for _, one := range g.batch {
+		for ; len(other) > 0 && other[0].at < one.at; other = other[1:] {
+			f(g.second, other[0])
+		}
+		f(g, one)
+	}
+	for _, one := range other {
+		f(g.second, one)
+	}
+	g.empty()
+	if g.second != nil {
+		g.second.empty()
+	}
+}
+
+// empty forgets what was given, once it is booked.
+func (g *granter) empty() {
+	g.given, g.served, g.from, g.batch = g.given[:0], g.served[:0], batch{}, g.batch[:0]
+}
