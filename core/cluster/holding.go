@@ -33,6 +33,9 @@ type Holdings struct {
 // Len is the number of rows, free ones included.
 func (h *Holdings) Len() int { return len(h.Sub) }
 
+// slackPart is which part of all rows are kept free when columns have to grow.
+const slackPart = 16
+
 // Reserve makes at least so many free rows, so that adding them does not grow fourteen
 // columns step by step. Their columns but Sub are not set.
 func (h *Holdings) Reserve(rows int) {
@@ -41,6 +44,7 @@ func (h *Holdings) Reserve(rows int) {
 	if rows <= 0 {
 		return
 	}
+	rows += (first + rows) / slackPart // or those of the next cycle would move all columns to new memory
 	end := first + rows
 	h.Sub = slices.Grow(h.Sub, rows)[:end]
 	h.Parcel = slices.Grow(h.Parcel, rows)[:end]
@@ -151,7 +155,7 @@ func (s *State) count(sub SubID, pool ConsumerID, units int64) {
 // once, and wait as free ones.
 func (h *Holdings) row() HoldingID {
 	if len(h.free) == 0 {
-		h.Reserve(max(16, len(h.Sub)/8))
+		h.Reserve(max(16, len(h.Sub)/slackPart))
 	}
 	n := len(h.free) - 1
 	q := h.free[n]
