@@ -76,6 +76,7 @@ func (c *capacities) recount(p *cluster.Plan, dims int, parcels []uint64) {
 // pools hold, and what is reserved, is taken off what is lent (MD-8).
 type rests struct {
 	version int64     // of its rests, 0: never computed
+	sorted  int64     // the version that was sorted into classes
 	column  [][]int64 // by dimension, then class
 	count   []int64   // parcels of the class
 
@@ -85,9 +86,8 @@ type rests struct {
 	cache capacityCache
 }
 
-// sorter is memory to sort rests with.
-type sorter struct {
-	hash    []int32
+// renewal is memory to bring rests up to what is held with.
+type renewal struct {
 	vector  []int64
 	was, is [][]int64
 }
@@ -141,7 +141,7 @@ func (m *Planner) stirChanged() {
 }
 
 // refresh brings a pool's rests up to what is held now; freshen comes behind it. O(its parcels ÷ 64) when nothing changed.
-func (m *Planner) refresh(o *pool, s *sorter) {
+func (m *Planner) refresh(o *pool, s *renewal) {
 	if o.own == o.all {
 		return
 	}
@@ -156,12 +156,11 @@ func (m *Planner) refresh(o *pool, s *sorter) {
 	if !any {
 		return
 	}
-	before := o.version
-	m.classify(o, l, s)
 	o.was, s.was, o.is, s.is = s.was, o.was, s.is, o.is
-	if o.before = before; len(o.is[0]) > len(o.count)/4 {
+	if o.before = o.version; len(o.is[0]) > len(o.count)/4 {
 		o.before = 0
 	}
+	o.version++
 }
 
 // freshen notes that a pool's rests are as they are now. Words of the bitset may be of two pools, so that two goroutines do not do it at once.
@@ -197,7 +196,7 @@ func emptied(columns [][]int64, n int) [][]int64 {
 }
 
 // leave computes what there is of a parcel for those who draw on it through a pool, and tells whether it is another.
-func (m *Planner) leave(o *pool, l *restLevel, row int32, s *sorter) (changed bool) {
+func (m *Planner) leave(o *pool, l *restLevel, row int32, s *renewal) (changed bool) {
 	p, k := &m.p.Parcels, m.owners.parcel[row]
 	depth, lent := m.policy.Depth[o.node], row >= o.lent
 	s.vector = zeroed(s.vector, len(p.Cap))
@@ -239,16 +238,19 @@ func (m *Planner) depthOf(q cluster.HoldingID) int32 {
 	return m.policy.Depth[m.s.NodeOf[pool]]
 }
 
-// classify sorts a pool's rests into classes, leaving out those of nothing.
-func (m *Planner) classify(o *pool, l *restLevel, s *sorter) {
-	o.version, o.count = o.version+1, o.count[:0]
+// classify sorts a pool's rests into classes, leaving out those of nothing, unless they are.
+func (m *Planner) classify(o *pool) {
+	if o.sorted == o.version {
+		return
+	}
+	l := &m.pools.restOf[m.policy.Depth[o.node]]
+	o.sorted, o.count = o.version, o.count[:0]
 	o.column = resized(o.column, len(l.rest))
 	for d := range o.column {
 		o.column[d] = o.column[d][:0]
 	}
 	size := 1 << bits.Len32(uint32(2*(o.all-o.own)))
-	s.hash = resized(s.hash, size)
-	clear(s.hash) // classes, from 1
+	index := make([]int32, size) // classes, from 1
 	for row := o.own; row < o.all; row++ {
 		var hash uint64
 		some := int64(0)
@@ -262,17 +264,17 @@ func (m *Planner) classify(o *pool, l *restLevel, s *sorter) {
 			continue
 		}
 		i := int(hash) & (size - 1)
-		for s.hash[i] != 0 && !o.alike(int(s.hash[i]-1), l, row) {
+		for index[i] != 0 && !o.alike(int(index[i]-1), l, row) {
 			i = (i + 1) & (size - 1)
 		}
-		if s.hash[i] == 0 {
+		if index[i] == 0 {
 			for d := range l.rest {
 				o.column[d] = append(o.column[d], l.rest[d][row])
 			}
 			o.count = append(o.count, 0)
-			s.hash[i] = int32(len(o.count))
+			index[i] = int32(len(o.count))
 		}
-		o.count[s.hash[i]-1]++
+		o.count[index[i]-1]++
 	}
 }
 
@@ -304,6 +306,7 @@ func (m *Planner) capacity(o *pool, shape cluster.ShapeID) int64 {
 		if entry.version == o.before && o.before != 0 {
 			entry.units += vecpack.Capacity(o.is, size, nil) - vecpack.Capacity(o.was, size, nil)
 		} else {
+			m.classify(o)
 			entry.units = vecpack.Capacity(o.column, size, o.count)
 		}
 		entry.version = o.version

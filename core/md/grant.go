@@ -25,7 +25,8 @@ type granter struct {
 	stepOf []int32     // by SubID
 	kinds  []leafKind  // by ShapeID: scratch
 	visit  int64
-	sorter sorter
+	shapes []cluster.ShapeID
+	renew  renewal
 
 	lot    place.Lot
 	lend   bool      // the lot has something
@@ -55,7 +56,7 @@ type found struct {
 
 // leafKind is the units of one size of a leaf in a loop.
 type leafKind struct {
-	visit int64 // of which leaf in which loop
+	visit int64 // of which loop, or leaf in one
 	step  int32
 }
 
@@ -129,7 +130,7 @@ func (g *granter) grantPools(pools []pool, two bool) {
 
 // servePool brings a pool's capacities up to what is held now, and hands out what is free in it.
 func (g *granter) servePool(o *pool, at int32) {
-	g.refresh(o, &g.sorter)
+	g.refresh(o, &g.renew)
 	o.live, o.refused = false, false
 	if !g.nears() && g.grantPool(o) {
 		g.close(at)
@@ -225,11 +226,14 @@ func (g *granter) layLot(o *pool) bool {
 		return g.open
 	}
 	g.lot.Begin(&g.desk)
+	if o.all-o.own >= narrowMin && len(g.pooled) == 0 {
+		g.lot.Narrow(g.shapesInLine())
+	}
 	side, grace := plan.Node(plan.None), o.grace
 	owner := cluster.ConsumerID(cluster.NoID)
 	for row := o.own; row < o.all; row++ {
 		k := g.owners.parcel[row]
-		if !g.p.Parcels.IsOpen(k) || !g.hasRoom(k) {
+		if !g.lot.MayUse(k) || !g.p.Parcels.IsOpen(k) || !g.hasRoom(k) {
 			continue
 		}
 		one := place.Item{Parcel: k, Tier: int32(g.preference(o.node, k)), Side: cluster.NoID, Grace: o.grace}
@@ -255,6 +259,23 @@ func (g *granter) layLot(o *pool) bool {
 	g.lend = g.lot.Close()
 	g.find = g.find[:0]
 	return g.open || g.lend
+}
+
+// narrowMin is from how many parcels on those on which nobody in line fits are left out.
+const narrowMin = 64
+
+// shapesInLine lists the sizes of units that the leaves in the loop are short of.
+func (g *granter) shapesInLine() []cluster.ShapeID {
+	g.shapes = g.shapes[:0]
+	g.kinds = resized(g.kinds, g.s.Shape.Len())
+	g.visit++
+	g.eachInLine(func(sub cluster.SubID, t *line.Turn) {
+		if kind := &g.kinds[g.s.Sub.Shape[sub]]; kind.visit != g.visit && t.Held+t.Bar < t.Wanted {
+			kind.visit = g.visit
+			g.shapes = append(g.shapes, g.s.Sub.Shape[sub])
+		}
+	})
+	return g.shapes
 }
 
 // lentTier is above all tiers of lent parcels and below none: their tiers are lentTier less their owners' preference.

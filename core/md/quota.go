@@ -152,8 +152,8 @@ func (m *Planner) splitPool(o *pool, d int) {
 		}
 	}
 	if o.own < o.all {
-		for i, v := range o.column[d] {
-			part[0] = share.Add(part[0], share.Mul(v, o.count[i]))
+		for _, v := range m.pools.restOf[m.policy.Depth[o.node]].rest[d][o.own:o.all] {
+			part[0] = share.Add(part[0], v)
 		}
 	}
 	for node := o.node; node < o.end; node++ {

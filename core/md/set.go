@@ -178,7 +178,7 @@ func (m *Planner) justified(id cluster.SetID, k cluster.ParcelID, top plan.Node)
 		if victim := m.s.Node(h.Sub[q]); victim != plan.None && m.policy.Within(victim, top) {
 			o := m.poolAt(top)
 			if !o.live {
-				m.refresh(o, &m.grant.sorter)
+				m.refresh(o, &m.grant.renew)
 				m.freshen(o)
 				m.weigh(o)
 			}

@@ -24,18 +24,6 @@ func TestLots(t *testing.T) {
 		d.Field.Sync(p)
 		drawNeeds(t, &d)
 		items := drawItems(t, p)
-		var l Lot
-		l.Begin(&d)
-		rest := map[cluster.ParcelID][]int64{}
-		for _, it := range items {
-			if rapid.IntRange(0, 3).Draw(t, "reserved") == 0 {
-				for c := range p.Parcels.Cap {
-					rest[it.Parcel] = append(rest[it.Parcel], rapid.Int64Range(-1, 1+p.Parcels.Cap[c][it.Parcel]).Draw(t, "rest"))
-				}
-			}
-			l.Add(it, rest[it.Parcel])
-		}
-		l.Close()
 		type asker struct {
 			who    Who
 			number int32
@@ -49,10 +37,39 @@ func TestLots(t *testing.T) {
 			s.Sub.First = append(s.Sub.First, cluster.NoID)
 			s.Sub.MaxPerHost = append(s.Sub.MaxPerHost, rapid.SampledFrom([]int64{plan.Unlimited, plan.Unlimited, 1, 2}).Draw(t, "max"))
 		}
+		var l Lot
+		l.Begin(&d)
+		narrow := rapid.Bool().Draw(t, "narrow")
+		if narrow { // told of more than will ask, too
+			shapes := slices.Clone(s.Sub.Shape)
+			for range rapid.SampledFrom([]int{0, 0, 3, leastMost + 8}).Draw(t, "more") {
+				shapes = append(shapes, s.Shape.Intern(drawSize(t, p)))
+			}
+			l.Narrow(shapes)
+		}
+		rest := map[cluster.ParcelID][]int64{}
+		for _, it := range items {
+			if rapid.IntRange(0, 3).Draw(t, "reserved") == 0 {
+				for c := range p.Parcels.Cap {
+					rest[it.Parcel] = append(rest[it.Parcel], rapid.Int64Range(-1, 1+p.Parcels.Cap[c][it.Parcel]).Draw(t, "rest"))
+				}
+			}
+			if l.MayUse(it.Parcel) {
+				l.Add(it, rest[it.Parcel])
+			}
+		}
+		l.Close()
 		for i := range askers {
 			askers[i].number = l.Lookup(cluster.SubID(i), askers[i].who)
 		}
 		for range 40 {
+			if !narrow && len(items) > 0 && rapid.IntRange(0, 5).Draw(t, "regain") == 0 {
+				k := items[rapid.IntRange(0, len(items)-1).Draw(t, "regained")].Parcel
+				for c := range p.Parcels.Cap {
+					p.Parcels.Free[c][k] += rapid.Int64Range(0, max(0, p.Parcels.Cap[c][k]-p.Parcels.Free[c][k])).Draw(t, "gain")
+				}
+				d.Field.Regain(k)
+			}
 			i := rapid.IntRange(0, len(askers)-1).Draw(t, "next")
 			a, size, most := &askers[i], s.Size(cluster.SubID(i)), s.Sub.MaxPerHost[i]
 			want := cluster.ParcelID(cluster.NoID)
