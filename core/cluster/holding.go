@@ -46,25 +46,28 @@ func (h *Holdings) Reserve(rows int) {
 	}
 	rows += (first + rows) / slackPart // or those of the next cycle would move all columns to new memory
 	end := first + rows
-	h.Sub = slices.Grow(h.Sub, rows)[:end]
-	h.Parcel = slices.Grow(h.Parcel, rows)[:end]
-	h.Units = slices.Grow(h.Units, rows)[:end]
-	h.Origin = slices.Grow(h.Origin, rows)[:end]
-	h.Pool = slices.Grow(h.Pool, rows)[:end]
-	h.Lender = slices.Grow(h.Lender, rows)[:end]
-	h.Granted = slices.Grow(h.Granted, rows)[:end]
-	h.NextOfSub = slices.Grow(h.NextOfSub, rows)[:end]
-	h.PrevOfSub = slices.Grow(h.PrevOfSub, rows)[:end]
-	h.NextOnParcel = slices.Grow(h.NextOnParcel, rows)[:end]
-	h.PrevOnParcel = slices.Grow(h.PrevOnParcel, rows)[:end]
-	h.Set = slices.Grow(h.Set, rows)[:end]
-	h.NextOfSet = slices.Grow(h.NextOfSet, rows)[:end]
-	h.Due = slices.Grow(h.Due, rows)[:end]
-	h.free = slices.Grow(h.free, rows)
-	for q := end - 1; q >= first; q-- { // so that the lowest is taken first
-		h.Sub[q] = NoID
-		h.free = append(h.free, HoldingID(q))
-	}
+	both(rows >= twoMin, func() {
+		h.Parcel = slices.Grow(h.Parcel, rows)[:end]
+		h.Origin = slices.Grow(h.Origin, rows)[:end]
+		h.Pool = slices.Grow(h.Pool, rows)[:end]
+		h.Lender = slices.Grow(h.Lender, rows)[:end]
+		h.NextOfSub = slices.Grow(h.NextOfSub, rows)[:end]
+		h.PrevOfSub = slices.Grow(h.PrevOfSub, rows)[:end]
+		h.NextOnParcel = slices.Grow(h.NextOnParcel, rows)[:end]
+		h.PrevOnParcel = slices.Grow(h.PrevOnParcel, rows)[:end]
+		h.Set = slices.Grow(h.Set, rows)[:end]
+	}, func() {
+		h.Units = slices.Grow(h.Units, rows)[:end]
+		h.Granted = slices.Grow(h.Granted, rows)[:end]
+		h.Due = slices.Grow(h.Due, rows)[:end]
+		h.NextOfSet = slices.Grow(h.NextOfSet, rows)[:end]
+		h.Sub = slices.Grow(h.Sub, rows)[:end]
+		h.free = slices.Grow(h.free, rows)
+		for q := end - 1; q >= first; q-- { // so that the lowest is taken first
+			h.Sub[q] = NoID
+			h.free = append(h.free, HoldingID(q))
+		}
+	})
 }
 
 // Release is units that came back.
@@ -89,26 +92,106 @@ type Holding struct {
 	Pool, Lender ConsumerID
 }
 
+// Run is units of one sub-allocation for Hold, on those from From to To of some parcels.
+type Run struct {
+	Holding
+	From, To int32
+}
+
+// twoMin is from how many holdings on two goroutines make them.
+const twoMin = 1 << 12
+
 // Hold gives a sub-allocation a unit of its size on each of the parcels, which are
 // sorted and may repeat: units on one parcel become one holding. row says the rest.
 // The ids are appended to dst. The caller has made sure that the units fit.
 // O(parcels × dimensions).
 func (s *State) Hold(dst []HoldingID, row Holding, parcels []ParcelID) []HoldingID {
-	s.count(row.Sub, row.Pool, int64(len(parcels)))
-	p, size := &s.Plans[s.Sub.Plan[row.Sub]], s.Size(row.Sub)
-	for i := 0; i < len(parcels); {
-		j := i + 1
-		for j < len(parcels) && parcels[j] == parcels[i] {
-			j++
-		}
-		row.Parcel, row.Units = parcels[i], int64(j-i)
-		q := s.Holding.row()
-		s.put(p, q, &row)
-		dst = append(dst, q)
-		p.Parcels.take(row.Parcel, size, row.Units)
-		i = j
+	one := [1]Run{{row, 0, int32(len(parcels))}}
+	return s.HoldAll(dst, one[:], parcels, nil)
+}
+
+// HoldAll is Hold for several runs of one plan. each, unless nil, is called with the parcel of every holding, by one goroutine, which may be another.
+func (s *State) HoldAll(dst []HoldingID, runs []Run, parcels []ParcelID, each func(k ParcelID)) []HoldingID {
+	if len(runs) == 0 {
+		return dst
+	}
+	p, n := &s.Plans[s.Sub.Plan[runs[0].Sub]], 0
+	for i := range runs {
+		eachRow(&runs[i], parcels, func(ParcelID, int64) { n++ })
+	}
+	h := &s.Holding
+	h.Reserve(n)
+	s.growShifts()
+	ids := h.free[len(h.free)-n:] // the last first
+	h.free = h.free[:len(h.free)-n]
+	both(n >= twoMin, func() { s.holdOnParcels(p, runs, parcels, ids, each) }, func() { s.holdOfSubs(p, runs, parcels, ids) })
+	for i := n - 1; i >= 0; i-- {
+		dst = append(dst, ids[i])
 	}
 	return dst
+}
+
+// eachRow calls f for the parcels of a run with the units on them.
+func eachRow(r *Run, parcels []ParcelID, f func(k ParcelID, units int64)) {
+	for i := r.From; i < r.To; {
+		j := i + 1
+		for j < r.To && parcels[j] == parcels[i] {
+			j++
+		}
+		f(parcels[i], int64(j-i))
+		i = j
+	}
+}
+
+// holdOfSubs fills rows and links each at the head of its sub-allocation's list.
+func (s *State) holdOfSubs(p *Plan, runs []Run, parcels []ParcelID, ids []HoldingID) {
+	for i := range runs {
+		r := &runs[i]
+		s.Sub.Held[r.Sub] += int64(r.To - r.From)
+		p.Pairs.Units[s.PairOf(r.Sub, r.Pool)] += int64(r.To - r.From)
+		s.Shifts.Consumer[s.Sub.Consumer[r.Sub]]++
+		eachRow(r, parcels, func(k ParcelID, units int64) {
+			n := len(ids) - 1
+			row := r.Holding
+			row.Parcel, row.Units = k, units
+			s.fill(ids[n], &row)
+			ids = ids[:n]
+		})
+	}
+}
+
+// holdOnParcels links rows each at the head of its parcel's list, and takes its units off the parcel.
+func (s *State) holdOnParcels(p *Plan, runs []Run, parcels []ParcelID, ids []HoldingID, each func(k ParcelID)) {
+	for i := range runs {
+		r := &runs[i]
+		size := s.Size(r.Sub)
+		eachRow(r, parcels, func(k ParcelID, units int64) {
+			n := len(ids) - 1
+			s.link(p, ids[n], k)
+			ids = ids[:n]
+			p.Parcels.take(k, size, units)
+			s.Shifts.Host[p.Parcels.Host[k]]++
+			if each != nil {
+				each(k)
+			}
+		})
+	}
+}
+
+// both calls two functions, at once if that is worth it.
+func both(worth bool, f, g func()) {
+	if !worth {
+		f()
+		g()
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		g()
+		close(done)
+	}()
+	f()
+	<-done
 }
 
 // hold adds a row and takes its units off the parcel.
@@ -129,19 +212,30 @@ func (s *State) add(p *Plan, row *Holding) HoldingID {
 
 // put fills a row and links it at the head of its sub-allocation's and its parcel's lists.
 func (s *State) put(p *Plan, q HoldingID, row *Holding) {
-	h, sub, k := &s.Holding, row.Sub, row.Parcel
-	onSub, onParcel := s.Sub.First[sub], p.Parcels.First[k]
-	h.Sub[q], h.Parcel[q], h.Units[q], h.Granted[q] = sub, k, row.Units, row.Granted
-	h.Origin[q], h.Pool[q], h.Lender[q], h.Set[q] = row.Origin, row.Pool, row.Lender, NoID
-	h.PrevOfSub[q], h.NextOfSub[q], h.PrevOnParcel[q], h.NextOnParcel[q] = NoID, onSub, NoID, onParcel
-	if onSub != NoID {
-		h.PrevOfSub[onSub] = q
-	}
-	if onParcel != NoID {
-		h.PrevOnParcel[onParcel] = q
-	}
-	s.Sub.First[sub], p.Parcels.First[k] = q, q
+	s.fill(q, row)
+	s.link(p, q, row.Parcel)
 	s.shift(q)
+}
+
+// fill fills a row and links it at the head of its sub-allocation's list.
+func (s *State) fill(q HoldingID, row *Holding) {
+	h, sub := &s.Holding, row.Sub
+	first := s.Sub.First[sub]
+	h.Sub[q], h.Parcel[q], h.Units[q], h.Granted[q] = sub, row.Parcel, row.Units, row.Granted
+	h.Origin[q], h.Pool[q], h.Lender[q], h.Set[q] = row.Origin, row.Pool, row.Lender, NoID
+	if h.PrevOfSub[q], h.NextOfSub[q] = NoID, first; first != NoID {
+		h.PrevOfSub[first] = q
+	}
+	s.Sub.First[sub] = q
+}
+
+// link links a row at the head of its parcel's list.
+func (s *State) link(p *Plan, q HoldingID, k ParcelID) {
+	h, first := &s.Holding, p.Parcels.First[k]
+	if h.PrevOnParcel[q], h.NextOnParcel[q] = NoID, first; first != NoID {
+		h.PrevOnParcel[first] = q
+	}
+	p.Parcels.First[k] = q
 }
 
 // count adds units to what a sub-allocation and its leaf hold, from a pool.

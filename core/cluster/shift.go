@@ -24,14 +24,18 @@ func at(count []uint64, i int) uint64 {
 
 // shift notes that a row changes. O(1).
 func (s *State) shift(q HoldingID) {
+	s.growShifts()
 	sub := s.Holding.Sub[q]
-	h, c := s.Plans[s.Sub.Plan[sub]].Parcels.Host[s.Holding.Parcel[q]], s.Sub.Consumer[sub]
-	if int(h) >= len(s.Shifts.Host) {
-		s.Shifts.Host = slices.Grow(s.Shifts.Host, s.Host.Len()-len(s.Shifts.Host))[:s.Host.Len()]
+	s.Shifts.Host[s.Plans[s.Sub.Plan[sub]].Parcels.Host[s.Holding.Parcel[q]]]++
+	s.Shifts.Consumer[s.Sub.Consumer[sub]]++
+}
+
+// growShifts makes room for counts of all hosts and consumers.
+func (s *State) growShifts() {
+	if n := s.Host.Len(); n > len(s.Shifts.Host) {
+		s.Shifts.Host = slices.Grow(s.Shifts.Host, n-len(s.Shifts.Host))[:n]
 	}
-	if int(c) >= len(s.Shifts.Consumer) {
-		s.Shifts.Consumer = slices.Grow(s.Shifts.Consumer, s.Consumer.Len()-len(s.Shifts.Consumer))[:s.Consumer.Len()]
+	if n := s.Consumer.Len(); n > len(s.Shifts.Consumer) {
+		s.Shifts.Consumer = slices.Grow(s.Shifts.Consumer, n-len(s.Shifts.Consumer))[:n]
 	}
-	s.Shifts.Host[h]++
-	s.Shifts.Consumer[c]++
 }

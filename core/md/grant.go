@@ -45,6 +45,7 @@ type granter struct {
 	batch  []batch         // what loops gave that were not booked yet
 	gave   bool            // any loop gave something
 	parcel []cluster.ParcelID
+	runs   []cluster.Run
 	booked []cluster.HoldingID // this cycle's grants, where nothing is owned: in the order of D-14
 }
 
@@ -478,48 +479,25 @@ func (g *granter) book(one batch, each func(k cluster.ParcelID)) {
 		t.Find--
 		g.parcel[t.Find] = given[i].parcel
 	}
-	rows := 0
+	g.runs = g.runs[:0]
 	for _, sub := range served {
-		to := g.parcelsOf(sub)
+		t := &g.line.Sub[sub]
+		to, begin := g.parcel[t.Find:t.Find+t.Given], t.Find
 		slices.Sort(to)
-		rows++
-		for i := 1; i < len(to); i++ {
-			if to[i] != to[i-1] {
-				rows++
-			}
-		}
-	}
-	g.s.Holding.Reserve(rows)
-	m := &g.grant // who lists them
-	if each == nil {
-		m.booked = slices.Grow(m.booked, rows)
-	}
-	for _, sub := range served {
-		to := g.parcelsOf(sub)
-		if each == nil {
-			m.booked = g.s.Hold(m.booked, g.row(sub, to[0]), to)
-			continue
-		}
-		for from := 0; from < len(to); { // a row of each owner's: the label goes by him
+		for from := 0; from < len(to); { // a run of each owner's: the label goes by him
 			end := from + 1
-			for end < len(to) && g.p.Parcels.Owner[to[end]] == g.p.Parcels.Owner[to[from]] {
+			for end < len(to) && (to[end] == to[end-1] || each == nil || g.p.Parcels.Owner[to[end]] == g.p.Parcels.Owner[to[from]]) {
 				end++
 			}
-			g.s.Hold(m.booked, g.row(sub, to[from]), to[from:end])
+			g.runs = append(g.runs, cluster.Run{Holding: g.row(sub, to[from]), From: begin + int32(from), To: begin + int32(end)})
 			from = end
 		}
-		for i, k := range to {
-			if i == 0 || k != to[i-1] {
-				each(k)
-			}
-		}
 	}
-}
-
-// parcelsOf is the parcels of what a sub-allocation was given, once they were dealt out.
-func (g *granter) parcelsOf(sub cluster.SubID) []cluster.ParcelID {
-	t := &g.line.Sub[sub]
-	return g.parcel[t.Find : t.Find+t.Given]
+	m := &g.Planner.grant
+	ids := g.s.HoldAll(m.booked, g.runs, g.parcel, each)
+	if each == nil {
+		m.booked = ids
+	}
 }
 
 // eachInLine calls f for the sub-allocations of the leaves in the loop, in the order of D-14.
