@@ -28,6 +28,38 @@ type storm struct {
 	ms      []float64
 }
 
+// stirs is how often a cluster at its fixed point is stirred.
+const stirs = 6
+
+// rested is what a snapshot with one row of a hundred changed, and its cycle, take in a cluster at its fixed point: the cycle after a cold one
+// has what that one left to be taken back to deal with, too.
+type rested struct {
+	MS quantile `json:"ms"`
+	ms []float64
+}
+
+// stir measures such cycles, each after the cluster has come to rest from the one before. Other rows change each time, and those stay changed.
+func (r *result) stir(s *cluster.State, runner *cycle.Runner) error {
+	r.Rested = &rested{}
+	units := r.data.Demand.Units
+	var out decision.Cycle
+	for n := range stirs {
+		for i := n + 1; i < len(units); i += 100 {
+			units[i] = units[i]/2 + 1
+		}
+		start := time.Now()
+		if err := s.SetDemand("bench", r.data.Demand); err != nil {
+			return err
+		}
+		runner.Run(s, s.NowUS+60e6, &out)
+		r.Rested.ms = append(r.Rested.ms, time.Since(start).Seconds()*1e3)
+		if err := settle(s, runner); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // blow measures a cycle in which one of five owning leaves, which wanted nothing so far, wants all of its demand.
 func (r *result) blow() error {
 	if r.Storm == nil {
@@ -102,6 +134,10 @@ func showLending(results []*result) {
 	if r.Storm != nil {
 		fmt.Printf("\nlending: one of %d owners recalls at once: %.0f ms (%.0f … %.0f, %d runs), × %.2f of the cold cycle, %d units recalled\n",
 			stormPart, r.Storm.MS.P50, r.Storm.MS.Min, r.Storm.MS.Max, r.Storm.MS.N, r.Storm.MS.P50/r.ColdMS.P50, r.Storm.Recalls)
+	}
+	if r.Rested != nil {
+		fmt.Printf("lending: a snapshot with 1 %% of the rows changed, and its cycle, at the fixed point: %.1f ms (%.1f … %.1f, %d runs)\n",
+			r.Rested.MS.P50, r.Rested.MS.Min, r.Rested.MS.Max, r.Rested.MS.N)
 	}
 	if public := byName["ten times the cluster"]; public != nil {
 		fmt.Printf("lending: time per unit against %s: × %.2f\n", public.Name, r.UnitNS/public.UnitNS)
