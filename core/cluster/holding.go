@@ -46,7 +46,7 @@ func (h *Holdings) Reserve(rows int) {
 	}
 	rows += (first + rows) / slackPart // or those of the next cycle would move all columns to new memory
 	end := first + rows
-	both(rows >= twoMin, func() {
+	Both(rows >= twoMin, func() {
 		h.Parcel = slices.Grow(h.Parcel, rows)[:end]
 		h.Origin = slices.Grow(h.Origin, rows)[:end]
 		h.Pool = slices.Grow(h.Pool, rows)[:end]
@@ -124,7 +124,7 @@ func (s *State) HoldAll(dst []HoldingID, runs []Run, parcels []ParcelID, each fu
 	s.growShifts()
 	ids := h.free[len(h.free)-n:] // the last first
 	h.free = h.free[:len(h.free)-n]
-	both(n >= twoMin, func() { s.holdOnParcels(p, runs, parcels, ids, each) }, func() { s.holdOfSubs(p, runs, parcels, ids) })
+	Both(n >= twoMin, func() { s.holdOnParcels(p, runs, parcels, ids, each) }, func() { s.holdOfSubs(p, runs, parcels, ids) })
 	for i := n - 1; i >= 0; i-- {
 		dst = append(dst, ids[i])
 	}
@@ -178,8 +178,8 @@ func (s *State) holdOnParcels(p *Plan, runs []Run, parcels []ParcelID, ids []Hol
 	}
 }
 
-// both calls two functions, at once if that is worth it.
-func both(worth bool, f, g func()) {
+// Both calls two functions, at once if that is worth it: neither may write what the other reads.
+func Both(worth bool, f, g func()) {
 	if !worth {
 		f()
 		g()

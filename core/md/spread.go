@@ -43,17 +43,13 @@ func (g *granter) maySpread(short int64) bool {
 // inTwo has n loops served, every other one by a second granter, both at once: what one does must not touch the other. They share the state and the
 // planner, of which they write rows of their own only, and leave what they gave in batches.
 func (g *granter) inTwo(n int, serve func(g *granter, i int)) {
-	b, done := g.twin(), make(chan struct{})
-	go func() {
-		for i := 1; i < n; i += 2 {
-			serve(b, i)
+	half := func(g *granter, from int) {
+		for i := from; i < n; i += 2 {
+			serve(g, i)
 		}
-		close(done)
-	}()
-	for i := 0; i < n; i += 2 {
-		serve(g, i)
 	}
-	<-done
+	b := g.twin()
+	cluster.Both(true, func() { half(g, 0) }, func() { half(b, 1) })
 }
 
 // twin is the second granter, with nothing given yet.
