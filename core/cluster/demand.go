@@ -11,15 +11,19 @@ import (
 
 // demandScratch is what binding a demand table needs between its two passes, kept for the next.
 type demandScratch struct {
-	node  []plan.Node // by the table's consumer code: None unknown
+	node  []plan.Node // by the table's consumer code: None unknown, or unasked
 	plan  []int32     // by the table's consumer code: its only plan, or planNone, planMany
 	named []int32     // by the table's plan code
 	need  []NeedID    // by the table's requirement code
 	rows  []int32     // plan of each row
+	found []SubID     // by row: its sub-allocation, NoID where it is not known yet
 	table []int32     // hash table of rows, for duplicates
-	alloc []int32     // by the table's allocation code: label + 1
-	sub   []int32     // by the table's sub code: label + 1
+	alloc []int32     // by the table's allocation code: label + 1, -1 there is none yet, 0 not asked for
+	sub   []int32     // by the table's sub code: the same
 	size  []int64
+
+	told  []told  // by SourceID; nothing is told since the last revision where there is none
+	place []int32 // by SubID: its row in what its source told, if it is there
 
 	changes bool // the table is of changes: a row with 0 units needs no size
 }
@@ -56,6 +60,7 @@ func (s *State) SetDemand(source string, t *DemandTable) error {
 	for i := range t.Rows {
 		s.applyRow(src, t, i, &last)
 	}
+	s.remember(src)
 	for sub := range s.Sub.Source {
 		if s.Sub.Source[sub] == src && s.Sub.seen[sub] != s.snapshot && s.Sub.seen[sub] != unnamed {
 			s.Sub.seen[sub] = unnamed
@@ -65,57 +70,80 @@ func (s *State) SetDemand(source string, t *DemandTable) error {
 	return nil
 }
 
-// bindDemand checks a table and leaves each row's plan in the scratch.
+// bindDemand checks a table and leaves each row's plan in the scratch, and its sub-allocation where the source's last snapshot tells it.
 func (s *State) bindDemand(source string, t *DemandTable, f *Faults) {
 	b := &s.scratch
 	s.bindNames(t, f)
-	b.rows = resize(b.rows, t.Rows)
-	size := 16
-	for size < 2*t.Rows {
-		size *= 2
-	}
-	b.table = resize(b.table, size)
-	clear(b.table)
+	b.rows, b.found = resize(b.rows, t.Rows), resize(b.found, t.Rows)
 	src, known := s.Source.Find([]byte(source))
+	last, listed := follower{}, false
+	if !b.changes {
+		last = s.follow(source)
+	}
 	for i := range t.Rows {
+		s.bindConsumer(t, i, last.expected())
 		b.rows[i] = s.bindRow(t, i, f)
-		if first := s.duplicate(t, i); first >= 0 {
-			f.Add(i+1, "allocation", t.Allocation.Names.String(t.Allocation.At(i)), fmt.Sprintf("row %d names the same sub-allocation", first+1))
+		a := AllocID(NoID)
+		if b.found[i] = s.match(&last, t, i); b.found[i] == NoID {
+			if a = s.bindKey(t, i); a != NoID && s.resume(&last, a) {
+				b.found[i] = s.match(&last, t, i)
+			}
 		}
-		if b.rows[i] < 0 {
-			continue
+		if b.found[i] == NoID && !listed { // rows that the last snapshot had in this order are not the same
+			s.listRows(t, i)
+			listed = true
 		}
-		label := b.alloc[t.Allocation.At(i)] - 1
-		if label < 0 {
-			continue
+		if listed {
+			if first := s.duplicate(t, i); first >= 0 {
+				f.Add(i+1, "allocation", t.Allocation.Names.String(t.Allocation.At(i)), fmt.Sprintf("row %d names the same sub-allocation", first+1))
+			}
 		}
-		c := s.ConsumerOf[b.node[t.Consumer.At(i)]]
-		if a, ok := s.allocOf[allocKey{b.rows[i], c, label}]; ok && (!known || s.Alloc.Source[a] != SourceID(src)) {
+		if a != NoID && (!known || s.Alloc.Source[a] != SourceID(src)) {
 			f.Add(i+1, "allocation", t.Allocation.Names.String(t.Allocation.At(i)),
 				fmt.Sprintf("belongs to source %q already", s.Source.String(int32(s.Alloc.Source[a]))))
 		}
 	}
 }
 
-// bindNames resolves the distinct names of a table: consumers, plans, requirements, labels.
+// listRows begins to look for duplicates, with the rows before one, which are none of each other.
+func (s *State) listRows(t *DemandTable, before int) {
+	b, size := &s.scratch, 16
+	for size < 2*t.Rows {
+		size *= 2
+	}
+	b.table = resize(b.table, size)
+	clear(b.table)
+	for i := range before {
+		s.duplicate(t, i)
+	}
+}
+
+// bindKey looks for the labels of a row that is not known from the last snapshot, and for its allocation; NoID when there is none yet.
+func (s *State) bindKey(t *DemandTable, i int) AllocID {
+	b := &s.scratch
+	if b.rows[i] < planNone {
+		return NoID // it has a fault
+	}
+	s.lookUp(b.alloc, t.Allocation.Names, t.Allocation.At(i))
+	s.lookUp(b.sub, t.Sub.Names, t.Sub.At(i))
+	label := b.alloc[t.Allocation.At(i)] - 1
+	if b.rows[i] < 0 || label < 0 {
+		return NoID
+	}
+	if a, ok := s.allocOf[allocKey{b.rows[i], s.ConsumerOf[b.node[t.Consumer.At(i)]], label}]; ok {
+		return a
+	}
+	return NoID
+}
+
+// bindNames resolves the distinct names of a table's plans and requirements. Those of consumers and labels wait for their first row, which
+// may tell what they are.
 func (s *State) bindNames(t *DemandTable, f *Faults) {
 	b := &s.scratch
 	n := t.Consumer.Names.Len()
 	b.node, b.plan = resize(b.node, n), resize(b.plan, n)
-	for c := range int32(n) {
-		b.node[c], b.plan[c] = plan.None, planNone
-		if node, ok := s.Policy.Find(string(t.Consumer.Names.Bytes(c))); ok {
-			b.node[c] = node
-			for p := range s.Plans {
-				if s.Plans[p].Terms.Member[node] {
-					if b.plan[c] != planNone {
-						b.plan[c] = planMany
-						break
-					}
-					b.plan[c] = int32(p)
-				}
-			}
-		}
+	for c := range b.node {
+		b.node[c] = unasked
 	}
 	b.named = resize(b.named, t.Plan.Names.Len())
 	for c := range b.named {
@@ -130,20 +158,33 @@ func (s *State) bindNames(t *DemandTable, f *Faults) {
 	for c := range b.need {
 		b.need[c] = s.bindNeed(t, int32(c), f)
 	}
-	b.alloc = s.labels(b.alloc, t.Allocation.Names)
-	b.sub = s.labels(b.sub, t.Sub.Names)
+	b.alloc, b.sub = resize(b.alloc, t.Allocation.Names.Len()), resize(b.sub, t.Sub.Names.Len())
+	clear(b.alloc)
+	clear(b.sub)
 }
 
-// labels gives a table's names the state's labels + 1; 0 where the state has none yet.
-func (s *State) labels(dst []int32, names *Names) []int32 {
-	dst = resize(dst, names.Len())
-	for c := range dst {
-		dst[c] = 0
-		if label, ok := s.Label.Find(names.Bytes(int32(c))); ok {
-			dst[c] = label + 1
+// bindConsumer resolves the consumer of a row, and in which plans it takes part. It may be that of a sub-allocation, or NoID.
+func (s *State) bindConsumer(t *DemandTable, i int, like SubID) {
+	b, c := &s.scratch, t.Consumer.At(i)
+	if b.node[c] != unasked {
+		return
+	}
+	path := t.Consumer.Names.Bytes(c)
+	b.node[c], b.plan[c] = plan.None, planNone
+	if like != NoID && string(path) == string(s.Consumer.Bytes(int32(s.Sub.Consumer[like]))) {
+		b.node[c] = s.NodeOf[s.Sub.Consumer[like]]
+	} else if node, ok := s.Policy.Find(string(path)); ok {
+		b.node[c] = node
+	}
+	for p := range s.Plans {
+		if b.node[c] != plan.None && s.Plans[p].Terms.Member[b.node[c]] {
+			if b.plan[c] != planNone {
+				b.plan[c] = planMany
+				break
+			}
+			b.plan[c] = int32(p)
 		}
 	}
-	return dst
 }
 
 // bindNeed checks the requirement with a code of a table; its id is that of the state, or NoID when it is new.
@@ -274,8 +315,29 @@ type rowMemo struct {
 	shape ShapeID
 }
 
-// applyRow makes a checked row's sub-allocation what the row says.
+// applyRow makes a checked row's sub-allocation what the row says, and leaves it in the scratch.
 func (s *State) applyRow(src SourceID, t *DemandTable, i int, last *rowMemo) {
+	b := &s.scratch
+	if b.found[i] == NoID {
+		b.found[i] = s.rowSub(src, t, i, last)
+	}
+	id, need, most := b.found[i], NeedID(NoID), plan.Unlimited
+	if code := t.Requirement.At(i); code != Null {
+		need = s.need(t, code)
+	}
+	if t.MaxPerHost != nil {
+		most = t.MaxPerHost[i]
+	}
+	if s.Sub.Need[id] != need || s.Sub.MaxPerHost[id] != most {
+		s.Sub.Need[id], s.Sub.MaxPerHost[id] = need, most
+		s.dirty(id)
+	}
+	s.Sub.seen[id] = s.snapshot
+	s.want(id, t.Units[i])
+}
+
+// rowSub finds a row's sub-allocation by its keys, or adds it.
+func (s *State) rowSub(src SourceID, t *DemandTable, i int, last *rowMemo) SubID {
 	b := &s.scratch
 	code := t.Consumer.At(i)
 	c := ConsumerID(NoID)
@@ -293,31 +355,17 @@ func (s *State) applyRow(src SourceID, t *DemandTable, i int, last *rowMemo) {
 		sub = s.label(b.sub, t.Sub.Names, code)
 	}
 	shape := s.rowShape(t, i, last)
-	id, ok := SubID(NoID), false
 	if s.Alloc.First[last.alloc] != NoID { // else the allocation is new: a look into a large table for nothing
-		id, ok = s.subOf[subKey{last.alloc, sub, shape}]
+		if id, ok := s.subOf[subKey{last.alloc, sub, shape}]; ok {
+			return id
+		}
 	}
-	if !ok {
-		id = s.newSub(subKey{last.alloc, sub, shape})
-	}
-	need, most := NeedID(NoID), plan.Unlimited
-	if code := t.Requirement.At(i); code != Null {
-		need = s.need(t, code)
-	}
-	if t.MaxPerHost != nil {
-		most = t.MaxPerHost[i]
-	}
-	if s.Sub.Need[id] != need || s.Sub.MaxPerHost[id] != most {
-		s.Sub.Need[id], s.Sub.MaxPerHost[id] = need, most
-		s.dirty(id)
-	}
-	s.Sub.seen[id] = s.snapshot
-	s.want(id, t.Units[i])
+	return s.newSub(subKey{last.alloc, sub, shape})
 }
 
 // label interns a table's name once and remembers it for the table's other rows.
 func (s *State) label(memo []int32, names *Names, code int32) int32 {
-	if memo[code] == 0 {
+	if memo[code] <= 0 {
 		memo[code] = s.Label.Intern(names.Bytes(code)) + 1
 	}
 	return memo[code] - 1
@@ -325,6 +373,16 @@ func (s *State) label(memo []int32, names *Names, code int32) int32 {
 
 // rowShape interns a row's size; rows of one size mostly follow one another.
 func (s *State) rowShape(t *DemandTable, i int, last *rowMemo) ShapeID {
+	size := s.rowSize(t, i)
+	if last.shape != NoID && equal(size, s.Shape.Size(last.shape)) {
+		return last.shape
+	}
+	last.shape = s.Shape.Intern(size)
+	return last.shape
+}
+
+// rowSize is the size of a bound row's unit, in scratch memory: see Size.
+func (s *State) rowSize(t *DemandTable, i int) []int64 {
 	b := &s.scratch
 	b.size = resize(b.size, len(t.Size))
 	for d, col := range t.Size {
@@ -336,11 +394,7 @@ func (s *State) rowShape(t *DemandTable, i int, last *rowMemo) ShapeID {
 	if p := b.rows[i]; p >= 0 && s.Plans[p].Slots != nil {
 		s.slotSize(b.size)
 	}
-	if last.shape != NoID && equal(b.size, s.Shape.Size(last.shape)) {
-		return last.shape
-	}
-	last.shape = s.Shape.Intern(b.size)
-	return last.shape
+	return b.size
 }
 
 // slotSize makes a row's size that of a unit of a slot plan: see Size.

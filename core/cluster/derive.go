@@ -54,11 +54,7 @@ func (s *State) keyed(a AllocID) bool {
 // hidden are the allocations that their key does not find, since another of the same key came after them: mostly none.
 // O(orphans), or where there are any O(allocations).
 func (s *State) hidden() (hidden []AllocID) {
-	orphans := map[AllocID]bool{}
-	for _, o := range s.orphans {
-		orphans[s.Sub.Alloc[o.sub]] = true
-	}
-	if len(s.Alloc.First)-len(s.Alloc.free)-len(orphans) == len(s.allocOf) {
+	if !s.anyHidden() {
 		return nil
 	}
 	for a := range s.Alloc.First {
@@ -69,6 +65,15 @@ func (s *State) hidden() (hidden []AllocID) {
 		}
 	}
 	return hidden
+}
+
+// anyHidden tells whether there are hidden allocations. O(orphans).
+func (s *State) anyHidden() bool {
+	orphans := map[AllocID]bool{}
+	for _, o := range s.orphans {
+		orphans[s.Sub.Alloc[o.sub]] = true
+	}
+	return len(s.Alloc.First)-len(s.Alloc.free)-len(orphans) != len(s.allocOf)
 }
 
 // derive makes what Save left out of what it wrote.

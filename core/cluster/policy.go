@@ -47,7 +47,7 @@ func (s *State) adopt(p *plan.Policy, leaving []SubID, from []int) error {
 		s.measure(from)
 	}
 	s.Revision++
-	s.NewPlan = true
+	s.NewPlan, s.scratch.told = true, nil
 	s.mapConsumers()
 	s.mapPlans()
 	s.lay(order)

@@ -61,19 +61,9 @@ func (s *State) find(t *DemandTable, i int) SubID {
 	if a == NoID {
 		return NoID
 	}
-	b := &s.scratch
-	b.size = resize(b.size, len(t.Size))
-	for d, col := range t.Size {
-		b.size[d] = 0
-		if col != nil {
-			b.size[d] = col[i]
-		}
-	}
-	if p := b.rows[i]; p >= 0 && s.Plans[p].Slots != nil {
-		s.slotSize(b.size)
-	}
+	size := s.rowSize(t, i)
 	for q := s.Alloc.First[a]; q != NoID; q = s.Sub.Next[q] {
-		if s.Sub.Name[q] == name && equal(b.size, s.Size(q)) {
+		if s.Sub.Name[q] == name && equal(size, s.Size(q)) {
 			return q
 		}
 	}
@@ -140,8 +130,11 @@ func (s *State) WouldKeep(source string, t *DemandTable) (units int64) {
 	if f.Count > 0 {
 		return 0
 	}
-	for i := range t.Rows {
-		if sub := s.find(t, i); sub != NoID {
+	for i, sub := range s.scratch.found {
+		if sub == NoID {
+			sub = s.find(t, i)
+		}
+		if sub != NoID {
 			units += min(s.Sub.Held[sub], t.Units[i])
 		}
 	}
