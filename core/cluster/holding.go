@@ -147,8 +147,7 @@ func eachRow(r *Run, parcels []ParcelID, f func(k ParcelID, units int64)) {
 func (s *State) holdOfSubs(p *Plan, runs []Run, parcels []ParcelID, ids []HoldingID) {
 	for i := range runs {
 		r := &runs[i]
-		s.Sub.Held[r.Sub] += int64(r.To - r.From)
-		p.Pairs.Units[s.PairOf(r.Sub, r.Pool)] += int64(r.To - r.From)
+		s.count(r.Sub, r.Pool, r.Lender, int64(r.To-r.From))
 		s.Shifts.Consumer[s.Sub.Consumer[r.Sub]]++
 		eachRow(r, parcels, func(k ParcelID, units int64) {
 			n := len(ids) - 1
@@ -238,9 +237,10 @@ func (s *State) link(p *Plan, q HoldingID, k ParcelID) {
 	p.Parcels.First[k] = q
 }
 
-// count adds units to what a sub-allocation and its leaf hold, from a pool.
-func (s *State) count(sub SubID, pool ConsumerID, units int64) {
+// count adds units to what a sub-allocation and its leaf hold, from a pool and of what a lender lends.
+func (s *State) count(sub SubID, pool, lender ConsumerID, units int64) {
 	s.Sub.Held[sub] += units
+	s.flow(sub, pool, lender, units)
 	pair := s.PairOf(sub, pool)
 	s.Plans[s.Sub.Plan[sub]].Pairs.Units[pair] += units
 }
@@ -262,7 +262,7 @@ func (s *State) Grow(q HoldingID, units int64) {
 	sub := s.Holding.Sub[q]
 	s.Holding.Units[q] += units
 	s.shift(q)
-	s.count(sub, s.Holding.Pool[q], units)
+	s.count(sub, s.Holding.Pool[q], s.Holding.Lender[q], units)
 	s.Plans[s.Sub.Plan[sub]].Parcels.take(s.Holding.Parcel[q], s.Size(sub), units)
 }
 
@@ -274,6 +274,8 @@ func (s *State) Relabel(q HoldingID, units int64, origin int32, pool, lender Con
 	sub := h.Sub[q]
 	p := &s.Plans[s.Sub.Plan[sub]]
 	p.Dirty, p.again, s.Relabelled = true, true, true
+	s.flow(sub, h.Pool[q], h.Lender[q], -units)
+	s.flow(sub, pool, lender, units)
 	row := Holding{sub, h.Parcel[q], units, h.Granted[q], origin, pool, lender}
 	if first := s.Sub.First[sub]; first != q && h.Set[first] == NoID && h.Parcel[first] == row.Parcel &&
 		h.Granted[first] == row.Granted && h.Origin[first] == origin && h.Pool[first] == pool && h.Lender[first] == lender {

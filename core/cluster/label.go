@@ -53,6 +53,7 @@ func (s *State) tell(q HoldingID, units int64) {
 	h := &s.Holding
 	pairs, pair := &s.Plans[s.Sub.Plan[h.Sub[q]]].Pairs, s.PairOf(h.Sub[q], h.Pool[q])
 	pairs.Units[pair] += units
+	s.flow(h.Sub[q], h.Pool[q], h.Lender[q], units)
 	if h.Set[q] != NoID {
 		pairs.Leaving[pair] += units
 	}

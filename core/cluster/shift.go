@@ -7,6 +7,41 @@ import "slices"
 type Shifts struct {
 	Host     []uint64 // by HostID; none: 0
 	Consumer []uint64 // by ConsumerID
+
+	flow []Flow
+	gone int64 // flows that are not kept any more, all before those that are
+}
+
+// Flow is units that came to what a sub-allocation holds, or went. What is known of the sums before is brought up by what flowed since.
+type Flow struct {
+	Sub          SubID
+	Plan         int32
+	Shape        ShapeID
+	Pool, Lender ConsumerID
+	Units        int64 // below 0: they went
+}
+
+// flowsMax is how many flows are kept, at most: more than a cycle has in which little changes.
+const flowsMax = 1 << 16
+
+// Flows is how many flows there were so far.
+func (c *Shifts) Flows() int64 { return c.gone + int64(len(c.flow)) }
+
+// Since is the flows after the first so many. It is not ok when some of them are not kept any more.
+func (c *Shifts) Since(flows int64) (since []Flow, ok bool) {
+	if flows < c.gone {
+		return nil, false
+	}
+	return c.flow[flows-c.gone:], true
+}
+
+// flow notes units that came to what a sub-allocation holds, or went. O(1).
+func (s *State) flow(sub SubID, pool, lender ConsumerID, units int64) {
+	c := &s.Shifts
+	if len(c.flow) == flowsMax {
+		c.gone, c.flow = c.gone+flowsMax, c.flow[:0]
+	}
+	c.flow = append(c.flow, Flow{sub, s.Sub.Plan[sub], s.Sub.Shape[sub], pool, lender, units})
 }
 
 // OnHost is the count of a host.

@@ -7,7 +7,7 @@ import (
 )
 
 // census is what one pass over the holdings, as they stand in memory, tells: there are many more of them than of anything else, and their
-// lists lead all over it.
+// lists lead all over it. It is kept from cycle to cycle, and brought up by what flowed meanwhile.
 type census struct {
 	depths int
 	depth  []int32 // by ConsumerID
@@ -16,7 +16,13 @@ type census struct {
 	some   []bool  // by Node: whether anything is lent
 	source []source
 	public []int64 // by ShapeID: capacity of the public pool, unknown where nobody asked
+
+	known bool  // drawn, lent and some are right
+	flows int64 // State.Shifts.Flows, as of which they are
 }
+
+// lentMax is what sums of lent is at most, to be brought up by what flowed: far below where such sums saturate.
+const lentMax = 1 << 62
 
 // source is a pool that exists for a leaf.
 type source struct {
@@ -25,16 +31,60 @@ type source struct {
 	at    int32 // where the leaf's figures in it stand
 }
 
-// canvass makes the pass. O(holdings).
+// canvass brings the census up to what is held now: by what flowed since the last one, or by a pass over all. O(flows), or O(holdings).
 func (m *Planner) canvass() {
-	c, h, dims := &m.census, &m.s.Holding, len(m.policy.Dimensions)
+	c := &m.census
 	c.public = resized(c.public, m.s.Shape.Len())
 	for shape := range c.public {
 		c.public[shape] = unknown
 	}
-	if !m.p.Parcels.Owned {
-		return
+	if c.known = c.known && m.p.Parcels.Owned && !m.p.Rebuilt; m.p.Parcels.Owned {
+		if !m.canvassFlows() {
+			m.canvassAll()
+		}
+		c.flows = m.s.Shifts.Flows()
 	}
+}
+
+// canvassFlows adds what flowed since the last census. It is not true when that is not known, or might not come to what a pass gives.
+func (m *Planner) canvassFlows() bool {
+	c, subs := &m.census, len(m.s.Sub.Wanted)
+	flows, ok := m.s.Shifts.Since(c.flows)
+	if !c.known || !ok {
+		return false
+	}
+	if was := len(c.drawn); was < subs*c.depths {
+		c.drawn = resized(c.drawn, subs*c.depths)
+		clear(c.drawn[was:])
+	}
+	for i := range flows {
+		f := &flows[i]
+		if f.Plan != m.p.Index || f.Pool == cluster.NoID {
+			continue
+		}
+		depth := int(c.depth[f.Pool])
+		c.drawn[int(f.Sub)*c.depths+depth] += f.Units
+		if f.Lender == cluster.NoID {
+			continue
+		}
+		at := m.lentBy(f.Lender, depth)
+		for d, u := range m.s.Shape.Size(f.Shape) {
+			units, sign := f.Units, int64(1)
+			if units < 0 {
+				units, sign = -units, -1
+			}
+			amount := share.Mul(units, u)
+			if at[d] += sign * amount; amount >= lentMax || at[d] < 0 || at[d] > lentMax {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// canvassAll makes a pass over the holdings as they stand in memory.
+func (m *Planner) canvassAll() {
+	c, h, dims := &m.census, &m.s.Holding, len(m.policy.Dimensions)
 	c.depths, c.depth = 0, resized(c.depth, len(m.s.NodeOf))
 	for id, n := range m.s.NodeOf {
 		if n != plan.None {
@@ -52,14 +102,23 @@ func (m *Planner) canvass() {
 		depth := int(c.depth[pool])
 		c.drawn[int(sub)*c.depths+depth] += h.Units[q]
 		if lender := h.Lender[q]; lender != cluster.NoID {
-			n := m.s.NodeOf[lender]
-			c.some[n] = true
-			at := c.lent[(int(n)*c.depths+depth)*dims:][:dims]
+			at := m.lentBy(lender, depth)
 			for d, u := range m.s.Size(sub) {
 				at[d] = share.Add(at[d], share.Mul(h.Units[q], u))
 			}
 		}
 	}
+	c.known = true
+	for _, amount := range c.lent {
+		c.known = c.known && amount <= lentMax
+	}
+}
+
+// lentBy is what is held on a lender's parcels through the pool of a depth, by dimension.
+func (m *Planner) lentBy(lender cluster.ConsumerID, depth int) []int64 {
+	c, n, dims := &m.census, int(m.s.NodeOf[lender]), len(m.policy.Dimensions)
+	c.some[n] = true
+	return c.lent[(n*c.depths+depth)*dims:][:dims]
 }
 
 // capacityNow is a pool's capacity in units of a shape in use, after canvass. Most ask for the public pool's.

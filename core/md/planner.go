@@ -60,7 +60,7 @@ type Planner struct {
 // Attach points the planner at a state and the plan it is to carry out. Cheap.
 func (m *Planner) Attach(s *cluster.State, p *cluster.Plan, nowUS int64) {
 	if m.nowUS = nowUS; m.s != s {
-		m.owners.laid = false // what is kept goes by another state's counts
+		m.owners.laid, m.census.known = false, false // what is kept goes by another state's counts
 	}
 	m.s, m.p, m.policy, m.set = s, p, s.Policy, &p.MD.Windows[p.Window]
 }
