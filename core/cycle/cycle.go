@@ -22,9 +22,9 @@ type planner interface {
 	Entitle()
 	Grant()
 	Reclaim()
-	Settle() (subAllocations int64)
-	EmitShortfalls(t *decision.Shortfalls, details *cluster.Names) (units int64)
+	Settle(meanwhile func())
 	EmitGrants(g *decision.Grants) (units int64)
+	EmitShortfalls(t *decision.Shortfalls, details *cluster.Names) (units int64)
 	EmitOwnership(o *decision.Ownership)
 	EmitStates(c *decision.Cycle)
 	EmitKeyframe(c *decision.Cycle)
@@ -88,7 +88,7 @@ func (r *Runner) Run(s *cluster.State, nowUS int64, out *decision.Cycle) {
 		}
 	}
 	r.lap()
-	if dirty {
+	if r.out.Summary.UnitsGranted = 0; dirty {
 		r.explain(s)
 	}
 	r.lap()
@@ -167,7 +167,8 @@ func (r *Runner) attach(s *cluster.State, nowUS int64) (dirty bool) {
 	return dirty || s.OutsideChanged()
 }
 
-// explain computes what every consumer deserves and gives every shortfall its reason.
+// explain computes what every consumer deserves and gives every shortfall its reason. Beside that, as nothing of it is needed, it fills the
+// table of grants, plan by plan.
 func (r *Runner) explain(s *cluster.State) {
 	r.out.ResetStates(&r.dicts)
 	*r.details = cluster.Names{}
@@ -175,7 +176,7 @@ func (r *Runner) explain(s *cluster.State) {
 	sum.UnitsShort = 0
 	for i := range r.planner {
 		m := r.planner[i]
-		m.Settle()
+		m.Settle(func() { sum.UnitsGranted += m.EmitGrants(&r.out.Grants) })
 		sum.UnitsShort += m.EmitShortfalls(&r.out.Shortfalls, r.details)
 	}
 	outside, short := s.Outside()
@@ -202,22 +203,12 @@ func (r *Runner) outside(s *cluster.State, sub cluster.SubID) {
 func (r *Runner) emit(s *cluster.State, nowUS int64, dirty bool) {
 	sum := &r.out.Summary
 	sum.Cycle, sum.NowUS, sum.Revision = s.Cycle+1, nowUS, s.Revision
-	sum.UnitsGranted, sum.UnitsReleased = 0, r.releases(s)
+	sum.UnitsReleased = r.releases(s)
 	sum.UnitsReclaimed, sum.UnitsCancelled = r.reclaims(s)
 	sum.UnitsLeaving, sum.UnitsPromised, sum.UnitsOverdue = s.Leaving(), s.Promised(), s.Overdue(nowUS)
 	sum.Relabelled, sum.Window, sum.Restated, sum.SubAllocations = s.Relabelled, windows(s), dirty, s.SubAllocations()
-	stated := make(chan struct{})
-	go func() {
-		r.emitStates(s, dirty)
-		close(stated)
-	}()
-	for i := range r.planner {
-		if s.Plans[i].Dirty {
-			sum.UnitsGranted += r.planner[i].EmitGrants(&r.out.Grants)
-		}
-	}
-	<-stated
 	if dirty {
+		r.emitStates(s)
 		sum.Hosts, sum.Consumers = 0, 0
 		for i := range s.Plans {
 			sum.Hosts += int64(s.Plans[i].Parcels.Hosts())
@@ -235,17 +226,21 @@ func (r *Runner) emit(s *cluster.State, nowUS int64, dirty bool) {
 	}
 }
 
-// emitStates fills the table of ownership and those of states. They say nothing of single holdings, which EmitGrants reads, and may
-// merge, meanwhile.
-func (r *Runner) emitStates(s *cluster.State, dirty bool) {
+// emitStates fills the tables of states, and beside them that of ownership.
+func (r *Runner) emitStates(s *cluster.State) {
+	stated := make(chan struct{})
+	go func() {
+		for i := range r.planner {
+			r.planner[i].EmitStates(&r.out)
+		}
+		close(stated)
+	}()
 	for i := range r.planner {
 		if s.Plans[i].Dirty {
 			r.planner[i].EmitOwnership(&r.out.Ownership)
 		}
-		if dirty {
-			r.planner[i].EmitStates(&r.out)
-		}
 	}
+	<-stated
 }
 
 // windows names the time windows in force: one by its name, several with their plans'.

@@ -152,11 +152,11 @@ func (m *Planner) lend() {
 	}
 }
 
-// Count adds up what every consumer wants and holds, in units, in all and in each pool, the usage demands (MD-13), and the plan's
-// sub-allocations in Subs. O(sub-allocations × depth).
+// Count adds up what every consumer wants and holds, in units, in all and in each pool, and the usage demands (MD-13).
+// O(sub-allocations × depth).
 func (m *Planner) Count() {
 	n, p := m.policy.Len(), &m.pools
-	m.wanted, m.held, m.Subs = zeroed(m.wanted, n), zeroed(m.held, n), 0
+	m.wanted, m.held = zeroed(m.wanted, n), zeroed(m.held, n)
 	clear(p.wanted)
 	clear(p.held)
 	clear(p.demand)
@@ -173,7 +173,6 @@ func (m *Planner) Count() {
 				m.wanted[leaf] = share.Add(m.wanted[leaf], m.s.Sub.Wanted[sub])
 				m.held[leaf] += m.s.Sub.Held[sub]
 				m.countSub(sub, sources)
-				m.Subs++
 			}
 		}
 	}

@@ -10,44 +10,57 @@ import (
 	"github.com/stintd/stint/core/share"
 )
 
-// EmitGrants adds the units given in this cycle, in the order of D-14. It returns
-// their number. O(grants), when some went to takers O(holdings).
+// EmitGrants adds the units given in this cycle, in the order of D-14. It returns their number. It changes nothing that is held: Settle does,
+// where several holdings are one. O(sub-allocations + grants).
 func (m *Planner) EmitGrants(g *decision.Grants) (units int64) {
 	rows := m.grant.booked
-	if m.promise.moved || m.p.Parcels.Owned {
+	if m.twins = m.twins[:0]; m.promise.moved || m.p.Parcels.Owned {
 		rows = m.grantedNow() // there were several steps, or some of those booked are gone
 	}
-	h, at := &m.s.Holding, g.Extend(len(rows))
+	h, first := &m.s.Holding, g.Extend(len(rows))
 	var plans, consumer, allocation, name, source int32
 	last := cluster.SubID(cluster.NoID)
-	for _, q := range rows {
+	for i, q := range rows {
 		if sub := h.Sub[q]; sub != last {
 			a := m.s.Sub.Alloc[sub]
 			plans, consumer, allocation = m.p.Index, int32(m.s.Sub.Consumer[sub]), m.s.Alloc.Name[a]
 			name, source, last = m.s.Sub.Name[sub], int32(m.s.Sub.Source[sub]), sub
 		}
+		at := first + i
 		g.Plan.Code[at], g.Consumer.Code[at], g.Allocation.Code[at], g.Sub.Code[at] = plans, consumer, allocation, name
 		g.Source.Code[at], g.Host.Code[at] = source, int32(m.p.Parcels.Host[h.Parcel[q]])
 		g.Origin.Code[at], g.Pool.Code[at], g.Lender.Code[at] = h.Origin[q], int32(h.Pool[q]), int32(h.Lender[q])
 		g.Units[at] = h.Units[q]
 		units += h.Units[q]
-		at++
+	}
+	for _, t := range m.twins {
+		g.Units[first+t.row] += h.Units[t.from]
+		units += h.Units[t.from]
 	}
 	return units
 }
 
-// grantedNow lists the holdings of this cycle's grants, those of one sub-allocation and parcel made one. Who was given anything is seen in
-// one pass over the holdings as they stand in memory: there are many more of them, and most are older. The list is borrowed until the next call.
-func (m *Planner) grantedNow() []cluster.HoldingID {
-	h, given := &m.s.Holding, zeroed(m.given, (len(m.s.Sub.Wanted)+63)/64)
-	for q, cycle := range h.Granted {
-		if sub := h.Sub[q]; cycle > m.s.Cycle && sub != cluster.NoID {
-			given[sub>>6] |= 1 << (uint(sub) & 63)
-		}
+// twin is a holding that is the same grant as another, which stands in a row of those of the cycle.
+type twin struct {
+	row        int
+	into, from cluster.HoldingID
+}
+
+// unite makes one holding of those that EmitGrants found to be one.
+func (m *Planner) unite() {
+	for _, t := range m.twins {
+		m.s.Merge(t.into, t.from)
 	}
+}
+
+// grantedNow lists the holdings of this cycle's grants, those of one sub-allocation and parcel once: the others are its twins. The list is
+// borrowed until the next call.
+func (m *Planner) grantedNow() []cluster.HoldingID {
+	h := &m.s.Holding
+	m.findGiven()
 	rows := m.rows[:0]
 	m.eachSub(func(sub cluster.SubID) {
-		if given[sub>>6]>>(uint(sub)&63)&1 == 0 {
+		if m.given[sub>>6]>>(uint(sub)&63)&1 == 0 {
 			return
 		}
 		first := len(rows)
@@ -56,18 +69,60 @@ func (m *Planner) grantedNow() []cluster.HoldingID {
 				rows = append(rows, q)
 			}
 		}
+		if m.inHostOrder(rows[first:]) {
+			return
+		}
 		slices.SortFunc(rows[first:], func(a, b cluster.HoldingID) int { return cmp.Compare(h.Parcel[a], h.Parcel[b]) })
-		for i := first + 1; i < len(rows); {
-			if h.Parcel[rows[i]] == h.Parcel[rows[i-1]] {
-				m.s.Merge(rows[i-1], rows[i])
-				rows = slices.Delete(rows, i, i+1)
+		last := first
+		for i := first + 1; i < len(rows); i++ {
+			if h.Parcel[rows[i]] == h.Parcel[rows[last]] {
+				m.twins = append(m.twins, twin{last, rows[last], rows[i]})
 			} else {
-				i++
+				last++
+				rows[last] = rows[i]
 			}
 		}
+		rows = rows[:last+1]
 	})
-	m.given, m.rows = given, rows
+	m.rows = rows
 	return rows
+}
+
+// inHostOrder sorts holdings by their parcels. It is not true, and nothing has changed, where two are on one.
+func (m *Planner) inHostOrder(rows []cluster.HoldingID) bool {
+	keys := m.keys[:0]
+	for _, q := range slices.Backward(rows) { // the newest are listed first, on the last parcels mostly
+		keys = append(keys, uint64(m.s.Holding.Parcel[q])<<32|uint64(q))
+	}
+	if m.keys = keys; !slices.IsSorted(keys) {
+		slices.Sort(keys)
+	}
+	for i := 1; i < len(keys); i++ {
+		if keys[i]>>32 == keys[i-1]>>32 {
+			return false
+		}
+	}
+	for i, key := range keys {
+		rows[i] = cluster.HoldingID(uint32(key))
+	}
+	return true
+}
+
+// findGiven notes all sub-allocations that were given anything in this cycle, and maybe some more: by what flowed since it began, or, when
+// that was much, by a pass over the holdings as they stand in memory.
+func (m *Planner) findGiven() {
+	m.given = zeroed(m.given, (len(m.s.Sub.Wanted)+63)/64)
+	if flows, ok := m.s.Shifts.Since(m.began); ok {
+		for i := range flows {
+			m.given[flows[i].Sub>>6] |= 1 << (uint(flows[i].Sub) & 63)
+		}
+		return
+	}
+	for q, cycle := range m.s.Holding.Granted {
+		if sub := m.s.Holding.Sub[q]; cycle > m.s.Cycle && sub != cluster.NoID {
+			m.given[sub>>6] |= 1 << (uint(sub) & 63)
+		}
+	}
 }
 
 // eachSub calls f for every sub-allocation of the plan: consumers in tree order, allocations by arrival.

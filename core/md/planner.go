@@ -18,7 +18,6 @@ import (
 // order, and scratch memory. A new Planner decides the same as an old one; it
 // only has more to compute.
 type Planner struct {
-	Subs       int64 // sub-allocations of the plan, as of the last Count
 	SpreadFrom int64 // from how many outstanding units on the grant stage is spread over two goroutines; 0: spreadMin. It decides nothing
 
 	s      *cluster.State
@@ -42,6 +41,9 @@ type Planner struct {
 	kept    []int64             // scratch
 	given   []uint64            // scratch: bitset by SubID
 	rows    []cluster.HoldingID // scratch
+	keys    []uint64            // scratch
+	twins   []twin              // holdings that EmitGrants found to be one with others
+	began   int64               // State.Shifts.Flows when the cycle began to grant
 
 	nowUS    int64
 	budget   int64 // units that this cycle may still put under reclaim
@@ -63,6 +65,7 @@ func (m *Planner) Attach(s *cluster.State, p *cluster.Plan, nowUS int64) {
 		m.owners.laid, m.census.known = false, false // what is kept goes by another state's counts
 	}
 	m.s, m.p, m.policy, m.set = s, p, s.Policy, &p.MD.Windows[p.Window]
+	m.began = s.Shifts.Flows()
 }
 
 // Own assigns what consumers own, where anything that it depends on has changed, and brings the
@@ -142,24 +145,34 @@ func (m *Planner) sumUp(figure []int64) {
 	}
 }
 
-// Settle computes the figures that the tables of states show, and judges who is short, when the plan changed; it gives
-// the plan's sub-allocations. Half of it needs nothing of the other half, so that both are done at once.
-func (m *Planner) Settle() (subAllocations int64) {
-	if m.p.Dirty {
-		judged := make(chan struct{})
-		go func() {
-			m.judgeShort()
-			m.Amounts()
-			close(judged)
-		}()
-		m.canvass()
-		m.use()
-		m.Count()
-		m.Quota()
-		<-judged
-		m.lend()
+// Settle computes the figures that the tables of states show, and judges who is short, when the plan changed. Half of it needs nothing of
+// the other half, so that both are done at once; meanwhile, which reads what is held and changes none of it, is done beside them, by
+// whichever half is done first.
+func (m *Planner) Settle(meanwhile func()) {
+	if !m.p.Dirty {
+		return
 	}
-	return m.Subs
+	others, judged := make(chan func(), 2), make(chan struct{})
+	others <- meanwhile
+	others <- m.Amounts
+	close(others)
+	go func() {
+		m.judgeShort()
+		for do := range others {
+			do()
+		}
+		close(judged)
+	}()
+	m.canvass()
+	m.use()
+	m.Count()
+	m.Quota()
+	for do := range others {
+		do()
+	}
+	<-judged
+	m.lend()
+	m.unite()
 }
 
 // use adds up the shares that are held (MD-12), pool by pool.

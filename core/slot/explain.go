@@ -25,8 +25,12 @@ type reasons struct {
 	all     []cluster.SetID
 }
 
-// Settle gives the plan's sub-allocations; all figures are there.
-func (m *Planner) Settle() (subAllocations int64) { return m.Subs }
+// Settle does what is to be done meanwhile: all figures are there.
+func (m *Planner) Settle(meanwhile func()) {
+	if m.p.Dirty {
+		meanwhile()
+	}
+}
 
 // fits is the code of "a host has room": nothing about the unit itself stands against it.
 const fits = -1

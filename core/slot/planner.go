@@ -18,8 +18,6 @@ import (
 // computes its figures anew from the holdings; what it keeps in between is memory, and what
 // depends on hosts alone. A new Planner decides the same as an old one.
 type Planner struct {
-	Subs int64 // sub-allocations of the plan, as of the last cycle
-
 	s      *cluster.State
 	p      *cluster.Plan
 	policy *plan.Policy

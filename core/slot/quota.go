@@ -70,16 +70,14 @@ func (m *Planner) entitle() {
 	}
 }
 
-// demands adds up what of every leaf's demand could be placed, and counts the sub-allocations.
+// demands adds up what of every leaf's demand could be placed.
 func (m *Planner) demands() {
 	q := &m.quota
 	if q.fits == nil || q.tables != m.s.HostTables || m.p.Rebuilt || m.p.Resized {
 		q.fits, q.tables = map[fit]int64{}, m.s.HostTables
 	}
-	m.Subs = 0
 	for _, leaf := range m.tree.leaves {
 		m.eachOf(leaf, func(sub cluster.SubID) {
-			m.Subs++
 			units := min(m.s.Sub.Wanted[sub], share.Add(m.placeable(sub), m.figure.shut[sub]))
 			q.demand[leaf] = share.Add(q.demand[leaf], share.Mul(units, m.slots(sub)))
 		})
