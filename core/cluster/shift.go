@@ -21,7 +21,7 @@ type Flow struct {
 	Units        int64 // below 0: they went
 }
 
-// flowsMax is how many flows are kept, at most: more than a cycle has in which little changes.
+// flowsMax is how many flows are kept, at most; at least half of it are, many times those of a cycle in which little changes.
 const flowsMax = 1 << 16
 
 // Flows is how many flows there were so far.
@@ -39,7 +39,7 @@ func (c *Shifts) Since(flows int64) (since []Flow, ok bool) {
 func (s *State) flow(sub SubID, pool, lender ConsumerID, units int64) {
 	c := &s.Shifts
 	if len(c.flow) == flowsMax {
-		c.gone, c.flow = c.gone+flowsMax, c.flow[:0]
+		c.gone, c.flow = c.gone+flowsMax/2, append(c.flow[:0], c.flow[flowsMax/2:]...)
 	}
 	c.flow = append(c.flow, Flow{sub, s.Sub.Plan[sub], s.Sub.Shape[sub], pool, lender, units})
 }

@@ -149,12 +149,14 @@ func (a *asked) tally(of *tier, o span, g *grace, blocked []uint64) (t tally) {
 // all is the tally of all rows through the public pool.
 func (m *Planner) all(a *asked, g *grace) (t tally) {
 	v := &m.sight
-	for w := int32(0); !a.found && int(w) < len(a.mask); w++ {
-		if fit := a.fitting(&v.tier[0], w); fit != 0 {
-			a.fits = append(a.fits, fitting{w, fit})
-		}
+	t.rows = a.within(g)
+	for i, r := range a.rung {
+		t.below[i] = v.totalBelow(r, a.mask, g)
 	}
-	a.found = true
+	if !a.found {
+		a.found = true
+		a.findFits(v, &t)
+	}
 	for _, f := range a.fits {
 		in := f.rows
 		if g.rows != nil {
@@ -162,11 +164,26 @@ func (m *Planner) all(a *asked, g *grace) (t tally) {
 		}
 		t.fit, t.beyond = t.fit+bits.OnesCount64(in), t.beyond+bits.OnesCount64(f.rows&^in)
 	}
-	t.rows = a.within(g)
-	for i, r := range a.rung {
-		t.below[i] = v.totalBelow(r, a.mask, g)
-	}
 	return t
+}
+
+// findFits finds where a unit fits through the public pool. Most rows that it does not fit have less of what the tally says that most have
+// less of: that is looked at first.
+func (a *asked) findFits(v *sight, t *tally) {
+	first, most := []uint64(nil), -1
+	for i, r := range a.rung {
+		if t.below[i] > most {
+			first, most = r.below, t.below[i]
+		}
+	}
+	for w, mask := range a.mask {
+		if most >= 0 && mask&^first[w] == 0 {
+			continue
+		}
+		if fit := a.fitting(&v.tier[0], int32(w)); fit != 0 {
+			a.fits = append(a.fits, fitting{int32(w), fit})
+		}
+	}
 }
 
 // span is the rows of parcels on which a leaf draws through the pool of one consumer: from … to, without the hole.
@@ -248,6 +265,15 @@ func (v *sight) sumWord(a *asked, w int32, mask uint64, g *grace, t *tier, d int
 	}
 	return sum
 }
+
+// sumSome is sum, but of the span's first rows only; of most units there is as much as wanted on few.
+func (v *sight) sumSome(a *asked, o span, g *grace, t *tier, d int, want int64) int64 {
+	o.holeFrom, o.to = min(o.holeFrom, o.from+summed), min(o.to, o.holeTo+summed)
+	return v.sum(a, o, g, nil, t, d, want)
+}
+
+// summed is how many rows on either side of a hole are looked at before all are.
+const summed = 1 << 10
 
 // sums are the rooms of a dimension on the rows of all words before one, as the public pool sees them: of rows that are asked about and within a grace.
 type sums struct {

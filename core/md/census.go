@@ -14,8 +14,10 @@ type census struct {
 	drawn  []int64 // by SubID, then depth: units held from the pool of the consumer of that depth above it
 	lent   []int64 // by Node of the lender, depth of the pool, then dimension: what is held on its parcels through that
 	some   []bool  // by Node: whether anything is lent
-	source []source
 	public []int64 // by ShapeID: capacity of the public pool, unknown where nobody asked
+
+	source []source // of all leaves, the nearest first
+	first  []int32  // by Node, and one more: where its sources begin; nil: not laid since the pools were
 
 	known bool  // drawn, lent and some are right
 	flows int64 // State.Shifts.Flows, as of which they are
@@ -26,7 +28,7 @@ const lentMax = 1 << 62
 
 // source is a pool that exists for a leaf.
 type source struct {
-	*pool
+	pool  int32 // in pools.list
 	depth int32
 	at    int32 // where the leaf's figures in it stand
 }
@@ -152,10 +154,10 @@ func (m *Planner) lend() {
 	}
 }
 
-// Count adds up what every consumer wants and holds, in units, in all and in each pool, and the usage demands (MD-13).
-// O(sub-allocations × depth).
+// Count adds up what every consumer wants and holds, in units, in all and in each pool, and the usage demands (MD-13): of the
+// sub-allocations as they stand in memory. O(sub-allocations × depth).
 func (m *Planner) Count() {
-	n, p := m.policy.Len(), &m.pools
+	n, p, u := m.policy.Len(), &m.pools, &m.s.Sub
 	m.wanted, m.held = zeroed(m.wanted, n), zeroed(m.held, n)
 	clear(p.wanted)
 	clear(p.held)
@@ -163,18 +165,15 @@ func (m *Planner) Count() {
 	for i := range p.list {
 		p.list[i].short = false
 	}
-	for leaf, first := range m.p.FirstAlloc {
-		if first == cluster.NoID {
+	m.laySources()
+	for sub, a := range u.Alloc {
+		if a == cluster.NoID || u.Plan[sub] != m.p.Index || u.Orphan[sub] {
 			continue
 		}
-		sources := m.sources(plan.Node(leaf))
-		for a := first; a != cluster.NoID; a = m.s.Alloc.Next[a] {
-			for sub := m.s.Alloc.First[a]; sub != cluster.NoID; sub = m.s.Sub.Next[sub] {
-				m.wanted[leaf] = share.Add(m.wanted[leaf], m.s.Sub.Wanted[sub])
-				m.held[leaf] += m.s.Sub.Held[sub]
-				m.countSub(sub, sources)
-			}
-		}
+		leaf := m.s.NodeOf[u.Consumer[sub]]
+		m.wanted[leaf] = share.Add(m.wanted[leaf], u.Wanted[sub])
+		m.held[leaf] += u.Held[sub]
+		m.countSub(cluster.SubID(sub), m.census.source[m.census.first[leaf]:m.census.first[leaf+1]])
 	}
 	m.sumUp(m.wanted)
 	m.sumUp(m.held)
@@ -190,29 +189,34 @@ func (m *Planner) Count() {
 func (m *Planner) countSub(sub cluster.SubID, sources []source) {
 	p, short := &m.pools, m.s.Short(sub)
 	for i := range sources {
-		o, held := &sources[i], m.s.Sub.Held[sub]
+		from, held := &sources[i], m.s.Sub.Held[sub]
 		if m.p.Parcels.Owned {
-			held = m.census.drawn[int(sub)*m.census.depths+int(o.depth)]
+			held = m.census.drawn[int(sub)*m.census.depths+int(from.depth)]
 		}
 		if held+short == 0 {
 			continue
 		}
-		p.wanted[o.at], p.held[o.at] = share.Add(p.wanted[o.at], held+short), p.held[o.at]+held
-		p.demand[o.at] = share.Add(p.demand[o.at], share.Demand(held+short, m.capacityNow(o.pool, m.s.Sub.Shape[sub])))
+		o := &p.list[from.pool]
+		p.wanted[from.at], p.held[from.at] = share.Add(p.wanted[from.at], held+short), p.held[from.at]+held
+		p.demand[from.at] = share.Add(p.demand[from.at], share.Demand(held+short, m.capacityNow(o, m.s.Sub.Shape[sub])))
 		o.short = o.short || short > 0
 	}
 }
 
-// sources lists the pools that exist for a leaf, the nearest first. The slice is borrowed until the next call.
-func (m *Planner) sources(leaf plan.Node) []source {
-	list := m.census.source[:0]
-	for n := m.policy.Parent[leaf]; n != plan.None; n = m.policy.Parent[n] {
-		if m.pools.index[n] != cluster.NoID {
-			if o := m.poolAt(n); m.exists(o, leaf) {
-				list = append(list, source{o, m.policy.Depth[n], o.at(leaf)})
+// laySources lists the pools that exist for each leaf, unless that is done. O(consumers × depth).
+func (m *Planner) laySources() {
+	c := &m.census
+	if c.first != nil {
+		return
+	}
+	c.source, c.first = c.source[:0], make([]int32, 0, m.policy.Len()+1)
+	for leaf := range plan.Node(m.policy.Len()) {
+		c.first = append(c.first, int32(len(c.source)))
+		for n := m.policy.Parent[leaf]; n != plan.None && m.policy.Leaf(leaf); n = m.policy.Parent[n] {
+			if i := m.pools.index[n]; i != cluster.NoID && m.exists(&m.pools.list[i], leaf) {
+				c.source = append(c.source, source{i, m.policy.Depth[n], m.pools.list[i].at(leaf)})
 			}
 		}
 	}
-	m.census.source = list
-	return list
+	c.first = append(c.first, int32(len(c.source)))
 }

@@ -56,36 +56,65 @@ func (m *Planner) unite() {
 // grantedNow lists the holdings of this cycle's grants, those of one sub-allocation and parcel once: the others are its twins. The list is
 // borrowed until the next call.
 func (m *Planner) grantedNow() []cluster.HoldingID {
-	h := &m.s.Holding
-	m.findGiven()
-	rows := m.rows[:0]
+	m.rows = m.rows[:0]
+	if flows, ok := m.s.Shifts.Since(m.began); ok && len(flows) < len(m.s.Sub.Wanted)/8 {
+		for _, sub := range m.flowed(flows) {
+			m.listGiven(sub)
+		}
+		return m.rows
+	}
+	m.given = zeroed(m.given, (len(m.s.Sub.Wanted)+63)/64)
+	for q, cycle := range m.s.Holding.Granted { // there are many more of them than of those that were given anything: as they stand in memory
+		if sub := m.s.Holding.Sub[q]; cycle > m.s.Cycle && sub != cluster.NoID {
+			m.given[sub>>6] |= 1 << (uint(sub) & 63)
+		}
+	}
 	m.eachSub(func(sub cluster.SubID) {
-		if m.given[sub>>6]>>(uint(sub)&63)&1 == 0 {
-			return
+		if m.given[sub>>6]>>(uint(sub)&63)&1 == 1 {
+			m.listGiven(sub)
 		}
-		first := len(rows)
-		for q := m.s.Sub.First[sub]; q != cluster.NoID; q = h.NextOfSub[q] {
-			if h.Granted[q] > m.s.Cycle && h.Set[q] == cluster.NoID {
-				rows = append(rows, q)
-			}
-		}
-		if m.inHostOrder(rows[first:]) {
-			return
-		}
-		slices.SortFunc(rows[first:], func(a, b cluster.HoldingID) int { return cmp.Compare(h.Parcel[a], h.Parcel[b]) })
-		last := first
-		for i := first + 1; i < len(rows); i++ {
-			if h.Parcel[rows[i]] == h.Parcel[rows[last]] {
-				m.twins = append(m.twins, twin{last, rows[last], rows[i]})
-			} else {
-				last++
-				rows[last] = rows[i]
-			}
-		}
-		rows = rows[:last+1]
 	})
-	m.rows = rows
-	return rows
+	return m.rows
+}
+
+// flowed lists the plan's sub-allocations that units came to in some flows, in the order of eachSub. The list is borrowed.
+func (m *Planner) flowed(flows []cluster.Flow) []cluster.SubID {
+	subs := m.subs[:0]
+	for i := range flows {
+		if f := &flows[i]; f.Units > 0 && f.Plan == m.p.Index && !m.s.Sub.Orphan[f.Sub] {
+			subs = append(subs, f.Sub)
+		}
+	}
+	slices.Sort(subs)
+	subs = slices.Compact(subs)
+	m.sortSubs(subs)
+	m.subs = subs
+	return subs
+}
+
+// listGiven adds the holdings that a sub-allocation was given in this cycle.
+func (m *Planner) listGiven(sub cluster.SubID) {
+	h, first := &m.s.Holding, len(m.rows)
+	for q := m.s.Sub.First[sub]; q != cluster.NoID; q = h.NextOfSub[q] {
+		if h.Granted[q] > m.s.Cycle && h.Set[q] == cluster.NoID {
+			m.rows = append(m.rows, q)
+		}
+	}
+	rows := m.rows[first:]
+	if len(rows) == 0 || m.inHostOrder(rows) {
+		return
+	}
+	slices.SortFunc(rows, func(a, b cluster.HoldingID) int { return cmp.Compare(h.Parcel[a], h.Parcel[b]) })
+	last := 0
+	for i := 1; i < len(rows); i++ {
+		if h.Parcel[rows[i]] == h.Parcel[rows[last]] {
+			m.twins = append(m.twins, twin{first + last, rows[last], rows[i]})
+		} else {
+			last++
+			rows[last] = rows[i]
+		}
+	}
+	m.rows = m.rows[:first+last+1]
 }
 
 // inHostOrder sorts holdings by their parcels. It is not true, and nothing has changed, where two are on one.
@@ -108,21 +137,12 @@ func (m *Planner) inHostOrder(rows []cluster.HoldingID) bool {
 	return true
 }
 
-// findGiven notes all sub-allocations that were given anything in this cycle, and maybe some more: by what flowed since it began, or, when
-// that was much, by a pass over the holdings as they stand in memory.
-func (m *Planner) findGiven() {
-	m.given = zeroed(m.given, (len(m.s.Sub.Wanted)+63)/64)
-	if flows, ok := m.s.Shifts.Since(m.began); ok {
-		for i := range flows {
-			m.given[flows[i].Sub>>6] |= 1 << (uint(flows[i].Sub) & 63)
-		}
-		return
-	}
-	for q, cycle := range m.s.Holding.Granted {
-		if sub := m.s.Holding.Sub[q]; cycle > m.s.Cycle && sub != cluster.NoID {
-			m.given[sub>>6] |= 1 << (uint(sub) & 63)
-		}
-	}
+// sortSubs brings sub-allocations of the plan into the order of eachSub.
+func (m *Planner) sortSubs(subs []cluster.SubID) {
+	u, arrival := &m.s.Sub, m.s.Alloc.Arrival
+	slices.SortFunc(subs, func(a, b cluster.SubID) int {
+		return cmp.Or(cmp.Compare(m.s.Node(a), m.s.Node(b)), cmp.Compare(arrival[u.Alloc[a]], arrival[u.Alloc[b]]), cmp.Compare(u.Seq[a], u.Seq[b]))
+	})
 }
 
 // eachSub calls f for every sub-allocation of the plan: consumers in tree order, allocations by arrival.

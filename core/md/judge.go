@@ -39,13 +39,10 @@ type reasons struct {
 // judgeShort lists who is short, and judges. It changes nothing that Settle computes, and needs nothing of it. Cost: judge.
 func (m *Planner) judgeShort() {
 	r := &m.reason
-	r.subs, r.short, r.rows = r.subs[:0], r.short[:0], 0
-	m.eachSub(func(sub cluster.SubID) {
+	r.subs, r.rows = r.subs[:0], 0
+	m.listShort()
+	for _, sub := range r.short {
 		short := m.s.Short(sub)
-		if short == 0 {
-			return
-		}
-		r.short = append(r.short, sub)
 		waits := min(short, m.promise.units[sub])
 		if waits > 0 {
 			r.rows++
@@ -55,8 +52,20 @@ func (m *Planner) judgeShort() {
 			r.subs = append(r.subs, judged{sub: sub, leaf: leaf, ask: ask{m.s.Sub.Shape[sub], m.s.Sub.Need[sub]}, stop: m.stops(leaf, sub)})
 			r.rows++
 		}
-	})
+	}
 	m.judge(r.subs)
+}
+
+// listShort lists who is short in the order of eachSub. They are found as they stand in memory: there are few of them.
+func (m *Planner) listShort() {
+	r, u := &m.reason, &m.s.Sub
+	r.short = r.short[:0]
+	for sub, wanted := range u.Wanted {
+		if wanted > u.Held[sub] && u.Plan[sub] == m.p.Index && u.Alloc[sub] != cluster.NoID && !u.Orphan[sub] {
+			r.short = append(r.short, cluster.SubID(sub))
+		}
+	}
+	m.sortSubs(r.short)
 }
 
 // judge finds what stands against units of sub-allocations by themselves, those that ask for the same together. The parcels must
@@ -255,7 +264,12 @@ func (m *Planner) adds(a *asked, one *judged, blocked []uint64, d int) bool {
 			left -= v.sum(a, o, anyGrace, blocked, nil, d, left)
 		case o.depth <= one.stop.depth:
 		case o.top == plan.Root && blocked == nil && a.size[d] <= v.most():
-			left -= v.sumAround(a, o, m.withinGrace(0, us), d)
+			g := m.withinGrace(0, us)
+			if some := v.sumSome(a, o, g, &v.tier[0], d, left); some >= left {
+				left = 0
+			} else {
+				left -= v.sumAround(a, o, g, d)
+			}
 		default:
 			left -= v.sum(a, o, m.withinGrace(o.depth, us), blocked, &v.tier[o.depth], d, left)
 		}

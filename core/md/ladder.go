@@ -1,7 +1,6 @@
 package md
 
 import (
-	"cmp"
 	"math/bits"
 	"slices"
 
@@ -9,7 +8,10 @@ import (
 )
 
 // ladder is the sizes of a dimension that units that are short take, ascending: shapes share them, so that there are far fewer than asks.
-type ladder []*rung
+type ladder struct {
+	size []int64
+	rung []*rung
+}
 
 // rung is the rows with less room than one size, kept from cycle to cycle: what is free moves a row past few rungs.
 type rung struct {
@@ -31,36 +33,28 @@ type narrow struct {
 const lastBelow = 64 << 20 / 8 // words
 
 // find gives the place of the first rung with at least a size.
-func (l ladder) find(size int64) int {
-	at, _ := slices.BinarySearchFunc(l, size, func(r *rung, size int64) int { return cmp.Compare(r.size, size) })
+func (l *ladder) find(size int64) int {
+	at, _ := slices.BinarySearch(l.size, size)
 	return at
 }
 
 // move says that the room of a row was so much and is now another.
-func (l ladder) move(w int32, bit uint64, was, is int64) {
+func (l *ladder) move(w int32, bit uint64, was, is int64) {
 	if was > is {
-		for _, r := range l[l.find(is+1):] { // sizes over is
-			if r.size > was {
-				return
-			}
-			r.below[w] |= bit
+		for i := l.find(is + 1); i < len(l.size) && l.size[i] <= was; i++ { // sizes over is
+			l.rung[i].below[w] |= bit
 		}
 		return
 	}
-	for _, r := range l[l.find(was+1):] {
-		if r.size > is {
-			return
-		}
-		r.below[w] &^= bit
+	for i := l.find(was + 1); i < len(l.size) && l.size[i] <= is; i++ {
+		l.rung[i].below[w] &^= bit
 	}
 }
 
 // moveTight is move for a tight row of a tier.
-func (l ladder) moveTight(t *tier, w int32, bit uint64, was, is int64) {
-	for _, r := range l[l.find(min(was, is)+1):] {
-		if r.size > max(was, is) {
-			return
-		}
+func (l *ladder) moveTight(t *tier, w int32, bit uint64, was, is int64) {
+	for i := l.find(min(was, is) + 1); i < len(l.size) && l.size[i] <= max(was, is); i++ {
+		r := l.rung[i]
 		if int(t.depth) >= len(r.tight) || r.tight[t.depth].version != t.version {
 			continue
 		}
@@ -74,17 +68,18 @@ func (l ladder) moveTight(t *tier, w int32, bit uint64, was, is int64) {
 
 // rung gives the rows with less than a size of a dimension, as of laySight. It is good until the next ask. O(parcels) for a size that is not known.
 func (v *sight) rung(d int, size int64) *rung {
-	at := v.ladder[d].find(size)
-	if at == len(v.ladder[d]) || v.ladder[d][at].size != size {
+	l := &v.ladder[d]
+	at := l.find(size)
+	if at == len(l.size) || l.size[at] != size {
 		for v.words+len(v.open) > lastBelow && v.forget() {
-			at = v.ladder[d].find(size)
+			at = l.find(size)
 		}
 		r := &rung{size: size, below: make([]uint64, len(v.open))}
 		vecpack.Below(r.below, v.every, v.room[d], size)
-		v.ladder[d] = slices.Insert(v.ladder[d], at, r)
+		l.size, l.rung = slices.Insert(l.size, at, size), slices.Insert(l.rung, at, r)
 		v.words += len(v.open)
 	}
-	r := v.ladder[d][at]
+	r := l.rung[at]
 	r.used = v.ask
 	v.tighten(r, d)
 	return r
@@ -112,8 +107,8 @@ func (v *sight) tighten(r *rung, d int) {
 func (v *sight) forget() bool {
 	dimension, place := -1, 0
 	for d, l := range v.ladder {
-		for i, r := range l {
-			if r.used < v.ask && (dimension < 0 || r.used < v.ladder[dimension][place].used) {
+		for i, r := range l.rung {
+			if r.used < v.ask && (dimension < 0 || r.used < v.ladder[dimension].rung[place].used) {
 				dimension, place = d, i
 			}
 		}
@@ -121,12 +116,13 @@ func (v *sight) forget() bool {
 	if dimension < 0 {
 		return false
 	}
-	r := v.ladder[dimension][place]
+	l := &v.ladder[dimension]
+	r := l.rung[place]
 	v.words -= len(r.below)
 	for i := range r.tight {
 		v.words -= len(r.tight[i].below)
 	}
-	v.ladder[dimension] = slices.Delete(v.ladder[dimension], place, place+1)
+	l.size, l.rung = slices.Delete(l.size, place, place+1), slices.Delete(l.rung, place, place+1)
 	return true
 }
 
@@ -143,14 +139,17 @@ func (v *sight) totalBelow(r *rung, mask []uint64, g *grace) (n int) {
 	}
 	t := &v.tier[0]
 	for w, rows := range mask {
-		below := r.below[w]
-		if place := t.place(int32(w)); place >= 0 {
-			below |= r.tight[0].below[place]
+		if rows &= r.below[w]; g.rows != nil {
+			rows &= g.rows[w]
 		}
-		if below &= rows; g.rows != nil {
-			below &= g.rows[w]
+		n += bits.OnesCount64(rows)
+	}
+	for place, w := range t.word { // what only reserves leave less on
+		rows := r.tight[0].below[place] &^ r.below[w] & mask[w]
+		if g.rows != nil {
+			rows &= g.rows[w]
 		}
-		n += bits.OnesCount64(below)
+		n += bits.OnesCount64(rows)
 	}
 	r.total[g.place] = n
 	return n

@@ -59,7 +59,7 @@ func (m *Planner) assign() {
 		o.laid, p.Since = false, 0
 	}
 	if p.Reassign = false; !o.laid {
-		o.laid, m.amounts.set = true, nil
+		o.laid, m.amounts.set, m.census.first = true, nil, nil
 		if p.Parcels.Owned {
 			m.layOwners()
 		}

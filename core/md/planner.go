@@ -40,6 +40,7 @@ type Planner struct {
 	above   []*pool             // scratch
 	kept    []int64             // scratch
 	given   []uint64            // scratch: bitset by SubID
+	subs    []cluster.SubID     // scratch
 	rows    []cluster.HoldingID // scratch
 	keys    []uint64            // scratch
 	twins   []twin              // holdings that EmitGrants found to be one with others
@@ -175,18 +176,21 @@ func (m *Planner) Settle(meanwhile func()) {
 	m.unite()
 }
 
-// use adds up the shares that are held (MD-12), pool by pool.
+// use adds up the shares that are held (MD-12), of the pairs that are enlisted, as they stand in memory. O(pairs + consumers in pools).
 func (m *Planner) use() {
 	clear(m.pools.usage)
-	for i := range m.pools.list {
-		o := &m.pools.list[i]
-		for q := o.firstPair; q != cluster.NoID; q = m.pools.nextPair[q] {
-			if units := m.p.Pairs.Units[q]; units > 0 {
-				at := &m.pools.usage[o.at(m.p.Pairs.Leaf[q])]
-				*at = share.Add(*at, share.Fraction(units, m.capacityNow(o, m.p.Pairs.Shape[q])))
-			}
+	for q := range m.pools.nextPair {
+		units := m.p.Pairs.Units[q]
+		if units <= 0 {
+			continue
 		}
-		m.sumIn(o, m.pools.usage)
+		if o := m.poolOf(m.p.Pairs.Pool[q]); o != nil {
+			at := &m.pools.usage[o.at(m.p.Pairs.Leaf[q])]
+			*at = share.Add(*at, share.Fraction(units, m.capacityNow(o, m.p.Pairs.Shape[q])))
+		}
+	}
+	for i := range m.pools.list {
+		m.sumIn(&m.pools.list[i], m.pools.usage)
 	}
 }
 

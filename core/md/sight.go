@@ -26,6 +26,7 @@ type sight struct {
 
 	first    []int32 // reserves.first, of which reserved is
 	reserved []int32 // rows of which something is reserved, ascending
+	laid     int64   // how often that was laid anew
 
 	words      int   // of all rungs
 	ask, round int64 // numbers of the ask at hand, and of the last requirement that was asked about
@@ -37,14 +38,17 @@ type tier struct {
 	depth   int32
 	tight   []int32   // rows that lenders' reserves leave less room on, ascending
 	left    [][]int64 // by dimension, then place in tight: that room
+	spare   [][]int64 // by dimension, then place in tight: what reserves leave
+	stamp   []uint64  // by place in tight: Shifts.OnHost when spare was found, and one more; 0: it has to be found anew
+	laid    int64     // sight.laid, of which tight is
+	tables  int64     // State.HostTables, of which stamps are
 	version int64     // another one when tight is
 	at      []int32   // by word: its place among those with tight rows, NoID: it has none; nil: none has
+	word    []int32   // by place of the word
 	isTight []uint64  // tight rows, by place of the word
 	first   []int32   // the place in tight of the first of them
 	least   []int64   // by Node, for owners of that depth and more: the grace of their parcels
 	within  map[int64]*grace
-	rows    []int32   // scratch
-	room    [][]int64 // scratch
 }
 
 // grace is the rows whose grace a reclaim_grace is within.
@@ -83,15 +87,11 @@ func (m *Planner) laySight() {
 			}
 		}
 	}
-	for d, free := range v.free {
-		for k, was := range free {
-			if is := p.Available(d, cluster.ParcelID(k)); is != was {
-				v.move(d, k, was, is)
-			}
-		}
+	for d := range v.free {
+		v.compare(p, d)
 	}
 	if r := m.reserve.first; len(r) != len(v.first) || len(r) > 0 && &r[0] != &v.first[0] {
-		v.first, v.reserved = r, v.reserved[:0]
+		v.first, v.reserved, v.laid = r, v.reserved[:0], v.laid+1
 		for row, k := range v.parcel[:v.owned] {
 			if r != nil && r[k] != cluster.NoID {
 				v.reserved = append(v.reserved, int32(row))
@@ -127,6 +127,30 @@ func (m *Planner) layRows(owned []cluster.ParcelID) {
 	}
 }
 
+// compare looks for parcels whose room in a dimension, Parcels.Available, is another than it was.
+func (v *sight) compare(p *cluster.Parcels, d int) {
+	var kept, owed []int64
+	if p.Kept != nil {
+		kept = p.Kept[d]
+	}
+	if p.Owed != nil {
+		owed = p.Owed[d]
+	}
+	is := p.Free[d]
+	for k, was := range v.free[d] {
+		now := is[k]
+		if kept != nil {
+			now -= kept[k]
+		}
+		if owed != nil {
+			now -= owed[k]
+		}
+		if now != was {
+			v.move(d, k, was, now)
+		}
+	}
+}
+
 // move notes that the room of a parcel is another.
 func (v *sight) move(d, k int, was, is int64) {
 	row := v.row[k]
@@ -142,7 +166,7 @@ func (v *sight) move(d, k int, was, is int64) {
 
 // layTier looks at the parcels through the pools of a depth.
 func (m *Planner) layTier(depth int32) {
-	v, p, tree := &m.sight, &m.p.Parcels, &m.policy.Tree
+	v, tree := &m.sight, &m.policy.Tree
 	t := &v.tier[depth]
 	t.depth, t.within, t.least = depth, map[int64]*grace{}, resized(t.least, m.policy.Len())
 	for n := range plan.Node(m.policy.Len()) {
@@ -153,50 +177,40 @@ func (m *Planner) layTier(depth int32) {
 			t.least[n] = min(t.least[tree.Parent[n]], unlessSet(m.set.LendGraceUS[n]))
 		}
 	}
-	t.rows, t.room = t.rows[:0], resized(t.room, len(p.Free))
-	for d := range t.room {
-		t.room[d] = t.room[d][:0]
+	if t.laid != v.laid {
+		t.laid = v.laid
+		m.findTight(t)
 	}
-	m.findTight(t)
-	if !slices.Equal(t.rows, t.tight) {
-		v.retie(t)
-		return
+	if t.tables != m.s.HostTables {
+		t.tables = m.s.HostTables
+		clear(t.stamp)
 	}
-	for d, left := range t.left {
-		for place, was := range left {
-			if is := t.room[d][place]; is != was {
-				row := t.tight[place]
+	for place, row := range t.tight {
+		m.findSpare(t, int32(place))
+		for d := range t.left {
+			if was, is := t.left[d][place], min(t.spare[d][place], v.room[d][row]); is != was {
+				t.left[d][place] = is
 				v.ladder[d].moveTight(t, row>>6, 1<<(uint(row)&63), was, is)
 			}
 		}
 	}
-	t.left, t.room = t.room, t.left
 }
 
-// findTight lists the rows of a tier that reserves leave less room on.
+// findTight lists the rows of a tier that reserves leave less room on. What rungs say of them is told anew when it is asked for.
 func (m *Planner) findTight(t *tier) {
 	v, p := &m.sight, &m.p.Parcels
-	vector := make([]int64, len(p.Free))
+	t.tight, t.left, t.spare = t.tight[:0], resized(t.left, len(p.Free)), resized(t.spare, len(p.Free))
 	for _, row := range v.reserved {
 		k := v.parcel[row]
-		top := m.s.NodeOf[p.Owner[k]]
-		for m.policy.Depth[top] > t.depth {
-			top = m.policy.Parent[top]
-		}
-		if m.policy.Depth[top] == t.depth && m.reserved(k, top) {
-			m.spare(k, top, false, vector)
-			t.rows = append(t.rows, row)
-			for d, left := range vector {
-				t.room[d] = append(t.room[d], min(left, v.room[d][row]))
-			}
+		if top := m.topAt(k, t.depth); m.policy.Depth[top] == t.depth && m.reserved(k, top) {
+			t.tight = append(t.tight, row)
 		}
 	}
-}
-
-// retie takes other rows than before as the tight ones of a tier: what rungs say of them is told anew when it is asked for.
-func (v *sight) retie(t *tier) {
-	t.tight, t.rows, t.left, t.room = t.rows, t.tight, t.room, t.left
+	for d := range t.left {
+		t.left[d], t.spare[d] = zeroed(t.left[d], len(t.tight)), zeroed(t.spare[d], len(t.tight))
+	}
 	v.version++
+	t.stamp, t.word = zeroed(t.stamp, len(t.tight)), t.word[:0]
 	t.version, t.isTight, t.first, t.at = v.version, t.isTight[:0], t.first[:0], resized(t.at, len(v.open))
 	for w := range t.at {
 		t.at[w] = cluster.NoID
@@ -205,12 +219,40 @@ func (v *sight) retie(t *tier) {
 		w := row >> 6
 		if t.at[w] == cluster.NoID {
 			t.at[w] = int32(len(t.isTight))
-			t.isTight, t.first = append(t.isTight, 0), append(t.first, int32(place))
+			t.word, t.isTight, t.first = append(t.word, w), append(t.isTight, 0), append(t.first, int32(place))
 		}
 		t.isTight[t.at[w]] |= 1 << (uint(row) & 63)
 	}
 	if len(t.tight) == 0 {
 		t.at = nil
+	}
+}
+
+// topAt is the consumer at a depth on the way up from the owner of a parcel, or that when it is higher up.
+func (m *Planner) topAt(k cluster.ParcelID, depth int32) plan.Node {
+	top := m.s.NodeOf[m.p.Parcels.Owner[k]]
+	for m.policy.Depth[top] > depth {
+		top = m.policy.Parent[top]
+	}
+	return top
+}
+
+// findSpare finds what reserves leave of a tight row, unless it is what it was: nothing on its host has changed, and no set was or is
+// there.
+func (m *Planner) findSpare(t *tier, place int32) {
+	k, set := m.sight.parcel[t.tight[place]], false
+	m.eachSetOn(k, func(cluster.SetID) { set = true })
+	stamp := m.s.Shifts.OnHost(m.p.Parcels.Host[k]) + 1
+	if !set && t.stamp[place] == stamp {
+		return
+	}
+	if t.stamp[place] = stamp; set {
+		t.stamp[place] = 0
+	}
+	var least [plan.DimensionsMax]int64
+	m.spare(k, m.topAt(k, t.depth), false, least[:len(t.spare)])
+	for d := range t.spare {
+		t.spare[d][place] = least[d]
 	}
 }
 
