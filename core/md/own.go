@@ -58,14 +58,25 @@ func (m *Planner) assign() {
 		}
 		o.laid, p.Since = false, 0
 	}
-	if p.Reassign = false; !o.laid {
-		o.laid, m.amounts.set, m.census.first = true, nil, nil
-		if p.Parcels.Owned {
-			m.layOwners()
-		}
-		m.layReserves()
-		m.layPools()
+	p.Reassign = false
+}
+
+// layAll lays out what goes by who owns which parcels, and beside that the desk.
+func (m *Planner) layAll() {
+	m.owners.laid, m.amounts.set, m.census.first = true, nil, nil
+	m.layPublic()
+	m.desk.Field.Among(m.public.parcels)
+	synced := make(chan struct{})
+	go func() {
+		m.desk.Sync(m.s, m.p)
+		close(synced)
+	}()
+	if m.p.Parcels.Owned {
+		m.layOwners()
 	}
+	m.layReserves()
+	m.layPools()
+	<-synced
 }
 
 // pass assigns the plan's hosts anew.

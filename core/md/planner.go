@@ -73,10 +73,13 @@ func (m *Planner) Attach(s *cluster.State, p *cluster.Plan, nowUS int64) {
 // parcels' order up to the hosts (stage own).
 func (m *Planner) Own() {
 	m.assign()
-	m.p.Owe()
+	if m.p.Owe(); m.owners.laid {
+		m.desk.Field.Among(m.public.parcels)
+		m.desk.Sync(m.s, m.p)
+	} else {
+		m.layAll()
+	}
 	m.fairness.onHand.doubtAll(m.p.Changed)
-	m.desk.Field.Among(m.public.parcels)
-	m.desk.Sync(m.s, m.p)
 }
 
 // Entitle computes the capacity of the public parcels in units of every shape in use (MD-11), cancels what rules no

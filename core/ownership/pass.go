@@ -72,6 +72,11 @@ func (a *Assigner) survey(g *Ground, had *Deeds) {
 	for _, set := range g.Group {
 		a.group = append(a.group, slices.Clone(set))
 	}
+	counted := make(chan struct{})
+	go func() {
+		a.countHosts()
+		close(counted)
+	}()
 	a.use.reset(a.hosts)
 	for _, u := range g.Use {
 		a.use.add(u, dims)
@@ -89,13 +94,38 @@ func (a *Assigner) survey(g *Ground, had *Deeds) {
 	pieces := a.expected()
 	pieces += pieces/8 + expectMin
 	a.reserve(a.hosts+pieces, pieces)
-	a.cellsOf[plan.Root] = slices.Grow(a.cellsOf[plan.Root], a.hosts)
-	for h := range int32(a.hosts) {
-		c := a.newPart(plan.Root, h, nothing, 0)
-		a.cellsOf[plan.Root] = append(a.cellsOf[plan.Root], c)
-		a.surveyHost(h)
-	}
+	a.rootParts()
+	<-counted
 	a.touched += int64(a.hosts + len(g.Use) + len(had.Node))
+}
+
+// rootParts makes the hosts the root's parts, the first rows of an empty store that has room for them.
+func (a *Assigner) rootParts() {
+	n := a.hosts
+	a.part, a.amount, a.left = a.part[:n], a.amount[:n*a.dims], a.left[:n*a.dims]
+	clear(a.left)
+	cells := slices.Grow(a.cellsOf[plan.Root], n)[:n]
+	for h := range a.part {
+		a.part[h] = part{node: plan.Root, host: int32(h), up: nothing, first: nothing, cursor: nothing}
+		cells[h] = partID(h)
+	}
+	for d, column := range a.g.Cap {
+		for h, v := range column {
+			a.amount[h*a.dims+d] = v
+		}
+	}
+	a.cellsOf[plan.Root] = cells
+}
+
+// countHosts counts all hosts in their groups. It needs nothing of what else is taken down, and nothing of that needs it.
+func (a *Assigner) countHosts() {
+	v := make([]int64, a.dims)
+	for h := range int32(a.hosts) {
+		for d := range v {
+			v[d] = a.g.Cap[d][h]
+		}
+		a.countHost(h, v)
+	}
 }
 
 // surveyHost takes down the capacity of a host and counts it in its groups.
@@ -104,6 +134,11 @@ func (a *Assigner) surveyHost(h int32) {
 	for d := range v {
 		v[d] = a.g.Cap[d][h]
 	}
+	a.countHost(h, v)
+}
+
+// countHost counts a host that has so much in its groups.
+func (a *Assigner) countHost(h int32, v []int64) {
 	for g := range a.group {
 		if a.belongs(h, g) {
 			if !zero(v) {
