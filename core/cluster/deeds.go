@@ -54,9 +54,9 @@ type parts struct {
 // of is what the part in a row is.
 func (t *parts) of(row int) []int64 { return t.amount[row*t.dims : (row+1)*t.dims] }
 
-// byHost sorts the deeds' rows by host: those of the host whose first parcel is k are row[start[k]:start[k+1]]. When
-// only is not nil, hosts that are not in it have none.
-func (p *Plan) byHost(s *State, only *bitset.BitSet) (row []int32, start []int32) {
+// byHost sorts the deeds' rows by host: those of the host whose first parcel is k are start[k] … start[k+1]-1, each a piece. When only is
+// not nil, hosts that are not in it have none.
+func (p *Plan) byHost(s *State, only *bitset.BitSet) (row *parts, start []int32) {
 	d := &p.Deeds
 	start = make([]int32, p.Parcels.Len()+2)
 	at := func(i int) ParcelID {
@@ -74,31 +74,33 @@ func (p *Plan) byHost(s *State, only *bitset.BitSet) (row []int32, start []int32
 	for k := 2; k < len(start); k++ {
 		start[k] += start[k-1]
 	}
-	row = make([]int32, start[len(start)-1])
+	rows, dims := int(start[len(start)-1]), len(d.Amount)
+	row = &parts{node: make([]plan.Node, rows), amount: make([]int64, rows*dims), dims: dims}
 	for i := range d.Host {
 		if k := at(i); k != NoID {
-			row[start[k+1]] = int32(i)
+			to := int(start[k+1])
+			row.node[to] = s.NodeOf[d.Consumer[i]]
+			for dim, column := range d.Amount {
+				row.amount[to*dims+dim] = column[i]
+			}
 			start[k+1]++
 		}
 	}
 	return row, start[:len(start)-1]
 }
 
-// fill makes the parts those of some rows of a plan's deeds.
-func (t *parts) fill(s *State, d *Deeds, rows []int32) {
-	t.node, t.amount, t.dims = t.node[:0], t.amount[:0], len(d.Amount)
-	for _, i := range rows {
-		n := s.NodeOf[d.Consumer[i]]
+// fill makes the parts those of some pieces.
+func (t *parts) fill(pieces *parts, from, to int32) {
+	t.node, t.amount, t.dims = t.node[:0], t.amount[:0], pieces.dims
+	for i := int(from); i < int(to); i++ {
+		n := pieces.node[i]
 		if last := len(t.node) - 1; last < 0 || t.node[last] != n {
-			t.node = append(t.node, n)
-			for _, column := range d.Amount {
-				t.amount = append(t.amount, column[i])
-			}
+			t.node, t.amount = append(t.node, n), append(t.amount, pieces.of(i)...)
 			continue
 		}
 		sum := t.of(len(t.node) - 1)
-		for dim, column := range d.Amount {
-			sum[dim] += column[i]
+		for dim, v := range pieces.of(i) {
+			sum[dim] += v
 		}
 	}
 }

@@ -33,7 +33,7 @@ func (s *State) DivideAt(p *Plan, hosts []HostID) {
 func (s *State) divide(p *Plan, only *bitset.BitSet) {
 	old := p.Parcels
 	row, start := p.byHost(s, only)
-	p.Parcels = old.empty(len(old.Cap), old.Len()+old.Len()/8)
+	p.Parcels = old.empty(len(old.Cap), old.Len()+len(row.node))
 	p.Parcels.Moved = old.Moved
 	var at parts
 	var anew []ParcelID // the first parcels of hosts that change, as they were and as they are
@@ -52,7 +52,7 @@ func (s *State) divide(p *Plan, only *bitset.BitSet) {
 				public[d] += old.Cap[d][k]
 			}
 		}
-		at.fill(s, &p.Deeds, row[start[j]:start[j+1]])
+		at.fill(row, start[j], start[j+1])
 		at.rest(&s.Policy.Tree, public)
 		k := ParcelID(p.Parcels.Len())
 		p.Parcels.split(s, old.Host[j], public, &at)

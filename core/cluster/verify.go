@@ -120,7 +120,7 @@ func (s *State) verifySplit(p *Plan) error {
 			}
 		}
 		if p.MD != nil && !p.Reassign {
-			at.fill(s, &p.Deeds, rows[start[k]:start[k+1]])
+			at.fill(rows, start[k], start[k+1])
 			at.rest(&s.Policy.Tree, whole)
 			var want Parcels
 			want.Cap, want.Free = make([][]int64, len(whole)), make([][]int64, len(whole))
