@@ -199,16 +199,27 @@ func (r *Runner) outside(s *cluster.State, sub cluster.SubID) {
 	t.UntilNull = append(t.UntilNull, true)
 }
 
-// emit fills the decision columns and the summary.
+// emit fills the decision columns and the summary: the tables of states on one goroutine, beside them what happened.
 func (r *Runner) emit(s *cluster.State, nowUS int64, dirty bool) {
-	sum := &r.out.Summary
+	sum, stated := &r.out.Summary, make(chan struct{})
+	go func() {
+		for i := 0; dirty && i < len(r.planner); i++ {
+			r.planner[i].EmitStates(&r.out)
+		}
+		close(stated)
+	}()
 	sum.Cycle, sum.NowUS, sum.Revision = s.Cycle+1, nowUS, s.Revision
 	sum.UnitsReleased = r.releases(s)
 	sum.UnitsReclaimed, sum.UnitsCancelled = r.reclaims(s)
 	sum.UnitsLeaving, sum.UnitsPromised, sum.UnitsOverdue = s.Leaving(), s.Promised(), s.Overdue(nowUS)
 	sum.Relabelled, sum.Window, sum.Restated, sum.SubAllocations = s.Relabelled, windows(s), dirty, s.SubAllocations()
+	for i := range r.planner {
+		if s.Plans[i].Dirty {
+			r.planner[i].EmitOwnership(&r.out.Ownership)
+		}
+	}
+	<-stated
 	if dirty {
-		r.emitStates(s)
 		sum.Hosts, sum.Consumers = 0, 0
 		for i := range s.Plans {
 			sum.Hosts += int64(s.Plans[i].Parcels.Hosts())
@@ -224,23 +235,6 @@ func (r *Runner) emit(s *cluster.State, nowUS int64, dirty bool) {
 			Digest:  decision.Coded{Code: []int32{0}, Dict: decision.Words{s.Policy.Digest}},
 		}
 	}
-}
-
-// emitStates fills the tables of states, and beside them that of ownership.
-func (r *Runner) emitStates(s *cluster.State) {
-	stated := make(chan struct{})
-	go func() {
-		for i := range r.planner {
-			r.planner[i].EmitStates(&r.out)
-		}
-		close(stated)
-	}()
-	for i := range r.planner {
-		if s.Plans[i].Dirty {
-			r.planner[i].EmitOwnership(&r.out.Ownership)
-		}
-	}
-	<-stated
 }
 
 // windows names the time windows in force: one by its name, several with their plans'.
