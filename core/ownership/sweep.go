@@ -105,9 +105,13 @@ func (s *sweep) begin() {
 	d.waiting = false
 	d.noted, s.pending = d.noted[:0], s.pending[:0]
 	s.at = start
+	if d.node == plan.Root && s.full {
+		copy(d.count, s.members) // they were counted
+	}
 	for _, c := range s.all {
-		s.settleLoad(c)
-		s.tally(c, 1)
+		if s.settleLoad(c); d.node != plan.Root {
+			s.tally(c, 1)
+		}
 		if s.part[c].first != nothing {
 			s.part[c].soiled = true
 			d.soiled = append(d.soiled, c)
