@@ -61,7 +61,7 @@ func (m *Planner) assign() {
 	p.Reassign = false
 }
 
-// layAll lays out what goes by who owns which parcels, and beside that the desk.
+// layAll lays out what goes by who owns which parcels, and beside that the desk, which has its own copy of the public ones.
 func (m *Planner) layAll() {
 	m.owners.laid, m.amounts.set, m.census.first = true, nil, nil
 	m.layPublic()
