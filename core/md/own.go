@@ -66,17 +66,13 @@ func (m *Planner) layAll() {
 	m.owners.laid, m.amounts.set, m.census.first = true, nil, nil
 	m.layPublic()
 	m.desk.Field.Among(m.public.parcels)
-	synced := make(chan struct{})
-	go func() {
-		m.desk.Sync(m.s, m.p)
-		close(synced)
-	}()
-	if m.p.Parcels.Owned {
-		m.layOwners()
-	}
-	m.layReserves()
-	m.layPools()
-	<-synced
+	cluster.Both(true, func() {
+		if m.p.Parcels.Owned {
+			m.layOwners()
+		}
+		m.layReserves()
+		m.layPools()
+	}, func() { m.desk.Sync(m.s, m.p) })
 }
 
 // pass assigns the plan's hosts anew.

@@ -72,7 +72,6 @@ func (m *Planner) layPools() {
 	p.usage, p.stake, p.wanted = zeroed(p.usage, n), zeroed(p.stake, n), zeroed(p.wanted, n)
 	p.held, p.demand, p.quota = zeroed(p.held, n), zeroed(p.demand, n), zeroed(p.quota, n)
 	m.layRests()
-	m.layPublic()
 	m.fairness.onHand.forget(&m.p.Parcels, n)
 	m.layTops()
 }
