@@ -18,7 +18,7 @@ const (
 )
 
 // calmMin is how many units have to find room one after the other before a relay is begun: where the pool is full none may.
-const calmMin = 1 << 8
+const calmMin = 1 << 12
 
 // relay is its memory.
 type relay struct {

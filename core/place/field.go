@@ -104,7 +104,7 @@ func (f *Field) follow(p *cluster.Plan) {
 		return
 	}
 	f.parcels, f.placement = &p.Parcels, p.Terms.Placement
-	if f.weigh(rebuilt) {
+	if (rebuilt || p.Resized) && f.weigh(rebuilt) {
 		f.weighed++
 		f.reset()
 		return
