@@ -6,6 +6,7 @@ import (
 
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/share"
 )
 
 // victim is units that may be taken back for a taker.
@@ -57,14 +58,14 @@ func helps(bound, besides, size, victim []int64) bool {
 // enough chooses victims on one parcel that make room for a unit from a pool: one alone if there is such a one, the
 // first in order; else units in order until it fits, less those that are not needed after all.
 func (m *Planner) enough(o *pool, sub cluster.SubID, k cluster.ParcelID, gets int64) []victim {
-	size, leaf := m.s.Size(sub), m.s.Node(sub)
-	rows, sum, bound := m.givers(o, k, m.fairness.here[:0]), zeroed(m.fairness.sum, len(size)), m.bounds(k, o.node)
-	m.fairness.sum = sum
-	for _, q := range rows {
-		add(sum, m.s.Size(m.s.Holding.Sub[q]), m.s.Holding.Units[q])
+	f, size, leaf := &m.fairness, m.s.Size(sub), m.s.Node(sub)
+	rows, bound := m.givers(o, k, f.here[:0]), m.bounds(k, o.node)
+	f.here, f.sum = rows, zeroed(f.sum, len(size))
+	if sum := f.sum; !covers(bound, sum, size) {
+		rows = slices.DeleteFunc(rows, func(q cluster.HoldingID) bool { return !helps(bound, sum, size, m.s.Size(m.s.Holding.Sub[q])) })
 	}
-	if m.fairness.here = rows; !covers(bound, sum, size) {
-		return nil // not even all together
+	if m.together(o, rows, f.sum); !covers(bound, f.sum, size) {
+		return nil
 	}
 	slices.SortFunc(rows, func(a, b cluster.HoldingID) int { return m.victimFirst(o, a, b, leaf) })
 	for _, q := range rows {
@@ -72,17 +73,71 @@ func (m *Planner) enough(o *pool, sub cluster.SubID, k cluster.ParcelID, gets in
 			return []victim{{q, 1}}
 		}
 	}
+	found := m.inTurn(o, leaf, size, bound, rows, gets)
+	if !covers(bound, f.sum, size) {
+		if mutant == 46 {
+			return nil
+		}
+		return m.alike(o, sub, bound, rows, gets)
+	}
+	return m.needed(found, bound, f.sum, size)
+}
+
+// together adds up what units of some rows could take with one another at most, as those below one consumer next to the taker's way give no more
+// than its margin.
+func (m *Planner) together(o *pool, rows []cluster.HoldingID, sum []int64) {
+	f, h := &m.fairness, &m.s.Holding
+	f.branch = f.branch[:0]
+	for _, q := range rows {
+		f.branch = append(f.branch, m.nextToWay(m.s.Node(h.Sub[q])))
+	}
+	f.most, f.some = resized(f.most, len(sum)), resized(f.some, len(sum))
+	for i, a := range f.branch {
+		if slices.Contains(f.branch[:i], a) {
+			continue // counted with the first
+		}
+		clear(f.most)
+		clear(f.some)
+		units, least := int64(0), int64(math.MaxInt64)
+		for j, q := range rows[i:] {
+			if f.branch[i+j] != a {
+				continue
+			}
+			size := m.s.Size(h.Sub[q])
+			add(f.some, size, h.Units[q])
+			for d, u := range size {
+				f.most[d] = max(f.most[d], u)
+			}
+			units, least = units+h.Units[q], min(least, m.yieldOf(o, m.pairIn(o, h.Sub[q])).gives)
+		}
+		bear := m.marginAt(o, a).units(least)
+		for d := range sum {
+			if bear < units {
+				f.some[d] = min(f.some[d], share.Mul(bear, f.most[d]))
+			}
+			sum[d] = share.Add(sum[d], f.some[d])
+		}
+	}
+}
+
+// inTurn chooses units in order, each that helps and may be given beside those before it, until a unit of a size fits; sum is what they take.
+func (m *Planner) inTurn(o *pool, leaf plan.Node, size, bound []int64, rows []cluster.HoldingID, gets int64) (found []victim) {
+	sum := m.fairness.sum
 	clear(sum)
-	var found []victim
-	given := map[plan.Node]int64{} // by the victims' branches where they part from the taker's
+	given := m.fairness.given[:0] // by the victims' branches where they part from the taker's
 	for _, q := range rows {
 		each := m.s.Size(m.s.Holding.Sub[q])
-		for n := int64(0); n < m.s.Holding.Units[q] && helps(bound, sum, size, each); n++ {
-			a, _ := m.part(m.s.Node(m.s.Holding.Sub[q]), leaf)
-			if !m.gives(o, q, leaf, given[a], gets) {
-				break
-			}
-			given[a] -= m.change(m.pairIn(o, m.s.Holding.Sub[q]), -1)
+		if !helps(bound, sum, size, each) {
+			continue
+		}
+		a, _ := m.part(m.s.Node(m.s.Holding.Sub[q]), leaf)
+		at := slices.IndexFunc(given, func(w way) bool { return w.node == a })
+		if at < 0 {
+			at = len(given)
+			given = append(given, way{node: a})
+		}
+		for n := int64(0); n < m.s.Holding.Units[q] && helps(bound, sum, size, each) && m.gives(o, q, leaf, given[at].more, gets); n++ {
+			given[at].more -= m.change(m.pairIn(o, m.s.Holding.Sub[q]), -1)
 			if n == 0 {
 				found = append(found, victim{q, 0})
 			}
@@ -90,13 +145,8 @@ func (m *Planner) enough(o *pool, sub cluster.SubID, k cluster.ParcelID, gets in
 			add(sum, each, 1)
 		}
 	}
-	if !covers(bound, sum, size) {
-		if mutant == 46 {
-			return nil
-		}
-		return m.alike(o, sub, bound, rows, gets)
-	}
-	return m.needed(found, bound, sum, size)
+	m.fairness.given = given
+	return found
 }
 
 // needed leaves of victims that are enough together those that are needed: of each, in order, it drops what the others do without.

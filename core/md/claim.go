@@ -15,25 +15,27 @@ type claim struct {
 	loop    int64 // counts the pools whose takers were served
 	round   int64
 	gets    int64
-	way     []plan.Node // by depth: the consumers on its way up, the pool's included
-	onWay   []int64     // by Node: the last round in which it was on the way
-	beside  []margin    // by Node
-	top     []margin    // by number of a consumer of the first level, in the root's pool: of the taker's own it is no bound
-	known   []int64     // by PairID: the round, and in its last mostBits what mostOf said in it
-	pair    []yield     // by PairID
-	least   []int64     // by Node in the pool: no unit below it gives less
-	ofShape []int64     // by ShapeID: no unit of it gives less
-	free    bool        // no pact stands in anyone's way
-	bear    []leeway    // by depth: what pacts let the shares on the way become
+	way     []plan.Node          // by depth: the consumers on its way up, the pool's included
+	onWay   []int64              // by Node: the last round in which it was on the way
+	beside  []margin             // by Node: of those next to the way, and of leaves below them
+	top     []margin             // by number of a consumer of the first level, in the root's pool: of the taker's own it is no bound
+	limit   [elsewhere + 1]int64 // the same, as far as units may give: no bound for what is elsewhere
+	pair    []yield              // by PairID
+	least   []int64              // by Node in the pool: no unit below it gives less
+	ofShape []int64              // by ShapeID: no unit of it gives less
+	free    bool                 // no pact stands in anyone's way
+	bear    []leeway             // by depth: what pacts let the shares on the way become
 }
 
 // margin is the most share that units below a consumer next to the way may give; below 0: none may be taken.
 type margin struct{ round, most int64 }
 
-// yield is what a unit of a pair gives.
+// yield is what a unit of a pair gives, and how many units may be taken.
 type yield struct {
+	known int64 // the round, and in its last mostBits what mostOf said in it
+	gives int64 // below 0: nothing of it is to be had in the pool
 	loop  int64 // of which pool's takers gives is, 0: not known
-	gives int64
+	leaf  plan.Node
 }
 
 // leeway is how far the shares of consumers may rise or fall before a pact does not stand any more: of the one at a depth of the way and all above it,
@@ -107,41 +109,45 @@ func (m *Planner) mayGive(o *pool, pair cluster.PairID) bool { return m.mostOf(o
 // mostOf is how many units of a pair may be taken for the taker of this round at most: of several together only fewer may.
 func (m *Planner) mostOf(o *pool, pair cluster.PairID) int64 {
 	c := &m.fairness.claim
-	if int(pair) < len(c.known) {
-		if known := c.known[pair] - c.round<<mostBits; known >= 0 {
-			return known
-		}
-	} else {
-		n := len(m.p.Pairs.Leaf)
-		c.known, c.pair = append(c.known, make([]int64, n-len(c.known))...), append(c.pair, make([]yield, n-len(c.pair))...)
+	if int(pair) >= len(c.pair) {
+		c.pair = append(c.pair, make([]yield, len(m.p.Pairs.Leaf)-len(c.pair))...)
 	}
-	units := int64(0)
-	if m.p.Pairs.Pool[pair] == o.id && m.promise.net[pair] > 0 {
-		units = m.grants(o, pair)
+	one := &c.pair[pair]
+	if known := one.known - c.round<<mostBits; known >= 0 {
+		return known
 	}
-	c.known[pair] = c.round<<mostBits | units
+	units := m.grants(o, pair)
+	one.known = c.round<<mostBits | units
 	return units
 }
 
 // mostBits is of the largest number that mostOf says.
 const mostBits = 20
 
-// grants is mostOf for the first time in a round. O(depth).
+// grants is mostOf for the first time in a round. O(depth) for the first pair of a leaf, or where there are pacts.
 func (m *Planner) grants(o *pool, pair cluster.PairID) int64 {
-	c, a := &m.fairness.claim, m.p.Pairs.Leaf[pair]
-	victim := a
-	if c.onWay[a] == c.round {
-		return 0 // the taker itself
+	c := &m.fairness.claim
+	one := m.yieldOf(o, pair)
+	if one.gives < 0 || one.leaf == c.way[len(c.way)-1] {
+		return 0 // nothing there, or the taker itself
 	}
-	up := m.policy.Parent[a]
-	for c.onWay[up] != c.round {
-		a, up = up, m.policy.Parent[up]
+	most := &c.beside[one.leaf]
+	if most.round != c.round {
+		*most = *m.marginAt(o, m.nextToWay(one.leaf))
 	}
-	gives, most := m.givesOf(pair), m.marginAt(o, a)
-	if !most.bears(gives) || !c.free && !m.keepsPacts(o, victim, a, gives) {
+	if !most.bears(one.gives) || !c.free && !m.keepsPacts(o, one.leaf, m.nextToWay(one.leaf), one.gives) {
 		return 0
 	}
-	return most.units(gives)
+	return most.units(one.gives)
+}
+
+// nextToWay is the consumer next to the way of this round that a leaf is below, or is. O(depth).
+func (m *Planner) nextToWay(leaf plan.Node) plan.Node {
+	c := &m.fairness.claim
+	for up := m.policy.Parent[leaf]; c.onWay[up] != c.round; up = m.policy.Parent[up] {
+		leaf = up
+	}
+	return leaf
 }
 
 // bears tells whether units that give so much may be taken as far as it goes by the shares of those next to the way.
@@ -164,23 +170,35 @@ func (m *Planner) marginAt(o *pool, a plan.Node) *margin {
 	return &c.beside[a]
 }
 
-// givesOf is what a unit of a pair gives, as it stands.
-func (m *Planner) givesOf(pair cluster.PairID) int64 {
+// yieldOf is what a unit of a pair gives, as it stands.
+func (m *Planner) yieldOf(o *pool, pair cluster.PairID) *yield {
 	c := &m.fairness.claim
 	one := &c.pair[pair]
 	if one.loop != c.loop {
-		one.loop, one.gives = c.loop, -m.change(pair, -1)
+		one.loop, one.leaf, one.gives = c.loop, m.p.Pairs.Leaf[pair], -1
+		if m.p.Pairs.Pool[pair] == o.id && m.promise.net[pair] > 0 {
+			one.gives = -m.change(pair, -1)
+		}
 	}
-	return one.gives
+	return one
 }
 
-// topMargin is the margin of a consumer of the first level by number.
-func (m *Planner) topMargin(o *pool, top uint16) margin {
+// layTopMargins works out the margins of the consumers of the first level by number, the first time in a round.
+func (m *Planner) layTopMargins(o *pool) {
 	c := &m.fairness.claim
-	if n := m.fairness.onHand.tops[top]; n != plan.Root && n != c.way[1] {
-		return *m.marginAt(o, n)
+	if c.top[0].round == c.round {
+		return
 	}
-	return margin{c.round, math.MaxInt64}
+	c.limit[elsewhere] = math.MaxInt64
+	for i, n := range m.fairness.onHand.tops {
+		top := margin{c.round, math.MaxInt64}
+		if n != plan.Root && n != c.way[1] {
+			top = *m.marginAt(o, n)
+		}
+		if c.top[i], c.limit[i] = top, top.most; top.bears(math.MaxInt64) {
+			c.limit[i] = math.MaxInt64
+		}
+	}
 }
 
 // forgetYield drops what a unit of a pair gives, as something of the pair changed. O(depth).

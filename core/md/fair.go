@@ -24,6 +24,10 @@ type fairs struct {
 	here   []cluster.HoldingID
 	sum    []int64
 	bound  []int64
+	given  []way
+	branch []plan.Node
+	most   []int64
+	some   []int64
 }
 
 // kind is what takers' units have in common that look for the same victims.
@@ -146,7 +150,7 @@ func (m *Planner) trialOf(leaf plan.Node, sub cluster.SubID) *trial {
 // takeFor makes a set for one unit of a sub-allocation, which gets so much share: the first parcel, in the order of the
 // victims on it, on which enough of them are.
 func (m *Planner) takeFor(o *pool, sub cluster.SubID, gets int64) bool {
-	leaf, found, done := m.s.Node(sub), false, false
+	leaf := m.s.Node(sub)
 	if m.s.Sub.Turns[sub] >= turnsMost || !m.anyAhead(o, leaf, gets) {
 		return false
 	}
@@ -154,40 +158,59 @@ func (m *Planner) takeFor(o *pool, sub cluster.SubID, gets int64) bool {
 	if t.over {
 		return false
 	}
-	m.fairness.onHand.want = m.fairness.onHand.pack(m.s.Size(sub), false)
+	v := &m.fairness.onHand
+	v.want, v.next = v.pack(m.s.Size(sub), false), v.next[:0]
 	m.layClaim(o, leaf, gets)
-	m.eachVictim(o, leaf, gets, func(v plan.Node) bool {
-		held := m.holdsOf(o, v)
+	var victims []victim
+	k := cluster.ParcelID(cluster.NoID)
+	m.eachVictim(o, leaf, gets, func(n plan.Node) bool {
+		held := m.holdsOf(o, n)
 		for _, same := range held.same {
 			if !m.mayGive(o, same.pair) {
 				continue
 			}
 			for i := same.from; i < same.to; i++ {
-				if (i-same.from)%ahead == 0 {
-					m.fairness.onHand.fetch(held.parcel[i:min(i+ahead, same.to)])
-				}
-				k := held.parcel[i]
-				if t.failedOn(k) || m.taken(held.held[i]) {
+				if t.failedOn(held.parcel[i]) {
 					continue
 				}
-				if victims := m.victimsOn(o, sub, k, gets); victims != nil {
-					found, done = true, m.issue(decision.ReclaimFairShare, sub, k, victims, nil)
+				if v.next = append(v.next, spotOf{held.parcel[i], held.held[i]}); len(v.next) < ahead {
+					continue
+				}
+				if k, victims = m.tryNext(o, t, sub, gets); victims != nil {
 					return false
 				}
-				m.fail(t, k)
 			}
 		}
 		return true
 	})
-	if t.over = !found; t.over && t.failed != nil {
+	if victims == nil {
+		k, victims = m.tryNext(o, t, sub, gets)
+	}
+	if t.over = victims == nil; !t.over {
+		return m.issue(decision.ReclaimFairShare, sub, k, victims, nil)
+	}
+	if t.failed != nil {
 		m.fairness.spent, t.failed = append(m.fairness.spent, t.failed), nil
 	}
-	return done
+	return false
 }
 
-// taken tells whether all units of a holding that was none under reclaim were taken since.
-func (m *Planner) taken(q cluster.HoldingID) bool {
-	return m.s.Holding.Sub[q] == cluster.NoID || m.s.Holding.Set[q] != cluster.NoID
+// tryNext looks for victims on the parcels that come next, in order, and gives those on the first that has enough; nil: none.
+func (m *Planner) tryNext(o *pool, t *trial, sub cluster.SubID, gets int64) (cluster.ParcelID, []victim) {
+	v := &m.fairness.onHand
+	next := v.next
+	v.next = v.next[:0]
+	v.fetch(next)
+	for _, at := range next {
+		if t.failedOn(at.k) || m.taken(at) {
+			continue
+		}
+		if victims := m.victimsOn(o, sub, at.k, gets); victims != nil {
+			return at.k, victims
+		}
+		m.fail(t, at.k)
+	}
+	return cluster.NoID, nil
 }
 
 // victimsOn chooses victims for a unit on a parcel, nil when there are none that make it fit.
@@ -287,6 +310,7 @@ func (m *Planner) take(id cluster.SetID, k cluster.ParcelID, v victim) {
 	m.giveBackRoom(k, m.s.Size(from), v.units)
 	m.count(m.s.PairOf(from, pool), -v.units)
 	m.shift(from, pool, -v.units)
+	defer m.give(k, v.q, m.s.Shifts.OnHost(m.p.Parcels.Host[k]))
 	if h.Granted[v.q] <= m.s.Cycle {
 		if m.s.Set.Reason[id] == decision.ReclaimFairShare {
 			m.s.Turn(from, true)

@@ -70,4 +70,7 @@ var Mutants = [...]string{
 	"lead: what others wait for is granted",                                      // 57
 	"lead: what is granted may be over a share limit of now",                     // 58
 	"lead: the deadline is that of the window of now",                            // 59
+	"hand: what was taken stays on hand in the cycle",                            // 60
+	"hand: what is held on parcels is as it was when it was taken down first",    // 61
+	"hand: what is free on parcels is as it was when it was looked at first",     // 62
 }

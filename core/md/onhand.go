@@ -16,37 +16,56 @@ type onHand struct {
 	want   uint64              // the taker's unit, packed
 	shift  [vecpack.Lanes]uint // by dimension, of the first ones: amounts are packed shifted right by so much
 	parcel []onParcel          // by ParcelID
+	stand  []standing          // by ParcelID
+	fresh  []uint64            // bitset by ParcelID: looked at in this round, and nothing changed since
+	gave   []uint64            // bitset by ParcelID: what was taken there in this round
 	row    []stock             // of all parcels
+	held   []cluster.HoldingID // by row
 	dead   int                 // rows of which no parcel knows any more
 	leaf   []ofLeaf            // by pool and consumer: see pool.at
 	most   uint64              // LaneMax in each
 	half   uint64              // half of it: two of these a lane holds
 	round  uint32              // of takers
 	tops   []plan.Node         // the consumers of the first level, from 1
-	topOf  []uint16            // by Node: which of them it is or is below
+	topOf  []uint8             // by Node: which of them it is or is below
 	word   []uint64            // by ShapeID: what a unit takes, packed
-	free   []int64             // scratch
+	grants []grantOf           // scratch, as all below
 	subs   []cluster.SubID
-	read   uint16 // so that what is fetched is used
+	stale  []cluster.ParcelID
+	found  [2][]cluster.HoldingID
+	next   []spotOf
+	read   uint8 // so that what is fetched is used
 }
 
-// onParcel is which rows are a parcel's.
+// onParcel is which rows are a parcel's. It is small for the same reason as its rows.
 type onParcel struct {
-	shifts   uint64 // of its host when they were taken down, and one more; 0: something else changed
-	free     uint64 // what is free and what is net, the less of both, packed
+	all      uint64 // what is free, and what is held there from the root's pool, packed; the most: words cannot tell
 	from, to int32
-	room     int32  // rows from from on that are its own
-	looked   uint32 // in which round of takers shifts was compared
 }
+
+// standing is how the rows of a parcel stand.
+type standing struct {
+	shifts uint64 // of its host when they were taken down, and one more; 0: they were not
+	free   uint64 // what is free and what is net, the less of both, packed; the most: words cannot tell; unclear
+	room   int32  // rows from the first on that are its own
+}
+
+// unclear is no packed word.
+const unclear = math.MaxUint64
 
 // stock is units of a pair on a parcel. It is small, as going through all that is held on many parcels takes as long as reading it.
 type stock struct {
 	pair  cluster.PairID
-	shape cluster.ShapeID
-	q     cluster.HoldingID
-	units uint16 // more make the parcel one of which words cannot tell
-	top   uint16 // whose leaf it is, of the consumers of the first level: see tops
+	shape uint16 // strange ones make the parcel one of which words cannot tell
+	units uint8  // many: so many or more
+	top   uint8  // whose leaf it is, of the consumers of the first level: see tops; elsewhere: not of the root's pool. In this order
 }
+
+const (
+	elsewhere = math.MaxUint8  // the top of rows that are not held from the root's pool
+	many      = math.MaxUint8  // units of rows that stand in the holding alone
+	strange   = math.MaxUint16 // the shape of those whose number is no less
+)
 
 // ofLeaf is what a leaf holds from a pool, newest first. It stays as it is while takers are served: what is gone of it meanwhile is
 // passed by.
@@ -67,6 +86,7 @@ type sameKind struct {
 // forget readies it for pools and parcels that were laid out anew.
 func (v *onHand) forget(p *cluster.Parcels, figures int) {
 	v.parcel, v.row, v.dead, v.word = zeroed(v.parcel, p.Len()), v.row[:0], 0, v.word[:0]
+	v.stand, v.fresh, v.gave = zeroed(v.stand, p.Len()), zeroed(v.fresh, p.Words()), zeroed(v.gave, p.Words())
 	v.leaf = resized(v.leaf, figures)
 	for i := range v.leaf {
 		v.leaf[i].shifts, v.leaf[i].looked = 0, v.round
@@ -101,32 +121,97 @@ func (v *onHand) pack(amount []int64, up bool) uint64 {
 // O(what is held there), in order.
 func (m *Planner) mayDo(o *pool, k cluster.ParcelID) bool {
 	v := &m.fairness.onHand
-	one := &v.parcel[k]
-	if one.looked != v.round {
-		one.looked = v.round
-		if shifts := m.s.Shifts.OnHost(m.p.Parcels.Host[k]) + 1; one.shifts != shifts {
-			one.shifts = shifts
-			m.takeDown(k, one)
-		}
+	one := m.current(k)
+	if one.all == v.most {
+		return true
 	}
+	if o.node == plan.Root {
+		return m.mightDo(o, one) && vecpack.Covers(v.stand[k].free+m.fromTops(o, one), v.want)
+	}
+	sum := v.stand[k].free
+	for i := one.from; i < one.to; i++ {
+		sum += v.word[v.row[i].shape] * uint64(min(m.mostOf(o, v.row[i].pair), m.unitsOf(i)))
+	}
+	return vecpack.Covers(sum, v.want)
+}
+
+// mightDo is mayDo for who takes from the root's pool, by what is free and held on a parcel less what may not be given: first by the margins of
+// the first level, which are at hand, then by what each may give.
+func (m *Planner) mightDo(o *pool, one *onParcel) bool {
+	v, c, all := &m.fairness.onHand, &m.fairness.claim, one.all
+	if !vecpack.Covers(all, v.want) {
+		return false
+	}
+	m.layTopMargins(o)
 	list := v.row[one.from:one.to]
-	if o.node != plan.Root {
-		sum := one.free
-		for _, of := range list {
-			sum += v.word[of.shape] * uint64(min(m.mostOf(o, of.pair), int64(of.units)))
+	for i := range list { // without asking what it is: that would cost more than the sums
+		of := &list[i]
+		units := uint64(of.units)
+		if units == many {
+			units = uint64(m.unitsOf(one.from + int32(i)))
 		}
-		return vecpack.Covers(sum, v.want)
+		lost := v.word[of.shape] * units
+		if c.ofShape[of.shape] <= c.limit[of.top] {
+			lost = 0
+		}
+		all -= lost
 	}
-	return vecpack.Covers(one.free+m.fromTops(o, list), v.want)
+	if !vecpack.Covers(all, v.want) {
+		return false
+	}
+	own := v.topOf[c.way[1]]
+	for _, others := range [2]bool{false, true} { // the margins of the first level say most about the others
+		for i := range list {
+			of := &list[i]
+			if of.top == elsewhere {
+				break
+			}
+			if (of.top != own) != others || c.ofShape[of.shape] > c.limit[of.top] {
+				continue
+			}
+			if most, units := m.mostOf(o, of.pair), m.unitsOf(one.from+int32(i)); most < units {
+				if all -= v.word[of.shape] * uint64(units-most); !vecpack.Covers(all, v.want) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// unitsOf is the units of a row.
+func (m *Planner) unitsOf(row int32) int64 {
+	v := &m.fairness.onHand
+	if units := v.row[row].units; units < many {
+		return int64(units)
+	}
+	return m.s.Holding.Units[v.held[row]]
+}
+
+// current is what is on hand on a parcel, brought up to date.
+func (m *Planner) current(k cluster.ParcelID) *onParcel {
+	v := &m.fairness.onHand
+	one, stand := &v.parcel[k], &v.stand[k]
+	if has(v.fresh, k) {
+		return one
+	}
+	v.fresh[k>>6] |= 1 << (uint(k) & 63)
+	if shifts := m.s.Shifts.OnHost(m.p.Parcels.Host[k]) + 1; stand.shifts != shifts && (mutant != 61 || stand.shifts == 0) {
+		stand.shifts = shifts
+		m.takeDown(k, one)
+	} else if stand.free == unclear {
+		m.sumUpFree(k)
+	}
+	return one
 }
 
 // givers lists the holdings on a parcel of which a unit may be taken for the taker of this round, after mayDo.
 func (m *Planner) givers(o *pool, k cluster.ParcelID, rows []cluster.HoldingID) []cluster.HoldingID {
 	v := &m.fairness.onHand
-	if one := &v.parcel[k]; (one.to > one.from || one.free != v.most) && mutant != 44 {
-		for _, of := range v.row[one.from:one.to] {
-			if m.mayGive(o, of.pair) {
-				rows = append(rows, of.q)
+	if one := &v.parcel[k]; one.all != v.most && mutant != 44 {
+		for i := one.from; i < one.to; i++ {
+			if m.mayGive(o, v.row[i].pair) {
+				rows = append(rows, v.held[i])
 			}
 		}
 		return rows
@@ -139,23 +224,21 @@ func (m *Planner) givers(o *pool, k cluster.ParcelID, rows []cluster.HoldingID) 
 	return rows
 }
 
-// fromTops is what all who may give of some rows, those below one consumer of the first level together, could give to one who takes from
+// fromTops is what all who may give of what is held on a parcel, those below one consumer of the first level together, could give to one who takes from
 // the root's pool, packed: none below such a consumer more units than its margin leaves.
-func (m *Planner) fromTops(o *pool, list []stock) (sum uint64) {
+func (m *Planner) fromTops(o *pool, one *onParcel) (sum uint64) {
 	v, c := &m.fairness.onHand, &m.fairness.claim
-	for i := 0; i < len(list); {
+	list := v.row[one.from:one.to]
+	for i := 0; i < len(list) && list[i].top != elsewhere; {
 		at := list[i].top
 		top := &c.top[at]
-		if top.round != c.round {
-			*top = m.topMargin(o, at)
-		}
 		all, most := uint64(0), uint64(0)
 		for ; i < len(list) && list[i].top == at; i++ {
 			of := &list[i]
 			if !top.bears(c.ofShape[of.shape]) {
 				continue
 			}
-			if units := min(m.mostOf(o, of.pair), int64(of.units)); units > 0 {
+			if units := min(m.mostOf(o, of.pair), m.unitsOf(one.from+int32(i))); units > 0 {
 				all += v.word[of.shape] * uint64(units)
 				most = vecpack.Most(most, v.word[of.shape])
 			}
@@ -171,76 +254,6 @@ func (m *Planner) fromTops(o *pool, list []stock) (sum uint64) {
 	return sum
 }
 
-// takeDown takes down what is held on a parcel, in the place of what was, if there is room for it.
-func (m *Planner) takeDown(k cluster.ParcelID, one *onParcel) {
-	v, h := &m.fairness.onHand, &m.s.Holding
-	n := int32(0)
-	for q := m.p.Parcels.First[k]; q != cluster.NoID; q = h.NextOnParcel[q] {
-		n++
-	}
-	if n > one.room {
-		v.dead += int(one.room)
-		one.from, one.room = int32(len(v.row)), n
-		v.row = resized(v.row, len(v.row)+int(n))
-	}
-	one.to = one.from
-	for q := m.p.Parcels.First[k]; q != cluster.NoID; q = h.NextOnParcel[q] {
-		if h.Set[q] == cluster.NoID && m.s.Node(h.Sub[q]) != plan.None {
-			v.row[one.to] = m.stockOf(h.Sub[q], h.Pool[q], h.Units[q])
-			v.row[one.to].q = q
-			one.to++
-		}
-	}
-	slices.SortFunc(v.row[one.from:one.to], func(a, b stock) int { return cmp.Compare(a.top, b.top) })
-	m.sumUpFree(k, one)
-}
-
-// takeAllDown takes down what is held on all parcels. O(parcels × dimensions + holdings).
-func (m *Planner) takeAllDown() {
-	v, h := &m.fairness.onHand, &m.s.Holding
-	clear(v.parcel)
-	m.eachSub(func(sub cluster.SubID) {
-		for q := m.s.Sub.First[sub]; q != cluster.NoID; q = h.NextOfSub[q] {
-			if h.Set[q] == cluster.NoID {
-				v.parcel[h.Parcel[q]].room++
-			}
-		}
-	})
-	rows := int32(0)
-	for k := range v.parcel {
-		one := &v.parcel[k]
-		one.from, one.to = rows, rows
-		rows += one.room
-	}
-	v.row, v.dead = resized(v.row, int(rows)), 0
-	m.eachSub(func(sub cluster.SubID) {
-		var last stock
-		pool := cluster.ConsumerID(cluster.NoID - 1)
-		for q := m.s.Sub.First[sub]; q != cluster.NoID; q = h.NextOfSub[q] {
-			if h.Set[q] != cluster.NoID {
-				continue
-			}
-			if h.Pool[q] != pool {
-				pool, last = h.Pool[q], m.stockOf(sub, h.Pool[q], 0)
-			}
-			last.q, last.units = q, uint16(min(h.Units[q], math.MaxUint16))
-			one := &v.parcel[h.Parcel[q]]
-			v.row[one.to] = last
-			one.to++
-		}
-	})
-	for k := range v.parcel {
-		one := &v.parcel[k]
-		one.shifts, one.looked = m.s.Shifts.OnHost(m.p.Parcels.Host[k])+1, v.round
-		m.sumUpFree(cluster.ParcelID(k), one)
-	}
-}
-
-// stockOf is units of a sub-allocation from a pool as a row.
-func (m *Planner) stockOf(sub cluster.SubID, pool cluster.ConsumerID, units int64) stock {
-	return stock{pair: m.s.PairOf(sub, pool), shape: m.s.Sub.Shape[sub], units: uint16(min(units, math.MaxUint16)), top: m.fairness.onHand.topOf[m.s.Node(sub)]}
-}
-
 // layTops numbers the consumers of the first level.
 func (m *Planner) layTops() {
 	v := &m.fairness.onHand
@@ -248,36 +261,19 @@ func (m *Planner) layTops() {
 	for n := plan.Root + 1; int(n) < m.policy.Len(); n++ {
 		if m.policy.Depth[n] > 1 {
 			v.topOf[n] = v.topOf[m.policy.Parent[n]]
-		} else if v.topOf[n] = 0; len(v.tops) <= math.MaxUint16 {
-			v.topOf[n] = uint16(len(v.tops))
+		} else if v.topOf[n] = 0; len(v.tops) < elsewhere {
+			v.topOf[n] = uint8(len(v.tops))
 			v.tops = append(v.tops, n)
 		}
 	}
 	m.fairness.claim.top = resized(m.fairness.claim.top, len(v.tops))
 }
 
-// sumUpFree sets what is free on a parcel. One on which more is held than words can add up, or than it has, counts as having room for
-// anything: rounding adds no more than one a unit.
-func (m *Planner) sumUpFree(k cluster.ParcelID, one *onParcel) {
-	v, p := &m.fairness.onHand, &m.p.Parcels
-	free, units, over := zeroed(v.free, len(p.Cap)), int64(0), false
-	v.free = free
-	for d := range free {
-		free[d] = min(m.fairness.room[d][k], p.Available(d, k))
-		over = over || p.Free[d][k] < 0 || d < vecpack.Lanes && p.Cap[d][k]>>v.shift[d] > vecpack.LaneMax/2
-	}
-	for _, of := range v.row[one.from:one.to] {
-		units += int64(of.units)
-	}
-	if one.free = v.pack(free, true); over || units >= vecpack.LaneMax/2 {
-		one.free, one.to = v.most, one.from
-	}
-}
-
-// doubt notes that what is held on a parcel, free or net, may have changed.
+// doubt notes that what is free or net on a parcel may have changed.
 func (v *onHand) doubt(k cluster.ParcelID) {
-	if int(k) < len(v.parcel) {
-		v.parcel[k].shifts, v.parcel[k].looked = 0, v.round-1
+	if int(k) < len(v.parcel) && mutant != 62 {
+		v.stand[k].free = unclear
+		v.fresh[k>>6] &^= 1 << (uint(k) & 63)
 	}
 }
 
@@ -292,12 +288,16 @@ func (v *onHand) doubtAll(list []cluster.ParcelID) {
 func (m *Planner) beginTakers() {
 	v := &m.fairness.onHand
 	v.round++
+	clear(v.fresh)
+	clear(v.gave)
 	v.doubtAll(m.p.Changed)
 	for shape := cluster.ShapeID(len(v.word)); int(shape) < m.s.Shape.Len(); shape++ {
 		v.word = append(v.word, v.pack(m.s.Shape.Size(shape), true))
 	}
-	if len(v.row) == 0 || 2*v.dead > len(v.row) {
+	if m.layStale(); len(v.row) == 0 || 2*v.dead > len(v.row) || 4*len(v.stale) > len(v.parcel) {
 		m.takeAllDown()
+	} else {
+		m.takeStaleDown()
 	}
 }
 
@@ -314,26 +314,28 @@ func (m *Planner) holdsOf(o *pool, leaf plan.Node) *ofLeaf {
 	if one.shifts == shifts {
 		return one
 	}
-	subs, rows := v.subs[:0], one.held[:0]
+	one.shifts, one.parcel, one.held, one.same = shifts, one.parcel[:0], one.held[:0], one.same[:0]
+	subs := v.subs[:0]
 	for a := m.p.FirstAlloc[leaf]; a != cluster.NoID; a = m.s.Alloc.Next[a] {
 		for sub := m.s.Alloc.First[a]; sub != cluster.NoID; sub = m.s.Sub.Next[sub] {
 			subs = append(subs, sub)
 		}
 	}
+	v.subs = subs
+	rows := v.grants[:0]
 	for _, sub := range slices.Backward(subs) { // so they are in order already, mostly
 		for q := m.s.Sub.First[sub]; q != cluster.NoID; q = h.NextOfSub[q] {
 			if h.Set[q] == cluster.NoID && h.Pool[q] == o.id {
-				rows = append(rows, q)
+				rows = append(rows, grantOf{h.Granted[q], m.s.Sub.Seq[sub], sub, h.Parcel[q], q})
 			}
 		}
 	}
-	v.subs, one.held = subs, rows
-	slices.SortFunc(rows, m.newest)
-	one.shifts, one.parcel, one.same = shifts, one.parcel[:0], one.same[:0]
+	slices.SortFunc(rows, newestGrant)
+	v.grants, one.parcel, one.held = rows, slices.Grow(one.parcel, len(rows)), slices.Grow(one.held, len(rows))
 	for from := 0; from < len(rows); {
-		pair, begin := m.pairIn(o, h.Sub[rows[from]]), int32(from)
-		for from < len(rows) && m.pairIn(o, h.Sub[rows[from]]) == pair {
-			one.parcel = append(one.parcel, h.Parcel[rows[from]])
+		pair, begin := m.pairIn(o, rows[from].sub), int32(from)
+		for from < len(rows) && (rows[from].sub == rows[begin].sub || m.pairIn(o, rows[from].sub) == pair) {
+			one.parcel, one.held = append(one.parcel, rows[from].k), append(one.held, rows[from].q)
 			from++
 		}
 		one.same = append(one.same, sameKind{pair, begin, int32(from)})
@@ -341,14 +343,48 @@ func (m *Planner) holdsOf(o *pool, leaf plan.Node) *ofLeaf {
 	return one
 }
 
-// ahead is how many parcels are fetched at once.
+// grantOf is what the order of a leaf's holdings goes by, in one place.
+type grantOf struct {
+	granted, seq int64
+	sub          cluster.SubID
+	k            cluster.ParcelID
+	q            cluster.HoldingID
+}
+
+// newestGrant is the order of newest.
+func newestGrant(a, b grantOf) int {
+	switch {
+	case a.granted != b.granted:
+		return cmp.Compare(b.granted, a.granted)
+	case a.seq != b.seq:
+		return cmp.Compare(b.seq, a.seq)
+	}
+	return cmp.Compare(b.k, a.k)
+}
+
+// ahead is how many parcels are looked at together.
 const ahead = 16
 
-// fetch reads what mayDo will read of some parcels, all at once: one after the other they would wait for memory.
-func (v *onHand) fetch(list []cluster.ParcelID) {
-	for _, k := range list {
-		if from := v.parcel[k].from; int(from) < len(v.row) {
-			v.read += v.row[from].units
-		}
+// spotOf is where something is held.
+type spotOf struct {
+	k cluster.ParcelID
+	q cluster.HoldingID
+}
+
+// fetch reads what mayDo will read on some parcels, all at once and without asking what it is: one after the other they would wait for memory.
+func (v *onHand) fetch(list []spotOf) {
+	read, last := v.read, int32(len(v.row)-1)
+	for _, at := range list {
+		read += uint8(v.parcel[at.k].all)
 	}
+	for _, at := range list {
+		one := &v.parcel[at.k]
+		read += v.row[min(one.from, last)].units + v.row[min((one.from+one.to)/2, last)].units + v.row[min(one.to, last)].units
+	}
+	v.read = read
+}
+
+// taken tells whether all units of a holding that was none under reclaim were taken since.
+func (m *Planner) taken(at spotOf) bool {
+	return has(m.fairness.onHand.gave, at.k) && (m.s.Holding.Sub[at.q] == cluster.NoID || m.s.Holding.Set[at.q] != cluster.NoID)
 }

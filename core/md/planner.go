@@ -197,6 +197,21 @@ func (m *Planner) use() {
 	}
 }
 
+// inHalves calls f for the two halves of n things, on two goroutines where they are many: f must write to nothing that the other half reads.
+func inHalves(n int, f func(from, to int)) {
+	if n < 1<<8 {
+		f(0, n)
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		f(0, n/2)
+		close(done)
+	}()
+	f(n/2, n)
+	<-done
+}
+
 // popcount is the number of bits of a bitset.
 func popcount(set []uint64) (n int) {
 	for _, w := range set {

@@ -1,0 +1,276 @@
+package md
+
+import (
+	"slices"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/vecpack"
+)
+
+// takeDown takes down what is held on a parcel, in the place of what was, if there is room for it.
+func (m *Planner) takeDown(k cluster.ParcelID, one *onParcel) {
+	h := &m.s.Holding
+	one.to = one.from
+	for q := m.p.Parcels.First[k]; q != cluster.NoID; q = h.NextOnParcel[q] {
+		one.to++
+	}
+	m.makeRows(k)
+	for q := m.p.Parcels.First[k]; q != cluster.NoID; q = h.NextOnParcel[q] {
+		m.addRow(one, q, m.stockAt(q))
+	}
+	m.sumUpFree(k)
+}
+
+// takeAllDown takes down what is held on all parcels. The two halves of the parcels are done at once. O(parcels × dimensions + holdings).
+func (m *Planner) takeAllDown() {
+	v, n := &m.fairness.onHand, cluster.ParcelID(m.p.Parcels.Len())
+	clear(v.stand)
+	inHalves(len(v.parcel), m.countDown)
+	rows := int32(0)
+	for k := range v.parcel {
+		one := &v.parcel[k]
+		one.from, one.to = rows, rows
+		rows += v.stand[k].room
+	}
+	room := int(rows) + int(rows)/8 // with some for what comes
+	v.row, v.held, v.dead = slices.Grow(v.row[:0], room)[:rows], slices.Grow(v.held[:0], room)[:rows], 0
+	inHalves(len(v.parcel), m.takeRange)
+	for k := range n {
+		v.fresh[k>>6] |= 1 << (uint(k) & 63)
+	}
+}
+
+// countDown counts the rows that parcels from one to another have.
+func (m *Planner) countDown(begin, end int) {
+	from, to := cluster.ParcelID(begin), cluster.ParcelID(end)
+	v, h := &m.fairness.onHand, &m.s.Holding
+	m.eachSub(func(sub cluster.SubID) {
+		for q := m.s.Sub.First[sub]; q != cluster.NoID; q = h.NextOfSub[q] {
+			if k := h.Parcel[q]; from <= k && k < to && h.Set[q] == cluster.NoID {
+				v.stand[k].room++
+			}
+		}
+	})
+}
+
+// takeRange takes down what is held on parcels from one to another, for which there is room.
+func (m *Planner) takeRange(begin, end int) {
+	from, to := cluster.ParcelID(begin), cluster.ParcelID(end)
+	v, h := &m.fairness.onHand, &m.s.Holding
+	for k := from; k < to; k++ {
+		v.stand[k].shifts = uint64(v.stand[k].room) // for now: how many of them are left for what is not of the root's pool
+	}
+	m.eachSub(func(sub cluster.SubID) {
+		var last stock
+		pool := cluster.ConsumerID(cluster.NoID - 1)
+		for q := m.s.Sub.First[sub]; q != cluster.NoID; q = h.NextOfSub[q] {
+			k := h.Parcel[q]
+			if k < from || k >= to || h.Set[q] != cluster.NoID {
+				continue
+			}
+			if h.Pool[q] != pool {
+				pool, last = h.Pool[q], m.stockOf(sub, h.Pool[q])
+			}
+			one := &v.parcel[k]
+			at := one.to
+			if last.top != elsewhere {
+				one.to++
+			} else { // from behind
+				v.stand[k].shifts--
+				at = one.from + int32(v.stand[k].shifts)
+			}
+			last.units = uint8(min(h.Units[q], many))
+			v.row[at], v.held[at] = last, q
+		}
+	})
+	for k := from; k < to; k++ {
+		one, stand := &v.parcel[k], &v.stand[k]
+		stand.shifts, one.to = m.s.Shifts.OnHost(m.p.Parcels.Host[k])+1, one.from+stand.room
+		m.sumUpFree(k)
+	}
+}
+
+// stockOf is a row for what a sub-allocation holds from a pool.
+func (m *Planner) stockOf(sub cluster.SubID, pool cluster.ConsumerID) stock {
+	of := stock{pair: m.s.PairOf(sub, pool), shape: uint16(min(m.s.Sub.Shape[sub], strange)), top: elsewhere}
+	if pool == m.s.ConsumerOf[plan.Root] {
+		of.top = m.fairness.onHand.topOf[m.s.Node(sub)]
+	}
+	return of
+}
+
+// stockAt is a holding as a row; without units: it is under reclaim, or an orphan's.
+func (m *Planner) stockAt(q cluster.HoldingID) stock {
+	h := &m.s.Holding
+	sub := h.Sub[q]
+	if h.Set[q] != cluster.NoID || m.s.Node(sub) == plan.None {
+		return stock{}
+	}
+	of := m.stockOf(sub, h.Pool[q])
+	of.units = uint8(min(h.Units[q], many))
+	return of
+}
+
+// sumUpFree sets what is free on a parcel. One on which more is held than words can add up, or than it has, counts as having room for
+// anything: rounding adds no more than one a unit.
+func (m *Planner) sumUpFree(k cluster.ParcelID) {
+	v, p := &m.fairness.onHand, &m.p.Parcels
+	one, stand := &v.parcel[k], &v.stand[k]
+	var lane [vecpack.Lanes]int64
+	units, over := int64(0), false
+	for d := range p.Cap {
+		if over = over || p.Free[d][k] < 0; d < len(lane) {
+			lane[d] = min(m.fairness.room[d][k], p.Available(d, k))
+			over = over || p.Cap[d][k]>>v.shift[d] > vecpack.LaneMax/2
+		}
+	}
+	stand.free = v.pack(lane[:min(len(lane), len(p.Cap))], true)
+	one.all = stand.free
+	for i := one.from; i < one.to; i++ {
+		of, n := &v.row[i], m.unitsOf(i)
+		if over = over || of.shape == strange; over {
+			break
+		}
+		if units += n; of.top != elsewhere {
+			one.all += v.word[of.shape] * uint64(n)
+		}
+	}
+	if over || units >= vecpack.LaneMax/2 {
+		stand.free, one.all = v.most, v.most
+	}
+}
+
+// layStale lists the parcels of which other rows are taken down than what is held there now. The others are as they were, but for what is free.
+func (m *Planner) layStale() {
+	v := &m.fairness.onHand
+	v.stale = v.stale[:0]
+	for k, host := range m.p.Parcels.Host {
+		if stand := &v.stand[k]; stand.shifts != m.s.Shifts.OnHost(host)+1 && (mutant != 61 || stand.shifts == 0) {
+			v.stale = append(v.stale, cluster.ParcelID(k))
+		} else if stand.free != unclear {
+			v.fresh[k>>6] |= 1 << (uint(k) & 63)
+		}
+	}
+}
+
+// takeStaleDown takes down what is held on those parcels. The two halves of them are done at once.
+func (m *Planner) takeStaleDown() {
+	v := &m.fairness.onHand
+	inHalves(len(v.stale), m.findStale)
+	for _, k := range v.stale {
+		m.makeRows(k)
+		v.fresh[k>>6] |= 1 << (uint(k) & 63)
+	}
+	inHalves(len(v.stale), m.takeFoundDown)
+}
+
+// findStale lists what is held on some of those parcels, and counts it.
+func (m *Planner) findStale(from, to int) {
+	v, p := &m.fairness.onHand, &m.p.Parcels
+	found := v.found[min(from, 1)][:0]
+	for _, k := range v.stale[from:to] {
+		v.parcel[k].to = v.parcel[k].from
+		if p.First[k] != cluster.NoID {
+			found = append(found, p.First[k])
+		}
+	}
+	found = follow(found, m.s.Holding.NextOnParcel)
+	for _, q := range found {
+		v.parcel[m.s.Holding.Parcel[q]].to++
+	}
+	v.found[min(from, 1)] = found
+}
+
+// takeFoundDown takes down what was found.
+func (m *Planner) takeFoundDown(from, to int) {
+	v, h := &m.fairness.onHand, &m.s.Holding
+	var some [ahead]stock // read first, without asking what it is
+	for rest := v.found[min(from, 1)]; len(rest) > 0; {
+		list := rest[:min(ahead, len(rest))]
+		rest = rest[len(list):]
+		for i, q := range list {
+			some[i] = m.stockAt(q)
+		}
+		for i, q := range list {
+			m.addRow(&v.parcel[h.Parcel[q]], q, some[i])
+		}
+	}
+	for _, k := range v.stale[from:to] {
+		v.stand[k].shifts = m.s.Shifts.OnHost(m.p.Parcels.Host[k]) + 1
+		m.sumUpFree(k)
+	}
+}
+
+// follow adds to the first rows of some lists all that come after them. It goes along all lists at once: along one after the other it would wait for memory
+// at each row.
+func follow(rows, next []cluster.HoldingID) []cluster.HoldingID {
+	for from := 0; from < len(rows); {
+		to := len(rows)
+		for _, q := range rows[from:to] {
+			if q = next[q]; q != cluster.NoID {
+				rows = append(rows, q)
+			}
+		}
+		from = to
+	}
+	return rows
+}
+
+// makeRows makes room for as many rows of a parcel as it has by its to, which is set back to its from.
+func (m *Planner) makeRows(k cluster.ParcelID) {
+	v := &m.fairness.onHand
+	one, stand := &v.parcel[k], &v.stand[k]
+	if n := one.to - one.from; n > stand.room {
+		v.dead += int(stand.room)
+		one.from, stand.room = int32(len(v.row)), n
+		v.row, v.held = resized(v.row, len(v.row)+int(n)), resized(v.held, len(v.held)+int(n))
+	}
+	one.to = one.from
+}
+
+// addRow adds a holding as a row to those of its parcel, where it belongs, if it is any.
+func (m *Planner) addRow(one *onParcel, q cluster.HoldingID, of stock) {
+	if of.units == 0 {
+		return
+	}
+	v := &m.fairness.onHand
+	at := one.to
+	for ; at > one.from && v.row[at-1].top > of.top; at-- {
+		v.row[at], v.held[at] = v.row[at-1], v.held[at-1]
+	}
+	v.row[at], v.held[at] = of, q
+	one.to++
+}
+
+// give takes in that units of a holding on a parcel were taken, and that nothing else changed on its host since it had so many shifts.
+func (m *Planner) give(k cluster.ParcelID, q cluster.HoldingID, shifts uint64) {
+	v, h := &m.fairness.onHand, &m.s.Holding
+	if int(k) >= len(v.parcel) {
+		return
+	}
+	v.doubt(k)
+	v.gave[k>>6] |= 1 << (uint(k) & 63)
+	one, stand := &v.parcel[k], &v.stand[k]
+	if stand.shifts != shifts+1 {
+		return
+	}
+	if mutant == 60 {
+		stand.shifts = m.s.Shifts.OnHost(m.p.Parcels.Host[k]) + 1
+		return
+	}
+	for i := one.from; i < one.to; i++ {
+		if v.held[i] != q {
+			continue
+		}
+		if h.Sub[q] == cluster.NoID || h.Set[q] != cluster.NoID {
+			one.to--
+			copy(v.row[i:one.to], v.row[i+1:])
+			copy(v.held[i:one.to], v.held[i+1:])
+		} else {
+			v.row[i].units = uint8(min(h.Units[q], many))
+		}
+		stand.shifts = m.s.Shifts.OnHost(m.p.Parcels.Host[k]) + 1
+		return
+	}
+}
