@@ -73,4 +73,6 @@ var Mutants = [...]string{
 	"hand: what was taken stays on hand in the cycle",                            // 60
 	"hand: what is held on parcels is as it was when it was taken down first",    // 61
 	"hand: what is free on parcels is as it was when it was looked at first",     // 62
+	"recall: what outsiders hold is as it was when it was looked at first",       // 63
+	"reserve: what leaves a reserve alone once does ever after",                  // 64
 }

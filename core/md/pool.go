@@ -74,6 +74,7 @@ func (m *Planner) layPools() {
 	m.layRests()
 	m.fairness.onHand.forget(&m.p.Parcels, n)
 	m.layTops()
+	m.recalls.seen = m.recalls.seen[:0]
 }
 
 // parcelRange says which rows of owners.parcel a consumer and those below it own.

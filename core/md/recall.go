@@ -13,13 +13,16 @@ import (
 
 // recalls is what recall works with (MD-10).
 type recalls struct {
-	order  []plan.Node         // leaves by rank
-	outer  []int16             // by row of owners.parcel: how deep the consumer is whose pool is the uppermost through which anything of it is held
-	lent   []lent              // by Node
-	vain   map[joinKey]*vain   // of the lists in lent
-	passed []uint32            // by row of owners.parcel: the last search that found it to be of no use to its leaf
-	search uint32              // counts searches since passed was cleared
-	rows   []cluster.HoldingID // scratch, as all below
+	order  []plan.Node // leaves by rank
+	outer  []int16     // by row of owners.parcel: how deep the consumer is whose pool is the uppermost through which anything of it is held
+	seen   []uint64    // by row of owners.parcel: the shifts of its host when outer was found out, and one more. Kept from cycle to cycle
+	lent   []lent      // by Node
+	lists  [2]listing
+	vain   map[joinKey]*vain // of the lists in lent
+	passed []uint32          // by row of owners.parcel: the last search that found it to be of no use to its leaf
+	search uint32            // counts searches since passed was cleared
+	nodes  []plan.Node       // scratch, as all below
+	rows   []cluster.HoldingID
 	freed  []cluster.HoldingID
 	sets   []cluster.SetID
 	room   []int64
@@ -68,6 +71,7 @@ func (m *Planner) recall() {
 	if mutant == 29 {
 		slices.Reverse(r.order)
 	}
+	m.listLoans()
 	for _, leaf := range r.order {
 		if !m.mayRecall(leaf) || !l.Open(leaf) {
 			continue
@@ -85,20 +89,47 @@ func (m *Planner) recall() {
 	}
 }
 
-// lookOut notes on which parcels outsiders of their owners hold anything. O(parcels + holdings).
+// lookOut notes on which parcels outsiders of their owners hold anything. O(parcels, and holdings on hosts where something changed).
 func (m *Planner) lookOut() {
-	r := &m.recalls
+	r, n := &m.recalls, len(m.owners.parcel)
 	r.forget()
 	r.lent = resized(r.lent, m.policy.Len())
-	r.passed, r.search = zeroed(r.passed, len(m.owners.parcel)), 0
-	r.outer = resized(r.outer, len(m.owners.parcel))
-	for row, k := range m.owners.parcel {
-		least := int32(math.MaxInt16)
-		for q := m.p.Parcels.First[k]; q != cluster.NoID; q = m.s.Holding.NextOnParcel[q] {
-			least = min(least, m.depthOf(q))
-		}
-		r.outer[row] = int16(least)
+	r.passed, r.search = zeroed(r.passed, n), 0
+	if len(r.seen) != n {
+		r.seen, r.outer = zeroed(r.seen, n), resized(r.outer, n)
 	}
+	inHalves(n, func(from, to int) {
+		for row := from; row < to; row++ {
+			k := m.owners.parcel[row]
+			shifts := m.s.Shifts.OnHost(m.p.Parcels.Host[k]) + 1
+			if r.seen[row] == shifts || mutant == 63 && r.seen[row] > 0 {
+				continue
+			}
+			least := int32(math.MaxInt16)
+			for q := m.p.Parcels.First[k]; q != cluster.NoID; q = m.s.Holding.NextOnParcel[q] {
+				least = min(least, m.depthOf(q))
+			}
+			r.seen[row], r.outer[row] = shifts, int16(least)
+		}
+	})
+}
+
+// listLoans lists what is lent of those who may recall it.
+func (m *Planner) listLoans() {
+	r := &m.recalls
+	r.nodes = r.nodes[:0]
+	for _, leaf := range r.order {
+		for n := leaf; n != plan.Root && !r.lent[n].known; n = m.policy.Parent[n] {
+			r.lent[n].known = true
+			r.nodes = append(r.nodes, n)
+		}
+	}
+	inHalves(len(r.nodes), func(from, to int) {
+		scratch := &r.lists[min(from, 1)]
+		for _, n := range r.nodes[from:to] {
+			m.listLoansOf(n, scratch)
+		}
+	})
 }
 
 // forget forgets what is lent, and what was looked for in vain.
@@ -142,40 +173,71 @@ func (m *Planner) recallFor(leaf plan.Node, sub cluster.SubID) bool {
 	return false
 }
 
-// loans lists what is lent of a consumer's. O(holdings there), the first time.
+// listing is scratch memory of who lists loans.
+type listing struct{ rows []loanKey }
+
+// loanKey is what the order of loans goes by, in one place.
+type loanKey struct {
+	rank         int32
+	granted, seq int64
+	q            cluster.HoldingID
+}
+
+// loans is what is lent of a consumer's. O(holdings there), the first time.
 func (m *Planner) loans(n plan.Node) *lent {
-	r, h, depth := &m.recalls, &m.s.Holding, m.policy.Depth[n]
-	list := &r.lent[n]
-	if list.known {
-		return list
+	list := &m.recalls.lent[n]
+	if !list.known {
+		m.listLoansOf(n, &m.recalls.lists[0])
 	}
+	return list
+}
+
+// listLoansOf lists what is lent of a consumer's.
+func (m *Planner) listLoansOf(n plan.Node, scratch *listing) {
+	r, h, depth := &m.recalls, &m.s.Holding, m.policy.Depth[n]
+	list, rows := &r.lent[n], scratch.rows[:0]
 	own, _, all := m.parcelRange(n)
-	rows := r.rows[:0]
 	for row := own; row < all; row++ {
 		if int32(r.outer[row]) >= depth {
 			continue
 		}
 		for q := m.p.Parcels.First[m.owners.parcel[row]]; q != cluster.NoID; q = h.NextOnParcel[q] {
-			if m.depthOf(q) < depth && m.s.Node(h.Sub[q]) != plan.None {
-				rows = append(rows, q)
+			if m.depthOf(q) >= depth {
+				continue
+			}
+			if leaf := m.s.Node(h.Sub[q]); leaf != plan.None {
+				rows = append(rows, loanKey{m.p.RankOrder[leaf], h.Granted[q], m.s.Sub.Seq[h.Sub[q]], q})
 			}
 		}
 	}
-	slices.SortFunc(rows, m.lastFirst)
-	r.rows = rows
+	slices.SortFunc(rows, m.lastLoanFirst)
+	scratch.rows = rows
 	list.known, list.own, list.loan, list.vain = true, own, list.loan[:0], list.vain[:0]
 	list.gone, list.first = zeroed(list.gone, (len(rows)+63)/64), resized(list.first, int(all-own))
 	for i := range list.first {
 		list.first[i] = cluster.NoID
 	}
-	for _, q := range rows {
-		list.loan = append(list.loan, loan{granted: h.Granted[q], sub: h.Sub[q], row: m.owners.row[h.Parcel[q]]})
+	for i := range rows {
+		q := rows[i].q
+		list.loan = append(list.loan, loan{granted: rows[i].granted, sub: h.Sub[q], row: m.owners.row[h.Parcel[q]]})
 	}
 	for i := len(list.loan) - 1; i >= 0; i-- {
 		first := &list.first[list.loan[i].row-own]
 		list.loan[i].next, *first = *first, int32(i)
 	}
-	return list
+}
+
+// lastLoanFirst is the order of lastFirst.
+func (m *Planner) lastLoanFirst(a, b loanKey) int {
+	switch {
+	case mutant == 27 || mutant == 28 && a.rank == b.rank || a.rank == b.rank && a.granted == b.granted && a.seq == b.seq:
+		return m.lastFirst(a.q, b.q)
+	case a.rank != b.rank:
+		return cmp.Compare(b.rank, a.rank)
+	case a.granted != b.granted:
+		return cmp.Compare(b.granted, a.granted)
+	}
+	return cmp.Compare(b.seq, a.seq)
 }
 
 // lookAgain forgets that loans on a parcel on which a set was dissolved are gone, or were looked at in vain.

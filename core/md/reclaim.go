@@ -91,14 +91,25 @@ func (m *Planner) vacate() {
 }
 
 // crowded puts under reclaim what is too much on parcels since their hosts were split anew (docs/ownership.md):
-// in CYC-5's order what takes something of a dimension of which net more is held than there is.
+// in CYC-5's order what takes something of a dimension of which net more is held than there is. O(parcels × dimensions).
 func (m *Planner) crowded() {
 	p := &m.p.Parcels
-	for k := cluster.ParcelID(0); p.Owned && int(k) < p.Len()-p.Left; k++ {
-		if !m.overfull(k) || mutant == 53 {
-			continue
+	n := p.Len() - p.Left
+	for from := 0; p.Owned && from < n; from += 64 {
+		to, some := min(from+64, n), int64(0)
+		for _, free := range p.Free {
+			for _, amount := range free[from:to] {
+				some |= amount
+			}
 		}
-		m.relieve(k, m.netOver(k), plan.Root, decision.ReclaimOwnershipChange)
+		if some >= 0 {
+			continue // none of them is below 0
+		}
+		for k := cluster.ParcelID(from); int(k) < to; k++ {
+			if m.overfull(k) && mutant != 53 {
+				m.relieve(k, m.netOver(k), plan.Root, decision.ReclaimOwnershipChange)
+			}
+		}
 	}
 }
 
@@ -122,19 +133,30 @@ func (m *Planner) relieve(k cluster.ParcelID, over []int64, keeper plan.Node, re
 	}
 }
 
-// guard takes back what outsiders hold of what is reserved (INV-3): on a parcel for its owner first, then for those above.
+// guard takes back what outsiders hold of what is reserved (INV-3): on a parcel for its owner first, then for those above. O(what is reserved,
+// and what is held on parcels of hosts on which something changed).
 func (m *Planner) guard() {
 	r, dims := &m.reserve, len(m.p.Parcels.Cap)
+	if len(r.safe) != len(r.parcel) || m.p.Resized {
+		r.safe = zeroed(r.safe, len(r.parcel))
+	}
 	for i, k := range r.parcel {
-		if int(k) < m.p.Parcels.Len()-m.p.Parcels.Left && mutant != 18 {
-			over, some := slices.Clone(m.outside(k, r.node[i], true)), false
-			for d := range over {
-				over[d] += r.amount[i*dims+d] - m.p.Parcels.Cap[d][k]
-				some = some || over[d] > 0
-			}
-			if some {
-				m.relieve(k, over, r.node[i], decision.ReclaimReserve)
-			}
+		if int(k) >= m.p.Parcels.Len()-m.p.Parcels.Left || mutant == 18 {
+			continue
+		}
+		shifts := m.s.Shifts.OnHost(m.p.Parcels.Host[k]) + 1
+		if r.safe[i] == shifts || mutant == 64 && r.safe[i] > 0 {
+			continue
+		}
+		over, some := m.outside(k, r.node[i], true), false
+		for d := range over {
+			over[d] += r.amount[i*dims+d] - m.p.Parcels.Cap[d][k]
+			some = some || over[d] > 0
+		}
+		if !some {
+			r.safe[i] = shifts
+		} else {
+			m.relieve(k, slices.Clone(over), r.node[i], decision.ReclaimReserve)
 		}
 	}
 }

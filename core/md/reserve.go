@@ -15,6 +15,7 @@ type reserves struct {
 	parcel []cluster.ParcelID
 	node   []plan.Node // whose reserve
 	amount []int64     // dimension-minor
+	safe   []uint64    // kept from cycle to cycle: the shifts of its host when outsiders held no more than it leaves them, and one more
 
 	beside []int64 // scratch
 }
@@ -23,7 +24,7 @@ type reserves struct {
 // first, then those of consumers below it, in tree order.
 func (m *Planner) layReserves() {
 	r, p, deeds := &m.reserve, &m.p.Parcels, &m.p.Deeds
-	r.first, r.parcel, r.node, r.amount = nil, r.parcel[:0], r.node[:0], r.amount[:0]
+	r.first, r.parcel, r.node, r.amount, r.safe = nil, r.parcel[:0], r.node[:0], r.amount[:0], r.safe[:0]
 	type row struct {
 		k      cluster.ParcelID
 		node   plan.Node
