@@ -161,15 +161,22 @@ func (s *State) holdOfSubs(p *Plan, runs []Run, parcels []ParcelID, ids []Holdin
 
 // holdOnParcels links rows each at the head of its parcel's list, and takes its units off the parcel.
 func (s *State) holdOnParcels(p *Plan, runs []Run, parcels []ParcelID, ids []HoldingID, each func(k ParcelID)) {
+	listed := len(ids) < listMost
+	if !listed {
+		s.Shifts.touch.skip() // they are more than are kept
+	}
 	for i := range runs {
 		r := &runs[i]
 		size := s.Size(r.Sub)
 		eachRow(r, parcels, func(k ParcelID, units int64) {
 			n := len(ids) - 1
-			s.link(p, ids[n], k)
+			q := ids[n]
 			ids = ids[:n]
+			s.link(p, q, k)
 			p.Parcels.take(k, size, units)
-			s.Shifts.Host[p.Parcels.Host[k]]++
+			if s.Shifts.Host[p.Parcels.Host[k]]++; listed {
+				s.Shifts.touch.add(Touch{q, k, p.Index})
+			}
 			if each != nil {
 				each(k)
 			}
@@ -279,6 +286,7 @@ func (s *State) Relabel(q HoldingID, units int64, origin int32, pool, lender Con
 	row := Holding{sub, h.Parcel[q], units, h.Granted[q], origin, pool, lender}
 	if first := s.Sub.First[sub]; first != q && h.Set[first] == NoID && h.Parcel[first] == row.Parcel &&
 		h.Granted[first] == row.Granted && h.Origin[first] == origin && h.Pool[first] == pool && h.Lender[first] == lender {
+		s.shift(first)
 		h.Units[first] += units // what was relabelled just before
 	} else if units < h.Units[q] {
 		s.add(p, &row)
@@ -293,6 +301,7 @@ func (s *State) Relabel(q HoldingID, units int64, origin int32, pool, lender Con
 
 // Merge makes one holding of two that differ in nothing but units and place in the lists. O(1).
 func (s *State) Merge(into, from HoldingID) {
+	s.shift(into)
 	s.Holding.Units[into] += s.Holding.Units[from]
 	s.Holding.Units[from] = 0
 	s.unlink(from)

@@ -183,6 +183,7 @@ func (s *State) Cancel(q HoldingID, units int64) {
 	}
 	switch {
 	case twin != NoID: // what TakeBack split off
+		s.shift(twin)
 		h.Units[twin] += units
 		if h.Units[q] -= units; h.Units[q] == 0 {
 			s.unlink(q)

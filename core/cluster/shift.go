@@ -8,8 +8,8 @@ type Shifts struct {
 	Host     []uint64 // by HostID; none: 0
 	Consumer []uint64 // by ConsumerID
 
-	flow []Flow
-	gone int64 // flows that are not kept any more, all before those that are
+	flow  list[Flow]
+	touch list[Touch]
 }
 
 // Flow is units that came to what a sub-allocation holds, or went. What is known of the sums before is brought up by what flowed since.
@@ -21,27 +21,58 @@ type Flow struct {
 	Units        int64 // below 0: they went
 }
 
-// flowsMax is how many flows are kept, at most; at least half of it are, many times those of a cycle in which little changes.
-const flowsMax = 1 << 16
+// Touch is a holding that was made, changed or released on a parcel of a plan. What it is now the state tells.
+type Touch struct {
+	Holding HoldingID
+	Parcel  ParcelID
+	Plan    int32
+}
 
-// Flows is how many flows there were so far.
-func (c *Shifts) Flows() int64 { return c.gone + int64(len(c.flow)) }
+// list is the latest of what comes one after the other.
+type list[T any] struct {
+	rows []T
+	gone int64 // rows that are not kept any more, all before those that are
+}
 
-// Since is the flows after the first so many. It is not ok when some of them are not kept any more.
-func (c *Shifts) Since(flows int64) (since []Flow, ok bool) {
-	if flows < c.gone {
+// listMost is how many rows of a list are kept, at most; at least half of it are, many times those of a cycle in which little changes.
+const listMost = 1 << 16
+
+func (l *list[T]) add(row T) {
+	if len(l.rows) == listMost {
+		l.gone, l.rows = l.gone+listMost/2, append(l.rows[:0], l.rows[listMost/2:]...)
+	}
+	l.rows = append(l.rows, row)
+}
+
+// skip forgets all, and that one more came.
+func (l *list[T]) skip() { l.gone, l.rows = l.gone+int64(len(l.rows))+1, l.rows[:0] }
+
+func (l *list[T]) count() int64 { return l.gone + int64(len(l.rows)) }
+
+func (l *list[T]) since(n int64) (since []T, ok bool) {
+	if n < l.gone {
 		return nil, false
 	}
-	return c.flow[flows-c.gone:], true
+	return l.rows[n-l.gone:], true
 }
+
+func (l *list[T]) clone() list[T] { return list[T]{slices.Clone(l.rows), l.gone} }
+
+// Flows is how many flows there were so far.
+func (c *Shifts) Flows() int64 { return c.flow.count() }
+
+// Since is the flows after the first so many. It is not ok when some of them are not kept any more.
+func (c *Shifts) Since(flows int64) (since []Flow, ok bool) { return c.flow.since(flows) }
+
+// Touches is how many touches there were so far.
+func (c *Shifts) Touches() int64 { return c.touch.count() }
+
+// Touched is the touches after the first so many. It is not ok when some of them are not kept any more.
+func (c *Shifts) Touched(touches int64) (since []Touch, ok bool) { return c.touch.since(touches) }
 
 // flow notes units that came to what a sub-allocation holds, or went. O(1).
 func (s *State) flow(sub SubID, pool, lender ConsumerID, units int64) {
-	c := &s.Shifts
-	if len(c.flow) == flowsMax {
-		c.gone, c.flow = c.gone+flowsMax/2, append(c.flow[:0], c.flow[flowsMax/2:]...)
-	}
-	c.flow = append(c.flow, Flow{sub, s.Sub.Plan[sub], s.Sub.Shape[sub], pool, lender, units})
+	s.Shifts.flow.add(Flow{sub, s.Sub.Plan[sub], s.Sub.Shape[sub], pool, lender, units})
 }
 
 // OnHost is the count of a host.
@@ -60,9 +91,10 @@ func at(count []uint64, i int) uint64 {
 // shift notes that a row changes. O(1).
 func (s *State) shift(q HoldingID) {
 	s.growShifts()
-	sub := s.Holding.Sub[q]
-	s.Shifts.Host[s.Plans[s.Sub.Plan[sub]].Parcels.Host[s.Holding.Parcel[q]]]++
+	sub, k := s.Holding.Sub[q], s.Holding.Parcel[q]
+	s.Shifts.Host[s.Plans[s.Sub.Plan[sub]].Parcels.Host[k]]++
 	s.Shifts.Consumer[s.Sub.Consumer[sub]]++
+	s.Shifts.touch.add(Touch{q, k, s.Sub.Plan[sub]})
 }
 
 // growShifts makes room for counts of all hosts and consumers.

@@ -13,28 +13,29 @@ import (
 // onHand is what is held on parcels and what leaves hold from pools, less what is under reclaim, each in one piece of memory for those who look for
 // victims. It is kept from cycle to cycle: what changed since is seen by the state's Shifts.
 type onHand struct {
-	want   uint64              // the taker's unit, packed
-	shift  [vecpack.Lanes]uint // by dimension, of the first ones: amounts are packed shifted right by so much
-	parcel []onParcel          // by ParcelID
-	stand  []standing          // by ParcelID
-	fresh  []uint64            // bitset by ParcelID: looked at in this round, and nothing changed since
-	gave   []uint64            // bitset by ParcelID: what was taken there in this round
-	row    []stock             // of all parcels
-	held   []cluster.HoldingID // by row
-	dead   int                 // rows of which no parcel knows any more
-	leaf   []ofLeaf            // by pool and consumer: see pool.at
-	most   uint64              // LaneMax in each
-	half   uint64              // half of it: two of these a lane holds
-	round  uint32              // of takers
-	tops   []plan.Node         // the consumers of the first level, from 1
-	topOf  []uint8             // by Node: which of them it is or is below
-	word   []uint64            // by ShapeID: what a unit takes, packed
-	grants []grantOf           // scratch, as all below
-	subs   []cluster.SubID
-	stale  []cluster.ParcelID
-	found  [2][]cluster.HoldingID
-	next   []spotOf
-	read   uint8 // so that what is fetched is used
+	want    uint64              // the taker's unit, packed
+	shift   [vecpack.Lanes]uint // by dimension, of the first ones: amounts are packed shifted right by so much
+	parcel  []onParcel          // by ParcelID
+	stand   []standing          // by ParcelID
+	fresh   []uint64            // bitset by ParcelID: looked at in this round, and nothing changed since
+	gave    []uint64            // bitset by ParcelID: what was taken there in this round
+	row     []stock             // of all parcels
+	held    []cluster.HoldingID // by row
+	dead    int                 // rows of which no parcel knows any more
+	leaf    []ofLeaf            // by pool and consumer: see pool.at
+	most    uint64              // LaneMax in each
+	half    uint64              // half of it: two of these a lane holds
+	round   uint32              // of takers
+	touches int64               // State.Shifts.Touches, as of which rows are
+	tops    []plan.Node         // the consumers of the first level, from 1
+	topOf   []uint8             // by Node: which of them it is or is below
+	word    []uint64            // by ShapeID: what a unit takes, packed
+	grants  []grantOf           // scratch, as all below
+	subs    []cluster.SubID
+	stale   []cluster.ParcelID
+	found   [2][]cluster.HoldingID
+	next    []spotOf
+	read    uint8 // so that what is fetched is used
 }
 
 // onParcel is which rows are a parcel's. It is small for the same reason as its rows.
@@ -284,16 +285,22 @@ func (v *onHand) doubtAll(list []cluster.ParcelID) {
 	}
 }
 
-// beginTakers looks at parcels anew on which something changed, and takes all down when most of the rows are nobody's, or none is known.
+// beginTakers brings up rows that changed, or looks at parcels anew on which something did, where that is not known, and takes all down when
+// most of the rows are nobody's, or none is known.
 func (m *Planner) beginTakers() {
 	v := &m.fairness.onHand
 	v.round++
-	clear(v.fresh)
 	clear(v.gave)
 	v.doubtAll(m.p.Changed)
 	for shape := cluster.ShapeID(len(v.word)); int(shape) < m.s.Shape.Len(); shape++ {
 		v.word = append(v.word, v.pack(m.s.Shape.Size(shape), true))
 	}
+	touched, ok := m.s.Shifts.Touched(v.touches)
+	if v.touches = m.s.Shifts.Touches(); ok && len(v.row) > 0 && 2*v.dead <= len(v.row) && len(touched) < len(v.parcel) {
+		m.touchUp(touched)
+		return
+	}
+	clear(v.fresh)
 	if m.layStale(); len(v.row) == 0 || 2*v.dead > len(v.row) || 4*len(v.stale) > len(v.parcel) {
 		m.takeAllDown()
 	} else {

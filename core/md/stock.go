@@ -141,6 +141,54 @@ func (m *Planner) sumUpFree(k cluster.ParcelID) {
 	}
 }
 
+// touchUp brings up the rows of holdings that were touched. O(those × what is held beside them).
+func (m *Planner) touchUp(touched []cluster.Touch) {
+	v, p := &m.fairness.onHand, &m.p.Parcels
+	for i := range touched {
+		if one := &touched[i]; one.Plan == m.p.Index && mutant != 61 {
+			m.touchRow(one.Parcel, one.Holding)
+		}
+	}
+	for i := range touched {
+		if touched[i].Plan != m.p.Index {
+			continue
+		}
+		k := p.Begin(touched[i].Parcel)
+		shifts := m.s.Shifts.OnHost(p.Host[k]) + 1
+		for end := p.End(k); k < end; k++ {
+			if v.doubt(k); v.stand[k].shifts != 0 {
+				v.stand[k].shifts = shifts
+			}
+		}
+	}
+}
+
+// touchRow makes the row of a holding on a parcel what that is now, or drops it. Where there is no room for a row more, the parcel is taken down
+// when it is looked at.
+func (m *Planner) touchRow(k cluster.ParcelID, q cluster.HoldingID) {
+	v, h := &m.fairness.onHand, &m.s.Holding
+	one, stand := &v.parcel[k], &v.stand[k]
+	if stand.shifts == 0 {
+		return
+	}
+	for i := one.from; i < one.to; i++ {
+		if v.held[i] == q {
+			one.to--
+			copy(v.row[i:one.to], v.row[i+1:])
+			copy(v.held[i:one.to], v.held[i+1:])
+			break
+		}
+	}
+	if sub := h.Sub[q]; sub == cluster.NoID || h.Parcel[q] != k || m.s.Sub.Plan[sub] != m.p.Index {
+		return
+	}
+	if of := m.stockAt(q); of.units > 0 && one.to-one.from == stand.room {
+		stand.shifts = 0
+	} else {
+		m.addRow(one, q, of)
+	}
+}
+
 // layStale lists the parcels of which other rows are taken down than what is held there now. The others are as they were, but for what is free.
 func (m *Planner) layStale() {
 	v := &m.fairness.onHand
