@@ -98,6 +98,18 @@ func (r *Runner) Run(s *cluster.State, nowUS int64, out *decision.Cycle) {
 	*out = r.out
 }
 
+// Verify checks what planners keep from cycle to cycle against the state of the last one. It is for tests: O(what is held).
+func (r *Runner) Verify() error {
+	for _, one := range r.planner {
+		if m, ok := one.(*md.Planner); ok {
+			if err := m.Verify(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // Touched is how many rows the last pass over a plan's ownership looked at; plans as in State.Plans, 0 where nothing is owned.
 func (r *Runner) Touched(plan int) int64 {
 	if m, ok := r.planner[plan].(*md.Planner); ok {

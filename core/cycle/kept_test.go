@@ -45,6 +45,9 @@ func TestKept(t *testing.T) {
 		twin := s.Clone()
 		(&cycle.Runner{SpreadFrom: 1}).Run(twin, s.NowUS+60e6, &anew)
 		runner.Run(s, s.NowUS+60e6, &out)
+		if err := runner.Verify(); err != nil {
+			t.Fatal(err)
+		}
 		for k := range out.Shortfalls.UnitsShort {
 			reasons[out.Shortfalls.Reason.At(k)]++
 		}

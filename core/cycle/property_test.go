@@ -348,6 +348,9 @@ func (p *player) run(t *rapid.T, still bool) {
 	p.reload(t)
 	fresh := cycle.Runner{SpreadFrom: 1} // knows nothing of earlier cycles, and grants on two goroutines
 	p.runner.Run(p.engine, p.nowUS, &p.out)
+	if err := p.runner.Verify(); err != nil {
+		t.Fatalf("what is kept: %v", err)
+	}
 	if len(p.slots) == 0 { // one kind of cases alone, as this is for the whole process
 		procs := runtime.GOMAXPROCS(1 + p.cycles%3)
 		fresh.Run(p.twin, p.nowUS, &p.twinOut)

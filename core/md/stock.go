@@ -1,6 +1,7 @@
 package md
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
@@ -321,4 +322,37 @@ func (m *Planner) give(k cluster.ParcelID, q cluster.HoldingID, shifts uint64) {
 		stand.shifts = m.s.Shifts.OnHost(m.p.Parcels.Host[k]) + 1
 		return
 	}
+}
+
+// Verify checks what is kept on hand from cycle to cycle against what is held. O(holdings).
+func (m *Planner) Verify() error {
+	v, h := &m.fairness.onHand, &m.s.Holding
+	touched, ok := m.s.Shifts.Touched(v.touches)
+	if !ok || len(v.row) == 0 || m.p.Rebuilt {
+		return nil // it will be taken down anew
+	}
+	v.touches = m.s.Shifts.Touches()
+	m.touchUp(touched)
+	for k := range cluster.ParcelID(len(v.parcel)) {
+		one := &v.parcel[k]
+		if v.stand[k].shifts == 0 {
+			continue
+		}
+		is := map[cluster.HoldingID]stock{}
+		for i := one.from; i < one.to; i++ {
+			is[v.held[i]] = v.row[i]
+		}
+		n := 0
+		for q := m.p.Parcels.First[k]; q != cluster.NoID; q = h.NextOnParcel[q] {
+			if of := m.stockAt(q); of.units > 0 {
+				if n++; is[q] != of {
+					return fmt.Errorf("parcel %d: holding %d is on hand as %v, not %v", k, q, is[q], of)
+				}
+			}
+		}
+		if n != len(is) || n != int(one.to-one.from) {
+			return fmt.Errorf("parcel %d: %d rows are on hand, not %d", k, one.to-one.from, n)
+		}
+	}
+	return nil
 }
