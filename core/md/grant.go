@@ -24,7 +24,7 @@ type granter struct {
 	step   []step      // in the public pool by PairID, in others as stepOf says
 	stepOf []int32     // by SubID
 	kinds  []leafKind  // by ShapeID: scratch
-	visit  int64
+	visit  int64       // counts loops, and leaves in them
 	shapes []cluster.ShapeID
 	renew  renewal
 
@@ -180,7 +180,7 @@ func (g *granter) grantPool(o *pool) bool {
 	}
 	g.readyRelay(o, g.prepare(o))
 	g.serveAll(o)
-	for n := range node {
+	for n := range node { // in place, also where the race was begun anew
 		g.pools.stake[int(o.figures)+n] = node[n].Usage
 	}
 	g.gather()
@@ -447,7 +447,7 @@ func (g *granter) inLot(o *pool, leaf plan.Node, sub cluster.SubID) int32 {
 	return g.lot.Lookup(sub, place.Who{Side: int32(g.toward(leaf, o.node)), Grace: g.policy.ReclaimUS[leaf]})
 }
 
-// bookPool makes holdings of what a loop gave.
+// bookPool makes holdings of what a loop over a pool gave, and counts it as net.
 func (g *granter) bookPool(o *pool, one batch) {
 	for _, sub := range g.served[one.served:one.servedEnd] {
 		q := g.s.PairOf(sub, o.id)

@@ -9,6 +9,7 @@ import (
 // spreadMin is from how many outstanding units on a grant stage is spread over two goroutines, if nobody says otherwise.
 const spreadMin = 1 << 14
 
+// spreadFrom is from how many outstanding units on it is.
 func (g *granter) spreadFrom() int64 {
 	if g.SpreadFrom > 0 {
 		return g.SpreadFrom
