@@ -46,6 +46,7 @@ type granter struct {
 	gave   bool            // any loop gave something
 	parcel []cluster.ParcelID
 	runs   []cluster.Run
+	made   []cluster.HoldingID // scratch
 	booked []cluster.HoldingID // this cycle's grants, where nothing is owned: in the order of D-14
 }
 
@@ -493,10 +494,10 @@ func (g *granter) book(one batch, each func(k cluster.ParcelID)) {
 			from = end
 		}
 	}
-	m := &g.Planner.grant
-	ids := g.s.HoldAll(m.booked, g.runs, g.parcel, each)
-	if each == nil {
-		m.booked = ids
+	if m := &g.Planner.grant; each == nil {
+		m.booked = g.s.HoldAll(m.booked, g.runs, g.parcel, nil)
+	} else {
+		g.made = g.s.HoldAll(g.made[:0], g.runs, g.parcel, each)
 	}
 }
 
