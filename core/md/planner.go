@@ -203,13 +203,7 @@ func inHalves(n int, f func(from, to int)) {
 		f(0, n)
 		return
 	}
-	done := make(chan struct{})
-	go func() {
-		f(0, n/2)
-		close(done)
-	}()
-	f(n/2, n)
-	<-done
+	cluster.Both(true, func() { f(n/2, n) }, func() { f(0, n/2) })
 }
 
 // popcount is the number of bits of a bitset.
