@@ -221,7 +221,7 @@ func (m *Planner) leave(o *pool, l *restLevel, row int32, s *renewal) (changed b
 		changed = changed || l.rest[d][row] != held[d]
 	}
 	for d := range p.Cap {
-		if changed {
+		if changed && o.version > 0 { // the first are others than nothing
 			s.was[d], s.is[d] = append(s.was[d], l.rest[d][row]), append(s.is[d], held[d])
 		}
 		l.rest[d][row] = held[d]
