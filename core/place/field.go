@@ -43,7 +43,6 @@ type Field struct {
 	exact     bool               // the words say all: at most four dimensions, none shifted
 	room      []int64            // by parcel and dimension: free room, unless exact
 	free      []int64            // by parcel: weighted free room; of a shut parcel -1
-	full      []int64            // by parcel: weighted capacity
 	among     []uint64           // bitset of the parcels that finders look among; nil: all
 	regroup   bool               // among is another than the classes were made for
 	regained  []cluster.ParcelID // that Regain told of since Sync, for the lots
@@ -160,7 +159,7 @@ func (f *Field) weigh(changed bool) bool {
 // reset puts every parcel where it belongs. O(parcels × dimensions).
 func (f *Field) reset() {
 	n := f.parcels.Len()
-	f.free, f.full = resize(f.free, n), resize(f.full, n)
+	f.free = resize(f.free, n)
 	if !f.exact || f.placement == plan.Balanced {
 		f.room = resize(f.room, n*len(f.weight))
 	} else {
@@ -184,12 +183,14 @@ func (f *Field) put(k cluster.ParcelID) {
 		f.move(k, shut)
 		return
 	}
-	var free, full int64
+	var free int64
 	var lane [vecpack.Lanes]int64
+	begun := false // something is held there, or kept: also where it has nothing of that (D-3)
 	for d, w := range f.weight {
-		v := max(0, f.parcels.Available(d, k))
+		v := f.parcels.Available(d, k)
+		begun = begun || v < f.parcels.Cap[d][k]
+		v = max(0, v)
 		free += v * w
-		full += f.parcels.Cap[d][k] * w
 		if d < len(lane) {
 			lane[d] = v >> f.shift[d]
 		}
@@ -197,15 +198,15 @@ func (f *Field) put(k cluster.ParcelID) {
 			f.room[int(k)*len(f.weight)+d] = v
 		}
 	}
-	f.word[k], f.free[k], f.full[k] = vecpack.Pack(lane[:]), free, full
-	f.move(k, f.classOf(k))
+	f.word[k], f.free[k] = vecpack.Pack(lane[:]), free
+	f.move(k, f.classOf(k, begun))
 }
 
-func (f *Field) classOf(k cluster.ParcelID) int16 {
-	if f.placement == plan.BestFit {
+func (f *Field) classOf(k cluster.ParcelID, begun bool) int16 {
+	switch {
+	case f.placement == plan.BestFit:
 		return f.bestFit(k)
-	}
-	if f.free[k] < f.full[k] {
+	case begun:
 		return 0
 	}
 	return 1

@@ -152,7 +152,7 @@ func firstIn(order []cluster.ParcelID, p *cluster.Plan, size []int64, allowed []
 	for _, k := range order {
 		fits := p.Parcels.IsOpen(k) && allowed[k>>6]>>(uint(k)&63)&1 == 1
 		for d, u := range size {
-			fits = fits && p.Parcels.Free[d][k] >= u
+			fits = fits && (u == 0 || p.Parcels.Free[d][k] >= u)
 		}
 		if fits {
 			return k

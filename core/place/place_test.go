@@ -19,7 +19,10 @@ func drawPlan(t *rapid.T) *cluster.Plan {
 		c, f := make([]int64, n), make([]int64, n)
 		for k := range n {
 			c[k] = rapid.Int64Range(0, largest).Draw(t, "capacity")
-			f[k] = c[k] - rapid.Int64Range(0, c[k]/4).Draw(t, "used")
+			if f[k] = c[k] - rapid.Int64Range(0, c[k]/4).Draw(t, "used"); rapid.IntRange(0, 9).Draw(t, "overfull") == 0 {
+				c[k] = rapid.SampledFrom([]int64{0, c[k]}).Draw(t, "left")
+				f[k] = -rapid.Int64Range(0, 2).Draw(t, "over")
+			}
 		}
 		p.Parcels.Cap, p.Parcels.Free = append(p.Parcels.Cap, c), append(p.Parcels.Free, f)
 	}
@@ -43,11 +46,11 @@ func plain(f *Field, p *cluster.Plan, size []int64, allowed []uint64) cluster.Pa
 	best, key := cluster.ParcelID(cluster.NoID), [3]int64{}
 	for k := range p.Parcels.Len() {
 		fits := p.Parcels.IsOpen(cluster.ParcelID(k)) && (allowed == nil || allowed[k/64]>>(k%64)&1 == 1)
-		var free, full int64
+		free, begun := int64(0), false
 		for d, u := range size {
-			fits = fits && p.Parcels.Free[d][k] >= u
-			free += p.Parcels.Free[d][k] * f.weight[d]
-			full += p.Parcels.Cap[d][k] * f.weight[d]
+			fits = fits && (u == 0 || p.Parcels.Free[d][k] >= u)
+			free += max(0, p.Parcels.Free[d][k]) * f.weight[d]
+			begun = begun || p.Parcels.Free[d][k] < p.Parcels.Cap[d][k]
 		}
 		if !fits {
 			continue
@@ -60,7 +63,7 @@ func plain(f *Field, p *cluster.Plan, size []int64, allowed []uint64) cluster.Pa
 			c := g.class[k]
 			mine = [3]int64{int64(place[uint8(c/fullnesses)]), int64(c % fullnesses)}
 		case plan.Stacked:
-			if free == full {
+			if !begun {
 				mine[0] = 1
 			}
 		case plan.Balanced:
