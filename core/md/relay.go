@@ -28,7 +28,7 @@ type relay struct {
 	turns    [relayRounds][]cluster.SubID
 }
 
-// readyRelay tells the relay of a pool's units that are outstanding. Only the public pool's can be worth it: elsewhere pairs may be new.
+// readyRelay tells the relay how many units of a pool are outstanding. Only the public pool is worth it: others are small, and served two at a time.
 // Share limits go by what was given, so that turns cannot go ahead of it.
 func (g *granter) readyRelay(o *pool, outstanding int64) {
 	r := &g.relay
