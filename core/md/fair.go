@@ -1,6 +1,7 @@
 package md
 
 import (
+	"math"
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
@@ -341,7 +342,7 @@ func (m *Planner) dissolve(id cluster.SetID, k cluster.ParcelID) {
 	if !f.all {
 		f.all, f.joins = true, nil // all parcels from now on; what gains room later they are told
 	}
-	m.lookAgain(k)
+	m.lookAgain(k, math.MaxInt32)
 	if m.grant.barred {
 		m.grant.line.Sub[sub].Bar = m.promise.units[sub]
 	}

@@ -52,7 +52,8 @@ type loan struct {
 }
 
 // vain is what units of a size looked for in vain on parcels that are drawn on through a consumer's pool: what cannot be made to fit
-// does not in the rest of the step, since there is ever less to take, unless a set is dissolved there.
+// does not in the rest of the step, since there is ever less to take, unless a set is dissolved there, or one below the consumer takes
+// there from another below it.
 type vain struct {
 	open []uint64 // bitset of the consumer's loans: those on parcels that were not looked at in vain
 	from int      // no word of open before it has any but what is gone
@@ -240,15 +241,16 @@ func (m *Planner) lastLoanFirst(a, b loanKey) int {
 	return cmp.Compare(b.seq, a.seq)
 }
 
-// lookAgain forgets that loans on a parcel on which a set was dissolved are gone, or were looked at in vain.
+// lookAgain forgets that loans on a parcel on which a set was dissolved are gone, or were looked at in vain; where units were taken
+// there, for those alone who could not have taken them, consumers down to a depth: what is left over of them is new to these.
 // O(loans there × kinds of units that looked), for its owner and those above.
-func (m *Planner) lookAgain(k cluster.ParcelID) {
+func (m *Planner) lookAgain(k cluster.ParcelID, depth int32) {
 	if m.p.Parcels.Owner[k] == cluster.NoID {
 		return
 	}
 	for n := m.s.NodeOf[m.p.Parcels.Owner[k]]; n != plan.Root; n = m.policy.Parent[n] {
 		list := &m.recalls.lent[n]
-		if !list.known {
+		if !list.known || m.policy.Depth[n] > depth {
 			continue
 		}
 		for i := list.first[m.owners.row[k]-list.own]; i != cluster.NoID; i = list.loan[i].next {
@@ -334,7 +336,13 @@ func (m *Planner) recallFrom(leaf plan.Node, sub cluster.SubID, top plan.Node, a
 			continue
 		}
 		if victims, dissolved, ok := m.makeRoom(k, m.s.Size(sub), top); ok {
-			done = m.issue(decision.ReclaimRecall, sub, k, victims, dissolved)
+			depth := int32(0)
+			for _, v := range victims {
+				depth = max(depth, m.depthOf(v.q))
+			}
+			if done = m.issue(decision.ReclaimRecall, sub, k, victims, dissolved); done {
+				m.lookAgain(k, depth)
+			}
 			return done, !done
 		}
 		for j := list.first[row-list.own]; j != cluster.NoID; j = list.loan[j].next {
