@@ -6,6 +6,7 @@ import (
 
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/vecpack"
 )
 
 // netRoom is the room of parcels as if what is under reclaim had been given back and what is promised been given, and
@@ -16,16 +17,19 @@ type netRoom struct {
 	busy     bool                 // whether anything is under reclaim or promised: only then may a unit join
 	gained   []cluster.ParcelID   // those that gained room since, again and again
 	other    []cluster.ParcelID   // parcels whose net room is not what is free
+	word     []uint64             // by ParcelID: room, packed and rounded up, or more; empty: not laid
+	top      []uint64             // by word of parcels: the most in them, or more
 	told     int                  // of gained, in news
 	news     [][]cluster.ParcelID // by Node: what gained room of its and of those below it
 	joinedAt map[cluster.SubID][]cluster.ParcelID
 	joinedOn map[cluster.ParcelID][]cluster.SubID // those that have reserves
 
-	loose  [][]cluster.ParcelID // by Node: parcels of it and of those below it that may have more room net than they had while granting
-	all    bool                 // sub-allocations may fit elsewhere too: some of their units were promised while granting
-	joins  map[joinKey]*joiner
-	whole  map[plan.Node][]cluster.ParcelID // a consumer's parcels and those below it, in host order, where all are looked through
-	regain []cluster.ParcelID               // parcels that gained room while granting
+	loose   [][]cluster.ParcelID // by Node: parcels of it and of those below it that may have more room net than they had while granting
+	all     bool                 // sub-allocations may fit elsewhere too: some of their units were promised while granting
+	joins   map[joinKey]*joiner
+	joinsOf map[plan.Node][]*joiner          // by consumer through whose pool they draw, in the order of the first unit
+	whole   map[plan.Node][]cluster.ParcelID // a consumer's parcels and those below it, in host order, where all are looked through
+	regain  []cluster.ParcelID               // parcels that gained room while granting
 }
 
 // joinKey is what units that look for the same net room have in common.
@@ -37,6 +41,7 @@ type joinKey struct {
 
 // joiner is how far the parcels were looked through for such units.
 type joiner struct {
+	size []int64
 	list []cluster.ParcelID // in host order; nil: all parcels
 	next int                // no parcel of the list before it has room
 	seen int                // of news
@@ -50,6 +55,7 @@ func (m *Planner) layRoom() {
 	for d := range p.Free {
 		f.room[d] = append(f.room[d][:0], p.Free[d]...)
 	}
+	f.word = f.word[:0]
 	f.onHand.doubtAll(f.other)
 	f.busy, f.other = false, f.other[:0]
 	for id, number := range m.s.Set.Number {
@@ -178,7 +184,31 @@ func (m *Planner) shortageOf(begin, k cluster.ParcelID, size []int64, units int6
 
 // gain notes that a parcel has more net room than it had.
 func (f *fairs) gain(k cluster.ParcelID) {
-	f.gained = append(f.gained, k)
+	if f.gained = append(f.gained, k); len(f.word) > 0 {
+		f.lift(k)
+	}
+}
+
+// lift brings up what is packed of a parcel's net room.
+func (f *fairs) lift(k cluster.ParcelID) {
+	var room [vecpack.Lanes]int64
+	for d := range min(len(f.room), len(room)) {
+		room[d] = f.room[d][k]
+	}
+	f.word[k] = f.onHand.pack(room[:min(len(f.room), len(room))], true)
+	f.top[k>>6] = vecpack.Most(f.top[k>>6], f.word[k])
+}
+
+// packRoom packs the net room of all parcels, unless that is done. O(parcels × dimensions).
+func (m *Planner) packRoom() {
+	f, n := &m.fairness, m.p.Parcels.Len()
+	if len(f.word) > 0 {
+		return
+	}
+	f.word, f.top = resized(f.word, n), zeroed(f.top, m.p.Parcels.Words())
+	for k := range cluster.ParcelID(n) {
+		f.lift(k)
+	}
 }
 
 // unlike notes that the net room of a parcel is not what it was, nor will be in the next cycle.
@@ -189,12 +219,12 @@ func (f *fairs) unlike(k cluster.ParcelID) {
 
 // giveRoom adds units of a size to the net room of a parcel.
 func (m *Planner) giveRoom(k cluster.ParcelID, size []int64, units int64) {
-	if units > 0 {
-		m.fairness.gain(k)
-	}
 	m.fairness.unlike(k)
 	for d, column := range m.fairness.room {
 		column[k] += size[d] * units
+	}
+	if units > 0 {
+		m.fairness.gain(k)
 	}
 }
 
@@ -283,7 +313,7 @@ func (m *Planner) refused(top plan.Node) bool {
 func (m *Planner) firstWithRoom(sub cluster.SubID, size []int64, top plan.Node, among func(k cluster.ParcelID) bool) cluster.ParcelID {
 	leaf := m.s.Node(sub)
 	may := func(k cluster.ParcelID) bool { return (among == nil || among(k)) && m.mayUse(leaf, sub, k, top) }
-	t, news := m.joinerOf(sub, top), m.newsOf(top)
+	f, t, news := &m.fairness, m.joinerOf(sub, top), m.newsOf(top)
 	t.late = slices.DeleteFunc(t.late, func(k cluster.ParcelID) bool { return !m.hasRoom(k, top, size) })
 	for _, k := range news[t.seen:] {
 		if m.hasRoom(k, top, size) {
@@ -297,27 +327,55 @@ func (m *Planner) firstWithRoom(sub cluster.SubID, size []int64, top plan.Node, 
 	if i := slices.IndexFunc(t.late, may); i >= 0 {
 		best = t.late[i]
 	}
-	n, passed := len(t.list), false
+	n, want, passed := len(t.list), f.onHand.pack(size, false), false
 	if t.list == nil {
 		n = m.p.Parcels.Len()
 	}
-	for i := t.next; i < n; i++ {
-		k := cluster.ParcelID(i)
-		if t.list != nil {
-			k = t.list[i]
+	for i := m.roomy(t, t.next, want); i < n; i = m.roomy(t, i+1, want) {
+		if !passed {
+			t.next = i
 		}
+		k := t.at(i)
 		if best != cluster.NoID && k >= best {
-			break
+			return best
 		}
-		room := m.hasRoom(k, top, size)
-		if room && may(k) {
+		if !m.hasRoom(k, top, size) {
+			continue
+		}
+		if may(k) {
 			return k
 		}
-		if passed = passed || room; !passed {
-			t.next = i + 1
-		}
+		passed = true
+	}
+	if !passed {
+		t.next = n
 	}
 	return best
+}
+
+// at is the parcel at a place of a joiner's list.
+func (t *joiner) at(i int) cluster.ParcelID {
+	if t.list == nil {
+		return cluster.ParcelID(i)
+	}
+	return t.list[i]
+}
+
+// roomy is the first place from one on, in a joiner's list, of a parcel whose net room may cover a packed unit; no place of it: none.
+// O(1) for most of 64 parcels where all are looked through.
+func (m *Planner) roomy(t *joiner, i int, want uint64) int {
+	f := &m.fairness
+	if t.list == nil {
+		k := vecpack.FirstCover(m.p.Parcels.Open, nil, f.top, i, f.word, want)
+		if k < 0 {
+			return m.p.Parcels.Len()
+		}
+		return k
+	}
+	for len(f.word) > 0 && i < len(t.list) && !vecpack.Covers(f.word[t.list[i]], want) {
+		i++
+	}
+	return i
 }
 
 // joinerOf is how far parcels were looked through for units like those of a sub-allocation.
@@ -328,17 +386,34 @@ func (m *Planner) joinerOf(sub cluster.SubID, top plan.Node) *joiner {
 		return t
 	}
 	if f.joins == nil {
-		f.joins = map[joinKey]*joiner{}
+		f.joins, f.joinsOf = map[joinKey]*joiner{}, map[plan.Node][]*joiner{}
 	}
 	t := &joiner{list: f.loose[top]}
 	switch full := f.all || m.refused(top); {
 	case full:
+		m.packRoom()
 		t.list, t.seen = m.wholeOf(top), len(m.newsOf(top)) // what gained room before is in the list
 	case t.list == nil:
 		t.list = []cluster.ParcelID{}
 	}
-	f.joins[key] = t
+	size := m.s.Shape.Size(key.shape)
+	for _, other := range f.joinsOf[top] { // they have the same list: where there is no room for less there is none for more
+		if other.next > t.next && isWithin(other.size, size) {
+			t.next, t.seen, t.late = other.next, other.seen, append(t.late[:0], other.late...)
+		}
+	}
+	t.size, f.joins[key], f.joinsOf[top] = size, t, append(f.joinsOf[top], t)
 	return t
+}
+
+// isWithin tells whether no amount is more than in another vector.
+func isWithin(a, b []int64) bool {
+	for d, amount := range a {
+		if amount > b[d] {
+			return false
+		}
+	}
+	return true
 }
 
 // wholeOf lists the parcels of a consumer and of those below it in host order; nil, for all, of the root.
