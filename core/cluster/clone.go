@@ -22,7 +22,7 @@ func (s *State) Clone() *State {
 		c.Plans[i].part()
 	}
 	c.Released, c.Reclaims = slices.Clone(s.Released), slices.Clone(s.Reclaims)
-	c.Shifts = Shifts{slices.Clone(s.Shifts.Host), slices.Clone(s.Shifts.Consumer), s.Shifts.flow.clone(), s.Shifts.touch.clone()}
+	c.Shifts = Shifts{slices.Clone(s.Shifts.Host), s.Shifts.flow.clone(), s.Shifts.touch.clone()}
 	c.orphans, c.excess, c.gone, c.silent = slices.Clone(s.orphans), slices.Clone(s.excess), slices.Clone(s.gone), slices.Clone(s.silent)
 	c.victim, c.scratch = nil, demandScratch{} // memory that is used again, nothing more
 	c.allocOf, c.subOf = maps.Clone(s.allocOf), maps.Clone(s.subOf)

@@ -56,7 +56,6 @@ func (s *State) holdOfSubs(p *Plan, runs []Run, parcels []ParcelID, ids []Holdin
 	for i := range runs {
 		r := &runs[i]
 		s.count(r.Sub, r.Pool, r.Lender, int64(r.To-r.From))
-		s.Shifts.Consumer[s.Sub.Consumer[r.Sub]]++
 		eachRow(r, parcels, func(k ParcelID, units int64) {
 			n := len(ids) - 1
 			row := r.Holding
@@ -83,7 +82,7 @@ func (s *State) holdOnParcels(p *Plan, runs []Run, parcels []ParcelID, ids []Hol
 			s.link(p, q, k)
 			p.Parcels.take(k, size, units)
 			if s.Shifts.Host[p.Parcels.Host[k]]++; listed {
-				s.Shifts.touch.add(Touch{q, k, p.Index})
+				s.Shifts.touch.add(Touch{q, k, s.Sub.Consumer[r.Sub], p.Index})
 			}
 			if each != nil {
 				each(k)

@@ -2,11 +2,10 @@ package cluster
 
 import "slices"
 
-// Shifts counts how often what is held on a host, or by a consumer, changed: units, row, pool or reclaim. Who made something of that sees
+// Shifts counts how often what is held on a host changed: units, row, pool or reclaim. Who made something of that sees
 // by the counts whether it still holds. They are no part of what is decided: a State that is loaded begins anew.
 type Shifts struct {
-	Host     []uint64 // by HostID; none: 0
-	Consumer []uint64 // by ConsumerID
+	Host []uint64 // by HostID; none: 0
 
 	flow  list[Flow]
 	touch list[Touch]
@@ -21,11 +20,12 @@ type Flow struct {
 	Units        int64 // below 0: they went
 }
 
-// Touch is a holding that was made, changed or released on a parcel of a plan. What it is now the state tells.
+// Touch is a holding of a consumer that was made, changed or released on a parcel of a plan. What it is now the state tells.
 type Touch struct {
-	Holding HoldingID
-	Parcel  ParcelID
-	Plan    int32
+	Holding  HoldingID
+	Parcel   ParcelID
+	Consumer ConsumerID
+	Plan     int32
 }
 
 // list is the latest of what comes one after the other.
@@ -76,14 +76,9 @@ func (s *State) flow(sub SubID, pool, lender ConsumerID, units int64) {
 }
 
 // OnHost is the count of a host.
-func (c *Shifts) OnHost(h HostID) uint64 { return at(c.Host, int(h)) }
-
-// Of is the count of a consumer.
-func (c *Shifts) Of(id ConsumerID) uint64 { return at(c.Consumer, int(id)) }
-
-func at(count []uint64, i int) uint64 {
-	if i < len(count) {
-		return count[i]
+func (c *Shifts) OnHost(h HostID) uint64 {
+	if int(h) < len(c.Host) {
+		return c.Host[h]
 	}
 	return 0
 }
@@ -93,16 +88,12 @@ func (s *State) shift(q HoldingID) {
 	s.growShifts()
 	sub, k := s.Holding.Sub[q], s.Holding.Parcel[q]
 	s.Shifts.Host[s.Plans[s.Sub.Plan[sub]].Parcels.Host[k]]++
-	s.Shifts.Consumer[s.Sub.Consumer[sub]]++
-	s.Shifts.touch.add(Touch{q, k, s.Sub.Plan[sub]})
+	s.Shifts.touch.add(Touch{q, k, s.Sub.Consumer[sub], s.Sub.Plan[sub]})
 }
 
-// growShifts makes room for counts of all hosts and consumers.
+// growShifts makes room for counts of all hosts.
 func (s *State) growShifts() {
 	if n := s.Host.Len(); n > len(s.Shifts.Host) {
 		s.Shifts.Host = slices.Grow(s.Shifts.Host, n-len(s.Shifts.Host))[:n]
-	}
-	if n := s.Consumer.Len(); n > len(s.Shifts.Consumer) {
-		s.Shifts.Consumer = slices.Grow(s.Shifts.Consumer, n-len(s.Shifts.Consumer))[:n]
 	}
 }

@@ -1,9 +1,7 @@
 package md
 
 import (
-	"cmp"
 	"math"
-	"slices"
 
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/plan"
@@ -23,17 +21,20 @@ type onHand struct {
 	held    []cluster.HoldingID // by row
 	dead    int                 // rows of which no parcel knows any more
 	leaf    []ofLeaf            // by pool and consumer: see pool.at
-	most    uint64              // LaneMax in each
-	half    uint64              // half of it: two of these a lane holds
-	round   uint32              // of takers
-	touches int64               // State.Shifts.Touches, as of which rows are
-	tops    []plan.Node         // the consumers of the first level, from 1
-	topOf   []uint8             // by Node: which of them it is or is below
-	word    []uint64            // by ShapeID: what a unit takes, packed
-	grants  []grantOf           // scratch, as all below
+	news    news
+	most    uint64      // LaneMax in each
+	half    uint64      // half of it: two of these a lane holds
+	round   uint32      // of takers
+	touches int64       // State.Shifts.Touches, as of which rows are
+	tops    []plan.Node // the consumers of the first level, from 1
+	topOf   []uint8     // by Node: which of them it is or is below
+	word    []uint64    // by ShapeID: what a unit takes, packed
+	grants  []grantOf   // scratch, as all below
 	subs    []cluster.SubID
 	stale   []cluster.ParcelID
 	found   [2][]cluster.HoldingID
+	touched []cluster.HoldingID
+	was     ofLeaf
 	next    []spotOf
 	read    uint8 // so that what is fetched is used
 }
@@ -68,29 +69,13 @@ const (
 	strange   = math.MaxUint16 // the shape of those whose number is no less
 )
 
-// ofLeaf is what a leaf holds from a pool, newest first. It stays as it is while takers are served: what is gone of it meanwhile is
-// passed by.
-type ofLeaf struct {
-	shifts uint64 // of the leaf when it was listed, and one more
-	looked uint32 // in which round of takers shifts was compared
-	parcel []cluster.ParcelID
-	held   []cluster.HoldingID // as parcel
-	same   []sameKind
-}
-
-// sameKind is some of one unit size that were granted in turn.
-type sameKind struct {
-	pair     cluster.PairID
-	from, to int32
-}
-
 // forget readies it for pools and parcels that were laid out anew.
 func (v *onHand) forget(p *cluster.Parcels, figures int) {
 	v.parcel, v.row, v.dead, v.word = zeroed(v.parcel, p.Len()), v.row[:0], 0, v.word[:0]
 	v.stand, v.fresh, v.gave = zeroed(v.stand, p.Len()), zeroed(v.fresh, p.Words()), zeroed(v.gave, p.Words())
 	v.leaf = resized(v.leaf, figures)
 	for i := range v.leaf {
-		v.leaf[i].shifts, v.leaf[i].looked = 0, v.round
+		v.leaf[i].known, v.leaf[i].looked = false, v.round
 	}
 	v.most = vecpack.Pack([]int64{vecpack.LaneMax, vecpack.LaneMax, vecpack.LaneMax, vecpack.LaneMax})
 	v.half = vecpack.Pack([]int64{vecpack.LaneMax / 2, vecpack.LaneMax / 2, vecpack.LaneMax / 2, vecpack.LaneMax / 2})
@@ -296,6 +281,7 @@ func (m *Planner) beginTakers() {
 		v.word = append(v.word, v.pack(m.s.Shape.Size(shape), true))
 	}
 	touched, ok := m.s.Shifts.Touched(v.touches)
+	m.tellLeaves(touched, ok)
 	if v.touches = m.s.Shifts.Touches(); ok && len(v.row) > 0 && 2*v.dead <= len(v.row) && len(touched) < len(v.parcel) {
 		m.touchUp(touched)
 		return
@@ -306,67 +292,6 @@ func (m *Planner) beginTakers() {
 	} else {
 		m.takeStaleDown()
 	}
-}
-
-// holdsOf lists what a leaf holds from a pool and is not under reclaim, newest first, as it was when it was first asked for while takers are
-// served; what comes one after the other and is of the same size is together. O(1) when nothing changed since the cycle before.
-func (m *Planner) holdsOf(o *pool, leaf plan.Node) *ofLeaf {
-	v, h := &m.fairness.onHand, &m.s.Holding
-	one := &v.leaf[o.at(leaf)]
-	if one.looked == v.round {
-		return one
-	}
-	one.looked = v.round
-	shifts := m.s.Shifts.Of(m.s.ConsumerOf[leaf]) + 1
-	if one.shifts == shifts {
-		return one
-	}
-	one.shifts, one.parcel, one.held, one.same = shifts, one.parcel[:0], one.held[:0], one.same[:0]
-	subs := v.subs[:0]
-	for a := m.p.FirstAlloc[leaf]; a != cluster.NoID; a = m.s.Alloc.Next[a] {
-		for sub := m.s.Alloc.First[a]; sub != cluster.NoID; sub = m.s.Sub.Next[sub] {
-			subs = append(subs, sub)
-		}
-	}
-	v.subs = subs
-	rows := v.grants[:0]
-	for _, sub := range slices.Backward(subs) { // so they are in order already, mostly
-		for q := m.s.Sub.First[sub]; q != cluster.NoID; q = h.NextOfSub[q] {
-			if h.Set[q] == cluster.NoID && h.Pool[q] == o.id {
-				rows = append(rows, grantOf{h.Granted[q], m.s.Sub.Seq[sub], sub, h.Parcel[q], q})
-			}
-		}
-	}
-	slices.SortFunc(rows, newestGrant)
-	v.grants, one.parcel, one.held = rows, slices.Grow(one.parcel, len(rows)), slices.Grow(one.held, len(rows))
-	for from := 0; from < len(rows); {
-		pair, begin := m.pairIn(o, rows[from].sub), int32(from)
-		for from < len(rows) && (rows[from].sub == rows[begin].sub || m.pairIn(o, rows[from].sub) == pair) {
-			one.parcel, one.held = append(one.parcel, rows[from].k), append(one.held, rows[from].q)
-			from++
-		}
-		one.same = append(one.same, sameKind{pair, begin, int32(from)})
-	}
-	return one
-}
-
-// grantOf is what the order of a leaf's holdings goes by, in one place.
-type grantOf struct {
-	granted, seq int64
-	sub          cluster.SubID
-	k            cluster.ParcelID
-	q            cluster.HoldingID
-}
-
-// newestGrant is the order of newest.
-func newestGrant(a, b grantOf) int {
-	switch {
-	case a.granted != b.granted:
-		return cmp.Compare(b.granted, a.granted)
-	case a.seq != b.seq:
-		return cmp.Compare(b.seq, a.seq)
-	}
-	return cmp.Compare(b.k, a.k)
 }
 
 // ahead is how many parcels are looked at together.
@@ -392,6 +317,9 @@ func (v *onHand) fetch(list []spotOf) {
 }
 
 // taken tells whether all units of a holding that was none under reclaim were taken since.
-func (m *Planner) taken(at spotOf) bool {
-	return has(m.fairness.onHand.gave, at.k) && (m.s.Holding.Sub[at.q] == cluster.NoID || m.s.Holding.Set[at.q] != cluster.NoID)
+func (m *Planner) taken(at spotOf) bool { return has(m.fairness.onHand.gave, at.k) && m.isTaken(at.q) }
+
+// isTaken tells whether a holding that was none under reclaim is, or is none any more.
+func (m *Planner) isTaken(q cluster.HoldingID) bool {
+	return m.s.Holding.Sub[q] == cluster.NoID || m.s.Holding.Set[q] != cluster.NoID
 }

@@ -331,6 +331,7 @@ func (m *Planner) Verify() error {
 	if !ok || len(v.row) == 0 || m.p.Rebuilt {
 		return nil // it will be taken down anew
 	}
+	m.tellLeaves(touched, true)
 	v.touches = m.s.Shifts.Touches()
 	m.touchUp(touched)
 	for k := range cluster.ParcelID(len(v.parcel)) {
@@ -354,5 +355,5 @@ func (m *Planner) Verify() error {
 			return fmt.Errorf("parcel %d: %d rows are on hand, not %d", k, one.to-one.from, n)
 		}
 	}
-	return nil
+	return m.verifyLeaves()
 }
