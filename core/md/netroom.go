@@ -28,7 +28,7 @@ type netRoom struct {
 	all     bool                 // sub-allocations may fit elsewhere too: some of their units were promised while granting
 	joins   map[joinKey]*joiner
 	joinsOf map[plan.Node][]*joiner          // by consumer through whose pool they draw, in the order of the first unit
-	whole   map[plan.Node][]cluster.ParcelID // a consumer's parcels and those below it, in host order, where all are looked through
+	whole   map[plan.Node][]cluster.ParcelID // a consumer's parcels and those below it, in host order, where all were looked through; kept as long as they are its
 	regain  []cluster.ParcelID               // parcels that gained room while granting
 }
 
@@ -236,7 +236,7 @@ func (m *Planner) loosen() {
 	for n := range f.loose {
 		f.loose[n], f.news[n] = f.loose[n][:0], f.news[n][:0]
 	}
-	f.joins, f.whole, f.all = nil, map[plan.Node][]cluster.ParcelID{}, false
+	f.joins, f.all = nil, false
 	list := append(f.gained, f.regain...)
 	slices.Sort(list)
 	end := cluster.ParcelID(0)
