@@ -2,6 +2,7 @@ package cycle_test
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	"pgregory.net/rapid"
@@ -107,7 +108,7 @@ func (p *player) conserving(t *rapid.T) {
 		if p.mdPlan(k.Plan) == nil {
 			continue
 		}
-		pool := !p.barred(k) && !p.takesNow(k.Plan) && p.out.Shortfalls.Reason.At(i) != "waiting_for_reclaim"
+		pool := !p.barred(k) && !p.takesNow(k.Plan) && !p.limitsAgain(k.Plan) && p.out.Shortfalls.Reason.At(i) != "waiting_for_reclaim"
 		for name, h := range p.hosts {
 			if h.State != "ok" || p.planOf(name) != k.Plan || !meets(r.Requirement, h) ||
 				r.MaxPerHost != plan.Unlimited && p.held[holding{k, name}] >= r.MaxPerHost {
@@ -136,6 +137,19 @@ func (p *player) takesNow(plan string) bool {
 	t := &p.engine.Set
 	for id, number := range t.Number {
 		if number > 0 && t.Taker[id] != cluster.NoID && t.Issued[id] == p.nowUS && p.engine.Plans[t.Plan[id]].Name == plan {
+			return true
+		}
+	}
+	return false
+}
+
+// limitsAgain tells whether units stay with their holders that were to give them back, where there are share limits: what a leaf was handed in the
+// cycle for which others gave may be over one beside them, and is taken back at once (CYC-1).
+func (p *player) limitsAgain(plan string) bool {
+	limited := slices.ContainsFunc(p.mdPlan(plan).members, func(e member) bool { return len(e.limit) > 0 })
+	t := &p.out.Reclaims
+	for i := range t.Units {
+		if limited && t.Action.At(i) == "cancelled" && t.Key.Plan.At(i) == plan {
 			return true
 		}
 	}

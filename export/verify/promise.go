@@ -1,6 +1,9 @@
 package verify
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // limits checks INV-4 and, of loans, INV-3: after a cycle that granted something, no limit above it is exceeded.
 func (v *verifier) limits() {
@@ -252,10 +255,10 @@ func (v *verifier) conserving(p *plan, waits bool) {
 	if waits || v.dim() || v.takers[p.name] || !v.fresh("shortfalls") && !v.busy(p.name) {
 		return
 	}
-	if v.leaves(p.name) {
+	w := p.at(v.now, v.m.policy.zone)
+	if v.leaves(p.name) || v.limitsAgain(p, w) {
 		return
 	}
-	w := p.at(v.now, v.m.policy.zone)
 	asked := map[roomKey]bool{}
 	for _, f := range v.shortfallRows() {
 		s := v.m.subs[f.key]
@@ -277,6 +280,18 @@ func (v *verifier) conserving(p *plan, waits bool) {
 		}
 		v.report.Checks["INV-6"]++
 	}
+}
+
+// limitsAgain tells whether units of a plan with share limits stay, in this cycle, with holders that were to give them back: what these were
+// handed in the cycle for which others gave may have been over a limit beside them, and have been taken back at once, which leaves its room to
+// the next cycle (CYC-1).
+func (v *verifier) limitsAgain(p *plan, w *window) bool {
+	for _, e := range w.entry {
+		if len(e.limit) > 0 {
+			return slices.ContainsFunc(v.cancelled, func(c *claim) bool { return c.plan == p.name })
+		}
+	}
+	return false
 }
 
 // atLimit tells whether a ratio of 0 or a share limit keeps a sub-allocation from another unit.
