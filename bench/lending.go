@@ -34,30 +34,42 @@ const stirs = 6
 // rested is what a snapshot with one row of a hundred changed, and its cycle, take in a cluster at its fixed point: the cycle after a cold one
 // has what that one left to be taken back to deal with, too.
 type rested struct {
-	MS quantile `json:"ms"`
-	ms []float64
+	Less quantile `json:"less_ms"` // those rows want half of what they did
+	More quantile `json:"more_ms"` // as much as before again: others have it meanwhile
+	less []float64
+	more []float64
 }
 
-// stir measures such cycles, each after the cluster has come to rest from the one before. Other rows change each time, and those stay changed.
+// stir measures such cycles, each after the cluster has come to rest from the one before. Other rows change each time.
 func (r *result) stir(s *cluster.State, runner *cycle.Runner) error {
 	r.Rested = &rested{}
 	units := r.data.Demand.Units
-	var out decision.Cycle
+	was := slices.Clone(units)
 	for n := range stirs {
 		for i := n + 1; i < len(units); i += 100 {
 			units[i] = units[i]/2 + 1
 		}
-		start := time.Now()
-		if err := s.SetDemand("bench", r.data.Demand); err != nil {
+		if err := r.stirOnce(s, runner, &r.Rested.less); err != nil {
 			return err
 		}
-		runner.Run(s, s.NowUS+60e6, &out)
-		r.Rested.ms = append(r.Rested.ms, time.Since(start).Seconds()*1e3)
-		if err := settle(s, runner); err != nil {
+		copy(units, was)
+		if err := r.stirOnce(s, runner, &r.Rested.more); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// stirOnce measures a cycle with the demand as it is now, and brings the cluster to rest.
+func (r *result) stirOnce(s *cluster.State, runner *cycle.Runner, ms *[]float64) error {
+	var out decision.Cycle
+	start := time.Now()
+	if err := s.SetDemand("bench", r.data.Demand); err != nil {
+		return err
+	}
+	runner.Run(s, s.NowUS+60e6, &out)
+	*ms = append(*ms, time.Since(start).Seconds()*1e3)
+	return settle(s, runner)
 }
 
 // blow measures a cycle in which one of five owning leaves, which wanted nothing so far, wants all of its demand.
@@ -136,8 +148,10 @@ func showLending(results []*result) {
 			stormPart, r.Storm.MS.P50, r.Storm.MS.Min, r.Storm.MS.Max, r.Storm.MS.N, r.Storm.MS.P50/r.ColdMS.P50, r.Storm.Recalls)
 	}
 	if r.Rested != nil {
-		fmt.Printf("lending: a snapshot with 1 %% of the rows changed, and its cycle, at the fixed point: %.1f ms (%.1f … %.1f, %d runs)\n",
-			r.Rested.MS.P50, r.Rested.MS.Min, r.Rested.MS.Max, r.Rested.MS.N)
+		less, more := &r.Rested.Less, &r.Rested.More
+		fmt.Printf("lending: a snapshot in which 1 %% of the rows want half as much, and its cycle, at the fixed point: %.1f ms (%.1f … %.1f, %d runs)\n"+
+			"lending: one in which they want as much as before again: %.1f ms (%.1f … %.1f, %d runs)\n",
+			less.P50, less.Min, less.Max, less.N, more.P50, more.Min, more.Max, more.N)
 	}
 	if public := byName["ten times the cluster"]; public != nil {
 		fmt.Printf("lending: time per unit against %s: × %.2f\n", public.Name, r.UnitNS/public.UnitNS)

@@ -272,7 +272,7 @@ func (r *result) summarise() {
 	}
 	if r.Storm != nil {
 		r.Storm.MS = quantiles(r.Storm.ms)
-		r.Rested.MS = quantiles(r.Rested.ms)
+		r.Rested.Less, r.Rested.More = quantiles(r.Rested.less), quantiles(r.Rested.more)
 	}
 }
 
