@@ -56,7 +56,7 @@ func (m *Planner) tellLeaves(touched []cluster.Touch, known bool) {
 	from := m.fairness.onHand.touches
 	for i := range touched {
 		one := &touched[i]
-		if one.Plan != m.p.Index || m.s.NodeOf[one.Consumer] == plan.None {
+		if one.Plan != m.p.Index || m.s.NodeOf[one.Consumer] == plan.None || mutant == 68 {
 			continue
 		}
 		last := &v.last[m.s.NodeOf[one.Consumer]]

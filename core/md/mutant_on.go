@@ -25,54 +25,58 @@ var Mutants = [...]string{
 	"grace: that of the owner's consumers above ignored",                     // 12
 	"grace: that of pools ignored",                                           // 13
 	"grace: the holder's alone makes the deadline",                           // 14
-	"reserve: lent",                                                              // 15
-	"reserve: only that of the owner holds",                                      // 16
-	"reserve: what a set of outsiders keeps does not count",                      // 17
-	"reserve: nothing is taken back for it",                                      // 18
-	"reserve: its reclaims are never cancelled",                                  // 19
-	"capacity: what is reserved is part of a pool",                               // 20
-	"capacity: what nearer ones hold is part of a pool",                          // 21
-	"capacity: shares of private pools are measured by the public one",           // 22
-	"pool: borrowers take what the owner prefers most",                           // 23
-	"label: no lender is noted",                                                  // 24
-	"limit: what is held from a consumer's own pool counts for it",               // 25
-	"limit: nothing is taken back for it from private pools",                     // 26
-	"recall: the first rank gives first",                                         // 27
-	"recall: the oldest give first",                                              // 28
-	"recall: leaves in reverse rank order",                                       // 29
-	"recall: for leaves' own parcels alone, not for branches",                    // 30
-	"recall: share limits of branches ignored",                                   // 31
-	"recall: no joining",                                                         // 32
-	"recall: where the budget does not reach, the next pool up is tried",         // 33
-	"recall: the sets of outsiders stay",                                         // 34
-	"recall: the earliest set of outsiders ends first",                           // 35
-	"recall: a set more than it takes ends",                                      // 36
-	"recall: victims of sets that end are not taken over",                        // 37
-	"recall: what was in vain before a set ended is not looked at again",         // 38
-	"recall: victims that are not needed are kept",                               // 39
-	"recall: what is taken over counts in the budget",                            // 40
-	"recall: those who lost a set do not get another unit promised in the cycle", // 41
-	"fair: nothing is taken back in private pools",                               // 42
-	"fair: those who take nothing back do in private pools",                      // 43
-	"fair: what is held through other pools is taken too",                        // 44
-	"choice: one alone that is enough has no precedence",                         // 45
-	"choice: no victims of one leaf alone",                                       // 46
-	"choice: ties in rank order",                                                 // 47
-	"choice: a victim may end worse off than the taker",                          // 48
-	"review: sets stand though their takers' grace is too long by now",           // 49
-	"review: sets stand though their victims have no more than the taker",        // 50
-	"join: reserves left aside",                                                  // 51
-	"reclaim: takers' grace left aside",                                          // 52
-	"parcel: what is too much on one is left there",                              // 53
-	"parcel: what is under reclaim is still too much",                            // 54
-	"choice: a set may take from another what it stands on",                      // 55
-	"lead: nothing is tried",                                                     // 56
-	"lead: what others wait for is granted",                                      // 57
-	"lead: what is granted may be over a share limit of now",                     // 58
-	"lead: the deadline is that of the window of now",                            // 59
-	"hand: what was taken stays on hand in the cycle",                            // 60
-	"hand: what is held on parcels is as it was when it was taken down first",    // 61
-	"hand: what is free on parcels is as it was when it was looked at first",     // 62
-	"recall: what outsiders hold is as it was when it was looked at first",       // 63
-	"reserve: what leaves a reserve alone once does ever after",                  // 64
+	"reserve: lent",                                                                            // 15
+	"reserve: only that of the owner holds",                                                    // 16
+	"reserve: what a set of outsiders keeps does not count",                                    // 17
+	"reserve: nothing is taken back for it",                                                    // 18
+	"reserve: its reclaims are never cancelled",                                                // 19
+	"capacity: what is reserved is part of a pool",                                             // 20
+	"capacity: what nearer ones hold is part of a pool",                                        // 21
+	"capacity: shares of private pools are measured by the public one",                         // 22
+	"pool: borrowers take what the owner prefers most",                                         // 23
+	"label: no lender is noted",                                                                // 24
+	"limit: what is held from a consumer's own pool counts for it",                             // 25
+	"limit: nothing is taken back for it from private pools",                                   // 26
+	"recall: the first rank gives first",                                                       // 27
+	"recall: the oldest give first",                                                            // 28
+	"recall: leaves in reverse rank order",                                                     // 29
+	"recall: for leaves' own parcels alone, not for branches",                                  // 30
+	"recall: share limits of branches ignored",                                                 // 31
+	"recall: no joining",                                                                       // 32
+	"recall: where the budget does not reach, the next pool up is tried",                       // 33
+	"recall: the sets of outsiders stay",                                                       // 34
+	"recall: the earliest set of outsiders ends first",                                         // 35
+	"recall: a set more than it takes ends",                                                    // 36
+	"recall: victims of sets that end are not taken over",                                      // 37
+	"recall: what was in vain before a set ended is not looked at again",                       // 38
+	"recall: victims that are not needed are kept",                                             // 39
+	"recall: what is taken over counts in the budget",                                          // 40
+	"recall: those who lost a set do not get another unit promised in the cycle",               // 41
+	"fair: nothing is taken back in private pools",                                             // 42
+	"fair: those who take nothing back do in private pools",                                    // 43
+	"fair: what is held through other pools is taken too",                                      // 44
+	"choice: one alone that is enough has no precedence",                                       // 45
+	"choice: no victims of one leaf alone",                                                     // 46
+	"choice: ties in rank order",                                                               // 47
+	"choice: a victim may end worse off than the taker",                                        // 48
+	"review: sets stand though their takers' grace is too long by now",                         // 49
+	"review: sets stand though their victims have no more than the taker",                      // 50
+	"join: reserves left aside",                                                                // 51
+	"reclaim: takers' grace left aside",                                                        // 52
+	"parcel: what is too much on one is left there",                                            // 53
+	"parcel: what is under reclaim is still too much",                                          // 54
+	"choice: a set may take from another what it stands on",                                    // 55
+	"lead: nothing is tried",                                                                   // 56
+	"lead: what others wait for is granted",                                                    // 57
+	"lead: what is granted may be over a share limit of now",                                   // 58
+	"lead: the deadline is that of the window of now",                                          // 59
+	"hand: what was taken stays on hand in the cycle",                                          // 60
+	"hand: what is held on parcels is as it was when it was taken down first",                  // 61
+	"hand: what is free on parcels is as it was when it was looked at first",                   // 62
+	"recall: what outsiders hold is as it was when it was looked at first",                     // 63
+	"reserve: what leaves a reserve alone once does ever after",                                // 64
+	"recall: what an owner leaves of what it took from a neighbour is no news to their branch", // 65
+	"join: room that is gained is no news to who looks through all parcels",                    // 66
+	"join: who looks behind where there was none for less does not hear of what gained room",   // 67
+	"hand: leaves hold what they did when they were listed first",                              // 68
 }

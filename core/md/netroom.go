@@ -184,7 +184,7 @@ func (m *Planner) shortageOf(begin, k cluster.ParcelID, size []int64, units int6
 
 // gain notes that a parcel has more net room than it had.
 func (f *fairs) gain(k cluster.ParcelID) {
-	if f.gained = append(f.gained, k); len(f.word) > 0 {
+	if f.gained = append(f.gained, k); len(f.word) > 0 && mutant != 66 {
 		f.lift(k)
 	}
 }
@@ -399,7 +399,9 @@ func (m *Planner) joinerOf(sub cluster.SubID, top plan.Node) *joiner {
 	size := m.s.Shape.Size(key.shape)
 	for _, other := range f.joinsOf[top] { // they have the same list: where there is no room for less there is none for more
 		if other.next > t.next && isWithin(other.size, size) {
-			t.next, t.seen, t.late = other.next, other.seen, append(t.late[:0], other.late...)
+			if t.next, t.seen, t.late = other.next, other.seen, append(t.late[:0], other.late...); mutant == 67 {
+				t.late = nil
+			}
 		}
 	}
 	t.size, f.joins[key], f.joinsOf[top] = size, t, append(f.joinsOf[top], t)

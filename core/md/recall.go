@@ -340,7 +340,7 @@ func (m *Planner) recallFrom(leaf plan.Node, sub cluster.SubID, top plan.Node, a
 			for _, v := range victims {
 				depth = max(depth, m.depthOf(v.q))
 			}
-			if done = m.issue(decision.ReclaimRecall, sub, k, victims, dissolved); done {
+			if done = m.issue(decision.ReclaimRecall, sub, k, victims, dissolved); done && mutant != 65 {
 				m.lookAgain(k, depth)
 			}
 			return done, !done
