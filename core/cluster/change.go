@@ -54,10 +54,14 @@ func (s *State) change(t *HostTable) bool {
 	for _, w := range was {
 		if p := s.Host.Plan[w.host]; p != NoID {
 			for d := range w.size { // requirements may go by what the plan does not count
-				s.Plans[p].Dirty = s.Plans[p].Dirty || w.size[d] != s.Host.Size[d][w.host]
-				s.Plans[p].Stirred = s.Plans[p].Stirred || w.size[d] != s.Host.Size[d][w.host]
+				if w.size[d] != s.Host.Size[d][w.host] {
+					s.Plans[p].Dirty = true
+					s.stir(&s.Plans[p])
+				}
 			}
-			s.Plans[p].Stirred = s.Plans[p].Stirred || w.state != s.Host.State[w.host]
+			if w.state != s.Host.State[w.host] {
+				s.stir(&s.Plans[p])
+			}
 			s.refresh(&s.Plans[p], s.Host.Parcel[w.host], s.Host.State[w.host])
 		}
 	}

@@ -251,16 +251,15 @@ func TestForgotten(t *testing.T) {
 	}
 }
 
-// TestTurnsEnd checks that sub-allocations that had their turns with fair share may take again once the input changed, be it the
-// policy alone (INV-10).
+// TestTurnsEnd checks that sub-allocations that had their turns with fair share may take again once what their leaf asks for changed, or hosts or
+// policy; not when others ask for something else (INV-10).
 func TestTurnsEnd(t *testing.T) {
 	s := newState(t)
-	if err := s.SetHosts(hostTable("a1"), true); err != nil {
-		t.Fatal(err)
-	}
 	for name, change := range map[string]func() error{
 		"nothing": func() error { return nil },
-		"demand":  func() error { return s.SetDemand("s", demandTable("/R a - -", "/Q a - one")) },
+		"demand":  func() error { return s.SetDemand("s", demandTable("/R a - -", "/R b - -")) },
+		"others'": func() error { return s.SetDemand("s", demandTable("/R a - -", "/Q a - one")) },
+		"hosts":   func() error { return s.SetHosts(hostTable("a1", "a2"), true) },
 		"policy": func() error {
 			p, err := plan.Parse("policy.yaml", []byte(policyText+"# another"))
 			if err != nil {
@@ -269,6 +268,9 @@ func TestTurnsEnd(t *testing.T) {
 			return s.SetPolicy(p, false)
 		},
 	} {
+		if err := s.SetHosts(hostTable("a1"), true); err != nil {
+			t.Fatal(err)
+		}
 		if err := s.SetDemand("s", demandTable("/R a - -")); err != nil {
 			t.Fatal(err)
 		}
@@ -279,7 +281,7 @@ func TestTurnsEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Settle(0)
-		if ended := s.Sub.Turns[0] == 0; ended != (name != "nothing") {
+		if ended := s.Sub.Turns[0] == 0; ended != (name != "nothing" && name != "others'") {
 			t.Errorf("%s changed: turns %d", name, s.Sub.Turns[0])
 		}
 		s.Finish(s.Cycle+1, 0)

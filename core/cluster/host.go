@@ -158,13 +158,13 @@ func (s *State) SetHosts(t *HostTable, full bool) error {
 func (s *State) touch(old *Hosts) {
 	for h := range old.Len() {
 		p := s.Host.Plan[h]
-		if p == NoID || s.Plans[p].Dirty && s.Plans[p].Stirred {
+		if p == NoID || s.Plans[p].Dirty && s.Plans[p].Stirred && !s.Plans[p].Turned {
 			continue
 		}
-		if s.Host.differs(old, h) {
-			s.Plans[p].Dirty, s.Plans[p].Stirred = true, true
+		differs := s.Host.differs(old, h)
+		if s.Plans[p].Dirty = s.Plans[p].Dirty || differs; differs || s.Host.State[h] != old.State[h] {
+			s.stir(&s.Plans[p])
 		}
-		s.Plans[p].Stirred = s.Plans[p].Stirred || s.Host.State[h] != old.State[h]
 	}
 }
 

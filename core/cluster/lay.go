@@ -30,7 +30,8 @@ func (s *State) lay(l *layout) {
 		}
 		if !same || p.MD != nil && !l.sameGroups(was, p.MD) {
 			p.Parcels.Moved = nil
-			p.Reassign, p.Stirred, p.Dirty = true, true, true
+			p.Reassign, p.Dirty = true, true
+			s.stir(p)
 		}
 		s.locate(p)
 	}
@@ -272,7 +273,9 @@ func (s *State) refresh(p *Plan, k ParcelID, state HostState) {
 		for i := k; i < end; i++ {
 			p.Changed = append(p.Changed, i)
 		}
-		p.Dirty, p.Resized, p.Stirred = true, true, p.Stirred || in
+		if p.Dirty, p.Resized = true, true; in {
+			s.stir(p)
+		}
 	}
 	if state != OK && held {
 		p.Dirty = true // it may drain now, or not any more

@@ -97,7 +97,7 @@ func (s *State) mapPlans() {
 	for i := range plans {
 		p := &plans[i]
 		p.Index, p.Dirty, p.Rebuilt = int32(i), true, true
-		p.Reassign, p.Stirred, p.Turned = true, true, true // what its sub-allocations know of turns is of the policy before
+		p.Reassign, p.Stirred = true, true
 		p.Window, p.Before, p.Coming = NoID, NoID, NoID
 		n := s.Policy.Len()
 		p.FirstAlloc, p.LastAlloc = filled[AllocID](n), filled[AllocID](n)
@@ -112,6 +112,7 @@ func (s *State) mapPlans() {
 		}
 	}
 	s.Plans = plans
+	clear(s.Sub.Turns) // they are of the policy before
 	for id, number := range s.Set.Number {
 		if number > 0 {
 			s.Set.Plan[id] = to[s.Set.Plan[id]]
@@ -212,7 +213,8 @@ func (s *State) openWindows(nowUS int64) {
 		}
 		rank := []int32(nil)
 		if p.MD != nil {
-			rank, p.Stirred = p.MD.Windows[now].Rank, true
+			rank = p.MD.Windows[now].Rank
+			s.stir(p)
 		} else {
 			rank = p.Slots.Windows[now].Rank
 		}

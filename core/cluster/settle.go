@@ -19,10 +19,7 @@ func (s *State) Settle(nowUS int64) {
 	for i := range s.Plans {
 		p := &s.Plans[i]
 		p.Dirty = p.Dirty || p.Owns && p.Stirred // its cycles are counted
-		if p.Stirred && p.Turned {
-			s.forgive(p)
-		}
-		for _, k := range p.Changed { // releasing appends to Changed; what it frees exceeds nothing
+		for _, k := range p.Changed {            // releasing appends to Changed; what it frees exceeds nothing
 			if p.Parcels.exceeded(k) {
 				s.relieve(p, p.Parcels.Begin(k))
 			}
@@ -42,14 +39,31 @@ func (s *State) Settle(nowUS int64) {
 	s.hush()
 }
 
-// forgive lets those of a plan whom fair share took from take again, as the input changed (docs/shares.md). O(sub-allocations).
-func (s *State) forgive(p *Plan) {
+// stir notes that hosts, windows or groups of a plan changed: all whom fair share took from may take again (docs/shares.md).
+// O(sub-allocations), the first time in a cycle.
+func (s *State) stir(p *Plan) {
+	if p.Stirred = true; !p.Turned {
+		return
+	}
 	for sub, of := range s.Sub.Plan {
 		if of == p.Index {
 			s.Sub.Turns[sub] = 0
 		}
 	}
 	p.Turned, p.Dirty = false, true
+}
+
+// forgiveLeaf lets a sub-allocation take again, and all of its leaf. O(those).
+func (s *State) forgiveLeaf(sub SubID) {
+	p, leaf := &s.Plans[s.Sub.Plan[sub]], s.Node(sub)
+	if !p.Turned || leaf == plan.None {
+		return
+	}
+	for a := p.FirstAlloc[leaf]; a != NoID; a = s.Alloc.Next[a] {
+		for one := s.Alloc.First[a]; one != NoID; one = s.Sub.Next[one] {
+			s.Sub.Turns[one] = 0
+		}
+	}
 }
 
 // Turn notes that fair share takes for a sub-allocation, or from it.

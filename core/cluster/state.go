@@ -119,7 +119,7 @@ type Subs struct {
 	Next       []SubID     // the allocation's next, in row order
 	Seq        []int64     // order of first sight
 	Orphan     []bool      // no plan has it any more, what it holds is under reclaim (PLAN-4)
-	Turns      []int8      // odd when fair share last took from it: how often that and its taking for it came in turn since the input changed
+	Turns      []int8      // odd when fair share last took from it: how often that and its taking for it came in turn (docs/shares.md)
 	seen       []int32     // the snapshot that named it last, or unnamed
 	free       []SubID
 }

@@ -15,9 +15,11 @@ func (s *State) want(id SubID, units int64) {
 	}
 }
 
+// dirty notes that what a sub-allocation asks for changed.
 func (s *State) dirty(id SubID) {
 	if p := s.Sub.Plan[id]; p >= 0 {
 		s.Plans[p].Dirty, s.Plans[p].Stirred = true, true
+		s.forgiveLeaf(id)
 	} else {
 		s.outsideDirty = true
 	}

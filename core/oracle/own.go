@@ -3,6 +3,7 @@ package oracle
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/stintd/stint/core/plan"
@@ -34,8 +35,10 @@ type estate struct {
 	unmet      []bool   // by consumer: a claim of its is unmet
 	configured [][]int64
 	split      map[*host][]parcel
-	was        string // the input that the plan went by in the last cycle
-	changes    int    // cycles since the pass in which that changed
+	was        string               // the input that the plan went by in the last cycle
+	around     string               // of that, all but what is asked for
+	asked      map[plan.Node]string // by leaf: what it asks for
+	changes    int                  // cycles since the pass in which that changed
 }
 
 // title is a claim: a rule of a consumer.
@@ -69,16 +72,17 @@ func (c *Cluster) own(in int, r *Result) {
 	}
 	e := c.estates[in]
 	basis, now := p.basis(), p.everything()
+	around, asked := p.around(), p.asked()
 	if now != e.was {
-		e.was = now
 		e.changes++
 		for _, a := range c.allocs {
 			for _, s := range a.subs {
-				if a.plan == in && c.lookUS == 0 {
+				if a.plan == in && c.lookUS == 0 && (around != e.around || asked[a.leaf] != e.asked[a.leaf]) {
 					s.turns = 0
 				}
 			}
 		}
+		e.was, e.around, e.asked = now, around, asked
 	}
 	if e.basis == basis && !(slices.Contains(e.unmet, true) && e.changes >= int(p.m.OwnershipRebalance)) {
 		return
@@ -96,7 +100,7 @@ func (c *Cluster) own(in int, r *Result) {
 		}
 		p.had = append(p.had, q)
 	}
-	next := &estate{basis: basis, hosts: p.hosts, lists: lists, was: now, unmet: make([]bool, c.p.Len()), number: map[part]int64{}}
+	next := &estate{basis: basis, hosts: p.hosts, lists: lists, was: now, around: around, asked: asked, unmet: make([]bool, c.p.Len()), number: map[part]int64{}}
 	for range c.p.Len() {
 		next.configured = append(next.configured, p.nothing())
 	}
@@ -139,14 +143,29 @@ func (p *pass) basis() string {
 
 // everything is the input that a plan goes by, as text.
 func (p *pass) everything() string {
+	text, asked := p.around(), p.asked()
+	for _, leaf := range slices.Sorted(maps.Keys(asked)) {
+		text += asked[leaf]
+	}
+	return text
+}
+
+// around is all of it but what is asked for.
+func (p *pass) around() string {
 	text := p.basis()
 	for _, h := range p.order[p.in] {
 		text += fmt.Sprint("\n", h.Host, h.size)
 	}
+	return text
+}
+
+// asked is what leaves ask for.
+func (p *pass) asked() map[plan.Node]string {
+	text := map[plan.Node]string{}
 	for _, a := range p.allocs {
 		for _, s := range a.subs {
 			if a.plan == p.in && s.wanted > 0 {
-				text += fmt.Sprint("\n", s.arrival, s.wanted, s.req, s.perHost)
+				text[a.leaf] += fmt.Sprint("\n", s.arrival, s.wanted, s.req, s.perHost)
 			}
 		}
 	}

@@ -21,7 +21,7 @@ type model struct {
 	of       map[string]*account    // by plan, then consumer: what leaves hold
 	conds    map[string]*expr       // parsed requirements
 	claims   map[int64][]*claim     // reclaims under way, by number
-	swaps    map[string]map[key]int // by plan: rows that took something for a share from a sub-allocation, or from what was promised to it, since a fixed point
+	swaps    map[string]map[key]int // by plan: rows that took something for a share from a sub-allocation, or from what was promised to it, since its turns began
 	leaving  int64
 	cycle    int64
 	estates  map[string]*estate // of MD plans of which anybody owned anything
@@ -48,6 +48,7 @@ type sub struct {
 	key
 	source  string
 	units   int64 // wanted
+	was     int64 // wanted in the cycle before
 	size    []int64
 	slots   int64 // that its unit takes in a slot plan
 	cond    *expr

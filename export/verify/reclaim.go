@@ -2,6 +2,7 @@ package verify
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -271,15 +272,25 @@ func (v *verifier) swap(c *claim, from key) {
 	}
 }
 
-// swapsAnew counts from 0 in a plan in which something is reclaimed in the cycle after a fixed point: its input changed.
+// swapsAnew counts from 0 for those of whom fair share may take again: all when the policy is another, and those of leaves that ask for
+// something else than in the cycle before. Hosts and windows end turns too: what is counted from before that keeps some from being checked.
 func (v *verifier) swapsAnew() {
-	keys := v.table["reclaims"].keys()
-	for row := range v.table["reclaims"].n {
-		if plan := keys(row).plan; row == 0 || keys(row-1).plan != plan {
-			if v.stable || v.m.swaps[plan] == nil && v.clearUS == 0 {
-				v.m.swaps[plan] = map[key]int{}
-			}
+	for _, t := range v.m.policy.plans {
+		if v.policyCycle == v.cycle || v.m.swaps[t.name] == nil && v.clearUS == 0 {
+			v.m.swaps[t.name] = map[key]int{}
 		}
+	}
+	if v.inputs == 0 && len(v.silent) == 0 {
+		return
+	}
+	others := map[[2]string]bool{}
+	for k, s := range v.m.subs {
+		if s.units != s.was {
+			s.was, others[[2]string{k.plan, k.consumer}] = s.units, true
+		}
+	}
+	for _, swaps := range v.m.swaps {
+		maps.DeleteFunc(swaps, func(k key, _ int) bool { return others[[2]string{k.plan, k.consumer}] })
 	}
 }
 

@@ -168,10 +168,10 @@ func (v *verifier) run(cycle int64) {
 		v.adopt()
 		v.blur()
 	} else {
-		v.swapsAnew()
 		v.detained()
 		v.releases()
 		v.hush()
+		v.swapsAnew()
 		v.own()
 		v.entitled()
 		v.reclaims()
