@@ -51,6 +51,9 @@ func (v *verifier) amountsOf(p *plan) *figuresOf {
 	if !v.strange[p.name] {
 		e := v.estateOf(p.name)
 		f.owned = map[string]map[string][]int64{"configured": e.configured, "owned": e.owned, "reserved": e.reserved, "lent": v.lent(p)}
+		if e.guessed {
+			delete(f.owned, "configured")
+		}
 	}
 	if !v.hazy[p.name] && (v.fresh("amounts") || v.busy(p.name)) {
 		f.static = map[string][]int64{}

@@ -28,6 +28,7 @@ type estate struct {
 	lists      map[string]string
 	unmet      map[string]bool
 	configured map[string][]int64
+	guessed    bool // what is configured is not known: it goes by hosts as they were in the pass, and some are not there
 	reserved   map[string][]int64
 	owned      map[string][]int64
 	split      map[string][]parcel // by host of which anybody owns anything

@@ -145,6 +145,12 @@ func (v *verifier) inherit(t *plan, d *deeds) {
 	if len(n.unmet) > 0 {
 		n.was = v.asks(t)
 	}
+	for _, h := range v.m.hosts {
+		n.guessed = n.guessed || h.plan == t.name && h.state == "unavail"
+	}
+	if n.guessed {
+		v.report.cannot("what is configured in the plan %s until its next pass: hosts are unavail, and what they had in the last one is told nowhere", t.name)
+	}
 	if empty && len(n.unmet) > 0 {
 		return
 	}
