@@ -19,7 +19,8 @@ func (s *State) Settle(nowUS int64) {
 	for i := range s.Plans {
 		p := &s.Plans[i]
 		p.Dirty = p.Dirty || p.Owns && p.Stirred // its cycles are counted
-		for _, k := range p.Changed {            // releasing appends to Changed; what it frees exceeds nothing
+		// Releasing appends to Changed; what it frees exceeds nothing.
+		for _, k := range p.Changed {
 			if p.Parcels.exceeded(k) {
 				s.relieve(p, p.Parcels.Begin(k))
 			}

@@ -195,7 +195,7 @@ func (f *fairs) lift(k cluster.ParcelID) {
 	for d := range min(len(f.room), len(room)) {
 		room[d] = f.room[d][k]
 	}
-	f.word[k] = f.onHand.pack(room[:min(len(f.room), len(room))], true)
+	f.word[k] = f.onHand.pack(room[:], true)
 	f.top[k>>6] = vecpack.Most(f.top[k>>6], f.word[k])
 }
 

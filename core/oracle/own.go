@@ -35,8 +35,7 @@ type estate struct {
 	unmet      []bool   // by consumer: a claim of its is unmet
 	configured [][]int64
 	split      map[*host][]parcel
-	was        string               // the input that the plan went by in the last cycle
-	around     string               // of that, all but what is asked for
+	around     string               // the input that the plan went by in the last cycle, but what is asked for
 	asked      map[plan.Node]string // by leaf: what it asks for
 	changes    int                  // cycles since the pass in which that changed
 }
@@ -71,9 +70,8 @@ func (c *Cluster) own(in int, r *Result) {
 		}
 	}
 	e := c.estates[in]
-	basis, now := p.basis(), p.everything()
-	around, asked := p.around(), p.asked()
-	if now != e.was {
+	basis, around, asked := p.basis(), p.around(), p.asked()
+	if around != e.around || !maps.Equal(asked, e.asked) {
 		e.changes++
 		for _, a := range c.allocs {
 			for _, s := range a.subs {
@@ -82,7 +80,7 @@ func (c *Cluster) own(in int, r *Result) {
 				}
 			}
 		}
-		e.was, e.around, e.asked = now, around, asked
+		e.around, e.asked = around, asked
 	}
 	if e.basis == basis && !(slices.Contains(e.unmet, true) && e.changes >= int(p.m.OwnershipRebalance)) {
 		return
@@ -100,7 +98,7 @@ func (c *Cluster) own(in int, r *Result) {
 		}
 		p.had = append(p.had, q)
 	}
-	next := &estate{basis: basis, hosts: p.hosts, lists: lists, was: now, around: around, asked: asked, unmet: make([]bool, c.p.Len()), number: map[part]int64{}}
+	next := &estate{basis: basis, hosts: p.hosts, lists: lists, around: around, asked: asked, unmet: make([]bool, c.p.Len()), number: map[part]int64{}}
 	for range c.p.Len() {
 		next.configured = append(next.configured, p.nothing())
 	}
@@ -141,16 +139,7 @@ func (p *pass) basis() string {
 	return text
 }
 
-// everything is the input that a plan goes by, as text.
-func (p *pass) everything() string {
-	text, asked := p.around(), p.asked()
-	for _, leaf := range slices.Sorted(maps.Keys(asked)) {
-		text += asked[leaf]
-	}
-	return text
-}
-
-// around is all of it but what is asked for.
+// around is the input that a plan goes by but what is asked for, as text.
 func (p *pass) around() string {
 	text := p.basis()
 	for _, h := range p.order[p.in] {
@@ -159,7 +148,7 @@ func (p *pass) around() string {
 	return text
 }
 
-// asked is what leaves ask for.
+// asked is what leaves ask for, as text.
 func (p *pass) asked() map[plan.Node]string {
 	text := map[plan.Node]string{}
 	for _, a := range p.allocs {
