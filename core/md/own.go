@@ -38,7 +38,7 @@ type deed struct {
 }
 
 // assign makes a pass over the plan's ownership when it is time for one (docs/ownership.md, "When"), and splits the
-// hosts by what came of it.
+// hosts by what came of it. Where that is what was, all that was laid out by it stays.
 func (m *Planner) assign() {
 	p, o := m.p, &m.owners
 	o.changes, o.by, o.laid = o.changes[:0], o.by[:0], o.laid && !p.Rebuilt
@@ -47,16 +47,18 @@ func (m *Planner) assign() {
 	}
 	owned := p.Owns || len(p.Deeds.Host) > 0 || p.Parcels.Owned
 	if again := p.Deeds.AnyUnmet && p.Since >= p.MD.OwnershipRebalance; owned && (p.Reassign || again) {
+		had := reservedBy(&p.Deeds)
 		if hosts, ok := m.movedHosts(); ok {
 			m.update(hosts)
 		} else {
-			had := p.Deeds
+			deeds := p.Deeds
 			m.pass()
-			compared := m.compare(&had)
+			compared := m.compare(&deeds)
 			m.s.Divide(p)
 			<-compared
 		}
-		o.laid, p.Since = false, 0
+		o.laid = o.laid && !p.Reassign && !p.Rebuilt && len(o.changes) == 0 && had.is(&p.Deeds)
+		p.Since = 0
 	}
 	p.Reassign = false
 }

@@ -20,6 +20,27 @@ type reserves struct {
 	beside []int64 // scratch
 }
 
+// reservations are what of consumers' parts of hosts is reserved, as a pass told it.
+type reservations struct {
+	keeper []cluster.ConsumerID
+	on     []cluster.HostID
+	amount [][]int64 // by dimension, then row
+}
+
+// reservedBy copies what deeds say of it. O(rows).
+func reservedBy(d *cluster.Deeds) *reservations {
+	r := &reservations{keeper: slices.Clone(d.Keeper), on: slices.Clone(d.KeptOn)}
+	for _, column := range d.KeptAmount {
+		r.amount = append(r.amount, slices.Clone(column))
+	}
+	return r
+}
+
+// is tells whether deeds say the same, row by row.
+func (r *reservations) is(d *cluster.Deeds) bool {
+	return slices.Equal(r.keeper, d.Keeper) && slices.Equal(r.on, d.KeptOn) && slices.EqualFunc(r.amount, d.KeptAmount, slices.Equal)
+}
+
 // layReserves lays what is reserved of consumers' parts of hosts on their parcels (docs/ownership.md): the consumer's own
 // first, then those of consumers below it, in tree order.
 func (m *Planner) layReserves() {
