@@ -57,10 +57,8 @@ func (m *Planner) unite() {
 // borrowed until the next call.
 func (m *Planner) grantedNow() []cluster.HoldingID {
 	m.rows = m.rows[:0]
-	if flows, ok := m.s.Shifts.Since(m.began); ok && len(flows) < len(m.s.Sub.Wanted)/8 {
-		for _, sub := range m.flowed(flows) {
-			m.listGiven(sub)
-		}
+	if touched, ok := m.s.Shifts.Touched(m.began); ok {
+		m.listMade(touched)
 		return m.rows
 	}
 	m.given = zeroed(m.given, (len(m.s.Sub.Wanted)+63)/64)
@@ -77,34 +75,60 @@ func (m *Planner) grantedNow() []cluster.HoldingID {
 	return m.rows
 }
 
-// flowed lists the plan's sub-allocations that units came to in some flows, in the order of eachSub. The list is borrowed.
-func (m *Planner) flowed(flows []cluster.Flow) []cluster.SubID {
-	subs := m.subs[:0]
-	for i := range flows {
-		if f := &flows[i]; f.Units > 0 && f.Plan == m.p.Index && !m.s.Sub.Orphan[f.Sub] {
-			subs = append(subs, f.Sub)
+// listMade lists them where all holdings are known that were touched since the cycle began: what it gave is among them.
+func (m *Planner) listMade(touched []cluster.Touch) {
+	h, keys, subs := &m.s.Holding, m.made[:0], m.subs[:0]
+	for i := range touched {
+		q := touched[i].Holding
+		if sub := h.Sub[q]; touched[i].Plan == m.p.Index && m.isGiven(q) && m.s.Sub.Plan[sub] == m.p.Index {
+			keys = append(keys, uint64(sub)<<32|uint64(q))
 		}
 	}
-	slices.Sort(subs)
-	subs = slices.Compact(subs)
+	slices.Sort(keys)
+	keys = slices.Compact(keys) // some were touched several times
+	for i, key := range keys {
+		if sub := cluster.SubID(key >> 32); i == 0 || sub != subs[len(subs)-1] {
+			subs = append(subs, sub)
+		}
+	}
 	m.sortSubs(subs)
-	m.subs = subs
-	return subs
+	m.subs, m.made = subs, keys
+	for _, sub := range subs {
+		first := len(m.rows)
+		at, _ := slices.BinarySearch(keys, uint64(sub)<<32)
+		for ; at < len(keys) && keys[at]>>32 == uint64(sub); at++ {
+			m.rows = append(m.rows, cluster.HoldingID(uint32(keys[at])))
+		}
+		m.settleGiven(first)
+	}
+}
+
+// isGiven tells whether a holding is what this cycle gave, and did not take back.
+func (m *Planner) isGiven(q cluster.HoldingID) bool {
+	h := &m.s.Holding
+	return h.Sub[q] != cluster.NoID && h.Granted[q] > m.s.Cycle && h.Set[q] == cluster.NoID
 }
 
 // listGiven adds the holdings that a sub-allocation was given in this cycle.
 func (m *Planner) listGiven(sub cluster.SubID) {
-	h, first := &m.s.Holding, len(m.rows)
-	for q := m.s.Sub.First[sub]; q != cluster.NoID; q = h.NextOfSub[q] {
-		if h.Granted[q] > m.s.Cycle && h.Set[q] == cluster.NoID {
+	first := len(m.rows)
+	for q := m.s.Sub.First[sub]; q != cluster.NoID; q = m.s.Holding.NextOfSub[q] {
+		if m.isGiven(q) {
 			m.rows = append(m.rows, q)
 		}
 	}
-	rows := m.rows[first:]
+	m.settleGiven(first)
+}
+
+// settleGiven sorts the holdings from one on, all of a sub-allocation, by their parcels, and notes which are one with others.
+func (m *Planner) settleGiven(first int) {
+	h, rows := &m.s.Holding, m.rows[first:]
 	if len(rows) == 0 || m.inHostOrder(rows) {
 		return
 	}
-	slices.SortFunc(rows, func(a, b cluster.HoldingID) int { return cmp.Compare(h.Parcel[a], h.Parcel[b]) })
+	slices.SortFunc(rows, func(a, b cluster.HoldingID) int {
+		return cmp.Or(cmp.Compare(h.Parcel[a], h.Parcel[b]), cmp.Compare(a, b))
+	})
 	last := 0
 	for i := 1; i < len(rows); i++ {
 		if h.Parcel[rows[i]] == h.Parcel[rows[last]] {

@@ -44,7 +44,8 @@ type Planner struct {
 	rows    []cluster.HoldingID // scratch
 	keys    []uint64            // scratch
 	twins   []twin              // holdings that EmitGrants found to be one with others
-	began   int64               // State.Shifts.Flows when the cycle began to grant
+	made    []uint64            // scratch
+	began   int64               // State.Shifts.Touches when the cycle began to grant
 
 	nowUS    int64
 	budget   int64 // units that this cycle may still put under reclaim
@@ -66,7 +67,7 @@ func (m *Planner) Attach(s *cluster.State, p *cluster.Plan, nowUS int64) {
 		m.owners.laid, m.census.known = false, false // what is kept goes by another state's counts
 	}
 	m.s, m.p, m.policy, m.set = s, p, s.Policy, &p.MD.Windows[p.Window]
-	m.began = s.Shifts.Flows()
+	m.began = s.Shifts.Touches()
 }
 
 // Own assigns what consumers own, where anything that it depends on has changed, and brings the
