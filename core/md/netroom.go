@@ -189,7 +189,7 @@ func (f *fairs) gain(k cluster.ParcelID) {
 	}
 }
 
-// lift brings up what is packed of a parcel's net room.
+// lift brings what is packed of a parcel's net room up to what that is.
 func (f *fairs) lift(k cluster.ParcelID) {
 	var room [vecpack.Lanes]int64
 	for d := range min(len(f.room), len(room)) {
@@ -340,6 +340,9 @@ func (m *Planner) firstWithRoom(sub cluster.SubID, size []int64, top plan.Node, 
 			return best
 		}
 		if !m.hasRoom(k, top, size) {
+			if len(f.word) > 0 {
+				f.lift(k) // it has lost room since
+			}
 			continue
 		}
 		if may(k) {
