@@ -16,6 +16,7 @@ type asked struct {
 	rung  []*rung  // as need: rows that have less
 	count int      // rows that are open and that the requirement selects
 	mask  []uint64 // those rows
+	lacks []int32  // words of it that lack rows
 	of    cluster.NeedID
 	round int64         // sight.round when mask was laid
 	rows  []int         // by place of a grace: rows of mask that are within it; -1: not counted
@@ -43,7 +44,12 @@ func (m *Planner) lay(key ask) *asked {
 				a.mask[row>>6] &^= (set[k>>6]>>(uint(k)&63)&1 ^ 1) << (uint(row) & 63)
 			}
 		}
-		a.count = popcount(a.mask)
+		a.count, a.lacks = popcount(a.mask), a.lacks[:0]
+		for w, rows := range a.mask {
+			if rows != v.every[w] {
+				a.lacks = append(a.lacks, int32(w))
+			}
+		}
 	}
 	if a.total == nil {
 		a.total = map[int]tally{}
@@ -151,7 +157,7 @@ func (m *Planner) all(a *asked, g *grace) (t tally) {
 	v := &m.sight
 	t.rows = a.within(g)
 	for i, r := range a.rung {
-		t.below[i] = v.totalBelow(r, a.mask, g)
+		t.below[i] = v.totalBelow(r, a, g)
 	}
 	if !a.found {
 		a.found = true

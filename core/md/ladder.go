@@ -18,6 +18,7 @@ type rung struct {
 	size  int64
 	used  int64    // the last ask that took it
 	below []uint64 // bitset of rows
+	rows  int      // how many they are
 	tight []narrow // by depth of a tier
 	round int64    // the round in which total was counted
 	total []int    // by place of a grace: rows below of all that are asked about through the public pool; -1: not counted
@@ -43,11 +44,13 @@ func (l *ladder) move(w int32, bit uint64, was, is int64) {
 	if was > is {
 		for i := l.find(is + 1); i < len(l.size) && l.size[i] <= was; i++ { // sizes over is
 			l.rung[i].below[w] |= bit
+			l.rung[i].rows++
 		}
 		return
 	}
 	for i := l.find(was + 1); i < len(l.size) && l.size[i] <= is; i++ {
 		l.rung[i].below[w] &^= bit
+		l.rung[i].rows--
 	}
 }
 
@@ -76,6 +79,7 @@ func (v *sight) rung(d int, size int64) *rung {
 		}
 		r := &rung{size: size, below: make([]uint64, len(v.open))}
 		vecpack.Below(r.below, v.every, v.room[d], size)
+		r.rows = popcount(r.below)
 		l.size, l.rung = slices.Insert(l.size, at, size), slices.Insert(l.rung, at, r)
 		v.words += len(v.open)
 	}
@@ -127,7 +131,8 @@ func (v *sight) forget() bool {
 }
 
 // totalBelow is how many of all rows asked about, that are within a grace, have less than a rung's size through the public pool.
-func (v *sight) totalBelow(r *rung, mask []uint64, g *grace) (n int) {
+func (v *sight) totalBelow(r *rung, a *asked, g *grace) (n int) {
+	mask := a.mask
 	if r.round != v.round {
 		r.round, r.total = v.round, r.total[:0]
 	}
@@ -137,13 +142,14 @@ func (v *sight) totalBelow(r *rung, mask []uint64, g *grace) (n int) {
 	if r.total[g.place] >= 0 {
 		return r.total[g.place]
 	}
-	t := &v.tier[0]
-	for w, rows := range mask {
-		if rows &= r.below[w]; g.rows != nil {
-			rows &= g.rows[w]
+	if n = r.rows; g.rows == nil && 4*len(a.lacks) < len(mask) { // nearly all are asked about
+		for _, w := range a.lacks {
+			n -= bits.OnesCount64(r.below[w] &^ mask[w])
 		}
-		n += bits.OnesCount64(rows)
+	} else {
+		n = r.among(mask, g)
 	}
+	t := &v.tier[0]
 	for place, w := range t.word { // what only reserves leave less on
 		rows := r.tight[0].below[place] &^ r.below[w] & mask[w]
 		if g.rows != nil {
@@ -152,5 +158,16 @@ func (v *sight) totalBelow(r *rung, mask []uint64, g *grace) (n int) {
 		n += bits.OnesCount64(rows)
 	}
 	r.total[g.place] = n
+	return n
+}
+
+// among is how many rows of a mask, that are within a grace, have less than the size. O(rows ÷ 64).
+func (r *rung) among(mask []uint64, g *grace) (n int) {
+	for w, rows := range mask {
+		if rows &= r.below[w]; g.rows != nil {
+			rows &= g.rows[w]
+		}
+		n += bits.OnesCount64(rows)
+	}
 	return n
 }
