@@ -54,8 +54,12 @@ func (m *Planner) assign() {
 			deeds := p.Deeds
 			m.pass()
 			compared := m.compare(&deeds)
-			m.s.Divide(p)
-			<-compared
+			if p.Reassign {
+				m.s.Divide(p)
+			}
+			if <-compared; !p.Reassign { // hosts have what they had: where no part is another they are split as they were
+				m.s.DivideAt(p, o.changedHosts())
+			}
 		}
 		o.laid = o.laid && !p.Reassign && !p.Rebuilt && len(o.changes) == 0 && had.is(&p.Deeds)
 		p.Since = 0
@@ -332,6 +336,14 @@ func (o *owners) compare(had, now *cluster.Deeds, was, is []deed) {
 			o.note(c, h, before, after)
 		}
 	}
+}
+
+// changedHosts lists the hosts of the parts that a pass changed, some of them several times.
+func (o *owners) changedHosts() (hosts []cluster.HostID) {
+	for _, one := range o.changes {
+		hosts = append(hosts, one.host)
+	}
+	return hosts
 }
 
 // note notes a part as a change, if it is another than it was.
