@@ -82,6 +82,8 @@ func caught(t *testing.T, k kind) {
 		t.Logf("noticed by case %d: %s", cases, r.first)
 	} else if name := unexpected(t); name != "" {
 		t.Logf("noticed by no case of %d, but by the scenario %q", casesMin, name)
+	} else if err := reserveAfterResync(); err != nil {
+		t.Logf("noticed by no case of %d and no scenario, but after a resynchronisation: %v", casesMin, err)
 	} else {
 		t.Errorf("no case of %d noticed, and no scenario", casesMin)
 	}
