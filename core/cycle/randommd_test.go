@@ -213,7 +213,7 @@ func (w *world) drawShapes(t *rapid.T) {
 	}
 	if w.waves && !w.plain && once(t, "a larger shape", 2) { // it takes the room of several others
 		size := maps.Clone(w.shapes[0])
-		for d := range size {
+		for _, d := range w.dims { // in this order, or a seed would not stand for one case
 			size[d] *= choose[int64](t, "times", 2, 3)
 		}
 		w.shapes = append(w.shapes, size)
