@@ -11,7 +11,7 @@ import (
 )
 
 // EmitGrants adds the units given in this cycle, in the order of D-14. It returns their number. It changes nothing that is held: Settle does,
-// where several holdings are one. O(sub-allocations + grants).
+// where several holdings are one. O(what was touched in the cycle, with a logarithm), or O(sub-allocations + grants) where that is not known any more.
 func (m *Planner) EmitGrants(g *decision.Grants) (units int64) {
 	rows := m.grant.booked
 	if m.twins = m.twins[:0]; m.promise.moved || m.p.Parcels.Owned {
