@@ -375,6 +375,16 @@ func (f *Field) Take(k cluster.ParcelID, u *Unit) {
 	}
 }
 
+// least is the lesser, in each dimension, of what is free on a parcel and a vector, packed.
+func (f *Field) least(k cluster.ParcelID, rest []int64) uint64 {
+	var lane [vecpack.Lanes]int64
+	for d := range min(len(rest), len(lane)) {
+		lane[d] = min(max(0, rest[d])>>f.shift[d], vecpack.LaneMax)
+	}
+	word := vecpack.Pack(lane[:])
+	return f.word[k] + word - vecpack.Most(f.word[k], word)
+}
+
 // takeRoom takes a unit off the exact figures, and off the words that are not exact.
 func (f *Field) takeRoom(k cluster.ParcelID, u *Unit) {
 	dims := len(f.weight)

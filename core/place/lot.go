@@ -100,6 +100,9 @@ func (l *Lot) Begin(d *Desk) {
 func (l *Lot) Add(one Item, rest []int64) {
 	one.rest = cluster.NoID
 	if rest != nil {
+		if !l.mayHold(l.desk.Field.least(one.Parcel, rest)) {
+			return
+		}
 		one.rest = int32(len(l.rest))
 		l.rest = append(l.rest, rest...)
 	}
@@ -264,6 +267,9 @@ func (l *Lot) Give(number int32, k cluster.ParcelID) {
 	was := f.class[k]
 	f.Take(k, &one.unit)
 	l.Count(number, k)
+	if len(l.rest) > 0 {
+		l.takeRest(&l.item[l.indexOf(k)], &one.unit)
+	}
 	if f.class[k] != was {
 		l.moved++
 	}
@@ -272,15 +278,17 @@ func (l *Lot) Give(number int32, k cluster.ParcelID) {
 	case f.class[k] != was:
 		l.follow(l.at[k])
 	default:
-		l.word[l.at[k]] = f.word[k]
+		l.word[l.at[k]] = l.wordOf(&l.item[l.at[k]])
 	}
-	if len(l.rest) == 0 {
+}
+
+// takeRest takes a unit off what reserves leave of an item.
+func (l *Lot) takeRest(it *Item, u *Unit) {
+	if it.rest == cluster.NoID {
 		return
 	}
-	if it := &l.item[l.indexOf(k)]; it.rest != cluster.NoID {
-		for _, d := range one.unit.need {
-			l.rest[int(it.rest)+d] -= one.unit.size[d]
-		}
+	for _, d := range u.need {
+		l.rest[int(it.rest)+d] -= u.size[d]
 	}
 }
 

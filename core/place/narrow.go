@@ -32,10 +32,14 @@ func (l *Lot) Narrow(shapes []cluster.ShapeID) {
 
 // MayUse tells whether a parcel may have room for anyone that Narrow was told of. Those that have none need not be added.
 func (l *Lot) MayUse(k cluster.ParcelID) bool {
+	return l.mayHold(l.desk.Field.word[k])
+}
+
+// mayHold tells whether anyone that Narrow was told of may fit into so much, packed.
+func (l *Lot) mayHold(room uint64) bool {
 	if !l.narrow {
 		return true
 	}
-	room := l.desk.Field.word[k]
 	for _, small := range l.least {
 		if vecpack.Covers(room, small) {
 			return true

@@ -110,9 +110,17 @@ func (l *Lot) sortItems() {
 
 // follow brings an item up to its parcel.
 func (l *Lot) follow(i int32) {
-	k := l.item[i].Parcel
-	l.word[i] = l.desk.Field.word[k]
-	l.enter(i, l.desk.Field.class[k])
+	l.word[i] = l.wordOf(&l.item[i])
+	l.enter(i, l.desk.Field.class[l.item[i].Parcel])
+}
+
+// wordOf is what of an item may be given, packed: the lesser of what is free and what reserves leave of it.
+func (l *Lot) wordOf(it *Item) uint64 {
+	f := &l.desk.Field
+	if it.rest == cluster.NoID {
+		return f.word[it.Parcel]
+	}
+	return f.least(it.Parcel, l.rest[it.rest:][:len(f.weight)])
 }
 
 // catchUp brings the lot up to parcels that gained room since.
