@@ -55,60 +55,72 @@ func helps(bound, besides, size, victim []int64) bool {
 	return false
 }
 
+// giver is a holding of which a unit may be taken for the taker of the round, with what choosing among them goes by.
+type giver struct {
+	q            cluster.HoldingID
+	pair         cluster.PairID
+	leaf, beside plan.Node // the consumer next to the taker's way that the leaf is below, or is
+	units, gives int64     // gives: share, by one unit
+	size         []int64
+}
+
+// giverOf is a holding of a pair as one.
+func (m *Planner) giverOf(o *pool, q cluster.HoldingID, pair cluster.PairID) giver {
+	of := m.yieldOf(o, pair)
+	return giver{q, pair, of.leaf, m.nextToWay(of.leaf), m.s.Holding.Units[q], of.gives, m.s.Shape.Size(m.p.Pairs.Shape[pair])}
+}
+
 // enough chooses victims on one parcel that make room for a unit from a pool: one alone if there is such a one, the
 // first in order; else units in order until it fits, less those that are not needed after all.
-func (m *Planner) enough(o *pool, sub cluster.SubID, k cluster.ParcelID, gets int64) []victim {
-	f, size, leaf := &m.fairness, m.s.Size(sub), m.s.Node(sub)
+func (m *Planner) enough(o *pool, sub cluster.SubID, k cluster.ParcelID) []victim {
+	f, size := &m.fairness, m.s.Size(sub)
 	rows, bound := m.givers(o, k, f.here[:0]), m.bounds(k, o.node)
 	f.here, f.sum = rows, zeroed(f.sum, len(size))
 	if sum := f.sum; !covers(bound, sum, size) {
-		rows = slices.DeleteFunc(rows, func(q cluster.HoldingID) bool { return !helps(bound, sum, size, m.s.Size(m.s.Holding.Sub[q])) })
+		rows = slices.DeleteFunc(rows, func(g giver) bool { return !helps(bound, sum, size, g.size) })
 	}
 	if m.together(o, rows, f.sum); !covers(bound, f.sum, size) {
 		return nil
 	}
-	slices.SortFunc(rows, func(a, b cluster.HoldingID) int { return m.victimFirst(o, a, b, leaf) })
-	for _, q := range rows {
-		if mutant != 45 && covers(bound, m.s.Size(m.s.Holding.Sub[q]), size) {
-			return []victim{{q, 1}}
+	slices.SortFunc(rows, func(a, b giver) int { return m.victimFirst(o, &a, &b) })
+	for i := range rows {
+		if mutant != 45 && covers(bound, rows[i].size, size) {
+			return []victim{{rows[i].q, 1}}
 		}
 	}
-	found := m.inTurn(o, leaf, size, bound, rows, gets)
+	found := m.inTurn(o, size, bound, rows)
 	if !covers(bound, f.sum, size) {
 		if mutant == 46 {
 			return nil
 		}
-		return m.alike(o, sub, bound, rows, gets)
+		return m.alike(o, size, bound, rows)
 	}
 	return m.needed(found, bound, f.sum, size)
 }
 
 // together adds up what units of some rows could take with one another at most, as those below one consumer next to the taker's way give no more
 // than its margin.
-func (m *Planner) together(o *pool, rows []cluster.HoldingID, sum []int64) {
-	f, h := &m.fairness, &m.s.Holding
-	f.branch = f.branch[:0]
-	for _, q := range rows {
-		f.branch = append(f.branch, m.nextToWay(m.s.Node(h.Sub[q])))
-	}
+func (m *Planner) together(o *pool, rows []giver, sum []int64) {
+	f := &m.fairness
 	f.most, f.some = resized(f.most, len(sum)), resized(f.some, len(sum))
-	for i, a := range f.branch {
-		if slices.Contains(f.branch[:i], a) {
+	for i := range rows {
+		a := rows[i].beside
+		if slices.ContainsFunc(rows[:i], func(g giver) bool { return g.beside == a }) {
 			continue // counted with the first
 		}
 		clear(f.most)
 		clear(f.some)
 		units, least := int64(0), int64(math.MaxInt64)
-		for j, q := range rows[i:] {
-			if f.branch[i+j] != a {
+		for j := i; j < len(rows); j++ {
+			g := &rows[j]
+			if g.beside != a {
 				continue
 			}
-			size := m.s.Size(h.Sub[q])
-			add(f.some, size, h.Units[q])
-			for d, u := range size {
+			add(f.some, g.size, g.units)
+			for d, u := range g.size {
 				f.most[d] = max(f.most[d], u)
 			}
-			units, least = units+h.Units[q], min(least, m.yieldOf(o, m.pairIn(o, h.Sub[q])).gives)
+			units, least = units+g.units, min(least, g.gives)
 		}
 		bear := m.marginAt(o, a).units(least)
 		for d := range sum {
@@ -121,32 +133,36 @@ func (m *Planner) together(o *pool, rows []cluster.HoldingID, sum []int64) {
 }
 
 // inTurn chooses units in order, each that helps and may be given beside those before it, until a unit of a size fits; sum is what they take.
-func (m *Planner) inTurn(o *pool, leaf plan.Node, size, bound []int64, rows []cluster.HoldingID, gets int64) (found []victim) {
-	sum := m.fairness.sum
+func (m *Planner) inTurn(o *pool, size, bound []int64, rows []giver) (found []victim) {
+	sum, given := m.fairness.sum, m.fairness.given[:0]
 	clear(sum)
-	given := m.fairness.given[:0] // by the victims' branches where they part from the taker's
-	for _, q := range rows {
-		each := m.s.Size(m.s.Holding.Sub[q])
-		if !helps(bound, sum, size, each) {
+	for i := range rows {
+		g := &rows[i]
+		if !helps(bound, sum, size, g.size) {
 			continue
 		}
-		a, _ := m.part(m.s.Node(m.s.Holding.Sub[q]), leaf)
-		at := slices.IndexFunc(given, func(w way) bool { return w.node == a })
+		at := slices.IndexFunc(given, func(w way) bool { return w.node == g.beside })
 		if at < 0 {
 			at = len(given)
-			given = append(given, way{node: a})
+			given = append(given, way{node: g.beside})
 		}
-		for n := int64(0); n < m.s.Holding.Units[q] && helps(bound, sum, size, each) && m.gives(o, q, leaf, given[at].more, gets); n++ {
-			given[at].more -= m.change(m.pairIn(o, m.s.Holding.Sub[q]), -1)
+		for n := int64(0); n < g.units && helps(bound, sum, size, g.size) && m.stillAhead(o, g.beside, given[at].more+g.gives); n++ {
+			given[at].more += g.gives
 			if n == 0 {
-				found = append(found, victim{q, 0})
+				found = append(found, victim{g.q, 0})
 			}
 			found[len(found)-1].units++
-			add(sum, each, 1)
+			add(sum, g.size, 1)
 		}
 	}
 	m.fairness.given = given
 	return found
+}
+
+// stillAhead tells whether a consumer next to the taker's way is ahead when those below it give so much share and the taker has its unit.
+func (m *Planner) stillAhead(o *pool, a plan.Node, gives int64) bool {
+	c := &m.fairness.claim
+	return m.aheadAt(o, a, c.way[m.policy.Depth[a]], gives, c.gets)
 }
 
 // needed leaves of victims that are enough together those that are needed: of each, in order, it drops what the others do without.
@@ -165,29 +181,28 @@ func (m *Planner) needed(found []victim, bound, sum, size []int64) []victim {
 }
 
 // alike chooses victims of one leaf and size that make room for a unit by themselves: of those of which it takes the fewest.
-func (m *Planner) alike(o *pool, sub cluster.SubID, bound []int64, rows []cluster.HoldingID, gets int64) (best []victim) {
-	size, leaf, fewest := m.s.Size(sub), m.s.Node(sub), int64(math.MaxInt64)
-	sum, tried := make([]int64, len(size)), map[cluster.PairID]bool{}
-	for _, first := range rows {
-		pair := m.pairIn(o, m.s.Holding.Sub[first])
-		if tried[pair] {
-			continue
+func (m *Planner) alike(o *pool, size, bound []int64, rows []giver) (best []victim) {
+	sum, fewest := m.fairness.sum, int64(math.MaxInt64)
+	for i := range rows {
+		pair := rows[i].pair
+		if slices.ContainsFunc(rows[:i], func(g giver) bool { return g.pair == pair }) {
+			continue // tried with the first
 		}
-		tried[pair] = true
 		clear(sum)
 		var found []victim
-		units, each := int64(0), -m.change(pair, -1)
-		for _, q := range rows {
-			for n := int64(0); n < m.s.Holding.Units[q] && m.pairIn(o, m.s.Holding.Sub[q]) == pair && !covers(bound, sum, size); n++ {
-				if !m.gives(o, q, leaf, units*each, gets) {
-					break
-				}
+		units := int64(0)
+		for j := i; j < len(rows) && !covers(bound, sum, size); j++ {
+			g := &rows[j]
+			if g.pair != pair {
+				continue
+			}
+			for n := int64(0); n < g.units && !covers(bound, sum, size) && m.stillAhead(o, g.beside, (units+1)*g.gives); n++ {
 				if n == 0 {
-					found = append(found, victim{q, 0})
+					found = append(found, victim{g.q, 0})
 				}
 				found[len(found)-1].units++
 				units++
-				add(sum, m.s.Size(m.s.Holding.Sub[q]), 1)
+				add(sum, g.size, 1)
 			}
 		}
 		if covers(bound, sum, size) && units < fewest {

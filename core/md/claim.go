@@ -18,8 +18,8 @@ type claim struct {
 	way     []plan.Node          // by depth: the consumers on its way up, the pool's included
 	onWay   []int64              // by Node: the last round in which it was on the way
 	beside  []margin             // by Node: of those next to the way, and of leaves below them
-	top     []margin             // by number of a consumer of the first level, in the root's pool: of the taker's own it is no bound
-	limit   [elsewhere + 1]int64 // the same, as far as units may give: no bound for what is elsewhere
+	first   []margin             // by tops.firsts, in the root's pool: of the taker's own it is no bound
+	limit   [elsewhere + 1]int64 // by tops.list: what no unit below it may give more than; no bound on the taker's way, and for what is elsewhere
 	pair    []yield              // by PairID
 	least   []int64              // by Node in the pool: no unit below it gives less
 	ofShape []int64              // by ShapeID: no unit of it gives less
@@ -181,24 +181,6 @@ func (m *Planner) yieldOf(o *pool, pair cluster.PairID) *yield {
 		}
 	}
 	return one
-}
-
-// layTopMargins works out the margins of the consumers of the first level by number, the first time in a round.
-func (m *Planner) layTopMargins(o *pool) {
-	c := &m.fairness.claim
-	if c.top[0].round == c.round {
-		return
-	}
-	c.limit[elsewhere] = math.MaxInt64
-	for i, n := range m.fairness.onHand.tops {
-		top := margin{c.round, math.MaxInt64}
-		if n != plan.Root && n != c.way[1] {
-			top = *m.marginAt(o, n)
-		}
-		if c.top[i], c.limit[i] = top, top.most; top.bears(math.MaxInt64) {
-			c.limit[i] = math.MaxInt64
-		}
-	}
 }
 
 // forgetYield drops what a unit of a pair gives, as something of the pair changed. O(depth).

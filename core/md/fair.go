@@ -22,11 +22,10 @@ type fairs struct {
 	claim  claim
 	pacts  pacts
 	path   []plan.Node
-	here   []cluster.HoldingID
+	here   []giver
 	sum    []int64
 	bound  []int64
 	given  []way
-	branch []plan.Node
 	most   []int64
 	some   []int64
 }
@@ -164,11 +163,11 @@ func (m *Planner) takeFor(o *pool, sub cluster.SubID, gets int64) bool {
 	m.layClaim(o, leaf, gets)
 	var victims []victim
 	k := cluster.ParcelID(cluster.NoID)
-	m.eachVictim(o, leaf, gets, func(n plan.Node) bool {
+	m.eachVictim(o, leaf, gets, func(n plan.Node, most *margin) bool {
 		held := m.holdsOf(o, n)
 		for _, same := range held.same {
-			if !m.mayGive(o, same.pair) {
-				continue
+			if !most.bears(m.fairness.claim.ofShape[same.shape]) || !m.mayGive(o, same.pair) {
+				continue // most by the first, which is at hand
 			}
 			for i := same.from; i < same.to; i++ {
 				if t.failedOn(held.parcel[i]) {
@@ -220,7 +219,7 @@ func (m *Planner) victimsOn(o *pool, sub cluster.SubID, k cluster.ParcelID, gets
 	if !m.mayDo(o, k) || !m.mayUse(leaf, sub, k, o.node) {
 		return nil
 	}
-	if victims := m.enough(o, sub, k, gets); victims != nil && m.bearAll(o, leaf, gets, victims) {
+	if victims := m.enough(o, sub, k); victims != nil && m.bearAll(o, leaf, gets, victims) {
 		return victims
 	}
 	return nil
@@ -239,16 +238,6 @@ func (m *Planner) fail(t *trial, k cluster.ParcelID) {
 		t.failed = make([]uint64, m.p.Parcels.Words())
 	}
 	t.failed[k>>6] |= 1 << (uint(k) & 63)
-}
-
-// gives tells whether a unit of a holding may be taken for a leaf of a pool, when its branch gives so much share already.
-func (m *Planner) gives(o *pool, q cluster.HoldingID, taker plan.Node, given, gets int64) bool {
-	h := &m.s.Holding
-	if h.Set[q] != cluster.NoID || h.Pool[q] != o.id && (mutant != 44 || h.Pool[q] == cluster.NoID) {
-		return false
-	}
-	victim := m.s.Node(h.Sub[q])
-	return victim != taker && victim != plan.None && m.ahead(o, victim, taker, given-m.change(m.pairIn(o, h.Sub[q]), -1), gets)
 }
 
 // mayTake tells whether a unit of a holding may be taken for the taker of this round, by itself.

@@ -23,6 +23,7 @@ type ofLeaf struct {
 // sameKind is some of one unit size that were granted in turn.
 type sameKind struct {
 	pair     cluster.PairID
+	shape    cluster.ShapeID
 	from, to int32
 }
 
@@ -120,7 +121,7 @@ func (m *Planner) listHolds(o *pool, leaf plan.Node, one *ofLeaf) {
 	slices.SortFunc(rows, newestGrant)
 	v.grants, one.parcel, one.held, one.same = rows, slices.Grow(one.parcel[:0], len(rows)), slices.Grow(one.held[:0], len(rows)), one.same[:0]
 	for i := range rows {
-		one.add(rows[i].k, rows[i].q, m.pairIn(o, rows[i].sub))
+		one.add(rows[i].k, rows[i].q, m.pairIn(o, rows[i].sub), m.s.Sub.Shape[rows[i].sub])
 	}
 }
 
@@ -148,25 +149,25 @@ func (m *Planner) mergeHolds(o *pool, leaf plan.Node, one *ofLeaf, touched []clu
 				continue // in this round, and touched after what is known of
 			}
 			for len(rows) > 0 && newestGrant(rows[0], m.grantAt(q)) < 0 {
-				one.add(rows[0].k, rows[0].q, m.pairIn(o, rows[0].sub))
+				one.add(rows[0].k, rows[0].q, m.pairIn(o, rows[0].sub), m.s.Sub.Shape[rows[0].sub])
 				rows = rows[1:]
 			}
-			one.add(was.parcel[i], q, same.pair)
+			one.add(was.parcel[i], q, same.pair, same.shape)
 		}
 	}
 	for i := range rows {
-		one.add(rows[i].k, rows[i].q, m.pairIn(o, rows[i].sub))
+		one.add(rows[i].k, rows[i].q, m.pairIn(o, rows[i].sub), m.s.Sub.Shape[rows[i].sub])
 	}
 }
 
 // add adds a holding behind the others.
-func (f *ofLeaf) add(k cluster.ParcelID, q cluster.HoldingID, pair cluster.PairID) {
+func (f *ofLeaf) add(k cluster.ParcelID, q cluster.HoldingID, pair cluster.PairID, shape cluster.ShapeID) {
 	n := int32(len(f.held))
 	f.parcel, f.held = append(f.parcel, k), append(f.held, q)
 	if last := len(f.same) - 1; last >= 0 && f.same[last].pair == pair {
 		f.same[last].to = n + 1
 	} else {
-		f.same = append(f.same, sameKind{pair, n, n + 1})
+		f.same = append(f.same, sameKind{pair, shape, n, n + 1})
 	}
 }
 

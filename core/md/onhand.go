@@ -22,14 +22,13 @@ type onHand struct {
 	dead    int                 // rows of which no parcel knows any more
 	leaf    []ofLeaf            // by pool and consumer: see pool.at
 	news    news
-	most    uint64      // LaneMax in each
-	half    uint64      // half of it: two of these a lane holds
-	round   uint32      // of takers
-	touches int64       // State.Shifts.Touches, as of which rows are
-	tops    []plan.Node // the consumers of the first level, from 1
-	topOf   []uint8     // by Node: which of them it is or is below
-	word    []uint64    // by ShapeID: what a unit takes, packed
-	grants  []grantOf   // scratch, as all below
+	most    uint64 // LaneMax in each
+	half    uint64 // half of it: two of these a lane holds
+	round   uint32 // of takers
+	touches int64  // State.Shifts.Touches, as of which rows are
+	tops    tops
+	word    []uint64  // by ShapeID: what a unit takes, packed
+	grants  []grantOf // scratch, as all below
 	subs    []cluster.SubID
 	stale   []cluster.ParcelID
 	found   [2][]cluster.HoldingID
@@ -60,7 +59,7 @@ type stock struct {
 	pair  cluster.PairID
 	shape uint16 // strange ones make the parcel one of which words cannot tell
 	units uint8  // many: so many or more
-	top   uint8  // whose leaf it is, of the consumers of the first level: see tops; elsewhere: not of the root's pool. In this order
+	top   uint8  // whose leaf it is: see tops; elsewhere: not of the root's pool. In this order
 }
 
 const (
@@ -145,14 +144,14 @@ func (m *Planner) mightDo(o *pool, one *onParcel) bool {
 	if !vecpack.Covers(all, v.want) {
 		return false
 	}
-	own := v.topOf[c.way[1]]
+	own := v.tops.first(c.way[len(c.way)-1])
 	for _, others := range [2]bool{false, true} { // the margins of the first level say most about the others
 		for i := range list {
 			of := &list[i]
 			if of.top == elsewhere {
 				break
 			}
-			if (of.top != own) != others || c.ofShape[of.shape] > c.limit[of.top] {
+			if (v.tops.firstOf[of.top] != own) != others || c.ofShape[of.shape] > c.limit[of.top] {
 				continue
 			}
 			if most, units := m.mostOf(o, of.pair), m.unitsOf(one.from+int32(i)); most < units {
@@ -192,19 +191,19 @@ func (m *Planner) current(k cluster.ParcelID) *onParcel {
 }
 
 // givers lists the holdings on a parcel of which a unit may be taken for the taker of this round, after mayDo.
-func (m *Planner) givers(o *pool, k cluster.ParcelID, rows []cluster.HoldingID) []cluster.HoldingID {
+func (m *Planner) givers(o *pool, k cluster.ParcelID, rows []giver) []giver {
 	v := &m.fairness.onHand
 	if one := &v.parcel[k]; one.all != v.most && mutant != 44 {
 		for i := one.from; i < one.to; i++ {
-			if m.mayGive(o, v.row[i].pair) {
-				rows = append(rows, v.held[i])
+			if pair := v.row[i].pair; m.mayGive(o, pair) {
+				rows = append(rows, m.giverOf(o, v.held[i], pair))
 			}
 		}
 		return rows
 	}
 	for q := m.p.Parcels.First[k]; q != cluster.NoID; q = m.s.Holding.NextOnParcel[q] {
 		if m.mayTake(o, q) {
-			rows = append(rows, q)
+			rows = append(rows, m.giverOf(o, q, m.pairIn(o, m.s.Holding.Sub[q])))
 		}
 	}
 	return rows
@@ -216,12 +215,12 @@ func (m *Planner) fromTops(o *pool, one *onParcel) (sum uint64) {
 	v, c := &m.fairness.onHand, &m.fairness.claim
 	list := v.row[one.from:one.to]
 	for i := 0; i < len(list) && list[i].top != elsewhere; {
-		at := list[i].top
-		top := &c.top[at]
+		at := v.tops.firstOf[list[i].top]
+		top := &c.first[at]
 		all, most := uint64(0), uint64(0)
-		for ; i < len(list) && list[i].top == at; i++ {
+		for ; i < len(list) && list[i].top != elsewhere && v.tops.firstOf[list[i].top] == at; i++ {
 			of := &list[i]
-			if !top.bears(c.ofShape[of.shape]) {
+			if c.ofShape[of.shape] > c.limit[of.top] {
 				continue
 			}
 			if units := min(m.mostOf(o, of.pair), m.unitsOf(one.from+int32(i))); units > 0 {
@@ -230,7 +229,7 @@ func (m *Planner) fromTops(o *pool, one *onParcel) (sum uint64) {
 			}
 		}
 		if most != 0 {
-			if units := top.units(c.least[v.tops[at]]); units <= 1 || units == 2 && vecpack.Covers(v.half, most) {
+			if units := top.units(c.least[v.tops.firsts[at]]); units <= 1 || units == 2 && vecpack.Covers(v.half, most) {
 				most *= uint64(units)
 				all = all + most - vecpack.Most(all, most) // the lesser in each
 			}
@@ -238,21 +237,6 @@ func (m *Planner) fromTops(o *pool, one *onParcel) (sum uint64) {
 		}
 	}
 	return sum
-}
-
-// layTops numbers the consumers of the first level.
-func (m *Planner) layTops() {
-	v := &m.fairness.onHand
-	v.tops, v.topOf = append(v.tops[:0], plan.Root), resized(v.topOf, m.policy.Len())
-	for n := plan.Root + 1; int(n) < m.policy.Len(); n++ {
-		if m.policy.Depth[n] > 1 {
-			v.topOf[n] = v.topOf[m.policy.Parent[n]]
-		} else if v.topOf[n] = 0; len(v.tops) < elsewhere {
-			v.topOf[n] = uint8(len(v.tops))
-			v.tops = append(v.tops, n)
-		}
-	}
-	m.fairness.claim.top = resized(m.fairness.claim.top, len(v.tops))
 }
 
 // doubt notes that what is free or net on a parcel may have changed.

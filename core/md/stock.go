@@ -96,7 +96,7 @@ func (m *Planner) takeRange(begin, end int) {
 func (m *Planner) stockOf(sub cluster.SubID, pool cluster.ConsumerID) stock {
 	of := stock{pair: m.s.PairOf(sub, pool), shape: uint16(min(m.s.Sub.Shape[sub], strange)), top: elsewhere}
 	if pool == m.s.ConsumerOf[plan.Root] {
-		of.top = m.fairness.onHand.topOf[m.s.Node(sub)]
+		of.top = m.fairness.onHand.tops.of[m.s.Node(sub)]
 	}
 	return of
 }

@@ -17,6 +17,11 @@ const even = 1 << 16
 // priority where their branches part, or of equal and then not worse off.
 func (m *Planner) ahead(o *pool, victim, taker plan.Node, gives, gets int64) bool {
 	a, b := m.part(victim, taker)
+	return m.aheadAt(o, a, b, gives, gets)
+}
+
+// aheadAt is ahead where it is known at whom the branches part.
+func (m *Planner) aheadAt(o *pool, a, b plan.Node, gives, gets int64) bool {
 	if mutant == 48 {
 		gives = 0
 	}
@@ -56,9 +61,9 @@ func (m *Planner) part(a, b plan.Node) (plan.Node, plan.Node) {
 	return a, b
 }
 
-// eachVictim calls f for the leaves that might give something of a pool to a taker, until it is false: where the
+// eachVictim calls f for the leaves that might give something of a pool to a taker, with what those next to its way may, until it is false: where the
 // branches part, from the pool's consumer down, those of lower priority first, then the most over-used (MD-17).
-func (m *Planner) eachVictim(o *pool, taker plan.Node, gets int64, f func(leaf plan.Node) bool) {
+func (m *Planner) eachVictim(o *pool, taker plan.Node, gets int64, f func(leaf plan.Node, most *margin) bool) {
 	path := m.fairness.path[:0]
 	for n := taker; n != o.node; n = m.policy.Parent[n] {
 		path = append(path, n)
@@ -94,13 +99,13 @@ func (m *Planner) anyAhead(o *pool, taker plan.Node, gets int64) bool {
 
 // eachBelow calls f for the leaves below a consumer in the order of victims, until it is false; for those of which
 // a unit may give so little that the margin next to the taker's way and the pacts bear it.
-func (m *Planner) eachBelow(o *pool, n plan.Node, most *margin, f func(leaf plan.Node) bool) bool {
+func (m *Planner) eachBelow(o *pool, n plan.Node, most *margin, f func(leaf plan.Node, most *margin) bool) bool {
 	c := &m.fairness.claim
 	if least := c.least[n-o.node]; !most.bears(least) || !c.free && m.boundOf(o, n).fall < least {
 		return true
 	}
 	if m.policy.Leaf(n) {
-		return f(n)
+		return f(n, most)
 	}
 	for _, c := range m.victimOrder(o, n) {
 		if m.pools.stake[o.at(c)] > 0 && !m.eachBelow(o, c, most, f) {
@@ -159,20 +164,19 @@ func (m *Planner) newest(a, b cluster.HoldingID) int {
 		cmp.Compare(h.Parcel[b], h.Parcel[a]))
 }
 
-// victimFirst orders holdings from a pool as victims for a taker.
-func (m *Planner) victimFirst(o *pool, a, b cluster.HoldingID, taker plan.Node) int {
-	h := &m.s.Holding
-	x, y := m.s.Node(h.Sub[a]), m.s.Node(h.Sub[b])
+// victimFirst orders holdings from a pool as victims for the taker of this round.
+func (m *Planner) victimFirst(o *pool, a, b *giver) int {
+	if a.leaf == b.leaf {
+		return m.newest(a.q, b.q)
+	}
+	if x, y := m.policy.Depth[a.beside], m.policy.Depth[b.beside]; x != y {
+		return cmp.Compare(x, y) // nearer to the root first
+	}
+	x, y := a.beside, b.beside // siblings
 	if x == y {
-		return m.newest(a, b)
+		x, y = m.part(a.leaf, b.leaf)
 	}
-	px, _ := m.part(x, taker)
-	py, _ := m.part(y, taker)
-	if dx, dy := m.policy.Depth[px], m.policy.Depth[py]; dx != dy {
-		return cmp.Compare(dx, dy) // nearer to the root first
-	}
-	cx, cy := m.part(x, y)
-	return m.givesFirst(o, cx, cy)
+	return m.givesFirst(o, x, y)
 }
 
 // pairIn is the pair of units that a sub-allocation holds from a pool.
