@@ -41,13 +41,17 @@ type newsRow struct {
 	before int32 // the row of the same leaf before it, NoID: none
 }
 
-// newsMost is how many rows are kept at most, before all are forgotten.
-const newsMost = 1 << 16
+// newsMost is how many holdings there are for each row that is kept at most, and newsMin how many are kept in any case. Where more come, the older half goes.
+const (
+	newsMost = 8
+	newsMin  = 1 << 6
+)
 
 // tellLeaves notes what was touched since onHand.touches; known is false when not all of that is told. O(touched).
 func (m *Planner) tellLeaves(touched []cluster.Touch, known bool) {
 	v := &m.fairness.onHand.news
-	if !known || len(v.row)+len(touched) > newsMost || len(v.last) != m.policy.Len() {
+	most := max(newsMin, len(m.s.Holding.Sub)/newsMost)
+	if !known || len(touched) > most || len(v.last) != m.policy.Len() {
 		v.from, v.row, v.last = m.s.Shifts.Touches(), v.row[:0], resized(v.last, m.policy.Len())
 		for n := range v.last {
 			v.last[n] = cluster.NoID
@@ -55,6 +59,9 @@ func (m *Planner) tellLeaves(touched []cluster.Touch, known bool) {
 		return
 	}
 	from := m.fairness.onHand.touches
+	if len(v.row)+len(touched) > most {
+		v.drop(max(len(v.row)/2, len(v.row)+len(touched)-most), from)
+	}
 	for i := range touched {
 		one := &touched[i]
 		if one.Plan != m.p.Index || m.s.NodeOf[one.Consumer] == plan.None || mutant == 68 {
@@ -63,6 +70,21 @@ func (m *Planner) tellLeaves(touched []cluster.Touch, known bool) {
 		last := &v.last[m.s.NodeOf[one.Consumer]]
 		v.row = append(v.row, newsRow{from + int64(i), one.Holding, *last})
 		*last = int32(len(v.row) - 1)
+	}
+}
+
+// drop forgets the first n rows; the next that comes has a number.
+func (v *news) drop(n int, next int64) {
+	if v.from = next; n < len(v.row) {
+		v.from = v.row[n].touch
+	}
+	v.row = slices.Delete(v.row, 0, n)
+	back := func(row *int32) { *row = max(*row-int32(n), cluster.NoID) }
+	for i := range v.row {
+		back(&v.row[i].before)
+	}
+	for leaf := range v.last {
+		back(&v.last[leaf])
 	}
 }
 
