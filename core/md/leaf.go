@@ -75,8 +75,11 @@ func (m *Planner) tellLeaves(touched []cluster.Touch, known bool) {
 
 // drop forgets the first n rows; the next that comes has a number.
 func (v *news) drop(n int, next int64) {
-	if v.from = next; n < len(v.row) {
-		v.from = v.row[n].touch
+	if n < len(v.row) {
+		next = v.row[n].touch
+	}
+	if mutant != 69 {
+		v.from = next
 	}
 	v.row = slices.Delete(v.row, 0, n)
 	back := func(row *int32) { *row = max(*row-int32(n), cluster.NoID) }

@@ -79,4 +79,5 @@ var Mutants = [...]string{
 	"join: room that is gained is no news to who looks through all parcels",                    // 66
 	"join: who looks behind where there was none for less does not hear of what gained room",   // 67
 	"hand: leaves hold what they did when they were listed first",                              // 68
+	"hand: news that were dropped were none",                                                   // 69
 }
