@@ -146,6 +146,9 @@ func (m *Planner) sumUpFree(k cluster.ParcelID) {
 func (m *Planner) touchUp(touched []cluster.Touch) {
 	v, p := &m.fairness.onHand, &m.p.Parcels
 	for i := range touched {
+		if i%ahead == 0 {
+			m.fetchTouched(touched[i:min(i+ahead, len(touched))])
+		}
 		if one := &touched[i]; one.Plan == m.p.Index && mutant != 61 {
 			m.touchRow(one.Parcel, one.Holding)
 		}
@@ -162,6 +165,19 @@ func (m *Planner) touchUp(touched []cluster.Touch) {
 			}
 		}
 	}
+}
+
+// fetchTouched reads what touchRow will read of some holdings, all at once: see fetch.
+func (m *Planner) fetchTouched(list []cluster.Touch) {
+	v, h := &m.fairness.onHand, &m.s.Holding
+	read, last := v.read, int32(len(v.held)-1)
+	for i := range list {
+		if one := &list[i]; one.Plan == m.p.Index {
+			read += uint8(v.stand[one.Parcel].room) + uint8(v.held[min(v.parcel[one.Parcel].from, last)])
+			read += uint8(h.Sub[one.Holding]) + uint8(h.Parcel[one.Holding]) + uint8(h.Set[one.Holding]) + uint8(h.Pool[one.Holding]) + uint8(h.Units[one.Holding])
+		}
+	}
+	v.read = read
 }
 
 // touchRow makes the row of a holding on a parcel what that is now, or drops it. Where there is no room for a row more, the parcel is taken down
