@@ -175,7 +175,10 @@ func (m *Planner) recallFor(leaf plan.Node, sub cluster.SubID) bool {
 }
 
 // listing is scratch memory of who lists loans.
-type listing struct{ rows []loanKey }
+type listing struct {
+	rows []loanKey
+	held []cluster.HoldingID
+}
 
 // loanKey is what the order of loans goes by, in one place.
 type loanKey struct {
@@ -196,23 +199,24 @@ func (m *Planner) loans(n plan.Node) *lent {
 // listLoansOf lists what is lent of a consumer's.
 func (m *Planner) listLoansOf(n plan.Node, scratch *listing) {
 	r, h, depth := &m.recalls, &m.s.Holding, m.policy.Depth[n]
-	list, rows := &r.lent[n], scratch.rows[:0]
+	list, rows, held := &r.lent[n], scratch.rows[:0], scratch.held[:0]
 	own, _, all := m.parcelRange(n)
 	for row := own; row < all; row++ {
-		if int32(r.outer[row]) >= depth {
+		if int32(r.outer[row]) < depth { // something is held there
+			held = append(held, m.p.Parcels.First[m.owners.parcel[row]])
+		}
+	}
+	held = follow(held, h.NextOnParcel)
+	for _, q := range held {
+		if m.depthOf(q) >= depth {
 			continue
 		}
-		for q := m.p.Parcels.First[m.owners.parcel[row]]; q != cluster.NoID; q = h.NextOnParcel[q] {
-			if m.depthOf(q) >= depth {
-				continue
-			}
-			if leaf := m.s.Node(h.Sub[q]); leaf != plan.None {
-				rows = append(rows, loanKey{m.p.RankOrder[leaf], h.Granted[q], m.s.Sub.Seq[h.Sub[q]], q})
-			}
+		if leaf := m.s.Node(h.Sub[q]); leaf != plan.None {
+			rows = append(rows, loanKey{m.p.RankOrder[leaf], h.Granted[q], m.s.Sub.Seq[h.Sub[q]], q})
 		}
 	}
 	slices.SortFunc(rows, m.lastLoanFirst)
-	scratch.rows = rows
+	scratch.rows, scratch.held = rows, held
 	list.known, list.own, list.loan, list.vain = true, own, list.loan[:0], list.vain[:0]
 	list.gone, list.first = zeroed(list.gone, (len(rows)+63)/64), resized(list.first, int(all-own))
 	for i := range list.first {
