@@ -41,16 +41,16 @@ type newsRow struct {
 	before int32 // the row of the same leaf before it, NoID: none
 }
 
-// newsMost is how many holdings there are for each row that is kept at most, and newsMin how many are kept in any case. Where more come, the older half goes.
+// As many rows are kept as one of newsPart holdings, and newsMin in any case. Where more come, the older half goes.
 const (
-	newsMost = 8
+	newsPart = 8
 	newsMin  = 1 << 6
 )
 
 // tellLeaves notes what was touched since onHand.touches; known is false when not all of that is told. O(touched).
 func (m *Planner) tellLeaves(touched []cluster.Touch, known bool) {
 	v := &m.fairness.onHand.news
-	most := max(newsMin, len(m.s.Holding.Sub)/newsMost)
+	most := max(newsMin, len(m.s.Holding.Sub)/newsPart)
 	if !known || len(touched) > most || len(v.last) != m.policy.Len() {
 		v.from, v.row, v.last = m.s.Shifts.Touches(), v.row[:0], resized(v.last, m.policy.Len())
 		for n := range v.last {
@@ -73,7 +73,7 @@ func (m *Planner) tellLeaves(touched []cluster.Touch, known bool) {
 	}
 }
 
-// drop forgets the first n rows; the next that comes has a number.
+// drop forgets the first n rows; next is the number of the touch that comes next. O(rows and leaves).
 func (v *news) drop(n int, next int64) {
 	if n < len(v.row) {
 		next = v.row[n].touch

@@ -121,7 +121,7 @@ func (m *Planner) mayDo(o *pool, k cluster.ParcelID) bool {
 }
 
 // mightDo is mayDo for who takes from the root's pool, by what is free and held on a parcel less what may not be given: first by the margins of
-// the first level, which are at hand, then by what each may give.
+// those that rows name, which are at hand, then by what each may give.
 func (m *Planner) mightDo(o *pool, one *onParcel) bool {
 	v, c, all := &m.fairness.onHand, &m.fairness.claim, one.all
 	if !vecpack.Covers(all, v.want) {
@@ -144,20 +144,17 @@ func (m *Planner) mightDo(o *pool, one *onParcel) bool {
 	if !vecpack.Covers(all, v.want) {
 		return false
 	}
-	own := v.tops.first(c.way[len(c.way)-1])
-	for _, others := range [2]bool{false, true} { // the margins of the first level say most about the others
-		for i := range list {
-			of := &list[i]
-			if of.top == elsewhere {
-				break
-			}
-			if (v.tops.firstOf[of.top] != own) != others || c.ofShape[of.shape] > c.limit[of.top] {
-				continue
-			}
-			if most, units := m.mostOf(o, of.pair), m.unitsOf(one.from+int32(i)); most < units {
-				if all -= v.word[of.shape] * uint64(units-most); !vecpack.Covers(all, v.want) {
-					return false
-				}
+	for i := range list {
+		of := &list[i]
+		if of.top == elsewhere {
+			break
+		}
+		if c.ofShape[of.shape] > c.limit[of.top] {
+			continue
+		}
+		if most, units := m.mostOf(o, of.pair), m.unitsOf(one.from+int32(i)); most < units {
+			if all -= v.word[of.shape] * uint64(units-most); !vecpack.Covers(all, v.want) {
+				return false
 			}
 		}
 	}

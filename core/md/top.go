@@ -15,9 +15,6 @@ type tops struct {
 	firsts  []plan.Node // those of the first level, in tree order
 }
 
-// first is the number of the consumer of the first level that a leaf is or is below.
-func (t *tops) first(leaf plan.Node) uint8 { return t.firstOf[t.of[leaf]] }
-
 // layTops numbers them.
 func (m *Planner) layTops() {
 	t, deepest := &m.fairness.onHand.tops, m.topDepth()

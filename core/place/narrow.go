@@ -35,7 +35,7 @@ func (l *Lot) MayUse(k cluster.ParcelID) bool {
 	return l.mayHold(l.desk.Field.word[k])
 }
 
-// mayHold tells whether anyone that Narrow was told of may fit into so much, packed.
+// mayHold tells whether anyone that Narrow was told of may fit into so much, packed; where none may, it counts as left out.
 func (l *Lot) mayHold(room uint64) bool {
 	if !l.narrow {
 		return true
