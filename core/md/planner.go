@@ -158,8 +158,8 @@ func (m *Planner) Settle(meanwhile func()) {
 		return
 	}
 	others, judged := make(chan func(), 2), make(chan struct{})
+	others <- m.Amounts // the longer one first
 	others <- meanwhile
-	others <- m.Amounts
 	close(others)
 	go func() {
 		m.judgeShort()
