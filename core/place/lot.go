@@ -96,7 +96,8 @@ func (l *Lot) Begin(d *Desk) {
 	l.finds = l.finds[:0]
 }
 
-// Add adds a parcel; rest is what reserves leave of it, nil when there are none.
+// Add adds a parcel; rest is what reserves leave of it, nil when there are none. Where they leave too little for anyone that Narrow was told of, it is
+// left out.
 func (l *Lot) Add(one Item, rest []int64) {
 	one.rest = cluster.NoID
 	if rest != nil {
