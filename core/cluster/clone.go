@@ -23,7 +23,7 @@ func (s *State) Clone() *State {
 	}
 	c.Released, c.Reclaims = slices.Clone(s.Released), slices.Clone(s.Reclaims)
 	c.Shifts = Shifts{slices.Clone(s.Shifts.Host), s.Shifts.flow.clone(), s.Shifts.touch.clone()}
-	c.orphans, c.excess, c.gone, c.silent = slices.Clone(s.orphans), slices.Clone(s.excess), slices.Clone(s.gone), slices.Clone(s.silent)
+	c.orphans, c.asked, c.excess, c.gone, c.silent = slices.Clone(s.orphans), slices.Clone(s.asked), slices.Clone(s.excess), slices.Clone(s.gone), slices.Clone(s.silent)
 	c.victim, c.scratch = nil, demandScratch{} // memory that is used again, nothing more
 	c.allocOf, c.subOf = maps.Clone(s.allocOf), maps.Clone(s.subOf)
 	c.at = s.at.clone(&c)
@@ -66,7 +66,7 @@ func (u *Subs) clone() Subs {
 		Source: slices.Clone(u.Source), Plan: slices.Clone(u.Plan), Consumer: slices.Clone(u.Consumer), Alloc: slices.Clone(u.Alloc),
 		Name: slices.Clone(u.Name), Shape: slices.Clone(u.Shape), Need: slices.Clone(u.Need), MaxPerHost: slices.Clone(u.MaxPerHost),
 		Wanted: slices.Clone(u.Wanted), Held: slices.Clone(u.Held), Pair: slices.Clone(u.Pair), First: slices.Clone(u.First),
-		Next: slices.Clone(u.Next), Seq: slices.Clone(u.Seq), Orphan: slices.Clone(u.Orphan), Turns: slices.Clone(u.Turns), seen: slices.Clone(u.seen), free: slices.Clone(u.free),
+		Next: slices.Clone(u.Next), Seq: slices.Clone(u.Seq), Orphan: slices.Clone(u.Orphan), Turns: slices.Clone(u.Turns), seen: slices.Clone(u.seen), noted: slices.Clone(u.noted), free: slices.Clone(u.free),
 	}
 }
 

@@ -329,9 +329,10 @@ func (s *State) applyRow(src SourceID, t *DemandTable, i int, last *rowMemo) {
 		most = t.MaxPerHost[i]
 	}
 	if s.Sub.Need[id] != need || s.Sub.MaxPerHost[id] != most {
-		if s.Sub.Need[id], s.Sub.MaxPerHost[id] = need, most; s.Sub.Wanted[id] > 0 { // else it asks for nothing, or want says so
-			s.dirty(id)
+		if s.Sub.Wanted[id] > 0 { // else it asks for nothing, or want says so
+			s.note(id)
 		}
+		s.Sub.Need[id], s.Sub.MaxPerHost[id] = need, most
 	}
 	s.Sub.seen[id] = s.snapshot
 	s.want(id, t.Units[i])

@@ -105,6 +105,10 @@ func (s *State) derive(hidden []AllocID) error {
 			s.allocOf[s.keyOf(a)] = a
 		}
 	}
+	s.Sub.noted = make([]bool, len(s.Sub.Alloc))
+	for _, a := range s.asked {
+		s.Sub.noted[a.sub] = true
+	}
 	s.subOf = make(map[subKey]SubID, len(s.Sub.Alloc))
 	for sub, a := range s.Sub.Alloc {
 		if a != NoID {

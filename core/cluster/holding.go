@@ -360,11 +360,7 @@ func (s *State) Release(t *HoldingTable) (beyond int64, err error) {
 			}
 		}
 		if cause == decision.CauseDone {
-			was := s.Sub.Wanted[r.sub]
-			s.Sub.Wanted[r.sub] = max(0, was-(t.Units[i]-left))
-			if s.Plans[s.Sub.Plan[r.sub]].Stirred = true; s.Sub.Wanted[r.sub] != was {
-				s.forgiveLeaf(r.sub)
-			}
+			s.want(r.sub, max(0, s.Sub.Wanted[r.sub]-(t.Units[i]-left)))
 		}
 		beyond += left
 	}

@@ -11,7 +11,7 @@ import (
 
 // saveForm is the form of a saved state. A field that comes later raises it and is named if c.Since(of that form): states
 // that were saved before are still loaded, and the field is as it was made.
-const saveForm = 1
+const saveForm = 2
 
 // Save names all that later cycles depend on, to be written: see pack.Coder. Until Hold has returned nobody may change the
 // state. What can be made of the rest is left out (Load says what), and so is the policy, of which its keeper has the text.
@@ -124,6 +124,9 @@ func (s *State) fields(c *pack.Coder) (hidden []AllocID) {
 	pack.Bool(c, &s.outsideDirty)
 	pack.Column(c, &s.silent)
 	pack.Int(c, &s.HostTables)
+	if c.Since(2) {
+		pack.Rows(c, &s.asked, func(a *asked) { a.fields(c) })
+	}
 	return hidden
 }
 
@@ -324,6 +327,13 @@ func (r *Reclaimed) fields(c *pack.Coder) {
 	pack.Int(c, &r.Reason)
 	pack.Int(c, &r.Issued)
 	pack.Int(c, &r.Deadline)
+}
+
+func (a *asked) fields(c *pack.Coder) {
+	pack.Int(c, &a.sub)
+	pack.Int(c, &a.need)
+	pack.Int(c, &a.wanted)
+	pack.Int(c, &a.most)
 }
 
 func (o *orphan) fields(c *pack.Coder) {

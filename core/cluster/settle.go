@@ -38,6 +38,7 @@ func (s *State) Settle(nowUS int64) {
 	}
 	s.excess = s.excess[:0]
 	s.hush()
+	s.heed()
 }
 
 // stir notes that hosts, windows or groups of a plan changed: all whom fair share took from may take again (docs/shares.md).

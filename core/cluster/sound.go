@@ -248,6 +248,9 @@ func (s *State) soundDemand(k *soundness) {
 	for _, o := range s.orphans {
 		within(k, "orphans", []SubID{o.sub}, 0, subs, nil)
 	}
+	for _, a := range s.asked {
+		within(k, "sub-allocations noted", []SubID{a.sub}, 0, subs, nil)
+	}
 	for _, r := range s.Released {
 		within(k, "releases", []SubID{r.Sub}, 0, subs, nil)
 	}

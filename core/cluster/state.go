@@ -65,6 +65,7 @@ type State struct {
 	snapshot     int32 // number of the last demand table applied
 	orphans      []orphan
 	orphanUS     int64   // when they were settled last: now of the cycle under way
+	asked        []asked // each once, as they were
 	excess       []SubID // may hold more than they want, or want nothing
 	gone         []SubID // forgotten once their releases are emitted
 	outsideDirty bool
@@ -121,6 +122,7 @@ type Subs struct {
 	Orphan     []bool      // no plan has it any more, what it holds is under reclaim (PLAN-4)
 	Turns      []int8      // odd when fair share last took from it: how often that and its taking for it came in turn (docs/shares.md)
 	seen       []int32     // the snapshot that named it last, or unnamed
+	noted      []bool      // it stands in State.asked
 	free       []SubID
 }
 

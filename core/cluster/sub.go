@@ -7,22 +7,47 @@ import (
 // want sets how many units a sub-allocation wants.
 func (s *State) want(id SubID, units int64) {
 	if s.Sub.Wanted[id] != units {
+		s.note(id)
 		s.Sub.Wanted[id] = units
-		s.dirty(id)
 	}
 	if s.Sub.Held[id] > units || units == 0 {
 		s.excess = append(s.excess, id)
 	}
 }
 
-// dirty notes that what a sub-allocation asks for changed.
-func (s *State) dirty(id SubID) {
+// asked is what a sub-allocation asked for in the last cycle, of one that has been told another thing since.
+type asked struct {
+	sub          SubID
+	need         NeedID
+	wanted, most int64
+}
+
+// note comes before what a sub-allocation asks for changes.
+func (s *State) note(id SubID) {
 	if p := s.Sub.Plan[id]; p >= 0 {
-		s.Plans[p].Dirty, s.Plans[p].Stirred = true, true
-		s.forgiveLeaf(id)
+		s.Plans[p].Dirty = true
 	} else {
 		s.outsideDirty = true
 	}
+	if b := &s.Sub; !b.noted[id] {
+		b.noted[id] = true
+		s.asked = append(s.asked, asked{id, b.Need[id], b.Wanted[id], b.MaxPerHost[id]})
+	}
+}
+
+// heed stirs the plans in which something else is asked for than in the last cycle: what one input takes back of another counts for nothing
+// (docs/ownership.md, docs/shares.md). Leaves that ask for something else may take again. O(sub-allocations noted).
+func (s *State) heed() {
+	b := &s.Sub
+	for _, was := range s.asked {
+		id := was.sub
+		same := b.Wanted[id] == was.wanted && (was.wanted == 0 || b.Need[id] == was.need && b.MaxPerHost[id] == was.most)
+		if b.noted[id] = false; b.Plan[id] >= 0 && !same {
+			s.Plans[b.Plan[id]].Stirred = true
+			s.forgiveLeaf(id)
+		}
+	}
+	s.asked = s.asked[:0]
 }
 
 // allocation finds an allocation, or adds it behind all of its leaf's.
@@ -91,6 +116,7 @@ func (s *State) newSub(key subKey) SubID {
 		b.Orphan = append(b.Orphan, false)
 		b.Turns = append(b.Turns, 0)
 		b.seen = append(b.seen, 0)
+		b.noted = append(b.noted, false)
 	}
 	s.sequence++
 	b.Source[id], b.Plan[id], b.Consumer[id], b.Alloc[id] = s.Alloc.Source[a], s.Alloc.Plan[a], s.Alloc.Consumer[a], a
