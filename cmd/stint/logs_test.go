@@ -69,7 +69,7 @@ func TestSoakOpenB(t *testing.T) {
 
 func checkLogs(t *testing.T, files []string) {
 	t.Helper()
-	logs, cycles := 0, int64(0)
+	logs, refused, cycles := 0, 0, int64(0)
 	checks := map[string]int64{}
 	for _, file := range files {
 		scenarios, err := scenario.Load(file)
@@ -80,6 +80,7 @@ func checkLogs(t *testing.T, files []string) {
 		for _, s := range scenarios {
 			dir, ok := record(t, s)
 			if !ok {
+				refused++
 				continue
 			}
 			r := checkLog(t, fmt.Sprintf("%s:%d: %s", s.File, s.Line, s.Name), dir)
@@ -90,7 +91,12 @@ func checkLogs(t *testing.T, files []string) {
 			}
 		}
 	}
-	t.Logf("%d logs, %d cycles, checks: %v", logs, cycles, checks)
+	t.Logf("%d logs, %d cycles, %d scenarios refused, checks: %v", logs, cycles, refused, checks)
+	// A file says less than a random case: its releases come before the demand, and its tables of hosts are changes. So what is held where
+	// is another, and a few give back what nobody holds on a host that has left its plan, or for a consumer that is gone.
+	if refused*50 > logs {
+		t.Errorf("%d of %d scenarios are refused", refused, logs+refused)
+	}
 }
 
 // liar is a recorder that says of a cycle's digest what is not so.
