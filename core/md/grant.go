@@ -20,6 +20,7 @@ type granter struct {
 	race   share.Race
 	line   line.Line
 	hungry []plan.Node // leaves with outstanding demand, in tree order
+	need   []int64     // by Node: how much that is
 	leaves []plan.Node // of them, those in the loop
 	step   []step      // in the public pool by PairID, in others as stepOf says
 	stepOf []int32     // by SubID
@@ -152,13 +153,17 @@ func (m *Planner) begin() {
 // warm readies the line for all leaves with outstanding demand, and tells how much that is.
 func (g *granter) warm() (short int64) {
 	g.line.Reset(g.s, g.p)
-	g.hungry = g.hungry[:0]
-	for leaf, first := range g.p.FirstAlloc {
-		if first == cluster.NoID {
-			continue
+	n := len(g.p.FirstAlloc)
+	g.need = resized(g.need, n)
+	inHalves(n, func(from, to int) {
+		for leaf := from; leaf < to; leaf++ {
+			g.need[leaf] = g.line.Warm(plan.Node(leaf))
 		}
-		if n := g.line.Warm(plan.Node(leaf)); n > 0 {
-			short = share.Add(short, n)
+	})
+	g.hungry = g.hungry[:0]
+	for leaf, units := range g.need {
+		if units > 0 {
+			short = share.Add(short, units)
 			g.hungry = append(g.hungry, plan.Node(leaf))
 		}
 	}
