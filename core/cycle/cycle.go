@@ -42,12 +42,13 @@ type Runner struct {
 	// where it is worth it. It has no influence on any decision.
 	SpreadFrom int64
 
-	out     decision.Cycle
-	dicts   decision.Dicts
-	details *cluster.Names
-	planner []planner
-	stage   int
-	lapUS   int64
+	out      decision.Cycle
+	dicts    decision.Dicts
+	details  *cluster.Names
+	planner  []planner
+	returned []returned // scratch
+	stage    int
+	lapUS    int64
 }
 
 // Run is one cycle with nothing known from earlier ones.
@@ -230,15 +231,16 @@ func (r *Runner) emit(s *cluster.State, nowUS int64, dirty bool) {
 			r.planner[i].EmitOwnership(&r.out.Ownership)
 		}
 	}
-	<-stated
 	if dirty {
-		sum.Hosts, sum.Consumers = 0, 0
+		sum.Hosts, sum.UnitsHeld = 0, s.HeldUnits()
+		sum.UnitsWanted = sum.UnitsHeld + sum.UnitsShort
 		for i := range s.Plans {
 			sum.Hosts += int64(s.Plans[i].Parcels.Hosts())
 		}
+	}
+	<-stated
+	if dirty {
 		sum.Consumers = int64(len(r.out.Consumers.Held))
-		sum.UnitsHeld = s.HeldUnits()
-		sum.UnitsWanted = sum.UnitsHeld + sum.UnitsShort
 	}
 	if s.NewPlan {
 		r.out.Plans = decision.Plans{
@@ -300,17 +302,47 @@ func (r *Runner) reclaims(s *cluster.State) (issued, cancelled int64) {
 	return issued, cancelled
 }
 
-// releases adds what came back since the last cycle, in the order of D-14.
-func (r *Runner) releases(s *cluster.State) (units int64) {
-	slices.SortStableFunc(s.Released, func(a, b cluster.Release) int {
-		return cmp.Or(cmp.Compare(s.Sub.Plan[a.Sub], s.Sub.Plan[b.Sub]), cmp.Compare(s.Node(a.Sub), s.Node(b.Sub)),
-			cmp.Compare(s.Alloc.Arrival[s.Sub.Alloc[a.Sub]], s.Alloc.Arrival[s.Sub.Alloc[b.Sub]]),
-			cmp.Compare(s.Sub.Seq[a.Sub], s.Sub.Seq[b.Sub]), host(a, b), cmp.Compare(a.Cause, b.Cause))
+// returned is a release, by its place among them, and what the order of the table goes by first.
+type returned struct {
+	plan, at     int32
+	node         plan.Node
+	arrival, seq int64
+}
+
+// inOrder lists the releases in the order of D-14.
+func (r *Runner) inOrder(s *cluster.State) []returned {
+	list := r.returned[:0]
+	for i := range s.Released {
+		sub := s.Released[i].Sub
+		list = append(list, returned{s.Sub.Plan[sub], int32(i), s.Node(sub), s.Alloc.Arrival[s.Sub.Alloc[sub]], s.Sub.Seq[sub]})
+	}
+	slices.SortFunc(list, func(a, b returned) int {
+		switch {
+		case a.plan != b.plan:
+			return cmp.Compare(a.plan, b.plan)
+		case a.node != b.node:
+			return cmp.Compare(a.node, b.node)
+		case a.arrival != b.arrival:
+			return cmp.Compare(a.arrival, b.arrival)
+		case a.seq != b.seq:
+			return cmp.Compare(a.seq, b.seq)
+		}
+		x, y := &s.Released[a.at], &s.Released[b.at]
+		return cmp.Or(host(x, y), cmp.Compare(x.Cause, y.Cause), cmp.Compare(a.at, b.at))
 	})
+	r.returned = list
+	return list
+}
+
+// releases adds what came back since the last cycle.
+func (r *Runner) releases(s *cluster.State) (units int64) {
 	t := &r.out.Releases
-	for i, v := range s.Released {
+	last := cluster.Release{Sub: cluster.NoID}
+	for _, one := range r.inOrder(s) {
+		v := s.Released[one.at]
 		units += v.Units
-		if i > 0 && sameRelease(v, s.Released[i-1]) {
+		same := sameRelease(v, last)
+		if last = v; same {
 			t.Units[len(t.Units)-1] += v.Units
 			continue
 		}
@@ -327,7 +359,7 @@ func (r *Runner) releases(s *cluster.State) (units int64) {
 }
 
 // host compares the hosts of two releases in host order; those of a host's parcels are equal.
-func host(a, b cluster.Release) int {
+func host(a, b *cluster.Release) int {
 	if a.Host == b.Host {
 		return 0
 	}

@@ -232,22 +232,32 @@ func (m *Planner) EmitStates(c *decision.Cycle) {
 	}
 	row := c.Consumers.ExtendMD(members)
 	amount, part := c.Amounts.Extend(members*len(m.policy.Dimensions)), c.Shares.Extend(rows)
-	for n := plan.Root + 1; int(n) < m.policy.Len(); n++ {
-		if !m.p.Terms.Member[n] {
-			continue
-		}
-		id := int32(m.s.ConsumerOf[n])
-		m.emitConsumer(&c.Consumers, row, n, id)
-		row++
-		for d := range m.policy.Dimensions {
-			m.emitAmount(&c.Amounts, amount, n, id, d)
-			amount++
-		}
-		for _, o := range m.poolsAbove(n) {
-			if m.shows(o, n) {
-				m.emitShare(&c.Shares, part, o, n, id)
-				part++
+	cluster.Both(rows >= 1<<8, func() {
+		m.eachMember(func(n plan.Node, id int32) {
+			m.emitConsumer(&c.Consumers, row, n, id)
+			row++
+			for d := range m.policy.Dimensions {
+				m.emitAmount(&c.Amounts, amount, n, id, d)
+				amount++
 			}
+		})
+	}, func() {
+		m.eachMember(func(n plan.Node, id int32) {
+			for _, o := range m.poolsAbove(n) {
+				if m.shows(o, n) {
+					m.emitShare(&c.Shares, part, o, n, id)
+					part++
+				}
+			}
+		})
+	})
+}
+
+// eachMember calls f for the consumers that take part in the plan but the root, in tree order.
+func (m *Planner) eachMember(f func(n plan.Node, id int32)) {
+	for n := plan.Root + 1; int(n) < m.policy.Len(); n++ {
+		if m.p.Terms.Member[n] {
+			f(n, int32(m.s.ConsumerOf[n]))
 		}
 	}
 }
