@@ -180,8 +180,8 @@ func (m *Planner) takeFor(o *pool, sub cluster.SubID, gets int64) bool {
 				if k, victims = m.tryNext(o, t, sub, gets); victims != nil {
 					return false
 				}
-				if tried += most; tried >= sifted/2 { // whoever looked for long will look for longer
-					most = min(tried/2, sifted)
+				if tried += most; tried >= m.siftFrom() { // whoever looked for long will look for longer
+					most = min(max(tried/2, 2*ahead), sifted)
 				}
 			}
 		}
@@ -204,17 +204,15 @@ func (m *Planner) tryNext(o *pool, t *trial, sub cluster.SubID, gets int64) (clu
 	v := &m.fairness.onHand
 	next := v.next
 	v.next = v.next[:0]
-	if len(next) < sifted/4 || o.node != plan.Root {
-		v.read += v.fetch(next)
-	} else {
-		next = m.sift(o, t, next)
-	}
-	for _, at := range next {
+	out := m.sift(o, next)
+	for i, at := range next {
 		if t.failedOn(at.k) || m.taken(at) {
 			continue
 		}
-		if victims := m.victimsOn(o, sub, at.k, gets); victims != nil {
-			return at.k, victims
+		if out == nil || !out[i] {
+			if victims := m.victimsOn(o, sub, at.k, gets); victims != nil {
+				return at.k, victims
+			}
 		}
 		m.fail(t, at.k)
 	}

@@ -309,10 +309,22 @@ func (v *onHand) fetch(list []spotOf) (read uint8) {
 // sifted is the most parcels that are sifted at once.
 const sifted = 1 << 10
 
-// sift drops from a long list the parcels on which margins alone leave no room for a unit from the root's pool, and notes that they failed. The two
-// halves of the list are done at once.
-func (m *Planner) sift(o *pool, t *trial, list []spotOf) []spotOf {
+// siftFrom is how many parcels a taker tries in vain before those that come next are sifted. It decides nothing.
+func (m *Planner) siftFrom() int {
+	if m.SpreadFrom > 0 {
+		return ahead
+	}
+	return sifted / 2
+}
+
+// sift reads what mayDo will read on some parcels. Of a long list it tells on which parcels margins alone leave no room for a unit from the root's pool;
+// the two halves of it are done at once.
+func (m *Planner) sift(o *pool, list []spotOf) (out []bool) {
 	v := &m.fairness.onHand
+	if len(list) <= ahead || o.node != plan.Root {
+		v.read += v.fetch(list)
+		return nil
+	}
 	for _, at := range list {
 		m.current(at.k)
 	}
@@ -322,18 +334,10 @@ func (m *Planner) sift(o *pool, t *trial, list []spotOf) []spotOf {
 	half := len(list) / 2
 	cluster.Both(true, func() { read[0] = m.siftPart(list[:half], v.out[:half]) }, func() { read[1] = m.siftPart(list[half:], v.out[half:]) })
 	v.read += read[0] + read[1]
-	kept := list[:0]
-	for i, at := range list {
-		if v.out[i] {
-			m.fail(t, at.k)
-		} else {
-			kept = append(kept, at)
-		}
-	}
-	return kept
+	return v.out
 }
 
-// siftPart tells which of some parcels sift drops.
+// siftPart is sift for a half.
 func (m *Planner) siftPart(list []spotOf, out []bool) (read uint8) {
 	v := &m.fairness.onHand
 	for from := 0; from < len(list); from += ahead {
