@@ -309,7 +309,7 @@ func (v *onHand) fetch(list []spotOf) (read uint8) {
 // sifted is the most parcels that are sifted at once.
 const sifted = 1 << 10
 
-// siftFrom is how many parcels a taker tries in vain before those that come next are sifted. It decides nothing.
+// siftFrom is how many parcels a taker tries in vain before more of those that come next are sifted at once. It decides nothing.
 func (m *Planner) siftFrom() int {
 	if m.SpreadFrom > 0 {
 		return ahead
@@ -321,7 +321,7 @@ func (m *Planner) siftFrom() int {
 // the two halves of it are done at once.
 func (m *Planner) sift(o *pool, list []spotOf) (out []bool) {
 	v := &m.fairness.onHand
-	if len(list) <= ahead || o.node != plan.Root {
+	if len(list) <= ahead && m.SpreadFrom == 0 || o.node != plan.Root {
 		v.read += v.fetch(list)
 		return nil
 	}
