@@ -38,8 +38,8 @@ type Runner struct {
 	// has no influence on any decision.
 	Clock func() int64
 
-	// SpreadFrom is from how many outstanding units on an MD plan's grant stage is spread over two goroutines, and soon what takers of its fair
-	// reclaim look through; 0: from where it is worth it. It has no influence on any decision.
+	// SpreadFrom is from how many outstanding units on an MD plan's grant stage is spread over two goroutines; 0: from
+	// where it is worth it. It has no influence on any decision.
 	SpreadFrom int64
 
 	out      decision.Cycle

@@ -160,28 +160,24 @@ func (m *Planner) takeFor(o *pool, sub cluster.SubID, gets int64) bool {
 	}
 	v := &m.fairness.onHand
 	v.want, v.next = v.pack(m.s.Size(sub), false), v.next[:0]
-	most, tried := ahead, 0
 	m.layClaim(o, leaf, gets)
 	var victims []victim
 	k := cluster.ParcelID(cluster.NoID)
-	m.eachVictim(o, leaf, gets, func(n plan.Node, margin *margin) bool {
+	m.eachVictim(o, leaf, gets, func(n plan.Node, most *margin) bool {
 		held := m.holdsOf(o, n)
 		for _, same := range held.same {
-			if !margin.bears(m.fairness.claim.ofShape[same.shape]) || !m.mayGive(o, same.pair) {
-				continue // mostly by the first, which is at hand
+			if !most.bears(m.fairness.claim.ofShape[same.shape]) || !m.mayGive(o, same.pair) {
+				continue // most by the first, which is at hand
 			}
 			for i := same.from; i < same.to; i++ {
 				if t.failedOn(held.parcel[i]) {
 					continue
 				}
-				if v.next = append(v.next, spotOf{held.parcel[i], held.held[i]}); len(v.next) < most {
+				if v.next = append(v.next, spotOf{held.parcel[i], held.held[i]}); len(v.next) < ahead {
 					continue
 				}
 				if k, victims = m.tryNext(o, t, sub, gets); victims != nil {
 					return false
-				}
-				if tried += most; tried >= m.siftFrom() { // whoever looked for long will look for longer
-					most = min(max(tried/2, 2*ahead), sifted)
 				}
 			}
 		}
@@ -204,15 +200,13 @@ func (m *Planner) tryNext(o *pool, t *trial, sub cluster.SubID, gets int64) (clu
 	v := &m.fairness.onHand
 	next := v.next
 	v.next = v.next[:0]
-	out := m.sift(o, next)
-	for i, at := range next {
+	v.fetch(next)
+	for _, at := range next {
 		if t.failedOn(at.k) || m.taken(at) {
 			continue
 		}
-		if out == nil || !out[i] {
-			if victims := m.victimsOn(o, sub, at.k, gets); victims != nil {
-				return at.k, victims
-			}
+		if victims := m.victimsOn(o, sub, at.k, gets); victims != nil {
+			return at.k, victims
 		}
 		m.fail(t, at.k)
 	}

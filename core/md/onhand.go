@@ -35,7 +35,6 @@ type onHand struct {
 	touched []cluster.HoldingID
 	was     ofLeaf
 	next    []spotOf
-	out     []bool
 	read    uint8 // so that what is fetched is used
 }
 
@@ -124,16 +123,27 @@ func (m *Planner) mayDo(o *pool, k cluster.ParcelID) bool {
 // mightDo is mayDo for who takes from the root's pool, by what is free and held on a parcel less what may not be given: first by the margins of
 // those that rows name, which are at hand, then by what each may give.
 func (m *Planner) mightDo(o *pool, one *onParcel) bool {
-	v, c := &m.fairness.onHand, &m.fairness.claim
-	if !vecpack.Covers(one.all, v.want) {
-		return false
-	}
-	m.layTopMargins(o)
-	all := m.withinMargins(one)
+	v, c, all := &m.fairness.onHand, &m.fairness.claim, one.all
 	if !vecpack.Covers(all, v.want) {
 		return false
 	}
+	m.layTopMargins(o)
 	list := v.row[one.from:one.to]
+	for i := range list { // without asking what it is: that would cost more than the sums
+		of := &list[i]
+		units := uint64(of.units)
+		if units == many {
+			units = uint64(m.unitsOf(one.from + int32(i)))
+		}
+		lost := v.word[of.shape] * units
+		if c.ofShape[of.shape] <= c.limit[of.top] {
+			lost = 0
+		}
+		all -= lost
+	}
+	if !vecpack.Covers(all, v.want) {
+		return false
+	}
 	for i := range list {
 		of := &list[i]
 		if of.top == elsewhere {
@@ -149,25 +159,6 @@ func (m *Planner) mightDo(o *pool, one *onParcel) bool {
 		}
 	}
 	return true
-}
-
-// withinMargins is what is free and held on a parcel less what the margins of those that rows name keep from a taker, packed.
-func (m *Planner) withinMargins(one *onParcel) uint64 {
-	v, c, all := &m.fairness.onHand, &m.fairness.claim, one.all
-	list := v.row[one.from:one.to]
-	for i := range list { // without asking what it is: that would cost more than the sums
-		of := &list[i]
-		units := uint64(of.units)
-		if units == many {
-			units = uint64(m.unitsOf(one.from + int32(i)))
-		}
-		lost := v.word[of.shape] * units
-		if c.ofShape[of.shape] <= c.limit[of.top] {
-			lost = 0
-		}
-		all -= lost
-	}
-	return all
 }
 
 // unitsOf is the units of a row.
@@ -294,8 +285,8 @@ type spotOf struct {
 }
 
 // fetch reads what mayDo will read on some parcels, all at once and without asking what it is: one after the other they would wait for memory.
-func (v *onHand) fetch(list []spotOf) (read uint8) {
-	last := int32(len(v.row) - 1)
+func (v *onHand) fetch(list []spotOf) {
+	read, last := v.read, int32(len(v.row)-1)
 	for _, at := range list {
 		read += uint8(v.parcel[at.k].all)
 	}
@@ -303,52 +294,7 @@ func (v *onHand) fetch(list []spotOf) (read uint8) {
 		one := &v.parcel[at.k]
 		read += v.row[min(one.from, last)].units + v.row[min((one.from+one.to)/2, last)].units + v.row[min(one.to, last)].units
 	}
-	return read
-}
-
-// sifted is the most parcels that are sifted at once.
-const sifted = 1 << 10
-
-// siftFrom is how many parcels a taker tries in vain before more of those that come next are sifted at once. It decides nothing.
-func (m *Planner) siftFrom() int {
-	if m.SpreadFrom > 0 {
-		return ahead
-	}
-	return sifted / 2
-}
-
-// sift reads what mayDo will read on some parcels. Of a long list it tells on which parcels margins alone leave no room for a unit from the root's pool;
-// the two halves of it are done at once.
-func (m *Planner) sift(o *pool, list []spotOf) (out []bool) {
-	v := &m.fairness.onHand
-	if len(list) <= ahead && m.SpreadFrom == 0 || o.node != plan.Root {
-		v.read += v.fetch(list)
-		return nil
-	}
-	for _, at := range list {
-		m.current(at.k)
-	}
-	m.layTopMargins(o)
-	v.out = resized(v.out, len(list))
-	read := [2]uint8{}
-	half := len(list) / 2
-	cluster.Both(true, func() { read[0] = m.siftPart(list[:half], v.out[:half]) }, func() { read[1] = m.siftPart(list[half:], v.out[half:]) })
-	v.read += read[0] + read[1]
-	return v.out
-}
-
-// siftPart is sift for a half.
-func (m *Planner) siftPart(list []spotOf, out []bool) (read uint8) {
-	v := &m.fairness.onHand
-	for from := 0; from < len(list); from += ahead {
-		some := list[from:min(from+ahead, len(list))]
-		read += v.fetch(some)
-		for i, at := range some {
-			one := &v.parcel[at.k]
-			out[from+i] = one.all != v.most && !vecpack.Covers(m.withinMargins(one), v.want)
-		}
-	}
-	return read
+	v.read = read
 }
 
 // taken tells whether all units of a holding that was none under reclaim were taken since.
