@@ -80,14 +80,13 @@ func (s *State) bindDemand(source string, t *DemandTable, f *Faults) {
 	if !b.changes {
 		last = s.follow(source)
 	}
+	s.repeats(&last, t)
 	for i := range t.Rows {
-		s.bindConsumer(t, i, last.expected())
-		b.rows[i] = s.bindRow(t, i, f)
 		a := AllocID(NoID)
-		if b.found[i] = s.match(&last, t, i); b.found[i] == NoID {
-			if a = s.bindKey(t, i); a != NoID && s.resume(&last, a) {
-				b.found[i] = s.match(&last, t, i)
-			}
+		if b.found[i] != NoID {
+			last.next = max(last.next, i+1)
+		} else {
+			a = s.bindOne(t, i, &last, f)
 		}
 		if b.found[i] == NoID && !listed { // rows that the last snapshot had in this order are not the same
 			s.listRows(t, i)
@@ -103,6 +102,20 @@ func (s *State) bindDemand(source string, t *DemandTable, f *Faults) {
 				fmt.Sprintf("belongs to source %q already", s.Source.String(int32(s.Alloc.Source[a]))))
 		}
 	}
+}
+
+// bindOne is bindDemand for a row that does not repeat the last snapshot's in its place; it gives the allocation that its key names, if that was
+// looked for.
+func (s *State) bindOne(t *DemandTable, i int, last *follower, f *Faults) AllocID {
+	b, a := &s.scratch, AllocID(NoID)
+	s.bindConsumer(t, i, last.expected())
+	b.rows[i] = s.bindRow(t, i, f)
+	if b.found[i] = s.match(last, t, i); b.found[i] == NoID {
+		if a = s.bindKey(t, i); a != NoID && s.resume(last, a) {
+			b.found[i] = s.match(last, t, i)
+		}
+	}
+	return a
 }
 
 // listRows begins to look for duplicates, with the rows before one, which are none of each other.
@@ -170,21 +183,27 @@ func (s *State) bindConsumer(t *DemandTable, i int, like SubID) {
 		return
 	}
 	path := t.Consumer.Names.Bytes(c)
-	b.node[c], b.plan[c] = plan.None, planNone
+	b.node[c] = plan.None
 	if like != NoID && string(path) == string(s.Consumer.Bytes(int32(s.Sub.Consumer[like]))) {
 		b.node[c] = s.NodeOf[s.Sub.Consumer[like]]
 	} else if node, ok := s.Policy.Find(string(path)); ok {
 		b.node[c] = node
 	}
+	b.plan[c] = s.onlyPlan(b.node[c])
+}
+
+// onlyPlan is the plan that a consumer takes part in, if it is one.
+func (s *State) onlyPlan(node plan.Node) int32 {
+	only := int32(planNone)
 	for p := range s.Plans {
-		if b.node[c] != plan.None && s.Plans[p].Terms.Member[b.node[c]] {
-			if b.plan[c] != planNone {
-				b.plan[c] = planMany
-				break
+		if node != plan.None && s.Plans[p].Terms.Member[node] {
+			if only != planNone {
+				return planMany
 			}
-			b.plan[c] = int32(p)
+			only = int32(p)
 		}
 	}
+	return only
 }
 
 // bindNeed checks the requirement with a code of a table; its id is that of the state, or NoID when it is new.

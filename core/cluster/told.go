@@ -50,6 +50,83 @@ func (s *State) remember(src SourceID) {
 	}
 }
 
+// repeats finds the rows that name what the source's last snapshot named in their places, without any fault: as most do. What they name is in
+// the scratch then, NoID for all others, which are looked at one by one; no other row can be found to name it. The two halves of the rows are
+// done at once. O(rows).
+func (s *State) repeats(f *follower, t *DemandTable) {
+	b := &s.scratch
+	for i := range b.found {
+		b.found[i] = NoID
+	}
+	if f.told == nil {
+		return
+	}
+	n := min(t.Rows, len(f.told.sub))
+	Both(n >= repeatsMin, func() { s.repeatsIn(f, t, 0, n/2) }, func() { s.repeatsIn(f, t, n/2, n) })
+}
+
+// repeatsMin is from how many rows on two goroutines are worth it.
+const repeatsMin = 1 << 10
+
+// repeatsIn is repeats for rows from one to another. It writes nothing but their places in the scratch.
+func (s *State) repeatsIn(f *follower, t *DemandTable, from, to int) {
+	b, u := &s.scratch, &s.Sub
+	var who, alloc, name spelt
+	only := int32(planNone)
+	for i := from; i < to; i++ {
+		sub := f.told.sub[i]
+		a := u.Alloc[sub]
+		if a == NoID || u.Seq[sub] > f.told.sequence || u.Source[sub] != f.src || t.Units[i] < 0 || t.Units[i] > NumberMax {
+			continue
+		}
+		changed, same := who.is(&t.Consumer, i, &s.Consumer, int32(u.Consumer[sub]))
+		if changed {
+			only = s.onlyPlan(s.NodeOf[u.Consumer[sub]])
+		}
+		p := only
+		if code := t.Plan.At(i); code != Null && len(t.Plan.Names.Bytes(code)) > 0 {
+			p = b.named[code]
+		}
+		if !same || p < 0 || p != u.Plan[sub] || s.Plans[p].Slots != nil || !s.isSized(t, i, u.Shape[sub]) {
+			continue
+		}
+		if _, same = alloc.is(&t.Allocation, i, &s.Label, s.Alloc.Name[a]); !same {
+			continue
+		}
+		if _, same = name.is(&t.Sub, i, &s.Label, u.Name[sub]); same {
+			b.found[i], b.rows[i] = sub, p
+		}
+	}
+}
+
+// spelt is what a row was found to name in a column of text: the next mostly names the same, or is the next one that is told.
+type spelt struct {
+	known bool
+	same  bool
+	code  int32
+	id    int32
+}
+
+// is tells whether a row names in a column what stands for an id, and whether that was not what the row before was asked.
+func (o *spelt) is(c *TextColumn, row int, names *Names, id int32) (changed, same bool) {
+	code := c.At(row)
+	if o.known && code == o.code && id == o.id {
+		return false, o.same
+	}
+	*o = spelt{true, code == Null && id == 0 || code != Null && bytes.Equal(c.Names.Bytes(code), names.Bytes(id)), code, id}
+	return true, o.same
+}
+
+// isSized tells whether a row's unit is of a shape. Shapes have some size.
+func (s *State) isSized(t *DemandTable, i int, shape ShapeID) bool {
+	for d, amount := range s.Shape.Size(shape) {
+		if col := t.Size[d]; col == nil && amount != 0 || col != nil && col[i] != amount {
+			return false
+		}
+	}
+	return true
+}
+
 // expected is the sub-allocation that the next row should name, NoID when nothing is expected.
 func (f *follower) expected() SubID {
 	if f.told == nil || f.next >= len(f.told.sub) {
@@ -64,7 +141,11 @@ func (s *State) match(f *follower, t *DemandTable, i int) SubID {
 		return NoID
 	}
 	for at := f.next; at < min(f.next+ahead, len(f.told.sub)); at++ {
-		if sub := f.told.sub[at]; s.names(f, t, i, sub) {
+		sub := f.told.sub[at]
+		if at < t.Rows && s.scratch.found[at] == sub {
+			continue // by its own row
+		}
+		if s.names(f, t, i, sub) {
 			f.next = at + 1
 			return sub
 		}
