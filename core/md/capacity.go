@@ -291,6 +291,14 @@ func (o *rests) alike(class int, l *restLevel, row int32) bool {
 // capacity is a pool's capacity in units of a shape in use (MD-11), as of the last refresh. O(classes) where many rests are others than when it
 // was asked for last, else O(those).
 func (m *Planner) capacity(o *pool, shape cluster.ShapeID) int64 {
+	if o.node != plan.Root {
+		m.figures.wait()
+	}
+	return m.capacityOf(o, shape)
+}
+
+// capacityOf is capacity for who adds up figures.
+func (m *Planner) capacityOf(o *pool, shape cluster.ShapeID) int64 {
 	if mutant == 22 {
 		o = m.root()
 	}

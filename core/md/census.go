@@ -40,10 +40,17 @@ func (m *Planner) canvass() {
 	for shape := range c.public {
 		c.public[shape] = unknown
 	}
-	if c.known = c.known && m.p.Parcels.Owned && !m.p.Rebuilt; m.p.Parcels.Owned {
-		if !m.canvassFlows() {
-			m.canvassAll()
-		}
+	m.canvassSome()
+	if c.known = c.known && m.p.Parcels.Owned && !m.p.Rebuilt; m.p.Parcels.Owned && !c.known {
+		m.canvassAll()
+		c.flows = m.s.Shifts.Flows()
+	}
+}
+
+// canvassSome is canvass as far as it is known by now what flowed; the rest is left for that.
+func (m *Planner) canvassSome() {
+	if c := &m.census; c.known && m.p.Parcels.Owned && !m.p.Rebuilt {
+		c.known = m.canvassFlows()
 		c.flows = m.s.Shifts.Flows()
 	}
 }
@@ -123,14 +130,14 @@ func (m *Planner) lentBy(lender cluster.ConsumerID, depth int) []int64 {
 	return c.lent[(n*c.depths+depth)*dims:][:dims]
 }
 
-// capacityNow is a pool's capacity in units of a shape in use, after canvass. Most ask for the public pool's.
+// capacityNow is a pool's capacity in units of a shape in use, after canvass, for those who add up figures. Most ask for the public pool's.
 func (m *Planner) capacityNow(o *pool, shape cluster.ShapeID) int64 {
 	if o.node != plan.Root {
-		return m.capacity(o, shape)
+		return m.capacityOf(o, shape)
 	}
 	units := &m.census.public[shape]
 	if *units == unknown {
-		*units = m.capacity(o, shape)
+		*units = m.capacityOf(o, shape)
 	}
 	return *units
 }
@@ -154,9 +161,9 @@ func (m *Planner) lend() {
 	}
 }
 
-// Count adds up what every consumer wants and holds, in units, in all and in each pool, and the usage demands (MD-13): of the
-// sub-allocations as they stand in memory. O(sub-allocations × depth).
-func (m *Planner) Count() {
+// countAll adds up what every leaf wants and holds, in units, in all and in each pool, and the usage demands (MD-13): of the
+// sub-allocations as they stand in memory, of which so much is held. O(sub-allocations × depth).
+func (m *Planner) countAll(held []int64) {
 	n, p, u := m.policy.Len(), &m.pools, &m.s.Sub
 	m.wanted, m.held = zeroed(m.wanted, n), zeroed(m.held, n)
 	clear(p.wanted)
@@ -170,26 +177,18 @@ func (m *Planner) Count() {
 		if a == cluster.NoID || u.Plan[sub] != m.p.Index || u.Orphan[sub] {
 			continue
 		}
-		leaf := m.s.NodeOf[u.Consumer[sub]]
-		m.wanted[leaf] = share.Add(m.wanted[leaf], u.Wanted[sub])
-		m.held[leaf] += u.Held[sub]
-		m.countSub(cluster.SubID(sub), m.census.source[m.census.first[leaf]:m.census.first[leaf+1]])
-	}
-	m.sumUp(m.wanted)
-	m.sumUp(m.held)
-	for i := range p.list {
-		o := &p.list[i]
-		m.sumIn(o, p.wanted)
-		m.sumIn(o, p.held)
-		m.sumIn(o, p.demand)
+		m.countSub(cluster.SubID(sub), m.s.NodeOf[u.Consumer[sub]], held[sub])
 	}
 }
 
-// countSub is Count for a sub-allocation in the pools that exist for its leaf.
-func (m *Planner) countSub(sub cluster.SubID, sources []source) {
-	p, short := &m.pools, m.s.Short(sub)
+// countSub is countAll for a sub-allocation that holds so much.
+func (m *Planner) countSub(sub cluster.SubID, leaf plan.Node, all int64) {
+	p, wanted := &m.pools, m.s.Sub.Wanted[sub]
+	m.wanted[leaf] = share.Add(m.wanted[leaf], wanted)
+	m.held[leaf] += all
+	short, sources := max(0, wanted-all), m.census.of(leaf)
 	for i := range sources {
-		from, held := &sources[i], m.s.Sub.Held[sub]
+		from, held := &sources[i], all
 		if m.p.Parcels.Owned {
 			held = m.census.drawn[int(sub)*m.census.depths+int(from.depth)]
 		}
@@ -202,6 +201,9 @@ func (m *Planner) countSub(sub cluster.SubID, sources []source) {
 		o.short = o.short || short > 0
 	}
 }
+
+// of is the sources of a leaf, after laySources.
+func (c *census) of(leaf plan.Node) []source { return c.source[c.first[leaf]:c.first[leaf+1]] }
 
 // laySources lists the pools that exist for each leaf, unless that is done. O(consumers × depth).
 func (m *Planner) laySources() {

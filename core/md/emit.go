@@ -172,10 +172,15 @@ func (m *Planner) sortSubs(subs []cluster.SubID) {
 // eachSub calls f for every sub-allocation of the plan: consumers in tree order, allocations by arrival.
 func (m *Planner) eachSub(f func(sub cluster.SubID)) {
 	for leaf := range m.p.FirstAlloc {
-		for a := m.p.FirstAlloc[leaf]; a != cluster.NoID; a = m.s.Alloc.Next[a] {
-			for sub := m.s.Alloc.First[a]; sub != cluster.NoID; sub = m.s.Sub.Next[sub] {
-				f(sub)
-			}
+		m.eachSubOf(plan.Node(leaf), f)
+	}
+}
+
+// eachSubOf calls f for those of a leaf.
+func (m *Planner) eachSubOf(leaf plan.Node, f func(sub cluster.SubID)) {
+	for a := m.p.FirstAlloc[leaf]; a != cluster.NoID; a = m.s.Alloc.Next[a] {
+		for sub := m.s.Alloc.First[a]; sub != cluster.NoID; sub = m.s.Sub.Next[sub] {
+			f(sub)
 		}
 	}
 }

@@ -185,12 +185,22 @@ func (g *granter) grantPool(o *pool) bool {
 		return false
 	}
 	g.readyRelay(o, g.prepare(o))
-	g.serveAll(o)
+	if o.node != plan.Root {
+		g.serveAll(o)
+	} else { // nothing is booked before it is done
+		cluster.Both(true, func() { g.serveAll(o) }, g.lookAhead)
+	}
 	for n := range node { // in place, also where the race was begun anew
 		g.pools.stake[int(o.figures)+n] = node[n].Usage
 	}
 	g.gather()
 	return true
+}
+
+// lookAhead brings up what later stages keep as far as it is known by now what is held. What else there will be they bring up themselves.
+func (m *Planner) lookAhead() {
+	m.followHoldings()
+	m.canvassSome()
 }
 
 // lineUp puts the leaves with outstanding demand that may draw on a pool in line, and tells whether there are any.

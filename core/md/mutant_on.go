@@ -80,4 +80,5 @@ var Mutants = [...]string{
 	"join: who looks behind where there was none for less does not hear of what gained room",   // 67
 	"hand: leaves hold what they did when they were listed first",                              // 68
 	"hand: news that were dropped were none",                                                   // 69
+	"figures: leaves that lost units of this cycle have theirs as before",                      // 70
 }

@@ -258,20 +258,41 @@ func (m *Planner) beginTakers() {
 	v.round++
 	clear(v.gave)
 	v.doubtAll(m.p.Changed)
-	for shape := cluster.ShapeID(len(v.word)); int(shape) < m.s.Shape.Len(); shape++ {
-		v.word = append(v.word, v.pack(m.s.Shape.Size(shape), true))
-	}
-	touched, ok := m.s.Shifts.Touched(v.touches)
-	m.tellLeaves(touched, ok)
-	if v.touches = m.s.Shifts.Touches(); ok && len(v.row) > 0 && 2*v.dead <= len(v.row) && len(touched) < len(v.parcel) {
-		m.touchUp(touched)
+	if m.followHoldings() {
 		return
 	}
+	m.weighShapes()
+	touched, ok := m.s.Shifts.Touched(v.touches)
+	m.tellLeaves(touched, ok)
+	v.touches = m.s.Shifts.Touches()
 	clear(v.fresh)
 	if m.layStale(); len(v.row) == 0 || 2*v.dead > len(v.row) || 4*len(v.stale) > len(v.parcel) {
 		m.takeAllDown()
 	} else {
 		m.takeStaleDown()
+	}
+}
+
+// followHoldings brings rows and leaves' lists up to the holdings that were touched since the last time. It is false, and nothing is done, where
+// these are not known, or so many that looking at the parcels is no more.
+func (m *Planner) followHoldings() bool {
+	v := &m.fairness.onHand
+	touched, ok := m.s.Shifts.Touched(v.touches)
+	if !ok || len(v.row) == 0 || 2*v.dead > len(v.row) || len(touched) >= len(v.parcel) {
+		return false
+	}
+	m.weighShapes()
+	m.tellLeaves(touched, true)
+	v.touches = m.s.Shifts.Touches()
+	m.touchUp(touched)
+	return true
+}
+
+// weighShapes packs what units of shapes that are new take.
+func (m *Planner) weighShapes() {
+	v := &m.fairness.onHand
+	for shape := cluster.ShapeID(len(v.word)); int(shape) < m.s.Shape.Len(); shape++ {
+		v.word = append(v.word, v.pack(m.s.Shape.Size(shape), true))
 	}
 }
 

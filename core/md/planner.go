@@ -59,6 +59,7 @@ type Planner struct {
 	sight    sight
 	amounts  amounts
 	census   census
+	figures  figures
 }
 
 // Attach points the planner at a state and the plan it is to carry out. Cheap.
@@ -157,8 +158,10 @@ func (m *Planner) Settle(meanwhile func()) {
 	if !m.p.Dirty {
 		return
 	}
-	others, judged := make(chan func(), 2), make(chan struct{})
-	others <- m.Amounts // the longer one first
+	others, judged, known := make(chan func(), 2), make(chan struct{}), m.endFigures()
+	if !known {
+		others <- func() { m.Amounts(&m.p.Pairs) } // the longer one first
+	}
 	others <- meanwhile
 	close(others)
 	go func() {
@@ -168,34 +171,20 @@ func (m *Planner) Settle(meanwhile func()) {
 		}
 		close(judged)
 	}()
-	m.canvass()
-	m.use()
-	m.Count()
+	if !known {
+		m.canvass()
+		m.useAll(&m.p.Pairs)
+		m.countAll(m.s.Sub.Held)
+	}
+	m.sumPools()
 	m.Quota()
 	for do := range others {
 		do()
 	}
 	<-judged
+	m.sumAmounts()
 	m.lend()
 	m.unite()
-}
-
-// use adds up the shares that are held (MD-12), of the pairs that are enlisted, as they stand in memory. O(pairs + consumers in pools).
-func (m *Planner) use() {
-	clear(m.pools.usage)
-	for q := range m.pools.nextPair {
-		units := m.p.Pairs.Units[q]
-		if units <= 0 {
-			continue
-		}
-		if o := m.poolOf(m.p.Pairs.Pool[q]); o != nil {
-			at := &m.pools.usage[o.at(m.p.Pairs.Leaf[q])]
-			*at = share.Add(*at, share.Fraction(units, m.capacityNow(o, m.p.Pairs.Shape[q])))
-		}
-	}
-	for i := range m.pools.list {
-		m.sumIn(&m.pools.list[i], m.pools.usage)
-	}
 }
 
 // inHalves calls f for the two halves of n things, on two goroutines where they are many: f must write to nothing that the other half reads.

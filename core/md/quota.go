@@ -83,10 +83,10 @@ type amounts struct {
 	parts [][]int64      // by dimension, then pool.at: what of the pool's capacity is a consumer's
 }
 
-// Amounts computes what consumers hold, but for what they lend, and their static share quotas (MD-15, D-8):
+// Amounts computes what leaves hold, and the static share quotas (MD-15, D-8):
 // per dimension each pool's capacity, divided as if every leaf wanted without end.
 // O(pairs × dimensions + consumers in pools × dimensions), besides pools whose capacity changed.
-func (m *Planner) Amounts() {
+func (m *Planner) Amounts(pairs *cluster.Pairs) {
 	a, n, dims := &m.amounts, m.policy.Len(), len(m.policy.Dimensions)
 	a.held, a.owned, a.lent, a.quota = resized(a.held, dims), resized(a.owned, dims), resized(a.lent, dims), resized(a.quota, dims)
 	if a.set != m.set {
@@ -95,15 +95,8 @@ func (m *Planner) Amounts() {
 	for d := range dims {
 		a.held[d], a.lent[d], a.quota[d] = zeroed(a.held[d], n), zeroed(a.lent[d], n), zeroed(a.quota[d], n)
 	}
-	for q, leaf := range m.p.Pairs.Leaf {
-		if units := m.p.Pairs.Units[q]; units > 0 {
-			for d, u := range m.s.Shape.Size(m.p.Pairs.Shape[q]) {
-				a.held[d][leaf] = share.Add(a.held[d][leaf], share.Mul(units, u))
-			}
-		}
-	}
-	for d := range dims {
-		m.sumUp(a.held[d])
+	for q := range pairs.Leaf {
+		m.holdPair(pairs, cluster.PairID(q))
 	}
 	for i := range m.pools.list {
 		o := &m.pools.list[i]
@@ -118,6 +111,25 @@ func (m *Planner) Amounts() {
 				a.quota[d][node] = share.Add(a.quota[d][node], parts[o.at(node)])
 			}
 		}
+	}
+}
+
+// holdPair adds what is held of a pair to what its leaf holds.
+func (m *Planner) holdPair(pairs *cluster.Pairs, q cluster.PairID) {
+	units, leaf := pairs.Units[q], pairs.Leaf[q]
+	if units <= 0 {
+		return
+	}
+	for d, u := range m.s.Shape.Size(pairs.Shape[q]) {
+		held := m.amounts.held[d]
+		held[leaf] = share.Add(held[leaf], share.Mul(units, u))
+	}
+}
+
+// sumAmounts adds up what consumers hold of what their leaves do. O(consumers × dimensions).
+func (m *Planner) sumAmounts() {
+	for _, held := range m.amounts.held {
+		m.sumUp(held)
 	}
 }
 

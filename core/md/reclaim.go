@@ -36,6 +36,7 @@ func (m *Planner) Reclaim() {
 	m.crowded()
 	m.guard()
 	m.overLimits()
+	m.beginFigures()
 	if m.nears() {
 		m.makeWay()
 	} else {
