@@ -18,7 +18,11 @@ type asked struct {
 	mask  []uint64 // those rows
 	lacks []int32  // words of it that lack rows
 	of    cluster.NeedID
-	round int64         // sight.round when mask was laid
+	seen  int64         // sight.round when mask was laid
+	round int64         // how often one was: what goes by it is of one round
+	side  int           // which of two who judge
+	borne []bearing     // that were found in this cycle
+	sums  [][]sums      // by dimension, then place of a grace
 	rows  []int         // by place of a grace: rows of mask that are within it; -1: not counted
 	total map[int]tally // by place of a grace: of all rows through the public pool
 	fits  []fitting     // where a unit fits through the public pool
@@ -31,13 +35,12 @@ type fitting struct {
 	rows uint64
 }
 
-// lay lays a unit next to the parcels. O(dimensions), and O(parcels) for a requirement, and for each size that is new.
-func (m *Planner) lay(key ask) *asked {
-	v, a := &m.sight, &m.reason.asked
-	v.ask++
-	if a.round != v.round || a.of != key.need {
-		v.round++
-		a.round, a.of, a.rows = v.round, key.need, a.rows[:0]
+// lay lays a unit next to the parcels, with rungs that are laid already, nil: that are not. O(dimensions), and O(parcels) for a requirement, and for
+// each size that is new.
+func (m *Planner) lay(a *asked, key ask, rungs []*rung) {
+	v := &m.sight
+	if a.seen != v.round || a.of != key.need {
+		a.seen, a.round, a.of, a.rows = v.round, a.round+1, key.need, a.rows[:0]
 		a.mask = append(a.mask[:0], v.open...)
 		if set, _ := m.desk.Selected(key.need); set != nil {
 			for row, k := range v.parcel {
@@ -56,13 +59,17 @@ func (m *Planner) lay(key ask) *asked {
 	}
 	clear(a.total)
 	a.fits, a.found = a.fits[:0], false
-	a.size, a.need, a.rung = m.s.Shape.Size(key.shape), a.need[:0], a.rung[:0]
+	a.size, a.need, a.rung = m.s.Shape.Size(key.shape), a.need[:0], append(a.rung[:0], rungs...)
+	if rungs == nil {
+		v.ask++
+	}
 	for d, u := range a.size {
 		if u > 0 {
-			a.need, a.rung = append(a.need, d), append(a.rung, v.rung(d, u))
+			if a.need = append(a.need, d); rungs == nil {
+				a.rung = append(a.rung, v.rung(d, u))
+			}
 		}
 	}
-	return a
 }
 
 // without is how many rows there are beside blocked ones.
@@ -294,13 +301,13 @@ func (v *sight) most() int64 { return math.MaxInt64 / int64(len(v.parcel)+1) }
 // requirement, dimension and grace.
 func (v *sight) sumAround(a *asked, o span, g *grace, d int) (sum int64) {
 	t := &v.tier[0]
-	for len(v.sums) <= d {
-		v.sums = append(v.sums, nil)
+	for len(a.sums) <= d {
+		a.sums = append(a.sums, nil)
 	}
-	v.sums[d] = resized(v.sums[d], max(len(v.sums[d]), g.place+1))
-	s := &v.sums[d][g.place]
-	if s.round != v.round {
-		s.round, s.before = v.round, append(s.before[:0], 0)
+	a.sums[d] = resized(a.sums[d], max(len(a.sums[d]), g.place+1))
+	s := &a.sums[d][g.place]
+	if s.round != a.round {
+		s.round, s.before = a.round, append(s.before[:0], 0)
 		for w := range int32(len(a.mask)) {
 			s.before = append(s.before, s.before[w]+v.sumWord(a, w, ^uint64(0), g, t, d, v.most()))
 		}

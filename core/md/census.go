@@ -142,7 +142,7 @@ func (m *Planner) capacityNow(o *pool, shape cluster.ShapeID) int64 {
 	return *units
 }
 
-// lend adds up what is held on parcels by outsiders of those that own them: of all that lend them, up to the pool. After canvass and Amounts.
+// lend adds up what is held on parcels by outsiders of those that own them: of all that lend them, up to the pool.
 func (m *Planner) lend() {
 	c, dims := &m.census, len(m.policy.Dimensions)
 	if !m.p.Parcels.Owned {

@@ -1,7 +1,6 @@
 package md
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -31,12 +30,12 @@ type reasons struct {
 	short []cluster.SubID // all that are short, in the order of eachSub
 	subs  []judged        // of these, those that are short of more than they are promised
 	rows  int             // of the table shortfalls
-	asked asked
+	asks  asks
 	last  *reason                  // until all that leaves is gone
 	bears map[ask]cluster.ParcelID // kept from cycle to cycle: a parcel that is large enough, when last looked at
 }
 
-// judgeShort lists who is short, and judges. It changes nothing that Settle computes, and needs nothing of it. Cost: judge.
+// judgeShort lists who is short, and judges. It changes nothing that Settle computes, and needs nothing of it but helpJudge beside it. Cost: judge.
 func (m *Planner) judgeShort() {
 	r := &m.reason
 	r.subs, r.rows = r.subs[:0], 0
@@ -68,28 +67,20 @@ func (m *Planner) listShort() {
 	m.sortSubs(r.short)
 }
 
-// judge finds what stands against units of sub-allocations by themselves, those that ask for the same together. The parcels must
+// judge finds what stands against units of sub-allocations by themselves, those that ask for the same together, beside helpJudge. The parcels must
 // be as they are after granting. O(asks × parcels × dimensions + leaves × parcels ÷ 64).
 func (m *Planner) judge(subs []judged) {
-	if len(subs) == 0 {
-		return
+	l := &m.reason.asks
+	dealt := 0
+	if len(subs) > 0 {
+		m.laySight()
+		l.sort(subs)
+		dealt = m.layAsks(subs)
 	}
-	m.laySight()
-	order := make([]int32, len(subs))
-	for i := range subs {
-		order[i] = int32(i)
-	}
-	slices.SortFunc(order, func(i, j int32) int {
-		a, b := &subs[i].ask, &subs[j].ask
-		return cmp.Or(cmp.Compare(a.need, b.need), cmp.Compare(a.shape, b.shape), cmp.Compare(i, j))
-	})
-	for from := 0; from < len(order); {
-		end := from + 1
-		for end < len(order) && subs[order[end]].ask == subs[order[from]].ask {
-			end++
-		}
-		m.judgeAsk(subs, order[from:end])
-		from = end
+	close(l.laid)
+	m.judgeDealt(subs, 0)
+	for i := dealt; len(subs) > 0 && i < l.count(); i++ {
+		m.judgeAsk(&l.by[0], subs, i)
 	}
 }
 
@@ -100,10 +91,11 @@ type eye struct {
 	depth int32     // of the deepest pool that is stopped, -1: none
 }
 
-// judgeAsk is judge for those that ask for the same.
-func (m *Planner) judgeAsk(subs []judged, list []int32) {
+// judgeAsk is judge for those who ask one.
+func (m *Planner) judgeAsk(a *asked, subs []judged, ask int) {
+	list := m.reason.asks.of(ask)
 	key := subs[list[0]].ask
-	a := m.lay(key)
+	m.lay(a, key, m.reason.asks.rungs(ask))
 	all := m.ofAll(a, key)
 	var last eye
 	var found sights
@@ -142,10 +134,7 @@ func (m *Planner) ofAll(a *asked, key ask) reason {
 		mask[w] &= set[w]
 	}
 	if k := vecpack.FirstAtLeast(mask, nil, 0, p.Cap, a.size, a.need); k >= 0 {
-		if len(m.reason.bears) > lastBearing || m.reason.bears == nil {
-			m.reason.bears = map[ask]cluster.ParcelID{}
-		}
-		m.reason.bears[key] = cluster.ParcelID(k)
+		a.borne = append(a.borne, bearing{key, cluster.ParcelID(k)})
 		return r
 	}
 	t := tally{rows: a.count}

@@ -20,8 +20,13 @@ type rung struct {
 	below []uint64 // bitset of rows
 	rows  int      // how many they are
 	tight []narrow // by depth of a tier
-	round int64    // the round in which total was counted
-	total []int    // by place of a grace: rows below of all that are asked about through the public pool; -1: not counted
+	among [2]among // for each of two who judge
+}
+
+// among is how many of a rung's rows are asked about, through the public pool.
+type among struct {
+	round int64 // asked.round, of which they are
+	total []int // by place of a grace; -1: not counted
 }
 
 // narrow is the tight rows of a tier with less room than a size, in the tier's words.
@@ -132,22 +137,22 @@ func (v *sight) forget() bool {
 
 // totalBelow is how many of all rows asked about, that are within a grace, have less than a rung's size through the public pool.
 func (v *sight) totalBelow(r *rung, a *asked, g *grace) (n int) {
-	mask := a.mask
-	if r.round != v.round {
-		r.round, r.total = v.round, r.total[:0]
+	mask, known := a.mask, &r.among[a.side]
+	if known.round != a.round {
+		known.round, known.total = a.round, known.total[:0]
 	}
-	for len(r.total) <= g.place {
-		r.total = append(r.total, -1)
+	for len(known.total) <= g.place {
+		known.total = append(known.total, -1)
 	}
-	if r.total[g.place] >= 0 {
-		return r.total[g.place]
+	if known.total[g.place] >= 0 {
+		return known.total[g.place]
 	}
 	if n = r.rows; g.rows == nil && 4*len(a.lacks) < len(mask) { // nearly all are asked about
 		for _, w := range a.lacks {
 			n -= bits.OnesCount64(r.below[w] &^ mask[w])
 		}
 	} else {
-		n = r.among(mask, g)
+		n = r.count(mask, g)
 	}
 	t := &v.tier[0]
 	for place, w := range t.word { // what only reserves leave less on
@@ -157,12 +162,12 @@ func (v *sight) totalBelow(r *rung, a *asked, g *grace) (n int) {
 		}
 		n += bits.OnesCount64(rows)
 	}
-	r.total[g.place] = n
+	known.total[g.place] = n
 	return n
 }
 
-// among is how many rows of a mask, that are within a grace, have less than the size. O(rows ÷ 64).
-func (r *rung) among(mask []uint64, g *grace) (n int) {
+// count is how many rows of a mask, that are within a grace, have less than the size. O(rows ÷ 64).
+func (r *rung) count(mask []uint64, g *grace) (n int) {
 	for w, rows := range mask {
 		if rows &= r.below[w]; g.rows != nil {
 			rows &= g.rows[w]

@@ -70,6 +70,7 @@ func (m *Planner) assign() {
 // layAll lays out what goes by who owns which parcels, and beside that the desk, which has its own copy of the public ones.
 func (m *Planner) layAll() {
 	m.owners.laid, m.amounts.set, m.census.first, m.fairness.whole = true, nil, nil, map[plan.Node][]cluster.ParcelID{}
+	m.sight.forgetGraces()
 	m.layPublic()
 	m.desk.Field.Among(m.public.parcels)
 	cluster.Both(true, func() {

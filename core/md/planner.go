@@ -164,6 +164,7 @@ func (m *Planner) Settle(meanwhile func()) {
 	}
 	others <- meanwhile
 	close(others)
+	m.reason.asks.begin()
 	go func() {
 		m.judgeShort()
 		for do := range others {
@@ -181,9 +182,15 @@ func (m *Planner) Settle(meanwhile func()) {
 	for do := range others {
 		do()
 	}
+	if known {
+		m.sumAmounts()
+	}
+	m.helpJudge()
 	<-judged
-	m.sumAmounts()
-	m.lend()
+	if !known { // whoever was done first has computed them
+		m.sumAmounts()
+	}
+	m.keepBears()
 	m.unite()
 }
 

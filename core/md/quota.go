@@ -126,11 +126,12 @@ func (m *Planner) holdPair(pairs *cluster.Pairs, q cluster.PairID) {
 	}
 }
 
-// sumAmounts adds up what consumers hold of what their leaves do. O(consumers × dimensions).
+// sumAmounts adds up what consumers hold of what their leaves do, and what they lend. After canvass and Amounts. O(consumers × dimensions).
 func (m *Planner) sumAmounts() {
 	for _, held := range m.amounts.held {
 		m.sumUp(held)
 	}
+	m.lend()
 }
 
 // layAmounts finds out which consumers have leaves, adds up what is owned, and forgets how pools were split.

@@ -22,14 +22,13 @@ type sight struct {
 	some   [][]uint64         // by dimension: rows with room
 	ladder []ladder           // by dimension
 	tier   []tier             // by depth of the consumer through whose pool parcels are drawn on
-	sums   [][]sums           // by dimension, then place of a grace
 
 	first    []int32 // reserves.first, of which reserved is
 	reserved []int32 // rows of which something is reserved, ascending
 	laid     int64   // how often that was laid anew
 
 	words      int   // of all rungs
-	ask, round int64 // numbers of the ask at hand, and of the last requirement that was asked about
+	ask, round int64 // numbers of the ask, or asks, at hand, and of the last time that all was looked at
 	version    int64 // of the tier that was last laid anew
 }
 
@@ -47,8 +46,10 @@ type tier struct {
 	word    []int32   // by place of the word
 	isTight []uint64  // tight rows, by place of the word
 	first   []int32   // the place in tight of the first of them
-	least   []int64   // by Node, for owners of that depth and more: the grace of their parcels
-	within  map[int64]*grace
+
+	set    *plan.MDWindow // that least and within are of; nil: of none, or of other owners
+	least  []int64        // by Node, for owners of that depth and more: the grace of their parcels
+	within map[int64]*grace
 }
 
 // grace is the rows whose grace a reclaim_grace is within.
@@ -166,16 +167,11 @@ func (v *sight) move(d, k int, was, is int64) {
 
 // layTier looks at the parcels through the pools of a depth.
 func (m *Planner) layTier(depth int32) {
-	v, tree := &m.sight, &m.policy.Tree
+	v := &m.sight
 	t := &v.tier[depth]
-	t.depth, t.within, t.least = depth, map[int64]*grace{}, resized(t.least, m.policy.Len())
-	for n := range plan.Node(m.policy.Len()) {
-		switch at := tree.Depth[n]; {
-		case at == depth:
-			t.least[n] = m.poolGrace(n)
-		case at > depth:
-			t.least[n] = min(t.least[tree.Parent[n]], unlessSet(m.set.LendGraceUS[n]))
-		}
+	if t.set != m.set {
+		t.set, t.depth = m.set, depth
+		m.layGraces(t)
 	}
 	if t.laid != v.laid {
 		t.laid = v.laid
@@ -193,6 +189,27 @@ func (m *Planner) layTier(depth int32) {
 				v.ladder[d].moveTight(t, row>>6, 1<<(uint(row)&63), was, is)
 			}
 		}
+	}
+}
+
+// layGraces finds the graces of owners' parcels through the pools of a tier. O(consumers).
+func (m *Planner) layGraces(t *tier) {
+	tree := &m.policy.Tree
+	t.within, t.least = map[int64]*grace{}, resized(t.least, m.policy.Len())
+	for n := range plan.Node(m.policy.Len()) {
+		switch at := tree.Depth[n]; {
+		case at == t.depth:
+			t.least[n] = m.poolGrace(n)
+		case at > t.depth:
+			t.least[n] = min(t.least[tree.Parent[n]], unlessSet(m.set.LendGraceUS[n]))
+		}
+	}
+}
+
+// forgetGraces has them found anew: others own the parcels.
+func (v *sight) forgetGraces() {
+	for depth := range v.tier {
+		v.tier[depth].set = nil
 	}
 }
 
