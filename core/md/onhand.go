@@ -189,11 +189,15 @@ func (m *Planner) current(k cluster.ParcelID) *onParcel {
 
 // givers lists the holdings on a parcel of which a unit may be taken for the taker of this round, after mayDo.
 func (m *Planner) givers(o *pool, k cluster.ParcelID, rows []giver) []giver {
-	v := &m.fairness.onHand
+	v, c := &m.fairness.onHand, &m.fairness.claim
 	if one := &v.parcel[k]; one.all != v.most && mutant != 44 {
 		for i := one.from; i < one.to; i++ {
-			if pair := v.row[i].pair; m.mayGive(o, pair) {
-				rows = append(rows, m.giverOf(o, v.held[i], pair))
+			of := &v.row[i]
+			if o.node == plan.Root && (of.top == elsewhere || c.ofShape[of.shape] > c.limit[of.top]) {
+				continue // as mightDo saw without a look at the pair
+			}
+			if m.mayGive(o, of.pair) {
+				rows = append(rows, m.giverOf(o, v.held[i], of.pair))
 			}
 		}
 		return rows
