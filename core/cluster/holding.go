@@ -497,15 +497,44 @@ func (s *State) lookup(p int32, t *HoldingTable, i int) SubID {
 // them: those under reclaim first, then borrowed, shared, owned ones, then the latest
 // cycle, then the last host (docs/decisions.md, D-10).
 func (s *State) newestFirst(dst []HoldingID, sub SubID) []HoldingID {
-	dst = dst[:0]
-	for q := s.Sub.First[sub]; q != NoID; q = s.Holding.NextOfSub[q] {
-		dst = append(dst, q)
+	h, list := &s.Holding, s.aged[:0]
+	for q := s.Sub.First[sub]; q != NoID; q = h.NextOfSub[q] {
+		k := h.Parcel[q]
+		one := aged{h.Granted[q], k, s.Plans[s.Sub.Plan[sub]].Parcels.Host[k], int32(s.claim(q)), q}
+		if h.Set[q] != NoID && mutant != 5 {
+			one.class -= claims
+		}
+		list = append(list, one)
 	}
-	slices.SortFunc(dst, func(a, b HoldingID) int {
-		return cmp.Or(s.leavingFirst(a, b), cmp.Compare(s.claim(a), s.claim(b)), s.Newer(a, b))
+	slices.SortFunc(list, func(a, b aged) int {
+		switch {
+		case a.class != b.class:
+			return cmp.Compare(a.class, b.class)
+		case a.granted != b.granted:
+			return cmp.Compare(b.granted, a.granted)
+		case a.host != b.host:
+			return cmp.Compare(b.k, a.k)
+		}
+		return s.newerOnHost(a.q, b.q)
 	})
+	s.aged, dst = list, dst[:0]
+	for i := range list {
+		dst = append(dst, list[i].q)
+	}
 	return dst
 }
+
+// aged is a holding of a sub-allocation with what the order of newestFirst goes by, looked up once.
+type aged struct {
+	granted int64
+	k       ParcelID
+	host    HostID
+	class   int32 // claim, less claims of what is under reclaim
+	q       HoldingID
+}
+
+// claims is more than any claim, so that what is under reclaim comes first.
+const claims = 4
 
 // Newer sorts holdings of a plan newest first (docs/decisions.md, D-10): the latest grant, then the
 // sub-allocation and the host that came last; what is equal by that in the order of lender, pool and
