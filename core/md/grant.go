@@ -176,15 +176,14 @@ func (g *granter) warm() (short int64) {
 // log children + dimensions) and, once, shapes × parcels.
 func (g *granter) grantPool(o *pool) bool {
 	g.top = o.node
-	if !g.lineUp(o) || !g.layLot(o) {
+	if !g.lineUp(o) {
 		return false
 	}
-	g.weigh(o)
-	node := g.enter(o)
-	if !g.race.Start() {
+	node, outstanding, has := g.ready(o)
+	if !has || !g.race.Start() {
 		return false
 	}
-	g.readyRelay(o, g.prepare(o))
+	g.readyRelay(o, outstanding)
 	if o.node != plan.Root {
 		g.serveAll(o)
 	} else { // nothing is booked before it is done
@@ -216,6 +215,30 @@ func (g *granter) lineUp(o *pool) bool {
 		}
 	}
 	return len(g.leaves) > 0
+}
+
+// ready readies what a pool has to give, and tells whether that is anything; the race of those in line, and how many units they are short of. Of the
+// public pool both are done at once.
+func (g *granter) ready(o *pool) (node []share.Entrant, outstanding int64, has bool) {
+	if o.node != plan.Root {
+		if has = g.layLot(o); has {
+			g.weigh(o)
+			node, g.step = g.enter(o), g.step[:0]
+			outstanding = g.prepare(o)
+		}
+		return node, outstanding, has
+	}
+	g.known()
+	cluster.Both(true, func() {
+		if has = g.layLot(o); has {
+			outstanding = g.prepare(o)
+		}
+	}, func() {
+		g.weigh(o)
+		node = g.enter(o)
+		g.layStep(o)
+	})
+	return node, outstanding, has
 }
 
 // enter readies the race of those in line. O(consumers in the pool).
@@ -321,12 +344,9 @@ func (g *granter) hasRoom(k cluster.ParcelID) bool {
 	return false
 }
 
-// prepare readies usage steps for a loop, and those in line; it tells how many units they are short of.
+// prepare readies those in line, and usage steps in pools but the public one; it tells how many units they are short of.
 func (g *granter) prepare(o *pool) (outstanding int64) {
 	public := o.node == plan.Root
-	if g.step = g.step[:0]; public {
-		g.layStep(o)
-	}
 	g.found, g.stepOf = resized(g.found, len(g.s.Sub.Wanted)), resized(g.stepOf, len(g.s.Sub.Wanted))
 	g.kinds = resized(g.kinds, g.s.Shape.Len())
 	for _, leaf := range g.leaves {
@@ -350,7 +370,6 @@ func (g *granter) prepare(o *pool) (outstanding int64) {
 
 // layStep readies usage steps in the public pool for what is net.
 func (g *granter) layStep(o *pool) {
-	g.known()
 	g.step = resized(g.step, len(g.p.Pairs.Units))
 	for q := o.firstPair; q != cluster.NoID; q = g.pools.nextPair[q] {
 		g.step[q] = newStep(g.promise.net[q], g.capacity(o, g.p.Pairs.Shape[q]))
