@@ -151,9 +151,9 @@ func (m *Planner) sumUp(figure []int64) {
 	}
 }
 
-// Settle computes the figures that the tables of states show, and judges who is short, when the plan changed. Half of it needs nothing of
-// the other half, so that both are done at once; meanwhile, which reads what is held and changes none of it, is done beside them, by
-// whichever half is done first.
+// Settle computes the figures that the tables of states show, as far as that was not done beside reclaim, and judges who is short, when the plan
+// changed. One needs nothing of the other, so that both are done at once; meanwhile, which reads what is held and changes none of it, is done by
+// whoever comes to it first, and who has computed all helps to judge.
 func (m *Planner) Settle(meanwhile func()) {
 	if !m.p.Dirty {
 		return
