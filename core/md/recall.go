@@ -202,8 +202,9 @@ func (m *Planner) listLoansOf(n plan.Node, scratch *listing) {
 	list, rows, held := &r.lent[n], scratch.rows[:0], scratch.held[:0]
 	own, _, all := m.parcelRange(n)
 	for row := own; row < all; row++ {
-		if int32(r.outer[row]) < depth { // something is held there
-			held = append(held, m.p.Parcels.First[m.owners.parcel[row]])
+		first := m.p.Parcels.First[m.owners.parcel[row]]
+		if int32(r.outer[row]) < depth && first != cluster.NoID { // what was granted in this cycle may be taken back already
+			held = append(held, first)
 		}
 	}
 	held = follow(held, h.NextOnParcel)
