@@ -120,9 +120,15 @@ func TestScansAgreeWithTheirDefinition(t *testing.T) {
 				top[row/64] = Most(top[row/64], word[row]|uint64(rapid.IntRange(0, 1).Draw(t, "slack")))
 			}
 		}
-		for range 2 { // the second time with the tops that the first one left
-			if got := FirstCover(mask, also, top, from, word, Pack(unit)); got != first {
-				t.Fatalf("FirstCover = %d, want %d", got, first)
+		some := make([]uint64, (words+63)/64)
+		for w, set := range mask {
+			if set != 0 {
+				some[w/64] |= 1 << (w % 64)
+			}
+		}
+		for _, some := range [][]uint64{nil, some, some} { // from the second time on with the tops that the first one left
+			if got := FirstCover(mask, some, also, top, from, word, Pack(unit)); got != first {
+				t.Fatalf("FirstCover = %d, want %d, words that are not empty %v", got, first, some)
 			}
 			for row := range word {
 				if has(mask, row) && !Covers(top[row/64], word[row]) {

@@ -1,6 +1,9 @@
 package vecpack
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // Lanes is how many amounts a packed word holds, LaneMax the largest of them: four
 // of 15 bits, each with a spare bit above it.
@@ -34,10 +37,11 @@ func Most(a, b uint64) uint64 {
 }
 
 // FirstCover is the first row ≥ from whose bit is set in mask and (where given) in
-// also, and whose word covers want; -1 when there is none. top covers, by word of mask, the words of all rows set there, and
-// is lowered where none of them covered want. O(words of mask), and rows where top covers want.
-func FirstCover(mask, also, top []uint64, from int, word []uint64, want uint64) int {
-	for w := from >> 6; w < len(mask); w++ {
+// also, and whose word covers want; -1 when there is none. some, unless nil, is a bitset of the words of mask that are not empty. top covers, by
+// word of mask, the words of all rows set there, and is lowered where none of them covered want. O(words of mask; with some those that are not empty +
+// words of some), and rows where top covers want.
+func FirstCover(mask, some, also, top []uint64, from int, word []uint64, want uint64) int {
+	for w := nextWord(some, from>>6); w < len(mask); w = nextWord(some, w+1) {
 		set := mask[w]
 		if set == 0 || !Covers(top[w], want) {
 			continue
@@ -63,4 +67,21 @@ func FirstCover(mask, also, top []uint64, from int, word []uint64, want uint64) 
 		top[w] = most
 	}
 	return -1
+}
+
+// nextWord is the first word from w on that is not empty as some says; nil: any may not be.
+func nextWord(some []uint64, w int) int {
+	if some == nil {
+		return w
+	}
+	for i := w >> 6; i < len(some); i++ {
+		set := some[i]
+		if i == w>>6 {
+			set &^= 1<<(uint(w)&63) - 1
+		}
+		if set != 0 {
+			return i<<6 + bits.TrailingZeros64(set)
+		}
+	}
+	return math.MaxInt
 }

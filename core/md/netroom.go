@@ -369,7 +369,7 @@ func (t *joiner) at(i int) cluster.ParcelID {
 func (m *Planner) roomy(t *joiner, i int, want uint64) int {
 	f := &m.fairness
 	if t.list == nil {
-		k := vecpack.FirstCover(m.p.Parcels.Open, nil, f.top, i, f.word, want)
+		k := vecpack.FirstCover(m.p.Parcels.Open, nil, nil, f.top, i, f.word, want)
 		if k < 0 {
 			return m.p.Parcels.Len()
 		}

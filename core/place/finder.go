@@ -26,7 +26,7 @@ type Finder struct {
 	from, end int                     // no row before from is allowed, nor one behind so many words
 	next      int                     // in order
 	gained    int                     // of the field, when next was last set back
-	mark      []mark                  // by rank of a class: place of its shape × fullnesses + fullness; as far as edge
+	mark      []mark                  // by rank of a class: place of its shape × fullnesses + fullness; good as far as edge
 	edge      int                     // the first rank that was never looked at
 	live      [classesMax / 64]uint64 // bitset of ranks below edge: the class may have rows that the unit fits
 	late      []uint64                // heap of rank<<32 | row behind the cursor
@@ -62,7 +62,6 @@ func (q *Finder) look(unit *form, allowed []uint64, order []cluster.ParcelID) {
 	q.from, q.end, q.edge = 0, q.rows.words(), 0
 	if !q.unit.never && q.byClass() {
 		q.mark = resize(q.mark, f.shapes*fullnesses)
-		clear(q.mark)
 	}
 }
 
@@ -153,12 +152,12 @@ func (q *Finder) widen() int {
 	for q.edge < len(q.mark) {
 		c := q.classOf(q.edge)
 		if q.edge%fullnesses == 0 {
-			if n := s.count[c:][:fullnesses]; n[0]|n[1]|n[2]|n[3] == 0 && s.latest[c/fullnesses] == 0 {
-				q.edge += fullnesses
+			if shape := c / fullnesses; !vecpack.Covers(s.crest[shape], q.unit.word) {
+				q.pass(int(shape))
 				continue
 			}
 		}
-		q.mark[q.edge].seen = int32(len(s.logOf[c])) // the cursor will see what is there
+		q.mark[q.edge] = mark{seen: int32(len(s.logOf[c]))} // the cursor will see what is there
 		if q.edge++; s.count[c] > 0 && vecpack.Covers(s.peak[c], q.unit.word) && !(q.common && q.barren[c] == s.gain[c]) {
 			r := q.edge - 1
 			q.live[r>>6] |= 1 << (r & 63)
@@ -166,6 +165,18 @@ func (q *Finder) widen() int {
 		}
 	}
 	return -1
+}
+
+// pass leaves out all ranks of a shape.
+func (q *Finder) pass(shape int) {
+	list := q.mark[q.edge:][:fullnesses]
+	q.edge += fullnesses
+	clear(list)
+	if q.rows.latest[shape] > 0 {
+		for i := range list {
+			list[i].seen = int32(len(q.rows.logOf[shape*fullnesses+i]))
+		}
+	}
 }
 
 // inOrder is Find over an explicit order.
@@ -188,7 +199,7 @@ func (q *Finder) scan(r int) int32 {
 		return cluster.NoID
 	}
 	for from>>6 < q.end {
-		row := vecpack.FirstCover(s.set[c][:q.end], q.allowed, s.top[c], from, s.word, q.unit.word)
+		row := vecpack.FirstCover(s.set[c][:q.end], s.some[c], q.allowed, s.top[c], from, s.word, q.unit.word)
 		if row < 0 {
 			break
 		}

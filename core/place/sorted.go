@@ -1,6 +1,8 @@
 package place
 
 import (
+	"math/bits"
+
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/vecpack"
 )
@@ -11,8 +13,10 @@ type sorted struct {
 	class []int16           // by row; shut for rows that get no grants
 	count [classesMax]int32 // by class: its rows
 	set   [][]uint64        // by class: its rows
+	some  [][]uint64        // by class: the words of its set that are not empty
 	top   [][]uint64        // by class, then word of its set: at least what any of the rows there has, packed
-	peak  []uint64          // by class: at least what any of its rows has, packed
+	peak  []uint64          // by class: at least what any of its rows has, packed; 0 when it has none
+	crest []uint64          // by shape: at least the peaks of its classes
 	gain  [classesMax]int64 // by class: how often a row entered it, or gained room in it, ever; from 1
 	quiet bool              // no finder is looking: nothing need be logged
 
@@ -43,7 +47,9 @@ func (s *sorted) forget() {
 // begin makes room for rows, none of which is in a class yet.
 func (s *sorted) begin(rows, classes int) {
 	s.word, s.class = resize(s.word, rows), resize(s.class, rows)
-	s.set, s.top, s.peak = resize(s.set, classes), resize(s.top, classes), resize(s.peak, classes)
+	s.set, s.some, s.top, s.peak = resize(s.set, classes), resize(s.some, classes), resize(s.top, classes), resize(s.peak, classes)
+	s.crest = resize(s.crest, classes/fullnesses)
+	clear(s.crest)
 	for c := range s.set {
 		s.set[c], s.peak[c] = s.set[c][:0], 0 // made when the first row enters
 	}
@@ -58,10 +64,8 @@ func (s *sorted) words() int { return (len(s.word) + 63) / 64 }
 
 // enter moves a row to a class and logs it, also when it is the same one: it may have gained room.
 func (s *sorted) enter(row int32, c int16) {
-	bit := uint64(1) << (uint(row) & 63)
 	if old := s.class[row]; old != shut {
-		s.set[old][row>>6] &^= bit
-		s.count[old]--
+		s.drop(row, old)
 	}
 	s.class[row] = c
 	if c == shut {
@@ -70,14 +74,18 @@ func (s *sorted) enter(row int32, c int16) {
 	s.gain[c]++
 	if len(s.set[c]) == 0 {
 		s.set[c], s.top[c] = resize(s.set[c], s.words()), resize(s.top[c], s.words())
+		s.some[c] = resize(s.some[c], (s.words()+63)/64)
 		clear(s.set[c])
+		clear(s.some[c])
 	}
-	top := &s.top[c][row>>6]
-	if s.set[c][row>>6] == 0 {
+	w := row >> 6
+	top, crest := &s.top[c][w], &s.crest[c/fullnesses]
+	if s.set[c][w] == 0 {
 		*top = 0
+		s.some[c][w>>6] |= 1 << (uint(w) & 63)
 	}
-	*top, s.peak[c] = vecpack.Most(*top, s.word[row]), vecpack.Most(s.peak[c], s.word[row])
-	s.set[c][row>>6] |= bit
+	*top, s.peak[c], *crest = vecpack.Most(*top, s.word[row]), vecpack.Most(s.peak[c], s.word[row]), vecpack.Most(*crest, s.word[row])
+	s.set[c][w] |= 1 << (uint(row) & 63)
 	s.count[c]++
 	if !s.quiet {
 		m := move{s.word[row], row}
@@ -86,15 +94,36 @@ func (s *sorted) enter(row int32, c int16) {
 	}
 }
 
-// lower brings a class's peak down to its tops. O(rows ÷ 64).
+// drop takes a row out of its class.
+func (s *sorted) drop(row int32, c int16) {
+	w := row >> 6
+	if s.set[c][w] &^= 1 << (uint(row) & 63); s.set[c][w] == 0 {
+		s.some[c][w>>6] &^= 1 << (uint(w) & 63)
+	}
+	if s.count[c]--; s.count[c] == 0 {
+		s.setPeak(c, 0)
+	}
+}
+
+// lower brings a class's peak down to its tops. O(words of its set that are not empty).
 func (s *sorted) lower(c int16) {
 	peak := uint64(0)
-	for w, set := range s.set[c] {
-		if set != 0 {
-			peak = vecpack.Most(peak, s.top[c][w])
+	for i, some := range s.some[c] {
+		for ; some != 0; some &= some - 1 {
+			peak = vecpack.Most(peak, s.top[c][i<<6+bits.TrailingZeros64(some)])
 		}
 	}
+	s.setPeak(c, peak)
+}
+
+// setPeak lowers a class's peak, and its shape's crest with it.
+func (s *sorted) setPeak(c int16, peak uint64) {
 	s.peak[c] = peak
+	crest := uint64(0)
+	for _, peak := range s.peak[c-c%fullnesses:][:fullnesses] {
+		crest = vecpack.Most(crest, peak)
+	}
+	s.crest[c/fullnesses] = crest
 }
 
 // sortItems deals a large lot's items out to the classes that their parcels are in.
