@@ -71,7 +71,7 @@ func TestScansAgreeWithTheirDefinition(t *testing.T) {
 		column, unit := columns(t)
 		rows := len(column[0])
 		words := (rows + 63) / 64
-		mask := rapid.SliceOfN(rapid.Uint64(), words, words).Draw(t, "mask")
+		mask := rapid.SliceOfN(rapid.OneOf(rapid.Uint64(), rapid.Just(uint64(0))), words, words).Draw(t, "mask")
 		also := rapid.SliceOfN(rapid.Uint64(), words, words).Draw(t, "also")
 		if rows%64 != 0 {
 			mask[words-1] &= 1<<(rows%64) - 1
@@ -155,6 +155,30 @@ func TestScansAgreeWithTheirDefinition(t *testing.T) {
 		}
 		if got := CountBelow(mask, column[0], unit[0]); got != below {
 			t.Fatalf("CountBelow = %d, want %d", got, below)
+		}
+	})
+}
+
+func TestFirstCoverSkipsWhatIsEmpty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		words := rapid.IntRange(1, 300).Draw(t, "words")
+		rows := rapid.SliceOfN(rapid.IntRange(0, 64*words-1), 0, 8).Draw(t, "rows")
+		from := rapid.IntRange(0, 64*words+70).Draw(t, "from")
+		want := rapid.Int64Range(0, 3).Draw(t, "want")
+		mask, some, top, word := make([]uint64, words), make([]uint64, (words+63)/64), make([]uint64, words), make([]uint64, 64*words)
+		first := -1
+		for _, row := range rows {
+			w := row / 64
+			mask[w] |= 1 << (row % 64)
+			some[w/64] |= 1 << (w % 64)
+			word[row] = Pack([]int64{int64(row % 4)})
+			top[w] = Most(top[w], word[row])
+			if row >= from && int64(row%4) >= want && (first < 0 || row < first) {
+				first = row
+			}
+		}
+		if got := FirstCover(mask, some, nil, top, from, word, Pack([]int64{want})); got != first {
+			t.Fatalf("FirstCover = %d, want %d", got, first)
 		}
 	})
 }
