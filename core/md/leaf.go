@@ -209,15 +209,17 @@ func (m *Planner) grantAt(q cluster.HoldingID) grantOf {
 	return grantOf{h.Granted[q], m.s.Sub.Seq[h.Sub[q]], h.Sub[q], h.Parcel[q], q}
 }
 
-// newestGrant is the order of newest.
+// newestGrant is the order of newest. It leaves no two equal, so that a list that is brought up is the one that is made.
 func newestGrant(a, b grantOf) int {
 	switch {
 	case a.granted != b.granted:
 		return cmp.Compare(b.granted, a.granted)
 	case a.seq != b.seq:
 		return cmp.Compare(b.seq, a.seq)
+	case a.k != b.k:
+		return cmp.Compare(b.k, a.k)
 	}
-	return cmp.Compare(b.k, a.k)
+	return cmp.Compare(a.q, b.q)
 }
 
 // verifyLeaves tells of a leaf whose list, brought up, is not what it is when it is made.

@@ -157,11 +157,12 @@ func (m *Planner) givesFirst(o *pool, a, b plan.Node) int {
 	return cmp.Compare(m.p.RankOrder[b], m.p.RankOrder[a])
 }
 
-// newest sorts holdings: the latest grant first, then the sub-allocation and the parcel that came last.
+// newest sorts holdings: the latest grant first, then the sub-allocation and the parcel that came last. Those that differ in nothing, as what is lent to an
+// owner and what it was before may when the owner is gone, stand by their numbers.
 func (m *Planner) newest(a, b cluster.HoldingID) int {
 	h := &m.s.Holding
 	return cmp.Or(cmp.Compare(h.Granted[b], h.Granted[a]), cmp.Compare(m.s.Sub.Seq[h.Sub[b]], m.s.Sub.Seq[h.Sub[a]]),
-		cmp.Compare(h.Parcel[b], h.Parcel[a]))
+		cmp.Compare(h.Parcel[b], h.Parcel[a]), cmp.Compare(a, b))
 }
 
 // victimFirst orders holdings from a pool as victims for the taker of this round.
