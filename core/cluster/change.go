@@ -53,14 +53,11 @@ func (s *State) change(t *HostTable) bool {
 	s.HostTables++
 	for _, w := range was {
 		if p := s.Host.Plan[w.host]; p != NoID {
+			s.noteHost(HostID(w.host), w.state, func(d int) int64 { return w.size[d] })
 			for d := range w.size { // requirements may go by what the plan does not count
 				if w.size[d] != s.Host.Size[d][w.host] {
 					s.Plans[p].Dirty = true
-					s.stir(&s.Plans[p])
 				}
-			}
-			if w.state != s.Host.State[w.host] {
-				s.stir(&s.Plans[p])
 			}
 			s.refresh(&s.Plans[p], s.Host.Parcel[w.host], s.Host.State[w.host])
 		}

@@ -24,6 +24,7 @@ func (s *State) Clone() *State {
 	c.Released, c.Reclaims = slices.Clone(s.Released), slices.Clone(s.Reclaims)
 	c.Shifts = Shifts{slices.Clone(s.Shifts.Host), s.Shifts.flow.clone(), s.Shifts.touch.clone()}
 	c.orphans, c.asked, c.excess, c.gone, c.silent = slices.Clone(s.orphans), slices.Clone(s.asked), slices.Clone(s.excess), slices.Clone(s.gone), slices.Clone(s.silent)
+	c.last = lastHosts{slices.Clone(s.last.host), slices.Clone(s.last.state), slices.Clone(s.last.size), slices.Clone(s.last.noted)}
 	c.victim, c.aged, c.scratch = nil, nil, demandScratch{} // memory that is used again, nothing more
 	c.allocOf, c.subOf = maps.Clone(s.allocOf), maps.Clone(s.subOf)
 	c.at = s.at.clone(&c)

@@ -105,6 +105,9 @@ func (s *State) derive(hidden []AllocID) error {
 			s.allocOf[s.keyOf(a)] = a
 		}
 	}
+	for _, h := range s.last.host {
+		s.last.note(h)
+	}
 	s.Sub.noted = make([]bool, len(s.Sub.Alloc))
 	for _, a := range s.asked {
 		s.Sub.noted[a.sub] = true

@@ -148,33 +148,42 @@ func (s *State) SetHosts(t *HostTable, full bool) error {
 		f.Add(0, "", "", err.Error())
 		return f.Err()
 	}
-	s.lay(order)
 	s.touch(&old)
+	s.lay(order)
 	return nil
 }
 
-// touch makes the plans of hosts whose sizes or attributes changed look at everything again: requirements go by them.
+// touch makes the plans of hosts whose sizes or attributes changed look at everything again, as requirements go by them, and notes what these hosts were.
 // O(hosts × columns).
 func (s *State) touch(old *Hosts) {
 	for h := range old.Len() {
-		p := s.Host.Plan[h]
-		if p == NoID || s.Plans[p].Dirty && s.Plans[p].Stirred && !s.Plans[p].Turned {
+		if s.Host.Plan[h] == NoID {
 			continue
 		}
-		differs := s.Host.differs(old, h)
-		if s.Plans[p].Dirty = s.Plans[p].Dirty || differs; differs || s.Host.State[h] != old.State[h] {
-			s.stir(&s.Plans[p])
+		p := &s.Plans[s.Host.Plan[h]]
+		resized := s.Host.resized(old, h)
+		if p.Dirty = p.Dirty || resized; resized || s.Host.State[h] != old.State[h] {
+			s.noteHost(HostID(h), old.State[h], func(d int) int64 { return old.Size[d][h] })
+		}
+		if (!p.Dirty || !p.Stirred || p.Turned) && s.Host.differs(old, h) {
+			p.Dirty = true
+			s.stir(p)
 		}
 	}
 }
 
-// differs tells whether a host's sizes or attributes are others than in old, of which h was made by with.
-func (h *Hosts) differs(old *Hosts, host int) bool {
+// resized tells whether a host has other sizes than in old, of which h was made by with.
+func (h *Hosts) resized(old *Hosts, host int) bool {
 	for d := range old.Size {
 		if h.Size[d][host] != old.Size[d][host] {
 			return true
 		}
 	}
+	return false
+}
+
+// differs tells whether a host has other attributes than in old, of which h was made by with.
+func (h *Hosts) differs(old *Hosts, host int) bool {
 	for i := range h.Attr {
 		a := &h.Attr[i]
 		if i >= len(old.Attr) || a.Kind != old.Attr[i].Kind || a.Valid[host] != old.Attr[i].Valid[host] {

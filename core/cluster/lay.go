@@ -261,21 +261,17 @@ func (s *State) refresh(p *Plan, k ParcelID, state HostState) {
 			changed, resized = true, true
 		}
 	}
-	in := int(k) < p.Parcels.Len()-p.Parcels.Left // nothing is owned on hosts that left: what they are is no input any more
-	if resized && in {
+	if resized && int(k) < p.Parcels.Len()-p.Parcels.Left { // nothing is owned on hosts that left: what they are is no input any more
 		p.Parcels.moved(k)
-		p.Reassign = true
 	}
-	if resized && end-k > 1 {
+	if resized && end-k > 1 && !s.last.has(h) {
 		p.shifted = append(p.shifted, h)
 	}
 	if changed {
 		for i := k; i < end; i++ {
 			p.Changed = append(p.Changed, i)
 		}
-		if p.Dirty, p.Resized = true, true; in {
-			s.stir(p)
-		}
+		p.Dirty, p.Resized = true, true
 	}
 	if state != OK && held {
 		p.Dirty = true // it may drain now, or not any more

@@ -11,7 +11,7 @@ import (
 
 // saveForm is the form of a saved state. A field that comes later raises it and is named if c.Since(of that form): states
 // that were saved before are still loaded, and the field is as it was made.
-const saveForm = 2
+const saveForm = 3
 
 // Save names all that later cycles depend on, to be written: see pack.Coder. Until Hold has returned nobody may change the
 // state. What can be made of the rest is left out (Load says what), and so is the policy, of which its keeper has the text.
@@ -126,6 +126,11 @@ func (s *State) fields(c *pack.Coder) (hidden []AllocID) {
 	pack.Int(c, &s.HostTables)
 	if c.Since(2) {
 		pack.Rows(c, &s.asked, func(a *asked) { a.fields(c) })
+	}
+	if c.Since(3) {
+		pack.Column(c, &s.last.host)
+		pack.Column(c, &s.last.state)
+		pack.Column(c, &s.last.size)
 	}
 	return hidden
 }

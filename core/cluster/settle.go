@@ -13,6 +13,7 @@ import (
 // is under reclaim and due by now comes back (CYC-8). The releases wait in Released for
 // emit. The cost follows the reclaims, parcels and sub-allocations that changed.
 func (s *State) Settle(nowUS int64) {
+	s.heedHosts()
 	s.openWindows(nowUS)
 	s.expire(nowUS)
 	s.settleOrphans(nowUS)

@@ -23,15 +23,22 @@ func (s *State) DivideAt(p *Plan, hosts []HostID) {
 	for _, h := range hosts {
 		only.Set(uint(h))
 	}
-	for _, h := range p.shifted {
-		only.Set(uint(h))
-	}
+	only.InPlaceUnion(s.shiftedOf(p))
 	s.divide(p, only)
+}
+
+// shiftedOf is the plan's split hosts whose capacity changed.
+func (s *State) shiftedOf(p *Plan) *bitset.BitSet {
+	set := bitset.MustNew(uint(s.Host.Len()))
+	for _, h := range p.shifted {
+		set.Set(uint(h))
+	}
+	return set
 }
 
 // divide is Divide for some hosts, or with nil all.
 func (s *State) divide(p *Plan, only *bitset.BitSet) {
-	old := p.Parcels
+	old, shifted := p.Parcels, s.shiftedOf(p)
 	row, start := p.byHost(s, only)
 	p.Parcels = old.empty(len(old.Cap), old.Len()+len(row.node))
 	p.Parcels.Moved = old.Moved
@@ -56,7 +63,7 @@ func (s *State) divide(p *Plan, only *bitset.BitSet) {
 		at.rest(&s.Policy.Tree, public)
 		k := ParcelID(p.Parcels.Len())
 		p.Parcels.split(s, old.Host[j], public, &at)
-		if p.Parcels.alike(k, &old, j, end) && !slices.Contains(p.shifted, old.Host[j]) {
+		if p.Parcels.alike(k, &old, j, end) && !shifted.Test(uint(old.Host[j])) {
 			for i := j; i < end; i++ {
 				for d := range public {
 					p.Parcels.Cap[d][k+i-j], p.Parcels.Free[d][k+i-j] = 0, 0

@@ -66,6 +66,7 @@ type State struct {
 	orphans      []orphan
 	orphanUS     int64   // when they were settled last: now of the cycle under way
 	asked        []asked // each once, as they were
+	last         lastHosts
 	excess       []SubID // may hold more than they want, or want nothing
 	gone         []SubID // forgotten once their releases are emitted
 	outsideDirty bool

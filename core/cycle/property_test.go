@@ -183,7 +183,9 @@ func (p *player) play(t *rapid.T, s step) {
 	p.nowUS += int64(s.wait) * 60e6
 	p.oracle.Wait(int64(s.wait) * 60e6)
 	p.apply(t, p.engine, s, 0)
+	flap(t, p.twin, len(p.steps))
 	p.apply(t, p.twin, s, 3)
+	flap(t, p.twin, len(p.steps)+1)
 	if len(s.hosts) > 0 {
 		p.oracle.SetHosts(s.hosts, s.full)
 	}
