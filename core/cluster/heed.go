@@ -68,7 +68,7 @@ func (s *State) heedHost(p *Plan, h HostID, state HostState, size []int64) {
 	if !same {
 		s.stir(p)
 	}
-	if resized {
+	if resized || mutant == 13 {
 		p.Reassign, p.Dirty = true, true
 		s.resplit(p, h)
 	}

@@ -26,4 +26,5 @@ var Mutants = [...]string{
 	"policy: what is promised to orphans is kept back", // 11
 
 	"parcel: what is missing on a host is granted on its others", // 12
+	"parcel: a host that came back had another capacity",         // 13
 }
