@@ -1,8 +1,8 @@
 package cluster
 
-// hostFigures is what changes may say of a host, to be put back if need be.
+// hostFigures is what a host was before a table that may change it.
 type hostFigures struct {
-	host  int32
+	host  HostID
 	state HostState
 	size  []int64
 }
@@ -26,10 +26,7 @@ func (s *State) change(t *HostTable) bool {
 		if !ok || !s.Host.listed[h] {
 			return false
 		}
-		was[i] = hostFigures{h, s.Host.State[h], make([]int64, len(s.Host.Size))}
-		for d := range s.Host.Size {
-			was[i].size[d] = s.Host.Size[d][h]
-		}
+		was[i] = s.Host.figures(HostID(h))
 	}
 	for i, w := range was {
 		if t.State != nil && t.State[i] != Keep {
@@ -53,7 +50,7 @@ func (s *State) change(t *HostTable) bool {
 	s.HostTables++
 	for _, w := range was {
 		if p := s.Host.Plan[w.host]; p != NoID {
-			s.noteHost(HostID(w.host), w.state, func(d int) int64 { return w.size[d] })
+			s.noteHost(w)
 			for d := range w.size { // requirements may go by what the plan does not count
 				if w.size[d] != s.Host.Size[d][w.host] {
 					s.Plans[p].Dirty = true
@@ -63,6 +60,15 @@ func (s *State) change(t *HostTable) bool {
 		}
 	}
 	return true
+}
+
+// figures is what may change of a host, as it is.
+func (h *Hosts) figures(host HostID) hostFigures {
+	f := hostFigures{host, h.State[host], make([]int64, len(h.Size))}
+	for d, column := range h.Size {
+		f.size[d] = column[host]
+	}
+	return f
 }
 
 // regrouped tells whether any of the hosts would now be in other groups.

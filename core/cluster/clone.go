@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/bits-and-blooms/bitset"
+
 	"github.com/stintd/stint/core/plan"
 )
 
@@ -24,7 +26,11 @@ func (s *State) Clone() *State {
 	c.Released, c.Reclaims = slices.Clone(s.Released), slices.Clone(s.Reclaims)
 	c.Shifts = Shifts{slices.Clone(s.Shifts.Host), s.Shifts.flow.clone(), s.Shifts.touch.clone()}
 	c.orphans, c.asked, c.excess, c.gone, c.silent = slices.Clone(s.orphans), slices.Clone(s.asked), slices.Clone(s.excess), slices.Clone(s.gone), slices.Clone(s.silent)
-	c.last = lastHosts{slices.Clone(s.last.host), slices.Clone(s.last.state), slices.Clone(s.last.size), slices.Clone(s.last.noted)}
+	c.last, c.noted = slices.Clone(s.last), bitset.BitSet{}
+	for i := range c.last {
+		c.last[i].size = slices.Clone(c.last[i].size)
+	}
+	s.noted.CopyFull(&c.noted)
 	c.victim, c.aged, c.scratch = nil, nil, demandScratch{} // memory that is used again, nothing more
 	c.allocOf, c.subOf = maps.Clone(s.allocOf), maps.Clone(s.subOf)
 	c.at = s.at.clone(&c)

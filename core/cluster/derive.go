@@ -105,8 +105,8 @@ func (s *State) derive(hidden []AllocID) error {
 			s.allocOf[s.keyOf(a)] = a
 		}
 	}
-	for _, h := range s.last.host {
-		s.last.note(h)
+	for i := range s.last {
+		s.noted.Set(uint(s.last[i].host))
 	}
 	s.Sub.noted = make([]bool, len(s.Sub.Alloc))
 	for _, a := range s.asked {

@@ -1,45 +1,10 @@
 package cluster
 
-// lastHosts is what hosts were in the last cycle, of those that may be something else now: each once.
-type lastHosts struct {
-	host  []HostID
-	state []HostState
-	size  []int64  // by row, then dimension
-	noted []uint64 // bitset by HostID: it stands in host
-}
-
-// has tells whether a host was noted.
-func (l *lastHosts) has(h HostID) bool {
-	w := int(h >> 6)
-	return w < len(l.noted) && l.noted[w]>>(uint(h)&63)&1 == 1
-}
-
-// note sets the bit of a host.
-func (l *lastHosts) note(h HostID) {
-	for int(h>>6) >= len(l.noted) {
-		l.noted = append(l.noted, 0)
-	}
-	l.noted[h>>6] |= 1 << (uint(h) & 63)
-}
-
-// empty forgets them. O(rows).
-func (l *lastHosts) empty() {
-	for _, h := range l.host {
-		l.noted[h>>6] &^= 1 << (uint(h) & 63)
-	}
-	l.host, l.state, l.size = l.host[:0], l.state[:0], l.size[:0]
-}
-
-// noteHost comes with a host's state and sizes before they change. O(dimensions).
-func (s *State) noteHost(h HostID, state HostState, size func(d int) int64) {
-	l := &s.last
-	if l.has(h) {
-		return
-	}
-	l.note(h)
-	l.host, l.state = append(l.host, h), append(l.state, state)
-	for d := range s.Host.Size {
-		l.size = append(l.size, size(d))
+// noteHost comes with what a host was before it changes. O(1).
+func (s *State) noteHost(was hostFigures) {
+	if !s.noted.Test(uint(was.host)) {
+		s.noted.Set(uint(was.host))
+		s.last = append(s.last, was)
 	}
 }
 
@@ -47,30 +12,29 @@ func (s *State) noteHost(h HostID, state HostState, size func(d int) int64) {
 // another capacity: what one input takes back of another counts for nothing (docs/ownership.md, docs/shares.md), so that a host that fails and
 // comes back between two cycles is none that changed. Hosts that joined or left a plan have stirred it already. O(hosts noted × dimensions).
 func (s *State) heedHosts() {
-	l, dims := &s.last, len(s.Host.Size)
-	for i, h := range l.host {
-		if p := s.Host.Plan[h]; p != NoID {
-			s.heedHost(&s.Plans[p], h, l.state[i], l.size[i*dims:][:dims])
+	for i := range s.last {
+		if p := s.Host.Plan[s.last[i].host]; p != NoID {
+			s.heedHost(&s.Plans[p], &s.last[i])
 		}
 	}
-	l.empty()
+	s.forgetLast()
 }
 
-// heedHost is heedHosts for a plan's host that was of a state and sizes.
-func (s *State) heedHost(p *Plan, h HostID, state HostState, size []int64) {
-	now := s.Host.State[h]
-	same, resized := state == now, false
-	for d, was := range size {
-		is := s.Host.Size[d][h]
-		same = same && is == was
-		resized = resized || p.MD != nil && p.counts(d, is, now) != p.counts(d, was, state)
+// heedHost is heedHosts for a plan's host.
+func (s *State) heedHost(p *Plan, was *hostFigures) {
+	state := s.Host.State[was.host]
+	same, resized := state == was.state, false
+	for d, size := range was.size {
+		is := s.Host.Size[d][was.host]
+		same = same && is == size
+		resized = resized || p.MD != nil && p.counts(d, is, state) != p.counts(d, size, was.state)
 	}
 	if !same {
 		s.stir(p)
 	}
 	if resized || mutant == 13 {
 		p.Reassign, p.Dirty = true, true
-		s.resplit(p, h)
+		s.resplit(p, was.host)
 	}
 }
 
@@ -81,14 +45,23 @@ func (s *State) resplit(p *Plan, h HostID) {
 	}
 }
 
-// forgetLast forgets what hosts were, as another policy has all looked at anew.
-func (s *State) forgetLast() {
-	for _, h := range s.last.host {
+// resplitNoted is resplit for all hosts that were noted, which are forgotten: another policy has all looked at anew.
+func (s *State) resplitNoted() {
+	for i := range s.last {
+		h := s.last[i].host
 		if p := s.Host.Plan[h]; p != NoID {
 			s.resplit(&s.Plans[p], h)
 		}
 	}
-	s.last.empty()
+	s.forgetLast()
+}
+
+// forgetLast forgets what hosts were. O(those).
+func (s *State) forgetLast() {
+	for i := range s.last {
+		s.noted.Clear(uint(s.last[i].host))
+	}
+	s.last = s.last[:0]
 }
 
 // counts is what an MD plan counts a host of a size and state for in a dimension.

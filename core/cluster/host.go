@@ -163,7 +163,7 @@ func (s *State) touch(old *Hosts) {
 		p := &s.Plans[s.Host.Plan[h]]
 		resized := s.Host.resized(old, h)
 		if p.Dirty = p.Dirty || resized; resized || s.Host.State[h] != old.State[h] {
-			s.noteHost(HostID(h), old.State[h], func(d int) int64 { return old.Size[d][h] })
+			s.noteHost(old.figures(HostID(h)))
 		}
 		if (!p.Dirty || !p.Stirred || p.Turned) && s.Host.differs(old, h) {
 			p.Dirty = true

@@ -13,15 +13,7 @@ import (
 // TestHostChanges: in changes, what a row object does not name keeps its value, and null is a value; a new host and a
 // full table take what is not named as ok, 0 and no attribute (SPEC chapter 7).
 func TestHostChanges(t *testing.T) {
-	policy, err := plan.Parse("p", []byte("stint: 1\ncluster: c\ndimensions: [ncpus, mem]\nresource_groups: [{name: g, hosts: [h1, h2]}]\n"+
-		"consumers: [{path: /A}]\nmd_plans: [{name: p, resource_groups: [{name: g}], consumers: [{path: /A}]}]\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := cluster.New(policy)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := ofTwo(t)
 	for _, step := range []struct {
 		rows, want string
 		full       bool
@@ -35,16 +27,37 @@ func TestHostChanges(t *testing.T) {
 		{`{"host":"h1","mem":9} {"host":"h2","state":"closed","ncpus":1,"load":4} {"host":"h3"}`,
 			"h1 ok 0 9 - -, h2 closed 1 0 - 4, h3 ok 0 0 - -, h4 unavail 0 1 - -", true},
 	} {
-		change, err := table.ReadHosts(strings.NewReader(strings.ReplaceAll(step.rows, "} {", "}\n{")), table.Options{Format: table.NDJSON, Dimensions: policy.Dimensions})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.SetHosts(change, step.full); err != nil {
-			t.Fatal(err)
-		}
+		tell(t, s, step.rows, step.full)
 		if got := hostsText(s); got != step.want {
 			t.Errorf("%s\n%s, want\n%s", step.rows, got, step.want)
 		}
+	}
+}
+
+// ofTwo is a state whose only plan is of the hosts h1 and h2.
+func ofTwo(t *testing.T) *cluster.State {
+	t.Helper()
+	policy, err := plan.Parse("p", []byte("stint: 1\ncluster: c\ndimensions: [ncpus, mem]\nresource_groups: [{name: g, hosts: [h1, h2]}]\n"+
+		"consumers: [{path: /A}]\nmd_plans: [{name: p, resource_groups: [{name: g}], consumers: [{path: /A}]}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := cluster.New(policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// tell gives a state a table of hosts.
+func tell(t *testing.T, s *cluster.State, rows string, full bool) {
+	t.Helper()
+	hosts, err := table.ReadHosts(strings.NewReader(strings.ReplaceAll(rows, "} {", "}\n{")), table.Options{Format: table.NDJSON, Dimensions: s.Policy.Dimensions})
+	if err == nil {
+		err = s.SetHosts(hosts, full)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

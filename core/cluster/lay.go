@@ -264,7 +264,7 @@ func (s *State) refresh(p *Plan, k ParcelID, state HostState) {
 	if resized && int(k) < p.Parcels.Len()-p.Parcels.Left { // nothing is owned on hosts that left: what they are is no input any more
 		p.Parcels.moved(k)
 	}
-	if resized && end-k > 1 && !s.last.has(h) {
+	if resized && end-k > 1 && !s.noted.Test(uint(h)) { // of those that were noted only what they come to counts
 		p.shifted = append(p.shifted, h)
 	}
 	if changed {

@@ -49,7 +49,7 @@ func (s *State) adopt(p *plan.Policy, leaving []SubID, from []int) error {
 	s.Revision++
 	s.NewPlan, s.scratch.told = true, nil
 	s.mapConsumers()
-	s.forgetLast()
+	s.resplitNoted()
 	s.mapPlans()
 	s.lay(order)
 	return nil

@@ -128,9 +128,7 @@ func (s *State) fields(c *pack.Coder) (hidden []AllocID) {
 		pack.Rows(c, &s.asked, func(a *asked) { a.fields(c) })
 	}
 	if c.Since(3) {
-		pack.Column(c, &s.last.host)
-		pack.Column(c, &s.last.state)
-		pack.Column(c, &s.last.size)
+		pack.Rows(c, &s.last, func(f *hostFigures) { f.fields(c) })
 	}
 	return hidden
 }
@@ -332,6 +330,12 @@ func (r *Reclaimed) fields(c *pack.Coder) {
 	pack.Int(c, &r.Reason)
 	pack.Int(c, &r.Issued)
 	pack.Int(c, &r.Deadline)
+}
+
+func (f *hostFigures) fields(c *pack.Coder) {
+	pack.Int(c, &f.host)
+	pack.Int(c, &f.state)
+	pack.Column(c, &f.size)
 }
 
 func (a *asked) fields(c *pack.Coder) {

@@ -13,7 +13,7 @@ import (
 // derived are the fields that Save leaves out: Load makes them of the others, of the policy, or they are scratch memory.
 var derived = []string{
 	"State.Policy", "State.at", "State.allocOf", "State.subOf", "State.scratch", "State.Shifts", "State.victim", "State.aged",
-	"Names.slot", "Shapes.of", "Shapes.key", "Needs.Parsed", "Hosts.words", "Subs.noted", "lastHosts.noted", "AttrColumn.Keep",
+	"Names.slot", "Shapes.of", "Shapes.key", "Needs.Parsed", "Hosts.words", "Subs.noted", "State.noted", "AttrColumn.Keep",
 	"Plan.Index", "Plan.MD", "Plan.Slots", "Plan.Terms", "Plan.Owns",
 }
 
@@ -21,7 +21,7 @@ var derived = []string{
 // to be made of others.
 func TestSavesEachField(t *testing.T) {
 	s := &State{
-		Plans: make([]Plan, 1), Released: make([]Release, 1), Reclaims: make([]Reclaimed, 1), orphans: make([]orphan, 1), asked: make([]asked, 1),
+		Plans: make([]Plan, 1), Released: make([]Release, 1), Reclaims: make([]Reclaimed, 1), orphans: make([]orphan, 1), asked: make([]asked, 1), last: make([]hostFigures, 1),
 		Policy: newState(t).Policy,
 	}
 	s.Host.Attr, s.Sub.Alloc = make([]AttrColumn, 1), make([]AllocID, 1)

@@ -103,9 +103,10 @@ func (s *State) soundHosts(k *soundness, dims int) {
 	}
 	k.amounts("hosts", dims, n, h.Size)
 	within(k, "order of hosts", h.Order, 0, n, nil)
-	within(k, "hosts noted", s.last.host, 0, n, nil)
-	k.rows("hosts noted", len(s.last.host), len(s.last.state))
-	k.rows("hosts noted", len(s.last.host)*dims, len(s.last.size))
+	for i := range s.last {
+		within(k, "hosts noted", []HostID{s.last[i].host}, 0, n, nil)
+		k.rows("hosts noted", dims, len(s.last[i].size))
+	}
 	within(k, "plans of hosts", h.Plan, NoID, len(s.Plans), nil)
 	for i, state := range h.State {
 		if int(state) >= len(HostStates) {

@@ -19,11 +19,10 @@ func (s *State) DivideAt(p *Plan, hosts []HostID) {
 	if len(hosts) == 0 && len(p.shifted) == 0 {
 		return
 	}
-	only := bitset.MustNew(uint(s.Host.Len()))
+	only := s.shiftedOf(p)
 	for _, h := range hosts {
 		only.Set(uint(h))
 	}
-	only.InPlaceUnion(s.shiftedOf(p))
 	s.divide(p, only)
 }
 

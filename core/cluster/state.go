@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/bits-and-blooms/bitset"
+
 	"github.com/stintd/stint/core/plan"
 )
 
@@ -64,11 +66,12 @@ type State struct {
 	reclaims     int64 // reclaims so far
 	snapshot     int32 // number of the last demand table applied
 	orphans      []orphan
-	orphanUS     int64   // when they were settled last: now of the cycle under way
-	asked        []asked // each once, as they were
-	last         lastHosts
-	excess       []SubID // may hold more than they want, or want nothing
-	gone         []SubID // forgotten once their releases are emitted
+	orphanUS     int64         // when they were settled last: now of the cycle under way
+	asked        []asked       // each once, as they were
+	last         []hostFigures // what hosts were in the last cycle that may be something else now: each once
+	noted        bitset.BitSet // by HostID: it stands in last
+	excess       []SubID       // may hold more than they want, or want nothing
+	gone         []SubID       // forgotten once their releases are emitted
 	outsideDirty bool
 	silent       []SourceID // get no new grants (API-6)
 	victim       []HoldingID

@@ -119,7 +119,7 @@ func (s *State) verifySplit(p *Plan) error {
 				}
 			}
 		}
-		if p.MD != nil && !p.Reassign && len(s.last.host) == 0 {
+		if p.MD != nil && !p.Reassign && len(s.last) == 0 {
 			at.fill(rows, start[k], start[k+1])
 			at.rest(&s.Policy.Tree, whole)
 			var want Parcels
