@@ -7,7 +7,7 @@ type Run struct {
 }
 
 // twoMin is from how many holdings on two goroutines make them.
-const twoMin = 1 << 12
+const twoMin = 1 << 10
 
 // Hold gives a sub-allocation a unit of its size on each of the parcels, which are
 // sorted and may repeat: units on one parcel become one holding. row says the rest.
