@@ -74,7 +74,7 @@ func (m *Planner) layPools() {
 	m.layRests()
 	m.fairness.onHand.forget(&m.p.Parcels, n)
 	m.layTops()
-	m.recalls.seen = m.recalls.seen[:0]
+	m.recalls.outer = m.recalls.outer[:0]
 }
 
 // parcelRange says which rows of owners.parcel a consumer and those below it own.

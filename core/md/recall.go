@@ -13,22 +13,22 @@ import (
 
 // recalls is what recall works with (MD-10).
 type recalls struct {
-	order  []plan.Node // leaves by rank
-	outer  []int16     // by row of owners.parcel: how deep the consumer is whose pool is the uppermost through which anything of it is held
-	seen   []uint64    // by row of owners.parcel: the shifts of its host when outer was found out, and one more. Kept from cycle to cycle
-	lent   []lent      // by Node
-	lists  [2]listing
-	vain   map[joinKey]*vain // of the lists in lent
-	passed []uint32          // by row of owners.parcel: the last search that found it to be of no use to its leaf
-	search uint32            // counts searches since passed was cleared
-	nodes  []plan.Node       // scratch, as all below
-	rows   []cluster.HoldingID
-	freed  []cluster.HoldingID
-	sets   []cluster.SetID
-	room   []int64
-	net    []int64
-	least  []int64
-	sum    []int64
+	order   []plan.Node // leaves by rank
+	outer   []int16     // by row of owners.parcel: how deep the consumer is whose pool is the uppermost through which anything of it is held
+	touches int64       // State.Shifts.Touches, as of which outer is. Both are kept from cycle to cycle
+	lent    []lent      // by Node
+	lists   [2]listing
+	vain    map[joinKey]*vain // of the lists in lent
+	passed  []uint32          // by row of owners.parcel: the last search that found it to be of no use to its leaf
+	search  uint32            // counts searches since passed was cleared
+	nodes   []plan.Node       // scratch, as all below
+	rows    []cluster.HoldingID
+	freed   []cluster.HoldingID
+	sets    []cluster.SetID
+	room    []int64
+	net     []int64
+	least   []int64
+	sum     []int64
 }
 
 // lent lists what outsiders of a consumer hold on its parcels and on those of consumers below it, in the order in which it is
@@ -60,13 +60,12 @@ type vain struct {
 }
 
 // recall takes back for owners what they lent, leaves in rank order: of their own first, then of what those above them own and
-// lend (MD-10).
+// lend (MD-10), after lookOut.
 func (m *Planner) recall() {
 	if !m.p.Parcels.Owned {
 		return
 	}
 	r, l := &m.recalls, &m.grant.line
-	m.lookOut()
 	r.order = append(r.order[:0], m.grant.hungry...)
 	slices.SortFunc(r.order, func(a, b plan.Node) int { return cmp.Compare(m.p.RankOrder[a], m.p.RankOrder[b]) })
 	if mutant == 29 {
@@ -90,29 +89,41 @@ func (m *Planner) recall() {
 	}
 }
 
-// lookOut notes on which parcels outsiders of their owners hold anything. O(parcels, and holdings on hosts where something changed).
+// lookOut notes on which parcels outsiders of their owners hold anything. O(holdings beside those that were touched since the last time), or
+// O(holdings) where these are not known.
 func (m *Planner) lookOut() {
+	if !m.p.Parcels.Owned {
+		return
+	}
 	r, n := &m.recalls, len(m.owners.parcel)
 	r.forget()
 	r.lent = resized(r.lent, m.policy.Len())
 	r.passed, r.search = zeroed(r.passed, n), 0
-	if len(r.seen) != n {
-		r.seen, r.outer = zeroed(r.seen, n), resized(r.outer, n)
-	}
-	inHalves(n, func(from, to int) {
-		for row := from; row < to; row++ {
-			k := m.owners.parcel[row]
-			shifts := m.s.Shifts.OnHost(m.p.Parcels.Host[k]) + 1
-			if r.seen[row] == shifts || mutant == 63 && r.seen[row] > 0 {
-				continue
+	touched, ok := m.s.Shifts.Touched(r.touches)
+	if ok = ok && len(r.outer) == n; ok && mutant != 63 {
+		for i := range touched {
+			if one := &touched[i]; one.Plan == m.p.Index && m.p.Parcels.Owner[one.Parcel] != cluster.NoID {
+				m.lookAt(m.owners.row[one.Parcel])
 			}
-			least := int32(math.MaxInt16)
-			for q := m.p.Parcels.First[k]; q != cluster.NoID; q = m.s.Holding.NextOnParcel[q] {
-				least = min(least, m.depthOf(q))
-			}
-			r.seen[row], r.outer[row] = shifts, int16(least)
 		}
-	})
+	}
+	if r.touches = m.s.Shifts.Touches(); !ok {
+		r.outer = resized(r.outer, n)
+		inHalves(n, func(from, to int) {
+			for row := from; row < to; row++ {
+				m.lookAt(int32(row))
+			}
+		})
+	}
+}
+
+// lookAt is lookOut for a row of owners.parcel.
+func (m *Planner) lookAt(row int32) {
+	least := int32(math.MaxInt16)
+	for q := m.p.Parcels.First[m.owners.parcel[row]]; q != cluster.NoID; q = m.s.Holding.NextOnParcel[q] {
+		least = min(least, m.depthOf(q))
+	}
+	m.recalls.outer[row] = int16(least)
 }
 
 // listLoans lists what is lent of those who may recall it.

@@ -2,6 +2,7 @@ package md
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
@@ -36,11 +37,15 @@ func (m *Planner) Reclaim() {
 	m.crowded()
 	m.guard()
 	m.overLimits()
-	m.beginFigures()
 	if m.nears() {
+		m.beginFigures()
 		m.makeWay()
 	} else {
-		m.layRoom()
+		cluster.Both(m.p.Parcels.Owned, m.layRoom, m.lookOut)
+		if len(m.grant.hungry) > 0 {
+			m.followHoldings()
+		}
+		m.beginFigures()
 		m.recall()
 		m.fair()
 	}
@@ -69,24 +74,31 @@ func (m *Planner) overLimits() {
 	}
 }
 
-// vacate puts under reclaim what is held on hosts that drain or left the plan (REQ-2, MD-4).
+// vacate puts under reclaim what is held on hosts that drain or left the plan (REQ-2, MD-4). O(parcels ÷ 64 + those that are not open).
 func (m *Planner) vacate() {
-	p := &m.p.Parcels
-	for k, end := cluster.ParcelID(0), cluster.ParcelID(0); int(k) < p.Len(); k = end {
-		end = p.End(k)
-		reason := decision.ReclaimDrain
-		switch {
-		case p.IsOpen(k):
-			continue
-		case int(k) >= p.Len()-p.Left:
-			reason = decision.ReclaimOwnershipChange
-		case m.s.Host.State[p.Host[k]] != cluster.Draining:
-			continue
-		}
-		for _, q := range m.s.LastFirst(m.p, k, end) {
-			if m.s.Holding.Set[q] == cluster.NoID {
-				m.takeBack(q, m.s.Holding.Units[q], reason)
+	p, end := &m.p.Parcels, cluster.ParcelID(0)
+	for w, open := range p.Open[:p.Words()] {
+		for shut := ^open; shut != 0; shut &= shut - 1 {
+			if k := cluster.ParcelID(w<<6 + bits.TrailingZeros64(shut)); k >= end && int(k) < p.Len() { // the first of its host
+				end = p.End(k)
+				m.vacateHost(k, end)
 			}
+		}
+	}
+}
+
+// vacateHost is vacate for a host that is not open, whose parcels are from one to another.
+func (m *Planner) vacateHost(k, end cluster.ParcelID) {
+	p, reason := &m.p.Parcels, decision.ReclaimDrain
+	switch {
+	case int(k) >= p.Len()-p.Left:
+		reason = decision.ReclaimOwnershipChange
+	case m.s.Host.State[p.Host[k]] != cluster.Draining:
+		return
+	}
+	for _, q := range m.s.LastFirst(m.p, k, end) {
+		if m.s.Holding.Set[q] == cluster.NoID {
+			m.takeBack(q, m.s.Holding.Units[q], reason)
 		}
 	}
 }
