@@ -23,8 +23,8 @@ type census struct {
 	flows int64 // State.Shifts.Flows, as of which they are
 }
 
-// lentMax is what sums of lent is at most, to be brought up by what flowed: far below where such sums saturate.
-const lentMax = 1 << 62
+// sumMax is what a sum is at most, to be brought up by what flowed, or was corrected: far below where sums saturate.
+const sumMax = 1 << 62
 
 // source is a pool that exists for a leaf.
 type source struct {
@@ -83,7 +83,7 @@ func (m *Planner) canvassFlows() bool {
 				units, sign = -units, -1
 			}
 			amount := share.Mul(units, u)
-			if at[d] += sign * amount; amount >= lentMax || at[d] < 0 || at[d] > lentMax {
+			if at[d] += sign * amount; amount >= sumMax || at[d] < 0 || at[d] > sumMax {
 				return false
 			}
 		}
@@ -119,7 +119,7 @@ func (m *Planner) canvassAll() {
 	}
 	c.known = true
 	for _, amount := range c.lent {
-		c.known = c.known && amount <= lentMax
+		c.known = c.known && amount <= sumMax
 	}
 }
 
@@ -159,6 +159,34 @@ func (m *Planner) lend() {
 			}
 		}
 	}
+}
+
+// lendSince corrects that by what flowed after the first so many flows. It is false where it may not be corrected.
+func (m *Planner) lendSince(flows int64) bool {
+	since, ok := m.s.Shifts.Since(flows)
+	if !ok {
+		return false
+	}
+	for i := range since {
+		f := &since[i]
+		if f.Plan != m.p.Index || f.Pool == cluster.NoID || f.Lender == cluster.NoID {
+			continue
+		}
+		pool := m.s.NodeOf[f.Pool]
+		for d, u := range m.s.Shape.Size(f.Shape) {
+			lent, amount := m.amounts.lent[d], share.Mul(max(f.Units, -f.Units), u)
+			if f.Units < 0 {
+				amount = -amount
+			}
+			for n := m.s.NodeOf[f.Lender]; m.policy.Depth[n] > m.policy.Depth[pool]; n = m.policy.Parent[n] {
+				if lent[n] >= sumMax || amount >= sumMax {
+					return false
+				}
+				lent[n] += amount
+			}
+		}
+	}
+	return true
 }
 
 // countAll adds up what every leaf wants and holds, in units, in all and in each pool, and the usage demands (MD-13): of the

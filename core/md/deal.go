@@ -10,18 +10,20 @@ import (
 // asks is what those who are short ask for, each ask once. They are dealt out to two goroutines: judging one changes nothing that another one goes
 // by, once the rungs of all are laid.
 type asks struct {
-	order []int32       // places of the short, those that ask for the same together
-	from  []int32       // by ask, and one more: where its own begin in order
-	rung  []*rung       // of the asks that are dealt out, by dimension needed
-	first []int32       // by ask that is dealt out, and one more: where its rungs begin
-	laid  chan struct{} // closed when all is laid that judging goes by
-	deal  chan int32    // the asks that nobody has taken
-	by    [2]asked
+	order  []int32       // places of the short, those that ask for the same together
+	from   []int32       // by ask, and one more: where its own begin in order
+	rung   []*rung       // of the asks that are dealt out, by dimension needed
+	first  []int32       // by ask that is dealt out, and one more: where its rungs begin
+	listed chan struct{} // closed when they are listed
+	laid   chan struct{} // closed when all is laid that judging goes by
+	deal   chan int32    // the asks that nobody has taken
+	by     [2]asked
 }
 
 // begin readies it for a cycle's judging: who helps waits until the asks are laid.
 func (l *asks) begin() {
-	l.laid, l.deal, l.order, l.first = make(chan struct{}), make(chan int32), l.order[:0], l.first[:0]
+	l.listed, l.laid, l.deal = make(chan struct{}), make(chan struct{}), make(chan int32)
+	l.order, l.first = l.order[:0], l.first[:0]
 	close(l.deal) // so far there is nothing to be taken
 	for side := range l.by {
 		l.by[side].side, l.by[side].borne = side, l.by[side].borne[:0]

@@ -91,7 +91,7 @@ func (m *Planner) listMade(touched []cluster.Touch) {
 			subs = append(subs, sub)
 		}
 	}
-	m.sortSubs(subs)
+	m.order = m.sortSubs(subs, m.order)
 	m.subs, m.made = subs, keys
 	for _, sub := range subs {
 		first := len(m.rows)
@@ -161,12 +161,33 @@ func (m *Planner) inHostOrder(rows []cluster.HoldingID) bool {
 	return true
 }
 
-// sortSubs brings sub-allocations of the plan into the order of eachSub.
-func (m *Planner) sortSubs(subs []cluster.SubID) {
-	u, arrival := &m.s.Sub, m.s.Alloc.Arrival
-	slices.SortFunc(subs, func(a, b cluster.SubID) int {
-		return cmp.Or(cmp.Compare(m.s.Node(a), m.s.Node(b)), cmp.Compare(arrival[u.Alloc[a]], arrival[u.Alloc[b]]), cmp.Compare(u.Seq[a], u.Seq[b]))
+// subOrder is what the order of eachSub goes by, in one place.
+type subOrder struct {
+	node         plan.Node
+	sub          cluster.SubID
+	arrival, seq int64
+}
+
+// sortSubs brings sub-allocations of the plan into the order of eachSub. It works in the memory of order, and gives it back.
+func (m *Planner) sortSubs(subs []cluster.SubID, order []subOrder) []subOrder {
+	u := &m.s.Sub
+	order = order[:0]
+	for _, sub := range subs {
+		order = append(order, subOrder{m.s.Node(sub), sub, m.s.Alloc.Arrival[u.Alloc[sub]], u.Seq[sub]})
+	}
+	slices.SortFunc(order, func(a, b subOrder) int {
+		switch {
+		case a.node != b.node:
+			return cmp.Compare(a.node, b.node)
+		case a.arrival != b.arrival:
+			return cmp.Compare(a.arrival, b.arrival)
+		}
+		return cmp.Compare(a.seq, b.seq)
 	})
+	for i := range order {
+		subs[i] = order[i].sub
+	}
+	return order
 }
 
 // eachSub calls f for every sub-allocation of the plan: consumers in tree order, allocations by arrival.

@@ -9,15 +9,20 @@ import (
 )
 
 // figures are what the tables of states show that goes by what is held, under reclaim or not. Reclaim does not change that, but for the few units
-// of this cycle that it takes back (CYC-1): so leaves' figures are added up on a goroutine of their own beside it, and those of leaves
-// that lost some are added up again. What both read nobody writes meanwhile: columns that reclaim may write to are copied, and the
-// capacities of pools but the public one are the goroutine's until it is done.
+// of this cycle that it takes back (CYC-1): so they are added up on a goroutine of their own beside it, and those of leaves
+// that lost some, and of consumers above these, are corrected. What both read nobody writes meanwhile: columns that reclaim may write to are
+// copied, and the capacities of pools but the public one are the goroutine's until it is done.
 type figures struct {
 	held  []int64       // by SubID, as it was
-	pairs cluster.Pairs // Units as they were; pairs that are new hold nothing
+	pairs cluster.Pairs // Units and Leaving as they were; pairs that are new hold nothing
 	begun bool
-	done  chan struct{} // closed when they are added up; nil: nobody need wait
+	asked chan struct{} // closed when it asks for no capacity any more; nil: nobody need wait
+	done  chan struct{} // closed when they are added up; nil: as asked
+	was   []poolFigures // scratch
 }
+
+// poolFigures is what a consumer has of a pool.
+type poolFigures struct{ usage, wanted, held, demand int64 }
 
 // beginFigures begins to add them up, if it is known what is drawn from each pool. O(pairs + sub-allocations) to copy what they go by.
 func (m *Planner) beginFigures() {
@@ -30,14 +35,21 @@ func (m *Planner) beginFigures() {
 		return
 	}
 	m.findPublic()
-	units := f.pairs.Units
-	f.pairs, f.held, f.done = m.p.Pairs, append(f.held[:0], m.s.Sub.Held...), make(chan struct{})
-	f.pairs.Units = append(units[:0], m.p.Pairs.Units...)
+	units, leaving := f.pairs.Units, f.pairs.Leaving
+	f.pairs, f.held = m.p.Pairs, append(f.held[:0], m.s.Sub.Held...)
+	f.asked, f.done = make(chan struct{}), make(chan struct{})
+	f.pairs.Units, f.pairs.Leaving = append(units[:0], m.p.Pairs.Units...), append(leaving[:0], m.p.Pairs.Leaving...)
+	asked, done := f.asked, f.done
 	go func() {
 		m.useAll(&f.pairs)
 		m.countAll(f.held)
+		m.keepAll(&f.pairs)
+		close(asked)
 		m.Amounts(&f.pairs)
-		close(f.done)
+		m.sumPools()
+		m.sumAmounts()
+		m.Quota()
+		close(done)
 	}()
 }
 
@@ -52,9 +64,17 @@ func (m *Planner) findPublic() {
 	}
 }
 
-// wait waits until leaves' figures are added up, where they are being.
+// wait waits until capacities may be asked for by others, where figures are being added up.
 func (f *figures) wait() {
-	if f.done != nil {
+	if f.asked != nil {
+		<-f.asked
+		f.asked = nil
+	}
+}
+
+// end waits until they are added up, where they are being.
+func (f *figures) end() {
+	if f.wait(); f.done != nil {
 		<-f.done
 		f.done = nil
 	}
@@ -62,11 +82,12 @@ func (f *figures) wait() {
 
 // endFigures waits for them, and brings them up to what is held now. It is false where all are to be added up.
 func (m *Planner) endFigures() bool {
-	m.figures.wait()
+	m.figures.end()
 	if !m.figures.begun {
 		return false
 	}
-	if m.canvassSome(); m.p.Parcels.Owned && !m.census.known {
+	flows := m.census.flows
+	if m.canvassSome(); m.p.Parcels.Owned && (!m.census.known || !m.lendSince(flows)) {
 		return false
 	}
 	var leaves []plan.Node
@@ -75,33 +96,88 @@ func (m *Planner) endFigures() bool {
 	}
 	slices.Sort(leaves)
 	for _, leaf := range slices.Compact(leaves) {
-		if mutant != 70 {
-			m.figureAgain(leaf)
+		if mutant != 70 && !m.figureAgain(leaf) {
+			return false
 		}
 	}
+	m.leftSince()
+	m.quotaAgain()
 	return true
 }
 
-// figureAgain adds up the figures of one leaf.
-func (m *Planner) figureAgain(leaf plan.Node) {
-	p, pairs := &m.pools, &m.p.Pairs
-	for _, from := range m.census.of(leaf) {
-		p.wanted[from.at], p.held[from.at], p.demand[from.at] = 0, 0, 0
-	}
-	m.wanted[leaf], m.held[leaf] = 0, 0
-	for _, held := range m.amounts.held {
-		held[leaf] = 0
-	}
-	for q := m.p.FirstPair[leaf]; q != cluster.NoID; q = pairs.Next[q] {
-		if o := m.poolOf(pairs.Pool[q]); o != nil {
-			p.usage[o.at(leaf)] = 0
+// leftSince notes of which pools more or less is under reclaim than when figures were begun: where nothing is outstanding quotas go by that.
+func (m *Planner) leftSince() {
+	p := &m.p.Pairs
+	for q, leaving := range p.Leaving {
+		if (q >= len(m.figures.pairs.Leaving) || leaving != m.figures.pairs.Leaving[q]) && mutant != 74 {
+			if o := m.poolOf(p.Pool[q]); o != nil && !o.short {
+				o.again = true
+			}
 		}
+	}
+}
+
+// figureAgain adds up the figures of one leaf, and corrects those of the consumers above it. It is false where these may not be corrected.
+// O(what the leaf has × depth).
+func (m *Planner) figureAgain(leaf plan.Node) bool {
+	p, pairs, was := &m.pools, &m.p.Pairs, m.figures.was[:0]
+	m.eachPoolAbove(leaf, func(o *pool) {
+		at := o.at(leaf)
+		was = append(was, poolFigures{p.usage[at], p.wanted[at], p.held[at], p.demand[at]})
+		p.usage[at], p.wanted[at], p.held[at], p.demand[at], o.again = 0, 0, 0, 0, true
+	})
+	m.figures.was = was
+	wanted, held := m.wanted[leaf], m.held[leaf]
+	m.wanted[leaf], m.held[leaf] = 0, 0
+	var amount [plan.DimensionsMax]int64
+	for d, column := range m.amounts.held {
+		amount[d], column[leaf] = column[leaf], 0
 	}
 	for q := m.p.FirstPair[leaf]; q != cluster.NoID; q = pairs.Next[q] {
 		m.usePair(pairs, q)
 		m.holdPair(pairs, q)
 	}
 	m.eachSubOf(leaf, func(sub cluster.SubID) { m.countSub(sub, leaf, m.s.Sub.Held[sub]) })
+	if mutant == 71 {
+		return true
+	}
+	ok := m.correct(m.wanted, 0, leaf, plan.Root, wanted) && m.correct(m.held, 0, leaf, plan.Root, held)
+	for d, column := range m.amounts.held {
+		ok = ok && m.correct(column, 0, leaf, plan.Root, amount[d])
+	}
+	m.eachPoolAbove(leaf, func(o *pool) {
+		ok = ok && m.correct(p.usage, o.figures, leaf, o.node, was[0].usage) && m.correct(p.wanted, o.figures, leaf, o.node, was[0].wanted) &&
+			m.correct(p.held, o.figures, leaf, o.node, was[0].held) && m.correct(p.demand, o.figures, leaf, o.node, was[0].demand)
+		was = was[1:]
+	})
+	return ok
+}
+
+// correct corrects a figure of those above a leaf, up to a top, of which those below it begin at a place, by what that of the leaf has become
+// since it was so much.
+func (m *Planner) correct(figure []int64, from int32, leaf, top plan.Node, was int64) bool {
+	at := figure[from:]
+	by := at[leaf-top] - was
+	if by == 0 {
+		return true
+	}
+	if at[0] >= sumMax || by >= sumMax {
+		return false
+	}
+	for n := leaf; n != top; {
+		n = m.policy.Parent[n]
+		at[n-top] += by
+	}
+	return true
+}
+
+// eachPoolAbove calls f for the pools of the consumers above one.
+func (m *Planner) eachPoolAbove(n plan.Node, f func(o *pool)) {
+	for n = m.policy.Parent[n]; n != plan.None; n = m.policy.Parent[n] {
+		if m.pools.index[n] != cluster.NoID {
+			f(m.poolAt(n))
+		}
+	}
 }
 
 // useAll adds up the shares that leaves hold (MD-12), of pairs as they stand in memory. O(pairs).

@@ -200,6 +200,7 @@ func (g *granter) grantPool(o *pool) bool {
 func (m *Planner) lookAhead() {
 	m.followHoldings()
 	m.canvassSome()
+	m.laySome()
 }
 
 // lineUp puts the leaves with outstanding demand that may draw on a pool in line, and tells whether there are any.

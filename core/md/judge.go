@@ -28,6 +28,7 @@ type judged struct {
 // reasons is what reasons are made of in a cycle.
 type reasons struct {
 	short []cluster.SubID // all that are short, in the order of eachSub
+	order []subOrder      // scratch
 	subs  []judged        // of these, those that are short of more than they are promised
 	rows  int             // of the table shortfalls
 	asks  asks
@@ -35,11 +36,17 @@ type reasons struct {
 	bears map[ask]cluster.ParcelID // kept from cycle to cycle: a parcel that is large enough, when last looked at
 }
 
-// judgeShort lists who is short, and judges. It changes nothing that Settle computes, and needs nothing of it but helpJudge beside it. Cost: judge.
-func (m *Planner) judgeShort() {
-	r := &m.reason
-	r.subs, r.rows = r.subs[:0], 0
-	m.listShort()
+// listShort lists who is short in the order of eachSub, what they ask for, and has judging begun. They are found as they stand in memory: there are
+// few of them.
+func (m *Planner) listShort() {
+	r, u := &m.reason, &m.s.Sub
+	r.short, r.subs, r.rows = r.short[:0], r.subs[:0], 0
+	for sub, wanted := range u.Wanted {
+		if wanted > u.Held[sub] && u.Plan[sub] == m.p.Index && u.Alloc[sub] != cluster.NoID && !u.Orphan[sub] {
+			r.short = append(r.short, cluster.SubID(sub))
+		}
+	}
+	r.order = m.sortSubs(r.short, r.order)
 	for _, sub := range r.short {
 		short := m.s.Short(sub)
 		waits := min(short, m.promise.units[sub])
@@ -52,29 +59,24 @@ func (m *Planner) judgeShort() {
 			r.rows++
 		}
 	}
-	m.judge(r.subs)
+	r.asks.sort(r.subs)
+	close(r.asks.listed)
 }
 
-// listShort lists who is short in the order of eachSub. They are found as they stand in memory: there are few of them.
-func (m *Planner) listShort() {
-	r, u := &m.reason, &m.s.Sub
-	r.short = r.short[:0]
-	for sub, wanted := range u.Wanted {
-		if wanted > u.Held[sub] && u.Plan[sub] == m.p.Index && u.Alloc[sub] != cluster.NoID && !u.Orphan[sub] {
-			r.short = append(r.short, cluster.SubID(sub))
-		}
-	}
-	m.sortSubs(r.short)
-}
-
-// judge finds what stands against units of sub-allocations by themselves, those that ask for the same together, beside helpJudge. The parcels must
-// be as they are after granting. O(asks × parcels × dimensions + leaves × parcels ÷ 64).
-func (m *Planner) judge(subs []judged) {
-	l := &m.reason.asks
-	dealt := 0
-	if len(subs) > 0 {
+// judgeShort finds what stands against units of those who are short by themselves, of those that ask for the same together: it looks at the parcels,
+// which must be as they are after granting, beside listShort, and judges beside helpJudge. It changes nothing that Settle computes, and needs nothing of it.
+// O(asks × parcels × dimensions + leaves × parcels ÷ 64).
+func (m *Planner) judgeShort() {
+	l, dealt, looked := &m.reason.asks, 0, len(m.grant.hungry) > 0
+	if looked {
 		m.laySight()
-		l.sort(subs)
+	}
+	<-l.listed
+	subs := m.reason.subs
+	if len(subs) > 0 {
+		if !looked { // whose source is silent is short, but not hungry
+			m.laySight()
+		}
 		dealt = m.layAsks(subs)
 	}
 	close(l.laid)

@@ -81,4 +81,8 @@ var Mutants = [...]string{
 	"hand: leaves hold what they did when they were listed first",                              // 68
 	"hand: news that were dropped were none",                                                   // 69
 	"figures: leaves that lost units of this cycle have theirs as before",                      // 70
+	"figures: those above leaves that lost units of this cycle have theirs as before",          // 71
+	"figures: quotas go by what was used before units of this cycle were taken back",           // 72
+	"sight: what was granted since parcels were looked at leaves them as they were",            // 73
+	"figures: quotas go by what was under reclaim before this cycle took any back",             // 74
 }

@@ -41,6 +41,7 @@ type Planner struct {
 	kept    []int64             // scratch
 	given   []uint64            // scratch: bitset by SubID
 	subs    []cluster.SubID     // scratch
+	order   []subOrder          // scratch
 	rows    []cluster.HoldingID // scratch
 	keys    []uint64            // scratch
 	twins   []twin              // holdings that EmitGrants found to be one with others
@@ -65,7 +66,7 @@ type Planner struct {
 // Attach points the planner at a state and the plan it is to carry out. Cheap.
 func (m *Planner) Attach(s *cluster.State, p *cluster.Plan, nowUS int64) {
 	if m.nowUS = nowUS; m.s != s {
-		m.owners.laid, m.census.known = false, false // what is kept goes by another state's counts
+		m.owners.laid, m.census.known, m.sight.known = false, false, false // what is kept goes by another state's counts
 	}
 	m.s, m.p, m.policy, m.set = s, p, s.Policy, &p.MD.Windows[p.Window]
 	m.began = s.Shifts.Touches()
@@ -82,6 +83,7 @@ func (m *Planner) Own() {
 		m.layAll()
 	}
 	m.fairness.onHand.doubtAll(m.p.Changed)
+	m.sight.tell(m.p)
 }
 
 // Entitle computes the capacity of the public parcels in units of every shape in use (MD-11), cancels what rules no
@@ -158,12 +160,7 @@ func (m *Planner) Settle(meanwhile func()) {
 	if !m.p.Dirty {
 		return
 	}
-	others, judged, known := make(chan func(), 2), make(chan struct{}), m.endFigures()
-	if !known {
-		others <- func() { m.Amounts(&m.p.Pairs) } // the longer one first
-	}
-	others <- meanwhile
-	close(others)
+	others, judged := make(chan func(), 2), make(chan struct{})
 	m.reason.asks.begin()
 	go func() {
 		m.judgeShort()
@@ -172,18 +169,23 @@ func (m *Planner) Settle(meanwhile func()) {
 		}
 		close(judged)
 	}()
+	m.listShort()
+	known := m.endFigures()
+	if !known {
+		others <- func() { m.Amounts(&m.p.Pairs) } // the longer one first
+	}
+	others <- meanwhile
+	close(others)
 	if !known {
 		m.canvass()
 		m.useAll(&m.p.Pairs)
 		m.countAll(m.s.Sub.Held)
+		m.keepAll(&m.p.Pairs)
+		m.sumPools()
+		m.Quota()
 	}
-	m.sumPools()
-	m.Quota()
 	for do := range others {
 		do()
-	}
-	if known {
-		m.sumAmounts()
 	}
 	m.helpJudge()
 	<-judged

@@ -22,6 +22,7 @@ type pool struct {
 	live           bool  // its stakes are kept up to date
 	short          bool  // something is outstanding in it
 	refused        bool  // a share limit kept units from it while granting
+	again          bool  // its figures were corrected after its quotas were computed
 	firstPair      cluster.PairID
 	rests
 }

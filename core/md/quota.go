@@ -16,38 +16,67 @@ type quotas struct {
 	part    []int64
 }
 
-// Quota computes the usage quotas of every pool from usages after granting and from demands, after Count.
-// O(consumers in pools × log children).
-func (m *Planner) Quota() {
-	p := &m.pools
-	clear(p.quota)
-	for i := range p.list {
-		o := &p.list[i]
-		if !o.short {
-			m.keep(o)
-			continue
-		}
-		if p.quota[o.figures] = p.usage[o.figures]; p.quota[o.figures] == 0 {
-			continue
-		}
-		for node := o.node; node < o.end; node++ {
-			if m.policy.First[node] != plan.None && p.quota[o.at(node)] > 0 {
-				m.divide(o, node)
-			}
+// keepAll computes the usage quotas of leaves in pools in which nothing is outstanding, of pairs as they stand in memory, after countAll. O(pairs).
+func (m *Planner) keepAll(pairs *cluster.Pairs) {
+	clear(m.pools.quota)
+	for q := range pairs.Units {
+		if o := m.poolOf(pairs.Pool[q]); o != nil && !o.short {
+			m.keepPair(pairs, o, cluster.PairID(q))
 		}
 	}
 }
 
-// keep is the quotas of a pool in which nothing is outstanding: everyone deserves
-// what it uses and is not to give back.
-func (m *Planner) keep(o *pool) {
-	for q := o.firstPair; q != cluster.NoID; q = m.pools.nextPair[q] {
-		if units := m.p.Pairs.Units[q]; units > 0 {
-			at := &m.pools.quota[o.at(m.p.Pairs.Leaf[q])]
-			*at = share.Add(*at, share.Fraction(units-m.p.Pairs.Leaving[q], max(m.capacityNow(o, m.p.Pairs.Shape[q]), units)))
+// Quota computes the usage quotas of every pool from usages after granting and from demands, after keepAll and sumPools.
+// O(consumers in pools × log children).
+func (m *Planner) Quota() {
+	for i := range m.pools.list {
+		o := &m.pools.list[i]
+		if o.again = false; o.short {
+			m.quotaOf(o)
+		} else {
+			m.sumIn(o, m.pools.quota)
 		}
 	}
-	m.sumIn(o, m.pools.quota)
+}
+
+// quotaAgain computes them for the pools whose figures were corrected since.
+func (m *Planner) quotaAgain() {
+	for i := range m.pools.list {
+		o := &m.pools.list[i]
+		if !o.again || mutant == 72 {
+			continue
+		}
+		if clear(m.pools.quota[o.figures:][:o.end-o.node]); o.short {
+			m.quotaOf(o)
+			continue
+		}
+		for q := o.firstPair; q != cluster.NoID; q = m.pools.nextPair[q] {
+			m.keepPair(&m.p.Pairs, o, q)
+		}
+		m.sumIn(o, m.pools.quota)
+	}
+}
+
+// quotaOf divides what is used of a pool.
+func (m *Planner) quotaOf(o *pool) {
+	p := &m.pools
+	if p.quota[o.figures] = p.usage[o.figures]; p.quota[o.figures] == 0 {
+		return
+	}
+	for node := o.node; node < o.end; node++ {
+		if m.policy.First[node] != plan.None && p.quota[o.at(node)] > 0 {
+			m.divide(o, node)
+		}
+	}
+}
+
+// keepPair adds what a pair adds to its leaf's quota in a pool in which nothing is outstanding: everyone deserves what it uses and is not to
+// give back.
+func (m *Planner) keepPair(pairs *cluster.Pairs, o *pool, q cluster.PairID) {
+	if units := pairs.Units[q]; units > 0 {
+		at := &m.pools.quota[o.at(pairs.Leaf[q])]
+		*at = share.Add(*at, share.Fraction(units-pairs.Leaving[q], max(m.capacityNow(o, pairs.Shape[q]), units)))
+	}
 }
 
 // divide hands a consumer's usage quota in a pool down to its children.

@@ -1,6 +1,7 @@
 package md
 
 import (
+	"math/bits"
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
@@ -8,8 +9,8 @@ import (
 )
 
 // sight is the plan's parcels as reasons of shortfalls see them, in rows: those with owners in the order of owners.parcel, so that what
-// a consumer and those below it own is a range of rows, then the others. It is kept from cycle to cycle: laySight compares every
-// figure with what it was, so that nothing needs to be told of what changed.
+// a consumer and those below it own is a range of rows, then the others. It is kept from cycle to cycle: the rooms of parcels that were
+// touched, or that it is told of, are compared with what they were.
 type sight struct {
 	parcel []cluster.ParcelID // by row
 	row    []int32            // by ParcelID
@@ -17,8 +18,10 @@ type sight struct {
 	shut   []uint64           // Parcels.Open, as it was when open was laid
 	open   []uint64           // bitset of rows
 	every  []uint64           // all rows
-	free   [][]int64          // by dimension, then ParcelID: what is free beside what sets keep and what is missing on the host
-	room   [][]int64          // the same by row
+	room   [][]int64          // by dimension, then row: what is free beside what sets keep and what is missing on the host
+	known  bool               // it is what it is now, but on stale rows and where anything was touched since
+	stale  []uint64           // bitset of rows
+	touch  int64              // State.Shifts.Touches, as of which it is
 	some   [][]uint64         // by dimension: rows with room
 	ladder []ladder           // by dimension
 	tier   []tier             // by depth of the consumer through whose pool parcels are drawn on
@@ -69,16 +72,27 @@ func (t *tier) place(w int32) int32 {
 	return t.at[w]
 }
 
-// laySight looks at the parcels as they are after granting. O(parcels × dimensions + consumers × depth), and what rows that changed
+// tell notes parcels whose room or state changed: at the end of a cycle the plan forgets those that it named before it began to grant. O(those).
+func (v *sight) tell(p *cluster.Plan) {
+	if v.known = v.known && !p.Rebuilt && len(v.stale) == p.Parcels.Words(); v.known {
+		v.doubt(p.Changed)
+	}
+}
+
+// doubt notes that the rooms of parcels may be others.
+func (v *sight) doubt(list []cluster.ParcelID) {
+	for _, k := range list {
+		row := v.row[k]
+		v.stale[row>>6] |= 1 << (uint(row) & 63)
+	}
+}
+
+// laySight looks at the parcels as they are after granting. O(parcels that changed × dimensions + consumers × depth), and what they
 // cost is the rungs that they pass.
 func (m *Planner) laySight() {
 	v, p := &m.sight, &m.p.Parcels
-	owned := m.owners.parcel
-	if !p.Owned {
-		owned = nil
-	}
-	if len(v.row) != p.Len() || len(v.free) != len(p.Free) || !slices.Equal(v.parcel[:v.owned], owned) {
-		m.layRows(owned)
+	if !m.isLaid() {
+		m.layRows()
 	}
 	if v.round++; !slices.Equal(v.shut, p.Open) {
 		v.shut, v.open = append(v.shut[:0], p.Open...), zeroed(v.open, p.Words())
@@ -88,9 +102,7 @@ func (m *Planner) laySight() {
 			}
 		}
 	}
-	for d := range v.free {
-		v.compare(p, d)
-	}
+	m.layRooms()
 	if r := m.reserve.first; len(r) != len(v.first) || len(r) > 0 && &r[0] != &v.first[0] {
 		v.first, v.reserved, v.laid = r, v.reserved[:0], v.laid+1
 		for row, k := range v.parcel[:v.owned] {
@@ -105,13 +117,28 @@ func (m *Planner) laySight() {
 	}
 }
 
+// ownedRows is the parcels with owners, in the order of their rows.
+func (m *Planner) ownedRows() []cluster.ParcelID {
+	if !m.p.Parcels.Owned {
+		return nil
+	}
+	return m.owners.parcel
+}
+
+// isLaid tells whether the parcels have the rows that they had.
+func (m *Planner) isLaid() bool {
+	v, p := &m.sight, &m.p.Parcels
+	return len(v.row) == p.Len() && len(v.room) == len(p.Free) && slices.Equal(v.parcel[:v.owned], m.ownedRows())
+}
+
 // layRows gives the parcels their rows and forgets all that was known of others.
-func (m *Planner) layRows(owned []cluster.ParcelID) {
+func (m *Planner) layRows() {
+	owned := m.ownedRows()
 	p, words := &m.p.Parcels, m.p.Parcels.Words()
 	v := &m.sight
 	*v = sight{
 		parcel: append(v.parcel[:0], owned...), row: resized(v.row, p.Len()), owned: int32(len(owned)), every: zeroed(v.every, words),
-		free: resized(v.free, len(p.Free)), room: resized(v.room, len(p.Free)), some: resized(v.some, len(p.Free)),
+		room: resized(v.room, len(p.Free)), some: resized(v.some, len(p.Free)),
 		open: zeroed(v.open, words), shut: v.shut[:0], ladder: make([]ladder, len(p.Free)), ask: v.ask, round: v.round, version: v.version,
 	}
 	for k := range cluster.ParcelID(p.Len()) {
@@ -123,41 +150,55 @@ func (m *Planner) layRows(owned []cluster.ParcelID) {
 		v.row[k] = int32(row)
 		v.every[row>>6] |= 1 << (uint(row) & 63)
 	}
-	for d := range v.free {
-		v.free[d], v.room[d], v.some[d] = zeroed(v.free[d], p.Len()), zeroed(v.room[d], p.Len()), zeroed(v.some[d], words)
+	for d := range v.room {
+		v.room[d], v.some[d] = zeroed(v.room[d], p.Len()), zeroed(v.some[d], words)
 	}
 }
 
-// compare looks for parcels whose room in a dimension, Parcels.Available, is another than it was.
-func (v *sight) compare(p *cluster.Parcels, d int) {
-	var kept, owed []int64
-	if p.Kept != nil {
-		kept = p.Kept[d]
+// laySome is laySight for rooms that are others by now, if that is known. What else there will be laySight looks at.
+func (m *Planner) laySome() {
+	if m.sight.known && m.isLaid() {
+		m.layRooms()
 	}
-	if p.Owed != nil {
-		owed = p.Owed[d]
+}
+
+// layRooms brings rooms up to what they are now.
+func (m *Planner) layRooms() {
+	v, p := &m.sight, &m.p.Parcels
+	touched, ok := m.s.Shifts.Touched(v.touch)
+	if v.touch = m.s.Shifts.Touches(); !ok || !v.known {
+		v.stale, v.known = append(v.stale[:0], v.every...), true
+	} else {
+		v.doubt(m.p.Changed[m.p.Seen:])
+		for i := range touched {
+			if one := &touched[i]; one.Plan == m.p.Index && mutant != 73 {
+				row := v.row[one.Parcel]
+				v.stale[row>>6] |= 1 << (uint(row) & 63)
+			}
+		}
 	}
-	is := p.Free[d]
-	for k, was := range v.free[d] {
-		now := is[k]
-		if kept != nil {
-			now -= kept[k]
-		}
-		if owed != nil {
-			now -= owed[k]
-		}
-		if now != was {
-			v.move(d, k, was, now)
+	v.compare(p)
+	clear(v.stale)
+}
+
+// compare looks for stale rows whose room, Parcels.Available, is not what it was: as rows stand, which is how rungs do.
+func (v *sight) compare(p *cluster.Parcels) {
+	for d := range v.room {
+		for w, set := range v.stale {
+			for ; set != 0; set &= set - 1 {
+				row := w<<6 + bits.TrailingZeros64(set)
+				if was, is := v.room[d][row], p.Available(d, v.parcel[row]); was != is {
+					v.move(d, int32(row), was, is)
+				}
+			}
 		}
 	}
 }
 
-// move notes that the room of a parcel is another.
-func (v *sight) move(d, k int, was, is int64) {
-	row := v.row[k]
+// move notes that the room of a row is another.
+func (v *sight) move(d int, row int32, was, is int64) {
 	w, bit := row>>6, uint64(1)<<(uint(row)&63)
-	v.free[d][k], v.room[d][row] = is, is
-	if is > 0 {
+	if v.room[d][row] = is; is > 0 {
 		v.some[d][w] |= bit
 	} else {
 		v.some[d][w] &^= bit
