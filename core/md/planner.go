@@ -47,6 +47,7 @@ type Planner struct {
 	twins   []twin              // holdings that EmitGrants found to be one with others
 	made    []uint64            // scratch
 	began   int64               // State.Shifts.Touches when the cycle began to grant
+	synced  bool                // the parcels' order is that of the hosts
 
 	nowUS    int64
 	budget   int64 // units that this cycle may still put under reclaim
@@ -72,14 +73,11 @@ func (m *Planner) Attach(s *cluster.State, p *cluster.Plan, nowUS int64) {
 	m.began = s.Shifts.Touches()
 }
 
-// Own assigns what consumers own, where anything that it depends on has changed, and brings the
-// parcels' order up to the hosts (stage own).
+// Own assigns what consumers own, where anything that it depends on has changed (stage own).
 func (m *Planner) Own() {
 	m.assign()
-	if m.p.Owe(); m.owners.laid {
-		m.desk.Field.Among(m.public.parcels)
-		m.desk.Sync(m.s, m.p)
-	} else {
+	m.p.Owe()
+	if m.synced = !m.owners.laid; m.synced {
 		m.layAll()
 	}
 	m.fairness.onHand.doubtAll(m.p.Changed)
@@ -87,16 +85,39 @@ func (m *Planner) Own() {
 }
 
 // Entitle computes the capacity of the public parcels in units of every shape in use (MD-11), cancels what rules no
-// longer ask for, and adds up what is held or promised (MD-12, CYC-7). O(classes of hosts × shapes).
+// longer ask for, and adds up what is held or promised (MD-12, CYC-7). Beside that the parcels' order is brought up to the hosts, where all
+// was not laid anew. O(classes of hosts × shapes).
 func (m *Planner) Entitle() {
+	synced := make(chan struct{})
+	go func() {
+		if !m.synced {
+			m.desk.Field.Among(m.public.parcels)
+			m.desk.Sync(m.s, m.p)
+		}
+		close(synced)
+	}()
 	m.public.capacity.sync(m.s, m.p, m.public.parcels)
 	m.stirChanged()
+	if m.underWay() {
+		<-synced // what is cancelled may change what is kept on parcels
+	}
 	m.returned()
 	m.tally()
 	if m.pooled = m.pooled[:0]; m.limited() {
 		m.poolUp()
 	}
 	m.restore()
+	<-synced
+}
+
+// underWay tells whether any reclaim of the plan is.
+func (m *Planner) underWay() bool {
+	for id, number := range m.s.Set.Number {
+		if number > 0 && m.s.Set.Plan[id] == m.p.Index {
+			return true
+		}
+	}
+	return false
 }
 
 // poolUp adds up what consumers hold from pools above them, promises counted in (MD-18).
