@@ -1,6 +1,7 @@
 package md
 
 import (
+	"fmt"
 	"math/bits"
 	"slices"
 
@@ -179,6 +180,23 @@ func (m *Planner) layRooms() {
 	}
 	v.compare(p)
 	clear(v.stale)
+}
+
+// verifyRooms tells of a row whose room, brought up, is not what its parcel has.
+func (m *Planner) verifyRooms() error {
+	v, p := &m.sight, &m.p.Parcels
+	if !v.known || m.p.Rebuilt || !m.isLaid() {
+		return nil // it will be looked at anew
+	}
+	m.layRooms()
+	for d, room := range v.room {
+		for row, k := range v.parcel {
+			if is := p.Available(d, k); room[row] != is {
+				return fmt.Errorf("parcel %d, dimension %d: the room on row %d is %d, not %d", k, d, row, room[row], is)
+			}
+		}
+	}
+	return nil
 }
 
 // compare looks for stale rows whose room, Parcels.Available, is not what it was: as rows stand, which is how rungs do.

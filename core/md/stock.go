@@ -348,8 +348,11 @@ func (m *Planner) give(k cluster.ParcelID, q cluster.HoldingID, shifts uint64) {
 	}
 }
 
-// Verify checks what is kept on hand from cycle to cycle against what is held. O(holdings).
+// Verify checks what is kept on hand from cycle to cycle against what is held, and rooms against parcels. O(holdings).
 func (m *Planner) Verify() error {
+	if err := m.verifyRooms(); err != nil {
+		return err
+	}
 	v, h := &m.fairness.onHand, &m.s.Holding
 	touched, ok := m.s.Shifts.Touched(v.touches)
 	if !ok || len(v.row) == 0 || m.p.Rebuilt {
