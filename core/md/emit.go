@@ -297,11 +297,7 @@ func (m *Planner) shows(o *pool, n plan.Node) bool {
 // poolsAbove is the pools of the consumers above one, from the root down. The slice is borrowed until the next call.
 func (m *Planner) poolsAbove(n plan.Node) []*pool {
 	m.above = m.above[:0]
-	for n = m.policy.Parent[n]; n != plan.None; n = m.policy.Parent[n] {
-		if m.pools.index[n] != cluster.NoID {
-			m.above = append(m.above, m.poolAt(n))
-		}
-	}
+	m.eachPoolAbove(n, func(o *pool) { m.above = append(m.above, o) })
 	slices.Reverse(m.above)
 	return m.above
 }

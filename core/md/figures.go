@@ -171,15 +171,6 @@ func (m *Planner) correct(figure []int64, from int32, leaf, top plan.Node, was i
 	return true
 }
 
-// eachPoolAbove calls f for the pools of the consumers above one.
-func (m *Planner) eachPoolAbove(n plan.Node, f func(o *pool)) {
-	for n = m.policy.Parent[n]; n != plan.None; n = m.policy.Parent[n] {
-		if m.pools.index[n] != cluster.NoID {
-			f(m.poolAt(n))
-		}
-	}
-}
-
 // useAll adds up the shares that leaves hold (MD-12), of pairs as they stand in memory. O(pairs).
 func (m *Planner) useAll(pairs *cluster.Pairs) {
 	clear(m.pools.usage)

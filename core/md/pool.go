@@ -119,6 +119,15 @@ func (m *Planner) poolOf(id cluster.ConsumerID) *pool {
 // poolAt is the pool of a consumer that has one.
 func (m *Planner) poolAt(n plan.Node) *pool { return &m.pools.list[m.pools.index[n]] }
 
+// eachPoolAbove calls f for the pools of the consumers above one, the nearest first.
+func (m *Planner) eachPoolAbove(n plan.Node, f func(o *pool)) {
+	for n = m.policy.Parent[n]; n != plan.None; n = m.policy.Parent[n] {
+		if m.pools.index[n] != cluster.NoID {
+			f(m.poolAt(n))
+		}
+	}
+}
+
 // exists tells whether a leaf in a pool may draw on any parcel through it.
 func (m *Planner) exists(o *pool, leaf plan.Node) bool {
 	if o.node == plan.Root || o.lent > o.own {

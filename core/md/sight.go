@@ -76,16 +76,16 @@ func (t *tier) place(w int32) int32 {
 // tell notes parcels whose room or state changed: at the end of a cycle the plan forgets those that it named before it began to grant. O(those).
 func (v *sight) tell(p *cluster.Plan) {
 	if v.known = v.known && !p.Rebuilt && len(v.stale) == p.Parcels.Words(); v.known {
-		v.doubt(p.Changed)
+		for _, k := range p.Changed {
+			v.doubt(k)
+		}
 	}
 }
 
-// doubt notes that the rooms of parcels may be others.
-func (v *sight) doubt(list []cluster.ParcelID) {
-	for _, k := range list {
-		row := v.row[k]
-		v.stale[row>>6] |= 1 << (uint(row) & 63)
-	}
+// doubt notes that the room of a parcel may be another.
+func (v *sight) doubt(k cluster.ParcelID) {
+	row := v.row[k]
+	v.stale[row>>6] |= 1 << (uint(row) & 63)
 }
 
 // laySight looks at the parcels as they are after granting. O(parcels that changed × dimensions + consumers × depth), and what they
@@ -170,11 +170,12 @@ func (m *Planner) layRooms() {
 	if v.touch = m.s.Shifts.Touches(); !ok || !v.known {
 		v.stale, v.known = append(v.stale[:0], v.every...), true
 	} else {
-		v.doubt(m.p.Changed[m.p.Seen:])
+		for _, k := range m.p.Changed[m.p.Seen:] {
+			v.doubt(k)
+		}
 		for i := range touched {
 			if one := &touched[i]; one.Plan == m.p.Index && mutant != 73 {
-				row := v.row[one.Parcel]
-				v.stale[row>>6] |= 1 << (uint(row) & 63)
+				v.doubt(one.Parcel)
 			}
 		}
 	}
