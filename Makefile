@@ -24,12 +24,14 @@ test: ## all but the long tests
 	cd export/interop && $(GO) test ./...
 	GOMAXPROCS=1 $(GO) test -count=1 -run 'TestDigest' ./core/cycle
 	GOAMD64=v3 $(GO) test -count=1 -run 'TestDigest' ./core/cycle
+	$(GO) test -count=1 -tags purego -run 'TestDigest' ./core/cycle
 
 check: lint ## vet, staticcheck, import table, formatting, other platforms
 	$(GO) vet ./...
 	$(GO) test -run TestImports .
 	GOARCH=arm64 $(GO) build ./...
 	$(GO) build -tags purego ./...
+	$(GO) test -tags purego ./vecpack
 	$(GO) test -race -tags purego -short ./core/... ./ingest/...
 
 lint:
@@ -57,7 +59,7 @@ bench: build ## cold cycles and decode rates, medians of ten, with the machine t
 	$(GO) run ./bench/service
 	$(GO) test -run '^$$' -bench Rate -benchtime 10x ./ingest/table
 
-generate:
+generate: ## the assembly of vecpack, after a change of vecpack/_asm
 	$(GO) generate ./...
 
 clean:

@@ -1,5 +1,5 @@
 // Package vecpack holds stint's inner loops: kernels on flat slices and bitset
-// words that know nothing of clusters. Portable Go is the definition of each.
+// words that know nothing of clusters. Portable Go is the definition of each; where assembly is its twin, the tag purego turns it off.
 package vecpack
 
 import "math/bits"
@@ -26,12 +26,24 @@ func (r Reciprocal) Div(n int64) int64 {
 	return int64(q)
 }
 
+//go:generate go -C _asm run main.go -out ../capacity_amd64.s -stubs ../stub_amd64.go -pkg vecpack
+
 // Capacity is the sum over all rows of how many units fit the row, each times
 // weight[row] (nil: once): the least over dimensions with unit > 0 of
 // ⌊column[d][row] ÷ unit[d]⌋, and 0 for a unit that is zero in all dimensions.
 // Columns hold numbers ≥ 0; the sum wraps beyond 2⁶³, which rows of at most 2⁵³
 // units reach after a thousand. O(rows × dimensions), no allocation.
 func Capacity(column [][]int64, unit []int64, weight []int64) int64 {
+	if weight == nil {
+		if sum, ok := capacityOfFours(column, unit); ok {
+			return sum
+		}
+	}
+	return capacity(column, unit, weight, 0)
+}
+
+// capacity is the definition of Capacity, of the rows from one on.
+func capacity(column [][]int64, unit []int64, weight []int64, from int) int64 {
 	first := -1
 	var rest [16]struct {
 		by Reciprocal
@@ -53,8 +65,8 @@ func Capacity(column [][]int64, unit []int64, weight []int64) int64 {
 		return 0
 	}
 	var sum int64
-	for row, have := range column[first] {
-		least := by.Div(have)
+	for row := from; row < len(column[first]); row++ {
+		least := by.Div(column[first][row])
 		for i := 0; i < n && least > 0; i++ {
 			least = min(least, rest[i].by.Div(column[rest[i].d][row]))
 		}

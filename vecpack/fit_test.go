@@ -66,6 +66,43 @@ func TestCapacityIsTheSumOfFits(t *testing.T) {
 	})
 }
 
+// TestCapacityOfFoursIsItsDefinition draws amounts next to where a quotient changes, up to those that floats do not divide exactly.
+func TestCapacityOfFoursIsItsDefinition(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows := rapid.IntRange(0, 70).Draw(t, "rows")
+		most := int64(1) << rapid.SampledFrom([]int{3, 20, 47, 48, 52, 62}).Draw(t, "bits")
+		amount := rapid.OneOf(rapid.Int64Range(1, 9), rapid.Int64Range(1, most), rapid.Int64Range(max(1, most-3), most+3))
+		var column [][]int64
+		var unit []int64
+		for range rapid.IntRange(1, 4).Draw(t, "dimensions") {
+			u := amount.Draw(t, "unit")
+			column = append(column, rapid.SliceOfN(rapid.Custom(func(t *rapid.T) int64 {
+				near := rapid.Int64Range(0, most/u).Draw(t, "times")*u + rapid.Int64Range(-1, 1).Draw(t, "more")
+				return rapid.SampledFrom([]int64{0, max(0, near), max(0, near), amount.Draw(t, "amount")}).Draw(t, "have")
+			}), rows, rows).Draw(t, "column"))
+			if rapid.IntRange(0, 5).Draw(t, "none") == 0 {
+				u = 0
+			}
+			unit = append(unit, u)
+		}
+		if got, want := Capacity(column, unit, nil), capacity(column, unit, nil, 0); got != want {
+			t.Fatalf("Capacity(%v, %v) = %d, want %d", column, unit, got, want)
+		}
+	})
+}
+
+func BenchmarkCapacity(b *testing.B) {
+	column, unit := make([][]int64, 4), []int64{4000, 16 << 30, 100 << 30, 1}
+	for d := range column {
+		for row := range 870 {
+			column[d] = append(column[d], unit[d]*int64(row%7)+int64(row))
+		}
+	}
+	for b.Loop() {
+		Capacity(column, unit, nil)
+	}
+}
+
 func TestScansAgreeWithTheirDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		column, unit := columns(t)

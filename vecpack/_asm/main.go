@@ -1,0 +1,85 @@
+// Command _asm writes the assembly of package vecpack: go generate ./vecpack.
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+func main() {
+	ConstraintExpr("!purego")
+	sumLeast()
+	Generate()
+}
+
+// sumLeast is the loop of vecpack.Capacity for four rows at a time. Amounts below 2⁵² become floats exactly by being put into the fraction
+// of 2⁵², and whole floats amounts again by adding 2⁵².
+func sumLeast() {
+	TEXT("sumLeast", NOSPLIT, "func(column **int64, reciprocal *float64, dims int, rows int) (sum int64, any uint64)")
+	Pragma("noescape")
+	Doc("sumLeast adds up over some rows, a number of them that 4 divides, the least over dimensions of ⌊column[d][row] × reciprocal[d]⌋, where",
+		"all that is in the columns is below 2⁵². Any is all of it, or'ed.")
+	column, reciprocal := Load(Param("column"), GP64()), Load(Param("reciprocal"), GP64())
+	dims, rows := Load(Param("dims"), GP64()), Load(Param("rows"), GP64())
+
+	big, most, sum, any := YMM(), YMM(), YMM(), YMM()
+	everywhere(0x4330000000000000, big)  // 2⁵²
+	everywhere(0x7ff0000000000000, most) // infinity
+	VPXOR(sum, sum, sum)
+	VPXOR(any, any, any)
+
+	row := GP64()
+	XORQ(row, row)
+	Label("rows")
+	CMPQ(row, rows)
+	JGE(LabelRef("done"))
+	least, d, at := YMM(), GP64(), GP64()
+	VMOVAPD(most, least)
+	XORQ(d, d)
+	Label("dims")
+	MOVQ(Mem{Base: column, Index: d, Scale: 8}, at)
+	have, by := YMM(), YMM()
+	VMOVDQU(Mem{Base: at, Index: row, Scale: 8}, have)
+	VPOR(have, any, any)
+	VPOR(big, have, have)
+	VSUBPD(big, have, have)
+	VBROADCASTSD(Mem{Base: reciprocal, Index: d, Scale: 8}, by)
+	VMULPD(by, have, have)
+	VROUNDPD(U8(9), have, have) // down
+	VMINPD(have, least, least)
+	INCQ(d)
+	CMPQ(d, dims)
+	JLT(LabelRef("dims"))
+	VADDPD(big, least, least)
+	VPXOR(big, least, least)
+	VPADDQ(least, sum, sum)
+	ADDQ(U8(4), row)
+	JMP(LabelRef("rows"))
+
+	Label("done")
+	Store(across(sum, func(a, b, c Op) { VPADDQ(a, b, c) }), ReturnIndex(0))
+	Store(across(any, VPOR), ReturnIndex(1))
+	VZEROUPPER()
+	RET()
+}
+
+// everywhere puts bits into all lanes of a register.
+func everywhere(bits uint64, into reg.VecVirtual) {
+	one := GP64()
+	MOVQ(U64(bits), one)
+	VMOVQ(one, into.AsX())
+	VPBROADCASTQ(into.AsX(), into)
+}
+
+// across folds the four lanes of a register into one.
+func across(four reg.VecVirtual, fold func(a, b, c Op)) reg.Register {
+	two, one := XMM(), GP64()
+	VEXTRACTI128(U8(1), four, two)
+	fold(four.AsX(), two, two)
+	other := XMM()
+	VPSHUFD(U8(0x4e), two, other)
+	fold(other, two, two)
+	VMOVQ(two, one)
+	return one
+}

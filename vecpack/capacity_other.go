@@ -1,0 +1,6 @@
+//go:build !amd64 || purego
+
+package vecpack
+
+// capacityOfFours is not known to this machine.
+func capacityOfFours([][]int64, []int64) (int64, bool) { return 0, false }
