@@ -31,7 +31,7 @@ func (s *State) Clone() *State {
 		c.last[i].size = slices.Clone(c.last[i].size)
 	}
 	s.noted.CopyFull(&c.noted)
-	c.victim, c.aged, c.scratch = nil, nil, demandScratch{} // memory that is used again, nothing more
+	c.victim, c.aged, c.parting, c.scratch = nil, [2][]aged{}, [2][]parting{}, demandScratch{} // memory that is used again, nothing more
 	c.allocOf, c.subOf = maps.Clone(s.allocOf), maps.Clone(s.subOf)
 	c.at = s.at.clone(&c)
 	return &c

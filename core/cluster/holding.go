@@ -219,7 +219,15 @@ func (s *State) unlink(q HoldingID) {
 	}
 	s.shift(q)
 	h := &s.Holding
-	sub, k := h.Sub[q], h.Parcel[q]
+	sub := h.Sub[q]
+	s.unlinkOfSub(q, sub)
+	s.unlinkOnParcel(&s.Plans[s.Sub.Plan[sub]], q, h.Parcel[q])
+	h.drop(q)
+}
+
+// unlinkOfSub takes a row off its sub-allocation's list.
+func (s *State) unlinkOfSub(q HoldingID, sub SubID) {
+	h := &s.Holding
 	if n := h.NextOfSub[q]; n != NoID {
 		h.PrevOfSub[n] = h.PrevOfSub[q]
 	}
@@ -228,14 +236,23 @@ func (s *State) unlink(q HoldingID) {
 	} else {
 		s.Sub.First[sub] = h.NextOfSub[q]
 	}
+}
+
+// unlinkOnParcel takes a row off its parcel's list.
+func (s *State) unlinkOnParcel(p *Plan, q HoldingID, k ParcelID) {
+	h := &s.Holding
 	if n := h.NextOnParcel[q]; n != NoID {
 		h.PrevOnParcel[n] = h.PrevOnParcel[q]
 	}
 	if v := h.PrevOnParcel[q]; v != NoID {
 		h.NextOnParcel[v] = h.NextOnParcel[q]
 	} else {
-		s.Plans[s.Sub.Plan[sub]].Parcels.First[k] = h.NextOnParcel[q]
+		p.Parcels.First[k] = h.NextOnParcel[q]
 	}
+}
+
+// drop makes a row that is on no list a free one.
+func (h *Holdings) drop(q HoldingID) {
 	h.Sub[q], h.Units[q] = NoID, 0
 	h.free = append(h.free, q)
 }
@@ -248,11 +265,16 @@ func (s *State) release(q HoldingID, units int64, cause int32) {
 		pair := s.PairOf(sub, s.Holding.Pool[q])
 		s.Plans[s.Sub.Plan[sub]].Pairs.Leaving[pair] -= units
 	}
+	s.noteRelease(q, sub, k, units, number, cause)
+	s.Shrink(q, units)
+}
+
+// noteRelease records that units of a holding are released, those of a reclaim with its number.
+func (s *State) noteRelease(q HoldingID, sub SubID, k ParcelID, units, number int64, cause int32) {
 	s.Released = append(s.Released, Release{
 		Number: number, Sub: sub, Parcel: k, Host: s.Plans[s.Sub.Plan[sub]].Parcels.Host[k], Units: units, Cause: cause,
 		Origin: s.Holding.Origin[q], Lender: s.Holding.Lender[q],
 	})
-	s.Shrink(q, units)
 }
 
 // AddRunning takes units as held (SPEC chapter 7, `running`), labelled as if they had been granted

@@ -12,7 +12,17 @@ import (
 // them: those under reclaim first, then borrowed, shared, owned ones, then the latest
 // cycle, then the last host (docs/decisions.md, D-10).
 func (s *State) newestFirst(dst []HoldingID, sub SubID) []HoldingID {
-	h, list := &s.Holding, s.aged[:0]
+	s.aged[0], dst = s.newest(s.aged[0], sub), dst[:0]
+	for i := range s.aged[0] {
+		dst = append(dst, s.aged[0][i].q)
+	}
+	return dst
+}
+
+// newest lists them in some memory, with what their order goes by.
+func (s *State) newest(list []aged, sub SubID) []aged {
+	h := &s.Holding
+	list = list[:0]
 	for q := s.Sub.First[sub]; q != NoID; q = h.NextOfSub[q] {
 		k := h.Parcel[q]
 		one := aged{h.Granted[q], k, s.Plans[s.Sub.Plan[sub]].Parcels.Host[k], int32(s.claim(q)), q}
@@ -32,11 +42,7 @@ func (s *State) newestFirst(dst []HoldingID, sub SubID) []HoldingID {
 		}
 		return s.newerOnHost(a.q, b.q)
 	})
-	s.aged, dst = list, dst[:0]
-	for i := range list {
-		dst = append(dst, list[i].q)
-	}
-	return dst
+	return list
 }
 
 // aged is a holding of a sub-allocation with what the order of newestFirst goes by, looked up once.

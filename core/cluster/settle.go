@@ -28,16 +28,7 @@ func (s *State) Settle(nowUS int64) {
 		}
 	}
 	s.forgetOrphans()
-	for _, sub := range s.excess {
-		if s.Sub.Alloc[sub] == NoID {
-			continue
-		}
-		s.trim(sub)
-		if s.Sub.seen[sub] == unnamed && s.Sub.Held[sub] == 0 {
-			s.gone = append(s.gone, sub)
-		}
-	}
-	s.excess = s.excess[:0]
+	s.trimAll()
 	s.hush()
 	s.heed()
 }
@@ -145,20 +136,4 @@ func (p *Plan) rank(n plan.Node) int32 {
 		return int32(len(p.RankOrder))
 	}
 	return p.RankOrder[n]
-}
-
-// trim releases what a sub-allocation holds beyond what it wants, newest first.
-func (s *State) trim(sub SubID) {
-	over := s.Sub.Held[sub] - s.Sub.Wanted[sub]
-	if over <= 0 {
-		return
-	}
-	s.victim = s.newestFirst(s.victim, sub)
-	for _, q := range s.victim {
-		n := min(over, s.Holding.Units[q])
-		s.release(q, n, decision.CauseDemandGone)
-		if over -= n; over == 0 {
-			return
-		}
-	}
 }

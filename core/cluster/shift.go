@@ -86,7 +86,11 @@ func (c *Shifts) OnHost(h HostID) uint64 {
 // shift notes that a row changes. O(1).
 func (s *State) shift(q HoldingID) {
 	s.growShifts()
-	sub, k := s.Holding.Sub[q], s.Holding.Parcel[q]
+	s.shiftOf(q, s.Holding.Sub[q], s.Holding.Parcel[q])
+}
+
+// shiftOf is shift for a row of a sub-allocation on a parcel, after growShifts.
+func (s *State) shiftOf(q HoldingID, sub SubID, k ParcelID) {
 	s.Shifts.Host[s.Plans[s.Sub.Plan[sub]].Parcels.Host[k]]++
 	s.Shifts.touch.add(Touch{q, k, s.Sub.Consumer[sub], s.Sub.Plan[sub]})
 }

@@ -75,7 +75,8 @@ type State struct {
 	outsideDirty bool
 	silent       []SourceID // get no new grants (API-6)
 	victim       []HoldingID
-	aged         []aged
+	aged         [2][]aged
+	parting      [2][]parting
 	at           *layout // of the hosts now
 	HostTables   int64   // host tables and policies applied, and plans whose hosts were split anew: what depends on attributes, by parcel, is good for one number
 	allocOf      map[allocKey]AllocID

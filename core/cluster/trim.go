@@ -1,0 +1,140 @@
+package cluster
+
+import (
+	"slices"
+
+	"github.com/stintd/stint/core/decision"
+)
+
+// parting is units of a holding, which is not under reclaim, that are released; whether all of it goes.
+type parting struct {
+	q     HoldingID
+	sub   SubID
+	k     ParcelID
+	all   bool
+	units int64
+}
+
+// trimAll releases what sub-allocations hold beyond what they want, of each newest first. O(what they hold).
+func (s *State) trimAll() {
+	if !s.trimAtOnce() {
+		for _, sub := range s.excess {
+			s.trim(sub)
+		}
+	}
+	for _, sub := range s.excess {
+		if s.Sub.Alloc[sub] != NoID && s.Sub.seen[sub] == unnamed && s.Sub.Held[sub] == 0 {
+			s.gone = append(s.gone, sub)
+		}
+	}
+	s.excess = s.excess[:0]
+}
+
+// trim is trimAll for one of them.
+func (s *State) trim(sub SubID) {
+	over := s.Sub.Held[sub] - s.Sub.Wanted[sub]
+	if s.Sub.Alloc[sub] == NoID || over <= 0 {
+		return
+	}
+	s.victim = s.newestFirst(s.victim, sub)
+	for _, q := range s.victim {
+		n := min(over, s.Holding.Units[q])
+		s.release(q, n, decision.CauseDemandGone)
+		if over -= n; over == 0 {
+			return
+		}
+	}
+}
+
+// partMin is from how many sub-allocations on two goroutines trim them.
+const partMin = 1 << 5
+
+// trimAtOnce is trim for all, on two goroutines where they are many: what goes is found in two halves, then one takes it off parcels while the other takes
+// it off sub-allocations. It is false, and nothing is done, where one is listed twice, or something of it is under reclaim: what a set keeps on its parcel
+// goes by both.
+func (s *State) trimAtOnce() bool {
+	if len(s.excess) == 0 || s.repeated() {
+		return false
+	}
+	many, half, plain := len(s.excess) >= partMin, len(s.excess)/2, [2]bool{}
+	Both(many, func() { plain[0] = s.findParting(0, s.excess[:half]) }, func() { plain[1] = s.findParting(1, s.excess[half:]) })
+	if !plain[0] || !plain[1] {
+		return false
+	}
+	s.growShifts()
+	Both(many, func() {
+		s.partOnParcels(s.parting[0])
+		s.partOnParcels(s.parting[1])
+	}, func() {
+		s.partOfSubs(s.parting[0])
+		s.partOfSubs(s.parting[1])
+	})
+	return true
+}
+
+// repeated tells whether a sub-allocation is listed more than once among those that hold too much.
+func (s *State) repeated() bool {
+	listed := make([]uint64, (len(s.Sub.Wanted)+63)/64)
+	for _, sub := range s.excess {
+		bit := uint64(1) << (uint(sub) & 63)
+		if listed[sub>>6]&bit != 0 {
+			return true
+		}
+		listed[sub>>6] |= bit
+	}
+	return false
+}
+
+// findParting lists what goes of some sub-allocations, in one of two lists. It is false when something of it is under reclaim.
+func (s *State) findParting(at int, subs []SubID) bool {
+	list, h := s.parting[at][:0], &s.Holding
+	for _, sub := range subs {
+		over := s.Sub.Held[sub] - s.Sub.Wanted[sub]
+		if s.Sub.Alloc[sub] == NoID || over <= 0 {
+			continue
+		}
+		s.aged[at] = s.newest(s.aged[at], sub)
+		for i := 0; over > 0; i++ {
+			one := &s.aged[at][i]
+			if h.Set[one.q] != NoID {
+				return false
+			}
+			n := min(over, h.Units[one.q])
+			list = append(list, parting{one.q, sub, one.k, n == h.Units[one.q], n})
+			over -= n
+		}
+	}
+	s.parting[at] = list
+	return true
+}
+
+// partOnParcels frees the room of what goes, and takes rows of which all goes off the lists of their parcels.
+func (s *State) partOnParcels(list []parting) {
+	for i := range list {
+		one := &list[i]
+		p := &s.Plans[s.Sub.Plan[one.sub]]
+		s.shiftOf(one.q, one.sub, one.k)
+		p.Parcels.take(one.k, s.Size(one.sub), -one.units)
+		p.Changed, p.Dirty = append(p.Changed, one.k), true
+		if one.all {
+			s.shiftOf(one.q, one.sub, one.k)
+			s.unlinkOnParcel(p, one.q, one.k)
+		}
+	}
+}
+
+// partOfSubs takes what goes off what sub-allocations hold, and notes why.
+func (s *State) partOfSubs(list []parting) {
+	h := &s.Holding
+	s.Released = slices.Grow(s.Released, len(list))
+	for i := range list {
+		one := &list[i]
+		s.noteRelease(one.q, one.sub, one.k, one.units, 0, decision.CauseDemandGone)
+		h.Units[one.q] -= one.units
+		s.count(one.sub, h.Pool[one.q], h.Lender[one.q], -one.units)
+		if one.all {
+			s.unlinkOfSub(one.q, one.sub)
+			h.drop(one.q)
+		}
+	}
+}
