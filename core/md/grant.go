@@ -201,6 +201,7 @@ func (m *Planner) lookAhead() {
 	m.followHoldings()
 	m.canvassSome()
 	m.laySome()
+	m.bringUpTouched(m.root())
 }
 
 // lineUp puts the leaves with outstanding demand that may draw on a pool in line, and tells whether there are any.

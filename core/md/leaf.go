@@ -125,6 +125,19 @@ func (m *Planner) bringUp(o *pool, leaf plan.Node, one *ofLeaf) {
 	one.known, one.touches = true, v.touches
 }
 
+// bringUpTouched brings up the lists of what is held from a pool of all leaves of which something was touched since, where they are known.
+func (m *Planner) bringUpTouched(o *pool) {
+	v := &m.fairness.onHand
+	for leaf, last := range v.news.last {
+		if last == cluster.NoID || plan.Node(leaf) < o.node || plan.Node(leaf) >= o.end {
+			continue
+		}
+		if one := &v.leaf[o.at(plan.Node(leaf))]; one.known && one.touches >= v.news.from && v.news.row[last].touch >= one.touches {
+			m.bringUp(o, plan.Node(leaf), one)
+		}
+	}
+}
+
 // listHolds makes the list of a leaf.
 func (m *Planner) listHolds(o *pool, leaf plan.Node, one *ofLeaf) {
 	v, h := &m.fairness.onHand, &m.s.Holding
