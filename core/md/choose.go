@@ -21,7 +21,7 @@ func (m *Planner) bounds(k cluster.ParcelID, top plan.Node) []int64 {
 	f, dims := &m.fairness, len(m.p.Parcels.Cap)
 	f.bound = resized(f.bound, dims)
 	for d := range f.bound {
-		f.bound[d] = min(f.room[d][k], m.p.Parcels.Available(d, k))
+		f.bound[d] = min(m.netFree(d, k), m.p.Parcels.Available(d, k))
 	}
 	if m.reserved(k, top) {
 		least := make([]int64, dims)

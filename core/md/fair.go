@@ -310,6 +310,7 @@ func (m *Planner) take(id cluster.SetID, k cluster.ParcelID, v victim) {
 		return
 	}
 	m.undo(v.q, v.units)
+	m.freed(k, m.s.Size(from), v.units)
 }
 
 // dissolve ends a set on a parcel: its taker is promised nothing of it any more, its victims that are left keep what they have.

@@ -144,7 +144,7 @@ func (g *granter) servePool(o *pool, at int32) {
 func (m *Planner) begin() {
 	f := &m.fairness
 	f.denied, f.undone, f.joinedAt, f.joinedOn = map[cluster.SubID]bool{}, map[cluster.SubID]bool{}, nil, nil
-	f.regain, f.gained, f.last, m.grant.barred = f.regain[:0], f.gained[:0], cluster.NoID, false
+	f.regain, f.gained, f.last, f.sought, m.grant.barred = f.regain[:0], f.gained[:0], cluster.NoID, false, false
 	if m.budget = m.p.Terms.ReclaimBudget; m.budget == plan.Unlimited {
 		m.budget = math.MaxInt64
 	}
@@ -202,6 +202,7 @@ func (m *Planner) lookAhead() {
 	m.canvassSome()
 	m.laySome()
 	m.bringUpTouched(m.root())
+	m.seekBelow()
 }
 
 // lineUp puts the leaves with outstanding demand that may draw on a pool in line, and tells whether there are any.

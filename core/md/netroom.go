@@ -12,7 +12,9 @@ import (
 // netRoom is the room of parcels as if what is under reclaim had been given back and what is promised been given, and
 // who may join sets under way by it.
 type netRoom struct {
-	room     [][]int64 // by dimension, then parcel: reserves left aside
+	beyond   [][]int64          // by dimension, then parcel: what net room is beyond what is free, reserves left aside; 0 on all parcels but other
+	below    []cluster.ParcelID // those of which more is held than they have, in order, or was before anything was granted
+	sought   bool               // whether these are known in this cycle
 	short    []shortage
 	busy     bool                 // whether anything is under reclaim or promised: only then may a unit join
 	gained   []cluster.ParcelID   // those that gained room since, again and again
@@ -48,14 +50,16 @@ type joiner struct {
 	late []cluster.ParcelID // of those, the ones that have room, in host order
 }
 
-// layRoom computes the net room of every parcel. O(parcels × dimensions + sets).
+// netFree is the net room of a parcel, after layRoom: what is free, and what is net beyond that.
+func (m *Planner) netFree(d int, k cluster.ParcelID) int64 {
+	return m.p.Parcels.Free[d][k] + m.fairness.beyond[d][k]
+}
+
+// layRoom computes the net room of parcels. O(sets), and O(parcels × dimensions) where nobody has sought those of which too much is held.
 func (m *Planner) layRoom() {
 	f, p := &m.fairness, &m.p.Parcels
-	f.room, f.gained, f.short = resized(f.room, len(p.Free)), f.gained[:0], f.short[:0]
-	for d := range p.Free {
-		f.room[d] = append(f.room[d][:0], p.Free[d]...)
-	}
-	f.word = f.word[:0]
+	f.gained, f.short, f.word = f.gained[:0], f.short[:0], f.word[:0]
+	m.level()
 	f.onHand.doubtAll(f.other)
 	f.busy, f.other = false, f.other[:0]
 	for id, number := range m.s.Set.Number {
@@ -85,6 +89,43 @@ func (m *Planner) layRoom() {
 	m.loosen()
 }
 
+// level makes net room what is free.
+func (m *Planner) level() {
+	f, p := &m.fairness, &m.p.Parcels
+	f.beyond = resized(f.beyond, len(p.Free))
+	for d, column := range f.beyond {
+		if len(column) != p.Len() {
+			f.beyond[d] = zeroed(column, p.Len())
+			continue
+		}
+		for _, k := range f.other {
+			column[k] = 0
+		}
+	}
+}
+
+// seekBelow lists the parcels of which more is held than they have, once a cycle: grants make them no more. O(parcels × dimensions).
+func (m *Planner) seekBelow() {
+	f, p := &m.fairness, &m.p.Parcels
+	if f.sought {
+		return
+	}
+	f.sought, f.below = true, f.below[:0]
+	for from := 0; p.Owned && from < p.Len(); from += 64 {
+		to, some := min(from+64, p.Len()), int64(0)
+		for _, free := range p.Free {
+			for _, amount := range free[from:to] {
+				some |= amount
+			}
+		}
+		for k := cluster.ParcelID(from); some < 0 && int(k) < to; k++ {
+			if m.overfull(k) {
+				f.below = append(f.below, k)
+			}
+		}
+	}
+}
+
 // shortage is what is net more on some parcels of a host than they have, since the budget did not reach or others are yet to
 // be taken back: it is taken off the net room of the host's other parcels (docs/ownership.md).
 type shortage struct {
@@ -95,30 +136,35 @@ type shortage struct {
 
 // oweRoom finds the shortages, and takes them off.
 func (m *Planner) oweRoom() {
-	f, p := &m.fairness, &m.p.Parcels
-	for k, end := cluster.ParcelID(0), cluster.ParcelID(0); p.Owned && int(k) < p.Len(); k = end {
-		if end = p.End(k); end == k+1 {
+	f, p, end := &m.fairness, &m.p.Parcels, cluster.ParcelID(0)
+	m.seekBelow()
+	for _, k := range f.below {
+		if k < end {
+			continue // its host is done
+		}
+		k, end = p.Begin(k), p.End(k)
+		if end == k+1 {
 			continue
 		}
-		some := false
-		for _, room := range f.room {
-			some = some || slices.Min(room[k:end]) < 0
+		one, some := shortage{begin: k, end: end}, false
+		for d := range f.beyond {
+			net := make([]int64, end-k)
+			for i := range net {
+				net[i] = m.netFree(d, k+cluster.ParcelID(i))
+				some = some || net[i] < 0
+			}
+			one.net, one.off = append(one.net, net), append(one.off, make([]int64, end-k))
 		}
-		if !some {
-			continue
+		if some {
+			f.short = append(f.short, one)
+			m.oweAgain(&f.short[len(f.short)-1])
 		}
-		one := shortage{begin: k, end: end}
-		for _, room := range f.room {
-			one.net, one.off = append(one.net, slices.Clone(room[k:end])), append(one.off, make([]int64, end-k))
-		}
-		f.short = append(f.short, one)
-		m.oweAgain(&f.short[len(f.short)-1])
 	}
 }
 
 // oweAgain brings the net rooms of a host's parcels up to what is short there.
 func (m *Planner) oweAgain(s *shortage) {
-	for d, room := range m.fairness.room {
+	for d, beyond := range m.fairness.beyond {
 		missing := int64(0)
 		for _, net := range s.net[d] {
 			missing += max(0, -net)
@@ -127,8 +173,8 @@ func (m *Planner) oweAgain(s *shortage) {
 			off := min(missing, max(0, net))
 			k := s.begin + cluster.ParcelID(i)
 			missing -= off
-			if room[k] += s.off[d][i] - off; s.off[d][i] > off {
-				m.fairness.gain(k)
+			if beyond[k] += s.off[d][i] - off; s.off[d][i] > off {
+				m.gainRoom(k)
 			}
 			if s.off[d][i] != off {
 				m.fairness.unlike(k)
@@ -182,18 +228,20 @@ func (m *Planner) shortageOf(begin, k cluster.ParcelID, size []int64, units int6
 	return one
 }
 
-// gain notes that a parcel has more net room than it had.
-func (f *fairs) gain(k cluster.ParcelID) {
+// gainRoom notes that a parcel has more net room than it had.
+func (m *Planner) gainRoom(k cluster.ParcelID) {
+	f := &m.fairness
 	if f.gained = append(f.gained, k); len(f.word) > 0 && mutant != 66 {
-		f.lift(k)
+		m.lift(k)
 	}
 }
 
 // lift brings what is packed of a parcel's net room up to what that is.
-func (f *fairs) lift(k cluster.ParcelID) {
+func (m *Planner) lift(k cluster.ParcelID) {
 	var room [vecpack.Lanes]int64
-	for d := range min(len(f.room), len(room)) {
-		room[d] = f.room[d][k]
+	f := &m.fairness
+	for d := range min(len(f.beyond), len(room)) {
+		room[d] = m.netFree(d, k)
 	}
 	f.word[k] = f.onHand.pack(room[:], true)
 	f.top[k>>6] = vecpack.Most(f.top[k>>6], f.word[k])
@@ -207,7 +255,7 @@ func (m *Planner) packRoom() {
 	}
 	f.word, f.top = resized(f.word, n), zeroed(f.top, m.p.Parcels.Words())
 	for k := range cluster.ParcelID(n) {
-		f.lift(k)
+		m.lift(k)
 	}
 }
 
@@ -220,11 +268,18 @@ func (f *fairs) unlike(k cluster.ParcelID) {
 // giveRoom adds units of a size to the net room of a parcel.
 func (m *Planner) giveRoom(k cluster.ParcelID, size []int64, units int64) {
 	m.fairness.unlike(k)
-	for d, column := range m.fairness.room {
+	for d, column := range m.fairness.beyond {
 		column[k] += size[d] * units
 	}
 	if units > 0 {
-		m.fairness.gain(k)
+		m.gainRoom(k)
+	}
+}
+
+// freed tells that so many units more of a size are free on a parcel, fewer when units is below 0, that net room counts already.
+func (m *Planner) freed(k cluster.ParcelID, size []int64, units int64) {
+	for d, column := range m.fairness.beyond {
+		column[k] -= size[d] * units
 	}
 }
 
@@ -341,7 +396,7 @@ func (m *Planner) firstWithRoom(sub cluster.SubID, size []int64, top plan.Node, 
 		}
 		if !m.hasRoom(k, top, size) {
 			if len(f.word) > 0 {
-				f.lift(k) // it has lost room since
+				m.lift(k) // it has lost room since
 			}
 			continue
 		}
@@ -439,7 +494,7 @@ func (m *Planner) wholeOf(n plan.Node) []cluster.ParcelID {
 // hasRoom tells whether a unit fits the net room of a parcel for those who draw on it through a consumer's pool.
 func (m *Planner) hasRoom(k cluster.ParcelID, top plan.Node, size []int64) bool {
 	for d, u := range size {
-		if u > 0 && m.fairness.room[d][k] < u {
+		if u > 0 && m.netFree(d, k) < u {
 			return false
 		}
 	}

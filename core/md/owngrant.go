@@ -66,6 +66,9 @@ func (g *granter) bookLeaf(one batch) {
 		t := &g.line.Sub[sub]
 		t.Find, t.Given = 0, 0
 	}
+	for i := one.given; g.p.MD.ReclaimForPref && i < one.givenEnd; i++ {
+		g.freed(g.given[i].parcel, g.s.Size(g.given[i].sub), -1)
+	}
 }
 
 // layOwn makes the lot a leaf's own parcels. Those that are full are in it too: a set that lapses may free them.

@@ -439,7 +439,7 @@ func (m *Planner) layParts(k cluster.ParcelID, top plan.Node) {
 	r, dims := &m.recalls, len(m.p.Parcels.Cap)
 	r.room, r.net, r.least = resized(r.room, dims), resized(r.net, dims), resized(r.least, dims)
 	for d := range dims {
-		r.room[d], r.net[d] = m.p.Parcels.Available(d, k), m.fairness.room[d][k]
+		r.room[d], r.net[d] = m.p.Parcels.Available(d, k), m.netFree(d, k)
 	}
 	if m.reserved(k, top) {
 		m.spare(k, top, false, r.least)

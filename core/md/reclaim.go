@@ -41,10 +41,15 @@ func (m *Planner) Reclaim() {
 		m.beginFigures()
 		m.makeWay()
 	} else {
-		cluster.Both(m.p.Parcels.Owned, m.layRoom, m.lookOut)
-		if len(m.grant.hungry) > 0 {
-			m.followHoldings()
-		}
+		cluster.Both(m.p.Parcels.Owned, func() {
+			m.layRoom()
+			if len(m.grant.hungry) > 0 {
+				m.followHoldings()
+			}
+		}, func() {
+			m.lookOut()
+			m.laySome()
+		})
 		m.beginFigures()
 		m.recall()
 		m.fair()
@@ -104,24 +109,13 @@ func (m *Planner) vacateHost(k, end cluster.ParcelID) {
 }
 
 // crowded puts under reclaim what is too much on parcels since their hosts were split anew (docs/ownership.md):
-// in CYC-5's order what takes something of a dimension of which net more is held than there is. O(parcels × dimensions).
+// in CYC-5's order what takes something of a dimension of which net more is held than there is.
 func (m *Planner) crowded() {
 	p := &m.p.Parcels
-	n := p.Len() - p.Left
-	for from := 0; p.Owned && from < n; from += 64 {
-		to, some := min(from+64, n), int64(0)
-		for _, free := range p.Free {
-			for _, amount := range free[from:to] {
-				some |= amount
-			}
-		}
-		if some >= 0 {
-			continue // none of them is below 0
-		}
-		for k := cluster.ParcelID(from); int(k) < to; k++ {
-			if m.overfull(k) && mutant != 53 {
-				m.relieve(k, m.netOver(k), plan.Root, decision.ReclaimOwnershipChange)
-			}
+	m.seekBelow()
+	for _, k := range m.fairness.below {
+		if int(k) < p.Len()-p.Left && m.overfull(k) && mutant != 53 {
+			m.relieve(k, m.netOver(k), plan.Root, decision.ReclaimOwnershipChange)
 		}
 	}
 }

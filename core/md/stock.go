@@ -122,7 +122,7 @@ func (m *Planner) sumUpFree(k cluster.ParcelID) {
 	units, over := int64(0), false
 	for d := range p.Cap {
 		if over = over || p.Free[d][k] < 0; d < len(lane) {
-			lane[d] = min(m.fairness.room[d][k], p.Available(d, k))
+			lane[d] = min(m.netFree(d, k), p.Available(d, k))
 			over = over || p.Cap[d][k]>>v.shift[d] > vecpack.LaneMax/2
 		}
 	}
