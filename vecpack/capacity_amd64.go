@@ -6,16 +6,18 @@ import "golang.org/x/sys/cpu"
 
 var hasAVX2 = cpu.X86.HasAVX2
 
-// foursMin is from how many rows on four are looked at together; exactMost has the bits of amounts that floats divide exactly.
+// foursMin is from how many rows on four are looked at together; exactMost has the bits of amounts that floats divide exactly, weightMost those of
+// weights that a product goes by.
 const (
-	foursMin  = 16
-	exactMost = 1<<48 - 1
+	foursMin   = 16
+	exactMost  = 1<<48 - 1
+	weightMost = 1<<32 - 1
 )
 
-// capacityOfFours is Capacity without weights where the machine can look at four rows at a time, and where amounts are not too large for that:
+// capacityOfFours is Capacity where the machine can look at four rows at a time, and where amounts and weights are not too large for that:
 // for a below 2⁴⁸ and b from 1, ⌊a × r⌋ in floats is ⌊a ÷ b⌋ where r is at least 1 ÷ b and no more than (1 + 2⁻⁵⁰) ÷ b. Then a × r, rounded or not, is
 // no less than the quotient, and from the next whole number a ÷ b is at least 1 ÷ b away, which is more than it gains.
-func capacityOfFours(column [][]int64, unit []int64) (sum int64, ok bool) {
+func capacityOfFours(column [][]int64, unit, weight []int64) (sum int64, ok bool) {
 	if !hasAVX2 || len(column) == 0 || len(column[0]) < foursMin {
 		return 0, false
 	}
@@ -31,9 +33,14 @@ func capacityOfFours(column [][]int64, unit []int64) (sum int64, ok bool) {
 	if dims == 0 {
 		return 0, true
 	}
-	sum, any := sumLeast(&have[0], &reciprocal[0], dims, rows)
-	if any > exactMost {
+	var any, anyWeight uint64
+	if weight == nil {
+		sum, any = sumLeast(&have[0], &reciprocal[0], dims, rows)
+	} else {
+		sum, any, anyWeight = sumLeastTimes(&have[0], &reciprocal[0], dims, rows, &weight[:rows][0])
+	}
+	if any > exactMost || anyWeight > weightMost {
 		return 0, false
 	}
-	return sum + capacity(column, unit, nil, rows), true
+	return sum + capacity(column, unit, weight, rows), true
 }

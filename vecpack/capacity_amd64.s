@@ -61,3 +61,76 @@ done:
 	MOVQ         AX, any+40(FP)
 	VZEROUPPER
 	RET
+
+// func sumLeastTimes(column **int64, reciprocal *float64, dims int, rows int, weight *int64) (sum int64, any uint64, anyWeight uint64)
+// Requires: AVX, AVX2
+TEXT ·sumLeastTimes(SB), NOSPLIT, $0-64
+	MOVQ         column+0(FP), AX
+	MOVQ         reciprocal+8(FP), CX
+	MOVQ         dims+16(FP), DX
+	MOVQ         rows+24(FP), BX
+	MOVQ         weight+32(FP), SI
+	VPXOR        Y4, Y4, Y4
+	MOVQ         $0x4330000000000000, DI
+	VMOVQ        DI, X0
+	VPBROADCASTQ X0, Y0
+	MOVQ         $0x7ff0000000000000, DI
+	VMOVQ        DI, X1
+	VPBROADCASTQ X1, Y1
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	XORQ         DI, DI
+
+rows:
+	CMPQ    DI, BX
+	JGE     done
+	VMOVAPD Y1, Y5
+	XORQ    R8, R8
+
+dims:
+	MOVQ         (AX)(R8*8), R9
+	VMOVDQU      (R9)(DI*8), Y6
+	VPOR         Y6, Y3, Y3
+	VPOR         Y0, Y6, Y6
+	VSUBPD       Y0, Y6, Y6
+	VBROADCASTSD (CX)(R8*8), Y7
+	VMULPD       Y7, Y6, Y6
+	VROUNDPD     $0x09, Y6, Y6
+	VMINPD       Y6, Y5, Y5
+	INCQ         R8
+	CMPQ         R8, DX
+	JLT          dims
+	VADDPD       Y0, Y5, Y5
+	VPXOR        Y0, Y5, Y5
+	VMOVDQU      (SI)(DI*8), Y6
+	VPOR         Y6, Y4, Y4
+	VPSRLQ       $0x20, Y5, Y7
+	VPMULUDQ     Y6, Y7, Y7
+	VPSLLQ       $0x20, Y7, Y7
+	VPMULUDQ     Y6, Y5, Y5
+	VPADDQ       Y7, Y5, Y5
+	VPADDQ       Y5, Y2, Y2
+	ADDQ         $0x04, DI
+	JMP          rows
+
+done:
+	VEXTRACTI128 $0x01, Y2, X0
+	VPADDQ       X2, X0, X0
+	VPSHUFD      $0x4e, X0, X1
+	VPADDQ       X1, X0, X0
+	VMOVQ        X0, AX
+	MOVQ         AX, sum+40(FP)
+	VEXTRACTI128 $0x01, Y3, X0
+	VPOR         X3, X0, X0
+	VPSHUFD      $0x4e, X0, X1
+	VPOR         X1, X0, X0
+	VMOVQ        X0, AX
+	MOVQ         AX, any+48(FP)
+	VEXTRACTI128 $0x01, Y4, X0
+	VPOR         X4, X0, X0
+	VPSHUFD      $0x4e, X0, X1
+	VPOR         X1, X0, X0
+	VMOVQ        X0, AX
+	MOVQ         AX, anyWeight+56(FP)
+	VZEROUPPER
+	RET

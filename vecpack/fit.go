@@ -34,10 +34,8 @@ func (r Reciprocal) Div(n int64) int64 {
 // Columns hold numbers ≥ 0; the sum wraps beyond 2⁶³, which rows of at most 2⁵³
 // units reach after a thousand. O(rows × dimensions), no allocation.
 func Capacity(column [][]int64, unit []int64, weight []int64) int64 {
-	if weight == nil {
-		if sum, ok := capacityOfFours(column, unit); ok {
-			return sum
-		}
+	if sum, ok := capacityOfFours(column, unit, weight); ok {
+		return sum
 	}
 	return capacity(column, unit, weight, 0)
 }

@@ -2,6 +2,7 @@ package vecpack
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -85,21 +86,29 @@ func TestCapacityOfFoursIsItsDefinition(t *testing.T) {
 			}
 			unit = append(unit, u)
 		}
-		if got, want := Capacity(column, unit, nil), capacity(column, unit, nil, 0); got != want {
-			t.Fatalf("Capacity(%v, %v) = %d, want %d", column, unit, got, want)
+		few := rapid.Int64Range(0, 1<<rapid.SampledFrom([]int{1, 31, 32, 33, 62}).Draw(t, "weight bits"))
+		weight := rapid.SliceOfN(few, rows, rows).Draw(t, "weight")
+		for _, weight := range [][]int64{nil, weight} {
+			if got, want := Capacity(column, unit, weight), capacity(column, unit, weight, 0); got != want {
+				t.Fatalf("Capacity(%v, %v, %v) = %d, want %d", column, unit, weight, got, want)
+			}
 		}
 	})
 }
 
 func BenchmarkCapacity(b *testing.B) {
-	column, unit := make([][]int64, 4), []int64{4000, 16 << 30, 100 << 30, 1}
+	column, weight, unit := make([][]int64, 4), slices.Repeat([]int64{3}, 870), []int64{4000, 16 << 30, 100 << 30, 1}
 	for d := range column {
 		for row := range 870 {
 			column[d] = append(column[d], unit[d]*int64(row%7)+int64(row))
 		}
 	}
-	for b.Loop() {
-		Capacity(column, unit, nil)
+	for name, weight := range map[string][]int64{"plain": nil, "weighted": weight} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				Capacity(column, unit, weight)
+			}
+		})
 	}
 }
 

@@ -9,3 +9,8 @@ package vecpack
 //
 //go:noescape
 func sumLeast(column **int64, reciprocal *float64, dims int, rows int) (sum int64, any uint64)
+
+// sumLeastTimes is sumLeast with each row times its weight, where all weights are below 2³². AnyWeight is all of them, or'ed.
+//
+//go:noescape
+func sumLeastTimes(column **int64, reciprocal *float64, dims int, rows int, weight *int64) (sum int64, any uint64, anyWeight uint64)

@@ -10,20 +10,37 @@ import (
 func main() {
 	ConstraintExpr("!purego")
 	sumLeast()
+	sumLeastTimes()
 	Generate()
 }
 
-// sumLeast is the loop of vecpack.Capacity for four rows at a time. Amounts below 2⁵² become floats exactly by being put into the fraction
-// of 2⁵², and whole floats amounts again by adding 2⁵².
 func sumLeast() {
 	TEXT("sumLeast", NOSPLIT, "func(column **int64, reciprocal *float64, dims int, rows int) (sum int64, any uint64)")
 	Pragma("noescape")
 	Doc("sumLeast adds up over some rows, a number of them that 4 divides, the least over dimensions of ⌊column[d][row] × reciprocal[d]⌋, where",
 		"all that is in the columns is below 2⁵². Any is all of it, or'ed.")
+	loop(false)
+}
+
+func sumLeastTimes() {
+	TEXT("sumLeastTimes", NOSPLIT, "func(column **int64, reciprocal *float64, dims int, rows int, weight *int64) (sum int64, any uint64, anyWeight uint64)")
+	Pragma("noescape")
+	Doc("sumLeastTimes is sumLeast with each row times its weight, where all weights are below 2³². AnyWeight is all of them, or'ed.")
+	loop(true)
+}
+
+// loop is the loop of vecpack.Capacity for four rows at a time. Amounts below 2⁵² become floats exactly by being put into the fraction
+// of 2⁵², and whole floats amounts again by adding 2⁵².
+func loop(weighted bool) {
 	column, reciprocal := Load(Param("column"), GP64()), Load(Param("reciprocal"), GP64())
 	dims, rows := Load(Param("dims"), GP64()), Load(Param("rows"), GP64())
 
-	big, most, sum, any := YMM(), YMM(), YMM(), YMM()
+	big, most, sum, any, anyWeight := YMM(), YMM(), YMM(), YMM(), YMM()
+	var weight reg.Register
+	if weighted {
+		weight = Load(Param("weight"), GP64())
+		VPXOR(anyWeight, anyWeight, anyWeight)
+	}
 	everywhere(0x4330000000000000, big)  // 2⁵²
 	everywhere(0x7ff0000000000000, most) // infinity
 	VPXOR(sum, sum, sum)
@@ -53,6 +70,16 @@ func sumLeast() {
 	JLT(LabelRef("dims"))
 	VADDPD(big, least, least)
 	VPXOR(big, least, least)
+	if weighted { // the product of 64 and 32 bits, of which what is beyond 64 goes
+		by, high := YMM(), YMM()
+		VMOVDQU(Mem{Base: weight, Index: row, Scale: 8}, by)
+		VPOR(by, anyWeight, anyWeight)
+		VPSRLQ(U8(32), least, high)
+		VPMULUDQ(by, high, high)
+		VPSLLQ(U8(32), high, high)
+		VPMULUDQ(by, least, least)
+		VPADDQ(high, least, least)
+	}
 	VPADDQ(least, sum, sum)
 	ADDQ(U8(4), row)
 	JMP(LabelRef("rows"))
@@ -60,6 +87,9 @@ func sumLeast() {
 	Label("done")
 	Store(across(sum, func(a, b, c Op) { VPADDQ(a, b, c) }), ReturnIndex(0))
 	Store(across(any, VPOR), ReturnIndex(1))
+	if weighted {
+		Store(across(anyWeight, VPOR), ReturnIndex(2))
+	}
 	VZEROUPPER()
 	RET()
 }
