@@ -2,6 +2,7 @@ package md
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
@@ -20,7 +21,8 @@ type granter struct {
 	race   share.Race
 	line   line.Line
 	hungry []plan.Node // leaves with outstanding demand, in tree order
-	need   []int64     // by Node: how much that is
+	need   []int64     // of each, how much that is
+	wants  []uint64    // bitset by Node: scratch
 	leaves []plan.Node // of them, those in the loop
 	step   []step      // in the public pool by PairID, in others as stepOf says
 	stepOf []int32     // by SubID
@@ -153,21 +155,33 @@ func (m *Planner) begin() {
 // warm readies the line for all leaves with outstanding demand, and tells how much that is.
 func (g *granter) warm() (short int64) {
 	g.line.Reset(g.s, g.p)
-	n := len(g.p.FirstAlloc)
-	g.need = resized(g.need, n)
-	inHalves(n, func(from, to int) {
-		for leaf := from; leaf < to; leaf++ {
-			g.need[leaf] = g.line.Warm(plan.Node(leaf))
+	g.listHungry()
+	g.need = resized(g.need, len(g.hungry))
+	inHalves(len(g.hungry), func(from, to int) {
+		for i, leaf := range g.hungry[from:to] {
+			g.need[from+i] = g.line.Warm(leaf)
 		}
 	})
-	g.hungry = g.hungry[:0]
-	for leaf, units := range g.need {
-		if units > 0 {
-			short = share.Add(short, units)
-			g.hungry = append(g.hungry, plan.Node(leaf))
-		}
+	for _, units := range g.need {
+		short = share.Add(short, units)
 	}
 	return short
+}
+
+// listHungry lists the leaves with outstanding demand. O(sub-allocations).
+func (g *granter) listHungry() {
+	g.wants, g.hungry = zeroed(g.wants, (g.policy.Len()+63)/64), g.hungry[:0]
+	for sub := range g.s.Sub.Wanted {
+		if g.outstanding(cluster.SubID(sub)) {
+			leaf := g.s.Node(cluster.SubID(sub))
+			g.wants[leaf>>6] |= 1 << (uint(leaf) & 63)
+		}
+	}
+	for w, set := range g.wants {
+		for ; set != 0; set &= set - 1 {
+			g.hungry = append(g.hungry, plan.Node(w<<6+bits.TrailingZeros64(set)))
+		}
+	}
 }
 
 // grantPool hands out what is free in a pool: from its consumer always to
@@ -203,6 +217,7 @@ func (m *Planner) lookAhead() {
 	m.laySome()
 	m.bringUpTouched(m.root())
 	m.seekBelow()
+	m.lookOutSome()
 }
 
 // lineUp puts the leaves with outstanding demand that may draw on a pool in line, and tells whether there are any.

@@ -41,8 +41,8 @@ type reasons struct {
 func (m *Planner) listShort() {
 	r, u := &m.reason, &m.s.Sub
 	r.short, r.subs, r.rows = r.short[:0], r.subs[:0], 0
-	for sub, wanted := range u.Wanted {
-		if wanted > u.Held[sub] && u.Plan[sub] == m.p.Index && u.Alloc[sub] != cluster.NoID && !u.Orphan[sub] {
+	for sub := range u.Wanted {
+		if m.outstanding(cluster.SubID(sub)) {
 			r.short = append(r.short, cluster.SubID(sub))
 		}
 	}
@@ -61,6 +61,12 @@ func (m *Planner) listShort() {
 	}
 	r.asks.sort(r.subs)
 	close(r.asks.listed)
+}
+
+// outstanding tells whether a row is a sub-allocation of the plan that holds less than it wants.
+func (m *Planner) outstanding(sub cluster.SubID) bool {
+	u := &m.s.Sub
+	return u.Wanted[sub] > u.Held[sub] && u.Plan[sub] == m.p.Index && u.Alloc[sub] != cluster.NoID && !u.Orphan[sub]
 }
 
 // judgeShort finds what stands against units of those who are short by themselves, of those that ask for the same together: it looks at the parcels,

@@ -99,22 +99,30 @@ func (m *Planner) lookOut() {
 	r.forget()
 	r.lent = resized(r.lent, m.policy.Len())
 	r.passed, r.search = zeroed(r.passed, n), 0
-	touched, ok := m.s.Shifts.Touched(r.touches)
-	if ok = ok && len(r.outer) == n; ok && mutant != 63 {
-		for i := range touched {
-			if one := &touched[i]; one.Plan == m.p.Index && m.p.Parcels.Owner[one.Parcel] != cluster.NoID {
-				m.lookAt(m.owners.row[one.Parcel])
-			}
-		}
-	}
-	if r.touches = m.s.Shifts.Touches(); !ok {
-		r.outer = resized(r.outer, n)
+	if ok := m.lookOutSome(); !ok {
+		r.touches, r.outer = m.s.Shifts.Touches(), resized(r.outer, n)
 		inHalves(n, func(from, to int) {
 			for row := from; row < to; row++ {
 				m.lookAt(int32(row))
 			}
 		})
 	}
+}
+
+// lookOutSome is lookOut where holdings were touched since the last time. It is false, and nothing is done, where these are not known.
+func (m *Planner) lookOutSome() bool {
+	r := &m.recalls
+	touched, ok := m.s.Shifts.Touched(r.touches)
+	if !ok || len(r.outer) != len(m.owners.parcel) || !m.p.Parcels.Owned {
+		return false
+	}
+	r.touches = m.s.Shifts.Touches()
+	for i := range touched {
+		if one := &touched[i]; one.Plan == m.p.Index && m.p.Parcels.Owner[one.Parcel] != cluster.NoID && mutant != 63 {
+			m.lookAt(m.owners.row[one.Parcel])
+		}
+	}
+	return true
 }
 
 // lookAt is lookOut for a row of owners.parcel.
