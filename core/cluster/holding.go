@@ -193,6 +193,7 @@ func (s *State) Relabel(q HoldingID, units int64, origin int32, pool, lender Con
 // Merge makes one holding of two that differ in nothing but units and place in the lists. O(1).
 func (s *State) Merge(into, from HoldingID) {
 	s.shift(into)
+	s.shift(from)
 	s.Holding.Units[into] += s.Holding.Units[from]
 	s.Holding.Units[from] = 0
 	s.unlink(from)
@@ -212,12 +213,11 @@ func (s *State) Shrink(q HoldingID, units int64) {
 	}
 }
 
-// unlink takes a row that has no units off its lists.
+// unlink takes a row that has no units, of which shift was told, off its lists.
 func (s *State) unlink(q HoldingID) {
 	if s.Holding.Set[q] != NoID {
 		s.leave(q)
 	}
-	s.shift(q)
 	h := &s.Holding
 	sub := h.Sub[q]
 	s.unlinkOfSub(q, sub)

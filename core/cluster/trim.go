@@ -117,7 +117,6 @@ func (s *State) partOnParcels(list []parting) {
 		p.Parcels.take(one.k, s.Size(one.sub), -one.units)
 		p.Changed, p.Dirty = append(p.Changed, one.k), true
 		if one.all {
-			s.shiftOf(one.q, one.sub, one.k)
 			s.unlinkOnParcel(p, one.q, one.k)
 		}
 	}

@@ -33,6 +33,7 @@ type Finder struct {
 	seen      int                     // of the rows' log
 	best      int32                   // the row that Find said last
 	bestRank  int                     // of its class, then
+	dry       int                     // how many parcels the field had regained when nothing was left for anyone, from 1; 0: something may be
 }
 
 // mark is how far a finder is with a class.
@@ -58,7 +59,7 @@ func (q *Finder) reset(f *Field, unit *form, allowed []uint64, order []cluster.P
 func (q *Finder) look(unit *form, allowed []uint64, order []cluster.ParcelID) {
 	f := q.field
 	q.form, q.allowed, q.order, q.next = unit, allowed, order, 0
-	q.late, q.seen, q.live, q.best = q.late[:0], len(q.rows.entered), [classesMax / 64]uint64{}, cluster.NoID
+	q.late, q.seen, q.live, q.best, q.dry = q.late[:0], len(q.rows.entered), [classesMax / 64]uint64{}, cluster.NoID, 0
 	q.from, q.end, q.edge = 0, q.rows.words(), 0
 	if !q.unit.never && q.byClass() {
 		q.mark = resize(q.mark, f.shapes*fullnesses)
@@ -90,12 +91,23 @@ func (q *Finder) Find() cluster.ParcelID {
 	case q.field.placement == plan.Balanced:
 		return q.field.tree.find(q)
 	}
+	if q.isDry() {
+		return cluster.NoID
+	}
 	if q.catchUp(); q.stands() {
 		return q.parcel(q.best)
 	}
-	q.best = q.search()
+	if q.best = q.search(); q.best == cluster.NoID {
+		q.dryUp()
+	}
 	return q.parcel(q.best)
 }
+
+// isDry tells whether nothing was left for anyone, and no parcel has gained room since: what did not fit once never fits again.
+func (q *Finder) isDry() bool { return q.dry == 1+len(q.field.regained) }
+
+// dryUp notes that nothing is left for anyone.
+func (q *Finder) dryUp() { q.dry = 1 + len(q.field.regained) }
 
 // stands tells whether what Find said last is still what it was; nothing better came since.
 func (q *Finder) stands() bool {

@@ -497,13 +497,19 @@ func (q *Finder) findFor(one *look) cluster.ParcelID {
 	case q.field.placement == plan.Balanced:
 		return q.field.tree.findFor(q, one)
 	}
+	if q.isDry() {
+		return cluster.NoID
+	}
 	q.lot.catchUp()
 	if q.catchUp(); q.stands() && q.mayHave(one, q.best) {
 		return q.parcel(q.best)
 	}
 	best, passed := q.searchFor(one)
-	if q.best = best; passed {
+	switch q.best = best; {
+	case passed:
 		q.best = cluster.NoID // the next to ask may have a better one
+	case best == cluster.NoID:
+		q.dryUp()
 	}
 	return q.parcel(best)
 }
