@@ -20,7 +20,7 @@ type planner interface {
 	Attach(s *cluster.State, p *cluster.Plan, nowUS int64)
 	Own()
 	Entitle()
-	Grant()
+	Grant(meanwhile func())
 	Reclaim()
 	Settle(meanwhile func())
 	EmitGrants(g *decision.Grants) (units int64)
@@ -47,6 +47,7 @@ type Runner struct {
 	details  *cluster.Names
 	planner  []planner
 	returned []returned // scratch
+	released bool       // the table of releases is filled
 	stage    int
 	lapUS    int64
 }
@@ -79,7 +80,7 @@ func (r *Runner) Run(s *cluster.State, nowUS int64, out *decision.Cycle) {
 	r.lap()
 	for i := range r.planner {
 		if s.Plans[i].Dirty {
-			r.planner[i].Grant()
+			r.planner[i].Grant(func() { r.releases(s) })
 		}
 	}
 	r.lap()
@@ -121,7 +122,7 @@ func (r *Runner) Touched(plan int) int64 {
 
 // begin empties the tables of events and the times.
 func (r *Runner) begin(s *cluster.State) {
-	r.stage = 0
+	r.stage, r.released = 0, false
 	r.out.Summary.StageUS = [len(decision.Stages)]int64{}
 	if r.Clock != nil {
 		r.lapUS = r.Clock()
@@ -222,7 +223,7 @@ func (r *Runner) emit(s *cluster.State, nowUS int64, dirty bool) {
 		close(stated)
 	}()
 	sum.Cycle, sum.NowUS, sum.Revision = s.Cycle+1, nowUS, s.Revision
-	sum.UnitsReleased = r.releases(s)
+	r.releases(s)
 	sum.UnitsReclaimed, sum.UnitsCancelled = r.reclaims(s)
 	sum.UnitsLeaving, sum.UnitsPromised, sum.UnitsOverdue = s.Leaving(), s.Promised(), s.Overdue(nowUS)
 	sum.Relabelled, sum.Window, sum.Restated, sum.SubAllocations = s.Relabelled, windows(s), dirty, s.SubAllocations()
@@ -334,9 +335,12 @@ func (r *Runner) inOrder(s *cluster.State) []returned {
 	return list
 }
 
-// releases adds what came back since the last cycle.
-func (r *Runner) releases(s *cluster.State) (units int64) {
-	t := &r.out.Releases
+// releases adds what came back since the last cycle, the first time in a cycle: as nothing comes back after settle, that may be beside another stage.
+func (r *Runner) releases(s *cluster.State) {
+	if r.released {
+		return
+	}
+	t, units := &r.out.Releases, int64(0)
 	last := cluster.Release{Sub: cluster.NoID}
 	for _, one := range r.inOrder(s) {
 		v := s.Released[one.at]
@@ -355,7 +359,7 @@ func (r *Runner) releases(s *cluster.State) (units int64) {
 		t.Origin.Add(v.Origin)
 		t.Lender.Add(int32(v.Lender))
 	}
-	return units
+	r.released, r.out.Summary.UnitsReleased = true, units
 }
 
 // host compares the hosts of two releases in host order; those of a host's parcels are equal.

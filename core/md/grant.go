@@ -47,10 +47,12 @@ type granter struct {
 	second *granter        // who serves beside it where the stage is spread
 	batch  []batch         // what loops gave that were not booked yet
 	gave   bool            // any loop gave something
-	parcel []cluster.ParcelID
-	runs   []cluster.Run
-	made   []cluster.HoldingID // scratch
-	booked []cluster.HoldingID // this cycle's grants, where nothing is owned: in the order of D-14
+
+	meanwhile func() // see Grant
+	parcel    []cluster.ParcelID
+	runs      []cluster.Run
+	made      []cluster.HoldingID // scratch
+	booked    []cluster.HoldingID // this cycle's grants, where nothing is owned: in the order of D-14
 }
 
 // found is where a sub-allocation's units are looked for: its numbers among public parcels and in the lot, NoID until it asks there.
@@ -83,9 +85,11 @@ type step struct {
 }
 
 // Grant gives takers what was held for them, then leaves what is free on their own parcels, and
-// hands out what is free in the pools, from the deepest consumers' up to the public one (MD-7, MD-8, MD-16).
-func (m *Planner) Grant() {
+// hands out what is free in the pools, from the deepest consumers' up to the public one (MD-7, MD-8, MD-16). Meanwhile, which goes by nothing of that, is
+// called beside it or behind it, or both.
+func (m *Planner) Grant(meanwhile func()) {
 	g := &m.grant
+	g.meanwhile = meanwhile
 	g.Planner = m
 	g.booked, g.gave = g.booked[:0], false
 	g.desk.Begin(&g.desk, g.public.parcels)
@@ -114,6 +118,7 @@ func (m *Planner) Grant() {
 		g.grantPools(pools[:n], two)
 		pools = pools[n:]
 	}
+	g.meanwhile()
 }
 
 // grantPools hands out what is free in pools of consumers that are equally deep, so that none is below another.
@@ -218,6 +223,7 @@ func (m *Planner) lookAhead() {
 	m.bringUpTouched(m.root())
 	m.seekBelow()
 	m.lookOutSome()
+	m.grant.meanwhile()
 }
 
 // lineUp puts the leaves with outstanding demand that may draw on a pool in line, and tells whether there are any.

@@ -46,7 +46,7 @@ func (m *Planner) foresee() outlook {
 	trial.Attach(s, p, m.nowUS)
 	trial.Own()
 	trial.Entitle()
-	trial.Grant()
+	trial.Grant(func() {})
 	trial.Reclaim()
 	if !slices.Equal(m.s.Sub.Turns, s.Sub.Turns) { // what goes before the switch for fair share's sake took turns too (INV-10)
 		copy(m.s.Sub.Turns, s.Sub.Turns)

@@ -32,9 +32,10 @@ type labelled struct {
 	with   label
 }
 
-// Grant hands out what is free (SLOT-5): promised room, idle owned slots, share pools, loans.
+// Grant hands out what is free (SLOT-5): promised room, idle owned slots, share pools, loans. Meanwhile goes by nothing of that.
 // Time is units × (depth × log children + what the place costs).
-func (m *Planner) Grant() {
+func (m *Planner) Grant(meanwhile func()) {
+	meanwhile()
 	m.gift, m.lapses = m.gift[:0], 0
 	m.opened = resized(m.opened, m.policy.Len())
 	m.review()
