@@ -181,17 +181,25 @@ func (r *Runner) attach(s *cluster.State, nowUS int64) (dirty bool) {
 	return dirty || s.OutsideChanged()
 }
 
-// explain computes what every consumer deserves and gives every shortfall its reason. Beside that, as nothing of it is needed, it fills the
+// explain computes what every consumer deserves and finds what stands against those who are short. Beside that, as nothing of it is needed, it fills the
 // table of grants, plan by plan.
 func (r *Runner) explain(s *cluster.State) {
 	r.out.ResetStates(&r.dicts)
+	sum := &r.out.Summary
+	for i := range r.planner {
+		m := r.planner[i]
+		m.Settle(func() { sum.UnitsGranted += m.EmitGrants(&r.out.Grants) })
+	}
+}
+
+// shortfalls adds every shortfall with its reason, plan by plan, and tells of which it has added them.
+func (r *Runner) shortfalls(s *cluster.State, added chan<- int) {
 	*r.details = cluster.Names{}
 	sum := &r.out.Summary
 	sum.UnitsShort = 0
 	for i := range r.planner {
-		m := r.planner[i]
-		m.Settle(func() { sum.UnitsGranted += m.EmitGrants(&r.out.Grants) })
-		sum.UnitsShort += m.EmitShortfalls(&r.out.Shortfalls, r.details)
+		sum.UnitsShort += r.planner[i].EmitShortfalls(&r.out.Shortfalls, r.details)
+		added <- i
 	}
 	outside, short := s.Outside()
 	for _, sub := range outside {
@@ -213,15 +221,20 @@ func (r *Runner) outside(s *cluster.State, sub cluster.SubID) {
 	t.UntilNull = append(t.UntilNull, true)
 }
 
-// emit fills the decision columns and the summary: the tables of states on one goroutine, beside them what happened.
+// emit fills the decision columns and the summary: the tables of states on one goroutine, beside them who is short and what happened.
 func (r *Runner) emit(s *cluster.State, nowUS int64, dirty bool) {
-	sum, stated := &r.out.Summary, make(chan struct{})
+	sum, added, stated := &r.out.Summary, make(chan int, len(r.planner)), make(chan struct{})
 	go func() {
 		for i := 0; dirty && i < len(r.planner); i++ {
+			for s.Plans[i].Slots != nil && <-added < i { // both go by what slot plans add up when they are asked
+			}
 			r.planner[i].EmitStates(&r.out)
 		}
 		close(stated)
 	}()
+	if dirty {
+		r.shortfalls(s, added)
+	}
 	sum.Cycle, sum.NowUS, sum.Revision = s.Cycle+1, nowUS, s.Revision
 	r.releases(s)
 	sum.UnitsReclaimed, sum.UnitsCancelled = r.reclaims(s)
