@@ -96,12 +96,13 @@ func drawRows(r *rapid.T, source string) (rows []string) {
 	return rows
 }
 
-// drawNext is rows like others: some are gone, some are new, some have changed places, some are named twice or belong to somebody else.
+// drawNext is rows like others: some are gone, some are new, some have changed places, some are named twice or belong to somebody else, and the
+// allocation of some has another name of the same length.
 func drawNext(r *rapid.T, source string, rows []string) []string {
 	next := slices.Clone(rows)
 	for range rapid.IntRange(0, 3).Draw(r, "changes") {
 		at := rapid.IntRange(0, len(next)).Draw(r, "at")
-		switch rapid.IntRange(0, 4).Draw(r, "change") {
+		switch rapid.IntRange(0, 5).Draw(r, "change") {
 		case 0:
 			next = slices.Delete(next, at, min(len(next), at+rapid.IntRange(1, 20).Draw(r, "gone")))
 		case 1:
@@ -110,6 +111,11 @@ func drawNext(r *rapid.T, source string, rows []string) []string {
 			next = append(slices.Clone(next[at:]), next[:at]...)
 		case 3:
 			next = slices.Insert(next, at, fmt.Sprintf("%s %s%d - -", rapid.SampledFrom([]string{"/R", "/P/L", "/T", "/P"}).Draw(r, "consumer"), rapid.SampledFrom([]string{"s", "o"}).Draw(r, "owner"), at))
+		case 4:
+			for i := at; i < min(at+3, len(next)); i++ {
+				f := strings.Fields(next[i])
+				next[i] = strings.Join([]string{f[0], "t" + f[1][1:], f[2], f[3]}, " ")
+			}
 		default:
 			if at < len(next) {
 				next = slices.Insert(next, at+rapid.IntRange(0, len(next)-at).Draw(r, "behind"), next[at])

@@ -47,12 +47,12 @@ type granter struct {
 	second *granter        // who serves beside it where the stage is spread
 	batch  []batch         // what loops gave that were not booked yet
 	gave   bool            // any loop gave something
+	parcel []cluster.ParcelID
+	runs   []cluster.Run
+	made   []cluster.HoldingID // scratch
+	booked []cluster.HoldingID // this cycle's grants, where nothing is owned: in the order of D-14
 
 	meanwhile func() // see Grant
-	parcel    []cluster.ParcelID
-	runs      []cluster.Run
-	made      []cluster.HoldingID // scratch
-	booked    []cluster.HoldingID // this cycle's grants, where nothing is owned: in the order of D-14
 }
 
 // found is where a sub-allocation's units are looked for: its numbers among public parcels and in the lot, NoID until it asks there.

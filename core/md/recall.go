@@ -99,7 +99,7 @@ func (m *Planner) lookOut() {
 	r.forget()
 	r.lent = resized(r.lent, m.policy.Len())
 	r.passed, r.search = zeroed(r.passed, n), 0
-	if ok := m.lookOutSome(); !ok {
+	if !m.lookOutSome() {
 		r.touches, r.outer = m.s.Shifts.Touches(), resized(r.outer, n)
 		inHalves(n, func(from, to int) {
 			for row := from; row < to; row++ {
