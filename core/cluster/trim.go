@@ -3,6 +3,8 @@ package cluster
 import (
 	"slices"
 
+	"github.com/bits-and-blooms/bitset"
+
 	"github.com/stintd/stint/core/decision"
 )
 
@@ -74,13 +76,12 @@ func (s *State) trimAtOnce() bool {
 
 // repeated tells whether a sub-allocation is listed more than once among those that hold too much.
 func (s *State) repeated() bool {
-	listed := make([]uint64, (len(s.Sub.Wanted)+63)/64)
+	listed := bitset.New(uint(len(s.Sub.Wanted)))
 	for _, sub := range s.excess {
-		bit := uint64(1) << (uint(sub) & 63)
-		if listed[sub>>6]&bit != 0 {
+		if listed.Test(uint(sub)) {
 			return true
 		}
-		listed[sub>>6] |= bit
+		listed.Set(uint(sub))
 	}
 	return false
 }

@@ -109,7 +109,7 @@ func (m *Planner) vacateHost(k, end cluster.ParcelID) {
 }
 
 // crowded puts under reclaim what is too much on parcels since their hosts were split anew (docs/ownership.md):
-// in CYC-5's order what takes something of a dimension of which net more is held than there is.
+// in CYC-5's order what takes something of a dimension of which net more is held than there is. O(those), after seekBelow.
 func (m *Planner) crowded() {
 	p := &m.p.Parcels
 	m.seekBelow()
