@@ -40,14 +40,18 @@ type granter struct {
 	vec    []int64   // scratch
 
 	relay  relay
-	given  []gift          // unit by unit
-	served []cluster.SubID // who was given something in loops that were gathered
-	from   batch           // where the gifts of the loop begin
-	second *granter        // who serves beside it where the stage is spread
-	batch  []batch         // what loops gave that were not booked yet
-	gave   bool            // any loop gave something
-	parcel []cluster.ParcelID
-	runs   []cluster.Run
+	given  []gift             // unit by unit
+	served []cluster.SubID    // who was given something in loops that were gathered
+	from   batch              // where the gifts of the loop begin
+	second *granter           // who serves beside it where the stage is spread
+	batch  []batch            // what loops gave that were not booked yet
+	gave   bool               // any loop gave something
+	parcel []cluster.ParcelID // of gifts that are dealt out
+	runs   []cluster.Run      // in them, of batch
+	both   struct {           // of two granters: scratch
+		parcel []cluster.ParcelID
+		runs   []cluster.Run
+	}
 	made   []cluster.HoldingID // scratch
 	booked []cluster.HoldingID // this cycle's grants, where nothing is owned: in the order of D-14
 
@@ -127,13 +131,13 @@ func (g *granter) grantPools(pools []pool, two bool) {
 		for i := range pools {
 			g.freshen(&pools[i])
 		}
-		g.eachBatch(func(g *granter, one batch) { g.bookPool(&pools[one.at], one) })
+		g.bookPools(pools)
 		return
 	}
 	for i := range pools {
 		g.servePool(&pools[i], int32(i))
 		g.freshen(&pools[i])
-		g.eachBatch(func(g *granter, one batch) { g.bookPool(&pools[one.at], one) })
+		g.bookPools(pools)
 	}
 }
 
@@ -473,28 +477,28 @@ func (g *granter) inLot(o *pool, leaf plan.Node, sub cluster.SubID) int32 {
 	return g.lot.Lookup(sub, place.Who{Side: int32(g.toward(leaf, o.node)), Grace: g.policy.ReclaimUS[leaf]})
 }
 
-// bookPool makes holdings of what a loop over a pool gave, and counts it as net.
-func (g *granter) bookPool(o *pool, one batch) {
-	for _, sub := range g.served[one.served:one.servedEnd] {
-		q := g.s.PairOf(sub, o.id)
-		g.known()
-		g.promise.net[q] += int64(g.line.Sub[sub].Given)
+// bookPools makes holdings of what loops over pools of consumers that are equally deep gave, and counts it as net.
+func (g *granter) bookPools(pools []pool) {
+	g.eachBatch(func(h *granter, one batch) {
+		for _, sub := range h.served[one.served:one.servedEnd] {
+			q := g.s.PairOf(sub, pools[one.at].id)
+			g.known()
+			g.promise.net[q] += int64(h.line.Sub[sub].Given)
+		}
+	})
+	if depth := int(g.policy.Depth[pools[0].node]); g.p.Parcels.Owned {
+		g.book(func(k cluster.ParcelID) { g.stir(k, depth) })
+	} else {
+		g.book(nil)
 	}
-	if !g.p.Parcels.Owned {
-		g.book(one, nil)
-		return
-	}
-	depth := int(g.policy.Depth[o.node])
-	g.book(one, func(k cluster.ParcelID) { g.stir(k, depth) })
 }
 
-// book makes holdings of what was given to those who were gathered, one for each sub-allocation and parcel, in
-// the order of D-14; each is called with their parcels. Without it nothing is owned, and they are listed. The gifts are dealt out to their sub-allocations, then each
-// one's parcels are sorted. O(units log (units of a sub-allocation)).
-func (g *granter) book(one batch, each func(k cluster.ParcelID)) {
+// deal readies what a loop gave for book: runs of holdings, one for each sub-allocation and parcel, in the order of D-14. The gifts are dealt out to their
+// sub-allocations, then each one's parcels are sorted. It goes by what only the loop's pool, or leaf, has to do with. O(units log (units of a sub-allocation)).
+func (g *granter) deal(one batch) {
 	given, served := g.given[one.given:one.givenEnd], g.served[one.served:one.servedEnd]
-	g.parcel = resized(g.parcel, len(given))
-	at := int32(0)
+	g.parcel = resized(g.parcel, len(g.given))
+	at := one.given
 	for _, sub := range served {
 		t := &g.line.Sub[sub]
 		at += t.Given
@@ -505,25 +509,54 @@ func (g *granter) book(one batch, each func(k cluster.ParcelID)) {
 		t.Find--
 		g.parcel[t.Find] = given[i].parcel
 	}
-	g.runs = g.runs[:0]
 	for _, sub := range served {
 		t := &g.line.Sub[sub]
 		to, begin := g.parcel[t.Find:t.Find+t.Given], t.Find
 		slices.Sort(to)
 		for from := 0; from < len(to); { // a run of each owner's: the label goes by him
 			end := from + 1
-			for end < len(to) && (to[end] == to[end-1] || each == nil || g.p.Parcels.Owner[to[end]] == g.p.Parcels.Owner[to[from]]) {
+			for end < len(to) && (to[end] == to[end-1] || !g.p.Parcels.Owned || g.p.Parcels.Owner[to[end]] == g.p.Parcels.Owner[to[from]]) {
 				end++
 			}
 			g.runs = append(g.runs, cluster.Run{Holding: g.row(sub, to[from]), From: begin + int32(from), To: begin + int32(end)})
 			from = end
 		}
 	}
-	if m := &g.Planner.grant; each == nil {
-		m.booked = g.s.HoldAll(m.booked, g.runs, g.parcel, nil)
-	} else {
-		g.made = g.s.HoldAll(g.made[:0], g.runs, g.parcel, each)
+}
+
+// book makes holdings of what loops gave since it was done last, in their order; each is called with their parcels. Without it nothing is owned,
+// and they are listed.
+func (g *granter) book(each func(k cluster.ParcelID)) {
+	runs, parcels := g.runs, g.parcel
+	if g.second != nil && len(g.second.runs) > 0 {
+		runs, parcels = g.merge()
 	}
+	if each == nil {
+		g.booked = g.s.HoldAll(g.booked, runs, parcels, nil)
+	} else {
+		g.made = g.s.HoldAll(g.made[:0], runs, parcels, each)
+	}
+	g.empty()
+	if g.second != nil {
+		g.second.empty()
+	}
+}
+
+// merge is the runs of both granters in the order of their loops, and the parcels that they name.
+func (g *granter) merge() (runs []cluster.Run, parcels []cluster.ParcelID) {
+	b := g.second
+	runs, parcels = slices.Grow(g.both.runs[:0], len(g.runs)+len(b.runs)), slices.Grow(g.both.parcel[:0], len(g.given)+len(b.given))
+	g.eachBatch(func(h *granter, one batch) {
+		by, first := int32(len(parcels))-one.given, len(runs)
+		parcels = append(parcels, h.parcel[one.given:one.givenEnd]...)
+		runs = append(runs, h.runs[one.runs:one.runsEnd]...)
+		for i := range runs[first:] {
+			r := &runs[first+i]
+			r.From, r.To = r.From+by, r.To+by
+		}
+	})
+	g.both.runs, g.both.parcel = runs, parcels
+	return runs, parcels
 }
 
 // eachInLine calls f for the sub-allocations of the leaves in the loop, in the order of D-14.

@@ -23,12 +23,12 @@ func (g *granter) grantOwn(two bool) {
 	}
 	if two {
 		g.inTwo(len(g.hungry), func(g *granter, i int) { g.serveLeaf(int32(i)) })
-		g.eachBatch((*granter).bookLeaf)
+		g.bookLeaves()
 		return
 	}
 	for i := range g.hungry {
 		g.serveLeaf(int32(i))
-		g.eachBatch((*granter).bookLeaf)
+		g.bookLeaves()
 	}
 }
 
@@ -56,18 +56,21 @@ func (g *granter) closeOwn(at int32) {
 // bookOwn makes holdings of what the leaf in turn was given of its own so far.
 func (g *granter) bookOwn() {
 	g.closeOwn(0)
-	g.eachBatch((*granter).bookLeaf)
+	g.bookLeaves()
 }
 
-// bookLeaf makes holdings of what a leaf was given of its own.
-func (g *granter) bookLeaf(one batch) {
-	g.book(one, func(k cluster.ParcelID) { g.stir(k, len(g.pools.restOf)) })
-	for _, sub := range g.served[one.served:one.servedEnd] {
-		t := &g.line.Sub[sub]
-		t.Find, t.Given = 0, 0
-	}
-	for i := one.given; g.p.MD.ReclaimForPref && i < one.givenEnd; i++ {
-		g.freed(g.given[i].parcel, g.s.Size(g.given[i].sub), -1)
+// bookLeaves makes holdings of what leaves were given of their own.
+func (g *granter) bookLeaves() {
+	g.eachBatch(func(h *granter, one batch) {
+		for _, sub := range h.served[one.served:one.servedEnd] {
+			t := &h.line.Sub[sub]
+			t.Find, t.Given = 0, 0
+		}
+	})
+	given := g.given // by one granter alone where room is kept up
+	g.book(func(k cluster.ParcelID) { g.stir(k, len(g.pools.restOf)) })
+	for i := 0; g.p.MD.ReclaimForPref && i < len(given); i++ {
+		g.freed(given[i].parcel, g.s.Size(given[i].sub), -1)
 	}
 }
 

@@ -17,11 +17,12 @@ func (g *granter) spreadFrom() int64 {
 	return spreadMin
 }
 
-// batch is what one loop gave: rows of given and served of who served it.
+// batch is what one loop gave: rows of given, served and runs of who served it.
 type batch struct {
 	at                int32 // the leaf, or the pool by its number among those served together
 	given, givenEnd   int32
 	served, servedEnd int32
+	runs, runsEnd     int32
 }
 
 // maySpread tells whether leaves' own parcels, and pools of equally deep consumers, may be served by two at once: when so much is
@@ -66,13 +67,16 @@ func (g *granter) twin() *granter {
 
 // close ends a loop.
 func (g *granter) close(at int32) {
-	one := batch{at, g.from.givenEnd, int32(len(g.given)), g.from.servedEnd, int32(len(g.served))}
-	if g.from = one; one.given < one.givenEnd {
+	one := batch{at, g.from.givenEnd, int32(len(g.given)), g.from.servedEnd, int32(len(g.served)), g.from.runsEnd, g.from.runsEnd}
+	if one.given < one.givenEnd {
+		g.deal(one)
+		one.runsEnd = int32(len(g.runs))
 		g.batch = append(g.batch, one)
 	}
+	g.from = one
 }
 
-// eachBatch calls f for what was given since it was called last, in the order of the loops, with who gave it.
+// eachBatch calls f for what was given and is not booked yet, in the order of the loops, with who gave it.
 func (g *granter) eachBatch(f func(g *granter, one batch)) {
 	var other []batch
 	if g.second != nil {
@@ -88,13 +92,9 @@ func (g *granter) eachBatch(f func(g *granter, one batch)) {
 	for _, one := range other {
 		f(g.second, one)
 	}
-	g.empty()
-	if g.second != nil {
-		g.second.empty()
-	}
 }
 
 // empty forgets what was given, once it is booked.
 func (g *granter) empty() {
-	g.given, g.served, g.from, g.batch = g.given[:0], g.served[:0], batch{}, g.batch[:0]
+	g.given, g.served, g.runs, g.from, g.batch = g.given[:0], g.served[:0], g.runs[:0], batch{}, g.batch[:0]
 }
