@@ -32,6 +32,9 @@ type Holdings struct {
 // Len is the number of rows, free ones included.
 func (h *Holdings) Len() int { return len(h.Sub) }
 
+// Used is the number of rows that are not free.
+func (h *Holdings) Used() int { return len(h.Sub) - len(h.free) }
+
 // slackPart is which part of all rows are kept free when columns have to grow.
 const slackPart = 16
 

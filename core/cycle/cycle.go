@@ -21,7 +21,7 @@ type planner interface {
 	Own()
 	Entitle()
 	Grant(meanwhile func())
-	Reclaim()
+	Reclaim(meanwhile func())
 	Settle(meanwhile func())
 	EmitGrants(g *decision.Grants) (units int64)
 	EmitShortfalls(t *decision.Shortfalls, details *cluster.Names) (units int64)
@@ -48,6 +48,7 @@ type Runner struct {
 	planner  []planner
 	returned []returned // scratch
 	released bool       // the table of releases is filled
+	filled   bool       // that of ownership is
 	stage    int
 	lapUS    int64
 }
@@ -66,28 +67,23 @@ func (r *Runner) Run(s *cluster.State, nowUS int64, out *decision.Cycle) {
 	s.Settle(nowUS)
 	r.lap()
 	dirty := r.attach(s, nowUS)
-	for i := range r.planner {
-		if s.Plans[i].Dirty {
-			r.planner[i].Own()
-		}
+	busy := r.busy(s)
+	for _, m := range busy {
+		m.Own()
 	}
 	r.lap()
-	for i := range r.planner {
-		if s.Plans[i].Dirty {
-			r.planner[i].Entitle()
-		}
+	for _, m := range busy {
+		m.Entitle()
 	}
 	r.lap()
-	for i := range r.planner {
-		if s.Plans[i].Dirty {
-			r.planner[i].Grant(func() { r.releases(s) })
-		}
+	used := s.Holding.Used()
+	for _, m := range busy {
+		m.Grant(func() { r.releases(s) })
 	}
 	r.lap()
-	for i := range r.planner {
-		if s.Plans[i].Dirty {
-			r.planner[i].Reclaim()
-		}
+	given := max(0, s.Holding.Used()-used)
+	for _, m := range busy {
+		m.Reclaim(func() { r.fillAhead(busy, given) })
 	}
 	r.lap()
 	if r.out.Summary.UnitsGranted = 0; dirty {
@@ -122,7 +118,7 @@ func (r *Runner) Touched(plan int) int64 {
 
 // begin empties the tables of events and the times.
 func (r *Runner) begin(s *cluster.State) {
-	r.stage, r.released = 0, false
+	r.stage, r.released, r.filled = 0, false, false
 	r.out.Summary.StageUS = [len(decision.Stages)]int64{}
 	if r.Clock != nil {
 		r.lapUS = r.Clock()
@@ -179,6 +175,28 @@ func (r *Runner) attach(s *cluster.State, nowUS int64) (dirty bool) {
 		dirty = dirty || s.Plans[i].Dirty
 	}
 	return dirty || s.OutsideChanged()
+}
+
+// busy is the planners of plans of which anything changed: no other becomes one in the cycle.
+func (r *Runner) busy(s *cluster.State) (busy []planner) {
+	for i := range r.planner {
+		if s.Plans[i].Dirty {
+			busy = append(busy, r.planner[i])
+		}
+	}
+	return busy
+}
+
+// fillAhead fills the table of what is owned of plans that the cycle deals with, and makes room for so many grants, the first time in a cycle: reclaim changes nothing that these go by.
+func (r *Runner) fillAhead(busy []planner, grants int) {
+	if r.filled {
+		return
+	}
+	r.filled = true
+	for _, m := range busy {
+		m.EmitOwnership(&r.out.Ownership)
+	}
+	r.out.Grants.Reserve(grants)
 }
 
 // explain computes what every consumer deserves and finds what stands against those who are short. Beside that, as nothing of it is needed, it fills the
@@ -240,11 +258,6 @@ func (r *Runner) emit(s *cluster.State, nowUS int64, dirty bool) {
 	sum.UnitsReclaimed, sum.UnitsCancelled = r.reclaims(s)
 	sum.UnitsLeaving, sum.UnitsPromised, sum.UnitsOverdue = s.Leaving(), s.Promised(), s.Overdue(nowUS)
 	sum.Relabelled, sum.Window, sum.Restated, sum.SubAllocations = s.Relabelled, windows(s), dirty, s.SubAllocations()
-	for i := range r.planner {
-		if s.Plans[i].Dirty {
-			r.planner[i].EmitOwnership(&r.out.Ownership)
-		}
-	}
 	if dirty {
 		sum.Hosts, sum.UnitsHeld = 0, s.HeldUnits()
 		sum.UnitsWanted = sum.UnitsHeld + sum.UnitsShort

@@ -21,6 +21,15 @@ func (g *Grants) Extend(rows int) (first int) {
 	}, &g.Units)
 }
 
+// Reserve makes room for rows.
+func (g *Grants) Reserve(rows int) {
+	first := g.Extend(rows)
+	for _, c := range []*Coded{&g.Plan, &g.Consumer, &g.Allocation, &g.Sub, &g.Source, &g.Host, &g.Origin, &g.Pool, &g.Lender} {
+		c.Code = c.Code[:first]
+	}
+	g.Units = g.Units[:first]
+}
+
 // ExtendMD adds rows of an MD plan: what only slot plans have is null in them, the caller sets all other values. It gives the number of the first.
 func (c *Consumers) ExtendMD(rows int) (first int) {
 	ints := []*[]int64{&c.Rank, &c.Demand, &c.Held, &c.Short}

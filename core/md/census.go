@@ -19,7 +19,7 @@ type census struct {
 	source []source // of all leaves, the nearest first
 	first  []int32  // by Node, and one more: where its sources begin; nil: not laid since the pools were
 
-	known bool  // drawn, lent and some are right
+	known bool  // drawn, lent and some are right, of a plan in which anything is owned
 	flows int64 // State.Shifts.Flows, as of which they are
 }
 
@@ -41,17 +41,23 @@ func (m *Planner) canvass() {
 		c.public[shape] = unknown
 	}
 	m.canvassSome()
-	if c.known = c.known && m.p.Parcels.Owned && !m.p.Rebuilt; m.p.Parcels.Owned && !c.known {
+	if m.p.Parcels.Owned && !c.known {
 		m.canvassAll()
-		c.flows = m.s.Shifts.Flows()
 	}
 }
 
 // canvassSome is canvass as far as it is known by now what flowed; the rest is left for that.
 func (m *Planner) canvassSome() {
-	if c := &m.census; c.known && m.p.Parcels.Owned && !m.p.Rebuilt {
+	if c := &m.census; c.known {
 		c.known = m.canvassFlows()
 		c.flows = m.s.Shifts.Flows()
+	}
+}
+
+// canvassEarly makes a census before figures are begun, if those who are hungry may ask for any.
+func (m *Planner) canvassEarly() {
+	if m.canvassSome(); m.p.Parcels.Owned && !m.census.known {
+		m.canvassAll()
 	}
 }
 
@@ -117,7 +123,7 @@ func (m *Planner) canvassAll() {
 			}
 		}
 	}
-	c.known = true
+	c.known, c.flows = true, m.s.Shifts.Flows()
 	for _, amount := range c.lent {
 		c.known = c.known && amount <= sumMax
 	}

@@ -46,11 +46,11 @@ type trial struct {
 
 // fair takes back for those who go short from those of lower share priority, and from those of equal
 // priority who have more for their ratio, wherever that makes a unit fit (MD-17): pool by pool. Takers come in
-// turns, as in MD-16, by what is net.
-func (m *Planner) fair() {
+// turns, as in MD-16, by what is net. Beside is called beside those turns, or behind all when nobody is short.
+func (m *Planner) fair(beside func()) {
 	f, g := &m.fairness, &m.grant
 	f.last = cluster.NoID
-	begun := false
+	begun, done := false, make(chan struct{})
 	if len(f.order) != m.policy.Len() {
 		f.order = make([][]plan.Node, m.policy.Len())
 	}
@@ -62,6 +62,10 @@ func (m *Planner) fair() {
 		if !begun { // where nobody is short nobody need look at what is held
 			m.beginTakers()
 			begun = true
+			go func() {
+				beside()
+				close(done)
+			}()
 		}
 		f.kinds = nil
 		m.forgetPacts()
@@ -72,6 +76,11 @@ func (m *Planner) fair() {
 		}
 		f.claim.pool = nil
 	}
+	if !begun {
+		beside()
+		return
+	}
+	<-done
 }
 
 // lineUpTakers readies the race of those who may take of a pool, and tells whether there are any.

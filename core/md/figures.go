@@ -27,11 +27,8 @@ type poolFigures struct{ usage, wanted, held, demand int64 }
 // beginFigures begins to add them up, if it is known what is drawn from each pool. O(pairs + sub-allocations) to copy what they go by.
 func (m *Planner) beginFigures() {
 	f := &m.figures
-	if f.begun = !m.p.Rebuilt && (!m.p.Parcels.Owned || m.census.known); f.begun {
-		m.canvassSome()
-		f.begun = !m.p.Parcels.Owned || m.census.known
-	}
-	if !f.begun {
+	m.canvassSome()
+	if f.begun = !m.p.Parcels.Owned || m.census.known; !f.begun {
 		return
 	}
 	m.findPublic()

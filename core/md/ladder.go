@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/vecpack"
 )
 
@@ -92,6 +93,64 @@ func (v *sight) rung(d int, size int64) *rung {
 	r.used = v.ask
 	v.tighten(r, d)
 	return r
+}
+
+// isBare tells whether rooms are laid, but no rungs.
+func (m *Planner) isBare() bool {
+	v := &m.sight
+	for d := range v.ladder {
+		if len(v.ladder[d].size) > 0 {
+			return false
+		}
+	}
+	return v.known && m.isLaid()
+}
+
+// layRungs lays those that shapes take of which anything is outstanding, where so much is held, unless they are too many to be kept. It goes by rooms as
+// they are laid. O(parcels × dimensions × log sizes + sizes × parcels ÷ 64).
+func (m *Planner) layRungs(held []int64) {
+	v, u := &m.sight, &m.s.Sub
+	seen, sizes := make([]bool, m.s.Shape.Len()), make([][]int64, len(v.ladder))
+	for sub, wanted := range u.Wanted {
+		if seen[u.Shape[sub]] || wanted <= held[sub] || u.Plan[sub] != m.p.Index || u.Alloc[sub] == cluster.NoID || u.Orphan[sub] {
+			continue
+		}
+		seen[u.Shape[sub]] = true
+		for d, size := range m.s.Shape.Size(u.Shape[sub]) {
+			if size > 0 {
+				sizes[d] = append(sizes[d], size)
+			}
+		}
+	}
+	for d, list := range sizes {
+		slices.Sort(list)
+		if list = slices.Compact(list); len(list)*len(v.open) <= lastBelow-v.words {
+			v.layLadder(d, list)
+		}
+	}
+}
+
+// layLadder lays all rungs of a dimension that has none, of sizes in order: a row is found its place among them, and is on the rung there and those above.
+func (v *sight) layLadder(d int, sizes []int64) {
+	l, words := &v.ladder[d], len(v.open)
+	l.size, l.rung = sizes, make([]*rung, len(sizes))
+	for i, size := range sizes {
+		l.rung[i] = &rung{size: size, below: make([]uint64, words)}
+	}
+	v.words += len(sizes) * words
+	for row, room := range v.room[d] {
+		if i := l.find(room + 1); i < len(sizes) {
+			l.rung[i].below[row>>6] |= 1 << (uint(row) & 63)
+		}
+	}
+	for i, r := range l.rung {
+		if i > 0 {
+			for w, rows := range l.rung[i-1].below {
+				r.below[w] |= rows
+			}
+		}
+		r.rows = popcount(r.below)
+	}
 }
 
 // tighten brings what a rung says of tight rows up to tiers whose rows are others than before.

@@ -47,7 +47,7 @@ func (m *Planner) foresee() outlook {
 	trial.Own()
 	trial.Entitle()
 	trial.Grant(func() {})
-	trial.Reclaim()
+	trial.Reclaim(func() {})
 	if !slices.Equal(m.s.Sub.Turns, s.Sub.Turns) { // what goes before the switch for fair share's sake took turns too (INV-10)
 		copy(m.s.Sub.Turns, s.Sub.Turns)
 		m.p.Turned = m.p.Turned || p.Turned

@@ -81,6 +81,7 @@ func (m *Planner) Own() {
 		m.layAll()
 	}
 	m.fairness.onHand.doubtAll(m.p.Changed)
+	m.census.known = m.census.known && m.p.Parcels.Owned && !m.p.Rebuilt
 	m.sight.tell(m.p)
 }
 

@@ -27,8 +27,8 @@ func (m *Planner) over(n plan.Node, d int) int64 {
 }
 
 // Reclaim takes back, in this order, what rules ask for, whether or not anyone waits for it; what owners want of what they
-// lent (MD-10); what is held beyond fair shares (MD-17).
-func (m *Planner) Reclaim() {
+// lent (MD-10); what is held beyond fair shares (MD-17). Meanwhile, which goes by nothing of that, is called beside it or behind it.
+func (m *Planner) Reclaim(meanwhile func()) {
 	granted := make([][]int64, len(m.pooled)) // what explain goes by: nothing is granted in its place before the next cycle (CYC-1)
 	for d := range m.pooled {
 		granted[d] = slices.Clone(m.pooled[d])
@@ -40,19 +40,26 @@ func (m *Planner) Reclaim() {
 	if m.nears() {
 		m.beginFigures()
 		m.makeWay()
+		meanwhile()
 	} else {
 		cluster.Both(m.p.Parcels.Owned, func() {
 			m.layRoom()
 			if len(m.grant.hungry) > 0 {
 				m.followHoldings()
 			}
+			m.canvassEarly()
 		}, func() {
 			m.lookOut()
-			m.laySome()
+			m.layEarly()
 		})
 		m.beginFigures()
 		m.recall()
-		m.fair()
+		m.fair(func() {
+			if m.figures.begun && m.isBare() {
+				m.layRungs(m.figures.held)
+			}
+			meanwhile()
+		})
 	}
 	m.pooled, m.claimed = granted, m.pooled
 	if m.grant.gave && len(m.takers()) > 0 {

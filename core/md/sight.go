@@ -163,6 +163,18 @@ func (m *Planner) laySome() {
 	}
 }
 
+// layEarly is laySight for rooms, where anybody is short: what changes them from here on is known.
+func (m *Planner) layEarly() {
+	laid := m.isLaid()
+	if !laid && len(m.grant.hungry) > 0 {
+		m.layRows()
+		laid = true
+	}
+	if laid && (m.sight.known || len(m.grant.hungry) > 0) {
+		m.layRooms()
+	}
+}
+
 // layRooms brings rooms up to what they are now.
 func (m *Planner) layRooms() {
 	v, p := &m.sight, &m.p.Parcels

@@ -53,8 +53,8 @@ type victim struct {
 
 // Reclaim takes back what limits and rules ask for, what owners lent, and what is held beyond fair
 // shares while others go short (SLOT-5 ④ ⑤, SLOT-8, SLOT-12). O(holdings) and, for each unit taken
-// back, the victims looked at.
-func (m *Planner) Reclaim() {
+// back, the victims looked at. Meanwhile is called behind it.
+func (m *Planner) Reclaim(meanwhile func()) {
 	m.vacate()
 	m.overLimit()
 	m.layNet()
@@ -68,6 +68,7 @@ func (m *Planner) Reclaim() {
 		m.borrow()
 		m.flush()
 	}
+	meanwhile()
 }
 
 func (m *Planner) beginReclaim() {
