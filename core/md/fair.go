@@ -109,15 +109,6 @@ func (m *Planner) lineUpTakers(o *pool) bool {
 	return g.race.Start()
 }
 
-// bar keeps promised units of a leaf out of its queue.
-func (m *Planner) bar(leaf plan.Node) {
-	for a := m.p.FirstAlloc[leaf]; a != cluster.NoID; a = m.s.Alloc.Next[a] {
-		for sub := m.s.Alloc.First[a]; sub != cluster.NoID; sub = m.s.Sub.Next[sub] {
-			m.grant.line.Sub[sub].Bar = m.promise.units[sub]
-		}
-	}
-}
-
 // serveTaker promises a leaf one unit more of a pool, if it may have one, and tells what that adds to its usage.
 func (m *Planner) serveTaker(o *pool, leaf plan.Node) (usage int64, stays bool) {
 	l, f := &m.grant.line, &m.fairness

@@ -24,19 +24,27 @@ type figures struct {
 // poolFigures is what a consumer has of a pool.
 type poolFigures struct{ usage, wanted, held, demand int64 }
 
-// beginFigures begins to add them up, if it is known what is drawn from each pool. O(pairs + sub-allocations) to copy what they go by.
-func (m *Planner) beginFigures() {
+// readyFigures copies what they go by, if it is known what is drawn from each pool. O(pairs + sub-allocations), besides what the census is behind.
+func (m *Planner) readyFigures() {
 	f := &m.figures
-	m.canvassSome()
+	m.canvass()
 	if f.begun = !m.p.Parcels.Owned || m.census.known; !f.begun {
 		return
 	}
 	m.findPublic()
 	units, leaving := f.pairs.Units, f.pairs.Leaving
 	f.pairs, f.held = m.p.Pairs, append(f.held[:0], m.s.Sub.Held...)
-	f.asked, f.done = make(chan struct{}), make(chan struct{})
 	f.pairs.Units, f.pairs.Leaving = append(units[:0], m.p.Pairs.Units...), append(leaving[:0], m.p.Pairs.Leaving...)
-	asked, done := f.asked, f.done
+}
+
+// beginFigures begins to add them up, where they are readied.
+func (m *Planner) beginFigures() {
+	f := &m.figures
+	if !f.begun {
+		return
+	}
+	asked, done := make(chan struct{}), make(chan struct{})
+	f.asked, f.done = asked, done
 	go func() {
 		m.useAll(&f.pairs)
 		m.countAll(f.held)

@@ -19,9 +19,7 @@ type granter struct {
 
 	race   share.Race
 	line   line.Line
-	hungry []plan.Node // leaves with outstanding demand, in tree order
-	need   []int64     // of each, how much that is
-	wants  []uint64    // bitset by Node: scratch
+	hungry hungry
 	leaves []plan.Node // of them, those in the loop
 	step   []step      // in the public pool by PairID, in others as stepOf says
 	stepOf []int32     // by SubID
@@ -52,8 +50,8 @@ type granter struct {
 		parcel []cluster.ParcelID
 		runs   []cluster.Run
 	}
-	made   []cluster.HoldingID // scratch
-	booked []cluster.HoldingID // this cycle's grants, where nothing is owned: in the order of D-14
+	booked []cluster.HoldingID // what was granted, of one step after the other; of each in the order of D-14
+	steps  int                 // how many they are
 
 	meanwhile func() // see Grant
 }
@@ -94,13 +92,18 @@ func (m *Planner) Grant(meanwhile func()) {
 	g := &m.grant
 	g.meanwhile = meanwhile
 	g.Planner = m
-	g.booked, g.gave = g.booked[:0], false
-	g.desk.Begin(&g.desk, g.public.parcels)
+	g.booked, g.steps, g.gave = g.booked[:0], 0, false
 	m.begin()
 	m.outlook = m.foresee()
+	if m.ordered == nil { // only what is under way makes review or fulfil ask the desk
+		g.openDesk()
+	}
 	g.review()
 	g.fulfil()
 	short := g.warm()
+	if m.ordered != nil {
+		g.openDesk()
+	}
 	g.empty()
 	g.given = slices.Grow(g.given, int(min(short, giftsReserved)))
 	two := g.maySpread(short)
@@ -109,8 +112,8 @@ func (m *Planner) Grant(meanwhile func()) {
 	} else {
 		g.grantOwn(two && len(g.promise.ofSub) == 0)
 	}
-	for _, leaf := range g.hungry {
-		g.bar(leaf)
+	for _, sub := range g.hungry.short { // promised units are kept out of the queues
+		g.line.Sub[sub].Bar = g.promise.units[sub]
 	}
 	g.barred = true
 	for pools := m.pools.list; len(pools) > 0; {
@@ -122,6 +125,12 @@ func (m *Planner) Grant(meanwhile func()) {
 		pools = pools[n:]
 	}
 	g.meanwhile()
+}
+
+// openDesk readies the desk for those who look for room.
+func (g *granter) openDesk() {
+	g.awaitOrder()
+	g.desk.Begin(&g.desk, g.public.parcels)
 }
 
 // grantPools hands out what is free in pools of consumers that are equally deep, so that none is below another.
@@ -199,9 +208,9 @@ func (m *Planner) lookAhead() {
 
 // lineUp puts the leaves with outstanding demand that may draw on a pool in line, and tells whether there are any.
 func (g *granter) lineUp(o *pool) bool {
-	from, _ := slices.BinarySearch(g.hungry, o.node)
+	from, _ := slices.BinarySearch(g.hungry.leaf, o.node)
 	g.leaves = g.leaves[:0]
-	for _, leaf := range g.hungry[from:] {
+	for _, leaf := range g.hungry.leaf[from:] {
 		if leaf >= o.end {
 			break
 		}
@@ -346,11 +355,12 @@ func (g *granter) prepare(o *pool) (outstanding int64) {
 	g.kinds = resized(g.kinds, g.s.Shape.Len())
 	for _, leaf := range g.leaves {
 		g.visit++
-		g.eachOf(leaf, func(sub cluster.SubID, t *line.Turn) {
+		for _, sub := range g.hungry.of(leaf) {
+			t := &g.line.Sub[sub]
 			t.Given, g.found[sub] = 0, 0
 			outstanding = share.Add(outstanding, max(0, t.Wanted-t.Held-t.Bar))
 			if g.stepOf[sub] = int32(g.s.Sub.Pair[sub]); public {
-				return
+				continue
 			}
 			kind := &g.kinds[g.s.Sub.Shape[sub]]
 			if kind.visit != g.visit {
@@ -358,17 +368,18 @@ func (g *granter) prepare(o *pool) (outstanding int64) {
 				g.step = append(g.step, step{left: unknown})
 			}
 			g.stepOf[sub] = kind.step
-		})
+		}
 	}
 	return outstanding
 }
 
-// layStep readies usage steps in the public pool for what is net.
+// layStep readies usage steps in the public pool of those in line, for what is net.
 func (g *granter) layStep(o *pool) {
 	g.step = resized(g.step, len(g.p.Pairs.Units))
-	for q := o.firstPair; q != cluster.NoID; q = g.pools.nextPair[q] {
+	g.eachInLine(func(sub cluster.SubID, _ *line.Turn) {
+		q := g.s.Sub.Pair[sub]
 		g.step[q] = newStep(g.promise.net[q], g.capacity(o, g.p.Pairs.Shape[q]))
-	}
+	})
 }
 
 // usage is what one unit more of a sub-allocation adds to its leaf's usage of the pool of the loop.
@@ -524,17 +535,14 @@ func (g *granter) deal(one batch) {
 	}
 }
 
-// book makes holdings of what loops gave since it was done last, in their order; each is called with their parcels. Without it nothing is owned,
-// and they are listed.
+// book makes holdings of what loops gave since it was done last, in their order, and lists them; each, unless nil, is called with their parcels.
 func (g *granter) book(each func(k cluster.ParcelID)) {
 	runs, parcels := g.runs, g.parcel
 	if g.second != nil && len(g.second.runs) > 0 {
 		runs, parcels = g.merge()
 	}
-	if each == nil {
-		g.booked = g.s.HoldAll(g.booked, runs, parcels, nil)
-	} else {
-		g.made = g.s.HoldAll(g.made[:0], runs, parcels, each)
+	if len(runs) > 0 {
+		g.booked, g.steps = g.s.HoldAll(g.booked, runs, parcels, each), g.steps+1
 	}
 	g.empty()
 	if g.second != nil {
@@ -559,17 +567,10 @@ func (g *granter) merge() (runs []cluster.Run, parcels []cluster.ParcelID) {
 	return runs, parcels
 }
 
-// eachInLine calls f for the sub-allocations of the leaves in the loop, in the order of D-14.
+// eachInLine calls f for the sub-allocations with outstanding demand of the leaves in the loop, in the order of D-14.
 func (g *granter) eachInLine(f func(sub cluster.SubID, t *line.Turn)) {
 	for _, leaf := range g.leaves {
-		g.eachOf(leaf, f)
-	}
-}
-
-// eachOf calls f for the sub-allocations of a leaf, in the order of D-14.
-func (g *granter) eachOf(leaf plan.Node, f func(sub cluster.SubID, t *line.Turn)) {
-	for a := g.p.FirstAlloc[leaf]; a != cluster.NoID; a = g.s.Alloc.Next[a] {
-		for sub := g.s.Alloc.First[a]; sub != cluster.NoID; sub = g.s.Sub.Next[sub] {
+		for _, sub := range g.hungry.of(leaf) {
 			f(sub, &g.line.Sub[sub])
 		}
 	}

@@ -1,6 +1,7 @@
 package md
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -30,24 +31,59 @@ type reasons struct {
 	short []cluster.SubID // all that are short, in the order of eachSub
 	order []subOrder      // scratch
 	subs  []judged        // of these, those that are short of more than they are promised
+	first []cluster.SubID // who was short before the grant stage, in the order of eachSub
+	asked []askedAt       // what those ask for, in the order of asks
+	place []int32         // of those, in subs; NoID: nowhere
 	rows  int             // of the table shortfalls
 	asks  asks
 	last  *reason                  // until all that leaves is gone
 	bears map[ask]cluster.ParcelID // kept from cycle to cycle: a parcel that is large enough, when last looked at
 }
 
-// listShort lists who is short in the order of eachSub, what they ask for, and has judging begun. They are found as they stand in memory: there are
-// few of them.
-func (m *Planner) listShort() {
+// sortShort lists those who are short when pools begin to be served, and sorts what they ask for: who is short behind reclaim was so then, but for those from
+// whom what a set had given them before is taken back. It changes nothing that reclaim goes by. O(short × log short).
+func (m *Planner) sortShort() {
+	r := &m.reason
+	r.first = append(r.first[:0], m.grant.hungry.short...)
+	m.sortAsks()
+}
+
+// sortAsks lists what those ask for who were short.
+func (m *Planner) sortAsks() {
 	r, u := &m.reason, &m.s.Sub
-	r.short, r.subs, r.rows = r.short[:0], r.subs[:0], 0
-	for sub := range u.Wanted {
-		if m.outstanding(cluster.SubID(sub)) {
-			r.short = append(r.short, cluster.SubID(sub))
+	r.asked = r.asked[:0]
+	for i, sub := range r.first {
+		r.asked = append(r.asked, askedAt{ask{u.Shape[sub], u.Need[sub]}, int32(i)})
+	}
+	slices.SortFunc(r.asked, func(a, b askedAt) int {
+		return cmp.Or(cmp.Compare(a.need, b.need), cmp.Compare(a.shape, b.shape), cmp.Compare(a.at, b.at))
+	})
+}
+
+// takeInUndone takes in those who are short again.
+func (m *Planner) takeInUndone() {
+	r, were := &m.reason, len(m.reason.first)
+	for sub := range m.fairness.undone { // in any order, as they are sorted
+		if !m.grant.hungry.has(m.s.Node(sub), sub) && mutant != 75 {
+			r.first = append(r.first, sub)
 		}
 	}
-	r.order = m.sortSubs(r.short, r.order)
-	for _, sub := range r.short {
+	if len(r.first) > were {
+		r.order = m.sortSubs(r.first, r.order)
+		m.sortAsks()
+	}
+}
+
+// listShort lists who is short in the order of eachSub, what they ask for, and has judging begun, after sortShort.
+func (m *Planner) listShort() {
+	m.takeInUndone()
+	r := &m.reason
+	r.short, r.subs, r.rows, r.place = r.short[:0], r.subs[:0], 0, resized(r.place, len(r.first))
+	for i, sub := range r.first {
+		if r.place[i] = cluster.NoID; !m.outstanding(sub) {
+			continue
+		}
+		r.short = append(r.short, sub)
 		short := m.s.Short(sub)
 		waits := min(short, m.promise.units[sub])
 		if waits > 0 {
@@ -55,11 +91,12 @@ func (m *Planner) listShort() {
 		}
 		if short > waits {
 			leaf := m.s.Node(sub)
+			r.place[i] = int32(len(r.subs))
 			r.subs = append(r.subs, judged{sub: sub, leaf: leaf, ask: ask{m.s.Sub.Shape[sub], m.s.Sub.Need[sub]}, stop: m.stops(leaf, sub)})
 			r.rows++
 		}
 	}
-	r.asks.sort(r.subs)
+	r.asks.list(r.subs, r.asked, r.place)
 	close(r.asks.listed)
 }
 
@@ -73,7 +110,7 @@ func (m *Planner) outstanding(sub cluster.SubID) bool {
 // which must be as they are after granting, beside listShort, and judges beside helpJudge. It changes nothing that Settle computes, and needs nothing of it.
 // O(asks × parcels × dimensions + leaves × parcels ÷ 64).
 func (m *Planner) judgeShort() {
-	l, dealt, looked := &m.reason.asks, 0, len(m.grant.hungry) > 0
+	l, dealt, looked := &m.reason.asks, 0, len(m.grant.hungry.leaf) > 0
 	if looked {
 		m.laySight()
 	}

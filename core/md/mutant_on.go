@@ -85,4 +85,6 @@ var Mutants = [...]string{
 	"figures: quotas go by what was used before units of this cycle were taken back",           // 72
 	"sight: what was granted since parcels were looked at leaves them as they were",            // 73
 	"figures: quotas go by what was under reclaim before this cycle took any back",             // 74
+	"tables: who is short again, as what a set gave was taken back, is not told of",            // 75
+	"tables: what this cycle granted and took back was granted",                                // 76
 }

@@ -22,11 +22,11 @@ func (g *granter) grantOwn(two bool) {
 		g.lookOut()
 	}
 	if two {
-		g.inTwo(len(g.hungry), func(g *granter, i int) { g.serveLeaf(int32(i)) })
+		g.inTwo(len(g.hungry.leaf), func(g *granter, i int) { g.serveLeaf(int32(i)) })
 		g.bookLeaves()
 		return
 	}
-	for i := range g.hungry {
+	for i := range g.hungry.leaf {
 		g.serveLeaf(int32(i))
 		g.bookLeaves()
 	}
@@ -34,7 +34,7 @@ func (g *granter) grantOwn(two bool) {
 
 // serveLeaf gives a leaf, by its place among those with outstanding demand, what is free on its own parcels.
 func (g *granter) serveLeaf(at int32) {
-	leaf := g.hungry[at]
+	leaf := g.hungry.leaf[at]
 	if len(g.owned(leaf)) == 0 || !g.line.Open(leaf) {
 		return
 	}

@@ -48,6 +48,7 @@ type Planner struct {
 	made    []uint64            // scratch
 	began   int64               // State.Shifts.Touches when the cycle began to grant
 	synced  bool                // the parcels' order is that of the hosts
+	ordered chan struct{}       // closed when the desk has it, too; nil: nobody need wait
 
 	nowUS    int64
 	budget   int64 // units that this cycle may still put under reclaim
@@ -86,10 +87,11 @@ func (m *Planner) Own() {
 }
 
 // Entitle computes the capacity of the public parcels in units of every shape in use (MD-11), cancels what rules no
-// longer ask for, and adds up what is held or promised (MD-12, CYC-7). Beside that the parcels' order is brought up to the hosts, where all
-// was not laid anew. O(classes of hosts × shapes).
+// longer ask for, and adds up what is held or promised (MD-12, CYC-7). Beside that, and where no reclaim is under way beside the beginning of the grant
+// stage, the parcels' order is brought up to the hosts, where all was not laid anew. O(classes of hosts × shapes).
 func (m *Planner) Entitle() {
 	synced := make(chan struct{})
+	m.ordered = synced
 	go func() {
 		if !m.synced {
 			m.desk.Field.Among(m.public.parcels)
@@ -99,8 +101,8 @@ func (m *Planner) Entitle() {
 	}()
 	m.public.capacity.sync(m.s, m.p, m.public.parcels)
 	m.stirChanged()
-	if m.underWay() {
-		<-synced // what is cancelled may change what is kept on parcels
+	if m.underWay() || len(m.s.Plans) > 1 {
+		m.awaitOrder() // what is cancelled may change what is kept on parcels; other plans' grants what is held
 	}
 	m.returned()
 	m.tally()
@@ -108,7 +110,14 @@ func (m *Planner) Entitle() {
 		m.poolUp()
 	}
 	m.restore()
-	<-synced
+}
+
+// awaitOrder waits until the desk's order of the parcels is brought up.
+func (m *Planner) awaitOrder() {
+	if m.ordered != nil {
+		<-m.ordered
+		m.ordered = nil
+	}
 }
 
 // underWay tells whether any reclaim of the plan is.
@@ -200,6 +209,7 @@ func (m *Planner) Settle(meanwhile func()) {
 	close(others)
 	if !known {
 		m.canvass()
+		m.findPublic()
 		m.useAll(&m.p.Pairs)
 		m.countAll(m.s.Sub.Held)
 		m.keepAll(&m.p.Pairs)

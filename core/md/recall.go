@@ -66,7 +66,7 @@ func (m *Planner) recall() {
 		return
 	}
 	r, l := &m.recalls, &m.grant.line
-	r.order = append(r.order[:0], m.grant.hungry...)
+	r.order = append(r.order[:0], m.grant.hungry.leaf...)
 	slices.SortFunc(r.order, func(a, b plan.Node) int { return cmp.Compare(m.p.RankOrder[a], m.p.RankOrder[b]) })
 	if mutant == 29 {
 		slices.Reverse(r.order)

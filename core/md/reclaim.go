@@ -38,16 +38,18 @@ func (m *Planner) Reclaim(meanwhile func()) {
 	m.guard()
 	m.overLimits()
 	if m.nears() {
+		m.readyFigures()
 		m.beginFigures()
 		m.makeWay()
+		m.sortShort()
 		meanwhile()
 	} else {
 		cluster.Both(m.p.Parcels.Owned, func() {
 			m.layRoom()
-			if len(m.grant.hungry) > 0 {
+			if len(m.grant.hungry.leaf) > 0 {
 				m.followHoldings()
 			}
-			m.canvassEarly()
+			m.readyFigures()
 		}, func() {
 			m.lookOut()
 			m.layEarly()
@@ -58,6 +60,7 @@ func (m *Planner) Reclaim(meanwhile func()) {
 			if m.figures.begun && m.isBare() {
 				m.layRungs(m.figures.held)
 			}
+			m.sortShort()
 			meanwhile()
 		})
 	}
@@ -249,7 +252,6 @@ func (m *Planner) undo(q cluster.HoldingID, units int64) {
 	m.fairness.undone[m.s.Holding.Sub[q]] = true
 	m.fairness.regain = append(m.fairness.regain, m.s.Holding.Parcel[q])
 	m.s.Shrink(q, units)
-	m.promise.moved = true
 	m.p.Continue()
 }
 

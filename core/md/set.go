@@ -17,7 +17,7 @@ type promises struct {
 	units []int64 // by SubID: promised, by sets and by joining them in this cycle
 	ofSub map[cluster.SubID][]cluster.SetID
 	net   []int64 // by PairID: units
-	moved bool    // whether grants were made or taken back besides those of the loop
+	moved bool    // whether grants were made besides those that are booked
 
 	firstOn []cluster.SetID // by ParcelID: the sets there, chained by nextOn; some may have ended
 	nextOn  []cluster.SetID // by SetID

@@ -166,11 +166,11 @@ func (m *Planner) laySome() {
 // layEarly is laySight for rooms, where anybody is short: what changes them from here on is known.
 func (m *Planner) layEarly() {
 	laid := m.isLaid()
-	if !laid && len(m.grant.hungry) > 0 {
+	if !laid && len(m.grant.hungry.leaf) > 0 {
 		m.layRows()
 		laid = true
 	}
-	if laid && (m.sight.known || len(m.grant.hungry) > 0) {
+	if laid && (m.sight.known || len(m.grant.hungry.leaf) > 0) {
 		m.layRooms()
 	}
 }

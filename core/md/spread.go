@@ -2,7 +2,6 @@ package md
 
 import (
 	"github.com/stintd/stint/core/cluster"
-	"github.com/stintd/stint/core/line"
 	"github.com/stintd/stint/core/plan"
 )
 
@@ -34,10 +33,8 @@ func (g *granter) maySpread(short int64) bool {
 		len(g.pooled) > 0 || len(g.fairness.undone) > 0 {
 		return false
 	}
-	for _, leaf := range g.hungry { // from here on shapes and requirements are only read
-		g.eachOf(leaf, func(sub cluster.SubID, _ *line.Turn) {
-			g.desk.Know(g.s.Sub.Shape[sub], g.s.Sub.Need[sub])
-		})
+	for _, sub := range g.hungry.short { // from here on shapes and requirements are only read
+		g.desk.Know(g.s.Sub.Shape[sub], g.s.Sub.Need[sub])
 	}
 	return true
 }
