@@ -187,7 +187,8 @@ func (r *Runner) busy(s *cluster.State) (busy []planner) {
 	return busy
 }
 
-// fillAhead fills the table of what is owned of plans that the cycle deals with, and makes room for so many grants, the first time in a cycle: reclaim changes nothing that these go by.
+// fillAhead fills the table of what is owned of plans that the cycle deals with, and makes room for so many grants, the first time in a cycle: reclaim
+// changes nothing that these go by.
 func (r *Runner) fillAhead(busy []planner, grants int) {
 	if r.filled {
 		return

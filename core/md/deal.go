@@ -29,13 +29,13 @@ func (l *asks) begin() {
 	}
 }
 
-// askedAt is what one asks for, by its place among those who were short before the grant stage.
+// askedAt is what one asks for, by its place among those who may be short.
 type askedAt struct {
 	ask
 	at int32
 }
 
-// list lists the asks of those who have a place among the short. O(those who were short).
+// list lists the asks of those who have a place among the short. O(those who may be).
 func (l *asks) list(subs []judged, asked []askedAt, place []int32) {
 	l.from = l.from[:0]
 	for i := range asked {

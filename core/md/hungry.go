@@ -9,7 +9,7 @@ import (
 	"github.com/stintd/stint/core/share"
 )
 
-// hungry is the demand that is outstanding when pools begin to be served, with what was promised taken: nothing else is granted any.
+// hungry is the demand that is outstanding once takers were given what was held for them: nothing else is granted any in the cycle.
 type hungry struct {
 	leaf  []plan.Node     // with outstanding demand, in tree order
 	short []cluster.SubID // their sub-allocations with any, in the order of D-14

@@ -31,7 +31,7 @@ type reasons struct {
 	short []cluster.SubID // all that are short, in the order of eachSub
 	order []subOrder      // scratch
 	subs  []judged        // of these, those that are short of more than they are promised
-	first []cluster.SubID // who was short before the grant stage, in the order of eachSub
+	first []cluster.SubID // who may be short: hungry.short, and who is taken in
 	asked []askedAt       // what those ask for, in the order of asks
 	place []int32         // of those, in subs; NoID: nowhere
 	rows  int             // of the table shortfalls
@@ -40,15 +40,15 @@ type reasons struct {
 	bears map[ask]cluster.ParcelID // kept from cycle to cycle: a parcel that is large enough, when last looked at
 }
 
-// sortShort lists those who are short when pools begin to be served, and sorts what they ask for: who is short behind reclaim was so then, but for those from
-// whom what a set had given them before is taken back. It changes nothing that reclaim goes by. O(short × log short).
+// sortShort lists who may be short in the end, and sorts what they ask for: whose demand was outstanding when the grant stage began to hand out (hungry).
+// It changes nothing that reclaim goes by. O(short × log short).
 func (m *Planner) sortShort() {
 	r := &m.reason
 	r.first = append(r.first[:0], m.grant.hungry.short...)
 	m.sortAsks()
 }
 
-// sortAsks lists what those ask for who were short.
+// sortAsks lists what they ask for.
 func (m *Planner) sortAsks() {
 	r, u := &m.reason, &m.s.Sub
 	r.asked = r.asked[:0]
@@ -60,7 +60,7 @@ func (m *Planner) sortAsks() {
 	})
 }
 
-// takeInUndone takes in those who are short again.
+// takeInUndone takes in those who are short again, as what a set had given them before is taken back.
 func (m *Planner) takeInUndone() {
 	r, were := &m.reason, len(m.reason.first)
 	for sub := range m.fairness.undone { // in any order, as they are sorted
