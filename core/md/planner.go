@@ -101,8 +101,8 @@ func (m *Planner) Entitle() {
 	}()
 	m.public.capacity.sync(m.s, m.p, m.public.parcels)
 	m.stirChanged()
-	if m.underWay() || len(m.s.Plans) > 1 {
-		m.awaitOrder() // what is cancelled may change what is kept on parcels; other plans' grants what is held
+	if m.underWay() || m.nears() || len(m.s.Plans) > 1 {
+		m.awaitOrder() // what is cancelled may change what is kept on parcels; other plans' grants what is held; a lead is tried on a copy of all
 	}
 	m.returned()
 	m.tally()
