@@ -15,19 +15,20 @@ func extend(rows int, text []*Coded, ints ...*[]int64) (first int) {
 }
 
 // Extend adds rows, whose values the caller sets, and gives the number of the first.
-func (g *Grants) Extend(rows int) (first int) {
-	return extend(rows, []*Coded{
-		&g.Plan, &g.Consumer, &g.Allocation, &g.Sub, &g.Source, &g.Host, &g.Origin, &g.Pool, &g.Lender,
-	}, &g.Units)
-}
+func (g *Grants) Extend(rows int) (first int) { return extend(rows, g.text(), &g.Units) }
 
 // Reserve makes room for rows.
 func (g *Grants) Reserve(rows int) {
-	first := g.Extend(rows)
-	for _, c := range []*Coded{&g.Plan, &g.Consumer, &g.Allocation, &g.Sub, &g.Source, &g.Host, &g.Origin, &g.Pool, &g.Lender} {
+	first, text := g.Extend(rows), g.text()
+	for _, c := range text {
 		c.Code = c.Code[:first]
 	}
 	g.Units = g.Units[:first]
+}
+
+// text is the columns that are coded.
+func (g *Grants) text() []*Coded {
+	return []*Coded{&g.Plan, &g.Consumer, &g.Allocation, &g.Sub, &g.Source, &g.Host, &g.Origin, &g.Pool, &g.Lender}
 }
 
 // ExtendMD adds rows of an MD plan: what only slot plans have is null in them, the caller sets all other values. It gives the number of the first.
