@@ -73,7 +73,7 @@ func (m *Planner) recall() {
 	}
 	m.listLoans()
 	for _, leaf := range r.order {
-		if !m.mayRecall(leaf) || !l.Open(leaf) {
+		if !l.Open(leaf) || !m.mayRecall(leaf) {
 			continue
 		}
 		for more := true; more; more = l.Advance(leaf) {
@@ -134,11 +134,15 @@ func (m *Planner) lookAt(row int32) {
 	m.recalls.outer[row] = int16(least)
 }
 
-// listLoans lists what is lent of those who may recall it.
+// listLoans lists what is lent of those who may recall it: leaves that are still short, and those above them. Leaves whose promises end when a set is
+// dissolved list theirs when their turn comes.
 func (m *Planner) listLoans() {
 	r := &m.recalls
 	r.nodes = r.nodes[:0]
 	for _, leaf := range r.order {
+		if !m.grant.line.Open(leaf) {
+			continue
+		}
 		for n := leaf; n != plan.Root && !r.lent[n].known; n = m.policy.Parent[n] {
 			r.lent[n].known = true
 			r.nodes = append(r.nodes, n)
