@@ -27,8 +27,9 @@ type onHand struct {
 	round   uint32 // of takers
 	touches int64  // State.Shifts.Touches, as of which rows are
 	tops    tops
-	word    []uint64  // by ShapeID: what a unit takes, packed
-	grants  []grantOf // scratch, as all below
+	word    []uint64    // by ShapeID: what a unit takes, packed
+	place   [2][]places // scratch, as all below
+	grants  []grantOf
 	subs    []cluster.SubID
 	stale   []cluster.ParcelID
 	found   [2][]cluster.HoldingID

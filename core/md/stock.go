@@ -23,73 +23,86 @@ func (m *Planner) takeDown(k cluster.ParcelID, one *onParcel) {
 	m.sumUpFree(k)
 }
 
-// takeAllDown takes down what is held on all parcels. The two halves of the parcels are done at once. O(parcels × dimensions + holdings).
+// places is, for some of the leaves, how many rows of a parcel are theirs, then where their next one goes: forward from the first that is held from the
+// root's pool, backward from the last of the others.
+type places struct{ from, to int32 }
+
+// takeAllDown takes down what is held on all parcels. The two halves of the leaves are done at once. O(parcels × dimensions + holdings).
 func (m *Planner) takeAllDown() {
-	v, n := &m.fairness.onHand, cluster.ParcelID(m.p.Parcels.Len())
-	clear(v.stand)
-	inHalves(len(v.parcel), m.countDown)
+	v, n := &m.fairness.onHand, len(m.p.FirstAlloc)
+	for half := range v.place {
+		v.place[half] = zeroed(v.place[half], len(v.parcel))
+	}
+	inHalves(n, func(begin, end int) { m.countDown(v.place[min(begin, 1)], plan.Node(begin), plan.Node(end)) })
 	rows := int32(0)
 	for k := range v.parcel {
-		one := &v.parcel[k]
-		one.from, one.to = rows, rows
-		rows += v.stand[k].room
+		one, a, b := &v.parcel[k], &v.place[0][k], &v.place[1][k]
+		one.from = rows
+		rows += a.from + a.to + b.from + b.to
+		one.to = rows
+		*a, *b = places{one.from, one.to}, places{one.from + a.from, one.to - a.to}
 	}
 	room := int(rows) + int(rows)/8 // with some for what comes
 	v.row, v.held, v.dead = slices.Grow(v.row[:0], room)[:rows], slices.Grow(v.held[:0], room)[:rows], 0
-	inHalves(len(v.parcel), m.takeRange)
-	for k := range n {
+	inHalves(n, func(begin, end int) { m.takeLeaves(v.place[min(begin, 1)], plan.Node(begin), plan.Node(end)) })
+	inHalves(len(v.parcel), func(begin, end int) {
+		for k := cluster.ParcelID(begin); int(k) < end; k++ {
+			one := &v.parcel[k]
+			v.stand[k] = standing{shifts: m.s.Shifts.OnHost(m.p.Parcels.Host[k]) + 1, room: one.to - one.from}
+			m.sumUpFree(k)
+		}
+	})
+	for k := range v.parcel {
 		v.fresh[k>>6] |= 1 << (uint(k) & 63)
 	}
 }
 
-// countDown counts the rows that parcels from one to another have.
-func (m *Planner) countDown(begin, end int) {
-	from, to := cluster.ParcelID(begin), cluster.ParcelID(end)
-	v, h := &m.fairness.onHand, &m.s.Holding
-	m.eachSub(func(sub cluster.SubID) {
-		for q := m.s.Sub.First[sub]; q != cluster.NoID; q = h.NextOfSub[q] {
-			if k := h.Parcel[q]; from <= k && k < to && h.Set[q] == cluster.NoID {
-				v.stand[k].room++
+// eachTaken calls f for what leaves from one to another hold and is not under reclaim, by sub-allocation.
+func (m *Planner) eachTaken(begin, end plan.Node, f func(sub cluster.SubID, q cluster.HoldingID)) {
+	h := &m.s.Holding
+	for leaf := begin; leaf < end; leaf++ {
+		m.eachSubOf(leaf, func(sub cluster.SubID) {
+			for q := m.s.Sub.First[sub]; q != cluster.NoID; q = h.NextOfSub[q] {
+				if h.Set[q] == cluster.NoID {
+					f(sub, q)
+				}
 			}
+		})
+	}
+}
+
+// countDown counts the rows that leaves from one to another have on parcels.
+func (m *Planner) countDown(place []places, begin, end plan.Node) {
+	h, root := &m.s.Holding, m.s.ConsumerOf[plan.Root]
+	m.eachTaken(begin, end, func(_ cluster.SubID, q cluster.HoldingID) {
+		if at := &place[h.Parcel[q]]; h.Pool[q] == root {
+			at.from++
+		} else {
+			at.to++
 		}
 	})
 }
 
-// takeRange takes down what is held on parcels from one to another, for which there is room.
-func (m *Planner) takeRange(begin, end int) {
-	from, to := cluster.ParcelID(begin), cluster.ParcelID(end)
+// takeLeaves takes down what leaves from one to another hold, for which there is room.
+func (m *Planner) takeLeaves(place []places, begin, end plan.Node) {
 	v, h := &m.fairness.onHand, &m.s.Holding
-	for k := from; k < to; k++ {
-		v.stand[k].shifts = uint64(v.stand[k].room) // for now: how many of them are left for what is not of the root's pool
-	}
-	m.eachSub(func(sub cluster.SubID) {
-		var last stock
-		pool := cluster.ConsumerID(cluster.NoID - 1)
-		for q := m.s.Sub.First[sub]; q != cluster.NoID; q = h.NextOfSub[q] {
-			k := h.Parcel[q]
-			if k < from || k >= to || h.Set[q] != cluster.NoID {
-				continue
-			}
-			if h.Pool[q] != pool {
-				pool, last = h.Pool[q], m.stockOf(sub, h.Pool[q])
-			}
-			one := &v.parcel[k]
-			at := one.to
-			if last.top != elsewhere {
-				one.to++
-			} else { // from behind
-				v.stand[k].shifts--
-				at = one.from + int32(v.stand[k].shifts)
-			}
-			last.units = uint8(min(h.Units[q], many))
-			v.row[at], v.held[at] = last, q
+	of, last := stock{}, cluster.SubID(cluster.NoID)
+	pool := cluster.ConsumerID(cluster.NoID)
+	m.eachTaken(begin, end, func(sub cluster.SubID, q cluster.HoldingID) {
+		if sub != last || h.Pool[q] != pool {
+			last, pool, of = sub, h.Pool[q], m.stockOf(sub, h.Pool[q])
 		}
+		place := &place[h.Parcel[q]]
+		at := place.from
+		if of.top != elsewhere {
+			place.from++
+		} else {
+			place.to--
+			at = place.to
+		}
+		of.units = uint8(min(h.Units[q], many))
+		v.row[at], v.held[at] = of, q
 	})
-	for k := from; k < to; k++ {
-		one, stand := &v.parcel[k], &v.stand[k]
-		stand.shifts, one.to = m.s.Shifts.OnHost(m.p.Parcels.Host[k])+1, one.from+stand.room
-		m.sumUpFree(k)
-	}
 }
 
 // stockOf is a row for what a sub-allocation holds from a pool.
