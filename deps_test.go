@@ -40,6 +40,7 @@ var mayImport = map[string][]string{
 	"cmd/stint":     {"*"},
 
 	// The service.
+	"core/heap":             {"github.com/KimMachineGun/automemlimit"},
 	"core/engine":           {"core/cycle", "core/cluster", "core/plan", "core/decision", "core/pack"},
 	"core/journal":          {},
 	"core/pack":             {},

@@ -24,6 +24,7 @@ import (
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/cycle"
 	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/heap"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/datasets"
 )
@@ -95,6 +96,7 @@ func main() {
 	only := flag.String("only", "", "the suites whose names match a regular expression; ratios to others are left out")
 	profile := flag.String("cpuprofile", "", "file for a CPU profile")
 	flag.Parse()
+	heap.Floor() // as the command does
 	if *runs < 1 || *output != "table" && *output != "json" {
 		fmt.Fprintln(os.Stderr, "bench: -runs must be at least 1, -output table or json")
 		os.Exit(2)

@@ -27,6 +27,7 @@ import (
 
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/engine"
+	"github.com/stintd/stint/core/heap"
 	"github.com/stintd/stint/export"
 	"github.com/stintd/stint/ingest/server"
 )
@@ -40,6 +41,7 @@ func main() {
 	profile := flag.String("cpuprofile", "", "file for a profile of all runs")
 	child := flag.String("child", "", "folder: serve from there, for the readers' measurement")
 	flag.Parse()
+	heap.Floor() // as the command does
 	log.SetFlags(0)
 	if *child != "" {
 		serveChild(*child)

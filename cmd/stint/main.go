@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/stintd/stint/core/heap"
 )
 
 // The exit codes (SPEC chapter 9).
@@ -22,7 +24,10 @@ const (
 // errFound ends a command that has already printed what it found wrong.
 var errFound = errors.New("found something wrong")
 
-func main() { os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	heap.Floor()
+	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
+}
 
 // execute runs a command line. Every line of an error on stderr begins with "stint: ".
 func execute(args []string, stdout, stderr io.Writer) int {
