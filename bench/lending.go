@@ -36,8 +36,10 @@ const stirs = 6
 type rested struct {
 	Less quantile `json:"less_ms"` // those rows want half of what they did
 	More quantile `json:"more_ms"` // as much as before again: others have it meanwhile
+	Both quantile `json:"both_ms"` // half of them the one, half of them the other: the demand as a whole is what it was
 	less []float64
 	more []float64
+	both []float64
 }
 
 // stir measures such cycles, each after the cluster has come to rest from the one before. Other rows change each time.
@@ -57,6 +59,24 @@ func (r *result) stir(s *cluster.State, runner *cycle.Runner) error {
 			return err
 		}
 	}
+	return r.stirBoth(s, runner, was)
+}
+
+// stirBoth is stir with half of the rows that change wanting less, half as much as before again.
+func (r *result) stirBoth(s *cluster.State, runner *cycle.Runner, was []int64) error {
+	units := r.data.Demand.Units
+	defer copy(units, was)
+	var ms []float64
+	for n := range stirs + 1 {
+		copy(units, was)
+		for i := stirs + 1 + n; i < len(units); i += 200 {
+			units[i] = units[i]/2 + 1
+		}
+		if err := r.stirOnce(s, runner, &ms); err != nil {
+			return err
+		}
+	}
+	r.Rested.both = ms[1:] // before the first none wanted less
 	return nil
 }
 
@@ -148,10 +168,11 @@ func showLending(results []*result) {
 			stormPart, r.Storm.MS.P50, r.Storm.MS.Min, r.Storm.MS.Max, r.Storm.MS.N, r.Storm.MS.P50/r.ColdMS.P50, r.Storm.Recalls)
 	}
 	if r.Rested != nil {
-		less, more := &r.Rested.Less, &r.Rested.More
+		less, more, both := &r.Rested.Less, &r.Rested.More, &r.Rested.Both
 		fmt.Printf("lending: a snapshot in which 1 %% of the rows want half as much, and its cycle, at the fixed point: %.1f ms (%.1f … %.1f, %d runs)\n"+
-			"lending: one in which they want as much as before again: %.1f ms (%.1f … %.1f, %d runs)\n",
-			less.P50, less.Min, less.Max, less.N, more.P50, more.Min, more.Max, more.N)
+			"lending: one in which they want as much as before again: %.1f ms (%.1f … %.1f, %d runs)\n"+
+			"lending: one in which half of them want half as much, half as much as before again: %.1f ms (%.1f … %.1f, %d runs)\n",
+			less.P50, less.Min, less.Max, less.N, more.P50, more.Min, more.Max, more.N, both.P50, both.Min, both.Max, both.N)
 	}
 	if public := byName["ten times the cluster"]; public != nil {
 		fmt.Printf("lending: time per unit against %s: × %.2f\n", public.Name, r.UnitNS/public.UnitNS)

@@ -274,7 +274,7 @@ func (r *result) summarise() {
 	}
 	if r.Storm != nil {
 		r.Storm.MS = quantiles(r.Storm.ms)
-		r.Rested.Less, r.Rested.More = quantiles(r.Rested.less), quantiles(r.Rested.more)
+		r.Rested.Less, r.Rested.More, r.Rested.Both = quantiles(r.Rested.less), quantiles(r.Rested.more), quantiles(r.Rested.both)
 	}
 }
 
