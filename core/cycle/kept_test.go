@@ -11,9 +11,24 @@ import (
 )
 
 // TestKept plays cycles on a cluster whose parcels fill many words of a bitset, of which the random cases fill one: demand rises and falls,
-// hosts close, open and are lost, whole and a few at a time. A Runner that knows nothing decides the same each time.
+// hosts close, open and are lost, whole and a few at a time. A Runner that knows nothing decides the same each time. One of 700 consumers has a
+// branch of which half is in the first half of the tree and half in the second, which are looked at at once.
 func TestKept(t *testing.T) {
-	s, d := lenders(t, datasets.Options{Hosts: 1500, Consumers: 300, Units: 15_000, Shapes: 100, Seed: 7})
+	reasons := map[string]int{}
+	keep(t, 300, reasons)
+	keep(t, 700, reasons)
+	t.Log("shortfalls by reason:", reasons)
+	for _, reason := range []string{"fragmented", "grace_filter", "lower_priority", "ownership_unmet", "pool_exhausted", "waiting_for_reclaim"} {
+		if reasons[reason] == 0 {
+			t.Errorf("nothing was short for the reason %s", reason)
+		}
+	}
+}
+
+// keep is TestKept with so many consumers, and counts why they were short.
+func keep(t *testing.T, consumers int, reasons map[string]int) {
+	t.Helper()
+	s, d := lenders(t, datasets.Options{Hosts: 1500, Consumers: consumers, Units: 15_000, Shapes: 100, Seed: 7})
 	must := func(err error) {
 		if err != nil {
 			t.Fatal(err)
@@ -28,7 +43,6 @@ func TestKept(t *testing.T) {
 	}
 	var runner cycle.Runner
 	var out, anew decision.Cycle
-	reasons := map[string]int{}
 	for i := range 24 {
 		for row := i % 7; row < len(d.Demand.Units); row += 7 + i {
 			if d.Demand.Units[row] = d.Demand.Units[row]*2 + 1; i%3 == 0 {
@@ -43,11 +57,11 @@ func TestKept(t *testing.T) {
 			must(s.SetHosts(d.Hosts, i == 19))
 		}
 		twin := s.Clone()
-		(&cycle.Runner{SpreadFrom: 1}).Run(twin, s.NowUS+60e6, &anew)
+		fresh := cycle.Runner{SpreadFrom: 1}
+		fresh.Run(twin, s.NowUS+60e6, &anew)
+		must(fresh.Verify())
 		runner.Run(s, s.NowUS+60e6, &out)
-		if err := runner.Verify(); err != nil {
-			t.Fatal(err)
-		}
+		must(runner.Verify())
 		for k := range out.Shortfalls.UnitsShort {
 			reasons[out.Shortfalls.Reason.At(k)]++
 		}
@@ -56,12 +70,6 @@ func TestKept(t *testing.T) {
 			if decision.Digest([]decision.Table{table}) != decision.Digest([]decision.Table{other}) {
 				t.Fatalf("cycle %d: table %s is another than one who knows nothing has", i, table.Name)
 			}
-		}
-	}
-	t.Log("shortfalls by reason:", reasons)
-	for _, reason := range []string{"fragmented", "grace_filter", "lower_priority", "ownership_unmet", "pool_exhausted", "waiting_for_reclaim"} {
-		if reasons[reason] == 0 {
-			t.Errorf("nothing was short for the reason %s", reason)
 		}
 	}
 }
