@@ -29,7 +29,7 @@ type storm struct {
 }
 
 // stirs is how often a cluster at its fixed point is stirred.
-const stirs = 6
+const stirs = 12
 
 // rested is what a snapshot with one row of a hundred changed, and its cycle, take in a cluster at its fixed point: the cycle after a cold one
 // has what that one left to be taken back to deal with, too.
@@ -43,7 +43,7 @@ type rested struct {
 }
 
 // stir measures such cycles, each after the cluster has come to rest from the one before. Other rows change each time.
-func (r *result) stir(s *cluster.State, runner *cycle.Runner) error {
+func (r *result) stir(s *cluster.State, runner *cycle.Runner, out *decision.Cycle) error {
 	r.Rested = &rested{}
 	units := r.data.Demand.Units
 	was := slices.Clone(units)
@@ -51,19 +51,19 @@ func (r *result) stir(s *cluster.State, runner *cycle.Runner) error {
 		for i := n + 1; i < len(units); i += 100 {
 			units[i] = units[i]/2 + 1
 		}
-		if err := r.stirOnce(s, runner, &r.Rested.less); err != nil {
+		if err := r.stirOnce(s, runner, out, &r.Rested.less); err != nil {
 			return err
 		}
 		copy(units, was)
-		if err := r.stirOnce(s, runner, &r.Rested.more); err != nil {
+		if err := r.stirOnce(s, runner, out, &r.Rested.more); err != nil {
 			return err
 		}
 	}
-	return r.stirBoth(s, runner, was)
+	return r.stirBoth(s, runner, out, was)
 }
 
 // stirBoth is stir with half of the rows that change wanting less, half as much as before again.
-func (r *result) stirBoth(s *cluster.State, runner *cycle.Runner, was []int64) error {
+func (r *result) stirBoth(s *cluster.State, runner *cycle.Runner, out *decision.Cycle, was []int64) error {
 	units := r.data.Demand.Units
 	defer copy(units, was)
 	var ms []float64
@@ -72,7 +72,7 @@ func (r *result) stirBoth(s *cluster.State, runner *cycle.Runner, was []int64) e
 		for i := stirs + 1 + n; i < len(units); i += 200 {
 			units[i] = units[i]/2 + 1
 		}
-		if err := r.stirOnce(s, runner, &ms); err != nil {
+		if err := r.stirOnce(s, runner, out, &ms); err != nil {
 			return err
 		}
 	}
@@ -81,15 +81,14 @@ func (r *result) stirBoth(s *cluster.State, runner *cycle.Runner, was []int64) e
 }
 
 // stirOnce measures a cycle with the demand as it is now, and brings the cluster to rest.
-func (r *result) stirOnce(s *cluster.State, runner *cycle.Runner, ms *[]float64) error {
-	var out decision.Cycle
+func (r *result) stirOnce(s *cluster.State, runner *cycle.Runner, out *decision.Cycle, ms *[]float64) error {
 	start := time.Now()
 	if err := s.SetDemand("bench", r.data.Demand); err != nil {
 		return err
 	}
-	runner.Run(s, s.NowUS+60e6, &out)
+	runner.Run(s, s.NowUS+60e6, out)
 	*ms = append(*ms, time.Since(start).Seconds()*1e3)
-	return settle(s, runner)
+	return settle(s, runner, out)
 }
 
 // blow measures a cycle in which one of five owning leaves, which wanted nothing so far, wants all of its demand.

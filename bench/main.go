@@ -206,7 +206,7 @@ func (r *result) once(counted bool) error {
 			return err
 		}
 	}
-	if err := r.again(s, &runner); err != nil {
+	if err := r.again(s, &runner, &out); err != nil {
 		return err
 	}
 	if r.Name == lendingSuite {
@@ -222,38 +222,36 @@ func (r *result) once(counted bool) error {
 }
 
 // again measures a cycle after a snapshot in which one row of a hundred wants
-// something else, and one after which nothing changed. The demand is put back.
-func (r *result) again(s *cluster.State, runner *cycle.Runner) error {
-	var out decision.Cycle
+// something else, and one after which nothing changed. The demand is put back. Decisions go where the last ones were, as in a service.
+func (r *result) again(s *cluster.State, runner *cycle.Runner, out *decision.Cycle) error {
 	units := slices.Clone(r.data.Demand.Units)
 	for i := 0; i < len(units); i += 100 {
 		r.data.Demand.Units[i] = units[i]/2 + 1
 	}
 	start := time.Now()
 	err := s.SetDemand("bench", r.data.Demand)
-	runner.Run(s, 60e6, &out)
+	runner.Run(s, 60e6, out)
 	r.warm = append(r.warm, time.Since(start).Seconds()*1e3)
 	defer copy(r.data.Demand.Units, units)
 	if strings.HasPrefix(r.Name, lendingSuite) && len(r.still) > 0 {
 		return err // it takes a hundred cycles and more
 	}
-	if err := settle(s, runner); err != nil {
+	if err := settle(s, runner, out); err != nil {
 		return fmt.Errorf("%s: %w", r.Name, err)
 	}
 	start = time.Now()
-	runner.Run(s, s.NowUS+60e6, &out)
+	runner.Run(s, s.NowUS+60e6, out)
 	r.still = append(r.still, time.Since(start).Seconds()*1e3)
 	if r.Name == lendingSuite {
-		return r.stir(s, runner)
+		return r.stir(s, runner, out)
 	}
 	return err
 }
 
 // settle runs cycles until nothing changes any more.
-func settle(s *cluster.State, runner *cycle.Runner) error {
-	var out decision.Cycle
+func settle(s *cluster.State, runner *cycle.Runner, out *decision.Cycle) error {
 	for range 1000 {
-		if runner.Run(s, s.NowUS+60e6, &out); out.Summary.Stable() {
+		if runner.Run(s, s.NowUS+60e6, out); out.Summary.Stable() {
 			return nil
 		}
 	}
