@@ -304,6 +304,29 @@ func (m *Planner) forgetReserved(nodes []plan.Node) {
 	}
 }
 
+// orderReserved brings what is noted of what consumers reserve into tree order, as a pass notes it. O(rows), with a logarithm.
+func (m *Planner) orderReserved() {
+	d := &m.p.Deeds
+	rows := make([]int, len(d.Keeper))
+	for i := range rows {
+		rows[i] = i
+	}
+	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(m.s.NodeOf[d.Keeper[a]], m.s.NodeOf[d.Keeper[b]]) })
+	d.Keeper, d.KeptOn = picked(d.Keeper, rows), picked(d.KeptOn, rows)
+	for dim, column := range d.KeptAmount {
+		d.KeptAmount[dim] = picked(column, rows)
+	}
+}
+
+// picked is some rows of a column.
+func picked[T any](column []T, rows []int) []T {
+	out := make([]T, len(rows))
+	for i, row := range rows {
+		out[i] = column[row]
+	}
+	return out
+}
+
 // compare begins to note whose parts of which hosts a pass changed, and what of them is reserved, and tells when it has. Until then
 // nothing else of deeds is to be read than what is owned, and nothing written.
 func (m *Planner) compare(had *cluster.Deeds) (done chan struct{}) {

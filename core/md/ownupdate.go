@@ -9,7 +9,8 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// So many hosts may move, or one of so many, before a pass over all of them is as cheap as an update.
+// So many hosts may move, or one of so many, before a pass over all of them is as cheap as an update, where what they have may have changed. Where it is
+// what is held there alone, most claims take what they had, and an update is cheaper however many there are.
 const (
 	updateMin  = 64
 	updatePart = 8
@@ -30,11 +31,11 @@ type footing struct {
 func (m *Planner) Touched() int64 { return m.owners.assigner.Touched() }
 
 // movedHosts gives the hosts that moved since this Planner's last pass, by their numbers in its ground; not ok when there
-// was none, when something else than hosts is not what it was, or when there are so many that all had better be looked
-// at. What a Planner knows is of one policy.
+// was none, when something else than hosts is not what it was, or when so many may have other sizes that all had better be
+// looked at. What a Planner knows is of one policy.
 func (m *Planner) movedHosts() (hosts []int32, ok bool) {
 	f, moved := &m.owners.footing, m.p.Parcels.Moved
-	if f.ground == nil || f.set != m.set || moved == nil || popcount(moved) > max(updateMin, len(f.host)/updatePart) {
+	if f.ground == nil || f.set != m.set || moved == nil || m.p.Reassign && popcount(moved) > max(updateMin, len(f.host)/updatePart) {
 		return nil, false
 	}
 	f.changed = f.changed[:0]
@@ -95,6 +96,7 @@ func (m *Planner) compareMoved(had *ownership.Deeds) (hosts []cluster.HostID) {
 		o.note(m.s.ConsumerOf[n], h, was, is)
 		hosts = append(hosts, h)
 	}
+	m.orderReserved()
 	return hosts
 }
 
