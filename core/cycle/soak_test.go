@@ -3,6 +3,7 @@ package cycle_test
 import (
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -90,8 +91,9 @@ func soak(t *testing.T, k kind, n int) {
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		t.Logf("%-40s %8d  %6.2f %% of cases", name, counts[name], 100*float64(counts[name])/float64(counts["case"]))
 	}
+	floor := float64(counts["case"]) / 1000
 	for _, name := range slices.Concat(situations, k.situations) {
-		if n >= 1000 && counts[name]*1000 < counts["case"] {
+		if n >= 1000 && (counts[name] == 0 || float64(counts[name]) < floor-3*math.Sqrt(floor)) { // no more below than chance allows
 			t.Errorf("%s occurred %d times in %d cases: less than 0.1 %%", name, counts[name], counts["case"])
 		}
 	}
@@ -109,7 +111,7 @@ func (p *player) save(t *testing.T, kind string, n int) {
 	}
 }
 
-// situations must each occur in one case of a thousand, of every kind; the others in those of one kind.
+// situations must each occur in one case of a thousand, but for chance, of every kind; the others in those of one kind.
 var (
 	situations = []string{
 		"release client", "release demand_gone", "release done", "release grace_expired", "release host_lost",
