@@ -221,7 +221,7 @@ func (m *Planner) ground(hosts []cluster.ParcelID, at []int32) *ownership.Ground
 
 // survey takes down what a host has and what is held on it; i is its place, k its first parcel.
 func (m *Planner) survey(g *ownership.Ground, i int32, k cluster.ParcelID) {
-	p := &m.p.Parcels
+	p, f, dims := &m.p.Parcels, &m.owners.footing, len(m.p.Parcels.Cap)
 	end := p.End(k)
 	for d := range p.Cap {
 		g.Cap[d][i] = 0
@@ -233,7 +233,11 @@ func (m *Planner) survey(g *ownership.Ground, i int32, k cluster.ParcelID) {
 		if p.First[k] == cluster.NoID {
 			continue
 		}
-		used := make([]int64, len(p.Cap))
+		if len(f.vectors) < dims {
+			f.vectors = make([]int64, dims<<10)
+		}
+		used := f.vectors[:dims:dims]
+		f.vectors = f.vectors[dims:]
 		for d := range used {
 			used[d] = p.Cap[d][k] - p.Free[d][k]
 		}
@@ -245,6 +249,9 @@ func (m *Planner) survey(g *ownership.Ground, i int32, k cluster.ParcelID) {
 func (m *Planner) heir(owner cluster.ConsumerID) plan.Node {
 	if owner == cluster.NoID || mutant == 4 {
 		return plan.Root
+	}
+	if n := m.s.NodeOf[owner]; n != plan.None {
+		return n
 	}
 	path := m.s.Consumer.String(int32(owner))
 	for {

@@ -25,6 +25,8 @@ type footing struct {
 	place   []int32          // by HostID: that number
 	gave    *ownership.Deeds
 	changed []int32
+	vectors []int64 // memory for what is held, of which no ground has anything yet
+	was, is []int64 // scratch
 }
 
 // Touched is how many rows the plan's last pass over its ownership looked at (ownership.Assigner.Touched).
@@ -57,8 +59,9 @@ func (m *Planner) update(moved []int32) {
 	var anew []cluster.HostID // to be split anew: what was public of a host may be more or less, though no part is
 	for _, i := range moved {
 		h := f.host[i]
-		was := capOf(f.ground, i)
-		if m.survey(f.ground, i, m.s.Host.Parcel[h]); !slices.Equal(was, capOf(f.ground, i)) {
+		f.was = capOf(f.ground, i, f.was)
+		m.survey(f.ground, i, m.s.Host.Parcel[h])
+		if f.is = capOf(f.ground, i, f.is); !slices.Equal(f.was, f.is) {
 			anew = append(anew, h)
 		}
 	}
@@ -70,8 +73,9 @@ func (m *Planner) update(moved []int32) {
 	m.s.DivideAt(p, append(anew, m.compareMoved(had)...))
 }
 
-// capOf copies out what a host has.
-func capOf(g *ownership.Ground, i int32) (v []int64) {
+// capOf copies out what a host has, into the memory of v.
+func capOf(g *ownership.Ground, i int32, v []int64) []int64 {
+	v = v[:0]
 	for _, column := range g.Cap {
 		v = append(v, column[i])
 	}
@@ -80,7 +84,7 @@ func capOf(g *ownership.Ground, i int32) (v []int64) {
 
 // compareMoved is compare after an update, and gives the hosts of the parts that changed, of some several times.
 func (m *Planner) compareMoved(had *ownership.Deeds) (hosts []cluster.HostID) {
-	o, last := &m.owners, plan.None
+	o, f, last := &m.owners, &m.owners.footing, plan.None
 	nodes, numbers := o.assigner.Moved()
 	m.forgetReserved(nodes)
 	for i, n := range nodes {
@@ -88,21 +92,21 @@ func (m *Planner) compareMoved(had *ownership.Deeds) (hosts []cluster.HostID) {
 			m.noteReserved(n)
 			last = n
 		}
-		was, is := partOf(had, n, numbers[i]), partOf(o.footing.gave, n, numbers[i])
-		if slices.Equal(was, is) {
+		f.was, f.is = partOf(had, n, numbers[i], f.was), partOf(f.gave, n, numbers[i], f.is)
+		if slices.Equal(f.was, f.is) {
 			continue
 		}
-		h := o.footing.host[numbers[i]]
-		o.note(m.s.ConsumerOf[n], h, was, is)
+		h := f.host[numbers[i]]
+		o.note(m.s.ConsumerOf[n], h, f.was, f.is)
 		hosts = append(hosts, h)
 	}
 	m.orderReserved()
 	return hosts
 }
 
-// partOf is what a consumer has of a host, all pieces together, by dimension. O(log deeds).
-func partOf(d *ownership.Deeds, n plan.Node, host int32) (sum []int64) {
-	sum = make([]int64, len(d.Amount))
+// partOf is what a consumer has of a host, all pieces together, by dimension, in the memory of sum. O(log deeds).
+func partOf(d *ownership.Deeds, n plan.Node, host int32, sum []int64) []int64 {
+	sum = zeroed(sum, len(d.Amount))
 	from, to := run(d.Node, 0, len(d.Node), n)
 	from, to = run(d.Host, from, to, host)
 	for ; from < to; from++ {
