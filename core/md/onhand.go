@@ -22,10 +22,10 @@ type onHand struct {
 	dead    int                 // rows of which no parcel knows any more
 	leaf    []ofLeaf            // by pool and consumer: see pool.at
 	news    news
-	most    uint64 // LaneMax in each
-	half    uint64 // half of it: two of these a lane holds
-	round   uint32 // of takers
-	touches int64  // State.Shifts.Touches, as of which rows are
+	most    uint64                // LaneMax in each
+	part    [partsMost + 1]uint64 // by number: so many of these a lane holds
+	round   uint32                // of takers
+	touches int64                 // State.Shifts.Touches, as of which rows are
 	tops    tops
 	word    []uint64    // by ShapeID: what a unit takes, packed
 	place   [2][]places // scratch, as all below
@@ -51,6 +51,9 @@ type standing struct {
 	free   uint64 // what is free and what is net, the less of both, packed; the most: words cannot tell; unclear
 	room   int32  // rows from the first on that are its own
 }
+
+// partsMost is of how many units at most, of one size, fromTops adds up what they take.
+const partsMost = 8
 
 // unclear is no packed word.
 const unclear = math.MaxUint64
@@ -78,7 +81,9 @@ func (v *onHand) forget(p *cluster.Parcels, figures int) {
 		v.leaf[i].known, v.leaf[i].looked = false, v.round
 	}
 	v.most = vecpack.Pack([]int64{vecpack.LaneMax, vecpack.LaneMax, vecpack.LaneMax, vecpack.LaneMax})
-	v.half = vecpack.Pack([]int64{vecpack.LaneMax / 2, vecpack.LaneMax / 2, vecpack.LaneMax / 2, vecpack.LaneMax / 2})
+	for n := int64(1); n <= partsMost; n++ {
+		v.part[n] = vecpack.Pack([]int64{vecpack.LaneMax / n, vecpack.LaneMax / n, vecpack.LaneMax / n, vecpack.LaneMax / n})
+	}
 	for d := range min(len(p.Cap), len(v.shift)) {
 		most := int64(0)
 		for _, c := range p.Cap[d] {
@@ -219,7 +224,7 @@ func (m *Planner) fromTops(o *pool, one *onParcel) (sum uint64) {
 	for i := 0; i < len(list) && list[i].top != elsewhere; {
 		at := v.tops.firstOf[list[i].top]
 		top := &c.first[at]
-		all, most := uint64(0), uint64(0)
+		all, most, least := uint64(0), uint64(0), int64(math.MaxInt64)
 		for ; i < len(list) && list[i].top != elsewhere && v.tops.firstOf[list[i].top] == at; i++ {
 			of := &list[i]
 			if c.ofShape[of.shape] > c.limit[of.top] {
@@ -227,11 +232,11 @@ func (m *Planner) fromTops(o *pool, one *onParcel) (sum uint64) {
 			}
 			if units := min(m.mostOf(o, of.pair), m.unitsOf(one.from+int32(i))); units > 0 {
 				all += v.word[of.shape] * uint64(units)
-				most = vecpack.Most(most, v.word[of.shape])
+				most, least = vecpack.Most(most, v.word[of.shape]), min(least, c.ofShape[of.shape])
 			}
 		}
 		if most != 0 {
-			if units := top.units(c.least[v.tops.firsts[at]]); units <= 1 || units == 2 && vecpack.Covers(v.half, most) {
+			if units := max(0, top.units(max(least, c.least[v.tops.firsts[at]]))); units == 0 || units <= partsMost && vecpack.Covers(v.part[units], most) {
 				most *= uint64(units)
 				all = all + most - vecpack.Most(all, most) // the lesser in each
 			}
