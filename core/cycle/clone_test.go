@@ -35,7 +35,7 @@ func TestClone(t *testing.T) {
 							t.Fatal(err)
 						}
 					}
-					fresh := cycle.Runner{SpreadFrom: 1}
+					fresh := cycle.Runner{Eager: true}
 					var out decision.Cycle
 					fresh.Run(used, p.nowUS, &out)
 					fresh.Keyframe(&out)

@@ -38,9 +38,9 @@ type Runner struct {
 	// has no influence on any decision.
 	Clock func() int64
 
-	// SpreadFrom is from how many outstanding units on an MD plan's grant stage is spread over two goroutines; 0: from
-	// where it is worth it. It has no influence on any decision.
-	SpreadFrom int64
+	// Eager has MD plans save time in all the ways that they know, also where so little is to be done that it is not
+	// worth it. It has no influence on any decision.
+	Eager bool
 
 	out      decision.Cycle
 	dicts    decision.Dicts
@@ -163,7 +163,7 @@ func (r *Runner) attach(s *cluster.State, nowUS int64) (dirty bool) {
 	if len(r.planner) != len(s.Plans) || s.NewPlan || r.out.Summary.Cycle != s.Cycle || r.out.Summary.Cycle == 0 {
 		r.planner = make([]planner, len(s.Plans))
 		for i := range s.Plans {
-			if r.planner[i] = (&md.Planner{SpreadFrom: r.SpreadFrom}); s.Plans[i].Slots != nil {
+			if r.planner[i] = (&md.Planner{Eager: r.Eager}); s.Plans[i].Slots != nil {
 				r.planner[i] = new(slot.Planner)
 			}
 			s.Plans[i].Dirty, s.Plans[i].Rebuilt = true, true

@@ -57,7 +57,7 @@ func keep(t *testing.T, consumers int, reasons map[string]int) {
 			must(s.SetHosts(d.Hosts, i == 19))
 		}
 		twin := s.Clone()
-		fresh := cycle.Runner{SpreadFrom: 1}
+		fresh := cycle.Runner{Eager: true}
 		fresh.Run(twin, s.NowUS+60e6, &anew)
 		must(fresh.Verify())
 		runner.Run(s, s.NowUS+60e6, &out)

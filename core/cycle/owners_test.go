@@ -179,7 +179,7 @@ func (p *owner) cycle(t *rapid.T) {
 		q := &p.engine.Plans[i]
 		before[i], due[i] = q.Since, !q.Reassign && q.Deeds.AnyUnmet
 	}
-	fresh := cycle.Runner{SpreadFrom: 1}
+	fresh := cycle.Runner{Eager: true}
 	p.runner.Run(p.engine, p.nowUS, &p.out)
 	fresh.Run(p.twin, p.nowUS, &p.twinOut)
 	p.runner.Keyframe(&p.out)

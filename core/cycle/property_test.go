@@ -348,7 +348,7 @@ func (p *player) run(t *rapid.T, still bool) {
 		p.watch(t)
 	}
 	p.reload(t)
-	fresh := cycle.Runner{SpreadFrom: 1} // knows nothing of earlier cycles, and grants on two goroutines
+	fresh := cycle.Runner{Eager: true} // knows nothing of earlier cycles, grants on two goroutines, and asks what is offered of the first parcel
 	p.runner.Run(p.engine, p.nowUS, &p.out)
 	if err := p.runner.Verify(); err != nil {
 		t.Fatalf("what is kept: %v", err)

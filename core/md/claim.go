@@ -6,6 +6,7 @@ import (
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/share"
+	"github.com/stintd/stint/vecpack"
 )
 
 // claim is what the taker of a round, one unit that looks for victims, may take: worked out once for each consumer next to its way up to the
@@ -21,6 +22,8 @@ type claim struct {
 	first   []margin             // by tops.firsts, in the root's pool: of the taker's own it is no bound
 	limit   [elsewhere + 1]int64 // by tops.list: what no unit below it may give more than; no bound on the taker's way, and for what is elsewhere
 	pair    []yield              // by PairID
+	worth   [vecpack.Lanes]worth // in the pool, by dimension, of the first ones
+	gifts   bool                 // some unit gives nothing: no worth bounds what is given
 	least   []int64              // by Node in the pool: no unit below it gives less
 	ofShape []int64              // by ShapeID: no unit of it gives less
 	free    bool                 // no pact stands in anyone's way
@@ -46,6 +49,7 @@ type leeway struct{ rise, fall, below int64 }
 func (m *Planner) layLeast(o *pool) {
 	c := &m.fairness.claim
 	c.loop++
+	c.worth, c.gifts = [vecpack.Lanes]worth{}, false
 	c.pool, c.least = o, resized(c.least, int(o.end-o.node))
 	for i := range c.least {
 		c.least[i] = math.MaxInt64
@@ -60,6 +64,11 @@ func (m *Planner) layLeast(o *pool) {
 			c.least[leaf], c.ofShape[shape] = min(c.least[leaf], gives), min(c.ofShape[shape], gives)
 		}
 	}
+	for shape, gives := range c.ofShape {
+		if gives < math.MaxInt64 {
+			c.value(m.s.Shape.Size(cluster.ShapeID(shape)), gives)
+		}
+	}
 	for n := o.end - 1; n > o.node; n-- {
 		up := m.policy.Parent[n] - o.node
 		c.least[up] = min(c.least[up], c.least[n-o.node])
@@ -69,7 +78,10 @@ func (m *Planner) layLeast(o *pool) {
 // lower takes in that a unit of a pair may give less than any did below its leaf. O(depth).
 func (m *Planner) lower(o *pool, q cluster.PairID) {
 	c, shape, gives := &m.fairness.claim, m.p.Pairs.Shape[q], -m.change(q, -1)
-	c.ofShape[shape] = min(c.ofShape[shape], gives)
+	if gives < c.ofShape[shape] {
+		c.ofShape[shape] = gives
+		c.value(m.s.Shape.Size(shape), gives)
+	}
 	for n := m.p.Pairs.Leaf[q]; n != o.node && gives < c.least[n-o.node]; n = m.policy.Parent[n] {
 		c.least[n-o.node] = gives
 	}

@@ -160,6 +160,7 @@ func (m *Planner) takeFor(o *pool, sub cluster.SubID, gets int64) bool {
 	}
 	v := &m.fairness.onHand
 	v.want, v.next = v.pack(m.s.Size(sub), false), v.next[:0]
+	v.offer.tried, v.offer.beyond = 0, v.offer.beyond[:0]
 	m.layClaim(o, leaf, gets)
 	var victims []victim
 	k := cluster.ParcelID(cluster.NoID)
@@ -170,10 +171,15 @@ func (m *Planner) takeFor(o *pool, sub cluster.SubID, gets int64) bool {
 				continue // most by the first, which is at hand
 			}
 			for i := same.from; i < same.to; i++ {
-				if t.failedOn(held.parcel[i]) {
+				at := spotOf{held.parcel[i], held.held[i]}
+				if t.failedOn(at.k) {
 					continue
 				}
-				if v.next = append(v.next, spotOf{held.parcel[i], held.held[i]}); len(v.next) < ahead {
+				if m.isBeyond(o, at.k) {
+					v.offer.beyond = append(v.offer.beyond, beyond{at, len(v.next)})
+					continue
+				}
+				if v.next = append(v.next, at); len(v.next) < ahead {
 					continue
 				}
 				if k, victims = m.tryNext(o, t, sub, gets); victims != nil {
@@ -200,8 +206,10 @@ func (m *Planner) tryNext(o *pool, t *trial, sub cluster.SubID, gets int64) (clu
 	v := &m.fairness.onHand
 	next := v.next
 	v.next = v.next[:0]
+	v.offer.tried += len(next)
 	v.fetch(next)
-	for _, at := range next {
+	for i, at := range next {
+		m.failBeyond(t, i)
 		if t.failedOn(at.k) || m.taken(at) {
 			continue
 		}
@@ -210,6 +218,7 @@ func (m *Planner) tryNext(o *pool, t *trial, sub cluster.SubID, gets int64) (clu
 		}
 		m.fail(t, at.k)
 	}
+	m.failBeyond(t, len(next))
 	return cluster.NoID, nil
 }
 

@@ -87,4 +87,5 @@ var Mutants = [...]string{
 	"figures: quotas go by what was under reclaim before this cycle took any back",             // 74
 	"tables: who is short again, as what a set gave was taken back, is not told of",            // 75
 	"tables: what this cycle granted and took back was granted",                                // 76
+	"choice: who is not near to the taker offers nothing",                                      // 77
 }

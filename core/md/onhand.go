@@ -15,6 +15,7 @@ type onHand struct {
 	shift   [vecpack.Lanes]uint // by dimension, of the first ones: amounts are packed shifted right by so much
 	parcel  []onParcel          // by ParcelID
 	stand   []standing          // by ParcelID
+	free    []uint64            // by ParcelID: what is free and what is net, the less of both, packed; the most: words cannot tell; unclear
 	fresh   []uint64            // bitset by ParcelID: looked at in this round, and nothing changed since
 	gave    []uint64            // bitset by ParcelID: what was taken there in this round
 	row     []stock             // of all parcels
@@ -27,6 +28,7 @@ type onHand struct {
 	round   uint32                // of takers
 	touches int64                 // State.Shifts.Touches, as of which rows are
 	tops    tops
+	offer   offer
 	word    []uint64    // by ShapeID: what a unit takes, packed
 	place   [2][]places // scratch, as all below
 	grants  []grantOf
@@ -48,7 +50,6 @@ type onParcel struct {
 // standing is how the rows of a parcel stand.
 type standing struct {
 	shifts uint64 // of its host when they were taken down, and one more; 0: they were not
-	free   uint64 // what is free and what is net, the less of both, packed; the most: words cannot tell; unclear
 	room   int32  // rows from the first on that are its own
 }
 
@@ -75,7 +76,8 @@ const (
 // forget readies it for pools and parcels that were laid out anew.
 func (v *onHand) forget(p *cluster.Parcels, figures int) {
 	v.parcel, v.row, v.dead, v.word = zeroed(v.parcel, p.Len()), v.row[:0], 0, v.word[:0]
-	v.stand, v.fresh, v.gave = zeroed(v.stand, p.Len()), zeroed(v.fresh, p.Words()), zeroed(v.gave, p.Words())
+	v.stand, v.free = zeroed(v.stand, p.Len()), zeroed(v.free, p.Len())
+	v.fresh, v.gave = zeroed(v.fresh, p.Words()), zeroed(v.gave, p.Words())
 	v.leaf = resized(v.leaf, figures)
 	for i := range v.leaf {
 		v.leaf[i].known, v.leaf[i].looked = false, v.round
@@ -117,9 +119,9 @@ func (m *Planner) mayDo(o *pool, k cluster.ParcelID) bool {
 		return true
 	}
 	if o.node == plan.Root {
-		return m.mightDo(o, one) && vecpack.Covers(v.stand[k].free+m.fromTops(o, one), v.want)
+		return m.mightDo(o, one) && vecpack.Covers(v.free[k]+m.fromTops(o, one), v.want)
 	}
-	sum := v.stand[k].free
+	sum := v.free[k]
 	for i := one.from; i < one.to; i++ {
 		sum += v.word[v.row[i].shape] * uint64(min(m.mostOf(o, v.row[i].pair), m.unitsOf(i)))
 	}
@@ -187,7 +189,7 @@ func (m *Planner) current(k cluster.ParcelID) *onParcel {
 	if shifts := m.s.Shifts.OnHost(m.p.Parcels.Host[k]) + 1; stand.shifts != shifts && (mutant != 61 || stand.shifts == 0) {
 		stand.shifts = shifts
 		m.takeDown(k, one)
-	} else if stand.free == unclear {
+	} else if v.free[k] == unclear {
 		m.sumUpFree(k)
 	}
 	return one
@@ -249,7 +251,7 @@ func (m *Planner) fromTops(o *pool, one *onParcel) (sum uint64) {
 // doubt notes that what is free or net on a parcel may have changed.
 func (v *onHand) doubt(k cluster.ParcelID) {
 	if int(k) < len(v.parcel) && mutant != 62 {
-		v.stand[k].free = unclear
+		v.free[k] = unclear
 		v.fresh[k>>6] &^= 1 << (uint(k) & 63)
 	}
 }

@@ -18,7 +18,7 @@ import (
 // order, and scratch memory. A new Planner decides the same as an old one; it
 // only has more to compute.
 type Planner struct {
-	SpreadFrom int64 // from how many outstanding units on the grant stage is spread over two goroutines; 0: spreadMin. It decides nothing
+	Eager bool // what saves time where much is to be done is done wherever it may be. It decides nothing
 
 	s      *cluster.State
 	p      *cluster.Plan

@@ -5,13 +5,13 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// spreadMin is from how many outstanding units on a grant stage is spread over two goroutines, if nobody says otherwise.
+// spreadMin is from how many outstanding units on a grant stage is spread over two goroutines.
 const spreadMin = 1 << 14
 
-// spreadFrom is from how many outstanding units on it is.
+// spreadFrom is spreadMin, or 1 for the eager.
 func (g *granter) spreadFrom() int64 {
-	if g.SpreadFrom > 0 {
-		return g.SpreadFrom
+	if g.Eager {
+		return 1
 	}
 	return spreadMin
 }

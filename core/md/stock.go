@@ -130,7 +130,7 @@ func (m *Planner) stockAt(q cluster.HoldingID) stock {
 // anything: rounding adds no more than one a unit.
 func (m *Planner) sumUpFree(k cluster.ParcelID) {
 	v, p := &m.fairness.onHand, &m.p.Parcels
-	one, stand := &v.parcel[k], &v.stand[k]
+	one := &v.parcel[k]
 	var lane [vecpack.Lanes]int64
 	units, over := int64(0), false
 	for d := range p.Cap {
@@ -139,8 +139,8 @@ func (m *Planner) sumUpFree(k cluster.ParcelID) {
 			over = over || p.Cap[d][k]>>v.shift[d] > vecpack.LaneMax/2
 		}
 	}
-	stand.free = v.pack(lane[:min(len(lane), len(p.Cap))], true)
-	one.all = stand.free
+	v.free[k] = v.pack(lane[:min(len(lane), len(p.Cap))], true)
+	one.all = v.free[k]
 	for i := one.from; i < one.to; i++ {
 		of, n := &v.row[i], m.unitsOf(i)
 		if over = over || of.shape == strange; over {
@@ -151,7 +151,7 @@ func (m *Planner) sumUpFree(k cluster.ParcelID) {
 		}
 	}
 	if over || units >= vecpack.LaneMax/2 {
-		stand.free, one.all = v.most, v.most
+		v.free[k], one.all = v.most, v.most
 	}
 }
 
@@ -234,7 +234,7 @@ func (m *Planner) layStale() {
 	for k, host := range m.p.Parcels.Host {
 		if stand := &v.stand[k]; stand.shifts != m.s.Shifts.OnHost(host)+1 && (mutant != 61 || stand.shifts == 0) {
 			v.stale = append(v.stale, cluster.ParcelID(k))
-		} else if stand.free != unclear {
+		} else if v.free[k] != unclear {
 			v.fresh[k>>6] |= 1 << (uint(k) & 63)
 		}
 	}
