@@ -26,7 +26,7 @@ func (r Reciprocal) Div(n int64) int64 {
 	return int64(q)
 }
 
-//go:generate go -C _asm run main.go -out ../capacity_amd64.s -stubs ../stub_amd64.go -pkg vecpack
+//go:generate go -C _asm run main.go -out ../kernel_amd64.s -stubs ../stub_amd64.go -pkg vecpack
 
 // Capacity is the sum over all rows of how many units fit the row, each times
 // weight[row] (nil: once): the least over dimensions with unit > 0 of

@@ -117,7 +117,7 @@ func TestScansAgreeWithTheirDefinition(t *testing.T) {
 		column, unit := columns(t)
 		rows := len(column[0])
 		words := (rows + 63) / 64
-		mask := rapid.SliceOfN(rapid.OneOf(rapid.Uint64(), rapid.Just(uint64(0))), words, words).Draw(t, "mask")
+		mask := rapid.SliceOfN(rapid.OneOf(rapid.Uint64(), rapid.SampledFrom([]uint64{0, 1<<64 - 1})), words, words).Draw(t, "mask")
 		also := rapid.SliceOfN(rapid.Uint64(), words, words).Draw(t, "also")
 		if rows%64 != 0 {
 			mask[words-1] &= 1<<(rows%64) - 1
@@ -225,6 +225,23 @@ func TestFirstCoverSkipsWhatIsEmpty(t *testing.T) {
 		}
 		if got := FirstCover(mask, some, nil, top, from, word, Pack([]int64{want})); got != first {
 			t.Fatalf("FirstCover = %d, want %d", got, first)
+		}
+	})
+}
+
+func TestCoverBlockIsItsDefinition(t *testing.T) {
+	edge := []int64{0, 1, 2, LaneMax / 2, LaneMax - 1, LaneMax}
+	rapid.Check(t, func(t *rapid.T) {
+		lane := rapid.OneOf(rapid.SampledFrom(edge), rapid.Int64Range(0, LaneMax))
+		four := rapid.Custom(func(t *rapid.T) uint64 { return Pack(rapid.SliceOfN(lane, Lanes, Lanes).Draw(t, "lanes")) })
+		word := rapid.SliceOfN(rapid.OneOf(four, rapid.Just[uint64](0)), 64, 64).Draw(t, "word")
+		want := four.Draw(t, "want")
+		if rapid.Bool().Draw(t, "one of them") {
+			want = word[rapid.IntRange(0, 63).Draw(t, "row")]
+		}
+		wantSet, wantMost := cover(word, want)
+		if set, most := coverBlock(word, want); set != wantSet || most != wantMost {
+			t.Fatalf("coverBlock = %x, %x, want %x, %x", set, most, wantSet, wantMost)
 		}
 	})
 }

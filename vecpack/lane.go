@@ -55,6 +55,13 @@ func FirstCover(mask, some, also, top []uint64, from int, word []uint64, want ui
 		if set == 0 {
 			continue
 		}
+		if mask[w] == math.MaxUint64 {
+			cover, most := coverBlock(word[w<<6:w<<6+64], want)
+			if top[w] = most; cover&set != 0 {
+				return w<<6 + bits.TrailingZeros64(cover&set)
+			}
+			continue
+		}
 		for ; set != 0; set &= set - 1 {
 			if row := w<<6 + bits.TrailingZeros64(set); Covers(word[row], want) {
 				return row
@@ -67,6 +74,24 @@ func FirstCover(mask, some, also, top []uint64, from int, word []uint64, want ui
 		top[w] = most
 	}
 	return -1
+}
+
+// coverBlock is which of 64 words cover want, as bits, and the most of them in each lane.
+func coverBlock(word []uint64, want uint64) (set, most uint64) {
+	if hasAVX2 {
+		return blockCovers(&word[:64][0], want)
+	}
+	return cover(word, want)
+}
+
+// cover is the definition of coverBlock.
+func cover(word []uint64, want uint64) (set, most uint64) {
+	for i, have := range word[:64] {
+		if most = Most(most, have); Covers(have, want) {
+			set |= 1 << i
+		}
+	}
+	return set, most
 }
 
 // nextWord is the first word from w on that is not empty as some says; nil: any may not be.

@@ -254,9 +254,11 @@ func (m *Planner) packRoom() {
 		return
 	}
 	f.word, f.top = resized(f.word, n), zeroed(f.top, m.p.Parcels.Words())
-	for k := range cluster.ParcelID(n) {
-		m.lift(k)
-	}
+	inHalves(len(f.top), func(from, to int) {
+		for k := from << 6; k < min(to<<6, n); k++ {
+			m.lift(cluster.ParcelID(k))
+		}
+	})
 }
 
 // unlike notes that the net room of a parcel is not what it was, nor will be in the next cycle.

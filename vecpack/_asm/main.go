@@ -11,6 +11,7 @@ func main() {
 	ConstraintExpr("!purego")
 	sumLeast()
 	sumLeastTimes()
+	blockCovers()
 	Generate()
 }
 
@@ -90,6 +91,41 @@ func loop(weighted bool) {
 	if weighted {
 		Store(across(anyWeight, VPOR), ReturnIndex(2))
 	}
+	VZEROUPPER()
+	RET()
+}
+
+// blockCovers is the loop of vecpack.coverBlock for four words at a time.
+func blockCovers() {
+	TEXT("blockCovers", NOSPLIT, "func(word *uint64, want uint64) (set uint64, most uint64)")
+	Pragma("noescape")
+	Doc("blockCovers tells which of 64 packed words cover another, and the most of them in each lane.")
+	at, want := Load(Param("word"), GP64()), Load(Param("want"), GP64())
+	spare, less, most := YMM(), YMM(), YMM()
+	everywhere(0x8000800080008000, spare)
+	VMOVQ(want, less.AsX())
+	VPBROADCASTQ(less.AsX(), less)
+	VPXOR(most, most, most)
+	set, n := GP64(), GP64()
+	XORQ(set, set)
+	MOVQ(U64(16), n)
+	Label("fours")
+	have, four := YMM(), GP64()
+	VMOVDQU(Mem{Base: at}, have)
+	VPMAXUW(have, most, most)
+	VPOR(spare, have, have)
+	VPSUBQ(less, have, have)
+	VPAND(spare, have, have)
+	VPCMPEQQ(spare, have, have)
+	VMOVMSKPD(have, four.As32())
+	SHRQ(U8(4), set)
+	SHLQ(U8(60), four)
+	ORQ(four, set)
+	ADDQ(U8(32), at)
+	DECQ(n)
+	JNE(LabelRef("fours"))
+	Store(set, ReturnIndex(0))
+	Store(across(most, func(a, b, c Op) { VPMAXUW(a, b, c) }), ReturnIndex(1))
 	VZEROUPPER()
 	RET()
 }
