@@ -31,63 +31,72 @@ type storm struct {
 // stirs is how often a cluster at its fixed point is stirred.
 const stirs = 12
 
-// rested is what a snapshot with one row of a hundred changed, and its cycle, take in a cluster at its fixed point: the cycle after a cold one
+// change is what a snapshot with one row of a hundred changed, and its cycle, take in a cluster at its fixed point: the cycle after a cold one
 // has what that one left to be taken back to deal with, too.
-type rested struct {
-	Less quantile `json:"less_ms"` // those rows want half of what they did
-	More quantile `json:"more_ms"` // as much as before again: others have it meanwhile
-	Both quantile `json:"both_ms"` // half of them the one, half of them the other: the demand as a whole is what it was
-	less []float64
-	more []float64
-	both []float64
+type change struct {
+	Want string   `json:"want"` // what those rows do
+	MS   quantile `json:"ms"`
+	ms   []float64
 }
 
 // stir measures such cycles, each after the cluster has come to rest from the one before. Other rows change each time.
 func (r *result) stir(s *cluster.State, runner *cycle.Runner, out *decision.Cycle) error {
-	r.Rested = &rested{}
+	less, more, both, swap := &change{Want: "half as much"}, &change{Want: "as much as before again"},
+		&change{Want: "half of them half as much, half as much as before again"}, &change{Want: "what another of them did"}
+	r.Changes = []*change{less, more, both, swap}
 	units := r.data.Demand.Units
 	was := slices.Clone(units)
-	for n := range stirs {
-		for i := n + 1; i < len(units); i += 100 {
+	defer copy(units, was)
+	halve := func(first, every int) {
+		for i := first; i < len(units); i += every {
 			units[i] = units[i]/2 + 1
 		}
-		if err := r.stirOnce(s, runner, out, &r.Rested.less); err != nil {
+	}
+	for n := range stirs {
+		halve(n+1, 100)
+		if err := r.stirOnce(s, runner, out, less); err != nil {
 			return err
 		}
 		copy(units, was)
-		if err := r.stirOnce(s, runner, out, &r.Rested.more); err != nil {
+		if err := r.stirOnce(s, runner, out, more); err != nil {
 			return err
 		}
 	}
-	return r.stirBoth(s, runner, out, was)
-}
-
-// stirBoth is stir with half of the rows that change wanting less, half as much as before again.
-func (r *result) stirBoth(s *cluster.State, runner *cycle.Runner, out *decision.Cycle, was []int64) error {
-	units := r.data.Demand.Units
-	defer copy(units, was)
-	var ms []float64
 	for n := range stirs + 1 {
 		copy(units, was)
-		for i := stirs + 1 + n; i < len(units); i += 200 {
-			units[i] = units[i]/2 + 1
-		}
-		if err := r.stirOnce(s, runner, out, &ms); err != nil {
+		halve(stirs+1+n, 200)
+		if err := r.stirOnce(s, runner, out, both); err != nil {
 			return err
 		}
 	}
-	r.Rested.both = ms[1:] // before the first none wanted less
+	both.ms = both.ms[1:] // before the first none wanted less
+	for n := range stirs + 1 {
+		turn(units, n, 100)
+		if err := r.stirOnce(s, runner, out, swap); err != nil {
+			return err
+		}
+	}
+	swap.ms = swap.ms[1:] // before the first some wanted less
 	return nil
 }
 
+// turn gives every so-manieth row from one on what the next of them had, and the last what the first had.
+func turn(units []int64, first, every int) {
+	had, i := units[first], first
+	for ; i+every < len(units); i += every {
+		units[i] = units[i+every]
+	}
+	units[i] = had
+}
+
 // stirOnce measures a cycle with the demand as it is now, and brings the cluster to rest.
-func (r *result) stirOnce(s *cluster.State, runner *cycle.Runner, out *decision.Cycle, ms *[]float64) error {
+func (r *result) stirOnce(s *cluster.State, runner *cycle.Runner, out *decision.Cycle, of *change) error {
 	start := time.Now()
 	if err := s.SetDemand("bench", r.data.Demand); err != nil {
 		return err
 	}
 	runner.Run(s, s.NowUS+60e6, out)
-	*ms = append(*ms, time.Since(start).Seconds()*1e3)
+	of.ms = append(of.ms, time.Since(start).Seconds()*1e3)
 	return settle(s, runner, out)
 }
 
@@ -166,12 +175,11 @@ func showLending(results []*result) {
 		fmt.Printf("\nlending: one of %d owners recalls at once: %.0f ms (%.0f … %.0f, %d runs), × %.2f of the cold cycle, %d units recalled\n",
 			stormPart, r.Storm.MS.P50, r.Storm.MS.Min, r.Storm.MS.Max, r.Storm.MS.N, r.Storm.MS.P50/r.ColdMS.P50, r.Storm.Recalls)
 	}
-	if r.Rested != nil {
-		less, more, both := &r.Rested.Less, &r.Rested.More, &r.Rested.Both
-		fmt.Printf("lending: a snapshot in which 1 %% of the rows want half as much, and its cycle, at the fixed point: %.1f ms (%.1f … %.1f, %d runs)\n"+
-			"lending: one in which they want as much as before again: %.1f ms (%.1f … %.1f, %d runs)\n"+
-			"lending: one in which half of them want half as much, half as much as before again: %.1f ms (%.1f … %.1f, %d runs)\n",
-			less.P50, less.Min, less.Max, less.N, more.P50, more.Min, more.Max, more.N, both.P50, both.Min, both.Max, both.N)
+	for i, of := range r.Changes {
+		if i == 0 {
+			fmt.Printf("lending: at the fixed point, a snapshot in which 1 %% of the rows want something else, and its cycle, %d runs each; they want\n", of.MS.N)
+		}
+		fmt.Printf("         %-55s  %5.1f ms  (%.1f … %.1f)\n", of.Want, of.MS.P50, of.MS.Min, of.MS.Max)
 	}
 	if public := byName["ten times the cluster"]; public != nil {
 		fmt.Printf("lending: time per unit against %s: × %.2f\n", public.Name, r.UnitNS/public.UnitNS)

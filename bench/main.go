@@ -58,20 +58,20 @@ var suites = []suite{
 // result is the measurements of a suite.
 type result struct {
 	suite
-	UnitsPlaced        int64    `json:"units_placed"`
-	Rows               int      `json:"grant_rows"`
-	ColdMS             quantile `json:"cold_ms"`
-	CycleMS            quantile `json:"cycle_ms"` // of it: the seven stages, without applying the tables
-	WarmMS             quantile `json:"warm_ms"`  // a snapshot with one row of a hundred changed, and its cycle
-	UnchangedMS        quantile `json:"unchanged_ms"`
-	UnitNS             float64  `json:"ns_per_unit"`
-	DecisionsPerSecond float64  `json:"decisions_per_second"`
-	Allocs             uint64   `json:"allocs_per_cycle"`
-	AllocBytes         uint64   `json:"alloc_bytes_per_cycle"`
-	StageUS            [7]int64 `json:"stage_us"`
-	Owners             *owners  `json:"owners,omitempty"`
-	Storm              *storm   `json:"storm,omitempty"`
-	Rested             *rested  `json:"rested,omitempty"`
+	UnitsPlaced        int64     `json:"units_placed"`
+	Rows               int       `json:"grant_rows"`
+	ColdMS             quantile  `json:"cold_ms"`
+	CycleMS            quantile  `json:"cycle_ms"` // of it: the seven stages, without applying the tables
+	WarmMS             quantile  `json:"warm_ms"`  // a snapshot with one row of a hundred changed, and its cycle
+	UnchangedMS        quantile  `json:"unchanged_ms"`
+	UnitNS             float64   `json:"ns_per_unit"`
+	DecisionsPerSecond float64   `json:"decisions_per_second"`
+	Allocs             uint64    `json:"allocs_per_cycle"`
+	AllocBytes         uint64    `json:"alloc_bytes_per_cycle"`
+	StageUS            [7]int64  `json:"stage_us"`
+	Owners             *owners   `json:"owners,omitempty"`
+	Storm              *storm    `json:"storm,omitempty"`
+	Changes            []*change `json:"changes,omitempty"`
 
 	data          *datasets.Dataset
 	policy        *plan.Policy
@@ -272,7 +272,9 @@ func (r *result) summarise() {
 	}
 	if r.Storm != nil {
 		r.Storm.MS = quantiles(r.Storm.ms)
-		r.Rested.Less, r.Rested.More, r.Rested.Both = quantiles(r.Rested.less), quantiles(r.Rested.more), quantiles(r.Rested.both)
+	}
+	for _, of := range r.Changes {
+		of.MS = quantiles(of.ms)
 	}
 }
 
