@@ -30,8 +30,9 @@ type beyond struct {
 type worth struct{ amount, gives int64 }
 
 const (
-	offerFrom = 64 // parcels are tried before it is asked for
-	nearMost  = 16 // consumers at most that those who are near are, each with all below it
+	offerFrom = 64      // parcels are tried before it is asked for
+	nearMost  = 16      // consumers at most that those who are near are, each with all below it
+	nearHeld  = 1 << 10 // holdings at most that these have
 )
 
 // isBeyond tells whether a parcel is known to have no room for the unit of this round, as victimsOn would say.
@@ -71,7 +72,7 @@ func (m *Planner) layOffer(o *pool) {
 			}
 			if most := m.marginAt(o, n); !most.bears(c.least[n-o.node]) {
 				continue
-			} else if m.isNear(n) {
+			} else if m.isNear(o, n) {
 				m.markNear(o, n, most)
 			} else if mutant != 77 {
 				for d, best := range c.worth {
@@ -84,12 +85,17 @@ func (m *Planner) layOffer(o *pool) {
 	f.most = m.fairness.onHand.packHalf(sum)
 }
 
-// isNear tells whether a consumer next to the way counts as near: few are below it, which hold something on few parcels.
-func (m *Planner) isNear(n plan.Node) bool {
+// isNear tells whether a consumer next to the way counts as near: few are below it, which held something on few parcels when they were listed last.
+func (m *Planner) isNear(o *pool, n plan.Node) bool {
 	if m.Eager {
 		return m.policy.Leaf(n) && n&1 == 0 // in small trees, too, some are not
 	}
-	return m.policy.End[n]-n <= nearMost
+	held, few := 0, m.policy.End[n]-n <= nearMost
+	for leaf := n; few && leaf < m.policy.End[n]; leaf++ {
+		held += len(m.fairness.onHand.leaf[o.at(leaf)].held)
+		few = held <= nearHeld
+	}
+	return few
 }
 
 // markNear marks the parcels on which those below a consumer next to the way hold what they may give.
