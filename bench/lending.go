@@ -29,7 +29,7 @@ type storm struct {
 }
 
 // stirs is how often a cluster at its fixed point is stirred.
-const stirs = 12
+const stirs = 24
 
 // change is what a snapshot with one row of a hundred changed, and its cycle, take in a cluster at its fixed point: the cycle after a cold one
 // has what that one left to be taken back to deal with, too.
