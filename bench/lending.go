@@ -80,7 +80,7 @@ func (r *result) stir(s *cluster.State, runner *cycle.Runner, out *decision.Cycl
 	return nil
 }
 
-// turn gives every so-manieth row from one on what the next of them had, and the last what the first had.
+// turn gives each of the rows from first on, so many apart, what the next of them had, and the last what the first had.
 func turn(units []int64, first, every int) {
 	had, i := units[first], first
 	for ; i+every < len(units); i += every {
