@@ -70,14 +70,14 @@ func (m *Planner) layOffer(o *pool) {
 			if n == c.way[d] || !m.p.Terms.Member[n] || m.pools.stake[o.at(n)] == 0 {
 				continue
 			}
-			if most := m.marginAt(o, n); !most.bears(c.least[n-o.node]) {
-				continue
-			} else if m.isNear(o, n) {
-				m.markNear(o, n, most)
-			} else if mutant != 77 {
-				for d, best := range c.worth {
-					amount, _ := share.Scale(best.amount, most.most, max(1, best.gives))
-					sum[d] = share.Add(sum[d], amount)
+			switch spare := m.marginAt(o, n); {
+			case !spare.bears(c.least[n-o.node]):
+			case m.isNear(o, n):
+				m.markNear(o, n, spare)
+			case mutant != 77:
+				for lane, best := range c.worth {
+					amount, _ := share.Scale(best.amount, spare.most, max(1, best.gives))
+					sum[lane] = share.Add(sum[lane], amount)
 				}
 			}
 		}
