@@ -39,12 +39,14 @@ func main() {
 	checkpoints := flag.Int("checkpoints", 10, "checkpoints measured")
 	load := flag.Duration("load", 20*time.Second, "how long readers are measured")
 	profile := flag.String("cpuprofile", "", "file for a profile of all runs")
+	feeds := flag.Int("feeds", 0, "feeds that push snapshots of -rows rows side by side for -load, in place of all else")
 	child := flag.String("child", "", "folder: serve from there, for the readers' measurement")
+	interval := flag.Duration("interval", 0, "between the cycles of that (0: on request alone)")
 	flag.Parse()
 	heap.Floor() // as the command does
 	log.SetFlags(0)
 	if *child != "" {
-		serveChild(*child)
+		serveChild(*child, *interval)
 		return
 	}
 	if *profile != "" {
@@ -58,6 +60,10 @@ func main() {
 		defer pprof.StopCPUProfile()
 	}
 	b := &bench{rows: *rows, hosts: *hosts}
+	if *feeds > 0 {
+		(&pushers{b: b, feeds: *feeds, rows: *rows, load: *load}).run()
+		return
+	}
 	b.body = b.snapshot(0)
 	fmt.Printf("%d rows, %d hosts, %.1f MB as Arrow and zstd; %s, %d processors, load %s\n\n", *rows, *hosts, float64(len(b.body))/1e6, runtime.Version(), runtime.GOMAXPROCS(0), load1())
 	times := map[string][]time.Duration{}
@@ -211,7 +217,7 @@ func (b *bench) startChild() *service {
 }
 
 // serveChild is the process that startChild starts.
-func serveChild(dir string) {
+func serveChild(dir string, interval time.Duration) {
 	server.SpareProcessors()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -219,7 +225,7 @@ func serveChild(dir string) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	o := server.ServiceOptions{Dir: dir, Listener: ln, Engine: engine.Options{ManualOnly: true}}
+	o := server.ServiceOptions{Dir: dir, Listener: ln, Engine: engine.Options{ManualOnly: interval == 0, IntervalUS: interval.Microseconds()}}
 	o.Ready = func(*engine.Engine) { fmt.Println("http://" + ln.Addr().String()) }
 	if err := server.Run(ctx, o); err != nil {
 		log.Fatal(err)
