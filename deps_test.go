@@ -37,6 +37,7 @@ var mayImport = map[string][]string{
 	"export/verify": {"export", "core/decision", "github.com/parquet-go/parquet-go", "github.com/goccy/go-yaml"},
 	"datasets":      {"core/cluster", "core/plan", "ingest/table", "github.com/parquet-go/parquet-go", "github.com/goccy/go-yaml"},
 	"bench":         {"*"},
+	"bench/measure": {"core/cycle", "core/cluster", "core/plan", "core/decision"},
 	"cmd/stint":     {"*"},
 
 	// The service.
