@@ -34,11 +34,12 @@ var mayImport = map[string][]string{
 	"ingest/table":   {"core/cluster", "core/plan", "github.com/apache/arrow", "github.com/parquet-go/parquet-go", "github.com/klauspost/compress"},
 	"export":         {"core/decision", "github.com/parquet-go/parquet-go", "github.com/apache/arrow", "github.com/klauspost/compress", "github.com/jedib0t/go-pretty"},
 	// Shares no code with the engine: of core only the types of columns.
-	"export/verify": {"export", "core/decision", "github.com/parquet-go/parquet-go", "github.com/goccy/go-yaml"},
-	"datasets":      {"core/cluster", "core/plan", "ingest/table", "github.com/parquet-go/parquet-go", "github.com/goccy/go-yaml"},
-	"bench":         {"*"},
-	"bench/measure": {"core/cycle", "core/cluster", "core/plan", "core/decision"},
-	"cmd/stint":     {"*"},
+	"export/verify":  {"export", "core/decision", "github.com/parquet-go/parquet-go", "github.com/goccy/go-yaml"},
+	"datasets":       {"core/cluster", "core/plan", "ingest/table", "github.com/parquet-go/parquet-go", "github.com/goccy/go-yaml"},
+	"ingest/foreign": {"core/cluster", "core/plan", "datasets", "github.com/goccy/go-yaml"},
+	"bench":          {"*"},
+	"bench/measure":  {"core/cycle", "core/cluster", "core/plan", "core/decision"},
+	"cmd/stint":      {"*"},
 
 	// The service.
 	"core/heap":             {"github.com/KimMachineGun/automemlimit"},

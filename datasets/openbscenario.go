@@ -82,8 +82,8 @@ type arrivals struct {
 
 // WriteScenario writes a scenario file to path, beside the dataset's own files as Write makes them: each row of demand
 // comes with the first cycle after its creation, as a source of its cycle, and ends (`runtime`) when it has run as long
-// as it did in the trace. It returns how many cycles and rows that are. It overwrites nothing.
-func (d *Dataset) WriteScenario(path, format string, l *Lives, o ScenarioOptions) (cycles, rows int64, err error) {
+// as it did in the trace. name is the scenario's. It returns how many cycles and rows that are. It overwrites nothing.
+func (d *Dataset) WriteScenario(path, name, format string, l *Lives, o ScenarioOptions) (cycles, rows int64, err error) {
 	if err := o.Validate(); err != nil {
 		return 0, 0, err
 	}
@@ -101,7 +101,7 @@ func (d *Dataset) WriteScenario(path, format string, l *Lives, o ScenarioOptions
 	if len(come) == 0 {
 		return 0, 0, errors.New("the trace has nothing in that time")
 	}
-	fmt.Fprintf(w, "name: openb\nplan_file: plan.yaml\nhosts_file: hosts.%s\nsteps:\n", format)
+	fmt.Fprintf(w, "name: %s\nplan_file: plan.yaml\nhosts_file: hosts.%s\nsteps:\n", name, format)
 	if come[0].cycle > 0 {
 		come = slices.Insert(come, 0, arrivals{})
 	}

@@ -45,7 +45,7 @@ func (c *column) at(row int) (value string, ok bool) {
 }
 
 // Write makes `plan.yaml`, `hosts.<format>` and `demand.<format>` in dir, which is made when missing.
-// It overwrites nothing: a file that is already there is an error, and then none is written.
+// A table that is nil gets no file. It overwrites nothing: a file that is already there is an error, and then none is written.
 func (d *Dataset) Write(dir, format string) error {
 	if !slices.Contains(Formats, format) {
 		return fmt.Errorf("format %q: must be one of %v", format, Formats)
@@ -62,8 +62,13 @@ func (d *Dataset) Write(dir, format string) error {
 	if err := os.WriteFile(filepath.Join(dir, names[0]), d.Plan, 0o666); err != nil {
 		return err
 	}
-	if err := writeFile(filepath.Join(dir, names[1]), format, d.Hosts.Rows, d.hostColumns()); err != nil {
-		return err
+	if d.Hosts != nil {
+		if err := writeFile(filepath.Join(dir, names[1]), format, d.Hosts.Rows, d.hostColumns()); err != nil {
+			return err
+		}
+	}
+	if d.Demand == nil {
+		return nil
 	}
 	return writeFile(filepath.Join(dir, names[2]), format, d.Demand.Rows, d.demandColumns())
 }

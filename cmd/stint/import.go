@@ -16,9 +16,9 @@ func newImport() *cobra.Command {
 		Short:   "Makes a policy file, hosts and demand from another system's data",
 		Example: "  stint import openb --nodes openb_node_list_all_node.csv --pods openb_pod_list_default.csv --out openb",
 		Args:    cobra.NoArgs,
-		RunE:    func(*cobra.Command, []string) error { return fmt.Errorf("import needs a source: openb") },
+		RunE:    func(*cobra.Command, []string) error { return fmt.Errorf("import needs a source: openb, swf") },
 	}
-	c.AddCommand(newImportOpenB())
+	c.AddCommand(newImportOpenB(), newImportSWF())
 	return c
 }
 
@@ -97,7 +97,7 @@ func importOpenBScenario(c *cobra.Command, nodes, pods, out, format string, o da
 	if err := d.Write(out, format); err != nil {
 		return err
 	}
-	cycles, rows, err := d.WriteScenario(path, format, lives, o)
+	cycles, rows, err := d.WriteScenario(path, "openb", format, lives, o)
 	if err != nil {
 		return err
 	}
