@@ -8,8 +8,9 @@ LOGS    ?= 300
 CHANGES ?= 1000
 FUZZ    ?= 60s
 KILLS   ?= 100
+EXTERNAL ?= ../shared/external
 
-.PHONY: build run test check lint soak fuzz bench generate clean
+.PHONY: build run test check lint soak fuzz bench bench-external generate clean
 
 build: ## bin/stint
 	$(GO) build -buildvcs=auto -o bin/stint ./cmd/stint
@@ -58,6 +59,11 @@ bench: build ## cold cycles and decode rates, medians of ten, with the machine t
 	$(GO) run ./bench
 	$(GO) run ./bench/service
 	$(GO) test -run '^$$' -bench Rate -benchtime 10x ./ingest/table
+
+bench-external: build ## workloads that others published, from EXTERNAL (a folder that is not part of the project)
+	@test -d $(EXTERNAL)/kueue || { echo "no $(EXTERNAL)/kueue: nothing to play (make bench-external EXTERNAL=DIR)"; exit 0; }; \
+		$(GO) run ./bench/external -stint bin/stint -kueue $(EXTERNAL)/kueue -name baseline && \
+		$(GO) run ./bench/external -stint bin/stint -kueue $(EXTERNAL)/kueue -name large-scale
 
 generate: ## the assembly of vecpack, after a change of vecpack/_asm
 	$(GO) generate ./...

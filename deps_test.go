@@ -38,6 +38,7 @@ var mayImport = map[string][]string{
 	"datasets":       {"core/cluster", "core/plan", "ingest/table", "github.com/parquet-go/parquet-go", "github.com/goccy/go-yaml"},
 	"ingest/foreign": {"core/cluster", "core/plan", "datasets", "github.com/goccy/go-yaml"},
 	"bench":          {"*"},
+	"bench/external": {"ingest/client", "github.com/goccy/go-yaml"},
 	"bench/measure":  {"core/cycle", "core/cluster", "core/plan", "core/decision"},
 	"cmd/stint":      {"*"},
 
