@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -173,5 +174,53 @@ func TestCheck(t *testing.T) {
 		if err := bad.Check(); fmt.Sprint(err) != want {
 			t.Errorf("%v, expected %s", err, want)
 		}
+	}
+}
+
+// TestDigestAfter puts a row into each table of a cycle in turn, and into each of the cycle before: the digest is always that
+// of the tables. It goes over all that a cycle has, so a table that comes later is held to it too.
+func TestDigestAfter(t *testing.T) {
+	dict := Words{"a"}
+	dicts := &Dicts{Plan: dict, Source: dict, Consumer: dict, Label: dict, Host: dict, Dimension: dict, Detail: dict}
+	fresh := func(table string, restated bool) *Cycle {
+		c := new(Cycle)
+		c.ResetEvents(dicts)
+		c.ResetStates(dicts)
+		if table != "" {
+			fill(reflect.ValueOf(c).Elem().FieldByName(table))
+		}
+		if table == "Plans" {
+			c.Plans.Author.Dict, c.Plans.Message.Dict, c.Plans.Digest.Dict = dict, dict, dict
+		}
+		c.Summary.Restated = restated
+		return c
+	}
+	type tabled interface{ Table() Table }
+	states := map[string]bool{}
+	for _, s := range new(Cycle).StateTables() {
+		states[s.Name] = true
+	}
+	seen := 0
+	for field := range reflect.TypeFor[Cycle]().Fields() {
+		v, ok := reflect.New(field.Type).Interface().(tabled)
+		if !ok || slices.Contains(unsaved, "Cycle."+field.Name) || field.Name == "Summary" {
+			continue
+		}
+		seen++
+		for _, names := range [][2]string{{field.Name, ""}, {"", field.Name}, {field.Name, field.Name}} {
+			last, c := fresh(names[0], true), fresh(names[1], states[v.Table().Name])
+			last.Summary.Digest = Digest(last.Tables())
+			if got, want := c.DigestAfter(last), Digest(c.Tables()); got != want {
+				t.Errorf("a row in table %s of cycle and cycle before %q: digest %s, and of the tables %s", field.Name, names, got, want)
+			}
+		}
+	}
+	if tables := len(new(Cycle).Tables()); seen != tables {
+		t.Errorf("%d tables of a cycle were looked at, its digest is of %d", seen, tables)
+	}
+	quiet := fresh("", true)
+	quiet.Summary.Digest = "of the cycle before"
+	if got := fresh("", false).DigestAfter(quiet); got != quiet.Summary.Digest {
+		t.Error("a cycle in which nothing happened is hashed again:", got)
 	}
 }

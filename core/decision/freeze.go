@@ -33,14 +33,18 @@ func (c *Cycle) Freeze(last *Cycle, dict func(Dict) Dict) *Cycle {
 	return f
 }
 
-// Events is the frozen cycle without its state tables and keyframes.
+// Events is the frozen cycle without its state tables, keyframes and ownership: what those who follow the changes of
+// units go by.
 func (c *Cycle) Events() *Cycle {
 	return &Cycle{Summary: c.Summary, Grants: c.Grants, Reclaims: c.Reclaims, Releases: c.Releases, Plans: c.Plans}
 }
 
 // EventRows is how many rows the tables of events have.
-func (c *Cycle) EventRows() int {
-	return len(c.Grants.Units) + len(c.Reclaims.Units) + len(c.Releases.Units) + len(c.Plans.Revision)
+func (c *Cycle) EventRows() (n int) {
+	for _, t := range c.EventTables() {
+		n += t.Rows
+	}
+	return n
 }
 
 type freezer struct{ dict func(Dict) Dict }

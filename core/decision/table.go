@@ -1,6 +1,9 @@
 package decision
 
-import "io"
+import (
+	"io"
+	"slices"
+)
 
 // The origins of a unit (SPEC chapter 8).
 const (
@@ -435,13 +438,21 @@ type Cycle struct {
 	State      io.WriterTo // the state after the cycle, saved, for the log; nil where it gets none
 }
 
-// Tables are views of the event and state tables in the log's order, without
-// cycles and without keyframes.
+// EventTables are views of the tables of what happened in the cycle.
+func (c *Cycle) EventTables() []Table {
+	return []Table{c.Grants.Table(), c.Reclaims.Table(), c.Releases.Table(), c.Ownership.Table(), c.Plans.Table()}
+}
+
+// StateTables are views of the tables of what is true after the cycle.
+func (c *Cycle) StateTables() []Table {
+	return []Table{c.Consumers.Table(), c.Amounts.Table(), c.Shares.Table(), c.Shortfalls.Table()}
+}
+
+// Tables are the event and state tables in the log's order, without cycles and without keyframes. The digest is of
+// these: a table belongs to it by being one of events or one of states.
 func (c *Cycle) Tables() []Table {
-	return []Table{
-		c.Grants.Table(), c.Reclaims.Table(), c.Releases.Table(), c.Consumers.Table(), c.Amounts.Table(),
-		c.Shares.Table(), c.Shortfalls.Table(), c.Ownership.Table(), c.Plans.Table(),
-	}
+	events, states := c.EventTables(), c.StateTables()
+	return slices.Concat(events[:3], states, events[3:]) // ownership and plans stand behind the states
 }
 
 // Dicts are the dictionaries that the tables of one cycle share.

@@ -71,13 +71,11 @@ func (e *Engine) decide(nowUS int64) {
 	s.StartedUS = start.UnixMicro()
 	s.FinishedUS = s.StartedUS + took.Microseconds() // the clock may jump
 	s.Inputs, s.ConsumersCycle, s.SharesCycle, s.ShortfallsCycle = nil, 0, 0, 0
-	quiet := e.out.EventRows() == 0 && !s.Restated
-	if !quiet || !e.quiet || e.frozen == nil {
-		s.Digest = decision.Digest(e.out.Tables())
-	} else {
-		s.Digest = e.frozen.Summary.Digest
+	last := e.frozen
+	if !e.digested {
+		last = nil
 	}
-	e.quiet = e.out.EventRows() == 0
+	s.Digest, e.digested = e.out.DigestAfter(last), true
 }
 
 // finish publishes the last cycle and hands it to the log. lastUS is the now of the cycle before.

@@ -133,8 +133,10 @@ type Engine struct {
 	recent  []*decision.Cycle
 	rows    int // of recent
 	lastSeq uint64
-	quiet   bool // the last cycle had no events: another like it has the same digest
 	batch   []*request
+	// digested: the digest of the last cycle was computed by this process. One that a checkpoint brings is not built
+	// upon: an older stint may have recorded a wrong one.
+	digested bool
 
 	cycleSeq   uint64        // the last cycle's record
 	saving     chan struct{} // closed when no step of a checkpoint is under way
