@@ -24,6 +24,9 @@ func (v *View) Changes(source string, since int64, rowsMax int) (t *decision.Tab
 	if since > last {
 		return nil, 0, refuse(Future, "there was no cycle %d yet; the last one is %d", since, last)
 	}
+	if since < v.resync {
+		return nil, 0, refuse(Compacted, "cycles up to %d were decided anew when the service started, otherwise than before: read /v1/holdings and go on from its cycle", v.resync-1)
+	}
 	first := last + 1
 	if len(v.Recent) > 0 {
 		first = v.Recent[0].Summary.Cycle

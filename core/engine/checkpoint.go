@@ -125,7 +125,7 @@ func (e *Engine) Restore(seq uint64, r io.Reader, bytes int64) error {
 		was.back(e)
 		return err
 	}
-	e.savedCycle, e.cycleSeq = e.state.Cycle, seq
+	e.savedCycle, e.cycleSeq, e.recorded = e.state.Cycle, seq, e.frozen.Summary.Digest
 	return nil
 }
 

@@ -69,6 +69,11 @@ type Options struct {
 	CheckpointAtEnd   bool  // the engine ends with one
 	CheckpointBytes   int64 // of records since the last checkpoint, after which the next one does not wait so long (1 GiB)
 
+	// AcceptReplay has recovery go on with what it decides where the journal recorded something else. OnDifference, when set, is
+	// told of every difference that is accepted, so that both results are kept; its error ends the recovery.
+	AcceptReplay bool
+	OnDifference func(Difference) error
+
 	// Step, when set, is called at points where a crash would be awkward: for tests.
 	Step func(point string)
 }
@@ -137,6 +142,9 @@ type Engine struct {
 	// digested: the digest of the last cycle was computed by this process. One that a checkpoint brings is not built
 	// upon: an older stint may have recorded a wrong one.
 	digested bool
+	recorded string // digest of the last cycle as its record has it
+	differed bool   // recovery came out otherwise than recorded, which was accepted
+	resync   int64  // changes up to this cycle are void; 0: none are
 
 	cycleSeq   uint64        // the last cycle's record
 	saving     chan struct{} // closed when no step of a checkpoint is under way
@@ -252,6 +260,14 @@ func (e *Engine) Run(ctx context.Context) error {
 }
 
 func (e *Engine) loop(ctx context.Context) error {
+	if e.differed {
+		if err := e.resume(ctx); err != nil {
+			if !errors.Is(err, errDropped) {
+				e.setHealth(err.Error())
+			}
+			return err
+		}
+	}
 	timer := time.NewTimer(e.interval())
 	defer timer.Stop()
 	for {

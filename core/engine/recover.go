@@ -12,7 +12,7 @@ var ErrRefused = errors.New("refused")
 
 // Replay brings back one record of the journal, behind what Restore brought back: accepted input is applied, a cycle is decided again and must come out as recorded.
 // Cycles that the log lacks are written to it. It is for the goroutine that will call Run, before it. Errors: an input that is
-// refused (ErrRefused in the chain), a cycle that is decided otherwise.
+// refused (ErrRefused in the chain), a cycle that is decided otherwise, save with Options.AcceptReplay.
 func (e *Engine) Replay(seq uint64, kind byte, payload []byte) error {
 	e.sinceBytes += int64(len(payload))
 	switch kind {
@@ -20,7 +20,7 @@ func (e *Engine) Replay(seq uint64, kind byte, payload []byte) error {
 		return e.replayInput(seq, payload)
 	case recordCycle:
 		e.cycleSeq = seq
-		return e.replayCycle(payload)
+		return e.replayCycle(seq, payload)
 	}
 	return fmt.Errorf("a record of kind %d, which this stint does not know", kind)
 }
@@ -43,6 +43,9 @@ func (e *Engine) replayInput(seq uint64, payload []byte) error {
 		}
 	}
 	r, err := e.apply(in)
+	if err != nil && e.differed {
+		return e.leaveOut(seq, in, err)
+	}
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrRefused, in.Kind, err)
 	}
@@ -54,7 +57,7 @@ func (e *Engine) replayInput(seq uint64, payload []byte) error {
 	return nil
 }
 
-func (e *Engine) replayCycle(payload []byte) error {
+func (e *Engine) replayCycle(seq uint64, payload []byte) error {
 	var r cycleRecord
 	if err := json.Unmarshal(payload, &r); err != nil {
 		return fmt.Errorf("record of a cycle: %w", err)
@@ -69,9 +72,11 @@ func (e *Engine) replayCycle(payload []byte) error {
 	last := e.state.NowUS
 	e.decide(r.NowUS)
 	if s := &e.out.Summary; s.Digest != r.Digest || s.Revision != r.Revision {
-		return fmt.Errorf("cycle %d decides otherwise than before (digest %s, recorded %s): the journal is of another version of stint, or damaged; "+
-			"start the version that wrote it", r.Cycle, s.Digest, r.Digest)
+		if err := e.otherwise(seq, &r); err != nil {
+			return err
+		}
 	}
+	e.recorded = r.Digest
 	e.replayed(last)
 	return nil
 }
@@ -103,6 +108,10 @@ func (e *Engine) Recovered() error {
 			return fmt.Errorf("%w: it has cycle %d, the journal ends with cycle %d: they are not of one service", errAhead, logged, last)
 		}
 		e.lane.hold(bytesOf(e.pending))
+	}
+	if e.differed {
+		e.resync = e.state.Cycle + 1
+		e.o.Log.Error("the service goes on with what this start decided, not with what was recorded; clients must read their holdings anew", "after cycle", e.state.Cycle)
 	}
 	var held *Holdings
 	if e.frozen != nil {

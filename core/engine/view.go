@@ -16,8 +16,9 @@ type View struct {
 	Policy   *PolicyView       // the newest policy, in force from the next cycle on; nil: none yet
 	InForce  *PolicyView       // that of the last cycle; nil before the first
 
-	next chan struct{} // closed when there is a newer view
-	wide func() *decision.Table
+	resync int64         // changes up to this cycle are void: see Engine.resume
+	next   chan struct{} // closed when there is a newer view
+	wide   func() *decision.Table
 }
 
 // PolicyView is a policy file that was accepted.
@@ -61,7 +62,7 @@ func (e *Engine) publish() { e.publishWith(nil) }
 // publishWith is publish with other holdings; nil: those of the last view.
 func (e *Engine) publishWith(held *Holdings) {
 	old := e.view.Load()
-	v := &View{Last: e.frozen, Recent: e.recent, Holdings: held, Policy: e.policy, InForce: e.inForce, next: make(chan struct{}), wide: old.wide}
+	v := &View{Last: e.frozen, Recent: e.recent, Holdings: held, Policy: e.policy, InForce: e.inForce, resync: e.resync, next: make(chan struct{}), wide: old.wide}
 	if held == nil {
 		v.Holdings = old.Holdings
 	}
