@@ -82,7 +82,7 @@ func (j *Journal) Checkpoint(seq uint64, write func(io.Writer) error) error {
 }
 
 func (j *Journal) writeCheckpoint(path string, seq uint64, write func(io.Writer) error) error {
-	f, err := os.OpenFile(path+tmpSuffix, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
+	f, err := os.OpenFile(path+tmpSuffix, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, fileMode)
 	if err != nil {
 		return err
 	}

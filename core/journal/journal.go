@@ -86,19 +86,26 @@ type Journal struct {
 	closed    atomic.Int64 // bytes of the segments before the last
 	undo      int64        // end before the last record; -1: it cannot be taken back
 	replayed  bool
+	cut       *Cut
 	broken    error
 	header    [recordHeaderBytes]byte
 }
 
 const lockName = "LOCK"
 
+// What is in a journal is its service's alone: policies, names of consumers, and whatever clients sent.
+const (
+	dirMode  os.FileMode = 0o700
+	fileMode os.FileMode = 0o600
+)
+
 // Open opens a journal, making its folder if need be. Replay comes next. Errors name the file: another
 // process has it, a file that is no segment, another version, damage.
 func Open(dir string, o Options) (*Journal, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return nil, err
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, 0o644)
+	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, fileMode)
 	if err != nil {
 		return nil, err
 	}
@@ -117,6 +124,21 @@ func Open(dir string, o Options) (*Journal, error) {
 
 // Last is the number of the last record, 0 when there is none. It is known after Replay.
 func (j *Journal) Last() uint64 { return j.seq }
+
+// Cut is what Replay took off the end of the journal.
+type Cut struct {
+	Path    string
+	At      int64  // the byte at which it began
+	Bytes   int64  // up to the last that was not 0
+	Record  uint64 // the record that would have stood there
+	Why     string
+	Refused bool // a whole record, which the visitor refused: it had been taken back before the journal ended
+}
+
+// Cut tells what Replay took off the end of the journal; nil: nothing. It is what a write left that was under way when the journal
+// ended, of which nobody was promised anything, or a last record that the disk has damaged since: the journal alone cannot tell
+// which, so whoever opens it must be told.
+func (j *Journal) Cut() *Cut { return j.cut }
 
 // Bytes is how many bytes the records take on disk.
 func (j *Journal) Bytes() int64 { return j.closed.Load() + j.end }

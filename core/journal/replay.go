@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -117,7 +118,7 @@ func (r *reading) run() (err error) {
 		err := r.visit(Record{Seq: h.seq, Kind: h.kind, Payload: r.buf[:h.bytes]})
 		if errors.Is(err, ErrRefused) {
 			if next, ok := r.peek(r.at + recordHeaderBytes + h.bytes); r.last && !(ok && next.seq == h.seq+1) {
-				return r.cut()
+				return r.cut(err.Error(), true)
 			}
 			return fmt.Errorf("%s: record %d was taken once and is refused now: %w", r.s.path, h.seq, err)
 		}
@@ -179,7 +180,7 @@ func (r *reading) tail(why string) error {
 	if r.j.seq < r.j.after {
 		return fmt.Errorf("damaged: %s; there is a checkpoint of record %d", where, r.j.after)
 	}
-	return r.cut()
+	return r.cut(why, false)
 }
 
 // durableLater looks behind a bad record for one that says that it was durable; 0: none.
@@ -202,9 +203,31 @@ func (r *reading) durableLater() (seq uint64, err error) {
 	return 0, nil
 }
 
-// cut makes the segment end at the next record.
-func (r *reading) cut() error {
-	err := r.j.step("truncate", r.s.path)
+// written is how many bytes stand behind the next record's place, up to the last that is not 0.
+func (r *reading) written() (n int64, err error) {
+	window := make([]byte, 1<<16)
+	for from := r.at; from < r.size; from += int64(len(window)) {
+		got, err := r.f.ReadAt(window, from)
+		if err != nil && err != io.EOF {
+			return 0, err
+		}
+		if some := bytes.TrimRight(window[:got], "\x00"); len(some) > 0 {
+			n = from - r.at + int64(len(some))
+		}
+	}
+	return n, nil
+}
+
+// cut makes the segment end at the next record, and notes what it takes off, unless that is room that was never written.
+func (r *reading) cut(why string, refused bool) error {
+	written, err := r.written()
+	if err != nil {
+		return err
+	}
+	if written > 0 {
+		r.j.cut = &Cut{Path: r.s.path, At: r.at, Bytes: written, Record: r.j.seq + 1, Why: why, Refused: refused}
+	}
+	err = r.j.step("truncate", r.s.path)
 	if err == nil {
 		err = r.f.Truncate(r.at)
 	}

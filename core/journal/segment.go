@@ -86,7 +86,7 @@ func createSegment(dir string, first uint64, reserveBytes int64, step func(op, p
 	if err = step("create", s.path); err != nil {
 		return s, nil, 0, err
 	}
-	f, err = os.OpenFile(s.path+tmpSuffix, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o644)
+	f, err = os.OpenFile(s.path+tmpSuffix, os.O_CREATE|os.O_TRUNC|os.O_RDWR, fileMode)
 	if err != nil {
 		return s, nil, 0, err
 	}
