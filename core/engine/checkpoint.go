@@ -69,6 +69,8 @@ func (e *Engine) poke() {
 
 // save takes the copy, and has it written once the log has its cycle: what the log lacks must be decided again.
 func (e *Engine) save() {
+	e.watch.begin("a copy for a checkpoint", 0)
+	defer e.watch.end()
 	start := time.Now()
 	c, seq := pack.Save(), max(e.cycleSeq, e.lastSeq)
 	if e.spare != nil {
@@ -110,6 +112,8 @@ func (e *Engine) write(c *pack.Coder, seq uint64, done *Checkpoint) {
 // Restore brings back what a checkpoint has of the records up to seq, before Replay brings back those behind it. When it gives an error
 // the engine is as it was.
 func (e *Engine) Restore(seq uint64, r io.Reader, bytes int64) error {
+	e.watch.begin("reading a checkpoint", 0)
+	defer e.watch.end()
 	was := e.setAside()
 	c := pack.Load(r, bytes)
 	e.fields(c)

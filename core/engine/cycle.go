@@ -17,7 +17,9 @@ var errDropped = errors.New("the cycle is dropped")
 
 // cycle runs a cycle, makes its record durable, and only then publishes what it decided (API-5).
 func (e *Engine) cycle(ctx context.Context) error {
-	now := max(e.o.Clock(), e.state.NowUS) // CYC-9
+	e.watch.begin("cycle", e.state.Cycle+1)
+	defer e.watch.end()
+	now := e.clock()
 	if err := e.silence(now); err != nil {
 		if !e.o.IsFull(err) {
 			return err
@@ -43,10 +45,15 @@ func (e *Engine) cycle(ctx context.Context) error {
 		}
 		e.setHealth("no room for the record of a cycle: " + err.Error())
 		e.o.Log.Error("no room for the record of a cycle; waiting for some", "cycle", s.Cycle, "error", err)
+		e.watch.end() // it waits for a disk
 		select {
 		case <-ctx.Done():
-			return errDropped
+			err = errDropped
 		case <-time.After(retryDelay):
+		}
+		e.watch.begin("cycle", s.Cycle)
+		if errors.Is(err, errDropped) {
+			return err
 		}
 	}
 	e.setHealth("")
@@ -65,6 +72,7 @@ func (e *Engine) cycle(ctx context.Context) error {
 // decide runs one cycle on the state.
 func (e *Engine) decide(nowUS int64) {
 	start := time.Now()
+	e.o.Step("deciding")
 	e.runner.Run(e.state, nowUS, &e.out)
 	s := &e.out.Summary
 	took := time.Since(start)

@@ -48,6 +48,7 @@ type Options struct {
 	Exporter Exporter         // nil: no log is written
 	Decode   func(in *Input, dimensions []string) error
 	Clock    func() int64 // µs since 1970 UTC; nil: the machine's
+	Elapsed  func() int64 // µs, of time that no clock is set by; nil: the machine's
 	Log      *slog.Logger
 	OnCycle  func(*decision.Cycle) // called with every cycle that is published; nil: nobody is
 
@@ -69,6 +70,10 @@ type Options struct {
 	CheckpointAtEnd   bool  // the engine ends with one
 	CheckpointBytes   int64 // of records since the last checkpoint, after which the next one does not wait so long (1 GiB)
 
+	// Work of the engine, a cycle above all, that takes longer is slow: the engine is not ready (1 min). Longer than
+	// StuckAfter it is stuck, and the engine not healthy (5 min).
+	SlowAfter, StuckAfter time.Duration
+
 	// AcceptReplay has recovery go on with what it decides where the journal recorded something else. OnDifference, when set, is
 	// told of every difference that is accepted, so that both results are kept; its error ends the recovery.
 	AcceptReplay bool
@@ -80,6 +85,8 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	o.Clock = cmpFunc(o.Clock, func() int64 { return time.Now().UnixMicro() })
+	o.Elapsed = cmpFunc(o.Elapsed, monotonicUS)
+	o.SlowAfter, o.StuckAfter = cmp.Or(o.SlowAfter, time.Minute), cmp.Or(o.StuckAfter, 5*time.Minute)
 	o.IsFull = cmpFunc(o.IsFull, func(error) bool { return false })
 	o.OnCycle = cmpFunc(o.OnCycle, func(*decision.Cycle) {})
 	o.Step = cmpFunc(o.Step, func(string) {})
@@ -124,6 +131,8 @@ type Engine struct {
 	journalBytes                          atomic.Int64
 	saved                                 atomic.Pointer[Checkpoint] // the last one; nil: none since the start
 	healthy                               atomic.Pointer[string]     // why it is not; nil: it is
+	behindUS                              atomic.Int64               // the clock, of what is taken for the time
+	watch                                 watch
 
 	// What follows belongs to the goroutine of Run.
 	state   *cluster.State
@@ -142,6 +151,7 @@ type Engine struct {
 	// digested: the digest of the last cycle was computed by this process. One that a checkpoint brings is not built
 	// upon: an older stint may have recorded a wrong one.
 	digested bool
+	time     reckoned
 	recorded string // digest of the last cycle as its record has it
 	differed bool   // recovery came out otherwise than recorded, which was accepted
 	resync   int64  // changes up to this cycle are void; 0: none are
@@ -169,6 +179,7 @@ func New(o Options) *Engine {
 		stopping: make(chan struct{}), sources: map[string]*source{}, saving: make(chan struct{}), prepared: make(chan struct{}, 1), sinceUS: monotonicUS(),
 	}
 	close(e.saving)
+	e.watch.slow, e.watch.stuck, e.watch.log = o.SlowAfter, o.StuckAfter, o.Log
 	e.keys.init(o.KeysPerSourceMax, o.KeysMax)
 	e.runner.Clock = monotonicUS
 	if o.Exporter != nil {
@@ -196,6 +207,8 @@ type Stats struct {
 	LogBehind           int64 // cycles that are not in the decision log yet
 	LogLost             bool  // the log will get the missing cycles at the next start only
 	Checkpoint          Checkpoint
+	Busy                time.Duration // how long the engine has been at what it does now; 0: it waits
+	ClockBehind         time.Duration // the clock, of what is taken for the time
 }
 
 // Stats gives the engine's counters.
@@ -204,18 +217,12 @@ func (e *Engine) Stats() Stats {
 	if e.lane != nil {
 		s.LogBehind, s.LogLost = e.lane.behind()
 	}
+	_, s.Busy, _ = e.watch.running()
+	s.ClockBehind = time.Duration(e.behindUS.Load()) * time.Microsecond
 	if c := e.saved.Load(); c != nil {
 		s.Checkpoint = *c
 	}
 	return s
-}
-
-// Unhealthy tells why the engine cannot do its work, "" when it can.
-func (e *Engine) Unhealthy() string {
-	if why := e.healthy.Load(); why != nil {
-		return *why
-	}
-	return ""
 }
 
 func (e *Engine) setHealth(why string) {

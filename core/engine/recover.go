@@ -15,6 +15,8 @@ var ErrRefused = errors.New("refused")
 // refused (ErrRefused in the chain), a cycle that is decided otherwise, save with Options.AcceptReplay.
 func (e *Engine) Replay(seq uint64, kind byte, payload []byte) error {
 	e.sinceBytes += int64(len(payload))
+	e.watch.begin(fmt.Sprintf("recovery of record %d", seq), 0)
+	defer e.watch.end()
 	switch kind {
 	case recordInput:
 		return e.replayInput(seq, payload)
@@ -109,6 +111,7 @@ func (e *Engine) Recovered() error {
 		}
 		e.lane.hold(bytesOf(e.pending))
 	}
+	e.time = reckoned{latestUS: e.now(), atUS: e.o.Elapsed()} // how long the service was down is not known
 	if e.differed {
 		e.resync = e.state.Cycle + 1
 		e.o.Log.Error("the service goes on with what this start decided, not with what was recorded; clients must read their holdings anew", "after cycle", e.state.Cycle)

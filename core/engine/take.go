@@ -16,6 +16,8 @@ const batchMax = 64
 // take handles a request and those waiting behind it, up to batchMax, with one flush of the journal for all. An error
 // is one of the journal: nothing can be known to be durable any more.
 func (e *Engine) take(first *request) error {
+	e.watch.begin("an input", 0)
+	defer e.watch.end()
 	e.batch = append(e.batch[:0], first)
 	for len(e.batch) < batchMax && len(e.queue) > 0 {
 		e.batch = append(e.batch, <-e.queue)
@@ -24,10 +26,12 @@ func (e *Engine) take(first *request) error {
 	appended := false
 	for i, r := range e.batch {
 		if r.ask != nil {
+			e.watch.begin("a question about the state", 0)
 			r.err = e.answer(r.ask)
 			continue
 		}
 		var fatal error
+		e.watch.begin("an input of kind "+r.in.Kind, 0)
 		if r.receipt, r.err, fatal = e.accept(r.in); fatal != nil {
 			for _, r := range e.batch[:i+1] {
 				if r.err == nil {
@@ -85,7 +89,7 @@ func (e *Engine) answer(ask func(*cluster.State) error) error {
 // accept checks an input against all conditions, appends it to the journal and applies it. What the state refuses is
 // taken back from the journal, where nobody has been told of it. fatal is an error of the journal.
 func (e *Engine) accept(in *Input) (r Receipt, err, fatal error) {
-	in.AtUS = max(e.o.Clock(), e.now())
+	in.AtUS = e.clock()
 	if r, ok, err := e.repeated(in); ok || err != nil {
 		return r, err, nil
 	}
