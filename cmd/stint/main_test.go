@@ -21,6 +21,10 @@ func TestMain(m *testing.M) {
 	if data := os.Getenv(crashData); data != "" {
 		crashChild(data)
 	}
+	if os.Getenv(mainArgs) != "" {
+		hookServe = holdHooks
+		mainChild()
+	}
 	testscript.Main(m, map[string]func(){"stint": main})
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -39,13 +38,18 @@ type serveConfig struct {
 	Unknown     string   `yaml:"unknown"`
 	ShrinkGuard partOf   `yaml:"shrink_guard"`
 	SourceTTL   duration `yaml:"source_ttl"`
-	DecisionLog *bool    `yaml:"decision_log"`
+	DecisionLog bool     `yaml:"decision_log"`
 	Checkpoint  struct {
 		Interval duration `yaml:"interval"`
 		Bytes    size     `yaml:"bytes"`
 	} `yaml:"checkpoint"`
-	Tokens []serveToken `yaml:"tokens"`
-	Log    struct {
+	Watchdog struct {
+		Slow  duration `yaml:"slow"`
+		Stuck duration `yaml:"stuck"`
+	} `yaml:"watchdog"`
+	StopTimeMax duration     `yaml:"stop_time_max"`
+	Tokens      []serveToken `yaml:"tokens"`
+	Log         struct {
 		Level  string `yaml:"level"`
 		Format string `yaml:"format"`
 	} `yaml:"log"`
@@ -66,6 +70,10 @@ type serveConfig struct {
 		RecentRows    int      `yaml:"recent_rows"`
 		Journal       size     `yaml:"journal"`
 	} `yaml:"limits"`
+
+	// Of the command line.
+	file         string // the configuration was read from; "": from none
+	acceptReplay bool
 }
 
 type serveToken struct {
@@ -146,36 +154,25 @@ func loadServeConfig(name string) (*serveConfig, error) {
 	if len(text) > configBytesMax {
 		return nil, fmt.Errorf("%s: more than %d bytes", name, configBytesMax)
 	}
-	c := new(serveConfig)
-	if err := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict()).Decode(c); err != nil && err != io.EOF {
-		return nil, fmt.Errorf("%s: %s", name, strings.TrimSpace(yaml.FormatError(err, false, false)))
-	}
-	for _, path := range []*string{&c.Data, &c.Plan} {
-		if *path != "" && !filepath.IsAbs(*path) {
+	c, s := defaults, &settings{name: name}
+	s.read(text, reflect.ValueOf(c).Elem())
+	c.file = name
+	for key, path := range map[string]*string{"data": &c.Data, "plan": &c.Plan} {
+		if s.line[key] > 0 && *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(filepath.Dir(name), *path)
 		}
 	}
-	fill(reflect.ValueOf(c).Elem(), reflect.ValueOf(defaults).Elem())
-	return c, c.validate(name)
+	c.validate(s)
+	return c, s.err()
 }
 
-// fill gives fields that are not set the values of defaults.
-func fill(to, defaults reflect.Value) {
-	for i := range to.NumField() {
-		switch f := to.Field(i); {
-		case f.Kind() == reflect.Struct:
-			fill(f, defaults.Field(i))
-		case f.IsZero():
-			f.Set(defaults.Field(i))
+// validate tells all that is wrong with the values.
+func (c *serveConfig) validate(s *settings) {
+	add := s.fault
+	for key, v := range map[string]string{"data": c.Data, "listen": c.Listen} {
+		if v == "" {
+			add(key, v, "must not be empty")
 		}
-	}
-}
-
-// validate tells all that is wrong.
-func (c *serveConfig) validate(name string) error {
-	var all []error
-	add := func(key, value, must string) {
-		all = append(all, fmt.Errorf("%s: %s: %q: %s", name, key, value, must))
 	}
 	if c.Unknown != "refuse" && c.Unknown != "report" {
 		add("unknown", c.Unknown, "must be refuse or report")
@@ -187,9 +184,7 @@ func (c *serveConfig) validate(name string) error {
 	if c.Log.Format != "text" && c.Log.Format != "json" {
 		add("log.format", c.Log.Format, "must be text or json")
 	}
-	if d := time.Duration(c.Checkpoint.Interval); d < time.Second || d > 24*time.Hour {
-		add("checkpoint.interval", d.String(), "must be from 1s to 24h")
-	}
+	between(s, "checkpoint.interval", c.Checkpoint.Interval, time.Second, 24*time.Hour)
 	if n := c.Checkpoint.Bytes; n < 1<<10 || n > 1<<40 {
 		add("checkpoint.bytes", strconv.FormatInt(int64(n), 10), "must be from 1KiB to 1TiB")
 	}
@@ -214,17 +209,41 @@ func (c *serveConfig) validate(name string) error {
 	if l.PerAddress < 0 {
 		add("limits.connections_per_address", strconv.Itoa(l.PerAddress), "must be at least 0")
 	}
-	return errors.Join(all...)
+	w := &c.Watchdog
+	between(s, "watchdog.slow", w.Slow, time.Second, 24*time.Hour)
+	between(s, "watchdog.stuck", w.Stuck, max(time.Second, time.Duration(w.Slow)), 24*time.Hour)
+	between(s, "stop_time_max", c.StopTimeMax, time.Second, time.Hour)
+	if err := server.CheckTokens(c.tokens()); err != nil {
+		for line := range strings.Lines(err.Error()) {
+			s.faults = append(s.faults, settingFault{s.line["tokens"], "tokens: " + strings.TrimSpace(line)})
+		}
+	}
+}
+
+// between notes a time that is out of bounds.
+func between(s *settings, key string, v duration, least, most time.Duration) {
+	if d := time.Duration(v); d < least || d > most {
+		s.fault(key, d.String(), fmt.Sprintf("must be from %s to %s", least, most))
+	}
+}
+
+// tokens are the tokens as the server takes them.
+func (c *serveConfig) tokens() (list []server.Token) {
+	for _, t := range c.Tokens {
+		list = append(list, server.Token{Name: t.Name, SHA256: t.SHA256, Role: t.Role, Groups: t.Groups})
+	}
+	return list
 }
 
 // options make a service's options of a configuration.
 func (c *serveConfig) options(log *slog.Logger) (o server.ServiceOptions, err error) {
 	l := &c.Limits
 	o = server.ServiceOptions{
-		Dir: c.Data, NoLog: !*c.DecisionLog, PlanName: c.Plan,
+		Dir: c.Data, NoLog: !c.DecisionLog, PlanName: c.Plan,
 		Engine: engine.Options{
 			IntervalUS: time.Duration(c.Interval).Microseconds(), ManualOnly: c.Manual, ShrinkGuardMilli: int64(c.ShrinkGuard),
 			SourceTTLUS: time.Duration(c.SourceTTL).Microseconds(), QueueMax: l.InputsWaiting, SourcesMax: l.Sources,
+			SlowAfter: time.Duration(c.Watchdog.Slow), StuckAfter: time.Duration(c.Watchdog.Stuck), AcceptReplay: c.acceptReplay,
 			RecentCyclesMax: l.RecentCycles, RecentRowsMax: l.RecentRows,
 			CheckpointUS: time.Duration(c.Checkpoint.Interval).Microseconds(), CheckpointBytes: min(int64(c.Checkpoint.Bytes), int64(l.Journal)/8),
 		},
@@ -239,9 +258,7 @@ func (c *serveConfig) options(log *slog.Logger) (o server.ServiceOptions, err er
 			},
 		},
 	}
-	for _, t := range c.Tokens {
-		o.Server.Tokens = append(o.Server.Tokens, server.Token{Name: t.Name, SHA256: t.SHA256, Role: t.Role, Groups: t.Groups})
-	}
+	o.Server.Tokens = c.tokens()
 	if c.Plan != "" {
 		g, err := readInput(kindPlan, c.Plan)
 		if err != nil {

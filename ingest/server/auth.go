@@ -3,6 +3,7 @@ package server
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,24 +44,50 @@ func checkTokens(list []Token) (map[[32]byte]*Token, error) {
 		return nil, fmt.Errorf("%d tokens; at most %d are taken", len(list), tokensMax)
 	}
 	tokens := make(map[[32]byte]*Token, len(list))
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
 	for i := range list {
 		t := &list[i]
-		sum, err := hex.DecodeString(t.SHA256)
-		if err != nil || len(sum) != sha256.Size {
-			return nil, fmt.Errorf("token %q: sha256 %q: must be 64 hexadecimal digits", t.Name, t.SHA256)
+		name := fmt.Sprintf("token %q", t.Name)
+		if t.Name == "" {
+			name = fmt.Sprintf("token %d", i+1)
+			fault("%s: has no name", name)
 		}
 		if !slices.Contains(Roles, t.Role) {
-			return nil, fmt.Errorf("token %q: role %q: must be one of %s", t.Name, t.Role, strings.Join(Roles, ", "))
+			fault("%s: role %q: must be one of %s", name, t.Role, strings.Join(Roles, ", "))
 		}
-		if t.Name == "" {
-			return nil, fmt.Errorf("token %d: has no name", i+1)
+		sum, err := hex.DecodeString(t.SHA256)
+		if err != nil || len(sum) != sha256.Size {
+			fault("%s: sha256 %q: must be 64 hexadecimal digits", name, t.SHA256)
+			continue
 		}
-		if tokens[[32]byte(sum)] != nil {
-			return nil, fmt.Errorf("token %q: has the same hash as %q", t.Name, tokens[[32]byte(sum)].Name)
+		if twin := tokens[[32]byte(sum)]; twin != nil {
+			fault("%s: has the same hash as %q", name, twin.Name)
+			continue
 		}
 		tokens[[32]byte(sum)] = t
 	}
-	return tokens, nil
+	return tokens, errors.Join(faults...)
+}
+
+// CheckTokens tells what is wrong with a list of tokens.
+func CheckTokens(list []Token) error {
+	_, err := checkTokens(list)
+	return err
+}
+
+// SetTokens has the server know other tokens from the next request on. Errors, after which it knows those that it knew: tokens that are not
+// valid; none where there were some, which would open the service to everybody.
+func (s *Server) SetTokens(list []Token) error {
+	tokens, err := checkTokens(list)
+	if err != nil {
+		return err
+	}
+	if len(tokens) == 0 && len(*s.tokens.Load()) > 0 {
+		return errors.New("no tokens any more: everybody could do everything, which takes a restart")
+	}
+	s.tokens.Store(&tokens)
+	return nil
 }
 
 // everybody is who asks where no tokens are configured.
@@ -68,14 +95,15 @@ var everybody = &Token{Name: "everybody", Role: RoleAdmin}
 
 // authenticate finds out whose token a request carries.
 func (s *Server) authenticate(q *request) (*Token, error) {
-	if len(s.tokens) == 0 {
+	tokens := *s.tokens.Load()
+	if len(tokens) == 0 {
 		return everybody, nil
 	}
 	word, token, ok := strings.Cut(string(q.Request.Header.Peek("Authorization")), " ")
 	if !ok || !strings.EqualFold(word, "Bearer") {
 		return nil, problem{Status: 401, Type: "unauthorized", Detail: "a bearer token is needed"}
 	}
-	t := s.tokens[sha256.Sum256([]byte(strings.TrimSpace(token)))]
+	t := tokens[sha256.Sum256([]byte(strings.TrimSpace(token)))]
 	if t == nil {
 		return nil, problem{Status: 401, Type: "unauthorized", Detail: "the token is not known"}
 	}

@@ -36,9 +36,16 @@ func connsBearable(most int) int {
 type listener struct {
 	net.Listener
 	s     *Server
+	once  sync.Once
 	mu    sync.Mutex
 	open  int
 	perIP map[string]int
+}
+
+// Close stops listening. More than once is as good as once.
+func (l *listener) Close() (err error) {
+	l.once.Do(func() { err = l.Listener.Close() })
+	return err
 }
 
 // acceptPause is how long nobody is let in when the system has no descriptors or memory for a connection.

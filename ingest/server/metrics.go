@@ -93,6 +93,8 @@ func (m *Metrics) attach(s *Server) {
 	gauge("stint_queue_decodes", "Bodies being decoded or waiting for it.", func() float64 { return float64(s.decoding.Load()) })
 	gauge("stint_queue_body_bytes", "Memory of bodies being received and decoded.", func() float64 { return float64(s.inflight.Load()) })
 	gauge("stint_queue_waiters", "Long polls waiting.", func() float64 { return float64(s.waiters.Load()) })
+	gauge("stint_engine_busy_seconds", "How long the engine has been at what it does now, a cycle above all; 0 when it waits.", stats(func(s engine.Stats) float64 { return s.Busy.Seconds() }))
+	gauge("stint_clock_behind_seconds", "How far the clock is behind the time of the last cycle or input.", stats(func(s engine.Stats) float64 { return s.ClockBehind.Seconds() }))
 	gauge("stint_log_behind_cycles", "Cycles that are not in the decision log yet.", stats(func(s engine.Stats) float64 { return float64(s.LogBehind) }))
 	gauge("stint_journal_bytes", "Bytes of the journal.", stats(func(s engine.Stats) float64 { return float64(s.Journal) }))
 	gauge("stint_checkpoint_cycle", "Cycle of the last checkpoint since the start.", stats(func(s engine.Stats) float64 { return float64(s.Checkpoint.Cycle) }))
@@ -111,7 +113,7 @@ func (m *Metrics) attach(s *Server) {
 	gauge("stint_units_leaving", "Units under reclaim.", last(func(s *decision.Summary) int64 { return s.UnitsLeaving }))
 	gauge("stint_units_overdue", "Units under reclaim past their deadline, not released yet.", last(func(s *decision.Summary) int64 { return s.UnitsOverdue }))
 	gauge("stint_ready", "Whether input is taken and cycles run.", func() float64 {
-		if e := s.engine.Load(); e == nil || e.Unhealthy() != "" {
+		if e := s.engine.Load(); e == nil || e.Unready() != "" {
 			return 0
 		}
 		return 1

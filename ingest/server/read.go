@@ -383,8 +383,14 @@ func (h *history) table(name string, n int64) (*decision.Table, error) {
 
 // getHealth tells that the process lives and can do its work.
 func (s *Server) getHealth(q *request) error {
-	if e := s.engine.Load(); e != nil && e.Unhealthy() != "" {
-		return problem{Type: "unhealthy", Status: 503, Detail: e.Unhealthy()}
+	e := s.engine.Load()
+	if e == nil {
+		e = s.starts.Load()
+	}
+	if e != nil {
+		if why := e.Unhealthy(); why != "" {
+			return problem{Type: "unhealthy", Status: 503, Detail: why}
+		}
 	}
 	return q.json(200, map[string]string{"status": "ok", "version": s.o.Version})
 }
@@ -395,7 +401,7 @@ func (s *Server) getReady(q *request) error {
 	if e == nil {
 		return problem{Type: "not-ready", Status: 503, Detail: *s.why.Load(), RetryAfter: 1}
 	}
-	if why := e.Unhealthy(); why != "" {
+	if why := e.Unready(); why != "" {
 		return problem{Type: "not-ready", Status: 503, Detail: why, RetryAfter: 1}
 	}
 	stats, v := e.Stats(), e.View()

@@ -79,8 +79,9 @@ type Options struct {
 type Server struct {
 	o       Options
 	engine  atomic.Pointer[engine.Engine]
-	why     atomic.Pointer[string] // while there is no engine
-	tokens  map[[32]byte]*Token
+	starts  atomic.Pointer[engine.Engine] // the engine that recovers, while there is no other
+	why     atomic.Pointer[string]        // while there is no engine
+	tokens  atomic.Pointer[map[[32]byte]*Token]
 	http    *fasthttp.Server
 	history history
 
@@ -92,6 +93,8 @@ type Server struct {
 	lingers  atomic.Int64
 	tables   sync.Pool     // *cluster.DemandTable
 	closing  chan struct{} // closed when the server shuts down: long polls end
+	mu       sync.Mutex    // of ln
+	ln       *listener     // that is served
 	instance string
 }
 
@@ -102,11 +105,12 @@ func New(o Options) (*Server, error) {
 	if o.Metrics == nil {
 		o.Metrics = NewMetrics()
 	}
-	s := &Server{o: o, decodes: make(chan struct{}, o.Limits.DecodesMax), closing: make(chan struct{}), whatif: make(chan struct{}, 1), history: history{dir: o.LogDir}}
-	var err error
-	if s.tokens, err = checkTokens(o.Tokens); err != nil {
+	tokens, err := checkTokens(o.Tokens)
+	if err != nil {
 		return nil, err
 	}
+	s := &Server{o: o, decodes: make(chan struct{}, o.Limits.DecodesMax), closing: make(chan struct{}), whatif: make(chan struct{}, 1), history: history{dir: o.LogDir}}
+	s.tokens.Store(&tokens)
 	var id [6]byte
 	_, _ = rand.Read(id[:]) // never fails
 	s.instance = hex.EncodeToString(id[:])
@@ -144,16 +148,33 @@ var ErrOpen = errors.New("without tokens the service listens on a loopback addre
 
 // Serve answers requests until Shutdown.
 func (s *Server) Serve(ln net.Listener) error {
-	if addr, ok := ln.Addr().(*net.TCPAddr); ok && len(s.tokens) == 0 && !addr.IP.IsLoopback() {
+	if addr, ok := ln.Addr().(*net.TCPAddr); ok && len(*s.tokens.Load()) == 0 && !addr.IP.IsLoopback() {
 		return errors.Join(ErrOpen, ln.Close())
 	}
-	return s.http.Serve(&listener{Listener: ln, s: s, perIP: map[string]int{}})
+	l := &listener{Listener: ln, s: s, perIP: map[string]int{}}
+	s.mu.Lock()
+	s.ln = l
+	s.mu.Unlock()
+	select {
+	case <-s.closing:
+		return l.Close() // it was shut down before
+	default:
+	}
+	return s.http.Serve(l)
 }
 
-// Shutdown stops listening, ends long polls and waits for requests under way until ctx is done.
+// Shutdown stops listening, ends long polls and waits for requests under way until ctx is done. It may come before Serve, or while that
+// begins: fasthttp does not know of the listener then, and would go on with it.
 func (s *Server) Shutdown(ctx context.Context) error {
 	close(s.closing)
-	return s.http.ShutdownWithContext(ctx)
+	s.mu.Lock()
+	l := s.ln
+	s.mu.Unlock()
+	var err error
+	if l != nil {
+		err = l.Close()
+	}
+	return errors.Join(err, s.http.ShutdownWithContext(ctx))
 }
 
 // unreadable answers a request whose header cannot be read, or whose body is announced as too long.

@@ -27,6 +27,8 @@ type ServiceOptions struct {
 	PlanName string // for messages
 	Listener net.Listener
 
+	// Started, when set, is called with the server before it serves anything.
+	Started func(*Server)
 	// Ready, when set, is called once input is taken.
 	Ready func(*engine.Engine)
 }
@@ -57,6 +59,9 @@ func Run(ctx context.Context, o ServiceOptions) error {
 	if err != nil {
 		return errors.Join(err, o.Listener.Close())
 	}
+	if o.Started != nil {
+		o.Started(s)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	served := make(chan error, 1)
@@ -85,6 +90,7 @@ func (s *Server) engineUntil(ctx context.Context, o *ServiceOptions) (err error)
 	defer func() { err = errors.Join(err, j.Close()) }()
 	eo := o.Engine
 	eo.Journal, eo.Decode, eo.Log, eo.CheckpointAtEnd = j, Decode, s.o.Log, true
+	eo.OnDifference = differences(filepath.Join(o.Dir, differencesName)).keep
 	eo.IsFull = func(err error) bool { return errors.Is(err, journal.ErrFull) }
 	if !o.NoLog {
 		w, err := export.Open(s.o.LogDir, export.Options{Append: true})
@@ -95,6 +101,7 @@ func (s *Server) engineUntil(ctx context.Context, o *ServiceOptions) (err error)
 		eo.Exporter = decisionLog{w}
 	}
 	e := engine.New(eo)
+	s.starts.Store(e)
 	start := time.Now()
 	checkpoint, err := s.recover(ctx, e, j)
 	if err != nil {
@@ -138,6 +145,14 @@ func (s *Server) recover(ctx context.Context, e *engine.Engine, j *journal.Journ
 		}
 		return err
 	})
+	if c := j.Cut(); c != nil {
+		args := []any{"record", c.Record, "file", c.Path, "byte", c.At, "bytes", c.Bytes, "why", c.Why}
+		if c.Refused {
+			s.o.Log.Info("the end of the journal was cut off: an input that was not acknowledged", args...)
+		} else {
+			s.o.Log.Warn("the end of the journal was cut off: a write that broke off, of which nobody was told, or a last record that the disk has damaged", args...)
+		}
+	}
 	if err == nil {
 		err = e.Recovered()
 	}
