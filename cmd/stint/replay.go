@@ -8,11 +8,13 @@ import (
 	"slices"
 	"sort"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/export"
 )
@@ -23,7 +25,8 @@ func newReplayCommand() *cobra.Command {
 		Use:   "replay --log LOG",
 		Short: "Decides logged cycles again and compares digests",
 		Long: `Decides the cycles of a log again, from the inputs that the log kept, and compares the digest of
-what each decides with the digest that the log names and with that of the log's files.
+what each decides with the digest that the log names and with that of the log's files. Of a cycle that is otherwise it names
+the tables that differ.
 
 What a cycle decides depends on all that came before it. So the log has, with the first cycle of a UTC day and with
 every 60th, the whole state after it. With --from, replay begins with the last one before that cycle: what lies between is
@@ -114,10 +117,18 @@ type otherwise struct {
 	What    string `json:"what"`
 	Logged  string `json:"logged"`
 	Decided string `json:"decided"`
+	// Tables are those in which what is decided and what the files say differ, with their rows.
+	Tables []string `json:"tables,omitempty"`
+
+	misnamed bool // the logged digest alone is wrong: the tables are the same
 }
 
 func (o *otherwise) Error() string {
-	return fmt.Sprintf("cycle %d: %s (digest %s, logged %s)", o.Cycle, o.What, o.Decided, o.Logged)
+	text := fmt.Sprintf("cycle %d: %s (digest %s, logged %s)", o.Cycle, o.What, o.Decided, o.Logged)
+	if len(o.Tables) > 0 {
+		text += ", in " + strings.Join(o.Tables, ", ")
+	}
+	return text
 }
 
 // replayLog compares cycles and prints how it went.
@@ -169,6 +180,11 @@ func printReplay(w io.Writer, faults []*otherwise, compared, state, first, last 
 	for _, o := range faults[:min(len(faults), warningsMax)] {
 		if _, err := fmt.Fprintf(w, "%s cycle %d: %s\n  logged   %s\n  decided  %s\n", p.bad("FAIL"), o.Cycle, o.What, o.Logged, o.Decided); err != nil {
 			return err
+		}
+		for _, table := range o.Tables {
+			if _, err := fmt.Fprintf(w, "  in       %s\n", table); err != nil {
+				return err
+			}
 		}
 	}
 	word, from := p.good("ok  "), ""
@@ -238,11 +254,21 @@ func (b *batch) replay(log string, stderr io.Writer) error {
 		return err
 	}
 	return b.run(r, log, cycles[len(cycles)-1], stderr, func(o *otherwise, _ int64) error {
-		if o == nil {
-			return nil
-		}
-		return fmt.Errorf("%s: %w: the log is damaged, or of another version", log, o)
+		return acceptable(o, log, stderr)
 	})
+}
+
+// acceptable is the error of a cycle that is not what was logged, where what follows it would not be what the log means. A digest that alone
+// is wrong is warned of: every table is as decided.
+func acceptable(o *otherwise, log string, stderr io.Writer) error {
+	switch {
+	case o == nil:
+		return nil
+	case o.misnamed:
+		warn(stderr, []string{fmt.Sprintf("%s: %v", log, o)})
+		return nil
+	}
+	return fmt.Errorf("%s: %w: the log is damaged, or of another version", log, o)
 }
 
 // run decides the cycles of a log up to last, from the first or those that follow what restore brought back, and shows each to a
@@ -269,13 +295,9 @@ func (b *batch) run(r *export.Reader, log string, last int64, stderr io.Writer, 
 		b.cycle(t.Column("now").Int[0])
 		digest := t.Column("decisions_digest")
 		logged := string(digest.Dict.Bytes(digest.Code[0]))
-		found := (*otherwise)(nil)
-		if b.out.Summary.Digest != logged || b.out.Summary.Cycle != n {
-			found = &otherwise{n, "it decides otherwise", logged, b.out.Summary.Digest}
-		} else if files, err := r.Digest(n); err != nil {
+		found, err := b.compare(r, n, logged)
+		if err != nil {
 			return err
-		} else if files != logged {
-			found = &otherwise{n, "its files say otherwise", logged, files}
 		}
 		if err := seen(found, n); err != nil {
 			return err
@@ -283,6 +305,39 @@ func (b *batch) run(r *export.Reader, log string, last int64, stderr io.Writer, 
 		status(bar("replay", i+1, len(cycles)))
 	}
 	return nil
+}
+
+// compare holds the cycle that was decided last against cycle n of a log: its digest, and its files. It gives nil when all is the same.
+func (b *batch) compare(r *export.Reader, n int64, logged string) (*otherwise, error) {
+	decided := b.out.Summary.Digest
+	files, err := r.Digest(n)
+	if err != nil {
+		return nil, err
+	}
+	if decided == logged && files == logged && b.out.Summary.Cycle == n {
+		return nil, nil
+	}
+	o := &otherwise{Cycle: n, What: "it decides otherwise", Logged: logged, Decided: decided}
+	switch {
+	case b.out.Summary.Cycle != n:
+		o.What = fmt.Sprintf("it is decided as cycle %d", b.out.Summary.Cycle)
+		return o, nil
+	case decided == files:
+		o.What, o.misnamed = "its tables are as decided, and the logged digest is not theirs", true
+		return o, nil
+	case decided == logged:
+		o.What, o.Decided = "its files say otherwise", files
+	}
+	for _, is := range b.out.Tables() {
+		was, err := r.Table(is.Name, n)
+		if err != nil {
+			return nil, err
+		}
+		if decision.Digest([]decision.Table{is}) != decision.Digest([]decision.Table{*was}) {
+			o.Tables = append(o.Tables, fmt.Sprintf("%s (%d rows decided, %d in its files)", is.Name, is.Rows, was.Rows))
+		}
+	}
+	return o, nil
 }
 
 // inputs applies a cycle's inputs.

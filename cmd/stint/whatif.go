@@ -93,12 +93,7 @@ func whatif(o *whatifOptions, stdout, stderr io.Writer) error {
 
 // compareUnder decides cycle n of a log under the policy in force and under another one.
 func compareUnder(r *export.Reader, o *whatifOptions, n int64, policy *plan.Policy, stderr io.Writer) (*explain.Comparison, error) {
-	damaged := func(o *otherwise, _ int64) error {
-		if o == nil {
-			return nil
-		}
-		return fmt.Errorf("%w: the log is damaged, or of another version", o)
-	}
+	damaged := func(at *otherwise, _ int64) error { return acceptable(at, o.log, stderr) }
 	before := newReplay()
 	if err := before.restore(r, o.log, n); err != nil {
 		return nil, err
@@ -125,7 +120,13 @@ func compareUnder(r *export.Reader, o *whatifOptions, n int64, policy *plan.Poli
 	nowUS, digest := t.Column("now").Int[0], t.Column("decisions_digest")
 	was := before.ahead(nowUS, o.settle)
 	if logged := string(digest.Dict.Bytes(digest.Code[0])); was.Digest() != logged {
-		return nil, damaged(&otherwise{n, "it decides otherwise", logged, was.Digest()}, n)
+		files, err := r.Digest(n)
+		if err == nil {
+			err = damaged(&otherwise{Cycle: n, What: "it decides otherwise", Logged: logged, Decided: was.Digest(), misnamed: files == was.Digest()}, n)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	return explain.Compare(was, after.ahead(nowUS, o.settle)), nil
 }
