@@ -65,6 +65,22 @@ func encode(w io.Writer, t *decision.Table, cycle int64, metas []meta) error {
 // encodeRows writes a table as a Parquet file; cycles has the cycle of each row, or of all.
 // Values go to the column writers in batches, column by column; memory is that of one row group.
 func encodeRows(w io.Writer, t *decision.Table, cycles []int64, metas []meta) error {
+	pw := newRowWriter(w, t, metas)
+	sources := rowSources(t, cycles, len(cycles) == 1)
+	batch := make([]parquet.Value, 0, batchRows)
+	for first := 0; first < t.Rows; first += rowGroupRows {
+		if err := writeRows(pw, sources, batch, first, min(first+rowGroupRows, t.Rows)); err != nil {
+			return err
+		}
+		if err := pw.Flush(); err != nil {
+			return err
+		}
+	}
+	return pw.Close()
+}
+
+// newRowWriter begins a Parquet file of tables such as t.
+func newRowWriter(w io.Writer, t *decision.Table, metas []meta) *parquet.GenericWriter[any] {
 	options := []parquet.WriterOption{
 		schemaOf(t), parquet.Compression(packing), parquet.MaxRowsPerRowGroup(rowGroupRows),
 		parquet.DataPageStatistics(false), // the page index has them
@@ -79,32 +95,34 @@ func encodeRows(w io.Writer, t *decision.Table, cycles []int64, metas []meta) er
 	for _, m := range append(metas, meta{metaSeal, unsealed}) {
 		options = append(options, parquet.KeyValueMetadata(m.key, m.value))
 	}
-	pw := parquet.NewGenericWriter[any](w, options...)
-	into := pw.ColumnWriters()
-	if len(into) != len(t.Columns)+1 {
-		return fmt.Errorf("BUG: table %s has %d leaf columns for %d columns", t.Name, len(into), len(t.Columns)+1)
-	}
-	sources := make([]source, len(into))
-	sources[0] = source{column: &decision.Column{Type: decision.Int, Int: cycles}, same: len(cycles) == 1}
+	return parquet.NewGenericWriter[any](w, options...)
+}
+
+// rowSources are where the values of a file's columns come from: the cycles, of which there is one for all rows where same is set, and the table's columns.
+func rowSources(t *decision.Table, cycles []int64, same bool) []source {
+	sources := make([]source, 1, len(t.Columns)+1)
+	sources[0] = source{column: &decision.Column{Type: decision.Int, Int: cycles}, same: same}
 	for i := range t.Columns {
-		sources[i+1] = newSource(&t.Columns[i], i+1, t.Rows)
+		sources = append(sources, newSource(&t.Columns[i], i+1, t.Rows))
 	}
-	batch := make([]parquet.Value, 0, batchRows)
-	for first := 0; first < t.Rows; first += rowGroupRows {
-		end := min(first+rowGroupRows, t.Rows)
-		for i := range sources {
-			for from := first; from < end; from += batchRows {
-				batch = sources[i].values(batch[:0], from, min(from+batchRows, end))
-				if _, err := into[i].WriteRowValues(batch); err != nil {
-					return err
-				}
+	return sources
+}
+
+// writeRows writes rows from … end-1; batch is scratch.
+func writeRows(pw *parquet.GenericWriter[any], sources []source, batch []parquet.Value, from, end int) error {
+	into := pw.ColumnWriters()
+	if len(into) != len(sources) {
+		return fmt.Errorf("BUG: a table has %d leaf columns for %d columns", len(into), len(sources))
+	}
+	for i := range sources {
+		for at := from; at < end; at += batchRows {
+			batch = sources[i].values(batch[:0], at, min(at+batchRows, end))
+			if _, err := into[i].WriteRowValues(batch); err != nil {
+				return err
 			}
 		}
-		if err := pw.Flush(); err != nil {
-			return err
-		}
 	}
-	return pw.Close()
+	return nil
 }
 
 // source gives the values of one column.

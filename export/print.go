@@ -156,13 +156,19 @@ func value(c *decision.Column, row int) string {
 }
 
 func printCSV(w *bufio.Writer, t *decision.Table, rows []int) error {
+	return printCSVRows(w, t, rows, true)
+}
+
+func printCSVRows(w *bufio.Writer, t *decision.Table, rows []int, header bool) error {
 	out := csv.NewWriter(w)
 	record := make([]string, len(t.Columns))
 	for i := range t.Columns {
 		record[i] = t.Columns[i].Name
 	}
-	if err := out.Write(record); err != nil {
-		return err
+	if header {
+		if err := out.Write(record); err != nil {
+			return err
+		}
 	}
 	for _, row := range rows {
 		for i := range t.Columns {
@@ -177,23 +183,34 @@ func printCSV(w *bufio.Writer, t *decision.Table, rows []int) error {
 }
 
 func printJSON(w *bufio.Writer, t *decision.Table, rows []int, lines bool) error {
+	before, after := "", "\n"
+	if !lines {
+		before, after = "[", "]\n"
+	} else if len(rows) == 0 {
+		after = ""
+	}
+	w.WriteString(before) // the writer keeps its error for Flush
+	printJSONRows(w, t, rows, lines, true)
+	_, err := w.WriteString(after)
+	return err
+}
+
+// printJSONRows writes rows, and before each but the first of all what stands between two.
+func printJSONRows(w *bufio.Writer, t *decision.Table, rows []int, lines, first bool) {
 	names := make([][]byte, len(t.Columns))
 	words := make([]map[int32][]byte, len(t.Columns)) // by code, quoted
 	for i := range t.Columns {
 		names[i] = append(appendQuoted(nil, t.Columns[i].Name), ':')
 		words[i] = map[int32][]byte{}
 	}
-	before, between, after := "", "\n", "\n"
-	if !lines {
-		before, between, after = "[", ",\n ", "]\n"
-	} else if len(rows) == 0 {
-		after = ""
+	between := ",\n "
+	if lines {
+		between = "\n"
 	}
 	var line []byte
-	w.WriteString(before) // the writer keeps its error for Flush
 	for n, row := range rows {
 		line = line[:0]
-		if n > 0 {
+		if n > 0 || !first {
 			line = append(line, between...)
 		}
 		for i := range t.Columns {
@@ -201,11 +218,9 @@ func printJSON(w *bufio.Writer, t *decision.Table, rows []int, lines bool) error
 			line = appendJSON(append(line, names[i]...), &t.Columns[i], row, words[i])
 		}
 		if _, err := w.Write(append(line, '}')); err != nil {
-			return err
+			return // Flush tells
 		}
 	}
-	_, err := w.WriteString(after)
-	return err
 }
 
 func appendJSON(to []byte, c *decision.Column, row int, words map[int32][]byte) []byte {

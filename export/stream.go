@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
-	"strings"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
-	"github.com/apache/arrow/go/v17/arrow/ipc"
 	"github.com/apache/arrow/go/v17/arrow/memory"
 
 	"github.com/stintd/stint/core/decision"
@@ -23,54 +20,16 @@ var StreamFormats = []string{"arrow", "parquet", "ndjson", "json", "csv"}
 // Stream writes a table whole: an Arrow IPC stream, a Parquet file, or text as Print does. In Parquet the column
 // `cycle` comes first; where the table has none it says cycle. Errors: an unknown format, a table too large for it, w's own.
 func Stream(w io.Writer, t *decision.Table, format string, cycle int64) error {
-	switch format {
-	case "arrow":
-		return streamArrow(w, t)
-	case "parquet":
-		out := bufio.NewWriterSize(w, 1<<16)
-		cycles, rest := []int64{cycle}, *t
-		if c := t.Column("cycle"); c != nil {
-			cycles = c.Int
-			rest.Columns = slices.DeleteFunc(slices.Clone(t.Columns), func(c decision.Column) bool { return c.Name == "cycle" })
-		}
-		return errors.Join(encodeRows(out, &rest, cycles, nil), out.Flush())
-	case "ndjson", "json", "csv":
-		return Print(w, t, format, PrintOptions{})
+	out := bufio.NewWriterSize(w, 1<<16)
+	p, err := NewParts(out, format, cycle)
+	if err != nil {
+		return err
 	}
-	return fmt.Errorf("no format %q; there are %s", format, strings.Join(StreamFormats, ", "))
+	return errors.Join(p.Write(t), p.Close(), out.Flush())
 }
 
 // textBytesMax bounds the texts of one column: Arrow's offsets have 32 bits.
 const textBytesMax = math.MaxInt32
-
-// streamArrow writes a table as one record batch. Texts are dictionary-encoded; a column's dictionary has the words that
-// its rows use. Numbers are not copied.
-func streamArrow(w io.Writer, t *decision.Table) error {
-	fields := make([]arrow.Field, len(t.Columns))
-	columns := make([]arrow.Array, len(t.Columns))
-	defer func() {
-		for _, c := range columns {
-			if c != nil {
-				c.Release()
-			}
-		}
-	}()
-	for i := range t.Columns {
-		c := &t.Columns[i]
-		a, err := arrowColumn(c, t.Rows)
-		if err != nil {
-			return fmt.Errorf("table %s, column %s: %w", t.Name, c.Name, err)
-		}
-		columns[i] = a
-		fields[i] = arrow.Field{Name: c.Name, Type: a.DataType(), Nullable: c.Optional || c.Type == decision.Text}
-	}
-	schema := arrow.NewSchema(fields, nil)
-	record := array.NewRecord(schema, columns, int64(t.Rows))
-	defer record.Release()
-	out := bufio.NewWriterSize(w, 1<<16)
-	z := ipc.NewWriter(out, ipc.WithSchema(schema))
-	return errors.Join(z.Write(record), z.Close(), out.Flush())
-}
 
 func arrowColumn(c *decision.Column, rows int) (arrow.Array, error) {
 	switch c.Type {
@@ -118,23 +77,24 @@ func arrowTexts(c *decision.Column) (arrow.Array, error) {
 	if c.Dict != nil {
 		words = c.Dict.Len()
 	}
-	place := make([]int32, words) // by code: 1 + place in the column's own dictionary
+	places := newPlaces(words, len(c.Code))
 	codes := make([]int32, len(c.Code))
 	offsets, data := []int32{0}, []byte(nil)
 	for row, code := range c.Code {
 		if code == decision.Null {
 			continue
 		}
-		if place[code] == 0 {
+		place := places.of(code)
+		if *place == 0 {
 			word := c.Dict.Bytes(code)
 			if len(data)+len(word) > textBytesMax {
 				return nil, fmt.Errorf("more than %d bytes of text", textBytesMax)
 			}
 			data = append(data, word...)
 			offsets = append(offsets, int32(len(data)))
-			place[code] = int32(len(offsets) - 1)
+			*place = int32(len(offsets) - 1)
 		}
-		codes[row] = place[code] - 1
+		codes[row] = *place - 1
 	}
 	dictionary := array.NewData(arrow.BinaryTypes.String, len(offsets)-1,
 		[]*memory.Buffer{nil, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(offsets)), memory.NewBufferBytes(data)}, nil, 0, 0)
@@ -144,6 +104,32 @@ func arrowTexts(c *decision.Column) (arrow.Array, error) {
 	indices := array.NewDataWithDictionary(typ, len(codes), []*memory.Buffer{valid, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(codes))}, nulls, 0, dictionary)
 	defer indices.Release()
 	return array.NewDictionaryData(indices), nil
+}
+
+// wordPlaces has, by code, 1 + the place of a word in a column's own dictionary; 0: it has none yet. Where a dictionary is much longer than the
+// column, only the words that this has are kept.
+type wordPlaces struct {
+	all []int32
+	few map[int32]*int32
+}
+
+func newPlaces(words, rows int) *wordPlaces {
+	if words > 4*rows {
+		return &wordPlaces{few: map[int32]*int32{}}
+	}
+	return &wordPlaces{all: make([]int32, words)}
+}
+
+func (p *wordPlaces) of(code int32) *int32 {
+	if p.all != nil {
+		return &p.all[code]
+	}
+	place := p.few[code]
+	if place == nil {
+		place = new(int32)
+		p.few[code] = place
+	}
+	return place
 }
 
 func arrowLists(c *decision.Column) (arrow.Array, error) {

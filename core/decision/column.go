@@ -57,6 +57,25 @@ type Table struct {
 	Columns []Column
 }
 
+// Slice is the rows from … end-1 as a table, which shares their memory.
+func (t *Table) Slice(from, end int) *Table {
+	part := &Table{Name: t.Name, Rows: end - from, Columns: make([]Column, len(t.Columns))}
+	for i, c := range t.Columns {
+		c.Int, c.Float, c.Code = cut(c.Int, from, end), cut(c.Float, from, end), cut(c.Code, from, end)
+		c.Lists, c.Null = cut(c.Lists, from, end), cut(c.Null, from, end)
+		part.Columns[i] = c
+	}
+	return part
+}
+
+// cut is s[from:end] of a slice that may not be there.
+func cut[T any](s []T, from, end int) []T {
+	if len(s) == 0 {
+		return s
+	}
+	return s[from:end:end]
+}
+
 // Column finds a column by name, nil when the table has none of that name.
 func (t *Table) Column(name string) *Column {
 	for i := range t.Columns {
