@@ -29,6 +29,9 @@ var nameSeed = maphash.MakeSeed()
 // Len is the number of distinct names.
 func (n *Names) Len() int { return len(n.end) }
 
+// Size is how many bytes the dictionary takes, without what it has reserved.
+func (n *Names) Size() int { return len(n.bytes) + 8*len(n.end) + 8*len(n.slot) }
+
 // Reset forgets all names and keeps the memory. Ids given before mean nothing any more.
 func (n *Names) Reset() {
 	n.bytes, n.end = n.bytes[:0], n.end[:0]

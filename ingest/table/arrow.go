@@ -44,6 +44,7 @@ type arrowReader struct {
 	fields   []arrowField
 	texts    map[int64]arrowTexts // dictionaries by id
 	rows     int                  // emitted so far
+	stepMax  int                  // rows of the longest window so far
 	decoded  int64                // bytes of metadata and bodies, unpacked, so far
 	rebuilt  int                  // texts of dictionaries that grew, counted again each time they did
 	zstd     *zstd.Decoder        // nil until a body is compressed
@@ -74,6 +75,9 @@ func decodeArrow(r io.Reader, o *Options, emit batchFunc) error {
 	a := &arrowReader{r: r, o: o, emit: emit, texts: map[int64]arrowTexts{}}
 	a.body = takeBody()
 	defer a.close()
+	if err := o.spend(int64(cap(a.body))); err != nil {
+		return err
+	}
 	var records, dictionaries int
 	for messages := 1; ; messages++ {
 		a.where = fmt.Sprintf("message %d", messages)
@@ -199,7 +203,10 @@ func (a *arrowReader) read(buf []byte, n int64) ([]byte, error) {
 	if err := a.spend(n); err != nil {
 		return buf, err
 	}
-	buf, err := readGrowing(a.r, buf[:0], int(n))
+	if err := a.o.spendGrowth(cap(buf), int(n), 1); err != nil {
+		return buf, err
+	}
+	buf, err := readGrowing(a.r, buf[:0], int(n), nil)
 	if err == io.EOF {
 		err = fmt.Errorf("the stream ends after %d of %d bytes", len(buf), n)
 	}
@@ -207,10 +214,19 @@ func (a *arrowReader) read(buf []byte, n int64) ([]byte, error) {
 }
 
 // readGrowing appends n bytes of r to buf, which grows with what arrives. io.EOF
-// means that there were fewer.
-func readGrowing(r io.Reader, buf []byte, n int) ([]byte, error) {
+// means that there were fewer. Where the memory is not paid for yet, o is asked for it.
+func readGrowing(r io.Reader, buf []byte, n int, o *Options) ([]byte, error) {
 	for end := len(buf) + n; len(buf) < end; {
 		step := min(end-len(buf), max(len(buf), cap(buf)-len(buf), 64<<10))
+		if had := cap(buf); o != nil && had-len(buf) < step {
+			if err := o.spend(int64(len(buf) + step)); err != nil { // beside what there is, until that is copied
+				return buf, err
+			}
+			buf = append(make([]byte, 0, len(buf)+step), buf...)
+			if err := o.spend(-int64(had)); err != nil {
+				return buf, err
+			}
+		}
 		buf = slices.Grow(buf, step)
 		got, err := io.ReadFull(r, buf[len(buf):len(buf)+step])
 		buf = buf[:len(buf)+got]
@@ -252,6 +268,9 @@ func (a *arrowReader) dictionary(t flatTable) error {
 		grown.offsets = append(grown.offsets, 0)
 	}
 	known := len(grown.offsets) - 1
+	if err := a.o.spend(2 * (int64(len(c.data)) + 8*int64(c.rows+1))); err != nil {
+		return a.fault("%w", err)
+	}
 	offsets := make([]int32, c.rows+1)
 	if c.rows > 0 && (narrow(offsets, c.values, field.width, len(c.data)) >= 0 || falls(offsets) >= 0) {
 		return a.fault("dictionary %d: offsets go down or beyond the data's %d bytes", id, len(c.data))

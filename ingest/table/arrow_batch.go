@@ -143,7 +143,11 @@ func (a *arrowReader) records(t flatTable) error {
 	if rows > a.o.Limits.RowsMax-a.rows {
 		return a.fault("%w: more than %d rows", ErrLimit, a.o.Limits.RowsMax)
 	}
-	step := batchRows(len(a.fields))
+	step := min(rows, batchRows(len(a.fields)))
+	if err := a.o.spendGrowth(a.stepMax, step, vectorBytes*len(a.fields)); err != nil {
+		return a.fault("%w", err)
+	}
+	a.stepMax = max(a.stepMax, step)
 	for from := 0; from < rows; from += step {
 		if err := a.window(from, min(step, rows-from)); err != nil {
 			return err
@@ -157,6 +161,9 @@ func (a *arrowReader) records(t flatTable) error {
 func batchRows(columns int) int {
 	return min(1<<15, max(64, (1<<22)/columns&^7))
 }
+
+// vectorBytes is what a row of a vector takes of scratch, at most.
+const vectorBytes = 24
 
 // load checks the buffers of a batch of the given fields, each for itself and
 // against the number of rows, and leaves them in columns.
@@ -300,7 +307,10 @@ func (a *arrowReader) unpack(buffer int, b []byte) ([]byte, error) {
 	for len(a.unpacked) <= buffer {
 		a.unpacked = append(a.unpacked, nil)
 	}
-	var err error
+	err := a.o.spendGrowth(cap(a.unpacked[buffer]), int(n), 1)
+	if err != nil {
+		return nil, err
+	}
 	a.unpacked[buffer], err = inflateZstd(a.zstd, a.unpacked[buffer], b, int(n))
 	return a.unpacked[buffer], err
 }

@@ -14,7 +14,11 @@ import (
 // against the table's schema and keeps them as columns. Faults of rows are
 // collected to the end; a fault of structure ends the decoding with errStop.
 type builder struct {
+	options *Options
 	limits  Limits
+	paid    int64 // bytes of memory that were asked for
+	paidFor int   // rows that they are enough for
+	apart   bool  // texts are taken and paid for by another builder
 	faults  cluster.Faults
 	columns []*column // of the schema, then attributes in order of appearance
 	byName  map[string]*column
@@ -50,7 +54,8 @@ func (b *builder) read(r io.Reader, o Options, label string) error {
 		o.Name = label
 	}
 	b.limits, b.fixed, b.faults.Table = o.Limits, len(b.columns), o.Name
-	var s source
+	b.options = &o
+	s := source{check: func() error { return b.pay(b.rows) }}
 	err := s.open(r, &o)
 	defer s.close()
 	if err == nil {
@@ -59,7 +64,7 @@ func (b *builder) read(r io.Reader, o Options, label string) error {
 	var at *syntaxError
 	switch {
 	case err == nil || errors.Is(err, errStop):
-	case s.raw.err != nil || errors.Is(err, ErrLimit):
+	case s.raw.err != nil || errors.Is(err, ErrLimit) || errors.As(err, new(*refusal)):
 		return fmt.Errorf("%s: %w", o.Name, err)
 	case errors.As(err, &at):
 		b.faults.Add(at.row, "", "", at.Error())
@@ -87,8 +92,12 @@ func (b *builder) decode(s *source, o *Options) error {
 	case JSON:
 		return b.decodeJSON(&s.window)
 	case Parquet:
-		src, err := readGrowing(s.stream(), takeBody(), math.MaxInt)
+		src := takeBody()
 		defer func() { keepBody(src) }()
+		if err := o.spend(int64(cap(src))); err != nil {
+			return err
+		}
+		src, err := readGrowing(s.stream(), src, math.MaxInt, o)
 		if err != io.EOF {
 			return err
 		}
@@ -160,7 +169,36 @@ func (b *builder) room(n int) error {
 	if attributes := len(b.columns) - b.fixed; attributes > 0 && b.rows+n > attributeCellsMax/attributes {
 		return fmt.Errorf("%w: more than %d values of attributes", ErrLimit, attributeCellsMax)
 	}
+	if b.rows+n > b.paidFor {
+		b.paidFor = b.rows + n + min(b.rows/4, payRows)
+		return b.pay(b.paidFor)
+	}
 	return nil
+}
+
+// payRows is for how many rows ahead memory is asked for at most.
+const payRows = 1 << 16
+
+// pay asks for the memory of so many rows, as far as it was not asked for yet: that of the values, which columns of the table reserve by half as much again when they
+// grow, and that of the distinct texts.
+func (b *builder) pay(rows int) error {
+	need := int64(0)
+	for _, c := range b.columns {
+		if c.given {
+			need += int64(rows) * cellBytes[c.kind] * 3 / 2
+		}
+		if c.names != nil && !b.apart {
+			need += int64(c.names.Size())
+		}
+	}
+	more := max(0, need-b.paid)
+	b.paid += more
+	return b.options.spend(more)
+}
+
+// cellBytes is the memory of a value by the kind of its column; attributes are converted in the end.
+var cellBytes = [...]int64{
+	kindText: 4, kindCount: 8, kindFlag: 2, kindState: 1, kindAttribute: 16, kindAttributeText: 8, kindAttributeNumber: 10, kindAttributeBool: 3,
 }
 
 // take turns to a new row and gives its index; from then on columns with the new stamp stand in it.

@@ -26,7 +26,7 @@ type csvDecoder struct {
 
 // decodeCSV takes a header and rows. A row of the wrong length is a fault of that
 // row; a quote in the wrong place ends the decoding.
-func (b *builder) decodeCSV(w *window) error {
+func (b *builder) decodeCSV(w *window) (err error) {
 	if bytes.HasPrefix(w.rest(), byteOrderMark) {
 		w.advance(len(byteOrderMark))
 	}
@@ -43,8 +43,13 @@ func (b *builder) decodeCSV(w *window) error {
 	if err != nil {
 		return err
 	}
-	d.fieldsMax, d.texts = len(columns), newCSVTexts(columns, b.limits, w.last)
-	defer d.texts.finish(&b.faults)
+	d.fieldsMax, d.texts = len(columns), newCSVTexts(columns, b.options, b.limits, w.last)
+	b.apart = true
+	defer func() {
+		if spent := d.texts.finish(&b.faults); err == nil {
+			err = spent
+		}
+	}()
 	for {
 		ok, err := d.next(b.rows + 1)
 		if !ok {
@@ -56,10 +61,16 @@ func (b *builder) decodeCSV(w *window) error {
 		}
 		if d.count != len(columns) {
 			b.faults.Add(row+1, "", "", fmt.Sprintf("%d fields, where the header has %d", d.count, len(columns)))
-			d.texts.add(row, nil, nil)
+			err = d.texts.add(row, nil, nil)
+		} else {
+			err = d.texts.add(row, d.row, d.ends)
+		}
+		if err != nil {
+			return err
+		}
+		if d.count != len(columns) {
 			continue
 		}
-		d.texts.add(row, d.row, d.ends)
 		for i, c := range columns {
 			if c.kind == kindCount {
 				b.digits(c, row, d.field(i))
@@ -99,6 +110,10 @@ func (b *builder) header(d *csvDecoder) ([]*column, error) {
 func (d *csvDecoder) next(row int) (ok bool, err error) {
 	for {
 		p := d.w.rest()
+		if n := blank(p); n > 0 {
+			d.w.advance(n)
+			continue
+		}
 		if n := d.plain(p); n > 0 {
 			d.w.advance(n)
 			return true, nil
@@ -125,13 +140,23 @@ func (d *csvDecoder) next(row int) (ok bool, err error) {
 	}
 }
 
+// blank is how many bytes of empty lines p begins with.
+func blank(p []byte) (n int) {
+	for n < len(p) && (p[n] == '\n' || p[n] == '\r' && n+1 < len(p) && p[n+1] == '\n') {
+		n++
+	}
+	return n
+}
+
 // more gets more of the input, in other memory where there are rows in this one whose texts are still to be taken.
 func (d *csvDecoder) more() error {
 	if d.texts != nil && d.w.from > 0 {
 		r := d.texts.rows
 		r.window = d.w.move(r.window)
 		d.unquoted, r.unquoted = r.unquoted, d.unquoted
-		d.texts.send()
+		if err := d.texts.send(); err != nil {
+			return err
+		}
 	}
 	d.unquoted = d.unquoted[:0]
 	_, err := d.w.more()

@@ -28,6 +28,7 @@ type csvRows struct {
 	ends  []int32  // those of the other rows, one after the other
 	// Memory that the decoder goes on with when it leaves what the rows lie in to them; from then on, that.
 	window, unquoted []byte
+	spent            error // why there is no memory for their texts
 }
 
 // csvAhead is how many csvRows the second goroutine may have.
@@ -44,35 +45,39 @@ var csvRowsPool = sync.Pool{New: func() any {
 	return &r.csvRows
 }}
 
-func newCSVTexts(columns []*column, limits Limits, atOnce bool) *csvTexts {
-	t := &csvTexts{builder: builder{limits: limits}, columns: columns, rows: csvRowsPool.Get().(*csvRows), atOnce: atOnce}
+func newCSVTexts(columns []*column, o *Options, limits Limits, atOnce bool) *csvTexts {
+	t := &csvTexts{builder: builder{options: o, limits: limits}, columns: columns, rows: csvRowsPool.Get().(*csvRows), atOnce: atOnce}
 	for i, c := range columns {
 		if c.kind != kindCount {
 			t.fields = append(t.fields, i)
+			t.builder.columns = append(t.builder.columns, c)
 		}
 	}
 	return t
 }
 
 // add takes the row of an index, nil for one of the wrong length. What a row lies in must stay as it is.
-func (t *csvTexts) add(index int, row []byte, ends []int32) {
+func (t *csvTexts) add(index int, row []byte, ends []int32) error {
 	if t.atOnce {
 		t.row(index, row, ends)
-		return
+		return nil
 	}
 	if len(t.rows.rows) == cap(t.rows.rows) || len(t.rows.ends)+len(ends) > cap(t.rows.ends) {
-		t.send()
+		if err := t.send(); err != nil {
+			return err
+		}
 	}
 	r := t.rows
 	if len(r.rows) == 0 {
 		r.first = index
 	}
 	r.rows, r.ends = append(r.rows, row), append(r.ends, ends...)
+	return nil
 }
 
 // send gives the rows to the second goroutine, and waits where that is too far behind. It takes
 // them in order: memory that comes back with some of them is no longer needed by any before.
-func (t *csvTexts) send() {
+func (t *csvTexts) send() error {
 	if t.full == nil {
 		t.full, t.empty = make(chan *csvRows, csvAhead), make(chan *csvRows, csvAhead)
 		for range csvAhead {
@@ -80,7 +85,9 @@ func (t *csvTexts) send() {
 		}
 		go func() {
 			for r := range t.full {
-				t.take(r)
+				if t.take(r); r.spent == nil {
+					r.spent = t.pay(0)
+				}
 				t.empty <- r
 			}
 			close(t.empty)
@@ -88,6 +95,7 @@ func (t *csvTexts) send() {
 	}
 	t.full <- t.rows
 	t.rows = <-t.empty
+	return t.rows.spent
 }
 
 // take fills the columns from rows, which are then none.
@@ -117,18 +125,23 @@ func (t *csvTexts) row(index int, row []byte, ends []int32) {
 }
 
 // finish waits for the second goroutine to end, takes what it was not given, and adds the faults to those of the counts.
-func (t *csvTexts) finish(counts *cluster.Faults) {
+func (t *csvTexts) finish(counts *cluster.Faults) (err error) {
 	if t.full != nil {
 		close(t.full)
 		for r := range t.empty {
+			err = cmp.Or(err, r.spent)
+			r.spent = nil
 			csvRowsPool.Put(r)
 		}
 	}
 	t.take(t.rows)
+	err = cmp.Or(err, t.rows.spent)
+	t.rows.spent = nil
 	csvRowsPool.Put(t.rows)
 	if t.faults.Count > 0 {
 		*counts = t.inOrder(counts, &t.faults)
 	}
+	return err
 }
 
 // inOrder is the faults of both as they stand in the input: by row, then by field.

@@ -150,6 +150,7 @@ func (d *jsonDecoder) value(p []byte, i int, v *cell) (next int) {
 func (b *builder) decodeNDJSON(w *window) error {
 	d := jsonDecoder{b: b, w: w}
 	for {
+		w.advance(blank(w.rest()))
 		p := w.rest()
 		n := bytes.IndexByte(p, '\n') + 1
 		if n == 0 {

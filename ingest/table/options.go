@@ -100,6 +100,36 @@ type Options struct {
 	Compression Compression
 	Dimensions  []string // the policy's, in its order: a column each in hosts and demand
 	Limits      Limits
+
+	// Spend, when set, is asked before so many bytes of memory are taken for what is decoded; they are negative when memory is given back, and 0 every
+	// so often, so that decoding may be ended. Its error ends the decoding and is in the chain of what that returns. It may be called by two
+	// goroutines at once.
+	Spend func(bytes int64) error
+}
+
+// refusal is an error of Spend: it is none of the input.
+type refusal struct{ err error }
+
+func (r *refusal) Error() string { return r.err.Error() }
+func (r *refusal) Unwrap() error { return r.err }
+
+// spend asks for memory, or with 0 whether to go on.
+func (o *Options) spend(bytes int64) error {
+	if o == nil || o.Spend == nil {
+		return nil
+	}
+	if err := o.Spend(bytes); err != nil {
+		return &refusal{err}
+	}
+	return nil
+}
+
+// spendGrowth asks for what n elements of so many bytes need beyond the room that there is.
+func (o *Options) spendGrowth(room, n, bytes int) error {
+	if n <= room {
+		return nil
+	}
+	return o.spend(int64(n-room) * int64(bytes))
 }
 
 // resolve fills in what the ending of the name tells, and the limits' defaults.

@@ -25,6 +25,7 @@ type parquetReader struct {
 	pages   int
 	decoded int64 // bytes of pages, headers and unpacked, so far
 	rows    int   // emitted so far
+	stepMax int   // rows of the longest batch so far
 }
 
 // decodeParquet reads a Parquet file and hands its rows on in batches; a file
@@ -74,6 +75,9 @@ func (p *parquetReader) footer() error {
 	}
 	if size > parquetFooterBytesMax {
 		return fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrLimit, size, parquetFooterBytesMax)
+	}
+	if err := p.o.spend(thriftBytes * size); err != nil {
+		return err
 	}
 	end := n - 8
 	used, err := decodeThrift(p.src[end-int(size):end], &p.meta)
@@ -186,6 +190,10 @@ func (p *parquetReader) rowGroup(group int) error {
 			return p.fault(group, i, err)
 		}
 	}
+	if err := p.o.spendGrowth(p.stepMax, min(int(g.NumRows), batchRows(len(p.columns))), vectorBytes*len(p.columns)); err != nil {
+		return fmt.Errorf("parquet: row group %d: %w", group+1, err)
+	}
+	p.stepMax = max(p.stepMax, min(int(g.NumRows), batchRows(len(p.columns))))
 	for left := int(g.NumRows); left > 0; {
 		n := min(left, batchRows(len(p.columns)))
 		for i := range p.columns {
@@ -208,7 +216,7 @@ func (p *parquetReader) rowGroup(group int) error {
 // batch emits the next n rows.
 func (p *parquetReader) batch(group, n int) error {
 	for i := range p.columns {
-		if err := p.columns[i].fill(&p.vectors[i], n, p.o.Limits.FieldBytesMax, p.rows); err != nil {
+		if err := p.columns[i].fill(&p.vectors[i], n, p.o, p.rows); err != nil {
 			return p.fault(group, i, err)
 		}
 	}

@@ -66,7 +66,7 @@ func inflateZstd(z *zstd.Decoder, dst, src []byte, n int) ([]byte, error) {
 
 // inflateAll reads n bytes of r and its end.
 func inflateAll(r io.Reader, dst []byte, n int) ([]byte, error) {
-	dst, err := readGrowing(r, dst[:0], n)
+	dst, err := readGrowing(r, dst[:0], n, nil)
 	if err == io.EOF {
 		return dst, fmt.Errorf("unpacks to %d bytes, where %d are told", len(dst), n)
 	}

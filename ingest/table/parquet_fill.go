@@ -1,6 +1,7 @@
 package table
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -10,7 +11,7 @@ import (
 // fill makes a vector of the next n rows, which are all in the page under way
 // (n is 0 if there is none). The vector's slices are the column's scratch, good
 // until the next call. first counts the rows before these, for errors.
-func (c *parquetColumn) fill(v *vector, n, bytesMax, first int) error {
+func (c *parquetColumn) fill(v *vector, n int, o *Options, first int) error {
 	v.name, v.kind, v.rows, v.valid = c.name, c.kind, n, nil
 	c.rows -= n
 	present := n
@@ -40,7 +41,9 @@ func (c *parquetColumn) fill(v *vector, n, bytesMax, first int) error {
 		}
 		spread(v.codes, v.valid, present)
 	default:
-		err = c.fillTexts(v, n, present)
+		if err = c.fillTexts(v, n, present, o); errors.Is(err, ErrLimit) { // the text behind those that were taken
+			err = fmt.Errorf("row %d: %w", first+nth(v.valid, len(c.offsets)-1)+1, err)
+		}
 	}
 	if err != nil {
 		return err
@@ -49,7 +52,7 @@ func (c *parquetColumn) fill(v *vector, n, bytesMax, first int) error {
 		v.unsigned()
 	}
 	if v.kind == vectorText {
-		if row, reason := badTexts(v.offsets, v.data, v.valid, bytesMax); reason != nil {
+		if row, reason := badTexts(v.offsets, v.data, v.valid, o.Limits.FieldBytesMax); reason != nil {
 			return fmt.Errorf("row %d: %w", first+row+1, reason)
 		}
 	}
@@ -86,6 +89,17 @@ func spread[T any](s []T, valid []byte, present int) {
 			s[i] = zero
 		}
 	}
+}
+
+// nth is the row of the value of an index.
+func nth(valid []byte, index int) (row int) {
+	if valid == nil {
+		return index
+	}
+	for ; index > 0 || valid[row>>3]>>(row&7)&1 == 0; row++ {
+		index -= int(valid[row>>3] >> (row & 7) & 1)
+	}
+	return row
 }
 
 // inDictionary checks codes against a dictionary of n values.
@@ -206,12 +220,17 @@ func (c *parquetColumn) fillBools(v *vector, present int) error {
 }
 
 // fillTexts makes texts one after the other in data; rows without one have an empty one.
-func (c *parquetColumn) fillTexts(v *vector, n, present int) (err error) {
+func (c *parquetColumn) fillTexts(v *vector, n, present int, o *Options) (err error) {
 	c.offsets = sized(c.offsets, n+1)[:0]
 	if c.encoding == format.DeltaLengthByteArray && n > 0 {
 		v.data, err = c.lengthTexts(present)
 	} else {
-		c.offsets, c.data, c.plain, err = plainTexts(c.offsets, c.data[:0], c.plain, present)
+		bytes := min(plainBytes(c.plain, present), present*min(o.Limits.FieldBytesMax, len(c.plain)))
+		if err = o.spendGrowth(cap(c.data), bytes, 1); err != nil {
+			return err
+		}
+		c.data = sized(c.data, bytes)
+		c.offsets, c.data, c.plain, err = plainTexts(c.offsets, c.data[:0], c.plain, present, o.Limits.FieldBytesMax)
 		v.data = c.data
 	}
 	if err != nil {

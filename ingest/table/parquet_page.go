@@ -128,7 +128,10 @@ func (p *parquetReader) unpack(c *parquetColumn, body []byte, n int) ([]byte, er
 		}
 		return body, nil
 	}
-	var err error
+	err := p.o.spendGrowth(cap(c.unpacked), n, 1)
+	if err != nil {
+		return nil, err
+	}
 	c.unpacked, err = p.codecs.inflate(c.codec, c.unpacked, body, n)
 	return c.unpacked, err
 }
@@ -259,6 +262,9 @@ func (p *parquetReader) dictionary(c *parquetColumn, h *format.DictionaryPageHea
 	if values < 0 || values > len(body)/least || c.kind == vectorBool {
 		return fmt.Errorf("dictionary of %d values in %d bytes", values, len(body))
 	}
+	if err := p.o.spend(int64(len(body)) + 8*int64(values)); err != nil {
+		return err
+	}
 	c.hasDict = true
 	c.generation++
 	switch c.kind {
@@ -269,7 +275,7 @@ func (p *parquetReader) dictionary(c *parquetColumn, h *format.DictionaryPageHea
 		c.dictFloats = sized(c.dictFloats, values)
 		floats(c.dictFloats, body, c.width)
 	default: // new memory: batches share it for as long as the generation stays
-		c.dictOffsets, c.dictData, _, err = plainTexts(make([]int32, 0, values+1), make([]byte, 0, len(body)-4*values), body, values)
+		c.dictOffsets, c.dictData, _, err = plainTexts(make([]int32, 0, values+1), make([]byte, 0, len(body)-4*values), body, values, p.o.Limits.FieldBytesMax)
 		if err == nil {
 			var text int
 			if text, err = badTexts(c.dictOffsets, c.dictData, nil, p.o.Limits.FieldBytesMax); err != nil {
@@ -283,8 +289,23 @@ func (p *parquetReader) dictionary(c *parquetColumn, h *format.DictionaryPageHea
 	return nil
 }
 
+// plainBytes is how many bytes the first n texts of src have; those that are missing have none.
+func plainBytes(src []byte, n int) (sum int) {
+	for range n {
+		if len(src) < 4 {
+			break
+		}
+		size := uint64(binary.LittleEndian.Uint32(src))
+		if src = src[4:]; size > uint64(len(src)) {
+			break
+		}
+		sum, src = sum+int(size), src[size:]
+	}
+	return sum
+}
+
 // plainTexts reads n texts, each with its length before it, into offsets and data.
-func plainTexts(offsets []int32, data, src []byte, n int) (o []int32, d, rest []byte, err error) {
+func plainTexts(offsets []int32, data, src []byte, n, bytesMax int) (o []int32, d, rest []byte, err error) {
 	offsets = append(offsets, int32(len(data)))
 	for range n {
 		if len(src) < 4 {
@@ -293,6 +314,9 @@ func plainTexts(offsets []int32, data, src []byte, n int) (o []int32, d, rest []
 		size := uint64(binary.LittleEndian.Uint32(src))
 		if src = src[4:]; size > uint64(len(src)) || uint64(len(data))+size > math.MaxInt32 {
 			return offsets, data, src, fmt.Errorf("text of %d bytes, where %d are left", size, len(src))
+		}
+		if size > uint64(bytesMax) {
+			return offsets, data, src, fmt.Errorf("%w: text of %d bytes, at most %d are allowed", ErrLimit, size, bytesMax)
 		}
 		data, src = append(data, src[:size]...), src[size:]
 		offsets = append(offsets, int32(len(data)))

@@ -16,6 +16,7 @@ const (
 	parquetElementsMax    = 1 << 21 // other elements of lists
 	parquetThriftDepthMax = 16
 	parquetPagesMax       = 1 << 18
+	thriftBytes           = 16 // memory that a byte of metadata becomes
 )
 
 // decodeThrift decodes the Thrift struct at the start of b and gives its length.

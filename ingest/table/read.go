@@ -93,7 +93,7 @@ func ReadHoldings(r io.Reader, o Options, releases bool) (*cluster.HoldingTable,
 	}, nil
 }
 
-func newBuilder() *builder { return &builder{byName: map[string]*column{}} }
+func newBuilder() *builder { return &builder{options: new(Options), byName: map[string]*column{}} }
 
 // name puts a column of names into the schema, reusing the memory of what it held.
 func (b *builder) name(name string, required bool, old cluster.TextColumn) *column {

@@ -21,10 +21,16 @@ type counted struct {
 	what     string // "bytes", "bytes after decompression"
 	packing  string // put before errors, unless empty
 	err      error
+	check    func() error // asked before each read, if set
 }
 
 // Read reads at most one byte past the limit, which is an error in the chain of ErrLimit.
 func (c *counted) Read(p []byte) (int, error) {
+	if c.check != nil {
+		if err := c.check(); err != nil {
+			return 0, err
+		}
+	}
 	if room := c.bytesMax + 1 - c.n; int64(len(p)) > room {
 		p = p[:room]
 	}
@@ -48,6 +54,7 @@ type source struct {
 	head    *bufio.Reader
 	decoded counted
 	window  window
+	check   func() error // asked before more is unpacked; nil: whether to go on
 	close   func()
 }
 
@@ -56,10 +63,13 @@ var headPool = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 4<<10
 // open settles the compression and fills the window with the first bytes.
 // The caller calls close, also after an error.
 func (s *source) open(r io.Reader, o *Options) error {
+	if s.check == nil {
+		s.check = func() error { return o.spend(0) }
+	}
 	s.raw = counted{r: r, bytesMax: o.Limits.BytesMax, what: "bytes"}
 	s.head = headPool.Get().(*bufio.Reader)
 	s.head.Reset(&s.raw)
-	s.window.open(&s.decoded)
+	s.window.open(&s.decoded, o)
 	unpacked := func() {}
 	s.close = func() {
 		unpacked()
@@ -92,7 +102,7 @@ func (s *source) open(r io.Reader, o *Options) error {
 	if c != Plain {
 		packing = c.String()
 	}
-	s.decoded = counted{r: plain, bytesMax: o.Limits.DecodedBytesMax, what: "bytes after decompression", packing: packing}
+	s.decoded = counted{r: plain, bytesMax: o.Limits.DecodedBytesMax, what: "bytes after decompression", packing: packing, check: s.check}
 	if _, err = s.window.more(); err != nil {
 		return err
 	}
@@ -193,6 +203,7 @@ func keepBody(body []byte) {
 // and begin it again, so that they never keep half a row.
 type window struct {
 	r        io.Reader
+	o        *Options
 	buf      []byte
 	from, to int   // buf[from:to] is unread
 	base     int64 // offset of buf[0] in the decoded input
@@ -202,10 +213,13 @@ type window struct {
 
 const windowBytes = 256 << 10
 
+// windowCopies is how many times as large as a window all is that grows with it: windows ahead, and rows without their quotes.
+const windowCopies = 5
+
 var windowPool = sync.Pool{New: func() any { return new([windowBytes]byte) }}
 
-func (w *window) open(r io.Reader) {
-	*w = window{r: r, buf: windowPool.Get().(*[windowBytes]byte)[:]}
+func (w *window) open(r io.Reader, o *Options) {
+	*w = window{r: r, o: o, buf: windowPool.Get().(*[windowBytes]byte)[:]}
 }
 
 func (w *window) close() {
@@ -244,6 +258,9 @@ func (w *window) more() (ok bool, err error) {
 	if w.from == 0 && w.to == len(w.buf) {
 		if len(w.buf) >= rowBytesMax {
 			return false, fmt.Errorf("%w: a row of more than %d bytes (is a quote left open?)", ErrLimit, rowBytesMax)
+		}
+		if err := w.o.spend(windowCopies * int64(len(w.buf))); err != nil {
+			return false, err
 		}
 		full := w.buf
 		w.buf = make([]byte, 2*len(full))

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -338,7 +339,7 @@ func TestLimits(t *testing.T) {
 func TestAttributeCells(t *testing.T) {
 	b := newBuilder()
 	b.limits = DefaultLimits
-	b.fixed, b.columns = 1, make([]*column, 1001)
+	b.fixed, b.columns = 1, slices.Repeat([]*column{new(column)}, 1001)
 	if err := b.room(attributeCellsMax / 1000); err != nil {
 		t.Error(err)
 	}

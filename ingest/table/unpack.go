@@ -3,6 +3,7 @@ package table
 import (
 	"fmt"
 	"io"
+	"math"
 )
 
 // Unpack reads an input whole and decompresses it, within the limits, without decoding it. The format is what the
@@ -35,7 +36,9 @@ func unpack(r io.Reader, o *Options, check func(head []byte) error) ([]byte, err
 	}
 	var content []byte
 	if err == nil {
-		content, err = io.ReadAll(s.stream())
+		if content, err = readGrowing(s.stream(), nil, math.MaxInt, o); err == io.EOF {
+			err = nil
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Name, err)

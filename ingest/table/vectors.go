@@ -52,6 +52,9 @@ func (b *builder) batch(rows int, columns []vector) error {
 	if err := b.room(rows); err != nil {
 		return err
 	}
+	if err := b.options.spend(0); err != nil {
+		return err
+	}
 	for i, c := range targets {
 		if !b.accepts(c, &columns[i]) {
 			return errStop
