@@ -125,6 +125,7 @@ type Engine struct {
 	stopping chan struct{}   // closed then: those who wait for a cycle wait in vain
 	view     atomic.Pointer[View]
 	lane     *lane // nil without an exporter
+	waiting  waiters
 
 	// Counters for metrics.
 	accepted, acceptedRows, acceptedBytes atomic.Int64

@@ -16,8 +16,9 @@ type View struct {
 	Policy   *PolicyView       // the newest policy, in force from the next cycle on; nil: none yet
 	InForce  *PolicyView       // that of the last cycle; nil before the first
 
-	resync int64         // changes up to this cycle are void: see Engine.resume
-	next   chan struct{} // closed when there is a newer view
+	resync int64                  // changes up to this cycle are void: see Engine.resume
+	next   chan struct{}          // closed when there is a newer view
+	index  []map[string]eventRows // of Recent: where the events of each source are
 	wide   func() *decision.Table
 }
 
@@ -66,6 +67,7 @@ func (e *Engine) publishWith(held *Holdings) {
 	if held == nil {
 		v.Holdings = old.Holdings
 	}
+	v.index = e.indexed(old)
 	if last := e.frozen; last != nil && last != old.Last {
 		v.wide = sync.OnceValue(func() *decision.Table {
 			consumers, amounts := last.Consumers.Table(), last.Amounts.Table()
@@ -75,6 +77,9 @@ func (e *Engine) publishWith(held *Holdings) {
 	}
 	e.view.Store(v)
 	close(old.next)
+	if n := len(v.Recent); v.Last != nil && v.Last != old.Last && n > 0 && v.Recent[n-1].Summary.Cycle == v.Cycle() {
+		e.waiting.wake(v.Recent[n-1], v.index[n-1])
+	}
 }
 
 // holdings is what is held now. O(holdings).
@@ -123,24 +128,6 @@ func (e *Engine) holdings(dict func(decision.Dict) decision.Dict) *Holdings {
 		c[12].Int, c[12].Null = append(c[12].Int, due), append(c[12].Null, number == 0)
 	}
 	return &Holdings{Table: decision.Table{Name: "holdings", Rows: n, Columns: c}, Cycle: s.Cycle}
-}
-
-// OfSource is the rows of a source.
-func (h *Holdings) OfSource(source string) *decision.Table {
-	return filter(&h.Table, "source", source)
-}
-
-// filter copies the rows of a table whose text column has a value.
-func filter(t *decision.Table, column, value string) *decision.Table {
-	by := t.Column(column)
-	code, ok := codeOf(by.Dict, value)
-	var rows []int32
-	for row, c := range by.Code {
-		if ok && c == code {
-			rows = append(rows, int32(row))
-		}
-	}
-	return Pick(t, rows)
 }
 
 // codeOf finds a word in a dictionary. O(words).

@@ -9,6 +9,8 @@ import (
 	"mime"
 	"net"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stintd/stint/core/cluster"
@@ -18,83 +20,116 @@ import (
 )
 
 const (
-	bodyGrace      = 10 * time.Second // before BodyRateMin counts
+	bodyGrace      = 10 * time.Second // that a body may be behind the least rate
 	bodyFirstBytes = 64 << 10
-	retryMoved     = 3 // times that an input is decoded while policies change
+	bodyStill      = 2 * time.Second // without a byte, after which a body gives way where memory is short
+	retryMoved     = 3               // times that an input is decoded while policies change
 )
 
-// readBody receives the body of a request whole, within the limits of size, memory, time and rate, and gives its SHA-256. The caller
-// calls done when nothing of it is under way any more.
-func (q *request) readBody() (body []byte, digest string, done func(), err error) {
-	l := &q.s.o.Limits
-	length := int64(q.Request.Header.ContentLength()) // -1: chunked
-	if length > l.BodyBytesMax {
-		return nil, "", nil, q.s.tooLarge()
+// incoming is a body that is being received.
+type incoming struct {
+	conn net.Conn
+	got  atomic.Int64 // when something came last, by the clock of nanoseconds
+	cut  atomic.Bool
+}
+
+// intake is all bodies that are being received.
+type intake struct {
+	mu sync.Mutex
+	of map[*incoming]struct{}
+}
+
+func (t *intake) begin(c net.Conn) (in *incoming, end func()) {
+	in = &incoming{conn: c}
+	in.got.Store(time.Now().UnixNano())
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.of == nil {
+		t.of = map[*incoming]struct{}{}
 	}
-	var reserved int64
-	release := func() { q.s.inflight.Add(-reserved) }
-	grow := func(to int64) bool {
-		if q.s.inflight.Add(to-reserved) > l.InflightBytesMax {
-			q.s.inflight.Add(reserved - to)
-			return false
-		}
-		reserved = to
-		return true
+	t.of[in] = struct{}{}
+	return in, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.of, in)
 	}
-	defer func() {
-		if err != nil {
-			release()
-		}
-	}()
-	stream, start := q.RequestBodyStream(), time.Now()
-	if stream == nil {
-		stream = bytes.NewReader(q.Request.Body())
-	}
-	hash, size := sha256.New(), int64(bodyFirstBytes)
-	if length >= 0 {
-		size = min(size, length+1)
-	}
-	if !grow(size) {
-		return nil, "", nil, busyBodies()
-	}
-	body = make([]byte, 0, size)
-	for {
-		if len(body) == cap(body) {
-			size = min(2*int64(cap(body)), l.BodyBytesMax+1)
-			if length >= 0 {
-				size = min(size, length+1)
-			}
-			if !grow(size) {
-				return nil, "", nil, busyBodies()
-			}
-			body = append(make([]byte, 0, size), body...)
-		}
-		allowed := min(bodyGrace+time.Duration(q.read/l.BodyRateMin)*time.Second, l.BodyTimeMax)
-		_ = q.Conn().SetReadDeadline(start.Add(allowed))
-		n, err := stream.Read(body[len(body):cap(body)])
-		hash.Write(body[len(body) : len(body)+n])
-		body, q.read = body[:len(body)+n], q.read+int64(n)
-		switch {
-		case q.read > l.BodyBytesMax:
-			return nil, "", nil, q.s.tooLarge()
-		case err == io.EOF:
-			if length >= 0 && q.read != length { // the stream does not tell
-				return nil, "", nil, badRequest("the body ends before its Content-Length")
-			}
-			if c, ok := q.Conn().(*conn); ok && length < 0 && c.ended.Load() { // nor here
-				return nil, "", nil, badRequest("the body ends before its last chunk")
-			}
-			q.ended = true
-			q.s.o.Metrics.received(time.Since(start))
-			return body, hex.EncodeToString(hash.Sum(nil)), release, nil
-		case err != nil:
-			return nil, "", nil, brokenBody(err)
+}
+
+// giveWay ends the bodies that stand still: there is no memory for one that moves.
+func (t *intake) giveWay() {
+	now := time.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for in := range t.of {
+		if now.UnixNano()-in.got.Load() > bodyStill.Nanoseconds() {
+			in.cut.Store(true)
+			_ = in.conn.SetReadDeadline(now)
 		}
 	}
 }
 
-func busyBodies() error {
-	return problem{Type: "busy", Status: 429, Detail: "too many bodies are being received", RetryAfter: 1}
+// readBody receives the body of a request whole, within the limits of size, memory, time and rate, and gives its SHA-256. Memory is taken as the body arrives.
+func (q *request) readBody(memory *account, most int64) (body []byte, digest string, err error) {
+	l := &q.s.o.Limits
+	length := int64(q.Request.Header.ContentLength()) // -1: chunked
+	if length > most {
+		return nil, "", tooLarge(most)
+	}
+	stream, start := q.RequestBodyStream(), time.Now()
+	if stream == nil {
+		stream = bytes.NewReader(q.Request.Body())
+	}
+	in, end := q.s.intake.begin(q.Conn())
+	defer end()
+	hash, rate := sha256.New(), newPace(l.BodyRateMin, bodyGrace, l.BodyTimeMax)
+	for n := 0; ; {
+		if len(body) == cap(body) {
+			if body, err = grown(body, length, most, memory); err != nil {
+				q.s.intake.giveWay()
+				return nil, "", err
+			}
+		}
+		_ = q.Conn().SetReadDeadline(rate.moved(int64(n)))
+		if in.cut.Load() {
+			return nil, "", problem{Type: "too-slow", Status: 408, Detail: "the body stands still, and its memory is needed"}
+		}
+		n, err = stream.Read(body[len(body):cap(body)])
+		hash.Write(body[len(body) : len(body)+n])
+		body, q.read = body[:len(body)+n], q.read+int64(n)
+		if n > 0 {
+			in.got.Store(time.Now().UnixNano())
+		}
+		switch {
+		case q.read > most:
+			return nil, "", tooLarge(most)
+		case err == io.EOF:
+			if length >= 0 && q.read != length { // the stream does not tell
+				return nil, "", badRequest("the body ends before its Content-Length")
+			}
+			if c, ok := q.Conn().(*conn); ok && length < 0 && c.ended.Load() { // nor here
+				return nil, "", badRequest("the body ends before its last chunk")
+			}
+			q.ended = true
+			q.s.o.Metrics.received(time.Since(start))
+			return body, hex.EncodeToString(hash.Sum(nil)), nil
+		case err != nil:
+			return nil, "", brokenBody(err)
+		}
+	}
+}
+
+// grown gives a body more room: twice as much, or all that its length (-1: not known) tells once an eighth of that is there.
+func grown(body []byte, length, most int64, memory *account) ([]byte, error) {
+	had := int64(cap(body))
+	size := min(max(2*had, bodyFirstBytes), most+1)
+	if length >= 0 && (had >= length/8 || size > length) {
+		size = length + 1
+	}
+	if err := memory.take(size); err != nil {
+		return nil, err
+	}
+	body = append(make([]byte, 0, size), body...)
+	return body, memory.take(-had)
 }
 
 func brokenBody(err error) error {
@@ -111,8 +146,8 @@ var formats = map[string]table.Format{
 	"application/x-ndjson": table.NDJSON, "application/ndjson": table.NDJSON, "application/jsonl": table.NDJSON,
 	"application/json":                    table.JSON,
 	"application/vnd.apache.arrow.stream": table.Arrow, "application/vnd.apache.parquet": table.Parquet,
-	// Of these, and without any, the content tells. The last is what curl says when it is not told otherwise.
-	"": table.Auto, "application/octet-stream": table.Auto, "application/x-www-form-urlencoded": table.Auto,
+	// Of these the content tells. What a form of a web page can send is not among them (docs/decisions.md, D-48).
+	"": table.Auto, "application/octet-stream": table.Auto,
 }
 
 // planTypes are the media types of policy files; the last three are those of clients that say nothing of it.
@@ -165,7 +200,7 @@ func (q *request) format() (f table.Format, c table.Compression, err error) {
 	}
 	f, ok := formats[media]
 	if !ok {
-		return f, c, unsupported("content type " + media + " is no table: CSV, NDJSON, JSON, Arrow streams and Parquet are")
+		return f, c, unsupported("content type " + media + " is no table: CSV, NDJSON, JSON, Arrow streams and Parquet are (with curl: -H 'Content-Type:', and the content tells)")
 	}
 	return f, c, nil
 }
@@ -188,11 +223,12 @@ func (q *request) submit(in *engine.Input) error {
 	if in.Key, err = q.key(); err != nil {
 		return err
 	}
-	body, digest, done, err := q.readBody()
+	memory := q.s.bodies.account(q.caller, "bodies")
+	defer memory.close()
+	body, digest, err := q.readBody(memory, q.s.o.Limits.BodyBytesMax)
 	if err != nil {
 		return err
 	}
-	defer done()
 	in.Body, in.Digest, in.Author = body, digest, q.who.Name
 	in.Format, in.Packing, in.ReportUnknown = format.String(), packing.String(), q.s.o.ReportUnknown
 	if q.who.Role != RoleAdmin {
@@ -226,24 +262,28 @@ func (q *request) decodeAndSubmit(in *engine.Input) (engine.Receipt, error) {
 		defer s.tables.Put(reuse)
 	}
 	in.Policy = v.Policy
-	if err := s.decode(in, v.Policy.Dimensions, reuse); err != nil {
+	memory := s.decoded.account(q.caller, "decoded tables")
+	defer memory.close()
+	if err := s.decode(q, in, v.Policy.Dimensions, reuse, memory); err != nil {
 		return engine.Receipt{}, err
 	}
 	return q.engine.Submit(in)
 }
 
-// decode decodes a body. Few are decoded at once: that keeps memory and processors for those who read.
-func (s *Server) decode(in *engine.Input, dimensions []string, reuse *cluster.DemandTable) error {
-	defer s.decoding.Add(-1)
-	if s.decoding.Add(1) > int64(s.o.Limits.DecodesMax+s.o.Limits.DecodesWaitMax) {
-		return problem{Type: "busy", Status: 429, Detail: "too many tables wait to be decoded", RetryAfter: 1}
+// decode decodes a body, when it is the caller's turn. Few are decoded at once: that keeps memory and processors for those who read.
+func (s *Server) decode(q *request, in *engine.Input, dimensions []string, reuse *cluster.DemandTable, memory *account) error {
+	leave, err := s.decodes.enter(q.caller, s.closing)
+	if err != nil {
+		return err
 	}
-	s.decodes <- struct{}{}
-	defer func() { <-s.decodes }()
+	defer leave()
 	start := time.Now()
-	err := decodeTable(in, dimensions, &s.o.Limits, reuse)
+	err = decodeTable(in, dimensions, &s.o.Limits, reuse, s.spender(memory))
 	s.o.Metrics.decoded(time.Since(start))
+	var p problem
 	switch {
+	case errors.As(err, &p):
+		return p
 	case errors.Is(err, table.ErrLimit):
 		return problem{Type: "too-large", Status: 413, Detail: err.Error()}
 	case err != nil:
@@ -252,10 +292,29 @@ func (s *Server) decode(in *engine.Input, dimensions []string, reuse *cluster.De
 	return nil
 }
 
+// spender has a table be decoded within an account of memory, and for so long at most.
+func (s *Server) spender(memory *account) func(bytes int64) error {
+	until := time.Now().Add(s.o.Limits.DecodeTimeMax)
+	return func(bytes int64) error {
+		select {
+		case <-s.closing:
+			return problem{Type: "stopping", Status: 503, Detail: "the service is stopping", RetryAfter: 2}
+		default:
+		}
+		if time.Now().After(until) {
+			return problem{Type: "too-large", Status: 413, Detail: "the body takes longer than " + s.o.Limits.DecodeTimeMax.String() + " to decode: send it in smaller pieces"}
+		}
+		if bytes == 0 {
+			return nil
+		}
+		return memory.take(bytes)
+	}
+}
+
 // decodeTable decodes the body of an input that is a table.
-func decodeTable(in *engine.Input, dimensions []string, l *Limits, reuse *cluster.DemandTable) error {
+func decodeTable(in *engine.Input, dimensions []string, l *Limits, reuse *cluster.DemandTable, spend func(int64) error) error {
 	o := tableOptions(in, l)
-	o.Dimensions = dimensions
+	o.Dimensions, o.Spend = dimensions, spend
 	switch r := bytes.NewReader(in.Body); in.Kind {
 	case engine.InputHosts, engine.InputHostChanges:
 		t, err := table.ReadHosts(r, o)
@@ -312,5 +371,5 @@ func Decode(in *engine.Input, dimensions []string) (err error) {
 		in.Policy, err = plan.Parse(planName, in.Body)
 		return err
 	}
-	return decodeTable(in, dimensions, decodeLimits, nil)
+	return decodeTable(in, dimensions, decodeLimits, nil, nil)
 }

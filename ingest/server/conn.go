@@ -135,6 +135,28 @@ type conn struct {
 	l       *listener
 	ip      string // "" where addresses are not counted
 	entered bool
+	taken   pace // of the response under way
+}
+
+// writeBytesMax is how much is written before the client must have taken some of it.
+const writeBytesMax = 32 << 10
+
+// SetWriteDeadline sets when a response must have been taken whole. It begins to count the least rate.
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	c.taken = newPace(c.l.s.o.Limits.BodyRateMin, bodyGrace, time.Until(t))
+	return c.Conn.SetWriteDeadline(c.taken.due)
+}
+
+// Write writes, as long as the client takes what it gets.
+func (c *conn) Write(p []byte) (n int, err error) {
+	for err == nil && n < len(p) {
+		var m int
+		m, err = c.Conn.Write(p[n:min(len(p), n+writeBytesMax)])
+		if n += m; !c.taken.due.IsZero() {
+			_ = c.Conn.SetWriteDeadline(c.taken.moved(int64(m)))
+		}
+	}
+	return n, err
 }
 
 // Read reads, and notes the end. That tells a body in chunks that was cut off from one that is whole, which fasthttp does not.

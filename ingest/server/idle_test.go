@@ -71,7 +71,7 @@ func askOn(c *net.Conn, addr string) (err error) {
 		}
 	}
 	_ = (*c).SetDeadline(time.Now().Add(20 * time.Second))
-	if _, err := io.WriteString(*c, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(*c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
 		return err
 	}
 	r, err := http.ReadResponse(bufio.NewReaderSize(*c, 1024), nil)

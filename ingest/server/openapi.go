@@ -8,6 +8,6 @@ var openAPI []byte
 // getOpenAPI gives the description of all calls.
 func (s *Server) getOpenAPI(q *request) error {
 	q.SetContentType("application/json")
-	q.SetBody(openAPI)
+	q.Response.SetBodyRaw(openAPI)
 	return nil
 }

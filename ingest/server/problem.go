@@ -130,8 +130,8 @@ func badTable(err error) error {
 	return problem{Type: "bad-request", Status: 400, Detail: err.Error()}
 }
 
-func (s *Server) tooLarge() problem {
-	return problem{Type: "too-large", Status: 413, Detail: "the body is larger than " + strconv.FormatInt(s.o.Limits.BodyBytesMax, 10) + " bytes"}
+func tooLarge(most int64) problem {
+	return problem{Type: "too-large", Status: 413, Detail: "the body is larger than " + strconv.FormatInt(most, 10) + " bytes"}
 }
 
 func badRequest(detail string) error {

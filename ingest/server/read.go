@@ -1,8 +1,6 @@
 package server
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
 	"mime"
 	"slices"
@@ -79,35 +77,6 @@ func (q *request) acceptedOf(types []mediaType) (media, format string, err error
 	return types[best].media, types[best].format, nil
 }
 
-// wholeRowsMax is up to how many rows an answer is made in memory, so that its length can be told; longer ones are streamed.
-const wholeRowsMax = 2_000
-
-// table answers with a table that is true at a cycle.
-func (q *request) table(t *decision.Table, cycle int64) error {
-	media, format, err := q.accepted()
-	if err != nil {
-		return err
-	}
-	q.Response.Header.Set("Stint-Cycle", strconv.FormatInt(cycle, 10))
-	q.Response.Header.Set("Vary", "Accept")
-	q.SetContentType(media)
-	if t.Rows <= wholeRowsMax {
-		var b bytes.Buffer
-		if err := export.Stream(&b, t, format, cycle); err != nil {
-			return err
-		}
-		q.SetBody(b.Bytes())
-		return nil
-	}
-	log := q.s.o.Log
-	q.SetBodyStreamWriter(func(w *bufio.Writer) {
-		if err := export.Stream(w, t, format, cycle); err != nil { // mostly a client that went away
-			log.Debug("a table was not sent whole", "table", t.Name, "error", err)
-		}
-	})
-	return nil
-}
-
 // number is a parameter that is a whole number of at least min.
 func (q *request) number(name string, min, without int64) (int64, error) {
 	v := q.query(name)
@@ -145,41 +114,39 @@ func (s *Server) getChanges(q *request) error {
 		return err
 	}
 	source := q.query("source")
-	t, upTo, err := q.engine.View().Changes(source, since, s.o.Limits.ResponseRowsMax)
+	p, err := q.engine.View().Pages(source, since, s.o.Limits.ResponseRowsMax)
 	if err != nil {
 		return err
 	}
-	if t.Rows == 0 && !until.IsZero() {
-		if t, upTo, err = s.await(q, source, since, until); err != nil {
+	if p.Rows() == 0 && !until.IsZero() {
+		if p, err = s.await(q, source, p.UpTo, until); err != nil {
 			return err
 		}
 	}
-	return q.table(t, upTo)
+	return q.rows(changed(q.engine, p), p.UpTo, func() {})
 }
 
-// await waits until there are changes, or the time is up.
-func (s *Server) await(q *request, source string, since int64, until time.Time) (t *decision.Table, upTo int64, err error) {
-	defer s.waiters.Add(-1)
-	if s.waiters.Add(1) > int64(s.o.Limits.WaitersMax) {
-		return nil, 0, problem{Type: "busy", Status: 429, Detail: "too many wait for changes", RetryAfter: 1}
+// await waits until there are changes of a source after a cycle, or the time is up. Only a cycle that has some wakes it.
+func (s *Server) await(q *request, source string, since int64, until time.Time) (*engine.Pages, error) {
+	if !s.waiters.take(q.caller, 1) {
+		return nil, problem{Type: "busy", Status: 429, Detail: "this caller has too many calls that wait for changes", RetryAfter: 1}
 	}
+	defer s.waiters.give(q.caller, 1)
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
-	for {
-		v := q.engine.View()
-		// Of what was looked through nothing is to be looked at again: since moves on.
-		if t, upTo, err = v.Changes(source, since, s.o.Limits.ResponseRowsMax); err != nil || t.Rows > 0 {
-			return t, upTo, err
-		}
-		since = upTo
-		select {
-		case <-v.Next():
-		case <-timer.C:
-			return t, upTo, nil
-		case <-s.closing:
-			return t, upTo, nil
-		}
+	w := q.engine.Wait(source)
+	p, err := q.engine.View().Pages(source, since, s.o.Limits.ResponseRowsMax) // what came before it waited
+	if err != nil || p.Rows() > 0 {
+		w.Stop()
+		return p, err
 	}
+	select {
+	case <-w.Woken():
+	case <-timer.C:
+	case <-s.closing:
+	}
+	// Of what is known to have nothing, nothing is looked at again; it may be forgotten by now.
+	return q.engine.View().Pages(source, max(p.UpTo, w.Stop()), s.o.Limits.ResponseRowsMax)
 }
 
 // getHoldings gives what is held now.
@@ -191,10 +158,11 @@ func (s *Server) getHoldings(q *request) error {
 	if h == nil {
 		return noCycle()
 	}
+	next := all(&h.Table)
 	if source := q.query("source"); source != "" {
-		return q.table(h.OfSource(source), h.Cycle)
+		next = matching(&h.Table, words(&h.Table, "source", func(word string) bool { return word == source }))
 	}
-	return q.table(&h.Table, h.Cycle)
+	return q.table(&h.Table, &h.Table.Columns[0], next, h.Cycle)
 }
 
 func noCycle() error {
@@ -212,7 +180,7 @@ func (s *Server) getCycles(q *request) error {
 	}
 	v := q.engine.View()
 	recent := v.Recent[max(0, len(v.Recent)-int(min(limit, int64(len(v.Recent))))):]
-	return q.table(cyclesTable(recent), v.Cycle())
+	return q.rows(all(cyclesTable(recent)), v.Cycle(), func() {})
 }
 
 // cyclesTable is the rows of cycles as one table, with the column cycle.
@@ -269,38 +237,20 @@ func (s *Server) getConsumers(q *request) error {
 		return noCycle()
 	}
 	if q.rest == "" {
-		return q.table(t, v.Cycle())
+		return q.table(t, t, all(t), v.Cycle())
 	}
-	rows := under(t, "/"+strings.Trim(q.rest, "/"))
-	if rows.Rows == 0 {
-		return problem{Type: "not-found", Status: 404, Detail: "no consumer /" + strings.Trim(q.rest, "/") + " in any plan"}
+	wanted := under(t, "/"+strings.Trim(q.rest, "/"))
+	for row := range t.Rows {
+		if wanted(row) {
+			return q.table(t, t, matching(t, wanted), v.Cycle())
+		}
 	}
-	return q.table(rows, v.Cycle())
+	return problem{Type: "not-found", Status: 404, Detail: "no consumer /" + strings.Trim(q.rest, "/") + " in any plan"}
 }
 
-// under is the rows of a consumer and of those below it.
-func under(t *decision.Table, path string) *decision.Table {
-	by := t.Column("consumer")
-	if by == nil {
-		return t
-	}
-	matches := make([]int8, by.Dict.Len()) // 0: not looked at
-	var rows []int32
-	for row, code := range by.Code {
-		if code == decision.Null {
-			continue
-		}
-		if matches[code] == 0 {
-			matches[code] = -1
-			if name := string(by.Dict.Bytes(code)); name == path || path == "/" || strings.HasPrefix(name, path+"/") {
-				matches[code] = 1
-			}
-		}
-		if matches[code] == 1 {
-			rows = append(rows, int32(row))
-		}
-	}
-	return engine.Pick(t, rows)
+// under tells of the rows of a table whether they are a consumer's, or of one below it.
+func under(t *decision.Table, path string) func(row int) bool {
+	return words(t, "consumer", func(word string) bool { return word == path || path == "/" || strings.HasPrefix(word, path+"/") })
 }
 
 // getTable gives a decision table of a cycle: of the last one from memory, of others from the decision log.
@@ -320,48 +270,68 @@ func (s *Server) getTable(q *request) error {
 	if v.Last == nil {
 		return noCycle()
 	}
-	t, err := s.decisions(v, n, name)
+	t, key, err := s.decisions(v, n, name)
 	if err != nil {
 		return err
 	}
+	next := all(t)
 	if consumer := q.query("consumer"); consumer != "" {
-		t = under(t, consumer)
+		next = matching(t, under(t, consumer))
 	}
-	return q.table(t, n)
+	return q.table(t, key, next, n)
 }
 
-// decisions finds a table of a cycle.
-func (s *Server) decisions(v *engine.View, n int64, name string) (*decision.Table, error) {
+// cycleTable names a table of a cycle in memory.
+type cycleTable struct {
+	cycle *decision.Cycle
+	name  string
+}
+
+// decisions finds a table of a cycle, and what stands for it among the pages.
+func (s *Server) decisions(v *engine.View, n int64, name string) (t *decision.Table, key any, err error) {
 	if n > v.Cycle() {
-		return nil, problem{Type: "not-found", Status: 404, Detail: fmt.Sprintf("there was no cycle %d yet; the last one is %d", n, v.Cycle())}
+		return nil, nil, problem{Type: "not-found", Status: 404, Detail: fmt.Sprintf("there was no cycle %d yet; the last one is %d", n, v.Cycle())}
 	}
 	if n == v.Cycle() {
 		switch name {
 		case "cycles":
-			return cyclesTable([]*decision.Cycle{v.Last}), nil
+			t = cyclesTable([]*decision.Cycle{v.Last})
+			return t, t, nil
 		case "consumers":
-			return v.Consumers(), nil
+			return v.Consumers(), v.Consumers(), nil
 		}
 		for _, t := range v.Last.Tables() {
 			if t.Name == name {
-				return &t, nil
+				return &t, cycleTable{v.Last, name}, nil
 			}
 		}
 	}
-	return s.history.table(name, n)
+	t, err = s.history.table(name, n)
+	return t, t, err
 }
 
 // history reads cycles from the decision log. Readers see the log as it was when they were opened, so it is opened anew when a later cycle
 // is asked for.
 type history struct {
-	dir string
-	mu  sync.Mutex
-	r   *export.Reader
+	dir      string
+	bytesMax int64 // of the table that is kept
+	mu       sync.Mutex
+	r        *export.Reader
+	last     historyTable // the one read last, if it is not too large: who asks for it again shares it
+}
+
+type historyTable struct {
+	name  string
+	cycle int64
+	t     *decision.Table
 }
 
 func (h *history) table(name string, n int64) (*decision.Table, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.last.t != nil && h.last.name == name && h.last.cycle == n {
+		return h.last.t, nil
+	}
 	r, err := h.at(n)
 	if err != nil {
 		return nil, err
@@ -369,6 +339,15 @@ func (h *history) table(name string, n int64) (*decision.Table, error) {
 	if !slices.Contains(r.Tables(), name) {
 		return nil, problem{Type: "not-found", Status: 404, Detail: fmt.Sprintf("no table %q; there are %s", name, strings.Join(r.Tables(), ", "))}
 	}
+	t, err := h.read(r, name, n)
+	if h.last = (historyTable{}); err == nil && tableBytes(t) <= h.bytesMax {
+		h.last = historyTable{name, n, t}
+	}
+	return t, err
+}
+
+// read reads a table, of consumers with the figures of amounts as columns.
+func (h *history) read(r *export.Reader, name string, n int64) (*decision.Table, error) {
 	t, err := r.Table(name, n)
 	if err != nil || name != "consumers" {
 		return t, err

@@ -90,7 +90,7 @@ func input(kind string) func(*Server, *request) error {
 			return err
 		}
 		if !validSource(q.rest) {
-			return badRequest("a source is called by up to 256 bytes of UTF-8 without slashes and control characters")
+			return badRequest("a source is called by up to 256 bytes of UTF-8 without slashes and control characters, and not . or ..")
 		}
 		var err error
 		if in.AllowShrink, err = q.flag("allow_shrink"); err != nil {
@@ -102,5 +102,6 @@ func input(kind string) func(*Server, *request) error {
 
 // validSource tells whether a source may be called so; "" is of calls that have none.
 func validSource(name string) bool {
-	return len(name) <= cluster.NameBytesMax && utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return r == '/' || unicode.IsControl(r) })
+	// "." and ".." are steps of a path: who tidies it on the way would have another call made.
+	return name != "." && name != ".." && len(name) <= cluster.NameBytesMax && utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return r == '/' || unicode.IsControl(r) })
 }

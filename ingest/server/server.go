@@ -29,12 +29,18 @@ type Limits struct {
 	DecodedBytesMax  int64         // of a request's body unpacked (2 GiB)
 	PlanBytesMax     int64         // of a policy file unpacked (16 MiB)
 	RowsMax          int           // of a table (5,000,000)
-	InflightBytesMax int64         // of all bodies being received and decoded (1 GiB)
-	DecodesMax       int           // bodies being decoded at once (half the processors)
+	MemoryMax        int64         // of the process, of which the limits of memory that follow are parts where they are not set (8 GiB)
+	InflightBytesMax int64         // of all bodies being received, and until their inputs are durable (1 GiB, at most an eighth of MemoryMax)
+	DecodedMemoryMax int64         // of all that is being decoded (a quarter)
+	ChecksMemoryMax  int64         // of policy files being checked: bodies and what is decoded of them (an eighth)
+	AnswersMemoryMax int64         // of answers under way (an eighth)
+	HistoryMemoryMax int64         // of what is kept of the decision log for readers (a sixteenth)
+	DecodesMax       int           // bodies of one caller being decoded at once (half the processors); there is one place more
 	DecodesWaitMax   int           // bodies waiting for that (256)
+	DecodeTimeMax    time.Duration // of one body (1 min)
 	HeaderTimeMax    time.Duration // until the header has come (10 s)
 	BodyTimeMax      time.Duration // until the body has come (2 min)
-	BodyRateMin      int64         // bytes a second that a body must come with, after a grace of 10 s (16 KiB)
+	BodyRateMin      int64         // bytes a second that a body must come with, and a response be taken, after a grace of 10 s (16 KiB)
 	WriteTimeMax     time.Duration // until a response is taken (5 min)
 	IdleTimeMax      time.Duration // between two requests of a connection (2 min)
 	ConnsMax         int           // (20,000); fewer where the process may not open so many files
@@ -49,7 +55,16 @@ func (l Limits) withDefaults() Limits {
 	l.DecodedBytesMax = cmp.Or(l.DecodedBytesMax, 2<<30)
 	l.PlanBytesMax = cmp.Or(l.PlanBytesMax, 16<<20)
 	l.RowsMax = cmp.Or(l.RowsMax, 5_000_000)
-	l.InflightBytesMax = cmp.Or(l.InflightBytesMax, 1<<30)
+	l.MemoryMax = cmp.Or(l.MemoryMax, 8<<30)
+	l.InflightBytesMax = min(cmp.Or(l.InflightBytesMax, 1<<30), l.MemoryMax/8)
+	l.DecodedMemoryMax = cmp.Or(l.DecodedMemoryMax, l.MemoryMax/4)
+	l.ChecksMemoryMax = cmp.Or(l.ChecksMemoryMax, l.MemoryMax/8)
+	l.AnswersMemoryMax = cmp.Or(l.AnswersMemoryMax, l.MemoryMax/8)
+	l.HistoryMemoryMax = cmp.Or(l.HistoryMemoryMax, l.MemoryMax/16)
+	// A body is copied as it grows, and one caller has half of the memory. What is unpacked for the log is in memory whole.
+	l.BodyBytesMax = min(l.BodyBytesMax, l.InflightBytesMax/3)
+	l.DecodedBytesMax = min(l.DecodedBytesMax, l.MemoryMax/8)
+	l.DecodeTimeMax = cmp.Or(l.DecodeTimeMax, time.Minute)
 	l.DecodesMax = cmp.Or(l.DecodesMax, max(1, runtime.GOMAXPROCS(0)/2))
 	l.DecodesWaitMax = cmp.Or(l.DecodesWaitMax, 256)
 	l.HeaderTimeMax = cmp.Or(l.HeaderTimeMax, 10*time.Second)
@@ -66,9 +81,10 @@ func (l Limits) withDefaults() Limits {
 
 // Options are what a server is made of.
 type Options struct {
-	Tokens        []Token // none: everybody may do everything, and Serve takes loopback listeners only
-	LogDir        string  // of the decision log, for cycles that are not in memory; "": none
-	ReportUnknown bool    // demand of unknown consumers is a shortfall, not a bad row
+	HostsAllowed  []string // names besides loopback ones under which the service is asked; with tokens, none: all
+	Tokens        []Token  // none: everybody may do everything, and Serve takes loopback listeners only
+	LogDir        string   // of the decision log, for cycles that are not in memory; "": none
+	ReportUnknown bool     // demand of unknown consumers is a shortfall, not a bad row
 	Limits        Limits
 	Log           *slog.Logger
 	Metrics       *Metrics
@@ -85,10 +101,16 @@ type Server struct {
 	http    *fasthttp.Server
 	history history
 
-	inflight atomic.Int64  // bytes of bodies
-	decodes  chan struct{} // slots
-	decoding atomic.Int64  // bodies that have a slot or wait for one
-	waiters  atomic.Int64
+	bodies   *budget       // bytes
+	decoded  *budget       // bytes
+	checks   *budget       // bytes
+	answers  *budget       // bytes
+	waiters  *budget       // long polls
+	decodes  *places       // for tables
+	parses   *places       // for policy files
+	encodes  chan struct{} // slots to begin answers
+	pages    pages
+	intake   intake
 	whatif   chan struct{} // one slot
 	lingers  atomic.Int64
 	tables   sync.Pool     // *cluster.DemandTable
@@ -109,7 +131,8 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{o: o, decodes: make(chan struct{}, o.Limits.DecodesMax), closing: make(chan struct{}), whatif: make(chan struct{}, 1), history: history{dir: o.LogDir}}
+	s := &Server{o: o, closing: make(chan struct{}), whatif: make(chan struct{}, 1), encodes: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)))}
+	s.budgets()
 	s.tokens.Store(&tokens)
 	var id [6]byte
 	_, _ = rand.Read(id[:]) // never fails
@@ -121,7 +144,7 @@ func New(o Options) (*Server, error) {
 		l.ConnsMax = n
 	}
 	s.http = &fasthttp.Server{
-		Handler: s.handle, ErrorHandler: s.unreadable, ExpectHandler: s.expected, Name: "stint", Logger: discard{},
+		HeaderReceived: s.headerReceived, Handler: s.handle, ErrorHandler: s.unreadable, ExpectHandler: s.expected, Name: "stint", Logger: discard{},
 		StreamRequestBody: true, MaxRequestBodySize: int(l.BodyBytesMax), DisablePreParseMultipartForm: true,
 		ReadTimeout: l.HeaderTimeMax, WriteTimeout: l.WriteTimeMax, IdleTimeout: l.IdleTimeMax,
 		Concurrency: l.ConnsMax + lingersMax, ReadBufferSize: 8 << 10, WriteBufferSize: 8 << 10,
@@ -130,6 +153,19 @@ func New(o Options) (*Server, error) {
 	o.Metrics.attach(s)
 	return s, nil
 }
+
+// budgets makes what callers share.
+func (s *Server) budgets() {
+	l := &s.o.Limits
+	s.bodies, s.decoded, s.checks = newBudget(l.InflightBytesMax), newBudget(l.DecodedMemoryMax), newBudget(l.ChecksMemoryMax)
+	s.answers, s.waiters = newBudget(l.AnswersMemoryMax), newBudget(int64(l.WaitersMax))
+	s.pages = pages{b: s.answers, of: map[any]*page{}}
+	s.decodes, s.parses = newPlaces(l.DecodesMax, l.DecodesWaitMax, decodeWaitMax), newPlaces(1, l.DecodesWaitMax, decodeWaitMax)
+	s.history = history{dir: s.o.LogDir, bytesMax: l.HistoryMemoryMax}
+}
+
+// decodeWaitMax is how long a body waits to be decoded.
+const decodeWaitMax = time.Minute
 
 // discard takes what fasthttp has to say of single connections: clients that break off are no news.
 type discard struct{}
@@ -186,7 +222,7 @@ func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	case errors.As(err, &small):
 		p = problem{Status: 431, Type: "header-too-large", Detail: "the header of the request is too large"}
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		p = s.tooLarge()
+		p = tooLarge(s.o.Limits.BodyBytesMax)
 	case errors.As(err, &timeout) && timeout.Timeout():
 		p = problem{Status: 408, Type: "too-slow", Detail: "the request did not come in time"}
 	}
@@ -198,12 +234,13 @@ func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 // expected tells a client that asks whether it shall send its body (Expect: 100-continue): not one that is refused unseen.
 func (s *Server) expected(ctx *fasthttp.RequestCtx) int {
 	q := &request{RequestCtx: ctx, s: s}
-	r, err := s.find(q)
+	err := s.guard(q)
+	var r *route
+	if err == nil {
+		r, err = s.find(q)
+	}
 	if err == nil {
 		err = s.admit(q, r)
-	}
-	if err == nil && int64(q.Request.Header.ContentLength()) > s.o.Limits.BodyBytesMax {
-		err = s.tooLarge()
 	}
 	if err == nil {
 		return fasthttp.StatusContinue
@@ -226,10 +263,14 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	}()
 	ctx.Response.Header.Set("X-Content-Type-Options", "nosniff")
 	q := &request{RequestCtx: ctx, s: s}
-	route, err := s.find(q)
+	err := s.guard(q)
+	var r *route
 	if err == nil {
-		name = route.name
-		err = s.guarded(q, route)
+		r, err = s.find(q)
+	}
+	if err == nil {
+		name = r.name
+		err = s.guarded(q, r)
 	}
 	if err != nil {
 		p := asProblem(err)
@@ -261,7 +302,10 @@ func (s *Server) admit(q *request, r *route) error {
 		if !who.has(r.needs) {
 			return problem{Status: 403, Type: "forbidden", Detail: "the role " + who.Role + " may not do this"}
 		}
-		q.who = who
+		q.who, q.caller = who, "token "+who.Name
+		if who == everybody {
+			q.caller = "address " + q.RemoteIP().String()
+		}
 	}
 	return nil
 }
@@ -284,6 +328,7 @@ type request struct {
 	*fasthttp.RequestCtx
 	s      *Server
 	who    *Token // nil: all is allowed
+	caller string // whose share of the limits counts: the token's, or without tokens the address's
 	engine *engine.Engine
 	rest   string // what follows the route's fixed part in the path
 	read   int64  // bytes of the body
@@ -335,7 +380,12 @@ func (q *request) flag(name string) (bool, error) {
 // known refuses parameters that a route does not know: a misspelt one must not be passed over.
 func (q *request) known(names ...string) error {
 	var unknown string
+	seen := map[string]bool{}
 	for key := range q.QueryArgs().All() {
+		if seen[string(key)] {
+			return problem{Status: 400, Type: "bad-request", Detail: "parameter " + string(key) + ": is given twice"}
+		}
+		seen[string(key)] = true
 		found := false
 		for _, n := range names {
 			found = found || n == string(key)

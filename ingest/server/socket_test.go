@@ -78,7 +78,7 @@ func (c *raw) expect(status int, kind string) {
 	}
 }
 
-const putDemand = "PUT /v1/demand/feed HTTP/1.1\r\nHost: x\r\n"
+const putDemand = "PUT /v1/demand/feed HTTP/1.1\r\nHost: localhost\r\n"
 
 func TestOversized(t *testing.T) {
 	s := limited(t)
@@ -94,7 +94,7 @@ func TestOversized(t *testing.T) {
 	c.expect(413, "too-large")
 	c.closed()
 	c = dial(s)
-	c.say("GET /healthz HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 20_000) + "\r\n\r\n")
+	c.say("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 20_000) + "\r\n\r\n")
 	c.expect(431, "header-too-large")
 	c.closed()
 	rows := "consumer,allocation,units,ncpus\n" + strings.Repeat("/Risk/Day,a,1,1\n", 1001)
@@ -116,7 +116,7 @@ func TestExpect(t *testing.T) {
 	}{
 		{putDemand + "Authorization: Bearer secret\r\nContent-Length: 2000000\r\n", 413, "too-large"},
 		{putDemand + "Authorization: Bearer no\r\nContent-Length: 20\r\n", 401, "unauthorized"},
-		{"PUT /v1/nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 20\r\n", 404, "not-found"},
+		{"PUT /v1/nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 20\r\n", 404, "not-found"},
 	} {
 		conn := dial(s)
 		conn.say(c.head + "Expect: 100-continue\r\n\r\n")
@@ -214,20 +214,20 @@ func TestPipelined(t *testing.T) {
 	s := start(t, func(o *ServiceOptions) {
 		o.Server.Tokens = []Token{{Name: "root", SHA256: HashToken("secret"), Role: RoleAdmin}}
 	})
-	smuggled := "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+	smuggled := "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 	for name, c := range map[string]struct {
 		head string
 		body string
 		then bool // whether the next request is answered
 	}{
-		"wrong token, small": {"PUT /v1/plan HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer no\r\n", smuggled, true},
-		"wrong token, large": {"PUT /v1/plan HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer no\r\n", strings.Repeat(smuggled, 10_000), false},
-		"no such call":       {"POST /v1/nothing HTTP/1.1\r\nHost: x\r\n", strings.Repeat(smuggled, 10), true},
-		"a body of a GET":    {"GET /readyz HTTP/1.1\r\nHost: x\r\n", smuggled, true},
-		"a cycle's body":     {"POST /v1/cycles HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\n", smuggled, true},
+		"wrong token, small": {"PUT /v1/plan HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer no\r\n", smuggled, true},
+		"wrong token, large": {"PUT /v1/plan HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer no\r\n", strings.Repeat(smuggled, 10_000), false},
+		"no such call":       {"POST /v1/nothing HTTP/1.1\r\nHost: localhost\r\n", strings.Repeat(smuggled, 10), true},
+		"a body of a GET":    {"GET /readyz HTTP/1.1\r\nHost: localhost\r\n", smuggled, true},
+		"a cycle's body":     {"POST /v1/cycles HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secret\r\n", smuggled, true},
 	} {
 		conn := dial(s)
-		go conn.say(c.head + fmt.Sprintf("Content-Length: %d\r\n\r\n", len(c.body)) + c.body + "GET /v1/last HTTP/1.1\r\nHost: x\r\n\r\n")
+		go conn.say(c.head + fmt.Sprintf("Content-Length: %d\r\n\r\n", len(c.body)) + c.body + "GET /v1/last HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		first, _ := conn.answer()
 		second, body := conn.answer()
 		if first == 0 || second != map[bool]int{true: 404, false: 0}[c.then] || second != 0 && !strings.Contains(body, "/v1/last") {
@@ -235,7 +235,7 @@ func TestPipelined(t *testing.T) {
 		}
 	}
 	conn := dial(s)
-	go conn.say("PUT /v1/plan HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(smuggled), smuggled) + smuggled)
+	go conn.say("PUT /v1/plan HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(smuggled), smuggled) + smuggled)
 	if first, body := conn.answer(); first != 401 {
 		t.Error("chunks:", first, body)
 	}
@@ -275,7 +275,7 @@ func TestConnectionLimits(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 		ask := func() (c *raw, status int, body string) {
 			c = dial(s)
-			c.say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+			c.say("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
 			status, body = c.answer()
 			return c, status, body
 		}

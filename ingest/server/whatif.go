@@ -41,7 +41,7 @@ func (s *Server) postWhatif(q *request) error {
 		return badRequest("parameter settle=" + q.query("settle") + ": must be at most " + strconv.Itoa(whatifSettleMax))
 	}
 	in := &engine.Input{Kind: engine.InputPlan}
-	done, err := q.readPlan(in)
+	done, err := q.readPlan(in, true)
 	if err != nil {
 		return err
 	}

@@ -64,8 +64,12 @@ func (q *request) json(status int, v any) error {
 
 func etag(revision int64) string { return `"` + strconv.FormatInt(revision, 10) + `"` }
 
-// readPlan receives a policy file and parses it.
-func (q *request) readPlan(in *engine.Input) (done func(), err error) {
+// planBytes is how much memory parsing takes for a byte of a policy file, about.
+const planBytes = 32
+
+// readPlan receives a policy file and parses it. Of a call that changes nothing, which a reader may make too, all memory is that of checks. The caller calls done
+// when the policy is not needed any more.
+func (q *request) readPlan(in *engine.Input, check bool) (done func(), err error) {
 	packing, err := q.packing()
 	if err != nil {
 		return nil, err
@@ -77,28 +81,57 @@ func (q *request) readPlan(in *engine.Input) (done func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	body, digest, done, err := q.readBody()
-	if err != nil {
+	s := q.s
+	bodies, parsed := s.bodies.account(q.caller, "bodies"), s.decoded.account(q.caller, "policy files being read")
+	if check {
+		parsed = s.checks.account(q.caller, "policy files being checked")
+		bodies = parsed
+	}
+	done = func() {
+		bodies.close()
+		parsed.close()
+	}
+	if err := q.parsePlan(in, packing, bodies, parsed); err != nil {
+		done()
 		return nil, err
 	}
-	l := table.Limits{BytesMax: q.s.o.Limits.BodyBytesMax, DecodedBytesMax: q.s.o.Limits.PlanBytesMax}
-	text, err := table.UnpackText(bytes.NewReader(body), table.Options{Name: planName, Compression: packing, Limits: l})
+	return done, nil
+}
+
+// parsePlan is readPlan within accounts of memory.
+func (q *request) parsePlan(in *engine.Input, packing table.Compression, bodies, parsed *account) error {
+	s := q.s
+	body, digest, err := q.readBody(bodies, s.o.Limits.PlanBytesMax)
+	if err != nil {
+		return err
+	}
+	leave, err := s.parses.enter(q.caller, s.closing)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	l := table.Limits{BytesMax: s.o.Limits.BodyBytesMax, DecodedBytesMax: s.o.Limits.PlanBytesMax}
+	text, err := table.UnpackText(bytes.NewReader(body), table.Options{Name: planName, Compression: packing, Limits: l, Spend: s.spender(parsed)})
+	if err == nil {
+		err = parsed.take(planBytes * int64(len(text)))
+	}
 	if err == nil {
 		in.Policy, err = plan.Parse(planName, text)
 	}
-	if err == nil {
-		in.Body, in.Digest, in.Format, in.Packing = text, digest, "yaml", table.Plain.String()
-		return done, nil
-	}
-	done()
 	var faults plan.Faults
+	var p problem
 	switch {
+	case err == nil:
+		in.Body, in.Digest, in.Format, in.Packing = text, digest, "yaml", table.Plain.String()
+		return nil
+	case errors.As(err, &p):
+		return p
 	case errors.As(err, &faults):
-		return nil, problem{Type: "bad-plan", Status: 422, Detail: faults.Error(), faults: faults, count: len(faults)}
+		return problem{Type: "bad-plan", Status: 422, Detail: faults.Error(), faults: faults, count: len(faults)}
 	case errors.Is(err, table.ErrLimit):
-		return nil, problem{Type: "too-large", Status: 413, Detail: err.Error()}
+		return problem{Type: "too-large", Status: 413, Detail: err.Error()}
 	}
-	return nil, problem{Type: "bad-plan", Status: 422, Detail: err.Error()}
+	return problem{Type: "bad-plan", Status: 422, Detail: err.Error()}
 }
 
 // putPlan puts a policy file in force from the next cycle on (PLAN-3).
@@ -122,7 +155,7 @@ func (s *Server) putPlan(q *request) error {
 	if in.Key, err = q.key(); err != nil {
 		return err
 	}
-	done, err := q.readPlan(in)
+	done, err := q.readPlan(in, false)
 	if err != nil {
 		return err
 	}
@@ -147,7 +180,7 @@ func (s *Server) getPlan(q *request) error {
 	q.Response.Header.Set("Stint-Author", p.Author)
 	q.Response.Header.Set("Last-Modified", time.UnixMicro(p.AtUS).UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT"))
 	q.SetContentType("application/yaml")
-	q.SetBody(p.Text)
+	q.Response.SetBodyRaw(p.Text) // shared
 	return nil
 }
 
@@ -161,7 +194,7 @@ func (s *Server) checkPlan(q *request) error {
 		return err
 	}
 	in := &engine.Input{Kind: engine.InputPlan}
-	done, err := q.readPlan(in)
+	done, err := q.readPlan(in, true)
 	if err != nil {
 		return err
 	}
