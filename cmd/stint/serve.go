@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stintd/stint/core/engine"
+	"github.com/stintd/stint/core/heap"
 	"github.com/stintd/stint/ingest/server"
 )
 
@@ -125,7 +126,8 @@ func serve(ctx context.Context, conf *serveConfig, stderr io.Writer, hooks serve
 	if o.Listener, err = conf.listen(); err != nil {
 		return err
 	}
-	log.Info("listening", "address", "http://"+o.Listener.Addr().String(), "data", conf.Data)
+	heap.Limit(o.Server.Limits.MemoryMax)
+	log.Info("listening", "address", "http://"+o.Listener.Addr().String(), "data", conf.Data, "memory_max", o.Server.Limits.MemoryMax)
 	if len(o.Server.Tokens) == 0 {
 		log.Warn("no tokens are configured: whoever reaches this loopback address may do everything")
 	}

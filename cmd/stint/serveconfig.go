@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/stintd/stint/core/engine"
+	"github.com/stintd/stint/core/heap"
 	"github.com/stintd/stint/core/journal"
 	"github.com/stintd/stint/ingest/server"
 	"github.com/stintd/stint/ingest/table"
@@ -32,6 +34,8 @@ const configBytesMax = 16 << 20
 type serveConfig struct {
 	Data        string   `yaml:"data"`
 	Listen      string   `yaml:"listen"`
+	Hosts       []string `yaml:"hosts_allowed"`
+	MemoryMax   size     `yaml:"memory_max"`
 	Plan        string   `yaml:"plan"`
 	Interval    duration `yaml:"interval"`
 	Manual      bool     `yaml:"manual"`
@@ -59,6 +63,7 @@ type serveConfig struct {
 		Rows          int      `yaml:"rows"`
 		Bodies        size     `yaml:"bodies_in_memory"`
 		BodyTime      duration `yaml:"body_time"`
+		DecodeTime    duration `yaml:"decode_time"`
 		HeaderTime    duration `yaml:"header_time"`
 		IdleTime      duration `yaml:"idle_time"`
 		Connections   int      `yaml:"connections"`
@@ -206,6 +211,14 @@ func (c *serveConfig) validate(s *settings) {
 			add("limits."+key, strconv.FormatInt(v[0], 10), fmt.Sprintf("must be at most %d", v[1]))
 		}
 	}
+	if m := c.MemoryMax; m != 0 && (m < memoryLeast || m > memoryMost) {
+		add("memory_max", strconv.FormatInt(int64(m), 10), "must be from 256MiB to 1024TiB")
+	}
+	for _, host := range c.Hosts {
+		if host == "" || strings.ContainsAny(host, "/ @*") {
+			add("hosts_allowed", host, "must be a name or an address, with a port or without one")
+		}
+	}
 	if l.PerAddress < 0 {
 		add("limits.connections_per_address", strconv.Itoa(l.PerAddress), "must be at least 0")
 	}
@@ -235,25 +248,44 @@ func (c *serveConfig) tokens() (list []server.Token) {
 	return list
 }
 
+// What a service may be told to make do with.
+const (
+	memoryLeast   = 256 << 20
+	memoryMost    = 1 << 50
+	memoryDefault = 8 << 30 // where nothing is known of the machine
+)
+
+// memory is how much memory the service makes do with.
+func (c *serveConfig) memory() int64 {
+	if c.MemoryMax == 0 {
+		return max(memoryLeast, cmp.Or(heap.Share(), memoryDefault))
+	}
+	return int64(c.MemoryMax)
+}
+
+// recentRowBytes is what a row of changes that is kept takes, about.
+const recentRowBytes = 128
+
 // options make a service's options of a configuration.
 func (c *serveConfig) options(log *slog.Logger) (o server.ServiceOptions, err error) {
-	l := &c.Limits
+	l, memory := &c.Limits, c.memory()
 	o = server.ServiceOptions{
 		Dir: c.Data, NoLog: !c.DecisionLog, PlanName: c.Plan,
 		Engine: engine.Options{
 			IntervalUS: time.Duration(c.Interval).Microseconds(), ManualOnly: c.Manual, ShrinkGuardMilli: int64(c.ShrinkGuard),
 			SourceTTLUS: time.Duration(c.SourceTTL).Microseconds(), QueueMax: l.InputsWaiting, SourcesMax: l.Sources,
 			SlowAfter: time.Duration(c.Watchdog.Slow), StuckAfter: time.Duration(c.Watchdog.Stuck), AcceptReplay: c.acceptReplay,
-			RecentCyclesMax: l.RecentCycles, RecentRowsMax: l.RecentRows,
-			CheckpointUS: time.Duration(c.Checkpoint.Interval).Microseconds(), CheckpointBytes: min(int64(c.Checkpoint.Bytes), int64(l.Journal)/8),
+			RecentCyclesMax: l.RecentCycles, RecentRowsMax: min(l.RecentRows, int(memory/16/recentRowBytes)),
+			BacklogBytesMax: min(512<<20, memory/8),
+			CheckpointUS:    time.Duration(c.Checkpoint.Interval).Microseconds(), CheckpointBytes: min(int64(c.Checkpoint.Bytes), int64(l.Journal)/8),
 		},
 		// Two checkpoints are kept, and whole segments go: small journals have small ones, so that there is room again in time.
 		Journal: journal.Options{BytesMax: int64(l.Journal), SegmentBytesMax: min(256<<20, max(64<<10, int64(l.Journal)/8))},
 		Server: server.Options{
-			ReportUnknown: c.Unknown == "report", Log: log,
+			ReportUnknown: c.Unknown == "report", Log: log, HostsAllowed: c.Hosts,
 			Limits: server.Limits{
 				BodyBytesMax: int64(l.Body), DecodedBytesMax: int64(l.BodyUnpacked), RowsMax: l.Rows, InflightBytesMax: int64(l.Bodies),
-				BodyTimeMax: time.Duration(l.BodyTime), HeaderTimeMax: time.Duration(l.HeaderTime), IdleTimeMax: time.Duration(l.IdleTime),
+				MemoryMax: memory, DecodeTimeMax: time.Duration(l.DecodeTime), BodyTimeMax: time.Duration(l.BodyTime), HeaderTimeMax: time.Duration(l.HeaderTime), IdleTimeMax: time.Duration(l.IdleTime),
 				ConnsMax: l.Connections, ConnsPerIPMax: l.PerAddress, WaitersMax: l.Waiters,
 			},
 		},

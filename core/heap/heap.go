@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"syscall"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 )
@@ -35,6 +36,34 @@ func Floor() {
 	if memory, err := memlimit.ApplyFallback(memlimit.FromCgroup, memlimit.FromSystem)(); err == nil {
 		keep(min(floorBytesMax, memory/memoryPart))
 	}
+}
+
+// unlimited is about what debug.SetMemoryLimit and getrlimit give for no limit.
+const unlimited = 1 << 60
+
+// Share is how much memory a process that is told nothing else should make do with: what GOMEMLIMIT says, else half of what the machine, its control group or
+// the limit on the address space (ulimit -v) leaves it, whichever is least; 0 where none of that is known.
+func Share() int64 {
+	if limit := debug.SetMemoryLimit(-1); limit < unlimited {
+		return limit
+	}
+	memory, err := memlimit.ApplyFallback(memlimit.FromCgroup, memlimit.FromSystem)()
+	if err != nil {
+		memory = unlimited
+	}
+	var space syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_AS, &space) == nil {
+		memory = min(memory, uint64(space.Cur))
+	}
+	if memory >= unlimited {
+		return 0
+	}
+	return int64(memory / 2)
+}
+
+// Limit has the collector work harder the closer the process comes to so many bytes. It never raises a limit that is set already.
+func Limit(bytes int64) {
+	debug.SetMemoryLimit(min(bytes, debug.SetMemoryLimit(-1)))
 }
 
 // mark is what the collector finds dead each time it comes. It has a pointer so that it shares its memory with nothing.

@@ -89,7 +89,7 @@ func (s *Server) sameOrigin(q *request) error {
 
 // hostAllowed tells whether a request is for this service by its header Host. None at all is allowed: browsers always send one.
 func (s *Server) hostAllowed(q *request, host string) bool {
-	if host == "" || len(s.tokens) > 0 && len(s.o.HostsAllowed) == 0 {
+	if host == "" || len(*s.tokens.Load()) > 0 && len(s.o.HostsAllowed) == 0 {
 		return true
 	}
 	name := hostName(host)
