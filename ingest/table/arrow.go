@@ -203,10 +203,11 @@ func (a *arrowReader) read(buf []byte, n int64) ([]byte, error) {
 	if err := a.spend(n); err != nil {
 		return buf, err
 	}
-	if err := a.o.spendGrowth(cap(buf), int(n), 1); err != nil {
+	buf, err := a.o.buffer(buf, int(n))
+	if err != nil {
 		return buf, err
 	}
-	buf, err := readGrowing(a.r, buf[:0], int(n), nil)
+	buf, err = readGrowing(a.r, buf[:0], int(n), nil)
 	if err == io.EOF {
 		err = fmt.Errorf("the stream ends after %d of %d bytes", len(buf), n)
 	}

@@ -307,8 +307,8 @@ func (a *arrowReader) unpack(buffer int, b []byte) ([]byte, error) {
 	for len(a.unpacked) <= buffer {
 		a.unpacked = append(a.unpacked, nil)
 	}
-	err := a.o.spendGrowth(cap(a.unpacked[buffer]), int(n), 1)
-	if err != nil {
+	var err error
+	if a.unpacked[buffer], err = a.o.buffer(a.unpacked[buffer], int(n)); err != nil {
 		return nil, err
 	}
 	a.unpacked[buffer], err = inflateZstd(a.zstd, a.unpacked[buffer], b, int(n))

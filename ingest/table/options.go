@@ -124,6 +124,16 @@ func (o *Options) spend(bytes int64) error {
 	return nil
 }
 
+// buffer asks for memory for n bytes beyond what buf has room for. Where there is somebody to ask, it is then taken at once: memory that
+// grows is there twice while it is copied.
+func (o *Options) buffer(buf []byte, n int) ([]byte, error) {
+	err := o.spendGrowth(cap(buf), n, 1)
+	if err == nil && o.Spend != nil && cap(buf) < n {
+		buf = make([]byte, n) // large memory is cleared so that others run meanwhile, which is not so where a slice grows
+	}
+	return buf, err
+}
+
 // spendGrowth asks for what n elements of so many bytes need beyond the room that there is.
 func (o *Options) spendGrowth(room, n, bytes int) error {
 	if n <= room {

@@ -128,8 +128,8 @@ func (p *parquetReader) unpack(c *parquetColumn, body []byte, n int) ([]byte, er
 		}
 		return body, nil
 	}
-	err := p.o.spendGrowth(cap(c.unpacked), n, 1)
-	if err != nil {
+	var err error
+	if c.unpacked, err = p.o.buffer(c.unpacked, n); err != nil {
 		return nil, err
 	}
 	c.unpacked, err = p.codecs.inflate(c.codec, c.unpacked, body, n)
