@@ -22,7 +22,7 @@ func heirs(p *plan.Policy) map[string]string {
 }
 
 // checkPolicy tells why a policy cannot follow the one in force (PLAN-3, PLAN-4). It gives the
-// sub-allocations that would have no place in it any more.
+// sub-allocations that would have no place in it any more. O(consumers × plans, and sub-allocations).
 func (s *State) checkPolicy(p *plan.Policy, forced bool) (leaving []SubID, err error) {
 	if err := s.checkDimensions(p); err != nil {
 		return nil, err
@@ -34,18 +34,21 @@ func (s *State) checkPolicy(p *plan.Policy, forced bool) (leaving []SubID, err e
 			return nil, fmt.Errorf("%s: %s is to be renamed to %s, but there is a consumer %s already", p.File, old, path, path)
 		}
 	}
+	node, member := s.placesIn(p, to), make([][]bool, len(s.Plans))
+	for i := range s.Plans {
+		member[i] = members(p, s.Plans[i].Name, s.Plans[i].MD != nil)
+	}
 	for sub := range s.Sub.Alloc {
 		if s.Sub.Alloc[sub] == NoID || s.Sub.Plan[sub] < 0 {
 			continue
 		}
-		path, was := s.Consumer.String(int32(s.Sub.Consumer[sub])), &s.Plans[s.Sub.Plan[sub]]
+		was, member, node := &s.Plans[s.Sub.Plan[sub]], member[s.Sub.Plan[sub]], node[s.Sub.Consumer[sub]]
+		if node != plan.None && member != nil && member[node] && p.Leaf(node) && !s.Sub.Orphan[sub] {
+			continue
+		}
+		path := s.Consumer.String(int32(s.Sub.Consumer[sub]))
 		if heir, ok := to[path]; ok && mutant != 10 {
 			path = heir
-		}
-		node, ok := p.Find(path)
-		member := members(p, was.Name, was.MD != nil)
-		if ok && member != nil && member[node] && p.Leaf(node) && !s.Sub.Orphan[sub] {
-			continue
 		}
 		if s.Sub.Held[sub] > 0 && member == nil {
 			return nil, fmt.Errorf("%s: plan %s is gone, and %s still holds %d units in it: it must give them back first", p.File, was.Name, path, s.Sub.Held[sub])
@@ -57,6 +60,22 @@ func (s *State) checkPolicy(p *plan.Policy, forced bool) (leaving []SubID, err e
 		leaving = append(leaving, SubID(sub))
 	}
 	return leaving, nil
+}
+
+// placesIn gives each consumer's row in a policy, that of its heir if it has one; None where there is none.
+func (s *State) placesIn(p *plan.Policy, heirs map[string]string) []plan.Node {
+	nodes := make([]plan.Node, s.Consumer.Len())
+	for c := range nodes {
+		path := s.Consumer.String(int32(c))
+		if heir, ok := heirs[path]; ok && mutant != 10 {
+			path = heir
+		}
+		node, ok := p.Find(path)
+		if nodes[c] = node; !ok {
+			nodes[c] = plan.None
+		}
+	}
+	return nodes
 }
 
 // checkDimensions refuses to drop a dimension that demand uses.

@@ -398,7 +398,12 @@ func (r *request) answer(receipt Receipt, err error) {
 
 // Submit gives the engine an input and waits until it is durable, or refused; see Error. The engine keeps in.Body until
 // it is in the log, but not in.Table.
-func (e *Engine) Submit(in *Input) (Receipt, error) { return e.send(&request{in: in}) }
+func (e *Engine) Submit(in *Input) (Receipt, error) {
+	if in.Kind == InputPlan {
+		return e.submitPlan(in)
+	}
+	return e.send(&request{in: in})
+}
 
 // Ask lets a function look at the state between two cycles. It must change nothing and keep nothing.
 func (e *Engine) Ask(f func(*cluster.State) error) error {

@@ -47,6 +47,8 @@ type Input struct {
 	IfRevision  int64     `json:"-"` // the newest revision it may follow; 0: any
 	AllowShrink bool      `json:"-"`
 	Principal   Principal `json:"-"` // nil may do all
+
+	compared compared // of a plan
 }
 
 // Principal is who gives an input, where that is not allowed everything (PLAN-5).

@@ -256,33 +256,6 @@ func (e *Engine) guard(in *Input) error {
 		lost, held, what, e.o.ShrinkGuardMilli/10, e.o.ShrinkGuardMilli%10)
 }
 
-// admitPlan checks the conditions of another policy file (PLAN-3, PLAN-5, PLAN-6).
-func (e *Engine) admitPlan(in *Input) error {
-	if in.IfRevision != 0 && in.IfRevision != e.revision() {
-		return refuse(Revision, "made from revision %d; the newest is %d", in.IfRevision, e.revision())
-	}
-	if e.policy == nil {
-		if in.Principal != nil {
-			return refuse(Forbidden, "only a cluster administrator may give the first policy")
-		}
-		return nil
-	}
-	if in.Principal != nil {
-		if err := in.Principal.MayPlan(e.policy.Policy, e.policy.Text, in.Body); err != nil {
-			return refuse(Forbidden, "%v", err)
-		}
-	}
-	was := e.policy.Policy
-	for n, system := range was.System {
-		if path := was.Path[n]; system {
-			if _, ok := in.Policy.Find(path); !ok && !slices.Contains(in.Policy.RenamedFrom, path) {
-				return refuse(BadPlan, "%s: consumer %s is marked `system` and must not be removed (PLAN-6)", in.Policy.File, path)
-			}
-		}
-	}
-	return nil
-}
-
 // silence has sources that were silent for too long get no new grants (API-6). It is an input like any other.
 func (e *Engine) silence(nowUS int64) error {
 	if e.o.SourceTTLUS == 0 {

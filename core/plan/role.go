@@ -13,7 +13,7 @@ import (
 
 // ChangedOutside tells what differs between two policy files besides the entries of consumers below one of the branches
 // (PLAN-5: a consumer administrator changes settings below its own consumer, and never its own entry). nil: nothing.
-// Both files must have passed Parse.
+// Both files must have passed Parse. O(bytes of both).
 func ChangedOutside(old, new []byte, branches []string) error {
 	var was, is map[string]any
 	if err := yaml.Unmarshal(old, &was); err != nil {
@@ -22,21 +22,43 @@ func ChangedOutside(old, new []byte, branches []string) error {
 	if err := yaml.Unmarshal(new, &is); err != nil {
 		return err
 	}
-	if err := inherits(is, branches); err != nil {
+	below := newBranches(branches)
+	if err := inherits(is, below); err != nil {
 		return err
 	}
-	prune(was, branches)
-	prune(is, branches)
+	prune(was, below)
+	prune(is, below)
 	return differs("", was, is)
 }
 
+// branches are the consumers that somebody administers.
+type branches map[string]bool
+
+func newBranches(paths []string) branches {
+	b := make(branches, len(paths))
+	for _, path := range paths {
+		b[path] = path != "/"
+	}
+	return b
+}
+
+// below tells whether an entry is of a consumer below one of the branches. O(length of its path).
+func (b branches) below(path string) bool {
+	for i := len(path) - 1; i > 0; i-- {
+		if path[i] == '/' && b[path[:i]] {
+			return true
+		}
+	}
+	return false
+}
+
 // inherits refuses entries below the branches that take over what a consumer elsewhere holds.
-func inherits(file map[string]any, branches []string) error {
+func inherits(file map[string]any, below branches) error {
 	list, _ := file["consumers"].([]any)
 	for _, e := range list {
 		m, _ := e.(map[string]any)
 		from, ok := m["renamed_from"].(string)
-		if ok && entryBelow(e, branches) && !entryBelow(map[string]any{"path": from}, branches) {
+		if ok && below.below(pathOf(e)) && !below.below(from) {
 			return fmt.Errorf("consumer %v: renamed_from: %s is not below a consumer that this token administers", m["path"], from)
 		}
 	}
@@ -44,27 +66,28 @@ func inherits(file map[string]any, branches []string) error {
 }
 
 // prune takes the entries below branches out of every list of consumers.
-func prune(v any, branches []string) {
+func prune(v any, below branches) {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, value := range v {
 			if list, ok := value.([]any); ok && key == "consumers" {
-				value = slices.DeleteFunc(list, func(e any) bool { return entryBelow(e, branches) })
+				value = slices.DeleteFunc(list, func(e any) bool { return below.below(pathOf(e)) })
 				v[key] = value
 			}
-			prune(value, branches)
+			prune(value, below)
 		}
 	case []any:
 		for _, e := range v {
-			prune(e, branches)
+			prune(e, below)
 		}
 	}
 }
 
-func entryBelow(entry any, branches []string) bool {
+// pathOf is the path of an entry, "" where it has none.
+func pathOf(entry any) string {
 	m, _ := entry.(map[string]any)
 	path, _ := m["path"].(string)
-	return slices.ContainsFunc(branches, func(b string) bool { return b != "/" && strings.HasPrefix(path, b+"/") })
+	return path
 }
 
 // differs names the first place, in the order of keys, where two documents are not the same.
@@ -92,8 +115,9 @@ func differs(at string, was, is any) error {
 	wasList, ok1 := was.([]any)
 	isList, ok2 := is.([]any)
 	if ok1 && ok2 {
+		old, new := pathsOf(wasList), pathsOf(isList)
 		for i := range max(len(wasList), len(isList)) {
-			name, a, b := entries(wasList, isList, i)
+			name, a, b := entries(wasList, isList, old, new, i)
 			if err := differs(at+"["+name+"]", a, b); err != nil {
 				return err
 			}
@@ -102,29 +126,30 @@ func differs(at string, was, is any) error {
 	return fmt.Errorf("%s is not the same as in the policy in force, and is not below a consumer that this token administers", at)
 }
 
-// entries gives what stands at a place of two lists, and what to call it: entries of consumers by their path, for those that may be
-// changed were taken out, so that their number says nothing. Where one came or went, it alone is given.
-func entries(was, is []any, i int) (name string, a, b any) {
-	path := func(e any) string {
-		m, _ := e.(map[string]any)
-		text, _ := m["path"].(string)
-		return text
+// pathsOf are the paths of a list's entries.
+func pathsOf(list []any) map[string]bool {
+	paths := make(map[string]bool, len(list))
+	for _, e := range list {
+		paths[pathOf(e)] = true
 	}
-	has := func(list []any, p string) bool {
-		return slices.ContainsFunc(list, func(e any) bool { return path(e) == p })
-	}
+	return paths
+}
+
+// entries gives what stands at a place of two lists, which have the paths given, and what to call it: entries of consumers by their path,
+// for those that may be changed were taken out, so that their number says nothing. Where one came or went, it alone is given.
+func entries(was, is []any, old, new map[string]bool, i int) (name string, a, b any) {
 	if i < len(was) {
 		a = was[i]
 	}
 	if i < len(is) {
 		b = is[i]
 	}
-	switch p, q := path(a), path(b); {
+	switch p, q := pathOf(a), pathOf(b); {
 	case p == "" && q == "":
 		return strconv.Itoa(i), a, b
-	case q != "" && !has(was, q):
+	case q != "" && !old[q]:
 		return q, nil, b
-	case p != "" && !has(is, p):
+	case p != "" && !new[p]:
 		return p, a, nil
 	default: // at another place: the order counts
 		return cmp.Or(q, p), a, b
