@@ -112,7 +112,7 @@ func (b *batch) apply(g *given) error {
 			return err
 		}
 		g.rows = int64(t.Rows)
-		_, err = b.state.Release(t)
+		_, _, err = b.state.Release(t)
 		return named(g.name, err)
 	case kindDemand:
 		t, err := table.ReadDemand(r, o)
@@ -148,6 +148,9 @@ func (b *batch) applyServed(g *given, o table.Options) error {
 		}
 		_, _, err = b.state.SetRunning(g.source, t)
 		return named(g.name, err)
+	case engine.InputDemandDelete:
+		b.state.RemoveSource(g.source)
+		return nil
 	case engine.InputSilence:
 		b.state.Silence(g.source)
 		return nil

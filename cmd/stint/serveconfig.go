@@ -71,6 +71,8 @@ type serveConfig struct {
 		Waiters       int      `yaml:"waiters"`
 		InputsWaiting int      `yaml:"inputs_waiting"`
 		Sources       int      `yaml:"sources"`
+		PerToken      int      `yaml:"sources_per_token"`
+		Keys          int      `yaml:"idempotency_keys"`
 		RecentCycles  int      `yaml:"recent_cycles"`
 		RecentRows    int      `yaml:"recent_rows"`
 		Journal       size     `yaml:"journal"`
@@ -195,7 +197,7 @@ func (c *serveConfig) validate(s *settings) {
 	}
 	l := &c.Limits
 	for key, v := range map[string]int{
-		"rows": l.Rows, "connections": l.Connections, "waiters": l.Waiters, "inputs_waiting": l.InputsWaiting, "sources": l.Sources,
+		"rows": l.Rows, "connections": l.Connections, "waiters": l.Waiters, "inputs_waiting": l.InputsWaiting, "sources": l.Sources, "idempotency_keys": l.Keys,
 		"recent_cycles": l.RecentCycles, "recent_rows": l.RecentRows,
 	} {
 		if v < 1 {
@@ -218,6 +220,9 @@ func (c *serveConfig) validate(s *settings) {
 		if host == "" || strings.ContainsAny(host, "/ @*") {
 			add("hosts_allowed", host, "must be a name or an address, with a port or without one")
 		}
+	}
+	if l.PerToken < 0 {
+		add("limits.sources_per_token", strconv.Itoa(l.PerToken), "must be at least 0")
 	}
 	if l.PerAddress < 0 {
 		add("limits.connections_per_address", strconv.Itoa(l.PerAddress), "must be at least 0")
@@ -275,6 +280,7 @@ func (c *serveConfig) options(log *slog.Logger) (o server.ServiceOptions, err er
 			IntervalUS: time.Duration(c.Interval).Microseconds(), ManualOnly: c.Manual, ShrinkGuardMilli: int64(c.ShrinkGuard),
 			SourceTTLUS: time.Duration(c.SourceTTL).Microseconds(), QueueMax: l.InputsWaiting, SourcesMax: l.Sources,
 			SlowAfter: time.Duration(c.Watchdog.Slow), StuckAfter: time.Duration(c.Watchdog.Stuck), AcceptReplay: c.acceptReplay,
+			SourcesPerCallerMax: l.PerToken, KeysMax: l.Keys,
 			RecentCyclesMax: l.RecentCycles, RecentRowsMax: min(l.RecentRows, int(memory/16/recentRowBytes)),
 			BacklogBytesMax: min(512<<20, memory/8),
 			CheckpointUS:    time.Duration(c.Checkpoint.Interval).Microseconds(), CheckpointBytes: min(int64(c.Checkpoint.Bytes), int64(l.Journal)/8),

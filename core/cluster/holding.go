@@ -286,7 +286,7 @@ func (s *State) noteRelease(q HoldingID, sub SubID, k ParcelID, units, number in
 // is wanted, or a host of another plan, or holds more than the host's free capacity.
 func (s *State) AddRunning(source string, t *HoldingTable) error {
 	f := Faults{Table: t.title()}
-	rows := s.bindHoldings(t, false, &f)
+	rows := s.bindHoldings(t, willRun, &f)
 	type room struct {
 		k ParcelID
 		p int32
@@ -363,16 +363,21 @@ func (s *State) run(sub SubID, k ParcelID, units int64) {
 
 // Release gives units back (SPEC chapter 7, `releases`): of a sub-allocation's
 // units on the host the newest first. Rows that are done also lower what is
-// wanted. Units beyond what is held are counted, not refused. A row that names
-// no consumer, no host or no sub-allocation is a bad row.
-func (s *State) Release(t *HoldingTable) (beyond int64, err error) {
+// wanted. Units beyond what is held are counted, not refused, and so are those of an
+// allocation, a host or a consumer that is gone: who gives them back may not know yet. A
+// consumer or host that there never was is a bad row. Sums saturate at 2^53.
+func (s *State) Release(t *HoldingTable) (released, beyond int64, err error) {
 	f := Faults{Table: t.title()}
-	rows := s.bindHoldings(t, true, &f)
+	rows := s.bindHoldings(t, givenBack, &f)
 	if err := f.Err(); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	for i, r := range rows {
 		left, cause := t.Units[i], decision.CauseClient
+		if r.sub == NoID {
+			beyond = min(beyond+left, NumberMax)
+			continue
+		}
 		if t.Done != nil && t.Done[i] {
 			cause = decision.CauseDone
 		}
@@ -381,15 +386,25 @@ func (s *State) Release(t *HoldingTable) (beyond int64, err error) {
 			if n := min(left, s.Holding.Units[q]); n > 0 && s.on(q, r.parcel) {
 				s.release(q, n, cause)
 				left -= n
+				released += n
 			}
 		}
 		if cause == decision.CauseDone {
 			s.want(r.sub, max(0, s.Sub.Wanted[r.sub]-(t.Units[i]-left)))
 		}
-		beyond += left
+		beyond = min(beyond+left, NumberMax)
 	}
-	return beyond, nil
+	return released, beyond, nil
 }
+
+// about is what the rows of a holdings table are about.
+type about int
+
+const (
+	willRun   about = iota // units that are to be held
+	runs                   // units that are held, or will be
+	givenBack              // units that may be held, of what may be gone
+)
 
 type boundHolding struct {
 	sub    SubID
@@ -402,10 +417,10 @@ func (s *State) on(q HoldingID, k ParcelID) bool {
 	return at == k || p.Host[at] == p.Host[k]
 }
 
-// bindHoldings resolves the rows of a holdings table; held says that the rows are
-// about units that are held. Rows with faults have sub NoID.
-func (s *State) bindHoldings(t *HoldingTable, held bool, f *Faults) []boundHolding {
-	rows := make([]boundHolding, t.Rows)
+// bindHoldings resolves the rows of a holdings table. Rows with faults have sub NoID, and so have
+// those of units given back that are of nothing any more.
+func (s *State) bindHoldings(t *HoldingTable, what about, f *Faults) []boundHolding {
+	rows, held := make([]boundHolding, t.Rows), what != willRun
 	for i := range t.Rows {
 		rows[i].sub = NoID
 		host := t.Host.Names.Bytes(t.Host.At(i))
@@ -426,17 +441,36 @@ func (s *State) bindHoldings(t *HoldingTable, held bool, f *Faults) []boundHoldi
 				continue
 			}
 		}
+		if what == givenBack {
+			if path := t.Consumer.Names.Bytes(t.Consumer.At(i)); !s.knows(path) {
+				f.Add(i+1, "consumer", string(path), "no such consumer in the policy")
+				continue
+			}
+			if s.Host.Plan[h] == NoID {
+				continue
+			}
+		}
 		if s.Host.Plan[h] == NoID {
 			f.Add(i+1, "host", string(host), "the host is in no plan")
 			continue
 		}
 		rows[i].parcel = s.Host.Parcel[h]
-		rows[i].sub = s.findSub(s.Host.Plan[h], t, i, f)
+		if what == givenBack {
+			rows[i].sub = s.lookup(s.Host.Plan[h], t, i)
+		} else {
+			rows[i].sub = s.findSub(s.Host.Plan[h], t, i, f)
+		}
 		if held && rows[i].sub != NoID && !s.holdsOn(rows[i].sub, rows[i].parcel) {
 			rows[i].sub = s.otherSize(rows[i].sub, rows[i].parcel)
 		}
 	}
 	return rows
+}
+
+// knows tells whether a consumer is in the policy, or was in an earlier one.
+func (s *State) knows(path []byte) bool {
+	_, ok := s.Consumer.Find(path)
+	return ok
 }
 
 // onAbandoned is what a row names on a host that left a plan with work on it; its sub is NoID when

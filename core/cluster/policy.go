@@ -132,9 +132,12 @@ func (s *State) mapAllocations(to []int32) {
 	}
 	slices.SortFunc(byArrival, func(a, b AllocID) int { return cmp.Compare(s.Alloc.Arrival[a], s.Alloc.Arrival[b]) })
 	clear(s.allocOf)
+	outside := s.places(byArrival, to)
 	for _, a := range byArrival {
 		if s.Alloc.Plan[a] >= 0 {
 			s.Alloc.Plan[a] = to[s.Alloc.Plan[a]]
+		} else {
+			s.Alloc.Plan[a] = outside[a]
 		}
 		orphan := s.Sub.Orphan[s.Alloc.First[a]]
 		if !orphan {

@@ -202,14 +202,11 @@ func (s *State) roomIn(t *HostTable, p *Plan, h HostID) []int64 {
 	return room
 }
 
-// SetRunning makes what a source holds what a table says is running (SPEC chapter 7, a resynchronisation): units held that the
-// table does not name are released, units named that are not held are held as if just granted, in row order. What a host then holds
-// beyond its capacity, CYC-5 takes in the next cycle. It is refused as AddRunning is, but for want of room. O(holdings).
-func (s *State) SetRunning(source string, t *HoldingTable) (released, added int64, err error) {
+// bindRunning resolves what a table says is running of a source: its rows, and the units of each. Sums saturate at 2^53.
+func (s *State) bindRunning(source string, t *HoldingTable) (rows []boundHolding, units map[boundHolding]int64, err error) {
 	f := Faults{Table: t.title()}
-	rows := s.bindHoldings(t, true, &f)
+	rows, units = s.bindHoldings(t, runs, &f), map[boundHolding]int64{}
 	src, known := s.Source.Find([]byte(source))
-	left := map[boundHolding]int64{}
 	for i, r := range rows {
 		if r.sub == NoID {
 			continue
@@ -218,9 +215,28 @@ func (s *State) SetRunning(source string, t *HoldingTable) (released, added int6
 			f.Add(i+1, "allocation", t.Allocation.Names.String(t.Allocation.At(i)), fmt.Sprintf("belongs to another source than %q", source))
 			continue
 		}
-		left[r] += t.Units[i]
+		units[r] = min(units[r]+t.Units[i], NumberMax)
 	}
-	if err := f.Err(); err != nil || !known {
+	return rows, units, f.Err()
+}
+
+// WouldRun is how many units a source would hold by a table of what is running (API-6, the shrink guard). It saturates at 2^53. Errors are
+// those of SetRunning. O(rows).
+func (s *State) WouldRun(source string, t *HoldingTable) (units int64, err error) {
+	_, by, err := s.bindRunning(source, t)
+	for _, n := range by {
+		units = min(units+n, NumberMax)
+	}
+	return units, err
+}
+
+// SetRunning makes what a source holds what a table says is running (SPEC chapter 7, a resynchronisation): units held that the
+// table does not name are released, units named that are not held are held as if just granted, in row order. What a host then holds
+// beyond its capacity, CYC-5 takes in the next cycle. It is refused as AddRunning is, but for want of room. O(holdings).
+func (s *State) SetRunning(source string, t *HoldingTable) (released, added int64, err error) {
+	rows, left, err := s.bindRunning(source, t)
+	src, known := s.Source.Find([]byte(source))
+	if err != nil || !known {
 		return 0, 0, err
 	}
 	for sub, a := range s.Sub.Alloc {
@@ -262,6 +278,51 @@ func (s *State) Silence(source string) {
 	}
 }
 
+// RemoveSource has a source want nothing any more, and be heard: what it holds is released by the next cycle (CYC-5). O(sub-allocations).
+func (s *State) RemoveSource(source string) {
+	id, ok := s.Source.Find([]byte(source))
+	if !ok {
+		return
+	}
+	src := SourceID(id)
+	s.heard(src)
+	if int(src) < len(s.scratch.told) {
+		s.scratch.told[src] = told{}
+	}
+	for sub, a := range s.Sub.Alloc {
+		if a != NoID && s.Sub.Source[sub] == src && s.Sub.seen[sub] != unnamed {
+			s.Sub.seen[sub] = unnamed
+			s.want(SubID(sub), 0)
+		}
+	}
+}
+
+// BusySources are the names of the sources that have allocations. O(allocations).
+func (s *State) BusySources() map[string]bool {
+	has := make([]bool, s.Source.Len())
+	for a, first := range s.Alloc.First {
+		if first != NoID {
+			has[s.Alloc.Source[a]] = true
+		}
+	}
+	names := map[string]bool{}
+	for src, is := range has {
+		if is {
+			names[s.Source.String(int32(src))] = true
+		}
+	}
+	return names
+}
+
+// SilentSources are the names of the sources that are silenced.
+func (s *State) SilentSources() map[string]bool {
+	names := make(map[string]bool, len(s.silent))
+	for _, src := range s.silent {
+		names[s.Source.String(int32(src))] = true
+	}
+	return names
+}
+
 // Silent tells whether a source is silenced.
 func (s *State) Silent(source string) bool {
 	src, ok := s.Source.Find([]byte(source))
@@ -293,8 +354,12 @@ func (s *State) hush() {
 	if len(s.silent) == 0 {
 		return
 	}
+	silent := make([]bool, s.Source.Len())
+	for _, src := range s.silent {
+		silent[src] = true
+	}
 	for sub, a := range s.Sub.Alloc {
-		if a != NoID && !s.Sub.Orphan[sub] && s.Sub.Wanted[sub] > s.Sub.Held[sub] && s.isSilent(s.Sub.Source[sub]) {
+		if a != NoID && !s.Sub.Orphan[sub] && s.Sub.Wanted[sub] > s.Sub.Held[sub] && silent[s.Sub.Source[sub]] {
 			s.want(SubID(sub), s.Sub.Held[sub])
 		}
 	}

@@ -174,7 +174,7 @@ func TestSilence(t *testing.T) {
 	if !s.Silent("s") || wanted(s) != 2 || s.HeldBy("s") != 2 {
 		t.Error("silent:", s.Silent("s"), wanted(s), s.HeldBy("s"))
 	}
-	if _, err := s.Release(running("/P/L x - a1")); err != nil {
+	if _, _, err := s.Release(running("/P/L x - a1")); err != nil {
 		t.Fatal(err)
 	}
 	settle(t, s)

@@ -436,7 +436,7 @@ func (c *lodging) release(t *rapid.T) {
 	}
 	fmt.Fprintf(&c.log, "release %+v\n", rows)
 	for junk, s := range map[int]*cluster.State{0: c.engine, 3: c.twin} {
-		if _, err := s.Release((tables{c.policy, junk}).holdings(rows)); err != nil {
+		if _, _, err := s.Release((tables{c.policy, junk}).holdings(rows)); err != nil {
 			t.Fatal(err)
 		}
 	}

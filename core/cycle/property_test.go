@@ -301,7 +301,7 @@ func (p *player) apply(t *rapid.T, st *cluster.State, s step, junk int) {
 	}
 	release := func(now bool) {
 		if now && len(s.releases) > 0 {
-			_, err := st.Release(w.holdings(s.releases))
+			_, _, err := st.Release(w.holdings(s.releases))
 			try(err)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // saveForm is the form of a saved engine. The state has its own.
-const saveForm = 1
+const saveForm = 2
 
 // Checkpoint tells of one.
 type Checkpoint struct {
@@ -258,37 +258,61 @@ func (e *Engine) sourceFields(c *pack.Coder) {
 		pack.Text(c, &n.name)
 		pack.Int(c, &n.heardUS)
 		pack.Int(c, &n.rows)
+		if c.Since(2) {
+			pack.Text(c, &n.owner)
+		}
 	})
 	for _, n := range all {
 		e.sources[n.name] = n.source
 	}
 }
 
-// fields are the keys by scope, the oldest first.
+// unknownCaller is who gave the keys of a checkpoint of form 1, which does not tell.
+const unknownCaller = ""
+
+// fields are the keys by caller and scope, the oldest first.
 func (k *keys) fields(c *pack.Coder) {
 	type named struct {
-		name  string
+		who   string
+		scope keyScope
 		order []*kept
 	}
 	var all []named
-	for name, s := range k.scopes {
-		all = append(all, named{name, s.order[s.first:]})
+	for who, one := range k.callers {
+		for scope, s := range one.scopes {
+			all = append(all, named{who, scope, s.order[s.first:]})
+		}
 	}
-	slices.SortFunc(all, func(a, b named) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(all, func(a, b named) int {
+		return cmp.Or(cmp.Compare(a.who, b.who), cmp.Compare(a.scope.kind, b.scope.kind), cmp.Compare(a.scope.source, b.scope.source))
+	})
 	pack.Rows(c, &all, func(n *named) {
-		pack.Text(c, &n.name)
+		if c.Since(2) {
+			pack.Text(c, &n.who)
+			pack.Text(c, &n.scope.kind)
+			pack.Text(c, &n.scope.source)
+		} else {
+			var name string
+			pack.Text(c, &name)
+			n.scope = oldScope(name)
+		}
 		pack.Pointers(c, &n.order, func(c *pack.Coder, v *kept) { v.fields(c) })
 	})
 	if !c.Loading() || c.Err() != nil {
 		return
 	}
 	for _, n := range all {
-		s := &keyScope{of: make(map[string]*kept, len(n.order)), order: n.order}
-		for _, v := range n.order {
-			s.of[v.key] = v
+		one := k.callers[n.who]
+		if one == nil {
+			one = &caller{scopes: map[keyScope]*scopeKeys{}}
+			k.callers[n.who] = one
 		}
-		k.scopes[n.name] = s
-		if k.count += len(s.of); len(s.of) != len(s.order) {
+		s := &scopeKeys{of: make(map[string]*kept, len(n.order))}
+		one.scopes[n.scope] = s
+		for _, v := range n.order {
+			k.put(one, s, v)
+		}
+		if len(s.of) != len(s.order) {
 			c.Fail("an idempotency key twice")
 		}
 	}

@@ -59,7 +59,7 @@ type Options struct {
 	QueueMax          int   // inputs waiting (256)
 	CycleRequestsMax  int   // requests for a cycle waiting (1,024)
 	SourcesMax        int   // (10,000)
-	KeysPerSourceMax  int   // idempotency keys remembered (100,000)
+	KeysPerSourceMax  int   // idempotency keys remembered of a caller for a kind of input and a source (100,000)
 	KeysMax           int   // in all (1,000,000)
 	RecentCyclesMax   int   // cycles whose events are kept for changes (1,024)
 	RecentRowsMax     int   // rows of them; the last cycle's are always kept (4,000,000)
@@ -69,6 +69,8 @@ type Options struct {
 	CheckpointUS      int64 // from the end of a checkpoint to the next one (10 min)
 	CheckpointAtEnd   bool  // the engine ends with one
 	CheckpointBytes   int64 // of records since the last checkpoint, after which the next one does not wait so long (1 GiB)
+
+	SourcesPerCallerMax int // that belong to one caller who may not do all (a tenth of SourcesMax, at least 1)
 
 	// Work of the engine, a cycle above all, that takes longer is slow: the engine is not ready (1 min). Longer than
 	// StuckAfter it is stuck, and the engine not healthy (5 min).
@@ -95,6 +97,7 @@ func (o Options) withDefaults() Options {
 	o.QueueMax = cmp.Or(o.QueueMax, 256)
 	o.CycleRequestsMax = cmp.Or(o.CycleRequestsMax, 1024)
 	o.SourcesMax = cmp.Or(o.SourcesMax, 10_000)
+	o.SourcesPerCallerMax = cmp.Or(o.SourcesPerCallerMax, max(1, o.SourcesMax/10))
 	o.KeysPerSourceMax = cmp.Or(o.KeysPerSourceMax, 100_000)
 	o.KeysMax = cmp.Or(o.KeysMax, 1_000_000)
 	o.RecentCyclesMax = cmp.Or(o.RecentCyclesMax, 1024)
@@ -142,6 +145,9 @@ type Engine struct {
 	pending []*Input // accepted since the last cycle
 	keys    keys
 	sources map[string]*source
+
+	soughtUS int64 // when no source was found last that may be forgotten
+
 	policy  *PolicyView
 	inForce *PolicyView     // in the last cycle
 	frozen  *decision.Cycle // the last cycle
@@ -164,12 +170,6 @@ type Engine struct {
 	savedCycle int64         // of the last copy
 	sinceBytes int64         // of records since that
 	sinceUS    int64         // when the last checkpoint ended, by monotonicUS
-}
-
-// source is what is known of a feed.
-type source struct {
-	heardUS int64
-	rows    int64 // of its last snapshot
 }
 
 // New makes an engine. Recover comes next, then Run.

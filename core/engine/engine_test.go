@@ -31,6 +31,9 @@ md_plans:
 
 // decode is what the service does with an input before it submits it, and again after a crash.
 func decode(in *Input, dimensions []string) (err error) {
+	if in.bare() {
+		return nil
+	}
 	if in.Kind == InputPlan {
 		in.Policy, err = plan.Parse("plan", in.Body)
 		return err

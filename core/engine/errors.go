@@ -20,6 +20,7 @@ const (
 	KeyReused Kind = "key-reused" // the idempotency key came with another body before
 	Silent    Kind = "silent"     // changes of a source that was silent too long
 	Forbidden Kind = "forbidden"  // not for this role
+	NoSource  Kind = "no-source"  // there is none of that name
 	TooMany   Kind = "too-many"   // a limit of the engine
 	Compacted Kind = "compacted"  // so old a cycle is not kept
 	Future    Kind = "future"     // a cycle that was not yet

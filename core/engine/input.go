@@ -19,7 +19,8 @@ const (
 	InputDemandChanges = "demand_change" // changes to it
 	InputRunning       = "running_all"   // all that runs of a source, whatever was held before
 	InputReleases      = "releases"
-	InputSilence       = "silence" // a source was silent for too long; no content
+	InputDemandDelete  = "demand_delete" // a source is to be forgotten, with all that it wants; no content
+	InputSilence       = "silence"       // a source was silent for too long; no content
 )
 
 // Input is something to be taken into the state. The first block is kept in the journal, and applied again after a crash.
@@ -32,6 +33,7 @@ type Input struct {
 	Force         bool   `json:"force,omitempty"` // of a plan (PLAN-4)
 	Author        string `json:"author,omitempty"`
 	Message       string `json:"message,omitempty"`
+	Owner         string `json:"owner,omitempty"`  // the author, where that may not do all: to whom the source belongs from its first input on
 	Key           string `json:"key,omitempty"`    // idempotency key
 	Digest        string `json:"digest,omitempty"` // of the body as it came, in hex
 	Rows          int64  `json:"rows"`
@@ -51,6 +53,9 @@ type Input struct {
 	compared compared // of a plan
 }
 
+// bare tells whether an input has no content.
+func (in *Input) bare() bool { return in.Kind == InputSilence || in.Kind == InputDemandDelete }
+
 // Principal is who gives an input, where that is not allowed everything (PLAN-5).
 type Principal interface {
 	MayDemand(p *plan.Policy, consumer string) bool        // demand, releases and running units of a consumer
@@ -64,7 +69,7 @@ type Receipt struct {
 	Rows     int64
 	Cycle    int64 // the first cycle that may go by it
 	Revision int64 // of a plan
-	Released int64 // units: of releases and running units
+	Released int64 // units: of releases and running units; of a source that is deleted what it held, which the next cycle releases
 	Added    int64 // units: of running units
 	Beyond   int64 // units released beyond what was held
 	Repeated bool  // the same was taken before, under the same idempotency key
@@ -130,8 +135,10 @@ func (e *Engine) apply(in *Input) (r Receipt, err error) {
 		case InputRunning:
 			r.Released, r.Added, err = e.state.SetRunning(in.Source, in.Table.(*cluster.HoldingTable))
 		case InputReleases:
-			r.Beyond, err = e.state.Release(in.Table.(*cluster.HoldingTable))
-			r.Released = sum(in.Table.(*cluster.HoldingTable).Units) - r.Beyond
+			r.Released, r.Beyond, err = e.state.Release(in.Table.(*cluster.HoldingTable))
+		case InputDemandDelete:
+			r.Released = e.state.HeldBy(in.Source)
+			e.state.RemoveSource(in.Source)
 		case InputSilence:
 			e.state.Silence(in.Source)
 		default:
@@ -143,13 +150,6 @@ func (e *Engine) apply(in *Input) (r Receipt, err error) {
 	}
 	r.Cycle, r.Revision = e.state.Cycle+1, e.state.Revision
 	return r, nil
-}
-
-func sum(units []int64) (n int64) {
-	for _, u := range units {
-		n += u
-	}
-	return n
 }
 
 // badInput is the refusal of an input by the state.
@@ -177,17 +177,9 @@ func (e *Engine) applyPlan(in *Input) (err error) {
 // note remembers what later inputs are judged by. It follows apply, also after a crash.
 func (e *Engine) note(in *Input, r Receipt) {
 	if in.Source != "" && in.Kind != InputSilence {
-		s := e.sources[in.Source]
-		if s == nil {
-			s = new(source)
-			e.sources[in.Source] = s
-		}
-		s.heardUS = in.AtUS
-		if in.Kind == InputDemand {
-			s.rows = in.Rows
-		}
+		e.noteSource(in)
 	}
 	if in.Key != "" {
-		e.keys.add(scope(in), in.Key, in.Digest, r, in.AtUS)
+		e.keys.add(in.Author, scope(in), in.Key, in.Digest, r, in.AtUS)
 	}
 }

@@ -1,17 +1,30 @@
 package engine
 
+import "strings"
+
 // keyTTLUS is how long an idempotency key is remembered (API-1).
 const keyTTLUS = 24 * 3600 * 1_000_000
 
-// keys are the idempotency keys of accepted inputs. Keys of one scope are forgotten in order of age: when a day old, or
-// when there are too many.
+// keys are the idempotency keys of accepted inputs. A key belongs to who gave it. Those of one scope are forgotten in order of age: when a day
+// old, or when there are too many of the scope. When there are too many in all, those of the caller with the most make room: nobody
+// is refused for another's keys.
 type keys struct {
 	perScopeMax, max int
-	scopes           map[string]*keyScope
+	callers          map[string]*caller
 	count            int
+	sweptUS          int64 // when scopes that nobody asks for were looked through last
 }
 
-type keyScope struct {
+// caller is the keys of one who gives inputs.
+type caller struct {
+	scopes map[keyScope]*scopeKeys
+	count  int
+}
+
+// keyScope is within what a caller's key names one input.
+type keyScope struct{ kind, source string }
+
+type scopeKeys struct {
 	of    map[string]*kept
 	order []*kept // oldest first, from first on
 	first int
@@ -25,75 +38,144 @@ type kept struct {
 }
 
 func (k *keys) init(perScopeMax, max int) {
-	k.perScopeMax, k.max, k.scopes = perScopeMax, max, map[string]*keyScope{}
+	*k = keys{perScopeMax: perScopeMax, max: max, callers: map[string]*caller{}}
 }
 
-// scope is within what an idempotency key names one input: a kind and source.
-func scope(in *Input) string { return in.Kind + " " + in.Source }
+func scope(in *Input) keyScope { return keyScope{in.Kind, in.Source} }
 
-// find gives what a key was used for, ok false when it was not.
-func (k *keys) find(scope, key string, nowUS int64) (*kept, bool) {
-	s := k.scopes[scope]
+// find gives what a caller's key was used for, nil when it was not.
+func (k *keys) find(who string, scope keyScope, key string, nowUS int64) *kept {
+	c := k.callers[who]
+	if c == nil || c.scopes[scope] == nil {
+		return nil
+	}
+	s := c.scopes[scope]
+	k.expire(c, s, nowUS)
+	v := s.of[key]
+	k.tidy(who, c, scope, s)
+	return v
+}
+
+// add remembers a key. Amortised O(1) while there are fewer than max; else O(callers, and the scopes of the one with the most keys).
+func (k *keys) add(who string, scope keyScope, key, digest string, r Receipt, nowUS int64) {
+	c := k.callers[who]
+	if c == nil {
+		c = &caller{scopes: map[keyScope]*scopeKeys{}}
+		k.callers[who] = c
+	}
+	s := c.scopes[scope]
 	if s == nil {
-		return nil, false
+		s = &scopeKeys{of: map[string]*kept{}}
+		c.scopes[scope] = s
 	}
-	k.expire(scope, s, nowUS)
-	v, ok := s.of[key]
-	return v, ok
-}
-
-// room tells whether another key may be remembered. Those of the scope that are too old are forgotten first.
-func (k *keys) room(scope string, nowUS int64) bool {
-	if s := k.scopes[scope]; s != nil {
-		k.expire(scope, s, nowUS)
-	}
-	if k.count >= k.max { // rare: look everywhere
-		for name, s := range k.scopes {
-			k.expire(name, s, nowUS)
-		}
-	}
-	return k.count < k.max
-}
-
-// add remembers a key. Amortised O(1).
-func (k *keys) add(scope, key, digest string, r Receipt, nowUS int64) {
-	s := k.scopes[scope]
-	if s == nil {
-		s = &keyScope{of: map[string]*kept{}}
-		k.scopes[scope] = s
-	}
-	k.expire(scope, s, nowUS)
-	if len(s.of) >= k.perScopeMax {
-		k.drop(s)
-	}
-	if _, ok := s.of[key]; ok {
+	k.expire(c, s, nowUS)
+	if s.of[key] != nil {
 		return // a replay may meet one that had expired
 	}
-	k.scopes[scope] = s
-	v := &kept{key, digest, nowUS, r}
-	s.of[key] = v
+	if len(s.of) >= k.perScopeMax {
+		k.drop(c, s)
+	}
+	k.put(c, s, &kept{key, digest, nowUS, r})
+	if k.count > k.max {
+		k.makeRoom(nowUS)
+	}
+}
+
+func (k *keys) put(c *caller, s *scopeKeys, v *kept) {
+	s.of[v.key] = v
 	s.order = append(s.order, v)
+	c.count++
 	k.count++
 }
 
-// expire forgets the keys of a scope that are too old, and the scope when it has none.
-func (k *keys) expire(name string, s *keyScope, nowUS int64) {
-	for s.first < len(s.order) && s.order[s.first].atUS <= nowUS-keyTTLUS {
-		k.drop(s)
+// sweepUS is how often at most all scopes are looked through for keys that are too old.
+const sweepUS = 60 * 1_000_000
+
+// makeRoom forgets the keys that are too old, wherever they are, and, when there are still too many, the oldest of the largest scope of who
+// has the most: a sixteenth of the scope, so that it is not searched for again with each key.
+func (k *keys) makeRoom(nowUS int64) {
+	if nowUS-k.sweptUS >= sweepUS || nowUS < k.sweptUS {
+		k.sweptUS = nowUS
+		for who, c := range k.callers {
+			for scope, s := range c.scopes {
+				k.expire(c, s, nowUS)
+				k.tidy(who, c, scope, s)
+			}
+		}
 	}
+	for k.count > k.max {
+		name, most := "", (*caller)(nil)
+		for who, c := range k.callers {
+			if most == nil || c.count > most.count || c.count == most.count && who < name {
+				name, most = who, c
+			}
+		}
+		which, largest := keyScope{}, (*scopeKeys)(nil)
+		for scope, s := range most.scopes {
+			if largest == nil || len(s.of) > len(largest.of) || len(s.of) == len(largest.of) && scope.before(which) {
+				which, largest = scope, s
+			}
+		}
+		for range max(1, len(largest.of)/16) {
+			k.drop(most, largest)
+		}
+		k.tidy(name, most, which, largest)
+	}
+}
+
+func (s keyScope) before(o keyScope) bool {
+	if s.kind != o.kind {
+		return s.kind < o.kind
+	}
+	return s.source < o.source
+}
+
+// forget drops all keys of inputs of a source, but those of its removal.
+func (k *keys) forget(source string) {
+	for who, c := range k.callers {
+		for scope, s := range c.scopes {
+			if scope.source == source && scope.kind != InputDemandDelete {
+				for len(s.of) > 0 {
+					k.drop(c, s)
+				}
+				k.tidy(who, c, scope, s)
+			}
+		}
+	}
+}
+
+// expire forgets the keys of a scope that are too old.
+func (k *keys) expire(c *caller, s *scopeKeys, nowUS int64) {
+	for s.first < len(s.order) && s.order[s.first].atUS <= nowUS-keyTTLUS {
+		k.drop(c, s)
+	}
+}
+
+// tidy forgets a scope without keys, and a caller without any.
+func (k *keys) tidy(who string, c *caller, scope keyScope, s *scopeKeys) {
 	if len(s.of) == 0 {
-		delete(k.scopes, name)
+		delete(c.scopes, scope)
+	}
+	if len(c.scopes) == 0 {
+		delete(k.callers, who)
 	}
 }
 
 // drop forgets the oldest key of a scope.
-func (k *keys) drop(s *keyScope) {
+func (k *keys) drop(c *caller, s *scopeKeys) {
 	delete(s.of, s.order[s.first].key)
 	s.order[s.first] = nil
 	s.first++
 	k.count--
+	c.count--
 	if s.first*2 > len(s.order) {
 		s.order = append(s.order[:0], s.order[s.first:]...)
 		s.first = 0
 	}
+}
+
+// oldScope reads the scope of keys of a checkpoint of form 1, whose callers were not known.
+func oldScope(name string) keyScope {
+	kind, source, _ := strings.Cut(name, " ")
+	return keyScope{kind, source}
 }

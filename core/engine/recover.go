@@ -35,7 +35,7 @@ func (e *Engine) replayInput(seq uint64, payload []byte) error {
 	if in.Kind != InputPlan && e.state == nil {
 		return fmt.Errorf("an input of kind %s before any policy", in.Kind)
 	}
-	if in.Kind != InputSilence {
+	if !in.bare() {
 		var dimensions []string
 		if e.state != nil {
 			dimensions = e.state.Policy.Dimensions

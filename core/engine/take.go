@@ -90,6 +90,9 @@ func (e *Engine) answer(ask func(*cluster.State) error) error {
 // taken back from the journal, where nobody has been told of it. fatal is an error of the journal.
 func (e *Engine) accept(in *Input) (r Receipt, err, fatal error) {
 	in.AtUS = e.clock()
+	if in.Owner = ""; in.Principal != nil {
+		in.Owner = in.Author
+	}
 	if r, ok, err := e.repeated(in); ok || err != nil {
 		return r, err, nil
 	}
@@ -134,11 +137,12 @@ func (e *Engine) repeated(in *Input) (r Receipt, ok bool, err error) {
 	if in.Key == "" {
 		return r, false, nil
 	}
-	was, ok := e.keys.find(scope(in), in.Key, in.AtUS)
+	was := e.keys.find(in.Author, scope(in), in.Key, in.AtUS)
+	if was == nil {
+		was = e.keys.find(unknownCaller, scope(in), in.Key, in.AtUS)
+	}
 	switch {
-	case !ok && !e.keys.room(scope(in), in.AtUS):
-		return r, false, errBusy("%d idempotency keys are remembered, no more can be for now", e.o.KeysMax)
-	case !ok:
+	case was == nil:
 		return r, false, nil
 	case was.digest != in.Digest:
 		return r, false, refuse(KeyReused, "the idempotency key %q came with another body before", in.Key)
@@ -156,8 +160,8 @@ func (e *Engine) admit(in *Input) error {
 	if e.state == nil {
 		return errNoPlan()
 	}
-	if in.Source != "" && e.sources[in.Source] == nil && len(e.sources) >= e.o.SourcesMax {
-		return refuse(TooMany, "source %q: there are %d sources already, as many as allowed", in.Source, e.o.SourcesMax)
+	if err := e.admitSource(in); err != nil {
+		return err
 	}
 	if e.lane != nil && !e.lane.room(int64(len(in.Body))) {
 		return errBusy("the decision log lags behind: %d bytes of input wait for it", e.o.BacklogBytesMax)
@@ -190,14 +194,16 @@ func (e *Engine) permit(in *Input) error {
 	if in.Principal == nil {
 		return nil
 	}
-	var names *cluster.Names
+	names := &cluster.Names{}
 	switch t := in.Table.(type) {
 	case *cluster.DemandTable:
 		names = t.Consumer.Names
 	case *cluster.HoldingTable:
 		names = t.Consumer.Names
 	default:
-		return refuse(Forbidden, "this token may not change %s", in.Kind)
+		if in.Kind != InputDemandDelete {
+			return refuse(Forbidden, "this token may not change %s", in.Kind)
+		}
 	}
 	for i := range int32(names.Len()) {
 		if path := names.String(i); !in.Principal.MayDemand(e.state.Policy, path) {
@@ -205,7 +211,7 @@ func (e *Engine) permit(in *Input) error {
 		}
 	}
 	other := ""
-	if in.Kind == InputDemand || in.Kind == InputRunning { // replaces what was there
+	if in.Kind == InputDemand || in.Kind == InputRunning || in.Kind == InputDemandDelete { // replaces what was there
 		e.state.AllocConsumers(in.Source, func(c cluster.ConsumerID) {
 			if path := e.state.Consumer.String(int32(c)); other == "" && !in.Principal.MayDemand(e.state.Policy, path) {
 				other = path
@@ -218,29 +224,14 @@ func (e *Engine) permit(in *Input) error {
 	return nil
 }
 
-// guard refuses a snapshot or host table that would release too much (API-6).
+// guard refuses a snapshot, a resynchronisation, the removal of a source or a host table that would release too much (API-6).
 func (e *Engine) guard(in *Input) error {
 	if in.AllowShrink {
 		return nil
 	}
-	var lost, held int64
-	switch t := in.Table.(type) {
-	case *cluster.DemandTable:
-		if in.Kind != InputDemand {
-			return nil
-		}
-		if held = e.state.HeldBy(in.Source); held > 0 {
-			e.state.ReportUnknown = in.ReportUnknown
-			lost = held - e.state.WouldKeep(in.Source, t)
-		}
-	case *cluster.HostTable:
-		if in.Kind != InputHosts {
-			return nil
-		}
-		lost, held = e.state.WouldLose(t)
-	}
-	if lost == 0 || lost*1000 <= held*e.o.ShrinkGuardMilli {
-		return nil
+	lost, held, err := e.shrinks(in)
+	if err != nil || lost <= 0 || lost*1000 <= held*e.o.ShrinkGuardMilli {
+		return err
 	}
 	if t, ok := in.Table.(*cluster.DemandTable); ok && lost == held && t.Rows > 0 {
 		// A table with bad rows keeps nothing; then its rows are what is wrong. Find out without changing anything.
@@ -249,11 +240,36 @@ func (e *Engine) guard(in *Input) error {
 		}
 	}
 	what := "units held"
-	if in.Kind == InputDemand {
+	if in.Source != "" {
 		what = fmt.Sprintf("units that source %q holds", in.Source)
 	}
 	return refuse(Shrink, "would release %d of the %d %s, more than %d.%d %%; with allow_shrink=true it is taken",
 		lost, held, what, e.o.ShrinkGuardMilli/10, e.o.ShrinkGuardMilli%10)
+}
+
+// shrinks tells how many of the units held an input would release, of those of its source, or of all. Changes release what they say.
+func (e *Engine) shrinks(in *Input) (lost, held int64, err error) {
+	switch in.Kind {
+	case InputHosts:
+		lost, held = e.state.WouldLose(in.Table.(*cluster.HostTable))
+		return lost, held, nil
+	case InputDemand, InputRunning, InputDemandDelete:
+		held = e.state.HeldBy(in.Source)
+	}
+	if held == 0 {
+		return 0, 0, nil
+	}
+	kept := int64(0)
+	switch in.Kind {
+	case InputDemand:
+		e.state.ReportUnknown = in.ReportUnknown
+		kept = e.state.WouldKeep(in.Source, in.Table.(*cluster.DemandTable))
+	case InputRunning:
+		if kept, err = e.state.WouldRun(in.Source, in.Table.(*cluster.HoldingTable)); err != nil {
+			return 0, 0, badInput(in, err)
+		}
+	}
+	return held - kept, held, nil
 }
 
 // silence has sources that were silent for too long get no new grants (API-6). It is an input like any other.
@@ -262,8 +278,9 @@ func (e *Engine) silence(nowUS int64) error {
 		return nil
 	}
 	var late []string
+	silent := e.state.SilentSources()
 	for name, s := range e.sources {
-		if nowUS-s.heardUS > e.o.SourceTTLUS && !e.state.Silent(name) {
+		if nowUS-s.heardUS > e.o.SourceTTLUS && !silent[name] {
 			late = append(late, name)
 		}
 	}

@@ -59,7 +59,7 @@ func (p *player) finish(now int64) error {
 	if t.Rows == 0 {
 		return nil
 	}
-	if _, err := p.state.Release(&t.HoldingTable); err != nil || p.to == nil {
+	if _, _, err := p.state.Release(&t.HoldingTable); err != nil || p.to == nil {
 		return err
 	}
 	in, err := t.input()
@@ -140,7 +140,7 @@ func (p *player) apply(i int, now int64) error {
 		}
 	}
 	if st.releases != nil {
-		if _, err := p.state.Release(st.releases.table); err != nil {
+		if _, _, err := p.state.Release(st.releases.table); err != nil {
 			return st.releases.located(p.File, err)
 		}
 		p.ends.released(st.releases.table)

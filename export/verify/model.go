@@ -134,8 +134,57 @@ func (m *model) setPolicy(p *policy) {
 			m.replaced++
 		}
 	}
+	m.placeOutside(p)
 	m.lay()
 	m.disown()
+}
+
+// placeOutside gives demand of no plan its place, once its consumer is a leaf of one plan that has no allocation of its name and can count all its units.
+func (m *model) placeOutside(p *policy) {
+	type allocation struct{ plan, consumer, name string }
+	subs, taken := map[allocation][]*sub{}, map[allocation]bool{}
+	for k, s := range m.subs {
+		a := allocation{k.plan, k.consumer, k.allocation}
+		if taken[a] = taken[a] || !s.orphan; k.plan != "" || !s.named {
+			continue
+		}
+		subs[a] = append(subs[a], s)
+	}
+	for a, list := range subs {
+		var t *plan
+		plans := 0
+		for _, one := range p.plans {
+			if one.member[a.consumer] {
+				t = one
+				plans++
+			}
+		}
+		if plans != 1 || !p.leaf(a.consumer) || taken[allocation{t.name, a.consumer, a.name}] {
+			continue
+		}
+		if slices.ContainsFunc(list, func(s *sub) bool { return !m.counts(t, s) }) {
+			continue
+		}
+		for _, s := range list {
+			delete(m.subs, s.key)
+			if s.plan = t.name; !t.md {
+				s.size = []int64{s.slots}
+			}
+			m.subs[s.key] = s
+		}
+	}
+}
+
+// counts tells whether a plan can count a unit of demand of no plan.
+func (m *model) counts(t *plan, s *sub) bool {
+	some := !t.md
+	for d, n := range s.size {
+		if !t.md && n > 0 && m.policy.dimensions[d] != "slots" {
+			return false
+		}
+		some = some || n > 0
+	}
+	return some
 }
 
 // forsake makes the sub-allocation of an orphan known of which demand tells that came before the policy that took its place away: it is held yet.
@@ -378,6 +427,15 @@ func (m *model) setDemand(source string, g *grid, whole bool) error {
 		}
 	}
 	return nil
+}
+
+// removeSource has a source want nothing any more.
+func (m *model) removeSource(source string) {
+	for _, s := range m.subs {
+		if s.source == source && s.named {
+			s.named, s.units = false, 0
+		}
+	}
 }
 
 // onlyPlan is the plan of a consumer that takes part in one.

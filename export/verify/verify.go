@@ -320,6 +320,11 @@ func (v *verifier) take(in export.Input, content []byte) error {
 	if v.m.policy == nil {
 		return fmt.Errorf("it comes before any policy")
 	}
+	if in.Kind == "demand_delete" {
+		delete(v.silent, in.Source)
+		v.m.removeSource(in.Source)
+		return nil
+	}
 	if in.Kind == "silence" {
 		if v.silent == nil {
 			v.silent = map[string]bool{}

@@ -93,6 +93,7 @@ var statuses = map[engine.Kind]struct{ status, retryAfter int }{
 	engine.Silent:    {409, 0},
 	engine.Forbidden: {403, 0},
 	engine.TooMany:   {409, 0},
+	engine.NoSource:  {404, 0},
 	engine.Compacted: {410, 0},
 	engine.Future:    {422, 0},
 	engine.Moved:     {503, 1},

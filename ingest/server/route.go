@@ -31,6 +31,7 @@ var routes = []*route{
 	{"/v1/plan/check", "POST", "/v1/plan/check", RoleReader, false, true, (*Server).checkPlan},
 	{"/v1/demand/{source}", "PUT", "/v1/demand/", RoleSubmitter, false, true, input(engine.InputDemand)},
 	{"/v1/demand/{source}", "PATCH", "/v1/demand/", RoleSubmitter, false, true, input(engine.InputDemandChanges)},
+	{"/v1/demand/{source}", "DELETE", "/v1/demand/", RoleSubmitter, false, true, (*Server).deleteDemand},
 	{"/v1/running/{source}", "PUT", "/v1/running/", RoleSubmitter, false, true, input(engine.InputRunning)},
 	{"/v1/releases", "POST", "/v1/releases", RoleSubmitter, false, true, input(engine.InputReleases)},
 	{"/v1/cycles", "POST", "/v1/cycles", RoleAdmin, false, true, (*Server).postCycle},
@@ -90,7 +91,7 @@ func input(kind string) func(*Server, *request) error {
 			return err
 		}
 		if !validSource(q.rest) {
-			return badRequest("a source is called by up to 256 bytes of UTF-8 without slashes and control characters, and not . or ..")
+			return badSource()
 		}
 		var err error
 		if in.AllowShrink, err = q.flag("allow_shrink"); err != nil {
@@ -98,6 +99,10 @@ func input(kind string) func(*Server, *request) error {
 		}
 		return q.submit(in)
 	}
+}
+
+func badSource() error {
+	return badRequest("a source is called by up to 256 bytes of UTF-8 without slashes and control characters, and not . or ..")
 }
 
 // validSource tells whether a source may be called so; "" is of calls that have none.

@@ -468,6 +468,24 @@ func TestRoles(t *testing.T) {
 	s.must(200, "PUT", "/v1/demand/mixed", "consumer,allocation,units,ncpus\n/Research,r,4,1\n")
 	as("feed")
 	s.refused(403, "forbidden", "PUT", "/v1/demand/mixed?allow_shrink=true", rows)
+	s.refused(403, "forbidden", "PUT", "/v1/demand/night", "consumer,allocation,units,ncpus\n")
+	s.refused(403, "forbidden", "DELETE", "/v1/demand/night", "")
+	s.refused(404, "no-source", "DELETE", "/v1/demand/nobody", "")
+	s.refused(400, "bad-request", "DELETE", "/v1/demand/feed?force=true", "")
+	as("eve")
+	s.refused(403, "forbidden", "DELETE", "/v1/demand/feed", "")
+	as("root")
+	s.cycle()
+	as("feed")
+	s.refused(409, "shrink", "DELETE", "/v1/demand/feed", "")
+	if a := s.must(200, "DELETE", "/v1/demand/feed?allow_shrink=true", ""); !strings.Contains(a.body, `"released":4`) {
+		t.Error(a.body)
+	}
+	as("root")
+	s.cycle()
+	if a := s.must(200, "GET", "/v1/holdings?source=feed", ""); strings.Contains(a.body, "units") {
+		t.Error(a.body)
+	}
 }
 
 func TestLongPoll(t *testing.T) {

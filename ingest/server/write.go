@@ -40,6 +40,8 @@ func (q *request) acknowledge(in *engine.Input, r engine.Receipt) error {
 		q.Response.Header.Set("ETag", etag(r.Revision))
 	case engine.InputReleases:
 		a.Released, a.Beyond = &r.Released, &r.Beyond
+	case engine.InputDemandDelete:
+		a.Released = &r.Released
 	case engine.InputRunning:
 		a.Released, a.Added = &r.Released, &r.Added
 	}
@@ -276,6 +278,31 @@ func comparePlans(was, is *plan.Policy) planChanges {
 	c.Added = append(c.Added, slices.DeleteFunc(now, func(n string) bool { return inOld[n] })...)
 	c.Removed = append(c.Removed, slices.DeleteFunc(old, func(n string) bool { return inNow[n] })...)
 	return c
+}
+
+// deleteDemand has a source be forgotten, with all that it wants; what it holds is released.
+func (s *Server) deleteDemand(q *request) (err error) {
+	in := &engine.Input{Kind: engine.InputDemandDelete, Source: q.rest, Format: table.Auto.String(), Author: q.who.Name}
+	if err := q.known("allow_shrink"); err != nil {
+		return err
+	}
+	if !validSource(q.rest) {
+		return badSource()
+	}
+	if in.AllowShrink, err = q.flag("allow_shrink"); err != nil {
+		return err
+	}
+	if in.Key, err = q.key(); err != nil {
+		return err
+	}
+	if q.who.Role != RoleAdmin {
+		in.Principal = principal{q.who}
+	}
+	r, err := q.engine.Submit(in)
+	if err != nil {
+		return err
+	}
+	return q.acknowledge(in, r)
 }
 
 // postCycle runs a cycle now and waits for it.
