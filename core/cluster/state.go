@@ -38,8 +38,8 @@ type State struct {
 	Consumer   Names        // paths, by ConsumerID
 	ConsumerOf []ConsumerID // by plan.Node of the policy in force
 	NodeOf     []plan.Node  // by ConsumerID; None when the policy in force has no such consumer
-	Source     Names        // by SourceID
-	Label      Names        // names of allocations and sub-allocations
+	Source     Names        // by SourceID, until Forget
+	Label      Names        // names of allocations and sub-allocations, until Forget
 
 	Host    Hosts
 	Shape   Shapes
@@ -57,6 +57,7 @@ type State struct {
 	Released   []Release   // units that came back since the last cycle's emit
 	Reclaims   []Reclaimed // steps of reclaims of this cycle
 	NewPlan    bool        // a revision took effect since the last cycle
+	Renamed    bool        // names have other ids since the last cycle: see Forget
 	Relabelled bool        // units count as something else since the last cycle (CYC-3)
 
 	Shifts Shifts

@@ -174,7 +174,7 @@ func (r *Runner) attach(s *cluster.State, nowUS int64) (dirty bool) {
 		r.planner[i].Attach(s, &s.Plans[i], nowUS)
 		dirty = dirty || s.Plans[i].Dirty
 	}
-	return dirty || s.OutsideChanged()
+	return dirty || s.OutsideChanged() || s.Renamed // tables of before have the old ids
 }
 
 // busy is the planners of plans of which anything changed: no other becomes one in the cycle.

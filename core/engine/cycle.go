@@ -72,6 +72,7 @@ func (e *Engine) cycle(ctx context.Context) error {
 // decide runs one cycle on the state.
 func (e *Engine) decide(nowUS int64) {
 	start := time.Now()
+	e.forgetNames()
 	e.o.Step("deciding")
 	e.runner.Run(e.state, nowUS, &e.out)
 	s := &e.out.Summary

@@ -81,6 +81,8 @@ type Options struct {
 	AcceptReplay bool
 	OnDifference func(Difference) error
 
+	ForgetAlways bool // names that nothing has any more are forgotten before each cycle: for tests
+
 	// Step, when set, is called at points where a crash would be awkward: for tests.
 	Step func(point string)
 }
@@ -153,6 +155,9 @@ type Engine struct {
 	frozen  *decision.Cycle // the last cycle
 	recent  []*decision.Cycle
 	rows    int // of recent
+
+	recentNames int // how many names only recent needed when names were forgotten last, at least
+
 	lastSeq uint64
 	batch   []*request
 	// digested: the digest of the last cycle was computed by this process. One that a checkpoint brings is not built

@@ -1,0 +1,122 @@
+package cluster
+
+// NamesUsed is at most how many names of allocations, sub-allocations and sources the state needs; NamesKnown is how many it has. Names are
+// never taken away while cycles run, as ids must go on meaning the same: see Forget. O(1).
+func (s *State) NamesUsed() int {
+	return len(s.Alloc.First) - len(s.Alloc.free) + len(s.Sub.Alloc) - len(s.Sub.free) + len(s.silent) + 1
+}
+
+// NamesKnown is how many names of allocations, sub-allocations and sources there are. O(1).
+func (s *State) NamesKnown() int { return s.Label.Len() + s.Source.Len() }
+
+// namesSpare is how many names too many are nothing to speak of.
+const namesSpare = 1 << 14
+
+// MayForget tells whether more than half of the names are needless, and many: those that the state needs and so many others are not. O(1).
+func (s *State) MayForget(others int) bool {
+	return s.NamesKnown() > 2*(s.NamesUsed()+others)+namesSpare
+}
+
+// Forget drops the names of allocations, sub-allocations and sources that nothing has any more. keep, unless nil, calls label and source for
+// the ids of others that are still to be known. Those that stay get new ids, in the same order, and new dictionaries: Frozen ones of
+// before stay as they are. It gives the new ids by the old ones, NoID for names that went. No decision depends on these ids; tables
+// that a Runner goes on borrowing are made anew in the next cycle (Renamed). O(names, allocations and sub-allocations).
+func (s *State) Forget(keep func(label, source func(id int32))) (labels, sources []int32) {
+	label, source := usedNames(&s.Label), usedNames(&s.Source)
+	label.use(0) // that of sub-allocations without a name: it stays where it is
+	for a, first := range s.Alloc.First {
+		if first != NoID {
+			label.use(s.Alloc.Name[a])
+			source.use(int32(s.Alloc.Source[a]))
+		}
+	}
+	for sub, a := range s.Sub.Alloc {
+		if a != NoID {
+			label.use(s.Sub.Name[sub])
+			source.use(int32(s.Sub.Source[sub]))
+		}
+	}
+	for _, src := range s.silent {
+		source.use(int32(src))
+	}
+	if keep != nil {
+		keep(label.use, source.use)
+	}
+	labels, s.Label = label.renamed(&s.Label)
+	sources, s.Source = source.renamed(&s.Source)
+	s.rename(labels, sources)
+	s.Renamed = true
+	return labels, sources
+}
+
+// rename gives what the state has the new ids of names; rows that are free get none that could be wrong.
+func (s *State) rename(labels, sources []int32) {
+	l, b := &s.Alloc, &s.Sub
+	for a, first := range l.First {
+		if first != NoID {
+			l.Name[a], l.Source[a] = labels[l.Name[a]], SourceID(sources[l.Source[a]])
+		} else {
+			l.Name[a], l.Source[a] = 0, NoID
+		}
+	}
+	for sub, a := range b.Alloc {
+		if a != NoID {
+			b.Name[sub], b.Source[sub] = labels[b.Name[sub]], SourceID(sources[b.Source[sub]])
+		} else {
+			b.Name[sub], b.Source[sub] = 0, NoID
+		}
+	}
+	for i, src := range s.silent {
+		s.silent[i] = SourceID(sources[src])
+	}
+	allocOf := make(map[allocKey]AllocID, len(s.allocOf))
+	for key, a := range s.allocOf {
+		key.name = labels[key.name]
+		allocOf[key] = a
+	}
+	subOf := make(map[subKey]SubID, len(s.subOf))
+	for key, sub := range s.subOf {
+		key.name = labels[key.name]
+		subOf[key] = sub
+	}
+	s.allocOf, s.subOf = allocOf, subOf
+	was := s.scratch.told
+	s.scratch.told = nil
+	for src, t := range was {
+		if to := sources[src]; to != NoID {
+			for len(s.scratch.told) <= int(to) {
+				s.scratch.told = append(s.scratch.told, told{})
+			}
+			s.scratch.told[to] = t
+		}
+	}
+}
+
+// nameUse is which names of a dictionary are used.
+type nameUse []bool
+
+func usedNames(n *Names) nameUse { return make(nameUse, n.Len()) }
+
+func (u nameUse) use(id int32) {
+	if id >= 0 {
+		u[id] = true
+	}
+}
+
+// renamed makes a dictionary of the names used of another, and gives their ids in it by the old ones, NoID for the rest.
+func (u nameUse) renamed(old *Names) (ids []int32, names Names) {
+	used := 0
+	for _, is := range u {
+		if is {
+			used++
+		}
+	}
+	names.Reserve(used)
+	ids = make([]int32, len(u))
+	for id, is := range u {
+		if ids[id] = NoID; is {
+			ids[id] = names.Intern(old.Bytes(int32(id)))
+		}
+	}
+	return ids, names
+}
