@@ -132,8 +132,10 @@ func TestReplayOtherwise(t *testing.T) {
 		t.Fatal(err)
 	}
 	var stdout, stderr bytes.Buffer
-	if code := execute([]string{"replay", "--log", dir}, &stdout, &stderr); code != exitFound || !strings.Contains(stdout.String(), "FAIL cycle 1: it decides otherwise") ||
-		!strings.Contains(stdout.String(), "\n  in       consumers (") || strings.Contains(stdout.String(), "in       grants") {
+	if code := execute([]string{"replay", "--log", dir}, &stdout, &stderr); code != exitFound ||
+		!strings.Contains(stdout.String(), "FAIL cycle 1: it decides otherwise") ||
+		!strings.Contains(stdout.String(), "\n  in       consumers (") ||
+		strings.Contains(stdout.String(), "in       grants") {
 		t.Errorf("exit code %d\n%s%s", code, stdout.String(), stderr.String())
 	}
 	if code := execute([]string{"run", "--append", "--out", dir}, &stdout, &stderr); code != exitUsage || !strings.Contains(stderr.String(), "cycle 1: it decides otherwise") {
@@ -144,8 +146,8 @@ func TestReplayOtherwise(t *testing.T) {
 	}
 }
 
-// TestReplayMisnamed has a log whose tables are right and whose digest of a cycle is not, as an older service wrote after a cycle in which
-// ownership alone changed. Replay and verify say so; the log goes on, with a warning.
+// TestReplayMisnamed has a log whose tables are right and whose digest of a cycle is not, as an older service wrote
+// after a cycle in which ownership alone changed. Replay and verify say so; the log goes on, with a warning.
 func TestReplayMisnamed(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "log")
 	w, err := export.Open(dir, export.Options{Lazy: true})
@@ -182,7 +184,8 @@ func TestReplayMisnamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	const what = "cycle 2: its tables are as decided, and the logged digest is not theirs"
-	if got := command(t, exitFound, "replay", "--log", dir); !strings.Contains(got, "FAIL "+what) || !strings.Contains(got, "4 compared, 1 otherwise") {
+	if got := command(t, exitFound, "replay", "--log", dir); !strings.Contains(got, "FAIL "+what) ||
+		!strings.Contains(got, "4 compared, 1 otherwise") {
 		t.Error(got)
 	}
 	command(t, exitFound, "verify", "--log", dir)
@@ -191,7 +194,8 @@ func TestReplayMisnamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, cycle := range []string{"2", "3"} {
-		if got := command(t, exitFine, "whatif", "--log", dir, "--plan", plan, "--cycle", cycle); !strings.Contains(got, "stint: warning: "+dir+": cycle 2: ") {
+		if got := command(t, exitFine, "whatif", "--log", dir, "--plan", plan, "--cycle", cycle); !strings.Contains(
+			got, "stint: warning: "+dir+": cycle 2: ") {
 			t.Error(got)
 		}
 	}

@@ -25,8 +25,8 @@ func newReplayCommand() *cobra.Command {
 		Use:   "replay --log LOG",
 		Short: "Decides logged cycles again and compares digests",
 		Long: `Decides the cycles of a log again, from the inputs that the log kept, and compares the digest of
-what each decides with the digest that the log names and with that of the log's files. Of a cycle that is otherwise it names
-the tables that differ.
+what each decides with the digest that the log names and with that of the log's files. Of a cycle that is otherwise
+it names the tables that differ.
 
 What a cycle decides depends on all that came before it. So the log has, with the first cycle of a UTC day and with
 every 60th, the whole state after it. With --from, replay begins with the last one before that cycle: what lies between is
@@ -258,8 +258,8 @@ func (b *batch) replay(log string, stderr io.Writer) error {
 	})
 }
 
-// acceptable is the error of a cycle that is not what was logged, where what follows it would not be what the log means. A digest that alone
-// is wrong is warned of: every table is as decided.
+// acceptable is the error of a cycle that is not what was logged, where what follows it would not be what the log
+// means. A digest that alone is wrong is warned of: every table is as decided.
 func acceptable(o *otherwise, log string, stderr io.Writer) error {
 	switch {
 	case o == nil:
@@ -307,7 +307,8 @@ func (b *batch) run(r *export.Reader, log string, last int64, stderr io.Writer, 
 	return nil
 }
 
-// compare holds the cycle that was decided last against cycle n of a log: its digest, and its files. It gives nil when all is the same.
+// compare holds the cycle that was decided last against cycle n of a log: its digest, and its files. It gives nil when
+// all is the same.
 func (b *batch) compare(r *export.Reader, n int64, logged string) (*otherwise, error) {
 	decided := b.out.Summary.Digest
 	files, err := r.Digest(n)
@@ -334,7 +335,8 @@ func (b *batch) compare(r *export.Reader, n int64, logged string) (*otherwise, e
 			return nil, err
 		}
 		if decision.Digest([]decision.Table{is}) != decision.Digest([]decision.Table{*was}) {
-			o.Tables = append(o.Tables, fmt.Sprintf("%s (%d rows decided, %d in its files)", is.Name, is.Rows, was.Rows))
+			text := fmt.Sprintf("%s (%d rows decided, %d in its files)", is.Name, is.Rows, was.Rows)
+			o.Tables = append(o.Tables, text)
 		}
 	}
 	return o, nil

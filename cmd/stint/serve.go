@@ -86,8 +86,8 @@ type serveHooks struct {
 // hookServe gives the hooks of the command. Tests set it.
 var hookServe = func() serveHooks { return serveHooks{} }
 
-// serveSignals runs a service until SIGTERM or SIGINT. From then on the process ends within conf.StopTimeMax, whatever it is at: all that
-// was acknowledged is on disk, and what has no record yet was promised to nobody (API-5).
+// serveSignals runs a service until SIGTERM or SIGINT. From then on the process ends within conf.StopTimeMax, whatever
+// it is at: all that was acknowledged is on disk, and what has no record yet was promised to nobody (API-5).
 func serveSignals(ctx context.Context, conf *serveConfig, stderr io.Writer, hooks serveHooks) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -101,15 +101,16 @@ func serveSignals(ctx context.Context, conf *serveConfig, stderr io.Writer, hook
 		}
 		stacks := make([]byte, 1<<20)
 		stacks = stacks[:runtime.Stack(stacks, true)]
-		newLogger(stderr, conf.Log.Level, conf.Log.Format).Error("ended before all was done; what was under way is dropped whole, and what was acknowledged is on disk",
+		log := newLogger(stderr, conf.Log.Level, conf.Log.Format)
+		log.Error("ended before all was done; what was under way is dropped whole, what was acknowledged is on disk",
 			"stop_time_max", time.Duration(conf.StopTimeMax), "stacks", string(stacks))
 		os.Exit(exitFine)
 	})
 	return serve(ctx, conf, stderr, hooks)
 }
 
-// serve runs a service until ctx is done. Errors are why its start is refused; one that fails while it runs says so in its log, and
-// errFound comes back.
+// serve runs a service until ctx is done. Errors are why its start is refused; one that fails while it runs says so in
+// its log, and errFound comes back.
 func serve(ctx context.Context, conf *serveConfig, stderr io.Writer, hooks serveHooks) error {
 	log := newLogger(stderr, conf.Log.Level, conf.Log.Format)
 	tokens := reloads(conf, log)
@@ -150,7 +151,8 @@ func serve(ctx context.Context, conf *serveConfig, stderr io.Writer, hooks serve
 	return nil
 }
 
-// listen opens the socket. An address that others than this machine reach is refused before that when there are no tokens.
+// listen opens the socket. An address that others than this machine reach is refused before that when there are no
+// tokens.
 func (c *serveConfig) listen() (net.Listener, error) {
 	addr, err := net.ResolveTCPAddr("tcp", c.Listen)
 	if err != nil {
@@ -162,7 +164,8 @@ func (c *serveConfig) listen() (net.Listener, error) {
 	return net.ListenTCP("tcp", addr)
 }
 
-// reloading has the tokens read again on SIGHUP. Until there is a server the signal does nothing: that begins with what is there then.
+// reloading has the tokens read again on SIGHUP. Until there is a server the signal does nothing: that begins with what
+// is there then.
 type reloading struct {
 	conf    *serveConfig
 	log     *slog.Logger

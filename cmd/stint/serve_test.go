@@ -166,7 +166,8 @@ func TestServeConfig(t *testing.T) {
 		}
 		return loadServeConfig(name)
 	}
-	c, err := load("data: here\nshrink_guard: 12.5%\nlimits: {body: 1MiB}\nsource_ttl: 90s\ntokens: [{name: a, role: admin, sha256: " + strings.Repeat("0a", 32) + ", groups: [g]}]\n")
+	c, err := load("data: here\nshrink_guard: 12.5%\nlimits: {body: 1MiB}\nsource_ttl: 90s\n" +
+		"tokens: [{name: a, role: admin, sha256: " + strings.Repeat("0a", 32) + ", groups: [g]}]\n")
 	if err != nil || c.Data != filepath.Join(dir, "here") || c.ShrinkGuard != 125 || c.Limits.Body != 1<<20 || c.Limits.Rows != 5_000_000 ||
 		time.Duration(c.SourceTTL) != 90*time.Second || c.Tokens[0].Groups[0] != "g" {
 		t.Errorf("%+v, %v", c, err)

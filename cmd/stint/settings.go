@@ -14,8 +14,8 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// settings is a configuration file being read: key by key, so that all its faults are told at once, each with its line, and a
-// value that is given is told from one that is not.
+// settings is a configuration file being read: key by key, so that all its faults are told at once, each with its line,
+// and a value that is given is told from one that is not.
 type settings struct {
 	name   string
 	line   map[string]int // of each key that is given
@@ -34,7 +34,9 @@ func (s *settings) fault(key, value, must string) {
 
 // err is all faults by line, nil when there is none.
 func (s *settings) err() error {
-	slices.SortFunc(s.faults, func(a, b settingFault) int { return cmp.Or(cmp.Compare(a.line, b.line), cmp.Compare(a.text, b.text)) })
+	slices.SortFunc(s.faults, func(a, b settingFault) int {
+		return cmp.Or(cmp.Compare(a.line, b.line), cmp.Compare(a.text, b.text))
+	})
 	var all []error
 	for _, f := range s.faults {
 		where := s.name
@@ -46,8 +48,8 @@ func (s *settings) err() error {
 	return errors.Join(all...)
 }
 
-// read sets the fields of a struct, by their yaml tags, to what a file gives. Others stay as they are. A text that is no YAML is one
-// fault.
+// read sets the fields of a struct, by their yaml tags, to what a file gives. Others stay as they are. A text that is
+// no YAML is one fault.
 func (s *settings) read(text []byte, into reflect.Value) {
 	s.line = map[string]int{}
 	file, err := parser.ParseBytes(text, 0)

@@ -19,8 +19,8 @@ func loadText(t *testing.T, text string) (*serveConfig, string, error) {
 	return c, name, err
 }
 
-// TestConfigZero gives each number of a configuration as 0, each text as an empty one: they are faults where they mean nothing, and not
-// the default. It goes over all fields.
+// TestConfigZero gives each number of a configuration as 0, each text as an empty one: they are faults where they mean
+// nothing, and not the default. It goes over all fields.
 func TestConfigZero(t *testing.T) {
 	fine := map[string]bool{"plan": true, "limits.connections_per_address": true}
 	var walk func(v reflect.Type, path []string)
@@ -43,7 +43,8 @@ func TestConfigZero(t *testing.T) {
 				}
 				_, name, err := loadText(t, text)
 				full := strings.Join(key, ".")
-				if want := name + ":1: " + full + ": "; fine[full] != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
+				if want := name + ":1: " + full + ": "; fine[full] != (err == nil) ||
+					err != nil && !strings.Contains(err.Error(), want) {
 					t.Errorf("%s: %v", text, err)
 				}
 			}
@@ -115,13 +116,17 @@ log: 5
 	}
 }
 
-// TestConfigGiven keeps defaults of what is not given, within a section too, and takes comments and empty sections for nothing.
+// TestConfigGiven keeps defaults of what is not given, within a section too, and takes comments and empty sections for
+// nothing.
 func TestConfigGiven(t *testing.T) {
-	c, name, err := loadText(t, "# all by default\nlimits:\n  # none\nlog: {level: debug}\ncheckpoint: {interval: 2h}\ndecision_log: false\nmanual: true\ndata:\n")
+	c, name, err := loadText(t,
+		"# all by default\nlimits:\n  # none\nlog: {level: debug}\ncheckpoint: {interval: 2h}\n"+
+			"decision_log: false\nmanual: true\ndata:\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Limits.Connections != 20_000 || c.Log.Level != "debug" || c.Log.Format != "text" || time.Duration(c.Checkpoint.Interval) != 2*time.Hour ||
+	if c.Limits.Connections != 20_000 || c.Log.Level != "debug" || c.Log.Format != "text" ||
+		time.Duration(c.Checkpoint.Interval) != 2*time.Hour ||
 		c.Checkpoint.Bytes != 1<<30 || c.DecisionLog || !c.Manual || c.Data != "stint-data" || c.file != name {
 		t.Errorf("%+v", c)
 	}

@@ -50,9 +50,9 @@ func Digest(tables []Table) string {
 	return hex.EncodeToString(d.hash.Sum(nil))
 }
 
-// DigestAfter is the digest of a cycle's tables. last is the frozen cycle before it, with a digest that is right, or nil.
-// Where neither of the two had events and the state tables were not made anew, all tables are equal, so the digest is that
-// of last and nothing is hashed.
+// DigestAfter is the digest of a cycle's tables. last is the frozen cycle before it, with a digest that is right, or
+// nil. Where neither of the two had events and the state tables were not made anew, all tables are equal, so the digest
+// is that of last and nothing is hashed.
 func (c *Cycle) DigestAfter(last *Cycle) string {
 	if last != nil && !c.Summary.Restated && c.EventRows() == 0 && last.EventRows() == 0 {
 		return last.Summary.Digest

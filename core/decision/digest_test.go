@@ -177,8 +177,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestDigestAfter puts a row into each table of a cycle in turn, and into each of the cycle before: the digest is always that
-// of the tables. It goes over all that a cycle has, so a table that comes later is held to it too.
+// TestDigestAfter puts a row into each table of a cycle in turn, and into each of the cycle before: the digest is
+// always that of the tables. It goes over all that a cycle has, so a table that comes later is held to it too.
 func TestDigestAfter(t *testing.T) {
 	dict := Words{"a"}
 	dicts := &Dicts{Plan: dict, Source: dict, Consumer: dict, Label: dict, Host: dict, Dimension: dict, Detail: dict}
@@ -211,7 +211,8 @@ func TestDigestAfter(t *testing.T) {
 			last, c := fresh(names[0], true), fresh(names[1], states[v.Table().Name])
 			last.Summary.Digest = Digest(last.Tables())
 			if got, want := c.DigestAfter(last), Digest(c.Tables()); got != want {
-				t.Errorf("a row in table %s of cycle and cycle before %q: digest %s, and of the tables %s", field.Name, names, got, want)
+				t.Errorf("a row in table %s of cycle and cycle before %q: digest %s, and of the tables %s", field.Name,
+					names, got, want)
 			}
 		}
 	}

@@ -3,8 +3,8 @@ package engine
 import "time"
 
 const (
-	// slewTenths is how fast now goes on while the clock is behind it, in tenths: slower than time, so that the clock, which goes
-	// with time, comes closer by a tenth of what passes.
+	// slewTenths is how fast now goes on while the clock is behind it, in tenths: slower than time, so that the clock,
+	// which goes with time, comes closer by a tenth of what passes.
 	slewTenths = 9
 	// clockStepUS is how far the clock may be off before the log tells of it.
 	clockStepUS = 1_000_000
@@ -24,13 +24,14 @@ type reckoned struct {
 	told    bool  // in the log
 }
 
-// clock gives the time: the clock's, and never less than the last that was given (CYC-9) and nine tenths of what has passed since.
-// So where the clock has gone back time goes on all the same, somewhat slower, until the clock has caught up: else
-// nothing would fall due while the clock repeats itself.
+// clock gives the time: the clock's, and never less than the last that was given (CYC-9) and nine tenths of what has
+// passed since. So where the clock has gone back time goes on all the same, somewhat slower, until the clock has caught
+// up: else nothing would fall due while the clock repeats itself.
 func (e *Engine) clock() int64 {
 	r, clock, elapsed := &e.time, e.o.Clock(), e.o.Elapsed()
 	if leap := clock - r.latestUS - (elapsed - r.atUS); r.known && !r.behind && leap >= clockLeapUS {
-		e.o.Log.Warn("the clock has gone ahead; what was due until then is due now", "by", time.Duration(leap)*time.Microsecond)
+		e.o.Log.Warn("the clock has gone ahead; what was due until then is due now", "by",
+			time.Duration(leap)*time.Microsecond)
 	}
 	if !r.behind {
 		r.fromUS, r.sinceUS = r.latestUS, r.atUS
@@ -44,7 +45,8 @@ func (e *Engine) clock() int64 {
 		r.behind, r.told = false, false
 	case !r.told && now-clock >= clockStepUS:
 		r.told = true
-		e.o.Log.Warn("the clock is behind the last cycle; time goes on slower than it until it has caught up", "by", time.Duration(now-clock)*time.Microsecond)
+		e.o.Log.Warn("the clock is behind the last cycle; time goes on slower than it until it has caught up", "by",
+			time.Duration(now-clock)*time.Microsecond)
 		fallthrough
 	default:
 		r.behind = true

@@ -35,8 +35,8 @@ slot_plans:
       - {path: /B, policy: ownership, owns: 0, borrow: {}}
 `
 
-// TestClockSetBack has a grace of a minute begin while the clock is an hour ahead, and puts the clock right: the grace ends as time
-// passes, not an hour later. Time goes on without a step back until the clock has caught up.
+// TestClockSetBack has a grace of a minute begin while the clock is an hour ahead, and puts the clock right: the grace
+// ends as time passes, not an hour later. Time goes on without a step back until the clock has caught up.
 func TestClockSetBack(t *testing.T) {
 	var c clocks
 	var log bytes.Buffer
@@ -88,7 +88,8 @@ func TestClockSetBack(t *testing.T) {
 		t.Errorf("now is %d, the clock %d", last, clock)
 	}
 	r.stop()
-	for _, want := range []string{"the clock has gone ahead", "by=1h0m0s", "the clock is behind the last cycle", "the clock has caught up"} {
+	for _, want := range []string{"the clock has gone ahead", "by=1h0m0s", "the clock is behind the last cycle",
+		"the clock has caught up"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("no %q in the log:\n%s", want, log.String())
 		}

@@ -144,7 +144,8 @@ func (e *Engine) remember(c *decision.Cycle) {
 	events := c.Events()
 	e.rows += events.EventRows()
 	recent := append(e.recent[:len(e.recent):len(e.recent)], events) // views share the slice: never in place
-	for len(recent) > 1 && (len(recent) > e.o.RecentCyclesMax || e.rows > e.o.RecentRowsMax || recent[0].Summary.Cycle <= e.resync) {
+	for len(recent) > 1 && (len(recent) > e.o.RecentCyclesMax || e.rows > e.o.RecentRowsMax ||
+		recent[0].Summary.Cycle <= e.resync) {
 		e.rows -= recent[0].EventRows()
 		recent = recent[1:]
 	}

@@ -76,8 +76,9 @@ type Options struct {
 	// StuckAfter it is stuck, and the engine not healthy (5 min).
 	SlowAfter, StuckAfter time.Duration
 
-	// AcceptReplay has recovery go on with what it decides where the journal recorded something else. OnDifference, when set, is
-	// told of every difference that is accepted, so that both results are kept; its error ends the recovery.
+	// AcceptReplay has recovery go on with what it decides where the journal recorded something else. OnDifference,
+	// when set, is told of every difference that is accepted, so that both results are kept; its error ends the
+	// recovery.
 	AcceptReplay bool
 	OnDifference func(Difference) error
 

@@ -111,7 +111,8 @@ func (l *memoryLog) Cycle(c *decision.Cycle, inputs []*Input) error {
 func newRig(t testing.TB, edit func(*rig)) *rig {
 	r := &rig{t: t, dir: t.TempDir(), log: &memoryLog{}}
 	r.now.Store(1_000_000_000_000)
-	r.o = Options{ManualOnly: true, Decode: decode, Clock: r.now.Load, Elapsed: func() int64 { return 0 }, IsFull: func(err error) bool { return errors.Is(err, journal.ErrFull) }, Exporter: r.log}
+	r.o = Options{ManualOnly: true, Decode: decode, Clock: r.now.Load, Elapsed: func() int64 { return 0 },
+		IsFull: func(err error) bool { return errors.Is(err, journal.ErrFull) }, Exporter: r.log}
 	if edit != nil {
 		edit(r)
 	}

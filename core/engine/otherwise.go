@@ -7,8 +7,9 @@ import (
 	"github.com/stintd/stint/core/decision"
 )
 
-// Difference is a record of the journal that recovery finds to come out otherwise than it did. Of a cycle both digests are
-// named. Of an input, which can only be refused after a cycle that came out otherwise, it is said what it was and why.
+// Difference is a record of the journal that recovery finds to come out otherwise than it did. Of a cycle both digests
+// are named. Of an input, which can only be refused after a cycle that came out otherwise, it is said what it was and
+// why.
 type Difference struct {
 	Record   uint64 `json:"record"`
 	Cycle    int64  `json:"cycle"` // of an input the one that would have gone by it
@@ -21,17 +22,19 @@ type Difference struct {
 }
 
 // errDiffers begins how a start is refused.
-const errDiffers = "cycle %d decides otherwise than before (digest %s, recorded %s): the journal is of another version of stint, or damaged; " +
-	"start the version that wrote it, or have this one go on with what it decides, by --accept-replay"
+const errDiffers = "cycle %d decides otherwise than before (digest %s, recorded %s): the journal is of another " +
+	"version of stint, or damaged; start the version that wrote it, or have this one go on with what it decides, by --accept-replay"
 
-// otherwise deals with a cycle that was decided again and has another digest than its record. Without Options.AcceptReplay
-// it is an error, save where the fault is known to be the record's.
+// otherwise deals with a cycle that was decided again and has another digest than its record. Without
+// Options.AcceptReplay it is an error, save where the fault is known to be the record's.
 func (e *Engine) otherwise(seq uint64, r *cycleRecord) error {
 	s := &e.out.Summary
-	d := Difference{Record: seq, Cycle: r.Cycle, NowUS: r.NowUS, Recorded: r.Digest, Decided: s.Digest, Known: e.misnamed(r)}
+	d := Difference{Record: seq, Cycle: r.Cycle, NowUS: r.NowUS, Recorded: r.Digest, Decided: s.Digest,
+		Known: e.misnamed(r)}
 	switch {
 	case d.Known:
-		d.Why = "an older stint recorded the digest of the cycle before, because nothing but ownership had changed; the decisions are the same"
+		d.Why = "an older stint recorded the digest of the cycle before, because nothing but ownership had changed; " +
+			"the decisions are the same"
 	case !e.o.AcceptReplay:
 		return fmt.Errorf(errDiffers, r.Cycle, s.Digest, r.Digest)
 	default:
@@ -60,11 +63,12 @@ func (e *Engine) keep(d Difference) error {
 	return nil
 }
 
-// misnamed tells whether a record has the digest of the cycle before it by a fault that stint once had: it took a cycle in
-// which ownership alone changed for one in which nothing did.
+// misnamed tells whether a record has the digest of the cycle before it by a fault that stint once had: it took a cycle
+// in which ownership alone changed for one in which nothing did.
 func (e *Engine) misnamed(r *cycleRecord) bool {
 	last, c := e.frozen, &e.out
-	return last != nil && r.Revision == c.Summary.Revision && r.Digest == e.recorded && ownersAlone(last) && ownersAlone(c) &&
+	return last != nil && r.Revision == c.Summary.Revision && r.Digest == e.recorded &&
+		ownersAlone(last) && ownersAlone(c) &&
 		decision.Digest(last.StateTables()) == decision.Digest(c.StateTables())
 }
 
@@ -80,9 +84,9 @@ func (e *Engine) leaveOut(seq uint64, in *Input, why error) error {
 	return e.keep(Difference{Record: seq, Cycle: e.state.Cycle + 1, NowUS: in.AtUS, Input: what, Why: why.Error()})
 }
 
-// resume goes on after a replay that was accepted though it came out otherwise. What clients were told before is void, so those
-// who follow changes must read holdings: two cycles run at once, and changes up to the first of them are not kept. Then a
-// checkpoint stands for all that, so that the next start does not meet the difference again.
+// resume goes on after a replay that was accepted though it came out otherwise. What clients were told before is void,
+// so those who follow changes must read holdings: two cycles run at once, and changes up to the first of them are not
+// kept. Then a checkpoint stands for all that, so that the next start does not meet the difference again.
 func (e *Engine) resume(ctx context.Context) error {
 	for range 2 {
 		if err := e.cycle(ctx); err != nil {

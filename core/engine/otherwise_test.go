@@ -63,8 +63,8 @@ func records(edit func(c *cycleRecord)) func(byte, []byte) []byte {
 	}
 }
 
-// TestQuietOwners has ownership alone change in a cycle, takes a checkpoint, and ends without one after the next cycle, in which
-// nothing changes: what it recorded is what a start decides.
+// TestQuietOwners has ownership alone change in a cycle, takes a checkpoint, and ends without one after the next cycle,
+// in which nothing changes: what it recorded is what a start decides.
 func TestQuietOwners(t *testing.T) {
 	for _, hosts := range []string{"host,ncpus\nh1,16\nh2,16\n", ""} {
 		r := newRig(t, func(r *rig) { r.o.CheckpointBytes = 1 })
@@ -115,8 +115,8 @@ func (r *rig) dropCheckpoint() {
 	}
 }
 
-// TestOldQuietDigest starts from journals that an older stint wrote: it recorded a cycle after one in which ownership alone changed
-// with the digest of that one. The start tells of each, and goes on without being asked to.
+// TestOldQuietDigest starts from journals that an older stint wrote: it recorded a cycle after one in which ownership
+// alone changed with the digest of that one. The start tells of each, and goes on without being asked to.
 func TestOldQuietDigest(t *testing.T) {
 	var told bytes.Buffer
 	var kept []Difference
@@ -140,7 +140,8 @@ func TestOldQuietDigest(t *testing.T) {
 		}
 	}))
 	r.start()
-	if len(kept) != 2 || kept[0].Cycle != 3 || kept[1].Cycle != 4 || !kept[0].Known || kept[0].Decided != want || kept[0].Recorded != owned {
+	if len(kept) != 2 || kept[0].Cycle != 3 || kept[1].Cycle != 4 || !kept[0].Known || kept[0].Decided != want ||
+		kept[0].Recorded != owned {
 		t.Errorf("%+v", kept)
 	}
 	if n := strings.Count(told.String(), "a record of the journal has a wrong digest"); n != 2 {
@@ -153,7 +154,8 @@ func TestOldQuietDigest(t *testing.T) {
 		t.Error(err)
 	}
 	r.stop()
-	r.rewrite(records(func(c *cycleRecord) { // the digest of the cycle before, but something else changed too: that is not the fault
+	// A cycle in which something else changed too, with the digest of the one before: that is not the fault.
+	r.rewrite(records(func(c *cycleRecord) {
 		if c.Cycle == 5 {
 			c.Digest = owned
 		}
@@ -163,9 +165,9 @@ func TestOldQuietDigest(t *testing.T) {
 	}
 }
 
-// TestAcceptReplay starts with a journal that says otherwise than what is decided: not without being told to. Then both results are
-// kept, inputs that do not fit any more are passed over, those who follow changes must read holdings, and the next start needs no
-// permission.
+// TestAcceptReplay starts with a journal that says otherwise than what is decided: not without being told to. Then both
+// results are kept, inputs that do not fit any more are passed over, those who follow changes must read holdings, and
+// the next start needs no permission.
 func TestAcceptReplay(t *testing.T) {
 	var kept []Difference
 	keep := errors.New("no room to keep it")
@@ -190,7 +192,8 @@ func TestAcceptReplay(t *testing.T) {
 		return records(func(c *cycleRecord) { c.Digest = wrong })(kind, payload)
 	})
 	err := r.tryStart()
-	if err == nil || !strings.Contains(err.Error(), "cycle 1 decides otherwise than before") || !strings.Contains(err.Error(), "--accept-replay") {
+	if err == nil || !strings.Contains(err.Error(), "cycle 1 decides otherwise than before") ||
+		!strings.Contains(err.Error(), "--accept-replay") {
 		t.Fatal(err)
 	}
 	r.o.AcceptReplay = true
@@ -199,7 +202,8 @@ func TestAcceptReplay(t *testing.T) {
 	}
 	keep = nil
 	r.start()
-	if len(kept) != 3 || kept[0].Recorded != wrong || kept[0].Decided == wrong || kept[0].Known || kept[1].Input != InputReleases || kept[1].Why == "" || kept[2].Cycle != 2 {
+	if len(kept) != 3 || kept[0].Recorded != wrong || kept[0].Decided == wrong || kept[0].Known ||
+		kept[1].Input != InputReleases || kept[1].Why == "" || kept[2].Cycle != 2 {
 		t.Errorf("%+v", kept)
 	}
 	r.cycle()

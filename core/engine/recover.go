@@ -114,7 +114,8 @@ func (e *Engine) Recovered() error {
 	e.time = reckoned{latestUS: e.now(), atUS: e.o.Elapsed()} // how long the service was down is not known
 	if e.differed {
 		e.resync = e.state.Cycle + 1
-		e.o.Log.Error("the service goes on with what this start decided, not with what was recorded; clients must read their holdings anew", "after cycle", e.state.Cycle)
+		e.o.Log.Error("the service goes on with what this start decided, not with what was recorded; "+
+			"clients must read their holdings anew", "after cycle", e.state.Cycle)
 	}
 	var held *Holdings
 	if e.frozen != nil {

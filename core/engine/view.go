@@ -63,7 +63,8 @@ func (e *Engine) publish() { e.publishWith(nil) }
 // publishWith is publish with other holdings; nil: those of the last view.
 func (e *Engine) publishWith(held *Holdings) {
 	old := e.view.Load()
-	v := &View{Last: e.frozen, Recent: e.recent, Holdings: held, Policy: e.policy, InForce: e.inForce, resync: e.resync, next: make(chan struct{}), wide: old.wide}
+	v := &View{Last: e.frozen, Recent: e.recent, Holdings: held, Policy: e.policy, InForce: e.inForce, resync: e.resync,
+		next: make(chan struct{}), wide: old.wide}
 	if held == nil {
 		v.Holdings = old.Holdings
 	}

@@ -86,7 +86,8 @@ func (w *watch) look() {
 		w.told = workStuck
 		stacks := make([]byte, stacksBytesMax)
 		stacks = stacks[:runtime.Stack(stacks, true)]
-		w.log.Error("the engine is stuck; nothing that it is deciding is recorded or published, and a restart loses nothing that was acknowledged",
+		w.log.Error("the engine is stuck; nothing that it is deciding is recorded or published, "+
+			"and a restart loses nothing that was acknowledged",
 			"doing", w.name(), "for", took, "stacks", string(stacks))
 	}
 }
@@ -114,7 +115,8 @@ func (e *Engine) Unhealthy() string {
 		return *why
 	}
 	if what, took, stage := e.watch.running(); stage == workStuck {
-		return fmt.Sprintf("%s has been running for %s, longer than %s: the engine is stuck", what, took.Round(time.Second), e.watch.stuck)
+		return fmt.Sprintf("%s has been running for %s, longer than %s: the engine is stuck", what,
+			took.Round(time.Second), e.watch.stuck)
 	}
 	return ""
 }

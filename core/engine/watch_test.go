@@ -30,8 +30,8 @@ func (l *lines) count(s string) int {
 	return strings.Count(l.b.String(), s)
 }
 
-// TestWatch has a cycle, a question and an input take too long, one after the other. The engine says so in time, names what it
-// is, the log has the stacks once, nothing of the cycle can be read, and all is well when it goes on.
+// TestWatch has a cycle, a question and an input take too long, one after the other. The engine says so in time, names
+// what it is, the log has the stacks once, nothing of the cycle can be read, and all is well when it goes on.
 func TestWatch(t *testing.T) {
 	held := make(chan struct{})
 	var log lines
@@ -70,7 +70,8 @@ func TestWatch(t *testing.T) {
 		go func() { work.do(); close(done) }()
 		wait := func(what string, why func() string) {
 			t.Helper()
-			for end := time.Now().Add(20 * time.Second); !strings.Contains(why(), work.name+" has been running for"); time.Sleep(time.Millisecond) {
+			for end := time.Now().Add(20 * time.Second); !strings.Contains(why(),
+				work.name+" has been running for"); time.Sleep(time.Millisecond) {
 				if time.Now().After(end) {
 					t.Fatalf("%s: %s: %q", work.name, what, why())
 				}
@@ -89,13 +90,15 @@ func TestWatch(t *testing.T) {
 		}
 		held <- struct{}{}
 		<-done
-		for end := time.Now().Add(20 * time.Second); r.Unready() != "" && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(20 * time.Second); r.Unready() != "" &&
+			time.Now().Before(end); time.Sleep(time.Millisecond) {
 		}
 	}
 	if r.Unready() != "" || r.Unhealthy() != "" || r.View().Cycle() != 2 {
 		t.Error("after all:", r.Unready(), r.Unhealthy(), r.View().Cycle())
 	}
-	for want, n := range map[string]int{"the engine is slow": 3, "the engine is stuck": 3, "goroutine ": 0, "the engine goes on": 3} {
+	for want, n := range map[string]int{"the engine is slow": 3, "the engine is stuck": 3, "goroutine ": 0,
+		"the engine goes on": 3} {
 		if got := log.count(want); got < max(n, 1) || n > 0 && got != n {
 			t.Errorf("%q stands %d times in the log", want, got)
 		}

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestCut damages the last record of a journal, which was durable, in every byte: what is taken off is told of, with its place. Room
-// that was set aside and never written is no news.
+// TestCut damages the last record of a journal, which was durable, in every byte: what is taken off is told of, with
+// its place. Room that was set aside and never written is no news.
 func TestCut(t *testing.T) {
 	dir := t.TempDir()
 	j, _ := replayed(t, dir, Options{})
@@ -48,7 +48,8 @@ func TestCut(t *testing.T) {
 	for at := from; at < to; at++ {
 		b := append([]byte(nil), whole...)
 		b[at] ^= 0x10
-		if c := again(b); c == nil || c.Path != path || c.At != from || c.Bytes != to-from || c.Record != 2 || c.Why == "" || c.Refused {
+		if c := again(b); c == nil || c.Path != path || c.At != from || c.Bytes != to-from || c.Record != 2 ||
+			c.Why == "" || c.Refused {
 			t.Fatalf("byte %d: %+v", at, c)
 		}
 	}

@@ -135,9 +135,9 @@ type Cut struct {
 	Refused bool // a whole record, which the visitor refused: it had been taken back before the journal ended
 }
 
-// Cut tells what Replay took off the end of the journal; nil: nothing. It is what a write left that was under way when the journal
-// ended, of which nobody was promised anything, or a last record that the disk has damaged since: the journal alone cannot tell
-// which, so whoever opens it must be told.
+// Cut tells what Replay took off the end of the journal; nil: nothing. It is what a write left that was under way when
+// the journal ended, of which nobody was promised anything, or a last record that the disk has damaged since: the
+// journal alone cannot tell which, so whoever opens it must be told.
 func (j *Journal) Cut() *Cut { return j.cut }
 
 // Bytes is how many bytes the records take on disk.

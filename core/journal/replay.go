@@ -218,7 +218,8 @@ func (r *reading) written() (n int64, err error) {
 	return n, nil
 }
 
-// cut makes the segment end at the next record, and notes what it takes off, unless that is room that was never written.
+// cut makes the segment end at the next record, and notes what it takes off, unless that is room that was never
+// written.
 func (r *reading) cut(why string, refused bool) error {
 	written, err := r.written()
 	if err != nil {

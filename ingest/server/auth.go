@@ -76,8 +76,8 @@ func CheckTokens(list []Token) error {
 	return err
 }
 
-// SetTokens has the server know other tokens from the next request on. Errors, after which it knows those that it knew: tokens that are not
-// valid; none where there were some, which would open the service to everybody.
+// SetTokens has the server know other tokens from the next request on. Errors, after which it knows those that it knew:
+// tokens that are not valid; none where there were some, which would open the service to everybody.
 func (s *Server) SetTokens(list []Token) error {
 	tokens, err := checkTokens(list)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/stintd/stint/core/engine"
 )
 
-// differencesName is the file, beside the folders of journal and log, of what recovery decided otherwise than was recorded.
+// differencesName is the file, beside the folders of journal and log, of what recovery decided otherwise than was
+// recorded.
 const differencesName = "replay.ndjson"
 
 // differencesBytesMax is how long the file grows before it is moved aside, in place of the one that was moved before.

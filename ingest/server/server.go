@@ -199,8 +199,8 @@ func (s *Server) Serve(ln net.Listener) error {
 	return s.http.Serve(l)
 }
 
-// Shutdown stops listening, ends long polls and waits for requests under way until ctx is done. It may come before Serve, or while that
-// begins: fasthttp does not know of the listener then, and would go on with it.
+// Shutdown stops listening, ends long polls and waits for requests under way until ctx is done. It may come before
+// Serve, or while that begins: fasthttp does not know of the listener then, and would go on with it.
 func (s *Server) Shutdown(ctx context.Context) error {
 	close(s.closing)
 	s.mu.Lock()

@@ -150,7 +150,8 @@ func (s *Server) recover(ctx context.Context, e *engine.Engine, j *journal.Journ
 		if c.Refused {
 			s.o.Log.Info("the end of the journal was cut off: an input that was not acknowledged", args...)
 		} else {
-			s.o.Log.Warn("the end of the journal was cut off: a write that broke off, of which nobody was told, or a last record that the disk has damaged", args...)
+			s.o.Log.Warn("the end of the journal was cut off: a write that broke off, of which nobody was told, "+
+				"or a last record that the disk has damaged", args...)
 		}
 	}
 	if err == nil {

@@ -48,7 +48,8 @@ func TestEndsAtOnce(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan error, 1)
 		go func() {
-			ended <- Run(ctx, ServiceOptions{Dir: t.TempDir(), Listener: listening(t), Engine: engine.Options{ManualOnly: true}})
+			ended <- Run(ctx, ServiceOptions{Dir: t.TempDir(), Listener: listening(t),
+				Engine: engine.Options{ManualOnly: true}})
 		}()
 		time.Sleep(time.Duration(i%20) * 200 * time.Microsecond)
 		cancel()
@@ -94,7 +95,8 @@ func TestShutdownBeforeServe(t *testing.T) {
 
 // TestSetTokens gives a server other tokens while it runs. None that is wrong takes the place of those that are there.
 func TestSetTokens(t *testing.T) {
-	one, two := Token{Name: "one", Role: RoleAdmin, SHA256: HashToken("1")}, Token{Name: "two", Role: RoleReader, SHA256: HashToken("2")}
+	one, two := Token{Name: "one", Role: RoleAdmin, SHA256: HashToken("1")}, Token{Name: "two", Role: RoleReader,
+		SHA256: HashToken("2")}
 	var server *Server
 	s := start(t, func(o *ServiceOptions) {
 		o.Server.Tokens, o.Started = []Token{one}, func(s *Server) { server = s }
@@ -120,7 +122,8 @@ func TestSetTokens(t *testing.T) {
 	}
 }
 
-// TestStuckEngine has a question to the state not end: the service says that it is not ready, then that it is not healthy, and how long.
+// TestStuckEngine has a question to the state not end: the service says that it is not ready, then that it is not
+// healthy, and how long.
 func TestStuckEngine(t *testing.T) {
 	s := ready(t, func(o *ServiceOptions) {
 		o.Engine.SlowAfter, o.Engine.StuckAfter = 20*time.Millisecond, 400*time.Millisecond
