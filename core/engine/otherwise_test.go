@@ -67,7 +67,10 @@ func records(edit func(c *cycleRecord)) func(byte, []byte) []byte {
 // in which nothing changes: what it recorded is what a start decides.
 func TestQuietOwners(t *testing.T) {
 	for _, hosts := range []string{"host,ncpus\nh1,16\nh2,16\n", ""} {
-		r := newRig(t, func(r *rig) { r.o.CheckpointBytes = 1 })
+		r := newRig(t, func(r *rig) {
+			r.o.CheckpointBytes = 1
+			r.o.OnDifference = func(d Difference) error { t.Errorf("%+v", d); return nil }
+		})
 		r.must(InputPlan, "", ownersText)
 		r.cycle()
 		r.saved()
