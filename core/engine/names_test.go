@@ -45,10 +45,11 @@ func readable(t testing.TB, r *rig) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows := strings.Split(text(v.Holdings.OfSource(source)), "\n")
-		slices.Sort(rows)
-		out += fmt.Sprintln(source, upTo, text(c), rows)
+		out += fmt.Sprintln(source, upTo, text(c))
 	}
+	held := strings.Split(text(&v.Holdings.Table), "\n")
+	slices.Sort(held)
+	out += fmt.Sprintln(held)
 	shortfalls := v.Last.Shortfalls.Table()
 	return out + text(&shortfalls) + v.Last.Summary.Digest
 }
