@@ -189,7 +189,7 @@ func TestAcceptReplay(t *testing.T) {
 	wrong := strings.Repeat("0", 64)
 	r.rewrite(func(kind byte, payload []byte) []byte {
 		if in, err := decodeInput(payload); kind == recordInput && err == nil && in.Kind == InputReleases {
-			in.Body = bytes.Replace(in.Body, []byte("/A,a,"), []byte("/A,c,"), 1) // of an allocation that there is not
+			in.Body = bytes.Replace(in.Body, []byte("/A,a,"), []byte("/Z,a,"), 1) // of a consumer that there is not
 			return append(encodeInput(in), in.Body...)
 		}
 		return records(func(c *cycleRecord) { c.Digest = wrong })(kind, payload)
