@@ -46,6 +46,7 @@ type serveConfig struct {
 	Checkpoint  struct {
 		Interval duration `yaml:"interval"`
 		Bytes    size     `yaml:"bytes"`
+		Replay   duration `yaml:"replay"`
 	} `yaml:"checkpoint"`
 	Watchdog struct {
 		Slow  duration `yaml:"slow"`
@@ -192,6 +193,7 @@ func (c *serveConfig) validate(s *settings) {
 		add("log.format", c.Log.Format, "must be text or json")
 	}
 	between(s, "checkpoint.interval", c.Checkpoint.Interval, time.Second, 24*time.Hour)
+	between(s, "checkpoint.replay", c.Checkpoint.Replay, 100*time.Millisecond, 24*time.Hour)
 	if n := c.Checkpoint.Bytes; n < 1<<10 || n > 1<<40 {
 		add("checkpoint.bytes", strconv.FormatInt(int64(n), 10), "must be from 1KiB to 1TiB")
 	}
@@ -284,6 +286,7 @@ func (c *serveConfig) options(log *slog.Logger) (o server.ServiceOptions, err er
 			RecentCyclesMax: l.RecentCycles, RecentRowsMax: min(l.RecentRows, int(memory/16/recentRowBytes)),
 			BacklogBytesMax: min(512<<20, memory/8),
 			CheckpointUS:    time.Duration(c.Checkpoint.Interval).Microseconds(), CheckpointBytes: min(int64(c.Checkpoint.Bytes), int64(l.Journal)/8),
+			CheckpointWork: time.Duration(c.Checkpoint.Replay),
 		},
 		// Two checkpoints are kept, and whole segments go: small journals have small ones, so that there is room again in time.
 		Journal: journal.Options{BytesMax: int64(l.Journal), SegmentBytesMax: min(256<<20, max(64<<10, int64(l.Journal)/8))},

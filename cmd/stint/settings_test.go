@@ -22,7 +22,7 @@ func loadText(t *testing.T, text string) (*serveConfig, string, error) {
 // TestConfigZero gives each number of a configuration as 0, each text as an empty one: they are faults where they mean
 // nothing, and not the default. It goes over all fields.
 func TestConfigZero(t *testing.T) {
-	fine := map[string]bool{"plan": true, "limits.connections_per_address": true}
+	fine := map[string]bool{"plan": true, "limits.connections_per_address": true, "limits.sources_per_token": true}
 	var walk func(v reflect.Type, path []string)
 	tried := 0
 	walk = func(v reflect.Type, path []string) {
@@ -80,11 +80,11 @@ stop_time_max: 2h
 log: 5
 `)
 	want := []string{
-		`3: dta: "dta": no such key; there are data, listen, plan, `,
+		`3: dta: "dta": no such key; there are data, listen, hosts_allowed, memory_max, plan, `,
 		`4: unknown: "ignore": must be refuse or report`,
 		`5: interval: "soon": must be a time such as 90s`,
 		`7: checkpoint.interval: "5ms": must be from 1s to 24h0m0s`,
-		`8: checkpoint.byte: "byte": no such key; there are interval, bytes`,
+		`8: checkpoint.byte: "byte": no such key; there are interval, bytes, replay`,
 		`10: limits.rows: "many": must be a whole number`,
 		`11: limits.connections: "0": must be at least 1`,
 		`12: limits.body: "12XiB": must be a number of bytes such as 256MiB`,

@@ -36,7 +36,7 @@ func (e *Engine) checkpoint() {
 	case !e.moved() || e.lane != nil && !e.lane.sound():
 	case e.spare != nil:
 		e.save()
-	case e.sinceBytes >= e.o.CheckpointBytes || monotonicUS()-e.sinceUS >= e.o.CheckpointUS:
+	case e.sinceBytes >= e.o.CheckpointBytes || e.sinceWork >= e.o.CheckpointWork || monotonicUS()-e.sinceUS >= e.o.CheckpointUS:
 		spare := pack.Save()
 		e.fields(spare)
 		e.spare, e.saving = spare, make(chan struct{})
@@ -80,7 +80,7 @@ func (e *Engine) save() {
 	c.Hold()
 	done := Checkpoint{Cycle: e.state.Cycle, Held: time.Since(start)}
 	e.spare, e.savedCycle, e.saving = nil, done.Cycle, make(chan struct{})
-	e.sinceBytes = 0
+	e.sinceBytes, e.sinceWork = 0, 0
 	e.o.Step("checkpoint")
 	go func(saving chan struct{}) {
 		if e.lane == nil || e.lane.wait(done.Cycle) {

@@ -16,6 +16,32 @@ import (
 // often has a checkpoint come after every cycle.
 func often(r *rig) { r.o.CheckpointBytes = 1 }
 
+// TestCheckpointWork has a checkpoint come when a start would have much to do again, and not before.
+func TestCheckpointWork(t *testing.T) {
+	for _, c := range []struct {
+		decoding time.Duration // of the input before each cycle
+		want     bool
+	}{{time.Second, false}, {3 * time.Hour, true}} {
+		r := ready(t, func(r *rig) { r.o.CheckpointWork = 5 * time.Hour })
+		for range 2 {
+			in := &Input{Kind: InputDemand, Source: "one", Format: "csv", Decoding: c.decoding, Body: []byte("consumer,allocation,units,ncpus\n/A,a,1,1\n")}
+			if err := r.o.Decode(in, []string{"ncpus"}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.Submit(in); err != nil {
+				t.Fatal(err)
+			}
+			r.cycle()
+		}
+		if c.want {
+			r.saved()
+		} else if got := r.Stats().Checkpoint.Cycle; got != 0 {
+			t.Errorf("decoding took %s: a checkpoint of cycle %d", c.decoding, got)
+		}
+		r.stop()
+	}
+}
+
 // saved waits until a checkpoint of the last cycle is on the disk.
 func (r *rig) saved() Checkpoint {
 	r.t.Helper()
@@ -264,7 +290,7 @@ func TestSavesEachField(t *testing.T) {
 	saved := "state keys sources policy inForce pending frozen recent lastSeq"
 	other := "rows: of recent; " +
 		"o queue requests gate closed stopping view lane waiting accepted acceptedRows acceptedBytes journalBytes saved healthy behindUS watch: of the process; " +
-		"runner out digested recorded batch soughtUS recentNames time: what they know is found out again; saving prepared spare savedCycle sinceBytes sinceUS cycleSeq differed resync: begin with the process;"
+		"runner out digested recorded batch soughtUS recentNames time: what they know is found out again; saving prepared spare savedCycle sinceBytes sinceWork sinceUS cycleSeq differed resync: begin with the process;"
 	for i := range reflect.TypeFor[Engine]().NumField() {
 		name := reflect.TypeFor[Engine]().Field(i).Name
 		if words := strings.FieldsFunc(saved+" "+other, func(r rune) bool { return strings.ContainsRune(" :;", r) }); !strings.Contains(" "+strings.Join(words, " ")+" ", " "+name+" ") {

@@ -62,6 +62,7 @@ func (e *Engine) cycle(ctx context.Context) error {
 	e.finish(last)
 	e.o.OnCycle(e.frozen)
 	e.sinceBytes += int64(len(record))
+	e.sinceWork += time.Duration(s.FinishedUS-s.StartedUS) * time.Microsecond
 	e.checkpoint()
 	e.o.Log.Info("cycle", "cycle", s.Cycle, "revision", s.Revision, "granted", s.UnitsGranted, "released", s.UnitsReleased,
 		"reclaimed", s.UnitsReclaimed, "held", s.UnitsHeld, "short", s.UnitsShort, "overdue", s.UnitsOverdue,

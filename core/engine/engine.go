@@ -69,6 +69,9 @@ type Options struct {
 	CheckpointUS      int64 // from the end of a checkpoint to the next one (10 min)
 	CheckpointAtEnd   bool  // the engine ends with one
 	CheckpointBytes   int64 // of records since the last checkpoint, after which the next one does not wait so long (1 GiB)
+	// CheckpointWork is how long a start may take to do again what has been done since the last checkpoint: decoding inputs,
+	// taking them into the state, deciding cycles. When that much has come together the next checkpoint does not wait (5 s).
+	CheckpointWork time.Duration
 
 	SourcesPerCallerMax int // that belong to one caller who may not do all (a tenth of SourcesMax, at least 1)
 
@@ -110,6 +113,7 @@ func (o Options) withDefaults() Options {
 	o.BacklogRetryDelay = cmp.Or(o.BacklogRetryDelay, time.Second)
 	o.CheckpointUS = cmp.Or(o.CheckpointUS, 600*1_000_000)
 	o.CheckpointBytes = cmp.Or(o.CheckpointBytes, 1<<30)
+	o.CheckpointWork = cmp.Or(o.CheckpointWork, 5*time.Second)
 	return o
 }
 
@@ -175,6 +179,7 @@ type Engine struct {
 	spare      *pack.Coder   // has memory for the next copy; nil: none is made yet
 	savedCycle int64         // of the last copy
 	sinceBytes int64         // of records since that
+	sinceWork  time.Duration // that a start would have to do again
 	sinceUS    int64         // when the last checkpoint ended, by monotonicUS
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/plan"
@@ -44,6 +45,8 @@ type Input struct {
 	// What it was decoded to, by Options.Decode or who submits it.
 	Table  any          `json:"-"` // *cluster.HostTable, *cluster.DemandTable, *cluster.HoldingTable
 	Policy *plan.Policy `json:"-"` // of a plan
+
+	Decoding time.Duration `json:"-"` // how long it took to decode it, where who submits it has done so
 
 	// Conditions of its acceptance.
 	IfRevision  int64     `json:"-"` // the newest revision it may follow; 0: any

@@ -15,6 +15,8 @@ var ErrRefused = errors.New("refused")
 // refused (ErrRefused in the chain), a cycle that is decided otherwise, save with Options.AcceptReplay.
 func (e *Engine) Replay(seq uint64, kind byte, payload []byte) error {
 	e.sinceBytes += int64(len(payload))
+	start := time.Now()
+	defer func() { e.sinceWork += time.Since(start) }()
 	e.watch.begin(fmt.Sprintf("recovery of record %d", seq), 0)
 	defer e.watch.end()
 	switch kind {

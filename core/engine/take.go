@@ -106,6 +106,7 @@ func (e *Engine) accept(in *Input) (r Receipt, err, fatal error) {
 		}
 		return Receipt{}, nil, err
 	}
+	start := time.Now()
 	if r, err = e.apply(in); err != nil {
 		e.o.Journal.Undo()
 		return Receipt{}, err, nil
@@ -113,6 +114,7 @@ func (e *Engine) accept(in *Input) (r Receipt, err, fatal error) {
 	r.Seq, r.Snapshot = seq, fmt.Sprintf("%d", seq)
 	e.lastSeq = seq
 	e.sinceBytes += int64(len(in.Body))
+	e.sinceWork += in.Decoding + time.Since(start)
 	e.note(in, r)
 	in.Table = nil // its owner will use it again
 	e.pending = append(e.pending, in)

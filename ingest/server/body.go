@@ -279,7 +279,8 @@ func (s *Server) decode(q *request, in *engine.Input, dimensions []string, reuse
 	defer leave()
 	start := time.Now()
 	err = decodeTable(in, dimensions, &s.o.Limits, reuse, s.spender(memory))
-	s.o.Metrics.decoded(time.Since(start))
+	in.Decoding = time.Since(start)
+	s.o.Metrics.decoded(in.Decoding)
 	var p problem
 	switch {
 	case errors.As(err, &p):
