@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -173,25 +174,36 @@ func TestServeConfig(t *testing.T) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for text, want := range map[string]string{
-		"dta: x":                        "dta",
-		"limits: {body: 12XiB}":         "must be a number of bytes",
-		"limits: {rows: -1}":            "limits.rows",
-		"shrink_guard: 120%":            "must be a part",
-		"interval: 5":                   "must be a time",
-		"unknown: ignore":               "must be refuse or report",
-		"log: {level: loud}":            "log.level",
-		"checkpoint: {interval: 100ms}": "checkpoint.interval",
-		"checkpoint: {bytes: 10}":       "checkpoint.bytes",
-		"log: {format: xml}\nx: 1":      "x",
-		"limits: {connections: -1}":     "limits.connections",
-		"limits: {rows: 20000001}":      "limits.rows",
-		"limits: {body: 2GiB}":          "limits.body",
+		"dta: x":                         "dta",
+		"limits: {body: 12XiB}":          "must be a number of bytes",
+		"limits: {rows: -1}":             "limits.rows",
+		"shrink_guard: 120%":             "must be a part",
+		"interval: 5":                    "must be a time",
+		"unknown: ignore":                "must be refuse or report",
+		"log: {level: loud}":             "log.level",
+		"checkpoint: {interval: 100ms}":  "checkpoint.interval",
+		"checkpoint: {bytes: 10}":        "checkpoint.bytes",
+		"log: {format: xml}\nx: 1":       "x",
+		"limits: {connections: -1}":      "limits.connections",
+		"limits: {rows: 20000001}":       "limits.rows",
+		"limits: {body: 2GiB}":           "limits.body",
+		"memory_max: 1MiB":               "memory_max",
+		"hosts_allowed: [a, 'http://b']": "hosts_allowed",
 	} {
 		if _, err := load(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	if c, err := load(""); err != nil || c.Data != "stint-data" {
+	c, err = load("memory_max: 1GiB\nhosts_allowed: [stint.example]\nlimits: {decode_time: 7s}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := c.options(slog.New(slog.DiscardHandler))
+	if l := o.Server.Limits; err != nil || l.MemoryMax != 1<<30 || l.DecodeTimeMax != 7*time.Second || o.Server.HostsAllowed[0] != "stint.example" ||
+		o.Engine.RecentRowsMax != 1<<30/16/recentRowBytes || o.Engine.BacklogBytesMax != 1<<27 {
+		t.Errorf("%+v, %v", o, err)
+	}
+	if c, err := load(""); err != nil || c.Data != "stint-data" || c.memory() < memoryLeast {
 		t.Error(c, err)
 	}
 }

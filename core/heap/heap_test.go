@@ -1,7 +1,9 @@
 package heap
 
 import (
+	"math"
 	"runtime"
+	"runtime/debug"
 	"runtime/metrics"
 	"testing"
 	"time"
@@ -80,4 +82,19 @@ func TestFloor(t *testing.T) {
 	await(t, "200 MiB are alive", func() bool { return percentNow() == percentMin })
 	runtime.KeepAlive(alive)
 	await(t, "nothing is alive any more", func() bool { return percentNow() > 10*percentMin })
+}
+
+// TestLimit has a limit be set, which a later one does not raise, and be what the process then makes do with.
+func TestLimit(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(before)
+	debug.SetMemoryLimit(math.MaxInt64)
+	if n := Share(); n <= 0 || n > 1<<50 {
+		t.Errorf("the share of this machine is %d", n)
+	}
+	Limit(3 << 30)
+	Limit(5 << 30)
+	if n := debug.SetMemoryLimit(-1); n != 3<<30 || Share() != n {
+		t.Errorf("the limit is %d, the share %d", n, Share())
+	}
 }
