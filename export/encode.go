@@ -98,7 +98,8 @@ func newRowWriter(w io.Writer, t *decision.Table, metas []meta) *parquet.Generic
 	return parquet.NewGenericWriter[any](w, options...)
 }
 
-// rowSources are where the values of a file's columns come from: the cycles, of which there is one for all rows where same is set, and the table's columns.
+// rowSources are where the values of a file's columns come from: the cycles, of which there is one for all rows where
+// same is set, and the table's columns.
 func rowSources(t *decision.Table, cycles []int64, same bool) []source {
 	sources := make([]source, 1, len(t.Columns)+1)
 	sources[0] = source{column: &decision.Column{Type: decision.Int, Int: cycles}, same: same}

@@ -15,14 +15,16 @@ import (
 	"github.com/stintd/stint/core/decision"
 )
 
-// Parts writes a table that comes part by part, as Stream writes one that is there whole: it keeps of a part what the format needs, which is a row group in
-// Parquet and else nothing. Write is called at least once, with a part that may be empty; then Close.
+// Parts writes a table that comes part by part, as Stream writes one that is there whole: it keeps of a part what the
+// format needs, which is a row group in Parquet and else nothing. Write is called at least once, with a part that may
+// be empty; then Close.
 type Parts interface {
 	Write(t *decision.Table) error
 	Close() error
 }
 
-// NewParts makes a writer of parts in one of StreamFormats. In Parquet the column `cycle` comes first; where the parts have none it says cycle.
+// NewParts makes a writer of parts in one of StreamFormats. In Parquet the column `cycle` comes first; where the parts
+// have none it says cycle.
 func NewParts(w io.Writer, format string, cycle int64) (Parts, error) {
 	switch format {
 	case "arrow":
@@ -139,7 +141,8 @@ func (p *parquetParts) Close() error {
 	return p.pw.Close()
 }
 
-// arrowRecord is a table as a record batch. Texts are dictionary-encoded; a column's dictionary has the words that its rows use. Numbers are not copied.
+// arrowRecord is a table as a record batch. Texts are dictionary-encoded; a column's dictionary has the words that its
+// rows use. Numbers are not copied.
 func arrowRecord(t *decision.Table) (arrow.Record, error) {
 	fields := make([]arrow.Field, len(t.Columns))
 	columns := make([]arrow.Array, len(t.Columns))

@@ -106,8 +106,8 @@ func arrowTexts(c *decision.Column) (arrow.Array, error) {
 	return array.NewDictionaryData(indices), nil
 }
 
-// wordPlaces has, by code, 1 + the place of a word in a column's own dictionary; 0: it has none yet. Where a dictionary is much longer than the
-// column, only the words that this has are kept.
+// wordPlaces has, by code, 1 + the place of a word in a column's own dictionary; 0: it has none yet. Where a dictionary
+// is much longer than the column, only the words that this has are kept.
 type wordPlaces struct {
 	all []int32
 	few map[int32]*int32

@@ -128,7 +128,8 @@ func serve(ctx context.Context, conf *serveConfig, stderr io.Writer, hooks serve
 		return err
 	}
 	heap.Limit(o.Server.Limits.MemoryMax)
-	log.Info("listening", "address", "http://"+o.Listener.Addr().String(), "data", conf.Data, "memory_max", o.Server.Limits.MemoryMax)
+	log.Info("listening", "address", "http://"+o.Listener.Addr().String(),
+		"data", conf.Data, "memory_max", o.Server.Limits.MemoryMax)
 	if len(o.Server.Tokens) == 0 {
 		log.Warn("no tokens are configured: whoever reaches this loopback address may do everything")
 	}

@@ -294,7 +294,8 @@ func (c *serveConfig) options(log *slog.Logger) (o server.ServiceOptions, err er
 			ReportUnknown: c.Unknown == "report", Log: log, HostsAllowed: c.Hosts,
 			Limits: server.Limits{
 				BodyBytesMax: int64(l.Body), DecodedBytesMax: int64(l.BodyUnpacked), RowsMax: l.Rows, InflightBytesMax: int64(l.Bodies),
-				MemoryMax: memory, DecodeTimeMax: time.Duration(l.DecodeTime), BodyTimeMax: time.Duration(l.BodyTime), HeaderTimeMax: time.Duration(l.HeaderTime), IdleTimeMax: time.Duration(l.IdleTime),
+				MemoryMax: memory, DecodeTimeMax: time.Duration(l.DecodeTime),
+				BodyTimeMax: time.Duration(l.BodyTime), HeaderTimeMax: time.Duration(l.HeaderTime), IdleTimeMax: time.Duration(l.IdleTime),
 				ConnsMax: l.Connections, ConnsPerIPMax: l.PerAddress, WaitersMax: l.Waiters,
 			},
 		},

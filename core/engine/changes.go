@@ -29,8 +29,8 @@ func (v *View) Changes(source string, since int64, rowsMax int) (t *decision.Tab
 	return t, p.UpTo, nil
 }
 
-// Pages is what happened to a source after a cycle, to be read part by part. Between two parts it keeps nothing of the cycles, so that who reads slowly
-// holds no memory.
+// Pages is what happened to a source after a cycle, to be read part by part. Between two parts it keeps nothing of the
+// cycles, so that who reads slowly holds no memory.
 type Pages struct {
 	UpTo   int64 // the cycle that they end with, which is to be asked for next
 	source string
@@ -39,9 +39,9 @@ type Pages struct {
 	rows   int
 }
 
-// Pages finds what happened to a source after a cycle, in order; empty source: to all. It ends with the last cycle, unless there would be more than
-// rowsMax rows. Cycles are never split. Errors: Compacted when cycles after since are not kept any more, Future when there was no such
-// cycle. O(cycles).
+// Pages finds what happened to a source after a cycle, in order; empty source: to all. It ends with the last cycle,
+// unless there would be more than rowsMax rows. Cycles are never split. Errors: Compacted when cycles after since are
+// not kept any more, Future when there was no such cycle. O(cycles).
 func (v *View) Pages(source string, since int64, rowsMax int) (*Pages, error) {
 	last := v.Cycle()
 	if since > last {
@@ -76,15 +76,16 @@ func (p *Pages) Rows() int { return p.rows }
 // More tells whether there is more to come.
 func (p *Pages) More() bool { return p.cycle <= p.UpTo }
 
-// Next gives the next rows, at most so many, out of the newest view. Error: Compacted when their cycle is not kept any more. O(rows), and O(plans) for
-// each cycle.
+// Next gives the next rows, at most so many, out of the newest view. Error: Compacted when their cycle is not kept any
+// more. O(rows), and O(plans) for each cycle.
 func (p *Pages) Next(v *View, rowsMax int) (*decision.Table, error) {
 	b := changes{room: rowsMax}
 	b.begin(min(rowsMax, p.rows))
 	for ; p.cycle <= p.UpTo; p.cycle, p.at = p.cycle+1, 0 {
 		i := v.place(p.cycle)
 		if i == len(v.Recent) || v.Recent[i].Summary.Cycle != p.cycle {
-			return nil, refuse(Compacted, "changes of cycle %d are not kept any more: the client was too slow to read them", p.cycle)
+			return nil, refuse(Compacted, "changes of cycle %d are not kept any more: "+
+				"the client was too slow to read them", p.cycle)
 		}
 		var whole bool
 		if p.at, whole = b.add(v.Recent[i], v.events(i, p.source), p.at); !whole {
@@ -118,10 +119,14 @@ type cycleEvents struct{ releases, reclaims, grants rowSet }
 // events are those of one of the cycles that are kept, for a source; empty: for all.
 func (v *View) events(i int, source string) cycleEvents {
 	if c := v.Recent[i]; source == "" {
-		return cycleEvents{rowSet{n: len(c.Releases.Units)}, rowSet{n: len(c.Reclaims.Units)}, rowSet{n: len(c.Grants.Units)}}
+		return cycleEvents{
+			rowSet{n: len(c.Releases.Units)}, rowSet{n: len(c.Reclaims.Units)}, rowSet{n: len(c.Grants.Units)},
+		}
 	}
 	e := v.index[i][source]
-	return cycleEvents{rowSet{len(e.releases), e.releases}, rowSet{len(e.reclaims), e.reclaims}, rowSet{len(e.grants), e.grants}}
+	return cycleEvents{
+		rowSet{len(e.releases), e.releases}, rowSet{len(e.reclaims), e.reclaims}, rowSet{len(e.grants), e.grants},
+	}
 }
 
 // changes gathers the events of cycles.
@@ -194,8 +199,9 @@ func (b *changes) table() *decision.Table {
 	return &decision.Table{Name: "changes", Rows: len(b.columns[colUnits].Int), Columns: b.columns}
 }
 
-// add appends events of a cycle from a place on, as many as there is room for, and gives the place behind them and whether it is the end. The
-// places are those of its releases, of its steps of reclaims for the cancellations, of its grants, and of the steps again for what was issued.
+// add appends events of a cycle from a place on, as many as there is room for, and gives the place behind them and
+// whether it is the end. The places are those of its releases, of its steps of reclaims for the cancellations, of its
+// grants, and of the steps again for what was issued.
 func (b *changes) add(c *decision.Cycle, e cycleEvents, at int) (next int, whole bool) {
 	if e.releases.n+e.reclaims.n+e.grants.n == 0 {
 		return 0, true

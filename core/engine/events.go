@@ -9,8 +9,8 @@ import (
 // eventRows is where the events of one source are in the tables of a cycle: rows in rising order.
 type eventRows struct{ releases, reclaims, grants []int32 }
 
-// bySource finds the events of every source of a cycle. It is made once for a cycle, so that whoever reads the changes of a source looks at the rows of that
-// source alone. O(rows).
+// bySource finds the events of every source of a cycle. It is made once for a cycle, so that whoever reads the changes
+// of a source looks at the rows of that source alone. O(rows).
 func bySource(c *decision.Cycle) map[string]eventRows {
 	index := map[string]eventRows{}
 	add := func(column *decision.Coded, set func(*eventRows, []int32)) {
@@ -92,8 +92,9 @@ type Waiter struct {
 	quiet  int64 // the last cycle known to have nothing for the source; set when it is woken or stops
 }
 
-// Wait makes a waiter for changes of a source; empty: of any. From now on the first cycle with such changes wakes it, after they can be read. What came before is
-// for the caller to look at, in a view that it gets after this call. Stop must be called.
+// Wait makes a waiter for changes of a source; empty: of any. From now on the first cycle with such changes wakes it,
+// after they can be read. What came before is for the caller to look at, in a view that it gets after this call. Stop
+// must be called.
 func (e *Engine) Wait(source string) *Waiter {
 	w := &Waiter{in: &e.waiting, source: source, woken: make(chan struct{})}
 	w.in.mu.Lock()
@@ -127,7 +128,8 @@ func (w *Waiter) Stop() (quiet int64) {
 	return w.in.cycle
 }
 
-// wake wakes those whom a cycle concerns. O(sources that have events in it, or that somebody waits for, whichever are fewer).
+// wake wakes those whom a cycle concerns. O(sources that have events in it, or that somebody waits for, whichever are
+// fewer).
 func (ws *waiters) wake(c *decision.Cycle, index map[string]eventRows) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()

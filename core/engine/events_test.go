@@ -58,7 +58,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestPagesForgotten reads so slowly that the cycles are forgotten meanwhile: that is told, and nothing is left out unseen.
+// TestPagesForgotten reads so slowly that the cycles are forgotten meanwhile: that is told, and nothing is left out
+// unseen.
 func TestPagesForgotten(t *testing.T) {
 	r := ready(t, func(r *rig) { r.o.RecentCyclesMax = 2 })
 	r.cycle()
@@ -119,7 +120,8 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// BenchmarkWake is what a cycle of 200,000 events costs where 5,000 wait for sources that have none, beside one that does.
+// BenchmarkWake is what a cycle of 200,000 events costs where 5,000 wait for sources that have none, beside one that
+// does.
 func BenchmarkWake(b *testing.B) {
 	c := &decision.Cycle{}
 	words := decision.Words{"busy"}

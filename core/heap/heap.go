@@ -41,8 +41,9 @@ func Floor() {
 // unlimited is about what debug.SetMemoryLimit and getrlimit give for no limit.
 const unlimited = 1 << 60
 
-// Share is how much memory a process that is told nothing else should make do with: what GOMEMLIMIT says, else half of what the machine, its control group or
-// the limit on the address space (ulimit -v) leaves it, whichever is least; 0 where none of that is known.
+// Share is how much memory a process that is told nothing else should make do with: what GOMEMLIMIT says, else half of
+// what the machine, its control group or the limit on the address space (ulimit -v) leaves it, whichever is least; 0
+// where none of that is known.
 func Share() int64 {
 	if limit := debug.SetMemoryLimit(-1); limit < unlimited {
 		return limit
@@ -61,7 +62,8 @@ func Share() int64 {
 	return int64(memory / 2)
 }
 
-// Limit has the collector work harder the closer the process comes to so many bytes. It never raises a limit that is set already.
+// Limit has the collector work harder the closer the process comes to so many bytes. It never raises a limit that is
+// set already.
 func Limit(bytes int64) {
 	debug.SetMemoryLimit(min(bytes, debug.SetMemoryLimit(-1)))
 }

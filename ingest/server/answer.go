@@ -11,7 +11,8 @@ import (
 	"github.com/stintd/stint/export"
 )
 
-// rows give a table part by part: the next rows, at most so many; nil: there are no more. There is at least one part, which may be empty.
+// rows give a table part by part: the next rows, at most so many; nil: there are no more. There is at least one part,
+// which may be empty.
 type rows func(most int) (*decision.Table, error)
 
 const (
@@ -55,7 +56,8 @@ func matching(t *decision.Table, wanted func(row int) bool) rows {
 	}
 }
 
-// words tells of the rows of a text column whether a function wants their words, which it is asked once each. A table without the column has all its rows wanted.
+// words tells of the rows of a text column whether a function wants their words, which it is asked once each. A table
+// without the column has all its rows wanted.
 func words(t *decision.Table, column string, wanted func(word string) bool) func(row int) bool {
 	by := t.Column(column)
 	if by == nil {
@@ -88,7 +90,8 @@ func changed(e *engine.Engine, p *engine.Pages) rows {
 	}
 }
 
-// table answers with rows of a table that others may have in their answers too; key stands for it. cycle is when it is true.
+// table answers with rows of a table that others may have in their answers too; key stands for it. cycle is when it is
+// true.
 func (q *request) table(t *decision.Table, key any, next rows, cycle int64) error {
 	unpin, err := q.s.pages.pin(q.caller, key, tableBytes(t))
 	if err != nil {
@@ -107,7 +110,8 @@ func (q *request) rows(next rows, cycle int64, release func()) error {
 	if err != nil {
 		return err
 	}
-	a := &tableBody{next: next, most: wholeRowsMax, memory: q.s.answers.account(q.caller, "answers"), release: release, log: q.s.o.Log}
+	a := &tableBody{next: next, most: wholeRowsMax, release: release, log: q.s.o.Log}
+	a.memory = q.s.answers.account(q.caller, "answers")
 	if a.parts, err = export.NewParts(&a.text, format, cycle); err != nil {
 		return err
 	}
@@ -126,7 +130,8 @@ func (q *request) rows(next rows, cycle int64, release func()) error {
 	return nil
 }
 
-// begin makes the first part, and the whole where that is all. Few do so at once: when a cycle wakes thousands, they do not keep it from its work.
+// begin makes the first part, and the whole where that is all. Few do so at once: when a cycle wakes thousands, they do
+// not keep it from its work.
 func (a *tableBody) begin(q *request, format string) error {
 	q.s.encodes <- struct{}{}
 	defer func() { <-q.s.encodes }()
@@ -180,7 +185,8 @@ func (a *tableBody) part() error {
 	return nil
 }
 
-// Read gives what comes next. An error of the rows breaks the connection off, so that the client does not take a part for all.
+// Read gives what comes next. An error of the rows breaks the connection off, so that the client does not take a part
+// for all.
 func (a *tableBody) Read(p []byte) (int, error) {
 	for a.text.Len() == 0 && !a.ended {
 		if err := a.part(); err != nil {

@@ -68,7 +68,8 @@ func (t *intake) giveWay() {
 	}
 }
 
-// readBody receives the body of a request whole, within the limits of size, memory, time and rate, and gives its SHA-256. Memory is taken as the body arrives.
+// readBody receives the body of a request whole, within the limits of size, memory, time and rate, and gives its
+// SHA-256. Memory is taken as the body arrives.
 func (q *request) readBody(memory *account, most int64) (body []byte, digest string, err error) {
 	l := &q.s.o.Limits
 	length := int64(q.Request.Header.ContentLength()) // -1: chunked
@@ -91,7 +92,7 @@ func (q *request) readBody(memory *account, most int64) (body []byte, digest str
 		}
 		_ = q.Conn().SetReadDeadline(rate.moved(int64(n)))
 		if in.cut.Load() {
-			return nil, "", problem{Type: "too-slow", Status: 408, Detail: "the body stands still, and its memory is needed"}
+			return nil, "", tooSlow("the body stands still, and its memory is needed")
 		}
 		n, err = stream.Read(body[len(body):cap(body)])
 		hash.Write(body[len(body) : len(body)+n])
@@ -118,7 +119,8 @@ func (q *request) readBody(memory *account, most int64) (body []byte, digest str
 	}
 }
 
-// grown gives a body more room: twice as much, or all that its length (-1: not known) tells once an eighth of that is there.
+// grown gives a body more room: twice as much, or all that its length (-1: not known) tells once an eighth of that is
+// there.
 func grown(body []byte, length, most int64, memory *account) ([]byte, error) {
 	had := int64(cap(body))
 	size := min(max(2*had, bodyFirstBytes), most+1)
@@ -135,10 +137,12 @@ func grown(body []byte, length, most int64, memory *account) ([]byte, error) {
 func brokenBody(err error) error {
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {
-		return problem{Type: "too-slow", Status: 408, Detail: "the body did not come in time"}
+		return tooSlow("the body did not come in time")
 	}
 	return badRequest("the body cannot be read: " + err.Error())
 }
+
+func tooSlow(detail string) error { return problem{Type: "too-slow", Status: 408, Detail: detail} }
 
 // formats are the media types of tables.
 var formats = map[string]table.Format{
@@ -200,7 +204,8 @@ func (q *request) format() (f table.Format, c table.Compression, err error) {
 	}
 	f, ok := formats[media]
 	if !ok {
-		return f, c, unsupported("content type " + media + " is no table: CSV, NDJSON, JSON, Arrow streams and Parquet are (with curl: -H 'Content-Type:', and the content tells)")
+		return f, c, unsupported("content type " + media + " is no table: " +
+			"CSV, NDJSON, JSON, Arrow streams and Parquet are (with curl: -H 'Content-Type:', and the content tells)")
 	}
 	return f, c, nil
 }
@@ -270,8 +275,11 @@ func (q *request) decodeAndSubmit(in *engine.Input) (engine.Receipt, error) {
 	return q.engine.Submit(in)
 }
 
-// decode decodes a body, when it is the caller's turn. Few are decoded at once: that keeps memory and processors for those who read.
-func (s *Server) decode(q *request, in *engine.Input, dimensions []string, reuse *cluster.DemandTable, memory *account) error {
+// decode decodes a body, when it is the caller's turn. Few are decoded at once: that keeps memory and processors for
+// those who read.
+func (s *Server) decode(
+	q *request, in *engine.Input, dimensions []string, reuse *cluster.DemandTable, memory *account,
+) error {
 	leave, err := s.decodes.enter(q.caller, s.closing)
 	if err != nil {
 		return err
@@ -286,7 +294,7 @@ func (s *Server) decode(q *request, in *engine.Input, dimensions []string, reuse
 	case errors.As(err, &p):
 		return p
 	case errors.Is(err, table.ErrLimit):
-		return problem{Type: "too-large", Status: 413, Detail: err.Error()}
+		return overLimit(err.Error())
 	case err != nil:
 		return badTable(err)
 	}
@@ -299,11 +307,12 @@ func (s *Server) spender(memory *account) func(bytes int64) error {
 	return func(bytes int64) error {
 		select {
 		case <-s.closing:
-			return problem{Type: "stopping", Status: 503, Detail: "the service is stopping", RetryAfter: 2}
+			return stopping()
 		default:
 		}
 		if time.Now().After(until) {
-			return problem{Type: "too-large", Status: 413, Detail: "the body takes longer than " + s.o.Limits.DecodeTimeMax.String() + " to decode: send it in smaller pieces"}
+			return overLimit("the body takes longer than " + s.o.Limits.DecodeTimeMax.String() +
+				" to decode: send it in smaller pieces")
 		}
 		if bytes == 0 {
 			return nil
@@ -313,7 +322,9 @@ func (s *Server) spender(memory *account) func(bytes int64) error {
 }
 
 // decodeTable decodes the body of an input that is a table.
-func decodeTable(in *engine.Input, dimensions []string, l *Limits, reuse *cluster.DemandTable, spend func(int64) error) error {
+func decodeTable(
+	in *engine.Input, dimensions []string, l *Limits, reuse *cluster.DemandTable, spend func(int64) error,
+) error {
 	o := tableOptions(in, l)
 	o.Dimensions, o.Spend = dimensions, spend
 	switch r := bytes.NewReader(in.Body); in.Kind {

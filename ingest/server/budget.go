@@ -5,8 +5,9 @@ import (
 	"sync"
 )
 
-// budget is so much of something (bytes, long polls) that callers share. A caller may have no more than stays free for others: alone it gets half, n callers
-// that all want more get 1/(n+1) each, and there is always something left for one who comes.
+// budget is so much of something (bytes, long polls) that callers share. A caller may have no more than stays free for
+// others: alone it gets half, n callers that all want more get 1/(n+1) each, and there is always something left for one
+// who comes.
 type budget struct {
 	max  int64
 	mu   sync.Mutex
@@ -78,7 +79,8 @@ func (b *budget) account(caller, what string) *account {
 	return &account{b: b, caller: caller, what: what}
 }
 
-// take takes so many bytes more, or gives some back. Error: a problem, 413 where the request alone needs more than a caller can ever have, else 429.
+// take takes so many bytes more, or gives some back. Error: a problem, 413 where the request alone needs more than a
+// caller can ever have, else 429.
 func (a *account) take(bytes int64) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -86,11 +88,10 @@ func (a *account) take(bytes int64) error {
 	case bytes < 0:
 		a.b.give(a.caller, -bytes)
 	case a.held+bytes > a.b.alone():
-		return problem{Status: 413, Type: "too-large", Detail: fmt.Sprintf(
-			"the request takes more than %d bytes of memory (%s), which is all that a caller gets: send it in smaller pieces, or raise memory_max", a.b.alone(), a.what)}
+		return overLimit(fmt.Sprintf("the request takes more than %d bytes of memory (%s), which is all that a caller gets: "+
+			"send it in smaller pieces, or raise memory_max", a.b.alone(), a.what))
 	case !a.b.take(a.caller, bytes):
-		return problem{Status: 429, Type: "busy", RetryAfter: 1, Detail: fmt.Sprintf(
-			"this caller's share of the memory (%s) is taken by its other requests: come again, with fewer at once", a.what)}
+		return busy("this caller's share of the memory (" + a.what + ") is taken: come again, with fewer requests at once")
 	}
 	a.held += bytes
 	return nil
@@ -104,7 +105,8 @@ func (a *account) close() {
 	a.held = 0
 }
 
-// pages are tables that answers under way are made of. Answers share them: each counts once, for the caller who has had it longest.
+// pages are tables that answers under way are made of. Answers share them: each counts once, for the caller who has had
+// it longest.
 type pages struct {
 	b  *budget
 	mu sync.Mutex
@@ -123,8 +125,8 @@ func (p *pages) pin(caller string, key any, bytes int64) (unpin func(), err erro
 	one := p.of[key]
 	if one == nil {
 		if !p.b.take(caller, bytes) {
-			return nil, problem{Status: 429, Type: "busy", RetryAfter: 1, Detail: fmt.Sprintf(
-				"a table of %d bytes is asked for, and this caller's share of the memory for answers is taken: read those under way first, or raise memory_max", bytes)}
+			return nil, busy(fmt.Sprintf("a table of %d bytes is asked for, and this caller's share of the memory for answers "+
+				"is taken: read those under way first, or raise memory_max", bytes))
 		}
 		one = &page{bytes: bytes}
 		p.of[key] = one

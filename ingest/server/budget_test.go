@@ -3,6 +3,9 @@ package server
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -218,5 +221,32 @@ func TestPace(t *testing.T) {
 	p = newPace(1000, time.Second, 300*time.Millisecond)
 	if got := until(p.moved(1 << 30)); got != 300*time.Millisecond {
 		t.Error("beyond the end of all:", got)
+	}
+}
+
+// TestWriteDeadlines has a client take nothing, and one ask again long after it took its last answer.
+func TestWriteDeadlines(t *testing.T) {
+	ours, theirs := net.Pipe()
+	defer ours.Close()
+	defer theirs.Close()
+	limits := Limits{BodyRateMin: 1 << 20}
+	c := &conn{Conn: ours, l: &listener{s: &Server{o: Options{Limits: limits}}}}
+	_ = c.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
+	if n, err := c.Write(make([]byte, 1<<20)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("nobody takes what is written:", n, err)
+	}
+	go func() { _, _ = theirs.Write([]byte("GET")) }()
+	if n, err := c.Read(make([]byte, 8)); n != 3 || err != nil {
+		t.Fatal(n, err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, theirs) }()
+	if n, err := c.Write([]byte("HTTP/1.1 100 Continue\r\n\r\n")); err != nil { // what fasthttp sets no deadline for
+		t.Error("the deadline of the answer before holds for the next request:", n, err)
+	}
+	_ = c.SetWriteDeadline(time.Now().Add(time.Minute))
+	c.wrote = c.wrote.Add(-30 * time.Second) // an answer whose next part took long to make
+	c.taken.due = c.taken.due.Add(-30 * time.Second)
+	if n, err := c.Write(make([]byte, 1<<20)); err != nil {
+		t.Error("time that is not the client's counts:", n, err)
 	}
 }

@@ -135,7 +135,8 @@ type conn struct {
 	l       *listener
 	ip      string // "" where addresses are not counted
 	entered bool
-	taken   pace // of the response under way
+	taken   pace      // of the response under way
+	wrote   time.Time // when something of it was written last; zero: none is under way
 }
 
 // writeBytesMax is how much is written before the client must have taken some of it.
@@ -143,17 +144,23 @@ const writeBytesMax = 32 << 10
 
 // SetWriteDeadline sets when a response must have been taken whole. It begins to count the least rate.
 func (c *conn) SetWriteDeadline(t time.Time) error {
-	c.taken = newPace(c.l.s.o.Limits.BodyRateMin, bodyGrace, time.Until(t))
+	c.taken, c.wrote = newPace(c.l.s.o.Limits.BodyRateMin, bodyGrace, time.Until(t)), time.Now()
 	return c.Conn.SetWriteDeadline(c.taken.due)
 }
 
-// Write writes, as long as the client takes what it gets.
+// Write writes, as long as the client takes what it gets. Time between two calls is not the client's.
 func (c *conn) Write(p []byte) (n int, err error) {
+	timed := !c.wrote.IsZero()
+	if timed {
+		c.taken.due = c.taken.due.Add(time.Since(c.wrote))
+		_ = c.Conn.SetWriteDeadline(c.taken.moved(0))
+	}
 	for err == nil && n < len(p) {
 		var m int
 		m, err = c.Conn.Write(p[n:min(len(p), n+writeBytesMax)])
-		if n += m; !c.taken.due.IsZero() {
+		if n += m; timed {
 			_ = c.Conn.SetWriteDeadline(c.taken.moved(int64(m)))
+			c.wrote = time.Now()
 		}
 	}
 	return n, err
@@ -164,6 +171,10 @@ func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if err == io.EOF {
 		c.ended.Store(true)
+	}
+	if n > 0 && !c.wrote.IsZero() { // the next request: the response before it is done
+		c.wrote = time.Time{}
+		_ = c.Conn.SetWriteDeadline(c.wrote)
 	}
 	return n, err
 }

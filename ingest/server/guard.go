@@ -9,8 +9,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// headerTooLarge marks a request whose body is announced as larger than any may be: it is refused before a byte of it is read. A client that
-// sends it itself is refused as well.
+// headerTooLarge marks a request whose body is announced as larger than any may be: it is refused before a byte of it
+// is read. A client that sends it itself is refused as well.
 const headerTooLarge = "Stint-Body-Too-Large"
 
 // headerReceived looks at a header before the body is read.
@@ -22,8 +22,8 @@ func (s *Server) headerReceived(h *fasthttp.RequestHeader) (c fasthttp.RequestCo
 	return c
 }
 
-// guard refuses requests that somebody on the way might read otherwise, and such as a web page of somebody else has a browser send. The connection is closed where the
-// end of the request cannot be told for sure.
+// guard refuses requests that somebody on the way might read otherwise, and such as a web page of somebody else has a
+// browser send. The connection is closed where the end of the request cannot be told for sure.
 func (s *Server) guard(q *request) error {
 	h := &q.Request.Header
 	if err := framed(h); err != nil {
@@ -64,14 +64,15 @@ func framed(h *fasthttp.RequestHeader) error {
 	return nil
 }
 
-// sameOrigin refuses what a web page of another origin has a browser send, and, where no tokens are configured or the hosts are, what comes under a name that is not
-// the service's: a page can have a name of its own lead here.
+// sameOrigin refuses what a web page of another origin has a browser send, and, where no tokens are configured or the
+// hosts are, what comes under a name that is not the service's: a page can have a name of its own lead here.
 func (s *Server) sameOrigin(q *request) error {
 	h := &q.Request.Header
 	foreign := func(detail string) error { return problem{Status: 403, Type: "foreign", Detail: detail} }
 	host := string(h.Host())
 	if !s.hostAllowed(q, host) {
-		return foreign("the request is for the host " + host + ", which is none of this service's: hosts_allowed names those besides loopback ones")
+		return foreign("the request is for the host " + host +
+			", which is none of this service's: hosts_allowed names those besides loopback ones")
 	}
 	switch v := string(h.Peek("Sec-Fetch-Site")); v {
 	case "", "same-origin", "none":
@@ -87,7 +88,8 @@ func (s *Server) sameOrigin(q *request) error {
 	return nil
 }
 
-// hostAllowed tells whether a request is for this service by its header Host. None at all is allowed: browsers always send one.
+// hostAllowed tells whether a request is for this service by its header Host. None at all is allowed: browsers always
+// send one.
 func (s *Server) hostAllowed(q *request, host string) bool {
 	if host == "" || len(*s.tokens.Load()) > 0 && len(s.o.HostsAllowed) == 0 {
 		return true

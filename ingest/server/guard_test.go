@@ -74,7 +74,8 @@ func TestFormTypes(t *testing.T) {
 	conn.expect(200, "")
 }
 
-// TestFraming sends requests whose end two readers might see in different places. Each is refused, and nothing that follows is taken for a request.
+// TestFraming sends requests whose end two readers might see in different places. Each is refused, and nothing that
+// follows is taken for a request.
 func TestFraming(t *testing.T) {
 	s := limited(t)
 	rows := "consumer,allocation,units,ncpus\n"

@@ -2,8 +2,8 @@ package server
 
 import "time"
 
-// pace is the least rate of a transfer. Whoever is faster gets no credit for it beyond the grace: a transfer that stands still ends a grace later,
-// however much came before.
+// pace is the least rate of a transfer. Whoever is faster gets no credit for it beyond the grace: a transfer that
+// stands still ends a grace later, however much came before.
 type pace struct {
 	rate  int64 // bytes a second
 	grace time.Duration

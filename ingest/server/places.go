@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// places are what few may have at once, handed out in turn: of the callers that wait, each gets a place before any gets its next.
+// places are what few may have at once, handed out in turn: of the callers that wait, each gets a place before any gets
+// its next.
 type places struct {
 	one     int // places that one caller may have; there is one more, for others
 	waitMax time.Duration
@@ -34,9 +35,9 @@ func newPlaces(one, waiting int, waitMax time.Duration) *places {
 
 // enter waits for a place, until the time is up or end is closed. Error: a problem; else leave must be called.
 func (p *places) enter(caller string, end <-chan struct{}) (leave func(), err error) {
-	busy := problem{Type: "busy", Status: 429, Detail: "this caller has too many bodies that wait to be decoded: come again, with fewer at once", RetryAfter: 1}
+	tooMany := busy("this caller has too many bodies that wait to be decoded: come again, with fewer at once")
 	if !p.queue.take(caller, 1) {
-		return nil, busy
+		return nil, tooMany
 	}
 	defer p.queue.give(caller, 1)
 	t := &ticket{called: make(chan struct{})}
@@ -53,9 +54,9 @@ func (p *places) enter(caller string, end <-chan struct{}) (leave func(), err er
 	case <-t.called:
 		return sync.OnceFunc(func() { p.leave(caller) }), nil
 	case <-timer.C:
-		err = busy
+		err = tooMany
 	case <-end:
-		err = problem{Type: "stopping", Status: 503, Detail: "the service is stopping", RetryAfter: 2}
+		err = stopping()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

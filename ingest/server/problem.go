@@ -132,7 +132,22 @@ func badTable(err error) error {
 }
 
 func tooLarge(most int64) problem {
-	return problem{Type: "too-large", Status: 413, Detail: "the body is larger than " + strconv.FormatInt(most, 10) + " bytes"}
+	return overLimit("the body is larger than " + strconv.FormatInt(most, 10) + " bytes")
+}
+
+// overLimit is the refusal of what takes more than it may.
+func overLimit(detail string) problem {
+	return problem{Type: "too-large", Status: 413, Detail: detail}
+}
+
+// busy is the refusal of what may come again.
+func busy(detail string) problem {
+	return problem{Type: "busy", Status: 429, RetryAfter: 1, Detail: detail}
+}
+
+// stopping is the refusal at the end of the service.
+func stopping() problem {
+	return problem{Type: "stopping", Status: 503, RetryAfter: 2, Detail: "the service is stopping"}
 }
 
 func badRequest(detail string) error {

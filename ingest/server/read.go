@@ -126,10 +126,11 @@ func (s *Server) getChanges(q *request) error {
 	return q.rows(changed(q.engine, p), p.UpTo, func() {})
 }
 
-// await waits until there are changes of a source after a cycle, or the time is up. Only a cycle that has some wakes it.
+// await waits until there are changes of a source after a cycle, or the time is up. Only a cycle that has some wakes
+// it.
 func (s *Server) await(q *request, source string, since int64, until time.Time) (*engine.Pages, error) {
 	if !s.waiters.take(q.caller, 1) {
-		return nil, problem{Type: "busy", Status: 429, Detail: "this caller has too many calls that wait for changes", RetryAfter: 1}
+		return nil, busy("this caller has too many calls that wait for changes")
 	}
 	defer s.waiters.give(q.caller, 1)
 	timer := time.NewTimer(time.Until(until))
@@ -250,7 +251,9 @@ func (s *Server) getConsumers(q *request) error {
 
 // under tells of the rows of a table whether they are a consumer's, or of one below it.
 func under(t *decision.Table, path string) func(row int) bool {
-	return words(t, "consumer", func(word string) bool { return word == path || path == "/" || strings.HasPrefix(word, path+"/") })
+	return words(t, "consumer", func(word string) bool {
+		return word == path || path == "/" || strings.HasPrefix(word, path+"/")
+	})
 }
 
 // getTable gives a decision table of a cycle: of the last one from memory, of others from the decision log.
@@ -290,7 +293,8 @@ type cycleTable struct {
 // decisions finds a table of a cycle, and what stands for it among the pages.
 func (s *Server) decisions(v *engine.View, n int64, name string) (t *decision.Table, key any, err error) {
 	if n > v.Cycle() {
-		return nil, nil, problem{Type: "not-found", Status: 404, Detail: fmt.Sprintf("there was no cycle %d yet; the last one is %d", n, v.Cycle())}
+		detail := fmt.Sprintf("there was no cycle %d yet; the last one is %d", n, v.Cycle())
+		return nil, nil, problem{Type: "not-found", Status: 404, Detail: detail}
 	}
 	if n == v.Cycle() {
 		switch name {

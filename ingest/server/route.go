@@ -108,5 +108,6 @@ func badSource() error {
 // validSource tells whether a source may be called so; "" is of calls that have none.
 func validSource(name string) bool {
 	// "." and ".." are steps of a path: who tidies it on the way would have another call made.
-	return name != "." && name != ".." && len(name) <= cluster.NameBytesMax && utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return r == '/' || unicode.IsControl(r) })
+	return name != "." && name != ".." && len(name) <= cluster.NameBytesMax &&
+		utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return r == '/' || unicode.IsControl(r) })
 }

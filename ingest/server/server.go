@@ -29,18 +29,18 @@ type Limits struct {
 	DecodedBytesMax  int64         // of a request's body unpacked (2 GiB)
 	PlanBytesMax     int64         // of a policy file unpacked (16 MiB)
 	RowsMax          int           // of a table (5,000,000)
-	MemoryMax        int64         // of the process, of which the limits of memory that follow are parts where they are not set (8 GiB)
-	InflightBytesMax int64         // of all bodies being received, and until their inputs are durable (1 GiB, at most an eighth of MemoryMax)
+	MemoryMax        int64         // of the process; those below are parts of it (8 GiB)
+	InflightBytesMax int64         // of bodies until their inputs are durable (1 GiB, at most an eighth)
 	DecodedMemoryMax int64         // of all that is being decoded (a quarter)
 	ChecksMemoryMax  int64         // of policy files being checked: bodies and what is decoded of them (an eighth)
 	AnswersMemoryMax int64         // of answers under way (an eighth)
 	HistoryMemoryMax int64         // of what is kept of the decision log for readers (a sixteenth)
-	DecodesMax       int           // bodies of one caller being decoded at once (half the processors); there is one place more
+	DecodesMax       int           // of one caller at once (half the processors); one more is for others
 	DecodesWaitMax   int           // bodies waiting for that (256)
 	DecodeTimeMax    time.Duration // of one body (1 min)
 	HeaderTimeMax    time.Duration // until the header has come (10 s)
 	BodyTimeMax      time.Duration // until the body has come (2 min)
-	BodyRateMin      int64         // bytes a second that a body must come with, and a response be taken, after a grace of 10 s (16 KiB)
+	BodyRateMin      int64         // bytes a second of a body, and of a response; 10 s of grace (16 KiB)
 	WriteTimeMax     time.Duration // until a response is taken (5 min)
 	IdleTimeMax      time.Duration // between two requests of a connection (2 min)
 	ConnsMax         int           // (20,000); fewer where the process may not open so many files
@@ -61,7 +61,8 @@ func (l Limits) withDefaults() Limits {
 	l.ChecksMemoryMax = cmp.Or(l.ChecksMemoryMax, l.MemoryMax/8)
 	l.AnswersMemoryMax = cmp.Or(l.AnswersMemoryMax, l.MemoryMax/8)
 	l.HistoryMemoryMax = cmp.Or(l.HistoryMemoryMax, l.MemoryMax/16)
-	// A body is copied as it grows, and one caller has half of the memory. What is unpacked for the log is in memory whole.
+	// A body is copied as it grows, and one caller has half of the memory. What is unpacked for the log is in memory
+	// whole.
 	l.BodyBytesMax = min(l.BodyBytesMax, l.InflightBytesMax/3)
 	l.DecodedBytesMax = min(l.DecodedBytesMax, l.MemoryMax/8)
 	l.DecodeTimeMax = cmp.Or(l.DecodeTimeMax, time.Minute)
@@ -144,7 +145,8 @@ func New(o Options) (*Server, error) {
 		l.ConnsMax = n
 	}
 	s.http = &fasthttp.Server{
-		HeaderReceived: s.headerReceived, Handler: s.handle, ErrorHandler: s.unreadable, ExpectHandler: s.expected, Name: "stint", Logger: discard{},
+		HeaderReceived: s.headerReceived,
+		Handler:        s.handle, ErrorHandler: s.unreadable, ExpectHandler: s.expected, Name: "stint", Logger: discard{},
 		StreamRequestBody: true, MaxRequestBodySize: int(l.BodyBytesMax), DisablePreParseMultipartForm: true,
 		ReadTimeout: l.HeaderTimeMax, WriteTimeout: l.WriteTimeMax, IdleTimeout: l.IdleTimeMax,
 		Concurrency: l.ConnsMax + lingersMax, ReadBufferSize: 8 << 10, WriteBufferSize: 8 << 10,
@@ -157,10 +159,12 @@ func New(o Options) (*Server, error) {
 // budgets makes what callers share.
 func (s *Server) budgets() {
 	l := &s.o.Limits
-	s.bodies, s.decoded, s.checks = newBudget(l.InflightBytesMax), newBudget(l.DecodedMemoryMax), newBudget(l.ChecksMemoryMax)
+	s.bodies, s.decoded = newBudget(l.InflightBytesMax), newBudget(l.DecodedMemoryMax)
+	s.checks = newBudget(l.ChecksMemoryMax)
 	s.answers, s.waiters = newBudget(l.AnswersMemoryMax), newBudget(int64(l.WaitersMax))
 	s.pages = pages{b: s.answers, of: map[any]*page{}}
-	s.decodes, s.parses = newPlaces(l.DecodesMax, l.DecodesWaitMax, decodeWaitMax), newPlaces(1, l.DecodesWaitMax, decodeWaitMax)
+	s.decodes = newPlaces(l.DecodesMax, l.DecodesWaitMax, decodeWaitMax)
+	s.parses = newPlaces(1, l.DecodesWaitMax, decodeWaitMax)
 	s.history = history{dir: s.o.LogDir, bytesMax: l.HistoryMemoryMax}
 }
 

@@ -61,7 +61,8 @@ func (s *service) send(token, head, body string) *raw {
 
 const good = "consumer,allocation,units,ncpus\n/Risk/Day,a,1,1\n"
 
-// TestStalledBodies has one token take all memory that it can with bodies that come so far and no further. Others push on, and what a reader may not do takes none.
+// TestStalledBodies has one token take all memory that it can with bodies that come so far and no further. Others push
+// on, and what a reader may not do takes none.
 func TestStalledBodies(t *testing.T) {
 	s := shared(t, Limits{InflightBytesMax: 8 << 20, ChecksMemoryMax: 1 << 20})
 	half := "Content-Length: 2000000\r\n\r\n" + strings.Repeat("x", 1<<20)
@@ -121,7 +122,8 @@ func blank(t testing.TB, lines int) string {
 	return b.String()
 }
 
-// TestDecodeInTurn has one token bring many small bodies that take long to decode. A push of another waits for none of them.
+// TestDecodeInTurn has one token bring many small bodies that take long to decode. A push of another waits for none of
+// them.
 func TestDecodeInTurn(t *testing.T) {
 	s := shared(t, Limits{DecodesMax: 1, DecodesWaitMax: 8, DecodeTimeMax: 300 * time.Millisecond, MemoryMax: 1 << 40})
 	bomb := blank(t, 1<<30)
@@ -152,7 +154,8 @@ func TestDecodeInTurn(t *testing.T) {
 	}
 }
 
-// TestDecodedMemory has a body be decoded that takes more memory than its caller may have, and one of another caller that does not.
+// TestDecodedMemory has a body be decoded that takes more memory than its caller may have, and one of another caller
+// that does not.
 func TestDecodedMemory(t *testing.T) {
 	s := shared(t, Limits{DecodedMemoryMax: 1 << 20})
 	s.token = "greedy"
@@ -230,7 +233,8 @@ func TestAnswersInParts(t *testing.T) {
 	}
 }
 
-// TestUnreadAnswers has a reader ask for much and read nothing. What that takes is bounded, others are answered, and who does not read is cut off.
+// TestUnreadAnswers has a reader ask for much and read nothing. What that takes is bounded, others are answered, and
+// who does not read is cut off.
 func TestUnreadAnswers(t *testing.T) {
 	const n = 30_000
 	for _, path := range []string{"/v1/changes?since=0", "/v1/changes?source=feed&since=0", "/v1/holdings", "/v1/holdings?source=feed", "/v1/cycles/latest/grants"} {

@@ -69,8 +69,8 @@ func etag(revision int64) string { return `"` + strconv.FormatInt(revision, 10) 
 // planBytes is how much memory parsing takes for a byte of a policy file, about.
 const planBytes = 32
 
-// readPlan receives a policy file and parses it. Of a call that changes nothing, which a reader may make too, all memory is that of checks. The caller calls done
-// when the policy is not needed any more.
+// readPlan receives a policy file and parses it. Of a call that changes nothing, which a reader may make too, all
+// memory is that of checks. The caller calls done when the policy is not needed any more.
 func (q *request) readPlan(in *engine.Input, check bool) (done func(), err error) {
 	packing, err := q.packing()
 	if err != nil {
@@ -113,7 +113,8 @@ func (q *request) parsePlan(in *engine.Input, packing table.Compression, bodies,
 	}
 	defer leave()
 	l := table.Limits{BytesMax: s.o.Limits.BodyBytesMax, DecodedBytesMax: s.o.Limits.PlanBytesMax}
-	text, err := table.UnpackText(bytes.NewReader(body), table.Options{Name: planName, Compression: packing, Limits: l, Spend: s.spender(parsed)})
+	o := table.Options{Name: planName, Compression: packing, Limits: l, Spend: s.spender(parsed)}
+	text, err := table.UnpackText(bytes.NewReader(body), o)
 	if err == nil {
 		err = parsed.take(planBytes * int64(len(text)))
 	}
@@ -131,7 +132,7 @@ func (q *request) parsePlan(in *engine.Input, packing table.Compression, bodies,
 	case errors.As(err, &faults):
 		return problem{Type: "bad-plan", Status: 422, Detail: faults.Error(), faults: faults, count: len(faults)}
 	case errors.Is(err, table.ErrLimit):
-		return problem{Type: "too-large", Status: 413, Detail: err.Error()}
+		return overLimit(err.Error())
 	}
 	return problem{Type: "bad-plan", Status: 422, Detail: err.Error()}
 }

@@ -179,8 +179,8 @@ func (b *builder) room(n int) error {
 // payRows is for how many rows ahead memory is asked for at most.
 const payRows = 1 << 16
 
-// pay asks for the memory of so many rows, as far as it was not asked for yet: that of the values, which columns of the table reserve by half as much again when they
-// grow, and that of the distinct texts.
+// pay asks for the memory of so many rows, as far as it was not asked for yet: that of the values, which columns of the
+// table reserve by half as much again when they grow, and that of the distinct texts.
 func (b *builder) pay(rows int) error {
 	need := int64(0)
 	for _, c := range b.columns {
@@ -198,7 +198,8 @@ func (b *builder) pay(rows int) error {
 
 // cellBytes is the memory of a value by the kind of its column; attributes are converted in the end.
 var cellBytes = [...]int64{
-	kindText: 4, kindCount: 8, kindFlag: 2, kindState: 1, kindAttribute: 16, kindAttributeText: 8, kindAttributeNumber: 10, kindAttributeBool: 3,
+	kindText: 4, kindCount: 8, kindFlag: 2, kindState: 1,
+	kindAttribute: 16, kindAttributeText: 8, kindAttributeNumber: 10, kindAttributeBool: 3,
 }
 
 // take turns to a new row and gives its index; from then on columns with the new stamp stand in it.

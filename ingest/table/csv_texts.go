@@ -46,7 +46,10 @@ var csvRowsPool = sync.Pool{New: func() any {
 }}
 
 func newCSVTexts(columns []*column, o *Options, limits Limits, atOnce bool) *csvTexts {
-	t := &csvTexts{builder: builder{options: o, limits: limits}, columns: columns, rows: csvRowsPool.Get().(*csvRows), atOnce: atOnce}
+	t := &csvTexts{
+		builder: builder{options: o, limits: limits}, columns: columns, atOnce: atOnce,
+		rows: csvRowsPool.Get().(*csvRows),
+	}
 	for i, c := range columns {
 		if c.kind != kindCount {
 			t.fields = append(t.fields, i)

@@ -101,9 +101,9 @@ type Options struct {
 	Dimensions  []string // the policy's, in its order: a column each in hosts and demand
 	Limits      Limits
 
-	// Spend, when set, is asked before so many bytes of memory are taken for what is decoded; they are negative when memory is given back, and 0 every
-	// so often, so that decoding may be ended. Its error ends the decoding and is in the chain of what that returns. It may be called by two
-	// goroutines at once.
+	// Spend, when set, is asked before so many bytes of memory are taken for what is decoded; they are negative when
+	// memory is given back, and 0 every so often, so that decoding may be ended. Its error ends the decoding and is in
+	// the chain of what that returns. It may be called by two goroutines at once.
 	Spend func(bytes int64) error
 }
 
@@ -124,12 +124,12 @@ func (o *Options) spend(bytes int64) error {
 	return nil
 }
 
-// buffer asks for memory for n bytes beyond what buf has room for. Where there is somebody to ask, it is then taken at once: memory that
-// grows is there twice while it is copied.
+// buffer asks for memory for n bytes beyond what buf has room for. Where there is somebody to ask, it is then taken at
+// once: memory that grows is there twice while it is copied.
 func (o *Options) buffer(buf []byte, n int) ([]byte, error) {
 	err := o.spendGrowth(cap(buf), n, 1)
 	if err == nil && o.Spend != nil && cap(buf) < n {
-		buf = make([]byte, n) // large memory is cleared so that others run meanwhile, which is not so where a slice grows
+		buf = make([]byte, n) // is cleared in steps, while others run; a slice that grows is not
 	}
 	return buf, err
 }

@@ -190,10 +190,11 @@ func (p *parquetReader) rowGroup(group int) error {
 			return p.fault(group, i, err)
 		}
 	}
-	if err := p.o.spendGrowth(p.stepMax, min(int(g.NumRows), batchRows(len(p.columns))), vectorBytes*len(p.columns)); err != nil {
+	step := min(int(g.NumRows), batchRows(len(p.columns)))
+	if err := p.o.spendGrowth(p.stepMax, step, vectorBytes*len(p.columns)); err != nil {
 		return fmt.Errorf("parquet: row group %d: %w", group+1, err)
 	}
-	p.stepMax = max(p.stepMax, min(int(g.NumRows), batchRows(len(p.columns))))
+	p.stepMax = max(p.stepMax, step)
 	for left := int(g.NumRows); left > 0; {
 		n := min(left, batchRows(len(p.columns)))
 		for i := range p.columns {

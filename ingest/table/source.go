@@ -213,7 +213,8 @@ type window struct {
 
 const windowBytes = 256 << 10
 
-// windowCopies is how many times as large as a window all is that grows with it: windows ahead, and rows without their quotes.
+// windowCopies is how many times as large as a window all is that grows with it: windows ahead, and rows without their
+// quotes.
 const windowCopies = 5
 
 var windowPool = sync.Pool{New: func() any { return new([windowBytes]byte) }}

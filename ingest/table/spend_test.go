@@ -41,7 +41,8 @@ func (p *purse) spend(bytes int64) error {
 	return nil
 }
 
-// hungry are tables that cost far more memory than they have bytes, of the kinds that a reader of each format might overlook. Each takes more than 8 MiB.
+// hungry are tables that cost far more memory than they have bytes, of the kinds that a reader of each format might
+// overlook. Each takes more than 8 MiB.
 func hungry(t *testing.T) map[string][]byte {
 	long := strings.Repeat("x", 1<<20-1)
 	var names, hosts strings.Builder
@@ -120,7 +121,8 @@ func nullArrow(t *testing.T, rows int) []byte {
 	return arrowStream(t, schema, []arrow.Record{array.NewRecord(schema, []arrow.Array{array.NewNull(rows)}, int64(rows))})
 }
 
-// TestSpend gives tables that are hungry less memory than they need: each is refused with what the purse says, and has taken little more by then.
+// TestSpend gives tables that are hungry less memory than they need: each is refused with what the purse says, and has
+// taken little more by then.
 func TestSpend(t *testing.T) {
 	const allowance = 6 << 20
 	read := map[string]func(r io.Reader, o Options) error{
