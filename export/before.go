@@ -1,6 +1,7 @@
 package export
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // beforeName is the file that tells the inputs in force before the first cycle of a log whose first cycles were dropped.
@@ -30,7 +30,10 @@ func (r *Reader) Before() ([]Input, error) {
 }
 
 func readBefore(dir string) (b before, err error) {
-	data, err := os.ReadFile(filepath.Join(dir, inputsTable, beforeName))
+	data, err := os.ReadFile(filepath.Join(dir, blobsFolder, beforeName))
+	if errors.Is(err, fs.ErrNotExist) {
+		data, err = os.ReadFile(filepath.Join(dir, oldBlobsFolder, beforeName))
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return b, nil
 	}
@@ -42,35 +45,56 @@ func readBefore(dir string) (b before, err error) {
 	return b, err
 }
 
-// keepInputs writes down the inputs that are in force before a cycle.
-func (w *Writer) keepInputs(r *Reader, cycle int64) error {
-	b, err := readBefore(w.dir)
+// keepInputs writes down the inputs that are in force before a cycle, and gives each a file of its own: their packs go.
+func (c *compaction) keepInputs(r *Reader, cycle int64) error {
+	dir := c.w.dir
+	b, err := readBefore(dir)
 	if err != nil {
 		return err
 	}
-	for _, c := range r.cycles {
-		if c >= cycle {
+	for _, n := range r.cycles {
+		if n >= cycle {
 			break
 		}
-		inputs, err := r.Inputs(c)
+		inputs, err := r.Inputs(n)
 		if err != nil {
 			return err
 		}
-		b.Inputs = append(b.Inputs, inputs...)
+		if len(inputs) > 0 {
+			b.Inputs = inForceOf(append(b.Inputs, inputs...))
+		}
 	}
-	b.Cycle, b.Inputs = cycle, inForceOf(b.Inputs)
+	b.Cycle = cycle
+	for _, in := range b.Inputs {
+		if hasBlob(dir, in.Kind, in.Digest) == nil {
+			continue
+		}
+		content, err := r.InputContent(in.Kind, in.Digest)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // verify tells of it
+		}
+		if err == nil {
+			err = c.disk.keep(dir, blobPath(dir, in.Kind, in.Digest), bytes.NewReader(content))
+		}
+		if err != nil {
+			return err
+		}
+	}
 	data, err := json.MarshalIndent(b, "", "  ")
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(w.dir, inputsTable, beforeName)
-	if err := w.disk.write(path, func(f *os.File) error { _, err := f.Write(data); return err }); err != nil {
+	path := filepath.Join(dir, blobsFolder, beforeName)
+	if err := c.disk.mkdir(dir, filepath.Dir(path)); err != nil {
 		return err
 	}
-	if err := w.disk.rename(path); err != nil {
+	if err := c.disk.write(path, func(f *os.File) error { _, err := f.Write(data); return err }); err != nil {
 		return err
 	}
-	return w.disk.syncDir(filepath.Dir(path))
+	if err := c.disk.rename(path); err != nil {
+		return err
+	}
+	return c.disk.syncDir(filepath.Dir(path))
 }
 
 // inForceOf leaves out the inputs that later ones replace.
@@ -102,41 +126,4 @@ func inForceOf(all []Input) []Input {
 // orderOf puts the policy first, by which all others are read, then the hosts.
 func orderOf(kind string) int {
 	return slices.Index([]string{"plan", "hosts", "hosts_change", "demand"}, kind)
-}
-
-// dropInputs removes inputs that no cycle names any more.
-func (w *Writer) dropInputs(r *Reader, c *Compacted) error {
-	b, err := readBefore(w.dir)
-	if err != nil {
-		return err
-	}
-	used := map[string]bool{}
-	note := func(list []Input) {
-		for _, in := range list {
-			used[inputPath(w.dir, in.Kind, in.Digest)] = true
-		}
-	}
-	note(b.Inputs)
-	t, err := r.Rows(inputsTable, r.cycles[0], r.cycles[len(r.cycles)-1])
-	if err != nil {
-		return err
-	}
-	kind, digest := t.Column("kind"), t.Column("digest")
-	for row := range t.Rows {
-		note([]Input{{Kind: textAt(kind, row), Digest: textAt(digest, row)}})
-	}
-	paths, err := filepath.Glob(filepath.Join(w.dir, inputsTable, "*", "*.zst"))
-	if err != nil {
-		return err
-	}
-	for _, path := range paths {
-		if used[path] || strings.HasPrefix(filepath.Base(filepath.Dir(path)), "date=") {
-			continue
-		}
-		if err := w.disk.remove(path); err != nil {
-			return err
-		}
-		c.Removed++
-	}
-	return nil
 }

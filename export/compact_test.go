@@ -3,6 +3,7 @@ package export
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -61,6 +62,19 @@ func contents(r *Reader) (map[string]string, error) {
 		}
 	}
 	for _, cycle := range r.Cycles() {
+		inputs, err := r.Inputs(cycle)
+		if err != nil {
+			return nil, err
+		}
+		for _, in := range inputs {
+			content, err := r.InputContent(in.Kind, in.Digest)
+			if err != nil {
+				return nil, err
+			}
+			all[fmt.Sprint("input ", cycle, " ", in.Kind)] = string(content)
+		}
+	}
+	for _, cycle := range r.Cycles() {
 		if cycle%4 == 1 && cycle < 13 { // the first state of a day
 			state, err := r.State(cycle)
 			if err != nil {
@@ -101,11 +115,15 @@ func same(t *testing.T, what string, r *Reader, want map[string]string, whole bo
 func copied(t *testing.T, base string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, path := range must(filepath.Glob(filepath.Join(base, "*", "*", "*")))(t) {
-		to := filepath.Join(dir, strings.TrimPrefix(path, base))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.Link(path, to)); err != nil {
-			t.Fatal(err)
+	err := filepath.WalkDir(base, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || d.Name() == lockName {
+			return err
 		}
+		to := filepath.Join(dir, strings.TrimPrefix(path, base))
+		return errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.Link(path, to))
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	return dir
 }
@@ -118,7 +136,7 @@ func TestCompact(t *testing.T) {
 	want := must(contents(old))(t)
 	w := must(Open(dir, Options{Append: true, Lazy: true}))(t)
 	c := must(w.Compact(CompactOptions{}))(t)
-	if c.Days != 2 || c.Cycles != 8 || c.Before != 33 || c.After != 20 || c.Dropped != 0 || c.Removed != 0 {
+	if c.Days != 2 || c.Cycles != 8 || c.Before != 44 || c.After != 30 || c.Dropped != 0 || c.Removed != 5 {
 		t.Errorf("%+v", c)
 	}
 	same(t, "compacted", must(OpenLog(dir))(t), want, true)
@@ -154,11 +172,15 @@ func TestCompact(t *testing.T) {
 	if !slices.Equal(kinds, []string{"plan p", "hosts h", "demand d3"}) {
 		t.Errorf("inputs in force: %v", kinds)
 	}
-	if files := must(filepath.Glob(filepath.Join(dir, "states", "*", "*")))(t); !slices.Equal(r.States(), []int64{5, 9, 10}) || len(files) != 3 {
+	if files := must(filepath.Glob(filepath.Join(dir, statesFolder, "*", "*")))(t); !slices.Equal(r.States(), []int64{5, 9, 10}) || len(files) != 3 {
 		t.Errorf("states %v, files %v", r.States(), files)
 	}
-	if left := must(filepath.Glob(filepath.Join(dir, "inputs", "demand", "*")))(t); len(left) != 4 {
-		t.Errorf("inputs kept: %v", left)
+	var left []string
+	for _, path := range must(filepath.Glob(filepath.Join(dir, blobsFolder, "*", "*.zst")))(t) {
+		left = append(left, filepath.Base(filepath.Dir(path))+" "+string(must(unpackFile(path))(t)))
+	}
+	if packs := must(filepath.Glob(filepath.Join(dir, packsFolder, "*", "*")))(t); !slices.Equal(left, []string{"demand d12", "demand d9", "demand d3", "hosts h", "plan p"}) || len(packs) != 1 {
+		t.Errorf("inputs kept: %v, packs %v", left, packs)
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
@@ -236,12 +258,27 @@ func stopAt(t *testing.T, dir string, keep, fail int, want map[string]string) {
 	if left := r.Leftovers(); len(left) > 0 {
 		t.Errorf("%s: left %v", what, left)
 	}
-	if tmp := must(filepath.Glob(filepath.Join(dir, "*", "*", "*"+tmpSuffix)))(t); len(tmp) > 0 {
+	if tmp := unfinished(t, dir); len(tmp) > 0 {
 		t.Errorf("%s: left %v", what, tmp)
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// unfinished are the files of a log that were begun and not finished.
+func unfinished(t *testing.T, dir string) (paths []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if strings.HasSuffix(path, tmpSuffix) {
+			paths = append(paths, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paths
 }
 
 // TestCompactRead reads a log while it is compacted, again and again.

@@ -100,7 +100,7 @@ func TestDamagedLog(t *testing.T) {
 		c := fill(1, 5)
 		write(t, dir, Options{}, c)
 		kind, digest, _ := strings.Cut(c.Summary.Inputs[0], "/")
-		path := inputPath(dir, kind, digest)
+		path := blobPath(dir, kind, digest)
 		data := must(os.ReadFile(path))(t)
 		r := must(OpenLog(dir))(t)
 		for at := range data {

@@ -31,9 +31,13 @@ func (t texts) Bytes(code int32) []byte { return t[code] }
 
 // builder collects the rows of a table from files.
 type builder struct {
-	table  decision.Table // the column `cycle` first
-	intern []map[string]int32
-	values []parquet.Value
+	name     string             // of the table
+	upgraded bool               // whether a file was of the first schema
+	groups   []parquet.RowGroup // of the file that is read: those that have rows of the cycles asked for
+	rows     int64              // in these
+	table    decision.Table     // the column `cycle` first
+	intern   []map[string]int32
+	values   []parquet.Value
 }
 
 // read reads a sealed file's footer. want is the seal it must have, "" for any. Errors and
@@ -63,8 +67,8 @@ func read(path, want string) (f *parquet.File, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if v, _ := f.Lookup(metaSchema); v != SchemaVersion {
-		return nil, fmt.Errorf("its schema is version %q, this program reads %q", v, SchemaVersion)
+	if v, _ := f.Lookup(metaSchema); v != SchemaVersion && v != firstSchema {
+		return nil, fmt.Errorf("its schema is version %q, this program reads %q and %q", v, firstSchema, SchemaVersion)
 	}
 	return f, nil
 }
@@ -83,6 +87,11 @@ func (b *builder) add(f *parquet.File, s span, first, last int64) (err error) {
 	if err != nil {
 		return err
 	}
+	var from []int // by column: the file's, -1 for one that it lacks; nil: the same
+	if v, _ := f.Lookup(metaSchema); v == firstSchema {
+		b.upgraded = true
+		columns, from = upgrade(b.name, columns)
+	}
 	if b.table.Columns == nil {
 		b.table.Columns, b.intern = columns, make([]map[string]int32, len(columns))
 		b.values = make([]parquet.Value, 1024)
@@ -90,15 +99,23 @@ func (b *builder) add(f *parquet.File, s span, first, last int64) (err error) {
 	if !sameColumns(b.table.Columns, columns) {
 		return errors.New("its columns are not those of the files before it")
 	}
-	if n := f.NumRows(); n < 0 || n > int64(rowsMax-b.table.Rows) {
+	b.choose(f, s, first, last)
+	if n := b.rows; n < 0 || n > int64(rowsMax-b.table.Rows) {
 		return fmt.Errorf("more than %d rows to hold at once: ask for fewer cycles", rowsMax)
 	}
 	var keep []bool // nil: all
 	for i := range columns {
-		if i == 0 {
-			keep, err = b.cycles(f, s, first, last)
-		} else {
-			err = b.column(f, i, keep)
+		leaf := i
+		if from != nil {
+			leaf = from[i]
+		}
+		switch {
+		case i == 0:
+			keep, err = b.cycles(s, first, last)
+		case leaf < 0:
+			b.missing(i)
+		default:
+			err = b.column(leaf, i, keep)
 		}
 		if err != nil {
 			return fmt.Errorf("column %s: %w", columns[i].Name, err)
@@ -154,12 +171,12 @@ func sameColumns(a, b []decision.Column) bool {
 }
 
 // cycles reads the column `cycle` and says which rows are of the cycles asked for, nil when all are.
-func (b *builder) cycles(f *parquet.File, s span, first, last int64) ([]bool, error) {
+func (b *builder) cycles(s span, first, last int64) ([]bool, error) {
 	var keep []bool
 	c := &b.table.Columns[0]
 	all := true
-	err := b.each(f, 0, func(v parquet.Value) error {
-		if int64(len(keep)) == f.NumRows() {
+	err := b.each(0, func(v parquet.Value) error {
+		if int64(len(keep)) == b.rows {
 			return errTooMany
 		}
 		if v.Int64() < s.first || v.Int64() > s.last {
@@ -172,8 +189,8 @@ func (b *builder) cycles(f *parquet.File, s span, first, last int64) ([]bool, er
 		}
 		return nil
 	})
-	if err == nil && int64(len(keep)) != f.NumRows() {
-		err = fmt.Errorf("%d values for %d rows", len(keep), f.NumRows())
+	if err == nil && int64(len(keep)) != b.rows {
+		err = fmt.Errorf("%d values for %d rows", len(keep), b.rows)
 	}
 	if all {
 		keep = nil
@@ -183,15 +200,15 @@ func (b *builder) cycles(f *parquet.File, s span, first, last int64) ([]bool, er
 
 var errTooMany = errors.New("more values than rows")
 
-// column reads another column's values of the rows to keep.
-func (b *builder) column(f *parquet.File, i int, keep []bool) error {
+// column reads another column's values of the rows to keep, from a leaf column of the file.
+func (b *builder) column(leaf, i int, keep []bool) error {
 	c, row := &b.table.Columns[i], int64(-1)
 	list := -1 // the last row of a List column that was kept
-	return b.each(f, i, func(v parquet.Value) error {
+	return b.each(leaf, func(v parquet.Value) error {
 		if v.RepetitionLevel() == 0 {
 			row++
 		}
-		if row < 0 || row >= f.NumRows() {
+		if row < 0 || row >= b.rows {
 			return errTooMany
 		}
 		if keep != nil && !keep[row] {
@@ -256,8 +273,8 @@ func (b *builder) put(c *decision.Column, i int, v parquet.Value) error {
 }
 
 // each visits the values of a leaf column.
-func (b *builder) each(f *parquet.File, column int, visit func(parquet.Value) error) error {
-	for _, group := range f.RowGroups() {
+func (b *builder) each(column int, visit func(parquet.Value) error) error {
+	for _, group := range b.groups {
 		if err := b.chunk(group.ColumnChunks()[column], visit); err != nil {
 			return err
 		}

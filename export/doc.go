@@ -19,11 +19,12 @@ const (
 	metaFrames    = "stint.frames"    // keyframes of several cycles: the cycles
 	metaFile      = "stint.file."     // in cycles, + a table's name: the seal of its file
 	metaState     = "stint.state."    // in cycles, + a cycle's number: the digest of the file of its saved state
+	metaRows      = "stint.rows"      // in cycles: the most rows that a file of its range has
 	metaSeal      = "stint.seal"      // SHA-256 of the file with unsealed in its place
 )
 
-// SchemaVersion is the version of the columns of the log's tables.
-const SchemaVersion = "1"
+// SchemaVersion is the version of the columns of the log's tables that is written. Those of version 1 are read too (upgrade).
+const SchemaVersion = "2"
 
 // The tables that are not a decision.Table of every cycle.
 const (
@@ -62,5 +63,5 @@ func shapes() []decision.Table {
 		cycles.Columns[i] = decision.Column{Name: cycles.Columns[i].Name, Type: cycles.Columns[i].Type}
 	}
 	cycles.Rows = 0
-	return append(c.Tables(), c.Holdings.Table(), c.Hosts.Table(), c.Owners.Table(), inputTable(nil), cycles)
+	return append(logged(c.Tables(), nil), c.Holdings.Table(), c.Hosts.Table(), c.Owners.Table(), inputTable(nil), cycles)
 }

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"math"
 	"path/filepath"
 	"strings"
 )
@@ -52,14 +53,20 @@ func (r *Reader) Manifest(cycle int64) ([]File, error) {
 }
 
 // Leftovers are the files that no reader looks at: of cycles that were never published, or that compaction replaced.
-func (r *Reader) Leftovers() (paths []string) {
+func (r *Reader) Leftovers() []string { return r.leftovers(math.MaxInt64) }
+
+// leftovers are those of cycles up to one.
+func (r *Reader) leftovers(last int64) (paths []string) {
 	for _, name := range r.Tables() {
 		for at, path := range r.files[name] {
 			s, ok := r.rangeOf(at[0])
+			if at[1] > last {
+				continue
+			}
 			if !ok || s.first != at[0] || s.last != at[1] {
 				paths = append(paths, path)
 			}
 		}
 	}
-	return append(paths, r.strayStates()...)
+	return append(paths, r.strayStates(last)...)
 }

@@ -151,9 +151,9 @@ func (m *mutator) verify() *verify.Report {
 // figures are the columns of whole numbers that say something of what was decided.
 var figures = map[string][]string{
 	"grants": {"units"}, "reclaims": {"units", "reclaim"}, "releases": {"units", "reclaim"},
-	"consumers": {"rank", "demand", "held", "short", "owned_configured", "owned", "reserved", "limit", "static_quota", "quota", "held_owned",
+	"consumers": {"rank", "demand", "held", "short", "owned_configured", "owned", "reserved", "slot_limit", "static_quota", "quota", "held_owned",
 		"held_shared", "held_borrowed", "lent", "free"},
-	"amounts":    {"configured", "owned", "reserved", "held", "lent", "static_quota", "limit"},
+	"amounts":    {"configured", "owned", "reserved", "held", "lent", "static_quota", "share_limit"},
 	"shares":     {"ratio", "priority", "units_held", "units_wanted"},
 	"shortfalls": {"units_short"}, "holdings": {"units", "granted"}, "hosts": {"capacity", "used"}, "owners": {"rule", "part", "since", "amount"},
 	"cycles": {"revision", "hosts", "consumers", "sub_allocations", "units_wanted", "units_held", "units_granted", "units_reclaimed",

@@ -1,23 +1,21 @@
 package export
 
 import (
+	"errors"
 	"fmt"
 	"sort"
 )
 
-// Policy is the policy file in force in a cycle, as it was given. It reads the rows of cycles that a binary search for the
+// Policy is the policy file in force in a cycle, as it was given. It reads the files of cycles that a binary search for the
 // cycle of its revision takes, the inputs of that one, and the file. Errors: no such cycle, an input that is missing or damaged.
 func (r *Reader) Policy(cycle int64) (text []byte, digest string, err error) {
 	if err := r.known(cyclesTable, cycle); err != nil {
 		return nil, "", err
 	}
 	revision := func(cycle int64) int64 {
-		t, e := r.Table(cyclesTable, cycle)
-		if e != nil {
-			err = e
-			return 0
-		}
-		return t.Column("revision").Int[0]
+		h, e := again(r, func() (head, error) { return r.head(cycle) })
+		err = errors.Join(err, e)
+		return h.revision
 	}
 	want := revision(cycle)
 	i := sort.Search(len(r.cycles), func(i int) bool { return r.cycles[i] >= cycle || revision(r.cycles[i]) >= want })

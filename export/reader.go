@@ -1,11 +1,8 @@
 package export
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/stintd/stint/core/decision"
@@ -39,18 +35,23 @@ type Reader struct {
 	shape  map[string]decision.Table
 	files  map[string]map[[2]int64]string // by table, then first and last cycle: the path
 	states map[int64]string               // by cycle: the path of its saved state
+	packs  []span                         // of inputs
+	packOf map[string]int64               // by input: a cycle that names it, as far as Inputs was asked
+	open   unpacked                       // the pack that was read last
+	within map[string][]int64             // by path of a file of several cycles: these; nil: all of its range
 	heads  map[int64]head
 	metas  map[string]map[string]string // by path: the metadata of files read
 }
 
 // head is what a cycle's row of cycles says of its other tables.
 type head struct {
-	state [sets]int64       // the cycles that hold the state tables
-	files map[string]string // seals of the files of the cycle's range
+	state    [sets]int64       // the cycles that hold the state tables
+	revision int64             // of the policy
+	files    map[string]string // seals of the files of the cycle's range
 }
 
-// OpenLog opens a log for reading. It lists the folders and reads no file, save of
-// compacted cycles. Errors name the path: no log there, a folder that cannot be read.
+// OpenLog opens a log for reading. It lists the folders and reads no file, save those of
+// compacted cycles of the table cycles. Errors name the path: no log there, a folder that cannot be read.
 func OpenLog(dir string) (*Reader, error) {
 	info, err := os.Stat(filepath.Join(dir, cyclesTable))
 	if err != nil {
@@ -64,25 +65,63 @@ func OpenLog(dir string) (*Reader, error) {
 
 // openLog is OpenLog, save that a log that was never written to is an empty one.
 func openLog(dir string) (*Reader, error) {
-	r := &Reader{dir: dir, shape: map[string]decision.Table{}, heads: map[int64]head{}, metas: map[string]map[string]string{}}
+	r := &Reader{
+		dir: dir, shape: map[string]decision.Table{}, packOf: map[string]int64{}, within: map[string][]int64{},
+		heads: map[int64]head{}, metas: map[string]map[string]string{},
+	}
 	for _, t := range shapes() {
 		r.shape[t.Name] = t
 	}
+	return r, r.Refresh()
+}
+
+// Refresh lists the log anew, so that cycles published since are seen. Of files that it knows it reads nothing again.
+func (r *Reader) Refresh() error {
 	if err := r.list(); err != nil {
-		return nil, err
+		return err
 	}
+	within := make(map[string][]int64, len(r.within))
+	r.cycles = r.cycles[:0:0]
 	for _, s := range r.ranges {
 		if s.first == s.last {
 			r.cycles = append(r.cycles, s.first)
 			continue
 		}
-		t, err := r.load(cyclesTable, s, "", s.first, s.last)
-		if err != nil {
-			return nil, err
+		some, known := r.within[s.path]
+		if !known {
+			var err error
+			if some, err = r.cyclesIn(s); err != nil {
+				return err
+			}
 		}
-		r.cycles = append(r.cycles, t.Columns[0].Int...)
+		within[s.path] = some
+		if some != nil {
+			r.cycles = append(r.cycles, some...)
+			continue
+		}
+		for n := s.first; n <= s.last; n++ {
+			r.cycles = append(r.cycles, n)
+		}
 	}
-	return r, nil
+	r.within = within
+	clear(r.heads)
+	return nil
+}
+
+// cyclesIn are the cycles of a file of several; nil when they are all of its range.
+func (r *Reader) cyclesIn(s span) ([]int64, error) {
+	f, err := r.read(s.path, "")
+	if err != nil {
+		return nil, err
+	}
+	if f.NumRows() == s.last-s.first+1 {
+		return nil, nil
+	}
+	t, err := r.load(cyclesTable, s, "", s.first, s.last)
+	if err != nil {
+		return nil, err
+	}
+	return t.Columns[0].Int, nil
 }
 
 // list finds the files that there are now: of cycles first, since what these name is there.
@@ -101,6 +140,9 @@ func (r *Reader) list() error {
 	r.ranges = slices.DeleteFunc(r.ranges, func(s span) bool { return s.last < b.Cycle }) // dropped
 	if r.states, err = listStates(r.dir); err != nil {
 		return fmt.Errorf("log %s: %w", r.dir, err)
+	}
+	if err := r.listPacks(); err != nil {
+		return err
 	}
 	r.files = map[string]map[[2]int64]string{}
 	for name := range r.shape {
@@ -304,7 +346,7 @@ func (r *Reader) rows(name string, first, last int64) (*decision.Table, error) {
 	if _, ok := r.rangeOf(first); !ok {
 		return nil, fmt.Errorf("log %s: no cycle %d: it was dropped", r.dir, first)
 	}
-	var b builder
+	b := builder{name: name}
 	i := sort.Search(len(r.ranges), func(i int) bool { return r.ranges[i].last >= first })
 	for ; i < len(r.ranges) && r.ranges[i].first <= last; i++ {
 		s, want := r.ranges[i], ""
@@ -335,6 +377,9 @@ func (r *Reader) rows(name string, first, last int64) (*decision.Table, error) {
 		b.table.Columns = append([]decision.Column{{Name: "cycle"}}, r.shape[name].Columns...)
 	}
 	b.table.Name = name
+	if b.upgraded && name == setTable[consumersSet] {
+		b.table = decision.Tree(&b.table)
+	}
 	return &b.table, nil
 }
 
@@ -352,7 +397,7 @@ func (r *Reader) add(b *builder, name string, s span, seal string, first, last i
 
 // load reads the rows of a file.
 func (r *Reader) load(name string, s span, seal string, first, last int64) (*decision.Table, error) {
-	var b builder
+	b := builder{name: name}
 	err := r.add(&b, name, s, seal, first, last)
 	b.table.Name = name
 	return &b.table, err
@@ -408,6 +453,9 @@ func (r *Reader) head(cycle int64) (head, error) {
 	}
 	for row, n := range t.Columns[0].Int {
 		h := head{files: files}
+		if c := t.Column("revision"); c != nil && c.Type == decision.Int {
+			h.revision = c.Int[row]
+		}
 		for set, name := range setTable {
 			c := t.Column(name + "_cycle")
 			if c == nil || c.Type != decision.Int || c.Int[row] < 0 || c.Int[row] > n {
@@ -444,8 +492,8 @@ func (r *Reader) Inputs(cycle int64) ([]Input, error) {
 		return nil, err
 	}
 	inputs := make([]Input, t.Rows)
-	columns := make([]*decision.Column, 6)
-	for i, name := range []string{"kind", "source", "format", "digest", "bytes", "rows"} {
+	columns := make([]*decision.Column, 7)
+	for i, name := range []string{"kind", "source", "format", "digest", "bytes", "rows", "author"} {
 		if columns[i] = t.Column(name); columns[i] == nil {
 			return nil, fmt.Errorf("log %s: inputs of cycle %d: no column %s", r.dir, cycle, name)
 		}
@@ -453,8 +501,12 @@ func (r *Reader) Inputs(cycle int64) ([]Input, error) {
 	for row := range inputs {
 		inputs[row] = Input{
 			Kind: textAt(columns[0], row), Source: textAt(columns[1], row), Format: textAt(columns[2], row),
-			Digest: textAt(columns[3], row), Bytes: columns[4].Int[row], Rows: columns[5].Int[row],
+			Digest: textAt(columns[3], row), Bytes: columns[4].Int[row], Rows: columns[5].Int[row], Author: textAt(columns[6], row),
 		}
+		if len(r.packOf) >= headsMax {
+			clear(r.packOf)
+		}
+		r.packOf[blobKey(inputs[row].Kind, inputs[row].Digest)] = cycle
 	}
 	return inputs, nil
 }
@@ -464,38 +516,4 @@ func textAt(c *decision.Column, row int) string {
 		return ""
 	}
 	return string(c.Dict.Bytes(c.Code[row]))
-}
-
-// InputContent gives the bytes of an input as they were given, checked against the digest.
-// Inputs beyond 4 GiB are an error.
-func (r *Reader) InputContent(kind, digest string) ([]byte, error) {
-	if sum, err := hex.DecodeString(digest); !kindName.MatchString(kind) || err != nil || len(sum) != sha256.Size {
-		return nil, fmt.Errorf("log %s: %q is no input", r.dir, kind+"/"+digest)
-	}
-	path := inputPath(r.dir, kind, digest)
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	content, err := unpack(f)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != digest {
-		return nil, fmt.Errorf("%s: damaged: its content has another digest", path)
-	}
-	return content, nil
-}
-
-func unpack(from io.Reader) ([]byte, error) {
-	z, err := zstd.NewReader(from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(inputWindowBytes))
-	if err != nil {
-		return nil, err
-	}
-	defer z.Close()
-	content, err := io.ReadAll(io.LimitReader(z, inputBytesMax+1))
-	if err == nil && len(content) > inputBytesMax {
-		err = fmt.Errorf("more than %d bytes", inputBytesMax)
-	}
-	return content, err
 }

@@ -20,7 +20,7 @@ import (
 
 // statesFolder has the saved states (D-40): of some cycles all that the next one is decided from. To the log they are bytes; the file of
 // cycles that holds the cycle names their digest, and one that it does not name is a leftover.
-const statesFolder = "states"
+const statesFolder = blobsFolder + "/" + statesName
 
 var stateName = regexp.MustCompile(`^cycle-(\d{12})\.zst$`)
 
@@ -53,10 +53,15 @@ func (p *publication) saved(state io.WriterTo) error {
 	return p.w.disk.rename(path)
 }
 
+// eachState visits the files of saved states, those of the first schema too.
+func eachState(dir string, visit func(path, name string) error) error {
+	return errors.Join(eachFile(dir, statesFolder, visit), eachFile(dir, oldStatesFolder, visit))
+}
+
 // listStates finds the saved states, by cycle.
 func listStates(dir string) (map[int64]string, error) {
 	states := map[int64]string{}
-	err := eachFile(dir, statesFolder, func(path, name string) error {
+	err := eachState(dir, func(path, name string) error {
 		m := stateName.FindStringSubmatch(name)
 		if m == nil {
 			return nil
@@ -154,10 +159,10 @@ func (r *Reader) packedState(cycle int64) ([]byte, error) {
 	return packed, nil
 }
 
-// strayStates are the files of saved states that count for nothing.
-func (r *Reader) strayStates() (paths []string) {
+// strayStates are the files of saved states of cycles up to one that count for nothing.
+func (r *Reader) strayStates(last int64) (paths []string) {
 	for cycle, path := range r.states {
-		if !r.stateCounts(cycle) {
+		if cycle <= last && !r.stateCounts(cycle) {
 			paths = append(paths, path)
 		}
 	}
@@ -189,7 +194,7 @@ func (r *Reader) mergeStates(ranges []span) (kept []meta, others []string, err e
 
 // dropStates removes states of cycles after the last one, and those that were not finished.
 func (w *Writer) dropStates() error {
-	return eachFile(w.dir, statesFolder, func(path, name string) error {
+	return eachState(w.dir, func(path, name string) error {
 		m := stateName.FindStringSubmatch(strings.TrimSuffix(name, tmpSuffix))
 		if m == nil {
 			return nil

@@ -1,20 +1,15 @@
 package export
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/klauspost/compress/zstd"
+	"sync"
 
 	"github.com/stintd/stint/core/decision"
 )
@@ -33,17 +28,27 @@ type Input struct {
 	Digest string // SHA-256 of the bytes, in hex
 	Bytes  int64
 	Rows   int64
+	Author string // who gave it; "" when nobody is known to have
 }
 
-// Writer writes a decision log. It is for one goroutine, and a log has one Writer at a time.
+// Writer writes a decision log. It is for one goroutine, save of Compact and Tend, which another one may call meanwhile; a log has one
+// Writer at a time.
 type Writer struct {
-	dir    string
-	disk   disk
-	lock   *os.File
-	last   int64 // the last published cycle, 0 when there is none
-	nowUS  int64 // of it
-	state  [sets]written
-	broken error // why the log must be opened anew
+	dir      string
+	disk     disk
+	lock     *os.File
+	state    [sets]written
+	complete bool          // whether every table has a file, so that none is missing for those who read files without a Reader
+	views    bool          // whether views.sql has been written
+	full     chan struct{} // told when many cycles are loose
+
+	mu      sync.Mutex      // for what compaction sees too
+	last    int64           // the last published cycle, 0 when there is none
+	nowUS   int64           // of it
+	broken  error           // why the log must be opened anew
+	waiting map[string]bool // inputs that were kept for a cycle that is not published yet
+	since   map[string]bool // inputs named by cycles published since the compaction under way began; nil: there is none
+	loose   int             // cycles published since the last compaction began
 }
 
 // written is what was last written of a set of state tables.
@@ -68,7 +73,7 @@ func Open(dir string, o Options) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{dir: dir, lock: held}
+	w := &Writer{dir: dir, lock: held, full: make(chan struct{}, 1), waiting: map[string]bool{}}
 	w.disk.lazy = o.Lazy
 	if o.Append {
 		err = w.resume()
@@ -96,7 +101,7 @@ func checkEmpty(dir string) error {
 
 // Close lets another writer have the log.
 func (w *Writer) Close() error {
-	w.broken = errors.New("it is closed")
+	_ = w.fail(errors.New("it is closed"))
 	return w.lock.Close()
 }
 
@@ -111,6 +116,10 @@ func (w *Writer) resume() error {
 	}
 	if n := len(r.cycles); n > 0 {
 		w.last = r.cycles[n-1]
+	}
+	w.complete = true
+	for name := range r.shape {
+		w.complete = w.complete && len(r.files[name]) > 0
 	}
 	for _, t := range shapes() {
 		err := eachFile(w.dir, t.Name, func(path, name string) error {
@@ -128,7 +137,7 @@ func (w *Writer) resume() error {
 			return err
 		}
 	}
-	if err := w.dropStates(); err != nil || w.last == 0 {
+	if err := errors.Join(w.dropStates(), w.dropUnfinished()); err != nil || w.last == 0 {
 		return err
 	}
 	head, err := r.head(w.last)
@@ -150,52 +159,6 @@ func (w *Writer) resume() error {
 	return nil
 }
 
-var kindName = regexp.MustCompile(`^[a-z_]{1,32}$`)
-
-// inputPath is where an input's bytes are kept.
-func inputPath(dir, kind, digest string) string {
-	return filepath.Join(dir, inputsTable, kind, digest+".zst")
-}
-
-// Input keeps the bytes of an input, packed, unless the log has them already. They are on the
-// disk when it returns. The result is the input's row for Cycle, its Rows for the caller to
-// set. An input that no published cycle names does no harm.
-func (w *Writer) Input(kind, source, format string, content []byte) (Input, error) {
-	if w.broken != nil {
-		return Input{}, fmt.Errorf("log %s: %w", w.dir, w.broken)
-	}
-	if !kindName.MatchString(kind) {
-		return Input{}, fmt.Errorf("log %s: %q is no kind of input", w.dir, kind)
-	}
-	sum := sha256.Sum256(content)
-	in := Input{Kind: kind, Source: source, Format: format, Digest: hex.EncodeToString(sum[:]), Bytes: int64(len(content))}
-	path := inputPath(w.dir, kind, in.Digest)
-	if _, err := os.Stat(path); err == nil {
-		return in, nil
-	}
-	if err := w.disk.mkdir(w.dir, filepath.Dir(path)); err != nil {
-		return Input{}, err
-	}
-	err := w.disk.write(path, func(to *os.File) error {
-		z, err := zstd.NewWriter(to, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(inputWindowBytes))
-		if err != nil {
-			return err
-		}
-		_, err = io.Copy(z, bytes.NewReader(content))
-		return errors.Join(err, z.Close())
-	})
-	if err == nil {
-		err = w.disk.rename(path)
-	}
-	if err == nil {
-		err = w.disk.syncDir(filepath.Dir(path))
-	}
-	if err != nil {
-		return Input{}, errors.Join(err, w.disk.remove(path+tmpSuffix))
-	}
-	return in, nil
-}
-
 // inputTable is the table inputs of a cycle.
 func inputTable(inputs []Input) decision.Table {
 	var bytes, rows []int64
@@ -205,6 +168,10 @@ func inputTable(inputs []Input) decision.Table {
 		place := map[string]int32{}
 		for i := range inputs {
 			word := of(&inputs[i])
+			if word == "" && name == "author" {
+				c.Code = append(c.Code, decision.Null)
+				continue
+			}
 			if _, ok := place[word]; !ok {
 				place[word] = int32(len(words))
 				words = append(words, word)
@@ -224,6 +191,7 @@ func inputTable(inputs []Input) decision.Table {
 		text("digest", func(in *Input) string { return in.Digest }),
 		{Name: "bytes", Type: decision.Int, Int: bytes},
 		{Name: "rows", Type: decision.Int, Int: rows},
+		text("author", func(in *Input) string { return in.Author }),
 	}}
 }
 
@@ -242,10 +210,13 @@ func (w *Writer) Cycle(c *decision.Cycle, inputs []Input) error {
 	}
 	s.Inputs = nil
 	for _, in := range inputs {
-		if _, err := os.Stat(inputPath(w.dir, in.Kind, in.Digest)); err != nil {
+		if err := hasBlob(w.dir, in.Kind, in.Digest); err != nil {
 			return fmt.Errorf("log %s: cycle %d: an input that was not kept: %w", w.dir, s.Cycle, err)
 		}
-		s.Inputs = append(s.Inputs, in.Kind+"/"+in.Digest)
+		s.Inputs = append(s.Inputs, blobKey(in.Kind, in.Digest))
+	}
+	if err := w.writeViews(); err != nil {
+		return fmt.Errorf("log %s: cycle %d: %w", w.dir, s.Cycle, err)
 	}
 	if s.Digest == "" {
 		s.Digest = decision.Digest(c.Tables())
@@ -260,15 +231,42 @@ func (w *Writer) Cycle(c *decision.Cycle, inputs []Input) error {
 	s.ConsumersCycle, s.SharesCycle = p.state[consumersSet].cycle, p.state[sharesSet].cycle
 	s.ShortfallsCycle = p.state[shortfallsSet].cycle
 	cycles := s.Table()
-	if err := p.file(&cycles, p.files...); err != nil {
+	if err := p.file(&cycles, append(p.files, meta{metaRows, strconv.Itoa(p.rows)})...); err != nil {
 		return p.undo(err)
 	}
-	w.last, w.nowUS, w.state = s.Cycle, s.NowUS, p.state
+	w.published(s)
+	w.state, w.complete = p.state, w.complete || p.all
 	if err := w.disk.syncDir(datePath(w.dir, cyclesTable, s.NowUS)); err != nil {
-		w.broken = fmt.Errorf("cycle %d is published, but perhaps not on the disk: %w", s.Cycle, err)
-		return fmt.Errorf("log %s: %w", w.dir, w.broken)
+		return fmt.Errorf("log %s: %w", w.dir, w.fail(fmt.Errorf("cycle %d is published, but perhaps not on the disk: %w", s.Cycle, err)))
 	}
 	return nil
+}
+
+// published notes that the log ends with a cycle now.
+func (w *Writer) published(s *decision.Summary) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last, w.nowUS = s.Cycle, s.NowUS
+	for _, key := range s.Inputs {
+		delete(w.waiting, key)
+		if w.since != nil {
+			w.since[key] = true
+		}
+	}
+	if w.loose++; w.loose >= looseMax {
+		select {
+		case w.full <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// fail notes why nothing more can be written.
+func (w *Writer) fail(err error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.broken = err
+	return err
 }
 
 // publication is a cycle on its way to the disk.
@@ -277,13 +275,16 @@ type publication struct {
 	cycle, now int64
 	state      [sets]written // once published
 	metas      []meta        // of every file
+	all        bool          // whether every table gets a file, with rows or not
+	rows       int           // the most that a table has
 	files      []meta        // digests of the files written, for the file of cycles
 	paths      []string      // of the files written or begun
 }
 
 // tables writes all files but that of cycles, and flushes their folders.
 func (p *publication) tables(c *decision.Cycle, inputs []Input) error {
-	tables := append(c.Tables(), inputTable(inputs))
+	p.all = !p.w.complete || p.newDay()
+	tables := append(logged(c.Tables(), inputs), inputTable(inputs))
 	if c.Keyframe {
 		tables = append(tables, c.Holdings.Table(), c.Hosts.Table(), c.Owners.Table())
 	}
@@ -298,7 +299,7 @@ func (p *publication) tables(c *decision.Cycle, inputs []Input) error {
 			if content[s] != "" {
 				err = p.file(t, meta{metaContent, content[s]})
 			}
-		} else if t.Rows > 0 || isKeyframe(t.Name) {
+		} else if t.Rows > 0 || isKeyframe(t.Name) || p.all {
 			err = p.file(t)
 		}
 		if err != nil {
@@ -316,6 +317,28 @@ func (p *publication) tables(c *decision.Cycle, inputs []Input) error {
 		}
 	}
 	return nil
+}
+
+// logged are a cycle's tables as the log has them: with where each consumer stands, and who gave a policy.
+func logged(tables []decision.Table, inputs []Input) []decision.Table {
+	for i := range tables {
+		switch t := &tables[i]; {
+		case t.Name == "consumers":
+			*t = decision.Tree(t)
+		case t.Name == "plans" && t.Rows > 0:
+			for _, in := range inputs {
+				if in.Kind == "plan" && in.Author != "" {
+					setText(t.Column("author"), t.Rows, in.Author)
+				}
+			}
+		}
+	}
+	return tables
+}
+
+// setText gives every row of a text column one word.
+func setText(c *decision.Column, rows int, word string) {
+	c.Code, c.Dict = make([]int32, rows), decision.Words{word}
 }
 
 // newDay tells whether the cycle is the first of a UTC day.
@@ -350,6 +373,7 @@ func (p *publication) file(t *decision.Table, more ...meta) error {
 	if err := p.w.disk.mkdir(p.w.dir, folder); err != nil {
 		return err
 	}
+	p.rows = max(p.rows, t.Rows)
 	path := filepath.Join(folder, cycleName(p.cycle))
 	p.paths = append(p.paths, path)
 	err := p.w.disk.write(path, func(to *os.File) error {
@@ -371,8 +395,7 @@ func (p *publication) undo(cause error) error {
 	for i := len(p.paths) - 1; i >= 0; i-- {
 		err := errors.Join(p.w.disk.remove(p.paths[i]), p.w.disk.remove(p.paths[i]+tmpSuffix))
 		if err != nil {
-			p.w.broken = fmt.Errorf("leftovers of cycle %d: %w", p.cycle, err)
-			cause = errors.Join(cause, p.w.broken)
+			cause = errors.Join(cause, p.w.fail(fmt.Errorf("leftovers of cycle %d: %w", p.cycle, err)))
 			break
 		}
 	}

@@ -219,11 +219,14 @@ func (b *batch) restore(r *export.Reader, log string, first int64) error {
 		return fmt.Errorf("%w\n%s: the state after cycle %d is of no use; without its file replay begins with one before it", err, log, from)
 	}
 	b.state, err = cluster.LoadFrame(saved, func(digest string) (*plan.Policy, error) {
-		content, err := r.InputContent(kindPlan, digest)
+		content, in, err := r.Policy(from)
+		if err == nil && in != digest {
+			content, err = r.InputContent(kindPlan, digest)
+		}
 		if err != nil {
 			return nil, err
 		}
-		return plan.Parse(filepath.Join(log, "inputs", kindPlan, digest), content)
+		return plan.Parse(filepath.Join(log, kindPlan, digest), content)
 	})
 	if err == nil && b.state.Cycle != from {
 		err = fmt.Errorf("it is that after cycle %d", b.state.Cycle)
@@ -353,7 +356,7 @@ func (b *batch) inputs(r *export.Reader, log string, cycle int64) error {
 		if err != nil {
 			return err
 		}
-		name := filepath.Join(log, "inputs", in.Kind, in.Digest)
+		name := filepath.Join(log, in.Kind, in.Digest)
 		if err := b.apply(&given{kind: in.Kind, source: in.Source, format: in.Format, name: name, content: content}); err != nil {
 			return fmt.Errorf("%w\n%s: cycle %d cannot be replayed", err, log, cycle)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/stintd/stint/core/engine"
 	"github.com/stintd/stint/core/heap"
 	"github.com/stintd/stint/core/journal"
+	"github.com/stintd/stint/export"
 	"github.com/stintd/stint/ingest/server"
 	"github.com/stintd/stint/ingest/table"
 )
@@ -57,6 +58,9 @@ type serveConfig struct {
 	Log         struct {
 		Level  string `yaml:"level"`
 		Format string `yaml:"format"`
+
+		Compact duration `yaml:"compact"`
+		Keep    days     `yaml:"keep"`
 	} `yaml:"log"`
 	Limits struct {
 		Body          size     `yaml:"body"`
@@ -121,6 +125,19 @@ func (s *size) UnmarshalYAML(text []byte) error {
 		return fmt.Errorf("%s: must be a number of bytes such as 256MiB", plainYAML(text))
 	}
 	*s = size(v << shift)
+	return nil
+}
+
+// days is a number of days, such as 400d.
+type days int
+
+// UnmarshalYAML reads it.
+func (d *days) UnmarshalYAML(text []byte) error {
+	n, err := strconv.Atoi(strings.TrimSuffix(plainYAML(text), "d"))
+	if err != nil || !strings.HasSuffix(plainYAML(text), "d") || n < 1 || n > 100_000 {
+		return fmt.Errorf("%s: must be a number of days from 1d to 100000d, such as 400d", plainYAML(text))
+	}
+	*d = days(n)
 	return nil
 }
 
@@ -194,6 +211,7 @@ func (c *serveConfig) validate(s *settings) {
 	}
 	between(s, "checkpoint.interval", c.Checkpoint.Interval, time.Second, 24*time.Hour)
 	between(s, "checkpoint.replay", c.Checkpoint.Replay, 100*time.Millisecond, 24*time.Hour)
+	between(s, "log.compact", c.Log.Compact, time.Second, 24*time.Hour)
 	if n := c.Checkpoint.Bytes; n < 1<<10 || n > 1<<40 {
 		add("checkpoint.bytes", strconv.FormatInt(int64(n), 10), "must be from 1KiB to 1TiB")
 	}
@@ -278,6 +296,7 @@ func (c *serveConfig) options(log *slog.Logger) (o server.ServiceOptions, err er
 	l, memory := &c.Limits, c.memory()
 	o = server.ServiceOptions{
 		Dir: c.Data, NoLog: !c.DecisionLog, PlanName: c.Plan,
+		Tend: export.TendOptions{Every: time.Duration(c.Log.Compact), KeepDays: int(c.Log.Keep), Grace: 30 * time.Second},
 		Engine: engine.Options{
 			IntervalUS: time.Duration(c.Interval).Microseconds(), ManualOnly: c.Manual, ShrinkGuardMilli: int64(c.ShrinkGuard),
 			SourceTTLUS: time.Duration(c.SourceTTL).Microseconds(), QueueMax: l.InputsWaiting, SourcesMax: l.Sources,

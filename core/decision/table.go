@@ -179,7 +179,7 @@ func (c *Consumers) AddSlots(figures [slotColumns]int64, without bool) {
 
 // slotNames are the columns of consumers that only slot plans fill.
 var slotNames = [...]string{
-	"owned_configured", "owned", "reserved", "limit", "static_quota", "quota",
+	"owned_configured", "owned", "reserved", slotLimit, "static_quota", "quota",
 	"held_owned", "held_shared", "held_borrowed", "lent", "free",
 }
 
@@ -193,7 +193,7 @@ func (c *Consumers) Table() Table {
 	}}
 	for i, name := range slotNames {
 		null := c.SlotNull
-		if name == "limit" {
+		if name == slotLimit {
 			null = c.LimitNull
 		}
 		t.Columns = append(t.Columns, Column{Name: name, Type: Int, Int: c.Slot[i], Null: null, Optional: true})
@@ -214,7 +214,7 @@ func (a *Amounts) Table() Table {
 		text("plan", a.Plan), text("consumer", a.Consumer), text("dimension", a.Dimension),
 		ints("configured", a.Configured), ints("owned", a.Owned), ints("reserved", a.Reserved),
 		ints("held", a.Held), ints("lent", a.Lent), ints("static_quota", a.StaticQuota),
-		{Name: "limit", Type: Int, Int: a.Limit, Null: a.LimitNull, Optional: true},
+		{Name: shareLimit, Type: Int, Int: a.Limit, Null: a.LimitNull, Optional: true},
 	}}
 }
 
@@ -403,7 +403,7 @@ func (s *Summary) Table() Table {
 	t := Table{"cycles", 1, []Column{
 		instants("now", []int64{s.NowUS}), instants("started", []int64{s.StartedUS}),
 		instants("finished", []int64{s.FinishedUS}), one("revision", s.Revision),
-		word("rules_version", RulesVersion), word("window", s.Window), one("hosts", s.Hosts),
+		word("rules_version", RulesVersion), word("time_window", s.Window), one("hosts", s.Hosts),
 		one("consumers", s.Consumers), one("sub_allocations", s.SubAllocations),
 		one("units_wanted", s.UnitsWanted), one("units_held", s.UnitsHeld),
 		one("units_granted", s.UnitsGranted), one("units_reclaimed", s.UnitsReclaimed),

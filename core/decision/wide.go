@@ -2,10 +2,10 @@ package decision
 
 // Wide is the table consumers with the figures of amounts as columns, named figure_dimension
 // (`owned_ncpus`, `held_ncpus`, …): for each dimension in order of first appearance, the figures
-// in amounts' order. They are null where a consumer has no amount. The columns
+// in amounts' order. They are null where a consumer has no amount. It has the columns of Tree too. The columns
 // of consumers are borrowed. SPEC chapter 8, `amounts`.
 func Wide(consumers, amounts *Table) Table {
-	wide := Table{consumers.Name, consumers.Rows, append([]Column(nil), consumers.Columns...)}
+	wide := Tree(consumers)
 	row := make(map[consumerKey]int, consumers.Rows)
 	keyOf := consumers.consumerKeys()
 	for r := range consumers.Rows {

@@ -23,14 +23,15 @@ func TestWide(t *testing.T) {
 	consumers, amounts := c.Table(), a.Table()
 	narrow := len(consumers.Columns)
 	wide := Wide(&consumers, &amounts)
-	if len(consumers.Columns) != narrow || wide.Columns[narrow].Name != "configured_ncpus" {
+	narrow += len(treeColumns)
+	if len(consumers.Columns)+len(treeColumns) != narrow || wide.Columns[narrow].Name != "configured_ncpus" {
 		t.Errorf("columns: %d before, %d after, then %s", narrow, len(consumers.Columns), wide.Columns[narrow].Name)
 	}
 	for name, want := range map[string][]string{
 		"held":       {"0", "1", "2"},
 		"owned_gpus": {"-", "5", "-"},
 		"held_ncpus": {"-", "7", "9"},
-		"limit_gpus": {"-", "10", "-"},
+		"share_limit_gpus": {"-", "10", "-"},
 	} {
 		var got []string
 		column := wide.Column(name)

@@ -1,6 +1,8 @@
 package explain
 
 import (
+	"strings"
+
 	"fmt"
 	"strconv"
 
@@ -36,15 +38,15 @@ func (p *part) amounts(rows []int) {
 	for _, row := range rows {
 		g.Columns = append(g.Columns, v.text("dimension", row))
 	}
-	for _, figure := range []string{"configured", "owned", "reserved", "held", "lent", "static_quota", "limit"} {
-		r, any := Row{Name: figure, Values: []any{}}, figure == "held" || figure == "static_quota"
+	for _, figure := range []string{"configured", "owned", "reserved", "held", "lent", "static_quota", "share_limit"} {
+		r, any := Row{Name: strings.TrimPrefix(figure, "share_"), Values: []any{}}, figure == "held" || figure == "static_quota"
 		for _, row := range rows {
 			if v.null(figure, row) {
 				r.Values = append(r.Values, nil)
 				continue
 			}
 			r.Values = append(r.Values, v.num(figure, row))
-			any = any || v.num(figure, row) > 0 || figure == "limit"
+			any = any || v.num(figure, row) > 0 || figure == "share_limit"
 		}
 		if any {
 			g.Rows = append(g.Rows, r)
@@ -59,7 +61,7 @@ func (p *part) amounts(rows []int) {
 		{"reserved", "reserved of that and never lent: ", "", []string{"MD-5"}},
 		{"lent", "others hold ", " of what it owns" + p.lentTo(), []string{"MD-8", "MD-10"}},
 		{"static_quota", "its part of the pools that it may draw from is ", ", if every leaf wanted without end", []string{"MD-15", "D-8"}},
-		{"limit", "may hold up to ", " from pools (share.limit)", []string{"MD-18"}},
+		{"share_limit", "may hold up to ", " from pools (share.limit)", []string{"MD-18"}},
 	} {
 		if what := vector(v, rows, f.figure); what != "" {
 			p.Points = append(p.Points, Point{Figure: f.figure, Text: f.before + what + f.after, Rules: f.rules})
@@ -71,7 +73,7 @@ func (p *part) amounts(rows []int) {
 func vector(v tableView, rows []int, figure string) string {
 	var words []string
 	for _, row := range rows {
-		if n := v.num(figure, row); n > 0 || figure == "limit" && !v.null(figure, row) {
+		if n := v.num(figure, row); n > 0 || figure == "share_limit" && !v.null(figure, row) {
 			words = append(words, grouped(n)+" "+v.text("dimension", row))
 		}
 	}

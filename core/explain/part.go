@@ -227,10 +227,10 @@ func (p *part) of(n plan.Node, column string) int64 {
 
 // limited is the limit of a consumer in the table consumers; ok is false when it has none.
 func (p *part) limited(n plan.Node) (limit int64, ok bool) {
-	if p.row[n] < 0 || p.table.null("limit", p.row[n]) {
+	if p.row[n] < 0 || p.table.null("slot_limit", p.row[n]) {
 		return 0, false
 	}
-	return p.table.num("limit", p.row[n]), true
+	return p.table.num("slot_limit", p.row[n]), true
 }
 
 // point adds a sentence about a figure.

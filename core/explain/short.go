@@ -219,8 +219,8 @@ func (p *part) ratiosAndLimits(s *Shortfall, leaf plan.Node) (points []Point) {
 		if p.md != nil {
 			rules = []string{"MD-18"}
 			for _, row := range amounts[p.key(n)] {
-				if !v.null("limit", row) {
-					text += fmt.Sprintf("; may have %s %s from pools, and holds %s wherever", grouped(v.num("limit", row)), v.text("dimension", row), grouped(v.num("held", row)))
+				if !v.null("share_limit", row) {
+					text += fmt.Sprintf("; may have %s %s from pools, and holds %s wherever", grouped(v.num("share_limit", row)), v.text("dimension", row), grouped(v.num("held", row)))
 				}
 			}
 		}

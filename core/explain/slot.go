@@ -11,12 +11,12 @@ func (p *part) explainSlots() {
 	columns := []column{p.figure("rank", "rank"), p.figure("wanted", "demand"), p.figure("held", "held"), p.figure("short", "short"),
 		p.figure("owned", "owned")}
 	if p.slot.Policy[p.node] == plan.Hybrid {
-		columns = append(columns, p.figure("reserved", "reserved"), p.figure("quota", "quota"), p.figure("limit", "limit"))
+		columns = append(columns, p.figure("reserved", "reserved"), p.figure("quota", "quota"), p.figure("limit", "slot_limit"))
 		p.around(columns, column{"owns", func(n plan.Node) any { return p.slot.Owns[n] }})
 		p.hybrid()
 	} else {
 		columns = append(columns, p.figure("shared", "held_shared"), p.figure("borrowed", "held_borrowed"), p.figure("lent", "lent"),
-			p.figure("quota", "quota"), p.figure("limit", "limit"))
+			p.figure("quota", "quota"), p.figure("limit", "slot_limit"))
 		p.around(columns, column{"ratio", func(n plan.Node) any { return p.slot.Ratio[n] }})
 		p.owned()
 		p.holds()

@@ -191,7 +191,7 @@ func tables(r oracle.Result, start time.Time) map[string][]row {
 	for _, c := range r.Consumers {
 		f := c.Slots
 		m["consumers"] = append(m["consumers"], row{"consumer": c.Path, "demand": c.Demand, "held": c.Held, "short": c.Short,
-			"owned_configured": f.OwnedConfigured, "owned": f.Owned, "reserved": f.Reserved, "limit": f.Limit,
+			"owned_configured": f.OwnedConfigured, "owned": f.Owned, "reserved": f.Reserved, "slot_limit": f.Limit,
 			"static_quota": f.StaticQuota, "quota": f.Quota, "held_owned": f.HeldOwned, "held_shared": f.HeldShared,
 			"held_borrowed": f.HeldBorrowed, "lent": f.Lent, "free": f.Free})
 	}

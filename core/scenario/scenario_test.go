@@ -52,7 +52,7 @@ var plays = map[string]struct {
 	"a partial row": {`
   - demand: [{consumer: /A, allocation: a, units: 3, ncpus: 1}]
     expect:
-      rows: {consumers: [{consumer: /A, held: 3, short: 0, limit_ncpus: null}, {consumer: /B, demand: 0}], shares: [{consumer: /A, usage: 0.75, usage_quota: 0.75}]}
+      rows: {consumers: [{consumer: /A, held: 3, short: 0, share_limit_ncpus: null}, {consumer: /B, demand: 0}], shares: [{consumer: /A, usage: 0.75, usage_quota: 0.75}]}
       none: {consumers: [{consumer: /A, held: 2}], shortfalls: [{consumer: /A}], reclaims: [{consumer: /A}]}
       sums: [{table: grants, where: {consumer: /A, host: h1, origin: public_pool}, column: units, equals: 3}, {table: ownership, where: {dimension: ncpus}, column: amount, equals: 0}]
 `, 1},

@@ -71,8 +71,8 @@ func (v *verifier) amount(p *plan, f *figuresOf, t *rows, row int, path string, 
 	n := func(column string) int64 { return t.number[column].at(row) }
 	v.equal(say("INV-9", "held"), v.m.account(p.name, path).size[d], n("held"))
 	limit, set := p.at(v.now, v.m.policy.zone).entry[path].limit[name]
-	if v.is(say("MD-18", "limit of"), t.number["limit"].missing(row) == !set) && set {
-		v.equal(say("MD-18", "limit of"), limit, n("limit"))
+	if v.is(say("MD-18", "limit of"), t.number["share_limit"].missing(row) == !set) && set {
+		v.equal(say("MD-18", "limit of"), limit, n("share_limit"))
 	}
 	at := func(m map[string][]int64) int64 {
 		if m[path] == nil {

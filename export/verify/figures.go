@@ -195,7 +195,7 @@ func (v *verifier) consumers() {
 }
 
 // slotNames are the columns that only slot plans fill.
-var slotNames = []string{"owned_configured", "owned", "reserved", "limit", "static_quota", "quota", "held_owned", "held_shared",
+var slotNames = []string{"owned_configured", "owned", "reserved", "slot_limit", "static_quota", "quota", "held_owned", "held_shared",
 	"held_borrowed", "lent", "free"}
 
 func (v *verifier) noSlots(t *rows, row int, plan, path string) {
@@ -259,8 +259,8 @@ func (v *verifier) summary(head *rows) {
 		}
 	}
 	v.equal(f("hosts"), hosts, n("hosts"))
-	g := f("window")
-	g.Expected, g.Got = v.m.policy.windowsAt(v.now), head.words["window"].text(0)
+	g := f("time_window")
+	g.Expected, g.Got = v.m.policy.windowsAt(v.now), head.words["time_window"].text(0)
 	v.is(g, g.Expected == g.Got)
 	v.plans()
 	v.rest(n)

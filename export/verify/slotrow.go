@@ -152,10 +152,10 @@ func (r *slotRow) figure(rule, name, path string, row int, want int64) {
 func (r *slotRow) owns(row int, path string) {
 	e, s := r.s.w.entry[path], r.s
 	r.figure("SLOT-1", "owned_configured", path, row, e.owns)
-	missing := r.t.number["limit"].missing(row)
-	f := of("SLOT-4", "consumers", r.p.name, path, "limit")
+	missing := r.t.number["slot_limit"].missing(row)
+	f := of("SLOT-4", "consumers", r.p.name, path, "slot_limit")
 	if r.is(f, missing == (e.most == none)) && !missing {
-		r.equal(f, e.most, r.number("limit", row))
+		r.equal(f, e.most, r.number("slot_limit", row))
 	}
 	if e.kind == "hybrid" {
 		r.figure("SLOT-21", "owned", path, row, s.scaled[path])

@@ -130,8 +130,14 @@ func (h *history) at(n int64) (*export.Reader, error) {
 	}
 	behind := problem{Type: "not-logged", Status: 503, RetryAfter: 1, Detail: fmt.Sprintf("cycle %d is not in the decision log yet", n)}
 	if h.r == nil || len(h.r.Cycles()) == 0 || h.r.Cycles()[len(h.r.Cycles())-1] < n {
-		r, err := export.OpenLog(h.dir)
+		r, err := h.r, error(nil)
+		if r == nil {
+			r, err = export.OpenLog(h.dir)
+		} else {
+			err = r.Refresh()
+		}
 		if err != nil {
+			h.r = nil
 			return nil, behind
 		}
 		h.r = r

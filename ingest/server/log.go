@@ -2,7 +2,9 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"time"
 
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/engine"
@@ -32,8 +34,31 @@ func (l decisionLog) Cycle(c *decision.Cycle, inputs []*engine.Input) error {
 		if err != nil {
 			return err
 		}
-		row.Rows = in.Rows
+		row.Rows, row.Author = in.Rows, in.Author
 		logged[i] = row
 	}
 	return l.w.Cycle(c, logged)
+}
+
+// tend keeps the log small while it is written; what it returns ends that.
+func (s *Server) tend(w *export.Writer, o export.TendOptions) (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	o.Done = func(c export.Compacted, took time.Duration, err error) {
+		switch {
+		case err != nil:
+			s.o.Log.Error("the decision log could not be compacted; it is tried again", "error", err)
+		case c != (export.Compacted{}):
+			s.o.Log.Info("the decision log was compacted", "took", took, "cycles", c.Cycles, "files", c.Before, "into", c.After,
+				"dropped_cycles", c.Dropped, "removed", c.Removed)
+		}
+	}
+	go func() {
+		defer close(ended)
+		w.Tend(ctx, o)
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
 }

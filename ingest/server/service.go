@@ -18,8 +18,9 @@ import (
 
 // ServiceOptions are what a whole service is made of: a server, an engine, a journal and a decision log.
 type ServiceOptions struct {
-	Dir      string // has the folders journal and log
-	NoLog    bool   // no decision log is written
+	Dir      string             // has the folders journal and log
+	NoLog    bool               // no decision log is written
+	Tend     export.TendOptions // how the log is kept small; Done is the service's own
 	Engine   engine.Options
 	Journal  journal.Options
 	Server   Options
@@ -98,6 +99,7 @@ func (s *Server) engineUntil(ctx context.Context, o *ServiceOptions) (err error)
 			return err
 		}
 		defer func() { err = errors.Join(err, w.Close()) }()
+		defer s.tend(w, o.Tend)()
 		eo.Exporter = decisionLog{w}
 	}
 	e := engine.New(eo)

@@ -1,0 +1,128 @@
+package export
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// oldLog is a copy of a log of the first schema.
+func oldLog(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "log")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "schema1", "log"))); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// column is the values of a column as text.
+func column(t *testing.T, r *Reader, table string, cycle int64, name string) string {
+	t.Helper()
+	rows := must(r.Table(table, cycle))(t)
+	c := rows.Column(name)
+	if c == nil {
+		t.Fatalf("%s has no column %s", table, name)
+	}
+	var all []string
+	for row := range rows.Rows {
+		all = append(all, cell(c, row))
+	}
+	return strings.Join(all, " ")
+}
+
+// holdOld reads what the first schema had otherwise, and the digests that it wrote.
+func holdOld(t *testing.T, what string, r *Reader) {
+	t.Helper()
+	for _, cycle := range []int64{1, 2, 3} {
+		for _, c := range []struct{ table, column, want string }{
+			{"consumers", "slot_limit", "6 - - -"}, {"consumers", "parent", "- /A /A -"}, {"consumers", "depth", "1 2 2 1"}, {"consumers", "leaf", "0 1 1 1"},
+			{"cycles", "time_window", ""}, {"amounts", "share_limit", ""},
+		} {
+			got := column(t, r, c.table, cycle, c.column)
+			if got != c.want {
+				t.Errorf("%s: cycle %d: %s.%s is %q, expected %q", what, cycle, c.table, c.column, got, c.want)
+			}
+		}
+		if got, want := must(r.Digest(cycle))(t), column(t, r, "cycles", cycle, "decisions_digest"); got != want {
+			t.Errorf("%s: cycle %d: digest %s, logged %s", what, cycle, got, want)
+		}
+		for _, in := range must(r.Inputs(cycle))(t) {
+			if in.Author != "" {
+				t.Errorf("%s: %+v", what, in)
+			}
+			must(r.InputContent(in.Kind, in.Digest))(t)
+		}
+	}
+	if states := fmt.Sprint(r.States()); states != "[1 2]" {
+		t.Errorf("%s: states of %s", what, states)
+	}
+	if state := must(r.State(2))(t); len(state) == 0 {
+		t.Errorf("%s: an empty state", what)
+	}
+}
+
+// TestFirstSchema reads a log of the first schema, goes on with it, and compacts it: old columns have their new names, digests are those
+// that were written, inputs and states are found.
+func TestFirstSchema(t *testing.T) {
+	dir := oldLog(t)
+	holdOld(t, "as it was written", must(OpenLog(dir))(t))
+	w := must(Open(dir, Options{Append: true, Lazy: true}))(t)
+	for n := int64(4); n <= 6; n++ {
+		c := keyframe(fill(n, n), n)
+		c.Summary.NowUS = w.nowUS + 12*3600e6
+		in := must(w.Input("demand", "s", "json", []byte(fmt.Sprint(n))))(t)
+		in.Author = "ann"
+		if err := w.Cycle(c, []Input{in}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	holdOld(t, "gone on with", must(OpenLog(dir))(t))
+	for _, table := range must(OpenLog(dir))(t).Tables() {
+		if files := must(filepath.Glob(filepath.Join(dir, table, "*", "*4.parquet")))(t); len(files) != 1 {
+			t.Errorf("the first new cycle has no file of %s: one table of the log may have none", table)
+		}
+	}
+	must(w.Compact(CompactOptions{Today: true}))(t)
+	r := must(OpenLog(dir))(t)
+	if got := column(t, r, "inputs", 5, "author"); got != "ann" {
+		t.Errorf("author %s", got)
+	}
+	if _, err := os.Stat(filepath.Join(dir, viewsName)); err != nil {
+		t.Error(err)
+	}
+	holdOld(t, "compacted", r)
+	rows := must(r.Rows("consumers", 1, 6))(t)
+	if c := rows.Column("leaf"); c == nil || rows.Rows != 4+4+3*2 {
+		t.Errorf("rows of both schemas: %s", rowsOf(rows))
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAuthor tells who gave a policy in the table plans, which no digest depends on.
+func TestAuthor(t *testing.T) {
+	dir := t.TempDir()
+	w := must(Open(dir, Options{Lazy: true}))(t)
+	c := fill(1, 1)
+	c.Plans.Revision, c.Plans.Author, c.Plans.Message, c.Plans.Digest = []int64{1}, coded(""), coded(""), coded("x")
+	c.Plans.Author.Code[0], c.Plans.Message.Code[0] = -1, -1
+	in := must(w.Input("plan", "", "yaml", []byte("p")))(t)
+	in.Author = "ann"
+	if err := w.Cycle(c, []Input{in}); err != nil {
+		t.Fatal(err)
+	}
+	r := must(OpenLog(dir))(t)
+	if got := column(t, r, "plans", 1, "author"); got != "ann" {
+		t.Errorf("author %s", got)
+	}
+	if got := must(r.Digest(1))(t); got != c.Summary.Digest {
+		t.Errorf("digest %s, decided %s", got, c.Summary.Digest)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
