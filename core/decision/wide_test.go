@@ -28,9 +28,9 @@ func TestWide(t *testing.T) {
 		t.Errorf("columns: %d before, %d after, then %s", narrow, len(consumers.Columns), wide.Columns[narrow].Name)
 	}
 	for name, want := range map[string][]string{
-		"held":       {"0", "1", "2"},
-		"owned_gpus": {"-", "5", "-"},
-		"held_ncpus": {"-", "7", "9"},
+		"held":             {"0", "1", "2"},
+		"owned_gpus":       {"-", "5", "-"},
+		"held_ncpus":       {"-", "7", "9"},
 		"share_limit_gpus": {"-", "10", "-"},
 	} {
 		var got []string

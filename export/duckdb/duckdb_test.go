@@ -160,7 +160,9 @@ var answers = map[string]func(b *book) [][]any{
 		rows, by := b.table("holdings", "last"), []string{"consumer", "origin"}
 		return withDistinct(group(rows, by, "units"), 2, distinct(rows, by, "host"))
 	},
-	"inputs": func(b *book) [][]any { return group(b.table("inputs", "all"), []string{"kind", "author"}, "*", "rows", "bytes") },
+	"inputs": func(b *book) [][]any {
+		return group(b.table("inputs", "all"), []string{"kind", "author"}, "*", "rows", "bytes")
+	},
 }
 
 var question = regexp.MustCompile(`(?m)^-- (\d+) (\w+): `)
