@@ -130,6 +130,7 @@ func TestPlacesInTurn(t *testing.T) {
 	p := newPlaces(2, 64, time.Minute)
 	var mu sync.Mutex
 	var order []string
+	left := 0
 	var wg sync.WaitGroup
 	release := make(chan struct{})
 	enter := func(caller string) {
@@ -144,6 +145,9 @@ func TestPlacesInTurn(t *testing.T) {
 			mu.Unlock()
 			<-release
 			leave()
+			mu.Lock()
+			left++
+			mu.Unlock()
 		})
 	}
 	waits := func(n int64) {
@@ -157,15 +161,36 @@ func TestPlacesInTurn(t *testing.T) {
 	for range 12 {
 		enter("greedy")
 	}
-	waits(10)  // two have a place
+	until := func(what string, is func() bool) {
+		t.Helper()
+		for begin := time.Now(); ; time.Sleep(100 * time.Microsecond) {
+			mu.Lock()
+			ok := is()
+			mu.Unlock()
+			if ok {
+				return
+			}
+			if time.Since(begin) > 10*time.Second {
+				t.Fatal(what, order)
+			}
+		}
+	}
+	entered := func(n int) {
+		t.Helper()
+		until("not all have entered who have a place", func() bool { return len(order) == n })
+	}
+	waits(10) // two have a place
+	entered(2)
 	enter("a") // the third place is for others
-	waits(10)
+	entered(3)
 	for _, caller := range []string{"a", "b", "a", "b"} {
 		enter(caller)
 	}
 	waits(14)
-	for range 17 {
+	for n := range 17 { // one after the other, so that the order is that of the places
 		release <- struct{}{}
+		until("nobody leaves", func() bool { return left == n+1 })
+		entered(17 - int(p.waits()))
 	}
 	wg.Wait()
 	mu.Lock()
