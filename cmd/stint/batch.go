@@ -200,6 +200,9 @@ func (b *batch) cycle(nowUS int64) {
 	b.runner.Clock = monotonicUS
 	last := b.state.NowUS
 	start := time.Now()
+	if b.state.MayForgetNeeds() {
+		b.state.ForgetNeeds()
+	}
 	if b.state.MayForget(0) {
 		b.state.Forget(nil)
 	}

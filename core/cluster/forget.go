@@ -1,5 +1,7 @@
 package cluster
 
+import "github.com/stintd/stint/core/plan"
+
 // NamesUsed is at most how many names of allocations, sub-allocations and sources the state needs; NamesKnown is how many it has. Names are
 // never taken away while cycles run, as ids must go on meaning the same: see Forget. O(1).
 func (s *State) NamesUsed() int {
@@ -15,6 +17,51 @@ const namesSpare = 1 << 14
 // MayForget tells whether more than half of the names are needless, and many: those that the state needs and so many others are not. O(1).
 func (s *State) MayForget(others int) bool {
 	return s.NamesKnown() > 2*(s.NamesUsed()+others)+namesSpare
+}
+
+// MayForgetNeeds tells the same of requirements. O(1).
+func (s *State) MayForgetNeeds() bool {
+	return s.Need.Len() > 2*(len(s.Sub.Alloc)-len(s.Sub.free))+needsSpare
+}
+
+// needsSpare is how many requirements too many are nothing to speak of.
+const needsSpare = 1 << 10
+
+// ForgetNeeds drops the requirements that no sub-allocation has any more; those that stay get new ids, in the same order. A Runner makes new
+// planners for the next cycle, which know nothing yet (Renumbered): it takes as long as a first one. O(requirements and sub-allocations).
+func (s *State) ForgetNeeds() {
+	used := usedNames(&s.Need.Names)
+	for sub, a := range s.Sub.Alloc {
+		if a != NoID {
+			used.use(int32(s.Sub.Need[sub]))
+		}
+	}
+	for i := range s.asked {
+		used.use(int32(s.asked[i].need))
+	}
+	ids, names := used.renamed(&s.Need.Names)
+	parsed := make([]*plan.Requirement, 0, names.Len())
+	for id, to := range ids {
+		if to != NoID {
+			parsed = append(parsed, s.Need.Parsed[id])
+		}
+	}
+	s.Need = Needs{Names: names, Parsed: parsed}
+	change := func(need *NeedID) {
+		if *need != NoID {
+			*need = NeedID(ids[*need])
+		}
+	}
+	for sub, a := range s.Sub.Alloc {
+		if a == NoID {
+			s.Sub.Need[sub] = NoID
+		}
+		change(&s.Sub.Need[sub])
+	}
+	for i := range s.asked {
+		change(&s.asked[i].need)
+	}
+	s.Renumbered = true
 }
 
 // Forget drops the names of allocations, sub-allocations and sources that nothing has any more. keep, unless nil, calls label and source for

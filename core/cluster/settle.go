@@ -76,7 +76,7 @@ func (s *State) Finish(cycle, nowUS int64) {
 		}
 	}
 	s.gone, s.Released, s.Reclaims, s.NewPlan = s.gone[:0], s.Released[:0], s.Reclaims[:0], false
-	s.Relabelled, s.Renamed = false, false
+	s.Relabelled, s.Renamed, s.Renumbered = false, false, false
 	for i := range s.Plans {
 		p := &s.Plans[i]
 		p.Dirty, p.again, p.Rebuilt, p.Resized, p.Stirred = p.again, false, false, false, false

@@ -58,6 +58,7 @@ type State struct {
 	Reclaims   []Reclaimed // steps of reclaims of this cycle
 	NewPlan    bool        // a revision took effect since the last cycle
 	Renamed    bool        // names have other ids since the last cycle: see Forget
+	Renumbered bool        // requirements have other ids since the last cycle: see ForgetNeeds
 	Relabelled bool        // units count as something else since the last cycle (CYC-3)
 
 	Shifts Shifts

@@ -186,6 +186,7 @@ func (p *player) play(t *rapid.T, s step) {
 	flap(t, p.twin, len(p.steps))
 	p.apply(t, p.twin, s, 3)
 	p.twin.Forget(nil)
+	p.twin.ForgetNeeds()
 	flap(t, p.twin, len(p.steps)+1)
 	if len(s.hosts) > 0 {
 		p.oracle.SetHosts(s.hosts, s.full)
@@ -352,6 +353,9 @@ func (p *player) run(t *rapid.T, still bool) {
 	fresh := cycle.Runner{Eager: true} // knows nothing of earlier cycles, grants on two goroutines, and asks what is offered of the first parcel
 	if p.cycles%2 > 0 {                // with a Runner that goes on, where nothing else changed too
 		p.engine.Forget(nil)
+		if p.cycles%3 == 0 {
+			p.engine.ForgetNeeds()
+		}
 	}
 	p.runner.Run(p.engine, p.nowUS, &p.out)
 	if err := p.runner.Verify(); err != nil {

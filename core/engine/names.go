@@ -4,6 +4,9 @@ package engine
 // kept. It comes right before a cycle, which makes all tables of the new names; views that were published keep theirs.
 func (e *Engine) forgetNames() {
 	s := e.state
+	if s.MayForgetNeeds() || e.o.ForgetAlways {
+		s.ForgetNeeds()
+	}
 	if !s.MayForget(min(e.recentNames, 4*e.rows)) && !e.o.ForgetAlways { // a row of events has four names at most
 		return
 	}

@@ -63,7 +63,7 @@ func TestForgetNames(t *testing.T) {
 			rigs[i] = ready(t, func(r *rig) { r.o.ForgetAlways, r.o.RecentCyclesMax = i == 1, 4 })
 			defer rigs[i].stop()
 		}
-		for range rapid.IntRange(1, 8).Draw(rt, "cycles") {
+		for range rapid.IntRange(1, 5).Draw(rt, "cycles") {
 			for range rapid.IntRange(0, 3).Draw(rt, "inputs") {
 				kind, source, rows := drawInput(rt)
 				var said [2]string
@@ -113,7 +113,7 @@ func drawInput(t *rapid.T) (kind, source, rows string) {
 	for _, n := range names {
 		units := rapid.IntRange(0, 9).Draw(t, "units")
 		if name := fmt.Sprintf("%s,a%d,s%d", consumer, n/3, n); kind == InputDemand || kind == InputDemandChanges {
-			rows += fmt.Sprintf("%s,%d,1\n", name, units)
+			rows += fmt.Sprintf("%s,%d,1,select(ncpus > %d)\n", name, units, rapid.IntRange(0, 9).Draw(t, "requirement"))
 		} else {
 			rows += fmt.Sprintf("%s,h%d,%d\n", name, 1+n%2, units)
 		}
@@ -122,7 +122,7 @@ func drawInput(t *rapid.T) (kind, source, rows string) {
 		source = ""
 	}
 	if kind == InputDemand || kind == InputDemandChanges {
-		return kind, source, "consumer,allocation,sub,units,ncpus\n" + rows
+		return kind, source, "consumer,allocation,sub,units,ncpus,requirement\n" + rows
 	}
 	return kind, source, "consumer,allocation,sub,host,units\n" + rows
 }
@@ -170,5 +170,30 @@ func TestNamesGo(t *testing.T) {
 	r.refused(BadRows, InputDemand, "new", "consumer,allocation,sub,units,ncpus\n/A,refused,also,1,1\n/Nobody,x,x,1,1\n")
 	if n := known(); n != before {
 		t.Errorf("%d names after a table that was refused, %d before", n, before)
+	}
+}
+
+// Requirements that no demand has any more do not stay either.
+func TestRequirementsGo(t *testing.T) {
+	r := ready(t, nil)
+	for round := range 8 {
+		var rows strings.Builder
+		rows.WriteString("consumer,allocation,units,ncpus,requirement\n")
+		for i := range 500 {
+			fmt.Fprintf(&rows, "/A,a%d,1,1,select(ncpus > %d)\n", i, 1000*round+i)
+		}
+		r.must(InputDemand, "one", rows.String(), shrunk)
+		r.cycle()
+	}
+	r.must(InputDemand, "one", "consumer,allocation,units,ncpus,requirement\n/A,x,1,1,select(ncpus > 7)\n", shrunk)
+	r.cycle()
+	r.cycle()
+	if err := r.Ask(func(s *cluster.State) error {
+		if n := s.Need.Len(); n > 1<<10+2*2 {
+			t.Errorf("%d requirements of one allocation", n)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
 	}
 }
