@@ -94,7 +94,7 @@ func (o *pushOptions) run(ctx context.Context, stdout, stderr io.Writer) error {
 		{"changes of hosts", o.hostChanges, func(b client.Body) (client.Receipt, error) { return c.ChangeHosts(ctx, b) }},
 		{"demand", o.demand, func(b client.Body) (client.Receipt, error) { return c.PutDemand(ctx, o.source, b, with) }},
 		{"changes of demand", o.demandChanges, func(b client.Body) (client.Receipt, error) { return c.ChangeDemand(ctx, o.source, b) }},
-		{"running", o.running, func(b client.Body) (client.Receipt, error) { return c.PutRunning(ctx, o.source, b) }},
+		{"running", o.running, func(b client.Body) (client.Receipt, error) { return c.PutRunning(ctx, o.source, b, with) }},
 		{"releases", o.releases, func(b client.Body) (client.Receipt, error) { return c.Release(ctx, b) }},
 	} {
 		if p.file == "" {

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/stintd/stint/ingest/client"
 )
 
 // running is `stint serve` within the test.
@@ -156,6 +158,55 @@ func TestServeAndPush(t *testing.T) {
 	if lines := strings.Split(got, "\n"); !strings.HasPrefix(lines[len(lines)-2], "3,") {
 		t.Error("the log of a service does not go on in batch:", got)
 	}
+}
+
+// TestServeLog gives a service inputs that only a service takes: its log is verified and replayed, and goes on in batch.
+func TestServeLog(t *testing.T) {
+	data := t.TempDir()
+	r := startServe(t, data, func(c *serveConfig) { c.Unknown = "report" })
+	c, ctx, all := &client.Client{Base: r.base}, context.Background(), client.Options{AllowShrink: true}
+	body := func(rows ...string) client.Body { return client.Bytes([]byte(strings.Join(rows, "\n")+"\n"), "") }
+	const plan = `{stint: 1, dimensions: [ncpus], resource_groups: [{name: G, hosts: [h1, h2]}], consumers: [{path: /A}, {path: /B}],
+  md_plans: [{name: p, resource_groups: [{name: G}], consumers: [{path: /A}, {path: /B}]}]}
+`
+	demand, released := "consumer,allocation,units,ncpus", "consumer,allocation,host,units,done"
+	for i, give := range []func() (client.Receipt, error){
+		func() (client.Receipt, error) { return c.PutPlan(ctx, body(plan), client.Options{}) },
+		func() (client.Receipt, error) { return c.PutHosts(ctx, body("host,ncpus", "h1,8", "h2,8"), all) },
+		func() (client.Receipt, error) {
+			return c.PutDemand(ctx, "a", body(demand, "/A,x,5,1", "/A,y,2,1"), all)
+		},
+		func() (client.Receipt, error) {
+			return c.PutDemand(ctx, "b", body(demand, "/B,x,5,1", "/C,x,2,1"), all)
+		},
+		func() (client.Receipt, error) {
+			return c.Release(ctx, body(released, "/A,x,h1,1,true", "/A,z,h1,1,true"))
+		},
+		func() (client.Receipt, error) {
+			return c.PutPlan(ctx, body(strings.ReplaceAll(plan, "{path: /B}", "{path: /B}, {path: /C}")), client.Options{})
+		},
+		func() (client.Receipt, error) {
+			return c.PutRunning(ctx, "a", body("consumer,allocation,host,units", "/A,y,h2,1"), all)
+		},
+		func() (client.Receipt, error) { return c.DeleteDemand(ctx, "a", all) },
+		func() (client.Receipt, error) { return c.PutDemand(ctx, "new", body(demand, "/A,y,2,1"), all) },
+		func() (client.Receipt, error) { return c.DeleteDemand(ctx, "b", all) },
+	} {
+		if _, err := give(); err != nil {
+			t.Fatal(i, err)
+		}
+		if i >= 3 {
+			command(t, 0, "push", "--server", r.base, "--cycle")
+		}
+	}
+	r.logged(t)
+	r.stop()
+	checkLog(t, "the log of a service", data+"/log")
+	got := command(t, 0, "run", "--append", "--out", data+"/log", "--at", "2100-01-01T00:00:00Z", "--output", "csv")
+	if !strings.Contains(got, "\n8,") {
+		t.Error("the log of a service does not go on in batch:", got)
+	}
+	checkLog(t, "the log of a service that went on", data+"/log")
 }
 
 func TestServeConfig(t *testing.T) {

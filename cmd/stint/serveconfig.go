@@ -217,8 +217,9 @@ func (c *serveConfig) validate(s *settings) {
 	}
 	l := &c.Limits
 	for key, v := range map[string]int{
-		"rows": l.Rows, "connections": l.Connections, "waiters": l.Waiters, "inputs_waiting": l.InputsWaiting, "sources": l.Sources, "idempotency_keys": l.Keys,
-		"recent_cycles": l.RecentCycles, "recent_rows": l.RecentRows,
+		"rows": l.Rows, "connections": l.Connections, "waiters": l.Waiters, "inputs_waiting": l.InputsWaiting, "sources": l.Sources,
+		"idempotency_keys": l.Keys,
+		"recent_cycles":    l.RecentCycles, "recent_rows": l.RecentRows,
 	} {
 		if v < 1 {
 			add("limits."+key, strconv.Itoa(v), "must be at least 1")

@@ -2,8 +2,8 @@ package cluster
 
 import "github.com/stintd/stint/core/plan"
 
-// NamesUsed is at most how many names of allocations, sub-allocations and sources the state needs; NamesKnown is how many it has. Names are
-// never taken away while cycles run, as ids must go on meaning the same: see Forget. O(1).
+// NamesUsed is at most how many names of allocations, sub-allocations and sources the state needs; NamesKnown is how
+// many it has. Names are never taken away while cycles run, as ids must go on meaning the same: see Forget. O(1).
 func (s *State) NamesUsed() int {
 	return len(s.Alloc.First) - len(s.Alloc.free) + len(s.Sub.Alloc) - len(s.Sub.free) + len(s.silent) + 1
 }
@@ -14,7 +14,8 @@ func (s *State) NamesKnown() int { return s.Label.Len() + s.Source.Len() }
 // namesSpare is how many names too many are nothing to speak of.
 const namesSpare = 1 << 14
 
-// MayForget tells whether more than half of the names are needless, and many: those that the state needs and so many others are not. O(1).
+// MayForget tells whether more than half of the names are needless, and many: those that the state needs and so many
+// others are not. O(1).
 func (s *State) MayForget(others int) bool {
 	return s.NamesKnown() > 2*(s.NamesUsed()+others)+namesSpare
 }
@@ -27,8 +28,9 @@ func (s *State) MayForgetNeeds() bool {
 // needsSpare is how many requirements too many are nothing to speak of.
 const needsSpare = 1 << 10
 
-// ForgetNeeds drops the requirements that no sub-allocation has any more; those that stay get new ids, in the same order. A Runner makes new
-// planners for the next cycle, which know nothing yet (Renumbered): it takes as long as a first one. O(requirements and sub-allocations).
+// ForgetNeeds drops the requirements that no sub-allocation has any more; those that stay get new ids, in the same
+// order. A Runner makes new planners for the next cycle, which know nothing yet (Renumbered): it takes as long as a
+// first one. O(requirements and sub-allocations).
 func (s *State) ForgetNeeds() {
 	used := usedNames(&s.Need.Names)
 	for sub, a := range s.Sub.Alloc {
@@ -64,10 +66,11 @@ func (s *State) ForgetNeeds() {
 	s.Renumbered = true
 }
 
-// Forget drops the names of allocations, sub-allocations and sources that nothing has any more. keep, unless nil, calls label and source for
-// the ids of others that are still to be known. Those that stay get new ids, in the same order, and new dictionaries: Frozen ones of
-// before stay as they are. It gives the new ids by the old ones, NoID for names that went. No decision depends on these ids; tables
-// that a Runner goes on borrowing are made anew in the next cycle (Renamed). O(names, allocations and sub-allocations).
+// Forget drops the names of allocations, sub-allocations and sources that nothing has any more. keep, unless nil, calls
+// label and source for the ids of others that are still to be known. Those that stay get new ids, in the same order,
+// and new dictionaries: Frozen ones of before stay as they are. It gives the new ids by the old ones, NoID for names
+// that went. No decision depends on these ids; tables that a Runner goes on borrowing are made anew in the next cycle
+// (Renamed). O(names, allocations and sub-allocations).
 func (s *State) Forget(keep func(label, source func(id int32))) (labels, sources []int32) {
 	label, source := usedNames(&s.Label), usedNames(&s.Source)
 	label.use(0) // that of sub-allocations without a name: it stays where it is
@@ -150,7 +153,8 @@ func (u nameUse) use(id int32) {
 	}
 }
 
-// renamed makes a dictionary of the names used of another, and gives their ids in it by the old ones, NoID for the rest.
+// renamed makes a dictionary of the names used of another, and gives their ids in it by the old ones, NoID for the
+// rest.
 func (u nameUse) renamed(old *Names) (ids []int32, names Names) {
 	used := 0
 	for _, is := range u {

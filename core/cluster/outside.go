@@ -2,10 +2,10 @@ package cluster
 
 import "github.com/stintd/stint/core/plan"
 
-// places gives demand that no plan has (ReportUnknown) its place in the plans of a new policy: to an allocation whose consumer is a leaf
-// of just one plan now, if the plan has no other of its name and can count all its units. to are the new indices of the plans before.
-// It comes before allocations are hung onto the plans, and gives those of such demand, NoID where there is none. O(allocations) where
-// there is any.
+// places gives demand that no plan has (ReportUnknown) its place in the plans of a new policy: to an allocation whose
+// consumer is a leaf of just one plan now, if the plan has no other of its name and can count all its units. to are the
+// new indices of the plans before. It comes before allocations are hung onto the plans, and gives those of such demand,
+// NoID where there is none. O(allocations) where there is any.
 func (s *State) places(byArrival []AllocID, to []int32) (plans map[AllocID]int32) {
 	var taken map[allocKey]bool
 	for _, a := range byArrival {
@@ -47,7 +47,8 @@ func (s *State) takenBy(byArrival []AllocID, to []int32) map[allocKey]bool {
 	return taken
 }
 
-// countedBy tells whether a plan can count all units that an allocation asks for: some figure of each is not 0, in a slot plan none but slots.
+// countedBy tells whether a plan can count all units that an allocation asks for: some figure of each is not 0, in a
+// slot plan none but slots.
 func (s *State) countedBy(p *Plan, a AllocID) bool {
 	slots, hasSlots := s.Policy.Dimension("slots")
 	some := false
@@ -70,7 +71,8 @@ func (s *State) countedBy(p *Plan, a AllocID) bool {
 	return some
 }
 
-// resize makes a sub-allocation's size that of a unit of a slot plan. One that nobody names any more keeps its own where another has that.
+// resize makes a sub-allocation's size that of a unit of a slot plan. One that nobody names any more keeps its own
+// where another has that.
 func (s *State) resize(sub SubID) {
 	was := subKey{s.Sub.Alloc[sub], s.Sub.Name[sub], s.Sub.Shape[sub]}
 	s.scratch.size = append(s.scratch.size[:0], s.Size(sub)...)

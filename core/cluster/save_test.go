@@ -12,7 +12,8 @@ import (
 
 // derived are the fields that Save leaves out: Load makes them of the others, of the policy, or they are scratch memory.
 var derived = []string{
-	"State.Policy", "State.at", "State.allocOf", "State.subOf", "State.scratch", "State.Renamed", "State.Renumbered", "State.Shifts", "State.victim", "State.aged", "State.parting",
+	"State.Policy", "State.at", "State.allocOf", "State.subOf", "State.scratch", "State.Renamed", "State.Renumbered",
+	"State.Shifts", "State.victim", "State.aged", "State.parting",
 	"Names.slot", "Shapes.of", "Shapes.key", "Needs.Parsed", "Hosts.words", "Subs.noted", "State.noted", "AttrColumn.Keep",
 	"Plan.Index", "Plan.MD", "Plan.Slots", "Plan.Terms", "Plan.Owns",
 }

@@ -202,8 +202,11 @@ func (s *State) roomIn(t *HostTable, p *Plan, h HostID) []int64 {
 	return room
 }
 
-// bindRunning resolves what a table says is running of a source: its rows, and the units of each. Sums saturate at 2^53.
-func (s *State) bindRunning(source string, t *HoldingTable) (rows []boundHolding, units map[boundHolding]int64, err error) {
+// bindRunning resolves what a table says is running of a source: its rows, and the units of each. Sums saturate at
+// 2^53.
+func (s *State) bindRunning(source string, t *HoldingTable) (
+	rows []boundHolding, units map[boundHolding]int64, err error,
+) {
 	f := Faults{Table: t.title()}
 	rows, units = s.bindHoldings(t, runs, &f), map[boundHolding]int64{}
 	src, known := s.Source.Find([]byte(source))
@@ -220,8 +223,8 @@ func (s *State) bindRunning(source string, t *HoldingTable) (rows []boundHolding
 	return rows, units, f.Err()
 }
 
-// WouldRun is how many units a source would hold by a table of what is running (API-6, the shrink guard). It saturates at 2^53. Errors are
-// those of SetRunning. O(rows).
+// WouldRun is how many units a source would hold by a table of what is running (API-6, the shrink guard). It saturates
+// at 2^53. Errors are those of SetRunning. O(rows).
 func (s *State) WouldRun(source string, t *HoldingTable) (units int64, err error) {
 	_, by, err := s.bindRunning(source, t)
 	for _, n := range by {
@@ -230,9 +233,10 @@ func (s *State) WouldRun(source string, t *HoldingTable) (units int64, err error
 	return units, err
 }
 
-// SetRunning makes what a source holds what a table says is running (SPEC chapter 7, a resynchronisation): units held that the
-// table does not name are released, units named that are not held are held as if just granted, in row order. What a host then holds
-// beyond its capacity, CYC-5 takes in the next cycle. It is refused as AddRunning is, but for want of room. O(holdings).
+// SetRunning makes what a source holds what a table says is running (SPEC chapter 7, a resynchronisation): units held
+// that the table does not name are released, units named that are not held are held as if just granted, in row order.
+// What a host then holds beyond its capacity, CYC-5 takes in the next cycle. It is refused as AddRunning is, but for
+// want of room. O(holdings).
 func (s *State) SetRunning(source string, t *HoldingTable) (released, added int64, err error) {
 	rows, left, err := s.bindRunning(source, t)
 	src, known := s.Source.Find([]byte(source))
@@ -278,7 +282,8 @@ func (s *State) Silence(source string) {
 	}
 }
 
-// RemoveSource has a source want nothing any more, and be heard: what it holds is released by the next cycle (CYC-5). O(sub-allocations).
+// RemoveSource has a source want nothing any more, and be heard: what it holds is released by the next cycle (CYC-5).
+// O(sub-allocations).
 func (s *State) RemoveSource(source string) {
 	id, ok := s.Source.Find([]byte(source))
 	if !ok {

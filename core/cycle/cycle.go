@@ -160,7 +160,8 @@ func (r *Runner) lap() {
 // attach gives every plan its planner and tells whether anything changed. With a
 // plan more or fewer, or for a Runner's first cycle, everything has.
 func (r *Runner) attach(s *cluster.State, nowUS int64) (dirty bool) {
-	if len(r.planner) != len(s.Plans) || s.NewPlan || s.Renumbered || r.out.Summary.Cycle != s.Cycle || r.out.Summary.Cycle == 0 {
+	if len(r.planner) != len(s.Plans) || s.NewPlan || s.Renumbered ||
+		r.out.Summary.Cycle != s.Cycle || r.out.Summary.Cycle == 0 {
 		r.planner = make([]planner, len(s.Plans))
 		for i := range s.Plans {
 			if r.planner[i] = (&md.Planner{Eager: r.Eager}); s.Plans[i].Slots != nil {

@@ -7,7 +7,8 @@ func (c *Cycle) names() (labels, sources []*Coded) {
 	return labels, []*Coded{&g.Source, &r.Source, &t.Source}
 }
 
-// EachName calls label for each code of an allocation or sub-allocation in the cycle's events, and source for each of a source, Null ones too.
+// EachName calls label for each code of an allocation or sub-allocation in the cycle's events, and source for each of a
+// source, Null ones too.
 func (c *Cycle) EachName(label, source func(code int32)) {
 	labels, sources := c.names()
 	for _, column := range labels {
@@ -22,8 +23,8 @@ func (c *Cycle) EachName(label, source func(code int32)) {
 	}
 }
 
-// RenameEvents is a frozen cycle without its state tables and keyframes, as Events gives it, in which names have other codes, given by the old
-// ones, and other dictionaries. The cycle stays as it is. O(rows).
+// RenameEvents is a frozen cycle without its state tables and keyframes, as Events gives it, in which names have other
+// codes, given by the old ones, and other dictionaries. The cycle stays as it is. O(rows).
 func (c *Cycle) RenameEvents(labelOf, sourceOf []int32, label, source Dict) *Cycle {
 	renamed := c.Events()
 	labels, sources := renamed.names()

@@ -284,7 +284,8 @@ func (k *keys) fields(c *pack.Coder) {
 		}
 	}
 	slices.SortFunc(all, func(a, b named) int {
-		return cmp.Or(cmp.Compare(a.who, b.who), cmp.Compare(a.scope.kind, b.scope.kind), cmp.Compare(a.scope.source, b.scope.source))
+		return cmp.Or(cmp.Compare(a.who, b.who), cmp.Compare(a.scope.kind, b.scope.kind),
+			cmp.Compare(a.scope.source, b.scope.source))
 	})
 	pack.Rows(c, &all, func(n *named) {
 		if c.Since(2) {

@@ -34,7 +34,7 @@ type Input struct {
 	Force         bool   `json:"force,omitempty"` // of a plan (PLAN-4)
 	Author        string `json:"author,omitempty"`
 	Message       string `json:"message,omitempty"`
-	Owner         string `json:"owner,omitempty"`  // the author, where that may not do all: to whom the source belongs from its first input on
+	Owner         string `json:"owner,omitempty"`  // the author of who may not do all: a source is its first owner's
 	Key           string `json:"key,omitempty"`    // idempotency key
 	Digest        string `json:"digest,omitempty"` // of the body as it came, in hex
 	Rows          int64  `json:"rows"`
@@ -72,7 +72,7 @@ type Receipt struct {
 	Rows     int64
 	Cycle    int64 // the first cycle that may go by it
 	Revision int64 // of a plan
-	Released int64 // units: of releases and running units; of a source that is deleted what it held, which the next cycle releases
+	Released int64 // units: of releases and running units; of a source that is deleted those it held
 	Added    int64 // units: of running units
 	Beyond   int64 // units released beyond what was held
 	Repeated bool  // the same was taken before, under the same idempotency key

@@ -5,9 +5,9 @@ import "strings"
 // keyTTLUS is how long an idempotency key is remembered (API-1).
 const keyTTLUS = 24 * 3600 * 1_000_000
 
-// keys are the idempotency keys of accepted inputs. A key belongs to who gave it. Those of one scope are forgotten in order of age: when a day
-// old, or when there are too many of the scope. When there are too many in all, those of the caller with the most make room: nobody
-// is refused for another's keys.
+// keys are the idempotency keys of accepted inputs. A key belongs to who gave it. Those of one scope are forgotten in
+// order of age: when a day old, or when there are too many of the scope. When there are too many in all, those of the
+// caller with the most make room: nobody is refused for another's keys.
 type keys struct {
 	perScopeMax, max int
 	callers          map[string]*caller
@@ -56,7 +56,8 @@ func (k *keys) find(who string, scope keyScope, key string, nowUS int64) *kept {
 	return v
 }
 
-// add remembers a key. Amortised O(1) while there are fewer than max; else O(callers, and the scopes of the one with the most keys).
+// add remembers a key. Amortised O(1) while there are fewer than max; else O(callers, and the scopes of the one with
+// the most keys).
 func (k *keys) add(who string, scope keyScope, key, digest string, r Receipt, nowUS int64) {
 	c := k.callers[who]
 	if c == nil {
@@ -91,8 +92,8 @@ func (k *keys) put(c *caller, s *scopeKeys, v *kept) {
 // sweepUS is how often at most all scopes are looked through for keys that are too old.
 const sweepUS = 60 * 1_000_000
 
-// makeRoom forgets the keys that are too old, wherever they are, and, when there are still too many, the oldest of the largest scope of who
-// has the most: a sixteenth of the scope, so that it is not searched for again with each key.
+// makeRoom forgets the keys that are too old, wherever they are, and, when there are still too many, the oldest of the
+// largest scope of who has the most: a sixteenth of the scope, so that it is not searched for again with each key.
 func (k *keys) makeRoom(nowUS int64) {
 	if nowUS-k.sweptUS >= sweepUS || nowUS < k.sweptUS {
 		k.sweptUS = nowUS

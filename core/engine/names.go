@@ -1,7 +1,8 @@
 package engine
 
-// forgetNames drops the names that nothing has any more, when they are many: neither the demand that there is, nor the cycles whose events are
-// kept. It comes right before a cycle, which makes all tables of the new names; views that were published keep theirs.
+// forgetNames drops the names that nothing has any more, when they are many: neither the demand that there is, nor the
+// cycles whose events are kept. It comes right before a cycle, which makes all tables of the new names; views that were
+// published keep theirs.
 func (e *Engine) forgetNames() {
 	s := e.state
 	if s.MayForgetNeeds() || e.o.ForgetAlways {

@@ -54,8 +54,9 @@ func readable(t testing.TB, r *rig) string {
 	return out + text(&shortfalls) + v.Last.Summary.Digest
 }
 
-// TestForgetNames gives two engines the same input, of which one forgets before each cycle the names that nothing has: both decide the same, log
-// the same, and give readers the same, also after a start from a checkpoint or from the journal.
+// TestForgetNames gives two engines the same input, of which one forgets before each cycle the names that nothing has:
+// both decide the same, log the same, and give readers the same, also after a start from a checkpoint or from the
+// journal.
 func TestForgetNames(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var rigs [2]*rig
@@ -102,7 +103,9 @@ func TestForgetNames(t *testing.T) {
 func drawInput(t *rapid.T) (kind, source, rows string) {
 	source = rapid.SampledFrom([]string{"one", "two"}).Draw(t, "source")
 	consumer := map[string]string{"one": "/A", "two": "/B"}[source]
-	kind = rapid.SampledFrom([]string{InputDemand, InputDemand, InputDemandChanges, InputReleases, InputRunning, InputDemandDelete, InputPlan}).Draw(t, "kind")
+	kind = rapid.SampledFrom([]string{
+		InputDemand, InputDemand, InputDemandChanges, InputReleases, InputRunning, InputDemandDelete, InputPlan,
+	}).Draw(t, "kind")
 	switch kind {
 	case InputDemandDelete:
 		return kind, source, ""
@@ -113,7 +116,8 @@ func drawInput(t *rapid.T) (kind, source, rows string) {
 	for _, n := range names {
 		units := rapid.IntRange(0, 9).Draw(t, "units")
 		if name := fmt.Sprintf("%s,a%d,s%d", consumer, n/3, n); kind == InputDemand || kind == InputDemandChanges {
-			rows += fmt.Sprintf("%s,%d,1,select(ncpus > %d)\n", name, units, rapid.IntRange(0, 9).Draw(t, "requirement"))
+			least := rapid.IntRange(0, 9).Draw(t, "requirement")
+			rows += fmt.Sprintf("%s,%d,1,select(ncpus > %d)\n", name, units, least)
 		} else {
 			rows += fmt.Sprintf("%s,h%d,%d\n", name, 1+n%2, units)
 		}
@@ -127,7 +131,8 @@ func drawInput(t *rapid.T) (kind, source, rows string) {
 	return kind, source, "consumer,allocation,sub,host,units\n" + rows
 }
 
-// Names of allocations that are gone, and of sources, do not stay: not in memory, not in checkpoints, not after a start.
+// Names of allocations that are gone, and of sources, do not stay: not in memory, not in checkpoints, not after a
+// start.
 func TestNamesGo(t *testing.T) {
 	r := ready(t, func(r *rig) {
 		r.o.CheckpointAtEnd, r.o.RecentCyclesMax = true, 2
@@ -154,7 +159,8 @@ func TestNamesGo(t *testing.T) {
 	for range 4 {
 		r.cycle()
 	}
-	// Twice what a cycle has, and what is nothing to speak of, before the names are looked through; all of a round stand beside those of the next.
+	// Twice what a cycle has, and what is nothing to speak of, before the names are looked through; all of a round
+	// stand beside those of the next.
 	if limit := 2*(2*2*4000) + 1<<14 + 4*4000; most > limit {
 		t.Errorf("%d names were known at once, more than %d", most, limit)
 	}
@@ -167,7 +173,8 @@ func TestNamesGo(t *testing.T) {
 	}
 	// What is refused leaves none behind.
 	before := known()
-	r.refused(BadRows, InputDemand, "new", "consumer,allocation,sub,units,ncpus\n/A,refused,also,1,1\n/Nobody,x,x,1,1\n")
+	r.refused(BadRows, InputDemand, "new",
+		"consumer,allocation,sub,units,ncpus\n/A,refused,also,1,1\n/Nobody,x,x,1,1\n")
 	if n := known(); n != before {
 		t.Errorf("%d names after a table that was refused, %d before", n, before)
 	}

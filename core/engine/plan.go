@@ -13,8 +13,9 @@ type compared struct {
 // comparesMax is how often a policy file is compared again because the policy changed meanwhile.
 const comparesMax = 8
 
-// submitPlan is Submit of a policy file. What is to be found out by reading both files is found out here, in the goroutine of who gives it:
-// the writer looks at revisions alone, and has the comparison made again when the policy changed meanwhile.
+// submitPlan is Submit of a policy file. What is to be found out by reading both files is found out here, in the
+// goroutine of who gives it: the writer looks at revisions alone, and has the comparison made again when the policy
+// changed meanwhile.
 func (e *Engine) submitPlan(in *Input) (r Receipt, err error) {
 	for range comparesMax {
 		in.compare(e.View().Policy)
@@ -50,14 +51,16 @@ func (in *Input) compare(was *PolicyView) {
 	for n, system := range was.Policy.System {
 		if path := was.Policy.Path[n]; system && !renamed[path] {
 			if _, ok := in.Policy.Find(path); !ok {
-				in.compared.err = refuse(BadPlan, "%s: consumer %s is marked `system` and must not be removed (PLAN-6)", in.Policy.File, path)
+				in.compared.err = refuse(BadPlan,
+					"%s: consumer %s is marked `system` and must not be removed (PLAN-6)", in.Policy.File, path)
 				return
 			}
 		}
 	}
 }
 
-// admitPlan checks the conditions of another policy file (PLAN-3), for which it must have been compared with the newest one. O(1).
+// admitPlan checks the conditions of another policy file (PLAN-3), for which it must have been compared with the newest
+// one. O(1).
 func (e *Engine) admitPlan(in *Input) error {
 	switch {
 	case in.IfRevision != 0 && in.IfRevision != e.revision():

@@ -38,15 +38,17 @@ func (e *Engine) admitNew(in *Input) error {
 	if in.AtUS >= e.soughtUS && in.AtUS < e.soughtUS+seekUS || len(e.idle(of, in.AtUS)) == 0 {
 		e.soughtUS = in.AtUS
 		if of != "" {
-			return refuse(TooMany, "source %q: this token has %d sources already, as many as one may have; DELETE /v1/demand/{source} removes one",
-				in.Source, e.o.SourcesPerCallerMax)
+			return refuse(TooMany, "source %q: this token has %d sources already, as many as one may have; "+
+				"DELETE /v1/demand/{source} removes one", in.Source, e.o.SourcesPerCallerMax)
 		}
-		return refuse(TooMany, "source %q: there are %d sources already, as many as allowed; DELETE /v1/demand/{source} removes one", in.Source, e.o.SourcesMax)
+		return refuse(TooMany, "source %q: there are %d sources already, as many as allowed; "+
+			"DELETE /v1/demand/{source} removes one", in.Source, e.o.SourcesMax)
 	}
 	return nil
 }
 
-// fullFor tells whether there is no room for another source of a caller, and whose must go to make some: the caller's, or, when of is "", anybody's.
+// fullFor tells whether there is no room for another source of a caller, and whose must go to make some: the caller's,
+// or, when of is "", anybody's.
 func (e *Engine) fullFor(owner string) (of string, full bool) {
 	if owner != "" {
 		owned := 0
@@ -62,8 +64,8 @@ func (e *Engine) fullFor(owner string) (of string, full bool) {
 	return "", len(e.sources) >= e.o.SourcesMax
 }
 
-// idle lists the sources, of one owner unless that is "", that want and hold nothing and that nobody has pushed to for long.
-// O(sources), and O(allocations) when there may be any.
+// idle lists the sources, of one owner unless that is "", that want and hold nothing and that nobody has pushed to for
+// long. O(sources), and O(allocations) when there may be any.
 func (e *Engine) idle(owner string, nowUS int64) (names []string) {
 	for name, s := range e.sources {
 		if nowUS-s.heardUS > sourceIdleUS && (owner == "" || s.owner == owner) {

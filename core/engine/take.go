@@ -226,7 +226,8 @@ func (e *Engine) permit(in *Input) error {
 	return nil
 }
 
-// guard refuses a snapshot, a resynchronisation, the removal of a source or a host table that would release too much (API-6).
+// guard refuses a snapshot, a resynchronisation, the removal of a source or a host table that would release too much
+// (API-6).
 func (e *Engine) guard(in *Input) error {
 	if in.AllowShrink {
 		return nil
@@ -249,7 +250,8 @@ func (e *Engine) guard(in *Input) error {
 		lost, held, what, e.o.ShrinkGuardMilli/10, e.o.ShrinkGuardMilli%10)
 }
 
-// shrinks tells how many of the units held an input would release, of those of its source, or of all. Changes release what they say.
+// shrinks tells how many of the units held an input would release, of those of its source, or of all. Changes release
+// what they say.
 func (e *Engine) shrinks(in *Input) (lost, held int64, err error) {
 	switch in.Kind {
 	case InputHosts:

@@ -135,8 +135,9 @@ func pathsOf(list []any) map[string]bool {
 	return paths
 }
 
-// entries gives what stands at a place of two lists, which have the paths given, and what to call it: entries of consumers by their path,
-// for those that may be changed were taken out, so that their number says nothing. Where one came or went, it alone is given.
+// entries gives what stands at a place of two lists, which have the paths given, and what to call it: entries of
+// consumers by their path, for those that may be changed were taken out, so that their number says nothing. Where one
+// came or went, it alone is given.
 func entries(was, is []any, old, new map[string]bool, i int) (name string, a, b any) {
 	if i < len(was) {
 		a = was[i]

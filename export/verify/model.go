@@ -139,7 +139,8 @@ func (m *model) setPolicy(p *policy) {
 	m.disown()
 }
 
-// placeOutside gives demand of no plan its place, once its consumer is a leaf of one plan that has no allocation of its name and can count all its units.
+// placeOutside gives demand of no plan its place, once its consumer is a leaf of one plan that has no allocation of its
+// name and can count all its units.
 func (m *model) placeOutside(p *policy) {
 	type allocation struct{ plan, consumer, name string }
 	subs, taken := map[allocation][]*sub{}, map[allocation]bool{}

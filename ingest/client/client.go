@@ -116,9 +116,14 @@ func (c *Client) ChangeDemand(ctx context.Context, source string, b Body) (Recei
 	return c.input(ctx, "PATCH", "/v1/demand/"+url.PathEscape(source), nil, nil, b)
 }
 
+// DeleteDemand has a source be forgotten, with all that it wants; what it holds is released.
+func (c *Client) DeleteDemand(ctx context.Context, source string, o Options) (Receipt, error) {
+	return c.input(ctx, "DELETE", "/v1/demand/"+url.PathEscape(source), shrink(o), nil, Bytes(nil, "text/csv"))
+}
+
 // PutRunning gives all that runs of a source, whatever the service thought.
-func (c *Client) PutRunning(ctx context.Context, source string, b Body) (Receipt, error) {
-	return c.input(ctx, "PUT", "/v1/running/"+url.PathEscape(source), nil, nil, b)
+func (c *Client) PutRunning(ctx context.Context, source string, b Body, o Options) (Receipt, error) {
+	return c.input(ctx, "PUT", "/v1/running/"+url.PathEscape(source), shrink(o), nil, b)
 }
 
 // Release gives units back.
