@@ -17,7 +17,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// The folder of all that is no table. Logs of the first schema have inputs in the folder of the table inputs, saved states in one beside it.
+// The folder of all that is no table. Logs of the first schema have inputs in the folder of the table inputs, saved
+// states in one beside it.
 const (
 	blobsFolder     = "blobs"
 	packsName       = "packs"  // in it: packs of inputs
@@ -127,9 +128,9 @@ func (d *disk) keep(dir, path string, content io.Reader) error {
 	return nil
 }
 
-// InputContent gives the bytes of an input as they were given, checked against the digest: from its own file, or from the pack of the
-// cycles that named it. It is fastest after Inputs has told of a cycle that names it, and in the order of the cycles.
-// Inputs beyond 4 GiB are an error.
+// InputContent gives the bytes of an input as they were given, checked against the digest: from its own file, or from
+// the pack of the cycles that named it. It is fastest after Inputs has told of a cycle that names it, and in the order
+// of the cycles. Inputs beyond 4 GiB are an error.
 func (r *Reader) InputContent(kind, digest string) ([]byte, error) {
 	if sum, err := hex.DecodeString(digest); !isKind(kind) || err != nil || len(sum) != sha256.Size {
 		return nil, fmt.Errorf("log %s: %q is no input", r.dir, blobKey(kind, digest))

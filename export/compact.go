@@ -15,14 +15,16 @@ import (
 	"github.com/stintd/stint/core/decision"
 )
 
-// What becomes one file. Two files of a table are read into memory when they become one, and a reader takes a file whole.
+// What becomes one file. Two files of a table are read into memory when they become one, and a reader takes a file
+// whole.
 const (
 	compactBytesMax  = 32 << 20 // of a table's files
 	compactRowsMax   = 1 << 20  // of a table
 	compactCyclesMax = headsMax
 )
 
-// Of the day that goes on, single cycles become one file, and so do smallRanges neighbours of fewer cycles than smallCyclesMax.
+// Of the day that goes on, single cycles become one file, and so do smallRanges neighbours of fewer cycles than
+// smallCyclesMax.
 const (
 	smallRanges    = 16
 	smallCyclesMax = 16_000
@@ -61,11 +63,11 @@ type compaction struct {
 	old   []string
 }
 
-// Compact puts the files of whole UTC days before that of the last cycle together, as few a day as memory allows, packs the inputs that
-// they name, and drops days that are older than what is to be kept. It may be called while another goroutine gives the writer cycles, which
-// are not touched; one compaction at a time. It may be stopped at any point, by a crash too: a reader finds every cycle that
-// is kept whole, in its own files or in the longer ones, and the next call goes on. Readers may go on reading; one that looks for a cycle
-// that was dropped gets an error.
+// Compact puts the files of whole UTC days before that of the last cycle together, as few a day as memory allows,
+// packs the inputs that they name, and drops days that are older than what is to be kept. It may be called while
+// another goroutine gives the writer cycles, which are not touched; one compaction at a time. It may be stopped at any
+// point, by a crash too: a reader finds every cycle that is kept whole, in its own files or in the longer ones, and
+// the next call goes on. Readers may go on reading; one that looks for a cycle that was dropped gets an error.
 //
 // The longer files of a range of cycles come first, their file of cycles last: with that the others are replaced. What they
 // replace is removed after. Days are dropped by naming the first cycle that is kept, with the inputs in force before it; their
@@ -285,8 +287,8 @@ func (c *compaction) day(r *Reader, d logDay) error {
 	return nil
 }
 
-// reach is how far the ranges from one on go that become one: until a file would be too large, or of the day that goes on until another
-// size of ranges begins.
+// reach is how far the ranges from one on go that become one: until a file would be too large, or of the day that goes
+// on until another size of ranges begins.
 func (c *compaction) reach(r *Reader, d logDay, from int) (to int, err error) {
 	size, rows := map[string]int64{}, int64(0)
 	first := d.ranges[from]
@@ -325,7 +327,8 @@ func (r *Reader) grown(size map[string]int64, s span) (most int64) {
 	return most
 }
 
-// most is the most rows that a table's file of a range has. Logs of the first schema do not tell; there the files are asked.
+// most is the most rows that a table's file of a range has. Logs of the first schema do not tell; there the files are
+// asked.
 func (r *Reader) most(s span) (n int64, err error) {
 	if r.metas[s.path] == nil {
 		if _, err := r.read(s.path, ""); err != nil {
@@ -355,6 +358,9 @@ func (c *compaction) merge(r *Reader, date string, ranges []span) error {
 	first, last := ranges[0].first, ranges[len(ranges)-1].last
 	m := merging{c: c, r: r, date: date, s: span{first: first, last: last}}
 	for _, name := range r.Tables() {
+		if c.stopped() {
+			return errStopped // what was written is a leftover until then
+		}
 		n := len(m.old)
 		for _, s := range ranges {
 			if path, ok := r.files[name][[2]int64{s.first, s.last}]; ok && name != cyclesTable {
@@ -501,8 +507,8 @@ func (c *compaction) drop(r *Reader) error {
 	return c.sweep()
 }
 
-// sweep removes what counts for nothing: of days that were dropped, what a compaction that was stopped has replaced, and inputs that
-// are packed or that nothing names.
+// sweep removes what counts for nothing: of days that were dropped, what a compaction that was stopped has replaced,
+// and inputs that are packed or that nothing names.
 func (c *compaction) sweep() error {
 	r, err := openLog(c.w.dir)
 	if err != nil {

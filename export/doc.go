@@ -23,7 +23,8 @@ const (
 	metaSeal      = "stint.seal"      // SHA-256 of the file with unsealed in its place
 )
 
-// SchemaVersion is the version of the columns of the log's tables that is written. Those of version 1 are read too (upgrade).
+// SchemaVersion is the version of the columns of the log's tables that is written. Those of version 1 are read too
+// (upgrade).
 const SchemaVersion = "2"
 
 // The tables that are not a decision.Table of every cycle.

@@ -19,8 +19,9 @@ import (
 	"github.com/stintd/stint/core/decision"
 )
 
-// A pack has the inputs that some cycles named, each once, in the order in which they were named: a tar archive in one zstd frame,
-// whose header tells how many bytes the archive has. Packs are named by their cycles and replace each other as files of tables do.
+// A pack has the inputs that some cycles named, each once, in the order in which they were named: a tar archive in one
+// zstd frame, whose header tells how many bytes the archive has. Packs are named by their cycles and replace each
+// other as files of tables do.
 
 const (
 	packBytesMax    = 64 << 20 // of the archive, unless one cycle has more
@@ -110,7 +111,8 @@ type unpacked struct {
 	blob map[string][]byte // nil: it is too large, and is read each time
 }
 
-// packed finds an input's bytes in the packs: in that of the cycle that was last seen to name it, else in any, the newest first.
+// packed finds an input's bytes in the packs: in that of the cycle that was last seen to name it, else in any, the
+// newest first.
 func (r *Reader) packed(kind, digest string) (content []byte, where string, err error) {
 	key := blobKey(kind, digest)
 	missing := fmt.Errorf("%s: %w", blobPath(r.dir, kind, digest), fs.ErrNotExist)
@@ -224,8 +226,8 @@ func eachPacked(path string, visit func(h *tar.Header, from io.Reader) error) er
 	}
 }
 
-// pack packs the inputs of ranges of several cycles that no pack has yet: also where they named none, so that packs leave no cycle
-// out that stands between two of them. What is missing is left out: verify tells of it.
+// pack packs the inputs of ranges of several cycles that no pack has yet: also where they named none, so that packs
+// leave no cycle out that stands between two of them. What is missing is left out: verify tells of it.
 func (c *compaction) pack() error {
 	r, err := openLog(c.w.dir)
 	if err != nil {
@@ -356,7 +358,8 @@ func (c *compaction) archive(s span, list []blobRef, content func(blobRef) ([]by
 	return c.disk.syncDir(folder)
 }
 
-// joinPacks makes one pack of several neighbours of a day: as few as may be of a day that is over, of the day that goes on many small ones.
+// joinPacks makes one pack of several neighbours of a day: as few as may be of a day that is over, of the day that
+// goes on many small ones.
 func (c *compaction) joinPacks() error {
 	all, err := allPacks(c.w.dir)
 	if err != nil {
@@ -481,7 +484,8 @@ func (c *compaction) dropBlobs() error {
 	})
 }
 
-// unlessNamed does something to an input's file unless a cycle names it that the compaction under way does not know of, or will.
+// unlessNamed does something to an input's file unless a cycle names it that the compaction under way does not know
+// of, or will.
 func (w *Writer) unlessNamed(key string, do func() error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

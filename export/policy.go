@@ -6,8 +6,9 @@ import (
 	"sort"
 )
 
-// Policy is the policy file in force in a cycle, as it was given. It reads the files of cycles that a binary search for the
-// cycle of its revision takes, the inputs of that one, and the file. Errors: no such cycle, an input that is missing or damaged.
+// Policy is the policy file in force in a cycle, as it was given. It reads the files of cycles that a binary search
+// for the cycle of its revision takes, the inputs of that one, and the file. Errors: no such cycle, an input that is
+// missing or damaged.
 func (r *Reader) Policy(cycle int64) (text []byte, digest string, err error) {
 	if err := r.known(cyclesTable, cycle); err != nil {
 		return nil, "", err

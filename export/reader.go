@@ -38,6 +38,7 @@ type Reader struct {
 	packs  []span                         // of inputs
 	packOf map[string]int64               // by input: a cycle that names it, as far as Inputs was asked
 	open   unpacked                       // the pack that was read last
+	parts  map[string]*part               // by table: what was read last of a file of several cycles
 	within map[string][]int64             // by path of a file of several cycles: these; nil: all of its range
 	heads  map[int64]head
 	metas  map[string]map[string]string // by path: the metadata of files read
@@ -66,7 +67,7 @@ func OpenLog(dir string) (*Reader, error) {
 // openLog is OpenLog, save that a log that was never written to is an empty one.
 func openLog(dir string) (*Reader, error) {
 	r := &Reader{
-		dir: dir, shape: map[string]decision.Table{}, packOf: map[string]int64{}, within: map[string][]int64{},
+		dir: dir, shape: map[string]decision.Table{}, packOf: map[string]int64{}, parts: map[string]*part{}, within: map[string][]int64{},
 		heads: map[int64]head{}, metas: map[string]map[string]string{},
 	}
 	for _, t := range shapes() {
@@ -364,6 +365,9 @@ func (r *Reader) rows(name string, first, last int64) (*decision.Table, error) {
 			if !named {
 				continue
 			}
+		}
+		if first == last && s.first < s.last {
+			return r.cycleOf(name, s, want, first)
 		}
 		if err := r.add(&b, name, s, want, first, last); err != nil {
 			return nil, err

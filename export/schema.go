@@ -8,7 +8,8 @@ import (
 	"github.com/stintd/stint/core/decision"
 )
 
-// firstSchema is the version of columns that this program reads too, and does not write. It had other names, and lacked columns.
+// firstSchema is the version of columns that this program reads too, and does not write. It had other names, and
+// lacked columns.
 const firstSchema = "1"
 
 // renamed are the columns that have another name since the first schema.
@@ -16,15 +17,15 @@ var renamed = map[string]string{
 	"cycles.window": "time_window", "consumers.limit": "slot_limit", "amounts.limit": "share_limit",
 }
 
-// added are the columns that came after the first schema, by the column that they stand after. Those of consumers are made of
-// the paths when they are read (decision.Tree); who gave an input is not known.
+// added are the columns that came after the first schema, by the column that they stand after. Those of consumers are
+// made of the paths when they are read (decision.Tree); who gave an input is not known.
 var added = map[string][]decision.Column{
 	"consumers.consumer": {{Name: "parent", Type: decision.Text}, {Name: "depth"}, {Name: "leaf"}},
 	"inputs.rows":        {{Name: "author", Type: decision.Text}},
 }
 
-// upgrade gives the columns of a file of the first schema as they are now. from are their places in the file, -1 for those
-// that it lacks.
+// upgrade gives the columns of a file of the first schema as they are now. from are their places in the file, -1 for
+// those that it lacks.
 func upgrade(table string, old []decision.Column) (columns []decision.Column, from []int) {
 	for i, c := range old {
 		was := table + "." + c.Name
@@ -50,18 +51,24 @@ func (b *builder) missing(i int) {
 	}
 }
 
-// choose notes the row groups of a file that may have rows of the cycles first … last, by the bounds that the file tells.
-// A group that tells of cycles that the file cannot hold is read too, and found out.
+// choose notes the row groups of a file that may have rows of the cycles first … last, by the bounds that the file
+// tells. A group that tells of cycles that the file cannot hold is read too, and found out.
 func (b *builder) choose(f *parquet.File, s span, first, last int64) {
 	b.groups, b.rows = b.groups[:0], 0
 	for i, group := range f.RowGroups() {
-		told := f.Metadata().RowGroups[i].Columns[0].MetaData.Statistics
-		if len(told.MinValue) == 8 && len(told.MaxValue) == 8 {
-			low, high := int64(binary.LittleEndian.Uint64(told.MinValue)), int64(binary.LittleEndian.Uint64(told.MaxValue))
-			if s.first <= low && high <= s.last && (high < first || low > last) {
-				continue
-			}
+		at, told := groupBounds(f, i)
+		if told && s.first <= at.low && at.high <= s.last && (at.high < first || at.low > last) {
+			continue
 		}
 		b.groups, b.rows = append(b.groups, group), b.rows+group.NumRows()
 	}
+}
+
+// groupBounds are the cycles of a row group, as far as the file tells.
+func groupBounds(f *parquet.File, group int) (bounds, bool) {
+	told := f.Metadata().RowGroups[group].Columns[0].MetaData.Statistics
+	if len(told.MinValue) != 8 || len(told.MaxValue) != 8 {
+		return bounds{}, false
+	}
+	return bounds{int64(binary.LittleEndian.Uint64(told.MinValue)), int64(binary.LittleEndian.Uint64(told.MaxValue))}, true
 }

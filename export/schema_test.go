@@ -64,8 +64,8 @@ func holdOld(t *testing.T, what string, r *Reader) {
 	}
 }
 
-// TestFirstSchema reads a log of the first schema, goes on with it, and compacts it: old columns have their new names, digests are those
-// that were written, inputs and states are found.
+// TestFirstSchema reads a log of the first schema, goes on with it, and compacts it: old columns have their new names,
+// digests are those that were written, inputs and states are found.
 func TestFirstSchema(t *testing.T) {
 	dir := oldLog(t)
 	holdOld(t, "as it was written", must(OpenLog(dir))(t))

@@ -19,8 +19,8 @@ type TendOptions struct {
 	Done     func(c Compacted, took time.Duration, err error) // told of each compaction; nil: nobody is told
 }
 
-// Tend compacts the log again and again, beside the goroutine that writes it, until ctx is done. The Writer must not be closed before it
-// has returned.
+// Tend compacts the log again and again, beside the goroutine that writes it, until ctx is done. The Writer must not
+// be closed before it has returned.
 func (w *Writer) Tend(ctx context.Context, o TendOptions) {
 	if o.Every <= 0 {
 		return

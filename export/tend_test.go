@@ -83,8 +83,8 @@ func countFiles(t *testing.T, dir string) (n int) {
 	return n
 }
 
-// TestCompactBeside compacts a log again and again while it is written and read: nobody misses a cycle or an input, and the number of
-// files stays.
+// TestCompactBeside compacts a log again and again while it is written and read: nobody misses a cycle or an input,
+// and the number of files stays.
 func TestCompactBeside(t *testing.T) {
 	const cycles = 120
 	dir := t.TempDir()
@@ -157,8 +157,9 @@ func TestCompactBeside(t *testing.T) {
 	}
 }
 
-// TestCompactBesideStopped stops a compaction of today at every step, once cycles have come since, and goes on writing: what was
-// written is there at any time, also for readers that opened the log before, and after the next compaction nothing is left over.
+// TestCompactBesideStopped stops a compaction of today at every step, once cycles have come since, and goes on
+// writing: what was written is there at any time, also for readers that opened the log before, and after the next
+// compaction nothing is left over.
 func TestCompactBesideStopped(t *testing.T) {
 	base := t.TempDir()
 	w := must(Open(base, Options{Lazy: true}))(t)
@@ -335,6 +336,40 @@ func TestCompactToday(t *testing.T) {
 	}
 	if packs := must(allPacks(dir))(t); len(packs) != 1 || packs[0].first != 1 || packs[0].last != 34 {
 		t.Errorf("packs %v", packs)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCompactStop ends a compaction between two tables of a range; the next one goes on.
+func TestCompactStop(t *testing.T) {
+	dir := t.TempDir()
+	w := must(Open(dir, Options{Lazy: true}))(t)
+	for n := int64(1); n <= 3; n++ {
+		if err := busy(w, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop := make(chan struct{})
+	c := must(w.newCompaction(CompactOptions{Today: true, Stop: stop}))(t)
+	renames := 0
+	c.disk.step = func(op, _ string) error {
+		if op == "rename" {
+			if renames++; renames == 1 {
+				close(stop)
+			}
+		}
+		return nil
+	}
+	if err := c.run(); !errors.Is(err, errStopped) || renames != 1 {
+		t.Errorf("%d files were written, then: %v", renames, err)
+	}
+	w.compacted()
+	must(w.Compact(CompactOptions{Today: true}))(t)
+	r := must(OpenLog(dir))(t)
+	if err := holdBusy(r, 3); err != nil || len(r.ranges) != 1 || len(r.Leftovers()) > 0 {
+		t.Errorf("%v; ranges %v, left %v", err, r.ranges, r.Leftovers())
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)

@@ -31,8 +31,8 @@ type Input struct {
 	Author string // who gave it; "" when nobody is known to have
 }
 
-// Writer writes a decision log. It is for one goroutine, save of Compact and Tend, which another one may call meanwhile; a log has one
-// Writer at a time.
+// Writer writes a decision log. It is for one goroutine, save of Compact and Tend, which another one may call
+// meanwhile; a log has one Writer at a time.
 type Writer struct {
 	dir      string
 	disk     disk

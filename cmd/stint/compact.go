@@ -19,12 +19,14 @@ func newCompact() *cobra.Command {
 		Use:   "compact --log LOG",
 		Short: "Puts a log's old cycles into day files, and drops the oldest",
 		Long: `Puts the files of every UTC day but the last one together: one file of a table, or a few where a day is large.
-Nothing that the log says changes. With --keep, days that are older than that before the last cycle's are dropped:
+Nothing that the log says changes. Inputs of compacted cycles are packed too.
+With --keep, days that are older than that before the last cycle's are dropped:
 their cycles are gone, and so are inputs that no cycle needs any more. What was in force before the first cycle
 that is kept stays, so that verify can go on from there; replay and run --append go on from the first saved state
 that is kept. Of a day put together only the first saved state stays.
 
-It may be stopped at any time, and readers may go on reading.`,
+It may be stopped at any time, and readers may go on reading. A service compacts its log itself (log.compact and
+log.keep of its configuration); while it has the log, this command is refused.`,
 		Example: `  stint compact --log demo/log
   stint compact --log demo/log --keep 30d
   stint compact --log demo/log --output json`,

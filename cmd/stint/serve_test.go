@@ -240,10 +240,17 @@ func TestServeConfig(t *testing.T) {
 		"limits: {body: 2GiB}":           "limits.body",
 		"memory_max: 1MiB":               "memory_max",
 		"hosts_allowed: [a, 'http://b']": "hosts_allowed",
+		"log: {compact: 100ms}":          "log.compact",
+		"log: {compact: never}":          "must be a time",
+		"log: {keep: 400}":               "must be a number of days",
+		"log: {keep: 0d}":                "must be a number of days",
 	} {
 		if _, err := load(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+	if c, err := load("log: {keep: 30d}"); err != nil || c.Log.Keep != 30 || time.Duration(c.Log.Compact) != time.Hour {
+		t.Errorf("%+v, %v", c, err)
 	}
 	c, err = load("memory_max: 1GiB\nhosts_allowed: [stint.example]\nlimits: {decode_time: 7s}\n")
 	if err != nil {

@@ -14,9 +14,10 @@ const (
 // treeColumns are the columns of consumers that follow from the paths.
 var treeColumns = []string{"parent", "depth", "leaf"}
 
-// Tree is the table consumers with where each consumer stands in its plan: `parent`, the path of the consumer above it, null for
-// one that has none; `depth`, 1 for these; and `leaf`, 1 when no consumer is below it, else 0. Figures of leaves add up to those of the
-// plan. The columns given are borrowed; those that the table has already are made anew. SPEC chapter 8, `consumers`.
+// Tree is the table consumers with where each consumer stands in its plan: `parent`, the path of the consumer above
+// it, null for one that has none; `depth`, 1 for these; and `leaf`, 1 when no consumer is below it, else 0. Figures of
+// leaves add up to those of the plan. The columns given are borrowed; those that the table has already are made anew.
+// SPEC chapter 8, `consumers`.
 func Tree(consumers *Table) Table {
 	plan, consumer, cycle := consumers.Column("plan"), consumers.Column("consumer"), consumers.Column("cycle")
 	parent := Coded{Code: make([]int32, consumers.Rows)}

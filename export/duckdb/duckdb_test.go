@@ -296,8 +296,8 @@ func old(t *testing.T, stint, dir string) string {
 	return log
 }
 
-// TestViews holds every view in every cycle against stint query: of a log of single cycles, of one to which compaction comes while old files
-// are still there, and of one that was begun with the first schema.
+// TestViews holds every view in every cycle against stint query: of a log of single cycles, of one to which compaction
+// comes while old files are still there, and of one that was begun with the first schema.
 func TestViews(t *testing.T) {
 	dir := t.TempDir()
 	stint := build(t, dir)

@@ -38,7 +38,8 @@ func digestOf(tables []*decision.Table) string {
 	return hex.EncodeToString(d.Sum(nil))
 }
 
-// nameIn is a column's name in the first schema of the log, by which it counts; "" for columns that follow from others (D-56).
+// nameIn is a column's name in the first schema of the log, by which it counts; "" for columns that follow from others
+// (D-56).
 func nameIn(table, column string) string {
 	switch table + "." + column {
 	case "consumers.slot_limit", "amounts.share_limit":

@@ -67,8 +67,8 @@ func (v *verifier) savedState() {
 	}
 }
 
-// events checks that tables of events have a file exactly when something happened, or when all tables have one: the first cycle of a
-// log and of each day writes them with rows or without.
+// events checks that tables of events have a file exactly when something happened, or when all tables have one: the
+// first cycle of a log and of each day writes them with rows or without.
 func (v *verifier) events(there map[string]export.File) {
 	names := []string{"grants", "reclaims", "releases", "plans", "inputs"}
 	all := there["ownership"].Path != ""
