@@ -64,6 +64,7 @@ func tableOf(name string, policy *plan.Policy) (decision.Table, bool) {
 	}
 	t := tables[i]
 	if name == consumersName {
+		t = decision.Tree(&t)
 		var amounts decision.Amounts
 		for _, c := range amounts.Table().Columns {
 			if c.Type == decision.Int {
