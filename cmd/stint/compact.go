@@ -15,6 +15,7 @@ import (
 
 func newCompact() *cobra.Command {
 	var log, keep, output string
+	var today bool
 	c := &cobra.Command{
 		Use:   "compact --log LOG",
 		Short: "Puts a log's old cycles into day files, and drops the oldest",
@@ -29,6 +30,7 @@ It may be stopped at any time, and readers may go on reading. A service compacts
 log.keep of its configuration); while it has the log, this command is refused.`,
 		Example: `  stint compact --log demo/log
   stint compact --log demo/log --keep 30d
+  stint compact --log demo/log --today
   stint compact --log demo/log --output json`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -39,12 +41,13 @@ log.keep of its configuration); while it has the log, this command is refused.`,
 			if err != nil {
 				return err
 			}
-			return compact(log, days, output == "json", c.OutOrStdout(), c.ErrOrStderr())
+			return compact(log, days, today, output == "json", c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
 	f := c.Flags()
 	f.StringVar(&log, "log", "", "folder of the log")
 	f.StringVar(&keep, "keep", "", "how many days before the last one are kept, such as 30d (all)")
+	f.BoolVar(&today, "today", false, "the day of the last cycle too, as far as it has come")
 	f.StringVar(&output, "output", "table", "table or json")
 	required(c, "log")
 	return c
@@ -62,7 +65,7 @@ func keepDays(text string) (int, error) {
 	return n, nil
 }
 
-func compact(log string, keep int, asJSON bool, stdout, stderr io.Writer) (err error) {
+func compact(log string, keep int, today, asJSON bool, stdout, stderr io.Writer) (err error) {
 	if _, err := export.OpenLog(log); err != nil { // Append would make a log
 		return err
 	}
@@ -72,7 +75,7 @@ func compact(log string, keep int, asJSON bool, stdout, stderr io.Writer) (err e
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
 	status := progress(stderr)
-	c, err := w.Compact(export.CompactOptions{KeepDays: keep, Progress: func(done, all int) {
+	c, err := w.Compact(export.CompactOptions{KeepDays: keep, Today: today, Progress: func(done, all int) {
 		status(fmt.Sprintf("compact: day %d of %d", done, all))
 	}})
 	status("")
