@@ -129,7 +129,7 @@ func (s *size) UnmarshalYAML(text []byte) error {
 }
 
 // days is a number of days, such as 400d.
-type days int
+type days int64
 
 // UnmarshalYAML reads it.
 func (d *days) UnmarshalYAML(text []byte) error {
