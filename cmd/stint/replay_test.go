@@ -153,7 +153,7 @@ func TestReplayLate(t *testing.T) {
 // TestReplayDamagedState flips a bit in a saved state, cuts it short and takes it away: verify finds each, and replay does not begin with it.
 func TestReplayDamagedState(t *testing.T) {
 	dir, last := lastOf(t, func(r recorder, _ int64) scenario.Recorder { return &r })
-	paths, err := filepath.Glob(filepath.Join(dir, "states", "*", fmt.Sprintf("cycle-%012d.zst", last-1)))
+	paths, err := filepath.Glob(filepath.Join(dir, "blobs", "states", "*", fmt.Sprintf("cycle-%012d.zst", last-1)))
 	if err != nil || len(paths) != 1 {
 		t.Fatalf("%q: %v", paths, err)
 	}
