@@ -165,19 +165,35 @@ func (m *Planner) stillAhead(o *pool, a plan.Node, gives int64) bool {
 	return m.aheadAt(o, a, c.way[m.policy.Depth[a]], gives, c.gets)
 }
 
-// needed leaves of victims that are enough together those that are needed: of each, in order, it drops what the others do without.
+// needed leaves of victims that are enough together those that are needed: of each, in order, it drops what the others do
+// without. Of several holdings of one sub-allocation the last chosen is dropped first, so that units which were granted in
+// this cycle stay chosen (CYC-1).
 func (m *Planner) needed(found []victim, bound, sum, size []int64) []victim {
 	for i := range found {
-		v := m.s.Size(m.s.Holding.Sub[found[i].q])
-		for found[i].units > 0 {
+		sub := m.s.Holding.Sub[found[i].q]
+		v := m.s.Size(sub)
+		for last := m.lastOf(found, sub); last >= 0; last = m.lastOf(found, sub) {
 			if add(sum, v, -1); !covers(bound, sum, size) {
 				add(sum, v, 1)
 				break
 			}
-			found[i].units--
+			found[last].units--
 		}
 	}
 	return slices.DeleteFunc(found, func(v victim) bool { return v.units == 0 })
+}
+
+// lastOf is the last of the victims of a sub-allocation of which units are still chosen, -1: none.
+func (m *Planner) lastOf(found []victim, sub cluster.SubID) int {
+	if mutant == 78 {
+		return slices.IndexFunc(found, func(v victim) bool { return v.units > 0 && m.s.Holding.Sub[v.q] == sub })
+	}
+	for i := len(found) - 1; i >= 0; i-- {
+		if found[i].units > 0 && m.s.Holding.Sub[found[i].q] == sub {
+			return i
+		}
+	}
+	return -1
 }
 
 // alike chooses victims of one leaf and size that make room for a unit by themselves: of those of which it takes the fewest.

@@ -88,4 +88,6 @@ var Mutants = [...]string{
 	"tables: who is short again, as what a set gave was taken back, is not told of",            // 75
 	"tables: what this cycle granted and took back was granted",                                // 76
 	"choice: who is not near to the taker offers nothing",                                      // 77
+	"choice: of a sub-allocation's units those granted before stay chosen",                     // 78
+	"recall: victims of sets that end go before units granted in the cycle",                    // 79
 }

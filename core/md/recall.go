@@ -439,11 +439,26 @@ func (m *Planner) makeRoom(k cluster.ParcelID, size []int64, top plan.Node) (vic
 	}
 	slices.SortFunc(r.rows, m.lastFirst)
 	slices.SortStableFunc(r.freed, func(a, b cluster.HoldingID) int { return cmp.Or(cmp.Compare(h.Due[a], h.Due[b]), m.lastFirst(a, b)) })
-	r.freed = append(r.freed, r.rows...)
+	r.freed = m.grantedFirst(append(r.freed, r.rows...), len(r.freed))
 	if mutant == 36 && n > 0 {
 		n = len(r.sets)
 	}
 	return m.chooseAny(r.freed, m.lesser(), size), r.sets[:n], true
+}
+
+// grantedFirst moves holdings that were granted in this cycle before the first of their sub-allocation, which may be among the
+// first ones, those of dissolved sets (CYC-1).
+func (m *Planner) grantedFirst(list []cluster.HoldingID, freed int) []cluster.HoldingID {
+	h := &m.s.Holding
+	for i := 0; i < freed && mutant != 79; i++ {
+		for j := freed; j < len(list); j++ {
+			if q := list[j]; h.Sub[q] == h.Sub[list[i]] && h.Granted[q] > m.s.Cycle && h.Granted[list[i]] <= m.s.Cycle {
+				copy(list[i+1:j+1], list[i:j])
+				list[i], i, freed = q, i+1, freed+1
+			}
+		}
+	}
+	return list
 }
 
 // layParts computes room and net room of a parcel for those who draw on it through a consumer's pool, by dimension.

@@ -438,7 +438,7 @@ func (g *round) fitter(s *sub, t parcel) (enough func(chosen []*unit) bool, help
 }
 
 // pickOf chooses among units of a parcel those that make a unit fit: one alone if there is such a one, else one after the other
-// that helps and may be taken; those not needed are dropped again.
+// that helps and may be taken; those not needed are dropped again, of each sub-allocation the last chosen first.
 func (g *round) pickOf(s *sub, t parcel, here []*unit, may func(u *unit) bool) (chosen []*unit, ok bool) {
 	enough, helps := g.fitter(s, t)
 	for _, u := range here {
@@ -455,7 +455,17 @@ func (g *round) pickOf(s *sub, t parcel, here []*unit, may func(u *unit) bool) (
 		return nil, false
 	}
 	for _, u := range slices.Clone(chosen) {
-		if rest := slices.DeleteFunc(slices.Clone(chosen), func(v *unit) bool { return v == u }); enough(rest) {
+		last := len(chosen) - 1 // of the sub-allocation's: those granted in this cycle are chosen first (CYC-1)
+		for last >= 0 && chosen[last].sub != u.sub {
+			last--
+		}
+		if last < 0 {
+			continue
+		}
+		if rest := slices.Delete(slices.Clone(chosen), last, last+1); enough(rest) {
+			if chosen[last] != u && u.cycle == g.cycle {
+				g.notes["kept an older unit than one of this cycle"]++
+			}
 			chosen = rest
 		}
 	}

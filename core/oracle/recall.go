@@ -188,10 +188,26 @@ func (g *round) without(s *sub, t parcel, here []*unit, sets []*set) (chosen []*
 		return 0
 	}
 	slices.SortStableFunc(here, func(a, b *unit) int { return cmp.Or(cmp.Compare(fresh(a), fresh(b)), cmp.Compare(a.due, b.due)) })
+	here = g.grantedFirst(here)
 	if len(sets) > 0 && fits(s.size, least(g.room(s.alloc.leaf, t), g.netRoom(s.alloc.leaf, t))) {
 		return nil, true
 	}
 	return g.pickOf(s, t, here, func(*unit) bool { return true })
+}
+
+// grantedFirst moves units that were granted in this cycle before the first of their sub-allocation (CYC-1).
+func (g *round) grantedFirst(units []*unit) (list []*unit) {
+	for _, u := range units {
+		for _, v := range units {
+			if v.sub == u.sub && v.cycle == g.cycle && u.cycle < g.cycle && !slices.Contains(list, v) {
+				list = append(list, v)
+			}
+		}
+		if !slices.Contains(list, u) {
+			list = append(list, u)
+		}
+	}
+	return list
 }
 
 // dissolve ends a set; victims that no other set took over are cancelled.
