@@ -18,7 +18,7 @@ var ownSituations = []string{
 	"own host_list", "own hosts", "own percent", "own amount", "own partial", "own per_host", "own percent of each host", "own remaining", "own several rules",
 	"own reserve hosts", "own reserve percent", "own reserve amount", "own group preference", "own consumer preference", "own overlapping groups", "own rebalance",
 	"short waiting_for_reclaim", "reclaim issued fair_share", "promised room", "md reclaim_budget: 1", "md release: confirmed",
-	"md lead", "reclaim issued window_switch",
+	"md lead", "reclaim issued window_switch", "another host serves as well",
 }
 
 // cutMax is the last minute at which windows switch.

@@ -330,9 +330,8 @@ func (p *pass) merit(t title, h *host) []int64 {
 	load := int64(p.load(h))
 	whole := slices.Equal(p.left(h), p.amount(h))
 	if zero(p.kept(h)) {
-		listed := slices.ContainsFunc(p.claims, func(o title) bool { return o.of != t.of && slices.Contains(o.rule.HostList, h.Name) })
 		wanted := slices.ContainsFunc(p.had, func(q piece) bool { return q.host == h && p.coming(q) })
-		return []int64{is(!whole), 0, is(listed), load, is(wanted)}
+		return []int64{is(!whole), 0, is(p.listedBeside(t, h)), load, is(wanted)}
 	}
 	others, first := false, int64(-1)
 	for i, k := range p.kids(p.up) {
@@ -409,8 +408,22 @@ func (p *pass) takeHosts(t title) (asked []int64, met bool) {
 		q, _ := muldiv(uint64(len(p.group(t))), uint64(t.rule.Percent), 100_000)
 		n = int64(q)
 	}
-	for _, h := range p.own(t) {
-		if n > 0 && p.get(t, h, p.open(h)) {
+	own := p.own(t)
+	for _, h := range own {
+		if n > 0 && !p.ceded(t, h) && p.get(t, h, p.open(h)) {
+			n--
+		}
+	}
+	for _, h := range p.candidates(t) {
+		if n > 0 && slices.Max(p.merit(t, h)[:4]) == 0 && p.get(t, h, p.left(h)) {
+			n--
+			if slices.ContainsFunc(own, func(h *host) bool { return p.ceded(t, h) }) {
+				p.notes["another host serves as well"]++
+			}
+		}
+	}
+	for _, h := range own {
+		if n > 0 && p.ceded(t, h) && p.get(t, h, p.open(h)) {
 			n--
 		}
 	}
@@ -420,6 +433,14 @@ func (p *pass) takeHosts(t title) (asked []int64, met bool) {
 		}
 	}
 	return plus(p.got(t), p.average(t), n), n == 0
+}
+
+// ceded tells whether a claim of a number of hosts leaves one that it had to who lists it, where another serves as well.
+func (p *pass) ceded(t title, h *host) bool { return !p.busy(t.of, h) && p.listedBeside(t, h) }
+
+// listedBeside tells whether another child of the domain lists a host.
+func (p *pass) listedBeside(t title, h *host) bool {
+	return slices.ContainsFunc(p.claims, func(o title) bool { return o.of != t.of && slices.Contains(o.rule.HostList, h.Name) })
 }
 
 // average is the average host of a claim's group in the plan.

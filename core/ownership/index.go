@@ -46,6 +46,9 @@ func keyOf(part, kept, second bool, victim int32, load int64, had bool, host int
 	return k
 }
 
+// best tells whether a candidate is whole, public, listed by no other child, and idle.
+func (a key) best() bool { return a.hi == 0 && a.lo>>33 == 0 }
+
 func bit(b bool) uint64 {
 	if b {
 		return 1

@@ -31,4 +31,6 @@ var Mutants = [...]string{
 	"reserve: the latest parts first",                              // 18
 	"reserve: a percentage of each part",                           // 19
 	"busy: only what is held on the part's own parcel counts",      // 20
+	"own first: idle hosts that others list are kept",              // 21
+	"own first: hosts in use serve as well as idle ones",           // 22
 }

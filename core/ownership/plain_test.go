@@ -379,6 +379,15 @@ type plainCandidate struct {
 	had    bool // public: somebody to come had something of it
 }
 
+// ceded tells whether the claim leaves a host that it had to who lists it, where another serves as well.
+func (t *plainTaking) ceded(h int32) bool {
+	busy := false
+	for _, one := range t.plainPass.had[t.node] {
+		busy = busy || one.host == h && one.busy
+	}
+	return !busy && slices.ContainsFunc(t.lister[h], func(n plan.Node) bool { return n != t.node })
+}
+
 // candidates gives the hosts of the group of which something is left, the best first.
 func (t *plainTaking) candidates() []int32 {
 	var list []plainCandidate
@@ -482,8 +491,20 @@ func (t *plainTaking) mine(h int32) []int64 {
 
 // count takes a number of hosts, whole if it can.
 func (t *plainTaking) count(want int64) (missing []int64, met bool) {
-	for _, h := range t.own() {
-		if int64(len(t.got)) < want {
+	own := t.own()
+	for _, h := range own {
+		if int64(len(t.got)) < want && !t.ceded(h) {
+			t.take(h, t.open(h, t.at))
+		}
+	}
+	for _, h := range t.candidates() {
+		_, already := t.got[h]
+		if c := t.candidate(h); !already && int64(len(t.got)) < want && !c.part && !c.kept && !c.second && c.load == 0 {
+			t.take(h, t.left[h])
+		}
+	}
+	for _, h := range own {
+		if int64(len(t.got)) < want && t.ceded(h) {
 			t.take(h, t.open(h, t.at))
 		}
 	}

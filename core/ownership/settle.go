@@ -100,7 +100,7 @@ func (s *sweep) settleCell(c partID) {
 	for p := s.part[c].first; p != nothing; p = s.piece[p].next {
 		of := &s.claims[s.piece[p].claim]
 		if of.form == hosts || of.form == percent {
-			settled = settled && slices.Equal(s.openBehind(p, left), s.givesOf(p))
+			settled = settled && slices.Equal(s.openBehind(p, left), s.givesOf(p)) && !s.cedes(of, c, s.piece[p].part)
 		}
 		for i, v := range s.givesOf(p) {
 			left[i] -= v

@@ -31,45 +31,68 @@ func (s *sweep) has(c partID) []int64 {
 	return sum
 }
 
-// count takes a number of hosts, whole if it can.
+// count takes a number of hosts, whole if it can. An idle one that another child lists is left to that one where another
+// serves as well.
 func (s *sweep) count(c *claim) {
 	c.want = s.wanted(c)
 	if s.openOwn()+c.count > c.want {
 		s.pull(c)
 		s.ownFirst()
 	}
-	for _, o := range s.own {
-		if c.count < c.want && s.in(s.part[o.cell].host) {
-			s.take(o.cell, s.open(o.cell))
-		}
-	}
-	if c.unmet = c.count < c.want; !c.unmet {
-		return
-	}
-	if s.full || s.missed <= 0 {
-		for f := s.search(nil); c.count < c.want; {
-			cell := f.next()
-			if cell == nothing {
-				break
-			}
-			if !s.took(cell) {
-				s.take(cell, s.leftAt(cell))
-			}
-		}
-	} else { // it looked in vain through all that is clean
-		for _, cell := range s.ranking() {
-			if c.count < c.want && !s.took(cell) {
-				s.take(cell, s.leftOf(cell))
-			}
-		}
+	s.takeOwn(c, false)
+	if c.count < c.want {
+		s.fill(c, true)
+		s.ownFirst()
+		s.takeOwn(c, true)
+		s.fill(c, false)
 	}
 	c.unmet = c.count < c.want
 }
 
-// openOwn is of how many of its own hosts, as far as they are soiled, the claim may take something.
+// takeOwn takes hosts again of which the claim had something: those that it cedes, or the others.
+func (s *sweep) takeOwn(c *claim, ceded bool) {
+	for _, o := range s.own {
+		if c.count < c.want && s.in(s.part[o.cell].host) && s.cedes(c, o.cell, o.part) == ceded {
+			s.take(o.cell, s.open(o.cell))
+		}
+	}
+}
+
+// cedes tells whether the claim of a number of hosts leaves one that it has to another child that lists it: when it is idle.
+func (s *sweep) cedes(c *claim, cell, of partID) bool {
+	return mutant != 21 && (c.form == hosts || c.form == percent) && !s.part[of].busy && s.d.listedBeside(s.part[cell].host, c.node)
+}
+
+// fill takes candidates until the claim has as many hosts as it wants: all of them, or only idle ones that are whole,
+// public, and listed by nobody else.
+func (s *sweep) fill(c *claim, idle bool) {
+	if c.count >= c.want {
+		return
+	}
+	serves := func(cell partID) bool { return !idle || mutant == 22 || s.rankNow(cell).best() }
+	if !s.full && s.missed > 0 { // it looked in vain through all that is clean
+		for _, cell := range s.ranking() {
+			if c.count < c.want && !s.took(cell) && serves(cell) {
+				s.take(cell, s.leftOf(cell))
+			}
+		}
+		return
+	}
+	for f := s.search(nil); c.count < c.want; {
+		cell := f.next()
+		if cell == nothing || !serves(cell) {
+			return
+		}
+		if !s.took(cell) {
+			s.take(cell, s.leftAt(cell))
+		}
+	}
+}
+
+// openOwn is of how many of its own hosts, as far as they are soiled, the claim may take something without ceding them.
 func (s *sweep) openOwn() (n int64) {
 	for _, o := range s.own {
-		if s.in(s.part[o.cell].host) && !zero(s.open(o.cell)) {
+		if s.in(s.part[o.cell].host) && !s.cedes(&s.claims[s.id], o.cell, o.part) && !zero(s.open(o.cell)) {
 			n++
 		}
 	}

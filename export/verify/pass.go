@@ -203,8 +203,7 @@ func (p *pass) merit(c ownClaim, host string) []int64 {
 	}
 	part, load := is(!slices.Equal(p.left[host], p.amount[host])), p.load(host)
 	if zero(p.kept(host)) {
-		listed := slices.ContainsFunc(p.claims, func(o ownClaim) bool { return o.of != c.of && slices.Contains(o.rule.list, host) })
-		return []int64{part, 0, is(listed), load, is(slices.ContainsFunc(p.theirs[host], p.coming))}
+		return []int64{part, 0, is(p.listedBeside(c, host)), load, is(slices.ContainsFunc(p.theirs[host], p.coming))}
 	}
 	others, rank := false, len(p.kids)
 	for _, q := range p.theirs[host] {

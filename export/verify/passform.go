@@ -98,16 +98,29 @@ func (p *pass) number(r *ownRule) int64 {
 // takeHosts takes a number of hosts.
 func (p *pass) takeHosts(c ownClaim) {
 	n := p.number(c.rule)
-	for _, h := range p.first(c) {
-		if n > 0 && p.get(c, h, plus(slices.Clone(p.left[h]), p.kept(h), -1)) {
+	get := func(h string, v []int64) {
+		if n > 0 && !p.took[h] && p.get(c, h, v) {
 			n--
 		}
 	}
-	for _, h := range p.candidates(c) {
-		if n > 0 && p.get(c, h, p.left[h]) {
-			n--
+	had := p.first(c)
+	for _, ceded := range []bool{false, true} {
+		for _, h := range had {
+			if ceded == (!p.busy(c.of, h) && p.listedBeside(c, h)) {
+				get(h, plus(slices.Clone(p.left[h]), p.kept(h), -1))
+			}
+		}
+		for _, h := range p.candidates(c) {
+			if ceded || slices.Max(p.merit(c, h)[:4]) == 0 { // only what serves as well as a host that is ceded
+				get(h, p.left[h])
+			}
 		}
 	}
+}
+
+// listedBeside tells whether another child of the domain than the claim's lists a host.
+func (p *pass) listedBeside(c ownClaim, host string) bool {
+	return slices.ContainsFunc(p.claims, func(o ownClaim) bool { return o.of != c.of && slices.Contains(o.rule.list, host) })
 }
 
 // average is the average host of a group in the plan.
