@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/export"
 )
 
@@ -140,6 +141,9 @@ func run(o *runOptions, c *cobra.Command) error {
 	}
 	b.reportUnknown, b.force = o.unknown == "report", o.force
 	for _, g := range inputs {
+		if err := b.follows(g); err != nil {
+			return err
+		}
 		if err := b.apply(g); err != nil {
 			return err
 		}
@@ -171,6 +175,18 @@ func run(o *runOptions, c *cobra.Command) error {
 		return export.Print(c.OutOrStdout(), t, o.output, export.PrintOptions{})
 	}
 	return newSummary(b, c.OutOrStdout(), o.out, b.state.Cycle-first+1).print()
+}
+
+// follows tells why a policy file must not come after the log's.
+func (b *batch) follows(g *given) error {
+	if g.kind != kindPlan || b.state == nil {
+		return nil
+	}
+	p, err := plan.Parse(g.name, g.content)
+	if err != nil {
+		return err
+	}
+	return p.Follows(b.state.Policy, b.force)
 }
 
 // write runs the cycles and publishes each before the next one begins.

@@ -109,6 +109,9 @@ func compareUnder(r *export.Reader, o *whatifOptions, n int64, policy *plan.Poli
 		return nil, err
 	}
 	after := &batch{state: before.state.Clone()}
+	if err := policy.Follows(before.state.Policy, o.force); err != nil {
+		return nil, err
+	}
 	if err := after.state.SetPolicy(policy, o.force); err != nil {
 		return nil, err // names the file
 	}

@@ -441,6 +441,54 @@ func TestPrincipals(t *testing.T) {
 	r.must(InputReleases, "", "consumer,allocation,host,units\n/A,a,h1,1\n", as("/A"))
 }
 
+// anybody is a principal who may change any policy file, and is still no cluster administrator.
+type anybody struct{}
+
+func (anybody) MayDemand(*plan.Policy, string) bool        { return true }
+func (anybody) MayPlan(*plan.Policy, []byte, []byte) error { return nil }
+
+// TestSystemServices loses a system service in all ways that a policy file has for it (PLAN-6): none is taken, forced or not.
+func TestSystemServices(t *testing.T) {
+	r := ready(t, nil)
+	force := func(in *Input) { in.Force = true }
+	text := policyText + `slot_plans:
+  - resource_group: Mg
+    consumers: [{path: /Sys, policy: ownership, owns: 2}, {path: /Sys/a, owns: 1}, {path: /Sys/b, owns: 1}]
+    windows: [{name: day, hours: "08:00-20:00"}, {name: night, hours: "20:00-08:00", consumers: [{path: /Sys/a, owns: 1}]}]
+`
+	text = strings.NewReplacer("resource_groups: [{name: All,", "resource_groups: [{name: Mg, hosts: [m1], slots: 4}, {name: All,",
+		"system: true}]", "system: true}, {path: /Sys/a}, {path: /Sys/b}]").Replace(text)
+	r.must(InputPlan, "", text)
+	edit := func(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(text) }
+	last := r.View().Policy.Revision
+	for _, less := range []string{
+		edit(", {path: /Sys/b}]", "]", ", {path: /Sys/b, owns: 1}", ""),                       // a leaf
+		edit(", {path: /Sys}]}", "]}"),                                                        // its place in a plan
+		edit(", system: true", "", ", {path: /Sys/b}]", "]", ", {path: /Sys/b, owns: 1}", ""), // what it is as well
+	} {
+		r.refused(BadPlan, InputPlan, "", less, force)
+	}
+	for _, less := range []string{ // such files are refused whatever comes before them
+		edit("/Sys/b, owns: 1", "/Sys/b, owns: 0"),                       // its slot
+		edit(", {path: /Sys/b, owns: 1}", ""),                            // its place in its only plan
+		edit("{path: /Sys/a, owns: 1}]}]", "{path: /Sys/a, owns: 0}]}]"), // its slot in a window
+		edit("/Sys/b, owns: 1", "/Sys/b, owns: 1, lend: {limit: 1}"),     // the last one is lent
+	} {
+		if _, err := plan.Parse("plan", []byte(less)); err == nil || !strings.Contains(err.Error(), "system service /Sys/") {
+			t.Errorf("%v for %s", err, less)
+		}
+	}
+	off := edit(", system: true", "")
+	r.refused(BadPlan, InputPlan, "", off)
+	r.refused(Forbidden, InputPlan, "", off, force, func(in *Input) { in.Principal = anybody{} })
+	if got := r.View().Policy.Revision; got != last {
+		t.Errorf("revision %d, %d before", got, last)
+	}
+	r.must(InputPlan, "", off, force)
+	r.must(InputPlan, "", strings.NewReplacer(", {path: /Sys/b}]", "]", ", {path: /Sys/b, owns: 1}", "").Replace(off))
+	r.restart()
+}
+
 func TestClockJumps(t *testing.T) {
 	r := ready(t, nil)
 	last := r.cycle().Summary.NowUS

@@ -44,18 +44,12 @@ func (in *Input) compare(was *PolicyView) {
 			return
 		}
 	}
-	renamed := make(map[string]bool, len(in.Policy.RenamedFrom))
-	for _, old := range in.Policy.RenamedFrom {
-		renamed[old] = true
+	if off := in.Policy.TakesSystemOff(was.Policy); len(off) > 0 && in.Principal != nil {
+		in.compared.err = refuse(Forbidden, "only a cluster administrator may take `system: true` off consumer %s", off[0])
+		return
 	}
-	for n, system := range was.Policy.System {
-		if path := was.Policy.Path[n]; system && !renamed[path] {
-			if _, ok := in.Policy.Find(path); !ok {
-				in.compared.err = refuse(BadPlan,
-					"%s: consumer %s is marked `system` and must not be removed (PLAN-6)", in.Policy.File, path)
-				return
-			}
-		}
+	if err := in.Policy.Follows(was.Policy, in.Force); err != nil {
+		in.compared.err = refuse(BadPlan, "%v", err)
 	}
 }
 

@@ -36,7 +36,7 @@ var fileKeys = []string{"stint", "cluster", "timezone", "interval", "dimensions"
 // Parsing takes time and memory in proportion to the text, nearly all in the YAML library: some 30 µs
 // and 8 KB for each entry of a list of consumers.
 func Parse(file string, text []byte) (*Policy, error) {
-	r := &reader{collector{file: file}}
+	r := &reader{collector: collector{file: file}}
 	root, ok := r.document(text)
 	if !ok {
 		return nil, r.faults()
@@ -271,6 +271,7 @@ func (r *reader) plans(p *Policy, f fields) {
 			r.mdPlan(p, one, &taken)
 		}
 	}
+	r.services(p, &taken)
 }
 
 // planned is what the plans read so far have taken: a host belongs to at most one plan.
@@ -279,6 +280,7 @@ type planned struct {
 	groups map[int]string    // group → plan
 	hosts  map[string]string // listed host → plan
 	cells  int               // consumers × windows
+	lacks  []lack            // where system services are without a slot of their own
 }
 
 // takeName takes a plan's name.

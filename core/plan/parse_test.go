@@ -415,7 +415,7 @@ slot_plans:
   - resource_group: G
     consumers:
       - {path: /A, policy: ownership, owns: 4}
-      - {path: /A/L, owns: 2, lend: {limit: 2, to: [/B]}}
+      - {path: /A/L, owns: 2, lend: {limit: 1, to: [/B]}}
       - {path: /B, policy: ownership, share: {ratio: 0}}
       - {path: /C, policy: ownership, borrow: {}, share: {max: 0}}
     windows:

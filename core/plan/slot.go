@@ -65,6 +65,7 @@ func (r *reader) slotPlan(p *Policy, v value, t *planned) {
 		r.foreign(p, over[i], under)
 		w.forget(p, s.Member)
 		c.figures()
+		c.services(t)
 		s.Windows = append(s.Windows, w)
 	}
 	r.foreign(p, m.plan, uses)

@@ -93,7 +93,9 @@ func (r *reader) consumers(p *Policy, v value) {
 		paths = append(paths, list[i].path)
 	}
 	p.grow(paths)
+	r.entryAt = make([]value, len(paths))
 	for n, i := range order {
+		r.entryAt[n+1] = list[i].pathAt
 		p.Line[n+1] = list[i].pathAt.line()
 		r.consumer(p, Node(n+1), list[i])
 	}

@@ -74,10 +74,14 @@ func (f fields) get(key string) (v value, ok bool) {
 // a value report a fault themselves and then give ok = false.
 type reader struct {
 	collector
+	entryAt []value // by Node: its path in the list of consumers
 }
 
 // fault reports what is wrong with a value.
-func (r *reader) fault(v value, format string, args ...any) {
+func (r *reader) fault(v value, format string, args ...any) { r.add(r.faultOf(v, format, args...)) }
+
+// faultOf is what is wrong with a value, not reported yet.
+func (r *reader) faultOf(v value, format string, args ...any) Fault {
 	f := Fault{Path: v.at.String(), Reason: fmt.Sprintf(format, args...)}
 	if v.node != nil {
 		at := position(v.node)
@@ -86,7 +90,7 @@ func (r *reader) fault(v value, format string, args ...any) {
 			f.Value = text
 		}
 	}
-	r.add(f)
+	return f
 }
 
 // position is where a node begins.

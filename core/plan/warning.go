@@ -76,19 +76,12 @@ func (c *warner) absent() {
 	}
 }
 
-// system warns of a system leaf that owns no slot (PLAN-6).
+// system warns of a system service that is in no slot plan, nor is anybody of its branch (PLAN-6).
 func (c *warner) system() {
-	under := make([]bool, c.p.Len())
-	for n := Node(1); int(n) < c.p.Len(); n++ {
-		under[n] = c.p.System[n] || under[c.p.Parent[n]]
-		if !under[n] || !c.p.Leaf(n) {
-			continue
-		}
-		owns := slices.ContainsFunc(c.p.SlotPlans, func(s SlotPlan) bool {
-			return !slices.ContainsFunc(s.Windows, func(w SlotWindow) bool { return w.Owns[n] == 0 })
-		})
-		if !owns {
-			c.add(c.p.Line[n], "%s belongs to a system branch, but no plan has it own a slot at all times", c.p.Path[n])
+	for n, in := range c.p.Services() {
+		entered := slices.ContainsFunc(c.p.SlotPlans, func(s SlotPlan) bool { return s.Member[n] })
+		if in && c.p.Leaf(Node(n)) && !entered {
+			c.add(c.p.Line[n], "%s belongs to a system branch, but no slot plan has it own a slot", c.p.Path[n])
 		}
 	}
 }

@@ -124,6 +124,9 @@ func (p *player) stable() bool {
 func (p *player) apply(i int, now int64) error {
 	st := &p.steps[i]
 	if st.policy != nil {
+		if err := st.policy.Follows(p.state.Policy, st.force); err != nil {
+			return err
+		}
 		if err := p.state.SetPolicy(st.policy, st.force); err != nil {
 			return err
 		}

@@ -396,6 +396,22 @@ func TestConditions(t *testing.T) {
 		!strings.Contains(a.body, `"added":["consumer /New"],"removed":["consumer /Research"],"renamed":[],"same":false`) {
 		t.Error(a.body)
 	}
+	suspect := strings.Replace(policyText, "{path: /Research}]", "{path: /Research, share: {ratio: 0}}]", 1)
+	if a := s.must(200, "PUT", "/v1/plan", suspect); !strings.Contains(a.body, `"warnings":["plan:5: plan grid: /Research has share ratio 0 and owns nothing`) {
+		t.Error("what is suspect is not told:", a.body)
+	}
+	vital := strings.Replace(policyText, "{path: /Research, users: [res]}", "{path: /Research, users: [res], system: true}", 1)
+	s.must(200, "PUT", "/v1/plan", vital)
+	for path, ok := range map[string]string{"": `"ok":false`, "?force=true": `"ok":true`} {
+		if a := s.must(200, "POST", "/v1/plan/check"+path, policyText); !strings.Contains(a.body, ok) {
+			t.Error("system taken off:", path, a.body)
+		}
+	}
+	if d := s.refused(422, "bad-plan", "PUT", "/v1/plan?force=true", other); !strings.Contains(d, "consumer /Research belongs to a system branch") {
+		t.Error(d)
+	}
+	s.refused(422, "bad-plan", "POST", "/v1/whatif", policyText)
+	s.must(200, "PUT", "/v1/plan?force=true", policyText)
 	rows := "consumer,allocation,units,ncpus\n/Risk/Day,a,4,1\n"
 	first := s.must(200, "PUT", "/v1/demand/feed", rows, "Idempotency-Key", "k")
 	again := s.must(200, "PUT", "/v1/demand/feed", rows, "Idempotency-Key", "k")

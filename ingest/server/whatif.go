@@ -77,6 +77,9 @@ func (s *Server) compare(e *engine.Engine, in *engine.Input, force bool, settle 
 		return nil, err
 	}
 	after := before.Clone()
+	if err := in.Policy.Follows(before.Policy, force); err != nil {
+		return nil, problem{Type: "bad-plan", Status: 422, Detail: err.Error()}
+	}
 	if err := after.SetPolicy(in.Policy, force); err != nil {
 		return nil, problem{Type: "bad-plan", Status: 422, Detail: err.Error()}
 	}

@@ -29,6 +29,8 @@ type acknowledgement struct {
 	Added    *int64 `json:"added,omitempty"`
 	Beyond   *int64 `json:"beyond,omitempty"` // units released beyond what was held
 	Repeated bool   `json:"repeated,omitempty"`
+
+	Warnings []string `json:"warnings,omitempty"` // of a policy file: what is legal but suspect
 }
 
 // acknowledge answers an input that is durable.
@@ -37,6 +39,9 @@ func (q *request) acknowledge(in *engine.Input, r engine.Receipt) error {
 	switch in.Kind {
 	case engine.InputPlan:
 		a.Revision = r.Revision
+		for _, w := range in.Policy.Warnings() {
+			a.Warnings = append(a.Warnings, w.String())
+		}
 		q.Response.Header.Set("ETag", etag(r.Revision))
 	case engine.InputReleases:
 		a.Released, a.Beyond = &r.Released, &r.Beyond
@@ -215,14 +220,18 @@ func (s *Server) checkPlan(q *request) error {
 	}
 	if was := q.engine.View().Policy; was != nil {
 		answer.Revision, answer.Changes = was.Revision, comparePlans(was.Policy, in.Policy)
-		err := q.engine.Ask(func(state *cluster.State) error {
-			if err := state.CheckPolicy(in.Policy, force); err != nil {
-				answer.OK, answer.Refused = false, err.Error()
+		refused := in.Policy.Follows(was.Policy, force)
+		if refused == nil {
+			err := q.engine.Ask(func(state *cluster.State) error {
+				refused = state.CheckPolicy(in.Policy, force)
+				return nil
+			})
+			if err != nil {
+				return err
 			}
-			return nil
-		})
-		if err != nil {
-			return err
+		}
+		if refused != nil {
+			answer.OK, answer.Refused = false, refused.Error()
 		}
 	} else {
 		answer.Changes = comparePlans(&plan.Policy{}, in.Policy)
