@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"pgregory.net/rapid"
@@ -236,9 +237,8 @@ func (s *site) drawRule(t *rapid.T, m *mdPlan) ownRule {
 
 // tidy cuts what consumers own down to what a policy may say (core/plan/own.go), parents first.
 func (s *site) tidy(m *mdPlan, deeds map[int]*deed) {
-	type share struct{ hosts, percent int }
-	sums, listed := map[[2]int]share{}, map[int]map[string]bool{} // by parent and zone; by parent
-	for _, e := range m.members {                                 // in the order of consumers, parents before children
+	kids, listed := map[int][]ownRule{}, map[int]map[string]bool{} // by parent
+	for _, e := range m.members {                                  // in the order of consumers, parents before children
 		d, up := deeds[e.consumer], s.consumers[e.consumer].parent
 		var parent []ownRule
 		if up >= 0 {
@@ -250,28 +250,95 @@ func (s *site) tidy(m *mdPlan, deeds map[int]*deed) {
 		d.rules = slices.DeleteFunc(slices.Clone(d.rules), func(r ownRule) bool { return up >= 0 && !within(&r, parent) })
 		var kept []ownRule
 		for _, r := range d.rules {
-			at := [2]int{up, r.zone}
-			sum := sums[at]
-			switch r.form {
-			case "hosts":
-				sum.hosts += r.n
-			case "percent":
-				sum.percent += r.n
-			case "host_list":
+			if r.form == "host_list" {
 				r.hosts = slices.DeleteFunc(slices.Clone(r.hosts), func(h string) bool { return listed[up][h] || up >= 0 && !reaches(parent, h) })
 			}
-			if most := s.groupHosts(up, r.zone, parent); r.form == "host_list" && len(r.hosts) == 0 || sum.percent > 100 || most >= 0 && sum.hosts > most {
+			if all := append(slices.Clone(kids[up]), r); r.form == "host_list" && len(r.hosts) == 0 || !s.balanced(m, up, &r, parent, all) {
 				continue
 			}
 			for _, h := range r.hosts {
 				listed[up][h] = true
 			}
-			sums[at] = sum
+			kids[up] = append(kids[up], r)
 			kept = append(kept, r)
 		}
 		d.rules = kept
 		d.reserve = s.tidyReserve(d)
 	}
+}
+
+// balanced tells whether the rules of a consumer's children fit what it owns, as far as the policy file tells; r is the last of them.
+func (s *site) balanced(m *mdPlan, up int, r *ownRule, parent, all []ownRule) bool {
+	most := s.groupHosts(up, r.zone, parent)
+	exact := !slices.ContainsFunc(parent, func(p ownRule) bool { return p.form == "host_list" })
+	whole, total := 0, 0 // hosts that all have, and that they may have
+	percent, hosts, of := 0, 0, map[string]int{}
+	for _, o := range all {
+		if o.form == "hosts" || o.form == "host_list" {
+			total += o.n + len(o.hosts)
+		}
+		if o.zone != r.zone {
+			continue
+		}
+		switch o.form {
+		case "hosts":
+			hosts += o.n
+		case "percent":
+			percent += o.n
+			if exact && most >= 0 {
+				hosts += most * o.n / 100
+			}
+		case "amount", "per_host":
+			for d, text := range o.parts {
+				if figure, share := strings.CutSuffix(text, "%"); share {
+					n, _ := strconv.ParseFloat(figure, 64)
+					of["% "+d] += int(n*1000 + 0.5)
+				} else {
+					n, _ := strconv.Atoi(text)
+					of[o.form+" "+d] += n
+				}
+			}
+		}
+	}
+	if up < 0 {
+		there := map[string]bool{} // groups may overlap
+		for _, z := range m.zones {
+			for _, h := range s.groups[z].hosts {
+				there[h] = true
+			}
+			if len(s.groups[z].hosts) == 0 {
+				total = 0 // a group that selects has any number
+			}
+		}
+		whole = len(there)
+	}
+	for _, p := range parent {
+		if whole += p.n + len(p.hosts); p.form != "hosts" && p.form != "host_list" {
+			total = 0
+		}
+	}
+	for _, d := range s.dims {
+		if of["% "+d] > 100_000 {
+			return false
+		}
+		for _, form := range []string{"amount", "per_host"} {
+			has, known := 0, up >= 0
+			for _, p := range parent {
+				n, err := strconv.Atoi(p.parts[d])
+				known = known && p.form != "host_list" && (p.zone != r.zone || p.form == form && err == nil)
+				if p.zone == r.zone {
+					has += n
+				}
+			}
+			if form == "per_host" && of["% "+d] > 0 && known {
+				return false // an absolute part and percentages of it
+			}
+			if known && of[form+" "+d] > has {
+				return false
+			}
+		}
+	}
+	return percent <= 100 && (most < 0 || hosts <= most) && total <= whole
 }
 
 // within tells whether a rule may stand below a parent's.

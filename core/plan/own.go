@@ -231,55 +231,24 @@ func wholeHosts(own []OwnRule) (hosts int64) {
 
 // children checks what the children of a consumer own against what it owns itself; the root owns all.
 func (c *ownCheck) children(up Node) {
-	groups := len(c.d.Groups)
-	hosts, percent := make([]int64, groups), make([]int64, groups)
 	whole := c.domain(up)
 	lister := map[string]Node{} // host → the child that lists it
+	within := true
 	for n := c.p.First[up]; n != None; n = c.p.Next[n] {
 		own := c.w.Own[n]
 		if len(own) == 0 {
 			continue
 		}
 		if up != Root && !c.within(n, up, whole) {
+			within = false
 			continue
 		}
 		for _, rule := range own {
 			c.lists(n, rule, lister)
-			if g := rule.Group; g >= 0 && rule.Hosts != Unlimited {
-				hosts[g] = saturated(hosts[g], rule.Hosts)
-			} else if g >= 0 && rule.Percent != Unlimited {
-				percent[g] = saturated(percent[g], rule.Percent)
-			}
 		}
 	}
-	c.sums(up, hosts, percent)
-}
-
-// sums checks what the children of a consumer own of each group together.
-func (c *ownCheck) sums(up Node, hosts, percent []int64) {
-	for g := range hosts {
-		group := &c.p.Groups[c.d.Groups[g].Group]
-		limit := Unlimited
-		if up != Root {
-			limit = c.groupHosts(up, g)
-		} else if group.Hosts != nil {
-			limit = int64(len(group.Hosts))
-		}
-		at, who, owns := up, "the children of "+c.p.Path[up], "it owns"
-		if up == Root {
-			at, who, owns = c.p.First[Root], "the first-level consumers", "it has"
-			for !c.d.Member[at] || len(c.w.Own[at]) == 0 {
-				if at = c.p.Next[at]; at == None {
-					return // nobody owns anything
-				}
-			}
-		}
-		if limit != Unlimited && hosts[g] > limit {
-			c.say(at, "own", "%s own %d hosts of group %s, %s %d", who, hosts[g], group.Name, owns, limit)
-		}
-		if percent[g] > 100*milli {
-			c.say(at, "own", "%s own %s%% of group %s", who, decimal(percent[g]), group.Name)
-		}
+	if within {
+		c.balance(up)
 	}
 }
 
