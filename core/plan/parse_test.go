@@ -135,7 +135,7 @@ func TestExample(t *testing.T) {
 		{"slot expression", p.Groups[1].Slots.Text, "(ncpus*1)"},
 		{"system", p.System[1], true},
 		{"rank", p.Rank, []int32{0, 0, 0, 0, 0, 1, 1}},
-		{"grace", p.ReclaimUS[risk], int64(60e6)},
+		{"grace, inherited", p.ReclaimUS, []int64{0, 0, 0, 60e6, 60e6, 60e6, 0}},
 		{"admins", p.Admins[risk], []string{"risk-admins"}},
 		{"end", p.End[risk], research},
 		{"line", p.Line[research], int32(15)},

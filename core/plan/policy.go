@@ -62,7 +62,7 @@ type Policy struct {
 	Groups []Group
 	Tree
 	Rank        []int32 // by Node, of the top-level entry
-	ReclaimUS   []int64 // by Node: reclaim_grace in µs
+	ReclaimUS   []int64 // by Node: reclaim_grace in µs, its own or that of the nearest above it that has one (SLOT-9)
 	Admins      [][]string
 	Users       [][]string
 	System      []bool

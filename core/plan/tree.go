@@ -182,6 +182,7 @@ func (r *reader) consumer(p *Policy, n Node, e entry) {
 	if v, ok := e.fields.get("rank"); ok {
 		p.Rank[n] = r.rank(v)
 	}
+	p.ReclaimUS[n] = p.ReclaimUS[p.Parent[n]] // which comes before it
 	if v, ok := e.fields.get("reclaim_grace"); ok {
 		p.ReclaimUS[n], _ = r.duration(v)
 	}

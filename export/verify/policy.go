@@ -262,7 +262,7 @@ func (p *policy) consumers(list []object) {
 		path := c.text("path", "")
 		p.children[parentOf(path)] = append(p.children[parentOf(path)], path)
 		p.rank[path] = c.whole("rank", 0)
-		p.grace[path] = c.duration("reclaim_grace", 0)
+		p.grace[path] = c.duration("reclaim_grace", none)
 		if old := c.text("renamed_from", ""); old != "" {
 			p.renamed[old] = path
 		}
@@ -270,6 +270,9 @@ func (p *policy) consumers(list []object) {
 	var walk func(path string)
 	walk = func(path string) {
 		p.paths = append(p.paths, path)
+		if p.grace[path] == none {
+			p.grace[path] = p.grace[parentOf(path)] // the root's is 0
+		}
 		for _, c := range p.children[path] {
 			walk(c)
 		}
