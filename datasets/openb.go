@@ -36,9 +36,12 @@ const (
 // gpuMilliMax is a whole GPU: a pod's gpu_milli is of each of its num_gpu.
 const gpuMilliMax = 1000
 
+// qosUnknown is the consumer of pods that have no qos: of the published pod lists some lack the column, and some gpu_spec.
+const qosUnknown = "pods"
+
 // OpenB reads Alibaba's public GPU cluster trace of 2023 ("openb"): its node list
 // and a pod list, CSV with a header. Hosts get the attribute `model` of their GPUs;
-// a pod is an allocation of one unit of the consumer that its qos names; a pod that
+// a pod is an allocation of one unit of the consumer that its qos names, /pods where there is none; a pod that
 // accepts some GPU models only gets a requirement. Everything is in one public
 // plan of equal shares. Faults of both files name row, column, value and reason.
 func OpenB(nodes, pods io.Reader) (*Dataset, error) {
@@ -111,8 +114,13 @@ func (t *trace) next() bool {
 	return false
 }
 
-// text is a column's value; openTrace has made sure that the column is there.
-func (t *trace) text(column string) string { return t.record[t.at[column]] }
+// text is a column's value; nothing where the file has no such column.
+func (t *trace) text(column string) string {
+	if at, ok := t.at[column]; ok {
+		return t.record[at]
+	}
+	return ""
+}
 
 // amount reads a whole number from 0 to most.
 func (t *trace) amount(column string, most int64) int64 {
@@ -176,7 +184,7 @@ func openbHosts(r io.Reader) (*cluster.HostTable, error) {
 }
 
 func openbDemand(r io.Reader) (*cluster.DemandTable, error) {
-	t, err := openTrace("pods", r, "name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos")
+	t, err := openTrace("pods", r, "name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 	if err != nil {
 		return nil, err
 	}
@@ -185,8 +193,13 @@ func openbDemand(r io.Reader) (*cluster.DemandTable, error) {
 	for t.next() {
 		before := t.faults.Count
 		d.Rows++
-		t.word("qos", t.text("qos"))
-		d.Consumer.Code = append(d.Consumer.Code, d.Consumer.Names.InternString("/"+t.text("qos")))
+		qos := t.text("qos")
+		if qos == "" {
+			qos = qosUnknown
+		} else {
+			t.word("qos", qos)
+		}
+		d.Consumer.Code = append(d.Consumer.Code, d.Consumer.Names.InternString("/"+qos))
 		d.Allocation.Code = append(d.Allocation.Code, t.name("name", d.Allocation.Names))
 		d.Units = append(d.Units, 1)
 		size := [openbDimensions]int64{

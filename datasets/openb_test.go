@@ -128,7 +128,7 @@ func TestOpenBRefused(t *testing.T) {
 		{[2]string{nodesHead, podsText}, "nodes: there are no rows"},
 		{[2]string{nodesText, podsHead}, "pods: there are no rows"},
 		{[2]string{"sn,cpu_milli\nn1,1\n", podsText}, "nodes, column memory_mib: the column is missing\nnodes, column gpu: the column is missing\nnodes, column model: the column is missing"},
-		{[2]string{nodesText, "name,qos,num_gpu,gpu_milli\n"}, "pods, column cpu_milli: the column is missing\npods, column memory_mib: the column is missing\npods, column gpu_spec: the column is missing"},
+		{[2]string{nodesText, "name,qos,num_gpu,gpu_milli\n"}, "pods, column cpu_milli: the column is missing\npods, column memory_mib: the column is missing"},
 		{[2]string{"sn,gpu,cpu_milli,memory_mib,gpu,model\n", podsText}, "nodes, column gpu: the column stands in the header twice"},
 		{[2]string{"\"sn\n", podsText}, "nodes: parse error on line 1, column 5: extraneous or missing \" in quoted-field"},
 		{node("n1,32000,1,0"), "nodes: row 1: record on line 2: wrong number of fields"},
@@ -148,7 +148,6 @@ nodes: row 1, column gpu, value "99999999999999999999": not a whole number from 
 		{pod("p1,1,1,1,1001,,LS,R"), `pods: row 1, column gpu_milli, value "1001": not a whole number from 0 to 1000`},
 		{pod("p1,1,1,1,,,LS,R"), "pods: row 1, column gpu_milli: is empty"},
 		{pod("p1,0,0,1,0,,LS,R"), "pods: row 1: asks for nothing: cpu_milli, memory_mib and num_gpu × gpu_milli are 0"},
-		{pod("p1,1,1,0,0,,,R"), "pods: row 1, column qos: not a word: a letter, then up to 63 letters, digits, - _ and ."},
 		{pod("p1,1,1,0,0,,/LS,R"), `pods: row 1, column qos, value "/LS": not a word: a letter, then up to 63 letters, digits, - _ and .`},
 		{pod("p1,1,1,1,500,T4|,LS,R"), `pods: row 1, column gpu_spec, value "T4|": not a word: a letter, then up to 63 letters, digits, - _ and .`},
 		{pod("p1,1,1,1,500,T4') || select('x,LS,R"), `pods: row 1, column gpu_spec, value "T4') || select('x": not a word: a letter, then up to 63 letters, digits, - _ and .`},
@@ -181,6 +180,27 @@ func TestTraceLimit(t *testing.T) {
 }
 
 // FuzzOpenB checks that whatever is accepted makes a policy, hosts and demand that go together.
+// TestOpenBColumns reads pod lists without qos, or without gpu_spec.
+func TestOpenBColumns(t *testing.T) {
+	d, err := OpenB(strings.NewReader(nodesText), strings.NewReader("name,cpu_milli,memory_mib,num_gpu,gpu_milli\np1,1,2,1,500\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := d.Demand.Consumer.Names.String(d.Demand.Consumer.Code[0]); got != "/pods" || d.Demand.Requirement.Code != nil || d.Demand.Size[gpuMilli][0] != 500 {
+		t.Errorf("consumer %s, requirements %v, size %v", got, d.Demand.Requirement.Code, d.Demand.Size)
+	}
+	if _, err := plan.Parse("plan.yaml", d.Plan); err != nil {
+		t.Error(err)
+	}
+	d, err = OpenB(strings.NewReader(nodesText), strings.NewReader(podsHead+"p1,1,1,0,0,,,R\np2,1,1,0,0,,LS,R\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := []int32{d.Demand.Consumer.Code[0], d.Demand.Consumer.Code[1]}; got[0] == got[1] || d.Demand.Consumer.Names.String(got[0]) != "/pods" {
+		t.Errorf("consumers %v of %v", got, d.Demand.Consumer.Names)
+	}
+}
+
 func FuzzOpenB(f *testing.F) {
 	f.Add(nodesText, podsText)
 	f.Add("\ufeffsn,cpu_milli,memory_mib,gpu,model\r\nn1,1,1,1,T4\r\n", "name,qos,gpu_spec,cpu_milli,memory_mib,num_gpu,gpu_milli\n\"p\"\"1\",BE,T4|A10,0,1,1,1\n")

@@ -33,8 +33,8 @@ func newImportOpenB() *cobra.Command {
 Alibaba's public GPU cluster trace of 2023 (openb: alibaba/clusterdata, cluster-trace-gpu-v2023).
 
 Nodes become hosts with cpu_milli, memory_mib and gpu_milli (1000 a GPU), and the attribute model where they
-have GPUs. A pod becomes an allocation of one unit of the consumer that its qos names; one whose
-gpu_spec lists GPU models gets a requirement. All consumers share one public pool equally.
+have GPUs. A pod becomes an allocation of one unit of the consumer that its qos names, /pods where the list has no
+qos; one whose gpu_spec lists GPU models gets a requirement. All consumers share one public pool equally.
 
 Shares of single GPUs are summed per host: a pod that takes 460 thousandths of a GPU takes 460 of all
 the gpu_milli of its host, so that two pods may fill a host's last 1000 from parts of two GPUs. Which
