@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -11,84 +12,163 @@ import (
 )
 
 func newCheck() *cobra.Command {
-	var hosts string
+	var hosts, output string
 	c := &cobra.Command{
 		Use:   "check P [--hosts H]",
 		Short: "Validates a policy file",
-		Long: `Validates a policy file: all faults, then warnings, then what each consumer is guaranteed: of a slot
-plan what it owns, keeps, lends and may borrow, in each time window. With --hosts the resource groups
-are tried on the hosts too; then slot plans show how many slots there are and what of them is owned,
-multidimensional plans what of the hosts each consumer owns, and all plans the static share quota of
-each consumer: what it gets of pools when everybody asks for everything. Settings that this version does not carry out yet are warned of here, and refused by run.
+		Long: `Validates a policy file: all faults, then warnings, then what each consumer is guaranteed. Of a slot plan
+that is what it owns, keeps, lends and may borrow, in each time window. With --hosts the resource groups
+are tried on the hosts too; then the cycle is played in which everybody asks for everything (of each
+dimension by itself), and the column or table "guaranteed" has what each consumer holds then, in each window,
+with the sum and what there is. Multidimensional plans also show what of the hosts each consumer owns.
+
+With --output json faults, warnings and guarantees come as one object on stdout: of guarantees a row for each
+plan, window and consumer, with a column guaranteed_<dimension>; without --hosts slot plans alone have rows, of what
+is owned.
 
 Exit codes: 0 no faults, 2 faults.`,
 		Example: `  stint check plan.yaml
-  stint check plan.yaml --hosts hosts.csv`,
+  stint check plan.yaml --hosts hosts.csv
+  stint check plan.yaml --hosts hosts.csv --output json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return check(c.OutOrStdout(), c.ErrOrStderr(), args[0], hosts)
+			if output != "table" && output != "json" {
+				return fmt.Errorf("--output %q: must be table or json", output)
+			}
+			k := checked{File: args[0], Faults: []fault{}, Warnings: []string{}, Guarantees: []map[string]any{}}
+			err := k.check(hosts, widthOf(c.OutOrStdout()))
+			if output == "json" {
+				return errors.Join(encode(c.OutOrStdout(), k), err)
+			}
+			warn(c.ErrOrStderr(), k.Warnings)
+			if err != nil {
+				return err
+			}
+			_, err = io.WriteString(c.OutOrStdout(), k.text)
+			return err
 		},
 	}
 	c.Flags().StringVar(&hosts, "hosts", "", "table of hosts")
+	c.Flags().StringVar(&output, "output", "table", "table or json")
 	return c
 }
 
-func check(stdout, stderr io.Writer, file, hosts string) error {
-	g, err := readInput(kindPlan, file)
-	if err != nil {
+// checked is what there is to say of a policy file.
+type checked struct {
+	File       string           `json:"file"`
+	OK         bool             `json:"ok"`
+	Consumers  int64            `json:"consumers"`
+	Leaves     int64            `json:"leaves"`
+	Faults     []fault          `json:"faults"`
+	Warnings   []string         `json:"warnings"`
+	Guarantees []map[string]any `json:"guarantees"`
+
+	text string // what people read of a file without faults
+}
+
+// fault is one thing that is wrong, with its place where that is known.
+type fault struct {
+	Line   int    `json:"line,omitempty"`
+	Column int    `json:"column,omitempty"`
+	Path   string `json:"path,omitempty"`
+	Value  string `json:"value,omitempty"`
+	Reason string `json:"reason"`
+}
+
+// wrong notes an error as faults, and gives it back.
+func (k *checked) wrong(err error) error {
+	var faults plan.Faults
+	if !errors.As(err, &faults) {
+		k.Faults = append(k.Faults, fault{Reason: err.Error()})
 		return err
 	}
-	p, err := plan.Parse(file, g.content)
-	if err != nil {
-		return err
+	for _, f := range faults {
+		k.Faults = append(k.Faults, fault{f.Line, f.Column, f.Path, f.Value, f.Reason})
 	}
-	warn(stderr, policyWarnings(p))
-	leaves := int64(0)
+	return err
+}
+
+// check checks a file, on a table of hosts if one is given, and tells what is guaranteed in lines of so many columns.
+func (k *checked) check(hosts string, width int) error {
+	g, err := readInput(kindPlan, k.File)
+	if err != nil {
+		return k.wrong(err)
+	}
+	p, err := plan.Parse(k.File, g.content)
+	if err != nil {
+		return k.wrong(err)
+	}
+	k.Warnings = append(k.Warnings, policyWarnings(p)...)
 	for n := range p.Len() {
 		if p.Leaf(plan.Node(n)) {
-			leaves++
+			k.Leaves++
 		}
 	}
-	fmt.Fprintf(stdout, "%s: no faults. %s, %s of them leaves\n", file, count(int64(p.Len()-1), "consumer"), grouped(leaves))
+	k.Consumers = int64(p.Len() - 1)
+	var b *batch
+	if hosts != "" {
+		var suspect []string
+		b, suspect, err = tryHosts(p, hosts)
+		if k.Warnings = append(k.Warnings, suspect...); err != nil {
+			k.wrong(err)
+			return err
+		}
+		b.cycle(0)
+		for _, w := range b.state.Unmet() {
+			k.Warnings = append(k.Warnings, w.String())
+		}
+	}
+	k.OK = true
+	text, rows := guarantees(p, b, width)
+	k.text = k.heading(p) + text
+	for _, r := range rows {
+		row := map[string]any{"plan": r.plan, "consumer": r.consumer}
+		if r.window != "" {
+			row["window"] = r.window
+		}
+		for d, n := range r.of {
+			row["guaranteed_"+d] = n
+		}
+		k.Guarantees = append(k.Guarantees, row)
+	}
+	return nil
+}
+
+// heading says of how many consumers and plans the policy is.
+func (k *checked) heading(p *plan.Policy) string {
+	text := fmt.Sprintf("%s: no faults. %s, %s\n", k.File, count(k.Consumers, "consumer"), leavesText(k.Leaves))
 	for i := range p.MDPlans {
-		fmt.Fprintf(stdout, "  plan %s: %s over %s\n", p.MDPlans[i].Name, count(members(p.MDPlans[i].Member), "consumer"),
+		text += fmt.Sprintf("  plan %s: %s over %s\n", p.MDPlans[i].Name, count(members(p.MDPlans[i].Member), "consumer"),
 			count(int64(len(p.MDPlans[i].Groups)), "resource group"))
 	}
 	for i := range p.SlotPlans {
-		fmt.Fprintf(stdout, "  slot plan %s: %s\n", p.Groups[p.SlotPlans[i].Group].Name, count(members(p.SlotPlans[i].Member), "consumer"))
+		text += fmt.Sprintf("  slot plan %s: %s\n", p.Groups[p.SlotPlans[i].Group].Name, count(members(p.SlotPlans[i].Member), "consumer"))
 	}
-	if hosts == "" {
-		return guarantees(stdout, p, nil)
-	}
-	b, err := tryHosts(stderr, p, hosts)
-	if err != nil {
-		return err
-	}
-	b.cycle(0)
-	var unmet []string
-	for _, w := range b.state.Unmet() {
-		unmet = append(unmet, w.String())
-	}
-	warn(stderr, unmet)
-	return guarantees(stdout, p, b)
+	return text
 }
 
-// tryHosts tries a policy on hosts.
-func tryHosts(stderr io.Writer, p *plan.Policy, hosts string) (b *batch, err error) {
+func leavesText(n int64) string {
+	if n == 1 {
+		return "1 of them a leaf"
+	}
+	return grouped(n) + " of them leaves"
+}
+
+// tryHosts tries a policy on hosts, and tells what of them is suspect.
+func tryHosts(p *plan.Policy, hosts string) (b *batch, suspect []string, err error) {
 	b = &batch{}
 	if b.state, err = cluster.New(p); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	g, err := readInput(kindHosts, hosts)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := b.apply(g); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	suspect, err := b.warnings()
-	warn(stderr, suspect)
-	return b, err
+	suspect, err = b.warnings()
+	return b, suspect, err
 }
 
 // members is how many consumers take part in a plan.

@@ -48,8 +48,7 @@ GPUs two in five name the models they accept, such as select(A100 || H100); one 
 max_per_host. GPUs are what is scarce. The same options give the same files.
 
 With --owners divisions own four fifths of the GPU hosts, and their desks own all of what their division
-owns (rules under own in plan.yaml). stint run refuses settings that this version does not carry out
-yet, and says so; without --owners all hosts are in the public pool.`
+owns (rules under own in plan.yaml); without it all hosts are in the public pool.`
 	c.Example = `  stint gen gpu --out gpu
   stint gen gpu --hosts 2000 --consumers 100 --units 40000 --format ndjson --out gpu
   stint gen gpu --owners --out owned`

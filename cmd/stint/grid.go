@@ -20,10 +20,13 @@ func (g *grid) add(cells ...string) { g.rows = append(g.rows, cells) }
 
 func (g *grid) line() { g.rows = append(g.rows, nil) }
 
-// width is how many columns of a terminal the table takes.
+// gap is how many columns there are between two cells.
+const gap = 2
+
+// width is how many columns of a terminal the table takes, the gap behind its last column included.
 func (g *grid) width() (columns int) {
 	for i := range g.head {
-		columns += max(text.StringWidth(g.head[i]), g.widest(i)) + 2
+		columns += max(text.StringWidth(g.head[i]), g.widest(i)) + gap
 	}
 	return columns
 }
@@ -59,6 +62,35 @@ func (g *grid) squeeze() {
 	}
 }
 
+// split makes two tables of one, each with the first column: the columns before one, and the others.
+func (g *grid) split(at int) (parts [2]*grid) {
+	for i := range parts {
+		of := func(row []string) []string {
+			if row == nil {
+				return nil
+			}
+			if i == 0 {
+				return slices.Clone(row[:at])
+			}
+			return append([]string{row[0]}, row[at:]...)
+		}
+		part := &grid{head: of(g.head)}
+		for _, row := range g.rows {
+			part.rows = append(part.rows, of(row))
+		}
+		for _, w := range g.words {
+			switch {
+			case i == 0 && w < at:
+				part.words = append(part.words, w)
+			case i == 1 && w >= at:
+				part.words = append(part.words, w-at+1)
+			}
+		}
+		parts[i] = part
+	}
+	return parts
+}
+
 // render draws the table, with no blanks at the ends of lines.
 func (g *grid) render() string {
 	t := table.NewWriter()
@@ -86,11 +118,22 @@ func (g *grid) render() string {
 		}
 	}
 	lines := strings.Split(t.Render(), "\n")
+	widest := 0
 	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
+		if lines[i] = strings.TrimRight(lines[i], " "); !ruled(lines[i]) {
+			widest = max(widest, text.StringWidthWithoutEscSequences(lines[i]))
+		}
+	}
+	for i := range lines {
+		if ruled(lines[i]) { // it is as wide as the cells, the gap behind the last one included
+			lines[i] = strings.Repeat("─", widest)
+		}
 	}
 	return strings.Join(lines, "\n")
 }
+
+// ruled tells whether a line is a separator.
+func ruled(line string) bool { return line != "" && strings.Trim(line, "─") == "" }
 
 func cells(texts []string) (row table.Row) {
 	for _, text := range texts {

@@ -3,10 +3,10 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stintd/stint/core/plan"
 )
@@ -14,35 +14,99 @@ import (
 // peersShown is how many of those it lends to or borrows from a consumer's line names.
 const peersShown = 2
 
-// guarantees prints what each consumer of a policy is guaranteed; b is nil while no hosts are given.
-func guarantees(w io.Writer, p *plan.Policy, b *batch) error {
-	var text strings.Builder
-	if b != nil {
-		b.owned(&text, p)
-		b.staticQuotas(&text, p)
-	}
-	for i := range p.SlotPlans {
-		s := &p.SlotPlans[i]
-		var there []slotsThere
-		if b != nil {
-			there = b.slotsIn(s)
-		}
-		for window := range s.Windows {
-			v := slotView{p: p, s: s, w: &s.Windows[window]}
-			if there != nil {
-				v.there = &there[window]
-			}
-			fmt.Fprintf(&text, "\n%s\n", v.render())
-		}
-	}
-	_, err := io.WriteString(w, text.String())
-	return err
+// guarantee is what a consumer of a plan gets in one of its windows when everybody asks for everything.
+type guarantee struct {
+	plan, window, consumer string
+	of                     map[string]int64 // by dimension
 }
 
-// owned writes what consumers own of an MD plan's hosts, of one with windows in that of the last cycle, and what of
-// that is reserved.
-func (b *batch) owned(text *strings.Builder, p *plan.Policy) {
-	a := &b.out.Amounts
+// guarantees tells what each consumer of a policy is guaranteed, as text of so many columns and as rows; b is nil while no hosts are given.
+func guarantees(p *plan.Policy, b *batch, width int) (text string, rows []guarantee) {
+	if b == nil {
+		for i := range p.SlotPlans {
+			for w := range p.SlotPlans[i].Windows {
+				v := slotView{p: p, s: &p.SlotPlans[i], w: &p.SlotPlans[i].Windows[w], width: width}
+				text += "\n" + v.render() + "\n"
+				rows = append(rows, v.guarantees()...)
+			}
+		}
+		return text, rows
+	}
+	texts, guaranteed := map[[2]int]string{}, map[[2]int][]guarantee{}
+	list := b.occasions()
+	for _, o := range list {
+		b.cycle(o.atUS)
+		at := [2]int{o.plan, o.window}
+		if o.plan < len(p.MDPlans) {
+			texts[at], guaranteed[at] = b.mdView(&p.MDPlans[o.plan], &p.MDPlans[o.plan].Windows[o.window].Window)
+			continue
+		}
+		if !b.out.Keyframe {
+			b.runner.Keyframe(&b.out)
+		}
+		s := &p.SlotPlans[o.plan-len(p.MDPlans)]
+		there := b.slotsNow(p, p.Groups[s.Group].Name)
+		there.gets = b.everything(p.Groups[s.Group].Name, slotsDimension, s.Member)
+		v := slotView{p: p, s: s, w: &s.Windows[o.window], there: &there, width: width}
+		texts[at], guaranteed[at] = "\n"+v.render()+"\n", v.guarantees()
+	}
+	slices.SortFunc(list, func(a, b occasion) int { return cmp.Or(cmp.Compare(a.plan, b.plan), cmp.Compare(a.window, b.window)) })
+	for _, o := range list {
+		at := [2]int{o.plan, o.window}
+		text += texts[at]
+		rows = append(rows, guaranteed[at]...)
+	}
+	return text, rows
+}
+
+// slotsDimension is what slot plans measure by, whether or not the policy has a dimension of that name.
+const slotsDimension = "slots"
+
+// mdView tells what consumers of an MD plan own, and get when everybody asks for everything, in the window of the last cycle.
+func (b *batch) mdView(m *plan.MDPlan, w *plan.Window) (text string, rows []guarantee) {
+	p := b.state.Policy
+	where := ", plan " + m.Name
+	if w.Name != "" {
+		where += ", window " + w.Name
+	}
+	if m.Owns() {
+		text = "\n" + b.owned(m, where) + "\n"
+	}
+	var all []gets
+	for _, d := range p.Dimensions {
+		all = append(all, b.everything(m.Name, d, m.Member))
+	}
+	g := grid{head: append([]string{"guaranteed" + where}, p.Dimensions...)}
+	for n := plan.Root + 1; int(n) < p.Len(); n++ {
+		if !m.Member[n] {
+			continue
+		}
+		row, cells := guarantee{m.Name, w.Name, p.Path[n], map[string]int64{}}, []string{indented(p.Path[n])}
+		for _, one := range all {
+			row.of[one.dimension] = one.held[p.Path[n]]
+			cells = append(cells, grouped(one.held[p.Path[n]]))
+		}
+		rows = append(rows, row)
+		g.add(cells...)
+	}
+	g.line()
+	sums := []string{"together"}
+	there := []string{"of what there is"}
+	for _, one := range all {
+		sum := int64(0)
+		for n := p.First[plan.Root]; n != plan.None; n = p.Next[n] {
+			sum += one.held[p.Path[n]]
+		}
+		sums, there = append(sums, grouped(sum)), append(there, grouped(one.there))
+	}
+	g.add(sums...)
+	g.add(there...)
+	return text + "\n" + g.render() + "\n", rows
+}
+
+// owned is what consumers own of an MD plan's hosts in the window of the last cycle, and what of that is reserved.
+func (b *batch) owned(m *plan.MDPlan, where string) string {
+	a, p := &b.out.Amounts, b.state.Policy
 	cell := func(row int) string {
 		switch owned, configured, reserved := a.Owned[row], a.Configured[row], a.Reserved[row]; {
 		case configured == 0 && owned == 0:
@@ -57,92 +121,35 @@ func (b *batch) owned(text *strings.Builder, p *plan.Policy) {
 			return grouped(owned)
 		}
 	}
-	for i := range p.MDPlans {
-		m := &p.MDPlans[i]
-		g := grid{head: append([]string{"owned, plan " + m.Name}, p.Dimensions...)}
-		if w := &m.Windows[m.WindowAt(b.state.NowUS, p.Location)]; w.Name != "" {
-			g.head[0] += ", window " + w.Name
-		}
-		for row := range a.Held {
-			if a.Plan.At(row) != m.Name {
-				continue
-			}
-			if a.Dimension.At(row) == p.Dimensions[0] {
-				g.add(indented(a.Consumer.At(row)))
-			}
-			last := &g.rows[len(g.rows)-1]
-			*last = append(*last, cell(row))
-		}
-		if m.Owns() {
-			fmt.Fprintf(text, "\n%s\n", g.render())
-		}
-	}
-}
-
-// staticQuotas writes what each consumer gets of an MD plan when everybody asks for everything (MD-15), of one with
-// windows in that of the last cycle.
-func (b *batch) staticQuotas(text *strings.Builder, p *plan.Policy) {
-	a := &b.out.Amounts
-	grids := map[string]*grid{}
+	g := grid{head: append([]string{"owned" + where}, p.Dimensions...)}
 	for row := range a.Held {
-		name := a.Plan.At(row)
-		g := grids[name]
-		if g == nil {
-			g = &grid{head: append([]string{"static share quota, plan " + name}, p.Dimensions...)}
-			grids[name] = g
+		if a.Plan.At(row) != m.Name {
+			continue
 		}
 		if a.Dimension.At(row) == p.Dimensions[0] {
 			g.add(indented(a.Consumer.At(row)))
 		}
 		last := &g.rows[len(g.rows)-1]
-		*last = append(*last, grouped(a.StaticQuota[row]))
+		*last = append(*last, cell(row))
 	}
-	for i := range p.MDPlans {
-		m := &p.MDPlans[i]
-		if g := grids[m.Name]; g != nil {
-			if w := &m.Windows[m.WindowAt(b.state.NowUS, p.Location)]; w.Name != "" {
-				g.head[0] += ", window " + w.Name
-			}
-			fmt.Fprintf(text, "\n%s\n", g.render())
-		}
-	}
+	return g.render()
 }
 
 // slotsThere is what of a slot plan's figures depends on hosts, while a window is open.
 type slotsThere struct {
-	slots                   int64   // S
-	owned, reserved, static []int64 // by Node
+	slots           int64   // S
+	owned, reserved []int64 // by Node
+	gets            gets
 }
 
-// slotsIn gives a plan's figures on the hosts of the batch, by window: nobody wants anything, so that a cycle in
-// each window tells them.
-func (b *batch) slotsIn(s *plan.SlotPlan) []slotsThere {
-	p := b.state.Policy
-	there := make([]slotsThere, len(s.Windows))
-	first := opens(s, b.state.NowUS, p.Location)
-	order := make([]int, len(s.Windows))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(first[i], first[j]) })
-	for _, window := range order {
-		b.cycle(first[window])
-		if !b.out.Keyframe {
-			b.runner.Keyframe(&b.out)
-		}
-		there[window] = b.slotsNow(p, p.Groups[s.Group].Name)
-	}
-	return there
-}
-
-// opens is when each window of a plan opens next (µs since 1970): within two weeks, one of which has no shift of clocks.
-func opens(s *plan.SlotPlan, nowUS int64, at *time.Location) []int64 {
-	first := make([]int64, len(s.Windows))
+// opens is when each of some windows opens next (µs since 1970): within two weeks, one of which has no shift of clocks.
+func opens(windows int, at func(us int64) int, nowUS int64) []int64 {
+	first := make([]int64, windows)
 	for i := range first {
 		first[i] = -1
 	}
 	for range 15 * 24 * 60 {
-		if i := s.WindowAt(nowUS, at); first[i] < 0 {
+		if i := at(nowUS); first[i] < 0 {
 			first[i] = nowUS
 		}
 		nowUS += time.Minute.Microseconds()
@@ -160,12 +167,11 @@ func (b *batch) slotsNow(p *plan.Policy, name string) (now slotsThere) {
 	}
 	c, n := &b.out.Consumers, p.Len()
 	t := c.Table()
-	now.owned, now.reserved, now.static = make([]int64, n), make([]int64, n), make([]int64, n)
+	now.owned, now.reserved = make([]int64, n), make([]int64, n)
 	for row := range c.Held {
 		if node, ok := p.Find(c.Consumer.At(row)); ok && c.Plan.At(row) == name {
 			now.owned[node] = t.Column("owned").Int[row]
 			now.reserved[node] = t.Column("reserved").Int[row]
-			now.static[node] = t.Column("static_quota").Int[row]
 		}
 	}
 	return now
@@ -177,13 +183,14 @@ type slotView struct {
 	s     *plan.SlotPlan
 	w     *plan.SlotWindow
 	there *slotsThere // nil while no hosts are given
+	width int         // of the screen
 }
 
 func (v *slotView) render() string {
 	g := grid{
 		head: []string{
 			"slot plan " + v.p.Groups[v.s.Group].Name, "policy", "rank", "owns", "owns now", "reserved", "pool",
-			"static share", "ratio", "at most", "lends", "borrows", "grace",
+			"ratio", "at most", "guaranteed", "lends", "borrows", "grace",
 		},
 		words: []int{1, 10, 11},
 	}
@@ -192,8 +199,18 @@ func (v *slotView) render() string {
 			g.add(v.row(n)...)
 		}
 	}
-	g.squeeze()
-	return v.window() + g.render() + "\n" + v.sums()
+	texts := g.split(9) // who lends and borrows goes below where the screen is too narrow
+	if g.squeeze(); g.width() <= v.width+gap {
+		return v.window() + g.render() + "\n" + v.sums()
+	}
+	text := v.window()
+	for i := range texts {
+		texts[i].rows = slices.DeleteFunc(texts[i].rows, func(row []string) bool { return strings.Join(row[1:], "") == "" })
+		if texts[i].squeeze(); len(texts[i].head) > 1 {
+			text += texts[i].render() + "\n\n"
+		}
+	}
+	return strings.TrimSuffix(text, "\n") + v.sums()
 }
 
 // window is a line such as "window night: 20:00-08:00 sat sun (Europe/London)", nothing in a plan without windows.
@@ -216,6 +233,21 @@ func (v *slotView) window() string {
 }
 
 func clock(minute int32) string { return fmt.Sprintf("%02d:%02d", minute/60, minute%60) }
+
+// guarantees are rows of what consumers get when everybody asks for everything; without hosts, what they own as configured.
+func (v *slotView) guarantees() (rows []guarantee) {
+	for n := plan.Root + 1; int(n) < v.p.Len(); n++ {
+		if !v.s.Member[n] {
+			continue
+		}
+		slots := v.w.Owns[n]
+		if v.there != nil {
+			slots = v.there.gets.held[v.p.Path[n]]
+		}
+		rows = append(rows, guarantee{v.p.Groups[v.s.Group].Name, v.w.Name, v.p.Path[n], map[string]int64{slotsDimension: slots}})
+	}
+	return rows
+}
 
 // row is the line of a consumer; what does not concern it stays empty.
 func (v *slotView) row(n plan.Node) []string {
@@ -252,12 +284,10 @@ func (v *slotView) row(n plan.Node) []string {
 		if v.missing() && policy != plan.ShareRatio {
 			cell["now"] = grouped(v.there.owned[n])
 		}
-		if policy != plan.Hybrid {
-			cell["static"] = grouped(v.there.static[n])
-		}
+		cell["gets"] = grouped(v.there.gets.held[v.p.Path[n]])
 	}
 	var row []string
-	for _, key := range []string{"name", "policy", "rank", "owns", "now", "reserved", "pool", "static", "ratio", "most", "lends", "borrows", "grace"} {
+	for _, key := range []string{"name", "policy", "rank", "owns", "now", "reserved", "pool", "ratio", "most", "gets", "lends", "borrows", "grace"} {
 		row = append(row, cell[key])
 	}
 	return row
@@ -364,6 +394,13 @@ func (v *slotView) sums() string {
 		parts = append(parts, count(configured, "slot")+" configured")
 	}
 	parts = append(parts, grouped(owns)+" owned")
+	if v.there != nil {
+		sum := int64(0)
+		for c := v.p.First[plan.Root]; c != plan.None; c = v.p.Next[c] {
+			sum += v.there.gets.held[v.p.Path[c]]
+		}
+		parts = append(parts, fmt.Sprintf("%s guaranteed of %s there are", grouped(sum), grouped(v.there.slots)))
+	}
 	switch {
 	case hybrid && others > 0 && whole != plan.Unlimited:
 		parts = append(parts, grouped(max(0, whole-others))+" divided among the hybrid branches")
@@ -373,5 +410,23 @@ func (v *slotView) sums() string {
 	default:
 		parts = append(parts, "whatever else there is in the cluster's pool")
 	}
-	return strings.Join(parts, "  ·  ")
+	return wrapped(parts, v.width)
+}
+
+// wrapped puts parts beside each other, in lines of so many columns.
+func wrapped(parts []string, width int) (text string) {
+	const between = "  ·  "
+	line := 0
+	for i, part := range parts {
+		n := utf8.RuneCountInString(part)
+		switch {
+		case i == 0:
+		case line+len(between)-1+n > width:
+			text, line = text+"\n", 0
+		default:
+			text, line = text+between, line+utf8.RuneCountInString(between)
+		}
+		text, line = text+part, line+n
+	}
+	return text
 }

@@ -12,7 +12,7 @@ type consumerRow struct {
 	path                string
 	depth               int
 	wanted, held, short int64            // units; in slot plans slots
-	own                 int64            // of those held, in MD plans: on what it owns
+	own                 int64            // of those held, in MD plans: by those who own the hosts
 	slots               map[string]int64 // what it holds as what, and what others hold of it, by slotKinds
 	shared              bool             // it has something to compare: the next two
 	usage, quota        float64          // of the pool; in slot plans slots
@@ -28,8 +28,9 @@ var slotKinds = map[string][]string{
 // figures say what a plan's table shows of a row, between its name and its bar.
 type figures struct {
 	slots bool
-	bar   string
+	bar   string // what it shows; of MD plans usage and quota, or units
 	head  []string
+	note  string // what the columns mean, where that is not plain
 	cells func(s *summary, r *consumerRow) []string
 }
 
@@ -44,12 +45,13 @@ var mdFigures = figures{
 	},
 }
 
-// ownFigures are mdFigures where consumers own hosts.
+// ownFigures are the figures where consumers own hosts: what they hold on their own, and what of pools. Usage of the public pool says
+// little there, and is left to the table shares.
 var ownFigures = figures{
-	bar: mdFigures.bar, head: []string{"wanted", "held", "own", "short", "usage", "quota"},
+	bar: "held ▏ wanted", head: []string{"wanted", "held", "on own", "shared", "short"},
+	note: "on own: on hosts that it owns, or one below it; shared: from pools above it",
 	cells: func(s *summary, r *consumerRow) []string {
-		cells := mdFigures.cells(s, r)
-		return slices.Insert(cells, 2, grouped(r.own))
+		return []string{grouped(r.wanted), grouped(r.held), grouped(r.own), grouped(r.held - r.own), s.shortness(r.short)}
 	},
 }
 
@@ -70,7 +72,7 @@ var slotFigures = figures{
 }
 
 // rows are a plan's consumers in tree order.
-func (s *summary) rows(planName string, slots bool) []consumerRow {
+func (s *summary) rows(planName string, f figures) []consumerRow {
 	shareOf := map[string]int{}  // by consumer, of the public pool
 	pooled := map[string]int64{} // by consumer: units held from pools above it
 	sh := &s.out.Shares
@@ -91,10 +93,13 @@ func (s *summary) rows(planName string, slots bool) []consumerRow {
 		}
 		r := consumerRow{path: c.Consumer.At(row), wanted: c.Demand[row], held: c.Held[row], short: c.Short[row]}
 		r.depth, r.own = strings.Count(r.path, "/"), r.held-pooled[r.path]
-		if at, ok := shareOf[r.path]; ok && !slots {
+		switch at, ok := shareOf[r.path]; {
+		case f.note != "":
+			r.shared, r.usage, r.quota = r.wanted > 0, float64(r.held), float64(r.wanted)
+		case ok && !f.slots:
 			r.shared, r.usage, r.quota = true, sh.Usage[at], sh.UsageQuota[at]
 		}
-		if slots {
+		if f.slots {
 			r.slots = map[string]int64{}
 			for _, kind := range slotKinds[c.Policy.At(row)] {
 				r.slots[kind] = t.Column(kind).Int[row]
@@ -130,7 +135,7 @@ func choose(rows []consumerRow) (shown []consumerRow) {
 
 // plan shows what a plan's consumers hold and want, as a tree with bars.
 func (s *summary) plan(name string, f figures) {
-	all := s.rows(name, f.slots)
+	all := s.rows(name, f)
 	rows := choose(all)
 	total, scale := consumerRow{slots: map[string]int64{}}, 0.0
 	for i := range all {
@@ -167,6 +172,9 @@ func (s *summary) plan(name string, f figures) {
 		}
 	}
 	fmt.Fprintf(&s.text, "\n%s\n", g.render())
+	if f.note != "" {
+		fmt.Fprintln(&s.text, s.faint(f.note))
+	}
 	if n := len(all) - len(rows); n > 0 {
 		fmt.Fprintf(&s.text, "%s\n", s.faint(fmt.Sprintf("and %s: stint query --log %s consumers", count(int64(n), "more consumer"), s.log)))
 	}

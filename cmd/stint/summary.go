@@ -17,7 +17,6 @@ const (
 	consumersShown = 40
 	reasonsShown   = 6
 	barMin, barMax = 10, 28
-	wide           = 88 // columns from which on there is room for explanations
 )
 
 // reasonTexts says in words what the commoner reasons of a shortfall mean.
@@ -86,7 +85,7 @@ func (s *summary) header() {
 	if sum.Window != "" {
 		fmt.Fprintf(&s.text, "  ·  window %s", sum.Window)
 	}
-	fmt.Fprintf(&s.text, "  ·  %s  ·  %s\n", count(sum.Hosts, "host"), count(sum.Consumers, "consumer"))
+	fmt.Fprintf(&s.text, "  ·  %s  ·  %s\n", count(sum.Hosts, "host"), count(int64(s.state.Policy.Len()-1), "consumer"))
 	fmt.Fprintf(&s.text, "%s wanted  ·  %s held  ·  %s short", count(sum.UnitsWanted, "unit"), s.good(grouped(sum.UnitsHeld)),
 		s.shortness(sum.UnitsShort))
 	if sum.UnitsWanted > 0 {
@@ -177,18 +176,27 @@ func (s *summary) reasons() {
 	slices.SortFunc(all, func(a, b reason) int {
 		return cmp.Or(cmp.Compare(b.units, a.units), cmp.Compare(a.code, b.code), cmp.Compare(a.dimension, b.dimension))
 	})
-	g := grid{head: []string{"why short", "units", "scarce", ""}, words: []int{2, 3}}
-	for _, r := range all[:min(len(all), reasonsShown)] {
-		words := count(int64(r.rows), "sub-allocation")
-		if text := reasonTexts[r.code]; text != "" && s.width >= wide {
-			words = text + " (" + words + ")"
-		}
-		g.add(string(decision.Reasons.Bytes(r.code)), grouped(r.units), r.dimension, s.faint(words))
+	g := s.reasonGrid(all[:min(len(all), reasonsShown)], true)
+	if g.width() > s.width+gap { // on a narrow terminal without explanations
+		g = s.reasonGrid(all[:min(len(all), reasonsShown)], false)
 	}
 	fmt.Fprintf(&s.text, "\n%s\n", g.render())
 	if n := len(all) - reasonsShown; n > 0 {
 		fmt.Fprintln(&s.text, s.faint("and "+count(int64(n), "more reason")))
 	}
+}
+
+// reasonGrid is the table of reasons, explained in words or not.
+func (s *summary) reasonGrid(list []reason, explained bool) *grid {
+	g := &grid{head: []string{"why short", "units", "scarce", ""}, words: []int{2, 3}}
+	for _, r := range list {
+		words := count(int64(r.rows), "sub-allocation")
+		if text := reasonTexts[r.code]; text != "" && explained {
+			words = text + " (" + words + ")"
+		}
+		g.add(string(decision.Reasons.Bytes(r.code)), grouped(r.units), r.dimension, s.faint(words))
+	}
+	return g
 }
 
 // capacity shows how much of each dimension is used on the hosts of the plans, overcommit included. Slot plans
@@ -211,7 +219,7 @@ func (s *summary) capacity() {
 		sum, ok := sums[name]
 		switch fraction := float64(sum.used) / float64(sum.capacity); {
 		case ok && sum.capacity > 0:
-			g.add(name, grouped(sum.used), grouped(sum.capacity), percent(fraction), s.bar(fraction, -1, min(barMax, s.width-60)))
+			g.add(name, grouped(sum.used), grouped(sum.capacity), percent(fraction), s.bar(fraction, -1, min(barMax, s.width-52)))
 		case ok:
 			g.add(name, grouped(sum.used), grouped(sum.capacity), "", "")
 		}

@@ -20,8 +20,7 @@ func newTest() *cobra.Command {
 		Use:   "test FILE…",
 		Short: "Plays scenarios and checks what they expect",
 		Long: `Plays the scenarios of the files on a simulated clock and compares what was decided with what
-they expect. Prints each miss as expected / got. A scenario whose policy has settings that this
-version does not carry out yet fails, with the settings listed.
+they expect. Prints each miss as expected / got.
 
 Exit codes: 0 all as expected, 1 any miss, 2 bad input.`,
 		Example: `  stint test cases/*.yaml

@@ -411,6 +411,7 @@ consumers:
   - {path: /B, reclaim_grace: 5m}
   - {path: /C, reclaim_grace: 5m}
   - {path: /Nowhere}
+  - {path: /E}
 slot_plans:
   - resource_group: G
     consumers:
@@ -418,6 +419,7 @@ slot_plans:
       - {path: /A/L, owns: 2, lend: {limit: 1, to: [/B]}}
       - {path: /B, policy: ownership, share: {ratio: 0}}
       - {path: /C, policy: ownership, borrow: {}, share: {max: 0}}
+      - {path: /E, policy: ownership, borrow: {}}
     windows:
       - {name: day, hours: "08:00-20:00"}
       - {name: night, hours: "20:00-08:00", consumers: [{path: /A, owns: 3}]}
@@ -434,14 +436,14 @@ md_plans:
 `)
 	want := []string{
 		"p:7: plan G, window day: /A/L lends, but nobody can borrow from it",
-		"p:6: plan G, window night: the parent /A owns 3, in window day it owns 4",
+		"p:6: plan G, window night: the parent /A owns 3, in window day it owns 4, and nobody owns more in its place",
 		"p:8: plan G, window day: /B has share ratio 0, owns nothing and does not borrow",
 		"p:9: plan G, window day: /C can never get anything, a limit is 0",
 		"p:10: /Nowhere is in no plan and can never get anything",
-		"p:12: plan G, window day: siblings all have the same rank; ties go by the order of consumers",
-		"p:21: plan H: all that is owned is reserved, nothing can be shared",
-		"p:24: plan p: all that is owned is reserved, nothing can be lent",
-		"p:24: plan p: public_pool.grace is below the reclaim grace of every consumer; nobody can use the public pool",
+		"p:13: plan G, window day: all who borrow have the same rank; who borrows first, and gives back last, goes by the order of consumers",
+		"p:23: plan H: all that is owned is reserved, nothing can be shared",
+		"p:26: plan p: all that is owned is reserved, nothing can be lent",
+		"p:26: plan p: public_pool.grace is below the reclaim grace of every consumer; nobody can use the public pool",
 		"p:8: plan p: /B has share ratio 0 and owns nothing",
 		"p:9: plan p: lend_grace of /C is below the reclaim grace of every other consumer; nobody can borrow from it",
 	}
@@ -474,6 +476,34 @@ slot_plans:
 `)
 	if got := p.Warnings(); len(got) != 0 {
 		t.Errorf("got %v", got)
+	}
+}
+
+// TestQuietRanks gives no warning of ranks where they decide nothing but ties, nor of plans that own otherwise by day than by night.
+func TestQuietRanks(t *testing.T) {
+	for _, text := range []string{`
+consumers: [{path: /A}, {path: /A/a}, {path: /A/b}, {path: /B}]
+slot_plans:
+  - resource_group: G
+    configured_slots: 800
+    consumers:
+      - {path: /A, policy: ownership, owns: 200}
+      - {path: /A/a, owns: 100, lend: {limit: 50}}
+      - {path: /A/b, borrow: {}}
+      - {path: /B, policy: ownership, owns: 600, lend: {limit: 9}}
+    windows:
+      - {name: day, hours: "08:00-20:00"}
+      - {name: night, hours: "20:00-08:00", consumers: [{path: /A, owns: 500}, {path: /A/a, owns: 300}, {path: /B, owns: 300}]}
+`, `
+consumers: [{path: /A}, {path: /B}]
+slot_plans: [{resource_group: G, consumers: [{path: /A, policy: hybrid, owns: 2}, {path: /B, policy: hybrid, owns: 2}]}]
+`, `
+consumers: [{path: /A}, {path: /B}, {path: /C}]
+md_plans: [{name: p, resource_groups: [{name: G}], consumers: [{path: /A}, {path: /B, own: [{host_list: [h1]}]}, {path: /C, own: [{group: G, hosts: 1}]}]}]
+`} {
+		if got := parsed(t, "stint: 1\ndimensions: [slots]\nresource_groups: [{name: G, hosts: [h1, h2]}]"+text).Warnings(); len(got) != 0 {
+			t.Errorf("got %v for %s", got, text)
+		}
 	}
 }
 

@@ -86,24 +86,27 @@ func (c *warner) system() {
 	}
 }
 
-// equalRanks tells whether siblings in the plan all have the same rank, and there are some.
-func (c *warner) equalRanks(member []bool, rank []int32) bool {
-	siblings := false
-	for n := Node(1); int(n) < c.p.Len(); n++ {
-		if !member[n] {
-			continue
+// equalRanks tells whether some of a plan's consumers stand at the same rank wherever their branches part, so that only the order of the
+// list of consumers decides among them: false of fewer than two.
+func (c *warner) equalRanks(among func(n Node) bool, rank []int32) bool {
+	within := make([]bool, c.p.Len()) // such a consumer is it, or below it
+	some := 0
+	for n := Node(c.p.Len() - 1); n > Root; n-- {
+		if among(n) {
+			within[n] = true
+			some++
 		}
-		for o := c.p.Next[n]; o != None; o = c.p.Next[o] {
-			if !member[o] {
-				continue
-			}
-			if siblings = true; rank[o] != rank[n] {
+		up := c.p.Parent[n]
+		within[up] = within[up] || within[n]
+	}
+	for n := Node(1); int(n) < c.p.Len(); n++ {
+		for o := c.p.Next[n]; within[n] && o != None; o = c.p.Next[o] {
+			if within[o] && rank[o] != rank[n] {
 				return false
 			}
-			break // ranks are compared sibling by sibling
 		}
 	}
-	return siblings
+	return some > 1
 }
 
 func (c *warner) slotPlan(s *SlotPlan) {
@@ -111,14 +114,14 @@ func (c *warner) slotPlan(s *SlotPlan) {
 	for i := range s.Windows {
 		w := &s.Windows[i]
 		where := in(name, &w.Window)
-		if c.equalRanks(s.Member, w.Rank) {
-			c.add(s.Line, "%s: siblings all have the same rank; ties go by the order of consumers", where)
+		if c.equalRanks(func(n Node) bool { return s.Member[n] && w.BorrowLimit[n] != 0 }, w.Rank) {
+			c.add(s.Line, "%s: all who borrow have the same rank; who borrows first, and gives back last, goes by the order of consumers", where)
 		}
 		c.slotStarved(s, w, where)
 		c.slotLending(s, w, where)
 		c.slotReserves(s, w, where)
 	}
-	for n := range c.p.Len() {
+	for n := range Node(c.p.Len()) {
 		if c.p.First[n] == None {
 			continue
 		}
@@ -129,12 +132,24 @@ func (c *warner) slotPlan(s *SlotPlan) {
 			}
 		}
 		for i := range s.Windows {
-			if w := &s.Windows[i]; w.Owns[n] < most.Owns[n] {
-				c.add(c.p.Line[n], "%s: the parent %s owns %d, in window %s it owns %d", in(name, &w.Window), c.p.Path[n],
-					w.Owns[n], most.Name, most.Owns[n])
+			if w := &s.Windows[i]; w.Owns[n] < most.Owns[n] && !c.passedOn(n, w, most) {
+				c.add(c.p.Line[n], "%s: the parent %s owns %d, in window %s it owns %d, and nobody owns more in its place", in(name, &w.Window),
+					c.p.Path[n], w.Owns[n], most.Name, most.Owns[n])
 			}
 		}
 	}
+}
+
+// passedOn tells whether what a parent owns less in a window somebody beside it owns more, as by day and by night.
+func (c *warner) passedOn(n Node, w, most *SlotWindow) bool {
+	for ; n != Root; n = c.p.Parent[n] {
+		for o := c.p.First[c.p.Parent[n]]; o != None; o = c.p.Next[o] {
+			if o != n && w.Owns[o] > most.Owns[o] {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // slotStarved warns of a ratio of 0 with nothing owned, and of leaves that can never get anything.
@@ -209,8 +224,8 @@ func (c *warner) mdPlan(m *MDPlan) {
 	for i := range m.Windows {
 		w := &m.Windows[i]
 		where := in(m.Name, &w.Window)
-		if c.equalRanks(m.Member, w.Rank) {
-			c.add(m.Line, "%s: siblings all have the same rank; ties go by the order of consumers", where)
+		if c.equalRanks(func(n Node) bool { return m.Member[n] && len(w.Own[n]) > 0 && c.chooses(w, n) }, w.Rank) {
+			c.add(m.Line, "%s: all who own hosts have the same rank; who chooses first goes by the order of consumers", where)
 		}
 		c.mdStarved(m, w, where)
 		c.mdLending(m, w, where)
@@ -227,6 +242,11 @@ func (c *warner) mdPlan(m *MDPlan) {
 			c.add(m.Line, "%s: all that is owned is reserved, nothing can be lent", where)
 		}
 	}
+}
+
+// chooses tells whether a consumer's rules leave it a choice of hosts: lists, and parts of every host, do not.
+func (c *warner) chooses(w *MDWindow, n Node) bool {
+	return slices.ContainsFunc(w.Own[n], func(r OwnRule) bool { return r.HostList == nil && r.PerHost == nil })
 }
 
 // mdStarved warns of a ratio of 0 with nothing owned, and of leaves that can never get anything.

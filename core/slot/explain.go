@@ -244,10 +244,15 @@ func (m *Planner) searchHosts(sub cluster.SubID) reason {
 		return reason{code: decision.ReasonNoHostMatches, blocker: none, detail: m.s.Need.String(int32(m.s.Sub.Need[sub]))}
 	case open == 0:
 		return reason{code: fits, blocker: none}
+	case large == 0 && open == 1:
+		return reason{code: decision.ReasonTooBig, blocker: none, detail: fmt.Sprintf("a unit takes %d slots, the only host has less", k)}
 	case large == 0:
 		return reason{code: decision.ReasonTooBig, blocker: none, detail: fmt.Sprintf("a unit takes %d slots, all %d hosts have less", k, open)}
 	case free > 0 || allowed == 0:
 		return reason{code: decision.ReasonMaxPerHost, blocker: none, detail: "max_per_host is reached where it would fit"}
+	}
+	if large == 1 {
+		return reason{code: decision.ReasonFragmented, blocker: none, detail: fmt.Sprintf("a unit takes %d slots, the only host with as many has fewer free", k)}
 	}
 	return reason{code: decision.ReasonFragmented, blocker: none, detail: fmt.Sprintf("a unit takes %d slots, none of %d hosts has as many free", k, large)}
 }
