@@ -10,15 +10,18 @@ FUZZ    ?= 60s
 KILLS   ?= 100
 EXTERNAL ?= ../shared/external
 
-.PHONY: build run test check lint soak fuzz bench bench-external generate clean
+.PHONY: build readme run test check lint soak fuzz bench bench-external generate clean
 
-build: ## bin/stint
-	$(GO) build -buildvcs=auto -o bin/stint ./cmd/stint
+build: ## bin/stint, one file that needs no library of the machine
+	CGO_ENABLED=0 $(GO) build -buildvcs=auto -o bin/stint ./cmd/stint
+
+readme: build ## run the commands that README shows, and put what they print there
+	STINT_README=write $(GO) test -count=1 -run TestReadme ./cmd/stint
 
 run: build ## make a cluster, run three cycles on it, show what was decided
 	rm -rf $(DEMO)
 	bin/stint gen grid --hosts 2000 --consumers 300 --units 50000 --shapes 6 --seed 1 --out $(DEMO)
-	bin/stint run --plan $(DEMO)/plan.yaml --hosts $(DEMO)/hosts.parquet --demand $(DEMO)/demand.parquet --cycles 3 --out $(DEMO)/log
+	bin/stint run --at 2026-01-05T08:00:00Z --plan $(DEMO)/plan.yaml --hosts $(DEMO)/hosts.parquet --demand $(DEMO)/demand.parquet --cycles 3 --out $(DEMO)/log
 
 test: ## all but the long tests
 	$(GO) test -timeout 30m ./...

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/stintd/stint/core/plan"
 )
@@ -414,19 +415,19 @@ func (v *slotView) sums() string {
 }
 
 // wrapped puts parts beside each other, in lines of so many columns.
-func wrapped(parts []string, width int) (text string) {
+func wrapped(parts []string, width int) (lines string) {
 	const between = "  ·  "
 	line := 0
 	for i, part := range parts {
-		n := utf8.RuneCountInString(part)
+		n := text.StringWidthWithoutEscSequences(part)
 		switch {
 		case i == 0:
 		case line+len(between)-1+n > width:
-			text, line = text+"\n", 0
+			lines, line = lines+"\n", 0
 		default:
-			text, line = text+between, line+utf8.RuneCountInString(between)
+			lines, line = lines+between, line+text.StringWidthWithoutEscSequences(between)
 		}
-		text, line = text+part, line+n
+		lines, line = lines+part, line+n
 	}
-	return text
+	return lines
 }

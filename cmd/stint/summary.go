@@ -81,23 +81,22 @@ func (s *summary) header() {
 	if name == "" {
 		name = "cluster"
 	}
-	fmt.Fprintf(&s.text, "%s  cycle %s at %s", s.bold(name), grouped(sum.Cycle), time.UnixMicro(sum.NowUS).UTC().Format("2006-01-02 15:04:05 UTC"))
+	first := []string{fmt.Sprintf("%s  cycle %s at %s", s.bold(name), grouped(sum.Cycle), time.UnixMicro(sum.NowUS).UTC().Format("2006-01-02 15:04:05 UTC"))}
 	if sum.Window != "" {
-		fmt.Fprintf(&s.text, "  ·  window %s", sum.Window)
+		first = append(first, "window "+sum.Window)
 	}
-	fmt.Fprintf(&s.text, "  ·  %s  ·  %s\n", count(sum.Hosts, "host"), count(int64(s.state.Policy.Len()-1), "consumer"))
-	fmt.Fprintf(&s.text, "%s wanted  ·  %s held  ·  %s short", count(sum.UnitsWanted, "unit"), s.good(grouped(sum.UnitsHeld)),
-		s.shortness(sum.UnitsShort))
+	first = append(first, count(sum.Hosts, "host"), count(int64(s.state.Policy.Len()-1), "consumer"))
+	second := []string{count(sum.UnitsWanted, "unit") + " wanted", s.good(grouped(sum.UnitsHeld)) + " held", s.shortness(sum.UnitsShort) + " short"}
 	if sum.UnitsWanted > 0 {
-		fmt.Fprintf(&s.text, "  ·  %s met", percent(float64(sum.UnitsHeld)/float64(sum.UnitsWanted)))
+		second = append(second, percent(float64(sum.UnitsHeld)/float64(sum.UnitsWanted))+" met")
 	}
 	if sum.UnitsLeaving > 0 {
-		fmt.Fprintf(&s.text, "  ·  %s under reclaim", grouped(sum.UnitsLeaving))
+		second = append(second, grouped(sum.UnitsLeaving)+" under reclaim")
 	}
 	if sum.UnitsOverdue > 0 && s.confirmed() {
-		fmt.Fprintf(&s.text, "  ·  %s overdue", s.bad(grouped(sum.UnitsOverdue)))
+		second = append(second, s.bad(grouped(sum.UnitsOverdue))+" overdue")
 	}
-	s.text.WriteString("\n")
+	fmt.Fprintf(&s.text, "%s\n%s\n", wrapped(first, s.width), wrapped(second, s.width))
 }
 
 // confirmed tells whether any plan waits for clients to confirm what they release: only then can units be overdue (CYC-8).

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/vecpack"
 )
 
 func newVersion() *cobra.Command {
@@ -44,7 +45,7 @@ func printVersion(w io.Writer, info *debug.BuildInfo) error {
 		}
 		commit += modified
 	}
-	_, err := fmt.Fprintf(w, "stint    %s\ncommit   %s\nrules    %s\ngo       %s %s/%s%s\nkernels  portable\n",
-		version, commit, decision.RulesVersion, runtime.Version(), runtime.GOOS, runtime.GOARCH, level)
+	_, err := fmt.Fprintf(w, "stint    %s\ncommit   %s\nrules    %s\ngo       %s %s/%s%s\nkernels  %s\n",
+		version, commit, decision.RulesVersion, runtime.Version(), runtime.GOOS, runtime.GOARCH, level, vecpack.Kernels())
 	return err
 }
