@@ -32,6 +32,8 @@ func (s *State) Clone() *State {
 	}
 	s.noted.CopyFull(&c.noted)
 	c.victim, c.aged, c.parting, c.scratch = nil, [2][]aged{}, [2][]parting{}, demandScratch{} // memory that is used again, nothing more
+	c.near, c.nearby = nil, nil
+	c.ofSource = slices.Clone(s.ofSource)
 	c.allocOf, c.subOf = maps.Clone(s.allocOf), maps.Clone(s.subOf)
 	c.at = s.at.clone(&c)
 	return &c
@@ -64,7 +66,8 @@ func (h *Shapes) clone() Shapes {
 func (a *Allocs) clone() Allocs {
 	return Allocs{
 		Plan: slices.Clone(a.Plan), Consumer: slices.Clone(a.Consumer), Source: slices.Clone(a.Source), Name: slices.Clone(a.Name),
-		Arrival: slices.Clone(a.Arrival), First: slices.Clone(a.First), Last: slices.Clone(a.Last), Next: slices.Clone(a.Next), free: slices.Clone(a.free),
+		Arrival: slices.Clone(a.Arrival), First: slices.Clone(a.First), Last: slices.Clone(a.Last), Next: slices.Clone(a.Next),
+		prev: slices.Clone(a.prev), free: slices.Clone(a.free),
 	}
 }
 
@@ -73,7 +76,8 @@ func (u *Subs) clone() Subs {
 		Source: slices.Clone(u.Source), Plan: slices.Clone(u.Plan), Consumer: slices.Clone(u.Consumer), Alloc: slices.Clone(u.Alloc),
 		Name: slices.Clone(u.Name), Shape: slices.Clone(u.Shape), Need: slices.Clone(u.Need), MaxPerHost: slices.Clone(u.MaxPerHost),
 		Wanted: slices.Clone(u.Wanted), Held: slices.Clone(u.Held), Pair: slices.Clone(u.Pair), First: slices.Clone(u.First),
-		Next: slices.Clone(u.Next), Seq: slices.Clone(u.Seq), Orphan: slices.Clone(u.Orphan), Turns: slices.Clone(u.Turns), seen: slices.Clone(u.seen), noted: slices.Clone(u.noted), free: slices.Clone(u.free),
+		Next: slices.Clone(u.Next), Seq: slices.Clone(u.Seq), Orphan: slices.Clone(u.Orphan), Turns: slices.Clone(u.Turns), seen: slices.Clone(u.seen), noted: slices.Clone(u.noted),
+		prev: slices.Clone(u.prev), after: slices.Clone(u.after), before: slices.Clone(u.before), free: slices.Clone(u.free),
 	}
 }
 
@@ -102,6 +106,7 @@ func (p *Plan) part() {
 	k.Cap, k.Free, k.Kept, k.Owed = cloned(k.Cap), cloned(k.Free), cloned(k.Kept), cloned(k.Owed)
 	r.Leaf, r.Shape, r.Pool = slices.Clone(r.Leaf), slices.Clone(r.Shape), slices.Clone(r.Pool)
 	r.Units, r.Leaving, r.Next = slices.Clone(r.Units), slices.Clone(r.Leaving), slices.Clone(r.Next)
+	r.many = maps.Clone(r.many)
 	p.FirstAlloc, p.LastAlloc, p.FirstPair = slices.Clone(p.FirstAlloc), slices.Clone(p.LastAlloc), slices.Clone(p.FirstPair)
 	p.RankOrder, p.Changed, p.shifted, p.Unlabelled = slices.Clone(p.RankOrder), slices.Clone(p.Changed), slices.Clone(p.shifted), slices.Clone(p.Unlabelled)
 	d := &p.Deeds

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"strings"
 
 	"github.com/stintd/stint/core/plan"
@@ -42,7 +43,7 @@ const (
 // cycle (CYC-5). Refused whole, with every bad row: an unknown consumer (unless
 // ReportUnknown), one with children, a plan it does not take part in, a unit of
 // no size, a bad requirement, a key named twice, an allocation of another source.
-// O(rows), and a look at every sub-allocation there is.
+// O(rows + sub-allocations of the source).
 func (s *State) SetDemand(source string, t *DemandTable) error {
 	if len(t.Size) != len(s.Policy.Dimensions) {
 		panic(fmt.Sprintf("BUG: a demand table with %d dimensions, the policy has %d", len(t.Size), len(s.Policy.Dimensions)))
@@ -61,13 +62,23 @@ func (s *State) SetDemand(source string, t *DemandTable) error {
 		s.applyRow(src, t, i, &last)
 	}
 	s.remember(src)
-	for sub := range s.Sub.Source {
-		if s.Sub.Source[sub] == src && s.Sub.seen[sub] != s.snapshot && s.Sub.seen[sub] != unnamed {
-			s.Sub.seen[sub] = unnamed
-			s.want(SubID(sub), 0)
-		}
-	}
+	s.dropUnnamed(src)
 	return nil
+}
+
+// dropUnnamed has the sub-allocations of a source want nothing any more that its latest snapshot left out.
+func (s *State) dropUnnamed(src SourceID) {
+	var gone []SubID
+	s.eachOfSource(src, func(sub SubID) {
+		if seen := s.Sub.seen[sub]; seen != s.snapshot && seen != unnamed {
+			gone = append(gone, sub)
+		}
+	})
+	slices.Sort(gone)
+	for _, sub := range gone {
+		s.Sub.seen[sub] = unnamed
+		s.want(sub, 0)
+	}
 }
 
 // bindDemand checks a table and leaves each row's plan in the scratch, and its sub-allocation where the source's last snapshot tells it.
@@ -168,9 +179,7 @@ func (s *State) bindNames(t *DemandTable, f *Faults) {
 		}
 	}
 	b.need = resize(b.need, t.Requirement.Names.Len())
-	for c := range b.need {
-		b.need[c] = s.bindNeed(t, int32(c), f)
-	}
+	s.bindNeeds(t, f)
 	b.alloc, b.sub = resize(b.alloc, t.Allocation.Names.Len()), resize(b.sub, t.Sub.Names.Len())
 	clear(b.alloc)
 	clear(b.sub)
@@ -206,27 +215,35 @@ func (s *State) onlyPlan(node plan.Node) int32 {
 	return only
 }
 
-// bindNeed checks the requirement with a code of a table; its id is that of the state, or NoID when it is new.
-func (s *State) bindNeed(t *DemandTable, code int32, f *Faults) NeedID {
-	text := t.Requirement.Names.Bytes(code)
+// bindNeeds checks each requirement of a table once.
+func (s *State) bindNeeds(t *DemandTable, f *Faults) {
+	b, bad := &s.scratch, map[int32]string{}
+	for c := range b.need {
+		var err error
+		if b.need[c], err = s.bindNeed(t.Requirement.Names.Bytes(int32(c))); err != nil {
+			bad[int32(c)] = err.Error()
+		}
+	}
+	for i := 0; len(bad) > 0 && i < t.Rows; i++ {
+		if why, ok := bad[t.Requirement.At(i)]; ok {
+			f.Add(i+1, "requirement", t.Requirement.Names.String(t.Requirement.At(i)), why)
+		}
+	}
+}
+
+// bindNeed checks a requirement; its id is that of the state, or NoID when it is new or empty.
+func (s *State) bindNeed(text []byte) (NeedID, error) {
 	if len(text) == 0 {
-		return NoID
+		return NoID, nil
 	}
 	if id, ok := s.Need.Find(text); ok {
-		return NeedID(id)
+		return NeedID(id), nil
 	}
 	r, err := plan.ParseRequirement(string(text))
 	if err == nil && s.Host.Len() > 0 {
 		_, err = r.Bind(s)
 	}
-	if err != nil {
-		for i := range t.Rows {
-			if t.Requirement.At(i) == code {
-				f.Add(i+1, "requirement", string(text), err.Error())
-			}
-		}
-	}
-	return NoID
+	return NoID, err
 }
 
 // bindRow checks one row by itself and gives its plan, negative when it has none.

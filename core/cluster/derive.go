@@ -118,12 +118,40 @@ func (s *State) derive(hidden []AllocID) error {
 			s.subOf[subKey{a, s.Sub.Name[sub], s.Sub.Shape[sub]}] = SubID(sub)
 		}
 	}
+	s.deriveLists()
 	at, err := s.hostOrder(s.Policy)
 	if err != nil {
 		return fmt.Errorf("the hosts do not fit the policy: %w", err)
 	}
 	s.at = at
 	return nil
+}
+
+// deriveLists makes the ways back of the lists of allocations and sub-allocations, and the lists of sources.
+func (s *State) deriveLists() {
+	s.Alloc.prev = filled[AllocID](len(s.Alloc.First))
+	for i := range s.Plans {
+		for _, a := range s.Plans[i].FirstAlloc {
+			for prev := AllocID(NoID); a != NoID; prev, a = a, s.Alloc.Next[a] {
+				s.Alloc.prev[a] = prev
+			}
+		}
+	}
+	n := len(s.Sub.Alloc)
+	s.Sub.prev, s.Sub.after, s.Sub.before = filled[SubID](n), filled[SubID](n), filled[SubID](n)
+	for _, sub := range s.Alloc.First {
+		for prev := SubID(NoID); sub != NoID; prev, sub = sub, s.Sub.Next[sub] {
+			s.Sub.prev[sub] = prev
+		}
+	}
+	for sub, a := range s.Sub.Alloc {
+		if a != NoID {
+			s.enlist(SubID(sub))
+		}
+	}
+	for i := range s.Plans {
+		s.Plans[i].Pairs.index(s.Plans[i].FirstPair)
+	}
 }
 
 // derivePlans gives the plans their settings in the policy.

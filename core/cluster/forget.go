@@ -119,6 +119,17 @@ func (s *State) rename(labels, sources []int32) {
 	for i, src := range s.silent {
 		s.silent[i] = SourceID(sources[src])
 	}
+	firsts := s.ofSource
+	s.ofSource = nil
+	for src, first := range firsts {
+		if first == NoID {
+			continue
+		}
+		for to := int(sources[src]); len(s.ofSource) <= to; {
+			s.ofSource = append(s.ofSource, NoID)
+		}
+		s.ofSource[sources[src]] = first
+	}
 	allocOf := make(map[allocKey]AllocID, len(s.allocOf))
 	for key, a := range s.allocOf {
 		key.name = labels[key.name]

@@ -349,8 +349,9 @@ func (s *State) run(sub SubID, k ParcelID, units int64) {
 	if p.MD != nil {
 		row.Origin, row.Pool, row.Lender = s.CountsAs(s.leafOf(sub), p.Parcels.Owner[k])
 	}
-	for q := s.Sub.First[sub]; q != NoID && s.Holding.Granted[q] >= s.Cycle; q = s.Holding.NextOfSub[q] {
-		if s.Holding.Parcel[q] == k && s.Holding.Set[q] == NoID && s.Holding.Origin[q] == row.Origin {
+	s.near = s.heldOn(s.near, sub, k)
+	for _, q := range s.near {
+		if s.Holding.Granted[q] >= s.Cycle && s.Holding.Parcel[q] == k && s.Holding.Set[q] == NoID && s.Holding.Origin[q] == row.Origin {
 			s.Grow(q, units)
 			return
 		}
@@ -381,9 +382,10 @@ func (s *State) Release(t *HoldingTable) (released, beyond int64, err error) {
 		if t.Done != nil && t.Done[i] {
 			cause = decision.CauseDone
 		}
-		s.victim = s.newestFirst(s.victim, r.sub)
-		for _, q := range s.victim {
-			if n := min(left, s.Holding.Units[q]); n > 0 && s.on(q, r.parcel) {
+		s.near = s.heldOn(s.near, r.sub, r.parcel)
+		s.sortNewest(s.near)
+		for _, q := range s.near {
+			if n := min(left, s.Holding.Units[q]); n > 0 {
 				s.release(q, n, cause)
 				left -= n
 				released += n
@@ -421,6 +423,10 @@ func (s *State) on(q HoldingID, k ParcelID) bool {
 // those of units given back that are of nothing any more.
 func (s *State) bindHoldings(t *HoldingTable, what about, f *Faults) []boundHolding {
 	rows, held := make([]boundHolding, t.Rows), what != willRun
+	by, away := namesakes{s: s}, absence{}
+	if held {
+		away = s.absent()
+	}
 	for i := range t.Rows {
 		rows[i].sub = NoID
 		host := t.Host.Names.Bytes(t.Host.At(i))
@@ -434,10 +440,10 @@ func (s *State) bindHoldings(t *HoldingTable, what about, f *Faults) []boundHold
 			continue
 		}
 		if held {
-			if rows[i] = s.orphaned(HostID(h), t, i); rows[i].sub != NoID {
+			if rows[i] = s.orphaned(&away, HostID(h), t, i); rows[i].sub != NoID {
 				continue
 			}
-			if rows[i] = s.onAbandoned(HostID(h), t, i); rows[i].sub != NoID {
+			if rows[i] = s.onAbandoned(&away, &by, HostID(h), t, i); rows[i].sub != NoID {
 				continue
 			}
 		}
@@ -456,12 +462,12 @@ func (s *State) bindHoldings(t *HoldingTable, what about, f *Faults) []boundHold
 		}
 		rows[i].parcel = s.Host.Parcel[h]
 		if what == givenBack {
-			rows[i].sub = s.lookup(s.Host.Plan[h], t, i)
+			rows[i].sub = s.lookup(&by, s.Host.Plan[h], t, i)
 		} else {
-			rows[i].sub = s.findSub(s.Host.Plan[h], t, i, f)
+			rows[i].sub = s.findSub(&by, s.Host.Plan[h], t, i, f)
 		}
 		if held && rows[i].sub != NoID && !s.holdsOn(rows[i].sub, rows[i].parcel) {
-			rows[i].sub = s.otherSize(rows[i].sub, rows[i].parcel)
+			rows[i].sub = s.otherSize(&by, rows[i].sub, rows[i].parcel)
 		}
 	}
 	return rows
@@ -475,17 +481,11 @@ func (s *State) knows(path []byte) bool {
 
 // onAbandoned is what a row names on a host that left a plan with work on it; its sub is NoID when
 // that holds nothing there.
-func (s *State) onAbandoned(h HostID, t *HoldingTable, i int) boundHolding {
-	for p := range s.Plans {
-		k := &s.Plans[p].Parcels
-		for at := k.Len() - k.Left; at < k.Len(); at++ {
-			if k.Host[at] != h {
-				continue
-			}
-			if sub := s.lookup(int32(p), t, i); sub != NoID {
-				if sub = s.otherSize(sub, ParcelID(at)); s.holdsOn(sub, ParcelID(at)) {
-					return boundHolding{sub, ParcelID(at)}
-				}
+func (s *State) onAbandoned(away *absence, by *namesakes, h HostID, t *HoldingTable, i int) boundHolding {
+	for _, at := range away.parcel[h] {
+		if sub := s.lookup(by, at.plan, t, i); sub != NoID {
+			if sub = s.otherSize(by, sub, at.parcel); s.holdsOn(sub, at.parcel) {
+				return boundHolding{sub, at.parcel}
 			}
 		}
 	}
@@ -494,9 +494,9 @@ func (s *State) onAbandoned(h HostID, t *HoldingTable, i int) boundHolding {
 
 // otherSize is the sub-allocation of the same name and another unit size that holds
 // units on the host of a parcel, from before the size changed; sub itself when there is none.
-func (s *State) otherSize(sub SubID, k ParcelID) SubID {
-	for q := s.Alloc.First[s.Sub.Alloc[sub]]; q != NoID; q = s.Sub.Next[q] {
-		if s.Sub.Name[q] == s.Sub.Name[sub] && s.holdsOn(q, k) {
+func (s *State) otherSize(by *namesakes, sub SubID, k ParcelID) SubID {
+	for _, q := range by.find(s.Sub.Alloc[sub], s.Sub.Name[sub]) {
+		if s.holdsOn(q, k) {
 			return q
 		}
 	}
@@ -505,23 +505,52 @@ func (s *State) otherSize(sub SubID, k ParcelID) SubID {
 
 // holdsOn tells whether a sub-allocation holds units on the host that a parcel is of.
 func (s *State) holdsOn(sub SubID, k ParcelID) bool {
-	for q := s.Sub.First[sub]; q != NoID; q = s.Holding.NextOfSub[q] {
-		if s.on(q, k) {
-			return true
+	s.near = s.heldOn(s.near, sub, k)
+	return len(s.near) > 0
+}
+
+// heldOn lists what a sub-allocation holds on the host that a parcel is of, in the memory of dst. It goes along its holdings and those on the
+// host at once, until either end: a sub-allocation may hold something on every host, and a host may carry something of everybody.
+// O(the shorter of both lists).
+func (s *State) heldOn(dst []HoldingID, sub SubID, k ParcelID) []HoldingID {
+	h, p := &s.Holding, &s.Plans[s.Sub.Plan[sub]].Parcels
+	both := p.Left == 0 // a host that left with work on it may be back, with parcels in two places
+	ours, theirs, at, end := s.Sub.First[sub], HoldingID(NoID), p.Begin(k), p.End(k)
+	of, on := dst[:0], s.nearby[:0]
+	for ours != NoID {
+		if s.on(ours, k) {
+			of = append(of, ours)
 		}
+		ours = h.NextOfSub[ours]
+		if !both {
+			continue
+		}
+		for theirs == NoID && at < end {
+			theirs = p.First[at]
+			at++
+		}
+		if theirs == NoID {
+			s.nearby = on
+			return append(of[:0], on...)
+		}
+		if h.Sub[theirs] == sub {
+			on = append(on, theirs)
+		}
+		theirs = h.NextOnParcel[theirs]
 	}
-	return false
+	s.nearby = on
+	return of
 }
 
 // findSub is the sub-allocation of a plan that a row names: of several sizes the
 // one that is wanted, then the latest. A fault is recorded when there is none.
-func (s *State) findSub(p int32, t *HoldingTable, i int, f *Faults) SubID {
+func (s *State) findSub(by *namesakes, p int32, t *HoldingTable, i int, f *Faults) SubID {
 	path, name := t.Consumer.Names.Bytes(t.Consumer.At(i)), t.Allocation.Names.Bytes(t.Allocation.At(i))
 	if c, ok := s.Consumer.Find(path); !ok || s.NodeOf[c] == plan.None {
 		f.Add(i+1, "consumer", string(path), "no such consumer in the policy")
 		return NoID
 	}
-	found := s.lookup(p, t, i)
+	found := s.lookup(by, p, t, i)
 	if found == NoID {
 		f.Add(i+1, "allocation", string(name), fmt.Sprintf("%s has no such sub-allocation in plan %s", path, s.Plans[p].Name))
 	}
@@ -529,20 +558,21 @@ func (s *State) findSub(p int32, t *HoldingTable, i int, f *Faults) SubID {
 }
 
 // lookup is findSub without a fault.
-func (s *State) lookup(p int32, t *HoldingTable, i int) SubID {
+func (s *State) lookup(by *namesakes, p int32, t *HoldingTable, i int) SubID {
 	c, ok := s.Consumer.Find(t.Consumer.Names.Bytes(t.Consumer.At(i)))
 	if !ok {
 		return NoID
 	}
-	var sub []byte
+	name, found := int32(0), SubID(NoID)
 	if code := t.Sub.At(i); code != Null {
-		sub = t.Sub.Names.Bytes(code)
+		if name, ok = s.Label.Find(t.Sub.Names.Bytes(code)); !ok {
+			return NoID
+		}
 	}
-	found := SubID(NoID)
 	if label, ok := s.Label.Find(t.Allocation.Names.Bytes(t.Allocation.At(i))); ok {
 		if a, ok := s.allocOf[allocKey{p, ConsumerID(c), label}]; ok {
-			for q := s.Alloc.First[a]; q != NoID; q = s.Sub.Next[q] {
-				if string(s.Label.Bytes(s.Sub.Name[q])) == string(sub) && (found == NoID || s.Sub.Wanted[q] > 0 || s.Sub.Wanted[found] == 0) {
+			for _, q := range by.find(a, name) {
+				if found == NoID || s.Sub.Wanted[q] > 0 || s.Sub.Wanted[found] == 0 {
 					found = q
 				}
 			}

@@ -80,28 +80,85 @@ func (s *State) FindPair(sub SubID, pool ConsumerID) PairID {
 	if pool == s.ConsumerOf[plan.Root] {
 		return s.Sub.Pair[sub]
 	}
-	q := p.FirstPair[s.leafOf(sub)]
-	for q != NoID && (p.Pairs.Shape[q] != s.Sub.Shape[sub] || p.Pairs.Pool[q] != pool) {
-		q = p.Pairs.Next[q]
+	leaf := s.leafOf(sub)
+	q, _ := p.Pairs.find(p.FirstPair[leaf], pairKey{leaf, s.Sub.Shape[sub], pool})
+	return q
+}
+
+// pairKey is by what a pair is found.
+type pairKey struct {
+	leaf  plan.Node
+	shape ShapeID
+	pool  ConsumerID
+}
+
+// pairsWalked is how many pairs of a leaf are looked through one by one. A leaf with more has them all in Pairs.many.
+const pairsWalked = 32
+
+// find is the pair of a key, NoID when there is none; first is the first pair of the key's leaf. It tells how many it looked
+// through. O(1).
+func (r *Pairs) find(first PairID, key pairKey) (q PairID, walked int) {
+	for q = first; q != NoID && walked < pairsWalked; q = r.Next[q] {
+		if r.Shape[q] == key.shape && r.Pool[q] == key.pool {
+			return q, walked
+		}
+		walked++
+	}
+	if q != NoID {
+		if q, ok := r.many[key]; ok {
+			return q, walked
+		}
+	}
+	return NoID, walked
+}
+
+// pair gives the pair of a leaf, shape and pool in a plan, adding it when it is new. O(1).
+func (p *Plan) pair(leaf plan.Node, shape ShapeID, pool ConsumerID) PairID {
+	r, key := &p.Pairs, pairKey{leaf, shape, pool}
+	q, walked := r.find(p.FirstPair[leaf], key)
+	if q != NoID {
+		return q
+	}
+	q = PairID(len(r.Leaf))
+	r.Leaf = append(r.Leaf, leaf)
+	r.Shape = append(r.Shape, shape)
+	r.Pool = append(r.Pool, pool)
+	r.Units = append(r.Units, 0)
+	r.Leaving = append(r.Leaving, 0)
+	r.Next = append(r.Next, p.FirstPair[leaf])
+	p.FirstPair[leaf] = q
+	if last := r.Next[q]; walked == pairsWalked {
+		if _, listed := r.many[r.keyOf(last)]; listed {
+			r.many[key] = q
+		} else {
+			r.list(q)
+		}
 	}
 	return q
 }
 
-// pair gives the pair of a leaf, shape and pool in a plan, adding it when it is new.
-// O(pairs of the leaf).
-func (p *Plan) pair(leaf plan.Node, shape ShapeID, pool ConsumerID) PairID {
-	for q := p.FirstPair[leaf]; q != NoID; q = p.Pairs.Next[q] {
-		if p.Pairs.Shape[q] == shape && p.Pairs.Pool[q] == pool {
-			return q
+func (r *Pairs) keyOf(q PairID) pairKey { return pairKey{r.Leaf[q], r.Shape[q], r.Pool[q]} }
+
+// list puts a pair and all behind it, which are of one leaf, into the index.
+func (r *Pairs) list(q PairID) {
+	if r.many == nil {
+		r.many = map[pairKey]PairID{}
+	}
+	for ; q != NoID; q = r.Next[q] {
+		r.many[r.keyOf(q)] = q
+	}
+}
+
+// index makes the index of pairs; first are those of each leaf.
+func (r *Pairs) index(first []PairID) {
+	r.many = nil
+	for _, head := range first {
+		n := 0
+		for q := head; q != NoID && n <= pairsWalked; q = r.Next[q] {
+			n++
+		}
+		if n > pairsWalked {
+			r.list(head)
 		}
 	}
-	q := PairID(len(p.Pairs.Leaf))
-	p.Pairs.Leaf = append(p.Pairs.Leaf, leaf)
-	p.Pairs.Shape = append(p.Pairs.Shape, shape)
-	p.Pairs.Pool = append(p.Pairs.Pool, pool)
-	p.Pairs.Units = append(p.Pairs.Units, 0)
-	p.Pairs.Leaving = append(p.Pairs.Leaving, 0)
-	p.Pairs.Next = append(p.Pairs.Next, p.FirstPair[leaf])
-	p.FirstPair[leaf] = q
-	return q
 }

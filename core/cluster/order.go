@@ -21,16 +21,43 @@ func (s *State) newestFirst(dst []HoldingID, sub SubID) []HoldingID {
 
 // newest lists them in some memory, with what their order goes by.
 func (s *State) newest(list []aged, sub SubID) []aged {
-	h := &s.Holding
 	list = list[:0]
-	for q := s.Sub.First[sub]; q != NoID; q = h.NextOfSub[q] {
-		k := h.Parcel[q]
-		one := aged{h.Granted[q], k, s.Plans[s.Sub.Plan[sub]].Parcels.Host[k], int32(s.claim(q)), q}
-		if h.Set[q] != NoID && mutant != 5 {
-			one.class -= claims
-		}
-		list = append(list, one)
+	for q := s.Sub.First[sub]; q != NoID; q = s.Holding.NextOfSub[q] {
+		list = append(list, s.age(q))
 	}
+	s.sortAged(list)
+	return list
+}
+
+// sortNewest sorts some holdings of a sub-allocation as newestFirst does all.
+func (s *State) sortNewest(rows []HoldingID) {
+	if len(rows) < 2 {
+		return
+	}
+	list := s.aged[0][:0]
+	for _, q := range rows {
+		list = append(list, s.age(q))
+	}
+	s.sortAged(list)
+	for i := range list {
+		rows[i] = list[i].q
+	}
+	s.aged[0] = list
+}
+
+// age is a holding with what the order of newestFirst goes by.
+func (s *State) age(q HoldingID) aged {
+	h := &s.Holding
+	k := h.Parcel[q]
+	one := aged{h.Granted[q], k, s.Plans[s.Sub.Plan[h.Sub[q]]].Parcels.Host[k], int32(s.claim(q)), q}
+	if h.Set[q] != NoID && mutant != 5 {
+		one.class -= claims
+	}
+	return one
+}
+
+// sortAged sorts holdings of a sub-allocation newest first.
+func (s *State) sortAged(list []aged) {
 	slices.SortFunc(list, func(a, b aged) int {
 		switch {
 		case a.class != b.class:
@@ -42,7 +69,6 @@ func (s *State) newest(list []aged, sub SubID) []aged {
 		}
 		return s.newerOnHost(a.q, b.q)
 	})
-	return list
 }
 
 // aged is a holding of a sub-allocation with what the order of newestFirst goes by, looked up once.

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -325,22 +324,25 @@ type orphan struct {
 }
 
 // orphaned is what a row names of what orphans hold on a host: clients give that back too. Its sub is NoID when that is
-// nothing. O(orphans), of which there are few, and none for long.
-func (s *State) orphaned(h HostID, t *HoldingTable, i int) boundHolding {
-	for _, o := range s.orphans {
-		a, name := s.Sub.Alloc[o.sub], []byte(nil)
-		if code := t.Sub.At(i); code != Null {
-			name = t.Sub.Names.Bytes(code)
-		}
-		if !bytes.Equal(s.Consumer.Bytes(int32(s.Sub.Consumer[o.sub])), t.Consumer.Names.Bytes(t.Consumer.At(i))) ||
-			!bytes.Equal(s.Label.Bytes(s.Alloc.Name[a]), t.Allocation.Names.Bytes(t.Allocation.At(i))) ||
-			!bytes.Equal(s.Label.Bytes(s.Sub.Name[o.sub]), name) {
-			continue
-		}
-		parcels := &s.Plans[s.Sub.Plan[o.sub]].Parcels
-		for q := s.Sub.First[o.sub]; q != NoID; q = s.Holding.NextOfSub[q] {
+// nothing. O(what orphans of that name hold).
+func (s *State) orphaned(away *absence, h HostID, t *HoldingTable, i int) boundHolding {
+	if len(away.orphan) == 0 {
+		return boundHolding{sub: NoID}
+	}
+	c, named := s.Consumer.Find(t.Consumer.Names.Bytes(t.Consumer.At(i)))
+	label, labelled := s.Label.Find(t.Allocation.Names.Bytes(t.Allocation.At(i)))
+	name, known := int32(0), true
+	if code := t.Sub.At(i); code != Null {
+		name, known = s.Label.Find(t.Sub.Names.Bytes(code))
+	}
+	if !named || !labelled || !known {
+		return boundHolding{sub: NoID}
+	}
+	for _, sub := range away.orphan[absentKey{ConsumerID(c), label, name}] {
+		parcels := &s.Plans[s.Sub.Plan[sub]].Parcels
+		for q := s.Sub.First[sub]; q != NoID; q = s.Holding.NextOfSub[q] {
 			if k := s.Holding.Parcel[q]; parcels.Host[k] == h {
-				return boundHolding{o.sub, k}
+				return boundHolding{sub, k}
 			}
 		}
 	}

@@ -43,14 +43,14 @@ func (s *State) ChangeDemand(source string, t *DemandTable) error {
 	}
 	src := SourceID(s.Source.InternString(source))
 	s.snapshot++
-	last := rowMemo{alloc: NoID, shape: NoID}
+	last, by := rowMemo{alloc: NoID, shape: NoID}, namesakes{s: s}
 	for i := range t.Rows {
 		kept := SubID(NoID)
 		if t.Units[i] > 0 {
 			s.applyRow(src, t, i, &last)
-			kept = s.find(t, i)
+			kept = s.scratch.found[i]
 		}
-		s.dropNamesakes(t, i, kept)
+		s.dropNamesakes(&by, t, i, kept)
 	}
 	return nil
 }
@@ -61,8 +61,14 @@ func (s *State) find(t *DemandTable, i int) SubID {
 	if a == NoID {
 		return NoID
 	}
+	if shape, ok := s.Shape.find(s.rowSize(t, i)); ok && len(s.Shape.of) == s.Shape.Len() {
+		if q, ok := s.subOf[subKey{a, name, shape}]; ok {
+			return q
+		}
+		return NoID
+	}
 	size := s.rowSize(t, i)
-	for q := s.Alloc.First[a]; q != NoID; q = s.Sub.Next[q] {
+	for q := s.Alloc.First[a]; q != NoID; q = s.Sub.Next[q] { // two sizes may be one since dimensions went
 		if s.Sub.Name[q] == name && equal(size, s.Size(q)) {
 			return q
 		}
@@ -95,30 +101,31 @@ func (s *State) findAlloc(t *DemandTable, i int) (a AllocID, name int32) {
 }
 
 // dropNamesakes has sub-allocations of a row's name want nothing any more, but the one kept.
-func (s *State) dropNamesakes(t *DemandTable, i int, kept SubID) {
-	a, name := s.findAlloc(t, i)
-	if a == NoID {
+func (s *State) dropNamesakes(by *namesakes, t *DemandTable, i int, kept SubID) {
+	a, name := AllocID(NoID), int32(0)
+	if kept != NoID {
+		a, name = s.Sub.Alloc[kept], s.Sub.Name[kept]
+	} else if a, name = s.findAlloc(t, i); a == NoID {
 		return
 	}
-	for q := s.Alloc.First[a]; q != NoID; q = s.Sub.Next[q] {
-		if q != kept && s.Sub.Name[q] == name && s.Sub.seen[q] != unnamed {
+	if first := s.Alloc.First[a]; first == kept && s.Sub.Next[first] == NoID {
+		return // it has no other
+	}
+	for _, q := range by.find(a, name) {
+		if q != kept && s.Sub.seen[q] != unnamed {
 			s.Sub.seen[q] = unnamed
 			s.want(q, 0)
 		}
 	}
 }
 
-// HeldBy is how many units the sub-allocations of a source hold. O(sub-allocations).
+// HeldBy is how many units the sub-allocations of a source hold. O(those).
 func (s *State) HeldBy(source string) (units int64) {
 	src, ok := s.Source.Find([]byte(source))
 	if !ok {
 		return 0
 	}
-	for sub, a := range s.Sub.Alloc {
-		if a != NoID && s.Sub.Source[sub] == SourceID(src) {
-			units += s.Sub.Held[sub]
-		}
-	}
+	s.eachOfSource(SourceID(src), func(sub SubID) { units += s.Sub.Held[sub] })
 	return units
 }
 
@@ -146,6 +153,13 @@ func (s *State) WouldKeep(source string, t *DemandTable) (units int64) {
 // O(holdings × dimensions).
 func (s *State) WouldLose(t *HostTable) (lost, held int64) {
 	room := make([][]int64, s.Host.Len()) // by host and dimension of what its plan counts; nil: not met yet
+	rows := make([]int32, t.Host.Names.Len())
+	for i := range rows {
+		rows[i] = NoID
+	}
+	for row := range t.Rows { // hosts are named once, so that their codes mostly are their rows
+		rows[t.Host.At(row)] = int32(row)
+	}
 	for q, sub := range s.Holding.Sub {
 		units := s.Holding.Units[q]
 		if sub == NoID || units == 0 {
@@ -155,7 +169,7 @@ func (s *State) WouldLose(t *HostTable) (lost, held int64) {
 		p := &s.Plans[s.Sub.Plan[sub]]
 		h := p.Parcels.Host[s.Holding.Parcel[q]]
 		if room[h] == nil {
-			room[h] = s.roomIn(t, p, h)
+			room[h] = s.roomIn(t, rows, p, h)
 		}
 		fits := units
 		for d, size := range s.Size(sub) {
@@ -175,19 +189,16 @@ func (s *State) WouldLose(t *HostTable) (lost, held int64) {
 	return lost, held
 }
 
-// roomIn is the capacity of a host in a full table, by dimension; of a slot plan's 1 if it is there at all, else 0.
-func (s *State) roomIn(t *HostTable, p *Plan, h HostID) []int64 {
+// roomIn is the capacity of a host in a full table, by dimension; of a slot plan's 1 if it is there at all, else 0. rows are those of
+// the table's codes.
+func (s *State) roomIn(t *HostTable, rows []int32, p *Plan, h HostID) []int64 {
 	room := make([]int64, len(s.Policy.Dimensions))
 	code, ok := t.Host.Names.Find(s.Host.Bytes(int32(h)))
 	if !ok {
 		return room
 	}
-	row := int(code)
-	if row >= t.Rows || t.Host.At(row) != code { // hosts are named once, so codes mostly are rows
-		for row = 0; row < t.Rows && t.Host.At(row) != code; row++ {
-		}
-	}
-	if row == t.Rows || t.State != nil && t.State[row] == Unavail {
+	row := int(rows[code])
+	if row == NoID || t.State != nil && t.State[row] == Unavail {
 		return room
 	}
 	if p.MD == nil {
@@ -243,14 +254,18 @@ func (s *State) SetRunning(source string, t *HoldingTable) (released, added int6
 	if err != nil || !known {
 		return 0, 0, err
 	}
-	for sub, a := range s.Sub.Alloc {
-		if a == NoID || s.Sub.Source[sub] != SourceID(src) || s.Sub.Held[sub] == 0 {
-			continue
+	var holding []SubID
+	s.eachOfSource(SourceID(src), func(sub SubID) {
+		if s.Sub.Held[sub] > 0 {
+			holding = append(holding, sub)
 		}
-		newest := s.newestFirst(nil, SubID(sub))
+	})
+	slices.Sort(holding)
+	for _, sub := range holding {
+		newest := s.newestFirst(nil, sub)
 		for i := len(newest) - 1; i >= 0; i-- { // the oldest stay
 			q := newest[i]
-			key := boundHolding{SubID(sub), s.Holding.Parcel[q]}
+			key := boundHolding{sub, s.Holding.Parcel[q]}
 			have := s.Holding.Units[q]
 			stays := min(have, left[key])
 			left[key] -= stays
@@ -370,19 +385,19 @@ func (s *State) hush() {
 	}
 }
 
-// AllocConsumers calls visit once for every consumer that a source has demand for or holdings of. O(allocations).
+// AllocConsumers calls visit once for every consumer that a source has demand for or holdings of, in no order. O(its sub-allocations).
 func (s *State) AllocConsumers(source string, visit func(ConsumerID)) {
 	src, ok := s.Source.Find([]byte(source))
 	if !ok {
 		return
 	}
-	seen := make([]bool, len(s.NodeOf))
-	for a, c := range s.Alloc.Consumer {
-		if s.Alloc.First[a] != NoID && s.Alloc.Source[a] == SourceID(src) && !seen[c] {
+	seen := map[ConsumerID]bool{}
+	s.eachOfSource(SourceID(src), func(sub SubID) {
+		if c := s.Sub.Consumer[sub]; !seen[c] {
 			seen[c] = true
 			visit(c)
 		}
-	}
+	})
 }
 
 // reserve makes room for a table of demand that is much longer than what there is, so that thirty columns and three hash tables do
@@ -398,11 +413,12 @@ func (s *State) reserve(rows int) {
 	}
 	l.Plan, l.Consumer, l.Source = slices.Grow(l.Plan, rows), slices.Grow(l.Consumer, rows), slices.Grow(l.Source, rows)
 	l.Name, l.Arrival, l.First = slices.Grow(l.Name, rows), slices.Grow(l.Arrival, rows), slices.Grow(l.First, rows)
-	l.Last, l.Next = slices.Grow(l.Last, rows), slices.Grow(l.Next, rows)
+	l.Last, l.Next, l.prev = slices.Grow(l.Last, rows), slices.Grow(l.Next, rows), slices.Grow(l.prev, rows)
 	b.Source, b.Plan, b.Consumer = slices.Grow(b.Source, rows), slices.Grow(b.Plan, rows), slices.Grow(b.Consumer, rows)
 	b.Alloc, b.Name, b.Shape = slices.Grow(b.Alloc, rows), slices.Grow(b.Name, rows), slices.Grow(b.Shape, rows)
 	b.Need, b.MaxPerHost, b.Wanted = slices.Grow(b.Need, rows), slices.Grow(b.MaxPerHost, rows), slices.Grow(b.Wanted, rows)
 	b.Held, b.Pair, b.First = slices.Grow(b.Held, rows), slices.Grow(b.Pair, rows), slices.Grow(b.First, rows)
 	b.Next, b.Seq, b.Orphan = slices.Grow(b.Next, rows), slices.Grow(b.Seq, rows), slices.Grow(b.Orphan, rows)
-	b.Turns, b.seen = slices.Grow(b.Turns, rows), slices.Grow(b.seen, rows)
+	b.Turns, b.seen, b.noted = slices.Grow(b.Turns, rows), slices.Grow(b.seen, rows), slices.Grow(b.noted, rows)
+	b.prev, b.after, b.before = slices.Grow(b.prev, rows), slices.Grow(b.after, rows), slices.Grow(b.before, rows)
 }

@@ -47,12 +47,8 @@ func (s *State) stir(p *Plan) {
 	p.Turned, p.Dirty = false, true
 }
 
-// forgiveLeaf lets a sub-allocation take again, and all of its leaf. O(those).
-func (s *State) forgiveLeaf(sub SubID) {
-	p, leaf := &s.Plans[s.Sub.Plan[sub]], s.Node(sub)
-	if !p.Turned || leaf == plan.None {
-		return
-	}
+// forgiveLeaf lets all sub-allocations of a leaf take again. O(those).
+func (s *State) forgiveLeaf(p *Plan, leaf plan.Node) {
 	for a := p.FirstAlloc[leaf]; a != NoID; a = s.Alloc.Next[a] {
 		for one := s.Alloc.First[a]; one != NoID; one = s.Sub.Next[one] {
 			s.Sub.Turns[one] = 0

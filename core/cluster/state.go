@@ -83,6 +83,8 @@ type State struct {
 	HostTables   int64   // host tables and policies applied, and plans whose hosts were split anew: what depends on attributes, by parcel, is good for one number
 	allocOf      map[allocKey]AllocID
 	subOf        map[subKey]SubID
+	near, nearby []HoldingID // scratch of heldOn and who calls it
+	ofSource     []SubID // by SourceID: the first of its sub-allocations, in the list of Subs.after; made of Subs.Source
 	scratch      demandScratch
 }
 
@@ -108,6 +110,7 @@ type Allocs struct {
 	First    []SubID   // its sub-allocations, in row order
 	Last     []SubID   //
 	Next     []AllocID // the leaf's next, by arrival
+	prev     []AllocID // made of Next
 	free     []AllocID
 }
 
@@ -131,6 +134,9 @@ type Subs struct {
 	Turns      []int8      // odd when fair share last took from it: how often that and its taking for it came in turn (docs/shares.md)
 	seen       []int32     // the snapshot that named it last, or unnamed
 	noted      []bool      // it stands in State.asked
+	prev       []SubID     // made of Next
+	after      []SubID     // the next of its source, in no order: see State.ofSource
+	before     []SubID     // made with after
 	free       []SubID
 }
 
@@ -199,6 +205,7 @@ type Pairs struct {
 	Units   []int64      // held
 	Leaving []int64      // of these, under reclaim
 	Next    []PairID
+	many    map[pairKey]PairID // made of the rest: the pairs of leaves that have more than pairsWalked
 }
 
 // New makes an empty state under a policy.
@@ -254,6 +261,12 @@ func (h *Shapes) Size(i ShapeID) []int64 {
 
 // NewShapes is an empty table of sizes of so many dimensions.
 func NewShapes(dims int) Shapes { return Shapes{dims: dims, of: map[string]ShapeID{}} }
+
+// find is the id of a size, if it has one.
+func (h *Shapes) find(size []int64) (ShapeID, bool) {
+	i, ok := h.of[string(h.keyOf(size))]
+	return i, ok
+}
 
 // Intern gives the id of a size. Amortised O(dimensions).
 func (h *Shapes) Intern(size []int64) ShapeID {

@@ -39,15 +39,29 @@ func (s *State) note(id SubID) {
 // (docs/ownership.md, docs/shares.md). Leaves that ask for something else may take again. O(sub-allocations noted).
 func (s *State) heed() {
 	b := &s.Sub
+	var forgiven map[leafOf]bool // a leaf is forgiven once, however many of its own ask for something else
 	for _, was := range s.asked {
 		id := was.sub
 		same := b.Wanted[id] == was.wanted && (was.wanted == 0 || b.Need[id] == was.need && b.MaxPerHost[id] == was.most)
 		if b.noted[id] = false; b.Plan[id] >= 0 && !same {
-			s.Plans[b.Plan[id]].Stirred = true
-			s.forgiveLeaf(id)
+			p := &s.Plans[b.Plan[id]]
+			p.Stirred = true
+			if leaf := (leafOf{p.Index, s.Node(id)}); p.Turned && leaf.node != plan.None && !forgiven[leaf] {
+				if forgiven == nil {
+					forgiven = map[leafOf]bool{}
+				}
+				forgiven[leaf] = true
+				s.forgiveLeaf(p, leaf.node)
+			}
 		}
 	}
 	s.asked = s.asked[:0]
+}
+
+// leafOf is a leaf in a plan.
+type leafOf struct {
+	plan int32
+	node plan.Node
 }
 
 // allocation finds an allocation, or adds it behind all of its leaf's.
@@ -69,10 +83,11 @@ func (s *State) allocation(src SourceID, key allocKey) AllocID {
 		l.First = append(l.First, NoID)
 		l.Last = append(l.Last, NoID)
 		l.Next = append(l.Next, NoID)
+		l.prev = append(l.prev, NoID)
 	}
 	s.arrival++
 	l.Plan[a], l.Consumer[a], l.Source[a], l.Name[a], l.Arrival[a] = max(key.plan, NoID), key.consumer, src, key.name, s.arrival
-	l.First[a], l.Last[a], l.Next[a] = NoID, NoID, NoID
+	l.First[a], l.Last[a], l.Next[a], l.prev[a] = NoID, NoID, NoID, NoID
 	s.allocOf[key] = a
 	if key.plan >= 0 {
 		s.Plans[key.plan].append(s, a)
@@ -83,7 +98,8 @@ func (s *State) allocation(src SourceID, key allocKey) AllocID {
 // append puts an allocation behind all of its leaf's.
 func (p *Plan) append(s *State, a AllocID) {
 	leaf := s.NodeOf[s.Alloc.Consumer[a]]
-	if last := p.LastAlloc[leaf]; last != NoID {
+	last := p.LastAlloc[leaf]
+	if s.Alloc.prev[a] = last; last != NoID {
 		s.Alloc.Next[last] = a
 	} else {
 		p.FirstAlloc[leaf] = a
@@ -117,6 +133,7 @@ func (s *State) newSub(key subKey) SubID {
 		b.Turns = append(b.Turns, 0)
 		b.seen = append(b.seen, 0)
 		b.noted = append(b.noted, false)
+		b.prev, b.after, b.before = append(b.prev, NoID), append(b.after, NoID), append(b.before, NoID)
 	}
 	s.sequence++
 	b.Source[id], b.Plan[id], b.Consumer[id], b.Alloc[id] = s.Alloc.Source[a], s.Alloc.Plan[a], s.Alloc.Consumer[a], a
@@ -124,12 +141,14 @@ func (s *State) newSub(key subKey) SubID {
 	b.Wanted[id], b.Held[id], b.First[id], b.Next[id], b.Seq[id], b.Pair[id] = 0, 0, NoID, NoID, s.sequence, NoID
 	b.Orphan[id], b.Turns[id] = false, 0
 	s.subOf[key] = id
-	if last := s.Alloc.Last[a]; last != NoID {
+	last := s.Alloc.Last[a]
+	if b.prev[id] = last; last != NoID {
 		b.Next[last] = id
 	} else {
 		s.Alloc.First[a] = id
 	}
 	s.Alloc.Last[a] = id
+	s.enlist(id)
 	if p := b.Plan[id]; p >= 0 {
 		b.Pair[id] = s.Plans[p].pair(s.NodeOf[b.Consumer[id]], key.shape, s.ConsumerOf[plan.Root])
 	}
@@ -137,22 +156,22 @@ func (s *State) newSub(key subKey) SubID {
 }
 
 // forget drops a sub-allocation that no source names and that holds nothing, and
-// its allocation with the last of them. O(length of the lists).
+// its allocation with the last of them. O(1).
 func (s *State) forget(id SubID) {
 	b, a := &s.Sub, s.Sub.Alloc[id]
 	delete(s.subOf, subKey{a, b.Name[id], b.Shape[id]})
-	prev := SubID(NoID)
-	for q := s.Alloc.First[a]; q != id; q = b.Next[q] {
-		prev = q
-	}
+	prev, next := b.prev[id], b.Next[id]
 	if prev == NoID {
-		s.Alloc.First[a] = b.Next[id]
+		s.Alloc.First[a] = next
 	} else {
-		b.Next[prev] = b.Next[id]
+		b.Next[prev] = next
 	}
-	if s.Alloc.Last[a] == id {
+	if next == NoID {
 		s.Alloc.Last[a] = prev
+	} else {
+		b.prev[next] = prev
 	}
+	s.delist(id)
 	b.Alloc[id] = NoID
 	b.free = append(b.free, id)
 	if s.Alloc.First[a] != NoID {
@@ -168,19 +187,53 @@ func (s *State) forget(id SubID) {
 	l.free = append(l.free, a)
 }
 
-// remove takes an allocation off its leaf's list.
+// remove takes an allocation off its leaf's list. O(1).
 func (p *Plan) remove(s *State, a AllocID) {
-	leaf := s.NodeOf[s.Alloc.Consumer[a]]
-	prev := AllocID(NoID)
-	for q := p.FirstAlloc[leaf]; q != a; q = s.Alloc.Next[q] {
-		prev = q
-	}
+	leaf, prev, next := s.NodeOf[s.Alloc.Consumer[a]], s.Alloc.prev[a], s.Alloc.Next[a]
 	if prev == NoID {
-		p.FirstAlloc[leaf] = s.Alloc.Next[a]
+		p.FirstAlloc[leaf] = next
 	} else {
-		s.Alloc.Next[prev] = s.Alloc.Next[a]
+		s.Alloc.Next[prev] = next
 	}
-	if p.LastAlloc[leaf] == a {
+	if next == NoID {
 		p.LastAlloc[leaf] = prev
+	} else {
+		s.Alloc.prev[next] = prev
+	}
+}
+
+// enlist puts a new sub-allocation on the list of its source. O(1).
+func (s *State) enlist(id SubID) {
+	b, src := &s.Sub, s.Sub.Source[id]
+	for len(s.ofSource) <= int(src) {
+		s.ofSource = append(s.ofSource, NoID)
+	}
+	next := s.ofSource[src]
+	if b.before[id], b.after[id] = NoID, next; next != NoID {
+		b.before[next] = id
+	}
+	s.ofSource[src] = id
+}
+
+// delist takes a sub-allocation off the list of its source. O(1).
+func (s *State) delist(id SubID) {
+	b := &s.Sub
+	if next := b.after[id]; next != NoID {
+		b.before[next] = b.before[id]
+	}
+	if prev := b.before[id]; prev != NoID {
+		b.after[prev] = b.after[id]
+	} else {
+		s.ofSource[b.Source[id]] = b.after[id]
+	}
+}
+
+// eachOfSource calls f for the sub-allocations of a source, in no order. O(those).
+func (s *State) eachOfSource(src SourceID, f func(sub SubID)) {
+	if int(src) >= len(s.ofSource) {
+		return
+	}
+	for sub := s.ofSource[src]; sub != NoID; sub = s.Sub.after[sub] {
+		f(sub)
 	}
 }
