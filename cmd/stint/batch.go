@@ -71,6 +71,7 @@ type batch struct {
 
 	force         bool     // a policy may leave consumers with holdings out (PLAN-4)
 	reportUnknown bool     // take demand of unknown consumers as a shortfall
+	accepted      bool     // inputs were accepted before, so that limits are not asked about again
 	hosts         []string // what is suspect about the table of hosts itself
 
 	// Of the cycles since the replay, without reading and writing:
@@ -95,7 +96,7 @@ func (b *batch) apply(g *given) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", g.name, err)
 	}
-	b.state.ReportUnknown = b.reportUnknown
+	b.state.ReportUnknown, b.state.Accepted = b.reportUnknown, b.accepted
 	o := table.Options{Name: g.name, Format: format, Compression: table.Plain, Dimensions: b.state.Policy.Dimensions}
 	switch r := bytes.NewReader(g.content); g.kind {
 	case kindHosts, kindHostChanges:

@@ -200,7 +200,7 @@ func printReplay(w io.Writer, faults []*otherwise, compared, state, first, last 
 }
 
 // newReplay is a batch that takes all that a log has: what was refused is in no log.
-func newReplay() *batch { return &batch{reportUnknown: true, force: true} }
+func newReplay() *batch { return &batch{reportUnknown: true, force: true, accepted: true} }
 
 // restore begins a replay that is to compare from a cycle on: with the last state saved before it, or with none when it shall begin with the
 // first cycle. Errors: the state is damaged; there is none, and the first cycles are gone.

@@ -33,6 +33,7 @@ func (s *State) Clone() *State {
 	s.noted.CopyFull(&c.noted)
 	c.victim, c.aged, c.parting, c.scratch = nil, [2][]aged{}, [2][]parting{}, demandScratch{} // memory that is used again, nothing more
 	c.near, c.nearby = nil, nil
+	c.Accepted = false
 	c.ofSource = slices.Clone(s.ofSource)
 	c.allocOf, c.subOf = maps.Clone(s.allocOf), maps.Clone(s.subOf)
 	c.at = s.at.clone(&c)

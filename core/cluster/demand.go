@@ -26,6 +26,8 @@ type demandScratch struct {
 	told  []told  // by SourceID; nothing is told since the last revision where there is none
 	place []int32 // by SubID: its row in what its source told, if it is there
 
+	steps needSteps
+
 	changes bool // the table is of changes: a row with 0 units needs no size
 }
 
@@ -92,6 +94,7 @@ func (s *State) bindDemand(source string, t *DemandTable, f *Faults) {
 		last = s.follow(source)
 	}
 	s.repeats(&last, t)
+	s.budgetNeeds(source, t, f)
 	for i := range t.Rows {
 		a := AllocID(NoID)
 		if b.found[i] != NoID {

@@ -87,11 +87,14 @@ func (s *State) BoolAt(col, host int) (v, ok bool) {
 	return a.Bool[host], a.Valid[host]
 }
 
+// wordColumns are the attributes whose texts are words of a host, as its name is.
+var wordColumns = [...]string{"type", "model"}
+
 // HasWord tells whether any host's name, type or model is the word (plan.Hosts).
 func (s *State) HasWord(word string) bool {
 	if s.Host.words == nil {
 		s.Host.words = map[string]bool{}
-		for _, name := range [...]string{"type", "model"} {
+		for _, name := range wordColumns {
 			if i := s.Host.attribute(name); i >= 0 && s.Host.Attr[i].Kind == plan.Text {
 				for v := range int32(s.Host.Attr[i].Text.Names.Len()) {
 					s.Host.words[s.Host.Attr[i].Text.Names.String(v)] = true
@@ -111,7 +114,7 @@ func (s *State) WordAt(word string, host int) bool {
 	if string(s.Host.Bytes(int32(host))) == word {
 		return true
 	}
-	for _, name := range [...]string{"type", "model"} {
+	for _, name := range wordColumns {
 		if i := s.Host.attribute(name); i >= 0 && s.Host.Attr[i].Kind == plan.Text {
 			if v, ok := s.TextAt(columnAttr+i, host); ok && string(v) == word {
 				return true

@@ -54,6 +54,10 @@ type State struct {
 	// shortfall `not_in_plan` instead of a bad row (SPEC chapter 7, `unknown: report`).
 	ReportUnknown bool
 
+	// Accepted says that tables were accepted before, perhaps by a version of other limits: what a limit alone stands against is
+	// taken again, so that a journal or log can always be read back. It is no part of the state.
+	Accepted bool
+
 	Released   []Release   // units that came back since the last cycle's emit
 	Reclaims   []Reclaimed // steps of reclaims of this cycle
 	NewPlan    bool        // a revision took effect since the last cycle
@@ -84,7 +88,7 @@ type State struct {
 	allocOf      map[allocKey]AllocID
 	subOf        map[subKey]SubID
 	near, nearby []HoldingID // scratch of heldOn and who calls it
-	ofSource     []SubID // by SourceID: the first of its sub-allocations, in the list of Subs.after; made of Subs.Source
+	ofSource     []SubID     // by SourceID: the first of its sub-allocations, in the list of Subs.after; made of Subs.Source
 	scratch      demandScratch
 }
 

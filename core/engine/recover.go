@@ -46,6 +46,9 @@ func (e *Engine) replayInput(seq uint64, payload []byte) error {
 			return fmt.Errorf("an input that was accepted cannot be decoded: %w", err)
 		}
 	}
+	if e.state != nil {
+		e.state.Accepted = true // until Recovered
+	}
 	r, err := e.apply(in)
 	if err != nil && e.differed {
 		return e.leaveOut(seq, in, err)
@@ -118,6 +121,9 @@ func (e *Engine) Recovered() error {
 		e.resync = e.state.Cycle + 1
 		e.o.Log.Error("the service goes on with what this start decided, not with what was recorded; "+
 			"clients must read their holdings anew", "after cycle", e.state.Cycle)
+	}
+	if e.state != nil {
+		e.state.Accepted = false
 	}
 	var held *Holdings
 	if e.frozen != nil {

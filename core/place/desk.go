@@ -14,7 +14,8 @@ type Desk struct {
 
 	s      *cluster.State
 	p      *cluster.Plan
-	tables int64      // State.HostTables that the next two were made at
+	tables int64 // State.HostTables that the next two were made at
+	codes  cluster.HostCodes
 	bits   [][]uint64 // by NeedID
 	order  [][]cluster.ParcelID
 	turn   [][]int32 // by NeedID: the place of a parcel in the order, by ParcelID
@@ -137,8 +138,10 @@ func (d *Desk) selects(r *plan.Requirement) ([]uint64, []cluster.ParcelID) {
 	if err != nil {
 		return set, nil
 	}
+	d.codes.Reset(d.s)
+	selector := bound.Selector(&d.codes, d.s.Host.Len())
 	for k, h := range d.p.Parcels.Host {
-		if bound.Match(int(h)) {
+		if selector.Match(int(h)) {
 			set[k>>6] |= 1 << (uint(k) & 63)
 		}
 	}
