@@ -32,7 +32,6 @@ func (s *State) Clone() *State {
 	}
 	s.noted.CopyFull(&c.noted)
 	c.victim, c.aged, c.parting, c.scratch = nil, [2][]aged{}, [2][]parting{}, demandScratch{} // memory that is used again, nothing more
-	c.near, c.nearby = nil, nil
 	c.Accepted = false
 	c.ofSource = slices.Clone(s.ofSource)
 	c.allocOf, c.subOf = maps.Clone(s.allocOf), maps.Clone(s.subOf)
@@ -108,6 +107,8 @@ func (p *Plan) part() {
 	r.Leaf, r.Shape, r.Pool = slices.Clone(r.Leaf), slices.Clone(r.Shape), slices.Clone(r.Pool)
 	r.Units, r.Leaving, r.Next = slices.Clone(r.Units), slices.Clone(r.Leaving), slices.Clone(r.Next)
 	r.many = maps.Clone(r.many)
+	z := &p.sizing
+	z.hosts, z.total, z.small = slices.Clone(z.hosts), slices.Clone(z.total), slices.Clone(z.small)
 	p.FirstAlloc, p.LastAlloc, p.FirstPair = slices.Clone(p.FirstAlloc), slices.Clone(p.LastAlloc), slices.Clone(p.FirstPair)
 	p.RankOrder, p.Changed, p.shifted, p.Unlabelled = slices.Clone(p.RankOrder), slices.Clone(p.Changed), slices.Clone(p.shifted), slices.Clone(p.Unlabelled)
 	d := &p.Deeds

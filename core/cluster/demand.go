@@ -28,6 +28,8 @@ type demandScratch struct {
 
 	steps needSteps
 
+	near, nearby []HoldingID // of heldOn and who calls it
+
 	changes bool // the table is of changes: a row with 0 units needs no size
 }
 
@@ -304,9 +306,35 @@ func (s *State) bindSize(t *DemandTable, i int, p int32, f *Faults) {
 		}
 		some = some || col[i] > 0
 	}
+	if some && p >= 0 || slots {
+		s.bindSmall(t, i, p, f)
+	}
 	if !some && p >= 0 && !slots && !(s.scratch.changes && t.Units[i] == 0) {
 		f.Add(i+1, "", "", "a unit has no size: all of "+strings.Join(s.Policy.Dimensions, ", ")+" are 0")
 	}
+}
+
+// bindSmall checks that a row's unit is not so small that the plan's hosts, as far as they are known, would hold too many of it.
+func (s *State) bindSmall(t *DemandTable, i int, p int32, f *Faults) {
+	if s.Accepted || s.scratch.changes && t.Units[i] == 0 {
+		return
+	}
+	s.scratch.rows[i] = p
+	size, plan := s.rowSize(t, i), &s.Plans[p]
+	if slices.ContainsFunc(size, func(v int64) bool { return v < 0 }) {
+		return // that is a fault already
+	}
+	if _, many := s.tooMany(plan, size); !many {
+		return
+	}
+	column, value := "slots", size[0]
+	if plan.MD != nil {
+		d := slices.IndexFunc(size, func(v int64) bool { return v > 0 })
+		column, value = s.Policy.Dimensions[d], size[d]
+	}
+	hosts := len(plan.sizing.hosts)
+	f.Add(i+1, column, fmt.Sprint(value), fmt.Sprintf("a unit is too small: the %d hosts of plan %s would hold more than %d of this size; "+
+		"ask for fewer, larger units", hosts, plan.Name, s.unitsMost(hosts)))
 }
 
 // planNames lists the plans in which a consumer takes part; None: all there are.

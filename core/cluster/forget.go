@@ -49,6 +49,7 @@ func (s *State) ForgetNeeds() {
 		}
 	}
 	s.Need = Needs{Names: names, Parsed: parsed}
+	s.scratch.steps.known = s.scratch.steps.known[:0]
 	change := func(need *NeedID) {
 		if *need != NoID {
 			*need = NeedID(ids[*need])

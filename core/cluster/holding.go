@@ -349,8 +349,8 @@ func (s *State) run(sub SubID, k ParcelID, units int64) {
 	if p.MD != nil {
 		row.Origin, row.Pool, row.Lender = s.CountsAs(s.leafOf(sub), p.Parcels.Owner[k])
 	}
-	s.near = s.heldOn(s.near, sub, k)
-	for _, q := range s.near {
+	s.scratch.near = s.heldOn(s.scratch.near, sub, k)
+	for _, q := range s.scratch.near {
 		if s.Holding.Granted[q] >= s.Cycle && s.Holding.Parcel[q] == k && s.Holding.Set[q] == NoID && s.Holding.Origin[q] == row.Origin {
 			s.Grow(q, units)
 			return
@@ -382,9 +382,9 @@ func (s *State) Release(t *HoldingTable) (released, beyond int64, err error) {
 		if t.Done != nil && t.Done[i] {
 			cause = decision.CauseDone
 		}
-		s.near = s.heldOn(s.near, r.sub, r.parcel)
-		s.sortNewest(s.near)
-		for _, q := range s.near {
+		s.scratch.near = s.heldOn(s.scratch.near, r.sub, r.parcel)
+		s.sortNewest(s.scratch.near)
+		for _, q := range s.scratch.near {
 			if n := min(left, s.Holding.Units[q]); n > 0 {
 				s.release(q, n, cause)
 				left -= n
@@ -505,8 +505,8 @@ func (s *State) otherSize(by *namesakes, sub SubID, k ParcelID) SubID {
 
 // holdsOn tells whether a sub-allocation holds units on the host that a parcel is of.
 func (s *State) holdsOn(sub SubID, k ParcelID) bool {
-	s.near = s.heldOn(s.near, sub, k)
-	return len(s.near) > 0
+	s.scratch.near = s.heldOn(s.scratch.near, sub, k)
+	return len(s.scratch.near) > 0
 }
 
 // heldOn lists what a sub-allocation holds on the host that a parcel is of, in the memory of dst. It goes along its holdings and those on the
@@ -516,7 +516,7 @@ func (s *State) heldOn(dst []HoldingID, sub SubID, k ParcelID) []HoldingID {
 	h, p := &s.Holding, &s.Plans[s.Sub.Plan[sub]].Parcels
 	both := p.Left == 0 // a host that left with work on it may be back, with parcels in two places
 	ours, theirs, at, end := s.Sub.First[sub], HoldingID(NoID), p.Begin(k), p.End(k)
-	of, on := dst[:0], s.nearby[:0]
+	of, on := dst[:0], s.scratch.nearby[:0]
 	for ours != NoID {
 		if s.on(ours, k) {
 			of = append(of, ours)
@@ -530,7 +530,7 @@ func (s *State) heldOn(dst []HoldingID, sub SubID, k ParcelID) []HoldingID {
 			at++
 		}
 		if theirs == NoID {
-			s.nearby = on
+			s.scratch.nearby = on
 			return append(of[:0], on...)
 		}
 		if h.Sub[theirs] == sub {
@@ -538,7 +538,7 @@ func (s *State) heldOn(dst []HoldingID, sub SubID, k ParcelID) []HoldingID {
 		}
 		theirs = h.NextOnParcel[theirs]
 	}
-	s.nearby = on
+	s.scratch.nearby = on
 	return of
 }
 

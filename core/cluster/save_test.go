@@ -15,7 +15,8 @@ var derived = []string{
 	"State.Policy", "State.at", "State.allocOf", "State.subOf", "State.scratch", "State.Renamed", "State.Renumbered",
 	"State.Shifts", "State.victim", "State.aged", "State.parting",
 	"Names.slot", "Shapes.of", "Shapes.key", "Needs.Parsed", "Hosts.words", "Subs.noted", "Subs.prev", "Subs.after",
-	"Subs.before", "Allocs.prev", "State.Accepted", "State.ofSource", "State.near", "State.nearby", "Pairs.many", "State.noted",
+	"Subs.before", "Allocs.prev", "State.Accepted", "State.UnitsOfHost", "Plan.sizing",
+	"State.ofSource", "State.near", "State.nearby", "Pairs.many", "State.noted",
 	"AttrColumn.Keep",
 	"Plan.Index", "Plan.MD", "Plan.Slots", "Plan.Terms", "Plan.Owns",
 }

@@ -19,6 +19,7 @@ func (s *State) Settle(nowUS int64) {
 	s.settleOrphans(nowUS)
 	for i := range s.Plans {
 		p := &s.Plans[i]
+		s.sizeUp(p)
 		p.Dirty = p.Dirty || p.Owns && p.Stirred // its cycles are counted
 		// Releasing appends to Changed; what it frees exceeds nothing.
 		for _, k := range p.Changed {

@@ -58,6 +58,9 @@ type State struct {
 	// taken again, so that a journal or log can always be read back. It is no part of the state.
 	Accepted bool
 
+	// UnitsOfHost is, for tests, of how many units of a size hosts may have room on average; 0: the usual limit.
+	UnitsOfHost int64
+
 	Released   []Release   // units that came back since the last cycle's emit
 	Reclaims   []Reclaimed // steps of reclaims of this cycle
 	NewPlan    bool        // a revision took effect since the last cycle
@@ -87,8 +90,7 @@ type State struct {
 	HostTables   int64   // host tables and policies applied, and plans whose hosts were split anew: what depends on attributes, by parcel, is good for one number
 	allocOf      map[allocKey]AllocID
 	subOf        map[subKey]SubID
-	near, nearby []HoldingID // scratch of heldOn and who calls it
-	ofSource     []SubID     // by SourceID: the first of its sub-allocations, in the list of Subs.after; made of Subs.Source
+	ofSource     []SubID // by SourceID: the first of its sub-allocations, in the list of Subs.after; made of Subs.Source
 	scratch      demandScratch
 }
 
@@ -153,6 +155,8 @@ type Plan struct {
 	Terms   Terms
 	Parcels Parcels
 	Pairs   Pairs
+
+	sizing sizing
 
 	FirstAlloc []AllocID // by Node: the leaf's allocations, by arrival
 	LastAlloc  []AllocID

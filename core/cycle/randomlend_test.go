@@ -14,7 +14,7 @@ import (
 // This file makes random cases of lending, pools and recall in MD plans: consumers own hosts as in randomown_test.go, and most
 // of them want something only after others have crowded in.
 
-var lendKind = kind{"lend", drawLend, lendSituations}
+var lendKind = kind{name: "lend", draw: drawLend, situations: lendSituations}
 
 var lendSituations = []string{
 	"grant owned", "grant private_pool", "grant public_pool", "grant lent in a private pool", "grant lent in the public pool",

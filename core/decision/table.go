@@ -48,13 +48,14 @@ const (
 	ReasonWaitingForReclaim
 	ReasonOwnershipUnmet
 	ReasonReclaimBudget
+	ReasonTooSmall
 )
 
 // Reasons are the names of the reasons, by value.
 var Reasons = Words{
 	"not_in_plan", "no_host_matches", "share_limit", "too_big", "max_per_host", "fragmented",
 	"lower_priority", "over_quota", "pool_exhausted", "consumer_limit", "borrow_limit", "grace_filter",
-	"waiting_for_reclaim", "ownership_unmet", "reclaim_budget",
+	"waiting_for_reclaim", "ownership_unmet", "reclaim_budget", "too_small",
 }
 
 // Key is the columns that name a sub-allocation in a plan.

@@ -115,6 +115,12 @@ var reasons = [...]reason{
 		},
 		md: []string{"CYC-4"}, slots: []string{"CYC-4"}, because: (*part).budget,
 	},
+	decision.ReasonTooSmall: {
+		text: func(_ *part, s *Shortfall) string {
+			return with("a unit is so small that the hosts would hold too many of it; ask for fewer, larger units", s.Detail)
+		},
+		md: []string{"D-52"}, slots: []string{"D-52"},
+	},
 }
 
 // listMax is how many shortfalls and reclaims an explanation lists.

@@ -45,13 +45,18 @@ func (l *Line) Reset(s *cluster.State, p *cluster.Plan) {
 	l.Sub = resized(l.Sub, len(s.Sub.Wanted))
 }
 
-// Warm copies what serving needs of a leaf's sub-allocations, and adds up what they are short of.
+// Warm copies what serving needs of a leaf's sub-allocations, and adds up what they are short of. Those with units that are too
+// small for the plan (D-52) want no more than they hold.
 func (l *Line) Warm(leaf plan.Node) (short int64) {
 	b := &l.s.Sub
 	for a := l.p.FirstAlloc[leaf]; a != cluster.NoID; a = l.s.Alloc.Next[a] {
 		for sub := l.s.Alloc.First[a]; sub != cluster.NoID; sub = b.Next[sub] {
-			l.Sub[sub] = Turn{Held: b.Held[sub], Wanted: b.Wanted[sub], seq: b.Seq[sub]}
-			short = share.Add(short, max(0, b.Wanted[sub]-b.Held[sub]))
+			wanted := b.Wanted[sub]
+			if l.p.TooSmall(l.s, sub) {
+				wanted = min(wanted, b.Held[sub])
+			}
+			l.Sub[sub] = Turn{Held: b.Held[sub], Wanted: wanted, seq: b.Seq[sub]}
+			short = share.Add(short, max(0, wanted-b.Held[sub]))
 		}
 	}
 	return short

@@ -27,6 +27,8 @@ const fits = -1
 func (m *Planner) why(one *judged) reason {
 	leaf, sub, bound := one.leaf, one.sub, one.bound
 	switch {
+	case m.p.TooSmall(m.s, sub):
+		return reason{code: decision.ReasonTooSmall, dimension: decision.Null, blocker: plan.None}
 	case bound.code == decision.ReasonNoHostMatches:
 		return bound
 	case one.stop.all && len(m.owned(leaf)) == 0:
@@ -48,8 +50,7 @@ func (m *Planner) why(one *judged) reason {
 	case bound.code != fits:
 		return bound
 	case m.fairness.denied[sub]:
-		return reason{code: decision.ReasonReclaimBudget, dimension: decision.Null, blocker: plan.None,
-			detail: fmt.Sprintf("the plan reclaims at most %d units a cycle", m.p.Terms.ReclaimBudget)}
+		return reason{code: decision.ReasonReclaimBudget, dimension: decision.Null, blocker: plan.None, detail: m.p.BudgetDetail()}
 	}
 	bound.code, bound.blocker = m.rival(leaf, m.s.Sub.Shape[sub])
 	return bound

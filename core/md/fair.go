@@ -114,9 +114,10 @@ func (m *Planner) serveTaker(o *pool, leaf plan.Node) (usage int64, stays bool) 
 	l, f := &m.grant.line, &m.fairness
 	for {
 		for sub := l.Next(leaf); sub != cluster.NoID; sub = l.Next(leaf) {
-			if _, _, over := m.grant.overLimit(leaf, sub); !over && !f.undone[sub] {
+			if _, _, over := m.grant.overLimit(leaf, sub); !over && !f.undone[sub] && m.mayPromise(sub) {
 				usage = m.gain(o, sub)
 				if f.busy && m.join(sub, o.node, nil) || m.takeFor(o, sub, usage) {
+					m.turns--
 					l.Sub[sub].Bar++
 					l.Settle(leaf)
 					return usage, l.Advance(leaf)
@@ -128,6 +129,16 @@ func (m *Planner) serveTaker(o *pool, leaf plan.Node) (usage int64, stays bool) 
 			return 0, false
 		}
 	}
+}
+
+// mayPromise tells whether the cycle may promise anybody one unit more, and notes that it may not.
+func (m *Planner) mayPromise(sub cluster.SubID) bool {
+	if m.turns > 0 {
+		return true
+	}
+	m.fairness.denied[sub] = true
+	m.p.Continue()
+	return false
 }
 
 // trialOf is the trial of a sub-allocation's units.

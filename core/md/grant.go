@@ -167,6 +167,7 @@ func (m *Planner) begin() {
 	if m.budget = m.p.Terms.ReclaimBudget; m.budget == plan.Unlimited {
 		m.budget = math.MaxInt64
 	}
+	m.turns = m.p.PromisesMost()
 }
 
 // grantPool hands out what is free in a pool: from its consumer always to

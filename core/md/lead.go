@@ -111,7 +111,7 @@ func (m *Planner) promisedHosts() map[cluster.HostID]bool {
 // switch would take back. Promised units wait for what they were promised.
 func (g *granter) follow() {
 	for _, one := range g.outlook.given {
-		for n := g.givenNow(one.spot); n < one.units && g.s.Short(one.sub) > g.promise.units[one.sub]; n++ {
+		for n := g.givenNow(one.spot); n < one.units && g.s.Short(one.sub) > g.promise.units[one.sub] && !g.p.TooSmall(g.s, one.sub); n++ {
 			k := g.bearing(one.spot)
 			if k == cluster.NoID {
 				break

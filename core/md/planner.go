@@ -52,6 +52,7 @@ type Planner struct {
 
 	nowUS    int64
 	budget   int64 // units that this cycle may still put under reclaim
+	turns    int64 // units that it may still promise to takers
 	promise  promises
 	fairness fairs
 	recalls  recalls

@@ -78,7 +78,8 @@ func (m *Planner) recall() {
 		}
 		for more := true; more; more = l.Advance(leaf) {
 			for sub := l.Next(leaf); sub != cluster.NoID; sub = l.Next(leaf) {
-				if m.recallFor(leaf, sub) {
+				if m.mayPromise(sub) && m.recallFor(leaf, sub) {
+					m.turns--
 					l.Sub[sub].Bar++
 					l.Settle(leaf)
 				} else {

@@ -226,7 +226,7 @@ func (m *Planner) promisedAt(sub cluster.SubID, host cluster.HostID) (units int6
 // usable tells whether a parcel may ever take a unit of a sub-allocation.
 func (m *Planner) usable(sub cluster.SubID, k cluster.ParcelID) bool {
 	selected, _ := m.desk.Selected(m.s.Sub.Need[sub])
-	if !m.p.Parcels.IsOpen(k) || !has(selected, k) {
+	if !m.p.Parcels.IsOpen(k) || !has(selected, k) || m.p.TooSmall(m.s, sub) {
 		return false
 	}
 	for d, u := range m.s.Size(sub) {
@@ -310,9 +310,14 @@ func (m *Planner) fulfil() {
 	t := &m.s.Set
 	for _, id := range m.takers() {
 		sub, k := t.Taker[id], m.s.Aim(id) // reviewed just before: it is there
+		given := cluster.HoldingID(cluster.NoID)
 		for t.Units[id] > 0 && m.ready(id, sub, k) {
 			rest := t.Units[id] - 1
-			m.s.Hold(nil, m.row(sub, k), []cluster.ParcelID{k})
+			if given == cluster.NoID {
+				given = m.s.Hold(nil, m.row(sub, k), []cluster.ParcelID{k})[0]
+			} else {
+				m.s.Grow(given, 1)
+			}
 			m.stir(k, len(m.pools.restOf))
 			m.promise.units[sub]--
 			m.promise.moved = true

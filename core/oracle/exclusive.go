@@ -75,6 +75,9 @@ func (g *whole) placeable(leaf plan.Node) int64 {
 		room := int64(0)
 		for _, h := range g.candidates(s) {
 			n := g.size[h] / s.slots()
+			if g.small(s) {
+				n = 0
+			}
 			if s.wanted > 0 && n > 0 && !counted[h] {
 				counted[h] = true
 				most += g.size[h]

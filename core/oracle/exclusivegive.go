@@ -60,7 +60,7 @@ func (g *whole) offer(allocs []*alloc, aside bool, take func(s *sub) bool) bool 
 		return s.held
 	}
 	for _, a := range allocs {
-		subs := slices.DeleteFunc(slices.Clone(a.subs), func(s *sub) bool { return has(s) >= s.wanted || g.undone[s] })
+		subs := slices.DeleteFunc(slices.Clone(a.subs), func(s *sub) bool { return has(s) >= s.wanted || g.undone[s] || g.small(s) })
 		slices.SortStableFunc(subs, func(a, b *sub) int {
 			return less(uint64(has(a)), uint64(b.wanted), uint64(has(b)), uint64(a.wanted))
 		})

@@ -65,7 +65,7 @@ func (g *whole) stands(s *set) bool {
 	switch {
 	case t.short() < units:
 		return false
-	case !g.ok(h) || !g.meets(t, h) || g.size[h] < t.slots() || full(t, h, 0):
+	case !g.ok(h) || !g.meets(t, h) || g.size[h] < t.slots() || full(t, h, 0) || g.small(t):
 		return false
 	case stranger || room == 0 && g.size[h]-g.used(h) < t.slots():
 		return false
@@ -411,6 +411,9 @@ func (g *whole) waiting(s *sub) Shortfall {
 // reason is what stops the next unit that nothing is promised to: the first that applies. Its host is the next one, c
 // that one's slots, or those of the unit where there is none.
 func (g *whole) reason(s *sub) Shortfall {
+	if g.small(s) {
+		return Shortfall{Reason: "too_small"}
+	}
 	leaf, hosts := s.alloc.leaf, g.candidates(s)
 	h, c := g.place(s)
 	if h == nil {

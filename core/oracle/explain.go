@@ -75,6 +75,9 @@ func (g *round) explain(r *Result) {
 
 // reason is what stops the next unit of a sub-allocation: the first of D-7's list, and of that of docs/shares.md, that applies.
 func (g *round) reason(s *sub, quotas map[plan.Node]map[plan.Node]uint64) Shortfall {
+	if g.small(s) {
+		return Shortfall{Reason: "too_small"}
+	}
 	all, pools := g.reach(s), slices.DeleteFunc(g.above(s.alloc.leaf), func(q pool) bool { return !q.exists(s.alloc.leaf) })
 	if len(all) == 0 && s.req != "" {
 		return Shortfall{Reason: "no_host_matches"}

@@ -80,7 +80,7 @@ func (g *round) review() {
 func (g *round) stands(s *set) bool {
 	t, leaf := s.taker, s.taker.alloc.leaf
 	q, to := g.pool(g.meet(leaf, s.owner)), g.parcel(s.target, s.owner)
-	if t.short() < g.pledged(t) || !g.takes(t, to, -1) || g.tooSlow(leaf, to) || q.barred(leaf) {
+	if t.short() < g.pledged(t) || g.small(t) || !g.takes(t, to, -1) || g.tooSlow(leaf, to) || q.barred(leaf) {
 		return false
 	}
 	for _, n := range q.way(leaf) {

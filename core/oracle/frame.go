@@ -125,7 +125,7 @@ func (f *frame) serve(leaf plan.Node, has func(s *sub) int64, take func(s *sub) 
 
 // offer offers the units that an allocation wants, the least satisfied first (D-9), until one is taken.
 func (f *frame) offer(a *alloc, has func(s *sub) int64, take func(s *sub) bool) bool {
-	subs := slices.DeleteFunc(slices.Clone(a.subs), func(s *sub) bool { return s.short() <= 0 || f.undone[s] })
+	subs := slices.DeleteFunc(slices.Clone(a.subs), func(s *sub) bool { return s.short() <= 0 || f.undone[s] || f.small(s) })
 	slices.SortStableFunc(subs, func(a, b *sub) int {
 		return less(uint64(has(a)), uint64(b.wanted), uint64(has(b)), uint64(a.wanted))
 	})

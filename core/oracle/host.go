@@ -1,6 +1,8 @@
 package oracle
 
 import (
+	"math"
+	"math/big"
 	"slices"
 
 	"github.com/stintd/stint/core/plan"
@@ -30,6 +32,28 @@ func (c *Cluster) capacity(in int, h *host) []int64 {
 		v[d] = int64(min(whole, 1<<58))
 	}
 	return v
+}
+
+// small tells whether the hosts of its plan would hold too many units of a sub-allocation's size, were they empty (D-52).
+func (c *Cluster) small(s *sub) bool {
+	if s.alloc.plan < 0 {
+		return false
+	}
+	hosts, sum := c.order[s.alloc.plan], big.NewInt(0)
+	for _, h := range hosts {
+		units := int64(math.MaxInt64)
+		for d, n := range c.capacity(s.alloc.plan, h) {
+			if s.size[d] > 0 {
+				units = min(units, n/s.size[d])
+			}
+		}
+		sum.Add(sum, big.NewInt(units))
+	}
+	most := int64(1<<22 + 1<<12*len(hosts))
+	if c.UnitsOfHost > 0 {
+		most = c.UnitsOfHost * int64(len(hosts))
+	}
+	return sum.Cmp(big.NewInt(most)) > 0
 }
 
 // slotsOf are a host's slots by the expression of a slot plan's group, 0 where it has no value.

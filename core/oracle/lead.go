@@ -100,7 +100,7 @@ func (g *round) follow(o *outlook) {
 	for _, s := range g.below(0) {
 		for _, h := range g.hosts {
 			for n := g.units(func(u *unit) bool { return u.sub == s && u.host == h && u.cycle == g.cycle }); int64(len(n)) < o.given[corner{s, h}] &&
-				g.pledged(s) < s.short() && g.grantAt(s, h); {
+				g.pledged(s) < s.short() && !g.small(s) && g.grantAt(s, h); {
 				n = append(n, nil)
 			}
 		}

@@ -203,6 +203,8 @@ func (s *sub) came() int64 {
 
 // Cluster is the state between cycles. Plans are counted MD plans first, then slot plans.
 type Cluster struct {
+	UnitsOfHost int64 // of how many units of a size hosts may have room for on average; 0: the usual limit (D-52)
+
 	p         *plan.Policy
 	revision  int             // policies so far
 	former    []string        // paths of consumers that are not in the policy: see gone

@@ -152,6 +152,9 @@ func (g *slots) placeable(leaf plan.Node) int64 {
 		room := int64(0)
 		for _, h := range g.candidates(s) {
 			n := g.size[h] / s.slots()
+			if g.small(s) {
+				n = 0
+			}
 			if s.perHost != plan.Unlimited {
 				n = min(n, s.perHost)
 			}

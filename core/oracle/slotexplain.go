@@ -13,6 +13,9 @@ func (g *slots) explain(r *Result) {
 
 // reason is what stops the next unit that nothing is promised to: the first that applies.
 func (g *slots) reason(s *sub) Shortfall {
+	if g.small(s) {
+		return Shortfall{Reason: "too_small"}
+	}
 	k, leaf := s.slots(), s.alloc.leaf
 	hosts := g.candidates(s)
 	big := func(h *host) bool { return g.size[h] < k }

@@ -28,7 +28,7 @@ func (g *slots) stands(s *set) bool {
 	switch {
 	case t.short() < units:
 		return false
-	case !g.ok(h) || !g.meets(t, h) || g.size[h] < t.slots() || full(t, h, here-1):
+	case !g.ok(h) || !g.meets(t, h) || g.size[h] < t.slots() || full(t, h, here-1) || g.small(t):
 		return false
 	case g.size[h]-g.on(h, false)-g.keeps(func(o *set) bool { return o.number <= s.number && o.target == h }) < 0:
 		return false

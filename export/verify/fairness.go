@@ -16,7 +16,7 @@ func (v *verifier) fairPools(t *plan) {
 		v.shareOf[t.name] = v.sharesOf(t, pools, map[[2]string]bool{})
 	}
 	asked := map[reachKey]bool{}
-	for _, f := range v.shortfallRows() {
+	for _, f := range v.shorts() {
 		s := v.m.subs[f.key]
 		if f.plan != t.name || s == nil || s.orphan || s.perHost != none || v.turned(s.key) || !takes(w, s.consumer) {
 			continue

@@ -226,6 +226,11 @@ func (v *verifier) shortfallRows() (list []shortfallRow) {
 	return list
 }
 
+// shorts is the rows of those that are short though their units are not too small (D-52), for whom the promises hold.
+func (v *verifier) shorts() []shortfallRow {
+	return slices.DeleteFunc(v.shortfallRows(), func(f shortfallRow) bool { return f.reason == "too_small" })
+}
+
 // summary holds the row of cycles against the other tables.
 func (v *verifier) summary(head *rows) {
 	n := func(name string) int64 { return head.number[name].at(0) }

@@ -272,7 +272,7 @@ func (v *verifier) ownersFirst(t *plan) {
 		return
 	}
 	w, e := t.at(v.now, v.m.policy.zone), v.estateOf(t.name)
-	for _, f := range v.shortfallRows() {
+	for _, f := range v.shorts() {
 		s := v.m.subs[f.key]
 		if f.plan != t.name || s == nil || s.orphan {
 			continue

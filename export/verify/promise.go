@@ -260,7 +260,7 @@ func (v *verifier) conserving(p *plan, waits bool) {
 		return
 	}
 	asked := map[roomKey]bool{}
-	for _, f := range v.shortfallRows() {
+	for _, f := range v.shorts() {
 		s := v.m.subs[f.key]
 		if f.plan != p.name || s == nil || s.orphan || v.atLimit(p, w, s) {
 			continue

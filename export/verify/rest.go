@@ -24,7 +24,7 @@ func (v *verifier) atRest() {
 		if f == nil {
 			f = v.entitle(p)
 		}
-		for _, row := range v.shortfallRows() {
+		for _, row := range v.shorts() {
 			if s := v.m.subs[row.key]; row.plan == p.name && s != nil && !s.orphan && !v.capped(p, w, s) {
 				v.owner(p, f, s)
 				v.unused(p, w, f, s)

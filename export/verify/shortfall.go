@@ -1,13 +1,17 @@
 package verify
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // reasonsOf are the reasons of shortfalls, and whether slot plans and MD plans have them.
 var reasonsOf = map[string]struct{ slot, md bool }{
 	"share_limit": {true, true}, "consumer_limit": {true, false}, "borrow_limit": {true, false}, "max_per_host": {true, true},
 	"no_host_matches": {true, true}, "too_big": {true, true}, "fragmented": {true, true}, "pool_exhausted": {true, true},
 	"lower_priority": {false, true}, "over_quota": {true, true}, "grace_filter": {false, true}, "waiting_for_reclaim": {true, true},
-	"ownership_unmet": {false, true}, "reclaim_budget": {true, true}, "not_in_plan": {},
+	"ownership_unmet": {false, true}, "reclaim_budget": {true, true}, "too_small": {true, true},
+	"not_in_plan": {},
 }
 
 // room is a plan's ok hosts with what is free on them.
@@ -122,6 +126,8 @@ func (v *verifier) reason(p *plan, s *sub, f shortfallRow) {
 	case !v.is(f.about("log", "shortfalls", "reason %q is none", f.reason), ok) || s == nil || s.orphan:
 	case p == nil:
 		v.is(f.about("log", "shortfalls", "reason %s of demand that is in no plan", f.reason), f.reason == "not_in_plan")
+	case f.reason == "too_small":
+		v.is(f.about("D-52", "shortfalls", "the hosts of %s would not hold too many units of its size", p.name), v.tooSmall(p, s))
 	case v.is(f.about("log", "shortfalls", "reason %s is not for this kind of plan", f.reason), known.md && p.md || known.slot && !p.md):
 		v.needed(p, s, f)
 		switch {
@@ -132,6 +138,35 @@ func (v *verifier) reason(p *plan, s *sub, f shortfallRow) {
 			v.likely(p, s, f)
 		}
 	}
+}
+
+// tooSmall tells whether the hosts of a plan, were they empty, would hold more units of a size than they may (D-52).
+func (v *verifier) tooSmall(p *plan, s *sub) bool {
+	units, hosts := 0., 0
+	for _, h := range v.m.hosts {
+		if h.plan != p.name || h.gone {
+			continue
+		}
+		hosts++
+		room := math.Inf(1)
+		for d, u := range s.size {
+			if u > 0 && d < len(h.cap) {
+				room = min(room, float64(h.cap[d]/u))
+			}
+		}
+		units += room // of the few that are near the limit, the sum is exact
+	}
+	return units > float64(1<<22+1<<12*hosts)
+}
+
+// shortOf is how many units of a plan are short.
+func (v *verifier) shortOf(p *plan) (units int64) {
+	for _, f := range v.shortfallRows() {
+		if f.plan == p.name {
+			units = min(units+f.units, 1<<53)
+		}
+	}
+	return units
 }
 
 // needed checks what a reason cannot be without.
@@ -158,7 +193,7 @@ func (v *verifier) needed(p *plan, s *sub, f shortfallRow) {
 	case "max_per_host":
 		say(s.perHost != none, "it has none")
 	case "reclaim_budget":
-		say(p.budget != none, "the plan has none")
+		say(p.budget != none || v.shortOf(p) > 1<<18, "the plan has none, and few units are short") // D-52
 		say(v.issued[p.name], "nothing was put under reclaim in the cycle")
 	case "grace_filter":
 		say(p.owners || p.pubGrace != none, "no grace is asked for in the plan")

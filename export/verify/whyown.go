@@ -202,7 +202,7 @@ func (v *verifier) conservingOwn(p *plan) {
 		return
 	}
 	w := p.at(v.now, v.m.policy.zone)
-	for _, f := range v.shortfallRows() {
+	for _, f := range v.shorts() {
 		s := v.m.subs[f.key]
 		if f.plan != p.name || s == nil || s.orphan {
 			continue
