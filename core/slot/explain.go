@@ -128,6 +128,9 @@ func (m *Planner) leaving(host cluster.HostID) []cluster.SetID {
 
 // why gives the reason of a sub-allocation's units that nothing is promised for (docs/slots.md, shortfalls).
 func (m *Planner) why(sub cluster.SubID) reason {
+	if m.p.TooSmall(m.s, sub) {
+		return reason{code: decision.ReasonTooSmall, blocker: plan.None}
+	}
 	leaf, k := m.s.Node(sub), m.slots(sub)
 	host := m.ofHosts(sub)
 	if host.code == decision.ReasonNoHostMatches || host.code == decision.ReasonTooBig {
@@ -188,7 +191,7 @@ func (m *Planner) whyHybrid(leaf plan.Node, sub cluster.SubID, k int64, host rea
 
 func (m *Planner) overBudget() reason {
 	return reason{code: decision.ReasonReclaimBudget, blocker: plan.None,
-		detail: fmt.Sprintf("the plan reclaims at most %d units a cycle", m.p.Terms.ReclaimBudget)}
+		detail: m.p.BudgetDetail()}
 }
 
 // bar0 is the consumer nearest to a leaf whose share ratio is 0.

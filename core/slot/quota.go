@@ -100,6 +100,9 @@ func (m *Planner) eachOf(leaf plan.Node, f func(sub cluster.SubID)) {
 func (m *Planner) placeable(sub cluster.SubID) int64 {
 	key := fit{m.s.Sub.Shape[sub], m.s.Sub.Need[sub], m.s.Sub.MaxPerHost[sub]}
 	slots := m.slots(sub)
+	if m.p.TooSmall(m.s, sub) {
+		return 0
+	}
 	if slots == 1 && key.need == cluster.NoID && key.most == plan.Unlimited {
 		return m.figure.okay
 	}

@@ -13,6 +13,7 @@ import (
 // reclaims is what the stage that makes sets works with.
 type reclaims struct {
 	budget  int64   // units that this cycle may still put under reclaim
+	turns   int64   // units that it may still promise
 	first   bool    // nothing was put under reclaim yet: the first set may pass the budget
 	net     []int64 // by parcel: free as if what is under reclaim had been given back, less rooms; of ok hosts
 	netIdle int64   // Σ max(0, net)
@@ -73,7 +74,7 @@ func (m *Planner) Reclaim(meanwhile func()) {
 
 func (m *Planner) beginReclaim() {
 	r := &m.reclaim
-	*r = reclaims{net: r.net, budget: m.p.Terms.ReclaimBudget, first: true, owner: plan.None, last: cluster.NoID,
+	*r = reclaims{net: r.net, budget: m.p.Terms.ReclaimBudget, turns: m.p.PromisesMost(), first: true, owner: plan.None, last: cluster.NoID,
 		joinedOwn: map[plan.Node]int64{}, denied: map[cluster.SubID]bool{},
 		skip: map[cluster.SubID]bool{}, undone: map[cluster.SubID]bool{}, joinedAt: map[cluster.SubID][]cluster.ParcelID{}}
 	if r.budget == plan.Unlimited || mutant == 33 {
@@ -241,6 +242,11 @@ func (m *Planner) promise(leaf plan.Node, sub cluster.SubID, reason int32, find 
 	if m.reclaim.undone[sub] {
 		return false
 	}
+	if m.reclaim.turns == 0 {
+		m.reclaim.denied[sub] = true
+		m.p.Continue()
+		return false
+	}
 	w := &m.reclaim.want
 	*w = want{leaf: leaf, sub: sub, k: m.slots(sub), reason: reason, account: m.netAccount(leaf, m.slots(sub), reason), failed: map[cluster.ParcelID]bool{}}
 	if !m.join(w) {
@@ -250,6 +256,7 @@ func (m *Planner) promise(leaf plan.Node, sub cluster.SubID, reason int32, find 
 		}
 	}
 	m.line.Sub[sub].Bar++
+	m.reclaim.turns--
 	return true
 }
 

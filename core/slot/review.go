@@ -135,7 +135,7 @@ func (m *Planner) promisedAt(sub cluster.SubID, host cluster.HostID, id cluster.
 // requirement, large enough.
 func (m *Planner) usable(sub cluster.SubID, k cluster.ParcelID) bool {
 	selected, _ := m.desk.Selected(m.s.Sub.Need[sub])
-	return m.p.Parcels.IsOpen(k) && m.p.Parcels.Cap[0][k] >= m.slots(sub) &&
+	return m.p.Parcels.IsOpen(k) && m.p.Parcels.Cap[0][k] >= m.slots(sub) && !m.p.TooSmall(m.s, sub) &&
 		(selected == nil || selected[k>>6]>>(uint(k)&63)&1 == 1)
 }
 
@@ -251,8 +251,9 @@ func (m *Planner) fulfil() {
 			m.fulfilHost(id, with)
 			continue
 		}
+		given := cluster.HoldingID(cluster.NoID)
 		for m.s.Set.Units[id] > 0 && m.ready(id, leaf, at, with, k) {
-			m.fulfilOne(id, leaf, sub, at, with, k)
+			given = m.fulfilOne(id, leaf, sub, at, with, k, given)
 		}
 	}
 }
@@ -277,15 +278,22 @@ func (m *Planner) ready(id cluster.SetID, leaf plan.Node, at cluster.ParcelID, w
 	return roomy && m.p.Parcels.Available(0, at)+kept >= k && account+kept >= k && (m.lasts(leaf, k, kind, plan.None) || mutant == 71)
 }
 
-// fulfilOne gives one unit of a set to its taker.
-func (m *Planner) fulfilOne(id cluster.SetID, leaf plan.Node, sub cluster.SubID, at cluster.ParcelID, with label, k int64) {
+// fulfilOne gives one unit of a set to its taker: it adds it to what it was given before, if that counts as the same. It tells what
+// holding that is.
+func (m *Planner) fulfilOne(id cluster.SetID, leaf plan.Node, sub cluster.SubID, at cluster.ParcelID, with label, k int64,
+	given cluster.HoldingID) cluster.HoldingID {
 	was := max(0, m.p.Parcels.Available(0, at))
 	if with.origin == decision.OriginSharePool {
 		with.whose = m.s.ConsumerOf[m.poolOf(leaf)]
 	}
 	m.count1(id, -1)
 	kept, units := m.s.Kept(id, 0), m.s.Set.Units[id]-1
-	m.s.Hold(nil, m.row(sub, with), []cluster.ParcelID{at})
+	h, row := &m.s.Holding, m.row(sub, with)
+	if given != cluster.NoID && h.Origin[given] == row.Origin && h.Pool[given] == row.Pool && h.Lender[given] == row.Lender {
+		m.s.Grow(given, 1)
+	} else {
+		given = m.s.Hold(nil, row, []cluster.ParcelID{at})[0]
+	}
 	m.book(leaf, with.origin, plan.None, k, k)
 	m.lower(id, max(0, kept-k))
 	if units == 0 {
@@ -294,6 +302,7 @@ func (m *Planner) fulfilOne(id cluster.SetID, leaf plan.Node, sub cluster.SubID,
 	m.figure.idle += max(0, m.p.Parcels.Available(0, at)) - was
 	m.desk.Field.Regain(at)
 	m.p.Continue()
+	return given
 }
 
 // forgetSet takes a set that ended off the list of its taker's.
