@@ -223,7 +223,7 @@ func level(amount int64, weights, least, most []*big.Rat) []int64 {
 
 // blend is what hybrid leaves hold.
 func (g *slots) blend(net bool) int64 {
-	return total(g.blended(plan.Root), func(n plan.Node) int64 { return g.held(n, "", net) })
+	return g.draws(plan.Root, net)
 }
 
 // promisedTo is the room that is promised to a consumer and all below it.
@@ -244,7 +244,7 @@ func (g *slots) unfilled(leaf plan.Node, k int64) int64 {
 // lacking is what of the reserves at and below a consumer is neither held nor promised.
 func (g *slots) lacking(n plan.Node, promised func(n plan.Node) int64) int64 {
 	sum := total(g.blended(n), func(k plan.Node) int64 { return g.lacking(k, promised) })
-	return max(0, sum, g.reserves[n]-g.held(n, "", false)-promised(n))
+	return max(0, sum, g.reserves[n]-g.draws(n, false)-promised(n))
 }
 
 // netFor is what will be free of an account for a unit once victims are gone too: of the common one not what reserves of
@@ -287,7 +287,7 @@ func (g *slots) due(s *sub) bool {
 	if g.pledged(s) >= s.short() {
 		k = 0
 	}
-	return g.held(leaf, "", true)+g.promisedTo(leaf)+k <= g.quota[leaf]
+	return g.draws(leaf, true)+g.promisedTo(leaf)+k <= g.quota[leaf]
 }
 
 // blendIn grants a unit to a hybrid leaf.
@@ -311,7 +311,7 @@ func (g *slots) above(leaf plan.Node) int64 {
 	if g.s.NoShrinkReclaim && g.owned[leaf].Cmp(rat(g.w.Owns[leaf])) < 0 {
 		most = max(most, g.w.Owns[leaf])
 	}
-	return max(0, g.held(leaf, "", true)-most)
+	return max(0, g.draws(leaf, true)-most)
 }
 
 // takeBack is SLOT-27: owners get what hybrid branches hold above their part, then those above their quotas give to those
@@ -345,13 +345,13 @@ func (g *slots) takeBack() {
 func (g *slots) begin() {
 	g.gives, g.start = map[plan.Node]int64{}, map[plan.Node]int64{}
 	for _, leaf := range g.hybridLeaves() {
-		g.start[leaf] = g.held(leaf, "", true)
+		g.start[leaf] = g.draws(leaf, true)
 	}
 }
 
 // belowQuota is how far a hybrid leaf is below its quota.
 func (g *slots) belowQuota(leaf plan.Node) int64 {
-	return max(0, g.quota[leaf]-g.held(leaf, "", true)-g.promisedTo(leaf))
+	return max(0, g.quota[leaf]-g.draws(leaf, true)-g.promisedTo(leaf))
 }
 
 // aboveAll is how far a consumer's leaves are above their quotas beyond what they give already.
@@ -405,7 +405,7 @@ func (g *slots) spread(n plan.Node, amount int64) {
 // leave it its quota.
 func (g *slots) givers(chosen []*unit) []*unit {
 	return g.yielding(chosen, func(leaf plan.Node) int64 {
-		return g.gives[leaf] - (g.start[leaf] - g.held(leaf, "", true)) - g.of(leaf, chosen)
+		return g.gives[leaf] - (g.start[leaf] - g.draws(leaf, true)) - g.of(leaf, chosen)
 	})
 }
 
@@ -430,7 +430,7 @@ func (g *slots) yielding(chosen []*unit, gives func(leaf plan.Node) int64) []*un
 		give[leaf] = gives(leaf)
 	}
 	list := g.victims(func(u *unit) bool {
-		return g.ok(u.host) && give[u.leaf()] > 0 && !slices.Contains(chosen, u) && g.above(u.leaf())-g.of(u.leaf(), chosen) >= u.slots()
+		return g.ok(u.host) && !g.owed(u) && give[u.leaf()] > 0 && !slices.Contains(chosen, u) && g.above(u.leaf())-g.of(u.leaf(), chosen) >= u.slots()
 	})
 	slices.SortStableFunc(list, func(a, b *unit) int { return cmp.Compare(give[b.leaf()], give[a.leaf()]) })
 	return list
@@ -491,7 +491,7 @@ func (g *slots) hybridFigures(n plan.Node, free map[plan.Node]int64) *SlotFigure
 	own, mine, lent := floor(g.owned[n]), int64(0), int64(0)
 	for _, leaf := range g.hybridLeaves() {
 		if g.under(n, leaf) {
-			mine += min(g.holds(leaf), floor(g.owned[leaf]))
+			mine += min(g.draws(leaf, false), floor(g.owned[leaf]))
 			lent += g.lent(leaf, false) // from before it was hybrid
 		}
 	}
@@ -502,7 +502,7 @@ func (g *slots) hybridFigures(n plan.Node, free map[plan.Node]int64) *SlotFigure
 // idleParts is the column free of hybrid consumers (SLOT-28).
 func (g *slots) idleParts() map[plan.Node]int64 {
 	free := map[plan.Node]int64{}
-	short := slices.ContainsFunc(g.hybridLeaves(), func(leaf plan.Node) bool { return g.holds(leaf) < g.wanted[leaf] })
+	short := slices.ContainsFunc(g.hybridLeaves(), func(leaf plan.Node) bool { return g.draws(leaf, false) < g.wanted[leaf] })
 	var walk func(n plan.Node, amount int64)
 	walk = func(n plan.Node, amount int64) {
 		kids := g.blended(n)
@@ -521,7 +521,7 @@ func (g *slots) idleParts() map[plan.Node]int64 {
 	}
 	for n := plan.Node(g.p.Len() - 1); n > plan.Root; n-- {
 		if g.member[n] && g.hybrid(n) {
-			free[n] = max(0, total(g.blended(n), func(k plan.Node) int64 { return free[k] }), g.reserves[n]-g.holds(n))
+			free[n] = max(0, total(g.blended(n), func(k plan.Node) int64 { return free[k] }), g.reserves[n]-g.draws(n, false))
 		}
 	}
 	return free

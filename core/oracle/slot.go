@@ -202,9 +202,9 @@ func (g *slots) held(n plan.Node, origin string, net bool) int64 {
 	return g.taken(net, func(u *unit) bool { return g.under(n, u.leaf()) && (origin == "" || origin == g.as(u)) })
 }
 
-// lent is what others have borrowed from a leaf, orphans too.
+// lent is what others have borrowed from a leaf, orphans and those too who have changed to the hybrid policy.
 func (g *slots) lent(leaf plan.Node, net bool) int64 {
-	return g.taken(net, func(u *unit) bool { return u.lender == leaf && u.origin == borrowed && !g.foreign(u) })
+	return g.taken(net, func(u *unit) bool { return u.lender == leaf && u.origin == borrowed && (!g.foreign(u) || g.owed(u)) })
 }
 
 // on is what is held on a host.

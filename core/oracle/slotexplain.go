@@ -42,7 +42,7 @@ func (g *slots) reason(s *sub) Shortfall {
 	case len(hosts) > 0 && !slices.ContainsFunc(open, room) && g.payable(leaf, k):
 		return Shortfall{Reason: "fragmented"}
 	}
-	if over := g.holds(leaf)+g.promisedTo(leaf)+k > g.quota[leaf]; g.hybrid(leaf) && over {
+	if over := g.draws(leaf, false)+g.promisedTo(leaf)+k > g.quota[leaf]; g.hybrid(leaf) && over {
 		return Shortfall{Reason: "over_quota"}
 	} else if g.hybrid(leaf) {
 		return Shortfall{Reason: "pool_exhausted"}
@@ -61,10 +61,25 @@ func (g *slots) reason(s *sub) Shortfall {
 // payable tells whether an account that a leaf may use has k slots.
 func (g *slots) payable(leaf plan.Node, k int64) bool {
 	if g.hybrid(leaf) {
-		return g.account(common) >= k && g.holds(leaf)+g.promisedTo(leaf)+k <= g.quota[leaf]
+		return g.account(common) >= k && g.draws(leaf, false)+g.promisedTo(leaf)+k <= g.quota[leaf]
 	}
 	return g.ownIdle(leaf) >= k || g.account(plan.Root) >= k && g.spare() >= k && !g.barred(leaf) ||
 		g.spare() >= 0 && g.lender(leaf, k, 0, plan.None) != plan.None
+}
+
+// keepsBorrowed is what a leaf borrowed and its quota shows: what is not being recalled, of each lender no more than that
+// one can do without; what would be recalled first does not count (SLOT-11).
+func (g *slots) keepsBorrowed(leaf plan.Node) int64 {
+	sum := int64(0)
+	for _, m := range g.leaves() {
+		beyond := g.lent(m, true) - max(0, g.owns[m]-min(g.wanted[m], g.owns[m]))
+		for _, u := range g.loans(m) {
+			if beyond -= u.slots(); beyond+u.slots() <= 0 && u.leaf() == leaf {
+				sum += u.slots()
+			}
+		}
+	}
+	return sum
 }
 
 // figures adds the consumers' columns.
@@ -89,7 +104,7 @@ func (g *slots) figures(r *Result) {
 		for _, leaf := range g.leaves() {
 			if g.under(n, leaf) {
 				f.StaticQuota += g.static[leaf]
-				f.Quota += min(g.wanted[leaf], g.owns[leaf]) + g.dynamic[leaf] + g.held(leaf, borrowed, false)
+				f.Quota += min(g.wanted[leaf], g.owns[leaf]) + g.dynamic[leaf] + g.keepsBorrowed(leaf)
 				f.Lent += g.lent(leaf, false)
 				f.Free += max(0, g.account(leaf))
 			}

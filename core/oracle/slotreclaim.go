@@ -37,7 +37,7 @@ func (g *slots) stands(s *set) bool {
 	}) != plan.None:
 		return false
 	case s.account == common:
-		return g.held(leaf, "", true)+soFar(func(o *set) bool { return o.taker.alloc.leaf == leaf }) <= g.quota[leaf] &&
+		return g.draws(leaf, true)+soFar(func(o *set) bool { return o.taker.alloc.leaf == leaf }) <= g.quota[leaf] &&
 			g.blend(true)+soFar(func(o *set) bool { return o.account == common }) <= g.all && (g.left(s)[0] > 0 || g.arrives(s))
 	case g.hybrid(leaf): // it was an owner
 		return false
@@ -76,7 +76,7 @@ func (g *slots) back(u *unit) bool {
 	case g.foreign(u) || slices.Contains([]string{"window_switch", "plan_change"}, u.set.reason) && g.coming() >= 0:
 		return false
 	case u.set.reason == "reserve":
-		return g.held(leaf, "", true)+u.slots() <= g.quota[leaf]
+		return g.draws(leaf, true)+u.slots() <= g.quota[leaf]
 	case promised == 0 || u.origin == owned:
 		return g.bears(u)
 	case u.origin == borrowed:
@@ -132,7 +132,7 @@ func (g *slots) overLimit() {
 	}
 	for _, leaf := range g.leaves() { // (c)
 		g.shed(func() bool { return true }, anew, func() []*unit {
-			return slices.DeleteFunc(g.loans(leaf), func(u *unit) bool { return g.agree(leaf, u.leaf()) })
+			return slices.DeleteFunc(g.loans(leaf), func(u *unit) bool { return g.owed(u) || g.agree(leaf, u.leaf()) })
 		})
 	}
 	g.shed(func() bool { return true }, anew, func() []*unit { // a lender that is gone lends nothing
@@ -187,6 +187,9 @@ func (g *slots) rehome(u *unit, pool bool) bool {
 	if u.origin == borrowed {
 		moved = k
 	}
+	if g.owed(u) {
+		return false
+	}
 	if g.ownIdle(leaf) >= k {
 		g.relabel(u, owned, plan.None)
 		return true
@@ -211,7 +214,7 @@ func (g *slots) victims(ok func(u *unit) bool) []*unit {
 
 // loans are what others have borrowed from a leaf, in the order in which they are recalled.
 func (g *slots) loans(leaf plan.Node) []*unit {
-	return g.victims(func(u *unit) bool { return u.lender == leaf && g.as(u) == borrowed })
+	return g.victims(func(u *unit) bool { return u.lender == leaf && (g.as(u) == borrowed || g.owed(u)) })
 }
 
 // furthest are the units that leaves have from the pool, those of the leaf furthest above its quota first, ties last
@@ -252,7 +255,7 @@ func (g *slots) recall() {
 func (g *slots) pass(leaf plan.Node, k int64) bool {
 	var moved []*unit
 	for _, u := range g.loans(leaf) {
-		if m := g.lender(u.leaf(), u.slots(), u.slots(), leaf); m != plan.None {
+		if m := g.lender(u.leaf(), u.slots(), u.slots(), leaf); m != plan.None && !g.owed(u) {
 			g.relabel(u, borrowed, m)
 			moved = append(moved, u)
 		}

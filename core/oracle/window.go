@@ -13,7 +13,6 @@ import (
 // season is which window of a plan holds.
 type season struct {
 	window int    // of the last cycle, -1 before the first
-	before int    // the one before the last switch, -1: none since the policy file is in force
 	reason string // why units that are foreign go
 }
 
@@ -27,7 +26,7 @@ func (c *Cluster) Wait(us int64) { c.nowUS += us }
 func (c *Cluster) newYear(reason string) {
 	c.seasons = make([]season, len(c.p.MDPlans)+len(c.p.SlotPlans))
 	for i := range c.seasons {
-		c.seasons[i] = season{-1, -1, reason}
+		c.seasons[i] = season{-1, reason}
 	}
 }
 
@@ -36,7 +35,7 @@ func (c *Cluster) turn() {
 	for i := range c.p.SlotPlans {
 		s, now := &c.seasons[len(c.p.MDPlans)+i], c.windowAt(&c.p.SlotPlans[i], c.nowUS)
 		if s.window >= 0 && s.window != now {
-			s.before, s.reason = s.window, "window_switch"
+			s.reason = "window_switch"
 		}
 		s.window = now
 	}
@@ -123,18 +122,28 @@ func (g *slots) strangers(leaf plan.Node) []*unit {
 	return list
 }
 
+// owed tells whether a unit of a leaf that is hybrid by now is a loan yet of an owner that is not: until it is given back,
+// it is the owner's slots that it takes, and none that hybrid branches have.
+func (g *slots) owed(u *unit) bool {
+	return u.origin == borrowed && g.foreign(u) && g.hasLeaf(u.lender) && !g.hybrid(u.lender)
+}
+
+// draws is what hybrid leaves at and below a consumer hold of what hybrid branches have.
+func (g *slots) draws(n plan.Node, net bool) int64 {
+	return g.taken(net, func(u *unit) bool { return g.under(n, u.leaf()) && g.hybrid(u.leaf()) && !g.owed(u) })
+}
+
 // naturalize settles what a switch or a new policy file made strange: what is borrowed goes; of the others the oldest
-// become what the leaf's policy knows as far as it owns that much, and owned as much when it was hybrid before, the
-// rest goes. With ahead nothing is relabelled: what would be stays as it is.
-func (g *slots) naturalize(reason string, before map[plan.Node]int64, ahead bool) {
+// become what the leaf's policy knows as far as it owns that much, the rest goes. With ahead nothing is relabelled: what
+// would be stays as it is.
+func (g *slots) naturalize(reason string, ahead bool) {
 	for _, leaf := range g.leaves() {
 		stays := int64(0)
 		for _, u := range g.strangers(leaf) {
 			switch {
 			case u.origin == borrowed,
 				g.hybrid(leaf) && g.labelled(leaf)+stays+u.slots() > floor(g.owned[leaf]),
-				!g.hybrid(leaf) && g.netAccount(leaf)-stays < u.slots(),
-				!g.hybrid(leaf) && before != nil && g.held(leaf, owned, true)+stays+u.slots() > before[leaf]:
+				!g.hybrid(leaf) && g.netAccount(leaf)-stays < u.slots():
 				g.rule(u, reason)
 			case ahead:
 				stays += u.slots()
@@ -161,27 +170,13 @@ func (g *slots) labelled(leaf plan.Node) int64 {
 	return g.taken(true, func(u *unit) bool { return u.leaf() == leaf && u.origin == hybrid })
 }
 
-// wholes are what hybrid consumers own, rounded down.
-func (g *slots) wholes() map[plan.Node]int64 {
-	m := map[plan.Node]int64{}
-	for _, leaf := range g.hybridLeaves() {
-		m[leaf] = floor(g.owned[leaf])
-	}
-	return m
-}
-
 // switchOver settles foreign units; then it takes back what a coming switch would, if that is near.
 func (g *slots) switchOver() {
-	s := g.seasons[g.in]
-	var before map[plan.Node]int64
-	if s.before >= 0 {
-		g.underWindow(s.before, func(n *slots) { before = n.wholes() })
-	}
-	g.naturalize(s.reason, before, false)
+	g.naturalize(g.seasons[g.in].reason, false)
 	if next := g.coming(); next >= 0 {
 		g.underWindow(next, func(n *slots) {
 			n.entitle()
-			n.naturalize("window_switch", g.wholes(), true)
+			n.naturalize("window_switch", true)
 			n.ahead = true
 			n.overLimit()
 		})
@@ -200,7 +195,7 @@ func (g *slots) lasts(s *sub, origin string, lender plan.Node) (ok bool) {
 		case n.hybrid(leaf) && !g.hybrid(leaf):
 			ok = origin != borrowed && g.holds(leaf)+k <= floor(n.owned[leaf])
 		case !n.hybrid(leaf) && g.hybrid(leaf):
-			ok = g.holds(leaf)+k <= min(n.owns[leaf], floor(g.owned[leaf]))
+			ok = g.holds(leaf)+k <= n.owns[leaf]
 		case n.over(leaf, k, n.holds) != plan.None:
 		case origin == owned:
 			ok = left(n, leaf) >= k

@@ -12,7 +12,8 @@ const (
 	kindShare         // of origin share_pool
 	kindBorrow        // of origin borrowed
 	kindLent          // what others borrowed from it
-	kindHybrid        // all units of a leaf under the hybrid policy
+	kindHybrid        // all units of a leaf under the hybrid policy, but for
+	kindOwed          // those that it borrowed from an owner before: they are lent yet, and not of what hybrid branches have
 	kindStray         // of origin hybrid while the leaf is not: in no account (docs/slots.md)
 	kinds
 )
@@ -36,6 +37,7 @@ type figures struct {
 	drawn []int64 // held share
 	total []int64 // held in all
 	stays []int64 // net held in all + all room
+	owed  []int64 // held of kindOwed
 	pend  []int64 // what takers below will hold more than their victims below give, when limits are set
 
 	shareHeld, shareNet   int64
@@ -46,9 +48,12 @@ type figures struct {
 	okay                  int64   // Σ slots of ok hosts
 }
 
-// kindOf is the kind of a leaf's units of an origin.
-func (m *Planner) kindOf(leaf plan.Node, origin int32) int {
+// kindOf is the kind of a leaf's units of an origin, and of a lender if that is a leaf of the plan.
+func (m *Planner) kindOf(leaf plan.Node, origin int32, lender plan.Node) int {
 	switch {
+	case m.set.Policy[leaf] == plan.Hybrid && origin == decision.OriginBorrowed && lender != plan.None &&
+		m.set.Policy[lender] != plan.Hybrid && mutant != 72:
+		return kindOwed
 	case m.set.Policy[leaf] == plan.Hybrid:
 		return kindHybrid
 	case origin == decision.OriginOwned:
@@ -91,7 +96,7 @@ func (m *Planner) tally() {
 	f.roomOwn, f.keptOwn, f.roomPool = zeroed(f.roomOwn, n), zeroed(f.keptOwn, n), zeroed(f.roomPool, n)
 	f.drawn, f.pend = zeroed(f.drawn, n), zeroed(f.pend, n)
 	f.usage, f.total, f.stays, f.claim = zeroed(f.usage, n), zeroed(f.total, n), zeroed(f.stays, n), zeroed(f.claim, n)
-	f.roomHybrid = zeroed(f.roomHybrid, n)
+	f.roomHybrid, f.owed = zeroed(f.roomHybrid, n), zeroed(f.owed, n)
 	f.roomTotal, f.keptAll, f.shareHeld, f.shareNet, f.claims = 0, 0, 0, 0, 0
 	f.foreign = false
 	f.keptHybrid, f.hybridHeld, f.hybridNet = 0, 0, 0
@@ -106,6 +111,7 @@ func (m *Planner) tally() {
 		f.drawn[up] += f.drawn[n]
 		f.total[up] += f.total[n]
 		f.stays[up] += f.stays[n]
+		f.owed[up] += f.owed[n]
 	}
 	for _, leaf := range m.tree.leaves {
 		m.reclaimable(leaf)
@@ -160,7 +166,7 @@ func (m *Planner) lenderOf(c cluster.ConsumerID) plan.Node {
 
 // enter adds slots to a leaf's figures while they are first added up: sums over the tree come after.
 func (m *Planner) enter(leaf plan.Node, origin int32, lender plan.Node, held, net int64) {
-	f, kind := &m.figure, m.kindOf(leaf, origin)
+	f, kind := &m.figure, m.kindOf(leaf, origin, lender)
 	f.held[kind][leaf] += held
 	f.net[kind][leaf] += net
 	f.total[leaf] += held
@@ -176,6 +182,10 @@ func (m *Planner) enter(leaf plan.Node, origin int32, lender plan.Node, held, ne
 			f.held[kindLent][lender] += held
 			f.net[kindLent][lender] += net
 		}
+	case kindOwed:
+		f.held[kindLent][lender] += held
+		f.net[kindLent][lender] += net
+		f.owed[leaf] += held
 	case kindHybrid:
 		f.hybridHeld += held
 		f.hybridNet += net
@@ -184,7 +194,7 @@ func (m *Planner) enter(leaf plan.Node, origin int32, lender plan.Node, held, ne
 
 // book adds slots to what a leaf holds, and to all sums that they count in. O(depth).
 func (m *Planner) book(leaf plan.Node, origin int32, lender plan.Node, held, net int64) {
-	f, kind := &m.figure, m.kindOf(leaf, origin)
+	f, kind := &m.figure, m.kindOf(leaf, origin, lender)
 	f.held[kind][leaf] += held
 	f.net[kind][leaf] += net
 	switch kind {
@@ -203,6 +213,13 @@ func (m *Planner) book(leaf plan.Node, origin int32, lender plan.Node, held, net
 			f.net[kindLent][lender] += net
 			m.reclaimable(lender)
 		}
+	case kindOwed:
+		f.held[kindLent][lender] += held
+		f.net[kindLent][lender] += net
+		m.reclaimable(lender)
+		for n := leaf; n != plan.None; n = m.policy.Parent[n] {
+			f.owed[n] += held
+		}
 	case kindHybrid:
 		f.hybridHeld += held
 		f.hybridNet += net
@@ -213,7 +230,7 @@ func (m *Planner) book(leaf plan.Node, origin int32, lender plan.Node, held, net
 			f.stays[n] += net
 		}
 	}
-	if kind == kindHybrid {
+	if kind == kindHybrid || kind == kindOwed {
 		m.refree(leaf)
 	}
 }

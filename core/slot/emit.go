@@ -82,6 +82,7 @@ func (m *Planner) EmitGrants(g *decision.Grants) (units int64) {
 func (m *Planner) EmitStates(c *decision.Cycle) {
 	n := m.policy.Len()
 	sums := make([]slotRow, n)
+	m.keepBorrowed()
 	for _, leaf := range m.tree.leaves {
 		sums[leaf] = m.leafRow(leaf)
 	}
@@ -130,10 +131,10 @@ func (m *Planner) leafRow(leaf plan.Node) (r slotRow) {
 	if m.isHybrid(leaf) {
 		held := f.held[kindHybrid][leaf]
 		r.own = min(held, m.hybrid.owned[leaf])
-		r.borrow, r.quota = held-r.own, m.hybrid.quota[leaf]
+		r.borrow, r.quota = held+f.held[kindOwed][leaf]-r.own, m.hybrid.quota[leaf]
 		return r
 	}
-	r.quota = share.Add(min(m.quota.demand[leaf], m.owned.of[leaf]), m.quota.dynamic[leaf]+r.borrow)
+	r.quota = share.Add(min(m.quota.demand[leaf], m.owned.of[leaf]), m.quota.dynamic[leaf]+m.quota.borrowed[leaf])
 	return r
 }
 

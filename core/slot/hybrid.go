@@ -232,9 +232,12 @@ func (m *Planner) layFree() {
 	h.laid = true
 }
 
+// mixed is what hybrid leaves at and below a hybrid consumer hold of what hybrid branches have.
+func (m *Planner) mixed(n plan.Node) int64 { return m.figure.total[n] - m.figure.owed[n] }
+
 // lacks is how much of its reserve a hybrid consumer neither holds nor is promised.
 func (m *Planner) lacks(n plan.Node) int64 {
-	return max(0, m.hybrid.reserve[n]-m.figure.total[n]-m.figure.roomHybrid[n])
+	return max(0, m.hybrid.reserve[n]-m.mixed(n)-m.figure.roomHybrid[n])
 }
 
 // refree brings free up to what a leaf holds now. O(depth).
@@ -255,7 +258,7 @@ func (m *Planner) freeAfter(leaf plan.Node, k int64) int64 {
 	h, f := &m.hybrid, &m.figure
 	var delta int64
 	for n := leaf; n != plan.Root; n = m.policy.Parent[n] {
-		now := max(h.below[n]+delta, h.reserve[n]-f.total[n]-f.roomHybrid[n]-k, 0)
+		now := max(h.below[n]+delta, h.reserve[n]-m.mixed(n)-f.roomHybrid[n]-k, 0)
 		delta = now - h.free[n]
 	}
 	return h.below[plan.Root] + delta
@@ -284,7 +287,7 @@ func (m *Planner) bared(w *want, victims []victim) int64 {
 	}
 	slices.Sort(ways)
 	for _, n := range slices.Backward(ways) { // children come after their parents
-		now := max(h.below[n]+below[n], h.reserve[n]-f.total[n]-f.roomHybrid[n]-more[n], 0)
+		now := max(h.below[n]+below[n], h.reserve[n]-m.mixed(n)-f.roomHybrid[n]-more[n], 0)
 		below[m.policy.Parent[n]] += now - h.free[n]
 	}
 	return h.below[plan.Root] + below[plan.Root] - m.freeAfter(w.leaf, w.k)
@@ -335,7 +338,7 @@ func (m *Planner) freeShown() []int64 {
 		below := make([]int64, len(free))
 		for n := plan.Node(len(free) - 1); n > plan.Root; n-- {
 			if m.isHybrid(n) {
-				free[n] = max(below[n], h.reserve[n]-f.total[n], 0)
+				free[n] = max(below[n], h.reserve[n]-m.mixed(n), 0)
 				below[m.policy.Parent[n]] += free[n]
 			}
 		}

@@ -240,7 +240,7 @@ func (m *Planner) enoughHybrid(w *want, k cluster.ParcelID) []victim {
 		best = cluster.NoID
 		for q := m.p.Parcels.First[k]; q != cluster.NoID; q = h.NextOnParcel[q] {
 			leaf := m.s.Node(h.Sub[q])
-			if h.Set[q] != cluster.NoID || used[q] == h.Units[q] || leaf == w.leaf || !m.isHybrid(leaf) || !m.mayTake(q, chosen[leaf]) {
+			if h.Set[q] != cluster.NoID || used[q] == h.Units[q] || leaf == w.leaf || !m.isHybrid(leaf) || m.owed(q) || !m.mayTake(q, chosen[leaf]) {
 				continue
 			}
 			if best == cluster.NoID || m.takenFirst(q, best, chosen) {

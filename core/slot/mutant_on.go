@@ -77,10 +77,13 @@ var Mutants = [...]string{
 	"hybrid: what stands between leaves and their quotas stays", // 63
 	"switch: foreign units are not settled",                     // 64
 	"switch: the newest units stay",                             // 65
-	"switch: more stays than was owned before",                  // 66
+	"switch: more stays than is owned",                          // 66
 	"switch: lead reclaims nothing",                             // 67
 	"switch: with lead, grants need not last",                   // 68
 	"switch: reclaims are cancelled while a window comes",       // 69
 	"switch: loans of those who share by now stay",              // 70
 	"switch: with lead, promised units need not last",           // 71
+
+	"switch: what is borrowed yet counts as hybrid",      // 72
+	"quota: what is being recalled is shown as deserved", // 73
 }

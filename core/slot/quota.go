@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/share"
 )
@@ -17,6 +18,8 @@ type quotas struct {
 	dynamic []int64 // share quota under today's demand
 	static  []int64 // whoever is busy
 	deserve []int64 // q: what entitles to reclaim
+
+	borrowed []int64 // what of loans the quotas shown have in them
 
 	divider share.Divider
 	zero    []int32
@@ -218,4 +221,39 @@ func (m *Planner) below(n plan.Node, amount int64, quota []int64, static bool) (
 		}
 	}
 	return given
+}
+
+// keepBorrowed computes what of loans the quotas shown have in them: those that are not being recalled, of each lender no
+// more than it can do without; what would be recalled first is left out (SLOT-11). O(leaves), and O(holdings) for each
+// lender that wants back more than is being recalled.
+func (m *Planner) keepBorrowed() {
+	q, f, h := &m.quota, &m.figure, &m.s.Holding
+	q.borrowed = append(q.borrowed[:0], f.net[kindBorrow]...)
+	if mutant == 73 {
+		copy(q.borrowed, f.held[kindBorrow])
+		return
+	}
+	var of int64
+	for _, lender := range m.tree.leaves {
+		of += f.net[kindBorrow][lender] + f.net[kindOwed][lender] - f.net[kindLent][lender]
+		beyond := f.net[kindLent][lender] - max(0, m.owned.of[lender]-min(q.demand[lender], m.owned.of[lender]))
+		if beyond <= 0 {
+			continue
+		}
+		for _, row := range m.loansOf(lender) {
+			leaf, v := m.s.Node(h.Sub[row]), m.worth(row)
+			for n := m.pieces(row); n > 0 && beyond > 0; n-- {
+				q.borrowed[leaf], beyond = q.borrowed[leaf]-v, beyond-v
+			}
+		}
+	}
+	if of == 0 {
+		return
+	}
+	for row, sub := range h.Sub { // a lender that is gone carries nothing
+		if sub != cluster.NoID && h.Origin[row] == decision.OriginBorrowed && m.lenderOf(h.Lender[row]) == plan.None && m.s.Sub.Plan[sub] == m.p.Index &&
+			m.counts(cluster.HoldingID(row)) && !m.s.Sub.Orphan[sub] && !m.isHybrid(m.s.Node(sub)) {
+			q.borrowed[m.s.Node(sub)] -= m.pieces(cluster.HoldingID(row)) * m.worth(cluster.HoldingID(row))
+		}
+	}
 }

@@ -219,7 +219,7 @@ func (m *Planner) movable(owner plan.Node, slots int64, loans []cluster.HoldingI
 			continue
 		}
 		leaf, v := m.s.Node(h.Sub[q]), m.worth(q)
-		if !m.mayBorrow(leaf, 0) {
+		if m.owed(q) || !m.mayBorrow(leaf, 0) {
 			continue
 		}
 		for range m.pieces(q) {

@@ -91,7 +91,7 @@ func (m *Planner) bears(q cluster.HoldingID) bool {
 	if !m.roomyNet(leaf, v) {
 		return false
 	}
-	switch m.kindOf(leaf, h.Origin[q]) {
+	switch m.kindOf(leaf, h.Origin[q], m.lenderOf(h.Lender[q])) {
 	case kindHybrid:
 		return m.netHybrid() >= v || m.below0Quota() == 0 && f.roomHybrid[plan.Root] == 0
 	case kindOwn:
@@ -251,7 +251,7 @@ func (m *Planner) takeOver(q cluster.HoldingID, units int64) {
 // borrowed from another. It is false when there is nothing.
 func (m *Planner) recount(q cluster.HoldingID, pools bool) bool {
 	leaf, v := m.s.Node(m.s.Holding.Sub[q]), m.worth(q)
-	if m.reclaim.ahead || mutant == 43 {
+	if m.reclaim.ahead || mutant == 43 || m.owed(q) {
 		return false
 	}
 	if m.ownIdle(leaf) >= v {
@@ -268,7 +268,7 @@ func (m *Planner) recount(q cluster.HoldingID, pools bool) bool {
 // rehome makes a unit of a holding one borrowed from the next lender.
 func (m *Planner) rehome(q cluster.HoldingID, leaf plan.Node, v int64) bool {
 	more := v
-	if m.kindOf(leaf, m.s.Holding.Origin[q]) == kindBorrow {
+	if m.s.Holding.Origin[q] == decision.OriginBorrowed {
 		more = 0 // it only moves
 	}
 	if !m.mayBorrow(leaf, more) {
@@ -288,8 +288,7 @@ func (m *Planner) rehome(q cluster.HoldingID, leaf plan.Node, v int64) bool {
 }
 
 // loansOf lists the loans from a leaf that are not under reclaim, in the order of recall (SLOT-8):
-// last rank first, then newest first. Foreign units are none: their slots count in no account of
-// the leaf, so that to take them would not make up what it lacks there. O(holdings).
+// last rank first, then newest first. O(holdings).
 func (m *Planner) loansOf(lender plan.Node) []cluster.HoldingID {
 	h := &m.s.Holding
 	var rows []cluster.HoldingID
@@ -299,7 +298,7 @@ func (m *Planner) loansOf(lender plan.Node) []cluster.HoldingID {
 	whose := m.s.ConsumerOf[lender]
 	for q, sub := range h.Sub {
 		if sub != cluster.NoID && h.Lender[q] == whose && m.s.Sub.Plan[sub] == m.p.Index && m.counts(cluster.HoldingID(q)) &&
-			!m.foreign(m.s.Node(sub), h.Origin[q]) {
+			(!m.foreign(m.s.Node(sub), h.Origin[q]) || m.owed(cluster.HoldingID(q))) {
 			rows = append(rows, cluster.HoldingID(q))
 		}
 	}
@@ -321,7 +320,7 @@ func (m *Planner) strangers() {
 	h := &m.s.Holding
 	stranger := func(q cluster.HoldingID) bool {
 		lender, leaf := m.lenderOf(h.Lender[q]), m.s.Node(h.Sub[q])
-		return !m.admits(lender, leaf) || !m.asks(leaf, lender)
+		return !m.owed(q) && (!m.admits(lender, leaf) || !m.asks(leaf, lender))
 	}
 	strange := map[plan.Node]bool{} // by lender
 	for q, sub := range h.Sub {
@@ -407,6 +406,9 @@ func (m *Planner) overMax() {
 				}
 				if m.policy.Leaf(leaf) && kind == kindOwn { // they are about to be owned
 					rows = append(rows, m.stays(leaf, kindStray)...)
+				}
+				if m.policy.Leaf(leaf) && kind == kindHybrid { // of hybrid branches one is like another
+					rows = append(rows, m.stays(leaf, kindOwed)...)
 				}
 			}
 			slices.SortFunc(rows, m.lastRank)

@@ -8,6 +8,12 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
+// owed tells whether units of a holding are a loan yet of an owner, and their leaf shares by the hybrid policy.
+func (m *Planner) owed(q cluster.HoldingID) bool {
+	h := &m.s.Holding
+	return m.kindOf(m.s.Node(h.Sub[q]), h.Origin[q], m.lenderOf(h.Lender[q])) == kindOwed
+}
+
 // foreign tells whether units of a leaf are from before its branch changed to or from the hybrid policy.
 func (m *Planner) foreign(leaf plan.Node, origin int32) bool {
 	return (m.set.Policy[leaf] == plan.Hybrid) != (origin == decision.OriginHybrid)
@@ -29,43 +35,28 @@ func (m *Planner) settleForeign() {
 		return
 	}
 	reason := decision.ReclaimPlanChange
-	var before []int64 // what hybrid leaves owned before the switch
 	if m.p.Before != cluster.NoID {
 		reason = decision.ReclaimWindowSwitch
-		before = m.ownedBefore()
 	}
 	m.ownHybrid()
 	for leaf := range plan.Node(m.policy.Len()) {
-		if !m.policy.Leaf(leaf) || !m.p.Terms.Member[leaf] {
-			continue
+		if m.policy.Leaf(leaf) && m.p.Terms.Member[leaf] {
+			m.settleLeaf(leaf, reason)
 		}
-		keeps := int64(unbound)
-		if before != nil && mutant != 66 {
-			keeps = before[leaf]
-		}
-		m.settleLeaf(leaf, keeps, reason)
 	}
 }
 
-// ownedBefore is what hybrid leaves owned under the window before, rounded down, by Node.
-func (m *Planner) ownedBefore() []int64 {
-	m.goBy(m.p.Before)
-	m.own()
-	m.ownHybrid()
-	before := slices.Clone(m.hybrid.owned)
-	m.goBy(m.p.Window)
-	m.own()
-	return before
-}
-
-// settleLeaf is settleForeign for one leaf, which keeps so much of what it held as a hybrid one.
-func (m *Planner) settleLeaf(leaf plan.Node, keeps int64, reason int32) {
+// settleLeaf is settleForeign for one leaf.
+func (m *Planner) settleLeaf(leaf plan.Node, reason int32) {
 	rows, native := m.foreignOf(leaf)
 	hybrid := m.set.Policy[leaf] == plan.Hybrid
 	h := &m.s.Holding
 	for _, q := range rows {
 		v, units := m.worth(q), m.pieces(q)
-		with, room := ownLabel, min(m.netOwn(leaf), keeps-native)
+		with, room := ownLabel, m.netOwn(leaf)
+		if mutant == 66 {
+			room = unbound
+		}
 		if hybrid {
 			with, room = hybridLabel, m.hybrid.owned[leaf]-native
 		}
@@ -120,18 +111,16 @@ func (m *Planner) prepareSwitch() {
 		return
 	}
 	now := slices.Clone(m.set.Policy)
-	m.ownHybrid()
-	before := slices.Clone(m.hybrid.owned)
 	m.goBy(m.p.Coming)
 	m.own()
 	m.tally()
 	m.ownHybrid()
-	m.lookAhead(now, before)
+	m.lookAhead(now)
 	m.entitle() // who is furthest above its quota then
 	m.reclaim.ahead = true
 	for leaf := range plan.Node(m.policy.Len()) {
 		if m.policy.Leaf(leaf) && m.p.Terms.Member[leaf] && mutant != 67 {
-			m.prepareLeaf(leaf, before[leaf])
+			m.prepareLeaf(leaf)
 		}
 	}
 	if mutant != 67 {
@@ -144,7 +133,7 @@ func (m *Planner) prepareSwitch() {
 }
 
 // lookAhead notes what leaves may hold under the coming window, by which the figures are now.
-func (m *Planner) lookAhead(now []plan.PolicyKind, before []int64) {
+func (m *Planner) lookAhead(now []plan.PolicyKind) {
 	c := &m.coming
 	c.owned, c.lendable = append(c.owned[:0], m.owned.of...), zeroed(c.lendable, m.policy.Len())
 	c.changes, c.pools, c.hybrid = resized(c.changes, m.policy.Len()), m.owned.pools, m.owned.hybrid
@@ -154,17 +143,14 @@ func (m *Planner) lookAhead(now []plan.PolicyKind, before []int64) {
 			c.owned[n] = m.hybrid.owned[n]
 		}
 		c.changes[n] = (now[n] == plan.Hybrid) != (m.set.Policy[n] == plan.Hybrid)
-		if c.changes[n] && now[n] == plan.Hybrid {
-			c.owned[n] = min(c.owned[n], before[n])
-		}
 	}
 }
 
 // prepareLeaf is settleLeaf ahead of time: what will be reclaimed is now, nothing is relabelled.
-func (m *Planner) prepareLeaf(leaf plan.Node, keeps int64) {
+func (m *Planner) prepareLeaf(leaf plan.Node) {
 	rows, native := m.foreignOf(leaf)
 	hybrid := m.set.Policy[leaf] == plan.Hybrid
-	room := min(m.netOwn(leaf), keeps-native)
+	room := m.netOwn(leaf)
 	if hybrid {
 		room = m.hybrid.owned[leaf] - native
 	}
