@@ -150,7 +150,7 @@ func (s *site) drawMember(t *rapid.T, p *slotPlan, i int) {
 	if once(t, "own rank", 6) {
 		e.rank = between(t, "plan rank", 0, 3)
 	}
-	if e.ratio = choose(t, "ratio", 1, 1, 1, 1, 2, 2, 3, 5); once(t, "barred", 15) {
+	if e.ratio = choose(t, "ratio", 1, 1, 1, 1, 2, 2, 3, 5); once(t, "barred", 15) || !leaf && once(t, "barred branch", 5) {
 		e.ratio = 0
 	}
 	if !s.even && once(t, "max", 10) {

@@ -51,12 +51,13 @@ func (g *whole) play(r *Result) {
 	g.review()
 	g.promised()
 	g.own()
+	g.leave()
+	g.overLimit()
 	g.share()
 	if !g.s.RecallFirst {
 		g.borrow()
 	}
-	g.leave()
-	g.overLimit()
+	g.overMax()
 	g.recall()
 	if g.s.ShareReclaim {
 		g.fairShare()
@@ -209,6 +210,32 @@ func (g *whole) netAccount(a plan.Node) int64 {
 	return g.owns[a] - g.of(a, owned, true) - g.lent(a, true) - rooms
 }
 
+// idlePool is what is free now for a leaf of the pools that it may draw from, beside what sets keep.
+func (g *whole) idlePool(leaf plan.Node) int64 {
+	least := int64(1 << 60)
+	for _, n := range g.bars(leaf) {
+		kept := int64(0)
+		for _, s := range g.mine(func(s *set) bool { return s.account == plan.Root && g.under(n, s.taker.alloc.leaf) }) {
+			kept += g.kept(s)
+		}
+		least = min(least, g.pooled(n)-g.of(n, sharePool, false)-kept)
+	}
+	return least
+}
+
+// netPool is what will be free of them, once all that is under way is done and a host, if one is given, is given back.
+func (g *whole) netPool(leaf plan.Node, h *host) int64 {
+	least := int64(1 << 60)
+	for _, n := range g.bars(leaf) {
+		back := int64(0)
+		if h != nil && g.under(n, g.leaf(h)) {
+			back = g.size[h]
+		}
+		least = min(least, g.pooled(n)-g.usage(n)+back)
+	}
+	return least
+}
+
 // reserver is the set that keeps a host, or takes it back for a taker; nil: none.
 func (g *whole) reserver(h *host) *set {
 	for _, s := range g.mine(func(s *set) bool { return s.target == h }) {
@@ -229,6 +256,21 @@ func (g *whole) spare() int64 {
 		sum -= max(0, g.account(leaf))
 	}
 	return sum
+}
+
+// mayLend tells whether a host of c slots may be lent (SLOT-10).
+func (g *whole) mayLend(c int64) bool {
+	left := -c
+	for _, h := range g.hosts {
+		if g.ok(h) && !g.taken(h) && g.reserver(h) == nil {
+			left += g.size[h]
+		}
+	}
+	for _, leaf := range g.leaves() {
+		unfilled := min(g.reserved(leaf), g.owns[leaf]) - g.of(leaf, owned, false) - g.keeps(leaf)
+		left -= min(max(0, g.account(leaf)), max(0, unfilled, g.wanted[leaf]-g.claimed(leaf)))
+	}
+	return g.spare() >= 0 || left >= 0
 }
 
 func (g *whole) netSpare() int64 {

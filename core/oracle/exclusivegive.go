@@ -128,7 +128,7 @@ func (g *whole) label() {
 		switch {
 		case g.account(leaf) >= c:
 			g.relabel(u.host, owned, plan.None)
-		case g.account(plan.Root) >= c && !g.barred(leaf) || m == plan.None:
+		case g.idlePool(leaf) >= c && !g.barred(leaf) || m == plan.None:
 			g.relabel(u.host, sharePool, plan.None)
 		default:
 			g.relabel(u.host, borrowed, m)
@@ -147,7 +147,8 @@ func (g *whole) promised() {
 		switch {
 		case g.taken(h) && (g.room(s) > 0 || !g.net(h) || g.size[h]-g.used(h) < s.taker.slots()):
 			continue
-		case !g.taken(h) && (g.account(s.account)+kept < 1 || !g.roomy(leaf, g.size[h], true)):
+		case !g.taken(h) && (s.account != plan.Root && g.account(s.account)+kept < 1 || s.account == plan.Root && g.idlePool(leaf)+kept < 1 ||
+			!g.roomy(leaf, g.size[h], true)):
 			continue
 		}
 		s.n = 0
@@ -212,7 +213,7 @@ func (g *whole) share() {
 	}
 	for _, leaf := range g.ranked(g.leaves()) {
 		for _, h := range g.stays(leaf, borrowed) {
-			if c := g.size[h]; g.account(plan.Root) >= c && g.spare() >= c && !g.barred(leaf) {
+			if c := g.size[h]; g.idlePool(leaf) >= c && g.spare() >= c && !g.barred(leaf) {
 				g.relabel(h, sharePool, plan.None)
 			}
 		}
@@ -229,7 +230,7 @@ func (g *whole) draw(s *sub, deserved int64) bool {
 			usage -= g.room(sets[len(sets)-1])
 		}
 	}
-	if h == nil || c > 0 && (usage >= deserved || g.account(plan.Root) < 1 || g.spare() < c || !g.roomy(s.alloc.leaf, c, g.covered(s))) {
+	if h == nil || c > 0 && (usage >= deserved || g.idlePool(s.alloc.leaf) < 1 || g.spare() < c || !g.roomy(s.alloc.leaf, c, g.covered(s))) {
 		return false
 	}
 	g.give(s, h, sharePool, plan.None)
@@ -246,7 +247,7 @@ func (g *whole) loop(serve func(leaf plan.Node) bool) {
 	}
 	for len(tree) > 0 {
 		leaf := g.choose(plan.Root, tree, func(a, b plan.Node) bool {
-			order := less(uint64(g.usage(a)), uint64(g.ratio[b]), uint64(g.usage(b)), uint64(g.ratio[a]))
+			order := less(uint64(g.usage(a)), g.weight(b), uint64(g.usage(b)), g.weight(a))
 			return order < 0 || order == 0 && g.rankOrder(g.in, a, b) < 0
 		})
 		if !serve(leaf) {
@@ -265,7 +266,7 @@ func (g *whole) borrow() {
 			}
 			m := plan.Node(plan.None)
 			if c > 0 {
-				if m = g.lends(leaf, c, 0, plan.None); m == plan.None || g.spare() < 0 || !g.roomy(leaf, c, g.covered(s)) {
+				if m = g.lends(leaf, c, 0, plan.None); m == plan.None || !g.mayLend(c) || !g.roomy(leaf, c, g.covered(s)) {
 					return false
 				}
 			}

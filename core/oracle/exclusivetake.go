@@ -81,7 +81,7 @@ func (g *whole) stands(s *set) bool {
 	pool := func(n plan.Node) int64 {
 		return g.of(n, sharePool, true) + soFar(func(o *set) bool { return o.account == plan.Root && g.under(n, o.taker.alloc.leaf) }) - room
 	}
-	return pool(leaf) < g.deserved(leaf) && pool(plan.Root) < g.pooled(plan.Root)
+	return pool(leaf) < g.deserved(leaf) && !slices.ContainsFunc(g.bars(leaf), func(n plan.Node) bool { return pool(n) >= g.pooled(n) })
 }
 
 // bears tells whether the account of a host's origin, its lender, the limits and every share.max bear it again.
@@ -148,35 +148,40 @@ func (g *whole) leave() {
 
 // overLimit is SLOT-12.
 func (g *whole) overLimit() {
+	full := func(leaf plan.Node) bool { return g.owns[leaf] >= g.w.Owns[leaf] }
 	for _, leaf := range g.leaves() { // (a)
-		over := func() int64 { return -g.netAccount(leaf) }
-		g.shed(over, true, g.loans(leaf))
-		g.shed(over, true, g.stays(leaf, owned))
+		g.shed(func() int64 { return -g.netAccount(leaf) }, true, full(leaf), slices.Concat(g.loans(leaf), g.stays(leaf, owned)))
 	}
 	for _, leaf := range g.leaves() { // (b)
-		g.shed(func() int64 { return g.lent(leaf, true) - g.lendable(leaf) }, true, g.loans(leaf))
+		g.shed(func() int64 { return g.lent(leaf, true) - g.lendable(leaf) }, true, full(leaf), g.loans(leaf))
 	}
 	for _, leaf := range g.leaves() { // (c)
 		strangers := slices.DeleteFunc(g.loans(leaf), func(h *host) bool { return g.agree(leaf, g.leaf(h)) })
-		g.shed(func() int64 { return 1 << 60 }, true, strangers)
+		g.shed(func() int64 { return 1 << 60 }, true, true, strangers)
 	}
 	for _, leaf := range g.leaves() { // (d)
 		if most := g.w.BorrowLimit[leaf]; most != plan.Unlimited {
-			g.shed(func() int64 { return g.of(leaf, borrowed, true) - most }, true, g.stays(leaf, borrowed))
+			g.shed(func() int64 { return g.of(leaf, borrowed, true) - most }, true, true, g.stays(leaf, borrowed))
 		}
 	}
-	var tried []*host
-	for more := true; more; { // (e)
-		list := slices.DeleteFunc(g.furthest(), func(h *host) bool { return slices.Contains(tried, h) })
-		if more = len(list) > 0; more {
-			tried = append(tried, list[0])
-			g.shed(func() int64 { return -g.netAccount(plan.Root) }, false, list[:1])
+	for _, ok := range []bool{true, false} { // (e)
+		var tried []*host
+		for more := true; more; {
+			list := slices.DeleteFunc(g.furthest(), func(h *host) bool { return slices.Contains(tried, h) || g.ok(h) != ok })
+			if more = len(list) > 0; more {
+				tried = append(tried, list[0])
+				g.shed(func() int64 { return g.usage(plan.Root) - g.pooled(plan.Root) }, false, false, list[:1])
+			}
 		}
 	}
-	for n := plan.Node(g.p.Len() - 1); n > plan.Root; n-- { // (f)
+}
+
+// overMax is SLOT-12 for what is over a maximum.
+func (g *whole) overMax() {
+	for n := plan.Node(g.p.Len() - 1); n > plan.Root; n-- {
 		if most := g.w.Max[n]; g.member[n] && most != plan.Unlimited {
 			for _, origin := range []string{borrowed, sharePool, owned} {
-				for _, h := range g.victims(func(h *host) bool { return g.under(n, g.leaf(h)) && g.origin(h) == origin }) {
+				for _, h := range g.okFirst(g.victims(func(h *host) bool { return g.under(n, g.leaf(h)) && g.origin(h) == origin })) {
 					if g.claimed(n)-most >= g.size[h] {
 						g.takeBack(h, &set{reason: "over_limit"})
 					}
@@ -186,10 +191,17 @@ func (g *whole) overLimit() {
 	}
 }
 
-// shed goes through hosts of a list that what is over covers whole: it relabels them, or takes them back.
-func (g *whole) shed(over func() int64, pool bool, list []*host) {
-	for _, h := range list {
-		if over() >= g.size[h] && !g.rehome(h, pool) {
+// okFirst puts hosts that are ok before the rest.
+func (g *whole) okFirst(list []*host) []*host {
+	slices.SortStableFunc(list, func(a, b *host) int { return order(!g.ok(a)) - order(!g.ok(b)) })
+	return list
+}
+
+// shed goes through hosts of a list that what is over covers whole: it relabels them, or takes them back, closed ones only
+// if closed says so.
+func (g *whole) shed(over func() int64, pool, closed bool, list []*host) {
+	for _, h := range g.okFirst(list) {
+		if over() >= g.size[h] && !g.rehome(h, pool) && (closed || g.ok(h)) {
 			g.takeBack(h, &set{reason: "over_limit"})
 		}
 	}
@@ -204,7 +216,7 @@ func (g *whole) rehome(h *host, pool bool) bool {
 	switch m := g.lends(leaf, c, moved, g.lender(h)); {
 	case g.account(leaf) >= c:
 		g.relabel(h, owned, plan.None)
-	case pool && g.account(plan.Root) >= c && !g.barred(leaf):
+	case pool && g.idlePool(leaf) >= c && !g.barred(leaf):
 		g.relabel(h, sharePool, plan.None)
 	case m != plan.None:
 		g.relabel(h, borrowed, m)
@@ -342,7 +354,11 @@ func (g *whole) joinNew(s *sub, account plan.Node) bool {
 	if account != plan.Root {
 		own = max(0, g.netAccount(account))
 	}
-	if g.over(s.alloc.leaf, c, g.claimed) != plan.None || g.netAccount(account) < 1 || g.netSpare() < c-own {
+	has := g.netAccount(account)
+	if account == plan.Root {
+		has = g.netPool(s.alloc.leaf, nil)
+	}
+	if g.over(s.alloc.leaf, c, g.claimed) != plan.None || has < 1 || g.netSpare() < c-own {
 		return false
 	}
 	g.waits = append(g.waits, wait{s, list[i], c, account})
@@ -354,7 +370,7 @@ func (g *whole) seize(s *sub, account plan.Node, reason string, list []*host) bo
 	for _, h := range list {
 		c := g.size[h]
 		if !g.takes(s, h) || g.reserver(h) != nil || g.over(s.alloc.leaf, c, g.claimed) != plan.None ||
-			g.netAccount(account)+c < 1 || account == plan.Root && g.netSpare() < 0 {
+			account != plan.Root && g.netAccount(account)+c < 1 || account == plan.Root && (g.netPool(s.alloc.leaf, h) < 1 || g.netSpare() < 0) {
 			continue
 		}
 		t := &set{reason: reason, taker: s, account: account}
@@ -427,8 +443,8 @@ func (g *whole) reason(s *sub) Shortfall {
 	s.perHost = most
 	over := g.over(leaf, c, g.bound)
 	limit := g.w.BorrowLimit[leaf]
-	own, pool, spare := g.account(leaf), g.account(plan.Root), g.spare()
-	payable := own >= 1 && spare >= c-own || pool >= 1 && spare >= c && !g.barred(leaf) || spare >= 0 && g.lends(leaf, c, 0, plan.None) != plan.None
+	own, pool, spare := g.account(leaf), g.idlePool(leaf), g.spare()
+	payable := own >= 1 && spare >= c-own || pool >= 1 && spare >= c && !g.barred(leaf) || g.mayLend(c) && g.lends(leaf, c, 0, plan.None) != plan.None
 	switch {
 	case len(hosts) == 0 && s.req != "":
 		return Shortfall{Reason: "no_host_matches"}
@@ -446,7 +462,7 @@ func (g *whole) reason(s *sub) Shortfall {
 		return Shortfall{Reason: "fragmented"}
 	}
 	for _, n := range slices.Backward(g.way(leaf)) {
-		if g.ratio[n] == 0 && g.pooled(plan.Root) > 0 {
+		if g.ratio[n] == 0 && g.pooled(n) < g.pooled(plan.Root) {
 			return Shortfall{Reason: "share_limit", Blocker: g.path(n)}
 		}
 	}
@@ -454,6 +470,20 @@ func (g *whole) reason(s *sub) Shortfall {
 		return Shortfall{Reason: "over_quota"}
 	}
 	return Shortfall{Reason: "pool_exhausted"}
+}
+
+// keepsBorrowed is what a leaf borrowed and its quota shows (SLOT-11).
+func (g *whole) keepsBorrowed(leaf plan.Node) int64 {
+	sum := int64(0)
+	for _, m := range g.leaves() {
+		beyond := g.lent(m, true) - max(0, g.owns[m]-min(g.wanted[m], g.owns[m]))
+		for _, h := range g.loans(m) {
+			if beyond -= g.size[h]; beyond+g.size[h] <= 0 && g.leaf(h) == leaf {
+				sum += g.size[h]
+			}
+		}
+	}
+	return sum
 }
 
 // figures adds the consumers' columns: demand, held and short are of units, all others of whole hosts.
@@ -472,7 +502,7 @@ func (g *whole) figures(r *Result) {
 		for _, leaf := range g.leaves() {
 			if g.under(n, leaf) {
 				f.StaticQuota += g.static[leaf]
-				f.Quota += min(g.wanted[leaf], g.owns[leaf]) + g.dynamic[leaf] + g.of(leaf, borrowed, false)
+				f.Quota += min(g.wanted[leaf], g.owns[leaf]) + g.dynamic[leaf] + g.keepsBorrowed(leaf)
 				f.Lent += g.lent(leaf, false)
 				f.Free += max(0, g.account(leaf))
 			}

@@ -250,6 +250,9 @@ func (g *slots) lacking(n plan.Node, promised func(n plan.Node) int64) int64 {
 // netFor is what will be free of an account for a unit once victims are gone too: of the common one not what reserves of
 // others need, nor what they need then that victims filled so far.
 func (g *slots) netFor(s *sub, account plan.Node, victims []*unit) int64 {
+	if account == plan.Root {
+		return g.netPool(s.alloc.leaf, victims)
+	}
 	sum := g.netAccount(account) + g.of(plan.Root, victims)
 	if account != common {
 		return sum

@@ -69,13 +69,14 @@ func (g *slots) play(r *Result) {
 	g.review()
 	g.promised()
 	g.own()
+	g.leave()
+	g.overLimit()
 	g.share()
 	if !g.s.RecallFirst {
 		g.borrow()
 	}
 	g.deal()
-	g.leave()
-	g.overLimit()
+	g.overMax()
 	g.recall()
 	g.fairShare()
 	g.takeBack()
@@ -91,6 +92,17 @@ func (g *slots) leaves() []plan.Node {
 	var list []plan.Node
 	for n := plan.Root; int(n) < g.p.Len(); n++ {
 		if g.member[n] && g.p.Leaf(n) {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// inner are the consumers of the plan that have others below them, in tree order.
+func (g *slots) inner() []plan.Node {
+	var list []plan.Node
+	for n := plan.Root + 1; int(n) < g.p.Len(); n++ {
+		if g.member[n] && !g.p.Leaf(n) {
 			list = append(list, n)
 		}
 	}
@@ -254,9 +266,6 @@ func (g *slots) netAccount(a plan.Node) int64 {
 	if a == common {
 		return g.all - g.blend(true) - gone
 	}
-	if a == plan.Root {
-		return min(g.pooled(a)-g.held(a, sharePool, true)-gone, g.spared(g.netFree, g.netAccount))
-	}
 	return g.owns[a] - g.held(a, owned, true) - g.lent(a, true) - gone
 }
 
@@ -268,6 +277,25 @@ func (g *slots) ownIdle(leaf plan.Node) int64 {
 
 // spare is what of the idle slots no owner could claim.
 func (g *slots) spare() int64 { return g.spared(g.free, g.account) }
+
+// mayLend tells whether so many idle slots may be lent: none of them is anybody's claim, or else owners neither reserve
+// nor want them (SLOT-10).
+func (g *slots) mayLend(k int64) bool {
+	left := -k
+	for _, h := range g.hosts {
+		if g.ok(h) {
+			left += max(0, g.free(h))
+		}
+	}
+	for _, leaf := range g.leaves() {
+		if !g.hybrid(leaf) {
+			kept := g.keeps(func(s *set) bool { return s.account == leaf })
+			unfilled := min(g.reserved(leaf), g.owns[leaf]) - g.held(leaf, owned, false) - kept
+			left -= min(max(0, g.account(leaf)), max(0, unfilled, g.wanted[leaf]-g.claimed(leaf)))
+		}
+	}
+	return g.spare() >= 0 || left >= 0
+}
 
 func (g *slots) spared(free func(h *host) int64, own func(leaf plan.Node) int64) int64 {
 	sum := int64(0)
@@ -306,32 +334,14 @@ func (g *slots) needs() map[plan.Node]int64 {
 	return need
 }
 
-// endless is needs for the static share quota: without end for all that may get anything.
-func (g *slots) endless() map[plan.Node]int64 {
-	need := map[plan.Node]int64{}
-	for _, leaf := range g.leaves() {
-		if !g.barred(leaf) {
-			for _, n := range append(g.way(leaf), plan.Root) {
-				need[n] = 1 << 60
-			}
-		}
-	}
-	return need
-}
-
 // shares divides the pools, the deepest first, down their branches; what nobody there needs goes up (SLOT-6). Only leaves have a quota.
 func (g *slots) shares(need map[plan.Node]int64) map[plan.Node]int64 {
 	quota, over := map[plan.Node]int64{}, map[plan.Node]int64{}
-	branches := []plan.Node{plan.Root}
-	for n := plan.Root + 1; int(n) < g.p.Len(); n++ {
-		if g.member[n] && !g.p.Leaf(n) {
-			branches = append(branches, n)
-		}
-	}
+	branches := append([]plan.Node{plan.Root}, g.inner()...)
 	slices.SortStableFunc(branches, func(a, b plan.Node) int { return cmp.Compare(g.p.Depth[b], g.p.Depth[a]) })
 	for _, n := range branches {
 		pool := g.pools[n] + over[n]
-		part := pool
+		part := min(pool, g.asksBelow(n, need))
 		for _, up := range append(g.way(n), plan.Root) { // no more than a max on the way can use
 			part = min(part, need[up])
 		}
@@ -355,7 +365,7 @@ func (g *slots) pour(n plan.Node, amount int64, need, quota map[plan.Node]int64)
 	var caps, ratios []uint64
 	kids := g.ranked(g.children(n))
 	for _, k := range kids {
-		caps, ratios = append(caps, uint64(need[k])), append(ratios, uint64(g.ratio[k]))
+		caps, ratios = append(caps, uint64(g.asks(k, need))), append(ratios, uint64(g.ratio[k]))
 	}
 	for i, part := range fill(uint64(amount), caps, ratios) {
 		g.pour(kids[i], int64(part), need, quota)
@@ -385,9 +395,6 @@ func (g *slots) most(n plan.Node) int64 {
 	}
 	return g.w.Max[n]
 }
-
-// barred tells whether a consumer gets nothing from share pools.
-func (g *slots) barred(n plan.Node) bool { return g.hybrid(n) || g.frame.barred(n) }
 
 // bill charges sets that take what is shared to the account that their takers have by now.
 func (g *slots) bill() {

@@ -48,7 +48,7 @@ func (g *slots) reason(s *sub) Shortfall {
 		return Shortfall{Reason: "pool_exhausted"}
 	}
 	for _, n := range slices.Backward(g.way(leaf)) { // the nearest is named (D-26)
-		if g.ratio[n] == 0 && g.pooled(plan.Root) > 0 {
+		if g.ratio[n] == 0 && g.pooled(n) < g.pooled(plan.Root) {
 			return Shortfall{Reason: "share_limit", Blocker: g.path(n)}
 		}
 	}
@@ -63,8 +63,8 @@ func (g *slots) payable(leaf plan.Node, k int64) bool {
 	if g.hybrid(leaf) {
 		return g.account(common) >= k && g.draws(leaf, false)+g.promisedTo(leaf)+k <= g.quota[leaf]
 	}
-	return g.ownIdle(leaf) >= k || g.account(plan.Root) >= k && g.spare() >= k && !g.barred(leaf) ||
-		g.spare() >= 0 && g.lender(leaf, k, 0, plan.None) != plan.None
+	return g.ownIdle(leaf) >= k || g.idlePool(leaf) >= k && g.spare() >= k && !g.barred(leaf) ||
+		g.mayLend(k) && g.lender(leaf, k, 0, plan.None) != plan.None
 }
 
 // keepsBorrowed is what a leaf borrowed and its quota shows: what is not being recalled, of each lender no more than that

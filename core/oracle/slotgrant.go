@@ -77,7 +77,7 @@ func (g *slots) label() {
 			g.relabel(u, hybrid, plan.None)
 		case g.ownIdle(leaf) >= k:
 			g.relabel(u, owned, plan.None)
-		case g.account(plan.Root) >= k && !g.barred(leaf) || m == plan.None:
+		case g.idlePool(leaf) >= k && !g.barred(leaf) || m == plan.None:
 			g.relabel(u, sharePool, plan.None)
 		default:
 			g.relabel(u, borrowed, m)
@@ -91,7 +91,8 @@ func (g *slots) promised() {
 		k, leaf := s.taker.slots(), s.taker.alloc.leaf
 		for s.n > 0 && g.over(leaf, k, g.holds) == plan.None {
 			kept := g.kept(s)[0]
-			if g.free(s.target)+kept < k || g.account(s.account)+kept < k ||
+			if g.free(s.target)+kept < k || s.account != plan.Root && g.account(s.account)+kept < k ||
+				s.account == plan.Root && g.idlePool(leaf)+kept < k ||
 				s.account == common && g.account(common)+kept-k < g.unfilled(plan.Root, 0) ||
 				s.account == plan.Root && max(0, g.spare())+kept < k { // no idle slot that an owner could claim
 				break
@@ -159,7 +160,7 @@ func (g *slots) share() {
 	for leaf := range tree {
 		due += max(0, g.deserved[leaf]-g.usage(leaf))
 	}
-	if due > min(g.account(plan.Root), g.spare()) {
+	if barred := slices.ContainsFunc(g.inner(), func(n plan.Node) bool { return g.ratio[n] == 0 }); barred || due > min(g.account(plan.Root), g.spare()) {
 		g.race(tree, g.usage, entitled)
 	} else { // nobody's turn can cost another anything
 		for _, leaf := range g.ranked(slices.Collect(maps.Keys(tree))) {
@@ -177,7 +178,7 @@ func (g *slots) share() {
 	}
 	for _, leaf := range g.ranked(g.leaves()) {
 		for _, u := range g.movable(leaf, borrowed) {
-			if k := u.slots(); g.account(plan.Root) >= k && g.spare() >= k && !g.barred(leaf) {
+			if k := u.slots(); g.idlePool(leaf) >= k && g.spare() >= k && !g.barred(leaf) {
 				g.relabel(u, sharePool, plan.None)
 			}
 		}
@@ -199,7 +200,7 @@ func (g *slots) tree() map[plan.Node]bool {
 func (g *slots) race(tree map[plan.Node]bool, usage func(n plan.Node) int64, serve func(leaf plan.Node) bool) {
 	for len(tree) > 0 {
 		leaf := g.choose(plan.Root, tree, func(a, b plan.Node) bool {
-			order := less(uint64(usage(a)), uint64(g.ratio[b]), uint64(usage(b)), uint64(g.ratio[a]))
+			order := less(uint64(usage(a)), g.weight(b), uint64(usage(b)), g.weight(a))
 			return order < 0 || order == 0 && g.rankOrder(g.in, a, b) < 0
 		})
 		if !serve(leaf) {
@@ -220,8 +221,11 @@ func (g *slots) within(s *sub) bool {
 // draw grants a unit from the pool.
 func (g *slots) draw(s *sub) bool {
 	h, k := g.host(s), s.slots()
-	if h == nil || g.account(plan.Root) < k || g.spare() < k || !g.lasts(s, sharePool, plan.None) {
+	if h == nil || g.idlePool(s.alloc.leaf) < k || g.spare() < k || !g.lasts(s, sharePool, plan.None) {
 		return false
+	}
+	if len(g.bars(s.alloc.leaf)) > 1 {
+		g.notes["drew from its own pool below a ratio of 0"]++
 	}
 	g.give(s, h, sharePool, plan.None)
 	return true
@@ -231,7 +235,7 @@ func (g *slots) draw(s *sub) bool {
 func (g *slots) borrow() {
 	for _, leaf := range g.ranked(g.leaves()) {
 		for g.serve(leaf, g.counted, func(s *sub) bool {
-			if g.pledged(s) >= s.short() || g.spare() < 0 {
+			if g.pledged(s) >= s.short() || !g.mayLend(s.slots()) {
 				return false
 			}
 			h, m := g.host(s), g.lender(leaf, s.slots(), 0, plan.None)

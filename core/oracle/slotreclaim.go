@@ -47,7 +47,8 @@ func (g *slots) stands(s *set) bool {
 	pool := func(n plan.Node) int64 {
 		return g.held(n, sharePool, true) + soFar(func(o *set) bool { return o.account == plan.Root && g.under(n, o.taker.alloc.leaf) })
 	}
-	return pool(leaf) <= g.deserved[leaf] && pool(plan.Root) <= g.pooled(plan.Root) && g.covers(s)
+	return pool(leaf) <= g.deserved[leaf] && g.covers(s) &&
+		!slices.ContainsFunc(g.bars(leaf), func(n plan.Node) bool { return pool(n) > g.pooled(n) })
 }
 
 // covers tells whether what is idle beside a set and those before it is as much as owners may claim, now or once all that
@@ -121,61 +122,73 @@ func (g *slots) agree(m, leaf plan.Node) bool {
 // overLimit reclaims what is above a limit, or what nothing carries any more, and cannot be relabelled (SLOT-12).
 func (g *slots) overLimit() {
 	g.skip = map[*sub]bool{}
+	// What goes from a closed host makes S smaller by as much: where S is what an owner or the pools lack, nobody has more by it.
 	anew := func(u *unit) bool { return g.rehome(u, true) }
+	whole := func(leaf plan.Node) bool { return g.owns[leaf] >= g.w.Owns[leaf] || g.hybrid(leaf) }
 	for _, leaf := range g.leaves() { // (a)
-		g.shed(func() bool { return g.netAccount(leaf) < 0 }, anew, func() []*unit {
+		g.shed(func() bool { return g.netAccount(leaf) < 0 }, anew, whole(leaf), func() []*unit {
 			return slices.Concat(g.loans(leaf), g.victims(func(u *unit) bool { return u.leaf() == leaf && g.as(u) == owned }))
 		})
 	}
 	for _, leaf := range g.leaves() { // (b)
-		g.shed(func() bool { return g.lent(leaf, true) > g.lendable(leaf) }, anew, func() []*unit { return g.loans(leaf) })
+		g.shed(func() bool { return g.lent(leaf, true) > g.lendable(leaf) }, anew, whole(leaf), func() []*unit { return g.loans(leaf) })
 	}
 	for _, leaf := range g.leaves() { // (c)
-		g.shed(func() bool { return true }, anew, func() []*unit {
+		g.shed(func() bool { return true }, anew, true, func() []*unit {
 			return slices.DeleteFunc(g.loans(leaf), func(u *unit) bool { return g.owed(u) || g.agree(leaf, u.leaf()) })
 		})
 	}
-	g.shed(func() bool { return true }, anew, func() []*unit { // a lender that is gone lends nothing
+	g.shed(func() bool { return true }, anew, true, func() []*unit { // a lender that is gone lends nothing
 		return g.victims(func(u *unit) bool { return !g.hasLeaf(u.lender) && g.as(u) == borrowed })
 	})
 	for _, leaf := range g.leaves() { // (d)
 		most := g.w.BorrowLimit[leaf]
-		g.shed(func() bool { return most != plan.Unlimited && g.held(leaf, borrowed, true) > most }, anew,
+		g.shed(func() bool { return most != plan.Unlimited && g.held(leaf, borrowed, true) > most }, anew, true,
 			func() []*unit { return g.movable(leaf, borrowed) })
 	}
 	// (e)
-	g.shed(func() bool { return g.usage(plan.Root) > g.pooled(plan.Root) }, func(u *unit) bool { return g.rehome(u, false) },
+	g.shed(func() bool { return g.usage(plan.Root) > g.pooled(plan.Root) }, func(u *unit) bool { return g.rehome(u, false) }, false,
 		func() []*unit { return g.furthest(nil) })
-	for n := plan.Node(g.p.Len() - 1); n > plan.Root; n-- { // (f): children come before their parents
-		g.shed(func() bool { return g.most(n) != plan.Unlimited && g.claimed(n) > g.most(n) }, func(*unit) bool { return false },
-			func() (list []*unit) {
-				for _, origin := range []string{borrowed, sharePool, owned} { // of hybrid branches one is like another
-					list = append(list, g.victims(func(u *unit) bool {
+}
+
+// overMax is SLOT-12 for what is over a maximum (f).
+func (g *slots) overMax() {
+	g.skip = map[*sub]bool{}
+	for n := plan.Node(g.p.Len() - 1); n > plan.Root; n-- { // children come before their parents
+		for _, origin := range []string{borrowed, sharePool, owned} { // of hybrid branches one is like another
+			g.shed(func() bool { return g.most(n) != plan.Unlimited && g.claimed(n) > g.most(n) }, func(*unit) bool { return false }, true,
+				func() []*unit {
+					return g.victims(func(u *unit) bool {
 						as := u.origin
 						if g.hybrid(n) || as == hybrid {
 							as = owned
 						}
 						return g.under(n, u.leaf()) && as == origin
-					})...)
-				}
-				return list
-			})
+					})
+				})
+		}
 	}
 }
 
-// shed takes the first unit of a list, again and again while something is over: it finds it a new home, or reclaims
-// it. A sub-allocation for which the budget does not bear that is left alone.
-func (g *slots) shed(over func() bool, home func(u *unit) bool, list func() []*unit) {
+// shed takes the first unit of a list, those on ok hosts first, again and again while something is over: it finds it a new
+// home, or reclaims it, from other hosts only if closed says so. A sub-allocation for which the budget does not bear that is left alone.
+func (g *slots) shed(over func() bool, home func(u *unit) bool, closed bool, list func() []*unit) {
+	passed := map[*unit]bool{}
 	for over() {
-		units := slices.DeleteFunc(list(), func(u *unit) bool { return g.skip[u.sub] })
+		units := slices.DeleteFunc(list(), func(u *unit) bool { return g.skip[u.sub] || passed[u] })
+		slices.SortStableFunc(units, func(a, b *unit) int { return order(!g.ok(a.host)) - order(!g.ok(b.host)) })
 		if len(units) == 0 {
 			return
 		}
-		reason := "over_limit"
+		reason, u := "over_limit", units[0]
 		if g.ahead {
 			reason = "window_switch"
 		}
-		if u := units[0]; (g.ahead || !home(u)) && !g.rule(u, reason) {
+		switch {
+		case !g.ahead && home(u):
+		case !closed && !g.ok(u.host):
+			passed[u] = true
+		case !g.rule(u, reason):
 			g.skip[u.sub] = true
 		}
 	}
@@ -194,7 +207,7 @@ func (g *slots) rehome(u *unit, pool bool) bool {
 		g.relabel(u, owned, plan.None)
 		return true
 	}
-	if pool && g.account(plan.Root) >= k && !g.barred(leaf) {
+	if pool && g.idlePool(leaf) >= k && !g.barred(leaf) {
 		g.relabel(u, sharePool, plan.None)
 		return true
 	}
@@ -309,7 +322,7 @@ func (g *slots) yields(u *unit, taker *sub, chosen []*unit) bool {
 	a, b := g.part(u.leaf(), taker.alloc.leaf)
 	victim := g.usage(a) - g.of(a, gone)
 	other := g.usage(b) - g.of(b, gone) + taker.slots()
-	return less(uint64(victim), uint64(g.ratio[b]), uint64(other), uint64(g.ratio[a])) >= 0
+	return less(uint64(victim), g.weight(b), uint64(other), g.weight(a)) >= 0
 }
 
 // of adds up the slots of those of some units that a consumer and all below it hold.

@@ -179,6 +179,7 @@ func (g *slots) switchOver() {
 			n.naturalize("window_switch", true)
 			n.ahead = true
 			n.overLimit()
+			n.overMax()
 		})
 	}
 }

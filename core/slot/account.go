@@ -34,6 +34,7 @@ type figures struct {
 
 	// Sums over the tree, by Node.
 	usage []int64 // net share + room from the pool
+	kept  []int64 // of rooms from the pool
 	drawn []int64 // held share
 	total []int64 // held in all
 	stays []int64 // net held in all + all room
@@ -95,6 +96,7 @@ func (m *Planner) tally() {
 	f.shut = zeroed(f.shut, len(m.s.Sub.Wanted))
 	f.roomOwn, f.keptOwn, f.roomPool = zeroed(f.roomOwn, n), zeroed(f.keptOwn, n), zeroed(f.roomPool, n)
 	f.drawn, f.pend = zeroed(f.drawn, n), zeroed(f.pend, n)
+	f.kept = zeroed(f.kept, n)
 	f.usage, f.total, f.stays, f.claim = zeroed(f.usage, n), zeroed(f.total, n), zeroed(f.stays, n), zeroed(f.claim, n)
 	f.roomHybrid, f.owed = zeroed(f.roomHybrid, n), zeroed(f.owed, n)
 	f.roomTotal, f.keptAll, f.shareHeld, f.shareNet, f.claims = 0, 0, 0, 0, 0
@@ -224,11 +226,9 @@ func (m *Planner) book(leaf plan.Node, origin int32, lender plan.Node, held, net
 		f.hybridHeld += held
 		f.hybridNet += net
 	}
-	if m.tree.summed {
-		for n := leaf; n != plan.None; n = m.policy.Parent[n] {
-			f.total[n] += held
-			f.stays[n] += net
-		}
+	for n := leaf; n != plan.None && (m.tree.summed || n == leaf); n = m.policy.Parent[n] {
+		f.total[n] += held
+		f.stays[n] += net
 	}
 	if kind == kindHybrid || kind == kindOwed {
 		m.refree(leaf)
@@ -269,8 +269,53 @@ func (m *Planner) pool() int64 { return m.owned.pools - m.figure.shareHeld - m.f
 // netPool is pool as if what is under reclaim had been given back.
 func (m *Planner) netPool() int64 { return m.owned.pools - m.figure.shareNet - m.figure.roomTotal }
 
+// poolFor is pool as far as a leaf may draw from it: what is below a ratio of 0 gets no more than is of its own (SLOT-4). O(depth).
+func (m *Planner) poolFor(leaf plan.Node) int64 {
+	f, slots := &m.figure, m.pool()
+	for n := m.policy.Parent[leaf]; m.tree.zeroed && n != plan.Root; n = m.policy.Parent[n] {
+		if m.set.Ratio[n] == 0 {
+			slots = min(slots, m.owned.below[n]-f.drawn[n]-f.kept[n])
+		}
+	}
+	return slots
+}
+
+// zeroesBear tells whether every ratio of 0 above a leaf bears so many slots more, as if what is under reclaim had been
+// given back, and for each what back tells. O(depth).
+func (m *Planner) zeroesBear(leaf plan.Node, slots int64, back func(n plan.Node) int64) bool {
+	for n := m.policy.Parent[leaf]; m.tree.zeroed && n != plan.Root; n = m.policy.Parent[n] {
+		if m.set.Ratio[n] == 0 && m.owned.below[n]-m.figure.usage[n]+back(n) < slots {
+			return false
+		}
+	}
+	return true
+}
+
+// nothing is what comes back to any consumer where nothing does.
+func nothing(plan.Node) int64 { return 0 }
+
+// weight is what a consumer's usage is divided by in turns. One that a ratio of 0 keeps from pools above it takes only what is its own: it comes first.
+func (m *Planner) weight(n plan.Node) int64 {
+	if m.set.Ratio[n] == 0 && !m.policy.Leaf(n) && m.tree.zeroed {
+		return 1 << 40
+	}
+	return m.set.Ratio[n]
+}
+
 // spare is how many idle slots no owner could claim.
 func (m *Planner) spare() int64 { return m.figure.idle - m.figure.claims }
+
+// backed is how many idle slots owners need: what they reserve, and what they want of their own. O(leaves).
+func (m *Planner) backed() (slots int64) {
+	f := &m.figure
+	for _, leaf := range m.tree.leaves {
+		if f.claim[leaf] > 0 {
+			unfilled := m.owned.reserved[leaf] - f.held[kindOwn][leaf] - f.keptOwn[leaf]
+			slots += min(f.claim[leaf], max(0, unfilled, m.quota.demand[leaf]-f.stays[leaf]))
+		}
+	}
+	return slots
+}
 
 // count1 adds a taker's set to the figures, or takes it off with sign -1. Whatever changes a
 // set takes it off first and adds it again. O(depth).
@@ -310,6 +355,7 @@ func (m *Planner) enterRoom(leaf plan.Node, reason int32, room, kept int64) {
 		f.keptAll += kept
 		for n := leaf; n != plan.None; n = m.policy.Parent[n] {
 			f.usage[n] += room
+			f.kept[n] += kept
 		}
 	}
 	for n := leaf; n != plan.None; n = m.policy.Parent[n] {

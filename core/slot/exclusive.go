@@ -350,7 +350,7 @@ func (m *Planner) affords(leaf plan.Node, sub cluster.SubID, kind int, bound, c 
 		with, ok = ownLabel, m.bearsOwn(leaf, c)
 	case kindShare:
 		with = shareLabel
-		ok = m.pool() >= 1 && m.spare() >= c && m.figure.usage[leaf]-m.promisedRoom(sub, promised) < bound
+		ok = m.poolFor(leaf) >= 1 && m.spare() >= c && m.figure.usage[leaf]-m.promisedRoom(sub, promised) < bound
 	case kindHybrid:
 		f := &m.figure
 		with = hybridLabel
@@ -461,7 +461,7 @@ func (m *Planner) labelHost(q cluster.HoldingID) {
 		with = hybridLabel
 	} else if m.own0(leaf) >= c {
 		with = ownLabel
-	} else if (m.tree.barred[leaf] || m.pool() < c) && m.mayBorrow(leaf, c) {
+	} else if (m.tree.barred[leaf] || m.poolFor(leaf) < c) && m.mayBorrow(leaf, c) {
 		if lender := m.nextLender(leaf, c); lender != plan.None {
 			with = label{decision.OriginBorrowed, m.s.ConsumerOf[lender]}
 		}

@@ -1,6 +1,8 @@
 package slot
 
 import (
+	"slices"
+
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/plan"
@@ -157,7 +159,7 @@ func (m *Planner) standsHost(id cluster.SetID) bool {
 	case m.isHybrid(leaf):
 		return f.net[kindHybrid][leaf]+f.roomHybrid[leaf]-room < m.hybrid.quota[leaf] && m.netHybrid()+room >= 1
 	}
-	return f.net[kindShare][leaf]+f.roomPool[leaf]-room < m.quota.deserve[leaf] && m.netPool()+room >= 1
+	return f.net[kindShare][leaf]+f.roomPool[leaf]-room < m.quota.deserve[leaf] && m.netPool()+room >= 1 && m.zeroesBear(leaf, 1-room, nothing)
 }
 
 // roomyNet tells whether every limit on a leaf's way bears so many slots more, as if all that is under way were done.
@@ -173,7 +175,7 @@ func (m *Planner) roomyNet(leaf plan.Node, slots int64) bool {
 // fulfilHost gives a taker its unit, when the host that was held for it has come free.
 func (m *Planner) fulfilHost(id cluster.SetID, with label) {
 	sub, k := m.s.Set.Taker[id], m.s.Host.Parcel[m.s.Set.Target[id]]
-	leaf, kept, account := m.s.Node(sub), m.keptOf(id), m.pool()
+	leaf, kept, account := m.s.Node(sub), m.keptOf(id), m.poolFor(m.s.Node(sub))
 	switch with {
 	case ownLabel:
 		account = m.own0(leaf)
@@ -192,19 +194,19 @@ func (m *Planner) fulfilHost(id cluster.SetID, with label) {
 	m.putOn(leaf, sub, k, with)
 }
 
-// relieveHost relabels or takes back a host that what is over covers whole.
-func (m *Planner) relieveHost(q cluster.HoldingID, over func() int64, pools bool) {
-	if over() >= m.worth(q) && !m.recount(q, pools) {
+// relieveHost relabels a host that what is over covers whole, or else takes it back if it may.
+func (m *Planner) relieveHost(q cluster.HoldingID, over func() int64, pools, takes bool) {
+	if over() >= m.worth(q) && !m.recount(q, pools) && takes {
 		m.takeHost(m.s.Holding.Parcel[q], decision.ReclaimOverLimit)
 	}
 }
 
 // shrunkPoolHosts is shrunkPool for exclusive placement: host by host, each of the leaf then furthest above its quota.
-func (m *Planner) shrunkPoolHosts() {
+func (m *Planner) shrunkPoolHosts(open bool) {
 	c := m.gather(func(leaf plan.Node) bool { return m.figure.net[kindShare][leaf] > 0 })
 	rows := map[plan.Node][]cluster.HoldingID{}
 	for _, leaf := range c.leaf {
-		rows[leaf] = m.stays(leaf, kindShare)
+		rows[leaf] = slices.DeleteFunc(m.stays(leaf, kindShare), func(q cluster.HoldingID) bool { return m.p.Parcels.IsOpen(m.s.Holding.Parcel[q]) != open })
 	}
 	for m.netPool() < 0 && len(c.leaf) > 0 {
 		leaf := c.leaf[0]
@@ -214,7 +216,7 @@ func (m *Planner) shrunkPoolHosts() {
 		}
 		q := rows[leaf][0]
 		rows[leaf] = rows[leaf][1:]
-		m.relieveHost(q, func() int64 { return -m.netPool() }, false)
+		m.relieveHost(q, func() int64 { return -m.netPool() }, false, open)
 		c.heap()
 	}
 }
@@ -371,8 +373,8 @@ func (m *Planner) accountOf(leaf plan.Node, reason int32) int64 {
 // joinHost lets a unit wait for the first host that is to come free, and that nobody is promised (CYC-6).
 func (m *Planner) joinHost(leaf plan.Node, sub cluster.SubID, reason int32) bool {
 	account, own := m.accountOf(leaf, reason), int64(0)
-	hybrid := m.isHybrid(leaf) && reason != decision.ReclaimRecall
-	if account < 1 {
+	hybrid, shares := m.isHybrid(leaf) && reason != decision.ReclaimRecall, !m.isHybrid(leaf) && reason != decision.ReclaimRecall
+	if account < 1 || shares && !m.zeroesBear(leaf, 1, nothing) {
 		return false
 	}
 	if reason == decision.ReclaimRecall {
@@ -393,13 +395,21 @@ func (m *Planner) joinHost(leaf plan.Node, sub cluster.SubID, reason int32) bool
 // seize makes a set for a unit, of the first host in a list of leads that it may use. It is false when there is
 // none, or the budget does not bear it.
 func (m *Planner) seize(leaf plan.Node, sub cluster.SubID, reason int32, leads []cluster.HoldingID) bool {
-	account, open := m.accountOf(leaf, reason), true
-	if reason == decision.ReclaimFairShare && !m.isHybrid(leaf) {
+	account, open, shares := m.accountOf(leaf, reason), true, reason == decision.ReclaimFairShare && !m.isHybrid(leaf)
+	if shares {
 		open = m.netSpare() >= 0
 	}
 	for _, q := range leads {
 		k, c := m.s.Holding.Parcel[q], m.worth(q)
 		if !open || account+c < 1 || m.exclusive.reserver[k] != cluster.NoID || !m.mayWait(sub, k) || !m.roomyNet(leaf, c) {
+			continue
+		}
+		if shares && !m.zeroesBear(leaf, 1, func(n plan.Node) int64 {
+			if m.below0(m.s.Node(m.s.Holding.Sub[q]), n) {
+				return c
+			}
+			return 0
+		}) {
 			continue
 		}
 		if _, ok := m.bearsBudget(k); !ok {

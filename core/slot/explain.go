@@ -152,7 +152,7 @@ func (m *Planner) why(sub cluster.SubID) reason {
 	if m.whole {
 		own = m.bearsOwn(leaf, k)
 	}
-	account := own || !m.tree.barred[leaf] && m.pool() >= unit && m.spare() >= k ||
+	account := own || !m.tree.barred[leaf] && m.poolFor(leaf) >= unit && m.spare() >= k ||
 		host.code != fits && m.figure.claims >= k && m.lender(leaf, k) != plan.None
 	switch limit := m.set.BorrowLimit[leaf]; {
 	case host.code == decision.ReasonMaxPerHost && (mutant != 45 || limit <= 0):
@@ -164,7 +164,7 @@ func (m *Planner) why(sub cluster.SubID) reason {
 			detail: fmt.Sprintf("borrows %d of at most %d slots", m.figure.held[kindBorrow][leaf], limit)}
 	case account && host.code != fits:
 		return host
-	case m.tree.barred[leaf] && m.owned.pools > 0:
+	case m.bar0(leaf) != plan.None:
 		return reason{code: decision.ReasonShareLimit, blocker: m.bar0(leaf), detail: "share ratio 0"}
 	case m.figure.held[kindShare][leaf] > 0 && m.figure.usage[leaf]+unit > m.quota.deserve[leaf] && m.quota.deserve[leaf] < m.owned.pools:
 		return reason{code: decision.ReasonOverQuota, blocker: plan.None,
@@ -194,12 +194,14 @@ func (m *Planner) overBudget() reason {
 		detail: m.p.BudgetDetail()}
 }
 
-// bar0 is the consumer nearest to a leaf whose share ratio is 0.
+// bar0 is the consumer nearest to a leaf whose share ratio of 0 keeps it from a pool, None when none does.
 func (m *Planner) bar0(leaf plan.Node) plan.Node {
-	for m.set.Ratio[leaf] != 0 {
-		leaf = m.policy.Parent[leaf]
+	for n := leaf; n > plan.Root; n = m.policy.Parent[n] {
+		if m.set.Ratio[n] == 0 && m.owned.below[n] < m.owned.pools {
+			return n
+		}
 	}
-	return leaf
+	return plan.None
 }
 
 // ofHosts tells what of the hosts stands against a unit: requirement, size, max_per_host, scattered room.

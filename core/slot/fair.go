@@ -114,8 +114,8 @@ func (m *Planner) notWorse(leaf plan.Node, slots int64, chosen map[plan.Node]int
 	if x < 0 {
 		return false
 	}
-	xh, xl := bits.Mul64(uint64(x), uint64(m.set.Ratio[b]))
-	yh, yl := bits.Mul64(uint64(y), uint64(m.set.Ratio[a]))
+	xh, xl := bits.Mul64(uint64(x), uint64(m.weight(b)))
+	yh, yl := bits.Mul64(uint64(y), uint64(m.weight(a)))
 	return xh > yh || xh == yh && xl >= yl
 }
 

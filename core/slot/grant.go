@@ -52,6 +52,10 @@ func (m *Planner) Grant(meanwhile func()) {
 	}
 	m.flush()
 	m.comeHome(false)
+	m.vacate()
+	if mutant != 78 { // running work is relabelled before new work gets what it could be relabelled to
+		m.overLimit()
+	}
 	m.sharePool()
 	m.flush()
 	m.leaveLoans()
@@ -118,7 +122,7 @@ func (m *Planner) give(leaf plan.Node, sub cluster.SubID, kind int, bound int64)
 			return 0, false
 		}
 	case kindShare:
-		if m.pool() < k || m.spare() < k && mutant != 9 || !m.within(leaf, k, promised, bound) {
+		if m.poolFor(leaf) < k || m.spare() < k && mutant != 9 || !m.within(leaf, k, promised, bound) {
 			return 0, false
 		}
 		with = label{decision.OriginSharePool, cluster.NoID}
@@ -304,7 +308,7 @@ func (m *Planner) deserved() {
 			below = share.Add(below, max(0, m.quota.deserve[leaf]-m.figure.usage[leaf]))
 		}
 	}
-	if m.whole || below > min(m.pool(), m.spare()) { // a host may carry a leaf above what it deserves
+	if m.whole || m.tree.zeroed || below > min(m.pool(), m.spare()) { // a host may carry a leaf above what it deserves
 		m.inTurns(func(leaf plan.Node) (int64, bool) { return m.serve(leaf, kindShare, m.quota.deserve[leaf]) })
 		return
 	}
@@ -353,7 +357,7 @@ func (m *Planner) lineUp(in []bool) bool {
 	node := m.race.Reset(m.policy.Len())
 	for n := range node {
 		node[n] = share.Entrant{
-			Usage: m.figure.usage[n], Ratio: m.set.Ratio[n], Tie: m.tree.rankOf[n], Parent: int32(m.policy.Parent[n]), In: in[n],
+			Usage: m.figure.usage[n], Ratio: m.weight(plan.Node(n)), Tie: m.tree.rankOf[n], Parent: int32(m.policy.Parent[n]), In: in[n],
 		}
 		if mutant == 11 {
 			node[n].Usage, node[n].Ratio = 0, 1<<40

@@ -8,12 +8,16 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// lender is who lends a leaf so many slots (SLOT-2, SLOT-3, SLOT-7), None when nobody does.
+// lender is who lends a leaf so many slots (SLOT-2, SLOT-3, SLOT-7), None when nobody does. Where somebody has more than
+// its part, fewer slots are idle than owners have left: those are lent that owners neither reserve nor want (SLOT-10).
 func (m *Planner) lender(leaf plan.Node, k int64) plan.Node {
-	if m.spare() < 0 || !m.mayBorrow(leaf, k) {
+	if m.figure.idle < k || !m.mayBorrow(leaf, k) || m.spare() < 0 && mutant == 76 {
 		return plan.None
 	}
-	return m.nextLender(leaf, k)
+	if lender := m.nextLender(leaf, k); lender != plan.None && (m.spare() >= 0 || m.figure.idle-k >= m.backed() || mutant == 77) {
+		return lender
+	}
+	return plan.None
 }
 
 // mayBorrow tells whether a leaf's borrow limit bears so many slots more.
@@ -199,12 +203,12 @@ func (m *Planner) comeHome(excess bool) {
 // leaveLoans relabels loans as drawn from the pools, where nobody else wants what is idle there.
 func (m *Planner) leaveLoans() {
 	for _, leaf := range m.tree.leaves {
-		if m.tree.barred[leaf] || m.figure.net[kindBorrow][leaf] == 0 || m.pool() <= 0 || m.spare() <= 0 || mutant == 20 {
+		if m.tree.barred[leaf] || m.figure.net[kindBorrow][leaf] == 0 || m.poolFor(leaf) <= 0 || m.spare() <= 0 || mutant == 20 {
 			continue
 		}
 		for _, q := range m.stays(leaf, kindBorrow) {
 			for units := m.pieces(q); units > 0; units-- {
-				if v := m.worth(q); m.pool() < v || m.spare() < v {
+				if v := m.worth(q); m.poolFor(leaf) < v || m.spare() < v {
 					break
 				}
 				m.relabel(q, 1, shareLabel)
@@ -233,7 +237,7 @@ func (m *Planner) label() {
 				with = hybridLabel
 			} else if m.ownIdle(leaf) >= v && mutant != 21 {
 				with = ownLabel
-			} else if (m.tree.barred[leaf] || m.pool() < v) && m.mayBorrow(leaf, v) {
+			} else if (m.tree.barred[leaf] || m.poolFor(leaf) < v) && m.mayBorrow(leaf, v) {
 				if node = m.nextLender(leaf, v); node != plan.None {
 					with = label{decision.OriginBorrowed, m.s.ConsumerOf[node]}
 				}

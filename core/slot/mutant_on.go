@@ -84,6 +84,11 @@ var Mutants = [...]string{
 	"switch: loans of those who share by now stay",              // 70
 	"switch: with lead, promised units need not last",           // 71
 
-	"switch: what is borrowed yet counts as hybrid",      // 72
-	"quota: what is being recalled is shown as deserved", // 73
+	"switch: what is borrowed yet counts as hybrid",         // 72
+	"quota: what is being recalled is shown as deserved",    // 73
+	"grant: a ratio of 0 on a branch bars nobody below",     // 74
+	"limits: what is on closed hosts goes like the rest",    // 75
+	"borrow: nothing while somebody has more than its part", // 76
+	"borrow: also what owners reserve or want",              // 77
+	"limits: new work comes before what runs",               // 78
 }

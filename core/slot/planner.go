@@ -66,8 +66,9 @@ type tree struct {
 	maxed    bool          // whether any is set
 	summed   bool          // whether what is held is to be added up over the tree
 	branches []plan.Node   // the deepest first, then in tree order; the root is the last
-	barred   []bool        // by Node: takes nothing from share pools: a ratio of 0 on its way up, or hybrid
-	live     []bool        // by Node: a leaf that may draw from pools, or one is below it
+	barred   []bool        // by Node: a leaf that takes nothing from share pools: its ratio is 0, or it is hybrid
+	live     []bool        // by Node: takes from pools above it: such a leaf, or a branch of a ratio above 0 with one below it
+	zeroed   bool          // whether a branch has a ratio of 0: only what is above it is not for those below
 	hybrid   bool          // whether any branch is hybrid
 	mixed    bool          // and others are not
 }
@@ -110,7 +111,8 @@ func (m *Planner) grow() *tree {
 		t.child[up] = append(t.child[up], c)
 		hybrid := m.set.Policy[c] == plan.Hybrid
 		t.hybrid, t.mixed = t.hybrid || hybrid, t.mixed || !hybrid
-		t.barred[c] = t.barred[up] || m.set.Ratio[c] == 0 && mutant != 12 || hybrid
+		t.barred[c] = m.set.Ratio[c] == 0 && mutant != 12 || hybrid
+		t.zeroed = t.zeroed || m.set.Ratio[c] == 0 && !m.policy.Leaf(c) && mutant != 74
 		if t.most[c] = m.set.Max[c]; hybrid {
 			t.most[c] = m.set.Limit[c]
 		}
@@ -129,7 +131,7 @@ func (m *Planner) grow() *tree {
 	t.mixed = t.mixed && t.hybrid
 	t.summed = t.maxed || t.hybrid || len(m.p.Slots.Windows) > 1
 	for _, leaf := range t.leaves {
-		for c := leaf; c != plan.None && !t.live[c] && !t.barred[leaf]; c = m.policy.Parent[c] {
+		for c := leaf; c != plan.Root && !t.live[c] && !t.barred[c]; c = m.policy.Parent[c] {
 			t.live[c] = true
 		}
 	}

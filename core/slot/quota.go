@@ -15,6 +15,7 @@ type quotas struct {
 	demand  []int64 // what could be placed were the hosts empty (D)
 	need    []int64 // what of it is to come from share pools, under every share.max
 	left    []int64 // of need, not yet in a part
+	asks    []int64 // of that, what is for the pool that is divided
 	dynamic []int64 // share quota under today's demand
 	static  []int64 // whoever is busy
 	deserve []int64 // q: what entitles to reclaim
@@ -160,6 +161,9 @@ func (m *Planner) pour(quota []int64, static bool) {
 		if amount == 0 {
 			continue
 		}
+		if m.tree.zeroed {
+			m.ask(n)
+		}
 		given := m.divide(n, amount, quota, static)
 		if n != plan.Root {
 			up[m.policy.Parent[n]] += amount - given
@@ -185,6 +189,23 @@ func (m *Planner) divide(n plan.Node, amount int64, quota []int64, static bool) 
 	return given
 }
 
+// ask computes what each consumer below a branch, and those below it who may, would take of the branch's pool: behind a
+// ratio of 0 nobody does. O(consumers below).
+func (m *Planner) ask(branch plan.Node) {
+	q := &m.quota
+	q.asks = resized(q.asks, m.policy.Len())
+	clear(q.asks[branch:m.policy.End[branch]])
+	for n := m.policy.End[branch] - 1; n > branch; n-- {
+		if m.policy.Leaf(n) {
+			q.asks[n] = q.left[n]
+		}
+		if q.asks[n] = min(q.asks[n], q.left[n]); m.set.Ratio[n] > 0 {
+			up := m.policy.Parent[n]
+			q.asks[up] = share.Add(q.asks[up], q.asks[n])
+		}
+	}
+}
+
 // below divides an amount among a consumer's children, in rank order, and on down.
 func (m *Planner) below(n plan.Node, amount int64, quota []int64, static bool) (given int64) {
 	q, children := &m.quota, m.tree.child[n]
@@ -200,6 +221,9 @@ func (m *Planner) below(n plan.Node, amount int64, quota []int64, static bool) (
 		}
 		if !m.tree.live[c] {
 			q.ratio[i] = 0
+		}
+		if m.tree.zeroed {
+			q.limit[i] = q.asks[c]
 		}
 		if static {
 			q.limit[i] = math.MaxInt64

@@ -56,8 +56,10 @@ type victim struct {
 // shares while others go short (SLOT-5 ④ ⑤, SLOT-8, SLOT-12). O(holdings) and, for each unit taken
 // back, the victims looked at. Meanwhile is called behind it.
 func (m *Planner) Reclaim(meanwhile func()) {
-	m.vacate()
-	m.overLimit()
+	if mutant == 78 {
+		m.overLimit()
+	}
+	m.overMax()
 	m.layNet()
 	m.recall()
 	if m.p.Slots.ShareReclaim {
@@ -263,7 +265,7 @@ func (m *Planner) promise(leaf plan.Node, sub cluster.SubID, reason int32, find 
 // join counts a unit as promised that will fit once the sets under way are done.
 func (m *Planner) join(w *want) bool {
 	r := &m.reclaim
-	if w.account < w.k || mutant == 30 {
+	if w.account < w.k || mutant == 30 || m.drawsPool(w) && !m.zeroesBear(w.leaf, w.k, nothing) {
 		return false
 	}
 	for n := w.leaf; m.tree.maxed && n != plan.Root; n = m.policy.Parent[n] {
@@ -300,6 +302,11 @@ func (m *Planner) join(w *want) bool {
 		}
 	}
 	return false
+}
+
+// drawsPool tells whether the taker's unit is to come from the share pools.
+func (m *Planner) drawsPool(w *want) bool {
+	return w.reason == decision.ReclaimFairShare && !m.isHybrid(w.leaf)
 }
 
 // mayUse tells whether a host may take one more unit of the taker.
@@ -392,18 +399,23 @@ func (m *Planner) suffices(w *want, k cluster.ParcelID, found []victim) bool {
 	if m.p.Parcels.Available(0, k)+freed < w.k || w.account+freed-m.bared(w, found) < w.k {
 		return false
 	}
+	from := func(n plan.Node) (slots int64) { // of it from those below a consumer
+		for _, v := range found {
+			if m.below0(m.s.Node(m.s.Holding.Sub[v.q]), n) {
+				slots += v.units * m.slots(m.s.Holding.Sub[v.q])
+			}
+		}
+		return slots
+	}
+	if m.drawsPool(w) && !m.zeroesBear(w.leaf, w.k, from) {
+		return false
+	}
 	for n := w.leaf; m.tree.maxed && n != plan.Root; n = m.policy.Parent[n] {
 		most := m.tree.most[n]
 		if most == plan.Unlimited {
 			continue
 		}
-		holds := m.figure.total[n] + m.figure.pend[n] + w.k
-		for _, v := range found {
-			if m.below0(m.s.Node(m.s.Holding.Sub[v.q]), n) {
-				holds -= v.units * m.slots(m.s.Holding.Sub[v.q])
-			}
-		}
-		if holds > most {
+		if m.figure.total[n]+m.figure.pend[n]+w.k-from(n) > most {
 			return false
 		}
 	}

@@ -91,7 +91,7 @@ func (m *Planner) stands(id cluster.SetID, so soFar) bool {
 		return f.net[kindHybrid][leaf]+f.roomHybrid[leaf] <= m.hybrid.quota[leaf] && m.netHybrid() >= 0 &&
 			(m.leftOf(id) > 0 || m.hybridIdle() >= m.hybrid.below[plan.Root]) // what has come free may be needed for reserves by now
 	}
-	return f.net[kindShare][leaf]+f.roomPool[leaf] <= m.quota.deserve[leaf] && m.netPool() >= 0 && m.covers(id, so)
+	return f.net[kindShare][leaf]+f.roomPool[leaf] <= m.quota.deserve[leaf] && m.netPool() >= 0 && m.zeroesBear(leaf, 0, nothing) && m.covers(id, so)
 }
 
 // covers tells whether what is idle beside a set and those before it is as much as owners may claim, now or once all that
@@ -261,7 +261,7 @@ func (m *Planner) fulfil() {
 // ready tells whether the room of a set's next unit, and the account, are there.
 func (m *Planner) ready(id cluster.SetID, leaf plan.Node, at cluster.ParcelID, with label, k int64) bool {
 	kept := m.s.Kept(id, 0)
-	kind, account := kindShare, min(m.pool(), max(0, m.spare())) // beside what is held for it no owner's idle slot is taken (SLOT-10)
+	kind, account := kindShare, min(m.poolFor(leaf), max(0, m.spare())) // beside what is held for it no owner's idle slot is taken (SLOT-10)
 	switch with {
 	case ownLabel:
 		kind, account = kindOwn, m.own0(leaf)

@@ -174,17 +174,19 @@ func (m *Planner) undo(q cluster.HoldingID, units int64) {
 }
 
 // overLimit takes back what leaves hold over limits, or what nothing carries any more, unless it
-// can count as something else (SLOT-12).
+// can count as something else (SLOT-12 but for what is over a maximum).
 func (m *Planner) overLimit() {
-	f, n := &m.figure, plan.Node(m.policy.Len())
 	m.reclaim.skip = map[cluster.SubID]bool{}
-	each := func(over func(leaf plan.Node) int64, rows func(leaf plan.Node) []cluster.HoldingID, pools bool) {
+	f, n := &m.figure, plan.Node(m.policy.Len())
+	each := func(over func(leaf plan.Node) int64, rows func(leaf plan.Node) []cluster.HoldingID, closed func(leaf plan.Node) bool) {
 		for leaf := range n {
 			if m.policy.Leaf(leaf) && m.p.Terms.Member[leaf] && over(leaf) > 0 {
-				m.relieve(leaf, over, rows(leaf), pools)
+				m.relieve(leaf, over, rows(leaf), closed(leaf))
 			}
 		}
 	}
+	// What goes from a closed host makes S smaller by as much: where S is what an owner lacks, nobody has more by it.
+	whole := func(leaf plan.Node) bool { return m.isHybrid(leaf) || m.owned.of[leaf] >= m.set.Owns[leaf] }
 	beyond := func(leaf plan.Node) int64 { return -m.netOwn(leaf) }
 	lent := func(leaf plan.Node) int64 {
 		return f.net[kindLent][leaf] - (m.owned.of[leaf] - m.owned.reserved[leaf])
@@ -194,34 +196,44 @@ func (m *Planner) overLimit() {
 			return append(m.stays(leaf, kindOwn), m.loansOf(leaf)...)
 		}
 		return append(m.loansOf(leaf), m.stays(leaf, kindOwn)...)
-	}, true)
-	each(lent, m.loansOf, true)
+	}, whole)
+	each(lent, m.loansOf, whole)
 	m.strangers()
 	each(func(leaf plan.Node) int64 {
 		if most := m.set.BorrowLimit[leaf]; most != plan.Unlimited {
 			return f.net[kindBorrow][leaf] - most
 		}
 		return 0
-	}, func(leaf plan.Node) []cluster.HoldingID { return m.stays(leaf, kindBorrow) }, true)
+	}, func(leaf plan.Node) []cluster.HoldingID { return m.stays(leaf, kindBorrow) }, func(plan.Node) bool { return true })
 	m.shrunkPool()
-	if mutant != 44 {
-		m.overMax()
-	}
 }
 
-// relieve relabels or takes back a leaf's holdings, a unit at a time, while it is over.
-func (m *Planner) relieve(leaf plan.Node, over func(plan.Node) int64, rows []cluster.HoldingID, pools bool) {
-	for _, q := range rows {
-		if m.relieveOne(q, func() int64 { return over(leaf) }, pools) {
+// okFirst puts what is on hosts that are ok before the rest.
+func (m *Planner) okFirst(rows []cluster.HoldingID) []cluster.HoldingID {
+	open := func(q cluster.HoldingID) int {
+		if m.p.Parcels.IsOpen(m.s.Holding.Parcel[q]) || mutant == 75 {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(rows, func(a, b cluster.HoldingID) int { return cmp.Compare(open(a), open(b)) })
+	return rows
+}
+
+// relieve relabels or takes back a leaf's holdings, a unit at a time, while it is over. closed: also from hosts that are not ok.
+func (m *Planner) relieve(leaf plan.Node, over func(plan.Node) int64, rows []cluster.HoldingID, closed bool) {
+	for _, q := range m.okFirst(rows) {
+		if m.relieveOne(q, func() int64 { return over(leaf) }, closed) {
 			return
 		}
 	}
 }
 
 // relieveOne is relieve for one holding; it is true when nothing is over any more.
-func (m *Planner) relieveOne(q cluster.HoldingID, over func() int64, pools bool) (done bool) {
+func (m *Planner) relieveOne(q cluster.HoldingID, over func() int64, closed bool) (done bool) {
+	takes := closed || m.p.Parcels.IsOpen(m.s.Holding.Parcel[q]) || mutant == 75
 	if m.whole {
-		m.relieveHost(q, over, pools)
+		m.relieveHost(q, over, true, takes)
 		return false // the next host may be smaller
 	}
 	sub := m.s.Holding.Sub[q]
@@ -231,10 +243,13 @@ func (m *Planner) relieveOne(q cluster.HoldingID, over func() int64, pools bool)
 		if x <= 0 {
 			return true
 		}
-		if !m.recount(q, pools) { // nor would any other unit of it
-			m.takeOver(q, min(units, (x-1)/v+1))
-			break
+		if m.recount(q, true) {
+			continue
 		}
+		if takes { // nor would any other unit of it
+			m.takeOver(q, min(units, (x-1)/v+1))
+		}
+		break
 	}
 	return over() <= 0
 }
@@ -258,7 +273,7 @@ func (m *Planner) recount(q cluster.HoldingID, pools bool) bool {
 		m.relabel(q, 1, ownLabel)
 		return true
 	}
-	if pools && !m.tree.barred[leaf] && m.pool() >= v {
+	if pools && !m.tree.barred[leaf] && m.poolFor(leaf) >= v {
 		m.relabel(q, 1, shareLabel)
 		return true
 	}
@@ -333,7 +348,7 @@ func (m *Planner) strangers() {
 		if !strange[lender] {
 			continue
 		}
-		for _, q := range slices.DeleteFunc(m.loansOf(lender), func(q cluster.HoldingID) bool { return !stranger(q) }) {
+		for _, q := range m.okFirst(slices.DeleteFunc(m.loansOf(lender), func(q cluster.HoldingID) bool { return !stranger(q) })) {
 			m.relieveOne(q, func() int64 { return unbound }, true)
 		}
 	}
@@ -353,30 +368,44 @@ func (m *Planner) bereaved() {
 		}
 	}
 	slices.SortFunc(rows, m.lastRank)
-	for _, q := range rows {
+	for _, q := range m.okFirst(rows) {
 		m.relieveOne(q, func() int64 { return unbound }, true)
 	}
 }
 
 // shrunkPool takes back what leaves hold from pools that are not as large any more: each unit
-// from the leaf furthest above its quota.
+// from the leaf furthest above its quota. What is on closed hosts stays: the pool would be smaller by as much.
 func (m *Planner) shrunkPool() {
-	if m.netPool() >= 0 {
-		return
+	for _, open := range [...]bool{true, false} {
+		switch {
+		case m.netPool() >= 0:
+			return
+		case m.whole:
+			m.shrunkPoolHosts(open)
+		default:
+			m.shrunkPoolOn(open)
+		}
 	}
-	if m.whole {
-		m.shrunkPoolHosts()
-		return
-	}
+}
+
+// shrunkPoolOn is shrunkPool for what is on hosts that are ok, or on the others.
+func (m *Planner) shrunkPoolOn(open bool) {
+	h, passed := &m.s.Holding, map[cluster.HoldingID]bool{}
 	c := m.gather(func(leaf plan.Node) bool { return m.figure.net[kindShare][leaf] > 0 })
 	for m.netPool() < 0 && len(c.leaf) > 0 {
 		rows := c.of(c.leaf[0])
-		i := slices.IndexFunc(rows, func(q cluster.HoldingID) bool { return c.gives(q, c.leaf[0]) && !m.reclaim.skip[m.s.Holding.Sub[q]] })
-		if i < 0 {
+		i := slices.IndexFunc(rows, func(q cluster.HoldingID) bool {
+			return c.gives(q, c.leaf[0]) && !m.reclaim.skip[h.Sub[q]] && !passed[q] && (m.p.Parcels.IsOpen(h.Parcel[q]) || mutant == 75) == open
+		})
+		switch {
+		case i < 0:
 			c.pop()
 			continue
-		}
-		if !m.recount(rows[i], false) {
+		case m.recount(rows[i], false):
+		case !open:
+			passed[rows[i]] = true
+			continue
+		default:
 			m.takeOver(rows[i], 1)
 		}
 		c.sink(0)
@@ -390,9 +419,10 @@ func (m *Planner) excess(leaf plan.Node) int64 {
 
 // overMax takes back what consumers hold above their share.max, children before parents, in the order of CYC-5.
 func (m *Planner) overMax() {
-	if !m.tree.maxed {
+	if !m.tree.maxed || mutant == 44 {
 		return
 	}
+	m.reclaim.skip = map[cluster.SubID]bool{}
 	for n := plan.Node(m.policy.Len() - 1); n > plan.Root; n-- {
 		most := m.tree.most[n]
 		if !m.p.Terms.Member[n] || most == plan.Unlimited || m.figure.stays[n] <= most {
@@ -412,7 +442,7 @@ func (m *Planner) overMax() {
 				}
 			}
 			slices.SortFunc(rows, m.lastRank)
-			for _, q := range rows {
+			for _, q := range m.okFirst(rows) {
 				sub, v := m.s.Holding.Sub[q], m.worth(q)
 				switch over := m.figure.stays[n] - most; {
 				case m.whole && over >= v:

@@ -125,6 +125,7 @@ func (m *Planner) prepareSwitch() {
 	}
 	if mutant != 67 {
 		m.overLimit()
+		m.overMax()
 	}
 	m.reclaim.ahead = false
 	m.goBy(m.p.Window)
