@@ -311,10 +311,11 @@ func (v *slotView) mayUse(k oracle.Key, host string) bool {
 	return ok && meets(r.Requirement, v.hosts[host]) && (r.MaxPerHost == plan.Unlimited || on < r.MaxPerHost)
 }
 
-// capped tells whether a unit more would exceed a share.max.
+// capped tells whether a unit more would exceed a share.max, or a hybrid limit that reserves count against too (SLOT-26).
 func (v *slotView) capped(k oracle.Key) bool {
 	for _, e := range v.way(k.Consumer) {
-		if e.most >= 0 && v.sum(func(h slotHolding) bool { return below(h.Consumer, v.path(e)) })+v.slotsOf(k) > int64(e.most) {
+		held := v.sum(func(h slotHolding) bool { return below(h.Consumer, v.path(e)) })
+		if e.most >= 0 && held+v.slotsOf(k)+v.lacking(v.kids(e), k.Consumer, v.slotsOf(k)) > int64(e.most) {
 			return true
 		}
 	}

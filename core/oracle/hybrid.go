@@ -21,6 +21,7 @@ type hybrids struct {
 	reserves map[plan.Node]int64    // R
 	gives    map[plan.Node]int64    // what leaves are to give back in this step (SLOT-27)
 	start    map[plan.Node]int64    // what they held, net, when it began
+	divides  int64                  // what of it the budget lets through yet
 }
 
 // hybrid tells whether a consumer is under the hybrid policy.
@@ -233,18 +234,32 @@ func (g *slots) promisedTo(n plan.Node) int64 {
 
 // unfilled is what of all reserves nobody holds (SLOT-28's free), if a leaf held k slots more.
 func (g *slots) unfilled(leaf plan.Node, k int64) int64 {
-	return g.lacking(plan.Root, func(n plan.Node) int64 {
+	return g.lacking(plan.Root, g.filling(leaf, k, nil))
+}
+
+// filling is what is promised to a consumer and all below it, if a leaf held k slots more and victims were gone.
+func (g *slots) filling(leaf plan.Node, k int64, victims []*unit) func(n plan.Node) int64 {
+	return func(n plan.Node) int64 {
 		if g.under(n, leaf) {
-			return g.promisedTo(n) + k
+			return g.promisedTo(n) + k - g.of(n, victims)
 		}
-		return g.promisedTo(n)
-	})
+		return g.promisedTo(n) - g.of(n, victims)
+	}
 }
 
 // lacking is what of the reserves at and below a consumer is neither held nor promised.
 func (g *slots) lacking(n plan.Node, promised func(n plan.Node) int64) int64 {
-	sum := total(g.blended(n), func(k plan.Node) int64 { return g.lacking(k, promised) })
-	return max(0, sum, g.reserves[n]-g.draws(n, false)-promised(n))
+	return max(0, g.lackingBelow(n, promised), g.reserves[n]-g.draws(n, false)-promised(n))
+}
+
+// lackingBelow is what of the reserves below it is: the consumer's limit is for those first (SLOT-26).
+func (g *slots) lackingBelow(n plan.Node, promised func(n plan.Node) int64) int64 {
+	return total(g.blended(n), func(k plan.Node) int64 { return g.lacking(k, promised) })
+}
+
+// beside is what a consumer has by some count, and what reserves below it still need if a leaf held k slots more.
+func (g *slots) beside(has func(n plan.Node) int64, leaf plan.Node, k int64) func(n plan.Node) int64 {
+	return func(n plan.Node) int64 { return has(n) + g.lackingBelow(n, g.filling(leaf, k, nil)) }
 }
 
 // netFor is what will be free of an account for a unit once victims are gone too: of the common one not what reserves of
@@ -253,23 +268,22 @@ func (g *slots) netFor(s *sub, account plan.Node, victims []*unit) int64 {
 	if account == plan.Root {
 		return g.netPool(s.alloc.leaf, victims)
 	}
-	sum := g.netAccount(account) + g.of(plan.Root, victims)
 	if account != common {
-		return sum
+		return g.netAccount(account) + g.of(plan.Root, victims)
 	}
-	return sum - g.lacking(plan.Root, func(n plan.Node) int64 {
-		if g.under(n, s.alloc.leaf) {
-			return g.promisedTo(n) + s.slots() - g.of(n, victims)
-		}
-		return g.promisedTo(n) - g.of(n, victims)
-	})
+	// Where hybrid leaves hold more than their part, as nobody else needs it, units move among them all the same.
+	if g.netAccount(common) < 0 {
+		g.notes["moved within more than the hybrid branches' part"]++
+	}
+	return max(0, g.netAccount(common)) + g.of(plan.Root, victims) -
+		g.lacking(plan.Root, g.filling(s.alloc.leaf, s.slots(), victims))
 }
 
 // arrives tells whether a set whose victims are all gone takes nothing that reserves need, beside the sets before it.
 func (g *slots) arrives(s *set) bool {
 	before := func(o *set) bool { return o.number <= s.number }
 	idle := g.all - g.blend(false) - g.keeps(func(o *set) bool { return o.account == common && before(o) })
-	return idle >= g.lacking(plan.Root, func(n plan.Node) int64 {
+	return max(0, idle) >= g.lacking(plan.Root, func(n plan.Node) int64 {
 		return g.rooms(func(o *set) bool { return before(o) && g.under(n, o.taker.alloc.leaf) })
 	})
 }
@@ -322,12 +336,8 @@ func (g *slots) above(leaf plan.Node) int64 {
 func (g *slots) takeBack() {
 	g.skip = map[*sub]bool{}
 	g.ownersBack()
-	lacking := total(g.hybridLeaves(), g.belowQuota)
-	if g.begin(); lacking > 0 { // what nothing carries stands between them and their quotas
-		g.spread(plan.Root, min(g.aboveAll(plan.Root), max(0, -g.netAccount(common))))
-		g.sweep("over_limit", func() int64 { return -g.netAccount(common) })
-	}
 	g.begin()
+	g.divides = g.budgetBears()
 	g.lacks(plan.Root)
 	for _, leaf := range g.hybridLeaves() {
 		for g.serve(leaf, g.counted, func(s *sub) bool {
@@ -339,9 +349,28 @@ func (g *slots) takeBack() {
 		}) {
 		}
 	}
-	if g.unfilled(plan.Root, 0) > 0 {
-		g.sweep("reserve", func() int64 { return g.unfilled(plan.Root, 0) - g.netAccount(common) })
+	for n := plan.Node(g.p.Len() - 1); n > plan.Root; n-- { // children come before their parents
+		if g.hybrid(n) && g.w.Limit[n] != plan.Unlimited {
+			g.sweep(n, "reserve", func() int64 {
+				return min(g.lackingBelow(n, g.promisedTo), g.claimed(n)+g.lackingBelow(n, g.promisedTo)-g.w.Limit[n])
+			})
+		}
 	}
+	if g.unfilled(plan.Root, 0) > 0 {
+		g.sweep(plan.Root, "reserve", func() int64 { return g.unfilled(plan.Root, 0) - g.netAccount(common) })
+	}
+}
+
+// budgetBears is how many slots the reclaim budget lets through at most: so much is divided.
+func (g *slots) budgetBears() int64 {
+	if g.budget == plan.Unlimited {
+		return 1 << 60
+	}
+	largest := int64(1)
+	for _, u := range g.units(func(u *unit) bool { return !u.leaves() && !u.sub.alloc.orphan }) {
+		largest = max(largest, u.slots())
+	}
+	return largest * max(0, g.budget-g.spent)
 }
 
 // begin forgets who gives what.
@@ -384,7 +413,8 @@ func (g *slots) lacks(n plan.Node) int64 {
 		sum = max(sum, g.quota[n]-g.claimed(n)) // its reserve may be more than all below it can use
 	}
 	inside := max(0, min(sum-room, g.aboveAll(n)))
-	g.spread(n, inside)
+	g.spread(n, min(inside, g.divides))
+	g.divides = max(0, g.divides-inside)
 	return sum - inside
 }
 
@@ -439,10 +469,10 @@ func (g *slots) yielding(chosen []*unit, gives func(leaf plan.Node) int64) []*un
 	return list
 }
 
-// sweep reclaims what leaves have to give, by rule, while something lacks.
-func (g *slots) sweep(reason string, lack func() int64) {
+// sweep reclaims what leaves at and below a consumer have to give, by rule, while something lacks.
+func (g *slots) sweep(n plan.Node, reason string, lack func() int64) {
 	for lack() > 0 {
-		denied := func(u *unit) bool { return g.skip[u.sub] }
+		denied := func(u *unit) bool { return g.skip[u.sub] || !g.under(n, u.leaf()) }
 		list := slices.DeleteFunc(g.givers(nil), denied)
 		if len(list) == 0 {
 			list = slices.DeleteFunc(g.surplus(nil), denied)
@@ -463,30 +493,36 @@ func (g *slots) ownersBack() {
 	if len(owners) == 0 || beyond() <= 0 {
 		return
 	}
+	needs := func(wanted bool) int64 {
+		slots := int64(0)
+		for _, leaf := range owners {
+			need := max(0, min(g.reserved(leaf), g.owns[leaf])-g.held(leaf, owned, true)-g.rooms(func(s *set) bool { return s.account == leaf })-
+				g.joins(func(j joined) bool { return j.account == leaf }))
+			if wanted {
+				need = max(need, min(g.netAccount(leaf), g.wanted[leaf]-g.claimed(leaf)))
+			}
+			slots += need
+		}
+		for _, h := range g.hosts {
+			if g.ok(h) {
+				slots -= max(0, g.netFree(h))
+			}
+		}
+		return slots
+	}
 	g.begin()
-	g.spread(plan.Root, min(beyond(), g.aboveAll(plan.Root)))
+	g.spread(plan.Root, max(0, min(beyond(), needs(true), g.budgetBears(), g.aboveAll(plan.Root))))
 	for _, leaf := range owners {
 		for g.serve(leaf, g.counted, func(s *sub) bool {
 			if g.pledged(s) >= s.short() || g.skip[s] || g.netAccount(leaf) < s.slots() {
 				return false
 			}
-			g.skip[s] = !g.join(s, leaf) && !g.wrest(s, leaf, "recall")
+			g.skip[s] = !g.join(s, leaf) && (beyond() <= 0 || !g.wrest(s, leaf, "recall"))
 			return !g.skip[s]
 		}) {
 		}
 	}
-	g.sweep("reserve", func() int64 {
-		lacks := int64(0)
-		for _, leaf := range owners {
-			lacks += max(0, min(g.reserved(leaf), g.owns[leaf])-g.held(leaf, owned, true)-g.promisedTo(leaf))
-		}
-		for _, h := range g.hosts {
-			if g.ok(h) {
-				lacks -= max(0, g.netFree(h))
-			}
-		}
-		return min(beyond(), lacks)
-	})
+	g.sweep(plan.Root, "reserve", func() int64 { return min(beyond(), needs(false)) })
 }
 
 // hybridFigures are the columns of a hybrid consumer.

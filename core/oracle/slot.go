@@ -281,7 +281,12 @@ func (g *slots) spare() int64 { return g.spared(g.free, g.account) }
 // mayLend tells whether so many idle slots may be lent: none of them is anybody's claim, or else owners neither reserve
 // nor want them (SLOT-10).
 func (g *slots) mayLend(k int64) bool {
-	left := -k
+	return g.spare() >= 0 || g.unneeded() >= k
+}
+
+// unneeded is how many idle slots owners neither reserve nor want.
+func (g *slots) unneeded() int64 {
+	left := int64(0)
 	for _, h := range g.hosts {
 		if g.ok(h) {
 			left += max(0, g.free(h))
@@ -294,7 +299,7 @@ func (g *slots) mayLend(k int64) bool {
 			left -= min(max(0, g.account(leaf)), max(0, unfilled, g.wanted[leaf]-g.claimed(leaf)))
 		}
 	}
-	return g.spare() >= 0 || left >= 0
+	return left
 }
 
 func (g *slots) spared(free func(h *host) int64, own func(leaf plan.Node) int64) int64 {

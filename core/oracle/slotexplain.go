@@ -25,7 +25,7 @@ func (g *slots) reason(s *sub) Shortfall {
 	all := func(list []*host, ok func(h *host) bool) bool {
 		return !slices.ContainsFunc(list, func(h *host) bool { return !ok(h) })
 	}
-	over, most := g.over(leaf, k, g.bound), g.w.BorrowLimit[leaf]
+	over, most := g.over(leaf, k, g.beside(g.bound, leaf, k)), g.w.BorrowLimit[leaf]
 	switch {
 	case len(hosts) == 0 && s.req != "":
 		return Shortfall{Reason: "no_host_matches"}

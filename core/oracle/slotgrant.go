@@ -9,11 +9,11 @@ import (
 
 // host is where the next unit of a sub-allocation goes, nil when it fits nowhere or a share.max does not bear it.
 func (g *slots) host(s *sub) *host {
-	counts := g.bound
+	counts, more := g.bound, s.slots()
 	if g.pledged(s) >= s.short() { // what is promised counts already
-		counts = g.holds
+		counts, more = g.holds, 0
 	}
-	if g.over(s.alloc.leaf, s.slots(), counts) != plan.None {
+	if g.over(s.alloc.leaf, s.slots(), g.beside(counts, s.alloc.leaf, more)) != plan.None {
 		return nil
 	}
 	return g.spot(s)
@@ -89,11 +89,12 @@ func (g *slots) label() {
 func (g *slots) promised() {
 	for _, s := range g.mine(every) {
 		k, leaf := s.taker.slots(), s.taker.alloc.leaf
-		for s.n > 0 && g.over(leaf, k, g.holds) == plan.None {
+		for s.n > 0 && g.over(leaf, k, g.beside(g.holds, leaf, 0)) == plan.None {
 			kept := g.kept(s)[0]
-			if g.free(s.target)+kept < k || s.account != plan.Root && g.account(s.account)+kept < k ||
+			if g.free(s.target)+kept < k || s.account > plan.Root && g.account(s.account)+kept < k ||
 				s.account == plan.Root && g.idlePool(leaf)+kept < k ||
-				s.account == common && g.account(common)+kept-k < g.unfilled(plan.Root, 0) ||
+				s.account == common && max(0, g.account(common))+kept < k || // within the quota, whatever others have beyond theirs
+				s.account == common && g.unfilled(plan.Root, 0) > 0 && g.account(common)+kept-k < g.unfilled(plan.Root, 0) ||
 				s.account == plan.Root && max(0, g.spare())+kept < k { // no idle slot that an owner could claim
 				break
 			}

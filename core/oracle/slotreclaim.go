@@ -33,12 +33,12 @@ func (g *slots) stands(s *set) bool {
 	case g.size[h]-g.on(h, false)-g.keeps(func(o *set) bool { return o.number <= s.number && o.target == h }) < 0:
 		return false
 	case g.over(leaf, 0, func(n plan.Node) int64 {
-		return g.held(n, "", true) + soFar(func(o *set) bool { return g.under(n, o.taker.alloc.leaf) })
+		return g.held(n, "", true) + soFar(func(o *set) bool { return g.under(n, o.taker.alloc.leaf) }) +
+			g.lackingBelow(n, func(n plan.Node) int64 { return soFar(func(o *set) bool { return g.under(n, o.taker.alloc.leaf) }) })
 	}) != plan.None:
 		return false
 	case s.account == common:
-		return g.draws(leaf, true)+soFar(func(o *set) bool { return o.taker.alloc.leaf == leaf }) <= g.quota[leaf] &&
-			g.blend(true)+soFar(func(o *set) bool { return o.account == common }) <= g.all && (g.left(s)[0] > 0 || g.arrives(s))
+		return g.draws(leaf, true)+soFar(func(o *set) bool { return o.taker.alloc.leaf == leaf }) <= g.quota[leaf] && (g.left(s)[0] > 0 || g.arrives(s))
 	case g.hybrid(leaf): // it was an owner
 		return false
 	case s.account != plan.Root:
@@ -89,7 +89,7 @@ func (g *slots) back(u *unit) bool {
 // bears tells whether the account of a unit's origin, its lender, the limits and every share.max bear it again.
 func (g *slots) bears(u *unit) bool {
 	leaf, k := u.leaf(), u.slots()
-	if g.over(leaf, k, g.claimed) != plan.None {
+	if g.over(leaf, k, g.beside(g.claimed, leaf, k)) != plan.None {
 		return false
 	}
 	switch m := u.lender; u.origin {
@@ -344,7 +344,7 @@ func (g *slots) takes(s *sub, h *host) bool {
 // join lets a unit wait for sets under way, when it will fit once they are done (CYC-6).
 func (g *slots) join(s *sub, account plan.Node) bool {
 	k := s.slots()
-	if g.netFor(s, account, nil) < k || g.over(s.alloc.leaf, k, g.claimed) != plan.None {
+	if g.netFor(s, account, nil) < k || g.over(s.alloc.leaf, k, g.beside(g.claimed, s.alloc.leaf, k)) != plan.None {
 		return false
 	}
 	for _, h := range g.hosts {
@@ -407,5 +407,7 @@ func (g *slots) pick(s *sub, h *host, account plan.Node, next func(chosen []*uni
 func (g *slots) enough(s *sub, h *host, account plan.Node, victims []*unit) bool {
 	k, freed := s.slots(), g.of(plan.Root, victims)
 	return g.free(h)+freed >= k && g.netFor(s, account, victims) >= k &&
-		g.over(s.alloc.leaf, k, func(n plan.Node) int64 { return g.bound(n) - g.of(n, victims) }) == plan.None
+		g.over(s.alloc.leaf, k, func(n plan.Node) int64 {
+			return g.bound(n) - g.of(n, victims) + g.lackingBelow(n, g.filling(s.alloc.leaf, k, victims))
+		}) == plan.None
 }

@@ -388,6 +388,11 @@ func (m *Planner) roomy(leaf plan.Node, slots int64, promised bool) (at plan.Nod
 	if !m.tree.maxed {
 		return plan.None, true
 	}
+	more := slots
+	if promised {
+		more = 0 // what it fills of a reserve counts already
+	}
+	reserves := m.reservesAfter(leaf, more)
 	for n := leaf; n != plan.Root; n = m.policy.Parent[n] {
 		if mutant == 7 && n != leaf {
 			break
@@ -395,11 +400,26 @@ func (m *Planner) roomy(leaf plan.Node, slots int64, promised bool) (at plan.Nod
 		if mutant == 8 && slots > 0 {
 			slots--
 		}
-		if most := m.tree.most[n]; most != plan.Unlimited && m.figure.total[n]+m.pending(n, promised)+slots > most {
+		kept := reserves(n)
+		if most := m.tree.most[n]; most != plan.Unlimited && m.figure.total[n]+m.pending(n, promised)+slots+kept > most {
 			return n, false
 		}
 	}
 	return plan.None, true
+}
+
+// reservesAfter gives, for each consumer on a leaf's way in turn, from the leaf up, what reserves below it still need once
+// the leaf holds so many slots more: that is no sibling's to use the consumer's limit up with (SLOT-26). O(1) each.
+func (m *Planner) reservesAfter(leaf plan.Node, k int64) func(n plan.Node) int64 {
+	if !m.isHybrid(leaf) || !m.hybrid.laid || mutant == 80 {
+		return nothing
+	}
+	h, delta := &m.hybrid, int64(0)
+	return func(n plan.Node) int64 {
+		below := h.below[n] + delta
+		delta = max(below, h.reserve[n]-m.mixed(n)-m.figure.roomHybrid[n]-k, 0) - h.free[n]
+		return below
+	}
 }
 
 // pending is what counts to a limit besides what is held, when a unit is given that is not itself promised.

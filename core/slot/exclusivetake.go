@@ -157,15 +157,17 @@ func (m *Planner) standsHost(id cluster.SetID) bool {
 	case m.s.Set.Reason[id] == decision.ReclaimRecall:
 		return m.netOwn(leaf)+room >= 1
 	case m.isHybrid(leaf):
-		return f.net[kindHybrid][leaf]+f.roomHybrid[leaf]-room < m.hybrid.quota[leaf] && m.netHybrid()+room >= 1
+		return f.net[kindHybrid][leaf]+f.roomHybrid[leaf]-room < m.hybrid.quota[leaf]
 	}
 	return f.net[kindShare][leaf]+f.roomPool[leaf]-room < m.quota.deserve[leaf] && m.netPool()+room >= 1 && m.zeroesBear(leaf, 1-room, nothing)
 }
 
 // roomyNet tells whether every limit on a leaf's way bears so many slots more, as if all that is under way were done.
 func (m *Planner) roomyNet(leaf plan.Node, slots int64) bool {
+	reserves := m.reservesAfter(leaf, slots)
 	for n := leaf; m.tree.maxed && n != plan.Root; n = m.policy.Parent[n] {
-		if most := m.tree.most[n]; most != plan.Unlimited && m.figure.stays[n]+slots > most {
+		kept := reserves(n)
+		if most := m.tree.most[n]; most != plan.Unlimited && m.figure.stays[n]+slots+kept > most {
 			return false
 		}
 	}
@@ -181,6 +183,9 @@ func (m *Planner) fulfilHost(id cluster.SetID, with label) {
 		account = m.own0(leaf)
 	case hybridLabel:
 		account = m.hybridIdle()
+	}
+	if with == hybridLabel { // it is within the leaf's quota, whatever others have beyond theirs
+		account = max(0, account)
 	}
 	if m.p.Parcels.First[k] != cluster.NoID {
 		if !m.takesMore(sub, k) {
@@ -365,7 +370,7 @@ func (m *Planner) accountOf(leaf plan.Node, reason int32) int64 {
 	case reason == decision.ReclaimRecall:
 		return m.netOwn(leaf)
 	case m.isHybrid(leaf):
-		return m.netHybrid()
+		return max(0, m.netHybrid())
 	}
 	return m.netPool()
 }
@@ -496,7 +501,7 @@ func (m *Planner) forHosts(reason int32, may func(leaf plan.Node, k int64) bool)
 
 // hybridHosts lists the hosts that hybrid leaves but one have to give, in the order in which they give.
 func (m *Planner) hybridHosts(taker plan.Node) (leads []cluster.HoldingID) {
-	for _, leaf := range m.givers() {
+	for _, leaf := range m.givers(plan.Root) {
 		for _, q := range m.stays(leaf, kindHybrid) {
 			if leaf != taker && m.mayTake(q, 0) {
 				leads = append(leads, q)

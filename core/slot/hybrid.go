@@ -264,11 +264,12 @@ func (m *Planner) freeAfter(leaf plan.Node, k int64) int64 {
 	return h.below[plan.Root] + delta
 }
 
-// bared is how much more reserves need idle once a hybrid taker has its unit and victims are gone, which may have filled
-// them: that is not for the taker, or its set would lapse when they are gone. O(victims × depth).
-func (m *Planner) bared(w *want, victims []victim) int64 {
-	if !m.isHybrid(w.leaf) || len(victims) == 0 {
-		return 0
+// reservesWith gives what reserves below a consumer, or below the root, need idle once a hybrid taker has its unit and
+// victims are gone, which may have filled them: that is not for the taker, or its set would lapse when they are gone.
+// O((victims + 1) × depth).
+func (m *Planner) reservesWith(w *want, victims []victim) func(n plan.Node) int64 {
+	if !m.isHybrid(w.leaf) {
+		return nothing
 	}
 	h, f := &m.hybrid, &m.figure
 	more, below := map[plan.Node]int64{}, map[plan.Node]int64{}
@@ -290,7 +291,12 @@ func (m *Planner) bared(w *want, victims []victim) int64 {
 		now := max(h.below[n]+below[n], h.reserve[n]-m.mixed(n)-f.roomHybrid[n]-more[n], 0)
 		below[m.policy.Parent[n]] += now - h.free[n]
 	}
-	return h.below[plan.Root] + below[plan.Root] - m.freeAfter(w.leaf, w.k)
+	return func(n plan.Node) int64 {
+		if mutant == 80 && n != plan.Root {
+			return 0
+		}
+		return h.below[n] + below[n]
+	}
 }
 
 // mayHold tells whether a hybrid leaf may get a unit (SLOT-26): within the bound and what is idle,

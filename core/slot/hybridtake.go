@@ -17,14 +17,8 @@ func (m *Planner) reclaimHybrid() {
 		return
 	}
 	m.reopen()
-	if over := m.figure.hybridNet - m.owned.hybrid; m.tree.mixed && over > 0 && mutant != 60 {
-		m.forOwners(over)
-	}
-	if m.below0Quota() > 0 && mutant != 63 { // what they hold beyond their part stands between those and their quotas
-		m.measureAbove()
-		clear(m.hybrid.gives)
-		m.spread(plan.Root, -m.netHybrid())
-		m.byRule(func() int64 { return -m.netHybrid() }, decision.ReclaimOverLimit)
+	if m.tree.mixed && m.overPart() > 0 && mutant != 60 {
+		m.forOwners()
 	}
 	m.measureAbove()
 	m.missing()
@@ -32,8 +26,25 @@ func (m *Planner) reclaimHybrid() {
 		f := &m.figure
 		return m.isHybrid(leaf) && f.net[kindHybrid][leaf]+f.roomHybrid[leaf]+k <= m.hybrid.quota[leaf]
 	})
-	if m.hybrid.below[plan.Root] > 0 && mutant != 59 {
-		m.byRule(func() int64 { return m.hybrid.below[plan.Root] - m.netHybrid() }, decision.ReclaimReserve)
+	m.forReserves()
+}
+
+// overPart is what hybrid leaves hold beyond what hybrid branches have.
+func (m *Planner) overPart() int64 { return m.figure.hybridNet - m.owned.hybrid }
+
+// forReserves takes back what reserves need that others hold: below each limit that they count against, the deepest
+// first, at last of all (SLOT-26, SLOT-27).
+func (m *Planner) forReserves() {
+	h, f := &m.hybrid, &m.figure
+	for n := plan.Node(m.policy.Len() - 1); n >= plan.Root && mutant != 59; n-- {
+		most := m.tree.most[n]
+		switch {
+		case h.below[n] == 0:
+		case n == plan.Root:
+			m.byRule(n, func() int64 { return h.below[n] - m.netHybrid() }, decision.ReclaimReserve)
+		case m.isHybrid(n) && most != plan.Unlimited && mutant != 82:
+			m.byRule(n, func() int64 { return f.stays[n] + h.below[n] - most }, decision.ReclaimReserve)
+		}
 	}
 }
 
@@ -67,7 +78,7 @@ func (m *Planner) keeps(leaf plan.Node) int64 {
 func (m *Planner) missing() {
 	h, f := &m.hybrid, &m.figure
 	clear(h.gives)
-	need := make([]int64, len(h.gives))
+	need, bears := make([]int64, len(h.gives)), m.budgetBears()
 	for n := plan.Node(len(need) - 1); n >= plan.Root; n-- {
 		head := max(0, m.netHybrid())
 		switch {
@@ -85,8 +96,8 @@ func (m *Planner) missing() {
 			}
 		}
 		if inside := min(need[n]-head, h.above[n]-h.gives[n]); inside > 0 {
-			m.spread(n, inside)
-			need[n] -= inside
+			m.spread(n, min(inside, bears))
+			need[n], bears = need[n]-inside, max(0, bears-inside)
 		}
 		if n != plan.Root {
 			need[m.policy.Parent[n]] += need[n]
@@ -103,6 +114,20 @@ func (m *Planner) below0Quota() (slots int64) {
 		}
 	}
 	return slots
+}
+
+// budgetBears is how many slots the reclaim budget lets through at most: that is divided, not what is asked beyond it (SLOT-15).
+func (m *Planner) budgetBears() int64 {
+	if m.p.Terms.ReclaimBudget == plan.Unlimited || m.whole || mutant == 83 {
+		return unbound
+	}
+	h, largest := &m.s.Holding, int64(1)
+	for q, sub := range h.Sub {
+		if sub != cluster.NoID && m.s.Sub.Plan[sub] == m.p.Index && !m.s.Sub.Orphan[sub] && m.counts(cluster.HoldingID(q)) {
+			largest = max(largest, m.slots(sub))
+		}
+	}
+	return share.Mul(m.reclaim.budget, largest)
 }
 
 // spread adds so much to what those below a consumer give who are above their quotas: in proportion to
@@ -161,11 +186,11 @@ func (m *Planner) forTakers(reason int32, may func(leaf plan.Node, k int64) bool
 	}
 }
 
-// givers lists the hybrid leaves that still have to give something: the one that gives most
+// givers lists the hybrid leaves at and below a consumer that still have to give something: the one that gives most
 // first, of equals the last in rank.
-func (m *Planner) givers() (leaves []plan.Node) {
+func (m *Planner) givers(of plan.Node) (leaves []plan.Node) {
 	for _, leaf := range slices.Backward(m.tree.leaves) {
-		if m.isHybrid(leaf) && m.toGive(leaf) > 0 {
+		if m.isHybrid(leaf) && m.below0(leaf, of) && m.toGive(leaf) > 0 {
 			leaves = append(leaves, leaf)
 		}
 	}
@@ -196,6 +221,9 @@ func (m *Planner) mayTake(q cluster.HoldingID, chosen int64) bool {
 // hybridVictims chooses among what hybrid leaves have to give; where that does not serve, among all that they have
 // above their quotas.
 func (m *Planner) hybridVictims(w *want) []victim {
+	if w.reason == decision.ReclaimRecall && m.overPart() <= 0 {
+		return nil
+	}
 	found := m.giversVictims(w)
 	if found == nil && mutant != 62 {
 		m.hybrid.all = true
@@ -207,7 +235,7 @@ func (m *Planner) hybridVictims(w *want) []victim {
 }
 
 func (m *Planner) giversVictims(w *want) []victim {
-	for _, leaf := range m.givers() {
+	for _, leaf := range m.givers(plan.Root) {
 		if leaf == w.leaf {
 			continue
 		}
@@ -274,13 +302,13 @@ func (m *Planner) takenFirst(a, b cluster.HoldingID, chosen map[plan.Node]int64)
 	return m.newest(a, b) < 0
 }
 
-// byRule takes back what is still to be given, for no taker, while something lacks. What a unit is worth is not always
+// byRule takes back what is still to be given at and below a consumer, for no taker, while something lacks. What a unit is worth is not always
 // what lacks less after it: one granted in this cycle may have filled a reserve, which needs that again.
-func (m *Planner) byRule(lacks func() int64, reason int32) {
+func (m *Planner) byRule(of plan.Node, lacks func() int64, reason int32) {
 	defer func() { m.hybrid.all = false }()
 	for lacks() > 0 {
 		taken := int64(0)
-		for _, leaf := range m.givers() {
+		for _, leaf := range m.givers(of) {
 			if taken = m.takeNewest(leaf, reason); taken > 0 {
 				break
 			}
@@ -313,25 +341,41 @@ func (m *Planner) takeNewest(leaf plan.Node, reason int32) int64 {
 
 // forOwners takes back what hybrid branches hold above their part, as far as ownership branches need
 // it for owned demand or for what they keep in reserve (SLOT-30).
-func (m *Planner) forOwners(over int64) {
+func (m *Planner) forOwners() {
+	r, given := &m.reclaim, m.figure.hybridNet
+	idle := func() int64 {
+		if m.whole { // net room of hosts does not follow there
+			return r.netIdle + given - m.figure.hybridNet
+		}
+		return r.netIdle - r.joinedPool
+	}
 	m.measureAbove()
 	clear(m.hybrid.gives)
-	m.spread(plan.Root, over)
-	m.forTakers(decision.ReclaimRecall, func(leaf plan.Node, k int64) bool {
-		return !m.isHybrid(leaf) && m.netOwn(leaf)-m.reclaim.joinedOwn[leaf] >= k
-	})
-	var reserved int64
-	for _, leaf := range m.tree.leaves {
-		if !m.isHybrid(leaf) {
-			reserved += max(0, m.owned.reserved[leaf]-m.figure.net[kindOwn][leaf]-m.figure.roomOwn[leaf]-m.reclaim.joinedOwn[leaf])
-		}
+	asked := m.ownersNeed(true) - idle()
+	if mutant == 84 {
+		asked = unbound
 	}
-	r, given := &m.reclaim, m.figure.hybridNet
-	m.byRule(func() int64 {
-		idle := r.netIdle - r.joinedPool
-		if m.whole { // net room of hosts does not follow there
-			idle = r.netIdle + given - m.figure.hybridNet
+	m.spread(plan.Root, min(m.overPart(), asked, m.budgetBears()))
+	m.forTakers(decision.ReclaimRecall, func(leaf plan.Node, k int64) bool {
+		return !m.isHybrid(leaf) && m.netOwn(leaf)-r.joinedOwn[leaf] >= k
+	})
+	m.byRule(plan.Root, func() int64 { return min(m.overPart(), m.ownersNeed(false)-idle()) }, decision.ReclaimReserve)
+}
+
+// ownersNeed is what owners need of their slots as if what is under reclaim had been given back: what they reserve and, if
+// that is asked too, what they want. O(leaves).
+func (m *Planner) ownersNeed(wanted bool) (slots int64) {
+	f := &m.figure
+	for _, leaf := range m.tree.leaves {
+		if m.isHybrid(leaf) {
+			continue
 		}
-		return min(m.figure.hybridNet-m.owned.hybrid, reserved-idle)
-	}, decision.ReclaimReserve)
+		joined := m.reclaim.joinedOwn[leaf]
+		need := max(0, m.owned.reserved[leaf]-f.net[kindOwn][leaf]-f.roomOwn[leaf]-joined)
+		if wanted {
+			need = max(need, min(m.netOwn(leaf)-joined, m.quota.demand[leaf]-f.stays[leaf]))
+		}
+		slots += need
+	}
+	return slots
 }

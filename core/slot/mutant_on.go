@@ -58,37 +58,43 @@ var Mutants = [...]string{
 	"shortfall: borrow_limit before max_per_host",           // 45
 	"shortfall: waits until the first deadline",             // 46
 
-	"hybrid: quotas rounded in reverse rank order",              // 47
-	"hybrid: reserves not before the rest",                      // 48
-	"hybrid: a limit does not cap what is used",                 // 49
-	"hybrid: those who own nothing are served with owners",      // 50
-	"hybrid: distribute_evenly goes by what is owned now",       // 51
-	"hybrid: disable_reclaim_on_shrink ignored",                 // 52
-	"hybrid: the last rank gives first, however much",           // 53
-	"hybrid: what is given rounded in rank order",               // 54
-	"hybrid: what is owned is not scaled",                       // 55
-	"hybrid: idle slots that reserves need are granted",         // 56
-	"hybrid: the first round of grants goes beyond quotas",      // 57
-	"hybrid: takers join what reserves need",                    // 58
-	"hybrid: nothing is taken back for reserves",                // 59
-	"hybrid: owners beside do not get back what is theirs",      // 60
-	"hybrid: branches do not reserve what their children do",    // 61
-	"hybrid: nobody else gives where units do not serve",        // 62
-	"hybrid: what stands between leaves and their quotas stays", // 63
-	"switch: foreign units are not settled",                     // 64
-	"switch: the newest units stay",                             // 65
-	"switch: more stays than is owned",                          // 66
-	"switch: lead reclaims nothing",                             // 67
-	"switch: with lead, grants need not last",                   // 68
-	"switch: reclaims are cancelled while a window comes",       // 69
-	"switch: loans of those who share by now stay",              // 70
-	"switch: with lead, promised units need not last",           // 71
+	"hybrid: quotas rounded in reverse rank order",                // 47
+	"hybrid: reserves not before the rest",                        // 48
+	"hybrid: a limit does not cap what is used",                   // 49
+	"hybrid: those who own nothing are served with owners",        // 50
+	"hybrid: distribute_evenly goes by what is owned now",         // 51
+	"hybrid: disable_reclaim_on_shrink ignored",                   // 52
+	"hybrid: the last rank gives first, however much",             // 53
+	"hybrid: what is given rounded in rank order",                 // 54
+	"hybrid: what is owned is not scaled",                         // 55
+	"hybrid: idle slots that reserves need are granted",           // 56
+	"hybrid: the first round of grants goes beyond quotas",        // 57
+	"hybrid: takers join what reserves need",                      // 58
+	"hybrid: nothing is taken back for reserves",                  // 59
+	"hybrid: owners beside do not get back what is theirs",        // 60
+	"hybrid: branches do not reserve what their children do",      // 61
+	"hybrid: nobody else gives where units do not serve",          // 62
+	"fair share: under share ratios victims are taken one by one", // 63
+	"switch: foreign units are not settled",                       // 64
+	"switch: the newest units stay",                               // 65
+	"switch: more stays than is owned",                            // 66
+	"switch: lead reclaims nothing",                               // 67
+	"switch: with lead, grants need not last",                     // 68
+	"switch: reclaims are cancelled while a window comes",         // 69
+	"switch: loans of those who share by now stay",                // 70
+	"switch: with lead, promised units need not last",             // 71
 
-	"switch: what is borrowed yet counts as hybrid",         // 72
-	"quota: what is being recalled is shown as deserved",    // 73
-	"grant: a ratio of 0 on a branch bars nobody below",     // 74
-	"limits: what is on closed hosts goes like the rest",    // 75
-	"borrow: nothing while somebody has more than its part", // 76
-	"borrow: also what owners reserve or want",              // 77
-	"limits: new work comes before what runs",               // 78
+	"switch: what is borrowed yet counts as hybrid",                        // 72
+	"quota: what is being recalled is shown as deserved",                   // 73
+	"grant: a ratio of 0 on a branch bars nobody below",                    // 74
+	"limits: what is on closed hosts goes like the rest",                   // 75
+	"borrow: nothing while somebody has more than its part",                // 76
+	"borrow: also what owners reserve or want",                             // 77
+	"limits: new work comes before what runs",                              // 78
+	"limits: an owner is kept out by what siblings share",                  // 79
+	"hybrid: reserves do not count against limits",                         // 80
+	"hybrid: two are taken for one while others hold more than their part", // 81
+	"hybrid: nothing is taken back for reserves below limits",              // 82
+	"hybrid: what the budget lets through is not divided",                  // 83
+	"hybrid: all that is held above the part is given for owners",          // 84
 }

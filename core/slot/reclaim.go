@@ -125,7 +125,8 @@ func (m *Planner) shift(k cluster.ParcelID, slots int64) {
 }
 
 // netAccount is how many slots a taker's account has for a unit of k, as if what is under reclaim had been given back.
-// What reserves of hybrid consumers need beside that unit is not for it: it would wait for ever.
+// What reserves of hybrid consumers need beside that unit is not for it: it would wait for ever. Where hybrid leaves hold
+// more than their part, as nobody else needs it, units move among them all the same.
 func (m *Planner) netAccount(leaf plan.Node, k int64, reason int32) int64 {
 	r := &m.reclaim
 	switch {
@@ -135,7 +136,10 @@ func (m *Planner) netAccount(leaf plan.Node, k int64, reason int32) int64 {
 		if mutant == 58 {
 			return m.netHybrid()
 		}
-		return m.netHybrid() - m.freeAfter(leaf, k)
+		if mutant == 81 {
+			return m.netHybrid() - m.freeAfter(leaf, k)
+		}
+		return max(0, m.netHybrid()) - m.freeAfter(leaf, k)
 	}
 	return min(m.netPool(), r.netIdle-r.claims) - r.joinedPool
 }
@@ -268,10 +272,8 @@ func (m *Planner) join(w *want) bool {
 	if w.account < w.k || mutant == 30 || m.drawsPool(w) && !m.zeroesBear(w.leaf, w.k, nothing) {
 		return false
 	}
-	for n := w.leaf; m.tree.maxed && n != plan.Root; n = m.policy.Parent[n] {
-		if most := m.tree.most[n]; most != plan.Unlimited && m.figure.stays[n]+w.k > most {
-			return false
-		}
+	if !m.roomyNet(w.leaf, w.k) {
+		return false
 	}
 	for k := range r.net {
 		if at := cluster.ParcelID(k); r.net[k] >= w.k && m.mayUse(w, at) {
@@ -396,7 +398,15 @@ func (m *Planner) suffices(w *want, k cluster.ParcelID, found []victim) bool {
 	for _, v := range found {
 		freed += v.units * m.slots(m.s.Holding.Sub[v.q])
 	}
-	if m.p.Parcels.Available(0, k)+freed < w.k || w.account+freed-m.bared(w, found) < w.k {
+	reserves := m.reservesWith(w, found)
+	if m.p.Parcels.Available(0, k)+freed < w.k {
+		return false
+	}
+	if short := w.k - w.account - freed; m.isHybrid(w.leaf) && w.reason != decision.ReclaimRecall {
+		if short+reserves(plan.Root)-m.freeAfter(w.leaf, w.k) > 0 {
+			return false
+		}
+	} else if short > 0 {
 		return false
 	}
 	from := func(n plan.Node) (slots int64) { // of it from those below a consumer
@@ -415,7 +425,7 @@ func (m *Planner) suffices(w *want, k cluster.ParcelID, found []victim) bool {
 		if most == plan.Unlimited {
 			continue
 		}
-		if m.figure.total[n]+m.figure.pend[n]+w.k-from(n) > most {
+		if m.figure.total[n]+m.figure.pend[n]+w.k-from(n)+reserves(n) > most {
 			return false
 		}
 	}

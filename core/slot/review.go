@@ -88,8 +88,8 @@ func (m *Planner) stands(id cluster.SetID, so soFar) bool {
 	}
 	f := &m.figure
 	if m.set.Policy[leaf] == plan.Hybrid {
-		return f.net[kindHybrid][leaf]+f.roomHybrid[leaf] <= m.hybrid.quota[leaf] && m.netHybrid() >= 0 &&
-			(m.leftOf(id) > 0 || m.hybridIdle() >= m.hybrid.below[plan.Root]) // what has come free may be needed for reserves by now
+		return f.net[kindHybrid][leaf]+f.roomHybrid[leaf] <= m.hybrid.quota[leaf] &&
+			(m.leftOf(id) > 0 || max(0, m.hybridIdle()) >= m.hybrid.below[plan.Root]) // what has come free may be needed for reserves by now
 	}
 	return f.net[kindShare][leaf]+f.roomPool[leaf] <= m.quota.deserve[leaf] && m.netPool() >= 0 && m.zeroesBear(leaf, 0, nothing) && m.covers(id, so)
 }
@@ -269,8 +269,11 @@ func (m *Planner) ready(id cluster.SetID, leaf plan.Node, at cluster.ParcelID, w
 		kind, account = kindHybrid, m.hybridIdle()
 	}
 	_, roomy := m.roomy(leaf, k, true)
-	if with == hybridLabel && account+kept-k < m.hybrid.below[plan.Root] {
-		return false
+	if with == hybridLabel { // it is within the leaf's quota, whatever others have beyond theirs
+		if below := m.hybrid.below[plan.Root]; below > 0 && account+kept-k < below {
+			return false
+		}
+		account = max(0, account)
 	}
 	if mutant == 40 && m.leftOf(id) > 0 {
 		return false
