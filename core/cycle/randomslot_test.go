@@ -64,12 +64,15 @@ func drawSlots(t *rapid.T) site {
 		s.groups[z].slots = s.drawExpression(t)
 		p := slotPlan{name: fmt.Sprintf("g%d", z), zone: z}
 		s.drawSettings(t, &p)
-		in := s.drawMembers(t)
+		in, ratios := s.drawMembers(t), !s.barter && once(t, "ratios alone", 4)
 		for k, c := range s.consumers {
 			if !in[k] {
 				continue
 			}
 			policy := choose(t, "policy", "ownership", "ownership", "ownership", "share_ratio")
+			if ratios {
+				policy = "share_ratio"
+			}
 			if c.parent >= 0 {
 				policy = p.member(c.parent).policy
 			}
@@ -155,6 +158,8 @@ func (s *site) drawMember(t *rapid.T, p *slotPlan, i int) {
 	}
 	if !s.even && once(t, "max", 10) {
 		e.most = between(t, "most", 1, 12)
+	} else if !s.even && !leaf && once(t, "max of a branch", 3) {
+		e.most = between(t, "most of a branch", 2, 8)
 	}
 	if e.policy != "ownership" {
 		return

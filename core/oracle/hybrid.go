@@ -324,6 +324,9 @@ func (g *slots) blendIn(s *sub) bool {
 // above is how far a hybrid leaf is above its quota; where a shrunken group takes nothing back, above what it owns as
 // configured (SLOT-27).
 func (g *slots) above(leaf plan.Node) int64 {
+	if g.ratios() {
+		return max(0, g.shared(leaf)-g.deserved[leaf])
+	}
 	most := g.quota[leaf]
 	if g.s.NoShrinkReclaim && g.owned[leaf].Cmp(rat(g.w.Owns[leaf])) < 0 {
 		most = max(most, g.w.Owns[leaf])
@@ -336,9 +339,7 @@ func (g *slots) above(leaf plan.Node) int64 {
 func (g *slots) takeBack() {
 	g.skip = map[*sub]bool{}
 	g.ownersBack()
-	g.begin()
-	g.divides = g.budgetBears()
-	g.lacks(plan.Root)
+	g.divideAsked()
 	for _, leaf := range g.hybridLeaves() {
 		for g.serve(leaf, g.counted, func(s *sub) bool {
 			if g.pledged(s) >= s.short() || g.skip[s] || !g.due(s) {
@@ -373,23 +374,62 @@ func (g *slots) budgetBears() int64 {
 	return largest * max(0, g.budget-g.spent)
 }
 
+// divideAsked says who gives how much of what is asked of all, as far as the budget lets it through (SLOT-15, SLOT-27).
+func (g *slots) divideAsked() {
+	g.begin()
+	g.divides = g.budgetBears()
+	g.lacks(plan.Root)
+}
+
 // begin forgets who gives what.
 func (g *slots) begin() {
 	g.gives, g.start = map[plan.Node]int64{}, map[plan.Node]int64{}
-	for _, leaf := range g.hybridLeaves() {
-		g.start[leaf] = g.draws(leaf, true)
+	for _, leaf := range g.parties() {
+		g.start[leaf] = g.shared(leaf)
 	}
+}
+
+// parties are the leaves among whom what is asked is divided, partners those right below a consumer, in rank order: where all
+// share by ratio all of them, else those under the hybrid policy.
+func (g *slots) parties() []plan.Node {
+	if g.ratios() {
+		return g.ranked(g.leaves())
+	}
+	return g.hybridLeaves()
+}
+
+func (g *slots) partners(n plan.Node) []plan.Node {
+	if g.ratios() {
+		return g.ranked(g.children(n))
+	}
+	return g.blended(n)
+}
+
+// ratios tells whether all consumers are under the share-ratio policy.
+func (g *slots) ratios() bool {
+	return !slices.ContainsFunc(g.children(plan.Root), func(n plan.Node) bool { return g.w.Policy[n] != plan.ShareRatio })
+}
+
+// shared is what a leaf holds, net, of what is divided.
+func (g *slots) shared(leaf plan.Node) int64 {
+	if g.ratios() {
+		return g.held(leaf, sharePool, true)
+	}
+	return g.draws(leaf, true)
 }
 
 // belowQuota is how far a hybrid leaf is below its quota.
 func (g *slots) belowQuota(leaf plan.Node) int64 {
+	if g.ratios() {
+		return max(0, g.deserved[leaf]-g.usage(leaf))
+	}
 	return max(0, g.quota[leaf]-g.draws(leaf, true)-g.promisedTo(leaf))
 }
 
 // aboveAll is how far a consumer's leaves are above their quotas beyond what they give already.
 func (g *slots) aboveAll(n plan.Node) int64 {
 	sum := int64(0)
-	for _, leaf := range g.hybridLeaves() {
+	for _, leaf := range g.parties() {
 		if g.under(n, leaf) {
 			sum += g.above(leaf) - g.gives[leaf]
 		}
@@ -403,14 +443,19 @@ func (g *slots) lacks(n plan.Node) int64 {
 	if g.p.Leaf(n) {
 		return g.belowQuota(n)
 	}
-	sum, room := total(g.blended(n), g.lacks), int64(1<<60)
-	if n == plan.Root {
+	sum, room := total(g.partners(n), g.lacks), int64(1<<60)
+	switch {
+	case n == plan.Root && g.ratios():
+		room = max(0, min(g.pooled(n)-g.usage(n), g.spared(g.netFree, g.netAccount)))
+	case n == plan.Root:
 		room = max(0, g.netAccount(common))
-	} else {
-		if most := g.w.Limit[n]; most != plan.Unlimited {
+	default:
+		if most := g.most(n); most != plan.Unlimited {
 			room = max(0, most-g.claimed(n))
 		}
-		sum = max(sum, g.quota[n]-g.claimed(n)) // its reserve may be more than all below it can use
+		if !g.ratios() {
+			sum = max(sum, g.quota[n]-g.claimed(n)) // its reserve may be more than all below it can use
+		}
 	}
 	inside := max(0, min(sum-room, g.aboveAll(n)))
 	g.spread(n, min(inside, g.divides))
@@ -424,7 +469,7 @@ func (g *slots) spread(n plan.Node, amount int64) {
 		g.gives[n] += amount
 		return
 	}
-	kids, above := g.blended(n), []uint64(nil)
+	kids, above := g.partners(n), []uint64(nil)
 	slices.Reverse(kids)
 	for _, k := range kids {
 		above = append(above, uint64(g.aboveAll(k)))
@@ -438,7 +483,7 @@ func (g *slots) spread(n plan.Node, amount int64) {
 // leave it its quota.
 func (g *slots) givers(chosen []*unit) []*unit {
 	return g.yielding(chosen, func(leaf plan.Node) int64 {
-		return g.gives[leaf] - (g.start[leaf] - g.draws(leaf, true)) - g.of(leaf, chosen)
+		return g.gives[leaf] - (g.start[leaf] - g.shared(leaf)) - g.of(leaf, chosen)
 	})
 }
 
@@ -450,9 +495,16 @@ func (g *slots) surplus(chosen []*unit) []*unit {
 // wrest makes a set for a unit, of what leaves are to give; where the units of those do not serve, of what others have
 // above their quotas.
 func (g *slots) wrest(s *sub, account plan.Node, reason string) bool {
+	return g.seizeOf(s, account, reason, g.givers, g.surplus)
+}
+
+// seizeOf is seize from the first of several lists that serves; the budget ends it.
+func (g *slots) seizeOf(s *sub, account plan.Node, reason string, lists ...func(chosen []*unit) []*unit) bool {
 	before := g.denied[s]
 	g.denied[s] = false
-	done := g.seize(s, account, reason, g.givers) || !g.denied[s] && g.seize(s, account, reason, g.surplus)
+	done := slices.ContainsFunc(lists, func(next func(chosen []*unit) []*unit) bool {
+		return !g.denied[s] && g.seize(s, account, reason, next)
+	})
 	g.denied[s] = g.denied[s] || before
 	return done
 }

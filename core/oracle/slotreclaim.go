@@ -89,7 +89,8 @@ func (g *slots) back(u *unit) bool {
 // bears tells whether the account of a unit's origin, its lender, the limits and every share.max bear it again.
 func (g *slots) bears(u *unit) bool {
 	leaf, k := u.leaf(), u.slots()
-	if g.over(leaf, k, g.beside(g.claimed, leaf, k)) != plan.None {
+	if g.over(leaf, k, g.beside(g.claimed, leaf, k)) != plan.None ||
+		u.origin != owned && !g.hybrid(leaf) && g.over(leaf, k, func(n plan.Node) int64 { return g.claimed(n) + g.dueBelow(n, leaf) }) != plan.None {
 		return false
 	}
 	switch m := u.lender; u.origin {
@@ -255,9 +256,15 @@ func (g *slots) recall() {
 				g.give(s, h, owned, plan.None)
 				return true
 			}
-			g.skip[s] = !g.join(s, leaf) && !g.seize(s, leaf, "recall", func(chosen []*unit) []*unit {
-				return slices.DeleteFunc(g.loans(leaf), func(u *unit) bool { return slices.Contains(chosen, u) })
-			})
+			take := func() bool {
+				return g.join(s, leaf) || g.seizeOf(s, leaf, "recall", func(chosen []*unit) []*unit {
+					return slices.DeleteFunc(g.loans(leaf), func(u *unit) bool { return slices.Contains(chosen, u) })
+				})
+			}
+			g.skip[s] = false
+			if done := take(); !done && (g.skip[s] || !g.makeWay(s) || !take()) {
+				g.skip[s] = true
+			}
 			return !g.skip[s]
 		}) {
 		}
@@ -288,7 +295,9 @@ func (g *slots) fairShare() {
 	if !g.s.ShareReclaim {
 		return
 	}
-	g.swept = map[plan.Node]int64{}
+	if g.swept = map[plan.Node]int64{}; g.ratios() {
+		g.divideAsked()
+	}
 	usage := func(n plan.Node) int64 {
 		sum := g.usage(n)
 		for leaf, slots := range g.swept { // what is taken back here still counts in the turns
@@ -303,12 +312,29 @@ func (g *slots) fairShare() {
 			if g.pledged(s) >= s.short() || g.skip[s] || !g.within(s) {
 				return false
 			}
-			g.skip[s] = !g.join(s, plan.Root) && !g.seize(s, plan.Root, "fair_share", func(chosen []*unit) []*unit {
+			lists := []func(chosen []*unit) []*unit{func(chosen []*unit) []*unit {
 				return slices.DeleteFunc(g.furthest(chosen), func(u *unit) bool { return !g.yields(u, s, chosen) })
-			})
+			}}
+			if g.ratios() { // of what is asked of all; where those units do not serve, of all that is above
+				lists = slices.Insert(lists, 0, func(chosen []*unit) []*unit { return g.toGive(s, chosen) })
+			}
+			g.skip[s] = !g.join(s, plan.Root) && !g.seizeOf(s, plan.Root, "fair_share", lists...)
 			return !g.skip[s]
 		})
 	})
+}
+
+// toGive are the units that leaves have to give of what is asked of all, of the one that has most to give first.
+func (g *slots) toGive(taker *sub, chosen []*unit) []*unit {
+	give := map[plan.Node]int64{}
+	for _, leaf := range g.parties() {
+		give[leaf] = g.gives[leaf] - (g.start[leaf] - g.shared(leaf)) - g.of(leaf, chosen)
+	}
+	list := g.victims(func(u *unit) bool {
+		return g.as(u) == sharePool && give[u.leaf()] > 0 && !slices.Contains(chosen, u) && g.yields(u, taker, chosen)
+	})
+	slices.SortStableFunc(list, func(a, b *unit) int { return cmp.Compare(give[b.leaf()], give[a.leaf()]) })
+	return list
 }
 
 // yields tells whether a unit may be taken from the pool for a taker, after those chosen: its leaf is above its quota by
@@ -406,8 +432,12 @@ func (g *slots) pick(s *sub, h *host, account plan.Node, next func(chosen []*uni
 // enough tells whether victims on a host make a unit fit there, in its account and below every share.max.
 func (g *slots) enough(s *sub, h *host, account plan.Node, victims []*unit) bool {
 	k, freed := s.slots(), g.of(plan.Root, victims)
+	holds := g.bound
+	if account > plan.Root { // what makes way for it is on its way
+		holds = g.claimed
+	}
 	return g.free(h)+freed >= k && g.netFor(s, account, victims) >= k &&
 		g.over(s.alloc.leaf, k, func(n plan.Node) int64 {
-			return g.bound(n) - g.of(n, victims) + g.lackingBelow(n, g.filling(s.alloc.leaf, k, victims))
+			return holds(n) - g.of(n, victims) + g.lackingBelow(n, g.filling(s.alloc.leaf, k, victims))
 		}) == plan.None
 }

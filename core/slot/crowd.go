@@ -6,17 +6,18 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// crowd is the leaves that hold from share pools, as victims: a heap, the one furthest above its
+// crowd is the leaves that hold from share pools, as victims: a heap, by default the one furthest above its
 // quota on top, of equals the last in rank. What a leaf holds is listed when it is first asked for.
 type crowd struct {
 	*Planner
 	leaf []plan.Node
+	key  func(leaf plan.Node) int64        // what the order goes by, the most first
 	rows map[plan.Node][]cluster.HoldingID // newest first; those used up are skipped
 }
 
 // gather makes the crowd of the leaves of a kind. O(leaves).
 func (m *Planner) gather(in func(leaf plan.Node) bool) *crowd {
-	c := &crowd{Planner: m, rows: map[plan.Node][]cluster.HoldingID{}}
+	c := &crowd{Planner: m, key: m.excess, rows: map[plan.Node][]cluster.HoldingID{}}
 	for _, leaf := range m.tree.leaves {
 		if in(leaf) {
 			c.leaf = append(c.leaf, leaf)
@@ -34,7 +35,7 @@ func (c *crowd) heap() {
 
 // before tells whether leaf a gives before leaf b.
 func (c *crowd) before(a, b plan.Node) bool {
-	x, y := c.excess(a), c.excess(b)
+	x, y := c.key(a), c.key(b)
 	if mutant == 27 && x == y {
 		a, b = b, a
 	}

@@ -9,17 +9,25 @@ import (
 )
 
 // fairShare takes back what leaves hold from the pools beyond their quotas, for those below
-// theirs (SLOT-5 ⑤): takers in turns by usage ÷ ratio, each unit from the leaf then furthest above.
+// theirs (SLOT-5 ⑤): takers in turns by usage ÷ ratio, each unit from the leaf then furthest above; where all
+// share by ratio, from the leaf that then has most to give of what is asked of all (SLOT-15).
 func (m *Planner) fairShare() {
 	if m.whole {
 		m.fairHosts()
 		return
 	}
 	r := &m.reclaim
-	r.crowd = m.gather(func(leaf plan.Node) bool { return m.excess(leaf) > 0 && m.figure.net[kindShare][leaf] > 0 })
+	above := func(leaf plan.Node) bool { return m.excess(leaf) > 0 && m.figure.net[kindShare][leaf] > 0 }
+	r.crowd = m.gather(above)
 	r.claims = 0
 	for _, leaf := range m.tree.leaves {
 		r.claims += max(0, m.netOwn(leaf)-r.joinedOwn[leaf])
+	}
+	if r.givers = nil; m.tree.shares && mutant != 63 {
+		m.divideAsked(kindShare)
+		r.givers = m.gather(above)
+		r.givers.key = func(leaf plan.Node) int64 { return m.hybrid.gives[leaf] }
+		r.givers.heap()
 	}
 	m.reopen()
 	m.inTurns(func(leaf plan.Node) (int64, bool) {
@@ -30,8 +38,8 @@ func (m *Planner) fairShare() {
 					bound++
 				}
 				if m.figure.usage[leaf]+k <= bound &&
-					m.promise(leaf, sub, decision.ReclaimFairShare, m.fairVictims) {
-					r.crowd.settle()
+					m.promise(leaf, sub, decision.ReclaimFairShare, nil, m.fairVictims) {
+					m.settleCrowds()
 					m.line.Settle(leaf)
 					return k, m.line.Advance(leaf)
 				}
@@ -44,14 +52,41 @@ func (m *Planner) fairShare() {
 	})
 }
 
-// fairVictims chooses among what leaves hold beyond their quotas: from the leaf furthest above, its
-// newest first, on the first host where that and others make enough room.
+// settleCrowds brings the heaps to order after victims were taken.
+func (m *Planner) settleCrowds() {
+	r := &m.reclaim
+	switch {
+	case r.givers == nil:
+		r.crowd.settle()
+	case r.asked:
+		r.givers.settle()
+	default:
+		r.givers.heap()
+	}
+}
+
+// fairVictims chooses among what leaves have to give of what is asked of all, if that is divided; where the units of those
+// do not serve, or it is not, among all that they hold beyond their quotas.
 func (m *Planner) fairVictims(w *want) (found []victim) {
-	c := m.reclaim.crowd
+	r := &m.reclaim
+	if r.asked = r.givers != nil; r.asked {
+		if found = m.victimsOf(r.givers, w); found != nil {
+			return found
+		}
+		clear(w.failed)
+		r.crowd.heap()
+	}
+	r.asked = false
+	return m.victimsOf(r.crowd, w)
+}
+
+// victimsOf chooses from the leaf of a crowd that comes first, its newest first, on the first host where that and others
+// make enough room.
+func (m *Planner) victimsOf(c *crowd, w *want) (found []victim) {
 	var aside []plan.Node
 	for len(c.leaf) > 0 && found == nil {
 		leaf := c.leaf[0]
-		if m.excess(leaf) <= 0 {
+		if c.key(leaf) <= 0 {
 			break
 		}
 		for _, q := range c.of(leaf) {
@@ -59,7 +94,7 @@ func (m *Planner) fairVictims(w *want) (found []victim) {
 			if !c.gives(q, leaf) || !m.tryHost(w, k) || !m.mayGive(w, q, nil) {
 				continue
 			}
-			if found = m.enoughShared(w, k); found != nil {
+			if found = m.enoughShared(c, w, k); found != nil {
 				break
 			}
 			w.failed[k] = true
@@ -119,9 +154,9 @@ func (m *Planner) notWorse(leaf plan.Node, slots int64, chosen map[plan.Node]int
 	return xh > yh || xh == yh && xl >= yl
 }
 
-// enoughShared takes units of one host, each from the leaf then furthest above its quota, until the
+// enoughShared takes units of one host, each from the leaf of a crowd that then comes first, until the
 // taker's unit would fit; nil when they are too few.
-func (m *Planner) enoughShared(w *want, k cluster.ParcelID) []victim {
+func (m *Planner) enoughShared(c *crowd, w *want, k cluster.ParcelID) []victim {
 	h := &m.s.Holding
 	chosen := map[plan.Node]int64{}       // slots, by victim leaf
 	used := map[cluster.HoldingID]int64{} // units
@@ -129,10 +164,10 @@ func (m *Planner) enoughShared(w *want, k cluster.ParcelID) []victim {
 		best = cluster.NoID
 		for q := m.p.Parcels.First[k]; q != cluster.NoID; q = h.NextOnParcel[q] {
 			leaf := m.s.Node(h.Sub[q])
-			if used[q] == h.Units[q] || !m.reclaim.crowd.gives(q, leaf) || !m.mayGive(w, q, chosen) {
+			if used[q] == h.Units[q] || !c.gives(q, leaf) || c.key(leaf)-chosen[leaf] <= 0 || !m.mayGive(w, q, chosen) {
 				continue
 			}
-			if best == cluster.NoID || m.givesFirst(q, best, chosen) {
+			if best == cluster.NoID || m.givesFirst(c, q, best, chosen) {
 				best = q
 			}
 		}
@@ -149,11 +184,11 @@ func (m *Planner) enoughShared(w *want, k cluster.ParcelID) []victim {
 	})
 }
 
-// givesFirst tells whether holding a gives before holding b.
-func (m *Planner) givesFirst(a, b cluster.HoldingID, chosen map[plan.Node]int64) bool {
+// givesFirst tells whether holding a gives before holding b in a crowd.
+func (m *Planner) givesFirst(c *crowd, a, b cluster.HoldingID, chosen map[plan.Node]int64) bool {
 	h := &m.s.Holding
 	x, y := m.s.Node(h.Sub[a]), m.s.Node(h.Sub[b])
-	ex, ey := m.excess(x)-chosen[x], m.excess(y)-chosen[y]
+	ex, ey := c.key(x)-chosen[x], c.key(y)-chosen[y]
 	switch {
 	case ex != ey:
 		return ex > ey

@@ -20,8 +20,7 @@ func (m *Planner) reclaimHybrid() {
 	if m.tree.mixed && m.overPart() > 0 && mutant != 60 {
 		m.forOwners()
 	}
-	m.measureAbove()
-	m.missing()
+	m.divideAsked(kindHybrid)
 	m.forTakers(decision.ReclaimFairShare, func(leaf plan.Node, k int64) bool {
 		f := &m.figure
 		return m.isHybrid(leaf) && f.net[kindHybrid][leaf]+f.roomHybrid[leaf]+k <= m.hybrid.quota[leaf]
@@ -48,15 +47,24 @@ func (m *Planner) forReserves() {
 	}
 }
 
-// measureAbove computes how far each hybrid consumer is above what it may keep.
-func (m *Planner) measureAbove() {
+// takesPart tells whether a consumer is one of those among whom what is asked of a kind of units is divided.
+func (m *Planner) takesPart(c plan.Node, kind int) bool {
+	return m.p.Terms.Member[c] && (kind == kindShare || m.isHybrid(c))
+}
+
+// measureAbove computes how far each consumer is above what it may keep of a kind of units.
+func (m *Planner) measureAbove(kind int) {
 	h := &m.hybrid
 	clear(h.above)
 	for c := plan.Node(len(h.above) - 1); c > plan.Root; c-- {
-		if !m.isHybrid(c) {
+		if !m.takesPart(c, kind) {
 			continue
 		}
-		if m.policy.Leaf(c) {
+		switch {
+		case !m.policy.Leaf(c):
+		case kind == kindShare:
+			h.above[c] = max(0, m.excess(c))
+		default:
 			h.above[c] = max(0, m.figure.net[kindHybrid][c]-m.keeps(c))
 		}
 		h.above[m.policy.Parent[c]] += h.above[c]
@@ -73,30 +81,37 @@ func (m *Planner) keeps(leaf plan.Node) int64 {
 	return keeps
 }
 
-// missing says who gives how much for those below their quotas: as much as they are below, less what
-// is idle. Where a limit keeps a branch from what is idle, those in it give (SLOT-27). O(consumers).
-func (m *Planner) missing() {
+// divideAsked says who gives how much of a kind of units for those below their quotas: as much as they are below, less what
+// is idle. Where a limit keeps a branch from what is idle, those in it give (SLOT-15, SLOT-27). O(consumers).
+func (m *Planner) divideAsked(kind int) {
 	h, f := &m.hybrid, &m.figure
+	m.measureAbove(kind)
 	clear(h.gives)
 	need, bears := make([]int64, len(h.gives)), m.budgetBears()
 	for n := plan.Node(len(need) - 1); n >= plan.Root; n-- {
-		head := max(0, m.netHybrid())
+		head := int64(unbound)
 		switch {
+		case n == plan.Root && kind == kindShare:
+			head = max(0, m.netShared())
 		case n == plan.Root:
-		case !m.isHybrid(n):
+			head = max(0, m.netHybrid())
+		case !m.takesPart(n, kind):
 			continue
+		case m.policy.Leaf(n) && kind == kindShare:
+			need[n] = max(0, m.quota.deserve[n]-f.usage[n])
 		case m.policy.Leaf(n):
 			need[n] = max(0, h.quota[n]-f.net[kindHybrid][n]-f.roomHybrid[n])
-			fallthrough
-		default:
-			need[n] = max(need[n], h.quota[n]-f.stays[n]) // a reserve of more than all below it can use
-			head = unbound
+		}
+		if n != plan.Root {
+			if kind == kindHybrid {
+				need[n] = max(need[n], h.quota[n]-f.stays[n]) // a reserve of more than all below it can use
+			}
 			if most := m.tree.most[n]; most != plan.Unlimited {
 				head = max(0, most-f.stays[n])
 			}
 		}
 		if inside := min(need[n]-head, h.above[n]-h.gives[n]); inside > 0 {
-			m.spread(n, min(inside, bears))
+			m.spread(n, min(inside, bears), kind)
 			need[n], bears = need[n]-inside, max(0, bears-inside)
 		}
 		if n != plan.Root {
@@ -132,7 +147,7 @@ func (m *Planner) budgetBears() int64 {
 
 // spread adds so much to what those below a consumer give who are above their quotas: in proportion to
 // how far they still are, level by level, rounded in reverse rank order.
-func (m *Planner) spread(from plan.Node, slots int64) {
+func (m *Planner) spread(from plan.Node, slots int64, kind int) {
 	h := &m.hybrid
 	more := make([]int64, len(h.gives))
 	more[from] = max(0, min(slots, h.above[from]-h.gives[from]))
@@ -143,7 +158,7 @@ func (m *Planner) spread(from plan.Node, slots int64) {
 		h.gives[n] += more[n]
 		h.siblings, h.owns = h.siblings[:0], h.owns[:0]
 		for _, c := range slices.Backward(m.tree.child[n]) {
-			if m.isHybrid(c) {
+			if m.takesPart(c, kind) {
 				h.siblings = append(h.siblings, c)
 				h.owns = append(h.owns, h.above[c]-h.gives[c])
 			}
@@ -176,7 +191,7 @@ func (m *Planner) forTakers(reason int32, may func(leaf plan.Node, k int64) bool
 		}
 		for more := m.open(leaf); more; more = m.line.Advance(leaf) {
 			for sub := m.line.Next(leaf); sub != cluster.NoID; sub = m.line.Next(leaf) {
-				if may(leaf, m.slots(sub)) && m.promise(leaf, sub, reason, m.hybridVictims) {
+				if may(leaf, m.slots(sub)) && m.promise(leaf, sub, reason, nil, m.hybridVictims) {
 					m.line.Settle(leaf)
 				} else {
 					m.line.Pass(leaf)
@@ -255,7 +270,7 @@ func (m *Planner) giversVictims(w *want) []victim {
 
 // give0 takes what a set takes back off what its leaf has to give.
 func (m *Planner) give0(v victim) {
-	if leaf := m.s.Node(m.s.Holding.Sub[v.q]); m.isHybrid(leaf) {
+	if leaf := m.s.Node(m.s.Holding.Sub[v.q]); m.isHybrid(leaf) || m.tree.shares {
 		m.hybrid.gives[leaf] -= v.units * m.slots(m.s.Holding.Sub[v.q])
 	}
 }
@@ -349,13 +364,13 @@ func (m *Planner) forOwners() {
 		}
 		return r.netIdle - r.joinedPool
 	}
-	m.measureAbove()
+	m.measureAbove(kindHybrid)
 	clear(m.hybrid.gives)
 	asked := m.ownersNeed(true) - idle()
 	if mutant == 84 {
 		asked = unbound
 	}
-	m.spread(plan.Root, min(m.overPart(), asked, m.budgetBears()))
+	m.spread(plan.Root, min(m.overPart(), asked, m.budgetBears()), kindHybrid)
 	m.forTakers(decision.ReclaimRecall, func(leaf plan.Node, k int64) bool {
 		return !m.isHybrid(leaf) && m.netOwn(leaf)-r.joinedOwn[leaf] >= k
 	})

@@ -71,6 +71,7 @@ type tree struct {
 	zeroed   bool          // whether a branch has a ratio of 0: only what is above it is not for those below
 	hybrid   bool          // whether any branch is hybrid
 	mixed    bool          // and others are not
+	shares   bool          // whether all are under the share-ratio policy
 }
 
 // Attach points the planner at a state and the plan it is to carry out. Cheap, but for a new revision.
@@ -96,7 +97,7 @@ func (m *Planner) goBy(window int) {
 // grow makes the orders of consumers in a window.
 func (m *Planner) grow() *tree {
 	n := m.policy.Len()
-	t := &tree{}
+	t := &tree{shares: true}
 	t.most = make([]int64, n)
 	for c := range t.most {
 		t.most[c] = plan.Unlimited
@@ -110,7 +111,7 @@ func (m *Planner) grow() *tree {
 		up := m.policy.Parent[c]
 		t.child[up] = append(t.child[up], c)
 		hybrid := m.set.Policy[c] == plan.Hybrid
-		t.hybrid, t.mixed = t.hybrid || hybrid, t.mixed || !hybrid
+		t.hybrid, t.mixed, t.shares = t.hybrid || hybrid, t.mixed || !hybrid, t.shares && m.set.Policy[c] == plan.ShareRatio
 		t.barred[c] = m.set.Ratio[c] == 0 && mutant != 12 || hybrid
 		t.zeroed = t.zeroed || m.set.Ratio[c] == 0 && !m.policy.Leaf(c) && mutant != 74
 		if t.most[c] = m.set.Max[c]; hybrid {

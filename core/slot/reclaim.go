@@ -30,10 +30,12 @@ type reclaims struct {
 	moving     map[plan.Node]int64    // slots of a lender that moves under thought take
 	last       cluster.SetID          // the set made last
 
-	ahead bool // the rules are those of the coming window: nothing is relabelled
-	crowd *crowd
-	lone  bool // whether all victims chosen last are of the leaf on the crowd's top
-	want  want
+	ahead  bool // the rules are those of the coming window: nothing is relabelled
+	crowd  *crowd
+	givers *crowd // where what is asked is divided
+	asked  bool   // whether the victims chosen last are of these
+	lone   bool   // whether all victims chosen last are of the leaf on the crowd's top
+	want   want
 }
 
 // want is the unit of a taker for which room is looked for.
@@ -44,6 +46,8 @@ type want struct {
 	reason  int32
 	account int64 // net
 	failed  map[cluster.ParcelID]bool
+
+	boundless bool // maximums are not looked at
 }
 
 // victim is units that may be taken back for a taker.
@@ -141,7 +145,12 @@ func (m *Planner) netAccount(leaf plan.Node, k int64, reason int32) int64 {
 		}
 		return max(0, m.netHybrid()) - m.freeAfter(leaf, k)
 	}
-	return min(m.netPool(), r.netIdle-r.claims) - r.joinedPool
+	return m.netShared()
+}
+
+// netShared is how many slots the share pools have for takers, as if what is under reclaim had been given back.
+func (m *Planner) netShared() int64 {
+	return min(m.netPool(), m.reclaim.netIdle-m.reclaim.claims) - m.reclaim.joinedPool
 }
 
 // recall takes back for owners what they lent (SLOT-5 ④, SLOT-8).
@@ -172,7 +181,7 @@ func (m *Planner) recallAllocation(leaf plan.Node, loans []cluster.HoldingID) {
 		case m.moveLoans(leaf, sub, loans):
 			m.line.Served(leaf)
 			m.flush()
-		case m.promise(leaf, sub, decision.ReclaimRecall, func(w *want) []victim { return m.loanVictims(w, loans) }):
+		case m.promise(leaf, sub, decision.ReclaimRecall, loans, func(w *want) []victim { return m.loanVictims(w, loans) }):
 			m.line.Settle(leaf)
 		default:
 			m.line.Pass(leaf)
@@ -244,7 +253,7 @@ func (m *Planner) movable(owner plan.Node, slots int64, loans []cluster.HoldingI
 
 // promise makes a set for one unit of a sub-allocation, or lets it join those under way, and tells
 // whether the unit is promised now (CYC-6).
-func (m *Planner) promise(leaf plan.Node, sub cluster.SubID, reason int32, find func(*want) []victim) bool {
+func (m *Planner) promise(leaf plan.Node, sub cluster.SubID, reason int32, loans []cluster.HoldingID, find func(*want) []victim) bool {
 	if m.reclaim.undone[sub] {
 		return false
 	}
@@ -255,15 +264,31 @@ func (m *Planner) promise(leaf plan.Node, sub cluster.SubID, reason int32, find 
 	}
 	w := &m.reclaim.want
 	*w = want{leaf: leaf, sub: sub, k: m.slots(sub), reason: reason, account: m.netAccount(leaf, m.slots(sub), reason), failed: map[cluster.ParcelID]bool{}}
-	if !m.join(w) {
-		victims := find(w)
-		if len(victims) == 0 || !m.issue(w, victims) {
+	if done, tried := m.joinOrTake(w, find); !done {
+		if tried || reason != decision.ReclaimRecall || !m.makeWay(w, loans) {
+			return false
+		}
+		clear(w.failed)
+		w.account = m.netAccount(leaf, w.k, reason)
+		if done, _ = m.joinOrTake(w, find); !done {
 			return false
 		}
 	}
 	m.line.Sub[sub].Bar++
 	m.reclaim.turns--
 	return true
+}
+
+// joinOrTake lets a unit join sets under way, or makes one of the victims that are found for it; tried tells whether there were any.
+func (m *Planner) joinOrTake(w *want, find func(*want) []victim) (done, tried bool) {
+	if m.join(w) {
+		return true, true
+	}
+	victims := find(w)
+	if len(victims) == 0 {
+		return false, false
+	}
+	return m.issue(w, victims), true
 }
 
 // join counts a unit as promised that will fit once the sets under way are done.
@@ -420,12 +445,12 @@ func (m *Planner) suffices(w *want, k cluster.ParcelID, found []victim) bool {
 	if m.drawsPool(w) && !m.zeroesBear(w.leaf, w.k, from) {
 		return false
 	}
-	for n := w.leaf; m.tree.maxed && n != plan.Root; n = m.policy.Parent[n] {
-		most := m.tree.most[n]
-		if most == plan.Unlimited {
-			continue
+	for n := w.leaf; m.tree.maxed && !w.boundless && n != plan.Root; n = m.policy.Parent[n] {
+		holds := m.figure.total[n] + m.figure.pend[n]
+		if w.reason == decision.ReclaimRecall { // what makes way for it is on its way
+			holds = m.figure.stays[n]
 		}
-		if m.figure.total[n]+m.figure.pend[n]+w.k-from(n)+reserves(n) > most {
+		if most := m.tree.most[n]; most != plan.Unlimited && holds+w.k-from(n)+reserves(n) > most {
 			return false
 		}
 	}

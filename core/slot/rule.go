@@ -88,7 +88,7 @@ func (m *Planner) spared(leaf plan.Node, slots int64) bool {
 func (m *Planner) bears(q cluster.HoldingID) bool {
 	h, f, sub := &m.s.Holding, &m.figure, m.s.Holding.Sub[q]
 	leaf, v := m.s.Node(sub), m.worth(q)
-	if !m.roomyNet(leaf, v) {
+	if !m.roomyNet(leaf, v) || !m.whole && h.Origin[q] != decision.OriginOwned && !m.besideOwners(leaf, v) {
 		return false
 	}
 	switch m.kindOf(leaf, h.Origin[q], m.lenderOf(h.Lender[q])) {
@@ -105,6 +105,29 @@ func (m *Planner) bears(q cluster.HoldingID) bool {
 	lender, most := m.lenderOf(h.Lender[q]), m.set.BorrowLimit[leaf]
 	return lender != plan.None && m.netOwn(lender) >= v && m.owned.of[lender]-m.owned.reserved[lender]-f.net[kindLent][lender] >= v &&
 		(most == plan.Unlimited || f.net[kindBorrow][leaf]+v <= most) && m.admits(lender, leaf) && m.asks(leaf, lender)
+}
+
+// besideOwners tells whether every maximum on a leaf's way bears so many slots more from pools or loans, beside what other
+// owners below it want of their own (SLOT-4), net. O(leaves below).
+func (m *Planner) besideOwners(leaf plan.Node, slots int64) bool {
+	f := &m.figure
+	for n := leaf; m.tree.maxed && n != plan.Root; n = m.policy.Parent[n] {
+		most := m.tree.most[n]
+		if most == plan.Unlimited || m.isHybrid(n) {
+			continue
+		}
+		due := int64(0)
+		for owner := n; owner < m.policy.End[n]; owner++ {
+			if m.policy.Leaf(owner) && owner != leaf {
+				own := min(m.quota.demand[owner], m.owned.of[owner]) - f.net[kindOwn][owner] - f.roomOwn[owner]
+				due += max(0, min(own, m.quota.demand[owner]-f.stays[owner]))
+			}
+		}
+		if f.stays[n]+slots+due > most {
+			return false
+		}
+	}
+	return true
 }
 
 // vacate puts under reclaim what is held on hosts that drain or left the group (CYC-5, REQ-2).
