@@ -144,6 +144,8 @@ var (
 		"placement: balanced", "recall: before_borrow", "release: confirmed", "overdue_after: 60s", "share_reclaim: false",
 		"share_quota: static", "reclaim_budget: 1", "lend to any", "lend to siblings", "lend to a list", "borrow from any", "borrow from siblings",
 		"borrow from a list", "most of a leaf", "most of a branch", "ratio 0 of a leaf", "ratio 0 of a branch",
+		"drew from its own pool below a ratio of 0", "made way for an owner below a maximum", "lent while somebody has more than its part",
+		"stayed on a closed host", "divided what is asked by ratios",
 	}
 )
 
@@ -155,7 +157,8 @@ var hybridSituations = []string{
 	"distribute_evenly: true", "disable_reclaim_on_shrink: true", "configured_slots", "reclaim_budget: 1", "mixed group", "hybrid branches alone",
 	"limit of a leaf", "limit of a branch", "reserve of a leaf", "reserve of a branch",
 	"windows", "lead", "other policies in another window", "reclaim issued window_switch", "reclaim cancelled window_switch",
-	"removed by force", "renamed", "added", "reclaim issued plan_change", "relabel hybrid to owned", "relabel owned to hybrid",
+	"moved within more than the hybrid branches' part", "a reserve below a limit is filled by others", "owed after a switch",
+	"lent while somebody has more than its part", "removed by force", "renamed", "added", "reclaim issued plan_change", "relabel hybrid to owned", "relabel owned to hybrid",
 }
 
 // count adds the situations of a case, each as often as it occurred in another cycle or row.

@@ -170,8 +170,11 @@ func (p *part) entitled() {
 		ratios += p.slot.Ratio[c]
 	}
 	switch zero := p.barred(n); {
+	case zero == n && p.tree().Leaf(n):
+		p.point("static_quota", static, "deserves nothing of any share pool: its share ratio is 0", "SLOT-6", "D-6")
 	case zero != plan.None:
-		p.point("static_quota", static, fmt.Sprintf("deserves nothing of any share pool: the share ratio of %s is 0", p.tree().Path[zero]), "SLOT-6", "D-6")
+		p.point("static_quota", static, fmt.Sprintf("its part of the share pools, whoever is busy, is %s: the share ratio of %s is 0, so that those below it get nothing of the pools above it, only of its own",
+			grouped(static), p.tree().Path[zero]), "SLOT-4", "SLOT-6")
 	case pools == 0:
 		p.point("static_quota", static, "there are no slots in share pools", "SLOT-1", "SLOT-6")
 	default:
@@ -195,12 +198,19 @@ func (p *part) pools() (slots int64) {
 	return slots
 }
 
-// quotaText takes a quota apart: what is owned and can be used, what is borrowed, and the rest from share pools. What hosts
-// can take of the demand is in no table; unless the quota covers all of it, what is owned counts at most, and the rest at least.
+// quotaText takes a quota apart: what is owned and can be used, what is borrowed, and the rest from share pools. How much of
+// what is borrowed counts is in no table while some of it is wanted back. What hosts can take of the demand is in no table; unless the quota covers all of it, what is owned counts at most, and the rest at least.
 func (p *part) quotaText(pools int64) string {
 	n := p.node
 	quota, borrowed, demand := p.of(n, "quota"), p.of(n, "held_borrowed"), p.of(n, "demand")
 	text := "deserves " + count(quota, "slot")
+	if borrowed > 0 && p.tree().Leaf(n) && (len(p.Leaving) > 0 || p.slots.ReclaimBudget != plan.Unlimited) {
+		text += fmt.Sprintf(": what it can use of the %s that it owns, what of the %s borrowed its lenders do not want back", grouped(p.of(n, "owned")), grouped(borrowed))
+		if pools > 0 {
+			text += ", and its part of share pools under today's demand"
+		}
+		return text
+	}
 	use := min(demand, p.of(n, "owned"), quota-borrowed)
 	rest := quota - borrowed - use
 	most, least := "up to ", "at least "

@@ -352,6 +352,9 @@ func (g *slots) takeBack() {
 	}
 	for n := plan.Node(g.p.Len() - 1); n > plan.Root; n-- { // children come before their parents
 		if g.hybrid(n) && g.w.Limit[n] != plan.Unlimited {
+			if len(g.blended(n)) > 0 && g.claimed(n)+g.lackingBelow(n, g.promisedTo) > g.w.Limit[n] && g.lackingBelow(n, g.promisedTo) > 0 {
+				g.notes["a reserve below a limit is filled by others"]++
+			}
 			g.sweep(n, "reserve", func() int64 {
 				return min(g.lackingBelow(n, g.promisedTo), g.claimed(n)+g.lackingBelow(n, g.promisedTo)-g.w.Limit[n])
 			})

@@ -243,6 +243,9 @@ func (g *slots) borrow() {
 			if h == nil || m == plan.None || !g.lasts(s, borrowed, m) {
 				return false
 			}
+			if g.spare() < 0 {
+				g.notes["lent while somebody has more than its part"]++
+			}
 			g.give(s, h, borrowed, m)
 			return true
 		}) {

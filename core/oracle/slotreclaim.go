@@ -189,6 +189,7 @@ func (g *slots) shed(over func() bool, home func(u *unit) bool, closed bool, lis
 		case !g.ahead && home(u):
 		case !closed && !g.ok(u.host):
 			passed[u] = true
+			g.notes["stayed on a closed host"]++
 		case !g.rule(u, reason):
 			g.skip[u.sub] = true
 		}
@@ -315,6 +316,9 @@ func (g *slots) fairShare() {
 			lists := []func(chosen []*unit) []*unit{func(chosen []*unit) []*unit {
 				return slices.DeleteFunc(g.furthest(chosen), func(u *unit) bool { return !g.yields(u, s, chosen) })
 			}}
+			if g.ratios() && total(g.parties(), func(leaf plan.Node) int64 { return g.gives[leaf] }) > 0 {
+				g.notes["divided what is asked by ratios"]++
+			}
 			if g.ratios() { // of what is asked of all; where those units do not serve, of all that is above
 				lists = slices.Insert(lists, 0, func(chosen []*unit) []*unit { return g.toGive(s, chosen) })
 			}

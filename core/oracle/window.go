@@ -173,6 +173,9 @@ func (g *slots) labelled(leaf plan.Node) int64 {
 // switchOver settles foreign units; then it takes back what a coming switch would, if that is near.
 func (g *slots) switchOver() {
 	g.naturalize(g.seasons[g.in].reason, false)
+	if len(g.units(g.owed)) > 0 {
+		g.notes["owed after a switch"]++
+	}
 	if next := g.coming(); next >= 0 {
 		g.underWindow(next, func(n *slots) {
 			n.entitle()

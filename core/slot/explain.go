@@ -141,8 +141,11 @@ func (m *Planner) why(sub cluster.SubID) reason {
 		k, unit = m.nextCost(sub), 1
 	}
 	if at, ok := m.roomy(leaf, k, false); !ok {
-		return reason{code: decision.ReasonConsumerLimit, blocker: at,
-			detail: fmt.Sprintf("%s holds %d of at most %d slots", m.policy.Path[at], m.figure.total[at]+m.pending(at, false), m.tree.most[at])}
+		detail := fmt.Sprintf("%s holds %d of at most %d slots", m.policy.Path[at], m.figure.total[at]+m.pending(at, false), m.tree.most[at])
+		if m.isHybrid(at) && m.hybrid.below[at] > 0 {
+			detail += fmt.Sprintf(", and %d more are reserved below it", m.hybrid.below[at])
+		}
+		return reason{code: decision.ReasonConsumerLimit, blocker: at, detail: detail}
 	}
 	if m.isHybrid(leaf) {
 		return m.whyHybrid(leaf, sub, unit, host)
