@@ -226,6 +226,9 @@ func (m *Planner) label() {
 		if sub == cluster.NoID || m.s.Holding.Origin[q] != decision.Null {
 			continue // gone since
 		}
+		if m.s.Sub.Orphan[sub] {
+			continue // a policy took its place away before it was ever counted: it counts for nobody (D-37)
+		}
 		if m.whole {
 			m.labelHost(q)
 			continue
