@@ -225,6 +225,8 @@ func (s *State) bindRunning(source string, t *HoldingTable) (
 		if r.sub == NoID {
 			continue
 		}
+		rows[i].parcel = s.Plans[s.Sub.Plan[r.sub]].Parcels.Begin(r.parcel)
+		r = rows[i]
 		if !known || s.Sub.Source[r.sub] != SourceID(src) {
 			f.Add(i+1, "allocation", t.Allocation.Names.String(t.Allocation.At(i)), fmt.Sprintf("belongs to another source than %q", source))
 			continue
@@ -265,7 +267,7 @@ func (s *State) SetRunning(source string, t *HoldingTable) (released, added int6
 		newest := s.newestFirst(nil, sub)
 		for i := len(newest) - 1; i >= 0; i-- { // the oldest stay
 			q := newest[i]
-			key := boundHolding{sub, s.Holding.Parcel[q]}
+			key := boundHolding{sub, s.Plans[s.Sub.Plan[sub]].Parcels.Begin(s.Holding.Parcel[q])}
 			have := s.Holding.Units[q]
 			stays := min(have, left[key])
 			left[key] -= stays
@@ -282,8 +284,11 @@ func (s *State) SetRunning(source string, t *HoldingTable) (released, added int6
 		}
 		left[r] = 0
 		p := &s.Plans[s.Sub.Plan[r.sub]]
-		s.run(r.sub, r.parcel, units)
-		p.Changed, p.Dirty = append(p.Changed, r.parcel), true
+		for _, to := range s.spread(p, r.sub, r.parcel, units) {
+			s.run(r.sub, to.parcel, to.units)
+			p.Changed = append(p.Changed, to.parcel)
+		}
+		p.Dirty = true
 		s.excess = append(s.excess, r.sub)
 		added += units
 	}
