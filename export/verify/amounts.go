@@ -54,6 +54,9 @@ func (v *verifier) amountsOf(p *plan) *figuresOf {
 		if e.guessed {
 			delete(f.owned, "configured")
 		}
+		if v.unlabelledIn(p) {
+			delete(f.owned, "lent")
+		}
 	}
 	if !v.hazy[p.name] && (v.fresh("amounts") || v.busy(p.name)) {
 		f.static = map[string][]int64{}

@@ -13,7 +13,7 @@ func (m *model) setHosts(g *grid, full bool) {
 	kinds := m.kinds(g)
 	if full {
 		for _, h := range m.hosts {
-			h.gone = true
+			h.gone, h.state = true, "unavail"
 		}
 		m.order = m.order[:0]
 	}
@@ -24,8 +24,8 @@ func (m *model) setHosts(g *grid, full bool) {
 			h = &host{name: name, state: "ok", size: make([]int64, len(m.policy.dimensions)), attr: map[string]any{}}
 			m.hosts[name] = h
 			m.order = append(m.order, name)
-		} else if h.gone {
-			*h = host{name: name, state: "ok", size: make([]int64, len(m.policy.dimensions)), attr: map[string]any{}}
+		} else if h.gone { // what changes do not give keeps its value
+			h.gone = false
 			m.order = append(m.order, name)
 		}
 		m.setHost(h, g, row, kinds)
@@ -119,12 +119,12 @@ func attrOf(cell any, kind string) any {
 
 // lay finds each host's plan and what it is worth there.
 func (m *model) lay() {
-	in := map[string]string{}
+	in, listed := map[string]string{}, map[string]bool{}
 	for _, t := range m.policy.plans {
 		for _, name := range t.groups {
 			g := m.policy.groups[name]
 			for _, h := range g.hosts {
-				in[h] = t.name
+				in[h], listed[h] = t.name, true
 			}
 			if g.cond == nil {
 				continue
@@ -138,7 +138,7 @@ func (m *model) lay() {
 	}
 	for _, h := range m.hosts {
 		h.plan, h.cap = in[h.name], nil
-		if h.gone {
+		if h.gone && !listed[h.name] { // a group that lists a host has it as unavail
 			h.plan = ""
 		}
 		if t := m.policy.byName[h.plan]; t != nil {

@@ -270,6 +270,11 @@ func (g *grid) cell(row int, name string) any {
 	return g.rows[row][i]
 }
 
+// key is the sub-allocation of a plan that a row names.
+func (g *grid) key(row int, plan string) key {
+	return key{plan, g.text(row, "consumer"), g.text(row, "allocation"), g.text(row, "sub"), ""}
+}
+
 // text is a cell as text, "" when there is none.
 func (g *grid) text(row int, name string) string { return textOf(g.cell(row, name)) }
 

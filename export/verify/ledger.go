@@ -36,24 +36,23 @@ func (v *verifier) releases() {
 	t := v.table["releases"]
 	keys, host, units, cause := t.keys(), t.words["host"], t.number["units"], t.words["cause"]
 	labels, reclaim := t.labels(), t.number["reclaim"]
-	back := map[spot][2]int64{}
 	gone := map[key]bool{}
 	lost := map[string]bool{}
 	for row := range t.n {
-		at, n, why := spot{keys(row), host.text(row)}, units.at(row), cause.text(row)
+		n, why := units.at(row), cause.text(row)
+		at := v.released(spot{keys(row), host.text(row)}, labels(row), reclaim.at(row), why)
 		v.is(at.about("log", "releases", "a row of %d units", n), n > 0)
 		v.before(at)
+		p := v.m.piles[at]
 		v.takeOff(at, labels(row), n)
 		v.settleClaim(at, reclaim.at(row), n, why)
 		switch why {
-		case "client":
-			b := back[at]
-			b[0] += n
-			back[at] = b
-		case "done":
-			b := back[at]
-			b[1] += n
-			back[at] = b
+		case "client", "done":
+			how := map[string]int{"client": 0, "done": 1}[why]
+			if v.equal(at.about("INV-9", "releases", "units that clients gave back, of which none are held"), 0, n*missing(p)); p != nil {
+				p.back[how] += n
+				v.m.given = append(v.m.given, p)
+			}
 		case "demand_gone":
 			gone[at.key] = true
 		case "host_lost":
@@ -64,17 +63,23 @@ func (v *verifier) releases() {
 			v.fault(at.about("log", "releases", "cause %q is none", why))
 		}
 	}
-	for at, b := range back {
-		v.equal(at.about("INV-9", "releases", "units that clients gave back"), v.asked[at][0], b[0])
-		v.equal(at.about("INV-9", "releases", "units that clients said are done"), v.asked[at][1], b[1])
+	for _, p := range v.m.given {
+		v.equal(p.about("INV-9", "releases", "units that clients gave back"), p.asked[0], p.back[0])
+		v.equal(p.about("INV-9", "releases", "units that clients said are done"), p.asked[1], p.back[1])
+		p.asked, p.back = [2]int64{}, [2]int64{}
 	}
-	for at, a := range v.asked {
-		if _, ok := back[at]; !ok {
-			v.equal(at.about("INV-9", "releases", "units that clients gave back"), a[0]+a[1], 0)
-		}
-	}
+	v.m.given = v.m.given[:0]
 	v.settled(gone, lost)
+	v.forget()
 	v.expired()
+}
+
+// missing is 1 where nothing is held, else 0.
+func missing(p *pile) int64 {
+	if p == nil {
+		return 1
+	}
+	return 0
 }
 
 // takeOff takes released units off a pile. Releases do not tell the pool.
@@ -136,11 +141,7 @@ func (v *verifier) settled(gone map[key]bool, lost map[string]bool) {
 		if s := v.m.subs[k]; s == nil {
 			v.fault(k.about("CYC-5", "releases", "cause demand_gone of a sub-allocation that nobody knows"))
 		} else {
-			want := s.units
-			if s.other == v.cycle {
-				want = 0 // all that it holds is of another unit size
-			}
-			v.equal(k.about("CYC-5", "releases", "held after what is beyond demand was released (demand_gone)"), want, s.held)
+			v.equal(k.about("CYC-5", "releases", "held after what is beyond demand was released (demand_gone)"), s.units, s.held)
 		}
 	}
 	for name := range lost {
@@ -149,7 +150,7 @@ func (v *verifier) settled(gone map[key]bool, lost map[string]bool) {
 			continue
 		}
 		v.is(Fault{Rule: "CYC-5", Table: "releases", Plan: h.plan, Host: name,
-			What: "cause host_lost, and neither is the host lost nor did it come to have less"}, v.resized)
+			What: "cause host_lost, and neither is the host lost nor did it come to have less"}, v.resized || v.overrun[name])
 	}
 }
 

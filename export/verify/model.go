@@ -21,12 +21,15 @@ type model struct {
 	of       map[string]*account    // by plan, then consumer: what leaves hold
 	conds    map[string]*expr       // parsed requirements
 	claims   map[int64][]*claim     // reclaims under way, by number
+	former   map[key]map[key]bool   // sub-allocations of other sizes, by the key of their rows
+	spots    map[key][]string       // hosts of what sub-allocations hold, while sizes change; nil: not made yet
+	given    []*pile                // of which clients gave something back
 	swaps    map[string]map[key]int // by plan: rows that took something for a share from a sub-allocation, or from what was promised to it, since its turns began
 	leaving  int64
 	cycle    int64
 	estates  map[string]*estate // of MD plans of which anybody owned anything
 	lost     bool               // what is held is not known: nor who holds something of those that a policy left without their place
-	replaced int64              // sub-allocations whose unit came to have another size in this cycle: the log counts both
+	replaced int64              // sub-allocations that are forgotten before the log counts them
 }
 
 type host struct {
@@ -59,7 +62,6 @@ type sub struct {
 	arrival int64
 	orphan  bool // its consumer is no leaf of its plan any more, and it holds something
 	grace   int64
-	other   int64 // the cycle in which its unit came to have another size while it held some
 }
 
 // pile is what a sub-allocation holds on a host.
@@ -69,6 +71,8 @@ type pile struct {
 	label   map[label]int64
 	units   int64
 	leaving int64
+	asked   [2]int64        // units that clients gave back since the last cycle, and that they said are done
+	back    [2]int64        // those of them that the cycle released
 	lots    map[int64]int64 // units granted, by cycle
 	was     map[label]int64 // what it counted as before its host left the plan
 	left    int64           // the cycle in which that was
@@ -87,7 +91,7 @@ type account struct {
 func newModel() *model {
 	return &model{hosts: map[string]*host{}, attrs: map[string]bool{}, numeric: map[string]bool{}, subs: map[key]*sub{},
 		piles: map[spot]*pile{}, onHost: map[string]map[spot]*pile{}, of: map[string]*account{}, conds: map[string]*expr{},
-		claims: map[int64][]*claim{}, swaps: map[string]map[key]int{}, estates: map[string]*estate{}}
+		claims: map[int64][]*claim{}, former: map[key]map[key]bool{}, swaps: map[string]map[key]int{}, estates: map[string]*estate{}}
 }
 
 func (m *model) isNumber(word string) bool {
@@ -190,7 +194,7 @@ func (m *model) counts(t *plan, s *sub) bool {
 
 // forsake makes the sub-allocation of an orphan known of which demand tells that came before the policy that took its place away: it is held yet.
 func (m *model) forsake(k key) {
-	was, t := m.subs[key{"", k.consumer, k.allocation, k.sub}], m.policy.byName[k.plan]
+	was, t := m.subs[key{"", k.consumer, k.allocation, k.sub, ""}], m.policy.byName[k.plan]
 	if m.subs[k] != nil || was == nil || t == nil {
 		return
 	}
@@ -388,6 +392,25 @@ func (m *model) put(at spot, l label, n, cycle int64) *pile {
 	return p
 }
 
+// rest is what a pile has besides what clients gave back.
+func (p *pile) rest() int64 { return p.units - p.asked[0] - p.asked[1] }
+
+// ask notes that clients give units of a pile back, or say that they are done.
+func (m *model) ask(p *pile, how int, units int64) {
+	if units > 0 {
+		p.asked[how] += units
+		m.given = append(m.given, p)
+	}
+}
+
+// arrived is when a sub-allocation came, among all.
+func (m *model) arrived(k key) int64 {
+	if s := m.subs[k]; s != nil {
+		return s.arrival
+	}
+	return 0
+}
+
 // relabel makes a pile count as it is said to.
 func (m *model) relabel(p *pile, to map[label]int64) {
 	for l, n := range p.label {
@@ -403,8 +426,9 @@ func (m *model) relabel(p *pile, to map[label]int64) {
 // times. It gives the plan of rows by their consumer where they name none.
 func (m *model) setDemand(source string, g *grid, whole bool) error {
 	seen := map[key]bool{}
+	m.spots = nil
 	for row := range g.rows {
-		k := key{g.text(row, "plan"), g.text(row, "consumer"), g.text(row, "allocation"), g.text(row, "sub")}
+		k := g.key(row, g.text(row, "plan"))
 		if k.plan == "" {
 			k.plan = m.onlyPlan(k.consumer)
 		}
@@ -451,24 +475,10 @@ func (m *model) onlyPlan(consumer string) string {
 
 func (m *model) setRow(source string, k key, g *grid, row int) error {
 	units, _ := g.whole(row, "units")
-	s := m.subs[k]
-	if s == nil || s.orphan {
-		m.arrival++
-		s = &sub{key: k, arrival: m.arrival}
-		m.subs[k] = s
-	}
+	s := m.sized(k, m.sizeOf(k, g, row))
 	s.source, s.named, s.units = source, true, units
 	slots, _ := g.whole(row, "slots")
 	s.slots = max(1, slots)
-	if size := m.sizeOf(k, g, row); !slices.Equal(size, s.size) {
-		if s.held > 0 {
-			s.other = m.cycle
-		}
-		if s.size != nil {
-			m.replaced++
-		}
-		s.size = size
-	}
 	var given bool
 	if s.perHost, given = g.whole(row, "max_per_host"); !given || g.cell(row, "max_per_host") == (null{}) {
 		s.perHost = none

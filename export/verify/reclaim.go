@@ -20,6 +20,9 @@ type claim struct {
 	sameCycle     int64 // the cycle in which it was issued
 }
 
+// taker is the sub-allocation that units are taken for.
+func (c *claim) taker() key { return key{c.plan, c.forConsumer, c.forAllocation, c.forSub, ""} }
+
 // reasons are the reasons of reclaims: whether a taker stands behind them, and in which plans they are.
 var reasons = map[string]struct{ taker, slot, md bool }{
 	"recall": {true, true, true}, "fair_share": {true, true, true}, "over_limit": {false, true, true}, "reserve": {false, true, true},
@@ -59,7 +62,7 @@ func (v *verifier) reclaimed(pick func(row int, c *claim) bool) {
 	issued, deadline := t.number["issued"], t.number["deadline"]
 	forConsumer, forAllocation, forSub := t.words["for_consumer"], t.words["for_allocation"], t.words["for_sub"]
 	for row := range t.n {
-		c := &claim{spot: spot{keys(row), host.text(row)}, number: number.at(row), units: units.at(row), reason: reason.text(row),
+		c := &claim{spot: v.m.located(spot{keys(row), host.text(row)}), number: number.at(row), units: units.at(row), reason: reason.text(row),
 			forConsumer: forConsumer.text(row), forAllocation: forAllocation.text(row), forSub: forSub.text(row),
 			issued: issued.at(row), deadline: deadline.at(row), sameCycle: v.cycle}
 		if !pick(row, c) {
@@ -94,7 +97,7 @@ func (v *verifier) wellFormed(c *claim) bool {
 	v.is(c.about("INV-7", "reclaims", "reason %s is not for this kind of plan", c.reason), r.md && t.md || r.slot && !t.md)
 	if v.is(c.about("INV-7", "reclaims", "reason %s, for consumer %q: a taker must stand behind it, or else must not", c.reason, c.forConsumer),
 		r.taker == (c.forConsumer != "")) && r.taker {
-		k := key{c.plan, c.forConsumer, c.forAllocation, c.forSub}
+		k := c.taker()
 		v.is(c.about("INV-7", "reclaims", "taken from itself"), k != c.key)
 	}
 	return true
@@ -114,7 +117,7 @@ func (v *verifier) issue(c *claim) {
 	v.swap(c, c.key)
 	if c.forConsumer != "" { // of what is cancelled, the taker may be gone from the policy
 		v.is(c.about("INV-7", "reclaims", "the taker %s %s %s is no sub-allocation", c.forConsumer, c.forAllocation, c.forSub),
-			v.m.subs[key{c.plan, c.forConsumer, c.forAllocation, c.forSub}] != nil)
+			v.m.subs[c.taker()] != nil)
 	}
 	v.equal(c.about("log", "reclaims", "issued is not the cycle's now"), v.now, c.issued)
 	v.deadline(t, c)
@@ -247,7 +250,7 @@ func (p *pile) has(is func(l label) bool) bool {
 // cancel takes units off their reclaim.
 func (v *verifier) cancel(c *claim) {
 	v.cancelled = append(v.cancelled, c)
-	v.swap(c, key{c.plan, c.forConsumer, c.forAllocation, c.forSub})
+	v.swap(c, c.taker())
 	left := c.units
 	for _, was := range v.m.claims[c.number] {
 		if was.spot != c.spot || was.deadline != c.deadline || left == 0 {

@@ -74,12 +74,21 @@ func view(t *decision.Table) *rows {
 }
 
 // key names a sub-allocation of a plan; the plan is "" for demand that no plan takes.
-type key struct{ plan, consumer, allocation, sub string }
+type key struct {
+	plan, consumer, allocation, sub string
+	old                             string // of one whose source has given it another unit size since the last cycle: the size it had
+}
+
+// row is the key as tables have it, without a size.
+func (k key) row() key {
+	k.old = ""
+	return k
+}
 
 // keys gives the key of a row.
 func (r *rows) keys() func(row int) key {
 	p, c, a, s := r.words["plan"], r.words["consumer"], r.words["allocation"], r.words["sub"]
-	return func(row int) key { return key{p.text(row), c.text(row), a.text(row), s.text(row)} }
+	return func(row int) key { return key{p.text(row), c.text(row), a.text(row), s.text(row), ""} }
 }
 
 // label is what units count as.

@@ -55,9 +55,9 @@ type verifier struct {
 	table      map[string]*rows
 	frame      bool                                    // it has a keyframe
 	inputs     int                                     // that came with it
+	overrun    map[string]bool                         // hosts on which more is said to run than was held
 	switched   bool                                    // a policy or window is another than in the cycle before
 	resized    bool                                    // hosts or policy came with it
-	asked      map[spot][2]int64                       // units that clients gave back: client, done
 	begun      map[spot]int64                          // what was held before its events, of spots that have any
 	given      map[spot]map[label]int64                // granted
 	issued     map[string]bool                         // plans in which a set was made
@@ -142,8 +142,8 @@ func (v *verifier) guarded(cycle int64) {
 // run verifies one cycle.
 func (v *verifier) run(cycle int64) {
 	v.cycle, v.m.cycle = cycle, cycle
-	v.asked, v.begun, v.given = map[spot][2]int64{}, map[spot]int64{}, map[spot]map[label]int64{}
-	v.issued, v.takers = map[string]bool{}, map[string]bool{}
+	v.begun, v.given = map[spot]int64{}, map[spot]map[label]int64{}
+	v.issued, v.takers, v.overrun = map[string]bool{}, map[string]bool{}, map[string]bool{}
 	v.switched, v.resized, v.relabelled, v.inputs, v.newClaims, v.cancelled = false, false, false, 0, nil, nil
 	readable := v.load()
 	v.lost = v.lost || !readable
@@ -356,95 +356,6 @@ func (v *verifier) take(in export.Input, content []byte) error {
 		return fmt.Errorf("an input of kind %q is not known", in.Kind)
 	}
 	return nil
-}
-
-// run0 takes units as held since the cycle before; what they count as tells the keyframe.
-func (v *verifier) run0(g *grid) {
-	for row := range g.rows {
-		h := v.m.hosts[g.text(row, "host")]
-		if h == nil {
-			continue
-		}
-		units, _ := g.whole(row, "units")
-		at := spot{key{h.plan, g.text(row, "consumer"), g.text(row, "allocation"), g.text(row, "sub")}, h.name}
-		if units > 0 {
-			v.m.put(at, v.unlabelled(h.plan), units, v.cycle)
-		}
-	}
-}
-
-// resync makes what a source holds what a table says is running (D-33): what is missing is held as if granted in the
-// last cycle, what is too much comes back as if the client had given it back.
-func (v *verifier) resync(source string, g *grid) {
-	runs := map[spot]int64{}
-	for row := range g.rows {
-		if h := v.m.hosts[g.text(row, "host")]; h != nil {
-			n, _ := g.whole(row, "units")
-			runs[spot{key{h.plan, g.text(row, "consumer"), g.text(row, "allocation"), g.text(row, "sub")}, h.name}] += n
-		}
-	}
-	for at, p := range v.m.piles {
-		s := v.m.subs[at.key]
-		if s == nil || s.source != source {
-			continue
-		}
-		asked := v.asked[at]
-		if over := p.units - asked[0] - asked[1] - runs[at]; over > 0 {
-			asked[0] += over
-			v.asked[at] = asked
-		}
-	}
-	for at, n := range runs {
-		held := int64(0)
-		if p := v.m.piles[at]; p != nil {
-			held = p.units - v.asked[at][0] - v.asked[at][1]
-		}
-		if n > held {
-			v.m.put(at, v.unlabelled(at.plan), n-held, v.cycle)
-		}
-	}
-}
-
-// unlabelled is what units count as that run at the start: only a keyframe tells, save in a public pool.
-func (v *verifier) unlabelled(plan string) label {
-	if t := v.m.policy.byName[plan]; t != nil && t.md && !t.owners {
-		return label{origin: "public_pool", pool: "/"}
-	}
-	return label{}
-}
-
-// ask takes note of units that clients give back.
-func (v *verifier) ask(g *grid) {
-	for row := range g.rows {
-		h := v.m.hosts[g.text(row, "host")]
-		if h == nil {
-			continue
-		}
-		at := spot{key{h.plan, g.text(row, "consumer"), g.text(row, "allocation"), g.text(row, "sub")}, h.name}
-		if v.m.piles[at] == nil { // on a host that left its plan
-			for other := range v.m.onHost[h.name] {
-				if other.consumer == at.consumer && other.allocation == at.allocation && other.sub == at.sub {
-					at = other
-				}
-			}
-		}
-		p := v.m.piles[at]
-		if p == nil {
-			continue
-		}
-		units, _ := g.whole(row, "units")
-		asked := v.asked[at]
-		units = min(units, p.units-asked[0]-asked[1])
-		if g.yes(row, "done") {
-			asked[1] += units
-			if s := v.m.subs[at.key]; s != nil {
-				s.units = max(0, s.units-units)
-			}
-		} else {
-			asked[0] += units
-		}
-		v.asked[at] = asked
-	}
 }
 
 // hush has silent sources want no more than they hold.
