@@ -9,6 +9,7 @@ CHANGES ?= 1000
 FUZZ    ?= 60s
 KILLS   ?= 100
 EXTERNAL ?= ../shared/external
+HISTORIES ?= 2000
 
 .PHONY: build readme run test check lint soak fuzz bench bench-external generate clean
 
@@ -50,6 +51,7 @@ soak: ## the properties over many random cases, and that those notice wrong engi
 	STINT_SOAK=1 STINT_MUTATIONS=$(CHANGES) $(GO) test -count=1 -timeout 1h -run 'TestMutations|TestCompactStopped' -v ./export
 	cd export/interop && STINT_SOAK=1 $(GO) test -count=1 -timeout 1h ./...
 	cd export/duckdb && $(GO) test -count=1 -timeout 1h ./...
+	STINT_TEST_HISTORIES=$(HISTORIES) STINT_SCENARIOS=$(CURDIR)/out/scenarios $(GO) test -count=1 -timeout 3h -run 'TestHistories$$' -v ./cmd/stint
 	STINT_TEST_KILLS=$(KILLS) $(GO) test -count=1 -timeout 1h -run TestCrash -v ./cmd/stint
 
 fuzz: ## every fuzz target in turn: make fuzz FUZZ=10m

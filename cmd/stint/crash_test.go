@@ -51,6 +51,10 @@ func crashChild(data string) {
 	}
 	hooks := serveHooks{engine: at, journal: func(op, _ string) error { at(op); return nil }}
 	hooks.segmentBytes = 20_000
+	if file := os.Getenv(historyClock); file != "" {
+		hooks.clock = historyNow(file)
+		historyConfigure(conf, os.Getenv(historyConfig))
+	}
 	os.Exit(map[bool]int{true: 0, false: 3}[serveUntilTerm(conf, hooks) == nil])
 }
 

@@ -79,6 +79,7 @@ Exit codes: 0 ended by a signal, 1 failed while it ran, 2 the start was refused.
 type serveHooks struct {
 	journal func(op, path string) error
 	engine  func(point string)
+	clock   func() int64 // µs since 1970 UTC; nil: the machine's
 
 	segmentBytes int64 // of the journal, so that there are many
 }
@@ -119,7 +120,7 @@ func serve(ctx context.Context, conf *serveConfig, stderr io.Writer, hooks serve
 	if err != nil {
 		return err
 	}
-	o.Journal.Step, o.Engine.Step = hooks.journal, hooks.engine
+	o.Journal.Step, o.Engine.Step, o.Engine.Clock = hooks.journal, hooks.engine, hooks.clock
 	o.Journal.SegmentBytesMax = cmp.Or(hooks.segmentBytes, o.Journal.SegmentBytesMax)
 	if info, ok := debug.ReadBuildInfo(); ok {
 		o.Server.Version = info.Main.Version
