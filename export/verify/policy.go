@@ -43,25 +43,26 @@ type group struct {
 
 // plan is an MD plan or a slot plan.
 type plan struct {
-	name       string
-	md         bool
-	groups     []string
-	overcommit map[string]int64 // thousandths
-	placement  string
-	exclusive  string // by allocation or consumer, "" when not exclusive
-	configured int64
-	budget     int64
-	confirmed  bool
-	overdue    int64
-	lead       int64
-	static     bool // share_quota: static
-	share      bool // share_reclaim
-	even, keep bool // distribute_evenly, disable_reclaim_on_shrink
-	windows    []*window
-	member     map[string]bool
-	owners     bool // MD: some consumer owns something, in some window
-	pubGrace   int64
-	rebalance  int64 // ownership_rebalance
+	name        string
+	md          bool
+	groups      []string
+	overcommit  map[string]int64 // thousandths
+	placement   string
+	exclusive   string // by allocation or consumer, "" when not exclusive
+	configured  int64
+	budget      int64
+	confirmed   bool
+	overdue     int64
+	lead        int64
+	static      bool // share_quota: static
+	share       bool // share_reclaim
+	recallFirst bool // recall: before_borrow
+	even, keep  bool // distribute_evenly, disable_reclaim_on_shrink
+	windows     []*window
+	member      map[string]bool
+	owners      bool // MD: some consumer owns something, in some window
+	pubGrace    int64
+	rebalance   int64 // ownership_rebalance
 }
 
 // window is the settings of a plan that hold at some time of the day, with the plan's own beneath.
@@ -431,7 +432,7 @@ func (p *policy) mdPlan(o object) *plan {
 func (p *policy) slotPlan(o object) *plan {
 	name := o.text("resource_group", "")
 	t := &plan{name: name, groups: []string{name}, placement: o.text("placement", "stacked"),
-		configured: o.whole("configured_slots", none), static: o.text("share_quota", "") == "static",
+		configured: o.whole("configured_slots", none), static: o.text("share_quota", "") == "static", recallFirst: o.text("recall", "") == "before_borrow",
 		even: o.yes("distribute_evenly", false), keep: o.yes("disable_reclaim_on_shrink", false)}
 	if t.placement == "exclusive" {
 		t.exclusive = o.text("exclusive", "allocation")

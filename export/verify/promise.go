@@ -160,6 +160,7 @@ func (v *verifier) promises() {
 	v.limits()
 	v.lots()
 	v.disturbance()
+	v.youngestFirst()
 	waits := map[string]bool{}
 	for _, f := range v.shortfallRows() {
 		if f.reason == "waiting_for_reclaim" {
@@ -171,6 +172,7 @@ func (v *verifier) promises() {
 			v.conserving(p, waits[p.name])
 		} else {
 			v.reserves(p)
+			v.taken(p)
 		}
 	}
 	still := len(v.begun) == 0 && v.m.leaving == 0 && len(waits) == 0 && !v.relabelled && !v.dim()

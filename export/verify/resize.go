@@ -7,8 +7,9 @@ import (
 	"slices"
 )
 
-// A sub-allocation whose unit size changes is a new one (SPEC chapter 7). Tables name both alike, but only one is wanted, and settle releases what
-// the other holds. Until then the model has the other under a key of its own, and has it back under the plain key when its size comes back.
+// A sub-allocation whose unit size changes is a new one (SPEC chapter 7). Tables name both alike, but only one is
+// wanted, and settle releases what the other holds. Until then the model has the other under a key of its own, and has
+// it back under the plain key when its size comes back.
 
 // sized is the sub-allocation of a key with a unit size, a new one if there is none.
 func (m *model) sized(k key, size []int64) *sub {
@@ -116,8 +117,9 @@ func (m *model) located(at spot) spot {
 	return at
 }
 
-// released is the spot that a row of releases is about: what clients gave back is of the size that it was then, what is released for a reclaim of that
-// which is under it, and what is beyond demand of a size that is wanted no more, as long as there is any.
+// released is the spot that a row of releases is about: what clients gave back is of the size that it was then, what is
+// released for a reclaim of that which is under it, and what is beyond demand of a size that is wanted no more, as long
+// as there is any.
 func (v *verifier) released(at spot, l label, number int64, why string) spot {
 	if len(v.m.former[at.key]) == 0 {
 		return at
@@ -138,7 +140,8 @@ func (v *verifier) released(at spot, l label, number int64, why string) spot {
 		if slices.ContainsFunc(v.m.claims[number], func(c *claim) bool { return c.spot == at }) {
 			n += 2
 		}
-		if slices.ContainsFunc(slices.Collect(maps.Keys(p.label)), func(have label) bool { return have.origin == l.origin && have.lender == l.lender }) {
+		if slices.ContainsFunc(slices.Collect(maps.Keys(p.label)),
+			func(have label) bool { return have.origin == l.origin && have.lender == l.lender }) {
 			n++
 		}
 		return n
@@ -152,7 +155,8 @@ func (v *verifier) released(at spot, l label, number int64, why string) spot {
 	return best
 }
 
-// forget ends the time of former sub-allocations: what they held is released. Orphans stay until they have given all back.
+// forget ends the time of former sub-allocations: what they held is released. Orphans stay until they have given all
+// back.
 func (v *verifier) forget() {
 	v.m.spots = nil
 	for k, all := range v.m.former {

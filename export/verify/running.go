@@ -51,8 +51,9 @@ func (v *verifier) resync(source string, g *grid) {
 	}
 }
 
-// runs adds units that a service says are running, beyond what was held. In an MD plan they go to the parts of their host that they fit: those of
-// their leaf first, then by pools from the nearest up, in each the pool's own before lent ones; what fits none goes to the first (ownership.md).
+// runs adds units that a service says are running, beyond what was held. In an MD plan they go to the parts of their
+// host that they fit: those of their leaf first, then by pools from the nearest up, in each the pool's own before lent
+// ones; what fits none goes to the first (ownership.md).
 func (v *verifier) runs(at spot, units int64) {
 	t, s := v.m.policy.byName[at.plan], v.m.subs[at.key]
 	v.overrun[at.host] = true
@@ -77,8 +78,9 @@ func (v *verifier) runs(at spot, units int64) {
 	}
 }
 
-// way lists the parts of a host with what is free of them, in the order in which units of a leaf go there. ok is false when that is not told: the
-// host was changed since it was split, or of what is held in several parts something came back.
+// way lists the parts of a host with what is free of them, in the order in which units of a leaf go there. ok is false
+// when that is not told: the host was changed since it was split, or of what is held in several parts something came
+// back.
 func (v *verifier) way(t *plan, at spot) (way []parcel, ok bool) {
 	list := v.m.parcels(v.m.estates[t.name], t, at.host)
 	if len(list) == 1 {
@@ -115,7 +117,10 @@ func (v *verifier) way(t *plan, at spot) (way []parcel, ok bool) {
 		}
 		return 0
 	}
-	slices.SortStableFunc(way, func(a, b parcel) int { return cmp.Or(cmp.Compare(depth(b), depth(a)), cmp.Compare(lent(a), lent(b))) })
+	slices.SortStableFunc(way, func(a, b parcel) int {
+		return cmp.Or(cmp.Compare(depth(b), depth(a)),
+			cmp.Compare(lent(a), lent(b)))
+	})
 	return way, true
 }
 

@@ -18,6 +18,7 @@ type slots struct {
 	demand   map[string]int64 // D
 	need     map[string]int64
 	left     map[string]int64
+	asks     map[string]int64 // of that, what is for the pool that is being divided
 	dynamic  map[string]int64
 	static   map[string]int64
 	scaled   map[string]int64 // ⌊E⌋
@@ -45,8 +46,11 @@ func (v *verifier) hostsOf(p *plan, visit func(h *host, in bool)) {
 }
 
 // entitle computes a slot plan's figures before grants.
-func (v *verifier) entitle(p *plan) *slots {
-	s := &slots{plan: p, w: p.at(v.now, v.m.policy.zone), owned: map[string]int64{}, reserved: map[string]int64{}, pool: map[string]int64{},
+func (v *verifier) entitle(p *plan) *slots { return v.entitleBy(p, p.at(v.now, v.m.policy.zone)) }
+
+// entitleBy computes them as they are in a window.
+func (v *verifier) entitleBy(p *plan, w *window) *slots {
+	s := &slots{plan: p, w: w, owned: map[string]int64{}, reserved: map[string]int64{}, pool: map[string]int64{},
 		demand: map[string]int64{}, need: map[string]int64{}, left: map[string]int64{}, dynamic: map[string]int64{}, static: map[string]int64{},
 		scaled: map[string]int64{}, keeps: map[string]int64{}, use: map[string]int64{}, quota: map[string]int64{}, known: !v.dim()}
 	shut := map[key]int64{}
@@ -235,7 +239,7 @@ func (v *verifier) needs(s *slots) {
 		e := s.w.entry[path]
 		if v.m.policy.leaf(path) && e.kind != "hybrid" {
 			use[path] = min(s.demand[path], s.owned[path]) + borrowed[path]
-			if !barred(s.w, path) {
+			if e.ratio > 0 {
 				s.need[path] = max(0, s.demand[path]-use[path])
 			}
 		}
@@ -247,28 +251,18 @@ func (v *verifier) needs(s *slots) {
 	}
 }
 
-// barred tells whether a ratio of 0 stands on the way up from a leaf.
-func barred(w *window, leaf string) bool {
-	for path := leaf; path != "/" && path != ""; path = parentOf(path) {
-		if e := w.entry[path]; e != nil && e.ratio == 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // pour divides every pool, the deepest first; what nobody below needs goes up.
 func (v *verifier) pour(s *slots, quota map[string]int64, static bool) {
 	p := v.m.policy
 	for path, n := range s.need {
 		s.left[path] = n
 	}
-	live := map[string]bool{}
+	live := map[string]bool{} // takes from pools above it: a ratio of 0 stops what is at and below it there (SLOT-4)
 	for _, path := range slices.Backward(p.paths) {
-		if s.member[path] && p.leaf(path) && s.w.entry[path].kind != "hybrid" && !barred(s.w, path) {
-			live[path] = true
+		if !s.member[path] || s.w.entry[path].kind == "hybrid" || s.w.entry[path].ratio == 0 {
+			continue
 		}
-		if live[path] {
+		if live[path] = live[path] || p.leaf(path); live[path] {
 			live[parentOf(path)] = true
 		}
 	}
@@ -285,6 +279,7 @@ func (v *verifier) pour(s *slots, quota map[string]int64, static bool) {
 			}
 		}
 		if part > 0 {
+			s.ask(p, n)
 			given = s.below(p, n, part, quota, static, live)
 			for c := n; c != ""; c = parentOf(c) {
 				s.left[c] -= given
@@ -315,6 +310,22 @@ func branches(p *policy, t *plan) []string {
 	return all
 }
 
+// ask computes what those below a branch would take of its pool: nobody behind a ratio of 0 does.
+func (s *slots) ask(p *policy, branch string) {
+	s.asks = map[string]int64{}
+	for _, path := range slices.Backward(p.paths) {
+		if !s.member[path] || path == branch || !under(path, branch) {
+			continue
+		}
+		if p.leaf(path) {
+			s.asks[path] = s.left[path]
+		}
+		if s.asks[path] = min(s.asks[path], s.left[path]); s.w.entry[path].ratio > 0 {
+			s.asks[parentOf(path)] += s.asks[path]
+		}
+	}
+}
+
 // below divides an amount among a consumer's children and on down.
 func (s *slots) below(p *policy, n string, amount int64, quota map[string]int64, static bool, live map[string]bool) (given int64) {
 	children := p.sorted(s.plan, s.w, n)
@@ -323,7 +334,7 @@ func (s *slots) below(p *policy, n string, amount int64, quota map[string]int64,
 		if live[c] {
 			ratio[i] = s.w.entry[c].ratio
 		}
-		if limit[i] = s.left[c]; static {
+		if limit[i] = s.asks[c]; static {
 			limit[i] = 1 << 62
 		}
 	}

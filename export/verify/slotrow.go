@@ -50,31 +50,27 @@ func (v *verifier) wholes(p *plan) (of map[string]*account, ok bool) {
 	return of, ok
 }
 
-// bygone is, by lender and those above it, slots that were borrowed before the borrower came to share by the hybrid policy: they
-// are no loans any more, until a switch has taken them back.
-func (v *verifier) bygone(p *plan) map[string]int64 {
-	var of map[string]int64
-	entry, some := p.at(v.now, v.m.policy.zone).entry, false
-	for _, e := range entry {
-		some = some || e.kind == "hybrid"
-	}
-	if !some {
-		return of
-	}
+// bygone is, by lender and those above it, slots that hybrid leaves borrowed before they were that, from leaves that are hybrid too by now: they are
+// no loans any more. Of an owner that is not hybrid they are lent until a switch has taken them back, and are owed, by borrower and those above it:
+// they are none of what hybrid branches have.
+func (v *verifier) bygone(p *plan) (bygone, owed map[string]int64) {
+	entry := p.at(v.now, v.m.policy.zone).entry
+	bygone, owed = map[string]int64{}, map[string]int64{}
 	for at, pile := range v.m.piles {
-		if e := entry[at.consumer]; at.plan != p.name || e == nil || e.kind != "hybrid" {
+		if e := entry[at.consumer]; at.plan != p.name || pile.orphan || e == nil || e.kind != "hybrid" {
 			continue
 		}
 		for l, n := range pile.label {
-			for path := l.lender; path != "/" && path != ""; path = parentOf(path) {
-				if of == nil {
-					of = map[string]int64{}
-				}
-				of[path] += n * pile.size[0]
+			to, from := bygone, l.lender
+			if lender := entry[l.lender]; lender != nil && lender.kind != "hybrid" {
+				to, from = owed, at.consumer
+			}
+			for path := from; l.lender != "" && path != "/" && path != ""; path = parentOf(path) {
+				to[path] += n * pile.size[0]
 			}
 		}
 	}
-	return of
+	return bygone, owed
 }
 
 // slotPlan holds a slot plan's rows of consumers against what it owns, deserves and holds.
@@ -83,7 +79,7 @@ func (v *verifier) slotPlan(p *plan, t *rows, seen map[[2]string]int) {
 	if s == nil || !v.fresh("consumers") {
 		return
 	}
-	bygone := v.bygone(p)
+	bygone, owed := v.bygone(p)
 	held := func(path string) *account {
 		a := v.m.account(p.name, path)
 		if n := bygone[path]; n > 0 {
@@ -104,8 +100,8 @@ func (v *verifier) slotPlan(p *plan, t *rows, seen map[[2]string]int) {
 		}
 	}
 	waits := v.waiting(p.name)
-	free := s.freeShown(v.m.policy, func(path string) int64 { return held(path).slots })
-	r := slotRow{v, p, s, t, map[string][3]int64{}}
+	free := s.freeShown(v.m.policy, func(path string) int64 { return held(path).slots - owed[path] })
+	r := slotRow{verifier: v, p: p, s: s, t: t, owed: owed, down: map[string][3]int64{}}
 	for i := len(v.m.policy.paths) - 1; i >= 0; i-- {
 		path := v.m.policy.paths[i]
 		row, ok := seen[[2]string{p.name, path}]
@@ -134,10 +130,12 @@ func (v *verifier) waiting(plan string) map[string]bool {
 // slotRow checks rows of a slot plan, children before their parents.
 type slotRow struct {
 	*verifier
-	p    *plan
-	s    *slots
-	t    *rows
-	down map[string][3]int64 // by parent: sums of its children's quota, lent and free
+	p     *plan
+	s     *slots
+	t     *rows
+	owed  map[string]int64    // by hybrid consumer: what is to go back to owners (bygone)
+	loans map[string]span     // what of loans quotas have in them, once it is asked for
+	down  map[string][3]int64 // by parent: sums of its children's quota, lent and free
 }
 
 func (r *slotRow) number(name string, row int) int64 { return r.t.number[name].at(row) }
@@ -182,9 +180,7 @@ func (r *slotRow) holds(row int, path string, a *account, free map[string]int64,
 	if !r.m.policy.leaf(path) {
 		return
 	}
-	if r.s.known && !r.switched {
-		r.figure("SLOT-11", "quota", path, row, min(r.s.demand[path], r.s.owned[path])+r.s.dynamic[path]+a.borrowed)
-	}
+	r.quotaShown(row, path)
 	idle := max(0, r.s.owned[path]-a.owned-a.lent)
 	if !waits[path] {
 		r.figure("SLOT-28", "free", path, row, idle)
@@ -197,7 +193,7 @@ func (r *slotRow) holds(row int, path string, a *account, free map[string]int64,
 // hybridHolds is holds of a hybrid consumer: leaves by what they own now, branches by their leaves.
 func (r *slotRow) hybridHolds(row int, path string, a *account, free map[string]int64) {
 	if r.m.policy.leaf(path) {
-		own := min(a.slots, r.s.scaled[path])
+		own := min(a.slots-r.owed[path], r.s.scaled[path])
 		r.figure("INV-9", "held_owned", path, row, own)
 		r.figure("INV-9", "held_borrowed", path, row, a.slots-own)
 	}

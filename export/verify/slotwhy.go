@@ -35,21 +35,19 @@ func (v *verifier) whySlot(p *plan, s *sub) (r found, blocker string, sure bool)
 	for _, free := range v.roomOf(p).free {
 		idle += max(0, free[0])
 	}
-	shared := int64(0)
 	for _, path := range v.m.policy.leaves(p) {
 		if b := v.m.account(p.name, path); f.w.entry[path].kind != "hybrid" {
 			claims += max(0, f.owned[path]-b.owned-b.lent)
-			shared += b.shared
 		}
 	}
 	spare = idle - claims
 	bar := ""
 	for path := leaf; path != "/" && bar == ""; path = parentOf(path) {
-		if f.w.entry[path].ratio == 0 {
+		if f.w.entry[path].ratio == 0 && f.poolsBelow(path) < pools {
 			bar = path
 		}
 	}
-	account := own >= k || bar == "" && pools-shared >= k && spare >= k
+	account := own >= k || f.pooled(leaf, func(path string) int64 { return v.m.account(p.name, path).shared }) >= k && spare >= k
 	if host != "" && !account && claims >= k {
 		return r, "", false // a lender might have it
 	}
@@ -60,7 +58,7 @@ func (v *verifier) whySlot(p *plan, s *sub) (r found, blocker string, sure bool)
 	switch {
 	case account && host != "":
 		return found{reason: host}, "", true
-	case bar != "" && pools > 0:
+	case bar != "":
 		return found{reason: "share_limit"}, bar, true
 	case !f.known:
 		return r, "", false

@@ -55,6 +55,7 @@ type verifier struct {
 	table      map[string]*rows
 	frame      bool                                    // it has a keyframe
 	inputs     int                                     // that came with it
+	served     map[string]bool                         // plan and leaf for which anything was under reclaim as the cycle began
 	overrun    map[string]bool                         // hosts on which more is said to run than was held
 	switched   bool                                    // a policy or window is another than in the cycle before
 	resized    bool                                    // hosts or policy came with it
@@ -174,6 +175,7 @@ func (v *verifier) run(cycle int64) {
 		v.swapsAnew()
 		v.own()
 		v.entitled()
+		v.serves()
 		v.reclaims()
 		v.grants()
 		v.keyframe()
@@ -371,7 +373,7 @@ func (v *verifier) hush() {
 func (v *verifier) entitled() {
 	v.figures = map[string]*slots{}
 	for _, p := range v.m.policy.plans {
-		if p.md || !v.fresh("consumers") && !v.fresh("shortfalls") {
+		if p.md || !v.fresh("consumers") && !v.fresh("shortfalls") && v.table["grants"].n+v.table["reclaims"].n == 0 {
 			continue
 		}
 		f := v.entitle(p)

@@ -1,0 +1,166 @@
+package export_test
+
+// none is no row of a table.
+var none = []string{}
+
+var wrongCycles = []wrongCycle{{
+	name: "what is over a pool goes from a closed host while an ok one has as much",
+	scenario: slotsOf("[{path: /A}, {path: /B}]", "consumers: [{path: /A, policy: ownership}, {path: /B, policy: ownership, owns: 1}]",
+		"[{host: h3, slots: 2}, {host: h4, slots: 3}]", `
+  - {demand: [{consumer: /A, allocation: a, units: 4}], cycles: 2}
+  - {hosts: [{host: h4, state: closed}], demand: [{consumer: /A, allocation: a, units: 4}, {consumer: /B, allocation: b, units: 2}]}`),
+	cycle: 3, grants: none, reclaims: []string{"/A a h4 1 over_limit"}, rule: "SLOT-12", consumer: "/A", what: "the host is closed",
+}, {
+	name: "a grant fills a limit that a reserve needs",
+	scenario: slotsOf("[{path: /P}, {path: /P/a}, {path: /P/b}]",
+		"consumers: [{path: /P, policy: hybrid, owns: 1, limit: 1}, {path: /P/a, owns: 1, reserves: 1}, {path: /P/b}]", "[{host: h1, slots: 2}]", `
+  - {demand: [{consumer: /P/b, allocation: b, units: 1}]}`),
+	cycle: 1, grants: []string{"/P/b b h1 1 hybrid"}, rule: "SLOT-26", consumer: "/P", what: "what reserves below it need",
+}, {
+	name: "a reserve that appears under a limit stays with others",
+	scenario: slotsOf("[{path: /P}, {path: /P/a}, {path: /P/b}]",
+		"consumers: [{path: /P, policy: hybrid, owns: 4, limit: 4}, {path: /P/a, owns: 4}, {path: /P/b}]", "[{host: h1, slots: 10}]", `
+  - {demand: [{consumer: /P/b, allocation: b, units: 4}], cycles: 2}
+  - plan: `+slotPlanOf("[{path: /P}, {path: /P/a}, {path: /P/b}]",
+			"consumers: [{path: /P, policy: hybrid, owns: 4, limit: 4}, {path: /P/a, owns: 4, reserves: 3}, {path: /P/b}]")),
+	cycle: 3, grants: none, reclaims: none, rule: "INV-3", consumer: "/P", what: "not under reclaim, and the limit",
+}, {
+	name: "an older unit is taken and a new one like it granted",
+	scenario: `
+name: x
+plan:
+  stint: 1
+  dimensions: [ncpus]
+  resource_groups: [{name: All, select: "select(ncpus > 0)"}]
+  consumers: [{path: /T}, {path: /X}, {path: /V}]
+  md_plans: [{name: p, resource_groups: [{name: All}], consumers: [{path: /T, share: {priority: 1}}, {path: /X}, {path: /V}]}]
+hosts: [{host: h, ncpus: 4}]
+steps:
+  - {demand: [{consumer: /X, allocation: x, units: 1, ncpus: 2}, {consumer: /V, allocation: v, units: 1, ncpus: 1}], cycles: 2}
+  - demand: [{consumer: /T, allocation: t, units: 1, ncpus: 3}, {consumer: /X, allocation: x, units: 1, ncpus: 2}, {consumer: /V, allocation: v, units: 2, ncpus: 1}]
+`,
+	cycle: 3, grants: []string{"/V v h 1 public_pool /"}, reclaims: []string{"/V v h 1 fair_share /T t", "/X x h 1 fair_share /T t"},
+	rule: "CYC-1", consumer: "/V", what: "granted there in the same cycle",
+}, {
+	name: "what is on its way back to its lender is lent again",
+	scenario: slotsOf("[{path: /A}, {path: /B, reclaim_grace: 300s}, {path: /C}, {path: /D}]", `configured_slots: 4,
+    consumers: [{path: /A, policy: ownership, owns: 2, lend: {limit: 2}}, {path: /B, policy: ownership, borrow: {}},
+      {path: /C, policy: ownership, borrow: {}}, {path: /D, policy: hybrid, owns: 2}],
+    windows: [{name: w1, hours: "00:00-08:00"}, {name: w2, hours: "08:00-00:00", consumers: [{path: /B, policy: hybrid}]}]`, "[{host: h1, slots: 4}]", `
+  - {at: "2026-01-05T07:58:00Z", demand: [{consumer: /B, allocation: b, units: 2}]}
+  - {at: "2026-01-05T08:00:00Z", demand: [{consumer: /B, allocation: b, units: 2}, {consumer: /C, allocation: c, units: 2}, {consumer: /D, allocation: d, units: 2}]}`),
+	cycle: 2, grants: []string{"/C c h1 2 borrowed - /A"}, reclaims: []string{"/B b h1 2 window_switch"},
+	rule: "INV-3", consumer: "/A", what: "slots lent after a loan",
+}, {
+	name: "what will be owned goes at a switch",
+	scenario: slotsOf("[{path: /A}, {path: /B}]", `configured_slots: 4,
+    consumers: [{path: /A, policy: hybrid, owns: 2}, {path: /B, policy: hybrid, owns: 2}],
+    windows: [{name: w1, hours: "00:00-08:00"}, {name: w2, hours: "08:00-00:00", consumers: [{path: /A, policy: ownership}]}]`,
+		"[{host: h1, slots: 2}, {host: h2, slots: 2}]", `
+  - {at: "2026-01-05T07:58:00Z", demand: [{consumer: /A, allocation: a, units: 2}], cycles: 2}
+  - {at: "2026-01-05T08:00:00Z", hosts: [{host: h2, state: closed}]}`),
+	cycle: 3, grants: none, reclaims: []string{"/A a h1 1 window_switch"}, rule: "PLAN-2", consumer: "/A", what: "no more than the 2 slots",
+}, {
+	name: "what will be owned goes before a switch, with a lead",
+	scenario: slotsOf("[{path: /A}, {path: /B}]", `configured_slots: 4, lead: 10m,
+    consumers: [{path: /A, policy: hybrid, owns: 2}, {path: /B, policy: hybrid, owns: 2}],
+    windows: [{name: w1, hours: "00:00-08:00"}, {name: w2, hours: "08:00-00:00", consumers: [{path: /A, policy: ownership}]}]`,
+		"[{host: h1, slots: 4}]", `
+  - {at: "2026-01-05T07:40:00Z", demand: [{consumer: /A, allocation: a, units: 2}], cycles: 2}
+  - {at: "2026-01-05T07:55:00Z"}`),
+	cycle: 3, grants: none, reclaims: []string{"/A a h1 1 window_switch"}, rule: "PLAN-2", consumer: "/A", what: "no more than the 2 slots",
+}, {
+	name: "an owner is shut out by what its sibling holds of a pool",
+	scenario: slotsOf("[{path: /A}, {path: /A/own}, {path: /A/share}, {path: /B}]",
+		"consumers: [{path: /A, policy: ownership, owns: 4, share: {max: 5}}, {path: /A/own, owns: 4}, {path: /A/share}, {path: /B, policy: ownership}]",
+		"[{host: h1, slots: 10}]", `
+  - {demand: [{consumer: /A/share, allocation: s, units: 5}], cycles: 2}
+  - {demand: [{consumer: /A/share, allocation: s, units: 5}, {consumer: /A/own, allocation: o, units: 4}]}`),
+	cycle: 3, grants: none, reclaims: none, short: []string{"/A/own o 4 consumer_limit"}, rule: "INV-2", consumer: "/A/own", what: "its own 4 idle",
+}, {
+	name: "new work gets the loan that running work could have had",
+	scenario: slotsOf("[{path: /B}, {path: /C}]",
+		"consumers: [{path: /B, policy: ownership, owns: 1, share: {ratio: 0}, borrow: {}}, {path: /C, policy: ownership}]",
+		"[{host: h1, slots: 1}, {host: h2, slots: 1}]", `
+  - {demand: [{consumer: /B, allocation: b, units: 1}], cycles: 2}
+  - demand: [{consumer: /B, allocation: b, units: 2}]
+    plan: `+slotPlanOf("[{path: /B}, {path: /C}]",
+			"consumers: [{path: /B, policy: ownership, share: {ratio: 0}, borrow: {}}, {path: /C, policy: ownership, owns: 1, lend: {limit: 1}}]")),
+	cycle: 3, grants: []string{"/B b h2 1 borrowed - /C"}, reclaims: []string{"/B b h1 1 over_limit"},
+	rule: "SLOT-12", consumer: "/B", what: "could have been relabelled",
+}, {
+	name: "what reserves need is not taken in proportion",
+	scenario: slotsOf("[{path: /A}, {path: /A/A0}, {path: /A/A1}, {path: /B}, {path: /B/B0}, {path: /B/B1}]",
+		"consumers: [{path: /A, policy: hybrid}, {path: /A/A0}, {path: /A/A1}, {path: /B, policy: ownership}, {path: /B/B0}, {path: /B/B1}]",
+		"[{host: h2, slots: 3}, {host: h3, slots: 4}]", `
+  - {demand: [{consumer: /A/A0, allocation: x, units: 2}, {consumer: /A/A1, allocation: x, units: 1}], cycles: 2}
+  - plan: `+slotPlanOf("[{path: /A}, {path: /A/A0}, {path: /A/A1}, {path: /B}, {path: /B/B0}, {path: /B/B1}]",
+			`consumers: [{path: /A, policy: hybrid}, {path: /A/A0}, {path: /A/A1}, {path: /B, policy: ownership, owns: 10}, {path: /B/B0, owns: 2},
+      {path: /B/B1, owns: 8, lend: {limit: 5}}]`)),
+	cycle: 3, grants: none, reclaims: []string{"/A/A0 x h2 1 reserve"}, rule: "SLOT-27", consumer: "/A/A1", what: "its part of what reserves need",
+}, {
+	name: "more is taken from hybrid branches than anybody needs",
+	scenario: slotsOf("[{path: /A}, {path: /B}, {path: /C}]", `configured_slots: 1,
+    consumers: [{path: /A, policy: hybrid}, {path: /B, policy: hybrid}, {path: /C, policy: ownership, owns: 1, lend: {limit: 1}}]`,
+		"[{host: h0, slots: 1}, {host: h1, slots: 2}]", `
+  - {demand: [{consumer: /B, allocation: b, units: 2}, {consumer: /C, allocation: c, units: 1}], cycles: 2}
+  - {hosts: [{host: h0, state: unavail}], demand: [{consumer: /A, allocation: a, units: 1}, {consumer: /B, allocation: b, units: 2}]}`),
+	cycle: 3, grants: none, reclaims: []string{"/B b h1 1 over_limit", "/B b h1 1 fair_share /A a"}, rule: "SLOT-30", what: "those that others need",
+}, {
+	name: "a branch with a ratio of 0 gets nothing of its own pool",
+	scenario: slotsOf("[{path: /A}, {path: /A/a}, {path: /B}]",
+		"consumers: [{path: /A, policy: ownership, owns: 3, share: {ratio: 0}}, {path: /A/a}, {path: /B, policy: ownership}]", "[{host: h1, slots: 3}]", `
+  - {demand: [{consumer: /A/a, allocation: a, units: 3}]}`),
+	cycle: 1, grants: none, reclaims: none, short: []string{"/A/a a 3 share_limit"}, rule: "INV-6", consumer: "/A/a", what: "3 slots of pools are idle",
+}, {
+	name: "shares are taken for a unit that could be lent to",
+	scenario: slotsOf("[{path: /A}, {path: /B}, {path: /C}]",
+		"consumers: [{path: /A, policy: ownership}, {path: /B, policy: ownership}, {path: /C, policy: ownership}]",
+		"[{host: h1, slots: 4}, {host: h2, slots: 4}]", `
+  - {demand: [{consumer: /B, allocation: x, units: 2}], cycles: 2}
+  - demand: [{consumer: /A, allocation: x, units: 1}, {consumer: /B, allocation: x, units: 2}]
+    plan: `+slotPlanOf("[{path: /A}, {path: /B}, {path: /C}]",
+			"consumers: [{path: /A, policy: ownership, borrow: {}}, {path: /B, policy: ownership}, {path: /C, policy: ownership, owns: 7, lend: {limit: 2}}]")),
+	cycle: 3, grants: none, reclaims: []string{"/B x h1 1 over_limit", "/B x h1 1 fair_share /A x"}, rule: "SLOT-5", consumer: "/B", what: "/C could lend to it",
+}, {
+	name: "an idle slot is not lent while a hybrid branch is above its part",
+	scenario: slotsOf("[{path: /A}, {path: /B}, {path: /C}]", `configured_slots: 2,
+    consumers: [{path: /A, policy: ownership, owns: 2, lend: {limit: 2}}, {path: /B, policy: hybrid}, {path: /C, policy: ownership, borrow: {}}]`,
+		"[{host: h1, slots: 3}]", `
+  - {demand: [{consumer: /B, allocation: b, units: 1}], cycles: 2}
+  - {hosts: [{host: h1, slots: 2}], demand: [{consumer: /B, allocation: b, units: 1}, {consumer: /C, allocation: c, units: 1}]}`),
+	cycle: 3, grants: none, reclaims: none, short: []string{"/C c 1 pool_exhausted"}, rule: "INV-6", consumer: "/C", what: "/A could lend to it",
+}, {
+	name: "slots of hybrid branches stay idle",
+	scenario: slotsOf("[{path: /A}, {path: /B}]", "consumers: [{path: /A, policy: hybrid, owns: 2}, {path: /B, policy: hybrid, owns: 2}]",
+		"[{host: h1, slots: 4}]", `
+  - {demand: [{consumer: /A, allocation: a, units: 3}]}`),
+	cycle: 1, grants: none, short: []string{"/A a 3 pool_exhausted"}, rule: "INV-6", consumer: "/A", what: "4 slots of hybrid branches are idle",
+}, {
+	name: "a hybrid branch below its quota does not get what another has above",
+	scenario: slotsOf("[{path: /A}, {path: /B}]", "consumers: [{path: /A, policy: hybrid, owns: 2}, {path: /B, policy: hybrid, owns: 2}]",
+		"[{host: h1, slots: 4}]", `
+  - {demand: [{consumer: /A, allocation: a, units: 4}], cycles: 2}
+  - {demand: [{consumer: /A, allocation: a, units: 4}, {consumer: /B, allocation: b, units: 2}]}`),
+	cycle: 3, grants: none, reclaims: none, short: []string{"/B b 2 pool_exhausted"}, rule: "INV-5", consumer: "/B", what: "/A holds a unit above its own",
+}, {
+	name: "an empty host stays empty, with exclusive placement",
+	scenario: slotsOf("[{path: /A}]", "placement: exclusive, consumers: [{path: /A, policy: ownership, owns: 4}]",
+		"[{host: h1, slots: 2}, {host: h2, slots: 2}]", `
+  - {demand: [{consumer: /A, allocation: a, units: 1}]}`),
+	cycle: 1, grants: none, short: []string{"/A a 1 pool_exhausted"}, rule: "INV-6", consumer: "/A", what: "2 empty hosts would do",
+}, {
+	name: "a host that was lent does not come back, with exclusive placement",
+	scenario: slotsOf("[{path: /A}, {path: /B}]",
+		"placement: exclusive, consumers: [{path: /A, policy: ownership, owns: 2, lend: {limit: 2}}, {path: /B, policy: ownership, borrow: {}}]",
+		"[{host: h1, slots: 2}]", `
+  - {demand: [{consumer: /B, allocation: b, units: 1}], cycles: 2}
+  - {demand: [{consumer: /A, allocation: a, units: 1}, {consumer: /B, allocation: b, units: 1}]}`),
+	cycle: 3, grants: none, reclaims: none, short: []string{"/A a 1 pool_exhausted"}, rule: "INV-2", consumer: "/A", what: "it lent the host",
+}, {
+	name: "an owner goes short in a plan with a lead",
+	scenario: slotsOf("[{path: /A}]", `lead: 10m, consumers: [{path: /A, policy: ownership, owns: 2}],
+    windows: [{name: w1, hours: "00:00-08:00"}, {name: w2, hours: "08:00-00:00", consumers: [{path: /A, owns: 1}]}]`, "[{host: h1, slots: 2}]", `
+  - {at: "2026-01-05T05:00:00Z", demand: [{consumer: /A, allocation: a, units: 2}]}`),
+	cycle: 1, grants: none, short: []string{"/A a 2 pool_exhausted"}, rule: "INV-2", consumer: "/A", what: "its own 2 idle",
+}}
