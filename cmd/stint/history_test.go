@@ -25,12 +25,14 @@ import (
 // historyClock names the file from which a service in a process of its own reads the time, in µs since 1970 UTC.
 const historyClock = "STINT_TEST_HISTORY_CLOCK"
 
-// TestHistories plays random histories of a service: the inputs of a scenario, over HTTP, with random calls of every kind among them, restarts and
-// kills. The log of each goes through verify and replay, which must find nothing. Some services are processes that are killed with SIGKILL; the
-// others run within the test, and crash by a journal that fails.
+// TestHistories plays random histories of a service: the inputs of a scenario, over HTTP, with random calls of every
+// kind among them, restarts and kills. The log of each goes through verify and replay, which must find nothing. Some
+// services are processes that are killed with SIGKILL; the others run within the test, and crash by a journal that
+// fails.
 //
-// STINT_TEST_HISTORIES says how many, STINT_TEST_SEED from which seed on; each history has a seed of its own, which a failure names, and
-// STINT_TEST_HISTORIES=1 with that seed plays it alone. STINT_SCENARIOS names a folder of scenarios besides those of the project.
+// STINT_TEST_HISTORIES says how many, STINT_TEST_SEED from which seed on; each history has a seed of its own, which a
+// failure names, and STINT_TEST_HISTORIES=1 with that seed plays it alone. STINT_SCENARIOS names a folder of scenarios
+// besides those of the project.
 func TestHistories(t *testing.T) {
 	histories := 40
 	if v := os.Getenv("STINT_TEST_HISTORIES"); v != "" {
@@ -62,7 +64,8 @@ func TestHistories(t *testing.T) {
 		h := newHistory(t, first+uint64(i), files, counts)
 		h.play(t)
 		if t.Failed() {
-			t.Fatalf("history %d of %d: %s\nSTINT_TEST_HISTORIES=1 STINT_TEST_SEED=%d plays it again", i+1, histories, h, first+uint64(i))
+			t.Fatalf("history %d of %d: %s\nSTINT_TEST_HISTORIES=1 STINT_TEST_SEED=%d plays it again", i+1, histories, h,
+				first+uint64(i))
 		}
 	}
 	t.Logf("%d histories in %v", histories, time.Since(began).Round(time.Millisecond))
@@ -138,7 +141,8 @@ func (l *eventList) Cycle(out *decision.Cycle, _ func(bool), _ bool) error {
 }
 
 func newHistoryOf(seed uint64, counts map[string]int) *history {
-	return &history{rng: rand.New(rand.NewPCG(seed, 4)), counts: counts, rows: map[string][]demandRow{}, hosts: map[string]map[string]any{}}
+	return &history{rng: rand.New(rand.NewPCG(seed, 4)), counts: counts, rows: map[string][]demandRow{},
+		hosts: map[string]map[string]any{}}
 }
 
 // newHistory draws a history's scenario and how its service runs.

@@ -16,7 +16,8 @@ import (
 type demandRow map[string]any
 
 // mediaOf are the content types of the formats in which scenarios have their tables.
-var mediaOf = map[string]string{"json": "application/json", "ndjson": "application/x-ndjson", "csv": "text/csv", "yaml": "application/yaml",
+var mediaOf = map[string]string{"json": "application/json", "ndjson": "application/x-ndjson", "csv": "text/csv",
+	"yaml":    "application/yaml",
 	"parquet": "application/vnd.apache.parquet", "arrow": "application/vnd.apache.arrow.stream"}
 
 // tell passes an input of the scenario on to the service.
@@ -81,10 +82,13 @@ var historyCalls = []historyCall{
 	{"demand, some of it otherwise", (*history).otherDemand}, {"demand, some of it otherwise", (*history).otherDemand},
 	{"demand, a change", (*history).changeDemand}, {"demand, a change", (*history).changeDemand},
 	{"another size and back", (*history).sizeAndBack},
-	{"releases", (*history).release}, {"releases, done", (*history).releaseDone}, {"releases, done, with another size", (*history).otherSizeDone},
-	{"running, as it is", (*history).runAsIs}, {"running, otherwise", (*history).runOtherwise}, {"running, otherwise", (*history).runOtherwise},
+	{"releases", (*history).release}, {"releases, done", (*history).releaseDone},
+	{"releases, done, with another size", (*history).otherSizeDone},
+	{"running, as it is", (*history).runAsIs}, {"running, otherwise", (*history).runOtherwise},
+	{"running, otherwise", (*history).runOtherwise},
 	{"hosts, a state", (*history).hostState}, {"hosts, a size", (*history).hostSize}, {"hosts, all", (*history).allHosts},
-	{"plan, an earlier one", (*history).earlierPlan}, {"plan, another policy", (*history).otherPolicy}, {"plan, another figure", (*history).otherFigure},
+	{"plan, an earlier one", (*history).earlierPlan}, {"plan, another policy", (*history).otherPolicy},
+	{"plan, another figure", (*history).otherFigure},
 	{"cycle", func(h *history) bool { h.cycle(); return true }},
 }
 
@@ -166,7 +170,8 @@ func (h *history) otherDemand() bool {
 			rows = append(rows, row)
 		}
 	}
-	if _, ok = h.send("PUT", "/v1/demand/"+source+"?allow_shrink=true", "application/json", h.body(slices.Concat(rows, []demandRow{}))); ok && len(rows) > 0 {
+	if _, ok = h.send("PUT", "/v1/demand/"+source+"?allow_shrink=true", "application/json",
+		h.body(slices.Concat(rows, []demandRow{}))); ok && len(rows) > 0 {
 		h.rows[source] = rows
 	}
 	return ok
@@ -270,7 +275,8 @@ func (h *history) otherSizeDone() bool {
 		h.resize(other)
 		h.send("PATCH", "/v1/demand/"+u.Source, "application/json", h.body([]demandRow{other}))
 		done := h.rng.IntN(3) > 0
-		_, ok := h.send("POST", "/v1/releases", "application/json", h.body([]heldRow{{u.Consumer, u.Allocation, u.Sub, u.Host, 1 + h.rng.Int64N(u.Units), &done}}))
+		_, ok := h.send("POST", "/v1/releases", "application/json", h.body([]heldRow{{u.Consumer, u.Allocation, u.Sub,
+			u.Host, 1 + h.rng.Int64N(u.Units), &done}}))
 		return ok
 	}
 	return false
@@ -319,7 +325,8 @@ func (h *history) runOtherwise() bool {
 		if row["sub"] != nil {
 			sub = fmt.Sprint(row["sub"])
 		}
-		one := heldRow{fmt.Sprint(row["consumer"]), fmt.Sprint(row["allocation"]), sub, names[h.rng.IntN(len(names))], 1 + h.rng.Int64N(6), nil}
+		one := heldRow{fmt.Sprint(row["consumer"]), fmt.Sprint(row["allocation"]), sub, names[h.rng.IntN(len(names))],
+			1 + h.rng.Int64N(6), nil}
 		if !slices.ContainsFunc(rows, func(o heldRow) bool { o.Units = one.Units; return o == one }) {
 			rows = append(rows, one)
 		}

@@ -19,8 +19,8 @@ consumers: [{path: /A}, {path: /B, reclaim_grace: 120s}],
 slot_plans: [{resource_group: G, configured_slots: 4, consumers: [{path: /A, policy: hybrid, owns: 2}, {path: /B, policy: hybrid, owns: 2}]}]}`
 )
 
-// TestHistoriesFound plays histories that random ones found: logs of them were called faulty, or their service failed. A line is a call: method,
-// path, body; a line of one word is a cycle, or a start anew.
+// TestHistoriesFound plays histories that random ones found: logs of them were called faulty, or their service failed.
+// A line is a call: method, path, body; a line of one word is a cycle, or a start anew.
 func TestHistoriesFound(t *testing.T) {
 	for _, c := range []struct{ name, calls string }{
 		{"another unit size and back within a cycle", `
@@ -157,7 +157,8 @@ func (h *history) line(t *testing.T, line string) {
 	}
 }
 
-// TestRunAsIs has a source say that what it holds is what runs, on hosts of which parts are owned: nothing comes back, and nothing is added.
+// TestRunAsIs has a source say that what it holds is what runs, on hosts of which parts are owned: nothing comes back,
+// and nothing is added.
 func TestRunAsIs(t *testing.T) {
 	h := bareHistory(t)
 	h.start(t)

@@ -110,12 +110,18 @@ func (v *verifier) switchTakes(p *plan, f *slots, claims []*claim) {
 				counts[l.lender] += n
 			}
 		}
+		leaving := pile.leaving
+		for _, c := range v.newClaims { // what goes for other reasons is looked at after the switch
+			if c.spot == at && c.reason != "window_switch" {
+				leaving -= c.units
+			}
+		}
 		for whose, n := range counts {
 			net[whose] += n * pile.size[0]
 			if n == pile.units {
-				net[whose] -= pile.leaving * pile.size[0]
+				net[whose] -= leaving * pile.size[0]
 			} else {
-				unsure[whose] = unsure[whose] || pile.leaving > 0 // which of them go is not told
+				unsure[whose] = unsure[whose] || leaving > 0 // which of them go is not told
 			}
 		}
 	}
@@ -124,6 +130,9 @@ func (v *verifier) switchTakes(p *plan, f *slots, claims []*claim) {
 		if c.reason != "window_switch" || e == nil || e.kind == "share_ratio" || unsure[c.consumer] || v.capMay(p, f,
 			c.consumer) {
 			continue
+		}
+		if !pile.has(func(l label) bool { return (l.origin == "hybrid") != (e.kind == "hybrid") }) {
+			continue // its policy stays: other figures of the window take it
 		}
 		loan := pile.has(loaned)
 		owns := f.owned[c.consumer]

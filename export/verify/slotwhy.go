@@ -12,8 +12,15 @@ func (v *verifier) whySlot(p *plan, s *sub) (r found, blocker string, sure bool)
 		return found{reason: host}, "", true
 	}
 	k, leaf := s.size[0], s.consumer
+	needs := f.lacks(v.m.policy, func(path string) int64 { // of reserves, with one unit more
+		n := v.m.account(p.name, path).slots
+		if under(leaf, path) {
+			n += k
+		}
+		return n
+	})
 	for path := leaf; path != "/"; path = parentOf(path) {
-		if e := f.w.entry[path]; e.most != none && v.m.account(p.name, path).slots+k > e.most {
+		if e := f.w.entry[path]; e.most != none && v.m.account(p.name, path).slots+k+needs[path] > e.most {
 			return found{reason: "consumer_limit"}, path, true
 		}
 	}
