@@ -4,6 +4,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -19,14 +20,14 @@ const module = "github.com/stintd/stint/"
 var mayImport = map[string][]string{
 	"vecpack":        {"golang.org/x/sys/cpu", "github.com/bits-and-blooms/bitset"},
 	"core/plan":      {"github.com/goccy/go-yaml"},
-	"core/cluster":   {"vecpack", "core/plan", "core/decision", "core/pack", "github.com/apache/arrow", "github.com/bits-and-blooms/bitset"},
+	"core/cluster":   {"vecpack", "core/plan", "core/decision", "core/pack", "github.com/bits-and-blooms/bitset"},
 	"core/share":     {},
 	"core/ownership": {"core/plan", "core/share", "vecpack"},
 	"core/place":     {"core/cluster", "core/plan", "vecpack"},
 	"core/line":      {"core/cluster", "core/plan", "core/share"},
 	"core/slot":      {"core/plan", "core/cluster", "core/share", "core/place", "core/line", "core/decision"},
 	"core/md":        {"core/plan", "core/cluster", "core/ownership", "core/share", "core/place", "core/line", "core/decision", "vecpack"},
-	"core/decision":  {"core/pack", "github.com/apache/arrow"},
+	"core/decision":  {"core/pack"},
 	"core/cycle":     {"core/plan", "core/cluster", "core/share", "core/place", "core/slot", "core/md", "core/decision"},
 	"core/explain":   {"core/plan", "core/decision"},
 	"core/oracle":    {"core/plan"},
@@ -122,4 +123,20 @@ func forbidden(dir, name string) string {
 		}
 	}
 	return "not in the import table"
+}
+
+// TestLayout holds the table of folders in CONTRIBUTING complete, and the import table to what packages there are.
+func TestLayout(t *testing.T) {
+	text, err := os.ReadFile("CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dir := range mayImport {
+		if _, err := os.Stat(dir); err != nil {
+			t.Errorf("the import table has %s: %v", dir, err)
+		}
+		if !strings.Contains(string(text), "`"+dir+"`") && !strings.HasSuffix(dir, "/example") {
+			t.Errorf("CONTRIBUTING says nothing of %s", dir)
+		}
+	}
 }
