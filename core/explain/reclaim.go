@@ -23,7 +23,7 @@ var reclaimed = map[string]struct {
 	text              string
 	slots, hybrid, md []string
 }{
-	"recall":           {"the owner wants it back", []string{"SLOT-5", "SLOT-8"}, []string{"SLOT-30"}, []string{"MD-10"}},
+	"recall":           {"those who own it want it back", []string{"SLOT-5", "SLOT-8"}, []string{"SLOT-30"}, []string{"MD-10"}},
 	"fair_share":       {"the taker is below what it deserves, the holder above", []string{"SLOT-5", "SLOT-6"}, []string{"SLOT-27"}, []string{"MD-17"}},
 	"over_limit":       {"it is above a limit, or nothing carries it any more", []string{"SLOT-12"}, []string{"SLOT-12", "SLOT-27"}, []string{"MD-18", "D-23"}},
 	"reserve":          {"what is reserved is to be kept free", []string{"SLOT-10", "INV-3"}, []string{"SLOT-27", "INV-3"}, []string{"MD-5", "INV-3"}},
@@ -163,7 +163,11 @@ func (p *part) sentence(r *Reclaim) {
 	}
 	r.Rules = []string{"CYC-6"}
 	if w, ok := reclaimed[r.Reason]; ok {
-		r.Text += ": " + w.text
+		text := w.text
+		if r.Reason == "recall" {
+			text = p.recalled(r)
+		}
+		r.Text += ": " + text
 		r.Rules = p.rules(r.Consumer, w.slots, w.hybrid, w.md)
 	}
 	if r.Overdue {

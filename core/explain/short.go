@@ -61,7 +61,7 @@ var reasons = [...]reason{
 	decision.ReasonOverQuota: {
 		text: func(p *part, s *Shortfall) string {
 			if p.md != nil {
-				return with("it, or a consumer above it, has its share of the pool, which others use up", s.Detail)
+				return with(p.fullest(s)+" has its share of the pool, and others use the rest", s.Detail)
 			}
 			return with("it has what it deserves", s.Detail)
 		},
@@ -70,11 +70,11 @@ var reasons = [...]reason{
 	decision.ReasonPoolExhausted: {
 		text: func(p *part, s *Shortfall) string {
 			if p.md != nil {
-				return with("the pool is used up, by no one who has to give way", s.Detail)
+				return p.exhausted(s)
 			}
 			return with("nothing is free that it may have", s.Detail)
 		},
-		md: []string{"MD-16", "D-7"}, slots: []string{"SLOT-5", "D-7"}, hybrid: []string{"SLOT-26", "D-7"}, because: (*part).quotas,
+		md: []string{"MD-16", "D-7"}, slots: []string{"SLOT-5", "D-7"}, hybrid: []string{"SLOT-26", "D-7"}, because: (*part).room,
 	},
 	decision.ReasonConsumerLimit: {
 		text: func(_ *part, s *Shortfall) string { return "the limit of " + s.Blocker + " is reached: " + s.Detail },

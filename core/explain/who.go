@@ -1,0 +1,122 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/stintd/stint/core/plan"
+)
+
+// fullest names who on a leaf's way up has its share of the pool in an MD plan: the nearest to the leaf that uses what it deserves
+// or more, else the one that comes closest to it.
+func (p *part) fullest(s *Shortfall) string {
+	leaf, ok := p.tree().Find(s.Consumer)
+	if !ok || p.member == nil {
+		return s.Consumer
+	}
+	v, rows := view(p.f.Shares), p.shareRows()
+	way := p.way(leaf)
+	who, most := leaf, -2.0 // by how much it is above its quota
+	for i := len(way) - 1; i >= 0; i-- {
+		row := p.pooled(v, rows, way[i])
+		if row < 0 {
+			continue
+		}
+		above := v.real("usage", row) - v.real("usage_quota", row)
+		if above >= 0 {
+			who = way[i]
+			break
+		}
+		if above > most {
+			who, most = way[i], above
+		}
+	}
+	if who == leaf {
+		return p.tree().Path[who]
+	}
+	return p.tree().Path[who] + ", above it,"
+}
+
+// exhausted says why no room is found for a unit in an MD plan though nothing else stops it.
+func (p *part) exhausted(s *Shortfall) string {
+	text := "the hosts that it may use, those that are ok and meet its requirement, have no room for a unit, and "
+	if p.takesBack(s.Consumer) {
+		return with(text+"nobody who holds them has to give way", s.Detail)
+	}
+	return with(text+"it takes nothing back, as share_reclaim is false", s.Detail)
+}
+
+// takesBack tells whether a consumer takes back what others hold above their share.
+func (p *part) takesBack(consumer string) bool {
+	n, ok := p.tree().Find(consumer)
+	return !ok || p.set == nil || p.set.ShareReclaim[n]
+}
+
+// room is what of the plan's hosts is in use and open, where a keyframe of the cycle tells it, besides what each level uses and deserves.
+func (p *part) room(s *Shortfall, leaf plan.Node) (points []Point) {
+	points = p.quotas(s, leaf)
+	if p.f.Hosts == nil || p.md == nil {
+		return points
+	}
+	v := view(p.f.Hosts)
+	hosts, shut := map[string]bool{}, map[string]bool{}
+	used, there := int64(0), int64(0)
+	for row := range v.Rows {
+		if v.text("plan", row) != p.Plan {
+			continue
+		}
+		hosts[v.text("host", row)] = true
+		if state := v.text("state", row); state != "ok" {
+			shut[v.text("host", row)] = true
+			continue
+		}
+		if v.text("dimension", row) == s.Dimension {
+			used, there = used+v.num("used", row), there+v.num("capacity", row)
+		}
+	}
+	if len(shut) > 0 {
+		points = append(points, because(fmt.Sprintf("%s of the plan's %s %s not ok, and %s nothing new", grouped(int64(len(shut))), count(int64(len(hosts)), "host"),
+			verb(len(shut), "is", "are"), verb(len(shut), "takes", "take")), "INV-1"))
+	}
+	if s.Dimension != "" {
+		text := fmt.Sprintf("of the plan's hosts that are ok %s of %s %s are in use", grouped(used), grouped(there), s.Dimension)
+		if used < there {
+			text += "; the others have no room for a unit, or do not meet its requirement"
+		}
+		points = append(points, because(text, "MD-16", "REQ-1"))
+	}
+	return points
+}
+
+func verb(n int, one, more string) string {
+	if n == 1 {
+		return one
+	}
+	return more
+}
+
+// recalled says who wants back what is recalled: the owner, by name where that is not the taker itself.
+func (p *part) recalled(r *Reclaim) string {
+	owners := p.lendersOf(r)
+	switch {
+	case r.For == nil || len(owners) == 0:
+		return "it is lent, and those who own it, or come before others there, want it back"
+	case slices.Equal(owners, []string{r.For.Consumer}):
+		return "the owner wants it back"
+	case len(owners) == 1 && within(r.For.Consumer, owners[0]):
+		return owners[0] + ", the owner, wants it back for those below it"
+	}
+	return "it is lent by " + listed(owners, 3) + ", and those below the nearest consumer above both come before others"
+}
+
+// lendersOf are the owners of what a reclaim takes, as the holdings tell them.
+func (p *part) lendersOf(r *Reclaim) (owners []string) {
+	held, _ := p.f.held(r.Consumer)
+	held.each(func(h holder, _ int64) {
+		if h.plan == p.Plan && h.consumer == r.Consumer && h.allocation == r.Allocation && h.sub == r.Sub && slices.Contains(r.Hosts, h.host) &&
+			h.lender != "" && !slices.Contains(owners, h.lender) {
+			owners = append(owners, h.lender)
+		}
+	})
+	return owners
+}
