@@ -142,7 +142,7 @@ var growths = []struct {
 		}
 		table := s.tables.holdings(rows)
 		return func() {
-			beyond, err := s.state.Release(table)
+			_, beyond, err := s.state.Release(table)
 			if s.must(err); beyond != 0 {
 				t.Fatalf("%d units beyond what is held", beyond)
 			}
