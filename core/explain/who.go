@@ -3,6 +3,7 @@ package explain
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/stintd/stint/core/plan"
 )
@@ -106,7 +107,14 @@ func (p *part) recalled(r *Reclaim) string {
 	case len(owners) == 1 && within(r.For.Consumer, owners[0]):
 		return owners[0] + ", the owner, wants it back for those below it"
 	}
-	return "it is lent by " + listed(owners, 3) + ", and those below the nearest consumer above both come before others"
+	up := r.For.Consumer // of the taker and an owner
+	for up != "" && !within(owners[0], up) {
+		up = up[:strings.LastIndexByte(up, '/')]
+	}
+	if up == "" {
+		return listed(owners, 3) + " lends it, and wants it back"
+	}
+	return "it is owned by " + listed(owners, 3) + ", and those below " + up + " come before others"
 }
 
 // lendersOf are the owners of what a reclaim takes, as the holdings tell them.
