@@ -16,7 +16,7 @@ var derived = []string{
 	"State.Shifts", "State.victim", "State.aged", "State.parting",
 	"Names.slot", "Shapes.of", "Shapes.key", "Needs.Parsed", "Hosts.words", "Subs.noted", "Subs.prev", "Subs.after",
 	"Subs.before", "Allocs.prev", "State.Accepted", "State.UnitsOfHost", "Plan.sizing",
-	"State.ofSource", "State.near", "State.nearby", "Pairs.many", "State.noted",
+	"State.ofSource", "Pairs.many", "State.noted",
 	"AttrColumn.Keep",
 	"Plan.Index", "Plan.MD", "Plan.Slots", "Plan.Terms", "Plan.Owns",
 }
