@@ -85,6 +85,12 @@ func (v *verifier) lendable(s *slotIdle, leaf string, each int64) string {
 		leaf).borrowed+each > e.borrow || s.free-each < s.keeps {
 		return ""
 	}
+	return v.lenderFor(s.slots, leaf, each)
+}
+
+// lenderFor is the first who has as much idle that may be lent to a leaf, "" when nobody has.
+func (v *verifier) lenderFor(s *slots, leaf string, each int64) string {
+	e := s.w.entry[leaf]
 	for _, lender := range v.m.policy.leaves(s.plan) {
 		a, o := v.m.account(s.name, lender), s.w.entry[lender]
 		idle := min(s.owned[lender]-a.owned-a.lent, s.owned[lender]-s.reserved[lender]-a.lent, o.lend-a.lent)

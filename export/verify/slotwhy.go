@@ -4,7 +4,7 @@ package verify
 // where the tables do not tell.
 func (v *verifier) whySlot(p *plan, s *sub) (r found, blocker string, sure bool) {
 	f := v.figures[p.name]
-	if f == nil || p.exclusive != "" || v.switched || p.lead > 0 {
+	if f == nil || p.exclusive != "" || v.switched && v.lastCycle > 0 || p.lead > 0 {
 		return r, "", false
 	}
 	host := v.slotHosts(p, s)
@@ -55,8 +55,11 @@ func (v *verifier) whySlot(p *plan, s *sub) (r found, blocker string, sure bool)
 		}
 	}
 	account := own >= k || f.pooled(leaf, func(path string) int64 { return v.m.account(p.name, path).shared }) >= k && spare >= k
-	if host != "" && !account && claims >= k {
-		return r, "", false // a lender might have it
+	if host != "" && !account && claims >= k && idle >= k && e.borrow != 0 && v.lenderFor(f, leaf, k) != "" {
+		if spare < 0 {
+			return r, "", false // whether what is idle is for reserves and owners
+		}
+		account = true
 	}
 	deserve := f.dynamic[leaf]
 	if p.static {
