@@ -100,6 +100,18 @@ cycle
 cycle
 start
 cycle`},
+		{"another unit size, then a policy renames one consumer and takes another away", `
+PUT /v1/plan ` + openPolicy + `
+PUT /v1/hosts [{"host":"h1","ncpus":8},{"host":"h2","ncpus":8}]
+PUT /v1/demand/s [{"consumer":"/A","allocation":"a","units":5,"ncpus":1},{"consumer":"/B","allocation":"b","units":2,"ncpus":1}]
+cycle
+PATCH /v1/demand/s [{"consumer":"/A","allocation":"a","units":5,"ncpus":2},{"consumer":"/B","allocation":"b","units":2,"ncpus":2}]
+PATCH /v1/demand/s [{"consumer":"/B","allocation":"c","units":2,"ncpus":2}]
+PATCH /v1/demand/s [{"consumer":"/B","allocation":"c","units":2,"ncpus":1}]
+PUT /v1/plan?force=true {stint: 1, dimensions: [ncpus], resource_groups: [{name: G, select: "select(ncpus > 0)"}], ` +
+			`consumers: [{path: /N, renamed_from: /A}], md_plans: [{name: p, resource_groups: [{name: G}], consumers: [{path: /N}]}]}
+cycle
+cycle`},
 		{"from hybrid to ownership and back", `
 PUT /v1/plan ` + slotPolicy + `
 PUT /v1/hosts [{"host":"h1","slots":4}]

@@ -139,6 +139,7 @@ func (m *model) setPolicy(p *policy) {
 		}
 	}
 	m.placeOutside(p)
+	m.listFormer()
 	m.lay()
 	m.disown()
 }

@@ -47,7 +47,9 @@ func former(k key, s *sub) key {
 // formers are the sub-allocations of a key that had other sizes, the oldest first.
 func (m *model) formers(k key) (list []*sub) {
 	for at := range m.former[k] {
-		list = append(list, m.subs[at])
+		if s := m.subs[at]; s != nil {
+			list = append(list, s)
+		}
 	}
 	slices.SortFunc(list, func(a, b *sub) int { return cmp.Compare(a.arrival, b.arrival) })
 	return list
@@ -101,6 +103,14 @@ func (m *model) indexFormer(k key, is bool) {
 		m.former[k.row()] = map[key]bool{k: true}
 	default:
 		m.former[k.row()][k] = true
+	}
+}
+
+// listFormer lists former sub-allocations anew: a policy renames some, and takes the place of others away.
+func (m *model) listFormer() {
+	m.spots, m.former = nil, map[key]map[key]bool{}
+	for k := range m.subs {
+		m.indexFormer(k, true)
 	}
 }
 
@@ -162,6 +172,10 @@ func (v *verifier) forget() {
 	for k, all := range v.m.former {
 		for at := range all {
 			s := v.m.subs[at]
+			if s == nil { // forgotten since
+				delete(all, at)
+				continue
+			}
 			if s.orphan && s.held > 0 {
 				continue
 			}

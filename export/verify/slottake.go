@@ -14,7 +14,8 @@ func (v *verifier) taken(p *plan) {
 	}
 	var claims []*claim
 	for _, c := range v.newClaims {
-		if s := v.m.subs[c.key]; c.plan == p.name && c.units > 0 && s != nil && !s.orphan && v.m.piles[c.spot] != nil {
+		if s := v.m.subs[c.key]; c.plan == p.name && c.units > 0 && s != nil && !s.orphan &&
+			f.w.entry[c.consumer] != nil && v.m.piles[c.spot] != nil {
 			claims = append(claims, c)
 		}
 	}
@@ -214,7 +215,7 @@ func (v *verifier) sharesFirst(p *plan, f *slots, claims []*claim) {
 	var idle *slotIdle
 	for _, c := range claims {
 		s := v.m.subs[c.taker()]
-		if c.reason != "fair_share" || s == nil || f.w.entry[s.consumer].kind == "hybrid" || v.capped(p, f.w, s) {
+		if c.reason != "fair_share" || s == nil || s.orphan || f.w.entry[s.consumer].kind == "hybrid" || v.capped(p, f.w, s) {
 			continue
 		}
 		if idle == nil {
