@@ -340,7 +340,11 @@ func (g *whole) needs() map[plan.Node]int64 {
 // deserved is q.
 func (g *whole) deserved(leaf plan.Node) int64 {
 	if g.s.StaticQuota {
-		return min(g.static[leaf], g.need[leaf])
+		q := g.static[leaf]
+		for _, n := range g.way(leaf) {
+			q = min(q, g.need[n])
+		}
+		return q
 	}
 	return g.dynamic[leaf]
 }

@@ -190,7 +190,10 @@ func (g *slots) entitle() {
 	if g.s.StaticQuota {
 		g.deserved = map[plan.Node]int64{}
 		for _, leaf := range g.leaves() {
-			g.deserved[leaf] = min(g.static[leaf], need[leaf])
+			g.deserved[leaf] = g.static[leaf]
+			for _, n := range g.way(leaf) {
+				g.deserved[leaf] = min(g.deserved[leaf], need[n])
+			}
 		}
 	}
 }

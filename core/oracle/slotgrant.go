@@ -210,11 +210,14 @@ func (g *slots) race(tree map[plan.Node]bool, usage func(n plan.Node) int64, ser
 	}
 }
 
-// within tells whether a leaf is entitled to a unit more; one that is promised counts already.
+// within tells whether a leaf is entitled to a unit more; one that the pool promises counts already.
 func (g *slots) within(s *sub) bool {
 	k := s.slots()
 	if g.pledged(s) >= s.short() {
-		k = 0
+		sets := g.mine(func(t *set) bool { return t.taker == s })
+		if len(sets) > 0 && sets[len(sets)-1].account == plan.Root { // it lapses when the unit is given
+			k = 0
+		}
 	}
 	return g.usage(s.alloc.leaf)+k <= g.deserved[s.alloc.leaf]
 }

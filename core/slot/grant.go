@@ -122,7 +122,7 @@ func (m *Planner) give(leaf plan.Node, sub cluster.SubID, kind int, bound int64)
 			return 0, false
 		}
 	case kindShare:
-		if m.poolFor(leaf) < k || m.spare() < k && mutant != 9 || !m.within(leaf, k, promised, bound) {
+		if m.poolFor(leaf) < k || m.spare() < k && mutant != 9 || !m.within(leaf, sub, promised, bound) {
 			return 0, false
 		}
 		with = label{decision.OriginSharePool, cluster.NoID}
@@ -157,10 +157,11 @@ func (m *Planner) give(leaf plan.Node, sub cluster.SubID, kind int, bound int64)
 	return k, true
 }
 
-// within tells whether a unit from the pool keeps a leaf within the bound; one that is promised
-// counts in the usage already.
-func (m *Planner) within(leaf plan.Node, k int64, promised bool, bound int64) bool {
-	if promised {
+// within tells whether a unit from the pool keeps a leaf within the bound; one that the pool promises
+// counts in the usage already: its set will lapse.
+func (m *Planner) within(leaf plan.Node, sub cluster.SubID, promised bool, bound int64) bool {
+	k := m.slots(sub)
+	if ids := m.setsOf[sub]; promised && (m.s.Set.Reason[ids[len(ids)-1]] != decision.ReclaimRecall || mutant == 85) {
 		k = 0
 	}
 	return m.figure.usage[leaf]+k <= bound || mutant == 10

@@ -97,4 +97,5 @@ var Mutants = [...]string{
 	"hybrid: nothing is taken back for reserves below limits",              // 82
 	"hybrid: what the budget lets through is not divided",                  // 83
 	"hybrid: all that is held above the part is given for owners",          // 84
+	"grant: what a recall promises counts as promised by the pool",         // 85
 }

@@ -67,8 +67,9 @@ func (m *Planner) entitle() {
 	q.deserve = append(q.deserve[:0], q.dynamic...)
 	if m.p.Slots.StaticQuota {
 		for n := range q.deserve {
-			if q.deserve[n] = q.static[n]; mutant != 6 {
-				q.deserve[n] = min(q.static[n], q.need[n])
+			q.deserve[n] = q.static[n]
+			for c := plan.Node(n); c > plan.Root && mutant != 6; c = m.policy.Parent[c] { // what owners leave of a maximum, too
+				q.deserve[n] = min(q.deserve[n], q.need[c])
 			}
 		}
 	}
