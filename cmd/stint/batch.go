@@ -82,7 +82,11 @@ type batch struct {
 // apply brings an input into the state, or refuses it whole.
 func (b *batch) apply(g *given) error {
 	if g.kind == kindPlan {
-		p, err := plan.Parse(g.name, g.content)
+		read := plan.Parse
+		if b.accepted {
+			read = plan.ParseAccepted
+		}
+		p, err := read(g.name, g.content)
 		if err != nil {
 			return err
 		}

@@ -226,7 +226,7 @@ func (b *batch) restore(r *export.Reader, log string, first int64) error {
 		if err != nil {
 			return nil, err
 		}
-		return plan.Parse(filepath.Join(log, kindPlan, digest), content)
+		return plan.ParseAccepted(filepath.Join(log, kindPlan, digest), content)
 	})
 	if err == nil && b.state.Cycle != from {
 		err = fmt.Errorf("it is that after cycle %d", b.state.Cycle)

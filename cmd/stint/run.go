@@ -139,7 +139,7 @@ func run(o *runOptions, c *cobra.Command) error {
 			return fmt.Errorf("log %s has no cycle to continue from", o.out)
 		}
 	}
-	b.reportUnknown, b.force = o.unknown == "report", o.force
+	b.reportUnknown, b.force, b.accepted = o.unknown == "report", o.force, false // what comes now is new
 	for _, g := range inputs {
 		if err := b.follows(g); err != nil {
 			return err

@@ -50,7 +50,7 @@ func Read(log Log, cycle int64, name string) (*Facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.Policy, err = plan.Parse(name, text); err != nil {
+	if f.Policy, err = plan.ParseAccepted(name, text); err != nil {
 		return nil, err
 	}
 	c, err := log.Table("cycles", cycle)

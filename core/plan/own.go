@@ -247,7 +247,7 @@ func (c *ownCheck) children(up Node) {
 			c.lists(n, rule, lister)
 		}
 	}
-	if within {
+	if within && !c.accepted {
 		c.balance(up)
 	}
 }

@@ -35,8 +35,15 @@ var fileKeys = []string{"stint", "cluster", "timezone", "interval", "dimensions"
 // is wrong, save that text which is no YAML at all gives the first fault only.
 // Parsing takes time and memory in proportion to the text, nearly all in the YAML library: some 30 µs
 // and 8 KB for each entry of a list of consumers.
-func Parse(file string, text []byte) (*Policy, error) {
-	r := &reader{collector: collector{file: file}}
+func Parse(file string, text []byte) (*Policy, error) { return parsePolicy(file, text, false) }
+
+// ParseAccepted is Parse of a policy file that was in force once: it may have been taken before some of today's faults
+// were known, and what was acknowledged must start again. Such faults are passed over: children that own more than their
+// parent (MD-2), and system services without a slot of their own (PLAN-6).
+func ParseAccepted(file string, text []byte) (*Policy, error) { return parsePolicy(file, text, true) }
+
+func parsePolicy(file string, text []byte, accepted bool) (*Policy, error) {
+	r := &reader{collector: collector{file: file}, accepted: accepted}
 	root, ok := r.document(text)
 	if !ok {
 		return nil, r.faults()
@@ -271,7 +278,9 @@ func (r *reader) plans(p *Policy, f fields) {
 			r.mdPlan(p, one, &taken)
 		}
 	}
-	r.services(p, &taken)
+	if !r.accepted {
+		r.services(p, &taken)
+	}
 }
 
 // planned is what the plans read so far have taken: a host belongs to at most one plan.

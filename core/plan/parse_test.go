@@ -543,3 +543,25 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestParseAccepted takes policy files of earlier versions that are faulty now, and none that never was taken.
+func TestParseAccepted(t *testing.T) {
+	const head = "stint: 1\ndimensions: [ncpus]\nresource_groups: [{name: G, hosts: [h1, h2], slots: 4}]\n"
+	for name, text := range map[string]string{
+		"children own more": head + "consumers: [{path: /A}, {path: /A/x}, {path: /A/y}]\n" +
+			"md_plans: [{name: p, resource_groups: [{name: G}], consumers: [{path: /A, own: [{group: G, amount: {ncpus: 8}, partial: true}]}, " +
+			"{path: /A/x, own: [{group: G, amount: {ncpus: 8}, partial: true}]}, {path: /A/y, own: [{group: G, amount: {ncpus: 4}, partial: true}]}]}]\n",
+		"a system service without a slot": head + "consumers: [{path: /S, system: true}]\n" +
+			"slot_plans: [{resource_group: G, consumers: [{path: /S, policy: ownership, owns: 0}]}]\n",
+	} {
+		if _, err := Parse("plan", []byte(text)); err == nil {
+			t.Errorf("%s: is no fault", name)
+		}
+		if p, err := ParseAccepted("plan", []byte(text)); err != nil || p.Digest == "" {
+			t.Errorf("%s: was in force once: %v", name, err)
+		}
+		if _, err := ParseAccepted("plan", []byte(text+"x: 1\n")); err == nil {
+			t.Errorf("%s: an unknown key was never taken", name)
+		}
+	}
+}

@@ -74,7 +74,8 @@ func (f fields) get(key string) (v value, ok bool) {
 // a value report a fault themselves and then give ok = false.
 type reader struct {
 	collector
-	entryAt []value // by Node: its path in the list of consumers
+	entryAt  []value // by Node: its path in the list of consumers
+	accepted bool    // the file was in force once: see ParseAccepted
 }
 
 // fault reports what is wrong with a value.

@@ -138,8 +138,8 @@ func (m *model) setPolicy(p *policy) {
 			m.replaced++
 		}
 	}
-	m.placeOutside(p)
 	m.listFormer()
+	m.placeOutside(p)
 	m.lay()
 	m.disown()
 }
@@ -175,6 +175,10 @@ func (m *model) placeOutside(p *policy) {
 			delete(m.subs, s.key)
 			if s.plan = t.name; !t.md {
 				s.size = []int64{s.slots}
+			}
+			if was := m.subs[s.key]; was != nil { // what is still held of before its consumer left the plan
+				was.named, was.units = false, was.held
+				m.move(was, former(s.key, was))
 			}
 			m.subs[s.key] = s
 		}

@@ -380,7 +380,7 @@ var decodeLimits = &Limits{
 // Decode decodes an accepted input again, for the engine's recovery.
 func Decode(in *engine.Input, dimensions []string) (err error) {
 	if in.Kind == engine.InputPlan {
-		in.Policy, err = plan.Parse(planName, in.Body)
+		in.Policy, err = plan.ParseAccepted(planName, in.Body)
 		return err
 	}
 	return decodeTable(in, dimensions, decodeLimits, nil, nil)
