@@ -120,10 +120,7 @@ func (h *history) String() string {
 const eventsMax = 60
 
 // events is a recorder of scenarios.
-type eventList struct {
-	list []event
-	now  int64
-}
+type eventList struct{ list []event }
 
 var errEnough = errors.New("enough events")
 
