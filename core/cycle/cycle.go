@@ -357,7 +357,8 @@ func (r *Runner) inOrder(s *cluster.State) []returned {
 			return cmp.Compare(a.seq, b.seq)
 		}
 		x, y := &s.Released[a.at], &s.Released[b.at]
-		return cmp.Or(host(x, y), cmp.Compare(x.Cause, y.Cause), cmp.Compare(a.at, b.at))
+		// Sets have other places in a state that was saved and loaded, so that the order in which they came due says nothing.
+		return cmp.Or(host(x, y), cmp.Compare(x.Cause, y.Cause), cmp.Compare(x.Number, y.Number), cmp.Compare(a.at, b.at))
 	})
 	r.returned = list
 	return list

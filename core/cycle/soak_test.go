@@ -47,8 +47,9 @@ func TestSoak(t *testing.T) {
 
 // found are cases, by their seeds, that it took tens of thousands of others to find and that went wrong once.
 var found = map[string][]uint64{
-	"own":  {87321}, // turns of fair share outlived a new policy
-	"fair": {17827}, // what a leaf was handed was over its share limit, as a victim of it stayed
+	"own":    {87321},   // turns of fair share outlived a new policy
+	"hybrid": {1624574}, // two reclaims of one sub-allocation on one host came back in an order that a state saved and loaded has not
+	"fair":   {17827},   // what a leaf was handed was over its share limit, as a victim of it stayed
 	"lend": {
 		518767331, // trials of a coming window took turns in a plan that was still
 		125611202, // hosts in use for what they have nothing of were empty ones
