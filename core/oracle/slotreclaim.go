@@ -377,9 +377,6 @@ func (g *slots) join(s *sub, account plan.Node) bool {
 	if g.netFor(s, account, nil) < k || g.over(s.alloc.leaf, k, g.beside(g.claimed, s.alloc.leaf, k)) != plan.None {
 		return false
 	}
-	if account == common && g.spared(g.netFree, g.netAccount) < k { // owners may claim what is idle
-		return false
-	}
 	for _, h := range g.hosts {
 		if g.takes(s, h) && g.netFree(h) >= k {
 			g.joined = append(g.joined, joined{sub: s, host: h, account: account})

@@ -19,7 +19,10 @@ func (m *Planner) fairShare() {
 	r := &m.reclaim
 	above := func(leaf plan.Node) bool { return m.excess(leaf) > 0 && m.figure.net[kindShare][leaf] > 0 }
 	r.crowd = m.gather(above)
-	m.countClaims()
+	r.claims = 0
+	for _, leaf := range m.tree.leaves {
+		r.claims += max(0, m.netOwn(leaf)-r.joinedOwn[leaf])
+	}
 	if r.givers = nil; m.tree.shares && mutant != 63 {
 		m.divideAsked(kindShare)
 		r.givers = m.gather(above)
@@ -193,14 +196,4 @@ func (m *Planner) givesFirst(c *crowd, a, b cluster.HoldingID, chosen map[plan.N
 		return m.tree.rankOf[x] > m.tree.rankOf[y]
 	}
 	return m.newest(a, b) < 0
-}
-
-// countClaims adds up what owners may claim of the room that there is as if what is under reclaim had been given back.
-// O(leaves).
-func (m *Planner) countClaims() {
-	r := &m.reclaim
-	r.claims = 0
-	for _, leaf := range m.tree.leaves {
-		r.claims += max(0, m.netOwn(leaf)-r.joinedOwn[leaf])
-	}
 }

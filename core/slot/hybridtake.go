@@ -21,7 +21,6 @@ func (m *Planner) reclaimHybrid() {
 		m.forOwners()
 	}
 	m.divideAsked(kindHybrid)
-	m.countClaims()
 	m.forTakers(decision.ReclaimFairShare, func(leaf plan.Node, k int64) bool {
 		f := &m.figure
 		return m.isHybrid(leaf) && f.net[kindHybrid][leaf]+f.roomHybrid[leaf]+k <= m.hybrid.quota[leaf]

@@ -98,5 +98,4 @@ var Mutants = [...]string{
 	"hybrid: what the budget lets through is not divided",                  // 83
 	"hybrid: all that is held above the part is given for owners",          // 84
 	"grant: what a recall promises counts as promised by the pool",         // 85
-	"hybrid: who waits joins what owners may claim",                        // 86
 }

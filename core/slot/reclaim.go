@@ -300,9 +300,6 @@ func (m *Planner) join(w *want) bool {
 	if !m.roomyNet(w.leaf, w.k) {
 		return false
 	}
-	if m.isHybrid(w.leaf) && r.netIdle-r.joinedPool-r.claims < w.k && mutant != 86 { // owners may claim what is idle
-		return false
-	}
 	for k := range r.net {
 		if at := cluster.ParcelID(k); r.net[k] >= w.k && m.mayUse(w, at) {
 			m.shift(at, -w.k)
