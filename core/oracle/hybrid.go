@@ -275,8 +275,10 @@ func (g *slots) netFor(s *sub, account plan.Node, victims []*unit) int64 {
 	if g.netAccount(common) < 0 {
 		g.notes["moved within more than the hybrid branches' part"]++
 	}
-	return max(0, g.netAccount(common)) + g.of(plan.Root, victims) -
-		g.lacking(plan.Root, g.filling(s.alloc.leaf, s.slots(), victims))
+	// Beside victims it is no more than what is idle and no owner's: S counts what is held on closed hosts too.
+	kept := g.unfilled(s.alloc.leaf, s.slots())
+	has := min(max(0, g.netAccount(common))-kept, max(0, g.spared(g.netFree, g.netAccount)))
+	return has + g.of(plan.Root, victims) - (g.lacking(plan.Root, g.filling(s.alloc.leaf, s.slots(), victims)) - kept)
 }
 
 // arrives tells whether a set whose victims are all gone takes nothing that reserves need, beside the sets before it.

@@ -19,10 +19,7 @@ func (m *Planner) fairShare() {
 	r := &m.reclaim
 	above := func(leaf plan.Node) bool { return m.excess(leaf) > 0 && m.figure.net[kindShare][leaf] > 0 }
 	r.crowd = m.gather(above)
-	r.claims = 0
-	for _, leaf := range m.tree.leaves {
-		r.claims += max(0, m.netOwn(leaf)-r.joinedOwn[leaf])
-	}
+	m.layClaims()
 	if r.givers = nil; m.tree.shares && mutant != 63 {
 		m.divideAsked(kindShare)
 		r.givers = m.gather(above)
@@ -50,6 +47,14 @@ func (m *Planner) fairShare() {
 			}
 		}
 	})
+}
+
+// layClaims computes what owners may still claim, net. O(leaves).
+func (m *Planner) layClaims() {
+	m.reclaim.claims = 0
+	for _, leaf := range m.tree.leaves {
+		m.reclaim.claims += max(0, m.netOwn(leaf)-m.reclaim.joinedOwn[leaf])
+	}
 }
 
 // settleCrowds brings the heaps to order after victims were taken.

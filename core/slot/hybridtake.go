@@ -20,6 +20,7 @@ func (m *Planner) reclaimHybrid() {
 	if m.tree.mixed && m.overPart() > 0 && mutant != 60 {
 		m.forOwners()
 	}
+	m.layClaims()
 	m.divideAsked(kindHybrid)
 	m.forTakers(decision.ReclaimFairShare, func(leaf plan.Node, k int64) bool {
 		f := &m.figure

@@ -20,7 +20,7 @@ type reclaims struct {
 
 	joinedOwn  map[plan.Node]int64 // slots of units that joined sets under way; those of hybrid leaves count as room
 	joinedPool int64
-	claims     int64 // Σ max(0, netOwn) less what joined, as of fairShare
+	claims     int64 // Σ max(0, netOwn) less what joined, as of fairShare, or of reclaimHybrid
 	joinedAt   map[cluster.SubID][]cluster.ParcelID
 	denied     map[cluster.SubID]bool // by the budget
 	skip       map[cluster.SubID]bool // the budget did not bear a unit, in this step
@@ -130,7 +130,8 @@ func (m *Planner) shift(k cluster.ParcelID, slots int64) {
 
 // netAccount is how many slots a taker's account has for a unit of k, as if what is under reclaim had been given back.
 // What reserves of hybrid consumers need beside that unit is not for it: it would wait for ever. Where hybrid leaves hold
-// more than their part, as nobody else needs it, units move among them all the same.
+// more than their part, as nobody else needs it, units move among them all the same. Beside victims it is no more than what
+// is idle and no owner's: S counts what is held on closed hosts too.
 func (m *Planner) netAccount(leaf plan.Node, k int64, reason int32) int64 {
 	r := &m.reclaim
 	switch {
@@ -143,7 +144,7 @@ func (m *Planner) netAccount(leaf plan.Node, k int64, reason int32) int64 {
 		if mutant == 81 {
 			return m.netHybrid() - m.freeAfter(leaf, k)
 		}
-		return max(0, m.netHybrid()) - m.freeAfter(leaf, k)
+		return min(max(0, m.netHybrid())-m.freeAfter(leaf, k), max(0, r.netIdle-r.joinedPool-r.claims))
 	}
 	return m.netShared()
 }
