@@ -253,7 +253,7 @@ func (g *slots) recall() {
 			switch h := g.host(s); {
 			case g.pledged(s) >= s.short() || g.skip[s] || g.hybrid(leaf):
 				return false
-			case h != nil && g.ownIdle(leaf) < s.slots() && g.lasts(s, owned, plan.None) && g.pass(leaf, s.slots()):
+			case h != nil && g.ownIdle(leaf) < s.slots() && g.mayLend(s.slots()) && g.lasts(s, owned, plan.None) && g.pass(leaf, s.slots()):
 				g.give(s, h, owned, plan.None)
 				return true
 			}

@@ -14,11 +14,14 @@ func (m *Planner) lender(leaf plan.Node, k int64) plan.Node {
 	if m.figure.idle < k || !m.mayBorrow(leaf, k) || m.spare() < 0 && mutant == 76 {
 		return plan.None
 	}
-	if lender := m.nextLender(leaf, k); lender != plan.None && (m.spare() >= 0 || m.figure.idle-k >= m.backed() || mutant == 77) {
+	if lender := m.nextLender(leaf, k); lender != plan.None && (m.unneeded(k) || mutant == 77) {
 		return lender
 	}
 	return plan.None
 }
+
+// unneeded tells whether so many idle slots are nobody's to claim, or else owners neither reserve nor want them. O(1), O(leaves) in the latter case.
+func (m *Planner) unneeded(k int64) bool { return m.spare() >= 0 || m.figure.idle-k >= m.backed() }
 
 // mayBorrow tells whether a leaf's borrow limit bears so many slots more.
 func (m *Planner) mayBorrow(leaf plan.Node, k int64) bool {

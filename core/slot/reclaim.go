@@ -194,7 +194,7 @@ func (m *Planner) recallAllocation(leaf plan.Node, loans []cluster.HoldingID) {
 // has room for it, and enough of them can.
 func (m *Planner) moveLoans(leaf plan.Node, sub cluster.SubID, loans []cluster.HoldingID) bool {
 	k := m.slots(sub)
-	if _, ok := m.roomy(leaf, k, false); mutant == 25 || !ok || m.ownIdle(leaf) >= k || m.reclaim.undone[sub] || !m.lasts(leaf, k, kindOwn, plan.None) {
+	if _, ok := m.roomy(leaf, k, false); mutant == 25 || !ok || m.ownIdle(leaf) >= k || !m.unneeded(k) || m.reclaim.undone[sub] || !m.lasts(leaf, k, kindOwn, plan.None) {
 		return false
 	}
 	t := &m.line.Sub[sub]
