@@ -208,12 +208,6 @@ func (v *slotView) reserves() {
 			idle += max(0, own.HeldOwned+own.Lent-own.Owned+strange-leaving[v.path(e)])
 		}
 	}
-	// What is held on closed hosts counts into S, and so into what owners have, though nobody can leave it idle. Loans go
-	// by that sum, so that as many slots of reserves may be gone: a fault that is known, kept from hiding others.
-	idle += v.sum(func(h slotHolding) bool {
-		_, ok := v.idle[h.host]
-		return !ok && h.origin != "owned" && h.origin != "hybrid"
-	})
 	if granted && idle < 0 && !v.trickles() {
 		v.t.Fatalf("INV-3: cycle %d: %d reserved slots were given to others", v.cycles, -idle)
 	}
