@@ -396,9 +396,10 @@ func (v *slotView) fairly() {
 				demand += min(okay, r.Units, v.wanted[k])
 			}
 		}
-		share := own.Quota - min(demand, own.Owned) - own.HeldBorrowed
-		if own.HeldShared < share && v.hungry(path) || own.HeldShared > share && v.hungry("") {
-			v.t.Fatalf("INV-5: %s holds %d from the pools, its share quota is %d", path, own.HeldShared, share)
+		most := own.Quota - min(demand, own.Owned)
+		least := most - own.HeldBorrowed // all of that is in the quota, but for what its lenders could use (SLOT-11)
+		if own.HeldShared < least && v.hungry(path) || own.HeldShared > most && v.hungry("") {
+			v.t.Fatalf("INV-5: %s holds %d from the pools, its share quota is %d to %d", path, own.HeldShared, least, most)
 		}
 	}
 	for i := range v.members {
