@@ -21,6 +21,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"github.com/stintd/stint/bench/measure"
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/cycle"
 	"github.com/stintd/stint/core/decision"
@@ -116,13 +117,13 @@ func main() {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	results, err := measure(*runs, *seed)
+	results, err := measureAll(*runs, *seed)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 	if *output == "json" {
-		err = json.NewEncoder(os.Stdout).Encode(map[string]any{"machine": machine(), "seed": *seed, "suites": results})
+		err = json.NewEncoder(os.Stdout).Encode(map[string]any{"machine": measure.Here().String(), "seed": *seed, "suites": results})
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "bench:", err)
 			os.Exit(1)
@@ -145,8 +146,8 @@ func choose(expression string) error {
 	return nil
 }
 
-// measure runs every suite runs + 1 times in turn.
-func measure(runs int, seed uint64) ([]*result, error) {
+// measureAll runs every suite runs + 1 times in turn.
+func measureAll(runs int, seed uint64) ([]*result, error) {
 	var results []*result
 	for _, s := range suites {
 		data, err := s.make(datasets.Options{Hosts: s.Hosts, Consumers: s.Consumers, Units: s.Units, Shapes: s.Shapes, Seed: seed})
@@ -290,7 +291,7 @@ func median[T int64 | uint64 | float64](v []T) T {
 
 // show prints the results as a table.
 func show(results []*result, runs int, seed uint64) {
-	fmt.Println(machine())
+	fmt.Println(measure.Here().String())
 	fmt.Printf("medians of %d, seed %d; decided = wanted units, granted or refused with a reason;\n"+
 		"warm = a whole snapshot of which 1 %% of the rows changed, and its cycle\n\n", runs, seed)
 	t := table.NewWriter()
@@ -348,18 +349,4 @@ func named(results []*result) map[string]*result {
 		by[r.Name] = r
 	}
 	return by
-}
-
-// machine says what the figures were measured on.
-func machine() string {
-	model := "unknown CPU"
-	if info, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		for line := range strings.Lines(string(info)) {
-			if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-				model = strings.TrimSpace(value)
-				break
-			}
-		}
-	}
-	return fmt.Sprintf("%s, GOMAXPROCS %d, %s/%s, %s", model, runtime.GOMAXPROCS(0), runtime.GOOS, runtime.GOARCH, runtime.Version())
 }

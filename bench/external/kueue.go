@@ -101,7 +101,6 @@ type job struct {
 	size                         int64
 	from, runs                   time.Duration
 
-	came     bool
 	admitted time.Duration // first time; 0: not yet
 	attempt  int           // grants so far: a timer of an earlier one counts for nothing
 	running  bool

@@ -79,6 +79,7 @@ type player struct {
 
 	mu      sync.Mutex
 	byKey   map[string]*job
+	queue   map[string][]*job // by source, in order of their time: jobs that have not come yet
 	begin   time.Time
 	left    int
 	ended   time.Duration
@@ -93,8 +94,10 @@ type player struct {
 func (p *player) play(ctx context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit+time.Minute)
 	defer cancel()
+	p.queue = map[string][]*job{}
 	for _, j := range p.cluster.jobs {
 		p.byKey[j.consumer+":"+j.allocation] = j
+		p.queue[j.source] = append(p.queue[j.source], j)
 	}
 	if _, err := p.service.PutPlan(ctx, client.Bytes([]byte(p.cluster.plan), "application/yaml"), client.Options{}); err != nil {
 		return err
@@ -158,15 +161,12 @@ func (p *player) push(ctx context.Context, source string) error {
 	var body bytes.Buffer
 	p.mu.Lock()
 	now := time.Since(p.begin)
-	for _, j := range p.cluster.jobs {
-		if j.from > now {
-			break
-		}
-		if !j.came && j.source == source {
-			j.came = true
-			fmt.Fprintf(&body, "%s,%s,1,%d\n", j.consumer, j.allocation, j.size)
-		}
+	queue := p.queue[source]
+	for ; len(queue) > 0 && queue[0].from <= now; queue = queue[1:] {
+		j := queue[0]
+		fmt.Fprintf(&body, "%s,%s,1,%d\n", j.consumer, j.allocation, j.size)
 	}
+	p.queue[source] = queue
 	done := p.done[source]
 	p.done[source] = nil
 	p.mu.Unlock()

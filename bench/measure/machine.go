@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -46,4 +47,9 @@ func Here() Machine {
 		}
 	}
 	return m
+}
+
+// String is the machine on one line, without commit and load.
+func (m Machine) String() string {
+	return fmt.Sprintf("%s, GOMAXPROCS %d, %s, %s", m.CPU, m.GOMAXPROCS, m.Platform, m.Go)
 }

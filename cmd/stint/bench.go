@@ -52,7 +52,7 @@ done, all seven stages, without files:
   unchanged  at rest, nothing new
 
 The floor is a plain loop that reads as many bytes as the cold cycle's input has, and writes as many as
-its decisions have. Times depend on the machine; the ratios to the floor much less so.
+its decisions have. A time ÷ the floor says how much more than moving bytes a cycle does.
 
 A share error is how far a consumer's usage of a pool is from its quota there, at rest.
 The same flags give the same figures, save times and memory.`,
@@ -253,7 +253,6 @@ func printBench(w io.Writer, r *benchReport) error {
 	}
 	s.add(cold...)
 	s.add(warm...)
-	_, err := fmt.Fprintf(w, "\n%s\n\n%s, %d processors, %s, load %s, commit %.12s\n", s.render(), r.Machine.CPU, r.Machine.GOMAXPROCS, r.Machine.Go,
-		r.Machine.Load1, r.Machine.Commit)
+	_, err := fmt.Fprintf(w, "\n%s\n\n%s\nload %s, commit %.12s\n", s.render(), r.Machine, r.Machine.Load1, r.Machine.Commit)
 	return err
 }

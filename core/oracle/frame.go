@@ -60,11 +60,6 @@ func (f *frame) children(n plan.Node) []plan.Node {
 	return list
 }
 
-// barred tells whether a consumer, or one above it, has the share ratio 0 (D-6).
-func (f *frame) barred(n plan.Node) bool {
-	return slices.ContainsFunc(f.way(n), func(n plan.Node) bool { return f.ratio[n] == 0 })
-}
-
 // under tells whether a consumer is n or below it.
 func (f *frame) under(n, leaf plan.Node) bool { return !gone(n) && leaf >= n && leaf < f.p.End[n] }
 
