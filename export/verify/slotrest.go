@@ -42,8 +42,8 @@ func (v *verifier) capped(p *plan, w *window, s *sub) bool {
 	return false
 }
 
-// shut tells whether a share.max keeps a unit more that its leaf owns out: within it owned comes first, and what else
-// those below hold is taken back for it, where it does not run on closed hosts (SLOT-4).
+// shut tells whether a share.max keeps a unit more that its leaf owns out: within it owned comes first, and what other
+// leaves below hold from loans and pools is taken back for it, where it does not run on closed hosts (SLOT-4, D-57).
 func (v *verifier) shut(p *plan, w *window, s *sub) bool {
 	for path := s.consumer; path != "/" && path != ""; path = parentOf(path) {
 		e := w.entry[path]
@@ -58,7 +58,7 @@ func (v *verifier) shut(p *plan, w *window, s *sub) bool {
 			h := v.m.hosts[at.host]
 			ok := h != nil && h.plan == p.name && h.state == "ok"
 			for l, n := range pile.label {
-				if !ok || l.origin == "owned" || l.origin == "" {
+				if !ok || at.consumer == s.consumer || l.origin == "owned" || l.origin == "" {
 					stays += n * pile.size[0]
 				}
 			}
