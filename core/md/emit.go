@@ -83,8 +83,8 @@ func (m *Planner) listMade(touched []cluster.Touch) {
 	h, keys, subs := &m.s.Holding, m.made[:0], m.subs[:0]
 	for i := range touched {
 		q := touched[i].Holding
-		if sub := h.Sub[q]; touched[i].Plan == m.p.Index && m.isGiven(q) && m.s.Sub.Plan[sub] == m.p.Index {
-			keys = append(keys, uint64(sub)<<32|uint64(q))
+		if touched[i].Plan == m.p.Index && m.isGiven(q) {
+			keys = append(keys, uint64(h.Sub[q])<<32|uint64(q))
 		}
 	}
 	slices.Sort(keys)
@@ -106,10 +106,11 @@ func (m *Planner) listMade(touched []cluster.Touch) {
 	}
 }
 
-// isGiven tells whether a holding is what this cycle gave, and did not take back.
+// isGiven tells whether a holding is what this cycle gave in this plan, and did not take back. The row of a holding that
+// was taken back may be another plan's by now.
 func (m *Planner) isGiven(q cluster.HoldingID) bool {
-	h := &m.s.Holding
-	return h.Sub[q] != cluster.NoID && h.Granted[q] > m.s.Cycle && h.Set[q] == cluster.NoID
+	h, sub := &m.s.Holding, m.s.Holding.Sub[q]
+	return sub != cluster.NoID && m.s.Sub.Plan[sub] == m.p.Index && h.Granted[q] > m.s.Cycle && h.Set[q] == cluster.NoID
 }
 
 // listGiven adds the holdings that a sub-allocation was given in this cycle.
