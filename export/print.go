@@ -12,9 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
-
 	"github.com/stintd/stint/core/decision"
 )
 
@@ -28,11 +25,15 @@ const tableRowsMax = 10_000
 type PrintOptions struct {
 	Where   []Where // rows must match all
 	RowsMax int     // 0: 10,000 in the format table, all in the others
+	Width   int     // of a line, in the format table; 0: any
+	All     bool    // columns without a value too, as wide as they are
 }
 
 // Print writes a table. The format `table` is for people: columns aligned, numbers to the
 // right, shares with four decimals, `-` where there is no value, and a last line that tells
-// how many rows were left out, if any. The others are for programs and exact: json is an
+// how many rows were left out, if any. Columns without any value are left out, and the rest is made to fit Width: what all
+// rows have in common is told once, text is wrapped, a single row is shown as a line for each column, several rows in
+// blocks of columns. The others are for programs and exact: json is an
 // array of objects, ndjson an object a line, csv has a header and leaves out what has no
 // value (null in JSON). Instants are RFC 3339 in UTC. Errors: an unknown format, a Where
 // that does not suit the table, w's own.
@@ -61,7 +62,7 @@ func Print(w io.Writer, t *decision.Table, format string, o PrintOptions) error 
 	out := bufio.NewWriterSize(w, 1<<16)
 	switch format {
 	case "table":
-		err = printTable(out, t, rows, left)
+		printTable(out, t, rows, left, o)
 	case "json", "ndjson":
 		err = printJSON(out, t, rows, format == "ndjson")
 	case "csv":
@@ -75,40 +76,25 @@ func Print(w io.Writer, t *decision.Table, format string, o PrintOptions) error 
 	return out.Flush()
 }
 
-func printTable(w *bufio.Writer, t *decision.Table, rows []int, left int) error {
-	p := table.NewWriter()
-	p.SetStyle(table.StyleDefault)
-	p.Style().Options = table.OptionsNoBordersAndSeparators
-	p.Style().Format.Header = text.FormatDefault
-	p.Style().Box.PaddingLeft = ""
-	p.Style().Box.PaddingRight = "  "
-	header := make(table.Row, len(t.Columns))
-	configs := make([]table.ColumnConfig, len(t.Columns))
-	for i := range t.Columns {
-		header[i] = t.Columns[i].Name
-		configs[i].Number = i + 1
-		if k := t.Columns[i].Type; k == decision.Int || k == decision.Float {
-			configs[i].Align, configs[i].AlignHeader = text.AlignRight, text.AlignRight
-		}
+func printTable(w *bufio.Writer, t *decision.Table, rows []int, left int, o PrintOptions) {
+	if o.All {
+		o.Width = 0
 	}
-	p.SetColumnConfigs(configs)
-	p.AppendHeader(header)
-	p.SuppressTrailingSpaces()
-	for _, row := range rows {
-		cells := make(table.Row, len(t.Columns))
-		for i := range t.Columns {
-			cells[i] = cell(&t.Columns[i], row)
-		}
-		p.AppendRow(cells)
+	l := fit(t, rows, o.All, o.Width)
+	if len(rows) == 1 && len(l.blocks) > 1 {
+		w.WriteString(l.record(t, o.Width)) // the writer keeps its error for Flush
+		return
 	}
-	if _, err := fmt.Fprintln(w, p.Render()); err != nil {
-		return err
+	w.WriteString(l.once(t, o.Width))
+	for n, columns := range l.blocks {
+		if n > 0 {
+			w.WriteByte('\n')
+		}
+		w.WriteString(l.table(t, columns, len(rows)) + "\n")
 	}
 	if left > 0 {
-		_, err := fmt.Fprintf(w, "… and %d more rows\n", left)
-		return err
+		fmt.Fprintf(w, "… and %d more rows\n", left)
 	}
-	return nil
 }
 
 // cell is a value for people.

@@ -15,13 +15,17 @@ import (
 func newQuery() *cobra.Command {
 	var log, cycle, output string
 	var where []string
+	var all bool
 	c := &cobra.Command{
 		Use:   "query --log LOG TABLE",
 		Short: "Prints a table of a decision log",
 		Long: `Prints a table of a decision log. State tables (consumers, amounts, shares, shortfalls) are
 shown as of the cycle, keyframes (holdings, hosts, owners) as of the last one up to it, other tables as
 what happened in it. consumers has the columns of amounts too, one per dimension: held_ncpus,
-static_quota_ncpus.`,
+static_quota_ncpus.
+
+Columns without any value are left out, and the rest is made to fit the terminal (or what COLUMNS says;
+a pipe has any width); --all shows all. --output json, ndjson and csv always have every column.`,
 		Example: `  stint query --log demo/log consumers
   stint query --log demo/log grants --cycle all --where consumer=/Markets/Credit/Pricing --output csv
   stint query --log demo/log shortfalls --where reason=fragmented
@@ -31,7 +35,7 @@ static_quota_ncpus.`,
 			if err := checkOutput(output); err != nil {
 				return err
 			}
-			var o export.PrintOptions
+			o := export.PrintOptions{All: all, Width: lineOf(c.OutOrStdout())}
 			for _, s := range where {
 				w, err := export.ParseWhere(s)
 				if err != nil {
@@ -50,6 +54,7 @@ static_quota_ncpus.`,
 	f.StringVar(&log, "log", "", "folder of the log")
 	f.StringVar(&cycle, "cycle", "last", "a cycle's number, last or all")
 	f.StringArrayVar(&where, "where", nil, "column=value; given several times, rows must match all")
+	f.BoolVar(&all, "all", false, "all columns, those without a value too, however wide")
 	f.StringVar(&output, "output", "table", strings.Join(export.Formats, ", "))
 	required(c, "log")
 	return c

@@ -26,6 +26,16 @@ func widthOf(w io.Writer) int {
 	return 100
 }
 
+// lineOf is how many columns a table may have on a writer: of a terminal its own, at least 80, else what COLUMNS says,
+// else any (0).
+func lineOf(w io.Writer) int {
+	f, ok := w.(*os.File)
+	if os.Getenv("COLUMNS") == "" && (!ok || !isTerminal(f)) {
+		return 0
+	}
+	return max(80, widthOf(w))
+}
+
 // paint colours words, or leaves them alone.
 type paint bool
 
