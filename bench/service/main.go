@@ -40,6 +40,7 @@ func main() {
 	load := flag.Duration("load", 20*time.Second, "how long readers are measured")
 	profile := flag.String("cpuprofile", "", "file for a profile of all runs")
 	feeds := flag.Int("feeds", 0, "feeds that push snapshots of -rows rows side by side for -load, in place of all else")
+	pause := flag.Duration("pause", 0, "of a feed between two snapshots, with -feeds")
 	child := flag.String("child", "", "folder: serve from there, for the readers' measurement")
 	interval := flag.Duration("interval", 0, "between the cycles of that (0: on request alone)")
 	flag.Parse()
@@ -61,7 +62,7 @@ func main() {
 	}
 	b := &bench{rows: *rows, hosts: *hosts}
 	if *feeds > 0 {
-		(&pushers{b: b, feeds: *feeds, rows: *rows, load: *load}).run()
+		(&pushers{b: b, feeds: *feeds, rows: *rows, load: *load, pause: *pause}).run()
 		return
 	}
 	b.body = b.snapshot(0)
@@ -225,8 +226,11 @@ func serveChild(dir string, interval time.Duration) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	o := server.ServiceOptions{Dir: dir, Listener: ln, Engine: engine.Options{ManualOnly: interval == 0, IntervalUS: interval.Microseconds()}}
-	o.Ready = func(*engine.Engine) { fmt.Println("http://" + ln.Addr().String()) }
+	o := server.ServiceOptions{
+		Dir: dir, Listener: ln, Tend: export.TendOptions{Every: time.Hour, Grace: 30 * time.Second},
+		Engine: engine.Options{ManualOnly: interval == 0, IntervalUS: interval.Microseconds()},
+		Ready:  func(*engine.Engine) { fmt.Println("http://" + ln.Addr().String()) },
+	}
 	if err := server.Run(ctx, o); err != nil {
 		log.Fatal(err)
 	}

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +29,7 @@ type pushers struct {
 	feeds   int
 	rows    int           // of a snapshot
 	load    time.Duration // how long the feeds push
+	pause   time.Duration // of a feed between two snapshots
 	base    string
 	dir     string
 	process *exec.Cmd
@@ -42,8 +45,12 @@ type pushers struct {
 	health   []time.Duration
 	resident []int64 // MiB, a sample a second
 	gaps     []time.Duration
+	log      []logSize // a sample a minute
 	failed   []string
 }
+
+// logSize is what the decision log takes on disk.
+type logSize struct{ files, bytes int64 }
 
 // run measures and prints. It ends the program where the service does not do its work.
 func (p *pushers) run() {
@@ -55,8 +62,8 @@ func (p *pushers) run() {
 	p.dir = dir
 	p.start()
 	p.prepare()
-	fmt.Printf("%d feeds push %d rows each, again and again, for %s; %d hosts, a cycle a second; load %s\n",
-		p.feeds, p.rows, p.load, p.b.hosts, load1())
+	fmt.Printf("%d feeds push %d rows each, again and again with %s between, for %s; %d hosts, a cycle a second; load %s\n",
+		p.feeds, p.rows, p.pause, p.load, p.b.hosts, load1())
 	for i := range p.feeds {
 		p.all.Go(func() { p.push(i) })
 	}
@@ -163,10 +170,18 @@ func (p *pushers) push(feed int) {
 			}
 			p.mu.Unlock()
 			if status == http.StatusOK {
+				p.sleep(p.pause)
 				break
 			}
 			time.Sleep(max(after, 100*time.Millisecond))
 		}
+	}
+}
+
+// sleep waits, or less where the measurement ends.
+func (p *pushers) sleep(d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end) && !p.stop.Load(); {
+		time.Sleep(min(time.Until(end), 100*time.Millisecond))
 	}
 }
 
@@ -206,7 +221,7 @@ func (p *pushers) ask(path string, into *[]time.Duration, pause time.Duration) {
 	}
 }
 
-// watch notes the process's memory, and how long the last cycle stays the last one.
+// watch notes the process's memory, what its log takes, and how long the last cycle stays the last one.
 func (p *pushers) watch() {
 	s := &service{base: p.base}
 	last, since := s.cycle(), time.Now()
@@ -217,6 +232,9 @@ func (p *pushers) watch() {
 		}
 		if n%10 == 0 {
 			p.resident = append(p.resident, p.memory())
+		}
+		if n%600 == 0 {
+			p.log = append(p.log, sizeOf(filepath.Join(p.dir, "log")))
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
@@ -232,6 +250,19 @@ func (p *pushers) memory() (mib int64) {
 	_, rest, _ := strings.Cut(string(text), "VmRSS:")
 	_, _ = fmt.Sscan(rest, &mib)
 	return mib / 1024
+}
+
+// sizeOf adds up the files below a folder; those that are removed meanwhile do not count.
+func sizeOf(dir string) (l logSize) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			if info, err := d.Info(); err == nil {
+				l.files, l.bytes = l.files+1, l.bytes+info.Size()
+			}
+		}
+		return nil
+	})
+	return l
 }
 
 // metric reads a figure of /metrics.
@@ -269,6 +300,11 @@ func (p *pushers) print(reclaimed float64) {
 		if len(part) > 0 {
 			fmt.Printf(" %9d", slices.Max(part))
 		}
+	}
+	fmt.Println()
+	fmt.Printf("%-46s", "decision log, every so often: files, MB")
+	for i := 0; i < len(p.log); i += max(1, len(p.log)/12) {
+		fmt.Printf("  %d, %.1f", p.log[i].files, float64(p.log[i].bytes)/1e6)
 	}
 	fmt.Println()
 }
