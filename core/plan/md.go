@@ -2,13 +2,6 @@ package plan
 
 import "slices"
 
-var (
-	mdKeys = []string{"name", "resource_groups", "overcommit", "placement", "public_pool", "reclaim_for_preference",
-		"ownership_rebalance", "share_reclaim", "reclaim_budget", "release", "overdue_after", "lead", "consumers", "windows"}
-	mdConsumerKeys = []string{"path", "rank", "own", "reserve", "preference", "lend_grace", "private_pool_grace",
-		"share_reclaim", "share"}
-)
-
 const (
 	preferenceDefault = 5
 	overcommitMax     = 1000 * milli
@@ -16,7 +9,7 @@ const (
 
 // mdPlan reads a multidimensional plan (SPEC chapter 4).
 func (r *reader) mdPlan(p *Policy, v value, t *planned) {
-	f, ok := r.fields(v, mdKeys...)
+	f, ok := r.fields(v, mdObject.names...)
 	if !ok {
 		return
 	}
@@ -33,9 +26,9 @@ func (r *reader) mdPlan(p *Policy, v value, t *planned) {
 	r.mdSettings(p, &d, f)
 	var list []entry
 	if at, ok := f.get("consumers"); ok {
-		list = r.entries(at, mdConsumerKeys...)
+		list = r.entries(at, mdConsumerObject.names...)
 	}
-	windows := r.windows(f, mdConsumerKeys)
+	windows := r.windows(f, mdConsumerObject.names)
 	if !r.takeCells(t, v, p.Len(), len(windows)) {
 		return
 	}
@@ -67,7 +60,7 @@ func (r *reader) mdGroups(p *Policy, d *MDPlan, v value, t *planned) {
 		r.fault(v, "there must be at least one resource group")
 	}
 	for _, one := range list {
-		f, ok := r.fields(one, "name", "preference")
+		f, ok := r.fields(one, mdGroupObject.names...)
 		if !ok {
 			continue
 		}
@@ -118,7 +111,7 @@ func (r *reader) mdSettings(p *Policy, d *MDPlan, f fields) {
 		d.Placement = [...]Placement{BestFit, Stacked, Balanced}[i]
 	}
 	if v, ok := f.get("public_pool"); ok {
-		if pool, ok := r.fields(v, "grace"); ok {
+		if pool, ok := r.fields(v, publicPoolObject.names...); ok {
 			if at, ok := pool.get("grace"); ok {
 				d.PublicGraceUS = r.grace(at)
 			}
@@ -298,7 +291,7 @@ func (r *reader) share(p *Policy, w *MDWindow, n Node, v value) {
 	for d := range w.Limit {
 		w.Limit[d][n] = Unlimited
 	}
-	f, ok := r.fields(v, "priority", "ratio", "limit")
+	f, ok := r.fields(v, mdShareObject.names...)
 	if !ok {
 		return
 	}

@@ -6,7 +6,6 @@ import (
 )
 
 var (
-	ownKeys  = []string{"group", "hosts", "percent", "host_list", "amount", "partial", "remaining", "per_host"}
 	ownForms = []string{"hosts", "percent", "host_list", "amount", "remaining", "per_host"}
 
 	noReserve = Reserve{Hosts: Unlimited, Percent: Unlimited}
@@ -26,7 +25,7 @@ func (r *reader) own(p *Policy, d *MDPlan, v value) []OwnRule {
 
 func (r *reader) ownRule(p *Policy, d *MDPlan, v value) (rule OwnRule, ok bool) {
 	rule = OwnRule{Group: -1, Hosts: Unlimited, Percent: Unlimited, Line: v.line()}
-	f, ok := r.fields(v, ownKeys...)
+	f, ok := r.fields(v, ownObject.names...)
 	if !ok {
 		return rule, false
 	}
@@ -112,7 +111,7 @@ func (r *reader) part(v value) Part {
 // reserve reads what of the owned is never lent (MD-5).
 func (r *reader) reserve(p *Policy, v value) Reserve {
 	out := noReserve
-	f, ok := r.fields(v, "hosts", "percent", "amount")
+	f, ok := r.fields(v, reserveObject.names...)
 	if !ok {
 		return out
 	}

@@ -27,9 +27,6 @@ const (
 	cellsMax      = 4 << 20
 )
 
-var fileKeys = []string{"stint", "cluster", "timezone", "interval", "dimensions", "resource_groups",
-	"consumers", "slot_plans", "md_plans"}
-
 // Parse reads, checks and compiles a policy file (SPEC chapter 6). The file's
 // name is only used in messages. The error is of type Faults and lists all that
 // is wrong, save that text which is no YAML at all gives the first fault only.
@@ -61,7 +58,7 @@ func parsePolicy(file string, text []byte, accepted bool) (*Policy, error) {
 func (r *reader) policy(root value) *Policy {
 	p := &Policy{File: r.file, Location: time.UTC, IntervalUS: time.Minute.Microseconds()}
 	p.grow([]string{"/"})
-	f, ok := r.fields(root, fileKeys...)
+	f, ok := r.fields(root, fileObject.names...)
 	if !ok {
 		return p
 	}
@@ -196,7 +193,7 @@ func (p *Policy) group(name string) int {
 
 // group reads a resource group; ok is false when it has not even a name.
 func (r *reader) group(v value) (g Group, ok bool) {
-	f, ok := r.fields(v, "name", "hosts", "select", "slots")
+	f, ok := r.fields(v, groupObject.names...)
 	if !ok {
 		return g, false
 	}

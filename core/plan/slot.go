@@ -2,20 +2,14 @@ package plan
 
 import "slices"
 
-var (
-	slotKeys = []string{"resource_group", "configured_slots", "allow_overcommit", "placement", "exclusive", "recall",
-		"share_reclaim", "share_quota", "distribute_evenly", "disable_reclaim_on_shrink", "reclaim_budget", "release",
-		"overdue_after", "lead", "consumers", "windows"}
-	slotConsumerKeys = []string{"path", "rank", "policy", "owns", "reserves", "limit", "lend", "borrow", "share"}
-	policyNames      = []string{"ownership", "share_ratio", "hybrid"} // by PolicyKind
-)
+var policyNames = []string{"ownership", "share_ratio", "hybrid"} // by PolicyKind
 
 // String is the policy's name in the file.
 func (k PolicyKind) String() string { return policyNames[k] }
 
 // slotPlan reads a slot plan (SPEC chapter 3).
 func (r *reader) slotPlan(p *Policy, v value, t *planned) {
-	f, ok := r.fields(v, slotKeys...)
+	f, ok := r.fields(v, slotObject.names...)
 	if !ok {
 		return
 	}
@@ -34,9 +28,9 @@ func (r *reader) slotPlan(p *Policy, v value, t *planned) {
 	r.slotSettings(&s, f)
 	var list []entry
 	if at, ok := f.get("consumers"); ok {
-		list = r.entries(at, slotConsumerKeys...)
+		list = r.entries(at, slotConsumerObject.names...)
 	}
-	windows := r.windows(f, slotConsumerKeys)
+	windows := r.windows(f, slotConsumerObject.names)
 	if !r.takeCells(t, v, p.Len(), len(windows)) {
 		return
 	}
@@ -162,14 +156,14 @@ func (r *reader) slotEntry(p *Policy, w *SlotWindow, n Node, f fields) {
 		w.Limit[n] = r.limit(v)
 	}
 	if v, ok := f.get("lend"); ok {
-		w.LendLimit[n], w.LendTo[n] = r.lending(p, n, v, "to", 0)
+		w.LendLimit[n], w.LendTo[n] = r.lending(p, n, v, lendObject, 0)
 	}
 	if v, ok := f.get("borrow"); ok {
-		w.BorrowLimit[n], w.BorrowFrom[n] = r.lending(p, n, v, "from", Unlimited)
+		w.BorrowLimit[n], w.BorrowFrom[n] = r.lending(p, n, v, borrowObject, Unlimited)
 	}
 	if v, ok := f.get("share"); ok {
 		w.Ratio[n], w.Max[n] = 1, Unlimited
-		if share, ok := r.fields(v, "ratio", "max"); ok {
+		if share, ok := r.fields(v, slotShareObject.names...); ok {
 			if v, ok := share.get("ratio"); ok {
 				w.Ratio[n], _ = r.whole(v)
 			}
@@ -188,19 +182,19 @@ func (r *reader) limit(v value) int64 {
 	return Unlimited
 }
 
-// lending reads lend or borrow: a limit and a list of peers, key being "to" or "from".
-func (r *reader) lending(p *Policy, n Node, v value, key string, limit int64) (int64, []Peer) {
+// lending reads lend or borrow: a limit and a list of peers.
+func (r *reader) lending(p *Policy, n Node, v value, of *object, limit int64) (int64, []Peer) {
 	if p.First[n] != None {
 		r.fault(v, "%s is no leaf; only leaves lend and borrow", p.Path[n])
 	}
-	f, ok := r.fields(v, "limit", key)
+	f, ok := r.fields(v, of.names...)
 	if !ok {
 		return limit, nil
 	}
 	if at, ok := f.get("limit"); ok {
 		limit, _ = r.whole(at)
 	}
-	at, ok := f.get(key)
+	at, ok := f.get(of.names[1])
 	if !ok {
 		return limit, nil
 	}

@@ -4,8 +4,6 @@ import (
 	"strings"
 )
 
-var consumerKeys = []string{"path", "rank", "reclaim_grace", "admins", "users", "system", "renamed_from"}
-
 // entry is a consumer's entry in a list of the file.
 type entry struct {
 	value
@@ -68,7 +66,7 @@ func parent(path string) string {
 
 // consumers reads the top-level list and builds the tree from it.
 func (r *reader) consumers(p *Policy, v value) {
-	list := r.entries(v, consumerKeys...)
+	list := r.entries(v, consumerObject.names...)
 	if len(list) == 0 {
 		if len(r.found) == 0 {
 			r.fault(v, "there must be at least one consumer")

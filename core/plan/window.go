@@ -94,7 +94,7 @@ func (r *reader) windows(f fields, consumerKeys []string) []windowEntry {
 
 func (r *reader) window(v value, consumerKeys []string) (w windowEntry, ok bool) {
 	w.value, w.Line, w.Days = v, v.line(), everyDay
-	f, ok := r.fields(v, "name", "hours", "days", "consumers")
+	f, ok := r.fields(v, windowObject.names...)
 	if !ok {
 		return w, false
 	}
