@@ -279,7 +279,7 @@ func (v *slotView) row(n plan.Node) []string {
 		cell["borrows"] = v.peers(w.BorrowLimit[n], "from", w.BorrowFrom[n])
 	}
 	if us := v.p.ReclaimUS[n]; us > 0 && v.p.Leaf(n) {
-		cell["grace"] = lasting(us)
+		cell["grace"] = plan.Lasting(us)
 	}
 	if v.there != nil {
 		if v.missing() && policy != plan.ShareRatio {
@@ -292,17 +292,6 @@ func (v *slotView) row(n plan.Node) []string {
 		row = append(row, cell[key])
 	}
 	return row
-}
-
-// lasting is a duration in µs as a policy file has it: 5m, not 5m0s.
-func lasting(us int64) string {
-	text := (time.Duration(us) * time.Microsecond).String()
-	for _, zero := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(text, zero) {
-			text = text[:len(text)-2]
-		}
-	}
-	return text
 }
 
 // owned is what a consumer owns: of the slots that are there, if that is known.

@@ -95,12 +95,17 @@ func (o *runOptions) validate() (nowUS int64, err error) {
 	if o.running != "" && o.append {
 		return 0, errors.New("--running is for a new log; with --append the log says what runs")
 	}
-	if o.at == "" {
+	return parseInstant(o.at)
+}
+
+// parseInstant reads --at in µs since 1970; without it, it is now.
+func parseInstant(text string) (us int64, err error) {
+	if text == "" {
 		return time.Now().UnixMicro(), nil
 	}
-	at, err := time.Parse(time.RFC3339Nano, o.at)
+	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || at.Year() < 1970 {
-		return 0, fmt.Errorf("--at %q: must be an instant such as 2026-01-05T08:00:00Z", o.at)
+		return 0, fmt.Errorf("--at %q: must be an instant such as 2026-01-05T08:00:00Z", text)
 	}
 	return at.UnixMicro(), nil
 }
