@@ -121,15 +121,28 @@ type occasion struct {
 // occasions are the windows of all plans in the order in which they open next.
 func (b *batch) occasions() (list []occasion) {
 	p := b.state.Policy
-	for i := range p.MDPlans {
-		for w, at := range opens(len(p.MDPlans[i].Windows), func(us int64) int { return p.MDPlans[i].WindowAt(us, p.Location) }, b.state.NowUS) {
-			list = append(list, occasion{at, i, w})
+	add := func(of int, first []int64) {
+		for w, at := range first {
+			if at != never {
+				list = append(list, occasion{at, of, w})
+			}
 		}
 	}
-	for i := range p.SlotPlans {
-		for w, at := range opens(len(p.SlotPlans[i].Windows), func(us int64) int { return p.SlotPlans[i].WindowAt(us, p.Location) }, b.state.NowUS) {
-			list = append(list, occasion{at, len(p.MDPlans) + i, w})
+	for i := range p.MDPlans {
+		m := &p.MDPlans[i]
+		windows := make([]*plan.Window, len(m.Windows))
+		for w := range windows {
+			windows[w] = &m.Windows[w].Window
 		}
+		add(i, opens(windows, func(us int64) int { return m.WindowAt(us, p.Location) }, b.state.NowUS))
+	}
+	for i := range p.SlotPlans {
+		s := &p.SlotPlans[i]
+		windows := make([]*plan.Window, len(s.Windows))
+		for w := range windows {
+			windows[w] = &s.Windows[w].Window
+		}
+		add(len(p.MDPlans)+i, opens(windows, func(us int64) int { return s.WindowAt(us, p.Location) }, b.state.NowUS))
 	}
 	slices.SortStableFunc(list, func(a, b occasion) int { return cmp.Compare(a.atUS, b.atUS) })
 	return list

@@ -143,17 +143,26 @@ type slotsThere struct {
 	gets            gets
 }
 
-// opens is when each of some windows opens next (µs since 1970): within two weeks, one of which has no shift of clocks.
-func opens(windows int, at func(us int64) int, nowUS int64) []int64 {
-	first := make([]int64, windows)
-	for i := range first {
-		first[i] = -1
-	}
-	for range 15 * 24 * 60 {
-		if i := at(nowUS); first[i] < 0 {
-			first[i] = nowUS
+// never is when a dated window that is over opens next.
+const never = -1
+
+// opens is when each of some windows is open next (µs since 1970): now, when its date comes, or within two weeks, one of
+// which has no shift of clocks, of now or of a dated window's end.
+func opens(windows []*plan.Window, at func(us int64) int, nowUS int64) []int64 {
+	first, from := make([]int64, len(windows)), []int64{nowUS}
+	for i, w := range windows {
+		if first[i] = never; w.Dated() && w.UntilUS > nowUS {
+			first[i], from = max(nowUS, w.SinceUS), append(from, w.UntilUS)
 		}
-		nowUS += time.Minute.Microseconds()
+	}
+	slices.Sort(from)
+	for _, us := range from {
+		for range 15 * 24 * 60 {
+			if i := at(us); first[i] == never {
+				first[i] = us
+			}
+			us += time.Minute.Microseconds()
+		}
 	}
 	return first
 }
@@ -219,6 +228,9 @@ func (v *slotView) window() string {
 	w := v.w
 	if w.Name == "" {
 		return ""
+	}
+	if w.Dated() {
+		return fmt.Sprintf("window %s: %s to %s (%s)\n", w.Name, w.Opens(v.p.Location), w.Closes(v.p.Location), v.p.Location)
 	}
 	to := w.To
 	if to == 0 {

@@ -54,7 +54,8 @@ func (s *site) drawWindows(t *rapid.T, p *slotPlan) {
 	if p.cuts, p.windows = nil, nil; !once(t, "windows", 2) {
 		return
 	}
-	at := between(t, "cut", 0, 8)
+	at, dated := between(t, "cut", 0, 8), once(t, "dated", 4)
+	p.dated = dated
 	p.cuts = []int{at}
 	for range choose(t, "more windows", 1, 1, 2) {
 		at += between(t, "lasts", 1, 12)
@@ -131,6 +132,9 @@ func (p *slotPlan) at(us int64) int {
 		if cut <= minute {
 			open = k
 		}
+	}
+	if p.dated && open == 0 && us >= startUS+24*3600e6 { // it was open on the first day alone
+		open = len(p.cuts) - 1
 	}
 	return open
 }
@@ -249,6 +253,13 @@ func (s *site) writeWindows(b *strings.Builder, p *slotPlan) {
 	b.WriteString("    windows:\n")
 	for k, cut := range p.cuts {
 		end := p.cuts[(k+1)%len(p.cuts)]
+		switch {
+		case p.dated && k == 0:
+			fmt.Fprintf(b, "      - {name: w0, from: \"2026-01-05 %02d:%02d\", until: \"2026-01-05 %02d:%02d\"}\n", cut/60, cut%60, end/60, end%60)
+			continue
+		case p.dated && k == len(p.cuts)-1:
+			end = p.cuts[1] // the first window is open beside it
+		}
 		fmt.Fprintf(b, "      - {name: w%d, hours: \"%02d:%02d-%02d:%02d\"", k, cut/60, cut%60, end/60, end%60)
 		if k == 0 {
 			b.WriteString("}\n")

@@ -25,6 +25,7 @@ type slotPlan struct {
 	configured int            // configured_slots, 0: none
 	cuts       []int          // minutes of the day at which windows begin, the last of them ends at the first; nil: no windows
 	windows    [][]slotMember // the members as the windows after the first have them
+	dated      bool           // the first window is open once
 	lead       int            // minutes
 }
 

@@ -157,7 +157,7 @@ var hybridSituations = []string{
 	"short consumer_limit", "short reclaim_budget", "short waiting_for_reclaim", "joined a reclaim under way", "promised room", "overdue",
 	"distribute_evenly: true", "disable_reclaim_on_shrink: true", "configured_slots", "reclaim_budget: 1", "mixed group", "hybrid branches alone",
 	"limit of a leaf", "limit of a branch", "reserve of a leaf", "reserve of a branch",
-	"windows", "lead", "other policies in another window", "reclaim issued window_switch", "reclaim cancelled window_switch",
+	"windows", "dated window", "lead", "other policies in another window", "reclaim issued window_switch", "reclaim cancelled window_switch",
 	"moved within more than the hybrid branches' part", "a reserve below a limit is filled by others", "owed after a switch",
 	"lent while somebody has more than its part", "removed by force", "renamed", "added", "reclaim issued plan_change", "relabel hybrid to owned", "relabel owned to hybrid",
 }
@@ -280,6 +280,9 @@ func (p *slotPlan) count(n map[string]int, s *site) {
 	}
 	if len(p.cuts) > 0 {
 		n["windows"]++
+		if p.dated {
+			n["dated window"]++
+		}
 	}
 	if len(p.cuts) > 0 && p.lead > 0 {
 		n["lead"]++

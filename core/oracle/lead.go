@@ -21,7 +21,7 @@ type outlook struct {
 }
 
 // nears tells whether another window will be open a `lead` from now.
-func (g *round) nears() bool { return !g.open(g.w.Window, g.nowUS+g.m.LeadUS) }
+func (g *round) nears() bool { return g.mdWindowAt(g.in, g.nowUS+g.m.LeadUS) != g.w }
 
 // foresee plays the plan's cycle as if the coming window were open, and undoes it all.
 func (g *round) foresee() *outlook {

@@ -46,18 +46,33 @@ const epochUS = 1767571200e6
 
 // mdWindow is the window of an MD plan that is open now, or when something is tried as of then.
 func (c *Cluster) mdWindow(in int) *plan.MDWindow {
-	list := c.p.MDPlans[in].Windows
-	return &list[slices.IndexFunc(list, func(w plan.MDWindow) bool { return c.open(w.Window, c.nowUS+c.lookUS) })]
+	return c.mdWindowAt(in, c.nowUS+c.lookUS)
 }
 
-// windowAt is the window of a plan that is open at a time.
+// mdWindowAt is the window of an MD plan that is open at a time. A dated one comes first (PLAN-8).
+func (c *Cluster) mdWindowAt(in int, us int64) *plan.MDWindow {
+	list := c.p.MDPlans[in].Windows
+	at := slices.IndexFunc(list, func(w plan.MDWindow) bool { return w.Dated() && c.open(w.Window, us) })
+	if at < 0 {
+		at = slices.IndexFunc(list, func(w plan.MDWindow) bool { return c.open(w.Window, us) })
+	}
+	return &list[at]
+}
+
+// windowAt is the window of a plan that is open at a time. A dated one comes first (PLAN-8).
 func (c *Cluster) windowAt(s *plan.SlotPlan, us int64) int {
+	if at := slices.IndexFunc(s.Windows, func(w plan.SlotWindow) bool { return w.Dated() && c.open(w.Window, us) }); at >= 0 {
+		return at
+	}
 	return slices.IndexFunc(s.Windows, func(w plan.SlotWindow) bool { return c.open(w.Window, us) })
 }
 
 // open tells whether a window is open at a time: it began at most as long ago as it lasts.
 func (c *Cluster) open(w plan.Window, us int64) bool {
 	const day, week = 24 * 60, 7 * 24 * 60
+	if w.Dated() {
+		return c.startUS+us >= w.SinceUS && c.startUS+us < w.UntilUS
+	}
 	t := time.UnixMicro(c.startUS + us).In(c.p.Location)
 	minute := (int(t.Weekday())+6)%7*day + t.Hour()*60 + t.Minute()
 	lasts := (int(w.To) - int(w.From) + day) % day

@@ -88,8 +88,8 @@ func (it *item) pairs(then *item) (list []pair) {
 		switch {
 		case at >= 0:
 			list = append(list, pair{name, at, w})
-		case then.windows[0] == "":
-			list = append(list, pair{name, 0, w})
+		case slices.Contains(then.windows, ""):
+			list = append(list, pair{name, slices.Index(then.windows, ""), w})
 		case name == "":
 			for at, old := range then.windows {
 				list = append(list, pair{old, at, w})
@@ -285,7 +285,7 @@ func (p *Policy) slotItems(list []item, s *SlotPlan, named func(string) string) 
 	for i := range s.Windows {
 		windows[i] = &s.Windows[i].Window
 	}
-	list = windowItems(list, where, name, windows)
+	list = p.windowItems(list, where, name, windows)
 	for n := Root + 1; int(n) < p.Len(); n++ {
 		if s.Member[n] {
 			list = append(list, cell(where, name, named(p.Path[n]), windows, func(w int) []fact {
@@ -366,7 +366,7 @@ func (p *Policy) mdItems(list []item, m *MDPlan, named func(string) string) []it
 	for i := range m.Windows {
 		windows[i] = &m.Windows[i].Window
 	}
-	list = windowItems(list, where, m.Name, windows)
+	list = p.windowItems(list, where, m.Name, windows)
 	for n := Root + 1; int(n) < p.Len(); n++ {
 		if m.Member[n] {
 			list = append(list, cell(where, m.Name, named(p.Path[n]), windows, func(w int) []fact {
@@ -458,9 +458,14 @@ func (p *Policy) amountText(amount []int64) string {
 }
 
 // windowItems lists the windows of a plan.
-func windowItems(list []item, where, name string, windows []*Window) []item {
+func (p *Policy) windowItems(list []item, where, name string, windows []*Window) []item {
 	for _, w := range windows {
 		if w.Name == "" {
+			continue
+		}
+		if w.Dated() {
+			list = append(list, simple(where+", window "+w.Name, name, "", textFact("hours", "", ""), textFact("days", "", ""),
+				textFact("from", w.Opens(p.Location), ""), textFact("until", w.Closes(p.Location), "")))
 			continue
 		}
 		to := w.To
@@ -474,7 +479,8 @@ func windowItems(list []item, where, name string, windows []*Window) []item {
 			}
 		}
 		list = append(list, simple(where+", window "+w.Name, name, "",
-			textFact("hours", clock(w.From)+"-"+clock(to), ""), textFact("days", strings.Join(days, ", "), "")))
+			textFact("hours", clock(w.From)+"-"+clock(to), ""), textFact("days", strings.Join(days, ", "), ""),
+			textFact("from", "", ""), textFact("until", "", "")))
 	}
 	return list
 }

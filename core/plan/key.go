@@ -43,6 +43,7 @@ var (
 	isPercent  = schema{"anyOf": []schema{{"type": "number", "minimum": 0, "maximum": 100}, {"type": "string", "pattern": `^[0-9]+(\.[0-9]*)?%$`}}}
 	isPart     = schema{"anyOf": []schema{isWhole, {"type": "string", "pattern": `^[0-9]+(\.[0-9]*)?%$`}}}
 	isHours    = schema{"type": "string", "pattern": `^([01]\d|2[0-3]):[0-5]\d-(([01]\d|2[0-3]):[0-5]\d|24:00)$`}
+	isDate     = schema{"type": "string", "pattern": `^\d{4}-\d\d-\d\d([ T]([01]\d|2[0-3]):[0-5]\d)?$`}
 	isSlots    = schema{"anyOf": []schema{isWhole, isText}}
 	isPeers    = schema{"anyOf": []schema{isName, setOf(isName, peersMax, 1)}}
 )
@@ -201,7 +202,9 @@ var (
 	)
 	windowObject = keysOf(
 		setting{"name", isName, "name of the window", true},
-		setting{"hours", isHours, `such as "20:00-08:00", which passes midnight`, true},
+		setting{"hours", isHours, `such as "20:00-08:00", which passes midnight`, false},
+		setting{"from", isDate, `when a window that is open once opens, such as "2026-12-24 18:00"`, false},
+		setting{"until", isDate, "when it closes; a date alone is its first instant", false},
 		setting{"days", setOf(oneOf(dayNames...), len(dayNames), 1), "days on which it begins (every day)", false},
 		setting{"consumers", schema{}, "entries whose keys replace the plan's while the window is open (none)", false},
 	)
@@ -232,6 +235,10 @@ func (s schema) with(name string, v any) schema {
 // consumersOf is a window's schema whose entries are of a kind.
 func consumersOf(kind string) schema {
 	s := windowObject.schema()
+	s["oneOf"] = []schema{
+		{"required": []string{"hours"}, "not": schema{"anyOf": oneForm([]string{"from", "until"})}},
+		{"required": []string{"from", "until"}, "not": schema{"anyOf": oneForm([]string{"hours", "days"})}},
+	}
 	s["properties"].(schema)["consumers"].(schema)["type"] = "array"
 	s["properties"].(schema)["consumers"].(schema)["items"] = ref(kind)
 	return s

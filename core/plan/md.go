@@ -28,7 +28,7 @@ func (r *reader) mdPlan(p *Policy, v value, t *planned) {
 	if at, ok := f.get("consumers"); ok {
 		list = r.entries(at, mdConsumerObject.names...)
 	}
-	windows := r.windows(f, mdConsumerObject.names)
+	windows := r.windows(p, f, mdConsumerObject.names)
 	if !r.takeCells(t, v, p.Len(), len(windows)) {
 		return
 	}

@@ -351,6 +351,51 @@ slot_plans:
       - {name: weekend, hours: "00:00-24:00", days: [sat, sun]}
 md_plans: [{name: p, resource_groups: [{name: H}], consumers: [{path: /A}]}]
 `)
+	dated := parsed(t, `
+stint: 1
+timezone: Europe/London
+dimensions: [slots]
+resource_groups: [{name: G, hosts: [h1]}, {name: H, hosts: [h2]}]
+consumers: [{path: /A}]
+slot_plans:
+  - resource_group: G
+    consumers: [{path: /A, policy: hybrid}]
+    windows:
+      - {name: day, hours: "08:00-20:00"}
+      - {name: autumn, from: 2026-10-25, until: 2026-10-25 01:30}
+      - {name: night, hours: "20:00-08:00"}
+      - {name: summer, from: 2026-07-01 12:00, until: 2026-07-02}
+md_plans:
+  - name: p
+    resource_groups: [{name: H}]
+    consumers: [{path: /A}]
+    windows: [{name: once, from: 2026-07-01, until: "2026-07-01T06:00"}]
+`)
+	for at, want := range map[string][2]string{
+		"2026-06-30T22:59:59Z": {"night", ""},
+		"2026-06-30T23:00:00Z": {"night", "once"}, // midnight by the wall clock
+		"2026-07-01T04:59:59Z": {"night", "once"},
+		"2026-07-01T05:00:00Z": {"night", ""},
+		"2026-07-01T10:59:59Z": {"day", ""},
+		"2026-07-01T11:00:00Z": {"summer", ""},
+		"2026-07-01T22:59:59Z": {"summer", ""},
+		"2026-07-01T23:00:00Z": {"night", ""},
+		"2027-07-01T12:00:00Z": {"day", ""}, // once
+		"2026-10-24T23:00:00Z": {"autumn", ""},
+		"2026-10-25T00:29:59Z": {"autumn", ""}, // 01:29 for the first time; it closes at 01:30
+		"2026-10-25T00:30:00Z": {"night", ""},
+		"2026-10-25T01:15:00Z": {"night", ""}, // 01:15 for the second time
+	} {
+		instant, err := time.Parse(time.RFC3339, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, m := &dated.SlotPlans[0], &dated.MDPlans[0]
+		got := [2]string{s.Windows[s.WindowAt(instant.UnixMicro(), dated.Location)].Name, m.Windows[m.WindowAt(instant.UnixMicro(), dated.Location)].Name}
+		if got != want {
+			t.Errorf("%s: got %v, want %v", at, got, want)
+		}
+	}
 	for at, want := range map[string]string{
 		"2026-01-05T00:00:00Z": "start",   // Monday
 		"2026-01-05T08:00:00Z": "day",     //

@@ -193,7 +193,12 @@ type Window struct {
 	From int32 // minute of the day it begins
 	To   int32 // minute of the day it ends; ≤ From when it passes midnight; From == To: the whole day
 	Days uint8 // bit 0 Monday … bit 6 Sunday: days on which it begins
+
+	SinceUS, UntilUS int64 // of a dated window (PLAN-8): the instants between which it is open, once; 0: it recurs
 }
+
+// Dated tells whether the window is open once, between two instants.
+func (w *Window) Dated() bool { return w.UntilUS != 0 }
 
 // PolicyKind is the policy of a first-level branch of a slot plan.
 type PolicyKind uint8

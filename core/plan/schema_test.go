@@ -104,7 +104,7 @@ func TestSchemaTakes(t *testing.T) {
 
 // only are faults that the file as a whole has, or that go beyond what a schema says.
 var only = regexp.MustCompile(`unknown time zone|must be at least 1ms|column of stint's tables|^the dimension is listed twice|` +
-	`is defined a second time|must be select\(…\) alone|is missing\n|is needed\n|there is no such|has no such consumer|` +
+	`is defined a second time|must be select\(…\) alone|is missing\n|is needed\n|there is no such|overlaps the dated|must be a date|must be after from|has no such consumer|` +
 	`goes with|already a plan|in plan \S+ already|names no consumer|does not name its parent|needs a policy|` +
 	`own \d+|owns|own [\d.]+%|the limit of|reserve|means nothing under|is no leaf|is under policy|no window is open|` +
 	`window \S+ overlaps|already a window|at most three decimals|none of the plan's|lists host|gives no slots|system service`)

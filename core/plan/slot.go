@@ -30,7 +30,7 @@ func (r *reader) slotPlan(p *Policy, v value, t *planned) {
 	if at, ok := f.get("consumers"); ok {
 		list = r.entries(at, slotConsumerObject.names...)
 	}
-	windows := r.windows(f, slotConsumerObject.names)
+	windows := r.windows(p, f, slotConsumerObject.names)
 	if !r.takeCells(t, v, p.Len(), len(windows)) {
 		return
 	}

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -15,7 +16,7 @@ const (
 
 var dayNames = []string{"mon", "tue", "wed", "thu", "fri", "sat", "sun"}
 
-// Holds tells whether the window is open at an instant of a wall clock (PLAN-1).
+// Holds tells whether a window that recurs is open at an instant of a wall clock (PLAN-1).
 func (w *Window) Holds(at time.Time) bool {
 	day := (int(at.Weekday()) + 6) % 7 // Monday is 0
 	return w.holds(day, int32(at.Hour()*60+at.Minute()))
@@ -29,11 +30,27 @@ func (w *Window) holds(day int, minute int32) bool {
 	return today && minute >= w.From || yesterday && minute < w.To
 }
 
-// openAt gives the index of the window that is open at an instant (µs since 1970).
+// Opens is when a dated window opens, by the wall clock of a time zone.
+func (w *Window) Opens(at *time.Location) string { return wallClock(w.SinceUS, at) }
+
+// Closes is when a dated window closes, by the wall clock of a time zone.
+func (w *Window) Closes(at *time.Location) string { return wallClock(w.UntilUS, at) }
+
+func wallClock(us int64, at *time.Location) string {
+	return time.UnixMicro(us).In(at).Format(dateForms[0])
+}
+
+// openAt gives the index of the window that is open at an instant (µs since 1970). A dated one comes before those that
+// recur (PLAN-8).
 func openAt(n int, window func(int) *Window, nowUS int64, at *time.Location) int {
+	for i := range n {
+		if w := window(i); nowUS >= w.SinceUS && nowUS < w.UntilUS {
+			return i
+		}
+	}
 	t := time.UnixMicro(nowUS).In(at)
 	for i := range n {
-		if window(i).Holds(t) {
+		if w := window(i); !w.Dated() && w.Holds(t) {
 			return i
 		}
 	}
@@ -59,11 +76,12 @@ type windowEntry struct {
 	consumers []entry
 }
 
-// windows reads a plan's windows. A plan without any has one that holds always.
-func (r *reader) windows(f fields, consumerKeys []string) []windowEntry {
+// windows reads a plan's windows. A plan without any that recurs has one without a name that holds always.
+func (r *reader) windows(p *Policy, f fields, consumerKeys []string) []windowEntry {
+	always := windowEntry{Window: Window{Days: everyDay}}
 	v, ok := f.get("windows")
 	if !ok {
-		return []windowEntry{{Window: Window{Days: everyDay}}}
+		return []windowEntry{always}
 	}
 	list, ok := r.list(v, windowsMax)
 	if !ok {
@@ -76,7 +94,7 @@ func (r *reader) windows(f fields, consumerKeys []string) []windowEntry {
 	first := map[string]int32{}
 	whole := true
 	for _, one := range list {
-		w, ok := r.window(one, consumerKeys)
+		w, ok := r.window(p, one, consumerKeys)
 		whole = whole && ok
 		if line, twice := first[w.Name]; ok && twice {
 			r.fault(one, "there is already a window %s, on line %d", w.Name, line)
@@ -86,13 +104,29 @@ func (r *reader) windows(f fields, consumerKeys []string) []windowEntry {
 		first[w.Name] = w.Line
 		out = append(out, w)
 	}
-	if whole && len(out) > 0 {
-		r.cover(v, out)
+	recurs := slices.DeleteFunc(slices.Clone(out), func(w windowEntry) bool { return w.Dated() })
+	if whole && len(recurs) > 0 {
+		r.cover(v, recurs)
+	}
+	r.apart(out)
+	if len(recurs) == 0 && len(out) > 0 {
+		out = append(out, always)
 	}
 	return out
 }
 
-func (r *reader) window(v value, consumerKeys []string) (w windowEntry, ok bool) {
+// apart checks that no two dated windows are open at one time.
+func (r *reader) apart(windows []windowEntry) {
+	for i := range windows {
+		for k := range i {
+			if a, b := &windows[k], &windows[i]; a.SinceUS < b.UntilUS && b.SinceUS < a.UntilUS {
+				r.fault(b.value, "window %s overlaps the dated window %s", b.Name, a.Name)
+			}
+		}
+	}
+}
+
+func (r *reader) window(p *Policy, v value, consumerKeys []string) (w windowEntry, ok bool) {
 	w.value, w.Line, w.Days = v, v.line(), everyDay
 	f, ok := r.fields(v, windowObject.names...)
 	if !ok {
@@ -102,19 +136,65 @@ func (r *reader) window(v value, consumerKeys []string) (w windowEntry, ok bool)
 	if ok {
 		w.Name, ok = r.name(name)
 	}
-	hours, found := r.need(v, f, "hours")
-	if found {
-		w.From, w.To, found = r.hours(hours)
-	}
-	ok = ok && found
-	if days, given := f.get("days"); given {
-		w.Days, found = r.days(days)
-		ok = ok && found
-	}
+	ok = r.when(p, &w, v, f) && ok
 	if list, given := f.get("consumers"); given {
 		w.consumers = r.entries(list, consumerKeys...)
 	}
 	return w, ok
+}
+
+// when reads the hours and days of a window that recurs, or the dates of one that is open once.
+func (r *reader) when(p *Policy, w *windowEntry, v value, f fields) (ok bool) {
+	from, begins := f.get("from")
+	until, ends := f.get("until")
+	hours, recurs := f.get("hours")
+	days, chosen := f.get("days")
+	switch {
+	case begins != ends:
+		r.fault(v, "a dated window needs from and until")
+		return false
+	case begins && (recurs || chosen):
+		r.fault(v, "a window has hours, which recur, or from and until, not both")
+		return false
+	case begins:
+		w.Days = 0
+		since, ok1 := r.date(p, from)
+		to, ok2 := r.date(p, until)
+		if ok1 && ok2 && to <= since {
+			r.fault(until, "must be after from")
+			return false
+		}
+		w.SinceUS, w.UntilUS = since, to
+		return ok1 && ok2
+	case !recurs:
+		r.fault(v, "hours is missing, or from and until")
+		return false
+	}
+	w.From, w.To, ok = r.hours(hours)
+	if chosen {
+		set, good := r.days(days)
+		w.Days, ok = set, ok && good
+	}
+	return ok
+}
+
+// dateForms are how a date with or without a time of day is written.
+var dateForms = []string{"2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02"}
+
+// date reads a date of the policy's wall clock, with or without a time of day, in µs since 1970. A date alone is its
+// first instant.
+func (r *reader) date(p *Policy, v value) (us int64, ok bool) {
+	s, ok := r.text(v, nameBytesMax)
+	if !ok {
+		return 0, false
+	}
+	for _, form := range dateForms {
+		if at, err := time.ParseInLocation(form, s, p.Location); err == nil && at.Year() > 1970 {
+			return at.UnixMicro(), true
+		}
+	}
+	r.fault(v, `must be a date after 1970 such as 2026-12-24, or "2026-12-24 18:00"`)
+	return 0, false
 }
 
 var hoursPattern = regexp.MustCompile(`^(\d\d):(\d\d)-(\d\d):(\d\d)$`)

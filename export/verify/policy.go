@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -68,7 +69,9 @@ type plan struct {
 // window is the settings of a plan that hold at some time of the day, with the plan's own beneath.
 type window struct {
 	name     string
-	from, to int // minutes
+	from, to int   // minutes
+	since    int64 // of a dated window, µs since 1970
+	until    int64 // 0: it recurs
 	days     [7]bool
 	entry    map[string]*entry
 }
@@ -315,8 +318,8 @@ func (p *policy) pace(t *plan, o object) *plan {
 		base[c.text("path", "")] = c
 	}
 	list := o.objects("windows")
-	if len(list) == 0 {
-		list = []object{{"hours": "00:00-24:00"}}
+	if !slices.ContainsFunc(list, func(w object) bool { return w["hours"] != nil }) {
+		list = append(slices.Clone(list), object{"hours": "00:00-24:00"}) // what holds outside of dated windows
 	}
 	for _, w := range list {
 		over := map[string]object{}
@@ -335,10 +338,11 @@ func (p *policy) window(t *plan, o object, base, over map[string]object) *window
 	w := &window{name: o.text("name", ""), entry: map[string]*entry{}}
 	from, to, _ := strings.Cut(o.text("hours", ""), "-")
 	w.from, w.to = minuteOf(from), minuteOf(to)%(24*60)
+	w.since, w.until = p.dated(o.text("from", "")), p.dated(o.text("until", ""))
 	for _, d := range o.texts("days") {
 		w.days[weekdays[d]] = true
 	}
-	if o["days"] == nil {
+	if o["days"] == nil && w.until == 0 {
 		w.days = [7]bool{true, true, true, true, true, true, true}
 	}
 	for _, path := range p.paths {
@@ -380,6 +384,20 @@ func (e *entry) forget() {
 	if e.kind != "ownership" {
 		e.lend, e.lendTo, e.borrow, e.borrowFrom = 0, nil, 0, nil
 	}
+}
+
+// dated is an instant that a policy file names by its wall clock, in µs since 1970; 0: it names none.
+func (p *policy) dated(text string) int64 {
+	if text == "" {
+		return 0
+	}
+	day, clock, _ := strings.Cut(strings.Replace(text, "T", " ", 1), " ")
+	at, err := time.ParseInLocation(time.DateOnly, day, p.zone)
+	if err != nil {
+		return 0
+	}
+	minute := minuteOf(clock)
+	return time.Date(at.Year(), at.Month(), at.Day(), minute/60, minute%60, 0, 0, p.zone).UnixMicro()
 }
 
 func minuteOf(text string) int {
@@ -442,6 +460,11 @@ func (p *policy) slotPlan(o object) *plan {
 
 // at is the window of a plan that holds at an instant.
 func (t *plan) at(us int64, zone *time.Location) *window {
+	for _, w := range t.windows {
+		if us >= w.since && us < w.until {
+			return w
+		}
+	}
 	now := time.UnixMicro(us).In(zone)
 	minute, day := now.Hour()*60+now.Minute(), int(now.Weekday())
 	for _, w := range t.windows {
