@@ -190,11 +190,23 @@ func (r *reader) date(p *Policy, v value) (us int64, ok bool) {
 	}
 	for _, form := range dateForms {
 		if at, err := time.ParseInLocation(form, s, p.Location); err == nil && at.Year() > 1970 {
-			return at.UnixMicro(), true
+			return firstOf(at).UnixMicro(), true
 		}
 	}
 	r.fault(v, `must be a date after 1970 such as 2026-12-24, or "2026-12-24 18:00"`)
 	return 0, false
+}
+
+// firstOf is the first instant at which a wall clock shows what it shows at an instant: where clocks go back, it shows
+// the same twice.
+func firstOf(at time.Time) time.Time {
+	_, offset := at.Zone()
+	_, before := at.Add(-24 * time.Hour).Zone()
+	earlier := at.Add(time.Duration(offset-before) * time.Second)
+	if before > offset && earlier.Format(time.DateTime) == at.Format(time.DateTime) {
+		return earlier
+	}
+	return at
 }
 
 var hoursPattern = regexp.MustCompile(`^(\d\d):(\d\d)-(\d\d):(\d\d)$`)

@@ -397,7 +397,13 @@ func (p *policy) dated(text string) int64 {
 		return 0
 	}
 	minute := minuteOf(clock)
-	return time.Date(at.Year(), at.Month(), at.Day(), minute/60, minute%60, 0, 0, p.zone).UnixMicro()
+	at = time.Date(at.Year(), at.Month(), at.Day(), minute/60, minute%60, 0, 0, p.zone)
+	for _, back := range []time.Duration{2 * time.Hour, time.Hour, 30 * time.Minute} { // clocks that go back show it twice
+		if first := at.Add(-back); first.Format(time.DateTime) == at.Format(time.DateTime) {
+			return first.UnixMicro()
+		}
+	}
+	return at.UnixMicro()
 }
 
 func minuteOf(text string) int {
