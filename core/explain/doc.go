@@ -24,6 +24,7 @@ type Part struct {
 	Demand int64  `json:"demand"`
 	Held   int64  `json:"held"`
 	Short  int64  `json:"short"`
+	Answer string `json:"answer"` // what is short, why, and what would change it, in a sentence or two
 
 	Tables     []Grid      `json:"tables"`     // figures side by side: up the tree, beside its siblings, by dimension
 	Points     []Point     `json:"points"`     // each figure and what it follows from

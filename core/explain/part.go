@@ -45,6 +45,7 @@ func Explain(f *Facts, t Target) (*Explanation, error) {
 			}
 		}
 		if p.explain() {
+			p.Answer = p.answer()
 			e.Plans = append(e.Plans, p.Part)
 		}
 	}

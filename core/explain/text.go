@@ -42,6 +42,14 @@ func (e *Explanation) Write(w io.Writer, style Style) error {
 	if e.Allocation != nil {
 		what += ":" + *e.Allocation
 	}
+	for i := range e.Plans {
+		answer := e.Plans[i].Answer
+		if len(e.Plans) > 1 {
+			answer = strings.TrimSpace("plan "+e.Plans[i].Plan) + ": " + answer
+		}
+		t.paragraph(answer)
+	}
+	t.b.WriteByte('\n')
 	fmt.Fprintf(&t.b, "%s after cycle %s at %s, revision %d\n", t.Bold(what), grouped(e.Cycle), e.Now, e.Revision)
 	for i := range e.Plans {
 		t.part(&e.Plans[i])
@@ -100,6 +108,12 @@ func (t *writer) more(rows int) {
 	}
 }
 
+// paragraph writes sentences, broken at the width.
+func (t *writer) paragraph(s string) {
+	words := strings.Fields(s)
+	t.broken("", "", words, len(words))
+}
+
 func (t *writer) head(title string) { fmt.Fprintf(&t.b, "\n%s\n", t.Bold(title)) }
 
 func (t *writer) points(title string, points []Point) {
@@ -130,16 +144,22 @@ func (t *writer) line(indent int, text string, rules []string) {
 	if len(rules) > 0 {
 		words = append(words, strings.Fields("["+strings.Join(rules, ", ")+"]")...)
 	}
+	t.broken(strings.Repeat(" ", indent)+"- ", strings.Repeat(" ", indent+2), words, plain)
+}
+
+// broken writes words, broken at the width, the first line behind one text and the others behind another of its length.
+// Those from plain on are marked.
+func (t *writer) broken(first, others string, words []string, plain int) {
 	at := 0
 	for i, w := range words {
 		n := utf8.RuneCountInString(w)
 		switch {
 		case i == 0:
-			t.b.WriteString(strings.Repeat(" ", indent) + "- ")
-			at = indent + 2
+			t.b.WriteString(first)
+			at = len(first)
 		case at+1+n > t.Width:
-			t.b.WriteString("\n" + strings.Repeat(" ", indent+2))
-			at = indent + 2
+			t.b.WriteString("\n" + others)
+			at = len(others)
 		default:
 			t.b.WriteByte(' ')
 			at++

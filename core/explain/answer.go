@@ -1,0 +1,123 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+)
+
+// remedies say what would change a shortfall, by its reason.
+var remedies = map[string]func(p *part, s *Shortfall) string{
+	"not_in_plan":     func(*part, *Shortfall) string { return "It would take an entry of it in a plan" },
+	"no_host_matches": func(*part, *Shortfall) string { return "It would take hosts that match, or a wider requirement" },
+	"share_limit": func(p *part, s *Shortfall) string {
+		if p.md != nil {
+			return fmt.Sprintf("It would take a higher share.limit or share.ratio of %s", s.Blocker)
+		}
+		return fmt.Sprintf("It would take a share.ratio of %s above 0", s.Blocker)
+	},
+	"too_big":        func(*part, *Shortfall) string { return "It would take smaller units, or larger hosts" },
+	"too_small":      func(*part, *Shortfall) string { return "It would take fewer, larger units" },
+	"max_per_host":   func(*part, *Shortfall) string { return "It would take more hosts, or a higher max_per_host" },
+	"fragmented":     func(*part, *Shortfall) string { return "More comes when work on one host ends, or with smaller units" },
+	"pool_exhausted": func(*part, *Shortfall) string { return "More comes when work ends, or with more hosts" },
+	"lower_priority": func(_ *part, s *Shortfall) string {
+		return fmt.Sprintf("More comes when %s wants less, or with a share.priority as high", s.Blocker)
+	},
+	"over_quota": func(p *part, _ *Shortfall) string {
+		if p.slots != nil && p.Policy == "hybrid" {
+			return "More comes when others want less, or with more owned"
+		}
+		return "More comes when others want less, or with a larger share.ratio"
+	},
+	"consumer_limit": func(p *part, s *Shortfall) string {
+		word := "share.max"
+		if p.slots != nil && p.Policy == "hybrid" {
+			word = "limit"
+		}
+		return fmt.Sprintf("It would take a higher %s of %s", word, s.Blocker)
+	},
+	"borrow_limit":    func(*part, *Shortfall) string { return "It would take a higher borrow.limit" },
+	"grace_filter":    func(*part, *Shortfall) string { return "It would take a shorter reclaim_grace" },
+	"ownership_unmet": func(*part, *Shortfall) string { return "It would take more hosts of the groups that it owns of" },
+	"reclaim_budget":  func(*part, *Shortfall) string { return "More comes in the next cycles, or with a larger reclaim_budget" },
+	"waiting_for_reclaim": func(_ *part, s *Shortfall) string {
+		if s.Until == "" {
+			return "More comes when it is given back"
+		}
+		return "More comes by " + s.Until
+	},
+}
+
+// answer says in a sentence or two what the consumer or allocation is short of, why, and what would change it. Of several
+// reasons it tells the one of most units.
+func (p *part) answer() string {
+	what := p.target.Consumer
+	if p.target.Allocation != nil {
+		what += ":" + *p.target.Allocation
+	}
+	leaving := int64(0)
+	for i := range p.Leaving {
+		leaving += p.Leaving[i].Units
+	}
+	end := "."
+	if leaving > 0 {
+		end = fmt.Sprintf("; %s taken back by %s.", ofIts(leaving), p.lastOf(p.Leaving))
+	}
+	switch {
+	case p.Demand == 0 && p.Held == 0:
+		return what + " wants nothing" + end
+	case p.missing == 0 && p.Held == 0:
+		return what + " holds nothing, and is short of nothing" + end
+	case p.missing == 0:
+		return fmt.Sprintf("%s has all that it wants, %s%s", what, count(p.Held, p.Unit), end)
+	case len(p.Shortfalls) == 0:
+		return fmt.Sprintf("%s is short of %s%s", what, count(p.missing, "unit"), end)
+	}
+	main, others := p.mainReason()
+	text := fmt.Sprintf("%s is short of %s: %s.", what, count(p.missing, "unit"), strings.TrimSuffix(main.Text, "."))
+	if remedy := remedies[main.Reason]; remedy != nil {
+		text += " " + remedy(p, main) + "."
+	}
+	if others > 0 {
+		text += fmt.Sprintf(" That is so for %s of them; other reasons are below.", grouped(p.missing-others))
+	}
+	if leaving > 0 {
+		text += fmt.Sprintf(" %s taken back by %s.", ofIts(leaving), p.lastOf(p.Leaving))
+	}
+	return text
+}
+
+// ofIts begins what is said of some of a consumer's units.
+func ofIts(units int64) string {
+	if units == 1 {
+		return "1 of its units is"
+	}
+	return grouped(units) + " of its units are"
+}
+
+// mainReason is the shortfall whose reason and blocker have most units, the first of them, and how many units have others.
+func (p *part) mainReason() (main *Shortfall, others int64) {
+	type cause struct{ reason, blocker, dimension string }
+	of, sum, best := map[cause]int64{}, int64(0), cause{}
+	for i := range p.Shortfalls {
+		s := &p.Shortfalls[i]
+		c := cause{s.Reason, s.Blocker, s.Dimension}
+		of[c] += s.Units
+		sum += s.Units
+	}
+	for i := range p.Shortfalls {
+		s := &p.Shortfalls[i]
+		if c := (cause{s.Reason, s.Blocker, s.Dimension}); main == nil || of[c] > of[best] {
+			main, best = s, c
+		}
+	}
+	return main, sum - of[best]
+}
+
+// lastOf is the last deadline of reclaims.
+func (p *part) lastOf(list []Reclaim) (last string) {
+	for i := range list {
+		last = max(last, list[i].Deadline)
+	}
+	return last
+}
