@@ -37,7 +37,7 @@ var mayImport = map[string][]string{
 	// Shares no code with the engine: of core only the types of columns.
 	"export/verify":  {"export", "core/decision", "github.com/parquet-go/parquet-go", "github.com/goccy/go-yaml"},
 	"datasets":       {"core/cluster", "core/plan", "ingest/table", "github.com/parquet-go/parquet-go", "github.com/goccy/go-yaml"},
-	"ingest/foreign": {"core/cluster", "datasets"},
+	"ingest/foreign": {"core/cluster", "core/plan", "datasets", "github.com/goccy/go-yaml"},
 	"bench":          {"*"},
 	"bench/external": {"ingest/client", "github.com/goccy/go-yaml"},
 	"bench/measure":  {"core/cycle", "core/cluster", "core/plan", "core/decision"},

@@ -75,6 +75,13 @@ func (d *Dataset) Write(dir, format string) error {
 
 func (d *Dataset) hostColumns() []column {
 	columns := []column{{name: "host", text: &d.Hosts.Host}}
+	if d.Hosts.State != nil {
+		state := cluster.TextColumn{Names: &cluster.Names{}}
+		for _, s := range d.Hosts.State {
+			state.Code = append(state.Code, state.Names.InternString(cluster.HostStates[s]))
+		}
+		columns = append(columns, column{name: "state", text: &state})
+	}
 	for i, n := range d.Dimensions {
 		columns = append(columns, column{name: n, ints: d.Hosts.Size[i]})
 	}
@@ -97,7 +104,7 @@ func (d *Dataset) hostColumns() []column {
 	return columns
 }
 
-// demandColumns leaves out requirement and max_per_host where the table does not have them.
+// demandColumns leaves out sub, plan, requirement and max_per_host where the table does not have them.
 func (d *Dataset) demandColumns() []column {
 	t := d.Demand
 	columns := []column{
@@ -107,8 +114,13 @@ func (d *Dataset) demandColumns() []column {
 	if t.Sub.Code == nil {
 		columns = slices.Delete(columns, 2, 3)
 	}
+	if t.Plan.Code != nil {
+		columns = append(columns, column{name: "plan", text: &t.Plan})
+	}
 	for i, n := range d.Dimensions {
-		columns = append(columns, column{name: n, ints: t.Size[i]})
+		if t.Size != nil && t.Size[i] != nil {
+			columns = append(columns, column{name: n, ints: t.Size[i]})
+		}
 	}
 	if t.Requirement.Code != nil {
 		columns = append(columns, column{name: "requirement", text: &t.Requirement,

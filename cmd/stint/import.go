@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,13 +13,20 @@ import (
 
 func newImport() *cobra.Command {
 	c := &cobra.Command{
-		Use:     "import SOURCE",
-		Short:   "Makes a policy file, hosts and demand from another system's data",
-		Example: "  stint import openb --nodes openb_node_list_all_node.csv --pods openb_pod_list_default.csv --out openb",
-		Args:    cobra.NoArgs,
-		RunE:    func(*cobra.Command, []string) error { return fmt.Errorf("import needs a source: openb, swf") },
+		Use:   "import SOURCE",
+		Short: "Makes a policy file, hosts and demand from another system's data",
+		Example: `  stint import yarn --queues capacity-scheduler.xml --nodes nodes.json --out site
+  stint import openb --nodes openb_node_list_all_node.csv --pods openb_pod_list_default.csv --out openb`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			var names []string
+			for _, sub := range c.Commands() {
+				names = append(names, sub.Name())
+			}
+			return fmt.Errorf("import needs a source: %s", strings.Join(names, ", "))
+		},
 	}
-	c.AddCommand(newImportOpenB(), newImportSWF())
+	c.AddCommand(newImportOpenB(), newImportSWF(), newImportYARN())
 	return c
 }
 

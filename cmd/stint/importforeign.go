@@ -1,13 +1,14 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
 	"github.com/stintd/stint/datasets"
@@ -15,9 +16,9 @@ import (
 )
 
 func newImportSWF() *cobra.Command {
-	var jobs, out, format string
+	var jobs string
 	var o foreign.SWFOptions
-	var so datasets.ScenarioOptions
+	var out outForeign
 	c := &cobra.Command{
 		Use:   "swf --jobs F --out DIR",
 		Short: "A workload log in the Standard Workload Format, as a scenario",
@@ -47,7 +48,7 @@ not carried over: ` + foreign.ReportFile + ` in DIR lists them by line, with the
 			if err != nil {
 				return err
 			}
-			return writeForeign(c, r, out, format, so)
+			return out.write(c, r)
 		},
 	}
 	f := c.Flags()
@@ -55,9 +56,9 @@ not carried over: ` + foreign.ReportFile + ` in DIR lists them by line, with the
 	f.StringVar(&o.By, "by", "", "user, group, queue or partition: what a consumer is made of (default: one consumer has all jobs)")
 	f.Int64Var(&o.Nodes, "nodes", 0, "hosts (default: MaxNodes of the log)")
 	f.Int64Var(&o.NodeProcs, "node-procs", 0, "processors of a host (default: MaxProcs ÷ MaxNodes of the log, or 1)")
-	scenarioFlags(c, &so)
+	scenarioFlags(c, &out.scenario)
 	required(c, "jobs")
-	outFlags(c, &out, &format)
+	out.flags(c)
 	return c
 }
 
@@ -68,50 +69,124 @@ func scenarioFlags(c *cobra.Command, o *datasets.ScenarioOptions) {
 	c.Flags().Int64Var(&o.Speed, "speed", 1, "seconds of the log in one of the scenario")
 }
 
-// reportLinesMax is how much of a report is shown; the file has all.
-const reportLinesMax = 8
+// reportNotesMax is how much of a report is shown; the file has all.
+const reportNotesMax = 8
 
-// writeForeign writes what an import made, shows what it could not carry over, and how to go on.
-func writeForeign(c *cobra.Command, r *foreign.Result, out, format string, o datasets.ScenarioOptions) error {
-	if err := o.Validate(); err != nil {
-		return err
-	}
-	if err := r.Write(out, format, o); err != nil {
-		return err
-	}
-	w := c.OutOrStdout()
-	d := r.Dataset
-	line := "plan.yaml"
-	if d.Hosts != nil {
-		line += ", " + count(int64(d.Hosts.Rows), "host")
-	}
-	if d.Demand != nil {
-		line += fmt.Sprintf(", %s in %s of demand", count(sum(d.Demand.Units), "unit"), count(int64(d.Demand.Rows), "row"))
-	}
-	_, err := fmt.Fprintf(w, "%s: %s\n", out, line)
-	if n := r.Report.Len(); n > 0 {
-		_, wrote := fmt.Fprintf(w, "\nnot carried over, %s (all of them in %s):\n", count(int64(n), "kind"), filepath.Join(out, foreign.ReportFile))
-		err = errors.Join(err, wrote, writeHead(w, r))
-	}
-	next := fmt.Sprintf("stint check %s", filepath.Join(out, "plan.yaml"))
-	if r.Lives != nil {
-		next = fmt.Sprintf("stint simulate --scenario %s --out %s", filepath.Join(out, "scenario.yaml"), filepath.Join(out, "log"))
-	}
-	_, wrote := fmt.Fprintf(w, "\nnext: %s\n", next)
-	return errors.Join(err, wrote)
+// outForeign is where and how a command of another system's files writes.
+type outForeign struct {
+	dir, format, output string
+	scenario            datasets.ScenarioOptions
 }
 
-// writeHead writes the first lines of a report.
-func writeHead(w io.Writer, r *foreign.Result) error {
-	var all strings.Builder
-	err := r.Report.Write(&all)
-	n := 0
-	for line := range strings.Lines(all.String()) {
-		if n++; n > reportLinesMax {
-			break
-		}
-		_, wrote := fmt.Fprintf(w, "  %s", line)
-		err = errors.Join(err, wrote)
+// flags adds the flags of such a command.
+func (o *outForeign) flags(c *cobra.Command) {
+	outFlags(c, &o.dir, &o.format)
+	c.Flags().StringVar(&o.output, "output", "table", "table or json: how the report comes on stdout")
+}
+
+// imported is what an import tells of itself.
+type imported struct {
+	Out     string            `json:"out"`
+	Hosts   int64             `json:"hosts"`
+	Rows    int64             `json:"demand_rows"`
+	Units   int64             `json:"demand_units"`
+	Carried []foreign.Carried `json:"carried_over"`
+	Lost    []foreign.Note    `json:"not_carried_over"`
+	Next    []string          `json:"next"`
+
+	kinds int // of things that are not carried over
+}
+
+// write writes what an import made, shows what it could not carry over, and how to go on.
+func (o *outForeign) write(c *cobra.Command, r *foreign.Result) error {
+	if o.output != "table" && o.output != "json" {
+		return fmt.Errorf("--output %q: must be table or json", o.output)
 	}
+	if err := o.scenario.Validate(); err != nil {
+		return err
+	}
+	if err := r.Write(o.dir, o.format, o.scenario); err != nil {
+		return err
+	}
+	d := r.Dataset
+	done := imported{Out: o.dir, Carried: slices.Concat([]foreign.Carried{}, r.Report.Carried()),
+		Lost: slices.Concat([]foreign.Note{}, r.Report.Notes()), kinds: r.Report.Len()}
+	in := func(name string) string { return filepath.Join(o.dir, name) }
+	check := "stint check " + in("plan.yaml")
+	if d.Hosts != nil {
+		done.Hosts = int64(d.Hosts.Rows)
+		check += " --hosts " + in("hosts."+o.format)
+	}
+	if d.Demand != nil {
+		done.Rows, done.Units = int64(d.Demand.Rows), sum(d.Demand.Units)
+	}
+	done.Next = []string{check}
+	switch {
+	case r.Lives != nil:
+		done.Next = append(done.Next, fmt.Sprintf("stint simulate --scenario %s --out %s", in("scenario.yaml"), in("log")))
+	case d.Hosts != nil && d.Demand != nil:
+		done.Next = append(done.Next, fmt.Sprintf("stint run --plan %s --hosts %s --demand %s --out %s",
+			in("plan.yaml"), in("hosts."+o.format), in("demand."+o.format), in("log")))
+	}
+	if o.output == "json" {
+		return encode(c.OutOrStdout(), done)
+	}
+	_, err := io.WriteString(c.OutOrStdout(), done.text(min(100, widthOf(c.OutOrStdout()))))
 	return err
+}
+
+// text is what people read, in lines of so many columns; commands stand on one line each.
+func (i *imported) text(width int) string {
+	var b strings.Builder
+	parts := []string{i.Out + ": plan.yaml"}
+	if i.Hosts > 0 {
+		parts = append(parts, count(i.Hosts, "host"))
+	}
+	if i.Rows > 0 {
+		parts = append(parts, fmt.Sprintf("%s in %s of demand", count(i.Units, "unit"), count(i.Rows, "row")))
+	}
+	fmt.Fprintln(&b, strings.Join(parts, ", "))
+	if len(i.Carried) > 0 {
+		var list []string
+		for _, c := range i.Carried {
+			list = append(list, plural(c.Count, c.What))
+		}
+		fmt.Fprintf(&b, "carried over: %s\n", indentedText(strings.Join(list, ", "), 14, width))
+	}
+	if i.kinds == 0 {
+		fmt.Fprintln(&b, "all is carried over")
+	} else {
+		fmt.Fprintf(&b, "\nnot carried over, %s (all of them in %s):\n", count(int64(i.kinds), "kind"), filepath.Join(i.Out, foreign.ReportFile))
+	}
+	for _, n := range i.Lost[:min(len(i.Lost), reportNotesMax)] {
+		fmt.Fprintf(&b, "  %s\n      %s\n", indentedText(onScreen(n), 6, width), indentedText(n.Reason, 6, width))
+	}
+	if more := i.kinds - reportNotesMax; more > 0 {
+		fmt.Fprintf(&b, "  and %s more\n", count(int64(more), "kind"))
+	}
+	fmt.Fprintf(&b, "\nnext: %s\n", strings.Join(i.Next, "\n      "))
+	return b.String()
+}
+
+// indentedText wraps a text so that it fits into lines of so many columns, of which all but the first are indented.
+func indentedText(s string, indent, width int) string {
+	var lines []string
+	for line := range strings.SplitSeq(text.WrapSoft(s, max(20, width-indent)), "\n") {
+		lines = append(lines, strings.TrimRight(line, " "))
+	}
+	return strings.Join(lines, "\n"+strings.Repeat(" ", indent))
+}
+
+// onScreen is a note's place and title; the folder of its file is in the report alone.
+func onScreen(n foreign.Note) string {
+	n.File = filepath.Base(n.File)
+	return n.Place() + ": " + n.Title()
+}
+
+// plural is a number of things, such as 2 queues or 1 capacity.
+func plural(n int, what string) string {
+	if stem, ok := strings.CutSuffix(what, "y"); ok && n != 1 {
+		return grouped(int64(n)) + " " + stem + "ies"
+	}
+	return count(int64(n), what)
 }

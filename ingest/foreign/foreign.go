@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/stintd/stint/datasets"
@@ -24,11 +25,27 @@ type Result struct {
 
 // Note is something that is not carried over.
 type Note struct {
-	File   string
-	Line   int    // the first such line; 0: the file as a whole
-	What   string // the setting, or the kind of line
-	Reason string
-	Count  int // how often
+	File   string `json:"file"`
+	Line   int    `json:"line,omitempty"` // the first such line; 0: the file as a whole
+	What   string `json:"what"`           // the setting, or the kind of line
+	Reason string `json:"reason"`
+	Count  int    `json:"count"` // how often
+}
+
+// Place is the file, and the line where there is one.
+func (n Note) Place() string {
+	if n.Line > 0 {
+		return fmt.Sprintf("%s:%d", n.File, n.Line)
+	}
+	return n.File
+}
+
+// Title is the thing with how often it is there.
+func (n Note) Title() string {
+	if n.Count > 1 {
+		return fmt.Sprintf("%s (%d times)", n.What, n.Count)
+	}
+	return n.What
 }
 
 // notesMax bounds the notes of a report: files with more kinds of faults than that are not what they seem to be.
@@ -37,10 +54,32 @@ const notesMax = 10_000
 // Report lists what is not carried over. Notes that differ in nothing but their line are counted together. The zero value is
 // ready.
 type Report struct {
-	notes []Note
-	at    map[Note]int // of a note without line and count
-	more  int          // notes beyond notesMax
+	notes   []Note
+	at      map[Note]int // of a note without line and count
+	more    int          // notes beyond notesMax
+	carried []Carried
 }
+
+// Carried is a kind of things that are carried over.
+type Carried struct {
+	What  string `json:"what"` // of one of them
+	Count int    `json:"count"`
+}
+
+// Carry counts things that are carried over; the kinds are told in the order in which they were first met.
+func (r *Report) Carry(what string, n int) {
+	if n == 0 {
+		return
+	}
+	i := slices.IndexFunc(r.carried, func(c Carried) bool { return c.What == what })
+	if i < 0 {
+		i, r.carried = len(r.carried), append(r.carried, Carried{What: what})
+	}
+	r.carried[i].Count += n
+}
+
+// Carried are the kinds of things that are carried over.
+func (r *Report) Carried() []Carried { return r.carried }
 
 // Add notes that something is not carried over.
 func (r *Report) Add(file string, line int, what, reason string) {
@@ -78,15 +117,7 @@ func (r *Report) Write(w io.Writer) error {
 		line("all is carried over\n")
 	}
 	for _, n := range r.notes {
-		place := n.File
-		if n.Line > 0 {
-			place = fmt.Sprintf("%s:%d", n.File, n.Line)
-		}
-		often := ""
-		if n.Count > 1 {
-			often = fmt.Sprintf(" (%d times)", n.Count)
-		}
-		line("%s: %s%s: %s\n", place, n.What, often, n.Reason)
+		line("%s: %s: %s\n", n.Place(), n.Title(), n.Reason)
 	}
 	if r.more > 0 {
 		line("and %d more\n", r.more)

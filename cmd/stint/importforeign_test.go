@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// foreignData is where the files of other systems lie that the tests import.
+const foreignData = "../../ingest/foreign/testdata"
+
+// told runs a command line, which must end with exit code 0, and gives its standard output.
+func told(t *testing.T, args ...string) string {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if code := execute(args, &out, &errs); code != exitFine {
+		t.Fatalf("stint %s: exit code %d\n%s", strings.Join(args, " "), code, errs.String())
+	}
+	return out.String()
+}
+
+// guaranteedBy is what `stint check` says that consumers of an import are guaranteed: by plan, consumer and dimension.
+func guaranteedBy(t *testing.T, dir string) map[string]float64 {
+	t.Helper()
+	var checked struct{ Guarantees []map[string]any }
+	text := told(t, "check", filepath.Join(dir, "plan.yaml"), "--hosts", filepath.Join(dir, "hosts.csv"), "--output", "json")
+	if err := json.Unmarshal([]byte(text), &checked); err != nil {
+		t.Fatal(err)
+	}
+	by := map[string]float64{}
+	for _, row := range checked.Guarantees {
+		for column, n := range row {
+			if d, ok := strings.CutPrefix(column, "guaranteed_"); ok {
+				by[fmt.Sprintf("%v %v %s", row["plan"], row["consumer"], d)] = n.(float64)
+			}
+		}
+	}
+	return by
+}
+
+// TestImportGuarantees holds what consumers of an imported policy are guaranteed against what the other system's own rules give its
+// queues when all ask for everything. Each case says how the figures come about.
+func TestImportGuarantees(t *testing.T) {
+	data := func(name string) string { return filepath.Join(foreignData, name) }
+	six := []string{"--hosts", "6", "--size", "memory-mb=131072,vcores=32"} // 786,432 MiB, 192 cores
+	for _, c := range []struct {
+		name string
+		args []string
+		want map[string]float64
+	}{
+		{"yarn capacity", []string{"yarn", "--queues", data("yarn/capacity-scheduler.xml"), "--nodes", data("yarn/nodes.json")}, map[string]float64{
+			// 7 nodes without a label are open: 917,504 MiB, 224 cores; prod 60 %, in it etl 37.5 %; dev 40 %; adhoc 0 %
+			"default /prod memory_mb": 917504 * .6, "default /prod/etl memory_mb": 917504 * .6 * .375, "default /prod/serving memory_mb": 917504 * .6 * .625,
+			"default /dev memory_mb": 917504 * .4, "default /dev vcores": 224 * .4, "default /adhoc memory_mb": 0,
+			"gpu /prod memory_mb": 262144 * .7, "gpu /dev memory_mb": 262144 * .3, "gpu /prod/serving vcores": 64 * .7,
+		}},
+		{"yarn amounts", append([]string{"yarn", "--queues", data("yarn/absolute.xml")}, six...), map[string]float64{
+			// what nobody has a capacity of is divided beside: 131,072 MiB, of which a has 3 parts, b 2
+			"default /a memory_mb": 393216 + 131072*3/5., "default /b memory_mb": 262144 + 131072*2/5., "default /a/a1 memory_mb": 262144 + 131072*2/5.,
+		}},
+		{"yarn weights", append([]string{"yarn", "--queues", data("yarn/weights.xml")}, six...), map[string]float64{
+			"default /a memory_mb": 786432 * 2 / 3., "default /b memory_mb": 786432 / 3.,
+		}},
+		{"yarn fair", append([]string{"yarn", "--queues", data("yarn/fair-scheduler.xml")}, six...), map[string]float64{
+			// trading has its minimum, half of the cluster, and of the other half science has two parts, adhoc one
+			"default /trading memory_mb": 393216, "default /science memory_mb": 262144, "default /adhoc memory_mb": 131072,
+			"default /science/physics memory_mb": 65536, "default /science/biology memory_mb": 196608,
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "out")
+			told(t, append(append([]string{"import"}, c.args...), "--out", dir, "--format", "csv")...)
+			got := guaranteedBy(t, dir)
+			for key, want := range c.want {
+				have, ok := got[key]
+				if d := have - want; !ok || d < -1-want/10_000 || d > 1+want/10_000 { // check gives whole units
+					t.Errorf("%s: %.1f guaranteed, want %.1f", key, have, want)
+				}
+			}
+			if _, err := os.Stat(filepath.Join(dir, "demand.csv")); err == nil {
+				told(t, "run", "--plan", filepath.Join(dir, "plan.yaml"), "--hosts", filepath.Join(dir, "hosts.csv"),
+					"--demand", filepath.Join(dir, "demand.csv"), "--until-stable", "--out", filepath.Join(dir, "log"))
+				told(t, "verify", "--log", filepath.Join(dir, "log"))
+			}
+		})
+	}
+}
+
+// TestImportExamples runs the examples of each kind's help, in a folder that has the files of its testdata.
+func TestImportExamples(t *testing.T) {
+	for _, kind := range newImport().Commands() {
+		if kind.Name() == "openb" || kind.Name() == "swf" { // their files are other people's logs
+			continue
+		}
+		t.Run(kind.Name(), func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.CopyFS(dir, os.DirFS(filepath.Join(foreignData, kind.Name()))); err != nil {
+				t.Fatal(err)
+			}
+			t.Chdir(dir)
+			for line := range strings.Lines(kind.Example) {
+				told(t, strings.Fields(line)[1:]...)
+			}
+		})
+	}
+}
+
+// TestImportWidth: what people read fits into 80 columns, but for the commands to go on with.
+func TestImportWidth(t *testing.T) {
+	t.Setenv("COLUMNS", "80")
+	dir := t.TempDir()
+	text := told(t, "import", "yarn", "--queues", filepath.Join(foreignData, "yarn/capacity-scheduler.xml"),
+		"--nodes", filepath.Join(foreignData, "yarn/nodes.json"), "--out", filepath.Join(dir, "o"))
+	text, _, _ = strings.Cut(text, "\nnext: ")
+	for line := range strings.Lines(strings.ReplaceAll(text, dir, "")) {
+		if line = strings.TrimSuffix(line, "\n"); len(line) > 80 || strings.HasSuffix(line, " ") {
+			t.Errorf("%d columns: %q", len(line), line)
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package foreign
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/datasets"
+)
+
+// none is an amount that is not given.
+const none = plan.Unlimited
+
+// consumersMax bounds the consumers of a policy that is made here.
+const consumersMax = 100_000
+
+// policy is a policy file on its way: what an importer found, in the words of stint.
+type policy struct {
+	heading   []string // lines of comment
+	cluster   string
+	dims      []string
+	groups    []group
+	consumers []string // paths, parents before children
+	plans     []madePlan
+}
+
+type group struct{ name, choose string } // choose: a select expression
+
+// madePlan is an MD plan.
+type madePlan struct {
+	name    string
+	groups  []string
+	entries []*entry // by path, parents before children
+}
+
+// entry is what a consumer has in a plan. Amounts are by dimension, none where not given.
+type entry struct {
+	path     string
+	own      []owned
+	reserve  []int64 // nil: nothing
+	keepsAll bool    // all that it owns is reserved
+	priority int
+	ratio    int64 // 1 where the files tell nothing
+	limit    []int64
+	remark   string // beside the entry: where it comes from
+}
+
+type owned struct {
+	group  string
+	amount []int64
+}
+
+// dim is the number of a dimension, which is added when it is new.
+func (p *policy) dim(name string) int {
+	name = identifier(name)
+	if i := slices.Index(p.dims, name); i >= 0 {
+		return i
+	}
+	p.dims = append(p.dims, name)
+	return len(p.dims) - 1
+}
+
+// reservedNames are columns of the tables, which dimensions and attributes may not be called.
+var reservedNames = []string{"host", "state", "consumer", "allocation", "sub", "units", "plan", "requirement", "max_per_host", "name", "type", "model"}
+
+// identifier makes a name of a dimension or attribute of another system's name, such as nvidia_com_gpu of nvidia.com/gpu.
+func identifier(s string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(s) {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' && b.Len() > 0 {
+			b.WriteRune(r)
+		} else if b.Len() > 0 && !strings.HasSuffix(b.String(), "_") {
+			b.WriteByte('_')
+		}
+	}
+	name := strings.TrimSuffix(b.String()[:min(b.Len(), 31)], "_")
+	if name == "" || slices.Contains(reservedNames, name) {
+		name = "x_" + name
+	}
+	return strings.TrimSuffix(name, "_")
+}
+
+// quoted is a text as YAML reads it back.
+func quoted(s string) string { return strconv.Quote(s) }
+
+// nameFault tells why a text cannot be a consumer's name, "" when it can.
+func nameFault(s string) string {
+	switch {
+	case s == "":
+		return "is empty"
+	case strings.Contains(s, "/"):
+		return "has a / in it, which separates the names of a path"
+	case strings.ContainsFunc(s, unicode.IsControl):
+		return "has control characters"
+	case len(s) > 200:
+		return "is longer than 200 bytes"
+	}
+	return ""
+}
+
+// text is the policy file.
+func (p *policy) text() []byte {
+	var b strings.Builder
+	for _, line := range p.heading {
+		fmt.Fprintf(&b, "# %s\n", line)
+	}
+	fmt.Fprintf(&b, "stint: 1\ncluster: %s\ndimensions: [%s]\nresource_groups:\n", quoted(p.cluster), strings.Join(p.dims, ", "))
+	for _, g := range p.groups {
+		fmt.Fprintf(&b, "  - {name: %s, select: %s}\n", quoted(g.name), quoted(g.choose))
+	}
+	b.WriteString("consumers:\n")
+	for _, c := range p.consumers {
+		fmt.Fprintf(&b, "  - {path: %s}\n", quoted(c))
+	}
+	b.WriteString("md_plans:\n")
+	for i := range p.plans {
+		m := &p.plans[i]
+		fmt.Fprintf(&b, "  - name: %s\n    resource_groups:\n", quoted(m.name))
+		for _, g := range m.groups {
+			fmt.Fprintf(&b, "      - {name: %s}\n", quoted(g))
+		}
+		b.WriteString("    consumers:\n")
+		for _, e := range m.entries {
+			p.entry(&b, e)
+		}
+	}
+	return []byte(b.String())
+}
+
+// entry writes a consumer's entry in a plan: on one line, and a line for each of its rules of ownership.
+func (p *policy) entry(b *strings.Builder, e *entry) {
+	remark := ""
+	if e.remark != "" {
+		remark = "  # " + e.remark
+	}
+	share := fmt.Sprintf("ratio: %d", e.ratio)
+	if e.priority != 0 {
+		share = fmt.Sprintf("priority: %d, %s", e.priority, share)
+	}
+	if slices.ContainsFunc(e.limit, func(n int64) bool { return n != none }) {
+		share += ", limit: " + p.amounts(e.limit)
+	}
+	fmt.Fprintf(b, "      - path: %s%s\n", quoted(e.path), remark)
+	if len(e.own) > 0 {
+		b.WriteString("        own:\n")
+	}
+	for _, o := range e.own {
+		fmt.Fprintf(b, "          - {group: %s, amount: %s, partial: true}\n", quoted(o.group), p.amounts(o.amount))
+	}
+	switch {
+	case len(e.own) == 0:
+	case e.keepsAll:
+		b.WriteString("        reserve: {percent: 100}\n")
+	case slices.ContainsFunc(e.reserve, func(n int64) bool { return n > 0 }):
+		fmt.Fprintf(b, "        reserve: {amount: %s}\n", p.amounts(e.reserve))
+	}
+	fmt.Fprintf(b, "        share: {%s}\n", share)
+}
+
+// amounts is a mapping from dimensions to amounts, of those that are given.
+func (p *policy) amounts(v []int64) string {
+	var parts []string
+	for d, n := range v {
+		if n != none {
+			parts = append(parts, fmt.Sprintf("%s: %d", p.dims[d], n))
+		}
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}
+
+// filled is a slice of n equal amounts.
+func filled(n int, v int64) []int64 { return slices.Repeat([]int64{v}, n) }
+
+// ratios makes whole numbers in the proportions of weights, the smallest that keep them to a millionth; a weight above 0 is never 0.
+func ratios(weights []float64) []int64 {
+	const weightMax = 1e12
+	most := 0.0
+	for _, w := range weights {
+		most = max(most, min(w, weightMax))
+	}
+	if most <= 0 {
+		return filled(len(weights), 1)
+	}
+	scale := 1e6
+	for most*scale > weightMax {
+		scale /= 10
+	}
+	var divisor int64
+	list := make([]int64, len(weights))
+	for i, w := range weights {
+		if list[i] = int64(min(w, weightMax)*scale + 0.5); list[i] == 0 && w > 0 {
+			list[i] = 1
+		}
+		divisor = gcd(divisor, list[i])
+	}
+	for i := range list {
+		list[i] /= divisor
+	}
+	return list
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// finish checks the policy, and makes a result of it with its hosts and demand. A fault of it is one of the files together: what
+// they say contradicts itself.
+func (p *policy) finish(r *Result, hosts []hostRow, demand *cluster.DemandTable) (*Result, error) {
+	text := p.text()
+	if _, err := plan.Parse("plan.yaml", text); err != nil {
+		return nil, fmt.Errorf("the policy that the files give has faults:\n%w", err)
+	}
+	r.Dataset = &datasets.Dataset{Dimensions: p.dims, Hosts: hostTable(p.dims, hosts), Demand: demand, Plan: text}
+	return r, nil
+}
