@@ -70,6 +70,12 @@ func TestImportGuarantees(t *testing.T) {
 			"default /trading memory_mb": 393216, "default /science memory_mb": 262144, "default /adhoc memory_mb": 131072,
 			"default /science/physics memory_mb": 65536, "default /science/biology memory_mb": 196608,
 		}},
+		{"kueue", []string{"kueue", "--manifests", data("kueue/queues.yaml")}, map[string]float64{
+			// nominal quotas of both flavors; of a cohort its own beside, which its only queue gets; local queues by their weights
+			"kueue /company/team-a cpu_milli": 60000, "kueue /company/team-a memory_mib": 245760, "kueue /company/team-b cpu_milli": 20500,
+			"kueue /company/research cpu_milli": 40000, "kueue /company/research/genome memory_mib": 163840, "kueue /alone cpu_milli": 12000,
+			"kueue /company/team-a/team-a-night.user-queue cpu_milli": 45000,
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "out")

@@ -46,7 +46,9 @@ type entry struct {
 	priority int
 	ratio    int64 // 1 where the files tell nothing
 	limit    []int64
-	remark   string // beside the entry: where it comes from
+	prefers  map[string]int // resource groups, 1 the best
+	asks     []bool         // by dimension: what it may ask for; nil: all
+	remark   string         // beside the entry: where it comes from
 }
 
 type owned struct {
@@ -156,7 +158,20 @@ func (p *policy) entry(b *strings.Builder, e *entry) {
 	case e.keepsAll:
 		b.WriteString("        reserve: {percent: 100}\n")
 	case slices.ContainsFunc(e.reserve, func(n int64) bool { return n > 0 }):
-		fmt.Fprintf(b, "        reserve: {amount: %s}\n", p.amounts(e.reserve))
+		some := slices.Clone(e.reserve)
+		for d, n := range some {
+			if n == 0 {
+				some[d] = none
+			}
+		}
+		fmt.Fprintf(b, "        reserve: {amount: %s}\n", p.amounts(some))
+	}
+	if len(e.prefers) > 1 {
+		var list []string
+		for _, g := range inOrder(e.prefers) {
+			list = append(list, fmt.Sprintf("%s: %d", quoted(g), e.prefers[g]))
+		}
+		fmt.Fprintf(b, "        preference: {%s}\n", strings.Join(list, ", "))
 	}
 	fmt.Fprintf(b, "        share: {%s}\n", share)
 }

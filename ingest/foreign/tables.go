@@ -87,25 +87,29 @@ func (p *policy) everything(total [][]int64) *cluster.DemandTable {
 	}
 	for i := range p.plans {
 		m := &p.plans[i]
-		units := int64(0)
-		for _, n := range total[i] {
-			if n > 0 && (units == 0 || n < units) {
-				units = n
-			}
-		}
-		if units == 0 {
-			continue // no host
-		}
 		for k, e := range m.entries {
 			if k+1 < len(m.entries) && below(m.entries[k+1].path, e.path) {
 				continue // a branch
+			}
+			units := int64(0)
+			for d, n := range total[i] {
+				if n > 0 && (e.asks == nil || e.asks[d]) && (units == 0 || n < units) {
+					units = n
+				}
+			}
+			if units == 0 {
+				continue // no host
 			}
 			t.Rows++
 			t.Consumer.Code = append(t.Consumer.Code, t.Consumer.Names.InternString(e.path))
 			t.Allocation.Code = append(t.Allocation.Code, t.Allocation.Names.InternString("everything"))
 			t.Units = append(t.Units, units)
 			for d := range p.dims {
-				t.Size[d] = append(t.Size[d], total[i][d]/units)
+				size := int64(0)
+				if e.asks == nil || e.asks[d] {
+					size = total[i][d] / units
+				}
+				t.Size[d] = append(t.Size[d], size)
 			}
 			t.Plan.Code = append(t.Plan.Code, t.Plan.Names.InternString(m.name))
 		}
