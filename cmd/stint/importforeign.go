@@ -158,10 +158,16 @@ func (i *imported) text(width int) string {
 	} else {
 		fmt.Fprintf(&b, "\nnot carried over, %s (all of them in %s):\n", count(int64(i.kinds), "kind"), filepath.Join(i.Out, foreign.ReportFile))
 	}
-	for _, n := range i.Lost[:min(len(i.Lost), reportNotesMax)] {
-		fmt.Fprintf(&b, "  %s\n      %s\n", indentedText(onScreen(n), 6, width), indentedText(n.Reason, 6, width))
+	shown := 0
+	for range reportNotesMax {
+		if shown == len(i.Lost) {
+			break
+		}
+		title, n := onScreen(i.Lost[shown:])
+		fmt.Fprintf(&b, "  %s\n      %s\n", indentedText(title, 6, width), indentedText(i.Lost[shown].Reason, 6, width))
+		shown += n
 	}
-	if more := i.kinds - reportNotesMax; more > 0 {
+	if more := i.kinds - shown; more > 0 {
 		fmt.Fprintf(&b, "  and %s more\n", count(int64(more), "kind"))
 	}
 	fmt.Fprintf(&b, "\nnext: %s\n", strings.Join(i.Next, "\n      "))
@@ -177,10 +183,22 @@ func indentedText(s string, indent, width int) string {
 	return strings.Join(lines, "\n"+strings.Repeat(" ", indent))
 }
 
-// onScreen is a note's place and title; the folder of its file is in the report alone.
-func onScreen(n foreign.Note) string {
-	n.File = filepath.Base(n.File)
-	return n.Place() + ": " + n.Title()
+// onScreen are the places and titles of the first note and of those after it that have the same file and reason, and how many these
+// are; the folder of their file is in the report alone.
+func onScreen(notes []foreign.Note) (title string, n int) {
+	first := notes[0]
+	for _, note := range notes {
+		if note.File != first.File || note.Reason != first.Reason {
+			break
+		}
+		if n++; n == 1 {
+			note.File = filepath.Base(note.File)
+			title = note.Place() + ": " + note.Title()
+		} else {
+			title += fmt.Sprintf(", %d: %s", note.Line, note.Title())
+		}
+	}
+	return title, n
 }
 
 // plural is a number of things, such as 2 queues or 1 capacity.

@@ -76,6 +76,11 @@ func TestImportGuarantees(t *testing.T) {
 			"kueue /company/research cpu_milli": 40000, "kueue /company/research/genome memory_mib": 163840, "kueue /alone cpu_milli": 12000,
 			"kueue /company/team-a/team-a-night.user-queue cpu_milli": 45000,
 		}},
+		{"slurm", []string{"slurm", "--conf", data("slurm/slurm.conf"), "--accounts", data("slurm/accounts.cfg")}, map[string]float64{
+			// 4,608 CPUs that are up; ml and guests have at most 1,024 and 256; the rest goes 50 to 1, in physics 1 to 3
+			"slurm /ml cpus": 1024, "slurm /guests cpus": 256, "slurm /physics cpus": 3328 * 50 / 51., "slurm /root cpus": 3328 / 51.,
+			"slurm /physics/experiment cpus": 3328 * 50 / 51. * .75, "slurm /ml/alan cpus": 1024 * 2 / 3., "slurm /guests memory_mb": 1 << 20,
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "out")

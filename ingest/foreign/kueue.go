@@ -25,7 +25,7 @@ type kueue struct {
 	nodes   []*kueueObject
 	work    []*kueueObject
 	hosts   []hostRow
-	demand  []kueueRow
+	demand  []demandRow
 }
 
 // kueueObject is a manifest.
@@ -48,13 +48,6 @@ type kueueQuota struct {
 	dim                   int
 	nominal, borrow, lend int64 // none where there is no limit
 	line                  int
-}
-
-// kueueRow is a row of demand.
-type kueueRow struct {
-	consumer, allocation, sub string
-	units                     int64
-	size                      []int64
 }
 
 // Kueue reads manifests of Kueue: cluster queues, cohorts, flavors, local queues; and of Kubernetes nodes and of workloads where
@@ -95,17 +88,11 @@ func Kueue(files []File) (*Result, error) {
 func (k *kueue) finish() (*Result, error) {
 	k.p.heading = []string{"Queues of Kueue: a nominal quota is owned, and lent to the others of its cohort while it is idle."}
 	if len(k.demand) > 0 {
-		return k.p.finish(k.result, k.hosts, k.rows())
+		return k.p.finish(k.result, k.hosts, demandTable(k.p.dims, k.demand))
 	}
-	total := make([]int64, len(k.p.dims))
-	for _, h := range k.hosts {
-		for d, name := range k.p.dims {
-			if !h.closed {
-				total[d] += h.size[name]
-			}
-		}
-	}
-	return k.p.finish(k.result, k.hosts, k.p.everything([][]int64{total}))
+	return k.p.finish(k.result, k.hosts, k.p.everything(func(string) []hostRow {
+		return slices.DeleteFunc(slices.Clone(k.hosts), func(h hostRow) bool { return h.text[kueueFlavor] == "" })
+	}))
 }
 
 // object takes a manifest, or those of a list.

@@ -5,8 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/stintd/stint/core/cluster"
 )
 
 // flavorGroups makes a resource group of each flavor that has a quota.
@@ -341,7 +339,7 @@ func (k *kueue) podSets(w *kueueObject, consumer string) {
 		return
 	}
 	for _, s := range sets.items {
-		row := kueueRow{consumer: consumer, allocation: w.space + "." + w.name, sub: s.value("name"), units: 1, size: make([]int64, len(k.p.dims))}
+		row := demandRow{consumer: consumer, allocation: w.space + "." + w.name, sub: s.value("name"), units: 1, size: make([]int64, len(k.p.dims))}
 		if c := s.at("count"); c != nil {
 			n, _, ok := quantity(c.text, quantitySuffix[""])
 			if !ok {
@@ -385,22 +383,6 @@ func (k *kueue) requests(w *kueueObject, r *node, size []int64) {
 			size[d] += n
 		}
 	}
-}
-
-// rows is the demand of workloads.
-func (k *kueue) rows() *cluster.DemandTable {
-	t := &cluster.DemandTable{Rows: len(k.demand), Consumer: column(), Allocation: column(), Sub: column(), Plan: column(), Requirement: column()}
-	t.Size = make([][]int64, len(k.p.dims))
-	for _, r := range k.demand {
-		t.Consumer.Code = append(t.Consumer.Code, t.Consumer.Names.InternString(r.consumer))
-		t.Allocation.Code = append(t.Allocation.Code, t.Allocation.Names.InternString(r.allocation))
-		t.Sub.Code = append(t.Sub.Code, t.Sub.Names.InternString(r.sub))
-		t.Units = append(t.Units, r.units)
-		for d := range t.Size {
-			t.Size[d] = append(t.Size[d], r.size[d])
-		}
-	}
-	return t
 }
 
 // inOrder are the flavors of preferences, best first.

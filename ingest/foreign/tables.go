@@ -74,50 +74,108 @@ func (t *attributes) column(name string, kind plan.Kind) *cluster.AttrColumn {
 	return &t.table.Attr[t.at[name]]
 }
 
-// everything is the demand in which every leaf of each plan asks for all there is, total by plan and dimension, in units of one of
-// the scarcest dimension and of its part of the others.
-func (p *policy) everything(total [][]int64) *cluster.DemandTable {
-	t := &cluster.DemandTable{Consumer: column(), Allocation: column(), Sub: column(), Plan: column(), Requirement: column()}
-	t.Size = make([][]int64, len(p.dims))
-	plans := map[string]int{}
-	for i := range p.plans {
-		for _, e := range p.plans[i].entries {
-			plans[e.path]++
+// demandRow is a row of demand while an importer makes it.
+type demandRow struct {
+	consumer, allocation, sub, plan string
+	units                           int64
+	size                            []int64 // by dimension
+}
+
+// demandTable makes a table of demand; sub and plan have columns where some row has any.
+func demandTable(dims []string, rows []demandRow) *cluster.DemandTable {
+	t := &cluster.DemandTable{Rows: len(rows), Consumer: column(), Allocation: column(), Sub: column(), Plan: column(), Requirement: column()}
+	t.Size = make([][]int64, len(dims))
+	add := func(c *cluster.TextColumn, name string) { c.Code = append(c.Code, c.Names.InternString(name)) }
+	for _, r := range rows {
+		add(&t.Consumer, r.consumer)
+		add(&t.Allocation, r.allocation)
+		t.Units = append(t.Units, r.units)
+		for d := range dims {
+			t.Size[d] = append(t.Size[d], r.size[d])
 		}
 	}
+	if slices.ContainsFunc(rows, func(r demandRow) bool { return r.sub != "" }) {
+		for _, r := range rows {
+			add(&t.Sub, r.sub)
+		}
+	}
+	if slices.ContainsFunc(rows, func(r demandRow) bool { return r.plan != "" }) {
+		for _, r := range rows {
+			add(&t.Plan, r.plan)
+		}
+	}
+	return t
+}
+
+// everything is the demand in which every leaf of each plan asks for all that the plan's hosts have: of the dimensions that every host
+// has, in units of one of the scarcest and as much of the others as every host has for one of it. Where hosts have no
+// dimension in common that a leaf may ask for, it asks for each by itself.
+func (p *policy) everything(hosts func(plan string) []hostRow) *cluster.DemandTable {
+	var rows []demandRow
+	plans := map[string]int{}
 	for i := range p.plans {
 		m := &p.plans[i]
+		all := hosts(m.name)
 		for k, e := range m.entries {
 			if k+1 < len(m.entries) && below(m.entries[k+1].path, e.path) {
 				continue // a branch
 			}
-			units := int64(0)
-			for d, n := range total[i] {
-				if n > 0 && (e.asks == nil || e.asks[d]) && (units == 0 || n < units) {
-					units = n
-				}
+			plans[e.path]++
+			for _, r := range p.asksFor(e, all) {
+				r.consumer, r.allocation, r.plan = e.path, "everything", m.name
+				rows = append(rows, r)
 			}
-			if units == 0 {
-				continue // no host
-			}
-			t.Rows++
-			t.Consumer.Code = append(t.Consumer.Code, t.Consumer.Names.InternString(e.path))
-			t.Allocation.Code = append(t.Allocation.Code, t.Allocation.Names.InternString("everything"))
-			t.Units = append(t.Units, units)
-			for d := range p.dims {
-				size := int64(0)
-				if e.asks == nil || e.asks[d] {
-					size = total[i][d] / units
-				}
-				t.Size[d] = append(t.Size[d], size)
-			}
-			t.Plan.Code = append(t.Plan.Code, t.Plan.Names.InternString(m.name))
 		}
 	}
 	if !slices.ContainsFunc(slices.Collect(maps.Values(plans)), func(n int) bool { return n > 1 }) {
-		t.Plan.Code = nil // nobody is in several
+		for i := range rows {
+			rows[i].plan = "" // nobody is in several
+		}
 	}
-	return t
+	return demandTable(p.dims, rows)
+}
+
+// asksFor are the rows in which a leaf asks for all that hosts have.
+func (p *policy) asksFor(e *entry, hosts []hostRow) (rows []demandRow) {
+	total, common := make([]int64, len(p.dims)), filled(len(p.dims), 1)
+	for _, h := range hosts {
+		for d, name := range p.dims {
+			if h.closed || e.asks != nil && !e.asks[d] {
+				continue
+			}
+			total[d] += h.size[name]
+			common[d] = min(common[d], h.size[name])
+		}
+	}
+	base := -1
+	for d, n := range total {
+		if n > 0 && common[d] > 0 && (base < 0 || n < total[base]) {
+			base = d
+		}
+	}
+	if base < 0 {
+		for d, n := range total {
+			if size := make([]int64, len(p.dims)); n > 0 {
+				size[d] = 1
+				rows = append(rows, demandRow{sub: p.dims[d], units: n, size: size})
+			}
+		}
+		return rows
+	}
+	size := make([]int64, len(p.dims))
+	for d, name := range p.dims {
+		if total[d] == 0 || common[d] == 0 {
+			continue
+		}
+		size[d] = total[d]
+		for _, h := range hosts {
+			if !h.closed {
+				size[d] = min(size[d], h.size[name]/h.size[p.dims[base]])
+			}
+		}
+	}
+	size[base] = 1
+	return []demandRow{{units: total[base], size: size}}
 }
 
 // below tells whether a path lies below another.

@@ -88,22 +88,27 @@ func YARN(queues File, o YARNOptions) (*Result, error) {
 // finish makes tables of what was read.
 func (y *yarn) finish() (*Result, error) {
 	y.p.heading = []string{"Queues of " + oneLine(y.file) + ": guaranteed capacities are shares of a pool, lent while they are idle."}
-	total := make([][]int64, len(y.p.plans))
-	for i := range y.p.plans {
-		total[i] = y.total(y.p.plans[i].name)
+	return y.p.finish(y.result, y.hosts, y.p.everything(y.of))
+}
+
+// of are the hosts with a label.
+func (y *yarn) of(label string) (list []hostRow) {
+	for _, h := range y.hosts {
+		if len(y.labels) == 1 || h.text[yarnLabel] == label {
+			list = append(list, h)
+		}
 	}
-	return y.p.finish(y.result, y.hosts, y.p.everything(total))
+	return list
 }
 
 // total is what the nodes of a label have, by dimension.
 func (y *yarn) total(label string) []int64 {
 	sum := make([]int64, len(y.p.dims))
-	for _, h := range y.hosts {
-		if h.closed || len(y.labels) > 1 && h.text[yarnLabel] != label {
-			continue
-		}
+	for _, h := range y.of(label) {
 		for d, name := range y.p.dims {
-			sum[d] += h.size[name]
+			if !h.closed {
+				sum[d] += h.size[name]
+			}
 		}
 	}
 	return sum
