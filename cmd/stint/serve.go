@@ -22,11 +22,11 @@ import (
 )
 
 func newServe() *cobra.Command {
-	var config, data, listen string
+	var config, data, listen, log string
 	var example, accept bool
 	c := &cobra.Command{
-		Use:   "serve --config C",
-		Short: "Runs the HTTP service",
+		Use:   "serve [--config C | --log LOG]",
+		Short: "Runs the HTTP service, or shows a log in the console",
 		Long: `Runs the HTTP service: takes a policy, hosts and demand, runs cycles at their interval or on
 request, and tells what was decided. What it acknowledged survives a crash. On SIGTERM it finishes
 the cycle under way, flushes and ends with 0; what takes longer than stop_time_max is dropped whole.
@@ -36,6 +36,9 @@ A start decides the cycles again that came after the last checkpoint, and is ref
 out otherwise than it was recorded. With --accept-replay it goes on with what it decides now; both
 results are kept in replay.ndjson, and clients must read their holdings anew.
 
+A browser shows the console at the address that it listens on. With --log it shows a decision log
+alone: nothing is written, no cycle runs, and whoever reaches the address may read.
+
 Exit codes: 0 ended by a signal, 1 failed while it ran, 2 the start was refused.
 
 --example prints a configuration file with every key, its default and what it means. Without
@@ -43,6 +46,7 @@ Exit codes: 0 ended by a signal, 1 failed while it ran, 2 the start was refused.
 		Example: `  stint serve
   stint serve --example >stint.yaml
   stint serve --config stint.yaml
+  stint serve --log out/demo/log
   curl -T plan.yaml http://127.0.0.1:7468/v1/plan`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -61,6 +65,9 @@ Exit codes: 0 ended by a signal, 1 failed while it ran, 2 the start was refused.
 				conf.Listen = listen
 			}
 			conf.acceptReplay = accept
+			if log != "" {
+				return serveLog(c.Context(), conf, log, c.ErrOrStderr())
+			}
 			server.SpareProcessors()
 			syscall.Umask(0o077) // what the service writes is for itself alone
 			return serveSignals(c.Context(), conf, c.ErrOrStderr(), hookServe())
@@ -70,6 +77,7 @@ Exit codes: 0 ended by a signal, 1 failed while it ran, 2 the start was refused.
 	f.StringVar(&config, "config", "", "configuration file")
 	f.StringVar(&data, "data", "", "folder of the service, instead of the configuration's")
 	f.StringVar(&listen, "listen", "", "address to listen on, instead of the configuration's")
+	f.StringVar(&log, "log", "", "shows this decision log alone, for reading")
 	f.BoolVar(&accept, "accept-replay", false, "goes on where cycles are decided otherwise than they were recorded")
 	f.BoolVar(&example, "example", false, "prints a configuration file and ends")
 	return c

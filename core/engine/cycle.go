@@ -91,9 +91,13 @@ func (e *Engine) decide(nowUS int64) {
 // finish publishes the last cycle and hands it to the log. lastUS is the now of the cycle before.
 func (e *Engine) finish(lastUS int64) {
 	s := &e.out.Summary
-	held := e.view.Load().Holdings
+	old := e.view.Load()
+	held, standing := old.Holdings, old.Standing
 	if s.UnitsGranted > 0 || s.UnitsReleased > 0 || s.UnitsReclaimed > 0 || s.Restated || s.Relabelled || held == nil {
 		held = nil // is made below, after the events can be read
+	}
+	if held == nil || len(e.pending) > 0 || standing == nil {
+		standing = nil
 	}
 	if s.KeyframeDue(lastUS) {
 		e.runner.Keyframe(&e.out)
@@ -104,14 +108,20 @@ func (e *Engine) finish(lastUS int64) {
 	if held != nil {
 		held = &Holdings{Table: held.Table, Cycle: s.Cycle}
 	}
-	e.publishWith(held)
+	if standing != nil {
+		standing = &Standing{standing.Requests, standing.Hosts, standing.Sources, s.Cycle}
+	}
+	e.publishWith(held, standing)
 	e.o.Step("published")
 	if e.lane != nil {
 		e.lane.push(e.logged(lastUS), e.pending)
 	}
 	e.pending = nil
 	if held == nil {
-		e.publishWith(e.holdings(dict))
+		held = e.holdings(dict)
+	}
+	if standing == nil {
+		e.publishWith(held, e.standing(dict))
 	}
 }
 

@@ -126,10 +126,12 @@ func (e *Engine) Recovered() error {
 		e.state.Accepted = false
 	}
 	var held *Holdings
+	var standing *Standing
 	if e.frozen != nil {
-		held = e.holdings(freezer())
+		dict := freezer()
+		held, standing = e.holdings(dict), e.standing(dict)
 	}
-	e.publishWith(held)
+	e.publishWith(held, standing)
 	if e.state != nil {
 		e.o.Log.Info("recovered", "cycle", e.state.Cycle, "now", time.UnixMicro(e.state.NowUS).UTC(), "revision", e.state.Revision, "inputs", e.lastSeq)
 	}

@@ -13,6 +13,7 @@ type View struct {
 	Last     *decision.Cycle   // the last cycle, with its state tables; nil before the first
 	Recent   []*decision.Cycle // the events of the last cycles, the oldest first
 	Holdings *Holdings         // may be one cycle behind while a cycle ends; nil before the first
+	Standing *Standing         // as Holdings
 	Policy   *PolicyView       // the newest policy, in force from the next cycle on; nil: none yet
 	InForce  *PolicyView       // that of the last cycle; nil before the first
 
@@ -58,15 +59,18 @@ func (v *View) Consumers() *decision.Table {
 }
 
 // publish makes a newer view of what holds now.
-func (e *Engine) publish() { e.publishWith(nil) }
+func (e *Engine) publish() { e.publishWith(nil, nil) }
 
-// publishWith is publish with other holdings; nil: those of the last view.
-func (e *Engine) publishWith(held *Holdings) {
+// publishWith is publish with other holdings, and what else stands; nil: those of the last view.
+func (e *Engine) publishWith(held *Holdings, standing *Standing) {
 	old := e.view.Load()
-	v := &View{Last: e.frozen, Recent: e.recent, Holdings: held, Policy: e.policy, InForce: e.inForce, resync: e.resync,
+	v := &View{Last: e.frozen, Recent: e.recent, Holdings: held, Standing: standing, Policy: e.policy, InForce: e.inForce, resync: e.resync,
 		next: make(chan struct{}), wide: old.wide}
 	if held == nil {
 		v.Holdings = old.Holdings
+	}
+	if standing == nil {
+		v.Standing = old.Standing
 	}
 	v.index = e.indexed(old)
 	if last := e.frozen; last != nil && last != old.Last {

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"strconv"
 
+	"github.com/klauspost/compress/gzip"
+
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/engine"
 	"github.com/stintd/stint/export"
@@ -112,15 +114,26 @@ func (q *request) rows(next rows, cycle int64, release func()) error {
 	}
 	a := &tableBody{next: next, most: wholeRowsMax, release: release, log: q.s.o.Log}
 	a.memory = q.s.answers.account(q.caller, "answers")
-	if a.parts, err = export.NewParts(&a.text, format, cycle); err != nil {
+	var to io.Writer = &a.text
+	if q.packs && format != "parquet" && q.Request.Header.HasAcceptEncoding("gzip") {
+		if a.zip, err = gzip.NewWriterLevel(&a.text, gzip.BestSpeed); err != nil {
+			return err
+		}
+		to = a.zip
+		q.Response.Header.Set("Content-Encoding", "gzip")
+	}
+	if a.parts, err = export.NewParts(to, format, cycle); err != nil {
 		return err
 	}
 	if err := a.begin(q, format); err != nil {
 		a.memory.close()
+		q.Response.Header.Del("Content-Encoding")
 		return err
 	}
 	q.Response.Header.Set("Stint-Cycle", strconv.FormatInt(cycle, 10))
-	q.Response.Header.Set("Vary", "Accept")
+	if len(q.Response.Header.Peek("Vary")) == 0 {
+		q.Response.Header.Set("Vary", "Accept, Accept-Encoding")
+	}
 	q.SetContentType(media)
 	size := -1
 	if a.ended {
@@ -159,6 +172,7 @@ type tableBody struct {
 	count   int // rows so far
 	parts   export.Parts
 	text    bytes.Buffer // what was not taken yet
+	zip     *gzip.Writer // nil: it goes as it is
 	ended   bool
 	memory  *account
 	release func()
@@ -173,11 +187,20 @@ func (a *tableBody) part() error {
 	}
 	if t == nil {
 		a.ended = true
-		return a.parts.Close()
+		err := a.parts.Close()
+		if err == nil && a.zip != nil {
+			err = a.zip.Close()
+		}
+		return err
 	}
 	had := a.text.Len()
 	if err := a.parts.Write(t); err != nil {
 		return err
+	}
+	if a.zip != nil {
+		if err := a.zip.Flush(); err != nil {
+			return err
+		}
 	}
 	if a.count += t.Rows; a.count >= wholeRowsMax && t.Rows > 0 { // rows may be of very different lengths
 		a.most = min(max(1, partBytes*t.Rows/max(1, a.text.Len()-had)), partRowsMax, 4*a.most)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/valyala/fasthttp"
+
 	"github.com/stintd/stint/core/plan"
 )
 
@@ -95,11 +97,16 @@ var everybody = &Token{Name: "everybody", Role: RoleAdmin}
 
 // authenticate finds out whose token a request carries.
 func (s *Server) authenticate(q *request) (*Token, error) {
+	return s.tokenOf(&q.Request.Header)
+}
+
+// tokenOf is the token that a header carries.
+func (s *Server) tokenOf(h *fasthttp.RequestHeader) (*Token, error) {
 	tokens := *s.tokens.Load()
 	if len(tokens) == 0 {
 		return everybody, nil
 	}
-	word, token, ok := strings.Cut(string(q.Request.Header.Peek("Authorization")), " ")
+	word, token, ok := strings.Cut(string(h.Peek("Authorization")), " ")
 	if !ok || !strings.EqualFold(word, "Bearer") {
 		return nil, problem{Status: 401, Type: "unauthorized", Detail: "a bearer token is needed"}
 	}

@@ -2,16 +2,12 @@ package server
 
 import (
 	"bytes"
-	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/stintd/stint/core/decision"
-	"github.com/stintd/stint/core/engine"
 	"github.com/stintd/stint/core/explain"
-	"github.com/stintd/stint/export"
 )
 
 // textTypes are the forms of answers that are sentences, the preferred first.
@@ -27,15 +23,15 @@ func (s *Server) getExplain(q *request) error {
 	if err != nil {
 		return err
 	}
-	v, err := s.settled(q)
+	w, err := s.settled(q)
 	if err != nil {
 		return err
 	}
-	n, err := q.number("cycle", 1, v.Cycle())
+	n, err := q.number("cycle", 1, w.last)
 	if err != nil {
 		return err
 	}
-	f, err := s.facts(v, n)
+	f, err := s.facts(w, n)
 	if err != nil {
 		return err
 	}
@@ -67,32 +63,36 @@ func (s *Server) getExplain(q *request) error {
 // settledMax is how long an explanation waits for the holdings of a cycle that can be read already. They come right behind it.
 const settledMax = 2 * time.Second
 
-// settled is a view whose holdings are those of its last cycle.
-func (s *Server) settled(q *request) (*engine.View, error) {
+// settled is what is shown, with the holdings and what else stands of the last cycle.
+func (s *Server) settled(q *request) (shown, error) {
+	if s.o.LogAlone {
+		return s.began(q)
+	}
 	timer := time.NewTimer(settledMax)
 	defer timer.Stop()
 	for {
 		v := q.engine.View()
 		if v.Last == nil {
-			return nil, noCycle()
+			return shown{}, noCycle()
 		}
-		if v.Holdings != nil && v.Holdings.Cycle == v.Cycle() {
-			return v, nil
+		if v.Holdings != nil && v.Holdings.Cycle == v.Cycle() && v.Standing != nil && v.Standing.Cycle == v.Cycle() {
+			return shown{v, v.Cycle()}, nil
 		}
 		select {
 		case <-v.Next():
 		case <-timer.C:
-			return nil, problem{Type: "not-ready", Status: 503, Detail: "what is held after the last cycle is not known yet", RetryAfter: 1}
+			return shown{}, problem{Type: "not-ready", Status: 503, Detail: "what is held after the last cycle is not known yet", RetryAfter: 1}
 		}
 	}
 }
 
 // facts are what an explanation of a cycle goes by.
-func (s *Server) facts(v *engine.View, n int64) (*explain.Facts, error) {
-	if n > v.Cycle() {
-		return nil, problem{Type: "not-found", Status: 404, Detail: fmt.Sprintf("there was no cycle %d yet; the last one is %d", n, v.Cycle())}
+func (s *Server) facts(w shown, n int64) (*explain.Facts, error) {
+	if n > w.last {
+		return nil, noCycleYet(n, w.last)
 	}
-	if n < v.Cycle() {
+	v := w.view
+	if v == nil || n < w.last {
 		return s.history.facts(n)
 	}
 	c := v.Last
@@ -111,43 +111,3 @@ func (s *Server) facts(v *engine.View, n int64) (*explain.Facts, error) {
 }
 
 func tableOf(t decision.Table) *decision.Table { return &t }
-
-// facts reads those of a cycle from the decision log.
-func (h *history) facts(n int64) (*explain.Facts, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	r, err := h.at(n)
-	if err != nil {
-		return nil, err
-	}
-	return explain.Read(r, n, planName)
-}
-
-// at is a reader that sees a cycle.
-func (h *history) at(n int64) (*export.Reader, error) {
-	if h.dir == "" {
-		return nil, problem{Type: "not-found", Status: 404, Detail: "no decision log is written: only the last cycle can be read"}
-	}
-	behind := problem{Type: "not-logged", Status: 503, RetryAfter: 1, Detail: fmt.Sprintf("cycle %d is not in the decision log yet", n)}
-	if h.r == nil || len(h.r.Cycles()) == 0 || h.r.Cycles()[len(h.r.Cycles())-1] < n {
-		r, err := h.r, error(nil)
-		if r == nil {
-			r, err = export.OpenLog(h.dir)
-		} else {
-			err = r.Refresh()
-		}
-		if err != nil {
-			h.r = nil
-			return nil, behind
-		}
-		h.r = r
-	}
-	cycles := h.r.Cycles()
-	if _, ok := slices.BinarySearch(cycles, n); !ok {
-		if len(cycles) == 0 || n > cycles[len(cycles)-1] {
-			return nil, behind
-		}
-		return nil, problem{Type: "not-found", Status: 404, Detail: fmt.Sprintf("cycle %d is not in the decision log", n)}
-	}
-	return h.r, nil
-}

@@ -6,12 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/engine"
-	"github.com/stintd/stint/export"
 )
 
 // mediaType is a form of an answer, and what the parameter `format` calls it.
@@ -150,38 +148,90 @@ func (s *Server) await(q *request, source string, since int64, until time.Time) 
 	return q.engine.View().Pages(source, max(p.UpTo, w.Stop()), s.o.Limits.ResponseRowsMax)
 }
 
-// getHoldings gives what is held now.
-func (s *Server) getHoldings(q *request) error {
-	if err := q.known("source", "format"); err != nil {
-		return err
-	}
-	h := q.engine.View().Holdings
-	if h == nil {
-		return noCycle()
-	}
-	next := all(&h.Table)
-	if source := q.query("source"); source != "" {
-		next = matching(&h.Table, words(&h.Table, "source", func(word string) bool { return word == source }))
-	}
-	return q.table(&h.Table, &h.Table.Columns[0], next, h.Cycle)
-}
-
 func noCycle() error {
 	return problem{Type: "no-cycle", Status: 409, Detail: "no cycle has run yet"}
 }
 
-// getCycles gives the last cycles, the oldest first.
+// cyclesMax is how many cycles one call gives at most.
+const cyclesMax = 100_000
+
+// getCycles gives the last cycles, or those before one, the oldest first: from memory as far as they are there, else from
+// the decision log.
 func (s *Server) getCycles(q *request) error {
-	if err := q.known("limit", "format"); err != nil {
+	if err := q.known("limit", "before", "format"); err != nil {
 		return err
 	}
 	limit, err := q.number("limit", 1, 100)
 	if err != nil {
 		return err
 	}
-	v := q.engine.View()
-	recent := v.Recent[max(0, len(v.Recent)-int(min(limit, int64(len(v.Recent))))):]
-	return q.rows(all(cyclesTable(recent)), v.Cycle(), func() {})
+	w, err := s.shown(q)
+	if err != nil {
+		return err
+	}
+	before, err := q.number("before", 1, w.last+1)
+	if err != nil {
+		return err
+	}
+	before, limit = min(before, w.last+1), min(limit, cyclesMax)
+	if w.view != nil {
+		recent := w.view.Recent
+		for len(recent) > 0 && recent[len(recent)-1].Summary.Cycle >= before {
+			recent = recent[:len(recent)-1]
+		}
+		if int64(len(recent)) >= limit || s.history.dir == "" || len(recent) > 0 && recent[0].Summary.Cycle == 1 || w.last == 0 {
+			recent = recent[max(0, len(recent)-int(min(limit, int64(len(recent))))):]
+			return q.rows(all(cyclesTable(recent)), w.last, func() {})
+		}
+	}
+	t, err := s.cyclesBefore(w.view, before, int(limit))
+	if err != nil {
+		return err
+	}
+	return q.rows(all(t), w.last, func() {})
+}
+
+// cyclesBefore are the rows of cycles before one out of the log, and of those that it does not have yet out of memory.
+func (s *Server) cyclesBefore(v *engine.View, before int64, limit int) (*decision.Table, error) {
+	t, err := s.history.cycles(before, limit)
+	if err != nil {
+		return nil, err
+	}
+	if t == nil {
+		return cyclesTable(nil), nil
+	}
+	t = unlogged(t)
+	if v == nil {
+		return t, nil
+	}
+	last := t.Columns[0].Int[t.Rows-1]
+	var recent []*decision.Cycle
+	for _, c := range v.Recent {
+		if n := c.Summary.Cycle; n > last && n < before {
+			recent = append(recent, c)
+		}
+	}
+	if len(recent) == 0 {
+		return t, nil
+	}
+	both := joined(t, cyclesTable(recent))
+	return both.Slice(max(0, both.Rows-limit), both.Rows), nil
+}
+
+// joined is the rows of two tables of the same columns.
+func joined(a, b *decision.Table) *decision.Table {
+	out := &decision.Table{Name: a.Name, Rows: a.Rows + b.Rows, Columns: make([]decision.Column, len(a.Columns))}
+	for i := range a.Columns {
+		x, y, to := &a.Columns[i], b.Column(a.Columns[i].Name), &out.Columns[i]
+		*to = decision.Column{Name: x.Name, Type: x.Type, Optional: x.Optional}
+		to.Int, to.Float, to.Lists = slices.Concat(x.Int, y.Int), slices.Concat(x.Float, y.Float), slices.Concat(x.Lists, y.Lists)
+		if x.Type == decision.Text {
+			var m melding
+			to.Code = slices.Concat(m.codes(x), m.codes(y))
+			to.Dict = &m.names
+		}
+	}
+	return out
 }
 
 // cyclesTable is the rows of cycles as one table, with the column cycle.
@@ -210,12 +260,17 @@ func cyclesTable(cycles []*decision.Cycle) *decision.Table {
 		out = &t
 		empty(out)
 	}
-	// What the log alone knows is not in memory.
-	out.Columns = slices.DeleteFunc(out.Columns, func(c decision.Column) bool {
+	out.Columns = append([]decision.Column{numbers}, out.Columns...)
+	return unlogged(out)
+}
+
+// unlogged is the table cycles without what the log alone knows, which is not in memory.
+func unlogged(t *decision.Table) *decision.Table {
+	some := *t
+	some.Columns = slices.DeleteFunc(slices.Clone(t.Columns), func(c decision.Column) bool {
 		return c.Name == "inputs" || strings.HasSuffix(c.Name, "_cycle")
 	})
-	out.Columns = append([]decision.Column{numbers}, out.Columns...)
-	return out
+	return &some
 }
 
 // empty takes the rows of a table away.
@@ -227,26 +282,37 @@ func empty(t *decision.Table) {
 	}
 }
 
-// getConsumers gives the consumers with their figures: all, or one and those below it.
+// getConsumers gives the consumers with their figures: all, or one and those below it. With `last` it gives one over
+// the last cycles.
 func (s *Server) getConsumers(q *request) error {
-	if err := q.known("format"); err != nil {
+	if err := q.known("last", "until", "format"); err != nil {
 		return err
 	}
-	v := q.engine.View()
-	t := v.Consumers()
-	if t == nil {
-		return noCycle()
+	if q.query("last") != "" || q.query("until") != "" {
+		return s.getCurve(q)
+	}
+	w, err := s.began(q)
+	if err != nil {
+		return err
+	}
+	t, key, err := s.decisions(w, w.last, "consumers")
+	if err != nil {
+		return err
 	}
 	if q.rest == "" {
-		return q.table(t, t, all(t), v.Cycle())
+		return q.table(t, key, all(t), w.last)
 	}
 	wanted := under(t, "/"+strings.Trim(q.rest, "/"))
 	for row := range t.Rows {
 		if wanted(row) {
-			return q.table(t, t, matching(t, wanted), v.Cycle())
+			return q.table(t, key, matching(t, wanted), w.last)
 		}
 	}
-	return problem{Type: "not-found", Status: 404, Detail: "no consumer /" + strings.Trim(q.rest, "/") + " in any plan"}
+	return noConsumer(q.rest)
+}
+
+func noConsumer(path string) error {
+	return problem{Type: "not-found", Status: 404, Detail: "no consumer /" + strings.Trim(path, "/") + " in any plan"}
 }
 
 // under tells of the rows of a table whether they are a consumer's, or of one below it.
@@ -258,22 +324,24 @@ func under(t *decision.Table, path string) func(row int) bool {
 
 // getTable gives a decision table of a cycle: of the last one from memory, of others from the decision log.
 func (s *Server) getTable(q *request) error {
-	if err := q.known("consumer", "format"); err != nil {
+	if err := q.known("consumer", "version", "format"); err != nil {
 		return err
 	}
 	which, name, _ := strings.Cut(q.rest, "/")
-	v := q.engine.View()
-	n := v.Cycle()
+	w, err := s.began(q)
+	if err != nil {
+		return err
+	}
+	n := w.last
 	if which != "latest" {
-		var err error
 		if n, err = strconv.ParseInt(which, 10, 64); err != nil || n < 1 {
 			return badRequest("cycle " + which + ": must be a number from 1, or latest")
 		}
 	}
-	if v.Last == nil {
-		return noCycle()
+	if same, err := s.versioned(q, w, n, which != "latest"); err != nil || same {
+		return err
 	}
-	t, key, err := s.decisions(v, n, name)
+	t, key, err := s.decisions(w, n, name)
 	if err != nil {
 		return err
 	}
@@ -291,12 +359,11 @@ type cycleTable struct {
 }
 
 // decisions finds a table of a cycle, and what stands for it among the pages.
-func (s *Server) decisions(v *engine.View, n int64, name string) (t *decision.Table, key any, err error) {
-	if n > v.Cycle() {
-		detail := fmt.Sprintf("there was no cycle %d yet; the last one is %d", n, v.Cycle())
-		return nil, nil, problem{Type: "not-found", Status: 404, Detail: detail}
+func (s *Server) decisions(w shown, n int64, name string) (t *decision.Table, key any, err error) {
+	if n > w.last {
+		return nil, nil, noCycleYet(n, w.last)
 	}
-	if n == v.Cycle() {
+	if v := w.view; v != nil && n == w.last {
 		switch name {
 		case "cycles":
 			t = cyclesTable([]*decision.Cycle{v.Last})
@@ -314,54 +381,9 @@ func (s *Server) decisions(v *engine.View, n int64, name string) (t *decision.Ta
 	return t, t, err
 }
 
-// history reads cycles from the decision log. Readers see the log as it was when they were opened, so it is opened anew when a later cycle
-// is asked for.
-type history struct {
-	dir      string
-	bytesMax int64 // of the table that is kept
-	mu       sync.Mutex
-	r        *export.Reader
-	last     historyTable // the one read last, if it is not too large: who asks for it again shares it
-}
-
-type historyTable struct {
-	name  string
-	cycle int64
-	t     *decision.Table
-}
-
-func (h *history) table(name string, n int64) (*decision.Table, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.last.t != nil && h.last.name == name && h.last.cycle == n {
-		return h.last.t, nil
-	}
-	r, err := h.at(n)
-	if err != nil {
-		return nil, err
-	}
-	if !slices.Contains(r.Tables(), name) {
-		return nil, problem{Type: "not-found", Status: 404, Detail: fmt.Sprintf("no table %q; there are %s", name, strings.Join(r.Tables(), ", "))}
-	}
-	t, err := h.read(r, name, n)
-	if h.last = (historyTable{}); err == nil && tableBytes(t) <= h.bytesMax {
-		h.last = historyTable{name, n, t}
-	}
-	return t, err
-}
-
-// read reads a table, of consumers with the figures of amounts as columns.
-func (h *history) read(r *export.Reader, name string, n int64) (*decision.Table, error) {
-	t, err := r.Table(name, n)
-	if err != nil || name != "consumers" {
-		return t, err
-	}
-	amounts, err := r.Table("amounts", n)
-	if err != nil {
-		return nil, err
-	}
-	wide := decision.Wide(t, amounts)
-	return &wide, nil
+func noCycleYet(n, last int64) error {
+	detail := fmt.Sprintf("there was no cycle %d yet; the last one is %d", n, last)
+	return problem{Type: "not-found", Status: 404, Detail: detail}
 }
 
 // getHealth tells that the process lives and can do its work.
@@ -381,6 +403,13 @@ func (s *Server) getHealth(q *request) error {
 // getReady tells whether input is taken and cycles run.
 func (s *Server) getReady(q *request) error {
 	e := s.engine.Load()
+	if s.o.LogAlone {
+		_, last, err := s.history.bounds()
+		if err != nil {
+			return err
+		}
+		return q.json(200, map[string]any{"status": "ok", "cycle": last, "plan": last > 0, "instance": s.instance, "log_alone": true})
+	}
 	if e == nil {
 		return problem{Type: "not-ready", Status: 503, Detail: *s.why.Load(), RetryAfter: 1}
 	}

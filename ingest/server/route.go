@@ -19,34 +19,45 @@ type route struct {
 	needs  string // the least role
 	open   bool   // needs no token
 	engine bool   // needs an engine
+	packs  bool   // answers with packed tables where the client takes that
+	log    bool   // is there too where a log is shown alone
 	handle func(*Server, *request) error
 }
 
 // routes are all calls. Of two that match, the longer path counts.
 var routes = []*route{
-	{"/v1/hosts", "PUT", "/v1/hosts", RoleAdmin, false, true, input(engine.InputHosts)},
-	{"/v1/hosts", "PATCH", "/v1/hosts", RoleAdmin, false, true, input(engine.InputHostChanges)},
-	{"/v1/plan", "PUT", "/v1/plan", RoleConsumerAdmin, false, true, (*Server).putPlan},
-	{"/v1/plan", "GET", "/v1/plan", RoleReader, false, true, (*Server).getPlan},
-	{"/v1/plan/check", "POST", "/v1/plan/check", RoleReader, false, true, (*Server).checkPlan},
-	{"/v1/demand/{source}", "PUT", "/v1/demand/", RoleSubmitter, false, true, input(engine.InputDemand)},
-	{"/v1/demand/{source}", "PATCH", "/v1/demand/", RoleSubmitter, false, true, input(engine.InputDemandChanges)},
-	{"/v1/demand/{source}", "DELETE", "/v1/demand/", RoleSubmitter, false, true, (*Server).deleteDemand},
-	{"/v1/running/{source}", "PUT", "/v1/running/", RoleSubmitter, false, true, input(engine.InputRunning)},
-	{"/v1/releases", "POST", "/v1/releases", RoleSubmitter, false, true, input(engine.InputReleases)},
-	{"/v1/cycles", "POST", "/v1/cycles", RoleAdmin, false, true, (*Server).postCycle},
-	{"/v1/cycles", "GET", "/v1/cycles", RoleReader, false, true, (*Server).getCycles},
-	{"/v1/cycles/{cycle}/{table}", "GET", "/v1/cycles/", RoleReader, false, true, (*Server).getTable},
-	{"/v1/changes", "GET", "/v1/changes", RoleReader, false, true, (*Server).getChanges},
-	{"/v1/holdings", "GET", "/v1/holdings", RoleReader, false, true, (*Server).getHoldings},
-	{"/v1/consumers", "GET", "/v1/consumers", RoleReader, false, true, (*Server).getConsumers},
-	{"/v1/consumers/{path}", "GET", "/v1/consumers/", RoleReader, false, true, (*Server).getConsumers},
-	{"/v1/explain/{path}", "GET", "/v1/explain/", RoleReader, false, true, (*Server).getExplain},
-	{"/v1/whatif", "POST", "/v1/whatif", RoleReader, false, true, (*Server).postWhatif},
-	{"/healthz", "GET", "/healthz", "", true, false, (*Server).getHealth},
-	{"/readyz", "GET", "/readyz", "", true, false, (*Server).getReady},
-	{"/metrics", "GET", "/metrics", RoleReader, false, false, (*Server).getMetrics},
-	{"/openapi.json", "GET", "/openapi.json", "", true, false, (*Server).getOpenAPI},
+	{"/v1/hosts", "PUT", "/v1/hosts", RoleAdmin, false, true, false, false, input(engine.InputHosts)},
+	{"/v1/hosts", "PATCH", "/v1/hosts", RoleAdmin, false, true, false, false, input(engine.InputHostChanges)},
+	{"/v1/plan", "PUT", "/v1/plan", RoleConsumerAdmin, false, true, false, false, (*Server).putPlan},
+	{"/v1/plan", "GET", "/v1/plan", RoleReader, false, true, false, true, (*Server).getPlan},
+	{"/v1/plan/check", "POST", "/v1/plan/check", RoleReader, false, true, false, true, (*Server).checkPlan},
+	{"/v1/demand/{source}", "PUT", "/v1/demand/", RoleSubmitter, false, true, false, false, input(engine.InputDemand)},
+	{"/v1/demand/{source}", "PATCH", "/v1/demand/", RoleSubmitter, false, true, false, false, input(engine.InputDemandChanges)},
+	{"/v1/demand/{source}", "DELETE", "/v1/demand/", RoleSubmitter, false, true, false, false, (*Server).deleteDemand},
+	{"/v1/running/{source}", "PUT", "/v1/running/", RoleSubmitter, false, true, false, false, input(engine.InputRunning)},
+	{"/v1/releases", "POST", "/v1/releases", RoleSubmitter, false, true, false, false, input(engine.InputReleases)},
+	{"/v1/cycles", "POST", "/v1/cycles", RoleAdmin, false, true, false, false, (*Server).postCycle},
+	{"/v1/cycles", "GET", "/v1/cycles", RoleReader, false, true, true, true, (*Server).getCycles},
+	{"/v1/cycles/{cycle}/{table}", "GET", "/v1/cycles/", RoleReader, false, true, true, true, (*Server).getTable},
+	{"/v1/changes", "GET", "/v1/changes", RoleReader, false, true, false, false, (*Server).getChanges},
+	{"/v1/holdings", "GET", "/v1/holdings", RoleReader, false, true, false, true, (*Server).getHoldings},
+	{"/v1/consumers", "GET", "/v1/consumers", RoleReader, false, true, true, true, (*Server).getConsumers},
+	{"/v1/consumers/{path}", "GET", "/v1/consumers/", RoleReader, false, true, true, true, (*Server).getConsumers},
+	{"/v1/explain/{path}", "GET", "/v1/explain/", RoleReader, false, true, false, true, (*Server).getExplain},
+	{"/v1/whatif", "POST", "/v1/whatif", RoleReader, false, true, false, false, (*Server).postWhatif},
+	{"/v1/hosts", "GET", "/v1/hosts", RoleReader, false, true, true, true, (*Server).getHosts},
+	{"/v1/loans", "GET", "/v1/loans", RoleReader, false, true, true, true, (*Server).getLoans},
+	{"/v1/demand/{source}", "GET", "/v1/demand/", RoleReader, false, true, false, false, (*Server).getDemand},
+	{"/v1/sources", "GET", "/v1/sources", RoleReader, false, true, false, false, (*Server).getSources},
+	{"/v1/plan/revisions", "GET", "/v1/plan/revisions", RoleReader, false, true, false, true, (*Server).getRevisions},
+	{"/v1/plan/revisions/{n}", "GET", "/v1/plan/revisions/", RoleReader, false, true, false, true, (*Server).getRevisions},
+	{"/v1/events", "GET", "/v1/events", RoleReader, false, true, false, true, (*Server).getEvents},
+	{"/", "GET", "/", "", true, false, false, false, (*Server).getPage},
+	{"/console/{file}", "GET", "/console/", "", true, false, false, false, (*Server).getPage},
+	{"/healthz", "GET", "/healthz", "", true, false, false, false, (*Server).getHealth},
+	{"/readyz", "GET", "/readyz", "", true, false, false, false, (*Server).getReady},
+	{"/metrics", "GET", "/metrics", RoleReader, false, false, false, false, (*Server).getMetrics},
+	{"/openapi.json", "GET", "/openapi.json", "", true, false, false, false, (*Server).getOpenAPI},
 }
 
 // find gives the route of a request.
@@ -59,7 +70,7 @@ func (s *Server) find(q *request) (*route, error) {
 	var allowed []string
 	for _, r := range routes {
 		rest, ok := strings.CutPrefix(path, r.path)
-		if !ok || strings.HasSuffix(r.path, "/") == (rest == "") {
+		if !ok || r.path != "/" && strings.HasSuffix(r.path, "/") == (rest == "") || r.path == "/" && rest != "" {
 			continue
 		}
 		allowed = append(allowed, r.method)

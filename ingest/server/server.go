@@ -20,6 +20,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/engine"
 )
 
@@ -85,6 +86,7 @@ type Options struct {
 	HostsAllowed  []string // names besides loopback ones under which the service is asked; with tokens, none: all
 	Tokens        []Token  // none: everybody may do everything, and Serve takes loopback listeners only
 	LogDir        string   // of the decision log, for cycles that are not in memory; "": none
+	LogAlone      bool     // that log is all there is: it is shown, and nothing can be changed
 	ReportUnknown bool     // demand of unknown consumers is a shortfall, not a bad row
 	Limits        Limits
 	Log           *slog.Logger
@@ -101,6 +103,7 @@ type Server struct {
 	tokens  atomic.Pointer[map[[32]byte]*Token]
 	http    *fasthttp.Server
 	history history
+	now     made
 
 	bodies   *budget       // bytes
 	decoded  *budget       // bytes
@@ -165,7 +168,7 @@ func (s *Server) budgets() {
 	s.pages = pages{b: s.answers, of: map[any]*page{}}
 	s.decodes = newPlaces(l.DecodesMax, l.DecodesWaitMax, decodeWaitMax)
 	s.parses = newPlaces(1, l.DecodesWaitMax, decodeWaitMax)
-	s.history = history{dir: s.o.LogDir, bytesMax: l.HistoryMemoryMax}
+	s.history = history{dir: s.o.LogDir, kept: kept{bytesMax: l.HistoryMemoryMax}}
 }
 
 // decodeWaitMax is how long a body waits to be decoded.
@@ -306,6 +309,8 @@ func (s *Server) admit(q *request, r *route) error {
 		if !who.has(r.needs) {
 			return problem{Status: 403, Type: "forbidden", Detail: "the role " + who.Role + " may not do this"}
 		}
+		q.Response.Header.Set("Stint-Role", s.roleOf(who))
+		q.Response.Header.Set("Stint-Name", headerText(who.Name))
 		q.who, q.caller = who, "token "+who.Name
 		if who == everybody {
 			q.caller = "address " + q.RemoteIP().String()
@@ -314,10 +319,33 @@ func (s *Server) admit(q *request, r *route) error {
 	return nil
 }
 
+// roleOf is what a token may do here: with a log alone nobody can do more than read.
+func (s *Server) roleOf(who *Token) string {
+	if s.o.LogAlone {
+		return RoleReader
+	}
+	return who.Role
+}
+
+// made are tables made of what stands after the last cycle, for who asks for them again.
+type made struct {
+	mu    sync.Mutex
+	cycle int64
+	of    map[string]*decision.Table
+}
+
 // run checks who asks and answers.
 func (s *Server) run(q *request, r *route) error {
 	if err := s.admit(q, r); err != nil {
 		return err
+	}
+	q.packs = r.packs
+	if s.o.LogAlone && r.engine {
+		if !r.log {
+			return problem{Type: "log-alone", Status: 409, Detail: "a decision log is shown alone here (stint serve --log): " +
+				"nothing can be changed, and what needs a running service cannot be asked"}
+		}
+		return r.handle(s, q)
 	}
 	if r.engine {
 		if q.engine = s.engine.Load(); q.engine == nil {
@@ -334,6 +362,7 @@ type request struct {
 	who    *Token // nil: all is allowed
 	caller string // whose share of the limits counts: the token's, or without tokens the address's
 	engine *engine.Engine
+	packs  bool   // the answer is packed where the client takes that: for people's lines, not for those who follow changes
 	rest   string // what follows the route's fixed part in the path
 	read   int64  // bytes of the body
 	ended  bool   // the body was read to its end

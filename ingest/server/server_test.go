@@ -193,7 +193,8 @@ var theChecker = sync.OnceValue(func() *checker {
 		b, err := io.ReadAll(body)
 		return string(b), err
 	}
-	for _, m := range []string{"text/csv", "text/plain", "application/x-ndjson", "application/yaml", "application/vnd.apache.arrow.stream", "application/vnd.apache.parquet", "application/octet-stream"} {
+	for _, m := range []string{"text/csv", "text/plain", "application/x-ndjson", "application/yaml", "application/vnd.apache.arrow.stream", "application/vnd.apache.parquet", "application/octet-stream",
+		"text/html", "text/css", "text/javascript", "text/event-stream"} {
 		openapi3filter.RegisterBodyDecoder(m, raw)
 	}
 	return &checker{router}

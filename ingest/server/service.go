@@ -174,3 +174,26 @@ func (s *Server) firstPlan(e *engine.Engine, o *ServiceOptions) error {
 	_, err = e.Submit(&engine.Input{Kind: engine.InputPlan, Format: "yaml", Body: o.Plan, Policy: p, Author: "configuration"})
 	return err
 }
+
+// RunLog shows a decision log alone, that of o.LogDir, until ctx is done.
+func RunLog(ctx context.Context, o Options, ln net.Listener) error {
+	o.LogAlone = true
+	s, err := New(o)
+	if err != nil {
+		return errors.Join(err, ln.Close())
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ln) }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	timed, stop := context.WithTimeout(context.Background(), shutdownMax)
+	defer stop()
+	err = s.Shutdown(timed)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = nil // clients that do not end their requests
+	}
+	return errors.Join(err, <-served)
+}

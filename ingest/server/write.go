@@ -180,6 +180,17 @@ func (s *Server) putPlan(q *request) error {
 
 // getPlan gives the newest policy file as it was put.
 func (s *Server) getPlan(q *request) error {
+	if s.o.LogAlone {
+		r, text, err := s.loggedPlan(q)
+		if err != nil {
+			return err
+		}
+		q.Response.Header.Set("ETag", etag(r.Revision))
+		q.Response.Header.Set("Stint-Author", headerText(r.Author))
+		q.SetContentType("application/yaml")
+		q.Response.SetBodyRaw(text)
+		return nil
+	}
 	p := q.engine.View().Policy
 	if p == nil {
 		return problem{Type: "no-plan", Status: 404, Detail: "there is no policy yet"}
@@ -218,7 +229,20 @@ func (s *Server) checkPlan(q *request) error {
 	for _, w := range in.Policy.Warnings() {
 		answer.Warnings = append(answer.Warnings, w.String())
 	}
-	if was := q.engine.View().Policy; was != nil {
+	if s.o.LogAlone {
+		r, text, err := s.loggedPlan(q)
+		if err != nil {
+			return err
+		}
+		was, err := plan.ParseAccepted(planName, text)
+		if err != nil {
+			return err
+		}
+		answer.Revision, answer.Changes = r.Revision, comparePlans(was, in.Policy)
+		if err := in.Policy.Follows(was, force); err != nil {
+			answer.OK, answer.Refused = false, err.Error()
+		}
+	} else if was := q.engine.View().Policy; was != nil {
 		answer.Revision, answer.Changes = was.Revision, comparePlans(was.Policy, in.Policy)
 		refused := in.Policy.Follows(was.Policy, force)
 		if refused == nil {

@@ -1,0 +1,71 @@
+package server
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/engine"
+)
+
+// shown is what can be read: of a service its view, or, where a log is shown alone, that log.
+type shown struct {
+	view *engine.View // nil: a log alone
+	last int64        // the newest cycle, 0 before the first
+}
+
+// shown is what can be read now.
+func (s *Server) shown(q *request) (shown, error) {
+	if s.o.LogAlone {
+		_, last, err := s.history.bounds()
+		return shown{nil, last}, err
+	}
+	v := q.engine.View()
+	return shown{v, v.Cycle()}, nil
+}
+
+// began is shown, where there was a cycle.
+func (s *Server) began(q *request) (shown, error) {
+	w, err := s.shown(q)
+	if err == nil && w.last == 0 {
+		err = noCycle()
+	}
+	return w, err
+}
+
+// versioned sets the validator of an answer that is made of a published cycle. Such a cycle never changes. So an answer
+// whose URL names its version may be kept for ever; with another version the URL is of another log, and there is no such
+// thing here. It tells whether the client has the answer already. fixed: the URL names the cycle by its number.
+func (s *Server) versioned(q *request, w shown, n int64, fixed bool) (same bool, err error) {
+	if n > w.last {
+		return false, noCycleYet(n, w.last)
+	}
+	t, _, err := s.decisions(w, n, "cycles")
+	if err != nil {
+		return false, err
+	}
+	version := versionOf(t)
+	h := &q.Response.Header
+	h.Set("ETag", `W/"`+version+`"`)
+	h.Set("Cache-Control", "private, no-cache")
+	switch asked := q.query("version"); {
+	case asked == "":
+	case asked != version:
+		return false, problem{Type: "not-found", Status: 404, Detail: fmt.Sprintf("cycle %d has the version %s here, not %s: this is another log", n, version, asked)}
+	case fixed:
+		h.Set("Cache-Control", "private, max-age=31536000, immutable")
+	}
+	h.Set("Vary", "Accept, Accept-Encoding, Authorization")
+	if string(q.Request.Header.Peek("If-None-Match")) == `W/"`+version+`"` {
+		q.SetStatusCode(304)
+		return true, nil
+	}
+	return false, nil
+}
+
+// versionOf names what a cycle decided, in a log: the beginning of its digest, and when it was started.
+func versionOf(cycles *decision.Table) string {
+	digest, started := cycles.Column("decisions_digest"), cycles.Column("started")
+	word := string(digest.Dict.Bytes(digest.Code[0]))
+	return word[:min(16, len(word))] + "-" + strconv.FormatInt(started.Int[0], 10)
+}
