@@ -22,6 +22,7 @@ var mayImport = map[string][]string{
 	"core/plan":      {"github.com/goccy/go-yaml"},
 	"core/cluster":   {"vecpack", "core/plan", "core/decision", "core/pack", "github.com/bits-and-blooms/bitset"},
 	"core/share":     {},
+	"core/column":    {"github.com/apache/arrow", "github.com/bits-and-blooms/bitset"},
 	"core/ownership": {"core/plan", "core/share", "vecpack"},
 	"core/place":     {"core/cluster", "core/plan", "vecpack"},
 	"core/line":      {"core/cluster", "core/plan", "core/share"},
@@ -60,7 +61,7 @@ var mayImport = map[string][]string{
 
 // pure are the packages of the pure function: no clock, no randomness, no
 // threads, no files, no network.
-var pure = []string{"core/share", "core/ownership", "core/place", "core/line", "core/slot", "core/md", "core/cycle"}
+var pure = []string{"core/share", "core/ownership", "core/place", "core/line", "core/slot", "core/md", "core/cycle", "core/column"}
 
 var impure = []string{"time", "math/rand", "math/rand/v2", "sync", "sync/atomic", "os", "log", "log/slog", "net", "net/http"}
 
@@ -110,8 +111,8 @@ func forbidden(dir, name string) string {
 	if slices.Contains(pure, dir) && slices.Contains(impure, name) {
 		return "the package is part of the pure function"
 	}
-	if name == "unsafe" && dir != "vecpack" {
-		return "unsafe is for vecpack alone"
+	if name == "unsafe" && dir != "vecpack" && dir != "core/column" {
+		return "unsafe is for vecpack and core/column alone"
 	}
 	own := strings.HasPrefix(name, module)
 	if !own && !strings.Contains(strings.SplitN(name, "/", 2)[0], ".") {
