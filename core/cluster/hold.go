@@ -29,6 +29,9 @@ func (s *State) HoldAll(dst []HoldingID, runs []Run, parcels []ParcelID, each fu
 	}
 	h := &s.Holding
 	h.Reserve(n)
+	if n > logMost {
+		s.Changes.skip() // they are more than are kept
+	}
 	s.growShifts()
 	ids := h.free[len(h.free)-n:] // the last first
 	h.free = h.free[:len(h.free)-n]
@@ -53,6 +56,7 @@ func eachRow(r *Run, parcels []ParcelID, f func(k ParcelID, units int64)) {
 
 // holdOfSubs fills rows and links each at the head of its sub-allocation's list.
 func (s *State) holdOfSubs(p *Plan, runs []Run, parcels []ParcelID, ids []HoldingID) {
+	logged := len(ids) <= logMost
 	for i := range runs {
 		r := &runs[i]
 		s.count(r.Sub, r.Pool, r.Lender, int64(r.To-r.From))
@@ -61,7 +65,9 @@ func (s *State) holdOfSubs(p *Plan, runs []Run, parcels []ParcelID, ids []Holdin
 			row := r.Holding
 			row.Parcel, row.Units = k, units
 			s.fill(ids[n], &row)
-			ids = ids[:n]
+			if ids = ids[:n]; logged {
+				s.record(ChangeGranted, r.Sub, k, r.Pool, r.Lender, units, 0)
+			}
 		})
 	}
 }

@@ -160,6 +160,12 @@ func (h *Holdings) row() HoldingID {
 
 // Grow adds units to a holding (of the same grant cycle) from its parcel's free room.
 func (s *State) Grow(q HoldingID, units int64) {
+	s.recordOf(ChangeGranted, q, units, 0)
+	s.grow(q, units)
+}
+
+// grow is Grow without a word in the change log.
+func (s *State) grow(q HoldingID, units int64) {
 	sub := s.Holding.Sub[q]
 	s.Holding.Units[q] += units
 	s.shift(q)
@@ -177,6 +183,8 @@ func (s *State) Relabel(q HoldingID, units int64, origin int32, pool, lender Con
 	p.Dirty, p.again, s.Relabelled = true, true, true
 	s.flow(sub, h.Pool[q], h.Lender[q], -units)
 	s.flow(sub, pool, lender, units)
+	s.recordOf(ChangeRelabelled, q, -units, 0)
+	s.record(ChangeRelabelled, sub, h.Parcel[q], pool, lender, units, 0)
 	row := Holding{sub, h.Parcel[q], units, h.Granted[q], origin, pool, lender}
 	if first := s.Sub.First[sub]; first != q && h.Set[first] == NoID && h.Parcel[first] == row.Parcel &&
 		h.Granted[first] == row.Granted && h.Origin[first] == origin && h.Pool[first] == pool && h.Lender[first] == lender {
@@ -203,9 +211,15 @@ func (s *State) Merge(into, from HoldingID) {
 }
 
 // Shrink takes units off a holding and frees their room; a holding without units
-// is removed. It records nothing. O(dimensions).
+// is removed. It records no release. O(dimensions).
 func (s *State) Shrink(q HoldingID, units int64) {
-	s.Grow(q, -units)
+	s.recordOf(ChangeGranted, q, -units, 0)
+	s.shrink(q, units)
+}
+
+// shrink is Shrink without a word in the change log.
+func (s *State) shrink(q HoldingID, units int64) {
+	s.grow(q, -units)
 	sub, k := s.Holding.Sub[q], s.Holding.Parcel[q]
 	p := &s.Plans[s.Sub.Plan[sub]]
 	p.Changed, p.Dirty = append(p.Changed, k), true
@@ -262,14 +276,15 @@ func (h *Holdings) drop(q HoldingID) {
 
 // release takes units off a holding and records why.
 func (s *State) release(q HoldingID, units int64, cause int32) {
-	sub, k, number := s.Holding.Sub[q], s.Holding.Parcel[q], int64(0)
+	sub, k, number, leaving := s.Holding.Sub[q], s.Holding.Parcel[q], int64(0), int64(0)
 	if id := s.Holding.Set[q]; id != NoID {
-		number = s.Set.Number[id]
+		number, leaving = s.Set.Number[id], units
 		pair := s.PairOf(sub, s.Holding.Pool[q])
 		s.Plans[s.Sub.Plan[sub]].Pairs.Leaving[pair] -= units
 	}
 	s.noteRelease(q, sub, k, units, number, cause)
-	s.Shrink(q, units)
+	s.recordOf(ChangeReleased, q, -units, -leaving)
+	s.shrink(q, units)
 }
 
 // noteRelease records that units of a holding are released, those of a reclaim with its number.

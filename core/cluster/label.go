@@ -41,10 +41,16 @@ func (s *State) name(p *Plan, q HoldingID) {
 	if h.Origin[q] == origin && h.Pool[q] == pool && h.Lender[q] == lender {
 		return
 	}
+	leaving := int64(0)
+	if h.Set[q] != NoID {
+		leaving = h.Units[q]
+	}
+	s.recordOf(ChangeRelabelled, q, -h.Units[q], -leaving)
 	s.tell(q, -h.Units[q])
 	s.shift(q)
 	h.Origin[q], h.Pool[q], h.Lender[q] = origin, pool, lender
 	s.tell(q, h.Units[q])
+	s.recordOf(ChangeRelabelled, q, h.Units[q], leaving)
 	p.Dirty, p.again, s.Relabelled = true, true, true
 }
 

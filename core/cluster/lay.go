@@ -199,6 +199,7 @@ func (s *State) relay(p *Plan, hosts []HostID, left int) {
 		}
 	}
 	p.renumbered()
+	s.Changes.add(ChangeRelaid, p.Index, NoID)
 }
 
 // carry makes what an old parcel has that of a new one, beside what that has already; where the owner is
@@ -270,6 +271,7 @@ func (s *State) refresh(p *Plan, k ParcelID, state HostState) {
 	if changed {
 		for i := k; i < end; i++ {
 			p.Changed = append(p.Changed, i)
+			s.Changes.add(ChangeResized, p.Index, i)
 		}
 		p.Dirty, p.Resized = true, true
 	}

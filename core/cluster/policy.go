@@ -51,6 +51,7 @@ func (s *State) adopt(p *plan.Policy, leaving []SubID, from []int) error {
 	s.mapConsumers()
 	s.resplitNoted()
 	s.mapPlans()
+	s.Changes.add(ChangeRelaid, NoID, NoID)
 	s.lay(order)
 	return nil
 }

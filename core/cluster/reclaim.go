@@ -127,6 +127,7 @@ func (s *State) TakeBack(id SetID, q HoldingID, units, dueUS int64) {
 	}
 	pair := s.PairOf(sub, h.Pool[q])
 	p.Pairs.Leaving[pair] += units
+	s.recordOf(ChangeReclaimed, q, 0, units)
 	p.Dirty, p.again = true, true
 	s.step(q, units, decision.ActionIssued)
 	s.keep(id)
@@ -172,6 +173,7 @@ func (s *State) Cancel(q HoldingID, units int64) {
 	p := &s.Plans[s.Sub.Plan[sub]]
 	pair := s.PairOf(sub, h.Pool[q])
 	p.Pairs.Leaving[pair] -= units
+	s.recordOf(ChangeCancelled, q, 0, -units)
 	p.Dirty, p.again = true, true // what counts as net changed after quotas were computed and foreign units settled
 	if s.Sub.Orphan[sub] {
 		s.divert(q, units)
@@ -204,6 +206,8 @@ func (s *State) Cancel(q HoldingID, units int64) {
 func (s *State) HandOver(q HoldingID, units int64, to SetID) {
 	s.step(q, units, decision.ActionCancelled)
 	s.shift(q)
+	s.recordOf(ChangeCancelled, q, 0, -units)
+	s.recordOf(ChangeReclaimed, q, 0, units)
 	h, due := &s.Holding, s.Holding.Due[q]
 	from := h.Set[q]
 	if units < h.Units[q] {

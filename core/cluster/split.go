@@ -80,6 +80,7 @@ func (s *State) divide(p *Plan, only *bitset.BitSet) {
 		return
 	}
 	p.renumbered()
+	s.Changes.add(ChangeRelaid, p.Index, NoID)
 	s.locate(p)
 	s.HostTables++
 	width := len(s.Policy.Dimensions)

@@ -68,7 +68,8 @@ type State struct {
 	Renumbered bool        // requirements have other ids since the last cycle: see ForgetNeeds
 	Relabelled bool        // units count as something else since the last cycle (CYC-3)
 
-	Shifts Shifts
+	Shifts  Shifts
+	Changes ChangeLog
 
 	arrival      int64 // arrivals of allocations so far
 	sequence     int64 // sub-allocations so far

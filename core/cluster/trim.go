@@ -130,6 +130,7 @@ func (s *State) partOfSubs(list []parting) {
 	for i := range list {
 		one := &list[i]
 		s.noteRelease(one.q, one.sub, one.k, one.units, 0, decision.CauseDemandGone)
+		s.record(ChangeReleased, one.sub, one.k, h.Pool[one.q], h.Lender[one.q], -one.units, 0)
 		h.Units[one.q] -= one.units
 		s.count(one.sub, h.Pool[one.q], h.Lender[one.q], -one.units)
 		if one.all {

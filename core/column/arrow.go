@@ -17,8 +17,8 @@ type Field struct {
 	Array arrow.Array
 }
 
-// Record is columns of one length as an Arrow record batch; columns of several lengths are a bug. The caller gives it back with
-// Release. The memory is that of the columns.
+// Record is columns of one length as an Arrow record batch; columns of several lengths are a bug. The caller gives it
+// back with Release. The memory is that of the columns.
 func Record(fields ...Field) arrow.Record {
 	schema, arrays, rows := make([]arrow.Field, len(fields)), make([]arrow.Array, len(fields)), 0
 	for i, f := range fields {
@@ -41,8 +41,8 @@ func (v *Vector[T]) ArrayOf(as arrow.DataType) arrow.Array {
 	return array.MakeFromData(data)
 }
 
-// data is the buffers of the column. A bitset's words are the bytes of Arrow's bitmap where the machine has the low byte first, as
-// all have for which stint is built.
+// data is the buffers of the column. A bitset's words are the bytes of Arrow's bitmap where the machine has the low
+// byte first, as all have for which stint is built.
 func (v *Vector[T]) data(as arrow.DataType) *array.Data {
 	n, nulls := len(v.value), 0
 	clear(v.value[n:cap(v.value)]) // the padding, where rows that are gone may have been
@@ -86,8 +86,8 @@ func typeOf[T Number]() arrow.DataType {
 	return arrow.PrimitiveTypes.Float64
 }
 
-// Dictionary is the distinct texts of a column, by code, as Arrow lays out strings: all bytes in one buffer, and where each text
-// begins. The zero value is empty and ready.
+// Dictionary is the distinct texts of a column, by code, as Arrow lays out strings: all bytes in one buffer, and where
+// each text begins. The zero value is empty and ready.
 type Dictionary struct {
 	offset Vector[int32]
 	text   Vector[byte]
@@ -96,8 +96,8 @@ type Dictionary struct {
 // Len is the number of texts.
 func (d *Dictionary) Len() int { return max(0, d.offset.Len()-1) }
 
-// Add adds a text and gives its code. It must not be there yet. It is false, and nothing is added, where the bytes of all texts would
-// be more than Arrow's offsets can say.
+// Add adds a text and gives its code. It must not be there yet. It is false, and nothing is added, where the bytes of
+// all texts would be more than Arrow's offsets can say.
 func (d *Dictionary) Add(text []byte) (code int32, ok bool) {
 	if d.text.Len()+len(text) > math.MaxInt32 {
 		return 0, false

@@ -1,9 +1,9 @@
-// Package column holds columns as Apache Arrow lays them out: values of one type side by side in memory that begins at a
-// multiple of 64 bytes and is padded to one, beside them a bitmap of the rows that have a value, and dictionaries for text.
-// Such a column becomes an arrow.Array, and columns of one length an arrow.Record, without a copy.
+// Package column holds columns as Apache Arrow lays them out: values of one type side by side in memory that begins at
+// a multiple of 64 bytes and is padded to one, beside them a bitmap of the rows that have a value, and dictionaries
+// for text. Such a column becomes an arrow.Array, and columns of one length an arrow.Record, without a copy.
 //
-// An array shares the memory of its column: the array is good until the column is changed next. One goroutine at a time may
-// change a column.
+// An array shares the memory of its column: the array is good until the column is changed next. One goroutine at a
+// time may change a column.
 package column
 
 import (
@@ -17,8 +17,8 @@ type Number interface {
 	~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64
 }
 
-// Align is the multiple of bytes at which buffers begin and to which they are padded. It is what Arrow recommends, and a
-// cache line.
+// Align is the multiple of bytes at which buffers begin and to which they are padded. It is what Arrow recommends, and
+// a cache line.
 const Align = 64
 
 // Make is n zeros in memory that begins at a multiple of Align bytes; its capacity is padded to one, with zeros.
@@ -95,7 +95,8 @@ func (v *Vector[T]) mark(from int) {
 // IsNull tells whether a row has no value.
 func (v *Vector[T]) IsNull(row int) bool { return v.valid != nil && !v.valid.Test(uint(row)) }
 
-// Reserve makes room for so many rows more, so that adding them moves no memory. What there is at least doubles when it moves.
+// Reserve makes room for so many rows more, so that adding them moves no memory. What there is at least doubles when
+// it moves.
 func (v *Vector[T]) Reserve(rows int) {
 	if need := len(v.value) + rows; need > cap(v.value) {
 		moved := Make[T](max(need, 2*cap(v.value)))[:len(v.value)]
@@ -135,4 +136,16 @@ func bytes[T Number](value []T) []byte {
 		return nil
 	}
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(value))), len(value)*int(unsafe.Sizeof(value[0])))
+}
+
+// Clone is a copy of the column that shares nothing with it.
+func (v *Vector[T]) Clone() Vector[T] {
+	c := Vector[T]{value: Make[T](len(v.value))}
+	copy(c.value, v.value)
+	if v.valid != nil {
+		words := Make[uint64](len(v.valid.Words()))
+		copy(words, v.valid.Words())
+		c.valid = bitset.From(words)
+	}
+	return c
 }

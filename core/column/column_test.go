@@ -105,7 +105,8 @@ func TestAligned(t *testing.T) {
 	})
 }
 
-// TestNoCopy holds that an array's buffer is the column's memory, and that the padding is zeros though rows were there before.
+// TestNoCopy holds that an array's buffer is the column's memory, and that the padding is zeros though rows were there
+// before.
 func TestNoCopy(t *testing.T) {
 	var v column.Vector[int64]
 	v.Append(1, 2, 3, 4, 5, 6, 7)

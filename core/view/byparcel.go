@@ -1,0 +1,32 @@
+package view
+
+import "github.com/stintd/stint/core/cluster"
+
+// ByParcel is what is held on each parcel, by sub-allocation and label.
+type ByParcel struct{ rows rows }
+
+// On is what is held on a parcel: of a row's key A is the sub-allocation, B the pool, C the lender.
+func (v *ByParcel) On(k cluster.ParcelID) Group { return v.rows.of(int32(k)) }
+
+// Rebuild makes the view of the state.
+func (v *ByParcel) Rebuild(s *cluster.State, p *cluster.Plan) {
+	var list []change
+	h := &s.Holding
+	eachHolding(s, p, func(q cluster.HoldingID, leaving int64) {
+		list = append(list, change{int32(h.Parcel[q]), labelKey(h.Sub[q], h.Pool[q], h.Lender[q]), h.Units[q], leaving})
+	})
+	v.rows.build(p.Parcels.Len(), list)
+}
+
+// Apply brings the view up by rows of the log.
+func (v *ByParcel) Apply(_ *cluster.State, p *cluster.Plan, r Span) {
+	r.each(p.Index, func(i int) {
+		l := r.Log
+		key := labelKey(l.Sub.At(i), l.Pool.At(i), l.Lender.At(i))
+		v.rows.add(int32(l.Parcel.At(i)), key, l.Units.At(i), l.Leaving.At(i))
+	})
+}
+
+func labelKey(sub cluster.SubID, pool, lender cluster.ConsumerID) Key {
+	return Key{int32(sub), int32(pool), int32(lender)}
+}

@@ -1,0 +1,32 @@
+package view
+
+import (
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/plan"
+)
+
+// Usage is how many units of each size every leaf holds from each pool: what shares of pools are made of (MD-12). What
+// orphans hold is the root's.
+type Usage struct{ rows rows }
+
+// Of is what a leaf holds: of a row's key A is the pool, NoID for what is its own, and B the unit's shape.
+func (v *Usage) Of(leaf plan.Node) Group { return v.rows.of(int32(leaf)) }
+
+// Rebuild makes the view of the state.
+func (v *Usage) Rebuild(s *cluster.State, p *cluster.Plan) {
+	v.rows.reset(s.Policy.Len())
+	h := &s.Holding
+	eachHolding(s, p, func(q cluster.HoldingID, leaving int64) {
+		sub := h.Sub[q]
+		v.rows.add(int32(leafOf(s, p, sub)), Key{A: int32(h.Pool[q]), B: int32(s.Sub.Shape[sub])}, h.Units[q], leaving)
+	})
+}
+
+// Apply brings the view up by rows of the log.
+func (v *Usage) Apply(_ *cluster.State, p *cluster.Plan, r Span) {
+	r.each(p.Index, func(i int) {
+		l := r.Log
+		key := Key{A: int32(l.Pool.At(i)), B: int32(l.Shape.At(i))}
+		v.rows.add(int32(l.Leaf.At(i)), key, l.Units.At(i), l.Leaving.At(i))
+	})
+}

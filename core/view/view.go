@@ -1,0 +1,98 @@
+// Package view keeps what the state of a plan implies: what is held on each parcel and by each leaf, what consumers
+// use of pools, what is lent, how much pools have in units of each size. Each view is a file with two functions:
+// Rebuild makes it of the state alone, Apply brings it up by rows of the state's change log. After any changes both
+// give the same; a test holds that for all views. Between cycles nothing else of a plan is kept.
+package view
+
+import (
+	"github.com/stintd/stint/core/cluster"
+)
+
+// Span is rows of the change log, from … to-1 of its columns.
+type Span struct {
+	Log      *cluster.ChangeLog
+	From, To int
+}
+
+// view is one of the views of a plan.
+type view interface {
+	Rebuild(s *cluster.State, p *cluster.Plan)
+	Apply(s *cluster.State, p *cluster.Plan, rows Span)
+}
+
+// Views are all views of one plan. The zero value is ready; Follow comes first.
+type Views struct {
+	Owned    Owned
+	ByParcel ByParcel
+	ByLeaf   ByLeaf
+	Usage    Usage
+	Loans    Loans
+	Reserves Reserves
+	Capacity Capacity
+
+	state   *cluster.State
+	name    string
+	seen    int64 // rows of the log that the views know
+	rebuilt int   // how often they were made anew
+}
+
+// all are the views, each behind those that it goes by.
+func (v *Views) all() []view {
+	v.Capacity.views = v
+	return []view{&v.Owned, &v.ByParcel, &v.ByLeaf, &v.Usage, &v.Loans, &v.Reserves, &v.Capacity}
+}
+
+// Follow brings the views up to a plan of a state. O(rows of the log since the last time), or O(what is held) where
+// the log does not have them all any more, where parcels have other numbers, or for another state or plan.
+func (v *Views) Follow(s *cluster.State, p *cluster.Plan) {
+	from, ok := s.Changes.Since(v.seen)
+	rows := Span{&s.Changes, from, s.Changes.Kind.Len()}
+	ok = ok && v.state == s && v.name == p.Name && !rows.relaid(p.Index)
+	v.state, v.name, v.seen = s, p.Name, s.Changes.Count()
+	if !ok {
+		v.rebuilt++
+	}
+	for _, one := range v.all() {
+		if ok {
+			one.Apply(s, p, rows)
+		} else {
+			one.Rebuild(s, p)
+		}
+	}
+}
+
+// Rebuilt is how often the views were made anew.
+func (v *Views) Rebuilt() int { return v.rebuilt }
+
+// relaid tells whether a row says that what is known of a plan is to be made anew.
+func (r Span) relaid(plan int32) bool {
+	for i := r.From; i < r.To; i++ {
+		if r.Log.Kind.At(i) == cluster.ChangeRelaid && (r.Log.Plan.At(i) == plan || r.Log.Plan.At(i) == cluster.NoID) {
+			return true
+		}
+	}
+	return false
+}
+
+// each calls f for the rows of a plan that tell of units.
+func (r Span) each(plan int32, f func(row int)) {
+	for i := r.From; i < r.To; i++ {
+		if r.Log.Plan.At(i) == plan && r.Log.Kind.At(i) < cluster.ChangeResized {
+			f(i)
+		}
+	}
+}
+
+// eachHolding calls f for the holdings of a plan with how many of their units are under reclaim, parcel by parcel.
+func eachHolding(s *cluster.State, p *cluster.Plan, f func(q cluster.HoldingID, leaving int64)) {
+	h := &s.Holding
+	for _, first := range p.Parcels.First {
+		for q := first; q != cluster.NoID; q = h.NextOnParcel[q] {
+			leaving := int64(0)
+			if h.Set[q] != cluster.NoID {
+				leaving = h.Units[q]
+			}
+			f(q, leaving)
+		}
+	}
+}
