@@ -23,6 +23,7 @@ var mayImport = map[string][]string{
 	"core/cluster":   {"vecpack", "core/column", "core/plan", "core/decision", "core/pack", "github.com/bits-and-blooms/bitset"},
 	"core/view":      {"core/cluster", "core/plan", "vecpack"},
 	"core/room":      {"core/column", "vecpack"},
+	"core/pool":      {"core/cluster", "core/plan", "core/share", "core/view"},
 	"core/share":     {},
 	"core/column":    {"github.com/apache/arrow", "github.com/bits-and-blooms/bitset"},
 	"core/ownership": {"core/plan", "core/share", "vecpack"},
@@ -63,7 +64,7 @@ var mayImport = map[string][]string{
 
 // pure are the packages of the pure function: no clock, no randomness, no
 // threads, no files, no network.
-var pure = []string{"core/share", "core/ownership", "core/place", "core/line", "core/slot", "core/md", "core/cycle", "core/column", "core/view", "core/room"}
+var pure = []string{"core/share", "core/ownership", "core/place", "core/line", "core/slot", "core/md", "core/cycle", "core/column", "core/view", "core/room", "core/pool"}
 
 var impure = []string{"time", "math/rand", "math/rand/v2", "sync", "sync/atomic", "os", "log", "log/slog", "net", "net/http"}
 

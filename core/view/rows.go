@@ -18,6 +18,14 @@ type Group struct {
 	Units, Leaving []int64
 }
 
+// Get is the units of a key, 0 where it has no row.
+func (g Group) Get(key Key) int64 {
+	if i, ok := slices.BinarySearchFunc(g.Key, key, Key.compare); ok {
+		return g.Units[i]
+	}
+	return 0
+}
+
 // rows are units by group and key, in flat columns: the rows of a group stand together in the order of their keys,
 // with room behind them for a few more. A group that outgrows its room moves behind all others; where half of the
 // columns is left behind so, all groups are moved together again. Rows without units are removed.

@@ -1,6 +1,9 @@
 package view
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/plan"
 )
@@ -9,7 +12,8 @@ import (
 // orphans hold is the root's.
 type Usage struct{ rows rows }
 
-// Of is what a leaf holds: of a row's key A is the pool, NoID for what is its own, and B the unit's shape.
+// Of is what a leaf holds: of a row's key A is the pool, NoID for what is its own, B the unit's shape, C the
+// sub-allocation, so that what is held from one pool stands together, and of it what is of one size.
 func (v *Usage) Of(leaf plan.Node) Group { return v.rows.of(int32(leaf)) }
 
 // Rebuild makes the view of the state.
@@ -18,7 +22,7 @@ func (v *Usage) Rebuild(s *cluster.State, p *cluster.Plan) {
 	h := &s.Holding
 	eachHolding(s, p, func(q cluster.HoldingID, leaving int64) {
 		sub := h.Sub[q]
-		v.rows.add(int32(leafOf(s, p, sub)), Key{A: int32(h.Pool[q]), B: int32(s.Sub.Shape[sub])}, h.Units[q], leaving)
+		v.rows.add(int32(leafOf(s, p, sub)), Key{int32(h.Pool[q]), int32(s.Sub.Shape[sub]), int32(sub)}, h.Units[q], leaving)
 	})
 }
 
@@ -26,7 +30,18 @@ func (v *Usage) Rebuild(s *cluster.State, p *cluster.Plan) {
 func (v *Usage) Apply(_ *cluster.State, p *cluster.Plan, r Span) {
 	r.each(p.Index, func(i int) {
 		l := r.Log
-		key := Key{A: int32(l.Pool.At(i)), B: int32(l.Shape.At(i))}
+		key := Key{int32(l.Pool.At(i)), int32(l.Shape.At(i)), int32(l.Sub.At(i))}
 		v.rows.add(int32(l.Leaf.At(i)), key, l.Units.At(i), l.Leaving.At(i))
 	})
+}
+
+// From is the rows of what a leaf holds from one pool.
+func (v *Usage) From(leaf plan.Node, pool cluster.ConsumerID) Group {
+	g := v.rows.of(int32(leaf))
+	from, _ := slices.BinarySearchFunc(g.Key, int32(pool), func(k Key, pool int32) int { return cmp.Compare(k.A, pool) })
+	to := from
+	for to < len(g.Key) && g.Key[to].A == int32(pool) {
+		to++
+	}
+	return Group{g.Key[from:to], g.Units[from:to], g.Leaving[from:to]}
 }

@@ -1,0 +1,161 @@
+package pool
+
+import (
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/share"
+	"github.com/stintd/stint/core/view"
+)
+
+// Figures are what the consumers in one pool have of it, by their place in the tree less the pool's consumer's.
+type Figures struct {
+	Pool   plan.Node
+	Held   []int64 // units
+	Wanted []int64 // units: those held, and those outstanding
+	Usage  []int64 // share usage (MD-12)
+	Demand []int64 // usage demand (MD-13)
+	Quota  []int64 // usage quota (MD-14)
+
+	staying []int64 // share usage of what is not under reclaim
+	divider share.Divider
+	family  family
+}
+
+// family is the children of a consumer in a plan while something is divided among them.
+type family struct {
+	node              []plan.Node
+	priority          []int32
+	ratio, limit, out []int64
+}
+
+// Sum adds up the figures of one pool as things are held now. O(consumers of the pool × log, and their
+// sub-allocations).
+func (f *Figures) Sum(e *Env, pool plan.Node) {
+	t := e.State.Policy
+	f.Pool = pool
+	n := int(t.End[pool] - pool)
+	for _, column := range []*[]int64{&f.Held, &f.Wanted, &f.Usage, &f.Demand, &f.Quota, &f.staying} {
+		*column = zeros(*column, n)
+	}
+	outstanding := false
+	for leaf := pool; leaf < t.End[pool]; leaf++ {
+		if t.Leaf(leaf) && e.Plan.Terms.Member[leaf] {
+			outstanding = f.sumLeaf(e, leaf) || outstanding
+		}
+	}
+	for _, column := range [][]int64{f.Held, f.Wanted, f.Usage, f.Demand, f.staying} {
+		e.sumUp(pool, column)
+	}
+	if !outstanding { // what is to be given back is no longer deserved
+		copy(f.Quota, f.staying)
+		return
+	}
+	f.Quota[0] = f.Usage[0]
+	for n := pool; n < t.End[pool]; n++ { // parents come before their children
+		f.divide(e, n)
+	}
+}
+
+// sumLeaf adds up the figures of one leaf, and tells whether anything of it is outstanding in the pool.
+func (f *Figures) sumLeaf(e *Env, leaf plan.Node) (outstanding bool) {
+	s, at := e.State, leaf-f.Pool
+	g := e.Views.Usage.From(leaf, e.ID(f.Pool))
+	for i := 0; i < len(g.Key); {
+		shape, units, leaving := g.Key[i].B, int64(0), int64(0)
+		for ; i < len(g.Key) && g.Key[i].B == shape; i++ {
+			units, leaving = units+g.Units[i], leaving+g.Leaving[i]
+		}
+		whole := max(units, e.Views.Capacity.Of(s, f.Pool, cluster.ShapeID(shape)))
+		f.Held[at] += units
+		f.Usage[at] = share.Add(f.Usage[at], share.Fraction(units, whole))
+		f.staying[at] = share.Add(f.staying[at], share.Fraction(units-leaving, whole))
+	}
+	f.Wanted[at] = f.Held[at]
+	exists := e.Exists(f.Pool, leaf)
+	e.EachSub(leaf, func(sub cluster.SubID) {
+		units := g.Get(view.Key{A: int32(e.ID(f.Pool)), B: int32(s.Sub.Shape[sub]), C: int32(sub)})
+		if exists {
+			if short := s.Short(sub); short > 0 {
+				outstanding = true
+				f.Wanted[at] = share.Add(f.Wanted[at], short)
+				units = share.Add(units, short)
+			}
+		}
+		if units > 0 {
+			f.Demand[at] = share.Add(f.Demand[at], share.Demand(units, e.Views.Capacity.Of(s, f.Pool, s.Sub.Shape[sub])))
+		}
+	})
+	return outstanding
+}
+
+// divide divides a consumer's quota among its children (MD-14): by falling share priority, in proportion to ratio,
+// none above its demand, what is left over again.
+func (f *Figures) divide(e *Env, up plan.Node) {
+	c := &f.family
+	e.children(c, up)
+	if len(c.node) == 0 {
+		return
+	}
+	for _, n := range c.node {
+		c.limit = append(c.limit, f.Demand[n-f.Pool])
+	}
+	c.out = zeros(c.out, len(c.node))
+	f.divider.FillByPriority(f.Quota[up-f.Pool], c.priority, c.ratio, c.limit, c.out)
+	for i, n := range c.node {
+		f.Quota[n-f.Pool] = c.out[i]
+	}
+}
+
+// children are the children of a consumer that take part in the plan.
+func (e *Env) children(c *family, up plan.Node) {
+	c.node, c.priority, c.ratio, c.limit = c.node[:0], c.priority[:0], c.ratio[:0], c.limit[:0]
+	for n := e.State.Policy.First[up]; n != plan.None; n = e.State.Policy.Next[n] {
+		if e.Plan.Terms.Member[n] {
+			c.node, c.priority, c.ratio = append(c.node, n), append(c.priority, e.Window.Priority[n]), append(c.ratio, e.Window.Ratio[n])
+		}
+	}
+}
+
+// Static is the pool's part of the static share quotas of one dimension (MD-15), by place in the tree less the pool's
+// consumer's: the pool's capacity divided as if every leaf wanted everything, so that the highest priority takes all
+// of it (D-8).
+func (f *Figures) Static(e *Env, pool plan.Node, dim int, part []int64) []int64 {
+	t, c := e.State.Policy, &f.family
+	part = zeros(part, int(t.End[pool]-pool))
+	for _, v := range e.Views.Capacity.Rests(e.State, pool, nil)[dim] {
+		part[0] = share.Add(part[0], v)
+	}
+	for up := pool; up < t.End[pool]; up++ {
+		e.children(c, up)
+		best, sum := int32(0), int64(0)
+		for i, n := range c.node {
+			switch {
+			case c.ratio[i] == 0 || !e.hasLeaf(n):
+				c.ratio[i] = 0
+			case sum == 0 || c.priority[i] > best:
+				best, sum = c.priority[i], c.ratio[i]
+			case c.priority[i] == best:
+				sum = share.Add(sum, c.ratio[i])
+			}
+		}
+		for i, n := range c.node {
+			if c.ratio[i] > 0 && c.priority[i] == best {
+				part[n-pool] = share.Part(part[up-pool], c.ratio[i], sum)
+			}
+		}
+	}
+	return part
+}
+
+// hasLeaf tells whether a consumer is a leaf, or has one below it that takes part in the plan.
+func (e *Env) hasLeaf(n plan.Node) bool {
+	if e.State.Policy.Leaf(n) {
+		return true
+	}
+	for k := e.State.Policy.First[n]; k != plan.None; k = e.State.Policy.Next[k] {
+		if e.Plan.Terms.Member[k] && e.hasLeaf(k) {
+			return true
+		}
+	}
+	return false
+}
