@@ -8,6 +8,7 @@ import (
 // ByLeaf is what each leaf holds, by pool, parcel and sub-allocation. What orphans hold is the root's.
 type ByLeaf struct {
 	rows rows
+	on   *ByParcel
 	list []change // scratch
 }
 
@@ -15,16 +16,14 @@ type ByLeaf struct {
 // one pool stands together in the order of parcels.
 func (v *ByLeaf) Of(leaf plan.Node) Group { return v.rows.of(int32(leaf)) }
 
-// Rebuild makes the view of the state.
+// Rebuild makes the view of what is held on parcels.
 func (v *ByLeaf) Rebuild(s *cluster.State, p *cluster.Plan) {
-	v.list = v.list[:0]
-	h := &s.Holding
-	eachHolding(s, p, func(q cluster.HoldingID, leaving int64) {
-		sub := h.Sub[q]
-		key := Key{int32(h.Pool[q]), int32(h.Parcel[q]), int32(sub)}
-		v.list = append(v.list, change{int32(leafOf(s, p, sub)), key, h.Units[q], leaving})
+	v.rows.build(s.Policy.Len(), func(f func(c change)) {
+		v.on.each(func(k cluster.ParcelID, key Key, units, leaving int64) {
+			leaf := leafOf(s, p, cluster.SubID(key.A))
+			f(change{int32(leaf), Key{key.B, int32(k), key.A}, units, leaving})
+		})
 	})
-	v.rows.build(s.Policy.Len(), v.list)
 }
 
 // Apply brings the view up by rows of the log.

@@ -10,12 +10,29 @@ func (v *ByParcel) On(k cluster.ParcelID) Group { return v.rows.of(int32(k)) }
 
 // Rebuild makes the view of the state.
 func (v *ByParcel) Rebuild(s *cluster.State, p *cluster.Plan) {
-	var list []change
 	h := &s.Holding
-	eachHolding(s, p, func(q cluster.HoldingID, leaving int64) {
-		list = append(list, change{int32(h.Parcel[q]), labelKey(h.Sub[q], h.Pool[q], h.Lender[q]), h.Units[q], leaving})
+	v.rows.build(p.Parcels.Len(), func(f func(c change)) {
+		for q, sub := range h.Sub {
+			if sub == cluster.NoID || s.Sub.Plan[sub] != p.Index {
+				continue
+			}
+			leaving := int64(0)
+			if h.Set[q] != cluster.NoID {
+				leaving = h.Units[q]
+			}
+			f(change{int32(h.Parcel[q]), labelKey(sub, h.Pool[q], h.Lender[q]), h.Units[q], leaving})
+		}
 	})
-	v.rows.build(p.Parcels.Len(), list)
+}
+
+// each calls f for all rows, parcel by parcel.
+func (v *ByParcel) each(f func(k cluster.ParcelID, key Key, units, leaving int64)) {
+	for k := range v.rows.first {
+		g := v.rows.of(int32(k))
+		for i, key := range g.Key {
+			f(cluster.ParcelID(k), key, g.Units[i], g.Leaving[i])
+		}
+	}
 }
 
 // Apply brings the view up by rows of the log.

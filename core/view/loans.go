@@ -3,19 +3,20 @@ package view
 import "github.com/stintd/stint/core/cluster"
 
 // Loans is what each consumer lends, by who holds it.
-type Loans struct{ rows rows }
+type Loans struct {
+	rows rows
+	on   *ByParcel
+}
 
 // By is what a consumer lends: of a row's key A is the leaf that holds it, B the unit's shape, C the pool.
 func (v *Loans) By(lender cluster.ConsumerID) Group { return v.rows.of(int32(lender)) }
 
-// Rebuild makes the view of the state.
+// Rebuild makes the view of what is held on parcels.
 func (v *Loans) Rebuild(s *cluster.State, p *cluster.Plan) {
 	v.rows.reset(s.Consumer.Len())
-	h := &s.Holding
-	eachHolding(s, p, func(q cluster.HoldingID, leaving int64) {
-		if sub := h.Sub[q]; h.Lender[q] != cluster.NoID {
-			key := Key{int32(leafOf(s, p, sub)), int32(s.Sub.Shape[sub]), int32(h.Pool[q])}
-			v.rows.add(int32(h.Lender[q]), key, h.Units[q], leaving)
+	v.on.each(func(_ cluster.ParcelID, key Key, units, leaving int64) {
+		if sub := cluster.SubID(key.A); key.C != cluster.NoID {
+			v.rows.add(key.C, Key{int32(leafOf(s, p, sub)), int32(s.Sub.Shape[sub]), key.B}, units, leaving)
 		}
 	})
 }

@@ -163,24 +163,22 @@ type change struct {
 	units, leaving int64
 }
 
-// build makes so many groups of rows in any order, which it may move. O(rows), and the sorting of groups that are not
-// in order.
-func (r *rows) build(groups int, list []change) {
+// build makes so many groups of rows that each gives in any order, each time it is called the same. O(rows), and the
+// sorting of groups that are not in order.
+func (r *rows) build(groups int, each func(f func(c change))) {
 	r.reset(groups)
-	r.key, r.units, r.leaving = stretch(r.key, len(list)), stretch(r.units, len(list)), stretch(r.leaving, len(list))
-	for i := range list {
-		r.room[list[i].group]++
-	}
+	each(func(c change) { r.room[c.group]++ })
 	at := int32(0)
 	for g, n := range r.room {
 		r.first[g], at = at, at+n
 	}
-	for i := range list {
-		c := &list[i]
+	n := int(at)
+	r.key, r.units, r.leaving = stretch(r.key, n), stretch(r.units, n), stretch(r.leaving, n)
+	each(func(c change) {
 		to := r.first[c.group] + r.size[c.group]
 		r.key[to], r.units[to], r.leaving[to] = c.key, c.units, c.leaving
 		r.size[c.group]++
-	}
+	})
 	for g := range r.first {
 		r.order(int32(g))
 	}

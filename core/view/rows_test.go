@@ -60,7 +60,11 @@ func TestRows(t *testing.T) {
 				for at, s := range want { // in any order, some in two parts
 					list = append(list, change{at.group, at.key, s.units - 1, s.leaving}, change{at.group, at.key, 1, 0})
 				}
-				r.build(groups+1, list)
+				r.build(groups+1, func(f func(c change)) {
+					for _, c := range list {
+						f(c)
+					}
+				})
 			},
 			"": func(t *rapid.T) {
 				rowsOf := map[place]sum{}

@@ -10,19 +10,21 @@ import (
 
 // Usage is how many units of each size every leaf holds from each pool: what shares of pools are made of (MD-12). What
 // orphans hold is the root's.
-type Usage struct{ rows rows }
+type Usage struct {
+	rows rows
+	on   *ByParcel
+}
 
 // Of is what a leaf holds: of a row's key A is the pool, NoID for what is its own, B the unit's shape, C the
 // sub-allocation, so that what is held from one pool stands together, and of it what is of one size.
 func (v *Usage) Of(leaf plan.Node) Group { return v.rows.of(int32(leaf)) }
 
-// Rebuild makes the view of the state.
+// Rebuild makes the view of what is held on parcels.
 func (v *Usage) Rebuild(s *cluster.State, p *cluster.Plan) {
 	v.rows.reset(s.Policy.Len())
-	h := &s.Holding
-	eachHolding(s, p, func(q cluster.HoldingID, leaving int64) {
-		sub := h.Sub[q]
-		v.rows.add(int32(leafOf(s, p, sub)), Key{int32(h.Pool[q]), int32(s.Sub.Shape[sub]), int32(sub)}, h.Units[q], leaving)
+	v.on.each(func(_ cluster.ParcelID, key Key, units, leaving int64) {
+		sub := cluster.SubID(key.A)
+		v.rows.add(int32(leafOf(s, p, sub)), Key{key.B, int32(s.Sub.Shape[sub]), key.A}, units, leaving)
 	})
 }
 

@@ -38,7 +38,7 @@ type Views struct {
 
 // all are the views, each behind those that it goes by.
 func (v *Views) all() []view {
-	v.Capacity.views = v
+	v.Capacity.views, v.ByLeaf.on, v.Usage.on, v.Loans.on = v, &v.ByParcel, &v.ByParcel, &v.ByParcel
 	return []view{&v.Owned, &v.ByParcel, &v.ByLeaf, &v.Usage, &v.Loans, &v.Reserves, &v.Capacity}
 }
 
@@ -79,20 +79,6 @@ func (r Span) each(plan int32, f func(row int)) {
 	for i := r.From; i < r.To; i++ {
 		if r.Log.Plan.At(i) == plan && r.Log.Kind.At(i) < cluster.ChangeResized {
 			f(i)
-		}
-	}
-}
-
-// eachHolding calls f for the holdings of a plan with how many of their units are under reclaim, parcel by parcel.
-func eachHolding(s *cluster.State, p *cluster.Plan, f func(q cluster.HoldingID, leaving int64)) {
-	h := &s.Holding
-	for _, first := range p.Parcels.First {
-		for q := first; q != cluster.NoID; q = h.NextOnParcel[q] {
-			leaving := int64(0)
-			if h.Set[q] != cluster.NoID {
-				leaving = h.Units[q]
-			}
-			f(q, leaving)
 		}
 	}
 }

@@ -1,0 +1,350 @@
+// Package grant hands out what is free in a pool of an MD plan (MD-16, with MD-7 to MD-9 and MD-18): unit by unit,
+// always to the consumer that has least for its share, always to the parcel that the rules of placement name. Pool is
+// given an environment and gives back columns of decisions; it changes nothing of the state, knows no clock, and runs
+// on one thread.
+//
+// A pool's turn: its parcels become lots, in the order in which they are used; the leaves below it that are short of
+// something become a queue each; then the loop. A leaf's own parcels are granted by the same function, the leaf being
+// the pool's consumer.
+package grant
+
+import (
+	"slices"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/column"
+	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/pool"
+)
+
+// Env is what a pool's turn goes by.
+type Env struct {
+	pool.Env
+	Promises *pool.Promises
+	Rules    *Rules
+	Needs    *Needs
+	Limits   *Limits                // nil: the plan sets no share limit
+	Undone   map[cluster.SubID]bool // grants of them were taken back in this cycle: they get nothing more in it (CYC-1)
+}
+
+// Decisions are units that are granted, a row for each, in the order in which they were.
+type Decisions struct {
+	Sub    column.Vector[cluster.SubID]
+	Parcel column.Vector[cluster.ParcelID]
+}
+
+// Granter is the memory of pools' turns. The zero value is ready.
+type Granter struct {
+	race   race
+	queue  queue
+	kinds  kinds
+	net    pool.Net
+	stake  []int64
+	line   []int32 // by number of a node: its queue
+	lots   []lot
+	used   int // of lots
+	search []search
+	masks  masks
+	by     map[searchKey]int32
+	env    *Env
+	top    plan.Node
+	mixed  bool // some lot is
+}
+
+// Pool hands out what is free in the pool of a consumer, or on a leaf's own parcels, as things are held now. The
+// decisions are added to out; limits are brought up by them. O(units × (depth × log children + what finding a parcel
+// takes), parcels and sub-allocations below the consumer).
+func (g *Granter) Pool(e *Env, top plan.Node, out *Decisions) {
+	g.env, g.top = e, top
+	if g.queue.fill(e, top); len(g.queue.leaf) == 0 {
+		return
+	}
+	if g.layLots(); g.used == 0 {
+		return
+	}
+	g.net.Sum(&e.Env, e.Promises, top)
+	g.lookup()
+	if e.State.Policy.Leaf(top) {
+		for g.serve(0, out) {
+		}
+		return
+	}
+	g.stake = g.net.Stakes(&e.Env, g.stake)
+	g.kinds.fill(e, &g.queue, &g.net, top)
+	if !g.race.begin(&e.State.Policy.Tree, e.Window, top, g.queue.leaf, g.stake) {
+		return
+	}
+	g.line = zeros(g.line, len(g.stake))
+	for l, leaf := range g.queue.leaf {
+		g.line[leaf] = int32(l)
+	}
+	for leaf := g.race.next(); leaf != nobody; leaf = g.race.next() {
+		l, usage := g.line[leaf], int64(0)
+		given := g.serve(l, out)
+		if given {
+			usage = g.kinds.next(g.queue.ask[g.queue.given].kind)
+		}
+		g.race.served(leaf, usage, given && g.queue.advance(l))
+	}
+}
+
+// serve gives a leaf one unit, of the ask whose turn it is or, where nothing of that fits, of the next; false when
+// nothing fits.
+func (g *Granter) serve(l int32, out *Decisions) bool {
+	q := &g.queue
+	for q.advance(l) {
+		at := q.next(l)
+		a := &q.ask[at]
+		k, ok := g.place(a)
+		if ok {
+			out.Sub.Add(a.sub)
+			out.Parcel.Add(k)
+			a.has++
+			q.given = at
+		} else {
+			a.passed = true // nor will it in this loop: free room only falls
+		}
+		if q.settle(l); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// place takes room for one unit of an ask; false when there is none, or a share limit stands against it.
+func (g *Granter) place(a *ask) (k cluster.ParcelID, ok bool) {
+	e := g.env
+	leaf := plan.Node(plan.None)
+	if e.Limits != nil {
+		if leaf = e.State.Node(a.sub); e.Limits.Over(e, leaf, g.top, e.State.Shape.Size(a.shape)) {
+			return 0, false
+		}
+	}
+	s := &g.search[a.search]
+	for s.lot < g.used {
+		l := &g.lots[s.lot]
+		row := s.unit.find(l)
+		if row < 0 {
+			if s.lot++; s.lot < g.used {
+				g.enter(s)
+			}
+			continue
+		}
+		k = l.parcel[row]
+		host := e.Plan.Parcels.Host[k]
+		if s.on != nil && s.on[host] >= s.most {
+			s.unit.mask[row>>6] &^= 1 << (uint(row) & 63)
+			continue
+		}
+		if l.take(row, &s.unit.need); s.on != nil {
+			s.on[host]++
+		}
+		if e.Limits != nil {
+			e.Limits.add(e, leaf, g.top, e.State.Shape.Size(a.shape))
+		}
+		return k, true
+	}
+	return 0, false
+}
+
+// layLots makes lots of the pool's parcels with room: its own before those that are lent, own ones by its consumer's
+// preference, the best first, lent ones by their owners', the worst first (MD-6, MD-7).
+func (g *Granter) layLots() {
+	e := g.env
+	g.used, g.mixed = 0, false
+	owned := &e.Views.Owned
+	from, lent := owned.Own(g.top)
+	_, to := owned.Below(g.top)
+	least := g.least()
+	var in [2*preferences + 2][]cluster.ParcelID
+	for row := from; row < to; row++ {
+		k := owned.Parcel[row]
+		if !e.Plan.Parcels.IsOpen(k) || !covers(e.Plan, k, least) {
+			continue
+		}
+		tier := 0
+		switch {
+		case row >= lent:
+			tier = 2*preferences + 1 - int(e.preference(e.Owner(k), k))
+		case g.top != plan.Root:
+			tier = int(e.preference(g.top, k))
+		}
+		in[tier] = append(in[tier], k)
+	}
+	for tier, list := range in {
+		if len(list) > 0 {
+			slices.Sort(list) // those of several owners
+			g.layLot(list, tier > preferences)
+		}
+	}
+}
+
+// preferences is how many there are, from 1.
+const preferences = 10
+
+// layLot makes a lot of some parcels.
+func (g *Granter) layLot(list []cluster.ParcelID, lent bool) {
+	e := g.env
+	if g.used == len(g.lots) {
+		g.lots = append(g.lots, lot{})
+	}
+	l := &g.lots[g.used]
+	g.used++
+	l.begin(e.Rules, len(e.Plan.Parcels.Cap))
+	side, owner, grace := plan.Node(plan.None), plan.Node(plan.None), int64(0)
+	for _, k := range list {
+		if at := e.Owner(k); at != owner || len(l.parcel) == 0 {
+			if owner, grace = at, e.Grace(at, g.top); lent {
+				side = e.Toward(at, g.top)
+			}
+		}
+		l.add(k, side, grace)
+	}
+	own := e.Grace(g.top, g.top)
+	l.mixed = lent || slices.ContainsFunc(l.grace, func(us int64) bool { return us != own })
+	g.mixed = g.mixed || l.mixed
+	l.lay(e.Plan, func(k cluster.ParcelID, free, rest []int64) bool { return e.room(k, g.top, free, rest) })
+}
+
+// least is, by dimension, the least that any ask takes: a parcel with less is of no use.
+func (g *Granter) least() []int64 {
+	var least []int64
+	seen := zeros(g.kinds.last, g.env.State.Shape.Len())
+	g.kinds.last = seen
+	for i := range g.queue.ask {
+		shape := g.queue.ask[i].shape
+		if seen[shape] > 0 {
+			continue
+		}
+		seen[shape] = 1
+		size := g.env.State.Shape.Size(shape)
+		if least == nil {
+			least = slices.Clone(size)
+		}
+		for d, v := range size {
+			least[d] = min(least[d], v)
+		}
+	}
+	return least
+}
+
+// covers tells whether a parcel has at least so much free beside what sets keep.
+func covers(p *cluster.Plan, k cluster.ParcelID, least []int64) bool {
+	some := false
+	for d := range p.Parcels.Free {
+		free := p.Parcels.Available(d, k)
+		if some = some || free > 0; least[d] > 0 && free < least[d] {
+			return false
+		}
+	}
+	return some
+}
+
+// preference is a consumer's for the first of the plan's groups that has a parcel's host.
+func (e *Env) preference(n plan.Node, k cluster.ParcelID) int8 {
+	return e.Window.Preference[e.Needs.group(e, e.Plan.Parcels.Host[k])][n]
+}
+
+// room is what is free on a parcel beside what sets keep there, and what lenders' reserves leave of that for those who
+// draw on it through a pool; less tells whether that is less.
+func (e *Env) room(k cluster.ParcelID, top plan.Node, free, rest []int64) (less bool) {
+	for d := range free {
+		free[d] = e.Plan.Parcels.Available(d, k)
+		rest[d] = free[d]
+	}
+	if !e.Views.Reserves.Any(k) {
+		return false
+	}
+	g, t := e.Views.ByParcel.On(k), &e.State.Policy.Tree
+	e.Views.Reserves.Each(t, k, top, func(keeper plan.Node, amount []int64) {
+		for d := range rest {
+			left := e.Plan.Parcels.Cap[d][k] - amount[d]
+			for i, key := range g.Key {
+				if sub := cluster.SubID(key.A); !e.within(sub, keeper) {
+					left -= e.State.Size(sub)[d] * g.Units[i]
+				}
+			}
+			for _, id := range e.Promises.Set {
+				if e.State.Aim(id) == k && !e.within(e.State.Set.Taker[id], keeper) {
+					left -= e.State.Kept(id, d)
+				}
+			}
+			if left < rest[d] {
+				rest[d], less = left, true
+			}
+		}
+	})
+	return less
+}
+
+// within tells whether a sub-allocation is of a consumer or below it; orphans are outsiders of everybody.
+func (e *Env) within(sub cluster.SubID, n plan.Node) bool {
+	leaf := e.State.Node(sub)
+	return leaf != plan.None && e.State.Policy.Within(leaf, n)
+}
+
+// lookup gives each ask its search, at the first lot.
+func (g *Granter) lookup() {
+	e := g.env
+	g.search, g.masks.key, g.masks.bits = g.search[:0], g.masks.key[:0], g.masks.bits[:0]
+	g.by = map[searchKey]int32{}
+	for l, leaf := range g.queue.leaf {
+		one := &g.queue.lines[l]
+		key := searchKey{side: plan.None, sub: cluster.NoID}
+		if n := g.top + plan.Node(leaf); g.mixed {
+			if key.grace = e.State.Policy.ReclaimUS[n]; n != g.top {
+				key.side = e.Toward(n, g.top)
+			}
+		}
+		for i := g.queue.alloc[one.first]; i < g.queue.alloc[one.end]; i++ {
+			a := &g.queue.ask[i]
+			key.shape, key.need, key.sub = a.shape, e.State.Sub.Need[a.sub], cluster.NoID
+			if a.most {
+				key.sub = a.sub
+			}
+			at, ok := g.by[key]
+			if !ok {
+				at = int32(len(g.search))
+				g.by[key] = at
+				g.open(key)
+			}
+			a.search = at
+		}
+	}
+}
+
+// open adds a search, in the memory of an earlier one where there is one.
+func (g *Granter) open(key searchKey) {
+	if len(g.search) < cap(g.search) {
+		g.search = g.search[:len(g.search)+1]
+	} else {
+		g.search = append(g.search, search{})
+	}
+	s, e := &g.search[len(g.search)-1], g.env
+	s.key, s.lot, s.on = key, 0, nil
+	if key.sub != cluster.NoID {
+		s.most, s.on = e.State.Sub.MaxPerHost[key.sub], map[cluster.HostID]int64{}
+		h := &e.State.Holding
+		for q := e.State.Sub.First[key.sub]; q != cluster.NoID; q = h.NextOfSub[q] {
+			s.on[e.Plan.Parcels.Host[h.Parcel[q]]] += h.Units[q]
+		}
+	}
+	g.enter(s)
+}
+
+// enter points a search at its lot.
+func (g *Granter) enter(s *search) {
+	l, e := &g.lots[s.lot], g.env
+	selected, ordered := e.Needs.Of(e, s.key.need)
+	mask := g.masks.of(l, maskKey{s.lot, s.key.need, s.key.side, s.key.grace}, selected)
+	if s.on != nil { // it gets bits of its own, as hosts fill up for it
+		own := make([]uint64, (len(l.parcel)+63)/64)
+		for i := range own {
+			if own[i] = ^uint64(0); mask != nil {
+				own[i] = mask[i]
+			}
+		}
+		mask = own
+	}
+	s.unit.begin(l, s.key.shape, e.State.Shape.Size(s.key.shape), mask, e.Needs.rows(l, s.key.need), ordered)
+}

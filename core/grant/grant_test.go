@@ -1,0 +1,393 @@
+package grant
+
+import (
+	"cmp"
+	"math/big"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/pool"
+	"github.com/stintd/stint/core/room"
+	"github.com/stintd/stint/core/view"
+	"github.com/stintd/stint/ingest/table"
+)
+
+// TestRace holds the order of turns against the words of MD-16 over random trees: go down to the child of the highest
+// priority, among equals to the one with the least usage ÷ ratio, ties in plan order.
+func TestRace(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 40).Draw(t, "nodes")
+		tree := &plan.Tree{Parent: make([]plan.Node, n), End: make([]plan.Node, n)}
+		w := &plan.MDWindow{Priority: make([]int32, n), Ratio: make([]int64, n)}
+		usage := make([]int64, n)
+		leaf := make([]bool, n)
+		up := []plan.Node{plan.Root} // the way to the node before
+		tree.Parent[0] = plan.None
+		for i := 1; i < n; i++ {
+			up = up[:rapid.IntRange(1, len(up)).Draw(t, "depth")]
+			tree.Parent[i] = up[len(up)-1]
+			up = append(up, plan.Node(i))
+			w.Priority[i], w.Ratio[i] = rapid.Int32Range(0, 1).Draw(t, "priority"), rapid.Int64Range(0, 3).Draw(t, "ratio")
+			usage[i], leaf[i] = rapid.Int64Range(0, 5).Draw(t, "usage"), true
+		}
+		for i := n - 1; i >= 0; i-- {
+			if tree.End[i] = max(tree.End[i], plan.Node(i+1)); i > 0 {
+				p := tree.Parent[i]
+				tree.End[p], leaf[p] = max(tree.End[p], tree.End[i]), false
+			}
+		}
+		var leaves []int32
+		in := make([]bool, n)
+		for i := range n {
+			if leaf[i] && rapid.Bool().Draw(t, "takes part") {
+				leaves, in[i] = append(leaves, int32(i)), true
+			}
+		}
+		var r race
+		r.begin(tree, w, plan.Root, leaves, slices.Clone(usage))
+		for range 60 {
+			want := turnOf(tree, w, usage, in, 0)
+			if got := r.next(); got != want {
+				t.Fatalf("it is the turn of %d, want %d", got, want)
+			}
+			if want == nobody {
+				return
+			}
+			more, stays := rapid.Int64Range(0, 3).Draw(t, "more"), rapid.IntRange(0, 4).Draw(t, "stays") > 0
+			r.served(want, more, stays)
+			for i := plan.Node(want); i != plan.None; i = tree.Parent[i] {
+				usage[i] += more
+			}
+			in[want] = stays
+		}
+	})
+}
+
+// turnOf is the leaf below a node whose turn it is, by a plain search.
+func turnOf(t *plan.Tree, w *plan.MDWindow, usage []int64, in []bool, node plan.Node) int32 {
+	best, leaf := plan.Node(plan.None), int32(nobody)
+	less := func(a, b plan.Node) bool {
+		x := new(big.Int).Mul(big.NewInt(usage[a]), big.NewInt(w.Ratio[b]))
+		y := new(big.Int).Mul(big.NewInt(usage[b]), big.NewInt(w.Ratio[a]))
+		return w.Priority[a] > w.Priority[b] || w.Priority[a] == w.Priority[b] && x.Cmp(y) < 0
+	}
+	for k := node + 1; k < t.End[node]; k++ {
+		if t.Parent[k] != node || w.Ratio[k] == 0 {
+			continue
+		}
+		below := int32(k)
+		if t.End[k] > k+1 {
+			below = turnOf(t, w, usage, in, k)
+		} else if !in[k] {
+			below = nobody
+		}
+		if below != nobody && (best == plan.None || less(k, best)) {
+			best, leaf = k, below
+		}
+	}
+	return leaf
+}
+
+// parcels draws parcels of some dimensions, few of them alike, with what is free on them and how much of that may be
+// had.
+func parcels(t *rapid.T) (p *cluster.Plan, free, rest [][]int64) {
+	dims, n := rapid.IntRange(1, 9).Draw(t, "dimensions"), rapid.IntRange(1, 150).Draw(t, "parcels")
+	largest := rapid.SampledFrom([]int64{8, 100, 1 << 20, 1 << 50}).Draw(t, "largest")
+	p = &cluster.Plan{}
+	p.Terms.Placement = rapid.SampledFrom([]plan.Placement{plan.BestFit, plan.Stacked, plan.Balanced}).Draw(t, "placement")
+	p.Parcels = cluster.Parcels{Host: make([]cluster.HostID, n), Open: make([]uint64, (n+63)/64), Cap: make([][]int64, dims)}
+	for k := range n {
+		p.Parcels.Open[k>>6] |= 1 << (k & 63)
+		p.Parcels.Host[k] = cluster.HostID(k)
+		var f, r []int64
+		for d := range dims {
+			whole := rapid.Int64Range(0, largest).Draw(t, "capacity")
+			v := whole - rapid.Int64Range(0, whole).Draw(t, "held")*rapid.Int64Range(0, 1).Draw(t, "in use")
+			p.Parcels.Cap[d] = append(p.Parcels.Cap[d], whole)
+			f, r = append(f, v), append(r, v-rapid.Int64Range(0, 3).Draw(t, "reserved")*rapid.Int64Range(0, 1).Draw(t, "any"))
+		}
+		free, rest = append(free, f), append(rest, r)
+	}
+	return p, free, rest
+}
+
+// TestPlacement holds where units go against the definitions of D-2 and D-3, while the lot fills.
+func TestPlacement(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p, free, rest := parcels(t)
+		rules, dims := NewRules(p), len(p.Parcels.Cap)
+		var l lot
+		l.begin(rules, dims)
+		for k := range free {
+			l.add(cluster.ParcelID(k), plan.None, 0)
+		}
+		l.lay(p, func(k cluster.ParcelID, f, r []int64) bool {
+			copy(f, free[k])
+			copy(r, rest[k])
+			return !slices.Equal(free[k], rest[k])
+		})
+		words := (len(free) + 63) / 64
+		var asks []finder
+		for i := range rapid.IntRange(1, 4).Draw(t, "sizes") {
+			size := make([]int64, dims)
+			for d := range size {
+				size[d] = rapid.Int64Range(0, rules.most[d]/3+1).Draw(t, "size") * rapid.Int64Range(0, 1).Draw(t, "needed")
+			}
+			size[i%dims] = max(1, size[i%dims])
+			var mask []uint64
+			if rapid.Bool().Draw(t, "masked") {
+				mask = rapid.SliceOfN(rapid.Uint64(), words, words).Draw(t, "mask")
+			}
+			var f finder
+			f.begin(&l, cluster.ShapeID(i), size, mask, nil, false)
+			asks = append(asks, f)
+		}
+		for range 80 {
+			f := &asks[rapid.IntRange(0, len(asks)-1).Draw(t, "ask")]
+			want := placed(rules, p, free, rest, f.need.Size(), f.mask)
+			got := f.find(&l)
+			if got != want {
+				t.Fatalf("placement %d: %v goes to %d, want %d\nfree %v\nrest %v", rules.placement, f.need.Size(), got, want, free, rest)
+			}
+			if got == room.NoRow {
+				continue
+			}
+			l.take(got, &f.need)
+			for d, v := range f.need.Size() {
+				free[got][d] -= v
+				rest[got][d] -= v
+			}
+		}
+	})
+}
+
+// placed is where a unit goes by the definitions.
+func placed(r *Rules, p *cluster.Plan, free, rest [][]int64, size []int64, mask []uint64) room.Row {
+	best := room.NoRow
+	for k := range free {
+		fits := mask == nil || mask[k>>6]>>(k&63)&1 == 1
+		for d, v := range size {
+			fits = fits && (v == 0 || rest[k][d] >= v)
+		}
+		if fits && (best == room.NoRow || rather(r, p, free, size, k, int(best))) {
+			best = room.Row(k)
+		}
+	}
+	return best
+}
+
+// rather tells whether a unit goes to parcel a rather than to b, which comes before it.
+func rather(r *Rules, p *cluster.Plan, free [][]int64, size []int64, a, b int) bool {
+	switch r.placement {
+	case plan.Stacked:
+		return begun(p, free, a) && !begun(p, free, b)
+	case plan.Balanced:
+		return r.weigh(free[a]) > r.weigh(free[b])
+	}
+	x, y := likenessOf(r, free[a], size), likenessOf(r, free[b], size)
+	if c := new(big.Int).Mul(x.dot2, y.norm).Cmp(new(big.Int).Mul(y.dot2, x.norm)); c != 0 {
+		return c > 0
+	}
+	return cmp.Or(cmp.Compare(x.shape, y.shape), cmp.Compare(x.full, y.full)) < 0
+}
+
+func begun(p *cluster.Plan, free [][]int64, k int) bool {
+	for d, v := range free[k] {
+		if v != p.Parcels.Cap[d][k] {
+			return true
+		}
+	}
+	return false
+}
+
+// likenessDef is D-2's measure of a parcel for a unit.
+type likenessDef struct {
+	dot2, norm  *big.Int
+	shape, full int
+}
+
+func likenessOf(r *Rules, free, size []int64) likenessDef {
+	dims := min(len(free), 8)
+	step, most := make([]int64, dims), int64(0)
+	for d := range dims {
+		step[d] = max(0, free[d]) * r.weight[d] >> 46
+		most = max(most, step[d])
+	}
+	dot, norm, shape, digit := big.NewInt(0), int64(0), 0, 1
+	for d, x := range step {
+		level, code := int64(0), 0
+		switch {
+		case len(free) > 4:
+			if 4*x > most {
+				level, code = 1, 1
+			}
+		case 2*x > most:
+			level, code = 12, 3
+		case 4*x > most:
+			level, code = 6, 2
+		case 16*x > most:
+			level, code = 2, 1
+		}
+		if w := r.weight[d]; w > 0 {
+			y := (min(size[d], 1<<58/w)*w + 1<<46 - 1) >> 46
+			dot.Add(dot, new(big.Int).Mul(big.NewInt(level), big.NewInt(y)))
+		}
+		norm += level * level
+		shape += digit * code
+		if digit *= 4; len(free) > 4 {
+			digit /= 2
+		}
+	}
+	full := 0
+	for _, x := range []int64{256, 1024, 2048} {
+		if most > x {
+			full++
+		}
+	}
+	return likenessDef{dot.Mul(dot, dot), big.NewInt(max(1, norm)), shape, full}
+}
+
+// TestQueue holds the order in which a leaf's demand is served against CYC-10 and D-9: allocations in turn, of one the
+// ask with the least of what it wants, ties in row order.
+func TestQueue(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var q queue
+		sizes := rapid.SliceOfN(rapid.IntRange(1, 5), 1, 4).Draw(t, "asks of allocations")
+		for _, n := range sizes {
+			q.alloc = append(q.alloc, int32(len(q.ask)))
+			for range n {
+				wanted := rapid.Int64Range(1, 9).Draw(t, "wanted")
+				q.ask = append(q.ask, ask{has: rapid.Int64Range(0, wanted-1).Draw(t, "has"), wanted: wanted})
+			}
+		}
+		q.alloc = append(q.alloc, int32(len(q.ask)))
+		q.lines, q.heap = []line{{0, int32(len(sizes)), -1, 0}}, make([]int32, len(q.ask))
+		for q.advance(0) {
+			want, at := -1, q.next(0)
+			for a := range sizes {
+				for i := int(q.alloc[a]); i < int(q.alloc[a+1]); i++ {
+					x := &q.ask[i]
+					if !x.passed && x.has < x.wanted && (want < 0 || x.has*q.ask[want].wanted < q.ask[want].has*x.wanted) {
+						want = i
+					}
+				}
+				if want >= 0 {
+					break
+				}
+			}
+			if int(at) != want {
+				t.Fatalf("it is the turn of ask %d, want %d: %+v", at, want, q.ask)
+			}
+			if rapid.IntRange(0, 3).Draw(t, "fits") == 0 {
+				q.ask[at].passed = true
+			} else {
+				q.ask[at].has++
+			}
+			q.settle(0)
+		}
+		for i := range q.ask {
+			if a := &q.ask[i]; !a.passed && a.has < a.wanted {
+				t.Fatalf("ask %d was not served: %+v", i, a)
+			}
+		}
+	})
+}
+
+// stateOf is a state after settle on a policy, hosts and demand, and the environment of its first plan.
+func stateOf(t *testing.T, policy, hosts, demand string) *Env {
+	t.Helper()
+	p, err := plan.Parse("policy.yaml", []byte(policy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := cluster.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := table.Options{Format: table.CSV, Dimensions: p.Dimensions}
+	h, err := table.ReadHosts(strings.NewReader(hosts), o)
+	if err == nil {
+		err = s.SetHosts(h, true)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := table.ReadDemand(strings.NewReader(demand), o)
+	if err == nil {
+		err = s.SetDemand("s", d)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Settle(60e6)
+	return envOf(s)
+}
+
+// envOf is the environment of a state's first plan.
+func envOf(s *cluster.State) *Env {
+	v := new(view.Views)
+	v.Follow(s, &s.Plans[0])
+	e := &Env{Env: pool.New(s, &s.Plans[0], v), Promises: new(pool.Promises), Needs: new(Needs), Rules: NewRules(&s.Plans[0])}
+	e.Promises.Sum(e.Env)
+	e.Limits = NewLimits(e)
+	return e
+}
+
+const twoLeaves = `
+stint: 1
+dimensions: [ncpus]
+resource_groups: [{name: G, select: "select(ncpus > 0)"}]
+consumers: [{path: /A}, {path: /B}]
+md_plans: [{name: p, resource_groups: [{name: G}], consumers: [{path: /A}, {path: /B}]}]
+`
+
+// TestPromised holds that a promised unit is not granted by another step, and that the room that is held for it is
+// kept free (CYC-6, CYC-7).
+func TestPromised(t *testing.T) {
+	e := stateOf(t, twoLeaves, "host,ncpus\nh1,10\n", "consumer,allocation,units,ncpus\n/A,a,3,2\n/B,b,9,1\n")
+	s := e.State
+	taker := cluster.SubID(0)
+	set := s.OpenSet(e.Plan, 0, decision.ReclaimFairShare, taker, 60e6)
+	s.Promise(set, 2)
+	e = envOf(s)
+	var g Granter
+	var out Decisions
+	g.Pool(e, plan.Root, &out)
+	var units [2]int64
+	for _, sub := range out.Sub.Values() {
+		units[sub]++
+	}
+	if units != [2]int64{1, 4} { // of 10, 4 are held for two units of /A; its third takes 2, /B the rest
+		t.Fatalf("/A is given %d and /B %d units, want 1 and 4", units[0], units[1])
+	}
+}
+
+// TestRuns holds that what is decided is booked sub by sub in the order of D-14, units on one parcel together.
+func TestRuns(t *testing.T) {
+	e := stateOf(t, twoLeaves, "host,ncpus\nh1,4\nh2,4\n", "consumer,allocation,units,ncpus\n/B,b,3,1\n/A,a,2,2\n/A,a2,1,1\n")
+	var g Granter
+	var out Decisions
+	g.Pool(e, plan.Root, &out)
+	runs, parcels := out.Runs(e, 7, nil)
+	var order []string
+	units := 0
+	for _, r := range runs {
+		order = append(order, e.State.Label.String(e.State.Alloc.Name[e.State.Sub.Alloc[r.Sub]]))
+		if units += int(r.To - r.From); r.Granted != 7 || r.Origin != decision.OriginPublicPool {
+			t.Errorf("a run is %+v", r)
+		}
+	}
+	if !slices.Equal(order, []string{"a", "a2", "b"}) || units != out.Sub.Len() || units != len(parcels) {
+		t.Fatalf("runs of %v, %d units of %d", order, units, out.Sub.Len())
+	}
+	e.State.HoldAll(nil, runs, parcels, nil)
+	if err := e.State.Verify(); err != nil {
+		t.Fatal(err)
+	}
+}

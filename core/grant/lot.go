@@ -1,0 +1,146 @@
+package grant
+
+import (
+	"math/bits"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/room"
+	"github.com/stintd/stint/vecpack"
+)
+
+// lot is parcels that a pool gives units of in one order, as rows of an index of their free room, in the order of
+// parcels. While a pool grants, free room only falls: what fits nowhere in a lot will not fit there later.
+type lot struct {
+	rules  *Rules
+	dims   int
+	parcel []cluster.ParcelID // by row
+	side   []plan.Node        // by row: who is below this child of the pool's consumer gets nothing of it; None: everybody may
+	grace  []int64            // by row: who may take longer gets nothing of it
+	mixed  bool               // sides or graces say something
+	index  room.Index         // what is free, or less where a lender's reserve leaves less
+	slack  []int64            // by row, then dimension: how much more is free; nil: nothing
+	whole  []int64            // scratch
+
+	class   []int16           // by row
+	sets    [classesMax]int32 // numbers in set, from 1; 0: no row was in the class yet
+	set     []room.Set
+	used    int
+	arrived [classesMax]uint32 // how often a row came into the class
+	shape   [classesMax / fullnesses]bool
+	shapes  []uint8                         // those in which a row was, in order of coming
+	crest   [classesMax / fullnesses]uint64 // no row of the shape has more
+	tree    []int64                         // under balanced: the most weighted free room of two below, from 1; rows from the width on
+}
+
+// begin empties the lot.
+func (l *lot) begin(r *Rules, dims int) {
+	l.rules, l.dims, l.mixed, l.slack = r, dims, false, nil
+	l.parcel, l.side, l.grace = l.parcel[:0], l.side[:0], l.grace[:0]
+}
+
+// add adds a parcel, behind all that come before it in the order of parcels.
+func (l *lot) add(k cluster.ParcelID, side plan.Node, grace int64) {
+	l.parcel, l.side, l.grace = append(l.parcel, k), append(l.side, side), append(l.grace, grace)
+}
+
+// lay readies the lot. Room gives what a parcel has free, and what of that those may have who draw on it here.
+func (l *lot) lay(p *cluster.Plan, room func(k cluster.ParcelID, free, rest []int64) (less bool)) {
+	n := len(l.parcel)
+	l.index.Reset(n, l.rules.most)
+	l.class, l.used, l.shapes = zeros(l.class, n), 0, l.shapes[:0]
+	clear(l.sets[:])
+	clear(l.shape[:])
+	clear(l.crest[:])
+	l.tree = l.tree[:0]
+	if l.rules.placement == plan.Balanced {
+		l.tree = zeros(l.tree, 2<<bits.Len(uint(max(1, n)-1)))
+	}
+	free, rest := make([]int64, l.dims), make([]int64, l.dims)
+	for row, k := range l.parcel {
+		if room(k, free, rest) && l.slack == nil {
+			l.slack = make([]int64, n*l.dims)
+		}
+		if l.slack != nil {
+			for d := range free {
+				l.slack[row*l.dims+d] = free[d] - rest[d]
+			}
+		}
+		l.put(p, row, free, rest)
+	}
+	for i := len(l.tree)/2 - 1; i > 0; i-- {
+		l.tree[i] = max(l.tree[2*i], l.tree[2*i+1])
+	}
+}
+
+// put sets a row's room for the first time.
+func (l *lot) put(p *cluster.Plan, row int, free, rest []int64) {
+	l.index.Put(room.Row(row), rest)
+	begun := false
+	for d, v := range free {
+		begun = begun || v != p.Parcels.Cap[d][l.parcel[row]]
+	}
+	if len(l.tree) > 0 {
+		l.tree[len(l.tree)/2+row] = 1 + l.rules.weigh(free) // more than 0: there is a row
+		return
+	}
+	l.class[row] = -1
+	l.move(room.Row(row), l.rules.class(free, begun))
+}
+
+// move puts a row into a class.
+func (l *lot) move(row room.Row, class int) {
+	if was := l.class[row]; was >= 0 {
+		l.set[l.sets[was]-1].Remove(row)
+	}
+	if l.sets[class] == 0 {
+		if l.used == len(l.set) {
+			l.set = append(l.set, room.Set{})
+		}
+		l.set[l.used].Reset(len(l.parcel))
+		l.used++
+		l.sets[class], l.arrived[class] = int32(l.used), 0
+	}
+	l.class[row] = int16(class)
+	l.arrived[class]++
+	l.set[l.sets[class]-1].Add(&l.index, row)
+	shape := class / fullnesses
+	if l.crest[shape] = vecpack.Most(l.crest[shape], l.index.Word(row)); !l.shape[shape] {
+		l.shape[shape] = true
+		l.shapes = append(l.shapes, uint8(shape))
+	}
+}
+
+// take takes a unit off a row that it fits.
+func (l *lot) take(row room.Row, need *room.Need) {
+	l.index.Take(row, need)
+	if len(l.tree) > 0 {
+		i := len(l.tree)/2 + int(row)
+		l.tree[i] = 1 + l.rules.weigh(l.free(row))
+		for i >>= 1; i > 0; i >>= 1 {
+			l.tree[i] = max(l.tree[2*i], l.tree[2*i+1])
+		}
+		return
+	}
+	class := 0 // it is in use
+	if l.rules.placement == plan.BestFit {
+		class = l.rules.bestFit(l.free(row))
+	}
+	if class != int(l.class[row]) {
+		l.move(row, class)
+	}
+}
+
+// free is what is free on the parcel of a row, reserves left aside, in memory that is used again.
+func (l *lot) free(row room.Row) []int64 {
+	free := l.index.Free(row)
+	if l.slack == nil {
+		return free
+	}
+	sum := l.whole[:0]
+	for d, v := range free {
+		sum = append(sum, v+l.slack[int(row)*l.dims+d])
+	}
+	l.whole = sum
+	return sum
+}
