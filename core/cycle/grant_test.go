@@ -35,7 +35,7 @@ func TestGrants(t *testing.T) {
 			var g granted
 			rapid.Check(t, func(t *rapid.T) { g.play(t, k) })
 			t.Logf("%d cycles compared, %d passed over; %d rows of grants", g.compared, g.passed, g.rows)
-			if g.compared < n || g.rows < 2*n {
+			if !testing.Short() && (g.compared < n || g.rows < 2*n) {
 				t.Error("too little was compared")
 			}
 		})

@@ -27,7 +27,7 @@ func TestPools(t *testing.T) {
 			var w pooled
 			rapid.Check(t, func(t *rapid.T) { w.play(t, k) })
 			t.Logf("%d rows of shares, %d static quotas; %d cycles passed over", w.rows, w.statics, w.passed)
-			if w.rows < 10*n || w.statics < 10*n {
+			if !testing.Short() && (w.rows < 10*n || w.statics < 10*n) {
 				t.Error("too little was compared")
 			}
 		})

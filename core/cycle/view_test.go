@@ -26,7 +26,7 @@ func TestViews(t *testing.T) {
 			var f follower
 			rapid.Check(t, func(t *rapid.T) { f.play(t, k) })
 			t.Logf("brought up %d times, of these made anew %d; rows by kind: %v", f.asked, f.rebuilt, f.rows)
-			if 2*f.rebuilt > f.asked {
+			if !testing.Short() && 2*f.rebuilt > f.asked {
 				t.Errorf("most views were made anew")
 			}
 			for change, rows := range f.rows {
@@ -35,7 +35,7 @@ func TestViews(t *testing.T) {
 		})
 	}
 	for change, rows := range all.rows {
-		if rows == 0 {
+		if rows == 0 && !testing.Short() {
 			t.Errorf("no change of kind %d: a log without them would pass", change)
 		}
 	}
