@@ -101,8 +101,10 @@ func (g *granted) grant(t *rapid.T, s *cluster.State, nowUS int64) {
 		m.Own()
 		planners = append(planners, m)
 	}
-	for _, m := range planners {
-		m.Entitle()
+	for i, m := range planners {
+		if underWay(s, int32(i)) { // else it changes nothing of the state, and goes on reading it beside what comes then
+			m.Entitle()
+		}
 	}
 	for i := range planners { // MD plans come first
 		if p := &s.Plans[i]; plainly(s, p) {
@@ -110,6 +112,16 @@ func (g *granted) grant(t *rapid.T, s *cluster.State, nowUS int64) {
 			g.hand(t, s, p)
 		}
 	}
+}
+
+// underWay tells whether any reclaim of a plan is.
+func underWay(s *cluster.State, p int32) bool {
+	for id, number := range s.Set.Number {
+		if number > 0 && s.Set.Plan[id] == p {
+			return true
+		}
+	}
+	return false
 }
 
 // plainly tells whether nothing but grants by MD-7 and MD-16 happens in a plan before reclaim.
