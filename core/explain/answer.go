@@ -39,7 +39,9 @@ var remedies = map[string]func(p *part, s *Shortfall) string{
 	"borrow_limit":    func(*part, *Shortfall) string { return "It would take a higher borrow.limit" },
 	"grace_filter":    func(*part, *Shortfall) string { return "It would take a shorter reclaim_grace" },
 	"ownership_unmet": func(*part, *Shortfall) string { return "It would take more hosts of the groups that it owns of" },
-	"reclaim_budget":  func(*part, *Shortfall) string { return "More comes in the next cycles, or with a larger reclaim_budget" },
+	"reclaim_budget": func(*part, *Shortfall) string {
+		return "More comes in the next cycles, or with a larger reclaim_budget"
+	},
 	"waiting_for_reclaim": func(_ *part, s *Shortfall) string {
 		if s.Until == "" {
 			return "More comes when it is given back"
