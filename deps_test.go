@@ -55,9 +55,8 @@ var mayImport = map[string][]string{
 	"core/pack":             {},
 	"ingest/client":         {},
 	"ingest/client/example": {"ingest/client"},
-	"ingest/console":        {},
 	"ingest/server": {
-		"core/engine", "core/journal", "core/cluster", "core/plan", "core/decision", "core/explain", "ingest/table", "ingest/console", "export",
+		"core/engine", "core/journal", "core/cluster", "core/plan", "core/decision", "core/explain", "ingest/table", "export",
 		"github.com/valyala/fasthttp", "github.com/prometheus/client_golang", "github.com/klauspost/compress",
 	},
 	"bench/service": {"*"},
