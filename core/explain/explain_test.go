@@ -227,7 +227,7 @@ func TestLine(t *testing.T) {
 		t.Errorf("%q", w.b.String())
 	}
 	for us, want := range map[int64]string{0: "0s", 90e6: "1m30s", 600e6: "10m", 3600e6: "1h", 5400e6: "1h30m", 500: "500µs"} {
-		if got := duration(us); got != want {
+		if got := plan.Lasting(us); got != want {
 			t.Errorf("%d: %s, expected %s", us, got, want)
 		}
 	}

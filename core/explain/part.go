@@ -141,7 +141,7 @@ func (p *part) totals() {
 		if p.slots != nil {
 			rule = "SLOT-9"
 		}
-		p.say(fmt.Sprintf("what is taken back of it may go on for %s (reclaim_grace)", duration(us)), rule, "CYC-8")
+		p.say(fmt.Sprintf("what is taken back of it may go on for %s (reclaim_grace)", plan.Lasting(us)), rule, "CYC-8")
 	}
 }
 

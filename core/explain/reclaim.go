@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/plan"
 )
 
 // going is units under reclaim after the cycle.
@@ -159,7 +160,7 @@ func (p *part) sentence(r *Reclaim) {
 	if r.Overdue {
 		r.Text += fmt.Sprintf(", overdue since %s: the client has not confirmed", r.Deadline)
 	} else {
-		r.Text += fmt.Sprintf(", due %s (in %s)", r.Deadline, duration(r.leftUS))
+		r.Text += fmt.Sprintf(", due %s (in %s)", r.Deadline, plan.Lasting(r.leftUS))
 	}
 	r.Rules = []string{"CYC-6"}
 	if w, ok := reclaimed[r.Reason]; ok {

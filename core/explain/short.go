@@ -355,14 +355,14 @@ func (p *part) graces(s *Shortfall, leaf plan.Node) (points []Point) {
 		return nil
 	}
 	grace := p.tree().ReclaimUS[leaf]
-	points = append(points, because(fmt.Sprintf("the reclaim_grace of %s is %s", s.Consumer, duration(grace)), "MD-9"))
+	points = append(points, because(fmt.Sprintf("the reclaim_grace of %s is %s", s.Consumer, plan.Lasting(grace)), "MD-9"))
 	if p.md.PublicGraceUS != plan.Unlimited {
-		points = append(points, because(fmt.Sprintf("the public pool admits graces up to %s", duration(p.md.PublicGraceUS)), "MD-9"))
+		points = append(points, because(fmt.Sprintf("the public pool admits graces up to %s", plan.Lasting(p.md.PublicGraceUS)), "MD-9"))
 	}
 	way := p.way(leaf)
 	for i := len(way) - 1; i >= 0; i-- {
 		if us := p.set.PrivateUS[way[i]]; us != plan.Unlimited {
-			points = append(points, because(fmt.Sprintf("the private pool of %s admits graces up to %s", p.tree().Path[way[i]], duration(us)), "MD-9"))
+			points = append(points, because(fmt.Sprintf("the private pool of %s admits graces up to %s", p.tree().Path[way[i]], plan.Lasting(us)), "MD-9"))
 		}
 	}
 	strict := newTally[string]()

@@ -34,18 +34,6 @@ func percent(f float64) string { return fmt.Sprintf("%.1f %%", 100*f) }
 // instant writes microseconds since 1970.
 func instant(us int64) string { return time.UnixMicro(us).UTC().Format(time.RFC3339Nano) }
 
-// duration writes microseconds such as 2m30s, without units that are 0.
-func duration(us int64) string {
-	s := (time.Duration(us) * time.Microsecond).String()
-	if strings.HasSuffix(s, "m0s") {
-		s = s[:len(s)-2]
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = s[:len(s)-2]
-	}
-	return s
-}
-
 // is is "is" or "are".
 func is(n int64) string {
 	if n == 1 {
