@@ -93,13 +93,12 @@ func (s *Server) engineUntil(ctx context.Context, o *ServiceOptions) (err error)
 	eo.Journal, eo.Decode, eo.Log, eo.CheckpointAtEnd = j, Decode, s.o.Log, true
 	eo.OnDifference = differences(filepath.Join(o.Dir, differencesName)).keep
 	eo.IsFull = func(err error) bool { return errors.Is(err, journal.ErrFull) }
+	var w *export.Writer
 	if !o.NoLog {
-		w, err := export.Open(s.o.LogDir, export.Options{Append: true})
-		if err != nil {
+		if w, err = export.Open(s.o.LogDir, export.Options{Append: true}); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, w.Close()) }()
-		defer s.tend(w, o.Tend)()
 		eo.Exporter = decisionLog{w}
 	}
 	e := engine.New(eo)
@@ -121,6 +120,9 @@ func (s *Server) engineUntil(ctx context.Context, o *ServiceOptions) (err error)
 	}
 	s.SetEngine(e)
 	s.o.Log.Info("ready", ready...) // whoever reads it is not told that the service recovers
+	if w != nil {                   // not before: to compact takes a processor that recovery needs
+		defer s.tend(w, o.Tend)()
+	}
 	if o.Ready != nil {
 		o.Ready(e)
 	}
