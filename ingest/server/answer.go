@@ -65,18 +65,23 @@ func words(t *decision.Table, column string, wanted func(word string) bool) func
 	if by == nil {
 		return func(int) bool { return true }
 	}
-	known := make(map[int32]bool)
+	const unasked, no, yes = 0, 1, 2
+	var known []uint8 // by code
 	return func(row int) bool {
 		code := by.Code[row]
 		if code == decision.Null {
 			return false
 		}
-		is, ok := known[code]
-		if !ok {
-			is = wanted(string(by.Dict.Bytes(code)))
-			known[code] = is
+		if int(code) >= len(known) {
+			known = append(known, make([]uint8, int(code)+1-len(known))...)
 		}
-		return is
+		if known[code] == unasked {
+			known[code] = no
+			if wanted(string(by.Dict.Bytes(code))) {
+				known[code] = yes
+			}
+		}
+		return known[code] == yes
 	}
 }
 

@@ -125,8 +125,11 @@ func (q *request) chosen(t *decision.Table) rows {
 	if consumer := q.query("consumer"); consumer != "" {
 		wanted = append(wanted, under(t, consumer))
 	}
-	if wanted == nil {
+	switch len(wanted) {
+	case 0:
 		return all(t)
+	case 1:
+		return matching(t, wanted[0])
 	}
 	return matching(t, func(row int) bool {
 		return !slices.ContainsFunc(wanted, func(is func(int) bool) bool { return !is(row) })
