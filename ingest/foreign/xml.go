@@ -26,16 +26,6 @@ type element struct {
 	children []*element
 }
 
-// all are the children of a name.
-func (e *element) all(name string) (list []*element) {
-	for _, c := range e.children {
-		if c.name == name {
-			list = append(list, c)
-		}
-	}
-	return list
-}
-
 // readWhole reads a text file in UTF-8; others are refused by their first bytes or the line that is none.
 func readWhole(name string, r io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, fileBytesMax+1))
