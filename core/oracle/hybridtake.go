@@ -40,17 +40,20 @@ func (g *slots) takeBack() {
 	}
 	for n := plan.Node(g.p.Len() - 1); n > plan.Root; n-- { // children come before their parents
 		if g.hybrid(n) && g.w.Limit[n] != plan.Unlimited {
-			if len(g.blended(n)) > 0 && g.claimed(n)+g.lackingBelow(n, g.promisedTo) > g.w.Limit[n] && g.lackingBelow(n, g.promisedTo) > 0 {
+			if len(g.blended(n)) > 0 && g.claimed(n)+g.wanting(n) > g.w.Limit[n] && g.wanting(n) > 0 {
 				g.notes["a reserve below a limit is filled by others"]++
 			}
-			g.sweep(n, "reserve", func() int64 {
-				return min(g.lackingBelow(n, g.promisedTo), g.claimed(n)+g.lackingBelow(n, g.promisedTo)-g.w.Limit[n])
-			})
+			g.sweep(n, "reserve", func() int64 { return min(g.wanting(n), g.claimed(n)+g.wanting(n)-g.w.Limit[n]) })
 		}
 	}
-	if g.unfilled(plan.Root, 0) > 0 {
-		g.sweep(plan.Root, "reserve", func() int64 { return g.unfilled(plan.Root, 0) - g.netAccount(common) })
-	}
+	g.sweep(plan.Root, "reserve", func() int64 { return min(g.wanting(plan.Root), g.wanting(plan.Root)-g.netAccount(common)) })
+}
+
+// wanting is what of the reserves below a consumer nobody will hold once all sets under way are done (CYC-7).
+func (g *slots) wanting(n plan.Node) int64 {
+	return total(g.blended(n), func(k plan.Node) int64 {
+		return max(0, g.wanting(k), g.reserves[k]-g.draws(k, true)-g.promisedTo(k))
+	})
 }
 
 // budgetBears is how many slots the reclaim budget lets through at most: so much is divided.
@@ -212,10 +215,10 @@ func (g *slots) yielding(chosen []*unit, gives func(leaf plan.Node) int64) []*un
 	return list
 }
 
-// sweep reclaims what leaves at and below a consumer have to give, by rule, while something lacks.
+// sweep reclaims what leaves at and below a consumer have to give, by rule, while something lacks; what fills a reserve stays.
 func (g *slots) sweep(n plan.Node, reason string, lack func() int64) {
 	for lack() > 0 {
-		denied := func(u *unit) bool { return g.skip[u.sub] || !g.under(n, u.leaf()) }
+		denied := func(u *unit) bool { return g.skip[u.sub] || !g.under(n, u.leaf()) || g.fills(n, u) }
 		list := slices.DeleteFunc(g.givers(nil), denied)
 		if len(list) == 0 {
 			list = slices.DeleteFunc(g.surplus(nil), denied)

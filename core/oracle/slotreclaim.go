@@ -152,23 +152,34 @@ func (g *slots) overLimit() {
 		func() []*unit { return g.furthest(nil) })
 }
 
-// overMax is SLOT-12 for what is over a maximum (f).
+// overMax is SLOT-12 for what is over a maximum (f): loans first, then what is shared, then the rest, of which what fills
+// reserves below it goes last (SLOT-26). Of hybrid branches one origin is like another.
 func (g *slots) overMax() {
 	g.skip = map[*sub]bool{}
 	for n := plan.Node(g.p.Len() - 1); n > plan.Root; n-- { // children come before their parents
-		for _, origin := range []string{borrowed, sharePool, owned} { // of hybrid branches one is like another
+		for _, goes := range []func(u *unit) bool{
+			func(u *unit) bool { return u.origin == borrowed && !g.hybrid(n) },
+			func(u *unit) bool { return u.origin == sharePool && !g.hybrid(n) },
+			func(u *unit) bool { return !g.fills(n, u) },
+			func(*unit) bool { return true },
+		} {
 			g.shed(func() bool { return g.most(n) != plan.Unlimited && g.claimed(n) > g.most(n) }, func(*unit) bool { return false }, true,
 				func() []*unit {
-					return g.victims(func(u *unit) bool {
-						as := u.origin
-						if g.hybrid(n) || as == hybrid {
-							as = owned
-						}
-						return g.under(n, u.leaf()) && as == origin
-					})
+					return g.victims(func(u *unit) bool { return g.under(n, u.leaf()) && goes(u) })
 				})
 		}
 	}
+}
+
+// fills tells whether a reserve below a consumer would lack something if a unit were gone.
+func (g *slots) fills(n plan.Node, u *unit) bool {
+	for m := u.leaf(); m != n; m = g.p.Parent[m] {
+		if g.claimed(m)-u.slots() < g.reserves[m] {
+			g.notes["a limit spares what fills a reserve"]++
+			return true
+		}
+	}
+	return false
 }
 
 // shed takes the first unit of a list, those on ok hosts first, again and again while something is over: it finds it a new

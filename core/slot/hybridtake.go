@@ -35,17 +35,35 @@ func (m *Planner) overPart() int64 { return m.figure.hybridNet - m.owned.hybrid 
 // forReserves takes back what reserves need that others hold: below each limit that they count against, the deepest
 // first, at last of all (SLOT-26, SLOT-27).
 func (m *Planner) forReserves() {
-	h, f := &m.hybrid, &m.figure
+	f, wanting := &m.figure, m.wanting()
 	for n := plan.Node(m.policy.Len() - 1); n >= plan.Root && mutant != 59; n-- {
 		most := m.tree.most[n]
 		switch {
-		case h.below[n] == 0:
+		case wanting[n] == 0:
 		case n == plan.Root:
-			m.byRule(n, func() int64 { return h.below[n] - m.netHybrid() }, decision.ReclaimReserve)
+			m.byRule(n, func() int64 { return wanting[n] - m.netHybrid() }, decision.ReclaimReserve)
 		case m.isHybrid(n) && most != plan.Unlimited && mutant != 82:
-			m.byRule(n, func() int64 { return f.stays[n] + h.below[n] - most }, decision.ReclaimReserve)
+			m.byRule(n, func() int64 { return f.stays[n] + wanting[n] - most }, decision.ReclaimReserve)
 		}
 	}
+}
+
+// wanting is, by consumer, what of the reserves below it nobody will hold once all sets under way are done (CYC-7). What
+// byRule takes back fills none. O(consumers).
+func (m *Planner) wanting() []int64 {
+	holds, below := make([]int64, m.policy.Len()), make([]int64, m.policy.Len())
+	for c := plan.Node(len(below) - 1); c > plan.Root; c-- {
+		if !m.isHybrid(c) {
+			continue
+		}
+		if m.policy.Leaf(c) {
+			holds[c] = m.figure.net[kindHybrid][c]
+		}
+		up := m.policy.Parent[c]
+		holds[up] += holds[c]
+		below[up] += max(0, below[c], m.hybrid.reserve[c]-holds[c]-m.figure.roomHybrid[c])
+	}
+	return below
 }
 
 // takesPart tells whether a consumer is one of those among whom what is asked of a kind of units is divided.
@@ -325,7 +343,7 @@ func (m *Planner) byRule(of plan.Node, lacks func() int64, reason int32) {
 	for lacks() > 0 {
 		taken := int64(0)
 		for _, leaf := range m.givers(of) {
-			if taken = m.takeNewest(leaf, reason); taken > 0 {
+			if taken = m.takeNewest(of, leaf, reason); taken > 0 {
 				break
 			}
 		}
@@ -336,14 +354,15 @@ func (m *Planner) byRule(of plan.Node, lacks func() int64, reason int32) {
 	}
 }
 
-// takeNewest takes back the newest unit of a leaf that may be taken, and tells how many slots that were.
-func (m *Planner) takeNewest(leaf plan.Node, reason int32) int64 {
+// takeNewest takes back the newest unit of a leaf that may be taken and fills no reserve below a consumer, and tells how
+// many slots that were.
+func (m *Planner) takeNewest(of, leaf plan.Node, reason int32) int64 {
 	for _, q := range m.stays(leaf, kindHybrid) {
 		k := m.s.Holding.Parcel[q]
-		if !m.p.Parcels.IsOpen(k) || !m.mayTake(q, 0) {
+		slots := m.worth(q)
+		if !m.p.Parcels.IsOpen(k) || !m.mayTake(q, 0) || m.beyondReserves(of, leaf) < slots {
 			continue
 		}
-		slots := m.worth(q)
 		if m.takeBack(q, 1, reason) == 0 {
 			return 0
 		}

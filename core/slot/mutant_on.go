@@ -98,4 +98,5 @@ var Mutants = [...]string{
 	"hybrid: what the budget lets through is not divided",                  // 83
 	"hybrid: all that is held above the part is given for owners",          // 84
 	"grant: what a recall promises counts as promised by the pool",         // 85
+	"hybrid: a lowered limit takes what fills reserves below",              // 86
 }

@@ -440,40 +440,65 @@ func (m *Planner) excess(leaf plan.Node) int64 {
 	return m.figure.net[kindShare][leaf] - m.quota.deserve[leaf]
 }
 
-// overMax takes back what consumers hold above their share.max, children before parents, in the order of CYC-5.
+// overMax takes back what consumers hold above their share.max or limit, children before parents: loans, what is shared,
+// then the rest, of which what fills reserves below goes last (SLOT-12 f, SLOT-26).
 func (m *Planner) overMax() {
 	if !m.tree.maxed || mutant == 44 {
 		return
 	}
 	m.reclaim.skip = map[cluster.SubID]bool{}
 	for n := plan.Node(m.policy.Len() - 1); n > plan.Root; n-- {
-		most := m.tree.most[n]
-		if !m.p.Terms.Member[n] || most == plan.Unlimited || m.figure.stays[n] <= most {
-			continue
+		if m.p.Terms.Member[n] && m.overBy(n) > 0 {
+			m.takeAbove(n, false, kindBorrow)
+			m.takeAbove(n, false, kindShare)
+			rest := []int{kindHybrid, kindOwed, kindOwn, kindStray} // of hybrid branches one is like another
+			m.takeAbove(n, m.isHybrid(n) && mutant != 86, rest...)
+			m.takeAbove(n, false, rest...)
 		}
-		for _, kind := range [...]int{kindBorrow, kindShare, kindHybrid, kindOwn} {
-			var rows []cluster.HoldingID
-			for leaf := n; leaf < m.policy.End[n]; leaf++ {
-				if m.policy.Leaf(leaf) {
-					rows = append(rows, m.stays(leaf, kind)...)
-				}
-				if m.policy.Leaf(leaf) && kind == kindOwn { // they are about to be owned
-					rows = append(rows, m.stays(leaf, kindStray)...)
-				}
-				if m.policy.Leaf(leaf) && kind == kindHybrid { // of hybrid branches one is like another
-					rows = append(rows, m.stays(leaf, kindOwed)...)
-				}
-			}
-			slices.SortFunc(rows, m.lastRank)
-			for _, q := range m.okFirst(rows) {
-				sub, v := m.s.Holding.Sub[q], m.worth(q)
-				switch over := m.figure.stays[n] - most; {
-				case m.whole && over >= v:
-					m.takeBack(q, 1, decision.ReclaimOverLimit)
-				case !m.whole && over > 0 && !m.reclaim.skip[sub]:
-					m.takeOver(q, min(m.s.Holding.Units[q], (over+v-1)/v))
-				}
+	}
+}
+
+// overBy is how many slots a consumer will hold above its share.max or limit.
+func (m *Planner) overBy(n plan.Node) int64 {
+	most := m.tree.most[n]
+	if most == plan.Unlimited {
+		return 0
+	}
+	return m.figure.stays[n] - most
+}
+
+// takeAbove takes back units of some kinds below a consumer while it is above its maximum: on ok hosts first, then last rank
+// first, newest first. spare: units that fill a reserve below it stay.
+func (m *Planner) takeAbove(n plan.Node, spare bool, kinds ...int) {
+	var rows []cluster.HoldingID
+	for leaf := n; leaf < m.policy.End[n] && m.overBy(n) > 0; leaf++ {
+		for _, kind := range kinds {
+			if m.policy.Leaf(leaf) {
+				rows = append(rows, m.stays(leaf, kind)...)
 			}
 		}
 	}
+	slices.SortFunc(rows, m.lastRank)
+	for _, q := range m.okFirst(rows) {
+		sub, v, over := m.s.Holding.Sub[q], m.worth(q), m.overBy(n)
+		free := int64(unbound)
+		if spare {
+			free = m.beyondReserves(n, m.s.Node(sub))
+		}
+		switch {
+		case m.whole && min(over, free) >= v:
+			m.takeBack(q, 1, decision.ReclaimOverLimit)
+		case !m.whole && over > 0 && !m.reclaim.skip[sub]:
+			m.takeOver(q, min(m.s.Holding.Units[q], (over+v-1)/v, free/v))
+		}
+	}
+}
+
+// beyondReserves is how many slots of a leaf fill no reserve below a consumer.
+func (m *Planner) beyondReserves(n, leaf plan.Node) int64 {
+	least := int64(unbound)
+	for c := leaf; c != n; c = m.policy.Parent[c] {
+		least = min(least, m.figure.stays[c]-m.hybrid.reserve[c])
+	}
+	return max(0, least)
 }
