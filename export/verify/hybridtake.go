@@ -51,6 +51,9 @@ func (v *verifier) takenOf(p *plan, f *slots, claims []*claim) *hybridTaken {
 	}
 	for _, c := range claims {
 		if f.w.entry[c.consumer].kind != "hybrid" {
+			if c.reason == "drain" || c.reason == "ownership_change" { // its owner needs another slot in its place
+				t.owners += c.units
+			}
 			continue
 		}
 		switch c.reason {

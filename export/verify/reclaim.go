@@ -193,10 +193,9 @@ func (v *verifier) cause(t *plan, c *claim) {
 	case "ownership_change":
 		say(!in || t.md && t.owners, "the host is in the plan")
 	case "plan_change":
-		foreign := false
-		for l := range p.label {
-			foreign = foreign || e != nil && (l.origin == "hybrid") != (e.kind == "hybrid")
-		}
+		foreign := e != nil && p.has(func(l label) bool { // as is what is borrowed of a lender that is hybrid by now
+			return (l.origin == "hybrid") != (e.kind == "hybrid") || l.lender != "" && v.hybrid(t, l.lender)
+		})
 		say(orphan || t.exclusive != "" || !t.md && foreign && v.policyCycle > 1, "neither is its consumer gone nor its policy another")
 	case "window_switch":
 		say(v.switches[c.plan] && (!t.md || v.nears(t)), "no other window of the plan opened, or is to")
