@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -89,7 +90,8 @@ func diff(o *diffOptions, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	d := difference{Was: o.was, Is: o.is, Changes: plan.Difference(was, is)}
+	d := difference{Was: o.was, Is: o.is}
+	d.Changes, _ = plan.Difference(was, is, math.MaxInt)
 	if d.Changes == nil {
 		d.Changes = []plan.Change{}
 	}

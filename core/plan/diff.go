@@ -102,14 +102,25 @@ func (it *item) pairs(then *item) (list []pair) {
 }
 
 // Difference lists what differs between two policies: items that came and went, and keys that have other values, once
-// where that is so in all windows. The order is that of the later file; what went comes last. Time: consumers × plans ×
-// windows.
-func Difference(was, is *Policy) (list []Change) {
+// where that is so in all windows. The order is that of the later file; what went comes last. The first changes are
+// listed, most at most; count is the number of all. was is nil where there was no policy: all came. Time: consumers ×
+// plans × windows.
+func Difference(was, is *Policy, most int) (list []Change, count int) {
+	tell := func(more ...Change) {
+		count += len(more)
+		list = append(list, more[:min(len(more), most-len(list))]...)
+	}
+	if was == nil {
+		for _, now := range is.items(func(path string) string { return path }) {
+			tell(now.whole(Added)...)
+		}
+		return list, count
+	}
 	heirs := map[string]string{} // old path → new path
 	for n, from := range is.RenamedFrom {
 		if _, ok := was.Find(from); from != "" && ok {
 			heirs[from] = is.Path[n]
-			list = append(list, Change{Kind: Renamed, Where: "consumer " + is.Path[n], Was: from, About: is.Path[n]})
+			tell(Change{Kind: Renamed, Where: "consumer " + is.Path[n], Was: from, About: is.Path[n]})
 		}
 	}
 	old := map[string]*item{}
@@ -125,18 +136,18 @@ func Difference(was, is *Policy) (list []Change) {
 	for _, now := range is.items(func(path string) string { return path }) {
 		then, ok := old[now.where("")]
 		if !ok {
-			list = append(list, now.whole(Added)...)
+			tell(now.whole(Added)...)
 			continue
 		}
 		delete(old, now.where(""))
-		list = append(list, now.since(then)...)
+		tell(now.since(then)...)
 	}
 	for i := range before {
 		if it := &before[i]; old[it.where("")] != nil {
-			list = append(list, it.whole(Removed)...)
+			tell(it.whole(Removed)...)
 		}
 	}
-	return list
+	return list, count
 }
 
 // whole tells that the item came or went.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -118,6 +119,46 @@ plan p, /B: share.limit none → gpus 4`
 	}
 }
 
+// TestDifferenceBounded lists no more changes than are asked for, the first ones, and counts all; of a first policy all
+// came.
+func TestDifferenceBounded(t *testing.T) {
+	const first = `stint: 1
+cluster: c
+dimensions: [slots]
+resource_groups: [{name: G, hosts: [h]}]
+consumers: [{path: /A}, {path: /B}]
+slot_plans: [{resource_group: G, consumers: [{path: /A, policy: ownership, owns: 2}]}]
+`
+	was, err := Parse("was", []byte(first))
+	if err != nil {
+		t.Fatal(err)
+	}
+	is, err := Parse("is", []byte(strings.Replace(strings.Replace(first, "owns: 2", "owns: 3", 1), "cluster: c", "cluster: d", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for most, want := range []string{"", "policy: cluster c → d", "policy: cluster c → d|plan G, /A: owns 2 → 3", "policy: cluster c → d|plan G, /A: owns 2 → 3"} {
+		list, count := Difference(was, is, most)
+		var lines []string
+		for _, c := range list {
+			lines = append(lines, c.String())
+		}
+		if got := strings.Join(lines, "|"); got != want || count != 2 {
+			t.Errorf("%d at most: %q of %d, expected %q of 2", most, got, count, want)
+		}
+	}
+	const came = "policy added: cluster c, dimensions slots|resource group G added: hosts h|consumer /A added|consumer /B added|" +
+		"plan G added|plan G, /A added: policy ownership, owns 2"
+	list, count := Difference(nil, was, math.MaxInt)
+	var lines []string
+	for _, c := range list {
+		lines = append(lines, c.String())
+	}
+	if got := strings.Join(lines, "|"); got != came || count != len(list) {
+		t.Errorf("of a first policy, %d: %s", count, got)
+	}
+}
+
 func told(t *testing.T, was, is string) string {
 	t.Helper()
 	parsed := func(name, text string) *Policy {
@@ -128,7 +169,8 @@ func told(t *testing.T, was, is string) string {
 		return p
 	}
 	var lines []string
-	for _, c := range Difference(parsed("was", was), parsed("is", is)) {
+	list, _ := Difference(parsed("was", was), parsed("is", is), math.MaxInt)
+	for _, c := range list {
 		lines = append(lines, c.String())
 	}
 	return strings.Join(lines, "\n")

@@ -394,7 +394,7 @@ func TestConditions(t *testing.T) {
 	s.refused(422, "bad-plan", "PUT", "/v1/plan", "stint: 1\nnonsense: 2\n")
 	other := strings.NewReplacer("/Research", "/New").Replace(policyText)
 	if a := s.must(200, "POST", "/v1/plan/check", other); !strings.Contains(a.body, `"ok":true`) ||
-		!strings.Contains(a.body, `"added":["consumer /New"],"removed":["consumer /Research"],"renamed":[],"same":false`) {
+		!strings.Contains(a.body, `"same":false,"changes":[{"kind":"added","where":"consumer /New","is":"users res","about":"/New"},`) {
 		t.Error(a.body)
 	}
 	suspect := strings.Replace(policyText, "{path: /Research}]", "{path: /Research, share: {ratio: 0}}]", 1)

@@ -384,7 +384,7 @@ func TestLogAlone(t *testing.T) {
 		method, path, _ := strings.Cut(call, " ")
 		l.refused(409, "log-alone", method, path, "")
 	}
-	if got := l.must(200, "POST", "/v1/plan/check", strings.Replace(lendingPolicy, "/M/Y", "/M/Z", -1)).body; !strings.Contains(got, `"added":["consumer /M/Z"]`) {
+	if got := l.must(200, "POST", "/v1/plan/check", strings.Replace(lendingPolicy, "/M/Y", "/M/Z", -1)).body; !strings.Contains(got, `{"kind":"added","where":"consumer /M/Z",`) {
 		t.Error(got)
 	}
 	l.refused(422, "bad-plan", "POST", "/v1/plan/check", "stint: 1\ncluster: [\n")

@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/engine"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/ingest/table"
@@ -201,117 +199,6 @@ func (s *Server) getPlan(q *request) error {
 	q.SetContentType("application/yaml")
 	q.Response.SetBodyRaw(p.Text) // shared
 	return nil
-}
-
-// checkPlan tells whether a policy file would be taken, what is suspect about it, and what would change.
-func (s *Server) checkPlan(q *request) error {
-	if err := q.known("force"); err != nil {
-		return err
-	}
-	force, err := q.flag("force")
-	if err != nil {
-		return err
-	}
-	in := &engine.Input{Kind: engine.InputPlan}
-	done, err := q.readPlan(in, true)
-	if err != nil {
-		return err
-	}
-	defer done()
-	answer := struct {
-		OK        bool        `json:"ok"`
-		Consumers int         `json:"consumers"`
-		Revision  int64       `json:"revision"` // it was compared with
-		Refused   string      `json:"refused,omitempty"`
-		Warnings  []string    `json:"warnings"`
-		Changes   planChanges `json:"changes"`
-	}{OK: true, Consumers: in.Policy.Len() - 1, Warnings: []string{}}
-	for _, w := range in.Policy.Warnings() {
-		answer.Warnings = append(answer.Warnings, w.String())
-	}
-	if s.o.LogAlone {
-		r, text, err := s.loggedPlan(q)
-		if err != nil {
-			return err
-		}
-		was, err := plan.ParseAccepted(planName, text)
-		if err != nil {
-			return err
-		}
-		answer.Revision, answer.Changes = r.Revision, comparePlans(was, in.Policy)
-		if err := in.Policy.Follows(was, force); err != nil {
-			answer.OK, answer.Refused = false, err.Error()
-		}
-	} else if was := q.engine.View().Policy; was != nil {
-		answer.Revision, answer.Changes = was.Revision, comparePlans(was.Policy, in.Policy)
-		refused := in.Policy.Follows(was.Policy, force)
-		if refused == nil {
-			err := q.engine.Ask(func(state *cluster.State) error {
-				refused = state.CheckPolicy(in.Policy, force)
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-		}
-		if refused != nil {
-			answer.OK, answer.Refused = false, refused.Error()
-		}
-	} else {
-		answer.Changes = comparePlans(&plan.Policy{}, in.Policy)
-	}
-	return q.json(200, answer)
-}
-
-// planChanges is the difference between two policies: what came and what went.
-type planChanges struct {
-	Added   []string `json:"added"`
-	Removed []string `json:"removed"`
-	Renamed []string `json:"renamed"`
-	Same    bool     `json:"same"` // not a byte is another
-}
-
-// comparePlans tells what of dimensions, groups, plans and consumers came and went.
-func comparePlans(was, is *plan.Policy) planChanges {
-	names := func(p *plan.Policy) (all []string) {
-		for _, d := range p.Dimensions {
-			all = append(all, "dimension "+d)
-		}
-		for i := range p.Groups {
-			all = append(all, "resource group "+p.Groups[i].Name)
-		}
-		for i := range p.MDPlans {
-			all = append(all, "plan "+p.MDPlans[i].Name)
-		}
-		for i := range p.SlotPlans {
-			all = append(all, "plan "+p.Groups[p.SlotPlans[i].Group].Name)
-		}
-		for _, path := range p.Path {
-			if path != "/" {
-				all = append(all, "consumer "+path)
-			}
-		}
-		return all
-	}
-	c := planChanges{Added: []string{}, Removed: []string{}, Renamed: []string{}, Same: was.Digest == is.Digest}
-	old, now := names(was), names(is)
-	has := func(list []string) map[string]bool {
-		m := make(map[string]bool, len(list))
-		for _, n := range list {
-			m[n] = true
-		}
-		return m
-	}
-	inOld, inNow := has(old), has(now)
-	for n, from := range is.RenamedFrom {
-		if from != "" && inOld["consumer "+from] {
-			c.Renamed = append(c.Renamed, fmt.Sprintf("consumer %s to %s", from, is.Path[n]))
-			inNow["consumer "+from], inOld["consumer "+is.Path[n]] = true, true
-		}
-	}
-	c.Added = append(c.Added, slices.DeleteFunc(now, func(n string) bool { return inOld[n] })...)
-	c.Removed = append(c.Removed, slices.DeleteFunc(old, func(n string) bool { return inNow[n] })...)
-	return c
 }
 
 // deleteDemand has a source be forgotten, with all that it wants; what it holds is released.
