@@ -109,7 +109,9 @@ func (e *Engine) finish(lastUS int64) {
 		held = &Holdings{Table: held.Table, Cycle: s.Cycle}
 	}
 	if standing != nil {
-		standing = &Standing{standing.Requests, standing.Hosts, standing.Sources, s.Cycle}
+		same := *standing
+		same.Cycle = s.Cycle
+		standing = &same
 	}
 	e.publishWith(held, standing)
 	e.o.Step("published")

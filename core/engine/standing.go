@@ -17,6 +17,11 @@ type Standing struct {
 	Hosts    *decision.Table // a row for each host
 	Sources  []SourceView    // by name
 	Cycle    int64
+
+	// Inventory is what requirements may ask of the hosts; shared by cycles between which no table of hosts came.
+	Inventory *decision.Table
+
+	hostTables int64 // cluster.State.HostTables of Inventory
 }
 
 // SourceView is what is known of a source.
@@ -33,7 +38,12 @@ type SourceView struct {
 // standing is what stands now. O(sub-allocations + hosts).
 func (e *Engine) standing(dict func(decision.Dict) decision.Dict) *Standing {
 	s := e.state
-	t := &Standing{Requests: requests(s, dict), Hosts: hostsOf(s, dict), Cycle: s.Cycle}
+	t := &Standing{Requests: requests(s, dict), Hosts: hostsOf(s, dict), Cycle: s.Cycle, hostTables: s.HostTables}
+	if last := e.view.Load(); last != nil && last.Standing != nil && last.Standing.Inventory != nil && last.Standing.hostTables == s.HostTables {
+		t.Inventory = last.Standing.Inventory
+	} else {
+		t.Inventory = inventory(s, dict)
+	}
 	wanted, held := make([]int64, s.Source.Len()), make([]int64, s.Source.Len())
 	for sub, a := range s.Sub.Alloc {
 		if a != cluster.NoID {
