@@ -67,7 +67,12 @@ func facts(log, cycle string) (*explain.Facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	return explain.Read(r, n, log)
+	f, err := explain.Read(r, n, log)
+	if err != nil {
+		return nil, err
+	}
+	f.Asked = func() (*explain.Asked, error) { return askedOf(r, log, n) }
+	return f, nil
 }
 
 // oneCycle reads --cycle: a number, or last.

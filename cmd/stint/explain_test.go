@@ -76,12 +76,18 @@ func cases(t *testing.T) (all []*scenario.Scenario) {
 // With -rewrite what is printed is written into them.
 func golden(t *testing.T, dir string, command ...string) {
 	t.Helper()
+	goldenOf(t, dir, cases(t), func(out string) string { return out }, command...)
+}
+
+// goldenOf is golden for scenarios, and a part of what commands print.
+func goldenOf(t *testing.T, dir string, scenarios []*scenario.Scenario, part func(out string) string, command ...string) {
+	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.txt"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no files in %s: %v", dir, err)
 	}
 	byName := map[string]*scenario.Scenario{}
-	for _, s := range cases(t) {
+	for _, s := range scenarios {
 		byName[s.Name] = s
 	}
 	logs := map[string]string{}
@@ -93,7 +99,8 @@ func golden(t *testing.T, dir string, command ...string) {
 		var out strings.Builder
 		for _, section := range strings.Split("\n"+string(text), "\n== ")[1:] {
 			head, want, _ := strings.Cut(section, "\n")
-			name, args, _ := strings.Cut(head, ": ")
+			at := strings.LastIndex(head, ": ")
+			name, args := head[:max(0, at)], head[at+1:]
 			if byName[name] == nil {
 				t.Fatalf("%s: no scenario %q", file, name)
 			}
@@ -106,7 +113,7 @@ func golden(t *testing.T, dir string, command ...string) {
 			}
 			var stdout, stderr bytes.Buffer
 			execute(line, &stdout, &stderr)
-			got := strings.TrimRight(stdout.String()+stderr.String(), "\n")
+			got := strings.TrimRight(part(stdout.String())+stderr.String(), "\n")
 			if strings.TrimRight(want, "\n") != got && !*rewrite {
 				t.Errorf("%s: %s: got\n%s\nexpected\n%s", file, head, got, want)
 			}
@@ -122,6 +129,30 @@ func golden(t *testing.T, dir string, command ...string) {
 
 // TestExplain holds explanations of the project's scenarios against testdata/explain.
 func TestExplain(t *testing.T) { golden(t, "testdata/explain", "explain") }
+
+// TestOnCall puts questions of somebody on call to explain: what it says first answers each, and fits a terminal of 80
+// columns.
+func TestOnCall(t *testing.T) {
+	t.Setenv("COLUMNS", "80")
+	scenarios, err := scenario.Load("testdata/oncall/questions.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range scenarios {
+		result, err := s.Play()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, miss := range result.Misses {
+			t.Errorf("%s: %+v", s.Name, miss)
+		}
+	}
+	first := func(out string) string {
+		answer, _, _ := strings.Cut(out, "\n\n")
+		return answer
+	}
+	goldenOf(t, "testdata/oncall", scenarios, first, "explain")
+}
 
 // TestExplainAll explains every consumer after the first and last cycles of all scenarios: there are words for all, and what an
 // explanation adds up from events is what the cycle knew: what is held, short, and under reclaim.

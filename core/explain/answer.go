@@ -2,24 +2,39 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/plan"
 )
 
 // remedies say what would change a shortfall, by its reason.
 var remedies = map[string]func(p *part, s *Shortfall) string{
-	"not_in_plan":     func(*part, *Shortfall) string { return "It would take an entry of it in a plan" },
-	"no_host_matches": func(*part, *Shortfall) string { return "It would take hosts that match, or a wider requirement" },
-	"share_limit": func(p *part, s *Shortfall) string {
-		if p.md != nil {
-			return fmt.Sprintf("It would take a higher share.limit or share.ratio of %s", s.Blocker)
+	"not_in_plan": func(*part, *Shortfall) string { return "It would take an entry for it in a plan" },
+	"no_host_matches": func(_ *part, s *Shortfall) string {
+		if s.Requirement == nil {
+			return "It would take hosts that match, or a wider requirement"
 		}
-		return fmt.Sprintf("It would take a share.ratio of %s above 0", s.Blocker)
+		_, remedy := s.Requirement.missed()
+		return remedy
 	},
-	"too_big":        func(*part, *Shortfall) string { return "It would take smaller units, or larger hosts" },
-	"too_small":      func(*part, *Shortfall) string { return "It would take fewer, larger units" },
-	"max_per_host":   func(*part, *Shortfall) string { return "It would take more hosts, or a higher max_per_host" },
-	"fragmented":     func(*part, *Shortfall) string { return "More comes when work on one host ends, or with smaller units" },
-	"pool_exhausted": func(*part, *Shortfall) string { return "More comes when work ends, or with more hosts" },
+	"share_limit": func(_ *part, s *Shortfall) string {
+		if s.Detail == "share ratio 0" {
+			return fmt.Sprintf("It would take a share.ratio of %s above 0", s.Blocker)
+		}
+		return fmt.Sprintf("It would take a higher share.limit of %s", s.Blocker)
+	},
+	"too_big":      func(*part, *Shortfall) string { return "It would take smaller units, or larger hosts" },
+	"too_small":    func(*part, *Shortfall) string { return "It would take fewer, larger units" },
+	"max_per_host": func(*part, *Shortfall) string { return "It would take more hosts, or a higher max_per_host" },
+	"fragmented":   func(*part, *Shortfall) string { return "More comes when work on one host ends, or with smaller units" },
+	"pool_exhausted": func(p *part, s *Shortfall) string {
+		if p.md != nil && !p.takesBack(s.Consumer) || p.slots != nil && !p.slots.ShareReclaim {
+			return "More comes when work of others ends, with share_reclaim, or with more hosts"
+		}
+		return "More comes when work of others ends, or with more hosts"
+	},
 	"lower_priority": func(_ *part, s *Shortfall) string {
 		return fmt.Sprintf("More comes when %s wants less, or with a share.priority as high", s.Blocker)
 	},
@@ -36,17 +51,24 @@ var remedies = map[string]func(p *part, s *Shortfall) string{
 		}
 		return fmt.Sprintf("It would take a higher %s of %s", word, s.Blocker)
 	},
-	"borrow_limit":    func(*part, *Shortfall) string { return "It would take a higher borrow.limit" },
-	"grace_filter":    func(*part, *Shortfall) string { return "It would take a shorter reclaim_grace" },
-	"ownership_unmet": func(*part, *Shortfall) string { return "It would take more hosts of the groups that it owns of" },
+	"borrow_limit": func(*part, *Shortfall) string { return "It would take a higher borrow.limit" },
+	"grace_filter": func(p *part, s *Shortfall) string {
+		if _, most := p.admits(s); most > 0 {
+			return "It would take a reclaim_grace of at most " + plan.Lasting(most)
+		}
+		return "It would take a shorter reclaim_grace"
+	},
+	"ownership_unmet": func(*part, *Shortfall) string {
+		return "It would take more hosts of the groups that it owns of, or a better rank"
+	},
 	"reclaim_budget": func(*part, *Shortfall) string {
 		return "More comes in the next cycles, or with a larger reclaim_budget"
 	},
-	"waiting_for_reclaim": func(_ *part, s *Shortfall) string {
-		if s.Until == "" {
-			return "More comes when it is given back"
+	"waiting_for_reclaim": func(p *part, s *Shortfall) string {
+		if p.overdue(s) {
+			return "It would take that client's release, or overdue_after in the plan"
 		}
-		return "More comes by " + s.Until
+		return ""
 	},
 }
 
@@ -57,13 +79,9 @@ func (p *part) answer() string {
 	if p.target.Allocation != nil {
 		what += ":" + *p.target.Allocation
 	}
-	leaving := int64(0)
-	for i := range p.Leaving {
-		leaving += p.Leaving[i].Units
-	}
-	end := "."
-	if leaving > 0 {
-		end = fmt.Sprintf("; %s taken back by %s.", ofIts(leaving), p.lastOf(p.Leaving))
+	end, leaving := ".", p.leaving()
+	if leaving != "" {
+		end = "; " + leaving + "."
 	}
 	switch {
 	case p.Demand == 0 && p.Held == 0:
@@ -76,15 +94,25 @@ func (p *part) answer() string {
 		return fmt.Sprintf("%s is short of %s%s", what, count(p.missing, "unit"), end)
 	}
 	main, others := p.mainReason()
-	text := fmt.Sprintf("%s is short of %s: %s.", what, count(p.missing, "unit"), strings.TrimSuffix(main.Text, "."))
+	text := fmt.Sprintf("%s is short of %s", what, count(p.missing, "unit"))
+	if others > 0 {
+		text += fmt.Sprintf("; for %s of them", grouped(p.missing-others))
+	}
+	text += p.those(main) + ": " + strings.TrimSuffix(main.Text, ".") + "."
+	sentences := []string{text}
 	if remedy := remedies[main.Reason]; remedy != nil {
-		text += " " + remedy(p, main) + "."
+		sentences = append(sentences, remedy(p, main))
+	}
+	if roomless(main.Reason) {
+		sentences = append(sentences, p.shut())
 	}
 	if others > 0 {
-		text += fmt.Sprintf(" That is so for %s of them; other reasons are below.", grouped(p.missing-others))
+		sentences = append(sentences, p.secondary(main))
 	}
-	if leaving > 0 {
-		text += fmt.Sprintf(" %s taken back by %s.", ofIts(leaving), p.lastOf(p.Leaving))
+	for _, sentence := range append(sentences[1:], leaving) {
+		if sentence != "" {
+			text += " " + sentence + "."
+		}
 	}
 	return text
 }
@@ -116,10 +144,8 @@ func (p *part) mainReason() (main *Shortfall, others int64) {
 	return main, sum - of[best]
 }
 
-// lastOf is the last deadline of reclaims.
-func (p *part) lastOf(list []Reclaim) (last string) {
-	for i := range list {
-		last = max(last, list[i].Deadline)
-	}
-	return last
+// roomless tells whether a reason is one for which there is no room.
+func roomless(reason string) bool {
+	at := slices.Index(decision.Reasons[:], reason)
+	return at >= 0 && reasons[at].room
 }

@@ -76,6 +76,8 @@ type Shortfall struct {
 	Text       string   `json:"text"`
 	Rules      []string `json:"rules"`
 	Because    []Point  `json:"because"` // from the leaf up the tree, or step by step
+
+	Requirement *Requirement `json:"requirement,omitempty"` // which hosts meet it, where that is known
 }
 
 // Reclaim is units of a sub-allocation that are being taken back for one taker, or for a rule, by one deadline.

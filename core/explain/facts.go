@@ -9,7 +9,7 @@ import (
 )
 
 // Facts are what an explanation goes by: the decisions of a cycle, and those before it that still matter. Nobody
-// changes them.
+// changes the tables; one explanation at a time is made of them.
 type Facts struct {
 	Cycle, NowUS, Revision int64
 	Policy                 *plan.Policy // in force in the cycle
@@ -30,6 +30,11 @@ type Facts struct {
 
 	// Hosts is the keyframe of hosts, nil where it is none of this cycle.
 	Hosts *decision.Table
+
+	// Asked finds what was asked for and of which hosts; nil: nobody knows. It is called where units are short, once.
+	Asked func() (*Asked, error)
+
+	known knowledge
 }
 
 // Log is a decision log; export.Reader is one.

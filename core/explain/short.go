@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/plan"
@@ -15,6 +16,7 @@ type reason struct {
 	slots   []string // in slot plans, under the ownership and share-ratio policies
 	hybrid  []string // under the hybrid policy; nil: as slots
 	because func(p *part, s *Shortfall, leaf plan.Node) []Point
+	room    bool // there is no room: hosts that are not ok have a part in it
 }
 
 // reasons are by the code of decision.Reasons. All units that a sub-allocation is short of, and that nothing is promised
@@ -28,22 +30,27 @@ var reasons = [...]reason{
 	},
 	decision.ReasonNoHostMatches: {
 		text: func(_ *part, s *Shortfall) string {
-			return "no host that is ok and that it may use meets its requirement " + s.Detail
+			if s.Requirement == nil {
+				return "no host that is ok and that it may use meets its requirement " + s.Detail
+			}
+			text, _ := s.Requirement.missed()
+			return text
 		},
 		md: []string{"REQ-1", "D-7"}, slots: []string{"REQ-1", "D-7"},
 	},
 	decision.ReasonShareLimit: {
-		text: func(_ *part, s *Shortfall) string { return s.Blocker + " may have no more of share pools: " + s.Detail },
+		text: shareLimited,
 		md:   []string{"MD-18", "D-6", "D-26"}, slots: []string{"SLOT-6", "D-6"}, because: (*part).ratiosAndLimits,
 	},
 	decision.ReasonTooBig: {
 		text: func(_ *part, s *Shortfall) string {
-			return "a unit is larger than any host that it may use, even an empty one: " + s.Detail
+			return "a unit is larger than any host that it may use, even when that is empty: " + s.Detail
 		},
 		md: []string{"MD-7", "D-7"}, slots: []string{"SLOT-22", "D-7"},
+		room: true,
 	},
 	decision.ReasonMaxPerHost: {
-		text: func(_ *part, s *Shortfall) string { return "its max_per_host keeps it off: " + s.Detail },
+		text: (*part).perHost,
 		md:   []string{"D-7"}, slots: []string{"SLOT-22", "D-7"},
 	},
 	decision.ReasonFragmented: {
@@ -51,67 +58,69 @@ var reasons = [...]reason{
 			return "there is room enough in sum, but on no single host: " + s.Detail
 		},
 		md: []string{"MD-11", "D-7"}, slots: []string{"SLOT-31", "D-7"},
+		room: true,
 	},
 	decision.ReasonLowerPriority: {
 		text: func(p *part, s *Shortfall) string {
 			return with(s.Blocker+" has a higher share priority and uses the pool", s.Detail)
 		},
 		md: []string{"MD-14", "MD-16", "D-7"}, slots: []string{"D-7"}, because: (*part).priorities,
+		room: true,
 	},
 	decision.ReasonOverQuota: {
 		text: func(p *part, s *Shortfall) string {
 			if p.md != nil {
 				return with(p.fullest(s)+" has its share of the pool, and others use the rest", s.Detail)
 			}
-			return with("it has what it deserves", s.Detail)
+			text := with("it has what it deserves", s.Detail)
+			if p.slots != nil && p.slots.Placement == plan.Exclusive {
+				text += fmt.Sprintf("; a host serves one %s at a time, and counts with all its slots", p.slots.ExclusiveBy)
+			}
+			return text
 		},
 		md: []string{"MD-14", "MD-17", "D-7"}, slots: []string{"SLOT-6", "D-7"}, hybrid: []string{"SLOT-23", "SLOT-26", "D-7"}, because: (*part).quotas,
+		room: true,
 	},
 	decision.ReasonPoolExhausted: {
 		text: func(p *part, s *Shortfall) string {
 			if p.md != nil {
 				return p.exhausted(s)
 			}
-			return with("nothing is free that it may have", s.Detail)
+			return p.noSlot(s)
 		},
 		md: []string{"MD-16", "D-7"}, slots: []string{"SLOT-5", "D-7"}, hybrid: []string{"SLOT-26", "D-7"}, because: (*part).room,
+		room: true,
 	},
 	decision.ReasonConsumerLimit: {
-		text: func(_ *part, s *Shortfall) string { return "the limit of " + s.Blocker + " is reached: " + s.Detail },
+		text: func(_ *part, s *Shortfall) string { return limitReached(s) },
 		md:   []string{"D-7"}, slots: []string{"SLOT-4", "D-7"}, hybrid: []string{"SLOT-20", "SLOT-22", "D-7"}, because: (*part).maxima,
 	},
 	decision.ReasonBorrowLimit: {
-		text: func(_ *part, s *Shortfall) string { return "it borrows as much as it may: " + s.Detail },
-		md:   []string{"D-7"}, slots: []string{"SLOT-3", "D-7"}, because: (*part).steps,
+		text: func(_ *part, s *Shortfall) string {
+			return "it borrows as much as it may: " + strings.TrimPrefix(s.Detail, "borrows ")
+		},
+		md: []string{"D-7"}, slots: []string{"SLOT-3", "D-7"}, because: (*part).steps,
 	},
 	decision.ReasonGraceFilter: {
-		text: func(_ *part, s *Shortfall) string {
+		text: func(p *part, s *Shortfall) string {
+			if text, _ := p.admits(s); text != "" {
+				return "there is room, but " + text
+			}
 			return with("there is room, but its reclaim_grace is longer than the owner or the pool admits", s.Detail)
 		},
 		md: []string{"MD-9", "D-7"}, slots: []string{"D-7"}, because: (*part).graces,
 	},
 	decision.ReasonWaitingForReclaim: {
-		text: func(_ *part, s *Shortfall) string {
-			text := "room is promised to it"
-			if s.Blocker != "" {
-				text += ": " + s.Blocker + " gives units back"
-			}
-			if s.Until != "" {
-				text += ", by " + s.Until + " at the latest"
-			}
-			return text
-		},
-		md: []string{"CYC-6", "CYC-7"}, slots: []string{"CYC-6", "CYC-7"}, because: (*part).promised,
+		text: (*part).waiting,
+		md:   []string{"CYC-6", "CYC-7"}, slots: []string{"CYC-6", "CYC-7"}, because: (*part).promised,
 	},
 	decision.ReasonOwnershipUnmet: {
-		text: func(_ *part, s *Shortfall) string {
-			return "what it is to own could not be assigned in full: " + s.Detail
-		},
-		md: []string{"MD-1", "MD-3", "MD-4"}, slots: []string{"D-7"}, because: (*part).unowned,
+		text: (*part).owed,
+		md:   []string{"MD-1", "MD-3", "MD-4"}, slots: []string{"D-7"}, because: (*part).unowned,
 	},
 	decision.ReasonReclaimBudget: {
 		text: func(_ *part, s *Shortfall) string {
-			return "others hold what it deserves, and the cycle took back as much as it may: " + s.Detail + "; the rest follows in later cycles"
+			return "others hold what it deserves, and " + strings.Replace(s.Detail, " 1 units", " 1 unit", 1) + ": the rest follows in later cycles"
 		},
 		md: []string{"CYC-4"}, slots: []string{"CYC-4"}, because: (*part).budget,
 	},
@@ -166,11 +175,13 @@ func (p *part) why(s *Shortfall) {
 		if decision.Reasons[code] != s.Reason {
 			continue
 		}
+		s.Requirement = p.requirement(s)
 		s.Text, s.Rules = r.text(p, s), p.rules(s.Consumer, r.slots, r.hybrid, r.md)
 		leaf, ok := p.tree().Find(s.Consumer)
 		if ok && r.because != nil && p.member != nil {
 			s.Because = append(s.Because, r.because(p, s, leaf)...)
 		}
+		s.Because = append(s.Because, p.hosts(s, r.room)...)
 		return
 	}
 	s.Text = s.Reason // of a later version of the log

@@ -40,11 +40,55 @@ func (p *part) fullest(s *Shortfall) string {
 
 // exhausted says why no room is found for a unit in an MD plan though nothing else stops it.
 func (p *part) exhausted(s *Shortfall) string {
-	text := "the hosts that it may use, those that are ok and meet its requirement, have no room for a unit, and "
-	if p.takesBack(s.Consumer) {
-		return with(text+"nobody who holds them has to give way", s.Detail)
+	text := "the hosts that it may use have no room for a unit"
+	if r := s.Requirement; r != nil {
+		text = r.those() + " " + verb(int(r.Open), "has", "have") + " no room for a unit"
 	}
-	return with(text+"it takes nothing back, as share_reclaim is false", s.Detail)
+	leaf, ok := p.tree().Find(s.Consumer)
+	row := -1
+	if ok && p.member != nil {
+		row = p.pooled(view(p.f.Shares), p.shareRows(), leaf)
+	}
+	switch v := view(p.f.Shares); {
+	case !p.takesBack(s.Consumer):
+		text += ", and it takes nothing back, as share_reclaim is false"
+	case row >= 0 && v.real("usage", row) > 0 && v.real("usage", row) >= v.real("usage_quota", row):
+		text += fmt.Sprintf(", and it has its share of the pool: it uses %s, and deserves %s", percent(v.real("usage", row)), percent(v.real("usage_quota", row)))
+	default:
+		text += ", and nobody there has to give way"
+	}
+	return p.crowded(text, s)
+}
+
+// noSlot says why no slot is found though nothing else stops a unit.
+func (p *part) noSlot(s *Shortfall) string {
+	text := "nothing is free that it may have"
+	if r := s.Requirement; r != nil {
+		text += " on " + r.those()
+	}
+	if n, ok := p.tree().Find(s.Consumer); ok && p.slots != nil && p.member[n] && !p.slots.ShareReclaim &&
+		p.slot.Policy[n] != plan.Hybrid && p.of(n, "held") < p.of(n, "quota") {
+		text += fmt.Sprintf(", and it takes nothing back up to its quota of %s, as share_reclaim is false", grouped(p.of(n, "quota")))
+	}
+	return p.crowded(text, s)
+}
+
+// crowded adds who keeps what is idle, or else who holds most.
+func (p *part) crowded(text string, s *Shortfall) string {
+	if kept := p.kept(s); kept != "" {
+		text += "; " + kept
+	} else if most := p.most(s); most != "" {
+		text += "; " + most
+	}
+	return with(text, s.Detail)
+}
+
+// those are the open hosts that meet a requirement, in words.
+func (r *Requirement) those() string {
+	if r.Open == 1 {
+		return "the only open host that meets " + r.Text
+	}
+	return fmt.Sprintf("the %s that meet %s", count(r.Open, "open host"), r.Text)
 }
 
 // takesBack tells whether a consumer takes back what others hold above their share.
@@ -75,14 +119,17 @@ func (p *part) room(s *Shortfall, leaf plan.Node) (points []Point) {
 			used, there = used+v.num("used", row), there+v.num("capacity", row)
 		}
 	}
-	if len(shut) > 0 {
+	if len(shut) > 0 && p.f.asked().fleet == nil {
 		points = append(points, because(fmt.Sprintf("%s of the plan's %s %s not ok, and %s nothing new", grouped(int64(len(shut))), count(int64(len(hosts)), "host"),
 			verb(len(shut), "is", "are"), verb(len(shut), "takes", "take")), "INV-1"))
 	}
 	if s.Dimension != "" {
 		text := fmt.Sprintf("of the plan's hosts that are ok %s of %s %s are in use", grouped(used), grouped(there), s.Dimension)
 		if used < there {
-			text += "; the others have no room for a unit, or do not meet its requirement"
+			text += "; the rest is in pieces too small for a unit"
+			if s.Requirement != nil || p.f.asked().fleet == nil {
+				text += ", or on hosts that do not meet its requirement"
+			}
 		}
 		points = append(points, because(text, "MD-16", "REQ-1"))
 	}

@@ -1,0 +1,187 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stintd/stint/core/plan"
+)
+
+// by tells when something is due after the cycle: the instant, and how long that is.
+func (f *Facts) by(us int64) string {
+	if us == f.NowUS {
+		return instant(us) + " (now)"
+	}
+	return fmt.Sprintf("%s (in %s)", instant(us), plan.Lasting(us-f.NowUS))
+}
+
+// waiting says who gives back what is promised to a shortfall's units, by when and why.
+func (p *part) waiting(s *Shortfall) string {
+	list, _ := p.grouping(func(g *going) bool { return g.taker == Taker{s.Consumer, s.Allocation, s.Sub} })
+	if len(list) == 0 {
+		return p.joining(s)
+	}
+	from, units, overdue := newTally[string](), int64(0), int64(0)
+	last := &list[0]
+	for i := range list {
+		r := &list[i]
+		from.add(r.Consumer, r.Units)
+		if units += r.Units; r.Overdue {
+			overdue += r.Units
+		}
+		if r.leftUS > last.leftUS {
+			last = r
+		}
+	}
+	who := listed(from.keys, 3)
+	if overdue > 0 {
+		return fmt.Sprintf("%s %s to give back %s for it by %s, and no client has confirmed that", who, verb(len(from.keys), "was", "were"),
+			count(overdue, "unit"), last.Deadline)
+	}
+	text := fmt.Sprintf("%s %s back %s for it by %s", who, verb(len(from.keys), "gives", "give"), count(units, "unit"), p.f.by(p.f.NowUS+last.leftUS))
+	return with(text, p.wants(last))
+}
+
+// joining says for whose room a shortfall's units wait where nothing is taken back for them alone: the blocker's.
+func (p *part) joining(s *Shortfall) string {
+	if s.Blocker == "" || s.Until == "" {
+		return "it gets what others give back on the same hosts"
+	}
+	text := "it gets what others give back, the last of them " + s.Blocker
+	list, _ := p.grouping(func(g *going) bool { return g.consumer == s.Blocker && instant(g.deadline) == s.Until })
+	if len(list) == 0 {
+		return text + " by " + s.Until
+	}
+	r := &list[0]
+	text += " by " + p.f.by(p.f.NowUS+r.leftUS)
+	switch {
+	case r.Overdue:
+		text = "it gets what others give back, the last of them " + s.Blocker + ", overdue since " + s.Until
+	case r.For == nil:
+		text = with(text, p.wants(r))
+	}
+	return text
+}
+
+// things are what a plan's owners own.
+func (p *part) things() string {
+	if p.slots != nil {
+		return "slots"
+	}
+	return "hosts"
+}
+
+// wants says why a reclaim takes units back, to who waits for them.
+func (p *part) wants(r *Reclaim) string {
+	switch {
+	case r.Reason == "recall" && r.For != nil:
+		owners := p.lendersOf(r)
+		if len(owners) == 0 || slices.Equal(owners, []string{r.For.Consumer}) {
+			return "they are on " + p.things() + " that it owns"
+		}
+		return p.recalled(r)
+	case r.Reason == "fair_share":
+		return "it is below what it deserves, and they are above"
+	case r.Reason == "over_limit":
+		return r.Consumer + " holds more than it may by now"
+	}
+	return reclaimed[r.Reason].text
+}
+
+// overdue tells whether what a shortfall waits for was due before the cycle.
+func (p *part) overdue(s *Shortfall) bool {
+	list, _ := p.grouping(func(g *going) bool { return g.taker == Taker{s.Consumer, s.Allocation, s.Sub} })
+	return slices.ContainsFunc(list, func(r Reclaim) bool { return r.Overdue })
+}
+
+// going says, where units of the target are being taken back, how many, for whom, by when and why: of several reclaims
+// what is so for most units.
+func (p *part) leaving() string {
+	if len(p.Leaving) == 0 {
+		return ""
+	}
+	type cause struct{ reason, taker string }
+	of, all := newTally[cause](), int64(0)
+	why := map[cause]*Reclaim{}
+	for i := range p.Leaving {
+		r := &p.Leaving[i]
+		c := cause{reason: r.Reason}
+		if r.For != nil {
+			c.taker = r.For.Consumer
+		}
+		of.add(c, r.Units)
+		if all += r.Units; why[c] == nil || r.leftUS > why[c].leftUS {
+			why[c] = r
+		}
+	}
+	best := of.keys[0]
+	for _, c := range of.keys {
+		if of.of[c] > of.of[best] {
+			best = c
+		}
+	}
+	r := why[best]
+	text := ofIts(all) + " taken back"
+	if best.taker != "" {
+		text += " for " + best.taker
+	}
+	if r.Overdue {
+		text += ", overdue since " + r.Deadline
+	} else {
+		text += " by " + p.f.by(p.f.NowUS+r.leftUS)
+	}
+	words := reclaimed[r.Reason].text
+	if r.Reason == "recall" {
+		words = p.recalled(r)
+		if owners := p.lendersOf(r); r.For != nil && slices.Equal(owners, []string{r.For.Consumer}) {
+			words = r.For.Consumer + " lent what they are on, and wants it back"
+		}
+	}
+	text = with(text, words)
+	if len(of.keys) > 1 {
+		text += fmt.Sprintf("; that is so for %s of them", grouped(of.of[best]))
+	}
+	return text
+}
+
+// those names whose units are short for a shortfall's reason, where that is not the target alone.
+func (p *part) those(s *Shortfall) string {
+	var names []string
+	for i := range p.Shortfalls {
+		o := &p.Shortfalls[i]
+		same := o.Reason == s.Reason && o.Blocker == s.Blocker && o.Dimension == s.Dimension
+		if same && !slices.Contains(names, o.Consumer) {
+			names = append(names, o.Consumer)
+		}
+	}
+	if slices.Equal(names, []string{p.target.Consumer}) {
+		return ""
+	}
+	return " (" + listed(names, 2) + ")"
+}
+
+// secondary tells of the reason of most units besides the main one.
+func (p *part) secondary(main *Shortfall) string {
+	same := func(a, b *Shortfall) bool {
+		return a.Reason == b.Reason && a.Blocker == b.Blocker && a.Dimension == b.Dimension
+	}
+	type cause struct{ reason, blocker, dimension string }
+	of := map[cause]int64{}
+	var next *Shortfall
+	at := func(s *Shortfall) cause { return cause{s.Reason, s.Blocker, s.Dimension} }
+	for i := range p.Shortfalls {
+		s := &p.Shortfalls[i]
+		if same(s, main) {
+			continue
+		}
+		if of[at(s)] += s.Units; next == nil || of[at(s)] > of[at(next)] {
+			next = s
+		}
+	}
+	text := fmt.Sprintf("For %s more%s: %s", grouped(of[at(next)]), p.those(next), strings.TrimSuffix(next.Text, "."))
+	if len(of) > 1 {
+		text += ". The other reasons are below"
+	}
+	return text
+}
