@@ -13,33 +13,31 @@ import (
 )
 
 func newExplain() *cobra.Command {
-	var log, cycle, output string
+	var from place
+	var cycle, output string
 	c := &cobra.Command{
-		Use:   "explain --log LOG [--cycle N] CONSUMER[:ALLOCATION]",
+		Use:   "explain --log LOG|--server URL [--cycle N] CONSUMER[:ALLOCATION]",
 		Short: "Tells why a consumer or an allocation has what it has",
 		Long: `Tells why a consumer, or one of its allocations, has what it has after a cycle: each figure with what
 it follows from, beside those of its siblings and of all above it; what the cycle gave and took; why
 it has no more, from its own limit up the tree to what stands in the way; what is being taken back of it
 and for it, from whom and by when. Each sentence ends with the rules that it follows from.
 
-It goes by the log alone: what the cycles decided, and the policy file that was in force.`,
+It goes by the log alone, or by what a running service knows: what the cycles decided, and the policy file
+that was in force.`,
 		Example: `  stint explain --log demo/log /Markets/Credit/Pricing
   stint explain --log demo/log --cycle 3 /Markets/Credit/Pricing:nightly
-  stint explain --log demo/log /Markets --output json`,
+  stint explain --log demo/log /Markets --output json
+  stint explain --server http://grid:7468 --token-file token /Markets/Credit:nightly`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if output != "table" && output != "json" {
 				return fmt.Errorf("--output %q: must be table or json", output)
 			}
-			f, err := facts(log, cycle)
-			if err != nil {
+			if err := from.check(); err != nil {
 				return err
 			}
-			target, err := f.Find(args[0])
-			if err != nil {
-				return err
-			}
-			e, err := explain.Explain(f, target)
+			e, err := from.explanation(c.Context(), args[0], cycle)
 			if err != nil {
 				return err
 			}
@@ -50,11 +48,23 @@ It goes by the log alone: what the cycles decided, and the policy file that was 
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&log, "log", "", "folder of the log")
+	from.flags(f)
 	f.StringVar(&cycle, "cycle", "last", "a cycle's number, or last")
 	f.StringVar(&output, "output", "table", "table or json")
-	required(c, "log")
 	return c
+}
+
+// explained explains a consumer or an allocation by a log.
+func explained(log, name, cycle string) (*explain.Explanation, error) {
+	f, err := facts(log, cycle)
+	if err != nil {
+		return nil, err
+	}
+	target, err := f.Find(name)
+	if err != nil {
+		return nil, err
+	}
+	return explain.Explain(f, target)
 }
 
 // facts gathers what a log tells of a cycle.

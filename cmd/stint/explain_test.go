@@ -228,7 +228,7 @@ func checkSame(t *testing.T, name string, r *export.Reader, dir string, f *expla
 	if windows(f.Policy) || renames {
 		return // a new policy file is no switch of windows
 	}
-	c, err := compareUnder(r, &whatifOptions{log: dir, settle: 50}, f.Cycle, f.Policy, io.Discard)
+	c, err := compareUnder(r, &whatifOptions{place: place{log: dir}, settle: 50}, f.Cycle, f.Policy, io.Discard)
 	switch {
 	case err != nil && strings.Contains(err.Error(), "which no resource group of the plan has"): // hosts left that it lists: it cannot be put again
 	case err != nil:

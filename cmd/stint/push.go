@@ -73,13 +73,9 @@ The token is read from --token-file, else from the variable STINT_TOKEN.`,
 
 // run pushes what is given.
 func (o *pushOptions) run(ctx context.Context, stdout, stderr io.Writer) error {
-	c := &client.Client{Base: o.server, Token: os.Getenv(tokenVariable)}
-	if o.tokenFile != "" {
-		b, err := os.ReadFile(o.tokenFile)
-		if err != nil {
-			return err
-		}
-		c.Token = strings.TrimSpace(string(b))
+	c, err := clientOf(o.server, o.tokenFile)
+	if err != nil {
+		return err
 	}
 	with := client.Options{AllowShrink: o.allowShrink, Force: o.force, IfRevision: o.revision, Message: o.message}
 	bars := newBars(stderr)

@@ -13,13 +13,14 @@ import (
 )
 
 func newQuery() *cobra.Command {
-	var log, cycle, output string
+	var from place
+	var cycle, output string
 	var where []string
 	var all bool
 	c := &cobra.Command{
-		Use:   "query --log LOG TABLE",
-		Short: "Prints a table of a decision log",
-		Long: `Prints a table of a decision log. State tables (consumers, amounts, shares, shortfalls) are
+		Use:   "query --log LOG|--server URL TABLE",
+		Short: "Prints a table of a decision log or of a service",
+		Long: `Prints a table of a decision log, or of a running service (one cycle at a time). State tables (consumers, amounts, shares, shortfalls) are
 shown as of the cycle, keyframes (holdings, hosts, owners) as of the last one up to it, other tables as
 what happened in it. consumers has the columns of amounts too, one per dimension: held_ncpus,
 static_quota_ncpus.
@@ -29,7 +30,8 @@ a pipe has any width); --all shows all. --output json, ndjson and csv always hav
 		Example: `  stint query --log demo/log consumers
   stint query --log demo/log grants --cycle all --where consumer=/Markets/Credit/Pricing --output csv
   stint query --log demo/log shortfalls --where reason=fragmented
-  stint query --log demo/log cycles --cycle all --output json`,
+  stint query --log demo/log cycles --cycle all --output json
+  stint query --server http://grid:7468 --token-file token shortfalls`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := checkOutput(output); err != nil {
@@ -43,7 +45,10 @@ a pipe has any width); --all shows all. --output json, ndjson and csv always hav
 				}
 				o.Where = append(o.Where, w)
 			}
-			t, err := queryTable(log, args[0], cycle)
+			if err := from.check(); err != nil {
+				return err
+			}
+			t, err := from.table(c.Context(), args[0], cycle)
 			if err != nil {
 				return err
 			}
@@ -51,12 +56,11 @@ a pipe has any width); --all shows all. --output json, ndjson and csv always hav
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&log, "log", "", "folder of the log")
+	from.flags(f)
 	f.StringVar(&cycle, "cycle", "last", "a cycle's number, last or all")
 	f.StringArrayVar(&where, "where", nil, "column=value; given several times, rows must match all")
 	f.BoolVar(&all, "all", false, "all columns, those without a value too, however wide")
 	f.StringVar(&output, "output", "table", strings.Join(export.Formats, ", "))
-	required(c, "log")
 	return c
 }
 

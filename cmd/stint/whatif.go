@@ -18,18 +18,20 @@ import (
 const settleMax = 10_000
 
 type whatifOptions struct {
-	log, plan, cycle, output string
-	settle                   int
-	force                    bool
+	place
+	plan, cycle, output string
+	settle              int
+	force               bool
 }
 
 func newWhatif() *cobra.Command {
 	var o whatifOptions
 	c := &cobra.Command{
-		Use:   "whatif --log LOG --plan P2",
+		Use:   "whatif --log LOG|--server URL --plan P2",
 		Short: "Decides a logged cycle under another policy, and commits nothing",
 		Long: `Decides a cycle of a log again, once under the policy that was in force and once under another one: who
 gains, who loses, what would be reclaimed. Nothing is committed, and LOG is not written to.
+With --server a running service tells it of its next cycle, with all input that it has by then.
 
 The state before the cycle is rebuilt as replay does it, from the last one that was saved before it. The cycle grants at once what is free;
 what others hold it puts under reclaim, which takes their graces to come back. So --settle goes on, under both policies,
@@ -41,29 +43,33 @@ refused as run does, unless --force is given.
 Exit codes: 0 fine, 2 bad usage or input.`,
 		Example: `  stint whatif --log demo/log --plan new.yaml
   stint whatif --log demo/log --plan new.yaml --cycle 3 --settle 0
-  stint whatif --log demo/log --plan new.yaml --output json`,
+  stint whatif --log demo/log --plan new.yaml --output json
+  stint whatif --server http://grid:7468 --token-file token --plan new.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return whatif(&o, c.OutOrStdout(), c.ErrOrStderr())
+			return whatif(c.Context(), &o, c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.log, "log", "", "folder of the log")
+	o.flags(f)
 	f.StringVar(&o.plan, "plan", "", "the other policy file")
 	f.StringVar(&o.cycle, "cycle", "last", "a cycle's number, or last")
 	f.IntVar(&o.settle, "settle", 100, "how many cycles to look ahead at most; 0: none")
 	f.BoolVar(&o.force, "force", false, "the policy may leave out consumers that hold something; that is reclaimed with their grace")
 	f.StringVar(&o.output, "output", "table", "table or json")
-	required(c, "log", "plan")
+	required(c, "plan")
 	return c
 }
 
-func whatif(o *whatifOptions, stdout, stderr io.Writer) error {
+func whatif(ctx context.Context, o *whatifOptions, stdout, stderr io.Writer) error {
 	if o.output != "table" && o.output != "json" {
 		return fmt.Errorf("--output %q: must be table or json", o.output)
 	}
 	if o.settle < 0 || o.settle > settleMax {
 		return fmt.Errorf("--settle %d: must be from 0 to %d", o.settle, settleMax)
+	}
+	if err := o.check(); err != nil {
+		return err
 	}
 	g, err := readInput(kindPlan, o.plan)
 	if err != nil {
@@ -73,15 +79,7 @@ func whatif(o *whatifOptions, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r, err := export.OpenLog(o.log)
-	if err != nil {
-		return err
-	}
-	n, err := oneCycle(r, o.log, o.cycle)
-	if err != nil {
-		return err
-	}
-	c, err := compareUnder(r, o, n, policy, stderr)
+	c, err := o.comparison(ctx, g.content, policy, stderr)
 	if err != nil {
 		return err
 	}
@@ -89,6 +87,26 @@ func whatif(o *whatifOptions, stdout, stderr io.Writer) error {
 		return encode(stdout, c)
 	}
 	return c.Write(stdout, o.plan, styleOf(stdout))
+}
+
+// comparison compares by the log or the service.
+func (o *whatifOptions) comparison(ctx context.Context, text []byte, policy *plan.Policy, stderr io.Writer) (*explain.Comparison, error) {
+	if o.server != "" {
+		if o.cycle != "last" {
+			return nil, fmt.Errorf("--cycle %s: a service decides its next cycle; an earlier one is decided by the log (--log)", o.cycle)
+		}
+		warn(stderr, policyWarnings(policy))
+		return o.whatif(ctx, text, o.settle, o.force)
+	}
+	r, err := export.OpenLog(o.log)
+	if err != nil {
+		return nil, err
+	}
+	n, err := oneCycle(r, o.log, o.cycle)
+	if err != nil {
+		return nil, err
+	}
+	return compareUnder(r, o, n, policy, stderr)
 }
 
 // compareUnder decides cycle n of a log under the policy in force and under another one.

@@ -213,6 +213,33 @@ func (c *Client) Holdings(ctx context.Context, source string) (held []Holding, c
 	return held, cycle, err
 }
 
+// answerBytesMax bounds an answer that is taken whole.
+const answerBytesMax = 1 << 30
+
+// Get makes a call that reads, and gives its answer whole, as one of the media types in accept.
+func (c *Client) Get(ctx context.Context, path string, q url.Values, accept string) ([]byte, error) {
+	return c.whole(ctx, "GET", path, q, accept, Body{})
+}
+
+// Whatif tells what the next cycle would be under another policy file, as JSON.
+func (c *Client) Whatif(ctx context.Context, plan Body, settle int, o Options) ([]byte, error) {
+	q := url.Values{"settle": {strconv.Itoa(settle)}}
+	set(q, "force", o.Force)
+	return c.whole(ctx, "POST", "/v1/whatif", q, "application/json", plan)
+}
+
+// whole makes a call and gives its answer whole.
+func (c *Client) whole(ctx context.Context, method, path string, q url.Values, accept string, b Body) (answer []byte, err error) {
+	err = c.call(ctx, method, path, q, http.Header{"Accept": {accept}}, b, func(r *http.Response) error {
+		answer, err = io.ReadAll(io.LimitReader(r.Body, answerBytesMax+1))
+		if err == nil && len(answer) > answerBytesMax {
+			err = fmt.Errorf("%s: an answer of more than %d bytes", path, answerBytesMax)
+		}
+		return err
+	})
+	return answer, err
+}
+
 // Cycle runs a cycle now and gives its number.
 func (c *Client) Cycle(ctx context.Context) (cycle int64, err error) {
 	var answer struct {

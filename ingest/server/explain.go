@@ -102,7 +102,9 @@ func (s *Server) facts(w shown, n int64) (*explain.Facts, error) {
 		Grants: tableOf(c.Grants.Table()), Reclaims: tableOf(c.Reclaims.Table()), Releases: tableOf(c.Releases.Table()), Holdings: &v.Holdings.Table,
 	}
 	if at := v.Standing; at != nil && at.Cycle == n {
-		f.Asked = func() (*explain.Asked, error) { return &explain.Asked{Requests: at.Requests, Inventory: at.Inventory}, nil }
+		f.Asked = func() (*explain.Asked, error) {
+			return &explain.Asked{Requests: at.Requests, Inventory: at.Inventory}, nil
+		}
 	}
 	for _, past := range v.Recent {
 		f.Past = append(f.Past, tableOf(past.Reclaims.Table()))
