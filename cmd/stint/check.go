@@ -12,15 +12,19 @@ import (
 )
 
 func newCheck() *cobra.Command {
-	var hosts, output string
+	var o checkOptions
+	var output string
 	c := &cobra.Command{
-		Use:   "check P [--hosts H]",
+		Use:   "check P [--hosts H] [--was P0]",
 		Short: "Validates a policy file",
 		Long: `Validates a policy file: all faults, then warnings, then what each consumer is guaranteed. Of a slot plan
 that is what it owns, keeps, lends and may borrow, in each time window. With --hosts the resource groups
 are tried on the hosts too; then the cycle is played in which everybody asks for everything (of each
 dimension by itself), and the column or table "guaranteed" has what each consumer holds then, in each window,
 with the sum and what there is. Multidimensional plans also show what of the hosts each consumer owns.
+
+With --was it is checked too whether the file may follow the one that is in force: one that takes a
+system service away may not, forced or not.
 
 With --output json faults, warnings and guarantees come as one object on stdout: of guarantees a row for each
 plan, window and consumer, with a column guaranteed_<dimension>; without --hosts slot plans alone have rows, of what
@@ -29,14 +33,15 @@ is owned.
 Exit codes: 0 no faults, 2 faults.`,
 		Example: `  stint check plan.yaml
   stint check plan.yaml --hosts hosts.csv
-  stint check plan.yaml --hosts hosts.csv --output json`,
+  stint check plan.yaml --hosts hosts.csv --output json
+  stint check new.yaml --was plan.yaml`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if output != "table" && output != "json" {
 				return fmt.Errorf("--output %q: must be table or json", output)
 			}
 			k := checked{File: args[0], Faults: []fault{}, Warnings: []string{}, Guarantees: []map[string]any{}}
-			err := k.check(hosts, widthOf(c.OutOrStdout()))
+			err := k.check(&o, widthOf(c.OutOrStdout()))
 			if output == "json" {
 				return errors.Join(encode(c.OutOrStdout(), k), err)
 			}
@@ -48,9 +53,17 @@ Exit codes: 0 no faults, 2 faults.`,
 			return err
 		},
 	}
-	c.Flags().StringVar(&hosts, "hosts", "", "table of hosts")
+	c.Flags().StringVar(&o.hosts, "hosts", "", "table of hosts")
+	c.Flags().StringVar(&o.was, "was", "", "the policy file in force, which the one checked is to follow")
+	c.Flags().BoolVar(&o.force, "force", false, "with --was: as it would be put with force")
 	c.Flags().StringVar(&output, "output", "table", "table or json")
 	return c
+}
+
+// checkOptions are what a policy file is checked against.
+type checkOptions struct {
+	hosts, was string
+	force      bool
 }
 
 // checked is what there is to say of a policy file.
@@ -88,8 +101,12 @@ func (k *checked) wrong(err error) error {
 	return err
 }
 
-// check checks a file, on a table of hosts if one is given, and tells what is guaranteed in lines of so many columns.
-func (k *checked) check(hosts string, width int) error {
+// check checks a file, on a table of hosts and against the file in force where these are given, and tells what is
+// guaranteed in lines of so many columns.
+func (k *checked) check(o *checkOptions, width int) error {
+	if o.force && o.was == "" {
+		return k.wrong(errors.New("--force is for --was"))
+	}
 	g, err := readInput(kindPlan, k.File)
 	if err != nil {
 		return k.wrong(err)
@@ -97,6 +114,15 @@ func (k *checked) check(hosts string, width int) error {
 	p, err := plan.Parse(k.File, g.content)
 	if err != nil {
 		return k.wrong(err)
+	}
+	if o.was != "" {
+		was, err := parsePlan(o.was)
+		if err == nil {
+			err = p.Follows(was, o.force)
+		}
+		if err != nil {
+			return k.wrong(err)
+		}
 	}
 	k.Warnings = append(k.Warnings, policyWarnings(p)...)
 	for n := range p.Len() {
@@ -106,9 +132,9 @@ func (k *checked) check(hosts string, width int) error {
 	}
 	k.Consumers = int64(p.Len() - 1)
 	var b *batch
-	if hosts != "" {
+	if o.hosts != "" {
 		var suspect []string
-		b, suspect, err = tryHosts(p, hosts)
+		b, suspect, err = tryHosts(p, o.hosts)
 		if k.Warnings = append(k.Warnings, suspect...); err != nil {
 			k.wrong(err)
 			return err
