@@ -51,16 +51,52 @@ func (s *State) mayOwn(p *Plan, rules []plan.OwnRule, h HostID, name string) boo
 	})
 }
 
-// Unmet lists the rules of what consumers own that the last pass could not meet, of each consumer the first.
+// Unmet lists the rules of what consumers own that the last pass could not meet, of each consumer the first, and where
+// there are any whether ranks say who comes first; and slot plans in which more is owned than there is.
 func (s *State) Unmet() (unmet []plan.Warning) {
 	for i := range s.Plans {
 		p := &s.Plans[i]
+		before := len(unmet)
 		for n, rule := range p.Deeds.Unmet {
 			if rule != NoID {
 				unmet = append(unmet, plan.Warning{File: s.Policy.File, Line: p.MD.Windows[p.Window].Own[n][rule].Line,
 					Text: fmt.Sprintf("plan %s: %s does not get all of what this rule says", p.Name, s.Policy.Path[n])})
 			}
 		}
+		switch {
+		case p.Slots != nil:
+			unmet = append(unmet, s.overowned(p)...)
+		case len(unmet) > before:
+			unmet = append(unmet, s.Policy.EqualRanks(p.MD)...)
+		}
 	}
 	return unmet
+}
+
+// overowned tells of the windows of a slot plan in which first-level consumers under the ownership policy own more slots
+// than its ok hosts have. Hybrid consumers own parts of what there is.
+func (s *State) overowned(p *Plan) (over []plan.Warning) {
+	there := int64(0)
+	for k := range ParcelID(p.Parcels.Len()) {
+		if p.Parcels.IsOpen(k) {
+			there += p.Parcels.Cap[0][k]
+		}
+	}
+	for i := range p.Slots.Windows {
+		w, owned := &p.Slots.Windows[i], int64(0)
+		for n := s.Policy.First[plan.Root]; n != plan.None; n = s.Policy.Next[n] {
+			if p.Slots.Member[n] && w.Policy[n] == plan.Ownership {
+				owned += w.Owns[n]
+			}
+		}
+		if owned > there {
+			where := "plan " + p.Name
+			if w.Name != "" {
+				where += ", window " + w.Name
+			}
+			over = append(over, plan.Warning{File: s.Policy.File, Line: p.Slots.Line,
+				Text: fmt.Sprintf("%s: %d slots are owned, there are %d; owners get theirs by rank", where, owned, there)})
+		}
+	}
+	return over
 }

@@ -481,6 +481,7 @@ md_plans:
 `)
 	want := []string{
 		"p:7: plan G, window day: /A/L lends, but nobody can borrow from it",
+		"p:6: plan p: /A owns hosts, but no leaf below it takes part in the plan, so that none has them as its own",
 		"p:6: plan G, window night: the parent /A owns 3, in window day it owns 4, and nobody owns more in its place",
 		"p:8: plan G, window day: /B has share ratio 0, owns nothing and does not borrow",
 		"p:9: plan G, window day: /C can never get anything, a limit is 0",

@@ -117,10 +117,13 @@ func (c *warner) slotPlan(s *SlotPlan) {
 		if c.equalRanks(func(n Node) bool { return s.Member[n] && w.BorrowLimit[n] != 0 }, w.Rank) {
 			c.add(s.Line, "%s: all who borrow have the same rank; who borrows first, and gives back last, goes by the order of consumers", where)
 		}
+		c.leafless(s.Member, func(n Node) bool { return w.Owns[n] > 0 }, where, "slots")
 		c.slotStarved(s, w, where)
 		c.slotLending(s, w, where)
 		c.slotReserves(s, w, where)
 	}
+	c.lendsTooMuch(s, name)
+	c.lendingServices(s, name)
 	for n := range Node(c.p.Len()) {
 		if c.p.First[n] == None {
 			continue
@@ -224,9 +227,8 @@ func (c *warner) mdPlan(m *MDPlan) {
 	for i := range m.Windows {
 		w := &m.Windows[i]
 		where := in(m.Name, &w.Window)
-		if c.equalRanks(func(n Node) bool { return m.Member[n] && len(w.Own[n]) > 0 && c.chooses(w, n) }, w.Rank) {
-			c.add(m.Line, "%s: all who own hosts have the same rank; who chooses first goes by the order of consumers", where)
-		}
+		c.remaining(m, w, where)
+		c.leafless(m.Member, func(n Node) bool { return len(w.Own[n]) > 0 }, where, "hosts")
 		c.mdStarved(m, w, where)
 		c.mdLending(m, w, where)
 		owners, whole := 0, 0
