@@ -11,7 +11,7 @@ KILLS   ?= 100
 EXTERNAL ?= ../shared/external
 HISTORIES ?= 2000
 
-.PHONY: build readme run test check lint soak fuzz bench bench-external generate clean
+.PHONY: build readme run test test-console pictures check lint soak fuzz bench bench-external generate clean
 
 build: ## bin/stint, one file that needs no library of the machine
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -o bin/stint ./cmd/stint
@@ -23,6 +23,7 @@ run: build ## make a cluster, run three cycles on it, show what was decided
 	rm -rf $(DEMO)
 	bin/stint gen grid --hosts 2000 --consumers 300 --units 50000 --shapes 6 --seed 1 --out $(DEMO)
 	bin/stint run --at 2026-01-05T08:00:00Z --plan $(DEMO)/plan.yaml --hosts $(DEMO)/hosts.parquet --demand $(DEMO)/demand.parquet --cycles 3 --out $(DEMO)/log
+	@echo "in a browser: stint serve --log $(DEMO)/log, and http://127.0.0.1:7468/"
 
 test: ## all but the long tests
 	$(GO) test -timeout 30m ./...
@@ -30,6 +31,13 @@ test: ## all but the long tests
 	GOMAXPROCS=1 $(GO) test -count=1 -run 'TestDigest' ./core/cycle
 	GOAMD64=v3 $(GO) test -count=1 -run 'TestDigest' ./core/cycle
 	$(GO) test -count=1 -tags purego -run 'TestDigest' ./core/cycle
+
+test-console: ## the console in a Chromium, which it installs where there is none
+	@command -v chromium >/dev/null || test -n "$$STINT_CHROMIUM" || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }
+	STINT_CONSOLE=must $(GO) test -count=1 -timeout 30m ./ingest/console/...
+
+pictures: ## the pictures of docs/console.md, from the demo
+	STINT_CONSOLE=must STINT_PICTURES=$(CURDIR)/docs/pictures $(GO) test -count=1 -run TestPictures ./ingest/console/browser
 
 check: lint ## vet, staticcheck, import table, formatting, other platforms
 	$(GO) vet ./...

@@ -49,14 +49,16 @@ var mayImport = map[string][]string{
 	"cmd/stint":      {"*"},
 
 	// The service.
-	"core/heap":             {"github.com/KimMachineGun/automemlimit"},
-	"core/engine":           {"core/cycle", "core/cluster", "core/plan", "core/decision", "core/pack"},
-	"core/journal":          {},
-	"core/pack":             {},
-	"ingest/client":         {},
-	"ingest/client/example": {"ingest/client"},
+	"core/heap":              {"github.com/KimMachineGun/automemlimit"},
+	"core/engine":            {"core/cycle", "core/cluster", "core/plan", "core/decision", "core/pack"},
+	"core/journal":           {},
+	"core/pack":              {},
+	"ingest/client":          {},
+	"ingest/client/example":  {"ingest/client"},
+	"ingest/console":         {},
+	"ingest/console/browser": {"github.com/go-rod/rod"},
 	"ingest/server": {
-		"core/engine", "core/journal", "core/cluster", "core/plan", "core/decision", "core/explain", "ingest/table", "export",
+		"core/engine", "core/journal", "core/cluster", "core/plan", "core/decision", "core/explain", "ingest/table", "ingest/console", "export",
 		"github.com/valyala/fasthttp", "github.com/prometheus/client_golang", "github.com/klauspost/compress",
 	},
 	"bench/service": {"*"},

@@ -26,7 +26,7 @@ func newServe() *cobra.Command {
 	var example, accept bool
 	c := &cobra.Command{
 		Use:   "serve [--config C | --log LOG]",
-		Short: "Runs the HTTP service, or shows a log by the same calls",
+		Short: "Runs the HTTP service, or shows a log in the console",
 		Long: `Runs the HTTP service: takes a policy, hosts and demand, runs cycles at their interval or on
 request, and tells what was decided. What it acknowledged survives a crash. On SIGTERM it finishes
 the cycle under way, flushes and ends with 0; what takes longer than stop_time_max is dropped whole.
@@ -36,8 +36,8 @@ A start decides the cycles again that came after the last checkpoint, and is ref
 out otherwise than it was recorded. With --accept-replay it goes on with what it decides now; both
 results are kept in replay.ndjson, and clients must read their holdings anew.
 
-With --log it shows a decision log alone, by the calls that read cycles: nothing is written, no cycle
-runs, and whoever reaches the address may read.
+A browser shows the console at the address that it listens on. With --log it shows a decision log
+alone: nothing is written, no cycle runs, and whoever reaches the address may read.
 
 Exit codes: 0 ended by a signal, 1 failed while it ran, 2 the start was refused.
 

@@ -40,6 +40,6 @@ func serveLog(ctx context.Context, conf *serveConfig, dir string, stderr io.Writ
 	if o.Listener, err = conf.listen(); err != nil {
 		return err
 	}
-	log.Info("showing a log", "address", "http://"+o.Listener.Addr().String()+"/", "log", dir)
+	log.Info("showing a log", "console", "http://"+o.Listener.Addr().String()+"/", "log", dir)
 	return server.RunLog(ctx, o.Server, o.Listener)
 }

@@ -19,15 +19,21 @@ type planCheck struct {
 	Same         bool          `json:"same"`          // not a byte is another
 	Changes      []plan.Change `json:"changes"`       // as stint diff tells them, the first changesMax
 	ChangesCount int           `json:"changes_count"` // of all
+
+	Windows []plan.Settings `json:"windows,omitempty"` // what each consumer has set by time window, where that is asked
 }
 
 // checkPlan tells whether a policy file would be taken, what is suspect about it, and what would change. The memory
 // that its parse was allowed is free again by then, and is enough for the comparison.
 func (s *Server) checkPlan(q *request) error {
-	if err := q.known("force"); err != nil {
+	if err := q.known("force", "windows"); err != nil {
 		return err
 	}
 	force, err := q.flag("force")
+	if err != nil {
+		return err
+	}
+	windows, err := q.flag("windows")
 	if err != nil {
 		return err
 	}
@@ -44,6 +50,9 @@ func (s *Server) checkPlan(q *request) error {
 	answer := planCheck{OK: true, Consumers: in.Policy.Len() - 1, Revision: revision, Warnings: []string{}, Changes: []plan.Change{}}
 	for _, w := range in.Policy.Warnings() {
 		answer.Warnings = append(answer.Warnings, w.String())
+	}
+	if windows {
+		answer.Windows = in.Policy.Settings()
 	}
 	list, count := plan.Difference(was, in.Policy, changesMax)
 	answer.Changes, answer.ChangesCount = append(answer.Changes, list...), count

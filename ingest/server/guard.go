@@ -76,6 +76,8 @@ func (s *Server) sameOrigin(q *request) error {
 	}
 	switch v := string(h.Peek("Sec-Fetch-Site")); {
 	case v == "", v == "same-origin", v == "none":
+	case string(h.Peek("Sec-Fetch-Mode")) == "navigate" && pagePath(string(q.URI().PathOriginal())):
+		// somebody followed a link to the console; no page of another origin sees what comes of it
 	default:
 		return foreign("the request comes from a web page of another origin (Sec-Fetch-Site: " + v + ")")
 	}

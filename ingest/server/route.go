@@ -52,6 +52,8 @@ var routes = []*route{
 	{"/v1/plan/revisions", "GET", "/v1/plan/revisions", RoleReader, false, true, false, true, (*Server).getRevisions},
 	{"/v1/plan/revisions/{n}", "GET", "/v1/plan/revisions/", RoleReader, false, true, false, true, (*Server).getRevisions},
 	{"/v1/events", "GET", "/v1/events", RoleReader, false, true, false, true, (*Server).getEvents},
+	{"/", "GET", "/", "", true, false, false, false, (*Server).getPage},
+	{"/console/{file}", "GET", "/console/", "", true, false, false, false, (*Server).getPage},
 	{"/healthz", "GET", "/healthz", "", true, false, false, false, (*Server).getHealth},
 	{"/readyz", "GET", "/readyz", "", true, false, false, false, (*Server).getReady},
 	{"/metrics", "GET", "/metrics", RoleReader, false, false, false, false, (*Server).getMetrics},

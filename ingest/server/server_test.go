@@ -194,7 +194,7 @@ var theChecker = sync.OnceValue(func() *checker {
 		return string(b), err
 	}
 	for _, m := range []string{"text/csv", "text/plain", "application/x-ndjson", "application/yaml", "application/vnd.apache.arrow.stream", "application/vnd.apache.parquet", "application/octet-stream",
-		"text/html", "text/css", "text/javascript", "text/event-stream"} {
+		"text/html", "text/css", "image/svg+xml", "text/javascript", "text/event-stream"} {
 		openapi3filter.RegisterBodyDecoder(m, raw)
 	}
 	return &checker{router}

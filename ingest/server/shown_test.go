@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stintd/stint/ingest/console"
 )
 
 // lendingPolicy has a slot plan in which one lends to another, beside an MD plan.
@@ -401,4 +403,30 @@ func TestLogAloneEmpty(t *testing.T) {
 	if got := l.must(200, "GET", "/v1/plan/revisions", "").body; got != "[]\n" {
 		t.Error(got)
 	}
+}
+
+// TestPage gives the console's files to anybody, with a policy that lets nothing in from elsewhere, and to a browser that
+// followed a link; a page of another origin gets nothing.
+func TestPage(t *testing.T) {
+	s := start(t, func(o *ServiceOptions) {
+		o.Server.Tokens = []Token{{Name: "root", SHA256: HashToken("secret"), Role: RoleAdmin}}
+	})
+	for _, path := range console.Paths() {
+		a := s.must(200, "GET", path, "")
+		h := a.header.Get("Content-Security-Policy")
+		if !strings.Contains(h, "default-src 'self'") || strings.Contains(h, "unsafe") || a.header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %v", path, a.header)
+		}
+		if got := s.do("GET", path, "", "If-None-Match", a.header.Get("ETag")); got.status != 304 {
+			t.Errorf("%s: %d", path, got.status)
+		}
+		if got := s.must(200, "GET", path, "", "Accept-Encoding", "identity").body; got != string(console.Find(path).Body) {
+			t.Errorf("%s is another without packing", path)
+		}
+	}
+	s.must(200, "GET", "/", "", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate")
+	s.refused(403, "foreign", "GET", "/console/app.js", "", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors")
+	s.refused(403, "foreign", "GET", "/v1/plan", "", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate")
+	s.refused(404, "not-found", "GET", "/console/nothing.js", "")
+	s.refused(401, "unauthorized", "GET", "/v1/consumers", "")
 }
