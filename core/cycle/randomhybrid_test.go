@@ -205,7 +205,7 @@ func (s *site) drawHybridMember(t *rapid.T, e *slotMember) {
 	if s.consumers[e.consumer].leaf && once(t, "limit", 4) {
 		e.most = between(t, "most", 0, 12)
 	} else if !s.consumers[e.consumer].leaf && once(t, "limit", 2) {
-		e.most = between(t, "most", 2, 10)
+		e.most = choose(t, "most", 2, 2, 3, 3, 4, 5, 6, 8, 10)
 	}
 }
 

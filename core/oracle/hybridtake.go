@@ -49,10 +49,11 @@ func (g *slots) takeBack() {
 	g.sweep(plan.Root, "reserve", func() int64 { return min(g.wanting(plan.Root), g.wanting(plan.Root)-g.netAccount(common)) })
 }
 
-// wanting is what of the reserves below a consumer nobody will hold once all sets under way are done (CYC-7).
-func (g *slots) wanting(n plan.Node) int64 {
+// wanting is what of the reserves below a consumer nobody will hold once all sets under way are done (CYC-7), and units
+// are gone.
+func (g *slots) wanting(n plan.Node, gone ...*unit) int64 {
 	return total(g.blended(n), func(k plan.Node) int64 {
-		return max(0, g.wanting(k), g.reserves[k]-g.draws(k, true)-g.promisedTo(k))
+		return max(0, g.wanting(k, gone...), g.reserves[k]-g.draws(k, true)-g.promisedTo(k)+g.of(k, gone))
 	})
 }
 

@@ -171,15 +171,13 @@ func (g *slots) overMax() {
 	}
 }
 
-// fills tells whether a reserve below a consumer would lack something if a unit were gone.
+// fills tells whether reserves below a consumer would want more if a unit were gone.
 func (g *slots) fills(n plan.Node, u *unit) bool {
-	for m := u.leaf(); m != n; m = g.p.Parent[m] {
-		if g.claimed(m)-u.slots() < g.reserves[m] {
-			g.notes["a limit spares what fills a reserve"]++
-			return true
-		}
+	if !g.hybrid(u.leaf()) || g.owed(u) || g.wanting(n, u) <= g.wanting(n) {
+		return false
 	}
-	return false
+	g.notes["what fills a reserve is left"]++
+	return true
 }
 
 // shed takes the first unit of a list, those on ok hosts first, again and again while something is over: it finds it a new

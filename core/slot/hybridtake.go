@@ -35,35 +35,63 @@ func (m *Planner) overPart() int64 { return m.figure.hybridNet - m.owned.hybrid 
 // forReserves takes back what reserves need that others hold: below each limit that they count against, the deepest
 // first, at last of all (SLOT-26, SLOT-27).
 func (m *Planner) forReserves() {
-	f, wanting := &m.figure, m.wanting()
+	f, want := &m.figure, m.wanting()
 	for n := plan.Node(m.policy.Len() - 1); n >= plan.Root && mutant != 59; n-- {
 		most := m.tree.most[n]
 		switch {
-		case wanting[n] == 0:
+		case want.below[n] == 0:
 		case n == plan.Root:
-			m.byRule(n, func() int64 { return wanting[n] - m.netHybrid() }, decision.ReclaimReserve)
+			m.byRule(n, want, func() int64 { return want.below[n] - m.netHybrid() })
 		case m.isHybrid(n) && most != plan.Unlimited && mutant != 82:
-			m.byRule(n, func() int64 { return f.stays[n] + wanting[n] - most }, decision.ReclaimReserve)
+			m.byRule(n, want, func() int64 { return f.stays[n] + want.below[n] - most })
 		}
 	}
 }
 
-// wanting is, by consumer, what of the reserves below it nobody will hold once all sets under way are done (CYC-7). What
-// byRule takes back fills none. O(consumers).
-func (m *Planner) wanting() []int64 {
-	holds, below := make([]int64, m.policy.Len()), make([]int64, m.policy.Len())
-	for c := plan.Node(len(below) - 1); c > plan.Root; c-- {
+// wanting is what of reserves nobody will hold once all sets under way are done (CYC-7), by hybrid consumer.
+type wanting struct {
+	parent []plan.Node
+	lacks  []int64 // of its reserve less what will be held and is promised below; below zero where that is more
+	below  []int64 // what those right below it want, together
+}
+
+// wanting computes it. O(consumers).
+func (m *Planner) wanting() *wanting {
+	n := m.policy.Len()
+	w := &wanting{parent: m.policy.Parent, lacks: make([]int64, n), below: make([]int64, n)}
+	for c := plan.Node(n - 1); c > plan.Root; c-- {
 		if !m.isHybrid(c) {
 			continue
 		}
 		if m.policy.Leaf(c) {
-			holds[c] = m.figure.net[kindHybrid][c]
+			w.lacks[c] -= m.figure.net[kindHybrid][c]
 		}
-		up := m.policy.Parent[c]
-		holds[up] += holds[c]
-		below[up] += max(0, below[c], m.hybrid.reserve[c]-holds[c]-m.figure.roomHybrid[c])
+		w.lacks[w.parent[c]] += w.lacks[c] // as yet what is held
+		w.lacks[c] += m.hybrid.reserve[c] - m.figure.roomHybrid[c]
+		w.below[w.parent[c]] += w.of(c)
 	}
-	return below
+	return w
+}
+
+// of is what the reserves of a consumer and of all below it want.
+func (w *wanting) of(c plan.Node) int64 { return max(0, w.below[c], w.lacks[c]) }
+
+// spare is how many slots of a leaf could go without any reserve below a consumer wanting more. O(depth).
+func (w *wanting) spare(n, leaf plan.Node) int64 {
+	least := int64(unbound)
+	for c := leaf; c != n; c = w.parent[c] {
+		least = min(least+w.of(c)-w.below[c], w.of(c)-w.lacks[c])
+	}
+	return least
+}
+
+// give counts so many slots of a leaf as given back. O(depth).
+func (w *wanting) give(leaf plan.Node, slots int64) {
+	for c := leaf; c != plan.Root; c = w.parent[c] {
+		was := w.of(c)
+		w.lacks[c] += slots
+		w.below[w.parent[c]] += w.of(c) - was
+	}
 }
 
 // takesPart tells whether a consumer is one of those among whom what is asked of a kind of units is divided.
@@ -336,14 +364,14 @@ func (m *Planner) takenFirst(a, b cluster.HoldingID, chosen map[plan.Node]int64)
 	return m.newest(a, b) < 0
 }
 
-// byRule takes back what is still to be given at and below a consumer, for no taker, while something lacks. What a unit is worth is not always
-// what lacks less after it: one granted in this cycle may have filled a reserve, which needs that again.
-func (m *Planner) byRule(of plan.Node, lacks func() int64, reason int32) {
+// byRule takes back what is still to be given at and below a consumer, for reserves and no taker, while something lacks.
+// Units that fill a reserve below the consumer stay.
+func (m *Planner) byRule(of plan.Node, want *wanting, lacks func() int64) {
 	defer func() { m.hybrid.all = false }()
 	for lacks() > 0 {
 		taken := int64(0)
 		for _, leaf := range m.givers(of) {
-			if taken = m.takeNewest(of, leaf, reason); taken > 0 {
+			if taken = m.takeNewest(of, leaf, want); taken > 0 {
 				break
 			}
 		}
@@ -356,16 +384,17 @@ func (m *Planner) byRule(of plan.Node, lacks func() int64, reason int32) {
 
 // takeNewest takes back the newest unit of a leaf that may be taken and fills no reserve below a consumer, and tells how
 // many slots that were.
-func (m *Planner) takeNewest(of, leaf plan.Node, reason int32) int64 {
+func (m *Planner) takeNewest(of, leaf plan.Node, want *wanting) int64 {
 	for _, q := range m.stays(leaf, kindHybrid) {
 		k := m.s.Holding.Parcel[q]
 		slots := m.worth(q)
-		if !m.p.Parcels.IsOpen(k) || !m.mayTake(q, 0) || m.beyondReserves(of, leaf) < slots {
+		if !m.p.Parcels.IsOpen(k) || !m.mayTake(q, 0) || want.spare(of, leaf) < slots {
 			continue
 		}
-		if m.takeBack(q, 1, reason) == 0 {
+		if m.takeBack(q, 1, decision.ReclaimReserve) == 0 {
 			return 0
 		}
+		want.give(leaf, slots)
 		if m.hybrid.gives[leaf] -= slots; !m.whole {
 			m.shift(k, slots) // takers may join there
 		}
@@ -394,7 +423,7 @@ func (m *Planner) forOwners() {
 	m.forTakers(decision.ReclaimRecall, func(leaf plan.Node, k int64) bool {
 		return !m.isHybrid(leaf) && m.netOwn(leaf)-r.joinedOwn[leaf] >= k
 	})
-	m.byRule(plan.Root, func() int64 { return min(m.overPart(), m.ownersNeed(false)-idle()) }, decision.ReclaimReserve)
+	m.byRule(plan.Root, m.wanting(), func() int64 { return min(m.overPart(), m.ownersNeed(false)-idle()) })
 }
 
 // ownersNeed is what owners need of their slots as if what is under reclaim had been given back: what they reserve and, if

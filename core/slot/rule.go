@@ -278,11 +278,12 @@ func (m *Planner) relieveOne(q cluster.HoldingID, over func() int64, closed bool
 }
 
 // takeOver takes back units that are over a limit. Where the budget ends, the sub-allocation is left alone from then on.
-func (m *Planner) takeOver(q cluster.HoldingID, units int64) {
+func (m *Planner) takeOver(q cluster.HoldingID, units int64) (taken int64) {
 	sub := m.s.Holding.Sub[q]
-	if m.takeBack(q, units, decision.ReclaimOverLimit) < units {
+	if taken = m.takeBack(q, units, decision.ReclaimOverLimit); taken < units {
 		m.reclaim.skip[sub] = true
 	}
+	return taken
 }
 
 // recount makes a unit of a holding count as something that an account bears: owned, from a pool,
@@ -447,13 +448,14 @@ func (m *Planner) overMax() {
 		return
 	}
 	m.reclaim.skip = map[cluster.SubID]bool{}
+	want := m.wanting()
 	for n := plan.Node(m.policy.Len() - 1); n > plan.Root; n-- {
 		if m.p.Terms.Member[n] && m.overBy(n) > 0 {
-			m.takeAbove(n, false, kindBorrow)
-			m.takeAbove(n, false, kindShare)
+			m.takeAbove(n, want, false, kindBorrow)
+			m.takeAbove(n, want, false, kindShare)
 			rest := []int{kindHybrid, kindOwed, kindOwn, kindStray} // of hybrid branches one is like another
-			m.takeAbove(n, m.isHybrid(n) && mutant != 86, rest...)
-			m.takeAbove(n, false, rest...)
+			m.takeAbove(n, want, m.isHybrid(n) && mutant != 86, rest...)
+			m.takeAbove(n, want, false, rest...)
 		}
 	}
 }
@@ -469,7 +471,7 @@ func (m *Planner) overBy(n plan.Node) int64 {
 
 // takeAbove takes back units of some kinds below a consumer while it is above its maximum: on ok hosts first, then last rank
 // first, newest first. spare: units that fill a reserve below it stay.
-func (m *Planner) takeAbove(n plan.Node, spare bool, kinds ...int) {
+func (m *Planner) takeAbove(n plan.Node, want *wanting, spare bool, kinds ...int) {
 	var rows []cluster.HoldingID
 	for leaf := n; leaf < m.policy.End[n] && m.overBy(n) > 0; leaf++ {
 		for _, kind := range kinds {
@@ -480,25 +482,20 @@ func (m *Planner) takeAbove(n plan.Node, spare bool, kinds ...int) {
 	}
 	slices.SortFunc(rows, m.lastRank)
 	for _, q := range m.okFirst(rows) {
-		sub, v, over := m.s.Holding.Sub[q], m.worth(q), m.overBy(n)
-		free := int64(unbound)
-		if spare {
-			free = m.beyondReserves(n, m.s.Node(sub))
+		sub, v, over, free := m.s.Holding.Sub[q], m.worth(q), m.overBy(n), int64(unbound)
+		fills := m.isHybrid(n) && !m.owed(q)
+		if fills && spare {
+			free = want.spare(n, m.s.Node(sub))
 		}
+		var taken int64
 		switch {
 		case m.whole && min(over, free) >= v:
-			m.takeBack(q, 1, decision.ReclaimOverLimit)
+			taken = m.takeBack(q, 1, decision.ReclaimOverLimit)
 		case !m.whole && over > 0 && !m.reclaim.skip[sub]:
-			m.takeOver(q, min(m.s.Holding.Units[q], (over+v-1)/v, free/v))
+			taken = m.takeOver(q, min(m.s.Holding.Units[q], (over+v-1)/v, free/v))
+		}
+		if fills {
+			want.give(m.s.Node(sub), taken*v)
 		}
 	}
-}
-
-// beyondReserves is how many slots of a leaf fill no reserve below a consumer.
-func (m *Planner) beyondReserves(n, leaf plan.Node) int64 {
-	least := int64(unbound)
-	for c := leaf; c != n; c = m.policy.Parent[c] {
-		least = min(least, m.figure.stays[c]-m.hybrid.reserve[c])
-	}
-	return max(0, least)
 }
