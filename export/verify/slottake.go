@@ -88,62 +88,86 @@ func sameKeys(a, b map[label]int64) bool {
 }
 
 // switchTakes checks what goes at a switch between hybrid and ownership (PLAN-2): what is lent or borrowed, and of the
-// rest exactly what is beyond what will be owned: with a unit that goes its leaf would have more than that.
+// rest exactly what is beyond what will be owned: with a unit that goes its leaf would have more than that. Where a window
+// opened and another is near, either may be the cause.
 func (v *verifier) switchTakes(p *plan, f *slots, claims []*claim) {
-	if v.nears(p) {
-		next := *f // the switch is yet to come: what it takes is what the coming window does not let stay
-		next.w = p.at(v.now+p.lead, v.m.policy.zone)
-		f = v.entitleBy(p, next.w)
+	claims = slices.DeleteFunc(slices.Clone(claims), func(c *claim) bool { return c.reason != "window_switch" })
+	if len(claims) == 0 {
+		return
 	}
-	// Slots of its own that a leaf uses or lends, and that are not under reclaim.
-	net, unsure := map[string]int64{}, map[string]bool{}
+	windows := []*ownUse{v.ownInUse(p, f)}
+	if v.nears(p) {
+		next := v.ownInUse(p, v.entitleBy(p, p.at(v.now+p.lead, v.m.policy.zone)))
+		if windows = append(windows, next); !v.opened(p) {
+			windows = windows[1:]
+		}
+	}
+	for _, c := range claims {
+		owns := int64(0)
+		lawful := slices.ContainsFunc(windows, func(w *ownUse) bool {
+			own, beyond := v.beyondOwned(p, w, c)
+			owns = max(owns, own)
+			return beyond
+		})
+		v.is(c.about("PLAN-2", "reclaims", "reason window_switch, and with it the consumer would hold no more than the %d slots "+
+			"that it owns", owns), lawful)
+	}
+}
+
+// ownUse is, by leaf, how many slots of its own it uses or lends under a window, less those under reclaim, and whether
+// that is not sure, as only some units of a holding go, and which is not told.
+type ownUse struct {
+	*slots
+	net    map[string]int64
+	unsure map[string]bool
+}
+
+func (v *verifier) ownInUse(p *plan, f *slots) *ownUse {
+	use, others := &ownUse{f, map[string]int64{}, map[string]bool{}}, map[spot]int64{}
+	for _, c := range v.newClaims { // what goes for other reasons is looked at after the switch
+		if c.reason != "window_switch" {
+			others[c.spot] += c.units
+		}
+	}
 	for at, pile := range v.m.piles {
 		if at.plan != p.name || pile.orphan {
 			continue
 		}
-		counts := map[string]int64{}
+		e, counts := f.w.entry[at.consumer], map[string]int64{}
 		for l, n := range pile.label {
-			hybrid := f.w.entry[at.consumer] != nil && f.w.entry[at.consumer].kind == "hybrid"
-			if !loaned(l) || hybrid && l.origin == "share_pool" {
+			if !loaned(l) || e != nil && e.kind == "hybrid" && l.origin == "share_pool" {
 				counts[at.consumer] += n
 			}
 			if l.lender != "" {
 				counts[l.lender] += n
 			}
 		}
-		leaving := pile.leaving
-		for _, c := range v.newClaims { // what goes for other reasons is looked at after the switch
-			if c.spot == at && c.reason != "window_switch" {
-				leaving -= c.units
-			}
-		}
+		leaving := pile.leaving - others[at]
 		for whose, n := range counts {
-			net[whose] += n * pile.size[0]
+			use.net[whose] += n * pile.size[0]
 			if n == pile.units {
-				net[whose] -= leaving * pile.size[0]
+				use.net[whose] -= leaving * pile.size[0]
 			} else {
-				unsure[whose] = unsure[whose] || leaving > 0 // which of them go is not told
+				use.unsure[whose] = use.unsure[whose] || leaving > 0
 			}
 		}
 	}
-	for _, c := range claims {
-		pile, e := v.m.piles[c.spot], f.w.entry[c.consumer]
-		if c.reason != "window_switch" || e == nil || e.kind == "share_ratio" || unsure[c.consumer] || v.capMay(p, f,
-			c.consumer) {
-			continue
-		}
-		if !pile.has(func(l label) bool { return (l.origin == "hybrid") != (e.kind == "hybrid") }) {
-			continue // its policy stays: other figures of the window take it
-		}
-		loan := pile.has(loaned)
-		owns := f.owned[c.consumer]
-		if e.kind == "hybrid" {
-			owns = f.scaled[c.consumer]
-		}
-		v.is(c.about("PLAN-2", "reclaims", "reason window_switch, and with it the consumer would hold no more than the %d slots "+
-			"that it owns", owns),
-			loan || net[c.consumer]+pile.size[0] > owns)
+	return use
+}
+
+// beyondOwned gives what the leaf of a claim owns under a window, and whether the claim is of a loan, or the leaf would
+// have more than it owns with a unit of it. It is true as well where the window does not tell.
+func (v *verifier) beyondOwned(p *plan, w *ownUse, c *claim) (owns int64, beyond bool) {
+	pile, e := v.m.piles[c.spot], w.w.entry[c.consumer]
+	if e == nil || e.kind == "share_ratio" || w.unsure[c.consumer] || v.capMay(p, w.slots, c.consumer) ||
+		!pile.has(func(l label) bool { return (l.origin == "hybrid") != (e.kind == "hybrid") }) {
+		return 0, true // other figures of the window may take it
 	}
+	owns = w.owned[c.consumer]
+	if e.kind == "hybrid" {
+		owns = w.scaled[c.consumer]
+	}
+	return owns, pile.has(loaned) || w.net[c.consumer]+pile.size[0] > owns
 }
 
 // loaned tells whether units count as borrowed or drawn from a pool, or it is not known as what.

@@ -394,11 +394,15 @@ func (v *verifier) openWindows() {
 		if len(t.windows) < 2 {
 			continue
 		}
-		w := t.at(v.now, v.m.policy.zone)
-		if v.lastCycle > 0 && t.at(v.last, v.m.policy.zone) != w || v.nears(t) {
+		if v.opened(t) || v.nears(t) {
 			v.switches[t.name], v.switched = true, true
 		}
 	}
+}
+
+// opened tells whether another window of a plan holds than in the cycle before.
+func (v *verifier) opened(t *plan) bool {
+	return v.lastCycle > 0 && t.at(v.last, v.m.policy.zone) != t.at(v.now, v.m.policy.zone)
 }
 
 // nears tells whether a plan prepares for another window that opens within its lead.
