@@ -2,6 +2,7 @@ package datasets
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -44,8 +45,9 @@ func (c *column) at(row int) (value string, ok bool) {
 	return strconv.FormatInt(c.ints[row], 10), true
 }
 
-// Write makes `plan.yaml`, `hosts.<format>` and `demand.<format>` in dir, which is made when missing.
-// A table that is nil gets no file. It overwrites nothing: a file that is already there is an error, and then none is written.
+// Write makes `plan.yaml`, with the schema by which editors help with it, `hosts.<format>` and `demand.<format>` in
+// dir, which is made when missing. A table that is nil gets no file. It overwrites nothing: a file that is already there
+// is an error, and then none is written; the schema may be there already.
 func (d *Dataset) Write(dir, format string) error {
 	if !slices.Contains(Formats, format) {
 		return fmt.Errorf("format %q: must be one of %v", format, Formats)
@@ -56,10 +58,17 @@ func (d *Dataset) Write(dir, format string) error {
 			return fmt.Errorf("%s: is already there", filepath.Join(dir, n))
 		}
 	}
+	schema := filepath.Join(dir, plan.SchemaFile)
+	if was, err := os.ReadFile(schema); err == nil && !bytes.Equal(was, plan.Schema()) {
+		return fmt.Errorf("%s: is already there, and is another one", schema)
+	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, names[0]), d.Plan, 0o666); err != nil {
+	if err := os.WriteFile(schema, plan.Schema(), 0o666); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, names[0]), append([]byte(plan.SchemaLine), d.Plan...), 0o666); err != nil {
 		return err
 	}
 	if d.Hosts != nil {

@@ -17,12 +17,6 @@ import (
 //go:embed init
 var examples embed.FS
 
-// schemaFile is the name of the JSON Schema that stands beside a policy file.
-const schemaFile = "policy.schema.json"
-
-// schemaLine is the first line of a policy file by which editors find its schema.
-const schemaLine = "# yaml-language-server: $schema=" + schemaFile + "\n"
-
 // exampleKinds are the examples that init can begin with.
 var exampleKinds = []string{"bank", "gpu", "slots"}
 
@@ -47,7 +41,7 @@ Files that are there already are left alone, and nothing is written.`,
 			if _, err := fs.Stat(examples, dir); err != nil || strings.ContainsAny(like, "/.") {
 				return fmt.Errorf("--like %q: must be one of %s", like, strings.Join(exampleKinds, ", "))
 			}
-			files := map[string][]byte{schemaFile: plan.Schema()}
+			files := map[string][]byte{plan.SchemaFile: plan.Schema()}
 			for _, name := range []string{"plan.yaml", "hosts.csv", "demand.csv"} {
 				text, err := examples.ReadFile(dir + "/" + name)
 				if err != nil {
@@ -55,14 +49,14 @@ Files that are there already are left alone, and nothing is written.`,
 				}
 				files[name] = text
 			}
-			files["plan.yaml"] = append([]byte(schemaLine), files["plan.yaml"]...)
+			files["plan.yaml"] = append([]byte(plan.SchemaLine), files["plan.yaml"]...)
 			if err := writeNew(out, files); err != nil {
 				return err
 			}
 			_, err := fmt.Fprintf(c.OutOrStdout(), "%[1]s: plan.yaml, hosts.csv, demand.csv and %[2]s, a %[3]s to begin with\n"+
 				"next: stint check %[1]s/plan.yaml --hosts %[1]s/hosts.csv\n"+
 				"      stint run --plan %[1]s/plan.yaml --hosts %[1]s/hosts.csv --demand %[1]s/demand.csv --out %[1]s/log\n",
-				out, schemaFile, like)
+				out, plan.SchemaFile, like)
 			return err
 		},
 	}
@@ -101,7 +95,7 @@ func newSchema() *cobra.Command {
 		Long: `Prints the JSON Schema (draft 2020-12) of the policy file. An editor with a YAML language server
 completes keys and marks faults by it, when the first line of the policy file is
 
-  ` + schemaLine + `
+  ` + plan.SchemaLine + `
 What needs the file as a whole, such as sums and paths that exist, is told by stint check.`,
 		Example: `  stint schema > policy.schema.json`,
 		Args:    cobra.NoArgs,
