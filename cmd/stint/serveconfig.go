@@ -93,6 +93,7 @@ type serveToken struct {
 	Role   string   `yaml:"role"`
 	SHA256 string   `yaml:"sha256"`
 	Groups []string `yaml:"groups"`
+	Branch string   `yaml:"branch"`
 }
 
 // duration is a positive time, such as 90s.
@@ -269,7 +270,7 @@ func between(s *settings, key string, v duration, least, most time.Duration) {
 // tokens are the tokens as the server takes them.
 func (c *serveConfig) tokens() (list []server.Token) {
 	for _, t := range c.Tokens {
-		list = append(list, server.Token{Name: t.Name, SHA256: t.SHA256, Role: t.Role, Groups: t.Groups})
+		list = append(list, server.Token{Name: t.Name, SHA256: t.SHA256, Role: t.Role, Groups: t.Groups, Branch: t.Branch})
 	}
 	return list
 }

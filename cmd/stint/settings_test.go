@@ -95,7 +95,7 @@ log: 5
 		`14: tokens: token 3: has no name`,
 		`14: tokens: token 3: role "": must be one of `,
 		`14: tokens: token 3: sha256 "": must be 64 hexadecimal digits`,
-		`15: tokens[1].sha2: "sha2": no such key; there are name, role, sha256, groups`,
+		`15: tokens[1].sha2: "sha2": no such key; there are name, role, sha256, groups, branch`,
 		`16: tokens[2]: "7": must be keys with values`,
 		`17: manual: "perhaps": must be true or false`,
 		`18: watchdog.stuck: "30s": must be from 1m0s to 24h0m0s`,

@@ -31,6 +31,10 @@ type Facts struct {
 	// Hosts is the keyframe of hosts, nil where it is none of this cycle.
 	Hosts *decision.Table
 
+	// Part tells that figures of consumers beside those explained are left out, so that nothing is said that would take
+	// them all.
+	Part bool
+
 	// Asked finds what was asked for and of which hosts; nil: nobody knows. It is called where units are short, once.
 	Asked func() (*Asked, error)
 

@@ -59,6 +59,9 @@ func limitReached(s *Shortfall) string {
 // kept tells of slots that are idle and reserved by their owners, or in a multidimensional plan of what owners keep in
 // reserve of the scarce dimension; "" where nobody does.
 func (p *part) kept(s *Shortfall) string {
+	if p.f.Part {
+		return ""
+	}
 	by := newTally[string]()
 	services := p.tree().Services()
 	named := func(n plan.Node) string {
@@ -111,6 +114,9 @@ func (p *part) kept(s *Shortfall) string {
 
 // most names who else holds most in the plan.
 func (p *part) most(s *Shortfall) string {
+	if p.f.Part {
+		return ""
+	}
 	best, units := "", int64(0)
 	for n := plan.Root + 1; int(n) < len(p.row); n++ {
 		if p.row[n] >= 0 && p.tree().Leaf(n) && p.tree().Path[n] != s.Consumer && p.of(n, "held") > units {

@@ -224,7 +224,7 @@ func (p *part) shared(v tableView, row int, name string) {
 		p.say(fmt.Sprintf("deserves nothing of pools: the share ratio of %s is 0", p.tree().Path[zero]), "MD-18", "D-6")
 	default:
 		rivals, ratios := 0, int64(0)
-		for _, c := range p.siblings(p.tree().Parent[n]) {
+		for _, c := range p.besides(p.tree().Parent[n]) {
 			if p.set.Priority[c] == p.set.Priority[n] {
 				ratios += p.set.Ratio[c]
 			}

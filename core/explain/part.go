@@ -270,7 +270,18 @@ func (p *part) shareRows() map[key][]int {
 
 func (p *part) tree() *plan.Policy { return p.f.Policy }
 
-// siblings are the children of a consumer that take part in the plan.
+// besides are the children of a consumer that take part in the plan, of whatever figures are known.
+func (p *part) besides(up plan.Node) (nodes []plan.Node) {
+	t := p.tree()
+	for c := t.First[up]; c != plan.None; c = t.Next[c] {
+		if p.member[c] {
+			nodes = append(nodes, c)
+		}
+	}
+	return nodes
+}
+
+// siblings are the children of a consumer that take part in the plan, as far as their figures are known.
 func (p *part) siblings(up plan.Node) (nodes []plan.Node) {
 	t := p.tree()
 	for c := t.First[up]; c != plan.None; c = t.Next[c] {

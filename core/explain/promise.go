@@ -13,7 +13,16 @@ func (f *Facts) by(us int64) string {
 	if us == f.NowUS {
 		return instant(us) + " (now)"
 	}
-	return fmt.Sprintf("%s (in %s)", instant(us), plan.Lasting(us-f.NowUS))
+	return fmt.Sprintf("%s (in %s)", instant(us), soon(us-f.NowUS))
+}
+
+// soon is how long a time of µs lasts, to the second from one on.
+func soon(us int64) string {
+	const second = 1_000_000
+	if us > second {
+		us = (us + second/2) / second * second
+	}
+	return plan.Lasting(us)
 }
 
 // waiting says who gives back what is promised to a shortfall's units, by when and why.

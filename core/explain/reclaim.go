@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/stintd/stint/core/decision"
-	"github.com/stintd/stint/core/plan"
 )
 
 // going is units under reclaim after the cycle.
@@ -160,7 +159,7 @@ func (p *part) sentence(r *Reclaim) {
 	if r.Overdue {
 		r.Text += fmt.Sprintf(", overdue since %s: the client has not confirmed", r.Deadline)
 	} else {
-		r.Text += fmt.Sprintf(", due %s (in %s)", r.Deadline, plan.Lasting(r.leftUS))
+		r.Text += fmt.Sprintf(", due %s (in %s)", r.Deadline, soon(r.leftUS))
 	}
 	r.Rules = []string{"CYC-6"}
 	if w, ok := reclaimed[r.Reason]; ok {

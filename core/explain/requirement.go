@@ -253,7 +253,7 @@ func (p *part) hosts(s *Shortfall, room bool) (points []Point) {
 	}
 	if r := s.Requirement; r != nil {
 		points = append(points, r.clauses()...)
-		if room && r.Match > 0 {
+		if room && r.Match > 0 && !p.f.Part {
 			points = append(points, p.holders(r)...)
 		}
 	}

@@ -322,7 +322,9 @@ func (p *part) steps(_ *Shortfall, leaf plan.Node) (points []Point) {
 	for _, c := range p.siblings(plan.Root) {
 		all += p.of(c, "held_shared")
 	}
-	if text += fmt.Sprintf("; all hold %s", grouped(all)); p.pools() > 0 {
+	if p.f.Part {
+		all = 0 // of some is not all
+	} else if text += fmt.Sprintf("; all hold %s", grouped(all)); p.pools() > 0 {
 		text += " of " + grouped(p.pools())
 	}
 	points = append(points, because("share pools: "+text, "SLOT-5", "SLOT-6"))
@@ -344,6 +346,9 @@ func (p *part) steps(_ *Shortfall, leaf plan.Node) (points []Point) {
 
 // lenders tells who lends slots that are idle now, as far as reserves and what is lent already let them.
 func (p *part) lenders(leaf plan.Node) string {
+	if p.f.Part {
+		return "who has idle slots is not told here"
+	}
 	by := newTally[string]()
 	for c := range p.row {
 		n := plan.Node(c)

@@ -51,7 +51,7 @@ func (p *part) owned() {
 		for _, c := range p.siblings(n) {
 			family -= p.of(c, "owned")
 		}
-		if family > 0 {
+		if family > 0 && len(p.siblings(n)) == len(p.besides(n)) {
 			p.say(fmt.Sprintf("%s of that no child owns: %s the family pool, which those below share, and others what they do not need",
 				grouped(family), is(family)), "SLOT-1", "SLOT-5")
 		}
@@ -166,7 +166,7 @@ func (p *part) foreign(labelled int64) {
 func (p *part) entitled() {
 	n, up := p.node, p.tree().Parent[p.node]
 	static, pools, ratios := p.of(n, "static_quota"), p.pools(), int64(0)
-	for _, c := range p.siblings(up) {
+	for _, c := range p.besides(up) {
 		ratios += p.slot.Ratio[c]
 	}
 	switch zero := p.barred(n); {
@@ -175,6 +175,9 @@ func (p *part) entitled() {
 	case zero != plan.None:
 		p.point("static_quota", static, fmt.Sprintf("its part of the share pools, whoever is busy, is %s: the share ratio of %s is 0, so that those below it get nothing of the pools above it, only of its own",
 			grouped(static), p.tree().Path[zero]), "SLOT-4", "SLOT-6")
+	case p.f.Part:
+		p.point("static_quota", static, fmt.Sprintf("its part of the share pools, whoever is busy, is %s: its ratio is %d, of %d among the children of %s",
+			grouped(static), p.slot.Ratio[n], ratios, p.tree().Path[up]), "SLOT-6", "SLOT-24")
 	case pools == 0:
 		p.point("static_quota", static, "there are no slots in share pools", "SLOT-1", "SLOT-6")
 	default:
@@ -283,7 +286,7 @@ func (p *part) hybrid() {
 	all := p.slots.ConfiguredSlots
 	var first, others int64 // what first-level consumers own under the hybrid policy, and under others
 	mixed := false
-	for _, c := range p.siblings(plan.Root) {
+	for _, c := range p.besides(plan.Root) {
 		if w.Policy[c] == plan.Hybrid {
 			first += w.Owns[c]
 		} else {
@@ -294,7 +297,7 @@ func (p *part) hybrid() {
 		all = first
 	}
 	text := fmt.Sprintf("effective owned is %s: owns %d × the slots that hybrid branches have ÷ %d, rounded down", grouped(owned), w.Owns[n], all)
-	if s, ok := p.f.slotsOf(p.Plan); ok {
+	if s, ok := p.f.slotsOf(p.Plan); ok && (!p.f.Part || !mixed) {
 		text = fmt.Sprintf("effective owned is %s: owns %d × %s ÷ %d, rounded down", grouped(owned), w.Owns[n], count(max(0, s-others), "slot"), all)
 	}
 	rules := []string{"SLOT-21"}

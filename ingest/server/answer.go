@@ -117,7 +117,7 @@ func (q *request) rows(next rows, cycle int64, release func()) error {
 	if err != nil {
 		return err
 	}
-	a := &tableBody{next: next, most: wholeRowsMax, release: release, log: q.s.o.Log}
+	a := &tableBody{next: q.cut(next), most: wholeRowsMax, release: release, log: q.s.o.Log}
 	a.memory = q.s.answers.account(q.caller, "answers")
 	var to io.Writer = &a.text
 	if q.packs && format != "parquet" && q.Request.Header.HasAcceptEncoding("gzip") {

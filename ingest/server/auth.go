@@ -30,6 +30,7 @@ type Token struct {
 	SHA256 string   // of the token, in hex
 	Role   string   //
 	Groups []string // further names under which the policy may name it
+	Branch string   // the consumer with all below it that it reads, besides the figures of those above; "": it reads all
 }
 
 // HashToken is the hash of a token as Token has it.
@@ -57,6 +58,9 @@ func checkTokens(list []Token) (map[[32]byte]*Token, error) {
 		}
 		if !slices.Contains(Roles, t.Role) {
 			fault("%s: role %q: must be one of %s", name, t.Role, strings.Join(Roles, ", "))
+		}
+		if why := t.checkBranch(); why != "" {
+			fault("%s: %s", name, why)
 		}
 		sum, err := hex.DecodeString(t.SHA256)
 		if err != nil || len(sum) != sha256.Size {

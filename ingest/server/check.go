@@ -62,6 +62,9 @@ func (s *Server) checkPlan(q *request) error {
 	answer.Same = was.Digest == in.Policy.Digest
 	refused := in.Policy.Follows(was, force)
 	if refused == nil && !s.o.LogAlone {
+		refused = q.who.mayPut(q.engine.View().Policy, in)
+	}
+	if refused == nil && !s.o.LogAlone {
 		err := q.engine.Ask(func(state *cluster.State) error {
 			refused = state.CheckPolicy(in.Policy, force)
 			return nil

@@ -35,7 +35,15 @@ func (s *Server) getExplain(q *request) error {
 	if err != nil {
 		return err
 	}
+	if err := q.who.cutFacts(f); err != nil {
+		return err
+	}
 	target, err := f.Find("/" + strings.Trim(q.rest, "/"))
+	if err == nil {
+		if err := q.who.mayExplain(target.Consumer); err != nil {
+			return err
+		}
+	}
 	if err == nil && q.QueryArgs().Has("allocation") {
 		target, err = f.Allocation(explain.Target{Consumer: target.Consumer}, q.query("allocation"))
 	}

@@ -287,7 +287,7 @@ func (s *Server) getSources(q *request) error {
 	names := &cluster.Names{}
 	var name, owner, silent []int32
 	var heard, rows, wanted, held []int64
-	for _, is := range w.view.Standing.Sources {
+	for _, is := range q.who.cutSources(w.view.Standing) {
 		name = append(name, names.InternString(is.Name))
 		by := decision.Null
 		if is.Owner != "" {

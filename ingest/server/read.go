@@ -288,6 +288,11 @@ func (s *Server) getConsumers(q *request) error {
 	if err := q.known("last", "until", "format"); err != nil {
 		return err
 	}
+	if q.rest != "" {
+		if err := q.who.mayExplain("/" + strings.Trim(q.rest, "/")); err != nil {
+			return err
+		}
+	}
 	if q.query("last") != "" || q.query("until") != "" {
 		return s.getCurve(q)
 	}

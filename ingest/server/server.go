@@ -309,6 +309,9 @@ func (s *Server) admit(q *request, r *route) error {
 		if !who.has(r.needs) {
 			return problem{Status: 403, Type: "forbidden", Detail: "the role " + who.Role + " may not do this"}
 		}
+		if err := who.mayRead(r); err != nil {
+			return err
+		}
 		q.Response.Header.Set("Stint-Role", s.roleOf(who))
 		q.Response.Header.Set("Stint-Name", headerText(who.Name))
 		q.who, q.caller = who, "token "+who.Name

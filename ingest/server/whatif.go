@@ -52,10 +52,14 @@ func (s *Server) postWhatif(q *request) error {
 	default:
 		return problem{Type: "busy", Status: 429, RetryAfter: 5, Detail: "another what-if is under way; there is one at a time"}
 	}
+	if err := q.who.mayPut(q.engine.View().Policy, in); err != nil {
+		return problem{Type: "forbidden", Status: 403, Detail: err.Error()}
+	}
 	c, err := s.compare(q.engine, in, force, int(settle))
 	if err != nil {
 		return err
 	}
+	q.who.cutComparison(c)
 	q.Response.Header.Set("Stint-Cycle", strconv.FormatInt(c.Cycle, 10))
 	q.Response.Header.Set("Vary", "Accept")
 	if format == "json" {
