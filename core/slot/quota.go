@@ -20,7 +20,9 @@ type quotas struct {
 	static  []int64 // whoever is busy
 	deserve []int64 // q: what entitles to reclaim
 
-	borrowed []int64 // what of loans the quotas shown have in them
+	borrowed []int64             // what of loans the quotas shown have in them
+	wanted   []int64             // scratch: what of its loans a lender wants back beyond what is being recalled
+	loans    []cluster.HoldingID // scratch: the loans of those
 
 	divider share.Divider
 	zero    []int32
@@ -249,36 +251,56 @@ func (m *Planner) below(n plan.Node, amount int64, quota []int64, static bool) (
 }
 
 // keepBorrowed computes what of loans the quotas shown have in them: those that are not being recalled, of each lender no
-// more than it can do without; what would be recalled first is left out (SLOT-11). O(leaves), and O(holdings) for each
-// lender that wants back more than is being recalled.
+// more than it can do without; what would be recalled first is left out (SLOT-11). O(leaves), and one pass over the
+// holdings where a lender wants back more than is being recalled, or is gone.
 func (m *Planner) keepBorrowed() {
-	q, f, h := &m.quota, &m.figure, &m.s.Holding
+	q, f := &m.quota, &m.figure
 	q.borrowed = append(q.borrowed[:0], f.net[kindBorrow]...)
 	if mutant == 73 {
 		copy(q.borrowed, f.held[kindBorrow])
 		return
 	}
+	q.wanted = zeroed(q.wanted, m.policy.Len())
 	var of int64
+	some := false
 	for _, lender := range m.tree.leaves {
 		of += f.net[kindBorrow][lender] + f.net[kindOwed][lender] - f.net[kindLent][lender]
 		beyond := f.net[kindLent][lender] - max(0, m.owned.of[lender]-min(q.demand[lender], m.owned.of[lender]))
-		if beyond <= 0 {
+		q.wanted[lender], some = max(0, beyond), some || beyond > 0
+	}
+	if some || of != 0 {
+		m.leaveOut(of != 0)
+	}
+}
+
+// leaveOut takes off the quotas shown what lenders want back, in the order of recall, and, where gone says that there is
+// any, what is borrowed of a lender that is gone: it carries nothing. O(holdings), and sorting the loans that are wanted back.
+func (m *Planner) leaveOut(gone bool) {
+	q, h := &m.quota, &m.s.Holding
+	q.loans = q.loans[:0]
+	for row, sub := range h.Sub {
+		if sub == cluster.NoID || h.Lender[row] == cluster.NoID && h.Origin[row] != decision.OriginBorrowed {
 			continue
 		}
-		for _, row := range m.loansOf(lender) {
-			leaf, v := m.s.Node(h.Sub[row]), m.worth(row)
-			for n := m.pieces(row); n > 0 && beyond > 0; n-- {
-				q.borrowed[leaf], beyond = q.borrowed[leaf]-v, beyond-v
-			}
+		id, lender := cluster.HoldingID(row), m.lenderOf(h.Lender[row])
+		if lender != plan.None && q.wanted[lender] == 0 || lender == plan.None && !gone ||
+			m.s.Sub.Plan[sub] != m.p.Index || !m.counts(id) {
+			continue
+		}
+		switch {
+		case lender != plan.None && (!m.foreign(m.s.Node(sub), h.Origin[row]) || m.owed(id)):
+			q.loans = append(q.loans, id)
+		case lender == plan.None && h.Origin[row] == decision.OriginBorrowed && !m.s.Sub.Orphan[sub] && !m.isHybrid(m.s.Node(sub)):
+			q.borrowed[m.s.Node(sub)] -= m.pieces(id) * m.worth(id)
 		}
 	}
-	if of == 0 {
-		return
-	}
-	for row, sub := range h.Sub { // a lender that is gone carries nothing
-		if sub != cluster.NoID && h.Origin[row] == decision.OriginBorrowed && m.lenderOf(h.Lender[row]) == plan.None && m.s.Sub.Plan[sub] == m.p.Index &&
-			m.counts(cluster.HoldingID(row)) && !m.s.Sub.Orphan[sub] && !m.isHybrid(m.s.Node(sub)) {
-			q.borrowed[m.s.Node(sub)] -= m.pieces(cluster.HoldingID(row)) * m.worth(cluster.HoldingID(row))
+	slices.SortFunc(q.loans, m.lastRank)
+	for _, row := range q.loans {
+		leaf, lender, v := m.s.Node(h.Sub[row]), m.lenderOf(h.Lender[row]), m.worth(row)
+		n := m.pieces(row)
+		if v > 0 { // a host that has no slots any more is worth none
+			n = min(n, (q.wanted[lender]+v-1)/v)
 		}
+		q.borrowed[leaf], q.wanted[lender] = q.borrowed[leaf]-n*v, max(0, q.wanted[lender]-n*v)
 	}
 }
