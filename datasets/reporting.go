@@ -44,7 +44,8 @@ const reportingHeader = "CLUSTER_NAME,CONSUMER_NAME,RESOURCE_GROUP,TIME_STAMP,TI
 	"ALLOCATED_BORROW,ALLOCATED_LEND,USED,PLANNED_OWN,LENDING_LIMIT,LEND_TO,BORROW_LIMIT,BORROW_FROM,SHARE_RATIO,SHARE_LIMIT," +
 	"SHARE_QUOTA,PLANNED_HOWN,PLANNED_HRESERVE,PLANNED_QUOTA,TOTAL_DEMAND,UNSATISFIED_DEMAND,INSERT_SEQ\n"
 
-// habit is when a consumer works: the hours of its most work on weekdays, and how much of it there is at other times and at weekends.
+// habit is when a consumer works: the hours of its most work on weekdays, and how much of it there is at other times
+// and at weekends.
 type habit struct {
 	from, to       int
 	idle, weekends float64
@@ -83,9 +84,9 @@ type reporting struct {
 }
 
 // Reporting writes what a cluster of Platform EGO leaves of a year in its reporting database: the table
-// CONSUMER_RESOURCE_ALLOCATION as CSV, whose plan differs by day and night, with the resource group and the list of hosts
-// that go with it. What consumers are given follows the plan: owned slots first, then their part of the share pool, then loans
-// in the order of the plan. It overwrites nothing. rows is how many rows the table has. O(rows).
+// CONSUMER_RESOURCE_ALLOCATION as CSV, whose plan differs by day and night, with the resource group and the list of
+// hosts that go with it. What consumers are given follows the plan: owned slots first, then their part of the share
+// pool, then loans in the order of the plan. It overwrites nothing. rows is how many rows the table has. O(rows).
 func Reporting(dir string, o ReportingOptions) (rows int64, err error) {
 	if err := o.validate(); err != nil {
 		return 0, err
@@ -153,7 +154,7 @@ func (g *reporting) consumers() {
 	each := g.slots * 2 / 3 / int64(len(g.leaf))
 	for i := range g.leaf {
 		l := &g.leaf[i]
-		l.peak = float64(each) * (0.4 + 2.2*g.r.Float64())
+		l.peak = float64(each) * (0.4 + 2.8*g.r.Float64())
 		l.day, l.night = each, each
 		if h := habits[l.habit]; h.idle < 1 && each > 1 {
 			shift := each * int64(20+g.r.IntN(30)) / 100
@@ -216,8 +217,8 @@ func (g *reporting) work(at time.Time, weekday bool) {
 		if !weekday {
 			level *= h.weekends
 		}
-		if g.r.IntN(4) == 0 { // jobs begin and end
-			l.noise = max(0, min(2, 0.7*l.noise+0.3+0.25*g.r.NormFloat64()))
+		if g.r.IntN(8) == 0 { // jobs begin and end
+			l.noise = max(0, min(2, 0.7*l.noise+0.3+0.15*g.r.NormFloat64()))
 		}
 		l.demand = int64(math.Round(l.peak * level * l.noise))
 	}

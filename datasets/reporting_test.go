@@ -11,9 +11,9 @@ import (
 	"github.com/stintd/stint/datasets"
 )
 
-// TestReporting holds a table to what an accountant would check: branches are the sums of their leaves, nobody is given more
-// than it asks for, nothing is given twice, lent is what is borrowed. Its plan differs by day and night, and a seed gives the
-// same bytes.
+// TestReporting holds a table to what an accountant would check: branches are the sums of their leaves, nobody is given
+// more than it asks for, nothing is given twice, lent is what is borrowed. Its plan differs by day and night, and a
+// seed gives the same bytes.
 func TestReporting(t *testing.T) {
 	var last []byte
 	for _, seed := range []uint64{3, 3, 4} {

@@ -16,7 +16,9 @@ func newGen() *cobra.Command {
 		Example: `  stint gen grid --hosts 5000 --consumers 20 --units 50000 --out demo
   stint gen gpu --hosts 200 --units 4000 --out gpu`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return fmt.Errorf("gen needs a profile: grid, gpu, hetero, reporting") },
+		RunE: func(*cobra.Command, []string) error {
+			return fmt.Errorf("gen needs a profile: grid, gpu, hetero, reporting")
+		},
 	}
 	gen.AddCommand(newGenGrid(), newGenGPU(), newGenHetero(), newGenReporting())
 	return gen
