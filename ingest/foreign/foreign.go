@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stintd/stint/datasets"
 )
@@ -21,6 +22,10 @@ type Result struct {
 	Dataset *datasets.Dataset // Hosts and Demand may be nil: the files tell nothing of them
 	Lives   *datasets.Lives   // when the rows of Demand came and how long they ran; nil: the files do not tell
 	Report  Report
+
+	History *History       // what was asked and what was given, by time; nil: the files do not tell
+	Zone    *time.Location // of the history's policy
+	Play    *Playable      // what the history can be played with; nil without one
 }
 
 // Note is something that is not carried over.
@@ -142,6 +147,11 @@ func (r *Result) Write(dir, format string, o datasets.ScenarioOptions) error {
 	}
 	if r.Lives != nil {
 		if _, _, err := r.Dataset.WriteScenario(scenario, r.Name, format, r.Lives, o); err != nil {
+			return err
+		}
+	}
+	if r.History != nil {
+		if err := r.History.writeScenario(scenario, r.Name, format, o); err != nil {
 			return err
 		}
 	}

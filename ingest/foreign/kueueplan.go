@@ -29,7 +29,7 @@ func (k *kueue) flavorGroups() {
 			continue
 		}
 		k.result.Report.Carry("flavor", 1)
-		k.p.groups = append(k.p.groups, group{f.name, fmt.Sprintf("select(%s == '%s')", kueueFlavor, f.name)})
+		k.p.groups = append(k.p.groups, group{name: f.name, choose: fmt.Sprintf("select(%s == '%s')", kueueFlavor, f.name)})
 		if strings.ContainsAny(f.name, "'\\") {
 			k.faults.add(f.file, f.line, "flavor %q: a name must not have quotes in it", f.name)
 		}

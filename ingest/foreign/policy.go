@@ -26,13 +26,39 @@ type policy struct {
 	groups    []group
 	consumers []string // paths, parents before children
 	plans     []madePlan
+	slots     []*slotPlan
+	timezone  string // "": none
 }
 
-type group struct{ name, choose string } // choose: a select expression
+// group is a resource group: its hosts are chosen or listed. slots is what a host of it has of them, "" the dimension.
+type group struct {
+	name, choose string // choose: a select expression
+	hosts        []string
+	slots        string
+}
+
+// text writes the group.
+func (g *group) text(b *strings.Builder) {
+	fmt.Fprintf(b, "  - {name: %s", quoted(g.name))
+	if g.choose != "" {
+		fmt.Fprintf(b, ", select: %s", quoted(g.choose))
+	} else {
+		list := make([]string, len(g.hosts))
+		for i, h := range g.hosts {
+			list[i] = quoted(h)
+		}
+		fmt.Fprintf(b, ", hosts: [%s]", strings.Join(list, ", "))
+	}
+	if g.slots != "" {
+		fmt.Fprintf(b, ", slots: %s", quoted(g.slots))
+	}
+	b.WriteString("}\n")
+}
 
 // madePlan is an MD plan.
 type madePlan struct {
 	name    string
+	keys    []string // further keys, such as "overcommit: {ncpus: 1.5}"
 	groups  []string
 	entries []*entry // by path, parents before children
 }
@@ -49,6 +75,8 @@ type entry struct {
 	prefers  map[string]int // resource groups, 1 the best
 	asks     []bool         // by dimension: what it may ask for; nil: all
 	remark   string         // beside the entry: where it comes from
+	rules    []string       // further rules of ownership
+	keys     []string       // further keys, such as "rank: 2"
 }
 
 type owned struct {
@@ -110,18 +138,34 @@ func (p *policy) text() []byte {
 	for _, line := range p.heading {
 		fmt.Fprintf(&b, "# %s\n", line)
 	}
-	fmt.Fprintf(&b, "stint: 1\ncluster: %s\ndimensions: [%s]\nresource_groups:\n", quoted(p.cluster), strings.Join(p.dims, ", "))
-	for _, g := range p.groups {
-		fmt.Fprintf(&b, "  - {name: %s, select: %s}\n", quoted(g.name), quoted(g.choose))
+	fmt.Fprintf(&b, "stint: 1\ncluster: %s\n", quoted(p.cluster))
+	if p.timezone != "" {
+		fmt.Fprintf(&b, "timezone: %s\n", p.timezone)
+	}
+	fmt.Fprintf(&b, "dimensions: [%s]\nresource_groups:\n", strings.Join(p.dims, ", "))
+	for i := range p.groups {
+		p.groups[i].text(&b)
 	}
 	b.WriteString("consumers:\n")
 	for _, c := range p.consumers {
 		fmt.Fprintf(&b, "  - {path: %s}\n", quoted(c))
 	}
-	b.WriteString("md_plans:\n")
+	if len(p.slots) > 0 {
+		b.WriteString("slot_plans:\n")
+	}
+	for _, s := range p.slots {
+		s.text(&b)
+	}
+	if len(p.plans) > 0 {
+		b.WriteString("md_plans:\n")
+	}
 	for i := range p.plans {
 		m := &p.plans[i]
-		fmt.Fprintf(&b, "  - name: %s\n    resource_groups:\n", quoted(m.name))
+		fmt.Fprintf(&b, "  - name: %s\n", quoted(m.name))
+		for _, k := range m.keys {
+			fmt.Fprintf(&b, "    %s\n", k)
+		}
+		b.WriteString("    resource_groups:\n")
 		for _, g := range m.groups {
 			fmt.Fprintf(&b, "      - {name: %s}\n", quoted(g))
 		}
@@ -147,8 +191,14 @@ func (p *policy) entry(b *strings.Builder, e *entry) {
 		share += ", limit: " + p.amounts(e.limit)
 	}
 	fmt.Fprintf(b, "      - path: %s%s\n", quoted(e.path), remark)
-	if len(e.own) > 0 {
+	for _, k := range e.keys {
+		fmt.Fprintf(b, "        %s\n", k)
+	}
+	if len(e.own)+len(e.rules) > 0 {
 		b.WriteString("        own:\n")
+	}
+	for _, rule := range e.rules {
+		fmt.Fprintf(b, "          - %s\n", rule)
 	}
 	for _, o := range e.own {
 		fmt.Fprintf(b, "          - {group: %s, amount: %s, partial: true}\n", quoted(o.group), p.amounts(o.amount))

@@ -339,7 +339,7 @@ func (s *slurm) plan() {
 	for _, q := range s.qos {
 		s.limitQOS(q)
 	}
-	s.p.groups = []group{{"all", "select(" + slurmCPUs + " > 0)"}}
+	s.p.groups = []group{{name: "all", choose: "select(" + slurmCPUs + " > 0)"}}
 	m := madePlan{name: slurmPlan, groups: []string{"all"}}
 	if len(s.root.children) == 0 {
 		s.p.consumers = []string{"/jobs"}

@@ -15,6 +15,7 @@ const hostsMax = 1_000_000
 type hostRow struct {
 	name   string
 	closed bool
+	gone   bool              // unavail
 	size   map[string]int64  // by dimension
 	text   map[string]string // attributes
 	flag   []string          // attributes that are true
@@ -41,10 +42,13 @@ func hostTable(dims []string, rows []hostRow) *cluster.HostTable {
 			a := t.column(key, plan.Boolean)
 			a.Bool[i], a.Valid[i] = true, true
 		}
-		if r.closed && h.State == nil {
+		if (r.closed || r.gone) && h.State == nil {
 			h.State = make([]cluster.HostState, len(rows))
 		}
-		if r.closed {
+		switch {
+		case r.gone:
+			h.State[i] = cluster.Unavail
+		case r.closed:
 			h.State[i] = cluster.Closed
 		}
 	}
@@ -140,7 +144,7 @@ func (p *policy) asksFor(e *entry, hosts []hostRow) (rows []demandRow) {
 	total, common := make([]int64, len(p.dims)), filled(len(p.dims), 1)
 	for _, h := range hosts {
 		for d, name := range p.dims {
-			if h.closed || e.asks != nil && !e.asks[d] {
+			if h.closed || h.gone || e.asks != nil && !e.asks[d] {
 				continue
 			}
 			total[d] += h.size[name]
@@ -169,7 +173,7 @@ func (p *policy) asksFor(e *entry, hosts []hostRow) (rows []demandRow) {
 		}
 		size[d] = total[d]
 		for _, h := range hosts {
-			if !h.closed {
+			if !h.closed && !h.gone {
 				size[d] = min(size[d], h.size[name]/h.size[p.dims[base]])
 			}
 		}

@@ -252,7 +252,7 @@ func (y *yarn) plan(label string) *madePlan {
 	if len(y.labels) > 1 {
 		choose = fmt.Sprintf("select(%s == '%s')", yarnLabel, label)
 	}
-	y.p.groups = append(y.p.groups, group{label, choose})
+	y.p.groups = append(y.p.groups, group{name: label, choose: choose})
 	y.p.plans = append(y.p.plans, madePlan{name: label, groups: []string{label}})
 	return &y.p.plans[len(y.p.plans)-1]
 }
