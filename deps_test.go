@@ -43,6 +43,7 @@ var mayImport = map[string][]string{
 	"export/verify":  {"export", "core/decision", "github.com/parquet-go/parquet-go", "github.com/goccy/go-yaml"},
 	"datasets":       {"core/cluster", "core/plan", "ingest/table", "github.com/parquet-go/parquet-go", "github.com/goccy/go-yaml"},
 	"ingest/foreign": {"core/cluster", "core/plan", "datasets", "github.com/goccy/go-yaml"},
+	"ingest/compare": {"ingest/foreign", "core/cycle", "core/cluster", "core/decision", "core/plan"},
 	"bench":          {"*"},
 	"bench/external": {"ingest/client", "github.com/goccy/go-yaml"},
 	"bench/measure":  {"core/cycle", "core/cluster", "core/plan", "core/decision"},

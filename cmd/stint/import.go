@@ -26,7 +26,7 @@ func newImport() *cobra.Command {
 			return fmt.Errorf("import needs a source: %s", strings.Join(names, ", "))
 		},
 	}
-	c.AddCommand(newImportOpenB(), newImportSWF(), newImportYARN(), newImportKueue(), newImportSlurm())
+	c.AddCommand(newImportOpenB(), newImportSWF(), newImportYARN(), newImportKueue(), newImportSlurm(), newImportEGO())
 	return c
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stintd/stint/datasets"
+	"github.com/stintd/stint/ingest/compare"
 	"github.com/stintd/stint/ingest/foreign"
 )
 
@@ -76,6 +78,7 @@ const reportNotesMax = 8
 type outForeign struct {
 	dir, format, output string
 	scenario            datasets.ScenarioOptions
+	compared            *compare.Report // nil: nothing was compared
 }
 
 // flags adds the flags of such a command.
@@ -93,8 +96,10 @@ type imported struct {
 	Carried []foreign.Carried `json:"carried_over"`
 	Lost    []foreign.Note    `json:"not_carried_over"`
 	Next    []string          `json:"next"`
+	Compare *compare.Report   `json:"comparison,omitempty"`
 
-	kinds int // of things that are not carried over
+	kinds    int    // of things that are not carried over
+	compared string // the comparison, for people
 }
 
 // write writes what an import made, shows what it could not carry over, and how to go on.
@@ -110,7 +115,7 @@ func (o *outForeign) write(c *cobra.Command, r *foreign.Result) error {
 	}
 	d := r.Dataset
 	done := imported{Out: o.dir, Carried: slices.Concat([]foreign.Carried{}, r.Report.Carried()),
-		Lost: slices.Concat([]foreign.Note{}, r.Report.Notes()), kinds: r.Report.Len()}
+		Lost: slices.Concat([]foreign.Note{}, r.Report.Notes()), Compare: o.compared, kinds: r.Report.Len()}
 	in := func(name string) string { return filepath.Join(o.dir, name) }
 	check := "stint check " + in("plan.yaml")
 	if d.Hosts != nil {
@@ -122,11 +127,21 @@ func (o *outForeign) write(c *cobra.Command, r *foreign.Result) error {
 	}
 	done.Next = []string{check}
 	switch {
-	case r.Lives != nil:
+	case r.Lives != nil || r.History != nil:
 		done.Next = append(done.Next, fmt.Sprintf("stint simulate --scenario %s --out %s", in("scenario.yaml"), in("log")))
 	case d.Hosts != nil && d.Demand != nil:
 		done.Next = append(done.Next, fmt.Sprintf("stint run --plan %s --hosts %s --demand %s --out %s",
 			in("plan.yaml"), in("hosts."+o.format), in("demand."+o.format), in("log")))
+	}
+	if o.compared != nil {
+		done.compared = comparedText(o.compared, in(compare.File))
+		var table bytes.Buffer
+		if err := o.compared.Write(&table); err != nil {
+			return err
+		}
+		if err := writeNew(o.dir, map[string][]byte{compare.File: table.Bytes()}); err != nil {
+			return err
+		}
 	}
 	if o.output == "json" {
 		return encode(c.OutOrStdout(), done)
@@ -170,6 +185,7 @@ func (i *imported) text(width int) string {
 	if more := i.kinds - shown; more > 0 {
 		fmt.Fprintf(&b, "  and %s more\n", count(int64(more), "kind"))
 	}
+	b.WriteString(i.compared)
 	fmt.Fprintf(&b, "\nnext: %s\n", strings.Join(i.Next, "\n      "))
 	return b.String()
 }
@@ -194,8 +210,10 @@ func onScreen(notes []foreign.Note) (title string, n int) {
 		if n++; n == 1 {
 			note.File = filepath.Base(note.File)
 			title = note.Place() + ": " + note.Title()
-		} else {
+		} else if note.Line > 0 {
 			title += fmt.Sprintf(", %d: %s", note.Line, note.Title())
+		} else {
+			title += ", " + note.Title()
 		}
 	}
 	return title, n

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // foreignData is where the files of other systems lie that the tests import.
@@ -132,4 +133,42 @@ func TestImportWidth(t *testing.T) {
 			t.Errorf("%d columns: %q", len(line), line)
 		}
 	}
+}
+
+// TestImportEGO imports a reporting table with hosts: the answer of the comparison is told, with a table of all consumers, within 80
+// columns; the scenario of its first day can be played, and its log holds.
+func TestImportEGO(t *testing.T) {
+	t.Setenv("COLUMNS", "80")
+	dir := t.TempDir()
+	data := func(name string) string { return filepath.Join(foreignData, "ego", name) }
+	out := filepath.Join(dir, "o")
+	text := told(t, "import", "ego", "--allocation", data("allocation.csv"), "--groups", data("ResourceGroups.xml"), "--resources", data("resources.csv"),
+		"--trees", data("ConsumerTrees.xml"), "--length", "3h", "--format", "csv", "--out", out)
+	for _, want := range []string{
+		"of what was asked 87.64 % were given; stint would have given 9",
+		"asked, in slot-hours: 6,216 from 2026-01-05 00:00 to 2026-01-06 23:00 UTC\n",
+		"Risk (ComputeHosts)      3,960  3,240", "6 ordered consumers,", "next: stint check",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it is not told: %s\n%s", want, text)
+		}
+	}
+	before, _, _ := strings.Cut(text, "\nnext: ")
+	for line := range strings.Lines(strings.ReplaceAll(before, dir, "")) {
+		if line = strings.TrimSuffix(line, "\n"); utf8.RuneCountInString(line) > 80 || strings.HasSuffix(line, " ") {
+			t.Errorf("%d columns: %q", utf8.RuneCountInString(line), line)
+		}
+	}
+	table, err := os.ReadFile(filepath.Join(out, "comparison.csv"))
+	if err != nil || strings.Count(string(table), "\n") != 1+4+3 || !strings.Contains(string(table), "\nComputeHosts,/Risk/Overnight,true,48,2160.00,1680.00,") {
+		t.Errorf("%v\n%s", err, table)
+	}
+	got := guaranteedBy(t, out) // of windows the last: the night
+	for key, want := range map[string]float64{"ComputeHosts /Research slots": 28, "ComputeHosts /Risk/Overnight slots": 50, "GPUHosts /Research slots": 12} {
+		if have := got[key]; have != want {
+			t.Errorf("%s: %.0f guaranteed, want %.0f", key, have, want)
+		}
+	}
+	told(t, "simulate", "--scenario", filepath.Join(out, "scenario.yaml"), "--out", filepath.Join(out, "log"))
+	told(t, "verify", "--log", filepath.Join(out, "log"))
 }
