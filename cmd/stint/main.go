@@ -68,7 +68,7 @@ Exit codes: 0 fine, 1 found something wrong, 2 bad usage or input.`,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(newRun(), newTest(), newCheck(), newQuery(), newExplain(), newWhatif(), newVerify(), newReplayCommand(), newSimulate(), newCompact(),
-		newInit(), newSchema(), newDiff(), newGen(), newImport(), newServe(), newPush(), newBench(), newVersion())
+		newInit(), newSchema(), newFmt(), newDiff(), newGen(), newImport(), newServe(), newPush(), newBench(), newVersion())
 	return root
 }
 
@@ -76,7 +76,7 @@ Exit codes: 0 fine, 1 found something wrong, 2 bad usage or input.`,
 // as "not given".
 func refuseEmpty(c *cobra.Command) error {
 	for _, name := range []string{"plan", "hosts", "demand", "jobs", "running", "at", "out", "log", "cycle", "from", "to", "scenario", "keep", "format", "nodes",
-		"pods", "config", "data", "listen", "server", "token-file", "source", "releases", "queues", "size", "manifests", "conf", "gres", "accounts", "qos"} {
+		"pods", "config", "data", "listen", "server", "token-file", "source", "releases", "was", "queues", "size", "manifests", "conf", "gres", "accounts", "qos"} {
 		if f := c.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
 			return fmt.Errorf("--%s: is empty", name)
 		}
