@@ -19,7 +19,8 @@ func ReadAnswer(name string, data []byte) (t *decision.Table, err error) {
 		}
 	}()
 	defer catch(&err)
-	f, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	f, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)), parquet.SkipPageIndex(true),
+		parquet.SkipBloomFilters(true))
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,8 @@ type place struct{ log, server, tokenFile string }
 func (p *place) flags(f *pflag.FlagSet) {
 	f.StringVar(&p.log, "log", "", "folder of the log")
 	f.StringVar(&p.server, "server", "", "address of a running service, in place of --log")
-	f.StringVar(&p.tokenFile, "token-file", "", "with --server, file with the bearer token (default: the variable "+tokenVariable+")")
+	f.StringVar(&p.tokenFile, "token-file", "",
+		"with --server, file with the bearer token (default: the variable "+tokenVariable+")")
 }
 
 // check tells whether there is one place.

@@ -35,14 +35,15 @@ func (p *part) admits(s *Shortfall) (text string, mostUS int64) {
 	if len(words) == 0 {
 		return "", 0
 	}
-	return fmt.Sprintf("it may go on for %s when it is taken back (reclaim_grace), and who has room admits less: %s", plan.Lasting(grace),
-		listed(words, 3)), mostUS
+	return fmt.Sprintf("it may go on for %s when it is taken back (reclaim_grace), and who has room admits less: %s",
+		plan.Lasting(grace), listed(words, 3)), mostUS
 }
 
 // perHost says that max_per_host keeps a unit off.
 func (p *part) perHost(s *Shortfall) string {
 	if most, ok := p.f.asked().most[Taker{s.Consumer, s.Allocation, s.Sub}]; ok {
-		return fmt.Sprintf("at most %s of it may be on one host (max_per_host), and every host with room has as many", count(most, "unit"))
+		return fmt.Sprintf("at most %s of it may be on one host (max_per_host), and every host with room has as many",
+			count(most, "unit"))
 	}
 	return "its max_per_host keeps it off: " + s.Detail
 }
@@ -145,7 +146,8 @@ func (p *part) owed(s *Shortfall) string {
 	if len(words) == 0 {
 		return "what it is to own could not be assigned in full: " + s.Detail
 	}
-	return fmt.Sprintf("it owns %s that its rules ask for, since owners of a better rank come first and hosts are too few (%s)", listed(words, 3), s.Detail)
+	return fmt.Sprintf("it owns %s that its rules ask for, since owners of a better rank come first and hosts are too few (%s)",
+		listed(words, 3), s.Detail)
 }
 
 // shareLimited says whose share limit, or ratio of 0, keeps a unit from pools.

@@ -45,10 +45,11 @@ func (p *part) waiting(s *Shortfall) string {
 	}
 	who := listed(from.keys, 3)
 	if overdue > 0 {
-		return fmt.Sprintf("%s %s to give back %s for it by %s, and no client has confirmed that", who, verb(len(from.keys), "was", "were"),
-			count(overdue, "unit"), last.Deadline)
+		return fmt.Sprintf("%s %s to give back %s for it by %s, and no client has confirmed that", who,
+			verb(len(from.keys), "was", "were"), count(overdue, "unit"), last.Deadline)
 	}
-	text := fmt.Sprintf("%s %s back %s for it by %s", who, verb(len(from.keys), "gives", "give"), count(units, "unit"), p.f.by(p.f.NowUS+last.leftUS))
+	text := fmt.Sprintf("%s %s back %s for it by %s", who, verb(len(from.keys), "gives", "give"), count(units, "unit"),
+		p.f.by(p.f.NowUS+last.leftUS))
 	return with(text, p.wants(last))
 }
 
@@ -104,7 +105,7 @@ func (p *part) overdue(s *Shortfall) bool {
 	return slices.ContainsFunc(list, func(r Reclaim) bool { return r.Overdue })
 }
 
-// going says, where units of the target are being taken back, how many, for whom, by when and why: of several reclaims
+// leaving says, where units of the target are being taken back, how many, for whom, by when and why: of several reclaims
 // what is so for most units.
 func (p *part) leaving() string {
 	if len(p.Leaving) == 0 {

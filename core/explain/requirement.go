@@ -139,21 +139,23 @@ func (r *Requirement) missed() (text, remedy string) {
 		}
 	}
 	of := fmt.Sprintf("none of the plan's %s", count(r.Hosts, "host"))
+	remedy = "It would take such hosts, or a wider requirement"
 	switch {
 	case r.Hosts == 0:
 		return "the plan has no host", "It would take hosts"
 	case r.Match > 0 && r.Open == 0:
 		if r.Match == 1 {
-			return fmt.Sprintf("the only host that meets %s takes nothing new: %s", r.Text, r.shut[0]), "It would take that host to be ok again"
+			text = fmt.Sprintf("the only host that meets %s takes nothing new: %s", r.Text, r.shut[0])
+			return text, "It would take that host to be ok again"
 		}
-		return fmt.Sprintf("the %s that meet %s take nothing new: %s", count(r.Match, "host"), r.Text, listed(r.shut, 5)),
-			"It would take one of them to be ok again"
+		text = fmt.Sprintf("the %s that meet %s take nothing new: %s", count(r.Match, "host"), r.Text, listed(r.shut, 5))
+		return text, "It would take one of them to be ok again"
 	case r.Match > 0:
-		return "no host that it may use meets what it requires: " + r.Text, "It would take such hosts, or a wider requirement"
+		return "no host that it may use meets what it requires: " + r.Text, remedy
 	case len(none) > 0:
-		return of + " meets " + either(none) + ", which it requires", "It would take such hosts, or a wider requirement"
+		return of + " meets " + either(none) + ", which it requires", remedy
 	}
-	return of + " meets all that it requires: " + listed(some, len(some)) + ", no host all of that", "It would take such hosts, or a wider requirement"
+	return of + " meets all that it requires: " + listed(some, len(some)) + ", no host all of that", remedy
 }
 
 // either joins words by "or".
@@ -246,7 +248,8 @@ func (p *part) shut() string {
 		verb(len(names), "takes", "take"), listed(names, 5))
 }
 
-// hosts tells which hosts a shortfall's units may use, and, where there is no room, who holds those and which are not ok.
+// hosts tells which hosts a shortfall's units may use, and, where there is no room, who holds those and which are not
+// ok.
 func (p *part) hosts(s *Shortfall, room bool) (points []Point) {
 	if known := p.f.asked(); known.why != nil {
 		return []Point{because("which hosts meet its requirement is not known: "+known.why.Error(), "REQ-1")}

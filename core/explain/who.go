@@ -53,7 +53,8 @@ func (p *part) exhausted(s *Shortfall) string {
 	case !p.takesBack(s.Consumer):
 		text += ", and it takes nothing back, as share_reclaim is false"
 	case row >= 0 && v.real("usage", row) > 0 && v.real("usage", row) >= v.real("usage_quota", row):
-		text += fmt.Sprintf(", and it has its share of the pool: it uses %s, and deserves %s", percent(v.real("usage", row)), percent(v.real("usage_quota", row)))
+		text += fmt.Sprintf(", and it has its share of the pool: it uses %s, and deserves %s", percent(v.real("usage", row)),
+			percent(v.real("usage_quota", row)))
 	default:
 		text += ", and nobody there has to give way"
 	}
@@ -68,7 +69,8 @@ func (p *part) noSlot(s *Shortfall) string {
 	}
 	if n, ok := p.tree().Find(s.Consumer); ok && p.slots != nil && p.member[n] && !p.slots.ShareReclaim &&
 		p.slot.Policy[n] != plan.Hybrid && p.of(n, "held") < p.of(n, "quota") {
-		text += fmt.Sprintf(", and it takes nothing back up to its quota of %s, as share_reclaim is false", grouped(p.of(n, "quota")))
+		text += fmt.Sprintf(", and it takes nothing back up to its quota of %s, as share_reclaim is false",
+			grouped(p.of(n, "quota")))
 	}
 	return p.crowded(text, s)
 }

@@ -49,7 +49,8 @@ func Format(name string, text []byte) ([]byte, error) {
 	}
 	formatted := p.text()
 	if !sameYAML(text, formatted) {
-		return nil, fmt.Errorf("%s: this YAML cannot be formatted without changing what it says; a key may be there twice, which stint check tells", name)
+		return nil, fmt.Errorf("%s: this YAML cannot be formatted without changing what it says; "+
+			"a key may be there twice, which stint check tells", name)
 	}
 	return formatted, nil
 }

@@ -183,8 +183,9 @@ func (p *formPrinter) mapping(v *formValue, level int, lead string) {
 
 // entry writes a key and its value.
 func (p *formPrinter) entry(start string, e *formEntry, level int) {
+	lines := level == 0 && e.key == "resource_groups" && len(e.value.entries) > 0 // each group has one
 	switch {
-	case !(level == 0 && e.key == "resource_groups" && len(e.value.entries) > 0) && e.value.inline(e.key, utf8.RuneCountInString(start)+1):
+	case !lines && e.value.inline(e.key, utf8.RuneCountInString(start)+1):
 		p.line(start+" "+e.value.flow(), e.tail)
 	case e.value.kind == formMapping:
 		p.line(start, e.tail)
@@ -245,7 +246,8 @@ func (v *formValue) commented() bool {
 // nested tells whether a list whose entries have lines of their own stands within a value.
 func (v *formValue) nested() bool {
 	return slices.ContainsFunc(v.entries, func(e *formEntry) bool {
-		return e.value.kind == formList && len(e.value.entries) > 0 && slices.Contains(blockLists, e.key) || e.value.nested()
+		lines := e.value.kind == formList && len(e.value.entries) > 0 && slices.Contains(blockLists, e.key)
+		return lines || e.value.nested()
 	})
 }
 

@@ -14,7 +14,8 @@ func (c *warner) leafless(member []bool, owns func(n Node) bool, where, what str
 			continue
 		}
 		told[n] = true
-		c.add(c.p.Line[n], "%s: %s owns %s, but no leaf below it takes part in the plan, so that none has them as its own", where, c.p.Path[n], what)
+		c.add(c.p.Line[n], "%s: %s owns %s, but no leaf below it takes part in the plan, so that none has them as its own",
+			where, c.p.Path[n], what)
 	}
 }
 
@@ -33,7 +34,8 @@ func (c *warner) lendsTooMuch(s *SlotPlan, name string) {
 		case most == 0:
 			c.add(c.p.Line[n], "plan %s: lend.limit of %s is %d, but it owns no slot", name, c.p.Path[n], limit)
 		default:
-			c.add(c.p.Line[n], "plan %s: lend.limit of %s is %d, above the %d that it owns at most", name, c.p.Path[n], limit, most)
+			c.add(c.p.Line[n], "plan %s: lend.limit of %s is %d, above the %d that it owns at most", name, c.p.Path[n],
+				limit, most)
 		}
 	}
 }
@@ -49,7 +51,8 @@ func (c *warner) lendingServices(s *SlotPlan, name string) {
 		for i := range s.Windows {
 			w := &s.Windows[i]
 			if w.Policy[n] == Ownership && w.Owns[n] > 0 && w.LendLimit[n] >= w.Owns[n] {
-				c.add(c.p.Line[n], "%s: the system service %s may lend all its slots, %d of %d", in(name, &w.Window), c.p.Path[n], w.LendLimit[n], w.Owns[n])
+				c.add(c.p.Line[n], "%s: the system service %s may lend all its slots, %d of %d", in(name, &w.Window),
+					c.p.Path[n], w.LendLimit[n], w.Owns[n])
 			}
 		}
 	}
@@ -70,8 +73,8 @@ func (c *warner) remaining(m *MDPlan, w *MDWindow, where string) {
 			}
 			k := heap{int32(c.p.Parent[n]), int32(r.Group), w.Rank[n]}
 			if before, ok := first[k]; ok && before != n {
-				c.add(r.Line, "%s: %s and %s both own what remains of %s, and have the same rank: %s gets all of it", where, c.p.Path[before], c.p.Path[n],
-					c.p.Groups[m.Groups[r.Group].Group].Name, c.p.Path[before])
+				c.add(r.Line, "%s: %s and %s both own what remains of %s, and have the same rank: %s gets all of it", where,
+					c.p.Path[before], c.p.Path[n], c.p.Groups[m.Groups[r.Group].Group].Name, c.p.Path[before])
 				continue
 			}
 			first[k] = n
@@ -86,8 +89,8 @@ func (p *Policy) EqualRanks(m *MDPlan) []Warning {
 	for i := range m.Windows {
 		w := &m.Windows[i]
 		if c.equalRanks(func(n Node) bool { return m.Member[n] && len(w.Own[n]) > 0 && c.chooses(w, n) }, w.Rank) {
-			c.add(m.Line, "%s: all who own hosts have the same rank, and there are too few hosts for all; who chooses first goes by the order of consumers",
-				in(m.Name, &w.Window))
+			c.add(m.Line, "%s: all who own hosts have the same rank, and there are too few hosts for all; "+
+				"who chooses first goes by the order of consumers", in(m.Name, &w.Window))
 		}
 	}
 	return c.found

@@ -2,8 +2,8 @@ package server
 
 import (
 	"fmt"
+	"path"
 	"slices"
-	"strings"
 
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/decision"
@@ -30,12 +30,14 @@ var readings = map[string]reading{
 
 	// Who administers a part of the policy puts the whole file, and rules are no secret. Sums over the cluster are the
 	// root's figures, which is above all.
-	"GET /v1/plan": whole, "GET /v1/plan/revisions": whole, "GET /v1/plan/revisions/{n}": whole, "GET /v1/cycles": whole,
-	"GET /v1/events": whole, "GET /v1/hosts": whole, "GET /healthz": whole, "GET /readyz": whole, "GET /openapi.json": whole,
+	"GET /v1/plan": whole, "GET /v1/plan/revisions": whole, "GET /v1/plan/revisions/{n}": whole,
+	"GET /v1/cycles": whole, "GET /v1/events": whole, "GET /v1/hosts": whole,
+	"GET /healthz": whole, "GET /readyz": whole, "GET /openapi.json": whole,
 
-	"POST /v1/plan/check": part, "GET /v1/cycles/{cycle}/{table}": part, "GET /v1/changes": part, "GET /v1/holdings": part,
-	"GET /v1/consumers": part, "GET /v1/consumers/{path}": part, "GET /v1/explain/{path}": part, "POST /v1/whatif": part,
-	"GET /v1/loans": part, "GET /v1/demand/{source}": part, "GET /v1/sources": part,
+	"POST /v1/plan/check": part, "POST /v1/whatif": part, "GET /v1/explain/{path}": part,
+	"GET /v1/cycles/{cycle}/{table}": part, "GET /v1/consumers": part, "GET /v1/consumers/{path}": part,
+	"GET /v1/changes": part, "GET /v1/holdings": part, "GET /v1/loans": part, "GET /v1/demand/{source}": part,
+	"GET /v1/sources": part,
 
 	"GET /metrics": nothing,
 }
@@ -49,7 +51,7 @@ func (t *Token) mayRead(r *route) error {
 	case whole, part, change:
 		return nil
 	}
-	return problem{Status: 403, Type: "forbidden", Detail: "the token reads " + t.Branch + " only, and this tells of all"}
+	return t.limited("this tells of all")
 }
 
 // owns tells whether a consumer is of the token's branch.
@@ -63,7 +65,12 @@ func (t *Token) mayExplain(path string) error {
 	if t.figures(path) {
 		return nil
 	}
-	return problem{Status: 403, Type: "forbidden", Detail: fmt.Sprintf("the token reads %s and what is above it, not %s", t.Branch, path)}
+	return t.limited(path + " is neither below it nor above")
+}
+
+// limited refuses what is not of the token's branch.
+func (t *Token) limited(why string) error {
+	return problem{Status: 403, Type: "forbidden", Detail: "the token reads " + t.Branch + " only: " + why}
 }
 
 // cut is what of a table a token that reads one branch sees.
@@ -77,19 +84,21 @@ type cut struct {
 // cuts are the tables that answers have; another one is refused.
 var cuts = map[string]cut{
 	"consumers": {by: []string{"consumer"}, figures: true}, "amounts": {by: []string{"consumer"}, figures: true},
-	"shares": {by: []string{"consumer"}, figures: true}, "curve": {all: true}, // of one consumer, of which the call is asked before
+	"shares":    {by: []string{"consumer"}, figures: true},
 	"ownership": {by: []string{"consumer"}, figures: true}, "owners": {by: []string{"consumer"}, figures: true},
 
-	"shortfalls": {by: []string{"consumer"}}, "grants": {by: []string{"consumer"}}, "requests": {by: []string{"consumer"}},
-	"releases": {by: []string{"consumer"}}, "changes": {by: []string{"consumer"}},
+	"shortfalls": {by: []string{"consumer"}}, "grants": {by: []string{"consumer"}}, "releases": {by: []string{"consumer"}},
+	"changes": {by: []string{"consumer"}}, "requests": {by: []string{"consumer"}},
 	"holdings": {by: []string{"consumer", "lender"}, masked: []string{"source", "allocation", "sub"}},
 	"reclaims": {by: []string{"consumer", "for_consumer"}, masked: []string{"allocation", "sub"}},
 	"loans":    {by: []string{"lender", "borrower"}},
 
-	"cycles": {all: true}, "hosts": {all: true}, "plans": {all: true}, "sources": {all: true}, // these are made for the token
+	"cycles": {all: true}, "hosts": {all: true}, "plans": {all: true},
+	"curve": {all: true}, "sources": {all: true}, // the call saw to it
 }
 
-// takers are the columns that name for whom something is taken back; they have no value where that is not of the branch.
+// takers are the columns that name for what something is taken back; they have no value where that is not of the
+// branch.
 var takers = []string{"for_allocation", "for_sub"}
 
 // cut gives what of a table the token sees.
@@ -100,7 +109,7 @@ func (t *Token) cut(of *decision.Table) (*decision.Table, error) {
 	c, ok := cuts[of.Name]
 	switch {
 	case !ok:
-		return nil, problem{Status: 403, Type: "forbidden", Detail: fmt.Sprintf("the token reads %s only, and the table %s tells of all", t.Branch, of.Name)}
+		return nil, t.limited("the table " + of.Name + " tells of all")
 	case c.all:
 		return of, nil
 	}
@@ -168,7 +177,8 @@ func (t *Token) cutFacts(f *explain.Facts) error {
 	}
 	f.Part = true
 	for _, table := range []**decision.Table{
-		&f.Consumers, &f.Amounts, &f.Shares, &f.Shortfalls, &f.Grants, &f.Reclaims, &f.Releases, &f.Holdings, &f.Later.Grants, &f.Later.Releases, &f.Returned,
+		&f.Consumers, &f.Amounts, &f.Shares, &f.Shortfalls, &f.Grants, &f.Reclaims, &f.Releases,
+		&f.Holdings, &f.Later.Grants, &f.Later.Releases, &f.Returned,
 	} {
 		if *table == nil {
 			continue
@@ -257,7 +267,7 @@ func (t *Token) checkBranch() string {
 		return ""
 	case t.Role == RoleAdmin:
 		return "an administrator reads all; a branch is for other roles"
-	case !strings.HasPrefix(t.Branch, "/") || t.Branch == "/" || strings.HasSuffix(t.Branch, "/") || strings.Contains(t.Branch, "//") || len(t.Branch) > cluster.NameBytesMax:
+	case t.Branch != path.Clean(t.Branch) || t.Branch == "/" || t.Branch[0] != '/' || len(t.Branch) > cluster.NameBytesMax:
 		return fmt.Sprintf("branch %q: must be the path of a consumer, such as /Risk", t.Branch)
 	}
 	return ""

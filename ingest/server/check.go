@@ -47,7 +47,9 @@ func (s *Server) checkPlan(q *request) error {
 	if err != nil {
 		return err
 	}
-	answer := planCheck{OK: true, Consumers: in.Policy.Len() - 1, Revision: revision, Warnings: []string{}, Changes: []plan.Change{}}
+	answer := planCheck{
+		OK: true, Consumers: in.Policy.Len() - 1, Revision: revision, Warnings: []string{}, Changes: []plan.Change{},
+	}
 	for _, w := range in.Policy.Warnings() {
 		answer.Warnings = append(answer.Warnings, w.String())
 	}
