@@ -104,6 +104,9 @@ func (p *part) answer() string {
 		sentences = append(sentences, remedy(p, main))
 	}
 	if roomless(main.Reason) {
+		if main.Reason != decision.Reasons[decision.ReasonPoolExhausted] { // whose text says it
+			sentences = append(sentences, main.Requirement.open())
+		}
 		sentences = append(sentences, p.shut())
 	}
 	if others > 0 {

@@ -158,6 +158,15 @@ func (r *Requirement) missed() (text, remedy string) {
 	return of + " meets all that it requires: " + listed(some, len(some)) + ", no host all of that", remedy
 }
 
+// open says how many of the plan's hosts are ok and meet a requirement, where not all do; "" where there is none.
+func (r *Requirement) open() string {
+	if r == nil || r.Open == r.Hosts {
+		return ""
+	}
+	return fmt.Sprintf("Of the plan's %s %s ok and %s %s", count(r.Hosts, "host"), grouped(r.Open)+verb(int(r.Open), " is", " are"),
+		verb(int(r.Open), "meets", "meet"), r.Text)
+}
+
 // either joins words by "or".
 func either(words []string) string {
 	text := words[0]

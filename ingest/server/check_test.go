@@ -41,3 +41,27 @@ func TestCheckPlan(t *testing.T) {
 		t.Errorf("of 1,500 consumers more: %d changes listed, of %d", len(c.Changes), c.ChangesCount)
 	}
 }
+
+// TestExplainRequirement holds that a service counts hosts by the conditions of a requirement, and tells which are
+// closed, of its last cycle.
+func TestExplainRequirement(t *testing.T) {
+	s := ready(t, nil)
+	s.must(200, "PUT", "/v1/hosts", "host,ncpus,model,state\nh1,8,A100,closed\nh2,8,A100,ok\nh3,64,V100,ok\n")
+	s.must(200, "PUT", "/v1/demand/feed", "consumer,allocation,units,ncpus,requirement\n/Research,a,2,1,select(A100 && ncpus > 32)\n/Risk/Day,b,9,1,select(A100)\n")
+	s.cycle()
+	for path, want := range map[string]string{
+		"/v1/explain/Research": `"requirement":{"text":"select(A100 \u0026\u0026 ncpus \u003e 32)","hosts":3,"match":0,"open":0,"clauses":[` +
+			`{"text":"A100","match":2,"open":1},{"text":"ncpus \u003e 32","match":1,"open":1}]}`,
+		"/v1/explain/Research?format=text": "none of the plan's 3 hosts meets all that it requires: 2 meet A100 and 1 meets",
+		"/v1/explain/Risk/Day?format=text": "Of the plan's 3 hosts 1 is ok and meets select(A100). 1 of the plan's 3 hosts takes nothing new: h1 closed.",
+	} {
+		if got := strings.Join(strings.Fields(s.must(200, "GET", path, "").body), " "); !strings.Contains(got, want) {
+			t.Errorf("%s has no %s: %s", path, want, got)
+		}
+	}
+	s.must(200, "PATCH", "/v1/hosts", "host,state\nh2,closed\n")
+	s.cycle() // the inventory follows the hosts
+	if got := s.must(200, "GET", "/v1/explain/Risk/Day?format=text", "").body; !strings.Contains(got, "the 2 hosts that meet select(A100) take nothing new") {
+		t.Error(got)
+	}
+}
