@@ -57,60 +57,68 @@ func limitReached(s *Shortfall) string {
 	return "the limit of " + s.Blocker + ", above it, is reached: " + s.Blocker + " " + detail
 }
 
+// idle is what a consumer keeps in reserve and does not use.
+type idle struct {
+	node   plan.Node
+	amount int64
+}
+
 // kept tells of slots that are idle and reserved by their owners, or in a multidimensional plan of what owners keep in
 // reserve of the scarce dimension; "" where nobody does.
 func (p *part) kept(s *Shortfall) string {
 	if p.f.Part {
 		return ""
 	}
-	by := newTally[string]()
-	services := p.tree().Services()
-	named := func(n plan.Node) string {
-		if services[n] {
-			return p.tree().Path[n] + " (a system service)"
-		}
-		return p.tree().Path[n]
-	}
-	unit := "slot"
-	if p.md != nil {
-		unit = s.Dimension
-		v := view(p.f.Amounts)
-		for n := plan.Root + 1; int(n) < len(p.row); n++ {
-			if !p.member[n] || within(s.Consumer, p.tree().Path[n]) {
-				continue
-			}
-			for _, row := range p.amountRows()[p.key(n)] {
-				idle := v.num("reserved", row) - v.num("held", row)
-				if v.text("dimension", row) == s.Dimension && idle > 0 {
-					by.add(named(n), idle)
-				}
-			}
-		}
-	} else {
-		for n := plan.Root + 1; int(n) < len(p.row); n++ {
-			if !p.member[n] || p.row[n] < 0 || !p.tree().Leaf(n) || p.tree().Path[n] == s.Consumer {
-				continue
-			}
-			idle := p.of(n, "free")
-			if p.slot.Policy[n] != plan.Hybrid {
-				idle = min(idle, p.of(n, "reserved"))
-			} else {
-				idle = min(idle, p.slot.Reserves[n])
-			}
-			if idle > 0 {
-				by.add(named(n), idle)
-			}
-		}
-	}
 	var words []string
-	by.each(func(who string, n int64) {
-		what := grouped(n) + " " + unit
-		if unit == "slot" {
-			what = count(n, unit)
+	services := p.tree().Services()
+	for _, k := range p.reserves(s.Dimension) {
+		who := p.tree().Path[k.node]
+		if within(s.Consumer, who) {
+			continue
+		}
+		if services[k.node] {
+			who += " (a system service)"
+		}
+		what := grouped(k.amount) + " " + s.Dimension
+		if p.slots != nil {
+			what = count(k.amount, "slot")
 		}
 		words = append(words, who+" keeps "+what+" in reserve")
-	})
+	}
 	return listed(words, 3)
+}
+
+// reserves lists who keeps what of a dimension in reserve and idle; in slot plans it is slots. O(consumers), once.
+func (p *part) reserves(dimension string) (list []idle) {
+	if p.idle == nil {
+		p.idle = map[string][]idle{}
+	}
+	if list, ok := p.idle[dimension]; ok {
+		return list
+	}
+	v := view(p.f.Amounts)
+	for n := plan.Root + 1; int(n) < len(p.row); n++ {
+		amount := int64(0)
+		switch {
+		case !p.member[n] || p.row[n] < 0:
+		case p.md != nil:
+			for _, row := range p.amountRows()[p.key(n)] {
+				if v.text("dimension", row) == dimension {
+					amount = v.num("reserved", row) - v.num("held", row)
+				}
+			}
+		case !p.tree().Leaf(n):
+		case p.slot.Policy[n] == plan.Hybrid:
+			amount = min(p.of(n, "free"), p.slot.Reserves[n])
+		default:
+			amount = min(p.of(n, "free"), p.of(n, "reserved"))
+		}
+		if amount > 0 {
+			list = append(list, idle{n, amount})
+		}
+	}
+	p.idle[dimension] = list
+	return list
 }
 
 // most names who else holds most in the plan.

@@ -29,6 +29,9 @@ type part struct {
 	going   []going // under reclaim in the plan
 
 	amountsOf, sharesOf map[key][]int // made when first asked for
+	idle                map[string][]idle
+	closed              *string
+	promises            map[Taker][]*going
 }
 
 // Explain tells why a target has what it has: all plans that have anything to do with it, in the policy's order, and

@@ -25,9 +25,22 @@ func soon(us int64) string {
 	return plan.Lasting(us)
 }
 
+// promisedTo are the reclaims under way for a sub-allocation. O(units under reclaim), of all takers together once.
+func (p *part) promisedTo(t Taker) []Reclaim {
+	if p.promises == nil {
+		p.promises = map[Taker][]*going{}
+		for i := range p.going {
+			g := &p.going[i]
+			p.promises[g.taker] = append(p.promises[g.taker], g)
+		}
+	}
+	list, _ := p.together(p.promises[t])
+	return list
+}
+
 // waiting says who gives back what is promised to a shortfall's units, by when and why.
 func (p *part) waiting(s *Shortfall) string {
-	list, _ := p.grouping(func(g *going) bool { return g.taker == Taker{s.Consumer, s.Allocation, s.Sub} })
+	list := p.promisedTo(Taker{s.Consumer, s.Allocation, s.Sub})
 	if len(list) == 0 {
 		return p.joining(s)
 	}
@@ -101,7 +114,7 @@ func (p *part) wants(r *Reclaim) string {
 
 // overdue tells whether what a shortfall waits for was due before the cycle.
 func (p *part) overdue(s *Shortfall) bool {
-	list, _ := p.grouping(func(g *going) bool { return g.taker == Taker{s.Consumer, s.Allocation, s.Sub} })
+	list := p.promisedTo(Taker{s.Consumer, s.Allocation, s.Sub})
 	return slices.ContainsFunc(list, func(r Reclaim) bool { return r.Overdue })
 }
 

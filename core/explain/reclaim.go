@@ -108,6 +108,17 @@ func (p *part) reclaims() {
 
 // grouping puts what is under reclaim, and chosen, together by holder, reason, taker and deadline.
 func (p *part) grouping(chosen func(*going) bool) (list []Reclaim, more int) {
+	var some []*going
+	for i := range p.going {
+		if chosen(&p.going[i]) {
+			some = append(some, &p.going[i])
+		}
+	}
+	return p.together(some)
+}
+
+// together is grouping of what was chosen.
+func (p *part) together(chosen []*going) (list []Reclaim, more int) {
 	list = []Reclaim{}
 	type group struct {
 		consumer, allocation, sub, reason string
@@ -115,11 +126,7 @@ func (p *part) grouping(chosen func(*going) bool) (list []Reclaim, more int) {
 		deadline                          int64
 	}
 	at := map[group]int{}
-	for i := range p.going {
-		g := &p.going[i]
-		if !chosen(g) {
-			continue
-		}
+	for _, g := range chosen {
 		k := group{g.consumer, g.allocation, g.sub, g.reason, g.taker, g.deadline}
 		j, ok := at[k]
 		if !ok && len(list) == listMax {

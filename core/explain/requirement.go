@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/stintd/stint/core/plan"
 )
@@ -36,6 +37,7 @@ type knowledge struct {
 	most  map[Taker]int64            // max_per_host of who has one
 	of    map[[2]string]*Requirement // by plan and text
 	held  *tally[holder]             // by everybody, made when first asked for
+	lent  map[where][]string         // whose hosts units are on, made when first asked for
 }
 
 // asked is what was asked for and of which hosts; nil where it is not known.
@@ -196,15 +198,33 @@ func (r *Requirement) clauses() (points []Point) {
 	return points
 }
 
+// everybody is what all consumers hold. O(holdings), once.
+func (f *Facts) everybody() *tally[holder] {
+	if f.known.held == nil {
+		f.known.held, _ = f.held("/")
+	}
+	return f.known.held
+}
+
+// lentAt names the owners of what units are on, of those that are lent. O(holdings), once.
+func (f *Facts) lentAt(at where) []string {
+	if f.known.lent == nil {
+		f.known.lent = map[where][]string{}
+		f.everybody().each(func(h holder, _ int64) {
+			at := where{plan: h.plan, consumer: h.consumer, allocation: h.allocation, sub: h.sub, host: h.host}
+			if h.lender != "" && !slices.Contains(f.known.lent[at], h.lender) {
+				f.known.lent[at] = append(f.known.lent[at], h.lender)
+			}
+		})
+	}
+	return f.known.lent[at]
+}
+
 // holders tells who holds the hosts that meet a requirement, and whose they are.
 func (p *part) holders(r *Requirement) (points []Point) {
-	known := p.f.asked()
-	if known.held == nil {
-		known.held, _ = p.f.held("/")
-	}
 	type who struct{ consumer, owner string }
 	by := newTally[who]()
-	known.held.each(func(h holder, units int64) {
+	p.f.everybody().each(func(h holder, units int64) {
 		if h.plan != p.Plan || !r.rows[h.host] {
 			return
 		}
@@ -234,6 +254,15 @@ func (p *part) holders(r *Requirement) (points []Point) {
 
 // shut tells of the plan's hosts that are not ok; "" where all are, or nobody knows.
 func (p *part) shut() string {
+	if p.closed == nil {
+		text := p.notOpen()
+		p.closed = &text
+	}
+	return *p.closed
+}
+
+// notOpen is shut, found in O(hosts).
+func (p *part) notOpen() string {
 	known := p.f.asked()
 	if known.fleet == nil || p.Plan == "" {
 		return ""

@@ -395,8 +395,7 @@ func (p *part) graces(s *Shortfall, leaf plan.Node) (points []Point) {
 
 // promised are the reclaims under way for a sub-allocation.
 func (p *part) promised(s *Shortfall, _ plan.Node) (points []Point) {
-	list, _ := p.grouping(func(g *going) bool { return g.taker == Taker{s.Consumer, s.Allocation, s.Sub} })
-	for _, r := range list {
+	for _, r := range p.promisedTo(Taker{s.Consumer, s.Allocation, s.Sub}) {
 		points = append(points, because(r.Text, r.Rules...))
 	}
 	if len(points) == 0 {

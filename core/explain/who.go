@@ -168,12 +168,13 @@ func (p *part) recalled(r *Reclaim) string {
 
 // lendersOf are the owners of what a reclaim takes, as the holdings tell them.
 func (p *part) lendersOf(r *Reclaim) (owners []string) {
-	held, _ := p.f.held(r.Consumer)
-	held.each(func(h holder, _ int64) {
-		if h.plan == p.Plan && h.consumer == r.Consumer && h.allocation == r.Allocation && h.sub == r.Sub && slices.Contains(r.Hosts, h.host) &&
-			h.lender != "" && !slices.Contains(owners, h.lender) {
-			owners = append(owners, h.lender)
+	for _, host := range r.Hosts {
+		at := where{plan: p.Plan, consumer: r.Consumer, allocation: r.Allocation, sub: r.Sub, host: host}
+		for _, owner := range p.f.lentAt(at) {
+			if !slices.Contains(owners, owner) {
+				owners = append(owners, owner)
+			}
 		}
-	})
+	}
 	return owners
 }
