@@ -33,6 +33,7 @@ var readings = map[string]reading{
 	"GET /v1/plan": whole, "GET /v1/plan/revisions": whole, "GET /v1/plan/revisions/{n}": whole,
 	"GET /v1/cycles": whole, "GET /v1/events": whole, "GET /v1/hosts": whole,
 	"GET /healthz": whole, "GET /readyz": whole, "GET /openapi.json": whole,
+	"GET /": whole, "GET /console/{file}": whole, // the page has no figures of its own
 
 	"POST /v1/plan/check": part, "POST /v1/whatif": part, "GET /v1/explain/{path}": part,
 	"GET /v1/cycles/{cycle}/{table}": part, "GET /v1/consumers": part, "GET /v1/consumers/{path}": part,
