@@ -67,8 +67,8 @@ func read(path, want string) (f *parquet.File, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if v, _ := f.Lookup(metaSchema); v != SchemaVersion && v != firstSchema {
-		return nil, fmt.Errorf("its schema is version %q, this program reads %q and %q", v, firstSchema, SchemaVersion)
+	if v, _ := f.Lookup(metaSchema); v != SchemaVersion && v != silentSchema && v != firstSchema {
+		return nil, fmt.Errorf("its schema is version %q, this program reads %q to %q", v, firstSchema, SchemaVersion)
 	}
 	return f, nil
 }

@@ -23,9 +23,9 @@ const (
 	metaSeal      = "stint.seal"      // SHA-256 of the file with unsealed in its place
 )
 
-// SchemaVersion is the version of the columns of the log's tables that is written. Those of version 1 are read too
-// (upgrade).
-const SchemaVersion = "2"
+// SchemaVersion is the version of the columns of the log's tables that is written. Those of versions 1 (upgrade) and 2
+// are read too: 2 has the same columns, but no messages of policies.
+const SchemaVersion = "3"
 
 // The tables that are not a decision.Table of every cycle.
 const (

@@ -12,6 +12,10 @@ import (
 // lacked columns.
 const firstSchema = "1"
 
+// silentSchema is the version that lacked the messages of policies and nothing else. Programs that know it and not the
+// present one would count messages among what was decided (D-77).
+const silentSchema = "2"
+
 // renamed are the columns that have another name since the first schema.
 var renamed = map[string]string{
 	"cycles.window": "time_window", "consumers.limit": "slot_limit", "amounts.limit": "share_limit",

@@ -126,3 +126,50 @@ func TestAuthor(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestSilentSchema reads a log of the second schema, goes on with it, and compacts it: no message is known of its policy,
+// one that comes has its message, and digests are those that were written.
+func TestSilentSchema(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "log")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "schema2", "log"))); err != nil {
+		t.Fatal(err)
+	}
+	hold := func(what string, want string) {
+		t.Helper()
+		r := must(OpenLog(dir))(t)
+		for _, n := range r.Cycles() {
+			if got, want := must(r.Digest(n))(t), column(t, r, "cycles", n, "decisions_digest"); got != want {
+				t.Errorf("%s: cycle %d: digest %s, logged %s", what, n, got, want)
+			}
+		}
+		last := r.Cycles()[len(r.Cycles())-1]
+		rows := must(r.Rows("plans", 1, last))(t)
+		var got []string
+		for row := range rows.Rows {
+			got = append(got, cell(rows.Column("author"), row)+": "+cell(rows.Column("message"), row))
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%s: %q, expected %q", what, got, want)
+		}
+	}
+	hold("as it was written", "everybody: -")
+	w := must(Open(dir, Options{Append: true, Lazy: true}))(t)
+	for n := int64(3); n <= 4; n++ {
+		c := keyframe(fill(n, n), n)
+		c.Summary.NowUS = w.nowUS + 12*3600e6
+		c.Plans.Revision, c.Plans.Author, c.Plans.Message, c.Plans.Digest = []int64{n}, coded(""), coded(""), coded("x")
+		c.Plans.Author.Code[0], c.Plans.Message.Code[0] = -1, -1
+		c.Summary.Digest = c.DigestAfter(nil)
+		in := must(w.Input("plan", "", "yaml", []byte(fmt.Sprint(n))))(t)
+		in.Author, in.Message = "ann", fmt.Sprintf("why %d", n)
+		if err := w.Cycle(c, []Input{in}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hold("gone on with", "everybody: -, ann: why 3, ann: why 4")
+	must(w.Compact(CompactOptions{Today: true}))(t)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	hold("compacted", "everybody: -, ann: why 3, ann: why 4")
+}

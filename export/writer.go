@@ -29,6 +29,8 @@ type Input struct {
 	Bytes  int64
 	Rows   int64
 	Author string // who gave it; "" when nobody is known to have
+
+	Message string // of a policy: what it changes, in the words of who gave it; it stands in the table plans alone
 }
 
 // Writer writes a decision log. It is for one goroutine, save of Compact and Tend, which another one may call
@@ -319,7 +321,7 @@ func (p *publication) tables(c *decision.Cycle, inputs []Input) error {
 	return nil
 }
 
-// logged are a cycle's tables as the log has them: with where each consumer stands, and who gave a policy.
+// logged are a cycle's tables as the log has them: with where each consumer stands, who gave a policy, and why.
 func logged(tables []decision.Table, inputs []Input) []decision.Table {
 	for i := range tables {
 		switch t := &tables[i]; {
@@ -329,6 +331,9 @@ func logged(tables []decision.Table, inputs []Input) []decision.Table {
 			for _, in := range inputs {
 				if in.Kind == "plan" && in.Author != "" {
 					setText(t.Column("author"), t.Rows, in.Author)
+				}
+				if in.Kind == "plan" && in.Message != "" {
+					setText(t.Column("message"), t.Rows, in.Message)
 				}
 			}
 		}

@@ -109,9 +109,7 @@ func (e *Engine) finish(lastUS int64) {
 		held = &Holdings{Table: held.Table, Cycle: s.Cycle}
 	}
 	if standing != nil {
-		same := *standing
-		same.Cycle = s.Cycle
-		standing = &same
+		standing = standing.after(s.Cycle)
 	}
 	e.publishWith(held, standing)
 	e.o.Step("published")
@@ -123,7 +121,7 @@ func (e *Engine) finish(lastUS int64) {
 		held = e.holdings(dict)
 	}
 	if standing == nil {
-		e.publishWith(held, e.standing(dict))
+		e.publishWith(held, e.standing(old.Standing, dict))
 	}
 }
 

@@ -9,40 +9,41 @@ import (
 // Inventory is the table of what requirements may ask of hosts: plan, host and state, a column of whole numbers for each
 // dimension, and the attributes: numbers as floats, texts as texts, true and false as the whole numbers 1 and 0. Capacity
 // is the host's own, without overcommit. O(hosts × columns).
-func Inventory(s *cluster.State) *decision.Table {
-	return inventory(s, func(d decision.Dict) decision.Dict { return d })
-}
+func Inventory(s *cluster.State) *decision.Table { return columnsOf(s).inventory() }
 
 // Requests is the table of what is asked for, a row for each sub-allocation. O(sub-allocations).
-func Requests(s *cluster.State) *decision.Table {
-	return requests(s, func(d decision.Dict) decision.Dict { return d })
+func Requests(s *cluster.State) *decision.Table { return columnsOf(s).requests() }
+
+// columnsOf keeps the columns of a state that nobody changes meanwhile.
+func columnsOf(s *cluster.State) *keptColumns {
+	return keep(s, &keptColumns{}, func(d decision.Dict) decision.Dict { return d })
 }
 
-func inventory(s *cluster.State, dict func(decision.Dict) decision.Dict) *decision.Table {
-	hosts := s.Host.Order
-	rows := len(hosts)
+// inventory makes the table of what requirements may ask of hosts. O(hosts × columns).
+func (k *keptColumns) inventory() *decision.Table {
+	rows := len(k.order)
 	names, states, plans := make([]int32, rows), make([]int32, rows), make([]int32, rows)
-	for row, h := range hosts {
-		names[row], states[row], plans[row] = int32(h), int32(s.Host.State[h]), max(s.Host.Plan[h], cluster.NoID)
+	for row, h := range k.order {
+		names[row], states[row], plans[row] = int32(h), int32(k.state[h]), max(k.planOf[h], cluster.NoID)
 	}
 	columns := []decision.Column{
-		coded("plan", plans, planNames(s)), coded("host", names, dict(&s.Host.Names)), coded("state", states, decision.States),
+		coded("plan", plans, k.planNames()), coded("host", names, k.hosts), coded("state", states, decision.States),
 	}
-	for d, name := range s.Policy.Dimensions {
+	for d, name := range k.policy.Dimensions {
 		c := decision.Column{Name: name, Type: decision.Int, Int: make([]int64, rows)}
-		for row, h := range hosts {
-			c.Int[row] = s.Host.Size[d][h]
+		for row, h := range k.order {
+			c.Int[row] = k.size[d][h]
 		}
 		columns = append(columns, c)
 	}
-	for i := range s.Host.Attr {
-		columns = append(columns, attribute(&s.Host.Attr[i], hosts, dict))
+	for i := range k.attr {
+		columns = append(columns, attribute(&k.attr[i], k.order, k.words[i]))
 	}
 	return &decision.Table{Name: "inventory", Rows: rows, Columns: columns}
 }
 
 // attribute is an attribute of hosts as a column of its kind.
-func attribute(a *cluster.AttrColumn, hosts []cluster.HostID, dict func(decision.Dict) decision.Dict) decision.Column {
+func attribute(a *cluster.AttrColumn, hosts []cluster.HostID, words decision.Dict) decision.Column {
 	rows := len(hosts)
 	if a.Kind == plan.Text {
 		codes := make([]int32, rows)
@@ -52,7 +53,7 @@ func attribute(a *cluster.AttrColumn, hosts []cluster.HostID, dict func(decision
 				codes[row] = a.Text.Code[h]
 			}
 		}
-		return coded(a.Name, codes, dict(a.Text.Names))
+		return coded(a.Name, codes, words)
 	}
 	c := decision.Column{Name: a.Name, Type: decision.Float, Optional: true, Null: make([]bool, rows)}
 	if a.Kind == plan.Boolean {

@@ -129,7 +129,7 @@ func (e *Engine) Recovered() error {
 	var standing *Standing
 	if e.frozen != nil {
 		dict := freezer()
-		held, standing = e.holdings(dict), e.standing(dict)
+		held, standing = e.holdings(dict), e.standing(nil, dict)
 	}
 	e.publishWith(held, standing)
 	if e.state != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/decision"
@@ -11,18 +12,30 @@ import (
 )
 
 // Standing is what stands after a cycle besides its decisions and holdings: what is asked for, what hosts there are and
-// who pushed what. Readers share it; nobody changes it.
+// who pushed what. Readers share it; nobody changes it. Its tables are made when somebody first asks for them, out of
+// columns that were kept of the state: whoever reads pays for them, and no cycle does.
 type Standing struct {
-	Requests *decision.Table // a row for each sub-allocation
-	Hosts    *decision.Table // a row for each host
-	Sources  []SourceView    // by name
-	Cycle    int64
+	Cycle int64
 
-	// Inventory is what requirements may ask of the hosts; shared by cycles between which no table of hosts came.
-	Inventory *decision.Table
-
-	hostTables int64 // cluster.State.HostTables of Inventory
+	kept     *keptColumns
+	requests  func() *decision.Table
+	hosts     func() *decision.Table
+	inventory func() *decision.Table
+	sources   func() []SourceView
 }
+
+// Requests is the table of what is asked for: a row for each sub-allocation, in no order that means anything.
+func (t *Standing) Requests() *decision.Table { return t.requests() }
+
+// Hosts is the table of hosts: those of plans in the plans' order, then those of none. Capacity is what the plan counts,
+// overcommit included; of a host in no plan it is its own. Attributes follow, as texts.
+func (t *Standing) Hosts() *decision.Table { return t.hosts() }
+
+// Inventory is the table of what requirements may ask of hosts (see Inventory).
+func (t *Standing) Inventory() *decision.Table { return t.inventory() }
+
+// Sources are those who push, by name.
+func (t *Standing) Sources() []SourceView { return t.sources() }
 
 // SourceView is what is known of a source.
 type SourceView struct {
@@ -33,34 +46,154 @@ type SourceView struct {
 	Silent  bool   // it was silent for longer than source_ttl
 	Wanted  int64  // units
 	Held    int64
+
+	id int32 // in the dictionary of sources, NoID: it has no demand
 }
 
-// standing is what stands now. O(sub-allocations + hosts).
-func (e *Engine) standing(dict func(decision.Dict) decision.Dict) *Standing {
+// keptColumns are columns of the state as they were after a cycle. Those in which nothing changed are shared with the
+// cycle before.
+type keptColumns struct {
+	policy *plan.Policy
+
+	// By sub-allocation.
+	alloc        []cluster.AllocID
+	plan         []int32
+	source       []cluster.SourceID
+	consumer     []cluster.ConsumerID
+	name         []int32
+	shape        []cluster.ShapeID
+	need         []cluster.NeedID
+	maxPerHost   []int64
+	wanted, held []int64
+
+	label  []int32 // of allocations, in the dictionary of labels
+	shapes cluster.Shapes
+
+	// By host.
+	state  []cluster.HostState
+	planOf []int32
+	size   [][]int64
+	attr   []cluster.AttrColumn
+	order  []cluster.HostID
+
+	plans []keptPlan
+
+	sources, consumers, labels, needs, hosts decision.Dict
+	words                                    []decision.Dict // of attributes that are texts
+}
+
+// keptPlan are the parcels of a plan.
+type keptPlan struct {
+	name      string
+	slots     bool // it counts in slots
+	host      []cluster.HostID
+	cap, free [][]int64
+}
+
+// share is a column as it is now: the one that was kept, if it is the same, else a copy.
+func share[T comparable](kept, now []T) []T {
+	if slices.Equal(kept, now) {
+		return kept
+	}
+	return slices.Clone(now)
+}
+
+// shareAll is share for columns by dimension.
+func shareAll(kept, now [][]int64) [][]int64 {
+	all := make([][]int64, len(now))
+	for d := range now {
+		var was []int64
+		if d < len(kept) {
+			was = kept[d]
+		}
+		all[d] = share(was, now[d])
+	}
+	return all
+}
+
+// keep copies what of the state is another than in old. O(sub-allocations + hosts), at the speed at which memory is compared.
+func keep(s *cluster.State, old *keptColumns, dict func(decision.Dict) decision.Dict) *keptColumns {
+	b, h := &s.Sub, &s.Host
+	k := &keptColumns{
+		policy: s.Policy, shapes: s.Shape, // shapes are only added
+		alloc: share(old.alloc, b.Alloc), plan: share(old.plan, b.Plan), source: share(old.source, b.Source),
+		consumer: share(old.consumer, b.Consumer), name: share(old.name, b.Name), shape: share(old.shape, b.Shape),
+		need: share(old.need, b.Need), maxPerHost: share(old.maxPerHost, b.MaxPerHost),
+		wanted: share(old.wanted, b.Wanted), held: share(old.held, b.Held), label: share(old.label, s.Alloc.Name),
+		state: share(old.state, h.State), planOf: share(old.planOf, h.Plan), size: shareAll(old.size, h.Size), order: share(old.order, h.Order),
+		sources: dict(&s.Source), consumers: dict(&s.Consumer), labels: dict(&s.Label), needs: dict(&s.Need.Names), hosts: dict(&h.Names),
+	}
+	for i := range h.Attr {
+		a, was := &h.Attr[i], cluster.AttrColumn{}
+		if i < len(old.attr) {
+			was = old.attr[i]
+		}
+		to := cluster.AttrColumn{Name: a.Name, Kind: a.Kind, Valid: share(was.Valid, a.Valid), Number: share(was.Number, a.Number), Bool: share(was.Bool, a.Bool)}
+		var words decision.Dict
+		if a.Kind == plan.Text {
+			to.Text.Code, words = share(was.Text.Code, a.Text.Code), dict(a.Text.Names)
+		}
+		k.attr, k.words = append(k.attr, to), append(k.words, words)
+	}
+	for i := range s.Plans {
+		p, was := &s.Plans[i], keptPlan{}
+		if i < len(old.plans) {
+			was = old.plans[i]
+		}
+		k.plans = append(k.plans, keptPlan{
+			name: p.Name, slots: p.Slots != nil, host: share(was.host, p.Parcels.Host),
+			cap: shareAll(was.cap, p.Parcels.Cap), free: shareAll(was.free, p.Parcels.Free),
+		})
+	}
+	return k
+}
+
+// standing is what stands now; old: what stood before, nil for nothing.
+func (e *Engine) standing(old *Standing, dict func(decision.Dict) decision.Dict) *Standing {
 	s := e.state
-	t := &Standing{Requests: requests(s, dict), Hosts: hostsOf(s, dict), Cycle: s.Cycle, hostTables: s.HostTables}
-	if last := e.view.Load(); last != nil && last.Standing != nil && last.Standing.Inventory != nil && last.Standing.hostTables == s.HostTables {
-		t.Inventory = last.Standing.Inventory
-	} else {
-		t.Inventory = inventory(s, dict)
+	was := &keptColumns{}
+	if old != nil {
+		was = old.kept
 	}
-	wanted, held := make([]int64, s.Source.Len()), make([]int64, s.Source.Len())
-	for sub, a := range s.Sub.Alloc {
-		if a != cluster.NoID {
-			wanted[s.Sub.Source[sub]] += s.Sub.Wanted[sub]
-			held[s.Sub.Source[sub]] += s.Sub.Held[sub]
-		}
-	}
+	k := keep(s, was, dict)
 	silent := s.SilentSources()
+	var sources []SourceView
 	for name, is := range e.sources {
-		v := SourceView{Name: name, Owner: is.owner, HeardUS: is.heardUS, Rows: is.rows, Silent: silent[name]}
+		v := SourceView{Name: name, Owner: is.owner, HeardUS: is.heardUS, Rows: is.rows, Silent: silent[name], id: cluster.NoID}
 		if id, ok := s.Source.Find([]byte(name)); ok {
-			v.Wanted, v.Held = wanted[id], held[id]
+			v.id = id
 		}
-		t.Sources = append(t.Sources, v)
+		sources = append(sources, v)
 	}
-	slices.SortFunc(t.Sources, func(a, b SourceView) int { return cmp.Compare(a.Name, b.Name) })
-	return t
+	return &Standing{
+		Cycle: s.Cycle, kept: k, requests: sync.OnceValue(k.requests), hosts: sync.OnceValue(k.hostTable),
+		inventory: sync.OnceValue(k.inventory), sources: sync.OnceValue(func() []SourceView { return k.summed(sources) }),
+	}
+}
+
+// after is what stands after a later cycle that changed nothing of it.
+func (t *Standing) after(cycle int64) *Standing {
+	later := *t
+	later.Cycle = cycle
+	return &later
+}
+
+// summed adds up what sources want and hold, and puts them in the order of their names.
+func (k *keptColumns) summed(sources []SourceView) []SourceView {
+	wanted, held := make([]int64, k.sources.Len()), make([]int64, k.sources.Len())
+	for sub, a := range k.alloc {
+		if a != cluster.NoID {
+			wanted[k.source[sub]] += k.wanted[sub]
+			held[k.source[sub]] += k.held[sub]
+		}
+	}
+	for i := range sources {
+		if id := sources[i].id; id != cluster.NoID {
+			sources[i].Wanted, sources[i].Held = wanted[id], held[id]
+		}
+	}
+	slices.SortFunc(sources, func(a, b SourceView) int { return cmp.Compare(a.Name, b.Name) })
+	return sources
 }
 
 // figures are columns of numbers: one for each dimension of a policy, and one for what slot plans count in.
@@ -98,11 +231,11 @@ func (f *figures) set(row int, inSlots bool, of func(d int) int64) {
 	}
 }
 
-// planNames are the names of a state's plans, by their index.
-func planNames(s *cluster.State) decision.Words {
-	words := make(decision.Words, len(s.Plans))
+// planNames are the names of the plans, by their index.
+func (k *keptColumns) planNames() decision.Words {
+	words := make(decision.Words, len(k.plans))
 	for i := range words {
-		words[i] = s.Plans[i].Name
+		words[i] = k.plans[i].name
 	}
 	return words
 }
@@ -112,11 +245,10 @@ func coded(name string, codes []int32, d decision.Dict) decision.Column {
 	return decision.Column{Name: name, Type: decision.Text, Code: codes, Dict: d}
 }
 
-// requests is the table of what is asked for: a row for each sub-allocation, in no order that means anything.
-func requests(s *cluster.State, dict func(decision.Dict) decision.Dict) *decision.Table {
-	b := &s.Sub
+// requests makes the table of what is asked for. O(sub-allocations).
+func (k *keptColumns) requests() *decision.Table {
 	var subs []int32
-	for sub, a := range b.Alloc {
+	for sub, a := range k.alloc {
 		if a != cluster.NoID {
 			subs = append(subs, int32(sub))
 		}
@@ -129,87 +261,92 @@ func requests(s *cluster.State, dict func(decision.Dict) decision.Dict) *decisio
 		}
 		return codes
 	}
-	number := func(name string, of func(sub int32) int64) decision.Column {
+	number := func(name string, of []int64) decision.Column {
 		values := make([]int64, rows)
 		for row, sub := range subs {
-			values[row] = of(sub)
+			values[row] = of[sub]
 		}
 		return decision.Column{Name: name, Type: decision.Int, Int: values}
 	}
-	size := figuresOf(s.Policy, "", rows)
+	size := figuresOf(k.policy, "", rows)
 	for row, sub := range subs {
-		inSlots := b.Plan[sub] >= 0 && s.Plans[b.Plan[sub]].Slots != nil
-		of := s.Size(cluster.SubID(sub))
-		size.set(row, inSlots, func(d int) int64 { return of[d] })
+		of := k.shapes.Size(k.shape[sub])
+		size.set(row, k.plan[sub] >= 0 && k.plans[k.plan[sub]].slots, func(d int) int64 { return of[d] })
 	}
-	most := number("max_per_host", func(sub int32) int64 { return b.MaxPerHost[sub] })
+	most := number("max_per_host", k.maxPerHost)
 	most.Optional, most.Null = true, make([]bool, rows)
 	for row, v := range most.Int {
 		most.Null[row] = v == plan.Unlimited
 	}
 	columns := []decision.Column{
-		coded("plan", column(func(sub int32) int32 { return max(b.Plan[sub], cluster.NoID) }), planNames(s)),
-		coded("source", column(func(sub int32) int32 { return int32(b.Source[sub]) }), dict(&s.Source)),
-		coded("consumer", column(func(sub int32) int32 { return int32(b.Consumer[sub]) }), dict(&s.Consumer)),
-		coded("allocation", column(func(sub int32) int32 { return s.Alloc.Name[b.Alloc[sub]] }), dict(&s.Label)),
-		coded("sub", column(func(sub int32) int32 { return b.Name[sub] }), dict(&s.Label)),
+		coded("plan", column(func(sub int32) int32 { return max(k.plan[sub], cluster.NoID) }), k.planNames()),
+		coded("source", column(func(sub int32) int32 { return int32(k.source[sub]) }), k.sources),
+		coded("consumer", column(func(sub int32) int32 { return int32(k.consumer[sub]) }), k.consumers),
+		coded("allocation", column(func(sub int32) int32 { return k.label[k.alloc[sub]] }), k.labels),
+		coded("sub", column(func(sub int32) int32 { return k.name[sub] }), k.labels),
 	}
 	columns = append(columns, size.columns...)
-	columns = append(columns,
-		coded("requirement", column(func(sub int32) int32 { return int32(b.Need[sub]) }), dict(&s.Need.Names)), most,
-		number("wanted", func(sub int32) int64 { return b.Wanted[sub] }), number("held", func(sub int32) int64 { return b.Held[sub] }))
+	columns = append(columns, coded("requirement", column(func(sub int32) int32 { return int32(k.need[sub]) }), k.needs), most,
+		number("wanted", k.wanted), number("held", k.held))
 	return &decision.Table{Name: "requests", Rows: rows, Columns: columns}
 }
 
-// hostsOf is the table of hosts: those of plans in the plans' order, then those of none. Capacity is what the plan
-// counts, overcommit included; of a host in no plan it is its own. Attributes follow, as texts.
-func hostsOf(s *cluster.State, dict func(decision.Dict) decision.Dict) *decision.Table {
+// end is the parcel behind those of the host that parcel i is the first of.
+func (p *keptPlan) end(i int) int {
+	h := p.host[i]
+	for i++; i < len(p.host) && p.host[i] == h; i++ {
+	}
+	return i
+}
+
+// hostTable makes the table of hosts. O(hosts).
+func (k *keptColumns) hostTable() *decision.Table {
 	var hosts []cluster.HostID
 	var plans []int32
-	var first []cluster.ParcelID
-	for i := range s.Plans {
-		p := &s.Plans[i].Parcels
-		for k := cluster.ParcelID(0); int(k) < p.Len(); k = p.End(k) {
-			hosts, plans, first = append(hosts, p.Host[k]), append(plans, int32(i)), append(first, k)
+	var first []int
+	for i := range k.plans {
+		p := &k.plans[i]
+		for at := 0; at < len(p.host); at = p.end(at) {
+			hosts, plans, first = append(hosts, p.host[at]), append(plans, int32(i)), append(first, at)
 		}
 	}
-	for _, h := range s.Host.Order {
-		if s.Host.Plan[h] == cluster.NoID {
-			hosts, plans, first = append(hosts, h), append(plans, cluster.NoID), append(first, cluster.NoID)
+	for _, h := range k.order {
+		if k.planOf[h] == cluster.NoID {
+			hosts, plans, first = append(hosts, h), append(plans, cluster.NoID), append(first, 0)
 		}
 	}
-	capacity, used := figuresOf(s.Policy, "capacity_", len(hosts)), figuresOf(s.Policy, "used_", len(hosts))
+	capacity, used := figuresOf(k.policy, "capacity_", len(hosts)), figuresOf(k.policy, "used_", len(hosts))
 	names, states := make([]int32, len(hosts)), make([]int32, len(hosts))
 	for row, h := range hosts {
-		names[row], states[row] = int32(h), int32(s.Host.State[h])
+		names[row], states[row] = int32(h), int32(k.state[h])
 		if plans[row] == cluster.NoID {
-			capacity.set(row, false, func(d int) int64 { return s.Host.Size[d][h] })
+			capacity.set(row, false, func(d int) int64 { return k.size[d][h] })
 			continue
 		}
-		pl := &s.Plans[plans[row]]
-		p, k := &pl.Parcels, first[row]
+		p, at := &k.plans[plans[row]], first[row]
+		end := p.end(at)
 		sum := func(of []int64) (n int64) {
-			for i := k; i < p.End(k); i++ {
+			for i := at; i < end; i++ {
 				n += of[i]
 			}
 			return n
 		}
-		capacity.set(row, pl.Slots != nil, func(d int) int64 { return sum(p.Cap[d]) })
-		used.set(row, pl.Slots != nil, func(d int) int64 { return sum(p.Cap[d]) - sum(p.Free[d]) })
+		capacity.set(row, p.slots, func(d int) int64 { return sum(p.cap[d]) })
+		used.set(row, p.slots, func(d int) int64 { return sum(p.cap[d]) - sum(p.free[d]) })
 	}
 	columns := []decision.Column{
-		coded("plan", plans, planNames(s)), coded("host", names, dict(&s.Host.Names)), coded("state", states, decision.States),
+		coded("plan", plans, k.planNames()), coded("host", names, k.hosts), coded("state", states, decision.States),
 	}
-	columns = slices.Concat(columns, capacity.columns, used.columns, attributes(s, hosts, dict))
+	columns = slices.Concat(columns, capacity.columns, used.columns, k.attributes(hosts))
 	return &decision.Table{Name: "hosts", Rows: len(hosts), Columns: columns}
 }
 
 // attributes are the attributes of hosts as columns of texts, named `attribute_` and the attribute.
-func attributes(s *cluster.State, hosts []cluster.HostID, dict func(decision.Dict) decision.Dict) (columns []decision.Column) {
-	for i := range s.Host.Attr {
-		a := &s.Host.Attr[i]
+func (k *keptColumns) attributes(hosts []cluster.HostID) (columns []decision.Column) {
+	for i := range k.attr {
+		a, words := &k.attr[i], k.words[i]
+		made := &cluster.Names{}
 		codes := make([]int32, len(hosts))
-		words := &cluster.Names{}
 		for row, h := range hosts {
 			codes[row] = decision.Null
 			if !a.Valid[h] {
@@ -217,17 +354,17 @@ func attributes(s *cluster.State, hosts []cluster.HostID, dict func(decision.Dic
 			}
 			switch a.Kind {
 			case plan.Number:
-				codes[row] = words.InternString(strconv.FormatFloat(a.Number[h], 'f', -1, 64))
+				codes[row] = made.InternString(strconv.FormatFloat(a.Number[h], 'f', -1, 64))
 			case plan.Boolean:
-				codes[row] = words.InternString(strconv.FormatBool(a.Bool[h]))
+				codes[row] = made.InternString(strconv.FormatBool(a.Bool[h]))
 			default:
 				codes[row] = a.Text.Code[h]
 			}
 		}
-		if a.Kind == plan.Text {
-			words = a.Text.Names
+		if a.Kind != plan.Text {
+			words = made
 		}
-		columns = append(columns, coded("attribute_"+a.Name, codes, dict(words)))
+		columns = append(columns, coded("attribute_"+a.Name, codes, words))
 	}
 	return columns
 }

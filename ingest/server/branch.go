@@ -229,10 +229,10 @@ func (t *Token) cutComparison(c *explain.Comparison) {
 // want and hold in the branch.
 func (t *Token) cutSources(at *engine.Standing) (list []engine.SourceView) {
 	if t.Branch == "" {
-		return at.Sources
+		return at.Sources()
 	}
 	wanted, held := map[string]int64{}, map[string]int64{}
-	r := at.Requests
+	r := at.Requests()
 	mine := words(r, "consumer", t.owns)
 	source, want, have := r.Column("source"), r.Column("wanted").Int, r.Column("held").Int
 	for row := range r.Rows {
@@ -242,7 +242,7 @@ func (t *Token) cutSources(at *engine.Standing) (list []engine.SourceView) {
 			held[name] += have[row]
 		}
 	}
-	for _, is := range at.Sources {
+	for _, is := range at.Sources() {
 		if _, ok := wanted[is.Name]; ok || is.Owner == t.Name {
 			is.Wanted, is.Held = wanted[is.Name], held[is.Name]
 			is.Rows = 0 // of the whole snapshot

@@ -111,7 +111,7 @@ func (s *Server) facts(w shown, n int64) (*explain.Facts, error) {
 	}
 	if at := v.Standing; at != nil && at.Cycle == n {
 		f.Asked = func() (*explain.Asked, error) {
-			return &explain.Asked{Requests: at.Requests, Inventory: at.Inventory}, nil
+			return &explain.Asked{Requests: at.Requests(), Inventory: at.Inventory()}, nil
 		}
 	}
 	for _, past := range v.Recent {

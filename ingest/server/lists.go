@@ -26,7 +26,7 @@ func (s *Server) asOf(q *request) (w shown, n int64, same bool, err error) {
 // heldAt is what is held after a cycle, with the requests as far as they are known; nil: they are not.
 func (s *Server) heldAt(w shown, n int64) (held, requests *decision.Table, err error) {
 	if v := w.view; v != nil && n == w.last {
-		return &v.Holdings.Table, v.Standing.Requests, nil
+		return &v.Holdings.Table, v.Standing.Requests(), nil
 	}
 	held, err = s.history.held(n)
 	return held, nil, err
@@ -152,7 +152,7 @@ func (s *Server) getHosts(q *request) error {
 	}
 	var t *decision.Table
 	if v := w.view; v != nil && n == w.last {
-		t = v.Standing.Hosts
+		t = v.Standing.Hosts()
 	} else if t, err = s.history.hosts(n); err != nil {
 		return err
 	}
@@ -266,11 +266,11 @@ func (s *Server) getDemand(q *request) error {
 		return err
 	}
 	v := w.view
-	known := slices.ContainsFunc(v.Standing.Sources, func(is engine.SourceView) bool { return is.Name == q.rest })
+	known := slices.ContainsFunc(v.Standing.Sources(), func(is engine.SourceView) bool { return is.Name == q.rest })
 	if !known {
 		return problem{Type: "no-source", Status: 404, Detail: fmt.Sprintf("there is no source %q", q.rest)}
 	}
-	t := v.Standing.Requests
+	t := v.Standing.Requests()
 	wanted := words(t, "source", func(word string) bool { return word == q.rest })
 	return q.table(t, t, matching(t, wanted), w.last)
 }

@@ -34,7 +34,7 @@ func (l decisionLog) Cycle(c *decision.Cycle, inputs []*engine.Input) error {
 		if err != nil {
 			return err
 		}
-		row.Rows, row.Author = in.Rows, in.Author
+		row.Rows, row.Author, row.Message = in.Rows, in.Author, in.Message
 		logged[i] = row
 	}
 	return l.w.Cycle(c, logged)

@@ -76,7 +76,7 @@ const Head = ({ plans, plan }) => {
     ${plans.length > 1 && html`<label class="pick">plan <select onChange=${(e) => go({ plan: e.target.value, focus: null })}>
       ${plans.map((p) => html`<option value=${p.name} selected=${p === plan}>${p.name}</option>`)}</select></label>`}
     ${s.data && html`<span class=${"cycle" + (live ? " live" : "")} title=${stamp(s.data.now)}>cycle ${num(s.data.cycle)}${live ? "" : html` <a href=${link({ cycle: null })}>to the newest</a>`}</span>`}
-    <label class="pick"><span class="unseen">colours</span><select value=${s.theme} onChange=${(e) => setTheme(e.target.value)}>
+    <label class="pick colours"><span class="unseen">colours</span><select value=${s.theme} onChange=${(e) => setTheme(e.target.value)}>
       <option value="auto">colours: system</option><option value="light">light</option><option value="dark">dark</option></select></label>
     ${s.who && html`<span class="who" title=${"role " + s.who.role}><bdi>${s.who.name}</bdi> <span class="tag">${s.logAlone ? "a log" : s.who.role}</span></span>`}
     ${api.signedIn() && html`<button type="button" onClick=${() => { api.signIn(""); set({ who: null }); begin(); }}>sign out</button>`}

@@ -36,7 +36,7 @@ export function build(consumers, holdings, shares, hosts) {
       path, name: nameOf(path), parent: null, children: [], depth: Number(C("depth")[row]), leaf: C("leaf")[row] === 1,
       policy: C("policy")[row], rank: get("rank", row), demand: get("demand", row), held: get("held", row), short: get("short", row),
       owned: get("owned", row), reserved: get("reserved", row), limit: get("slot_limit", row), quota: get("quota", row),
-      kinds: [0, 0, 0, 0], lent: 0, leaving: 0, deadline: null, usage: null, deserves: null, pool: null,
+      kinds: [0, 0, 0, 0], known: false, lent: 0, leaving: 0, deadline: null, usage: null, deserves: null, pool: null,
       heldIn: new Map(), ownedIn: new Map(),
     };
     if (plan.md) {
@@ -45,6 +45,7 @@ export function build(consumers, holdings, shares, hosts) {
         node.ownedIn.set(d, get("owned_" + d, row) || 0);
       }
     } else {
+      node.known = true;
       node.kinds = [get("held_owned", row) || 0, 0, get("held_shared", row) || 0, get("held_borrowed", row) || 0];
       node.lent = get("lent", row) || 0;
       node.heldIn.set("slots", node.held);
@@ -76,6 +77,7 @@ function countedIn(plan, hosts) {
 function addHoldings(plans, t) {
   const [plan, consumer, origin, lender] = ["plan", "consumer", "origin", "lender"].map((n) => t.column(n));
   const [units, leaving, deadline] = ["units", "leaving", "deadline"].map((n) => t.column(n));
+  for (const p of plans.values()) for (const node of p.nodes) node.known = true;
   if (!units) return;
   for (let row = 0; row < t.rows; row++) {
     const p = plans.get(plan[row]);

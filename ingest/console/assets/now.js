@@ -23,8 +23,8 @@ export const Now = ({ data, plan }) => {
     <${Sums} data=${data} plan=${plan} focus=${focus} />
     <${Tree} key=${plan.name} plan=${plan} roots=${roots} focus=${focus} blocked=${blocked} chosen=${r.why} />
     <div class="beside">
-      <${Treemap} key=${plan.name} data=${data} plan=${plan} roots=${roots} focus=${focus} blocked=${blocked} chosen=${r.why} />
-      <${Capacity} data=${data} plan=${plan} />
+      ${data.holdings ? html`<${Treemap} key=${plan.name} data=${data} plan=${plan} roots=${roots} focus=${focus} blocked=${blocked} chosen=${r.why} />
+      <${Capacity} data=${data} plan=${plan} />` : html`<section class="card" role="status">What is held as what is being added up …</section>`}
       <${Reasons} data=${data} plan=${plan} />
     </div>
   </div>`;
@@ -216,7 +216,7 @@ const Reasons = ({ data, plan }) => {
         const worst = [...r.consumers].sort((a, b) => b[1] - a[1]);
         return html`<tr><td class="n">${num(r.units)}</td><td>${reasonText(r.reason)}${r.dimension ? html` <span class="tag">${r.dimension}</span>` : null}<br /><code class="dim">${r.reason}</code>
           ${r.until !== null && html`<br /><span class="dim">until <${When} ms=${r.until} from=${data.now} /></span>`}</td>
-          <td>${worst.slice(0, 3).map(([path, n]) => html`<div><${Why} path=${path} plan=${plan.name} figure="short" says=${path + " short of " + num(n)}><${Path} path=${path} /> <span class="dim">${num(n)}</span></${Why}></div>`)}
+          <td>${worst.slice(0, 3).map(([path, n]) => html`<div><${Why} path=${path} plan=${plan.name} figure="short" says=${path + " " + num(n) + " short"}><${Path} path=${path} /> <span class="dim">${num(n)}</span></${Why}></div>`)}
           ${worst.length > 3 && html`<span class="dim">and ${num(worst.length - 3)} more</span>`}</td></tr>`;
       })}</tbody></table>`}
   </section>`;

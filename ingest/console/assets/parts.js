@@ -39,6 +39,7 @@ export const Bar = ({ node, most, unit }) => {
   let at = 0;
   return html`<div class="bar" role="img" aria-label=${says + " " + unit + "s"} title=${says}>
     <div class="wants" style=${{ width: part(node.demand, most) }}></div>
+    ${!node.known && node.held > 0 && html`<div class="seg k-unknown" style=${{ width: part(node.held, most) }}></div>`}
     ${kinds.map((k, i) => {
       const from = at;
       at += node.kinds[i];

@@ -83,7 +83,7 @@ export const Plan = () => {
   const ask = () => {
     const text = draft.text;
     setWhatif({ text, asking: true });
-    setTab("whatif");
+    setTab("check");
     api.json("/v1/whatif" + (draft.force ? "?force=true" : ""), asPolicy(text)).then(
       (answer) => setWhatif({ text, answer }), (e) => setWhatif({ text, error: e.message }));
   };
@@ -136,7 +136,8 @@ export const Plan = () => {
     <section class="card" aria-label="What it does">
       <div class="tabs" role="tablist" aria-label="What it does" onKeyDown=${(e) => tabKeys(e, tabs, tab, setTab)}>${tabs.map(([key, name]) => html`<button type="button" role="tab" id=${"tab-" + key} aria-controls="tab-body" aria-selected=${String(tab === key)} tabindex=${tab === key ? 0 : -1} onClick=${() => setTab(key)}>${name}</button>`)}</div>
       <div id="tab-body" role="tabpanel" aria-labelledby=${"tab-" + tab} tabindex="0">
-        ${(tab === "check" || tab === "whatif") && html`<div class="side-by-side"><${Check} check=${check} base=${draft.base} text=${draft.text} dirty=${dirty} /><${Whatif} whatif=${whatif} text=${draft.text} alone=${s.logAlone} dirty=${dirty} /></div>`}
+        ${tab === "check" && html`<div class="side-by-side"><${Check} check=${check} base=${draft.base} dirty=${dirty} /><${Whatif} whatif=${whatif} text=${draft.text} alone=${s.logAlone} dirty=${dirty} /></div>
+          ${dirty && html`<h3>Lines that differ from revision ${num(draft.base.revision)}</h3><${Diff} before=${draft.base.text} after=${draft.text} />`}`}
         ${tab === "windows" && html`<${Windows} check=${check} />`}
         ${tab === "revisions" && html`<${Revisions} list=${revisions} base=${draft.base} may=${may} load=${load} shown=${r.revision} />`}
       </div>
@@ -183,14 +184,13 @@ const changeText = (c) => {
 };
 
 // Check is what differs from the policy in force, and what is suspect.
-const Check = ({ check, base, text, dirty }) => {
+const Check = ({ check, base, dirty }) => {
   const a = check && check.answer;
   return html`<section aria-labelledby="h-check"><h3 id="h-check">Check</h3>
     ${!dirty ? html`<p class="dim">Nothing is changed: this is revision ${num(base.revision)}.</p>` : null}
     ${check && check.faults.length > 0 && html`<p class="fault">It has faults: it cannot be compared before they are gone.</p>`}
     ${a && html`<p>${count(a.consumers, "consumer")}.</p>
-      <${List} title="Changes" list=${a.changes.map(changeText)} all=${a.changes_count} /><${List} title="Suspect" list=${a.warnings} />`}
-    ${dirty && html`<h4>Lines that differ</h4><${Diff} before=${base.text} after=${text} />`}</section>`;
+      <${List} title="Changes" list=${a.changes.map(changeText)} all=${a.changes_count} /><${List} title="Suspect" list=${a.warnings} />`}</section>`;
 };
 
 const differs = (p) => p && p.before !== p.after;

@@ -94,15 +94,20 @@ async function versionOf(n, signal) {
 const cached = new Map();
 const cachedMax = 12;
 
-async function load(n, signal) {
+// load loads a cycle. What consumers want and hold comes first, and is shown (early); what of it is held as what takes
+// longer where much is held.
+async function load(n, signal, early) {
   if (cached.has(n)) return cached.get(n);
   const v = await versionOf(n, signal);
   const get = (path) => api.table(path + (path.includes("?") ? "&" : "?") + v, { signal });
-  const [head, consumers, holdings, shares, shortfalls, hosts] = await Promise.all([
-    get("/v1/cycles/" + n + "/cycles"), get("/v1/cycles/" + n + "/consumers"), get("/v1/holdings?by=consumer&cycle=" + n),
-    get("/v1/cycles/" + n + "/shares"), get("/v1/cycles/" + n + "/shortfalls"), get("/v1/hosts?by=plan&cycle=" + n),
+  const later = Promise.all([get("/v1/holdings?by=consumer&cycle=" + n), get("/v1/hosts?by=plan&cycle=" + n)]);
+  later.catch(() => {}); // it is waited for below
+  const [head, consumers, shares, shortfalls] = await Promise.all([
+    get("/v1/cycles/" + n + "/cycles"), get("/v1/cycles/" + n + "/consumers"), get("/v1/cycles/" + n + "/shares"), get("/v1/cycles/" + n + "/shortfalls"),
   ]);
-  const data = { cycle: n, now: head.get("now", 0), head, plans: build(consumers, holdings, shares, hosts), holdings, shortfalls, hosts };
+  const made = (holdings, hosts) => ({ cycle: n, now: head.get("now", 0), head, plans: build(consumers, holdings, shares, hosts), holdings, shortfalls, hosts });
+  const wait = setTimeout(() => early(made(null, null)), 100);
+  const data = made(...(await later.finally(() => clearTimeout(wait))));
   cached.set(n, data);
   if (cached.size > cachedMax) cached.delete(cached.keys().next().value);
   return data;
@@ -119,7 +124,7 @@ let under = null; // the load under way
 // shown has the cycle that the URL names be loaded, or the newest one.
 async function shown() {
   const n = route().cycle || (state.last && state.last.cycle);
-  if (!n || (state.data && state.data.cycle === n)) return;
+  if (!n || (state.data && state.data.cycle === n && state.data.holdings)) return;
   if (under) {
     if (under.cycle === n) return;
     if (route().cycle === null && under.live) return; // the newest one follows when that is here
@@ -128,7 +133,7 @@ async function shown() {
   const mine = { cycle: n, stop: new AbortController(), live: route().cycle === null };
   under = mine;
   try {
-    const data = await load(n, mine.stop.signal);
+    const data = await load(n, mine.stop.signal, (some) => under === mine && set({ data: some, error: null }));
     if (under === mine) set({ data, error: null });
   } catch (error) {
     if (error.name === "AbortError") return;

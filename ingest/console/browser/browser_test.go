@@ -25,7 +25,7 @@ import (
 )
 
 // patience is how long a test waits for what a person would wait for.
-const patience = 15 * time.Second
+const patience = 30 * time.Second
 
 var (
 	chromium *Browser
@@ -158,6 +158,7 @@ type tab struct {
 	t    testing.TB
 	page *rod.Page
 	mu   sync.Mutex
+	wait time.Duration
 	bad  []string // what the page did wrong: exceptions, and what its policy refused
 }
 
@@ -172,7 +173,7 @@ func open(t testing.TB, s *service, place string) *tab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b2 := &tab{t: t, page: p}
+	b2 := &tab{t: t, page: p, wait: patience}
 	_ = proto.LogEnable{}.Call(p)
 	_ = proto.RuntimeEnable{}.Call(p)
 	go p.EachEvent(func(e *proto.RuntimeExceptionThrown) {
@@ -186,17 +187,17 @@ func open(t testing.TB, s *service, place string) *tab {
 			b2.did(e.Entry.Text)
 		}
 	}, func(e *proto.PageJavascriptDialogOpening) {
-		if e.Type != proto.PageDialogTypeConfirm {
+		if e.Type != proto.PageDialogTypeConfirm && e.Type != proto.PageDialogTypeBeforeunload {
 			b2.did("a dialog opened: " + e.Message)
 		}
 		_ = proto.PageHandleJavaScriptDialog{Accept: true}.Call(p)
 	})()
 	t.Cleanup(func() {
 		b2.mu.Lock()
-		defer b2.mu.Unlock()
 		for _, what := range b2.bad {
 			t.Errorf("the page: %s", what)
 		}
+		b2.mu.Unlock()
 		_ = p.Close()
 		_ = proto.TargetDisposeBrowserContext{BrowserContextID: b.BrowserContextID}.Call(chromium)
 	})
@@ -224,6 +225,12 @@ func (b *tab) as(look Look) {
 	b.ok(As(b.page, look))
 }
 
+// patient waits longer from now on.
+func (b *tab) patient(wait time.Duration) *tab {
+	b.wait = wait
+	return b
+}
+
 // js evaluates a function in the page.
 func (b *tab) js(f string, args ...any) string {
 	b.t.Helper()
@@ -242,7 +249,7 @@ const found = `(sel, re) => { const r = new RegExp(re, "sm"); for (const e of do
 // see waits for an element with words that match.
 func (b *tab) see(sel, re string) *rod.Element {
 	b.t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(25 * time.Millisecond) {
+	for end := time.Now().Add(b.wait); ; time.Sleep(25 * time.Millisecond) {
 		e, err := b.page.Sleeper(rod.NotFoundSleeper).ElementByJS(rod.Eval(found, sel, re).ByObject())
 		if err == nil {
 			return e
@@ -250,6 +257,21 @@ func (b *tab) see(sel, re string) *rod.Element {
 		if time.Now().After(end) {
 			_ = os.WriteFile(filepath.Join(os.TempDir(), "console-fail.png"), b.picture(), 0o600)
 			b.t.Fatalf("no %s with %q is seen: the page says\n%s", sel, re, b.text("body"))
+		}
+	}
+}
+
+// until waits until a function is true in the page.
+func (b *tab) until(what, f string) {
+	b.t.Helper()
+	for end := time.Now().Add(b.wait); ; time.Sleep(25 * time.Millisecond) {
+		v, err := b.page.Timeout(b.wait).Eval(f)
+		b.ok(err)
+		if v.Value.Bool() {
+			return
+		}
+		if time.Now().After(end) {
+			b.t.Fatalf("it is not so that %s", what)
 		}
 	}
 }
