@@ -31,6 +31,7 @@ test: ## all but the long tests
 	GOMAXPROCS=1 $(GO) test -count=1 -run 'TestDigest' ./core/cycle
 	GOAMD64=v3 $(GO) test -count=1 -run 'TestDigest' ./core/cycle
 	$(GO) test -count=1 -tags purego -run 'TestDigest' ./core/cycle
+	@command -v chromium >/dev/null || test -n "$$STINT_CHROMIUM" || echo "THE CONSOLE WAS NOT TESTED: there is no Chromium (make test-console installs one)"
 
 test-console: ## the console in a Chromium, which it installs where there is none
 	@command -v chromium >/dev/null || test -n "$$STINT_CHROMIUM" || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }

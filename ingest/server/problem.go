@@ -68,6 +68,10 @@ func (p problem) write(ctx *fasthttp.RequestCtx) {
 		panic("BUG: " + err.Error())
 	}
 	ctx.Response.ResetBody()
+	for _, header := range []string{"ETag", "Content-Encoding"} { // of the answer that it might have been
+		ctx.Response.Header.Del(header)
+	}
+	ctx.Response.Header.Set("Cache-Control", "no-store") // it may be otherwise in a moment
 	ctx.SetStatusCode(p.Status)
 	ctx.SetContentType("application/problem+json")
 	if p.RetryAfter > 0 {

@@ -150,6 +150,9 @@ func (s *service) refused(status int, kind, method, path, body string, headers .
 	if err := json.Unmarshal([]byte(a.body), &p); err != nil || p.Type != typePrefix+kind || a.header.Get("Content-Type") != "application/problem+json" {
 		s.t.Errorf("%s %s: %v, expected a problem of kind %s: %s", method, path, err, kind, a.body)
 	}
+	if a.header.Get("Cache-Control") != "no-store" || a.header.Get("ETag") != "" {
+		s.t.Errorf("%s %s: an error that may be kept: %v", method, path, a.header)
+	}
 	return p.Detail
 }
 

@@ -191,6 +191,7 @@ func TestVersions(t *testing.T) {
 		}
 		s.refused(404, "not-found", "GET", path+"version=0123456789abcdef-1", "")
 	}
+	s.refused(404, "not-found", "GET", "/v1/cycles/2/nothing?version="+version, "") // it is not kept for ever
 	if a := s.must(200, "GET", "/v1/cycles/latest/consumers?version="+strings.Trim(s.must(200, "GET", "/v1/cycles/latest/consumers", "").header.Get("ETag"), `W/"`), ""); strings.Contains(a.header.Get("Cache-Control"), "immutable") {
 		t.Error("what `latest` names changes")
 	}

@@ -2,7 +2,7 @@
 
 import { html, render, useEffect, useState, useRef, useErrorBoundary } from "./htm-preact-3.1.1.js";
 import * as api from "./api.js";
-import { useStore, route, link, go, views, begin, set, setTheme, state } from "./store.js";
+import { useStore, route, link, go, views, begin, forget, set, setTheme, state } from "./store.js";
 import { When, Empty } from "./parts.js";
 import { num, stamp } from "./text.js";
 import { Now } from "./now.js";
@@ -79,7 +79,7 @@ const Head = ({ plans, plan }) => {
     <label class="pick colours"><span class="unseen">colours</span><select value=${s.theme} onChange=${(e) => setTheme(e.target.value)}>
       <option value="auto">colours: system</option><option value="light">light</option><option value="dark">dark</option></select></label>
     ${s.who && html`<span class="who" title=${"role " + s.who.role}><bdi>${s.who.name}</bdi> <span class="tag">${s.logAlone ? "a log" : s.who.role}</span></span>`}
-    ${api.signedIn() && html`<button type="button" onClick=${() => { api.signIn(""); set({ who: null }); begin(); }}>sign out</button>`}
+    ${api.signedIn() && html`<button type="button" onClick=${() => { api.signIn(""); forget(); set({ who: null, last: null }); begin(); }}>sign out</button>`}
   </header>`;
 };
 
@@ -94,7 +94,7 @@ const Notices = () => {
   }
   if (s.error && (!s.data || s.data.cycle !== s.error.cycle)) {
     const p = s.error.problem;
-    const gone = p.kind === "compacted" || p.status === 404;
+    const gone = r.cycle !== null && (p.kind === "compacted" || p.status === 404);
     list.push(html`<p class="notice" role="alert">Cycle ${num(s.error.cycle)} cannot be shown: ${p.message}. ${gone ? html`<a href=${link({ cycle: null })}>Show the newest cycle</a>` : "It is tried again."}
       ${s.data ? " What is shown is cycle " + num(s.data.cycle) + "." : ""}</p>`);
   } else if (r.cycle !== null && s.data && s.last && s.last.cycle > s.data.cycle) {
@@ -125,5 +125,7 @@ const SignIn = () => {
   </dialog>`;
 };
 
-render(html`<${App} />`, document.getElementById("app"));
+const root = document.getElementById("app");
+root.textContent = "";
+render(html`<${App} />`, root);
 begin();

@@ -1,8 +1,8 @@
 // Now: who wants, holds, lends, deserves and is short of what in the cycle that is shown.
 
-import { html, useMemo, useState, useEffect } from "./htm-preact-3.1.1.js";
+import { html, useCallback, useMemo, useState, useEffect } from "./htm-preact-3.1.1.js";
 import { total, capacityOf, shortBy } from "./model.js";
-import { Bar, Rows, Why, When, Path, Legend, useNarrow } from "./parts.js";
+import { Bar, Rows, Why, When, Path, Legend, memo, useNarrow } from "./parts.js";
 import { Treemap } from "./treemap.js";
 import { link, go, route, blockers, useStore } from "./store.js";
 import { num, count, percent, reasonText } from "./text.js";
@@ -108,12 +108,12 @@ const Tree = ({ plan, roots, focus, blocked, chosen }) => {
   const rows = useMemo(() => rowsOf(roots, open, search, shortOnly, sort), [roots, open, search, shortOnly, sort]);
   const most = useMemo(() => Math.max(1, ...roots.map((n) => Math.max(n.demand, n.held + n.lent, n.quota || 0))), [roots]);
   const active = at === null ? -1 : rows.findIndex((r) => r.node.path === at);
-  const turn = (node, want) => setOpen((was) => {
+  const turn = useCallback((node, want) => setOpen((was) => {
     const now = new Set(was);
     if (want ?? !was.has(node.path)) now.add(node.path);
     else now.delete(node.path);
     return now;
-  });
+  }), []);
   const keys = (e) => {
     if (e.target.tagName === "INPUT" || e.altKey || e.ctrlKey || e.metaKey) return;
     const i = Math.max(0, active);
@@ -132,7 +132,7 @@ const Tree = ({ plan, roots, focus, blocked, chosen }) => {
     does();
   };
   const render = (i, place) => html`<${Row} key=${rows[i].node.path} row=${rows[i]} index=${i} place=${place} plan=${plan} most=${most} open=${open.has(rows[i].node.path) || !!search || shortOnly}
-    active=${i === active} chosen=${rows[i].node.path === chosen} blocked=${blocked.has(rows[i].node.path)} turn=${turn} narrow=${narrow} />`;
+    active=${i === active} chosen=${rows[i].node.path === chosen} blocked=${blocked.has(rows[i].node.path)} turn=${turn} narrow=${narrow} hash=${location.hash} />`;
   return html`<section class="card tree" aria-labelledby="h-tree">
     <header><h2 id="h-tree">Consumers</h2>
       ${focus && html`<a class="button" href=${link({ focus: null })}>all of plan ${plan.name}</a>`}
@@ -162,7 +162,7 @@ function above(node) {
 }
 
 // Row is a consumer.
-const Row = ({ row, index, place, plan, most, open, active, chosen, blocked, turn, narrow }) => {
+const Row = memo(({ row, index, place, plan, most, open, active, chosen, blocked, turn, narrow }) => {
   const { node, level } = row;
   const has = node.children.length > 0;
   const cell = (key) => {
@@ -185,7 +185,7 @@ const Row = ({ row, index, place, plan, most, open, active, chosen, blocked, tur
     <span role="gridcell" class="b"><${Bar} node=${node} most=${most} unit=${plan.unit} /></span>
     ${figures.map((f) => html`<span role="gridcell" class=${"n f-" + f.key + (f.key === "short" && node.short > 0 ? " is" : "")} data-head=${f.head}>${cell(f.key)}</span>`)}
   </div>`;
-};
+});
 
 // Capacity is what the plan's hosts have and what of it is used, by dimension.
 const Capacity = ({ data, plan }) => {

@@ -1,6 +1,6 @@
 // Parts that several views are made of.
 
-import { html, useEffect, useLayoutEffect, useRef, useState } from "./htm-preact-3.1.1.js";
+import { Component, html, useEffect, useLayoutEffect, useRef, useState } from "./htm-preact-3.1.1.js";
 import { kinds } from "./model.js";
 import { link, go } from "./store.js";
 import { num, count, stamp, relative } from "./text.js";
@@ -132,5 +132,17 @@ export const Empty = ({ children }) => html`<p class="empty">${children}</p>`;
 
 // color is a colour of the page's style sheet, as it is now.
 export const color = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+
+// memo makes a component that is shown anew only when a property is another one; `place`, where a row is, by its value.
+export const memo = (show) => class extends Component {
+  shouldComponentUpdate(next) {
+    const was = this.props;
+    for (const key in next) if (next[key] !== was[key] && !(key === "place" && next.place.top === was.place.top && next.place.height === was.place.height)) return true;
+    return false;
+  }
+  render(props) {
+    return show(props);
+  }
+};
 
 export { count };

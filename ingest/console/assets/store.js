@@ -43,8 +43,15 @@ export function useStore() {
 // Views are those of the page, by their word in the URL.
 export const views = ["now", "time", "plan", "loans", "hosts"];
 
-// route reads the part of the URL behind #: a view, and parameters.
+let read = { hash: null };
+
+// route is what the part of the URL behind # says: a view, and parameters.
 export function route() {
+  if (read.hash !== location.hash) read = { hash: location.hash, at: parse() };
+  return read.at;
+}
+
+function parse() {
   const [view, query] = location.hash.replace(/^#\/?/, "").split("?");
   const p = new URLSearchParams(query || "");
   const cycle = Number(p.get("cycle"));
@@ -55,13 +62,14 @@ export function route() {
   };
 }
 
+const parameters = ["plan", "cycle", "focus", "why", "figure", "host", "revision"];
+
 // link is the URL of a place: that of now, with some things changed.
 export function link(change) {
   const r = { ...route(), ...change };
-  const p = new URLSearchParams();
-  for (const key of ["plan", "cycle", "focus", "why", "figure", "host", "revision"]) if (r[key]) p.set(key, r[key]);
-  const query = p.toString();
-  return "#/" + r.view + (query ? "?" + query : "");
+  let query = "";
+  for (const key of parameters) if (r[key]) query += (query ? "&" : "?") + key + "=" + encodeURIComponent(r[key]);
+  return "#/" + r.view + query;
 }
 
 // go changes the place; with `instead` the place before is not kept for the button Back.
@@ -141,7 +149,8 @@ async function shown() {
     if (under === mine && error.status !== 401) {
       if (error.status === 404) versions.delete(n);
       set({ error: { cycle: n, problem: error } });
-      if (error.status === 503 || error.status === 429 || error.status === 0) setTimeout(shown, 1500);
+      // The newest cycle is there: what was not found has other files meanwhile, as a log that is compacted has.
+      if (error.status === 503 || error.status === 429 || error.status === 0 || route().cycle === null) setTimeout(shown, 1500);
     }
   } finally {
     if (under === mine) under = null;
@@ -231,7 +240,8 @@ export async function begin() {
   });
 }
 
-function forget() {
+// forget drops what is known of cycles: of another log, or of who signs out.
+export function forget() {
   versions.clear();
   cached.clear();
   set({ data: null, explained: null });

@@ -337,7 +337,7 @@ func (b *tab) matches(sel, re string) []string {
 			return m
 		}
 		if time.Now().After(end) {
-			b.t.Fatalf("%s does not match %q:\n%s", sel, re, text)
+			b.t.Fatalf("%s does not match %q:\n%s\nnotices: %s", sel, re, text, b.js(`() => [...document.querySelectorAll(".notice, .fault")].map((e) => e.innerText).join("\n")`))
 		}
 	}
 }
