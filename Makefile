@@ -9,9 +9,10 @@ CHANGES ?= 1000
 FUZZ    ?= 60s
 KILLS   ?= 100
 EXTERNAL ?= ../shared/external
+DATA    ?= ../shared/data
 HISTORIES ?= 2000
 
-.PHONY: build readme run test test-console pictures check lint soak fuzz bench bench-external generate clean
+.PHONY: build readme run test test-console pictures check lint soak fuzz bench bench-external bound generate clean
 
 build: ## bin/stint, one file that needs no library of the machine
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -o bin/stint ./cmd/stint
@@ -78,6 +79,16 @@ bench-external: build ## workloads that others published, from EXTERNAL (a folde
 	@test -d $(EXTERNAL)/kueue || { echo "no $(EXTERNAL)/kueue: nothing to play (make bench-external EXTERNAL=DIR)"; exit 0; }; \
 		$(GO) run ./bench/external -stint bin/stint -kueue $(EXTERNAL)/kueue -name baseline && \
 		$(GO) run ./bench/external -stint bin/stint -kueue $(EXTERNAL)/kueue -name large-scale
+
+bound: build ## what is held of the most that any placement could hold: generated clusters, and openb where DATA has it, also 66 times
+	@for p in "grid --hosts 5000 --units 50000" "hetero --hosts 5000 --units 50000" "gpu --hosts 5000 --units 100000" "lenders --hosts 5000 --units 50000 --consumers 500 --shapes 50"; do \
+		echo "$$p"; bin/stint bench --profile $$p --cycles 1 --bound | sed -n '/^plan.*: held/,/^held where/p'; echo; done
+	@test -f $(DATA)/openb/openb_node_list_all_node.csv || { echo "no $(DATA)/openb: the public trace is left out (make bound DATA=DIR)"; exit 0; }; \
+	set -e; for n in 1 66; do o=out/bound/openb-$$n; mkdir -p $$o; \
+		for f in node_list_all_node pod_list_default; do \
+			awk -v n=$$n 'NR == 1 { print; next } { for (i = 0; i < n; i++) { row = $$0; sub(/^[^,]*/, "&-" i, row); print row } }' $(DATA)/openb/openb_$$f.csv >$$o/$$f.csv; done; \
+		echo "openb x $$n"; bin/stint import openb --nodes $$o/node_list_all_node.csv --pods $$o/pod_list_default.csv --out $$o | sed 1q; \
+		bin/stint bench --plan $$o/plan.yaml --hosts $$o/hosts.parquet --demand $$o/demand.parquet --cycles 1 --bound | sed -n '/^plan.*: held/,/^held where/p'; echo; done
 
 generate: ## the assembly of vecpack, after a change of vecpack/_asm
 	$(GO) generate ./...

@@ -46,7 +46,8 @@ var mayImport = map[string][]string{
 	"ingest/compare": {"ingest/foreign", "core/cycle", "core/cluster", "core/decision", "core/plan"},
 	"bench":          {"*"},
 	"bench/external": {"ingest/client", "github.com/goccy/go-yaml"},
-	"bench/measure":  {"core/cycle", "core/cluster", "core/plan", "core/decision"},
+	"bench/bound":    {},
+	"bench/measure":  {"bench/bound", "core/cycle", "core/cluster", "core/plan", "core/decision"},
 	"cmd/stint":      {"*"},
 
 	// The service.

@@ -23,6 +23,7 @@ type Options struct {
 	Change float64              // the part of the demand's rows that a warm cycle finds changed: above 0, at most 1
 	Cycles int                  // values of each figure, at least 1; one cycle more comes first and does not count
 	Seed   uint64               // of the choice of changed rows
+	Bound  bool                 // also how much any placement could hold at most
 
 	// Progress, when set, is called after each of the measured cycles.
 	Progress func(done, all int)
@@ -47,10 +48,11 @@ type Result struct {
 	DecisionsPerSecond float64          `json:"decisions_per_second"` // wanted units, granted or refused with a reason, of a cold cycle
 	UnitsPlaced        int64            `json:"units_placed"`         // by a cold cycle
 	UnitsWanted        int64            `json:"units_wanted"`
-	UnitsReclaimed     int64            `json:"units_reclaimed"` // from the cold cycle to its fixed point
-	SettledAfter       int              `json:"settled_after"`   // cycles from the cold one to its fixed point
-	Utilisation        []Utilisation    `json:"utilisation"`     // after a cold cycle
-	MaxShareError      float64          `json:"max_share_error"` // at the fixed point, see ShareError
+	UnitsReclaimed     int64            `json:"units_reclaimed"`  // from the cold cycle to its fixed point
+	SettledAfter       int              `json:"settled_after"`    // cycles from the cold one to its fixed point
+	Utilisation        []Utilisation    `json:"utilisation"`      // after a cold cycle
+	Bounds             []PlanBound      `json:"bounds,omitempty"` // after a cold cycle, by plan
+	MaxShareError      float64          `json:"max_share_error"`  // at the fixed point, see ShareError
 	AllocsPerWarmCycle uint64           `json:"allocs_per_warm_cycle"`
 	BytesPerWarmCycle  uint64           `json:"alloc_bytes_per_warm_cycle"`
 	PeakRSSBytes       int64            `json:"peak_rss_bytes"` // of the process; 0 where the system does not tell
@@ -125,7 +127,9 @@ func (m *run) once(round int) error {
 	runner.Run(s, 0, &out)
 	cold := since(begin)
 	if round == 0 {
-		m.figures(s, &runner, &out)
+		if err := m.figures(s, &runner, &out); err != nil {
+			return err
+		}
 	} else {
 		m.cold = append(m.cold, cold)
 		note(&m.coldStage, &out)
@@ -203,7 +207,7 @@ func (m *run) settle(s *cluster.State, runner *cycle.Runner, out *decision.Cycle
 }
 
 // figures takes what a cold cycle decides, which is the same in every round.
-func (m *run) figures(s *cluster.State, runner *cycle.Runner, out *decision.Cycle) {
+func (m *run) figures(s *cluster.State, runner *cycle.Runner, out *decision.Cycle) (err error) {
 	r := m.result
 	r.UnitsPlaced, r.UnitsWanted = out.Summary.UnitsGranted, out.Summary.UnitsWanted
 	runner.Keyframe(out)
@@ -224,6 +228,10 @@ func (m *run) figures(s *cluster.State, runner *cycle.Runner, out *decision.Cycl
 			u.Part = float64(u.Used) / float64(u.Capacity)
 		}
 	}
+	if m.o.Bound {
+		r.Bounds, err = Bounds(s)
+	}
+	return err
 }
 
 // ShareError is the largest distance of a consumer's usage of a pool from its quota there (MD-14), as a part of the pool; 0

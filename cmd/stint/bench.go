@@ -36,6 +36,7 @@ type benchOptions struct {
 	plan, hosts, demand string // of one's own
 	change              string
 	cycles              int
+	bound               bool
 	output              string
 }
 
@@ -55,9 +56,17 @@ The floor is a plain loop that reads as many bytes as the cold cycle's input has
 its decisions have. A time ÷ the floor says how much more than moving bytes a cycle does.
 
 A share error is how far a consumer's usage of a pool is from its quota there, at rest.
-The same flags give the same figures, save times and memory.`,
+The same flags give the same figures, save times and memory.
+
+--bound adds how much of what is wanted any placement could hold at most, whatever the policy. Units
+count what their size takes of the mean host, in the dimension of which it takes most. Scarcity is the
+part of the bound that a dimension's capacity is worth: where it is 0, more of it would place nothing.
+Not held is where the rest is: free capacity that is worth something; units that are wanted and were
+worth more than they cost; the others stand where units that count more could. A small rest may be
+the bound's: it counts hosts as if units could be cut.`,
 		Example: `  stint bench --profile grid --hosts 5000 --consumers 20 --units 50000
   stint bench --profile lenders --hosts 100000 --consumers 10000 --units 1000000 --shapes 200 --cycles 6
+  stint bench --profile hetero --hosts 1000 --units 20000 --cycles 1 --bound
   stint bench --plan plan.yaml --hosts hosts.csv --demand demand.csv --change 5% --output json`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return runBench(c, &o) },
@@ -73,6 +82,7 @@ The same flags give the same figures, save times and memory.`,
 	f.StringVar(&o.demand, "demand", "", "the demand that goes with that")
 	f.StringVar(&o.change, "change", "1%", "the part of the demand's rows that a warm cycle finds changed")
 	f.IntVar(&o.cycles, "cycles", 10, "values of each figure, after one that does not count")
+	f.BoolVar(&o.bound, "bound", false, "also how much any placement could hold at most")
 	f.StringVar(&o.output, "output", "table", "table or json")
 	return c
 }
@@ -115,7 +125,7 @@ func runBench(c *cobra.Command, o *benchOptions) error {
 	if err != nil {
 		return err
 	}
-	m.Change, m.Cycles, m.Seed = change, o.cycles, o.size.Seed
+	m.Change, m.Cycles, m.Seed, m.Bound = change, o.cycles, o.size.Seed, o.bound
 	status := progress(c.ErrOrStderr())
 	m.Progress = func(done, all int) { status(bar("bench", done, all)) }
 	report.Result, err = measure.Run(m)
@@ -244,6 +254,12 @@ func printBench(w io.Writer, r *benchReport) error {
 		u.add(d.Dimension, grouped(d.Used), grouped(d.Capacity), percent(d.Part))
 	}
 	fmt.Fprintln(w, u.render())
+	if len(r.Bounds) > 0 {
+		fmt.Fprintln(w)
+		if err := printBounds(w, r.Bounds); err != nil {
+			return err
+		}
+	}
 	s := grid{head: []string{"stage, ms"}}
 	cold, warm := []string{"cold"}, []string{"warm"}
 	for _, stage := range decision.Stages {

@@ -16,9 +16,9 @@ func newQuery() *cobra.Command {
 	var from place
 	var cycle, output string
 	var where []string
-	var all bool
+	var all, bound bool
 	c := &cobra.Command{
-		Use:   "query --log LOG|--server URL TABLE",
+		Use:   "query --log LOG|--server URL TABLE|--bound",
 		Short: "Prints a table of a decision log or of a service",
 		Long: `Prints a table of a decision log, or of a running service (one cycle at a time). State tables (consumers, amounts, shares, shortfalls) are
 shown as of the cycle, keyframes (holdings, hosts, owners) as of the last one up to it, other tables as
@@ -26,14 +26,26 @@ what happened in it. consumers has the columns of amounts too, one per dimension
 static_quota_ncpus.
 
 Columns without any value are left out, and the rest is made to fit the terminal (or what COLUMNS says;
-a pipe has any width); --all shows all. --output json, ndjson and csv always have every column.`,
+a pipe has any width); --all shows all. --output json, ndjson and csv always have every column.
+
+--bound tells, in place of a table, how much of what was wanted any placement could hold at most, and
+which dimensions are scarce: see stint bench --help.`,
 		Example: `  stint query --log demo/log consumers
   stint query --log demo/log grants --cycle all --where consumer=/Markets/Credit/Pricing --output csv
   stint query --log demo/log shortfalls --where reason=fragmented
   stint query --log demo/log cycles --cycle all --output json
+  stint query --log demo/log --bound
   stint query --server http://grid:7468 --token-file token shortfalls`,
-		Args: cobra.ExactArgs(1),
+		Args: func(c *cobra.Command, args []string) error {
+			if bound {
+				return cobra.NoArgs(c, args)
+			}
+			return cobra.ExactArgs(1)(c, args)
+		},
 		RunE: func(c *cobra.Command, args []string) error {
+			if bound {
+				return queryBound(c, &from, cycle, output)
+			}
 			if err := checkOutput(output); err != nil {
 				return err
 			}
@@ -60,8 +72,32 @@ a pipe has any width); --all shows all. --output json, ndjson and csv always hav
 	f.StringVar(&cycle, "cycle", "last", "a cycle's number, last or all")
 	f.StringArrayVar(&where, "where", nil, "column=value; given several times, rows must match all")
 	f.BoolVar(&all, "all", false, "all columns, those without a value too, however wide")
+	f.BoolVar(&bound, "bound", false, "how much any placement could hold at most, in place of a table")
 	f.StringVar(&output, "output", "table", strings.Join(export.Formats, ", "))
 	return c
+}
+
+// queryBound prints the bounds of a log's cycle.
+func queryBound(c *cobra.Command, from *place, cycle, output string) error {
+	if output != "table" && output != "json" {
+		return fmt.Errorf("--output %q: with --bound must be table or json", output)
+	}
+	for _, name := range []string{"where", "all"} {
+		if c.Flags().Changed(name) {
+			return fmt.Errorf("--%s: is of tables, which --bound is none of", name)
+		}
+	}
+	if err := from.check(); err != nil {
+		return err
+	}
+	bounds, err := boundOf(from, cycle, c.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	if output == "json" {
+		return encode(c.OutOrStdout(), bounds)
+	}
+	return printBounds(c.OutOrStdout(), bounds)
 }
 
 func checkOutput(format string) error {
