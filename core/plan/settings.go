@@ -2,8 +2,8 @@ package plan
 
 import "strings"
 
-// Settings are what the consumers of a plan have set, in each of its time windows, in the words of the policy file. Keys
-// that have their defaults everywhere are left out.
+// Settings are what the consumers of a plan have set, in each of its time windows, in the words of the policy file.
+// Keys that have their defaults everywhere are left out.
 type Settings struct {
 	Plan      string        `json:"plan"`
 	Kind      string        `json:"kind"`    // slots or md
@@ -44,7 +44,9 @@ func (p *Policy) Settings() []Settings {
 		for w := range m.Windows {
 			windows[w] = &m.Windows[w].Window
 		}
-		all = append(all, p.settings(m.Name, "md", windows, m.Member, func(w int, n Node) []fact { return p.mdFacts(m, &m.Windows[w], n) }))
+		all = append(all, p.settings(m.Name, "md", windows, m.Member, func(w int, n Node) []fact {
+			return p.mdFacts(m, &m.Windows[w], n)
+		}))
 	}
 	return all
 }

@@ -42,7 +42,8 @@ type Browser struct {
 // startMax is how long a Chromium may take to start.
 const startMax = 30 * time.Second
 
-// Start starts a Chromium. Nothing is downloaded, nothing of an earlier run is known to it, and it ends with this process.
+// Start starts a Chromium. Nothing is downloaded, nothing of an earlier run is known to it, and it ends with this
+// process.
 func Start(path string) (b *Browser, err error) {
 	b = &Browser{}
 	if b.dir, err = os.MkdirTemp("", "chromium"); err != nil {

@@ -208,7 +208,7 @@ func TestPictures(t *testing.T) {
 		if p.do != nil {
 			p.do(b)
 		}
-		b.js(`() => { for (const e of document.querySelectorAll("time .dim")) e.remove(); document.activeElement.blur(); }`) // what is another tomorrow
+		b.js(`() => { for (const e of document.querySelectorAll("time .dim")) e.remove(); document.activeElement.blur(); for (const e of document.querySelectorAll("textarea")) e.scrollLeft = 0; }`) // what is another tomorrow
 		Settle(b.page, 3*time.Second)
 		picture := small(t, b.picture())
 		if len(picture) > 150_000 {
