@@ -5,6 +5,7 @@ TOOLS   := $(GO) tool -modfile=tools/go.mod
 DEMO    := out/demo
 SOAK    ?= 100000
 LOGS    ?= 300
+PROOF   ?= 1
 CHANGES ?= 1000
 FUZZ    ?= 60s
 KILLS   ?= 100
@@ -12,7 +13,7 @@ EXTERNAL ?= ../shared/external
 DATA    ?= ../shared/data
 HISTORIES ?= 2000
 
-.PHONY: build readme run test test-console pictures check lint soak fuzz bench bench-external bound generate clean
+.PHONY: build readme run test test-console pictures check lint soak fuzz bench bench-external bound gate gate-write gate-proof generate clean
 
 build: ## bin/stint, one file that needs no library of the machine
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -o bin/stint ./cmd/stint
@@ -89,6 +90,15 @@ bound: build ## what is held of the most that any placement could hold: generate
 			awk -v n=$$n 'NR == 1 { print; next } { for (i = 0; i < n; i++) { row = $$0; sub(/^[^,]*/, "&-" i, row); print row } }' $(DATA)/openb/openb_$$f.csv >$$o/$$f.csv; done; \
 		echo "openb x $$n"; bin/stint import openb --nodes $$o/node_list_all_node.csv --pods $$o/pod_list_default.csv --out $$o | sed 1q; \
 		bin/stint bench --plan $$o/plan.yaml --hosts $$o/hosts.parquet --demand $$o/demand.parquet --cycles 1 --bound | sed -n '/^plan.*: held/,/^held where/p'; echo; done
+
+gate: ## whether anything became slower: small suites, as ratios to a kernel, against the committed ones
+	@$(GO) run ./bench/gate
+
+gate-write: ## measure those ratios anew, after a change that is meant to cost or save time
+	$(GO) run ./bench/gate -write
+
+gate-proof: ## that the gate tells of slowdowns of 30 % in grant, reclaim and ingest, and of none where there is none: PROOF=10
+	STINT_PROOF=$(PROOF) $(GO) test -count=1 -timeout 2h -tags proof -run TestPlanted -v ./bench/gate
 
 generate: ## the assembly of vecpack, after a change of vecpack/_asm
 	$(GO) generate ./...

@@ -47,8 +47,11 @@ var mayImport = map[string][]string{
 	"bench":          {"*"},
 	"bench/external": {"ingest/client", "github.com/goccy/go-yaml"},
 	"bench/bound":    {},
-	"bench/measure":  {"bench/bound", "core/cycle", "core/cluster", "core/plan", "core/decision"},
-	"cmd/stint":      {"*"},
+	"bench/gate": {
+		"bench/measure", "core/cycle", "core/cluster", "core/plan", "core/decision", "datasets", "ingest/table", "github.com/jedib0t/go-pretty",
+	},
+	"bench/measure": {"bench/bound", "core/cycle", "core/cluster", "core/plan", "core/decision"},
+	"cmd/stint":     {"*"},
 
 	// The service.
 	"core/heap":              {"github.com/KimMachineGun/automemlimit"},

@@ -1,0 +1,139 @@
+//go:build proof
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// planted are slowdowns of 30 %: of a file a text and what stands in its place, which makes the work around it spin for three
+// tenths of the processor time that it took; and which figures must be told as slower.
+var planted = []struct {
+	name, file, old, new string
+	slower               []string
+}{
+	{
+		"grant", "core/cycle/cycle.go",
+		"	for _, m := range busy {\n		m.Grant(func() { r.releases(s) })\n	}\n",
+		"	begin := r.Clock()\n	for _, m := range busy {\n		m.Grant(func() { r.releases(s) })\n	}\n	r.spin(begin)\n",
+		[]string{"grid grant"},
+	},
+	{
+		"reclaim", "core/cycle/cycle.go",
+		"	for _, m := range busy {\n		m.Reclaim(func() { r.fillAhead(busy, given) })\n	}\n",
+		"	begin := r.Clock()\n	for _, m := range busy {\n		m.Reclaim(func() { r.fillAhead(busy, given) })\n	}\n	r.spin(begin)\n",
+		[]string{"grid reclaim"},
+	},
+	{
+		"ingest", "ingest/table/read.go",
+		"	if err := ReadDemandInto(t, r, o); err != nil {\n		return nil, err\n	}\n",
+		"	begin := plantedUS()\n	if err := ReadDemandInto(t, r, o); err != nil {\n		return nil, err\n	}\n" +
+			"	for end := plantedUS() + (plantedUS()-begin)*3/10; plantedUS() < end; {\n	}\n",
+		[]string{"ingest csv", "ingest ndjson", "ingest parquet"},
+	},
+}
+
+// added stands at the end of a file with a slowdown.
+var added = map[string]string{
+	"core/cycle/cycle.go": "\nfunc (r *Runner) spin(begin int64) {\n	for end := r.Clock() + (r.Clock()-begin)*3/10; r.Clock() < end; {\n	}\n}\n",
+	"ingest/table/read.go": "\nfunc plantedUS() int64 {\n	var u syscall.Rusage\n	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)\n" +
+		"	return (int64(u.Utime.Sec)+int64(u.Stime.Sec))*1e6 + int64(u.Utime.Usec) + int64(u.Stime.Usec)\n}\n",
+}
+
+// TestPlanted builds gates with a slowdown each, by overlay, and one without: each must tell of its own, and the one without of none.
+// STINT_PROOF is how often: 1 is the default, twice as often without.
+func TestPlanted(t *testing.T) {
+	times := 1
+	if s := os.Getenv("STINT_PROOF"); s != "" {
+		var err error
+		if times, err = strconv.Atoi(s); err != nil || times < 1 {
+			t.Fatalf("STINT_PROOF %q: must be a number from 1", s)
+		}
+	}
+	clean := build(t, nil)
+	for range 2 * times {
+		if failed, out := gates(t, clean); failed {
+			t.Errorf("without a slowdown one is told of:\n%s", out)
+		}
+	}
+	for _, p := range planted {
+		t.Run(p.name, func(t *testing.T) {
+			path, err := filepath.Abs("../../" + p.file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := strings.Count(string(text), p.old); n != 1 {
+				t.Fatalf("%s has the text to change %d times, want once:\n%s", p.file, n, p.old)
+			}
+			slow := strings.Replace(string(text), p.old, p.new, 1) + added[p.file]
+			if strings.Contains(added[p.file], "syscall") {
+				slow = strings.Replace(slow, "import (\n", "import (\n	\"syscall\"\n", 1)
+			}
+			binary := build(t, map[string]string{path: slow})
+			for range times {
+				failed, out := gates(t, binary)
+				if !failed {
+					t.Errorf("a slowdown of %s is not told of:\n%s", p.name, out)
+				}
+				for _, f := range p.slower {
+					if !regexp.MustCompile(f + ` .*slower`).MatchString(out) {
+						t.Errorf("%s is not told as slower:\n%s", f, out)
+					}
+				}
+			}
+		})
+	}
+}
+
+// build makes a gate in which files have other texts.
+func build(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	overlay := struct{ Replace map[string]string }{map[string]string{}}
+	for path, text := range files {
+		other := filepath.Join(dir, filepath.Base(path))
+		if err := os.WriteFile(other, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		overlay.Replace[path] = other
+	}
+	list, err := json.Marshal(overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "overlay.json"), list, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	binary := filepath.Join(dir, "gate")
+	out, err := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary, ".").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return binary
+}
+
+// gates runs a gate and tells whether it found anything slower.
+func gates(t *testing.T, binary string) (bool, string) {
+	t.Helper()
+	out, err := exec.Command(binary, "-ratios", "ratios.json").CombinedOutput()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 1 {
+		return true, string(out)
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return false, string(out)
+}
