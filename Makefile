@@ -13,7 +13,7 @@ EXTERNAL ?= ../shared/external
 DATA    ?= ../shared/data
 HISTORIES ?= 2000
 
-.PHONY: build readme run test test-console pictures check lint soak fuzz bench bench-external bound gate gate-write gate-proof generate clean
+.PHONY: build readme run test test-console pictures check lint soak fuzz bench bench-external bound results gate gate-write gate-proof generate clean
 
 build: ## bin/stint, one file that needs no library of the machine
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -o bin/stint ./cmd/stint
@@ -90,6 +90,9 @@ bound: build ## what is held of the most that any placement could hold: generate
 			awk -v n=$$n 'NR == 1 { print; next } { for (i = 0; i < n; i++) { row = $$0; sub(/^[^,]*/, "&-" i, row); print row } }' $(DATA)/openb/openb_$$f.csv >$$o/$$f.csv; done; \
 		echo "openb x $$n"; bin/stint import openb --nodes $$o/node_list_all_node.csv --pods $$o/pod_list_default.csv --out $$o | sed 1q; \
 		bin/stint bench --plan $$o/plan.yaml --hosts $$o/hosts.parquet --demand $$o/demand.parquet --cycles 1 --bound | sed -n '/^plan.*: held/,/^held where/p'; echo; done
+
+results: build ## docs/results.md and its curves: time against hosts, consumers and units, on this machine
+	$(GO) run ./bench/results
 
 gate: ## whether anything became slower: small suites, as ratios to a kernel, against the committed ones
 	@$(GO) run ./bench/gate

@@ -45,6 +45,7 @@ var mayImport = map[string][]string{
 	"ingest/foreign": {"core/cluster", "core/plan", "datasets", "github.com/goccy/go-yaml"},
 	"ingest/compare": {"ingest/foreign", "core/cycle", "core/cluster", "core/decision", "core/plan"},
 	"bench":          {"*"},
+	"bench/results":  {"bench/measure"},
 	"bench/external": {"ingest/client", "github.com/goccy/go-yaml"},
 	"bench/bound":    {},
 	"bench/gate": {
