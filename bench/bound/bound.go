@@ -1,21 +1,23 @@
-// Package bound says how much of a demand any placement can hold at most. It knows hosts by class and units by size, decides
-// nothing and knows nothing of policies: pools, limits, requirements and max_per_host can only lower what can be placed, so
-// leaving them out keeps the bound a bound.
+// Package bound says how much of a demand any placement can hold at most. It knows hosts by class and units by size,
+// decides nothing and knows nothing of policies: pools, limits, requirements and max_per_host can only lower what
+// can be placed, so leaving them out keeps the bound a bound.
 //
-// A unit counts what its size takes of the mean host: w = the largest over dimensions of size ÷ mean capacity. Let a unit of
-// dimension d on a host of class c cost a price λ[c][d] ≥ 0. Take any placement, of x[s][c] units of size s on class c. As its
-// units fit, Σ x[s][c] size[s][d] ≤ hosts[c] capacity[c][d], and as no more is placed than is wanted, Σ over c of x[s][c] ≤
-// demand[s]. Hence
+// A unit counts what its size takes of the mean host: w = the largest over dimensions of size ÷ mean capacity. Let a
+// unit of dimension d on a host of class c cost a price λ[c][d] ≥ 0. Take any placement, of x[s][c] units of size s
+// on class c. As its units fit, Σ x[s][c] size[s][d] ≤ hosts[c] capacity[c][d], and as no more is placed than is
+// wanted, Σ over c of x[s][c] ≤ demand[s]. Hence
 //
 //	Σ w[s] x[s][c]  =  Σ x[s][c] λ[c]·size[s]  +  Σ x[s][c] (w[s] − λ[c]·size[s])
 //	                ≤  Σ hosts[c] λ[c]·capacity[c]  +  Σ demand[s] max(0, w[s] − min over c of λ[c]·size[s])  =  U(λ),
 //
-// for whatever prices (weak duality). Where a unit does not fit an empty host x is 0, so the minimum is over the classes that it fits, and a
-// size that fits none adds nothing. What a host has beyond the largest multiple of the sizes' greatest common divisor no units
-// can fill, so capacity is rounded down to that first. Both lower U and keep it a bound.
+// for whatever prices (weak duality). Where a unit does not fit an empty host x is 0, so the minimum is over the
+// classes that it fits, and a size that fits none adds nothing. What a host has beyond the largest multiple of the
+// sizes' greatest common divisor no units can fill, so capacity is rounded down to that first. Both lower U and keep
+// it a bound.
 //
-// U is convex in λ; subgradient steps lower it, first with the same prices for all classes, then with prices for each. The
-// lowest U of all steps is kept. Sums are of floats: what they may be off by, relative 1e-9 by far at most, is added.
+// U is convex in λ; subgradient steps lower it, first with the same prices for all classes, then with prices for
+// each. The lowest U of all steps is kept. Sums are of floats: what they may be off by, relative 1e-9 by far at
+// most, is added.
 package bound
 
 import (
@@ -35,8 +37,8 @@ type Problem struct {
 	Size       []int64 // by size and dimension
 }
 
-// Result is what could be placed at most, and where it differs from what is placed. All figures but Ratio, prices and counts are
-// in mean hosts. Granted + Unmet + the sum of Idle + Elsewhere = Bound.
+// Result is what could be placed at most, and where it differs from what is placed. All figures but Ratio, prices
+// and counts are in mean hosts. Granted + Unmet + the sum of Idle + Elsewhere = Bound.
 type Result struct {
 	Granted float64 `json:"granted"`
 	Bound   float64 `json:"bound"`
@@ -46,8 +48,9 @@ type Result struct {
 	Scarcity []float64 `json:"scarcity"` // by dimension
 	Wanted   float64   `json:"wanted"`
 
-	// Where the rest is: capacity that has a price and is free (with what rounding to the common divisor takes off counted as
-	// used), units that are worth their price and are not placed, and units that stand where they cost more than they count.
+	// Where the rest is: capacity that has a price and is free (with what rounding to the common divisor takes off
+	// counted as used), units that are worth their price and are not placed, and units that stand where they cost
+	// more than they count.
 	Idle      []float64 `json:"idle"` // by dimension
 	Unmet     float64   `json:"unmet"`
 	Elsewhere float64   `json:"elsewhere"`
@@ -85,7 +88,8 @@ func (p *Problem) check() error {
 	return nil
 }
 
-// Solve gives the lowest bound that so many steps find; more steps never give a higher one. O(steps × classes × sizes × dimensions).
+// Solve gives the lowest bound that so many steps find; more steps never give a higher one. O(steps × classes ×
+// sizes × dimensions).
 func Solve(p *Problem, steps int) (*Result, error) {
 	if err := p.check(); err != nil {
 		return nil, err

@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestByHand holds a case whose bound can be told without steps: two hosts of 4 and 8, of which two sizes take one dimension each.
+// TestByHand holds a case whose bound can be told without steps: two hosts of 4 and 8, of which two sizes take one
+// dimension each.
 func TestByHand(t *testing.T) {
 	p := &Problem{
 		Dimensions: 2, Hosts: []int64{2}, Capacity: []int64{4, 8}, Used: []int64{6, 4},
@@ -18,7 +19,8 @@ func TestByHand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The first dimension is full with 8 units, which are 2 hosts; of the second all that is wanted is placed: half a host.
+	// The first dimension is full with 8 units, which are 2 hosts; of the second all that is wanted is placed: half
+	// a host.
 	for _, c := range []struct {
 		what      string
 		got, want float64
@@ -100,8 +102,8 @@ func drawn(t *rapid.T) *Problem {
 	return p
 }
 
-// exhausted is the most that any placement holds, by trying all: unit after unit on each host or on none. It leaves the best
-// placement in the problem's grants.
+// exhausted is the most that any placement holds, by trying all: unit after unit on each host or on none. It leaves
+// the best placement in the problem's grants.
 func exhausted(p *Problem) float64 {
 	s := scale(p)
 	free, given := append([]int64(nil), p.Capacity...), make([]int64, len(p.Demand))
@@ -139,8 +141,8 @@ func exhausted(p *Problem) float64 {
 	return most
 }
 
-// TestWeakDuality holds the bound of small cases, after any number of steps and at any prices, against all placements there are;
-// the bound never rises with more steps, and its terms add up.
+// TestWeakDuality holds the bound of small cases, after any number of steps and at any prices, against all
+// placements there are; the bound never rises with more steps, and its terms add up.
 func TestWeakDuality(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawn(t)
@@ -174,8 +176,8 @@ func TestWeakDuality(t *testing.T) {
 	})
 }
 
-// TestTight: of many hosts and small units the bound is within a hundredth of what a placement can hold. Half of them have
-// twice the memory, where what wants memory must stand: prices differ by class.
+// TestTight: of many hosts and small units the bound is within a hundredth of what a placement can hold. Half of
+// them have twice the memory, where what wants memory must stand: prices differ by class.
 func TestTight(t *testing.T) {
 	p := &Problem{
 		Dimensions: 2, Hosts: []int64{100, 100}, Capacity: []int64{64, 64, 64, 512}, Used: make([]int64, 4),

@@ -120,9 +120,9 @@ func (s *scaled) cheapest(price []float64, i int) float64 {
 	return least
 }
 
-// at gives U at some prices, and a direction in which it falls no faster than by the direction's own product with the way: the
-// capacity of each class less what those want of it for whom it is about the cheapest, up to a part of tie dearer. Those who
-// have several share themselves out by the number of hosts.
+// at gives U at some prices, and a direction in which it falls no faster than by the direction's own product with
+// the way: the capacity of each class less what those want of it for whom it is about the cheapest, up to a part of
+// tie dearer. Those who have several share themselves out by the number of hosts.
 func (s *scaled) at(price, slope []float64, tie float64) (value float64) {
 	copy(slope, s.whole)
 	for i, v := range s.whole {
@@ -158,8 +158,8 @@ const patience = 12
 // together is how many steps are taken with one price a dimension for all classes.
 const together = 150
 
-// descend takes so many steps: the first with one price a dimension, the others with prices by class. It begins with prices of 0,
-// at which all that is wanted and fits somewhere is the bound.
+// descend takes so many steps: the first with one price a dimension, the others with prices by class. It begins with
+// prices of 0, at which all that is wanted and fits somewhere is the bound.
 func (s *scaled) descend(steps int) *best {
 	low := &best{value: math.Inf(1), price: make([]float64, len(s.whole))}
 	s.walk(low, min(steps, together), true)
@@ -167,8 +167,9 @@ func (s *scaled) descend(steps int) *best {
 	return low
 }
 
-// walk takes steps from the best prices so far. A step goes against the slope, of a class by its number of hosts, as far as would
-// take the value down to what is granted if the slope held so long (Polyak), times a part that becomes smaller.
+// walk takes steps from the best prices so far. A step goes against the slope, of a class by its number of hosts, as
+// far as would take the value down to what is granted if the slope held so long (Polyak), times a part that becomes
+// smaller.
 func (s *scaled) walk(low *best, steps int, alike bool) {
 	price, slope := slices.Clone(low.price), make([]float64, len(low.price))
 	part, waited := 1.0, 0

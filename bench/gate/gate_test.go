@@ -48,7 +48,9 @@ func TestSlower(t *testing.T) {
 	if err := m.show(&out, held); err != nil {
 		t.Fatal(err)
 	}
-	if s := out.String(); !strings.HasPrefix(s, "SLOWER: 1 of 2;") || strings.Count(s, "slower") != 1 || !strings.Contains(s, "2.600 │ 2.000 │ 1.30 │ slower") {
+	s := out.String()
+	if !strings.HasPrefix(s, "SLOWER: 1 of 2;") || strings.Count(s, "slower") != 1 ||
+		!strings.Contains(s, "2.600 │ 2.000 │ 1.30 │ slower") {
 		t.Errorf("got\n%s", s)
 	}
 }

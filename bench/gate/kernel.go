@@ -5,9 +5,9 @@ import "slices"
 // kernelWords is how many words the baseline kernel works on: 256 KiB.
 const kernelWords = 1 << 15
 
-// kernel is what a machine takes for a fixed piece of work that no change of stint touches: words are written, sorted, looked up
-// in an order that no cache foresees, and summed. So it has what a cycle has too, of each something: moving bytes, branches, loads that
-// wait for each other.
+// kernel is what a machine takes for a fixed piece of work that no change of stint touches: words are written,
+// sorted, looked up in an order that no cache foresees, and summed. So it has what a cycle has too, of each
+// something: moving bytes, branches, loads that wait for each other.
 type kernel struct{ words, sorted []uint64 }
 
 func newKernel() *kernel {

@@ -1,7 +1,8 @@
-// Command gate tells whether stint became slower: it measures small clusters and tables, and fails where one takes a quarter
-// longer than the committed file says. Times are processor time ÷ that of a kernel that no change of stint touches, measured in turn
-// on one processor, so that a figure means the same on a slower machine; of each the shortest of many short runs counts, since what others do on
-// a machine only makes runs longer. A figure that fails is measured again, some times over, before it is one.
+// Command gate tells whether stint became slower: it measures small clusters and tables, and fails where one takes a
+// quarter longer than the committed file says. Times are processor time ÷ that of a kernel that no change of stint
+// touches, measured in turn on one processor, so that a figure means the same on a slower machine; of each the
+// shortest of many short runs counts, since what others do on a machine only makes runs longer. A figure that fails
+// is measured again, some times over, before it is one.
 package main
 
 import (

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// planted are slowdowns of 30 %: of a file a text and what stands in its place, which makes the work around it spin for three
-// tenths of the processor time that it took; and which figures must be told as slower.
+// planted are slowdowns of 30 %: of a file a text and what stands in its place, which makes the work around it spin
+// for three tenths of the processor time that it took; and which figures must be told as slower.
 var planted = []struct {
 	name, file, old, new string
 	slower               []string
@@ -48,8 +48,8 @@ var added = map[string]string{
 		"	return (int64(u.Utime.Sec)+int64(u.Stime.Sec))*1e6 + int64(u.Utime.Usec) + int64(u.Stime.Usec)\n}\n",
 }
 
-// TestPlanted builds gates with a slowdown each, by overlay, and one without: each must tell of its own, and the one without of none.
-// STINT_PROOF is how often: 1 is the default, twice as often without.
+// TestPlanted builds gates with a slowdown each, by overlay, and one without: each must tell of its own, and the one
+// without of none. STINT_PROOF is how often: 1 is the default, twice as often without.
 func TestPlanted(t *testing.T) {
 	times := 1
 	if s := os.Getenv("STINT_PROOF"); s != "" {

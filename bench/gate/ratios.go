@@ -90,7 +90,8 @@ func (m *measured) show(w io.Writer, held *ratios) error {
 			fmt.Sprintf("%.2f", ratio/held.Of[f]), mark})
 	}
 	here := measure.Here()
-	_, err := fmt.Fprintf(w, "%s; the limit is × %.2f\n%s\nthe shortest of %d runs each; the kernel took %.0f µs\n%s, load %s\nheld: %s, %s\n",
-		verdict, slower, t.Render(), m.runs, m.base, here, here.Load1, held.CPU, held.Go)
+	fmt.Fprintf(w, "%s; the limit is × %.2f\n%s\n", verdict, slower, t.Render())
+	_, err := fmt.Fprintf(w, "the shortest of %d runs each; the kernel took %.0f µs\n%s, load %s\nheld: %s, %s\n",
+		m.runs, m.base, here, here.Load1, held.CPU, held.Go)
 	return err
 }

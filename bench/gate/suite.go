@@ -26,8 +26,8 @@ type suite struct {
 	run     func() ([]float64, error) // by figure
 }
 
-// size is a generated cluster. All are so small that a measured time is a millisecond or two: others who want the processor leave
-// some of such times alone, of longer ones none.
+// size is a generated cluster. All are so small that a measured time is a millisecond or two: others who want the
+// processor leave some of such times alone, of longer ones none.
 type size struct {
 	make func(datasets.Options) (*datasets.Dataset, error)
 	of   datasets.Options
@@ -111,8 +111,9 @@ func (c *cycles) settle() error {
 	return fmt.Errorf("the cluster is not at rest after %d cycles", settleMax)
 }
 
-// gridCycles measures, on one cluster, the stages grant and explain of a cold cycle; at rest, a warm cycle with another row in a
-// hundred; and the stage reclaim of a cycle in which every fourth consumer wants again what others have meanwhile.
+// gridCycles measures, on one cluster, the stages grant and explain of a cold cycle; at rest, a warm cycle with
+// another row in a hundred; and the stage reclaim of a cycle in which every fourth consumer wants again what others
+// have meanwhile.
 func gridCycles() (suite, error) {
 	c, err := grid.open()
 	if err != nil {

@@ -21,8 +21,8 @@ const (
 	workMax  = 4 << 30 // steps × classes × sizes × dimensions
 )
 
-// Bounds gives the bound of each plan in a state, as its last cycle left it. What is held on a host counts as its capacity where
-// that is more, and as wanted where less is. Error: a BUG of the figures.
+// Bounds gives the bound of each plan in a state, as its last cycle left it. What is held on a host counts as its
+// capacity where that is more, and as wanted where less is. Error: figures that no state has.
 func Bounds(s *cluster.State) (all []PlanBound, err error) {
 	for i := range s.Plans {
 		p := &s.Plans[i]

@@ -56,16 +56,19 @@ func (c *chart) write(w io.Writer) error {
 	}
 	x, y := axisOf(left, right, c.x), axisOf(bottom, top, ys...)
 	b := &errWriter{w: w}
-	b.f(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" font-family="sans-serif" font-size="12">`, width, height)
+	b.f(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" `, width, height)
+	b.f(`font-family="sans-serif" font-size="12">`)
 	b.f(`<rect width="%g" height="%g" fill="white"/>`, width, height)
 	b.f(`<text x="%g" y="20" font-size="14">%s</text>`, left, c.title)
 	for p := x.low; p <= x.high; p++ {
 		at := x.at(math.Pow(10, p))
-		b.f(`<path d="M%.1f %gV%g" stroke="#ddd"/><text x="%.1f" y="%g" text-anchor="middle">%s</text>`, at, top, bottom, at, bottom+16, power(p))
+		b.f(`<path d="M%.1f %gV%g" stroke="#ddd"/>`, at, top, bottom)
+		b.f(`<text x="%.1f" y="%g" text-anchor="middle">%s</text>`, at, bottom+16, power(p))
 	}
 	for p := y.low; p <= y.high; p++ {
 		at := y.at(math.Pow(10, p))
-		b.f(`<path d="M%g %.1fH%g" stroke="#ddd"/><text x="%g" y="%.1f" text-anchor="end">%s</text>`, left, at, right, left-6, at+4, power(p))
+		b.f(`<path d="M%g %.1fH%g" stroke="#ddd"/>`, left, at, right)
+		b.f(`<text x="%g" y="%.1f" text-anchor="end">%s</text>`, left-6, at+4, power(p))
 	}
 	b.f(`<text x="%g" y="%g" text-anchor="middle">%s</text>`, (left+right)/2, height-10, c.xName)
 	b.f(`<text transform="translate(16 %g) rotate(-90)" text-anchor="middle">%s</text>`, (top+bottom)/2, c.yName)

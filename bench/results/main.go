@@ -1,5 +1,5 @@
-// Command results measures clusters of growing size with `stint bench`, and writes docs/results.md with a table, a curve and the
-// command lines of each.
+// Command results measures clusters of growing size with `stint bench`, and writes docs/results.md with a table, a
+// curve and the command lines of each.
 package main
 
 import (
@@ -131,10 +131,13 @@ func (s *series) measure(binary string, cycles int) (points []point, err error) 
 // table writes a section: the picture, the figures, how to have them.
 func (s *series) table(w *bytes.Buffer, points []point, cycles int) {
 	fmt.Fprintf(w, "\n## By %s\n\n%s\n\n![time against %s](results/%s.svg)\n\n", s.name, s.about, s.name, s.name)
-	fmt.Fprintf(w, "| %s | cold ms | warm ms | ÷ floor | units decided a second | placed | of the bound | peak MB |\n|---:|---:|---:|---:|---:|---:|---:|---:|\n", s.name)
+	fmt.Fprintf(w, "| %s | cold ms | warm ms | ÷ floor | units decided a second | placed | of the bound | peak MB |\n", s.name)
+	fmt.Fprintln(w, "|---:|---:|---:|---:|---:|---:|---:|---:|")
 	for i, p := range points {
-		fmt.Fprintf(w, "| %d | %.1f | %.2f | %.1f | %.2f M | %.1f %% | %.1f %% | %d |\n", s.sizes[i], p.ColdMS.P50, p.WarmMS.P50, p.ColdOverFloor,
-			p.DecisionsPerSecond/1e6, 100*float64(p.UnitsPlaced)/float64(p.UnitsWanted), 100*p.Bounds[0].Ratio, p.PeakRSSBytes/1_000_000)
+		placed := float64(p.UnitsPlaced) / float64(p.UnitsWanted)
+		fmt.Fprintf(w, "| %d | %.1f | %.2f | %.1f | %.2f M | %.1f %% | %.1f %% | %d |\n", s.sizes[i],
+			p.ColdMS.P50, p.WarmMS.P50, p.ColdOverFloor, p.DecisionsPerSecond/1e6, 100*placed, 100*p.Bounds[0].Ratio,
+			p.PeakRSSBytes/1_000_000)
 	}
 	fmt.Fprintf(w, "\n```sh\n")
 	for _, size := range s.sizes {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// benchKeys are what SPEC chapter 9 wants of bench's JSON, as paths; those of times and memory, which alone differ between two
-// runs, are the first.
+// benchKeys are what SPEC chapter 9 wants of bench's JSON, as paths; those of times and memory, which alone differ
+// between two runs, are the first.
 var (
 	benchVarying = []string{
 		"cold_ms.p50", "cold_ms.p99", "cold_ms.max", "warm_ms.p50", "warm_ms.p99", "warm_ms.max",
@@ -28,7 +28,8 @@ var (
 	}
 )
 
-// TestBenchJSON: all figures are there that are promised, and two runs of the same flags differ in times and memory only.
+// TestBenchJSON: all figures are there that are promised, and two runs of the same flags differ in times and memory
+// only.
 func TestBenchJSON(t *testing.T) {
 	run := func() map[string]any {
 		var out, problems bytes.Buffer

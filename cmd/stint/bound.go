@@ -33,8 +33,8 @@ func boundOf(from *place, cycle string, stderr io.Writer) ([]measure.PlanBound, 
 	return measure.Bounds(b.state)
 }
 
-// printBounds prints of each plan first what is held of the most that there could be, then what that is made of and where the
-// rest is.
+// printBounds prints of each plan first what is held of the most that there could be, then what that is made of and
+// where the rest is.
 func printBounds(w io.Writer, bounds []measure.PlanBound) error {
 	for i, b := range bounds {
 		if i > 0 {
