@@ -17,7 +17,7 @@ import (
 type Standing struct {
 	Cycle int64
 
-	kept     *keptColumns
+	kept      *keptColumns
 	requests  func() *decision.Table
 	hosts     func() *decision.Table
 	inventory func() *decision.Table
