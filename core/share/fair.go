@@ -1,0 +1,62 @@
+package share
+
+import (
+	"cmp"
+	"math/bits"
+)
+
+// Slack is by how much shares may differ and still count as equal where fair reclaim compares distances from quotas: 2⁻³² of a pool. Usages and
+// quotas lose up to one 2⁻⁴⁸ for each leaf and unit size to rounding; what is a tie in truth must not be decided by that.
+const Slack = 1 << slackBits
+
+const slackBits = 16
+
+// Squares is by how much a move lowers the sum of the squares of distances from quotas (MD-17), exactly. The zero value is a move of nothing.
+type Squares struct {
+	hi int64
+	lo uint64
+}
+
+// Add counts that someone who is so far from its quota comes so much nearer to it, or passes it: moved × (2 × distance − moved), as
+// the square of the distance was distance² and is (distance − moved)². Moved is ≥ 0. A distance below 0 is one that grows.
+func (s *Squares) Add(distance, moved int64) {
+	by := 2*distance - moved // shares are a few times One at most
+	abs := uint64(max(by, -by))
+	hi, lo := bits.Mul64(abs, uint64(moved))
+	carry := uint64(0)
+	if by < 0 {
+		s.lo, carry = bits.Sub64(s.lo, lo, 0)
+		s.hi -= int64(hi + carry)
+		return
+	}
+	s.lo, carry = bits.Add64(s.lo, lo, 0)
+	s.hi += int64(hi + carry)
+}
+
+// Lower tells whether the sum is lower after the move.
+func (s *Squares) Lower() bool { return s.hi > 0 || s.hi == 0 && s.lo > 0 }
+
+// Band is how far one whose quota is so much must be from it before a unit that counts so much moves: by one unit, and by so many
+// thousandths of its quota (fair_band).
+func Band(quota, unit, milli int64) int64 {
+	part, _ := Scale(quota, milli, 1000)
+	return max(unit, part)
+}
+
+// Farther compares two distances for their ratios, in steps of the slack: above 0 when the first is the greater. A ratio of 0 makes
+// any distance greater than one with another.
+func Farther(x, ratioX, y, ratioY int64) int {
+	if ratioX == 0 || ratioY == 0 {
+		return cmp.Compare(min(ratioY, 1), min(ratioX, 1))
+	}
+	x, y = (x+Slack/2)>>slackBits, (y+Slack/2)>>slackBits
+	switch {
+	case ratioX == ratioY || x < 0 != (y < 0):
+		return cmp.Compare(x, y)
+	case x < 0:
+		x, y, ratioX, ratioY = -y, -x, ratioY, ratioX
+	}
+	xh, xl := bits.Mul64(uint64(x), uint64(ratioY))
+	yh, yl := bits.Mul64(uint64(y), uint64(ratioX))
+	return cmp.Or(cmp.Compare(xh, yh), cmp.Compare(xl, yl))
+}
