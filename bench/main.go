@@ -95,6 +95,7 @@ func main() {
 	seed := flag.Uint64("seed", 1, "seed of the generated clusters")
 	output := flag.String("output", "table", "table or json")
 	only := flag.String("only", "", "the suites whose names match a regular expression; ratios to others are left out")
+	disturb := flag.Bool("churn", false, "count what fair reclaim stops instead of measuring times")
 	profile := flag.String("cpuprofile", "", "file for a CPU profile")
 	flag.Parse()
 	heap.Floor() // as the command does
@@ -116,6 +117,23 @@ func main() {
 			os.Exit(2)
 		}
 		defer pprof.StopCPUProfile()
+	}
+	if *disturb {
+		list, err := measureChurn(*seed)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		if *output == "json" {
+			err = json.NewEncoder(os.Stdout).Encode(map[string]any{"machine": measure.Here().String(), "seed": *seed, "churn": list})
+		} else {
+			showChurn(list)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
 	}
 	results, err := measureAll(*runs, *seed)
 	if err != nil {
