@@ -48,7 +48,7 @@ func TestNow(t *testing.T) {
 	b.see(".treemap svg", `Treemap of ncpus by consumer: 9\d\.\d % used`)
 
 	b.click(".f-short a", `/Research/Train, short 285`)
-	b.see(".panel .answer", `/Research/Train is short of 285 units: there is room enough in sum`)
+	b.see(".panel .answer", `/Research/Train is short of 285 units; for 284 of them: there is room enough in sum`)
 	b.see(".panel .points", `in the way: /Research/Sweep`)
 	b.see(".panel .rule", `^MD-11`)
 	b.see(".panel time", `2026-01-05 14:20:00 UTC \(in 20 min\)`)
