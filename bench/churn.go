@@ -12,22 +12,22 @@ import (
 	"github.com/stintd/stint/datasets"
 )
 
-// churn is how much work of others fair reclaim stops (MD-17), in a cluster in which twice as much is wanted as fits.
+// churn is how many units fair reclaim stops (MD-17), in a cluster whose demand is twice what fits.
 type churn struct {
 	Name      string  `json:"name"`
 	Granted   int64   `json:"granted"`       // in the first three cycles of a cold cluster
-	TakenBack int64   `json:"taken_back"`    // of that for a share, also what was granted and taken back in one cycle
-	PerMille  float64 `json:"per_1000"`      //
+	TakenBack int64   `json:"taken_back"`    // reclaims for a share, less those cancelled
+	PerMille  float64 `json:"per_1000"`      // units taken back of 1,000 granted
 	Settled   int     `json:"settled_after"` // cycles until the cluster was at rest
 	Changes   int     `json:"changes"`       // of one unit each, each after rest
 	Mean      float64 `json:"stopped_mean"`  // units of others that are stopped for one
 	Median    int64   `json:"stopped_median"`
 	Worst     int64   `json:"stopped_worst"`
-	Back      int64   `json:"come_back"` // of these, units that come back to the sub-allocation that they were taken from
+	Back      int64   `json:"come_back"` // units granted again to the sub-allocation that lost them
 	Cycles    int     `json:"cycles_worst"`
 }
 
-// churns are the clusters that are looked at.
+// churns are the clusters that churn is measured on.
 var churns = []suite{
 	{"grid", 10_000, 200, 0, 6, datasets.Grid},
 	{"hetero", 10_000, 200, 0, 6, datasets.Hetero},
@@ -43,7 +43,7 @@ const (
 	churnProbe   = 40  // units for each host that are more than fit
 )
 
-// measureChurn plays them.
+// measureChurn measures the churn of each cluster of churns.
 func measureChurn(seed uint64) (list []*churn, err error) {
 	for _, s := range churns {
 		o := datasets.Options{Hosts: s.Hosts, Consumers: s.Consumers, Units: int64(s.Hosts) * churnProbe, Shapes: s.Shapes, Seed: seed}
@@ -61,7 +61,8 @@ func measureChurn(seed uint64) (list []*churn, err error) {
 	return list, nil
 }
 
-// play makes a cluster and gives how many units its first cycle grants; where it counts, that, its next cycles and the changes are looked at.
+// play makes a cluster and gives how many units its first cycle grants. With counts it goes on until the cluster is at
+// rest, then makes the changes, and counts reclaims into c.
 func (c *churn) play(s suite, o datasets.Options, seed uint64, counts bool) (granted int64, err error) {
 	data, err := s.make(o)
 	if err != nil {
@@ -102,7 +103,7 @@ func (c *churn) play(s suite, o datasets.Options, seed uint64, counts bool) (gra
 	return 0, c.change(site, data, seed)
 }
 
-// change has one row after the other want a unit more, and counts what that stops.
+// change has one random row after the other want a unit more, and counts the units stopped for each.
 func (c *churn) change(site *churning, data *datasets.Dataset, seed uint64) error {
 	r, units := rand.New(rand.NewPCG(seed, 17)), data.Demand.Units
 	var list []int64
@@ -136,7 +137,8 @@ type churning struct {
 	stopped     map[cluster.SubID]int64 // units taken for a share that did not come back
 }
 
-// run decides a cycle and counts what is stopped in it, and what comes back.
+// run decides a cycle, and counts the units that it stops and those that it grants again to whom they were taken from.
+// O(rows of grants and reclaims × sub-allocations).
 func (c *churning) run() {
 	c.runner.Run(c.state, c.state.NowUS+c.state.Policy.IntervalUS, &c.out)
 	sub := func(k *decision.Key, i int) cluster.SubID {
@@ -170,7 +172,7 @@ func (c *churning) run() {
 	}
 }
 
-// showChurn prints what was counted.
+// showChurn prints the churn of clusters as a table.
 func showChurn(list []*churn) {
 	fmt.Println("units of others that fair reclaim stops; twice as much is wanted as fits")
 	fmt.Printf("\n%-16s %9s %8s %6s %7s   %5s %6s %6s %5s %6s\n", "cluster", "granted", "stopped", "‰", "at rest", "mean", "median", "worst", "back", "cycles")

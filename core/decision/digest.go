@@ -46,7 +46,7 @@ func Digest(tables []Table) string {
 		for j := range t.Columns {
 			c := &t.Columns[j]
 			name := digestName(t.Name, c.Name)
-			if t.Name == "plans" && (name == "author" || name == "message") { // count as not known
+			if t.Name == "plans" && (name == "author" || name == "message") { // neither counts in the digest
 				c = &Column{Type: Text, Code: without(t.Rows)}
 			}
 			if name != "" {

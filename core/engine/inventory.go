@@ -14,7 +14,7 @@ func Inventory(s *cluster.State) *decision.Table { return columnsOf(s).inventory
 // Requests is the table of what is asked for, a row for each sub-allocation. O(sub-allocations).
 func Requests(s *cluster.State) *decision.Table { return columnsOf(s).requests() }
 
-// columnsOf keeps the columns of a state that nobody changes meanwhile.
+// columnsOf copies the columns of a state, which nobody may change meanwhile.
 func columnsOf(s *cluster.State) *keptColumns {
 	return keep(s, &keptColumns{}, func(d decision.Dict) decision.Dict { return d })
 }

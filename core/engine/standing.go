@@ -12,8 +12,8 @@ import (
 )
 
 // Standing is what stands after a cycle besides its decisions and holdings: what is asked for, what hosts there are and
-// who pushed what. Readers share it; nobody changes it. Its tables are made when somebody first asks for them, out of
-// columns that were kept of the state: whoever reads pays for them, and no cycle does.
+// who pushed what. Readers share it; nobody changes it. A cycle that changed something keeps copies of the state's
+// columns, as far as they differ from those kept before; a table is made of them when a reader first asks for it.
 type Standing struct {
 	Cycle int64
 
@@ -90,7 +90,7 @@ type keptPlan struct {
 	cap, free [][]int64
 }
 
-// share is a column as it is now: the one that was kept, if it is the same, else a copy.
+// share gives the column that was kept, where it is equal to the state's, else a copy of the state's. O(rows).
 func share[T comparable](kept, now []T) []T {
 	if slices.Equal(kept, now) {
 		return kept
@@ -111,7 +111,8 @@ func shareAll(kept, now [][]int64) [][]int64 {
 	return all
 }
 
-// keep copies what of the state is another than in old. O(sub-allocations + hosts), at the speed at which memory is compared.
+// keep gives the columns of a state; those equal to old ones are shared with old. O(sub-allocations + hosts): columns are
+// compared whole, whatever changed.
 func keep(s *cluster.State, old *keptColumns, dict func(decision.Dict) decision.Dict) *keptColumns {
 	b, h := &s.Sub, &s.Host
 	k := &keptColumns{

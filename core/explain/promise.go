@@ -8,7 +8,7 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// by tells when something is due after the cycle: the instant, and how long that is.
+// by tells an instant, and how long after the cycle it comes.
 func (f *Facts) by(us int64) string {
 	if us == f.NowUS {
 		return instant(us) + " (now)"
@@ -66,7 +66,7 @@ func (p *part) waiting(s *Shortfall) string {
 	return with(text, p.wants(last))
 }
 
-// joining says for whose room a shortfall's units wait where nothing is taken back for them alone: the blocker's.
+// joining says whose units must go before a shortfall's units fit, where no reclaim is for these alone: the blocker's.
 func (p *part) joining(s *Shortfall) string {
 	if s.Blocker == "" || s.Until == "" {
 		return "it gets what others give back on the same hosts"
@@ -101,11 +101,11 @@ func (p *part) wants(r *Reclaim) string {
 	case r.Reason == "recall" && r.For != nil:
 		owners := p.lendersOf(r)
 		if len(owners) == 0 || slices.Equal(owners, []string{r.For.Consumer}) {
-			return "they are on " + p.things() + " that it owns"
+			return "the units are on " + p.things() + " that " + r.For.Consumer + " owns"
 		}
 		return p.recalled(r)
-	case r.Reason == "fair_share":
-		return "it is below what it deserves, and they are above"
+	case r.Reason == "fair_share" && r.For != nil:
+		return r.For.Consumer + " is below what it deserves, and " + r.Consumer + " above"
 	case r.Reason == "over_limit":
 		return r.Consumer + " holds more than it may by now"
 	}
@@ -118,8 +118,8 @@ func (p *part) overdue(s *Shortfall) bool {
 	return slices.ContainsFunc(list, func(r Reclaim) bool { return r.Overdue })
 }
 
-// leaving says, where units of the target are being taken back, how many, for whom, by when and why: of several reclaims
-// what is so for most units.
+// leaving says how many units of the target are being taken back, for whom, by when and why; "" for none. Of several
+// reclaims it tells the taker and reason of most units.
 func (p *part) leaving() string {
 	if len(p.Leaving) == 0 {
 		return ""
@@ -158,7 +158,7 @@ func (p *part) leaving() string {
 	if r.Reason == "recall" {
 		words = p.recalled(r)
 		if owners := p.lendersOf(r); r.For != nil && slices.Equal(owners, []string{r.For.Consumer}) {
-			words = r.For.Consumer + " lent what they are on, and wants it back"
+			words = "the units are on " + p.things() + " that " + r.For.Consumer + " lent and wants back"
 		}
 	}
 	text = with(text, words)

@@ -5,20 +5,24 @@ import (
 	"math/bits"
 )
 
-// Slack is by how much shares may differ and still count as equal where fair reclaim compares distances from quotas: 2⁻³² of a pool. Usages and
-// quotas lose up to one 2⁻⁴⁸ for each leaf and unit size to rounding; what is a tie in truth must not be decided by that.
+// This file has the arithmetic of fair reclaim by usage quotas (MD-17), for the room core/reclaim that docs/heart.md
+// plans. Today's fair reclaim, in core/md, does not use it yet.
+
+// Slack is by how much shares may differ and still count as equal, where distances from quotas are compared: 2⁻³² of a
+// pool. Usages and quotas lose up to one 2⁻⁴⁸ for each leaf and unit size to rounding, and rounding must decide no tie.
 const Slack = 1 << slackBits
 
 const slackBits = 16
 
-// Squares is by how much a move lowers the sum of the squares of distances from quotas (MD-17), exactly. The zero value is a move of nothing.
+// Squares is by how much a move lowers the sum of the squares of distances from quotas (MD-17), exactly. The zero value
+// is a move of nothing.
 type Squares struct {
 	hi int64
 	lo uint64
 }
 
-// Add counts that someone who is so far from its quota comes so much nearer to it, or passes it: moved × (2 × distance − moved), as
-// the square of the distance was distance² and is (distance − moved)². Moved is ≥ 0. A distance below 0 is one that grows.
+// Add counts a leaf that comes nearer to its quota by moved ≥ 0, or passes it: moved × (2 × distance − moved), as the
+// square of the distance was distance² and is (distance − moved)². Of a leaf that goes farther the distance is below 0.
 func (s *Squares) Add(distance, moved int64) {
 	by := 2*distance - moved // shares are a few times One at most
 	abs := uint64(max(by, -by))
@@ -36,15 +40,15 @@ func (s *Squares) Add(distance, moved int64) {
 // Lower tells whether the sum is lower after the move.
 func (s *Squares) Lower() bool { return s.hi > 0 || s.hi == 0 && s.lo > 0 }
 
-// Band is how far one whose quota is so much must be from it before a unit that counts so much moves: by one unit, and by so many
-// thousandths of its quota (fair_band).
+// Band is how far a leaf must be from its quota before its unit moves: by the unit's usage, and by so many thousandths of
+// the quota (fair_band).
 func Band(quota, unit, milli int64) int64 {
 	part, _ := Scale(quota, milli, 1000)
 	return max(unit, part)
 }
 
-// Farther compares two distances for their ratios, in steps of the slack: above 0 when the first is the greater. A ratio of 0 makes
-// any distance greater than one with another.
+// Farther compares distance ÷ ratio of two leaves, in steps of the slack: above 0 when the first is greater. A leaf with a
+// ratio of 0 comes before all that have another.
 func Farther(x, ratioX, y, ratioY int64) int {
 	if ratioX == 0 || ratioY == 0 {
 		return cmp.Compare(min(ratioY, 1), min(ratioX, 1))

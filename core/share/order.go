@@ -2,8 +2,8 @@ package share
 
 import "slices"
 
-// Order keeps who is in it sorted by distance ÷ ratio, the farthest first, while distances change. Ids are numbers ≥ 0; the zero value is
-// ready after Reset.
+// Order keeps leaves sorted by distance ÷ ratio, the farthest first, while distances change. Ids of leaves are numbers
+// ≥ 0; the zero value is ready after Reset.
 type Order struct {
 	List []int32 // the ids, in order
 	Last bool    // the farthest stands last, where it is cheap to take out
@@ -20,7 +20,8 @@ func (o *Order) Reset(n int) {
 	clear(o.in)
 }
 
-// Before compares two that are, or were, in it: below 0 when the first stands before the second. Of equal distances the smaller tie does; no two have the same.
+// Before compares two leaves that are, or were, in the order: below 0 when the first stands before the second. Of equal
+// distances the smaller tie stands first; no two ties are equal.
 func (o *Order) Before(a, b int32) int {
 	if o.Last {
 		a, b = b, a
@@ -31,16 +32,16 @@ func (o *Order) Before(a, b int32) int {
 	return int(o.tie[a]) - int(o.tie[b])
 }
 
-// Add adds one that is not in it, behind the others: Sort puts them in order.
+// Add adds a leaf that is not in the order behind the others; Sort puts all in order.
 func (o *Order) Add(id int32, distance, ratio int64, tie int32) {
 	o.distance[id], o.ratio[id], o.tie[id], o.in[id] = distance, ratio, tie, true
 	o.List = append(o.List, id)
 }
 
-// Sort sorts those that were added.
+// Sort sorts all leaves.
 func (o *Order) Sort() { slices.SortFunc(o.List, o.Before) }
 
-// Distance is that of one in it, 0 of others.
+// Distance is the distance of a leaf in the order, 0 of others.
 func (o *Order) Distance(id int32) int64 {
 	if !o.in[id] {
 		return 0
@@ -48,23 +49,23 @@ func (o *Order) Distance(id int32) int64 {
 	return o.distance[id]
 }
 
-// Has tells whether one is in it.
+// Has tells whether a leaf is in the order.
 func (o *Order) Has(id int32) bool { return o.in[id] }
 
-// Remove takes one out that is in it. O(those behind it).
+// Remove takes a leaf out of the order. O(leaves behind it).
 func (o *Order) Remove(id int32) {
 	i, _ := slices.BinarySearchFunc(o.List, id, o.Before)
 	o.List, o.in[id] = slices.Delete(o.List, i, i+1), false
 }
 
-// Put puts one that is not in it where it belongs. O(those behind it).
+// Put puts a leaf that is not in the order at its place. O(leaves behind it).
 func (o *Order) Put(id int32, distance, ratio int64, tie int32) {
 	o.distance[id], o.ratio[id], o.tie[id], o.in[id] = distance, ratio, tie, true
 	i, _ := slices.BinarySearchFunc(o.List, id, o.Before)
 	o.List = slices.Insert(o.List, i, id)
 }
 
-// Move puts one that is in it where it belongs with another distance.
+// Move gives a leaf of the order another distance and its place.
 func (o *Order) Move(id int32, distance int64) {
 	if o.distance[id] != distance {
 		o.Remove(id)

@@ -19,6 +19,7 @@ type hybrids struct {
 	above      []int64 // held above the quota; of a branch the sum of its leaves
 	gives      []int64 // what of above is to be taken
 	all        bool    // whether others than those that are to give do so too
+	wanting    wanting // see Planner.wanting
 	free       []int64 // what of its reserve, or of those below it, is neither held nor promised
 	below      []int64 // Σ free of the children
 	laid       bool    // whether these two are there

@@ -48,17 +48,17 @@ func (m *Planner) forReserves() {
 	}
 }
 
-// wanting is what of reserves nobody will hold once all sets under way are done (CYC-7), by hybrid consumer.
+// wanting is how many slots of reserves nobody will hold once all sets under way are done (CYC-7), by hybrid consumer.
 type wanting struct {
 	parent []plan.Node
-	lacks  []int64 // of its reserve less what will be held and is promised below; below zero where that is more
-	below  []int64 // what those right below it want, together
+	lacks  []int64 // its reserve less the slots that will be held or are promised below it; may be below zero
+	below  []int64 // the slots that the reserves below it want, together
 }
 
-// wanting computes it. O(consumers).
+// wanting computes the slots that reserves want, in place of those computed before. O(consumers).
 func (m *Planner) wanting() *wanting {
-	n := m.policy.Len()
-	w := &wanting{parent: m.policy.Parent, lacks: make([]int64, n), below: make([]int64, n)}
+	n, w := m.policy.Len(), &m.hybrid.wanting
+	w.parent, w.lacks, w.below = m.policy.Parent, zeroed(w.lacks, n), zeroed(w.below, n)
 	for c := plan.Node(n - 1); c > plan.Root; c-- {
 		if !m.isHybrid(c) {
 			continue
@@ -66,17 +66,17 @@ func (m *Planner) wanting() *wanting {
 		if m.policy.Leaf(c) {
 			w.lacks[c] -= m.figure.net[kindHybrid][c]
 		}
-		w.lacks[w.parent[c]] += w.lacks[c] // as yet what is held
+		w.lacks[w.parent[c]] += w.lacks[c] // as yet the slots held, below zero
 		w.lacks[c] += m.hybrid.reserve[c] - m.figure.roomHybrid[c]
 		w.below[w.parent[c]] += w.of(c)
 	}
 	return w
 }
 
-// of is what the reserves of a consumer and of all below it want.
+// of is how many slots the reserves of a consumer and of all below it want.
 func (w *wanting) of(c plan.Node) int64 { return max(0, w.below[c], w.lacks[c]) }
 
-// spare is how many slots of a leaf could go without any reserve below a consumer wanting more. O(depth).
+// spare is how many slots of a leaf could be given back before the reserves below a consumer want more. O(depth).
 func (w *wanting) spare(n, leaf plan.Node) int64 {
 	least := int64(unbound)
 	for c := leaf; c != n; c = w.parent[c] {

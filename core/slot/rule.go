@@ -448,9 +448,12 @@ func (m *Planner) overMax() {
 		return
 	}
 	m.reclaim.skip = map[cluster.SubID]bool{}
-	want := m.wanting()
+	var want *wanting // made where something is over
 	for n := plan.Node(m.policy.Len() - 1); n > plan.Root; n-- {
 		if m.p.Terms.Member[n] && m.overBy(n) > 0 {
+			if want == nil {
+				want = m.wanting()
+			}
 			m.takeAbove(n, want, false, kindBorrow)
 			m.takeAbove(n, want, false, kindShare)
 			rest := []int{kindHybrid, kindOwed, kindOwn, kindStray} // of hybrid branches one is like another
