@@ -223,6 +223,7 @@ func (p *Policy) items(named func(path string) string) (list []item) {
 		path := named(p.Path[n])
 		list = append(list, simple("consumer "+path, "", path,
 			numberFact("rank", int64(p.Rank[n]), 0), durationFact("reclaim_grace", p.ReclaimUS[n], 0),
+			durationFact("min_runtime", p.RuntimeUS[n], 0),
 			textFact("admins", strings.Join(p.Admins[n], ", "), ""), textFact("users", strings.Join(p.Users[n], ", "), ""),
 			flagFact("system", p.System[n], false)))
 	}
@@ -370,7 +371,7 @@ func (p *Policy) mdItems(list []item, m *MDPlan, named func(string) string) []it
 		textFact("placement", m.Placement.String(), "best_fit"), durationFact("public_pool.grace", m.PublicGraceUS, Unlimited),
 		flagFact("reclaim_for_preference", m.ReclaimForPref, false),
 		numberFact("ownership_rebalance", int64(m.OwnershipRebalance), 10), flagFact("share_reclaim", m.ShareReclaim, true),
-		numberFact("reclaim_budget", m.ReclaimBudget, Unlimited),
+		textFact("fair_band", decimal(m.FairBandMilli), "0.01"), numberFact("reclaim_budget", m.ReclaimBudget, Unlimited),
 		textFact("release", pick(m.ReleaseConfirmed, "confirmed", "assumed"), "assumed"),
 		durationFact("overdue_after", m.OverdueAfterUS, Unlimited), durationFact("lead", m.LeadUS, 0)))
 	windows := make([]*Window, len(m.Windows))

@@ -98,6 +98,7 @@ var (
 		setting{"path", isPath, "full path, such as /Risk/Intraday", true},
 		setting{"rank", isRank, "order among siblings, 0 first (0)", false},
 		setting{"reclaim_grace", isDuration, "how long its work may go on once its units are taken back (its parent's; 0)", false},
+		setting{"min_runtime", isDuration, "how long its units run at least before fair reclaim may choose them (its parent's; 0)", false},
 		setting{"admins", setOf(isName, peopleMax, 0), "tokens that may change settings below it", false},
 		setting{"users", setOf(isName, peopleMax, 0), "tokens that may push its demand", false},
 		setting{"system", isBool, "it and all below it are services that keep the cluster alive (false)", false},
@@ -154,6 +155,8 @@ var (
 		setting{"reclaim_for_preference", isBool, "an owner takes back what it prefers before it uses what it prefers less (false)", false},
 		setting{"ownership_rebalance", between(1, 1<<31-1), "cycles with changed input between two redistributions of idle owned hosts (10)", false},
 		setting{"share_reclaim", isBool, "what others hold above their share may be taken back (true)", false},
+		setting{"fair_band", schema{"type": "number", "minimum": 0, "maximum": 1}, "part of its quota that a consumer may be above or below it by " +
+			"before a unit moves; never less than one unit (0.01)", false},
 		setting{"reclaim_budget", between(1, numberMax), "units put under reclaim in a cycle, at most (unlimited)", false},
 		setting{"release", oneOf("assumed", "confirmed"), "units are free at their deadline, or when the client releases them (assumed)", false},
 		setting{"overdue_after", isDuration, "how long a confirmation is waited for after the deadline (never given up)", false},

@@ -5,6 +5,7 @@ import "slices"
 const (
 	preferenceDefault = 5
 	overcommitMax     = 1000 * milli
+	fairBandDefault   = milli / 100
 )
 
 // mdPlan reads a multidimensional plan (SPEC chapter 4).
@@ -13,7 +14,7 @@ func (r *reader) mdPlan(p *Policy, v value, t *planned) {
 	if !ok {
 		return
 	}
-	d := MDPlan{Line: v.line(), PublicGraceUS: Unlimited, OwnershipRebalance: 10, ShareReclaim: true,
+	d := MDPlan{Line: v.line(), PublicGraceUS: Unlimited, OwnershipRebalance: 10, ShareReclaim: true, FairBandMilli: fairBandDefault,
 		ReclaimBudget: Unlimited, OverdueAfterUS: Unlimited, OvercommitMilli: filled[int64](len(p.Dimensions), milli)}
 	if at, ok := r.need(v, f, "name"); ok {
 		if d.Name, ok = r.name(at); ok {
@@ -127,6 +128,11 @@ func (r *reader) mdSettings(p *Policy, d *MDPlan, f fields) {
 	}
 	if v, ok := f.get("share_reclaim"); ok {
 		d.ShareReclaim, _ = r.boolean(v)
+	}
+	if v, ok := f.get("fair_band"); ok {
+		if n, ok := r.thousandths(v, 0, milli); ok {
+			d.FairBandMilli = n
+		}
 	}
 	r.pace(f, &d.ReclaimBudget, &d.ReleaseConfirmed, &d.OverdueAfterUS, &d.LeadUS)
 }

@@ -304,6 +304,28 @@ md_plans:
 	}
 }
 
+// TestFairReclaimKeys reads what steers fair reclaim: a band, exact, and a shortest run time that those below inherit.
+func TestFairReclaimKeys(t *testing.T) {
+	p := parsed(t, `
+stint: 1
+dimensions: [ncpus]
+resource_groups: [{name: G, hosts: [h1]}, {name: H, hosts: [h2]}, {name: I, hosts: [h3]}]
+consumers: [{path: /A, min_runtime: 5m}, {path: /A/B}, {path: /A/C, min_runtime: 0}, {path: /D}]
+md_plans:
+  - {name: g, resource_groups: [{name: G}], consumers: [{path: /A}]}
+  - {name: h, resource_groups: [{name: H}], fair_band: 0.125, consumers: [{path: /A}]}
+  - {name: i, resource_groups: [{name: I}], fair_band: 0, consumers: [{path: /A}]}
+`)
+	if want := []int64{0, 300e6, 300e6, 0, 0}; !slices.Equal(p.RuntimeUS, want) {
+		t.Errorf("min_runtime: got %v, want %v", p.RuntimeUS, want)
+	}
+	for i, want := range []int64{10, 125, 0} {
+		if got := p.MDPlans[i].FairBandMilli; got != want {
+			t.Errorf("fair_band of plan %d: got %d thousandths, want %d", i, got, want)
+		}
+	}
+}
+
 // TestSwitchOfPolicy clears in each window what its policy does not know.
 func TestSwitchOfPolicy(t *testing.T) {
 	p := parsed(t, `

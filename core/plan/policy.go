@@ -63,6 +63,7 @@ type Policy struct {
 	Tree
 	Rank        []int32 // by Node, of the top-level entry
 	ReclaimUS   []int64 // by Node: reclaim_grace in µs, its own or that of the nearest above it that has one (SLOT-9)
+	RuntimeUS   []int64 // by Node: min_runtime in µs, its own or that of the nearest above it that has one (REQ-4)
 	Admins      [][]string
 	Users       [][]string
 	System      []bool
@@ -116,6 +117,7 @@ type MDPlan struct {
 	ReclaimForPref       bool
 	OwnershipRebalance   int32
 	ShareReclaim         bool
+	FairBandMilli        int64 // thousandths of a quota: 10 is 0.01
 	ReclaimBudget        int64 // units a cycle, or Unlimited
 	ReleaseConfirmed     bool
 	OverdueAfterUS       int64 // Unlimited when not set

@@ -162,7 +162,7 @@ func (p *Policy) grow(paths []string) {
 	for c := Node(n - 1); c > Root; c-- {
 		t.End[t.Parent[c]] = max(t.End[t.Parent[c]], t.End[c])
 	}
-	p.Rank, p.ReclaimUS, p.System = make([]int32, n), make([]int64, n), make([]bool, n)
+	p.Rank, p.ReclaimUS, p.RuntimeUS, p.System = make([]int32, n), make([]int64, n), make([]int64, n), make([]bool, n)
 	p.Admins, p.Users, p.RenamedFrom = make([][]string, n), make([][]string, n), make([]string, n)
 }
 
@@ -183,6 +183,10 @@ func (r *reader) consumer(p *Policy, n Node, e entry) {
 	p.ReclaimUS[n] = p.ReclaimUS[p.Parent[n]] // which comes before it
 	if v, ok := e.fields.get("reclaim_grace"); ok {
 		p.ReclaimUS[n], _ = r.duration(v)
+	}
+	p.RuntimeUS[n] = p.RuntimeUS[p.Parent[n]]
+	if v, ok := e.fields.get("min_runtime"); ok {
+		p.RuntimeUS[n], _ = r.duration(v)
 	}
 	if v, ok := e.fields.get("admins"); ok {
 		p.Admins[n], _ = r.names(v, peopleMax)
