@@ -23,6 +23,7 @@ func (s *State) Clone() *State {
 	for i := range c.Plans {
 		c.Plans[i].part()
 	}
+	c.Times = s.Times.clone()
 	c.Released, c.Reclaims = slices.Clone(s.Released), slices.Clone(s.Reclaims)
 	c.Shifts = Shifts{slices.Clone(s.Shifts.Host), s.Shifts.flow.clone(), s.Shifts.touch.clone()}
 	c.Changes = s.Changes.clone()

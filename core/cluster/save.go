@@ -11,7 +11,7 @@ import (
 
 // saveForm is the form of a saved state. A field that comes later raises it and is named if c.Since(of that form): states
 // that were saved before are still loaded, and the field is as it was made.
-const saveForm = 3
+const saveForm = 4
 
 // Save names all that later cycles depend on, to be written: see pack.Coder. Until Hold has returned nobody may change the
 // state. What can be made of the rest is left out (Load says what), and so is the policy, of which its keeper has the text.
@@ -123,6 +123,9 @@ func (s *State) fields(c *pack.Coder) (hidden []AllocID) {
 	pack.Column(c, &s.gone)
 	pack.Bool(c, &s.outsideDirty)
 	pack.Column(c, &s.silent)
+	if c.Since(4) {
+		s.Times.fields(c)
+	}
 	pack.Int(c, &s.HostTables)
 	if c.Since(2) {
 		pack.Rows(c, &s.asked, func(a *asked) { a.fields(c) })

@@ -81,6 +81,7 @@ func (s *State) Finish(cycle, nowUS int64) {
 	}
 	s.outsideDirty = false
 	s.Cycle, s.NowUS = cycle, nowUS
+	s.Times.add(cycle, nowUS)
 }
 
 // exceeded tells whether more is held on the host of a parcel than it has.

@@ -34,6 +34,7 @@ type State struct {
 	Revision int64
 	Cycle    int64 // number of the last cycle, 0 before the first
 	NowUS    int64 // the last cycle's now
+	Times    Times
 
 	Consumer   Names        // paths, by ConsumerID
 	ConsumerOf []ConsumerID // by plan.Node of the policy in force
