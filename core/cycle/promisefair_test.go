@@ -1,40 +1,68 @@
 package cycle_test
 
 import (
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"pgregory.net/rapid"
 
+	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/oracle"
 	"github.com/stintd/stint/core/plan"
 )
 
-// fairView is an MD plan at its fixed point. Shares are floats here: what is nearly equal is let go.
+// fairView is an MD plan at its fixed point, by the table of shares. Shares are floats there: what is nearly equal is let go.
 type fairView struct {
 	*player
 	*mdPlan
+	row      map[string]int         // of a consumer in the table
 	capacity map[oracle.Key]float64 // of the pool in units of a sub-allocation
+	band     float64
 }
 
-// settledShares holds MD-17 and INV-5 in MD plans at rest: nobody who may take goes short of a unit for which, on some
-// host, those of lower priority could make room, or units of one leaf and size whose branch would be ahead even then.
+// nearly is by how much shares may be less than what is asked for.
+const nearly = 1e-7
+
+// settledShares holds MD-17 and INV-5 in MD plans at rest: no unit that one who is above its quota could give, nor several of one size, makes room for
+// one of who is below it, and would lower the sum of the squares of all distances.
 func (p *player) settledShares(t *rapid.T) {
 	if p.own {
 		return // hosts are not all the public pool's; the oracle knows
 	}
 	for i := range p.plans {
-		v := &fairView{p, &p.plans[i], map[oracle.Key]float64{}}
+		v := &fairView{p, &p.plans[i], map[string]int{}, map[oracle.Key]float64{}, 0.01}
 		if slices.Contains(v.settings, "share_reclaim: false") {
 			continue
 		}
+		for _, line := range v.settings {
+			if text, ok := strings.CutPrefix(line, "fair_band: "); ok {
+				v.band, _ = strconv.ParseFloat(text, 64)
+			}
+		}
+		shares := &p.out.Shares
+		for i := range shares.Usage {
+			if shares.Plan.At(i) == v.name {
+				v.row[shares.Consumer.At(i)] = i
+			}
+		}
 		for i := range p.out.Shortfalls.UnitsShort {
-			if k := keyAt(p.out.Shortfalls.Key, i); k.Plan == v.name && !p.barred(k) && !v.modest(k) {
+			if k := keyAt(p.out.Shortfalls.Key, i); k.Plan == v.name && !p.barred(k) && !v.modest(k) && !p.turnedOut(k) {
 				v.taker(t, k)
 			}
 		}
 	}
+}
+
+// turnedOut tells whether a sub-allocation had as many turns as it may (INV-10).
+func (p *player) turnedOut(k oracle.Key) bool {
+	s := p.engine
+	for sub, turns := range s.Sub.Turns {
+		if turns >= 5 && s.Sub.Alloc[sub] != cluster.NoID && s.Consumer.String(int32(s.Sub.Consumer[sub])) == k.Consumer {
+			return true
+		}
+	}
+	return false
 }
 
 // modest tells whether a consumer, or one above it, takes nothing back.
@@ -42,77 +70,51 @@ func (v *fairView) modest(k oracle.Key) bool {
 	return slices.ContainsFunc(v.members, func(e member) bool { return e.modest && below(k.Consumer, v.consumers[e.consumer].path) })
 }
 
-func (v *fairView) member(path string) member {
-	i := slices.IndexFunc(v.members, func(e member) bool { return v.consumers[e.consumer].path == path })
-	return v.members[i]
-}
-
 // taker looks at every host that might make room for one unit more.
 func (v *fairView) taker(t *rapid.T, k oracle.Key) {
-	r := v.rules[k]
+	r, deficit, unit := v.rules[k], -v.surplus(k.Consumer), v.counts(k)
+	if deficit < nearly {
+		return
+	}
+	banded := deficit-nearly > max(unit, v.band*v.quota(k.Consumer))
 	for name, h := range v.hosts {
 		if h.State != "ok" || v.planOf(name) != v.name || !meets(r.Requirement, h) ||
 			r.MaxPerHost != plan.Unlimited && v.held[holding{k, name}] >= r.MaxPerHost {
 			continue
 		}
-		lower := v.free(name)
-		for by, n := range v.held {
+		for by, units := range v.held {
 			if by.host != name || by.Consumer == k.Consumer {
 				continue
 			}
-			a, b := part(by.Consumer, k.Consumer)
-			x, y := v.member(a), v.member(b)
-			switch {
-			case x.priority < y.priority || x.priority == y.priority && x.ratio == 0:
-				add(lower, v.rules[by.Key].Size, n)
-				if fits(r.Size, lower) {
-					t.Fatalf("MD-17: %v goes short, and on %s there is room of lower priority for it", k, name)
+			room, sum, surplus, gives := v.free(name), unit*(2*deficit-unit), v.surplus(by.Consumer), v.counts(by.Key)
+			for n := int64(1); n <= units && surplus > nearly && (banded || surplus-nearly > max(gives, v.band*v.quota(by.Consumer))); n++ {
+				add(room, v.rules[by.Key].Size, 1)
+				if sum += gives * (2*surplus - gives); fits(r.Size, room) {
+					if sum > nearly*(unit+gives*float64(n)) {
+						t.Fatalf("INV-5: %v is %.6f below its quota and goes short; with %d units of %v on %s, which is %.6f above, the sum of squares would be lower by %g",
+							k, deficit, n, by.Key, name, v.surplus(by.Consumer), sum)
+					}
+					break
 				}
-			case x.priority == y.priority:
-				v.equal(t, k, by, n)
+				surplus -= gives
 			}
 		}
 	}
 }
 
-// equal checks that units of one sub-allocation on a host are rightly not taken for a taker of equal priority.
-func (v *fairView) equal(t *rapid.T, k oracle.Key, by holding, units int64) {
-	a, b := part(by.Consumer, k.Consumer)
-	room := v.free(by.host)
-	for n := int64(1); n <= units; n++ {
-		if add(room, v.rules[by.Key].Size, 1); !fits(v.rules[k].Size, room) {
-			continue
-		}
-		left, after := v.share(a, by.Key, -n)/float64(v.member(a).ratio), v.share(b, k, 1)/float64(v.member(b).ratio)
-		if left > after+1e-9 {
-			t.Fatalf("INV-5: %v goes short; for %d units of %v on %s it would be at %.6f, and that still at %.6f", k, n, by.Key, by.host, after, left)
-		}
-		return
+// surplus is by how much a consumer is above its quota, below 0 when it is below.
+func (v *fairView) surplus(path string) float64 {
+	i, ok := v.row[path]
+	if !ok {
+		return 0
 	}
+	return v.out.Shares.Usage[i] - v.out.Shares.UsageQuota[i]
 }
 
-// share is a consumer's share usage (MD-12) with some units of a sub-allocation more or less.
-func (v *fairView) share(path string, more oracle.Key, units int64) (sum float64) {
-	type kind struct{ leaf, size string }
-	count, rep := map[kind]int64{}, map[kind]oracle.Key{}
-	for k := range v.rules {
-		if k.Plan != v.name || !below(k.Consumer, path) {
-			continue
-		}
-		of := kind{k.Consumer, fmt.Sprint(v.rules[k].Size)}
-		rep[of] = k
-		count[of] += v.heldBy(k)
-		if k == more {
-			count[of] += units
-		}
-	}
-	for of, n := range count {
-		if n > 0 {
-			sum += float64(n) / max(v.pool(rep[of]), float64(n))
-		}
-	}
-	return sum
-}
+func (v *fairView) quota(path string) float64 { return v.out.Shares.UsageQuota[v.row[path]] }
+
+// counts is what a unit of a sub-allocation counts (MD-12).
+func (v *fairView) counts(k oracle.Key) float64 { return 1 / max(1, v.pool(k)) }
 
 // pool is the pool's capacity in units of a sub-allocation (MD-11); closed hosts count with what is held on them.
 func (v *fairView) pool(k oracle.Key) float64 {
@@ -138,16 +140,6 @@ func (v *fairView) pool(k oracle.Key) float64 {
 	}
 	v.capacity[k] = float64(sum)
 	return v.capacity[k]
-}
-
-// part gives the paths at which the ways to two leaves part.
-func part(a, b string) (string, string) {
-	x, y := strings.Split(a, "/"), strings.Split(b, "/")
-	i := 1
-	for x[i] == y[i] {
-		i++
-	}
-	return strings.Join(x[:i+1], "/"), strings.Join(y[:i+1], "/")
 }
 
 func add(room, size map[string]int64, units int64) {

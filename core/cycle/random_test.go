@@ -65,6 +65,7 @@ type consumer struct {
 	leaf   bool
 	rank   int
 	grace  int    // s
+	young  string // min_runtime as a key of its entry, "" for none
 	was    string // its path in the policy before, "" when that is the same
 	opened bool   // it was a leaf once
 }
@@ -200,7 +201,7 @@ func (s *site) yaml() string {
 		if c.was != "" {
 			from = ", renamed_from: " + c.was
 		}
-		fmt.Fprintf(&b, "  - {path: %s, rank: %d, reclaim_grace: %ds%s}\n", c.path, c.rank, c.grace, from)
+		fmt.Fprintf(&b, "  - {path: %s, rank: %d, reclaim_grace: %ds%s%s}\n", c.path, c.rank, c.grace, c.young, from)
 	}
 	s.writeSlots(&b)
 	s.writeMD(&b)

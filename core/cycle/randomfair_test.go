@@ -2,6 +2,7 @@ package cycle_test
 
 import (
 	"fmt"
+	"slices"
 
 	"pgregory.net/rapid"
 )
@@ -14,10 +15,12 @@ func drawFair(t *rapid.T) site {
 	for i := range s.consumers {
 		s.consumers[i].grace = choose(t, "grace", 0, 0, 60, 90, 180, 300)
 	}
+	s.drawRuntimes(t)
 	m := mdPlan{name: "p0", placement: choose(t, "placement", "best_fit", "stacked", "balanced"), zones: []int{0}}
 	if once(t, "plan takes nothing back", 12) {
 		m.settings = append(m.settings, "share_reclaim: false")
 	}
+	m.drawBand(t)
 	if once(t, "budget", 4) {
 		m.settings = append(m.settings, fmt.Sprint("reclaim_budget: ", choose(t, "reclaim_budget", 1, 1, 2, 3, 5)))
 	}
@@ -32,6 +35,33 @@ func drawFair(t *rapid.T) site {
 	}
 	s.plans = []mdPlan{m}
 	return s
+}
+
+// drawRuntimes has some consumers protect what has run for a short time, in one case of three.
+func (s *site) drawRuntimes(t *rapid.T) {
+	if !once(t, "runtimes", 3) {
+		return
+	}
+	for i := range s.consumers {
+		if once(t, "young", 3) {
+			s.consumers[i].young = fmt.Sprintf(", min_runtime: %ds", choose(t, "min_runtime", 0, 60, 90, 120, 240))
+		}
+	}
+}
+
+// runtimeMost is the longest of them, in minutes.
+const runtimeMost = 4
+
+// protects tells whether any consumer protects what has run for a short time.
+func (s *site) protects() bool {
+	return slices.ContainsFunc(s.consumers, func(c consumer) bool { return c.young != "" })
+}
+
+// drawBand draws by how much one must be above or below its quota in a plan.
+func (m *mdPlan) drawBand(t *rapid.T) {
+	if band := choose(t, "fair_band", "", "", "0", "0.005", "0.1", "0.25", "1"); band != "" {
+		m.settings = append(m.settings, "fair_band: "+band)
+	}
 }
 
 // drawFairShare draws what decides between consumers that crowd each other: mostly ratios.

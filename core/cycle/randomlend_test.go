@@ -24,7 +24,7 @@ var lendSituations = []string{
 	"joined for a recall", "dissolved set", "took over a victim", "recall for a branch", "recalled for preference",
 	"dissolved several sets", "recall stopped by a share limit", "promised unit given on own parcels", "reserve of a branch taken back",
 	"kept out by a lender's grace", "kept out by a pool's grace", "deadline by the grace of a lender or a pool", "over a limit in a private pool",
-	"joined in a private pool", "taken from a lower priority", "taken from a greater share", "window switch",
+	"joined in a private pool", "young ones recalled last", "taken from a lower priority", "taken from a greater share", "window switch",
 	"equal priority and ratio", "equal priority, other ratio", "other priority", "md ratio of 0",
 	"fair reclaim in a private pool", "several victims for one unit", "promised room", "joined a reclaim under way",
 	"short grace_filter", "short ownership_unmet", "short share_limit", "short lower_priority", "short over_quota", "short pool_exhausted",
@@ -50,6 +50,7 @@ func drawLend(t *rapid.T) site {
 		}
 		s.drawGraces(t, m)
 	}
+	s.drawRuntimes(t)
 	if s.waves {
 		s.drawWaves(t)
 	}

@@ -72,6 +72,7 @@ func (s *site) drawPlan(t *rapid.T, name string, zones []int) mdPlan {
 	if odds(t, "plan takes nothing back", 8) {
 		m.settings = append(m.settings, "share_reclaim: false")
 	}
+	m.drawBand(t)
 	if odds(t, "budget", 4) {
 		m.settings = append(m.settings, fmt.Sprint("reclaim_budget: ", pick(t, "reclaim_budget", 1, 1, 2, 3, 5)))
 	}

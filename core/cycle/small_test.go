@@ -112,9 +112,14 @@ func TestHugeNumbers(t *testing.T) {
 // TestMostUnits has hosts full of as many units as there may be, and another consumer that is to have half of them: what a cycle costs stays
 // within bounds, and after some cycles each has its half.
 func TestMostUnits(t *testing.T) {
-	for _, c := range []struct{ name, plan, dim string }{
-		{"memory", "md_plans: [{name: p, resource_groups: [{name: G}], consumers: [{path: /A}, {path: /B}]}]", "mem"},
-		{"slots", "slot_plans: [{resource_group: G, consumers: [{path: /A, policy: share_ratio}, {path: /B, policy: share_ratio}]}]", "slots"},
+	const each = 1<<21 + 1<<12
+	for _, c := range []struct {
+		name, plan, dim string
+		off             int64 // units that each may be from its half
+	}{
+		{"memory", "md_plans: [{name: p, resource_groups: [{name: G}], consumers: [{path: /A}, {path: /B}]}]", "mem", each/100 + 1},
+		{"memory without a band", "md_plans: [{name: p, fair_band: 0, resource_groups: [{name: G}], consumers: [{path: /A}, {path: /B}]}]", "mem", 1},
+		{"slots", "slot_plans: [{resource_group: G, consumers: [{path: /A, policy: share_ratio}, {path: /B, policy: share_ratio}]}]", "slots", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, err := plan.Parse("plan.yaml", []byte("stint: 1\ndimensions: [ncpus, mem, slots]\n"+
@@ -126,7 +131,6 @@ func TestMostUnits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			const each = 1<<21 + 1<<12
 			w, size := tables{p, 0}, map[string]int64{"ncpus": 64, "mem": each, "slots": each}
 			if err := s.SetHosts(w.hosts([]oracle.Host{{Name: "h0", State: "ok", Size: size}, {Name: "h1", State: "ok", Size: size}}), true); err != nil {
 				t.Fatal(err)
@@ -166,7 +170,7 @@ func TestMostUnits(t *testing.T) {
 				t.Errorf("%d units taken back in a cycle, at most %d may; %d cycles", most, s.Plans[0].PromisesMost(), cycles)
 			}
 			for sub, held := range s.Sub.Held {
-				if held < each-1 || held > each+1 {
+				if held < each-c.off || held > each+c.off {
 					t.Errorf("sub-allocation %d holds %d units of %d", sub, held, 2*each)
 				}
 			}

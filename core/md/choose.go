@@ -55,114 +55,118 @@ func helps(bound, besides, size, victim []int64) bool {
 	return false
 }
 
-// giver is a holding of which a unit may be taken for the taker of the round, with what choosing among them goes by.
+// giver is a holding of which units may be taken for the taker of the round, with what choosing among them goes by.
 type giver struct {
-	q            cluster.HoldingID
-	pair         cluster.PairID
-	leaf, beside plan.Node // the consumer next to the taker's way that the leaf is below, or is
-	units, gives int64     // gives: share, by one unit
-	size         []int64
+	q     cluster.HoldingID
+	pair  cluster.PairID
+	leaf  plan.Node
+	units int64
+	size  []int64
 }
 
-// giverOf is a holding of a pair as one.
-func (m *Planner) giverOf(o *pool, q cluster.HoldingID, pair cluster.PairID) giver {
-	of := m.yieldOf(o, pair)
-	return giver{q, pair, of.leaf, m.nextToWay(of.leaf), m.s.Holding.Units[q], of.gives, m.s.Shape.Size(m.p.Pairs.Shape[pair])}
-}
-
-// enough chooses victims on one parcel that make room for a unit from a pool: one alone if there is such a one, the
-// first in order; else units in order until it fits, less those that are not needed after all.
-func (m *Planner) enough(o *pool, sub cluster.SubID, k cluster.ParcelID) []victim {
+// several chooses victims on one parcel that together make room for a unit from a pool and lower the sum of squares: one after the other in order, less
+// those that are not needed after all; where that leads to nothing, of one leaf and size alone, of those of which it takes the fewest. Nil: there are none.
+func (m *Planner) several(o *pool, sub cluster.SubID, k cluster.ParcelID) []victim {
 	f, size := &m.fairness, m.s.Size(sub)
-	rows, bound := m.givers(o, k, f.here[:0]), m.bounds(k, o.node)
+	rows, bound := m.giversOn(o, k, f.here[:0]), m.bounds(k, o.node)
 	f.here, f.sum = rows, zeroed(f.sum, len(size))
-	if sum := f.sum; !covers(bound, sum, size) {
-		rows = slices.DeleteFunc(rows, func(g giver) bool { return !helps(bound, sum, size, g.size) })
+	for i := range rows {
+		add(f.sum, rows[i].size, rows[i].units)
 	}
-	if m.together(o, rows, f.sum); !covers(bound, f.sum, size) {
+	if !covers(bound, f.sum, size) {
 		return nil
 	}
-	slices.SortFunc(rows, func(a, b giver) int { return m.victimFirst(o, &a, &b) })
-	for i := range rows {
-		if mutant != 45 && covers(bound, rows[i].size, size) {
-			return []victim{{rows[i].q, 1}}
+	slices.SortFunc(rows, func(a, b giver) int { return m.victimFirst(&a, &b) })
+	clear(f.sum)
+	if found := m.inTurn(o, size, bound, rows); covers(bound, f.sum, size) {
+		if found = m.needed(found, bound, f.sum, size); m.lower(o, found) {
+			return found
 		}
 	}
-	found := m.inTurn(o, size, bound, rows)
-	if !covers(bound, f.sum, size) {
-		if mutant == 46 {
-			return nil
-		}
-		return m.alike(o, size, bound, rows)
-	}
-	return m.needed(found, bound, f.sum, size)
+	return m.alike(o, size, bound, rows)
 }
 
-// together adds up what units of some rows could take with one another at most, as those below one consumer next to the taker's way give no more
-// than its margin.
-func (m *Planner) together(o *pool, rows []giver, sum []int64) {
-	f := &m.fairness
-	f.most, f.some = resized(f.most, len(sum)), resized(f.some, len(sum))
+// lower tells whether the sum of squares is lower when some units are given for the taker's.
+func (m *Planner) lower(o *pool, found []victim) bool {
+	f, sum := &m.fairness, m.fairness.taker.begin()
+	f.moved = f.moved[:0]
+	for _, v := range found {
+		f.moved = addMoved(f.moved, m.pairIn(o, m.s.Holding.Sub[v.q]), v.units)
+	}
+	m.eachGiver(f.moved, -1, func(leaf plan.Node, gives int64) { sum.Add(-m.deficit(o, leaf)-share.Slack, gives) })
+	return sum.Lower() || mutant == 48
+}
+
+// alike chooses victims of one leaf and size that make room for a unit by themselves: of those of which it takes the fewest.
+func (m *Planner) alike(o *pool, size, bound []int64, rows []giver) (best []victim) {
+	sum, fewest := m.fairness.sum, int64(math.MaxInt64)
 	for i := range rows {
-		a := rows[i].beside
-		if slices.ContainsFunc(rows[:i], func(g giver) bool { return g.beside == a }) {
-			continue // counted with the first
+		pair := rows[i].pair
+		if mutant == 46 || slices.ContainsFunc(rows[:i], func(g giver) bool { return g.pair == pair }) {
+			continue // tried with the first
 		}
-		clear(f.most)
-		clear(f.some)
-		units, least := int64(0), int64(math.MaxInt64)
-		for j := i; j < len(rows); j++ {
+		clear(sum)
+		var found []victim
+		units, surplus := int64(0), -m.deficit(o, rows[i].leaf)
+		for j := i; j < len(rows) && !covers(bound, sum, size); j++ {
 			g := &rows[j]
-			if g.beside != a {
+			if g.pair != pair {
 				continue
 			}
-			add(f.some, g.size, g.units)
-			for d, u := range g.size {
-				f.most[d] = max(f.most[d], u)
+			for n := int64(0); n < g.units && !covers(bound, sum, size); n++ {
+				gives := m.change(pair, -units) - m.change(pair, -units-1)
+				if !m.mayGive(o, g.leaf, surplus, gives) {
+					break
+				}
+				if n == 0 {
+					found = append(found, victim{g.q, 0})
+				}
+				found[len(found)-1].units++
+				units, surplus = units+1, surplus-gives
+				add(sum, g.size, 1)
 			}
-			units, least = units+g.units, min(least, g.gives)
 		}
-		bear := m.marginAt(o, a).units(least)
-		for d := range sum {
-			if bear < units {
-				f.some[d] = min(f.some[d], share.Mul(bear, f.most[d]))
-			}
-			sum[d] = share.Add(sum[d], f.some[d])
+		if covers(bound, sum, size) && units < fewest && m.lower(o, found) {
+			best, fewest = found, units
 		}
 	}
+	return best
 }
 
-// inTurn chooses units in order, each that helps and may be given beside those before it, until a unit of a size fits; sum is what they take.
+// inTurn chooses units in order until a unit of a size fits: each that helps, that its leaf may give beside those before it, and that brings the leaf
+// nearer to its quota or leaves the sum of squares lower all the same. What they take is added to fairs.sum.
 func (m *Planner) inTurn(o *pool, size, bound []int64, rows []giver) (found []victim) {
-	sum, given := m.fairness.sum, m.fairness.given[:0]
-	clear(sum)
+	f, sum := &m.fairness, m.fairness.taker.begin()
+	given, moved := map[plan.Node]int64{}, f.moved[:0]
 	for i := range rows {
 		g := &rows[i]
-		if !helps(bound, sum, size, g.size) {
-			continue
-		}
-		at := slices.IndexFunc(given, func(w way) bool { return w.node == g.beside })
-		if at < 0 {
-			at = len(given)
-			given = append(given, way{node: g.beside})
-		}
-		for n := int64(0); n < g.units && helps(bound, sum, size, g.size) && m.stillAhead(o, g.beside, given[at].more+g.gives); n++ {
-			given[at].more += g.gives
-			if n == 0 {
+		for n := int64(0); n < g.units && helps(bound, f.sum, size, g.size); n++ {
+			before := int64(0)
+			for _, one := range moved {
+				if one.pair == g.pair {
+					before = one.units
+				}
+			}
+			surplus, gives := -m.deficit(o, g.leaf)-given[g.leaf], m.change(g.pair, -before)-m.change(g.pair, -before-1)
+			if !m.mayGive(o, g.leaf, surplus, gives) {
+				break
+			}
+			own, all := share.Squares{}, sum
+			own.Add(surplus-share.Slack, gives)
+			if all.Add(surplus-share.Slack, gives); !own.Lower() && !all.Lower() && mutant != 83 {
+				break
+			}
+			if sum = all; n == 0 {
 				found = append(found, victim{g.q, 0})
 			}
 			found[len(found)-1].units++
-			add(sum, g.size, 1)
+			given[g.leaf] += gives
+			moved = addMoved(moved, g.pair, 1)
+			add(f.sum, g.size, 1)
 		}
 	}
-	m.fairness.given = given
+	f.moved = moved
 	return found
-}
-
-// stillAhead tells whether a consumer next to the taker's way is ahead when those below it give so much share and the taker has its unit.
-func (m *Planner) stillAhead(o *pool, a plan.Node, gives int64) bool {
-	c := &m.fairness.claim
-	return m.aheadAt(o, a, c.way[m.policy.Depth[a]], gives, c.gets)
 }
 
 // needed leaves of victims that are enough together those that are needed: of each, in order, it drops what the others do
@@ -194,38 +198,6 @@ func (m *Planner) lastOf(found []victim, sub cluster.SubID) int {
 		}
 	}
 	return -1
-}
-
-// alike chooses victims of one leaf and size that make room for a unit by themselves: of those of which it takes the fewest.
-func (m *Planner) alike(o *pool, size, bound []int64, rows []giver) (best []victim) {
-	sum, fewest := m.fairness.sum, int64(math.MaxInt64)
-	for i := range rows {
-		pair := rows[i].pair
-		if slices.ContainsFunc(rows[:i], func(g giver) bool { return g.pair == pair }) {
-			continue // tried with the first
-		}
-		clear(sum)
-		var found []victim
-		units := int64(0)
-		for j := i; j < len(rows) && !covers(bound, sum, size); j++ {
-			g := &rows[j]
-			if g.pair != pair {
-				continue
-			}
-			for n := int64(0); n < g.units && !covers(bound, sum, size) && m.stillAhead(o, g.beside, (units+1)*g.gives); n++ {
-				if n == 0 {
-					found = append(found, victim{g.q, 0})
-				}
-				found[len(found)-1].units++
-				units++
-				add(sum, g.size, 1)
-			}
-		}
-		if covers(bound, sum, size) && units < fewest {
-			best, fewest = found, units
-		}
-	}
-	return best
 }
 
 func add(sum, size []int64, units int64) {

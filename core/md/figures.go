@@ -28,6 +28,7 @@ type poolFigures struct{ usage, wanted, held, demand int64 }
 func (m *Planner) readyFigures() {
 	f := &m.figures
 	m.canvass()
+	m.laySources()
 	if f.begun = !m.p.Parcels.Owned || m.census.known; !f.begun {
 		return
 	}

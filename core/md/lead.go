@@ -53,6 +53,9 @@ func (m *Planner) foresee() outlook {
 		m.p.Turned = m.p.Turned || p.Turned
 		m.p.Continue() // the next trial may end otherwise
 	}
+	if trial.fairness.protects {
+		m.p.Continue() // what the trial left alone it may take when it has run for longer
+	}
 	return trial.outcome()
 }
 

@@ -54,18 +54,18 @@ var Mutants = [...]string{
 	"recall: those who lost a set do not get another unit promised in the cycle",               // 41
 	"fair: nothing is taken back in private pools",                                             // 42
 	"fair: those who take nothing back do in private pools",                                    // 43
-	"fair: what is held through other pools is taken too",                                      // 44
+	"choice: takers by deficit alone, whatever their ratios",                                   // 44
 	"choice: one alone that is enough has no precedence",                                       // 45
 	"choice: no victims of one leaf alone",                                                     // 46
 	"choice: ties in rank order",                                                               // 47
-	"choice: a victim may end worse off than the taker",                                        // 48
+	"choice: a unit moves though the sum of squares is no lower",                               // 48
 	"review: sets stand though their takers' grace is too long by now",                         // 49
-	"review: sets stand though their victims have no more than the taker",                      // 50
+	"review: sets stand though what they move does not lower the sum of squares any more",      // 50
 	"join: reserves left aside",                                                                // 51
 	"reclaim: takers' grace left aside",                                                        // 52
 	"parcel: what is too much on one is left there",                                            // 53
 	"parcel: what is under reclaim is still too much",                                          // 54
-	"choice: a set may take from another what it stands on",                                    // 55
+	"choice: bands left aside",                                                                 // 55
 	"lead: nothing is tried",                                                                   // 56
 	"lead: what others wait for is granted",                                                    // 57
 	"lead: what is granted may be over a share limit of now",                                   // 58
@@ -87,7 +87,12 @@ var Mutants = [...]string{
 	"figures: quotas go by what was under reclaim before this cycle took any back",             // 74
 	"tables: who is short again, as what a set gave was taken back, is not told of",            // 75
 	"tables: what this cycle granted and took back was granted",                                // 76
-	"choice: who is not near to the taker offers nothing",                                      // 77
+	"choice: the first parcel in place of that which takes the fewest victims",                 // 77
 	"choice: of a sub-allocation's units those granted before stay chosen",                     // 78
 	"recall: victims of sets that end go before units granted in the cycle",                    // 79
+	"choice: what has run for too short a time is taken too",                                   // 80
+	"recall: what has run for too short a time is taken like all else",                         // 81
+	"hand: who may give more offers what it did",                                               // 82
+	"choice: victims that make a move one for the worse",                                       // 83
+	"review: no turn is taken when a unit is",                                                  // 84
 }

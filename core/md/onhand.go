@@ -5,6 +5,7 @@ import (
 
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/share"
 	"github.com/stintd/stint/vecpack"
 )
 
@@ -23,21 +24,20 @@ type onHand struct {
 	dead    int                 // rows of which no parcel knows any more
 	leaf    []ofLeaf            // by pool and consumer: see pool.at
 	news    news
-	most    uint64                // LaneMax in each
-	part    [partsMost + 1]uint64 // by number: so many of these a lane holds
-	round   uint32                // of takers
-	touches int64                 // State.Shifts.Touches, as of which rows are
-	tops    tops
-	offer   offer
-	word    []uint64    // by ShapeID: what a unit takes, packed
-	place   [2][]places // scratch, as all below
+	most    uint64             // LaneMax in each
+	round   uint32             // of takers
+	touches int64              // State.Shifts.Touches, as of which rows are
+	lap     int64              // counts rounds of takers and laid figures: what a unit gives is known as of one
+	offer   [2]offers          // to takers as far below their quotas as their bands, and to others
+	covers  []cluster.ParcelID // scratch
+	word    []uint64           // by ShapeID: what a unit takes, packed
+	place   [2][]places        // scratch, as all below
 	grants  []grantOf
 	subs    []cluster.SubID
 	stale   []cluster.ParcelID
 	found   [2][]cluster.HoldingID
 	touched []cluster.HoldingID
 	was     ofLeaf
-	next    []spotOf
 	read    uint8 // so that what is fetched is used
 }
 
@@ -53,8 +53,11 @@ type standing struct {
 	room   int32  // rows from the first on that are its own
 }
 
-// partsMost is of how many units at most, of one size, fromTops adds up what they take.
-const partsMost = 8
+// offers are what takers could be given on parcels, with what is free, packed, or more.
+type offers struct {
+	word []uint64 // by ParcelID; empty: not laid
+	top  []uint64 // by word of parcels: the most in them, or more
+}
 
 // unclear is no packed word.
 const unclear = math.MaxUint64
@@ -64,11 +67,11 @@ type stock struct {
 	pair  cluster.PairID
 	shape uint16 // strange ones make the parcel one of which words cannot tell
 	units uint8  // many: so many or more
-	top   uint8  // whose leaf it is: see tops; elsewhere: not of the root's pool. In this order
+	pool  uint8  // elsewhere: not of the root's pool, which come last
 }
 
 const (
-	elsewhere = math.MaxUint8  // the top of rows that are not held from the root's pool
+	elsewhere = math.MaxUint8  // the pool of rows that are not held from the root's
 	many      = math.MaxUint8  // units of rows that stand in the holding alone
 	strange   = math.MaxUint16 // the shape of those whose number is no less
 )
@@ -83,9 +86,6 @@ func (v *onHand) forget(p *cluster.Parcels, figures int) {
 		v.leaf[i].known, v.leaf[i].looked = false, v.round
 	}
 	v.most = vecpack.Pack([]int64{vecpack.LaneMax, vecpack.LaneMax, vecpack.LaneMax, vecpack.LaneMax})
-	for n := int64(1); n <= partsMost; n++ {
-		v.part[n] = vecpack.Pack([]int64{vecpack.LaneMax / n, vecpack.LaneMax / n, vecpack.LaneMax / n, vecpack.LaneMax / n})
-	}
 	for d := range min(len(p.Cap), len(v.shift)) {
 		most := int64(0)
 		for _, c := range p.Cap[d] {
@@ -118,55 +118,86 @@ func (m *Planner) mayDo(o *pool, k cluster.ParcelID) bool {
 	if one.all == v.most {
 		return true
 	}
-	if o.node == plan.Root {
-		return m.mightDo(o, one) && vecpack.Covers(v.free[k]+m.fromTops(o, one), v.want)
+	if o.node == plan.Root && !vecpack.Covers(one.all, v.want) {
+		return false
+	}
+	return vecpack.Covers(m.offered(o, one, v.free[k]), v.want)
+}
+
+// offered is what is free on a parcel with what those above their quotas could give there for the taker of this round, packed.
+func (m *Planner) offered(o *pool, one *onParcel, sum uint64) uint64 {
+	v := &m.fairness.onHand
+	for i := one.from; i < one.to; i++ {
+		if most := m.mostOf(o, v.row[i].pair); most > 0 {
+			sum += v.word[v.row[i].shape] * uint64(min(most, m.unitsOf(i)))
+		}
+	}
+	return sum
+}
+
+// layOffers sums up what any taker could be given on each parcel of a pool, once for all its takers: shares are nearly even most of the time, so that
+// few parcels offer a large unit anything. An offer stands until somebody may give more, as it is a bound. O(holdings).
+func (m *Planner) layOffers(o *pool) {
+	f := m.offersNow()
+	f.word, f.top = resized(f.word, len(m.fairness.onHand.parcel)), zeroed(f.top, m.p.Parcels.Words())
+	for k := range f.word {
+		f.word[k] = m.offerOf(o, cluster.ParcelID(k))
+		f.top[k>>6] = vecpack.Most(f.top[k>>6], f.word[k])
+	}
+}
+
+// offersNow are the offers to takers like that of this round.
+func (m *Planner) offersNow() *offers {
+	if m.fairness.taker.banded {
+		return &m.fairness.onHand.offer[0]
+	}
+	return &m.fairness.onHand.offer[1]
+}
+
+// offerOf is what any taker like that of this round could be given on a parcel of a pool, with what is free, packed, or more.
+func (m *Planner) offerOf(o *pool, k cluster.ParcelID) uint64 {
+	v, banded := &m.fairness.onHand, m.fairness.taker.banded
+	one := m.current(k)
+	if one.all == v.most {
+		return v.most
 	}
 	sum := v.free[k]
 	for i := one.from; i < one.to; i++ {
-		sum += v.word[v.row[i].shape] * uint64(min(m.mostOf(o, v.row[i].pair), m.unitsOf(i)))
-	}
-	return vecpack.Covers(sum, v.want)
-}
-
-// mightDo is mayDo for who takes from the root's pool, by what is free and held on a parcel less what may not be given: first by the margins of
-// those that rows name, which are at hand, then by what each may give.
-func (m *Planner) mightDo(o *pool, one *onParcel) bool {
-	v, c, all := &m.fairness.onHand, &m.fairness.claim, one.all
-	if !vecpack.Covers(all, v.want) {
-		return false
-	}
-	m.layTopMargins(o)
-	list := v.row[one.from:one.to]
-	for i := range list { // without asking what it is: that would cost more than the sums
-		of := &list[i]
-		units := uint64(of.units)
-		if units == many {
-			units = uint64(m.unitsOf(one.from + int32(i)))
-		}
-		lost := v.word[of.shape] * units
-		if c.ofShape[of.shape] <= c.limit[of.top] {
-			lost = 0
-		}
-		all -= lost
-	}
-	if !vecpack.Covers(all, v.want) {
-		return false
-	}
-	for i := range list {
-		of := &list[i]
-		if of.top == elsewhere {
-			break
-		}
-		if c.ofShape[of.shape] > c.limit[of.top] {
+		pair := v.row[i].pair
+		if m.p.Pairs.Pool[pair] != o.id || m.promise.net[pair] <= 0 {
 			continue
 		}
-		if most, units := m.mostOf(o, of.pair), m.unitsOf(one.from+int32(i)); most < units {
-			if all -= v.word[of.shape] * uint64(units-most); !vecpack.Covers(all, v.want) {
-				return false
-			}
+		leaf := m.p.Pairs.Leaf[pair]
+		if surplus := -m.deficit(o, leaf); surplus > share.Slack && (banded || m.fairness.banded.Has(int32(leaf))) {
+			sum += v.word[v.row[i].shape] * uint64(min(mostUnits(surplus, m.knownYield(pair).gives), m.unitsOf(i)))
 		}
 	}
-	return true
+	return sum
+}
+
+// mayOffer tells whether a parcel may offer the taker of this round enough. What is not known of it is found out.
+func (m *Planner) mayOffer(o *pool, k cluster.ParcelID) bool {
+	f := m.offersNow()
+	if f.word[k] == m.fairness.onHand.most {
+		f.word[k] = m.offerOf(o, k)
+	}
+	return vecpack.Covers(f.word[k], m.fairness.onHand.want)
+}
+
+// forgetOffers readies them for another pool.
+func (v *onHand) forgetOffers() {
+	for i := range v.offer {
+		v.offer[i].word = v.offer[i].word[:0]
+	}
+}
+
+// raise makes the offer on a parcel one that bounds nothing, where offers are laid.
+func (v *onHand) raise(k cluster.ParcelID) {
+	for i := range v.offer {
+		if f := &v.offer[i]; len(f.word) > 0 && mutant != 82 {
+			f.word[k], f.top[k>>6] = v.most, v.most
+		}
+	}
 }
 
 // unitsOf is the units of a row.
@@ -195,63 +226,37 @@ func (m *Planner) current(k cluster.ParcelID) *onParcel {
 	return one
 }
 
-// givers lists the holdings on a parcel of which a unit may be taken for the taker of this round, after mayDo.
-func (m *Planner) givers(o *pool, k cluster.ParcelID, rows []giver) []giver {
-	v, c := &m.fairness.onHand, &m.fairness.claim
-	if one := &v.parcel[k]; one.all != v.most && mutant != 44 {
+// giversOn lists the holdings on a parcel of which units may be taken for the taker of this round, after mayDo.
+func (m *Planner) giversOn(o *pool, k cluster.ParcelID, rows []giver) []giver {
+	v, h := &m.fairness.onHand, &m.s.Holding
+	if one := &v.parcel[k]; one.all != v.most {
 		for i := one.from; i < one.to; i++ {
-			of := &v.row[i]
-			if o.node == plan.Root && (of.top == elsewhere || c.ofShape[of.shape] > c.limit[of.top]) {
-				continue // as mightDo saw without a look at the pair
-			}
-			if m.mayGive(o, of.pair) {
-				rows = append(rows, m.giverOf(o, v.held[i], of.pair))
-			}
+			rows = m.addGiver(o, v.held[i], v.row[i].pair, rows)
 		}
 		return rows
 	}
-	for q := m.p.Parcels.First[k]; q != cluster.NoID; q = m.s.Holding.NextOnParcel[q] {
-		if m.mayTake(o, q) {
-			rows = append(rows, m.giverOf(o, q, m.pairIn(o, m.s.Holding.Sub[q])))
+	for q := m.p.Parcels.First[k]; q != cluster.NoID; q = h.NextOnParcel[q] {
+		if h.Set[q] == cluster.NoID && h.Pool[q] == o.id && m.s.Node(h.Sub[q]) != plan.None {
+			rows = m.addGiver(o, q, m.pairIn(o, h.Sub[q]), rows)
 		}
 	}
 	return rows
 }
 
-// fromTops is what all who may give of what is held on a parcel, those below one consumer of the first level together, could give to one who takes from
-// the root's pool, packed: none below such a consumer more units than its margin leaves.
-func (m *Planner) fromTops(o *pool, one *onParcel) (sum uint64) {
-	v, c := &m.fairness.onHand, &m.fairness.claim
-	list := v.row[one.from:one.to]
-	for i := 0; i < len(list) && list[i].top != elsewhere; {
-		at := v.tops.firstOf[list[i].top]
-		top := &c.first[at]
-		all, most, least := uint64(0), uint64(0), int64(math.MaxInt64)
-		for ; i < len(list) && list[i].top != elsewhere && v.tops.firstOf[list[i].top] == at; i++ {
-			of := &list[i]
-			if c.ofShape[of.shape] > c.limit[of.top] {
-				continue
-			}
-			if units := min(m.mostOf(o, of.pair), m.unitsOf(one.from+int32(i))); units > 0 {
-				all += v.word[of.shape] * uint64(units)
-				most, least = vecpack.Most(most, v.word[of.shape]), min(least, c.ofShape[of.shape])
-			}
-		}
-		if most != 0 {
-			if units := max(0, top.units(max(least, c.least[v.tops.firsts[at]]))); units == 0 || units <= partsMost && vecpack.Covers(v.part[units], most) {
-				most *= uint64(units)
-				all = all + most - vecpack.Most(all, most) // the lesser in each
-			}
-			sum += all
-		}
+// addGiver adds a holding of a pair, if it may give to the taker of this round.
+func (m *Planner) addGiver(o *pool, q cluster.HoldingID, pair cluster.PairID, rows []giver) []giver {
+	leaf := m.p.Pairs.Leaf[pair]
+	if m.mostOf(o, pair) == 0 || m.young(leaf, q) {
+		return rows
 	}
-	return sum
+	return append(rows, giver{q, pair, leaf, m.s.Holding.Units[q], m.s.Shape.Size(m.p.Pairs.Shape[pair])})
 }
 
 // doubt notes that what is free or net on a parcel may have changed.
 func (v *onHand) doubt(k cluster.ParcelID) {
 	if int(k) < len(v.parcel) && mutant != 62 {
 		v.free[k] = unclear
+		v.raise(k)
 		v.fresh[k>>6] &^= 1 << (uint(k) & 63)
 	}
 }
@@ -268,6 +273,7 @@ func (v *onHand) doubtAll(list []cluster.ParcelID) {
 func (m *Planner) beginTakers() {
 	v := &m.fairness.onHand
 	v.round++
+	v.lap++
 	clear(v.gave)
 	v.doubtAll(m.p.Changed)
 	if m.followHoldings() {
@@ -315,19 +321,6 @@ const ahead = 16
 type spotOf struct {
 	k cluster.ParcelID
 	q cluster.HoldingID
-}
-
-// fetch reads what mayDo will read on some parcels, all at once and without asking what it is: one after the other they would wait for memory.
-func (v *onHand) fetch(list []spotOf) {
-	read, last := v.read, int32(len(v.row)-1)
-	for _, at := range list {
-		read += uint8(v.parcel[at.k].all)
-	}
-	for _, at := range list {
-		one := &v.parcel[at.k]
-		read += v.row[min(one.from, last)].units + v.row[min((one.from+one.to)/2, last)].units + v.row[min(one.to, last)].units
-	}
-	v.read = read
 }
 
 // taken tells whether all units of a holding that was none under reclaim were taken since.

@@ -74,7 +74,6 @@ func (m *Planner) layPools() {
 	p.held, p.demand, p.quota = zeroed(p.held, n), zeroed(p.demand, n), zeroed(p.quota, n)
 	m.layRests()
 	m.fairness.onHand.forget(&m.p.Parcels, n)
-	m.layTops()
 	m.recalls.outer = m.recalls.outer[:0]
 }
 

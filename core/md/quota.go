@@ -65,7 +65,7 @@ func (m *Planner) quotaOf(o *pool) {
 	}
 	for node := o.node; node < o.end; node++ {
 		if m.policy.First[node] != plan.None && p.quota[o.at(node)] > 0 {
-			m.divide(o, node)
+			m.quota.divide(m, o, node, p.demand, p.quota)
 		}
 	}
 }
@@ -80,21 +80,20 @@ func (m *Planner) keepPair(pairs *cluster.Pairs, o *pool, q cluster.PairID) {
 }
 
 // divide hands a consumer's usage quota in a pool down to its children.
-func (m *Planner) divide(o *pool, node plan.Node) {
-	q, p := &m.quota, &m.pools
+func (q *quotas) divide(m *Planner, o *pool, node plan.Node, demand, quota []int64) {
 	q.child, q.rank, q.ratio, q.limit = q.child[:0], q.rank[:0], q.ratio[:0], q.limit[:0]
 	for c := m.policy.First[node]; c != plan.None; c = m.policy.Next[c] {
-		if p.demand[o.at(c)] > 0 {
+		if demand[o.at(c)] > 0 {
 			q.child = append(q.child, c)
 			q.rank = append(q.rank, m.set.Priority[c])
 			q.ratio = append(q.ratio, m.set.Ratio[c])
-			q.limit = append(q.limit, p.demand[o.at(c)])
+			q.limit = append(q.limit, demand[o.at(c)])
 		}
 	}
 	q.part = zeroed(q.part, len(q.child))
-	q.divider.FillByPriority(p.quota[o.at(node)], q.rank, q.ratio, q.limit, q.part)
+	q.divider.FillByPriority(quota[o.at(node)], q.rank, q.ratio, q.limit, q.part)
 	for i, c := range q.child {
-		p.quota[o.at(c)] = q.part[i]
+		quota[o.at(c)] = q.part[i]
 	}
 }
 

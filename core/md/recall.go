@@ -27,6 +27,7 @@ type recalls struct {
 	sets    []cluster.SetID
 	room    []int64
 	net     []int64
+	old     []cluster.HoldingID
 	least   []int64
 	sum     []int64
 }
@@ -206,6 +207,7 @@ type listing struct {
 
 // loanKey is what the order of loans goes by, in one place.
 type loanKey struct {
+	young        bool // it has run for less than its min_runtime
 	rank         int32
 	granted, seq int64
 	q            cluster.HoldingID
@@ -237,7 +239,7 @@ func (m *Planner) listLoansOf(n plan.Node, scratch *listing) {
 			continue
 		}
 		if leaf := m.s.Node(h.Sub[q]); leaf != plan.None {
-			rows = append(rows, loanKey{m.p.RankOrder[leaf], h.Granted[q], m.s.Sub.Seq[h.Sub[q]], q})
+			rows = append(rows, loanKey{m.isYoung(q), m.p.RankOrder[leaf], h.Granted[q], m.s.Sub.Seq[h.Sub[q]], q})
 		}
 	}
 	slices.SortFunc(rows, m.lastLoanFirst)
@@ -260,6 +262,8 @@ func (m *Planner) listLoansOf(n plan.Node, scratch *listing) {
 // lastLoanFirst is the order of lastFirst.
 func (m *Planner) lastLoanFirst(a, b loanKey) int {
 	switch {
+	case a.young != b.young:
+		return behind(a.young)
 	case mutant == 27 || mutant == 28 && a.rank == b.rank || a.rank == b.rank && a.granted == b.granted && a.seq == b.seq:
 		return m.lastFirst(a.q, b.q)
 	case a.rank != b.rank:
@@ -323,7 +327,29 @@ func (v *vain) next(list *lent, i int) int {
 	return cluster.NoID
 }
 
-// lastFirst orders holdings as a recall takes them: last rank first, then newest first.
+// isYoung tells whether a holding has run for less than its min_runtime: recall takes it after all others (REQ-4).
+func (m *Planner) isYoung(q cluster.HoldingID) bool {
+	leaf := m.s.Node(m.s.Holding.Sub[q])
+	return leaf != plan.None && mutant != 81 && m.s.Young(m.s.Holding.Granted[q], m.nowUS, m.policy.RuntimeUS[leaf])
+}
+
+// behind orders what is young behind what is not.
+func behind(young bool) int {
+	if young {
+		return 1
+	}
+	return -1
+}
+
+// youngLast orders holdings as a recall takes them: those that are young last, then as lastFirst.
+func (m *Planner) youngLast(a, b cluster.HoldingID) int {
+	if young := m.isYoung(a); young != m.isYoung(b) {
+		return behind(young)
+	}
+	return m.lastFirst(a, b)
+}
+
+// lastFirst orders holdings by rank, the last first, then by age, the newest first.
 func (m *Planner) lastFirst(a, b cluster.HoldingID) int {
 	h := &m.s.Holding
 	x, y := m.s.Node(h.Sub[a]), m.s.Node(h.Sub[b])
@@ -438,13 +464,29 @@ func (m *Planner) makeRoom(k cluster.ParcelID, size []int64, top plan.Node) (vic
 			}
 		}
 	}
-	slices.SortFunc(r.rows, m.lastFirst)
-	slices.SortStableFunc(r.freed, func(a, b cluster.HoldingID) int { return cmp.Or(cmp.Compare(h.Due[a], h.Due[b]), m.lastFirst(a, b)) })
+	slices.SortFunc(r.rows, m.youngLast)
+	slices.SortStableFunc(r.freed, func(a, b cluster.HoldingID) int { return cmp.Or(cmp.Compare(h.Due[a], h.Due[b]), m.youngLast(a, b)) })
 	r.freed = m.grantedFirst(append(r.freed, r.rows...), len(r.freed))
 	if mutant == 36 && n > 0 {
 		n = len(r.sets)
 	}
-	return m.chooseAny(r.freed, m.lesser(), size), r.sets[:n], true
+	return m.chooseOld(r.freed, m.lesser(), size), r.sets[:n], true
+}
+
+// chooseOld is chooseAny among those alone that are not young, or are given back already for a set that ends, where these are enough.
+func (m *Planner) chooseOld(rows []cluster.HoldingID, bound, size []int64) []victim {
+	r, h := &m.recalls, &m.s.Holding
+	r.old, r.sum = r.old[:0], zeroed(r.sum, len(size))
+	for _, q := range rows {
+		if h.Set[q] != cluster.NoID || !m.isYoung(q) {
+			r.old = append(r.old, q)
+			add(r.sum, m.s.Size(h.Sub[q]), h.Units[q])
+		}
+	}
+	if len(r.old) < len(rows) && covers(bound, r.sum, size) {
+		rows = r.old
+	}
+	return m.chooseAny(rows, bound, size)
 }
 
 // grantedFirst moves holdings that were granted in this cycle before the first of their sub-allocation, which may be among the

@@ -77,13 +77,12 @@ func (m *Planner) count(q cluster.PairID, units int64) {
 	m.known()
 	if o := m.poolOf(m.p.Pairs.Pool[q]); o != nil && o.live {
 		delta := m.change(q, units)
-		m.fairness.pacts.version++
 		for n := m.p.Pairs.Leaf[q]; n >= o.node && n != plan.None; n = m.policy.Parent[n] {
 			m.pools.stake[o.at(n)] += delta
 		}
 	}
 	m.promise.net[q] += units
-	m.forgetYield(q)
+	m.fairness.forgetYield(q)
 }
 
 // known takes in pairs that were added since what is net was added up.
@@ -98,8 +97,9 @@ func (m *Planner) known() {
 	m.enlistNew()
 }
 
-// review lets sets lapse as far as their takers no longer want, fit or deserve what they were promised. For what they want, and for
-// limits, sets count once they were reviewed; in stakes all count, else a set that another one made possible would lapse.
+// review lets sets lapse as far as their takers no longer want or fit what they were promised; for what they want, and for limits, sets count
+// once they were reviewed. Then those for a share lapse as far as what they move does not lower the sum of squares any more, the latest first, as
+// it moved what mattered least.
 func (m *Planner) review() {
 	ids := m.takers()
 	v := &m.promise
@@ -116,13 +116,31 @@ func (m *Planner) review() {
 		sub := m.s.Set.Taker[id]
 		counted(id, m.s.Set.Units[id])
 		for m.s.Set.Units[id] > 0 && !m.stands(id) {
-			if m.lapse(id); m.s.Set.Reason[id] == decision.ReclaimFairShare {
-				m.s.Turn(sub, true)
-			}
+			m.lapseOne(id, sub)
 		}
 		if m.s.Set.Units[id] > 0 {
 			v.ofSub[sub] = append(v.ofSub[sub], id)
 		}
+	}
+	ids = slices.DeleteFunc(ids, func(id cluster.SetID) bool {
+		return m.s.Set.Units[id] == 0 || m.s.Set.Reason[id] != decision.ReclaimFairShare
+	})
+	m.deserveOf(ids)
+	for _, id := range slices.Backward(ids) {
+		sub := m.s.Set.Taker[id]
+		for m.s.Set.Units[id] > 0 && !m.justified(id) {
+			m.lapseOne(id, sub)
+		}
+		if m.s.Set.Units[id] == 0 {
+			m.forgetSet(sub, id)
+		}
+	}
+}
+
+// lapseOne lowers a set by a unit, and counts whose turn it was.
+func (m *Planner) lapseOne(id cluster.SetID, sub cluster.SubID) {
+	if m.lapse(id); m.s.Set.Reason[id] == decision.ReclaimFairShare {
+		m.s.Turn(sub, true)
 	}
 }
 
@@ -147,7 +165,7 @@ func (m *Planner) stands(id cluster.SetID) bool {
 	if top != leaf && (m.barred(leaf, top) || m.overAny(leaf, top) || m.policy.ReclaimUS[leaf] > m.grace(t.Owner[id], top) && mutant != 49) {
 		return false
 	}
-	return m.keeps(id, k, top) && m.justified(id, k, top)
+	return m.keeps(id, k, top) && m.victimsThere(id, k, top)
 }
 
 // keeps tells whether what a set keeps on its parcel is there, beside what all others keep and reserves leave.
@@ -165,30 +183,42 @@ func (m *Planner) keeps(id cluster.SetID, k cluster.ParcelID, top plan.Node) boo
 	return true
 }
 
-// justified tells whether a set's victims still have to give to its taker.
-func (m *Planner) justified(id cluster.SetID, k cluster.ParcelID, top plan.Node) bool {
+// victimsThere tells whether a set's victims are all still on its parcel and, if it is for a share, below the pool's consumer.
+func (m *Planner) victimsThere(id cluster.SetID, k cluster.ParcelID, top plan.Node) bool {
 	t, h := &m.s.Set, &m.s.Holding
 	for q := t.First[id]; q != cluster.NoID; q = h.NextOfSet[q] {
-		if h.Parcel[q] != k {
+		victim := m.s.Node(h.Sub[q])
+		if h.Parcel[q] != k || t.Reason[id] == decision.ReclaimFairShare && (victim == plan.None || !m.policy.Within(victim, top)) {
 			return false
 		}
-		if t.Reason[id] != decision.ReclaimFairShare {
-			continue
-		}
-		if victim := m.s.Node(h.Sub[q]); victim != plan.None && m.policy.Within(victim, top) {
-			o := m.poolAt(top)
-			if !o.live {
-				m.refresh(o, &m.grant.renew)
-				m.freshen(o)
-				m.weigh(o)
-			}
-			if mutant == 50 || m.ahead(o, victim, m.s.Node(t.Taker[id]), 0, 0) {
-				continue
-			}
-		}
-		return false
 	}
 	return true
+}
+
+// justified tells whether what a set for a share moves still lowers the sum of the squares of distances from quotas (MD-17), as long as
+// anything of it is still to come.
+func (m *Planner) justified(id cluster.SetID) bool {
+	t, h := &m.s.Set, &m.s.Holding
+	if t.First[id] == cluster.NoID || mutant == 50 {
+		return true
+	}
+	sub := t.Taker[id]
+	top := m.meet(m.s.Node(sub), m.s.Aim(id))
+	o, sub := m.poolAt(top), t.Taker[id]
+	gets := -m.change(m.s.PairOf(sub, o.id), -t.Units[id])
+	sum := share.Squares{}
+	sum.Add(m.deficit(o, m.s.Node(sub))+gets+share.Slack, gets)
+	moved := m.fairness.moved[:0]
+	for q := t.First[id]; q != cluster.NoID; q = h.NextOfSet[q] {
+		if h.Pool[q] == o.id {
+			moved = addMoved(moved, m.pairIn(o, h.Sub[q]), h.Units[q])
+		}
+	}
+	m.fairness.moved = moved
+	m.eachGiver(moved, 1, func(leaf plan.Node, gives int64) {
+		sum.Add(gives-m.deficit(o, leaf)+share.Slack, gives)
+	})
+	return sum.Lower()
 }
 
 // barred tells whether a leaf gets nothing from a pool: a ratio of 0 on its way up to it (D-6).

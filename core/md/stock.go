@@ -94,7 +94,7 @@ func (m *Planner) takeLeaves(place []places, begin, end plan.Node) {
 		}
 		place := &place[h.Parcel[q]]
 		at := place.from
-		if of.top != elsewhere {
+		if of.pool != elsewhere {
 			place.from++
 		} else {
 			place.to--
@@ -107,9 +107,9 @@ func (m *Planner) takeLeaves(place []places, begin, end plan.Node) {
 
 // stockOf is a row for what a sub-allocation holds from a pool.
 func (m *Planner) stockOf(sub cluster.SubID, pool cluster.ConsumerID) stock {
-	of := stock{pair: m.s.PairOf(sub, pool), shape: uint16(min(m.s.Sub.Shape[sub], strange)), top: elsewhere}
+	of := stock{pair: m.s.PairOf(sub, pool), shape: uint16(min(m.s.Sub.Shape[sub], strange)), pool: elsewhere}
 	if pool == m.s.ConsumerOf[plan.Root] {
-		of.top = m.fairness.onHand.tops.of[m.s.Node(sub)]
+		of.pool = 0
 	}
 	return of
 }
@@ -146,7 +146,7 @@ func (m *Planner) sumUpFree(k cluster.ParcelID) {
 		if over = over || of.shape == strange; over {
 			break
 		}
-		if units += n; of.top != elsewhere {
+		if units += n; of.pool != elsewhere {
 			one.all += v.word[of.shape] * uint64(n)
 		}
 	}
@@ -322,7 +322,7 @@ func (m *Planner) addRow(one *onParcel, q cluster.HoldingID, of stock) {
 	}
 	v := &m.fairness.onHand
 	at := one.to
-	for ; at > one.from && v.row[at-1].top > of.top; at-- {
+	for ; at > one.from && v.row[at-1].pool > of.pool; at-- {
 		v.row[at], v.held[at] = v.row[at-1], v.held[at-1]
 	}
 	v.row[at], v.held[at] = of, q

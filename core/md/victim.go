@@ -2,159 +2,118 @@ package md
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/share"
 )
 
-// even is how many parts of 2⁻⁴⁸ shares may differ and still count as equal: each leaf and unit size below a consumer
-// loses up to one to rounding, and what is equal in truth must not be decided by that.
-const even = 1 << 16
-
-// ahead tells whether a victim that gives and a taker that gets so much share of a pool may be so: the victim is of lower
-// priority where their branches part, or of equal and then not worse off.
-func (m *Planner) ahead(o *pool, victim, taker plan.Node, gives, gets int64) bool {
-	a, b := m.part(victim, taker)
-	return m.aheadAt(o, a, b, gives, gets)
+// yield is what a unit of a pair gives as it stands, and how many may be taken for the taker of a round at most.
+type yield struct {
+	gives, known int64 // known: gives is, 0: not
+	round, most  int64
 }
 
-// aheadAt is ahead where it is known at whom the branches part.
-func (m *Planner) aheadAt(o *pool, a, b plan.Node, gives, gets int64) bool {
-	if mutant == 48 {
-		gives = 0
-	}
-	return m.leads(a, b, m.pools.stake[o.at(a)]-gives, m.pools.stake[o.at(b)]+gets, slackOf(gives))
-}
+// yieldOf is what a unit of a pair counts, as it stands.
+func (m *Planner) yieldOf(o *pool, pair cluster.PairID) int64 { return m.knownYield(pair).gives }
 
-// slackOf is how much shares may differ and still count as equal when a victim gives so much.
-func slackOf(gives int64) int64 {
-	if gives <= 0 {
-		return even
+func (m *Planner) knownYield(pair cluster.PairID) *yield {
+	f := &m.fairness
+	if int(pair) >= len(f.yield) {
+		f.yield = append(f.yield, make([]yield, len(m.p.Pairs.Leaf)-len(f.yield))...)
 	}
-	return min(even, gives/2) // less than a unit, or two could take from each other for ever
-}
-
-// leads tells whether a sibling with so much share is ahead of another with so much, or short of it by no more than some slack.
-func (m *Planner) leads(a, b plan.Node, x, y, slack int64) bool {
-	if m.set.Priority[a] != m.set.Priority[b] {
-		return m.set.Priority[a] < m.set.Priority[b]
-	}
-	if m.set.Ratio[a] == 0 || m.set.Ratio[b] == 0 {
-		return m.set.Ratio[a] == 0 && m.set.Ratio[b] > 0
-	}
-	return x >= 0 && !share.Less(x+slack, m.set.Ratio[a], y, m.set.Ratio[b])
-}
-
-// part is where the ways up from two leaves part: the last consumers before they meet.
-func (m *Planner) part(a, b plan.Node) (plan.Node, plan.Node) {
-	for m.policy.Depth[a] > m.policy.Depth[b] {
-		a = m.policy.Parent[a]
-	}
-	for m.policy.Depth[b] > m.policy.Depth[a] {
-		b = m.policy.Parent[b]
-	}
-	for m.policy.Parent[a] != m.policy.Parent[b] {
-		a, b = m.policy.Parent[a], m.policy.Parent[b]
-	}
-	return a, b
-}
-
-// eachVictim calls f for the leaves that might give something of a pool to a taker, with what those next to its way may, until it is false: where the
-// branches part, from the pool's consumer down, those of lower priority first, then the most over-used (MD-17).
-func (m *Planner) eachVictim(o *pool, taker plan.Node, gets int64, f func(leaf plan.Node, most *margin) bool) {
-	path := m.fairness.path[:0]
-	for n := taker; n != o.node; n = m.policy.Parent[n] {
-		path = append(path, n)
-	}
-	m.fairness.path = path
-	for i := len(path) - 1; i >= 0; i-- {
-		toward := path[i]
-		if c := &m.fairness.claim; !c.free && c.bear[m.policy.Depth[toward]].below < gets {
-			continue // a pact keeps those further down from more
-		}
-		for _, c := range m.victimOrder(o, m.policy.Parent[toward]) {
-			if c == toward || m.pools.stake[o.at(c)] == 0 || !m.ahead(o, c, toward, 0, gets) {
-				continue
-			}
-			if !m.eachBelow(o, c, m.marginAt(o, c), f) {
-				return
-			}
+	one := &f.yield[pair]
+	if one.known != f.onHand.lap {
+		if one.known, one.gives = f.onHand.lap, 0; m.promise.net[pair] > 0 {
+			one.gives = -m.change(pair, -1)
 		}
 	}
+	return one
 }
 
-// anyAhead tells whether eachVictim might find anyone.
-func (m *Planner) anyAhead(o *pool, taker plan.Node, gets int64) bool {
-	for n := taker; n != o.node; n = m.policy.Parent[n] {
-		for c := m.policy.First[m.policy.Parent[n]]; c != plan.None; c = m.policy.Next[c] {
-			if c != n && m.p.Terms.Member[c] && m.pools.stake[o.at(c)] > 0 && m.ahead(o, c, n, 0, gets) {
-				return true
-			}
+// forgetYield drops what a unit of a pair gives, as something of the pair changed.
+func (f *fairs) forgetYield(q cluster.PairID) {
+	if int(q) < len(f.yield) {
+		f.yield[q].known = 0
+	}
+}
+
+// mayGive tells whether a leaf that is so far above its quota may give a unit that counts so much to the taker of this round: it or the taker is
+// as far from its quota as its band.
+func (m *Planner) mayGive(o *pool, leaf plan.Node, surplus, gives int64) bool {
+	return surplus > share.Slack && (m.fairness.taker.banded || mutant == 55 || surplus+share.Slack >= m.band(o, leaf, gives))
+}
+
+// lowers tells whether a unit of a leaf, given alone to the taker of this round, lowers the sum of squares.
+func (m *Planner) lowers(o *pool, leaf plan.Node, gives int64) bool {
+	sum := m.fairness.taker.begin()
+	sum.Add(-m.deficit(o, leaf)-share.Slack, gives)
+	return sum.Lower() || mutant == 48
+}
+
+// begin is what the taker's unit changes of the sum of squares.
+func (t *taker) begin() (sum share.Squares) {
+	sum.Add(t.deficit-share.Slack, t.gets)
+	return sum
+}
+
+// mostOf is how many units of a pair may be taken for the taker of this round, or more: of several together only fewer may.
+func (m *Planner) mostOf(o *pool, pair cluster.PairID) int64 {
+	f, leaf := &m.fairness, m.p.Pairs.Leaf[pair]
+	if leaf == f.taker.leaf || m.p.Pairs.Pool[pair] != o.id || m.promise.net[pair] <= 0 {
+		return 0
+	}
+	one := m.knownYield(pair)
+	if one.round == f.round {
+		return one.most
+	}
+	one.round, one.most = f.round, 0
+	if surplus := -m.deficit(o, leaf); m.mayGive(o, leaf, surplus, one.gives) {
+		one.most = mostUnits(surplus, one.gives)
+	}
+	return one.most
+}
+
+// mostUnits is how many units that count so much one may give that is so far above its quota, or more: it is above it before each.
+func mostUnits(surplus, gives int64) int64 {
+	if gives <= 1 {
+		return many
+	}
+	return (surplus-share.Slack-1)/(gives-1) + 1 // what a unit counts may be one 2⁻⁴⁸ less than the one before
+}
+
+// moved is units of a pair that change hands.
+type moved struct {
+	pair  cluster.PairID
+	units int64
+}
+
+// addMoved adds units of a pair.
+func addMoved(list []moved, pair cluster.PairID, units int64) []moved {
+	for i := range list {
+		if list[i].pair == pair {
+			list[i].units += units
+			return list
 		}
 	}
-	return false
+	return append(list, moved{pair, units})
 }
 
-// eachBelow calls f for the leaves below a consumer in the order of victims, until it is false; for those of which
-// a unit may give so little that the margin next to the taker's way and the pacts bear it.
-func (m *Planner) eachBelow(o *pool, n plan.Node, most *margin, f func(leaf plan.Node, most *margin) bool) bool {
-	c := &m.fairness.claim
-	if least := c.least[n-o.node]; !most.bears(least) || !c.free && m.boundOf(o, n).fall < least {
-		return true
-	}
-	if m.policy.Leaf(n) {
-		return f(n, most)
-	}
-	for _, c := range m.victimOrder(o, n) {
-		if m.pools.stake[o.at(c)] > 0 && !m.eachBelow(o, c, most, f) {
-			return false
-		}
-	}
-	return true
-}
-
-// victimOrder is a consumer's children in the order in which they give: lower priority first, then the
-// most over-used, ties last rank first. It is sorted anew when anything was taken since.
-func (m *Planner) victimOrder(o *pool, n plan.Node) []plan.Node {
-	order := m.fairness.order[n]
-	if order == nil {
-		order = []plan.Node{}
-		for c := m.policy.First[n]; c != plan.None; c = m.policy.Next[c] {
-			if m.p.Terms.Member[c] {
-				order = append(order, c)
+// eachGiver calls f for each leaf that units are of, with what they count together: as much as its usage is less without them, or, with a
+// sign of 1, as much as it is more when it has them again.
+func (m *Planner) eachGiver(list []moved, sign int64, f func(leaf plan.Node, gives int64)) {
+	for i, one := range list {
+		leaf, gives, first := m.p.Pairs.Leaf[one.pair], int64(0), true
+		for j, other := range list {
+			if m.p.Pairs.Leaf[other.pair] == leaf {
+				first = first && j >= i
+				gives += sign * m.change(other.pair, sign*other.units)
 			}
 		}
-		m.fairness.order[n] = order
+		if first {
+			f(leaf, gives)
+		}
 	}
-	first := func(a, b plan.Node) int { return m.givesFirst(o, a, b) }
-	if !slices.IsSortedFunc(order, first) {
-		slices.SortFunc(order, first)
-	}
-	return order
-}
-
-// givesFirst orders siblings as victims.
-func (m *Planner) givesFirst(o *pool, a, b plan.Node) int {
-	if c := cmp.Compare(m.set.Priority[a], m.set.Priority[b]); c != 0 {
-		return c
-	}
-	ra, rb, x, y := m.set.Ratio[a], m.set.Ratio[b], m.pools.stake[o.at(a)], m.pools.stake[o.at(b)]
-	switch {
-	case ra == 0 && rb > 0:
-		return -1
-	case rb == 0 && ra > 0:
-		return 1
-	case ra > 0 && share.Less(x, ra, y, rb):
-		return 1
-	case ra > 0 && share.Less(y, rb, x, ra):
-		return -1
-	}
-	if mutant == 47 {
-		a, b = b, a
-	}
-	return cmp.Compare(m.p.RankOrder[b], m.p.RankOrder[a])
 }
 
 // newest sorts holdings: the latest grant first, then the sub-allocation and the parcel that came last. Those that differ in nothing, as what is lent to an
@@ -165,19 +124,12 @@ func (m *Planner) newest(a, b cluster.HoldingID) int {
 		cmp.Compare(h.Parcel[b], h.Parcel[a]), cmp.Compare(a, b))
 }
 
-// victimFirst orders holdings from a pool as victims for the taker of this round.
-func (m *Planner) victimFirst(o *pool, a, b *giver) int {
+// victimFirst orders holdings from a pool as victims.
+func (m *Planner) victimFirst(a, b *giver) int {
 	if a.leaf == b.leaf {
 		return m.newest(a.q, b.q)
 	}
-	if x, y := m.policy.Depth[a.beside], m.policy.Depth[b.beside]; x != y {
-		return cmp.Compare(x, y) // nearer to the root first
-	}
-	x, y := a.beside, b.beside // siblings
-	if x == y {
-		x, y = m.part(a.leaf, b.leaf)
-	}
-	return m.givesFirst(o, x, y)
+	return m.fairness.givers.Before(int32(a.leaf), int32(b.leaf))
 }
 
 // pairIn is the pair of units that a sub-allocation holds from a pool.

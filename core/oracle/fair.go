@@ -36,13 +36,6 @@ func (q pool) stake(n plan.Node) uint64 {
 	return sum
 }
 
-// step is what units of a size more or less change the stake of a leaf by.
-func (q pool) step(leaf plan.Node, size []int64, more int64) int64 {
-	sizes, units := q.bysize(leaf, q.net)
-	i := slices.IndexFunc(sizes, func(other []int64) bool { return slices.Equal(size, other) })
-	return int64(q.fraction(units[i]+more, size)) - int64(q.fraction(units[i], size))
-}
-
 // claimed is the vector that a consumer and all below it hold net from pools above it (MD-18).
 func (g *round) claimed(n plan.Node) []int64 {
 	v := make([]int64, len(g.p.Dimensions))
@@ -62,18 +55,39 @@ func (g *round) limitedBy(u *unit, n plan.Node) bool {
 	return g.under(n, u.leaf()) && u.pool != plan.None && u.pool < n
 }
 
-// review lets sets lapse as far as their takers no longer want, fit or deserve what they were promised, in order of number.
+// review lets sets lapse as far as their takers no longer want or fit what they were promised, in order of number; then those for a share as
+// far as what they move does not lower the sum of squares any more, the latest first.
 func (g *round) review() {
 	g.reviewed = 0
 	for _, s := range g.mine(every) {
 		g.reviewed = s.number
-		for s.n > 0 && !g.stands(s) {
-			if g.lapse(s); s.reason == "fair_share" {
-				s.taker.took()
-			}
-		}
+		g.lapseUnless(s, func() bool { return g.stands(s) })
 	}
 	g.reviewed = math.MaxInt64
+	list := g.mine(func(s *set) bool { return s.reason == "fair_share" })
+	g.due = map[plan.Node]map[plan.Node]uint64{}
+	for _, s := range list {
+		if q := g.pool(g.meet(s.taker.alloc.leaf, s.owner)); g.due[q.at] == nil {
+			g.due[q.at] = q.deserved(q.stake(q.at))
+		}
+	}
+	slices.Reverse(list)
+	for _, s := range list {
+		q := g.pool(g.meet(s.taker.alloc.leaf, s.owner))
+		g.lapseUnless(s, func() bool {
+			victims := g.units(func(u *unit) bool { return u.set == s })
+			return len(victims) == 0 || q.stillNearer(s, victims)
+		})
+	}
+}
+
+// lapseUnless lowers a set as long as something does not hold.
+func (g *round) lapseUnless(s *set, ok func() bool) {
+	for s.n > 0 && !ok() {
+		if g.lapse(s); s.reason == "fair_share" {
+			s.taker.took()
+		}
+	}
 }
 
 // stands tells whether a set's taker still wants, fits and deserves all its units, and its victims still make room for it.
@@ -94,11 +108,9 @@ func (g *round) stands(s *set) bool {
 			return false
 		}
 	}
-	defer func(was int64) { g.reviewed = was }(g.reviewed)
-	g.reviewed = math.MaxInt64 // stakes are with all that is promised
-	return len(g.units(func(u *unit) bool {
-		return u.set == s && (u.host != s.target || u.owner != s.owner || s.reason == "fair_share" && !q.ahead(u.leaf(), leaf, nil, nil))
-	})) == 0
+	return !slices.ContainsFunc(g.units(func(u *unit) bool { return u.set == s }), func(u *unit) bool {
+		return u.host != s.target || u.owner != s.owner || s.reason == "fair_share" && !g.under(q.at, u.leaf())
+	})
 }
 
 // takes tells whether a parcel may take a unit of a sub-allocation beside those promised to it on the host and some more.
@@ -122,33 +134,86 @@ func (g *round) promised() {
 	}
 }
 
-// fair is MD-17: those who go short take from those of lower priority, and from those who have more for their ratio.
+// slack is by how much shares may differ and still count as equal, as usages and quotas are rounded (D-5): 2⁻³² of the pool.
+const slack = 1 << 16
+
+// deserved is the usage quota in the pool of every consumer below it (MD-14) when so much is divided.
+func (q pool) deserved(total uint64) map[plan.Node]uint64 {
+	quota := map[plan.Node]uint64{q.at: total}
+	for n := q.at; n < q.p.End[q.at]; n++ { // parents come before their children
+		if q.member[n] {
+			q.split(n, quota)
+		}
+	}
+	return quota
+}
+
+// deficit is how far a leaf is below its quota by what is net; a surplus is below 0.
+func (q pool) deficit(leaf plan.Node) int64 {
+	if _, ok := q.has[leaf]; !ok {
+		q.has[leaf] = q.stake(leaf)
+	}
+	return int64(q.due[q.at][leaf]) - int64(q.has[leaf])
+}
+
+// band is how far a leaf must be from its quota before a unit of its own that counts so much moves for that.
+func (q pool) band(leaf plan.Node, unit int64) int64 {
+	part, _ := muldiv(q.due[q.at][leaf], uint64(q.m.FairBandMilli), 1000)
+	return max(unit, int64(part))
+}
+
+// step is what units of a size more or less, here below 0, change the stake of a leaf by.
+func (q pool) step(leaf plan.Node, size []int64, more int64) int64 {
+	sizes, units := q.bysize(leaf, q.net)
+	i := slices.IndexFunc(sizes, func(other []int64) bool { return slices.Equal(size, other) })
+	return int64(q.fraction(units[i]+more, size)) - int64(q.fraction(units[i], size))
+}
+
+// nearer is by how much the sum of squares gets less when a leaf that is so far from its quota comes so much nearer, or passes it.
+func nearer(distance, moved int64) *big.Int {
+	d := big.NewInt(2*distance - moved)
+	return d.Mul(d, big.NewInt(moved))
+}
+
+// fair is MD-17: units move from those above their quotas to those below, where that brings all nearer to them. Takers have turns by
+// deficit ÷ ratio; who is not below its quota may still join what is under way.
 func (q pool) fair() {
-	q.passed, q.vain = map[*sub]bool{}, map[string]bool{}
-	has := map[plan.Node]uint64{} // leaves' stakes, what is taken back here counted in
-	for n := q.at; n < q.p.End[q.at]; n++ {
-		if q.p.Leaf(n) {
-			has[n] = q.stake(n)
+	q.passed, q.vain, q.only = map[*sub]bool{}, map[string]bool{}, map[string]map[parcelKey]bool{}
+	clear(q.has)
+	tree := map[plan.Node]bool{}
+	for _, s := range q.below(q.at) {
+		if leaf := s.alloc.leaf; !q.barred(leaf) && q.w.ShareReclaim[leaf] {
+			tree[leaf] = true
 		}
 	}
-	turn := func(n plan.Node) uint64 {
-		sum := uint64(0)
-		for leaf := n; leaf < q.p.End[n]; leaf++ {
-			sum += has[leaf]
+	for len(tree) > 0 {
+		best := plan.None
+		for leaf := q.at; leaf < q.p.End[q.at]; leaf++ {
+			if tree[leaf] && (best == plan.None || q.farther(q.deficit(leaf), leaf, q.deficit(best), best) > 0) {
+				best = leaf
+			}
 		}
-		return sum
+		if !q.serve(best, q.counted, func(s *sub) bool { return q.pledged(s) < s.short() && !q.passed[s] && q.promise(s) }) {
+			delete(tree, best)
+		}
 	}
-	q.race(turn, func(s *sub) bool {
-		if !q.w.ShareReclaim[s.alloc.leaf] || q.passed[s] {
-			return false
-		}
-		_, _, hit := q.limited(s, q.claimed)
-		gets := q.step(s.alloc.leaf, s.size, 1)
-		if q.passed[s] = hit || !q.waits(s) && !q.seize(s); !q.passed[s] {
-			has[s.alloc.leaf] += uint64(gets)
-		}
-		return !q.passed[s]
-	})
+}
+
+// farther compares how far two leaves are from their quotas for their ratios, in steps of the slack. A ratio of 0 is farther than any other.
+func (q pool) farther(x int64, a plan.Node, y int64, b plan.Node) int {
+	if q.ratio[a] == 0 || q.ratio[b] == 0 {
+		return cmp.Compare(min(q.ratio[b], 1), min(q.ratio[a], 1))
+	}
+	m, n := big.NewInt((x+slack/2)>>16), big.NewInt((y+slack/2)>>16)
+	return m.Mul(m, big.NewInt(q.ratio[b])).Cmp(n.Mul(n, big.NewInt(q.ratio[a])))
+}
+
+// promise lets a unit join sets under way, or makes one for it; when it can do neither the sub-allocation is passed over from now on.
+func (q pool) promise(s *sub) bool {
+	_, _, hit := q.limited(s, q.claimed)
+	q.passed[s] = hit || !q.waits(s) && !q.seize(s)
+	clear(q.has)
+	return !q.passed[s]
 }
 
 // waits lets a unit join sets under way, if there are any.
@@ -171,46 +236,86 @@ func (g *round) join(s *sub, list []parcel) bool {
 	return false
 }
 
-// seize makes a set for a unit, on the parcel of the first candidate where victims make it fit.
+// choicesMost is among how many parcels that of the fewest victims is chosen.
+const choicesMost = 16
+
+// seize makes a set for a unit whose leaf is below its quota: of one victim, the first that alone makes it fit; else of several, on that of
+// the first parcels where they do that takes the fewest.
 func (q pool) seize(s *sub) bool {
 	kind := fmt.Sprint(s.alloc.leaf, s.size, s.req)
 	if s.perHost != plan.Unlimited {
 		kind = fmt.Sprint("sub ", s.arrival)
 	}
-	if q.vain[kind] || s.turns >= 5 {
+	if q.vain[kind] || s.turns >= 5 || q.deficit(s.alloc.leaf) <= slack {
 		return false
 	}
 	list, may := q.victims(s), q.usable(s)
-	for _, u := range list {
+	at := func(u *unit) (t parcel, ok bool) {
 		i := slices.IndexFunc(may, func(t parcel) bool { return lies(u, t) })
-		tried := fmt.Sprint(kind, u.host.Name, u.owner)
-		if q.vain[tried] || i < 0 || !q.takes(s, may[i], 0) {
+		if i < 0 || !q.takes(s, may[i], 0) {
+			return t, false
+		}
+		return may[i], true
+	}
+	for _, u := range list {
+		if t, ok := at(u); ok && !q.vain["alone "+kind] && q.may(s, nil, u) && q.lower(s, []*unit{u}).Sign() > 0 {
+			if enough, _ := q.fitter(s, t); enough([]*unit{u}) {
+				return q.exchange(s, t, []*unit{u})
+			}
+		}
+	}
+	q.vain["alone "+kind] = true
+	var best []*unit
+	var to parcel
+	looked, found := map[parcelKey]bool{}, map[parcelKey]bool{}
+	for _, u := range list {
+		key := parcelKey{u.host, u.owner}
+		t, ok := at(u)
+		if only := q.only[kind]; !ok || looked[key] || only != nil && !only[key] || len(found) == choicesMost {
 			continue
 		}
-		if chosen, ok := q.pick(s, may[i], list); ok && q.bears(s, chosen) {
-			q.noteSet(len(chosen))
-			if q.at != plan.Root {
-				q.notes["fair reclaim in a private pool"]++
-			}
-			q.noteVictim(u.leaf(), s.alloc.leaf)
-			return q.exchange(&set{reason: "fair_share", target: u.host, owner: u.owner, taker: s}, chosen)
+		looked[key] = true
+		chosen := q.pick(s, t, list)
+		if chosen == nil {
+			continue
 		}
-		q.vain[tried] = true
+		if found[key] = true; best == nil || len(chosen) < len(best) {
+			if best != nil {
+				q.notes["fewer victims on another parcel"]++
+			}
+			best, to = chosen, t
+		}
 	}
-	q.vain[kind] = true
-	return false
+	if len(found) < choicesMost {
+		q.only[kind] = found // the others do not count from now on
+	}
+	if q.vain[kind] = best == nil; best == nil {
+		return false
+	}
+	return q.exchange(s, to, best)
+}
+
+// parcelKey is what parcels are told apart by.
+type parcelKey struct {
+	host  *host
+	owner plan.Node
 }
 
 // exchange makes a set for a taker, and counts whose turn it was.
-func (q pool) exchange(t *set, chosen []*unit) bool {
-	if !q.claim(t, chosen) {
+func (q pool) exchange(s *sub, t parcel, chosen []*unit) bool {
+	for _, u := range chosen {
+		q.noteVictim(u.leaf(), s.alloc.leaf)
+	}
+	if !q.claim(&set{reason: "fair_share", target: t.host, owner: t.owner, taker: s}, chosen) {
 		return false
 	}
-	t.taker.turns += t.taker.turns % 2
+	q.noteSet(len(chosen))
+	if q.at != plan.Root {
+		q.notes["fair reclaim in a private pool"]++
+	}
+	s.turns += s.turns % 2
 	for _, u := range chosen {
-		if u.cycle < q.cycle {
-			u.sub.took()
-		}
+		u.sub.took()
 		if u.sub.turns >= 5 {
 			q.notes["turned as often as may be"]++
 		}
@@ -223,51 +328,6 @@ func (s *sub) took() {
 	if s.turns%2 == 0 {
 		s.turns++
 	}
-}
-
-// bears tells whether sets that this cycle made for fair share in the pool still have to give to their takers, those that do now, when some units are
-// given for a taker.
-func (q pool) bears(s *sub, units []*unit) bool {
-	gives, gets := map[plan.Node]*big.Rat{}, map[plan.Node]*big.Rat{}
-	add := func(to map[plan.Node]*big.Rat, leaf plan.Node, r *big.Rat) {
-		for _, n := range q.way(leaf) {
-			if to[n] == nil {
-				to[n] = new(big.Rat)
-			}
-			to[n].Add(to[n], r)
-		}
-	}
-	add(gets, s.alloc.leaf, q.gets(s))
-	done := map[string]bool{}
-	for _, u := range units {
-		alike := func(o *unit) bool { return o.leaf() == u.leaf() && slices.Equal(o.sub.size, u.sub.size) }
-		if kind := fmt.Sprint(u.leaf(), u.sub.size); !done[kind] {
-			done[kind] = true
-			n := len(slices.DeleteFunc(slices.Clone(units), func(o *unit) bool { return !alike(o) }))
-			add(gives, u.leaf(), q.differs(u.sub, 0, int64(-n)))
-		}
-	}
-	for _, t := range q.mine(func(t *set) bool {
-		return t.reason == "fair_share" && t.cycle == q.cycle && q.meet(t.taker.alloc.leaf, t.owner) == q.at
-	}) {
-		for _, u := range q.units(func(u *unit) bool { return u.set == t }) {
-			a, b := q.part(u.leaf(), t.taker.alloc.leaf)
-			less, more := new(big.Rat), new(big.Rat)
-			for r, n := range map[*big.Rat]plan.Node{less: a, more: b} {
-				if gives[n] != nil {
-					r.Add(r, gives[n])
-				}
-				if gets[n] != nil {
-					r.Sub(r, gets[n])
-				}
-			}
-			if q.ahead(u.leaf(), t.taker.alloc.leaf, nil, nil) && !q.ahead(u.leaf(), t.taker.alloc.leaf, less, more.Neg(more)) {
-				q.notes["a set that another stands on"]++
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // noteSet counts what a set takes.
@@ -292,128 +352,156 @@ func (q pool) noteVictim(victim, taker plan.Node) {
 // lies tells whether a unit is on a parcel.
 func lies(u *unit, t parcel) bool { return u.host == t.host && u.owner == t.owner }
 
-// victims are the units that may be taken for a sub-allocation: where the branches part, from the pool down.
+// victims are the units that may be taken for a sub-allocation: of leaves above their quotas, by surplus ÷ ratio, ties last rank first; of a
+// leaf the newest first.
 func (q pool) victims(s *sub) []*unit {
+	var leaves []plan.Node
+	for leaf := q.at; leaf < q.p.End[q.at]; leaf++ {
+		if q.member[leaf] && q.p.Leaf(leaf) && -q.deficit(leaf) > slack {
+			leaves = append(leaves, leaf)
+		}
+	}
+	slices.SortFunc(leaves, func(a, b plan.Node) int {
+		return cmp.Or(q.farther(-q.deficit(b), b, -q.deficit(a), a), q.rankOrder(q.in, b, a))
+	})
 	var list []*unit
-	up, gets := q.at, q.gets(s)
-	for _, n := range q.way(s.alloc.leaf) {
-		for _, k := range q.giving(up) {
-			if k != n && q.ahead(k, n, nil, gets) {
-				list = append(list, q.unitsOf(k)...)
+	for _, leaf := range leaves {
+		units := q.units(func(u *unit) bool { return u.leaf() == leaf && q.drawn(u) && stays(u) })
+		slices.SortFunc(units, q.newest)
+		for _, u := range units {
+			switch {
+			case leaf == s.alloc.leaf:
+			case q.young(u):
+				q.notes["too young to be taken"]++
+			default:
+				list = append(list, u)
 			}
 		}
-		up = n
-	}
-	return slices.DeleteFunc(list, func(u *unit) bool {
-		return !q.ahead(u.leaf(), s.alloc.leaf, q.gives(u), gets) || !q.bears(s, []*unit{u})
-	})
-}
-
-// giving is a consumer's children in the order in which they give.
-func (q pool) giving(n plan.Node) []plan.Node {
-	kids := q.children(n)
-	slices.SortFunc(kids, func(a, b plan.Node) int {
-		ratio := func(n plan.Node) uint64 { return uint64(q.ratio[n]) }
-		order := cmp.Compare(q.w.Priority[a], q.w.Priority[b])
-		if order == 0 {
-			order = cmp.Compare(min(ratio(a), 1), min(ratio(b), 1))
-		}
-		if order == 0 && ratio(a) > 0 {
-			order = less(q.stake(b), ratio(a), q.stake(a), ratio(b))
-		}
-		return cmp.Or(order, q.rankOrder(q.in, b, a))
-	})
-	return kids
-}
-
-// unitsOf are the net units that a consumer holds through the pool, in the order in which it gives them.
-func (q pool) unitsOf(n plan.Node) []*unit {
-	var list []*unit
-	if q.p.Leaf(n) {
-		list = q.units(func(u *unit) bool { return u.leaf() == n && q.drawn(u) && stays(u) })
-		slices.SortFunc(list, q.newest)
-	}
-	for _, k := range q.giving(n) {
-		list = append(list, q.unitsOf(k)...)
 	}
 	return list
 }
 
-// gives is what its leaf's share loses with a unit, gets what it gains with one.
-func (q pool) gives(u *unit) *big.Rat { return q.differs(u.sub, 0, -1) }
-func (q pool) gets(s *sub) *big.Rat   { return q.differs(s, 1, 0) }
-
-// differs is by how much a leaf's share is larger with some units of a size more than with some others more.
-func (q pool) differs(s *sub, a, b int64) *big.Rat {
-	sizes, units := q.bysize(s.alloc.leaf, q.net)
-	n := units[slices.IndexFunc(sizes, func(other []int64) bool { return slices.Equal(s.size, other) })]
-	return new(big.Rat).Sub(q.portion(n+a, s.size), q.portion(n+b, s.size))
+// young tells whether a unit has run for less than its consumer's min_runtime. What this cycle granted does not run yet (CYC-1).
+func (c *Cluster) young(u *unit) bool {
+	return !gone(u.leaf()) && u.cycle < c.cycle && c.nowUS-c.times[max(u.cycle, 1)] < c.p.RuntimeUS[u.leaf()]
 }
 
-// worth is a consumer's share by what is net, without any roundinq.
-func (q pool) worth(n plan.Node) *big.Rat {
-	sum := new(big.Rat)
-	for leaf := n; leaf < q.p.End[n]; leaf++ {
-		if !q.p.Leaf(leaf) {
-			continue
+// given is what a unit counts beside some others that are given before it.
+func (q pool) given(chosen []*unit, u *unit) int64 {
+	n := int64(0)
+	for _, v := range chosen {
+		if v.leaf() == u.leaf() && slices.Equal(v.sub.size, u.sub.size) {
+			n++
 		}
-		sizes, units := q.bysize(leaf, q.net)
-		for i, u := range units {
-			sum.Add(sum, q.portion(u, sizes[i]))
+	}
+	return q.step(u.leaf(), u.sub.size, -n) - q.step(u.leaf(), u.sub.size, -n-1)
+}
+
+// surplus is how far a unit's leaf is above its quota when some units are given.
+func (q pool) surplus(chosen []*unit, u *unit) int64 {
+	x := -q.deficit(u.leaf())
+	for i, v := range chosen {
+		if v.leaf() == u.leaf() {
+			x -= q.given(chosen[:i], v)
 		}
+	}
+	return x
+}
+
+// lower is by how much the sum of squares gets less when some units are given for a unit of a sub-allocation.
+func (q pool) lower(s *sub, chosen []*unit) *big.Int {
+	sum := nearer(q.deficit(s.alloc.leaf)-slack, q.step(s.alloc.leaf, s.size, 1))
+	for i, u := range chosen {
+		sum.Add(sum, nearer(q.surplus(chosen[:i], u)-slack, q.given(chosen[:i], u)))
 	}
 	return sum
 }
 
-// portion is what fraction rounds.
-func (q pool) portion(units int64, size []int64) *big.Rat {
-	if units == 0 {
-		return new(big.Rat)
+// may tells whether a unit may be given beside some others: its leaf is above its quota then, and it or the taker is by its band.
+func (q pool) may(s *sub, chosen []*unit, u *unit) bool {
+	surplus, leaf := q.surplus(chosen, u), s.alloc.leaf
+	if surplus <= slack {
+		return false
 	}
-	return big.NewRat(units, max(q.pack(size), units))
+	if surplus+slack < q.band(u.leaf(), q.given(chosen, u)) && q.deficit(leaf)+slack < q.band(leaf, q.step(leaf, s.size, 1)) {
+		q.notes["within its band"]++
+		return false
+	}
+	return true
 }
 
-// ahead tells whether a victim that gives and a taker that gets so much stake may be so, where their ways part.
-func (q pool) ahead(victim, taker plan.Node, gives, gets *big.Rat) bool {
-	a, b := q.part(victim, taker)
-	switch {
-	case q.w.Priority[a] != q.w.Priority[b]:
-		return q.w.Priority[a] < q.w.Priority[b]
-	case q.ratio[a] == 0 || q.ratio[b] == 0:
-		return q.ratio[a] == 0 && q.ratio[b] > 0
-	}
-	x, y := q.worth(a), q.worth(b)
-	if gives != nil {
-		x.Sub(x, gives)
-	}
-	if gets != nil {
-		y.Add(y, gets)
-	}
-	return x.Sign() >= 0 && x.Mul(x, big.NewRat(q.ratio[b], 1)).Cmp(y.Mul(y, big.NewRat(q.ratio[a], 1))) >= 0
-}
-
-// pick chooses the victims for a unit on a parcel among the candidates, each as long as what its branch gave allows it.
-func (q pool) pick(s *sub, t parcel, list []*unit) (chosen []*unit, ok bool) {
+// pick chooses the victims for a unit on a parcel among the candidates, nil when there are none: one after the other, each that brings its
+// own leaf nearer to its quota, or leaves the sum lower all the same.
+func (q pool) pick(s *sub, t parcel, list []*unit) []*unit {
 	here := slices.DeleteFunc(slices.Clone(list), func(u *unit) bool { return !lies(u, t) })
-	given, gets := map[plan.Node]*big.Rat{}, q.gets(s)
-	chosen, ok = q.pickOf(s, t, here, func(u *unit) bool {
-		a, _ := q.part(u.leaf(), s.alloc.leaf)
-		gives := q.gives(u)
-		if given[a] != nil {
-			gives.Add(gives, given[a])
+	var before []*unit
+	chosen, ok := q.inTurn(s, t, here, func(u *unit) bool {
+		if !q.may(s, before, u) {
+			return false
 		}
-		may := q.ahead(u.leaf(), s.alloc.leaf, gives, gets)
-		if may {
-			given[a] = gives
+		own := nearer(q.surplus(before, u)-slack, q.given(before, u))
+		if own.Sign() <= 0 && q.lower(s, append(slices.Clone(before), u)).Sign() <= 0 {
+			q.notes["a victim that would make the move one for the worse"]++
+			return false
 		}
-		return may
+		before = append(before, u)
+		return true
 	})
-	if !ok {
+	if !ok || q.lower(s, chosen).Sign() <= 0 {
 		if chosen = q.alike(s, t, here); chosen != nil {
 			q.notes["victims of one leaf alone"]++
 		}
 	}
-	return chosen, chosen != nil
+	return chosen
+}
+
+// alike chooses units of one leaf and size that make a unit fit by themselves, of those of which it takes the fewest.
+func (q pool) alike(s *sub, t parcel, here []*unit) (best []*unit) {
+	enough, _ := q.fitter(s, t)
+	for _, first := range here {
+		var chosen []*unit
+		for _, u := range here {
+			if u.leaf() == first.leaf() && slices.Equal(u.sub.size, first.sub.size) && !enough(chosen) && q.may(s, chosen, u) {
+				chosen = append(chosen, u)
+			}
+		}
+		if enough(chosen) && (best == nil || len(chosen) < len(best)) && q.lower(s, chosen).Sign() > 0 {
+			best = chosen
+		}
+	}
+	return best
+}
+
+// stillNearer tells whether what a set moves still lowers the sum of squares.
+func (q pool) stillNearer(s *set, victims []*unit) bool {
+	type kind struct {
+		leaf plan.Node
+		size string
+	}
+	leaf, sum := s.taker.alloc.leaf, new(big.Int)
+	clear(q.has)
+	gets := -q.step(leaf, s.taker.size, -s.n)
+	sum.Add(sum, nearer(q.deficit(leaf)+gets+slack, gets))
+	gives, counted := map[plan.Node]int64{}, map[kind]bool{}
+	for _, u := range victims {
+		if u.pool != q.at {
+			continue
+		}
+		if k := (kind{u.leaf(), fmt.Sprint(u.sub.size)}); !counted[k] {
+			counted[k] = true
+			n := len(slices.DeleteFunc(slices.Clone(victims), func(v *unit) bool {
+				return v.pool != q.at || v.leaf() != u.leaf() || !slices.Equal(v.sub.size, u.sub.size)
+			}))
+			gives[u.leaf()] += q.step(u.leaf(), u.sub.size, int64(n))
+		}
+	}
+	for leaf, n := range gives {
+		sum.Add(sum, nearer(n-q.deficit(leaf)+slack, n))
+	}
+	if sum.Sign() <= 0 {
+		q.notes["a set that lowers the sum no more"]++
+	}
+	return sum.Sign() > 0
 }
 
 // fitter tells whether a unit fits a parcel, both now and net, when some units on it are gone; and whether another one there would help.
@@ -440,12 +528,19 @@ func (g *round) fitter(s *sub, t parcel) (enough func(chosen []*unit) bool, help
 // pickOf chooses among units of a parcel those that make a unit fit: one alone if there is such a one, else one after the other
 // that helps and may be taken; those not needed are dropped again, of each sub-allocation the last chosen first.
 func (g *round) pickOf(s *sub, t parcel, here []*unit, may func(u *unit) bool) (chosen []*unit, ok bool) {
-	enough, helps := g.fitter(s, t)
+	enough, _ := g.fitter(s, t)
 	for _, u := range here {
 		if enough([]*unit{u}) {
 			return []*unit{u}, true
 		}
 	}
+	return g.inTurn(s, t, here, may)
+}
+
+// inTurn chooses units of a parcel one after the other, each that helps and may be taken, until a unit fits; those not needed are dropped
+// again, of each sub-allocation the last chosen first.
+func (g *round) inTurn(s *sub, t parcel, here []*unit, may func(u *unit) bool) (chosen []*unit, ok bool) {
+	enough, helps := g.fitter(s, t)
 	for _, u := range here {
 		if helps(chosen, u) && may(u) {
 			chosen = append(chosen, u)
@@ -470,25 +565,4 @@ func (g *round) pickOf(s *sub, t parcel, here []*unit, may func(u *unit) bool) (
 		}
 	}
 	return chosen, true
-}
-
-// alike chooses units of one leaf and size that make a unit fit by themselves, of those of which it takes the fewest.
-func (q pool) alike(s *sub, t parcel, here []*unit) (best []*unit) {
-	enough, _ := q.fitter(s, t)
-	for _, first := range here {
-		var chosen []*unit
-		gives := new(big.Rat)
-		for _, u := range here {
-			if u.leaf() != first.leaf() || !slices.Equal(u.sub.size, first.sub.size) || enough(chosen) {
-				continue
-			}
-			if gives.Add(gives, q.gives(u)); q.ahead(u.leaf(), s.alloc.leaf, gives, q.gets(s)) {
-				chosen = append(chosen, u)
-			}
-		}
-		if enough(chosen) && (best == nil || len(chosen) < len(best)) {
-			best = chosen
-		}
-	}
-	return best
 }

@@ -210,6 +210,7 @@ type Cluster struct {
 	former    []string        // paths of consumers that are not in the policy: see gone
 	cycle     int64           // the last one finished
 	nowUS     int64           // its time
+	times     map[int64]int64 // by cycle: its time
 	hosts     []*host         // in the order of the hosts table
 	names     []string        // of hosts, in the order in which they came first
 	gone      []*host         // left the table since the last cycle
@@ -230,7 +231,7 @@ type Cluster struct {
 
 // New is an empty cluster under a policy.
 func New(p *plan.Policy) *Cluster {
-	c := &Cluster{p: p, startUS: epochUS, released: map[event]int64{}, reclaimed: map[claim]int64{}}
+	c := &Cluster{p: p, startUS: epochUS, times: map[int64]int64{}, released: map[event]int64{}, reclaimed: map[claim]int64{}}
 	for range p.MDPlans {
 		c.estates = append(c.estates, &estate{lists: make([]string, p.Len())})
 	}

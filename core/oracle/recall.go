@@ -112,7 +112,7 @@ func (g *round) recallOn(s *sub, x plan.Node, list []parcel) outcome {
 	units := g.units(func(u *unit) bool {
 		return outside(u.leaf()) && (stays(u) || u.set.taker != nil && outside(u.set.taker.alloc.leaf))
 	})
-	slices.SortFunc(units, g.lastRank)
+	slices.SortFunc(units, func(a, b *unit) int { return cmp.Or(g.youngLast(a, b), g.lastRank(a, b)) })
 	tried := map[int]bool{} // of the list
 	for _, u := range units {
 		i := slices.IndexFunc(list, func(t parcel) bool { return lies(u, t) })
@@ -192,7 +192,23 @@ func (g *round) without(s *sub, t parcel, here []*unit, sets []*set) (chosen []*
 	if len(sets) > 0 && fits(s.size, least(g.room(s.alloc.leaf, t), g.netRoom(s.alloc.leaf, t))) {
 		return nil, true
 	}
+	old := slices.DeleteFunc(slices.Clone(here), func(u *unit) bool { return of[u] == nil && g.young(u) })
+	if chosen, ok = g.pickOf(s, t, old, func(*unit) bool { return true }); ok {
+		return chosen, ok
+	}
 	return g.pickOf(s, t, here, func(*unit) bool { return true })
+}
+
+// youngLast orders units that have run for less than their min_runtime behind all others (REQ-4).
+func (g *round) youngLast(a, b *unit) int {
+	last := func(u *unit) int {
+		if g.young(u) {
+			g.notes["young ones recalled last"] = 1
+			return 1
+		}
+		return 0
+	}
+	return cmp.Compare(last(a), last(b))
 }
 
 // grantedFirst moves units that were granted in this cycle before the first of their sub-allocation (CYC-1).

@@ -33,6 +33,7 @@ func (c *Cluster) Cycle() Result { return c.CycleAt(c.nowUS + 60_000_000) }
 func (c *Cluster) CycleAt(nowUS int64) Result {
 	c.cycle++
 	c.nowUS = max(c.nowUS, nowUS) // CYC-9
+	c.times[c.cycle] = c.nowUS
 	c.turn()
 	c.notes = map[string]int{}
 	c.settle()

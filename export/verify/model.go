@@ -24,6 +24,7 @@ type model struct {
 	former   map[key]map[key]bool   // sub-allocations of other sizes, by the key of their rows
 	spots    map[key][]string       // hosts of what sub-allocations hold, while sizes change; nil: not made yet
 	given    []*pile                // of which clients gave something back
+	hidden   map[string]int         // by plan: cycles since then in which somebody waited though nothing was under reclaim
 	swaps    map[string]map[key]int // by plan: rows that took something for a share from a sub-allocation, or from what was promised to it, since its turns began
 	leaving  int64
 	cycle    int64
@@ -91,7 +92,7 @@ type account struct {
 func newModel() *model {
 	return &model{hosts: map[string]*host{}, attrs: map[string]bool{}, numeric: map[string]bool{}, subs: map[key]*sub{},
 		piles: map[spot]*pile{}, onHost: map[string]map[spot]*pile{}, of: map[string]*account{}, conds: map[string]*expr{},
-		claims: map[int64][]*claim{}, former: map[key]map[key]bool{}, swaps: map[string]map[key]int{}, estates: map[string]*estate{}}
+		claims: map[int64][]*claim{}, former: map[key]map[key]bool{}, swaps: map[string]map[key]int{}, hidden: map[string]int{}, estates: map[string]*estate{}}
 }
 
 func (m *model) isNumber(word string) bool {

@@ -30,6 +30,7 @@ type policy struct {
 	children   map[string][]string
 	rank       map[string]int64
 	grace      map[string]int64 // reclaim_grace in µs
+	runtime    map[string]int64 // min_runtime in µs, of those who have one or inherit it
 	renamed    map[string]string
 	plans      []*plan // MD plans, then slot plans, as listed
 	byName     map[string]*plan
@@ -64,6 +65,7 @@ type plan struct {
 	owners      bool // MD: some consumer owns something, in some window
 	pubGrace    int64
 	rebalance   int64 // ownership_rebalance
+	band        int64 // MD: fair_band in thousandths
 }
 
 // window is the settings of a plan that hold at some time of the day, with the plan's own beneath.
@@ -207,7 +209,7 @@ func parsePolicy(text []byte) (*policy, error) {
 	}
 	o := object(root)
 	p := &policy{groups: map[string]*group{}, children: map[string][]string{}, rank: map[string]int64{},
-		grace: map[string]int64{}, renamed: map[string]string{}, byName: map[string]*plan{},
+		grace: map[string]int64{}, runtime: map[string]int64{}, renamed: map[string]string{}, byName: map[string]*plan{},
 		interval: o.duration("interval", 60e6), dimensions: o.texts("dimensions")}
 	if p.zone, err = time.LoadLocation(o.text("timezone", "UTC")); err != nil {
 		return nil, err
@@ -267,6 +269,9 @@ func (p *policy) consumers(list []object) {
 		p.children[parentOf(path)] = append(p.children[parentOf(path)], path)
 		p.rank[path] = c.whole("rank", 0)
 		p.grace[path] = c.duration("reclaim_grace", none)
+		if us := c.duration("min_runtime", p.runtime[parentOf(path)]); us > 0 { // its parent comes before it
+			p.runtime[path] = us
+		}
 		if old := c.text("renamed_from", ""); old != "" {
 			p.renamed[old] = path
 		}
@@ -440,7 +445,12 @@ func (p *policy) entry(t *plan, path string, o object) *entry {
 
 func (p *policy) mdPlan(o object) *plan {
 	t := &plan{name: o.text("name", ""), md: true, placement: o.text("placement", "best_fit"), overcommit: map[string]int64{},
-		pubGrace: asObject(o["public_pool"]).duration("grace", none), rebalance: o.whole("ownership_rebalance", 10)}
+		pubGrace: asObject(o["public_pool"]).duration("grace", none), rebalance: o.whole("ownership_rebalance", 10), band: 10}
+	if v, ok := o["fair_band"]; ok {
+		if f, err := strconv.ParseFloat(fmt.Sprint(v), 64); err == nil {
+			t.band = int64(math.Round(f * 1000))
+		}
+	}
 	for _, g := range o.objects("resource_groups") {
 		t.groups = append(t.groups, g.text("name", ""))
 	}

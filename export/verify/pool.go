@@ -170,6 +170,7 @@ type holder struct {
 	leaf, owner, pool string
 	size              []int64
 	units, leaving    int64 // leaving: at most so many are under reclaim
+	lots              map[int64]int64
 }
 
 // holders are what a plan's leaves hold on a host.
@@ -181,7 +182,7 @@ func (m *model) holders(t *plan, host string) (list holders) {
 			continue
 		}
 		for l, n := range p.label {
-			list = append(list, holder{at.consumer, l.owner(at.consumer), l.pool, p.size, n, min(n, p.leaving)})
+			list = append(list, holder{at.consumer, l.owner(at.consumer), l.pool, p.size, n, min(n, p.leaving), p.lots})
 		}
 	}
 	return list

@@ -285,6 +285,7 @@ func (v *verifier) swapsAnew() {
 	if v.inputs == 0 && len(v.silent) == 0 {
 		return
 	}
+	clear(v.m.hidden)
 	others := map[[2]string]bool{}
 	for k, s := range v.m.subs {
 		if s.units != s.was {
@@ -300,7 +301,7 @@ func (v *verifier) swapsAnew() {
 // are not in the log: each takes such a row.
 func (v *verifier) turned(k key) bool {
 	swaps := v.m.swaps[k.plan]
-	return swaps == nil && v.clearUS > 0 || swaps[k] >= 3
+	return swaps == nil && v.clearUS > 0 || swaps[k] >= 3 || v.m.hidden[k.plan] >= 3
 }
 
 // unknown tells whether a reclaim was issued before what is known of them. Their numbers rise.

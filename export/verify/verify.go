@@ -24,7 +24,7 @@ func Log(r *export.Reader, o Options) (*Report, error) {
 	if len(cycles) == 0 {
 		return nil, fmt.Errorf("the log has no cycle yet")
 	}
-	v := &verifier{log: r, o: o, report: newReport(), m: newModel(), state: map[string]*kept{}}
+	v := &verifier{log: r, o: o, report: newReport(), m: newModel(), state: map[string]*kept{}, times: map[int64]int64{}}
 	v.report.First, v.report.Last = cycles[0], cycles[len(cycles)-1]
 	v.stray()
 	if err := v.dropped(); err != nil {
@@ -81,6 +81,8 @@ type verifier struct {
 	awaited         map[string]bool  // plans of which shortfalls are to be held against their reasons as soon as nothing is under reclaim
 	last, lastCycle int64            // now and number of the cycle before
 	stable          bool             // it was a fixed point
+	byQuota         bool             // fair reclaim in MD plans goes by quotas: the log follows rules of version 2
+	times           map[int64]int64  // now by cycle, of the latest
 	quiet           int64            // cycles since the last input or fixed point
 	state           map[string]*kept // state tables as last read
 	content         []string         // of the sets of state tables as last written
@@ -94,6 +96,9 @@ type verifier struct {
 	firstKnown      int64            // the first reclaim issued since what is held was taken from a keyframe
 	clearUS         int64            // when all that was under reclaim then is over
 }
+
+// timesMost is of how many cycles the times are known.
+const timesMost = 1 << 20
 
 // kept is a state table, and the cycle that holds it.
 type kept struct {
@@ -154,6 +159,9 @@ func (v *verifier) run(cycle int64) {
 		return
 	}
 	v.now = head.number["now"].at(0)
+	if v.times[cycle] = v.now; len(v.times) > timesMost {
+		v.times = map[int64]int64{cycle: v.now}
+	}
 	v.order(head)
 	v.takeInputs()
 	if v.m.policy == nil || v.blind {
@@ -201,8 +209,9 @@ func (v *verifier) order(head *rows) {
 		v.equal(Fault{Rule: "log", Table: "cycles", What: "the number of the cycle does not follow the one before"}, v.lastCycle+1, v.cycle)
 		v.is(Fault{Rule: "CYC-9", Table: "cycles", What: "now is before that of the cycle before", Expected: instant(v.last), Got: instant(v.now)}, v.now >= v.last)
 	}
-	v.is(Fault{Rule: "log", Table: "cycles", What: "the rules' version is not known", Expected: "1", Got: head.words["rules_version"].text(0)},
-		head.words["rules_version"].text(0) == "1")
+	version := head.words["rules_version"].text(0)
+	v.byQuota = version != "1"
+	v.is(Fault{Rule: "log", Table: "cycles", What: "the rules' version is not known", Expected: "1 or 2", Got: version}, version == "1" || version == "2")
 }
 
 // load reads the cycle's tables, and checks seals and digests on the way.
