@@ -174,6 +174,11 @@ func (p *part) sentence(r *Reclaim) {
 		if r.Reason == "recall" {
 			text = p.recalled(r)
 		}
+		if r.Reason == "fair_share" && p.md != nil && r.For != nil {
+			if moved := p.moves(r); moved != "" {
+				text = moved
+			}
+		}
 		r.Text += ": " + text
 		r.Rules = p.rules(r.Consumer, w.slots, w.hybrid, w.md)
 	}
