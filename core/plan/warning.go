@@ -49,6 +49,7 @@ func (p *Policy) Warnings() []Warning {
 	c := &warner{p: p}
 	c.absent()
 	c.system()
+	c.runtime()
 	for i := range p.SlotPlans {
 		c.slotPlan(&p.SlotPlans[i])
 	}
@@ -82,6 +83,19 @@ func (c *warner) system() {
 		entered := slices.ContainsFunc(c.p.SlotPlans, func(s SlotPlan) bool { return s.Member[n] })
 		if in && c.p.Leaf(Node(n)) && !entered {
 			c.add(c.p.Line[n], "%s belongs to a system branch, but no slot plan has it own a slot", c.p.Path[n])
+		}
+	}
+}
+
+// runtime warns of a min_runtime of consumers that are in slot plans alone, where it decides nothing (REQ-4).
+func (c *warner) runtime() {
+	for n := Node(1); int(n) < c.p.Len(); n++ {
+		if c.p.RuntimeUS[n] == 0 || c.p.RuntimeUS[n] == c.p.RuntimeUS[c.p.Parent[n]] {
+			continue
+		}
+		packed := slices.ContainsFunc(c.p.MDPlans, func(m MDPlan) bool { return slices.Contains(m.Member[n:c.p.End[n]], true) })
+		if !packed {
+			c.add(c.p.Line[n], "%s has a min_runtime, which decides nothing in slot plans, and is in no multidimensional one", c.p.Path[n])
 		}
 	}
 }

@@ -53,6 +53,12 @@ md_plans:
   - resource_group: H
     consumers: [{path: /S, policy: ownership, owns: 1}]
 `, "p:4: plan G: the system service /S may lend all its slots, 1 of 1"},
+		{"a min_runtime in slot plans alone", strings.Replace(slots, "{path: /B", "{path: /B, min_runtime: 5m", 1) + `  - resource_group: G
+    consumers: [{path: /A, policy: ownership, owns: 4}, {path: /A/x}, {path: /B, policy: ownership}, {path: /S, policy: ownership, owns: 1}]
+`, "p:4: /B has a min_runtime, which decides nothing in slot plans, and is in no multidimensional one"},
+		{"a min_runtime that leaves of a multidimensional plan inherit", strings.Replace(md, "{path: /A}", "{path: /A, min_runtime: 5m}", 1) +
+			`  - {name: m, resource_groups: [{name: G}], consumers: [{path: /A}, {path: /A/x}, {path: /B}]}
+`, ""},
 		{"owners of equal rank, whose rules may all be met", md + `  - name: m
     resource_groups: [{name: G}]
     consumers: [{path: /A, own: [{group: G, hosts: 2}]}, {path: /A/x}, {path: /B, own: [{group: G, percent: 20}]}]
