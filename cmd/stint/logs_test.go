@@ -305,3 +305,16 @@ func TestLogsKept(t *testing.T) {
 		t.Errorf("%d logs, %d times cut, checks: %v", logs, kept, checks)
 	}
 }
+
+// TestOlderRules holds that a cycle that other rules decided is told as such.
+func TestOlderRules(t *testing.T) {
+	for _, c := range []struct{ version, want string }{
+		{decision.RulesVersion, ""},
+		{"1", ": it was decided by rules version 1, and this is version " + decision.RulesVersion + " (CHANGELOG.md)"},
+	} {
+		column := decision.Column{Name: "rules_version", Type: decision.Text, Code: []int32{0}, Dict: decision.Words{c.version}}
+		if got := byRules(&decision.Table{Name: "cycles", Rows: 1, Columns: []decision.Column{column}}); got != c.want {
+			t.Errorf("rules version %s: got %q, want %q", c.version, got, c.want)
+		}
+	}
+}

@@ -310,6 +310,16 @@ func (b *batch) run(r *export.Reader, log string, last int64, stderr io.Writer, 
 	return nil
 }
 
+// byRules tells by which version of the rules a logged cycle was decided, where that is another than today's.
+func byRules(cycles *decision.Table) string {
+	c := cycles.Column("rules_version")
+	was := string(c.Dict.Bytes(c.Code[0]))
+	if was == decision.RulesVersion {
+		return ""
+	}
+	return fmt.Sprintf(": it was decided by rules version %s, and this is version %s (CHANGELOG.md)", was, decision.RulesVersion)
+}
+
 // compare holds the cycle that was decided last against cycle n of a log: its digest, and its files. It gives nil when
 // all is the same.
 func (b *batch) compare(r *export.Reader, n int64, logged string) (*otherwise, error) {
@@ -321,7 +331,11 @@ func (b *batch) compare(r *export.Reader, n int64, logged string) (*otherwise, e
 	if decided == logged && files == logged && b.out.Summary.Cycle == n {
 		return nil, nil
 	}
-	o := &otherwise{Cycle: n, What: "it decides otherwise", Logged: logged, Decided: decided}
+	t, err := r.Table("cycles", n)
+	if err != nil {
+		return nil, err
+	}
+	o := &otherwise{Cycle: n, What: "it decides otherwise" + byRules(t), Logged: logged, Decided: decided}
 	switch {
 	case b.out.Summary.Cycle != n:
 		o.What = fmt.Sprintf("it is decided as cycle %d", b.out.Summary.Cycle)

@@ -143,7 +143,7 @@ func compareUnder(r *export.Reader, o *whatifOptions, n int64, policy *plan.Poli
 	if logged := string(digest.Dict.Bytes(digest.Code[0])); was.Digest() != logged {
 		files, err := r.Digest(n)
 		if err == nil {
-			err = damaged(&otherwise{Cycle: n, What: "it decides otherwise", Logged: logged, Decided: was.Digest(),
+			err = damaged(&otherwise{Cycle: n, What: "it decides otherwise" + byRules(t), Logged: logged, Decided: was.Digest(),
 				misnamed: files == was.Digest()}, n)
 		}
 		if err != nil {
