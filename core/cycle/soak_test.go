@@ -78,6 +78,9 @@ func TestFound(t *testing.T) {
 	}
 }
 
+// soakSure is of how many cases a situation that comes up in a thousandth is missing by chance in one soak of 20,000.
+const soakSure = 10_000
+
 func soak(t *testing.T, k kind, n int) {
 	counts, began := map[string]int{}, time.Now()
 	check(t, k, func(p *player) {
@@ -93,7 +96,7 @@ func soak(t *testing.T, k kind, n int) {
 	}
 	floor := float64(counts["case"]) / 1000
 	for _, name := range slices.Concat(situations, k.situations) {
-		if n >= 1000 && (counts[name] == 0 || float64(counts[name]) < floor-3*math.Sqrt(floor)) { // no more below than chance allows
+		if n >= soakSure && (counts[name] == 0 || float64(counts[name]) < floor-3*math.Sqrt(floor)) { // no more below than chance allows
 			t.Errorf("%s occurred %d times in %d cases: less than 0.1 %%", name, counts[name], counts["case"])
 		}
 	}

@@ -67,6 +67,7 @@ func (g *slots) play(r *Result) {
 	g.switchOver()
 	g.entitle()
 	g.review()
+	g.naturalize(g.seasons[g.in].reason, false) // what was to go to takers that no longer wait
 	g.promised()
 	g.own()
 	g.leave()

@@ -149,8 +149,8 @@ func (g *slots) draws(n plan.Node, net bool) int64 {
 }
 
 // naturalize settles what a switch or a new policy file made strange: what is borrowed goes; of the others the oldest
-// become what the leaf's policy knows as far as it owns that much, the rest goes. With ahead nothing is relabelled: what
-// would be stays as it is.
+// become what the leaf's policy knows as far as it owns that much, the rest goes. What runs comes before what the leaf is
+// promised. With ahead nothing is relabelled: what would be stays as it is.
 func (g *slots) naturalize(reason string, ahead bool) {
 	for _, leaf := range g.leaves() {
 		stays := int64(0)
@@ -158,7 +158,7 @@ func (g *slots) naturalize(reason string, ahead bool) {
 			switch {
 			case u.origin == borrowed,
 				g.hybrid(leaf) && g.labelled(leaf)+stays+u.slots() > floor(g.owned[leaf]),
-				!g.hybrid(leaf) && g.netAccount(leaf)-stays < u.slots():
+				!g.hybrid(leaf) && g.unused(leaf)-stays < u.slots():
 				g.rule(u, reason)
 			case ahead:
 				stays += u.slots()
@@ -166,7 +166,25 @@ func (g *slots) naturalize(reason string, ahead bool) {
 				g.relabel(u, hybrid, plan.None)
 			default:
 				g.relabel(u, owned, plan.None)
+				g.forgo(leaf)
 			}
+		}
+	}
+}
+
+// unused is what of a leaf's own neither it nor anybody else holds, net.
+func (g *slots) unused(leaf plan.Node) int64 {
+	return g.owns[leaf] - g.held(leaf, owned, true) - g.lent(leaf, true)
+}
+
+// forgo lets a leaf's recalls lapse, the latest first, by as many slots as they promise beyond what is unused of its own.
+func (g *slots) forgo(leaf plan.Node) {
+	beyond := -g.netAccount(leaf)
+	for _, s := range slices.Backward(g.mine(func(s *set) bool { return s.account == leaf })) {
+		for s.n > 0 && beyond > 0 {
+			beyond -= s.taker.slots()
+			g.lapse(s)
+			g.notes["forwent a recall for work from before a switch"]++
 		}
 	}
 }

@@ -23,7 +23,7 @@ type figures struct {
 	held, net [kinds][]int64 // by Node, of leaves
 	shut      []int64        // by SubID: units held on hosts that are not ok
 	someShut  bool           // whether any parcel is not open
-	foreign   bool           // whether there are foreign units that are not under reclaim
+	foreign   bool           // whether there may be foreign units that are not under reclaim, and not settled
 
 	// Sets of takers: room is what they are to get, kept what of that no victim occupies.
 	roomOwn, keptOwn   []int64 // by Node: of recalls by the leaf

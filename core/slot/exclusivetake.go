@@ -77,6 +77,7 @@ func (m *Planner) cancelHost(id cluster.SetID) {
 	}
 	k, leaf, stayed := h.Parcel[q], m.s.Node(h.Sub[q]), m.staying(h.Parcel[q])
 	origin, lender := h.Origin[q], m.lenderOf(h.Lender[q])
+	m.figure.foreign = m.figure.foreign || !m.s.Sub.Orphan[h.Sub[q]] && m.strange(q)
 	for m.s.Set.Number[id] == number && m.s.Set.First[id] != cluster.NoID {
 		q := m.s.Set.First[id]
 		m.s.Cancel(q, h.Units[q])

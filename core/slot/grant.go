@@ -39,6 +39,9 @@ func (m *Planner) Grant(meanwhile func()) {
 	m.gift, m.lapses = m.gift[:0], 0
 	m.opened = resized(m.opened, m.policy.Len())
 	m.review()
+	if mutant != 89 {
+		m.settleForeign()
+	}
 	m.fulfil()
 	m.comeHome(true)
 	m.line.Reset(m.s, m.p)

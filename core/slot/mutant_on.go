@@ -99,4 +99,7 @@ var Mutants = [...]string{
 	"hybrid: all that is held above the part is given for owners",          // 84
 	"grant: what a recall promises counts as promised by the pool",         // 85
 	"hybrid: a lowered limit takes what fills reserves below",              // 86
+	"switch: what is promised leaves nothing to units from before",         // 87
+	"switch: what is promised stays beside units from before",              // 88
+	"switch: what its takers leave to units from before is settled later",  // 89
 }

@@ -220,6 +220,7 @@ func (m *Planner) cancel(q cluster.HoldingID, units int64) {
 	h, sub := &m.s.Holding, m.s.Holding.Sub[q]
 	if !m.s.Sub.Orphan[sub] { // else they go as they would have
 		m.book(m.s.Node(sub), h.Origin[q], m.lenderOf(h.Lender[q]), 0, units*m.slots(sub))
+		m.figure.foreign = m.figure.foreign || m.strange(q)
 	}
 	m.s.Cancel(q, units)
 }

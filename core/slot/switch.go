@@ -29,11 +29,13 @@ func (m *Planner) strange(q cluster.HoldingID) bool {
 }
 
 // settleForeign carries units over a change of policy (PLAN-2): what was borrowed goes back, what is
-// within what the leaf owns now counts as that, the rest is reclaimed. What the budget leaves over is settled later.
+// within what the leaf owns now counts as that, the rest is reclaimed. What the budget leaves over is settled later,
+// what stays after all by the review once that is done.
 func (m *Planner) settleForeign() {
 	if !m.figure.foreign || mutant == 64 {
 		return
 	}
+	m.figure.foreign = false
 	reason := decision.ReclaimPlanChange
 	if m.p.Before != cluster.NoID {
 		reason = decision.ReclaimWindowSwitch
@@ -53,9 +55,12 @@ func (m *Planner) settleLeaf(leaf plan.Node, reason int32) {
 	h := &m.s.Holding
 	for _, q := range rows {
 		v, units := m.worth(q), m.pieces(q)
-		with, room := ownLabel, m.netOwn(leaf)
-		if mutant == 66 {
+		with, room := ownLabel, m.unused(leaf)
+		switch mutant {
+		case 66:
 			room = unbound
+		case 87:
+			room = m.netOwn(leaf)
 		}
 		if hybrid {
 			with, room = hybridLabel, m.hybrid.owned[leaf]-native
@@ -65,11 +70,38 @@ func (m *Planner) settleLeaf(leaf plan.Node, reason int32) {
 		}
 		if kept := min(units, max(0, room)/v); kept > 0 {
 			m.relabel(q, kept, with)
+			m.forgo(leaf)
 			native += kept * v
 			units -= kept
 		}
 		if units > 0 {
 			m.takeBack(q, units, reason)
+		}
+	}
+}
+
+// unused is what of a leaf's own nobody holds, as if what is under reclaim had been given back, whatever it is promised.
+func (m *Planner) unused(leaf plan.Node) int64 { return m.netOwn(leaf) + m.figure.roomOwn[leaf] }
+
+// forgo lets a leaf's recalls lapse, the latest first, by as many slots as they promise beyond what is unused of its own.
+func (m *Planner) forgo(leaf plan.Node) {
+	beyond, t := -m.netOwn(leaf), &m.s.Set
+	if beyond <= 0 || m.figure.roomOwn[leaf] == 0 || mutant == 88 {
+		return
+	}
+	ids := m.sets(func(id cluster.SetID) bool {
+		return t.Taker[id] != cluster.NoID && t.Reason[id] == decision.ReclaimRecall && m.s.Node(t.Taker[id]) == leaf
+	})
+	for _, id := range slices.Backward(ids) {
+		for number := t.Number[id]; beyond > 0 && t.Number[id] == number && t.Units[id] > 0; {
+			room := m.slots(t.Taker[id])
+			if m.whole {
+				if room = m.roomOf(id); room == 0 || room > beyond {
+					break
+				}
+			}
+			beyond -= room
+			m.lapse(id)
 		}
 	}
 }
@@ -151,7 +183,7 @@ func (m *Planner) lookAhead(now []plan.PolicyKind) {
 func (m *Planner) prepareLeaf(leaf plan.Node) {
 	rows, native := m.foreignOf(leaf)
 	hybrid := m.set.Policy[leaf] == plan.Hybrid
-	room := m.netOwn(leaf)
+	room := m.unused(leaf)
 	if hybrid {
 		room = m.hybrid.owned[leaf] - native
 	}
