@@ -88,8 +88,9 @@ func sameKeys(a, b map[label]int64) bool {
 }
 
 // switchTakes checks what goes at a switch between hybrid and ownership (PLAN-2): what is lent or borrowed, and of the
-// rest exactly what is beyond what will be owned: with a unit that goes its leaf would have more than that. Where a window
-// opened and another is near, either may be the cause.
+// rest exactly what is beyond what will be owned: with a unit that goes its leaf would have more than that. Where another
+// window is near, that may be the cause; so may the one that opened, now or before: of what it left for later the units from
+// before it go.
 func (v *verifier) switchTakes(p *plan, f *slots, claims []*claim) {
 	claims = slices.DeleteFunc(slices.Clone(claims), func(c *claim) bool { return c.reason != "window_switch" })
 	if len(claims) == 0 {
@@ -98,9 +99,8 @@ func (v *verifier) switchTakes(p *plan, f *slots, claims []*claim) {
 	windows := []*ownUse{v.ownInUse(p, f)}
 	if v.nears(p) {
 		next := v.ownInUse(p, v.entitleBy(p, p.at(v.now+p.lead, v.m.policy.zone)))
-		if windows = append(windows, next); !v.opened(p) {
-			windows = windows[1:]
-		}
+		windows[0].late = !v.opened(p)
+		windows = append(windows, next)
 	}
 	for _, c := range claims {
 		owns := int64(0)
@@ -120,10 +120,11 @@ type ownUse struct {
 	*slots
 	net    map[string]int64
 	unsure map[string]bool
+	late   bool // only what its switch left for later goes by it
 }
 
 func (v *verifier) ownInUse(p *plan, f *slots) *ownUse {
-	use, others := &ownUse{f, map[string]int64{}, map[string]bool{}}, map[spot]int64{}
+	use, others := &ownUse{slots: f, net: map[string]int64{}, unsure: map[string]bool{}}, map[spot]int64{}
 	for _, c := range v.newClaims { // what goes for other reasons is looked at after the switch
 		if c.reason != "window_switch" {
 			others[c.spot] += c.units
@@ -159,8 +160,11 @@ func (v *verifier) ownInUse(p *plan, f *slots) *ownUse {
 // have more than it owns with a unit of it. It is true as well where the window does not tell.
 func (v *verifier) beyondOwned(p *plan, w *ownUse, c *claim) (owns int64, beyond bool) {
 	pile, e := v.m.piles[c.spot], w.w.entry[c.consumer]
-	if e == nil || e.kind == "share_ratio" || w.unsure[c.consumer] || v.capMay(p, w.slots, c.consumer) ||
-		!pile.has(func(l label) bool { return (l.origin == "hybrid") != (e.kind == "hybrid") }) {
+	foreign := e != nil && pile.has(func(l label) bool { return (l.origin == "hybrid") != (e.kind == "hybrid") })
+	if w.late && !foreign {
+		return 0, false
+	}
+	if e == nil || e.kind == "share_ratio" || w.unsure[c.consumer] || v.capMay(p, w.slots, c.consumer) || !foreign {
 		return 0, true // other figures of the window may take it
 	}
 	owns = w.owned[c.consumer]
