@@ -11,6 +11,7 @@ import (
 	"encoding/hex"
 	"io/fs"
 	"path"
+	"sync"
 )
 
 //go:embed assets
@@ -36,9 +37,10 @@ var types = map[string]string{
 	".txt": "text/plain; charset=utf-8", ".svg": "image/svg+xml",
 }
 
-var all = load()
+// all are all files, packed when the first is asked for: that takes as long as all else that a command begins with.
+var all = sync.OnceValue(load)
 
-// load reads and packs all files, once.
+// load reads and packs all files.
 func load() map[string]*Asset {
 	of := map[string]*Asset{}
 	err := fs.WalkDir(assets, "assets", func(name string, d fs.DirEntry, err error) error {
@@ -68,11 +70,11 @@ func load() map[string]*Asset {
 }
 
 // Find is the file at a path of the service, nil when there is none.
-func Find(path string) *Asset { return all[path] }
+func Find(path string) *Asset { return all()[path] }
 
 // Paths are the paths of all files.
 func Paths() (paths []string) {
-	for p := range all {
+	for p := range all() {
 		paths = append(paths, p)
 	}
 	return paths

@@ -22,6 +22,7 @@ import (
 
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/engine"
+	"github.com/stintd/stint/ingest/console"
 )
 
 // Limits bound what clients can cost. A zero field means the default.
@@ -191,6 +192,7 @@ var ErrOpen = errors.New("without tokens the service listens on a loopback addre
 
 // Serve answers requests until Shutdown.
 func (s *Server) Serve(ln net.Listener) error {
+	console.Find("/") // it is packed before anybody asks for it
 	if addr, ok := ln.Addr().(*net.TCPAddr); ok && len(*s.tokens.Load()) == 0 && !addr.IP.IsLoopback() {
 		return errors.Join(ErrOpen, ln.Close())
 	}
