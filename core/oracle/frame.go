@@ -79,9 +79,11 @@ func (f *frame) below(n plan.Node) []*sub {
 // units are the plan's units that ok accepts; those of hosts that left it come last.
 func (f *frame) units(ok func(u *unit) bool) []*unit {
 	var list []*unit
-	for _, u := range f.Cluster.units() {
-		if u.sub.alloc.plan == f.in && ok(u) {
-			list = append(list, u)
+	for _, h := range f.Cluster.hosts {
+		for _, u := range h.units {
+			if u.sub.alloc.plan == f.in && ok(u) {
+				list = append(list, u)
+			}
 		}
 	}
 	return list

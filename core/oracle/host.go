@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"maps"
 	"math"
 	"math/big"
 	"slices"
@@ -56,14 +57,20 @@ func (c *Cluster) small(s *sub) bool {
 	return sum.Cmp(big.NewInt(most)) > 0
 }
 
-// slotsOf are a host's slots by the expression of a slot plan's group, 0 where it has no value.
-func (c *Cluster) slotsOf(in int, h *host) int64 {
-	b := c.bind(c.p.Groups[c.groups(in)[0]].Slots)
-	if b == nil {
-		return h.size[dimension(c.p, "slots")]
+// slotsOf are a host's slots by the expression of a slot plan's group.
+func (c *Cluster) slotsOf(in int, h *host) int64 { return c.slots[in][h] }
+
+// countSlots counts the slots of all hosts for a plan, 0 where the expression has no value.
+func (c *Cluster) countSlots(in int) map[*host]int64 {
+	slots, b := map[*host]int64{}, c.bind(c.p.Groups[c.groups(in)[0]].Slots)
+	for i, h := range c.hosts {
+		if b == nil {
+			slots[h] = h.size[dimension(c.p, "slots")]
+		} else {
+			slots[h], _ = b.Number(i)
+		}
 	}
-	n, _ := b.Number(slices.Index(c.hosts, h))
-	return n
+	return slots
 }
 
 // groups are the resource groups of a plan.
@@ -90,10 +97,14 @@ func (c *Cluster) arrange() {
 		}
 	}()
 	c.order, c.grouped = make([][]*host, len(c.p.MDPlans)+len(c.p.SlotPlans)), map[int][]*host{}
+	c.slots = make([]map[*host]int64, len(c.order))
 	if len(c.hosts) == 0 { // no name in a requirement would be known
 		return
 	}
 	for in := range c.order {
+		if in >= len(c.p.MDPlans) {
+			c.slots[in] = c.countSlots(in)
+		}
 		for _, g := range c.groups(in) {
 			c.grouped[g] = c.inGroup(g)
 			for _, h := range c.grouped[g] {
@@ -149,7 +160,7 @@ func (c *Cluster) bind(r *plan.Requirement) *plan.Bound {
 	if r == nil {
 		return nil
 	}
-	b, err := r.Bind(table{c})
+	b, err := r.Bind(tableOf(c))
 	if err != nil {
 		panic("oracle: " + err.Error())
 	}
@@ -169,18 +180,19 @@ func parsed(text string) *plan.Requirement {
 }
 
 // table is the cluster's hosts as plan.Hosts: columns are the dimensions, `host`, `state`, then names of attributes.
-type table struct{ c *Cluster }
+type table struct {
+	c     *Cluster
+	names []string // of the columns; attributes in order of their names
+}
 
-// names lists the columns; attributes in order of their names.
-func (t table) names() []string {
-	var attrs []string
-	for _, h := range t.c.hosts {
+func tableOf(c *Cluster) table {
+	attrs := map[string]bool{}
+	for _, h := range c.hosts {
 		for name := range h.Attr {
-			attrs = append(attrs, name)
+			attrs[name] = true
 		}
 	}
-	slices.Sort(attrs)
-	return slices.Concat(t.c.p.Dimensions, []string{"host", "state"}, slices.Compact(attrs))
+	return table{c, slices.Concat(c.p.Dimensions, []string{"host", "state"}, slices.Sorted(maps.Keys(attrs)))}
 }
 
 // at is the value of a column on a host: int64, float64, string, bool or nil.
@@ -199,7 +211,7 @@ func (t table) at(name string, host int) any {
 }
 
 func (t table) Column(name string) (col int, kind plan.Kind, ok bool) {
-	col = slices.Index(t.names(), name)
+	col = slices.Index(t.names, name)
 	if col < 0 {
 		return 0, 0, false
 	}
@@ -217,17 +229,17 @@ func (t table) Column(name string) (col int, kind plan.Kind, ok bool) {
 }
 
 func (t table) NumberAt(col, host int) (float64, bool) {
-	v, ok := t.at(t.names()[col], host).(float64)
+	v, ok := t.at(t.names[col], host).(float64)
 	return v, ok
 }
 
 func (t table) TextAt(col, host int) ([]byte, bool) {
-	v, ok := t.at(t.names()[col], host).(string)
+	v, ok := t.at(t.names[col], host).(string)
 	return []byte(v), ok
 }
 
 func (t table) BoolAt(col, host int) (v, ok bool) {
-	v, ok = t.at(t.names()[col], host).(bool)
+	v, ok = t.at(t.names[col], host).(bool)
 	return v, ok
 }
 

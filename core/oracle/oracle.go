@@ -206,17 +206,18 @@ type Cluster struct {
 	UnitsOfHost int64 // of how many units of a size hosts may have room for on average; 0: the usual limit (D-52)
 
 	p         *plan.Policy
-	revision  int             // policies so far
-	former    []string        // paths of consumers that are not in the policy: see gone
-	cycle     int64           // the last one finished
-	nowUS     int64           // its time
-	times     map[int64]int64 // by cycle: its time
-	hosts     []*host         // in the order of the hosts table
-	names     []string        // of hosts, in the order in which they came first
-	gone      []*host         // left the table since the last cycle
-	order     [][]*host       // by plan: its hosts in host order
-	grouped   map[int][]*host // by resource group: its hosts in its order
-	estates   []*estate       // by MD plan: who owns what
+	revision  int               // policies so far
+	former    []string          // paths of consumers that are not in the policy: see gone
+	cycle     int64             // the last one finished
+	nowUS     int64             // its time
+	times     map[int64]int64   // by cycle: its time
+	hosts     []*host           // in the order of the hosts table
+	names     []string          // of hosts, in the order in which they came first
+	gone      []*host           // left the table since the last cycle
+	order     [][]*host         // by plan: its hosts in host order
+	grouped   map[int][]*host   // by resource group: its hosts in its order
+	slots     []map[*host]int64 // by plan, of slot plans: of every host
+	estates   []*estate         // by MD plan: who owns what
 	allocs    []*alloc
 	sets      []*set // those with takers, in order of number
 	count     int64  // numbers given so far to what comes one after the other

@@ -70,12 +70,10 @@ func (g *round) holders(n plan.Node) []*sub {
 
 // bysize counts the units of a leaf by unit size, sizes in order of arrival.
 func (g *round) bysize(leaf plan.Node, count func(s *sub) int64) (sizes [][]int64, units []int64) {
-	row := map[string]int{}
 	for _, s := range g.holders(leaf) {
-		i, ok := row[fmt.Sprint(s.size)]
-		if !ok {
+		i := slices.IndexFunc(sizes, func(size []int64) bool { return slices.Equal(size, s.size) })
+		if i < 0 {
 			i = len(sizes)
-			row[fmt.Sprint(s.size)] = i
 			sizes, units = append(sizes, s.size), append(units, 0)
 		}
 		units[i] += count(s)
