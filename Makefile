@@ -55,7 +55,7 @@ lint:
 	$(TOOLS) staticcheck ./...
 
 soak: ## the properties over many random cases, and that those notice wrong engines: make soak SOAK=100000
-	STINT_SOAK=$(SOAK) $(GO) test -count=1 -timeout 3h -run 'TestSoak|TestStreams' -v ./core/cycle
+	STINT_SOAK=$(SOAK) $(GO) test -count=1 -timeout 6h -run 'TestSoak|TestStreams|TestExclusive|TestOwners$$|TestTooSmall|TestLendOracle' -v ./core/cycle
 	$(GO) test -count=1 -timeout 1h -tags mutant -run TestMutants -v ./core/cycle
 	rm -rf out/scenarios && mkdir -p out/scenarios && STINT_SOAK=$(LOGS) STINT_SCENARIOS=$(CURDIR)/out/scenarios $(GO) test -count=1 -timeout 1h -run TestSoak ./core/cycle
 	STINT_SCENARIOS=$(CURDIR)/out/scenarios $(GO) test -count=1 -timeout 3h -run 'TestSoakLogs|TestSoakOpenB|TestSoakReplay' -v ./cmd/stint
@@ -64,6 +64,7 @@ soak: ## the properties over many random cases, and that those notice wrong engi
 	cd export/duckdb && $(GO) test -count=1 -timeout 1h ./...
 	STINT_TEST_HISTORIES=$(HISTORIES) STINT_SCENARIOS=$(CURDIR)/out/scenarios $(GO) test -count=1 -timeout 3h -run 'TestHistories$$' -v ./cmd/stint
 	STINT_TEST_KILLS=$(KILLS) $(GO) test -count=1 -timeout 1h -run TestCrash -v ./cmd/stint
+	STINT_SOAK=1 $(GO) test -count=1 -timeout 1h -run TestLarge -v ./ingest/console/browser
 
 fuzz: ## every fuzz target in turn: make fuzz FUZZ=10m
 	@for t in $$(grep -rhoE '^func (Fuzz[A-Za-z0-9]+)' --include='*_test.go' . | awk '{print $$2}' | sort -u); do \

@@ -14,45 +14,52 @@ import (
 	"github.com/stintd/stint/core/decision"
 )
 
-// TestClone clones the states of random cases before each cycle: a copy has all that the state has and shares no memory
-// with it, a cycle on a copy decides what the state then does, and the state stays as it was.
-func TestClone(t *testing.T) {
-	setRapid(t, 60, seedMin)
-	for _, k := range kinds {
-		t.Run(k.name, func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) {
-				p, decided := newPlayer(t, k), ""
-				was := func() {
-					if decided != "" && decided != decision.Digest(everything(&p.out)) {
-						t.Fatalf("cycle %d: the copy decided otherwise", p.cycles-1)
-					}
-				}
-				p.watch = func(t *rapid.T) {
-					was()
-					kept, used := p.engine.Clone(), p.engine.Clone()
-					for _, c := range []*cluster.State{kept, used} {
-						if err := compareStates(p.engine, c); err != nil {
-							t.Fatal(err)
-						}
-					}
-					fresh := cycle.Runner{Eager: true}
-					var out decision.Cycle
-					fresh.Run(used, p.nowUS, &out)
-					fresh.Keyframe(&out)
-					decided = decision.Digest(everything(&out))
-					if err := compareStates(p.engine, kept); err != nil {
-						t.Fatalf("after a cycle on a copy: %v", err)
-					}
-					if err := used.Verify(); err != nil {
-						t.Fatal(err)
-					}
-				}
-				for i := range p.upTo(t, "steps", 1+2*p.eager(), 4) {
-					p.step(t, i)
-				}
-				was()
-			})
-		})
+// cloner clones the state before each of a case's first cycles: a copy has all that the state has and shares no memory with it,
+// a cycle on a copy decides what the state then does, and the state stays as it was.
+type cloner struct {
+	decided string // by the copy, "" when nothing
+	cloned  int    // so far
+}
+
+// clonedMax is in how many cycles of a case the state is cloned.
+const clonedMax = 8
+
+func (c *cloner) begin(*player) { c.decided = "" }
+
+func (c *cloner) look(t *rapid.T, p *player) {
+	c.end(t, p)
+	if c.decided = ""; p.cycles > clonedMax {
+		return
+	}
+	kept, used := p.engine.Clone(), p.engine.Clone()
+	for _, copied := range []*cluster.State{kept, used} {
+		if err := compareStates(p.engine, copied); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fresh := cycle.Runner{Eager: true}
+	var out decision.Cycle
+	fresh.Run(used, p.nowUS, &out)
+	fresh.Keyframe(&out)
+	c.decided = decision.Digest(everything(&out))
+	if err := compareStates(p.engine, kept); err != nil {
+		t.Fatalf("after a cycle on a copy: %v", err)
+	}
+	if err := used.Verify(); err != nil {
+		t.Fatal(err)
+	}
+	c.cloned++
+}
+
+func (c *cloner) end(t *rapid.T, p *player) {
+	if c.decided != "" && c.decided != decision.Digest(everything(&p.out)) {
+		t.Fatalf("cycle %d: the copy decided otherwise", p.cycles-1)
+	}
+}
+
+func (c *cloner) report(t *testing.T, cases int) {
+	if t.Logf("cluster.Clone: %d states cloned", c.cloned); !testing.Short() && c.cloned < cases {
+		t.Error("cluster.Clone: too few states were cloned")
 	}
 }
 

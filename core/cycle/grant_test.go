@@ -18,31 +18,9 @@ import (
 	"github.com/stintd/stint/core/view"
 )
 
-// TestGrants plays random cases and holds what core/grant would hand out in each cycle against what the oracle does.
-// Cycles are passed over in which more than that happens before reclaim, or in which reclaim takes grants back: where
-// sets are under way, where a window is near, and where preferences make an owner recall.
-func TestGrants(t *testing.T) {
-	n := casesMin / 20
-	if testing.Short() {
-		n /= 5
-	}
-	setRapid(t, n, seedMin)
-	for _, k := range kinds {
-		if k.name == "slot" || k.name == "hybrid" { // they have few MD plans, or none
-			continue
-		}
-		t.Run(k.name, func(t *testing.T) {
-			var g granted
-			rapid.Check(t, func(t *rapid.T) { g.play(t, k) })
-			t.Logf("%d cycles compared, %d passed over; %d rows of grants", g.compared, g.passed, g.rows)
-			if !testing.Short() && (g.compared < n || g.rows < 2*n) {
-				t.Error("too little was compared")
-			}
-		})
-	}
-}
-
-// granted hands out beside the engine, and compares with the oracle when the cycle is over.
+// granted hands out beside the engine, and compares what core/grant would hand out in each cycle with what the oracle does
+// when the cycle is over. Cycles are passed over in which more than that happens before reclaim, or in which reclaim takes
+// grants back: where sets are under way, where a window is near, and where preferences make an owner recall.
 type granted struct {
 	compared, passed, rows int
 
@@ -50,19 +28,20 @@ type granted struct {
 	plans []string
 }
 
-// play plays a case.
-func (g *granted) play(t *rapid.T, k kind) {
-	p := newPlayer(t, k)
-	g.plans = nil
-	p.watch = func(t *rapid.T) {
-		g.compare(t, p)
-		g.grant(t, p.engine.Clone(), p.nowUS)
-	}
-	for i := range p.upTo(t, "steps", 1+2*p.eager(), 6) {
-		p.step(t, i)
-	}
-	p.end(t)
+func (g *granted) begin(*player) { g.plans = nil }
+
+func (g *granted) look(t *rapid.T, p *player) {
 	g.compare(t, p)
+	g.grant(t, p.engine.Clone(), p.nowUS)
+}
+
+func (g *granted) end(t *rapid.T, p *player) { g.compare(t, p) }
+
+func (g *granted) report(t *testing.T, cases int) {
+	t.Logf("core/grant: %d cycles compared, %d passed over; %d rows of grants", g.compared, g.passed, g.rows)
+	if !testing.Short() && (g.compared < cases || g.rows < 2*cases) {
+		t.Error("core/grant: too little was compared")
+	}
 }
 
 // compare compares what was expected with what the oracle did.

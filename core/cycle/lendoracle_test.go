@@ -2,9 +2,7 @@ package cycle_test
 
 import (
 	"maps"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,14 +14,9 @@ import (
 )
 
 // TestLendOracle plays random cases of lending on the oracle alone, and holds its results against the promises of SPEC chapter
-// 11. With STINT_SOAK it plays so many, from the seed STINT_SEED, and counts situations.
+// 11, and counts situations.
 func TestLendOracle(t *testing.T) {
-	n, seed, counts := casesMin/10, uint64(seedMin), map[string]int{}
-	if text := os.Getenv("STINT_SOAK"); text != "" {
-		n, _ = strconv.Atoi(text)
-		seed, _ = strconv.ParseUint(os.Getenv("STINT_SEED"), 10, 64)
-	}
-	setRapid(t, n, seed)
+	n, counts := setCases(t, casesMin/10, 10), map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		l := lone{landlord{&player{world: world{site: lendKind.draw(t), rows: map[string][]oracle.Demand{}}, held: map[holding]int64{},
 			wanted: map[oracle.Key]int64{}, rules: map[oracle.Key]oracle.Demand{}, relabel: map[string]int{}, changes: map[string]int{}, owns: map[string]int64{}}}}

@@ -20,11 +20,7 @@ import (
 // the same as a twin that forgets everything, its figures add up, nothing is too much on a parcel that is not under reclaim,
 // no leaf goes short beside its own free parcels, and it comes to rest.
 func TestOwners(t *testing.T) {
-	n := casesMin
-	if testing.Short() {
-		n = casesMin / 10
-	}
-	setRapid(t, n, seedMin)
+	setCases(t, casesMin/2, 1)
 	seen := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) { playOwners(t, seen) })
 	t.Log(seen)

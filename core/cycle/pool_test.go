@@ -11,50 +11,30 @@ import (
 	"github.com/stintd/stint/core/view"
 )
 
-// TestPools plays random cases and holds what core/pool says after a cycle against the oracle, to the last 2⁻⁴⁸ of a
-// share.
-func TestPools(t *testing.T) {
-	n := casesMin / 40
-	if testing.Short() {
-		n /= 5
-	}
-	setRapid(t, n, seedMin)
-	for _, k := range kinds {
-		if k.name == "slot" || k.name == "hybrid" { // they have few MD plans, or none
-			continue
-		}
-		t.Run(k.name, func(t *testing.T) {
-			var w pooled
-			rapid.Check(t, func(t *rapid.T) { w.play(t, k) })
-			t.Logf("%d rows of shares, %d static quotas; %d cycles passed over", w.rows, w.statics, w.passed)
-			if !testing.Short() && (w.rows < 10*n || w.statics < 10*n) {
-				t.Error("too little was compared")
-			}
-		})
-	}
-}
-
-// pooled compares the figures of pools, and counts what it compared.
+// pooled holds what core/pool says after a cycle against the oracle, to the last 2⁻⁴⁸ of a share, and counts what it compared.
 type pooled struct {
 	rows, statics, passed int
 	views                 []view.Views
 	steps                 int // that the case had when it was looked at last
 }
 
-// play plays a case. Before a cycle that has the input of the last one, the state is as the last one left it.
-func (w *pooled) play(t *rapid.T, k kind) {
-	p := newPlayer(t, k)
-	w.views, w.steps = nil, -1
-	p.watch = func(t *rapid.T) {
-		if p.cycles > 1 && w.steps == len(p.steps) {
-			w.compare(t, p)
-		}
-		w.steps = len(p.steps)
+func (w *pooled) begin(*player) { w.views, w.steps = nil, -1 }
+
+// look compares before a cycle that has the input of the last one: the state is as the last one left it.
+func (w *pooled) look(t *rapid.T, p *player) {
+	if p.cycles > 1 && w.steps == len(p.steps) {
+		w.compare(t, p)
 	}
-	for i := range p.upTo(t, "steps", 1+2*p.eager(), 6) {
-		p.step(t, i)
+	w.steps = len(p.steps)
+}
+
+func (w *pooled) end(*rapid.T, *player) {}
+
+func (w *pooled) report(t *testing.T, cases int) {
+	t.Logf("core/pool: %d rows of shares, %d static quotas; %d cycles passed over", w.rows, w.statics, w.passed)
+	if !testing.Short() && (w.rows < 10*cases || w.statics < 10*cases) {
+		t.Error("core/pool: too little was compared")
 	}
-	p.end(t)
 }
 
 // compare compares all MD plans of a case. Where a cycle took back some of its own grants, pools of lent parcels

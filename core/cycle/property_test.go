@@ -38,19 +38,59 @@ var kinds = []kind{{name: "md", draw: drawMD, situations: mdSituations}, {name: 
 	{name: "own", draw: drawOwn, situations: ownSituations}, {name: "hybrid", draw: drawHybrid, situations: hybridSituations}, lendKind}
 
 // TestProperties plays random cases: the engine against the oracle, and the promises of SPEC chapter 11. They are fewer than
-// casesMin, as what guards main has ten minutes on two processors; the soak plays many more.
+// casesMin, as what guards main has ten minutes on two processors; the soak plays many more. Onlookers hold parts of the engine
+// against the oracle, or against themselves, in the first cases of each kind.
 func TestProperties(t *testing.T) {
 	n := casesMin / 2
 	if testing.Short() {
 		n = casesMin / 10
 	}
 	setRapid(t, n, seedMin)
-	for _, k := range kinds {
+	logs := make([]follower, len(kinds))
+	t.Cleanup(func() { changesSeen(t, logs) })
+	for i, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			check(t, k, func(*player) {})
+			c := company{left: n / 10, all: []onlooker{&logs[i], &cloner{}}}
+			if k.name != "slot" && k.name != "hybrid" { // they have few MD plans, or none
+				c.all = append(c.all, &granted{}, &pooled{})
+			}
+			rapid.Check(t, func(t *rapid.T) { c.play(t, k) })
+			for _, o := range c.all {
+				o.report(t, n/10)
+			}
 		})
 	}
+}
+
+// onlooker looks on while cases are played.
+type onlooker interface {
+	begin(p *player)                // a case begins
+	look(t *rapid.T, p *player)     // a cycle is about to be run
+	end(t *rapid.T, p *player)      // the case has come through
+	report(t *testing.T, cases int) // it looked on at so many cases
+}
+
+// company is onlookers, and at how many more cases they look on: at all once one has failed, as it is played again and again.
+type company struct {
+	all    []onlooker
+	left   int
+	failed bool
+}
+
+// play plays a case, and has them look on.
+func (c *company) play(t *rapid.T, k kind) {
+	all, whole := c.all, false
+	if c.left <= 0 && !c.failed {
+		all = nil
+	}
+	defer func() { c.failed = c.failed || !whole }()
+	p := play(t, k, all...)
+	for _, o := range all {
+		o.end(t, p)
+	}
+	c.left--
+	whole = true
 }
 
 // setRapid says how many cases check plays, and from which seed (0: a random one).
@@ -79,8 +119,16 @@ func check(t *testing.T, k kind, seen func(*player)) {
 }
 
 // play plays one case.
-func play(t *rapid.T, k kind) *player {
+func play(t *rapid.T, k kind, all ...onlooker) *player {
 	p := newPlayer(t, k)
+	for _, o := range all {
+		o.begin(p)
+	}
+	p.watch = func(t *rapid.T) {
+		for _, o := range all {
+			o.look(t, p)
+		}
+	}
 	whole := false
 	defer func() {
 		if !whole {
@@ -137,6 +185,7 @@ type player struct {
 	unitsOfHost int64 // cluster.State.UnitsOfHost
 
 	watch func(t *rapid.T) // called before each cycle; nil: nobody is
+	alone bool             // no other case is played meanwhile: the twin's processors may be more or fewer
 }
 
 // startUS is 2026-01-05T00:00:00Z; the first cycle is a minute later, for the oracle at 60 s.
@@ -383,7 +432,7 @@ func (p *player) run(t *rapid.T, still bool) {
 	if err := p.runner.Verify(); err != nil {
 		t.Fatalf("what is kept: %v", err)
 	}
-	if len(p.slots) == 0 { // one kind of cases alone, as this is for the whole process
+	if p.alone {
 		procs := runtime.GOMAXPROCS(1 + p.cycles%3)
 		fresh.Run(p.twin, p.nowUS, &p.twinOut)
 		runtime.GOMAXPROCS(procs)

@@ -16,7 +16,7 @@ import (
 // TestTooSmall plays random cases in which sizes of which the hosts would hold more than a few units are too small (D-52): the engine
 // decides what the oracle decides, and says so.
 func TestTooSmall(t *testing.T) {
-	setRapid(t, 60, seedMin)
+	setCases(t, 30, 20)
 	set(t, "rapid.shrinktime", "5s")
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {

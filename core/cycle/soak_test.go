@@ -21,28 +21,40 @@ import (
 // TestSoak plays as many random cases of each kind as STINT_SOAK says, from the seed STINT_SEED or a random one, and
 // prints how often each situation occurred: a rule that never came up was not tested.
 func TestSoak(t *testing.T) {
-	text := os.Getenv("STINT_SOAK")
-	if text == "" {
+	if os.Getenv("STINT_SOAK") == "" {
 		t.Skip("STINT_SOAK is not set: it gives the number of random cases")
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("STINT_SOAK=%q: want a number of cases", text)
-	}
-	seed := rand.Uint64()
-	if text := os.Getenv("STINT_SEED"); text != "" {
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("STINT_SEED=%q: %v", text, err)
-		}
-	}
-	t.Logf("seed %d", seed)
-	setRapid(t, n, seed)
+	n := setCases(t, 0, 1)
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			soak(t, k, n)
 		})
 	}
+}
+
+// setCases sets how many random cases are played next: so many, a fifth in short runs; in a soak one for `each` of STINT_SOAK,
+// from the seed STINT_SEED or a random one.
+func setCases(t *testing.T, n, each int) int {
+	t.Helper()
+	seed := uint64(seedMin)
+	if text := os.Getenv("STINT_SOAK"); text != "" {
+		soak, err := strconv.Atoi(text)
+		if err != nil || soak < 1 {
+			t.Fatalf("STINT_SOAK=%q: want a number of cases", text)
+		}
+		n, seed = max(1, soak/each), rand.Uint64()
+		if text := os.Getenv("STINT_SEED"); text != "" {
+			if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+				t.Fatalf("STINT_SEED=%q: %v", text, err)
+			}
+		}
+		t.Logf("seed %d", seed)
+	} else if testing.Short() {
+		n = max(1, n/5)
+	}
+	setRapid(t, n, seed)
+	return n
 }
 
 // found are cases, by their seeds, that it took tens of thousands of others to find and that went wrong once.

@@ -2,7 +2,6 @@ package cycle_test
 
 import (
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"testing"
@@ -19,17 +18,10 @@ import (
 const streamLen = 200
 
 // TestStreams plays random streams of operations on plans that lend, on engine, twin and oracle; after each operation comes a cycle.
-// A stream that fails is reduced, and printed as a scenario file. STINT_SOAK plays one for a hundred cases, from the seed STINT_SEED.
+// A stream that fails is reduced, and printed as a scenario file.
 func TestStreams(t *testing.T) {
-	n, seed, counts := 6, uint64(seedMin), map[string]int{}
-	if text := os.Getenv("STINT_SOAK"); text != "" {
-		n, _ = strconv.Atoi(text)
-		n = max(1, n/100)
-		seed, _ = strconv.ParseUint(os.Getenv("STINT_SEED"), 10, 64)
-	} else if testing.Short() {
-		n = 1
-	}
-	setRapid(t, n, seed)
+	setCases(t, 3, 100)
+	counts := map[string]int{}
 	set(t, "rapid.steps", strconv.Itoa(streamLen))
 	defer set(t, "rapid.steps", "30")
 	rapid.Check(t, func(t *rapid.T) { stream(t).count(counts) })
@@ -41,6 +33,7 @@ func TestStreams(t *testing.T) {
 // stream plays one stream.
 func stream(t *rapid.T) *player {
 	p := newPlayer(t, lendKind)
+	p.alone = true
 	whole := false
 	defer func() {
 		if !whole {

@@ -12,36 +12,8 @@ import (
 	"github.com/stintd/stint/core/view"
 )
 
-// TestViews plays random cases and holds, before their cycles, the views that followed the change log against views
-// made of the state alone. What happened is counted, as a log that says nothing would pass.
-func TestViews(t *testing.T) {
-	n := casesMin / 40
-	if testing.Short() {
-		n /= 5
-	}
-	setRapid(t, n, seedMin)
-	var all follower
-	for _, k := range kinds {
-		t.Run(k.name, func(t *testing.T) {
-			var f follower
-			rapid.Check(t, func(t *rapid.T) { f.play(t, k) })
-			t.Logf("brought up %d times, of these made anew %d; rows by kind: %v", f.asked, f.rebuilt, f.rows)
-			if !testing.Short() && 2*f.rebuilt > f.asked {
-				t.Errorf("most views were made anew")
-			}
-			for change, rows := range f.rows {
-				all.rows[change] += rows
-			}
-		})
-	}
-	for change, rows := range all.rows {
-		if rows == 0 && !testing.Short() {
-			t.Errorf("no change of kind %d: a log without them would pass", change)
-		}
-	}
-}
-
-// follower follows states, and counts what the log said.
+// follower holds, before cycles, the views that followed the change log against views made of the state alone. What happened
+// is counted, as a log that says nothing would pass.
 type follower struct {
 	views   []view.Views
 	asked   int // how often views were brought up
@@ -50,22 +22,41 @@ type follower struct {
 	seen    int64
 }
 
-// play plays a case, whose views are brought up before some cycles.
-func (f *follower) play(t *rapid.T, k kind) {
-	p := newPlayer(t, k)
-	f.views, f.seen = nil, 0
-	p.watch = func(t *rapid.T) {
-		if f.count(&p.engine.Changes); p.cycles%3 != 1 { // else what two cycles did comes at once
-			f.follow(t, p.engine)
-		}
+func (f *follower) begin(*player) { f.views, f.seen = nil, 0 }
+
+func (f *follower) look(t *rapid.T, p *player) {
+	if f.count(&p.engine.Changes); p.cycles%3 != 1 { // else what two cycles did comes at once
+		f.follow(t, p.engine)
 	}
-	for i := range p.upTo(t, "steps", 1+2*p.eager(), 6) {
-		p.step(t, i)
-	}
-	p.end(t)
+}
+
+func (f *follower) end(t *rapid.T, p *player) {
 	f.follow(t, p.engine)
 	for i := range f.views {
 		f.rebuilt += f.views[i].Rebuilt()
+	}
+}
+
+func (f *follower) report(t *testing.T, _ int) {
+	t.Logf("core/view: brought up %d times, of these made anew %d; rows by kind: %v", f.asked, f.rebuilt, f.rows)
+	if !testing.Short() && 2*f.rebuilt > f.asked {
+		t.Errorf("core/view: most views were made anew")
+	}
+}
+
+// changesSeen tells which changes no log told, of any kind of cases, when all kinds were played.
+func changesSeen(t *testing.T, logs []follower) {
+	if testing.Short() || slices.ContainsFunc(logs, func(f follower) bool { return f.asked == 0 }) {
+		return
+	}
+	for change := range logs[0].rows {
+		rows := 0
+		for i := range logs {
+			rows += logs[i].rows[change]
+		}
+		if rows == 0 {
+			t.Errorf("core/view: no change of kind %d: a log without them would pass", change)
+		}
 	}
 }
 
