@@ -77,6 +77,11 @@ func facts(log, cycle string) (*explain.Facts, error) {
 	if err != nil {
 		return nil, err
 	}
+	return factsAt(r, log, n)
+}
+
+// factsAt is facts by a reader that is open.
+func factsAt(r *export.Reader, log string, n int64) (*explain.Facts, error) {
 	f, err := explain.Read(r, n, log)
 	if err != nil {
 		return nil, err

@@ -33,24 +33,6 @@ func (l *leaver) Cycle(out *decision.Cycle, keyframe func(state bool), last bool
 	return l.recorder.Cycle(out, keyframe, last)
 }
 
-// recordLeaving is record with what is under reclaim after each cycle.
-func recordLeaving(t *testing.T, s *scenario.Scenario) (dir string, leaving map[int64]int64) {
-	t.Helper()
-	dir = filepath.Join(t.TempDir(), "log")
-	w, err := export.Open(dir, export.Options{Lazy: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := &leaver{recorder{log: w, status: func(string) {}}, map[int64]int64{}}
-	if _, err := s.Record(l); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return dir, l.leaving
-}
-
 // cases are the scenarios of the project.
 func cases(t *testing.T) (all []*scenario.Scenario) {
 	t.Helper()
@@ -105,7 +87,10 @@ func goldenOf(t *testing.T, dir string, scenarios []*scenario.Scenario, part fun
 				t.Fatalf("%s: no scenario %q", file, name)
 			}
 			if logs[name] == "" {
-				logs[name], _ = recordLeaving(t, byName[name])
+				var ok bool
+				if logs[name], ok = record(t, byName[name]); !ok {
+					t.Fatalf("%s: %s is refused", file, name)
+				}
 			}
 			line := slices.Concat(command, []string{"--log", logs[name]}, strings.Fields(args))
 			for i := range line {
@@ -154,67 +139,68 @@ func TestOnCall(t *testing.T) {
 	goldenOf(t, "testdata/oncall", scenarios, first, "explain")
 }
 
-// TestExplainAll explains every consumer after the first and last cycles of all scenarios: there are words for all, and what an
-// explanation adds up from events is what the cycle knew: what is held, short, and under reclaim.
-func TestExplainAll(t *testing.T) {
-	if testing.Short() {
-		t.Skip("writes a log of every scenario")
+// explainer explains every consumer after the first and last cycles of logs: there are words for all, and what an explanation
+// adds up from events is what the cycle knew: what is held, short, and under reclaim.
+type explainer struct{ seen map[string]int }
+
+func (x *explainer) explain(t *testing.T, s *scenario.Scenario, dir string, leaving map[int64]int64) {
+	t.Helper()
+	r, err := export.OpenLog(dir)
+	if err != nil {
+		t.Fatal(err)
 	}
-	seen := map[string]int{}
-	for _, s := range cases(t) {
-		dir, leaving := recordLeaving(t, s)
-		r, err := export.OpenLog(dir)
+	for _, n := range r.Cycles() {
+		if last := int64(len(leaving)); n > 6 && n <= last-2 {
+			continue // much like those before
+		}
+		f, err := factsAt(r, dir, n)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, n := range r.Cycles() {
-			if last := int64(len(leaving)); n > 6 && n <= last-2 {
-				continue // much like those before
-			}
-			f, err := facts(dir, fmt.Sprint(n))
+		if plans, err := r.Rows("plans", r.Cycles()[0], n); err != nil || f.Policy.Digest != wordAt(plans.Column("digest"), plans.Rows-1) {
+			t.Errorf("%s, cycle %d: not the policy in force: %v", s.Name, n, err)
+		}
+		var units int64
+		for _, path := range consumersOf(f) {
+			e, err := explain.Explain(f, explain.Target{Consumer: path})
 			if err != nil {
-				t.Fatal(err)
+				if !strings.Contains(err.Error(), "takes part in no plan") {
+					t.Errorf("%s, cycle %d: %v", s.Name, n, err)
+				}
+				continue
 			}
-			if plans, err := r.Rows("plans", r.Cycles()[0], n); err != nil || f.Policy.Digest != wordAt(plans.Column("digest"), plans.Rows-1) {
-				t.Errorf("%s, cycle %d: not the policy in force: %v", s.Name, n, err)
+			top := strings.Count(path, "/") == 1
+			if _, known := f.Policy.Find(path); !known { // it is told with the branch that it was in, while there is one
+				_, branch := f.Policy.Find("/" + strings.Split(path, "/")[1])
+				top = !branch
 			}
-			var units int64
-			for _, path := range consumersOf(f) {
-				e, err := explain.Explain(f, explain.Target{Consumer: path})
-				if err != nil {
-					if !strings.Contains(err.Error(), "takes part in no plan") {
-						t.Errorf("%s, cycle %d: %v", s.Name, n, err)
+			for i := range e.Plans {
+				for _, l := range e.Plans[i].Leaving {
+					if top {
+						units += l.Units
 					}
-					continue
 				}
-				top := strings.Count(path, "/") == 1
-				if _, known := f.Policy.Find(path); !known { // it is told with the branch that it was in, while there is one
-					_, branch := f.Policy.Find("/" + strings.Split(path, "/")[1])
-					top = !branch
-				}
-				for i := range e.Plans {
-					for _, l := range e.Plans[i].Leaving {
-						if top {
-							units += l.Units
-						}
-					}
-					checkPart(t, fmt.Sprintf("%s, cycle %d, %s", s.Name, n, path), f, path, &e.Plans[i], seen)
-				}
-			}
-			if units != leaving[n] {
-				t.Errorf("%s, cycle %d: %d units under reclaim are told, there are %d", s.Name, n, units, leaving[n])
-			}
-			if last := n == int64(len(leaving)); last {
-				checkSame(t, s.Name, r, dir, f)
+				checkPart(t, fmt.Sprintf("%s, cycle %d, %s", s.Name, n, path), f, path, &e.Plans[i], x.seen)
 			}
 		}
+		if units != leaving[n] {
+			t.Errorf("%s, cycle %d: %d units under reclaim are told, there are %d", s.Name, n, units, leaving[n])
+		}
+		if last := n == int64(len(leaving)); last {
+			checkSame(t, s.Name, r, dir, f)
+		}
 	}
+}
+
+// told holds that every reason had its words.
+func (x *explainer) told(t *testing.T) {
+	t.Helper()
 	for _, reason := range decision.Reasons {
-		if seen[reason] == 0 {
+		if x.seen[reason] == 0 {
 			t.Errorf("no scenario has the reason %s", reason)
 		}
 	}
-	t.Log(seen)
+	t.Log(x.seen)
 }
 
 // checkSame asks what if the policy of the last cycle were the one that is in force: nothing were otherwise.

@@ -18,13 +18,16 @@ import (
 	"github.com/stintd/stint/export/verify"
 )
 
-// TestLogs plays every scenario of the project into a log, and holds each log to verify and replay.
+// TestLogs plays every scenario of the project into a log, holds each log to verify and replay, and to explanations of it.
 func TestLogs(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/cases/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no cases: %v", err)
 	}
-	checkLogs(t, files)
+	x := explainer{map[string]int{}}
+	if checkLogs(t, files, x.explain); !testing.Short() {
+		x.told(t)
+	}
 }
 
 // TestSoakLogs does the same for the scenario files in STINT_SCENARIOS.
@@ -37,7 +40,7 @@ func TestSoakLogs(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scenarios in %s: %v", dir, err)
 	}
-	checkLogs(t, files)
+	checkLogs(t, files, nil)
 }
 
 // TestSoakOpenB simulates a day of the public GPU trace in one-minute cycles, all of it 150 times as fast, and holds its
@@ -67,7 +70,8 @@ func TestSoakOpenB(t *testing.T) {
 	}
 }
 
-func checkLogs(t *testing.T, files []string) {
+// checkLogs plays scenarios into logs, and checks those; it has others look at them too, but in short runs.
+func checkLogs(t *testing.T, files []string, look func(t *testing.T, s *scenario.Scenario, dir string, leaving map[int64]int64)) {
 	t.Helper()
 	logs, refused, cycles := 0, 0, int64(0)
 	checks := map[string]int64{}
@@ -78,12 +82,15 @@ func checkLogs(t *testing.T, files []string) {
 			continue
 		}
 		for _, s := range scenarios {
-			dir, ok := record(t, s)
-			if !ok {
+			dir, leaving := recordLeaving(t, s)
+			if leaving == nil {
 				refused++
 				continue
 			}
 			r := checkLog(t, fmt.Sprintf("%s:%d: %s", s.File, s.Line, s.Name), dir)
+			if look != nil && !testing.Short() {
+				look(t, s, dir, leaving)
+			}
 			os.RemoveAll(dir)
 			logs, cycles = logs+1, cycles+r.Cycles
 			for rule, n := range r.Checks {
@@ -208,17 +215,28 @@ func TestReplayMisnamed(t *testing.T) {
 // record plays a scenario into a log; false when its input is refused.
 func record(t *testing.T, s *scenario.Scenario) (dir string, ok bool) {
 	t.Helper()
+	dir, leaving := recordLeaving(t, s)
+	return dir, leaving != nil
+}
+
+// recordLeaving is record with what is under reclaim after each cycle, nil when its input is refused.
+func recordLeaving(t *testing.T, s *scenario.Scenario) (dir string, leaving map[int64]int64) {
+	t.Helper()
 	dir = filepath.Join(t.TempDir(), "log")
 	w, err := export.Open(dir, export.Options{Lazy: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer w.Close()
-	if _, err := s.Record(&recorder{log: w, status: func(string) {}}); err != nil {
-		t.Logf("%s:%d: refused: %v", s.File, s.Line, err)
-		return dir, false
+	l := &leaver{recorder{log: w, status: func(string) {}}, map[int64]int64{}}
+	_, refused := s.Record(l)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
 	}
-	return dir, true
+	if refused != nil {
+		t.Logf("%s:%d: refused: %v", s.File, s.Line, refused)
+		return dir, nil
+	}
+	return dir, l.leaving
 }
 
 // checkLog holds a log to verify and replay, from its first cycle and from the last saved state.
