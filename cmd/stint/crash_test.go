@@ -113,7 +113,8 @@ func (m *model) speakers() []*feed { return append(slices.Collect(maps.Values(m.
 
 type hash [sha256.Size]byte
 
-// feed is a source: its demand by allocation, and what it holds by allocation and host. Without a name it is the administrator.
+// feed is a source: its demand by allocation, and what it holds by allocation and
+// host. Without a name it is the administrator.
 type feed struct {
 	name, consumer string
 	site           *crashSite
@@ -407,8 +408,8 @@ func (m *model) verify(t *testing.T, base string) {
 	}
 }
 
-// TestCrash kills a service again and again, at random moments and at points where that is awkward, and compares what is there
-// afterwards with what was acknowledged and read. STINT_TEST_KILLS says how often.
+// TestCrash kills a service again and again, at random moments and at points where that is awkward, and compares what
+// is there afterwards with what was acknowledged and read. STINT_TEST_KILLS says how often.
 func TestCrash(t *testing.T) {
 	kills := 4
 	if v := os.Getenv("STINT_TEST_KILLS"); v != "" {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// crashSite is a policy under which a service is killed, in two variants between which it changes, and what its hosts have.
+// crashSite is a policy under which a service is killed, in two variants between
+// which it changes, and what its hosts have.
 type crashSite struct {
 	name, dimension string
 	policy          string // %d is 2 or 3
@@ -48,8 +49,8 @@ md_plans:
       - {path: /C}
 `}}
 
-// crashDir is a folder for a service that is killed: in memory where there is such a file system. SIGKILL takes nothing away that was
-// written, flushed or not, and there flushing costs nothing, so that more happens before the next one.
+// crashDir is a folder for a service that is killed: in memory where there is such a file system. SIGKILL takes nothing
+// away that was written, flushed or not, and there flushing costs nothing, so that more happens before the next one.
 func crashDir(t *testing.T) string {
 	dir, err := os.MkdirTemp("/dev/shm", "stint-crash-")
 	if err != nil {

@@ -24,8 +24,8 @@ type gets struct {
 	held      map[string]int64 // by consumer
 }
 
-// everything plays the cycle in which every leaf of a plan asks for as much of one dimension, and of nothing else, as there is of it,
-// on the batch's hosts, on which nothing is held. A plan's window is that of the last cycle.
+// everything plays the cycle in which every leaf of a plan asks for as much of one dimension, and of nothing else, as
+// there is of it, on the batch's hosts, on which nothing is held. A plan's window is that of the last cycle.
 func (b *batch) everything(name, dimension string, member []bool) gets {
 	there, unit := b.divided(name, dimension)
 	g := gets{dimension: dimension, there: there, held: map[string]int64{}}
@@ -82,8 +82,8 @@ func (b *batch) isMD(name string) bool {
 	return slices.ContainsFunc(b.state.Policy.MDPlans, func(m plan.MDPlan) bool { return m.Name == name })
 }
 
-// divided tells how much of a dimension a plan's open hosts have, and how large units are to be so that there are not too many: a
-// power of two by which what every host has can be divided, where there is one.
+// divided tells how much of a dimension a plan's open hosts have, and how large units are to be so that there are not
+// too many: a power of two by which what every host has can be divided, where there is one.
 func (b *batch) divided(name, dimension string) (there, unit int64) {
 	if !b.out.Keyframe {
 		b.runner.Keyframe(&b.out)

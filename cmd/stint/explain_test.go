@@ -50,7 +50,8 @@ func cases(t *testing.T) (all []*scenario.Scenario) {
 	return all
 }
 
-// golden holds what commands print against the files of a folder. A file begins with the command's words; then come sections
+// golden holds what commands print against the files of a folder. A file begins
+// with the command's words; then come sections
 //
 //	== scenario: arguments
 //	what is printed
@@ -139,8 +140,8 @@ func TestOnCall(t *testing.T) {
 	goldenOf(t, "testdata/oncall", scenarios, first, "explain")
 }
 
-// explainer explains every consumer after the first and last cycles of logs: there are words for all, and what an explanation
-// adds up from events is what the cycle knew: what is held, short, and under reclaim.
+// explainer explains every consumer after the first and last cycles of logs: there are words for all, and what an
+// explanation adds up from events is what the cycle knew: what is held, short, and under reclaim.
 type explainer struct{ seen map[string]int }
 
 func (x *explainer) explain(t *testing.T, s *scenario.Scenario, dir string, leaving map[int64]int64) {

@@ -21,7 +21,8 @@ type guarantee struct {
 	of                     map[string]int64 // by dimension
 }
 
-// guarantees tells what each consumer of a policy is guaranteed, as text of so many columns and as rows; b is nil while no hosts are given.
+// guarantees tells what each consumer of a policy is guaranteed, as text of so many columns and
+// as rows; b is nil while no hosts are given.
 func guarantees(p *plan.Policy, b *batch, width int) (text string, rows []guarantee) {
 	if b == nil {
 		for i := range p.SlotPlans {
@@ -63,7 +64,8 @@ func guarantees(p *plan.Policy, b *batch, width int) (text string, rows []guaran
 // slotsDimension is what slot plans measure by, whether or not the policy has a dimension of that name.
 const slotsDimension = "slots"
 
-// mdView tells what consumers of an MD plan own, and get when everybody asks for everything, in the window of the last cycle.
+// mdView tells what consumers of an MD plan own, and get when everybody asks for
+// everything, in the window of the last cycle.
 func (b *batch) mdView(m *plan.MDPlan, w *plan.Window) (text string, rows []guarantee) {
 	p := b.state.Policy
 	where := ", plan " + m.Name
@@ -146,8 +148,8 @@ type slotsThere struct {
 // never is when a dated window that is over opens next.
 const never = -1
 
-// opens is when each of some windows is open next (µs since 1970): now, when its date comes, or within two weeks, one of
-// which has no shift of clocks, of now or of a dated window's end.
+// opens is when each of some windows is open next (µs since 1970): now, when its date comes, or within two weeks, one
+// of which has no shift of clocks, of now or of a dated window's end.
 func opens(windows []*plan.Window, at func(us int64) int, nowUS int64) []int64 {
 	first, from := make([]int64, len(windows)), []int64{nowUS}
 	for i, w := range windows {
@@ -247,7 +249,8 @@ func (v *slotView) window() string {
 
 func clock(minute int32) string { return fmt.Sprintf("%02d:%02d", minute/60, minute%60) }
 
-// guarantees are rows of what consumers get when everybody asks for everything; without hosts, what they own as configured.
+// guarantees are rows of what consumers get when everybody asks for everything;
+// without hosts, what they own as configured.
 func (v *slotView) guarantees() (rows []guarantee) {
 	for n := plan.Root + 1; int(n) < v.p.Len(); n++ {
 		if !v.s.Member[n] {

@@ -199,8 +199,8 @@ func indentedText(s string, indent, width int) string {
 	return strings.Join(lines, "\n"+strings.Repeat(" ", indent))
 }
 
-// onScreen are the places and titles of the first note and of those after it that have the same file and reason, and how many these
-// are; the folder of their file is in the report alone.
+// onScreen are the places and titles of the first note and of those after it that have the same file and reason, and
+// how many these are; the folder of their file is in the report alone.
 func onScreen(notes []foreign.Note) (title string, n int) {
 	first := notes[0]
 	for _, note := range notes {

@@ -43,8 +43,8 @@ func guaranteedBy(t *testing.T, dir string) map[string]float64 {
 	return by
 }
 
-// TestImportGuarantees holds what consumers of an imported policy are guaranteed against what the other system's own rules give its
-// queues when all ask for everything. Each case says how the figures come about.
+// TestImportGuarantees holds what consumers of an imported policy are guaranteed against what the other system's own
+// rules give its queues when all ask for everything. Each case says how the figures come about.
 func TestImportGuarantees(t *testing.T) {
 	data := func(name string) string { return filepath.Join(foreignData, name) }
 	six := []string{"--hosts", "6", "--size", "memory-mb=131072,vcores=32"} // 786,432 MiB, 192 cores
@@ -54,7 +54,7 @@ func TestImportGuarantees(t *testing.T) {
 		want map[string]float64
 	}{
 		{"yarn capacity", []string{"yarn", "--queues", data("yarn/capacity-scheduler.xml"), "--nodes", data("yarn/nodes.json")}, map[string]float64{
-			// 7 nodes without a label are open: 917,504 MiB, 224 cores; prod 60 %, in it etl 37.5 %; dev 40 %; adhoc 0 %
+			// 7 nodes without a label are open: 917,504 MiB, 224 cores; prod 60 %, in it etl 37.5 %; dev 40, adhoc 0 %
 			"default /prod memory_mb": 917504 * .6, "default /prod/etl memory_mb": 917504 * .6 * .375, "default /prod/serving memory_mb": 917504 * .6 * .625,
 			"default /dev memory_mb": 917504 * .4, "default /dev vcores": 224 * .4, "default /adhoc memory_mb": 0,
 			"gpu /prod memory_mb": 262144 * .7, "gpu /dev memory_mb": 262144 * .3, "gpu /prod/serving vcores": 64 * .7,
@@ -72,13 +72,14 @@ func TestImportGuarantees(t *testing.T) {
 			"default /science/physics memory_mb": 65536, "default /science/biology memory_mb": 196608,
 		}},
 		{"kueue", []string{"kueue", "--manifests", data("kueue/queues.yaml")}, map[string]float64{
-			// nominal quotas of both flavors; of a cohort its own beside, which its only queue gets; local queues by their weights
+			// nominal quotas of both flavors; of a cohort its own beside, which its
+			// only queue gets; local queues by their weights
 			"kueue /company/team-a cpu_milli": 60000, "kueue /company/team-a memory_mib": 245760, "kueue /company/team-b cpu_milli": 20500,
 			"kueue /company/research cpu_milli": 40000, "kueue /company/research/genome memory_mib": 163840, "kueue /alone cpu_milli": 12000,
 			"kueue /company/team-a/team-a-night.user-queue cpu_milli": 45000,
 		}},
 		{"slurm", []string{"slurm", "--conf", data("slurm/slurm.conf"), "--accounts", data("slurm/accounts.cfg")}, map[string]float64{
-			// 4,608 CPUs that are up; ml and guests have at most 1,024 and 256; the rest goes 50 to 1, in physics 1 to 3
+			// 4,608 CPUs that are up; ml and guests have at most 1,024 and 256; the rest goes 50 : 1, in physics 1 : 3
 			"slurm /ml cpus": 1024, "slurm /guests cpus": 256, "slurm /physics cpus": 3328 * 50 / 51., "slurm /root cpus": 3328 / 51.,
 			"slurm /physics/experiment cpus": 3328 * 50 / 51. * .75, "slurm /ml/alan cpus": 1024 * 2 / 3., "slurm /guests memory_mb": 1 << 20,
 		}},
@@ -135,8 +136,8 @@ func TestImportWidth(t *testing.T) {
 	}
 }
 
-// TestImportEGO imports a reporting table with hosts: the answer of the comparison is told, with a table of all consumers, within 80
-// columns; the scenario of its first day can be played, and its log holds.
+// TestImportEGO imports a reporting table with hosts: the answer of the comparison is told, with a table of all
+// consumers, within 80 columns; the scenario of its first day can be played, and its log holds.
 func TestImportEGO(t *testing.T) {
 	t.Setenv("COLUMNS", "80")
 	dir := t.TempDir()

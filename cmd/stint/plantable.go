@@ -45,8 +45,8 @@ var mdFigures = figures{
 	},
 }
 
-// ownFigures are the figures where consumers own hosts: what they hold on their own, and what of pools. Usage of the public pool says
-// little there, and is left to the table shares.
+// ownFigures are the figures where consumers own hosts: what they hold on their own, and what of pools. Usage of the
+// public pool says little there, and is left to the table shares.
 var ownFigures = figures{
 	bar: "held ▏ wanted", head: []string{"wanted", "held", "on own", "shared", "short"},
 	note: "on own: on hosts that it owns, or one below it; shared: from pools above it",

@@ -66,7 +66,8 @@ func label(line string) string {
 	return regexp.MustCompile(`[-0-9.,%█▏▎▍▌▋▊▉▊─\s]`).ReplaceAllString(steady(line), "")
 }
 
-// compared holds lines of README against what was printed; a line … stands for any lines. It gives the lines as they should be.
+// compared holds lines of README against what was printed; a line … stands for any
+// lines. It gives the lines as they should be.
 func compared(shown, printed []string) (now []string, err error) {
 	at, skip := 0, false
 	for _, line := range shown {
@@ -177,8 +178,8 @@ func (r *readmeRun) recipe(target string) string {
 	return strings.NewReplacer("\t", "", "$(DEMO)", "out/demo").Replace(recipe)
 }
 
-// TestReadme runs all commands of README in order and holds what README shows of their output against it. `make readme` sets
-// STINT_README=write: then README gets what they print.
+// TestReadme runs all commands of README in order and holds what README shows of their output against it. `make readme`
+// sets STINT_README=write: then README gets what they print.
 func TestReadme(t *testing.T) {
 	const name = "../../README.md"
 	text, err := os.ReadFile(name)

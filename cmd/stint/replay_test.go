@@ -48,8 +48,8 @@ func replayed(r *export.Reader, dir string, from int64) (compared int, err error
 	return compared, err
 }
 
-// TestReplayFromStates replays every scenario of the project from its cycles on, each time from the state saved before: all that follows must
-// decide what was logged. Of long ones it takes a few.
+// TestReplayFromStates replays every scenario of the project from its cycles on, each time from the state saved before:
+// all that follows must decide what was logged. Of long ones it takes a few.
 func TestReplayFromStates(t *testing.T) {
 	if logs := replayStates(t, cases(t)); logs < 100 {
 		t.Errorf("%d logs only", logs)
@@ -130,7 +130,8 @@ func lastOf(t *testing.T, to func(recorder, int64) scenario.Recorder) (dir strin
 	return "", 0
 }
 
-// TestReplayLate finds a cycle that decided otherwise though replay begins just before it, and none when it begins after it.
+// TestReplayLate finds a cycle that decided otherwise though replay begins just
+// before it, and none when it begins after it.
 func TestReplayLate(t *testing.T) {
 	dir, last := lastOf(t, func(r recorder, last int64) scenario.Recorder { return &liar{r, last - 1} })
 	var stdout, stderr bytes.Buffer
@@ -150,7 +151,8 @@ func TestReplayLate(t *testing.T) {
 	}
 }
 
-// TestReplayDamagedState flips a bit in a saved state, cuts it short and takes it away: verify finds each, and replay does not begin with it.
+// TestReplayDamagedState flips a bit in a saved state, cuts it short and takes it away: verify
+// finds each, and replay does not begin with it.
 func TestReplayDamagedState(t *testing.T) {
 	dir, last := lastOf(t, func(r recorder, _ int64) scenario.Recorder { return &r })
 	paths, err := filepath.Glob(filepath.Join(dir, "blobs", "states", "*", fmt.Sprintf("cycle-%012d.zst", last-1)))

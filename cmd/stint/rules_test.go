@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestRules holds docs/rules.md complete: every rule that the code cites has a line there, those of this project in docs/decisions.md,
-// and numbers have no gap but where the rules have none.
+// TestRules holds docs/rules.md complete: every rule that the code cites has a line there, those of this project in
+// docs/decisions.md, and numbers have no gap but where the rules have none.
 func TestRules(t *testing.T) {
 	read := func(name string) string {
 		text, err := os.ReadFile(name)

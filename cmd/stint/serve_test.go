@@ -160,7 +160,8 @@ func TestServeAndPush(t *testing.T) {
 	}
 }
 
-// TestServeLog gives a service inputs that only a service takes: its log is verified and replayed, and goes on in batch.
+// TestServeLog gives a service inputs that only a service takes: its log is
+// verified and replayed, and goes on in batch.
 func TestServeLog(t *testing.T) {
 	data := t.TempDir()
 	r := startServe(t, data, func(c *serveConfig) { c.Unknown = "report" })

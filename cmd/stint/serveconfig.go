@@ -309,7 +309,8 @@ func (c *serveConfig) options(log *slog.Logger) (o server.ServiceOptions, err er
 			CheckpointUS:    time.Duration(c.Checkpoint.Interval).Microseconds(), CheckpointBytes: min(int64(c.Checkpoint.Bytes), int64(l.Journal)/8),
 			CheckpointWork: time.Duration(c.Checkpoint.Replay),
 		},
-		// Two checkpoints are kept, and whole segments go: small journals have small ones, so that there is room again in time.
+		// Two checkpoints are kept, and whole segments go: small journals have small
+		// ones, so that there is room again in time.
 		Journal: journal.Options{BytesMax: int64(l.Journal), SegmentBytesMax: min(256<<20, max(64<<10, int64(l.Journal)/8))},
 		Server: server.Options{
 			ReportUnknown: c.Unknown == "report", Log: log, HostsAllowed: c.Hosts,

@@ -100,7 +100,8 @@ func (s *summary) header() {
 	fmt.Fprintf(&s.text, "%s\n%s\n", wrapped(first, s.width), wrapped(second, s.width))
 }
 
-// confirmed tells whether any plan waits for clients to confirm what they release: only then can units be overdue (CYC-8).
+// confirmed tells whether any plan waits for clients to confirm what they
+// release: only then can units be overdue (CYC-8).
 func (s *summary) confirmed() bool {
 	p := s.state.Policy
 	return slices.ContainsFunc(p.MDPlans, func(m plan.MDPlan) bool { return m.ReleaseConfirmed }) ||

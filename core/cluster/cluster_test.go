@@ -251,8 +251,8 @@ func TestForgotten(t *testing.T) {
 	}
 }
 
-// TestTurnsEnd checks that sub-allocations that had their turns with fair share may take again once what their leaf asks for changed, or hosts or
-// policy; not when others ask for something else (INV-10).
+// TestTurnsEnd checks that sub-allocations that had their turns with fair share may take again once what their leaf
+// asks for changed, or hosts or policy; not when others ask for something else (INV-10).
 func TestTurnsEnd(t *testing.T) {
 	s := newState(t)
 	for name, change := range map[string]func() error{

@@ -10,8 +10,8 @@ import (
 // valuesMax is how many values of a host column are numbered.
 const valuesMax = 1 << 12
 
-// HostCodes numbers the values of host columns, each when it is first asked for (plan.Coded). Its numbers are good for one
-// State.HostTables. The zero value is ready; Reset comes first.
+// HostCodes numbers the values of host columns, each when it is first asked for (plan.Coded). Its numbers are good for
+// one State.HostTables. The zero value is ready; Reset comes first.
 type HostCodes struct {
 	s      *State
 	tables int64
@@ -105,8 +105,9 @@ type needSteps struct {
 	tables int64
 }
 
-// budgetNeeds finds rows whose requirement goes beyond what those of its source may cost; in changes, what the source asks for
-// already counts as well. O(rows) where the table has requirements, and of changes O(sub-allocations of the source).
+// budgetNeeds finds rows whose requirement goes beyond what those of its source may cost; in
+// changes, what the source asks for already counts as well. O(rows) where the table has
+// requirements, and of changes O(sub-allocations of the source).
 func (s *State) budgetNeeds(source string, t *DemandTable, f *Faults) {
 	b := &s.scratch
 	if s.Accepted || t.Requirement.Names.Len() == 0 || s.Host.Len() == 0 || f.Count > 0 {

@@ -54,8 +54,8 @@ type parts struct {
 // of is what the part in a row is.
 func (t *parts) of(row int) []int64 { return t.amount[row*t.dims : (row+1)*t.dims] }
 
-// byHost sorts the deeds' rows by host: those of the host whose first parcel is k are start[k] … start[k+1]-1, each a piece. When only is
-// not nil, hosts that are not in it have none.
+// byHost sorts the deeds' rows by host: those of the host whose first parcel is k are start[k] … start[k+1]-1, each a
+// piece. When only is not nil, hosts that are not in it have none.
 func (p *Plan) byHost(s *State, only *bitset.BitSet) (row *parts, start []int32) {
 	d := &p.Deeds
 	start = make([]int32, p.Parcels.Len()+2)

@@ -85,7 +85,8 @@ func (s *State) dropUnnamed(src SourceID) {
 	}
 }
 
-// bindDemand checks a table and leaves each row's plan in the scratch, and its sub-allocation where the source's last snapshot tells it.
+// bindDemand checks a table and leaves each row's plan in the scratch, and its sub-allocation
+// where the source's last snapshot tells it.
 func (s *State) bindDemand(source string, t *DemandTable, f *Faults) {
 	b := &s.scratch
 	s.bindNames(t, f)
@@ -120,8 +121,8 @@ func (s *State) bindDemand(source string, t *DemandTable, f *Faults) {
 	}
 }
 
-// bindOne is bindDemand for a row that does not repeat the last snapshot's in its place; it gives the allocation that its key names, if that was
-// looked for.
+// bindOne is bindDemand for a row that does not repeat the last snapshot's in its place; it gives the allocation
+// that its key names, if that was looked for.
 func (s *State) bindOne(t *DemandTable, i int, last *follower, f *Faults) AllocID {
 	b, a := &s.scratch, AllocID(NoID)
 	s.bindConsumer(t, i, last.expected())
@@ -147,7 +148,8 @@ func (s *State) listRows(t *DemandTable, before int) {
 	}
 }
 
-// bindKey looks for the labels of a row that is not known from the last snapshot, and for its allocation; NoID when there is none yet.
+// bindKey looks for the labels of a row that is not known from the last snapshot, and for
+// its allocation; NoID when there is none yet.
 func (s *State) bindKey(t *DemandTable, i int) AllocID {
 	b := &s.scratch
 	if b.rows[i] < planNone {
@@ -165,8 +167,8 @@ func (s *State) bindKey(t *DemandTable, i int) AllocID {
 	return NoID
 }
 
-// bindNames resolves the distinct names of a table's plans and requirements. Those of consumers and labels wait for their first row, which
-// may tell what they are.
+// bindNames resolves the distinct names of a table's plans and requirements. Those of consumers and labels wait for
+// their first row, which may tell what they are.
 func (s *State) bindNames(t *DemandTable, f *Faults) {
 	b := &s.scratch
 	n := t.Consumer.Names.Len()
@@ -190,7 +192,8 @@ func (s *State) bindNames(t *DemandTable, f *Faults) {
 	clear(b.sub)
 }
 
-// bindConsumer resolves the consumer of a row, and in which plans it takes part. It may be that of a sub-allocation, or NoID.
+// bindConsumer resolves the consumer of a row, and in which plans it takes part.
+// It may be that of a sub-allocation, or NoID.
 func (s *State) bindConsumer(t *DemandTable, i int, like SubID) {
 	b, c := &s.scratch, t.Consumer.At(i)
 	if b.node[c] != unasked {
@@ -314,7 +317,8 @@ func (s *State) bindSize(t *DemandTable, i int, p int32, f *Faults) {
 	}
 }
 
-// bindSmall checks that a row's unit is not so small that the plan's hosts, as far as they are known, would hold too many of it.
+// bindSmall checks that a row's unit is not so small that the plan's hosts, as far as
+// they are known, would hold too many of it.
 func (s *State) bindSmall(t *DemandTable, i int, p int32, f *Faults) {
 	if s.Accepted || s.scratch.changes && t.Units[i] == 0 {
 		return

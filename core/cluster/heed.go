@@ -8,9 +8,10 @@ func (s *State) noteHost(was hostFigures) {
 	}
 }
 
-// heedHosts stirs the plans whose hosts are not what they were in the last cycle, and has ownership passed over anew where they have
-// another capacity: what one input takes back of another counts for nothing (docs/ownership.md, docs/shares.md), so that a host that fails and
-// comes back between two cycles is none that changed. Hosts that joined or left a plan have stirred it already. O(hosts noted × dimensions).
+// heedHosts stirs the plans whose hosts are not what they were in the last cycle, and has ownership passed over anew
+// where they have another capacity: what one input takes back of another counts for nothing (docs/ownership.md,
+// docs/shares.md), so that a host that fails and comes back between two cycles is none that changed. Hosts that joined
+// or left a plan have stirred it already. O(hosts noted × dimensions).
 func (s *State) heedHosts() {
 	for i := range s.last {
 		if p := s.Host.Plan[s.last[i].host]; p != NoID {

@@ -2,8 +2,8 @@ package cluster_test
 
 import "testing"
 
-// TestHostsThatComeBack: only what hosts are when a cycle begins counts as other input than in the last one, and as another capacity (docs/ownership.md,
-// "When").
+// TestHostsThatComeBack: only what hosts are when a cycle begins counts as other input than in the last one, and as
+// another capacity (docs/ownership.md, "When").
 func TestHostsThatComeBack(t *testing.T) {
 	for _, c := range []struct {
 		name              string

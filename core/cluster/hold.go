@@ -18,7 +18,8 @@ func (s *State) Hold(dst []HoldingID, row Holding, parcels []ParcelID) []Holding
 	return s.HoldAll(dst, one[:], parcels, nil)
 }
 
-// HoldAll is Hold for several runs of one plan. each, unless nil, is called with the parcel of every holding, by one goroutine, which may be another.
+// HoldAll is Hold for several runs of one plan. each, unless nil, is called with the parcel of every
+// holding, by one goroutine, which may be another.
 func (s *State) HoldAll(dst []HoldingID, runs []Run, parcels []ParcelID, each func(k ParcelID)) []HoldingID {
 	if len(runs) == 0 {
 		return dst

@@ -524,9 +524,9 @@ func (s *State) holdsOn(sub SubID, k ParcelID) bool {
 	return len(s.scratch.near) > 0
 }
 
-// heldOn lists what a sub-allocation holds on the host that a parcel is of, in the memory of dst. It goes along its holdings and those on the
-// host at once, until either end: a sub-allocation may hold something on every host, and a host may carry something of everybody.
-// O(the shorter of both lists).
+// heldOn lists what a sub-allocation holds on the host that a parcel is of, in the memory of dst. It goes along its
+// holdings and those on the host at once, until either end: a sub-allocation may hold something on every host, and a
+// host may carry something of everybody. O(the shorter of both lists).
 func (s *State) heldOn(dst []HoldingID, sub SubID, k ParcelID) []HoldingID {
 	h, p := &s.Holding, &s.Plans[s.Sub.Plan[sub]].Parcels
 	both := p.Left == 0 // a host that left with work on it may be back, with parcels in two places

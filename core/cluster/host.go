@@ -156,8 +156,8 @@ func (s *State) SetHosts(t *HostTable, full bool) error {
 	return nil
 }
 
-// touch makes the plans of hosts whose sizes or attributes changed look at everything again, as requirements go by them, and notes what these hosts were.
-// O(hosts × columns).
+// touch makes the plans of hosts whose sizes or attributes changed look at everything again, as requirements go by
+// them, and notes what these hosts were. O(hosts × columns).
 func (s *State) touch(old *Hosts) {
 	for h := range old.Len() {
 		if s.Host.Plan[h] == NoID {

@@ -70,8 +70,8 @@ func (s *State) leafOf(sub SubID) plan.Node {
 	return s.Plans[s.Sub.Plan[sub]].Pairs.Leaf[s.Sub.Pair[sub]]
 }
 
-// PairOf is the pair of units of a sub-allocation that are held from a pool, NoID: on its leaf's own parcels. O(1) for the
-// public pool, else O(pairs of the leaf).
+// PairOf is the pair of units of a sub-allocation that are held from a pool, NoID: on its leaf's own parcels. O(1) for
+// the public pool, else O(pairs of the leaf).
 func (s *State) PairOf(sub SubID, pool ConsumerID) PairID {
 	p := &s.Plans[s.Sub.Plan[sub]]
 	if p.Slots != nil || pool == s.ConsumerOf[plan.Root] {
@@ -101,8 +101,8 @@ type pairKey struct {
 // pairsWalked is how many pairs of a leaf are looked through one by one. A leaf with more has them all in Pairs.many.
 const pairsWalked = 32
 
-// find is the pair of a key, NoID when there is none; first is the first pair of the key's leaf. It tells how many it looked
-// through. O(1).
+// find is the pair of a key, NoID when there is none; first is the first pair of the key's leaf.
+// It tells how many it looked through. O(1).
 func (r *Pairs) find(first PairID, key pairKey) (q PairID, walked int) {
 	for q = first; q != NoID && walked < pairsWalked; q = r.Next[q] {
 		if r.Shape[q] == key.shape && r.Pool[q] == key.pool {

@@ -99,7 +99,8 @@ func (p *Parcels) bare(hosts int) bool {
 	return true
 }
 
-// sort puts hosts in the order of the hosts table; those that are not in it any more come last. O(hosts), if there are several.
+// sort puts hosts in the order of the hosts table; those that are not in it any more
+// come last. O(hosts), if there are several.
 func (h *Hosts) sort(hosts []HostID) {
 	if len(hosts) < 2 {
 		return

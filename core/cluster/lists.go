@@ -73,8 +73,8 @@ func (s *State) Unmet() (unmet []plan.Warning) {
 	return unmet
 }
 
-// overowned tells of the windows of a slot plan in which first-level consumers under the ownership policy own more slots
-// than its ok hosts have. Hybrid consumers own parts of what there is.
+// overowned tells of the windows of a slot plan in which first-level consumers under the ownership policy own more
+// slots than its ok hosts have. Hybrid consumers own parts of what there is.
 func (s *State) overowned(p *Plan) (over []plan.Warning) {
 	there := int64(0)
 	for k := range ParcelID(p.Parcels.Len()) {

@@ -8,7 +8,8 @@ import (
 	"github.com/stintd/stint/core/cluster"
 )
 
-// TestNames holds both ways of interning against a map: ids in order of first sight, through growth, reserving and reuse.
+// TestNames holds both ways of interning against a map: ids in order of first
+// sight, through growth, reserving and reuse.
 func TestNames(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	var names cluster.Names

@@ -1,7 +1,7 @@
 package cluster
 
-// namesakes finds sub-allocations by name for the rows of one table. An allocation is listed when its first row asks, so that
-// a table which names many sub-allocations of one does not go through all of them for each row.
+// namesakes finds sub-allocations by name for the rows of one table. An allocation is listed when its first row asks,
+// so that a table which names many sub-allocations of one does not go through all of them for each row.
 type namesakes struct {
 	s      *State
 	listed map[AllocID]bool
@@ -13,8 +13,8 @@ type namesake struct {
 	name  int32 // in State.Label
 }
 
-// find lists the sub-allocations of an allocation that have a name, whatever their size, in row order. The list is borrowed.
-// O(1), and once O(sub-allocations of the allocation).
+// find lists the sub-allocations of an allocation that have a name, whatever their size, in row order. The list is
+// borrowed. O(1), and once O(sub-allocations of the allocation).
 func (n *namesakes) find(a AllocID, name int32) []SubID {
 	if !n.listed[a] {
 		if n.listed == nil {

@@ -18,8 +18,8 @@ type Parcels struct {
 	Left  int          // the last so many are of hosts that left the plan with work on them; they are one parcel each
 	Owned bool         // some parcel has an owner
 
-	// Moved is a bitset by HostID: hosts whose capacity, or what is held on them, changed since the plan's last pass over
-	// ownership; nil: there was none, or hosts and groups are not those that it saw.
+	// Moved is a bitset by HostID: hosts whose capacity, or what is held on them, changed since the plan's last pass
+	// over ownership; nil: there was none, or hosts and groups are not those that it saw.
 	Moved []uint64
 }
 
@@ -133,7 +133,8 @@ func (p *Parcels) keep() {
 	}
 }
 
-// Available is what a parcel has free beside what is held for takers and what is missing on its host; it may be below 0.
+// Available is what a parcel has free beside what is held for takers and what
+// is missing on its host; it may be below 0.
 func (p *Parcels) Available(d int, k ParcelID) int64 {
 	free := p.Free[d][k]
 	if p.Kept != nil {

@@ -195,7 +195,8 @@ func (h *Hosts) measure(was, now []string, from []int) {
 }
 
 // inherit gives what consumers have to those that a policy renames them to. New ids are given in the order of the tree:
-// tables sort by lenders' and pools' ids, and must be the same for the same inputs (INV-8). O(everything) when there are any.
+// tables sort by lenders' and pools' ids, and must be the same for the same inputs
+// (INV-8). O(everything) when there are any.
 func (s *State) inherit(p *plan.Policy) {
 	heir := map[ConsumerID]ConsumerID{}
 	for n, old := range p.RenamedFrom {
@@ -293,7 +294,8 @@ func (s *State) detain(sub SubID, dueUS int64) {
 	}
 }
 
-// unpromise ends the sets of takers that have no place any more: what was not taken back yet stays with its holders. O(sets).
+// unpromise ends the sets of takers that have no place any more: what was not
+// taken back yet stays with its holders. O(sets).
 func (s *State) unpromise() {
 	t := &s.Set
 	for id := range SetID(len(t.Number)) {
@@ -308,7 +310,8 @@ func (s *State) unpromise() {
 	}
 }
 
-// EachOrphan calls f for the sub-allocations that hold something in a plan and have no place in it any more, in order of arrival.
+// EachOrphan calls f for the sub-allocations that hold something in a plan and have no
+// place in it any more, in order of arrival.
 func (s *State) EachOrphan(p *Plan, f func(sub SubID)) {
 	for _, o := range s.orphans {
 		if s.Sub.Plan[o.sub] == p.Index {

@@ -10,7 +10,8 @@ import (
 	"github.com/stintd/stint/core/pack"
 )
 
-// derived are the fields that Save leaves out: Load makes them of the others, of the policy, or they are scratch memory.
+// derived are the fields that Save leaves out: Load makes them of the others,
+// of the policy, or they are scratch memory.
 var derived = []string{
 	"State.Policy", "State.at", "State.allocOf", "State.subOf", "State.scratch", "State.Renamed", "State.Renumbered",
 	"State.Shifts", "State.Changes", "State.victim", "State.aged", "State.parting",
@@ -21,8 +22,8 @@ var derived = []string{
 	"Plan.Index", "Plan.MD", "Plan.Slots", "Plan.Terms", "Plan.Owns",
 }
 
-// TestSavesEachField has one row in every list of structs, and looks that each field below the state was named or is known
-// to be made of others.
+// TestSavesEachField has one row in every list of structs, and looks that each field below the state
+// was named or is known to be made of others.
 func TestSavesEachField(t *testing.T) {
 	s := &State{
 		Plans: make([]Plan, 1), Released: make([]Release, 1), Reclaims: make([]Reclaimed, 1), orphans: make([]orphan, 1), asked: make([]asked, 1), last: make([]hostFigures, 1),
@@ -108,8 +109,8 @@ func sameState(t testing.TB, a, b *State) {
 	}
 }
 
-// lived is a state with something in most of its tables: holdings, some of them under reclaim for a taker, deeds, requirements, demand
-// that is gone, rows that are free again.
+// lived is a state with something in most of its tables: holdings, some of them under reclaim for a taker, deeds,
+// requirements, demand that is gone, rows that are free again.
 func lived(t testing.TB) *State {
 	t.Helper()
 	s := serving(t)
@@ -140,7 +141,8 @@ func TestSaveBothWays(t *testing.T) {
 	}
 }
 
-// TestLoadDamaged cuts a saved state short, and changes each of its bytes: what comes is an error or a state, never a panic.
+// TestLoadDamaged cuts a saved state short, and changes each of its bytes: what
+// comes is an error or a state, never a panic.
 func TestLoadDamaged(t *testing.T) {
 	s := lived(t)
 	whole := bytesOf(t, s)

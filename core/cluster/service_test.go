@@ -200,8 +200,8 @@ func TestFrozenNames(t *testing.T) {
 	}
 }
 
-// TestShrinkBeforePolicy has a host shrink and then a new policy come before the same cycle: the cycle still releases what the
-// host does not hold any more.
+// TestShrinkBeforePolicy has a host shrink and then a new policy come before the same cycle: the cycle still
+// releases what the host does not hold any more.
 func TestShrinkBeforePolicy(t *testing.T) {
 	s := serving(t)
 	hosts := hostTable("a1")

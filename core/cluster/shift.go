@@ -11,7 +11,8 @@ type Shifts struct {
 	touch list[Touch]
 }
 
-// Flow is units that came to what a sub-allocation holds, or went. What is known of the sums before is brought up by what flowed since.
+// Flow is units that came to what a sub-allocation holds, or went. What is known of the sums
+// before is brought up by what flowed since.
 type Flow struct {
 	Sub          SubID
 	Plan         int32
@@ -20,7 +21,8 @@ type Flow struct {
 	Units        int64 // below 0: they went
 }
 
-// Touch is a holding of a consumer that was made, changed or released on a parcel of a plan. What it is now the state tells.
+// Touch is a holding of a consumer that was made, changed or released on a parcel
+// of a plan. What it is now the state tells.
 type Touch struct {
 	Holding  HoldingID
 	Parcel   ParcelID
@@ -34,7 +36,8 @@ type list[T any] struct {
 	gone int64 // rows that are not kept any more, all before those that are
 }
 
-// listMost is how many rows of a list are kept, at most; at least half of it are, many times those of a cycle in which little changes.
+// listMost is how many rows of a list are kept, at most; at least half of it are, many
+// times those of a cycle in which little changes.
 const listMost = 1 << 16
 
 func (l *list[T]) add(row T) {

@@ -7,16 +7,16 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// What a cycle costs goes by units, so there is a limit on how many units of one size the hosts of a plan may have room for when
-// they are empty: so many, and so many more for each host (docs/decisions.md, D-52). A size of which there would be more is too
-// small.
+// What a cycle costs goes by units, so there is a limit on how many units of one size the hosts of a plan may
+// have room for when they are empty: so many, and so many more for each host (docs/decisions.md, D-52). A size
+// of which there would be more is too small.
 const (
 	unitsOfPlan = 1 << 22
 	unitsOfHost = 1 << 12
 )
 
-// A cycle promises so many units to takers in a plan, and so many more for each host; the others follow in the next cycles
-// (docs/decisions.md, D-52).
+// A cycle promises so many units to takers in a plan, and so many more for each host; the others follow in
+// the next cycles (docs/decisions.md, D-52).
 const (
 	promisesOfPlan = 1 << 18
 	promisesOfHost = 1 << 6
@@ -86,8 +86,8 @@ func (s *State) sizeUp(p *Plan) {
 	}
 }
 
-// tooMany tells whether the hosts of a plan have room for more units of a size, were they empty, than there may be; and for how
-// many at least.
+// tooMany tells whether the hosts of a plan have room for more units of a size, were they empty,
+// than there may be; and for how many at least.
 func (s *State) tooMany(p *Plan, size []int64) (units int64, many bool) {
 	z := s.measureHosts(p)
 	most := s.unitsMost(len(z.hosts))
@@ -111,8 +111,8 @@ func (s *State) tooMany(p *Plan, size []int64) (units int64, many bool) {
 	return units, false
 }
 
-// TooSmall tells whether a sub-allocation of a plan has units of which its hosts would hold too many: nothing more is granted to
-// it, and nothing taken back for it. It is good from settle on.
+// TooSmall tells whether a sub-allocation of a plan has units of which its hosts would hold too many: nothing more is
+// granted to it, and nothing taken back for it. It is good from settle on.
 func (p *Plan) TooSmall(s *State, sub SubID) bool {
 	return p.sizing.any && int(s.Sub.Shape[sub]) < len(p.sizing.small) && p.sizing.small[s.Sub.Shape[sub]]
 }

@@ -227,7 +227,8 @@ func (s *State) settleOn(p *Plan, r *mover, k ParcelID, most int64) {
 }
 
 // way lists the parcels of a host, whose first is k, in the order in which units of a leaf go there when they
-// may not stay: its own; then by pools from the nearest up, in each the pool's own before lent ones, these in tree order.
+// may not stay: its own; then by pools from the nearest up, in each the pool's
+// own before lent ones, these in tree order.
 func (s *State) way(p *Plan, leaf plan.Node, k ParcelID) []ParcelID {
 	end := p.Parcels.End(k)
 	if end == k+1 {
@@ -313,8 +314,8 @@ func (s *State) move(p *Plan, r *mover) {
 	}
 }
 
-// twin adds a row like another, under the same reclaim, of which it counts as chosen later; it hangs on no parcel yet and has no
-// units. O(victims of the set).
+// twin adds a row like another, under the same reclaim, of which it counts as chosen later; it hangs on no parcel
+// yet and has no units. O(victims of the set).
 func (s *State) twin(p *Plan, q HoldingID) HoldingID {
 	t, h := s.Holding.row(), &s.Holding
 	sub := h.Sub[q]

@@ -6,8 +6,9 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// told is what a source's last snapshot said. A site sends mostly the same rows again and again, in the same order: where a row names
-// what the one told next did, its sub-allocation is known, and that no other row of the table names it, without a look at any key.
+// told is what a source's last snapshot said. A site sends mostly the same rows again and again, in the same
+// order: where a row names what the one told next did, its sub-allocation is known, and that no other row of the
+// table names it, without a look at any key.
 type told struct {
 	sub      []SubID // by row
 	sequence int64   // State.sequence then: a sub-allocation that came later has a higher number, also where it took an id over
@@ -26,8 +27,8 @@ const ahead = 8
 // unasked is the node of a consumer code that was not looked for yet.
 const unasked plan.Node = plan.None - 1
 
-// follow has rows of a source's table be compared with its last snapshot. Nothing is kept where two sizes are one, or where a key
-// finds another allocation than the one that has it, as may be after a revision.
+// follow has rows of a source's table be compared with its last snapshot. Nothing is kept where two sizes are one, or
+// where a key finds another allocation than the one that has it, as may be after a revision.
 func (s *State) follow(source string) (f follower) {
 	src, ok := s.Source.Find([]byte(source))
 	if ok && int(src) < len(s.scratch.told) && len(s.Shape.of) == s.Shape.Len() && !s.anyHidden() {
@@ -50,9 +51,9 @@ func (s *State) remember(src SourceID) {
 	}
 }
 
-// repeats finds the rows that name what the source's last snapshot named in their places, without any fault: as most do. What they name is in
-// the scratch then, NoID for all others, which are looked at one by one; no other row can be found to name it. The two halves of the rows are
-// done at once. O(rows).
+// repeats finds the rows that name what the source's last snapshot named in their places, without any fault: as most
+// do. What they name is in the scratch then, NoID for all others, which are looked at one by one; no other row can be
+// found to name it. The two halves of the rows are done at once. O(rows).
 func (s *State) repeats(f *follower, t *DemandTable) {
 	b := &s.scratch
 	for i := range b.found {
@@ -99,7 +100,8 @@ func (s *State) repeatsIn(f *follower, t *DemandTable, from, to int) {
 	}
 }
 
-// spelt is what a row was found to name in a column of text: the next mostly names the same, or is the next one that is told.
+// spelt is what a row was found to name in a column of text: the next mostly names
+// the same, or is the next one that is told.
 type spelt struct {
 	known bool
 	same  bool
@@ -107,7 +109,8 @@ type spelt struct {
 	id    int32
 }
 
-// is tells whether a row names in a column what stands for an id, and whether that was not what the row before was asked.
+// is tells whether a row names in a column what stands for an id, and whether
+// that was not what the row before was asked.
 func (o *spelt) is(c *TextColumn, row int, names *Names, id int32) (changed, same bool) {
 	code := c.At(row)
 	if o.known && code == o.code && id == o.id {
@@ -135,7 +138,8 @@ func (f *follower) expected() SubID {
 	return f.told.sub[f.next]
 }
 
-// match gives the sub-allocation that row i of a table names when it is one that the last snapshot named next, NoID else.
+// match gives the sub-allocation that row i of a table names when it is one
+// that the last snapshot named next, NoID else.
 func (s *State) match(f *follower, t *DemandTable, i int) SubID {
 	if f.told == nil || s.scratch.rows[i] < 0 {
 		return NoID
@@ -153,7 +157,8 @@ func (s *State) match(f *follower, t *DemandTable, i int) SubID {
 	return NoID
 }
 
-// resume goes on behind rows that are gone, to the first of an allocation. It is false when the last snapshot had it before, or not at all.
+// resume goes on behind rows that are gone, to the first of an allocation. It is false when the
+// last snapshot had it before, or not at all.
 func (s *State) resume(f *follower, a AllocID) bool {
 	b, sub := &s.scratch, s.Alloc.First[a]
 	if f.told == nil || sub == NoID || int(sub) >= len(b.place) {
@@ -190,7 +195,8 @@ func (s *State) isLabel(memo []int32, names *Names, code, label int32) bool {
 	return memo[code] == label+1
 }
 
-// lookUp gives a table's code the label that its name has, unless it has it already; -1 in the memo: the state has no such label yet.
+// lookUp gives a table's code the label that its name has, unless it has it already; -1 in
+// the memo: the state has no such label yet.
 func (s *State) lookUp(memo []int32, names *Names, code int32) {
 	if code == Null || memo[code] != 0 {
 		return

@@ -13,8 +13,8 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// TestTold applies snapshots that resemble the ones before, and changes of them, to a state that goes by what its sources told last and
-// to one that never does: they stay the same, and refuse the same.
+// TestTold applies snapshots that resemble the ones before, and changes of them, to a state that goes by what its
+// sources told last and to one that never does: they stay the same, and refuse the same.
 func TestTold(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		states := [2]*State{newState(t), newState(t)}
@@ -96,8 +96,8 @@ func drawRows(r *rapid.T, source string) (rows []string) {
 	return rows
 }
 
-// drawNext is rows like others: some are gone, some are new, some have changed places, some are named twice or belong to somebody else, and the
-// allocation of some has another name of the same length.
+// drawNext is rows like others: some are gone, some are new, some have changed places, some are named twice or belong
+// to somebody else, and the allocation of some has another name of the same length.
 func drawNext(r *rapid.T, source string, rows []string) []string {
 	next := slices.Clone(rows)
 	for range rapid.IntRange(0, 3).Draw(r, "changes") {
@@ -156,7 +156,8 @@ func drawTable(r *rapid.T, rows []string) *DemandTable {
 	return t
 }
 
-// TestToldInOrder looks that rows are found by what was told: the same ones again, and those between which some are new or gone.
+// TestToldInOrder looks that rows are found by what was told: the same ones again,
+// and those between which some are new or gone.
 func TestToldInOrder(t *testing.T) {
 	s, rows := newState(t), []string{}
 	for i := range 100 {
@@ -197,7 +198,8 @@ func TestToldInOrder(t *testing.T) {
 	}
 }
 
-// TestToldByAnother has a sub-allocation come to the id of one that was told and is gone: its row may be of the key of another that was told.
+// TestToldByAnother has a sub-allocation come to the id of one that was told and is gone: its row
+// may be of the key of another that was told.
 func TestToldByAnother(t *testing.T) {
 	s := newState(t)
 	must := func(err error) {

@@ -51,9 +51,9 @@ func (s *State) trim(sub SubID) {
 // partMin is from how many sub-allocations on two goroutines trim them.
 const partMin = 1 << 5
 
-// trimAtOnce is trim for all, on two goroutines where they are many: what goes is found in two halves, then one takes it off parcels while the other takes
-// it off sub-allocations. It is false, and nothing is done, where one is listed twice, or something of it is under reclaim: what a set keeps on its parcel
-// goes by both.
+// trimAtOnce is trim for all, on two goroutines where they are many: what goes is found in two halves, then one takes
+// it off parcels while the other takes it off sub-allocations. It is false, and nothing is done, where one is listed
+// twice, or something of it is under reclaim: what a set keeps on its parcel goes by both.
 func (s *State) trimAtOnce() bool {
 	if len(s.excess) == 0 || s.repeated() {
 		return false
@@ -86,7 +86,8 @@ func (s *State) repeated() bool {
 	return false
 }
 
-// findParting lists what goes of some sub-allocations, in one of two lists. It is false when something of it is under reclaim.
+// findParting lists what goes of some sub-allocations, in one of two lists. It is
+// false when something of it is under reclaim.
 func (s *State) findParting(at int, subs []SubID) bool {
 	list, h := s.parting[at][:0], &s.Holding
 	for _, sub := range subs {

@@ -4,10 +4,9 @@ import (
 	"reflect"
 )
 
-// Freeze is a copy of what a cycle decided that nobody will change, for readers of other goroutines. dict gives the frozen
-// form of a dictionary. State tables that were not made anew (Summary.Restated) are shared with last, the
-// frozen cycle before, unless that is nil. Keyframes are copied when they are filled.
-// O(rows), a few allocations a column.
+// Freeze is a copy of what a cycle decided that nobody will change, for readers of other goroutines. dict gives the
+// frozen form of a dictionary. State tables that were not made anew (Summary.Restated) are shared with last, the frozen
+// cycle before, unless that is nil. Keyframes are copied when they are filled. O(rows), a few allocations a column.
 func (c *Cycle) Freeze(last *Cycle, dict func(Dict) Dict) *Cycle {
 	f := &Cycle{Summary: c.Summary, Keyframe: c.Keyframe}
 	f.Summary.Inputs = nil

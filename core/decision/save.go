@@ -2,8 +2,8 @@ package decision
 
 import "github.com/stintd/stint/core/pack"
 
-// Saved are the dictionaries by which saved cycles are read again: those of the state, which have all names that the cycles had, under
-// the same codes.
+// Saved are the dictionaries by which saved cycles are read again: those of the state, which have all names
+// that the cycles had, under the same codes.
 type Saved struct{ Source, Consumer, Label, Host Dict }
 
 // SaveEvents names what Events has of a frozen cycle, to be written or read. Read, it has the dictionaries given.

@@ -53,7 +53,8 @@ func nulls(name string, rows int) Column {
 	return c
 }
 
-// consumerKey tells the rows of consumers and amounts that belong together: of one cycle, where the tables are of several.
+// consumerKey tells the rows of consumers and amounts that belong together: of
+// one cycle, where the tables are of several.
 type consumerKey struct {
 	cycle          int64
 	plan, consumer string

@@ -11,9 +11,10 @@ import (
 // aheadMaxUS is where looking ahead ends: the last instant whose year RFC 3339 can write.
 const aheadMaxUS = 253_402_300_799_999_999
 
-// Ahead decides what comes next of a state that is the caller's own: the next cycle at nowUS, its digest set, and then cycles an
-// interval of the policy apart, with no new input, until one changes nothing, there were so many more, or ctx is done; that is
-// looked at between cycles. Each is shown to a function, with whether it is the last; what it holds is borrowed.
+// Ahead decides what comes next of a state that is the caller's own: the next cycle at nowUS, its digest set,
+// and then cycles an interval of the policy apart, with no new input, until one changes nothing, there were
+// so many more, or ctx is done; that is looked at between cycles. Each is shown to a function, with whether
+// it is the last; what it holds is borrowed.
 func Ahead(ctx context.Context, s *cluster.State, nowUS int64, more int, seen func(c *decision.Cycle, last bool)) {
 	var runner cycle.Runner
 	var out decision.Cycle
@@ -30,8 +31,8 @@ func Ahead(ctx context.Context, s *cluster.State, nowUS int64, more int, seen fu
 	}
 }
 
-// Clone gives a copy of the state as it is now, between two cycles. It waits in the queue of inputs, and keeps the engine from its
-// work for as long as the copying takes. Errors: busy, stopping, no policy yet.
+// Clone gives a copy of the state as it is now, between two cycles. It waits in the queue of inputs, and keeps the
+// engine from its work for as long as the copying takes. Errors: busy, stopping, no policy yet.
 func (e *Engine) Clone() (copied *cluster.State, err error) {
 	err = e.Ask(func(s *cluster.State) error {
 		copied = s.Clone()

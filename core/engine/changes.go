@@ -16,8 +16,8 @@ const (
 
 var changeKinds = decision.Words{"release", "cancel", "grant", "reclaim"}
 
-// Changes is what happened to a source after a cycle, in order, as one table; empty source: to all. It ends with the cycle upTo, which is
-// to be asked for next. Errors and limits are those of Pages.
+// Changes is what happened to a source after a cycle, in order, as one table; empty source: to all. It ends with the
+// cycle upTo, which is to be asked for next. Errors and limits are those of Pages.
 func (v *View) Changes(source string, since int64, rowsMax int) (t *decision.Table, upTo int64, err error) {
 	p, err := v.Pages(source, since, rowsMax)
 	if err != nil {

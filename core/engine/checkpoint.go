@@ -24,8 +24,9 @@ type Checkpoint struct {
 	Why   string        // it failed; "" when it did not
 }
 
-// checkpoint makes a checkpoint when it is time for one, in two steps: memory for a copy is made beside the engine's work, then the copy is
-// taken, between two cycles. The engine goes on as soon as it has been; the rest is done beside it. It is called when either may be due.
+// checkpoint makes a checkpoint when it is time for one, in two steps: memory for a copy is made beside the engine's
+// work, then the copy is taken, between two cycles. The engine goes on as soon as it has been; the rest is done
+// beside it. It is called when either may be due.
 func (e *Engine) checkpoint() {
 	select {
 	case <-e.saving:
@@ -51,7 +52,8 @@ func (e *Engine) checkpoint() {
 // moved tells whether cycles have run since the last checkpoint.
 func (e *Engine) moved() bool { return e.frozen != nil && e.state.Cycle != e.savedCycle }
 
-// last takes a last checkpoint, when the engine has ended, so that the next start has no cycle to decide again: it may be of another version.
+// last takes a last checkpoint, when the engine has ended, so that the next start has no cycle to
+// decide again: it may be of another version.
 func (e *Engine) last() {
 	if e.o.CheckpointAtEnd && e.moved() {
 		e.save()
@@ -109,8 +111,8 @@ func (e *Engine) write(c *pack.Coder, seq uint64, done *Checkpoint) {
 	e.o.Log.Info("checkpoint", "cycle", done.Cycle, "record", seq, "bytes", done.Bytes, "held", done.Held, "wrote", time.Since(start))
 }
 
-// Restore brings back what a checkpoint has of the records up to seq, before Replay brings back those behind it. When it gives an error
-// the engine is as it was.
+// Restore brings back what a checkpoint has of the records up to seq, before Replay brings back those behind it. When
+// it gives an error the engine is as it was.
 func (e *Engine) Restore(seq uint64, r io.Reader, bytes int64) error {
 	e.watch.begin("reading a checkpoint", 0)
 	defer e.watch.end()
@@ -332,8 +334,8 @@ func (v *kept) fields(c *pack.Coder) {
 	pack.Bool(c, &r.Repeated)
 }
 
-// cycleFields are the last cycles, for those who read changes, and the state tables of the last one. They are frozen, so that they
-// are gone over when they are written; names come from the state.
+// cycleFields are the last cycles, for those who read changes, and the state tables of the last one. They are frozen,
+// so that they are gone over when they are written; names come from the state.
 func (e *Engine) cycleFields(c *pack.Coder) {
 	s, last := e.state, e.frozen
 	d := &decision.Saved{Source: s.Source.Frozen(), Consumer: s.Consumer.Frozen(), Label: s.Label.Frozen(), Host: s.Host.Names.Frozen()}

@@ -447,7 +447,8 @@ type anybody struct{}
 func (anybody) MayDemand(*plan.Policy, string) bool        { return true }
 func (anybody) MayPlan(*plan.Policy, []byte, []byte) error { return nil }
 
-// TestSystemServices loses a system service in all ways that a policy file has for it (PLAN-6): none is taken, forced or not.
+// TestSystemServices loses a system service in all ways that a policy file has for
+// it (PLAN-6): none is taken, forced or not.
 func TestSystemServices(t *testing.T) {
 	r := ready(t, nil)
 	force := func(in *Input) { in.Force = true }

@@ -24,7 +24,8 @@ const (
 	InputSilence       = "silence"       // a source was silent for too long; no content
 )
 
-// Input is something to be taken into the state. The first block is kept in the journal, and applied again after a crash.
+// Input is something to be taken into the state. The first block is kept in the journal, and applied again after a
+// crash.
 type Input struct {
 	Kind          string `json:"kind"`
 	Source        string `json:"source,omitempty"`

@@ -6,9 +6,9 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// Inventory is the table of what requirements may ask of hosts: plan, host and state, a column of whole numbers for each
-// dimension, and the attributes: numbers as floats, texts as texts, true and false as the whole numbers 1 and 0. Capacity
-// is the host's own, without overcommit. O(hosts × columns).
+// Inventory is the table of what requirements may ask of hosts: plan, host and state, a column of whole numbers for
+// each dimension, and the attributes: numbers as floats, texts as texts, true and false as the whole numbers 1 and 0.
+// Capacity is the host's own, without overcommit. O(hosts × columns).
 func Inventory(s *cluster.State) *decision.Table { return columnsOf(s).inventory() }
 
 // Requests is the table of what is asked for, a row for each sub-allocation. O(sub-allocations).

@@ -11,8 +11,8 @@ import (
 // flushMax is how long the end of the service waits for the log. What is missing then, the next start writes.
 const flushMax = 20 * time.Second
 
-// lane takes cycles to the decision log, one after the other, in a goroutine of its own. Cycles do not wait for a log that
-// cannot be written: when too many wait for it, it gets no more until the next start, which decides them again.
+// lane takes cycles to the decision log, one after the other, in a goroutine of its own. Cycles do not wait for a log
+// that cannot be written: when too many wait for it, it gets no more until the next start, which decides them again.
 type lane struct {
 	o        Options
 	mu       sync.Mutex
@@ -45,7 +45,8 @@ func newLane(o Options) *lane {
 	return l
 }
 
-// room tells whether an input of so many bytes may wait for the log. While the log cannot be written at all it may: the journal keeps it.
+// room tells whether an input of so many bytes may wait for the log. While the log cannot be
+// written at all it may: the journal keeps it.
 func (l *lane) room(bytes int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

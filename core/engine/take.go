@@ -134,7 +134,8 @@ func (e *Engine) now() int64 {
 	return e.state.NowUS
 }
 
-// repeated answers an input whose idempotency key came before: with the same receipt, or, when the body is another, an error.
+// repeated answers an input whose idempotency key came before: with the same
+// receipt, or, when the body is another, an error.
 func (e *Engine) repeated(in *Input) (r Receipt, ok bool, err error) {
 	if in.Key == "" {
 		return r, false, nil

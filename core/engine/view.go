@@ -50,7 +50,8 @@ func (v *View) Cycle() int64 {
 // Next is closed when there is a newer view.
 func (v *View) Next() <-chan struct{} { return v.next }
 
-// Consumers is the table consumers with the figures of amounts as columns. It is made when first asked for. Nil before the first cycle.
+// Consumers is the table consumers with the figures of amounts as columns. It is made when
+// first asked for. Nil before the first cycle.
 func (v *View) Consumers() *decision.Table {
 	if v.wide == nil {
 		return nil

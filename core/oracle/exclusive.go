@@ -111,7 +111,8 @@ func (g *whole) held(ok func(h *host) bool) []*host {
 	return list
 }
 
-// holderOf is whom a host would serve that takes a unit: an allocation, or a leaf. holder is whom it serves, nil: nobody.
+// holderOf is whom a host would serve that takes a unit: an allocation, or a
+// leaf. holder is whom it serves, nil: nobody.
 func (g *whole) holderOf(s *sub) any {
 	if g.s.ExclusiveBy == "consumer" {
 		return s.alloc.leaf

@@ -6,7 +6,8 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// choice is the hosts that a sub-allocation may use with one more unit: by its requirement's order, else in group order.
+// choice is the hosts that a sub-allocation may use with one more unit: by its requirement's order, else in group
+// order.
 func (g *whole) choice(s *sub) []*host {
 	list := slices.DeleteFunc(g.candidates(s), func(h *host) bool { return g.size[h] < s.slots() || full(s, h, 0) })
 	if before := g.ordered(s); before != nil {
@@ -277,7 +278,8 @@ func (g *whole) borrow() {
 	}
 }
 
-// lends is the first that lends a host of c slots to a leaf, of which moved are borrowed already, but not the one named.
+// lends is the first that lends a host of c slots to a leaf, of which moved are borrowed already, but not the one
+// named.
 func (g *whole) lends(leaf plan.Node, c, moved int64, not plan.Node) plan.Node {
 	if most := g.w.BorrowLimit[leaf]; most != plan.Unlimited && g.of(leaf, borrowed, false)-moved+c > most {
 		return plan.None

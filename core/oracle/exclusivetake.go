@@ -118,8 +118,8 @@ func (g *whole) spared(leaf plan.Node, c int64) bool {
 	return true
 }
 
-// takeBack reclaims a whole host for a rule, or for a taker's set; false when the budget does not bear it. Units granted
-// in this cycle are not granted at all.
+// takeBack reclaims a whole host for a rule, or for a taker's set; false when the budget does not bear it. Units
+// granted in this cycle are not granted at all.
 func (g *whole) takeBack(h *host, s *set) bool {
 	list := slices.DeleteFunc(slices.Clone(h.units), (*unit).leaves)
 	old := slices.DeleteFunc(slices.Clone(list), func(u *unit) bool { return u.cycle == g.cycle })
@@ -197,8 +197,8 @@ func (g *whole) okFirst(list []*host) []*host {
 	return list
 }
 
-// shed goes through hosts of a list that what is over covers whole: it relabels them, or takes them back, closed ones only
-// if closed says so.
+// shed goes through hosts of a list that what is over covers whole: it relabels them, or takes
+// them back, closed ones only if closed says so.
 func (g *whole) shed(over func() int64, pool, closed bool, list []*host) {
 	for _, h := range g.okFirst(list) {
 		if over() >= g.size[h] && !g.rehome(h, pool) && (closed || g.ok(h)) {
@@ -402,8 +402,8 @@ func (g *whole) explain(r *Result) {
 	}
 }
 
-// waiting is the shortfall of promised units: until the last deadline of what leaves the hosts that they wait for (where
-// units joined and nothing does, of all that leaves).
+// waiting is the shortfall of promised units: until the last deadline of what leaves the hosts that they wait for
+// (where units joined and nothing does, of all that leaves).
 func (g *whole) waiting(s *sub) Shortfall {
 	f, joins := Shortfall{Reason: "waiting_for_reclaim"}, false
 	list := g.units(func(u *unit) bool { return u.leaves() && u.set.taker == s })

@@ -174,8 +174,8 @@ func (f *frame) affords(units int64) bool {
 	return f.budget == plan.Unlimited || units == 0 || f.spent == 0 || f.spent+units <= f.budget
 }
 
-// reclaim puts a unit under reclaim. One granted in this cycle is not granted at all (CYC-1); one that is under reclaim goes
-// over to another set and keeps its deadline.
+// reclaim puts a unit under reclaim. One granted in this cycle is not granted at all (CYC-1); one that is under reclaim
+// goes over to another set and keeps its deadline.
 func (f *frame) reclaim(u *unit, s *set) {
 	if u.leaves() { // of a set that ends for it
 		f.reclaimed[claim{u.sub, u.host, "cancelled", u.set.reason, u.set.taker, u.due}]++
@@ -219,7 +219,8 @@ func (f *frame) rule(u *unit, reason string) bool {
 // stays tells whether a unit is not under reclaim.
 func stays(u *unit) bool { return !u.leaves() }
 
-// leave reclaims what is on draining hosts, then what is on hosts that left the plan (D-25), host by host, of each in the order of CYC-5.
+// leave reclaims what is on draining hosts, then what is on hosts that left the plan (D-25),
+// host by host, of each in the order of CYC-5.
 func (f *frame) leave() {
 	list := slices.DeleteFunc(f.units(stays), func(u *unit) bool {
 		return u.sub.alloc.orphan || slices.Contains(f.hosts, u.host) && u.host.State != "draining"

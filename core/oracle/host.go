@@ -35,7 +35,8 @@ func (c *Cluster) capacity(in int, h *host) []int64 {
 	return v
 }
 
-// small tells whether the hosts of its plan would hold too many units of a sub-allocation's size, were they empty (D-52).
+// small tells whether the hosts of its plan would hold too many units of a
+// sub-allocation's size, were they empty (D-52).
 func (c *Cluster) small(s *sub) bool {
 	if s.alloc.plan < 0 {
 		return false
@@ -85,7 +86,8 @@ func (c *Cluster) groups(in int) []int {
 	return list
 }
 
-// arrange puts the hosts of every plan in host order (D-1). What is held on hosts that left an MD plan counts as public from then on.
+// arrange puts the hosts of every plan in host order (D-1). What is held on hosts that
+// left an MD plan counts as public from then on.
 func (c *Cluster) arrange() {
 	defer func() {
 		for _, h := range slices.Concat(c.gone, c.hosts) {

@@ -261,8 +261,8 @@ func (g *slots) beside(has func(n plan.Node) int64, leaf plan.Node, k int64) fun
 	return func(n plan.Node) int64 { return has(n) + g.lackingBelow(n, g.filling(leaf, k, nil)) }
 }
 
-// netFor is what will be free of an account for a unit once victims are gone too: of the common one not what reserves of
-// others need, nor what they need then that victims filled so far.
+// netFor is what will be free of an account for a unit once victims are gone too: of the common one not what reserves
+// of others need, nor what they need then that victims filled so far.
 func (g *slots) netFor(s *sub, account plan.Node, victims []*unit) int64 {
 	if account == plan.Root {
 		return g.netPool(s.alloc.leaf, victims)

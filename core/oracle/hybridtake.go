@@ -22,8 +22,8 @@ func (g *slots) above(leaf plan.Node) int64 {
 	return max(0, g.draws(leaf, true)-most)
 }
 
-// takeBack is SLOT-27: owners get what hybrid branches hold above their part, then those above their quotas give to those
-// below theirs, at last for reserves.
+// takeBack is SLOT-27: owners get what hybrid branches hold above their part, then those above their quotas give
+// to those below theirs, at last for reserves.
 func (g *slots) takeBack() {
 	g.skip = map[*sub]bool{}
 	g.ownersBack()
@@ -84,8 +84,8 @@ func (g *slots) begin() {
 	}
 }
 
-// parties are the leaves among whom what is asked is divided, partners those right below a consumer, in rank order: where all
-// share by ratio all of them, else those under the hybrid policy.
+// parties are the leaves among whom what is asked is divided, partners those right below a consumer, in rank order:
+// where all share by ratio all of them, else those under the hybrid policy.
 func (g *slots) parties() []plan.Node {
 	if g.ratios() {
 		return g.ranked(g.leaves())
@@ -216,7 +216,8 @@ func (g *slots) yielding(chosen []*unit, gives func(leaf plan.Node) int64) []*un
 	return list
 }
 
-// sweep reclaims what leaves at and below a consumer have to give, by rule, while something lacks; what fills a reserve stays.
+// sweep reclaims what leaves at and below a consumer have to give, by rule, while
+// something lacks; what fills a reserve stays.
 func (g *slots) sweep(n plan.Node, reason string, lack func() int64) {
 	for lack() > 0 {
 		denied := func(u *unit) bool { return g.skip[u.sub] || !g.under(n, u.leaf()) || g.fills(n, u) }
@@ -233,7 +234,8 @@ func (g *slots) sweep(n plan.Node, reason string, lack func() int64) {
 	}
 }
 
-// ownersBack takes what hybrid branches hold above their part back for owners: for their demand, then for what they reserve (SLOT-30).
+// ownersBack takes what hybrid branches hold above their part back for owners: for their
+// demand, then for what they reserve (SLOT-30).
 func (g *slots) ownersBack() {
 	owners := g.ranked(slices.DeleteFunc(g.leaves(), g.hybrid))
 	beyond := func() int64 { return g.blend(true) - g.all }

@@ -113,7 +113,8 @@ func (g *round) follow(o *outlook) {
 	g.stand()
 }
 
-// grantAt grants a unit on the first parcel of a host, by pools from the nearest up, that has room which nothing keeps from it.
+// grantAt grants a unit on the first parcel of a host, by pools from the nearest up,
+// that has room which nothing keeps from it.
 func (g *round) grantAt(s *sub, h *host) bool {
 	leaf := s.alloc.leaf
 	for _, owner := range g.nearest(leaf, g.parcels(g.in, h)) {
@@ -127,7 +128,8 @@ func (g *round) grantAt(s *sub, h *host) bool {
 	return false
 }
 
-// makeWay puts under reclaim what the coming window would take back and is not yet: host by host, of each in the order of CYC-5.
+// makeWay puts under reclaim what the coming window would take back and is not yet:
+// host by host, of each in the order of CYC-5.
 func (g *round) makeWay(o *outlook) {
 	list, leaving := g.units(func(u *unit) bool { return stays(u) && u.cycle < g.cycle }), map[corner]int64{}
 	for _, u := range g.units((*unit).leaves) {

@@ -46,7 +46,8 @@ func demand(consumer, sub string, units int64, size [2]int64) oracle.Demand {
 		Size: map[string]int64{"ncpus": size[0], "maxmem": size[1]}, MaxPerHost: plan.Unlimited}
 }
 
-// want compares figures of a result, each written `path field`: held, short, usage, demand, quota, and the reasons of shortfalls.
+// want compares figures of a result, each written `path field`: held, short, usage,
+// demand, quota, and the reasons of shortfalls.
 func want(t *testing.T, r oracle.Result, figures map[string]float64, reasons ...string) {
 	t.Helper()
 	got := map[string]float64{}
@@ -264,7 +265,8 @@ md_plans: [{name: p, placement: stacked, reclaim_budget: 3, release: confirmed, 
 	step("clients do not confirm, and are overdue", "", "h1:2grace_expired", "h2:2 h3:2")
 }
 
-// TestFair plays MD-17: who has less for their ratio takes units back until it would be worse for the other, and waits for them.
+// TestFair plays MD-17: who has less for their ratio takes units back until it would
+// be worse for the other, and waits for them.
 func TestFair(t *testing.T) {
 	c := oracle.New(policy(t, "ncpus, maxmem", "{path: /a}, {path: /b}", "consumers: [{path: /a}, {path: /b}]"))
 	c.SetHosts(hosts([2]int64{4, 4}, [2]int64{2, 2}), true)

@@ -435,7 +435,8 @@ func (p *pass) takeHosts(t title) (asked []int64, met bool) {
 	return plus(p.got(t), p.average(t), n), n == 0
 }
 
-// ceded tells whether a claim of a number of hosts leaves one that it had to who lists it, where another serves as well.
+// ceded tells whether a claim of a number of hosts leaves one that it had to
+// who lists it, where another serves as well.
 func (p *pass) ceded(t title, h *host) bool { return !p.busy(t.of, h) && p.listedBeside(t, h) }
 
 // listedBeside tells whether another child of the domain lists a host.

@@ -10,7 +10,8 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// owning compiles an MD plan p over the listed groups G (h1 to h4) and F (h5, h6). Entries are those of the plan's consumers.
+// owning compiles an MD plan p over the listed groups G (h1 to h4) and F (h5, h6).
+// Entries are those of the plan's consumers.
 func owning(t *testing.T, settings string, entries ...string) *plan.Policy {
 	t.Helper()
 	text := `stint: 1
@@ -290,7 +291,8 @@ func TestOwnShrunkHost(t *testing.T) {
 }
 
 func TestOwnSplit(t *testing.T) {
-	// MD-4 (4): C works in the public pool on the host that B comes to own in part: what the public half does not hold is on loan.
+	// MD-4 (4): C works in the public pool on the host that B comes to own in part:
+	// what the public half does not hold is on loan.
 	g := of(t, owning(t, "", "{path: /B}", "{path: /C}"), 4)
 	g.wants("/C 4")
 	g.cycle()
@@ -310,8 +312,8 @@ func TestOwnSplit(t *testing.T) {
 }
 
 func TestOwnTooMuchOnAParcel(t *testing.T) {
-	// Two units of B, of 5 and 3 CPUs, on h5, of which A comes to own 6: the older one takes A's parcel, the other one fits
-	// neither and is reclaimed. When the old policy comes back in time, that is cancelled.
+	// Two units of B, of 5 and 3 CPUs, on h5, of which A comes to own 6: the older one takes A's parcel, the other one
+	// fits neither and is reclaimed. When the old policy comes back in time, that is cancelled.
 	whole, half := owning(t, "", "{path: /A}", "{path: /B}"), owning(t, "", "{path: /A, own: [{group: F, per_host: {ncpus: 6}}]}", "{path: /B}")
 	g := of(t, whole, 0, 0, 0, 0, 8)
 	g.SetDemand("s", []oracle.Demand{demand("/B", "", 1, [2]int64{5})})
@@ -331,7 +333,8 @@ func TestOwnTooMuchOnAParcel(t *testing.T) {
 }
 
 func TestOwnIsUsedFirst(t *testing.T) {
-	// MD-6, MD-7: B uses the group that the plan prefers, then its other host, then the public pool; nobody else gets its hosts.
+	// MD-6, MD-7: B uses the group that the plan prefers, then its other host, then
+	// the public pool; nobody else gets its hosts.
 	g := of(t, owning(t, "", "{path: /B, reserve: {percent: 100}, own: [{group: G, hosts: 1}, {group: F, hosts: 1}]}", "{path: /C}"), 2, 2, 0, 0, 2)
 	g.wants("/B 1 /C 9")
 	g.cycle()
@@ -411,8 +414,8 @@ func TestOwnGrownHost(t *testing.T) {
 }
 
 func TestOwnMovesUnits(t *testing.T) {
-	// B works on its own half of h5 and on the public one; when it comes to own the host, all of it is its own, and nothing is
-	// reclaimed; when it owns nothing any more, all of it is public.
+	// B works on its own half of h5 and on the public one; when it comes to own the host, all of it is its own, and
+	// nothing is reclaimed; when it owns nothing any more, all of it is public.
 	half := "{path: /B, own: [{group: F, per_host: {ncpus: 50%}}]}"
 	g := of(t, owning(t, "", half), 0, 0, 0, 0, 4)
 	g.wants("/B 3")
@@ -428,7 +431,8 @@ func TestOwnMovesUnits(t *testing.T) {
 }
 
 func TestOwnHostLeavesThePlan(t *testing.T) {
-	// D-25: nothing of a host that left is owned; its units count as public and are reclaimed, unless it comes back in time.
+	// D-25: nothing of a host that left is owned; its units count as public and
+	// are reclaimed, unless it comes back in time.
 	text := `stint: 1
 dimensions: [ncpus, maxmem]
 resource_groups: [{name: G, select: select(in)}]

@@ -34,9 +34,9 @@ func (p *pass) placed(gone []*host) []*host {
 	return list
 }
 
-// report lists what changed: by consumer in tree order, by host in host order, where a listed host that is gone keeps its
-// place; those that left behind them, in the order of the table, and those that are not there any more in that in which they came; what
-// went before what came.
+// report lists what changed: by consumer in tree order, by host in host order, where a listed host that is gone keeps
+// its place; those that left behind them, in the order of the table, and those that are not there any more in that in
+// which they came; what went before what came.
 func (p *pass) report(old *estate, r *Result) {
 	var hosts []*host
 	gone := slices.Clone(old.hosts)

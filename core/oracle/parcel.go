@@ -50,8 +50,8 @@ func (p *pass) cut(h *host) []parcel {
 	return list
 }
 
-// move places the plan's units of a host anew, those not under reclaim first, the oldest first: where they were, as far as they
-// fit there; else on the first parcel for their leaf that they fit; else, where they were or on the first.
+// move places the plan's units of a host anew, those not under reclaim first, the oldest first: where they were, as far
+// as they fit there; else on the first parcel for their leaf that they fit; else, where they were or on the first.
 func (p *pass) move(h *host, list []parcel) {
 	units := slices.DeleteFunc(slices.Clone(h.units), func(u *unit) bool { return u.sub.alloc.plan != p.in })
 	slices.SortStableFunc(units, func(a, b *unit) int {
@@ -123,8 +123,8 @@ func leaving(u *unit) int {
 	return 0
 }
 
-// nearest are the owners of parcels in the order in which a leaf uses them: itself, then pools from the nearest up, in each its
-// own parcel before lent ones (MD-7).
+// nearest are the owners of parcels in the order in which a leaf uses them: itself, then pools from the nearest up, in
+// each its own parcel before lent ones (MD-7).
 func (c *Cluster) nearest(leaf plan.Node, list []parcel) []plan.Node {
 	var owners []plan.Node
 	for _, s := range list {
@@ -184,8 +184,8 @@ func (g *round) heldOn(s parcel, ok func(u *unit) bool) []int64 {
 
 func present(*unit) bool { return true }
 
-// spare is what the units that ok accepts leave of a parcel, beside what is missing of the host because other parcels hold
-// more than they have.
+// spare is what the units that ok accepts leave of a parcel, beside what is missing of the host
+// because other parcels hold more than they have.
 func (g *round) spare(s parcel, ok func(u *unit) bool) []int64 {
 	list := g.parcels(g.in, s.host)
 	missing := make([]int64, len(s.size))
@@ -235,8 +235,8 @@ func (g *round) crowded() {
 	}
 }
 
-// bearsThere tells whether a unit's parcel would bear it if it stayed, beside all that is held there but for rules' reclaims, and
-// what sets keep: so that none of them can lapse and leave too much there again.
+// bearsThere tells whether a unit's parcel would bear it if it stayed, beside all that is held there but for rules'
+// reclaims, and what sets keep: so that none of them can lapse and leave too much there again.
 func (g *round) bearsThere(u *unit) bool {
 	s := g.parcel(u.host, u.owner)
 	v := plus(slices.Clone(s.size), g.heldOn(s, func(u *unit) bool { return stays(u) || u.set.taker != nil }), -1)
@@ -257,8 +257,9 @@ func (g *round) owners() {
 	}
 }
 
-// placeOwn grants one unit of a sub-allocation on its leaf's own parcels, or promises it one of them where the plan reclaims
-// for preference; false when it can do neither. When all its units are promised, the latest set lapses for what is granted.
+// placeOwn grants one unit of a sub-allocation on its leaf's own parcels, or promises it one of them
+// where the plan reclaims for preference; false when it can do neither. When all its units are promised,
+// the latest set lapses for what is granted.
 func (g *round) placeOwn(s *sub) bool {
 	leaf, worst := s.alloc.leaf, int8(10)
 	prefers := func(h *host) int8 { return g.w.Preference[g.group[h]][leaf] }

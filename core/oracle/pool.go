@@ -9,7 +9,8 @@ import (
 
 // The pools of MD plans (MD-2, MD-7 to MD-9), by docs/shares.md.
 
-// pool is the pool of a consumer: the parcels that it owns itself, and those that are lent in it. A leaf's are its own parcels.
+// pool is the pool of a consumer: the parcels that it owns itself, and those that
+// are lent in it. A leaf's are its own parcels.
 type pool struct {
 	*round
 	at plan.Node
@@ -168,7 +169,8 @@ func (g *round) free(t parcel) []int64 {
 	return plus(g.spare(t, present), g.awaited(t, asIs, anyone), -1)
 }
 
-// room is what a parcel has for a leaf: what is free there beside what sets keep, and beside the reserves of its lenders.
+// room is what a parcel has for a leaf: what is free there beside what sets
+// keep, and beside the reserves of its lenders.
 func (g *round) room(leaf plan.Node, t parcel) []int64 { return g.roomBy(leaf, t, asIs) }
 
 // netRoom is what it will have once all sets under way are done.
@@ -206,7 +208,8 @@ func (q pool) counts() [][]int64 {
 	return list
 }
 
-// rest is what of a parcel has reached the pool: all of its own; what is lent less what each lender's side uses or reserves.
+// rest is what of a parcel has reached the pool: all of its own; what is lent
+// less what each lender's side uses or reserves.
 func (q pool) rest(t parcel) []int64 {
 	rest, lenders := slices.Clone(t.size), q.lenders(t.owner, q.at)
 	for _, x := range lenders {
@@ -248,8 +251,8 @@ func (g *round) before(a, b plan.Node, has func(n plan.Node) uint64) bool {
 	return less(has(a), uint64(g.ratio[b]), has(b), uint64(g.ratio[a])) < 0
 }
 
-// place grants one unit of a sub-allocation from the pool; false when it fits nowhere. What the pool owns comes before what is
-// lent, its best preference first; of what is lent what its owner prefers least (MD-6).
+// place grants one unit of a sub-allocation from the pool; false when it fits nowhere. What the pool owns comes before
+// what is lent, its best preference first; of what is lent what its owner prefers least (MD-6).
 func (q pool) place(s *sub) bool {
 	if _, _, hit := q.limited(s, q.claimed); hit {
 		return false

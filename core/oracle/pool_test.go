@@ -11,8 +11,8 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// lending compiles an MD plan p like owning does, over a tree with a branch in a branch. /A/A2 and /D have a grace of 90 s; the
-// ranks are those of the order.
+// lending compiles an MD plan p like owning does, over a tree with a branch in a branch. /A/A2 and /D have a grace
+// of 90 s; the ranks are those of the order.
 func lending(t *testing.T, settings, entries string) *plan.Policy {
 	t.Helper()
 	text := `stint: 1
@@ -542,8 +542,8 @@ func TestPrivateShares(t *testing.T) {
 }
 
 func TestLentFigures(t *testing.T) {
-	// /A/A2 takes all of h2, which is /A's own, and 2 of h1, which /A/A1 lends; /C all of the public h5, and the rest of h1. So
-	// /A's pool has 4 + 4, for three children; the root's 4 + 2, for three of the first level.
+	// /A/A2 takes all of h2, which is /A's own, and 2 of h1, which /A/A1 lends; /C all of the public h5, and the rest
+	// of h1. So /A's pool has 4 + 4, for three children; the root's 4 + 2, for three of the first level.
 	g := of(t, lending(t, "", own("/A", all)+own("/A/A1", "group: G, hosts: 1")), 4, 4, 0, 0, 4)
 	g.units(strings.Fields("/A/A2 6 /C 6"))
 	g.cycle()

@@ -36,7 +36,8 @@ func (g *round) bears(u *unit) bool {
 	})
 }
 
-// limits puts under reclaim what consumers hold over their limits: children before parents, the units granted last (D-23).
+// limits puts under reclaim what consumers hold over their limits: children
+// before parents, the units granted last (D-23).
 func (g *round) limits() {
 	nothing := make([]int64, len(g.p.Dimensions))
 	for n := plan.Node(g.p.Len() - 1); n > plan.Root; n-- {

@@ -56,8 +56,8 @@ func packs(size, room []int64) int64 {
 	return max(least, 0)
 }
 
-// holders are the sub-allocations of a consumer and all below it, and those that hold and want nothing any more, but are
-// promised something yet: until the review of their sets.
+// holders are the sub-allocations of a consumer and all below it, and those that hold and want nothing any more, but
+// are promised something yet: until the review of their sets.
 func (g *round) holders(n plan.Node) []*sub {
 	list := g.below(n)
 	for _, t := range g.mine(every) {
@@ -258,8 +258,8 @@ func fill(amount uint64, caps, ratios []uint64) []uint64 {
 	return parts
 }
 
-// static is the pool's part of static share quotas (MD-15): its capacity, divided as if every leaf wanted everything, so that
-// the highest priority takes all of it (D-8).
+// static is the pool's part of static share quotas (MD-15): its capacity, divided as if every leaf wanted everything,
+// so that the highest priority takes all of it (D-8).
 func (q pool) static() map[plan.Node][]int64 {
 	parts := map[plan.Node][]int64{}
 	for n := q.at; n < q.p.End[q.at]; n++ {

@@ -125,7 +125,8 @@ func (g *slots) reserved(n plan.Node) int64 {
 }
 
 // divide gives a consumer what it owns and divides that below it: reserves by rank, then the rest by rank; what is
-// left of a branch's is its family pool (SLOT-1, SLOT-13). What first-level owners leave is for the hybrid branches, if there are any.
+// left of a branch's is its family pool (SLOT-1, SLOT-13). What first-level owners leave is
+// for the hybrid branches, if there are any.
 func (g *slots) divide(n plan.Node, got int64) {
 	g.owns[n] = got
 	kids, part := g.ranked(slices.DeleteFunc(g.children(n), g.hybrid)), map[plan.Node]int64{}
@@ -319,7 +320,8 @@ func (g *slots) spared(free func(h *host) int64, own func(leaf plan.Node) int64)
 	return sum
 }
 
-// needs is what every consumer could take from pools (SLOT-6): what it can use of the demand beyond its own and what it borrowed.
+// needs is what every consumer could take from pools (SLOT-6): what it can use of the
+// demand beyond its own and what it borrowed.
 func (g *slots) needs() map[plan.Node]int64 {
 	use, need := map[plan.Node]int64{}, map[plan.Node]int64{}
 	for n := plan.Node(g.p.Len() - 1); n >= plan.Root; n-- { // children come before their parents
@@ -343,7 +345,8 @@ func (g *slots) needs() map[plan.Node]int64 {
 	return need
 }
 
-// shares divides the pools, the deepest first, down their branches; what nobody there needs goes up (SLOT-6). Only leaves have a quota.
+// shares divides the pools, the deepest first, down their branches; what nobody there needs
+// goes up (SLOT-6). Only leaves have a quota.
 func (g *slots) shares(need map[plan.Node]int64) map[plan.Node]int64 {
 	quota, over := map[plan.Node]int64{}, map[plan.Node]int64{}
 	branches := append([]plan.Node{plan.Root}, g.inner()...)

@@ -67,8 +67,8 @@ func (g *slots) payable(leaf plan.Node, k int64) bool {
 		g.mayLend(k) && g.lender(leaf, k, 0, plan.None) != plan.None
 }
 
-// keepsBorrowed is what a leaf borrowed and its quota shows: what is not being recalled, of each lender no more than that
-// one can do without; what would be recalled first does not count (SLOT-11).
+// keepsBorrowed is what a leaf borrowed and its quota shows: what is not being recalled, of each lender no more than
+// that one can do without; what would be recalled first does not count (SLOT-11).
 func (g *slots) keepsBorrowed(leaf plan.Node) int64 {
 	sum := int64(0)
 	for _, m := range g.leaves() {

@@ -19,7 +19,8 @@ func (g *slots) host(s *sub) *host {
 	return g.spot(s)
 }
 
-// spot is where a unit fits: the first host by the requirement's order, else by the plan's placement (SLOT-31); ties by group order.
+// spot is where a unit fits: the first host by the requirement's order, else by the
+// plan's placement (SLOT-31); ties by group order.
 func (g *slots) spot(s *sub) *host {
 	before := g.ordered(s)
 	if before == nil && g.s.Placement == plan.Stacked {
@@ -56,7 +57,8 @@ func (g *slots) relabel(u *unit, origin string, lender plan.Node) {
 	u.origin, u.lender = origin, lender
 }
 
-// pool names the pool of a unit that a leaf is about to get: the nearest whose leaves hold less than it and those below it have.
+// pool names the pool of a unit that a leaf is about to get: the nearest whose leaves
+// hold less than it and those below it have.
 func (g *slots) pool(leaf plan.Node) plan.Node {
 	b := g.p.Parent[leaf]
 	for b != plan.Root && g.held(b, sharePool, false) >= g.pooled(b) {
@@ -114,8 +116,8 @@ func (g *slots) promised() {
 	}
 }
 
-// own is ①: idle owned slots, leaf by leaf. Before and after, units of other origins become owned; before, shared ones
-// only above the leaf's quota, so that nobody gets new owned units and has others taken.
+// own is ①: idle owned slots, leaf by leaf. Before and after, units of other origins become owned; before, shared
+// ones only above the leaf's quota, so that nobody gets new owned units and has others taken.
 func (g *slots) own() {
 	leaves := g.ranked(g.leaves())
 	relabel := func(needs func(leaf plan.Node) bool) {

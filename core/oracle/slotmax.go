@@ -19,8 +19,8 @@ func (g *slots) dueBelow(n, but plan.Node) int64 {
 	})
 }
 
-// makeWay reclaims what other leaves below a maximum hold from loans and pools, for an owner's unit that the maximum does
-// not bear and that would fit otherwise. It tells whether all of that was reclaimed.
+// makeWay reclaims what other leaves below a maximum hold from loans and pools, for an owner's unit that the maximum
+// does not bear and that would fit otherwise. It tells whether all of that was reclaimed.
 func (g *slots) makeWay(s *sub) bool {
 	leaf, k := s.alloc.leaf, s.slots()
 	var chosen []*unit
@@ -54,8 +54,8 @@ func (g *slots) makeWay(s *sub) bool {
 	return true
 }
 
-// fitsOwner tells whether a unit of an owner fits, but for maximums, once some units are gone: slots that are its own by then, or
-// that it has lent, on one host.
+// fitsOwner tells whether a unit of an owner fits, but for maximums, once some units are gone: slots that are its own
+// by then, or that it has lent, on one host.
 func (g *slots) fitsOwner(s *sub, gone []*unit) bool {
 	k, leaf := s.slots(), s.alloc.leaf
 	own := total(gone, func(u *unit) int64 {

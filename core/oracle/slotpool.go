@@ -6,8 +6,8 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// The share pools of a slot plan (SLOT-4 … SLOT-6): who may draw from which. A ratio of 0 keeps a consumer and all below it
-// from the pools above it, not from its own.
+// The share pools of a slot plan (SLOT-4 … SLOT-6): who may draw from which. A ratio of 0 keeps a consumer and all
+// below it from the pools above it, not from its own.
 
 // barred tells whether a leaf gets nothing from any share pool.
 func (g *slots) barred(leaf plan.Node) bool {

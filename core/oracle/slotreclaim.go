@@ -7,7 +7,8 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// review cancels what rules no longer ask for, the latest first; then it lowers sets that lapsed, in order of number (CYC-6).
+// review cancels what rules no longer ask for, the latest first; then it lowers
+// sets that lapsed, in order of number (CYC-6).
 func (g *slots) review() {
 	g.restore(g.back, present)
 	for _, s := range g.mine(every) {
@@ -51,8 +52,8 @@ func (g *slots) stands(s *set) bool {
 		!slices.ContainsFunc(g.bars(leaf), func(n plan.Node) bool { return pool(n) > g.pooled(n) })
 }
 
-// covers tells whether what is idle beside a set and those before it is as much as owners may claim, now or once all that
-// is under reclaim is gone.
+// covers tells whether what is idle beside a set and those before it is as much as owners may claim, now
+// or once all that is under reclaim is gone.
 func (g *slots) covers(s *set) bool {
 	idle := func(net bool, room func(ok func(o *set) bool) int64) int64 {
 		before := func(ok func(o *set) bool) int64 {
@@ -123,7 +124,8 @@ func (g *slots) agree(m, leaf plan.Node) bool {
 // overLimit reclaims what is above a limit, or what nothing carries any more, and cannot be relabelled (SLOT-12).
 func (g *slots) overLimit() {
 	g.skip = map[*sub]bool{}
-	// What goes from a closed host makes S smaller by as much: where S is what an owner or the pools lack, nobody has more by it.
+	// What goes from a closed host makes S smaller by as much: where S is what an
+	// owner or the pools lack, nobody has more by it.
 	anew := func(u *unit) bool { return g.rehome(u, true) }
 	whole := func(leaf plan.Node) bool { return g.owns[leaf] >= g.w.Owns[leaf] || g.hybrid(leaf) }
 	for _, leaf := range g.leaves() { // (a)
@@ -152,8 +154,8 @@ func (g *slots) overLimit() {
 		func() []*unit { return g.furthest(nil) })
 }
 
-// overMax is SLOT-12 for what is over a maximum (f): loans first, then what is shared, then the rest, of which what fills
-// reserves below it goes last (SLOT-26). Of hybrid branches one origin is like another.
+// overMax is SLOT-12 for what is over a maximum (f): loans first, then what is shared, then the rest, of which what
+// fills reserves below it goes last (SLOT-26). Of hybrid branches one origin is like another.
 func (g *slots) overMax() {
 	g.skip = map[*sub]bool{}
 	for n := plan.Node(g.p.Len() - 1); n > plan.Root; n-- { // children come before their parents
@@ -180,8 +182,9 @@ func (g *slots) fills(n plan.Node, u *unit) bool {
 	return true
 }
 
-// shed takes the first unit of a list, those on ok hosts first, again and again while something is over: it finds it a new
-// home, or reclaims it, from other hosts only if closed says so. A sub-allocation for which the budget does not bear that is left alone.
+// shed takes the first unit of a list, those on ok hosts first, again and again while something is over: it
+// finds it a new home, or reclaims it, from other hosts only if closed says so. A sub-allocation for which
+// the budget does not bear that is left alone.
 func (g *slots) shed(over func() bool, home func(u *unit) bool, closed bool, list func() []*unit) {
 	passed := map[*unit]bool{}
 	for over() {
@@ -281,7 +284,8 @@ func (g *slots) recall() {
 	}
 }
 
-// pass moves loans of an owner to other lenders until k slots of its own are free; when that cannot be, none is moved (SLOT-8).
+// pass moves loans of an owner to other lenders until k slots of its own are free;
+// when that cannot be, none is moved (SLOT-8).
 func (g *slots) pass(leaf plan.Node, k int64) bool {
 	var moved []*unit
 	for _, u := range g.loans(leaf) {
@@ -350,8 +354,8 @@ func (g *slots) toGive(taker *sub, chosen []*unit) []*unit {
 	return list
 }
 
-// yields tells whether a unit may be taken from the pool for a taker, after those chosen: its leaf is above its quota by
-// all of it, or is not worse off than the taker even then, where their branches part.
+// yields tells whether a unit may be taken from the pool for a taker, after those chosen: its leaf is above its quota
+// by all of it, or is not worse off than the taker even then, where their branches part.
 func (g *slots) yields(u *unit, taker *sub, chosen []*unit) bool {
 	above := g.held(u.leaf(), sharePool, true) - g.deserved[u.leaf()] - g.of(u.leaf(), chosen)
 	if above <= 0 || above >= u.slots() {

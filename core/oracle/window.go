@@ -137,8 +137,8 @@ func (g *slots) strangers(leaf plan.Node) []*unit {
 	return list
 }
 
-// owed tells whether a unit of a leaf that is hybrid by now is a loan yet of an owner that is not: until it is given back,
-// it is the owner's slots that it takes, and none that hybrid branches have.
+// owed tells whether a unit of a leaf that is hybrid by now is a loan yet of an owner that is not: until it is given
+// back, it is the owner's slots that it takes, and none that hybrid branches have.
 func (g *slots) owed(u *unit) bool {
 	return u.origin == borrowed && g.foreign(u) && g.hasLeaf(u.lender) && !g.hybrid(u.lender)
 }
@@ -149,8 +149,8 @@ func (g *slots) draws(n plan.Node, net bool) int64 {
 }
 
 // naturalize settles what a switch or a new policy file made strange: what is borrowed goes; of the others the oldest
-// become what the leaf's policy knows as far as it owns that much, the rest goes. What runs comes before what the leaf is
-// promised. With ahead nothing is relabelled: what would be stays as it is.
+// become what the leaf's policy knows as far as it owns that much, the rest goes. What runs comes before what the leaf
+// is promised. With ahead nothing is relabelled: what would be stays as it is.
 func (g *slots) naturalize(reason string, ahead bool) {
 	for _, leaf := range g.leaves() {
 		stays := int64(0)
@@ -177,7 +177,8 @@ func (g *slots) unused(leaf plan.Node) int64 {
 	return g.owns[leaf] - g.held(leaf, owned, true) - g.lent(leaf, true)
 }
 
-// forgo lets a leaf's recalls lapse, the latest first, by as many slots as they promise beyond what is unused of its own.
+// forgo lets a leaf's recalls lapse, the latest first, by as many slots as they promise beyond what is unused of its
+// own.
 func (g *slots) forgo(leaf plan.Node) {
 	beyond := -g.netAccount(leaf)
 	for _, s := range slices.Backward(g.mine(func(s *set) bool { return s.account == leaf })) {

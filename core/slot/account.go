@@ -13,7 +13,7 @@ const (
 	kindBorrow        // of origin borrowed
 	kindLent          // what others borrowed from it
 	kindHybrid        // all units of a leaf under the hybrid policy, but for
-	kindOwed          // those that it borrowed from an owner before: they are lent yet, and not of what hybrid branches have
+	kindOwed          // those that it borrowed from an owner before: lent yet, and not of what hybrid branches have
 	kindStray         // of origin hybrid while the leaf is not: in no account (docs/slots.md)
 	kinds
 )
@@ -248,8 +248,8 @@ func (m *Planner) own0(leaf plan.Node) int64 {
 	return m.owned.of[leaf] - f.held[kindOwn][leaf] - f.held[kindLent][leaf] - f.keptOwn[leaf]
 }
 
-// ownIdle is how many of its own slots a leaf may still use beside what it is promised: where hybrid units are its sets'
-// victims, own0 counts those slots as idle.
+// ownIdle is how many of its own slots a leaf may still use beside what it is promised: where hybrid units are its
+// sets' victims, own0 counts those slots as idle.
 func (m *Planner) ownIdle(leaf plan.Node) int64 {
 	if m.whole {
 		return m.own0(leaf)
@@ -269,7 +269,8 @@ func (m *Planner) pool() int64 { return m.owned.pools - m.figure.shareHeld - m.f
 // netPool is pool as if what is under reclaim had been given back.
 func (m *Planner) netPool() int64 { return m.owned.pools - m.figure.shareNet - m.figure.roomTotal }
 
-// poolFor is pool as far as a leaf may draw from it: what is below a ratio of 0 gets no more than is of its own (SLOT-4). O(depth).
+// poolFor is pool as far as a leaf may draw from it: what is below a ratio of 0 gets no
+// more than is of its own (SLOT-4). O(depth).
 func (m *Planner) poolFor(leaf plan.Node) int64 {
 	f, slots := &m.figure, m.pool()
 	for n := m.policy.Parent[leaf]; m.tree.zeroed && n != plan.Root; n = m.policy.Parent[n] {
@@ -294,7 +295,8 @@ func (m *Planner) zeroesBear(leaf plan.Node, slots int64, back func(n plan.Node)
 // nothing is what comes back to any consumer where nothing does.
 func nothing(plan.Node) int64 { return 0 }
 
-// weight is what a consumer's usage is divided by in turns. One that a ratio of 0 keeps from pools above it takes only what is its own: it comes first.
+// weight is what a consumer's usage is divided by in turns. One that a ratio of 0 keeps from pools above it
+// takes only what is its own: it comes first.
 func (m *Planner) weight(n plan.Node) int64 {
 	if m.set.Ratio[n] == 0 && !m.policy.Leaf(n) && m.tree.zeroed {
 		return 1 << 40
@@ -408,8 +410,9 @@ func (m *Planner) roomy(leaf plan.Node, slots int64, promised bool) (at plan.Nod
 	return plan.None, true
 }
 
-// reservesAfter gives, for each consumer on a leaf's way in turn, from the leaf up, what reserves below it still need once
-// the leaf holds so many slots more: that is no sibling's to use the consumer's limit up with (SLOT-26). O(1) each.
+// reservesAfter gives, for each consumer on a leaf's way in turn, from the leaf up, what reserves
+// below it still need once the leaf holds so many slots more: that is no sibling's to use the
+// consumer's limit up with (SLOT-26). O(1) each.
 func (m *Planner) reservesAfter(leaf plan.Node, k int64) func(n plan.Node) int64 {
 	if !m.isHybrid(leaf) || !m.hybrid.laid || mutant == 80 {
 		return nothing

@@ -249,7 +249,8 @@ func (m *Planner) keptOf(id cluster.SetID) int64 {
 	return m.roomOf(id)
 }
 
-// change does something to the holdings of a host, and keeps the books of what is idle and of the set that it is the target of.
+// change does something to the holdings of a host, and keeps the books of what is
+// idle and of the set that it is the target of.
 func (m *Planner) change(k cluster.ParcelID, do func()) {
 	id, was := m.exclusive.reserver[k], m.idleAt(k)
 	if id != cluster.NoID {

@@ -260,7 +260,8 @@ func (m *Planner) promiseOne(leaf plan.Node, promise func(sub cluster.SubID) boo
 	return false
 }
 
-// giveNow gives a unit a place on a host that its holder has or, in a recall, one that loans of the owner make way for (SLOT-8).
+// giveNow gives a unit a place on a host that its holder has or, in a recall, one
+// that loans of the owner make way for (SLOT-8).
 func (m *Planner) giveNow(leaf plan.Node, sub cluster.SubID) bool {
 	at, cost := m.place(sub)
 	if at == cluster.NoID || cost > 0 && (!m.reclaim.passing || !m.passLoans(leaf, cost)) {
@@ -270,7 +271,8 @@ func (m *Planner) giveNow(leaf plan.Node, sub cluster.SubID) bool {
 	return true
 }
 
-// passLoans moves loans of an owner to other lenders until it may take a host of c slots as its own, if enough of them can.
+// passLoans moves loans of an owner to other lenders until it may take a host of
+// c slots as its own, if enough of them can.
 func (m *Planner) passLoans(leaf plan.Node, c int64) bool {
 	own := m.own0(leaf)
 	need := max(1-own, c-m.spare()-max(0, own))
@@ -303,7 +305,8 @@ func (m *Planner) joinHeld(sub cluster.SubID) bool {
 	return false
 }
 
-// leftFor is the room of a host that the holder of a sub-allocation is promised beside what is promised there; -1 of another.
+// leftFor is the room of a host that the holder of a sub-allocation is promised
+// beside what is promised there; -1 of another.
 func (m *Planner) leftFor(sub cluster.SubID, k cluster.ParcelID) int64 {
 	h, left, mine := &m.s.Holding, m.p.Parcels.Cap[0][k], false
 	if id := m.exclusive.reserver[k]; id != cluster.NoID && m.holder(m.s.Set.Taker[id]) == m.holder(sub) {
@@ -453,7 +456,7 @@ func (m *Planner) fairHosts() {
 	clear(m.reclaim.skip)
 	m.reclaim.passing = false
 	in := make([]bool, m.policy.Len())
-	for _, leaf := range m.tree.leaves { // also those that are not short: what was granted to them may not be, after all
+	for _, leaf := range m.tree.leaves { // also those that are not short: what was granted to them may be taken back
 		in[leaf] = !m.tree.barred[leaf] && m.p.FirstAlloc[leaf] != cluster.NoID
 	}
 	m.takeTurns(in, func(leaf plan.Node) (int64, bool) {

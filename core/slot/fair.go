@@ -70,8 +70,8 @@ func (m *Planner) settleCrowds() {
 	}
 }
 
-// fairVictims chooses among what leaves have to give of what is asked of all, if that is divided; where the units of those
-// do not serve, or it is not, among all that they hold beyond their quotas.
+// fairVictims chooses among what leaves have to give of what is asked of all, if that is divided; where the units of
+// those do not serve, or it is not, among all that they hold beyond their quotas.
 func (m *Planner) fairVictims(w *want) (found []victim) {
 	r := &m.reclaim
 	if r.asked = r.givers != nil; r.asked {
@@ -85,8 +85,8 @@ func (m *Planner) fairVictims(w *want) (found []victim) {
 	return m.victimsOf(r.crowd, w)
 }
 
-// victimsOf chooses from the leaf of a crowd that comes first, its newest first, on the first host where that and others
-// make enough room.
+// victimsOf chooses from the leaf of a crowd that comes first, its newest first, on the first
+// host where that and others make enough room.
 func (m *Planner) victimsOf(c *crowd, w *want) (found []victim) {
 	var aside []plan.Node
 	for len(c.leaf) > 0 && found == nil {

@@ -32,8 +32,8 @@ type labelled struct {
 	with   label
 }
 
-// Grant hands out what is free (SLOT-5): promised room, idle owned slots, share pools, loans. Meanwhile goes by nothing of that.
-// Time is units × (depth × log children + what the place costs).
+// Grant hands out what is free (SLOT-5): promised room, idle owned slots, share pools, loans. Meanwhile goes by nothing
+// of that. Time is units × (depth × log children + what the place costs).
 func (m *Planner) Grant(meanwhile func()) {
 	meanwhile()
 	m.gift, m.lapses = m.gift[:0], 0
@@ -97,7 +97,8 @@ func (m *Planner) serve(leaf plan.Node, kind int, bound int64) (slots int64, sta
 			if cost, ok := m.give(leaf, sub, kind, bound); ok {
 				m.line.Served(leaf)
 				more := m.line.Advance(leaf)
-				return cost, more || m.whole && m.opened[leaf] != m.lapses // what was passed over may have a place on a new host
+				// What was passed over may have a place on a new host.
+				return cost, more || m.whole && m.opened[leaf] != m.lapses
 			}
 			m.line.Pass(leaf)
 		}

@@ -128,8 +128,8 @@ func (m *Planner) keeps(leaf plan.Node) int64 {
 	return keeps
 }
 
-// divideAsked says who gives how much of a kind of units for those below their quotas: as much as they are below, less what
-// is idle. Where a limit keeps a branch from what is idle, those in it give (SLOT-15, SLOT-27). O(consumers).
+// divideAsked says who gives how much of a kind of units for those below their quotas: as much as they are below, less
+// what is idle. Where a limit keeps a branch from what is idle, those in it give (SLOT-15, SLOT-27). O(consumers).
 func (m *Planner) divideAsked(kind int) {
 	h, f := &m.hybrid, &m.figure
 	m.measureAbove(kind)
@@ -178,7 +178,8 @@ func (m *Planner) below0Quota() (slots int64) {
 	return slots
 }
 
-// budgetBears is how many slots the reclaim budget lets through at most: that is divided, not what is asked beyond it (SLOT-15).
+// budgetBears is how many slots the reclaim budget lets through at most: that is
+// divided, not what is asked beyond it (SLOT-15).
 func (m *Planner) budgetBears() int64 {
 	if m.p.Terms.ReclaimBudget == plan.Unlimited || m.whole || mutant == 83 {
 		return unbound
@@ -364,8 +365,8 @@ func (m *Planner) takenFirst(a, b cluster.HoldingID, chosen map[plan.Node]int64)
 	return m.newest(a, b) < 0
 }
 
-// byRule takes back what is still to be given at and below a consumer, for reserves and no taker, while something lacks.
-// Units that fill a reserve below the consumer stay.
+// byRule takes back what is still to be given at and below a consumer, for reserves and no taker, while something
+// lacks. Units that fill a reserve below the consumer stay.
 func (m *Planner) byRule(of plan.Node, want *wanting, lacks func() int64) {
 	defer func() { m.hybrid.all = false }()
 	for lacks() > 0 {
@@ -382,8 +383,8 @@ func (m *Planner) byRule(of plan.Node, want *wanting, lacks func() int64) {
 	}
 }
 
-// takeNewest takes back the newest unit of a leaf that may be taken and fills no reserve below a consumer, and tells how
-// many slots that were.
+// takeNewest takes back the newest unit of a leaf that may be taken and fills no reserve below a
+// consumer, and tells how many slots that were.
 func (m *Planner) takeNewest(of, leaf plan.Node, want *wanting) int64 {
 	for _, q := range m.stays(leaf, kindHybrid) {
 		k := m.s.Holding.Parcel[q]
@@ -426,8 +427,8 @@ func (m *Planner) forOwners() {
 	m.byRule(plan.Root, m.wanting(), func() int64 { return min(m.overPart(), m.ownersNeed(false)-idle()) })
 }
 
-// ownersNeed is what owners need of their slots as if what is under reclaim had been given back: what they reserve and, if
-// that is asked too, what they want. O(leaves).
+// ownersNeed is what owners need of their slots as if what is under reclaim had been given back: what they reserve and,
+// if that is asked too, what they want. O(leaves).
 func (m *Planner) ownersNeed(wanted bool) (slots int64) {
 	f := &m.figure
 	for _, leaf := range m.tree.leaves {

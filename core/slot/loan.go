@@ -8,8 +8,9 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// lender is who lends a leaf so many slots (SLOT-2, SLOT-3, SLOT-7), None when nobody does. Where somebody has more than
-// its part, fewer slots are idle than owners have left: those are lent that owners neither reserve nor want (SLOT-10).
+// lender is who lends a leaf so many slots (SLOT-2, SLOT-3, SLOT-7), None when nobody does. Where
+// somebody has more than its part, fewer slots are idle than owners have left: those are lent that
+// owners neither reserve nor want (SLOT-10).
 func (m *Planner) lender(leaf plan.Node, k int64) plan.Node {
 	if m.figure.idle < k || !m.mayBorrow(leaf, k) || m.spare() < 0 && mutant == 76 {
 		return plan.None
@@ -20,7 +21,8 @@ func (m *Planner) lender(leaf plan.Node, k int64) plan.Node {
 	return plan.None
 }
 
-// unneeded tells whether so many idle slots are nobody's to claim, or else owners neither reserve nor want them. O(1), O(leaves) in the latter case.
+// unneeded tells whether so many idle slots are nobody's to claim, or else owners neither reserve nor
+// want them. O(1), O(leaves) in the latter case.
 func (m *Planner) unneeded(k int64) bool { return m.spare() >= 0 || m.figure.idle-k >= m.backed() }
 
 // mayBorrow tells whether a leaf's borrow limit bears so many slots more.

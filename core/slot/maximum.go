@@ -46,8 +46,9 @@ func (m *Planner) makeWay(w *want, loans []cluster.HoldingID) bool {
 	return true
 }
 
-// wayBelow adds victims below a consumer until they make up so many slots, those counted that are chosen already: loans, then
-// what is shared; of each what is on ok hosts, then last rank first, newest first. It is false where they do not.
+// wayBelow adds victims below a consumer until they make up so many slots, those counted that are
+// chosen already: loans, then what is shared; of each what is on ok hosts, then last rank first,
+// newest first. It is false where they do not.
 func (m *Planner) wayBelow(w *want, n plan.Node, over int64, found []victim) ([]victim, bool) {
 	for _, v := range found {
 		over -= v.units * m.slots(m.s.Holding.Sub[v.q]) // those are below it as well
@@ -75,8 +76,8 @@ func (m *Planner) wayBelow(w *want, n plan.Node, over int64, found []victim) ([]
 	return found, over <= 0
 }
 
-// fitsOwner tells whether, once victims are gone, the unit of an owner would fit slots that are its own by then, or that
-// it has lent, on a host that may take it.
+// fitsOwner tells whether, once victims are gone, the unit of an owner would fit slots that are its own by then, or
+// that it has lent, on a host that may take it.
 func (m *Planner) fitsOwner(w *want, loans []cluster.HoldingID, found []victim) bool {
 	h, r := &m.s.Holding, &m.reclaim
 	room, account := map[cluster.ParcelID]int64{}, w.account

@@ -67,7 +67,7 @@ type tree struct {
 	summed   bool          // whether what is held is to be added up over the tree
 	branches []plan.Node   // the deepest first, then in tree order; the root is the last
 	barred   []bool        // by Node: a leaf that takes nothing from share pools: its ratio is 0, or it is hybrid
-	live     []bool        // by Node: takes from pools above it: such a leaf, or a branch of a ratio above 0 with one below it
+	live     []bool        // by Node: takes from pools above it: what is not barred, a leaf or a branch with such a leaf below
 	zeroed   bool          // whether a branch has a ratio of 0: only what is above it is not for those below
 	hybrid   bool          // whether any branch is hybrid
 	mixed    bool          // and others are not

@@ -70,7 +70,8 @@ func (m *Planner) entitle() {
 	if m.p.Slots.StaticQuota {
 		for n := range q.deserve {
 			q.deserve[n] = q.static[n]
-			for c := plan.Node(n); c > plan.Root && mutant != 6; c = m.policy.Parent[c] { // what owners leave of a maximum, too
+			// What owners leave of a maximum counts, too.
+			for c := plan.Node(n); c > plan.Root && mutant != 6; c = m.policy.Parent[c] {
 				q.deserve[n] = min(q.deserve[n], q.need[c])
 			}
 		}
@@ -250,8 +251,8 @@ func (m *Planner) below(n plan.Node, amount int64, quota []int64, static bool) (
 	return given
 }
 
-// keepBorrowed computes what of loans the quotas shown have in them: those that are not being recalled, of each lender no
-// more than it can do without; what would be recalled first is left out (SLOT-11). O(leaves), and one pass over the
+// keepBorrowed computes what of loans the quotas shown have in them: those that are not being recalled, of each lender
+// no more than it can do without; what would be recalled first is left out (SLOT-11). O(leaves), and one pass over the
 // holdings where a lender wants back more than is being recalled, or is gone.
 func (m *Planner) keepBorrowed() {
 	q, f := &m.quota, &m.figure
@@ -273,8 +274,9 @@ func (m *Planner) keepBorrowed() {
 	}
 }
 
-// leaveOut takes off the quotas shown what lenders want back, in the order of recall, and, where gone says that there is
-// any, what is borrowed of a lender that is gone: it carries nothing. O(holdings), and sorting the loans that are wanted back.
+// leaveOut takes off the quotas shown what lenders want back, in the order of recall, and, where gone
+// says that there is any, what is borrowed of a lender that is gone: it carries nothing. O(holdings),
+// and sorting the loans that are wanted back.
 func (m *Planner) leaveOut(gone bool) {
 	q, h := &m.quota, &m.s.Holding
 	q.loans = q.loans[:0]

@@ -129,9 +129,9 @@ func (m *Planner) shift(k cluster.ParcelID, slots int64) {
 }
 
 // netAccount is how many slots a taker's account has for a unit of k, as if what is under reclaim had been given back.
-// What reserves of hybrid consumers need beside that unit is not for it: it would wait for ever. Where hybrid leaves hold
-// more than their part, as nobody else needs it, units move among them all the same. Beside victims it is no more than what
-// is idle and no owner's: S counts what is held on closed hosts too.
+// What reserves of hybrid consumers need beside that unit is not for it: it would wait for ever. Where hybrid leaves
+// hold more than their part, as nobody else needs it, units move among them all the same. Beside victims it is no more
+// than what is idle and no owner's: S counts what is held on closed hosts too.
 func (m *Planner) netAccount(leaf plan.Node, k int64, reason int32) int64 {
 	r := &m.reclaim
 	switch {
@@ -280,7 +280,8 @@ func (m *Planner) promise(leaf plan.Node, sub cluster.SubID, reason int32, loans
 	return true
 }
 
-// joinOrTake lets a unit join sets under way, or makes one of the victims that are found for it; tried tells whether there were any.
+// joinOrTake lets a unit join sets under way, or makes one of the victims that are found
+// for it; tried tells whether there were any.
 func (m *Planner) joinOrTake(w *want, find func(*want) []victim) (done, tried bool) {
 	if m.join(w) {
 		return true, true

@@ -88,16 +88,17 @@ func (m *Planner) stands(id cluster.SetID, so soFar) bool {
 	}
 	f := &m.figure
 	if m.set.Policy[leaf] == plan.Hybrid {
+		// What has come free may be needed for reserves by now.
 		return f.net[kindHybrid][leaf]+f.roomHybrid[leaf] <= m.hybrid.quota[leaf] &&
-			(m.leftOf(id) > 0 || max(0, m.hybridIdle()) >= m.hybrid.below[plan.Root]) // what has come free may be needed for reserves by now
+			(m.leftOf(id) > 0 || max(0, m.hybridIdle()) >= m.hybrid.below[plan.Root])
 	}
 	return f.net[kindShare][leaf]+f.roomPool[leaf] <= m.quota.deserve[leaf] && m.netPool() >= 0 && m.zeroesBear(leaf, 0, nothing) && m.covers(id, so)
 }
 
-// covers tells whether what is idle beside a set and those before it is as much as owners may claim, now or once all that
-// is under reclaim is gone: else the room that it keeps is theirs (SLOT-10). Where hosts are lost the accounts may have
-// more than that: S counts what is held on closed hosts, where nobody can be served in its place. O(1), where it is less
-// now O(parcels + sets + leaves).
+// covers tells whether what is idle beside a set and those before it is as much as owners may claim, now or once all
+// that is under reclaim is gone: else the room that it keeps is theirs (SLOT-10). Where hosts are lost the accounts
+// may have more than that: S counts what is held on closed hosts, where nobody can be served in its place. O(1), where
+// it is less now O(parcels + sets + leaves).
 func (m *Planner) covers(id cluster.SetID, so soFar) bool {
 	if so.idle-m.s.Kept(id, 0) >= m.figure.claims {
 		return true
@@ -262,7 +263,8 @@ func (m *Planner) fulfil() {
 // ready tells whether the room of a set's next unit, and the account, are there.
 func (m *Planner) ready(id cluster.SetID, leaf plan.Node, at cluster.ParcelID, with label, k int64) bool {
 	kept := m.s.Kept(id, 0)
-	kind, account := kindShare, min(m.poolFor(leaf), max(0, m.spare())) // beside what is held for it no owner's idle slot is taken (SLOT-10)
+	// Beside what is held for it no owner's idle slot is taken (SLOT-10).
+	kind, account := kindShare, min(m.poolFor(leaf), max(0, m.spare()))
 	switch with {
 	case ownLabel:
 		kind, account = kindOwn, m.own0(leaf)
@@ -282,8 +284,8 @@ func (m *Planner) ready(id cluster.SetID, leaf plan.Node, at cluster.ParcelID, w
 	return roomy && m.p.Parcels.Available(0, at)+kept >= k && account+kept >= k && (m.lasts(leaf, k, kind, plan.None) || mutant == 71)
 }
 
-// fulfilOne gives one unit of a set to its taker: it adds it to what it was given before, if that counts as the same. It tells what
-// holding that is.
+// fulfilOne gives one unit of a set to its taker: it adds it to what it was given before, if that counts
+// as the same. It tells what holding that is.
 func (m *Planner) fulfilOne(id cluster.SetID, leaf plan.Node, sub cluster.SubID, at cluster.ParcelID, with label, k int64,
 	given cluster.HoldingID) cluster.HoldingID {
 	was := max(0, m.p.Parcels.Available(0, at))

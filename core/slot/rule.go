@@ -107,8 +107,8 @@ func (m *Planner) bears(q cluster.HoldingID) bool {
 		(most == plan.Unlimited || f.net[kindBorrow][leaf]+v <= most) && m.admits(lender, leaf) && m.asks(leaf, lender)
 }
 
-// besideOwners tells whether every maximum on a leaf's way bears so many slots more from pools or loans, beside what other
-// owners below it want of their own (SLOT-4), net. O(leaves below).
+// besideOwners tells whether every maximum on a leaf's way bears so many slots more from pools or loans, beside what
+// other owners below it want of their own (SLOT-4), net. O(leaves below).
 func (m *Planner) besideOwners(leaf plan.Node, slots int64) bool {
 	f := &m.figure
 	for n := leaf; m.tree.maxed && n != plan.Root; n = m.policy.Parent[n] {
@@ -243,7 +243,8 @@ func (m *Planner) okFirst(rows []cluster.HoldingID) []cluster.HoldingID {
 	return rows
 }
 
-// relieve relabels or takes back a leaf's holdings, a unit at a time, while it is over. closed: also from hosts that are not ok.
+// relieve relabels or takes back a leaf's holdings, a unit at a time, while it is
+// over. closed: also from hosts that are not ok.
 func (m *Planner) relieve(leaf plan.Node, over func(plan.Node) int64, rows []cluster.HoldingID, closed bool) {
 	for _, q := range m.okFirst(rows) {
 		if m.relieveOne(q, func() int64 { return over(leaf) }, closed) {
@@ -277,7 +278,8 @@ func (m *Planner) relieveOne(q cluster.HoldingID, over func() int64, closed bool
 	return over() <= 0
 }
 
-// takeOver takes back units that are over a limit. Where the budget ends, the sub-allocation is left alone from then on.
+// takeOver takes back units that are over a limit. Where the budget ends, the
+// sub-allocation is left alone from then on.
 func (m *Planner) takeOver(q cluster.HoldingID, units int64) (taken int64) {
 	sub := m.s.Holding.Sub[q]
 	if taken = m.takeBack(q, units, decision.ReclaimOverLimit); taken < units {
@@ -441,8 +443,8 @@ func (m *Planner) excess(leaf plan.Node) int64 {
 	return m.figure.net[kindShare][leaf] - m.quota.deserve[leaf]
 }
 
-// overMax takes back what consumers hold above their share.max or limit, children before parents: loans, what is shared,
-// then the rest, of which what fills reserves below goes last (SLOT-12 f, SLOT-26).
+// overMax takes back what consumers hold above their share.max or limit, children before parents: loans, what is
+// shared, then the rest, of which what fills reserves below goes last (SLOT-12 f, SLOT-26).
 func (m *Planner) overMax() {
 	if !m.tree.maxed || mutant == 44 {
 		return
@@ -472,8 +474,8 @@ func (m *Planner) overBy(n plan.Node) int64 {
 	return m.figure.stays[n] - most
 }
 
-// takeAbove takes back units of some kinds below a consumer while it is above its maximum: on ok hosts first, then last rank
-// first, newest first. spare: units that fill a reserve below it stay.
+// takeAbove takes back units of some kinds below a consumer while it is above its maximum: on ok hosts first, then last
+// rank first, newest first. spare: units that fill a reserve below it stay.
 func (m *Planner) takeAbove(n plan.Node, want *wanting, spare bool, kinds ...int) {
 	var rows []cluster.HoldingID
 	for leaf := n; leaf < m.policy.End[n] && m.overBy(n) > 0; leaf++ {

@@ -80,10 +80,12 @@ func (m *Planner) settleLeaf(leaf plan.Node, reason int32) {
 	}
 }
 
-// unused is what of a leaf's own nobody holds, as if what is under reclaim had been given back, whatever it is promised.
+// unused is what of a leaf's own nobody holds, as if what is under reclaim had been given back, whatever it is
+// promised.
 func (m *Planner) unused(leaf plan.Node) int64 { return m.netOwn(leaf) + m.figure.roomOwn[leaf] }
 
-// forgo lets a leaf's recalls lapse, the latest first, by as many slots as they promise beyond what is unused of its own.
+// forgo lets a leaf's recalls lapse, the latest first, by as many slots as they promise beyond what is unused of its
+// own.
 func (m *Planner) forgo(leaf plan.Node) {
 	beyond, t := -m.netOwn(leaf), &m.s.Set
 	if beyond <= 0 || m.figure.roomOwn[leaf] == 0 || mutant == 88 {
