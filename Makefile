@@ -12,6 +12,7 @@ KILLS   ?= 100
 EXTERNAL ?= ../shared/external
 DATA    ?= ../shared/data
 HISTORIES ?= 2000
+PAGE    ?=
 
 .PHONY: build readme run test test-console pictures check lint soak fuzz bench bench-external bound results gate gate-write gate-proof generate clean
 
@@ -77,10 +78,14 @@ bench: build ## cold cycles and decode rates, medians of ten, with the machine t
 	$(GO) run ./bench/service
 	$(GO) test -run '^$$' -bench Rate -benchtime 10x ./ingest/table
 
-bench-external: build ## workloads that others published, from EXTERNAL (a folder that is not part of the project)
-	@test -d $(EXTERNAL)/kueue || { echo "no $(EXTERNAL)/kueue: nothing to play (make bench-external EXTERNAL=DIR)"; exit 0; }; \
-		$(GO) run ./bench/external -stint bin/stint -kueue $(EXTERNAL)/kueue -name baseline && \
-		$(GO) run ./bench/external -stint bin/stint -kueue $(EXTERNAL)/kueue -name large-scale
+bench-external: build ## workloads that others published, from EXTERNAL (a folder that is not part of the project): PAGE=docs/results.md
+	@test -d $(EXTERNAL) || { echo "no $(EXTERNAL): nothing to play (make bench-external EXTERNAL=DIR)"; exit 0; }; set -e; \
+		play() { $(GO) run ./bench/external $(if $(PAGE),-page $(PAGE)) "$$@"; echo; }; \
+		play kueue $(EXTERNAL)/kueue baseline; play kueue $(EXTERNAL)/kueue large-scale; \
+		play -every 5m -part 4 -logged 960h philly $(EXTERNAL)/philly/philly.csv; \
+		play -logged 48h slurm $(EXTERNAL)/slurm; play -logged 240h swf $(EXTERNAL)/swf/lublin_256.swf; \
+		test -f $(DATA)/openb/openb_node_list_all_node.csv || { echo "no $(DATA)/openb: FGD's curves are left out (DATA=DIR)"; exit 0; }; \
+		play fgd $(EXTERNAL)/fgd $(DATA)/openb/openb_node_list_all_node.csv
 
 bound: build ## what is held of the most that any placement could hold: generated clusters, and openb where DATA has it, also 66 times
 	@for p in "grid --hosts 5000 --units 50000" "hetero --hosts 5000 --units 50000" "gpu --hosts 5000 --units 100000" "lenders --hosts 5000 --units 50000 --consumers 500 --shapes 50"; do \

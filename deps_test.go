@@ -45,8 +45,12 @@ var mayImport = map[string][]string{
 	"ingest/foreign": {"core/cluster", "core/plan", "datasets", "github.com/goccy/go-yaml"},
 	"ingest/compare": {"ingest/foreign", "core/cycle", "core/cluster", "core/decision", "core/plan"},
 	"bench":          {"*"},
-	"bench/results":  {"bench/measure"},
-	"bench/external": {"ingest/client", "github.com/goccy/go-yaml"},
+	"bench/results":  {"bench/measure", "bench/page"},
+	"bench/page":     {"github.com/jedib0t/go-pretty"},
+	"bench/external": {
+		"bench/measure", "bench/page", "core/cycle", "core/cluster", "core/plan", "core/decision", "datasets", "export", "export/verify", "ingest/client",
+		"ingest/foreign", "ingest/table", "github.com/goccy/go-yaml",
+	},
 	"bench/bound":    {},
 	"bench/gate": {
 		"bench/measure", "core/cycle", "core/cluster", "core/plan", "core/decision", "datasets", "ingest/table", "github.com/jedib0t/go-pretty",

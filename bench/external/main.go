@@ -8,29 +8,131 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"math"
 	"os"
-	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/stintd/stint/bench/page"
 )
+
+const usage = `usage: external [flags] WORKLOAD FILES
+
+  kueue DIR NAME   Kueue's performance test NAME (baseline, large-scale) in DIR, over HTTP
+  philly FILE      the jobs of Philly (philly.csv)
+  slurm DIR        a week of Slurm: workload_week.events, slurm.conf, sacctmgr.script
+  swf FILE         a workload log in the Standard Workload Format
+  fgd DIR NODES    FGD's curves in DIR on the node list NODES of openb: for each
+                   pod list in DIR, and the default one beside NODES
+
+`
+
+// options are the flags.
+type options struct {
+	binary, page, log string
+	every, logged     time.Duration
+	part, seeds       int
+}
 
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("external: ")
-	binary := flag.String("stint", "bin/stint", "the program to measure")
-	dir := flag.String("kueue", "", "folder with Kueue's performance tests: NAME-generator.yaml and NAME-rangespec.yaml")
-	name := flag.String("name", "baseline", "which of them: baseline, large-scale")
-	flag.Parse()
-	if *dir == "" {
-		log.Fatal("nothing to play: -kueue DIR")
+	var o options
+	flag.StringVar(&o.binary, "stint", "bin/stint", "kueue: the program that serves")
+	flag.StringVar(&o.page, "page", "", "also put the result into its section of this page")
+	flag.StringVar(&o.log, "log", "", "philly, slurm, swf: keep the log here")
+	flag.DurationVar(&o.every, "every", time.Minute, "philly, slurm, swf: the time between two cycles")
+	flag.DurationVar(&o.logged, "logged", math.MaxInt64, "philly, slurm, swf: how much of the trace is logged and verified")
+	flag.IntVar(&o.part, "part", 1, "philly: play one host in so many")
+	flag.IntVar(&o.seeds, "seeds", 10, "fgd: how many of the published seeds")
+	flag.Usage = func() {
+		fmt.Fprint(flag.CommandLine.Output(), usage)
+		flag.PrintDefaults()
 	}
-	missed, err := playKueue(context.Background(), *binary, *dir, *name)
+	flag.Parse()
+	s, missed, err := o.play(flag.Args())
 	if errors.Is(err, os.ErrNotExist) {
 		log.Fatalf("%v: the workload is not there", err)
 	}
 	if err != nil {
 		log.Fatal(err)
 	}
+	s.Command = "go run ./bench/external " + strings.Join(withoutPage(os.Args[1:]), " ")
+	s.Machine = machine()
+	if err := s.Print(os.Stdout); err != nil {
+		log.Fatal(err)
+	}
+	if o.page != "" {
+		if err := page.Put(o.page, sectionName(flag.Args(), o.part), s.Markdown()); err != nil {
+			log.Fatal(err)
+		}
+	}
 	if missed > 0 {
-		fmt.Printf("%d of the ranges of %s are missed\n", missed, filepath.Join(*dir, *name+"-rangespec.yaml"))
+		fmt.Printf("%d of the published ranges are missed\n", missed)
 		os.Exit(1)
 	}
+}
+
+// withoutPage are the arguments that print the same.
+func withoutPage(args []string) (rest []string) {
+	for i := 0; i < len(args); i++ {
+		if args[i] == "-page" || args[i] == "--page" {
+			i++
+		} else {
+			rest = append(rest, args[i])
+		}
+	}
+	return rest
+}
+
+// sectionName is the section of the page that a workload has.
+func sectionName(args []string, part int) string {
+	name := args[0]
+	if name == "kueue" {
+		name += " " + args[2]
+	}
+	if part > 1 {
+		name += fmt.Sprintf(" 1 in %d", part)
+	}
+	return name
+}
+
+// play plays what the arguments name. missed is how many published ranges are not kept.
+func (o *options) play(args []string) (s *page.Section, missed int, err error) {
+	files := map[string]int{"kueue": 2, "philly": 1, "slurm": 1, "swf": 1, "fgd": 2}
+	if len(args) == 0 {
+		return nil, 0, errors.New("nothing to play (--help tells what there is)")
+	}
+	n, known := files[args[0]]
+	if !known {
+		return nil, 0, fmt.Errorf("%q: no such workload (--help tells which there are)", args[0])
+	}
+	if len(args) != n+1 {
+		return nil, 0, fmt.Errorf("%s: %d arguments follow, not %d (--help tells which)", args[0], n, len(args)-1)
+	}
+	if o.every < time.Second || o.every%time.Second != 0 || o.every > time.Hour {
+		return nil, 0, fmt.Errorf("-every %s: must be whole seconds, at most an hour", o.every)
+	}
+	if o.part < 1 || o.part > phillyHosts || o.part > 1 && args[0] != "philly" {
+		return nil, 0, fmt.Errorf("-part %d: must be from 1 to %d, and is for philly alone", o.part, phillyHosts)
+	}
+	var t *trace
+	switch args[0] {
+	case "kueue":
+		return playKueue(context.Background(), o.binary, args[1], args[2])
+	case "fgd":
+		s, err = playFGD(args[1], args[2], o.seeds)
+		return s, 0, err
+	case "philly":
+		t, err = philly(args[1], o.part)
+	case "slurm":
+		t, err = slurm(args[1])
+	case "swf":
+		t, err = swf(args[1])
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	s, err = playTrace(t, o)
+	return s, 0, err
 }

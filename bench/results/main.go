@@ -1,4 +1,4 @@
-// Command results measures clusters of growing size with `stint bench`, and writes docs/results.md with a table, a
+// Command results measures clusters of growing size with `stint bench`, and writes the first section of docs/results.md: a table, a
 // curve and the command lines of each.
 package main
 
@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/stintd/stint/bench/measure"
+	"github.com/stintd/stint/bench/page"
 )
 
 // series is clusters of which one size grows.
@@ -42,7 +43,7 @@ func main() {
 	log.SetFlags(0)
 	log.SetPrefix("results: ")
 	binary := flag.String("stint", "bin/stint", "the program to measure")
-	dir := flag.String("out", "docs", "folder for results.md and results/*.svg")
+	dir := flag.String("out", "docs", "folder with results.md, and results/*.svg")
 	cycles := flag.Int("cycles", 9, "values of each figure")
 	flag.Parse()
 	if err := results(*binary, *dir, *cycles); err != nil {
@@ -56,7 +57,7 @@ func results(binary, dir string, cycles int) error {
 	if err := os.MkdirAll(pictures, 0o777); err != nil {
 		return err
 	}
-	var page, tables bytes.Buffer
+	var text, tables bytes.Buffer
 	var machine measure.Machine
 	for _, s := range all {
 		points, err := s.measure(binary, cycles)
@@ -80,9 +81,7 @@ func results(binary, dir string, cycles int) error {
 	if machine.Commit != "unknown" {
 		commit = fmt.Sprintf(", commit %.12s", machine.Commit)
 	}
-	fmt.Fprintf(&page, `# Results
-
-Made by `+"`make results`"+` on one machine in one run:
+	fmt.Fprintf(&text, `Made by `+"`make results`"+` on one machine in one run:
 %s%s.
 The load average at the end was %s: above the number of processors others were at work, and times are longer than the
 machine's own. `+"`make results`"+` on another machine writes this page for that.
@@ -92,12 +91,9 @@ from input columns in hand to decision columns done, without files; they are med
 that of a plain loop that reads and writes as many bytes. *Of the bound* is what is held of the most that any placement
 could hold (`+"`stint bench --help`"+`); the rest is idle room, units that were worth more and are not placed, and what the bound
 itself has too much because it cuts units. From run to run only times and memory differ.
-
-Other figures have targets of their own: `+"`make bound`, `make gate`, `make bench`, `make bench-external`"+`
-([CONTRIBUTING.md](../CONTRIBUTING.md)).
 `, machine, commit, machine.Load1, cycles)
-	page.Write(tables.Bytes())
-	return os.WriteFile(filepath.Join(dir, "results.md"), page.Bytes(), 0o666)
+	text.Write(tables.Bytes())
+	return page.Put(filepath.Join(dir, "results.md"), "curves", text.Bytes())
 }
 
 // command is the command line of a point.
@@ -130,7 +126,7 @@ func (s *series) measure(binary string, cycles int) (points []point, err error) 
 
 // table writes a section: the picture, the figures, how to have them.
 func (s *series) table(w *bytes.Buffer, points []point, cycles int) {
-	fmt.Fprintf(w, "\n## By %s\n\n%s\n\n![time against %s](results/%s.svg)\n\n", s.name, s.about, s.name, s.name)
+	fmt.Fprintf(w, "\n### By %s\n\n%s\n\n![time against %s](results/%s.svg)\n\n", s.name, s.about, s.name, s.name)
 	fmt.Fprintf(w, "| %s | cold ms | warm ms | ÷ floor | units decided a second | placed | of the bound | peak MB |\n", s.name)
 	fmt.Fprintln(w, "|---:|---:|---:|---:|---:|---:|---:|---:|")
 	for i, p := range points {
