@@ -14,7 +14,7 @@ DATA    ?= ../shared/data
 HISTORIES ?= 2000
 PAGE    ?=
 
-.PHONY: build readme run test test-console pictures check lint soak fuzz bench bench-external bound results gate gate-write gate-proof generate clean
+.PHONY: build readme run test test-console pictures check lint soak fuzz bench bench-external bench-peers bound results gate gate-write gate-proof generate clean
 
 build: ## bin/stint, one file that needs no library of the machine
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -o bin/stint ./cmd/stint
@@ -86,6 +86,9 @@ bench-external: build ## workloads that others published, from EXTERNAL (a folde
 		play -logged 48h slurm $(EXTERNAL)/slurm; play -logged 240h swf $(EXTERNAL)/swf/lublin_256.swf; \
 		test -f $(DATA)/openb/openb_node_list_all_node.csv || { echo "no $(DATA)/openb: FGD's curves are left out (DATA=DIR)"; exit 0; }; \
 		play fgd $(EXTERNAL)/fgd $(DATA)/openb/openb_node_list_all_node.csv
+
+bench-peers: ## other schedulers on the same cluster in the same run (a module of its own): PAGE=docs/results.md
+	cd bench/peers && $(GO) test -count=1 ./... && $(GO) run . $(if $(PAGE),-page $(CURDIR)/$(PAGE))
 
 bound: build ## what is held of the most that any placement could hold: generated clusters, and openb where DATA has it, also 66 times
 	@for p in "grid --hosts 5000 --units 50000" "hetero --hosts 5000 --units 50000" "gpu --hosts 5000 --units 100000" "lenders --hosts 5000 --units 50000 --consumers 500 --shapes 50"; do \

@@ -47,6 +47,7 @@ var mayImport = map[string][]string{
 	"bench":          {"*"},
 	"bench/results":  {"bench/measure", "bench/page"},
 	"bench/page":     {"github.com/jedib0t/go-pretty"},
+	"bench/peers":    {"*"}, // a module of its own
 	"bench/external": {
 		"bench/measure", "bench/page", "core/cycle", "core/cluster", "core/plan", "core/decision", "datasets", "export", "export/verify", "ingest/client",
 		"ingest/foreign", "ingest/table", "github.com/goccy/go-yaml",

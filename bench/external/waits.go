@@ -171,7 +171,8 @@ func (p *replay) sums(checks int64) page.Table {
 	t.Add("the earliest that work and capacity allow", span(ideal)+fmt.Sprintf(": × %.3f", float64(p.lastS)/float64(ideal)))
 	t.Add("time deciding", p.decided.Round(10*time.Millisecond).String())
 	t.Add("time with the log", p.all.Round(10*time.Millisecond).String())
-	t.Add("of them logged and verified", fmt.Sprintf("%s cycles, %s checks, no fault", grouped(p.loggedCycles), grouped(checks)))
+	t.Add("cycles logged and verified", grouped(p.loggedCycles))
+	t.Add("checks of the log, without a fault", grouped(checks))
 	return t
 }
 
