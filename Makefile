@@ -14,7 +14,7 @@ DATA    ?= ../shared/data
 HISTORIES ?= 2000
 PAGE    ?=
 
-.PHONY: build readme run test test-console pictures check lint soak fuzz bench bench-external bench-peers bound results gate gate-write gate-proof generate clean
+.PHONY: build readme run test test-console pictures check lint soak fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof generate clean
 
 build: ## bin/stint, one file that needs no library of the machine
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -o bin/stint ./cmd/stint
@@ -82,7 +82,7 @@ bench-external: build ## workloads that others published, from EXTERNAL (a folde
 	@test -d $(EXTERNAL) || { echo "no $(EXTERNAL): nothing to play (make bench-external EXTERNAL=DIR)"; exit 0; }; set -e; \
 		play() { $(GO) run ./bench/external $(if $(PAGE),-page $(PAGE)) "$$@"; echo; }; \
 		play kueue $(EXTERNAL)/kueue baseline; play kueue $(EXTERNAL)/kueue large-scale; \
-		play -every 5m -part 4 -logged 960h philly $(EXTERNAL)/philly/philly.csv; \
+		play -every 5m -part 4 -logged 600h philly $(EXTERNAL)/philly/philly.csv; \
 		play -logged 48h slurm $(EXTERNAL)/slurm; play -logged 240h swf $(EXTERNAL)/swf/lublin_256.swf; \
 		test -f $(DATA)/openb/openb_node_list_all_node.csv || { echo "no $(DATA)/openb: FGD's curves are left out (DATA=DIR)"; exit 0; }; \
 		play fgd $(EXTERNAL)/fgd $(DATA)/openb/openb_node_list_all_node.csv
@@ -99,6 +99,11 @@ bound: build ## what is held of the most that any placement could hold: generate
 			awk -v n=$$n 'NR == 1 { print; next } { for (i = 0; i < n; i++) { row = $$0; sub(/^[^,]*/, "&-" i, row); print row } }' $(DATA)/openb/openb_$$f.csv >$$o/$$f.csv; done; \
 		echo "openb x $$n"; bin/stint import openb --nodes $$o/node_list_all_node.csv --pods $$o/pod_list_default.csv --out $$o | sed 1q; \
 		bin/stint bench --plan $$o/plan.yaml --hosts $$o/hosts.parquet --demand $$o/demand.parquet --cycles 1 --bound | sed -n '/^plan.*: held/,/^held where/p'; echo; done
+
+bound-exact: ## the bound and what is held beside the optimum of an exact solver, which it installs (Debian): PAGE=docs/results.md
+	@command -v glpsol >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends glpk-utils; }
+	STINT_EXACT=must $(GO) test -count=1 ./bench/exact
+	$(GO) run ./bench/exact $(if $(PAGE),-page $(PAGE))
 
 results: build ## docs/results.md and its curves: time against hosts, consumers and units, on this machine
 	$(GO) run ./bench/results

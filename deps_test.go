@@ -47,12 +47,15 @@ var mayImport = map[string][]string{
 	"bench":          {"*"},
 	"bench/results":  {"bench/measure", "bench/page"},
 	"bench/page":     {"github.com/jedib0t/go-pretty"},
-	"bench/peers":    {"*"}, // a module of its own
+	"bench/exact": {
+		"bench/bound", "bench/measure", "bench/page", "core/cycle", "core/cluster", "core/plan", "core/decision", "datasets",
+	},
+	"bench/peers": {"*"}, // a module of its own
 	"bench/external": {
 		"bench/measure", "bench/page", "core/cycle", "core/cluster", "core/plan", "core/decision", "datasets", "export", "export/verify", "ingest/client",
 		"ingest/foreign", "ingest/table", "github.com/goccy/go-yaml",
 	},
-	"bench/bound":    {},
+	"bench/bound": {},
 	"bench/gate": {
 		"bench/measure", "core/cycle", "core/cluster", "core/plan", "core/decision", "datasets", "ingest/table", "github.com/jedib0t/go-pretty",
 	},

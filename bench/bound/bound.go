@@ -102,6 +102,14 @@ func Solve(p *Problem, steps int) (*Result, error) {
 	return s.result(p, low, steps), nil
 }
 
+// Weights are what a unit of each size counts, in mean hosts.
+func (p *Problem) Weights() ([]float64, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	return scale(p).weight, nil
+}
+
 // result divides the bound at its prices into terms.
 func (s *scaled) result(p *Problem, low *best, steps int) *Result {
 	r := &Result{

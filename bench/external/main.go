@@ -10,7 +10,6 @@ import (
 	"log"
 	"math"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/stintd/stint/bench/page"
@@ -57,7 +56,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	s.Command = "go run ./bench/external " + strings.Join(withoutPage(os.Args[1:]), " ")
+	s.Command = page.Command("go run ./bench/external", os.Args[1:])
 	s.Machine = machine()
 	if err := s.Print(os.Stdout); err != nil {
 		log.Fatal(err)
@@ -71,18 +70,6 @@ func main() {
 		fmt.Printf("%d of the published ranges are missed\n", missed)
 		os.Exit(1)
 	}
-}
-
-// withoutPage are the arguments that print the same.
-func withoutPage(args []string) (rest []string) {
-	for i := 0; i < len(args); i++ {
-		if args[i] == "-page" || args[i] == "--page" {
-			i++
-		} else {
-			rest = append(rest, args[i])
-		}
-	}
-	return rest
 }
 
 // sectionName is the section of the page that a workload has.

@@ -30,9 +30,7 @@ func Bounds(s *cluster.State) (all []PlanBound, err error) {
 		if p.Slots != nil {
 			one.Dimensions = []string{"slots"}
 		}
-		problem := &bound.Problem{Dimensions: p.Dimensions()}
-		want(problem, s, p)
-		classes(problem, p)
+		problem := Problem(s, p)
 		steps := workMax / max(1, len(problem.Capacity)*len(problem.Demand))
 		if one.Result, err = bound.Solve(problem, min(max(stepsMin, steps), stepsMax)); err != nil {
 			return nil, err
@@ -40,6 +38,14 @@ func Bounds(s *cluster.State) (all []PlanBound, err error) {
 		all = append(all, one)
 	}
 	return all, nil
+}
+
+// Problem is a plan's hosts and demand as its last cycle left them.
+func Problem(s *cluster.State, p *cluster.Plan) *bound.Problem {
+	problem := &bound.Problem{Dimensions: p.Dimensions()}
+	want(problem, s, p)
+	classes(problem, p)
+	return problem
 }
 
 // want fills in what is wanted and held, by size.

@@ -56,3 +56,32 @@ func TestResults(t *testing.T) {
 		}
 	}
 }
+
+func TestCommand(t *testing.T) {
+	for _, args := range [][]string{{"-page", "x.md", "-n", "3", "page"}, {"-n", "3", "--page=x.md", "page"}, {"-n", "3", "page", "-page"}} {
+		if got := Command("go run .", args); got != "go run . -n 3 page" {
+			t.Errorf("%v: %s", args, got)
+		}
+	}
+}
+
+// TestPrint holds a section's lines within 80 columns on a terminal, and 120 on the page.
+func TestPrint(t *testing.T) {
+	s := Section{Title: "Title", About: strings.Repeat("word ", 60), After: strings.Repeat("more ", 60), Command: "go run .", Machine: "here"}
+	s.Tables = []Table{{Head: []string{"a", "b"}}}
+	s.Tables[0].Add("one", "1,000")
+	var out strings.Builder
+	if err := s.Print(&out); err != nil {
+		t.Fatal(err)
+	}
+	for text, most := range map[string]int{out.String(): 80, string(s.Markdown()): 120} {
+		if !strings.Contains(text, "one") || !strings.Contains(text, "1,000") || !strings.Contains(text, "Title") {
+			t.Errorf("something is missing in\n%s", text)
+		}
+		for line := range strings.Lines(text) {
+			if line = strings.TrimSuffix(line, "\n"); len([]rune(line)) > most || strings.HasSuffix(line, " ") {
+				t.Errorf("%q: more than %d columns, or a blank at its end", line, most)
+			}
+		}
+	}
+}

@@ -91,3 +91,16 @@ func trimmed(b *bytes.Buffer) []byte {
 	}
 	return out.Bytes()
 }
+
+// Command is a command line of this process that prints the same: begin, and its arguments without -page and its value.
+func Command(begin string, args []string) string {
+	for i := 0; i < len(args); i++ {
+		switch name := strings.TrimLeft(args[i], "-"); {
+		case args[i] != name && name == "page":
+			i++
+		case args[i] == name || !strings.HasPrefix(name, "page="):
+			begin += " " + args[i]
+		}
+	}
+	return begin
+}

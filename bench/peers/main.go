@@ -75,10 +75,7 @@ func run(o *options, apps, onPage string) error {
 		}
 	}
 	s.Machine = measure.Here().String() + ", load average at the end " + measure.Here().Load1 + "."
-	s.Command = "cd bench/peers && go run . " + strings.Join(os.Args[1:], " ")
-	if i := strings.Index(s.Command, "-page"); i >= 0 {
-		s.Command = strings.TrimSpace(s.Command[:i])
-	}
+	s.Command = page.Command("cd bench/peers && go run .", os.Args[1:])
 	if err := s.Print(os.Stdout); err != nil || onPage == "" {
 		return err
 	}
@@ -99,7 +96,7 @@ func (o *options) section() *page.Section {
 			"shim for predicates (here there are none) before a pod is bound. stint decides a whole cycle at once and its client learns of it at " +
 			"the cycle's end; besides it computes ownership, quotas and usage of every consumer, chooses what is to be reclaimed, gives each unit " +
 			"that is short its reason, and fills the tables of the log. Neither writes anything to disk here; preemption is off in YuniKorn, and stint " +
-			"finds nothing to reclaim.",
+			"finds nothing to reclaim. Where others are at work on the machine, CPU time is the steadier figure.",
 	}
 }
 
