@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stintd/stint/bench/measure"
 	"github.com/stintd/stint/core/explain"
 	"github.com/stintd/stint/export"
 )
@@ -15,6 +16,7 @@ import (
 func newExplain() *cobra.Command {
 	var from place
 	var cycle, output string
+	var bound bool
 	c := &cobra.Command{
 		Use:   "explain --log LOG|--server URL [--cycle N] CONSUMER[:ALLOCATION]",
 		Short: "Tells why a consumer or an allocation has what it has",
@@ -24,8 +26,10 @@ it has no more, from its own limit up the tree to what stands in the way; what i
 and for it, from whom and by when. Each sentence ends with the rules that it follows from.
 
 It goes by the log alone, or by what a running service knows: what the cycles decided, and the policy file
-that was in force.`,
+that was in force. With --bound the cycle of a log is decided again, and where units are short for want of
+room (fragmented, pool_exhausted) it is told which dimensions are scarce in the plan as a whole.`,
 		Example: `  stint explain --log demo/log /Markets/Credit/Pricing
+  stint explain --log demo/log --bound /Markets/Credit/Pricing
   stint explain --log demo/log --cycle 3 /Markets/Credit/Pricing:nightly
   stint explain --log demo/log /Markets --output json
   stint explain --server http://grid:7468 --token-file token /Markets/Credit:nightly`,
@@ -37,9 +41,19 @@ that was in force.`,
 			if err := from.check(); err != nil {
 				return err
 			}
+			var bounds []measure.PlanBound
+			if bound {
+				var err error
+				if bounds, err = boundOf(&from, cycle, c.ErrOrStderr()); err != nil {
+					return err
+				}
+			}
 			e, err := from.explanation(c.Context(), args[0], cycle)
 			if err != nil {
 				return err
+			}
+			for i := range bounds {
+				e.Name(bounds[i].Plan, prices(&bounds[i]))
 			}
 			if output == "json" {
 				return encode(c.OutOrStdout(), e)
@@ -50,8 +64,17 @@ that was in force.`,
 	f := c.Flags()
 	from.flags(f)
 	f.StringVar(&cycle, "cycle", "last", "a cycle's number, or last")
+	f.BoolVar(&bound, "bound", false, "with --log, also which dimensions are scarce, where there is no room")
 	f.StringVar(&output, "output", "table", "table or json")
 	return c
+}
+
+// prices are what the capacity of each dimension of a plan costs at the prices of its bound.
+func prices(b *measure.PlanBound) (all []explain.Price) {
+	for d, name := range b.Dimensions {
+		all = append(all, explain.Price{Dimension: name, Cost: b.Scarcity[d]})
+	}
+	return all
 }
 
 // explained explains a consumer or an allocation by a log.
