@@ -48,11 +48,12 @@ type Result struct {
 	DecisionsPerSecond float64          `json:"decisions_per_second"` // wanted units, granted or refused with a reason, of a cold cycle
 	UnitsPlaced        int64            `json:"units_placed"`         // by a cold cycle
 	UnitsWanted        int64            `json:"units_wanted"`
-	UnitsReclaimed     int64            `json:"units_reclaimed"`  // from the cold cycle to its fixed point
-	SettledAfter       int              `json:"settled_after"`    // cycles from the cold one to its fixed point
-	Utilisation        []Utilisation    `json:"utilisation"`      // after a cold cycle
-	Bounds             []PlanBound      `json:"bounds,omitempty"` // after a cold cycle, by plan
-	MaxShareError      float64          `json:"max_share_error"`  // at the fixed point, see ShareError
+	UnitsReclaimed     int64            `json:"units_reclaimed"`   // from the cold cycle to its fixed point
+	UnitSecondsLost    float64          `json:"unit_seconds_lost"` // how long those had run; a cycle is an interval after the other
+	SettledAfter       int              `json:"settled_after"`     // cycles from the cold one to its fixed point
+	Utilisation        []Utilisation    `json:"utilisation"`       // after a cold cycle
+	Bounds             []PlanBound      `json:"bounds,omitempty"`  // after a cold cycle, by plan
+	MaxShareError      float64          `json:"max_share_error"`   // at the fixed point, see ShareError
 	AllocsPerWarmCycle uint64           `json:"allocs_per_warm_cycle"`
 	BytesPerWarmCycle  uint64           `json:"alloc_bytes_per_warm_cycle"`
 	PeakRSSBytes       int64            `json:"peak_rss_bytes"` // of the process; 0 where the system does not tell
@@ -190,13 +191,17 @@ func changedRows(o Options, round int) []int {
 
 // settle runs cycles until one changes nothing (CYC-2). In the first round their reclaims are counted, and fairness is measured.
 func (m *run) settle(s *cluster.State, runner *cycle.Runner, out *decision.Cycle, count bool) error {
+	work := lost{firstUS: out.Summary.NowUS, batches: map[held][]batch{}}
 	for n := range settleMax {
 		if count {
 			m.result.UnitsReclaimed += out.Summary.UnitsReclaimed
+			if n > 0 {
+				work.after(out)
+			}
 		}
 		if out.Summary.Stable() {
 			if count {
-				m.result.SettledAfter = n
+				m.result.SettledAfter, m.result.UnitSecondsLost = n, float64(work.unitUS)/1e6
 				m.result.MaxShareError = ShareError(&out.Shares)
 			}
 			return nil

@@ -246,8 +246,8 @@ func printBench(w io.Writer, r *benchReport) error {
 	fmt.Fprintln(w, g.render())
 	fmt.Fprintf(w, "\n%s units decided a second  ·  %s of %s placed (%s)\n", grouped(int64(r.DecisionsPerSecond)),
 		grouped(r.UnitsPlaced), grouped(r.UnitsWanted), percent(float64(r.UnitsPlaced)/float64(max(1, r.UnitsWanted))))
-	fmt.Fprintf(w, "at rest after %s, %s reclaimed, share error at most %s\n", count(int64(r.SettledAfter), "cycle"),
-		count(r.UnitsReclaimed, "unit"), fmt.Sprintf("%.3f %%", 100*r.MaxShareError))
+	fmt.Fprintf(w, "at rest after %s, %s reclaimed (%s unit-seconds lost), share error at most %s\n", count(int64(r.SettledAfter), "cycle"),
+		count(r.UnitsReclaimed, "unit"), grouped(int64(r.UnitSecondsLost)), fmt.Sprintf("%.3f %%", 100*r.MaxShareError))
 	fmt.Fprintf(w, "peak memory %s MB, %s allocations a warm cycle\n\n", grouped(r.PeakRSSBytes/1_000_000), grouped(int64(r.AllocsPerWarmCycle)))
 	u := grid{head: []string{"dimension", "used", "of", ""}}
 	for _, d := range r.Utilisation {

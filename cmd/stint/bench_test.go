@@ -23,8 +23,8 @@ var (
 		"warm_stage_us.explain", "warm_stage_us.emit", "machine.load1",
 	}
 	benchSteady = []string{
-		"cold_ms.n", "warm_ms.n", "unchanged_ms.n", "floor_ms.n", "floor_bytes", "units_placed", "utilisation", "max_share_error", "units_reclaimed",
-		"profile", "hosts", "consumers", "leaves", "units", "shapes", "demand_rows", "change", "cycles", "seed", "machine.cpu", "machine.commit",
+		"cold_ms.n", "warm_ms.n", "unchanged_ms.n", "floor_ms.n", "floor_bytes", "units_placed", "utilisation", "max_share_error",
+		"units_reclaimed", "unit_seconds_lost", "profile", "hosts", "consumers", "leaves", "units", "shapes", "demand_rows", "change", "cycles", "seed", "machine.cpu", "machine.commit",
 	}
 )
 
