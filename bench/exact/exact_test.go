@@ -12,7 +12,8 @@ import (
 	"github.com/stintd/stint/bench/bound"
 )
 
-// two is a class of two hosts of 10 and 7, and two sizes: one takes 3 of the first, the other 4 of it and 2 of the second.
+// two is a class of two hosts of 10 and 7, and two sizes: one takes 3 of the first, the other 4 of it and 2 of the
+// second.
 func two() *bound.Problem {
 	return &bound.Problem{Dimensions: 2, Hosts: []int64{2}, Capacity: []int64{10, 7}, Used: make([]int64, 2),
 		Size: []int64{3, 0, 4, 2}, Demand: []int64{3, 5}, Granted: make([]int64, 2)}
@@ -69,8 +70,9 @@ func must(t *testing.T) {
 	}
 }
 
-// TestByHand: the first size counts 0.3 (3 of 10), the second 0.4. There are three units of the first: with two of them on one host
-// beside one of the second, and two of the second on the other, 2 × 0.3 + 3 × 0.4 are held. All three on one host would make 1.7.
+// TestByHand: the first size counts 0.3 (3 of 10), the second 0.4. There are three units of the first: with two of
+// them on one host beside one of the second, and two of the second on the other, 2 × 0.3 + 3 × 0.4 are held. All
+// three on one host would make 1.7.
 func TestByHand(t *testing.T) {
 	must(t)
 	got, err := solve(two(), 10)

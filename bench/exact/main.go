@@ -1,6 +1,6 @@
-// Command exact compares what a cold cycle holds, and the bound of package bound, with what an exact solver finds: how much of
-// what is missing to the bound is the bound's own, and how much is stint's. Small clusters are solved to the optimum; of large
-// ones the terms of the bound tell where the rest is.
+// Command exact compares what a cold cycle holds, and the bound of package bound, with what an exact solver finds:
+// how much of what is missing to the bound is the bound's own, and how much is stint's. Small clusters are solved to
+// the optimum; of large ones the terms of the bound tell where the rest is.
 package main
 
 import (
@@ -85,10 +85,12 @@ func run(hosts, cases, seconds int) (*page.Section, error) {
 			"placement could hold: means of those that it solved in %d s. *Large* is the clusters of `make bound` with 5,000 hosts, and where the rest "+
 			"to the bound is, in parts of the bound. Everything is counted in mean hosts, after a cold cycle.", cases, hosts, seconds),
 		Tables: []page.Table{small, large},
-		After: "The bound lets units be cut: 1 − optimum ÷ bound is what no placement can have. 1 − held ÷ optimum is stint's: it places unit after " +
-			"unit in the order of shares and priorities, and neither moves work nor looks ahead. The optimum knows neither shares nor " +
-			"ownership, which lenders have, so that it may be above what the policy allows. *Idle* is capacity that is scarce and free, by dimension; " +
-			"*unmet* is units that are worth their price and are not placed; *elsewhere* is units that stand where they cost more than they count.",
+		After: "The bound lets units be cut: 1 − optimum ÷ bound is what no placement can have. 1 − held ÷ optimum " +
+			"is stint's: it places unit after unit in the order of shares and priorities, and neither moves work " +
+			"nor looks ahead. The optimum knows neither shares nor ownership, which lenders have, so that it may " +
+			"be above what the policy allows. *Idle* is capacity that is scarce and free, by dimension; *unmet* is " +
+			"units that are worth their price and are not placed; *elsewhere* is units that stand where they cost " +
+			"more than they count.",
 	}, nil
 }
 
@@ -117,7 +119,8 @@ func held(d *datasets.Dataset) (*bound.Problem, error) {
 // boundSteps are as many as `stint bench --bound` takes at most.
 const boundSteps = 600
 
-// small compares small clusters with their optimum. Error: the bound, the optimum and what is held are not in this order.
+// small compares small clusters with their optimum. Error: the bound, the optimum and what is held are not in this
+// order.
 func (p *profile) small(hosts, cases, seconds int) ([]string, error) {
 	var heldBound, bestBound, heldBest float64
 	solved := 0

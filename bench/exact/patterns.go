@@ -15,8 +15,8 @@ type pattern []int64
 // errPatterns is that there are too many ways to fill a host.
 var errPatterns = errors.New("too many ways to fill a host")
 
-// patterns are all ways to fill a host of a class so that nothing that is wanted fits beside it, in order of the sizes. Error:
-// there are more than most.
+// patterns are all ways to fill a host of a class so that nothing that is wanted fits beside it, in order of the
+// sizes. Error: there are more than most.
 func patterns(p *bound.Problem, class, most int) (all []pattern, err error) {
 	dims := p.Dimensions
 	free := append([]int64(nil), p.Capacity[class*dims:(class+1)*dims]...)
@@ -63,8 +63,9 @@ func patterns(p *bound.Problem, class, most int) (all []pattern, err error) {
 	return all, fill(0)
 }
 
-// writeProgram writes the problem as a program in CPLEX's LP format, over the patterns of each class: z hosts of a class are filled
-// by a pattern, y units of a size are placed. Its optimum is the most that any placement holds, in mean hosts.
+// writeProgram writes the problem as a program in CPLEX's LP format, over the patterns of each class: z hosts of a
+// class are filled by a pattern, y units of a size are placed. Its optimum is the most that any placement holds, in
+// mean hosts.
 func writeProgram(w io.Writer, p *bound.Problem, weights []float64, ways [][]pattern) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "Maximize\n held:")

@@ -24,7 +24,8 @@ const patternsMax = 20_000
 // errTime is that the solver did not find the optimum in time.
 var errTime = errors.New("not solved in time")
 
-// solve has the solver find the most that any placement holds, in mean hosts. Errors, among others: errPatterns, errTime, errSolver.
+// solve has the solver find the most that any placement holds, in mean hosts. Errors, among others: errPatterns,
+// errTime, errSolver.
 func solve(p *bound.Problem, seconds int) (float64, error) {
 	if _, err := exec.LookPath(solver); err != nil {
 		return 0, errSolver

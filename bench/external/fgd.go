@@ -20,7 +20,8 @@ import (
 	"github.com/stintd/stint/datasets"
 )
 
-// The published experiments: pods arrive until 130 % of all GPUs are asked for, in steps of a hundredth of them; ten seeds.
+// The published experiments: pods arrive until 130 % of all GPUs are asked for, in steps of a hundredth of them; ten
+// seeds.
 const (
 	fgdSteps = 131
 	fgdRatio = 1.3
@@ -158,9 +159,9 @@ func readPods(nodes, pods string) (*fgdCluster, error) {
 	return c, nil
 }
 
-// arrivals are the pods of one seed in the order in which the published experiment submits them: shuffled, then taken off or
-// drawn again at random until they ask for 130 % of all GPUs. The generator is the one that the experiment uses, drawn from in
-// the same order.
+// arrivals are the pods of one seed in the order in which the published experiment submits them: shuffled, then taken
+// off or drawn again at random until they ask for 130 % of all GPUs. The generator is the one that the experiment
+// uses, drawn from in the same order.
 func (c *fgdCluster) arrivals(seed int64) []pod {
 	random := rand.New(rand.NewSource(seed))
 	random.Int() // the experiment writes one into its log
@@ -200,8 +201,8 @@ func (c *fgdCluster) stepOf(pods []pod) []int {
 	return steps
 }
 
-// asPublished tells whether pods arrive as in the experiment: as long as all find room, what is allocated is what is asked for,
-// and the published figure of a step is its mean.
+// asPublished tells whether pods arrive as in the experiment: as long as all find room, what is allocated is what is
+// asked for, and the published figure of a step is its mean.
 func (c *fgdCluster) asPublished(pods []pod, theirs curve) error {
 	var asked int64
 	var sum, n [fgdSteps]float64
@@ -221,8 +222,8 @@ func (c *fgdCluster) asPublished(pods []pod, theirs curve) error {
 	return nil
 }
 
-// play lets pods arrive, a cycle a step. summed counts what stint grants, where GPUs of a host are one sum; placed counts of it
-// what fits on single devices, each pod put on one of its host as it comes.
+// play lets pods arrive, a cycle a step. summed counts what stint grants, where GPUs of a host are one sum; placed
+// counts of it what fits on single devices, each pod put on one of its host as it comes.
 func (c *fgdCluster) play(pods []pod) (summed, placed curve, err error) {
 	policy, err := plan.Parse("fgd.yaml", []byte(fgdPolicy))
 	if err != nil {
@@ -290,8 +291,8 @@ func newDevices(h *cluster.HostTable) devices {
 	return all
 }
 
-// put takes a pod's devices of a host: of several GPUs each whole, of a part the device that has least room for it. It takes
-// nothing where they do not fit.
+// put takes a pod's devices of a host: of several GPUs each whole, of a part the device that has least room for it.
+// It takes nothing where they do not fit.
 func (d devices) put(host string, p pod) bool {
 	free := d[host]
 	var taken []int
@@ -333,8 +334,9 @@ func playFGD(dir, nodes string, seeds int) (*page.Section, error) {
 			"USENIX ATC 2023).", seeds),
 		After: "Not comparable is `stint, GPUs summed`: it counts the GPUs of a host as one sum, so that a part of a GPU may be made of two, which " +
 			"the published policies do not allow. `stint, on devices` counts of it those pods alone that find a device of their host as they come (or " +
-			"whole devices, for pods of several GPUs): such a placement could run, and is comparable, but stint decided it without knowing devices, " +
-			"and a pod without one keeps its place. A dimension of devices is not built yet.",
+			"whole devices, for pods of several GPUs): such a placement could run, and is comparable, but stint " +
+			"decided it without knowing devices, and a pod without one keeps its place. A dimension of devices " +
+			"is not built yet.",
 	}
 	for _, list := range lists {
 		name := strings.TrimSuffix(filepath.Base(list), ".csv")

@@ -53,8 +53,8 @@ func lists(t *testing.T, nodes, pods string) (string, string) {
 	return filepath.Join(dir, "nodes.csv"), filepath.Join(dir, "pods.csv")
 }
 
-// TestFGDPlay: of two hosts of two GPUs three pods of 700 thousandths and one of two whole GPUs fill 4,000 as a sum: the third of
-// 700 is given the sum of what the first two leave, and finds no device.
+// TestFGDPlay: of two hosts of two GPUs three pods of 700 thousandths and one of two whole GPUs fill 4,000 as a sum:
+// the third of 700 is given the sum of what the first two leave, and finds no device.
 func TestFGDPlay(t *testing.T) {
 	c, err := readPods(lists(t, nodesText, podsText))
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/stintd/stint/bench/page"
 )
 
-// generator is a file of Kueue's performance tests: cohorts of queues, and the workloads that are created in each queue.
+// generator is a file of Kueue's performance tests: cohorts of queues, and the workloads that are created in each
+// queue.
 type generator struct {
 	Cohorts []cohortSet `yaml:"cohorts"`
 }
@@ -110,8 +111,8 @@ type job struct {
 	done     bool
 }
 
-// kueueCluster is the generator's cluster as a policy, hosts and jobs. Each cohort is a plan of its own. A queue owns one host
-// of as much as its nominal quota, and each of its classes is a leaf with the class's priority.
+// kueueCluster is the generator's cluster as a policy, hosts and jobs. Each cohort is a plan of its own. A queue owns
+// one host of as much as its nominal quota, and each of its classes is a leaf with the class's priority.
 type kueueCluster struct {
 	plan, hosts string
 	sources     []string // a cohort each
@@ -178,7 +179,8 @@ func (c *kueueCluster) addJobs(consumers, entries *strings.Builder, cohort, path
 	c.ideal = max(c.ideal, work/time.Duration(qs.Quota))
 }
 
-// means are what Kueue's own runs came to, as the comments of its range specifications tell (kubernetes-sigs/kueue ff69552).
+// means are what Kueue's own runs came to, as the comments of its range specifications tell (kubernetes-sigs/kueue
+// ff69552).
 type means struct {
 	wall      time.Duration
 	usage     float64
@@ -195,8 +197,8 @@ var published = map[string]means{
 // kueueInterval is the time between two cycles of the service.
 const kueueInterval = 20 * time.Millisecond
 
-// playKueue plays a workload end to end over HTTP, with durable pushes, and tells what came of it beside the ranges. missed is
-// how many of those are not kept.
+// playKueue plays a workload end to end over HTTP, with durable pushes, and tells what came of it beside the ranges.
+// missed is how many of those are not kept.
 func playKueue(ctx context.Context, binary, dir, name string) (sec *page.Section, missed int, err error) {
 	g, r, err := readKueue(dir, name)
 	if err != nil {
@@ -256,8 +258,9 @@ func (p *player) section(name string, r *ranges) (s *page.Section, missed int) {
 			"They come and end on the real clock, over HTTP to a `stint serve` of its own with a cycle every %s; each push is on disk before it is "+
 			"acknowledged.", grouped(int64(len(c.jobs))), len(admission), grouped(int64(strings.Count(c.hosts, "\n")-1)), grouped(c.quota), kueueInterval),
 		Tables: []page.Table{t},
-		After: "Kueue's figures are the means of its own CI. They pay for writes to a Kubernetes API server and for its controllers, which stint " +
-			"does not have; its machine is another one. A workload that is stopped begins anew.",
+		After: "Kueue's figures are the means of its own CI. They pay for writes to a Kubernetes API server and " +
+			"for its controllers, which stint does not have; its machine is another one. A workload that is " +
+			"stopped begins anew.",
 	}, missed
 }
 

@@ -72,7 +72,8 @@ func (s *service) stop() {
 // tick is how often what came and what ended is pushed.
 const tick = 10 * time.Millisecond
 
-// player creates jobs on the clock, learns from the service which of them run, and gives their units back when they have.
+// player creates jobs on the clock, learns from the service which of them run, and gives their units back when they
+// have.
 type player struct {
 	service *service
 	cluster *kueueCluster

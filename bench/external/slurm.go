@@ -18,8 +18,8 @@ import (
 	"github.com/stintd/stint/ingest/foreign"
 )
 
-// slurm reads a tutorial cluster of the Slurm simulator: slurm.conf and the accounts as `stint import slurm` does, and the
-// events by which jobs are submitted.
+// slurm reads a tutorial cluster of the Slurm simulator: slurm.conf and the accounts as `stint import slurm` does,
+// and the events by which jobs are submitted.
 func slurm(dir string) (*trace, error) {
 	accounts, users, err := slurmAccounts(filepath.Join(dir, "sacctmgr.script"))
 	if err != nil {
@@ -67,8 +67,8 @@ func slurm(dir string) (*trace, error) {
 	return t, nil
 }
 
-// slurmAccounts makes of the script that sets up the accounts what `sacctmgr dump` would write, and tells which leaf each user
-// is.
+// slurmAccounts makes of the script that sets up the accounts what `sacctmgr dump` would write, and tells which leaf
+// each user is.
 func slurmAccounts(path string) (dump string, users map[string]string, err error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -181,8 +181,8 @@ func (p *replay) key(row int) string {
 	return d.Consumer.Names.String(d.Consumer.Code[row]) + ":" + d.Allocation.Names.String(d.Allocation.Code[row])
 }
 
-// play runs a cycle at each tick at which something has come or ended, and goes on from tick to tick until a fixed point
-// (CYC-2): cycles between would decide nothing.
+// play runs a cycle at each tick at which something has come or ended, and goes on from tick to tick until a fixed
+// point (CYC-2): cycles between would decide nothing.
 func (p *replay) play(progress func(done, all int)) error {
 	begin := time.Now()
 	everyS := p.policy.IntervalUS / 1e6

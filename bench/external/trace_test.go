@@ -11,8 +11,8 @@ import (
 	"github.com/stintd/stint/ingest/foreign"
 )
 
-// small is a log of three jobs on one host of two processors: the first takes both for 100 s, the second comes at 30 s and
-// waits, the third asks for three and gets the third only when another is free.
+// small is a log of three jobs on one host of two processors: the first takes both for 100 s, the second comes at 30
+// s and waits, the third asks for three and gets the third only when another is free.
 const small = `; MaxNodes: 1
 ; MaxProcs: 2
 1   0 -1 100 2 -1 -1 -1 -1 -1 1 -1 -1 -1 0 -1 -1 -1
@@ -38,8 +38,8 @@ func TestReplay(t *testing.T) {
 	if err := p.play(func(int, int) {}); err != nil {
 		t.Fatal(err)
 	}
-	// Job 1 begins at 0 and ends at 100, which the cycle at 120 sees; job 2 begins then, having come at 30. Job 3 came at 200:
-	// two units begin at 240 and end at 300, when the third begins.
+	// Job 1 begins at 0 and ends at 100, which the cycle at 120 sees; job 2 begins then, having come at 30. Job 3
+	// came at 200: two units begin at 240 and end at 300, when the third begins.
 	for row, want := range []int64{0, 120, 300} {
 		if got := p.jobs[row].fullS; got != want {
 			t.Errorf("job %d has all its units at %d s, want %d", row+1, got, want)

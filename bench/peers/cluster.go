@@ -14,8 +14,8 @@ type size struct{ cpu, memory, gpu int64 }
 
 func (s size) vector() [3]int64 { return [3]int64{s.cpu, s.memory, s.gpu} }
 
-// options are the cluster that both get: four kinds of hosts and six sizes of units, in turn; queues on two levels, with as
-// many applications in each leaf.
+// options are the cluster that both get: four kinds of hosts and six sizes of units, in turn; queues on two levels,
+// with as many applications in each leaf.
 type options struct {
 	hosts, units           int
 	departments, teams     int // teams are leaves, so many in each department
@@ -100,8 +100,8 @@ func (o *options) hostSizes() []size {
 	return all
 }
 
-// policy is the queues as consumers: departments limited to all that is wanted, which never binds and is checked, as in the
-// peer; teams share equally, as all have the same guarantee there.
+// policy is the queues as consumers: departments limited to all that is wanted, which never binds and is checked, as
+// in the peer; teams share equally, as all have the same guarantee there.
 func (o *options) policy() (*plan.Policy, error) {
 	var consumers, entries strings.Builder
 	want := o.wanted()
@@ -118,7 +118,8 @@ func (o *options) policy() (*plan.Policy, error) {
 		"md_plans:\n  - name: peers\n    resource_groups: [{name: all}]\n    consumers:\n"+entries.String()))
 }
 
-// tables are the hosts and the demand for stint: an allocation for each application, a sub-allocation for each of its sizes.
+// tables are the hosts and the demand for stint: an allocation for each application, a sub-allocation for each of its
+// sizes.
 func (o *options) tables() (*cluster.HostTable, *cluster.DemandTable) {
 	h := &cluster.HostTable{Host: names(), Size: make([][]int64, 3)}
 	for i, s := range o.hostSizes() {

@@ -1,5 +1,5 @@
-// Command peers has other schedulers place the same units on the same cluster as stint, in one run, and prints the ratios with
-// what each does and does not do. It is a module of its own, so that stint depends on none of them.
+// Command peers has other schedulers place the same units on the same cluster as stint, in one run, and prints the
+// ratios with what each does and does not do. It is a module of its own, so that stint depends on none of them.
 package main
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/stintd/stint/bench/page"
 )
 
-// child is the argument by which the program runs itself, so that the peer has a process of its own: memory and collector are
-// not shared.
+// child is the argument by which the program runs itself, so that the peer has a process of its own: memory and
+// collector are not shared.
 const child = "yunikorn"
 
 func main() {
@@ -91,12 +91,14 @@ func (o *options) section() *page.Section {
 			"applications %s. The clock runs from all units in hand to the last one placed; of stint it is the median of %d cold cycles, which begin "+
 			"with hosts and demand as columns and end with decision columns. The ratios are of time, and of CPU time, a unit placed.", o.units, o.hosts, o.fit, o.departments*o.teams, o.departments, o.nodeSort, o.appSort, o.cycles),
 		Tables: []page.Table{{Head: []string{"apps", "", "placed", "seconds", "CPU s", "peak MB", "by time", "by CPU"}}},
-		After: "What each does: both check room in every dimension, maximums of departments and fairness between queues for each unit. YuniKorn " +
-			"besides decides ask by ask as they come, tells its client of each at once, keeps user limits, events and metrics, and would ask a " +
-			"shim for predicates (here there are none) before a pod is bound. stint decides a whole cycle at once and its client learns of it at " +
-			"the cycle's end; besides it computes ownership, quotas and usage of every consumer, chooses what is to be reclaimed, gives each unit " +
-			"that is short its reason, and fills the tables of the log. Neither writes anything to disk here; preemption is off in YuniKorn, and stint " +
-			"finds nothing to reclaim. Where others are at work on the machine, CPU time is the steadier figure.",
+		After: "What each does: both check room in every dimension, maximums of departments and fairness between " +
+			"queues for each unit. YuniKorn besides decides ask by ask as they come, tells its client of each at " +
+			"once, keeps user limits, events and metrics, and would ask a shim for predicates (here there are " +
+			"none) before a pod is bound. stint decides a whole cycle at once and its client learns of it at the " +
+			"cycle's end; besides it computes ownership, quotas and usage of every consumer, chooses what is to be " +
+			"reclaimed, gives each unit that is short its reason, and fills the tables of the log. Neither writes " +
+			"anything to disk here; preemption is off in YuniKorn, and stint finds nothing to reclaim. Where " +
+			"others are at work on the machine, CPU time is the steadier figure.",
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/stintd/stint/core/decision"
 )
 
-// stint has stint place the units: medians of cold cycles, each of which begins with a state that knows nothing, and hosts and
-// demand as columns. The first one does not count. Errors: tables that the policy refuses.
+// stint has stint place the units: medians of cold cycles, each of which begins with a state that knows nothing, and
+// hosts and demand as columns. The first one does not count. Errors: tables that the policy refuses.
 func stint(o *options) (*placed, error) {
 	policy, err := o.policy()
 	if err != nil {

@@ -105,8 +105,8 @@ func (o *options) queues() string {
 	return y.String()
 }
 
-// yunikorn has YuniKorn's core place the units, in this process, without Kubernetes. It may run once in a process. Errors: what it
-// refuses; it does not take the cluster within a minute.
+// yunikorn has YuniKorn's core place the units, in this process, without Kubernetes. It may run once in a process.
+// Errors: what it refuses; it does not take the cluster within a minute.
 func yunikorn(o *options) (*placed, error) {
 	quiet := zap.NewProductionConfig()
 	quiet.Level = zap.NewAtomicLevelAt(zap.ErrorLevel)
