@@ -34,7 +34,8 @@ var profiles = []profile{
 	{"grid", datasets.Grid, datasets.Options{Hosts: 5000, Consumers: 20, Units: 50_000, Seed: 1}, 10, 4},
 	{"hetero", datasets.Hetero, datasets.Options{Hosts: 5000, Consumers: 20, Units: 50_000, Seed: 1}, 10, 4},
 	{"gpu", datasets.GPU, datasets.Options{Hosts: 5000, Consumers: 20, Units: 100_000, Seed: 1}, 20, 4},
-	{"lenders", datasets.Lenders, datasets.Options{Hosts: 5000, Consumers: 500, Units: 50_000, Shapes: 50, Seed: 1}, 10, 8},
+	{"lenders", datasets.Lenders, datasets.Options{Hosts: 5000, Consumers: 500, Units: 50_000, Shapes: 50, Seed: 1},
+		10, 8},
 }
 
 func main() {
@@ -64,7 +65,8 @@ func main() {
 // run compares small clusters, then large ones.
 func run(hosts, cases, seconds int) (*page.Section, error) {
 	if hosts < 4 || hosts > 100 || cases < 1 || cases > 1000 || seconds < 1 || seconds > 600 {
-		return nil, fmt.Errorf("-hosts %d, -cases %d, -seconds %d: must be from 4 to 100, 1 to 1000 and 1 to 600", hosts, cases, seconds)
+		return nil, fmt.Errorf("-hosts %d, -cases %d, -seconds %d: must be from 4 to 100, 1 to 1000 and 1 to 600",
+			hosts, cases, seconds)
 	}
 	small := page.Table{Head: []string{"small", "solved", "held ÷ bound", "optimum ÷ bound", "held ÷ optimum"}}
 	large := page.Table{Head: []string{"large", "held ÷ bound", "idle", "unmet", "elsewhere"}}
@@ -81,9 +83,10 @@ func run(hosts, cases, seconds int) (*page.Section, error) {
 	}
 	return &page.Section{
 		Title: "Held, the bound, and the optimum",
-		About: fmt.Sprintf("*Small* is %d clusters of %d hosts and four sizes of each kind, on which an exact solver finds the most that any "+
-			"placement could hold: means of those that it solved in %d s. *Large* is the clusters of `make bound` with 5,000 hosts, and where the rest "+
-			"to the bound is, in parts of the bound. Everything is counted in mean hosts, after a cold cycle.", cases, hosts, seconds),
+		About: fmt.Sprintf("*Small* is %d clusters of %d hosts and four sizes of each kind, on which an exact solver "+
+			"finds the most that any placement could hold: means of those that it solved in %d s. *Large* is the "+
+			"clusters of `make bound` with 5,000 hosts, and where the rest to the bound is, in parts of the bound. "+
+			"Everything is counted in mean hosts, after a cold cycle.", cases, hosts, seconds),
 		Tables: []page.Table{small, large},
 		After: "The bound lets units be cut: 1 − optimum ÷ bound is what no placement can have. 1 − held ÷ optimum " +
 			"is stint's: it places unit after unit in the order of shares and priorities, and neither moves work " +
@@ -125,7 +128,8 @@ func (p *profile) small(hosts, cases, seconds int) ([]string, error) {
 	var heldBound, bestBound, heldBest float64
 	solved := 0
 	for seed := range cases {
-		d, err := p.make(datasets.Options{Hosts: hosts, Consumers: p.smallest, Units: int64(hosts) * p.perHost, Shapes: 4, Seed: uint64(seed + 1)})
+		d, err := p.make(datasets.Options{Hosts: hosts, Consumers: p.smallest, Units: int64(hosts) * p.perHost,
+			Shapes: 4, Seed: uint64(seed + 1)})
 		if err != nil {
 			return nil, err
 		}
@@ -156,7 +160,8 @@ func (p *profile) small(hosts, cases, seconds int) ([]string, error) {
 		}
 		return percent(sum / float64(solved))
 	}
-	return []string{p.name, fmt.Sprintf("%d of %d", solved, cases), mean(heldBound), mean(bestBound), mean(heldBest)}, nil
+	return []string{p.name, fmt.Sprintf("%d of %d", solved, cases), mean(heldBound), mean(bestBound),
+		mean(heldBest)}, nil
 }
 
 // slack is what sums of floats and the solver's tolerance may be off by.
@@ -196,7 +201,8 @@ func (p *profile) atSize() ([]string, error) {
 	if idle == nil {
 		idle = []string{"–"}
 	}
-	return []string{p.name, percent(b.Ratio), strings.Join(idle, ", "), percent(b.Unmet / b.Bound), percent(b.Elsewhere / b.Bound)}, nil
+	return []string{p.name, percent(b.Ratio), strings.Join(idle, ", "), percent(b.Unmet / b.Bound),
+		percent(b.Elsewhere / b.Bound)}, nil
 }
 
 func percent(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }

@@ -70,7 +70,8 @@ func readCurves(path string) (publishedCurves, error) {
 		head = append(head, strconv.Itoa(k))
 	}
 	if len(rows) < 2 || !slices.Equal(rows[0], head) {
-		return nil, fmt.Errorf("%s: its columns are not %s, 0 … %d, or it has no row", path, strings.Join(head[:5], ", "), fgdSteps-1)
+		return nil, fmt.Errorf("%s: its columns are not %s, 0 … %d, or it has no row", path,
+			strings.Join(head[:5], ", "), fgdSteps-1)
 	}
 	all := publishedCurves{}
 	for i, row := range rows[1:] {
@@ -142,7 +143,8 @@ func readPods(nodes, pods string) (*fgdCluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", pods, err)
 	}
-	number, milli := slices.Index(rows[0], "num_gpu"), slices.Index(rows[0], "gpu_milli") // both are there: OpenB wants them
+	number, milli := slices.Index(rows[0], "num_gpu"), slices.Index(rows[0],
+		"gpu_milli") // both are there: OpenB wants them
 	for i, r := range rows[1:] {
 		one := pod{row: i}
 		one.devices, _ = strconv.ParseInt(r[number], 10, 64)
@@ -215,7 +217,8 @@ func (c *fgdCluster) asPublished(pods []pod, theirs curve) error {
 	}
 	for k := range 21 {
 		if ours := sum[k] / n[k]; !(math.Abs(ours-theirs[k]) < 0.011) {
-			return fmt.Errorf("at %d %% pods ask for %.2f %%, in the published run for %.2f %%: the lists or the order are not the published ones",
+			return fmt.Errorf("at %d %% pods ask for %.2f %%, in the published run for %.2f %%: "+
+				"the lists or the order are not the published ones",
 				k, ours, theirs[k])
 		}
 	}
@@ -245,7 +248,8 @@ func (c *fgdCluster) play(pods []pod) (summed, placed curve, err error) {
 		d := newDemand(3)
 		for ; next < len(pods) && steps[next] <= k; next++ {
 			row := pods[next].row
-			d.add("/pods", strconv.Itoa(next), "", 1, c.set.Demand.Size[0][row], c.set.Demand.Size[1][row], c.set.Demand.Size[2][row])
+			d.add("/pods", strconv.Itoa(next), "", 1, c.set.Demand.Size[0][row], c.set.Demand.Size[1][row],
+				c.set.Demand.Size[2][row])
 		}
 		if err := s.ChangeDemand(source, &d.DemandTable); err != nil {
 			return summed, placed, err
@@ -257,7 +261,8 @@ func (c *fgdCluster) play(pods []pod) (summed, placed curve, err error) {
 				fitting += pods[g.pod].milli()
 			}
 		}
-		mean := func(a, b int64) float64 { return 100 * float64(a+b) / 2 / float64(c.total) } // the published figure is a mean over the step
+		// The published figure is a mean over the step.
+		mean := func(a, b int64) float64 { return 100 * float64(a+b) / 2 / float64(c.total) }
 		summed[k], placed[k] = mean(before, granted), mean(beforeFitting, fitting)
 		before, beforeFitting = granted, fitting
 	}
@@ -329,14 +334,14 @@ func playFGD(dir, nodes string, seeds int) (*page.Section, error) {
 	}
 	s := &page.Section{
 		Title: "FGD's curves on openb",
-		About: fmt.Sprintf("The part of all GPUs that is allocated, in %%, when pods have arrived that ask for so many %% of them: means of %d of the "+
-			"published seeds. Pods arrive in the published order, in steps of 1 %%, and none leaves (hkust-adsl/kubernetes-scheduler-simulator, "+
-			"USENIX ATC 2023).", seeds),
-		After: "Not comparable is `stint, GPUs summed`: it counts the GPUs of a host as one sum, so that a part of a GPU may be made of two, which " +
-			"the published policies do not allow. `stint, on devices` counts of it those pods alone that find a device of their host as they come (or " +
-			"whole devices, for pods of several GPUs): such a placement could run, and is comparable, but stint " +
-			"decided it without knowing devices, and a pod without one keeps its place. A dimension of devices " +
-			"is not built yet.",
+		About: fmt.Sprintf("The part of all GPUs that is allocated, in %%, when pods have arrived that ask for so "+
+			"many %% of them: means of %d of the published seeds. Pods arrive in the published order, in steps of 1 "+
+			"%%, and none leaves (hkust-adsl/kubernetes-scheduler-simulator, USENIX ATC 2023).", seeds),
+		After: "Not comparable is `stint, GPUs summed`: it counts the GPUs of a host as one sum, so that a part of a " +
+			"GPU may be made of two, which the published policies do not allow. `stint, on devices` counts of it those " +
+			"pods alone that find a device of their host as they come (or whole devices, for pods of several GPUs): " +
+			"such a placement could run, and is comparable, but stint decided it without knowing devices, and a pod " +
+			"without one keeps its place. A dimension of devices is not built yet.",
 	}
 	for _, list := range lists {
 		name := strings.TrimSuffix(filepath.Base(list), ".csv")

@@ -11,7 +11,8 @@ import (
 )
 
 func TestDevices(t *testing.T) {
-	h := &cluster.HostTable{Rows: 1, Host: cluster.TextColumn{Names: new(cluster.Names)}, Size: [][]int64{{0}, {0}, {3000}}}
+	h := &cluster.HostTable{Rows: 1, Host: cluster.TextColumn{Names: new(cluster.Names)},
+		Size: [][]int64{{0}, {0}, {3000}}}
 	h.Host.Code = []int32{h.Host.Names.InternString("h")}
 	d := newDevices(h)
 	for i, c := range []struct {
@@ -92,7 +93,8 @@ func TestFGDArrivals(t *testing.T) {
 		for _, p := range c.arrivals(seed) {
 			asked += p.milli()
 		}
-		if asked > 6200 || asked < 4200 { // at most 130 %, save for the last pod's GPUs beyond one; at least all but one pod
+		// At most 130 %, save for the last pod's GPUs beyond one; at least all but one pod.
+		if asked > 6200 || asked < 4200 {
 			t.Errorf("seed %d asks for %d of %d", seed, asked, c.total)
 		}
 	}

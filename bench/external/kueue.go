@@ -31,8 +31,8 @@ type queueSet struct {
 	Count              int           `yaml:"count"`
 	Quota              int64         `yaml:"nominalQuota"`
 	Borrowing          int64         `yaml:"borrowingLimit"`
-	ReclaimInCohort    string        `yaml:"reclaimWithinCohort"` // Any: an owner takes its quota back from whoever has it
-	WithinClusterQueue string        `yaml:"withinClusterQueue"`  // LowerPriority: the higher priority takes from the lower
+	ReclaimInCohort    string        `yaml:"reclaimWithinCohort"` // Any: an owner takes its quota back from all
+	WithinClusterQueue string        `yaml:"withinClusterQueue"`  // LowerPriority: the higher takes from the lower
 	Workloads          []workloadSet `yaml:"workloadsSets"`
 }
 
@@ -81,7 +81,8 @@ func (g *generator) check(path string) error {
 	for _, c := range g.Cohorts {
 		for _, q := range c.Queues {
 			if q.ReclaimInCohort != "Any" || q.WithinClusterQueue != "LowerPriority" {
-				return fmt.Errorf("%s: queues %s: reclaimWithinCohort %q, withinClusterQueue %q: must be Any and LowerPriority",
+				return fmt.Errorf("%s: queues %s: reclaimWithinCohort %q, withinClusterQueue %q: "+
+					"must be Any and LowerPriority",
 					path, q.Class, q.ReclaimInCohort, q.WithinClusterQueue)
 			}
 			for _, set := range q.Workloads {
@@ -131,7 +132,8 @@ func (g *generator) cluster(interval time.Duration) *kueueCluster {
 			c.sources = append(c.sources, cohort)
 			fmt.Fprintf(&groups, "  - {name: %s, select: \"select(cohort == '%s')\"}\n", cohort, cohort)
 			fmt.Fprintf(&consumers, "  - {path: /%s}\n", cohort)
-			fmt.Fprintf(&plans, "  - name: %s\n    resource_groups: [{name: %s}]\n    consumers:\n      - {path: /%s, own: [{group: %s, percent: 100}]}\n",
+			fmt.Fprintf(&plans, "  - name: %s\n    resource_groups: [{name: %s}]\n    consumers:\n"+
+				"      - {path: /%s, own: [{group: %s, percent: 100}]}\n",
 				cohort, cohort, cohort, cohort)
 			for _, qs := range cs.Queues {
 				for k := range qs.Count {
@@ -140,7 +142,8 @@ func (g *generator) cluster(interval time.Duration) *kueueCluster {
 					path := "/" + cohort + "/" + queue
 					fmt.Fprintf(&hosts, "%s,%d,%s\n", host, qs.Quota, cohort)
 					fmt.Fprintf(&consumers, "  - {path: %s}\n", path)
-					fmt.Fprintf(&plans, "      - {path: %s, own: [{host_list: [%s]}], share: {limit: {cpu: %d}}}\n", path, host, qs.Borrowing)
+					fmt.Fprintf(&plans, "      - {path: %s, own: [{host_list: [%s]}], share: {limit: {cpu: %d}}}\n",
+						path, host, qs.Borrowing)
 					c.quota += qs.Quota
 					c.addJobs(&consumers, &plans, cohort, path, &qs)
 				}
@@ -168,8 +171,10 @@ func (c *kueueCluster) addJobs(consumers, entries *strings.Builder, cohort, path
 			}
 			for n := range set.Count {
 				j := &job{
-					source: cohort, consumer: leaf, allocation: fmt.Sprintf("%s-%d-%d", w.Class, s, n), class: w.Class, size: w.Request,
-					from: time.Duration(int64(n)*set.EveryMS) * time.Millisecond, runs: time.Duration(w.RuntimeMS) * time.Millisecond,
+					source: cohort, consumer: leaf, allocation: fmt.Sprintf("%s-%d-%d", w.Class, s, n), class: w.Class,
+					size: w.Request,
+					from: time.Duration(int64(n)*set.EveryMS) * time.Millisecond,
+					runs: time.Duration(w.RuntimeMS) * time.Millisecond,
 				}
 				work += j.runs * time.Duration(j.size)
 				c.jobs = append(c.jobs, j)
@@ -240,7 +245,8 @@ func (p *player) section(name string, r *ranges) (s *page.Section, missed int) {
 	usage := 100 * float64(p.used) / float64(wall) / float64(c.quota)
 	for _, class := range sortedKeys(r.MinUsage) {
 		least := r.MinUsage[class]
-		line("use of the quota, "+class, fmt.Sprintf("%.1f %%", usage), theirs(own.usage > 0, fmt.Sprintf("%.1f %%", own.usage)),
+		line("use of the quota, "+class, fmt.Sprintf("%.1f %%", usage),
+			theirs(own.usage > 0, fmt.Sprintf("%.1f %%", own.usage)),
 			fmt.Sprintf("%g %%", least), usage >= least)
 	}
 	admission := p.admission()
@@ -249,14 +255,16 @@ func (p *player) section(name string, r *ranges) (s *page.Section, missed int) {
 		mean, known := own.admission[class]
 		line("mean time to admission, "+class, short(got), theirs(known, short(mean)), short(limit), got <= limit)
 	}
-	t.Add("ideal makespan (work ÷ quota)", fmt.Sprintf("%s: × %.2f", short(c.ideal), float64(wall)/float64(c.ideal)), "", "", "")
+	t.Add("ideal makespan (work ÷ quota)", fmt.Sprintf("%s: × %.2f", short(c.ideal), float64(wall)/float64(c.ideal)),
+		"", "", "")
 	t.Add("stopped before their end", grouped(int64(p.stopped)), "", "", "")
 	t.Add("slot-seconds lost", fmt.Sprintf("%.1f %%", 100*p.lost.Seconds()/(p.used+p.lost).Seconds()), "", "", "")
 	return &page.Section{
 		Title: "Kueue, " + name,
-		About: fmt.Sprintf("%s workloads of %d classes in %s queues with a quota of %s in all (kubernetes-sigs/kueue, test/performance/scheduler). "+
-			"They come and end on the real clock, over HTTP to a `stint serve` of its own with a cycle every %s; each push is on disk before it is "+
-			"acknowledged.", grouped(int64(len(c.jobs))), len(admission), grouped(int64(strings.Count(c.hosts, "\n")-1)), grouped(c.quota), kueueInterval),
+		About: fmt.Sprintf("%s workloads of %d classes in %s queues with a quota of %s in all "+
+			"(kubernetes-sigs/kueue, test/performance/scheduler). They come and end on the real clock, over HTTP to a "+
+			"`stint serve` of its own with a cycle every %s; each push is on disk before it is acknowledged.", grouped(int64(len(c.jobs))), len(admission),
+			grouped(int64(strings.Count(c.hosts, "\n")-1)), grouped(c.quota), kueueInterval),
 		Tables: []page.Table{t},
 		After: "Kueue's figures are the means of its own CI. They pay for writes to a Kubernetes API server and " +
 			"for its controllers, which stint does not have; its machine is another one. A workload that is " +

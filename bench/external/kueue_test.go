@@ -83,10 +83,13 @@ func TestKueueCluster(t *testing.T) {
 
 func TestKueueRefused(t *testing.T) {
 	for _, c := range []struct{ name, generator, ranges, want string }{
-		{"unknown field", strings.Replace(generatorText, "nominalQuota", "nominalQouta", 1), rangesText, `unknown field "nominalQouta"`},
+		{"unknown field", strings.Replace(generatorText, "nominalQuota", "nominalQouta", 1), rangesText,
+			`unknown field "nominalQouta"`},
 		{"unknown range", generatorText, rangesText + "maxMood: 3\n", `unknown field "maxMood"`},
-		{"unknown preemption", strings.Replace(generatorText, "Any", "Never", 1), rangesText, `reclaimWithinCohort "Never"`},
-		{"no interval", strings.Replace(generatorText, "creationIntervalMs: 100", "creationIntervalMs: 0", 1), rangesText, "need a count, an interval and a class"},
+		{"unknown preemption", strings.Replace(generatorText, "Any", "Never", 1), rangesText,
+			`reclaimWithinCohort "Never"`},
+		{"no interval", strings.Replace(generatorText, "creationIntervalMs: 100", "creationIntervalMs: 0", 1),
+			rangesText, "need a count, an interval and a class"},
 		{"empty", "cohorts: []\n", rangesText, "no cohort in it"},
 	} {
 		if _, err := read(t, c.generator, c.ranges); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -41,7 +41,8 @@ func main() {
 	flag.StringVar(&o.page, "page", "", "also put the result into its section of this page")
 	flag.StringVar(&o.log, "log", "", "philly, slurm, swf: keep the log here")
 	flag.DurationVar(&o.every, "every", time.Minute, "philly, slurm, swf: the time between two cycles")
-	flag.DurationVar(&o.logged, "logged", math.MaxInt64, "philly, slurm, swf: how much of the trace is logged and verified")
+	flag.DurationVar(&o.logged, "logged", math.MaxInt64,
+		"philly, slurm, swf: how much of the trace is logged and verified")
 	flag.IntVar(&o.part, "part", 1, "philly: play one host in so many")
 	flag.IntVar(&o.seeds, "seeds", 10, "fgd: how many of the published seeds")
 	flag.Usage = func() {

@@ -48,8 +48,10 @@ func philly(path string, part int) (*trace, error) {
 	clusters := demand.Consumer.Names.Len()
 	t := &trace{
 		name: "Philly", amount: "GPUs", bounds: []int64{1, 2, 4, 8, 16}, lives: lives,
-		set: &datasets.Dataset{Dimensions: []string{"gpus"}, Hosts: hosts, Demand: demand, Plan: phillyPlan(demand, lives)},
-		about: fmt.Sprintf("%s jobs of %d virtual clusters (Microsoft, 2017) on %s hosts with %s GPUs.", grouped(int64(demand.Rows)), clusters,
+		set: &datasets.Dataset{Dimensions: []string{"gpus"}, Hosts: hosts, Demand: demand,
+			Plan: phillyPlan(demand, lives)},
+		about: fmt.Sprintf("%s jobs of %d virtual clusters (Microsoft, 2017) on %s hosts with %s GPUs.",
+			grouped(int64(demand.Rows)), clusters,
 			grouped(int64(hosts.Rows)), grouped(gpus)),
 		remarks: []string{
 			"the file has no hosts: they are made, of 8 and of 4 GPUs",
@@ -58,7 +60,8 @@ func philly(path string, part int) (*trace, error) {
 		},
 	}
 	if part > 1 {
-		t.remarks = append(t.remarks, fmt.Sprintf("one host in %d is played: with all of them hardly a job waits", part))
+		t.remarks = append(t.remarks, fmt.Sprintf("one host in %d is played: with all of them hardly a job waits",
+			part))
 	}
 	return t, nil
 }
@@ -71,7 +74,8 @@ func phillyJobs(name string, r io.Reader) (*cluster.DemandTable, *datasets.Lives
 		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if !slices.Equal(head, phillyColumns) {
-		return nil, nil, fmt.Errorf("%s: its columns are %s, and should be %s", name, strings.Join(head, ", "), strings.Join(phillyColumns, ", "))
+		return nil, nil, fmt.Errorf("%s: its columns are %s, and should be %s", name, strings.Join(head, ", "),
+			strings.Join(phillyColumns, ", "))
 	}
 	d, l, faults := newDemand(1), &datasets.Lives{}, cluster.Faults{Table: name}
 	for row := 1; ; row++ {
@@ -175,10 +179,13 @@ func phillyPlan(d *cluster.DemandTable, l *datasets.Lives) []byte {
 	for c, w := range work {
 		path := d.Consumer.Names.String(int32(c))
 		paths = append(paths, fmt.Sprintf("  - {path: %s}\n", path))
-		entries = append(entries, fmt.Sprintf("      - {path: %s, share: {ratio: %d}}\n", path, max(1, int64(1000*w/all))))
+		entries = append(entries, fmt.Sprintf("      - {path: %s, share: {ratio: %d}}\n", path,
+			max(1, int64(1000*w/all))))
 	}
 	slices.Sort(paths)
 	slices.Sort(entries)
-	return []byte("stint: 1\ncluster: philly\ndimensions: [gpus]\nresource_groups:\n  - {name: all, select: \"select(gpus > 0)\"}\nconsumers:\n" +
-		strings.Join(paths, "") + "md_plans:\n  - name: philly\n    resource_groups: [{name: all}]\n    consumers:\n" + strings.Join(entries, ""))
+	return []byte("stint: 1\ncluster: philly\ndimensions: [gpus]\nresource_groups:\n" +
+		"  - {name: all, select: \"select(gpus > 0)\"}\nconsumers:\n" + strings.Join(paths, "") +
+		"md_plans:\n  - name: philly\n    resource_groups: [{name: all}]\n    consumers:\n" +
+		strings.Join(entries, ""))
 }

@@ -100,10 +100,12 @@ func (p *player) play(ctx context.Context, limit time.Duration) error {
 		p.byKey[j.consumer+":"+j.allocation] = j
 		p.queue[j.source] = append(p.queue[j.source], j)
 	}
-	if _, err := p.service.PutPlan(ctx, client.Bytes([]byte(p.cluster.plan), "application/yaml"), client.Options{}); err != nil {
+	if _, err := p.service.PutPlan(ctx, client.Bytes([]byte(p.cluster.plan), "application/yaml"),
+		client.Options{}); err != nil {
 		return err
 	}
-	if _, err := p.service.PutHosts(ctx, client.Bytes([]byte(p.cluster.hosts), "text/csv"), client.Options{}); err != nil {
+	if _, err := p.service.PutHosts(ctx, client.Bytes([]byte(p.cluster.hosts), "text/csv"),
+		client.Options{}); err != nil {
 		return err
 	}
 	for _, source := range p.cluster.sources { // a source must be there before it can be asked for
@@ -177,7 +179,8 @@ func (p *player) push(ctx context.Context, source string) error {
 		}
 	}
 	if body.Len() > 0 {
-		_, err := p.service.ChangeDemand(ctx, source, client.Bytes(append([]byte(demandHead), body.Bytes()...), "text/csv"))
+		_, err := p.service.ChangeDemand(ctx, source,
+			client.Bytes(append([]byte(demandHead), body.Bytes()...), "text/csv"))
 		return err
 	}
 	return nil
@@ -245,7 +248,8 @@ func (p *player) end(j *job, attempt int, source, host string) {
 
 // giveBack has a job's unit released at the next tick. It is called with the lock held.
 func (p *player) giveBack(j *job, source, host string) {
-	p.done[source] = append(p.done[source], client.Unit{Consumer: j.consumer, Allocation: j.allocation, Host: host, Units: 1, Done: true})
+	p.done[source] = append(p.done[source], client.Unit{Consumer: j.consumer, Allocation: j.allocation, Host: host,
+		Units: 1, Done: true})
 }
 
 // admission is the mean time from a job's creation to its first grant, by class.

@@ -43,7 +43,8 @@ func slurm(dir string) (*trace, error) {
 	}
 	defer events.Close()
 	dims := r.Dataset.Dimensions
-	e := slurmEvents{users: users, dims: dims, demand: newDemand(len(dims)), lives: &datasets.Lives{}, faults: cluster.Faults{Table: "workload_week.events"}}
+	e := slurmEvents{users: users, dims: dims, demand: newDemand(len(dims)), lives: &datasets.Lives{},
+		faults: cluster.Faults{Table: "workload_week.events"}}
 	if err := e.read(events); err != nil {
 		return nil, err
 	}
@@ -51,15 +52,19 @@ func slurm(dir string) (*trace, error) {
 	set.Demand = &e.demand.DemandTable
 	t := &trace{
 		name: "Slurm", amount: slurmCPUs, bounds: []int64{1, 6, 16, 40, 128}, set: &set, lives: e.lives,
-		about: fmt.Sprintf("%s jobs of a week of %d users in %d accounts on %s hosts of two partitions (slurm_sim_tools, medium_cluster).",
-			grouped(int64(set.Demand.Rows)), e.demand.Consumer.Names.Len(), strings.Count(accounts, "Account - "), grouped(int64(set.Hosts.Rows))),
+		about: fmt.Sprintf("%s jobs of a week of %d users in %d accounts on %s hosts of two partitions "+
+			"(slurm_sim_tools, medium_cluster).",
+			grouped(int64(set.Demand.Rows)), e.demand.Consumer.Names.Len(), strings.Count(accounts, "Account - "),
+			grouped(int64(set.Hosts.Rows))),
 		remarks: []string{
 			"the part of a job on each of its nodes is a unit; the parts may start one after the other",
-			"accounts and users share by Fairshare of what is held now; usage of the past, priorities of QOS and backfill do not count",
+			"accounts and users share by Fairshare of what is held now; usage of the past, priorities of QOS and " +
+				"backfill do not count",
 		},
 	}
 	if e.exclusive > 0 {
-		t.remarks = append(t.remarks, fmt.Sprintf("%d exclusive jobs take the CPUs of a %d-CPU node each", e.exclusive, slurmWhole))
+		t.remarks = append(t.remarks, fmt.Sprintf("%d exclusive jobs take the CPUs of a %d-CPU node each", e.exclusive,
+			slurmWhole))
 	}
 	for _, n := range r.Report.Notes() {
 		t.left = append(t.left, n.Title()+": "+n.Reason)

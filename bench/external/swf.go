@@ -20,8 +20,10 @@ func swf(path string) (*trace, error) {
 		return nil, err
 	}
 	t := &trace{
-		name: filepath.Base(path), amount: "processors", bounds: []int64{1, 8, 32, 64, 128}, set: r.Dataset, lives: r.Lives,
-		about: fmt.Sprintf("%s jobs (Standard Workload Format) on %s hosts, one consumer.", grouped(int64(r.Dataset.Demand.Rows)),
+		name: filepath.Base(path), amount: "processors", bounds: []int64{1, 8, 32, 64, 128}, set: r.Dataset,
+		lives: r.Lives,
+		about: fmt.Sprintf("%s jobs (Standard Workload Format) on %s hosts, one consumer.",
+			grouped(int64(r.Dataset.Demand.Rows)),
 			grouped(int64(r.Dataset.Hosts.Rows))),
 		remarks: []string{"the processors of a job are units that may start one after the other"},
 	}

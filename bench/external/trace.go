@@ -283,8 +283,9 @@ func (p *replay) arrive(now int64) error {
 	for ; p.next < len(p.order) && p.lives.From[p.order[p.next]] <= now; p.next++ {
 		row := p.order[p.next]
 		r := demandRow{
-			Consumer: d.Consumer.Names.String(d.Consumer.Code[row]), Allocation: d.Allocation.Names.String(d.Allocation.Code[row]),
-			Units: d.Units[row], Size: map[string]int64{},
+			Consumer:   d.Consumer.Names.String(d.Consumer.Code[row]),
+			Allocation: d.Allocation.Names.String(d.Allocation.Code[row]),
+			Units:      d.Units[row], Size: map[string]int64{},
 		}
 		for i, name := range p.policy.Dimensions {
 			r.Size[name] = d.Size[i][row]
@@ -393,7 +394,8 @@ func (p *replay) started(now int64) {
 		row := p.row[g.Consumer.At(i)+":"+g.Allocation.At(i)]
 		job := &p.jobs[row]
 		r := run{g.Host.At(i), units, beginUS + now*1e6}
-		if k := slices.IndexFunc(job.runs, func(o run) bool { return o.host == r.host && o.sinceUS == r.sinceUS }); k >= 0 {
+		if k := slices.IndexFunc(job.runs,
+			func(o run) bool { return o.host == r.host && o.sinceUS == r.sinceUS }); k >= 0 {
 			job.runs[k].units += units // the same host by another origin
 		} else {
 			job.runs = append(job.runs, r)

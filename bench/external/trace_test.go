@@ -70,8 +70,9 @@ func TestLost(t *testing.T) {
 	d.add("/b", "late", "", 2, 1)
 	hosts, _ := phillyCluster(phillyHosts) // one host of 8
 	hosts.Size[0][0] = 4
-	tr := &trace{name: "lost", amount: "GPUs", bounds: []int64{1}, lives: &datasets.Lives{From: []int64{0, 600}, Runs: []int64{6000, 600}},
-		set: &datasets.Dataset{Dimensions: []string{"gpus"}, Hosts: hosts, Demand: &d.DemandTable}}
+	tr := &trace{name: "lost", amount: "GPUs", bounds: []int64{1},
+		lives: &datasets.Lives{From: []int64{0, 600}, Runs: []int64{6000, 600}},
+		set:   &datasets.Dataset{Dimensions: []string{"gpus"}, Hosts: hosts, Demand: &d.DemandTable}}
 	tr.set.Plan = phillyPlan(tr.set.Demand, &datasets.Lives{Runs: []int64{1, 2}})
 	dir := t.TempDir()
 	p, err := newReplay(tr, time.Minute, time.Hour, dir)
@@ -109,7 +110,8 @@ func TestPhillyRefused(t *testing.T) {
 		{head + "2017-10-09 07:01:55,66.0,1,66.0,a/b\n", `column cluster, value "a/b"`},
 		{head + "2017-10-09 07:01:55,66.0,1\n", "wrong number of fields"},
 	} {
-		if _, _, err := phillyJobs("philly.csv", strings.NewReader(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, _, err := phillyJobs("philly.csv",
+			strings.NewReader(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v, want %q", c.text, err, c.want)
 		}
 	}
@@ -117,24 +119,29 @@ func TestPhillyRefused(t *testing.T) {
 
 func TestSlurmLine(t *testing.T) {
 	e := newEvents()
-	if err := e.read(strings.NewReader("-dt 10.5 -e submit_batch_job | -sim-walltime 6.00 --uid=u -J j1 -N 2 -n 18 -t 1-0:0:0 -q debug -p general-compute --gres=gpu:2 --mem=2G --constraint=CPU-Gold-6130 pseudo.job\n" +
-		"-dt 11.5 -e submit_batch_job | -sim-walltime 0.00 --uid=u -J j2 -n 1 --exclusive -p debug pseudo.job\n")); err != nil {
+	err := e.read(strings.NewReader("-dt 10.5 -e submit_batch_job | -sim-walltime 6.00 --uid=u -J j1 -N 2 -n 18 " +
+		"-t 1-0:0:0 -q debug -p general-compute --gres=gpu:2 --mem=2G --constraint=CPU-Gold-6130 pseudo.job\n" +
+		"-dt 11.5 -e submit_batch_job | -sim-walltime 0.00 --uid=u -J j2 -n 1 --exclusive -p debug pseudo.job\n"))
+	if err != nil {
 		t.Fatal(err)
 	}
 	d := e.demand
 	if d.Units[0] != 2 || d.Size[0][0] != 9 || d.Size[1][0] != 2048 || d.Size[2][0] != 2 || d.MaxPerHost[0] != 1 {
 		t.Errorf("the first job: %d units of %d, %d, %d", d.Units[0], d.Size[0][0], d.Size[1][0], d.Size[2][0])
 	}
-	if got := d.Requirement.Names.String(d.Requirement.Code[0]); got != "select(partition_general_compute && cpu_gold_6130)" {
+	const want = "select(partition_general_compute && cpu_gold_6130)"
+	if got := d.Requirement.Names.String(d.Requirement.Code[0]); got != want {
 		t.Errorf("requirement %s", got)
 	}
-	if d.Size[0][1] != slurmWhole || d.Size[1][1] != slurmWhole*slurmPerCPU || e.lives.From[1] != 1 || e.lives.Runs[1] != 1 {
+	if d.Size[0][1] != slurmWhole || d.Size[1][1] != slurmWhole*slurmPerCPU ||
+		e.lives.From[1] != 1 || e.lives.Runs[1] != 1 {
 		t.Errorf("the second job: %d, %d, from %d, %d s", d.Size[0][1], d.Size[1][1], e.lives.From[1], e.lives.Runs[1])
 	}
 }
 
 func newEvents() *slurmEvents {
-	return &slurmEvents{users: map[string]string{"u": "/a/u"}, dims: []string{slurmCPUs, slurmMemory, slurmGPU}, demand: newDemand(3), lives: &datasets.Lives{}}
+	return &slurmEvents{users: map[string]string{"u": "/a/u"}, dims: []string{slurmCPUs, slurmMemory, slurmGPU},
+		demand: newDemand(3), lives: &datasets.Lives{}}
 }
 
 func TestSlurmRefused(t *testing.T) {
@@ -174,19 +181,22 @@ func TestNotThere(t *testing.T) {
 	o := options{every: time.Minute, part: 1, seeds: 1}
 	none := t.TempDir()
 	for _, args := range [][]string{
-		{"kueue", none, "baseline"}, {"philly", filepath.Join(none, "philly.csv")}, {"slurm", none}, {"swf", filepath.Join(none, "x.swf")},
+		{"kueue", none, "baseline"}, {"philly", filepath.Join(none, "philly.csv")}, {"slurm", none},
+		{"swf", filepath.Join(none, "x.swf")},
 		{"fgd", none, filepath.Join(none, "nodes.csv")},
 	} {
 		if _, _, err := o.play(args); !os.IsNotExist(err) {
 			t.Errorf("%v: %v", args, err)
 		}
 	}
-	for want, args := range map[string][]string{"nothing to play": nil, "no such workload": {"borg", none}, "1 arguments follow, not 0": {"swf"}} {
+	for want, args := range map[string][]string{"nothing to play": nil, "no such workload": {"borg", none},
+		"1 arguments follow, not 0": {"swf"}} {
 		if _, _, err := o.play(args); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", args, err, want)
 		}
 	}
-	for want, bad := range map[string]options{"whole seconds": {every: time.Millisecond, part: 1}, "for philly alone": {every: time.Minute, part: 2}} {
+	for want, bad := range map[string]options{"whole seconds": {every: time.Millisecond, part: 1},
+		"for philly alone": {every: time.Minute, part: 2}} {
 		if _, _, err := bad.play([]string{"swf", none}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", bad, err, want)
 		}

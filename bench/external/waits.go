@@ -85,7 +85,8 @@ func verifyLog(dir string) (checks int64, err error) {
 func (p *replay) section(every time.Duration, checks int64) *page.Section {
 	s := &page.Section{Title: p.name, About: p.about + " " + sentence(p.remarks)}
 	s.Tables = append(s.Tables, p.waitsTable(), p.sums(checks))
-	s.After = fmt.Sprintf("A cycle every %s in which something came or ended. A wait ends when all units of a job have begun.", every)
+	s.After = fmt.Sprintf("A cycle every %s in which something came or ended. "+
+		"A wait ends when all units of a job have begun.", every)
 	return s
 }
 
@@ -168,7 +169,8 @@ func (p *replay) sums(checks int64) page.Table {
 	t.Add("unit-seconds run to their end", grouped(p.usedS))
 	t.Add("unit-seconds lost to reclaim", grouped(p.lostS)+" ("+part(p.lostS, p.usedS+p.lostS)+")")
 	t.Add("last end", span(p.lastS))
-	t.Add("the earliest that work and capacity allow", span(ideal)+fmt.Sprintf(": × %.3f", float64(p.lastS)/float64(ideal)))
+	t.Add("the earliest that work and capacity allow",
+		span(ideal)+fmt.Sprintf(": × %.3f", float64(p.lastS)/float64(ideal)))
 	t.Add("time deciding", p.decided.Round(10*time.Millisecond).String())
 	t.Add("time with the log", p.all.Round(10*time.Millisecond).String())
 	t.Add("cycles logged and verified", grouped(p.loggedCycles))

@@ -39,7 +39,8 @@ func TestLost(t *testing.T) {
 	none := func() cluster.TextColumn { return cluster.TextColumn{Names: new(cluster.Names)} }
 	ask := func(consumers ...string) {
 		t.Helper()
-		d := &cluster.DemandTable{Consumer: names(consumers...), Allocation: names(consumers...), Sub: none(), Plan: none(), Requirement: none(), Size: make([][]int64, 1)}
+		d := &cluster.DemandTable{Consumer: names(consumers...), Allocation: names(consumers...), Sub: none(),
+			Plan: none(), Requirement: none(), Size: make([][]int64, 1)}
 		for range consumers {
 			d.Rows++
 			d.Units, d.Size[0] = append(d.Units, 10), append(d.Size[0], 1)

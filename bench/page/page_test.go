@@ -35,7 +35,8 @@ func TestPutRefused(t *testing.T) {
 		{two + two, "one", "", "one of them twice"},
 		{two, "one", "<!-- two -->\n", "within each other"},
 	} {
-		if _, err := replaced([]byte(c.page), c.name, []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := replaced([]byte(c.page), c.name, []byte(c.text)); err == nil || !strings.Contains(err.Error(),
+			c.want) {
 			t.Errorf("%q in %q: %v, want %q", c.name, c.page, err, c.want)
 		}
 	}
@@ -50,7 +51,8 @@ func TestResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"curves", "kueue baseline", "kueue large-scale", "philly 1 in 4", "slurm", "swf", "fgd", "peers", "bound"} {
+	for _, name := range []string{"curves", "kueue baseline", "kueue large-scale", "philly 1 in 4", "slurm", "swf",
+		"fgd", "peers", "bound"} {
 		if _, err := replaced(text, name, nil); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -58,7 +60,8 @@ func TestResults(t *testing.T) {
 }
 
 func TestCommand(t *testing.T) {
-	for _, args := range [][]string{{"-page", "x.md", "-n", "3", "page"}, {"-n", "3", "--page=x.md", "page"}, {"-n", "3", "page", "-page"}} {
+	for _, args := range [][]string{{"-page", "x.md", "-n", "3", "page"}, {"-n", "3", "--page=x.md", "page"},
+		{"-n", "3", "page", "-page"}} {
 		if got := Command("go run .", args); got != "go run . -n 3 page" {
 			t.Errorf("%v: %s", args, got)
 		}
@@ -67,7 +70,8 @@ func TestCommand(t *testing.T) {
 
 // TestPrint holds a section's lines within 80 columns on a terminal, and 120 on the page.
 func TestPrint(t *testing.T) {
-	s := Section{Title: "Title", About: strings.Repeat("word ", 60), After: strings.Repeat("more ", 60), Command: "go run .", Machine: "here"}
+	s := Section{Title: "Title", About: strings.Repeat("word ", 60), After: strings.Repeat("more ", 60),
+		Command: "go run .", Machine: "here"}
 	s.Tables = []Table{{Head: []string{"a", "b"}}}
 	s.Tables[0].Add("one", "1,000")
 	var out strings.Builder

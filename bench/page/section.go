@@ -43,7 +43,8 @@ func (t *Table) writer() table.Writer {
 	}
 	var columns []table.ColumnConfig
 	for i := range t.Head[1:] {
-		columns = append(columns, table.ColumnConfig{Number: i + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
+		columns = append(columns, table.ColumnConfig{Number: i + 2, Align: text.AlignRight,
+			AlignHeader: text.AlignRight})
 	}
 	w.SetColumnConfigs(columns)
 	style := table.StyleLight

@@ -32,7 +32,8 @@ func (o *options) check() error {
 		name      string
 		v         int
 		from, max int
-	}{{"hosts", o.hosts, 1, 100_000}, {"units", o.units, 6, 10_000_000}, {"departments", o.departments, 1, 1000}, {"teams", o.teams, 1, 1000},
+	}{{"hosts", o.hosts, 1, 100_000}, {"units", o.units, 6, 10_000_000}, {"departments", o.departments, 1, 1000},
+		{"teams", o.teams, 1, 1000},
 		{"apps", o.apps, 1, 100_000}, {"cycles", o.cycles, 1, 1000}} {
 		if f.v < f.from || f.v > f.max {
 			faults = append(faults, fmt.Errorf("-%s %d: must be from %d to %d", f.name, f.v, f.from, f.max))
@@ -49,7 +50,8 @@ func (o *options) check() error {
 
 // The kinds, before they are scaled to the demand.
 var (
-	unitSizes = []size{{500, 1024, 0}, {1000, 4096, 0}, {2000, 8192, 0}, {4000, 8192, 0}, {4000, 32768, 1}, {8000, 65536, 2}}
+	unitSizes = []size{{500, 1024, 0}, {1000, 4096, 0}, {2000, 8192, 0}, {4000, 8192, 0}, {4000, 32768, 1},
+		{8000, 65536, 2}}
 	hostKinds = []size{{32, 128, 0}, {64, 256, 0}, {96, 768, 8}, {64, 512, 4}}
 )
 
@@ -107,15 +109,17 @@ func (o *options) policy() (*plan.Policy, error) {
 	want := o.wanted()
 	for d := range o.departments {
 		fmt.Fprintf(&consumers, "  - {path: /dept%d}\n", d)
-		fmt.Fprintf(&entries, "      - {path: /dept%d, share: {limit: {cpu: %d, memory: %d}}}\n", d, want.cpu, want.memory)
+		fmt.Fprintf(&entries, "      - {path: /dept%d, share: {limit: {cpu: %d, memory: %d}}}\n", d, want.cpu,
+			want.memory)
 		for t := range o.teams {
 			fmt.Fprintf(&consumers, "  - {path: /dept%d/team%d}\n", d, t)
 			fmt.Fprintf(&entries, "      - {path: /dept%d/team%d}\n", d, t)
 		}
 	}
-	return plan.Parse("peers.yaml", []byte("stint: 1\ncluster: peers\ndimensions: [cpu, memory, gpu]\nresource_groups:\n"+
-		"  - {name: all, select: \"select(cpu > 0)\"}\nconsumers:\n"+consumers.String()+
-		"md_plans:\n  - name: peers\n    resource_groups: [{name: all}]\n    consumers:\n"+entries.String()))
+	return plan.Parse("peers.yaml",
+		[]byte("stint: 1\ncluster: peers\ndimensions: [cpu, memory, gpu]\nresource_groups:\n"+
+			"  - {name: all, select: \"select(cpu > 0)\"}\nconsumers:\n"+consumers.String()+
+			"md_plans:\n  - name: peers\n    resource_groups: [{name: all}]\n    consumers:\n"+entries.String()))
 }
 
 // tables are the hosts and the demand for stint: an allocation for each application, a sub-allocation for each of its
@@ -133,7 +137,8 @@ func (o *options) tables() (*cluster.HostTable, *cluster.DemandTable) {
 	for i := range o.units {
 		units[o.appOf(i)*len(unitSizes)+i%len(unitSizes)]++
 	}
-	d := &cluster.DemandTable{Consumer: names(), Allocation: names(), Sub: names(), Plan: names(), Requirement: names(), Size: make([][]int64, 3)}
+	d := &cluster.DemandTable{Consumer: names(), Allocation: names(), Sub: names(), Plan: names(),
+		Requirement: names(), Size: make([][]int64, 3)}
 	for i, n := range units {
 		if n == 0 {
 			continue
@@ -141,7 +146,8 @@ func (o *options) tables() (*cluster.HostTable, *cluster.DemandTable) {
 		app := i / len(unitSizes)
 		department, team := o.team(app)
 		d.Rows++
-		d.Consumer.Code = append(d.Consumer.Code, d.Consumer.Names.InternString(fmt.Sprintf("/dept%d/team%d", department, team)))
+		d.Consumer.Code = append(d.Consumer.Code, d.Consumer.Names.InternString(fmt.Sprintf("/dept%d/team%d",
+			department, team)))
 		d.Allocation.Code = append(d.Allocation.Code, d.Allocation.Names.InternString(fmt.Sprintf("app-%d", app)))
 		d.Sub.Code = append(d.Sub.Code, d.Sub.Names.InternString(fmt.Sprintf("size-%d", i%len(unitSizes))))
 		d.Units = append(d.Units, n)

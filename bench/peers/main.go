@@ -36,7 +36,8 @@ func main() {
 	flag.StringVar(&o.nodeSort, "nodesort", "binpacking", "YuniKorn: node sort policy, binpacking or fair")
 	flag.StringVar(&o.appSort, "appsort", "fifo", "YuniKorn: order of applications, fifo or fair")
 	flag.Float64Var(&o.idleSeconds, "idle", 5, "YuniKorn: give up when nothing was placed for so many seconds")
-	flag.Float64Var(&o.limitSecs, "limit", 120, "YuniKorn: give up after so many seconds; what was placed by then counts")
+	flag.Float64Var(&o.limitSecs, "limit", 120,
+		"YuniKorn: give up after so many seconds; what was placed by then counts")
 	flag.StringVar(&onPage, "page", "", "also put the result into its section of this page")
 	flag.Parse()
 	if err := run(&o, apps, onPage); err != nil {
@@ -86,11 +87,15 @@ func run(o *options, apps, onPage string) error {
 func (o *options) section() *page.Section {
 	return &page.Section{
 		Title: "Apache YuniKorn",
-		About: fmt.Sprintf("%d units of six sizes on %d hosts of four kinds with %g times what they take; %d leaf queues in %d departments. YuniKorn's "+
-			"core 1.9.0 runs in a process of its own, without Kubernetes and without its web application; its node sort policy is %s, its order of "+
-			"applications %s. The clock runs from all units in hand to the last one placed; of stint it is the median of %d cold cycles, which begin "+
-			"with hosts and demand as columns and end with decision columns. The ratios are of time, and of CPU time, a unit placed.", o.units, o.hosts, o.fit, o.departments*o.teams, o.departments, o.nodeSort, o.appSort, o.cycles),
-		Tables: []page.Table{{Head: []string{"apps", "", "placed", "seconds", "CPU s", "peak MB", "by time", "by CPU"}}},
+		About: fmt.Sprintf("%d units of six sizes on %d hosts of four kinds with %g times what they take; %d leaf "+
+			"queues in %d departments. YuniKorn's core 1.9.0 runs in a process of its own, without Kubernetes and "+
+			"without its web application; its node sort policy is %s, its order of applications %s. The clock runs "+
+			"from all units in hand to the last one placed; of stint it is the median of %d cold cycles, which begin "+
+			"with hosts and demand as columns and end with decision columns. The ratios are of time, and of CPU "+
+			"time, a unit placed.", o.units, o.hosts, o.fit, o.departments*o.teams, o.departments, o.nodeSort,
+			o.appSort, o.cycles),
+		Tables: []page.Table{{Head: []string{"apps", "", "placed", "seconds", "CPU s", "peak MB", "by time",
+			"by CPU"}}},
 		After: "What each does: both check room in every dimension, maximums of departments and fairness between " +
 			"queues for each unit. YuniKorn besides decides ask by ask as they come, tells its client of each at " +
 			"once, keeps user limits, events and metrics, and would ask a shim for predicates (here there are " +
@@ -117,7 +122,8 @@ func (o *options) compare(t *page.Table) error {
 	}
 	per := func(p *placed, v float64) float64 { return v / float64(p.Units) }
 	line := func(name string, p *placed, time, cpu string) {
-		t.Add(strconv.Itoa(o.appsInAll()), name, strconv.FormatInt(p.Units, 10), fmt.Sprintf("%.3f", p.Seconds), fmt.Sprintf("%.3f", p.CPU),
+		t.Add(strconv.Itoa(o.appsInAll()), name, strconv.FormatInt(p.Units, 10), fmt.Sprintf("%.3f", p.Seconds),
+			fmt.Sprintf("%.3f", p.CPU),
 			strconv.FormatInt(p.PeakBytes/1_000_000, 10), time, cpu)
 	}
 	line("stint", ours, fmt.Sprintf("× %.0f", per(theirs, theirs.Seconds)/per(ours, ours.Seconds)),
@@ -137,8 +143,10 @@ func (o *options) inChild() (*placed, error) {
 		return nil, err
 	}
 	number := func(name string, v int) string { return fmt.Sprintf("-%s=%d", name, v) }
-	c := exec.Command(self, number("hosts", o.hosts), number("units", o.units), number("departments", o.departments), number("teams", o.teams),
-		number("apps", o.apps), fmt.Sprintf("-fit=%g", o.fit), "-nodesort="+o.nodeSort, "-appsort="+o.appSort, fmt.Sprintf("-idle=%g", o.idleSeconds),
+	c := exec.Command(self, number("hosts", o.hosts), number("units", o.units), number("departments", o.departments),
+		number("teams", o.teams),
+		number("apps", o.apps), fmt.Sprintf("-fit=%g", o.fit), "-nodesort="+o.nodeSort, "-appsort="+o.appSort,
+		fmt.Sprintf("-idle=%g", o.idleSeconds),
 		fmt.Sprintf("-limit=%g", o.limitSecs), child)
 	var out, problems bytes.Buffer
 	c.Stdout, c.Stderr = &out, &problems

@@ -6,7 +6,8 @@ import (
 )
 
 func small() *options {
-	return &options{hosts: 40, units: 600, departments: 2, teams: 2, apps: 3, fit: 2, cycles: 2, nodeSort: "binpacking", appSort: "fifo", idleSeconds: 3, limitSecs: 60}
+	return &options{hosts: 40, units: 600, departments: 2, teams: 2, apps: 3, fit: 2, cycles: 2,
+		nodeSort: "binpacking", appSort: "fifo", idleSeconds: 3, limitSecs: 60}
 }
 
 // TestBoth: with twice the room that is wanted both place every unit, of the same cluster.
@@ -65,7 +66,8 @@ func TestSame(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	for want, change := range map[string]func(*options){
-		"-hosts 0": func(o *options) { o.hosts = 0 }, "-apps -1": func(o *options) { o.apps = -1 }, "-fit 0": func(o *options) { o.fit = 0 },
+		"-hosts 0": func(o *options) { o.hosts = 0 }, "-apps -1": func(o *options) { o.apps = -1 },
+		"-fit 0":           func(o *options) { o.fit = 0 },
 		"-limit and -idle": func(o *options) { o.limitSecs = 0 },
 	} {
 		o := small()

@@ -93,13 +93,17 @@ func resource(s size) *si.Resource {
 func (o *options) queues() string {
 	want, leaves := o.wanted(), int64(o.departments*o.teams)
 	var y strings.Builder
-	fmt.Fprintf(&y, "partitions:\n  - name: default\n    nodesortpolicy:\n      type: %s\n    preemption:\n      enabled: false\n"+
+	fmt.Fprintf(&y, "partitions:\n  - name: default\n    nodesortpolicy:\n      type: %s\n"+
+		"    preemption:\n      enabled: false\n"+
 		"    queues:\n      - name: root\n        submitacl: \"*\"\n        queues:\n", o.nodeSort)
 	for d := range o.departments {
-		fmt.Fprintf(&y, "          - name: dept%d\n            resources:\n              max: {vcore: %dm, memory: %dMi}\n            queues:\n", d, want.cpu, want.memory)
+		fmt.Fprintf(&y, "          - name: dept%d\n            resources:\n"+
+			"              max: {vcore: %dm, memory: %dMi}\n            queues:\n", d, want.cpu, want.memory)
 		for t := range o.teams {
-			fmt.Fprintf(&y, "              - name: team%d\n                properties:\n                  application.sort.policy: %s\n"+
-				"                resources:\n                  guaranteed: {vcore: %dm, memory: %dMi}\n", t, o.appSort, want.cpu/leaves, want.memory/leaves)
+			fmt.Fprintf(&y, "              - name: team%d\n                properties:\n"+
+				"                  application.sort.policy: %s\n"+
+				"                resources:\n                  guaranteed: {vcore: %dm, memory: %dMi}\n",
+				t, o.appSort, want.cpu/leaves, want.memory/leaves)
 		}
 	}
 	return y.String()
@@ -122,19 +126,22 @@ func yunikorn(o *options) (*placed, error) {
 	defer services.StopAll()
 	proxy, c := services.RMProxy, &callback{want: int64(o.units), done: make(chan struct{}), begin: time.Now()}
 	_, err = proxy.RegisterResourceManager(&si.RegisterResourceManagerRequest{
-		RmID: registered, PolicyGroup: "g", Version: "1", BuildInfo: map[string]string{}, Config: o.queues(), ExtraConfig: extra}, c)
+		RmID: registered, PolicyGroup: "g", Version: "1", BuildInfo: map[string]string{},
+		Config: o.queues(), ExtraConfig: extra}, c)
 	if err != nil {
 		return nil, err
 	}
 	apps := make([]*si.AddApplicationRequest, o.appsInAll())
 	for i := range apps {
 		d, t := o.team(i)
-		apps[i] = &si.AddApplicationRequest{ApplicationID: fmt.Sprintf("app-%d", i), QueueName: fmt.Sprintf("root.dept%d.team%d", d, t),
-			Ugi: &si.UserGroupInformation{User: fmt.Sprintf("u%d", t), Groups: []string{"g"}}}
+		apps[i] = &si.AddApplicationRequest{ApplicationID: fmt.Sprintf("app-%d", i),
+			QueueName: fmt.Sprintf("root.dept%d.team%d", d, t),
+			Ugi:       &si.UserGroupInformation{User: fmt.Sprintf("u%d", t), Groups: []string{"g"}}}
 	}
 	var nodes []*si.NodeInfo
 	for i, s := range o.hostSizes() {
-		nodes = append(nodes, &si.NodeInfo{NodeID: fmt.Sprintf("node-%05d", i), Action: si.NodeInfo_CREATE, Attributes: map[string]string{}, SchedulableResource: resource(s)})
+		nodes = append(nodes, &si.NodeInfo{NodeID: fmt.Sprintf("node-%05d", i), Action: si.NodeInfo_CREATE,
+			Attributes: map[string]string{}, SchedulableResource: resource(s)})
 	}
 	if err := proxy.UpdateApplication(&si.ApplicationRequest{New: apps, RmID: registered}); err != nil {
 		return nil, err
@@ -150,7 +157,8 @@ func yunikorn(o *options) (*placed, error) {
 	}
 	asks := make([]*si.Allocation, o.units)
 	for i := range asks {
-		asks[i] = &si.Allocation{AllocationKey: fmt.Sprintf("unit-%07d", i), ApplicationID: apps[o.appOf(i)].ApplicationID, ResourcePerAlloc: resource(unitSize(i))}
+		asks[i] = &si.Allocation{AllocationKey: fmt.Sprintf("unit-%07d", i),
+			ApplicationID: apps[o.appOf(i)].ApplicationID, ResourcePerAlloc: resource(unitSize(i))}
 	}
 	runtime.GC()
 	debug.FreeOSMemory()

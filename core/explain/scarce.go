@@ -43,7 +43,8 @@ func scarce(prices []Price) string {
 		all += p.Cost
 	}
 	if all <= 0 {
-		return "no dimension is scarce in the plan as a whole: what is free lies on other hosts, or in smaller parts than a unit"
+		return "no dimension is scarce in the plan as a whole: what is free lies on other hosts, " +
+			"or in smaller parts than a unit"
 	}
 	prices = slices.Clone(prices)
 	slices.SortStableFunc(prices, func(a, b Price) int { return cmp.Compare(b.Cost, a.Cost) })

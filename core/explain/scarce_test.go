@@ -24,7 +24,8 @@ func TestScarce(t *testing.T) {
 // TestName: prices are told of shortfalls for which there is no room, in their plan alone.
 func TestName(t *testing.T) {
 	e := &Explanation{Plans: []Part{
-		{Plan: "a", Shortfalls: []Shortfall{{Reason: "fragmented"}, {Reason: "over_quota"}, {Reason: "pool_exhausted"}}},
+		{Plan: "a", Shortfalls: []Shortfall{{Reason: "fragmented"}, {Reason: "over_quota"},
+			{Reason: "pool_exhausted"}}},
 		{Plan: "b", Shortfalls: []Shortfall{{Reason: "fragmented"}}},
 	}}
 	e.Name("a", []Price{{"ncpus", 1}})
