@@ -103,7 +103,7 @@ bound: build ## what is held of the most that any placement could hold: generate
 bound-exact: ## the bound and what is held beside the optimum of an exact solver, which it installs (Debian): PAGE=docs/results.md
 	@command -v glpsol >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends glpk-utils; }
 	STINT_EXACT=must $(GO) test -count=1 ./bench/exact
-	$(GO) run ./bench/exact $(if $(PAGE),-page $(PAGE))
+	$(GO) run ./bench/exact $(if $(wildcard $(DATA)/openb),-openb $(DATA)/openb) $(if $(PAGE),-page $(PAGE))
 
 results: build ## docs/results.md and its curves: time against hosts, consumers and units, on this machine
 	$(GO) run ./bench/results

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -104,5 +105,41 @@ func TestOrdered(t *testing.T) {
 	}
 	if err := ordered(b, 2.5); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestOpenB: so many times a cluster holds so many times the units, under names of their own.
+func TestOpenB(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"openb_node_list_all_node.csv": "sn,cpu_milli,memory_mib,gpu,model\na,1000,10,1,T\nb,2000,10,0,\n",
+		"openb_pod_list_default.csv":   "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\np,600,1,1,500,T\nq,400,1,0,0,\nr,500,1,0,0,\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, times := range []int{1, 3} {
+		d, err := readOpenB(dir, times)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := held(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var hosts, units, placed int64
+		for _, n := range p.Hosts {
+			hosts += n
+		}
+		for i := range p.Demand {
+			units, placed = units+p.Demand[i], placed+p.Granted[i]
+		}
+		if n := int64(times); hosts != 2*n || units != 3*n || placed != 3*n {
+			t.Errorf("× %d: %d hosts, %d units, %d placed", times, hosts, units, placed)
+		}
+	}
+	if _, err := readOpenB(t.TempDir(), 1); !os.IsNotExist(err) {
+		t.Errorf("no files: %v", err)
 	}
 }

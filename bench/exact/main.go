@@ -42,11 +42,13 @@ func main() {
 	log.SetFlags(0)
 	log.SetPrefix("exact: ")
 	hosts := flag.Int("hosts", 40, "hosts of a small cluster")
-	cases := flag.Int("cases", 10, "small clusters of each kind")
+	cases := flag.Int("cases", 5, "small clusters of each kind")
 	seconds := flag.Int("seconds", 10, "the solver's time for a small cluster")
+	openb := flag.String("openb", "",
+		"folder of openb's node list and default pod list: also once and 66 times that cluster")
 	onPage := flag.String("page", "", "also put the result into its section of this page")
 	flag.Parse()
-	s, err := run(*hosts, *cases, *seconds)
+	s, err := run(*hosts, *cases, *seconds, *openb)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -63,7 +65,7 @@ func main() {
 }
 
 // run compares small clusters, then large ones.
-func run(hosts, cases, seconds int) (*page.Section, error) {
+func run(hosts, cases, seconds int, openb string) (*page.Section, error) {
 	if hosts < 4 || hosts > 100 || cases < 1 || cases > 1000 || seconds < 1 || seconds > 600 {
 		return nil, fmt.Errorf("-hosts %d, -cases %d, -seconds %d: must be from 4 to 100, 1 to 1000 and 1 to 600",
 			hosts, cases, seconds)
@@ -76,17 +78,35 @@ func run(hosts, cases, seconds int) (*page.Section, error) {
 			return nil, fmt.Errorf("%s: %w", p.name, err)
 		}
 		small.Add(row...)
-		if row, err = p.atSize(); err != nil {
+		d, err := p.make(p.large)
+		if err == nil {
+			row, err = atSize(p.name, d)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.name, err)
 		}
 		large.Add(row...)
+	}
+	if openb != "" {
+		for _, times := range []int{1, 66} {
+			d, err := readOpenB(openb, times)
+			if err != nil {
+				return nil, err
+			}
+			row, err := atSize(fmt.Sprintf("openb × %d", times), d)
+			if err != nil {
+				return nil, err
+			}
+			large.Add(row...)
+		}
 	}
 	return &page.Section{
 		Title: "Held, the bound, and the optimum",
 		About: fmt.Sprintf("*Small* is %d clusters of %d hosts and four sizes of each kind, on which an exact solver "+
 			"finds the most that any placement could hold: means of those that it solved in %d s. *Large* is the "+
-			"clusters of `make bound` with 5,000 hosts, and where the rest to the bound is, in parts of the bound. "+
-			"Everything is counted in mean hosts, after a cold cycle.", cases, hosts, seconds),
+			"clusters of `make bound`, of 5,000 hosts and more, and where the rest to the bound is, in parts of the "+
+			"bound. openb is Alibaba's trace, once (1,523 hosts) and 66 times. Everything is counted in mean hosts, "+
+			"after a cold cycle.", cases, hosts, seconds),
 		Tables: []page.Table{small, large},
 		After: "The bound lets units be cut: 1 − optimum ÷ bound is what no placement can have. 1 − held ÷ optimum " +
 			"is stint's: it places unit after unit in the order of shares and priorities, and neither moves work " +
@@ -179,11 +199,7 @@ func ordered(b *bound.Result, best float64) error {
 }
 
 // atSize tells where the rest of a large cluster's bound is.
-func (p *profile) atSize() ([]string, error) {
-	d, err := p.make(p.large)
-	if err != nil {
-		return nil, err
-	}
+func atSize(name string, d *datasets.Dataset) ([]string, error) {
 	problem, err := held(d)
 	if err != nil {
 		return nil, err
@@ -201,7 +217,7 @@ func (p *profile) atSize() ([]string, error) {
 	if idle == nil {
 		idle = []string{"–"}
 	}
-	return []string{p.name, percent(b.Ratio), strings.Join(idle, ", "), percent(b.Unmet / b.Bound),
+	return []string{name, percent(b.Ratio), strings.Join(idle, ", "), percent(b.Unmet / b.Bound),
 		percent(b.Elsewhere / b.Bound)}, nil
 }
 
