@@ -66,8 +66,9 @@ func slurm(dir string) (*trace, error) {
 		t.remarks = append(t.remarks, fmt.Sprintf("%d exclusive jobs take the CPUs of a %d-CPU node each", e.exclusive,
 			slurmWhole))
 	}
-	for _, n := range r.Report.Notes() {
-		t.left = append(t.left, n.Title()+": "+n.Reason)
+	if n := r.Report.Len(); n > 0 {
+		t.remarks = append(t.remarks, fmt.Sprintf("%d kinds of settings are not carried over: `stint import slurm` lists "+
+			"them", n))
 	}
 	return t, nil
 }

@@ -19,16 +19,12 @@ func swf(path string) (*trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &trace{
+	return &trace{
 		name: filepath.Base(path), amount: "processors", bounds: []int64{1, 8, 32, 64, 128}, set: r.Dataset,
 		lives: r.Lives,
 		about: fmt.Sprintf("%s jobs (Standard Workload Format) on %s hosts, one consumer.",
 			grouped(int64(r.Dataset.Demand.Rows)),
 			grouped(int64(r.Dataset.Hosts.Rows))),
 		remarks: []string{"the processors of a job are units that may start one after the other"},
-	}
-	for _, n := range r.Report.Notes() {
-		t.left = append(t.left, n.Title()+": "+n.Reason)
-	}
-	return t, nil
+	}, nil
 }

@@ -29,7 +29,6 @@ type trace struct {
 	amount  string   // what Size[0] of a unit counts, such as GPUs
 	bounds  []int64  // of the classes of jobs by amount: the largest of each but the last
 	remarks []string // what differs from where the log comes from
-	left    []string // what of the log is not played, and why
 }
 
 // run is units of a job that were granted together on a host.
@@ -76,10 +75,8 @@ type figures struct {
 	decided, all        time.Duration // of the cycles; with the log
 	granted, reclaimed  int64         // units
 	usedS, lostS        int64         // unit-seconds that ran to their end; of units that were stopped
-	amountUsedS         int64         // the same in amounts
 	lastS               int64         // when the last unit ended
-	firstS              int64
-	longestS, capacityS int64 // lower bounds of lastS: the latest job's end had it not waited; work ÷ capacity
+	longestS, capacityS int64         // lower bounds of lastS: the latest job's end had it not waited; work ÷ capacity
 }
 
 // beginUS is the now of a replay's first cycle: a Monday.
@@ -117,8 +114,7 @@ func newReplay(t *trace, every, logged time.Duration, dir string) (*replay, erro
 		p.longestS = max(p.longestS, t.lives.From[row]+t.lives.Runs[row])
 	}
 	slices.SortStableFunc(p.order, func(a, b int) int { return int(t.lives.From[a] - t.lives.From[b]) })
-	p.firstS = t.lives.From[p.order[0]]
-	p.capacityS = p.firstS + p.work()
+	p.capacityS = t.lives.From[p.order[0]] + p.work()
 	return p, nil
 }
 
@@ -338,7 +334,6 @@ func (p *replay) release(now int64) error {
 		job.runs = slices.Delete(job.runs, i, i+1)
 		job.done += r.units
 		p.usedS += r.units * p.lives.Runs[e.row]
-		p.amountUsedS += r.units * p.lives.Runs[e.row] * d.Size[0][e.row]
 		p.lastS = e.dueS
 		err := json.NewEncoder(&text).Encode(releaseRow{d.Consumer.Names.String(d.Consumer.Code[e.row]),
 			d.Allocation.Names.String(d.Allocation.Code[e.row]), r.host, r.units, true})
