@@ -34,9 +34,10 @@ var mayImport = map[string][]string{
 	"core/md":        {"core/plan", "core/cluster", "core/ownership", "core/share", "core/place", "core/line", "core/decision", "vecpack"},
 	"core/decision":  {"core/pack"},
 	"core/cycle":     {"core/plan", "core/cluster", "core/share", "core/place", "core/slot", "core/md", "core/decision"},
+	"core/standing":  {"core/plan", "core/cluster", "core/decision"},
 	"core/explain":   {"core/plan", "core/decision"},
 	"core/oracle":    {"core/plan"},
-	"core/scenario":  {"core/cycle", "core/cluster", "core/plan", "core/decision", "ingest/table", "github.com/goccy/go-yaml"},
+	"core/scenario":  {"core/cycle", "core/standing", "core/cluster", "core/plan", "core/decision", "ingest/table", "github.com/goccy/go-yaml"},
 	"ingest/table":   {"core/cluster", "core/plan", "github.com/apache/arrow", "github.com/parquet-go/parquet-go", "github.com/klauspost/compress"},
 	"export":         {"core/decision", "github.com/parquet-go/parquet-go", "github.com/apache/arrow", "github.com/klauspost/compress", "github.com/jedib0t/go-pretty"},
 	// Shares no code with the engine: of core only the types of columns.
@@ -64,7 +65,7 @@ var mayImport = map[string][]string{
 
 	// The service.
 	"core/heap":              {"github.com/KimMachineGun/automemlimit"},
-	"core/engine":            {"core/cycle", "core/cluster", "core/plan", "core/decision", "core/pack"},
+	"core/engine":            {"core/cycle", "core/cluster", "core/plan", "core/decision", "core/pack", "core/standing"},
 	"core/journal":           {},
 	"core/pack":              {},
 	"ingest/client":          {},

@@ -1,4 +1,4 @@
--- Ten questions to a decision log, for DuckDB, by the views that the log brings along. First:
+-- Twelve questions to a decision log, for DuckDB, by the views that the log brings along. First:
 --
 --     SET file_search_path = 'log';
 --     .read log/views.sql
@@ -58,3 +58,15 @@ GROUP BY ALL ORDER BY ALL;
 -- stint query --log log inputs --cycle all
 SELECT kind, author, count(*) AS inputs, sum(rows)::BIGINT AS rows, sum(bytes)::BIGINT AS bytes
 FROM inputs GROUP BY ALL ORDER BY ALL;
+
+-- 11 lent: what each owner has lent to whom in the last cycle, and how much of it is being taken back.
+-- stint query --log log loans
+SELECT plan, lender, borrower, sum(units)::BIGINT AS units, sum(under_recall)::BIGINT AS under_recall
+FROM loans WHERE cycle = (SELECT max(cycle) FROM cycles)
+GROUP BY ALL ORDER BY ALL;
+
+-- 12 waiting: the sub-allocations that lack most in the last cycle, with what they require and since when they ask.
+-- stint query --log log sub_allocations
+SELECT consumer, allocation, sub, wanted - held AS lacking, requirement, first_seen
+FROM sub_allocations WHERE cycle = (SELECT max(cycle) FROM cycles) AND wanted > held
+ORDER BY lacking DESC, consumer, allocation, sub LIMIT 5;

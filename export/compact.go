@@ -537,7 +537,11 @@ func (r *Reader) needs(cycle int64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return min(frame, slices.Min(h.state[:])), nil
+	first := min(frame, slices.Min(h.state[:]))
+	if h.standing > 0 {
+		first = min(first, h.standing)
+	}
+	return first, nil
 }
 
 // emptyDays removes the folders of days before the first one in which nothing is any more.

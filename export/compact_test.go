@@ -136,7 +136,7 @@ func TestCompact(t *testing.T) {
 	want := must(contents(old))(t)
 	w := must(Open(dir, Options{Append: true, Lazy: true}))(t)
 	c := must(w.Compact(CompactOptions{}))(t)
-	if c.Days != 2 || c.Cycles != 8 || c.Before != 44 || c.After != 30 || c.Dropped != 0 || c.Removed != 5 {
+	if c.Days != 2 || c.Cycles != 8 || c.Before != 68 || c.After != 36 || c.Dropped != 0 || c.Removed != 5 {
 		t.Errorf("%+v", c)
 	}
 	same(t, "compacted", must(OpenLog(dir))(t), want, true)

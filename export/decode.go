@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
@@ -67,7 +68,7 @@ func read(path, want string) (f *parquet.File, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if v, _ := f.Lookup(metaSchema); v != SchemaVersion && v != silentSchema && v != firstSchema {
+	if v, _ := f.Lookup(metaSchema); !slices.Contains([]string{SchemaVersion, decidedSchema, silentSchema, firstSchema}, v) {
 		return nil, fmt.Errorf("its schema is version %q, this program reads %q to %q", v, firstSchema, SchemaVersion)
 	}
 	return f, nil
@@ -80,7 +81,7 @@ func catch(err *error) {
 }
 
 // add appends the rows of the cycles first … last of a file that may hold those of s. All
-// files must have the same columns. After an error the builder is of no use.
+// files must have the same columns, save those of dimensions (unite). After an error the builder is of no use.
 func (b *builder) add(f *parquet.File, s span, first, last int64) (err error) {
 	defer catch(&err)
 	columns, err := columnsOf(f)
@@ -88,16 +89,22 @@ func (b *builder) add(f *parquet.File, s span, first, last int64) (err error) {
 		return err
 	}
 	var from []int // by column: the file's, -1 for one that it lacks; nil: the same
-	if v, _ := f.Lookup(metaSchema); v == firstSchema {
-		b.upgraded = true
-		columns, from = upgrade(b.name, columns)
+	if v, told := f.Lookup(metaSchema); told && v != SchemaVersion {
+		b.upgraded = b.upgraded || v == firstSchema
+		columns, from = upgrade(b.name, v, columns)
 	}
 	if b.table.Columns == nil {
 		b.table.Columns, b.intern = columns, make([]map[string]int32, len(columns))
 		b.values = make([]parquet.Value, 1024)
 	}
+	if decision.IsStanding(b.name) {
+		if from, err = b.unite(columns); err != nil {
+			return err
+		}
+		columns = b.table.Columns
+	}
 	if !sameColumns(b.table.Columns, columns) {
-		return errors.New("its columns are not those of the files before it")
+		return errColumns
 	}
 	b.choose(f, s, first, last)
 	if n := b.rows; n < 0 || n > int64(rowsMax-b.table.Rows) {
@@ -124,6 +131,8 @@ func (b *builder) add(f *parquet.File, s span, first, last int64) (err error) {
 	b.table.Rows = len(b.table.Columns[0].Int)
 	return b.table.Check()
 }
+
+var errColumns = errors.New("its columns are not those of the files before it")
 
 // columnsOf are the columns of a file, without rows.
 func columnsOf(f *parquet.File) ([]decision.Column, error) {

@@ -7,7 +7,11 @@
 // seal is broken, for Parquet's footers cannot be trusted with sizes once damaged.
 package export
 
-import "github.com/stintd/stint/core/decision"
+import (
+	"slices"
+
+	"github.com/stintd/stint/core/decision"
+)
 
 // The keys of the files' metadata.
 const (
@@ -23,9 +27,9 @@ const (
 	metaSeal      = "stint.seal"      // SHA-256 of the file with unsealed in its place
 )
 
-// SchemaVersion is the version of the columns of the log's tables that is written. Those of versions 1 (upgrade) and 2
-// are read too: 2 has the same columns, but no messages of policies.
-const SchemaVersion = "3"
+// SchemaVersion is the version of the columns of the log's tables that is written. Earlier ones are read too: see
+// upgrade.
+const SchemaVersion = "4"
 
 // The tables that are not a decision.Table of every cycle.
 const (
@@ -56,13 +60,15 @@ func isKeyframe(table string) bool {
 	return table == "holdings" || table == "hosts" || table == "owners"
 }
 
-// shapes are the log's tables without rows.
+// shapes are the log's tables without rows; those of what stands lack the columns of dimensions.
 func shapes() []decision.Table {
 	var c decision.Cycle
+	var stands decision.Standing
 	cycles := c.Summary.Table()
 	for i := range cycles.Columns {
 		cycles.Columns[i] = decision.Column{Name: cycles.Columns[i].Name, Type: cycles.Columns[i].Type}
 	}
 	cycles.Rows = 0
-	return append(logged(c.Tables(), nil), c.Holdings.Table(), c.Hosts.Table(), c.Owners.Table(), inputTable(nil), cycles)
+	return slices.Concat(logged(c.Tables(), nil), stands.Tables(),
+		[]decision.Table{c.Holdings.Table(), c.Hosts.Table(), c.Owners.Table(), inputTable(nil), cycles})
 }

@@ -60,7 +60,21 @@ func fill(cycle, held int64) *decision.Cycle {
 	s.Plan, s.Consumer, s.Pool = coded("grid"), coded("/Ä"), coded("/")
 	s.Ratio, s.Priority, s.UnitsHeld, s.UnitsWanted = []int64{1}, []int64{-1}, []int64{2}, []int64{3}
 	s.Usage, s.UsageDemand, s.UsageQuota = []float64{1.0 / 3}, []float64{1}, []float64{0}
+	c.Standing = stands(cycle, held)
 	return c
+}
+
+// stands is what stands after a cycle, whole.
+func stands(cycle, held int64) *decision.Standing {
+	s := &decision.Standing{Whole: true}
+	b := &s.SubAllocations
+	b.Plan, b.Consumer, b.Allocation, b.Sub, b.Source, b.Requirement = coded("grid"), coded("/Ä"), coded("a"), coded(""), coded("s"), coded("-")
+	b.MaxPerHost, b.MaxPerHostNull, b.FirstSeen, b.FirstSeenNull = []int64{0}, []bool{true}, []int64{1}, []bool{false}
+	b.Wanted, b.WantedNull, b.Held = []int64{cycle}, []bool{false}, []int64{held}
+	b.Size = decision.NewFigures([]string{"ncpus"}, false)
+	b.Size.Add(false, []int64{2})
+	s.Attributes = decision.Attributes{Host: coded("h1", "h1"), Attribute: coded("model", "group"), Value: coded("A", "All")}
+	return s
 }
 
 // keyframe fills the keyframe tables.
@@ -180,8 +194,8 @@ func TestRoundTrip(t *testing.T) {
 	if got := must(r.Table("holdings", 4))(t); got.Rows != 1 || got.Column("units").Int[0] != 7 {
 		t.Errorf("keyframe: %s", rowsOf(got))
 	}
-	if n := len(must(filepath.Glob(filepath.Join(dir, "*", "date=2026-01-0[56]", "*")))(t)); n != 4+3+2+2+2+1+4+3+4 {
-		t.Errorf("%d files", n) // cycles, grants, consumers, amounts, shares, shortfalls, inputs, keyframes; without rows reclaims, releases, ownership, plans
+	if n := len(must(filepath.Glob(filepath.Join(dir, "*", "date=2026-01-0[56]", "*")))(t)); n != 4+3+2+2+2+1+4+3+4+4*3 {
+		t.Errorf("%d files", n) // cycles, grants, consumers, amounts, shares, shortfalls, inputs, keyframes, what stands; without rows reclaims, releases, ownership, plans
 	}
 }
 
@@ -209,7 +223,7 @@ func TestRows(t *testing.T) {
 		cycle int64
 		want  string
 	}{
-		{"grants", 4, "no cycle 4: there are 1 to 5"}, {"holding", 1, `no table "holding"; there are amounts, consumers, cycles`},
+		{"grants", 4, "no cycle 4: there are 1 to 5"}, {"holding", 1, `no table "holding"; there are amounts, attributes, consumers, cycles`},
 		{"holdings", 3, "no keyframe of holdings up to cycle 3"},
 	} {
 		if _, err := r.Table(c.table, c.cycle); err == nil || !strings.Contains(err.Error(), c.want) {

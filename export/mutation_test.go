@@ -157,7 +157,8 @@ var figures = map[string][]string{
 	"shares":     {"ratio", "priority", "units_held", "units_wanted"},
 	"shortfalls": {"units_short"}, "holdings": {"units", "granted"}, "hosts": {"capacity", "used"}, "owners": {"rule", "part", "since", "amount"},
 	"cycles": {"revision", "hosts", "consumers", "sub_allocations", "units_wanted", "units_held", "units_granted", "units_reclaimed",
-		"units_released", "units_short", "consumers_cycle", "shares_cycle", "shortfalls_cycle"},
+		"units_released", "units_short", "consumers_cycle", "shares_cycle", "shortfalls_cycle", "standing_cycle"},
+	"loans": {"units", "under_recall"}, "sub_allocations": {"wanted", "held", "first_seen", "max_per_host"},
 	"inputs": {"bytes", "rows"}, "plans": {"revision"}, "ownership": {"amount"},
 }
 
@@ -178,10 +179,11 @@ var kinds = []struct {
 		return m.word(t, "lender", append([]string{""}, m.paths...))
 	}},
 	{"consumer changed", func(m *mutator, name string, t *decision.Table) string {
-		if name != "ownership" && name != "reclaims" {
+		column := map[string]string{"ownership": "consumer", "reclaims": "for_consumer", "loans": "borrower", "sub_allocations": "consumer"}[name]
+		if column == "" {
 			return ""
 		}
-		return m.word(t, map[string]string{"ownership": "consumer", "reclaims": "for_consumer"}[name], m.paths)
+		return m.word(t, column, m.paths)
 	}},
 	{"reason changed", func(m *mutator, name string, t *decision.Table) string {
 		switch name {

@@ -47,6 +47,7 @@ type Reader struct {
 // head is what a cycle's row of cycles says of its other tables.
 type head struct {
 	state    [sets]int64       // the cycles that hold the state tables
+	standing int64             // from which on the rows of what stands count; 0: the cycle does not have them
 	revision int64             // of the policy
 	files    map[string]string // seals of the files of the cycle's range
 }
@@ -225,7 +226,8 @@ func (r *Reader) Decided() (names []string) {
 }
 
 // Holder is the cycle whose files hold a table as it is in a cycle: for state tables the one
-// that cycles names, for keyframes the nearest that is not later, else the cycle itself.
+// that cycles names, for what stands the first of those whose rows count (0: there is none), for keyframes the nearest
+// that is not later, else the cycle itself.
 func (r *Reader) Holder(name string, cycle int64) (int64, error) {
 	if err := r.known(name, cycle); err != nil {
 		return 0, err
@@ -233,6 +235,10 @@ func (r *Reader) Holder(name string, cycle int64) (int64, error) {
 	if s, ok := setOf[name]; ok {
 		h, err := again(r, func() (head, error) { return r.head(cycle) })
 		return h.state[s], err
+	}
+	if decision.IsStanding(name) {
+		h, err := again(r, func() (head, error) { return r.head(cycle) })
+		return h.standing, err
 	}
 	if !isKeyframe(name) {
 		return cycle, nil
@@ -292,13 +298,19 @@ func (r *Reader) known(name string, cycle int64) error {
 }
 
 // Table is a table as it is in a cycle, without the column cycle. State tables and keyframes
-// come from the cycle that Holder names. It reads one file, and one of cycles.
+// come from the cycle that Holder names: it reads one file, and one of cycles. What stands comes from the files since
+// that cycle.
 func (r *Reader) Table(name string, cycle int64) (*decision.Table, error) {
 	holder, err := r.Holder(name, cycle)
 	if err != nil {
 		return nil, err
 	}
-	t, err := again(r, func() (*decision.Table, error) { return r.rows(name, holder, holder) })
+	t, err := again(r, func() (*decision.Table, error) {
+		if decision.IsStanding(name) {
+			return r.standing(name, cycle)
+		}
+		return r.rows(name, holder, holder)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -307,7 +319,7 @@ func (r *Reader) Table(name string, cycle int64) (*decision.Table, error) {
 }
 
 // Rows are a table's rows of the cycles first … last, with the column cycle. State tables and
-// keyframes begin with the one that holds in first, and then come where they were written.
+// keyframes begin with the one that holds in first, and then come where they were written, as do rows of what stands.
 // More than 2²⁷ rows are an error.
 func (r *Reader) Rows(name string, first, last int64) (*decision.Table, error) {
 	for _, cycle := range []int64{first, last} {
@@ -315,12 +327,12 @@ func (r *Reader) Rows(name string, first, last int64) (*decision.Table, error) {
 			return nil, err
 		}
 	}
-	if _, state := setOf[name]; state || isKeyframe(name) {
+	if _, state := setOf[name]; state || isKeyframe(name) || decision.IsStanding(name) {
 		holder, err := r.Holder(name, first)
 		if err != nil && state {
 			return nil, err
 		}
-		if err == nil {
+		if err == nil && holder > 0 {
 			first = holder
 		}
 	}
@@ -467,6 +479,11 @@ func (r *Reader) head(cycle int64) (head, error) {
 			}
 			h.state[set] = c.Int[row]
 		}
+		c := t.Column("standing_cycle")
+		if c == nil || c.Type != decision.Int || c.Int[row] < 0 || c.Int[row] > n {
+			return head{}, fmt.Errorf("%s: cycle %d does not tell since when rows of what stands count", s.path, n)
+		}
+		h.standing = c.Int[row]
 		r.heads[n] = h
 	}
 	return r.heads[cycle], nil

@@ -2,6 +2,7 @@ package export
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -12,9 +13,13 @@ import (
 // lacked columns.
 const firstSchema = "1"
 
-// silentSchema is the version that lacked the messages of policies and nothing else. Programs that know it and not the
-// present one would count messages among what was decided (D-77).
+// silentSchema is the version that lacked the messages of policies and nothing that came before. Programs that know it
+// and not the next one would count messages among what was decided (D-77).
 const silentSchema = "2"
+
+// decidedSchema is the version that lacked the tables of what stands (D-79). Cycles of it and of earlier ones do not have
+// them.
+const decidedSchema = "3"
 
 // renamed are the columns that have another name since the first schema.
 var renamed = map[string]string{
@@ -28,16 +33,23 @@ var added = map[string][]decision.Column{
 	"inputs.rows":        {{Name: "author", Type: decision.Text}},
 }
 
-// upgrade gives the columns of a file of the first schema as they are now. from are their places in the file, -1 for
+// addedLast are those that came with the present schema.
+var addedLast = map[string][]decision.Column{"cycles.shortfalls_cycle": {{Name: "standing_cycle"}}}
+
+// upgrade gives the columns of a file of an earlier schema as they are now. from are their places in the file, -1 for
 // those that it lacks.
-func upgrade(table string, old []decision.Column) (columns []decision.Column, from []int) {
+func upgrade(table, schema string, old []decision.Column) (columns []decision.Column, from []int) {
 	for i, c := range old {
 		was := table + "." + c.Name
-		if name, ok := renamed[was]; ok {
+		if name, ok := renamed[was]; ok && schema == firstSchema {
 			c.Name = name
 		}
 		columns, from = append(columns, c), append(from, i)
-		for _, c := range added[was] {
+		more := addedLast[was]
+		if schema == firstSchema {
+			more = slices.Concat(added[was], more)
+		}
+		for _, c := range more {
 			columns, from = append(columns, c), append(from, -1)
 		}
 	}
@@ -47,6 +59,12 @@ func upgrade(table string, old []decision.Column) (columns []decision.Column, fr
 // missing fills a column that the file lacks: without values, or with 0.
 func (b *builder) missing(i int) {
 	c, rows := &b.table.Columns[i], len(b.table.Columns[0].Int)
+	if before := len(c.Int); c.Optional && before < rows {
+		if c.Null == nil {
+			c.Null = make([]bool, before)
+		}
+		c.Null = append(c.Null, slices.Repeat([]bool{true}, rows-before)...)
+	}
 	for c.Type == decision.Text && len(c.Code) < rows {
 		c.Code = append(c.Code, decision.Null)
 	}

@@ -1,6 +1,7 @@
 -- Views of this decision log for DuckDB, one for each table, written by stint with the log. They have the rows of published cycles
--- alone, each once, whatever compaction is doing; consumers, amounts, shares and shortfalls have their rows of every cycle, also of
--- those in which they were not written because nothing had changed. So a query needs no rule of how the files are kept.
+-- alone, each once, whatever compaction is doing; consumers, amounts, shares, shortfalls, loans, sub_allocations and attributes have
+-- their rows of every cycle, also of those in which nothing of them was written because nothing had changed. So a query needs no
+-- rule of how the files are kept.
 --
 --     cd LOG && duckdb -init views.sql
 --     SELECT consumer, held, short FROM consumers WHERE leaf AND cycle = (SELECT max(cycle) FROM cycles);
@@ -16,7 +17,8 @@ CREATE OR REPLACE MACRO log_rows(folder) AS TABLE
 -- Columns that have another name in logs of the first schema are joined here and below.
 CREATE OR REPLACE VIEW log_cycles AS
     SELECT * EXCLUDE ("window") REPLACE (coalesce(time_window, "window") AS time_window)
-    FROM (FROM log_rows('cycles') UNION ALL BY NAME SELECT NULL::VARCHAR AS time_window, NULL::VARCHAR AS "window" WHERE false)
+    FROM (FROM log_rows('cycles')
+        UNION ALL BY NAME SELECT NULL::VARCHAR AS time_window, NULL::VARCHAR AS "window", NULL::BIGINT AS standing_cycle WHERE false)
     QUALIFY row_number() OVER (PARTITION BY cycle ORDER BY split_part(log_file, '-', 1), split_part(log_file, '-', 2) DESC) = 1;
 
 CREATE OR REPLACE VIEW cycles AS
@@ -67,6 +69,28 @@ CREATE OR REPLACE VIEW shortfalls AS
     SELECT c.cycle, c.now, r.* EXCLUDE (cycle, log_file)
     FROM log_cycles c JOIN log_cycles w ON w.cycle = c.shortfalls_cycle
     JOIN log_rows('shortfalls') r ON r.cycle = w.cycle AND r.log_file = w.log_file;
+
+-- What stands: rows of what changed since all was written, in the cycle that cycles.standing_cycle names. Of the rows of one key the
+-- latest counts, unless it says that this is gone. Cycles of logs before the fourth schema have no rows.
+CREATE OR REPLACE MACRO log_standing(folder) AS TABLE
+    SELECT c.cycle, c.now, r.* EXCLUDE (cycle, log_file), w.cycle AS log_cycle
+    FROM log_cycles c JOIN log_cycles w ON w.standing_cycle = c.standing_cycle AND w.cycle <= c.cycle
+    JOIN log_rows(folder) r ON r.cycle = w.cycle AND r.log_file = w.log_file
+    WHERE c.standing_cycle > 0;
+CREATE OR REPLACE VIEW loans AS
+    SELECT * EXCLUDE (log_cycle)
+    FROM (FROM log_standing('loans')
+        QUALIFY row_number() OVER (PARTITION BY cycle, plan, lender, borrower, pool ORDER BY log_cycle DESC) = 1)
+    WHERE units > 0;
+CREATE OR REPLACE VIEW sub_allocations AS
+    SELECT * EXCLUDE (log_cycle)
+    FROM (FROM log_standing('sub_allocations')
+        QUALIFY row_number() OVER (PARTITION BY cycle, plan, source, consumer, allocation, sub, first_seen ORDER BY log_cycle DESC) = 1)
+    WHERE wanted IS NOT NULL;
+CREATE OR REPLACE VIEW attributes AS
+    SELECT * EXCLUDE (log_cycle)
+    FROM (FROM log_standing('attributes') QUALIFY rank() OVER (PARTITION BY cycle, host ORDER BY log_cycle DESC) = 1)
+    WHERE attribute IS NOT NULL;
 
 -- Keyframes: what is true after the cycles that have one, the first of each day among them.
 CREATE OR REPLACE VIEW holdings AS

@@ -40,6 +40,7 @@ type Writer struct {
 	disk     disk
 	lock     *os.File
 	state    [sets]written
+	standing int64         // the cycle that wrote what stands whole, since the log was opened; 0: none did
 	complete bool          // whether every table has a file, so that none is missing for those who read files without a Reader
 	views    bool          // whether views.sql has been written
 	full     chan struct{} // told when many cycles are loose
@@ -223,7 +224,7 @@ func (w *Writer) Cycle(c *decision.Cycle, inputs []Input) error {
 	if s.Digest == "" {
 		s.Digest = decision.Digest(c.Tables())
 	}
-	p := publication{w: w, cycle: s.Cycle, now: s.NowUS, state: w.state, metas: []meta{
+	p := publication{w: w, cycle: s.Cycle, now: s.NowUS, state: w.state, standing: w.standing, metas: []meta{
 		{metaSchema, SchemaVersion}, {metaRules, decision.RulesVersion},
 		{metaRevision, strconv.FormatInt(s.Revision, 10)}, {metaDecisions, s.Digest},
 	}}
@@ -231,13 +232,13 @@ func (w *Writer) Cycle(c *decision.Cycle, inputs []Input) error {
 		return p.undo(err)
 	}
 	s.ConsumersCycle, s.SharesCycle = p.state[consumersSet].cycle, p.state[sharesSet].cycle
-	s.ShortfallsCycle = p.state[shortfallsSet].cycle
+	s.ShortfallsCycle, s.StandingCycle = p.state[shortfallsSet].cycle, p.standing
 	cycles := s.Table()
 	if err := p.file(&cycles, append(p.files, meta{metaRows, strconv.Itoa(p.rows)})...); err != nil {
 		return p.undo(err)
 	}
 	w.published(s)
-	w.state, w.complete = p.state, w.complete || p.all
+	w.state, w.standing, w.complete = p.state, p.standing, w.complete || p.all
 	if err := w.disk.syncDir(datePath(w.dir, cyclesTable, s.NowUS)); err != nil {
 		return fmt.Errorf("log %s: %w", w.dir, w.fail(fmt.Errorf("cycle %d is published, but perhaps not on the disk: %w", s.Cycle, err)))
 	}
@@ -276,6 +277,7 @@ type publication struct {
 	w          *Writer
 	cycle, now int64
 	state      [sets]written // once published
+	standing   int64         // likewise
 	metas      []meta        // of every file
 	all        bool          // whether every table gets a file, with rows or not
 	rows       int           // the most that a table has
@@ -290,6 +292,7 @@ func (p *publication) tables(c *decision.Cycle, inputs []Input) error {
 	if c.Keyframe {
 		tables = append(tables, c.Holdings.Table(), c.Hosts.Table(), c.Owners.Table())
 	}
+	tables = append(tables, p.stands(c.Standing)...)
 	if p.newDay() {
 		p.state = [sets]written{} // so that the days before may be dropped
 	}
@@ -301,7 +304,7 @@ func (p *publication) tables(c *decision.Cycle, inputs []Input) error {
 			if content[s] != "" {
 				err = p.file(t, meta{metaContent, content[s]})
 			}
-		} else if t.Rows > 0 || isKeyframe(t.Name) || p.all {
+		} else if t.Rows > 0 || isKeyframe(t.Name) || p.all || decision.IsStanding(t.Name) && p.standing == p.cycle {
 			err = p.file(t)
 		}
 		if err != nil {
@@ -319,6 +322,21 @@ func (p *publication) tables(c *decision.Cycle, inputs []Input) error {
 		}
 	}
 	return nil
+}
+
+// stands notes since when the rows of what stands count, and gives those of the cycle. Where a cycle has none, those of
+// later ones say nothing until they are whole.
+func (p *publication) stands(s *decision.Standing) []decision.Table {
+	switch {
+	case s == nil:
+		p.standing = 0
+		return new(decision.Standing).Tables()
+	case s.Whole:
+		p.standing = p.cycle
+	case p.standing == 0:
+		panic("BUG: the log does not know what changed of what stands")
+	}
+	return s.Tables()
 }
 
 // logged are a cycle's tables as the log has them: with where each consumer stands, who gave a policy, and why.

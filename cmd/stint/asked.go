@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/stintd/stint/core/engine"
 	"github.com/stintd/stint/core/explain"
+	"github.com/stintd/stint/core/standing"
 	"github.com/stintd/stint/export"
 )
 
@@ -38,7 +39,8 @@ func askedOf(r *export.Reader, log string, cycle int64) (*explain.Asked, error) 
 			return nil, err
 		}
 	}
-	return &explain.Asked{Requests: engine.Requests(b.state), Inventory: engine.Inventory(b.state)}, nil
+	stands := standing.Keep(b.state, nil, standing.Frozen())
+	return &explain.Asked{Requests: stands.Requests(), Inventory: stands.Inventory()}, nil
 }
 
 // lastInputs leaves of inputs, in order, those that tell what is asked for at their end: policies, and of hosts and of

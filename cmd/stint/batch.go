@@ -15,6 +15,7 @@ import (
 	"github.com/stintd/stint/core/engine"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/scenario"
+	"github.com/stintd/stint/core/standing"
 	"github.com/stintd/stint/ingest/table"
 )
 
@@ -68,6 +69,7 @@ type batch struct {
 	state  *cluster.State
 	runner cycle.Runner
 	out    decision.Cycle
+	stands standing.Recorder // what the log was told of what stands
 
 	force         bool     // a policy may leave consumers with holdings out (PLAN-4)
 	reportUnknown bool     // take demand of unknown consumers as a shortfall

@@ -21,8 +21,8 @@ func newQuery() *cobra.Command {
 		Use:   "query --log LOG|--server URL TABLE|--bound",
 		Short: "Prints a table of a decision log or of a service",
 		Long: `Prints a table of a decision log, or of a running service (one cycle at a time). State tables (consumers, amounts, shares, shortfalls) are
-shown as of the cycle, keyframes (holdings, hosts, owners) as of the last one up to it, other tables as
-what happened in it. consumers has the columns of amounts too, one per dimension: held_ncpus,
+shown as of the cycle, and so is what stands (loans, sub_allocations, attributes), with --cycle all as it
+changed; keyframes (holdings, hosts, owners) as of the last one up to it, other tables as what happened in it. consumers has the columns of amounts too, one per dimension: held_ncpus,
 static_quota_ncpus.
 
 Columns without any value are left out, and the rest is made to fit the terminal (or what COLUMNS says;
@@ -33,6 +33,7 @@ which dimensions are scarce: see stint bench --help.`,
 		Example: `  stint query --log demo/log consumers
   stint query --log demo/log grants --cycle all --where consumer=/Markets/Credit/Pricing --output csv
   stint query --log demo/log shortfalls --where reason=fragmented
+  stint query --log demo/log sub_allocations --where consumer=/Markets/Credit/Pricing
   stint query --log demo/log cycles --cycle all --output json
   stint query --log demo/log --bound
   stint query --server http://grid:7468 --token-file token shortfalls`,

@@ -214,7 +214,9 @@ func (b *batch) write(o *runOptions, inputs []*given, nowUS int64, stderr io.Wri
 	status := progress(stderr)
 	defer status("")
 	for n := 1; ; n++ {
+		before := b.state.NowUS
 		b.cycle(nowUS)
+		b.out.Standing = b.stands.Record(b.state, b.out.Summary.StateDue(before))
 		last := n == o.cycles && !o.untilStable || o.untilStable && b.stable()
 		if last && !b.out.Keyframe { // so that what is held at the end can be told without the cycles before
 			b.runner.Keyframe(&b.out)

@@ -11,7 +11,7 @@ import (
 
 // saveForm is the form of a saved state. A field that comes later raises it and is named if c.Since(of that form): states
 // that were saved before are still loaded, and the field is as it was made.
-const saveForm = 4
+const saveForm = 5
 
 // Save names all that later cycles depend on, to be written: see pack.Coder. Until Hold has returned nobody may change the
 // state. What can be made of the rest is left out (Load says what), and so is the policy, of which its keeper has the text.
@@ -206,6 +206,11 @@ func (b *Subs) fields(c *pack.Coder) {
 	pack.Column(c, &b.Turns)
 	pack.Column(c, &b.seen)
 	pack.Column(c, &b.free)
+	if c.Since(5) {
+		pack.Column(c, &b.FirstSeen)
+	} else {
+		b.FirstSeen = make([]int64, len(b.Seq))
+	}
 }
 
 func (h *Holdings) fields(c *pack.Coder) {

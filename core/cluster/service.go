@@ -424,6 +424,6 @@ func (s *State) reserve(rows int) {
 	b.Need, b.MaxPerHost, b.Wanted = slices.Grow(b.Need, rows), slices.Grow(b.MaxPerHost, rows), slices.Grow(b.Wanted, rows)
 	b.Held, b.Pair, b.First = slices.Grow(b.Held, rows), slices.Grow(b.Pair, rows), slices.Grow(b.First, rows)
 	b.Next, b.Seq, b.Orphan = slices.Grow(b.Next, rows), slices.Grow(b.Seq, rows), slices.Grow(b.Orphan, rows)
-	b.Turns, b.seen, b.noted = slices.Grow(b.Turns, rows), slices.Grow(b.seen, rows), slices.Grow(b.noted, rows)
+	b.FirstSeen, b.Turns, b.seen, b.noted = slices.Grow(b.FirstSeen, rows), slices.Grow(b.Turns, rows), slices.Grow(b.seen, rows), slices.Grow(b.noted, rows)
 	b.prev, b.after, b.before = slices.Grow(b.prev, rows), slices.Grow(b.after, rows), slices.Grow(b.before, rows)
 }

@@ -138,6 +138,7 @@ type Subs struct {
 	First      []HoldingID // its holdings, newest first
 	Next       []SubID     // the allocation's next, in row order
 	Seq        []int64     // order of first sight
+	FirstSeen  []int64     // the cycle after that; 0: not known, of a state that was saved before this was
 	Orphan     []bool      // no plan has it any more, what it holds is under reclaim (PLAN-4)
 	Turns      []int8      // odd when fair share last took from it: how often that and its taking for it came in turn (docs/shares.md)
 	seen       []int32     // the snapshot that named it last, or unnamed

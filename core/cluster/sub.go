@@ -129,6 +129,7 @@ func (s *State) newSub(key subKey) SubID {
 		b.First = append(b.First, 0)
 		b.Next = append(b.Next, 0)
 		b.Seq = append(b.Seq, 0)
+		b.FirstSeen = append(b.FirstSeen, 0)
 		b.Orphan = append(b.Orphan, false)
 		b.Turns = append(b.Turns, 0)
 		b.seen = append(b.seen, 0)
@@ -139,7 +140,7 @@ func (s *State) newSub(key subKey) SubID {
 	b.Source[id], b.Plan[id], b.Consumer[id], b.Alloc[id] = s.Alloc.Source[a], s.Alloc.Plan[a], s.Alloc.Consumer[a], a
 	b.Name[id], b.Shape[id], b.Need[id], b.MaxPerHost[id] = key.name, key.shape, NoID, plan.Unlimited
 	b.Wanted[id], b.Held[id], b.First[id], b.Next[id], b.Seq[id], b.Pair[id] = 0, 0, NoID, NoID, s.sequence, NoID
-	b.Orphan[id], b.Turns[id] = false, 0
+	b.Orphan[id], b.Turns[id], b.FirstSeen[id] = false, 0, s.Cycle+1
 	s.subOf[key] = id
 	last := s.Alloc.Last[a]
 	if b.prev[id] = last; last != NoID {

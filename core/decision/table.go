@@ -369,6 +369,7 @@ type Summary struct {
 	ConsumersCycle        int64
 	SharesCycle           int64
 	ShortfallsCycle       int64
+	StandingCycle         int64 // from which on the rows of Standing count; 0: they are not there
 }
 
 // Stages are the names of the seven stages (SPEC chapter 2).
@@ -415,7 +416,7 @@ func (s *Summary) Table() Table {
 	}
 	t.Columns = append(t.Columns, Column{Name: "inputs", Type: List, Lists: [][]string{s.Inputs}},
 		word("decisions_digest", s.Digest), one("consumers_cycle", s.ConsumersCycle),
-		one("shares_cycle", s.SharesCycle), one("shortfalls_cycle", s.ShortfallsCycle))
+		one("shares_cycle", s.SharesCycle), one("shortfalls_cycle", s.ShortfallsCycle), one("standing_cycle", s.StandingCycle))
 	return t
 }
 
@@ -436,6 +437,7 @@ type Cycle struct {
 	Hosts      Hosts       // filled on demand: keyframes
 	Owners     Owners      // filled on demand: keyframes
 	Keyframe   bool        // whether Holdings, Hosts and Owners are filled
+	Standing   *Standing   // what is new of what stands besides, for the log; nil where nobody asked for it
 	State      io.WriterTo // the state after the cycle, saved, for the log; nil where it gets none
 }
 

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/standing"
 )
 
 // retryDelay is how long the record of a cycle waits when there is no room for it.
@@ -92,62 +92,51 @@ func (e *Engine) decide(nowUS int64) {
 func (e *Engine) finish(lastUS int64) {
 	s := &e.out.Summary
 	old := e.view.Load()
-	held, standing := old.Holdings, old.Standing
+	held, stands := old.Holdings, old.Standing
 	if s.UnitsGranted > 0 || s.UnitsReleased > 0 || s.UnitsReclaimed > 0 || s.Restated || s.Relabelled || held == nil {
 		held = nil // is made below, after the events can be read
 	}
-	if held == nil || len(e.pending) > 0 || standing == nil {
-		standing = nil
+	if held == nil || len(e.pending) > 0 {
+		stands = nil
 	}
 	if s.KeyframeDue(lastUS) {
 		e.runner.Keyframe(&e.out)
 	}
-	dict := freezer()
+	dict := standing.Frozen()
 	e.frozen, e.inForce = e.out.Freeze(e.frozen, dict), e.policy
 	e.remember(e.frozen)
 	if held != nil {
 		held = &Holdings{Table: held.Table, Cycle: s.Cycle}
 	}
-	if standing != nil {
-		standing = standing.after(s.Cycle)
+	if stands != nil {
+		stands = stands.after(s.Cycle)
 	}
-	e.publishWith(held, standing)
+	e.publishWith(held, stands)
 	e.o.Step("published")
-	if e.lane != nil {
-		e.lane.push(e.logged(lastUS), e.pending)
-	}
-	e.pending = nil
 	if held == nil {
 		held = e.holdings(dict)
 	}
-	if standing == nil {
-		e.publishWith(held, e.standing(old.Standing, dict))
+	if stands == nil {
+		stands = e.standing(old.Standing, dict)
+		e.publishWith(held, stands)
 	}
+	if e.lane != nil {
+		e.lane.push(e.logged(lastUS, stands.columns), e.pending)
+	}
+	e.pending = nil
 }
 
-// logged is the last cycle as the log gets it: where that is due with a copy of the state, taken now, before the next input changes it.
-func (e *Engine) logged(lastUS int64) *decision.Cycle {
-	if !e.frozen.Summary.StateDue(lastUS) {
-		return e.frozen
+// logged is the last cycle as the log gets it: with what is new of what stands, all of it and a copy of the state where
+// that is due. The copy is taken now, before the next input changes the state.
+func (e *Engine) logged(lastUS int64, stands *standing.Columns) *decision.Cycle {
+	c := *e.frozen // readers of the frozen one need neither, and it stays long
+	if e.frozen.Summary.StateDue(lastUS) {
+		c.Standing, c.State = stands.Whole(), e.state.Frame()
+	} else {
+		c.Standing = stands.Since(e.told)
 	}
-	c := *e.frozen // readers of the frozen one need no state, and it stays long
-	c.State = e.state.Frame()
+	e.told = stands
 	return &c
-}
-
-// freezer gives the frozen form of each dictionary, the same one each time.
-func freezer() func(decision.Dict) decision.Dict {
-	frozen := map[*cluster.Names]*cluster.Names{}
-	return func(d decision.Dict) decision.Dict {
-		names, ok := d.(*cluster.Names)
-		if !ok {
-			return d
-		}
-		if frozen[names] == nil {
-			frozen[names] = names.Frozen()
-		}
-		return frozen[names]
-	}
 }
 
 // remember keeps the events of a cycle for those who read changes, and forgets the oldest beyond the limits.

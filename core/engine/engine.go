@@ -21,6 +21,7 @@ import (
 	"github.com/stintd/stint/core/cycle"
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/pack"
+	"github.com/stintd/stint/core/standing"
 )
 
 // Journal keeps records durably; core/journal is one. An error of Append that IsFull recognises leaves it as it was.
@@ -156,8 +157,9 @@ type Engine struct {
 	soughtUS int64 // when no source was found last that may be forgotten
 
 	policy  *PolicyView
-	inForce *PolicyView     // in the last cycle
-	frozen  *decision.Cycle // the last cycle
+	inForce *PolicyView       // in the last cycle
+	frozen  *decision.Cycle   // the last cycle
+	told    *standing.Columns // what stood when the log was told last; nil: it was not
 	recent  []*decision.Cycle
 	rows    int // of recent
 

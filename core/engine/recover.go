@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/stintd/stint/core/standing"
 )
 
 // ErrRefused is in the chain of what Replay gives when an input is refused that an unfinished write may have left.
@@ -95,11 +97,11 @@ func (e *Engine) replayed(lastUS int64) {
 	if !logged && s.KeyframeDue(lastUS) {
 		e.runner.Keyframe(&e.out)
 	}
-	e.frozen, e.inForce = e.out.Freeze(e.frozen, freezer()), e.policy
+	e.frozen, e.inForce = e.out.Freeze(e.frozen, standing.Frozen()), e.policy
 	e.remember(e.frozen)
 	if !logged {
 		e.lane.hold(bytesOf(e.pending))
-		e.lane.push(e.logged(lastUS), e.pending)
+		e.lane.push(e.logged(lastUS, standing.Keep(e.state, e.told, standing.Frozen())), e.pending)
 	}
 	e.pending = nil
 }
@@ -126,12 +128,12 @@ func (e *Engine) Recovered() error {
 		e.state.Accepted = false
 	}
 	var held *Holdings
-	var standing *Standing
+	var stands *Standing
 	if e.frozen != nil {
-		dict := freezer()
-		held, standing = e.holdings(dict), e.standing(nil, dict)
+		dict := standing.Frozen()
+		held, stands = e.holdings(dict), e.standing(nil, dict)
 	}
-	e.publishWith(held, standing)
+	e.publishWith(held, stands)
 	if e.state != nil {
 		e.o.Log.Info("recovered", "cycle", e.state.Cycle, "now", time.UnixMicro(e.state.NowUS).UTC(), "revision", e.state.Revision, "inputs", e.lastSeq)
 	}

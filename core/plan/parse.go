@@ -36,7 +36,7 @@ func Parse(file string, text []byte) (*Policy, error) { return parsePolicy(file,
 
 // ParseAccepted is Parse of a policy file that was in force once: it may have been taken before some of today's faults
 // were known, and what was acknowledged must start again. Such faults are passed over: children that own more than their
-// parent (MD-2), and system services without a slot of their own (PLAN-6).
+// parent (MD-2), system services without a slot of their own (PLAN-6), and dimensions that are called as a newer column.
 func ParseAccepted(file string, text []byte) (*Policy, error) { return parsePolicy(file, text, true) }
 
 func parsePolicy(file string, text []byte, accepted bool) (*Policy, error) {
@@ -138,6 +138,10 @@ amounts capacity used granted
 author message digest kind format bytes rows
 name type model`)
 
+// reservedSince are names that columns have since tables came that had not been there: a policy that was accepted
+// before may have a dimension of such a name.
+var reservedSince = strings.Fields("borrower under_recall first_seen wanted attribute value min_units standing_cycle")
+
 func (r *reader) dimensions(p *Policy, v value) {
 	list, _ := r.list(v, DimensionsMax)
 	for _, one := range list {
@@ -146,7 +150,7 @@ func (r *reader) dimensions(p *Policy, v value) {
 		case !ok:
 		case !dimensionName.MatchString(s):
 			r.fault(one, "a dimension's name is a small letter and at most 30 small letters, digits and _ after it")
-		case slices.Contains(reserved, s):
+		case slices.Contains(reserved, s) || !r.accepted && slices.Contains(reservedSince, s):
 			r.fault(one, "is no name for a dimension: a column of stint's tables has it")
 		case slices.Contains(p.Dimensions, s):
 			r.fault(one, "the dimension is listed twice")

@@ -50,14 +50,17 @@ const tolerance = 1e-4
 const consumersName = "consumers"
 
 // schema is every table of SPEC chapter 8 with its columns, without rows.
-func schema() []decision.Table {
+func schema(policy *plan.Policy) []decision.Table {
 	var c decision.Cycle
-	return slices.Concat([]decision.Table{c.Summary.Table()}, c.Tables(), []decision.Table{c.Holdings.Table(), c.Hosts.Table(), c.Owners.Table()})
+	var s decision.Standing
+	figures := decision.NewFigures(policy.Dimensions, len(policy.SlotPlans) > 0)
+	s.Loans.Amounts, s.SubAllocations.Size = figures, figures
+	return slices.Concat([]decision.Table{c.Summary.Table()}, c.Tables(), []decision.Table{c.Holdings.Table(), c.Hosts.Table(), c.Owners.Table()}, s.Tables())
 }
 
 // tableOf is the schema of a table under a policy: with a column per dimension where the dimensions are columns.
 func tableOf(name string, policy *plan.Policy) (decision.Table, bool) {
-	tables := schema()
+	tables := schema(policy)
 	i := slices.IndexFunc(tables, func(t decision.Table) bool { return t.Name == name })
 	if i < 0 {
 		return decision.Table{}, false
@@ -144,7 +147,7 @@ func (f *file) table(at ast.Node, name string, policy *plan.Policy) (decision.Ta
 	t, ok := tableOf(name, policy)
 	if !ok {
 		var known []string
-		for _, t := range schema() {
+		for _, t := range schema(policy) {
 			known = append(known, t.Name)
 		}
 		return t, f.fail(at, "there is no table %q; there are %s", name, strings.Join(known, ", "))

@@ -7,6 +7,7 @@ import (
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/cycle"
 	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/standing"
 )
 
 // missesMax bounds the misses that a result lists; past it they are only counted.
@@ -20,7 +21,8 @@ type player struct {
 	out    decision.Cycle
 	result *Result
 	ends   ends
-	to     Recorder // nil: nobody is told
+	to     Recorder          // nil: nobody is told
+	stands standing.Recorder // of what stands
 }
 
 // Play plays a scenario from an empty cluster and compares its decisions with what each step expects. Misses
@@ -89,6 +91,7 @@ func (p *player) step(i int) error {
 				return err
 			}
 		}
+		before := p.state.NowUS
 		p.decide(now)
 		p.result.Cycles++
 		p.ends.observe(&p.out, now)
@@ -98,6 +101,9 @@ func (p *player) step(i int) error {
 				Note: fmt.Sprintf("not stable after %d cycles: the last one granted %d, reclaimed %d and released %d units",
 					n, p.out.Summary.UnitsGranted, p.out.Summary.UnitsReclaimed, p.out.Summary.UnitsReleased)})
 			last = true
+		}
+		if p.to != nil {
+			p.out.Standing = p.stands.Record(p.state, p.out.Summary.StateDue(before))
 		}
 		if st.expect.keyframe {
 			p.runner.Keyframe(&p.out)

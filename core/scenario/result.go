@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/standing"
 )
 
 // Result is how a scenario went.
@@ -109,6 +110,12 @@ func (c *checker) table(seen map[string]*decision.Table, name string) *decision.
 		t = c.out.Hosts.Table()
 	case "owners":
 		t = c.out.Owners.Table()
+	case "loans", "sub_allocations", "attributes":
+		for _, one := range standing.Keep(c.state, nil, standing.Frozen()).Whole().Tables() {
+			if seen[one.Name] = &one; one.Name == name {
+				t = one
+			}
+		}
 	case consumersName:
 		consumers, amounts := c.out.Consumers.Table(), c.out.Amounts.Table()
 		t = decision.Wide(&consumers, &amounts)

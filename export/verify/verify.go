@@ -95,6 +95,8 @@ type verifier struct {
 	blind           bool             // the policy could not be read
 	firstKnown      int64            // the first reclaim issued since what is held was taken from a keyframe
 	clearUS         int64            // when all that was under reclaim then is over
+	stood           *stands          // what the tables of what stands say; nil: not known
+	adopted         bool             // what is wanted was taken from the tables once
 }
 
 // timesMost is of how many cycles the times are known.
@@ -200,6 +202,7 @@ func (v *verifier) run(cycle int64) {
 	v.shortfalls()
 	v.promises()
 	v.summary(head)
+	v.standing()
 	v.last, v.lastCycle = v.now, cycle
 }
 
@@ -446,6 +449,7 @@ func (v *verifier) dim() bool { return v.now < v.clearUS }
 // adopt goes on after files that could not be read: what is held is what the keyframe says, what is wanted that and
 // what is short.
 func (v *verifier) adopt() {
+	v.adopted = true
 	t := v.table["holdings"]
 	keys, labels, host, units, granted := t.keys(), t.labels(), t.words["host"], t.number["units"], t.number["granted"]
 	for _, at := range slices.Collect(maps.Keys(v.m.piles)) {

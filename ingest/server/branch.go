@@ -92,9 +92,9 @@ var cuts = map[string]cut{
 	"changes": {by: []string{"consumer"}}, "requests": {by: []string{"consumer"}},
 	"holdings": {by: []string{"consumer", "lender"}, masked: []string{"source", "allocation", "sub"}},
 	"reclaims": {by: []string{"consumer", "for_consumer"}, masked: []string{"allocation", "sub"}},
-	"loans":    {by: []string{"lender", "borrower"}},
+	"loans":    {by: []string{"lender", "borrower"}}, "sub_allocations": {by: []string{"consumer"}},
 
-	"cycles": {all: true}, "hosts": {all: true}, "plans": {all: true},
+	"cycles": {all: true}, "hosts": {all: true}, "attributes": {all: true}, "plans": {all: true},
 	"curve": {all: true}, "sources": {all: true}, // the call saw to it
 }
 

@@ -65,6 +65,9 @@ func (s *Server) checkPlan(q *request) error {
 	refused := in.Policy.Follows(was, force)
 	if refused == nil && !s.o.LogAlone {
 		refused = q.who.mayPut(q.engine.View().Policy, in)
+		if newest := q.engine.View().Policy; refused == nil && q.who.Role == RoleConsumerAdmin && newest != nil {
+			refused = principal{q.who}.MayPlan(newest.Policy, newest.Text, in.Body) // as when it is put
+		}
 	}
 	if refused == nil && !s.o.LogAlone {
 		err := q.engine.Ask(func(state *cluster.State) error {

@@ -61,16 +61,35 @@ func (s *Server) getLoans(q *request) error {
 	if err != nil || same {
 		return err
 	}
-	t, err := s.madeOf(w, n, "loans", func(held, requests *decision.Table) *decision.Table {
-		lender := held.Column("lender")
-		lent := func(row int) bool { return lender.Code[row] != decision.Null }
-		return sumBy(held, requests, []string{"plan", "lender", "consumer", "pool"}, lent).
-			table("loans", []string{"plan", "lender", "borrower", "pool"}, "under_recall")
-	})
-	if err != nil {
+	var t *decision.Table
+	if v := w.view; v != nil && n == w.last {
+		t = v.Standing.Loans()
+	} else if t, err = s.history.loans(n); err != nil {
 		return err
 	}
 	return q.table(t, t, all(t), n)
+}
+
+// loans is who had what of whom after a cycle. Where the log does not have that table it is made of what was held.
+func (h *history) loans(n int64) (*decision.Table, error) {
+	stands := false
+	err := h.reading(n, func(r *export.Reader) error {
+		_, stands = r.Stands(n)
+		return nil
+	})
+	if err != nil || stands {
+		return h.table("loans", n)
+	}
+	held, err := h.held(n)
+	if err != nil {
+		return nil, err
+	}
+	return h.made(n, "loans of holdings", func(*export.Reader) (*decision.Table, error) {
+		lender := held.Column("lender")
+		lent := func(row int) bool { return lender.Code[row] != decision.Null }
+		return sumBy(held, nil, []string{"plan", "lender", "consumer", "pool"}, lent).
+			table("loans", []string{"plan", "lender", "borrower", "pool"}, "under_recall"), nil
+	})
 }
 
 // groupings are the columns by which holdings can be added up.
@@ -143,8 +162,8 @@ func (s *Server) getHosts(q *request) error {
 		return err
 	}
 	by := q.query("by")
-	if by != "" && by != "plan" {
-		return badRequest("parameter by=" + by + ": must be plan")
+	if by != "" && by != "plan" && by != "group" {
+		return badRequest("parameter by=" + by + ": must be plan or group")
 	}
 	w, n, same, err := s.asOf(q)
 	if err != nil || same {
@@ -159,32 +178,41 @@ func (s *Server) getHosts(q *request) error {
 	if by == "" {
 		return q.table(t, t, q.chosen(t), n)
 	}
-	sum := hostsByPlan(t)
+	sum := hostsBy(t, map[string][]string{"plan": {"plan", "state"}, "group": {"plan", "group", "state"}}[by])
 	return q.table(sum, sum, all(sum), n)
 }
 
-// hostsByPlan adds hosts up by plan and state.
-func hostsByPlan(t *decision.Table) *decision.Table {
+// hostsBy adds hosts up by at most three columns.
+func hostsBy(t *decision.Table, by []string) *decision.Table {
 	var m melding
-	plan, state := m.codes(t.Column("plan")), m.codes(t.Column("state"))
-	row := map[[2]int32]int{}
-	var keys [2][]int32
+	var of, keys [3][]int32
+	for i, name := range by {
+		of[i] = m.codes(t.Column(name))
+	}
+	row := map[[3]int32]int{}
 	var hosts []int64
 	to := make([]int, t.Rows)
 	for i := range t.Rows {
-		k := [2]int32{plan[i], state[i]}
-		at, ok := row[k]
-		if !ok {
-			at = len(hosts)
-			row[k] = at
-			keys[0], keys[1], hosts = append(keys[0], k[0]), append(keys[1], k[1]), append(hosts, 0)
+		var k [3]int32
+		for n := range by {
+			k[n] = at(of[n], i)
 		}
-		hosts[at]++
-		to[i] = at
+		place, ok := row[k]
+		if !ok {
+			place = len(hosts)
+			row[k], hosts = place, append(hosts, 0)
+			for n := range by {
+				keys[n] = append(keys[n], k[n])
+			}
+		}
+		hosts[place]++
+		to[i] = place
 	}
-	out := &decision.Table{Name: "hosts", Rows: len(hosts), Columns: []decision.Column{
-		m.text("plan", keys[0]), m.text("state", keys[1]), ints("hosts", hosts),
-	}}
+	out := &decision.Table{Name: "hosts", Rows: len(hosts)}
+	for n, name := range by {
+		out.Columns = append(out.Columns, m.text(name, keys[n]))
+	}
+	out.Columns = append(out.Columns, ints("hosts", hosts))
 	for i := range t.Columns {
 		c := &t.Columns[i]
 		if c.Type != decision.Int {
@@ -249,8 +277,37 @@ func (h *history) hosts(n int64) (*decision.Table, error) {
 			at += len(dims)
 			t.Columns[at].Int[to], t.Columns[at].Null[to] = used[i], false
 		}
-		return t, nil
+		return t, addGroups(r, n, t)
 	})
+}
+
+// addGroups adds the column `group` to a table of hosts of the log, by the attributes that it tells: of several groups the
+// first.
+func addGroups(r *export.Reader, n int64, t *decision.Table) error {
+	if _, ok := r.Stands(n); !ok {
+		return nil
+	}
+	attributes, err := r.Table("attributes", n)
+	if err != nil {
+		return err
+	}
+	var m melding
+	host, attribute, value := m.codes(attributes.Column("host")), m.codes(attributes.Column("attribute")), m.codes(attributes.Column("value"))
+	group, of := m.names.InternString("group"), map[int32]int32{}
+	for i := range host {
+		if _, known := of[host[i]]; attribute[i] == group && !known {
+			of[host[i]] = value[i]
+		}
+	}
+	codes := m.codes(t.Column("host"))
+	for i, h := range codes {
+		var ok bool
+		if codes[i], ok = of[h]; !ok {
+			codes[i] = decision.Null
+		}
+	}
+	t.Columns = append(t.Columns, m.text("group", codes))
+	return nil
 }
 
 // getDemand gives what a source asks for, as of the last cycle.

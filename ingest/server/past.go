@@ -84,6 +84,9 @@ func unread(err error) error {
 	if err == nil || errors.As(err, &p) {
 		return err
 	}
+	if errors.Is(err, export.ErrNotWritten) {
+		return problem{Type: "not-found", Status: 404, Detail: err.Error()}
+	}
 	if errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), "was dropped") {
 		return problem{Type: "compacted", Status: 410, Detail: "the decision log does not have this any more: " + err.Error()}
 	}

@@ -333,7 +333,11 @@ func (s *Server) getTable(q *request) error {
 		return err
 	}
 	which, name, _ := strings.Cut(q.rest, "/")
-	w, err := s.began(q)
+	begun := s.began
+	if decision.IsStanding(name) {
+		begun = s.settled
+	}
+	w, err := begun(q)
 	if err != nil {
 		return err
 	}
@@ -380,6 +384,9 @@ func (s *Server) decisions(w shown, n int64, name string) (t *decision.Table, ke
 			if t.Name == name {
 				return &t, cycleTable{v.Last, name}, nil
 			}
+		}
+		if decision.IsStanding(name) {
+			return v.Standing.Table(name), v.Standing.Table(name), nil
 		}
 	}
 	t, err = s.history.table(name, n)

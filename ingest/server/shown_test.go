@@ -116,7 +116,7 @@ func TestShownFromLog(t *testing.T) {
 		t.Errorf("nobody borrows: %s", loans)
 	}
 	// The log tells the use of hosts as of its last keyframe, which is the first cycle here.
-	if got := s.must(200, "GET", "/v1/hosts?cycle=1&host=h1&format=csv", "").body; !strings.Contains(got, "pool,h1,ok,4,,4,\n") {
+	if got := s.must(200, "GET", "/v1/hosts?cycle=1&host=h1&format=csv", "").body; !strings.Contains(got, "pool,h1,ok,4,,4,,pool\n") {
 		t.Error(got)
 	}
 	if got := s.must(200, "GET", "/v1/hosts?format=csv", "").body; !strings.Contains(got, "\npool,h1,ok,4,,") || !strings.Contains(got, ",r1\n") ||
@@ -125,6 +125,10 @@ func TestShownFromLog(t *testing.T) {
 	}
 	if got := s.must(200, "GET", "/v1/hosts?by=plan&format=csv", "").body; !strings.Contains(got, "\nmd,ok,2,0,16,0,14\n") {
 		t.Error(got)
+	}
+	now, logged := s.must(200, "GET", "/v1/hosts?by=group&format=csv", "").body, s.must(200, "GET", "/v1/hosts?by=group&cycle=1&format=csv", "").body
+	if !strings.Contains(now, "\nmd,big,ok,2,0,16,0,14\n") || !strings.Contains(logged, "\nmd,big,ok,2,") {
+		t.Error(now, logged)
 	}
 }
 

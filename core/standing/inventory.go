@@ -1,4 +1,4 @@
-package engine
+package standing
 
 import (
 	"github.com/stintd/stint/core/cluster"
@@ -6,21 +6,10 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// Inventory is the table of what requirements may ask of hosts: plan, host and state, a column of whole numbers for
-// each dimension, and the attributes: numbers as floats, texts as texts, true and false as the whole numbers 1 and 0.
-// Capacity is the host's own, without overcommit. O(hosts × columns).
-func Inventory(s *cluster.State) *decision.Table { return columnsOf(s).inventory() }
-
-// Requests is the table of what is asked for, a row for each sub-allocation. O(sub-allocations).
-func Requests(s *cluster.State) *decision.Table { return columnsOf(s).requests() }
-
-// columnsOf copies the columns of a state, which nobody may change meanwhile.
-func columnsOf(s *cluster.State) *keptColumns {
-	return keep(s, &keptColumns{}, func(d decision.Dict) decision.Dict { return d })
-}
-
-// inventory makes the table of what requirements may ask of hosts. O(hosts × columns).
-func (k *keptColumns) inventory() *decision.Table {
+// Inventory is the table of what requirements may ask of hosts: plan, host and state, a column of whole numbers for each
+// dimension, and the attributes: numbers as floats, texts as texts, true and false as the whole numbers 1 and 0. Capacity
+// is the host's own, without overcommit. O(hosts × columns).
+func (k *Columns) Inventory() *decision.Table {
 	rows := len(k.order)
 	names, states, plans := make([]int32, rows), make([]int32, rows), make([]int32, rows)
 	for row, h := range k.order {
