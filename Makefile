@@ -14,7 +14,7 @@ DATA    ?= ../shared/data
 HISTORIES ?= 2000
 PAGE    ?=
 
-.PHONY: build readme run test test-console pictures check lint soak fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof generate clean
+.PHONY: build readme run test test-console pictures pictures-of check lint soak fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof generate clean
 
 build: ## bin/stint, one file that needs no library of the machine
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -o bin/stint ./cmd/stint
@@ -42,6 +42,9 @@ test-console: ## the console in a Chromium, which it installs where there is non
 
 pictures: ## the pictures of docs/console.md, from the demo
 	STINT_CONSOLE=must STINT_PICTURES=$(CURDIR)/docs/pictures $(GO) test -count=1 -run TestPictures ./ingest/console/browser
+
+pictures-of: ## pictures of all views of a log: make pictures-of LOG=out/openb/log@700 TO=out/pictures
+	STINT_CONSOLE=must STINT_PICTURES_OF=$(abspath $(LOG)) STINT_PICTURES=$(abspath $(TO)) $(GO) test -count=1 -run TestPicturesOf ./ingest/console/browser
 
 check: lint ## vet, staticcheck, import table, formatting, other platforms
 	$(GO) vet ./...

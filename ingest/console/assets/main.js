@@ -14,12 +14,23 @@ const names = { now: "Now", time: "Time", plan: "Plan", loans: "Loans", hosts: "
 const loaded = new Map([["now", Now]]);
 const parts = { time: ["./time.js", "Time"], plan: ["./plan.js", "Plan"], loans: ["./loans.js", "Loans"], hosts: ["./hosts.js", "Hosts"] };
 
+// curves loads what draws curves, which is a script of its own with a sheet of its own.
+const curves = () => Promise.all([
+  added("link", { rel: "stylesheet", href: "/console/uplot-1.6.32.css" }), added("script", { src: "/console/uplot-1.6.32.js" }),
+]);
+
+// added puts an element into the page's head; it is done when that is loaded.
+const added = (name, properties) => new Promise((done, failed) => {
+  const element = Object.assign(document.createElement(name), properties, { onload: done, onerror: failed });
+  document.head.append(element);
+});
+
 function useView(view) {
   const [, tick] = useState(0);
   useEffect(() => {
     if (loaded.has(view)) return;
     const [file, name] = parts[view];
-    import(file).then((m) => {
+    Promise.all([import(file), view === "time" ? curves() : null]).then(([m]) => {
       loaded.set(view, m[name]);
       tick((n) => n + 1);
     }, () => set({ link: false }));

@@ -146,6 +146,23 @@ export function capacityOf(hosts, plan) {
   return all;
 }
 
+// groupsIn are the resource groups of a plan that have anything of a dimension, each with what is used, free and on hosts
+// that are not ok.
+export function groupsIn(hosts, plan, dimension) {
+  const groups = new Map();
+  if (!hosts || !hosts.column("plan")) return groups;
+  for (let row = 0; row < hosts.rows; row++) {
+    if (hosts.get("plan", row) !== plan.name) continue;
+    const [capacity, used] = [hosts.get("capacity_" + dimension, row) || 0, hosts.get("used_" + dimension, row) || 0];
+    const name = hosts.get("group", row) || plan.name;
+    const at = groups.get(name) || { used: 0, free: 0, closed: 0 };
+    at.used += used;
+    at[hosts.get("state", row) === "ok" ? "free" : "closed"] += capacity - used;
+    if (capacity > 0) groups.set(name, at);
+  }
+  return groups;
+}
+
 // shortBy adds shortfalls of a plan up by reason and dimension, the largest first.
 export function shortBy(t, plan) {
   const by = new Map();

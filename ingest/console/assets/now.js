@@ -35,7 +35,7 @@ const Sums = ({ data, plan, focus }) => {
   const all = focus || total(plan);
   const unit = plan.unit + "s";
   const path = focus ? focus.path : null;
-  const one = (name, value, figure, sub) => html`<div class=${"sum sum-" + figure}>
+  const one = (name, value, figure, sub) => html`<div class=${"sum" + (value > 0 ? " sum-" + figure : "")}>
     <dt>${name}</dt><dd>${path ? html`<${Why} path=${path} plan=${plan.name} figure=${figure} says=${name + " " + num(value)}>${num(value)}</${Why}>` : num(value)}
       <span class="dim">${sub}</span></dd></div>`;
   return html`<dl class="sums" aria-label=${"Sums of " + (path || "plan " + plan.name)}>

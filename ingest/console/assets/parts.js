@@ -38,7 +38,7 @@ export const Bar = ({ node, most, unit }) => {
   ].filter(Boolean).join(", ");
   let at = 0;
   return html`<div class="bar" role="img" aria-label=${says + " " + unit + "s"} title=${says}>
-    <div class="wants" style=${{ width: part(node.demand, most) }}></div>
+    ${node.demand > 0 && html`<div class="wants" style=${{ width: part(node.demand, most) }}></div>`}
     ${!node.known && node.held > 0 && html`<div class="seg k-unknown" style=${{ width: part(node.held, most) }}></div>`}
     ${kinds.map((k, i) => {
       const from = at;

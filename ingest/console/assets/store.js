@@ -108,7 +108,7 @@ async function load(n, signal, early) {
   if (cached.has(n)) return cached.get(n);
   const v = await versionOf(n, signal);
   const get = (path) => api.table(path + (path.includes("?") ? "&" : "?") + v, { signal });
-  const later = Promise.all([get("/v1/holdings?by=consumer&cycle=" + n), get("/v1/hosts?by=plan&cycle=" + n)]);
+  const later = Promise.all([get("/v1/holdings?by=consumer&cycle=" + n), get("/v1/hosts?by=group&cycle=" + n)]);
   later.catch(() => {}); // it is waited for below
   const [head, consumers, shares, shortfalls] = await Promise.all([
     get("/v1/cycles/" + n + "/cycles"), get("/v1/cycles/" + n + "/consumers"), get("/v1/cycles/" + n + "/shares"), get("/v1/cycles/" + n + "/shortfalls"),

@@ -350,7 +350,7 @@ func (b *tab) picture() []byte {
 	return png
 }
 
-// axeSHA256 is that of axe.min.js of axe-core 4.14.1 (Mozilla Public License 2.0), which is for tests alone.
+// axeSHA256 is that of axe.min.js of axe-core 4.14.1 (Mozilla Public License 2.0, beside it), which is for tests alone.
 const axeSHA256 = "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c"
 
 var axe = sync.OnceValues(func() (string, error) {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,7 +76,8 @@ func TestNow(t *testing.T) {
 	b.click(".row.head button", "lends")
 	b.see(".row.head [aria-sort=descending]", "lends")
 	b.choose(".treemap, .card header select", "host group")
-	b.see(".treemap svg", `by plan|by host group`)
+	b.see(".treemap svg", `by host group`)
+	b.see(".treemap .t-head", `^grid$`)
 	b.choose(".pick select", "GPU")
 	b.see(".row", `Stress\s.*8\s+8\s+0\s+8\s+22`)
 }
@@ -357,6 +359,49 @@ func TestToken(t *testing.T) {
 	b.gone("dialog[open]", ``)
 	b.see(".who", `admin-2`)
 	b.see(".faults", `no faults`)
+	b.click("button.main", `put in force`)
+	b.see(".good", `Revision 2 is accepted`)
+}
+
+// TestConsumerAdmin has somebody who administers a branch change it, and nothing else: what is not his to change is not
+// offered, and refused by the service all the same (UI-4).
+func TestConsumerAdmin(t *testing.T) {
+	need(t)
+	hash := func(name string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(name+"-secret"))) }
+	s := editing(t, "tokens:\n  - {name: root, role: admin, sha256: "+hash("root")+"}\n"+
+		"  - {name: markets-desk, role: consumer_admin, sha256: "+hash("markets-desk")+"}\n")
+	s.fill(2, "Authorization", "Bearer root-secret")
+	b := open(t, s, "#/plan")
+	b.write("dialog input", "markets-desk-secret")
+	b.press(input.Enter)
+	b.see(".who", `markets-desk\s+consumer_admin`)
+	offered := func() bool {
+		return b.js(`() => [...document.querySelectorAll(".put button")].some((e) => !e.disabled) ? "yes" : ""`) != ""
+	}
+	b.edit("{path: /Research, share: {ratio: 2,", "{path: /Research, share: {ratio: 9,")
+	b.write(".put input", "more for others")
+	b.see(".edit", `would be refused: .*/Research.* is not below a consumer that this token administers`)
+	if offered() {
+		t.Error("what is not his to change may be put in force")
+	}
+	stranger := strings.Replace(string(read(t, "testdata/plan.yaml")), "/Research, share: {ratio: 2,", "/Research, share: {ratio: 9,", 1)
+	r, err := http.NewRequest("PUT", "http://"+s.addr+"/v1/plan?message=mine", strings.NewReader(stranger))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer markets-desk-secret")
+	r.Header.Set("Content-Type", "application/yaml")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _ = answer.Body.Close(); answer.StatusCode != http.StatusForbidden {
+		t.Errorf("the service answers %s", answer.Status)
+	}
+	b.click("button", `undo all changes`)
+	b.edit("{path: /Markets/Rates, own: [{group: Compute, hosts: 20}], reserve: {hosts: 4}", "{path: /Markets/Rates, own: [{group: Compute, hosts: 20}], reserve: {hosts: 6}")
+	b.see(".faults", `no faults`)
+	b.write(".put input", "keep more for rates")
 	b.click("button.main", `put in force`)
 	b.see(".good", `Revision 2 is accepted`)
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/go-rod/rod/lib/input"
+	"github.com/go-rod/rod/lib/proto"
 )
 
 // views are all views, with what is seen once they are there.
@@ -220,6 +221,52 @@ func TestPictures(t *testing.T) {
 	}
 }
 
+// TestPicturesOf makes pictures of all views of any log, to be looked at: STINT_PICTURES_OF names the log, and with
+// @CYCLE behind it a cycle, STINT_PICTURES the folder.
+func TestPicturesOf(t *testing.T) {
+	log, cycle, _ := strings.Cut(os.Getenv("STINT_PICTURES_OF"), "@")
+	dir := os.Getenv("STINT_PICTURES")
+	if log == "" || dir == "" {
+		t.Skip("STINT_PICTURES_OF names no log: make pictures-of does")
+	}
+	need(t)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, "--log", log)
+	for _, p := range []struct {
+		name, place, seen string
+		look              Look
+		do                func(b *tab)
+	}{
+		{"now", "#/now", ".treemap .cell", Look{Width: 1280, Height: 880}, nil},
+		{"now-groups", "#/now", ".treemap .cell", Look{Width: 1280, Height: 880}, func(b *tab) {
+			b.choose(".treemap, .card header select", "host group")
+			b.see(".treemap svg", "by host group")
+		}},
+		{"now-dark", "#/now", ".treemap .cell", Look{Width: 1280, Height: 880, Dark: true}, nil},
+		{"time", "#/time", ".figures", Look{Width: 1280, Height: 820}, nil},
+		{"loans", "#/loans", ".loans", Look{Width: 1280, Height: 760}, nil},
+		{"hosts", "#/hosts", "#h-hosts", Look{Width: 1280, Height: 760}, nil},
+		{"narrow", "#/now", ".treemap .cell", Look{Width: 400, Height: 1100}, nil},
+	} {
+		place := p.place
+		if cycle != "" {
+			place += "?cycle=" + cycle
+		}
+		b := open(t, s, place)
+		b.as(p.look)
+		b.patient(time.Minute).see(p.seen, "")
+		if p.do != nil {
+			p.do(b)
+		}
+		Settle(b.page, 5*time.Second)
+		if err := os.WriteFile(filepath.Join(dir, p.name+".png"), small(t, b.picture()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // small makes a picture of the 256 colours that it has most of, so that it takes little room; others become the nearest
 // of those.
 func small(t *testing.T, of []byte) []byte {
@@ -270,6 +317,8 @@ func small(t *testing.T, of []byte) []byte {
 const (
 	bytesMax  = 2_000_000
 	framesMin = 30
+
+	elementsMax = 6_000 // of a page, so that what changes in it is drawn in time
 )
 
 // TestLarge opens a cluster of 10,000 consumers and, in a soak (STINT_SOAK), 100,000 hosts (UI-6); else of a fifth of those.
@@ -299,13 +348,18 @@ func TestLarge(t *testing.T) {
 	if bytes > bytesMax {
 		t.Errorf("a cycle takes %.0f bytes", bytes)
 	}
+	if elements := measured("elements in the page", `() => String(document.querySelectorAll("*").length)`); elements > elementsMax {
+		t.Errorf("%.0f elements are in the page", elements)
+	}
 	rows := measured("rows in the page", `() => String(document.querySelectorAll(".row").length)`)
 	if rows > 100 {
 		t.Errorf("%.0f rows are in the page", rows)
 	}
 	b.write("input[type=search]", "pricing")
 	b.see(".card header [role=status]", `\d,\d\d\d rows`)
+	busy := b.busyMS()
 	scroll := measured("frames a second, tree", frames(`document.querySelector(".rows").scrollTop += 400`))
+	t.Logf("processor time of a frame, tree: %.1f ms", (b.busyMS()-busy)/(scroll*framesMS/1000))
 	b.click("nav a", `Hosts`)
 	b.see("#h-hosts", strings.TrimSuffix(hosts, "000")+`,000 hosts`)
 	pan := measured("frames a second, map", frames(`const c = document.querySelector("canvas"), at = (i, n) => c.dispatchEvent(new PointerEvent(n, {pointerId: 1, clientX: 300 + 5 * (i % 60), clientY: 400 + i % 30, bubbles: true}));
@@ -315,9 +369,28 @@ func TestLarge(t *testing.T) {
 	}
 }
 
+// framesMS is how long frames are counted.
+const framesMS = 1500
+
+// busyMS is the processor time that the page's main thread has taken, in milliseconds: on a busy machine it tells more
+// than frames do.
+func (b *tab) busyMS() float64 {
+	b.t.Helper()
+	b.ok(proto.PerformanceEnable{TimeDomain: proto.PerformanceEnableTimeDomainThreadTicks}.Call(b.page))
+	all, err := proto.PerformanceGetMetrics{}.Call(b.page)
+	b.ok(err)
+	for _, m := range all.Metrics {
+		if m.Name == "ThreadTime" {
+			return 1000 * m.Value
+		}
+	}
+	b.t.Fatal("the Chromium does not tell the processor time of a page")
+	return 0
+}
+
 // frames counts frames in a second in which something is done before each.
 func frames(do string) string {
 	return `() => new Promise((done) => { const begun = performance.now(); let i = 0;
-		const frame = () => { const t = performance.now() - begun; if (t > 1500) return done(String(1000 * i / t)); ` + do + `; i++; requestAnimationFrame(frame); };
+		const frame = () => { const t = performance.now() - begun; if (t > ` + strconv.Itoa(framesMS) + `) return done(String(1000 * i / t)); ` + do + `; i++; requestAnimationFrame(frame); };
 		requestAnimationFrame(frame); })`
 }
