@@ -401,7 +401,7 @@ func TestQueries(t *testing.T) {
 		logs = append(logs, log)
 	}
 	all := questions(t)
-	if len(all) != 10 || len(answers) != 10 {
+	if len(all) != 12 || len(answers) != 12 {
 		t.Fatalf("%d questions, %d answers", len(all), len(answers))
 	}
 	for _, log := range logs {

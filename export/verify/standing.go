@@ -118,17 +118,19 @@ func (v *verifier) standingFiles(changed map[string]*rows, whole bool) {
 // figuresOf writes the figures of a row in all dimensions that have one.
 func (v *verifier) figuresOf(t *rows, prefix string, row int) string {
 	var text []string
-	for _, name := range append(slices.Clone(v.m.policy.dimensions), "slots") {
-		if c, ok := t.number[prefix+name]; ok && !c.missing(row) && !slices.Contains(text, name) {
-			if one := fmt.Sprintf("%s=%d", name, c.at(row)); !slices.Contains(text, one) {
-				text = append(text, one)
-			}
+	names := slices.Clone(v.m.policy.dimensions)
+	if !slices.Contains(names, "slots") {
+		names = append(names, "slots") // slot plans count in them all the same
+	}
+	for _, name := range names {
+		if c, ok := t.number[prefix+name]; ok && !c.missing(row) {
+			text = append(text, fmt.Sprintf("%s=%d", name, c.at(row)))
 		}
 	}
 	return strings.Join(text, " ")
 }
 
-// figures writes an amount of a plan as figuresOf does.
+// figuresIn writes an amount of a plan as figuresOf does.
 func (v *verifier) figuresIn(plan string, amount []int64) string {
 	if t := v.m.policy.byName[plan]; t != nil && !t.md {
 		return fmt.Sprintf("slots=%d", amount[0])
