@@ -271,7 +271,7 @@ func (q pool) seize(s *sub) bool {
 	for _, u := range list {
 		key := parcelKey{u.host, u.owner}
 		t, ok := at(u)
-		if only := q.only[kind]; !ok || looked[key] || only != nil && !only[key] || len(found) == choicesMost {
+		if only := q.only[kind]; !ok || looked[key] || only != nil && !only[key] || len(found) == choicesMost || !q.may(s, nil, u) {
 			continue
 		}
 		looked[key] = true
