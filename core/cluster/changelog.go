@@ -17,6 +17,7 @@ const (
 	ChangeCancelled                // units that stay
 	ChangeRelabelled               // units that count as something else: a row of what they were, one of what they are
 	ChangeResized                  // the capacity or state of a parcel is another; the row has a plan and a parcel alone
+	ChangeKept                     // what sets keep of a parcel is another; as ChangeResized
 	ChangeRelaid                   // parcels have other numbers: what is known of the plan (NoID: of all) is to be made anew
 )
 
@@ -73,7 +74,7 @@ func (l *ChangeLog) skip() {
 	l.gone++
 }
 
-// add adds a row without units: see ChangeResized and ChangeRelaid.
+// add adds a row without units: see ChangeResized, ChangeKept and ChangeRelaid.
 func (l *ChangeLog) add(kind Change, p int32, k ParcelID) {
 	l.append(kind, p, plan.None, NoID, NoID, k, NoID, NoID, 0, 0)
 }

@@ -295,6 +295,7 @@ func (s *State) keep(id SetID) {
 	}
 	if changed {
 		p.Changed, p.Dirty = append(p.Changed, k), true
+		s.Changes.add(ChangeKept, p.Index, k)
 	}
 }
 

@@ -106,9 +106,9 @@ func handOut(s *cluster.State, turn *medians) {
 	var views view.Views
 	var granter grant.Granter
 	views.Follow(s, p)
-	e := grant.Env{Env: pool.New(s, p, &views), Promises: new(pool.Promises), Needs: new(grant.Needs), Rules: grant.NewRules(p)}
+	e := grant.Env{Env: pool.New(s, p, &views), Promises: new(pool.Promises), Rules: grant.NewRules(p)}
 	e.Promises.Sum(e.Env)
-	e.Limits = grant.NewLimits(&e)
+	e.Limits = pool.NewLimits(&e.Env, e.Promises)
 	for _, n := range e.List() {
 		var out grant.Decisions
 		turn.time(func() { granter.Pool(&e, n, &out) })

@@ -22,8 +22,7 @@ type Env struct {
 	pool.Env
 	Promises *pool.Promises
 	Rules    *Rules
-	Needs    *Needs
-	Limits   *Limits                // nil: the plan sets no share limit
+	Limits   *pool.Limits           // nil: the plan sets no share limit
 	Undone   map[cluster.SubID]bool // grants of them were taken back in this cycle: they get nothing more in it (CYC-1)
 }
 
@@ -116,7 +115,8 @@ func (g *Granter) place(a *ask) (k cluster.ParcelID, ok bool) {
 	e := g.env
 	leaf := plan.Node(plan.None)
 	if e.Limits != nil {
-		if leaf = e.State.Node(a.sub); e.Limits.Over(e, leaf, g.top, e.State.Shape.Size(a.shape)) {
+		leaf = e.State.Node(a.sub)
+		if over, _ := e.Limits.Over(&e.Env, leaf, g.top, e.State.Shape.Size(a.shape)); over != plan.None {
 			return 0, false
 		}
 	}
@@ -140,7 +140,7 @@ func (g *Granter) place(a *ask) (k cluster.ParcelID, ok bool) {
 			s.on[host]++
 		}
 		if e.Limits != nil {
-			e.Limits.add(e, leaf, g.top, e.State.Shape.Size(a.shape))
+			e.Limits.Add(&e.Env, leaf, g.top, e.State.Shape.Size(a.shape), 1)
 		}
 		return k, true
 	}
@@ -203,7 +203,7 @@ func (g *Granter) layLot(list []cluster.ParcelID, lent bool) {
 	own := e.Grace(g.top, g.top)
 	l.mixed = lent || slices.ContainsFunc(l.grace, func(us int64) bool { return us != own })
 	g.mixed = g.mixed || l.mixed
-	l.lay(e.Plan, func(k cluster.ParcelID, free, rest []int64) bool { return e.room(k, g.top, free, rest) })
+	l.lay(e.Plan, func(k cluster.ParcelID, free, rest []int64) bool { return e.Promises.Room(k, g.top, free, rest) })
 }
 
 // least is, by dimension, the least that any ask takes: a parcel with less is of no use.
@@ -242,45 +242,7 @@ func covers(p *cluster.Plan, k cluster.ParcelID, least []int64) bool {
 
 // preference is a consumer's for the first of the plan's groups that has a parcel's host.
 func (e *Env) preference(n plan.Node, k cluster.ParcelID) int8 {
-	return e.Window.Preference[e.Needs.group(e, e.Plan.Parcels.Host[k])][n]
-}
-
-// room is what is free on a parcel beside what sets keep there, and what lenders' reserves leave of that for those who
-// draw on it through a pool; less tells whether that is less.
-func (e *Env) room(k cluster.ParcelID, top plan.Node, free, rest []int64) (less bool) {
-	for d := range free {
-		free[d] = e.Plan.Parcels.Available(d, k)
-		rest[d] = free[d]
-	}
-	if !e.Views.Reserves.Any(k) {
-		return false
-	}
-	g, t := e.Views.ByParcel.On(k), &e.State.Policy.Tree
-	e.Views.Reserves.Each(t, k, top, func(keeper plan.Node, amount []int64) {
-		for d := range rest {
-			left := e.Plan.Parcels.Cap[d][k] - amount[d]
-			for i, key := range g.Key {
-				if sub := cluster.SubID(key.A); !e.within(sub, keeper) {
-					left -= e.State.Size(sub)[d] * g.Units[i]
-				}
-			}
-			for _, id := range e.Promises.Set {
-				if e.State.Aim(id) == k && !e.within(e.State.Set.Taker[id], keeper) {
-					left -= e.State.Kept(id, d)
-				}
-			}
-			if left < rest[d] {
-				rest[d], less = left, true
-			}
-		}
-	})
-	return less
-}
-
-// within tells whether a sub-allocation is of a consumer or below it; orphans are outsiders of everybody.
-func (e *Env) within(sub cluster.SubID, n plan.Node) bool {
-	leaf := e.State.Node(sub)
-	return leaf != plan.None && e.State.Policy.Within(leaf, n)
+	return e.Views.Needs.Preference(e.State, e.Plan, e.Window, n, k)
 }
 
 // lookup gives each ask its search, at the first lot.
@@ -335,7 +297,7 @@ func (g *Granter) open(key searchKey) {
 // enter points a search at its lot.
 func (g *Granter) enter(s *search) {
 	l, e := &g.lots[s.lot], g.env
-	selected, ordered := e.Needs.Of(e, s.key.need)
+	selected, turn := e.Views.Needs.Of(e.State, e.Plan, s.key.need)
 	mask := g.masks.of(l, maskKey{s.lot, s.key.need, s.key.side, s.key.grace}, selected)
 	if s.on != nil { // it gets bits of its own, as hosts fill up for it
 		own := make([]uint64, (len(l.parcel)+63)/64)
@@ -346,5 +308,5 @@ func (g *Granter) enter(s *search) {
 		}
 		mask = own
 	}
-	s.unit.begin(l, s.key.shape, e.State.Shape.Size(s.key.shape), mask, e.Needs.rows(l, s.key.need), ordered)
+	s.unit.begin(l, s.key.shape, e.State.Shape.Size(s.key.shape), mask, l.inOrder(selected, turn), turn != nil)
 }

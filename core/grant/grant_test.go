@@ -333,9 +333,9 @@ func stateOf(t *testing.T, policy, hosts, demand string) *Env {
 func envOf(s *cluster.State) *Env {
 	v := new(view.Views)
 	v.Follow(s, &s.Plans[0])
-	e := &Env{Env: pool.New(s, &s.Plans[0], v), Promises: new(pool.Promises), Needs: new(Needs), Rules: NewRules(&s.Plans[0])}
+	e := &Env{Env: pool.New(s, &s.Plans[0], v), Promises: new(pool.Promises), Rules: NewRules(&s.Plans[0])}
 	e.Promises.Sum(e.Env)
-	e.Limits = NewLimits(e)
+	e.Limits = pool.NewLimits(&e.Env, e.Promises)
 	return e
 }
 

@@ -2,6 +2,7 @@ package grant
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/plan"
@@ -143,4 +144,20 @@ func (l *lot) free(row room.Row) []int64 {
 	}
 	l.whole = sum
 	return sum
+}
+
+// inOrder is the selected rows of the lot in the order of a requirement, nil where it has none. Turn is a parcel's place
+// in the order.
+func (l *lot) inOrder(selected []uint64, turn []int32) []room.Row {
+	if turn == nil {
+		return nil
+	}
+	order := make([]room.Row, 0, len(l.parcel))
+	for row, k := range l.parcel {
+		if selected[k>>6]>>(uint(k)&63)&1 == 1 {
+			order = append(order, room.Row(row))
+		}
+	}
+	slices.SortFunc(order, func(a, b room.Row) int { return int(turn[l.parcel[a]] - turn[l.parcel[b]]) })
+	return order
 }

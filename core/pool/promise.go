@@ -1,30 +1,63 @@
 package pool
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/share"
 )
 
-// Promises are the units that sets under way hold room for (CYC-6), a row for each set of the plan with a taker, and
-// their sum by sub-allocation.
+// Promises are the units that sets under way hold room for (CYC-6), a row for each set of the plan with a taker, in
+// order of number, and the units that joined in this cycle, a row for each; and their sum by sub-allocation.
 type Promises struct {
-	Set   []cluster.SetID
-	Units []int64 // by SubID
-	env   Env
+	Set    []cluster.SetID
+	Joined []Join
+	Units  []int64 // by SubID
+	env    Env
+	on     []cluster.SetID // the sets whose parcel is there, in the order of parcels
 }
 
-// Sum adds up what is promised in a plan. O(sets + sub-allocations).
+// Join is a unit that will fit a parcel once the sets under way are done.
+type Join struct {
+	Sub    cluster.SubID
+	Parcel cluster.ParcelID
+}
+
+// Sum adds up what sets promise in a plan; nothing has joined yet. O(sets × log + sub-allocations).
 func (v *Promises) Sum(e Env) {
 	s := e.State
-	v.env, v.Set, v.Units = e, v.Set[:0], zeros(v.Units, len(s.Sub.Wanted))
+	v.env, v.Set, v.Joined, v.on, v.Units = e, v.Set[:0], v.Joined[:0], v.on[:0], zeros(v.Units, len(s.Sub.Wanted))
 	for id, number := range s.Set.Number {
 		taker := s.Set.Taker[id]
 		if number > 0 && s.Set.Plan[id] == e.Plan.Index && taker != cluster.NoID && s.Set.Units[id] > 0 {
 			v.Set = append(v.Set, cluster.SetID(id))
 			v.Units[taker] += s.Set.Units[id]
+			if s.Aim(cluster.SetID(id)) != cluster.NoID {
+				v.on = append(v.on, cluster.SetID(id))
+			}
 		}
 	}
+	slices.SortFunc(v.Set, func(a, b cluster.SetID) int { return cmp.Compare(s.Set.Number[a], s.Set.Number[b]) })
+	slices.SortFunc(v.on, func(a, b cluster.SetID) int { return cmp.Compare(s.Aim(a), s.Aim(b)) })
+}
+
+// Add notes that a unit joined.
+func (v *Promises) Add(j Join) {
+	v.Joined = append(v.Joined, j)
+	v.Units[j.Sub]++
+}
+
+// On is the sets whose takers are to get a parcel's room. O(log sets).
+func (v *Promises) On(k cluster.ParcelID) []cluster.SetID {
+	aim := v.env.State.Aim
+	from, _ := slices.BinarySearchFunc(v.on, k, func(id cluster.SetID, k cluster.ParcelID) int { return cmp.Compare(aim(id), k) })
+	to := from
+	for to < len(v.on) && aim(v.on[to]) == k {
+		to++
+	}
+	return v.on[from:to]
 }
 
 // Pool is from whose pool a set's taker is to get its units, ok false where that is its leaf's own parcel or the
@@ -63,6 +96,11 @@ func (v *Net) Sum(e *Env, promises *Promises, pool plan.Node) {
 		if from, ok := promises.Pool(id); ok && from == pool {
 			taker := s.Set.Taker[id]
 			v.more = append(v.more, netRow{s.Node(taker), s.Sub.Shape[taker], s.Set.Units[id]})
+		}
+	}
+	for _, j := range promises.Joined {
+		if leaf := s.Node(j.Sub); e.Meet(leaf, j.Parcel) == pool && pool != leaf {
+			v.more = append(v.more, netRow{leaf, s.Sub.Shape[j.Sub], 1})
 		}
 	}
 	for n := pool; n < s.Policy.End[pool]; n++ {

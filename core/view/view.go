@@ -29,6 +29,7 @@ type Views struct {
 	Loans    Loans
 	Reserves Reserves
 	Capacity Capacity
+	Needs    Needs
 
 	state   *cluster.State
 	name    string
@@ -39,7 +40,7 @@ type Views struct {
 // all are the views, each behind those that it goes by.
 func (v *Views) all() []view {
 	v.Capacity.views, v.ByLeaf.on, v.Usage.on, v.Loans.on = v, &v.ByParcel, &v.ByParcel, &v.ByParcel
-	return []view{&v.Owned, &v.ByParcel, &v.ByLeaf, &v.Usage, &v.Loans, &v.Reserves, &v.Capacity}
+	return []view{&v.Owned, &v.ByParcel, &v.ByLeaf, &v.Usage, &v.Loans, &v.Reserves, &v.Capacity, &v.Needs}
 }
 
 // Follow brings the views up to a plan of a state. O(rows of the log since the last time), or O(what is held) where

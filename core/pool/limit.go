@@ -1,0 +1,81 @@
+package pool
+
+import (
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/plan"
+)
+
+// Limits is what consumers hold net from pools above them, by dimension and node, where a plan sets share limits
+// (MD-18). A nil one is of a plan that sets none.
+type Limits struct{ held [][]int64 }
+
+// NewLimits adds up what consumers hold, nil where the plan sets no limit. O(consumers, and what they hold by size).
+func NewLimits(e *Env, promises *Promises) *Limits {
+	if !e.limited() {
+		return nil
+	}
+	v, s := &Limits{}, e.State
+	for range e.Plan.Parcels.Cap {
+		v.held = append(v.held, make([]int64, s.Policy.Len()))
+	}
+	for leaf := range plan.Node(s.Policy.Len()) {
+		g := e.Views.Usage.Of(leaf)
+		for i, key := range g.Key {
+			if s.Policy.Leaf(leaf) && key.A != cluster.NoID {
+				v.Add(e, leaf, s.NodeOf[key.A], s.Shape.Size(cluster.ShapeID(key.B)), g.Units[i]-g.Leaving[i])
+			}
+		}
+	}
+	for _, id := range promises.Set {
+		if pool, ok := promises.Pool(id); ok {
+			taker := s.Set.Taker[id]
+			v.Add(e, s.Node(taker), pool, s.Size(taker), s.Set.Units[id])
+		}
+	}
+	for _, j := range promises.Joined {
+		leaf := s.Node(j.Sub)
+		v.Add(e, leaf, e.Meet(leaf, j.Parcel), s.Size(j.Sub), 1)
+	}
+	return v
+}
+
+// limited tells whether the plan sets any share limit.
+func (e *Env) limited() bool {
+	for _, column := range e.Window.Limit {
+		for n, most := range column {
+			if most != plan.Unlimited && e.Plan.Terms.Member[n] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Add adds units that a leaf holds from a pool to what all below the pool's consumer hold.
+func (v *Limits) Add(e *Env, leaf, pool plan.Node, size []int64, units int64) {
+	for n := leaf; n != pool; n = e.State.Policy.Parent[n] {
+		for d := range v.held {
+			v.held[d][n] += size[d] * units
+		}
+	}
+}
+
+// Held is what a consumer holds net of a dimension from pools above it.
+func (v *Limits) Held(n plan.Node, dim int) int64 { return v.held[dim][n] }
+
+// Over is the share limit that one unit more from a pool would exceed: of the leaf, or of the nearest consumer above it
+// below the pool, and its first dimension; plan.None when there is none. A leaf's own parcels have none.
+// O(depth × dimensions).
+func (v *Limits) Over(e *Env, leaf, pool plan.Node, size []int64) (n plan.Node, dim int) {
+	if v == nil {
+		return plan.None, 0
+	}
+	for n := leaf; n != pool; n = e.State.Policy.Parent[n] {
+		for d := range v.held {
+			if most := e.Window.Limit[d][n]; most != plan.Unlimited && size[d] > 0 && v.held[d][n]+size[d] > most {
+				return n, d
+			}
+		}
+	}
+	return plan.None, 0
+}
