@@ -186,6 +186,7 @@ type player struct {
 
 	watch func(t *rapid.T) // called before each cycle; nil: nobody is
 	alone bool             // no other case is played meanwhile: the twin's processors may be more or fewer
+	after func(t *rapid.T) // called after each cycle; nil: nobody is
 }
 
 // startUS is 2026-01-05T00:00:00Z; the first cycle is a minute later, for the oracle at 60 s.
@@ -463,6 +464,9 @@ func (p *player) run(t *rapid.T, still bool) {
 			t.Fatalf("cycle %d: %s: engine and oracle differ:\n%s", p.cycles, table,
 				difference(strings.Join(got[table], "\n"), strings.Join(want[table], "\n")))
 		}
+	}
+	if p.after != nil {
+		p.after(t)
 	}
 	p.ledger(t)
 	p.estates(t)

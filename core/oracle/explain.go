@@ -71,6 +71,17 @@ func (g *round) explain(r *Result) {
 		quotas[q.at] = q.quotas()
 	}
 	g.shortfalls(r, func(s *sub) Shortfall { return g.reason(s, quotas) })
+	basis := Reasoned{Plan: g.m.Name, Stood: map[string][]int64{}}
+	for _, j := range g.joined {
+		basis.Joined = append(basis.Joined, Joined{g.key(j.sub), j.host.Name, g.p.Path[j.owner]})
+	}
+	for s := range g.denied {
+		basis.Denied = append(basis.Denied, g.key(s))
+	}
+	for n, amount := range g.stood {
+		basis.Stood[g.p.Path[n]] = amount
+	}
+	r.Reasoned = append(r.Reasoned, basis)
 }
 
 // reason is what stops the next unit of a sub-allocation: the first of D-7's list, and of that of docs/shares.md, that applies.

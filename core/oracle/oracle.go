@@ -100,6 +100,21 @@ type Result struct {
 	Shares                 []Share
 	Shortfalls             []Shortfall
 	Notes                  map[string]int // how often what no table shows came up, for those who count situations
+	Reasoned               []Reasoned     // by MD plan
+}
+
+// Reasoned is what reasons of shortfalls in an MD plan go by that no table shows, for tests of those alone.
+type Reasoned struct {
+	Plan   string
+	Joined []Joined
+	Denied []Key              // the reclaim budget did not bear what they would have taken
+	Stood  map[string][]int64 // by path: what consumers held net from pools above them once everything was granted
+}
+
+// Joined is a unit that joined sets under way, on an owner's parcel of a host ("/": the public one).
+type Joined struct {
+	Key
+	Host, Owner string
 }
 
 // host is a host with its units in the order in which they came.

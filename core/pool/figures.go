@@ -21,6 +21,36 @@ type Figures struct {
 	family  family
 }
 
+// Book is the figures of all pools of a plan.
+type Book struct {
+	List    []plan.Node // whose pools there are: Env.List
+	figures []Figures
+	at      []int32 // by node: in figures, -1: it has no pool
+}
+
+// Sum adds up the figures of all pools as things are held now.
+func (b *Book) Sum(e *Env) {
+	b.List, b.at = e.List(), zeros(b.at, e.State.Policy.Len())
+	for n := range b.at {
+		b.at[n] = -1
+	}
+	for len(b.figures) < len(b.List) {
+		b.figures = append(b.figures, Figures{})
+	}
+	for i, n := range b.List {
+		b.at[n] = int32(i)
+		b.figures[i].Sum(e, n)
+	}
+}
+
+// Of is the figures of a consumer's pool, nil where it has none.
+func (b *Book) Of(n plan.Node) *Figures {
+	if b.at[n] < 0 {
+		return nil
+	}
+	return &b.figures[b.at[n]]
+}
+
 // family is the children of a consumer in a plan while something is divided among them.
 type family struct {
 	node              []plan.Node

@@ -39,6 +39,14 @@ func NewLimits(e *Env, promises *Promises) *Limits {
 	return v
 }
 
+// LimitsOf is limits by what consumers hold, by dimension and node, nil where the plan sets none.
+func LimitsOf(e *Env, held [][]int64) *Limits {
+	if !e.limited() {
+		return nil
+	}
+	return &Limits{held}
+}
+
 // limited tells whether the plan sets any share limit.
 func (e *Env) limited() bool {
 	for _, column := range e.Window.Limit {

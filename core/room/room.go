@@ -196,27 +196,36 @@ func (s *Set) Remove(row Row) {
 // First is the first row of a set from one on that has room for a size and whose bit is set in mask (nil: any), NoRow
 // when there is none. O(blocks that may have room, and spans).
 func (x *Index) First(s *Set, need *Need, from Row, mask []uint64) Row {
+	return x.FirstIn(s, need, from, Row(x.rows), mask)
+}
+
+// FirstIn is First among the rows from … to-1.
+func (x *Index) FirstIn(s *Set, need *Need, from, to Row, mask []uint64) Row {
 	if need.never || !s.May(need) {
 		return NoRow
 	}
-	for b := int(from >> 6); b < len(s.block); {
+	blocks := int(to+63) >> 6
+	for b := int(from >> 6); b < blocks; {
 		if !vecpack.Covers(s.span[b>>6], need.word) {
 			b = (b | 63) + 1
 			continue
 		}
-		end := min((b|63)+1, len(s.block))
+		end := min((b|63)+1, blocks)
 		next := vecpack.FirstWord(s.block[:end], b, need.word)
 		if next < 0 {
 			s.lower(b >> 6)
 			b = end
 			continue
 		}
-		if row := x.inBlock(s, need, next, from, mask); row != NoRow {
+		switch row := x.inBlock(s, need, next, from, mask); {
+		case row >= to:
+			return NoRow
+		case row != NoRow:
 			return row
 		}
 		b = next + 1
 	}
-	if from == 0 && mask == nil {
+	if from == 0 && int(to) == x.rows && mask == nil {
 		s.top = vecpack.MostOf(s.span)
 	}
 	return NoRow

@@ -20,7 +20,11 @@ type Reserves struct {
 	deed     cluster.Deeds // whose reserves these are
 	revision int64
 	changed  bool // by the last Rebuild or Apply
+	version  int
 }
+
+// Version is another number when reserves, or the amounts of parcels, are others.
+func (v *Reserves) Version() int { return v.version }
 
 // Each calls f for the reserves on a parcel of those who lend it in the pool of a consumer: all keepers strictly below
 // that. Amount is by dimension, in the view's own memory.
@@ -51,7 +55,7 @@ type reserve struct {
 // first, then those of consumers below it, in tree order.
 func (v *Reserves) Rebuild(s *cluster.State, p *cluster.Plan) {
 	d := &p.Deeds
-	v.changed, v.revision, v.dims = true, s.Revision, len(p.Parcels.Cap)
+	v.changed, v.revision, v.dims, v.version = true, s.Revision, len(p.Parcels.Cap), v.version+1
 	v.deed = cluster.Deeds{Keeper: slices.Clone(d.Keeper), KeptOn: slices.Clone(d.KeptOn)}
 	for _, column := range d.KeptAmount {
 		v.deed.KeptAmount = append(v.deed.KeptAmount, slices.Clone(column))
