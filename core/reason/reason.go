@@ -130,7 +130,7 @@ func (r *Reasons) ask(key askKey) int32 {
 	if !ok {
 		at = int32(len(r.asks))
 		r.askOf[key] = at
-		r.asks = append(r.asks, ask{shape: key.shape, need: key.need})
+		r.asks = append(r.asks, ask{shape: key.shape, need: key.need, size: r.env.State.Shape.Size(key.shape)})
 	}
 	return at
 }
@@ -147,11 +147,7 @@ func (r *Reasons) ready() {
 		r.masks.reset(e)
 		r.tallies.reset()
 	}
-	var shapes [][]int64
-	for i := range r.asks {
-		shapes = append(shapes, e.State.Shape.Size(r.asks[i].shape))
-	}
-	r.tallies.know(len(e.Plan.Parcels.Cap), shapes)
+	r.tallies.know(e.State, len(e.Plan.Parcels.Cap), r.asks)
 	r.judged, r.full = map[viewer]verdict{}, zeros(r.full, e.Plan.Parcels.Words())
 	for i := range r.asks {
 		r.asks[i] = r.begin(r.asks[i].shape, r.asks[i].need)

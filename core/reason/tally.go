@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/room"
 	"github.com/stintd/stint/core/view"
@@ -13,9 +14,16 @@ import (
 // free there, as those see it who draw on it through pools of one depth. A tally is made when it is asked for first, and
 // then kept from cycle to cycle by the rooms that change.
 type tallies struct {
-	size  [][]int64 // by dimension: the sizes of units that are short, or were, ascending
-	count int       // tallies that there are
-	at    map[place][]*tally
+	size []sizes // by dimension: of units that are short, or may be
+	kept int     // numbers in all tallies
+	at   map[place][]*tally
+}
+
+// sizes are the sizes of units in one dimension, ascending.
+type sizes struct {
+	size  []int64
+	shift uint
+	start []int32 // by amount, without its last bits: the place of the first size that is more than the least such amount
 }
 
 // tally is what is counted of the parcels of a place, on open hosts that a requirement selects, within a grace.
@@ -24,8 +32,8 @@ type tally struct {
 	us    int64
 	mask  []uint64 // by row; nil: all open ones
 	rows  int
-	below [][]int // by dimension, then size: rows that have less
-	free  []total // by dimension: of all rows; less than nothing counts as nothing
+	below [][]int32 // by dimension, then size: rows that have less
+	free  []total   // by dimension: of all rows; less than nothing counts as nothing
 }
 
 // place is a range of rows in a level: what the consumer and all below it own.
@@ -64,36 +72,95 @@ func (t *total) less(o total) {
 // covers tells whether a total is an amount or more.
 func (t total) covers(v int64) bool { return t.hi > 0 || t.lo >= uint64(v) }
 
-// talliesMost is how many tallies are kept at most.
-const talliesMost = 1 << 12
+// numbersMost is how many numbers are kept in all tallies at most.
+const numbersMost = 1 << 23
+
+// shapesMost is of how many unit sizes of a state all are counted, whether units of them are short or not.
+const shapesMost = 1 << 10
 
 // reset forgets all tallies.
 func (v *tallies) reset() {
-	v.count, v.at = 0, map[place][]*tally{}
+	v.kept, v.at = 0, map[place][]*tally{}
 }
 
-// know takes in the sizes of units; tallies that do not count one of them are forgotten.
-func (v *tallies) know(dims int, shapes [][]int64) {
-	if len(v.size) != dims {
-		v.size = make([][]int64, dims)
-	}
-	fresh := v.at == nil
-	for _, size := range shapes {
-		for d, amount := range size {
-			if at, ok := slices.BinarySearch(v.size[d], amount); amount > 0 && !ok {
-				v.size[d] = slices.Insert(v.size[d], at, amount)
-				fresh = true
-			}
+// know takes in the sizes of units that are short; where one of them is not known all tallies are forgotten, and sizes
+// taken in of which units may be short next.
+func (v *tallies) know(s *cluster.State, dims int, asks []ask) {
+	missing := v.at == nil || len(v.size) != dims
+	for i := range asks {
+		for d, amount := range asks[i].size {
+			missing = missing || amount > 0 && !v.size[d].has(amount)
 		}
 	}
-	if fresh {
-		v.reset()
+	if !missing {
+		return
 	}
+	v.size = make([]sizes, dims)
+	for i := range asks {
+		v.take(asks[i].size)
+	}
+	for shape := range cluster.ShapeID(s.Shape.Len()) {
+		if s.Shape.Len() <= shapesMost {
+			v.take(s.Shape.Size(shape))
+		}
+	}
+	for d := range v.size {
+		v.size[d].index()
+	}
+	v.reset()
+}
+
+// take takes in a size.
+func (v *tallies) take(size []int64) {
+	for d := range v.size {
+		if size[d] > 0 {
+			v.size[d].size = append(v.size[d].size, size[d])
+		}
+	}
+}
+
+// index sorts the sizes and makes them searchable.
+func (z *sizes) index() {
+	slices.Sort(z.size)
+	z.size = slices.Compact(z.size)
+	const places = 1 << 10
+	for len(z.size) > 0 && z.size[len(z.size)-1]>>z.shift >= places {
+		z.shift++
+	}
+	at := int32(0)
+	for i := range int64(places) {
+		for int(at) < len(z.size) && z.size[at] <= i<<z.shift {
+			at++
+		}
+		z.start = append(z.start, at)
+	}
+}
+
+// has tells whether a size is there.
+func (z *sizes) has(size int64) bool {
+	_, ok := slices.BinarySearch(z.size, size)
+	return ok
+}
+
+// more is the place of the first size that is more than an amount; behind all where none is.
+func (z *sizes) more(amount int64) int32 {
+	if amount < 0 {
+		return 0
+	}
+	n := int32(len(z.size))
+	if amount>>z.shift >= int64(len(z.start)) {
+		return n
+	}
+	at := z.start[amount>>z.shift]
+	for at < n && z.size[at] <= amount {
+		at++
+	}
+	return at
 }
 
 // placeOf is where a size stands among those of a dimension.
 func (v *tallies) placeOf(d int, size int64) int {
-	at, _ := slices.BinarySearch(v.size[d], size)
+	at, _ := slices.BinarySearch(v.size[d].size, size)
 	return at
 }
 
@@ -104,18 +171,19 @@ func (v *tallies) of(l *level, at place, from, to view.Row, need *plan.Requireme
 			return t
 		}
 	}
-	if v.count == talliesMost {
+	if v.kept > numbersMost {
 		v.reset()
 	}
-	t := &tally{need: need, us: us, mask: mask, below: make([][]int, len(v.size)), free: make([]total, len(v.size))}
+	t := &tally{need: need, us: us, mask: mask, below: make([][]int32, len(v.size)), free: make([]total, len(v.size))}
 	for d := range v.size {
-		t.below[d] = make([]int, len(v.size[d])+1)
+		t.below[d] = make([]int32, len(v.size[d].size)+1)
+		v.kept += len(t.below[d])
 	}
 	for row := room.Row(from); row < room.Row(to); row++ {
 		if l.set.Has(row) && has(mask, row) {
 			t.rows++
 			for d, amount := range l.index.Free(row) {
-				t.below[d][v.more(d, amount)]++
+				t.below[d][v.size[d].more(amount)]++
 				t.free[d].add(max(0, amount))
 			}
 		}
@@ -125,15 +193,8 @@ func (v *tallies) of(l *level, at place, from, to view.Row, need *plan.Requireme
 			t.below[d][i] += t.below[d][i-1]
 		}
 	}
-	v.count++
 	v.at[at] = append(v.at[at], t)
 	return t
-}
-
-// more is the place of the first size that is more than an amount.
-func (v *tallies) more(d int, amount int64) int {
-	at, _ := slices.BinarySearch(v.size[d], amount+1)
-	return at
 }
 
 // move brings the tallies of a place up to the room of a row that is another.
@@ -145,10 +206,11 @@ func (v *tallies) move(at place, row room.Row, was, is []int64) {
 		for d := range is {
 			t.free[d].sub(max(0, was[d]))
 			t.free[d].add(max(0, is[d]))
-			for i := v.more(d, is[d]); i < v.more(d, was[d]); i++ {
+			from, to := v.size[d].more(was[d]), v.size[d].more(is[d])
+			for i := to; i < from; i++ { // sizes that the row had room for
 				t.below[d][i]++
 			}
-			for i := v.more(d, was[d]); i < v.more(d, is[d]); i++ {
+			for i := from; i < to; i++ {
 				t.below[d][i]--
 			}
 		}

@@ -5,6 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/room"
 	"github.com/stintd/stint/core/view"
 )
@@ -34,7 +35,8 @@ func TestTallies(t *testing.T) {
 		size := rapid.SliceOfN(rapid.Int64Range(0, 21), dims, dims).Draw(t, "size")
 		size[0] = max(1, size[0])
 		var v tallies
-		v.know(dims, [][]int64{size, rapid.SliceOfN(rapid.Int64Range(0, 21), dims, dims).Draw(t, "another size")})
+		another := rapid.SliceOfN(rapid.Int64Range(0, 21), dims, dims).Draw(t, "another size")
+		v.know(new(cluster.State), dims, []ask{{size: size}, {size: another}})
 		a := ask{size: size}
 		for d, n := range size {
 			if n > 0 {
@@ -55,7 +57,7 @@ func TestTallies(t *testing.T) {
 			one := v.of(&l, at, view.Row(from), view.Row(to), nil, anyGrace, mask)
 			got := counts{rows: one.rows}
 			for i, d := range a.dims {
-				got.below[i], got.free[i] = one.below[d][a.place[i]], one.free[d]
+				got.below[i], got.free[i] = int(one.below[d][a.place[i]]), one.free[d]
 			}
 			if kept += had; got != want {
 				t.Fatalf("%v of rows %d … %d: counted %+v, want %+v", size, from, to, got, want)

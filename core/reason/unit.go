@@ -19,6 +19,7 @@ type ask struct {
 	dims  []int // in which the size is not 0
 	place []int // by place in dims: of the size among tallies.size
 	fit   []room.Need
+	first map[search]room.Row
 	count int     // parcels on open hosts that the requirement selects
 	bound verdict // whoever asks: no parcel for the requirement, or none large enough; fits: neither
 }
@@ -214,17 +215,42 @@ func (r *Reasons) maskOf(a *ask, o *span, us int64) mask {
 // first is the first row of a span and a mask with room for a unit, of hosts that are not full where those are left out.
 func (r *Reasons) first(a *ask, o *span, mask []uint64, notFull bool) room.Row {
 	l := &r.rooms.level[o.depth]
-	for _, part := range [2][2]view.Row{{o.from, o.holeFrom}, {o.holeTo, o.to}} {
-		for from, to := room.Row(part[0]), room.Row(part[1]); from < to; from++ {
-			if from = l.index.FirstIn(&l.set, &a.fit[o.depth], from, to, mask); from == room.NoRow {
-				break
-			}
-			if !notFull || !has(r.full, from) {
-				return from
-			}
+	row, to := r.firstOf(a, o, mask), room.Row(o.to)
+	for row != room.NoRow {
+		switch at := view.Row(row); {
+		case at >= o.holeFrom && at < o.holeTo:
+			row = room.Row(o.holeTo)
+		case notFull && has(r.full, row):
+			row++
+		default:
+			return row
 		}
+		if row >= to {
+			return room.NoRow
+		}
+		row = l.index.FirstIn(&l.set, &a.fit[o.depth], row, to, mask)
 	}
 	return room.NoRow
+}
+
+// search is where units of one kind look for room: what a consumer and all below it own, in the level of a depth.
+type search struct {
+	place
+	mask *uint64 // the first word of its mask, which is told apart by that
+}
+
+// firstOf is first with the hole, whoever looks: most units fit nowhere, which is found out once.
+func (r *Reasons) firstOf(a *ask, o *span, mask []uint64) room.Row {
+	l, key := &r.rooms.level[o.depth], search{place{o.depth, o.pool}, &mask[0]}
+	row, ok := a.first[key]
+	if !ok {
+		row = l.index.FirstIn(&l.set, &a.fit[o.depth], room.Row(o.from), room.Row(o.to), mask)
+		if a.first == nil {
+			a.first = map[search]room.Row{}
+		}
+		a.first[key] = row
+	}
+	return row
 }
 
 // counts is what some rows come to for an ask.
@@ -317,7 +343,7 @@ func (r *Reasons) count(c *counts, a *ask, o *span, n plan.Node, us int64, mask 
 	t := r.tallies.of(l, place{o.depth, n}, from, to, requirement(r.env, a.need), us, mask)
 	c.rows += sign * t.rows
 	for i, d := range a.dims {
-		c.below[i] += sign * t.below[d][a.place[i]]
+		c.below[i] += sign * int(t.below[d][a.place[i]])
 		if sign > 0 {
 			c.free[i].plus(t.free[d])
 		} else {
