@@ -13,8 +13,8 @@ import (
 // after lot, each until nothing fits there any more. Sub-allocations with a max_per_host have searches of their own.
 type search struct {
 	key  searchKey
-	lot  int // that it is at
-	unit finder
+	lot  int                      // that it is at: nothing fits those before it
+	unit []finder                 // by lot
 	on   map[cluster.HostID]int64 // how many units are on each host, where max_per_host is set
 	most int64
 }
@@ -41,11 +41,12 @@ type finder struct {
 	order  []room.Row
 	next   int // in order: no row before it has room
 	ranked bool
+	begun  bool
 }
 
 // begin points a finder at a lot. Order, unless nil, is the rows in the order that a requirement gives them.
 func (f *finder) begin(l *lot, shape cluster.ShapeID, size []int64, mask []uint64, order []room.Row, ordered bool) {
-	f.need, f.mask, f.order, f.next, f.ranked = l.index.Need(size), mask, order, 0, ordered
+	f.need, f.mask, f.order, f.next, f.ranked, f.begun = l.index.Need(size), mask, order, 0, ordered, true
 	if l.rules.placement == plan.BestFit && !ordered {
 		f.rank = l.rules.rank(shape, size)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/pool"
+	"github.com/stintd/stint/core/room"
 )
 
 // Env is what a pool's turn goes by.
@@ -48,6 +49,8 @@ type Granter struct {
 	env    *Env
 	top    plan.Node
 	mixed  bool // some lot is
+	sets   Sets // nil: a pool has its turn
+	moved  bool // parcels may have more room than they had
 }
 
 // Pool hands out what is free in the pool of a consumer, or on a leaf's own parcels, as things are held now. The
@@ -55,10 +58,10 @@ type Granter struct {
 // takes), parcels and sub-allocations below the consumer).
 func (g *Granter) Pool(e *Env, top plan.Node, out *Decisions) {
 	g.env, g.top = e, top
-	if g.queue.fill(e, top); len(g.queue.leaf) == 0 {
+	if g.queue.fill(e, top, false); len(g.queue.leaf) == 0 {
 		return
 	}
-	if g.layLots(); g.used == 0 {
+	if g.layLots(g.least()); g.used == 0 {
 		return
 	}
 	g.net.Sum(&e.Env, e.Promises, top)
@@ -121,25 +124,12 @@ func (g *Granter) place(a *ask) (k cluster.ParcelID, ok bool) {
 		}
 	}
 	s := &g.search[a.search]
-	for s.lot < g.used {
-		l := &g.lots[s.lot]
-		row := s.unit.find(l)
-		if row < 0 {
-			if s.lot++; s.lot < g.used {
-				g.enter(s)
-			}
+	for ; s.lot < g.used; s.lot++ {
+		row := g.seek(s, s.lot)
+		if row == room.NoRow {
 			continue
 		}
-		k = l.parcel[row]
-		host := e.Plan.Parcels.Host[k]
-		if s.on != nil && s.on[host] >= s.most {
-			s.unit.mask[row>>6] &^= 1 << (uint(row) & 63)
-			continue
-		}
-		if l.take(row, &s.unit.need); s.on != nil {
-			s.on[host]++
-		}
-		if e.Limits != nil {
+		if k = g.take(s, s.lot, row); e.Limits != nil {
 			e.Limits.Add(&e.Env, leaf, g.top, e.State.Shape.Size(a.shape), 1)
 		}
 		return k, true
@@ -147,19 +137,41 @@ func (g *Granter) place(a *ask) (k cluster.ParcelID, ok bool) {
 	return 0, false
 }
 
+// seek is the row of a lot for one unit of a search, room.NoRow when nothing fits there.
+func (g *Granter) seek(s *search, at int) room.Row {
+	l, f := &g.lots[at], g.finder(s, at)
+	for {
+		row := f.find(l)
+		if row == room.NoRow || s.on == nil || s.on[g.env.Plan.Parcels.Host[l.parcel[row]]] < s.most {
+			return row
+		}
+		f.mask[row>>6] &^= 1 << (uint(row) & 63)
+	}
+}
+
+// take takes room for a unit of a search off a row of a lot, and gives the parcel.
+func (g *Granter) take(s *search, at int, row room.Row) cluster.ParcelID {
+	l := &g.lots[at]
+	k := l.parcel[row]
+	if l.take(row, &s.unit[at].need); s.on != nil {
+		s.on[g.env.Plan.Parcels.Host[k]]++
+	}
+	return k
+}
+
 // layLots makes lots of the pool's parcels with room: its own before those that are lent, own ones by its consumer's
-// preference, the best first, lent ones by their owners', the worst first (MD-6, MD-7).
-func (g *Granter) layLots() {
+// preference, the best first, lent ones by their owners', the worst first (MD-6, MD-7). Parcels with less than the least
+// are left out.
+func (g *Granter) layLots(least []int64) {
 	e := g.env
 	g.used, g.mixed = 0, false
 	owned := &e.Views.Owned
 	from, lent := owned.Own(g.top)
 	_, to := owned.Below(g.top)
-	least := g.least()
 	var in [2*preferences + 2][]cluster.ParcelID
 	for row := from; row < to; row++ {
 		k := owned.Parcel[row]
-		if !e.Plan.Parcels.IsOpen(k) || !covers(e.Plan, k, least) {
+		if !e.Plan.Parcels.IsOpen(k) || least != nil && !covers(e.Plan, k, least) {
 			continue
 		}
 		tier := 0
@@ -177,6 +189,14 @@ func (g *Granter) layLots() {
 			g.layLot(list, tier > preferences)
 		}
 	}
+}
+
+// room is what a parcel has free for the pool's turn.
+func (g *Granter) room(k cluster.ParcelID, free, rest []int64) (less bool) {
+	if g.sets != nil {
+		return g.sets.Room(k, g.top, free, rest)
+	}
+	return g.env.Promises.Room(k, g.top, free, rest)
 }
 
 // preferences is how many there are, from 1.
@@ -203,7 +223,7 @@ func (g *Granter) layLot(list []cluster.ParcelID, lent bool) {
 	own := e.Grace(g.top, g.top)
 	l.mixed = lent || slices.ContainsFunc(l.grace, func(us int64) bool { return us != own })
 	g.mixed = g.mixed || l.mixed
-	l.lay(e.Plan, func(k cluster.ParcelID, free, rest []int64) bool { return e.Promises.Room(k, g.top, free, rest) })
+	l.lay(e.Plan, g.room)
 }
 
 // least is, by dimension, the least that any ask takes: a parcel with less is of no use.
@@ -291,14 +311,23 @@ func (g *Granter) open(key searchKey) {
 			s.on[e.Plan.Parcels.Host[h.Parcel[q]]] += h.Units[q]
 		}
 	}
-	g.enter(s)
+	for i := range s.unit {
+		s.unit[i].begun = false
+	}
 }
 
-// enter points a search at its lot.
-func (g *Granter) enter(s *search) {
-	l, e := &g.lots[s.lot], g.env
+// finder is where a search is in a lot.
+func (g *Granter) finder(s *search, at int) *finder {
+	for len(s.unit) <= at {
+		s.unit = append(s.unit, finder{})
+	}
+	f := &s.unit[at]
+	if f.begun {
+		return f
+	}
+	l, e := &g.lots[at], g.env
 	selected, turn := e.Views.Needs.Of(e.State, e.Plan, s.key.need)
-	mask := g.masks.of(l, maskKey{s.lot, s.key.need, s.key.side, s.key.grace}, selected)
+	mask := g.masks.of(l, maskKey{at, s.key.need, s.key.side, s.key.grace}, selected)
 	if s.on != nil { // it gets bits of its own, as hosts fill up for it
 		own := make([]uint64, (len(l.parcel)+63)/64)
 		for i := range own {
@@ -308,5 +337,6 @@ func (g *Granter) enter(s *search) {
 		}
 		mask = own
 	}
-	s.unit.begin(l, s.key.shape, e.State.Shape.Size(s.key.shape), mask, l.inOrder(selected, turn), turn != nil)
+	f.begin(l, s.key.shape, e.State.Shape.Size(s.key.shape), mask, l.inOrder(selected, turn), turn != nil)
+	return f
 }

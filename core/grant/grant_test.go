@@ -299,8 +299,14 @@ func TestQueue(t *testing.T) {
 	})
 }
 
+// failer is a test, or one of many cases of one.
+type failer interface {
+	Helper()
+	Fatal(args ...any)
+}
+
 // stateOf is a state after settle on a policy, hosts and demand, and the environment of its first plan.
-func stateOf(t *testing.T, policy, hosts, demand string) *Env {
+func stateOf(t failer, policy, hosts, demand string) *Env {
 	t.Helper()
 	p, err := plan.Parse("policy.yaml", []byte(policy))
 	if err != nil {

@@ -39,9 +39,9 @@ type ask struct {
 	most        bool  // it has a max_per_host
 }
 
-// fill lists what the leaves of a pool are short of beside what they are promised, of those that may draw on it.
-// O(sub-allocations below the pool's consumer).
-func (q *queue) fill(e *Env, top plan.Node) {
+// fill lists what the leaves of a pool are short of beside what they are promised, of those that may draw on it; with
+// all, what is promised besides. O(sub-allocations below the pool's consumer).
+func (q *queue) fill(e *Env, top plan.Node, all bool) {
 	s, t := e.State, e.State.Policy
 	q.leaf, q.lines, q.alloc, q.ask = q.leaf[:0], q.lines[:0], q.alloc[:0], q.ask[:0]
 	grace := e.Grace(top, top)
@@ -53,7 +53,7 @@ func (q *queue) fill(e *Env, top plan.Node) {
 		for a := e.Plan.FirstAlloc[leaf]; a != cluster.NoID; a = s.Alloc.Next[a] {
 			from := int32(len(q.ask))
 			for sub := s.Alloc.First[a]; sub != cluster.NoID; sub = s.Sub.Next[sub] {
-				q.add(e, sub)
+				q.add(e, sub, all)
 			}
 			if int32(len(q.ask)) > from {
 				q.alloc = append(q.alloc, from)
@@ -71,9 +71,12 @@ func (q *queue) fill(e *Env, top plan.Node) {
 }
 
 // add adds a sub-allocation that is short of something.
-func (q *queue) add(e *Env, sub cluster.SubID) {
+func (q *queue) add(e *Env, sub cluster.SubID, all bool) {
 	s := e.State
-	one := ask{sub: sub, shape: s.Sub.Shape[sub], has: s.Sub.Held[sub] + e.Promises.Units[sub], wanted: s.Sub.Wanted[sub]}
+	one := ask{sub: sub, shape: s.Sub.Shape[sub], has: s.Sub.Held[sub], wanted: s.Sub.Wanted[sub]}
+	if !all {
+		one.has += e.Promises.Units[sub]
+	}
 	if one.has < one.wanted && !e.Plan.TooSmall(s, sub) && !e.Undone[sub] {
 		one.most = s.Sub.MaxPerHost[sub] != plan.Unlimited
 		q.ask = append(q.ask, one)
@@ -102,16 +105,28 @@ func (q *queue) advance(l int32) bool {
 	for one.size == 0 && one.alloc+1 < one.end {
 		one.alloc++
 		from, to := q.alloc[one.alloc], q.alloc[one.alloc+1]
-		h := q.heap[from:to]
-		for i := range h {
-			h[i] = from + int32(i)
+		h := q.heap[from:from]
+		for i := from; i < to; i++ {
+			if q.ask[i].has < q.ask[i].wanted {
+				h = append(h, i)
+			}
 		}
-		one.size = to - from
+		one.size = int32(len(h))
 		for i := len(h)/2 - 1; i >= 0; i-- {
 			q.sink(h, i)
 		}
 	}
 	return one.size > 0
+}
+
+// again begins the queue of a leaf anew: what was passed over may fit now.
+func (q *queue) again(l int32) {
+	one := &q.lines[l]
+	for i := q.alloc[one.first]; i < q.alloc[one.end]; i++ {
+		q.ask[i].passed = false
+	}
+	one.alloc, one.size = one.first-1, 0
+	q.advance(l)
 }
 
 // sink lets the ask at i of a heap down to its place.

@@ -1,0 +1,110 @@
+package grant
+
+import (
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/room"
+)
+
+// Sets is what leaves' turns on their own parcels ask of sets under way, and of those who make them (core/reclaim). It
+// counts what the turns have decided, which the state does not know yet.
+type Sets interface {
+	// Promised is how many units of a sub-allocation are promised, by sets and by joining them in this cycle.
+	Promised(sub cluster.SubID) int64
+	// Latest is the parcel of the latest set whose taker a sub-allocation is, NoID where that is gone; ok is false when
+	// there is none.
+	Latest(sub cluster.SubID) (k cluster.ParcelID, ok bool)
+	// Lapse lets that set lapse by a unit (CYC-7).
+	Lapse(sub cluster.SubID)
+	// Prefer promises a unit of a sub-allocation on one of its leaf's own parcels that among accepts: it joins, or takes
+	// victims (MD-6). It is false where it can do neither.
+	Prefer(sub cluster.SubID, among func(k cluster.ParcelID) bool) bool
+	// Hold takes in that a unit is granted.
+	Hold(sub cluster.SubID, k cluster.ParcelID)
+	// Room is pool.Promises.Room, by now.
+	Room(k cluster.ParcelID, pool plan.Node, free, rest []int64) (less bool)
+}
+
+// Own hands out what is free on a leaf's own parcels (step 4 of docs/shares.md), where sets are under way, or where the
+// plan takes back for a preference; elsewhere Pool does. A promised unit is given when nothing else of its sub-allocation
+// is short, and its latest set lapses for it. What several leaves are given is booked together with what sets decided.
+// O(units × parcels of the leaf), where units lapse or are promised, else as Pool.
+func (g *Granter) Own(e *Env, leaf plan.Node, sets Sets, out *Decisions) {
+	g.env, g.top, g.sets = e, leaf, sets
+	defer func() { g.sets = nil }()
+	if g.queue.fill(e, leaf, true); len(g.queue.leaf) == 0 {
+		return
+	}
+	if g.layLots(nil); g.used == 0 { // full parcels too: a set that lapses may free them
+		return
+	}
+	g.lookup()
+	for g.queue.advance(0) {
+		at := g.queue.next(0)
+		a := &g.queue.ask[at]
+		k, done := g.placeOwn(a)
+		switch {
+		case k != cluster.NoID:
+			out.Sub.Add(a.sub)
+			out.Parcel.Add(k)
+			a.has++
+		case !done:
+			a.passed = true
+		}
+		if g.queue.settle(0); g.moved {
+			g.moved = false
+			g.queue.again(0)
+		}
+	}
+}
+
+// placeOwn takes room for one unit of an ask on one of its leaf's own parcels, preference by preference. Where a better
+// one has none but what others hold, the plan may have the unit promised that: then it is done without a parcel.
+func (g *Granter) placeOwn(a *ask) (k cluster.ParcelID, done bool) {
+	promised, worst := g.sets.Promised(a.sub) >= a.wanted-a.has, int8(preferences)
+	prefers := g.env.Plan.MD.ReclaimForPref
+	if promised {
+		aim, ok := g.sets.Latest(a.sub)
+		if !ok { // they joined in this cycle
+			return cluster.NoID, false
+		}
+		if prefers && aim != cluster.NoID && g.env.Owner(aim) == g.top {
+			worst = g.env.preference(g.top, aim) // nothing worse than that
+		}
+	}
+	s := &g.search[a.search]
+	for at := range g.lots[:g.used] {
+		tier := g.env.preference(g.top, g.lots[at].parcel[0])
+		if tier > worst {
+			break
+		}
+		if row := g.seek(s, at); row != room.NoRow {
+			k = g.take(s, at, row)
+			if promised {
+				g.sets.Lapse(a.sub)
+			}
+			if g.sets.Hold(a.sub, k); promised {
+				g.relay()
+			}
+			return k, true
+		}
+		if prefers && !promised && g.sets.Prefer(a.sub, func(k cluster.ParcelID) bool { return g.env.preference(g.top, k) == tier }) {
+			g.relay()
+			return cluster.NoID, true
+		}
+	}
+	return cluster.NoID, false
+}
+
+// relay lays the lots by what parcels have now, as sets lapsed or were made.
+func (g *Granter) relay() {
+	g.moved = true
+	for i := range g.lots[:g.used] {
+		g.lots[i].lay(g.env.Plan, g.room)
+	}
+	for i := range g.search {
+		for at := range g.search[i].unit {
+			g.search[i].unit[at].begun = false
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package grant
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/column"
+	"github.com/stintd/stint/core/plan"
+)
+
+// Given is how many units of their sets takers were given, a row for each set that gave any.
+type Given struct {
+	Set   column.Vector[cluster.SetID]
+	Units column.Vector[int64]
+}
+
+// Promised gives takers what sets hold for them, where its room has come free (step 3 of docs/shares.md): sets in order
+// of number, while the room of the parcel with what the set keeps covers a unit. What the sets of one parcel give
+// changes nothing on others. Decisions are added to out, with the sets of each parcel together.
+// O(sets, and what is held on their parcels where those have reserves).
+func Promised(e *Env, out *Decisions, given *Given) {
+	for at := 0; at < len(e.Promises.Set); at++ {
+		id := e.Promises.Set[at]
+		k := e.State.Aim(id)
+		if k == cluster.NoID {
+			continue
+		}
+		if on := e.Promises.On(k); slices.MinFunc(on, func(a, b cluster.SetID) int {
+			return cmp.Compare(e.State.Set.Number[a], e.State.Set.Number[b])
+		}) == id {
+			promisedOn(e, k, on, out, given)
+		}
+	}
+}
+
+// taker is a set that gives.
+type taker struct {
+	id    cluster.SetID
+	sub   cluster.SubID
+	leaf  plan.Node
+	size  []int64
+	units int64 // given
+}
+
+// promisedOn is Promised for the sets of one parcel.
+func promisedOn(e *Env, k cluster.ParcelID, on []cluster.SetID, out *Decisions, given *Given) {
+	s, list := e.State, make([]taker, len(on))
+	for i, id := range on {
+		sub := s.Set.Taker[id]
+		list[i] = taker{id: id, sub: sub, leaf: s.Node(sub), size: s.Size(sub)}
+	}
+	slices.SortFunc(list, func(a, b taker) int { return cmp.Compare(s.Set.Number[a.id], s.Set.Number[b.id]) })
+	for i := range list {
+		t := &list[i]
+		room := roomOf(e, k, t, list)
+		t.units = min(s.Set.Units[t.id], room)
+		for range t.units {
+			out.Sub.Add(t.sub)
+			out.Parcel.Add(k)
+		}
+		if t.units > 0 {
+			given.Set.Add(t.id)
+			given.Units.Add(t.units)
+		}
+	}
+}
+
+// roomOf is how many units of its taker the room of a set's parcel covers with what the set keeps, beside what sets of
+// the parcel have given and what the others keep by now: dimension by dimension, for all and for outsiders of each
+// lender beside its reserve.
+func roomOf(e *Env, k cluster.ParcelID, t *taker, list []taker) int64 {
+	units := int64(math.MaxInt64)
+	fit := func(base func(d int) int64, counts func(leaf plan.Node) bool) {
+		for d, size := range t.size {
+			if size == 0 {
+				continue
+			}
+			left := base(d)
+			for i := range list {
+				if o := &list[i]; counts(o.leaf) {
+					if left -= o.units * o.size[d]; o.id != t.id {
+						left -= keptAfter(e.State, o, d)
+					}
+				}
+			}
+			units = min(units, max(0, left)/size)
+		}
+	}
+	fit(func(d int) int64 {
+		free := e.Plan.Parcels.Available(d, k)
+		if e.Plan.Parcels.Kept != nil {
+			free += e.Plan.Parcels.Kept[d][k]
+		}
+		return free
+	}, func(plan.Node) bool { return true })
+	pool := e.Meet(t.leaf, k)
+	e.Views.Reserves.Each(&e.State.Policy.Tree, k, pool, func(keeper plan.Node, amount []int64) {
+		fit(func(d int) int64 { return e.Beside(k, keeper, d) - amount[d] },
+			func(leaf plan.Node) bool { return !e.State.Policy.Within(leaf, keeper) })
+	})
+	return units
+}
+
+// keptAfter is what a set keeps when it has given some units: the room of the others that its victims do not occupy.
+func keptAfter(s *cluster.State, t *taker, d int) int64 {
+	if t.units == 0 {
+		return s.Kept(t.id, d)
+	}
+	left := int64(0)
+	for q := s.Set.First[t.id]; q != cluster.NoID; q = s.Holding.NextOfSet[q] {
+		left += s.Size(s.Holding.Sub[q])[d] * s.Holding.Units[q]
+	}
+	return max(0, (s.Set.Units[t.id]-t.units)*t.size[d]-left)
+}
+
+// Book takes what was given off the sets. What victims still hold of a set that has given all stays theirs. O(sets, and
+// their victims).
+func (g *Given) Book(s *cluster.State) {
+	for i, id := range g.Set.Values() {
+		rest := s.Set.Units[id] - g.Units.At(i)
+		s.Promise(id, rest)
+		for rest == 0 && s.Set.Number[id] > 0 {
+			q := s.Set.First[id]
+			s.Cancel(q, s.Holding.Units[q])
+		}
+	}
+}
