@@ -10,6 +10,7 @@ import (
 
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/emit"
 	"github.com/stintd/stint/core/oracle"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/pool"
@@ -33,7 +34,8 @@ func TestReasons(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			r := reasoned{rows: map[string]int{}}
 			rapid.Check(t, func(t *rapid.T) { r.play(t, k) })
-			t.Logf("rows by reason: %v, %d of them in part; rooms made anew %d times of %d", r.rows, r.alike, r.rebuilt, r.asked)
+			t.Logf("rows by reason: %v, %d of them in part; rooms made anew %d times of %d; %d tables filled, %d not",
+				r.rows, r.alike, r.rebuilt, r.asked, r.filled, r.passed)
 			for name, rows := range r.rows {
 				all[name] += rows
 			}
@@ -57,6 +59,7 @@ type reasoned struct {
 	rows           map[string]int // by reason
 	asked, rebuilt int
 	alike          int // rows of which only so much was compared: see outdone
+	filled, passed int // cycles whose tables were compared, and those where they go by what no state shows
 
 	plans []planReasons
 }
@@ -87,12 +90,13 @@ func (r *reasoned) compare(t *rapid.T, p *player) {
 	for len(r.plans) < len(s.Plans) {
 		r.plans = append(r.plans, planReasons{})
 	}
+	tables := newTables(s)
 	for i := range s.Plans {
 		if s.Plans[i].MD == nil {
 			continue
 		}
 		at := slices.IndexFunc(p.last.Reasoned, func(b oracle.Reasoned) bool { return b.Plan == s.Plans[i].Name })
-		one, out := &r.plans[i], reason.Shortfalls{Details: new(cluster.Names)}
+		one, out := &r.plans[i], reason.Shortfalls{Details: tables.details}
 		one.views.Follow(s, &s.Plans[i])
 		e := envOf(s, &s.Plans[i], &one.views, &p.last.Reasoned[at])
 		one.reasons.Explain(e, &out)
@@ -106,7 +110,60 @@ func (r *reasoned) compare(t *rapid.T, p *player) {
 			t.Logf("%s", p.scenario())
 			t.Fatalf("cycle %d: shortfalls of %s:\n%s", p.cycles, e.Plan.Name, difference(strings.Join(got, "\n"), strings.Join(want, "\n")))
 		}
+		tables.fill(e, &out)
 	}
+	for i := range s.Plans {
+		if s.Plans[i].Parcels.Owned && p.last.Revoked > 0 {
+			r.passed++
+			return
+		}
+	}
+	r.filled++
+	want := decision.Cycle{Consumers: p.out.Consumers, Amounts: p.out.Amounts, Shares: p.out.Shares, Shortfalls: p.out.Shortfalls}
+	if got, want := tables.text(&tables.Cycle), tables.text(&want); got != want {
+		t.Fatalf("cycle %d: tables\n%s", p.cycles, difference(got, want))
+	}
+}
+
+// stateTables are those that tell what is true after a cycle.
+type stateTables struct {
+	decision.Cycle
+	details *cluster.Names
+}
+
+// newTables are empty tables of a state.
+func newTables(s *cluster.State) *stateTables {
+	v := &stateTables{details: new(cluster.Names)}
+	var plans decision.Words
+	for i := range s.Plans {
+		plans = append(plans, s.Plans[i].Name)
+	}
+	v.ResetStates(&decision.Dicts{
+		Plan: plans, Source: &s.Source, Consumer: &s.Consumer, Label: &s.Label, Host: &s.Host.Names,
+		Dimension: decision.Words(s.Policy.Dimensions), Detail: v.details,
+	})
+	return v
+}
+
+// fill adds the rows of a plan.
+func (v *stateTables) fill(e *reason.Env, short *reason.Shortfalls) {
+	var shares pool.Shares
+	var consumers pool.Consumers
+	var amounts pool.Amounts
+	shares.Add(&e.Env, e.Figures)
+	consumers.Add(&e.Env)
+	amounts.Add(&e.Env, e.Figures)
+	emit.Shares(&v.Shares, e.State, e.Plan, &shares)
+	emit.Consumers(&v.Consumers, e.State, e.Plan, &consumers)
+	emit.Amounts(&v.Amounts, e.State, e.Plan, &amounts)
+	emit.Shortfalls(&v.Shortfalls, e.State, e.Plan, short)
+}
+
+// text is the tables as text, but for demand that is in no plan.
+func (v *stateTables) text(c *decision.Cycle) string {
+	text := dump([]decision.Table{c.Consumers.Table(), c.Amounts.Table(), c.Shares.Table(), c.Shortfalls.Table()})
+	lines := slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return strings.Contains(line, "not_in_plan") })
+	return strings.Join(lines, "\n")
 }
 
 // outdone makes one reason of those that go by figures of pools.
