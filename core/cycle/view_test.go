@@ -27,6 +27,8 @@ func (f *follower) begin(*player) { f.views, f.seen = nil, 0 }
 func (f *follower) look(t *rapid.T, p *player) {
 	if f.count(&p.engine.Changes); p.cycles%3 != 1 { // else what two cycles did comes at once
 		f.follow(t, p.engine)
+	} else {
+		f.followHeld(p.engine)
 	}
 }
 
@@ -69,6 +71,14 @@ func (f *follower) count(l *cluster.ChangeLog) {
 	f.seen = l.Count()
 }
 
+// followHeld brings the views up but for capacities.
+func (f *follower) followHeld(s *cluster.State) {
+	for i := range f.views {
+		f.views[i].FollowHeld(s, &s.Plans[i])
+		f.asked++
+	}
+}
+
 // follow brings the views of all plans up and compares them with such as know nothing.
 func (f *follower) follow(t *rapid.T, s *cluster.State) {
 	for len(f.views) < len(s.Plans) {
@@ -77,6 +87,9 @@ func (f *follower) follow(t *rapid.T, s *cluster.State) {
 	for i := range s.Plans {
 		var anew view.Views
 		p, v := &s.Plans[i], &f.views[i]
+		if f.asked%2 > 0 { // capacities come behind
+			v.FollowHeld(s, p)
+		}
 		v.Follow(s, p)
 		anew.Follow(s, p)
 		f.asked++

@@ -21,10 +21,11 @@ type Capacity struct {
 	level [][][]int64
 	known rows // by the pool's node: A is a shape, the units are the capacity
 
-	touched []Row
-	was, is [][]int64 // by dimension: rests of one pool that changed
-	held    []int64
-	class   classes
+	reserved int // Reserves.Version that the rests go by
+	touched  []Row
+	was, is  [][]int64 // by dimension: rests of one pool that changed
+	held     []int64
+	class    classes
 }
 
 // Of is the capacity of the pool of a consumer for a shape. O(1) where it was asked for since the pool's parcels
@@ -57,7 +58,7 @@ func (v *Capacity) Rests(s *cluster.State, pool plan.Node, dst [][]int64) [][]in
 // Rebuild computes all rests anew. O(parcels × depth, and what is held on those that are lent or closed).
 func (v *Capacity) Rebuild(s *cluster.State, p *cluster.Plan) {
 	v.known.reset(s.Policy.Len())
-	v.class.stale = true
+	v.class.stale, v.reserved = true, v.views.Reserves.Version()
 	if p.MD == nil {
 		return
 	}
@@ -90,7 +91,7 @@ func (v *Capacity) Apply(s *cluster.State, p *cluster.Plan, r Span) {
 	if p.MD == nil {
 		return
 	}
-	if v.views.Reserves.changed {
+	if v.reserved != v.views.Reserves.Version() {
 		v.Rebuild(s, p)
 		return
 	}

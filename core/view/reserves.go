@@ -19,7 +19,6 @@ type Reserves struct {
 
 	deed     cluster.Deeds // whose reserves these are
 	revision int64
-	changed  bool // by the last Rebuild or Apply
 	version  int
 }
 
@@ -55,7 +54,7 @@ type reserve struct {
 // first, then those of consumers below it, in tree order.
 func (v *Reserves) Rebuild(s *cluster.State, p *cluster.Plan) {
 	d := &p.Deeds
-	v.changed, v.revision, v.dims, v.version = true, s.Revision, len(p.Parcels.Cap), v.version+1
+	v.revision, v.dims, v.version = s.Revision, len(p.Parcels.Cap), v.version+1
 	v.deed = cluster.Deeds{Keeper: slices.Clone(d.Keeper), KeptOn: slices.Clone(d.KeptOn)}
 	for _, column := range d.KeptAmount {
 		v.deed.KeptAmount = append(v.deed.KeptAmount, slices.Clone(column))
@@ -115,7 +114,7 @@ func (v *Reserves) Apply(s *cluster.State, p *cluster.Plan, r Span) {
 	d := &p.Deeds
 	same := slices.Equal(v.deed.Keeper, d.Keeper) && slices.Equal(v.deed.KeptOn, d.KeptOn) &&
 		slices.EqualFunc(v.deed.KeptAmount, d.KeptAmount, slices.Equal)
-	if v.changed = !same || v.revision != s.Revision || len(d.Keeper) > 0 && r.resized(p.Index); v.changed {
+	if !same || v.revision != s.Revision || len(d.Keeper) > 0 && r.resized(p.Index) {
 		v.Rebuild(s, p)
 	}
 }

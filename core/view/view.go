@@ -33,27 +33,43 @@ type Views struct {
 
 	state   *cluster.State
 	name    string
-	seen    int64 // rows of the log that the views know
+	seen    int64 // rows of the log that the views know, but that of capacities
+	counted int64 // those that it knows
+	other   bool  // it knows another state or plan
 	rebuilt int   // how often they were made anew
 }
 
-// all are the views, each behind those that it goes by.
-func (v *Views) all() []view {
+// held are the views but that of capacities, each behind those that it goes by.
+func (v *Views) held() []view {
 	v.Capacity.views, v.ByLeaf.on, v.Usage.on, v.Loans.on = v, &v.ByParcel, &v.ByParcel, &v.ByParcel
-	return []view{&v.Owned, &v.ByParcel, &v.ByLeaf, &v.Usage, &v.Loans, &v.Reserves, &v.Capacity, &v.Needs}
+	return []view{&v.Owned, &v.ByParcel, &v.ByLeaf, &v.Usage, &v.Loans, &v.Reserves, &v.Needs}
 }
 
 // Follow brings the views up to a plan of a state. O(rows of the log since the last time), or O(what is held) where
 // the log does not have them all any more, where parcels have other numbers, or for another state or plan.
 func (v *Views) Follow(s *cluster.State, p *cluster.Plan) {
-	from, ok := s.Changes.Since(v.seen)
+	v.FollowHeld(s, p)
+	from, ok := s.Changes.Follow(v.counted, p.Index)
+	if ok = ok && !v.other; ok {
+		v.Capacity.Apply(s, p, Span{&s.Changes, from, s.Changes.Kind.Len()})
+	} else {
+		v.Capacity.Rebuild(s, p)
+	}
+	v.counted, v.other = s.Changes.Count(), false
+}
+
+// FollowHeld is Follow but for capacities: for shares and reasons of a cycle those count that its grants went by,
+// whatever of these was taken back since (docs/shares.md, "Capacity").
+func (v *Views) FollowHeld(s *cluster.State, p *cluster.Plan) {
+	from, ok := s.Changes.Follow(v.seen, p.Index)
 	rows := Span{&s.Changes, from, s.Changes.Kind.Len()}
-	ok = ok && v.state == s && v.name == p.Name && !rows.relaid(p.Index)
+	ok = ok && v.state == s && v.name == p.Name
 	v.state, v.name, v.seen = s, p.Name, s.Changes.Count()
 	if !ok {
 		v.rebuilt++
+		v.other = true
 	}
-	for _, one := range v.all() {
+	for _, one := range v.held() {
 		if ok {
 			one.Apply(s, p, rows)
 		} else {
@@ -64,16 +80,6 @@ func (v *Views) Follow(s *cluster.State, p *cluster.Plan) {
 
 // Rebuilt is how often the views were made anew.
 func (v *Views) Rebuilt() int { return v.rebuilt }
-
-// relaid tells whether a row says that what is known of a plan is to be made anew.
-func (r Span) relaid(plan int32) bool {
-	for i := r.From; i < r.To; i++ {
-		if r.Log.Kind.At(i) == cluster.ChangeRelaid && (r.Log.Plan.At(i) == plan || r.Log.Plan.At(i) == cluster.NoID) {
-			return true
-		}
-	}
-	return false
-}
 
 // each calls f for the rows of a plan that tell of units.
 func (r Span) each(plan int32, f func(row int)) {
