@@ -119,7 +119,7 @@ func (g *granted) hand(t *rapid.T, s *cluster.State, p *cluster.Plan) {
 	var views view.Views
 	var granter grant.Granter
 	views.Follow(s, p)
-	e := grant.Env{Env: pool.New(s, p, &views), Promises: new(pool.Promises), Rules: grant.NewRules(p)}
+	e := grant.Env{Env: pool.New(s, p, &views), Promises: new(pool.Promises)}
 	e.Promises.Sum(e.Env)
 	e.Limits = pool.NewLimits(&e.Env, e.Promises)
 	turn := func(n plan.Node) {

@@ -22,7 +22,6 @@ import (
 type Env struct {
 	pool.Env
 	Promises *pool.Promises
-	Rules    *Rules
 	Limits   *pool.Limits           // nil: the plan sets no share limit
 	Undone   map[cluster.SubID]bool // grants of them were taken back in this cycle: they get nothing more in it (CYC-1)
 }
@@ -41,8 +40,8 @@ type Granter struct {
 	net    pool.Net
 	stake  []int64
 	line   []int32 // by number of a node: its queue
-	lots   []lot
-	used   int // of lots
+	lots   []*lot  // of the pool in turn
+	shelf  shelf
 	search []search
 	masks  masks
 	by     map[searchKey]int32
@@ -61,7 +60,7 @@ func (g *Granter) Pool(e *Env, top plan.Node, out *Decisions) {
 	if g.queue.fill(e, top, false); len(g.queue.leaf) == 0 {
 		return
 	}
-	if g.layLots(g.least()); g.used == 0 {
+	if g.layLots(g.least()); len(g.lots) == 0 {
 		return
 	}
 	g.net.Sum(&e.Env, e.Promises, top)
@@ -124,7 +123,7 @@ func (g *Granter) place(a *ask) (k cluster.ParcelID, ok bool) {
 		}
 	}
 	s := &g.search[a.search]
-	for ; s.lot < g.used; s.lot++ {
+	for ; s.lot < len(g.lots); s.lot++ {
 		row := g.seek(s, s.lot)
 		if row == room.NoRow {
 			continue
@@ -139,7 +138,7 @@ func (g *Granter) place(a *ask) (k cluster.ParcelID, ok bool) {
 
 // seek is the row of a lot for one unit of a search, room.NoRow when nothing fits there.
 func (g *Granter) seek(s *search, at int) room.Row {
-	l, f := &g.lots[at], g.finder(s, at)
+	l, f := g.lots[at], g.finder(s, at)
 	for {
 		row := f.find(l)
 		if row == room.NoRow || s.on == nil || s.on[g.env.Plan.Parcels.Host[l.parcel[row]]] < s.most {
@@ -151,44 +150,12 @@ func (g *Granter) seek(s *search, at int) room.Row {
 
 // take takes room for a unit of a search off a row of a lot, and gives the parcel.
 func (g *Granter) take(s *search, at int, row room.Row) cluster.ParcelID {
-	l := &g.lots[at]
+	l := g.lots[at]
 	k := l.parcel[row]
 	if l.take(row, &s.unit[at].need); s.on != nil {
 		s.on[g.env.Plan.Parcels.Host[k]]++
 	}
 	return k
-}
-
-// layLots makes lots of the pool's parcels with room: its own before those that are lent, own ones by its consumer's
-// preference, the best first, lent ones by their owners', the worst first (MD-6, MD-7). Parcels with less than the least
-// are left out.
-func (g *Granter) layLots(least []int64) {
-	e := g.env
-	g.used, g.mixed = 0, false
-	owned := &e.Views.Owned
-	from, lent := owned.Own(g.top)
-	_, to := owned.Below(g.top)
-	var in [2*preferences + 2][]cluster.ParcelID
-	for row := from; row < to; row++ {
-		k := owned.Parcel[row]
-		if !e.Plan.Parcels.IsOpen(k) || least != nil && !covers(e.Plan, k, least) {
-			continue
-		}
-		tier := 0
-		switch {
-		case row >= lent:
-			tier = 2*preferences + 1 - int(e.preference(e.Owner(k), k))
-		case g.top != plan.Root:
-			tier = int(e.preference(g.top, k))
-		}
-		in[tier] = append(in[tier], k)
-	}
-	for tier, list := range in {
-		if len(list) > 0 {
-			slices.Sort(list) // those of several owners
-			g.layLot(list, tier > preferences)
-		}
-	}
 }
 
 // room is what a parcel has free for the pool's turn.
@@ -197,33 +164,6 @@ func (g *Granter) room(k cluster.ParcelID, free, rest []int64) (less bool) {
 		return g.sets.Room(k, g.top, free, rest)
 	}
 	return g.env.Promises.Room(k, g.top, free, rest)
-}
-
-// preferences is how many there are, from 1.
-const preferences = 10
-
-// layLot makes a lot of some parcels.
-func (g *Granter) layLot(list []cluster.ParcelID, lent bool) {
-	e := g.env
-	if g.used == len(g.lots) {
-		g.lots = append(g.lots, lot{})
-	}
-	l := &g.lots[g.used]
-	g.used++
-	l.begin(e.Rules, len(e.Plan.Parcels.Cap))
-	side, owner, grace := plan.Node(plan.None), plan.Node(plan.None), int64(0)
-	for _, k := range list {
-		if at := e.Owner(k); at != owner || len(l.parcel) == 0 {
-			if owner, grace = at, e.Grace(at, g.top); lent {
-				side = e.Toward(at, g.top)
-			}
-		}
-		l.add(k, side, grace)
-	}
-	own := e.Grace(g.top, g.top)
-	l.mixed = lent || slices.ContainsFunc(l.grace, func(us int64) bool { return us != own })
-	g.mixed = g.mixed || l.mixed
-	l.lay(e.Plan, g.room)
 }
 
 // least is, by dimension, the least that any ask takes: a parcel with less is of no use.
@@ -246,18 +186,6 @@ func (g *Granter) least() []int64 {
 		}
 	}
 	return least
-}
-
-// covers tells whether a parcel has at least so much free beside what sets keep.
-func covers(p *cluster.Plan, k cluster.ParcelID, least []int64) bool {
-	some := false
-	for d := range p.Parcels.Free {
-		free := p.Parcels.Available(d, k)
-		if some = some || free > 0; least[d] > 0 && free < least[d] {
-			return false
-		}
-	}
-	return some
 }
 
 // preference is a consumer's for the first of the plan's groups that has a parcel's host.
@@ -325,7 +253,7 @@ func (g *Granter) finder(s *search, at int) *finder {
 	if f.begun {
 		return f
 	}
-	l, e := &g.lots[at], g.env
+	l, e := g.lots[at], g.env
 	selected, turn := e.Views.Needs.Of(e.State, e.Plan, s.key.need)
 	mask := g.masks.of(l, maskKey{at, s.key.need, s.key.side, s.key.grace}, selected)
 	if s.on != nil { // it gets bits of its own, as hosts fill up for it

@@ -339,7 +339,7 @@ func stateOf(t failer, policy, hosts, demand string) *Env {
 func envOf(s *cluster.State) *Env {
 	v := new(view.Views)
 	v.Follow(s, &s.Plans[0])
-	e := &Env{Env: pool.New(s, &s.Plans[0], v), Promises: new(pool.Promises), Rules: NewRules(&s.Plans[0])}
+	e := &Env{Env: pool.New(s, &s.Plans[0], v), Promises: new(pool.Promises)}
 	e.Promises.Sum(e.Env)
 	e.Limits = pool.NewLimits(&e.Env, e.Promises)
 	return e

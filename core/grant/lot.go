@@ -21,7 +21,9 @@ type lot struct {
 	mixed  bool               // sides or graces say something
 	index  room.Index         // what is free, or less where a lender's reserve leaves less
 	slack  []int64            // by row, then dimension: how much more is free; nil: nothing
-	whole  []int64            // scratch
+	whole  []int64            // scratch, as the next two
+	now    []int64
+	rest   []int64
 
 	class   []int16           // by row
 	sets    [classesMax]int32 // numbers in set, from 1; 0: no row was in the class yet
@@ -45,8 +47,8 @@ func (l *lot) add(k cluster.ParcelID, side plan.Node, grace int64) {
 	l.parcel, l.side, l.grace = append(l.parcel, k), append(l.side, side), append(l.grace, grace)
 }
 
-// lay readies the lot. Room gives what a parcel has free, and what of that those may have who draw on it here.
-func (l *lot) lay(p *cluster.Plan, room func(k cluster.ParcelID, free, rest []int64) (less bool)) {
+// lay readies the lot. Of gives what a parcel has free, and what of that those may have who draw on it here.
+func (l *lot) lay(p *cluster.Plan, of roomOfParcel) {
 	n := len(l.parcel)
 	l.index.Reset(n, l.rules.most)
 	l.class, l.used, l.shapes = zeros(l.class, n), 0, l.shapes[:0]
@@ -57,36 +59,66 @@ func (l *lot) lay(p *cluster.Plan, room func(k cluster.ParcelID, free, rest []in
 	if l.rules.placement == plan.Balanced {
 		l.tree = zeros(l.tree, 2<<bits.Len(uint(max(1, n)-1)))
 	}
-	free, rest := make([]int64, l.dims), make([]int64, l.dims)
+	l.now, l.rest = zeros(l.now, l.dims), zeros(l.rest, l.dims)
 	for row, k := range l.parcel {
-		if room(k, free, rest) && l.slack == nil {
-			l.slack = make([]int64, n*l.dims)
+		if l.class[row] = -1; p.Parcels.IsOpen(k) {
+			l.put(p, row, of)
 		}
-		if l.slack != nil {
-			for d := range free {
-				l.slack[row*l.dims+d] = free[d] - rest[d]
-			}
-		}
-		l.put(p, row, free, rest)
 	}
 	for i := len(l.tree)/2 - 1; i > 0; i-- {
 		l.tree[i] = max(l.tree[2*i], l.tree[2*i+1])
 	}
 }
 
-// put sets a row's room for the first time.
-func (l *lot) put(p *cluster.Plan, row int, free, rest []int64) {
-	l.index.Put(room.Row(row), rest)
-	begun := false
-	for d, v := range free {
-		begun = begun || v != p.Parcels.Cap[d][l.parcel[row]]
+// roomOfParcel gives what a parcel has free, and what of that those may have who draw on it; less tells whether that is
+// less.
+type roomOfParcel func(k cluster.ParcelID, free, rest []int64) (less bool)
+
+// put sets the room of a row whose host is open.
+func (l *lot) put(p *cluster.Plan, row int, of roomOfParcel) {
+	less := of(l.parcel[row], l.now, l.rest)
+	if less && l.slack == nil {
+		l.slack = make([]int64, len(l.parcel)*l.dims)
 	}
+	for d, free := range l.now {
+		if l.slack != nil {
+			l.slack[row*l.dims+d] = free - l.rest[d]
+		}
+	}
+	l.index.Put(room.Row(row), l.rest)
 	if len(l.tree) > 0 {
-		l.tree[len(l.tree)/2+row] = 1 + l.rules.weigh(free) // more than 0: there is a row
+		l.tree[len(l.tree)/2+row] = 1 + l.rules.weigh(l.now) // more than 0: there is a row
 		return
 	}
-	l.class[row] = -1
-	l.move(room.Row(row), l.rules.class(free, begun))
+	begun := false
+	for d, free := range l.now {
+		begun = begun || free != p.Parcels.Cap[d][l.parcel[row]]
+	}
+	l.move(room.Row(row), l.rules.class(l.now, begun))
+}
+
+// bring brings a row up to what its parcel has now. O(log rows).
+func (l *lot) bring(p *cluster.Plan, row int, of roomOfParcel) {
+	if p.Parcels.IsOpen(l.parcel[row]) {
+		l.put(p, row, of)
+	} else {
+		l.index.Shut(room.Row(row))
+		switch {
+		case len(l.tree) > 0:
+			l.tree[len(l.tree)/2+row] = 0
+		case l.class[row] >= 0:
+			l.set[l.sets[l.class[row]]-1].Remove(room.Row(row))
+			l.class[row] = -1
+		}
+	}
+	l.climb(row)
+}
+
+// climb brings the tree above a row up.
+func (l *lot) climb(row int) {
+	for i := (len(l.tree)/2 + row) / 2; i > 0 && len(l.tree) > 0; i /= 2 {
+		l.tree[i] = max(l.tree[2*i], l.tree[2*i+1])
+	}
 }
 
 // move puts a row into a class.
@@ -112,15 +144,23 @@ func (l *lot) move(row room.Row, class int) {
 	}
 }
 
+// lower brings what the rows of each shape have at most down to what their sets say, which searches lower.
+func (l *lot) lower() {
+	clear(l.crest[:])
+	for class, at := range l.sets {
+		if at > 0 {
+			shape := class / fullnesses
+			l.crest[shape] = vecpack.Most(l.crest[shape], l.set[at-1].Most())
+		}
+	}
+}
+
 // take takes a unit off a row that it fits.
 func (l *lot) take(row room.Row, need *room.Need) {
 	l.index.Take(row, need)
 	if len(l.tree) > 0 {
-		i := len(l.tree)/2 + int(row)
-		l.tree[i] = 1 + l.rules.weigh(l.free(row))
-		for i >>= 1; i > 0; i >>= 1 {
-			l.tree[i] = max(l.tree[2*i], l.tree[2*i+1])
-		}
+		l.tree[len(l.tree)/2+int(row)] = 1 + l.rules.weigh(l.free(row))
+		l.climb(int(row))
 		return
 	}
 	class := 0 // it is in use

@@ -35,7 +35,7 @@ func (g *Granter) Own(e *Env, leaf plan.Node, sets Sets, out *Decisions) {
 	if g.queue.fill(e, leaf, true); len(g.queue.leaf) == 0 {
 		return
 	}
-	if g.layLots(nil); g.used == 0 { // full parcels too: a set that lapses may free them
+	if g.layLots(nil); len(g.lots) == 0 { // full parcels too: a set that lapses may free them
 		return
 	}
 	g.lookup()
@@ -73,7 +73,7 @@ func (g *Granter) placeOwn(a *ask) (k cluster.ParcelID, done bool) {
 		}
 	}
 	s := &g.search[a.search]
-	for at := range g.lots[:g.used] {
+	for at := range g.lots {
 		tier := g.env.preference(g.top, g.lots[at].parcel[0])
 		if tier > worst {
 			break
@@ -99,7 +99,7 @@ func (g *Granter) placeOwn(a *ask) (k cluster.ParcelID, done bool) {
 // relay lays the lots by what parcels have now, as sets lapsed or were made.
 func (g *Granter) relay() {
 	g.moved = true
-	for i := range g.lots[:g.used] {
+	for i := range g.lots {
 		g.lots[i].lay(g.env.Plan, g.room)
 	}
 	for i := range g.search {

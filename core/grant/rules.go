@@ -56,6 +56,11 @@ func NewRules(p *cluster.Plan) *Rules {
 	return r
 }
 
+// equal tells whether other rules say the same.
+func (r *Rules) equal(o *Rules) bool {
+	return r.placement == o.placement && slices.Equal(r.most, o.most)
+}
+
 // weigh is the weighted free room of a parcel, which balanced goes by.
 func (r *Rules) weigh(free []int64) (sum int64) {
 	for d, w := range r.weight {

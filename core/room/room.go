@@ -175,6 +175,9 @@ func (s *Set) Has(row Row) bool { return s.rows[row>>6]>>(uint(row)&63)&1 == 1 }
 // May tells whether a row of the set may have room for a size. O(1).
 func (s *Set) May(need *Need) bool { return s.count > 0 && vecpack.Covers(s.top, need.word) }
 
+// Most is what no row of the set has more of in any lane.
+func (s *Set) Most() uint64 { return s.top }
+
 // Add adds a row, or tells that a row of the set has got more room.
 func (s *Set) Add(x *Index, row Row) {
 	if b := row >> 6; !s.Has(row) {
