@@ -119,13 +119,16 @@ func (r *reasoned) compare(t *rapid.T, p *player) {
 		}
 	}
 	r.filled++
-	want := decision.Cycle{Consumers: p.out.Consumers, Amounts: p.out.Amounts, Shares: p.out.Shares, Shortfalls: p.out.Shortfalls}
+	want := decision.Cycle{
+		Grants: p.out.Grants, Consumers: p.out.Consumers, Amounts: p.out.Amounts, Shares: p.out.Shares, Shortfalls: p.out.Shortfalls,
+		Holdings: p.out.Holdings, Hosts: p.out.Hosts, Owners: p.out.Owners,
+	}
 	if got, want := tables.text(&tables.Cycle), tables.text(&want); got != want {
 		t.Fatalf("cycle %d: tables\n%s", p.cycles, difference(got, want))
 	}
 }
 
-// stateTables are those that tell what is true after a cycle.
+// stateTables are those that tell what is true after a cycle, and grants.
 type stateTables struct {
 	decision.Cycle
 	details *cluster.Names
@@ -138,10 +141,13 @@ func newTables(s *cluster.State) *stateTables {
 	for i := range s.Plans {
 		plans = append(plans, s.Plans[i].Name)
 	}
-	v.ResetStates(&decision.Dicts{
+	dicts := decision.Dicts{
 		Plan: plans, Source: &s.Source, Consumer: &s.Consumer, Label: &s.Label, Host: &s.Host.Names,
 		Dimension: decision.Words(s.Policy.Dimensions), Detail: v.details,
-	})
+	}
+	v.ResetEvents(&dicts)
+	v.ResetStates(&dicts)
+	v.ResetKeyframe(&dicts)
 	return v
 }
 
@@ -157,11 +163,20 @@ func (v *stateTables) fill(e *reason.Env, short *reason.Shortfalls) {
 	emit.Consumers(&v.Consumers, e.State, e.Plan, &consumers)
 	emit.Amounts(&v.Amounts, e.State, e.Plan, &amounts)
 	emit.Shortfalls(&v.Shortfalls, e.State, e.Plan, short)
+	var given []cluster.HoldingID
+	for q := range e.State.Holding.Sub {
+		given = append(given, cluster.HoldingID(q), cluster.HoldingID(q))
+	}
+	emit.Grants(&v.Grants, e.State, e.Plan, e.State.Cycle, given)
+	emit.Keyframe(&v.Cycle, e.State, e.Plan)
 }
 
 // text is the tables as text, but for demand that is in no plan.
 func (v *stateTables) text(c *decision.Cycle) string {
-	text := dump([]decision.Table{c.Consumers.Table(), c.Amounts.Table(), c.Shares.Table(), c.Shortfalls.Table()})
+	text := dump([]decision.Table{
+		c.Grants.Table(), c.Consumers.Table(), c.Amounts.Table(), c.Shares.Table(), c.Shortfalls.Table(),
+		c.Holdings.Table(), c.Hosts.Table(), c.Owners.Table(),
+	})
 	lines := slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return strings.Contains(line, "not_in_plan") })
 	return strings.Join(lines, "\n")
 }
