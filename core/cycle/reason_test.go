@@ -88,7 +88,7 @@ func (r *reasoned) play(t *rapid.T, k kind) {
 func (r *reasoned) compare(t *rapid.T, p *player) {
 	s := p.engine
 	for len(r.plans) < len(s.Plans) {
-		r.plans = append(r.plans, planReasons{})
+		r.plans = append(r.plans, planReasons{reasons: reason.Reasons{Eager: len(p.dims)%2 > 0}})
 	}
 	tables := newTables(s)
 	for i := range s.Plans {

@@ -32,8 +32,10 @@ type Decisions struct {
 	Parcel column.Vector[cluster.ParcelID]
 }
 
-// Granter is the memory of pools' turns. The zero value is ready.
+// Granter is the memory of pools' turns. The zero value is ready. What a pool is given is booked before its next turn.
 type Granter struct {
+	Eager bool // what saves time where parcels are many is done wherever it may be. It decides nothing
+
 	race   race
 	queue  queue
 	kinds  kinds

@@ -19,7 +19,6 @@ type shelf struct {
 	rules   *Rules
 	kept    map[plan.Node]*keptLots
 	spare   []*lot // memory for lots that are laid anew
-	least   int    // how many parcels are many; 0: manyParcels
 }
 
 // keptLots are the lots of one pool.
@@ -68,11 +67,7 @@ func (g *Granter) layLots(least []int64) {
 	v.follow(e)
 	g.lots, g.mixed = g.lots[:0], false
 	from, to := e.Views.Owned.Below(g.top)
-	many := v.least
-	if many == 0 {
-		many = manyParcels
-	}
-	if int(to-from) < many || g.sets != nil {
+	if to-from < manyParcels && !g.Eager || g.sets != nil {
 		g.lots = g.layAll(g.lots, v.spare, least)
 		for len(v.spare) < len(g.lots) {
 			v.spare = append(v.spare, g.lots[len(v.spare)])

@@ -34,7 +34,7 @@ func TestLotsAreKept(t *testing.T) {
 		s := ownedState(t, policy, "host,ncpus,maxmem\n"+strings.Join(hosts, "\n")+"\n", demand())
 		p := &s.Plans[0]
 		var v view.Views
-		kept := Granter{shelf: shelf{least: 1}}
+		kept := Granter{Eager: true}
 		for range rapid.IntRange(1, 5).Draw(t, "rounds") {
 			for _, n := range []plan.Node{1, plan.Root} {
 				v.Follow(s, p)

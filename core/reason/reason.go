@@ -55,6 +55,8 @@ func (t *Shortfalls) add(sub cluster.SubID, units int64, v *verdict, untilUS int
 
 // Reasons finds them, and keeps from cycle to cycle what is known of room. The zero value is ready.
 type Reasons struct {
+	Eager bool // what saves time where parcels are many is done wherever it may be. It decides nothing
+
 	env     *Env
 	rooms   rooms
 	tallies tallies

@@ -332,7 +332,7 @@ const fewMost = 64
 func (r *Reasons) count(c *counts, a *ask, o *span, n plan.Node, us int64, mask []uint64, sign int) {
 	from, to := r.env.Views.Owned.Below(n)
 	l := &r.rooms.level[o.depth]
-	if to-from <= fewMost {
+	if to-from <= fewMost && !r.Eager {
 		for row := room.Row(from); row < room.Row(to); row++ {
 			if has(mask, row) && l.set.Has(row) {
 				c.addRow(a, l.index.Free(row), sign)

@@ -167,6 +167,13 @@ func (w *world) ask(t *rapid.T) {
 		if row := w.index.First(&w.sets[i], &need, room.Row(from), mask); row != first {
 			t.Fatalf("size %v from %d: row %d, want %d", size, from, row, first)
 		}
+		to := rapid.IntRange(from, len(w.free)).Draw(t, "to")
+		if first >= room.Row(to) {
+			first = room.NoRow
+		}
+		if row := w.index.FirstIn(&w.sets[i], &need, room.Row(from), room.Row(to), mask); row != first {
+			t.Fatalf("size %v in %d … %d: row %d, want %d", size, from, to, row, first)
+		}
 		if row := w.index.Count(&w.sets[i], &need, mask); row != n {
 			t.Fatalf("size %v: %d rows, want %d", size, row, n)
 		}
