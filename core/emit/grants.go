@@ -10,8 +10,8 @@ import (
 )
 
 // Grants adds what a plan was given in a cycle and holds still, in the order of D-14, and gives the units. Given is the
-// holdings that were booked, with those of other plans or cycles, or twice, as rows of holdings are used again; several
-// of one sub-allocation on one parcel are one row. O(given × log).
+// holdings that were booked, with those of other plans or cycles, or twice, as rows of holdings are used again;
+// several of one sub-allocation on one parcel are one row. O(given × log).
 func Grants(t *decision.Grants, s *cluster.State, p *cluster.Plan, cycle int64, given []cluster.HoldingID) (units int64) {
 	h, rows := &s.Holding, inOrder(s, p, cycle, given)
 	one := func(a, b placed) bool { return h.Sub[a.q] == h.Sub[b.q] && a.parcel == b.parcel }
@@ -29,8 +29,9 @@ func Grants(t *decision.Grants, s *cluster.State, p *cluster.Plan, cycle int64, 
 			continue
 		}
 		at++
-		t.Plan.Code[at], t.Consumer.Code[at], t.Allocation.Code[at] = p.Index, int32(s.Sub.Consumer[sub]), s.Alloc.Name[s.Sub.Alloc[sub]]
-		t.Sub.Code[at], t.Source.Code[at], t.Host.Code[at] = s.Sub.Name[sub], int32(s.Sub.Source[sub]), int32(p.Parcels.Host[h.Parcel[q]])
+		t.Plan.Code[at], t.Consumer.Code[at] = p.Index, int32(s.Sub.Consumer[sub])
+		t.Allocation.Code[at], t.Sub.Code[at] = s.Alloc.Name[s.Sub.Alloc[sub]], s.Sub.Name[sub]
+		t.Source.Code[at], t.Host.Code[at] = int32(s.Sub.Source[sub]), int32(p.Parcels.Host[h.Parcel[q]])
 		t.Origin.Code[at], t.Pool.Code[at], t.Lender.Code[at] = h.Origin[q], int32(h.Pool[q]), int32(h.Lender[q])
 		t.Units[at] = h.Units[q]
 	}

@@ -26,7 +26,9 @@ func Keyframe(c *decision.Cycle, s *cluster.State, p *cluster.Plan) {
 }
 
 // addHoldings adds what a sub-allocation holds: by parcel and cycle of grant, under reclaim or not. Rows is memory.
-func addHoldings(t *decision.Holdings, s *cluster.State, p *cluster.Plan, sub cluster.SubID, rows []cluster.HoldingID) []cluster.HoldingID {
+func addHoldings(t *decision.Holdings, s *cluster.State, p *cluster.Plan, sub cluster.SubID,
+	rows []cluster.HoldingID,
+) []cluster.HoldingID {
 	h := &s.Holding
 	rows = rows[:0]
 	for q := s.Sub.First[sub]; q != cluster.NoID; q = h.NextOfSub[q] {

@@ -26,8 +26,9 @@ type Sets interface {
 }
 
 // Own hands out what is free on a leaf's own parcels (step 4 of docs/shares.md), where sets are under way, or where the
-// plan takes back for a preference; elsewhere Pool does. A promised unit is given when nothing else of its sub-allocation
-// is short, and its latest set lapses for it. What several leaves are given is booked together with what sets decided.
+// plan takes back for a preference; elsewhere Pool does. A promised unit is given when nothing else of its
+// sub-allocation is short, and its latest set lapses for it. What leaves are given is booked together with what sets
+// decided.
 // O(units × parcels of the leaf), where units lapse or are promised, else as Pool.
 func (g *Granter) Own(e *Env, leaf plan.Node, sets Sets, out *Decisions) {
 	g.env, g.top, g.sets = e, leaf, sets
@@ -88,7 +89,8 @@ func (g *Granter) placeOwn(a *ask) (k cluster.ParcelID, done bool) {
 			}
 			return k, true
 		}
-		if prefers && !promised && g.sets.Prefer(a.sub, func(k cluster.ParcelID) bool { return g.env.preference(g.top, k) == tier }) {
+		among := func(k cluster.ParcelID) bool { return g.env.preference(g.top, k) == tier }
+		if prefers && !promised && g.sets.Prefer(a.sub, among) {
 			g.relay()
 			return cluster.NoID, true
 		}

@@ -10,15 +10,20 @@ import (
 // shelf keeps the lots of pools with many parcels from turn to turn, brought up by the change log, and lays those of the
 // others anew in each.
 type shelf struct {
-	state   *cluster.State
-	plan    string
-	window  *plan.MDWindow
-	tables  int64 // State.HostTables
-	reserve int   // Reserves.Version
-	seen    int64 // rows of the log as of which the rules are
-	rules   *Rules
-	kept    map[plan.Node]*keptLots
-	spare   []*lot // memory for lots that are laid anew
+	source
+	seen  int64 // rows of the log as of which the rules are
+	rules *Rules
+	kept  map[plan.Node]*keptLots
+	spare []*lot // memory for lots that are laid anew
+}
+
+// source is what lots that are kept are of.
+type source struct {
+	state    *cluster.State
+	plan     string
+	window   *plan.MDWindow
+	tables   int64 // State.HostTables
+	reserves int   // Reserves.Version
 }
 
 // keptLots are the lots of one pool.
@@ -35,27 +40,26 @@ const (
 	manyParcels = 1 << 10
 )
 
-// follow drops what is kept where it is of something else, and brings the rules up. O(rows of the log since the last
-// turn), or O(parcels × dimensions).
+// follow drops what is kept where it is of something else, and brings the rules up. Parcels that have other numbers come
+// with other host tables. O(rows of the log since the last turn), or O(parcels × dimensions).
 func (v *shelf) follow(e *Env) {
 	log := &e.State.Changes
-	from, ok := log.Follow(v.seen, e.Plan.Index)
+	from, ok := log.Since(v.seen)
 	v.seen = log.Count()
-	ok = ok && v.state == e.State && v.plan == e.Plan.Name && v.window == e.Window && v.tables == e.State.HostTables &&
-		v.reserve == e.Views.Reserves.Version()
-	if !ok {
-		v.state, v.plan, v.window, v.tables, v.reserve = e.State, e.Plan.Name, e.Window, e.State.HostTables, e.Views.Reserves.Version()
+	now := source{e.State, e.Plan.Name, e.Window, e.State.HostTables, e.Views.Reserves.Version()}
+	if v.source != now {
+		v.source = now
 		v.rules, v.kept = NewRules(e.Plan), map[plan.Node]*keptLots{}
 		return
 	}
-	for i := from; i < log.Kind.Len(); i++ {
-		if log.Kind.At(i) != cluster.ChangeResized || log.Plan.At(i) != e.Plan.Index {
-			continue
-		}
-		if rules := NewRules(e.Plan); !rules.equal(v.rules) {
-			v.rules, v.kept = rules, map[plan.Node]*keptLots{}
-		}
+	for i := from; ok && i < log.Kind.Len(); i++ {
+		ok = log.Kind.At(i) != cluster.ChangeResized || log.Plan.At(i) != e.Plan.Index
+	}
+	if ok {
 		return
+	}
+	if rules := NewRules(e.Plan); !rules.equal(v.rules) {
+		v.rules, v.kept = rules, map[plan.Node]*keptLots{}
 	}
 }
 
@@ -80,8 +84,8 @@ func (g *Granter) layLots(least []int64) {
 	}
 }
 
-// keep gives the lots that are kept of the pool in turn, brought up. O(parcels) for the first time, then O(rows of the
-// log since the pool's last turn).
+// keep gives the lots that are kept of the pool in turn, brought up. O(rows of the log since the pool's last turn), or
+// O(parcels) for the first time and where the log does not have them all any more.
 func (g *Granter) keep() []*lot {
 	e, v := g.env, &g.shelf
 	log := &e.State.Changes

@@ -52,7 +52,9 @@ func (v *Promises) Add(j Join) {
 // On is the sets whose takers are to get a parcel's room. O(log sets).
 func (v *Promises) On(k cluster.ParcelID) []cluster.SetID {
 	aim := v.env.State.Aim
-	from, _ := slices.BinarySearchFunc(v.on, k, func(id cluster.SetID, k cluster.ParcelID) int { return cmp.Compare(aim(id), k) })
+	from, _ := slices.BinarySearchFunc(v.on, k, func(id cluster.SetID, k cluster.ParcelID) int {
+		return cmp.Compare(aim(id), k)
+	})
 	to := from
 	for to < len(v.on) && aim(v.on[to]) == k {
 		to++

@@ -135,8 +135,8 @@ func (e *Env) held(d int) []int64 {
 	return sum
 }
 
-// lent is what outsiders of consumers hold of a dimension on parcels of these, and of those below them, by node: what is
-// lent through a pool is of all from the lender up to below the pool's consumer.
+// lent is what outsiders of consumers hold of a dimension on parcels of these, and of those below them, by node: what
+// is lent through a pool is of all from the lender up to below the pool's consumer.
 func (e *Env) lent(d int) []int64 {
 	s, sum := e.State, make([]int64, e.State.Policy.Len())
 	for lender, n := range s.NodeOf {

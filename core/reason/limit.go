@@ -13,7 +13,7 @@ import (
 
 // stop is what keeps a leaf's units from pools: a ratio of 0 or a share limit.
 type stop struct {
-	depth int32   // of the deepest pool that exists for the leaf and is stopped; -1: none is. Those above it are stopped, too
+	depth int32   // of the deepest pool that exists for the leaf and is stopped, as all above it are; -1: none is
 	all   bool    // every pool that exists for it is
 	why   verdict // of the deepest
 }
@@ -90,11 +90,12 @@ func (r *Reasons) unowned(leaf plan.Node, shape cluster.ShapeID) (v verdict, yes
 		}
 	}
 	rule := e.Window.Own[leaf][deeds.Unmet[leaf]]
-	return because(decision.ReasonOwnershipUnmet, fmt.Sprintf("the rule on line %d of the policy is not met", rule.Line)), true
+	detail := fmt.Sprintf("the rule on line %d of the policy is not met", rule.Line)
+	return because(decision.ReasonOwnershipUnmet, detail), true
 }
 
-// rival is what keeps a unit from a leaf in a pool that is used up, that nearest to the root which exists for it and has
-// any capacity for it: a sibling of higher share priority on its way from there, its own quota, or nothing but the
+// rival is what keeps a unit from a leaf in a pool that is used up, that nearest to the root which exists for it and
+// has any capacity for it: a sibling of higher share priority on its way from there, its own quota, or nothing but the
 // pool's size.
 func (r *Reasons) rival(leaf plan.Node, shape cluster.ShapeID) (code int32, blocker plan.Node) {
 	e, t := r.env, &r.env.State.Policy.Tree

@@ -1,5 +1,5 @@
-// Package reason tells why sub-allocations of an MD plan are short: the first thing that stops their next unit (D-7, and
-// step 9 of docs/shares.md). It is given the state as it is after a cycle's grants and reclaims, with what the cycle
+// Package reason tells why sub-allocations of an MD plan are short: the first thing that stops their next unit (D-7,
+// and step 9 of docs/shares.md). It is given the state as it is after a cycle's grants and reclaims, with what the cycle
 // knows beside, and gives back columns; it changes nothing.
 package reason
 
@@ -26,7 +26,8 @@ func (e *Env) capacity(top plan.Node, shape cluster.ShapeID) int64 {
 	return e.Views.Capacity.Of(e.State, top, shape)
 }
 
-// Shortfalls are units that are short, in the order of D-14: of a sub-allocation those that are promised, then the others.
+// Shortfalls are units that are short, in the order of D-14: of a sub-allocation those that are promised, then the
+// others.
 type Shortfalls struct {
 	Sub       column.Vector[cluster.SubID]
 	Units     column.Vector[int64]
@@ -62,6 +63,7 @@ type Reasons struct {
 	tallies tallies
 	masks   masks
 	waits   waits
+	bounds  map[bound]verdict
 	limited bool // the plan has a share limit or a ratio of 0
 
 	short   []short
@@ -141,13 +143,15 @@ func (r *Reasons) ask(key askKey) int32 {
 func (r *Reasons) ready() {
 	e, stale := r.env, r.masks.stale(r.env)
 	news := r.rooms.follow(e, func(depth int32, row room.Row, was, is []int64) {
-		for n := e.Owner(e.Views.Owned.Parcel[row]); n != plan.None && e.State.Policy.Depth[n] >= depth; n = e.State.Policy.Parent[n] {
+		n := e.Owner(e.Views.Owned.Parcel[row])
+		for ; n != plan.None && e.State.Policy.Depth[n] >= depth; n = e.State.Policy.Parent[n] {
 			r.tallies.move(place{depth, n}, row, was, is)
 		}
 	})
-	if stale || news != sameRows {
+	if stale || news != sameHosts {
 		r.masks.reset(e)
 		r.tallies.reset()
+		r.bounds = map[bound]verdict{}
 	}
 	r.tallies.know(e.State, len(e.Plan.Parcels.Cap), r.asks)
 	r.judged, r.full = map[viewer]verdict{}, zeros(r.full, e.Plan.Parcels.Words())

@@ -9,9 +9,9 @@ import (
 )
 
 // rooms is the room of all parcels on open hosts, in the rows of view.Owned: a level for each depth in the tree, with
-// what those have of a parcel who draw on it through the pool of the consumer at that depth on the way up from the owner.
-// A leaf's own parcels are in the level of its own depth. Rooms are kept from cycle to cycle, and brought up by the
-// change log.
+// what those have of a parcel who draw on it through the pool of the consumer at that depth on the way up from the
+// owner. A leaf's own parcels are in the level of its own depth. Rooms are kept from cycle to cycle, and brought up by
+// the change log.
 type rooms struct {
 	level []level
 	open  []uint64 // bitset of rows
@@ -33,36 +33,33 @@ type level struct {
 	set   room.Set // rows with parcels that are in pools of the depth, on open hosts
 }
 
-// news is what is not as it was when rooms were brought up.
-type news int
+// difference is what is not as it was when rooms were brought up.
+type difference int
 
 const (
-	sameRows  news = iota // only what parcels have free
-	otherOpen             // other parcels are open
-	otherRows             // rows are other parcels
+	sameHosts  difference = iota // only what parcels have free
+	otherHosts                   // the size or state of hosts
+	otherRows                    // rows are other parcels
 )
 
 // follow brings the rooms up to the state, and calls moved for each row of a level that has other room. It calls it for
 // none where rows or hosts are others. O(what changed × depth), or O(parcels × depth).
-func (r *rooms) follow(e *Env, moved func(depth int32, row room.Row, was, is []int64)) news {
+func (r *rooms) follow(e *Env, moved func(depth int32, row room.Row, was, is []int64)) difference {
 	log := &e.State.Changes
 	from, ok := log.Follow(r.seen, e.Plan.Index)
 	ok = ok && r.state == e.State && r.plan == e.Plan.Name && r.reserved == e.Views.Reserves.Version()
 	r.state, r.plan, r.seen, r.reserved = e.State, e.Plan.Name, log.Count(), e.Views.Reserves.Version()
-	if !ok || !r.touch(e, from) {
-		r.rebuild(e)
-		return otherRows
+	news := otherRows
+	if ok {
+		news = r.touch(e, from)
 	}
-	news := sameRows
-	for _, row := range r.touched {
-		if at, bit := &r.open[row>>6], uint64(1)<<(uint(row)&63); e.Plan.Parcels.IsOpen(e.Views.Owned.Parcel[row]) != (*at&bit != 0) {
-			*at ^= bit
-			news = otherOpen
-		}
+	if news == otherRows {
+		r.rebuild(e)
+		return news
 	}
 	for _, row := range r.touched {
 		r.bring(e, row, func(depth int32, was, is []int64) {
-			if news == sameRows {
+			if news == sameHosts {
 				moved(depth, row, was, is)
 			}
 		})
@@ -70,8 +67,9 @@ func (r *rooms) follow(e *Env, moved func(depth int32, row room.Row, was, is []i
 	return news
 }
 
-// touch lists the rows whose room may be another, by rows of the log; false when an amount is larger than any was.
-func (r *rooms) touch(e *Env, from int) bool {
+// touch lists the rows whose room may be another, by rows of the log. Where an amount is larger than any was, rooms are
+// to be made anew.
+func (r *rooms) touch(e *Env, from int) (news difference) {
 	log, p := &e.State.Changes, &e.Plan.Parcels
 	r.touched = r.touched[:0]
 	for i := from; i < log.Kind.Len(); i++ {
@@ -81,16 +79,20 @@ func (r *rooms) touch(e *Env, from int) bool {
 		begin := p.Begin(log.Parcel.At(i)) // what one parcel of a host has too little may be missing on all
 		for k := begin; k < p.End(begin); k++ {
 			r.touched = append(r.touched, room.Row(e.Views.Owned.RowOf(k)))
-			for d, most := range r.most {
-				if log.Kind.At(i) == cluster.ChangeResized && p.Cap[d][k] > most {
-					return false
-				}
+		}
+		if log.Kind.At(i) != cluster.ChangeResized {
+			continue
+		}
+		news = otherHosts
+		for d, most := range r.most {
+			if p.Cap[d][log.Parcel.At(i)] > most {
+				return otherRows
 			}
 		}
 	}
 	slices.Sort(r.touched)
 	r.touched = slices.Compact(r.touched)
-	return true
+	return news
 }
 
 // rebuild makes all rooms anew.
@@ -118,17 +120,17 @@ func (r *rooms) rebuild(e *Env) {
 		r.level[depth].set.Reset(p.Len())
 	}
 	for row := range room.Row(p.Len()) {
-		if p.IsOpen(e.Views.Owned.Parcel[row]) {
-			r.open[row>>6] |= 1 << (uint(row) & 63)
-		}
 		r.bring(e, row, func(int32, []int64, []int64) {})
 	}
 }
 
-// bring brings the room of a row up, in all levels, and calls moved for those in which it was another.
+// bring brings a row up, in all levels, and calls moved for those in which it had other room.
 func (r *rooms) bring(e *Env, row room.Row, moved func(depth int32, was, is []int64)) {
 	k := e.Views.Owned.Parcel[row]
-	open := e.Plan.Parcels.IsOpen(k)
+	open, bit := e.Plan.Parcels.IsOpen(k), uint64(1)<<(uint(row)&63)
+	if r.open[row>>6] &^= bit; open {
+		r.open[row>>6] |= bit
+	}
 	for n := e.Owner(k); n != plan.None; n = e.State.Policy.Parent[n] {
 		depth := e.State.Policy.Depth[n]
 		l := &r.level[depth]

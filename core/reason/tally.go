@@ -10,9 +10,9 @@ import (
 	"github.com/stintd/stint/core/view"
 )
 
-// tallies count, of what consumers and all below them own, the parcels that have less than each size, and add up what is
-// free there, as those see it who draw on it through pools of one depth. A tally is made when it is asked for first, and
-// then kept from cycle to cycle by the rooms that change.
+// tallies count, of what consumers and all below them own, the parcels that have less than each size, and add up what
+// is free there, as those see it who draw on it through pools of one depth. A tally is made when it is asked for first,
+// and then kept from cycle to cycle by the rooms that change.
 type tallies struct {
 	size []sizes // by dimension: of units that are short, or may be
 	kept int     // numbers in all tallies

@@ -88,9 +88,24 @@ func (r *Reasons) begin(shape cluster.ShapeID, need cluster.NeedID) ask {
 	for depth := range r.rooms.level {
 		a.fit = append(a.fit, r.rooms.level[depth].index.Need(a.size))
 	}
-	a.bound = r.everywhere(&a)
+	at, ok := bound{shape, requirement(e, need)}, false
+	if a.bound, ok = r.bounds[at]; !ok {
+		a.bound = r.everywhere(&a)
+		if len(r.bounds) < boundsMost {
+			r.bounds[at] = a.bound
+		}
+	}
 	return a
 }
+
+// bound is what everywhere goes by, beside hosts and their attributes.
+type bound struct {
+	shape cluster.ShapeID
+	of    *plan.Requirement
+}
+
+// boundsMost is of how many asks it is kept at most whether there is a parcel for them.
+const boundsMost = 1 << 16
 
 // everywhere tells whether there is a parcel for a requirement, and one that is large enough.
 func (r *Reasons) everywhere(a *ask) verdict {
@@ -141,19 +156,18 @@ func (r *Reasons) judge(a *ask, leaf plan.Node, stopped int32, full []room.Row) 
 	for _, row := range full {
 		r.full[row>>6] |= 1 << (uint(row) & 63)
 	}
-	v := r.judgeBy(a, leaf, spans, stopped, full)
+	v := r.fullEverywhere(a, spans, full)
+	if v.code == fits {
+		v = r.judgeRoom(a, leaf, spans, stopped, full)
+	}
 	for _, row := range full {
 		r.full[row>>6] &^= 1 << (uint(row) & 63)
 	}
 	return v
 }
 
-func (r *Reasons) judgeBy(a *ask, leaf plan.Node, spans []span, stopped int32, full []room.Row) verdict {
-	if len(full) > 0 {
-		if v := r.fullEverywhere(a, spans, full); v.code != fits {
-			return v
-		}
-	}
+// judgeRoom is judge but for max_per_host.
+func (r *Reasons) judgeRoom(a *ask, leaf plan.Node, spans []span, stopped int32, full []room.Row) verdict {
 	us := r.env.State.Policy.ReclaimUS[leaf]
 	reached, some, graced, limited := false, false, false, plan.Node(plan.None)
 	for i := range spans {
@@ -177,15 +191,19 @@ func (r *Reasons) judgeBy(a *ask, leaf plan.Node, spans []span, stopped int32, f
 		v.pool = limited
 		return v
 	}
-	sum := r.countMay(a, leaf, spans, us, stopped, full)
+	sum := r.countMay(a, spans, us, stopped, full)
 	if some || !sum.covers(a) { // some: room came free after it had its turn (CYC-1)
 		return r.scarce(fits, a, &sum, "")
 	}
 	return r.scarce(decision.ReasonFragmented, a, &sum, "have less free")
 }
 
-// fullEverywhere tells whether only hosts have room, or there are only hosts, that may get no more of the sub-allocation.
+// fullEverywhere tells whether only hosts have room, or there are only hosts, that may get no more of the
+// sub-allocation.
 func (r *Reasons) fullEverywhere(a *ask, spans []span, full []room.Row) verdict {
+	if len(full) == 0 {
+		return because(fits, "")
+	}
 	reach := r.masks.of(r.env, r.rooms.open, a.need)
 	left := reach.count
 	for _, row := range full {
@@ -212,7 +230,8 @@ func (r *Reasons) maskOf(a *ask, o *span, us int64) mask {
 	return r.masks.usableBy(r.env, r.rooms.open, a.need, graceKey{o.depth, us})
 }
 
-// first is the first row of a span and a mask with room for a unit, of hosts that are not full where those are left out.
+// first is the first row of a span and a mask with room for a unit, of hosts that are not full where those are left
+// out.
 func (r *Reasons) first(a *ask, o *span, mask []uint64, notFull bool) room.Row {
 	l := &r.rooms.level[o.depth]
 	row, to := r.firstOf(a, o, mask), room.Row(o.to)
@@ -271,7 +290,7 @@ func (c *counts) covers(a *ask) bool {
 }
 
 // countMay counts the rows that a unit may be given, but for those of full hosts.
-func (r *Reasons) countMay(a *ask, leaf plan.Node, spans []span, us int64, stopped int32, full []room.Row) (sum counts) {
+func (r *Reasons) countMay(a *ask, spans []span, us int64, stopped int32, full []room.Row) (sum counts) {
 	for i := range spans {
 		if o := &spans[i]; o.depth > stopped {
 			one := r.counts(a, o, us)

@@ -9,8 +9,8 @@ import (
 	"github.com/stintd/stint/core/pool"
 )
 
-// waits are until when takers wait, and for whom: for the last deadline of the victims of their sets, and of what leaves
-// the parcels that units of them joined; where nothing leaves these, of all that leaves.
+// waits are until when takers wait, and for whom: for the last deadline of the victims of their sets, and of what
+// leaves the parcels that units of them joined; where nothing leaves these, of all that leaves.
 type waits struct {
 	of   []due // by SubID
 	last due   // of all that leaves

@@ -8,8 +8,8 @@ import (
 )
 
 // Needs is which parcels the requirements of sub-allocations select, and in which order they take them (REQ-1); and of
-// which of an MD plan's groups each host is. A requirement is evaluated when it is asked for first, and again when hosts
-// or their attributes are others.
+// which of an MD plan's groups each host is. A requirement is evaluated when it is asked for first, and again when
+// hosts or their attributes are others.
 type Needs struct {
 	tables int64 // State.HostTables that the answers were made at
 	codes  cluster.HostCodes
