@@ -19,13 +19,34 @@ type Usage struct {
 // sub-allocation, so that what is held from one pool stands together, and of it what is of one size.
 func (v *Usage) Of(leaf plan.Node) Group { return v.rows.of(int32(leaf)) }
 
-// Rebuild makes the view of what is held on parcels.
+// Rebuild makes the view of what is held on parcels. Most of what a sub-allocation holds is from one pool: that is added
+// up first. O(rows of parcels + sub-allocations × log of what a leaf holds).
 func (v *Usage) Rebuild(s *cluster.State, p *cluster.Plan) {
 	v.rows.reset(s.Policy.Len())
+	sums := make([]sum, len(s.Sub.Wanted))
+	flush := func(sub cluster.SubID) {
+		if one := &sums[sub]; one.units != 0 {
+			key := Key{one.pool, int32(s.Sub.Shape[sub]), int32(sub)}
+			v.rows.add(int32(leafOf(s, p, sub)), key, one.units, one.leaving)
+		}
+	}
 	v.on.each(func(_ cluster.ParcelID, key Key, units, leaving int64) {
-		sub := cluster.SubID(key.A)
-		v.rows.add(int32(leafOf(s, p, sub)), Key{key.B, int32(s.Sub.Shape[sub]), key.A}, units, leaving)
+		one := &sums[key.A]
+		if one.pool != key.B {
+			flush(cluster.SubID(key.A))
+			*one = sum{pool: key.B}
+		}
+		one.units, one.leaving = one.units+units, one.leaving+leaving
 	})
+	for sub := range sums {
+		flush(cluster.SubID(sub))
+	}
+}
+
+// sum is what a sub-allocation holds from one pool.
+type sum struct {
+	pool           int32
+	units, leaving int64
 }
 
 // Apply brings the view up by rows of the log.
