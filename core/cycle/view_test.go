@@ -133,6 +133,17 @@ func viewsDiffer(s *cluster.State, p *cluster.Plan, a, b *view.Views) string {
 			}
 		}
 	}
+	for need := range cluster.NeedID(s.Need.Len()) {
+		x, turn := a.Needs.Of(s, p, need)
+		if y, again := b.Needs.Of(s, p, need); !slices.Equal(x, y) || !slices.Equal(turn, again) {
+			return fmt.Sprintf("requirement %q: %x %v, rebuilt %x %v", s.Need.String(int32(need)), x, turn, y, again)
+		}
+	}
+	for _, h := range p.Parcels.Host {
+		if p.MD != nil && a.Needs.Group(s, p, h) != b.Needs.Group(s, p, h) {
+			return fmt.Sprintf("host %d: group %d, rebuilt %d", h, a.Needs.Group(s, p, h), b.Needs.Group(s, p, h))
+		}
+	}
 	for c := range s.Consumer.Len() {
 		if d := differ("lent by", c, a.Loans.By(cluster.ConsumerID(c)), b.Loans.By(cluster.ConsumerID(c))); d != "" {
 			return d
