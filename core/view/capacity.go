@@ -20,6 +20,7 @@ type Capacity struct {
 	// level has the rests of all pools of one depth by Row, as no parcel is in two of them: by depth, dimension, row.
 	level [][][]int64
 	known rows // by the pool's node: A is a shape, the units are the capacity
+	last  lastPool
 
 	reserved int // Reserves.Version that the rests go by
 	touched  []Row
@@ -31,6 +32,35 @@ type Capacity struct {
 // Of is the capacity of the pool of a consumer for a shape. O(1) where it was asked for since the pool's parcels
 // changed much, else O(parcels of the pool).
 func (v *Capacity) Of(s *cluster.State, pool plan.Node, shape cluster.ShapeID) int64 {
+	v.last.turn(pool, s.Shape.Len())
+	if v.last.asked[shape] != v.last.turns {
+		v.last.asked[shape], v.last.units[shape] = v.last.turns, v.of(s, pool, shape)
+	}
+	return v.last.units[shape]
+}
+
+// lastPool is the capacities of the pool that was asked for last, which is mostly asked for again.
+type lastPool struct {
+	pool  plan.Node
+	known bool
+	turns int64   // how often it was another
+	asked []int64 // by shape: the turn in which it was asked for
+	units []int64 // by shape
+}
+
+// turn begins anew with another pool. O(1), but for shapes that are new.
+func (v *lastPool) turn(pool plan.Node, shapes int) {
+	for len(v.asked) < shapes {
+		v.asked, v.units = append(v.asked, 0), append(v.units, 0)
+	}
+	if !v.known || v.pool != pool {
+		v.known, v.pool = true, pool
+		v.turns++
+	}
+}
+
+// of is Of by all that is known.
+func (v *Capacity) of(s *cluster.State, pool plan.Node, shape cluster.ShapeID) int64 {
 	key := Key{A: int32(shape)}
 	if units, ok := v.known.get(int32(pool), key); ok {
 		return units - 1 // 1 more, as rows without units are removed
@@ -58,6 +88,7 @@ func (v *Capacity) Rests(s *cluster.State, pool plan.Node, dst [][]int64) [][]in
 // Rebuild computes all rests anew. O(parcels × depth, and what is held on those that are lent or closed).
 func (v *Capacity) Rebuild(s *cluster.State, p *cluster.Plan) {
 	v.known.reset(s.Policy.Len())
+	v.last.known = false
 	v.class.stale, v.reserved = true, v.views.Reserves.Version()
 	if p.MD == nil {
 		return
@@ -108,7 +139,7 @@ func (v *Capacity) Apply(s *cluster.State, p *cluster.Plan, r Span) {
 	if len(v.touched) == 0 {
 		return
 	}
-	v.class.stale = true
+	v.class.stale, v.last.known = true, false
 	slices.Sort(v.touched)
 	v.touched = slices.Compact(v.touched)
 	for depth := range v.level {
