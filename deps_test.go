@@ -27,6 +27,7 @@ var mayImport = map[string][]string{
 	"core/emit":      {"core/cluster", "core/decision", "core/plan", "core/pool", "core/reason", "core/share"},
 	"core/grant":     {"core/cluster", "core/column", "core/plan", "core/pool", "core/room", "core/share", "vecpack"},
 	"core/reason":    {"core/cluster", "core/column", "core/decision", "core/ownership", "core/plan", "core/pool", "core/room", "core/share", "core/view"},
+	"core/reclaim":   {"core/cluster", "core/column", "core/decision", "core/plan", "core/pool", "core/room", "core/share"},
 	"core/share":     {},
 	"core/column":    {"github.com/apache/arrow", "github.com/bits-and-blooms/bitset"},
 	"core/ownership": {"core/plan", "core/share", "vecpack"},
@@ -83,7 +84,7 @@ var mayImport = map[string][]string{
 
 // pure are the packages of the pure function: no clock, no randomness, no
 // threads, no files, no network.
-var pure = []string{"core/share", "core/ownership", "core/place", "core/line", "core/slot", "core/md", "core/cycle", "core/column", "core/view", "core/room", "core/pool", "core/grant", "core/reason", "core/emit"}
+var pure = []string{"core/share", "core/ownership", "core/place", "core/line", "core/slot", "core/md", "core/cycle", "core/column", "core/view", "core/room", "core/pool", "core/grant", "core/reclaim", "core/reason", "core/emit"}
 
 var impure = []string{"time", "math/rand", "math/rand/v2", "sync", "sync/atomic", "os", "log", "log/slog", "net", "net/http"}
 

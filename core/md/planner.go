@@ -18,6 +18,8 @@ import (
 // order, and scratch memory. A new Planner decides the same as an old one; it
 // only has more to compute.
 type Planner struct {
+	Reviewed bool // who calls it has reviewed the sets under way, by core/reclaim; for tests
+
 	Eager bool // what saves time where much is to be done is done wherever it may be. It decides nothing
 
 	s      *cluster.State
@@ -91,6 +93,9 @@ func (m *Planner) Own() {
 // longer ask for, and adds up what is held or promised (MD-12, CYC-7). Beside that, and where no reclaim is under way beside the beginning of the grant
 // stage, the parcels' order is brought up to the hosts, where all was not laid anew. O(classes of hosts × shapes).
 func (m *Planner) Entitle() {
+	if m.Reviewed { // what was cancelled is not in what Own laid
+		m.layAll()
+	}
 	synced := make(chan struct{})
 	m.ordered = synced
 	go func() {

@@ -104,6 +104,14 @@ func (m *Planner) review() {
 	ids := m.takers()
 	v := &m.promise
 	v.ofSub = map[cluster.SubID][]cluster.SetID{}
+	if m.Reviewed {
+		for _, id := range ids {
+			if sub := m.s.Set.Taker[id]; m.s.Set.Units[id] > 0 {
+				v.ofSub[sub] = append(v.ofSub[sub], id)
+			}
+		}
+		return
+	}
 	counted := func(id cluster.SetID, units int64) {
 		sub := m.s.Set.Taker[id]
 		v.units[sub] += units

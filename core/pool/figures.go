@@ -103,7 +103,7 @@ func (f *Figures) sumLeaf(e *Env, leaf plan.Node) (outstanding bool) {
 	f.Wanted[at] = f.Held[at]
 	exists := e.Exists(f.Pool, leaf)
 	e.EachSub(leaf, func(sub cluster.SubID) {
-		units := g.Get(view.Key{A: int32(e.ID(f.Pool)), B: int32(s.Sub.Shape[sub]), C: int32(sub)})
+		units := f.heldBy(e, g, sub)
 		if exists {
 			if short := s.Short(sub); short > 0 {
 				outstanding = true
@@ -116,6 +116,44 @@ func (f *Figures) sumLeaf(e *Env, leaf plan.Node) (outstanding bool) {
 		}
 	})
 	return outstanding
+}
+
+// heldBy is how many of the units that a leaf holds from the pool are a sub-allocation's.
+func (f *Figures) heldBy(e *Env, g view.Group, sub cluster.SubID) int64 {
+	return g.Get(view.Key{A: int32(e.ID(f.Pool)), B: int32(e.State.Sub.Shape[sub]), C: int32(sub)})
+}
+
+// Lacks is how many units of a sub-allocation that the views have are held no more: of a pool, and of all.
+type Lacks func(sub cluster.SubID, pool cluster.ConsumerID) (there, all int64)
+
+// Deserve computes the quotas of one pool, and the demands that they go by, when so much of it is divided (MD-17).
+// The other figures stay as they were. O(consumers of the pool × log, and their sub-allocations).
+func (f *Figures) Deserve(e *Env, pool plan.Node, total int64, lacks Lacks) {
+	t, s := e.State.Policy, e.State
+	f.Pool = pool
+	n := int(t.End[pool] - pool)
+	f.Demand, f.Quota = zeros(f.Demand, n), zeros(f.Quota, n)
+	for leaf := pool; leaf < t.End[pool]; leaf++ {
+		if !t.Leaf(leaf) || !e.Plan.Terms.Member[leaf] {
+			continue
+		}
+		g, exists, demand := e.Views.Usage.From(leaf, e.ID(pool)), e.Exists(pool, leaf), &f.Demand[leaf-pool]
+		e.EachSub(leaf, func(sub cluster.SubID) {
+			there, all := lacks(sub, e.ID(pool))
+			units := f.heldBy(e, g, sub) - there
+			if exists {
+				units = share.Add(units, s.Short(sub)+all)
+			}
+			if units > 0 {
+				*demand = share.Add(*demand, share.Demand(units, e.Views.Capacity.Of(s, pool, s.Sub.Shape[sub])))
+			}
+		})
+	}
+	e.sumUp(pool, f.Demand)
+	f.Quota[0] = total
+	for n := pool; n < t.End[pool]; n++ { // parents come before their children
+		f.divide(e, n)
+	}
 }
 
 // divide divides a consumer's quota among its children (MD-14): by falling share priority, in proportion to ratio,

@@ -16,6 +16,11 @@ type ByLeaf struct {
 // one pool stands together in the order of parcels.
 func (v *ByLeaf) Of(leaf plan.Node) Group { return v.rows.of(int32(leaf)) }
 
+// From is the rows of what a leaf holds from one pool.
+func (v *ByLeaf) From(leaf plan.Node, pool cluster.ConsumerID) Group {
+	return v.Of(leaf).of(int32(pool))
+}
+
 // Rebuild makes the view of what is held on parcels.
 func (v *ByLeaf) Rebuild(s *cluster.State, p *cluster.Plan) {
 	v.rows.build(s.Policy.Len(), func(f func(c change)) {

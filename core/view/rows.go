@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"slices"
+	"sort"
 )
 
 // Key is by what rows of one group are told apart. What its parts are the view says that has them.
@@ -24,6 +25,13 @@ func (g Group) Get(key Key) int64 {
 		return g.Units[i]
 	}
 	return 0
+}
+
+// of is the rows whose keys have a as their first part.
+func (g Group) of(a int32) Group {
+	from, _ := slices.BinarySearchFunc(g.Key, a, func(k Key, a int32) int { return cmp.Compare(k.A, a) })
+	to := from + sort.Search(len(g.Key)-from, func(i int) bool { return g.Key[from+i].A > a })
+	return Group{g.Key[from:to], g.Units[from:to], g.Leaving[from:to]}
 }
 
 // rows are units by group and key, in flat columns: the rows of a group stand together in the order of their keys,

@@ -1,9 +1,6 @@
 package view
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/plan"
 )
@@ -60,11 +57,5 @@ func (v *Usage) Apply(_ *cluster.State, p *cluster.Plan, r Span) {
 
 // From is the rows of what a leaf holds from one pool.
 func (v *Usage) From(leaf plan.Node, pool cluster.ConsumerID) Group {
-	g := v.rows.of(int32(leaf))
-	from, _ := slices.BinarySearchFunc(g.Key, int32(pool), func(k Key, pool int32) int { return cmp.Compare(k.A, pool) })
-	to := from
-	for to < len(g.Key) && g.Key[to].A == int32(pool) {
-		to++
-	}
-	return Group{g.Key[from:to], g.Units[from:to], g.Leaving[from:to]}
+	return v.Of(leaf).of(int32(pool))
 }

@@ -1,0 +1,538 @@
+package reclaim
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/room"
+	"github.com/stintd/stint/core/share"
+)
+
+// choice is how victims for a share are found in the pool in turn: by indexes of what parcels would have free if all
+// gave what they may.
+type choice struct {
+	list   *waitList // of the pool's parcels
+	offers [2]offers // of all above their quotas; of those alone that may be above by their bands
+	bare   reach     // what is free on the list's parcels, now or net, the lesser
+	laid   bool      // it is known
+	units  map[plan.Node][]unit
+	covers []uint64       // scratch: bitset of rows that may offer enough for the taker's unit
+	some   map[int32]bool // scratch, by shape: whether a unit of it alone may make room anywhere
+}
+
+// offers is what is bare on the pool's parcels and what units of some leaves would free besides, or more: all of them
+// together, and the largest of them, by dimension.
+type offers struct {
+	known      bool
+	sum, alone reach
+	counted    []int64 // by leaf: the surplus up to which its units are counted, or less
+}
+
+// reach is an index of the pool's parcels that are open.
+type reach struct {
+	index room.Index
+	set   room.Set
+}
+
+func (r *reach) reset(rows int, most []int64) {
+	r.index.Reset(rows, most)
+	r.set.Reset(rows)
+}
+
+// put takes in what was noted of a parcel: no more than all of it may ever be free.
+func (r *reach) put(g *Stage, row room.Row, k cluster.ParcelID) {
+	free := r.index.Free(row)
+	for d := range free {
+		free[d] = min(free[d], g.p.Parcels.Cap[d][k])
+	}
+	r.index.Put(row, free)
+	r.set.Add(&r.index, row)
+}
+
+// offer counts units of a size on a parcel, on which so much is free.
+func (o *offers) offer(row room.Row, bare, size []int64, units int64) {
+	add(o.sum.index.Free(row), size, units)
+	for d, free := range o.alone.index.Free(row) {
+		o.alone.index.Free(row)[d] = max(free, bare[d]+size[d])
+	}
+}
+
+// bare begins with what is free on a parcel.
+func (o *offers) bare(row room.Row, bare []int64) {
+	copy(o.sum.index.Free(row), bare)
+	copy(o.alone.index.Free(row), bare)
+}
+
+// unit is units of a leaf that may be taken one day, in the order newest first.
+type unit struct {
+	granted int64
+	sub     cluster.SubID
+	parcel  cluster.ParcelID
+	units   int64
+	pair    int32 // the row of stakes
+}
+
+// begin readies the choice for the turns of a pool.
+func (c *choice) begin(g *Stage, top plan.Node) {
+	c.list, c.units, c.covers = g.waitsAt(top), map[plan.Node][]unit{}, zeros(c.covers, g.p.Parcels.Words())
+	c.offers[0].known, c.offers[1].known, c.laid = false, false, false
+}
+
+// offersNow is the offers of those who may give to the taker, nil when nobody may. O(parcels of the pool, and what
+// those hold from it) for the first time in the pool's turns.
+func (g *Stage) offersNow() *offers {
+	c, f := &g.choice, &g.fair
+	o, from := &c.offers[0], &f.givers
+	if !f.taker.banded {
+		o, from = &c.offers[1], &f.banded
+	}
+	switch {
+	case len(from.List) == 0:
+		return nil
+	case o.known:
+		return o
+	}
+	o.known, o.counted = true, zeros(o.counted, len(f.v.stake))
+	most := g.mostOf(c.list.parcel)
+	o.sum.reset(len(c.list.parcel), most)
+	o.alone.reset(len(c.list.parcel), most)
+	if !c.laid {
+		c.laid = true
+		c.bare.reset(len(c.list.parcel), most)
+		for row, k := range c.list.parcel {
+			if g.lesserFree(k, c.bare.index.Free(room.Row(row))); g.p.Parcels.IsOpen(k) {
+				c.bare.put(g, room.Row(row), k)
+			}
+		}
+	}
+	for row := range c.list.parcel {
+		o.bare(room.Row(row), c.bare.index.Free(room.Row(row)))
+	}
+	for _, id := range from.List {
+		leaf := f.v.top + plan.Node(id)
+		o.counted[id] = -f.v.deficit(leaf)
+		g.eachOffered(leaf, func(k cluster.ParcelID, shape cluster.ShapeID, units int64) {
+			if pair := f.v.find(g, leaf, shape); f.v.units[pair] > 0 { // else the stage has taken them all
+				most, row := mostUnits(o.counted[id], f.v.gives(pair, 0)), c.list.row(k)
+				o.offer(row, c.bare.index.Free(row), g.s.Shape.Size(shape), min(units, most))
+			}
+		})
+	}
+	for row, k := range c.list.parcel {
+		if g.p.Parcels.IsOpen(k) {
+			o.sum.put(g, room.Row(row), k)
+			o.alone.put(g, room.Row(row), k)
+		}
+	}
+	return o
+}
+
+// lesserFree computes the lesser of what is free on a parcel now and net, reserves left aside.
+func (g *Stage) lesserFree(k cluster.ParcelID, dst []int64) {
+	g.netFree(k, dst)
+	for d, v := range g.of(g.free, k) {
+		dst[d] = min(dst[d], v)
+	}
+}
+
+// row is the row of a parcel that is in the list.
+func (w *waitList) row(k cluster.ParcelID) room.Row {
+	if int(k) < len(w.parcel) && w.parcel[k] == k {
+		return room.Row(k) // all parcels are in it
+	}
+	at, _ := slices.BinarySearch(w.parcel, k)
+	return room.Row(at)
+}
+
+// eachOffered calls f for what a leaf holds from the pool in turn and may give one day.
+func (g *Stage) eachOffered(leaf plan.Node, f func(k cluster.ParcelID, shape cluster.ShapeID, units int64)) {
+	if g.s.Policy.RuntimeUS[leaf] > 0 { // some of it may be young
+		for _, one := range g.unitsOf(leaf) {
+			f(one.parcel, g.s.Sub.Shape[one.sub], one.units)
+		}
+		return
+	}
+	rows := g.Views.ByLeaf.From(leaf, g.ID(g.fair.v.top))
+	for i, key := range rows.Key {
+		if units := rows.Units[i] - rows.Leaving[i]; units > 0 {
+			f(cluster.ParcelID(key.B), g.s.Sub.Shape[key.C], units)
+		}
+	}
+}
+
+// unitsOf is what a leaf holds from the pool in turn that was not under reclaim when the stage began, and is not
+// young, the newest first.
+func (g *Stage) unitsOf(leaf plan.Node) []unit {
+	c, h := &g.choice, &g.s.Holding
+	list, ok := c.units[leaf]
+	if ok {
+		return list
+	}
+	from := g.ID(g.fair.v.top)
+	g.EachSub(leaf, func(sub cluster.SubID) {
+		pair := g.fair.v.find(g, leaf, g.s.Sub.Shape[sub])
+		for q := g.s.Sub.First[sub]; q != cluster.NoID; q = h.NextOfSub[q] {
+			switch {
+			case h.Set[q] != cluster.NoID || h.Pool[q] != from:
+			case g.isYoung(leaf, h.Granted[q]):
+				g.out.Again = true // it will not be for ever
+			default:
+				list = append(list, unit{h.Granted[q], sub, h.Parcel[q], h.Units[q], pair})
+			}
+		}
+	})
+	slices.SortFunc(list, g.newerUnit)
+	for i := range list {
+		if has(g.altered, int(list[i].parcel)) {
+			list[i].units = g.staying(&list[i])
+		}
+	}
+	c.units[leaf] = list
+	return list
+}
+
+// updateOffers brings offers up to a parcel: all counts that is held from the pool there, as who is not above his
+// quota may be again.
+func (g *Stage) updateOffers(k cluster.ParcelID) {
+	c, f := &g.choice, &g.fair
+	if c.list == nil || !c.laid || !g.p.Parcels.IsOpen(k) || !g.tree.Within(g.Owner(k), f.v.top) {
+		return
+	}
+	row := c.list.row(k)
+	bare := c.bare.index.Free(row)
+	g.lesserFree(k, bare)
+	c.bare.put(g, row, k)
+	for i := range c.offers {
+		if o := &c.offers[i]; o.known {
+			o.bare(row, bare)
+			for at := g.open(k); at > 0; at = g.row[at].next {
+				if one := &g.row[at]; g.isInPool(one) {
+					o.offer(row, bare, g.s.Shape.Size(one.shape), one.units)
+				}
+			}
+			o.sum.put(g, row, k)
+			o.alone.put(g, row, k)
+		}
+	}
+}
+
+// settleOffers brings what is counted of a parcel down to what may be given of it by now. Its leaves are counted again
+// once they may give more.
+func (g *Stage) settleOffers(k cluster.ParcelID) {
+	c, f := &g.choice, &g.fair
+	o, from := &c.offers[0], &f.givers
+	if !f.taker.banded {
+		o, from = &c.offers[1], &f.banded
+	}
+	row := c.list.row(k)
+	o.bare(row, c.bare.index.Free(row))
+	for i := g.open(k); i > 0; i = g.row[i].next {
+		one := &g.row[i]
+		if !g.isInPool(one) || g.isYoung(one.leaf, one.granted) {
+			continue
+		}
+		id, surplus := int32(one.leaf-f.v.top), -f.v.deficit(one.leaf)
+		if !from.Has(id) {
+			o.counted[id] = 0
+			continue
+		}
+		o.counted[id] = min(o.counted[id], surplus)
+		most := mostUnits(surplus, f.v.gives(f.v.find(g, one.leaf, one.shape), 0))
+		o.offer(row, c.bare.index.Free(row), g.s.Shape.Size(one.shape), min(one.units, most))
+	}
+	o.sum.put(g, row, k)
+	o.alone.put(g, row, k)
+}
+
+// raiseOffers counts all that a leaf holds, where it may give more by now than was counted.
+func (g *Stage) raiseOffers(leaf plan.Node) {
+	c, f := &g.choice, &g.fair
+	id, surplus := int32(leaf-f.v.top), -f.v.deficit(leaf)
+	for i, list := range [...]*share.Order{&f.givers, &f.banded} {
+		o := &c.offers[i]
+		if !o.known || !list.Has(id) || surplus <= o.counted[id] {
+			continue
+		}
+		o.counted[id] = 2 * surplus // so that this is not done for every unit that it gets
+		g.eachOffered(leaf, func(k cluster.ParcelID, shape cluster.ShapeID, units int64) {
+			row, pair := c.list.row(k), f.v.find(g, leaf, shape)
+			if o.sum.set.Has(row) && f.v.units[pair] > 0 {
+				most := mostUnits(o.counted[id], f.v.gives(pair, 0))
+				o.offer(row, c.bare.index.Free(row), g.s.Shape.Size(shape), min(units, most))
+				o.sum.put(g, row, k)
+				o.alone.put(g, row, k)
+			}
+		})
+	}
+}
+
+// isInPool tells whether units stay that a leaf holds from the pool in turn.
+func (g *Stage) isInPool(one *held) bool {
+	top := g.fair.v.top
+	return one.set == noSet && one.units > 0 && one.pool == g.ID(top) && g.within(one.leaf, top)
+}
+
+// giversOn lists the rows on a parcel that leaves above their quotas may give, in any order.
+func (g *Stage) giversOn(k cluster.ParcelID) (rows []int32) {
+	f := &g.fair
+	for i := g.open(k); i > 0; i = g.row[i].next {
+		one := &g.row[i]
+		switch {
+		case !g.isInPool(one) || one.leaf == f.taker.leaf || !f.givers.Has(int32(one.leaf-f.v.top)):
+		case g.isYoung(one.leaf, one.granted):
+			g.out.Again = true // it will not be for ever
+		default:
+			rows = append(rows, i)
+		}
+	}
+	return rows
+}
+
+// giverFirst orders rows as victims for a share: leaves by surplus ÷ ratio, of each the newest first.
+func (g *Stage) giverFirst(a, b int32) int {
+	x, y := &g.row[a], &g.row[b]
+	if x.leaf == y.leaf {
+		return g.newer(x, y)
+	}
+	return g.fair.givers.Before(int32(x.leaf-g.fair.v.top), int32(y.leaf-g.fair.v.top))
+}
+
+const (
+	choicesMost = 16 // among how many parcels that of the fewest victims is chosen
+	fewMost     = 64 // how many parcels at most are looked at one by one, wherever their units stand in order
+)
+
+// choose finds victims for the taker's unit.
+func (g *Stage) choose(t *trial) (cluster.ParcelID, []victim) {
+	o := g.offersNow()
+	if o == nil {
+		return cluster.NoID, nil
+	}
+	f, c := &g.fair, &g.choice
+	need := o.sum.index.Need(g.s.Size(f.taker.sub))
+	mask := c.list.masks.of(g, f.taker.sub, f.v.top, c.list.parcel)
+	if !t.single {
+		if k, victims := g.seekOne(&o.alone, &need, mask); victims != nil {
+			return k, victims
+		}
+		t.single = true
+	}
+	if t.few {
+		return g.seekSeveral(&o.sum, &need, t, t.parcels, true)
+	}
+	covering, few := g.covering(&o.sum, &need, mask)
+	return g.seekSeveral(&o.sum, &need, t, covering, few)
+}
+
+// covering lists the parcels that may offer enough for the taker's unit, few false when they are many.
+func (g *Stage) covering(r *reach, need *room.Need, mask []uint64) (list []cluster.ParcelID, few bool) {
+	f, c := &g.fair, &g.choice
+	for row := r.index.First(&r.set, need, 0, mask); row != room.NoRow; row = r.index.First(&r.set, need, row+1, mask) {
+		if k := c.list.parcel[row]; g.mayUse(f.taker.sub, k, f.v.top) {
+			if list = append(list, k); len(list) > cmp.Or(g.Few, fewMost) {
+				return nil, false
+			}
+		}
+	}
+	return list, true
+}
+
+// walk calls visit for the units of leaves above their quotas that are on covered rows, in the order in which victims
+// are chosen, until it is done; of those leaves and sizes alone that may give.
+func (g *Stage) walk(may func(leaf plan.Node, pair int32) bool, visit func(one *unit, row room.Row) (done bool)) {
+	f, c := &g.fair, &g.choice
+	for _, id := range f.givers.List {
+		leaf, any := f.v.top+plan.Node(id), false
+		for pair := f.v.start[id]; pair < f.v.start[id+1] && !any; pair++ {
+			any = f.v.units[pair] > 0 && may(leaf, pair)
+		}
+		if leaf == f.taker.leaf || !any {
+			continue
+		}
+		units, pair, is := g.unitsOf(leaf), int32(-1), false
+		for i := range units {
+			one := &units[i]
+			if one.pair != pair { // those of one size mostly stand together
+				pair, is = one.pair, may(leaf, one.pair)
+			}
+			if row := c.list.row(one.parcel); is && one.units > 0 && has(c.covers, int(row)) && visit(one, row) {
+				return
+			}
+		}
+	}
+}
+
+// mayAlone tells whether a leaf may give a unit of a row of stakes alone to the taker, and such units may make room
+// for the taker's anywhere.
+func (g *Stage) mayAlone(leaf plan.Node, row int32) bool {
+	f, c := &g.fair, &g.choice
+	shape := f.v.shape[row]
+	some, known := c.some[int32(shape)]
+	if !known {
+		lacks, any, of := make([]int64, g.dims), false, g.s.Shape.Size(shape)
+		for d, u := range g.s.Size(f.taker.sub) {
+			lacks[d] = max(0, u-of[d])
+			any = any || lacks[d] > 0
+		}
+		need := c.bare.index.Need(lacks)
+		some = !any || c.bare.index.First(&c.bare.set, &need, 0, nil) != room.NoRow
+		c.some[int32(shape)] = some
+	}
+	return some && g.givesAlone(leaf, row)
+}
+
+// mayMove tells whether a leaf may give a unit of a row of stakes to the taker, before any other.
+func (g *Stage) mayMove(leaf plan.Node, row int32) bool {
+	v := g.fair.v
+	return v.units[row] > 0 && g.mayGive(leaf, -v.deficit(leaf), v.gives(row, 0))
+}
+
+// givesAlone tells whether a leaf may give a unit of a row of stakes to the taker, and that lowers the sum of squares.
+func (g *Stage) givesAlone(leaf plan.Node, row int32) bool {
+	f := &g.fair
+	if f.v.units[row] <= 0 {
+		return false
+	}
+	surplus, gives, sum := -f.v.deficit(leaf), f.v.gives(row, 0), f.taker.begin()
+	sum.Add(surplus-share.Slack, gives)
+	return g.mayGive(leaf, surplus, gives) && sum.Lower()
+}
+
+// strike takes units that are taken off the list of their leaf's.
+func (g *Stage) strike(one *held, units int64) {
+	if g.choice.list == nil {
+		return
+	}
+	list := g.choice.units[one.leaf]
+	at := unit{granted: one.granted, sub: one.sub, parcel: one.parcel}
+	i, _ := slices.BinarySearchFunc(list, at, g.newerUnit)
+	for ; i < len(list) && g.newerUnit(list[i], at) == 0; i++ {
+		n := min(units, list[i].units)
+		list[i].units, units = list[i].units-n, units-n
+	}
+}
+
+// newerUnit orders units newest first.
+func (g *Stage) newerUnit(a, b unit) int {
+	seq := g.s.Sub.Seq
+	return cmp.Or(cmp.Compare(b.granted, a.granted), cmp.Compare(seq[b.sub], seq[a.sub]), cmp.Compare(b.parcel, a.parcel))
+}
+
+// staying is how many of some units that the state has none has taken by now.
+func (g *Stage) staying(one *unit) (units int64) {
+	for i := g.open(one.parcel); i > 0; i = g.row[i].next {
+		if at := &g.row[i]; at.sub == one.sub && at.granted == one.granted && at.set == noSet {
+			units += at.units
+		}
+	}
+	return min(units, one.units)
+}
+
+// seekOne finds the first row in order of which a unit alone makes room for the taker's.
+func (g *Stage) seekOne(r *reach, need *room.Need, mask []uint64) (cluster.ParcelID, []victim) {
+	f, best := &g.fair, int32(0)
+	covering, few := g.covering(r, need, mask)
+	for _, k := range covering {
+		if i := g.aloneOn(k, nil); i > 0 && (best == 0 || g.giverFirst(i, best) < 0) {
+			best = i
+		}
+	}
+	if !few {
+		size, c := g.s.Size(f.taker.sub), &g.choice
+		r.index.Mask(c.covers, &r.set, need)
+		c.some = map[int32]bool{}
+		g.walk(g.mayAlone, func(one *unit, row room.Row) bool {
+			if covers(c.bare.index.Free(row), g.s.Size(one.sub), size) && g.mayUse(f.taker.sub, one.parcel, f.v.top) {
+				best = g.aloneOn(one.parcel, one)
+			}
+			return best > 0
+		})
+	}
+	if best == 0 {
+		return cluster.NoID, nil
+	}
+	return g.row[best].parcel, []victim{{best, 1}}
+}
+
+// aloneOn is the first row on a parcel, among some units (nil: any), of which one alone makes room for the taker's, 0:
+// none does.
+func (g *Stage) aloneOn(k cluster.ParcelID, among *unit) (best int32) {
+	f, size := &g.fair, g.s.Size(g.fair.taker.sub)
+	for _, i := range g.giversOn(k) {
+		one := &g.row[i]
+		if among != nil && (one.sub != among.sub || one.granted != among.granted) || best > 0 && g.giverFirst(best, i) < 0 {
+			continue
+		}
+		gives := g.givesAlone(one.leaf, f.v.find(g, one.leaf, one.shape))
+		if gives && covers(g.lesser(k, f.v.top), g.s.Shape.Size(one.shape), size) {
+			best = i
+		}
+	}
+	return best
+}
+
+// found is victims on a parcel who together make room for the taker's unit.
+type found struct {
+	parcel  cluster.ParcelID
+	victims []victim
+	units   int64
+	first   int32 // of the rows there that may move, by which parcels stand in order
+}
+
+// seekSeveral finds victims that together make room for the taker's unit: of the first parcels in order where they do,
+// on that which takes the fewest.
+func (g *Stage) seekSeveral(
+	r *reach, need *room.Need, t *trial, covering []cluster.ParcelID, few bool,
+) (cluster.ParcelID, []victim) {
+	f, list := &g.fair, []found(nil)
+	try := func(k cluster.ParcelID) {
+		rows := g.giversOn(k)
+		if len(rows) == 0 || !g.mayUse(f.taker.sub, k, f.v.top) {
+			return
+		}
+		victims := g.several(k, rows)
+		first := slices.IndexFunc(rows, func(i int32) bool {
+			return g.mayMove(g.row[i].leaf, f.v.find(g, g.row[i].leaf, g.row[i].shape))
+		})
+		if victims == nil || first < 0 {
+			g.settleOffers(k)
+			return
+		}
+		one := found{k, victims, 0, rows[first]}
+		for _, v := range victims {
+			one.units += v.units
+		}
+		list = append(list, one)
+	}
+	if few {
+		for _, k := range covering {
+			try(k)
+		}
+		slices.SortFunc(list, func(a, b found) int { return g.giverFirst(a.first, b.first) })
+	} else {
+		r.index.Mask(g.choice.covers, &r.set, need)
+		g.walk(g.mayMove, func(one *unit, row room.Row) bool {
+			g.choice.covers[row>>6] &^= 1 << (uint(row) & 63) // once is enough
+			try(one.parcel)
+			return len(list) == choicesMost
+		})
+	}
+	if len(list) < choicesMost { // the others do not count from now on
+		t.few, t.parcels = true, t.parcels[:0]
+		for i := range list {
+			t.parcels = append(t.parcels, list[i].parcel)
+		}
+	}
+	if len(list) == 0 {
+		return cluster.NoID, nil
+	}
+	best := &list[0]
+	for i := range list[:min(len(list), choicesMost)] {
+		if list[i].units < best.units {
+			best = &list[i]
+		}
+	}
+	return best.parcel, best.victims
+}

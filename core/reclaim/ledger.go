@@ -1,0 +1,279 @@
+package reclaim
+
+import (
+	"cmp"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/plan"
+)
+
+// held is units of one holding that are alike: all of them stay, or all are under one set. It fills a cache line.
+type held struct {
+	sub          cluster.SubID
+	shape        cluster.ShapeID
+	leaf         plan.Node // plan.None: an orphan's
+	pool, lender cluster.ConsumerID
+	parcel       cluster.ParcelID
+	set          int32 // noSet: they stay
+	next         int32 // of the parcel; 0 and below: none
+	granted      int64
+	units, due   int64
+	chosen       int64 // among the victims of a set: the later the larger
+}
+
+// noSet is the set of what stays.
+const noSet = -1
+
+// ledger is what is held on the parcels that were looked at, and the room of all parcels, as the stage has decided
+// so far.
+type ledger struct {
+	first   []int32 // by ParcelID: its first row, 0: it was not looked at, -1: it has none
+	row     []held  // from 1 on
+	chosen  int64   // counts victims
+	free    []int64 // by ParcelID, then dimension: free beside what sets keep, and what is missing on the host
+	stay    []int64 // likewise: what units that stay leave; may be below 0
+	due     []int64 // likewise: what sets promise there, and those who join: nil: nothing
+	below   []cluster.ParcelID
+	leaves  int64    // units under reclaim
+	altered []uint64 // bitset of parcels from which the stage has taken anything
+	short   []uint64 // bitset of parcels on hosts with parcels of which more is held than they have; nil: none
+	buffer  [3][]int64
+}
+
+// layLedger lays out the room of all parcels, sets and joins left aside.
+func (g *Stage) layLedger() {
+	l, p, n := &g.ledger, &g.p.Parcels, g.p.Parcels.Len()
+	l.first, l.row, l.chosen = zeros(l.first, n), append(l.row[:0], held{}), 0
+	l.free, l.stay, l.due = zeros(l.free, n*g.dims), zeros(l.stay, n*g.dims), zeros(l.due, n*g.dims)
+	l.below, l.short, l.leaves = l.below[:0], nil, 0
+	l.altered = zeros(l.altered, p.Words())
+	for d, column := range p.Free {
+		for k, free := range column {
+			l.stay[k*g.dims+d] = free
+		}
+		for k := range column {
+			l.free[k*g.dims+d] = p.Available(d, cluster.ParcelID(k))
+		}
+	}
+	for i := range l.buffer {
+		l.buffer[i] = zeros(l.buffer[i], g.dims)
+	}
+	if p.Owned {
+		g.listBelow()
+	}
+}
+
+// listBelow lists the parcels of which more is held than they have.
+func (g *Stage) listBelow() {
+	l, p := &g.ledger, &g.p.Parcels
+	for i, free := range l.stay {
+		k := cluster.ParcelID(i / g.dims)
+		if free >= 0 || len(l.below) > 0 && l.below[len(l.below)-1] == k {
+			continue
+		}
+		if l.below = append(l.below, k); l.short == nil {
+			l.short = make([]uint64, p.Words())
+		}
+		for at, end := p.Begin(k), p.End(k); at < end; at++ {
+			l.short[at>>6] |= 1 << (uint(at) & 63)
+		}
+	}
+}
+
+// of is a parcel's part of a column of rooms.
+func (g *Stage) of(column []int64, k cluster.ParcelID) []int64 {
+	at := int(k) * g.dims
+	return column[at : at+g.dims : at+g.dims]
+}
+
+// netFree computes what will be free on a parcel once sets under way are done, reserves left aside: what is missing on
+// the host then, as other parcels hold more than they have, is taken off (docs/ownership.md).
+func (g *Stage) netFree(k cluster.ParcelID, dst []int64) {
+	l := &g.ledger
+	stay, due := g.of(l.stay, k), g.of(l.due, k)
+	for d := range dst {
+		dst[d] = stay[d] - due[d]
+	}
+	if l.short == nil || !has(l.short, int(k)) {
+		return
+	}
+	begin, end := g.p.Parcels.Begin(k), g.p.Parcels.End(k)
+	for d := range dst {
+		missing := int64(0)
+		for i := begin; i < end; i++ {
+			missing += max(0, -g.of(l.stay, i)[d])
+		}
+		for i := begin; i < k; i++ {
+			missing -= min(missing, max(0, g.of(l.stay, i)[d]))
+		}
+		dst[d] -= min(missing, max(0, stay[d]))
+	}
+}
+
+// open takes down what is held on a parcel, the first time, and gives its first row.
+func (g *Stage) open(k cluster.ParcelID) int32 {
+	l, h := &g.ledger, &g.s.Holding
+	if l.first[k] != 0 {
+		return l.first[k]
+	}
+	l.first[k] = -1
+	for q := g.p.Parcels.First[k]; q != cluster.NoID; q = h.NextOnParcel[q] {
+		sub := h.Sub[q]
+		one := held{
+			sub: sub, shape: g.s.Sub.Shape[sub], leaf: g.s.Node(sub), pool: h.Pool[q], lender: h.Lender[q], parcel: k,
+			granted: h.Granted[q], units: h.Units[q], set: noSet,
+		}
+		if id := h.Set[q]; id != cluster.NoID {
+			one.set, one.due = g.sets.of[id], h.Due[q]
+			for at := g.s.Set.First[id]; at != q; at = h.NextOfSet[at] {
+				one.chosen--
+			}
+		}
+		g.insert(one)
+	}
+	return l.first[k]
+}
+
+// insert adds a row to its parcel.
+func (g *Stage) insert(one held) int32 {
+	l := &g.ledger
+	at := int32(len(l.row))
+	one.next = l.first[one.parcel]
+	l.row, l.first[one.parcel] = append(l.row, one), at
+	return at
+}
+
+// split makes a row of so many of a row's units, unless those are all.
+func (g *Stage) split(i int32, units int64) int32 {
+	one := g.row[i]
+	if units == one.units {
+		return i
+	}
+	g.row[i].units -= units
+	one.units = units
+	return g.insert(one)
+}
+
+// tell is the row of decisions about a row's units.
+func (g *Stage) tell(kind Kind, i int32, set, other cluster.SetID) {
+	one := &g.row[i]
+	g.out.add(Row{
+		Kind: kind, Set: set, Other: other, Sub: one.sub, Parcel: one.parcel, Pool: one.pool, Lender: one.lender,
+		Granted: one.granted, Units: one.units, Due: one.due,
+	})
+}
+
+// take puts units of a row that stays under a set, due at a time. What was granted in this cycle is not granted at all
+// (CYC-1); the caller spends the budget.
+func (g *Stage) take(i int32, units int64, set int32, due int64) {
+	i = g.split(i, units)
+	one := &g.row[i]
+	g.altered[one.parcel>>6] |= 1 << (uint(one.parcel) & 63)
+	g.strike(one, units)
+	size := g.s.Shape.Size(one.shape)
+	add(g.of(g.stay, one.parcel), size, units)
+	g.count(one.pool, one.leaf, one.shape, -units)
+	if g.isFresh(one) {
+		add(g.of(g.free, one.parcel), size, units)
+		g.undone[subPool{one.sub, one.pool}] += units
+		g.undone[subPool{one.sub, cluster.NoID}] += units
+		g.Cycle.Undone[one.sub], g.out.Again = true, true
+		g.tell(Undone, i, cluster.NoID, cluster.NoID)
+		one.units = 0
+		return
+	}
+	g.chosen++
+	g.leaves += units
+	one.set, one.chosen, one.due = set, g.chosen, due
+	g.tell(Reclaimed, i, g.sets.list[set].id, cluster.NoID)
+}
+
+// cancel lets units of a row under a set stay; what orphans hold goes at the same time without a taker.
+func (g *Stage) cancel(i int32, units int64) {
+	i = g.split(i, units)
+	one := &g.row[i]
+	g.tell(Cancelled, i, g.sets.list[one.set].id, cluster.NoID)
+	g.out.Again = true
+	if one.leaf == plan.None {
+		one.set = g.sets.rule
+		return
+	}
+	one.set, one.due = noSet, 0
+	g.leaves -= units
+	add(g.of(g.stay, one.parcel), g.s.Shape.Size(one.shape), -units)
+	g.count(one.pool, one.leaf, one.shape, units)
+}
+
+// isFresh tells whether units were granted in this cycle.
+func (g *Stage) isFresh(one *held) bool { return one.granted > g.s.Cycle }
+
+// deadline is when units are to be given back that are put under reclaim now: after their holder's grace, and no
+// longer than that of the parcel in the pool that they are held from (MD-9).
+func (g *Stage) deadline(one *held) int64 {
+	us := int64(0)
+	if one.leaf != plan.None {
+		us = g.s.Policy.ReclaimUS[one.leaf]
+	}
+	if one.pool != cluster.NoID {
+		us = min(us, g.Grace(g.Owner(one.parcel), g.s.NodeOf[one.pool]))
+	}
+	return g.NowUS + us
+}
+
+// depth is how deep the consumer is through whose pool units are held: those of a parcel with less depth than a
+// consumer above its owner are held by outsiders of that one.
+func (g *Stage) depth(one *held) int32 {
+	if one.pool == cluster.NoID {
+		return g.tree.Depth[g.Owner(one.parcel)]
+	}
+	return g.tree.Depth[g.s.NodeOf[one.pool]]
+}
+
+// rank is a leaf's place in rank order; orphans come after all.
+func (g *Stage) rank(leaf plan.Node) int32 {
+	if leaf == plan.None {
+		return int32(len(g.p.RankOrder))
+	}
+	return g.p.RankOrder[leaf]
+}
+
+// newer orders rows newest first (docs/decisions.md, D-10).
+func (g *Stage) newer(a, b *held) int {
+	if c := cmp.Or(cmp.Compare(b.granted, a.granted), cmp.Compare(g.s.Sub.Seq[b.sub], g.s.Sub.Seq[a.sub])); c != 0 {
+		return c
+	}
+	if p := &g.p.Parcels; p.Host[a.parcel] != p.Host[b.parcel] {
+		return cmp.Compare(b.parcel, a.parcel)
+	}
+	return cmp.Or(cmp.Compare(g.node(b.lender), g.node(a.lender)), cmp.Compare(g.node(b.pool), g.node(a.pool)),
+		cmp.Compare(b.set, a.set), cmp.Compare(b.chosen, a.chosen))
+}
+
+// node is a consumer's place in the tree, plan.None for NoID.
+func (g *Stage) node(c cluster.ConsumerID) plan.Node {
+	if c == cluster.NoID {
+		return plan.None
+	}
+	return g.s.NodeOf[c]
+}
+
+// lastRank orders rows last rank first, then newest first.
+func (g *Stage) lastRank(a, b *held) int {
+	return cmp.Or(cmp.Compare(g.rank(b.leaf), g.rank(a.leaf)), g.newer(a, b))
+}
+
+// weakest orders rows that stay as CYC-5 takes them: borrowed ones, shared ones, owned ones; last rank first; newest
+// first.
+func (g *Stage) weakest(a, b *held) int {
+	return cmp.Or(cmp.Compare(claim(a), claim(b)), g.lastRank(a, b))
+}
+
+func claim(one *held) int {
+	switch {
+	case one.lender != cluster.NoID:
+		return 0
+	case one.pool != cluster.NoID:
+		return 1
+	}
+	return 2
+}

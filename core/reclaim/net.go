@@ -1,0 +1,261 @@
+package reclaim
+
+import (
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/pool"
+	"github.com/stintd/stint/core/share"
+)
+
+// netLog is how what is net differs by now from what the view of usage says: units that leaves came to have, or gave,
+// by pool (CYC-7).
+type netLog struct {
+	last []int32 // by Node: one more than the latest move in the consumer's pool, 0: none
+	move []move
+	live *stakes // of the pool in turn, kept up to date; nil: none
+}
+
+type move struct {
+	leaf  plan.Node
+	shape cluster.ShapeID
+	units int64
+	next  int32
+}
+
+func (v *netLog) reset(nodes int) { v.last, v.move, v.live = zeros(v.last, nodes), v.move[:0], nil }
+
+// count adds units to what a leaf has net from a pool; NoID: of its own, which count nowhere. O(depth × dimensions).
+func (g *Stage) count(from cluster.ConsumerID, leaf plan.Node, shape cluster.ShapeID, units int64) {
+	if from == cluster.NoID || leaf == plan.None || units == 0 {
+		return
+	}
+	top, v := g.s.NodeOf[from], &g.net
+	v.move = append(v.move, move{leaf, shape, units, v.last[top]})
+	v.last[top] = int32(len(v.move))
+	if v.live != nil && v.live.top == top {
+		v.live.add(leaf, v.live.find(g, leaf, shape), units)
+	}
+	if g.limits.any {
+		g.limits.shift(g, leaf, top, g.s.Shape.Size(shape), units)
+	}
+}
+
+// stakes are what leaves have net in one pool: units by leaf and shape, the share usage of these, and the quotas that
+// it is held against.
+type stakes struct {
+	top   plan.Node
+	start []int32 // by node less the pool's: where the rows of a leaf begin; one more at the end
+	shape []cluster.ShapeID
+	units []int64
+	whole []int64 // the pool's capacity
+	late  map[leafShape]int32
+	stake []int64 // by node less the pool's, of leaves
+	quota []int64
+}
+
+type leafShape struct {
+	leaf  plan.Node
+	shape cluster.ShapeID
+}
+
+// layStakes computes the stakes in a pool. O(consumers of the pool, what they hold from it by size, moves).
+func (g *Stage) layStakes(v *stakes, top plan.Node) {
+	v.top, v.late = top, nil
+	v.start, v.shape, v.units, v.whole = v.start[:0], v.shape[:0], v.units[:0], v.whole[:0]
+	v.stake = zeros(v.stake, int(g.tree.End[top]-top))
+	for n := top; n < g.tree.End[top]; n++ {
+		first := len(v.shape)
+		if v.start = append(v.start, int32(first)); !g.tree.Leaf(n) {
+			continue
+		}
+		rows := g.Views.Usage.From(n, g.ID(top))
+		for i, key := range rows.Key { // those of one size stand together
+			shape, last := cluster.ShapeID(key.B), len(v.shape)-1
+			if last < first || v.shape[last] != shape {
+				v.addRow(g, shape, 0)
+				last++
+			}
+			v.units[last] += rows.Units[i] - rows.Leaving[i]
+		}
+	}
+	v.start = append(v.start, int32(len(v.shape)))
+	for i := g.net.last[top]; i > 0; i = g.net.move[i-1].next {
+		one := &g.net.move[i-1]
+		v.units[v.find(g, one.leaf, one.shape)] += one.units
+	}
+	for at := range v.stake {
+		for i := v.start[at]; i < v.start[at+1]; i++ {
+			v.stake[at] += share.Fraction(v.units[i], v.whole[i])
+		}
+	}
+	for key, i := range v.late { // sums: in any order
+		v.stake[key.leaf-top] += share.Fraction(v.units[i], v.whole[i])
+	}
+}
+
+func (v *stakes) addRow(g *Stage, shape cluster.ShapeID, units int64) {
+	v.shape, v.units = append(v.shape, shape), append(v.units, units)
+	v.whole = append(v.whole, g.Views.Capacity.Of(g.s, v.top, shape))
+}
+
+// find is the row of a leaf's units of one size.
+func (v *stakes) find(g *Stage, leaf plan.Node, shape cluster.ShapeID) int32 {
+	at := leaf - v.top
+	for i := v.start[at]; i < v.start[at+1]; i++ {
+		if v.shape[i] == shape {
+			return i
+		}
+	}
+	i, ok := v.late[leafShape{leaf, shape}]
+	if !ok {
+		if v.late == nil {
+			v.late = map[leafShape]int32{}
+		}
+		i = int32(len(v.shape))
+		v.late[leafShape{leaf, shape}] = i
+		v.addRow(g, shape, 0)
+	}
+	return i
+}
+
+// step is how much units of a row more, or less, change the stake of its leaf.
+func (v *stakes) step(row int32, units int64) int64 {
+	n, whole := v.units[row], v.whole[row]
+	return share.Fraction(n+units, whole) - share.Fraction(n, whole)
+}
+
+// gives is what the unit of a row counts that comes after so many that are given before it.
+func (v *stakes) gives(row int32, before int64) int64 {
+	n, whole := v.units[row]-before, v.whole[row]
+	return share.Fraction(n, whole) - share.Fraction(n-1, whole)
+}
+
+func (v *stakes) add(leaf plan.Node, row int32, units int64) {
+	v.stake[leaf-v.top] += v.step(row, units)
+	v.units[row] += units
+}
+
+// deficit is how far a leaf is below its quota by what is net. A surplus is below 0.
+func (v *stakes) deficit(leaf plan.Node) int64 { return v.quota[leaf-v.top] - v.stake[leaf-v.top] }
+
+// band is how far a leaf must be from its quota before a unit of its own that counts so much moves for that.
+func (g *Stage) band(v *stakes, leaf plan.Node, unit int64) int64 {
+	return share.Band(v.quota[leaf-v.top], unit, g.p.MD.FairBandMilli)
+}
+
+// deserve computes the quotas of a pool that its stakes are held against: those of MD-14, by what is net.
+func (g *Stage) deserve(v *stakes, f *pool.Figures) {
+	total := int64(0)
+	for _, one := range v.stake {
+		total += one
+	}
+	f.Deserve(&g.Env.Env, v.top, total, g.lacks)
+	v.quota = append(v.quota[:0], f.Quota...)
+}
+
+// lacks is how many units that the views have of a sub-allocation are not granted after all: of a pool, and of all.
+func (g *Stage) lacks(sub cluster.SubID, from cluster.ConsumerID) (there, all int64) {
+	if len(g.undone) == 0 {
+		return 0, 0
+	}
+	return g.undone[subPool{sub, from}], g.undone[subPool{sub, cluster.NoID}]
+}
+
+// unpromised is how many of the units that a sub-allocation is short of are not promised.
+func (g *Stage) unpromised(sub cluster.SubID) int64 {
+	_, undone := g.lacks(sub, cluster.NoID)
+	return g.s.Short(sub) + undone - g.sets.promised[sub]
+}
+
+// limits are what consumers hold net from pools above them, where a plan sets share limits (MD-18).
+type limits struct {
+	any  bool
+	held [][]int64 // by dimension, then Node
+}
+
+// layLimits adds up what consumers hold. O(consumers, and what they hold by size).
+func (g *Stage) layLimits() {
+	v := &g.limits
+	if v.any = g.limited(); !v.any {
+		return
+	}
+	v.held = make([][]int64, g.dims)
+	for d := range v.held {
+		v.held[d] = make([]int64, g.tree.Len())
+	}
+	for leaf := range plan.Node(g.tree.Len()) {
+		if !g.tree.Leaf(leaf) {
+			continue
+		}
+		rows := g.Views.Usage.Of(leaf)
+		for i, key := range rows.Key {
+			if key.A != cluster.NoID {
+				v.shift(g, leaf, g.s.NodeOf[key.A], g.s.Shape.Size(cluster.ShapeID(key.B)), rows.Units[i]-rows.Leaving[i])
+			}
+		}
+	}
+	for top, i := range g.net.last {
+		for ; i > 0; i = g.net.move[i-1].next {
+			one := &g.net.move[i-1]
+			v.shift(g, one.leaf, plan.Node(top), g.s.Shape.Size(one.shape), one.units)
+		}
+	}
+}
+
+// limited tells whether any share limit is set, or a ratio of 0, which counts as one of 0, or was.
+func (g *Stage) limited() bool {
+	for i := range g.sets.list {
+		if g.sets.list[i].taker == cluster.NoID {
+			return true // it may have been taken back for one
+		}
+	}
+	for n, in := range g.p.Terms.Member {
+		for d := 0; in && plan.Node(n) != plan.Root && d < g.dims; d++ {
+			if g.most(plan.Node(n), d) != plan.Unlimited {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// shift adds units to what all below a pool's consumer, from a leaf up, hold from it.
+func (v *limits) shift(g *Stage, leaf, top plan.Node, size []int64, units int64) {
+	for n := leaf; n != top; n = g.tree.Parent[n] {
+		for d := range v.held {
+			v.held[d][n] += size[d] * units
+		}
+	}
+}
+
+// most is the share limit of a consumer in a dimension.
+func (g *Stage) most(n plan.Node, d int) int64 {
+	if g.Window.Ratio[n] == 0 {
+		return 0
+	}
+	return g.Window.Limit[d][n]
+}
+
+// over is by how much a consumer holds more than its share limit in a dimension, with an amount more; below 0: less.
+func (g *Stage) over(n plan.Node, d int, more int64) int64 {
+	most := g.most(n, d)
+	if most == plan.Unlimited {
+		return -1
+	}
+	return g.limits.held[d][n] + more - most
+}
+
+// stopped tells whether a share limit of a leaf, or of a consumer above it, stands against a unit more from a pool.
+func (g *Stage) stopped(leaf, top plan.Node, size []int64) bool {
+	if !g.limits.any {
+		return false
+	}
+	for n := leaf; n != top; n = g.tree.Parent[n] {
+		for d, u := range size {
+			if u > 0 && g.over(n, d, u) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
