@@ -184,9 +184,10 @@ type player struct {
 
 	unitsOfHost int64 // cluster.State.UnitsOfHost
 
-	watch func(t *rapid.T) // called before each cycle; nil: nobody is
-	alone bool             // no other case is played meanwhile: the twin's processors may be more or fewer
-	after func(t *rapid.T) // called after each cycle; nil: nobody is
+	beside *cluster.State   // gets the same input; nil: there is none
+	watch  func(t *rapid.T) // called before each cycle; nil: nobody is
+	alone  bool             // no other case is played meanwhile: the twin's processors may be more or fewer
+	after  func(t *rapid.T) // called after each cycle; nil: nobody is
 }
 
 // startUS is 2026-01-05T00:00:00Z; the first cycle is a minute later, for the oracle at 60 s.
@@ -240,6 +241,9 @@ func (p *player) play(t *rapid.T, s step) {
 	p.nowUS += int64(s.wait) * 60e6
 	p.oracle.Wait(int64(s.wait) * 60e6)
 	p.apply(t, p.engine, s, 0)
+	if p.beside != nil {
+		p.apply(t, p.beside, s, 0)
+	}
 	flap(t, p.twin, len(p.steps))
 	p.apply(t, p.twin, s, 3)
 	p.twin.Forget(nil)
@@ -348,7 +352,11 @@ func (p *player) revise(t *rapid.T) string {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	p.oracle.SetPolicy(p.policy, p.forced)
-	for _, s := range []*cluster.State{p.engine, p.twin} {
+	states := []*cluster.State{p.engine, p.twin}
+	if p.beside != nil {
+		states = append(states, p.beside)
+	}
+	for _, s := range states {
 		if p.forced && s.SetPolicy(p.policy, false) == nil {
 			t.Fatalf("PLAN-4: consumers that hold something were removed\n%s", text)
 		}
