@@ -162,7 +162,7 @@ var (
 		"share_quota: static", "reclaim_budget: 1", "lend to any", "lend to siblings", "lend to a list", "borrow from any", "borrow from siblings",
 		"borrow from a list", "most of a leaf", "most of a branch", "ratio 0 of a leaf", "ratio 0 of a branch",
 		"drew from its own pool below a ratio of 0", "made way for an owner below a maximum", "lent while somebody has more than its part",
-		"stayed on a closed host", "divided what is asked by ratios",
+		"stayed on a closed host", "divided what is asked by ratios", "a victim alone where the newest come to an end",
 	}
 )
 
@@ -175,6 +175,7 @@ var hybridSituations = []string{
 	"limit of a leaf", "limit of a branch", "reserve of a leaf", "reserve of a branch",
 	"windows", "dated window", "lead", "other policies in another window", "reclaim issued window_switch", "reclaim cancelled window_switch",
 	"moved within more than the hybrid branches' part", "a reserve below a limit is filled by others", "owed after a switch",
+	"a victim alone where the newest come to an end",
 	"lent while somebody has more than its part", "removed by force", "renamed", "added", "reclaim issued plan_change", "relabel hybrid to owned", "relabel owned to hybrid",
 }
 

@@ -424,7 +424,8 @@ func (g *slots) seize(s *sub, account plan.Node, reason string, next func(chosen
 	return false
 }
 
-// pick chooses the victims for a unit on a host, nil when they cannot make it fit; those not needed are dropped again.
+// pick chooses the victims for a unit on a host, nil when they cannot make it fit: one after the other, those not needed
+// being dropped again; where nothing more may be taken before it fits, the first that makes it fit alone (D-85).
 func (g *slots) pick(s *sub, h *host, account plan.Node, next func(chosen []*unit) []*unit) []*unit {
 	if !g.takes(s, h) {
 		return nil
@@ -434,7 +435,7 @@ func (g *slots) pick(s *sub, h *host, account plan.Node, next func(chosen []*uni
 		list := next(chosen)
 		i := slices.IndexFunc(list, func(u *unit) bool { return u.host == h })
 		if i < 0 {
-			return nil
+			return g.alone(s, h, account, next(nil))
 		}
 		chosen = append(chosen, list[i])
 	}
@@ -444,6 +445,17 @@ func (g *slots) pick(s *sub, h *host, account plan.Node, next func(chosen []*uni
 		}
 	}
 	return chosen
+}
+
+// alone is the first candidate on a host that makes a unit fit by itself.
+func (g *slots) alone(s *sub, h *host, account plan.Node, list []*unit) []*unit {
+	for _, u := range list {
+		if one := []*unit{u}; u.host == h && g.enough(s, h, account, one) {
+			g.notes["a victim alone where the newest come to an end"]++
+			return one
+		}
+	}
+	return nil
 }
 
 // enough tells whether victims on a host make a unit fit there, in its account and below every share.max.

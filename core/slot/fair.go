@@ -159,46 +159,10 @@ func (m *Planner) notWorse(leaf plan.Node, slots int64, chosen map[plan.Node]int
 	return xh > yh || xh == yh && xl >= yl
 }
 
-// enoughShared takes units of one host, each from the leaf of a crowd that then comes first, until the
-// taker's unit would fit; nil when they are too few.
+// enoughShared takes units of one host, each from the leaf of a crowd that then comes first.
 func (m *Planner) enoughShared(c *crowd, w *want, k cluster.ParcelID) []victim {
-	h := &m.s.Holding
-	chosen := map[plan.Node]int64{}       // slots, by victim leaf
-	used := map[cluster.HoldingID]int64{} // units
-	next := func() (best cluster.HoldingID) {
-		best = cluster.NoID
-		for q := m.p.Parcels.First[k]; q != cluster.NoID; q = h.NextOnParcel[q] {
-			leaf := m.s.Node(h.Sub[q])
-			if used[q] == h.Units[q] || !c.gives(q, leaf) || c.key(leaf)-chosen[leaf] <= 0 || !m.mayGive(w, q, chosen) {
-				continue
-			}
-			if best == cluster.NoID || m.givesFirst(c, q, best, chosen) {
-				best = q
-			}
-		}
-		return best
-	}
-	return m.enough(w, k, func(yield func(cluster.HoldingID) bool) {
-		for q := next(); q != cluster.NoID; q = next() {
-			chosen[m.s.Node(h.Sub[q])] += m.slots(h.Sub[q])
-			used[q]++
-			if !yield(q) {
-				return
-			}
-		}
+	return m.enoughOf(w, k, c.key, func(q cluster.HoldingID, chosen map[plan.Node]int64) bool {
+		leaf := m.s.Node(m.s.Holding.Sub[q])
+		return c.gives(q, leaf) && c.key(leaf)-chosen[leaf] > 0 && m.mayGive(w, q, chosen)
 	})
-}
-
-// givesFirst tells whether holding a gives before holding b in a crowd.
-func (m *Planner) givesFirst(c *crowd, a, b cluster.HoldingID, chosen map[plan.Node]int64) bool {
-	h := &m.s.Holding
-	x, y := m.s.Node(h.Sub[a]), m.s.Node(h.Sub[b])
-	ex, ey := c.key(x)-chosen[x], c.key(y)-chosen[y]
-	switch {
-	case ex != ey:
-		return ex > ey
-	case x != y:
-		return m.tree.rankOf[x] > m.tree.rankOf[y]
-	}
-	return m.newest(a, b) < 0
 }

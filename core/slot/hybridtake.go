@@ -326,43 +326,10 @@ func (m *Planner) give0(v victim) {
 // enoughHybrid takes units of one host, each from the leaf that then has most to give.
 func (m *Planner) enoughHybrid(w *want, k cluster.ParcelID) []victim {
 	h := &m.s.Holding
-	chosen, used := map[plan.Node]int64{}, map[cluster.HoldingID]int64{}
-	next := func() (best cluster.HoldingID) {
-		best = cluster.NoID
-		for q := m.p.Parcels.First[k]; q != cluster.NoID; q = h.NextOnParcel[q] {
-			leaf := m.s.Node(h.Sub[q])
-			if h.Set[q] != cluster.NoID || used[q] == h.Units[q] || leaf == w.leaf || !m.isHybrid(leaf) || m.owed(q) || !m.mayTake(q, chosen[leaf]) {
-				continue
-			}
-			if best == cluster.NoID || m.takenFirst(q, best, chosen) {
-				best = q
-			}
-		}
-		return best
-	}
-	return m.enough(w, k, func(yield func(cluster.HoldingID) bool) {
-		for q := next(); q != cluster.NoID; q = next() {
-			chosen[m.s.Node(h.Sub[q])] += m.slots(h.Sub[q])
-			used[q]++
-			if !yield(q) {
-				return
-			}
-		}
+	return m.enoughOf(w, k, m.toGive, func(q cluster.HoldingID, chosen map[plan.Node]int64) bool {
+		leaf := m.s.Node(h.Sub[q])
+		return h.Set[q] == cluster.NoID && leaf != w.leaf && m.isHybrid(leaf) && !m.owed(q) && m.mayTake(q, chosen[leaf])
 	})
-}
-
-// takenFirst tells whether holding a is taken before holding b.
-func (m *Planner) takenFirst(a, b cluster.HoldingID, chosen map[plan.Node]int64) bool {
-	h := &m.s.Holding
-	x, y := m.s.Node(h.Sub[a]), m.s.Node(h.Sub[b])
-	gx, gy := m.toGive(x)-chosen[x], m.toGive(y)-chosen[y]
-	switch {
-	case gx != gy:
-		return gx > gy
-	case x != y:
-		return m.tree.rankOf[x] > m.tree.rankOf[y]
-	}
-	return m.newest(a, b) < 0
 }
 
 // byRule takes back what is still to be given at and below a consumer, for reserves and no taker, while something

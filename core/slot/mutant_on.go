@@ -102,4 +102,5 @@ var Mutants = [...]string{
 	"switch: what is promised leaves nothing to units from before",         // 87
 	"switch: what is promised stays beside units from before",              // 88
 	"switch: what its takers leave to units from before is settled later",  // 89
+	"victims: nothing is taken where the newest come to an end",            // 90
 }

@@ -380,6 +380,10 @@ func (m *Planner) loanVictims(w *want, loans []cluster.HoldingID) []victim {
 		if !open(q) || !m.tryHost(w, h.Parcel[q]) {
 			continue
 		}
+		if m.suffices(w, h.Parcel[q], nil) {
+			w.failed[h.Parcel[q]] = true // it would join
+			continue
+		}
 		if found := m.enough(w, h.Parcel[q], func(yield func(cluster.HoldingID) bool) {
 			for _, other := range loans[i:] {
 				for range h.Units[other] {
@@ -399,12 +403,61 @@ func (m *Planner) loanVictims(w *want, loans []cluster.HoldingID) []victim {
 	return nil
 }
 
-// enough takes units of one host in order until the taker's unit would fit, its account and every
-// limit on its way bear it, then drops each that is not needed after all; nil when they are too few.
-func (m *Planner) enough(w *want, k cluster.ParcelID, order iter.Seq[cluster.HoldingID]) (found []victim) {
+// enoughOf chooses units of one host that may be taken once so many slots of each leaf are chosen: one after the other,
+// each of the leaf that then has most to give, last rank first, newest first. Where these come to an end before the
+// taker's unit would fit, as they leave too little that may be taken, it is the first of them that does alone (D-85).
+func (m *Planner) enoughOf(w *want, k cluster.ParcelID, gives func(leaf plan.Node) int64,
+	may func(q cluster.HoldingID, chosen map[plan.Node]int64) bool) []victim {
 	if m.suffices(w, k, nil) {
 		return nil // it would join
 	}
+	h := &m.s.Holding
+	chosen, used := map[plan.Node]int64{}, map[cluster.HoldingID]int64{} // slots by victim leaf, units
+	before := func(a, b cluster.HoldingID) bool {
+		x, y := m.s.Node(h.Sub[a]), m.s.Node(h.Sub[b])
+		gx, gy := gives(x)-chosen[x], gives(y)-chosen[y]
+		switch {
+		case gx != gy:
+			return gx > gy
+		case x != y:
+			return m.tree.rankOf[x] > m.tree.rankOf[y]
+		}
+		return m.newest(a, b) < 0
+	}
+	first := func(alone bool) cluster.HoldingID {
+		best := cluster.HoldingID(cluster.NoID)
+		for q := m.p.Parcels.First[k]; q != cluster.NoID; q = h.NextOnParcel[q] {
+			if used[q] < h.Units[q] && may(q, chosen) && (best == cluster.NoID || before(q, best)) &&
+				(!alone || m.suffices(w, k, []victim{{q, 1}})) {
+				best = q
+			}
+		}
+		return best
+	}
+	found := m.enough(w, k, func(yield func(cluster.HoldingID) bool) {
+		for q := first(false); q != cluster.NoID; q = first(false) {
+			chosen[m.s.Node(h.Sub[q])] += m.slots(h.Sub[q])
+			used[q]++
+			if !yield(q) {
+				return
+			}
+		}
+	})
+	if found != nil || mutant == 90 {
+		return found
+	}
+	clear(chosen)
+	clear(used)
+	alone := first(true)
+	if alone == cluster.NoID {
+		return nil
+	}
+	return []victim{{alone, 1}}
+}
+
+// enough takes units of one host in order until the taker's unit would fit, its account and every limit on its way bear
+// it, then drops each that is not needed after all; nil when they are too few.
+func (m *Planner) enough(w *want, k cluster.ParcelID, order iter.Seq[cluster.HoldingID]) (found []victim) {
 	for q := range order {
 		if n := len(found); n > 0 && found[n-1].q == q {
 			found[n-1].units++
@@ -425,10 +478,10 @@ func (m *Planner) suffices(w *want, k cluster.ParcelID, found []victim) bool {
 	for _, v := range found {
 		freed += v.units * m.slots(m.s.Holding.Sub[v.q])
 	}
-	reserves := m.reservesWith(w, found)
 	if m.p.Parcels.Available(0, k)+freed < w.k {
 		return false
 	}
+	reserves := m.reservesWith(w, found)
 	if short := w.k - w.account - freed; m.isHybrid(w.leaf) && w.reason != decision.ReclaimRecall {
 		if short+reserves(plan.Root)-m.freeAfter(w.leaf, w.k) > 0 {
 			return false
