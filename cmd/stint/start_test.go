@@ -380,7 +380,7 @@ func spoil(t *testing.T, data string, cycle int) {
 			if bytes.Contains(payload, fmt.Appendf(nil, `{"cycle":%d,`, cycle)) {
 				copy(payload[at+len(`"digest":"`):], strings.Repeat("0", 64))
 			}
-			_, err := to.Append(r.Kind, true, payload)
+			_, err := to.Append(r.Kind, true, payload, nil, "")
 			return err
 		})
 	}

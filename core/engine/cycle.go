@@ -32,7 +32,7 @@ func (e *Engine) cycle(ctx context.Context) error {
 	s := &e.out.Summary
 	record := encodeCycle(&cycleRecord{Cycle: s.Cycle, NowUS: s.NowUS, Input: e.lastSeq, Revision: s.Revision, Digest: s.Digest})
 	for {
-		seq, err := e.o.Journal.Append(recordCycle, true, record)
+		seq, err := e.o.Journal.Append(recordCycle, true, record, nil, "")
 		e.cycleSeq = seq
 		if err == nil {
 			err = e.o.Journal.Sync()

@@ -24,9 +24,11 @@ import (
 	"github.com/stintd/stint/core/standing"
 )
 
-// Journal keeps records durably; core/journal is one. An error of Append that IsFull recognises leaves it as it was.
+// Journal keeps records durably; every Store of core/journal is one. An error of Append or Put that IsFull recognises leaves it as it was.
 type Journal interface {
-	Append(kind byte, essential bool, parts ...[]byte) (seq uint64, err error)
+	// Put keeps the body of an input before its record, and names it. Any goroutine calls it.
+	Put(body []byte) (name string, err error)
+	Append(kind byte, essential bool, head, body []byte, name string) (seq uint64, err error)
 	Undo()
 	Sync() error
 	Bytes() int64
@@ -52,6 +54,10 @@ type Options struct {
 	Elapsed  func() int64 // µs, of time that no clock is set by; nil: the machine's
 	Log      *slog.Logger
 	OnCycle  func(*decision.Cycle) // called with every cycle that is published; nil: nobody is
+
+	// GroupWait is how long the first of several inputs waits for others, to be made durable together with them: where the journal is far away
+	// (0: not at all, those that have come are taken together).
+	GroupWait time.Duration
 
 	IntervalUS        int64 // between cycles; 0: the policy's
 	ManualOnly        bool  // cycles run on request alone
@@ -411,11 +417,24 @@ func (r *request) answer(receipt Receipt, err error) {
 
 // Submit gives the engine an input and waits until it is durable, or refused; see Error. The engine keeps in.Body until
 // it is in the log, but not in.Table.
-func (e *Engine) Submit(in *Input) (Receipt, error) {
+func (e *Engine) Submit(in *Input) (r Receipt, err error) {
+	if len(in.Body) > 0 {
+		if in.kept, err = e.o.Journal.Put(in.Body); err != nil {
+			return r, e.unkept(err)
+		}
+	}
 	if in.Kind == InputPlan {
 		return e.submitPlan(in)
 	}
 	return e.send(&request{in: in})
+}
+
+// unkept is the refusal of an input whose body cannot be kept.
+func (e *Engine) unkept(err error) error {
+	if e.o.IsFull(err) {
+		return refuse(Full, "%v", err)
+	}
+	return refuse(Unkept, "the body cannot be made durable: %v", err)
 }
 
 // Ask lets a function look at the state between two cycles. It must change nothing and keep nothing.

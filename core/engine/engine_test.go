@@ -616,7 +616,7 @@ func TestDamagedCycle(t *testing.T) {
 		t.Fatal(err)
 	}
 	record := encodeCycle(&cycleRecord{Cycle: 2, NowUS: r.now.Load() + 9, Input: 4, Revision: 1, Digest: strings.Repeat("0", 64)})
-	if _, err := j.Append(recordCycle, true, record); err != nil {
+	if _, err := j.Append(recordCycle, true, record, nil, ""); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.Close(); err != nil {

@@ -12,6 +12,7 @@ const (
 	Busy      Kind = "busy"       // come again
 	Stopping  Kind = "stopping"   // the service ends
 	Full      Kind = "disk-full"  // no room to make it durable
+	Unkept    Kind = "not-kept"   // where it is to be made durable cannot be reached
 	NoPlan    Kind = "no-plan"    // there is no policy yet
 	BadRows   Kind = "bad-rows"   // Cause lists them
 	BadPlan   Kind = "bad-plan"   // Cause lists the faults
@@ -47,6 +48,11 @@ func refuse(k Kind, format string, args ...any) *Error {
 func errBusy(format string, args ...any) error { return refuse(Busy, format, args...) }
 
 func errStopping() error { return refuse(Stopping, "the service is stopping") }
+
+// errUnsure is the answer to an input that the journal failed to make durable.
+func errUnsure(err error) error {
+	return refuse(Unkept, "whether the input is durable is not known: send it again, with the same Idempotency-Key if it has one (%v)", err)
+}
 
 func errNoPlan() error {
 	return refuse(NoPlan, "there is no policy yet: PUT /v1/plan comes first")

@@ -47,6 +47,8 @@ type Input struct {
 	Table  any          `json:"-"` // *cluster.HostTable, *cluster.DemandTable, *cluster.HoldingTable
 	Policy *plan.Policy `json:"-"` // of a plan
 
+	kept string // what the journal calls the body
+
 	Decoding time.Duration `json:"-"` // how long it took to decode it, where who submits it has done so
 
 	// Conditions of its acceptance.

@@ -39,7 +39,7 @@ func (r *rig) rewrite(edit func(kind byte, payload []byte) []byte) {
 		r.t.Fatal(err)
 	}
 	err = j.Replay(func(rec journal.Record) error {
-		_, err := to.Append(rec.Kind, true, edit(rec.Kind, bytes.Clone(rec.Payload)))
+		_, err := to.Append(rec.Kind, true, edit(rec.Kind, bytes.Clone(rec.Payload)), nil, "")
 		return err
 	})
 	if err := errors.Join(err, j.Close(), to.Close()); err != nil {

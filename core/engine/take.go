@@ -10,18 +10,18 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// batchMax is how many inputs are made durable together.
-const batchMax = 64
+// What is made durable together.
+const (
+	batchMax = 64   // inputs
+	groupMax = 4096 // inputs where the first waits for others; their records, which have no bodies, are far below 8 MiB
+)
 
 // take handles a request and those waiting behind it, up to batchMax, with one flush of the journal for all. An error
 // is one of the journal: nothing can be known to be durable any more.
 func (e *Engine) take(first *request) error {
 	e.watch.begin("an input", 0)
 	defer e.watch.end()
-	e.batch = append(e.batch[:0], first)
-	for len(e.batch) < batchMax && len(e.queue) > 0 {
-		e.batch = append(e.batch, <-e.queue)
-	}
+	e.gather(first)
 	revision := e.revision()
 	appended := false
 	for i, r := range e.batch {
@@ -35,7 +35,7 @@ func (e *Engine) take(first *request) error {
 		if r.receipt, r.err, fatal = e.accept(r.in); fatal != nil {
 			for _, r := range e.batch[:i+1] {
 				if r.err == nil {
-					r.err = errStopping()
+					r.err = errUnsure(fatal)
 				}
 			}
 			for _, r := range e.batch[i+1:] {
@@ -50,7 +50,7 @@ func (e *Engine) take(first *request) error {
 	if appended {
 		if err := e.o.Journal.Sync(); err != nil {
 			for _, r := range e.batch {
-				r.err = errStopping()
+				r.err = errUnsure(err)
 			}
 			e.release()
 			return err
@@ -63,6 +63,31 @@ func (e *Engine) take(first *request) error {
 	}
 	e.release()
 	return nil
+}
+
+// gather makes the batch: a request and those that wait behind it, or come while the first input may wait for others.
+func (e *Engine) gather(first *request) {
+	e.batch = append(e.batch[:0], first)
+	most := batchMax
+	var wait <-chan time.Time
+	if e.o.GroupWait > 0 && first.in != nil {
+		most, wait = groupMax, time.After(e.o.GroupWait)
+	}
+	for len(e.batch) < most {
+		if len(e.queue) > 0 {
+			e.batch = append(e.batch, <-e.queue)
+			continue
+		}
+		if wait == nil {
+			return
+		}
+		select {
+		case r := <-e.queue:
+			e.batch = append(e.batch, r)
+		case <-wait:
+			return
+		}
+	}
 }
 
 // release answers all of the batch.
@@ -99,7 +124,7 @@ func (e *Engine) accept(in *Input) (r Receipt, err, fatal error) {
 	if err := e.admit(in); err != nil {
 		return Receipt{}, err, nil
 	}
-	seq, err := e.o.Journal.Append(recordInput, false, encodeInput(in), in.Body)
+	seq, err := e.o.Journal.Append(recordInput, false, encodeInput(in), in.Body, in.kept)
 	if err != nil {
 		if e.o.IsFull(err) {
 			return Receipt{}, refuse(Full, "%v", err), nil
@@ -292,7 +317,7 @@ func (e *Engine) silence(nowUS int64) error {
 	slices.Sort(late)
 	for _, name := range late {
 		in := &Input{Kind: InputSilence, Source: name, Format: "auto", AtUS: nowUS}
-		seq, err := e.o.Journal.Append(recordInput, true, encodeInput(in))
+		seq, err := e.o.Journal.Append(recordInput, true, encodeInput(in), nil, "")
 		if err != nil {
 			return err
 		}

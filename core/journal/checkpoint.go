@@ -86,15 +86,9 @@ func (j *Journal) writeCheckpoint(path string, seq uint64, write func(io.Writer)
 	if err != nil {
 		return err
 	}
-	w := &blockWriter{f: f, step: func() error { return j.step("checkpoint_write", path) }, buf: make([]byte, checkpointFrameBytes, checkpointFrameBytes+checkpointBlockBytes)}
-	err = w.header(seq)
-	if err == nil {
-		err = write(w)
-	}
-	if err == nil {
-		err = w.end()
-	}
-	if err == nil {
+	w := newBlockWriter(f)
+	w.step, w.sync = func() error { return j.step("checkpoint_write", path) }, f.Sync
+	if err = w.whole(seq, write); err == nil {
 		err = j.step("checkpoint_sync", path)
 	}
 	if err == nil {
@@ -115,20 +109,43 @@ func (j *Journal) writeCheckpoint(path string, seq uint64, write func(io.Writer)
 	return syncDir(j.dir, j.step)
 }
 
+// WriteCheckpoint writes a checkpoint as it stands in a file, with what write writes: for stores that keep it elsewhere. O(bytes).
+func WriteCheckpoint(to io.Writer, seq uint64, write func(io.Writer) error) error {
+	return newBlockWriter(to).whole(seq, write)
+}
+
 // blockWriter writes the blocks of a checkpoint.
 type blockWriter struct {
-	f      *os.File
+	to     io.Writer
 	step   func() error
+	sync   func() error
 	buf    []byte // a frame and the block being filled
 	sum    uint32
 	synced int64
 	bytes  int64
 }
 
+func newBlockWriter(to io.Writer) *blockWriter {
+	nothing := func() error { return nil }
+	return &blockWriter{to: to, step: nothing, sync: nothing, buf: make([]byte, checkpointFrameBytes, checkpointFrameBytes+checkpointBlockBytes)}
+}
+
+// whole writes header, blocks and end.
+func (w *blockWriter) whole(seq uint64, write func(io.Writer) error) error {
+	err := w.header(seq)
+	if err == nil {
+		err = write(w)
+	}
+	if err == nil {
+		err = w.end()
+	}
+	return err
+}
+
 func (w *blockWriter) header(seq uint64) error {
 	h := checkpointHeader(seq)
 	w.sum = crc32.Checksum(h, castagnoli)
-	_, err := w.f.Write(h)
+	_, err := w.to.Write(h)
 	return err
 }
 
@@ -165,12 +182,12 @@ func (w *blockWriter) block() error {
 	w.sum = crc32.Update(w.sum, castagnoli, w.buf[:4])
 	w.sum = crc32.Update(w.sum, castagnoli, w.buf[checkpointFrameBytes:])
 	binary.LittleEndian.PutUint32(w.buf[4:], w.sum)
-	_, err := w.f.Write(w.buf)
+	_, err := w.to.Write(w.buf)
 	w.bytes += int64(len(w.buf))
 	w.buf = w.buf[:checkpointFrameBytes]
 	if err == nil && w.bytes-w.synced >= checkpointSyncBytes {
 		w.synced = w.bytes
-		err = w.f.Sync()
+		err = w.sync()
 	}
 	return err
 }
@@ -186,8 +203,8 @@ func (w *blockWriter) end() error {
 
 // blockReader reads what was written into a checkpoint, checked.
 type blockReader struct {
-	f    *os.File
-	path string
+	from io.Reader
+	path string // or another name, for messages
 	buf  []byte
 	at   int64 // of the next block
 	left int64 // bytes of content that come, beside what is in rest
@@ -196,32 +213,40 @@ type blockReader struct {
 	err  error
 }
 
-// openCheckpoint opens a checkpoint and tells how many bytes were written into it. Errors name the file and the place.
-func openCheckpoint(path string, seq uint64) (r *blockReader, bytes int64, err error) {
-	f, err := os.Open(path)
-	if err != nil {
+// openCheckpoint begins to read a checkpoint and tells how many bytes were written into it. Errors name it and the place.
+func openCheckpoint(from io.Reader, name string, size int64, seq uint64) (r *blockReader, bytes int64, err error) {
+	r = &blockReader{from: from, path: name, at: checkpointHeaderBytes, buf: make([]byte, checkpointFrameBytes+checkpointBlockBytes)}
+	if err := r.header(seq); err != nil {
 		return nil, 0, err
 	}
-	r = &blockReader{f: f, path: path, at: checkpointHeaderBytes, buf: make([]byte, checkpointFrameBytes+checkpointBlockBytes)}
-	if err = r.header(seq); err == nil {
-		var info os.FileInfo
-		if info, err = f.Stat(); err == nil {
-			content := info.Size() - checkpointHeaderBytes - checkpointFrameBytes
-			blocks := (content + checkpointFrameBytes + checkpointBlockBytes - 1) / (checkpointFrameBytes + checkpointBlockBytes)
-			if r.left = content - blocks*checkpointFrameBytes; content < 0 || r.left < 0 {
-				err = fmt.Errorf("%s: damaged: it ends at byte %d", path, info.Size())
-			}
-		}
-	}
-	if err != nil {
-		return nil, 0, errors.Join(err, f.Close())
+	content := size - checkpointHeaderBytes - checkpointFrameBytes
+	blocks := (content + checkpointFrameBytes + checkpointBlockBytes - 1) / (checkpointFrameBytes + checkpointBlockBytes)
+	if r.left = content - blocks*checkpointFrameBytes; content < 0 || r.left < 0 {
+		return nil, 0, fmt.Errorf("%s: damaged: it ends at byte %d", name, size)
 	}
 	return r, r.left, nil
 }
 
+// ReadCheckpoint has a checkpoint loaded that stands in so many bytes of a reader, as it stands in a file. Errors are what load gives, and
+// damage, which names the checkpoint and the byte. O(bytes).
+func ReadCheckpoint(from io.Reader, name string, size int64, seq uint64, load func(seq uint64, r io.Reader, bytes int64) error) error {
+	r, bytes, err := openCheckpoint(from, name, size, seq)
+	if err != nil {
+		return err
+	}
+	err = load(seq, r, bytes)
+	if r.err != nil && r.err != io.EOF {
+		return r.err // damage is the cause of whatever it led to
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return r.check()
+}
+
 func (r *blockReader) header(seq uint64) error {
 	h := make([]byte, checkpointHeaderBytes)
-	if n, err := r.f.ReadAt(h, 0); n < len(h) {
+	if _, err := io.ReadFull(r.from, h); err != nil {
 		return fmt.Errorf("%s: damaged: no whole header (%w)", r.path, err)
 	}
 	switch {
@@ -253,7 +278,7 @@ func (r *blockReader) Read(p []byte) (int, error) {
 func (r *blockReader) block() error {
 	n := int(min(r.left, checkpointBlockBytes))
 	b := r.buf[:checkpointFrameBytes+n]
-	if got, err := r.f.ReadAt(b, r.at); got < len(b) {
+	if _, err := io.ReadFull(r.from, b); err != nil {
 		return fmt.Errorf("%s: damaged: no whole block at byte %d (%w)", r.path, r.at, err)
 	}
 	r.sum = crc32.Update(r.sum, castagnoli, b[:4])
@@ -318,19 +343,15 @@ func (j *Journal) reaches(seq uint64) error {
 // offer has a checkpoint loaded.
 func (j *Journal) offer(seq uint64, load func(seq uint64, r io.Reader, bytes int64) error) error {
 	path := checkpointPath(j.dir, seq)
-	r, bytes, err := openCheckpoint(path, seq)
+	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	err = load(seq, r, bytes)
-	if r.err != nil && r.err != io.EOF {
-		err = r.err // damage is the cause of whatever it led to
-	} else if err != nil {
-		err = fmt.Errorf("%s: %w", path, err)
-	} else {
-		err = r.check()
+	info, err := f.Stat()
+	if err == nil {
+		err = ReadCheckpoint(f, path, info.Size(), seq, load)
 	}
-	return errors.Join(err, r.f.Close())
+	return errors.Join(err, f.Close())
 }
 
 // compact removes what recovery does not need: see Checkpoint. Older files go first, so that what is left after a crash

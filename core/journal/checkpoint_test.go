@@ -61,7 +61,7 @@ func reopen(dir string, o Options) (*history, error) {
 
 func (h *history) add(lines ...string) (err error) {
 	for _, line := range lines {
-		if _, err := h.j.Append(1, false, []byte(line)); err != nil {
+		if _, err := h.j.Append(1, false, []byte(line), nil, ""); err != nil {
 			return err
 		}
 		h.lines = append(h.lines, line)

@@ -65,7 +65,7 @@ type Record struct {
 	Payload []byte // borrowed: good until the visitor returns
 }
 
-// Journal is an open journal. It is for one goroutine, save Checkpoint.
+// Journal is an open journal in a folder: the Store of a service that is one process. It is for one goroutine, save Checkpoint and Put.
 type Journal struct {
 	dir  string
 	o    Options
@@ -143,17 +143,17 @@ func (j *Journal) Cut() *Cut { return j.cut }
 // Bytes is how many bytes the records take on disk.
 func (j *Journal) Bytes() int64 { return j.closed.Load() + j.end }
 
-// Append adds a record made of parts and gives its number. It is on the disk for certain only after Sync.
+// Put does nothing: the records of a folder have their bodies.
+func (j *Journal) Put([]byte) (name string, err error) { return "", nil }
+
+// Append adds a record and gives its number: a head, and the body of an input behind it, whose name is not needed here. It is on the disk for certain only after Sync.
 // Essential records may use the reserve and pass BytesMax, so that they are taken though the disk is full; they are to
 // be small. An error with ErrFull leaves the journal as it was; after any other the journal must be opened anew.
-func (j *Journal) Append(kind byte, essential bool, parts ...[]byte) (seq uint64, err error) {
+func (j *Journal) Append(kind byte, essential bool, head, body []byte, _ string) (seq uint64, err error) {
 	if err := j.usable(); err != nil {
 		return 0, err
 	}
-	var payload int64
-	for _, p := range parts {
-		payload += int64(len(p))
-	}
+	payload := int64(len(head)) + int64(len(body))
 	if payload > j.o.RecordBytesMax {
 		return 0, fmt.Errorf("%w: a record of %d bytes; at most %d are taken", ErrFull, payload, j.o.RecordBytesMax)
 	}
@@ -161,12 +161,12 @@ func (j *Journal) Append(kind byte, essential bool, parts ...[]byte) (seq uint64
 		return 0, err
 	}
 	at := j.end
-	writeHeader(j.header[:], kind, j.seq+1, j.durable, payload, checksum(parts), j.salt)
+	writeHeader(j.header[:], kind, j.seq+1, j.durable, payload, checksum(head, body), j.salt)
 	if err := j.write(j.header[:], at); err != nil {
 		return 0, j.unwritten(err)
 	}
 	at += recordHeaderBytes
-	for _, p := range parts {
+	for _, p := range [...][]byte{head, body} {
 		if err := j.write(p, at); err != nil {
 			return 0, j.unwritten(err)
 		}

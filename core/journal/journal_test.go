@@ -45,11 +45,8 @@ func tryReplay(dir string, o Options) (*Journal, []string, error) {
 
 func add(t testing.TB, j *Journal, kind byte, parts ...string) {
 	t.Helper()
-	var b [][]byte
-	for _, p := range parts {
-		b = append(b, []byte(p))
-	}
-	if _, err := j.Append(kind, false, b...); err != nil {
+	body := strings.Join(parts[1:], "")
+	if _, err := j.Append(kind, false, []byte(parts[0]), []byte(body), ""); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -319,11 +316,11 @@ func TestFullDisk(t *testing.T) {
 	}})
 	add(t, j, 1, "one")
 	full = true
-	if _, err := j.Append(2, false, make([]byte, 4<<20)); !errors.Is(err, ErrFull) || !errors.Is(err, syscall.ENOSPC) {
+	if _, err := j.Append(2, false, make([]byte, 4<<20), nil, ""); !errors.Is(err, ErrFull) || !errors.Is(err, syscall.ENOSPC) {
 		t.Error(err)
 	}
 	for range 10 {
-		if _, err := j.Append(3, true, []byte("essential")); err != nil {
+		if _, err := j.Append(3, true, []byte("essential"), nil, ""); err != nil {
 			t.Fatal(err)
 		}
 		if err := j.Sync(); err != nil {
@@ -339,16 +336,16 @@ func TestFullDisk(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	j, _ := replayed(t, t.TempDir(), Options{RecordBytesMax: 10, BytesMax: 300})
-	if _, err := j.Append(1, false, make([]byte, 11)); !errors.Is(err, ErrFull) {
+	if _, err := j.Append(1, false, make([]byte, 11), nil, ""); !errors.Is(err, ErrFull) {
 		t.Error(err)
 	}
 	for range 5 {
 		add(t, j, 1, "12345")
 	}
-	if _, err := j.Append(1, false, make([]byte, 5)); !errors.Is(err, ErrFull) {
+	if _, err := j.Append(1, false, make([]byte, 5), nil, ""); !errors.Is(err, ErrFull) {
 		t.Error(err)
 	}
-	if _, err := j.Append(1, true, make([]byte, 5)); err != nil {
+	if _, err := j.Append(1, true, make([]byte, 5), nil, ""); err != nil {
 		t.Error(err)
 	}
 }
@@ -370,7 +367,7 @@ func TestFailedSteps(t *testing.T) {
 		if j, _, err := tryReplay(dir, o); err == nil {
 			for i := range 8 {
 				p := fmt.Sprintf("record %d", i)
-				if _, err := j.Append(1, false, []byte(p)); err != nil {
+				if _, err := j.Append(1, false, []byte(p), nil, ""); err != nil {
 					continue
 				}
 				maybe = append(maybe, "1:"+p)
@@ -391,7 +388,7 @@ func TestAppendDoesNotAllocate(t *testing.T) {
 	j, _ := replayed(t, t.TempDir(), Options{})
 	a, b := []byte("header"), make([]byte, 1000)
 	if n := testing.AllocsPerRun(100, func() {
-		if _, err := j.Append(1, true, a, b); err != nil {
+		if _, err := j.Append(1, true, a, b, ""); err != nil {
 			t.Fatal(err)
 		}
 	}); n > 1 {

@@ -194,9 +194,6 @@ func headerSum(h []byte, salt uint64) uint32 {
 	return crc32.Update(crc32.Checksum(s[:], castagnoli), castagnoli, h[:36])
 }
 
-func checksum(parts [][]byte) (sum uint32) {
-	for _, p := range parts {
-		sum = crc32.Update(sum, castagnoli, p)
-	}
-	return sum
+func checksum(head, body []byte) uint32 {
+	return crc32.Update(crc32.Checksum(head, castagnoli), castagnoli, body)
 }

@@ -131,7 +131,7 @@ func (s *Server) engineUntil(ctx context.Context, o *ServiceOptions) (err error)
 
 // recover brings an engine to where the journal ends: by the newest checkpoint that is good, then record by record. It gives the record of the
 // checkpoint, 0 for none.
-func (s *Server) recover(ctx context.Context, e *engine.Engine, j *journal.Journal) (checkpoint uint64, err error) {
+func (s *Server) recover(ctx context.Context, e *engine.Engine, j journal.Store) (checkpoint uint64, err error) {
 	checkpoint, passed, err := j.Restore(e.Restore)
 	if err != nil {
 		return 0, err
