@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -133,8 +134,16 @@ func serve(ctx context.Context, conf *serveConfig, stderr io.Writer, hooks serve
 	if info, ok := debug.ReadBuildInfo(); ok {
 		o.Server.Version = info.Main.Version
 	}
+	if conf.Cluster.on() && conf.acceptReplay {
+		return errors.New("--accept-replay: a process of a cluster never goes on with what it alone decides")
+	}
 	if o.Listener, err = conf.listen(); err != nil {
 		return err
+	}
+	if conf.Cluster.on() {
+		if o.Cluster, err = conf.cluster("http://"+o.Listener.Addr().String(), log); err != nil {
+			return errors.Join(err, o.Listener.Close())
+		}
 	}
 	heap.Limit(o.Server.Limits.MemoryMax)
 	log.Info("listening", "address", "http://"+o.Listener.Addr().String(),

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -111,6 +112,9 @@ func (e *Engine) write(c *pack.Coder, seq uint64, done *Checkpoint) {
 	e.o.Log.Info("checkpoint", "cycle", done.Cycle, "record", seq, "bytes", done.Bytes, "held", done.Held, "wrote", time.Since(start))
 }
 
+// ErrLogShort is in the chain of errors of Restore when the decision log ends before the checkpoint.
+var ErrLogShort = errors.New("the decision log ends too early")
+
 // Restore brings back what a checkpoint has of the records up to seq, before Replay brings back those behind it. When
 // it gives an error the engine is as it was.
 func (e *Engine) Restore(seq uint64, r io.Reader, bytes int64) error {
@@ -121,8 +125,8 @@ func (e *Engine) Restore(seq uint64, r io.Reader, bytes int64) error {
 	e.fields(c)
 	err := c.End()
 	if err == nil && e.lane != nil && e.lane.had() < e.state.Cycle {
-		err = fmt.Errorf("it is of cycle %d and the decision log ends with cycle %d: what is between cannot be decided again from it; "+
-			"give the log back, or start without one (decision_log: false)", e.state.Cycle, e.lane.had())
+		err = fmt.Errorf("%w: it is of cycle %d and the decision log ends with cycle %d: what is between cannot be decided again from it; "+
+			"give the log back, or start without one (decision_log: false)", ErrLogShort, e.state.Cycle, e.lane.had())
 	}
 	if err == nil && e.lastSeq > seq {
 		err = fmt.Errorf("it has seen record %d, and is of record %d", e.lastSeq, seq)

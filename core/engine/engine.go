@@ -151,6 +151,9 @@ type Engine struct {
 	healthy                               atomic.Pointer[string]     // why it is not; nil: it is
 	behindUS                              atomic.Int64               // the clock, of what is taken for the time
 	watch                                 watch
+	following                             atomic.Bool
+	differs                               atomic.Pointer[string] // why this process follows no more; nil: it does, or leads
+	compared                              atomic.Int64           // cycles of a leader that came out the same
 
 	// What follows belongs to the goroutine of Run.
 	state   *cluster.State
@@ -182,6 +185,7 @@ type Engine struct {
 	resync   int64  // changes up to this cycle are void; 0: none are
 
 	cycleSeq   uint64        // the last cycle's record
+	heardUS    int64         // when the latest input of a leader was accepted, by its clock
 	saving     chan struct{} // closed when no step of a checkpoint is under way
 	prepared   chan struct{} // tells that one has ended
 	spare      *pack.Coder   // has memory for the next copy; nil: none is made yet
@@ -229,6 +233,8 @@ type Stats struct {
 	Checkpoint          Checkpoint
 	Busy                time.Duration // how long the engine has been at what it does now; 0: it waits
 	ClockBehind         time.Duration // the clock, of what is taken for the time
+	Compared            int64         // cycles of a leader that this process decided to the same digest
+	Differs             string        // why it follows no more; "": it does, or leads
 }
 
 // Stats gives the engine's counters.
@@ -238,6 +244,10 @@ func (e *Engine) Stats() Stats {
 		s.LogBehind, s.LogLost = e.lane.behind()
 	}
 	_, s.Busy, _ = e.watch.running()
+	s.Compared = e.compared.Load()
+	if why := e.differs.Load(); why != nil {
+		s.Differs = *why
+	}
 	s.ClockBehind = time.Duration(e.behindUS.Load()) * time.Microsecond
 	if c := e.saved.Load(); c != nil {
 		s.Checkpoint = *c
@@ -257,22 +267,7 @@ func (e *Engine) setHealth(why string) {
 // requests are answered with ErrStopping, and what was decided is flushed.
 func (e *Engine) Run(ctx context.Context) error {
 	err := e.loop(ctx)
-	e.gate.Lock()
-	e.closed = true
-	e.gate.Unlock()
-	close(e.stopping)
-	for {
-		select {
-		case r := <-e.queue:
-			r.answer(Receipt{}, errStopping())
-			continue
-		case done := <-e.requests:
-			done <- errStopping()
-			continue
-		default:
-		}
-		break
-	}
+	e.close()
 	if e.lane != nil {
 		e.lane.stop()
 	}
@@ -284,6 +279,29 @@ func (e *Engine) Run(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// Retire gives back what an engine that has ended needs no more: what it published stays readable.
+func (e *Engine) Retire() {
+	e.state, e.runner, e.spare = nil, cycle.Runner{}, nil
+}
+
+// close takes nothing any more, and refuses what waits.
+func (e *Engine) close() {
+	e.gate.Lock()
+	e.closed = true
+	e.gate.Unlock()
+	close(e.stopping)
+	for {
+		select {
+		case r := <-e.queue:
+			r.answer(Receipt{}, errStopping())
+		case done := <-e.requests:
+			done <- errStopping()
+		default:
+			return
+		}
+	}
 }
 
 func (e *Engine) loop(ctx context.Context) error {
@@ -346,6 +364,9 @@ func (e *Engine) interval() time.Duration {
 // Cycle has a cycle run now and waits for it. Input accepted before the call is part of it. Requests that wait at the same
 // time share one.
 func (e *Engine) Cycle() error {
+	if e.following.Load() {
+		return errFollowing()
+	}
 	if e.View().Policy == nil {
 		return errNoPlan()
 	}
@@ -418,6 +439,9 @@ func (r *request) answer(receipt Receipt, err error) {
 // Submit gives the engine an input and waits until it is durable, or refused; see Error. The engine keeps in.Body until
 // it is in the log, but not in.Table.
 func (e *Engine) Submit(in *Input) (r Receipt, err error) {
+	if e.following.Load() {
+		return r, errFollowing()
+	}
 	if len(in.Body) > 0 {
 		if in.kept, err = e.o.Journal.Put(in.Body); err != nil {
 			return r, e.unkept(err)

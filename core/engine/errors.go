@@ -25,6 +25,7 @@ const (
 	TooMany   Kind = "too-many"   // a limit of the engine
 	Compacted Kind = "compacted"  // so old a cycle is not kept
 	Future    Kind = "future"     // a cycle that was not yet
+	NotLeader Kind = "not-leader" // another process leads
 	Moved     Kind = "moved"      // the policy changed since the input was decoded: decode it again
 )
 

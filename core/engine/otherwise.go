@@ -35,6 +35,12 @@ func (e *Engine) otherwise(seq uint64, r *cycleRecord) error {
 	case d.Known:
 		d.Why = "an older stint recorded the digest of the cycle before, because nothing but ownership had changed; " +
 			"the decisions are the same"
+	case e.following.Load():
+		d.Why = "this process, which follows, decided otherwise than the leader"
+		if err := e.tell(d); err != nil {
+			return err
+		}
+		return fmt.Errorf("cycle %d has the digest %s here and %s by the leader", r.Cycle, s.Digest, r.Digest)
 	case !e.o.AcceptReplay:
 		return fmt.Errorf(errDiffers, r.Cycle, s.Digest, r.Digest)
 	default:
@@ -45,10 +51,8 @@ func (e *Engine) otherwise(seq uint64, r *cycleRecord) error {
 
 // keep keeps a difference, and goes on.
 func (e *Engine) keep(d Difference) error {
-	if e.o.OnDifference != nil {
-		if err := e.o.OnDifference(d); err != nil {
-			return fmt.Errorf("cycle %d decides otherwise than before, and that cannot be kept: %w", d.Cycle, err)
-		}
+	if err := e.tell(d); err != nil {
+		return err
 	}
 	args := []any{"cycle", d.Cycle, "record", d.Record, "recorded", d.Recorded, "decided", d.Decided, "why", d.Why}
 	if d.Input != "" {
@@ -60,6 +64,17 @@ func (e *Engine) keep(d Difference) error {
 	}
 	e.differed = true
 	e.o.Log.Error("a record of the journal comes out otherwise", args...)
+	return nil
+}
+
+// tell has both results kept.
+func (e *Engine) tell(d Difference) error {
+	if e.o.OnDifference == nil {
+		return nil
+	}
+	if err := e.o.OnDifference(d); err != nil {
+		return fmt.Errorf("cycle %d decides otherwise than before, and that cannot be kept: %w", d.Cycle, err)
+	}
 	return nil
 }
 

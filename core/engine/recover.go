@@ -25,7 +25,6 @@ func (e *Engine) Replay(seq uint64, kind byte, payload []byte) error {
 	case recordInput:
 		return e.replayInput(seq, payload)
 	case recordCycle:
-		e.cycleSeq = seq
 		return e.replayCycle(seq, payload)
 	}
 	return fmt.Errorf("a record of kind %d, which this stint does not know", kind)
@@ -67,27 +66,36 @@ func (e *Engine) replayInput(seq uint64, payload []byte) error {
 }
 
 func (e *Engine) replayCycle(seq uint64, payload []byte) error {
+	last, err := e.again(seq, payload)
+	if err == nil {
+		e.replayed(last)
+	}
+	return err
+}
+
+// again decides a cycle by its record, and gives the now of the cycle before. Error: it comes out otherwise.
+func (e *Engine) again(seq uint64, payload []byte) (lastUS int64, err error) {
 	var r cycleRecord
 	if err := json.Unmarshal(payload, &r); err != nil {
-		return fmt.Errorf("record of a cycle: %w", err)
+		return 0, fmt.Errorf("record of a cycle: %w", err)
 	}
+	e.cycleSeq = seq
 	switch {
 	case e.state == nil:
-		return fmt.Errorf("cycle %d before any policy", r.Cycle)
+		return 0, fmt.Errorf("cycle %d before any policy", r.Cycle)
 	case r.Cycle != e.state.Cycle+1 || r.Input != e.lastSeq || r.NowUS < e.state.NowUS:
-		return fmt.Errorf("cycle %d after record %d at %d, expected cycle %d after record %d, not before %d",
+		return 0, fmt.Errorf("cycle %d after record %d at %d, expected cycle %d after record %d, not before %d",
 			r.Cycle, r.Input, r.NowUS, e.state.Cycle+1, e.lastSeq, e.state.NowUS)
 	}
 	last := e.state.NowUS
 	e.decide(r.NowUS)
 	if s := &e.out.Summary; s.Digest != r.Digest || s.Revision != r.Revision {
 		if err := e.otherwise(seq, &r); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	e.recorded = r.Digest
-	e.replayed(last)
-	return nil
+	return last, nil
 }
 
 // replayed keeps what readers may ask of a cycle, and gives the cycle to the log if that lacks it.

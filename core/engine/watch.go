@@ -123,6 +123,9 @@ func (e *Engine) Unhealthy() string {
 
 // Unready tells why no input is taken or no cycle run just now, "" when they are.
 func (e *Engine) Unready() string {
+	if why := e.differs.Load(); why != nil {
+		return "decides otherwise than the leader: " + *why
+	}
 	what, took, stage := e.watch.running()
 	if stage == workSlow {
 		what = fmt.Sprintf("%s has been running for %s, longer than %s", what, took.Round(time.Second), e.watch.slow)

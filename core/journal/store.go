@@ -43,8 +43,11 @@ type Shared interface {
 	// Follow visits the records that others append, in order, until this process leads: then it gives nil, and records are taken. It comes
 	// after Replay. Errors: ctx is done, what visit gives, ErrDropped.
 	Follow(ctx context.Context, visit func(Record) error) error
-	// Leader is who leads, as far as is known. It may be asked from any goroutine.
+	// Leader is who leads, as far as is known; Trouble is why the store cannot be read just now, "" when it can. Any goroutine may ask.
 	Leader() Leader
+	Trouble() string
+	// Lost is closed when this process led and does no more.
+	Lost() <-chan struct{}
 }
 
 // Leader is the process that leads.

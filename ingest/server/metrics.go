@@ -12,6 +12,7 @@ import (
 
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/engine"
+	"github.com/stintd/stint/core/journal"
 )
 
 // Metrics are the figures that /metrics shows. Labels are of closed sets: routes, kinds, stages, and the consumers of the first level.
@@ -114,8 +115,32 @@ func (m *Metrics) attach(s *Server) {
 	gauge("stint_units_short", "Units short.", last(func(s *decision.Summary) int64 { return s.UnitsShort }))
 	gauge("stint_units_leaving", "Units under reclaim.", last(func(s *decision.Summary) int64 { return s.UnitsLeaving }))
 	gauge("stint_units_overdue", "Units under reclaim past their deadline, not released yet.", last(func(s *decision.Summary) int64 { return s.UnitsOverdue }))
+	flag := func(name, help string, value func(e *engine.Engine, j journal.Shared) bool) {
+		gauge(name, help, func() float64 {
+			if e, j := s.engine.Load(), s.member(); e != nil && j != nil && value(e, j) {
+				return 1
+			}
+			return 0
+		})
+	}
+	flag("stint_leads", "Whether this process of a cluster leads.", func(e *engine.Engine, _ journal.Shared) bool { return !s.rejoins.Load() && !e.Following() })
+	flag("stint_leader_known", "Whether a process of the cluster is known to lead.", func(_ *engine.Engine, j journal.Shared) bool { return j.Leader().Name != "" })
+	flag("stint_bucket_trouble", "Whether the bucket of the cluster cannot be read.", func(_ *engine.Engine, j journal.Shared) bool { return j.Trouble() != "" })
+	gauge("stint_term", "The term of the cluster's leader.", func() float64 {
+		if j := s.member(); j != nil {
+			return float64(j.Leader().Term)
+		}
+		return 0
+	})
+	gauge("stint_digests_compared", "Cycles of a leader that this process decided to the same digest.", stats(func(s engine.Stats) float64 { return float64(s.Compared) }))
+	gauge("stint_differs", "Whether this process decided otherwise than the leader.", stats(func(s engine.Stats) float64 {
+		if s.Differs != "" {
+			return 1
+		}
+		return 0
+	}))
 	gauge("stint_ready", "Whether input is taken and cycles run.", func() float64 {
-		if e := s.engine.Load(); e == nil || e.Unready() != "" {
+		if e := s.engine.Load(); e == nil || e.Unready() != "" || s.apart() != "" {
 			return 0
 		}
 		return 1

@@ -88,6 +88,7 @@ var statuses = map[engine.Kind]struct{ status, retryAfter int }{
 	engine.Busy:      {429, 1},
 	engine.Stopping:  {503, 2},
 	engine.Unkept:    {503, 2},
+	engine.NotLeader: {503, 1},
 	engine.Full:      {507, 30},
 	engine.NoPlan:    {409, 0},
 	engine.BadRows:   {422, 0},

@@ -425,12 +425,21 @@ func (s *Server) getReady(q *request) error {
 	if e == nil {
 		return problem{Type: "not-ready", Status: 503, Detail: *s.why.Load(), RetryAfter: 1}
 	}
-	if why := e.Unready(); why != "" {
+	why := e.Unready()
+	if why == "" {
+		why = s.apart()
+	}
+	if why != "" {
 		return problem{Type: "not-ready", Status: 503, Detail: why, RetryAfter: 1}
 	}
 	stats, v := e.Stats(), e.View()
-	return q.json(200, map[string]any{
+	ready := map[string]any{
 		"status": "ok", "cycle": v.Cycle(), "plan": v.Policy != nil, "instance": s.instance,
 		"log_behind_cycles": stats.LogBehind, "log_at_next_start": stats.LogLost,
-	})
+	}
+	if j := s.member(); j != nil {
+		l := j.Leader()
+		ready["leads"], ready["leader"], ready["term"] = !e.Following(), l.Name, l.Term
+	}
+	return q.json(200, ready)
 }

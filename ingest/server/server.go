@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/engine"
+	"github.com/stintd/stint/core/journal"
 	"github.com/stintd/stint/ingest/console"
 )
 
@@ -123,6 +125,10 @@ type Server struct {
 	mu       sync.Mutex    // of ln
 	ln       *listener     // that is served
 	instance string
+
+	shared  atomic.Pointer[journal.Shared] // the journal of several processes; nil: there is one
+	rejoins atomic.Bool                    // this process opens that journal again
+	passes  *http.Client                   // to the process that leads
 }
 
 // New makes a server. Errors: tokens that are not valid.
@@ -138,6 +144,10 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{o: o, closing: make(chan struct{}), whatif: make(chan struct{}, 1), encodes: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)))}
 	s.budgets()
+	s.passes = &http.Client{
+		Transport:     &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute}, // no proxy of the environment
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	s.tokens.Store(&tokens)
 	var id [6]byte
 	_, _ = rand.Read(id[:]) // never fails
@@ -352,12 +362,15 @@ func (s *Server) run(q *request, r *route) error {
 		}
 		return r.handle(s, q)
 	}
+	if s.elsewhere(r) {
+		return s.passOn(q)
+	}
 	if r.engine {
 		if q.engine = s.engine.Load(); q.engine == nil {
 			return problem{Status: 503, Type: "not-ready", Detail: "not ready: " + *s.why.Load(), RetryAfter: 1}
 		}
 	}
-	return r.handle(s, q)
+	return s.behind(r.handle(s, q))
 }
 
 // request is a request under way.

@@ -27,6 +27,7 @@ type ServiceOptions struct {
 	Plan     []byte // the first policy file, given when there is none yet; nil: none
 	PlanName string // for messages
 	Listener net.Listener
+	Cluster  *Cluster // the journal is in a bucket, of several processes; nil: it is in Dir
 
 	// Started, when set, is called with the server before it serves anything.
 	Started func(*Server)
@@ -60,6 +61,9 @@ func Run(ctx context.Context, o ServiceOptions) error {
 	if err != nil {
 		return errors.Join(err, o.Listener.Close())
 	}
+	if o.Cluster != nil && o.Cluster.Client != nil {
+		s.passes = o.Cluster.Client
+	}
 	if o.Started != nil {
 		o.Started(s)
 	}
@@ -71,7 +75,11 @@ func Run(ctx context.Context, o ServiceOptions) error {
 		cancel() // a service that nobody reaches ends
 		served <- err
 	}()
-	err = s.engineUntil(ctx, &o)
+	if o.Cluster != nil {
+		err = s.memberUntil(ctx, &o)
+	} else {
+		err = s.engineUntil(ctx, &o)
+	}
 	timed, stop := context.WithTimeout(context.Background(), shutdownMax)
 	defer stop()
 	shut := s.Shutdown(timed)

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/stintd/stint/bucket"
+	"github.com/stintd/stint/core/journal"
+	"github.com/stintd/stint/ingest/server"
+)
+
+// clusterConfig is the part of a configuration that makes a process one of several.
+type clusterConfig struct {
+	Bucket   string   `yaml:"bucket"`
+	Name     string   `yaml:"name"`
+	Endpoint string   `yaml:"endpoint"`
+	Region   string   `yaml:"region"`
+	Style    string   `yaml:"style"`
+	Process  string   `yaml:"process"`
+	Address  string   `yaml:"address"`
+	Lease    duration `yaml:"lease"`
+}
+
+// groupWait is how long the first of several inputs waits for others, so that they share one object of the bucket.
+const groupWait = 50 * time.Millisecond
+
+func (c *clusterConfig) on() bool { return *c != (clusterConfig{}) }
+
+// validate tells all that is wrong with the values.
+func (c *clusterConfig) validate(s *settings) {
+	if !c.on() {
+		return
+	}
+	if _, _, err := bucket.ParseURL(c.Bucket); err != nil {
+		s.fault("cluster.bucket", c.Bucket, "must be s3://bucket or s3://bucket/prefix")
+	}
+	if c.Name == "" {
+		s.fault("cluster.name", c.Name, "must not be empty")
+	}
+	if c.Style != "" && c.Style != "path" && c.Style != "host" {
+		s.fault("cluster.style", c.Style, "must be path or host")
+	}
+	for key, v := range map[string]string{"cluster.endpoint": c.Endpoint, "cluster.address": c.Address} {
+		if u, err := url.Parse(v); v != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil) {
+			s.fault(key, "", "must be http://host:port or https://host:port, without a user")
+		}
+	}
+	if c.Lease != 0 {
+		between(s, "cluster.lease", c.Lease, 100*time.Millisecond, time.Minute)
+	}
+}
+
+// cluster makes what a process of a cluster needs. listens is where it can be reached, unless the configuration says otherwise.
+func (c *serveConfig) cluster(listens string, log *slog.Logger) (*server.Cluster, error) {
+	k := &c.Cluster
+	name := k.Process
+	if name == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return nil, fmt.Errorf("cluster.process: it is not given, and the host has no name: %w", err)
+		}
+		u, err := url.Parse(listens)
+		if err != nil {
+			return nil, err
+		}
+		name = net.JoinHostPort(host, u.Port())
+	}
+	objects, err := bucket.NewS3(bucket.S3Options{URL: k.Bucket, Endpoint: k.Endpoint, Region: k.Region, Style: k.Style})
+	if err != nil {
+		return nil, fmt.Errorf("cluster.%w", err)
+	}
+	o := bucket.Options{
+		Cluster: k.Name, Name: name, Address: cmp.Or(k.Address, listens), Lease: time.Duration(k.Lease), BytesMax: int64(c.Limits.Journal), Log: log,
+	}
+	return &server.Cluster{
+		Open:      func(ctx context.Context) (journal.Shared, error) { return bucket.Open(ctx, objects, o) },
+		GroupWait: groupWait,
+	}, nil
+}

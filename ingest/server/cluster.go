@@ -1,0 +1,259 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/stintd/stint/core/engine"
+	"github.com/stintd/stint/core/journal"
+	"github.com/stintd/stint/export"
+)
+
+// Cluster is what a service is made of that is one of several processes with the same journal.
+type Cluster struct {
+	Open      func(ctx context.Context) (journal.Shared, error) // the journal, anew each time
+	GroupWait time.Duration                                     // how long the first of several inputs waits for others
+	Client    *http.Client                                      // passes requests on to the process that leads; nil: one of its own
+}
+
+// reopenPause is how long a process waits before it opens the journal again.
+const reopenPause = 500 * time.Millisecond
+
+// memberUntil runs a process of a cluster until ctx is done. It lives once for each time that it opens the journal: it reads what is there, follows,
+// leads, and begins anew when another leads. What it has published stays readable meanwhile.
+func (s *Server) memberUntil(ctx context.Context, o *ServiceOptions) error {
+	for first := true; ; first = false {
+		err := s.live(ctx, o, first)
+		switch {
+		case ctx.Err() != nil:
+			return nil // what a leader acknowledged is in the bucket
+		case errors.Is(err, journal.ErrDeposed), errors.Is(err, journal.ErrDropped):
+			s.o.Log.Warn("this process begins anew, as a follower", "error", err)
+		case first || !errors.Is(err, errReopen):
+			return err
+		default:
+			s.o.Log.Error("the journal cannot be opened; it is tried again", "error", err)
+		}
+		s.rejoins.Store(true)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(reopenPause):
+		}
+	}
+}
+
+// errReopen marks what may pass when the journal is opened again.
+var errReopen = errors.New("opening the journal")
+
+// live is one life of a process of a cluster.
+func (s *Server) live(ctx context.Context, o *ServiceOptions, first bool) (err error) {
+	if first {
+		s.NotReady("recovering")
+	}
+	j, err := o.Cluster.Open(ctx)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errReopen, err)
+	}
+	s.shared.Store(&j)
+	defer func() { err = errors.Join(err, j.Close()) }()
+	e, w, err := s.memberEngine(ctx, o, j)
+	if err != nil {
+		return err
+	}
+	if w != nil {
+		defer func() { err = errors.Join(err, w.Close()) }()
+		defer s.tend(w, o.Tend)()
+	}
+	s.SetEngine(e)
+	s.rejoins.Store(false)
+	s.o.Log.Info("ready", "records", j.Last(), "leader", j.Leader().Name)
+	if o.Ready != nil {
+		o.Ready(e)
+	}
+	if err := s.follow(ctx, e, j); err != nil {
+		e.Abandon()
+		return err
+	}
+	return s.lead(ctx, o, e, j)
+}
+
+// memberEngine makes an engine that knows all that the journal has. The log is nil where none is written.
+func (s *Server) memberEngine(ctx context.Context, o *ServiceOptions, j journal.Shared) (e *engine.Engine, w *export.Writer, err error) {
+	for logged := !o.NoLog; ; logged = false {
+		eo := o.Engine
+		eo.Journal, eo.Decode, eo.Log, eo.GroupWait = j, Decode, s.o.Log, o.Cluster.GroupWait
+		eo.OnDifference = differences(filepath.Join(o.Dir, differencesName)).keep
+		eo.IsFull = func(err error) bool { return errors.Is(err, journal.ErrFull) }
+		if logged {
+			if w, err = export.Open(s.o.LogDir, export.Options{Append: true}); err != nil {
+				return nil, nil, err
+			}
+			eo.Exporter = decisionLog{w}
+		}
+		e = engine.New(eo)
+		s.starts.Store(e)
+		if _, err = s.recover(ctx, e, j); err == nil {
+			return e, w, nil
+		}
+		e.Abandon()
+		if w != nil {
+			err = errors.Join(err, w.Close())
+			w = nil
+		}
+		if !logged || !errors.Is(err, engine.ErrLogShort) {
+			return nil, nil, err
+		}
+		s.o.Log.Error("the decision log of this process ends before the checkpoints of the bucket begin; none is written "+
+			"until it has a copy of another process's folder log", "error", err)
+	}
+}
+
+// follow has an engine follow until this process leads. One that decides otherwise stays as it is until ctx is done.
+func (s *Server) follow(ctx context.Context, e *engine.Engine, j journal.Shared) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	records, ended := make(chan engine.Fed), make(chan struct{})
+	go func() {
+		e.Follow(ctx, records)
+		close(ended)
+	}()
+	err := j.Follow(ctx, func(r journal.Record) error {
+		done := make(chan error, 1)
+		select {
+		case records <- engine.Fed{Seq: r.Seq, Kind: r.Kind, Payload: r.Payload, Done: done}:
+			return <-done
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	if errors.Is(err, engine.ErrDiffers) {
+		<-ctx.Done() // it answers questions about what it published before, and never leads
+	}
+	if err == nil {
+		close(records)
+	} else {
+		cancel()
+	}
+	<-ended
+	return err
+}
+
+// lead runs an engine whose process leads, until ctx is done or another leads.
+func (s *Server) lead(ctx context.Context, o *ServiceOptions, e *engine.Engine, j journal.Shared) error {
+	s.o.Log.Info("this process leads", "term", j.Leader().Term)
+	leads, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- e.Run(leads) }()
+	go func() {
+		select {
+		case <-j.Lost():
+			cancel()
+		case <-leads.Done():
+		}
+	}()
+	if err := s.firstPlan(e, o); err != nil {
+		s.o.Log.Error("the first policy is refused", "error", err)
+	}
+	err := <-ended
+	if err == nil && ctx.Err() == nil {
+		err = journal.ErrDeposed
+	}
+	e.Retire()
+	return err
+}
+
+// member is this process's journal, where it is one of several that share it.
+func (s *Server) member() journal.Shared {
+	if j := s.shared.Load(); j != nil {
+		return *j
+	}
+	return nil
+}
+
+// passedOn marks a request that one process passed on to another, which does not pass it on again.
+const passedOn = "Stint-Passed-On"
+
+// writes tells whether a call changes anything.
+func (r *route) writes() bool {
+	return r.method != "GET" && r.path != "/v1/plan/check" && r.path != "/v1/whatif"
+}
+
+// elsewhere tells whether a call is for the process that leads, and this one does not.
+func (s *Server) elsewhere(r *route) bool {
+	return s.member() != nil && r.writes() && (s.rejoins.Load() || s.engine.Load() == nil || s.engine.Load().Following())
+}
+
+// hopHeaders are of one connection, or were judged here already.
+var hopHeaders = []string{"Connection", "Keep-Alive", "Transfer-Encoding", "Te", "Upgrade", "Expect", "Host", "Content-Length", "Origin", "Sec-Fetch-Site", "Sec-Fetch-Mode"}
+
+// passOn has the process that leads answer a request.
+func (s *Server) passOn(q *request) error {
+	l := s.member().Leader()
+	none := problem{Type: "no-leader", Status: 503, RetryAfter: 1, Detail: "no process is known to lead just now; another one will soon"}
+	switch {
+	case l.Name == "" || l.Self:
+		return none
+	case len(q.Request.Header.Peek(passedOn)) > 0:
+		none.Detail = "the request was passed on to a process that does not lead any more"
+		return none
+	case l.Address == "":
+		return problem{Type: "not-leader", Status: 503, RetryAfter: 1, Detail: "this process follows; the one that leads is " + l.Name}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.o.Limits.BodyTimeMax+s.o.Limits.WriteTimeMax)
+	defer cancel()
+	to := strings.TrimSuffix(l.Address, "/") + string(q.URI().PathOriginal())
+	if args := q.URI().QueryString(); len(args) > 0 {
+		to += "?" + string(args)
+	}
+	out, err := http.NewRequestWithContext(ctx, string(q.Method()), to, http.NoBody)
+	if err != nil {
+		return err
+	}
+	if n := int64(q.Request.Header.ContentLength()); n > 0 || n == -1 { // -1: chunked
+		body := newPassedBody(q)
+		out.Body, out.ContentLength = body, n
+		defer func() { <-body.closed }()
+	}
+	for name, value := range q.Request.Header.All() {
+		out.Header.Add(string(name), string(value))
+	}
+	for _, name := range hopHeaders {
+		out.Header.Del(name)
+	}
+	out.Header.Set(passedOn, "1")
+	resp, err := s.passes.Do(out)
+	if err != nil {
+		linger(q.RequestCtx)
+		return problem{Type: "no-leader", Status: 503, RetryAfter: 1, Detail: "the process that leads, " + l.Name +
+			", does not answer; send the request again, with the same Idempotency-Key if it has one"}
+	}
+	return q.passBack(resp)
+}
+
+// apart tells why a process of a cluster is not with the others, "" when it is.
+func (s *Server) apart() string {
+	switch j := s.member(); {
+	case j == nil:
+		return ""
+	case s.rejoins.Load():
+		return "this process led, and begins anew as a follower"
+	default:
+		return j.Trouble()
+	}
+}
+
+// behind is an error of a call where a process that follows has not come so far as the client has seen another: it will.
+func (s *Server) behind(err error) error {
+	var refused *engine.Error
+	if s.member() != nil && errors.As(err, &refused) && refused.Kind == engine.Future {
+		return problem{Type: "behind", Status: 503, RetryAfter: 1, Detail: refused.Detail + ", at this process, which may be behind another"}
+	}
+	return err
+}
