@@ -70,7 +70,8 @@ type rig struct {
 	dir     string
 	o       Options
 	jo      journal.Options
-	journal *journal.Journal
+	journal journal.Store
+	open    func() (journal.Store, error) // nil: the folder
 	log     *memoryLog
 	now     atomic.Int64
 
@@ -129,7 +130,12 @@ func (r *rig) start() {
 }
 
 func (r *rig) tryStart() (err error) {
-	if r.journal, err = journal.Open(r.dir, r.jo); err != nil {
+	if r.open != nil {
+		r.journal, err = r.open()
+	} else {
+		r.journal, err = journal.Open(r.dir, r.jo)
+	}
+	if err != nil {
 		return err
 	}
 	r.o.Journal = r.journal
@@ -152,6 +158,12 @@ func (r *rig) tryStart() (err error) {
 		return errors.Join(err, r.journal.Close())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
+	if shared, ok := r.journal.(journal.Shared); ok {
+		if err := follow(ctx, e, shared); err != nil {
+			cancel()
+			return errors.Join(err, r.journal.Close())
+		}
+	}
 	r.Engine, r.cancel, r.ended = e, cancel, make(chan error, 1)
 	go func() { r.ended <- e.Run(ctx) }()
 	return nil
