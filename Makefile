@@ -13,8 +13,10 @@ EXTERNAL ?= ../shared/external
 DATA    ?= ../shared/data
 HISTORIES ?= 2000
 PAGE    ?=
+ROUNDS  ?= 12
+FAILOVERS ?= 5
 
-.PHONY: build readme run test test-console pictures pictures-of check lint soak fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof generate clean
+.PHONY: build readme run test test-console test-cluster pictures pictures-of check lint soak fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof generate clean
 
 build: ## bin/stint, one file that needs no library of the machine
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -o bin/stint ./cmd/stint
@@ -34,11 +36,17 @@ test: ## all but the long tests
 	GOMAXPROCS=1 $(GO) test -count=1 -run 'TestDigest' ./core/cycle
 	GOAMD64=v3 $(GO) test -count=1 -run 'TestDigest' ./core/cycle
 	$(GO) test -count=1 -tags purego -run 'TestDigest' ./core/cycle
+	@test -n "$$STINT_S3" || echo "THE CLUSTER WAS NOT TESTED WITH A REAL STORE: make test-cluster builds one"
 	@command -v chromium >/dev/null || test -n "$$STINT_CHROMIUM" || echo "THE CONSOLE WAS NOT TESTED: there is no Chromium (make test-console installs one)"
 
 test-console: ## the console in a Chromium, which it installs where there is none
 	@command -v chromium >/dev/null || test -n "$$STINT_CHROMIUM" || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }
 	STINT_CONSOLE=must $(GO) test -count=1 -timeout 30m ./ingest/console/...
+
+test-cluster: ## several processes with a real object store, which it builds: make test-cluster ROUNDS=200 FAILOVERS=100
+	cd tools/s3 && $(GO) build -o $(CURDIR)/out/s3/versitygw github.com/versity/versitygw/cmd/versitygw
+	STINT_S3=$(CURDIR)/out/s3/versitygw STINT_TEST_CLUSTER=$(ROUNDS) STINT_TEST_FAILOVERS=$(FAILOVERS) STINT_TEST_ROUNDS=$(ROUNDS) \
+		$(GO) test -count=1 -timeout 2h -v -run 'TestCluster|TestFailover|TestS3|TestRounds' ./bucket ./cmd/stint
 
 pictures: ## the pictures of docs/console.md, from the demo
 	STINT_CONSOLE=must STINT_PICTURES=$(CURDIR)/docs/pictures $(GO) test -count=1 -run TestPictures ./ingest/console/browser

@@ -25,6 +25,7 @@ import (
 const (
 	mainArgs = "STINT_TEST_MAIN"    // 1: the arguments are those of stint
 	holdAt   = "STINT_TEST_HOLD_AT" // point:count at which a service stands still for good; "" for never
+	clockOff = "STINT_TEST_CLOCK"   // by how much its clock is ahead; "" for not at all
 )
 
 // mainChild is stint itself.
@@ -47,7 +48,11 @@ func holdHooks() serveHooks {
 			select {}
 		}
 	}
-	return serveHooks{engine: at, journal: func(op, _ string) error { at(op); return nil }}
+	hooks := serveHooks{engine: at, journal: func(op, _ string) error { at(op); return nil }}
+	if off, err := time.ParseDuration(os.Getenv(clockOff)); err == nil {
+		hooks.clock = func() int64 { return time.Now().Add(off).UnixMicro() }
+	}
+	return hooks
 }
 
 // startStint starts stint in a process of its own.
