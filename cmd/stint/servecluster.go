@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/stintd/stint/bucket"
@@ -34,26 +35,44 @@ func (c *clusterConfig) on() bool { return *c != (clusterConfig{}) }
 
 // validate tells all that is wrong with the values.
 func (c *clusterConfig) validate(s *settings) {
-	if !c.on() {
+	if !c.on() && s.line["cluster"] == 0 {
 		return
 	}
-	if _, _, err := bucket.ParseURL(c.Bucket); err != nil {
-		s.fault("cluster.bucket", c.Bucket, "must be s3://bucket or s3://bucket/prefix")
+	given := map[string]string{
+		"bucket": c.Bucket, "name": c.Name, "endpoint": c.Endpoint, "region": c.Region, "style": c.Style, "process": c.Process, "address": c.Address,
 	}
-	if c.Name == "" {
-		s.fault("cluster.name", c.Name, "must not be empty")
+	for key, v := range given {
+		full := "cluster." + key
+		switch required := key == "bucket" || key == "name"; {
+		case v == "" && s.line[full] > 0:
+			s.fault(full, v, "must not be empty")
+		case v == "" && required:
+			s.faults = append(s.faults, settingFault{s.line["cluster"], full + ": must be given"})
+		}
+	}
+	if _, _, err := bucket.ParseURL(c.Bucket); c.Bucket != "" && err != nil {
+		s.fault("cluster.bucket", unsaid(c.Bucket), "must be s3://bucket or s3://bucket/prefix")
 	}
 	if c.Style != "" && c.Style != "path" && c.Style != "host" {
 		s.fault("cluster.style", c.Style, "must be path or host")
 	}
 	for key, v := range map[string]string{"cluster.endpoint": c.Endpoint, "cluster.address": c.Address} {
-		if u, err := url.Parse(v); v != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil) {
-			s.fault(key, "", "must be http://host:port or https://host:port, without a user")
+		u, err := url.Parse(v)
+		if v != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "") {
+			s.fault(key, unsaid(v), "must be http://host:port or https://host:port, without a user")
 		}
 	}
 	if c.Lease != 0 {
 		between(s, "cluster.lease", c.Lease, 100*time.Millisecond, time.Minute)
 	}
+}
+
+// unsaid is a value as a message may have it: what stands before @ may be a password.
+func unsaid(v string) string {
+	if strings.Contains(v, "@") {
+		return "…"
+	}
+	return v
 }
 
 // cluster makes what a process of a cluster needs. listens is where it can be reached, unless the configuration says otherwise.

@@ -78,6 +78,12 @@ manual: perhaps
 watchdog: {slow: 1m, stuck: 30s}
 stop_time_max: 2h
 log: 5
+cluster:
+  bucket: s3://key:secret@alloc
+  endpoint: s3.example.com
+  style: dns
+  address: http://me:secret@here
+  lease: 1ms
 `)
 	want := []string{
 		`3: dta: "dta": no such key; there are data, listen, hosts_allowed, memory_max, plan, `,
@@ -101,6 +107,12 @@ log: 5
 		`18: watchdog.stuck: "30s": must be from 1m0s to 24h0m0s`,
 		`19: stop_time_max: "2h0m0s": must be from 1s to 1h0m0s`,
 		`20: log: "5": must be keys with values`,
+		`22: cluster.bucket: "…": must be s3://bucket or s3://bucket/prefix`,
+		`22: cluster.name: must be given`,
+		`23: cluster.endpoint: "s3.example.com": must be http://host:port or https://host:port`,
+		`24: cluster.style: "dns": must be path or host`,
+		`25: cluster.address: "…": must be http://host:port or https://host:port`,
+		`26: cluster.lease: "1ms": must be from 100ms to 1m0s`,
 	}
 	if err == nil {
 		t.Fatal("nothing is wrong")
