@@ -304,10 +304,14 @@ func (s *Store) readMark(ctx context.Context, n uint64) (m mark, err error) {
 // floor is the batch before which recovery needs nothing: what is older may be gone. The lock is held.
 func (s *Store) floor() uint64 { return s.marks[1].Batch }
 
-// Replay visits what the bucket has behind the checkpoint.
+// Replay visits what the bucket has behind the checkpoint. It asks for several batches at a time: most are without records.
 func (s *Store) Replay(visit func(journal.Record) error) error {
+	ahead := reader{s: s, of: map[uint64]chan fetched{}}
 	for {
-		err := s.read(s.ctx, visit)
+		content, err := ahead.batch(s.next)
+		if err == nil {
+			err = s.take(s.ctx, content, visit)
+		}
 		if errors.Is(err, ErrMissing) {
 			if s.next == 1 {
 				return s.empty(s.ctx)
@@ -320,13 +324,56 @@ func (s *Store) Replay(visit func(journal.Record) error) error {
 	}
 }
 
+// reader asks for the batches that come next before they are wanted.
+type reader struct {
+	s  *Store
+	of map[uint64]chan fetched
+}
+
+type fetched struct {
+	content []byte
+	err     error
+}
+
+// readsAhead is how many batches are asked for at a time.
+const readsAhead = 16
+
+// batch gives a batch. What was not there when it was asked for ahead is asked for again.
+func (r *reader) batch(n uint64) ([]byte, error) {
+	for i := n; i < n+readsAhead; i++ {
+		if r.of[i] == nil {
+			answer := make(chan fetched, 1)
+			r.of[i] = answer
+			go func() {
+				content, err := r.s.get(r.s.ctx, batchKey(i), 0)
+				answer <- fetched{content, err}
+			}()
+		}
+	}
+	got := <-r.of[n]
+	delete(r.of, n)
+	if errors.Is(got.err, ErrMissing) {
+		clear(r.of)
+		got.content, got.err = r.s.get(r.s.ctx, batchKey(n), 0)
+	}
+	if got.err != nil {
+		return nil, fmt.Errorf("%s: %w", batchKey(n), got.err)
+	}
+	return got.content, nil
+}
+
 // read reads the next batch and visits its records. Error: ErrMissing when there is none.
 func (s *Store) read(ctx context.Context, visit func(journal.Record) error) error {
-	key := batchKey(s.next)
-	content, err := s.get(ctx, key, 0)
+	content, err := s.get(ctx, batchKey(s.next), 0)
 	if err != nil {
-		return fmt.Errorf("%s: %w", key, err)
+		return fmt.Errorf("%s: %w", batchKey(s.next), err)
 	}
+	return s.take(ctx, content, visit)
+}
+
+// take visits the records of the next batch.
+func (s *Store) take(ctx context.Context, content []byte, visit func(journal.Record) error) error {
+	key := batchKey(s.next)
 	h, records, err := decodeBatch(content)
 	if err != nil {
 		return fmt.Errorf("%s: %w", key, err)

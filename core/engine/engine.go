@@ -281,6 +281,9 @@ func (e *Engine) Run(ctx context.Context) error {
 	return err
 }
 
+// Stopped is closed when the engine takes nothing any more.
+func (e *Engine) Stopped() <-chan struct{} { return e.stopping }
+
 // Retire gives back what an engine that has ended needs no more: what it published stays readable.
 func (e *Engine) Retire() {
 	e.state, e.runner, e.spare = nil, cycle.Runner{}, nil

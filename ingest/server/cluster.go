@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -27,19 +26,20 @@ const reopenPause = 500 * time.Millisecond
 // memberUntil runs a process of a cluster until ctx is done. It lives once for each time that it opens the journal: it reads what is there, follows,
 // leads, and begins anew when another leads. What it has published stays readable meanwhile.
 func (s *Server) memberUntil(ctx context.Context, o *ServiceOptions) error {
-	for first := true; ; first = false {
-		err := s.live(ctx, o, first)
+	for {
+		err := s.live(ctx, o)
 		switch {
 		case ctx.Err() != nil:
 			return nil // what a leader acknowledged is in the bucket
+		case s.engine.Load() == nil:
+			return err // the start is refused
 		case errors.Is(err, journal.ErrDeposed), errors.Is(err, journal.ErrDropped):
 			s.o.Log.Warn("this process begins anew, as a follower", "error", err)
-		case first || !errors.Is(err, errReopen):
-			return err
 		default:
-			s.o.Log.Error("the journal cannot be opened; it is tried again", "error", err)
+			s.o.Log.Error("this process cannot go on with the journal; it is tried again", "error", err)
 		}
-		s.rejoins.Store(true)
+		why := "this process begins anew, as a follower: " + err.Error()
+		s.rejoins.Store(&why)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -48,17 +48,12 @@ func (s *Server) memberUntil(ctx context.Context, o *ServiceOptions) error {
 	}
 }
 
-// errReopen marks what may pass when the journal is opened again.
-var errReopen = errors.New("opening the journal")
-
 // live is one life of a process of a cluster.
-func (s *Server) live(ctx context.Context, o *ServiceOptions, first bool) (err error) {
-	if first {
-		s.NotReady("recovering")
-	}
+func (s *Server) live(ctx context.Context, o *ServiceOptions) (err error) {
+	s.NotReady("recovering")
 	j, err := o.Cluster.Open(ctx)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errReopen, err)
+		return err
 	}
 	s.shared.Store(&j)
 	defer func() { err = errors.Join(err, j.Close()) }()
@@ -71,7 +66,7 @@ func (s *Server) live(ctx context.Context, o *ServiceOptions, first bool) (err e
 		defer s.tend(w, o.Tend)()
 	}
 	s.SetEngine(e)
-	s.rejoins.Store(false)
+	s.rejoins.Store(nil)
 	s.o.Log.Info("ready", "records", j.Last(), "leader", j.Leader().Name)
 	if o.Ready != nil {
 		o.Ready(e)
@@ -187,7 +182,7 @@ func (r *route) writes() bool {
 
 // elsewhere tells whether a call is for the process that leads, and this one does not.
 func (s *Server) elsewhere(r *route) bool {
-	return s.member() != nil && r.writes() && (s.rejoins.Load() || s.engine.Load() == nil || s.engine.Load().Following())
+	return s.member() != nil && r.writes() && (s.rejoins.Load() != nil || s.engine.Load() == nil || s.engine.Load().Following())
 }
 
 // hopHeaders are of one connection, or were judged here already.
@@ -239,14 +234,14 @@ func (s *Server) passOn(q *request) error {
 
 // apart tells why a process of a cluster is not with the others, "" when it is.
 func (s *Server) apart() string {
-	switch j := s.member(); {
-	case j == nil:
+	j := s.member()
+	if j == nil {
 		return ""
-	case s.rejoins.Load():
-		return "this process led, and begins anew as a follower"
-	default:
-		return j.Trouble()
 	}
+	if why := s.rejoins.Load(); why != nil {
+		return *why
+	}
+	return j.Trouble()
 }
 
 // behind is an error of a call where a process that follows has not come so far as the client has seen another: it will.
@@ -256,4 +251,12 @@ func (s *Server) behind(err error) error {
 		return problem{Type: "behind", Status: 503, RetryAfter: 1, Detail: refused.Detail + ", at this process, which may be behind another"}
 	}
 	return err
+}
+
+// replaced is closed when an engine of a process of a cluster takes nothing any more: another one will.
+func (s *Server) replaced(e *engine.Engine) <-chan struct{} {
+	if s.member() == nil {
+		return nil
+	}
+	return e.Stopped()
 }

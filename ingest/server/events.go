@@ -104,6 +104,9 @@ func (e *eventStream) write(w *bufio.Writer) {
 		now := shown{}
 		var next <-chan struct{}
 		var err error
+		if newer := e.s.engine.Load(); engine != nil && newer != nil {
+			engine = newer // a process of a cluster that began anew has another
+		}
 		if engine != nil {
 			now.view = engine.View()
 			now.last, next = now.view.Cycle(), now.view.Next()

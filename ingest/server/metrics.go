@@ -123,7 +123,7 @@ func (m *Metrics) attach(s *Server) {
 			return 0
 		})
 	}
-	flag("stint_leads", "Whether this process of a cluster leads.", func(e *engine.Engine, _ journal.Shared) bool { return !s.rejoins.Load() && !e.Following() })
+	flag("stint_leads", "Whether this process of a cluster leads.", func(e *engine.Engine, _ journal.Shared) bool { return s.rejoins.Load() == nil && !e.Following() })
 	flag("stint_leader_known", "Whether a process of the cluster is known to lead.", func(_ *engine.Engine, j journal.Shared) bool { return j.Leader().Name != "" })
 	flag("stint_bucket_trouble", "Whether the bucket of the cluster cannot be read.", func(_ *engine.Engine, j journal.Shared) bool { return j.Trouble() != "" })
 	gauge("stint_term", "The term of the cluster's leader.", func() float64 {

@@ -143,6 +143,9 @@ func (s *Server) await(q *request, source string, since int64, until time.Time) 
 	case <-w.Woken():
 	case <-timer.C:
 	case <-s.closing:
+	case <-s.replaced(q.engine):
+		w.Stop()
+		return nil, problem{Type: "not-ready", Status: 503, RetryAfter: 1, Detail: "this process begins anew, as a follower; ask again"}
 	}
 	// Of what is known to have nothing, nothing is looked at again; it may be forgotten by now.
 	return q.engine.View().Pages(source, max(p.UpTo, w.Stop()), s.o.Limits.ResponseRowsMax)

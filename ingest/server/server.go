@@ -127,7 +127,7 @@ type Server struct {
 	instance string
 
 	shared  atomic.Pointer[journal.Shared] // the journal of several processes; nil: there is one
-	rejoins atomic.Bool                    // this process opens that journal again
+	rejoins atomic.Pointer[string]         // why this process opens that journal again; nil: it does not
 	passes  *http.Client                   // to the process that leads
 }
 
