@@ -16,7 +16,7 @@ PAGE    ?=
 ROUNDS  ?= 12
 FAILOVERS ?= 5
 
-.PHONY: build readme run test test-console test-cluster pictures pictures-of check lint soak fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof generate clean
+.PHONY: build readme run test test-console test-cluster cluster-demo pictures pictures-of check lint soak fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof generate clean
 
 build: ## bin/stint, one file that needs no library of the machine
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -o bin/stint ./cmd/stint
@@ -43,8 +43,13 @@ test-console: ## the console in a Chromium, which it installs where there is non
 	@command -v chromium >/dev/null || test -n "$$STINT_CHROMIUM" || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }
 	STINT_CONSOLE=must $(GO) test -count=1 -timeout 30m ./ingest/console/...
 
-test-cluster: ## several processes with a real object store, which it builds: make test-cluster ROUNDS=200 FAILOVERS=100
+cluster-demo: build out/s3/versitygw ## three processes with a journal in a bucket; the one that leads is killed
+	tools/cluster-demo.sh
+
+out/s3/versitygw: tools/s3/go.mod
 	cd tools/s3 && $(GO) build -o $(CURDIR)/out/s3/versitygw github.com/versity/versitygw/cmd/versitygw
+
+test-cluster: out/s3/versitygw ## several processes with a real object store, which it builds: make test-cluster ROUNDS=200 FAILOVERS=100
 	STINT_S3=$(CURDIR)/out/s3/versitygw STINT_TEST_CLUSTER=$(ROUNDS) STINT_TEST_FAILOVERS=$(FAILOVERS) STINT_TEST_ROUNDS=$(ROUNDS) \
 		$(GO) test -count=1 -timeout 2h -v -run 'TestCluster|TestFailover|TestS3|TestRounds' ./bucket ./cmd/stint
 

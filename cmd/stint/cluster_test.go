@@ -30,6 +30,14 @@ md_plans:
   - {name: grid, resource_groups: [{name: All}], consumers: [{path: /A}, {path: /B}, {path: /C}]}
 `
 
+// memberText is the configuration of a process.
+const memberText = `
+data: %s
+listen: %s
+manual: true
+cluster: {bucket: "s3://alloc/prod", name: prod, endpoint: %q, region: us-east-1, process: p%d, lease: %s}
+`
+
 // site is three processes of a cluster, each with a proxy before the store.
 type site struct {
 	t     *testing.T
@@ -51,13 +59,7 @@ func newSite(t *testing.T) *site {
 		dir := t.TempDir()
 		s.data[i], s.file[i] = filepath.Join(dir, "data"), filepath.Join(dir, "stint.yaml")
 		s.at[i] = "http://" + freeAddress(t)
-		text := fmt.Sprintf(`
-data: %s
-listen: %s
-manual: true
-checkpoint: {interval: 1s, bytes: 1KiB, replay: 100ms}
-cluster: {bucket: "s3://alloc/prod", name: prod, endpoint: %q, region: us-east-1, process: p%d, lease: %s}
-`, s.data[i], strings.TrimPrefix(s.at[i], "http://"), s.proxy[i].URL, i, clusterLease)
+		text := fmt.Sprintf("checkpoint: {interval: 1s, bytes: 1KiB, replay: 100ms}\n"+memberText, s.data[i], strings.TrimPrefix(s.at[i], "http://"), s.proxy[i].URL, i, clusterLease)
 		if err := os.WriteFile(s.file[i], []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -474,5 +476,60 @@ func TestFailover(t *testing.T) {
 	t.Logf("%d failovers with a lease of %s: p50 %s, p99 %s, longest %s", n, clusterLease, took[n/2], took[(n*99-1)/100], took[n-1])
 	if took[n-1] > 3*clusterLease {
 		t.Errorf("a failover took %s, longer than three leases", took[n-1])
+	}
+}
+
+// TestFarPush measures the push of many rows until it is acknowledged, and until what was decided of it can be read: with a journal in a folder, and in a
+// bucket whose requests take longer. STINT_TEST_PUSH says how many rows.
+func TestFarPush(t *testing.T) {
+	rows, err := strconv.Atoi(os.Getenv("STINT_TEST_PUSH"))
+	if err != nil {
+		t.Skip("measures: STINT_TEST_PUSH=1000000")
+	}
+	var demand strings.Builder
+	demand.WriteString("consumer,allocation,units,ncpus\n")
+	for i := range rows {
+		fmt.Fprintf(&demand, "/%c,a%d,1,1\n", 'A'+i%3, i)
+	}
+	t.Setenv("AWS_ACCESS_KEY_ID", "stint")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "stintsecret")
+	measure := func(what, config string, p *proxy, late time.Duration) {
+		dir := t.TempDir()
+		at := freeAddress(t)
+		file := filepath.Join(dir, "stint.yaml")
+		text := fmt.Sprintf(config, filepath.Join(dir, "data"), at)
+		if p != nil {
+			p.late.Store(int64(late))
+			text = fmt.Sprintf(config, filepath.Join(dir, "data"), at, p.URL, 0, 2*time.Second)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		c := startStint(t, "", "serve", "--config", file)
+		c.until(t, "msg=ready")
+		defer kill(c)
+		must := func(method, path, body, media string) {
+			for {
+				text, _, status, err := askFor(5*time.Minute, method, "http://"+at+path, body, "Content-Type", media)
+				if err == nil && status == 200 {
+					return
+				}
+				if status != 503 {
+					t.Fatal(method, path, status, text, err)
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
+		}
+		must("PUT", "/v1/plan", clusterPolicy, "application/yaml")
+		must("PUT", "/v1/hosts", "host,ncpus\nh1,1000000\nh2,1000000\n", "text/csv")
+		begun := time.Now()
+		must("PUT", "/v1/demand/s", demand.String(), "text/csv")
+		acknowledged := time.Since(begun)
+		must("POST", "/v1/cycles", "", "")
+		t.Logf("%-28s %d rows, %d MiB: acknowledged after %s, readable after %s", what, rows, demand.Len()>>20, acknowledged.Round(time.Millisecond), time.Since(begun).Round(time.Millisecond))
+	}
+	measure("folder", "data: %s\nlisten: %s\nmanual: true\n", nil, 0)
+	for _, late := range []time.Duration{0, 10 * time.Millisecond, 50 * time.Millisecond} {
+		measure(fmt.Sprint("bucket, requests ", late, " longer"), memberText, startProxy(t, startStore(t)), late)
 	}
 }

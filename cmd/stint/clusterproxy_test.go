@@ -76,7 +76,7 @@ type proxy struct {
 	mode atomic.Pointer[string]
 	mu   sync.Mutex
 	list map[string][]byte // what listings gave first
-	n    atomic.Int64
+	late atomic.Int64      // ns more for each request
 }
 
 func startProxy(t *testing.T, to string) *proxy {
@@ -96,7 +96,7 @@ func (p *proxy) is(mode string) { p.mode.Store(&mode) }
 
 // ServeHTTP passes a request on, or does not.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p.n.Add(1)
+	time.Sleep(time.Duration(p.late.Load()))
 	mode, lists := *p.mode.Load(), r.URL.Query().Get("list-type") != ""
 	cut := mode == cuts && rand.IntN(3) == 0
 	switch {
@@ -145,6 +145,11 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // ask makes a request. An answer of a status below 500 counts as one.
 func ask(method, address, body string, headers ...string) (text string, h http.Header, status int, err error) {
+	return askFor(10*time.Second, method, address, body, headers...)
+}
+
+// askFor is ask that waits so long.
+func askFor(most time.Duration, method, address, body string, headers ...string) (text string, h http.Header, status int, err error) {
 	req, err := http.NewRequest(method, address, strings.NewReader(body))
 	if err != nil {
 		return "", nil, 0, err
@@ -152,7 +157,7 @@ func ask(method, address, body string, headers ...string) (text string, h http.H
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	c := http.Client{Timeout: 10 * time.Second}
+	c := http.Client{Timeout: most}
 	resp, err := c.Do(req)
 	if err != nil {
 		return "", nil, 0, err
