@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/KimMachineGun/automemlimit v0.7.5
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/apache/arrow/go/v17 v17.0.0
 	github.com/bits-and-blooms/bitset v1.29.0
 	github.com/getkin/kin-openapi v0.152.0
@@ -24,7 +25,6 @@ require (
 )
 
 require (
-	github.com/anishathalye/porcupine v1.3.1 // indirect
 	github.com/clipperhouse/uax29/v2 v2.7.0 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
 	github.com/klauspost/crc32 v1.3.0 // indirect

@@ -147,7 +147,8 @@ func decodeBatch(b []byte) (h batchHead, records []record, err error) {
 	return h, records, nil
 }
 
-// mark tells of a checkpoint. Marks are numbered from 1 on without gaps, and stay: the newest is found by asking for the next number.
+// mark tells of a checkpoint. Marks are numbered from 1 on without gaps, and stay: the newest is found by asking for
+// the next number.
 type mark struct {
 	Cluster    string `json:"cluster"`
 	Mark       uint64 `json:"mark"`

@@ -15,9 +15,9 @@ import (
 // marksBodies is for how many marks bodies stay: records that are kept may name those of the last four.
 const marksBodies = 4
 
-// Checkpoint uploads a checkpoint and marks it. When a batch of this process stands behind the mark, it still led when it wrote that, and what
-// recovery does not need is dropped: checkpoints but the two newest, batches before the older of these, save claims, and bodies that
-// no other batch names.
+// Checkpoint uploads a checkpoint and marks it. When a batch of this process stands behind the mark, it still led when
+// it wrote that, and what recovery does not need is dropped: checkpoints but the two newest, batches before the older
+// of these, save claims, and bodies that no other batch names.
 func (s *Store) Checkpoint(seq uint64, write func(io.Writer) error) error {
 	m := mark{Cluster: s.id, Record: seq, Checkpoint: fmt.Sprintf("%s%020d-%s", savedPrefix, seq, s.instance)}
 	r, w := io.Pipe()
@@ -32,7 +32,8 @@ func (s *Store) Checkpoint(seq uint64, write func(io.Writer) error) error {
 		return fmt.Errorf("checkpoint %s: %w", m.Checkpoint, err)
 	}
 	if err := s.drop(s.ctx); err != nil {
-		s.o.Log.Warn("what no start needs any more could not be dropped; it is tried again after the next checkpoint", "error", err)
+		s.o.Log.Warn("what no start needs any more could not be dropped; it is tried again after the next checkpoint",
+			"error", err)
 	}
 	return nil
 }
@@ -97,7 +98,8 @@ func (s *Store) drop(ctx context.Context) error {
 	})
 	bodies := s.objects.List(ctx, bodiesPrefix, func(key string) error {
 		var n uint64
-		if _, err := fmt.Sscanf(strings.TrimPrefix(key, bodiesPrefix), "%d", &n); err != nil || n+marksBodies > marks[0].Mark {
+		_, err := fmt.Sscanf(strings.TrimPrefix(key, bodiesPrefix), "%d", &n)
+		if err != nil || n+marksBodies > marks[0].Mark {
 			return nil
 		}
 		return s.objects.Delete(ctx, key)
@@ -105,7 +107,8 @@ func (s *Store) drop(ctx context.Context) error {
 	return errors.Join(err, saved, bodies)
 }
 
-// isClaim tells whether a batch is a claim, which stays: a process that led before and was stopped must find it where it goes on.
+// isClaim tells whether a batch is a claim, which stays: a process that led before and was stopped must find it where
+// it goes on.
 func (s *Store) isClaim(ctx context.Context, n, opened uint64) (bool, error) {
 	s.mu.Lock()
 	known := s.claims[n]

@@ -17,10 +17,12 @@ const (
 	leasesTried      = 3 // for which a leader tries to write before it gives up
 )
 
-// silence is for how long a follower has seen that no batch comes: it asked again and again, and was told each time that there is none.
+// silence is for how long a follower has seen that no batch comes: it asked again and again, and was told each time
+// that there is none.
 type silence struct{ since, asked time.Time }
 
-// observe notes that there is no batch. A follower that could not ask for a while, because it was stopped or the bucket out of reach, begins anew.
+// observe notes that there is no batch. A follower that could not ask for a while, because it was stopped or the bucket
+// out of reach, begins anew.
 func (q *silence) observe(now time.Time, lease time.Duration) time.Duration {
 	if q.since.IsZero() || now.Sub(q.asked) > lease/2 {
 		q.since = now
@@ -29,8 +31,8 @@ func (q *silence) observe(now time.Time, lease time.Duration) time.Duration {
 	return now.Sub(q.since)
 }
 
-// Follow reads batches as they come and has their records visited, until this process leads. While the bucket cannot be read, or what it has is
-// damaged, it tries again, and Trouble says so.
+// Follow reads batches as they come and has their records visited, until this process leads. While the bucket cannot be
+// read, or what it has is damaged, it tries again, and Trouble says so.
 func (s *Store) Follow(ctx context.Context, visit func(journal.Record) error) error {
 	var quiet silence
 	wait := leasesSilent*s.o.Lease + rand.N(s.o.Lease/4+1) // so that not all claim at once

@@ -15,7 +15,7 @@ import (
 func (s *Store) claim(ctx context.Context) (won bool, err error) {
 	s.mu.Lock()
 	err = s.kept(ctx)
-	h := batchHead{Cluster: s.id, Batch: s.next, First: s.seq + 1, Term: s.next, Writer: s.o.Name, Instance: s.instance, Address: s.o.Address, Mark: s.marks[0].Mark}
+	h := s.head(s.next)
 	s.mu.Unlock()
 	if err != nil {
 		return false, err
@@ -31,8 +31,16 @@ func (s *Store) claim(ctx context.Context) (won bool, err error) {
 	return true, s.confirm(ctx)
 }
 
-// kept tells whether the next batch may be claimed: not where it was there once, and has been dropped since. Then a mark that is newer says so, for it
-// was written before. The lock is held.
+// head is the head of the next batch, of a term, by this process. The lock is held.
+func (s *Store) head(term uint64) batchHead {
+	return batchHead{
+		Cluster: s.id, Batch: s.next, First: s.seq + 1, Term: term, Mark: s.marks[0].Mark,
+		Writer: s.o.Name, Instance: s.instance, Address: s.o.Address,
+	}
+}
+
+// kept tells whether the next batch may be claimed: not where it was there once, and has been dropped since. Then a
+// mark that is newer says so, for it was written before. The lock is held.
 func (s *Store) kept(ctx context.Context) error {
 	if err := s.moreMarks(ctx); err != nil {
 		return err
@@ -43,8 +51,9 @@ func (s *Store) kept(ctx context.Context) error {
 	return nil
 }
 
-// confirm begins to lead, once a claim of this process stands: no mark that was written before it says that its number was used before.
-// From here on whatever this process writes stands behind its claim, and another's claim, which nobody ever drops, stands where it must end.
+// confirm begins to lead, once a claim of this process stands: no mark that was written before it says that its number
+// was used before. From here on whatever this process writes stands behind its claim, and another's claim, which nobody
+// ever drops, stands where it must end.
 func (s *Store) confirm(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,8 +77,8 @@ func (s *Store) confirm(ctx context.Context) error {
 	return nil
 }
 
-// create writes an object where none is, and makes sure that it is this one that stands there: an answer may be lost though the write took
-// effect. Errors: ErrDeposed when another stands there; others when it is not known until then.
+// create writes an object where none is, and makes sure that it is this one that stands there: an answer may be lost
+// though the write took effect. Errors: ErrDeposed when another stands there; others when it is not known until then.
 func (s *Store) create(ctx context.Context, key string, content []byte, until time.Time) error {
 	for {
 		err := s.createOnce(ctx, key, content)
@@ -123,10 +132,8 @@ func (s *Store) write(records []record, resigns bool) error {
 	if s.deposed != nil {
 		return s.deposed
 	}
-	h := batchHead{
-		Cluster: s.id, Batch: s.next, First: s.seq + 1, Records: len(records), Term: s.term, Writer: s.o.Name, Instance: s.instance, Address: s.o.Address,
-		Mark: s.marks[0].Mark, Resigns: resigns,
-	}
+	h := s.head(s.term)
+	h.Records, h.Resigns = len(records), resigns
 	content := encodeBatch(h, records)
 	err := s.create(s.ctx, batchKey(h.Batch), content, s.written.Add(leasesTried*s.o.Lease))
 	if err != nil {
@@ -151,7 +158,8 @@ func (s *Store) Lost() <-chan struct{} { return s.lost }
 func (s *Store) Put(body []byte) (name string, err error) {
 	n := int64(len(body))
 	if s.bytes.Load()+n > s.o.BytesMax {
-		return "", fmt.Errorf("%w: %s has %d bytes since the last checkpoints, at most %d are allowed", journal.ErrFull, s.objects.Name(), s.bytes.Load(), s.o.BytesMax)
+		return "", fmt.Errorf("%w: %s has %d bytes since the last checkpoints, at most %d are allowed",
+			journal.ErrFull, s.objects.Name(), s.bytes.Load(), s.o.BytesMax)
 	}
 	b := &bodyName{mark: s.newest.Load(), digest: sha256.Sum256(body), bytes: uint64(n)}
 	if err := s.put(b, body); err != nil {
@@ -176,7 +184,8 @@ func (s *Store) put(b *bodyName, body []byte) error {
 	}
 }
 
-// Append adds a record to those that Sync writes. Its body must have been put; where that is two checkpoints ago it is put again.
+// Append adds a record to those that Sync writes. Its body must have been put; where that is two checkpoints ago it is
+// put again.
 func (s *Store) Append(kind byte, _ bool, head, body []byte, name string) (seq uint64, err error) {
 	r := record{kind: kind, head: bytes.Clone(head)}
 	if len(body) > 0 {

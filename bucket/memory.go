@@ -20,7 +20,8 @@ type Memory struct {
 // NewMemory makes an empty one.
 func NewMemory() *Memory { return &Memory{of: map[string][]byte{}} }
 
-// Client is a client of the memory. fault is called before each request and after it took effect (done); its error is what the client gets. nil: none.
+// Client is a client of the memory. fault is called before each request and after it took effect (done); its error is
+// what the client gets. nil: none.
 func (m *Memory) Client(fault func(ctx context.Context, op, key string, done bool) error) Objects {
 	if fault == nil {
 		fault = func(context.Context, string, string, bool) error { return nil }

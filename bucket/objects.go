@@ -1,10 +1,11 @@
-// Package bucket keeps a service's journal in a bucket of an object store, for several processes of which one leads (SPEC HA-1 to HA-3). It
-// is a journal.Shared.
+// Package bucket keeps a service's journal in a bucket of an object store, for several processes of which one leads
+// (SPEC HA-1 to HA-3). It is a journal.Shared.
 //
-// Truth is a row of numbered objects, batches. Each is written only where none is (If-None-Match: *), has the records that became durable
-// together, and says who wrote it. A process leads from the batch on with which it claims to, until another claims: who writes a number
-// first has it, so that append, election and fencing are one. The leader writes a batch without records where it has none, before half a lease
-// is over; who sees no batch for two leases claims the next number. No clocks are compared.
+// Truth is a row of numbered objects, batches. Each is written only where none is (If-None-Match: *), has the records
+// that became durable together, and says who wrote it. A process leads from the batch on with which it claims to, until
+// another claims: who writes a number first has it, so that append, election and fencing are one. The leader writes a
+// batch without records where it has none, before half a lease is over; who sees no batch for two leases claims the
+// next number. No clocks are compared.
 //
 // docs/cluster.md has the layout, and why nothing is lost when answers are.
 package bucket
@@ -15,8 +16,8 @@ import (
 	"io"
 )
 
-// Objects are the objects of a store below a prefix. Keys are of small letters, digits, - and /. A call may take effect though it gives an
-// error, later too. Listings may lag; all other calls see what was written before.
+// Objects are the objects of a store below a prefix. Keys are of small letters, digits, - and /. A call may take effect
+// though it gives an error, later too. Listings may lag; all other calls see what was written before.
 type Objects interface {
 	// Create writes an object where none is. Error: ErrExists.
 	Create(ctx context.Context, key string, content []byte) error

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,8 +29,8 @@ type S3Options struct {
 	Transport http.RoundTripper // nil: one of its own
 }
 
-// S3 are objects of an S3-compatible store. Credentials come from the environment (AWS_ACCESS_KEY_ID or MINIO_ROOT_USER, …), from
-// ~/.aws/credentials, or from the machine's role; they are in no message.
+// S3 are objects of an S3-compatible store. Credentials come from the environment (AWS_ACCESS_KEY_ID or
+// MINIO_ROOT_USER, …), from ~/.aws/credentials, or from the machine's role; they are in no message.
 type S3 struct {
 	client         *minio.Core
 	bucket, prefix string
@@ -63,8 +64,9 @@ func NewS3(o S3Options) (*S3, error) {
 	}
 	at := firstOf(o.Endpoint, os.Getenv("AWS_ENDPOINT_URL"), defaultStore)
 	u, err := url.Parse(at)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.User != nil {
-		return nil, errors.New("endpoint: must be http://host:port or https://host:port") // it may have a password, and is not repeated
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" ||
+		u.User != nil { // it may have a password, and is not repeated
+		return nil, errors.New("endpoint: must be http://host:port or https://host:port")
 	}
 	lookup := minio.BucketLookupAuto
 	switch o.Style {
@@ -83,9 +85,11 @@ func NewS3(o S3Options) (*S3, error) {
 	}
 	client, err := minio.NewCore(u.Host, &minio.Options{
 		Creds: credentials.NewChainCredentials([]credentials.Provider{
-			&credentials.EnvAWS{}, &credentials.EnvMinio{}, &credentials.FileAWSCredentials{}, &credentials.IAM{Client: &http.Client{Timeout: 5 * time.Second}},
+			&credentials.EnvAWS{}, &credentials.EnvMinio{}, &credentials.FileAWSCredentials{},
+			&credentials.IAM{Client: &http.Client{Timeout: 5 * time.Second}},
 		}),
-		Secure: u.Scheme == "https", Region: firstOf(o.Region, os.Getenv("AWS_REGION")), BucketLookup: lookup, Transport: transport,
+		Secure: u.Scheme == "https", Region: firstOf(o.Region, os.Getenv("AWS_REGION")), BucketLookup: lookup,
+		Transport:  transport,
 		MaxRetries: 1, // who asks knows for how long to try
 	})
 	if err != nil {
@@ -106,6 +110,9 @@ func firstOf(words ...string) string {
 // Name is s3://bucket/prefix.
 func (s *S3) Name() string { return "s3://" + s.bucket + "/" + strings.TrimSuffix(s.prefix, "/") }
 
+// fullCodes are how stores call that there is no room.
+var fullCodes = []string{"QuotaExceeded", "XMinioStorageFull", "XMinioAdminBucketQuotaExceeded"}
+
 // failed puts an error of the client into the words of Objects.
 func failed(err error) error {
 	var r minio.ErrorResponse
@@ -119,7 +126,7 @@ func failed(err error) error {
 		return ErrMissing
 	case r.Code == "NoSuchBucket":
 		return errors.New("there is no such bucket")
-	case r.StatusCode == http.StatusInsufficientStorage, r.Code == "QuotaExceeded", r.Code == "XMinioStorageFull", r.Code == "XMinioAdminBucketQuotaExceeded":
+	case r.StatusCode == http.StatusInsufficientStorage, slices.Contains(fullCodes, r.Code):
 		return fmt.Errorf("%w: %s", journal.ErrFull, r.Code)
 	case r.StatusCode == http.StatusForbidden, r.StatusCode == http.StatusUnauthorized:
 		return fmt.Errorf("%w: %s", ErrDenied, r.Code)
@@ -184,7 +191,8 @@ func (s *S3) Delete(ctx context.Context, key string) error {
 func (s *S3) List(ctx context.Context, prefix string, visit func(key string) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the listing where visit gives an error
-	for o := range s.client.Client.ListObjects(ctx, s.bucket, minio.ListObjectsOptions{Prefix: s.prefix + prefix, Recursive: true}) {
+	options := minio.ListObjectsOptions{Prefix: s.prefix + prefix, Recursive: true}
+	for o := range s.client.Client.ListObjects(ctx, s.bucket, options) {
 		if o.Err != nil {
 			return failed(o.Err)
 		}

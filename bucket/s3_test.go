@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// startS3 starts a real S3 server, of the program that STINT_S3 names (make test-cluster builds it), and gives its address.
+// startS3 starts a real S3 server, of the program that STINT_S3 names (make test-cluster builds it), and gives its
+// address.
 func startS3(t *testing.T) string {
 	t.Helper()
 	program := os.Getenv("STINT_S3")

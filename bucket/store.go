@@ -87,9 +87,9 @@ type identity struct {
 	ID      string `json:"id"`
 }
 
-// Open opens the journal of a cluster, making it where the prefix is empty. Restore and Replay come next, then Follow. Errors name the
-// bucket and what is wrong: credentials, no right to write, a store that does not honour conditional writes, another cluster's prefix, a
-// newer format.
+// Open opens the journal of a cluster, making it where the prefix is empty. Restore and Replay come next, then Follow.
+// Errors name the bucket and what is wrong: credentials, no right to write, a store that does not honour conditional
+// writes, another cluster's prefix, a newer format.
 func Open(ctx context.Context, objects Objects, o Options) (*Store, error) {
 	if o.Lease == 0 {
 		o.Lease = 2 * time.Second
@@ -100,7 +100,10 @@ func Open(ctx context.Context, objects Objects, o Options) (*Store, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{o: o, objects: objects, instance: random(), lost: make(chan struct{}), claims: map[uint64]bool{}, next: 1, opened: 1, weights: []int64{0}}
+	s := &Store{
+		o: o, objects: objects, instance: random(), lost: make(chan struct{}),
+		claims: map[uint64]bool{}, next: 1, opened: 1, weights: []int64{0},
+	}
 	s.leader.Store(&journal.Leader{})
 	if err := s.check(ctx); err != nil {
 		return nil, fmt.Errorf("cluster %s in %s: %w", o.Cluster, objects.Name(), err)
@@ -167,10 +170,11 @@ func (s *Store) empty(ctx context.Context) error {
 func (s *Store) probe(ctx context.Context) error {
 	key := probePrefix + s.instance
 	first, second := []byte("first"), []byte("second")
-	if err := s.objects.Create(ctx, key, first); err != nil && !errors.Is(err, ErrExists) { // the client may have asked twice
+	err := s.objects.Create(ctx, key, first)
+	if err != nil && !errors.Is(err, ErrExists) { // the answer to the first attempt may be lost
 		return fmt.Errorf("it cannot be written: %w", err)
 	}
-	err := s.objects.Create(ctx, key, second)
+	err = s.objects.Create(ctx, key, second)
 	got, read := s.objects.Get(ctx, key)
 	switch {
 	case read != nil:
@@ -222,7 +226,8 @@ func (s *Store) load(m mark, load func(seq uint64, r io.Reader, bytes int64) err
 	return errors.Join(err, r.Close())
 }
 
-// findMarks finds the two newest marks. A listing says which there are at least; from there on it asks for the next number.
+// findMarks finds the two newest marks. A listing says which there are at least; from there on it asks for the next
+// number.
 func (s *Store) findMarks(ctx context.Context) error {
 	known := uint64(0)
 	err := s.objects.List(ctx, marksPrefix, func(key string) error {
@@ -304,7 +309,8 @@ func (s *Store) readMark(ctx context.Context, n uint64) (m mark, err error) {
 // floor is the batch before which recovery needs nothing: what is older may be gone. The lock is held.
 func (s *Store) floor() uint64 { return s.marks[1].Batch }
 
-// Replay visits what the bucket has behind the checkpoint. It asks for several batches at a time: most are without records.
+// Replay visits what the bucket has behind the checkpoint. It asks for several batches at a time: most are without
+// records.
 func (s *Store) Replay(visit func(journal.Record) error) error {
 	ahead := reader{s: s, of: map[uint64]chan fetched{}}
 	for {
@@ -379,7 +385,8 @@ func (s *Store) take(ctx context.Context, content []byte, visit func(journal.Rec
 		return fmt.Errorf("%s: %w", key, err)
 	}
 	if h.Cluster != s.id || h.Batch != s.next || h.First > s.seq+1 || s.expect != 0 && h.First != s.expect {
-		return fmt.Errorf("%s: damaged: it is of another place: batch %d, record %d, expected record %d", key, h.Batch, h.First, s.seq+1)
+		return fmt.Errorf("%s: damaged: it is of another place: batch %d, record %d, expected record %d",
+			key, h.Batch, h.First, s.seq+1)
 	}
 	weight := int64(len(content))
 	for i, r := range records {

@@ -333,8 +333,9 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// TestRounds has three processes write lines while they are killed, put to sleep and cut off, and while answers are lost. Nothing acknowledged
-// may be lost, nothing may be there twice, and all must have the same. STINT_TEST_ROUNDS says how often.
+// TestRounds has three processes write lines while they are killed, put to sleep and cut off, and while answers are
+// lost. Nothing acknowledged may be lost, nothing may be there twice, and all must have the same. STINT_TEST_ROUNDS
+// says how often.
 func TestRounds(t *testing.T) {
 	rounds := 30
 	if n, err := strconv.Atoi(os.Getenv("STINT_TEST_ROUNDS")); err == nil {

@@ -192,10 +192,12 @@ func (h *clusterHistory) add(client int, begun, ended time.Time, out position) {
 	h.ops = append(h.ops, porcupine.Operation{ClientId: client, Call: begun.UnixNano(), Return: ended.UnixNano(), Output: out})
 }
 
-// position is where the journal was by an answer: an input has a number and the cycle that goes by it, a cycle its own number.
+// position is where the journal was by an answer: an input has a number and the cycle that goes by it, a cycle its own
+// number.
 type position struct{ record, cycle int64 }
 
-// positions is the model of a journal: answers tell places in one order, which time keeps to. What nobody was told of may lie between.
+// positions is the model of a journal: answers tell places in one order, which time keeps to. What nobody was told of
+// may lie between.
 var positions = porcupine.Model{
 	Init: func() any { return position{} },
 	Step: func(state, _, output any) (bool, any) {
@@ -349,8 +351,8 @@ func (s *site) disturb(random *rand.Rand) string {
 	}
 }
 
-// TestCluster has three processes, one of whose clocks is ten minutes ahead, with a real store be killed, stopped and cut off, and compares what clients were told with what is there. STINT_TEST_CLUSTER
-// says how often.
+// TestCluster has three processes, one of whose clocks is ten minutes ahead, with a real store be killed, stopped and
+// cut off, and compares what clients were told with what is there. STINT_TEST_CLUSTER says how often.
 func TestCluster(t *testing.T) {
 	s := newSite(t)
 	rounds := 6
@@ -453,7 +455,8 @@ func (s *site) compare(h *clusterHistory, readers *[3]clusterReader) {
 	}
 }
 
-// TestFailover kills the process that leads, and measures until the next write is acknowledged: three leases at most. STINT_TEST_FAILOVERS says how often.
+// TestFailover kills the process that leads, and measures until the next write is acknowledged: three leases at most.
+// STINT_TEST_FAILOVERS says how often.
 func TestFailover(t *testing.T) {
 	s := newSite(t)
 	n := 5
@@ -479,8 +482,8 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// TestFarPush measures the push of many rows until it is acknowledged, and until what was decided of it can be read: with a journal in a folder, and in a
-// bucket whose requests take longer. STINT_TEST_PUSH says how many rows.
+// TestFarPush measures the push of many rows until it is acknowledged, and until what was decided of it can be read:
+// with a journal in a folder, and in a bucket whose requests take longer. STINT_TEST_PUSH says how many rows.
 func TestFarPush(t *testing.T) {
 	rows, err := strconv.Atoi(os.Getenv("STINT_TEST_PUSH"))
 	if err != nil {
@@ -531,5 +534,35 @@ func TestFarPush(t *testing.T) {
 	measure("folder", "data: %s\nlisten: %s\nmanual: true\n", nil, 0)
 	for _, late := range []time.Duration{0, 10 * time.Millisecond, 50 * time.Millisecond} {
 		measure(fmt.Sprint("bucket, requests ", late, " longer"), memberText, startProxy(t, startStore(t)), late)
+	}
+}
+
+// TestClusterRefused has a start with what is wrong be refused, with exit code 2 and the reason, and no secret in it.
+func TestClusterRefused(t *testing.T) {
+	s := newSite(t)
+	text, err := os.ReadFile(s.file[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	const secret = "stintsecret"
+	for _, c := range []struct{ from, to, secret, want string }{
+		{"name: prod", "name: test", secret, `it belongs to the cluster "prod"`},
+		{"s3://alloc/prod", "s3://none/prod", secret, "there is no such bucket"},
+		{s.proxy[0].URL, "http://127.0.0.1:9", secret, "connection refused"},
+		{"name: prod", "name: prod", "wrongsecret", "the store refuses these credentials"},
+	} {
+		file := filepath.Join(t.TempDir(), "c.yaml")
+		edited := strings.Replace(string(text), c.from, c.to, 1)
+		edited = strings.Replace(edited, s.data[0], filepath.Join(t.TempDir(), "data"), 1)
+		edited = strings.Replace(edited, strings.TrimPrefix(s.at[0], "http://"), "127.0.0.1:0", 1)
+		if err := os.WriteFile(file, []byte(edited), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("AWS_SECRET_ACCESS_KEY", c.secret)
+		child := startStint(t, "", "serve", "--config", file)
+		code, log := child.ends(t, 30*time.Second), child.log.String()
+		if code != 2 || !strings.Contains(log, c.want) || strings.Contains(log, c.secret) {
+			t.Errorf("%s: exit %d, expected 2 and %q:\n%s", c.to, code, c.want, log)
+		}
 	}
 }

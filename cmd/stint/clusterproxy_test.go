@@ -19,7 +19,8 @@ import (
 	"time"
 )
 
-// storeAt names a program that is a versitygw (make test-cluster builds it). Without it the tests with a real store are left out, and `make test` says so.
+// storeAt names a program that is a versitygw (make test-cluster builds it). Without it the tests with a real store are
+// left out, and `make test` says so.
 const storeAt = "STINT_S3"
 
 // startStore starts an S3 server in a process of its own, with a bucket `alloc`, and gives its address.

@@ -39,7 +39,8 @@ func (c *clusterConfig) validate(s *settings) {
 		return
 	}
 	given := map[string]string{
-		"bucket": c.Bucket, "name": c.Name, "endpoint": c.Endpoint, "region": c.Region, "style": c.Style, "process": c.Process, "address": c.Address,
+		"bucket": c.Bucket, "name": c.Name, "endpoint": c.Endpoint, "region": c.Region, "style": c.Style,
+		"process": c.Process, "address": c.Address,
 	}
 	for key, v := range given {
 		full := "cluster." + key
@@ -57,14 +58,20 @@ func (c *clusterConfig) validate(s *settings) {
 		s.fault("cluster.style", c.Style, "must be path or host")
 	}
 	for key, v := range map[string]string{"cluster.endpoint": c.Endpoint, "cluster.address": c.Address} {
-		u, err := url.Parse(v)
-		if v != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "") {
+		if v != "" && !isBase(v) {
 			s.fault(key, unsaid(v), "must be http://host:port or https://host:port, without a user")
 		}
 	}
 	if c.Lease != 0 {
 		between(s, "cluster.lease", c.Lease, 100*time.Millisecond, time.Minute)
 	}
+}
+
+// isBase tells whether a text is the address of a server, with nothing behind it.
+func isBase(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil &&
+		strings.Trim(u.Path, "/") == ""
 }
 
 // unsaid is a value as a message may have it: what stands before @ may be a password.
@@ -75,7 +82,8 @@ func unsaid(v string) string {
 	return v
 }
 
-// cluster makes what a process of a cluster needs. listens is where it can be reached, unless the configuration says otherwise.
+// cluster makes what a process of a cluster needs. listens is where it can be reached, unless the configuration says
+// otherwise.
 func (c *serveConfig) cluster(listens string, log *slog.Logger) (*server.Cluster, error) {
 	k := &c.Cluster
 	name := k.Process
@@ -95,7 +103,8 @@ func (c *serveConfig) cluster(listens string, log *slog.Logger) (*server.Cluster
 		return nil, fmt.Errorf("cluster.%w", err)
 	}
 	o := bucket.Options{
-		Cluster: k.Name, Name: name, Address: cmp.Or(k.Address, listens), Lease: time.Duration(k.Lease), BytesMax: int64(c.Limits.Journal), Log: log,
+		Cluster: k.Name, Name: name, Address: cmp.Or(k.Address, listens), Lease: time.Duration(k.Lease),
+		BytesMax: int64(c.Limits.Journal), Log: log,
 	}
 	return &server.Cluster{
 		Open:      func(ctx context.Context) (journal.Shared, error) { return bucket.Open(ctx, objects, o) },

@@ -17,9 +17,10 @@ type Fed struct {
 // ErrDiffers is in the chain of what comes of a record that this process decides otherwise than the one that leads.
 var ErrDiffers = errors.New("decided otherwise than by the leader")
 
-// Follow takes records that another process appends, decides their cycles again and publishes them, until records is closed. Then Run may
-// follow. Questions are answered meanwhile; inputs and requests for cycles are refused. A cycle that comes out otherwise than recorded is not
-// published: the engine takes no record any more, and Unready says why (HA-2). It is for the goroutine that called Recovered.
+// Follow takes records that another process appends, decides their cycles again and publishes them, until records is
+// closed. Then Run may follow. Questions are answered meanwhile; inputs and requests for cycles are refused. A cycle
+// that comes out otherwise than recorded is not published: the engine takes no record any more, and Unready says why
+// (HA-2). It is for the goroutine that called Recovered.
 func (e *Engine) Follow(ctx context.Context, records <-chan Fed) {
 	e.following.Store(true)
 	for {
@@ -55,7 +56,8 @@ func errFollowing() error {
 	return refuse(NotLeader, "this process follows: another one takes input and runs cycles")
 }
 
-// lead begins to lead. How long ago the last input was taken is not known, and clocks of other processes are not compared.
+// lead begins to lead. How long ago the last input was taken is not known, and clocks of other processes are not
+// compared.
 func (e *Engine) lead() {
 	e.following.Store(false)
 	e.time = reckoned{latestUS: max(e.now(), e.heardUS), atUS: e.o.Elapsed()}
@@ -79,7 +81,8 @@ func (e *Engine) follow(r Fed) error {
 	}
 	why := fmt.Sprintf("record %d: %v", r.Seq, err)
 	e.differs.Store(&why)
-	e.o.Log.Error("this process decides otherwise than the leader; it publishes nothing any more and will not lead", "record", r.Seq, "error", err)
+	e.o.Log.Error("this process decides otherwise than the leader; it publishes nothing any more and will not lead",
+		"record", r.Seq, "error", err)
 	return fmt.Errorf("%w: %s", ErrDiffers, why)
 }
 

@@ -3,8 +3,10 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,7 +45,8 @@ func inBucket(m *bucket.Memory, name string) func(*rig) {
 	}
 }
 
-// TestFolderAndBucket gives the same inputs to a journal in a folder and to one in a bucket: the digests are the same, over restarts and checkpoints.
+// TestFolderAndBucket gives the same inputs to a journal in a folder and to one in a bucket: the digests are the same,
+// over restarts and checkpoints.
 func TestFolderAndBucket(t *testing.T) {
 	play := func(edit func(*rig)) []string {
 		r := ready(t, func(r *rig) {
@@ -83,7 +86,11 @@ type follower struct {
 	*Engine
 	store *bucket.Store
 	ended chan error // with what Follow of the store gives
+	seen  []string   // bodies
 }
+
+// isNew tells whether a body was not there when the follower was looked at last.
+func (f *follower) isNew(key string) bool { return !slices.Contains(f.seen, key) }
 
 func startFollower(t *testing.T, m *bucket.Memory, o Options) *follower {
 	t.Helper()
@@ -91,9 +98,15 @@ func startFollower(t *testing.T, m *bucket.Memory, o Options) *follower {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return startOn(t, s, o)
+}
+
+// startOn starts a follower on a store.
+func startOn(t *testing.T, s *bucket.Store, o Options) *follower {
+	t.Helper()
 	o.Journal, o.Exporter = s, nil
-	f := &follower{New(o), s, make(chan error, 1)}
-	_, _, err = s.Restore(f.Restore)
+	f := &follower{Engine: New(o), store: s, ended: make(chan error, 1)}
+	_, _, err := s.Restore(f.Restore)
 	if err == nil {
 		err = s.Replay(func(r journal.Record) error { return f.Replay(r.Seq, r.Kind, r.Payload) })
 	}
@@ -163,7 +176,8 @@ func TestFollower(t *testing.T) {
 	}
 }
 
-// TestWrongFollower plants a wrong decision in a follower: it is named in the same cycle, never published, and the follower does not lead.
+// TestWrongFollower plants a wrong decision in a follower: it is named in the same cycle, never published, and the
+// follower does not lead.
 func TestWrongFollower(t *testing.T) {
 	m := bucket.NewMemory()
 	r := ready(t, inBucket(m, "leader"))
@@ -200,5 +214,63 @@ func TestWrongFollower(t *testing.T) {
 	}
 	if err := f.Ask(func(*cluster.State) error { return nil }); err == nil {
 		t.Error("questions are answered by a state that is wrong")
+	}
+}
+
+// TestDamagedRecords flips a bit of what a follower reads next, a batch and then a body: it is named, nothing of it is
+// published, and the follower goes on when it is whole again.
+func TestDamagedRecords(t *testing.T) {
+	m := bucket.NewMemory()
+	r := ready(t, inBucket(m, "leader"))
+	r.cycle()
+	var cut atomic.Bool
+	o := r.o
+	s, err := bucket.Open(t.Context(), m.Client(func(_ context.Context, op, key string, _ bool) error {
+		if cut.Load() && op == "get" {
+			return errors.New("no route to host")
+		}
+		return nil
+	}), bucket.Options{Cluster: "test", Name: "follower", Lease: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := startOn(t, s, o)
+	for round, prefix := range []string{"records/", "bodies/"} {
+		cut.Store(true)
+		r.must(InputDemand, "one", "consumer,allocation,units,ncpus\n/A,a,"+fmt.Sprint(7+round)+",1\n")
+		var key string
+		for _, k := range m.Keys(prefix) {
+			if prefix == "records/" || f.isNew(k) {
+				key = k
+			}
+		}
+		flip := func(b []byte) []byte {
+			b[len(b)/2] ^= 4
+			return b
+		}
+		m.Change(key, flip)
+		r.cycle()
+		cut.Store(false)
+		for until := time.Now().Add(10 * time.Second); !strings.Contains(s.Trouble(), key); time.Sleep(time.Millisecond) {
+			if time.Now().After(until) {
+				t.Fatalf("%s is not named: %q", key, s.Trouble())
+			}
+		}
+		if got := f.View().Cycle(); got != int64(1+round) {
+			t.Errorf("cycle %d is published, behind a damaged %s", got, key)
+		}
+		m.Change(key, flip)
+		f.reaches(t, int64(2+round))
+		if s.Trouble() != "" || f.Unready() != "" {
+			t.Errorf("%q, %q", s.Trouble(), f.Unready())
+		}
+		f.seen = m.Keys("bodies/")
+	}
+	r.stop()
+	if err := <-f.ended; err != nil {
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }

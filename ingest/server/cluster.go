@@ -17,14 +17,14 @@ import (
 type Cluster struct {
 	Open      func(ctx context.Context) (journal.Shared, error) // the journal, anew each time
 	GroupWait time.Duration                                     // how long the first of several inputs waits for others
-	Client    *http.Client                                      // passes requests on to the process that leads; nil: one of its own
 }
 
 // reopenPause is how long a process waits before it opens the journal again.
 const reopenPause = 500 * time.Millisecond
 
-// memberUntil runs a process of a cluster until ctx is done. It lives once for each time that it opens the journal: it reads what is there, follows,
-// leads, and begins anew when another leads. What it has published stays readable meanwhile.
+// memberUntil runs a process of a cluster until ctx is done. It lives once for each time that it opens the journal: it
+// reads what is there, follows, leads, and begins anew when another leads. What it has published stays readable
+// meanwhile.
 func (s *Server) memberUntil(ctx context.Context, o *ServiceOptions) error {
 	for {
 		err := s.live(ctx, o)
@@ -79,7 +79,9 @@ func (s *Server) live(ctx context.Context, o *ServiceOptions) (err error) {
 }
 
 // memberEngine makes an engine that knows all that the journal has. The log is nil where none is written.
-func (s *Server) memberEngine(ctx context.Context, o *ServiceOptions, j journal.Shared) (e *engine.Engine, w *export.Writer, err error) {
+func (s *Server) memberEngine(
+	ctx context.Context, o *ServiceOptions, j journal.Shared,
+) (e *engine.Engine, w *export.Writer, err error) {
 	for logged := !o.NoLog; ; logged = false {
 		eo := o.Engine
 		eo.Journal, eo.Decode, eo.Log, eo.GroupWait = j, Decode, s.o.Log, o.Cluster.GroupWait
@@ -182,16 +184,30 @@ func (r *route) writes() bool {
 
 // elsewhere tells whether a call is for the process that leads, and this one does not.
 func (s *Server) elsewhere(r *route) bool {
-	return s.member() != nil && r.writes() && (s.rejoins.Load() != nil || s.engine.Load() == nil || s.engine.Load().Following())
+	if s.member() == nil || !r.writes() {
+		return false
+	}
+	e := s.engine.Load()
+	return s.rejoins.Load() != nil || e == nil || e.Following()
 }
 
 // hopHeaders are of one connection, or were judged here already.
-var hopHeaders = []string{"Connection", "Keep-Alive", "Transfer-Encoding", "Te", "Upgrade", "Expect", "Host", "Content-Length", "Origin", "Sec-Fetch-Site", "Sec-Fetch-Mode"}
+var hopHeaders = []string{
+	"Connection", "Keep-Alive", "Transfer-Encoding", "Te", "Upgrade", "Expect", "Host", "Content-Length",
+	"Origin", "Sec-Fetch-Site", "Sec-Fetch-Mode",
+}
+
+// noLeader is the refusal of what writes while it cannot be passed on.
+func noLeader(detail string) problem {
+	return problem{Type: "no-leader", Status: 503, RetryAfter: 1, Detail: detail}
+}
+
+const sendAgain = "send the request again, with the same Idempotency-Key if it has one"
 
 // passOn has the process that leads answer a request.
 func (s *Server) passOn(q *request) error {
 	l := s.member().Leader()
-	none := problem{Type: "no-leader", Status: 503, RetryAfter: 1, Detail: "no process is known to lead just now; another one will soon"}
+	none := noLeader("no process is known to lead just now; another one will soon")
 	switch {
 	case l.Name == "" || l.Self:
 		return none
@@ -199,7 +215,8 @@ func (s *Server) passOn(q *request) error {
 		none.Detail = "the request was passed on to a process that does not lead any more"
 		return none
 	case l.Address == "":
-		return problem{Type: "not-leader", Status: 503, RetryAfter: 1, Detail: "this process follows; the one that leads is " + l.Name}
+		none.Detail = "this process follows; the one that leads, " + l.Name + ", does not say where it can be reached"
+		return none
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.o.Limits.BodyTimeMax+s.o.Limits.WriteTimeMax)
 	defer cancel()
@@ -226,8 +243,7 @@ func (s *Server) passOn(q *request) error {
 	resp, err := s.passes.Do(out)
 	if err != nil {
 		linger(q.RequestCtx)
-		return problem{Type: "no-leader", Status: 503, RetryAfter: 1, Detail: "the process that leads, " + l.Name +
-			", does not answer; send the request again, with the same Idempotency-Key if it has one"}
+		return noLeader("the process that leads, " + l.Name + ", does not answer; " + sendAgain)
 	}
 	return q.passBack(resp)
 }
@@ -244,11 +260,15 @@ func (s *Server) apart() string {
 	return j.Trouble()
 }
 
-// behind is an error of a call where a process that follows has not come so far as the client has seen another: it will.
+// behind is an error of a call where a process that follows has not come so far as the client has seen another: it
+// will.
 func (s *Server) behind(err error) error {
 	var refused *engine.Error
 	if s.member() != nil && errors.As(err, &refused) && refused.Kind == engine.Future {
-		return problem{Type: "behind", Status: 503, RetryAfter: 1, Detail: refused.Detail + ", at this process, which may be behind another"}
+		return problem{
+			Type: "behind", Status: 503, RetryAfter: 1,
+			Detail: refused.Detail + ", at this process, which may be behind another",
+		}
 	}
 	return err
 }

@@ -58,14 +58,18 @@ func (b *passedBody) Read(p []byte) (n int, err error) {
 // passedBytesMax bounds an answer that is passed back: those to writes are short.
 const passedBytesMax = 16 << 20
 
+// passedBack are the headers of an answer that are passed back.
+var passedBack = []string{
+	"Content-Type", "ETag", "Retry-After", "Stint-Cycle", "Stint-Role", "Stint-Name", "Cache-Control", "WWW-Authenticate",
+}
+
 // passBack answers with what the process that leads has answered.
 func (q *request) passBack(resp *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, passedBytesMax+1))
 	if err = errors.Join(err, resp.Body.Close()); err != nil || len(body) > passedBytesMax {
-		return problem{Type: "no-leader", Status: 503, RetryAfter: 1, Detail: "the answer of the process that leads broke off; " +
-			"send the request again, with the same Idempotency-Key if it has one"}
+		return noLeader("the answer of the process that leads broke off; " + sendAgain)
 	}
-	for _, name := range []string{"Content-Type", "ETag", "Retry-After", "Stint-Cycle", "Stint-Role", "Stint-Name", "Cache-Control", "WWW-Authenticate"} {
+	for _, name := range passedBack {
 		if v := resp.Header.Get(name); v != "" {
 			q.Response.Header.Set(name, v)
 		}

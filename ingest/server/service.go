@@ -61,9 +61,6 @@ func Run(ctx context.Context, o ServiceOptions) error {
 	if err != nil {
 		return errors.Join(err, o.Listener.Close())
 	}
-	if o.Cluster != nil && o.Cluster.Client != nil {
-		s.passes = o.Cluster.Client
-	}
 	if o.Started != nil {
 		o.Started(s)
 	}
