@@ -22,12 +22,11 @@ type Cluster struct {
 // reopenPause is how long a process waits before it opens the journal again.
 const reopenPause = 500 * time.Millisecond
 
-// memberUntil runs a process of a cluster until ctx is done. It lives once for each time that it opens the journal: it
-// reads what is there, follows, leads, and begins anew when another leads. What it has published stays readable
-// meanwhile.
+// memberUntil runs a process of a cluster until ctx is done. It joins the others again when it led and another does
+// now, or when the journal fails. What it has published stays readable meanwhile.
 func (s *Server) memberUntil(ctx context.Context, o *ServiceOptions) error {
 	for {
-		err := s.live(ctx, o)
+		err := s.join(ctx, o)
 		switch {
 		case ctx.Err() != nil:
 			return nil // what a leader acknowledged is in the bucket
@@ -48,8 +47,9 @@ func (s *Server) memberUntil(ctx context.Context, o *ServiceOptions) error {
 	}
 }
 
-// live is one life of a process of a cluster.
-func (s *Server) live(ctx context.Context, o *ServiceOptions) (err error) {
+// join opens the journal, reads what is there, follows, and leads, until ctx is done or the journal must be opened
+// again.
+func (s *Server) join(ctx context.Context, o *ServiceOptions) (err error) {
 	s.NotReady("recovering")
 	j, err := o.Cluster.Open(ctx)
 	if err != nil {
