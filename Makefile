@@ -51,7 +51,7 @@ out/s3/versitygw: tools/s3/go.mod
 
 test-cluster: out/s3/versitygw ## several processes with a real object store, which it builds: make test-cluster ROUNDS=200 FAILOVERS=100
 	STINT_S3=$(CURDIR)/out/s3/versitygw STINT_TEST_CLUSTER=$(ROUNDS) STINT_TEST_FAILOVERS=$(FAILOVERS) STINT_TEST_ROUNDS=$(ROUNDS) \
-		$(GO) test -count=1 -timeout 2h -v -run 'TestCluster|TestFailover|TestS3|TestRounds' ./bucket ./cmd/stint
+		$(GO) test -count=1 -timeout 2h -v -run 'TestCluster|TestFailover|TestS3|TestRounds' ./ingest/bucket ./cmd/stint
 
 pictures: ## the pictures of docs/console.md, from the demo
 	STINT_CONSOLE=must STINT_PICTURES=$(CURDIR)/docs/pictures $(GO) test -count=1 -run TestPictures ./ingest/console/browser
@@ -65,7 +65,7 @@ check: lint ## vet, staticcheck, import table, formatting, other platforms
 	GOARCH=arm64 $(GO) build ./...
 	$(GO) build -tags purego ./...
 	$(GO) test -tags purego ./vecpack
-	$(GO) test -race -tags purego -short ./core/... ./ingest/... ./bucket
+	$(GO) test -race -tags purego -short ./core/... ./ingest/...
 
 lint:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -d $$(git ls-files '*.go'); exit 1; }

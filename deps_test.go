@@ -80,7 +80,7 @@ var mayImport = map[string][]string{
 		"github.com/valyala/fasthttp", "github.com/prometheus/client_golang", "github.com/klauspost/compress",
 	},
 	"bench/service": {"*"},
-	"bucket":        {"core/journal", "github.com/minio/minio-go/v7"},
+	"ingest/bucket": {"core/journal", "github.com/minio/minio-go/v7"},
 }
 
 // pure are the packages of the pure function: no clock, no randomness, no

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stintd/stint/bucket"
 	"github.com/stintd/stint/core/journal"
+	"github.com/stintd/stint/ingest/bucket"
 	"github.com/stintd/stint/ingest/server"
 )
 

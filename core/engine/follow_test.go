@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stintd/stint/bucket"
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/journal"
+	"github.com/stintd/stint/ingest/bucket"
 )
 
 // follow has an engine follow until its process leads.
