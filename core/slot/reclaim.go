@@ -405,7 +405,7 @@ func (m *Planner) loanVictims(w *want, loans []cluster.HoldingID) []victim {
 
 // enoughOf chooses units of one host that may be taken once so many slots of each leaf are chosen: one after the other,
 // each of the leaf that then has most to give, last rank first, newest first. Where these come to an end before the
-// taker's unit would fit, as they leave too little that may be taken, it is the first of them that does alone (D-85).
+// taker's unit would fit, as they leave too little that may be taken, it is the first of them that does alone (D-96).
 func (m *Planner) enoughOf(w *want, k cluster.ParcelID, gives func(leaf plan.Node) int64,
 	may func(q cluster.HoldingID, chosen map[plan.Node]int64) bool) []victim {
 	if m.suffices(w, k, nil) {
