@@ -12,11 +12,12 @@ KILLS   ?= 100
 EXTERNAL ?= ../shared/external
 DATA    ?= ../shared/data
 HISTORIES ?= 2000
+VERSION ?= 0.1.0
 PAGE    ?=
 ROUNDS  ?= 12
 FAILOVERS ?= 5
 
-.PHONY: build readme run test test-console test-cluster cluster-demo pictures pictures-of check lint soak fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof generate clean
+.PHONY: build readme run test test-console test-cluster cluster-demo pictures pictures-of check lint soak fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof package test-package generate clean
 
 build: ## bin/stint, one file that needs no library of the machine
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -o bin/stint ./cmd/stint
@@ -132,6 +133,15 @@ gate-write: ## measure those ratios anew, after a change that is meant to cost o
 
 gate-proof: ## that the gate tells of slowdowns of 30 % in grant, reclaim and ingest, and of none where there is none: PROOF=10
 	STINT_PROOF=$(PROOF) $(GO) test -count=1 -timeout 2h -tags proof -run TestPlanted -v ./bench/gate
+
+package: ## binaries, packages, SBOM and checksums in out/dist: make package VERSION=0.1.0
+	dist/build.sh $(VERSION)
+
+test-package: ## the Debian package: lintian, and in a clean root install, start, upgrade, remove, purge (needs root; installs what it needs)
+	@command -v lintian >/dev/null && command -v mmdebstrap >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends lintian mmdebstrap curl; }
+	dist/build.sh 0.0.1 amd64 && mv out/dist/stint_0.0.1_amd64.deb out/old.deb
+	dist/build.sh $(VERSION) amd64
+	dist/test.sh out/old.deb out/dist/stint_$(VERSION)_amd64.deb
 
 generate: ## the assembly of vecpack, after a change of vecpack/_asm
 	$(GO) generate ./...
