@@ -28,10 +28,9 @@ type source struct {
 
 // keptLots are the lots of one pool.
 type keptLots struct {
-	list  []*lot
-	at    [tiers]int8 // by tier: its place in the list, -1: none
-	mixed bool
-	seen  int64 // rows of the log that they know
+	list []*lot
+	at   [tiers]int8 // by tier: its place in the list, -1: none
+	seen int64       // rows of the log that they know
 }
 
 const (

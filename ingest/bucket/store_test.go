@@ -485,14 +485,15 @@ func (n *node) run(ctx context.Context, life string) {
 // fault fails requests of a process that is cut off or killed, and any third one while the network is bad.
 func (n *node) fault(life context.Context) func(ctx context.Context, op, key string, done bool) error {
 	return func(ctx context.Context, _, _ string, _ bool) error {
-		n.gate.RLock()
-		n.gate.RUnlock() //nolint:staticcheck // it waits while the process sleeps
+		n.gate.RLock() // it waits while the process sleeps
+		cut := n.cut.Load()
+		n.gate.RUnlock()
 		switch {
 		case life.Err() != nil:
 			return errors.New("killed")
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case n.cut.Load():
+		case cut:
 			return errors.New("no route to host")
 		case n.w.flaky.Load() && rand.IntN(3) == 0:
 			return errors.New("connection reset")
