@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds what a release has: static binaries, packages, container files, an SBOM and checksums, in out/dist. Two runs on
-# one commit make the same bytes. Usage: dist/build.sh VERSION [ARCH...]; make release calls it.
+# Builds what a release has: static binaries, packages, an SBOM and checksums, in out/dist. Two runs on one commit make
+# the same bytes. Usage: dist/build.sh VERSION [ARCH...]; make package calls it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=${1:?usage: dist/build.sh VERSION [ARCH...]}
