@@ -25,14 +25,14 @@ type before struct {
 // them, in the order in which they are to be applied: the policy, the hosts with their changes since, and what each
 // source wants. Of what ran at the start, and of releases, the cycles kept tell.
 func (r *Reader) Before() ([]Input, error) {
-	b, err := readBefore(r.dir)
+	b, err := readBefore(r.from, r.dir)
 	return b.Inputs, err
 }
 
-func readBefore(dir string) (b before, err error) {
-	data, err := os.ReadFile(filepath.Join(dir, blobsFolder, beforeName))
+func readBefore(from Files, dir string) (b before, err error) {
+	data, err := readFile(from, within(dir, blobsFolder, beforeName))
 	if errors.Is(err, fs.ErrNotExist) {
-		data, err = os.ReadFile(filepath.Join(dir, oldBlobsFolder, beforeName))
+		data, err = readFile(from, within(dir, oldBlobsFolder, beforeName))
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return b, nil
@@ -48,7 +48,7 @@ func readBefore(dir string) (b before, err error) {
 // keepInputs writes down the inputs that are in force before a cycle, and gives each a file of its own: their packs go.
 func (c *compaction) keepInputs(r *Reader, cycle int64) error {
 	dir := c.w.dir
-	b, err := readBefore(dir)
+	b, err := readBefore(folder{}, dir)
 	if err != nil {
 		return err
 	}

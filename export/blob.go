@@ -37,12 +37,12 @@ func isKind(word string) bool {
 
 // blobPath is where an input's bytes are kept until they are packed.
 func blobPath(dir, kind, digest string) string {
-	return filepath.Join(dir, blobsFolder, kind, digest+".zst")
+	return within(dir, blobsFolder, kind, digest+".zst")
 }
 
 // blobPaths are where an input's bytes may be, the second in logs of the first schema.
 func blobPaths(dir, kind, digest string) [2]string {
-	return [2]string{blobPath(dir, kind, digest), filepath.Join(dir, oldBlobsFolder, kind, digest+".zst")}
+	return [2]string{blobPath(dir, kind, digest), within(dir, oldBlobsFolder, kind, digest+".zst")}
 }
 
 // hasBlob tells whether an input has a file of its own.
@@ -57,8 +57,9 @@ func hasBlob(dir, kind, digest string) (err error) {
 
 // eachBlob visits the files of inputs that are not packed.
 func eachBlob(dir string, visit func(path, kind, name string) error) error {
-	for _, folder := range []string{blobsFolder, oldBlobsFolder} {
-		kinds, err := os.ReadDir(filepath.Join(dir, folder))
+	onDisk := folder{}
+	for _, old := range []string{blobsFolder, oldBlobsFolder} {
+		kinds, err := onDisk.ReadDir(filepath.Join(dir, old))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -66,7 +67,7 @@ func eachBlob(dir string, visit func(path, kind, name string) error) error {
 			if !k.IsDir() || !isKind(k.Name()) {
 				continue
 			}
-			err := eachName(filepath.Join(dir, folder, k.Name()), func(path, name string) error { return visit(path, k.Name(), name) })
+			err := eachName(onDisk, filepath.Join(dir, old, k.Name()), func(path, name string) error { return visit(path, k.Name(), name) })
 			if err != nil {
 				return err
 			}
@@ -157,7 +158,7 @@ func (r *Reader) InputContent(kind, digest string) ([]byte, error) {
 // blob finds an input's bytes; where says in which file.
 func (r *Reader) blob(kind, digest string) (content []byte, where string, err error) {
 	for _, path := range blobPaths(r.dir, kind, digest) {
-		content, err := unpackFile(path)
+		content, err := unpackFile(r.from, path)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return content, path, err
 		}
@@ -165,8 +166,8 @@ func (r *Reader) blob(kind, digest string) (content []byte, where string, err er
 	return r.packed(kind, digest)
 }
 
-func unpackFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
+func unpackFile(from Files, path string) ([]byte, error) {
+	f, err := from.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +206,7 @@ func (w *Writer) dropUnfinished() error {
 	if err != nil {
 		return err
 	}
-	return eachFile(w.dir, packsFolder, func(path, name string) error {
+	return eachFile(folder{}, w.dir, packsFolder, func(path, name string) error {
 		if strings.HasSuffix(name, tmpSuffix) {
 			return w.disk.remove(path)
 		}

@@ -242,12 +242,12 @@ func (c *compaction) tidy(r *Reader, n *int) error {
 
 // dropUnfinished removes files of several cycles that a compaction before this one has begun and not finished.
 func (c *compaction) dropUnfinished() error {
-	folders := []string{packsFolder}
+	onDisk, folders := folder{}, []string{packsFolder}
 	for _, t := range shapes() {
 		folders = append(folders, t.Name)
 	}
 	for _, folder := range folders {
-		err := eachFile(c.w.dir, folder, func(path, name string) error {
+		err := eachFile(onDisk, c.w.dir, folder, func(path, name string) error {
 			m := rangeTmp.FindStringSubmatch(name)
 			if m == nil || m[1] == m[2] && folder != packsFolder { // a cycle that is being written
 				return nil
@@ -319,7 +319,7 @@ func (r *Reader) grown(size map[string]int64, s span) (most int64) {
 		if !ok {
 			continue
 		}
-		if info, err := os.Stat(path); err == nil {
+		if info, err := r.from.Stat(path); err == nil {
 			size[name] += info.Size()
 			most = max(most, size[name])
 		}
@@ -355,11 +355,26 @@ func (r *Reader) most(s span) (n int64, err error) {
 
 // merge publishes the longer files of some ranges, which replace the files of these.
 func (c *compaction) merge(r *Reader, date string, ranges []span) error {
-	first, last := ranges[0].first, ranges[len(ranges)-1].last
-	m := merging{c: c, r: r, date: date, s: span{first: first, last: last}}
+	m := merging{c: c, r: r, date: date, s: span{first: ranges[0].first, last: ranges[len(ranges)-1].last}}
+	others, err := m.files(ranges)
+	if err != nil {
+		return err
+	}
+	for _, s := range ranges {
+		m.old = append(m.old, s.path)
+	}
+	c.replaced(append(m.old, others...)...)
+	c.out.Cycles += int(m.s.last - m.s.first + 1)
+	return c.dropReplaced(false)
+}
+
+// files writes the longer files of some ranges, that of cycles last. It gives the files of saved states that they do not
+// need.
+func (m *merging) files(ranges []span) (states []string, err error) {
+	c, r := m.c, m.r
 	for _, name := range r.Tables() {
 		if c.stopped() {
-			return errStopped // what was written is a leftover until then
+			return nil, errStopped // what was written is a leftover until then
 		}
 		n := len(m.old)
 		for _, s := range ranges {
@@ -374,36 +389,28 @@ func (c *compaction) merge(r *Reader, date string, ranges []span) error {
 		if isKeyframe(name) {
 			in, err := r.framesIn(name, ranges)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			more = []meta{{metaFrames, in}}
 		}
 		if err := m.write(name, more...); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	for _, folder := range m.folders {
 		if err := c.disk.syncDir(folder); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	states, others, err := r.mergeStates(ranges)
+	kept, others, err := r.mergeStates(ranges)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	m.named = append(m.named, meta{metaRows, strconv.FormatInt(m.rows, 10)})
-	if err := m.write(cyclesTable, append(m.named, states...)...); err != nil {
-		return err
+	if err := m.write(cyclesTable, append(m.named, kept...)...); err != nil {
+		return nil, err
 	}
-	if err := c.disk.syncDir(filepath.Join(c.w.dir, cyclesTable, date)); err != nil {
-		return err
-	}
-	for _, s := range ranges {
-		m.old = append(m.old, s.path)
-	}
-	c.replaced(append(m.old, others...)...)
-	c.out.Cycles += int(last - first + 1)
-	return c.dropReplaced(false)
+	return others, c.disk.syncDir(filepath.Join(c.w.dir, cyclesTable, m.date))
 }
 
 // merging is the files of some ranges on their way to become longer ones.
@@ -517,7 +524,7 @@ func (c *compaction) sweep() error {
 	if err := c.tidy(r, &c.out.Removed); err != nil {
 		return err
 	}
-	b, err := readBefore(c.w.dir)
+	b, err := readBefore(folder{}, c.w.dir)
 	if err != nil {
 		return err
 	}

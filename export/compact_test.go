@@ -16,8 +16,13 @@ import (
 // threeDays writes a log of four cycles on each of three days, with keyframes, states after two of the four, and a policy and hosts in the first.
 func threeDays(t *testing.T, dir string) {
 	t.Helper()
-	w := must(Open(dir, Options{Lazy: true}))(t)
-	for n := int64(1); n <= 12; n++ {
+	daysOf(t, must(Open(dir, Options{Lazy: true}))(t), 1, 12)
+}
+
+// daysOf writes some of its cycles.
+func daysOf(t *testing.T, w *Writer, first, last int64) {
+	t.Helper()
+	for n := first; n <= last; n++ {
 		c := fill(n, 5+n/3)
 		c.Summary.NowUS = day + 60e6 + (n-1)/4*86400e6 + (n-1)%4*60e6
 		if (n-1)%4 == 0 {
@@ -177,7 +182,7 @@ func TestCompact(t *testing.T) {
 	}
 	var left []string
 	for _, path := range must(filepath.Glob(filepath.Join(dir, blobsFolder, "*", "*.zst")))(t) {
-		left = append(left, filepath.Base(filepath.Dir(path))+" "+string(must(unpackFile(path))(t)))
+		left = append(left, filepath.Base(filepath.Dir(path))+" "+string(must(unpackFile(folder{}, path))(t)))
 	}
 	if packs := must(filepath.Glob(filepath.Join(dir, packsFolder, "*", "*")))(t); !slices.Equal(left, []string{"demand d12", "demand d9", "demand d3", "hosts h", "plan p"}) || len(packs) != 1 {
 		t.Errorf("inputs kept: %v, packs %v", left, packs)

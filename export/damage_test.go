@@ -145,7 +145,7 @@ func TestForeignFiles(t *testing.T) {
 		if err := os.WriteFile(path, encoded(t, one(row)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		f := must(read(path, ""))(t)
+		f := must(read(folder{}, path, ""))(t)
 		var b builder
 		if err := b.add(f, span{0, 9, path}, 0, 9); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, expected %s", err, want)
@@ -159,7 +159,7 @@ func TestForeignFiles(t *testing.T) {
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := read(path, ""); err == nil || !strings.Contains(err.Error(), `its schema is version "99"`) {
+	if _, err := read(folder{}, path, ""); err == nil || !strings.Contains(err.Error(), `its schema is version "99"`) {
 		t.Error(err)
 	}
 }

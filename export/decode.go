@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -43,21 +42,21 @@ type builder struct {
 
 // read reads a sealed file's footer. want is the seal it must have, "" for any. Errors and
 // panics of the library become errors that begin with the path.
-func read(path, want string) (f *parquet.File, err error) {
+func read(from Files, path, want string) (f *parquet.File, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("%s: %w", path, err)
 		}
 	}()
 	defer catch(&err)
-	info, err := os.Stat(path)
+	info, err := from.Stat(path)
 	if err != nil {
 		return nil, err
 	}
 	if info.Size() > fileBytesMax {
 		return nil, fmt.Errorf("%d bytes, more than %d", info.Size(), fileBytesMax)
 	}
-	data, err := os.ReadFile(path)
+	data, err := readFile(from, path)
 	if err != nil {
 		return nil, err
 	}

@@ -43,9 +43,9 @@ func rangeName(first, last int64) string {
 
 // list finds the files of a table, those with lower first cycles first, of these the longest first. Names of another
 // form than the log's are passed over: they are temporary or not the log's.
-func list(dir, table string) ([]span, error) {
+func list(from Files, dir, table string) ([]span, error) {
 	var spans []span
-	err := eachFile(dir, table, func(path, name string) error {
+	err := eachFile(from, dir, table, func(path, name string) error {
 		m := fileName.FindStringSubmatch(name)
 		if m == nil {
 			return nil
@@ -56,7 +56,7 @@ func list(dir, table string) ([]span, error) {
 			return fmt.Errorf("%s: its first cycle is after its last", path)
 		}
 		if len(spans) == filesMax {
-			return fmt.Errorf("%s: more than %d files", filepath.Join(dir, table), filesMax)
+			return fmt.Errorf("%s: more than %d files", within(dir, table), filesMax)
 		}
 		spans = append(spans, span{first, last, path})
 		return nil
@@ -83,8 +83,8 @@ func inForce(spans []span) ([]span, error) {
 }
 
 // eachFile visits the files in a table's date folders. A table without a folder has none.
-func eachFile(dir, table string, visit func(path, name string) error) error {
-	dates, err := os.ReadDir(filepath.Join(dir, table))
+func eachFile(from Files, dir, table string, visit func(path, name string) error) error {
+	dates, err := from.ReadDir(within(dir, table))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -93,14 +93,14 @@ func eachFile(dir, table string, visit func(path, name string) error) error {
 			break
 		}
 		if date.IsDir() && strings.HasPrefix(date.Name(), "date=") {
-			err = eachName(filepath.Join(dir, table, date.Name()), visit)
+			err = eachName(from, within(dir, table, date.Name()), visit)
 		}
 	}
 	return err
 }
 
-func eachName(dir string, visit func(path, name string) error) error {
-	entries, err := os.ReadDir(dir)
+func eachName(from Files, dir string, visit func(path, name string) error) error {
+	entries, err := from.ReadDir(dir)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func eachName(dir string, visit func(path, name string) error) error {
 		if e.IsDir() {
 			continue
 		}
-		if err := visit(filepath.Join(dir, e.Name()), e.Name()); err != nil {
+		if err := visit(within(dir, e.Name()), e.Name()); err != nil {
 			return err
 		}
 	}

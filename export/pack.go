@@ -58,8 +58,8 @@ func entryBytes(n int64) int64 {
 }
 
 // allPacks finds the packs of a log, replaced ones included.
-func allPacks(dir string) (packs []span, err error) {
-	err = eachFile(dir, packsFolder, func(path, name string) error {
+func allPacks(from Files, dir string) (packs []span, err error) {
+	err = eachFile(from, dir, packsFolder, func(path, name string) error {
 		if m := packFile.FindStringSubmatch(name); m != nil {
 			first, _ := strconv.ParseInt(m[1], 10, 64) // twelve digits
 			last, _ := strconv.ParseInt(m[2], 10, 64)
@@ -73,7 +73,7 @@ func allPacks(dir string) (packs []span, err error) {
 
 // listPacks finds the packs that there are now.
 func (r *Reader) listPacks() error {
-	packs, err := allPacks(r.dir)
+	packs, err := allPacks(r.from, r.dir)
 	if err == nil {
 		packs, err = inForce(packs)
 	}
@@ -138,7 +138,7 @@ func (r *Reader) packed(kind, digest string) (content []byte, where string, err 
 func (r *Reader) inPack(path, key string) (content []byte, err error) {
 	if r.open.path != path {
 		r.open = unpacked{}
-		all, err := loadPack(path)
+		all, err := loadPack(r.from, path)
 		if err != nil {
 			return nil, err
 		}
@@ -147,7 +147,7 @@ func (r *Reader) inPack(path, key string) (content []byte, err error) {
 	if r.open.blob != nil {
 		return r.open.blob[key], nil
 	}
-	err = eachPacked(path, func(h *tar.Header, from io.Reader) error {
+	err = eachPacked(r.from, path, func(h *tar.Header, from io.Reader) error {
 		if h.Name == key {
 			content, err = readAll(from)
 			return cmp.Or(err, errFound)
@@ -163,13 +163,13 @@ func (r *Reader) inPack(path, key string) (content []byte, err error) {
 var errFound = errors.New("found")
 
 // loadPack reads a pack into memory; nil when it is larger than packs of several cycles are.
-func loadPack(path string) (map[string][]byte, error) {
-	n, err := packSize(path)
+func loadPack(files Files, path string) (map[string][]byte, error) {
+	n, err := packSize(files, path)
 	if err != nil || n > packBytesMax {
 		return nil, err
 	}
 	all := map[string][]byte{}
-	err = eachPacked(path, func(h *tar.Header, from io.Reader) error {
+	err = eachPacked(files, path, func(h *tar.Header, from io.Reader) error {
 		content, err := io.ReadAll(io.LimitReader(from, packBytesMax))
 		all[h.Name] = content
 		return err
@@ -178,8 +178,8 @@ func loadPack(path string) (map[string][]byte, error) {
 }
 
 // packSize is the length of a pack's archive, as the zstd frame says.
-func packSize(path string) (int64, error) {
-	f, err := os.Open(path)
+func packSize(from Files, path string) (int64, error) {
+	f, err := from.Open(path)
 	if err != nil {
 		return 0, err
 	}
@@ -201,8 +201,8 @@ func packSize(path string) (int64, error) {
 }
 
 // eachPacked visits the inputs of a pack, in its order.
-func eachPacked(path string, visit func(h *tar.Header, from io.Reader) error) error {
-	f, err := os.Open(path)
+func eachPacked(files Files, path string, visit func(h *tar.Header, from io.Reader) error) error {
+	f, err := files.Open(path)
 	if err != nil {
 		return err
 	}
@@ -361,7 +361,7 @@ func (c *compaction) archive(s span, list []blobRef, content func(blobRef) ([]by
 // joinPacks makes one pack of several neighbours of a day: as few as may be of a day that is over, of the day that
 // goes on many small ones.
 func (c *compaction) joinPacks() error {
-	all, err := allPacks(c.w.dir)
+	all, err := allPacks(folder{}, c.w.dir)
 	if err != nil {
 		return err
 	}
@@ -374,7 +374,7 @@ func (c *compaction) joinPacks() error {
 		day := filepath.Base(filepath.Dir(packs[from].path))
 		over := day != c.today
 		for ; to < len(packs) && filepath.Base(filepath.Dir(packs[to].path)) == day; to++ {
-			n, err := packSize(packs[to].path)
+			n, err := packSize(folder{}, packs[to].path)
 			if err != nil {
 				return err
 			}
@@ -401,7 +401,7 @@ func (c *compaction) join(packs []span) error {
 	blob := map[string][]byte{}
 	var list []blobRef
 	for _, p := range packs {
-		err := eachPacked(p.path, func(h *tar.Header, from io.Reader) error {
+		err := eachPacked(folder{}, p.path, func(h *tar.Header, from io.Reader) error {
 			if _, there := blob[h.Name]; there {
 				return nil
 			}
@@ -430,7 +430,7 @@ func (c *compaction) join(packs []span) error {
 
 // dropPacks removes packs that others have replaced, and those of cycles that were dropped.
 func (c *compaction) dropPacks(kept int64) error {
-	all, err := allPacks(c.w.dir)
+	all, err := allPacks(folder{}, c.w.dir)
 	if err != nil {
 		return err
 	}
@@ -455,7 +455,7 @@ func (c *compaction) dropBlobs() error {
 		return err
 	}
 	keep := map[string]bool{}
-	b, err := readBefore(c.w.dir)
+	b, err := readBefore(folder{}, c.w.dir)
 	if err != nil {
 		return err
 	}

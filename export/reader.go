@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,6 +30,7 @@ const (
 // Which file of a table holds a cycle follows from the file of cycles that holds it: the one of the same first and last
 // cycle. Files of any other range are leftovers.
 type Reader struct {
+	from   Files
 	dir    string
 	cycles []int64
 	ranges []span // the files of cycles
@@ -66,9 +68,12 @@ func OpenLog(dir string) (*Reader, error) {
 }
 
 // openLog is OpenLog, save that a log that was never written to is an empty one.
-func openLog(dir string) (*Reader, error) {
+func openLog(dir string) (*Reader, error) { return OpenFiles(folder{}, dir) }
+
+// OpenFiles opens a log of files that may lie elsewhere than in a folder. One that was never written to is empty.
+func OpenFiles(from Files, log string) (*Reader, error) {
 	r := &Reader{
-		dir: dir, shape: map[string]decision.Table{}, packOf: map[string]int64{}, parts: map[string]*part{}, within: map[string][]int64{},
+		from: from, dir: log, shape: map[string]decision.Table{}, packOf: map[string]int64{}, parts: map[string]*part{}, within: map[string][]int64{},
 		heads: map[int64]head{}, metas: map[string]map[string]string{},
 	}
 	for _, t := range shapes() {
@@ -78,7 +83,16 @@ func openLog(dir string) (*Reader, error) {
 }
 
 // Refresh lists the log anew, so that cycles published since are seen. Of files that it knows it reads nothing again.
-func (r *Reader) Refresh() error {
+func (r *Reader) Refresh() (err error) {
+	for range agains {
+		if err = r.refresh(); !errors.Is(err, fs.ErrNotExist) {
+			break // else compaction has replaced what was listed
+		}
+	}
+	return err
+}
+
+func (r *Reader) refresh() error {
 	if err := r.list(); err != nil {
 		return err
 	}
@@ -126,21 +140,36 @@ func (r *Reader) cyclesIn(s span) ([]int64, error) {
 	return t.Columns[0].Int, nil
 }
 
+// settled lists the files of cycles until two listings are the same: while compaction puts a longer file in the place
+// of others, a listing may have neither.
+func (r *Reader) settled() (spans []span, err error) {
+	for i := range agains {
+		was := spans
+		if spans, err = list(r.from, r.dir, cyclesTable); err != nil || i > 0 && slices.Equal(was, spans) {
+			break
+		}
+	}
+	return spans, err
+}
+
 // list finds the files that there are now: of cycles first, since what these name is there.
 func (r *Reader) list() error {
-	spans, err := list(r.dir, cyclesTable)
+	if err := r.from.Refresh(); err != nil {
+		return fmt.Errorf("log %s: %w", r.dir, err)
+	}
+	spans, err := r.settled()
 	if err == nil {
 		r.ranges, err = inForce(spans)
 	}
 	if err != nil {
 		return fmt.Errorf("log %s: %w", r.dir, err)
 	}
-	b, err := readBefore(r.dir)
+	b, err := readBefore(r.from, r.dir)
 	if err != nil {
 		return err
 	}
 	r.ranges = slices.DeleteFunc(r.ranges, func(s span) bool { return s.last < b.Cycle }) // dropped
-	if r.states, err = listStates(r.dir); err != nil {
+	if r.states, err = listStates(r.from, r.dir); err != nil {
 		return fmt.Errorf("log %s: %w", r.dir, err)
 	}
 	if err := r.listPacks(); err != nil {
@@ -148,7 +177,7 @@ func (r *Reader) list() error {
 	}
 	r.files = map[string]map[[2]int64]string{}
 	for name := range r.shape {
-		spans, err := list(r.dir, name)
+		spans, err := list(r.from, r.dir, name)
 		if err != nil {
 			return fmt.Errorf("log %s: %w", r.dir, err)
 		}
@@ -173,15 +202,25 @@ const agains = 10
 func again[T any](r *Reader, do func() (T, error)) (T, error) {
 	v, err := do()
 	for range agains {
-		if !errors.Is(err, fs.ErrNotExist) && !errors.As(err, new(*missingError)) || r.list() != nil {
+		if !errors.Is(err, fs.ErrNotExist) && !errors.As(err, new(*missingError)) || r.relist() != nil {
 			break
 		}
-		clear(r.heads)
 		if w, second := do(); second == nil {
 			return w, nil
 		}
 	}
 	return v, err
+}
+
+// relist lists the log anew, save for the cycles published since it was opened.
+func (r *Reader) relist() error {
+	last := int64(math.MaxInt64)
+	if n := len(r.cycles); n > 0 {
+		last = r.cycles[n-1]
+	}
+	err := r.Refresh()
+	r.cycles = r.cycles[:sort.Search(len(r.cycles), func(i int) bool { return r.cycles[i] > last })]
+	return err
 }
 
 // missingError is a file that a cycle names and that is not there.
@@ -421,7 +460,7 @@ func (r *Reader) load(name string, s span, seal string, first, last int64) (*dec
 
 // read opens a file and keeps its metadata.
 func (r *Reader) read(path, seal string) (*parquet.File, error) {
-	f, err := read(path, seal)
+	f, err := read(r.from, path, seal)
 	if err != nil {
 		return nil, err
 	}

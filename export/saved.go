@@ -54,14 +54,14 @@ func (p *publication) saved(state io.WriterTo) error {
 }
 
 // eachState visits the files of saved states, those of the first schema too.
-func eachState(dir string, visit func(path, name string) error) error {
-	return errors.Join(eachFile(dir, statesFolder, visit), eachFile(dir, oldStatesFolder, visit))
+func eachState(from Files, dir string, visit func(path, name string) error) error {
+	return errors.Join(eachFile(from, dir, statesFolder, visit), eachFile(from, dir, oldStatesFolder, visit))
 }
 
 // listStates finds the saved states, by cycle.
-func listStates(dir string) (map[int64]string, error) {
+func listStates(from Files, dir string) (map[int64]string, error) {
 	states := map[int64]string{}
-	err := eachState(dir, func(path, name string) error {
+	err := eachState(from, dir, func(path, name string) error {
 		m := stateName.FindStringSubmatch(name)
 		if m == nil {
 			return nil
@@ -142,14 +142,14 @@ func (r *Reader) packedState(cycle int64) ([]byte, error) {
 	if !ok {
 		return nil, &missingError{r.dir, "the saved state", cycle}
 	}
-	info, err := os.Stat(path)
+	info, err := r.from.Stat(path)
 	if err != nil {
 		return nil, err
 	}
 	if info.Size() > fileBytesMax {
 		return nil, fmt.Errorf("%s: %d bytes, more than %d", path, info.Size(), fileBytesMax)
 	}
-	packed, err := os.ReadFile(path)
+	packed, err := readFile(r.from, path)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +194,7 @@ func (r *Reader) mergeStates(ranges []span) (kept []meta, others []string, err e
 
 // dropStates removes states of cycles after the last one, and those that were not finished.
 func (w *Writer) dropStates() error {
-	return eachState(w.dir, func(path, name string) error {
+	return eachState(folder{}, w.dir, func(path, name string) error {
 		m := stateName.FindStringSubmatch(strings.TrimSuffix(name, tmpSuffix))
 		if m == nil {
 			return nil

@@ -334,7 +334,7 @@ func TestCompactToday(t *testing.T) {
 	if got := fmt.Sprint(ranges()); got != "[[1 34] [35 35]]" {
 		t.Errorf("ranges of the day that is over %s", got)
 	}
-	if packs := must(allPacks(dir))(t); len(packs) != 1 || packs[0].first != 1 || packs[0].last != 34 {
+	if packs := must(allPacks(folder{}, dir))(t); len(packs) != 1 || packs[0].first != 1 || packs[0].last != 34 {
 		t.Errorf("packs %v", packs)
 	}
 	if err := w.Close(); err != nil {

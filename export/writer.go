@@ -18,6 +18,10 @@ import (
 type Options struct {
 	Append bool // continue a log; without it the folder must be empty or missing
 	Lazy   bool // leave it to the system when files reach the disk: for logs that can be made again
+
+	// After is the log with whose last cycle this one goes on, which begins with the next: as a tail, which is not
+	// whole without the other. nil: it is a log of its own.
+	After *Reader
 }
 
 // Input is one input of a cycle, a row of the table inputs (D-13).
@@ -83,6 +87,9 @@ func Open(dir string, o Options) (*Writer, error) {
 	} else {
 		err = checkEmpty(dir)
 	}
+	if err == nil && o.After != nil {
+		err = w.goOn(o.After)
+	}
 	if err != nil {
 		return nil, errors.Join(err, held.Close())
 	}
@@ -108,8 +115,12 @@ func (w *Writer) Close() error {
 	return w.lock.Close()
 }
 
-// Last is the last published cycle, 0 when there is none.
-func (w *Writer) Last() int64 { return w.last }
+// Last is the last published cycle, 0 when there is none. Any goroutine may ask.
+func (w *Writer) Last() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last
+}
 
 // resume finds where a log ends, and removes what is newer.
 func (w *Writer) resume() error {
@@ -125,7 +136,7 @@ func (w *Writer) resume() error {
 		w.complete = w.complete && len(r.files[name]) > 0
 	}
 	for _, t := range shapes() {
-		err := eachFile(w.dir, t.Name, func(path, name string) error {
+		err := eachFile(folder{}, w.dir, t.Name, func(path, name string) error {
 			m := fileName.FindStringSubmatch(strings.TrimSuffix(name, tmpSuffix))
 			if m == nil {
 				return nil
@@ -143,24 +154,44 @@ func (w *Writer) resume() error {
 	if err := errors.Join(w.dropStates(), w.dropUnfinished()); err != nil || w.last == 0 {
 		return err
 	}
-	head, err := r.head(w.last)
+	_, err = w.read(r)
+	return err
+}
+
+// goOn goes on with the last cycle of another log.
+func (w *Writer) goOn(r *Reader) error {
+	if len(r.cycles) == 0 {
+		return nil
+	}
+	w.last, w.complete = r.cycles[len(r.cycles)-1], true
+	head, err := again(r, func() (head, error) { return w.read(r) })
+	w.standing = head.standing
+	return err
+}
+
+// read notes what the last cycle has of the tables that are written where they change.
+func (w *Writer) read(r *Reader) (head, error) {
+	last, err := r.head(w.last)
 	if err != nil {
-		return err
+		return last, err
 	}
 	t, err := r.Table(cyclesTable, w.last)
 	if err != nil {
-		return err
+		return last, err
 	}
 	w.nowUS = t.Column("now").Int[0]
 	for s := range sets {
-		content, err := r.content(s, head.state[s])
+		content, err := r.content(s, last.state[s])
 		if err != nil {
-			return err
+			return last, err
 		}
-		w.state[s] = written{head.state[s], content}
+		w.state[s] = written{last.state[s], content}
 	}
-	return nil
+	return last, nil
 }
+
+// Stands tells whether the log knows what stood after its last cycle, so that the next need not be told all.
+func (w *Writer) Stands() bool { return w.standing > 0 }
 
 // inputTable is the table inputs of a cycle.
 func inputTable(inputs []Input) decision.Table {
