@@ -16,8 +16,9 @@ import (
 	"io"
 )
 
-// Objects are the objects of a store below a prefix. Keys are of small letters, digits, - and /. A call may take effect
-// though it gives an error, later too. Listings may lag; all other calls see what was written before.
+// Objects are the objects of a store below a prefix. Keys are of small letters, digits, - and /, those of the
+// decision log of = _ and . too. A call may take effect though it gives an error, later too. Listings may lag; all
+// other calls see what was written before.
 type Objects interface {
 	// Create writes an object where none is. Error: ErrExists.
 	Create(ctx context.Context, key string, content []byte) error
