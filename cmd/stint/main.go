@@ -76,7 +76,7 @@ Exit codes: 0 fine, 1 found something wrong, 2 bad usage or input.`,
 // as "not given".
 func refuseEmpty(c *cobra.Command) error {
 	for _, name := range []string{"plan", "hosts", "demand", "jobs", "running", "at", "out", "log", "cycle", "from", "to", "scenario", "keep", "format", "nodes",
-		"pods", "config", "data", "listen", "server", "token-file", "source", "releases", "was", "queues", "size", "manifests", "conf", "gres", "accounts", "qos"} {
+		"pods", "config", "data", "listen", "server", "token-file", "ca", "cert", "key", "source", "releases", "was", "queues", "size", "manifests", "conf", "gres", "accounts", "qos"} {
 		if f := c.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
 			return fmt.Errorf("--%s: is empty", name)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,13 +20,38 @@ import (
 )
 
 // place is where a command reads what was decided: a log, or a running service.
-type place struct{ log, server, tokenFile string }
+type place struct {
+	log, server string
+	as          callerFlags
+}
 
 func (p *place) flags(f *pflag.FlagSet) {
 	f.StringVar(&p.log, "log", "", "folder of the log")
 	f.StringVar(&p.server, "server", "", "address of a running service, in place of --log")
-	f.StringVar(&p.tokenFile, "token-file", "",
-		"with --server, file with the bearer token (default: the variable "+tokenVariable+")")
+	p.as.flags(f, "with --server, ")
+}
+
+// callerFlags are as whom a command speaks to a service, and whom it trusts.
+type callerFlags struct{ tokenFile, ca, cert, key string }
+
+func (o *callerFlags) flags(f *pflag.FlagSet, when string) {
+	f.StringVar(&o.tokenFile, "token-file", "", when+"file with the bearer token (default: the variable "+tokenVariable+")")
+	f.StringVar(&o.ca, "ca", "", when+"file of the authorities that the service's certificate may be of "+
+		"(default: the variable "+caVariable+", or the machine's)")
+	f.StringVar(&o.cert, "cert", "", when+"file with the client certificate (default: the variable "+certVariable+")")
+	f.StringVar(&o.key, "key", "", when+"file with its key (default: the variable "+keyVariable+")")
+}
+
+// given is the first flag that is given, "" when none is.
+func (o *callerFlags) given() string {
+	for _, f := range []struct{ name, value string }{
+		{"--token-file", o.tokenFile}, {"--ca", o.ca}, {"--cert", o.cert}, {"--key", o.key},
+	} {
+		if f.value != "" {
+			return f.name
+		}
+	}
+	return ""
 }
 
 // check tells whether there is one place.
@@ -35,28 +61,37 @@ func (p *place) check() error {
 		return errors.New("give --log LOG, or --server URL")
 	case p.log != "" && p.server != "":
 		return errors.New("give --log or --server, not both")
-	case p.tokenFile != "" && p.server == "":
-		return errors.New("--token-file is for --server")
+	case p.as.given() != "" && p.server == "":
+		return errors.New(p.as.given() + " is for --server")
 	}
 	return nil
 }
 
-// clientOf is a client of a service, with the token of a file, or else of the environment.
-func clientOf(server, tokenFile string) (*client.Client, error) {
+// clientOf is a client of a service, with the token and the certificates of files, or else of the environment.
+func clientOf(server string, as *callerFlags) (*client.Client, error) {
 	c := &client.Client{Base: server, Token: os.Getenv(tokenVariable)}
-	if tokenFile != "" {
-		b, err := os.ReadFile(tokenFile)
+	if as.tokenFile != "" {
+		b, err := os.ReadFile(as.tokenFile)
 		if err != nil {
 			return nil, err
 		}
 		c.Token = strings.TrimSpace(string(b))
 	}
-	return c, nil
+	files := client.TLS{
+		CA: cmp.Or(as.ca, os.Getenv(caVariable)), Certificate: cmp.Or(as.cert, os.Getenv(certVariable)),
+		Key: cmp.Or(as.key, os.Getenv(keyVariable)),
+	}
+	if files == (client.TLS{}) {
+		return c, nil
+	}
+	var err error
+	c.HTTP, err = files.HTTP()
+	return c, err
 }
 
 // get asks the service.
 func (p *place) get(ctx context.Context, path string, q url.Values, accept string) ([]byte, error) {
-	c, err := clientOf(p.server, p.tokenFile)
+	c, err := clientOf(p.server, &p.as)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +159,7 @@ func (p *place) explanation(ctx context.Context, name, cycle string) (*explain.E
 
 // whatif asks the service what its next cycle would be under another policy.
 func (p *place) whatif(ctx context.Context, plan []byte, settle int, force bool) (*explain.Comparison, error) {
-	c, err := clientOf(p.server, p.tokenFile)
+	c, err := clientOf(p.server, &p.as)
 	if err != nil {
 		return nil, err
 	}

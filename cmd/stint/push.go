@@ -20,7 +20,8 @@ import (
 
 // pushOptions are the flags of push.
 type pushOptions struct {
-	server, tokenFile, source                       string
+	server, source                                  string
+	as                                              callerFlags
 	plan, hosts, hostChanges, demand, demandChanges string
 	running, releases                               string
 	force, allowShrink, cycle                       bool
@@ -28,8 +29,13 @@ type pushOptions struct {
 	message                                         string
 }
 
-// tokenVariable is where the token is looked for when no file has it.
-const tokenVariable = "STINT_TOKEN"
+// Variables are where a token and the names of files are looked for when no flag has them.
+const (
+	tokenVariable = "STINT_TOKEN"
+	caVariable    = "STINT_CA"
+	certVariable  = "STINT_CERT"
+	keyVariable   = "STINT_KEY"
+)
 
 func newPush() *cobra.Command {
 	var o pushOptions
@@ -41,9 +47,12 @@ Tables are CSV, NDJSON, JSON, Arrow IPC or Parquet, plain or packed with gzip or
 are. A service that is busy, or not there yet, is tried again after the time it asks for; nothing
 counts twice.
 
-The token is read from --token-file, else from the variable STINT_TOKEN.`,
+The token is read from --token-file, else from the variable STINT_TOKEN. A service that speaks TLS
+is asked with https://; --ca names the authority of its certificate where the machine does not know
+it, --cert and --key the client certificate by which the service knows who asks.`,
 		Example: `  stint push --plan plan.yaml --hosts hosts.parquet --demand demand.csv.zst --cycle
   stint push --server http://grid:7468 --token-file token --source risk --demand demand.arrow
+  stint push --server https://grid:7468 --ca ca.crt --cert feed.crt --key feed.key --demand demand.csv
   stint push --releases done.csv`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -54,7 +63,7 @@ The token is read from --token-file, else from the variable STINT_TOKEN.`,
 	}
 	f := c.Flags()
 	f.StringVar(&o.server, "server", "http://127.0.0.1:7468", "address of the service")
-	f.StringVar(&o.tokenFile, "token-file", "", "file with the bearer token")
+	o.as.flags(f, "")
 	f.StringVar(&o.source, "source", sourceDefault, "source of demand and running units")
 	f.StringVar(&o.plan, "plan", "", "policy file")
 	f.StringVar(&o.hosts, "hosts", "", "table of all hosts")
@@ -73,7 +82,7 @@ The token is read from --token-file, else from the variable STINT_TOKEN.`,
 
 // run pushes what is given.
 func (o *pushOptions) run(ctx context.Context, stdout, stderr io.Writer) error {
-	c, err := clientOf(o.server, o.tokenFile)
+	c, err := clientOf(o.server, &o.as)
 	if err != nil {
 		return err
 	}

@@ -24,14 +24,18 @@ import (
 
 func newServe() *cobra.Command {
 	var config, data, listen, log string
-	var example, accept bool
+	var example, accept, check bool
 	c := &cobra.Command{
 		Use:   "serve [--config C | --log LOG]",
 		Short: "Runs the HTTP service, or shows a log in the console",
 		Long: `Runs the HTTP service: takes a policy, hosts and demand, runs cycles at their interval or on
 request, and tells what was decided. What it acknowledged survives a crash. On SIGTERM it finishes
 the cycle under way, flushes and ends with 0; what takes longer than stop_time_max is dropped whole.
-On SIGHUP it reads the tokens of its configuration again.
+On SIGHUP it reads its configuration again: tokens, TLS files, hosts_allowed and log.level take effect,
+of other settings that have changed it says that they take a restart.
+
+--check tells all faults of a configuration at once, and of what it names: files of TLS, the policy,
+the address, the folder. It starts and writes nothing; faults end it with 2.
 
 A start decides the cycles again that came after the last checkpoint, and is refused when one comes
 out otherwise than it was recorded. With --accept-replay it goes on with what it decides now; both
@@ -46,6 +50,7 @@ Exit codes: 0 ended by a signal, 1 failed while it ran, 2 the start was refused.
 --config the defaults hold.`,
 		Example: `  stint serve
   stint serve --example >stint.yaml
+  stint serve --config stint.yaml --check
   stint serve --config stint.yaml
   stint serve --log out/demo/log
   curl -T plan.yaml http://127.0.0.1:7468/v1/plan`,
@@ -56,14 +61,14 @@ Exit codes: 0 ended by a signal, 1 failed while it ran, 2 the start was refused.
 				return err
 			}
 			conf, err := loadServeConfig(config)
+			if conf != nil {
+				givenFlags{data, listen}.over(conf)
+			}
+			if check {
+				return checkServe(c.OutOrStdout(), conf, err, log != "")
+			}
 			if err != nil {
 				return err
-			}
-			if data != "" {
-				conf.Data = data
-			}
-			if listen != "" {
-				conf.Listen = listen
 			}
 			conf.acceptReplay = accept
 			if log != "" {
@@ -80,6 +85,7 @@ Exit codes: 0 ended by a signal, 1 failed while it ran, 2 the start was refused.
 	f.StringVar(&listen, "listen", "", "address to listen on, instead of the configuration's")
 	f.StringVar(&log, "log", "", "shows this decision log alone, for reading")
 	f.BoolVar(&accept, "accept-replay", false, "goes on where cycles are decided otherwise than they were recorded")
+	f.BoolVar(&check, "check", false, "tells all faults of the configuration, and starts nothing")
 	f.BoolVar(&example, "example", false, "prints a configuration file and ends")
 	return c
 }
@@ -122,9 +128,9 @@ func serveSignals(ctx context.Context, conf *serveConfig, stderr io.Writer, hook
 // serve runs a service until ctx is done. Errors are why its start is refused; one that fails while it runs says so in
 // its log, and errFound comes back.
 func serve(ctx context.Context, conf *serveConfig, stderr io.Writer, hooks serveHooks) error {
-	log := newLogger(stderr, conf.Log.Level, conf.Log.Format)
-	tokens := reloads(conf, log)
-	defer tokens.stop()
+	reload := reloads(conf)
+	defer reload.stop()
+	log := newLeveled(stderr, &reload.level, conf.Log.Format)
 	o, err := conf.options(log)
 	if err != nil {
 		return err
@@ -137,21 +143,21 @@ func serve(ctx context.Context, conf *serveConfig, stderr io.Writer, hooks serve
 	if conf.Cluster.on() && conf.acceptReplay {
 		return errors.New("--accept-replay: a process of a cluster never goes on with what it alone decides")
 	}
-	if o.Listener, err = conf.listen(); err != nil {
+	if o.Listener, err = conf.listen(&o.Server); err != nil {
 		return err
 	}
 	if conf.Cluster.on() {
-		if o.Cluster, err = conf.cluster("http://"+o.Listener.Addr().String(), log); err != nil {
+		if o.Cluster, err = conf.cluster(address(o), log); err != nil {
 			return errors.Join(err, o.Listener.Close())
 		}
 	}
 	heap.Limit(o.Server.Limits.MemoryMax)
-	log.Info("listening", "address", "http://"+o.Listener.Addr().String(),
+	log.Info("listening", "address", address(o),
 		"data", conf.Data, "memory_max", o.Server.Limits.MemoryMax)
 	if len(o.Server.Tokens) == 0 {
 		log.Warn("no tokens are configured: whoever reaches this loopback address may do everything")
 	}
-	o.Started = tokens.follow
+	o.Started = func(s *server.Server) { reload.follow(s, log) }
 	ready := false
 	o.Ready = func(e *engine.Engine) {
 		ready = true
@@ -171,71 +177,43 @@ func serve(ctx context.Context, conf *serveConfig, stderr io.Writer, hooks serve
 }
 
 // listen opens the socket. An address that others than this machine reach is refused before that when there are no
-// tokens.
-func (c *serveConfig) listen() (net.Listener, error) {
+// tokens, or no TLS.
+func (c *serveConfig) listen(o *server.Options) (net.Listener, error) {
 	addr, err := net.ResolveTCPAddr("tcp", c.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen: %q: %w", c.Listen, err)
 	}
-	if len(c.Tokens) == 0 && !addr.IP.IsLoopback() {
-		return nil, fmt.Errorf("listen: %q: %w", c.Listen, server.ErrOpen)
+	if err := o.MayListen(addr.IP); err != nil {
+		return nil, fmt.Errorf("listen: %q: %w", c.Listen, err)
 	}
 	return net.ListenTCP("tcp", addr)
 }
 
-// reloading has the tokens read again on SIGHUP. Until there is a server the signal does nothing: that begins with what
-// is there then.
-type reloading struct {
-	conf    *serveConfig
-	log     *slog.Logger
-	signals chan os.Signal
-	done    chan struct{}
-}
-
-func reloads(conf *serveConfig, log *slog.Logger) *reloading {
-	r := &reloading{conf, log, make(chan os.Signal, 1), make(chan struct{})}
-	signal.Notify(r.signals, syscall.SIGHUP)
-	return r
-}
-
-// follow reads the tokens on each signal, and gives them to a server.
-func (r *reloading) follow(s *server.Server) {
-	go func() {
-		for {
-			select {
-			case <-r.done:
-				return
-			case <-r.signals:
-			}
-			if r.conf.file == "" {
-				r.log.Warn("SIGHUP: there is no configuration file to read tokens from")
-				continue
-			}
-			c, err := loadServeConfig(r.conf.file)
-			if err == nil {
-				err = s.SetTokens(c.tokens())
-			}
-			if err != nil {
-				r.log.Error("SIGHUP: the tokens stay as they were", "error", err)
-				continue
-			}
-			r.log.Info("SIGHUP: the tokens were read again; other settings take a restart", "tokens", len(c.Tokens))
-		}
-	}()
-}
-
-func (r *reloading) stop() {
-	signal.Stop(r.signals)
-	close(r.done)
+// address is where a service can be reached.
+func address(o server.ServiceOptions) string {
+	scheme := "http://"
+	if o.Server.TLS != nil {
+		scheme = "https://"
+	}
+	return scheme + o.Listener.Addr().String()
 }
 
 // newLogger makes a structured log.
 func newLogger(w io.Writer, level, format string) *slog.Logger {
-	var l slog.Level
-	if l.UnmarshalText([]byte(level)) != nil {
-		l = slog.LevelInfo // validated before
+	return newLeveled(w, levelOf(level), format)
+}
+
+// levelOf is the level of a log by its name.
+func levelOf(name string) (l slog.Level) {
+	if l.UnmarshalText([]byte(name)) != nil {
+		return slog.LevelInfo // validated before
 	}
-	o := &slog.HandlerOptions{Level: l}
+	return l
+}
+
+// newLeveled makes a structured log whose level may change.
+func newLeveled(w io.Writer, level slog.Leveler, format string) *slog.Logger {
+	o := &slog.HandlerOptions{Level: level}
 	if format == "json" {
 		return slog.New(slog.NewJSONHandler(w, o))
 	}

@@ -26,6 +26,8 @@ type clusterConfig struct {
 	Process  string   `yaml:"process"`
 	Address  string   `yaml:"address"`
 	Lease    duration `yaml:"lease"`
+
+	Authorities string `yaml:"authorities"`
 }
 
 // groupWait is how long the first of several inputs waits for others, so that they share one object of the bucket.
@@ -40,7 +42,7 @@ func (c *clusterConfig) validate(s *settings) {
 	}
 	given := map[string]string{
 		"bucket": c.Bucket, "name": c.Name, "endpoint": c.Endpoint, "region": c.Region, "style": c.Style,
-		"process": c.Process, "address": c.Address,
+		"process": c.Process, "address": c.Address, "authorities": c.Authorities,
 	}
 	for key, v := range given {
 		full := "cluster." + key
@@ -60,6 +62,11 @@ func (c *clusterConfig) validate(s *settings) {
 	for key, v := range map[string]string{"cluster.endpoint": c.Endpoint, "cluster.address": c.Address} {
 		if v != "" && !isBase(v) {
 			s.fault(key, unsaid(v), "must be http://host:port or https://host:port, without a user")
+		}
+	}
+	if c.Authorities != "" {
+		if _, err := server.Authorities(c.Authorities); err != nil {
+			s.fault("cluster.authorities", c.Authorities, strings.TrimPrefix(err.Error(), c.Authorities+": "))
 		}
 	}
 	if c.Lease != 0 {

@@ -33,17 +33,19 @@ const configBytesMax = 16 << 20
 
 // serveConfig is the configuration of serve, as serve.yaml explains it.
 type serveConfig struct {
-	Data        string   `yaml:"data"`
-	Listen      string   `yaml:"listen"`
-	Hosts       []string `yaml:"hosts_allowed"`
-	MemoryMax   size     `yaml:"memory_max"`
-	Plan        string   `yaml:"plan"`
-	Interval    duration `yaml:"interval"`
-	Manual      bool     `yaml:"manual"`
-	Unknown     string   `yaml:"unknown"`
-	ShrinkGuard partOf   `yaml:"shrink_guard"`
-	SourceTTL   duration `yaml:"source_ttl"`
-	DecisionLog bool     `yaml:"decision_log"`
+	Data        string    `yaml:"data"`
+	Listen      string    `yaml:"listen"`
+	TLS         tlsConfig `yaml:"tls"`
+	Insecure    bool      `yaml:"insecure"`
+	Hosts       []string  `yaml:"hosts_allowed"`
+	MemoryMax   size      `yaml:"memory_max"`
+	Plan        string    `yaml:"plan"`
+	Interval    duration  `yaml:"interval"`
+	Manual      bool      `yaml:"manual"`
+	Unknown     string    `yaml:"unknown"`
+	ShrinkGuard partOf    `yaml:"shrink_guard"`
+	SourceTTL   duration  `yaml:"source_ttl"`
+	DecisionLog bool      `yaml:"decision_log"`
 	Checkpoint  struct {
 		Interval duration `yaml:"interval"`
 		Bytes    size     `yaml:"bytes"`
@@ -85,16 +87,19 @@ type serveConfig struct {
 	} `yaml:"limits"`
 
 	// Of the command line.
-	file         string // the configuration was read from; "": from none
+	file         string         // the configuration was read from; "": from none
+	line         map[string]int // of each key that the file gives
+	given        givenFlags
 	acceptReplay bool
 }
 
 type serveToken struct {
-	Name   string   `yaml:"name"`
-	Role   string   `yaml:"role"`
-	SHA256 string   `yaml:"sha256"`
-	Groups []string `yaml:"groups"`
-	Branch string   `yaml:"branch"`
+	Name    string   `yaml:"name"`
+	Role    string   `yaml:"role"`
+	SHA256  string   `yaml:"sha256"`
+	Subject string   `yaml:"subject"`
+	Groups  []string `yaml:"groups"`
+	Branch  string   `yaml:"branch"`
 }
 
 // duration is a positive time, such as 90s.
@@ -183,8 +188,11 @@ func loadServeConfig(name string) (*serveConfig, error) {
 	}
 	c, s := defaults, &settings{name: name}
 	s.read(text, reflect.ValueOf(c).Elem())
-	c.file = name
-	for key, path := range map[string]*string{"data": &c.Data, "plan": &c.Plan} {
+	c.file, c.line = name, s.line
+	for key, path := range map[string]*string{
+		"data": &c.Data, "plan": &c.Plan, "cluster.authorities": &c.Cluster.Authorities,
+		"tls.certificate": &c.TLS.Certificate, "tls.key": &c.TLS.Key, "tls.clients": &c.TLS.Clients,
+	} {
 		if s.line[key] > 0 && *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(filepath.Dir(name), *path)
 		}
@@ -254,10 +262,16 @@ func (c *serveConfig) validate(s *settings) {
 	between(s, "watchdog.slow", w.Slow, time.Second, 24*time.Hour)
 	between(s, "watchdog.stuck", w.Stuck, max(time.Second, time.Duration(w.Slow)), 24*time.Hour)
 	c.Cluster.validate(s)
+	c.TLS.validate(s)
 	between(s, "stop_time_max", c.StopTimeMax, time.Second, time.Hour)
 	if err := server.CheckTokens(c.tokens()); err != nil {
 		for line := range strings.Lines(err.Error()) {
 			s.faults = append(s.faults, settingFault{s.line["tokens"], "tokens: " + strings.TrimSpace(line)})
+		}
+	}
+	for i, t := range c.Tokens {
+		if t.Subject != "" && c.TLS.Clients == "" {
+			s.fault(fmt.Sprintf("tokens[%d].subject", i), t.Subject, "certificates of clients are taken only with tls.clients")
 		}
 	}
 }
@@ -272,7 +286,7 @@ func between(s *settings, key string, v duration, least, most time.Duration) {
 // tokens are the tokens as the server takes them.
 func (c *serveConfig) tokens() (list []server.Token) {
 	for _, t := range c.Tokens {
-		list = append(list, server.Token{Name: t.Name, SHA256: t.SHA256, Role: t.Role, Groups: t.Groups, Branch: t.Branch})
+		list = append(list, server.Token{Name: t.Name, SHA256: t.SHA256, Subject: t.Subject, Role: t.Role, Groups: t.Groups, Branch: t.Branch})
 	}
 	return list
 }
@@ -324,7 +338,17 @@ func (c *serveConfig) options(log *slog.Logger) (o server.ServiceOptions, err er
 			},
 		},
 	}
-	o.Server.Tokens = c.tokens()
+	o.Server.Tokens, o.Server.Insecure = c.tokens(), c.Insecure
+	if c.TLS.on() {
+		if o.Server.TLS, err = server.NewTLS(c.TLS.files()); err != nil {
+			return o, fmt.Errorf("tls: %w", err)
+		}
+	}
+	if c.Cluster.Authorities != "" {
+		if o.Server.Others, err = server.Authorities(c.Cluster.Authorities); err != nil {
+			return o, fmt.Errorf("cluster.authorities: %w", err)
+		}
+	}
 	if c.Plan != "" {
 		g, err := readInput(kindPlan, c.Plan)
 		if err != nil {

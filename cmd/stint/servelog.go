@@ -28,7 +28,9 @@ func serveLog(ctx context.Context, conf *serveConfig, dir string, stderr io.Writ
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	log := newLogger(stderr, conf.Log.Level, conf.Log.Format)
+	reload := reloads(conf)
+	defer reload.stop()
+	log := newLeveled(stderr, &reload.level, conf.Log.Format)
 	o, err := conf.options(log)
 	if err != nil {
 		return err
@@ -37,9 +39,9 @@ func serveLog(ctx context.Context, conf *serveConfig, dir string, stderr io.Writ
 	if info, ok := debug.ReadBuildInfo(); ok {
 		o.Server.Version = info.Main.Version
 	}
-	if o.Listener, err = conf.listen(); err != nil {
+	if o.Listener, err = conf.listen(&o.Server); err != nil {
 		return err
 	}
-	log.Info("showing a log", "console", "http://"+o.Listener.Addr().String()+"/", "log", dir)
-	return server.RunLog(ctx, o.Server, o.Listener)
+	log.Info("showing a log", "console", address(o)+"/", "log", dir)
+	return server.RunLog(ctx, o.Server, o.Listener, func(s *server.Server) { reload.follow(s, log) })
 }

@@ -86,7 +86,7 @@ cluster:
   lease: 1ms
 `)
 	want := []string{
-		`3: dta: "dta": no such key; there are data, listen, hosts_allowed, memory_max, plan, `,
+		`3: dta: "dta": no such key; there are data, listen, tls, insecure, hosts_allowed, memory_max, plan, `,
 		`4: unknown: "ignore": must be refuse or report`,
 		`5: interval: "soon": must be a time such as 90s`,
 		`7: checkpoint.interval: "5ms": must be from 1s to 24h0m0s`,
@@ -96,12 +96,12 @@ cluster:
 		`12: limits.body: "12XiB": must be a number of bytes such as 256MiB`,
 		`14: tokens: token "a": role "king": must be one of `,
 		`14: tokens: token "a": sha256 "zz": must be 64 hexadecimal digits`,
+		`14: tokens: token 2: has neither sha256, of its secret, nor subject, of its certificates`,
 		`14: tokens: token 2: has no name`,
-		`14: tokens: token 2: sha256 "": must be 64 hexadecimal digits`,
+		`14: tokens: token 3: has neither sha256, of its secret, nor subject, of its certificates`,
 		`14: tokens: token 3: has no name`,
 		`14: tokens: token 3: role "": must be one of `,
-		`14: tokens: token 3: sha256 "": must be 64 hexadecimal digits`,
-		`15: tokens[1].sha2: "sha2": no such key; there are name, role, sha256, groups, branch`,
+		`15: tokens[1].sha2: "sha2": no such key; there are name, role, sha256, subject, groups, branch`,
 		`16: tokens[2]: "7": must be keys with values`,
 		`17: manual: "perhaps": must be true or false`,
 		`18: watchdog.stuck: "30s": must be from 1m0s to 24h0m0s`,

@@ -140,6 +140,9 @@ func quietConfig(t *testing.T, data, more string) string {
 	return name
 }
 
+// someTokens are tokens of a configuration.
+var someTokens = fmt.Sprintf("tokens: [{name: t, role: admin, sha256: %s}]\n", server.HashToken("one"))
+
 // TestRefusedStarts refuses starts for each reason there is: each process ends by itself, with 2 and one error that
 // says why.
 func TestRefusedStarts(t *testing.T) {
@@ -161,6 +164,8 @@ func TestRefusedStarts(t *testing.T) {
 		err = os.WriteFile(segments[0], b, 0o600)
 	}
 	ahead := folder(t, crashSites[2].policy, 2)
+	newer := folder(t, crashSites[2].policy, 1)
+	err = errors.Join(err, os.WriteFile(newer+"/folder.json", []byte(`{"format":99,"stint":"v9.0.0"}`), 0o600))
 	if err := errors.Join(err, os.WriteFile(file, nil, 0o600), os.RemoveAll(ahead+"/journal")); err != nil {
 		t.Fatal(err)
 	}
@@ -176,6 +181,9 @@ func TestRefusedStarts(t *testing.T) {
 		{"address already in use", 3, []string{"--data", fresh, "--listen", strings.TrimPrefix(owner.base, "http://")}},
 		{server.ErrOpen.Error(), 3, []string{"--data", fresh, "--listen", ":0"}},
 		{server.ErrOpen.Error(), 3, []string{"--data", fresh, "--listen", "0.0.0.0:0"}},
+		{server.ErrPlain.Error(), 3, []string{"--config", quietConfig(t, fresh, someTokens), "--listen", "0.0.0.0:0"}},
+		{"tls.key: must be given", 3, []string{"--config", quietConfig(t, fresh, "tls: {certificate: c}\n")}},
+		{server.ErrNewer.Error(), 3, []string{"--data", newer, "--listen", "127.0.0.1:0"}},
 		{"limits.connections", 3, []string{"--config", quietConfig(t, fresh, "limits: {connections: 0}\n")}},
 	} {
 		for range c.rounds {
@@ -274,7 +282,7 @@ func TestHangup(t *testing.T) {
 	held := startStint(t, "deciding:1", "serve", "--config", config)
 	held.until(t, "msg=listening")
 	_ = held.cmd.Process.Signal(syscall.SIGHUP)
-	held.until(t, "SIGHUP: the tokens were read again")
+	held.until(t, "SIGHUP: the configuration was read again")
 	kill(held)
 
 	c := startStint(t, "", "serve", "--config", config)
@@ -309,14 +317,21 @@ func TestHangup(t *testing.T) {
 	if as("one") != 200 || as("two") != 401 {
 		t.Error("before", as("one"), as("two"))
 	}
-	again(token("two"), "SIGHUP: the tokens were read again")
+	again(token("two"), "SIGHUP: the configuration was read again")
 	if as("one") != 401 || as("two") != 200 {
 		t.Error("after", as("one"), as("two"))
 	}
 	for _, bad := range []string{"tokens: 5\n", "", "limits: {connections: 0}\n" + token("one")} {
-		again(bad, "SIGHUP: the tokens stay as they were")
+		again(bad, "SIGHUP: all stays as it was")
 		if as("one") != 401 || as("two") != 200 {
 			t.Error("after a configuration that is not good", as("one"), as("two"))
+		}
+	}
+	again("interval: 5s\nlimits: {rows: 7}\nlog: {level: debug, keep: 9d}\n"+token("two"), `keys="interval log.keep limits.rows"`)
+	as("two")
+	for end := time.Now().Add(20 * time.Second); !strings.Contains(c.log.String(), "level=DEBUG"); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the level of the log is not taken: ", c.log)
 		}
 	}
 	_ = c.cmd.Process.Signal(syscall.SIGTERM)

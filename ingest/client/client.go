@@ -24,7 +24,7 @@ import (
 type Client struct {
 	Base  string       // such as http://127.0.0.1:7468
 	Token string       // bearer token; "": none
-	HTTP  *http.Client // nil: http.DefaultClient
+	HTTP  *http.Client // nil: http.DefaultClient; TLS makes one that has certificates
 
 	TriesMax int           // of one call (10)
 	WaitMax  time.Duration // between two of them (30 s)
@@ -366,6 +366,9 @@ func (c *Client) once(ctx context.Context, method, path string, q url.Values, h 
 	}
 	resp, err := client.Do(r)
 	if err != nil {
+		if why := untrusted(err); why != nil {
+			return false, 0, why
+		}
 		return true, 0, err
 	}
 	defer resp.Body.Close()

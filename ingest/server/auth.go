@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -24,13 +25,39 @@ const (
 // Roles are the roles there are.
 var Roles = []string{RoleAdmin, RoleConsumerAdmin, RoleSubmitter, RoleReader}
 
-// Token is a bearer token that the service knows. It has only the token's hash.
+// Token is somebody whom the service knows, by a bearer token or by the subject of a client certificate or by either. Of
+// a bearer token it has only the hash.
 type Token struct {
-	Name   string   // for logs, and as whom the policy's `admins` and `users` may name it
-	SHA256 string   // of the token, in hex
-	Role   string   //
-	Groups []string // further names under which the policy may name it
-	Branch string   // the consumer with all below it that it reads, besides the figures of those above; "": it reads all
+	Name    string   // for logs, and as whom the policy's `admins` and `users` may name it
+	SHA256  string   // of the token, in hex; "": there is none
+	Subject string   // of client certificates, as RFC 2253 writes it, such as CN=feed,O=Bank; "": there is none
+	Role    string   //
+	Groups  []string // further names under which the policy may name it
+	Branch  string   // the consumer with all below it that it reads, besides the figures of those above; "": it reads all
+}
+
+// known are the tokens by that by which they are known.
+type known struct {
+	byHash    map[[32]byte]*Token
+	bySubject map[string]*Token
+}
+
+// none tells whether nobody is known: then everybody may do everything.
+func (k *known) none() bool { return len(k.byHash)+len(k.bySubject) == 0 }
+
+// plainSubject is a subject without the white space that some programs write between its parts.
+func plainSubject(subject string) string {
+	var b strings.Builder
+	escaped, between := false, false
+	for _, c := range strings.TrimSpace(subject) {
+		if between && c == ' ' {
+			continue
+		}
+		b.WriteRune(c)
+		between = !escaped && (c == ',' || c == '+')
+		escaped = !escaped && c == '\\'
+	}
+	return b.String()
 }
 
 // HashToken is the hash of a token as Token has it.
@@ -42,11 +69,11 @@ func HashToken(token string) string {
 // tokensMax bounds the tokens of a configuration.
 const tokensMax = 100_000
 
-func checkTokens(list []Token) (map[[32]byte]*Token, error) {
+func checkTokens(list []Token) (*known, error) {
 	if len(list) > tokensMax {
 		return nil, fmt.Errorf("%d tokens; at most %d are taken", len(list), tokensMax)
 	}
-	tokens := make(map[[32]byte]*Token, len(list))
+	tokens := &known{make(map[[32]byte]*Token, len(list)), map[string]*Token{}}
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
 	for i := range list {
@@ -62,16 +89,31 @@ func checkTokens(list []Token) (map[[32]byte]*Token, error) {
 		if why := t.checkBranch(); why != "" {
 			fault("%s: %s", name, why)
 		}
+		if t.SHA256 == "" && t.Subject == "" {
+			fault("%s: has neither sha256, of its secret, nor subject, of its certificates", name)
+		}
+		if subject := plainSubject(t.Subject); subject != "" {
+			if twin := tokens.bySubject[subject]; twin != nil {
+				fault("%s: has the same subject as %q", name, twin.Name)
+			}
+			if !strings.Contains(subject, "=") {
+				fault("%s: subject %q: must be the subject of a certificate, such as CN=feed,O=Bank", name, t.Subject)
+			}
+			tokens.bySubject[subject] = t
+		}
+		if t.SHA256 == "" {
+			continue
+		}
 		sum, err := hex.DecodeString(t.SHA256)
 		if err != nil || len(sum) != sha256.Size {
 			fault("%s: sha256 %q: must be 64 hexadecimal digits", name, t.SHA256)
 			continue
 		}
-		if twin := tokens[[32]byte(sum)]; twin != nil {
+		if twin := tokens.byHash[[32]byte(sum)]; twin != nil {
 			fault("%s: has the same hash as %q", name, twin.Name)
 			continue
 		}
-		tokens[[32]byte(sum)] = t
+		tokens.byHash[[32]byte(sum)] = t
 	}
 	return tokens, errors.Join(faults...)
 }
@@ -89,34 +131,89 @@ func (s *Server) SetTokens(list []Token) error {
 	if err != nil {
 		return err
 	}
-	if len(tokens) == 0 && len(*s.tokens.Load()) > 0 {
+	if tokens.none() && !s.tokens.Load().none() {
 		return errors.New("no tokens any more: everybody could do everything, which takes a restart")
 	}
-	s.tokens.Store(&tokens)
+	s.tokens.Store(tokens)
+	return nil
+}
+
+// Reload has the server know other tokens, TLS files and hosts. Errors, after which all stays as it was: tokens or files
+// that are not good. A server that does not speak TLS passes the files over.
+func (s *Server) Reload(tokens []Token, files TLSFiles, hosts []string) error {
+	was := s.tokens.Load()
+	if err := s.SetTokens(tokens); err != nil {
+		return err
+	}
+	if s.o.TLS != nil && files.Certificate != "" {
+		if _, err := s.o.TLS.Reload(files); err != nil {
+			s.tokens.Store(was)
+			return err
+		}
+	}
+	s.SetHostsAllowed(hosts)
 	return nil
 }
 
 // everybody is who asks where no tokens are configured.
 var everybody = &Token{Name: "everybody", Role: RoleAdmin}
 
-// authenticate finds out whose token a request carries.
-func (s *Server) authenticate(q *request) (*Token, error) {
-	return s.tokenOf(&q.Request.Header)
+// credentials are by what a request can be told whose it is.
+type credentials struct {
+	authorization string // the header
+	conn          *conn  // that it came with
+	passedFor     string // the subject of the client for which another process of the cluster passes the request on
 }
 
-// tokenOf is the token that a header carries.
-func (s *Server) tokenOf(h *fasthttp.RequestHeader) (*Token, error) {
-	tokens := *s.tokens.Load()
-	if len(tokens) == 0 {
+// credentialsOf are a request's. They outlive it.
+func credentialsOf(q *fasthttp.RequestCtx) credentials {
+	c, _ := q.Conn().(*conn)
+	return credentials{
+		string(q.Request.Header.Peek("Authorization")), c, string(q.Request.Header.Peek(passedFor)),
+	}
+}
+
+// authenticate finds out whose a request is: the bearer token tells it, and where there is none the client certificate.
+func (s *Server) authenticate(of credentials) (*Token, error) {
+	tokens := s.tokens.Load()
+	if tokens.none() {
 		return everybody, nil
 	}
-	word, token, ok := strings.Cut(string(h.Peek("Authorization")), " ")
-	if !ok || !strings.EqualFold(word, "Bearer") {
-		return nil, problem{Status: 401, Type: "unauthorized", Detail: "a bearer token is needed"}
+	unauthorized := func(detail string) error { return problem{Status: 401, Type: "unauthorized", Detail: detail} }
+	if of.authorization == "" {
+		return s.certified(of, unauthorized)
 	}
-	t := tokens[sha256.Sum256([]byte(strings.TrimSpace(token)))]
+	word, token, ok := strings.Cut(of.authorization, " ")
+	if !ok || !strings.EqualFold(word, "Bearer") {
+		return nil, unauthorized("a bearer token is needed")
+	}
+	t := tokens.byHash[sha256.Sum256([]byte(strings.TrimSpace(token)))]
 	if t == nil {
-		return nil, problem{Status: 401, Type: "unauthorized", Detail: "the token is not known"}
+		return nil, unauthorized("the token is not known")
+	}
+	return t, nil
+}
+
+// certified finds out whose a request without a bearer token is.
+func (s *Server) certified(of credentials, unauthorized func(string) error) (*Token, error) {
+	if s.o.TLS == nil || !s.o.TLS.TakesClients() {
+		return nil, unauthorized("a bearer token is needed")
+	}
+	subject, err := of.conn.certified(s.o.TLS)
+	switch {
+	case err != nil:
+		return nil, unauthorized(err.Error())
+	case subject == "":
+		return nil, unauthorized("a bearer token or a client certificate is needed")
+	}
+	if of.passedFor != "" && s.member() != nil && subject == s.o.TLS.subject() {
+		if subject, err = url.PathUnescape(of.passedFor); err != nil {
+			return nil, unauthorized("the header " + passedFor + " cannot be read")
+		}
+	}
+	t := s.tokens.Load().bySubject[subject]
+	if t == nil {
+		return nil, unauthorized("the client certificate of " + subject + " is taken, but no token of the configuration has this subject")
 	}
 	return t, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"time"
@@ -177,6 +178,11 @@ func (s *Server) member() journal.Shared {
 // passedOn marks a request that one process passed on to another, which does not pass it on again.
 const passedOn = "Stint-Passed-On"
 
+// passedFor has the subject of the client certificate that came with a request that is passed on: it is on the connection
+// between two processes that the certificate cannot be. It counts only where the process that passes it on has a client
+// certificate with the subject of the service's own.
+const passedFor = "Stint-Passed-For"
+
 // writes tells whether a call changes anything.
 func (r *route) writes() bool {
 	return r.method != "GET" && r.path != "/v1/plan/check" && r.path != "/v1/whatif"
@@ -240,6 +246,10 @@ func (s *Server) passOn(q *request) error {
 		out.Header.Del(name)
 	}
 	out.Header.Set(passedOn, "1")
+	out.Header.Del(passedFor)
+	if q.who != nil && q.who != everybody && len(q.Request.Header.Peek("Authorization")) == 0 {
+		out.Header.Set(passedFor, url.PathEscape(q.subject))
+	}
 	resp, err := s.passes.Do(out)
 	if err != nil {
 		linger(q.RequestCtx)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -36,6 +37,7 @@ func connsBearable(most int) int {
 type listener struct {
 	net.Listener
 	s     *Server
+	tls   *tls.Config // nil: connections are plain
 	once  sync.Once
 	mu    sync.Mutex
 	open  int
@@ -65,6 +67,10 @@ func (l *listener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		own := &conn{Conn: c, l: l}
+		if l.tls != nil {
+			own.tls = tls.Server(c, l.tls)
+			own.Conn = own.tls
+		}
 		if own.entered = l.enter(own); own.entered {
 			return own, nil
 		}
@@ -82,8 +88,13 @@ func scarce(err error) bool {
 	return false
 }
 
-// refuse tells that there are too many connections, and closes this one.
+// refuse tells that there are too many connections, and closes this one. A handshake would cost more than it is worth.
 func (c *conn) refuse() {
+	if c.tls != nil {
+		c.l.s.o.Metrics.refused("busy")
+		_ = c.tls.NetConn().Close()
+		return
+	}
 	var ctx fasthttp.RequestCtx
 	problem{Type: "busy", Status: 429, Detail: "too many connections are open", RetryAfter: 1}.write(&ctx)
 	ctx.SetConnectionClose()
@@ -133,7 +144,10 @@ type conn struct {
 	ended   atomic.Bool // the client sends nothing more
 	closed  atomic.Bool
 	l       *listener
-	ip      string // "" where addresses are not counted
+	tls     *tls.Conn // nil: the connection is plain
+	shaken  bool      // the handshake was tried
+	judged  judgment  // of the client's certificate
+	ip      string    // "" where addresses are not counted
 	entered bool
 	taken   pace      // of the response under way
 	wrote   time.Time // when something of it was written last; zero: none is under way
@@ -168,6 +182,12 @@ func (c *conn) Write(p []byte) (n int, err error) {
 
 // Read reads, and notes the end. That tells a body in chunks that was cut off from one that is whole, which fasthttp does not.
 func (c *conn) Read(p []byte) (int, error) {
+	if c.tls != nil && !c.shaken {
+		c.shaken = true
+		if err := c.handshake(); err != nil {
+			return 0, err
+		}
+	}
 	n, err := c.Conn.Read(p)
 	if err == io.EOF {
 		c.ended.Store(true)

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
 	"github.com/stintd/stint/core/decision"
 )
 
@@ -65,9 +63,8 @@ func (s *Server) getEvents(q *request) error {
 	if !s.waiters.take(q.caller, 1) {
 		return busy("this caller has too many calls that wait for something")
 	}
-	e := &eventStream{s: s, q: q, since: since, caller: q.caller, until: time.Now().Add(eventsTimeMax)}
-	if a := q.Request.Header.Peek("Authorization"); len(a) > 0 {
-		e.authorization = string(a)
+	e := &eventStream{
+		s: s, q: q, since: since, caller: q.caller, who: credentialsOf(q.RequestCtx), until: time.Now().Add(eventsTimeMax),
 	}
 	q.Response.Header.Set("Cache-Control", "no-store")
 	q.Response.Header.Set("X-Accel-Buffering", "no")
@@ -79,12 +76,12 @@ func (s *Server) getEvents(q *request) error {
 
 // eventStream is a stream of events under way. It keeps nothing of its request, which is gone when it is written.
 type eventStream struct {
-	s             *Server
-	q             *request
-	since         int64
-	caller        string
-	authorization string
-	until         time.Time
+	s      *Server
+	q      *request
+	since  int64
+	caller string
+	who    credentials
+	until  time.Time
 }
 
 // write sends events until the client is gone, its token is not known any more, or the time is up.
@@ -96,7 +93,7 @@ func (e *eventStream) write(w *bufio.Writer) {
 	beat := time.NewTicker(eventsBeat)
 	defer beat.Stop()
 	for time.Now().Before(e.until) {
-		if !e.s.stillKnown(e.authorization) {
+		if !e.s.stillKnown(e.who) {
 			fmt.Fprint(w, "event: unauthorized\ndata: {}\n\n")
 			_ = w.Flush()
 			return
@@ -134,14 +131,9 @@ func (e *eventStream) write(w *bufio.Writer) {
 	}
 }
 
-// stillKnown tells whether a header Authorization would still be let in.
-func (s *Server) stillKnown(authorization string) bool {
-	if len(*s.tokens.Load()) == 0 {
-		return true
-	}
-	var h fasthttp.RequestHeader
-	h.Set("Authorization", authorization)
-	_, err := s.tokenOf(&h)
+// stillKnown tells whether somebody would still be let in.
+func (s *Server) stillKnown(of credentials) bool {
+	_, err := s.authenticate(of)
 	return err == nil
 }
 

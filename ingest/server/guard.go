@@ -93,14 +93,15 @@ func (s *Server) sameOrigin(q *request) error {
 // hostAllowed tells whether a request is for this service by its header Host. None at all is allowed: browsers always
 // send one.
 func (s *Server) hostAllowed(q *request, host string) bool {
-	if host == "" || len(*s.tokens.Load()) > 0 && len(s.o.HostsAllowed) == 0 {
+	hosts := *s.hosts.Load()
+	if host == "" || !s.tokens.Load().none() && len(hosts) == 0 {
 		return true
 	}
 	name := hostName(host)
 	if ip := net.ParseIP(name); ip != nil && (ip.IsLoopback() || ip.Equal(q.LocalIP())) {
 		return true
 	}
-	return name == "localhost" || slices.ContainsFunc(s.o.HostsAllowed, func(a string) bool {
+	return name == "localhost" || slices.ContainsFunc(hosts, func(a string) bool {
 		return strings.EqualFold(a, host) || hostName(a) == name && a == hostOnly(a)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"io"
@@ -86,11 +87,14 @@ func (l Limits) withDefaults() Limits {
 
 // Options are what a server is made of.
 type Options struct {
-	HostsAllowed  []string // names besides loopback ones under which the service is asked; with tokens, none: all
-	Tokens        []Token  // none: everybody may do everything, and Serve takes loopback listeners only
-	LogDir        string   // of the decision log, for cycles that are not in memory; "": none
-	LogAlone      bool     // that log is all there is: it is shown, and nothing can be changed
-	ReportUnknown bool     // demand of unknown consumers is a shortfall, not a bad row
+	HostsAllowed  []string       // names besides loopback ones under which the service is asked; with tokens, none: all
+	Tokens        []Token        // none: everybody may do everything, and Serve takes loopback listeners only
+	TLS           *TLS           // nil: connections are plain, and Serve takes loopback listeners only, or with Insecure all
+	Insecure      bool           // plain connections are taken from everywhere
+	Others        *x509.CertPool // the authorities of the certificates of other processes of a cluster; nil: the machine's
+	LogDir        string         // of the decision log, for cycles that are not in memory; "": none
+	LogAlone      bool           // that log is all there is: it is shown, and nothing can be changed
+	ReportUnknown bool           // demand of unknown consumers is a shortfall, not a bad row
 	Limits        Limits
 	Log           *slog.Logger
 	Metrics       *Metrics
@@ -103,7 +107,8 @@ type Server struct {
 	engine  atomic.Pointer[engine.Engine]
 	starts  atomic.Pointer[engine.Engine] // the engine that recovers, while there is no other
 	why     atomic.Pointer[string]        // while there is no engine
-	tokens  atomic.Pointer[map[[32]byte]*Token]
+	tokens  atomic.Pointer[known]
+	hosts   atomic.Pointer[[]string] // that are allowed
 	http    *fasthttp.Server
 	history history
 	now     made
@@ -145,10 +150,13 @@ func New(o Options) (*Server, error) {
 	s := &Server{o: o, closing: make(chan struct{}), whatif: make(chan struct{}, 1), encodes: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)))}
 	s.budgets()
 	s.passes = &http.Client{
-		Transport:     &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute}, // no proxy of the environment
+		Transport: &http.Transport{ // no proxy of the environment
+			MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute, TLSClientConfig: o.TLS.toOthers(o.Others),
+		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	s.tokens.Store(&tokens)
+	s.tokens.Store(tokens)
+	s.SetHostsAllowed(o.HostsAllowed)
 	var id [6]byte
 	_, _ = rand.Read(id[:]) // never fails
 	s.instance = hex.EncodeToString(id[:])
@@ -167,6 +175,7 @@ func New(o Options) (*Server, error) {
 		ReduceMemoryUsage: true, CloseOnShutdown: true, NoDefaultContentType: true,
 	}
 	o.Metrics.attach(s)
+	o.Metrics.attachTLS(o.TLS)
 	return s, nil
 }
 
@@ -194,19 +203,45 @@ func (discard) Printf(string, ...any) {}
 // SetEngine gives the server the engine that is ready.
 func (s *Server) SetEngine(e *engine.Engine) { s.engine.Store(e) }
 
+// SetHostsAllowed has other hosts be allowed from the next request on.
+func (s *Server) SetHostsAllowed(hosts []string) { s.hosts.Store(&hosts) }
+
 // NotReady says what is going on while there is no engine.
 func (s *Server) NotReady(why string) { s.why.Store(&why) }
 
-// ErrOpen is the error of Serve for a listener that others than this machine reach, without tokens.
-var ErrOpen = errors.New("without tokens the service listens on a loopback address only")
+// Errors of Serve for a listener that others than this machine reach.
+var (
+	ErrOpen  = errors.New("without tokens the service listens on a loopback address only")
+	ErrPlain = errors.New("without TLS (tls.certificate) the service listens on a loopback address only, " +
+		"unless the configuration says insecure: true")
+)
+
+// MayListen tells why a service may not listen on an address, nil when it may. It is asked before there is a socket.
+func (o *Options) MayListen(ip net.IP) error {
+	switch {
+	case ip.IsLoopback():
+		return nil
+	case len(o.Tokens) == 0:
+		return ErrOpen
+	case o.TLS == nil && !o.Insecure:
+		return ErrPlain
+	}
+	return nil
+}
 
 // Serve answers requests until Shutdown.
 func (s *Server) Serve(ln net.Listener) error {
 	console.Find("/") // it is packed before anybody asks for it
-	if addr, ok := ln.Addr().(*net.TCPAddr); ok && len(*s.tokens.Load()) == 0 && !addr.IP.IsLoopback() {
-		return errors.Join(ErrOpen, ln.Close())
+	if addr, ok := ln.Addr().(*net.TCPAddr); ok {
+		if err := s.o.MayListen(addr.IP); err != nil {
+			return errors.Join(err, ln.Close())
+		}
 	}
 	l := &listener{Listener: ln, s: s, perIP: map[string]int{}}
+	if s.o.TLS != nil {
+		l.tls = s.o.TLS.config()
+		go s.o.TLS.watch(s.closing, s.o.Log)
+	}
 	s.mu.Lock()
 	s.ln = l
 	s.mu.Unlock()
@@ -314,9 +349,13 @@ func (s *Server) guarded(q *request, r *route) (err error) {
 // admit checks who asks.
 func (s *Server) admit(q *request, r *route) error {
 	if !r.open {
-		who, err := s.authenticate(q)
+		of := credentialsOf(q.RequestCtx)
+		who, err := s.authenticate(of)
 		if err != nil {
 			return err
+		}
+		if s.o.TLS != nil && of.authorization == "" {
+			q.subject, _ = of.conn.certified(s.o.TLS)
 		}
 		if !who.has(r.needs) {
 			return problem{Status: 403, Type: "forbidden", Detail: "the role " + who.Role + " may not do this"}
@@ -376,14 +415,15 @@ func (s *Server) run(q *request, r *route) error {
 // request is a request under way.
 type request struct {
 	*fasthttp.RequestCtx
-	s      *Server
-	who    *Token // nil: all is allowed
-	caller string // whose share of the limits counts: the token's, or without tokens the address's
-	engine *engine.Engine
-	packs  bool   // the answer is packed where the client takes that: for people's lines, not for those who follow changes
-	rest   string // what follows the route's fixed part in the path
-	read   int64  // bytes of the body
-	ended  bool   // the body was read to its end
+	s       *Server
+	who     *Token // nil: all is allowed
+	subject string // of the client certificate by which that is known; "": by none
+	caller  string // whose share of the limits counts: the token's, or without tokens the address's
+	engine  *engine.Engine
+	packs   bool   // the answer is packed where the client takes that: for people's lines, not for those who follow changes
+	rest    string // what follows the route's fixed part in the path
+	read    int64  // bytes of the body
+	ended   bool   // the body was read to its end
 }
 
 // drainBytesMax is how much of a body that nobody wants is read all the same, so that the connection can go on.

@@ -89,11 +89,17 @@ func Run(ctx context.Context, o ServiceOptions) error {
 // engineUntil recovers the engine, serves it, and runs it until ctx is done.
 func (s *Server) engineUntil(ctx context.Context, o *ServiceOptions) (err error) {
 	s.NotReady("recovering")
+	if err := CheckFolder(o.Dir); err != nil {
+		return err
+	}
 	j, err := journal.Open(filepath.Join(o.Dir, "journal"), o.Journal)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
+	if err := markFolder(o.Dir, s.o.Version); err != nil { // as on a disk that is full
+		s.o.Log.Warn("the folder does not say which format it has", "error", err)
+	}
 	eo := o.Engine
 	eo.Journal, eo.Decode, eo.Log, eo.CheckpointAtEnd = j, Decode, s.o.Log, true
 	eo.OnDifference = differences(filepath.Join(o.Dir, differencesName)).keep
@@ -182,12 +188,16 @@ func (s *Server) firstPlan(e *engine.Engine, o *ServiceOptions) error {
 	return err
 }
 
-// RunLog shows a decision log alone, that of o.LogDir, until ctx is done.
-func RunLog(ctx context.Context, o Options, ln net.Listener) error {
+// RunLog shows a decision log alone, that of o.LogDir, until ctx is done. started, when set, is called with the server
+// before it serves anything.
+func RunLog(ctx context.Context, o Options, ln net.Listener, started func(*Server)) error {
 	o.LogAlone = true
 	s, err := New(o)
 	if err != nil {
 		return errors.Join(err, ln.Close())
+	}
+	if started != nil {
+		started(s)
 	}
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()

@@ -344,7 +344,7 @@ func logAlone(t testing.TB, of *service, dir string) *service {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- RunLog(ctx, Options{LogDir: dir}, ln) }()
+	go func() { ended <- RunLog(ctx, Options{LogDir: dir}, ln, nil) }()
 	s := &service{t: t, base: "http://" + ln.Addr().String(), client: of.client, check: of.check, cancel: cancel, ended: ended}
 	t.Cleanup(s.stop)
 	return s
