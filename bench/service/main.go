@@ -371,7 +371,7 @@ func (s *service) spent() map[string]time.Duration {
 	for line := range strings.Lines(string(text)) {
 		for _, name := range []string{"receive", "decode"} {
 			var v float64
-			if n, _ := fmt.Sscanf(line, "stint_"+name+"_seconds_sum %g", &v); n == 1 {
+			if n, _ := fmt.Sscanf(line, "stint_"+name+"_duration_seconds_sum %g", &v); n == 1 {
 				spent[name] = time.Duration(v * float64(time.Second))
 			}
 		}

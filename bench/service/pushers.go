@@ -74,7 +74,7 @@ func (p *pushers) run() {
 	p.all.Go(func() { p.ask("/healthz", &p.health, 100*time.Millisecond) })
 	p.all.Go(p.watch)
 	time.Sleep(p.load)
-	reclaimed := p.metric(`stint_units_total{what="reclaimed"}`)
+	reclaimed := p.metric("stint_reclaimed_units_total")
 	p.stop.Store(true)
 	p.all.Wait()
 	p.print(reclaimed)
@@ -265,7 +265,7 @@ func sizeOf(dir string) (l logSize) {
 	return l
 }
 
-// metric reads a figure of /metrics.
+// metric reads a figure of /metrics, of all labels together.
 func (p *pushers) metric(name string) (v float64) {
 	resp, err := http.Get(p.base + "/metrics")
 	if err != nil {
@@ -274,8 +274,11 @@ func (p *pushers) metric(name string) (v float64) {
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)
 	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, name+" "); ok {
-			_, _ = fmt.Sscan(rest, &v)
+		series, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if of, _, _ := strings.Cut(series, "{"); of == name {
+			var one float64
+			_, _ = fmt.Sscan(value, &one)
+			v += one
 		}
 	}
 	return v

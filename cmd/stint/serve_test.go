@@ -242,6 +242,7 @@ func TestServeConfig(t *testing.T) {
 		"memory_max: 1MiB":               "memory_max",
 		"hosts_allowed: [a, 'http://b']": "hosts_allowed",
 		"log: {compact: 100ms}":          "log.compact",
+		"metrics: {level: 0}":            "metrics.level",
 		"log: {compact: never}":          "must be a time",
 		"log: {keep: 400}":               "must be a number of days",
 		"log: {keep: 0d}":                "must be a number of days",

@@ -65,6 +65,9 @@ type serveConfig struct {
 		Compact duration `yaml:"compact"`
 		Keep    days     `yaml:"keep"`
 	} `yaml:"log"`
+	Metrics struct {
+		Level int `yaml:"level"`
+	} `yaml:"metrics"`
 	Limits struct {
 		Body          size     `yaml:"body"`
 		BodyUnpacked  size     `yaml:"body_unpacked"`
@@ -225,6 +228,9 @@ func (c *serveConfig) validate(s *settings) {
 	if n := c.Checkpoint.Bytes; n < 1<<10 || n > 1<<40 {
 		add("checkpoint.bytes", strconv.FormatInt(int64(n), 10), "must be from 1KiB to 1TiB")
 	}
+	if n := c.Metrics.Level; n < 1 || n > 100 {
+		add("metrics.level", strconv.Itoa(n), "must be from 1 to 100")
+	}
 	l := &c.Limits
 	for key, v := range map[string]int{
 		"rows": l.Rows, "connections": l.Connections, "waiters": l.Waiters, "inputs_waiting": l.InputsWaiting, "sources": l.Sources,
@@ -313,7 +319,7 @@ const recentRowBytes = 128
 func (c *serveConfig) options(log *slog.Logger) (o server.ServiceOptions, err error) {
 	l, memory := &c.Limits, c.memory()
 	o = server.ServiceOptions{
-		Dir: c.Data, NoLog: !c.DecisionLog, PlanName: c.Plan,
+		Dir: c.Data, NoLog: !c.DecisionLog, PlanName: c.Plan, MetricsLevel: c.Metrics.Level,
 		Tend: export.TendOptions{Every: time.Duration(c.Log.Compact), KeepDays: int(c.Log.Keep), Grace: 30 * time.Second},
 		Engine: engine.Options{
 			IntervalUS: time.Duration(c.Interval).Microseconds(), ManualOnly: c.Manual, ShrinkGuardMilli: int64(c.ShrinkGuard),

@@ -364,6 +364,19 @@ func (e *Engine) interval() time.Duration {
 	return time.Hour
 }
 
+// Interval is the time between two cycles that nobody asks for; 0: there is none, since cycles run on request alone, or
+// no policy has come yet.
+func (e *Engine) Interval() time.Duration {
+	v := e.View()
+	switch {
+	case e.o.ManualOnly || v.Policy == nil:
+		return 0
+	case e.o.IntervalUS > 0:
+		return time.Duration(e.o.IntervalUS) * time.Microsecond
+	}
+	return time.Duration(v.Policy.Policy.IntervalUS) * time.Microsecond
+}
+
 // Cycle has a cycle run now and waits for it. Input accepted before the call is part of it. Requests that wait at the same
 // time share one.
 func (e *Engine) Cycle() error {

@@ -23,6 +23,7 @@ type Standing struct {
 	loans     func() *decision.Table
 	tables    func() []decision.Table
 	sources   func() []SourceView
+	sums      func() []standing.HostSum
 }
 
 // Requests is the table of what is asked for: a row for each sub-allocation, in no order that means anything.
@@ -36,6 +37,9 @@ func (t *Standing) Inventory() *decision.Table { return t.inventory() }
 
 // Loans is the table of who has what of whom.
 func (t *Standing) Loans() *decision.Table { return t.loans() }
+
+// HostSums are the hosts added up by plan and state (standing.Columns.HostSums).
+func (t *Standing) HostSums() []standing.HostSum { return t.sums() }
 
 // Table is a table of the decision log that tells what stands (decision.IsStanding), whole.
 func (t *Standing) Table(name string) *decision.Table {
@@ -81,6 +85,7 @@ func (e *Engine) standing(old *Standing, dict func(decision.Dict) decision.Dict)
 		loans:   sync.OnceValue(k.Loans),
 		tables:  sync.OnceValue(func() []decision.Table { return k.Whole().Tables() }),
 		sources: sync.OnceValue(func() []SourceView { return summed(k, sources) }),
+		sums:    sync.OnceValue(k.HostSums),
 	}
 }
 

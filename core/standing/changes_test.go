@@ -97,7 +97,7 @@ func TestSince(t *testing.T) {
 	var out decision.Cycle
 	var recorder standing.Recorder
 	var log [3]*decision.Table
-	changed, quiet := 0, 0
+	changed, quiet, hosts := 0, 0, int64(0)
 	for n := int64(1); n <= 400; n++ {
 		if rng.IntN(3) == 0 {
 			hosts := "host,slots,odd,model\n"
@@ -143,7 +143,9 @@ func TestSince(t *testing.T) {
 		if of.Whole != (n == 1 || n == 200) {
 			t.Fatalf("cycle %d: whole: %v", n, of.Whole)
 		}
-		all := standing.Keep(s, nil, standing.Frozen()).Whole().Tables()
+		kept := standing.Keep(s, nil, standing.Frozen())
+		hosts += checkSums(t, kept)
+		all := kept.Whole().Tables()
 		for i, rows := range of.Tables() {
 			if log[i] = appended(log[i], &rows, n); rows.Rows == 0 {
 				quiet++
@@ -156,7 +158,7 @@ func TestSince(t *testing.T) {
 			}
 		}
 	}
-	if changed < 300 || quiet < 300 {
-		t.Errorf("%d tables changed, %d did not: the inputs show too little", changed, quiet)
+	if changed < 300 || quiet < 300 || hosts < 300 {
+		t.Errorf("%d tables changed, %d did not, %d hosts: the inputs show too little", changed, quiet, hosts)
 	}
 }

@@ -99,6 +99,10 @@ type Options struct {
 	Log           *slog.Logger
 	Metrics       *Metrics
 	Version       string
+
+	// For /metrics alone.
+	Dir             string // of the service; "": it has none
+	JournalBytesMax int64  // of the journal in that folder; 0: it is elsewhere
 }
 
 // Server serves one engine. It may listen before there is one: then it says that it is not ready.
@@ -141,7 +145,7 @@ func New(o Options) (*Server, error) {
 	o.Limits = o.Limits.withDefaults()
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Metrics == nil {
-		o.Metrics = NewMetrics()
+		o.Metrics = NewMetrics(1)
 	}
 	tokens, err := checkTokens(o.Tokens)
 	if err != nil {

@@ -285,7 +285,7 @@ func TestRoundTrip(t *testing.T) {
 		"/v1/cycles/latest/cycles":                  `"decisions_digest"`,
 		"/healthz":                                  `"status":"ok"`,
 		"/readyz":                                   `"cycle":3`,
-		"/metrics":                                  "stint_units_held 5",
+		"/metrics":                                  "stint_held_units 5",
 		"/openapi.json":                             "Acknowledgement",
 		"/v1/changes?source=feed&since=3":           `[]`,
 		"/v1/changes?source=feed&since=3&wait=10ms": `[]`,
@@ -549,8 +549,8 @@ func TestMetricsPerConsumer(t *testing.T) {
 	s.cycle()
 	a := s.must(200, "GET", "/metrics", "")
 	for _, line := range []string{
-		`stint_consumer_units{consumer="/Risk",plan="grid",what="held"} 16`, `stint_consumer_units{consumer="/Risk",plan="grid",what="short"} 24`,
-		`stint_input_rows_total{kind="demand"} 1`, `stint_cycle_stage_seconds_count{stage="grant"} 1`, "stint_units_overdue 0",
+		`stint_consumer_held_units{consumer="/Risk",plan="grid"} 16`, `stint_consumer_short_units{consumer="/Risk",plan="grid"} 24`,
+		`stint_input_rows_total{kind="demand"} 1`, `stint_cycle_stage_duration_seconds_count{stage="grant"} 1`, "stint_overdue_units 0",
 	} {
 		if !strings.Contains(a.body, line+"\n") {
 			t.Error("no", line)

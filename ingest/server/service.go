@@ -29,6 +29,8 @@ type ServiceOptions struct {
 	Listener net.Listener
 	Cluster  *Cluster // the journal is in a bucket, of several processes; nil: it is in Dir
 
+	MetricsLevel int // of the consumers that metrics name (NewMetrics)
+
 	// Started, when set, is called with the server before it serves anything.
 	Started func(*Server)
 	// Ready, when set, is called once input is taken.
@@ -54,7 +56,11 @@ func Run(ctx context.Context, o ServiceOptions) error {
 		o.Server.LogDir = filepath.Join(o.Dir, "log")
 	}
 	if o.Server.Metrics == nil {
-		o.Server.Metrics = NewMetrics()
+		o.Server.Metrics = NewMetrics(o.MetricsLevel)
+	}
+	o.Server.Dir = o.Dir
+	if o.Cluster == nil {
+		o.Server.JournalBytesMax = o.Journal.BytesMax
 	}
 	o.Engine.OnCycle = o.Server.Metrics.Cycle
 	s, err := New(o.Server)
