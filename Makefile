@@ -9,6 +9,7 @@ PROOF   ?= 1
 CHANGES ?= 1000
 FUZZ    ?= 60s
 KILLS   ?= 100
+MUTANT  ?=
 EXTERNAL ?= ../shared/external
 DATA    ?= ../shared/data
 HISTORIES ?= 2000
@@ -17,7 +18,7 @@ PAGE    ?=
 ROUNDS  ?= 12
 FAILOVERS ?= 5
 
-.PHONY: build readme run test test-console test-cluster cluster-demo pictures pictures-of check lint soak fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof package test-package generate clean
+.PHONY: build readme run test test-console test-cluster cluster-demo pictures pictures-of check lint soak mutants fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof package test-package generate clean
 
 build: ## bin/stint, one file that needs no library of the machine
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -o bin/stint ./cmd/stint
@@ -75,6 +76,7 @@ lint:
 soak: ## the properties over many random cases, and that those notice wrong engines: make soak SOAK=100000
 	STINT_SOAK=$(SOAK) $(GO) test -count=1 -timeout 6h -run 'TestSoak|TestStreams|TestExclusive|TestOwners$$|TestTooSmall|TestLendOracle' -v ./core/cycle
 	$(GO) test -count=1 -timeout 1h -tags mutant -run TestMutants -v ./core/cycle
+	$(MAKE) mutants
 	rm -rf out/scenarios && mkdir -p out/scenarios && STINT_SOAK=$(LOGS) STINT_SCENARIOS=$(CURDIR)/out/scenarios $(GO) test -count=1 -timeout 1h -run TestSoak ./core/cycle
 	STINT_SCENARIOS=$(CURDIR)/out/scenarios $(GO) test -count=1 -timeout 3h -run 'TestSoakLogs|TestSoakOpenB|TestSoakReplay|TestLogsKept' -v ./cmd/stint
 	STINT_SOAK=1 STINT_MUTATIONS=$(CHANGES) $(GO) test -count=1 -timeout 1h -run 'TestMutations|TestCompactStopped' -v ./export
@@ -83,6 +85,9 @@ soak: ## the properties over many random cases, and that those notice wrong engi
 	STINT_TEST_HISTORIES=$(HISTORIES) STINT_SCENARIOS=$(CURDIR)/out/scenarios $(GO) test -count=1 -timeout 3h -run 'TestHistories$$' -v ./cmd/stint
 	STINT_TEST_KILLS=$(KILLS) $(GO) test -count=1 -timeout 1h -run TestCrash -v ./cmd/stint
 	STINT_SOAK=1 $(GO) test -count=1 -timeout 1h -run TestLarge -v ./ingest/console/browser
+
+mutants: ## wrong engines, patches of testdata/mutants: the tests must notice each: make mutants MUTANT='slot/recall:'
+	STINT_MUTANTS=1 $(GO) test -count=1 -timeout 12h -run 'TestMutants$$$(if $(MUTANT),/$(MUTANT))' -v .
 
 fuzz: ## every fuzz target in turn: make fuzz FUZZ=10m
 	@for t in $$(grep -rhoE '^func (Fuzz[A-Za-z0-9]+)' --include='*_test.go' . | awk '{print $$2}' | sort -u); do \

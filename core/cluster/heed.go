@@ -33,7 +33,7 @@ func (s *State) heedHost(p *Plan, was *hostFigures) {
 	if !same {
 		s.stir(p)
 	}
-	if resized || mutant == 13 {
+	if resized {
 		p.Reassign, p.Dirty = true, true
 		s.resplit(p, was.host)
 	}

@@ -50,7 +50,7 @@ func (s *State) age(q HoldingID) aged {
 	h := &s.Holding
 	k := h.Parcel[q]
 	one := aged{h.Granted[q], k, s.Plans[s.Sub.Plan[h.Sub[q]]].Parcels.Host[k], int32(s.claim(q)), q}
-	if h.Set[q] != NoID && mutant != 5 {
+	if h.Set[q] != NoID {
 		one.class -= claims
 	}
 	return one
@@ -143,8 +143,6 @@ func (s *State) reclaimOf(q HoldingID) int64 {
 // claim is how good a claim a holding has, the weakest first (CYC-5): borrowed, shared, owned.
 func (s *State) claim(q HoldingID) int {
 	switch {
-	case mutant == 4 && s.Holding.Origin[q] == decision.OriginOwned:
-		return -1
 	case s.Holding.Lender[q] != NoID:
 		return 0
 	case s.Holding.Origin[q] != decision.OriginOwned:
@@ -156,8 +154,6 @@ func (s *State) claim(q HoldingID) int {
 // leavingFirst orders holdings under reclaim before others.
 func (s *State) leavingFirst(a, b HoldingID) int {
 	switch la, lb := s.Holding.Set[a] != NoID, s.Holding.Set[b] != NoID; {
-	case mutant == 5:
-		return 0
 	case la && !lb:
 		return -1
 	case lb && !la:

@@ -166,9 +166,7 @@ func (p *Plan) owe(begin, end ParcelID) {
 	for d, free := range parcels.Free {
 		var missing int64
 		for k := begin; k < end; k++ {
-			if mutant != 12 {
-				missing += max(0, -free[k])
-			}
+			missing += max(0, -free[k])
 		}
 		if missing > 0 && parcels.Owed == nil {
 			for range parcels.Free {

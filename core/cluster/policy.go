@@ -195,12 +195,7 @@ func (s *State) openWindows(nowUS int64) {
 			now = p.MD.WindowAt(nowUS, s.Policy.Location)
 			coming = p.MD.WindowAt(nowUS+p.MD.LeadUS, s.Policy.Location)
 		case p.Slots != nil && len(p.Slots.Windows) > 1:
-			if now = p.Slots.WindowAt(nowUS, s.Policy.Location); mutant == 6 {
-				now = p.Slots.WindowAt(nowUS-60e6, s.Policy.Location)
-			}
-			if w := &p.Slots.Windows[now]; mutant == 7 && w.From > w.To && nowUS%(24*3600e6)/60e6 < int64(w.To) {
-				now = 0
-			}
+			now = p.Slots.WindowAt(nowUS, s.Policy.Location)
 			coming = p.Slots.WindowAt(nowUS+p.Slots.LeadUS, s.Policy.Location)
 		}
 		if coming == now {
@@ -213,9 +208,6 @@ func (s *State) openWindows(nowUS int64) {
 			continue
 		}
 		p.Before, p.Window, p.Dirty, p.Reassign = p.Window, now, true, true // a plan's first window is no switch: Before is NoID
-		if mutant == 8 {
-			p.Before = NoID
-		}
 		rank := []int32(nil)
 		if p.MD != nil {
 			rank = p.MD.Windows[now].Rank

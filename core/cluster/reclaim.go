@@ -278,9 +278,6 @@ func (s *State) keep(id SetID) {
 	width, changed := len(s.Policy.Dimensions), false
 	for d := range p.Dimensions() {
 		room := s.Size(t.Taker[id])[d] * t.Units[id]
-		if mutant == 1 {
-			room = 0
-		}
 		for q := t.First[id]; q != NoID; q = s.Holding.NextOfSet[q] {
 			room -= s.Size(s.Holding.Sub[q])[d] * s.Holding.Units[q]
 		}
@@ -334,13 +331,11 @@ func (s *State) expire(nowUS int64) {
 			continue
 		}
 		terms, wait := &s.Plans[s.Set.Plan[id]].Terms, int64(0)
-		if terms.Confirmed && mutant != 2 {
+		if terms.Confirmed {
 			if terms.OverdueAfterUS == plan.Unlimited {
 				continue
 			}
-			if wait = terms.OverdueAfterUS; mutant == 3 {
-				wait = 0
-			}
+			wait = terms.OverdueAfterUS
 		}
 		for q := s.Set.First[id]; q != NoID; {
 			next := s.Holding.NextOfSet[q]

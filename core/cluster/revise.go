@@ -46,13 +46,13 @@ func (s *State) checkPolicy(p *plan.Policy, forced bool) (leaving []SubID, err e
 			continue
 		}
 		path := s.Consumer.String(int32(s.Sub.Consumer[sub]))
-		if heir, ok := to[path]; ok && mutant != 10 {
+		if heir, ok := to[path]; ok {
 			path = heir
 		}
 		if s.Sub.Held[sub] > 0 && member == nil {
 			return nil, fmt.Errorf("%s: plan %s is gone, and %s still holds %d units in it: it must give them back first", p.File, was.Name, path, s.Sub.Held[sub])
 		}
-		if s.Sub.Held[sub] > 0 && !forced && !s.Sub.Orphan[sub] && mutant != 10 {
+		if s.Sub.Held[sub] > 0 && !forced && !s.Sub.Orphan[sub] {
 			return nil, fmt.Errorf("%s: %s holds %d units in plan %s and would no longer be a leaf of it; when forced, they are reclaimed with its grace",
 				p.File, path, s.Sub.Held[sub], was.Name)
 		}
@@ -66,7 +66,7 @@ func (s *State) placesIn(p *plan.Policy, heirs map[string]string) []plan.Node {
 	nodes := make([]plan.Node, s.Consumer.Len())
 	for c := range nodes {
 		path := s.Consumer.String(int32(c))
-		if heir, ok := heirs[path]; ok && mutant != 10 {
+		if heir, ok := heirs[path]; ok {
 			path = heir
 		}
 		node, ok := p.Find(path)
@@ -262,13 +262,10 @@ func (s *State) orphan(leaving []SubID, was *plan.Policy) {
 
 // settleOrphans ends the sets of takers that a new policy has no place for, and puts what orphans hold under reclaim.
 func (s *State) settleOrphans(nowUS int64) {
-	if s.orphanUS = nowUS; s.NewPlan && mutant != 11 {
+	if s.orphanUS = nowUS; s.NewPlan {
 		s.unpromise()
 	}
 	for _, o := range s.orphans {
-		if mutant == 9 {
-			o.graceUS = 0
-		}
 		s.detain(o.sub, nowUS+o.graceUS)
 		s.Sub.Wanted[o.sub] = s.Sub.Held[o.sub]
 	}

@@ -12,11 +12,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/md"
-	"github.com/stintd/stint/core/ownership"
 	"github.com/stintd/stint/core/scenario"
-	"github.com/stintd/stint/core/slot"
 )
 
 // mutants are a package's wrong behaviours.
@@ -32,10 +29,7 @@ type mutants struct {
 // of them is played with -run 'TestMutants/md/recall'.
 func TestMutants(t *testing.T) {
 	for _, m := range []mutants{
-		{"slot", slot.Mutants[:], slot.SetMutant, func(name string) string { return kindOf(name, "slot") }},
-		{"cluster", cluster.Mutants[:], cluster.SetMutant, func(name string) string { return kindOf(name, "slot") }},
 		{"md", md.Mutants[:], md.SetMutant, func(name string) string { return kindOf(name, "lend") }},
-		{"ownership", ownership.Mutants[:], ownership.SetMutant, func(string) string { return "own" }},
 	} {
 		t.Run(m.of, func(t *testing.T) {
 			for i, name := range m.names {

@@ -141,13 +141,10 @@ func (a *Assigner) line(n plan.Node, d *domain) {
 		}
 	}
 	slices.SortStableFunc(children, func(x, y plan.Node) int { return cmp.Compare(a.g.Rank[x], a.g.Rank[y]) })
-	if mutant == 1 {
-		slices.Reverse(children)
-	}
 	for _, late := range []bool{false, true} {
 		for _, c := range children {
 			for id := a.base[c]; id < a.base[c+1]; id++ {
-				if late == (a.claims[id].form == remaining && mutant != 2) {
+				if late == (a.claims[id].form == remaining) {
 					a.join(d, id)
 				}
 			}
@@ -234,7 +231,7 @@ func (a *Assigner) weigh(n plan.Node, h int32) (sum []int64) {
 	sum = a.sum
 	clear(sum)
 	for r := a.use.first[h]; r != nothing; r = a.use.row[r].next {
-		if o := a.use.row[r].owner; n <= o && o < a.g.Tree.End[n] && (mutant != 20 || o == n) {
+		if o := a.use.row[r].owner; n <= o && o < a.g.Tree.End[n] {
 			add(sum, vector(a.use.amount, int(r), a.dims))
 		}
 	}

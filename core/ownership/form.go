@@ -202,14 +202,12 @@ func (s *sweep) ownFirst() {
 		x, y := &s.part[a.cell], &s.part[b.cell]
 		order := 0
 		switch busy := s.part[a.part].busy; {
-		case busy != s.part[b.part].busy && busy == (mutant != 3):
+		case busy != s.part[b.part].busy && busy:
 			return -1
 		case busy != s.part[b.part].busy:
 			return 1
 		case busy:
-			if order = cmp.Compare(y.load, x.load); mutant == 4 {
-				order = -order
-			}
+			order = cmp.Compare(y.load, x.load)
 		}
 		return cmp.Or(order, cmp.Compare(x.host, y.host))
 	})
@@ -224,7 +222,7 @@ func (s *sweep) open(c partID) []int64 {
 	clear(kept)
 	for p := s.following(c); p != nothing; p = s.piece[p].next {
 		owner := &s.part[s.piece[p].part]
-		if owner.busy && mutant != 5 && (s.piece[p].claim != nothing || owner.node != s.node) {
+		if owner.busy && (s.piece[p].claim != nothing || owner.node != s.node) {
 			add(kept, s.givesOf(p))
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"sort"
 
 	"github.com/stintd/stint/core/plan"
-	"github.com/stintd/stint/core/share"
 )
 
 // key is what candidates are sorted by, packed: smaller is better. From the highest bit on: part, kept,
@@ -26,18 +25,6 @@ func (a key) compare(b key) int {
 
 // keyOf packs a key; victim is the rank of the consumer from whom the host is taken.
 func keyOf(part, kept, second bool, victim int32, load int64, had bool, host int32) (k key) {
-	switch {
-	case mutant == 6:
-		part = !part
-	case mutant == 7:
-		load = share.One - load
-	case mutant == 8 && !kept:
-		second = false
-	case mutant == 9:
-		had = false
-	case mutant == 10:
-		victim = math.MaxInt32 - victim
-	}
 	k.hi = bit(part)<<63 | bit(kept)<<62 | bit(second)<<61 | uint64(load)>>19
 	if kept {
 		k.hi |= uint64(math.MaxInt32-victim) << 30
@@ -224,7 +211,7 @@ func (a *Assigner) rank(d *domain, n plan.Node, c partID, first pieceID, left []
 			continue
 		}
 		if common(a.givesOf(p), left) {
-			kept = mutant != 11
+			kept = true
 		}
 		if r := a.g.Rank[owner.node] + 1; victim == 0 || r < victim {
 			victim = r

@@ -19,9 +19,6 @@ func (a *Assigner) Reserved(n plan.Node) (host []int32, amount [][]int64) {
 		return nil, amount
 	}
 	parts := a.deeds.parts(n)
-	if mutant == 18 {
-		slices.Reverse(parts)
-	}
 	most := reserving(r, parts, dims)
 	for i, p := range parts {
 		v := p.amount
@@ -30,11 +27,7 @@ func (a *Assigner) Reserved(n plan.Node) (host []int32, amount [][]int64) {
 			return host, amount
 		case r.Hosts == plan.Unlimited:
 			v = cut(make([]int64, dims), most, p.amount)
-			if pay(most, v); mutant == 19 && r.Percent != plan.Unlimited {
-				for d := range v {
-					v[d], _ = share.Scale(p.amount[d], r.Percent, hundred)
-				}
-			}
+			pay(most, v)
 		}
 		if zero(v) {
 			continue

@@ -167,9 +167,6 @@ func (a *Assigner) wanted(c *claim) int64 {
 	}
 	d := &a.domains[a.domainOf[a.g.Tree.Parent[c.node]]]
 	n, _ := share.Scale(d.count[r.Group], r.Percent, hundred)
-	if mutant == 12 && n*hundred < d.count[r.Group]*r.Percent {
-		n++
-	}
 	return n
 }
 

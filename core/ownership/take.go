@@ -14,7 +14,7 @@ func (s *sweep) listed(c *claim) {
 		if s.full || s.part[cell].soiled {
 			s.take(cell, s.leftAt(cell))
 		}
-		c.unmet = c.unmet || mutant != 17 && !slices.Equal(s.has(cell), s.amountOf(cell))
+		c.unmet = c.unmet || !slices.Equal(s.has(cell), s.amountOf(cell))
 	}
 	s.touched += int64(len(c.listed))
 }
@@ -60,7 +60,7 @@ func (s *sweep) takeOwn(c *claim, ceded bool) {
 
 // cedes tells whether the claim of a number of hosts leaves one that it has to another child that lists it: when it is idle.
 func (s *sweep) cedes(c *claim, cell, of partID) bool {
-	return mutant != 21 && (c.form == hosts || c.form == percent) && !s.part[of].busy && s.d.listedBeside(s.part[cell].host, c.node)
+	return (c.form == hosts || c.form == percent) && !s.part[of].busy && s.d.listedBeside(s.part[cell].host, c.node)
 }
 
 // fill takes candidates until the claim has as many hosts as it wants: all of them, or only idle ones that are whole,
@@ -69,7 +69,7 @@ func (s *sweep) fill(c *claim, idle bool) {
 	if c.count >= c.want {
 		return
 	}
-	serves := func(cell partID) bool { return !idle || mutant == 22 || s.rankNow(cell).best() }
+	serves := func(cell partID) bool { return !idle || s.rankNow(cell).best() }
 	if !s.full && s.missed > 0 { // it looked in vain through all that is clean
 		for _, cell := range s.ranking() {
 			if c.count < c.want && !s.took(cell) && serves(cell) {
@@ -122,7 +122,7 @@ func (s *sweep) amounts(c *claim, before []int64) {
 		s.ownFirst()
 	}
 	for _, o := range s.own {
-		if s.in(s.part[o.cell].host) && mutant != 14 {
+		if s.in(s.part[o.cell].host) {
 			s.takeFitting(o.cell, least(s.scratch, s.hadOf(o), s.leftOf(o.cell)), short)
 		}
 	}
@@ -133,7 +133,7 @@ func (s *sweep) amounts(c *claim, before []int64) {
 	if owing(short) {
 		s.candidates(grown, short, func(cell partID) { s.takeFitting(cell, s.leftAt(cell), short) })
 	}
-	if s.rule.Partial && owing(short) && mutant != 13 {
+	if s.rule.Partial && owing(short) {
 		s.addRests(c)
 		s.ownFirst()
 		for _, o := range s.own {
@@ -207,9 +207,6 @@ func (s *sweep) parts(c *claim) {
 			continue
 		}
 		ask := asked(s.ask, s.rule.PerHost, s.amountOf(cell))
-		if mutant == 16 {
-			ask = asked(s.ask, s.rule.PerHost, s.leftAt(cell))
-		}
 		for i, v := range ask {
 			s.asked[int(s.id)*s.dims+i].add(v)
 		}

@@ -79,9 +79,7 @@ func cut(out, most, v []int64) []int64 {
 	}
 	for d, want := range most {
 		if want == plan.Unlimited {
-			if out[d], _ = share.Scale(v[d], part, whole); mutant == 15 && part > 0 {
-				out[d] = v[d]
-			}
+			out[d], _ = share.Scale(v[d], part, whole)
 		}
 	}
 	return out

@@ -53,7 +53,7 @@ type figures struct {
 func (m *Planner) kindOf(leaf plan.Node, origin int32, lender plan.Node) int {
 	switch {
 	case m.set.Policy[leaf] == plan.Hybrid && origin == decision.OriginBorrowed && lender != plan.None &&
-		m.set.Policy[lender] != plan.Hybrid && mutant != 72:
+		m.set.Policy[lender] != plan.Hybrid:
 		return kindOwed
 	case m.set.Policy[leaf] == plan.Hybrid:
 		return kindHybrid
@@ -143,7 +143,7 @@ func (m *Planner) tallyUnits() {
 			continue
 		}
 		net := slots
-		if h.Set[q] != cluster.NoID && mutant != 41 {
+		if h.Set[q] != cluster.NoID {
 			net = 0
 		}
 		f.foreign = f.foreign || net > 0 && m.strange(cluster.HoldingID(q))
@@ -396,12 +396,6 @@ func (m *Planner) roomy(leaf plan.Node, slots int64, promised bool) (at plan.Nod
 	}
 	reserves := m.reservesAfter(leaf, more)
 	for n := leaf; n != plan.Root; n = m.policy.Parent[n] {
-		if mutant == 7 && n != leaf {
-			break
-		}
-		if mutant == 8 && slots > 0 {
-			slots--
-		}
 		kept := reserves(n)
 		if most := m.tree.most[n]; most != plan.Unlimited && m.figure.total[n]+m.pending(n, promised)+slots+kept > most {
 			return n, false
@@ -414,7 +408,7 @@ func (m *Planner) roomy(leaf plan.Node, slots int64, promised bool) (at plan.Nod
 // below it still need once the leaf holds so many slots more: that is no sibling's to use the
 // consumer's limit up with (SLOT-26). O(1) each.
 func (m *Planner) reservesAfter(leaf plan.Node, k int64) func(n plan.Node) int64 {
-	if !m.isHybrid(leaf) || !m.hybrid.laid || mutant == 80 {
+	if !m.isHybrid(leaf) || !m.hybrid.laid {
 		return nothing
 	}
 	h, delta := &m.hybrid, int64(0)

@@ -36,9 +36,6 @@ func (c *crowd) heap() {
 // before tells whether leaf a gives before leaf b.
 func (c *crowd) before(a, b plan.Node) bool {
 	x, y := c.key(a), c.key(b)
-	if mutant == 27 && x == y {
-		a, b = b, a
-	}
 	return x > y || x == y && c.tree.rankOf[a] > c.tree.rankOf[b]
 }
 

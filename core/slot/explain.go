@@ -100,9 +100,6 @@ func (m *Planner) lastDue(ids []cluster.SetID) reason {
 	for _, id := range ids {
 		for q, n := m.s.Set.First[id], m.s.Set.Number[id]; q != cluster.NoID; q = h.NextOfSet[q] {
 			leaf, due := m.s.Node(h.Sub[q]), h.Due[q]
-			if mutant == 46 && r.until > 0 {
-				due = 2*r.until - due
-			}
 			if due > r.until || due == r.until && (n < number || n == number && leaf < r.blocker) {
 				r.until, r.blocker, number = due, leaf, n
 			}
@@ -158,7 +155,7 @@ func (m *Planner) why(sub cluster.SubID) reason {
 	account := own || !m.tree.barred[leaf] && m.poolFor(leaf) >= unit && m.spare() >= k ||
 		host.code != fits && m.figure.claims >= k && m.lender(leaf, k) != plan.None
 	switch limit := m.set.BorrowLimit[leaf]; {
-	case host.code == decision.ReasonMaxPerHost && (mutant != 45 || limit <= 0):
+	case host.code == decision.ReasonMaxPerHost:
 		return host
 	case m.reclaim.denied[sub]:
 		return m.overBudget()

@@ -20,7 +20,7 @@ func (m *Planner) fairShare() {
 	above := func(leaf plan.Node) bool { return m.excess(leaf) > 0 && m.figure.net[kindShare][leaf] > 0 }
 	r.crowd = m.gather(above)
 	m.layClaims()
-	if r.givers = nil; m.tree.shares && mutant != 63 {
+	if r.givers = nil; m.tree.shares {
 		m.divideAsked(kindShare)
 		r.givers = m.gather(above)
 		r.givers.key = func(leaf plan.Node) int64 { return m.hybrid.gives[leaf] }
@@ -31,9 +31,6 @@ func (m *Planner) fairShare() {
 		for {
 			for sub := m.line.Next(leaf); sub != cluster.NoID; sub = m.line.Next(leaf) {
 				k, bound := m.slots(sub), m.quota.deserve[leaf]
-				if mutant == 29 {
-					bound++
-				}
 				if m.figure.usage[leaf]+k <= bound &&
 					m.promise(leaf, sub, decision.ReclaimFairShare, nil, m.fairVictims) {
 					m.settleCrowds()
@@ -126,7 +123,7 @@ func (m *Planner) mayGive(w *want, q cluster.HoldingID, chosen map[plan.Node]int
 	if x <= 0 || leaf == w.leaf {
 		return false
 	}
-	return x >= v || mutant == 28 || m.notWorse(leaf, v, chosen, w)
+	return x >= v || m.notWorse(leaf, v, chosen, w)
 }
 
 // notWorse compares a victim that gives so many slots with the taker that gets its unit, in usage ÷

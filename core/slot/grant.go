@@ -39,9 +39,7 @@ func (m *Planner) Grant(meanwhile func()) {
 	m.gift, m.lapses = m.gift[:0], 0
 	m.opened = resized(m.opened, m.policy.Len())
 	m.review()
-	if mutant != 89 {
-		m.settleForeign()
-	}
+	m.settleForeign()
 	m.fulfil()
 	m.comeHome(true)
 	m.line.Reset(m.s, m.p)
@@ -56,13 +54,12 @@ func (m *Planner) Grant(meanwhile func()) {
 	m.flush()
 	m.comeHome(false)
 	m.vacate()
-	if mutant != 78 { // running work is relabelled before new work gets what it could be relabelled to
-		m.overLimit()
-	}
+	// running work is relabelled before new work gets what it could be relabelled to
+	m.overLimit()
 	m.sharePool()
 	m.flush()
 	m.leaveLoans()
-	if !m.p.Slots.RecallFirst || mutant == 26 {
+	if !m.p.Slots.RecallFirst {
 		m.borrow()
 	}
 	m.grantHybrid()
@@ -126,7 +123,7 @@ func (m *Planner) give(leaf plan.Node, sub cluster.SubID, kind int, bound int64)
 			return 0, false
 		}
 	case kindShare:
-		if m.poolFor(leaf) < k || m.spare() < k && mutant != 9 || !m.within(leaf, sub, promised, bound) {
+		if m.poolFor(leaf) < k || m.spare() < k || !m.within(leaf, sub, promised, bound) {
 			return 0, false
 		}
 		with = label{decision.OriginSharePool, cluster.NoID}
@@ -165,10 +162,10 @@ func (m *Planner) give(leaf plan.Node, sub cluster.SubID, kind int, bound int64)
 // counts in the usage already: its set will lapse.
 func (m *Planner) within(leaf plan.Node, sub cluster.SubID, promised bool, bound int64) bool {
 	k := m.slots(sub)
-	if ids := m.setsOf[sub]; promised && (m.s.Set.Reason[ids[len(ids)-1]] != decision.ReclaimRecall || mutant == 85) {
+	if ids := m.setsOf[sub]; promised && m.s.Set.Reason[ids[len(ids)-1]] != decision.ReclaimRecall {
 		k = 0
 	}
-	return m.figure.usage[leaf]+k <= bound || mutant == 10
+	return m.figure.usage[leaf]+k <= bound
 }
 
 // take notes a unit that was given.
@@ -193,7 +190,7 @@ func (m *Planner) take(leaf plan.Node, sub cluster.SubID, at cluster.ParcelID, w
 // poolOf is the pool that the next unit of a leaf is said to come from: the nearest whose branch
 // holds less from pools than it has. It only names; nothing is decided by it.
 func (m *Planner) poolOf(leaf plan.Node) plan.Node {
-	for n := m.policy.Parent[leaf]; n != plan.Root && mutant != 22; n = m.policy.Parent[n] {
+	for n := m.policy.Parent[leaf]; n != plan.Root; n = m.policy.Parent[n] {
 		if m.figure.drawn[n] < m.owned.below[n] {
 			return n
 		}
@@ -364,9 +361,6 @@ func (m *Planner) lineUp(in []bool) bool {
 		node[n] = share.Entrant{
 			Usage: m.figure.usage[n], Ratio: m.weight(plan.Node(n)), Tie: m.tree.rankOf[n], Parent: int32(m.policy.Parent[n]), In: in[n],
 		}
-		if mutant == 11 {
-			node[n].Usage, node[n].Ratio = 0, 1<<40
-		}
 		if !m.p.Terms.Member[n] && n > 0 {
 			node[n].Ratio = 0
 		}
@@ -419,9 +413,7 @@ func (m *Planner) borrow() {
 // bar keeps promised units of a leaf out of its queue, and all of a sub-allocation that lost what this cycle gave it.
 func (m *Planner) bar(leaf plan.Node) {
 	m.eachOf(leaf, func(sub cluster.SubID) {
-		if m.line.Sub[sub].Bar = m.promised[sub]; mutant == 18 {
-			m.line.Sub[sub].Bar = 0
-		}
+		m.line.Sub[sub].Bar = m.promised[sub]
 		if m.reclaim.undone[sub] {
 			m.line.Sub[sub].Bar = m.line.Sub[sub].Wanted
 		}

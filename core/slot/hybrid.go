@@ -58,7 +58,7 @@ func (m *Planner) hybridQuotas() {
 			want = m.quota.demand[c]
 		}
 		h.use[c] = max(want, h.reserve[c])
-		if limit := m.set.Limit[c]; limit != plan.Unlimited && mutant != 49 {
+		if limit := m.set.Limit[c]; limit != plan.Unlimited {
 			h.use[c] = min(h.use[c], limit)
 		}
 		up := m.policy.Parent[c]
@@ -92,14 +92,11 @@ func (m *Planner) ownHybrid() {
 		}
 		below := h.reserve[c] // what its children reserve is no one else's at its level either
 		h.owned[c], h.cut[c] = share.Scale(m.set.Owns[c], m.owned.hybrid, h.configured)
-		if mutant == 55 {
-			h.owned[c] = m.set.Owns[c]
-		}
 		h.reserve[c] = min(m.set.Reserves[c], h.owned[c])
 		if limit := m.set.Limit[c]; limit != plan.Unlimited {
 			h.reserve[c] = min(h.reserve[c], limit)
 		}
-		if h.reserve[c] = max(h.reserve[c], below); m.policy.Parent[c] != plan.Root && mutant != 61 {
+		if h.reserve[c] = max(h.reserve[c], below); m.policy.Parent[c] != plan.Root {
 			h.reserve[m.policy.Parent[c]] += h.reserve[c]
 		}
 	}
@@ -114,10 +111,6 @@ func (m *Planner) divideHybrid(n plan.Node) {
 			h.siblings = append(h.siblings, c)
 			h.owns = append(h.owns, m.set.Owns[c])
 		}
-	}
-	if mutant == 47 {
-		slices.Reverse(h.siblings)
-		slices.Reverse(h.owns)
 	}
 	k := len(h.siblings)
 	h.most, h.part, h.order = zeroed(h.most, k), zeroed(h.part, k), resized(h.order, k)
@@ -150,11 +143,7 @@ func (m *Planner) scaledOwned(q int64) (left int64) {
 		m.shorten(q, weights, floors, nil)
 		return 0
 	}
-	if clear(h.order); mutant == 50 {
-		for i := range h.owns {
-			h.owns[i] = max(1, h.owns[i])
-		}
-	}
+	clear(h.order)
 	return h.divider.FillByPriority(q, h.order, h.owns, h.most, h.part)
 }
 
@@ -164,11 +153,8 @@ func (m *Planner) shorten(q int64, weights []*big.Int, floors, limits []int64) {
 	for _, v := range floors {
 		reserved = share.Add(reserved, v)
 	}
-	if reserved > q && mutant != 48 {
+	if reserved > q {
 		floors, limits = make([]int64, len(floors)), floors
-	}
-	if mutant == 48 {
-		floors = make([]int64, len(floors))
 	}
 	share.Between(q, weights, floors, limits, m.hybrid.part)
 }
@@ -179,9 +165,6 @@ func (m *Planner) evenOwned(q int64) (left int64) {
 	weights, floors := make([]*big.Int, len(h.siblings)), make([]int64, len(h.siblings))
 	var owns, own int64
 	for i, c := range h.siblings {
-		if mutant == 51 {
-			h.owns[i] = h.owned[c]
-		}
 		h.most[i] = min(h.use[c], h.owns[i])
 		weights[i], floors[i] = big.NewInt(h.owns[i]), min(h.reserve[c], h.owns[i])
 		owns, own = share.Add(owns, h.owns[i]), share.Add(own, h.most[i])
@@ -293,9 +276,6 @@ func (m *Planner) reservesWith(w *want, victims []victim) func(n plan.Node) int6
 		below[m.policy.Parent[n]] += now - h.free[n]
 	}
 	return func(n plan.Node) int64 {
-		if mutant == 80 && n != plan.Root {
-			return 0
-		}
 		return h.below[n] + below[n]
 	}
 }
@@ -309,7 +289,7 @@ func (m *Planner) mayHold(leaf plan.Node, k int64, promised bool, bound int64) b
 		more = 0
 	}
 	return f.net[kindHybrid][leaf]+f.roomHybrid[leaf]+more <= bound && m.hybridIdle() >= k && f.idle-k >= f.claims &&
-		(m.hybridIdle()-k >= m.freeAfter(leaf, more) || mutant == 56)
+		m.hybridIdle()-k >= m.freeAfter(leaf, more)
 }
 
 // grantHybrid hands idle slots to hybrid leaves: in rank order up to their quotas, then what is left (SLOT-26).
@@ -320,9 +300,6 @@ func (m *Planner) grantHybrid() {
 	for _, leaf := range m.tree.leaves {
 		if m.isHybrid(leaf) {
 			bound := m.hybrid.quota[leaf]
-			if mutant == 57 {
-				bound = unbound
-			}
 			m.serveAll(leaf, kindHybrid, bound)
 		}
 	}

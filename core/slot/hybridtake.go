@@ -17,7 +17,7 @@ func (m *Planner) reclaimHybrid() {
 		return
 	}
 	m.reopen()
-	if m.tree.mixed && m.overPart() > 0 && mutant != 60 {
+	if m.tree.mixed && m.overPart() > 0 {
 		m.forOwners()
 	}
 	m.layClaims()
@@ -36,13 +36,13 @@ func (m *Planner) overPart() int64 { return m.figure.hybridNet - m.owned.hybrid 
 // first, at last of all (SLOT-26, SLOT-27).
 func (m *Planner) forReserves() {
 	f, want := &m.figure, m.wanting()
-	for n := plan.Node(m.policy.Len() - 1); n >= plan.Root && mutant != 59; n-- {
+	for n := plan.Node(m.policy.Len() - 1); n >= plan.Root; n-- {
 		most := m.tree.most[n]
 		switch {
 		case want.below[n] == 0:
 		case n == plan.Root:
 			m.byRule(n, want, func() int64 { return want.below[n] - m.netHybrid() })
-		case m.isHybrid(n) && most != plan.Unlimited && mutant != 82:
+		case m.isHybrid(n) && most != plan.Unlimited:
 			m.byRule(n, want, func() int64 { return f.stays[n] + want.below[n] - most })
 		}
 	}
@@ -122,7 +122,7 @@ func (m *Planner) measureAbove(kind int) {
 // shrinkage alone took it away and the plan does not reclaim for that.
 func (m *Planner) keeps(leaf plan.Node) int64 {
 	keeps := m.hybrid.quota[leaf]
-	if m.p.Slots.NoShrinkReclaim && mutant != 52 && m.owned.hybrid < m.hybrid.configured {
+	if m.p.Slots.NoShrinkReclaim && m.owned.hybrid < m.hybrid.configured {
 		keeps = max(keeps, m.set.Owns[leaf])
 	}
 	return keeps
@@ -181,7 +181,7 @@ func (m *Planner) below0Quota() (slots int64) {
 // budgetBears is how many slots the reclaim budget lets through at most: that is
 // divided, not what is asked beyond it (SLOT-15).
 func (m *Planner) budgetBears() int64 {
-	if m.p.Terms.ReclaimBudget == plan.Unlimited || m.whole || mutant == 83 {
+	if m.p.Terms.ReclaimBudget == plan.Unlimited || m.whole {
 		return unbound
 	}
 	h, largest := &m.s.Holding, int64(1)
@@ -210,10 +210,6 @@ func (m *Planner) spread(from plan.Node, slots int64, kind int) {
 				h.siblings = append(h.siblings, c)
 				h.owns = append(h.owns, h.above[c]-h.gives[c])
 			}
-		}
-		if mutant == 54 {
-			slices.Reverse(h.siblings)
-			slices.Reverse(h.owns)
 		}
 		h.part, h.order = zeroed(h.part, len(h.siblings)), resized(h.order, len(h.siblings))
 		clear(h.order)
@@ -257,9 +253,7 @@ func (m *Planner) givers(of plan.Node) (leaves []plan.Node) {
 			leaves = append(leaves, leaf)
 		}
 	}
-	if mutant != 53 {
-		slices.SortStableFunc(leaves, func(a, b plan.Node) int { return cmp.Compare(m.toGive(b), m.toGive(a)) })
-	}
+	slices.SortStableFunc(leaves, func(a, b plan.Node) int { return cmp.Compare(m.toGive(b), m.toGive(a)) })
 	return leaves
 }
 
@@ -288,7 +282,7 @@ func (m *Planner) hybridVictims(w *want) []victim {
 		return nil
 	}
 	found := m.giversVictims(w)
-	if found == nil && mutant != 62 {
+	if found == nil {
 		m.hybrid.all = true
 		clear(w.failed)
 		found = m.giversVictims(w)
@@ -384,9 +378,6 @@ func (m *Planner) forOwners() {
 	m.measureAbove(kindHybrid)
 	clear(m.hybrid.gives)
 	asked := m.ownersNeed(true) - idle()
-	if mutant == 84 {
-		asked = unbound
-	}
 	m.spread(plan.Root, min(m.overPart(), asked, m.budgetBears()), kindHybrid)
 	m.forTakers(decision.ReclaimRecall, func(leaf plan.Node, k int64) bool {
 		return !m.isHybrid(leaf) && m.netOwn(leaf)-r.joinedOwn[leaf] >= k

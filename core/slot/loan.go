@@ -12,10 +12,10 @@ import (
 // somebody has more than its part, fewer slots are idle than owners have left: those are lent that
 // owners neither reserve nor want (SLOT-10).
 func (m *Planner) lender(leaf plan.Node, k int64) plan.Node {
-	if m.figure.idle < k || !m.mayBorrow(leaf, k) || m.spare() < 0 && mutant == 76 {
+	if m.figure.idle < k || !m.mayBorrow(leaf, k) {
 		return plan.None
 	}
-	if lender := m.nextLender(leaf, k); lender != plan.None && (m.unneeded(k) || mutant == 77) {
+	if lender := m.nextLender(leaf, k); lender != plan.None && m.unneeded(k) {
 		return lender
 	}
 	return plan.None
@@ -28,14 +28,14 @@ func (m *Planner) unneeded(k int64) bool { return m.spare() >= 0 || m.figure.idl
 // mayBorrow tells whether a leaf's borrow limit bears so many slots more.
 func (m *Planner) mayBorrow(leaf plan.Node, k int64) bool {
 	most := m.set.BorrowLimit[leaf]
-	return most == plan.Unlimited || m.figure.held[kindBorrow][leaf]+k <= most || mutant == 13
+	return most == plan.Unlimited || m.figure.held[kindBorrow][leaf]+k <= most
 }
 
 // nextLender is the first lender, in the leaf's order of preference, that has so many slots to
 // lend to it; the leaf's own limit and what the plan can spare are not looked at.
 func (m *Planner) nextLender(leaf plan.Node, k int64) plan.Node {
 	from := m.set.BorrowFrom[leaf]
-	if len(from) == 0 || mutant == 17 {
+	if len(from) == 0 {
 		return m.anyLender(leaf, k)
 	}
 	for _, peer := range from {
@@ -69,13 +69,6 @@ func (m *Planner) anyLender(leaf plan.Node, k int64) plan.Node {
 	for int(m.lendFrom) < m.policy.Len() && !m.canLend(m.lendFrom, 1) {
 		m.lendFrom++
 	}
-	if mutant == 16 {
-		for c := plan.Node(m.policy.Len() - 1); c > plan.Root; c-- {
-			if m.lends(c, leaf, k) {
-				return c
-			}
-		}
-	}
 	for c := m.lendFrom; int(c) < m.policy.Len(); c++ {
 		if m.lends(c, leaf, k) {
 			return c
@@ -97,12 +90,12 @@ func (m *Planner) canLend(n plan.Node, k int64) bool {
 	}
 	k += m.reclaim.moving[n]
 	return o.of[n] > 0 && m.policy.Leaf(n) && m.ownIdle(n) >= k &&
-		(o.of[n]-o.reserved[n]-m.figure.held[kindLent][n] >= k || mutant == 14 && m.set.LendLimit[n] > 0)
+		o.of[n]-o.reserved[n]-m.figure.held[kindLent][n] >= k
 }
 
 // admits tells whether a lender lends to a leaf at all (`lend.to`).
 func (m *Planner) admits(lender, leaf plan.Node) bool {
-	return lender != plan.None && mutant == 15 || lender != plan.None && m.among(m.set.LendTo[lender], lender, leaf)
+	return lender != plan.None && m.among(m.set.LendTo[lender], lender, leaf)
 }
 
 // asks tells whether a leaf borrows from a lender at all (`borrow.from`).
@@ -128,9 +121,6 @@ func (m *Planner) among(peers []plan.Peer, of, leaf plan.Node) bool {
 
 // newest sorts holdings newest first.
 func (m *Planner) newest(a, b cluster.HoldingID) int {
-	if mutant == 24 {
-		a, b = b, a
-	}
 	return m.s.Newer(a, b)
 }
 
@@ -188,9 +178,6 @@ func (m *Planner) comeHome(excess bool) {
 			if f.claim[leaf] == 0 || f.net[kind][leaf] == 0 {
 				continue
 			}
-			if mutant == 19 && kind == kindBorrow {
-				continue
-			}
 			for _, q := range m.stays(leaf, kind) {
 				v := m.worth(q)
 				units := min(m.pieces(q), max(0, m.ownIdle(leaf))/v)
@@ -208,7 +195,7 @@ func (m *Planner) comeHome(excess bool) {
 // leaveLoans relabels loans as drawn from the pools, where nobody else wants what is idle there.
 func (m *Planner) leaveLoans() {
 	for _, leaf := range m.tree.leaves {
-		if m.tree.barred[leaf] || m.figure.net[kindBorrow][leaf] == 0 || m.poolFor(leaf) <= 0 || m.spare() <= 0 || mutant == 20 {
+		if m.tree.barred[leaf] || m.figure.net[kindBorrow][leaf] == 0 || m.poolFor(leaf) <= 0 || m.spare() <= 0 {
 			continue
 		}
 		for _, q := range m.stays(leaf, kindBorrow) {
@@ -243,7 +230,7 @@ func (m *Planner) label() {
 			with, node := shareLabel, plan.Node(plan.None)
 			if m.set.Policy[leaf] == plan.Hybrid {
 				with = hybridLabel
-			} else if m.ownIdle(leaf) >= v && mutant != 21 {
+			} else if m.ownIdle(leaf) >= v {
 				with = ownLabel
 			} else if (m.tree.barred[leaf] || m.poolFor(leaf) < v) && m.mayBorrow(leaf, v) {
 				if node = m.nextLender(leaf, v); node != plan.None {

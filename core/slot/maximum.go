@@ -15,7 +15,7 @@ import (
 // leaves below the maximum hold from loans and pools. Nothing is taken where all of it is not enough, or where the
 // unit would not fit its owner's slots either. It tells whether anything was.
 func (m *Planner) makeWay(w *want, loans []cluster.HoldingID) bool {
-	if !m.tree.maxed || m.roomyNet(w.leaf, w.k) || mutant == 79 {
+	if !m.tree.maxed || m.roomyNet(w.leaf, w.k) {
 		return false
 	}
 	var found []victim

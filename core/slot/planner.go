@@ -112,8 +112,8 @@ func (m *Planner) grow() *tree {
 		t.child[up] = append(t.child[up], c)
 		hybrid := m.set.Policy[c] == plan.Hybrid
 		t.hybrid, t.mixed, t.shares = t.hybrid || hybrid, t.mixed || !hybrid, t.shares && m.set.Policy[c] == plan.ShareRatio
-		t.barred[c] = m.set.Ratio[c] == 0 && mutant != 12 || hybrid
-		t.zeroed = t.zeroed || m.set.Ratio[c] == 0 && !m.policy.Leaf(c) && mutant != 74
+		t.barred[c] = m.set.Ratio[c] == 0 || hybrid
+		t.zeroed = t.zeroed || m.set.Ratio[c] == 0 && !m.policy.Leaf(c)
 		if t.most[c] = m.set.Max[c]; hybrid {
 			t.most[c] = m.set.Limit[c]
 		}
@@ -208,21 +208,12 @@ func (m *Planner) deal(siblings []plan.Node, left int64) int64 {
 		}
 		return m.set.Owns[c]
 	}
-	if mutant == 1 {
-		siblings = slices.Clone(siblings)
-		slices.Reverse(siblings)
-	}
 	for _, c := range siblings {
 		o.reserved[c] = min(o.reserved[c], owns(c))
-		if o.of[c] = min(o.reserved[c], left); mutant == 2 {
-			o.of[c] = min(owns(c), left)
-		}
+		o.of[c] = min(o.reserved[c], left)
 		left -= o.of[c]
 	}
 	for _, c := range siblings {
-		if mutant == 2 {
-			continue
-		}
 		more := min(owns(c)-o.reserved[c], left)
 		o.of[c] += more
 		left -= more

@@ -71,7 +71,7 @@ func (m *Planner) entitle() {
 		for n := range q.deserve {
 			q.deserve[n] = q.static[n]
 			// What owners leave of a maximum counts, too.
-			for c := plan.Node(n); c > plan.Root && mutant != 6; c = m.policy.Parent[c] {
+			for c := plan.Node(n); c > plan.Root; c = m.policy.Parent[c] {
 				q.deserve[n] = min(q.deserve[n], q.need[c])
 			}
 		}
@@ -146,7 +146,7 @@ func (m *Planner) needs() {
 		}
 	}
 	for n := plan.Node(len(q.need) - 1); n > plan.Root; n-- {
-		if most := m.tree.most[n]; m.p.Terms.Member[n] && most != plan.Unlimited && mutant != 5 {
+		if most := m.tree.most[n]; m.p.Terms.Member[n] && most != plan.Unlimited {
 			q.need[n] = min(q.need[n], max(0, most-use[n]))
 		}
 		up := m.policy.Parent[n]
@@ -213,16 +213,9 @@ func (m *Planner) ask(branch plan.Node) {
 // below divides an amount among a consumer's children, in rank order, and on down.
 func (m *Planner) below(n plan.Node, amount int64, quota []int64, static bool) (given int64) {
 	q, children := &m.quota, m.tree.child[n]
-	if mutant == 3 {
-		children = slices.Clone(children)
-		slices.Reverse(children)
-	}
 	q.zero, q.ratio, q.limit = resized(q.zero, len(children)), resized(q.ratio, len(children)), resized(q.limit, len(children))
 	for i, c := range children {
 		q.zero[i], q.ratio[i], q.limit[i] = 0, m.set.Ratio[c], q.left[c]
-		if mutant == 4 {
-			q.ratio[i] = min(1, q.ratio[i])
-		}
 		if !m.tree.live[c] {
 			q.ratio[i] = 0
 		}
@@ -257,10 +250,6 @@ func (m *Planner) below(n plan.Node, amount int64, quota []int64, static bool) (
 func (m *Planner) keepBorrowed() {
 	q, f := &m.quota, &m.figure
 	q.borrowed = append(q.borrowed[:0], f.net[kindBorrow]...)
-	if mutant == 73 {
-		copy(q.borrowed, f.held[kindBorrow])
-		return
-	}
 	q.wanted = zeroed(q.wanted, m.policy.Len())
 	var of int64
 	some := false

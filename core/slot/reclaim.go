@@ -60,9 +60,6 @@ type victim struct {
 // shares while others go short (SLOT-5 ④ ⑤, SLOT-8, SLOT-12). O(holdings) and, for each unit taken
 // back, the victims looked at. Meanwhile is called behind it.
 func (m *Planner) Reclaim(meanwhile func()) {
-	if mutant == 78 {
-		m.overLimit()
-	}
 	m.overMax()
 	m.layNet()
 	m.recall()
@@ -70,7 +67,7 @@ func (m *Planner) Reclaim(meanwhile func()) {
 		m.fairShare()
 	}
 	m.reclaimHybrid()
-	if m.p.Slots.RecallFirst && mutant != 26 {
+	if m.p.Slots.RecallFirst {
 		m.reopen()
 		m.borrow()
 		m.flush()
@@ -83,10 +80,10 @@ func (m *Planner) beginReclaim() {
 	*r = reclaims{net: r.net, budget: m.p.Terms.ReclaimBudget, turns: m.p.PromisesMost(), first: true, owner: plan.None, last: cluster.NoID,
 		joinedOwn: map[plan.Node]int64{}, denied: map[cluster.SubID]bool{},
 		skip: map[cluster.SubID]bool{}, undone: map[cluster.SubID]bool{}, joinedAt: map[cluster.SubID][]cluster.ParcelID{}}
-	if r.budget == plan.Unlimited || mutant == 33 {
+	if r.budget == plan.Unlimited {
 		r.budget = math.MaxInt64
 	}
-	r.first = r.budget > 0 && mutant != 34
+	r.first = r.budget > 0
 }
 
 // reopen makes the line count what is promised by now.
@@ -138,12 +135,6 @@ func (m *Planner) netAccount(leaf plan.Node, k int64, reason int32) int64 {
 	case reason == decision.ReclaimRecall:
 		return m.netOwn(leaf) - r.joinedOwn[leaf]
 	case m.set.Policy[leaf] == plan.Hybrid:
-		if mutant == 58 {
-			return m.netHybrid()
-		}
-		if mutant == 81 {
-			return m.netHybrid() - m.freeAfter(leaf, k)
-		}
 		return min(max(0, m.netHybrid())-m.freeAfter(leaf, k), max(0, r.netIdle-r.joinedPool-r.claims))
 	}
 	return m.netShared()
@@ -194,7 +185,7 @@ func (m *Planner) recallAllocation(leaf plan.Node, loans []cluster.HoldingID) {
 // has room for it, and enough of them can.
 func (m *Planner) moveLoans(leaf plan.Node, sub cluster.SubID, loans []cluster.HoldingID) bool {
 	k := m.slots(sub)
-	if _, ok := m.roomy(leaf, k, false); mutant == 25 || !ok || m.ownIdle(leaf) >= k || !m.unneeded(k) || m.reclaim.undone[sub] || !m.lasts(leaf, k, kindOwn, plan.None) {
+	if _, ok := m.roomy(leaf, k, false); !ok || m.ownIdle(leaf) >= k || !m.unneeded(k) || m.reclaim.undone[sub] || !m.lasts(leaf, k, kindOwn, plan.None) {
 		return false
 	}
 	t := &m.line.Sub[sub]
@@ -296,7 +287,7 @@ func (m *Planner) joinOrTake(w *want, find func(*want) []victim) (done, tried bo
 // join counts a unit as promised that will fit once the sets under way are done.
 func (m *Planner) join(w *want) bool {
 	r := &m.reclaim
-	if w.account < w.k || mutant == 30 || m.drawsPool(w) && !m.zeroesBear(w.leaf, w.k, nothing) {
+	if w.account < w.k || m.drawsPool(w) && !m.zeroesBear(w.leaf, w.k, nothing) {
 		return false
 	}
 	if !m.roomyNet(w.leaf, w.k) {
@@ -351,7 +342,7 @@ func (m *Planner) promisedOn(sub cluster.SubID, k cluster.ParcelID) (units int64
 		}
 	}
 	for _, at := range m.reclaim.joinedAt[sub] {
-		if at == k && mutant != 31 {
+		if at == k {
 			units++
 		}
 	}
@@ -443,7 +434,7 @@ func (m *Planner) enoughOf(w *want, k cluster.ParcelID, gives func(leaf plan.Nod
 			}
 		}
 	})
-	if found != nil || mutant == 90 {
+	if found != nil {
 		return found
 	}
 	clear(chosen)
@@ -514,7 +505,7 @@ func (m *Planner) suffices(w *want, k cluster.ParcelID, found []victim) bool {
 
 // spareVictims drops, the last chosen first, each unit that is not needed.
 func (m *Planner) spareVictims(w *want, k cluster.ParcelID, found []victim) {
-	for i := len(found) - 1; i >= 0 && mutant != 35; i-- {
+	for i := len(found) - 1; i >= 0; i-- {
 		for found[i].units > 0 {
 			if found[i].units--; !m.suffices(w, k, found) {
 				found[i].units++
@@ -572,14 +563,11 @@ func (m *Planner) victimise(id cluster.SetID, v victim) {
 		m.book(leaf, h.Origin[v.q], m.lenderOf(h.Lender[v.q]), -slots, -slots)
 		m.s.Shrink(v.q, v.units)
 		m.line.Sub[sub].Held -= v.units
-		m.reclaim.undone[sub] = mutant != 36
+		m.reclaim.undone[sub] = true
 		m.p.Continue()
 		return
 	}
 	m.book(leaf, h.Origin[v.q], m.lenderOf(h.Lender[v.q]), 0, -slots)
 	grace := m.policy.ReclaimUS[leaf]
-	if mutant == 32 {
-		grace = 0
-	}
 	m.s.TakeBack(id, v.q, v.units, m.nowUS+grace)
 }

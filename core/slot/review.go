@@ -71,7 +71,7 @@ func (m *Planner) stands(id cluster.SetID, so soFar) bool {
 		return false
 	}
 	k := m.s.Host.Parcel[host]
-	if (!m.usable(sub, k) || !m.perHost(sub, k, m.promisedAt(sub, host, id))) && mutant != 39 {
+	if !m.usable(sub, k) || !m.perHost(sub, k, m.promisedAt(sub, host, id)) {
 		return false
 	}
 	if m.whole {
@@ -180,7 +180,7 @@ func (m *Planner) lower(id cluster.SetID, idle int64) {
 	units := t.Units[id] - 1
 	left, room := m.leftOf(id), units*m.slots(t.Taker[id])
 	m.s.Promise(id, units)
-	for q := t.First[id]; q != cluster.NoID && t.Number[id] > 0 && mutant != 37; {
+	for q := t.First[id]; q != cluster.NoID && t.Number[id] > 0; {
 		next := m.s.Holding.NextOfSet[q]
 		v, n := m.slots(m.s.Holding.Sub[q]), m.s.Holding.Units[q]
 		if units > 0 {
@@ -278,10 +278,7 @@ func (m *Planner) ready(id cluster.SetID, leaf plan.Node, at cluster.ParcelID, w
 		}
 		account = max(0, account)
 	}
-	if mutant == 40 && m.leftOf(id) > 0 {
-		return false
-	}
-	return roomy && m.p.Parcels.Available(0, at)+kept >= k && account+kept >= k && (m.lasts(leaf, k, kind, plan.None) || mutant == 71)
+	return roomy && m.p.Parcels.Available(0, at)+kept >= k && account+kept >= k && m.lasts(leaf, k, kind, plan.None)
 }
 
 // fulfilOne gives one unit of a set to its taker: it adds it to what it was given before, if that counts

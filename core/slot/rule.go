@@ -41,7 +41,7 @@ func (m *Planner) restore() {
 				m.cancel(q, h.Units[q])
 			}
 		case decision.ReclaimWindowSwitch, decision.ReclaimPlanChange:
-			if (m.p.Coming == cluster.NoID || mutant == 69) && !m.strange(q) {
+			if m.p.Coming == cluster.NoID && !m.strange(q) {
 				m.restoreUnits(id)
 			}
 		case decision.ReclaimReserve:
@@ -51,7 +51,7 @@ func (m *Planner) restore() {
 				m.cancel(m.s.Set.First[id], 1)
 			}
 		default:
-			if mutant != 38 && !m.strange(q) {
+			if !m.strange(q) {
 				m.restoreUnits(id)
 			}
 		}
@@ -190,7 +190,7 @@ func (m *Planner) undo(q cluster.HoldingID, units int64) {
 	was := max(0, m.p.Parcels.Available(0, k))
 	m.s.Shrink(q, units)
 	m.line.Sub[sub].Held -= units
-	m.reclaim.undone[sub] = mutant != 36
+	m.reclaim.undone[sub] = true
 	m.figure.idle += max(0, m.p.Parcels.Available(0, k)) - was
 	m.desk.Field.Regain(k)
 	m.p.Continue()
@@ -215,9 +215,6 @@ func (m *Planner) overLimit() {
 		return f.net[kindLent][leaf] - (m.owned.of[leaf] - m.owned.reserved[leaf])
 	}
 	each(beyond, func(leaf plan.Node) []cluster.HoldingID {
-		if mutant == 42 {
-			return append(m.stays(leaf, kindOwn), m.loansOf(leaf)...)
-		}
 		return append(m.loansOf(leaf), m.stays(leaf, kindOwn)...)
 	}, whole)
 	each(lent, m.loansOf, whole)
@@ -234,7 +231,7 @@ func (m *Planner) overLimit() {
 // okFirst puts what is on hosts that are ok before the rest.
 func (m *Planner) okFirst(rows []cluster.HoldingID) []cluster.HoldingID {
 	open := func(q cluster.HoldingID) int {
-		if m.p.Parcels.IsOpen(m.s.Holding.Parcel[q]) || mutant == 75 {
+		if m.p.Parcels.IsOpen(m.s.Holding.Parcel[q]) {
 			return 0
 		}
 		return 1
@@ -255,7 +252,7 @@ func (m *Planner) relieve(leaf plan.Node, over func(plan.Node) int64, rows []clu
 
 // relieveOne is relieve for one holding; it is true when nothing is over any more.
 func (m *Planner) relieveOne(q cluster.HoldingID, over func() int64, closed bool) (done bool) {
-	takes := closed || m.p.Parcels.IsOpen(m.s.Holding.Parcel[q]) || mutant == 75
+	takes := closed || m.p.Parcels.IsOpen(m.s.Holding.Parcel[q])
 	if m.whole {
 		m.relieveHost(q, over, true, takes)
 		return false // the next host may be smaller
@@ -292,7 +289,7 @@ func (m *Planner) takeOver(q cluster.HoldingID, units int64) (taken int64) {
 // borrowed from another. It is false when there is nothing.
 func (m *Planner) recount(q cluster.HoldingID, pools bool) bool {
 	leaf, v := m.s.Node(m.s.Holding.Sub[q]), m.worth(q)
-	if m.reclaim.ahead || mutant == 43 || m.owed(q) {
+	if m.reclaim.ahead || m.owed(q) {
 		return false
 	}
 	if m.ownIdle(leaf) >= v {
@@ -350,9 +347,6 @@ func (m *Planner) loansOf(lender plan.Node) []cluster.HoldingID {
 // lastRank sorts holdings as victims: last rank first, then newest first.
 func (m *Planner) lastRank(a, b cluster.HoldingID) int {
 	h, rank := &m.s.Holding, m.tree.rankOf
-	if mutant == 23 {
-		a, b = b, a
-	}
 	return cmp.Or(cmp.Compare(rank[m.s.Node(h.Sub[b])], rank[m.s.Node(h.Sub[a])]), m.newest(a, b))
 }
 
@@ -421,7 +415,7 @@ func (m *Planner) shrunkPoolOn(open bool) {
 	for m.netPool() < 0 && len(c.leaf) > 0 {
 		rows := c.of(c.leaf[0])
 		i := slices.IndexFunc(rows, func(q cluster.HoldingID) bool {
-			return c.gives(q, c.leaf[0]) && !m.reclaim.skip[h.Sub[q]] && !passed[q] && (m.p.Parcels.IsOpen(h.Parcel[q]) || mutant == 75) == open
+			return c.gives(q, c.leaf[0]) && !m.reclaim.skip[h.Sub[q]] && !passed[q] && m.p.Parcels.IsOpen(h.Parcel[q]) == open
 		})
 		switch {
 		case i < 0:
@@ -446,7 +440,7 @@ func (m *Planner) excess(leaf plan.Node) int64 {
 // overMax takes back what consumers hold above their share.max or limit, children before parents: loans, what is
 // shared, then the rest, of which what fills reserves below goes last (SLOT-12 f, SLOT-26).
 func (m *Planner) overMax() {
-	if !m.tree.maxed || mutant == 44 {
+	if !m.tree.maxed {
 		return
 	}
 	m.reclaim.skip = map[cluster.SubID]bool{}
@@ -459,7 +453,7 @@ func (m *Planner) overMax() {
 			m.takeAbove(n, want, false, kindBorrow)
 			m.takeAbove(n, want, false, kindShare)
 			rest := []int{kindHybrid, kindOwed, kindOwn, kindStray} // of hybrid branches one is like another
-			m.takeAbove(n, want, m.isHybrid(n) && mutant != 86, rest...)
+			m.takeAbove(n, want, m.isHybrid(n), rest...)
 			m.takeAbove(n, want, false, rest...)
 		}
 	}

@@ -25,14 +25,14 @@ func (m *Planner) strange(q cluster.HoldingID) bool {
 	h := &m.s.Holding
 	leaf := m.s.Node(h.Sub[q])
 	lender := m.lenderOf(h.Lender[q])
-	return m.foreign(leaf, h.Origin[q]) || h.Origin[q] == decision.OriginBorrowed && lender != plan.None && mutant != 70 && m.set.Policy[lender] == plan.Hybrid
+	return m.foreign(leaf, h.Origin[q]) || h.Origin[q] == decision.OriginBorrowed && lender != plan.None && m.set.Policy[lender] == plan.Hybrid
 }
 
 // settleForeign carries units over a change of policy (PLAN-2): what was borrowed goes back, what is
 // within what the leaf owns now counts as that, the rest is reclaimed. What the budget leaves over is settled later,
 // what stays after all by the review once that is done.
 func (m *Planner) settleForeign() {
-	if !m.figure.foreign || mutant == 64 {
+	if !m.figure.foreign {
 		return
 	}
 	m.figure.foreign = false
@@ -56,12 +56,6 @@ func (m *Planner) settleLeaf(leaf plan.Node, reason int32) {
 	for _, q := range rows {
 		v, units := m.worth(q), m.pieces(q)
 		with, room := ownLabel, m.unused(leaf)
-		switch mutant {
-		case 66:
-			room = unbound
-		case 87:
-			room = m.netOwn(leaf)
-		}
 		if hybrid {
 			with, room = hybridLabel, m.hybrid.owned[leaf]-native
 		}
@@ -88,7 +82,7 @@ func (m *Planner) unused(leaf plan.Node) int64 { return m.netOwn(leaf) + m.figur
 // own.
 func (m *Planner) forgo(leaf plan.Node) {
 	beyond, t := -m.netOwn(leaf), &m.s.Set
-	if beyond <= 0 || m.figure.roomOwn[leaf] == 0 || mutant == 88 {
+	if beyond <= 0 || m.figure.roomOwn[leaf] == 0 {
 		return
 	}
 	ids := m.sets(func(id cluster.SetID) bool {
@@ -124,9 +118,6 @@ func (m *Planner) foreignOf(leaf plan.Node) (rows []cluster.HoldingID, native in
 		}
 	})
 	slices.SortFunc(rows, func(a, b cluster.HoldingID) int { return m.newest(b, a) })
-	if mutant == 65 {
-		slices.Reverse(rows)
-	}
 	return rows, native
 }
 
@@ -153,14 +144,12 @@ func (m *Planner) prepareSwitch() {
 	m.entitle() // who is furthest above its quota then
 	m.reclaim.ahead = true
 	for leaf := range plan.Node(m.policy.Len()) {
-		if m.policy.Leaf(leaf) && m.p.Terms.Member[leaf] && mutant != 67 {
+		if m.policy.Leaf(leaf) && m.p.Terms.Member[leaf] {
 			m.prepareLeaf(leaf)
 		}
 	}
-	if mutant != 67 {
-		m.overLimit()
-		m.overMax()
-	}
+	m.overLimit()
+	m.overMax()
 	m.reclaim.ahead = false
 	m.goBy(m.p.Window)
 	m.own()
@@ -205,7 +194,7 @@ func (m *Planner) prepareLeaf(leaf plan.Node) {
 
 // lasts tells whether a unit given now would not have to be given back when the coming window opens.
 func (m *Planner) lasts(leaf plan.Node, k int64, kind int, lender plan.Node) bool {
-	if m.p.Coming == cluster.NoID || mutant == 68 {
+	if m.p.Coming == cluster.NoID {
 		return true
 	}
 	c, f, next := &m.coming, &m.figure, m.trees[m.p.Coming]

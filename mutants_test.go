@@ -1,0 +1,270 @@
+package stint_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+)
+
+// mutants are wrong engines: a table of patches of one package, each of which breaks a rule. CONTRIBUTING says how one is added.
+type mutants struct {
+	Package string `yaml:"package"`
+	Test    string `yaml:"test"` // notices those that name no other: a package, a blank, and what `go test -run` takes
+	Mutants []mutant
+}
+
+// mutant is a wrong engine.
+type mutant struct {
+	Wrong string `yaml:"wrong"` // what it does
+	Rule  string `yaml:"rule"`  // that says otherwise
+	Test  string `yaml:"test"`
+	Patch string `yaml:"patch"`
+}
+
+// mutantCases is how many random cases of a kind have to notice a mutant, where these are its test; they are the same every time.
+var mutantCases = []string{"STINT_SOAK=2000", "STINT_SEED=1"}
+
+// TestMutantsApply holds every patch to the code of today: each of its texts stands there once, and what comes of it is Go. The
+// rule that it breaks and the test that notices exist.
+func TestMutantsApply(t *testing.T) {
+	rules, err := os.ReadFile("docs/rules.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, table := range loadMutants(t) {
+		t.Logf("%s: %d", name, len(table.Mutants))
+		seen := map[string]bool{}
+		for _, m := range table.Mutants {
+			if seen[m.Wrong] || m.Wrong == "" {
+				t.Errorf("%s: %q: twice, or no name", name, m.Wrong)
+			}
+			seen[m.Wrong] = true
+			if !strings.Contains(string(rules), "| "+m.Rule+" |") {
+				t.Errorf("%s: %q: docs/rules.md has no rule %q", name, m.Wrong, m.Rule)
+			}
+			if err := m.hasTest(); err != nil {
+				t.Errorf("%s: %q: %v", name, m.Wrong, err)
+			}
+			files, err := m.apply(table.Package)
+			if err != nil {
+				t.Errorf("%s: %q: %v", name, m.Wrong, err)
+			}
+			for file, text := range files {
+				if _, err := parser.ParseFile(token.NewFileSet(), file, text, parser.SkipObjectResolution); err != nil {
+					t.Errorf("%s: %q: %v", name, m.Wrong, err)
+				}
+			}
+		}
+	}
+}
+
+// TestMutants builds the test that has to notice each mutant with its patch laid over the code, and runs it: it must fail. Tests
+// that fail without a patch notice nothing, so each is run without one, too. A part is run with -run 'TestMutants/slot/recall'.
+func TestMutants(t *testing.T) {
+	if os.Getenv("STINT_MUTANTS") == "" {
+		t.Skip("STINT_MUTANTS is not set: `make mutants` builds and tests every wrong engine")
+	}
+	tables := loadMutants(t)
+	for _, name := range slices.Sorted(maps.Keys(tables)) {
+		table := tables[name]
+		t.Run(name, func(t *testing.T) {
+			tests := map[string]bool{}
+			for _, m := range table.Mutants {
+				tests[m.Test] = true
+				t.Run(m.Wrong, func(t *testing.T) {
+					t.Parallel()
+					files, err := m.apply(table.Package)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if failed, why := runTest(t, m.Test, files); !failed {
+						t.Errorf("%s: not noticed by %s", m.Rule, m.Test)
+					} else {
+						t.Logf("%s: %s", m.Rule, why)
+					}
+				})
+			}
+			for test := range tests {
+				t.Run("none, "+test, func(t *testing.T) {
+					t.Parallel()
+					if failed, why := runTest(t, test, nil); failed {
+						t.Errorf("%s fails without a patch: %s", test, why)
+					}
+				})
+			}
+		})
+	}
+}
+
+// loadMutants reads all tables, by the name of their file. Mutants that name no test have their table's.
+func loadMutants(t *testing.T) map[string]mutants {
+	t.Helper()
+	files, err := filepath.Glob("testdata/mutants/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("mutants: %v, %v", files, err)
+	}
+	tables := map[string]mutants{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var table mutants
+		if err := yaml.UnmarshalWithOptions(text, &table, yaml.Strict()); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		for i := range table.Mutants {
+			if m := &table.Mutants[i]; m.Test == "" {
+				m.Test = table.Test
+			}
+		}
+		tables[strings.TrimSuffix(filepath.Base(file), ".yaml")] = table
+	}
+	return tables
+}
+
+var indents = regexp.MustCompile(`(?m)^\t+`)
+
+// apply gives the files of a package that a mutant has otherwise, by path, without the indents of their lines. A patch is the name of a
+// file, then its lines as a diff has them: "- " those that go, "+ " those that come, "  " others; together they must stand there
+// once. A name of a file again begins another place.
+func (m *mutant) apply(dir string) (map[string]string, error) {
+	files := map[string]string{}
+	var file string
+	var before, after strings.Builder
+	settle := func() error {
+		if file == "" {
+			return nil
+		}
+		if _, ok := files[file]; !ok {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return err
+			}
+			files[file] = indents.ReplaceAllString(string(text), "")
+		}
+		if n := strings.Count(files[file], "\n"+before.String()); n != 1 || before.Len() == 0 {
+			return fmt.Errorf("%s has this %d times, not once:\n%s", file, n, before.String())
+		}
+		files[file] = strings.Replace(files[file], "\n"+before.String(), "\n"+after.String(), 1)
+		before.Reset()
+		after.Reset()
+		return nil
+	}
+	for line := range strings.Lines(m.Patch) {
+		switch {
+		case strings.HasPrefix(line, "- "):
+			before.WriteString(line[2:])
+		case strings.HasPrefix(line, "+ "):
+			after.WriteString(line[2:])
+		case strings.HasPrefix(line, "  "):
+			before.WriteString(line[2:])
+			after.WriteString(line[2:])
+		case strings.HasSuffix(line, ".go\n"):
+			if err := settle(); err != nil {
+				return nil, err
+			}
+			file = path.Join(dir, strings.TrimSpace(line))
+		default:
+			return nil, fmt.Errorf("a patch cannot have the line %q", line)
+		}
+	}
+	if err := settle(); err != nil {
+		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, errors.New("an empty patch")
+	}
+	return files, nil
+}
+
+// hasTest tells what is wrong with the name of the test that notices.
+func (m *mutant) hasTest() error {
+	dir, run, _ := strings.Cut(m.Test, " ")
+	name, _, _ := strings.Cut(run, "/")
+	tests, err := testFiles(dir)
+	if err == nil && !strings.Contains(tests, "\nfunc "+name+"(t *testing.T) {") {
+		err = fmt.Errorf("there is no test %q", m.Test)
+	}
+	return err
+}
+
+// testFiles is the text of a package's tests.
+func testFiles(dir string) (string, error) {
+	files, err := filepath.Glob(path.Join(dir, "*_test.go"))
+	var all strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return "", err
+		}
+		all.Write(text)
+	}
+	return all.String(), err
+}
+
+// runTest runs a test with some files of the module otherwise, and tells whether it failed, and why. What cannot be built or
+// does not begin ends the test that asks.
+func runTest(t *testing.T, test string, files map[string]string) (failed bool, why string) {
+	t.Helper()
+	tmp := t.TempDir()
+	overlay := struct{ Replace map[string]string }{map[string]string{}}
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		other := filepath.Join(tmp, fmt.Sprintf("%d.go", len(overlay.Replace)))
+		overlay.Replace[file] = other
+		if err := os.WriteFile(other, []byte(files[file]), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := json.Marshal(overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(tmp, "overlay.json"), list, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	dir, run, _ := strings.Cut(test, " ")
+	binary := filepath.Join(tmp, "test")
+	build := exec.Command("go", "test", "-c", "-ldflags=-s -w", "-overlay", filepath.Join(tmp, "overlay.json"), "-o", binary, "./"+dir)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("cannot be built: %v\n%s", err, out)
+	}
+	args := []string{"-test.v", "-test.timeout=20m", "-test.run=^" + strings.ReplaceAll(run, "/", "$/^") + "$"}
+	if tests, err := testFiles(dir); err != nil {
+		t.Fatal(err)
+	} else if strings.Contains(tests, `"pgregory.net/rapid"`) {
+		args = append(args, "-rapid.shrinktime=0s")
+	}
+	cmd := exec.Command(binary, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), mutantCases...)
+	out, err := cmd.CombinedOutput()
+	if !strings.Contains(string(out), "=== RUN   "+run) {
+		t.Fatalf("%s does not begin: %v\n%s", test, err, out)
+	}
+	return err != nil, noticed(string(out))
+}
+
+// noticed is the line of a test's output that says why it failed.
+func noticed(out string) string {
+	for _, sign := range []string{"[rapid] failed", "[rapid] panic", "panic: ", "_test.go:"} {
+		for line := range strings.Lines(out) {
+			if strings.Contains(line, sign) {
+				return fmt.Sprintf("%.160q", strings.TrimSpace(line))
+			}
+		}
+	}
+	return "it failed"
+}
