@@ -18,13 +18,20 @@ PAGE    ?=
 ROUNDS  ?= 12
 FAILOVERS ?= 5
 
-.PHONY: build readme run test test-console test-cluster cluster-demo pictures pictures-of check lint soak mutants fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof package test-package generate clean
+.PHONY: build readme run test test-console test-cluster cluster-demo pictures pictures-of check lint soak mutants fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof package test-package generate clean openapi test-typescript
 
 build: ## bin/stint, one file that needs no library of the machine
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -o bin/stint ./cmd/stint
 
 readme: build ## run the commands that README shows, and put what they print there
 	STINT_README=write $(GO) test -count=1 -run TestReadme ./cmd/stint
+
+openapi: ## the examples of the API's description, from a service that makes them
+	STINT_EXAMPLES=write $(GO) test -count=1 -run TestOpenAPIExamples ./ingest/server
+	$(GO) test -count=1 -run 'OpenAPI' ./ingest/server
+
+test-typescript: build ## lints the API's description (redocly), and compiles and runs a TypeScript client made of it; needs node, fetches packages
+	clients/typescript/test.sh bin/stint out/typescript
 
 run: build ## make a cluster, run three cycles on it, show what was decided
 	rm -rf $(DEMO)

@@ -14,7 +14,8 @@ const (
 	changeReclaim
 )
 
-var changeKinds = decision.Words{"release", "cancel", "grant", "reclaim"}
+// ChangeKinds are the names of what happens to units, by value: in this order within a cycle.
+var ChangeKinds = decision.Words{"release", "cancel", "grant", "reclaim"}
 
 // Changes is what happened to a source after a cycle, in order, as one table; empty source: to all. It ends with the
 // cycle upTo, which is to be asked for next. Errors and limits are those of Pages.
@@ -184,7 +185,7 @@ func (b *changes) begin(rows int) {
 		}
 	}
 	b.columns[colDeadline].Optional, b.columns[colDeadline].Null = true, make([]bool, 0, rows)
-	b.columns[colKind].Dict, b.columns[colOrigin].Dict = changeKinds, decision.Origins
+	b.columns[colKind].Dict, b.columns[colOrigin].Dict = ChangeKinds, decision.Origins
 	b.columns[colCause].Dict, b.columns[colReason].Dict = decision.Causes, decision.ReclaimReasons
 }
 

@@ -119,8 +119,8 @@ func (f *figures) sums(v *engine.View) {
 	f.add(unitsOverdue, float64(s.UnitsOverdue))
 }
 
-// consumerOf names a consumer of a plan.
-type consumerOf struct{ plan, consumer string }
+// planConsumer names a consumer of a plan.
+type planConsumer struct{ plan, consumer string }
 
 // consumers are the figures of the consumers of f.level, and of leaves above it.
 func (f *figures) consumers(v *engine.View) {
@@ -134,14 +134,14 @@ func (f *figures) consumers(v *engine.View) {
 	slot := func(name string) []int64 { return table.Column(name).Int }
 	owned, lent := slot("owned"), slot("lent")
 	heldOwned, heldShared, heldBorrowed := slot("held_owned"), slot("held_shared"), slot("held_borrowed")
-	shown := map[consumerOf]bool{}
+	shown := map[planConsumer]bool{}
 	for i := range c.Held {
 		path := c.Consumer.At(i)
 		if path == "/" || depth[i] > int64(f.level) || depth[i] < int64(f.level) && leaf[i] == 0 {
 			continue
 		}
 		plan := c.Plan.At(i)
-		shown[consumerOf{plan, path}] = true
+		shown[planConsumer{plan, path}] = true
 		f.add(consumerWanted, float64(c.Demand[i]), plan, path)
 		f.add(consumerHeld, float64(c.Held[i]), plan, path)
 		f.add(consumerShort, float64(c.Short[i]), plan, path)
@@ -154,7 +154,7 @@ func (f *figures) consumers(v *engine.View) {
 	a := &v.Last.Amounts
 	for i := range a.Held {
 		plan, path := a.Plan.At(i), a.Consumer.At(i)
-		if shown[consumerOf{plan, path}] {
+		if shown[planConsumer{plan, path}] {
 			dimension := a.Dimension.At(i)
 			f.add(amountOwned, float64(a.Owned[i]), plan, path, dimension)
 			f.add(amountHeld, float64(a.Held[i]), plan, path, dimension)
@@ -222,7 +222,7 @@ func shownSources(list []engine.SourceView, most int) []engine.SourceView {
 
 // loans are what consumers lend and borrow, added up on f.level. Who does neither has no figure.
 func (f *figures) loans(t *decision.Table) {
-	lent, recalled, borrowed := map[consumerOf]int64{}, map[consumerOf]int64{}, map[consumerOf]int64{}
+	lent, recalled, borrowed := map[planConsumer]int64{}, map[planConsumer]int64{}, map[planConsumer]int64{}
 	text := func(name string, row int) string {
 		c := t.Column(name)
 		return string(c.Dict.Bytes(c.Code[row]))
@@ -230,12 +230,12 @@ func (f *figures) loans(t *decision.Table) {
 	units, leaving := t.Column("units").Int, t.Column("under_recall").Int
 	for row := range t.Rows {
 		plan := text("plan", row)
-		lender := consumerOf{plan, cutPath(text("lender", row), f.level)}
+		lender := planConsumer{plan, cutPath(text("lender", row), f.level)}
 		lent[lender] += units[row]
 		recalled[lender] += leaving[row]
-		borrowed[consumerOf{plan, cutPath(text("borrower", row), f.level)}] += units[row]
+		borrowed[planConsumer{plan, cutPath(text("borrower", row), f.level)}] += units[row]
 	}
-	for d, of := range map[*prometheus.Desc]map[consumerOf]int64{
+	for d, of := range map[*prometheus.Desc]map[planConsumer]int64{
 		consumerLent: lent, consumerRecalled: recalled, consumerBorrowed: borrowed,
 	} {
 		for key, units := range of {

@@ -341,10 +341,14 @@ func (s *Server) getSources(q *request) error {
 	if err != nil {
 		return err
 	}
+	return q.rows(all(sourcesTable(q.who.cutSources(w.view.Standing))), w.last, func() {})
+}
+
+func sourcesTable(list []engine.SourceView) *decision.Table {
 	names := &cluster.Names{}
 	var name, owner, silent []int32
 	var heard, rows, wanted, held []int64
-	for _, is := range q.who.cutSources(w.view.Standing) {
+	for _, is := range list {
 		name = append(name, names.InternString(is.Name))
 		by := decision.Null
 		if is.Owner != "" {
@@ -357,9 +361,8 @@ func (s *Server) getSources(q *request) error {
 	text := func(column string, codes []int32) decision.Column {
 		return decision.Column{Name: column, Type: decision.Text, Code: codes, Dict: names}
 	}
-	t := &decision.Table{Name: "sources", Rows: len(name), Columns: []decision.Column{
+	return &decision.Table{Name: "sources", Rows: len(name), Columns: []decision.Column{
 		text("source", name), text("owner", owner), instants("heard", heard), ints("rows", rows), text("silent", silent),
 		ints("wanted", wanted), ints("held", held),
 	}}
-	return q.rows(all(t), w.last, func() {})
 }

@@ -46,17 +46,20 @@ type problemFault struct {
 	Reason string `json:"reason"`
 }
 
+// problemBody is a problem as it is written.
+type problemBody struct {
+	Type   string         `json:"type"`
+	Title  string         `json:"title"`
+	Status int            `json:"status"`
+	Detail string         `json:"detail"`
+	Rows   []problemRow   `json:"rows,omitempty"`
+	Faults []problemFault `json:"faults,omitempty"`
+	Count  int            `json:"count,omitempty"`
+}
+
 // write makes the problem the response.
 func (p problem) write(ctx *fasthttp.RequestCtx) {
-	body := struct {
-		Type   string         `json:"type"`
-		Title  string         `json:"title"`
-		Status int            `json:"status"`
-		Detail string         `json:"detail"`
-		Rows   []problemRow   `json:"rows,omitempty"`
-		Faults []problemFault `json:"faults,omitempty"`
-		Count  int            `json:"count,omitempty"`
-	}{Type: typePrefix + p.Type, Title: http.StatusText(p.Status), Status: p.Status, Detail: p.Detail, Count: p.count}
+	body := problemBody{Type: typePrefix + p.Type, Title: http.StatusText(p.Status), Status: p.Status, Detail: p.Detail, Count: p.count}
 	for _, r := range p.rows {
 		body.Rows = append(body.Rows, problemRow{r.Row, r.Column, r.Value, r.Reason})
 	}

@@ -412,7 +412,31 @@ func (s *Server) getHealth(q *request) error {
 			return problem{Type: "unhealthy", Status: 503, Detail: why}
 		}
 	}
-	return q.json(200, map[string]string{"status": "ok", "version": s.o.Version})
+	return q.json(200, health{Status: "ok", Version: s.o.Version})
+}
+
+// health is the answer of a process that can do its work.
+type health struct {
+	Status  string `json:"status"`
+	Version string `json:"version"`
+}
+
+// readiness is the answer of a service that takes input and runs cycles, or that shows a log.
+type readiness struct {
+	Status   string `json:"status"`
+	Cycle    int64  `json:"cycle"`
+	Plan     bool   `json:"plan"` // there is a policy
+	Instance string `json:"instance"`
+	LogAlone bool   `json:"log_alone,omitempty"`
+
+	// Of a service.
+	LogBehind *int64 `json:"log_behind_cycles,omitempty"`
+	LogLost   *bool  `json:"log_at_next_start,omitempty"`
+
+	// Of a process of a cluster.
+	Leads  *bool   `json:"leads,omitempty"`
+	Leader *string `json:"leader,omitempty"`
+	Term   *uint64 `json:"term,omitempty"`
 }
 
 // getReady tells whether input is taken and cycles run.
@@ -423,7 +447,7 @@ func (s *Server) getReady(q *request) error {
 		if err != nil {
 			return err
 		}
-		return q.json(200, map[string]any{"status": "ok", "cycle": last, "plan": last > 0, "instance": s.instance, "log_alone": true})
+		return q.json(200, readiness{Status: "ok", Cycle: last, Plan: last > 0, Instance: s.instance, LogAlone: true})
 	}
 	if e == nil {
 		return problem{Type: "not-ready", Status: 503, Detail: *s.why.Load(), RetryAfter: 1}
@@ -436,13 +460,13 @@ func (s *Server) getReady(q *request) error {
 		return problem{Type: "not-ready", Status: 503, Detail: why, RetryAfter: 1}
 	}
 	stats, v := e.Stats(), e.View()
-	ready := map[string]any{
-		"status": "ok", "cycle": v.Cycle(), "plan": v.Policy != nil, "instance": s.instance,
-		"log_behind_cycles": stats.LogBehind, "log_at_next_start": stats.LogLost,
+	ready := readiness{
+		Status: "ok", Cycle: v.Cycle(), Plan: v.Policy != nil, Instance: s.instance,
+		LogBehind: &stats.LogBehind, LogLost: &stats.LogLost,
 	}
 	if j := s.member(); j != nil {
-		l := j.Leader()
-		ready["leads"], ready["leader"], ready["term"] = !e.Following(), l.Name, l.Term
+		l, leads := j.Leader(), !e.Following()
+		ready.Leads, ready.Leader, ready.Term = &leads, &l.Name, &l.Term
 	}
 	return q.json(200, ready)
 }

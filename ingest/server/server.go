@@ -135,6 +135,8 @@ type Server struct {
 	ln       *listener     // that is served
 	instance string
 
+	described func() []byte // the OpenAPI description: routes lead to handlers, so that none of these may ask for it itself
+
 	shared  atomic.Pointer[journal.Shared] // the journal of several processes; nil: there is one
 	rejoins atomic.Pointer[string]         // why this process opens that journal again; nil: it does not
 	passes  *http.Client                   // to the process that leads
@@ -151,7 +153,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{o: o, closing: make(chan struct{}), whatif: make(chan struct{}, 1), encodes: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)))}
+	s := &Server{o: o, closing: make(chan struct{}), whatif: make(chan struct{}, 1), encodes: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))), described: OpenAPI}
 	s.budgets()
 	s.passes = &http.Client{
 		Transport: &http.Transport{ // no proxy of the environment

@@ -181,13 +181,14 @@ func (s *service) logged() {
 type checker struct{ router routers.Router }
 
 var theChecker = sync.OnceValue(func() *checker {
-	doc, err := openapi3.NewLoader().LoadFromData(openAPI)
+	doc, err := openapi3.NewLoader().LoadFromData(OpenAPI())
 	if err == nil {
 		err = doc.Validate(context.Background())
 	}
 	if err != nil {
 		panic(err)
 	}
+	doc.Servers = nil // each test has an address of its own
 	router, err := legacy.NewRouter(doc)
 	if err != nil {
 		panic(err)

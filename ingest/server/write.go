@@ -232,9 +232,22 @@ func (s *Server) postCycle(q *request) error {
 		return err
 	}
 	sum := &q.engine.View().Last.Summary
-	return q.json(200, map[string]any{
-		"cycle": sum.Cycle, "now": time.UnixMicro(sum.NowUS).UTC().Format(time.RFC3339Nano), "revision": sum.Revision,
-		"units_granted": sum.UnitsGranted, "units_released": sum.UnitsReleased, "units_reclaimed": sum.UnitsReclaimed,
-		"units_held": sum.UnitsHeld, "units_short": sum.UnitsShort, "decisions_digest": sum.Digest,
+	return q.json(200, cycleDone{
+		Cycle: sum.Cycle, Now: time.UnixMicro(sum.NowUS).UTC().Format(time.RFC3339Nano), Revision: sum.Revision,
+		Granted: sum.UnitsGranted, Released: sum.UnitsReleased, Reclaimed: sum.UnitsReclaimed,
+		Held: sum.UnitsHeld, Short: sum.UnitsShort, Digest: sum.Digest,
 	})
+}
+
+// cycleDone is what a cycle did that was asked for.
+type cycleDone struct {
+	Cycle     int64  `json:"cycle"`
+	Now       string `json:"now"`
+	Revision  int64  `json:"revision"`
+	Granted   int64  `json:"units_granted"`
+	Released  int64  `json:"units_released"`
+	Reclaimed int64  `json:"units_reclaimed"`
+	Held      int64  `json:"units_held"`
+	Short     int64  `json:"units_short"`
+	Digest    string `json:"decisions_digest"`
 }
