@@ -71,7 +71,7 @@ var mayImport = map[string][]string{
 	"core/engine":            {"core/cycle", "core/cluster", "core/plan", "core/decision", "core/pack", "core/standing"},
 	"core/journal":           {},
 	"core/pack":              {},
-	"ingest/client":          {},
+	"ingest/client":          {"core/explain"},
 	"ingest/client/example":  {"ingest/client"},
 	"ingest/console":         {},
 	"ingest/console/browser": {"github.com/go-rod/rod"},

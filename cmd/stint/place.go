@@ -163,10 +163,5 @@ func (p *place) whatif(ctx context.Context, plan []byte, settle int, force bool)
 	if err != nil {
 		return nil, err
 	}
-	text, err := c.Whatif(ctx, client.Bytes(plan, "application/yaml"), settle, client.Options{Force: force})
-	if err != nil {
-		return nil, err
-	}
-	compared := &explain.Comparison{}
-	return compared, json.Unmarshal(text, compared)
+	return c.Whatif(ctx, client.Bytes(plan, "application/yaml"), settle, client.Options{Force: force})
 }

@@ -1,4 +1,4 @@
-// Package client speaks to a stint service: it pushes tables, reads changes and gives units back. Calls that
+// Package client speaks to a stint service: it pushes tables, reads changes, gives units back and asks why. Calls that
 // the service is too busy for are made again after the time it asks for; input carries an idempotency key, so
 // that a call that was made twice counts once.
 package client
@@ -219,13 +219,6 @@ const answerBytesMax = 1 << 30
 // Get makes a call that reads, and gives its answer whole, as one of the media types in accept.
 func (c *Client) Get(ctx context.Context, path string, q url.Values, accept string) ([]byte, error) {
 	return c.whole(ctx, "GET", path, q, accept, Body{})
-}
-
-// Whatif tells what the next cycle would be under another policy file, as JSON.
-func (c *Client) Whatif(ctx context.Context, plan Body, settle int, o Options) ([]byte, error) {
-	q := url.Values{"settle": {strconv.Itoa(settle)}}
-	set(q, "force", o.Force)
-	return c.whole(ctx, "POST", "/v1/whatif", q, "application/json", plan)
 }
 
 // whole makes a call and gives its answer whole.
