@@ -17,8 +17,9 @@ VERSION ?= 0.1.0
 PAGE    ?=
 ROUNDS  ?= 12
 FAILOVERS ?= 5
+PROMTOOL := $(or $(shell command -v promtool),out/prometheus/usr/bin/promtool)
 
-.PHONY: build readme run test test-console test-cluster cluster-demo pictures pictures-of check lint soak mutants fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof package test-package generate clean openapi test-typescript
+.PHONY: build readme run test test-console test-cluster cluster-demo pictures pictures-of check lint soak mutants fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof package test-package generate clean openapi test-typescript test-alerts
 
 build: ## bin/stint, one file that needs no library of the machine
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -o bin/stint ./cmd/stint
@@ -61,6 +62,15 @@ out/s3/versitygw: tools/s3/go.mod
 test-cluster: out/s3/versitygw ## several processes with a real object store, which it builds: make test-cluster ROUNDS=200 FAILOVERS=100
 	STINT_S3=$(CURDIR)/out/s3/versitygw STINT_TEST_CLUSTER=$(ROUNDS) STINT_TEST_FAILOVERS=$(FAILOVERS) STINT_TEST_ROUNDS=$(ROUNDS) \
 		$(GO) test -count=1 -timeout 2h -v -run 'TestCluster|TestFailover|TestS3|TestRounds' ./ingest/bucket ./cmd/stint
+
+test-alerts: ## alerts, dashboard and /metrics, by promtool, which it fetches where there is none (Debian)
+	@command -v promtool >/dev/null || test -x $(PROMTOOL) || { mkdir -p out/prometheus && cd out/prometheus && \
+		apt-get update -qq && apt-get download -qq prometheus && dpkg-deb -x prometheus_*.deb .; }
+	$(PROMTOOL) check rules dist/prometheus/alerts.yaml
+	$(PROMTOOL) test rules dist/prometheus/alerts_test.yaml
+	mkdir -p out/watching && STINT_WATCHING=$(CURDIR)/out/watching $(GO) test -count=1 -run TestKeepForPromtool ./ingest/server
+	$(PROMTOOL) check rules out/watching/dashboard.yaml
+	$(PROMTOOL) check metrics <out/watching/scrape.txt
 
 pictures: ## the pictures of docs/console.md, from the demo
 	STINT_CONSOLE=must STINT_PICTURES=$(CURDIR)/docs/pictures $(GO) test -count=1 -run TestPictures ./ingest/console/browser

@@ -2,8 +2,6 @@ package server
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -70,6 +68,7 @@ func watched(t *testing.T, level int) *service {
 	s.must(200, "PUT", "/v1/demand/md", "consumer,allocation,units,ncpus,maxmem\n/Risk/Day/Fast,f,4,1,2\n/Research,r,20,1,1\n")
 	s.cycle()
 	s.must(200, "PUT", "/v1/demand/a", "consumer,allocation,units,slots\n/A,a,9,1\n")
+	s.refused(404, "no-source", "DELETE", "/v1/demand/nobody", "")
 	s.cycle()
 	return s
 }
@@ -113,19 +112,10 @@ func TestMetricsByTheRules(t *testing.T) {
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "metrics.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := fileOf(t, "docs/metrics.md")
 	for name := range families {
-		if strings.HasPrefix(name, "stint_") && !strings.Contains(string(page), "`"+name) {
+		if strings.HasPrefix(name, "stint_") && !strings.Contains(page, "`"+name) {
 			t.Errorf("docs/metrics.md does not have %s", name)
-		}
-	}
-	// A scrape may be kept for promtool, which knows the same rules and more: make test-alerts.
-	if keep := os.Getenv("STINT_SCRAPE"); keep != "" {
-		if err := os.WriteFile(keep, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
 		}
 	}
 }
