@@ -69,14 +69,14 @@ func TestStalledBodies(t *testing.T) {
 	for range 8 {
 		s.send("greedy", "PUT /v1/demand/feed", half)
 	}
-	s.eventually("bodies take memory", func() bool { return s.gauge("stint_queue_body_bytes") > 1_900_000 })
+	s.eventually("bodies take memory", func() bool { return s.gauge("stint_body_memory_bytes") > 1_900_000 })
 	for _, call := range []string{"PUT /v1/demand/feed", "PUT /v1/hosts", "PUT /v1/plan"} { // a reader's, and more than it may check
 		s.send("ro", call, half).expect(403, "forbidden")
 	}
 	for range 3 {
 		s.send("ro", "POST /v1/plan/check", half)
 	}
-	before := s.gauge("stint_queue_body_bytes")
+	before := s.gauge("stint_body_memory_bytes")
 	for _, who := range []string{"other", "root"} {
 		s.token = who
 		rows := strings.Replace(good, ",a,", ","+who+",", 1)
@@ -86,7 +86,7 @@ func TestStalledBodies(t *testing.T) {
 	s.token = "root"
 	s.must(200, "PUT", "/v1/plan", policyText)
 	s.must(200, "POST", "/v1/plan/check", policyText)
-	if now := s.gauge("stint_queue_body_bytes"); now > before || now > 4<<20 {
+	if now := s.gauge("stint_body_memory_bytes"); now > before || now > 4<<20 {
 		t.Errorf("bodies take %d bytes, before the reader's came %d", now, before)
 	}
 	s.send("greedy", "PUT /v1/demand/feed", half).expect(429, "busy")
@@ -96,7 +96,7 @@ func TestStalledBodies(t *testing.T) {
 func TestStillBodyGivesWay(t *testing.T) {
 	s := shared(t, Limits{InflightBytesMax: 4 << 20})
 	still := s.send("greedy", "PUT /v1/demand/feed", "Content-Length: 1300000\r\n\r\n"+strings.Repeat("x", 1<<20))
-	s.eventually("the body takes memory", func() bool { return s.gauge("stint_queue_body_bytes") == 1_300_001 })
+	s.eventually("the body takes memory", func() bool { return s.gauge("stint_body_memory_bytes") == 1_300_001 })
 	time.Sleep(bodyStill + 100*time.Millisecond)
 	s.token = "greedy"
 	whole := good + strings.Repeat("\n", 1<<20)
@@ -166,7 +166,7 @@ func TestDecodedMemory(t *testing.T) {
 	s.token = "other"
 	s.must(200, "PUT", "/v1/demand/feed", good)
 	s.token = "root"
-	if n := s.gauge("stint_decoded_bytes"); n != 0 {
+	if n := s.gauge("stint_decode_memory_bytes"); n != 0 {
 		t.Error(n, "bytes are not given back")
 	}
 }
@@ -228,7 +228,7 @@ func TestAnswersInParts(t *testing.T) {
 			}
 		}
 	}
-	if n := s.gauge("stint_answer_bytes"); n != 0 {
+	if n := s.gauge("stint_answer_memory_bytes"); n != 0 {
 		t.Error(n, "bytes are not given back")
 	}
 }
@@ -246,8 +246,8 @@ func TestUnreadAnswers(t *testing.T) {
 			_ = c.Conn.(*net.TCPConn).SetReadBuffer(4096)
 			conns = append(conns, c)
 		}
-		s.eventually("answers are under way", func() bool { return s.gauge("stint_answer_bytes") > 8<<20 })
-		if got := s.gauge("stint_answer_bytes"); got > 16<<20 {
+		s.eventually("answers are under way", func() bool { return s.gauge("stint_answer_memory_bytes") > 8<<20 })
+		if got := s.gauge("stint_answer_memory_bytes"); got > 16<<20 {
 			t.Errorf("%s: answers of one caller take %d of %d bytes", path, got, 32<<20)
 		}
 		s.token = "other"
@@ -255,7 +255,7 @@ func TestUnreadAnswers(t *testing.T) {
 			t.Errorf("%s: another caller gets %d rows", path, strings.Count(a.body, "\n"))
 		}
 		s.token = "root"
-		s.eventually("who does not read is cut off", func() bool { return s.gauge("stint_answer_bytes") == 0 })
+		s.eventually("who does not read is cut off", func() bool { return s.gauge("stint_answer_memory_bytes") == 0 })
 		busy := 0
 		for _, c := range conns {
 			line, _ := c.r.ReadString('\n')
