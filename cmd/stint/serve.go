@@ -151,6 +151,14 @@ func serve(ctx context.Context, conf *serveConfig, stderr io.Writer, hooks serve
 			return errors.Join(err, o.Listener.Close())
 		}
 	}
+	if conf.Traces.Endpoint != "" {
+		traces, err := newTracer(conf.Traces.Endpoint, o.Server.Version, o.Listener.Addr().String(), log)
+		if err != nil {
+			return errors.Join(err, o.Listener.Close())
+		}
+		defer traces.stop()
+		o.Engine.OnTrace = traces.cycle
+	}
 	heap.Limit(o.Server.Limits.MemoryMax)
 	log.Info("listening", "address", address(o),
 		"data", conf.Data, "memory_max", o.Server.Limits.MemoryMax)

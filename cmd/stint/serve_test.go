@@ -243,6 +243,7 @@ func TestServeConfig(t *testing.T) {
 		"hosts_allowed: [a, 'http://b']": "hosts_allowed",
 		"log: {compact: 100ms}":          "log.compact",
 		"metrics: {level: 0}":            "metrics.level",
+		"traces: {endpoint: otel:4318}":  "traces.endpoint",
 		"log: {compact: never}":          "must be a time",
 		"log: {keep: 400}":               "must be a number of days",
 		"log: {keep: 0d}":                "must be a number of days",

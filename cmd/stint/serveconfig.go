@@ -68,6 +68,9 @@ type serveConfig struct {
 	Metrics struct {
 		Level int `yaml:"level"`
 	} `yaml:"metrics"`
+	Traces struct {
+		Endpoint string `yaml:"endpoint"`
+	} `yaml:"traces"`
 	Limits struct {
 		Body          size     `yaml:"body"`
 		BodyUnpacked  size     `yaml:"body_unpacked"`
@@ -230,6 +233,11 @@ func (c *serveConfig) validate(s *settings) {
 	}
 	if n := c.Metrics.Level; n < 1 || n > 100 {
 		add("metrics.level", strconv.Itoa(n), "must be from 1 to 100")
+	}
+	if c.Traces.Endpoint != "" {
+		if _, err := traceURL(c.Traces.Endpoint); err != nil {
+			add("traces.endpoint", c.Traces.Endpoint, err.Error())
+		}
 	}
 	l := &c.Limits
 	for key, v := range map[string]int{

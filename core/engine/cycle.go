@@ -19,6 +19,7 @@ var errDropped = errors.New("the cycle is dropped")
 func (e *Engine) cycle(ctx context.Context) error {
 	e.watch.begin("cycle", e.state.Cycle+1)
 	defer e.watch.end()
+	trace := &Trace{Began: time.Now()}
 	now := e.clock()
 	if err := e.silence(now); err != nil {
 		if !e.o.IsFull(err) {
@@ -28,6 +29,7 @@ func (e *Engine) cycle(ctx context.Context) error {
 	}
 	last := e.state.NowUS
 	e.decide(now)
+	trace.Decided = time.Now()
 	e.o.Step("decided")
 	s := &e.out.Summary
 	record := encodeCycle(&cycleRecord{Cycle: s.Cycle, NowUS: s.NowUS, Input: e.lastSeq, Revision: s.Revision, Digest: s.Digest})
@@ -57,10 +59,13 @@ func (e *Engine) cycle(ctx context.Context) error {
 		}
 	}
 	e.setHealth("")
+	trace.Recorded = time.Now()
 	e.o.Step("recorded")
 	e.journalBytes.Store(e.o.Journal.Bytes())
+	trace.take(e.o.OnTrace, e.pending)
 	e.finish(last)
 	e.o.OnCycle(e.frozen)
+	trace.tell(e.o.OnTrace, &e.frozen.Summary)
 	e.sinceBytes += int64(len(record))
 	e.sinceWork += time.Duration(s.FinishedUS-s.StartedUS) * time.Microsecond
 	e.checkpoint()

@@ -54,6 +54,7 @@ type Options struct {
 	Elapsed  func() int64 // µs, of time that no clock is set by; nil: the machine's
 	Log      *slog.Logger
 	OnCycle  func(*decision.Cycle) // called with every cycle that is published; nil: nobody is
+	OnTrace  func(*Trace)          // called behind OnCycle where this process leads; it must not wait. nil: nobody is
 
 	// GroupWait is how long the first of several inputs waits for others, to be made durable together with them: where the journal is far away
 	// (0: not at all, those that have come are taken together).
