@@ -161,7 +161,7 @@ func serve(ctx context.Context, conf *serveConfig, stderr io.Writer, hooks serve
 	}
 	heap.Limit(o.Server.Limits.MemoryMax)
 	log.Info("listening", "address", address(o),
-		"data", conf.Data, "memory_max", o.Server.Limits.MemoryMax)
+		"data", conf.Data, "memory_max_bytes", o.Server.Limits.MemoryMax)
 	if len(o.Server.Tokens) == 0 {
 		log.Warn("no tokens are configured: whoever reaches this loopback address may do everything")
 	}
@@ -206,7 +206,8 @@ func address(o server.ServiceOptions) string {
 	return scheme + o.Listener.Addr().String()
 }
 
-// newLogger makes a structured log.
+// newLogger makes a structured log. Whoever logs gives times as such; here they become numbers of milliseconds, under a
+// key that says so, in text and JSON alike.
 func newLogger(w io.Writer, level, format string) *slog.Logger {
 	return newLeveled(w, levelOf(level), format)
 }

@@ -30,7 +30,7 @@ type reckoned struct {
 func (e *Engine) clock() int64 {
 	r, clock, elapsed := &e.time, e.o.Clock(), e.o.Elapsed()
 	if leap := clock - r.latestUS - (elapsed - r.atUS); r.known && !r.behind && leap >= clockLeapUS {
-		e.o.Log.Warn("the clock has gone ahead; what was due until then is due now", "by",
+		e.o.Log.Warn("the clock has gone ahead; what was due until then is due now", "ahead",
 			time.Duration(leap)*time.Microsecond)
 	}
 	if !r.behind {
@@ -45,7 +45,7 @@ func (e *Engine) clock() int64 {
 		r.behind, r.told = false, false
 	case !r.told && now-clock >= clockStepUS:
 		r.told = true
-		e.o.Log.Warn("the clock is behind the last cycle; time goes on slower than it until it has caught up", "by",
+		e.o.Log.Warn("the clock is behind the last cycle; time goes on slower than it until it has caught up", "behind",
 			time.Duration(now-clock)*time.Microsecond)
 		fallthrough
 	default:

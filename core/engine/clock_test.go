@@ -88,7 +88,7 @@ func TestClockSetBack(t *testing.T) {
 		t.Errorf("now is %d, the clock %d", last, clock)
 	}
 	r.stop()
-	for _, want := range []string{"the clock has gone ahead", "by=1h0m0s", "the clock is behind the last cycle",
+	for _, want := range []string{"the clock has gone ahead", "ahead=1h0m0s", "the clock is behind the last cycle",
 		"the clock has caught up"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("no %q in the log:\n%s", want, log.String())

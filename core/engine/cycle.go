@@ -69,8 +69,9 @@ func (e *Engine) cycle(ctx context.Context) error {
 	e.sinceBytes += int64(len(record))
 	e.sinceWork += time.Duration(s.FinishedUS-s.StartedUS) * time.Microsecond
 	e.checkpoint()
-	e.o.Log.Info("cycle", "cycle", s.Cycle, "revision", s.Revision, "granted", s.UnitsGranted, "released", s.UnitsReleased,
-		"reclaimed", s.UnitsReclaimed, "held", s.UnitsHeld, "short", s.UnitsShort, "overdue", s.UnitsOverdue,
+	e.o.Log.Info("cycle", "cycle", s.Cycle, "revision", s.Revision, "units_granted", s.UnitsGranted,
+		"units_released", s.UnitsReleased, "units_reclaimed", s.UnitsReclaimed, "units_held", s.UnitsHeld,
+		"units_short", s.UnitsShort, "units_overdue", s.UnitsOverdue,
 		"took", time.Duration(s.FinishedUS-s.StartedUS)*time.Microsecond)
 	return nil
 }

@@ -130,7 +130,7 @@ func (e *Engine) Recovered() error {
 	if e.differed {
 		e.resync = e.state.Cycle + 1
 		e.o.Log.Error("the service goes on with what this start decided, not with what was recorded; "+
-			"clients must read their holdings anew", "after cycle", e.state.Cycle)
+			"clients must read their holdings anew", "after_cycle", e.state.Cycle)
 	}
 	if e.state != nil {
 		e.state.Accepted = false

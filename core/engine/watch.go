@@ -80,7 +80,7 @@ func (w *watch) look() {
 		w.timer.Reset(w.slow - took)
 	case took < w.stuck:
 		w.told = workSlow
-		w.log.Warn("the engine is slow; the service is not ready until it goes on", "doing", w.name(), "for", took)
+		w.log.Warn("the engine is slow; the service is not ready until it goes on", "doing", w.name(), "running", took)
 		w.timer.Reset(w.stuck - took)
 	default:
 		w.told = workStuck
@@ -88,7 +88,7 @@ func (w *watch) look() {
 		stacks = stacks[:runtime.Stack(stacks, true)]
 		w.log.Error("the engine is stuck; nothing that it is deciding is recorded or published, "+
 			"and a restart loses nothing that was acknowledged",
-			"doing", w.name(), "for", took, "stacks", string(stacks))
+			"doing", w.name(), "running", took, "stacks", string(stacks))
 	}
 }
 

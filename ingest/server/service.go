@@ -167,7 +167,7 @@ func (s *Server) recover(ctx context.Context, e *engine.Engine, j journal.Store)
 		return err
 	})
 	if c := j.Cut(); c != nil {
-		args := []any{"record", c.Record, "file", c.Path, "byte", c.At, "bytes", c.Bytes, "why", c.Why}
+		args := []any{"record", c.Record, "file", c.Path, "at_byte", c.At, "cut_bytes", c.Bytes, "why", c.Why}
 		if c.Refused {
 			s.o.Log.Info("the end of the journal was cut off: an input that was not acknowledged", args...)
 		} else {
