@@ -37,21 +37,31 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestSlower: a quarter more is let through, what is above that fails and is marked.
-func TestSlower(t *testing.T) {
-	m := &measured{suites: []suite{{figures: []figure{"a", "b"}}}, base: 100, least: []float64{250, 260}, runs: 7}
-	held := &ratios{Of: map[figure]float64{"a": 2, "b": 2}}
-	if n := m.slower(held); n != 1 {
-		t.Errorf("%d are slower, want 1", n)
-	}
-	var out bytes.Buffer
-	if err := m.show(&out, held); err != nil {
-		t.Fatal(err)
-	}
-	s := out.String()
-	if !strings.HasPrefix(s, "SLOWER: 1 of 2;") || strings.Count(s, "slower") != 1 ||
-		!strings.Contains(s, "2.600 │ 2.000 │ 1.30 │ slower") {
-		t.Errorf("got\n%s", s)
+// TestVerdicts: what takes up to 14 % more passes, and what takes up to 12 % less; the rest fails and is marked.
+func TestVerdicts(t *testing.T) {
+	for _, c := range []struct {
+		least       float64 // of "b"; "a" is as held
+		fails       int
+		begins, row string
+	}{
+		{227, 0, "nothing is slower; the limit is × 1.14\n┌", "2.270 │ 2.000 │ 1.14 │  "},
+		{229, 1, "SLOWER: 1 of 2; the limit is × 1.14\n┌", "2.290 │ 2.000 │ 1.15 │ slower"},
+		{176, 0, "nothing is slower; the limit is × 1.14\n┌", "1.760 │ 2.000 │ 0.88 │  "},
+		{175, 1, "nothing is slower; the limit is × 1.14\nFASTER: 1 of 2, so that a slowdown of 30 % would pass; make gate-write holds them anew\n┌",
+			"1.750 │ 2.000 │ 0.88 │ faster"},
+	} {
+		m := &measured{suites: []suite{{figures: []figure{"a", "b"}}}, base: 100, least: []float64{200, c.least}, runs: 7}
+		held := &ratios{Of: map[figure]float64{"a": 2, "b": 2}}
+		if n := m.fails(held); n != c.fails {
+			t.Errorf("%g: %d fail, want %d", c.least, n, c.fails)
+		}
+		var out bytes.Buffer
+		if err := m.show(&out, held); err != nil {
+			t.Fatal(err)
+		}
+		if s := out.String(); !strings.HasPrefix(s, c.begins) || !strings.Contains(s, c.row) {
+			t.Errorf("%g: got\n%s", c.least, s)
+		}
 	}
 }
 

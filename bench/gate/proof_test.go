@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -60,9 +61,11 @@ func TestPlanted(t *testing.T) {
 	}
 	clean := build(t, nil)
 	for range 2 * times {
-		if failed, out := gates(t, clean); failed {
+		failed, out := gates(t, clean)
+		if failed {
 			t.Errorf("without a slowdown one is told of:\n%s", out)
 		}
+		t.Logf("without a slowdown:\n%s", verdictOf(out))
 	}
 	for _, p := range planted {
 		t.Run(p.name, func(t *testing.T) {
@@ -87,6 +90,7 @@ func TestPlanted(t *testing.T) {
 				if !failed {
 					t.Errorf("a slowdown of %s is not told of:\n%s", p.name, out)
 				}
+				t.Logf("%s:\n%s", p.name, verdictOf(out))
 				for _, f := range p.slower {
 					if !regexp.MustCompile(f + ` .*slower`).MatchString(out) {
 						t.Errorf("%s is not told as slower:\n%s", f, out)
@@ -95,6 +99,12 @@ func TestPlanted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// verdictOf is the lines of a gate's output before its table, and the last two.
+func verdictOf(out string) string {
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	return strings.Join(slices.DeleteFunc(lines, func(l string) bool { return !strings.ContainsAny(l, ":;") }), "\n")
 }
 
 // build makes a gate in which files have other texts.
