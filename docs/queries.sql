@@ -1,4 +1,4 @@
--- Twelve questions to a decision log, for DuckDB, by the views that the log brings along. First:
+-- Thirteen questions to a decision log, for DuckDB, by the views that the log brings along. First:
 --
 --     SET file_search_path = 'log';
 --     .read log/views.sql
@@ -70,3 +70,9 @@ GROUP BY ALL ORDER BY ALL;
 SELECT consumer, allocation, sub, wanted - held AS lacking, requirement, first_seen
 FROM sub_allocations WHERE cycle = (SELECT max(cycle) FROM cycles) AND wanted > held
 ORDER BY lacking DESC, consumer, allocation, sub LIMIT 5;
+
+-- 13 lost: work that reclaims stopped before its end, by consumer and day, in unit-hours.
+-- stint query --log log releases --cycle all
+SELECT consumer, now::DATE AS day, sum(unit_seconds_lost) / 3600 AS unit_hours_lost, sum(units)::BIGINT AS units
+FROM releases WHERE unit_seconds_lost > 0
+GROUP BY ALL ORDER BY ALL;

@@ -1,5 +1,24 @@
 package export_test
 
+import "github.com/stintd/stint/core/decision"
+
+// workLost is a cluster on which /B has four units since 0 s and six more since 60 s, all under reclaim since 120 s for
+// /A/x, which has them with cycle 5 at 240 s. So B loses 4 × 240 + 6 × 180 = 2040 unit-seconds.
+const workLost = `
+name: x
+plan:
+  stint: 1
+  dimensions: [cpu]
+  resource_groups: [{name: all, select: "select(cpu > 0)"}]
+  consumers: [{path: /A}, {path: /A/x}, {path: /B, reclaim_grace: 2m}]
+  md_plans: [{name: p, resource_groups: [{name: all}], consumers: [{path: /A, share: {priority: 1}}, {path: /A/x}, {path: /B}]}]
+hosts: [{host: h, cpu: 10}]
+steps:
+  - {demand: [{consumer: /B, allocation: b, units: 4, cpu: 1}]}
+  - {demand: [{consumer: /B, allocation: b, units: 10, cpu: 1}]}
+  - {demand: [{consumer: /B, allocation: b, units: 10, cpu: 1}, {consumer: /A/x, allocation: a, units: 10, cpu: 1}], cycles: 4}
+`
+
 // none is no row of a table.
 var none = []string{}
 
@@ -163,4 +182,22 @@ steps:
     windows: [{name: w1, hours: "00:00-08:00"}, {name: w2, hours: "08:00-00:00", consumers: [{path: /A, owns: 1}]}]`, "[{host: h1, slots: 2}]", `
   - {at: "2026-01-05T05:00:00Z", demand: [{consumer: /A, allocation: a, units: 2}]}`),
 	cycle: 1, grants: none, short: []string{"/A a 2 pool_exhausted"}, rule: "INV-2", consumer: "/A", what: "its own 2 idle",
+}, {
+	name: "a release says that more was lost than its units can have run", scenario: workLost,
+	cycle: 5, lost: func(c *decision.Cycle) { c.Releases.UnitSecondsLost[0] = 2400.001 }, rule: "D-120", consumer: "/B", what: "lost",
+}, {
+	name: "a release says that less was lost than its units must have run", scenario: workLost,
+	cycle: 5, lost: func(c *decision.Cycle) { c.Releases.UnitSecondsLost[0] = 2039.999 }, rule: "D-120", consumer: "/B", what: "lost",
+}, {
+	name: "what was lost in the cycle is not what its releases say", scenario: workLost,
+	cycle: 5, lost: func(c *decision.Cycle) { c.Summary.UnitMSLost++ }, rule: "D-120", what: "lost",
+}, {
+	name: "what a consumer lost so far lacks a cycle", scenario: workLost,
+	cycle: 5, lost: func(c *decision.Cycle) { c.Consumers.UnitSecondsLost[2] = 0 }, rule: "D-120", consumer: "/B", what: "so far",
+}, {
+	name: "a consumer above one that lost something has not", scenario: workLost,
+	cycle: 5, lost: func(c *decision.Cycle) { c.Consumers.UnitSecondsLost[1] = 3 }, rule: "D-120", consumer: "/A", what: "besides those of consumers below",
+}, {
+	name: "work is lost though nothing was reclaimed", scenario: workLost,
+	cycle: 4, lost: func(c *decision.Cycle) { c.Summary.UnitMSLost = 1 }, rule: "D-120", what: "lost",
 }}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -56,13 +57,14 @@ func TestFaultsFound(t *testing.T) {
 }
 
 // wrongCycle is a cycle of a scenario that decides what it must not. Rows of events are words, "-" for one that is
-// missing; nil leaves a table alone.
+// missing; nil leaves a table alone. lost changes figures of work lost.
 type wrongCycle struct {
 	name, scenario string
 	cycle          int64
 	grants         []string // consumer allocation host units origin pool lender
 	reclaims       []string // consumer allocation host units reason for_consumer for_allocation
 	short          []string // consumer allocation units reason
+	lost           func(c *decision.Cycle)
 
 	rule, consumer, what string
 }
@@ -107,6 +109,11 @@ func (r *wrongRecorder) Cycle(out *decision.Cycle, keyframe func(state bool), la
 		for i := range g {
 			wrong.Shortfalls.UntilNull[i] = true
 		}
+	}
+	if r.c.lost != nil {
+		wrong.Releases.UnitSecondsLost = slices.Clone(out.Releases.UnitSecondsLost)
+		wrong.Consumers.UnitSecondsLost = slices.Clone(out.Consumers.UnitSecondsLost)
+		r.c.lost(&wrong)
 	}
 	if err := r.recorder.Cycle(&wrong, func(bool) {}, false); err != nil {
 		return err

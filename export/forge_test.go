@@ -146,7 +146,7 @@ func (f *Forger) cycle(r *Reader, cycle int64, tables, held map[string]*decision
 		}
 		own := metas
 		if s, ok := setOf[name]; ok {
-			own = append(append([]meta(nil), metas...), meta{metaContent, decision.Digest(members[s])})
+			own = append(append([]meta(nil), metas...), meta{metaContent, decision.Content(members[s])})
 		}
 		seal, err := f.sealed(path, tables[name], cycle, own)
 		if err != nil {

@@ -50,7 +50,7 @@ func fill(cycle, held int64) *decision.Cycle {
 	for i := range n.Slot {
 		n.Slot[i] = []int64{0, int64(i)}
 	}
-	n.SlotNull = []bool{true, false}
+	n.UnitSecondsLost, n.SlotNull = []float64{12.5, 0}, []bool{true, false}
 	a := &c.Amounts
 	a.Plan, a.Consumer, a.Dimension = coded("grid"), coded("/Ä"), coded("ncpus")
 	for _, v := range []*[]int64{&a.Configured, &a.Owned, &a.Reserved, &a.Held, &a.Lent, &a.StaticQuota, &a.Limit} {

@@ -102,6 +102,9 @@ func cell(c *decision.Column, row int) string {
 	if isNull(c, row) {
 		return "-"
 	}
+	if c.Type == decision.Float && c.Name == workLost.columns[0].Name {
+		return strconv.FormatFloat(c.Float[row], 'f', -1, 64) // seconds, down to milliseconds
+	}
 	if c.Type == decision.Float {
 		return strconv.FormatFloat(c.Float[row], 'f', 4, 64)
 	}

@@ -542,7 +542,7 @@ func (r *Reader) content(set set, cycle int64) (string, error) {
 			members = append(members, *rows)
 		}
 	}
-	return decision.Digest(members), nil
+	return decision.Content(members), nil
 }
 
 // Inputs are the inputs of a cycle, in the order applied.

@@ -9,48 +9,56 @@ import (
 	"github.com/stintd/stint/core/decision"
 )
 
-// firstSchema is the version of columns that this program reads too, and does not write. It had other names, and
-// lacked columns.
-const firstSchema = "1"
+// The versions of columns that this program reads too, and does not write.
+const (
+	firstSchema   = "1" // had other names, and lacked columns
+	silentSchema  = "2" // lacked the messages of policies: programs that know it alone would count them in digests (D-77)
+	decidedSchema = "3" // lacked the tables of what stands (D-79): cycles of it and of earlier ones do not have them
+	busySchema    = "4" // lacked work lost (D-120): it is null in its cycles
+)
 
-// silentSchema is the version that lacked the messages of policies and nothing that came before. Programs that know it
-// and not the next one would count messages among what was decided (D-77).
-const silentSchema = "2"
-
-// decidedSchema is the version that lacked the tables of what stands (D-79). Cycles of it and of earlier ones do not have
-// them.
-const decidedSchema = "3"
+// schemas are all versions that are read, in the order in which they came.
+var schemas = []string{firstSchema, silentSchema, decidedSchema, busySchema, SchemaVersion}
 
 // renamed are the columns that have another name since the first schema.
 var renamed = map[string]string{
 	"cycles.window": "time_window", "consumers.limit": "slot_limit", "amounts.limit": "share_limit",
 }
 
-// added are the columns that came after the first schema, by the column that they stand after. Those of consumers are
-// made of the paths when they are read (decision.Tree); who gave an input is not known.
-var added = map[string][]decision.Column{
-	"consumers.consumer": {{Name: "parent", Type: decision.Text}, {Name: "depth"}, {Name: "leaf"}},
-	"inputs.rows":        {{Name: "author", Type: decision.Text}},
+// addition is columns that came with a schema.
+type addition struct {
+	schema  string
+	columns []decision.Column
 }
 
-// addedLast are those that came with the present schema.
-var addedLast = map[string][]decision.Column{"cycles.shortfalls_cycle": {{Name: "standing_cycle"}}}
+// added are the columns that came after the first schema, by the column that they stand after. Those of consumers'
+// places are made of the paths when they are read (decision.Tree); who gave an input is not known.
+var added = map[string]addition{
+	"consumers.consumer":      {silentSchema, []decision.Column{{Name: "parent", Type: decision.Text}, {Name: "depth"}, {Name: "leaf"}}},
+	"inputs.rows":             {silentSchema, []decision.Column{{Name: "author", Type: decision.Text}}},
+	"cycles.shortfalls_cycle": {busySchema, []decision.Column{{Name: "standing_cycle"}}},
+	"cycles.units_short":      workLost,
+	"releases.lender":         workLost,
+	"consumers.short":         workLost,
+}
+
+var workLost = addition{SchemaVersion, []decision.Column{{Name: "unit_seconds_lost", Type: decision.Float, Optional: true}}}
 
 // upgrade gives the columns of a file of an earlier schema as they are now. from are their places in the file, -1 for
 // those that it lacks.
 func upgrade(table, schema string, old []decision.Column) (columns []decision.Column, from []int) {
+	version := slices.Index(schemas, schema)
 	for i, c := range old {
 		was := table + "." + c.Name
 		if name, ok := renamed[was]; ok && schema == firstSchema {
 			c.Name = name
 		}
 		columns, from = append(columns, c), append(from, i)
-		more := addedLast[was]
-		if schema == firstSchema {
-			more = slices.Concat(added[was], more)
-		}
-		for _, c := range more {
-			columns, from = append(columns, c), append(from, -1)
+		more := added[was]
+		for _, c := range more.columns {
+			if version < slices.Index(schemas, more.schema) {
+				columns, from = append(columns, c), append(from, -1)
+			}
 		}
 	}
 	return columns, from
@@ -59,7 +67,7 @@ func upgrade(table, schema string, old []decision.Column) (columns []decision.Co
 // missing fills a column that the file lacks: without values, or with 0.
 func (b *builder) missing(i int) {
 	c, rows := &b.table.Columns[i], len(b.table.Columns[0].Int)
-	if before := len(c.Int); c.Optional && before < rows {
+	if before := len(c.Int) + len(c.Float); c.Optional && before < rows {
 		if c.Null == nil {
 			c.Null = make([]bool, before)
 		}
@@ -70,6 +78,9 @@ func (b *builder) missing(i int) {
 	}
 	for c.Type == decision.Int && len(c.Int) < rows {
 		c.Int = append(c.Int, 0)
+	}
+	for c.Type == decision.Float && len(c.Float) < rows {
+		c.Float = append(c.Float, 0)
 	}
 }
 

@@ -173,3 +173,49 @@ func TestSilentSchema(t *testing.T) {
 	}
 	hold("compacted", "everybody: -, ann: why 3, ann: why 4")
 }
+
+// TestBusySchema reads a log of the fourth schema, goes on with it, and compacts it: work lost is not known of its
+// cycles, and is of those that come.
+func TestBusySchema(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "log")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "schema4", "log"))); err != nil {
+		t.Fatal(err)
+	}
+	hold := func(what string, want ...string) {
+		t.Helper()
+		r := must(OpenLog(dir))(t)
+		last := r.Cycles()[len(r.Cycles())-1]
+		for i, table := range []string{"cycles", "releases", "consumers"} {
+			rows := must(r.Rows(table, 1, last))(t)
+			var got []string
+			for row := range rows.Rows {
+				got = append(got, cell(rows.Column("unit_seconds_lost"), row))
+			}
+			if strings.Join(got, " ") != want[i] {
+				t.Errorf("%s: %s: %q, expected %q", what, table, got, want[i])
+			}
+		}
+		for _, n := range r.Cycles() {
+			if got, want := must(r.Digest(n))(t), column(t, r, "cycles", n, "decisions_digest"); got != want {
+				t.Errorf("%s: cycle %d: digest %s, logged %s", what, n, got, want)
+			}
+		}
+	}
+	hold("as it was written", "- - - - -", "-", "- - - - - - - - -") // three consumers, written three times
+	w := must(Open(dir, Options{Append: true, Lazy: true}))(t)
+	for n := int64(6); n <= 7; n++ {
+		c := keyframe(fill(n, 1), n)
+		c.Summary.NowUS, c.Summary.UnitMSLost = w.nowUS+60e6, n*1000+5
+		c.Consumers.UnitSecondsLost[1] = float64(n) // nothing else of consumers differs from cycle to cycle
+		c.Summary.Digest = ""
+		if err := w.Cycle(c, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hold("gone on with", "- - - - - 6.005 7.005", "-", "- - - - - - - - - 12.5 6 12.5 7")
+	must(w.Compact(CompactOptions{Today: true}))(t)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	hold("compacted", "- - - - - 6.005 7.005", "-", "- - - - - - - - - 12.5 6 12.5 7")
+}

@@ -1,7 +1,8 @@
 -- Views of this decision log for DuckDB, one for each table, written by stint with the log. They have the rows of published cycles
 -- alone, each once, whatever compaction is doing; consumers, amounts, shares, shortfalls, loans, sub_allocations and attributes have
 -- their rows of every cycle, also of those in which nothing of them was written because nothing had changed. So a query needs no
--- rule of how the files are kept.
+-- rule of how the files are kept. Figures of cycles and of events are of their cycle, and add up over cycles; those of consumers are
+-- what is true after a cycle, and add up over leaves: unit_seconds_lost there is all that was lost so far.
 --
 --     cd LOG && duckdb -init views.sql
 --     SELECT consumer, held, short FROM consumers WHERE leaf AND cycle = (SELECT max(cycle) FROM cycles);
@@ -18,7 +19,8 @@ CREATE OR REPLACE MACRO log_rows(folder) AS TABLE
 CREATE OR REPLACE VIEW log_cycles AS
     SELECT * EXCLUDE ("window") REPLACE (coalesce(time_window, "window") AS time_window)
     FROM (FROM log_rows('cycles')
-        UNION ALL BY NAME SELECT NULL::VARCHAR AS time_window, NULL::VARCHAR AS "window", NULL::BIGINT AS standing_cycle WHERE false)
+        UNION ALL BY NAME
+        SELECT NULL::VARCHAR AS time_window, NULL::VARCHAR AS "window", NULL::BIGINT AS standing_cycle, NULL::DOUBLE AS unit_seconds_lost WHERE false)
     QUALIFY row_number() OVER (PARTITION BY cycle ORDER BY split_part(log_file, '-', 1), split_part(log_file, '-', 2) DESC) = 1;
 
 CREATE OR REPLACE VIEW cycles AS
@@ -30,7 +32,9 @@ CREATE OR REPLACE VIEW grants AS
 CREATE OR REPLACE VIEW reclaims AS
     SELECT c.cycle, c.now, r.* EXCLUDE (cycle, log_file) FROM log_rows('reclaims') r JOIN log_cycles c USING (cycle, log_file);
 CREATE OR REPLACE VIEW releases AS
-    SELECT c.cycle, c.now, r.* EXCLUDE (cycle, log_file) FROM log_rows('releases') r JOIN log_cycles c USING (cycle, log_file);
+    SELECT c.cycle, c.now, r.* EXCLUDE (cycle, log_file)
+    FROM (FROM log_rows('releases') UNION ALL BY NAME SELECT NULL::DOUBLE AS unit_seconds_lost WHERE false) r
+    JOIN log_cycles c USING (cycle, log_file);
 CREATE OR REPLACE VIEW ownership AS
     SELECT c.cycle, c.now, r.* EXCLUDE (cycle, log_file) FROM log_rows('ownership') r JOIN log_cycles c USING (cycle, log_file);
 CREATE OR REPLACE VIEW plans AS
@@ -44,7 +48,8 @@ CREATE OR REPLACE VIEW consumers AS
     WITH r AS (
         FROM log_rows('consumers')
         UNION ALL BY NAME
-        SELECT NULL::VARCHAR AS parent, NULL::BIGINT AS depth, NULL::BIGINT AS leaf, NULL::BIGINT AS slot_limit, NULL::BIGINT AS "limit" WHERE false
+        SELECT NULL::VARCHAR AS parent, NULL::BIGINT AS depth, NULL::BIGINT AS leaf, NULL::BIGINT AS slot_limit, NULL::BIGINT AS "limit",
+            NULL::DOUBLE AS unit_seconds_lost WHERE false
     ), branches AS (
         SELECT DISTINCT cycle, log_file, plan, regexp_replace(consumer, '/[^/]*$', '') AS consumer FROM r WHERE leaf IS NULL
     )

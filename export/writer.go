@@ -410,7 +410,7 @@ func (p *publication) changed(tables []decision.Table) (content [sets]string) {
 		}
 	}
 	for s := range sets {
-		digest := decision.Digest(members[s])
+		digest := decision.Content(members[s])
 		if digest != p.state[s].content {
 			content[s], p.state[s] = digest, written{p.cycle, digest}
 		}

@@ -191,17 +191,15 @@ func changedRows(o Options, round int) []int {
 
 // settle runs cycles until one changes nothing (CYC-2). In the first round their reclaims are counted, and fairness is measured.
 func (m *run) settle(s *cluster.State, runner *cycle.Runner, out *decision.Cycle, count bool) error {
-	work := lost{firstUS: out.Summary.NowUS, batches: map[held][]batch{}}
+	lostMS := int64(0)
 	for n := range settleMax {
 		if count {
 			m.result.UnitsReclaimed += out.Summary.UnitsReclaimed
-			if n > 0 {
-				work.after(out)
-			}
+			lostMS += out.Summary.UnitMSLost
 		}
 		if out.Summary.Stable() {
 			if count {
-				m.result.SettledAfter, m.result.UnitSecondsLost = n, float64(work.unitUS)/1e6
+				m.result.SettledAfter, m.result.UnitSecondsLost = n, decision.Seconds(lostMS)
 				m.result.MaxShareError = ShareError(&out.Shares)
 			}
 			return nil

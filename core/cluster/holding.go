@@ -74,14 +74,16 @@ func (h *Holdings) Reserve(rows int) {
 
 // Release is units that came back.
 type Release struct {
-	Sub    SubID
-	Parcel ParcelID
-	Host   HostID
-	Units  int64
-	Cause  int32 // decision.Causes
-	Number int64 // of the reclaim that the units were under, 0: none
-	Origin int32
-	Lender ConsumerID
+	Sub     SubID
+	Parcel  ParcelID
+	Host    HostID
+	Units   int64
+	Cause   int32 // decision.Causes
+	Number  int64 // of the reclaim that the units were under, 0: none
+	Origin  int32
+	Lender  ConsumerID
+	Granted int64 // cycle
+	LostMS  int64 // unit-milliseconds of work that a reclaim stopped before their end; computed in settle
 }
 
 // Holding is one row of Holdings.
@@ -291,7 +293,7 @@ func (s *State) release(q HoldingID, units int64, cause int32) {
 func (s *State) noteRelease(q HoldingID, sub SubID, k ParcelID, units, number int64, cause int32) {
 	s.Released = append(s.Released, Release{
 		Number: number, Sub: sub, Parcel: k, Host: s.Plans[s.Sub.Plan[sub]].Parcels.Host[k], Units: units, Cause: cause,
-		Origin: s.Holding.Origin[q], Lender: s.Holding.Lender[q],
+		Origin: s.Holding.Origin[q], Lender: s.Holding.Lender[q], Granted: s.Holding.Granted[q],
 	})
 }
 

@@ -107,6 +107,7 @@ func (s *State) mapPlans() {
 		for j := range s.Plans {
 			if was := &s.Plans[j]; was.Name == p.Name && (was.MD == nil) == (p.MD == nil) {
 				p.Parcels, p.Unlabelled, p.Deeds, to[j] = was.Parcels, was.Unlabelled, was.Deeds, int32(i)
+				p.Lost = was.Lost
 				p.Changed, p.shifted = was.Changed, was.shifted                                              // hosts may have shrunk since the last cycle
 				p.Deeds.Unmet, p.Deeds.AnyUnmet, p.Deeds.Configured, p.Deeds.Reserved = nil, false, nil, nil // by Node
 				p.Deeds.Keeper, p.Deeds.KeptOn, p.Deeds.KeptAmount = nil, nil, nil

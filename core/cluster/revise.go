@@ -230,6 +230,11 @@ func (s *State) inherit(p *plan.Policy) {
 	}
 	for i := range s.Plans {
 		s.Plans[i].Deeds.each(change)
+		for _, old := range p.RenamedFrom { // in the order of the tree, as one may take another's name
+			if c, ok := s.Consumer.Find([]byte(old)); ok && old != "" {
+				s.Plans[i].inheritLost(ConsumerID(c), heir[ConsumerID(c)])
+			}
+		}
 		for k := range s.Plans[i].Parcels.Owner {
 			change(&s.Plans[i].Parcels.Owner[k])
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/stintd/stint/core/pack"
 	"github.com/stintd/stint/core/plan"
@@ -11,7 +12,7 @@ import (
 
 // saveForm is the form of a saved state. A field that comes later raises it and is named if c.Since(of that form): states
 // that were saved before are still loaded, and the field is as it was made.
-const saveForm = 5
+const saveForm = 6
 
 // Save names all that later cycles depend on, to be written: see pack.Coder. Until Hold has returned nobody may change the
 // state. What can be made of the rest is left out (Load says what), and so is the policy, of which its keeper has the text.
@@ -271,6 +272,9 @@ func (p *Plan) fields(c *pack.Coder) {
 	pack.Int(c, &p.Since)
 	pack.Column(c, &p.shifted)
 	pack.Column(c, &p.Unlabelled)
+	if c.Since(6) {
+		pack.Column(c, &p.Lost)
+	}
 }
 
 func (p *Parcels) fields(c *pack.Coder) {
@@ -325,6 +329,12 @@ func (r *Release) fields(c *pack.Coder) {
 	pack.Int(c, &r.Number)
 	pack.Int(c, &r.Origin)
 	pack.Int(c, &r.Lender)
+	if c.Since(6) {
+		pack.Int(c, &r.Granted)
+	} else {
+		r.Granted = math.MaxInt64 // not known: it counts as not having run
+	}
+	c.Note(&r.LostMS)
 }
 
 func (r *Reclaimed) fields(c *pack.Coder) {

@@ -30,6 +30,7 @@ func (s *State) Settle(nowUS int64) {
 	}
 	s.forgetOrphans()
 	s.trimAll()
+	s.settleLost(nowUS)
 	s.hush()
 	s.heed()
 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/stintd/stint/core/plan"
 )
@@ -172,6 +173,9 @@ func (s *State) soundPlans(k *soundness) {
 		within(k, what, p.Changed, 0, n, nil)
 		within(k, what, p.Unlabelled, 0, s.Holding.Len(), nil)
 		within(k, what, p.shifted, 0, s.Host.Len(), nil)
+		if len(p.Lost) > s.Consumer.Len() || slices.ContainsFunc(p.Lost, func(ms int64) bool { return ms < 0 }) {
+			k.fail("%s: work lost of consumers that there are not, or below 0", what)
+		}
 		k.rows(what+": consumers", nodes, len(p.FirstAlloc), len(p.LastAlloc), len(p.FirstPair))
 		if p.RankOrder != nil || p.Window != NoID {
 			k.rows(what+": ranks", nodes, len(p.RankOrder))

@@ -187,6 +187,8 @@ type Plan struct {
 	Turned   bool     // some sub-allocation has turned (Subs.Turns)
 	shifted  []HostID // split hosts whose capacity changed since their parcels were made
 
+	Lost []int64 // by ConsumerID, short where the rest is 0: unit-milliseconds that reclaims stopped before their end
+
 	// Unlabelled are the holdings of `running` rows of a slot plan in row order. They have no
 	// origin (decision.Null) until the plan's next cycle gives them one; some may be gone by then.
 	Unlabelled []HoldingID

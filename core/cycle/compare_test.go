@@ -19,7 +19,7 @@ import (
 // shortfalls are in the order of D-14, and those of grants where they differ in more than what units count as.
 func expected(r oracle.Result) map[string][]string {
 	m := map[string][]string{}
-	labels, releases, held, reclaims := counter{}, counter{}, counter{}, counter{} // two sizes of one name are one line
+	labels, releases, held, reclaims, lost := counter{}, counter{}, counter{}, counter{}, counter{} // two sizes of one name are one line
 	for _, u := range r.Grants {
 		at := fmt.Sprint(u.Key, u.Host)
 		labels[at+label(u.Origin, u.Lender, u.Pool)] += u.Units
@@ -28,7 +28,9 @@ func expected(r oracle.Result) map[string][]string {
 		}
 	}
 	for _, u := range r.Releases {
-		releases[fmt.Sprint(u.Key, u.Host, " ", u.Cause, label(u.Origin, u.Lender, ""))] += u.Units
+		at := fmt.Sprint(u.Key, u.Host, " ", u.Cause, label(u.Origin, u.Lender, ""))
+		releases[at] += u.Units
+		lost[at] += u.LostMS
 	}
 	for _, u := range r.Held {
 		held[fmt.Sprint(u.Key, u.Host, label(u.Origin, u.Lender, u.Pool))] += u.Units
@@ -38,6 +40,7 @@ func expected(r oracle.Result) map[string][]string {
 		reclaims[fmt.Sprint(u.Key, u.Host, " ", u.Action, " ", u.Reason, u.For, u.DeadlineUS)] += u.Units
 	}
 	m["labels"], m["releases"], m["held"], m["reclaims"] = lines(labels), lines(releases), lines(held), lines(reclaims)
+	m["lost"] = lines(lost)
 	for _, o := range r.Owned {
 		m["ownership"] = append(m["ownership"], fmt.Sprint(o))
 	}
@@ -62,7 +65,7 @@ func label(origin, lender, pool string) string {
 
 func tabled(c *decision.Cycle, dims int) map[string][]string {
 	m := map[string][]string{}
-	labels, releases, held, reclaims := counter{}, counter{}, counter{}, counter{}
+	labels, releases, held, reclaims, lost := counter{}, counter{}, counter{}, counter{}, counter{}
 	for i, n := range c.Grants.Units {
 		g := &c.Grants
 		at := fmt.Sprint(keyAt(g.Key, i), g.Host.At(i))
@@ -73,7 +76,9 @@ func tabled(c *decision.Cycle, dims int) map[string][]string {
 	}
 	for i, n := range c.Releases.Units {
 		r := &c.Releases
-		releases[fmt.Sprint(keyAt(r.Key, i), r.Host.At(i), " ", r.Cause.At(i), label(r.Origin.At(i), r.Lender.At(i), ""))] += n
+		at := fmt.Sprint(keyAt(r.Key, i), r.Host.At(i), " ", r.Cause.At(i), label(r.Origin.At(i), r.Lender.At(i), ""))
+		releases[at] += n
+		lost[at] += int64(math.Round(1e3 * r.UnitSecondsLost[i]))
 	}
 	for i, n := range c.Holdings.Units {
 		h := &c.Holdings
@@ -85,6 +90,7 @@ func tabled(c *decision.Cycle, dims int) map[string][]string {
 		reclaims[fmt.Sprint(keyAt(r.Key, i), r.Host.At(i), " ", r.Action.At(i), " ", r.Reason.At(i), taker, r.Deadline[i]-startUS)] += n
 	}
 	m["labels"], m["releases"], m["held"], m["reclaims"] = lines(labels), lines(releases), lines(held), lines(reclaims)
+	m["lost"] = lines(lost)
 	for i, n := range c.Ownership.Amount {
 		o := &c.Ownership
 		m["ownership"] = append(m["ownership"], fmt.Sprint(oracle.Owned{Plan: o.Plan.At(i), Consumer: o.Consumer.At(i), Host: o.Host.At(i),

@@ -12,6 +12,7 @@ import (
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/md"
 	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/share"
 	"github.com/stintd/stint/core/slot"
 )
 
@@ -270,6 +271,7 @@ func (r *Runner) emit(s *cluster.State, nowUS int64, dirty bool) {
 	<-stated
 	if dirty {
 		sum.Consumers = int64(len(r.out.Consumers.Held))
+		r.lost(s)
 	}
 	if s.NewPlan {
 		r.out.Plans = decision.Plans{
@@ -369,16 +371,20 @@ func (r *Runner) releases(s *cluster.State) {
 	if r.released {
 		return
 	}
-	t, units := &r.out.Releases, int64(0)
+	t, units, lost, rowMS := &r.out.Releases, int64(0), int64(0), int64(0)
 	last := cluster.Release{Sub: cluster.NoID}
 	for _, one := range r.inOrder(s) {
 		v := s.Released[one.at]
-		units += v.Units
+		units, lost = units+v.Units, share.Add(lost, v.LostMS)
 		same := sameRelease(v, last)
 		if last = v; same {
+			rowMS = share.Add(rowMS, v.LostMS)
 			t.Units[len(t.Units)-1] += v.Units
+			t.UnitSecondsLost[len(t.Units)-1] = decision.Seconds(rowMS)
 			continue
 		}
+		rowMS = v.LostMS
+		t.UnitSecondsLost = append(t.UnitSecondsLost, decision.Seconds(rowMS))
 		t.Key.Add(s.Sub.Plan[v.Sub], int32(s.Sub.Consumer[v.Sub]), s.Alloc.Name[s.Sub.Alloc[v.Sub]], s.Sub.Name[v.Sub])
 		t.Source.Add(int32(s.Sub.Source[v.Sub]))
 		t.Host.Add(int32(v.Host))
@@ -388,7 +394,20 @@ func (r *Runner) releases(s *cluster.State) {
 		t.Origin.Add(v.Origin)
 		t.Lender.Add(int32(v.Lender))
 	}
-	r.released, r.out.Summary.UnitsReleased = true, units
+	r.released, r.out.Summary.UnitsReleased, r.out.Summary.UnitMSLost = true, units, lost
+}
+
+// lost fills the column of consumers that tells how much work each has lost so far.
+func (r *Runner) lost(s *cluster.State) {
+	t, below, of := &r.out.Consumers, []int64(nil), int32(decision.Null)
+	for i, p := range t.Plan.Code {
+		if p != of {
+			below, of = s.LostBelow(&s.Plans[p]), p
+		}
+		if below != nil {
+			t.UnitSecondsLost[i] = decision.Seconds(below[s.NodeOf[t.Consumer.Code[i]]])
+		}
+	}
 }
 
 // host compares the hosts of two releases in host order; those of a host's parcels are equal.
@@ -399,9 +418,10 @@ func host(a, b *cluster.Release) int {
 	return cmp.Compare(a.Parcel, b.Parcel)
 }
 
-// sameRelease tells whether two releases are one row: the table says nothing of the parcels of a host.
+// sameRelease tells whether two releases are one row: the table says nothing of the parcels of a host, nor since when units ran.
 func sameRelease(a, b cluster.Release) bool {
 	a.Units, b.Units, a.Parcel, b.Parcel = 0, 0, 0, 0
+	a.Granted, b.Granted, a.LostMS, b.LostMS = 0, 0, 0, 0
 	return a == b
 }
 

@@ -114,4 +114,15 @@ func ints(name string, v []int64) Column { return Column{Name: name, Type: Int, 
 
 func floats(name string, v []float64) Column { return Column{Name: name, Type: Float, Float: v} }
 
+// lostColumn is the column of work that reclaims stopped before its end, in cycles, releases and consumers.
+const lostColumn = "unit_seconds_lost"
+
+// lost is that column. It may be null: logs of before do not tell.
+func lost(v []float64) Column {
+	return Column{Name: lostColumn, Type: Float, Float: v, Optional: true}
+}
+
+// Seconds are the seconds of a column of unit-seconds.
+func Seconds(ms int64) float64 { return float64(ms) / 1e3 }
+
 func instants(name string, v []int64) Column { return Column{Name: name, Type: Time, Int: v} }

@@ -13,8 +13,8 @@ import (
 // Digest is the SHA-256, in hex, of the content of tables in the order given (D-16). It depends on names, types and
 // values alone, not on how a dictionary numbers its texts nor on whether Null is nil or false throughout, so that it
 // can be recomputed from files. The names of tables and columns are those of the first schema (D-56): a column that
-// was renamed since counts by its old name, one that follows from others not at all, and who gave a policy as not
-// known. Texts of one dictionary must be distinct. Rows of tables that fail Check are a bug and panic.
+// was renamed since counts by its old name, one that follows from others, or from others and times, not at all, and who
+// gave a policy as not known. Texts of one dictionary must be distinct. Rows of tables that fail Check are a bug and panic.
 //
 // What is hashed, every number little-endian; a "count" has 8 bytes, a "text" is
 // the count of its bytes and the bytes:
@@ -33,7 +33,21 @@ import (
 //
 // It costs two passes over the columns and a hash of their packed bytes: about 60 ms
 // for a million grants.
-func Digest(tables []Table) string {
+func Digest(tables []Table) string { return digest(tables, digestName) }
+
+// Content is the digest by which the log knows whether state tables differ from those that it wrote last: as Digest, but
+// work lost counts too, where the table tells of any (D-120).
+func Content(tables []Table) string {
+	return digest(tables, func(table string, c *Column) string {
+		if c.Name == lostColumn && (c.Null == nil && len(c.Float) > 0 || slices.Contains(c.Null, false)) {
+			return lostColumn
+		}
+		return digestName(table, c)
+	})
+}
+
+// digest is the digest of tables whose columns count by the names that name gives, "" for those that do not count.
+func digest(tables []Table, name func(table string, c *Column) string) string {
 	d := digester{hash: sha256.New(), buf: make([]byte, 0, digestBufferBytes)}
 	for i := range tables {
 		t := &tables[i]
@@ -42,16 +56,19 @@ func Digest(tables []Table) string {
 		}
 		d.text([]byte(t.Name))
 		d.count(t.Rows)
-		d.count(digested(t))
+		var names []string
+		var columns []*Column
 		for j := range t.Columns {
-			c := &t.Columns[j]
-			name := digestName(t.Name, c.Name)
-			if t.Name == "plans" && (name == "author" || name == "message") { // neither counts in the digest
+			if as := name(t.Name, &t.Columns[j]); as != "" {
+				names, columns = append(names, as), append(columns, &t.Columns[j])
+			}
+		}
+		d.count(len(columns))
+		for j, c := range columns {
+			if t.Name == "plans" && (names[j] == "author" || names[j] == "message") { // neither counts in the digest
 				c = &Column{Type: Text, Code: without(t.Rows)}
 			}
-			if name != "" {
-				d.column(name, c, t.Rows)
-			}
+			d.column(names[j], c, t.Rows)
 		}
 	}
 	d.flush()
@@ -69,14 +86,14 @@ func (c *Cycle) DigestAfter(last *Cycle) string {
 }
 
 // digestName is the name by which a column counts in the digest, "" when it does not count.
-func digestName(table, column string) string {
+func digestName(table string, c *Column) string {
 	switch {
-	case table == "consumers" && column == slotLimit, table == "amounts" && column == shareLimit:
+	case table == "consumers" && c.Name == slotLimit, table == "amounts" && c.Name == shareLimit:
 		return "limit"
-	case table == "consumers" && slices.Contains(treeColumns, column):
+	case table == "consumers" && slices.Contains(treeColumns, c.Name), c.Name == lostColumn:
 		return ""
 	}
-	return column
+	return c.Name
 }
 
 // without is a text column's codes where no row has a value.
@@ -86,16 +103,6 @@ func without(rows int) []int32 {
 		codes[i] = Null
 	}
 	return codes
-}
-
-// digested is how many columns of a table count.
-func digested(t *Table) (n int) {
-	for i := range t.Columns {
-		if digestName(t.Name, t.Columns[i].Name) != "" {
-			n++
-		}
-	}
-	return n
 }
 
 // Check tells whether every column has an entry for every row, and codes within

@@ -225,3 +225,25 @@ func TestDigestAfter(t *testing.T) {
 		t.Error("a cycle in which nothing happened is hashed again:", got)
 	}
 }
+
+// TestContent: work lost counts in what tells whether tables are written, where the table tells of any, and in no digest
+// of decisions.
+func TestContent(t *testing.T) {
+	table := func(lost []float64, null []bool) []Table {
+		return []Table{{"consumers", 2, []Column{ints("held", []int64{1, 2}), {Name: "unit_seconds_lost", Type: Float, Float: lost, Null: null, Optional: true}}}}
+	}
+	none, some := table([]float64{0, 0}, nil), table([]float64{0, 1.5}, nil)
+	before := []Table{{"consumers", 2, []Column{ints("held", []int64{1, 2})}}}
+	if Digest(none) != Digest(some) || Digest(none) != Digest(before) {
+		t.Error("work lost counts in the digest of decisions")
+	}
+	if Content(none) == Content(some) || Content(none) == Content(before) {
+		t.Error("work lost does not count where it is told")
+	}
+	if Content(table([]float64{0, 0}, []bool{true, true})) != Content(before) || Content(before) != Digest(before) {
+		t.Error("work that is not told counts")
+	}
+	if Content(table([]float64{0, 0}, []bool{true, false})) == Content(before) {
+		t.Error("work lost that is told of one consumer does not count")
+	}
+}

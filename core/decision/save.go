@@ -4,12 +4,16 @@ import "github.com/stintd/stint/core/pack"
 
 // Saved are the dictionaries by which saved cycles are read again: those of the state, which have all names
 // that the cycles had, under the same codes.
-type Saved struct{ Source, Consumer, Label, Host Dict }
+type Saved struct {
+	Source, Consumer, Label, Host Dict
+
+	Lost bool // work lost is told; else it is read as none
+}
 
 // SaveEvents names what Events has of a frozen cycle, to be written or read. Read, it has the dictionaries given.
 func (c *Cycle) SaveEvents(p *pack.Coder, d *Saved) {
 	p.Mark("cycle")
-	c.Summary.fields(p)
+	c.Summary.fields(p, d.Lost)
 	s := saver{Coder: p, d: d, plan: words(p, c.Grants.Key.Plan.Dict)}
 	g, r, t := &c.Grants, &c.Reclaims, &c.Releases
 	s.key(&g.Key)
@@ -39,6 +43,7 @@ func (c *Cycle) SaveEvents(p *pack.Coder, d *Saved) {
 	s.coded(&t.Origin, Origins)
 	s.coded(&t.Lender, d.Consumer)
 	s.coded(&t.Source, d.Source)
+	s.lost(&t.UnitSecondsLost, len(t.Units))
 	n := &c.Plans
 	pack.Column(p, &n.Revision)
 	for _, column := range []*Coded{&n.Author, &n.Message, &n.Digest} {
@@ -57,6 +62,7 @@ func (c *Cycle) SaveStates(p *pack.Coder, d *Saved) {
 	s.coded(&n.Consumer, d.Consumer)
 	s.coded(&n.Policy, Policies)
 	s.ints(&n.Rank, &n.Demand, &n.Held, &n.Short)
+	s.lost(&n.UnitSecondsLost, len(n.Held))
 	p.Note(&n.Slot)
 	for i := range n.Slot {
 		s.ints(&n.Slot[i])
@@ -112,6 +118,15 @@ func (s *saver) ints(columns ...*[]int64) {
 	}
 }
 
+// lost names a column of work lost in a table of so many rows.
+func (s *saver) lost(v *[]float64, rows int) {
+	if s.d.Lost {
+		pack.Floats(s.Coder, v)
+	} else if s.Note(v); s.Loading() {
+		*v = make([]float64, rows)
+	}
+}
+
 // coded names the codes of a column. Read, they must be in the dictionary, which becomes the column's.
 func (s *saver) coded(c *Coded, d Dict) {
 	pack.Column(s.Coder, &c.Code)
@@ -145,12 +160,15 @@ func words(p *pack.Coder, d Dict) Dict {
 }
 
 // fields names what a frozen cycle has of a summary; inputs and the like the log alone knows.
-func (s *Summary) fields(p *pack.Coder) {
+func (s *Summary) fields(p *pack.Coder, lost bool) {
 	for _, v := range []*int64{
 		&s.Cycle, &s.NowUS, &s.StartedUS, &s.FinishedUS, &s.Revision, &s.Hosts, &s.Consumers, &s.SubAllocations, &s.UnitsWanted, &s.UnitsHeld,
 		&s.UnitsGranted, &s.UnitsReclaimed, &s.UnitsLeaving, &s.UnitsCancelled, &s.UnitsPromised, &s.UnitsOverdue, &s.UnitsReleased, &s.UnitsShort,
 	} {
 		pack.Int(p, v)
+	}
+	if p.Note(&s.UnitMSLost); lost {
+		pack.Int(p, &s.UnitMSLost)
 	}
 	pack.Text(p, &s.Window)
 	pack.Text(p, &s.Digest)

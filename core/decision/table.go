@@ -99,7 +99,12 @@ type Releases struct {
 	Reclaim []int64 // id of the reclaim, 0 when none
 	Origin  Coded
 	Lender  Coded
-	Source  Coded // whose demand it was; not in the table, for those who serve the sources
+
+	// UnitSecondsLost is how long the units had run where a reclaim stopped them before their end (D-120), times the
+	// units; else 0.
+	UnitSecondsLost []float64
+
+	Source Coded // whose demand it was; not in the table, for those who serve the sources
 }
 
 // Table is a view of the releases.
@@ -107,7 +112,7 @@ func (r *Releases) Table() Table {
 	return Table{"releases", len(r.Units), []Column{
 		text("plan", r.Plan), text("consumer", r.Consumer), text("allocation", r.Allocation),
 		text("sub", r.Sub), text("host", r.Host), ints("units", r.Units), text("cause", r.Cause),
-		ints("reclaim", r.Reclaim), text("origin", r.Origin), text("lender", r.Lender),
+		ints("reclaim", r.Reclaim), text("origin", r.Origin), text("lender", r.Lender), lost(r.UnitSecondsLost),
 	}}
 }
 
@@ -164,16 +169,19 @@ func (r *Reclaims) Table() Table {
 type Consumers struct {
 	Plan, Consumer, Policy    Coded
 	Rank, Demand, Held, Short []int64
+	UnitSecondsLost           []float64            // of it and those below it, in all cycles so far
 	Slot                      [slotColumns][]int64 // by slotNames; null in MD plans
 	SlotNull                  []bool
 	LimitNull                 []bool // null also where a slot plan sets no limit
 }
 
-// AddSlots appends a row's figures of a slot plan, by slotNames, in slots; without is whether no limit is set.
+// AddSlots appends a row's figures of a slot plan, by slotNames, in slots; without is whether no limit is set. What it
+// lost is set to 0.
 func (c *Consumers) AddSlots(figures [slotColumns]int64, without bool) {
 	for i, v := range figures {
 		c.Slot[i] = append(c.Slot[i], v)
 	}
+	c.UnitSecondsLost = append(c.UnitSecondsLost, 0)
 	c.SlotNull = append(c.SlotNull, false)
 	c.LimitNull = append(c.LimitNull, without)
 }
@@ -191,6 +199,7 @@ func (c *Consumers) Table() Table {
 	t := Table{"consumers", len(c.Held), []Column{
 		text("plan", c.Plan), text("consumer", c.Consumer), text("policy", c.Policy),
 		ints("rank", c.Rank), ints("demand", c.Demand), ints("held", c.Held), ints("short", c.Short),
+		lost(c.UnitSecondsLost),
 	}}
 	for i, name := range slotNames {
 		null := c.SlotNull
@@ -363,6 +372,7 @@ type Summary struct {
 	Restated              bool  // whether the state tables were made anew; else they are those of the last cycle
 	UnitsReleased         int64
 	UnitsShort            int64
+	UnitMSLost            int64    // unit-milliseconds of work that reclaims stopped before their end; in the table in seconds
 	StageUS               [7]int64 // by Stages
 	Inputs                []string // "kind/digest", in the order applied
 	Digest                string   // of all decision tables, measured times left out
@@ -410,6 +420,7 @@ func (s *Summary) Table() Table {
 		one("units_wanted", s.UnitsWanted), one("units_held", s.UnitsHeld),
 		one("units_granted", s.UnitsGranted), one("units_reclaimed", s.UnitsReclaimed),
 		one("units_released", s.UnitsReleased), one("units_short", s.UnitsShort),
+		lost([]float64{Seconds(s.UnitMSLost)}),
 	}}
 	for i, stage := range Stages {
 		t.Columns = append(t.Columns, one(stage+"_us", s.StageUS[i]))
@@ -495,7 +506,7 @@ func (c *Cycle) ResetEvents(d *Dicts) {
 	r.Origin.reset(Origins)
 	r.Lender.reset(d.Consumer)
 	r.Source.reset(d.Source)
-	r.Units, r.Reclaim = r.Units[:0], r.Reclaim[:0]
+	r.Units, r.Reclaim, r.UnitSecondsLost = r.Units[:0], r.Reclaim[:0], r.UnitSecondsLost[:0]
 	o := &c.Ownership
 	o.Plan.reset(d.Plan)
 	o.Consumer.reset(d.Consumer)
@@ -516,7 +527,7 @@ func (c *Cycle) ResetStates(d *Dicts) {
 	for i := range n.Slot {
 		n.Slot[i] = n.Slot[i][:0]
 	}
-	n.SlotNull, n.LimitNull = n.SlotNull[:0], n.LimitNull[:0]
+	n.UnitSecondsLost, n.SlotNull, n.LimitNull = n.UnitSecondsLost[:0], n.SlotNull[:0], n.LimitNull[:0]
 	a.Plan.reset(d.Plan)
 	a.Consumer.reset(d.Consumer)
 	a.Dimension.reset(d.Dimension)

@@ -14,7 +14,7 @@ import (
 )
 
 // saveForm is the form of a saved engine. The state has its own.
-const saveForm = 2
+const saveForm = 3
 
 // Checkpoint tells of one.
 type Checkpoint struct {
@@ -169,7 +169,7 @@ func (b *before) back(e *Engine) {
 // fields names what a checkpoint has: what a service promises must be true after it was started again.
 func (e *Engine) fields(c *pack.Coder) {
 	c.Mark("stint service")
-	c.Form("checkpoint", saveForm)
+	form := c.Form("checkpoint", saveForm)
 	pack.Int(c, &e.lastSeq)
 	e.policyFields(c)
 	e.sourceFields(c)
@@ -188,7 +188,7 @@ func (e *Engine) fields(c *pack.Coder) {
 	} else {
 		e.state.Save(c)
 	}
-	e.cycleFields(c)
+	e.cycleFields(c, form >= 3)
 }
 
 // fields are what the log is told of an accepted input: the same as its record in the journal.
@@ -339,10 +339,11 @@ func (v *kept) fields(c *pack.Coder) {
 }
 
 // cycleFields are the last cycles, for those who read changes, and the state tables of the last one. They are frozen,
-// so that they are gone over when they are written; names come from the state.
-func (e *Engine) cycleFields(c *pack.Coder) {
+// so that they are gone over when they are written; names come from the state. lost is whether they tell of work lost.
+func (e *Engine) cycleFields(c *pack.Coder, lost bool) {
 	s, last := e.state, e.frozen
-	d := &decision.Saved{Source: s.Source.Frozen(), Consumer: s.Consumer.Frozen(), Label: s.Label.Frozen(), Host: s.Host.Names.Frozen()}
+	d := &decision.Saved{Source: s.Source.Frozen(), Consumer: s.Consumer.Frozen(), Label: s.Label.Frozen(), Host: s.Host.Names.Frozen(),
+		Lost: lost}
 	recent := slices.Clone(e.recent)
 	pack.Pointers(c, &recent, func(c *pack.Coder, one *decision.Cycle) { one.SaveEvents(c, d) })
 	if c.Loading() {

@@ -55,6 +55,7 @@ func (g *round) awaitedOn(h *host) bool {
 func (c *Cluster) remember() (restore func()) {
 	was, estates, seen := *c, slices.Clone(c.estates), map[*estate]estate{}
 	was.sets, was.released, was.reclaimed, was.notes = slices.Clone(c.sets), maps.Clone(c.released), maps.Clone(c.reclaimed), maps.Clone(c.notes)
+	was.stopped = slices.Clone(c.stopped)
 	for _, e := range estates {
 		seen[e] = *e
 	}

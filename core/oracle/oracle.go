@@ -50,6 +50,7 @@ type Units struct {
 	Host, Cause          string
 	Origin, Lender, Pool string
 	Units, Leaving       int64
+	LostMS               int64 // of releases: unit-milliseconds that a reclaim stopped before their end (D-120)
 }
 
 // Reclaim is units of one sub-allocation on one host that are put under reclaim or taken off it again.
@@ -237,6 +238,7 @@ type Cluster struct {
 	sets      []*set // those with takers, in order of number
 	count     int64  // numbers given so far to what comes one after the other
 	released  map[event]int64
+	stopped   []stopped // of them, the units that a reclaim stopped
 	reclaimed map[claim]int64
 	revoked   int // units granted in this cycle and taken back in it
 	startUS   int64
@@ -447,7 +449,11 @@ func (c *Cluster) drop(u *unit) {
 // take gives back a unit and notes the release.
 func (c *Cluster) take(u *unit, cause string) {
 	c.drop(u)
-	c.released[event{u.sub, u.host, cause, u.origin, u.lender, plan.None}]++
+	e := event{u.sub, u.host, cause, u.origin, u.lender, plan.None}
+	c.released[e]++
+	if u.leaves() && (cause == "grace_expired" || cause == "client") {
+		c.stopped = append(c.stopped, stopped{e, u.cycle})
+	}
 }
 
 func (c *Cluster) key(s *sub) Key {

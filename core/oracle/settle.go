@@ -17,6 +17,12 @@ type event struct {
 	lender, pool plan.Node
 }
 
+// stopped is a unit that a reclaim stopped, and the cycle that granted it.
+type stopped struct {
+	event
+	cycle int64
+}
+
 // claim is what reclaimed units have in common.
 type claim struct {
 	sub            *sub
@@ -66,11 +72,28 @@ func (c *Cluster) CycleAt(nowUS int64) Result {
 		r.Promised += int(s.n)
 	}
 	r.Grants, r.Releases, r.Held, r.Reclaims = c.rows(granted, nil), c.rows(c.released, nil), c.rows(held, leaving), c.claims()
+	c.lose(r.Releases)
 	r.Notes = c.notes
 	r.Revoked, c.revoked = c.revoked, 0
 	clear(c.released)
 	clear(c.reclaimed)
 	return r
+}
+
+// lose notes in rows of releases how long units that a reclaim stopped had run, in whole milliseconds each. What ran
+// before the first cycle began with it.
+func (c *Cluster) lose(rows []Units) {
+	for _, u := range c.stopped {
+		ran := (c.nowUS - c.times[max(u.cycle, 1)]) / 1000
+		for i := range rows {
+			r := &rows[i]
+			if r.Key == c.key(u.sub) && r.Host == u.host.Name && r.Cause == u.cause && r.Origin == u.origin && r.Lender == c.path(u.lender) {
+				r.LostMS += ran
+				break // two sizes of one name are rows of one line
+			}
+		}
+	}
+	c.stopped = nil
 }
 
 // row orders what concerns sub-allocations on hosts as D-14 says.

@@ -14,6 +14,11 @@ import (
 // digestOf is the SHA-256 of what tables say, from docs/decisions.md, D-16, and the description at decision.Digest,
 // without its code: every value by itself, nothing packed ahead.
 func digestOf(tables []*decision.Table) string {
+	return hashOf(tables, func(table string, c *decision.Column) string { return nameIn(table, c.Name) })
+}
+
+// hashOf is that of the columns to which as gives a name.
+func hashOf(tables []*decision.Table, as func(table string, c *decision.Column) string) string {
 	d := hasher{sha256.New()}
 	for _, t := range tables {
 		d.text(t.Name)
@@ -25,7 +30,7 @@ func digestOf(tables []*decision.Table) string {
 			if t.Name == "plans" && (c.Name == "author" || c.Name == "message") { // count as not known
 				c = &decision.Column{Type: decision.Text, Code: slices.Repeat([]int32{decision.Null}, t.Rows)}
 			}
-			if name := nameIn(t.Name, t.Columns[i].Name); name != "" {
+			if name := as(t.Name, &t.Columns[i]); name != "" {
 				names, columns = append(names, name), append(columns, c)
 			}
 		}
@@ -38,13 +43,24 @@ func digestOf(tables []*decision.Table) string {
 	return hex.EncodeToString(d.Sum(nil))
 }
 
+// contentOf is by which state tables are told from those written last: digestOf, and the work lost besides where the
+// table tells of any (D-120).
+func contentOf(tables []*decision.Table) string {
+	return hashOf(tables, func(table string, c *decision.Column) string {
+		if c.Name == "unit_seconds_lost" && len(c.Float) > 0 && (c.Null == nil || slices.Contains(c.Null, false)) {
+			return c.Name
+		}
+		return nameIn(table, c.Name)
+	})
+}
+
 // nameIn is a column's name in the first schema of the log, by which it counts; "" for columns that follow from others
 // (D-56).
 func nameIn(table, column string) string {
 	switch table + "." + column {
 	case "consumers.slot_limit", "amounts.share_limit":
 		return "limit"
-	case "consumers.parent", "consumers.depth", "consumers.leaf":
+	case "consumers.parent", "consumers.depth", "consumers.leaf", "consumers.unit_seconds_lost", "releases.unit_seconds_lost":
 		return ""
 	}
 	return column

@@ -192,6 +192,7 @@ func (v *verifier) consumers() {
 			v.slotPlan(p, t, seen)
 		}
 	}
+	v.lostInAll(t)
 }
 
 // slotNames are the columns that only slot plans fill.
@@ -267,6 +268,7 @@ func (v *verifier) summary(head *rows) {
 	g := f("time_window")
 	g.Expected, g.Got = v.m.policy.windowsAt(v.now), head.words["time_window"].text(0)
 	v.is(g, g.Expected == g.Got)
+	v.lostInCycle(head)
 	v.plans()
 	v.rest(n)
 }

@@ -43,6 +43,7 @@ func (v *verifier) releases() {
 		at := v.released(spot{keys(row), host.text(row)}, labels(row), reclaim.at(row), why)
 		v.is(at.about("log", "releases", "a row of %d units", n), n > 0)
 		v.before(at)
+		v.loses(at, row, n, reclaim.at(row), why)
 		p := v.m.piles[at]
 		v.takeOff(at, labels(row), n)
 		v.settleClaim(at, reclaim.at(row), n, why)

@@ -103,7 +103,7 @@ func (v *verifier) contents(there map[string]export.File, tables map[string]*dec
 		if len(members) != len(names) {
 			continue
 		}
-		got := digestOf(members)
+		got := contentOf(members)
 		first := v.cycle == v.report.First || v.lastCycle == 0 || dayOf(v.table["cycles"].number["now"].at(0)) != dayOf(v.last)
 		v.is(Fault{Rule: "manifest", Table: names[0], What: "it is written, and says what it said before"}, first || got != v.content[i])
 		for _, name := range names {

@@ -24,7 +24,8 @@ func Log(r *export.Reader, o Options) (*Report, error) {
 	if len(cycles) == 0 {
 		return nil, fmt.Errorf("the log has no cycle yet")
 	}
-	v := &verifier{log: r, o: o, report: newReport(), m: newModel(), state: map[string]*kept{}, times: map[int64]int64{}}
+	v := &verifier{log: r, o: o, report: newReport(), m: newModel(), state: map[string]*kept{}, times: map[int64]int64{},
+		lose: losses{of: map[[2]string]int64{}, known: map[[2]string]bool{}, late: cycles[0] != 1, told: true}}
 	v.report.First, v.report.Last = cycles[0], cycles[len(cycles)-1]
 	v.stray()
 	if err := v.dropped(); err != nil {
@@ -83,6 +84,7 @@ type verifier struct {
 	stable          bool             // it was a fixed point
 	byQuota         bool             // fair reclaim in MD plans goes by quotas: the log follows rules of version 2
 	times           map[int64]int64  // now by cycle, of the latest
+	timesFrom       int64            // the first of them
 	quiet           int64            // cycles since the last input or fixed point
 	state           map[string]*kept // state tables as last read
 	content         []string         // of the sets of state tables as last written
@@ -97,6 +99,7 @@ type verifier struct {
 	clearUS         int64            // when all that was under reclaim then is over
 	stood           *stands          // what the tables of what stands say; nil: not known
 	adopted         bool             // what is wanted was taken from the tables once
+	lose            losses
 }
 
 // timesMost is of how many cycles the times are known.
@@ -163,6 +166,9 @@ func (v *verifier) run(cycle int64) {
 	v.now = head.number["now"].at(0)
 	if v.times[cycle] = v.now; len(v.times) > timesMost {
 		v.times = map[int64]int64{cycle: v.now}
+	}
+	if len(v.times) == 1 {
+		v.timesFrom = cycle
 	}
 	v.order(head)
 	v.takeInputs()
@@ -326,6 +332,9 @@ func (v *verifier) take(in export.Input, content []byte) error {
 		if err != nil {
 			return err
 		}
+		if v.m.policy != nil {
+			v.lose.keep(v.m.policy, p)
+		}
 		v.m.setPolicy(p)
 		v.pools = nil
 		v.resized, v.switched, v.policyCycle, v.blind = true, true, v.cycle, false
@@ -450,6 +459,7 @@ func (v *verifier) dim() bool { return v.now < v.clearUS }
 // what is short.
 func (v *verifier) adopt() {
 	v.adopted = true
+	v.lose.forget()
 	t := v.table["holdings"]
 	keys, labels, host, units, granted := t.keys(), t.labels(), t.words["host"], t.number["units"], t.number["granted"]
 	for _, at := range slices.Collect(maps.Keys(v.m.piles)) {

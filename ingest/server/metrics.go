@@ -33,6 +33,7 @@ type Metrics struct {
 	released  *prometheus.CounterVec
 	reclaimed *prometheus.CounterVec
 	taken     *prometheus.CounterVec // of consumers
+	lost      *prometheus.CounterVec
 }
 
 var secondBuckets = []float64{
@@ -66,6 +67,8 @@ func NewMetrics(level int) *Metrics {
 		released:  counter("stint_released_units_total", "Units that came back, by cause.", "cause"),
 		reclaimed: counter("stint_reclaimed_units_total", "Units put under reclaim, by reason.", "reason"),
 		taken:     counter("stint_consumer_reclaimed_units_total", "Units put under reclaim, by holder.", "plan", "consumer"),
+		lost: counter("stint_consumer_lost_unit_seconds_total", "How long units had run that reclaims stopped before their end, by holder.",
+			"plan", "consumer"),
 	}
 	for _, cause := range decision.Causes {
 		m.released.WithLabelValues(cause)
@@ -77,7 +80,7 @@ func NewMetrics(level int) *Metrics {
 		m.stages.WithLabelValues(stage)
 	}
 	m.registry.MustRegister(m.requests, m.latency, m.refusals, m.rows, m.bytes, m.inputs, m.receive, m.decode, m.stages,
-		m.cycles, m.granted, m.released, m.reclaimed, m.taken,
+		m.cycles, m.granted, m.released, m.reclaimed, m.taken, m.lost,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -98,6 +101,11 @@ func (m *Metrics) Cycle(c *decision.Cycle) {
 		if r.Action.Code[i] == decision.ActionIssued {
 			m.reclaimed.WithLabelValues(r.Reason.At(i)).Add(float64(units))
 			m.taken.WithLabelValues(r.Plan.At(i), cutPath(r.Consumer.At(i), m.level)).Add(float64(units))
+		}
+	}
+	for i, lost := range c.Releases.UnitSecondsLost {
+		if lost > 0 {
+			m.lost.WithLabelValues(c.Releases.Plan.At(i), cutPath(c.Releases.Consumer.At(i), m.level)).Add(lost)
 		}
 	}
 }
