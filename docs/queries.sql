@@ -71,8 +71,8 @@ SELECT consumer, allocation, sub, wanted - held AS lacking, requirement, first_s
 FROM sub_allocations WHERE cycle = (SELECT max(cycle) FROM cycles) AND wanted > held
 ORDER BY lacking DESC, consumer, allocation, sub LIMIT 5;
 
--- 13 lost: work that reclaims stopped before its end, by consumer and day, in unit-hours.
+-- 13 lost: work that reclaims stopped before its end, by consumer, and how many units that was.
 -- stint query --log log releases --cycle all
-SELECT consumer, now::DATE AS day, sum(unit_seconds_lost) / 3600 AS unit_hours_lost, sum(units)::BIGINT AS units
+SELECT consumer, sum(unit_seconds_lost) AS unit_seconds_lost, sum(units)::BIGINT AS units
 FROM releases WHERE unit_seconds_lost > 0
 GROUP BY ALL ORDER BY ALL;

@@ -173,6 +173,10 @@ var answers = map[string]func(b *book) [][]any{
 		}
 		return out
 	},
+	"lost": func(b *book) [][]any {
+		rows := slices.DeleteFunc(b.table("releases", "all"), func(r row) bool { return number(r["unit_seconds_lost"]) == 0 })
+		return group(rows, []string{"consumer"}, "unit_seconds_lost", "units")
+	},
 	"inputs": func(b *book) [][]any {
 		return group(b.table("inputs", "all"), []string{"kind", "author"}, "*", "rows", "bytes")
 	},

@@ -228,6 +228,9 @@ func joined(a, b *decision.Table) *decision.Table {
 		x, y, to := &a.Columns[i], b.Column(a.Columns[i].Name), &out.Columns[i]
 		*to = decision.Column{Name: x.Name, Type: x.Type, Optional: x.Optional}
 		to.Int, to.Float, to.Lists = slices.Concat(x.Int, y.Int), slices.Concat(x.Float, y.Float), slices.Concat(x.Lists, y.Lists)
+		if x.Null != nil || y.Null != nil {
+			to.Null = slices.Concat(nulls(x, a.Rows), nulls(y, b.Rows))
+		}
 		if x.Type == decision.Text {
 			var m melding
 			to.Code = slices.Concat(m.codes(x), m.codes(y))
@@ -235,6 +238,14 @@ func joined(a, b *decision.Table) *decision.Table {
 		}
 	}
 	return out
+}
+
+// nulls tells of which of so many rows of a column there is no value.
+func nulls(c *decision.Column, rows int) []bool {
+	if c.Null == nil {
+		return make([]bool, rows)
+	}
+	return c.Null
 }
 
 // cyclesTable is the rows of cycles as one table, with the column cycle.
