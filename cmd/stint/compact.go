@@ -79,6 +79,9 @@ func compact(log string, keep int, today, asJSON bool, stdout, stderr io.Writer)
 		status(fmt.Sprintf("compact: day %d of %d", done, all))
 	}})
 	status("")
+	if err == nil {
+		err = export.TidyAudit(log, keep)
+	}
 	if err != nil {
 		return err
 	}

@@ -124,6 +124,9 @@ func (p *place) table(ctx context.Context, name, cycle string) (*decision.Table,
 	if p.server == "" {
 		return queryTable(p.log, name, cycle)
 	}
+	if name == auditName {
+		return nil, errors.New("the table " + auditName + " is in the log alone: --log")
+	}
 	if err := numbered(cycle); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,7 +24,8 @@ func newQuery() *cobra.Command {
 		Long: `Prints a table of a decision log, or of a running service (one cycle at a time). State tables (consumers, amounts, shares, shortfalls) are
 shown as of the cycle, and so is what stands (loans, sub_allocations, attributes), with --cycle all as it
 changed; keyframes (holdings, hosts, owners) as of the last one up to it, other tables as what happened in it. consumers has the columns of amounts too, one per dimension: held_ncpus,
-static_quota_ncpus.
+static_quota_ncpus. audit has the calls that a service answered, of the last day, with --cycle those
+that began while that cycle was the last.
 
 Columns without any value are left out, and the rest is made to fit the terminal (or what COLUMNS says;
 a pipe has any width); --all shows all. --output json, ndjson and csv always have every column.
@@ -35,6 +37,7 @@ which dimensions are scarce: see stint bench --help.`,
   stint query --log demo/log shortfalls --where reason=fragmented
   stint query --log demo/log sub_allocations --where consumer=/Markets/Credit/Pricing
   stint query --log demo/log cycles --cycle all --output json
+  stint query --log service/log audit --cycle all --where 'call=PUT /v1/plan'
   stint query --log demo/log --bound
   stint query --server http://grid:7468 --token-file token shortfalls`,
 		Args: func(c *cobra.Command, args []string) error {
@@ -114,8 +117,11 @@ func queryTable(log, name, cycle string) (*decision.Table, error) {
 	if err != nil {
 		return nil, err
 	}
+	if name == auditName {
+		return queryAudit(log, cycle)
+	}
 	if !slices.Contains(r.Tables(), name) {
-		return nil, fmt.Errorf("no table %q; there are %s", name, strings.Join(r.Tables(), ", "))
+		return nil, fmt.Errorf("no table %q; there are %s, %s", name, auditName, strings.Join(r.Tables(), ", "))
 	}
 	cycles := r.Cycles()
 	if len(cycles) == 0 {
@@ -142,4 +148,28 @@ func queryTable(log, name, cycle string) (*decision.Table, error) {
 	}
 	wide := decision.Wide(t, amounts)
 	return &wide, nil
+}
+
+// auditName is the table of a log that is of no cycle.
+const auditName = "audit"
+
+// queryAudit reads the table audit: of the last day, of all, or of the calls that began while a cycle was the last.
+func queryAudit(log, cycle string) (*decision.Table, error) {
+	days, err := export.Audit(log)
+	if err != nil {
+		return nil, err
+	}
+	if len(days) == 0 {
+		return nil, fmt.Errorf("log %s has no table %s: no service wrote it, or log.audit was false", log, auditName)
+	}
+	switch n, err := strconv.ParseInt(cycle, 10, 64); {
+	case cycle == "all":
+		return export.AuditRows(log, "", 0, math.MaxInt64)
+	case cycle == "last":
+		return export.AuditRows(log, days[len(days)-1].Day, 0, math.MaxInt64)
+	case err != nil || n < 0:
+		return nil, fmt.Errorf("--cycle %q: must be a number from 0, last or all", cycle)
+	default:
+		return export.AuditRows(log, "", n, n)
+	}
 }

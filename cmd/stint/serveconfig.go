@@ -64,6 +64,7 @@ type serveConfig struct {
 
 		Compact duration `yaml:"compact"`
 		Keep    days     `yaml:"keep"`
+		Audit   bool     `yaml:"audit"`
 	} `yaml:"log"`
 	Metrics struct {
 		Level int `yaml:"level"`
@@ -352,7 +353,7 @@ func (c *serveConfig) options(log *slog.Logger) (o server.ServiceOptions, err er
 			},
 		},
 	}
-	o.Server.Tokens, o.Server.Insecure = c.tokens(), c.Insecure
+	o.Server.Tokens, o.Server.Insecure, o.Server.Audit = c.tokens(), c.Insecure, c.Log.Audit
 	if c.TLS.on() {
 		if o.Server.TLS, err = server.NewTLS(c.TLS.files()); err != nil {
 			return o, fmt.Errorf("tls: %w", err)

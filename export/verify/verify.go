@@ -39,6 +39,8 @@ func Log(r *export.Reader, o Options) (*Report, error) {
 			o.Progress(i+1, len(cycles))
 		}
 	}
+	v.audit()
+	v.report.turn()
 	v.report.cannot("INV-8 (the same inputs decide the same): stint replay decides the cycles again")
 	v.report.sort()
 	return v.report, nil

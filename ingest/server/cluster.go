@@ -65,6 +65,7 @@ func (s *Server) join(ctx context.Context, o *ServiceOptions) (err error) {
 	if w != nil {
 		defer func() { err = errors.Join(err, w.Close()) }()
 		defer s.tend(w, o.Tend)()
+		defer s.keepAudit(s.o.LogDir, o.Tend.KeepDays)()
 	}
 	s.SetEngine(e)
 	s.rejoins.Store(nil)

@@ -93,6 +93,7 @@ type Options struct {
 	Insecure      bool           // plain connections are taken from everywhere
 	Others        *x509.CertPool // the authorities of the certificates of other processes of a cluster; nil: the machine's
 	LogDir        string         // of the decision log, for cycles that are not in memory; "": none
+	Audit         bool           // calls are noted, and Run writes them to the log
 	LogAlone      bool           // that log is all there is: it is shown, and nothing can be changed
 	ReportUnknown bool           // demand of unknown consumers is a shortfall, not a bad row
 	Limits        Limits
@@ -115,6 +116,7 @@ type Server struct {
 	hosts   atomic.Pointer[[]string] // that are allowed
 	http    *fasthttp.Server
 	history history
+	audit   *auditor // nil: calls are not noted
 	now     made
 
 	bodies   *budget       // bytes
@@ -182,6 +184,10 @@ func New(o Options) (*Server, error) {
 	}
 	o.Metrics.attach(s)
 	o.Metrics.attachTLS(o.TLS)
+	if o.Audit {
+		s.audit = newAuditor()
+		o.Metrics.registry.MustRegister(s.audit.lost, s.audit.failed)
+	}
 	return s, nil
 }
 
@@ -337,6 +343,9 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		s.o.Metrics.refused(p.Type)
 		p.write(ctx)
 	}
+	if r != nil {
+		s.audits(q, r, start)
+	}
 	s.dispose(q)
 }
 
@@ -363,6 +372,10 @@ func (s *Server) admit(q *request, r *route) error {
 		if s.o.TLS != nil && of.authorization == "" {
 			q.subject, _ = of.conn.certified(s.o.TLS)
 		}
+		q.who, q.caller = who, "token "+who.Name
+		if who == everybody {
+			q.caller = "address " + q.RemoteIP().String()
+		}
 		if !who.has(r.needs) {
 			return problem{Status: 403, Type: "forbidden", Detail: "the role " + who.Role + " may not do this"}
 		}
@@ -371,10 +384,6 @@ func (s *Server) admit(q *request, r *route) error {
 		}
 		q.Response.Header.Set("Stint-Role", s.roleOf(who))
 		q.Response.Header.Set("Stint-Name", headerText(who.Name))
-		q.who, q.caller = who, "token "+who.Name
-		if who == everybody {
-			q.caller = "address " + q.RemoteIP().String()
-		}
 	}
 	return nil
 }
@@ -426,10 +435,11 @@ type request struct {
 	subject string // of the client certificate by which that is known; "": by none
 	caller  string // whose share of the limits counts: the token's, or without tokens the address's
 	engine  *engine.Engine
-	packs   bool   // the answer is packed where the client takes that: for people's lines, not for those who follow changes
-	rest    string // what follows the route's fixed part in the path
-	read    int64  // bytes of the body
-	ended   bool   // the body was read to its end
+	packs   bool                           // the answer is packed where the client takes that: for people's lines, not for those who follow changes
+	rest    string                         // what follows the route's fixed part in the path
+	put     struct{ rows, revision int64 } // of the input that was taken
+	read    int64                          // bytes of the body
+	ended   bool                           // the body was read to its end
 }
 
 // drainBytesMax is how much of a body that nobody wants is read all the same, so that the connection can go on.

@@ -54,6 +54,8 @@ const shutdownMax = 10 * time.Second
 func Run(ctx context.Context, o ServiceOptions) error {
 	if !o.NoLog {
 		o.Server.LogDir = filepath.Join(o.Dir, "log")
+	} else {
+		o.Server.Audit = false // there is nothing to which it could be written
 	}
 	if o.Server.Metrics == nil {
 		o.Server.Metrics = NewMetrics(o.MetricsLevel)
@@ -139,6 +141,7 @@ func (s *Server) engineUntil(ctx context.Context, o *ServiceOptions) (err error)
 	s.o.Log.Info("ready", ready...) // whoever reads it is not told that the service recovers
 	if w != nil {                   // not before: to compact takes a processor that recovery needs
 		defer s.tend(w, o.Tend)()
+		defer s.keepAudit(s.o.LogDir, o.Tend.KeepDays)()
 	}
 	if o.Ready != nil {
 		o.Ready(e)

@@ -49,6 +49,7 @@ func (q *request) acknowledge(in *engine.Input, r engine.Receipt) error {
 		a.Released, a.Added = &r.Released, &r.Added
 	}
 	if !r.Repeated {
+		q.put.rows, q.put.revision = r.Rows, a.Revision
 		q.s.o.Metrics.took(in.Kind, r.Rows, int64(len(in.Body)))
 		q.s.o.Log.Info("input", "kind", in.Kind, "source", in.Source, "rows", r.Rows, "bytes", len(in.Body), "snapshot", r.Snapshot, "by", in.Author)
 	}
