@@ -61,7 +61,7 @@ out/s3/versitygw: tools/s3/go.mod
 
 test-cluster: out/s3/versitygw ## several processes with a real object store, which it builds: make test-cluster ROUNDS=200 FAILOVERS=100
 	STINT_S3=$(CURDIR)/out/s3/versitygw STINT_TEST_CLUSTER=$(ROUNDS) STINT_TEST_FAILOVERS=$(FAILOVERS) STINT_TEST_ROUNDS=$(ROUNDS) \
-		$(GO) test -count=1 -timeout 2h -v -run 'TestCluster|TestFailover|TestS3|TestRounds' ./ingest/bucket ./cmd/stint
+		$(GO) test -count=1 -timeout 2h -v -run 'TestCluster|TestFailover|TestWrongProcess|TestUpgrade|TestLateJoiner|TestS3|TestRounds' ./ingest/bucket ./cmd/stint
 
 test-alerts: ## alerts, dashboard and /metrics, by promtool, which it fetches where there is none (Debian)
 	@command -v promtool >/dev/null || test -x $(PROMTOOL) || { mkdir -p out/prometheus && cd out/prometheus && \

@@ -6,7 +6,6 @@ import (
 	"io"
 
 	"github.com/stintd/stint/bench/measure"
-	"github.com/stintd/stint/export"
 )
 
 // boundOf is the bounds of a log's cycle: its state is decided again from the inputs that the log has.
@@ -14,7 +13,7 @@ func boundOf(from *place, cycle string, stderr io.Writer) ([]measure.PlanBound, 
 	if from.server != "" {
 		return nil, errors.New("--bound: is told of a log (--log), by deciding its cycle again")
 	}
-	r, err := export.OpenLog(from.log)
+	r, err := openLog(from.log)
 	if err != nil {
 		return nil, err
 	}

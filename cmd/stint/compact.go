@@ -66,6 +66,9 @@ func keepDays(text string) (int, error) {
 }
 
 func compact(log string, keep int, today, asJSON bool, stdout, stderr io.Writer) (err error) {
+	if err := onlyFolder("--log", log); err != nil {
+		return err
+	}
 	if _, err := export.OpenLog(log); err != nil { // Append would make a log
 		return err
 	}

@@ -92,7 +92,7 @@ func explained(log, name, cycle string) (*explain.Explanation, error) {
 
 // facts gathers what a log tells of a cycle.
 func facts(log, cycle string) (*explain.Facts, error) {
-	r, err := export.OpenLog(log)
+	r, err := openLog(log)
 	if err != nil {
 		return nil, err
 	}

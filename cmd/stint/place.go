@@ -26,7 +26,7 @@ type place struct {
 }
 
 func (p *place) flags(f *pflag.FlagSet) {
-	f.StringVar(&p.log, "log", "", "folder of the log")
+	f.StringVar(&p.log, "log", "", logHelp)
 	f.StringVar(&p.server, "server", "", "address of a running service, in place of --log")
 	p.as.flags(f, "with --server, ")
 }

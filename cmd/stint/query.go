@@ -27,6 +27,9 @@ changed; keyframes (holdings, hosts, owners) as of the last one up to it, other 
 static_quota_ncpus. audit has the calls that a service answered, of the last day, with --cycle those
 that began while that cycle was the last.
 
+The log of a cluster is read where it lies, with --log s3://bucket/prefix: AWS_ENDPOINT_URL says at which
+store, credentials come from where those of serve do.
+
 Columns without any value are left out, and the rest is made to fit the terminal (or what COLUMNS says;
 a pipe has any width); --all shows all. --output json, ndjson and csv always have every column.
 
@@ -38,6 +41,7 @@ which dimensions are scarce: see stint bench --help.`,
   stint query --log demo/log sub_allocations --where consumer=/Markets/Credit/Pricing
   stint query --log demo/log cycles --cycle all --output json
   stint query --log service/log audit --cycle all --where 'call=PUT /v1/plan'
+  stint query --log s3://allocator/prod cycles --cycle all
   stint query --log demo/log --bound
   stint query --server http://grid:7468 --token-file token shortfalls`,
 		Args: func(c *cobra.Command, args []string) error {
@@ -113,12 +117,12 @@ func checkOutput(format string) error {
 
 // queryTable reads a table of one cycle or of all; consumers comes with its amounts.
 func queryTable(log, name, cycle string) (*decision.Table, error) {
-	r, err := export.OpenLog(log)
-	if err != nil {
-		return nil, err
-	}
 	if name == auditName {
 		return queryAudit(log, cycle)
+	}
+	r, err := openLog(log)
+	if err != nil {
+		return nil, err
 	}
 	if !slices.Contains(r.Tables(), name) {
 		return nil, fmt.Errorf("no table %q; there are %s, %s", name, auditName, strings.Join(r.Tables(), ", "))
@@ -155,6 +159,9 @@ const auditName = "audit"
 
 // queryAudit reads the table audit: of the last day, of all, or of the calls that began while a cycle was the last.
 func queryAudit(log, cycle string) (*decision.Table, error) {
+	if strings.HasPrefix(log, "s3://") {
+		return nil, fmt.Errorf("log %s: the table %s of a process of a cluster lies in its own folder: --log DATA/log", log, auditName)
+	}
 	days, err := export.Audit(log)
 	if err != nil {
 		return nil, err

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"sort"
 	"strconv"
@@ -36,13 +35,14 @@ with the first state that is left, and compares the cycles after it.
 Exit codes: 0 all are the same, 1 a cycle decides otherwise, 2 the log cannot be read.`,
 		Example: `  stint replay --log demo/log
   stint replay --log demo/log --from 60 --to 120
-  stint replay --log demo/log --output json`,
+  stint replay --log demo/log --output json
+  stint replay --log s3://allocator/prod`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if output != "table" && output != "json" {
 				return fmt.Errorf("--output %q: must be table or json", output)
 			}
-			r, err := export.OpenLog(log)
+			r, err := openLog(log)
 			if err != nil {
 				return err
 			}
@@ -62,7 +62,7 @@ Exit codes: 0 all are the same, 1 a cycle decides otherwise, 2 the log cannot be
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&log, "log", "", "folder of the log")
+	f.StringVar(&log, "log", "", logHelp)
 	f.StringVar(&from, "from", "", "the first cycle that is compared (the first that can be)")
 	f.StringVar(&to, "to", "", "the last cycle that is compared (the log's last)")
 	f.StringVar(&output, "output", "table", "table or json")
@@ -226,7 +226,7 @@ func (b *batch) restore(r *export.Reader, log string, first int64) error {
 		if err != nil {
 			return nil, err
 		}
-		return plan.ParseAccepted(filepath.Join(log, kindPlan, digest), content)
+		return plan.ParseAccepted(log+"/"+kindPlan+"/"+digest, content)
 	})
 	if err == nil && b.state.Cycle != from {
 		err = fmt.Errorf("it is that after cycle %d", b.state.Cycle)
@@ -370,7 +370,7 @@ func (b *batch) inputs(r *export.Reader, log string, cycle int64) error {
 		if err != nil {
 			return err
 		}
-		name := filepath.Join(log, in.Kind, in.Digest)
+		name := log + "/" + in.Kind + "/" + in.Digest
 		if err := b.apply(&given{kind: in.Kind, source: in.Source, format: in.Format, name: name, content: content}); err != nil {
 			return fmt.Errorf("%w\n%s: cycle %d cannot be replayed", err, log, cycle)
 		}

@@ -95,6 +95,9 @@ func (o *runOptions) validate() (nowUS int64, err error) {
 	if o.running != "" && o.append {
 		return 0, errors.New("--running is for a new log; with --append the log says what runs")
 	}
+	if err := onlyFolder("--out", o.out); err != nil {
+		return 0, err
+	}
 	return parseInstant(o.at)
 }
 

@@ -69,10 +69,21 @@ func (c *clusterConfig) validate(s *settings) {
 			s.fault("cluster.authorities", c.Authorities, strings.TrimPrefix(err.Error(), c.Authorities+": "))
 		}
 	}
+	for _, key := range []string{"log.compact", "log.keep"} {
+		if s.line[key] > 0 {
+			s.faults = append(s.faults, settingFault{s.line[key], key + ": must be left out in a cluster, whose decision log lies in the bucket, whole"})
+		}
+	}
 	if c.Lease != 0 {
 		between(s, "cluster.lease", c.Lease, 100*time.Millisecond, time.Minute)
 	}
 }
+
+// sharedLog is a log in a bucket as a server takes it.
+type sharedLog struct{ *bucket.Log }
+
+// View is what was there when it was looked at last.
+func (l sharedLog) View() server.LogView { return l.Log.View() }
 
 // isBase tells whether a text is the address of a server, with nothing behind it.
 func isBase(text string) bool {
@@ -114,7 +125,11 @@ func (c *serveConfig) cluster(listens string, log *slog.Logger) (*server.Cluster
 		BytesMax: int64(c.Limits.Journal), Log: log,
 	}
 	return &server.Cluster{
-		Open:      func(ctx context.Context) (journal.Shared, error) { return bucket.Open(ctx, objects, o) },
+		Open: func(ctx context.Context) (journal.Shared, error) { return bucket.Open(ctx, objects, o) },
+		OpenLog: func(ctx context.Context) (server.SharedLog, error) {
+			l, err := bucket.OpenLog(ctx, objects)
+			return sharedLog{l}, err
+		},
 		GroupWait: groupWait,
 	}, nil
 }

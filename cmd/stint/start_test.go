@@ -58,11 +58,23 @@ func holdHooks() serveHooks {
 // startStint starts stint in a process of its own.
 func startStint(t *testing.T, hold string, args ...string) *child {
 	t.Helper()
+	return startProgram(t, self(t), hold, args...)
+}
+
+// self is the program that runs.
+func self(t *testing.T) string {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &child{cmd: exec.Command(self, args...), log: &syncBuffer{}, dead: make(chan struct{})}
+	return self
+}
+
+// startProgram starts a stint that may be another.
+func startProgram(t *testing.T, program, hold string, args ...string) *child {
+	t.Helper()
+	c := &child{cmd: exec.Command(program, args...), log: &syncBuffer{}, dead: make(chan struct{})}
 	c.cmd.Env = append(os.Environ(), mainArgs+"=1", holdAt+"="+hold)
 	c.cmd.Stderr = c.log
 	if err := c.cmd.Start(); err != nil {

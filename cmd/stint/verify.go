@@ -29,7 +29,8 @@ consumer, host and numbers. docs/verify.md says what is checked, and what a log 
 
 Exit codes: 0 nothing found, 1 faults, 2 the log cannot be read.`,
 		Example: `  stint verify --log demo/log
-  stint verify --log demo/log --output json`,
+  stint verify --log demo/log --output json
+  stint verify --log s3://allocator/prod`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if output != "table" && output != "json" {
@@ -39,14 +40,14 @@ Exit codes: 0 nothing found, 1 faults, 2 the log cannot be read.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&log, "log", "", "folder of the log")
+	f.StringVar(&log, "log", "", logHelp)
 	f.StringVar(&output, "output", "table", "table or json")
 	required(c, "log")
 	return c
 }
 
 func verifyLog(log string, asJSON bool, stdout, stderr io.Writer) error {
-	r, err := export.OpenLog(log)
+	r, err := openLog(log)
 	if err != nil {
 		return err
 	}

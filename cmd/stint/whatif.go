@@ -98,7 +98,7 @@ func (o *whatifOptions) comparison(ctx context.Context, text []byte, policy *pla
 		warn(stderr, policyWarnings(policy))
 		return o.whatif(ctx, text, o.settle, o.force)
 	}
-	r, err := export.OpenLog(o.log)
+	r, err := openLog(o.log)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/pack"
+	"github.com/stintd/stint/core/standing"
 )
 
 // saveForm is the form of a saved engine. The state has its own.
@@ -36,6 +37,7 @@ func (e *Engine) checkpoint() {
 	}
 	switch {
 	case !e.moved() || e.lane != nil && !e.lane.sound():
+	case e.o.Shared && len(e.pending) > 0: // what stood after the last cycle could not be told from it
 	case e.spare != nil:
 		e.save()
 	case e.sinceBytes >= e.o.CheckpointBytes || e.sinceWork >= e.o.CheckpointWork || monotonicUS()-e.sinceUS >= e.o.CheckpointUS:
@@ -56,7 +58,15 @@ func (e *Engine) moved() bool { return e.frozen != nil && e.state.Cycle != e.sav
 // last takes a last checkpoint, when the engine has ended, so that the next start has no cycle to
 // decide again: it may be of another version.
 func (e *Engine) last() {
-	if e.o.CheckpointAtEnd && e.moved() {
+	if e.o.CheckpointAtEnd {
+		e.LastCheckpoint()
+	}
+}
+
+// LastCheckpoint takes a checkpoint of an engine that has ended, unless there is one of its last cycle. It is for who
+// called Run.
+func (e *Engine) LastCheckpoint() {
+	if e.moved() {
 		e.save()
 		<-e.saving
 	}
@@ -124,6 +134,11 @@ func (e *Engine) Restore(seq uint64, r io.Reader, bytes int64) error {
 	c := pack.Load(r, bytes)
 	e.fields(c)
 	err := c.End()
+	if err == nil && e.lane != nil && e.o.Shared && e.lane.had() == 0 {
+		e.lane.begin(e.state.Cycle)
+	} else if err == nil && e.lane != nil && e.lane.had() == e.state.Cycle {
+		e.knows()
+	}
 	if err == nil && e.lane != nil && e.lane.had() < e.state.Cycle {
 		err = fmt.Errorf("%w: it is of cycle %d and the decision log ends with cycle %d: what is between cannot be decided again from it; "+
 			"give the log back, or start without one (decision_log: false)", ErrLogShort, e.state.Cycle, e.lane.had())
@@ -137,6 +152,15 @@ func (e *Engine) Restore(seq uint64, r io.Reader, bytes int64) error {
 	}
 	e.savedCycle, e.cycleSeq, e.recorded = e.state.Cycle, seq, e.frozen.Summary.Digest
 	return nil
+}
+
+// knows notes what stands after the last cycle that a shared log has, which is the last that was decided: it is told
+// what changed since.
+func (e *Engine) knows() {
+	e.told = nil
+	if e.o.Shared && len(e.pending) == 0 {
+		e.told = standing.Keep(e.state, nil, standing.Frozen())
+	}
 }
 
 // before is what Restore changes of an engine.

@@ -32,7 +32,10 @@ func (e *Engine) cycle(ctx context.Context) error {
 	trace.Decided = time.Now()
 	e.o.Step("decided")
 	s := &e.out.Summary
-	record := encodeCycle(&cycleRecord{Cycle: s.Cycle, NowUS: s.NowUS, Input: e.lastSeq, Revision: s.Revision, Digest: s.Digest})
+	record := encodeCycle(&cycleRecord{
+		Cycle: s.Cycle, NowUS: s.NowUS, Input: e.lastSeq, Revision: s.Revision, Digest: s.Digest,
+		Rules: decision.RulesVersion, Whole: e.whole,
+	})
 	for {
 		seq, err := e.o.Journal.Append(recordCycle, true, record, nil, "")
 		e.cycleSeq = seq
@@ -64,6 +67,7 @@ func (e *Engine) cycle(ctx context.Context) error {
 	e.journalBytes.Store(e.o.Journal.Bytes())
 	trace.take(e.o.OnTrace, e.pending)
 	e.finish(last)
+	e.whole = false
 	e.o.OnCycle(e.frozen)
 	trace.tell(e.o.OnTrace, &e.frozen.Summary)
 	e.sinceBytes += int64(len(record))
@@ -136,9 +140,12 @@ func (e *Engine) finish(lastUS int64) {
 // that is due. The copy is taken now, before the next input changes the state.
 func (e *Engine) logged(lastUS int64, stands *standing.Columns) *decision.Cycle {
 	c := *e.frozen // readers of the frozen one need neither, and it stays long
-	if e.frozen.Summary.StateDue(lastUS) {
+	switch {
+	case e.frozen.Summary.StateDue(lastUS):
 		c.Standing, c.State = stands.Whole(), e.state.Frame()
-	} else {
+	case e.whole:
+		c.Standing = stands.Whole()
+	default:
 		c.Standing = stands.Since(e.told)
 	}
 	e.told = stands

@@ -49,12 +49,18 @@ type Options struct {
 	Journal  Journal
 	IsFull   func(error) bool // tells a full disk from a broken one; nil: no error is
 	Exporter Exporter         // nil: no log is written
-	Decode   func(in *Input, dimensions []string) error
-	Clock    func() int64 // µs since 1970 UTC; nil: the machine's
-	Elapsed  func() int64 // µs, of time that no clock is set by; nil: the machine's
-	Log      *slog.Logger
-	OnCycle  func(*decision.Cycle) // called with every cycle that is published; nil: nobody is
-	OnTrace  func(*Trace)          // called behind OnCycle where this process leads; it must not wait. nil: nobody is
+
+	// Shared says that several processes have the journal and the log, one of which leads. The log may begin behind the
+	// checkpoint, and what it is told after its last cycle is the same whoever tells it: so checkpoints are taken at
+	// the end of a cycle. Cycles that were decided by other rules are not decided again (ErrOtherRules).
+	Shared bool
+
+	Decode  func(in *Input, dimensions []string) error
+	Clock   func() int64 // µs since 1970 UTC; nil: the machine's
+	Elapsed func() int64 // µs, of time that no clock is set by; nil: the machine's
+	Log     *slog.Logger
+	OnCycle func(*decision.Cycle) // called with every cycle that is published; nil: nobody is
+	OnTrace func(*Trace)          // called behind OnCycle where this process leads; it must not wait. nil: nobody is
 
 	// GroupWait is how long the first of several inputs waits for others, to be made durable together with them: where the journal is far away
 	// (0: not at all, those that have come are taken together).
@@ -170,6 +176,7 @@ type Engine struct {
 	inForce *PolicyView       // in the last cycle
 	frozen  *decision.Cycle   // the last cycle
 	told    *standing.Columns // what stood when the log was told last; nil: it was not
+	whole   bool              // the log is told all that stands after the cycle under way
 	recent  []*decision.Cycle
 	rows    int // of recent
 

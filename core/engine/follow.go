@@ -60,6 +60,7 @@ func errFollowing() error {
 // compared.
 func (e *Engine) lead() {
 	e.following.Store(false)
+	e.whole = e.o.Shared // what a process before this one told is not known
 	e.time = reckoned{latestUS: max(e.now(), e.heardUS), atUS: e.o.Elapsed()}
 }
 
@@ -76,8 +77,8 @@ func (e *Engine) follow(r Fed) error {
 	} else {
 		err = e.followInput(r)
 	}
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, ErrOtherRules) {
+		return err
 	}
 	why := fmt.Sprintf("record %d: %v", r.Seq, err)
 	e.differs.Store(&why)

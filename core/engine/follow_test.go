@@ -104,7 +104,13 @@ func startFollower(t *testing.T, m *bucket.Memory, o Options) *follower {
 // startOn starts a follower on a store.
 func startOn(t *testing.T, s *bucket.Store, o Options) *follower {
 	t.Helper()
-	o.Journal, o.Exporter = s, nil
+	return startLogged(t, s, o, nil)
+}
+
+// startLogged is startOn with a log.
+func startLogged(t *testing.T, s *bucket.Store, o Options, log Exporter) *follower {
+	t.Helper()
+	o.Journal, o.Exporter = s, log
 	f := &follower{Engine: New(o), store: s, ended: make(chan error, 1)}
 	_, _, err := s.Restore(f.Restore)
 	if err == nil {

@@ -94,6 +94,9 @@ type cycleRecord struct {
 	Input    uint64 `json:"input"` // the last record of an input before it
 	Revision int64  `json:"revision"`
 	Digest   string `json:"digest"`
+
+	Rules string `json:"rules,omitempty"` // by which it was decided; "": by an older stint, which did not tell
+	Whole bool   `json:"whole,omitempty"` // the log is told all that stands: it is the first cycle of who leads
 }
 
 // encodeInput is the header of an input's record.

@@ -145,6 +145,13 @@ func (l *lane) sound() bool {
 	return !l.lost && !l.failing
 }
 
+// begin has a log that has no cycle begin behind one.
+func (l *lane) begin(cycle int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.written = cycle
+}
+
 // had is the last cycle that the log had when the engine was made, or has got since.
 func (l *lane) had() int64 {
 	l.mu.Lock()

@@ -41,6 +41,13 @@ func (e *Engine) otherwise(seq uint64, r *cycleRecord) error {
 			return err
 		}
 		return fmt.Errorf("cycle %d has the digest %s here and %s by the leader", r.Cycle, s.Digest, r.Digest)
+	case e.o.Shared:
+		d.Why = "this process decided otherwise than the one that led"
+		if err := e.tell(d); err != nil {
+			return err
+		}
+		return fmt.Errorf("cycle %d has the digest %s here and %s by the process that led: this stint is damaged, or of a version "+
+			"that decides otherwise", r.Cycle, s.Digest, r.Digest)
 	case !e.o.AcceptReplay:
 		return fmt.Errorf(errDiffers, r.Cycle, s.Digest, r.Digest)
 	default:

@@ -6,11 +6,17 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/standing"
 )
 
 // ErrRefused is in the chain of what Replay gives when an input is refused that an unfinished write may have left.
 var ErrRefused = errors.New("refused")
+
+// ErrOtherRules is in the chain of what Replay and Follow give for a cycle that was decided by another version of the rules,
+// where several processes share a journal. Nothing of it was decided. A process of this version goes on when a
+// checkpoint stands for it.
+var ErrOtherRules = errors.New("decided by other rules")
 
 // Replay brings back one record of the journal, behind what Restore brought back: accepted input is applied, a cycle is decided again and must come out as recorded.
 // Cycles that the log lacks are written to it. It is for the goroutine that will call Run, before it. Errors: an input that is
@@ -79,7 +85,11 @@ func (e *Engine) again(seq uint64, payload []byte) (lastUS int64, err error) {
 	if err := json.Unmarshal(payload, &r); err != nil {
 		return 0, fmt.Errorf("record of a cycle: %w", err)
 	}
-	e.cycleSeq = seq
+	if e.o.Shared && r.Rules != "" && r.Rules != decision.RulesVersion {
+		return 0, fmt.Errorf("%w: cycle %d was decided by rules version %s, and this process decides by version %s",
+			ErrOtherRules, r.Cycle, r.Rules, decision.RulesVersion)
+	}
+	e.cycleSeq, e.whole = seq, r.Whole
 	switch {
 	case e.state == nil:
 		return 0, fmt.Errorf("cycle %d before any policy", r.Cycle)
@@ -107,6 +117,10 @@ func (e *Engine) replayed(lastUS int64) {
 	}
 	e.frozen, e.inForce = e.out.Freeze(e.frozen, standing.Frozen()), e.policy
 	e.remember(e.frozen)
+	if e.lane != nil && s.Cycle == e.lane.had() {
+		e.pending = nil
+		e.knows()
+	}
 	if !logged {
 		e.lane.hold(bytesOf(e.pending))
 		e.lane.push(e.logged(lastUS, standing.Keep(e.state, e.told, standing.Frozen())), e.pending)

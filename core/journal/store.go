@@ -47,6 +47,9 @@ type Shared interface {
 	// Follow visits the records that others append, in order, until this process leads: then it gives nil, and records
 	// are taken. It comes after Replay. Errors: ctx is done, what visit gives, ErrDropped.
 	Follow(ctx context.Context, visit func(Record) error) error
+	// Wait reads what others append, without visiting records, until there is a newer checkpoint than after Replay or
+	// Restore. It never leads. The store must be opened anew then.
+	Wait(ctx context.Context) error
 	// Leader is who leads, as far as is known; Trouble is why the store cannot be read just now, "" when it can. Any
 	// goroutine may ask.
 	Leader() Leader

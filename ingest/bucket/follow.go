@@ -3,6 +3,7 @@ package bucket
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -77,6 +78,44 @@ func (s *Store) Follow(ctx context.Context, visit func(journal.Record) error) er
 		pause(ctx, s.o.Lease/pollsPerLease)
 	}
 	return ctx.Err()
+}
+
+// Wait reads batches as they come, of records nothing, until there is a newer mark. While the bucket cannot be read it
+// tries again, and Trouble says so.
+func (s *Store) Wait(ctx context.Context) error {
+	known := s.newest.Load()
+	for ctx.Err() == nil {
+		s.mu.Lock()
+		err := s.moreMarks(ctx)
+		s.mu.Unlock()
+		if err == nil && s.newest.Load() > known {
+			return nil
+		}
+		if err == nil {
+			err = s.skip(ctx)
+		}
+		if errors.Is(err, ErrMissing) {
+			err = nil
+		}
+		s.trouble(err)
+		pause(ctx, s.o.Lease/pollsPerLease)
+	}
+	return ctx.Err()
+}
+
+// skip reads the heads of the batches that there are.
+func (s *Store) skip(ctx context.Context) error {
+	for {
+		content, err := s.get(ctx, batchKey(s.next), 0)
+		if err != nil {
+			return err
+		}
+		h, _, err := decodeBatch(content)
+		if err != nil {
+			return fmt.Errorf("%s: %w", batchKey(s.next), err)
+		}
+		s.passed(h, 0)
+	}
 }
 
 func (s *Store) resigned() bool {

@@ -33,6 +33,7 @@ type S3Options struct {
 // MINIO_ROOT_USER, …), from ~/.aws/credentials, or from the machine's role; they are in no message.
 type S3 struct {
 	client         *minio.Core
+	endpoint       string
 	bucket, prefix string
 }
 
@@ -47,7 +48,10 @@ func ParseURL(text string) (bucket, prefix string, err error) {
 	rest, ok := strings.CutPrefix(text, "s3://")
 	bucket, prefix, _ = strings.Cut(rest, "/")
 	prefix = strings.Trim(prefix, "/")
-	if !ok || bucket == "" || strings.ContainsAny(rest, "?#@ ") {
+	if strings.Contains(text, "@") { // what stands before it may be a password
+		return "", "", errors.New("must be s3://bucket or s3://bucket/prefix, without a user")
+	}
+	if !ok || bucket == "" || strings.ContainsAny(rest, "?# ") {
 		return "", "", fmt.Errorf("%q: must be s3://bucket or s3://bucket/prefix", text)
 	}
 	if prefix != "" {
@@ -95,7 +99,7 @@ func NewS3(o S3Options) (*S3, error) {
 	if err != nil {
 		return nil, fmt.Errorf("endpoint: %w", err)
 	}
-	return &S3{client: client, bucket: bucket, prefix: prefix}, nil
+	return &S3{client: client, endpoint: u.Scheme + "://" + u.Host, bucket: bucket, prefix: prefix}, nil
 }
 
 func firstOf(words ...string) string {
@@ -109,6 +113,9 @@ func firstOf(words ...string) string {
 
 // Name is s3://bucket/prefix.
 func (s *S3) Name() string { return "s3://" + s.bucket + "/" + strings.TrimSuffix(s.prefix, "/") }
+
+// Endpoint is the address of the store.
+func (s *S3) Endpoint() string { return s.endpoint }
 
 // fullCodes are how stores call that there is no room.
 var fullCodes = []string{"QuotaExceeded", "XMinioStorageFull", "XMinioAdminBucketQuotaExceeded"}

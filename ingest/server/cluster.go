@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -11,12 +12,12 @@ import (
 
 	"github.com/stintd/stint/core/engine"
 	"github.com/stintd/stint/core/journal"
-	"github.com/stintd/stint/export"
 )
 
 // Cluster is what a service is made of that is one of several processes with the same journal.
 type Cluster struct {
 	Open      func(ctx context.Context) (journal.Shared, error) // the journal, anew each time
+	OpenLog   func(ctx context.Context) (SharedLog, error)      // the decision log, likewise
 	GroupWait time.Duration                                     // how long the first of several inputs waits for others
 }
 
@@ -31,6 +32,8 @@ func (s *Server) memberUntil(ctx context.Context, o *ServiceOptions) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil // what a leader acknowledged is in the bucket
+		case errors.Is(err, errWaited):
+			continue
 		case s.engine.Load() == nil:
 			return err // the start is refused
 		case errors.Is(err, journal.ErrDeposed), errors.Is(err, journal.ErrDropped):
@@ -58,14 +61,18 @@ func (s *Server) join(ctx context.Context, o *ServiceOptions) (err error) {
 	}
 	s.shared.Store(&j)
 	defer func() { err = errors.Join(err, j.Close()) }()
-	e, w, err := s.memberEngine(ctx, o, j)
+	log, err := s.sharedLog(ctx, o)
 	if err != nil {
 		return err
 	}
-	if w != nil {
-		defer func() { err = errors.Join(err, w.Close()) }()
-		defer s.tend(w, o.Tend)()
-		defer s.keepAudit(s.o.LogDir, o.Tend.KeepDays)()
+	defer s.keepAudit(filepath.Join(o.Dir, "log"), o.Tend.KeepDays)()
+	e, t, err := s.memberEngine(ctx, o, j, log)
+	if err != nil {
+		return s.waits(ctx, j, err)
+	}
+	if t != nil {
+		defer func() { err = errors.Join(err, t.w.Close()) }()
+		defer s.tendTail(ctx, t)()
 	}
 	s.SetEngine(e)
 	s.rejoins.Store(nil)
@@ -75,41 +82,96 @@ func (s *Server) join(ctx context.Context, o *ServiceOptions) (err error) {
 	}
 	if err := s.follow(ctx, e, j); err != nil {
 		e.Abandon()
-		return err
+		return s.waits(ctx, j, err)
 	}
-	return s.lead(ctx, o, e, j)
+	return s.lead(ctx, o, e, j, t)
 }
 
-// memberEngine makes an engine that knows all that the journal has. The log is nil where none is written.
+// errWaited ends a time of waiting for a checkpoint.
+var errWaited = errors.New("there is a newer checkpoint")
+
+// waits has a process whose version decides by other rules than the one that leads wait for the next checkpoint, with
+// which it may go on: of who leads by its rules, or of who ended. It answers with the cycles before, if it has any. What
+// else went wrong comes back.
+func (s *Server) waits(ctx context.Context, j journal.Shared, why error) error {
+	if !errors.Is(why, engine.ErrOtherRules) {
+		return why
+	}
+	text := "waits for a checkpoint: " + why.Error()
+	if was := s.rejoins.Swap(&text); was == nil || *was != text {
+		s.o.Log.Warn("this process waits: start this version in the place of the process that leads, or that one's version here",
+			"why", why)
+	}
+	s.NotReady(text)
+	if err := j.Wait(ctx); err != nil {
+		return err
+	}
+	return errWaited
+}
+
+// sharedLog opens the decision log; nil: none is written. One that was begun must be gone on with: otherwise it would
+// end for all, since checkpoints would leave it behind.
+func (s *Server) sharedLog(ctx context.Context, o *ServiceOptions) (SharedLog, error) {
+	log, err := o.Cluster.OpenLog(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("the decision log: %w", err)
+	}
+	if !o.NoLog {
+		return log, nil
+	}
+	if last := log.View().Last(); last > 0 {
+		return nil, fmt.Errorf("decision_log: false: the cluster has a decision log, %s, up to cycle %d; every process must go on with it",
+			log.Name(), last)
+	}
+	return nil, nil
+}
+
+// tendTail tends a tail; what it returns ends that.
+func (s *Server) tendTail(ctx context.Context, t *tail) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		t.tend(ctx)
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+// memberEngine makes an engine that knows all that the journal has. The tail is nil where no log is written.
 func (s *Server) memberEngine(
-	ctx context.Context, o *ServiceOptions, j journal.Shared,
-) (e *engine.Engine, w *export.Writer, err error) {
-	for logged := !o.NoLog; ; logged = false {
+	ctx context.Context, o *ServiceOptions, j journal.Shared, log SharedLog,
+) (e *engine.Engine, t *tail, err error) {
+	for logged := log != nil; ; logged = false {
 		eo := o.Engine
 		eo.Journal, eo.Decode, eo.Log, eo.GroupWait = j, Decode, s.o.Log, o.Cluster.GroupWait
+		eo.Shared = true
 		eo.OnDifference = differences(filepath.Join(o.Dir, differencesName)).keep
 		eo.IsFull = func(err error) bool { return errors.Is(err, journal.ErrFull) }
 		if logged {
-			if w, err = export.Open(s.o.LogDir, export.Options{Append: true}); err != nil {
+			if t, err = s.openTail(log, o.Dir); err != nil {
 				return nil, nil, err
 			}
-			eo.Exporter = decisionLog{w}
+			eo.Exporter, eo.Journal = decisionLog{t.w}, loggedJournal{j, t}
 		}
 		e = engine.New(eo)
 		s.starts.Store(e)
 		if _, err = s.recover(ctx, e, j); err == nil {
-			return e, w, nil
+			return e, t, nil
 		}
 		e.Abandon()
-		if w != nil {
-			err = errors.Join(err, w.Close())
-			w = nil
+		if t != nil {
+			err = errors.Join(err, t.w.Close())
+			t = nil
 		}
 		if !logged || !errors.Is(err, engine.ErrLogShort) {
 			return nil, nil, err
 		}
-		s.o.Log.Error("the decision log of this process ends before the checkpoints of the bucket begin; none is written "+
-			"until it has a copy of another process's folder log", "error", err)
+		s.o.Log.Error("the decision log in the bucket ends before its checkpoints begin, because a process led that wrote none; "+
+			"this process writes none either: bring the log back from a backup, or remove it and start all anew",
+			"log", log.Name(), "ends", log.View().Last(), "error", err)
 	}
 }
 
@@ -144,8 +206,12 @@ func (s *Server) follow(ctx context.Context, e *engine.Engine, j journal.Shared)
 }
 
 // lead runs an engine whose process leads, until ctx is done or another leads.
-func (s *Server) lead(ctx context.Context, o *ServiceOptions, e *engine.Engine, j journal.Shared) error {
+func (s *Server) lead(ctx context.Context, o *ServiceOptions, e *engine.Engine, j journal.Shared, t *tail) error {
 	s.o.Log.Info("this process leads", "term", j.Leader().Term)
+	if t != nil {
+		t.leads.Store(true)
+		defer t.leads.Store(false)
+	}
 	leads, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 1)
@@ -163,6 +229,9 @@ func (s *Server) lead(ctx context.Context, o *ServiceOptions, e *engine.Engine, 
 	err := <-ended
 	if err == nil && ctx.Err() == nil {
 		err = journal.ErrDeposed
+	}
+	if err == nil {
+		e.LastCheckpoint() // who goes on may be of another version
 	}
 	e.Retire()
 	return err

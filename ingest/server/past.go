@@ -17,7 +17,9 @@ import (
 // history reads cycles from the decision log. A reader sees the log as it was when it was listed, so it is listed anew
 // when a later cycle is asked for, and where a log is shown alone once a while.
 type history struct {
-	dir  string
+	dir  string       // "": there is no log
+	from export.Files // of a log that lies elsewhere than in dir; nil: it does not
+	name string       // of that log
 	mu   sync.Mutex
 	r    *export.Reader
 	at   time.Time // when it was listed last
@@ -120,7 +122,9 @@ func (h *history) reader(n int64) (*export.Reader, error) {
 
 // list lists the log anew.
 func (h *history) list() (err error) {
-	if h.r == nil {
+	if h.r == nil && h.from != nil {
+		h.r, err = export.OpenFiles(h.from, h.name)
+	} else if h.r == nil {
 		h.r, err = export.OpenLog(h.dir)
 	} else {
 		err = h.r.Refresh()
@@ -130,6 +134,14 @@ func (h *history) list() (err error) {
 	}
 	h.at = time.Now()
 	return err
+}
+
+// begin has a log elsewhere be read from now on. make makes what there is of it here: nobody reads meanwhile.
+func (h *history) begin(from export.Files, name string, make func() error) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.r, h.from, h.name = nil, from, name
+	return make()
 }
 
 // bounds are the first and the last cycle of a log that is shown alone; 0 when it has none.

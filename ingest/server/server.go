@@ -25,6 +25,7 @@ import (
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/engine"
 	"github.com/stintd/stint/core/journal"
+	"github.com/stintd/stint/export"
 	"github.com/stintd/stint/ingest/console"
 )
 
@@ -93,6 +94,7 @@ type Options struct {
 	Insecure      bool           // plain connections are taken from everywhere
 	Others        *x509.CertPool // the authorities of the certificates of other processes of a cluster; nil: the machine's
 	LogDir        string         // of the decision log, for cycles that are not in memory; "": none
+	LogFiles      export.Files   // its files, where they lie elsewhere: LogDir is what messages call it then
 	Audit         bool           // calls are noted, and Run writes them to the log
 	LogAlone      bool           // that log is all there is: it is shown, and nothing can be changed
 	ReportUnknown bool           // demand of unknown consumers is a shortfall, not a bad row
@@ -200,7 +202,7 @@ func (s *Server) budgets() {
 	s.pages = pages{b: s.answers, of: map[any]*page{}}
 	s.decodes = newPlaces(l.DecodesMax, l.DecodesWaitMax, decodeWaitMax)
 	s.parses = newPlaces(1, l.DecodesWaitMax, decodeWaitMax)
-	s.history = history{dir: s.o.LogDir, kept: kept{bytesMax: l.HistoryMemoryMax}}
+	s.history = history{dir: s.o.LogDir, from: s.o.LogFiles, name: s.o.LogDir, kept: kept{bytesMax: l.HistoryMemoryMax}}
 }
 
 // decodeWaitMax is how long a body waits to be decoded.

@@ -52,10 +52,13 @@ const shutdownMax = 10 * time.Second
 // Run is a service from start to end: it listens, recovers what was acknowledged, and serves until ctx is done. Then it finishes
 // the cycle under way, flushes, and returns nil. Errors: another process has the folder, damage, a journal that fails.
 func Run(ctx context.Context, o ServiceOptions) error {
-	if !o.NoLog {
-		o.Server.LogDir = filepath.Join(o.Dir, "log")
-	} else {
+	switch {
+	case o.NoLog:
 		o.Server.Audit = false // there is nothing to which it could be written
+	case o.Cluster != nil:
+		o.Server.LogDir = filepath.Join(o.Dir, tailFolder)
+	default:
+		o.Server.LogDir = filepath.Join(o.Dir, "log")
 	}
 	if o.Server.Metrics == nil {
 		o.Server.Metrics = NewMetrics(o.MetricsLevel)
