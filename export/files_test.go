@@ -19,8 +19,8 @@ func TestTail(t *testing.T) {
 	want := must(contents(must(OpenLog(whole))(t)))(t)
 	daysOf(t, must(Open(head, Options{Lazy: true}))(t), 1, 5)
 	w := must(Open(tail, Options{Lazy: true, After: must(OpenLog(head))(t)}))(t)
-	if w.Last() != 5 || !w.Stands() {
-		t.Errorf("it goes on after cycle %d, %t", w.Last(), w.Stands())
+	if w.Last() != 5 || w.standing != 5 {
+		t.Errorf("it goes on after cycle %d, with what stands since cycle %d", w.Last(), w.standing)
 	}
 	daysOf(t, w, 6, 12)
 	joined := t.TempDir()

@@ -190,9 +190,6 @@ func (w *Writer) read(r *Reader) (head, error) {
 	return last, nil
 }
 
-// Stands tells whether the log knows what stood after its last cycle, so that the next need not be told all.
-func (w *Writer) Stands() bool { return w.standing > 0 }
-
 // inputTable is the table inputs of a cycle.
 func inputTable(inputs []Input) decision.Table {
 	var bytes, rows []int64

@@ -290,7 +290,7 @@ func TestSavesEachField(t *testing.T) {
 	saved := "state keys sources policy inForce pending frozen recent lastSeq"
 	other := "rows: of recent; " +
 		"o queue requests gate closed stopping view lane waiting accepted acceptedRows acceptedBytes journalBytes saved healthy behindUS watch following differs compared heardUS: of the process; " +
-		"runner out digested recorded batch soughtUS recentNames time: what they know is found out again; saving prepared spare savedCycle sinceBytes sinceWork sinceUS cycleSeq differed resync told: begin with the process;"
+		"runner out digested recorded batch soughtUS recentNames time: what they know is found out again; saving prepared spare savedCycle sinceBytes sinceWork sinceUS cycleSeq differed resync told whole: begin with the process;"
 	for i := range reflect.TypeFor[Engine]().NumField() {
 		name := reflect.TypeFor[Engine]().Field(i).Name
 		if words := strings.FieldsFunc(saved+" "+other, func(r rune) bool { return strings.ContainsRune(" :;", r) }); !strings.Contains(" "+strings.Join(words, " ")+" ", " "+name+" ") {
