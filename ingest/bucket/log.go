@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -107,6 +108,9 @@ const (
 	logPause   = 100 * time.Millisecond
 	logTimeAll = time.Minute // of looking, for who has no context
 )
+
+// largeBytes is how long a file is that is never in memory whole.
+const largeBytes = 32 << 20
 
 // tried makes a request until it is answered.
 func (l *Log) tried(ctx context.Context, bytes int64, do func(ctx context.Context) error) (err error) {
@@ -249,29 +253,55 @@ func (l *Log) upload(ctx context.Context, c *chapter, dir string) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		content, err := os.ReadFile(at)
-		if err != nil {
-			return err
-		}
 		name, err := filepath.Rel(dir, at)
 		if err != nil {
 			return err
 		}
-		f := logFile{File: filepath.ToSlash(name), Bytes: int64(len(content))}
+		f, err := l.put(ctx, at, filepath.ToSlash(name))
+		if err != nil {
+			return err
+		}
 		if _, date, ok := strings.Cut(path.Dir(f.File), "date="); ok {
 			c.Date = date
-		}
-		sum := sha256.Sum256(content)
-		f.SHA256 = hex.EncodeToString(sum[:])
-		base, ext, _ := strings.Cut(path.Base(f.File), ".")
-		f.Key = fmt.Sprintf("%s/%s/%s-%.16s.%s", logName, path.Dir(f.File), base, f.SHA256, ext)
-		err = l.tried(ctx, f.Bytes, func(ctx context.Context) error { return l.objects.Put(ctx, f.Key, content) })
-		if err != nil {
-			return fmt.Errorf("writing %s: %w", f.Key, err)
 		}
 		c.Files = append(c.Files, f)
 		return nil
 	})
+}
+
+// put writes the object of a file, and names it.
+func (l *Log) put(ctx context.Context, at, name string) (f logFile, err error) {
+	from, err := os.Open(at)
+	if err != nil {
+		return f, err
+	}
+	defer from.Close()
+	sum := sha256.New()
+	f.File = name
+	if f.Bytes, err = io.Copy(sum, from); err != nil {
+		return f, err
+	}
+	f.SHA256 = hex.EncodeToString(sum.Sum(nil))
+	base, ext, _ := strings.Cut(path.Base(name), ".")
+	f.Key = fmt.Sprintf("%s/%s/%s-%.16s.%s", logName, path.Dir(name), base, f.SHA256, ext)
+	err = l.tried(ctx, f.Bytes, func(ctx context.Context) error {
+		if _, err := from.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		if f.Bytes > largeBytes {
+			_, err := l.objects.Upload(ctx, f.Key, from)
+			return err
+		}
+		content, err := io.ReadAll(from)
+		if err != nil {
+			return err
+		}
+		return l.objects.Put(ctx, f.Key, content)
+	})
+	if err != nil {
+		return f, fmt.Errorf("writing %s: %w", f.Key, err)
+	}
+	return f, nil
 }
 
 // publish writes a manifest where none is. One that stands there already is this one, whose answer was lost, or
@@ -435,6 +465,9 @@ func (v *LogView) Open(name string) (io.ReadCloser, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
 	}
+	if f.Bytes > largeBytes {
+		return v.log.large(f)
+	}
 	content, err := v.log.get(context.Background(), f.Key, f.Bytes)
 	if errors.Is(err, ErrMissing) {
 		return nil, fmt.Errorf("%s: %w: %s", f.Key, fs.ErrNotExist, name)
@@ -446,6 +479,47 @@ func (v *LogView) Open(name string) (io.ReadCloser, error) {
 		return nil, fmt.Errorf("%s: damaged: it is not as its manifest says", f.Key)
 	}
 	return io.NopCloser(bytes.NewReader(content)), nil
+}
+
+// large reads a large file part by part. That it is not as its manifest says is told at its end.
+func (l *Log) large(f logFile) (io.ReadCloser, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	r, _, err := l.objects.Open(ctx, f.Key)
+	if err != nil {
+		cancel()
+		if errors.Is(err, ErrMissing) {
+			err = fs.ErrNotExist
+		}
+		return nil, fmt.Errorf("%s: %w", f.Key, err)
+	}
+	return &largeFile{r: r, f: f, sum: sha256.New(), end: cancel}, nil
+}
+
+// largeFile is a file that is read part by part.
+type largeFile struct {
+	r   io.ReadCloser
+	f   logFile
+	sum hash.Hash
+	end func()
+}
+
+// Read reads what comes next.
+func (r *largeFile) Read(p []byte) (int, error) {
+	n, err := r.r.Read(p)
+	r.sum.Write(p[:n])
+	switch {
+	case err == io.EOF && hex.EncodeToString(r.sum.Sum(nil)) != r.f.SHA256:
+		err = fmt.Errorf("%s: damaged: it is not as its manifest says", r.f.Key)
+	case err != nil && err != io.EOF:
+		err = fmt.Errorf("%s: %w", r.f.Key, err)
+	}
+	return n, err
+}
+
+// Close ends the reading.
+func (r *largeFile) Close() error {
+	defer r.end()
+	return r.r.Close()
 }
 
 // Refresh looks what was written since: see Look.

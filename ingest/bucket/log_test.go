@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // logFolder is a folder with the files of a range of cycles: what is in them says whose they are.
@@ -187,5 +188,59 @@ func TestLogFaults(t *testing.T) {
 	m.Change(partKey(2), func([]byte) []byte { return nil })
 	if got := openLog(t, m.Client(nil)).View().Last(); got != 1 {
 		t.Errorf("behind a part that is gone the log goes on to cycle %d", got)
+	}
+}
+
+// TestWait has a process wait for a checkpoint: it knows who leads meanwhile, and does not lead though nobody does.
+func TestWait(t *testing.T) {
+	m := NewMemory()
+	a := lead(t, m.Client(nil), "a")
+	must(t, a.add("one"))
+	f, _, err := join(m.Client(nil), "f")
+	must(t, err)
+	waited := make(chan error, 1)
+	go func() { waited <- f.Wait(context.Background()) }()
+	must(t, a.add("two"))
+	a.die()
+	time.Sleep(6 * testLease)
+	select {
+	case err := <-waited:
+		t.Fatal("it waits no more, without a checkpoint:", err)
+	default:
+	}
+	if l := f.Leader(); l.Name != "a" || l.Self {
+		t.Errorf("%+v leads", l)
+	}
+	b := lead(t, m.Client(nil), "b")
+	must(t, b.checkpoint())
+	must(t, <-waited)
+	must(t, f.Close())
+	must(t, b.Close())
+}
+
+// TestLargeFile has a log have a file that is never in memory whole: it comes back as it was, and damage is told.
+func TestLargeFile(t *testing.T) {
+	ctx, m := context.Background(), NewMemory()
+	must(t, lead(t, m.Client(nil), "a").Close())
+	l := openLog(t, m.Client(nil))
+	text := strings.Repeat("0123456789abcdef", largeBytes/16) + " end"
+	must(t, l.Append(ctx, logFolder(t, "2026-01-05", 1, 1, text), 1, 1))
+	if got := l.View().texts(t, "cycles"); len(got) != 1 || got[0] != "cycles"+text {
+		t.Error("a large file comes back otherwise")
+	}
+	f := l.View().of["cycles/date=2026-01-05/cycles-000000000001-000000000001.parquet"]
+	m.Change(f.Key, func(b []byte) []byte {
+		b[largeBytes/2] ^= 4
+		return b
+	})
+	r, err := l.Open(l.Name() + "/" + f.File)
+	must(t, err)
+	if _, err := io.ReadAll(r); err == nil || !strings.Contains(err.Error(), f.Key+": damaged") {
+		t.Error("a large file is damaged:", err)
+	}
+	must(t, r.Close())
+	m.Change(f.Key, func([]byte) []byte { return nil })
+	if _, err := l.Open(l.Name() + "/" + f.File); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("a large file that is gone:", err)
 	}
 }
