@@ -80,6 +80,11 @@ start "$leader"
 until_ready "$leader"
 sleep 0.6
 show
-[ -t 0 ] || exit 0
-echo "A console: $(at $other)/   Enter ends it all."
-read -r _
+if [ -t 0 ]; then
+	echo "A console: $(at $other)/   Enter ends it all."
+	read -r _
+fi
+for n in 1 2 3; do kill "${pid[$n]}"; done
+for n in 1 2 3; do while kill -0 "${pid[$n]}" 2>/dev/null; do sleep 0.1; done; done
+echo "All have ended. Their decision log, as it lies in the bucket:"
+AWS_ENDPOINT_URL=http://$store AWS_REGION=us-east-1 bin/stint verify --log s3://alloc/demo | tail -1

@@ -85,6 +85,22 @@ func (s *site) logged(h *clusterHistory, last int64) {
 	}
 }
 
+// refused starts a process with more in its configuration, which is refused.
+func (s *site) refused(i int, more, want string) {
+	s.t.Helper()
+	text, err := os.ReadFile(s.file[i])
+	if err == nil {
+		err = os.WriteFile(s.file[i], append([]byte(more), text...), 0o644)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.spawn(i)
+	if code := s.child[i].ends(s.t, 30*time.Second); code != 2 || !strings.Contains(s.child[i].log.String(), want) {
+		s.t.Errorf("exit %d, expected 2 and %q:\n%s", code, want, s.child[i].log)
+	}
+}
+
 // TestLateJoiner has a process join that has nothing, when the records of the first cycles are gone: it shows all cycles,
 // goes on with the log when it leads, and the log alone can be shown.
 func TestLateJoiner(t *testing.T) {
@@ -129,6 +145,7 @@ func TestLateJoiner(t *testing.T) {
 	last := s.wants(4)
 	s.ends(late)
 	s.logged(&clusterHistory{digests: map[int64]string{}}, last)
+	s.refused(0, "decision_log: false\n", "decision_log: false: the cluster has a decision log, s3://alloc/prod/log, up to cycle")
 	at := freeAddress(t)
 	shown := startStint(t, "", "serve", "--log", "s3://alloc/prod", "--listen", at)
 	shown.until(t, "showing a log")

@@ -159,3 +159,12 @@ func TestConfigGiven(t *testing.T) {
 		}
 	}
 }
+
+// TestClusterKeepsAll refuses what a cluster cannot do with its log.
+func TestClusterKeepsAll(t *testing.T) {
+	_, _, err := loadText(t, "cluster: {bucket: s3://alloc/prod, name: prod}\nlog:\n  keep: 30d\n  level: debug\n")
+	want := "3: log.keep: must be left out in a cluster, whose decision log lies in the bucket, whole"
+	if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%v, expected %q", err, want)
+	}
+}
