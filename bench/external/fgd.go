@@ -341,7 +341,9 @@ func playFGD(dir, nodes string, seeds int) (*page.Section, error) {
 			"GPU may be made of two, which the published policies do not allow. `stint, on devices` counts of it those " +
 			"pods alone that find a device of their host as they come (or whole devices, for pods of several GPUs): " +
 			"such a placement could run, and is comparable, but stint decided it without knowing devices, and a pod " +
-			"without one keeps its place. A dimension of devices is not built yet.",
+			"without one keeps its place and what it takes of it. So the first of the two rows is what stint can be " +
+			"held to today, and falls short of BestFit the more, the more pods ask for parts of GPUs. A dimension of " +
+			"devices is not built yet (docs/decisions.md, D-122).",
 	}
 	for _, list := range lists {
 		name := strings.TrimSuffix(filepath.Base(list), ".csv")

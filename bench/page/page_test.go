@@ -59,6 +59,37 @@ func TestResults(t *testing.T) {
 	}
 }
 
+// TestResultsCommands: each section tells a command line, and what it runs is there.
+func TestResultsCommands(t *testing.T) {
+	text, err := os.ReadFile("../../docs/results.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, section := range strings.Split(string(text), "<!-- end of ")[:9] {
+		_, line, told := strings.Cut(section, "```sh\n")
+		if !told {
+			t.Errorf("no command line in: …%s", section[max(0, len(section)-200):])
+			continue
+		}
+		words := strings.Fields(strings.SplitN(line, "\n", 2)[0])
+		dir := "../.."
+		if words[0] == "cd" { // DIR && go run .
+			dir, words = filepath.Join(dir, words[1]), words[3:]
+		}
+		switch strings.Join(words[:2], " ") {
+		case "stint bench":
+			dir = filepath.Join(dir, "cmd/stint")
+		case "go run":
+			dir = filepath.Join(dir, words[2])
+		default:
+			t.Errorf("%s: neither stint bench nor go run", line)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "main.go")); err != nil {
+			t.Errorf("%s: %v", words, err)
+		}
+	}
+}
+
 func TestCommand(t *testing.T) {
 	for _, args := range [][]string{{"-page", "x.md", "-n", "3", "page"}, {"-n", "3", "--page=x.md", "page"},
 		{"-n", "3", "page", "-page"}} {

@@ -405,7 +405,7 @@ func TestQueries(t *testing.T) {
 		logs = append(logs, log)
 	}
 	all := questions(t)
-	if len(all) != 12 || len(answers) != 12 {
+	if len(all) != 13 || len(answers) != 13 {
 		t.Fatalf("%d questions, %d answers", len(all), len(answers))
 	}
 	for _, log := range logs {
