@@ -19,7 +19,7 @@ ROUNDS  ?= 12
 FAILOVERS ?= 5
 PROMTOOL := $(or $(shell command -v promtool),out/prometheus/usr/bin/promtool)
 
-.PHONY: build readme run test test-console test-cluster cluster-demo pictures pictures-of check lint soak mutants fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof package test-package generate clean openapi test-typescript test-alerts
+.PHONY: build readme run test test-console test-cluster cluster-demo pictures pictures-of check lint soak mutants fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof package test-package generate clean openapi test-typescript test-alerts test-chart release golangci
 
 build: ## bin/stint, one file that needs no library of the machine
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -o bin/stint ./cmd/stint
@@ -89,6 +89,10 @@ check: lint ## vet, staticcheck, import table, formatting, other platforms
 lint:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -d $$(git ls-files '*.go'); exit 1; }
 	$(TOOLS) staticcheck ./...
+
+golangci: ## the linters of .golangci.yml; the first time it builds golangci-lint, which takes minutes
+	cd tools/lint && $(GO) build -o $(CURDIR)/out/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	out/golangci-lint run
 
 soak: ## the properties over many random cases, and that those notice wrong engines: make soak SOAK=100000
 	STINT_SOAK=$(SOAK) $(GO) test -count=1 -timeout 6h -run 'TestSoak|TestStreams|TestExclusive|TestOwners$$|TestTooSmall|TestLendOracle' -v ./core/cycle
@@ -164,6 +168,9 @@ test-package: ## the Debian package: lintian, and in a clean root install, start
 	dist/build.sh 0.0.1 amd64 && mv out/dist/stint_0.0.1_amd64.deb out/old.deb
 	dist/build.sh $(VERSION) amd64
 	dist/test.sh out/old.deb out/dist/stint_$(VERSION)_amd64.deb
+
+release: ## binaries, packages, SBOM, checksums and notes of the tag at HEAD, refused where tag, tree and changelog do not agree
+	dist/release.sh
 
 generate: ## the assembly of vecpack, after a change of vecpack/_asm
 	$(GO) generate ./...
