@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -105,15 +106,17 @@ func (c *conn) refuse() {
 	_ = c.Close()
 }
 
-// enter counts a connection, if the limits bear it.
+// enter counts a connection, if the limits bear it. Without a limit of its own an address may have no more connections
+// than stay free for others; those of this machine, where a proxy may stand for all, may have all.
 func (l *listener) enter(c *conn) bool {
 	limits := &l.s.o.Limits
-	if limits.ConnsPerIPMax > 0 {
-		c.ip, _, _ = net.SplitHostPort(c.RemoteAddr().String())
+	if addr, ok := c.RemoteAddr().(*net.TCPAddr); ok && (limits.ConnsPerIPMax > 0 || !addr.IP.IsLoopback()) {
+		c.ip = addr.IP.String()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.open >= limits.ConnsMax || c.ip != "" && l.perIP[c.ip] >= limits.ConnsPerIPMax {
+	most := cmp.Or(limits.ConnsPerIPMax, limits.ConnsMax-l.open)
+	if l.open >= limits.ConnsMax || c.ip != "" && l.perIP[c.ip] >= most {
 		return false
 	}
 	l.open++

@@ -50,7 +50,7 @@ type Limits struct {
 	WriteTimeMax     time.Duration // until a response is taken (5 min)
 	IdleTimeMax      time.Duration // between two requests of a connection (2 min)
 	ConnsMax         int           // (20,000); fewer where the process may not open so many files
-	ConnsPerIPMax    int           // (0: as many as ConnsMax)
+	ConnsPerIPMax    int           // (0: no more than stay free for others)
 	WaitersMax       int           // long polls (10,000)
 	WaitMax          time.Duration // of one (60 s)
 	ResponseRowsMax  int           // of changes, but for a cycle that alone has more (2,000,000)
