@@ -117,7 +117,7 @@ func checkOutput(format string) error {
 
 // queryTable reads a table of one cycle or of all; consumers comes with its amounts.
 func queryTable(log, name, cycle string) (*decision.Table, error) {
-	if name == auditName {
+	if name == auditName { // which a log has before its first cycle too
 		return queryAudit(log, cycle)
 	}
 	r, err := openLog(log)
@@ -167,6 +167,9 @@ func queryAudit(log, cycle string) (*decision.Table, error) {
 		return nil, err
 	}
 	if len(days) == 0 {
+		if _, err := export.OpenLog(log); err != nil {
+			return nil, err
+		}
 		return nil, fmt.Errorf("log %s has no table %s: no service wrote it, or log.audit was false", log, auditName)
 	}
 	switch n, err := strconv.ParseInt(cycle, 10, 64); {

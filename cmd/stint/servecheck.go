@@ -96,7 +96,7 @@ func (c *serveConfig) callers() string {
 			subjects++
 		}
 	}
-	text := fmt.Sprintf("%d tokens: %d by their secret, %d by client certificates", len(c.Tokens), secrets, subjects)
+	text := fmt.Sprintf("%s: %d by secret, %d by client certificates", count(int64(len(c.Tokens)), "token"), secrets, subjects)
 	if c.TLS.RequireClient {
 		text += ", which are required"
 	}

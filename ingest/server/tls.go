@@ -391,7 +391,7 @@ func (m *Metrics) attachTLS(t *TLS) {
 		return
 	}
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "stint_tls_certificate_expires_seconds", Help: "When the service's TLS certificate expires, since 1970.",
+		Name: "stint_tls_certificate_expiry_timestamp_seconds", Help: "When the service's TLS certificate expires, since 1970.",
 	}, func() float64 { return float64(t.expires().Unix()) }))
 }
 

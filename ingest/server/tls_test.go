@@ -152,7 +152,7 @@ func TestTLS(t *testing.T) {
 			t.Error(a)
 		}
 	}
-	if a := s.as(client, "GET", "/metrics", ""); !strings.Contains(a.body, "stint_tls_certificate_expires_seconds") {
+	if a := s.as(client, "GET", "/metrics", ""); !strings.Contains(a.body, "stint_tls_certificate_expiry_timestamp_seconds") {
 		t.Error(a)
 	}
 
