@@ -122,7 +122,9 @@ func (a *AuditWriter) publish(path string, t *decision.Table) error {
 	cycles := t.Columns[0].Int
 	body := decision.Table{Name: t.Name, Rows: t.Rows, Columns: t.Columns[1:]}
 	err := a.disk.write(path, func(to *os.File) error {
-		_, err := seal(to, func(to io.Writer) error { return encodeRows(to, &body, cycles, []meta{{metaSchema, SchemaVersion}}) })
+		_, err := seal(to, func(to io.Writer) error {
+			return encodeRows(to, &body, cycles, []meta{{metaSchema, SchemaVersion}})
+		})
 		return err
 	})
 	if err == nil {
@@ -149,8 +151,8 @@ func (a *AuditWriter) writeView() error {
 	return nil
 }
 
-// Tidy makes one file of those of each day that is over, and of the day of an instant when they are many, and drops days
-// that are more than keepDays before it (0: none). It may be stopped at any point, by a crash too.
+// Tidy makes one file of those of each day that is over, and of the day of an instant when they are many, and drops
+// days that are more than keepDays before it (0: none). It may be stopped at any point, by a crash too.
 func (a *AuditWriter) Tidy(us int64, keepDays int) error {
 	spans, _, err := listAudit(folder{}, a.dir)
 	if err != nil {

@@ -34,8 +34,8 @@ type folderState struct {
 	Plan      string
 }
 
-// TestFolders opens the data folder of every version that was released: what was held is held, the log is whole, earlier
-// cycles can be read, and the service goes on.
+// TestFolders opens the data folder of every version that was released: what was held is held, the log is whole,
+// earlier cycles can be read, and the service goes on.
 func TestFolders(t *testing.T) {
 	if name := os.Getenv(folderVariable); name != "" {
 		writeFolder(t, filepath.Join(foldersAt, name+".tar.gz"))

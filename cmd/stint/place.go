@@ -35,7 +35,8 @@ func (p *place) flags(f *pflag.FlagSet) {
 type callerFlags struct{ tokenFile, ca, cert, key string }
 
 func (o *callerFlags) flags(f *pflag.FlagSet, when string) {
-	f.StringVar(&o.tokenFile, "token-file", "", when+"file with the bearer token (default: the variable "+tokenVariable+")")
+	f.StringVar(&o.tokenFile, "token-file", "",
+		when+"file with the bearer token (default: the variable "+tokenVariable+")")
 	f.StringVar(&o.ca, "ca", "", when+"file of the authorities that the service's certificate may be of "+
 		"(default: the variable "+caVariable+", or the machine's)")
 	f.StringVar(&o.cert, "cert", "", when+"file with the client certificate (default: the variable "+certVariable+")")

@@ -17,8 +17,8 @@ import (
 	"github.com/stintd/stint/ingest/server"
 )
 
-// checkServe tells all that is wrong with a configuration, or what a service would do by it. read is what was wrong when
-// it was read; without a configuration nothing else is known. Nothing is written and no socket is opened.
+// checkServe tells all that is wrong with a configuration, or what a service would do by it. read is what was wrong
+// when it was read; without a configuration nothing else is known. Nothing is written and no socket is opened.
 func checkServe(w io.Writer, c *serveConfig, read error, logAlone bool) error {
 	if c == nil {
 		return read
@@ -96,7 +96,8 @@ func (c *serveConfig) callers() string {
 			subjects++
 		}
 	}
-	text := fmt.Sprintf("%s: %d by secret, %d by client certificates", count(int64(len(c.Tokens)), "token"), secrets, subjects)
+	tokens := count(int64(len(c.Tokens)), "token")
+	text := fmt.Sprintf("%s: %d by secret, %d by client certificates", tokens, secrets, subjects)
 	if c.TLS.RequireClient {
 		text += ", which are required"
 	}

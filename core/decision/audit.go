@@ -1,7 +1,7 @@
 package decision
 
-// Audit are the calls that a service answered, summed by minute: who called what, for whose branch or source, with which
-// answer. It is no part of a cycle and follows from nothing else in the log: the service's edge writes it.
+// Audit are the calls that a service answered, summed by minute: who called what, for whose branch or source, with
+// which answer. It is no part of a cycle and follows from nothing else in the log: the service's edge writes it.
 type Audit struct {
 	Cycle    []int64 // the last one that had ended when the calls of the row began
 	Batch    []int64 // rows that were written together; from 1

@@ -83,7 +83,8 @@ func untrusted(err error) error {
 		return fmt.Errorf("the certificate of the service was signed by nobody who is trusted here: "+
 			"name its authority (--ca, STINT_CA): %w", err)
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return fmt.Errorf("the certificate of the service, of %s, has expired or is not valid yet: %w", invalid.Cert.Subject, err)
+		return fmt.Errorf("the certificate of the service, of %s, has expired or is not valid yet: %w",
+			invalid.Cert.Subject, err)
 	case errors.As(err, &invalid), errors.As(err, &host):
 		return fmt.Errorf("the certificate of the service is not good: %w", err)
 	case errors.As(err, &record):

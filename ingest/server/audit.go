@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -52,7 +53,8 @@ func newAuditor() *auditor {
 	return &auditor{
 		sums: map[auditKey]*auditSum{}, of: map[string]int{}, full: make(chan struct{}, 1),
 		lost: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "stint_audit_lost_calls_total", Help: "Calls that are not in the table audit, as it could not be written for long.",
+			Name: "stint_audit_lost_calls_total",
+			Help: "Calls that are not in the table audit, as it could not be written for long.",
 		}),
 		failed: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "stint_audit_failed", Help: "Whether the table audit could not be written last.",
@@ -124,10 +126,9 @@ func auditRows(sums map[auditKey]*auditSum) *decision.Audit {
 		keys = append(keys, k)
 	}
 	slices.SortFunc(keys, func(a, b auditKey) int {
-		if x, y := sums[a].first, sums[b].first; x != y {
-			return int(x - y)
-		}
-		return strings.Compare(a.caller+" "+a.call+" "+a.branch+" "+a.source, b.caller+" "+b.call+" "+b.branch+" "+b.source)
+		return cmp.Or(cmp.Compare(sums[a].first, sums[b].first), cmp.Compare(a.caller, b.caller), cmp.Compare(a.call, b.call),
+			cmp.Compare(a.branch, b.branch), cmp.Compare(a.source, b.source), cmp.Compare(a.address, b.address),
+			cmp.Compare(a.status, b.status), cmp.Compare(a.revision, b.revision), cmp.Compare(a.by, b.by))
 	})
 	t := &decision.Audit{}
 	t.By.Dict = decision.AuditBy

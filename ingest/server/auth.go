@@ -25,8 +25,8 @@ const (
 // Roles are the roles there are.
 var Roles = []string{RoleAdmin, RoleConsumerAdmin, RoleSubmitter, RoleReader}
 
-// Token is somebody whom the service knows, by a bearer token or by the subject of a client certificate or by either. Of
-// a bearer token it has only the hash.
+// Token is somebody whom the service knows, by a bearer token or by the subject of a client certificate or by either.
+// Of a bearer token it has only the hash.
 type Token struct {
 	Name    string   // for logs, and as whom the policy's `admins` and `users` may name it
 	SHA256  string   // of the token, in hex; "": there is none
@@ -138,8 +138,8 @@ func (s *Server) SetTokens(list []Token) error {
 	return nil
 }
 
-// Reload has the server know other tokens, TLS files and hosts. Errors, after which all stays as it was: tokens or files
-// that are not good. A server that does not speak TLS passes the files over.
+// Reload has the server know other tokens, TLS files and hosts. Errors, after which all stays as it was: tokens or
+// files that are not good. A server that does not speak TLS passes the files over.
 func (s *Server) Reload(tokens []Token, files TLSFiles, hosts []string) error {
 	was := s.tokens.Load()
 	if err := s.SetTokens(tokens); err != nil {
@@ -213,7 +213,8 @@ func (s *Server) certified(of credentials, unauthorized func(string) error) (*To
 	}
 	t := s.tokens.Load().bySubject[subject]
 	if t == nil {
-		return nil, unauthorized("the client certificate of " + subject + " is taken, but no token of the configuration has this subject")
+		return nil, unauthorized("the client certificate of " + subject +
+			" is taken, but no token of the configuration has this subject")
 	}
 	return t, nil
 }

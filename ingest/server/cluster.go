@@ -248,9 +248,9 @@ func (s *Server) member() journal.Shared {
 // passedOn marks a request that one process passed on to another, which does not pass it on again.
 const passedOn = "Stint-Passed-On"
 
-// passedFor has the subject of the client certificate that came with a request that is passed on: it is on the connection
-// between two processes that the certificate cannot be. It counts only where the process that passes it on has a client
-// certificate with the subject of the service's own.
+// passedFor has the subject of the client certificate that came with a request that is passed on: it is on the
+// connection between two processes that the certificate cannot be. It counts only where the process that passes it on
+// has a client certificate with the subject of the service's own.
 const passedFor = "Stint-Passed-For"
 
 // writes tells whether a call changes anything.

@@ -41,7 +41,8 @@ func readFolder(dir string) (f folder, err error) {
 		return f, err
 	}
 	if err := json.Unmarshal(text, &f); err != nil || f.Format < 1 {
-		return f, fmt.Errorf("%s: damaged: it must say which format the folder has, such as {\"format\": %d}", name, folderFormat)
+		return f, fmt.Errorf("%s: damaged: it must say which format the folder has, such as {\"format\": %d}",
+			name, folderFormat)
 	}
 	if f.Format > folderFormat {
 		return f, fmt.Errorf("%s: format %d, by stint %s; this stint reads up to format %d: %w; "+

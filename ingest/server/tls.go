@@ -172,7 +172,8 @@ func loadTLS(files TLSFiles, now time.Time) (*tlsState, TLSFaults) {
 		NextProtos: []string{"http/1.1"},
 	}
 	if state.clients != nil {
-		// Unless they are required, certificates are judged with the request, which can be told what is wrong with them.
+		// Unless they are required, certificates are judged with the request, which can be told what is wrong with
+		// them.
 		state.config.ClientAuth, state.config.ClientCAs = tls.RequestClientCert, state.clients
 		if files.Required {
 			state.config.ClientAuth = tls.RequireAndVerifyClientCert
@@ -359,7 +360,8 @@ func (t *TLS) watch(done <-chan struct{}, log *slog.Logger) {
 	}
 }
 
-// toOthers is how a process of a cluster speaks to another one: with its own certificate, as long as the service has one.
+// toOthers is how a process of a cluster speaks to another one: with its own certificate, as long as the service has
+// one.
 func (t *TLS) toOthers(authorities *x509.CertPool) *tls.Config {
 	c := &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}
 	if t != nil {
@@ -401,8 +403,8 @@ func (t *TLS) subject() string { return t.state.Load().leaf.Subject.String() }
 // expires is when the service's certificate does.
 func (t *TLS) expires() time.Time { return t.state.Load().leaf.NotAfter }
 
-// handshakeTimeMax is how long an answer of a handshake may take to be sent; how long it waits for the client is told by
-// the deadline of reading, as for a header.
+// handshakeTimeMax is how long an answer of a handshake may take to be sent; how long it waits for the client is told
+// by the deadline of reading, as for a header.
 const handshakeTimeMax = 10 * time.Second
 
 // handshake does the handshake of a connection, and tells a client that speaks plain HTTP what it does wrong.
