@@ -11,9 +11,22 @@ import (
 	"time"
 )
 
-// copyFolder copies files as they come, as cp does: the log first, then the journal, which so is never behind it.
+// copyFolder copies files as they come, as cp does: the log first, then the journal, which so is never behind it. When a
+// file goes meanwhile, it begins anew.
 func copyFolder(t *testing.T, from, to string) {
 	t.Helper()
+	for try := 1; ; try++ {
+		err := errors.Join(os.RemoveAll(to), copyOnce(from, to))
+		switch {
+		case err == nil:
+			return
+		case !errors.Is(err, fs.ErrNotExist) || try == 50:
+			t.Fatal(err)
+		}
+	}
+}
+
+func copyOnce(from, to string) error {
 	for _, part := range []string{"log", "journal", "folder.json"} {
 		err := filepath.WalkDir(filepath.Join(from, part), func(path string, d fs.DirEntry, err error) error {
 			name, _ := filepath.Rel(from, path)
@@ -25,9 +38,10 @@ func copyFolder(t *testing.T, from, to string) {
 			return errors.Join(err, os.MkdirAll(filepath.Dir(at), 0o700), os.WriteFile(at, text, 0o600))
 		})
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
 	}
+	return nil
 }
 
 // TestBackup copies the folder of a service that takes input and runs cycles, and starts another on each copy: it has

@@ -125,7 +125,9 @@ func queryTable(log, name, cycle string) (*decision.Table, error) {
 		return nil, err
 	}
 	if !slices.Contains(r.Tables(), name) {
-		return nil, fmt.Errorf("no table %q; there are %s, %s", name, auditName, strings.Join(r.Tables(), ", "))
+		names := append(r.Tables(), auditName)
+		slices.Sort(names)
+		return nil, fmt.Errorf("no table %q; there are %s", name, strings.Join(names, ", "))
 	}
 	cycles := r.Cycles()
 	if len(cycles) == 0 {
