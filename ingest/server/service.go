@@ -203,7 +203,7 @@ func (s *Server) firstPlan(e *engine.Engine, o *ServiceOptions) error {
 // RunLog shows a decision log alone, that of o.LogDir, until ctx is done. started, when set, is called with the server
 // before it serves anything.
 func RunLog(ctx context.Context, o Options, ln net.Listener, started func(*Server)) error {
-	o.LogAlone = true
+	o.LogAlone, o.Audit = true, false // nothing is written to the log
 	s, err := New(o)
 	if err != nil {
 		return errors.Join(err, ln.Close())
