@@ -169,6 +169,12 @@ test-package: ## the Debian package: lintian, and in a clean root install, start
 	dist/build.sh $(VERSION) amd64
 	dist/test.sh out/old.deb out/dist/stint_$(VERSION)_amd64.deb
 
+test-chart: ## the chart, linted and rendered by Helm, which it builds the first time (minutes), and read by the service
+	cd tools/helm && $(GO) build -o $(CURDIR)/out/helm helm.sh/helm/v3/cmd/helm
+	@set -e; for v in one cluster; do out/helm lint --strict dist/chart --kube-version 1.31.0 -f dist/chart/ci/$$v.yaml; \
+		out/helm template grid dist/chart --kube-version 1.31.0 -f dist/chart/ci/$$v.yaml >out/chart-$$v.yaml; echo "out/chart-$$v.yaml"; done
+	$(GO) test -count=1 -run TestChart ./cmd/stint
+
 release: ## binaries, packages, SBOM, checksums and notes of the tag at HEAD, refused where tag, tree and changelog do not agree
 	dist/release.sh
 
