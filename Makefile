@@ -17,7 +17,7 @@ VERSION ?= 0.1.0
 PAGE    ?=
 ROUNDS  ?= 12
 FAILOVERS ?= 5
-PROMTOOL := $(or $(shell command -v promtool),out/prometheus/usr/bin/promtool)
+PROMTOOL := $(or $(shell command -v promtool),out/promtool)
 
 .PHONY: build readme run test test-console test-cluster cluster-demo pictures pictures-of check lint soak mutants fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof package test-package generate clean openapi test-typescript test-alerts test-chart release golangci
 
@@ -64,8 +64,9 @@ test-cluster: out/s3/versitygw ## several processes with a real object store, wh
 		$(GO) test -count=1 -timeout 2h -v -run 'TestCluster|TestFailover|TestWrongProcess|TestUpgrade|TestLateJoiner|TestS3|TestRounds' ./ingest/bucket ./cmd/stint
 
 test-alerts: ## alerts, dashboard and /metrics, by promtool, which it fetches where there is none (Debian)
-	@command -v promtool >/dev/null || test -x $(PROMTOOL) || { mkdir -p out/prometheus && cd out/prometheus && \
-		apt-get update -qq && apt-get download -qq prometheus && dpkg-deb -x prometheus_*.deb .; }
+	@command -v promtool >/dev/null || test -x $(PROMTOOL) || { mkdir -p out && cd out && apt-get update -qq && \
+		apt-get download -qq prometheus && dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x --strip-components=3 ./usr/bin/promtool && \
+		rm prometheus_*.deb; }
 	$(PROMTOOL) check rules dist/prometheus/alerts.yaml
 	$(PROMTOOL) test rules dist/prometheus/alerts_test.yaml
 	mkdir -p out/watching && STINT_WATCHING=$(CURDIR)/out/watching $(GO) test -count=1 -run TestKeepForPromtool ./ingest/server

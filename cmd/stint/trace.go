@@ -48,14 +48,16 @@ type tracer struct {
 	spans    trace.Tracer
 }
 
-// newTracer makes one that sends to an endpoint by OTLP over HTTP. Spans that cannot be sent are dropped, with a warning
-// in the log.
+// newTracer makes one that sends to an endpoint by OTLP over HTTP. Spans that cannot be sent are dropped, with a
+// warning in the log.
 func newTracer(endpoint, version, instance string, log *slog.Logger) (*tracer, error) {
 	address, err := traceURL(endpoint)
 	if err != nil {
 		return nil, fmt.Errorf("traces.endpoint: %q: %w", endpoint, err)
 	}
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces could not be sent; they are dropped", "error", err) }))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
+		log.Warn("traces could not be sent; they are dropped", "error", err)
+	}))
 	exporter, err := otlptrace.New(context.Background(), traceClient{address, &http.Client{Timeout: traceSendMax}})
 	if err != nil {
 		return nil, err
@@ -67,7 +69,7 @@ func newTracer(endpoint, version, instance string, log *slog.Logger) (*tracer, e
 	return &tracer{p, p.Tracer("github.com/stintd/stint")}, nil
 }
 
-// traceClient sends spans by OTLP over HTTP. That of OpenTelemetry, otlptracehttp, would add a third to the binary, since
+// traceClient sends spans by OTLP over HTTP. OpenTelemetry's own, otlptracehttp, would add a third to the binary, since
 // it brings gRPC along (D-136).
 type traceClient struct {
 	address string

@@ -11,7 +11,7 @@ const tracedInputsMax = 128
 
 // Trace tells when a cycle did what, and of what input: plain values, for who makes traces of them.
 type Trace struct {
-	Summary   *decision.Summary // with the times of the stages, which follow each other from StartedUS on; nobody changes it
+	Summary   *decision.Summary // nobody changes it; its stages follow each other from StartedUS on
 	Began     time.Time
 	Decided   time.Time // the digest included
 	Recorded  time.Time // its record is durable

@@ -35,7 +35,8 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 var (
 	cycleNumber   = desc("stint_cycle_number", "Number of the last cycle.")
 	cycleNow      = desc("stint_cycle_timestamp_seconds", "The last cycle's now, since 1970.")
-	cycleFinished = desc("stint_cycle_finished_timestamp_seconds", "When the last cycle was decided, by the clock, since 1970.")
+	cycleFinished = desc("stint_cycle_finished_timestamp_seconds",
+		"When the last cycle was decided, by the clock, since 1970.")
 	revisionKnown = desc("stint_policy_revision", "Revision of the policy of the last cycle.")
 
 	unitsWanted  = desc("stint_wanted_units", "Units wanted, in all plans (slots in slot plans).")
@@ -44,15 +45,24 @@ var (
 	unitsLeaving = desc("stint_reclaiming_units", "Units under reclaim.")
 	unitsOverdue = desc("stint_overdue_units", "Units under reclaim past their deadline, not released yet.")
 
-	consumerWanted   = desc("stint_consumer_wanted_units", "Units that a consumer and those below it want.", "plan", "consumer")
-	consumerHeld     = desc("stint_consumer_held_units", "Units that a consumer and those below it hold.", "plan", "consumer")
-	consumerShort    = desc("stint_consumer_short_units", "Units that a consumer and those below it are short of.", "plan", "consumer")
-	consumerLent     = desc("stint_consumer_lent_units", "Units of others on what a consumer and those below it own.", "plan", "consumer")
-	consumerRecalled = desc("stint_consumer_recalled_units", "Units of these that are being taken back.", "plan", "consumer")
-	consumerBorrowed = desc("stint_consumer_borrowed_units", "Units of a consumer and those below it on what others own.", "plan", "consumer")
-	amountOwned      = desc("stint_consumer_owned_amount", "What a consumer and those below it own.", "plan", "consumer", "dimension")
-	amountHeld       = desc("stint_consumer_held_amount", "What a consumer and those below it hold.", "plan", "consumer", "dimension")
-	amountLent       = desc("stint_consumer_lent_amount", "What others hold of what a consumer and those below it own.", "plan", "consumer", "dimension")
+	consumerWanted = desc("stint_consumer_wanted_units",
+		"Units that a consumer and those below it want.", "plan", "consumer")
+	consumerHeld = desc("stint_consumer_held_units",
+		"Units that a consumer and those below it hold.", "plan", "consumer")
+	consumerShort = desc("stint_consumer_short_units",
+		"Units that a consumer and those below it are short of.", "plan", "consumer")
+	consumerLent = desc("stint_consumer_lent_units",
+		"Units of others on what a consumer and those below it own.", "plan", "consumer")
+	consumerRecalled = desc("stint_consumer_recalled_units",
+		"Units of these that are being taken back.", "plan", "consumer")
+	consumerBorrowed = desc("stint_consumer_borrowed_units",
+		"Units of a consumer and those below it on what others own.", "plan", "consumer")
+	amountOwned = desc("stint_consumer_owned_amount",
+		"What a consumer and those below it own.", "plan", "consumer", "dimension")
+	amountHeld = desc("stint_consumer_held_amount",
+		"What a consumer and those below it hold.", "plan", "consumer", "dimension")
+	amountLent = desc("stint_consumer_lent_amount",
+		"What others hold of what a consumer and those below it own.", "plan", "consumer", "dimension")
 
 	hosts          = desc("stint_hosts", "Hosts, by plan and state; those of no plan have an empty plan.", "plan", "state")
 	capacityAmount = desc("stint_capacity_amount", "What hosts have, overcommit included.", "plan", "state", "dimension")

@@ -43,10 +43,12 @@ func (m *Metrics) attachServer(s *Server) {
 	m.gauge("stint_connections", "Connections open.", func() float64 { return float64(s.http.GetOpenConnectionsCount()) })
 	m.gauge("stint_queue_decodes", "Bodies waiting to be decoded.", func() float64 { return float64(s.decodes.waits()) })
 	m.gauge("stint_queue_waiters", "Long polls waiting.", func() float64 { return float64(s.waiters.inUse()) })
-	m.gauge("stint_body_memory_bytes", "Memory of bodies being received and decoded.", func() float64 { return float64(s.bodies.inUse()) })
+	m.gauge("stint_body_memory_bytes", "Memory of bodies being received and decoded.",
+		func() float64 { return float64(s.bodies.inUse()) })
 	m.gauge("stint_decode_memory_bytes", "Memory of tables and policy files being decoded.",
 		func() float64 { return float64(s.decoded.inUse() + s.checks.inUse()) })
-	m.gauge("stint_answer_memory_bytes", "Memory of answers under way.", func() float64 { return float64(s.answers.inUse()) })
+	m.gauge("stint_answer_memory_bytes", "Memory of answers under way.",
+		func() float64 { return float64(s.answers.inUse()) })
 	m.flag("stint_ready", "Whether input is taken and cycles run.", func() bool {
 		e := s.engine.Load()
 		return e != nil && e.Unready() == "" && s.apart() == ""
@@ -64,7 +66,8 @@ func (m *Metrics) attachEngine(s *Server) {
 			return of(e.Stats())
 		})
 	}
-	m.gauge("stint_cycle_interval_seconds", "Time between two cycles; 0 where they run on request alone, or there is no policy.",
+	m.gauge("stint_cycle_interval_seconds",
+		"Time between two cycles; 0: they run on request alone, or there is no policy.",
 		func() float64 {
 			e := s.engine.Load()
 			if e == nil {
@@ -73,21 +76,25 @@ func (m *Metrics) attachEngine(s *Server) {
 			return e.Interval().Seconds()
 		})
 	stat("stint_queue_inputs", "Inputs waiting for the engine.", func(s engine.Stats) float64 { return float64(s.Queue) })
-	stat("stint_engine_busy_seconds", "How long the engine has been at what it does now, a cycle above all; 0 when it waits.",
+	stat("stint_engine_busy_seconds", "How long the engine has been at what it does now; 0 when it waits.",
 		func(s engine.Stats) float64 { return s.Busy.Seconds() })
 	stat("stint_clock_behind_seconds", "How far the clock is behind the time of the last cycle or input.",
 		func(s engine.Stats) float64 { return s.ClockBehind.Seconds() })
-	stat("stint_log_behind_cycles", "Cycles that are not in the decision log yet.", func(s engine.Stats) float64 { return float64(s.LogBehind) })
+	stat("stint_log_behind_cycles", "Cycles that are not in the decision log yet.",
+		func(s engine.Stats) float64 { return float64(s.LogBehind) })
 	stat("stint_log_lost", "Whether the decision log gets its missing cycles at the next start only.",
 		func(s engine.Stats) float64 { return oneIf(s.LogLost) })
 	stat("stint_journal_bytes", "Bytes of the journal.", func(s engine.Stats) float64 { return float64(s.Journal) })
-	stat("stint_checkpoint_cycle", "Cycle of the last checkpoint since the start.", func(s engine.Stats) float64 { return float64(s.Checkpoint.Cycle) })
-	stat("stint_checkpoint_bytes", "Bytes of the last checkpoint.", func(s engine.Stats) float64 { return float64(s.Checkpoint.Bytes) })
+	stat("stint_checkpoint_cycle", "Cycle of the last checkpoint since the start.",
+		func(s engine.Stats) float64 { return float64(s.Checkpoint.Cycle) })
+	stat("stint_checkpoint_bytes", "Bytes of the last checkpoint.",
+		func(s engine.Stats) float64 { return float64(s.Checkpoint.Bytes) })
 	stat("stint_checkpoint_held_seconds", "How long the last checkpoint kept input and cycles waiting.",
 		func(s engine.Stats) float64 { return s.Checkpoint.Held.Seconds() })
 	stat("stint_checkpoint_duration_seconds", "How long the last checkpoint took in all.",
 		func(s engine.Stats) float64 { return s.Checkpoint.Took.Seconds() })
-	stat("stint_checkpoint_failed", "Whether the last checkpoint failed.", func(s engine.Stats) float64 { return oneIf(s.Checkpoint.Why != "") })
+	stat("stint_checkpoint_failed", "Whether the last checkpoint failed.",
+		func(s engine.Stats) float64 { return oneIf(s.Checkpoint.Why != "") })
 }
 
 // attachCluster adds what a process says of those that share its journal. One that is alone leads.
