@@ -34,7 +34,9 @@ type addition struct {
 // added are the columns that came after the first schema, by the column that they stand after. Those of consumers'
 // places are made of the paths when they are read (decision.Tree); who gave an input is not known.
 var added = map[string]addition{
-	"consumers.consumer":      {silentSchema, []decision.Column{{Name: "parent", Type: decision.Text}, {Name: "depth"}, {Name: "leaf"}}},
+	"consumers.consumer": {silentSchema, []decision.Column{
+		{Name: "parent", Type: decision.Text}, {Name: "depth"}, {Name: "leaf"},
+	}},
 	"inputs.rows":             {silentSchema, []decision.Column{{Name: "author", Type: decision.Text}}},
 	"cycles.shortfalls_cycle": {busySchema, []decision.Column{{Name: "standing_cycle"}}},
 	"cycles.units_short":      workLost,
@@ -42,7 +44,9 @@ var added = map[string]addition{
 	"consumers.short":         workLost,
 }
 
-var workLost = addition{SchemaVersion, []decision.Column{{Name: "unit_seconds_lost", Type: decision.Float, Optional: true}}}
+var workLost = addition{SchemaVersion, []decision.Column{
+	{Name: "unit_seconds_lost", Type: decision.Float, Optional: true},
+}}
 
 // upgrade gives the columns of a file of an earlier schema as they are now. from are their places in the file, -1 for
 // those that it lacks.

@@ -418,7 +418,8 @@ func host(a, b *cluster.Release) int {
 	return cmp.Compare(a.Parcel, b.Parcel)
 }
 
-// sameRelease tells whether two releases are one row: the table says nothing of the parcels of a host, nor since when units ran.
+// sameRelease tells whether two releases are one row: the table says nothing of the parcels of a host, nor since when
+// units ran.
 func sameRelease(a, b cluster.Release) bool {
 	a.Units, b.Units, a.Parcel, b.Parcel = 0, 0, 0, 0
 	a.Granted, b.Granted, a.LostMS, b.LostMS = 0, 0, 0, 0
