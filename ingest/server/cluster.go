@@ -65,7 +65,6 @@ func (s *Server) join(ctx context.Context, o *ServiceOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	defer s.keepAudit(filepath.Join(o.Dir, "log"), o.Tend.KeepDays)()
 	e, t, err := s.memberEngine(ctx, o, j, log)
 	if err != nil {
 		return s.waits(ctx, j, err)
@@ -73,6 +72,7 @@ func (s *Server) join(ctx context.Context, o *ServiceOptions) (err error) {
 	if t != nil {
 		defer func() { err = errors.Join(err, t.w.Close()) }()
 		defer s.tendTail(ctx, t)()
+		defer s.keepAudit(filepath.Join(o.Dir, "log"), o.Tend.KeepDays)() // the tail's lock is the folder's
 	}
 	s.SetEngine(e)
 	s.rejoins.Store(nil)
