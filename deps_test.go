@@ -68,15 +68,16 @@ var mayImport = map[string][]string{
 
 	// The service.
 	"core/heap":              {"github.com/KimMachineGun/automemlimit"},
+	"core/simulation":        {"core/cycle", "core/cluster", "core/plan", "core/decision"},
 	"core/engine":            {"core/cycle", "core/cluster", "core/plan", "core/decision", "core/pack", "core/standing"},
 	"core/journal":           {},
 	"core/pack":              {},
-	"ingest/client":          {"core/explain"},
+	"ingest/client":          {"core/explain", "core/simulation"},
 	"ingest/client/example":  {"ingest/client"},
 	"ingest/console":         {},
 	"ingest/console/browser": {"github.com/go-rod/rod"},
 	"ingest/server": {
-		"core/engine", "core/journal", "core/cluster", "core/plan", "core/decision", "core/explain", "ingest/table", "ingest/console", "export",
+		"core/engine", "core/journal", "core/cluster", "core/plan", "core/decision", "core/explain", "core/simulation", "ingest/table", "ingest/console", "export",
 		"github.com/valyala/fasthttp", "github.com/prometheus/client_golang", "github.com/klauspost/compress",
 	},
 	"bench/service": {"*"},

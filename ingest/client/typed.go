@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stintd/stint/core/explain"
+	"github.com/stintd/stint/core/simulation"
 )
 
 // Demand is a sub-allocation that is wanted, a row of demand.
@@ -30,6 +31,14 @@ type Demand struct {
 
 // MarshalJSON writes the row with a key for each dimension.
 func (d Demand) MarshalJSON() ([]byte, error) {
+	row, err := d.row()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(row)
+}
+
+func (d Demand) row() (map[string]any, error) {
 	row := map[string]any{"consumer": d.Consumer, "allocation": d.Allocation, "units": d.Units}
 	for dimension, amount := range d.Size {
 		if _, taken := row[dimension]; taken {
@@ -45,7 +54,7 @@ func (d Demand) MarshalJSON() ([]byte, error) {
 	if d.MaxPerHost > 0 {
 		row["max_per_host"] = d.MaxPerHost
 	}
-	return json.Marshal(row)
+	return row, nil
 }
 
 // PutDemandRows is PutDemand of rows.
@@ -93,6 +102,64 @@ func (c *Client) Whatif(ctx context.Context, plan Body, settle int, o Options) (
 	set(q, "force", o.Force)
 	e := new(explain.Comparison)
 	return e, c.value(ctx, "POST", "/v1/whatif", q, plan, e)
+}
+
+// Asked is demand that is not there, with hosts that are not there.
+type Asked struct {
+	Demand   []AskedDemand       `json:"demand"`
+	Hosts    []map[string]any    `json:"hosts,omitempty"`    // rows: host, dimensions, attributes
+	Runtimes []map[string]string `json:"runtimes,omitempty"` // of a consumer: percentiles, such as p50, with how long units run at most
+}
+
+// AskedDemand is a row of demand that is not there.
+type AskedDemand struct {
+	Demand
+	Runtime time.Duration // how long a unit runs; 0: not said
+}
+
+// MarshalJSON writes the row.
+func (d AskedDemand) MarshalJSON() ([]byte, error) {
+	row, err := d.Demand.row()
+	if err == nil && d.Runtime != 0 {
+		row["runtime"] = d.Runtime.String()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(row)
+}
+
+// Simulation says how far to look, and how long that may take; zero values are the service's own.
+type Simulation struct {
+	Horizon, Every, Within time.Duration // Horizon below 0: the next cycle alone
+	Plays                  int
+}
+
+// Simulate tells what demand that is not there would get, and when.
+func (c *Client) Simulate(ctx context.Context, asked Asked, o Simulation) (*simulation.Answer, error) {
+	if asked.Demand == nil {
+		asked.Demand = []AskedDemand{}
+	}
+	body, err := json.Marshal(asked)
+	if err != nil {
+		return nil, err
+	}
+	q := url.Values{}
+	for name, d := range map[string]time.Duration{"horizon": o.Horizon, "every": o.Every, "within": o.Within} {
+		if d != 0 {
+			q.Set(name, max(0, d).String())
+		}
+	}
+	if o.Plays > 0 {
+		q.Set("plays", strconv.Itoa(o.Plays))
+	}
+	return c.SimulateBody(ctx, Bytes(body, "application/json"), q)
+}
+
+// SimulateBody is Simulate of a body and parameters as the call has them.
+func (c *Client) SimulateBody(ctx context.Context, b Body, q url.Values) (*simulation.Answer, error) {
+	a := new(simulation.Answer)
+	return a, c.value(ctx, "POST", "/v1/simulate", q, b, a)
 }
 
 // value makes a call and reads its answer as JSON.

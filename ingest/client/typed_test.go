@@ -104,6 +104,34 @@ func TestTyped(t *testing.T) {
 	}
 }
 
+func TestSimulate(t *testing.T) {
+	ctx, c := served(t)
+	if _, err := c.PutDemandRows(ctx, "feed", []client.Demand{{Consumer: "/Risk/Day", Allocation: "a", Units: 16, Size: map[string]int64{"ncpus": 1}}}, client.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Cycle(ctx); err != nil {
+		t.Fatal(err)
+	}
+	asked := client.Asked{
+		Demand: []client.AskedDemand{{
+			Demand: client.Demand{Consumer: "/Research", Allocation: "new", Units: 12, Size: map[string]int64{"ncpus": 1}}, Runtime: 90 * time.Minute,
+		}},
+		Hosts:    []map[string]any{{"host": "h3", "ncpus": 2, "model": "A100"}},
+		Runtimes: []map[string]string{{"consumer": "/Risk", "p50": "30m"}},
+	}
+	a, err := c.Simulate(ctx, asked, client.Simulation{Horizon: 3 * time.Hour, Plays: 3, Within: 5 * time.Second})
+	if err != nil || len(a.Rows) != 1 || a.Rows[0].Now < 2 || a.Rows[0].All.P50 == nil || a.Drawn {
+		t.Errorf("%+v %v", a, err)
+	}
+	a, err = c.Simulate(ctx, asked, client.Simulation{Horizon: -1})
+	if err != nil || a.Cycles != 1 || a.Rows[0].All.P50 != nil {
+		t.Errorf("%+v %v", a, err)
+	}
+	if _, err := c.Simulate(ctx, client.Asked{}, client.Simulation{}); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestEvents follows cycles until it has enough, and until its time is up.
 func TestEvents(t *testing.T) {
 	ctx, c := served(t)

@@ -9,6 +9,7 @@ import (
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/engine"
 	"github.com/stintd/stint/core/explain"
+	"github.com/stintd/stint/core/simulation"
 )
 
 // reading is what a call tells a token that reads one branch only (API-7).
@@ -35,7 +36,7 @@ var readings = map[string]reading{
 	"GET /healthz": whole, "GET /readyz": whole, "GET /openapi.json": whole,
 	"GET /": whole, "GET /console/{file}": whole, // the page has no figures of its own
 
-	"POST /v1/plan/check": part, "POST /v1/whatif": part, "GET /v1/explain/{path}": part,
+	"POST /v1/plan/check": part, "POST /v1/whatif": part, "POST /v1/simulate": part, "GET /v1/explain/{path}": part,
 	"GET /v1/cycles/{cycle}/{table}": part, "GET /v1/consumers": part, "GET /v1/consumers/{path}": part,
 	"GET /v1/changes": part, "GET /v1/holdings": part, "GET /v1/loans": part, "GET /v1/demand/{source}": part,
 	"GET /v1/sources": part,
@@ -223,6 +224,18 @@ func (t *Token) cutComparison(c *explain.Comparison) {
 	c.Reclaims = slices.DeleteFunc(c.Reclaims, func(k explain.Taking) bool {
 		return !t.owns(k.Consumer) && (k.For == nil || !t.owns(*k.For))
 	})
+}
+
+// cutSimulation leaves of a simulation what a token sees: what would stop of other branches without its name.
+func (t *Token) cutSimulation(a *simulation.Answer) {
+	if t.Branch == "" {
+		return
+	}
+	for i := range a.Stops {
+		if s := &a.Stops[i]; !t.owns(s.Consumer) {
+			s.Allocation, s.Sub = nil, nil
+		}
+	}
 }
 
 // cutSources leaves of the sources those that push demand of a token's branch, or that are its own, with what they

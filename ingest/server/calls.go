@@ -5,6 +5,7 @@ import (
 
 	"github.com/stintd/stint/core/explain"
 	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/simulation"
 )
 
 // call is how a route is described in the OpenAPI document.
@@ -125,6 +126,13 @@ var calls = map[string]call{
 			object{"type": "integer", "minimum": 0, "maximum": whatifSettleMax}),
 	}, "plan", gives{about: "who gains and loses, what would be reclaimed; nothing is committed", value: explain.Comparison{},
 		text: []string{"text/plain"}}, []int{406, 408, 409, 413, 415, 422, 429}},
+	"POST /v1/simulate": {"simulate", "What demand and hosts that are not there would get, from whom, what would stop for it, and when it " +
+		"would have all of it", "why", []param{
+		query("horizon", "how far to look ahead, such as 24h, which is the default; 0s: the next cycle alone", text),
+		query("every", "between two cycles that are decided (the policy's interval)", text),
+		query("plays", "how many futures are drawn where run times are spread (20); 1: none, all units run for the median of what is left to them", object{"type": "integer", "minimum": 1, "maximum": playsMax}),
+		query("within", "how long the answer may take, such as 1s (10s, at most 20s): what is not known by then is left out", text),
+	}, "simulation", gives{about: "by sub-allocation; nothing is committed", value: simulation.Answer{}}, []int{408, 409, 413, 415, 422, 429}},
 	"GET /v1/hosts": {"getHosts", "The hosts with state, capacity and use by dimension, and, of a service as it is now, attributes", "decisions", []param{
 		outForm, cycleParam, query("host", "of this host alone", text),
 		query("by", "added up by plan and state, or by plan, resource group and state", choice("plan", "group")), versionParam,
@@ -218,6 +226,12 @@ var typeNames = map[reflect.Type]string{
 	reflect.TypeFor[explain.Reclaim]():     "ExplainedReclaim",
 	reflect.TypeFor[explain.Change]():      "ConsumerChange",
 	reflect.TypeFor[explain.Requirement](): "ExplainedRequirement",
+	reflect.TypeFor[simulation.Answer]():   "Simulation",
+	reflect.TypeFor[simulation.Row]():      "SimulatedRow",
+	reflect.TypeFor[simulation.From]():     "SimulatedOrigin",
+	reflect.TypeFor[simulation.Why]():      "SimulatedShortfall",
+	reflect.TypeFor[simulation.Stop]():     "SimulatedStop",
+	reflect.TypeFor[simulation.Times]():    "SimulatedTimes",
 	reflect.TypeFor[explain.Clause]():      "RequirementClause",
 }
 
@@ -260,6 +274,22 @@ var fieldsAbout = map[string]string{
 	"Problem.type":                "stable: urn:stint:error: and the kind",
 	"Readiness.log_behind_cycles": "cycles that the decision log does not have yet",
 	"Revision.cycle":              "from which on it is in force",
+	"Simulation.cycles":           "that were decided for the first future",
+	"Simulation.drawn":            "times are percentiles of futures that were drawn; else of one, which is as expected",
+	"Simulation.every":            "between two cycles that were decided: times are true to that",
+	"Simulation.plays":            "futures that were drawn and played to the end",
+	"Simulation.units_otherwise":  "put under reclaim in the same time, for others or by a rule",
+	"Simulation.units_unknown":    "that run now, of which nobody said how long: they are taken to go on for ever",
+	"Simulation.until":            "as far as was looked",
+	"Simulation.whole":            "false: time or cycles ran out before the horizon",
+	"SimulatedRow.all":            "when it would have had all of them, those that are done by then among them",
+	"SimulatedRow.first":          "when it would have a unit",
+	"SimulatedRow.from":           "whose units it would have been given, in the future that is as expected",
+	"SimulatedRow.short":          "after the next cycle",
+	"SimulatedRow.units_most":     "that it would have had by the end, those that are done among them",
+	"SimulatedRow.units_now":      "that the next cycle would give",
+	"SimulatedStop.allocation":    "null: not for the caller to know",
+	"SimulatedTimes.p50":          "half of the futures have it by then; null: not as far as was looked",
 	"Settling.stable":             "false: the end was not seen",
 	"Taking.for":                  "null: a rule",
 }

@@ -163,12 +163,19 @@ func (d *describing) body(kind string, example json.RawMessage) object {
 		}
 		return object{"application/yaml": is, "application/octet-stream": object{"schema": text}, "text/plain": object{"schema": text}}
 	}
-	name := strings.ToUpper(kind[:1]) + kind[1:] + "Row"
-	if d.b.begin(name, "input "+kind) {
-		d.b.named[name] = inputRow(kind)
+	if kind == "simulation" {
+		is := object{"schema": object{"type": "object", "required": []string{"demand"}, "additionalProperties": false, "properties": object{
+			"demand":   object{"type": "array", "items": d.inputRow("asked"), "description": "wanted beside what is wanted already"},
+			"hosts":    object{"type": "array", "items": d.inputRow("hosts"), "description": "added, or with other figures"},
+			"runtimes": object{"type": "array", "items": d.inputRow("runtimes"), "description": "of consumers and all below them"},
+		}}}
+		if example != nil {
+			is["example"] = example
+		}
+		return object{"application/json": is}
 	}
 	columns := object{"type": "object", "additionalProperties": object{"type": "array", "items": object{}}, "description": "columns"}
-	rows := object{"type": "array", "items": ref(name), "description": "rows"}
+	rows := object{"type": "array", "items": d.inputRow(kind), "description": "rows"}
 	is := object{"schema": object{"oneOf": []object{rows, columns}}}
 	if example != nil {
 		is["example"] = example
@@ -178,6 +185,15 @@ func (d *describing) body(kind string, example json.RawMessage) object {
 		"application/vnd.apache.arrow.stream": object{"schema": binary}, "application/vnd.apache.parquet": object{"schema": binary},
 		"application/octet-stream": object{"schema": binary},
 	}
+}
+
+// inputRow is a reference to the schema of the rows of a table that clients send.
+func (d *describing) inputRow(table string) object {
+	name := strings.ToUpper(table[:1]) + table[1:] + "Row"
+	if d.b.begin(name, "input "+table) {
+		d.b.named[name] = inputRow(table)
+	}
+	return ref(name)
 }
 
 // answer describes what a call gives.

@@ -164,6 +164,8 @@ var exampleCalls = []struct{ id, method, path, body string }{
 	{"explain", "GET", "/v1/explain/Risk/Day", ""},
 	{"checkPlan", "POST", "/v1/plan/check", strings.Replace(examplePolicy, "hosts: 2", "hosts: 1", 1)},
 	{"whatif", "POST", "/v1/whatif", strings.Replace(examplePolicy, "hosts: 2", "hosts: 1", 1)},
+	{"simulate", "POST", "/v1/simulate?horizon=1h", `{"demand":[{"consumer":"/Risk/Night","allocation":"stress-2","units":4,"ncpus":2,"runtime":"20m"}],` +
+		`"hosts":[{"host":"h4","ncpus":4}],"runtimes":[{"consumer":"/Research","p50":"10m","p90":"40m","p100":"2h"}]}`},
 	{"getHosts", "GET", "/v1/hosts", ""},
 	{"getLoans", "GET", "/v1/loans", ""},
 	{"getDemand", "GET", "/v1/demand/feed", ""},

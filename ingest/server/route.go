@@ -45,6 +45,7 @@ var routes = []*route{
 	{"/v1/consumers/{path}", "GET", "/v1/consumers/", RoleReader, false, true, true, true, (*Server).getConsumers},
 	{"/v1/explain/{path}", "GET", "/v1/explain/", RoleReader, false, true, false, true, (*Server).getExplain},
 	{"/v1/whatif", "POST", "/v1/whatif", RoleReader, false, true, false, false, (*Server).postWhatif},
+	{"/v1/simulate", "POST", "/v1/simulate", RoleReader, false, true, false, false, (*Server).postSimulate},
 	{"/v1/hosts", "GET", "/v1/hosts", RoleReader, false, true, true, true, (*Server).getHosts},
 	{"/v1/loans", "GET", "/v1/loans", RoleReader, false, true, true, true, (*Server).getLoans},
 	{"/v1/demand/{source}", "GET", "/v1/demand/", RoleReader, false, true, false, false, (*Server).getDemand},

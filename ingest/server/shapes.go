@@ -283,7 +283,7 @@ func anys(words []string) (all []any) {
 	return all
 }
 
-// inputColumns are the columns of the tables that clients send, as they would be rows of JSON.
+// inputRow is the schema of a row of a table that clients send, as JSON.
 func inputRow(table string) object {
 	properties := object{}
 	var required []string
@@ -306,10 +306,18 @@ func inputRow(table string) object {
 		return object{"type": "object", "properties": properties, "required": required,
 			"additionalProperties": anything("capacity in a dimension of the policy, or an attribute")}
 	}
+	if table == "runtimes" {
+		put("consumer", "it and all below it that have none of their own", text, true)
+		return object{"type": "object", "properties": properties, "required": required, "additionalProperties": object{
+			"type": "string", "description": "a percentile, such as p50 or p99.9: how long so many units of a hundred run at most, such as 10m"}}
+	}
 	put("consumer", "a leaf of the policy", text, true)
 	put("allocation", "", name, true)
 	put("sub", "a part of the allocation; the subs of one keep pace with each other", name, false)
 	switch table {
+	case "asked":
+		put("runtime", "how long a unit runs, such as 90s", text, false)
+		fallthrough
 	case "demand":
 		put("units", "wanted in all, held units included", count, true)
 		put("plan", "needed where the consumer takes part in several", name, false)

@@ -49,7 +49,23 @@ func ReadDemand(r io.Reader, o Options) (*cluster.DemandTable, error) {
 // reused: once they are large enough, it allocates nothing per row. What dst held
 // is gone; after an error it has no rows.
 func ReadDemandInto(dst *cluster.DemandTable, r io.Reader, o Options) error {
+	return readDemand(newBuilder(), dst, r, o)
+}
+
+// ReadAsked decodes demand that is not there: as ReadDemand, and a column more, of how long units run. Its texts are
+// as they were given.
+func ReadAsked(r io.Reader, o Options) (t *cluster.DemandTable, runtime cluster.TextColumn, err error) {
 	b := newBuilder()
+	c := b.name("runtime", false, cluster.TextColumn{})
+	t = new(cluster.DemandTable)
+	if err := readDemand(b, t, r, o); err != nil {
+		return nil, runtime, err
+	}
+	return t, c.texts(), nil
+}
+
+// readDemand decodes demand with what columns there are besides.
+func readDemand(b *builder, dst *cluster.DemandTable, r io.Reader, o Options) error {
 	consumer := b.name("consumer", true, dst.Consumer)
 	allocation := b.name("allocation", true, dst.Allocation)
 	sub := b.name("sub", false, dst.Sub)
