@@ -19,7 +19,7 @@ ROUNDS  ?= 12
 FAILOVERS ?= 5
 PROMTOOL := $(or $(shell command -v promtool),out/promtool)
 
-.PHONY: build readme run test test-console test-cluster cluster-demo pictures pictures-of check lint soak mutants fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof package test-package generate clean openapi test-typescript test-alerts test-chart release golangci
+.PHONY: build readme run test test-console test-cluster cluster-demo pictures pictures-of check lint soak mutants fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof package test-package generate clean openapi test-typescript test-alerts test-chart release golangci test-python
 
 build: ## bin/stint, one file that needs no library of the machine
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -o bin/stint ./cmd/stint
@@ -33,6 +33,9 @@ openapi: ## the examples of the API's description, from a service that makes the
 
 test-typescript: build ## lints the API's description (redocly), and compiles and runs a TypeScript client made of it; needs node, fetches packages
 	clients/typescript/test.sh bin/stint out/typescript
+
+test-python: build ## the Python client against a service; its Arrow too where pyarrow is installed
+	STINT=$(CURDIR)/bin/stint python3 -B -m unittest discover -v -s clients/python
 
 run: build ## make a cluster, run three cycles on it, show what was decided
 	rm -rf $(DEMO)
