@@ -111,7 +111,12 @@ func (k *checked) check(o *checkOptions, width int) error {
 	if err != nil {
 		return k.wrong(err)
 	}
-	p, err := plan.Parse(k.File, g.content)
+	return k.content(o, g.content, width)
+}
+
+// content is check of a file that was read.
+func (k *checked) content(o *checkOptions, file []byte, width int) error {
+	p, err := plan.Parse(k.File, file)
 	if err != nil {
 		return k.wrong(err)
 	}
