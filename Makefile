@@ -24,8 +24,8 @@ PROMTOOL := $(or $(shell command -v promtool),out/promtool)
 build: ## bin/stint, one file that needs no library of the machine
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -o bin/stint ./cmd/stint
 
-readme: build ## run the commands that README shows, and put what they print there
-	STINT_README=write $(GO) test -count=1 -run TestReadme ./cmd/stint
+readme: build ## run the commands that README and the tutorial show, and put what they print there
+	STINT_README=write $(GO) test -count=1 -run 'TestReadme|TestTutorial' ./cmd/stint
 
 openapi: ## the examples of the API's description, from a service that makes them
 	STINT_EXAMPLES=write $(GO) test -count=1 -run TestOpenAPIExamples ./ingest/server

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// block is a fenced block of README: commands, or what they print.
+// block is a fenced block of a page: commands, or what they print.
 type block struct {
 	lang        string
 	first, last int // its lines, without the fences
@@ -52,7 +52,7 @@ func steady(line string) string {
 	return line
 }
 
-// shows tells whether README's line shows one that a command printed: a … within it stands for any text.
+// shows tells whether a page's line shows one that a command printed: a … within it stands for any text.
 func shows(line, printed string) bool {
 	parts := strings.Split(steady(line), "…")
 	for i := range parts {
@@ -66,7 +66,7 @@ func label(line string) string {
 	return regexp.MustCompile(`[-0-9.,%█▏▎▍▌▋▊▉▊─\s]`).ReplaceAllString(steady(line), "")
 }
 
-// compared holds lines of README against what was printed; a line … stands for any
+// compared holds lines of a page against what was printed; a line … stands for any
 // lines. It gives the lines as they should be.
 func compared(shown, printed []string) (now []string, err error) {
 	at, skip := 0, false
@@ -92,20 +92,20 @@ func compared(shown, printed []string) (now []string, err error) {
 		case alike >= 0:
 			now, at = append(now, printed[alike]), alike+1
 			if err == nil {
-				err = fmt.Errorf("README has\n%s\nand it prints\n%s", line, printed[alike])
+				err = fmt.Errorf("the page has\n%s\nand it prints\n%s", line, printed[alike])
 			}
 		default:
-			return nil, fmt.Errorf("README has the line\n%s\nand nothing like it is printed; it prints\n%s", line, strings.Join(printed[min(at, len(printed)):], "\n"))
+			return nil, fmt.Errorf("the page has the line\n%s\nand nothing like it is printed; it prints\n%s", line, strings.Join(printed[min(at, len(printed)):], "\n"))
 		}
 		skip = false
 	}
 	if !skip && at < len(printed) {
-		return nil, fmt.Errorf("README leaves out, without a line …,\n%s", strings.Join(printed[at:], "\n"))
+		return nil, fmt.Errorf("the page leaves out, without a line …,\n%s", strings.Join(printed[at:], "\n"))
 	}
 	return now, err
 }
 
-// reader runs README's commands as somebody would who reads it, in a folder of its own.
+// readmeRun runs a page's commands as somebody would who reads it, in a folder of its own.
 type readmeRun struct {
 	t    *testing.T
 	dir  string
@@ -178,10 +178,14 @@ func (r *readmeRun) recipe(target string) string {
 	return strings.NewReplacer("\t", "", "$(DEMO)", "out/demo").Replace(recipe)
 }
 
-// TestReadme runs all commands of README in order and holds what README shows of their output against it. `make readme`
-// sets STINT_README=write: then README gets what they print.
-func TestReadme(t *testing.T) {
-	const name = "../../README.md"
+// TestReadme holds README true, and TestTutorial the tutorial. `make readme` sets STINT_README=write: then they get what
+// their commands print.
+func TestReadme(t *testing.T) { holdPage(t, "../../README.md", 7) }
+
+func TestTutorial(t *testing.T) { holdPage(t, "../../docs/tutorial.md", 8) }
+
+// holdPage runs all commands of a page in order and holds what it shows of their output, of so many at least, against it.
+func holdPage(t *testing.T, name string, least int) {
 	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
@@ -211,15 +215,15 @@ func TestReadme(t *testing.T) {
 		case b.lang == "" && printed != nil:
 			now, err := compared(lines[b.first:b.last], printed)
 			if now == nil || err != nil && os.Getenv("STINT_README") != "write" {
-				t.Errorf("README.md:%d: %v", b.first, err)
+				t.Errorf("%s:%d: %v", filepath.Base(name), b.first, err)
 				continue
 			}
 			copy(lines[b.first:], now)
 			shown++
 		}
 	}
-	if shown < 7 && !t.Failed() {
-		t.Errorf("README shows the output of %d commands", shown)
+	if shown < least && !t.Failed() {
+		t.Errorf("%s shows the output of %d commands", filepath.Base(name), shown)
 	}
 	if os.Getenv("STINT_README") == "write" && !t.Failed() {
 		if err := os.WriteFile(name, []byte(strings.Join(lines, "\n")), 0o666); err != nil {
