@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -106,7 +107,7 @@ func unescape(text string) []byte {
 // TestDocs checks the policy files and scenarios that the documentation shows.
 func TestDocs(t *testing.T) {
 	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```|cat > plan.yaml <<'END'\n(.*?)END\n")
-	for name, want := range map[string]int{"README.md": 1, "docs/policy.md": 1, "docs/scenarios.md": 1} {
+	for name, want := range map[string]int{"README.md": 1, "docs/policy.md": 1, "docs/scenarios.md": 1, "docs/howto.md": 2} {
 		text, err := os.ReadFile("../../" + name)
 		if err != nil {
 			t.Fatal(err)
@@ -127,6 +128,49 @@ func TestDocs(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestDocsLinks holds that what the pages link to is there: files, and headings of pages.
+func TestDocsLinks(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatal(pages, err)
+	}
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	for _, page := range append(pages, "../../README.md", "../../CONTRIBUTING.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllSubmatch(text, -1) {
+			to, heading, _ := strings.Cut(string(m[1]), "#")
+			if strings.Contains(to, "://") {
+				continue
+			}
+			at := page
+			if to != "" {
+				at = filepath.Join(filepath.Dir(page), to)
+			}
+			other, err := os.ReadFile(at)
+			if dir, statErr := os.Stat(at); statErr == nil && dir.IsDir() {
+				continue
+			}
+			if err != nil {
+				t.Errorf("%s: %s is not there", page, m[1])
+			} else if heading != "" && !slices.Contains(anchors(other), heading) {
+				t.Errorf("%s: %s has no heading %s", page, at, heading)
+			}
+		}
+	}
+}
+
+// anchors are the names under which the headings of a page are linked to.
+func anchors(page []byte) (all []string) {
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllSubmatch(page, -1) {
+		name := regexp.MustCompile("[^a-z0-9 _-]").ReplaceAllString(strings.ToLower(string(m[1])), "")
+		all = append(all, strings.ReplaceAll(name, " ", "-"))
+	}
+	return all
 }
 
 // TestWeek plays a week of a site that divides its slots by day and by night.
