@@ -49,7 +49,8 @@ func Run(ctx context.Context, s *cluster.State, nowUS int64, asked *Asked, o Opt
 	if every <= 0 {
 		every = s.Policy.IntervalUS
 	}
-	first := newPlay(s, asked, 0)
+	nowUS = max(nowUS, s.NowUS)
+	first := newPlay(s, asked, 0, nowUS)
 	drawn := first.spread && o.Plays > 1 && o.HorizonUS > 0
 	plays := 1
 	if drawn {
@@ -65,9 +66,9 @@ func Run(ctx context.Context, s *cluster.State, nowUS int64, asked *Asked, o Opt
 		}
 		p := first
 		if n < plays-1 {
-			p = newPlay(s.Clone(), asked, n)
+			p = newPlay(s.Clone(), asked, n, nowUS)
 		} else if n > 0 {
-			p = newPlay(s, asked, n)
+			p = newPlay(s, asked, n, nowUS)
 		}
 		whole := p.run(ctx, nowUS, every, &o, a)
 		until = max(until, p.lastUS)
@@ -146,7 +147,7 @@ type end struct {
 	dueUS int64
 }
 
-func newPlay(s *cluster.State, asked *Asked, number int) *play {
+func newPlay(s *cluster.State, asked *Asked, number int, nowUS int64) *play {
 	p := &play{
 		s: s, number: number, asked: asked, row: map[key]int{}, stops: map[stop]*stopped{},
 		of: make([][]quantile, s.Consumer.Len()), known: make([]bool, s.Consumer.Len()), source: cluster.NoID,
@@ -171,7 +172,7 @@ func newPlay(s *cluster.State, asked *Asked, number int) *play {
 	n := len(p.keys)
 	p.got, p.most, p.hosts, p.firstUS, p.allUS = make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
 	p.runtimes()
-	p.running()
+	p.running(nowUS)
 	return p
 }
 
@@ -205,8 +206,9 @@ func (p *play) runtimes() {
 	}
 }
 
-// running draws when what runs now ends. Its age is counted in cycles: when they were is not kept.
-func (p *play) running() {
+// running draws when what runs now ends: not before now, or it would have been told. Its age is counted in cycles, as
+// when they were is not kept.
+func (p *play) running(nowUS int64) {
 	h := &p.s.Holding
 	for q, sub := range h.Sub {
 		if sub == cluster.NoID || h.Units[q] == 0 || p.s.Sub.Orphan[sub] {
@@ -219,8 +221,8 @@ func (p *play) running() {
 			continue
 		}
 		host := int32(p.s.Plans[k.plan].Parcels.Host[h.Parcel[q]])
-		age := max(0, p.s.Cycle-h.Granted[q]) * p.s.Policy.IntervalUS
-		p.ends(k, host, h.Units[q], p.s.NowUS-age, age, list)
+		age := max(0, p.s.Cycle-h.Granted[q])*p.s.Policy.IntervalUS + nowUS - p.s.NowUS
+		p.ends(k, host, h.Units[q], nowUS-age, age, list)
 	}
 }
 
@@ -257,10 +259,11 @@ func (p *play) draw() int64 {
 // run decides cycles until all that is asked for is there, the horizon comes, or nothing will change any more; false: it
 // was ended before.
 func (p *play) run(ctx context.Context, nowUS, everyUS int64, o *Options, a *Answer) bool {
-	nowUS = max(nowUS, p.s.NowUS)
 	until := nowUS + o.HorizonUS
 	for n := 1; ; n++ {
-		p.finish(nowUS)
+		if n > 1 {
+			p.finish(nowUS)
+		}
 		p.runner.Run(p.s, nowUS, &p.out)
 		p.lastUS = nowUS
 		p.observe(nowUS)

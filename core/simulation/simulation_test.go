@@ -205,6 +205,20 @@ func TestDrawn(t *testing.T) {
 	}
 }
 
+// TestNext: what runs at the next cycle still runs in it, however long ago the last one was; else somebody would have told.
+func TestNext(t *testing.T) {
+	free := strings.Replace(policy, ", own: [{group: All, hosts: 1}]", "", 1)
+	s := site(t, free, "host,ncpus\nh1,4\nh2,4\n", "consumer,allocation,units,ncpus\n/Other,a,8,1\n")
+	a := &Asked{Demand: demand(t, "consumer,allocation,units,ncpus\n/Owner,mine,2,1\n"), Runtimes: Runtimes{}}
+	if err := a.Runtimes.Add("/Other", map[string]string{"p50": "10m", "p100": "2h"}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Run(context.Background(), s, startUS+hour, a, Options{HorizonUS: hour, Plays: 10, CyclesMax: 1000})
+	if err != nil || got.Rows[0].Now != 0 || !(of(got.Rows[0].First.P10) > at(60)) {
+		t.Errorf("%+v %v", got, err)
+	}
+}
+
 // TestWindow: what a window of the evening brings is found though nothing happens until then.
 func TestWindow(t *testing.T) {
 	night := strings.Replace(policy, "    consumers:\n      - {path: /Owner, own: [{group: All, hosts: 1}]}", `    windows:

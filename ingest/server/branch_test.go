@@ -38,6 +38,9 @@ func TestReadings(t *testing.T) {
 		if readings[key] == change != (r.method != "GET" && r.needs != RoleReader) {
 			t.Errorf("%s: is it a change?", key)
 		}
+		if readings[key] == change != r.writes() {
+			t.Errorf("%s: is it for the process that leads?", key)
+		}
 	}
 	for key := range readings {
 		if !known[key] {

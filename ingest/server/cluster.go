@@ -255,7 +255,7 @@ const passedFor = "Stint-Passed-For"
 
 // writes tells whether a call changes anything.
 func (r *route) writes() bool {
-	return r.method != "GET" && r.path != "/v1/plan/check" && r.path != "/v1/whatif"
+	return r.method != "GET" && r.path != "/v1/plan/check" && r.path != "/v1/whatif" && r.path != "/v1/simulate"
 }
 
 // elsewhere tells whether a call is for the process that leads, and this one does not.
