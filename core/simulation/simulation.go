@@ -56,7 +56,7 @@ func Run(ctx context.Context, s *cluster.State, nowUS int64, asked *Asked, o Opt
 	if drawn {
 		plays += o.Plays
 	}
-	a := &Answer{Cycle: s.Cycle + 1, Revision: s.Revision, Every: time.Duration(every * 1000).String(), Drawn: drawn, Stops: []Stop{}}
+	a := &Answer{Cycle: s.Cycle + 1, Revision: s.Revision, Every: time.Duration(every * 1000).String(), Stops: []Stop{}}
 	a.Rows = first.rows()
 	until := int64(0)
 	times := make([]struct{ first, all []int64 }, len(a.Rows))
@@ -64,18 +64,20 @@ func Run(ctx context.Context, s *cluster.State, nowUS int64, asked *Asked, o Opt
 		if n > 0 && ctx.Err() != nil {
 			break
 		}
-		p := first
+		own := s
 		if n < plays-1 {
-			p = newPlay(s.Clone(), asked, n, nowUS)
-		} else if n > 0 {
-			p = newPlay(s, asked, n, nowUS)
+			own = s.Clone()
 		}
+		p := first
+		if n > 0 {
+			p = newPlay(own, asked, n, nowUS)
+		}
+		p.s = own
 		whole := p.run(ctx, nowUS, every, &o, a)
 		until = max(until, p.lastUS)
 		if n == 0 {
 			p.tell(a, whole)
 			if whole && a.Cycles == 1 { // which is the same in all futures
-				a.Drawn = false
 				break
 			}
 			continue
@@ -89,7 +91,7 @@ func Run(ctx context.Context, s *cluster.State, nowUS int64, asked *Asked, o Opt
 		}
 	}
 	a.Until = rfc3339(until)
-	if a.Plays > 0 {
+	if a.Drawn = a.Plays > 0; a.Drawn {
 		for i := range a.Rows {
 			a.Rows[i].First, a.Rows[i].All = quantiles(times[i].first), quantiles(times[i].all)
 		}

@@ -198,9 +198,9 @@ func TestDrawn(t *testing.T) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	s := site(t, free, "host,ncpus\nh1,4\n", "consumer,allocation,units,ncpus\n/Other,a,4,1\n")
-	a := &Asked{Demand: demand(t, "consumer,allocation,units,ncpus\n/Owner,mine,2,1\n"), Runtimes: Runtimes{"/": {{partsWhole, 600e6}}}}
+	a := &Asked{Demand: demand(t, "consumer,allocation,units,ncpus\n/Owner,mine,2,1\n"), Runtimes: Runtimes{"/": {{partsWhole / 2, 600e6}, {partsWhole, 900e6}}}}
 	cut, err := Run(ended, s, startUS+minuteUS, a, Options{HorizonUS: hour, Plays: 5, CyclesMax: 100})
-	if err != nil || cut.Whole || cut.Cycles != 1 || cut.Rows[0].All.P50 != nil {
+	if err != nil || cut.Whole || cut.Drawn || cut.Plays != 0 || cut.Cycles != 1 || cut.Rows[0].All.P50 != nil {
 		t.Errorf("%+v %v", cut, err)
 	}
 }
