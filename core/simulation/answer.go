@@ -116,7 +116,8 @@ func (p *play) next(a *Answer) {
 	for row, units := range t.UnitsShort {
 		k := key{t.Plan.Code[row], t.Consumer.Code[row], t.Allocation.Code[row], t.Sub.Code[row]}
 		if i, ours := p.row[k]; ours {
-			a.Rows[i].Short = append(a.Rows[i].Short, Why{t.Reason.At(row), word(&t.Dimension, row), word(&t.Blocker, row), units})
+			why := Why{t.Reason.At(row), word(&t.Dimension, row), word(&t.Blocker, row), units}
+			a.Rows[i].Short = append(a.Rows[i].Short, why)
 		}
 	}
 }
@@ -152,7 +153,8 @@ func (p *play) tell(a *Answer, whole bool) {
 			r.From = append(r.From, f)
 		}
 		slices.SortFunc(r.From, func(a, b From) int {
-			return cmp.Or(cmp.Compare(b.Units, a.Units), cmp.Compare(a.Origin, b.Origin), cmp.Compare(of(a.Pool), of(b.Pool)), cmp.Compare(of(a.Lender), of(b.Lender)))
+			return cmp.Or(cmp.Compare(b.Units, a.Units), cmp.Compare(a.Origin, b.Origin),
+				cmp.Compare(of(a.Pool), of(b.Pool)), cmp.Compare(of(a.Lender), of(b.Lender)))
 		})
 	}
 	for k, at := range p.stops {

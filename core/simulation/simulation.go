@@ -172,7 +172,9 @@ func newPlay(s *cluster.State, asked *Asked, number int, nowUS int64) *play {
 		p.sources = append(p.sources, map[origin]int64{})
 	}
 	n := len(p.keys)
-	p.got, p.most, p.hosts, p.firstUS, p.allUS = make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
+	for _, column := range []*[]int64{&p.got, &p.most, &p.hosts, &p.firstUS, &p.allUS} {
+		*column = make([]int64, n)
+	}
 	p.runtimes()
 	p.running(nowUS)
 	return p
@@ -201,7 +203,8 @@ func (p *play) runtimes() {
 	type rowKey struct{ consumer, allocation, sub int32 }
 	us := map[rowKey]int64{}
 	for row := range t.Rows {
-		us[rowKey{code(&p.s.Consumer, &t.Consumer, row), code(&p.s.Label, &t.Allocation, row), code(&p.s.Label, &t.Sub, row)}] = p.asked.RuntimeUS[row]
+		k := rowKey{code(&p.s.Consumer, &t.Consumer, row), code(&p.s.Label, &t.Allocation, row), code(&p.s.Label, &t.Sub, row)}
+		us[k] = p.asked.RuntimeUS[row]
 	}
 	for i, k := range p.keys {
 		p.runtime[i] = us[rowKey{k.consumer, k.allocation, k.sub}]
