@@ -28,6 +28,7 @@ readme: build ## run the commands that README and the tutorial show, and put wha
 	STINT_README=write $(GO) test -count=1 -run 'TestReadme|TestTutorial' ./cmd/stint
 
 openapi: ## the examples of the API's description, from a service that makes them
+	echo '{}' >ingest/server/examples.json
 	STINT_EXAMPLES=write $(GO) test -count=1 -run TestOpenAPIExamples ./ingest/server
 	$(GO) test -count=1 -run 'OpenAPI' ./ingest/server
 
