@@ -265,9 +265,11 @@ func checkChartConfig(t *testing.T, o map[string]any) {
 
 // TestChartRefuses says what is missing, or not for the chart's user to say.
 func TestChartRefuses(t *testing.T) {
-	const token = `tokens: [{name: a, role: admin, sha256: "00"}]`
+	const bare = `tokens: [{name: a, role: admin, sha256: "00"}]`
+	const token = bare + ", insecure: true"
 	for values, want := range map[string]string{
 		"":                                       "config.tokens: must not be empty",
+		"{config: {" + bare + "}}":               "config.tls: must name a certificate and a key, or config.insecure must be true",
 		"{config: {" + token + "}, replicas: 2}": "replicas: more than 1 needs config.cluster.bucket",
 		"{config: {" + token + ", listen: 'localhost:1'}}":           "config.listen: is the chart's to say",
 		"{config: {" + token + ", data: /tmp}}":                      "config.data: is the chart's to say",
@@ -279,14 +281,14 @@ func TestChartRefuses(t *testing.T) {
 			t.Errorf("%s: %v, expected %s", values, err, want)
 		}
 	}
-	if _, _, err := rendered(t, "{config: {"+token+", tls: {certificate: /run/stint/tls/tls.crt}}}"); err != nil {
+	if _, _, err := rendered(t, "{config: {"+bare+", tls: {certificate: /run/stint/tls/tls.crt}}}"); err != nil {
 		t.Error(err)
 	}
 }
 
 // TestChartTLS has probes ask by the scheme that the configuration says.
 func TestChartTLS(t *testing.T) {
-	for tls, want := range map[string]string{"": "HTTP", ", tls: {certificate: /run/stint/tls/tls.crt}": "HTTPS"} {
+	for tls, want := range map[string]string{", insecure: true": "HTTP", ", tls: {certificate: /run/stint/tls/tls.crt}": "HTTPS"} {
 		objects, _, err := rendered(t, `{config: {tokens: [{name: a, role: admin, sha256: "00"}]`+tls+"}}")
 		if err != nil {
 			t.Fatal(err)

@@ -60,7 +60,7 @@ spare,0,0,8,ok
 // watched is a service whose metrics tell of all that there is: loans, recalls, shortfalls, hosts of several states.
 func watched(t *testing.T, level int) *service {
 	s := start(t, func(o *ServiceOptions) {
-		o.MetricsLevel, o.Journal.BytesMax = level, 1<<30
+		o.MetricsLevel, o.Server.Audit, o.Journal.BytesMax = level, true, 1<<30
 	})
 	s.must(200, "PUT", "/v1/plan", watchedPolicy)
 	s.must(200, "PUT", "/v1/hosts", watchedHosts, "Content-Type", "text/csv")
@@ -83,6 +83,27 @@ func scraped(t *testing.T, s *service) (map[string]*dto.MetricFamily, string) {
 		t.Fatal(err)
 	}
 	return families, text
+}
+
+// ofTLS adds the families that a service has only with a certificate.
+func ofTLS(t *testing.T, families map[string]*dto.MetricFamily) {
+	t.Helper()
+	own := newIssuer(t, "Authority").issue("stint", nil)
+	files, err := NewTLS(TLSFiles{Certificate: own.cert, Key: own.key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := NewMetrics(1)
+	m.attachTLS(files)
+	gathered, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range gathered {
+		if families[f.GetName()] == nil && strings.HasPrefix(f.GetName(), "stint_tls_") {
+			families[f.GetName()] = f
+		}
+	}
 }
 
 // value is the sum of the series of a family whose labels are those given, as name=value.

@@ -482,11 +482,17 @@ func TestPassedFor(t *testing.T) {
 			Server: Options{TLS: files, Tokens: []Token{
 				{Name: "ops", Role: RoleAdmin, Subject: "CN=boss,O=Bank"}, {Name: "feed", Role: RoleReader, Subject: "CN=feed,O=Bank"},
 			}},
-			Cluster: &Cluster{Open: func(ctx context.Context) (journal.Shared, error) {
-				return bucket.Open(ctx, objects, bucket.Options{
-					Cluster: "c", Name: name, Address: "https" + strings.TrimPrefix(s.base, "http"), Lease: time.Second,
-				})
-			}},
+			Cluster: &Cluster{
+				Open: func(ctx context.Context) (journal.Shared, error) {
+					return bucket.Open(ctx, objects, bucket.Options{
+						Cluster: "c", Name: name, Address: "https" + strings.TrimPrefix(s.base, "http"), Lease: time.Second,
+					})
+				},
+				OpenLog: func(ctx context.Context) (SharedLog, error) {
+					l, err := bucket.OpenLog(ctx, objects)
+					return memoryLog{l}, err
+				},
+			},
 		}
 		s.o.Server.Others = x509.NewCertPool()
 		s.o.Server.Others.AddCert(ca.cert)

@@ -91,6 +91,7 @@ var (
 // TestWatchedMetricsExist holds every metric and label that the alerts and the dashboard name against a scrape.
 func TestWatchedMetricsExist(t *testing.T) {
 	families, _ := scraped(t, watched(t, 1))
+	ofTLS(t, families)
 	labels := map[string]bool{"job": true, "instance": true, "namespace": true, "pod": true, "le": true} // of Prometheus
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
