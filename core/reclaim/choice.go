@@ -15,54 +15,18 @@ import (
 type choice struct {
 	list   *waitList // of the pool's parcels
 	offers [2]offers // of all above their quotas; of those alone that may be above by their bands
-	bare   reach     // what is free on the list's parcels, now or net, the lesser
-	laid   bool      // it is known
 	units  map[plan.Node][]unit
 	covers []uint64       // scratch: bitset of rows that may offer enough for the taker's unit
 	some   map[int32]bool // scratch, by shape: whether a unit of it alone may make room anywhere
 }
 
-// offers is what is bare on the pool's parcels and what units of some leaves would free besides, or more: all of them
-// together, and the largest of them, by dimension.
+// offers is an index of what the pool's parcels would have free, net, if all of some leaves gave what they hold there.
 type offers struct {
-	known      bool
-	sum, alone reach
-	counted    []int64 // by leaf: the surplus up to which its units are counted, or less
-}
-
-// reach is an index of the pool's parcels that are open.
-type reach struct {
-	index room.Index
-	set   room.Set
-}
-
-func (r *reach) reset(rows int, most []int64) {
-	r.index.Reset(rows, most)
-	r.set.Reset(rows)
-}
-
-// put takes in what was noted of a parcel: no more than all of it may ever be free.
-func (r *reach) put(g *Stage, row room.Row, k cluster.ParcelID) {
-	free := r.index.Free(row)
-	for d := range free {
-		free[d] = min(free[d], g.p.Parcels.Cap[d][k])
-	}
-	r.index.Put(row, free)
-	r.set.Add(&r.index, row)
-}
-
-// offer counts units of a size on a parcel, on which so much is free.
-func (o *offers) offer(row room.Row, bare, size []int64, units int64) {
-	add(o.sum.index.Free(row), size, units)
-	for d, free := range o.alone.index.Free(row) {
-		o.alone.index.Free(row)[d] = max(free, bare[d]+size[d])
-	}
-}
-
-// bare begins with what is free on a parcel.
-func (o *offers) bare(row room.Row, bare []int64) {
-	copy(o.sum.index.Free(row), bare)
-	copy(o.alone.index.Free(row), bare)
+	from    *share.Order // the leaves
+	known   bool
+	counted []bool // by leaf: whether it is one of those
+	index   room.Index
+	set     room.Set
 }
 
 // unit is units of a leaf that may be taken one day, in the order newest first.
@@ -77,89 +41,69 @@ type unit struct {
 // begin readies the choice for the turns of a pool.
 func (c *choice) begin(g *Stage, top plan.Node) {
 	c.list, c.units, c.covers = g.waitsAt(top), map[plan.Node][]unit{}, zeros(c.covers, g.p.Parcels.Words())
-	c.offers[0].known, c.offers[1].known, c.laid = false, false, false
+	c.offers[0].from, c.offers[1].from = &g.fair.givers, &g.fair.banded
+	c.offers[0].known, c.offers[1].known = false, false
 }
 
 // offersNow is the offers of those who may give to the taker, nil when nobody may. O(parcels of the pool, and what
 // those hold from it) for the first time in the pool's turns.
 func (g *Stage) offersNow() *offers {
-	c, f := &g.choice, &g.fair
-	o, from := &c.offers[0], &f.givers
-	if !f.taker.banded {
-		o, from = &c.offers[1], &f.banded
+	c, o := &g.choice, &g.choice.offers[0]
+	if !g.fair.taker.banded {
+		o = &c.offers[1]
 	}
-	switch {
-	case len(from.List) == 0:
-		return nil
-	case o.known:
+	if o.known || len(o.from.List) == 0 {
 		return o
 	}
-	o.known, o.counted = true, zeros(o.counted, len(f.v.stake))
-	most := g.mostOf(c.list.parcel)
-	o.sum.reset(len(c.list.parcel), most)
-	o.alone.reset(len(c.list.parcel), most)
-	if !c.laid {
-		c.laid = true
-		c.bare.reset(len(c.list.parcel), most)
-		for row, k := range c.list.parcel {
-			if g.lesserFree(k, c.bare.index.Free(room.Row(row))); g.p.Parcels.IsOpen(k) {
-				c.bare.put(g, room.Row(row), k)
-			}
-		}
+	o.known, o.counted = true, zeros(o.counted, len(g.fair.v.stake))
+	o.index.Reset(len(c.list.parcel), g.mostOf(c.list.parcel))
+	o.set.Reset(len(c.list.parcel))
+	for row := range room.Row(len(c.list.parcel)) {
+		copy(o.index.Free(row), c.list.index.Free(row))
 	}
-	for row := range c.list.parcel {
-		o.bare(room.Row(row), c.bare.index.Free(room.Row(row)))
-	}
-	for _, id := range from.List {
-		leaf := f.v.top + plan.Node(id)
-		o.counted[id] = -f.v.deficit(leaf)
-		g.eachOffered(leaf, func(k cluster.ParcelID, shape cluster.ShapeID, units int64) {
-			if pair := f.v.find(g, leaf, shape); f.v.units[pair] > 0 { // else the stage has taken them all
-				most, row := mostUnits(o.counted[id], f.v.gives(pair, 0)), c.list.row(k)
-				o.offer(row, c.bare.index.Free(row), g.s.Shape.Size(shape), min(units, most))
-			}
+	for _, id := range o.from.List {
+		o.counted[id] = true
+		g.eachHeld(id, func(row room.Row, _ cluster.ParcelID, size []int64, units int64) {
+			add(o.index.Free(row), size, units)
 		})
 	}
 	for row, k := range c.list.parcel {
 		if g.p.Parcels.IsOpen(k) {
-			o.sum.put(g, room.Row(row), k)
-			o.alone.put(g, room.Row(row), k)
+			o.index.Put(room.Row(row), o.index.Free(room.Row(row)))
+			o.set.Add(&o.index, room.Row(row))
 		}
 	}
+	eachBit(g.altered, func(k cluster.ParcelID) {
+		if row, ok := c.list.find(k); ok && g.p.Parcels.IsOpen(k) {
+			g.offer(o, row, k)
+		}
+	})
 	return o
 }
 
-// lesserFree computes the lesser of what is free on a parcel now and net, reserves left aside.
-func (g *Stage) lesserFree(k cluster.ParcelID, dst []int64) {
-	g.netFree(k, dst)
-	for d, v := range g.of(g.free, k) {
-		dst[d] = min(dst[d], v)
+// eachHeld calls f for what a leaf held from the pool in turn when the stage began, and was not under reclaim.
+func (g *Stage) eachHeld(id int32, f func(row room.Row, k cluster.ParcelID, size []int64, units int64)) {
+	held := g.Views.ByLeaf.From(g.fair.v.top+plan.Node(id), g.ID(g.fair.v.top))
+	for i, key := range held.Key {
+		if k := cluster.ParcelID(key.B); held.Units[i] > held.Leaving[i] {
+			f(g.choice.list.row(k), k, g.s.Size(cluster.SubID(key.C)), held.Units[i]-held.Leaving[i])
+		}
 	}
 }
 
 // row is the row of a parcel that is in the list.
 func (w *waitList) row(k cluster.ParcelID) room.Row {
-	if int(k) < len(w.parcel) && w.parcel[k] == k {
-		return room.Row(k) // all parcels are in it
-	}
-	at, _ := slices.BinarySearch(w.parcel, k)
-	return room.Row(at)
+	row, _ := w.find(k)
+	return row
 }
 
-// eachOffered calls f for what a leaf holds from the pool in turn and may give one day.
-func (g *Stage) eachOffered(leaf plan.Node, f func(k cluster.ParcelID, shape cluster.ShapeID, units int64)) {
-	if g.s.Policy.RuntimeUS[leaf] > 0 { // some of it may be young
-		for _, one := range g.unitsOf(leaf) {
-			f(one.parcel, g.s.Sub.Shape[one.sub], one.units)
-		}
-		return
+// find is the row of a parcel, ok false where it is not in the list.
+func (w *waitList) find(k cluster.ParcelID) (row room.Row, ok bool) {
+	if int(k) < len(w.parcel) && w.parcel[k] == k {
+		return room.Row(k), true // all parcels are in it
 	}
-	rows := g.Views.ByLeaf.From(leaf, g.ID(g.fair.v.top))
-	for i, key := range rows.Key {
-		if units := rows.Units[i] - rows.Leaving[i]; units > 0 {
-			f(cluster.ParcelID(key.B), g.s.Sub.Shape[key.C], units)
-		}
-	}
+	at, ok := slices.BinarySearch(w.parcel, k)
+	return room.Row(at), ok
 }
 
 // unitsOf is what a leaf holds from the pool in turn that was not under reclaim when the stage began, and is not
@@ -174,12 +118,13 @@ func (g *Stage) unitsOf(leaf plan.Node) []unit {
 	g.EachSub(leaf, func(sub cluster.SubID) {
 		pair := g.fair.v.find(g, leaf, g.s.Sub.Shape[sub])
 		for q := g.s.Sub.First[sub]; q != cluster.NoID; q = h.NextOfSub[q] {
+			k := h.Parcel[q]
 			switch {
-			case h.Set[q] != cluster.NoID || h.Pool[q] != from:
+			case h.Pool[q] != from || h.Set[q] != cluster.NoID && !has(g.altered, int(k)):
 			case g.isYoung(leaf, h.Granted[q]):
-				g.out.Again = true // it will not be for ever
+				g.out.Again, g.out.Young = true, true // it will not be for ever
 			default:
-				list = append(list, unit{h.Granted[q], sub, h.Parcel[q], h.Units[q], pair})
+				list = append(list, unit{h.Granted[q], sub, k, h.Units[q], pair})
 			}
 		}
 	})
@@ -193,76 +138,53 @@ func (g *Stage) unitsOf(leaf plan.Node) []unit {
 	return list
 }
 
-// updateOffers brings offers up to a parcel: all counts that is held from the pool there, as who is not above his
-// quota may be again.
+// offer adds up what a parcel offers, by what is held there now.
+func (g *Stage) offer(o *offers, row room.Row, k cluster.ParcelID) {
+	free := o.index.Free(row)
+	copy(free, g.choice.list.index.Free(row))
+	for at := g.open(k); at > 0; at = g.row[at].next {
+		if one := &g.row[at]; g.isInPool(one) && o.counted[one.leaf-g.fair.v.top] {
+			add(free, g.s.Shape.Size(one.shape), one.units)
+		}
+	}
+	o.index.Put(row, free)
+	o.set.Add(&o.index, row)
+}
+
+// updateOffers brings offers up to a parcel.
 func (g *Stage) updateOffers(k cluster.ParcelID) {
-	c, f := &g.choice, &g.fair
-	if c.list == nil || !c.laid || !g.p.Parcels.IsOpen(k) || !g.tree.Within(g.Owner(k), f.v.top) {
+	c := &g.choice
+	if c.list == nil || !g.p.Parcels.IsOpen(k) || !g.tree.Within(g.Owner(k), g.fair.v.top) {
 		return
 	}
-	row := c.list.row(k)
-	bare := c.bare.index.Free(row)
-	g.lesserFree(k, bare)
-	c.bare.put(g, row, k)
 	for i := range c.offers {
 		if o := &c.offers[i]; o.known {
-			o.bare(row, bare)
-			for at := g.open(k); at > 0; at = g.row[at].next {
-				if one := &g.row[at]; g.isInPool(one) {
-					o.offer(row, bare, g.s.Shape.Size(one.shape), one.units)
-				}
-			}
-			o.sum.put(g, row, k)
-			o.alone.put(g, row, k)
+			g.offer(o, c.list.row(k), k)
 		}
 	}
 }
 
-// settleOffers brings what is counted of a parcel down to what may be given of it by now. Its leaves are counted again
-// once they may give more.
-func (g *Stage) settleOffers(k cluster.ParcelID) {
-	c, f := &g.choice, &g.fair
-	o, from := &c.offers[0], &f.givers
-	if !f.taker.banded {
-		o, from = &c.offers[1], &f.banded
-	}
-	row := c.list.row(k)
-	o.bare(row, c.bare.index.Free(row))
-	for i := g.open(k); i > 0; i = g.row[i].next {
-		one := &g.row[i]
-		if !g.isInPool(one) || g.isYoung(one.leaf, one.granted) {
+// recount takes all that a leaf holds into offers, where it has come to be above its quota, or out of them.
+func (g *Stage) recount(leaf plan.Node) {
+	id := int32(leaf - g.fair.v.top)
+	for i := range g.choice.offers {
+		o := &g.choice.offers[i]
+		if !o.known || o.counted[id] == o.from.Has(id) {
 			continue
 		}
-		id, surplus := int32(one.leaf-f.v.top), -f.v.deficit(one.leaf)
-		if !from.Has(id) {
-			o.counted[id] = 0
-			continue
+		sign := int64(-1)
+		if o.counted[id] = !o.counted[id]; o.counted[id] {
+			sign = 1
 		}
-		o.counted[id] = min(o.counted[id], surplus)
-		most := mostUnits(surplus, f.v.gives(f.v.find(g, one.leaf, one.shape), 0))
-		o.offer(row, c.bare.index.Free(row), g.s.Shape.Size(one.shape), min(one.units, most))
-	}
-	o.sum.put(g, row, k)
-	o.alone.put(g, row, k)
-}
-
-// raiseOffers counts all that a leaf holds, where it may give more by now than was counted.
-func (g *Stage) raiseOffers(leaf plan.Node) {
-	c, f := &g.choice, &g.fair
-	id, surplus := int32(leaf-f.v.top), -f.v.deficit(leaf)
-	for i, list := range [...]*share.Order{&f.givers, &f.banded} {
-		o := &c.offers[i]
-		if !o.known || !list.Has(id) || surplus <= o.counted[id] {
-			continue
-		}
-		o.counted[id] = 2 * surplus // so that this is not done for every unit that it gets
-		g.eachOffered(leaf, func(k cluster.ParcelID, shape cluster.ShapeID, units int64) {
-			row, pair := c.list.row(k), f.v.find(g, leaf, shape)
-			if o.sum.set.Has(row) && f.v.units[pair] > 0 {
-				most := mostUnits(o.counted[id], f.v.gives(pair, 0))
-				o.offer(row, c.bare.index.Free(row), g.s.Shape.Size(shape), min(units, most))
-				o.sum.put(g, row, k)
-				o.alone.put(g, row, k)
+		g.eachHeld(id, func(row room.Row, k cluster.ParcelID, size []int64, units int64) {
+			switch {
+			case g.first[k] != 0:
+				g.offer(o, row, k)
+			case o.set.Has(row):
+				free := o.index.Free(row)
+				add(free, size, sign*units)
+				o.index.Put(row, free)
+				o.set.Add(&o.index, row)
 			}
 		})
 	}
@@ -282,7 +204,7 @@ func (g *Stage) giversOn(k cluster.ParcelID) (rows []int32) {
 		switch {
 		case !g.isInPool(one) || one.leaf == f.taker.leaf || !f.givers.Has(int32(one.leaf-f.v.top)):
 		case g.isYoung(one.leaf, one.granted):
-			g.out.Again = true // it will not be for ever
+			g.out.Again, g.out.Young = true, true // it will not be for ever
 		default:
 			rows = append(rows, i)
 		}
@@ -307,29 +229,34 @@ const (
 // choose finds victims for the taker's unit.
 func (g *Stage) choose(t *trial) (cluster.ParcelID, []victim) {
 	o := g.offersNow()
-	if o == nil {
+	if len(o.from.List) == 0 {
 		return cluster.NoID, nil
 	}
-	f, c := &g.fair, &g.choice
-	need := o.sum.index.Need(g.s.Size(f.taker.sub))
-	mask := c.list.masks.of(g, f.taker.sub, f.v.top, c.list.parcel)
+	c, need := &g.choice, o.index.Need(g.s.Size(g.fair.taker.sub))
+	covering, few := []cluster.ParcelID(nil), false
+	if !t.single || !t.few {
+		covering, few = g.covering(o, &need)
+	}
+	if !few {
+		o.index.Mask(c.covers, &o.set, &need)
+	}
 	if !t.single {
-		if k, victims := g.seekOne(&o.alone, &need, mask); victims != nil {
+		if k, victims := g.seekOne(covering, few); victims != nil {
 			return k, victims
 		}
 		t.single = true
 	}
 	if t.few {
-		return g.seekSeveral(&o.sum, &need, t, t.parcels, true)
+		covering, few = t.parcels, true
 	}
-	covering, few := g.covering(&o.sum, &need, mask)
-	return g.seekSeveral(&o.sum, &need, t, covering, few)
+	return g.seekSeveral(t, covering, few)
 }
 
 // covering lists the parcels that may offer enough for the taker's unit, few false when they are many.
-func (g *Stage) covering(r *reach, need *room.Need, mask []uint64) (list []cluster.ParcelID, few bool) {
+func (g *Stage) covering(o *offers, need *room.Need) (list []cluster.ParcelID, few bool) {
 	f, c := &g.fair, &g.choice
-	for row := r.index.First(&r.set, need, 0, mask); row != room.NoRow; row = r.index.First(&r.set, need, row+1, mask) {
+	mask := c.list.masks.of(g, f.taker.sub, f.v.top, c.list.parcel)
+	for row := o.index.First(&o.set, need, 0, mask); row != room.NoRow; row = o.index.First(&o.set, need, row+1, mask) {
 		if k := c.list.parcel[row]; g.mayUse(f.taker.sub, k, f.v.top) {
 			if list = append(list, k); len(list) > cmp.Or(g.Few, fewMost) {
 				return nil, false
@@ -376,8 +303,8 @@ func (g *Stage) mayAlone(leaf plan.Node, row int32) bool {
 			lacks[d] = max(0, u-of[d])
 			any = any || lacks[d] > 0
 		}
-		need := c.bare.index.Need(lacks)
-		some = !any || c.bare.index.First(&c.bare.set, &need, 0, nil) != room.NoRow
+		need := c.list.index.Need(lacks)
+		some = !any || c.list.index.First(&c.list.open, &need, 0, nil) != room.NoRow
 		c.some[int32(shape)] = some
 	}
 	return some && g.givesAlone(leaf, row)
@@ -431,9 +358,8 @@ func (g *Stage) staying(one *unit) (units int64) {
 }
 
 // seekOne finds the first row in order of which a unit alone makes room for the taker's.
-func (g *Stage) seekOne(r *reach, need *room.Need, mask []uint64) (cluster.ParcelID, []victim) {
+func (g *Stage) seekOne(covering []cluster.ParcelID, few bool) (cluster.ParcelID, []victim) {
 	f, best := &g.fair, int32(0)
-	covering, few := g.covering(r, need, mask)
 	for _, k := range covering {
 		if i := g.aloneOn(k, nil); i > 0 && (best == 0 || g.giverFirst(i, best) < 0) {
 			best = i
@@ -441,10 +367,9 @@ func (g *Stage) seekOne(r *reach, need *room.Need, mask []uint64) (cluster.Parce
 	}
 	if !few {
 		size, c := g.s.Size(f.taker.sub), &g.choice
-		r.index.Mask(c.covers, &r.set, need)
 		c.some = map[int32]bool{}
 		g.walk(g.mayAlone, func(one *unit, row room.Row) bool {
-			if covers(c.bare.index.Free(row), g.s.Size(one.sub), size) && g.mayUse(f.taker.sub, one.parcel, f.v.top) {
+			if covers(c.list.index.Free(row), g.s.Size(one.sub), size) && g.mayUse(f.taker.sub, one.parcel, f.v.top) {
 				best = g.aloneOn(one.parcel, one)
 			}
 			return best > 0
@@ -483,21 +408,18 @@ type found struct {
 
 // seekSeveral finds victims that together make room for the taker's unit: of the first parcels in order where they do,
 // on that which takes the fewest.
-func (g *Stage) seekSeveral(
-	r *reach, need *room.Need, t *trial, covering []cluster.ParcelID, few bool,
-) (cluster.ParcelID, []victim) {
+func (g *Stage) seekSeveral(t *trial, covering []cluster.ParcelID, few bool) (cluster.ParcelID, []victim) {
 	f, list := &g.fair, []found(nil)
 	try := func(k cluster.ParcelID) {
-		rows := g.giversOn(k)
-		if len(rows) == 0 || !g.mayUse(f.taker.sub, k, f.v.top) {
+		if !g.mayUse(f.taker.sub, k, f.v.top) {
 			return
 		}
+		rows := g.giversOn(k)
 		victims := g.several(k, rows)
 		first := slices.IndexFunc(rows, func(i int32) bool {
 			return g.mayMove(g.row[i].leaf, f.v.find(g, g.row[i].leaf, g.row[i].shape))
 		})
 		if victims == nil || first < 0 {
-			g.settleOffers(k)
 			return
 		}
 		one := found{k, victims, 0, rows[first]}
@@ -512,7 +434,6 @@ func (g *Stage) seekSeveral(
 		}
 		slices.SortFunc(list, func(a, b found) int { return g.giverFirst(a.first, b.first) })
 	} else {
-		r.index.Mask(g.choice.covers, &r.set, need)
 		g.walk(g.mayMove, func(one *unit, row room.Row) bool {
 			g.choice.covers[row>>6] &^= 1 << (uint(row) & 63) // once is enough
 			try(one.parcel)

@@ -46,6 +46,7 @@ type Decisions struct {
 	Granted      column.Vector[int64]
 	Units, Due   column.Vector[int64]
 	Again        bool // the next cycle may decide more with the same input
+	Young        bool // as units were left alone that have not run for long enough (REQ-4)
 
 	first cluster.SetID // of the sets that are opened
 	next  cluster.SetID

@@ -175,7 +175,7 @@ func (g *Stage) reorder(leaf plan.Node) {
 	if f.takers.Has(id) {
 		f.takers.Move(id, f.v.deficit(leaf))
 	}
-	g.raiseOffers(leaf)
+	g.recount(leaf)
 }
 
 // serveTaker promises a leaf one unit more of the pool, if it may have one, and tells whether it may want another.

@@ -2,6 +2,7 @@ package reclaim
 
 import (
 	"cmp"
+	"math/bits"
 
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/plan"
@@ -27,55 +28,109 @@ const noSet = -1
 // ledger is what is held on the parcels that were looked at, and the room of all parcels, as the stage has decided
 // so far.
 type ledger struct {
-	first   []int32 // by ParcelID: its first row, 0: it was not looked at, -1: it has none
-	row     []held  // from 1 on
-	chosen  int64   // counts victims
-	free    []int64 // by ParcelID, then dimension: free beside what sets keep, and what is missing on the host
-	stay    []int64 // likewise: what units that stay leave; may be below 0
-	due     []int64 // likewise: what sets promise there, and those who join: nil: nothing
-	below   []cluster.ParcelID
+	first   []int32  // by ParcelID: its first row, 0: it was not looked at, -1: it has none
+	row     []held   // from 1 on
+	chosen  int64    // counts victims
+	free    []int64  // by ParcelID, then dimension: free beside what sets keep, and what is missing on the host
+	stay    []int64  // likewise: what units that stay leave; may be below 0
+	due     []int64  // likewise: what sets promise there, and those who join: nil: nothing
+	below   []uint64 // bitset of parcels of which more is held than they have
 	leaves  int64    // units under reclaim
-	altered []uint64 // bitset of parcels from which the stage has taken anything
+	altered []uint64 // bitset of parcels where the stage has decided anything about what stays
 	short   []uint64 // bitset of parcels on hosts with parcels of which more is held than they have; nil: none
 	buffer  [3][]int64
+
+	source
+	seen    int64    // rows of the log that rooms and wait lists know
+	touched []uint64 // bitset of parcels of which they say anything that the state does not, or did not
+	laid    []uint64 // bitset of those that were laid when the stage began
 }
 
-// layLedger lays out the room of all parcels, sets and joins left aside.
-func (g *Stage) layLedger() {
+// source is what rooms, and lists of them, are kept of from one beginning to the next.
+type source struct {
+	state    *cluster.State
+	plan     string
+	window   *plan.MDWindow
+	tables   int64 // State.HostTables
+	reserves int   // Reserves.Version
+}
+
+// layLedger lays out the room of parcels, sets and joins left aside: of those alone on which anything changed since the
+// stage began last, or was decided then, where the log tells all; else it is false. O(parcels ÷ 64 and those), or
+// O(parcels × dimensions).
+func (g *Stage) layLedger() (kept bool) {
 	l, p, n := &g.ledger, &g.p.Parcels, g.p.Parcels.Len()
-	l.first, l.row, l.chosen = zeros(l.first, n), append(l.row[:0], held{}), 0
-	l.free, l.stay, l.due = zeros(l.free, n*g.dims), zeros(l.stay, n*g.dims), zeros(l.due, n*g.dims)
-	l.below, l.short, l.leaves = l.below[:0], nil, 0
+	l.first, l.row, l.chosen, l.leaves = zeros(l.first, n), append(l.row[:0], held{}), 0, 0
 	l.altered = zeros(l.altered, p.Words())
-	for d, column := range p.Free {
-		for k, free := range column {
-			l.stay[k*g.dims+d] = free
-		}
-		for k := range column {
-			l.free[k*g.dims+d] = p.Available(d, cluster.ParcelID(k))
-		}
-	}
 	for i := range l.buffer {
 		l.buffer[i] = zeros(l.buffer[i], g.dims)
 	}
-	if p.Owned {
-		g.listBelow()
-	}
-}
-
-// listBelow lists the parcels of which more is held than they have.
-func (g *Stage) listBelow() {
-	l, p := &g.ledger, &g.p.Parcels
-	for i, free := range l.stay {
-		k := cluster.ParcelID(i / g.dims)
-		if free >= 0 || len(l.below) > 0 && l.below[len(l.below)-1] == k {
-			continue
+	if kept = g.followLog(); !kept {
+		l.free, l.stay, l.due = zeros(l.free, n*g.dims), zeros(l.stay, n*g.dims), zeros(l.due, n*g.dims)
+		l.touched, l.laid, l.below = zeros(l.touched, p.Words()), zeros(l.laid, p.Words()), zeros(l.below, p.Words())
+		for k := range cluster.ParcelID(n) {
+			g.layRoom(k)
 		}
-		if l.below = append(l.below, k); l.short == nil {
+	} else {
+		eachBit(l.touched, func(k cluster.ParcelID) {
+			for at, end := p.Begin(k), p.End(k); at < end; at++ { // what one has too little is missing on all of a host
+				g.touch(at)
+				g.layRoom(at)
+			}
+		})
+		l.laid, l.touched = l.touched, zeros(l.laid, p.Words())
+	}
+	l.short = nil
+	eachBit(l.below, func(k cluster.ParcelID) {
+		if l.short == nil {
 			l.short = make([]uint64, p.Words())
 		}
 		for at, end := p.Begin(k), p.End(k); at < end; at++ {
 			l.short[at>>6] |= 1 << (uint(at) & 63)
+		}
+	})
+	return kept
+}
+
+// followLog touches the parcels that rows of the log name; it is false where the log does not tell all that is not as it
+// was.
+func (g *Stage) followLog() (kept bool) {
+	l, log := &g.ledger, &g.s.Changes
+	now := source{g.s, g.p.Name, g.Window, g.s.HostTables, g.Views.Reserves.Version()}
+	from, ok := log.Follow(l.seen, g.p.Index)
+	ok = ok && l.source == now
+	l.source, l.seen = now, log.Count()
+	for i := from; ok && i < log.Kind.Len(); i++ {
+		if log.Plan.At(i) == g.p.Index {
+			ok = log.Kind.At(i) != cluster.ChangeResized
+			g.touch(log.Parcel.At(i))
+		}
+	}
+	return ok
+}
+
+// layRoom lays out the room of one parcel.
+func (g *Stage) layRoom(k cluster.ParcelID) {
+	l, p, below := &g.ledger, &g.p.Parcels, false
+	free, stay := g.of(l.free, k), g.of(l.stay, k)
+	clear(g.of(l.due, k))
+	for d := range stay {
+		stay[d], free[d] = p.Free[d][k], p.Available(d, k)
+		below = below || stay[d] < 0
+	}
+	if l.below[k>>6] &^= 1 << (uint(k) & 63); below && p.Owned {
+		l.below[k>>6] |= 1 << (uint(k) & 63)
+	}
+}
+
+// touch notes that something is decided on a parcel, or changed there.
+func (g *Stage) touch(k cluster.ParcelID) { g.touched[k>>6] |= 1 << (uint(k) & 63) }
+
+// eachBit calls f for the parcels of a bitset, in order, those included that f adds behind the one that it is called for.
+func eachBit(set []uint64, f func(k cluster.ParcelID)) {
+	for w := range set {
+		for i := bits.TrailingZeros64(set[w]); i < 64; i += 1 + bits.TrailingZeros64(set[w]>>(i+1)) {
+			f(cluster.ParcelID(w<<6 + i))
 		}
 	}
 }
@@ -168,6 +223,7 @@ func (g *Stage) tell(kind Kind, i int32, set, other cluster.SetID) {
 func (g *Stage) take(i int32, units int64, set int32, due int64) {
 	i = g.split(i, units)
 	one := &g.row[i]
+	g.touch(one.parcel)
 	g.altered[one.parcel>>6] |= 1 << (uint(one.parcel) & 63)
 	g.strike(one, units)
 	size := g.s.Shape.Size(one.shape)
@@ -200,6 +256,8 @@ func (g *Stage) cancel(i int32, units int64) {
 	}
 	one.set, one.due = noSet, 0
 	g.leaves -= units
+	g.touch(one.parcel)
+	g.altered[one.parcel>>6] |= 1 << (uint(one.parcel) & 63)
 	add(g.of(g.stay, one.parcel), g.s.Shape.Size(one.shape), -units)
 	g.count(one.pool, one.leaf, one.shape, units)
 }

@@ -93,6 +93,8 @@ func (g *Stage) Hold(sub cluster.SubID, k cluster.ParcelID) {
 		sub: sub, shape: g.s.Sub.Shape[sub], leaf: leaf, pool: from, lender: lender, parcel: k, set: noSet,
 		granted: g.s.Cycle + 1, units: 1,
 	})
+	g.touch(k)
+	g.altered[k>>6] |= 1 << (uint(k) & 63)
 	add(g.of(g.free, k), size, -1)
 	add(g.of(g.stay, k), size, -1)
 	g.changed(k)

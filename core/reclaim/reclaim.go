@@ -82,8 +82,8 @@ type Stage struct {
 	undone map[subPool]int64                    // units that were granted in this cycle and taken back by this stage
 	turns  map[cluster.SubID]int8
 
-	waits   []*waitList // by Node: made when asked for
-	lenders []*lender   // by Node: likewise
+	waits   []*waitList // by Node: made when asked for, and kept from one beginning to the next
+	lenders []*lender   // by Node: made when asked for
 	queue   queue
 	fair    fair
 	choice  choice
@@ -95,21 +95,28 @@ type subPool struct {
 	pool cluster.ConsumerID
 }
 
-// Begin lays a stage over the state as it is now, whose views are up to date. Out is emptied; steps add to it.
-// O(parcels × dimensions, sets, sub-allocations, and what leaves hold by size).
+// Begin lays a stage over the state as it is now, whose views are up to date. Out is emptied; steps add to it. O(sets,
+// sub-allocations, what leaves hold by size where share limits are set, and parcels on which anything changed since it
+// began last), or O(parcels × dimensions) where the log does not tell which those are.
 func (g *Stage) Begin(e *Env, out *Decisions) {
 	g.Env, g.s, g.p, g.tree, g.out = e, e.State, e.Plan, &e.State.Policy.Tree, out
 	g.dims = len(g.p.Parcels.Cap)
 	g.joined = map[cluster.ParcelID][]cluster.SubID{}
 	g.undone, g.turns = map[subPool]int64{}, map[cluster.SubID]int8{}
-	g.waits, g.lenders = zeros(g.waits, g.tree.Len()), zeros(g.lenders, g.tree.Len())
+	g.lenders = zeros(g.lenders, g.tree.Len())
 	out.begin(g.s)
 	g.net.reset(g.tree.Len())
 	g.limits.any, g.choice.list = false, nil // until they are laid
-	g.layLedger()
+	kept := g.layLedger()
 	g.listSets()
 	for _, j := range e.Cycle.Joined {
 		g.expect(j)
+	}
+	if kept {
+		eachBit(g.laid, g.update)
+		eachBit(g.touched, g.changed)
+	} else {
+		g.waits = zeros(g.waits, g.tree.Len())
 	}
 	g.layLimits()
 }

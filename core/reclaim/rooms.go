@@ -72,7 +72,7 @@ func (g *Stage) lesser(k cluster.ParcelID, top plan.Node) []int64 {
 }
 
 // waitList is the net room of the parcels that are drawn on through a consumer's pool or one below it, or are its own,
-// reserves left aside, as rows of an index in the order of parcels.
+// as rows of an index in the order of parcels. Reserves are left aside until somebody looked at a parcel in vain.
 type waitList struct {
 	parcel []cluster.ParcelID
 	index  room.Index
@@ -142,7 +142,8 @@ func (g *Stage) join(sub cluster.SubID, top plan.Node, among func(k cluster.Parc
 		if among != nil && !among(k) || !g.mayUse(sub, k, top) {
 			continue
 		}
-		if _, net := g.rooms(k, top); covers(net, g.none(), size) {
+		_, net := g.rooms(k, top)
+		if covers(net, g.none(), size) {
 			j := Join{sub, k}
 			g.Cycle.Joined = append(g.Cycle.Joined, j)
 			g.expect(j)
@@ -151,6 +152,7 @@ func (g *Stage) join(sub cluster.SubID, top plan.Node, among func(k cluster.Parc
 			g.changed(k)
 			return true
 		}
+		w.index.Put(row, net) // reserves leave no more
 	}
 }
 
@@ -167,18 +169,27 @@ type masks struct {
 }
 
 type maskKey struct {
-	need  cluster.NeedID
+	need  *plan.Requirement // nil: none; ids may be given anew
 	grace int64
 }
+
+// masksMost is how many masks of a list are kept at most.
+const masksMost = 1 << 8
 
 // of is the mask of a sub-allocation that draws on parcels through the pool of a consumer, nil: all. O(parcels) for
 // the first of its kind.
 func (m *masks) of(g *Stage, sub cluster.SubID, top plan.Node, list []cluster.ParcelID) []uint64 {
-	key := maskKey{g.s.Sub.Need[sub], g.s.Policy.ReclaimUS[g.s.Node(sub)]}
+	need, key := g.s.Sub.Need[sub], maskKey{grace: g.s.Policy.ReclaimUS[g.s.Node(sub)]}
+	if need != cluster.NoID {
+		key.need = g.s.Need.Parsed[need]
+	}
 	if i := slices.Index(m.key, key); i >= 0 {
 		return m.bits[i]
 	}
-	selected, all := g.Selected(key.need), true
+	if len(m.key) == masksMost {
+		m.key, m.bits = m.key[:0], m.bits[:0]
+	}
+	selected, all := g.Selected(need), true
 	bits := make([]uint64, (len(list)+63)/64)
 	owner, grace := plan.Node(plan.None), int64(0)
 	for row, k := range list {

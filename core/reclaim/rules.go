@@ -86,16 +86,14 @@ func (g *Stage) vacate() {
 
 // relieve takes back what parcels hold beyond what they have since their hosts were split anew (docs/ownership.md).
 func (g *Stage) relieve() {
-	for _, k := range g.below {
-		if int(k) >= g.p.Parcels.Len()-g.p.Parcels.Left {
-			continue
+	more := true
+	eachBit(g.below, func(k cluster.ParcelID) {
+		if more && int(k) < g.p.Parcels.Len()-g.p.Parcels.Left {
+			over := make([]int64, g.dims)
+			add(over, g.of(g.stay, k), -1)
+			more = g.lessen(k, over, plan.Root, decision.ReclaimOwnershipChange)
 		}
-		over := make([]int64, g.dims)
-		add(over, g.of(g.stay, k), -1)
-		if !g.lessen(k, over, plan.Root, decision.ReclaimOwnershipChange) {
-			return
-		}
-	}
+	})
 }
 
 // lessen takes back units on a parcel that take something of what is too much there, by dimension: those of outsiders

@@ -49,6 +49,7 @@ func (g *Stage) listSets() {
 	for _, id := range ids {
 		one := set{id: id, reason: t.Reason[id], taker: t.Taker[id], parcel: cluster.NoID, via: cluster.NoID}
 		for q := t.First[id]; q != cluster.NoID; q = h.NextOfSet[q] {
+			g.touch(h.Parcel[q])
 			add(g.of(g.stay, h.Parcel[q]), g.s.Size(h.Sub[q]), h.Units[q])
 			g.leaves += h.Units[q]
 		}
@@ -100,6 +101,7 @@ func (g *Stage) promise(i int32, units int64) {
 	g.sets.units += units
 	g.sets.promised[one.taker] += units
 	if one.parcel != cluster.NoID {
+		g.touch(one.parcel)
 		add(g.of(g.due, one.parcel), g.s.Size(one.taker), units)
 	}
 	g.count(one.via, g.s.Node(one.taker), g.s.Sub.Shape[one.taker], units)
@@ -263,6 +265,7 @@ func (g *Stage) dissolve(i int32) {
 
 // expect takes in that a unit joins what is under way on a parcel.
 func (g *Stage) expect(j Join) {
+	g.touch(j.Parcel)
 	add(g.of(g.due, j.Parcel), g.s.Size(j.Sub), 1)
 	g.sets.promised[j.Sub]++
 	leaf := g.s.Node(j.Sub)

@@ -65,7 +65,8 @@ func (x *Index) Free(row Row) []int64 {
 	return x.free[at : at+x.dims : at+x.dims]
 }
 
-// Put sets what a row has free. Sets that the row is in are told by Set.Add.
+// Put sets what a row has free; who puts more than the most, which counts as that in words, does not Take. Sets that the
+// row is in are told by Set.Add.
 func (x *Index) Put(row Row, free []int64) {
 	copy(x.Free(row), free)
 	x.word[row] = x.pack(free)
@@ -94,7 +95,7 @@ func (x *Index) Take(row Row, need *Need) {
 
 func (x *Index) pack(free []int64) (word uint64) {
 	for d := range min(len(free), vecpack.Lanes) {
-		word |= uint64(max(0, free[d])>>x.shift[d]) << (16 * d)
+		word |= uint64(min(max(0, free[d]), x.most[d])>>x.shift[d]) << (16 * d)
 	}
 	return word
 }
