@@ -27,6 +27,7 @@ type offers struct {
 	counted []bool // by leaf: whether it is one of those
 	index   room.Index
 	set     room.Set
+	hints   room.Hints[cluster.ShapeID]
 }
 
 // unit is units of a leaf that may be taken one day, in the order newest first.
@@ -58,6 +59,7 @@ func (g *Stage) offersNow() *offers {
 	o.known, o.counted = true, zeros(o.counted, len(g.fair.v.stake))
 	o.index.Reset(len(c.list.parcel), g.mostOf(c.list.parcel))
 	o.set.Reset(len(c.list.parcel))
+	o.hints.Reset()
 	for row := range room.Row(len(c.list.parcel)) {
 		copy(o.index.Free(row), c.list.index.Free(row))
 	}
@@ -140,15 +142,14 @@ func (g *Stage) unitsOf(leaf plan.Node) []unit {
 
 // offer adds up what a parcel offers, by what is held there now.
 func (g *Stage) offer(o *offers, row room.Row, k cluster.ParcelID) {
-	free := o.index.Free(row)
+	free := g.buffer[0]
 	copy(free, g.choice.list.index.Free(row))
 	for at := g.open(k); at > 0; at = g.row[at].next {
 		if one := &g.row[at]; g.isInPool(one) && o.counted[one.leaf-g.fair.v.top] {
 			add(free, g.s.Shape.Size(one.shape), one.units)
 		}
 	}
-	o.index.Put(row, free)
-	o.set.Add(&o.index, row)
+	o.hints.Put(&o.index, &o.set, row, free)
 }
 
 // updateOffers brings offers up to a parcel.
@@ -181,10 +182,10 @@ func (g *Stage) recount(leaf plan.Node) {
 			case g.first[k] != 0:
 				g.offer(o, row, k)
 			case o.set.Has(row):
-				free := o.index.Free(row)
+				free := g.buffer[0]
+				copy(free, o.index.Free(row))
 				add(free, size, sign*units)
-				o.index.Put(row, free)
-				o.set.Add(&o.index, row)
+				o.hints.Put(&o.index, &o.set, row, free)
 			}
 		})
 	}
@@ -256,7 +257,8 @@ func (g *Stage) choose(t *trial) (cluster.ParcelID, []victim) {
 func (g *Stage) covering(o *offers, need *room.Need) (list []cluster.ParcelID, few bool) {
 	f, c := &g.fair, &g.choice
 	mask := c.list.masks.of(g, f.taker.sub, f.v.top, c.list.parcel)
-	for row := o.index.First(&o.set, need, 0, mask); row != room.NoRow; row = o.index.First(&o.set, need, row+1, mask) {
+	row := o.hints.First(&o.index, &o.set, need, mask, g.s.Sub.Shape[f.taker.sub])
+	for ; row != room.NoRow; row = o.index.First(&o.set, need, row+1, mask) {
 		if k := c.list.parcel[row]; g.mayUse(f.taker.sub, k, f.v.top) {
 			if list = append(list, k); len(list) > cmp.Or(g.Few, fewMost) {
 				return nil, false

@@ -113,6 +113,11 @@ func (g *Stage) Begin(e *Env, out *Decisions) {
 		g.expect(j)
 	}
 	if kept {
+		for _, w := range g.waits {
+			if w != nil {
+				w.hints.Reset()
+			}
+		}
 		eachBit(g.laid, g.update)
 		eachBit(g.touched, g.changed)
 	} else {

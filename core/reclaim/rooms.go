@@ -78,6 +78,7 @@ type waitList struct {
 	index  room.Index
 	open   room.Set
 	masks  masks
+	hints  room.Hints[cluster.ShapeID] // since the stage began
 }
 
 // waitsAt is the list of a consumer. O(its parcels and those of consumers below it × dimensions) for the first time.
@@ -121,10 +122,9 @@ func (g *Stage) mostOf(list []cluster.ParcelID) []int64 {
 // updateWait brings a list up to a parcel's net room.
 func (g *Stage) updateWait(w *waitList, k cluster.ParcelID) {
 	if at, ok := slices.BinarySearch(w.parcel, k); ok && w.open.Has(room.Row(at)) {
-		row := room.Row(at)
-		g.netFree(k, w.index.Free(row))
-		w.index.Put(row, w.index.Free(row))
-		w.open.Add(&w.index, row)
+		row, net := room.Row(at), g.buffer[0]
+		g.netFree(k, net)
+		w.hints.Put(&w.index, &w.open, row, net)
 	}
 }
 
@@ -134,10 +134,8 @@ func (g *Stage) join(sub cluster.SubID, top plan.Node, among func(k cluster.Parc
 	w, size := g.waitsAt(top), g.s.Size(sub)
 	need := w.index.Need(size)
 	mask := w.masks.of(g, sub, top, w.parcel)
-	for row := room.Row(0); ; row++ {
-		if row = w.index.First(&w.open, &need, row, mask); row == room.NoRow {
-			return false
-		}
+	row := w.hints.First(&w.index, &w.open, &need, mask, g.s.Sub.Shape[sub])
+	for ; row != room.NoRow; row = w.index.First(&w.open, &need, row+1, mask) {
 		k := w.parcel[row]
 		if among != nil && !among(k) || !g.mayUse(sub, k, top) {
 			continue
@@ -154,6 +152,7 @@ func (g *Stage) join(sub cluster.SubID, top plan.Node, among func(k cluster.Parc
 		}
 		w.index.Put(row, net) // reserves leave no more
 	}
+	return false
 }
 
 // none is nothing, by dimension.

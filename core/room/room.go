@@ -293,6 +293,68 @@ func (x *Index) Count(s *Set, need *Need, mask []uint64) (n int) {
 	return n
 }
 
+// Hints remember of searches which rows they found to have no room, so that the next one for the same begins behind
+// those: by what is sought and the first word of the mask. The zero value is ready.
+type Hints[K comparable] struct {
+	rose []Row // rows that got more room
+	at   map[hintKey[K]]hint
+}
+
+type hintKey[K comparable] struct {
+	sought K
+	mask   *uint64
+}
+
+// hint is where a search was: no row before next has room but for those that rose after the first so many did.
+type hint struct {
+	next Row
+	seen int
+}
+
+// roseMost is how many rows that rose are looked at; where more did, a search begins at the first row again.
+const roseMost = 1 << 8
+
+// Reset forgets all.
+func (h *Hints[K]) Reset() { h.rose, h.at = h.rose[:0], nil }
+
+// Put is Index.Put and Set.Add of a row. A row that gets less may be put without the hints.
+func (h *Hints[K]) Put(x *Index, s *Set, row Row, free []int64) {
+	rose := !s.Has(row)
+	for d, was := range x.Free(row) {
+		rose = rose || free[d] > was
+	}
+	x.Put(row, free)
+	if s.Add(x, row); rose {
+		h.rose = append(h.rose, row)
+	}
+}
+
+// First is First from the first row on, for what is sought, which has one size and one set.
+func (h *Hints[K]) First(x *Index, s *Set, need *Need, mask []uint64, sought K) Row {
+	key := hintKey[K]{sought: sought}
+	if len(mask) > 0 {
+		key.mask = &mask[0]
+	}
+	at := h.at[key]
+	if len(h.rose)-at.seen > roseMost {
+		at = hint{seen: len(h.rose)}
+	}
+	for _, row := range h.rose[at.seen:] {
+		if row < at.next && s.Has(row) && x.Fits(row, need) && (mask == nil || mask[row>>6]>>(uint(row)&63)&1 == 1) {
+			at.next = row
+		}
+	}
+	row := x.First(s, need, at.next, mask)
+	if at = (hint{row, len(h.rose)}); row == NoRow {
+		at.next = Row(x.rows)
+	}
+	if h.at == nil {
+		h.at = map[hintKey[K]]hint{}
+	}
+	h.at[key] = at
+	return row
+}
+
 // zeros is n zeros, in the memory of s where that is large enough.
 func zeros(s []uint64, n int) []uint64 {
 	if cap(s) < n {

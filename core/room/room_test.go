@@ -138,6 +138,37 @@ func TestIndex(t *testing.T) {
 	})
 }
 
+// TestHints holds searches that begin where earlier ones for the same were against searches from the first row on.
+func TestHints(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 300).Draw(t, "rows")
+		var x room.Index
+		var set room.Set
+		var h room.Hints[int64]
+		most := []int64{rapid.Int64Range(4, 1<<17).Draw(t, "most"), 4}
+		x.Reset(n, most)
+		set.Reset(n)
+		masks := [][]uint64{nil, make([]uint64, (n+63)/64)}
+		for i := range masks[1] {
+			masks[1][i] = rapid.Uint64().Draw(t, "mask")
+		}
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			if rapid.Bool().Draw(t, "put") {
+				row := room.Row(rapid.IntRange(0, n-1).Draw(t, "row"))
+				free := []int64{rapid.Int64Range(-1, most[0]).Draw(t, "a"), rapid.Int64Range(-1, 4).Draw(t, "b")}
+				h.Put(&x, &set, row, free)
+				continue
+			}
+			size := []int64{most[0] * rapid.Int64Range(0, 4).Draw(t, "quarters") / 4, rapid.Int64Range(1, 2).Draw(t, "size")}
+			need, mask := x.Need(size), masks[rapid.IntRange(0, 1).Draw(t, "which")]
+			want := x.First(&set, &need, 0, mask)
+			if row := h.First(&x, &set, &need, mask, size[0]<<2|size[1]); row != want {
+				t.Fatalf("size %v: row %d, want %d", size, row, want)
+			}
+		}
+	})
+}
+
 // ask asks all questions of both sets.
 func (w *world) ask(t *rapid.T) {
 	size, from := w.size(t), rapid.IntRange(0, len(w.free)).Draw(t, "from")

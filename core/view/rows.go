@@ -19,8 +19,19 @@ type Group struct {
 	Units, Leaving []int64
 }
 
+// fewRows is in how many rows a key is looked for one by one.
+const fewRows = 16
+
 // Get is the units of a key, 0 where it has no row.
 func (g Group) Get(key Key) int64 {
+	if len(g.Key) <= fewRows {
+		for i := range g.Key {
+			if g.Key[i] == key {
+				return g.Units[i]
+			}
+		}
+		return 0
+	}
 	if i, ok := slices.BinarySearchFunc(g.Key, key, Key.compare); ok {
 		return g.Units[i]
 	}
