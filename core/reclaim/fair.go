@@ -51,15 +51,21 @@ type trial struct {
 }
 
 // Fair takes back from those above their quotas for those below theirs, wherever that makes a unit fit and lowers the
-// sum of the squares of distances from quotas (step 8): pool by pool, from the deepest up. Quotas are computed before
-// the first pool's turn.
+// sum of the squares of distances from quotas (step 8): pool by pool, from the deepest up.
 func (g *Stage) Fair() {
+	for g.beginFair(); g.nextPool(); {
+		for g.takeTurn() {
+		}
+	}
+}
+
+// beginFair computes the quotas of all pools of which anybody may take, before the first one's turns.
+func (g *Stage) beginFair() {
 	f := &g.fair
-	f.short = g.shortLeaves(f.short[:0])
+	f.short, f.pools = g.shortLeaves(f.short[:0]), f.pools[:0]
 	if len(f.short) == 0 {
 		return
 	}
-	f.pools = f.pools[:0]
 	for _, top := range g.List() {
 		if slices.ContainsFunc(g.inside(f.short, top), func(leaf plan.Node) bool { return g.mayTake(leaf, top) }) {
 			v := &stakes{}
@@ -68,10 +74,17 @@ func (g *Stage) Fair() {
 			f.pools = append(f.pools, v)
 		}
 	}
-	for _, v := range f.pools {
-		g.fairIn(v)
+}
+
+// nextPool readies the turns of the takers of the next pool, false where there is none.
+func (g *Stage) nextPool() bool {
+	f := &g.fair
+	if g.net.live = nil; len(f.pools) == 0 {
+		return false
 	}
-	g.net.live = nil
+	g.lineUp(f.pools[0])
+	f.pools = f.pools[1:]
+	return true
 }
 
 // shortLeaves lists the leaves that want more than they hold, in order.
@@ -101,8 +114,8 @@ func (g *Stage) mayTake(leaf, top plan.Node) bool {
 	return g.Window.ShareReclaim[leaf] && !g.Barred(top, leaf)
 }
 
-// fairIn gives the takers of a pool their turns. Those that are not below their quotas may join what is under way.
-func (g *Stage) fairIn(v *stakes) {
+// lineUp readies the turns of a pool's takers. Those that are not below their quotas may join what is under way.
+func (g *Stage) lineUp(v *stakes) {
 	f := &g.fair
 	f.v, f.kinds, g.net.live = v, map[kind]*trial{}, v
 	g.choice.begin(g, v.top)
@@ -126,14 +139,21 @@ func (g *Stage) fairIn(v *stakes) {
 	f.takers.Sort()
 	f.givers.Sort()
 	f.banded.Sort()
-	for list := &f.takers; len(list.List) > 0; {
-		id := list.List[len(list.List)-1]
-		if g.serveTaker(v.top+plan.Node(id), int(f.line[id])) {
-			list.Move(id, v.deficit(v.top+plan.Node(id)))
-		} else {
-			list.Remove(id)
-		}
+}
+
+// takeTurn gives the taker whose turn it is one, false where there is none any more.
+func (g *Stage) takeTurn() bool {
+	f, list := &g.fair, &g.fair.takers
+	if len(list.List) == 0 {
+		return false
 	}
+	id := list.List[len(list.List)-1]
+	if leaf := f.v.top + plan.Node(id); g.serveTaker(leaf, int(f.line[id])) {
+		list.Move(id, f.v.deficit(leaf))
+	} else {
+		list.Remove(id)
+	}
+	return true
 }
 
 // rate puts a leaf among those above their quotas, if it is.
