@@ -306,7 +306,8 @@ func (g *Stage) mayAlone(leaf plan.Node, row int32) bool {
 			any = any || lacks[d] > 0
 		}
 		need := c.list.index.Need(lacks)
-		some = !any || c.list.index.First(&c.list.open, &need, 0, nil) != room.NoRow
+		key := sought{g.s.Sub.Shape[f.taker.sub], shape}
+		some = !any || c.list.hints.First(&c.list.index, &c.list.open, &need, nil, key) != room.NoRow
 		c.some[int32(shape)] = some
 	}
 	return some && g.givesAlone(leaf, row)

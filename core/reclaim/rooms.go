@@ -78,8 +78,11 @@ type waitList struct {
 	index  room.Index
 	open   room.Set
 	masks  masks
-	hints  room.Hints[cluster.ShapeID] // since the stage began
+	hints  room.Hints[sought] // since the stage began
 }
+
+// sought is room for a unit of one size beside what one of another gives, NoID: beside nothing.
+type sought struct{ shape, without cluster.ShapeID }
 
 // waitsAt is the list of a consumer. O(its parcels and those of consumers below it × dimensions) for the first time.
 func (g *Stage) waitsAt(top plan.Node) *waitList {
@@ -134,7 +137,7 @@ func (g *Stage) join(sub cluster.SubID, top plan.Node, among func(k cluster.Parc
 	w, size := g.waitsAt(top), g.s.Size(sub)
 	need := w.index.Need(size)
 	mask := w.masks.of(g, sub, top, w.parcel)
-	row := w.hints.First(&w.index, &w.open, &need, mask, g.s.Sub.Shape[sub])
+	row := w.hints.First(&w.index, &w.open, &need, mask, sought{g.s.Sub.Shape[sub], cluster.NoID})
 	for ; row != room.NoRow; row = w.index.First(&w.open, &need, row+1, mask) {
 		k := w.parcel[row]
 		if among != nil && !among(k) || !g.mayUse(sub, k, top) {
