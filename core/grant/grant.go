@@ -37,7 +37,9 @@ type Granter struct {
 	Eager bool // what saves time where parcels are many is done wherever it may be. It decides nothing
 
 	race   race
-	queue  queue
+	queue  pool.Queue
+	given  int32   // the ask that was served last
+	leaves []int32 // numbers of the leaves that are short, by line of the queue
 	kinds  kinds
 	net    pool.Net
 	stake  []int64
@@ -59,7 +61,7 @@ type Granter struct {
 // takes), parcels and sub-allocations below the consumer).
 func (g *Granter) Pool(e *Env, top plan.Node, out *Decisions) {
 	g.env, g.top = e, top
-	if g.queue.fill(e, top, false); len(g.queue.leaf) == 0 {
+	if g.fill(false); len(g.leaves) == 0 {
 		return
 	}
 	if g.layLots(g.least()); len(g.lots) == 0 {
@@ -74,20 +76,45 @@ func (g *Granter) Pool(e *Env, top plan.Node, out *Decisions) {
 	}
 	g.stake = g.net.Stakes(&e.Env, g.stake)
 	g.kinds.fill(e, &g.queue, &g.net, top)
-	if !g.race.begin(&e.State.Policy.Tree, e.Window, top, g.queue.leaf, g.stake) {
+	if !g.race.begin(&e.State.Policy.Tree, e.Window, top, g.leaves, g.stake) {
 		return
 	}
 	g.line = zeros(g.line, len(g.stake))
-	for l, leaf := range g.queue.leaf {
+	for l, leaf := range g.leaves {
 		g.line[leaf] = int32(l)
 	}
 	for leaf := g.race.next(); leaf != nobody; leaf = g.race.next() {
 		l, usage := g.line[leaf], int64(0)
 		given := g.serve(l, out)
 		if given {
-			usage = g.kinds.next(g.queue.ask[g.queue.given].kind)
+			usage = g.kinds.next(g.queue.Ask[g.given].Kind)
 		}
-		g.race.served(leaf, usage, given && g.queue.advance(l))
+		g.race.served(leaf, usage, given && g.queue.Advance(l))
+	}
+}
+
+// fill lists what the leaves of the pool are short of beside what they are promised, of those that may draw on it; with
+// all, what is promised besides. O(sub-allocations below the pool's consumer).
+func (g *Granter) fill(all bool) {
+	e, t, top := g.env, g.env.State.Policy, g.top
+	g.queue.Reset()
+	g.leaves = g.leaves[:0]
+	has := func(sub cluster.SubID) int64 {
+		switch held := e.State.Sub.Held[sub]; {
+		case e.Undone[sub]:
+			return e.State.Sub.Wanted[sub]
+		case all:
+			return held
+		default:
+			return held + e.Promises.Units[sub]
+		}
+	}
+	grace := e.Grace(top, top)
+	for leaf := top; leaf < t.End[top]; leaf++ {
+		if t.Leaf(leaf) && e.Plan.Terms.Member[leaf] && t.ReclaimUS[leaf] <= grace && !e.Barred(top, leaf) &&
+			g.queue.Add(&e.Env, leaf, has) {
+			g.leaves = append(g.leaves, int32(leaf-top))
+		}
 	}
 }
 
@@ -95,19 +122,19 @@ func (g *Granter) Pool(e *Env, top plan.Node, out *Decisions) {
 // nothing fits.
 func (g *Granter) serve(l int32, out *Decisions) bool {
 	q := &g.queue
-	for q.advance(l) {
-		at := q.next(l)
-		a := &q.ask[at]
+	for q.Advance(l) {
+		at := q.Next(l)
+		a := &q.Ask[at]
 		k, ok := g.place(a)
 		if ok {
-			out.Sub.Add(a.sub)
+			out.Sub.Add(a.Sub)
 			out.Parcel.Add(k)
-			a.has++
-			q.given = at
+			a.Has++
+			g.given = at
 		} else {
-			a.passed = true // nor will it in this loop: free room only falls
+			a.Passed = true // nor will it in this loop: free room only falls
 		}
-		if q.settle(l); ok {
+		if q.Settle(l); ok {
 			return true
 		}
 	}
@@ -115,23 +142,23 @@ func (g *Granter) serve(l int32, out *Decisions) bool {
 }
 
 // place takes room for one unit of an ask; false when there is none, or a share limit stands against it.
-func (g *Granter) place(a *ask) (k cluster.ParcelID, ok bool) {
+func (g *Granter) place(a *pool.Ask) (k cluster.ParcelID, ok bool) {
 	e := g.env
 	leaf := plan.Node(plan.None)
 	if e.Limits != nil {
-		leaf = e.State.Node(a.sub)
-		if over, _ := e.Limits.Over(&e.Env, leaf, g.top, e.State.Shape.Size(a.shape)); over != plan.None {
+		leaf = e.State.Node(a.Sub)
+		if over, _ := e.Limits.Over(&e.Env, leaf, g.top, e.State.Shape.Size(a.Shape)); over != plan.None {
 			return 0, false
 		}
 	}
-	s := &g.search[a.search]
+	s := &g.search[a.Search]
 	for ; s.lot < len(g.lots); s.lot++ {
 		row := g.seek(s, s.lot)
 		if row == room.NoRow {
 			continue
 		}
 		if k = g.take(s, s.lot, row); e.Limits != nil {
-			e.Limits.Add(&e.Env, leaf, g.top, e.State.Shape.Size(a.shape), 1)
+			e.Limits.Add(&e.Env, leaf, g.top, e.State.Shape.Size(a.Shape), 1)
 		}
 		return k, true
 	}
@@ -173,8 +200,8 @@ func (g *Granter) least() []int64 {
 	var least []int64
 	seen := zeros(g.kinds.last, g.env.State.Shape.Len())
 	g.kinds.last = seen
-	for i := range g.queue.ask {
-		shape := g.queue.ask[i].shape
+	for i := range g.queue.Ask {
+		shape := g.queue.Ask[i].Shape
 		if seen[shape] > 0 {
 			continue
 		}
@@ -200,19 +227,19 @@ func (g *Granter) lookup() {
 	e := g.env
 	g.search, g.masks.key, g.masks.bits = g.search[:0], g.masks.key[:0], g.masks.bits[:0]
 	g.by = map[searchKey]int32{}
-	for l, leaf := range g.queue.leaf {
-		one := &g.queue.lines[l]
+	for l, n := range g.queue.Leaf {
 		key := searchKey{side: plan.None, sub: cluster.NoID}
-		if n := g.top + plan.Node(leaf); g.mixed {
+		if g.mixed {
 			if key.grace = e.State.Policy.ReclaimUS[n]; n != g.top {
 				key.side = e.Toward(n, g.top)
 			}
 		}
-		for i := g.queue.alloc[one.first]; i < g.queue.alloc[one.end]; i++ {
-			a := &g.queue.ask[i]
-			key.shape, key.need, key.sub = a.shape, e.State.Sub.Need[a.sub], cluster.NoID
-			if a.most {
-				key.sub = a.sub
+		asks := g.queue.Asks(int32(l))
+		for i := range asks {
+			a := &asks[i]
+			key.shape, key.need, key.sub = a.Shape, e.State.Sub.Need[a.Sub], cluster.NoID
+			if e.State.Sub.MaxPerHost[a.Sub] != plan.Unlimited {
+				key.sub = a.Sub
 			}
 			at, ok := g.by[key]
 			if !ok {
@@ -220,7 +247,7 @@ func (g *Granter) lookup() {
 				g.by[key] = at
 				g.open(key)
 			}
-			a.search = at
+			a.Search = at
 		}
 	}
 }

@@ -253,52 +253,6 @@ func likenessOf(r *Rules, free, size []int64) likenessDef {
 	return likenessDef{dot.Mul(dot, dot), big.NewInt(max(1, norm)), shape, full}
 }
 
-// TestQueue holds the order in which a leaf's demand is served against CYC-10 and D-9: allocations in turn, of one the
-// ask with the least of what it wants, ties in row order.
-func TestQueue(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var q queue
-		sizes := rapid.SliceOfN(rapid.IntRange(1, 5), 1, 4).Draw(t, "asks of allocations")
-		for _, n := range sizes {
-			q.alloc = append(q.alloc, int32(len(q.ask)))
-			for range n {
-				wanted := rapid.Int64Range(1, 9).Draw(t, "wanted")
-				q.ask = append(q.ask, ask{has: rapid.Int64Range(0, wanted-1).Draw(t, "has"), wanted: wanted})
-			}
-		}
-		q.alloc = append(q.alloc, int32(len(q.ask)))
-		q.lines, q.heap = []line{{0, int32(len(sizes)), -1, 0}}, make([]int32, len(q.ask))
-		for q.advance(0) {
-			want, at := -1, q.next(0)
-			for a := range sizes {
-				for i := int(q.alloc[a]); i < int(q.alloc[a+1]); i++ {
-					x := &q.ask[i]
-					if !x.passed && x.has < x.wanted && (want < 0 || x.has*q.ask[want].wanted < q.ask[want].has*x.wanted) {
-						want = i
-					}
-				}
-				if want >= 0 {
-					break
-				}
-			}
-			if int(at) != want {
-				t.Fatalf("it is the turn of ask %d, want %d: %+v", at, want, q.ask)
-			}
-			if rapid.IntRange(0, 3).Draw(t, "fits") == 0 {
-				q.ask[at].passed = true
-			} else {
-				q.ask[at].has++
-			}
-			q.settle(0)
-		}
-		for i := range q.ask {
-			if a := &q.ask[i]; !a.passed && a.has < a.wanted {
-				t.Fatalf("ask %d was not served: %+v", i, a)
-			}
-		}
-	})
-}
-
 // failer is a test, or one of many cases of one.
 type failer interface {
 	Helper()

@@ -3,6 +3,7 @@ package grant
 import (
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/pool"
 	"github.com/stintd/stint/core/room"
 )
 
@@ -33,39 +34,39 @@ type Sets interface {
 func (g *Granter) Own(e *Env, leaf plan.Node, sets Sets, out *Decisions) {
 	g.env, g.top, g.sets = e, leaf, sets
 	defer func() { g.sets = nil }()
-	if g.queue.fill(e, leaf, true); len(g.queue.leaf) == 0 {
+	if g.fill(true); len(g.leaves) == 0 {
 		return
 	}
 	if g.layLots(nil); len(g.lots) == 0 { // full parcels too: a set that lapses may free them
 		return
 	}
 	g.lookup()
-	for g.queue.advance(0) {
-		at := g.queue.next(0)
-		a := &g.queue.ask[at]
+	for g.queue.Advance(0) {
+		at := g.queue.Next(0)
+		a := &g.queue.Ask[at]
 		k, done := g.placeOwn(a)
 		switch {
 		case k != cluster.NoID:
-			out.Sub.Add(a.sub)
+			out.Sub.Add(a.Sub)
 			out.Parcel.Add(k)
-			a.has++
+			a.Has++
 		case !done:
-			a.passed = true
+			a.Passed = true
 		}
-		if g.queue.settle(0); g.moved {
+		if g.queue.Settle(0); g.moved {
 			g.moved = false
-			g.queue.again(0)
+			g.queue.Again(0)
 		}
 	}
 }
 
 // placeOwn takes room for one unit of an ask on one of its leaf's own parcels, preference by preference. Where a better
 // one has none but what others hold, the plan may have the unit promised that: then it is done without a parcel.
-func (g *Granter) placeOwn(a *ask) (k cluster.ParcelID, done bool) {
-	promised, worst := g.sets.Promised(a.sub) >= a.wanted-a.has, int8(preferences)
+func (g *Granter) placeOwn(a *pool.Ask) (k cluster.ParcelID, done bool) {
+	promised, worst := g.sets.Promised(a.Sub) >= a.Wanted-a.Has, int8(preferences)
 	prefers := g.env.Plan.MD.ReclaimForPref
 	if promised {
-		aim, ok := g.sets.Latest(a.sub)
+		aim, ok := g.sets.Latest(a.Sub)
 		if !ok { // they joined in this cycle
 			return cluster.NoID, false
 		}
@@ -73,7 +74,7 @@ func (g *Granter) placeOwn(a *ask) (k cluster.ParcelID, done bool) {
 			worst = g.env.preference(g.top, aim) // nothing worse than that
 		}
 	}
-	s := &g.search[a.search]
+	s := &g.search[a.Search]
 	for at := range g.lots {
 		tier := g.env.preference(g.top, g.lots[at].parcel[0])
 		if tier > worst {
@@ -82,15 +83,15 @@ func (g *Granter) placeOwn(a *ask) (k cluster.ParcelID, done bool) {
 		if row := g.seek(s, at); row != room.NoRow {
 			k = g.take(s, at, row)
 			if promised {
-				g.sets.Lapse(a.sub)
+				g.sets.Lapse(a.Sub)
 			}
-			if g.sets.Hold(a.sub, k); promised {
+			if g.sets.Hold(a.Sub, k); promised {
 				g.relay()
 			}
 			return k, true
 		}
 		among := func(k cluster.ParcelID) bool { return g.env.preference(g.top, k) == tier }
-		if prefers && !promised && g.sets.Prefer(a.sub, among) {
+		if prefers && !promised && g.sets.Prefer(a.Sub, among) {
 			g.relay()
 			return cluster.NoID, true
 		}

@@ -124,10 +124,10 @@ func (g *Stage) lineUp(v *stakes) {
 		list.Reset(n)
 	}
 	f.takers.Last, f.line = true, zeros(f.line, n)
-	g.queue.reset()
+	g.queue.Reset()
 	for _, leaf := range g.inside(f.short, v.top) {
-		if g.mayTake(leaf, v.top) && g.queue.add(g, leaf) {
-			f.line[leaf-v.top] = int32(len(g.queue.line) - 1)
+		if g.mayTake(leaf, v.top) && g.ask(leaf) {
+			f.line[leaf-v.top] = int32(len(g.queue.Leaf) - 1)
 			f.takers.Add(int32(leaf-v.top), v.deficit(leaf), g.Window.Ratio[leaf], int32(leaf))
 		}
 	}
@@ -148,7 +148,7 @@ func (g *Stage) takeTurn() bool {
 		return false
 	}
 	id := list.List[len(list.List)-1]
-	if leaf := f.v.top + plan.Node(id); g.serveTaker(leaf, int(f.line[id])) {
+	if leaf := f.v.top + plan.Node(id); g.serveTaker(leaf, f.line[id]) {
 		list.Move(id, f.v.deficit(leaf))
 	} else {
 		list.Remove(id)
@@ -199,19 +199,39 @@ func (g *Stage) reorder(leaf plan.Node) {
 }
 
 // serveTaker promises a leaf one unit more of the pool, if it may have one, and tells whether it may want another.
-func (g *Stage) serveTaker(leaf plan.Node, l int) (stays bool) {
+func (g *Stage) serveTaker(leaf plan.Node, l int32) (stays bool) {
 	q := &g.queue
-	for sub, ok := q.next(l); ok; sub, ok = q.next(l) {
+	for q.Advance(l) {
+		sub := q.Ask[q.Next(l)].Sub
 		served := !g.Cycle.Undone[sub] && g.mayPromise(sub) && !g.stopped(leaf, g.fair.v.top, g.s.Size(sub)) &&
 			((g.leaves > 0 || g.sets.units > 0) && g.join(sub, g.fair.v.top, nil) || g.takeFor(leaf, sub))
-		if q.settle(l, served); served {
-			g.Cycle.Promises--
+		if g.settleAsk(l, served); served {
 			g.reorder(leaf)
-			_, ok = q.next(l)
-			return ok
+			return q.Advance(l)
 		}
 	}
 	return false
+}
+
+// ask adds a line to the queue for what a leaf is short of and not promised, and tells whether that is anything.
+func (g *Stage) ask(leaf plan.Node) bool {
+	return g.queue.Add(&g.Env.Env, leaf, func(sub cluster.SubID) int64 {
+		wanted := g.s.Sub.Wanted[sub]
+		if left := g.unpromised(sub); left > 0 && !g.Cycle.Undone[sub] {
+			return wanted - left
+		}
+		return wanted
+	})
+}
+
+// settleAsk takes in that the ask whose turn it is was promised a unit, or was not and is passed over from now on.
+func (g *Stage) settleAsk(l int32, served bool) {
+	a := &g.queue.Ask[g.queue.Next(l)]
+	if a.Passed = !served; served {
+		a.Has++
+		g.Cycle.Promises--
+	}
+	g.queue.Settle(l)
 }
 
 // mayPromise tells whether the cycle may promise anybody one unit more, and notes that it may not.

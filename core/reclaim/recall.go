@@ -53,14 +53,12 @@ func (g *Stage) Recall() {
 	leaves := g.shortLeaves(nil)
 	slices.SortFunc(leaves, func(a, b plan.Node) int { return cmp.Compare(g.p.RankOrder[a], g.p.RankOrder[b]) })
 	for _, leaf := range leaves {
-		if g.queue.reset(); !g.queue.add(g, leaf) { // now: sets of its that end are known
+		if g.queue.Reset(); !g.ask(leaf) { // now: sets of its that end are known
 			continue
 		}
-		for sub, ok := g.queue.next(0); ok; sub, ok = g.queue.next(0) {
-			done := g.mayPromise(sub) && g.recallFor(leaf, sub) == served
-			if g.queue.settle(0, done); done {
-				g.Cycle.Promises--
-			}
+		for g.queue.Advance(0) {
+			sub := g.queue.Ask[g.queue.Next(0)].Sub
+			g.settleAsk(0, g.mayPromise(sub) && g.recallFor(leaf, sub) == served)
 		}
 	}
 }

@@ -84,7 +84,7 @@ type Stage struct {
 
 	waits   []*waitList // by Node: made when asked for, and kept from one beginning to the next
 	lenders []*lender   // by Node: made when asked for
-	queue   queue
+	queue   pool.Queue
 	fair    fair
 	choice  choice
 }

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/md"
@@ -15,53 +13,6 @@ import (
 	"github.com/stintd/stint/core/view"
 	"github.com/stintd/stint/ingest/table"
 )
-
-// TestQueue holds the order in which a leaf's demand is served against CYC-10 and D-9: allocations in turn, of one
-// the ask with the least of what it wants, ties in row order; who is passed over comes no more.
-func TestQueue(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var q queue
-		var all []ask
-		of := map[cluster.SubID]int{} // the allocation of each
-		for a, n := range rapid.SliceOfN(rapid.IntRange(1, 5), 1, 4).Draw(t, "asks of allocations") {
-			q.alloc = append(q.alloc, askHeap{int32(len(q.ask)), int32(n)})
-			for range n {
-				row := int32(len(q.ask))
-				wanted := rapid.Int64Range(1, 9).Draw(t, "wanted")
-				one := ask{cluster.SubID(row), row, rapid.Int64Range(0, wanted-1).Draw(t, "has"), wanted}
-				q.ask, all, of[one.sub] = append(q.ask, one), append(all, one), a
-			}
-			h := q.heap(int32(a))
-			for at := len(h)/2 - 1; at >= 0; at-- {
-				sink(h, at)
-			}
-		}
-		q.line = []line{{0, 0, int32(len(q.alloc))}}
-		for {
-			best := -1
-			for i, x := range all {
-				switch {
-				case x.has >= x.wanted:
-				case best < 0, of[x.sub] == of[all[best].sub] && x.has*all[best].wanted < all[best].has*x.wanted:
-					best = i
-				}
-			}
-			sub, ok := q.next(0)
-			if ok != (best >= 0) || ok && sub != all[best].sub {
-				t.Fatalf("it is the turn of %d (%v), want row %d of %+v", sub, ok, best, all)
-			}
-			if !ok {
-				return
-			}
-			served := rapid.Bool().Draw(t, "served")
-			if q.settle(0, served); served {
-				all[best].has++
-			} else {
-				all[best].has = all[best].wanted
-			}
-		}
-	})
-}
 
 // stageOf is a state in which something is held, and a stage over its first plan.
 func stageOf(t *testing.T, policy, hosts, demand, running string) (*Stage, *Decisions) {
