@@ -34,6 +34,16 @@ func Make[T Number](n int) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(&memory[skip])), room/size)[: n : room/size]
 }
 
+// Zeros is n zeros, in the memory of s where that is large enough.
+func Zeros[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	s = s[:n]
+	clear(s)
+	return s
+}
+
 // Vector is a column of numbers. The zero value is empty and ready.
 type Vector[T Number] struct {
 	value []T

@@ -79,7 +79,7 @@ func (g *Granter) Pool(e *Env, top plan.Node, out *Decisions) {
 	if !g.race.begin(&e.State.Policy.Tree, e.Window, top, g.leaves, g.stake) {
 		return
 	}
-	g.line = zeros(g.line, len(g.stake))
+	g.line = column.Zeros(g.line, len(g.stake))
 	for l, leaf := range g.leaves {
 		g.line[leaf] = int32(l)
 	}
@@ -198,7 +198,7 @@ func (g *Granter) room(k cluster.ParcelID, free, rest []int64) (less bool) {
 // least is, by dimension, the least that any ask takes: a parcel with less is of no use.
 func (g *Granter) least() []int64 {
 	var least []int64
-	seen := zeros(g.kinds.last, g.env.State.Shape.Len())
+	seen := column.Zeros(g.kinds.last, g.env.State.Shape.Len())
 	g.kinds.last = seen
 	for i := range g.queue.Ask {
 		shape := g.queue.Ask[i].Shape

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/room"
 	"github.com/stintd/stint/vecpack"
@@ -51,15 +52,15 @@ func (l *lot) add(k cluster.ParcelID, side plan.Node, grace int64) {
 func (l *lot) lay(p *cluster.Plan, of roomOfParcel) {
 	n := len(l.parcel)
 	l.index.Reset(n, l.rules.most)
-	l.class, l.used, l.shapes = zeros(l.class, n), 0, l.shapes[:0]
+	l.class, l.used, l.shapes = column.Zeros(l.class, n), 0, l.shapes[:0]
 	clear(l.sets[:])
 	clear(l.shape[:])
 	clear(l.crest[:])
 	l.tree = l.tree[:0]
 	if l.rules.placement == plan.Balanced {
-		l.tree = zeros(l.tree, 2<<bits.Len(uint(max(1, n)-1)))
+		l.tree = column.Zeros(l.tree, 2<<bits.Len(uint(max(1, n)-1)))
 	}
-	l.now, l.rest = zeros(l.now, l.dims), zeros(l.rest, l.dims)
+	l.now, l.rest = column.Zeros(l.now, l.dims), column.Zeros(l.rest, l.dims)
 	for row, k := range l.parcel {
 		if l.class[row] = -1; p.Parcels.IsOpen(k) {
 			l.put(p, row, of)

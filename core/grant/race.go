@@ -3,6 +3,7 @@ package grant
 import (
 	"math/bits"
 
+	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/plan"
 )
 
@@ -36,8 +37,8 @@ const nobody = -1
 // with a ratio of 0 on their way do not. Usage is by node.
 func (r *race) begin(t *plan.Tree, w *plan.MDWindow, pool plan.Node, leaves []int32, usage []int64) bool {
 	n := int(t.End[pool] - pool)
-	r.seat, r.parent, r.place = zeros(r.seat, n), zeros(r.parent, n), zeros(r.place, n)
-	r.first, r.width, r.alive, r.tree = zeros(r.first, n), zeros(r.width, n), zeros(r.alive, n), r.tree[:0]
+	r.seat, r.parent, r.place = column.Zeros(r.seat, n), column.Zeros(r.parent, n), column.Zeros(r.place, n)
+	r.first, r.width, r.alive, r.tree = column.Zeros(r.first, n), column.Zeros(r.width, n), column.Zeros(r.alive, n), r.tree[:0]
 	in := make([]bool, n)
 	for _, leaf := range leaves {
 		in[leaf] = true
@@ -135,14 +136,4 @@ func (r *race) served(leaf int32, usage int64, stays bool) {
 			tree[at] = r.better(tree[2*at], tree[2*at+1])
 		}
 	}
-}
-
-// zeros is n zeros, in the memory of s where that is large enough.
-func zeros[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	s = s[:n]
-	clear(s)
-	return s
 }

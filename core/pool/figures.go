@@ -2,6 +2,7 @@ package pool
 
 import (
 	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/share"
 	"github.com/stintd/stint/core/view"
@@ -30,7 +31,7 @@ type Book struct {
 
 // Sum adds up the figures of all pools as things are held now.
 func (b *Book) Sum(e *Env) {
-	b.List, b.at = e.List(), zeros(b.at, e.State.Policy.Len())
+	b.List, b.at = e.List(), column.Zeros(b.at, e.State.Policy.Len())
 	for n := range b.at {
 		b.at[n] = -1
 	}
@@ -64,8 +65,8 @@ func (f *Figures) Sum(e *Env, pool plan.Node) {
 	t := e.State.Policy
 	f.Pool = pool
 	n := int(t.End[pool] - pool)
-	for _, column := range []*[]int64{&f.Held, &f.Wanted, &f.Usage, &f.Demand, &f.Quota, &f.staying} {
-		*column = zeros(*column, n)
+	for _, figure := range []*[]int64{&f.Held, &f.Wanted, &f.Usage, &f.Demand, &f.Quota, &f.staying} {
+		*figure = column.Zeros(*figure, n)
 	}
 	outstanding := false
 	for leaf := pool; leaf < t.End[pool]; leaf++ {
@@ -73,8 +74,8 @@ func (f *Figures) Sum(e *Env, pool plan.Node) {
 			outstanding = f.sumLeaf(e, leaf) || outstanding
 		}
 	}
-	for _, column := range [][]int64{f.Held, f.Wanted, f.Usage, f.Demand, f.staying} {
-		e.sumUp(pool, column)
+	for _, figure := range [][]int64{f.Held, f.Wanted, f.Usage, f.Demand, f.staying} {
+		e.sumUp(pool, figure)
 	}
 	if !outstanding { // what is to be given back is no longer deserved
 		copy(f.Quota, f.staying)
@@ -132,7 +133,7 @@ func (f *Figures) Deserve(e *Env, pool plan.Node, total int64, lacks Lacks) {
 	t, s := e.State.Policy, e.State
 	f.Pool = pool
 	n := int(t.End[pool] - pool)
-	f.Demand, f.Quota = zeros(f.Demand, n), zeros(f.Quota, n)
+	f.Demand, f.Quota = column.Zeros(f.Demand, n), column.Zeros(f.Quota, n)
 	for leaf := pool; leaf < t.End[pool]; leaf++ {
 		if !t.Leaf(leaf) || !e.Plan.Terms.Member[leaf] {
 			continue
@@ -167,7 +168,7 @@ func (f *Figures) divide(e *Env, up plan.Node) {
 	for _, n := range c.node {
 		c.limit = append(c.limit, f.Demand[n-f.Pool])
 	}
-	c.out = zeros(c.out, len(c.node))
+	c.out = column.Zeros(c.out, len(c.node))
 	f.divider.FillByPriority(f.Quota[up-f.Pool], c.priority, c.ratio, c.limit, c.out)
 	for i, n := range c.node {
 		f.Quota[n-f.Pool] = c.out[i]
@@ -189,7 +190,7 @@ func (e *Env) children(c *family, up plan.Node) {
 // of it (D-8).
 func (f *Figures) Static(e *Env, pool plan.Node, dim int, part []int64) []int64 {
 	t, c := e.State.Policy, &f.family
-	part = zeros(part, int(t.End[pool]-pool))
+	part = column.Zeros(part, int(t.End[pool]-pool))
 	for _, v := range e.Views.Capacity.Rests(e.State, pool, nil)[dim] {
 		part[0] = share.Add(part[0], v)
 	}

@@ -9,11 +9,27 @@ import (
 // (MD-18). A nil one is of a plan that sets none.
 type Limits struct{ held [][]int64 }
 
-// NewLimits adds up what consumers hold, nil where the plan sets no limit. O(consumers, and what they hold by size).
+// NewLimits adds up what consumers hold net, nil where the plan sets no limit. O(consumers, and what they hold by size).
 func NewLimits(e *Env, promises *Promises) *Limits {
 	if !e.limited() {
 		return nil
 	}
+	v, s := StayingLimits(e), e.State
+	for _, id := range promises.Set {
+		if pool, ok := promises.Pool(id); ok {
+			taker := s.Set.Taker[id]
+			v.Add(e, s.Node(taker), pool, s.Size(taker), s.Set.Units[id])
+		}
+	}
+	for _, j := range promises.Joined {
+		leaf := s.Node(j.Sub)
+		v.Add(e, leaf, e.Meet(leaf, j.Parcel), s.Size(j.Sub), 1)
+	}
+	return v
+}
+
+// StayingLimits is limits by what consumers hold that is not under reclaim, without what is promised.
+func StayingLimits(e *Env) *Limits {
 	v, s := &Limits{}, e.State
 	for range e.Plan.Parcels.Cap {
 		v.held = append(v.held, make([]int64, s.Policy.Len()))
@@ -25,16 +41,6 @@ func NewLimits(e *Env, promises *Promises) *Limits {
 				v.Add(e, leaf, s.NodeOf[key.A], s.Shape.Size(cluster.ShapeID(key.B)), g.Units[i]-g.Leaving[i])
 			}
 		}
-	}
-	for _, id := range promises.Set {
-		if pool, ok := promises.Pool(id); ok {
-			taker := s.Set.Taker[id]
-			v.Add(e, s.Node(taker), pool, s.Size(taker), s.Set.Units[id])
-		}
-	}
-	for _, j := range promises.Joined {
-		leaf := s.Node(j.Sub)
-		v.Add(e, leaf, e.Meet(leaf, j.Parcel), s.Size(j.Sub), 1)
 	}
 	return v
 }
@@ -80,10 +86,27 @@ func (v *Limits) Over(e *Env, leaf, pool plan.Node, size []int64) (n plan.Node, 
 	}
 	for n := leaf; n != pool; n = e.State.Policy.Parent[n] {
 		for d := range v.held {
-			if most := e.Window.Limit[d][n]; most != plan.Unlimited && size[d] > 0 && v.held[d][n]+size[d] > most {
+			if size[d] > 0 && v.Beyond(e, n, d, size[d]) > 0 {
 				return n, d
 			}
 		}
 	}
 	return plan.None, 0
+}
+
+// Beyond is by how much a consumer holds more than its share limit in a dimension, with an amount more; below 0: less.
+func (v *Limits) Beyond(e *Env, n plan.Node, dim int, more int64) int64 {
+	most := e.ShareLimit(n, dim)
+	if most == plan.Unlimited {
+		return -1
+	}
+	return v.held[dim][n] + more - most
+}
+
+// ShareLimit is a consumer's in a dimension, plan.Unlimited where it has none. A ratio of 0 counts as one of 0 (D-6).
+func (e *Env) ShareLimit(n plan.Node, dim int) int64 {
+	if e.Window.Ratio[n] == 0 {
+		return 0
+	}
+	return e.Window.Limit[dim][n]
 }

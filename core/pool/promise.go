@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/share"
 )
@@ -28,7 +29,7 @@ type Join struct {
 // Sum adds up what sets promise in a plan; nothing has joined yet. O(sets × log + sub-allocations).
 func (v *Promises) Sum(e Env) {
 	s := e.State
-	v.env, v.Set, v.Joined, v.on, v.Units = e, v.Set[:0], v.Joined[:0], v.on[:0], zeros(v.Units, len(s.Sub.Wanted))
+	v.env, v.Set, v.Joined, v.on, v.Units = e, v.Set[:0], v.Joined[:0], v.on[:0], column.Zeros(v.Units, len(s.Sub.Wanted))
 	for id, number := range s.Set.Number {
 		taker := s.Set.Taker[id]
 		if number > 0 && s.Set.Plan[id] == e.Plan.Index && taker != cluster.NoID && s.Set.Units[id] > 0 {
@@ -149,7 +150,7 @@ func (v *Net) Of(leaf plan.Node, shape cluster.ShapeID) int64 {
 // Stakes adds up, by node less the pool's, the share usage of what is net: of a leaf its sizes', of a branch its
 // children's.
 func (v *Net) Stakes(e *Env, stake []int64) []int64 {
-	stake = zeros(stake, len(v.start)-1)
+	stake = column.Zeros(stake, len(v.start)-1)
 	for n := range stake {
 		for i := v.start[n]; i < v.start[n+1]; i++ {
 			stake[n] += share.Fraction(v.units[i], e.Views.Capacity.Of(e.State, v.pool, v.shape[i]))
@@ -165,14 +166,4 @@ func (e *Env) sumUp(pool plan.Node, figure []int64) {
 		up := e.State.Policy.Parent[int(pool)+n] - pool
 		figure[up] = share.Add(figure[up], figure[n])
 	}
-}
-
-// zeros is n zeros, in the memory of s where that is large enough.
-func zeros[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	s = s[:n]
-	clear(s)
-	return s
 }

@@ -154,7 +154,7 @@ func (r *Reasons) ready() {
 		r.bounds = map[bound]verdict{}
 	}
 	r.tallies.know(e.State, len(e.Plan.Parcels.Cap), r.asks)
-	r.judged, r.full = map[viewer]verdict{}, zeros(r.full, e.Plan.Parcels.Words())
+	r.judged, r.full = map[viewer]verdict{}, column.Zeros(r.full, e.Plan.Parcels.Words())
 	for i := range r.asks {
 		r.asks[i] = r.begin(r.asks[i].shape, r.asks[i].need)
 	}

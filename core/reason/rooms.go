@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/room"
 )
@@ -99,7 +100,7 @@ func (r *rooms) touch(e *Env, from int) (news difference) {
 func (r *rooms) rebuild(e *Env) {
 	p, deepest := &e.Plan.Parcels, int32(0)
 	r.rebuilt++
-	r.most, r.open = r.most[:0], zeros(r.open, p.Words())
+	r.most, r.open = r.most[:0], column.Zeros(r.open, p.Words())
 	for _, column := range p.Cap {
 		most := int64(0)
 		for _, amount := range column {
@@ -107,7 +108,7 @@ func (r *rooms) rebuild(e *Env) {
 		}
 		r.most = append(r.most, most)
 	}
-	r.free, r.rest = zeros(r.free, len(r.most)), zeros(r.rest, len(r.most))
+	r.free, r.rest = column.Zeros(r.free, len(r.most)), column.Zeros(r.rest, len(r.most))
 	for k := range cluster.ParcelID(p.Len()) {
 		deepest = max(deepest, e.State.Policy.Depth[e.Owner(k)])
 	}
@@ -147,14 +148,4 @@ func (r *rooms) bring(e *Env, row room.Row, moved func(depth int32, was, is []in
 			l.set.Add(&l.index, row)
 		}
 	}
-}
-
-// zeros is n zeros, in the memory of s where that is large enough.
-func zeros[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	s = s[:n]
-	clear(s)
-	return s
 }

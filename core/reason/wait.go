@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/pool"
@@ -26,7 +27,7 @@ type due struct {
 // sum finds until when all takers wait. O(sets, victims, and what is held on parcels that units joined).
 func (v *waits) sum(e *Env) {
 	s, h := e.State, &e.State.Holding
-	v.of, v.last = zeros(v.of, len(s.Sub.Wanted)), due{}
+	v.of, v.last = column.Zeros(v.of, len(s.Sub.Wanted)), due{}
 	for id, number := range s.Set.Number {
 		if number == 0 || s.Set.Plan[id] != e.Plan.Index {
 			continue

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/room"
 	"github.com/stintd/stint/core/share"
@@ -41,7 +42,7 @@ type unit struct {
 
 // begin readies the choice for the turns of a pool.
 func (c *choice) begin(g *Stage, top plan.Node) {
-	c.list, c.units, c.covers = g.waitsAt(top), map[plan.Node][]unit{}, zeros(c.covers, g.p.Parcels.Words())
+	c.list, c.units, c.covers = g.waitsAt(top), map[plan.Node][]unit{}, column.Zeros(c.covers, g.p.Parcels.Words())
 	c.offers[0].from, c.offers[1].from = &g.fair.givers, &g.fair.banded
 	c.offers[0].known, c.offers[1].known = false, false
 }
@@ -56,7 +57,7 @@ func (g *Stage) offersNow() *offers {
 	if o.known || len(o.from.List) == 0 {
 		return o
 	}
-	o.known, o.counted = true, zeros(o.counted, len(g.fair.v.stake))
+	o.known, o.counted = true, column.Zeros(o.counted, len(g.fair.v.stake))
 	o.index.Reset(len(c.list.parcel), g.mostOf(c.list.parcel))
 	o.set.Reset(len(c.list.parcel))
 	o.hints.Reset()

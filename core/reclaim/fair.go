@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/pool"
@@ -123,7 +124,7 @@ func (g *Stage) lineUp(v *stakes) {
 	for _, list := range [...]*share.Order{&f.takers, &f.givers, &f.banded} {
 		list.Reset(n)
 	}
-	f.takers.Last, f.line = true, zeros(f.line, n)
+	f.takers.Last, f.line = true, column.Zeros(f.line, n)
 	g.queue.Reset()
 	for _, leaf := range g.inside(f.short, v.top) {
 		if g.mayTake(leaf, v.top) && g.ask(leaf) {

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/plan"
 )
 
@@ -60,14 +61,14 @@ type source struct {
 // O(parcels × dimensions).
 func (g *Stage) layLedger() (kept bool) {
 	l, p, n := &g.ledger, &g.p.Parcels, g.p.Parcels.Len()
-	l.first, l.row, l.chosen, l.leaves = zeros(l.first, n), append(l.row[:0], held{}), 0, 0
-	l.altered = zeros(l.altered, p.Words())
+	l.first, l.row, l.chosen, l.leaves = column.Zeros(l.first, n), append(l.row[:0], held{}), 0, 0
+	l.altered = column.Zeros(l.altered, p.Words())
 	for i := range l.buffer {
-		l.buffer[i] = zeros(l.buffer[i], g.dims)
+		l.buffer[i] = column.Zeros(l.buffer[i], g.dims)
 	}
 	if kept = g.followLog(); !kept {
-		l.free, l.stay, l.due = zeros(l.free, n*g.dims), zeros(l.stay, n*g.dims), zeros(l.due, n*g.dims)
-		l.touched, l.laid, l.below = zeros(l.touched, p.Words()), zeros(l.laid, p.Words()), zeros(l.below, p.Words())
+		l.free, l.stay, l.due = column.Zeros(l.free, n*g.dims), column.Zeros(l.stay, n*g.dims), column.Zeros(l.due, n*g.dims)
+		l.touched, l.laid, l.below = column.Zeros(l.touched, p.Words()), column.Zeros(l.laid, p.Words()), column.Zeros(l.below, p.Words())
 		for k := range cluster.ParcelID(n) {
 			g.layRoom(k)
 		}
@@ -78,7 +79,7 @@ func (g *Stage) layLedger() (kept bool) {
 				g.layRoom(at)
 			}
 		})
-		l.laid, l.touched = l.touched, zeros(l.laid, p.Words())
+		l.laid, l.touched = l.touched, column.Zeros(l.laid, p.Words())
 	}
 	l.short = nil
 	eachBit(l.below, func(k cluster.ParcelID) {

@@ -2,6 +2,7 @@ package reclaim
 
 import (
 	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/pool"
 	"github.com/stintd/stint/core/share"
@@ -22,7 +23,9 @@ type move struct {
 	next  int32
 }
 
-func (v *netLog) reset(nodes int) { v.last, v.move, v.live = zeros(v.last, nodes), v.move[:0], nil }
+func (v *netLog) reset(nodes int) {
+	v.last, v.move, v.live = column.Zeros(v.last, nodes), v.move[:0], nil
+}
 
 // count adds units to what a leaf has net from a pool; NoID: of its own, which count nowhere. O(depth × dimensions).
 func (g *Stage) count(from cluster.ConsumerID, leaf plan.Node, shape cluster.ShapeID, units int64) {
@@ -35,8 +38,8 @@ func (g *Stage) count(from cluster.ConsumerID, leaf plan.Node, shape cluster.Sha
 	if v.live != nil && v.live.top == top {
 		v.live.add(leaf, v.live.find(g, leaf, shape), units)
 	}
-	if g.limits.any {
-		g.limits.shift(g, leaf, top, g.s.Shape.Size(shape), units)
+	if g.limits != nil {
+		g.limits.Add(&g.Env.Env, leaf, top, g.s.Shape.Size(shape), units)
 	}
 }
 
@@ -62,7 +65,7 @@ type leafShape struct {
 func (g *Stage) layStakes(v *stakes, top plan.Node) {
 	v.top, v.late = top, nil
 	v.start, v.shape, v.units, v.whole = v.start[:0], v.shape[:0], v.units[:0], v.whole[:0]
-	v.stake = zeros(v.stake, int(g.tree.End[top]-top))
+	v.stake = column.Zeros(v.stake, int(g.tree.End[top]-top))
 	for n := top; n < g.tree.End[top]; n++ {
 		first := len(v.shape)
 		if v.start = append(v.start, int32(first)); !g.tree.Leaf(n) {
@@ -167,37 +170,17 @@ func (g *Stage) unpromised(sub cluster.SubID) int64 {
 	return g.s.Short(sub) + undone - g.sets.promised[sub]
 }
 
-// limits are what consumers hold net from pools above them, where a plan sets share limits (MD-18).
-type limits struct {
-	any  bool
-	held [][]int64 // by dimension, then Node
-}
-
-// layLimits adds up what consumers hold. O(consumers, and what they hold by size).
+// layLimits adds up what consumers hold net, where the plan sets share limits (MD-18). O(consumers, and what they hold by
+// size).
 func (g *Stage) layLimits() {
-	v := &g.limits
-	if v.any = g.limited(); !v.any {
+	if g.limits = nil; !g.limited() {
 		return
 	}
-	v.held = make([][]int64, g.dims)
-	for d := range v.held {
-		v.held[d] = make([]int64, g.tree.Len())
-	}
-	for leaf := range plan.Node(g.tree.Len()) {
-		if !g.tree.Leaf(leaf) {
-			continue
-		}
-		rows := g.Views.Usage.Of(leaf)
-		for i, key := range rows.Key {
-			if key.A != cluster.NoID {
-				v.shift(g, leaf, g.s.NodeOf[key.A], g.s.Shape.Size(cluster.ShapeID(key.B)), rows.Units[i]-rows.Leaving[i])
-			}
-		}
-	}
+	g.limits = pool.StayingLimits(&g.Env.Env)
 	for top, i := range g.net.last {
 		for ; i > 0; i = g.net.move[i-1].next {
 			one := &g.net.move[i-1]
-			v.shift(g, one.leaf, plan.Node(top), g.s.Shape.Size(one.shape), one.units)
+			g.limits.Add(&g.Env.Env, one.leaf, plan.Node(top), g.s.Shape.Size(one.shape), one.units)
 		}
 	}
 }
@@ -211,51 +194,19 @@ func (g *Stage) limited() bool {
 	}
 	for n, in := range g.p.Terms.Member {
 		for d := 0; in && plan.Node(n) != plan.Root && d < g.dims; d++ {
-			if g.most(plan.Node(n), d) != plan.Unlimited {
+			if g.ShareLimit(plan.Node(n), d) != plan.Unlimited {
 				return true
 			}
 		}
 	}
 	return false
-}
-
-// shift adds units to what all below a pool's consumer, from a leaf up, hold from it.
-func (v *limits) shift(g *Stage, leaf, top plan.Node, size []int64, units int64) {
-	for n := leaf; n != top; n = g.tree.Parent[n] {
-		for d := range v.held {
-			v.held[d][n] += size[d] * units
-		}
-	}
-}
-
-// most is the share limit of a consumer in a dimension.
-func (g *Stage) most(n plan.Node, d int) int64 {
-	if g.Window.Ratio[n] == 0 {
-		return 0
-	}
-	return g.Window.Limit[d][n]
-}
-
-// over is by how much a consumer holds more than its share limit in a dimension, with an amount more; below 0: less.
-func (g *Stage) over(n plan.Node, d int, more int64) int64 {
-	most := g.most(n, d)
-	if most == plan.Unlimited {
-		return -1
-	}
-	return g.limits.held[d][n] + more - most
 }
 
 // stopped tells whether a share limit of a leaf, or of a consumer above it, stands against a unit more from a pool.
 func (g *Stage) stopped(leaf, top plan.Node, size []int64) bool {
-	if !g.limits.any {
-		return false
-	}
-	for n := leaf; n != top; n = g.tree.Parent[n] {
-		for d, u := range size {
-			if u > 0 && g.over(n, d, u) > 0 {
-				return true
-			}
-		}
-	}
-	return false
+	n, _ := g.limits.Over(&g.Env.Env, leaf, top, size)
+	return n != plan.None
 }
+
+// isOver tells whether a consumer holds more net than its share limit in a dimension.
+func (g *Stage) isOver(n plan.Node, d int) bool { return g.limits.Beyond(&g.Env.Env, n, d, 0) > 0 }

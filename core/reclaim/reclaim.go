@@ -11,6 +11,7 @@ package reclaim
 
 import (
 	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/pool"
 )
@@ -36,10 +37,7 @@ type Cycle struct {
 }
 
 // Join is a unit that will fit a parcel once sets under way are done (CYC-6). It counts as promised in this cycle.
-type Join struct {
-	Sub    cluster.SubID
-	Parcel cluster.ParcelID
-}
+type Join = pool.Join
 
 // NewCycle is a plan's cycle before its first step. O(sets).
 func NewCycle(s *cluster.State, p *cluster.Plan) *Cycle {
@@ -76,7 +74,7 @@ type Stage struct {
 
 	ledger
 	sets   sets
-	limits limits
+	limits *pool.Limits // nil: the plan sets none
 	net    netLog
 	joined map[cluster.ParcelID][]cluster.SubID // a unit each, on parcels of which anything is reserved
 	undone map[subPool]int64                    // units that were granted in this cycle and taken back by this stage
@@ -103,10 +101,10 @@ func (g *Stage) Begin(e *Env, out *Decisions) {
 	g.dims = len(g.p.Parcels.Cap)
 	g.joined = map[cluster.ParcelID][]cluster.SubID{}
 	g.undone, g.turns = map[subPool]int64{}, map[cluster.SubID]int8{}
-	g.lenders = zeros(g.lenders, g.tree.Len())
+	g.lenders = column.Zeros(g.lenders, g.tree.Len())
 	out.begin(g.s)
 	g.net.reset(g.tree.Len())
-	g.limits.any, g.choice.list = false, nil // until they are laid
+	g.limits, g.choice.list = nil, nil // until they are laid
 	kept := g.layLedger()
 	g.listSets()
 	for _, j := range e.Cycle.Joined {
@@ -121,7 +119,7 @@ func (g *Stage) Begin(e *Env, out *Decisions) {
 		eachBit(g.laid, g.update)
 		eachBit(g.touched, g.changed)
 	} else {
-		g.waits = zeros(g.waits, g.tree.Len())
+		g.waits = column.Zeros(g.waits, g.tree.Len())
 	}
 	g.layLimits()
 }
@@ -206,14 +204,4 @@ func covers(room, besides, size []int64) bool {
 		}
 	}
 	return true
-}
-
-// zeros is n zeros, in the memory of s where that is large enough.
-func zeros[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	s = s[:n]
-	clear(s)
-	return s
 }

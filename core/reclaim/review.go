@@ -88,8 +88,8 @@ func (g *Stage) withinLimits(one *held) int64 {
 	}
 	for n := one.leaf; n != g.s.NodeOf[one.pool]; n = g.tree.Parent[n] {
 		for d, u := range size {
-			if u > 0 && g.most(n, d) != plan.Unlimited {
-				units = min(units, max(0, -g.over(n, d, 0))/u)
+			if u > 0 && g.ShareLimit(n, d) != plan.Unlimited {
+				units = min(units, max(0, -g.limits.Beyond(&g.Env.Env, n, d, 0))/u)
 			}
 		}
 	}
@@ -170,8 +170,8 @@ func (g *Stage) discount(i int32, sign int64) {
 	}
 	one.counts = sign > 0
 	g.sets.promised[one.taker] += sign * one.units
-	if leaf := g.s.Node(one.taker); g.limits.any && one.via != cluster.NoID && leaf != plan.None {
-		g.limits.shift(g, leaf, g.s.NodeOf[one.via], g.s.Size(one.taker), sign*one.units)
+	if leaf := g.s.Node(one.taker); g.limits != nil && one.via != cluster.NoID && leaf != plan.None {
+		g.limits.Add(&g.Env.Env, leaf, g.s.NodeOf[one.via], g.s.Size(one.taker), sign*one.units)
 	}
 }
 
@@ -203,9 +203,9 @@ func (g *Stage) stands(i int32) bool {
 
 // overAny tells whether a leaf, or one above it below a pool, is over a share limit with what it is promised.
 func (g *Stage) overAny(leaf, top plan.Node) bool {
-	for n := leaf; g.limits.any && n != top; n = g.tree.Parent[n] {
+	for n := leaf; g.limits != nil && n != top; n = g.tree.Parent[n] {
 		for d := range g.dims {
-			if g.over(n, d, 0) > 0 {
+			if g.isOver(n, d) {
 				return true
 			}
 		}

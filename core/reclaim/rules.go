@@ -151,9 +151,9 @@ func (g *Stage) besideAny(k cluster.ParcelID, keeper plan.Node) bool {
 // giveBack takes back what consumers hold over their share limits (MD-18): children before their parents, of each what
 // was granted last, just enough to be within the limit in every dimension.
 func (g *Stage) giveBack() {
-	for n := plan.Node(g.tree.Len() - 1); n > plan.Root && g.limits.any; n-- {
+	for n := plan.Node(g.tree.Len() - 1); n > plan.Root && g.limits != nil; n-- {
 		for d := 0; g.p.Terms.Member[n] && d < g.dims; d++ {
-			if g.over(n, d, 0) > 0 {
+			if g.isOver(n, d) {
 				if !g.giveBackOf(n) {
 					return
 				}
@@ -168,7 +168,7 @@ func (g *Stage) giveBackOf(n plan.Node) (more bool) {
 	for _, i := range g.lastGranted(n) {
 		one, units := &g.row[i], int64(0)
 		for d, u := range g.s.Shape.Size(one.shape) {
-			if over := g.over(n, d, 0); over > 0 && u > 0 {
+			if over := g.limits.Beyond(&g.Env.Env, n, d, 0); over > 0 && u > 0 {
 				units = max(units, (over+u-1)/u)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/plan"
 )
@@ -36,9 +37,9 @@ type sets struct {
 // listSets lists the sets under way, and takes what they take back and promise into the room of parcels.
 func (g *Stage) listSets() {
 	v, t, h := &g.sets, &g.s.Set, &g.s.Holding
-	v.list, v.kept, v.of, v.rule, v.last = v.list[:0], v.kept[:0], zeros(v.of, len(t.Number)), noSet-1, noSet
+	v.list, v.kept, v.of, v.rule, v.last = v.list[:0], v.kept[:0], column.Zeros(v.of, len(t.Number)), noSet-1, noSet
 	v.units = 0
-	v.firstOn, v.promised = zeros(v.firstOn, g.p.Parcels.Len()), zeros(v.promised, len(g.s.Sub.Wanted))
+	v.firstOn, v.promised = column.Zeros(v.firstOn, g.p.Parcels.Len()), column.Zeros(v.promised, len(g.s.Sub.Wanted))
 	var ids []cluster.SetID
 	for id, number := range t.Number {
 		if number > 0 && t.Plan[id] == g.p.Index {
