@@ -10,7 +10,13 @@ import (
 type Key struct{ A, B, C int32 }
 
 func (k Key) compare(o Key) int {
-	return cmp.Or(cmp.Compare(k.A, o.A), cmp.Compare(k.B, o.B), cmp.Compare(k.C, o.C))
+	switch {
+	case k.A != o.A:
+		return cmp.Compare(k.A, o.A)
+	case k.B != o.B:
+		return cmp.Compare(k.B, o.B)
+	}
+	return cmp.Compare(k.C, o.C)
 }
 
 // Group is the rows of one group, in the order of their keys, in the view's own memory.
@@ -54,6 +60,7 @@ type rows struct {
 	units, leaving    []int64
 	left              int // rows of the columns that are no group's any more
 	moved, merged     laid
+	sorted            []change
 }
 
 // laid is memory to lay rows out anew.
@@ -207,14 +214,15 @@ func (r *rows) build(groups int, each func(f func(c change))) {
 func (r *rows) order(group int32) {
 	g := r.of(group)
 	if !slices.IsSortedFunc(g.Key, Key.compare) {
-		list := make([]change, len(g.Key))
-		for i := range list {
-			list[i] = change{group, g.Key[i], g.Units[i], g.Leaving[i]}
+		list := r.sorted[:0]
+		for i, key := range g.Key {
+			list = append(list, change{group, key, g.Units[i], g.Leaving[i]})
 		}
-		slices.SortStableFunc(list, func(a, b change) int { return a.key.compare(b.key) })
+		slices.SortFunc(list, func(a, b change) int { return a.key.compare(b.key) }) // those of one key become one
 		for i := range list {
 			g.Key[i], g.Units[i], g.Leaving[i] = list[i].key, list[i].units, list[i].leaving
 		}
+		r.sorted = list
 	}
 	n := 0
 	for i := range g.Key {
@@ -232,7 +240,12 @@ func (r *rows) order(group int32) {
 // merge adds changes to rows, those of a group in one pass: a leaf may hold something on every host. The changes are
 // sorted. O(changes × log, and the rows of groups in which a row is new or goes).
 func (r *rows) merge(list []change) {
-	slices.SortFunc(list, func(a, b change) int { return cmp.Or(cmp.Compare(a.group, b.group), a.key.compare(b.key)) })
+	slices.SortFunc(list, func(a, b change) int {
+		if a.group != b.group {
+			return cmp.Compare(a.group, b.group)
+		}
+		return a.key.compare(b.key)
+	})
 	n := 0
 	for i := range list { // one of those of one key
 		if n > 0 && list[n-1].group == list[i].group && list[n-1].key == list[i].key {
