@@ -9,7 +9,8 @@ import (
 // (MD-18). A nil one is of a plan that sets none.
 type Limits struct{ held [][]int64 }
 
-// NewLimits adds up what consumers hold net, nil where the plan sets no limit. O(consumers, and what they hold by size).
+// NewLimits adds up what consumers hold net, nil where the plan sets no limit. O(consumers, what they hold by size, and
+// sets).
 func NewLimits(e *Env, promises *Promises) *Limits {
 	if !e.limited() {
 		return nil

@@ -14,7 +14,7 @@ type Queue struct {
 	Ask   []Ask
 	lines []line
 	alloc []int32 // where the asks of an allocation begin
-	heap  []int32 // by place of ask: of the allocation of each line that is served, asks that may get something, the next one first
+	heap  []int32 // by place of ask: of the allocation that a line serves, asks that may get anything, the next first
 }
 
 // line is where a leaf is in its queue.
@@ -91,8 +91,8 @@ func (q *Queue) Settle(l int32) {
 	q.sink(h, 0)
 }
 
-// Advance goes on to the line's next allocation when the one that is served has nothing more, and tells whether the line
-// has anything.
+// Advance goes on to the line's next allocation when the one that is served has nothing more, and tells whether the
+// line has anything.
 func (q *Queue) Advance(l int32) bool {
 	one := &q.lines[l]
 	for one.size == 0 && one.alloc+1 < one.end {

@@ -47,7 +47,7 @@ func (c *choice) begin(g *Stage, top plan.Node) {
 	c.offers[0].known, c.offers[1].known = false, false
 }
 
-// offersNow is the offers of those who may give to the taker, nil when nobody may. O(parcels of the pool, and what
+// offersNow is the offers of those who may give to the taker. O(parcels of the pool, and what
 // those hold from it) for the first time in the pool's turns.
 func (g *Stage) offersNow() *offers {
 	c, o := &g.choice, &g.choice.offers[0]

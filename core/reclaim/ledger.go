@@ -67,8 +67,12 @@ func (g *Stage) layLedger() (kept bool) {
 		l.buffer[i] = column.Zeros(l.buffer[i], g.dims)
 	}
 	if kept = g.followLog(); !kept {
-		l.free, l.stay, l.due = column.Zeros(l.free, n*g.dims), column.Zeros(l.stay, n*g.dims), column.Zeros(l.due, n*g.dims)
-		l.touched, l.laid, l.below = column.Zeros(l.touched, p.Words()), column.Zeros(l.laid, p.Words()), column.Zeros(l.below, p.Words())
+		for _, rooms := range []*[]int64{&l.free, &l.stay, &l.due} {
+			*rooms = column.Zeros(*rooms, n*g.dims)
+		}
+		for _, set := range []*[]uint64{&l.touched, &l.laid, &l.below} {
+			*set = column.Zeros(*set, p.Words())
+		}
 		for k := range cluster.ParcelID(n) {
 			g.layRoom(k)
 		}
@@ -93,8 +97,8 @@ func (g *Stage) layLedger() (kept bool) {
 	return kept
 }
 
-// followLog touches the parcels that rows of the log name; it is false where the log does not tell all that is not as it
-// was.
+// followLog touches the parcels that rows of the log name; it is false where the log does not tell all that is not as
+// it was.
 func (g *Stage) followLog() (kept bool) {
 	l, log := &g.ledger, &g.s.Changes
 	now := source{g.s, g.p.Name, g.Window, g.s.HostTables, g.Views.Reserves.Version()}
@@ -127,7 +131,7 @@ func (g *Stage) layRoom(k cluster.ParcelID) {
 // touch notes that something is decided on a parcel, or changed there.
 func (g *Stage) touch(k cluster.ParcelID) { g.touched[k>>6] |= 1 << (uint(k) & 63) }
 
-// eachBit calls f for the parcels of a bitset, in order, those included that f adds behind the one that it is called for.
+// eachBit calls f for the parcels of a bitset, in order; for those, too, that f adds behind its own.
 func eachBit(set []uint64, f func(k cluster.ParcelID)) {
 	for w := range set {
 		for i := bits.TrailingZeros64(set[w]); i < 64; i += 1 + bits.TrailingZeros64(set[w]>>(i+1)) {

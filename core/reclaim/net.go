@@ -170,8 +170,8 @@ func (g *Stage) unpromised(sub cluster.SubID) int64 {
 	return g.s.Short(sub) + undone - g.sets.promised[sub]
 }
 
-// layLimits adds up what consumers hold net, where the plan sets share limits (MD-18). O(consumers, and what they hold by
-// size).
+// layLimits adds up what consumers hold net, where the plan sets share limits (MD-18). O(consumers, and what they hold
+// by size).
 func (g *Stage) layLimits() {
 	if g.limits = nil; !g.limited() {
 		return

@@ -65,8 +65,8 @@ func (x *Index) Free(row Row) []int64 {
 	return x.free[at : at+x.dims : at+x.dims]
 }
 
-// Put sets what a row has free; who puts more than the most, which counts as that in words, does not Take. Sets that the
-// row is in are told by Set.Add.
+// Put sets what a row has free; who puts more than the most, which counts as that in words, does not Take. Sets that
+// the row is in are told by Set.Add.
 func (x *Index) Put(row Row, free []int64) {
 	copy(x.Free(row), free)
 	x.word[row] = x.pack(free)
