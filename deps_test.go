@@ -1,6 +1,7 @@
 package stint_test
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -24,25 +25,28 @@ var mayImport = map[string][]string{
 	"core/view":      {"core/cluster", "core/plan", "vecpack"},
 	"core/room":      {"core/column", "vecpack"},
 	"core/pool":      {"core/cluster", "core/column", "core/plan", "core/share", "core/view"},
-	"core/emit":      {"core/cluster", "core/decision", "core/plan", "core/pool", "core/reason", "core/share"},
+	"core/emit":      {"core/cluster", "core/decision", "core/owner", "core/plan", "core/pool", "core/reason", "core/share"},
 	"core/grant":     {"core/cluster", "core/column", "core/plan", "core/pool", "core/room", "core/share", "vecpack"},
 	"core/reason":    {"core/cluster", "core/column", "core/decision", "core/ownership", "core/plan", "core/pool", "core/room", "core/share", "core/view"},
 	"core/reclaim":   {"core/cluster", "core/column", "core/decision", "core/plan", "core/pool", "core/room", "core/share"},
 	"core/share":     {},
 	"core/column":    {"github.com/apache/arrow", "github.com/bits-and-blooms/bitset"},
 	"core/ownership": {"core/plan", "core/share", "vecpack"},
+	"core/owner":     {"core/cluster", "core/column", "core/ownership", "core/plan"},
 	"core/place":     {"core/cluster", "core/plan", "vecpack"},
 	"core/line":      {"core/cluster", "core/plan", "core/share"},
 	"core/slot":      {"core/plan", "core/cluster", "core/share", "core/place", "core/line", "core/decision"},
-	"core/md":        {"core/plan", "core/cluster", "core/ownership", "core/share", "core/place", "core/line", "core/decision", "vecpack"},
 	"core/decision":  {"core/pack"},
-	"core/cycle":     {"core/plan", "core/cluster", "core/share", "core/place", "core/slot", "core/md", "core/decision"},
-	"core/standing":  {"core/plan", "core/cluster", "core/decision"},
-	"core/explain":   {"core/plan", "core/decision"},
-	"core/oracle":    {"core/plan"},
-	"core/scenario":  {"core/cycle", "core/standing", "core/cluster", "core/plan", "core/decision", "ingest/table", "github.com/goccy/go-yaml"},
-	"ingest/table":   {"core/cluster", "core/plan", "github.com/apache/arrow", "github.com/parquet-go/parquet-go", "github.com/klauspost/compress"},
-	"export":         {"core/decision", "github.com/parquet-go/parquet-go", "github.com/apache/arrow", "github.com/klauspost/compress", "github.com/jedib0t/go-pretty"},
+	"core/cycle": {
+		"core/cluster", "core/decision", "core/emit", "core/grant", "core/owner", "core/plan", "core/pool", "core/reason", "core/reclaim", "core/slot",
+		"core/view",
+	},
+	"core/standing": {"core/plan", "core/cluster", "core/decision"},
+	"core/explain":  {"core/plan", "core/decision"},
+	"core/oracle":   {"core/plan"},
+	"core/scenario": {"core/cycle", "core/standing", "core/cluster", "core/plan", "core/decision", "ingest/table", "github.com/goccy/go-yaml"},
+	"ingest/table":  {"core/cluster", "core/plan", "github.com/apache/arrow", "github.com/parquet-go/parquet-go", "github.com/klauspost/compress"},
+	"export":        {"core/decision", "github.com/parquet-go/parquet-go", "github.com/apache/arrow", "github.com/klauspost/compress", "github.com/jedib0t/go-pretty"},
 	// Shares no code with the engine: of core only the types of columns.
 	"export/verify":  {"export", "core/decision", "github.com/parquet-go/parquet-go", "github.com/goccy/go-yaml"},
 	"datasets":       {"core/cluster", "core/plan", "ingest/table", "github.com/parquet-go/parquet-go", "github.com/goccy/go-yaml"},
@@ -86,9 +90,46 @@ var mayImport = map[string][]string{
 
 // pure are the packages of the pure function: no clock, no randomness, no
 // threads, no files, no network.
-var pure = []string{"core/share", "core/ownership", "core/place", "core/line", "core/slot", "core/md", "core/cycle", "core/column", "core/view", "core/room", "core/pool", "core/grant", "core/reclaim", "core/reason", "core/emit"}
+var pure = []string{"core/share", "core/ownership", "core/place", "core/line", "core/slot", "core/owner", "core/cycle", "core/column", "core/view", "core/room", "core/pool", "core/grant", "core/reclaim", "core/reason", "core/emit"}
 
 var impure = []string{"time", "math/rand", "math/rand/v2", "sync", "sync/atomic", "os", "log", "log/slog", "net", "net/http"}
+
+// sequential are the packages below core/cycle that decide anything, and the state: they start nothing that runs beside
+// them. core/cycle alone does, and says how (cluster.State.Both).
+var sequential = append([]string{"core/cluster", "core/plan", "core/decision", "vecpack"}, slices.DeleteFunc(slices.Clone(pure),
+	func(dir string) bool { return dir == "core/cycle" })...)
+
+// TestSequential holds that there is no go statement, channel or lock in these.
+func TestSequential(t *testing.T) {
+	for _, dir := range sequential {
+		files, err := filepath.Glob(filepath.Join(filepath.FromSlash(dir), "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: no files (%v)", dir, err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			set := token.NewFileSet()
+			f, err := parser.ParseFile(set, file, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, spec := range f.Imports {
+				if spec.Path.Value == `"sync"` || spec.Path.Value == `"sync/atomic"` {
+					t.Errorf("%s imports %s", file, spec.Path.Value)
+				}
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				switch n.(type) {
+				case *ast.GoStmt, *ast.ChanType, *ast.SelectStmt, *ast.SendStmt:
+					t.Errorf("%s: %T", set.Position(n.Pos()), n)
+				}
+				return true
+			})
+		}
+	}
+}
 
 // TestImports holds every package against the table. Test files may import what they need.
 func TestImports(t *testing.T) {

@@ -25,7 +25,6 @@ func (s *State) Clone() *State {
 	}
 	c.Times = s.Times.clone()
 	c.Released, c.Reclaims = slices.Clone(s.Released), slices.Clone(s.Reclaims)
-	c.Shifts = Shifts{slices.Clone(s.Shifts.Host), s.Shifts.flow.clone(), s.Shifts.touch.clone()}
 	c.Changes = s.Changes.clone()
 	c.orphans, c.asked, c.excess, c.gone, c.silent = slices.Clone(s.orphans), slices.Clone(s.asked), slices.Clone(s.excess), slices.Clone(s.gone), slices.Clone(s.silent)
 	c.last, c.noted = slices.Clone(s.last), bitset.BitSet{}

@@ -6,7 +6,7 @@ type Run struct {
 	From, To int32
 }
 
-// twoMin is from how many holdings on two goroutines make them.
+// twoMin is from how many holdings on they are made in two halves at once.
 const twoMin = 1 << 10
 
 // Hold gives a sub-allocation a unit of its size on each of the parcels, which are
@@ -15,12 +15,11 @@ const twoMin = 1 << 10
 // O(parcels × dimensions).
 func (s *State) Hold(dst []HoldingID, row Holding, parcels []ParcelID) []HoldingID {
 	one := [1]Run{{row, 0, int32(len(parcels))}}
-	return s.HoldAll(dst, one[:], parcels, nil)
+	return s.HoldAll(dst, one[:], parcels)
 }
 
-// HoldAll is Hold for several runs of one plan. each, unless nil, is called with the parcel of every
-// holding, by one goroutine, which may be another.
-func (s *State) HoldAll(dst []HoldingID, runs []Run, parcels []ParcelID, each func(k ParcelID)) []HoldingID {
+// HoldAll is Hold for several runs of one plan.
+func (s *State) HoldAll(dst []HoldingID, runs []Run, parcels []ParcelID) []HoldingID {
 	if len(runs) == 0 {
 		return dst
 	}
@@ -29,14 +28,13 @@ func (s *State) HoldAll(dst []HoldingID, runs []Run, parcels []ParcelID, each fu
 		eachRow(&runs[i], parcels, func(ParcelID, int64) { n++ })
 	}
 	h := &s.Holding
-	h.Reserve(n)
+	s.ReserveHoldings(n)
 	if n > logMost {
 		s.Changes.skip() // they are more than are kept
 	}
-	s.growShifts()
 	ids := h.free[len(h.free)-n:] // the last first
 	h.free = h.free[:len(h.free)-n]
-	Both(n >= twoMin, func() { s.holdOnParcels(p, runs, parcels, ids, each) }, func() { s.holdOfSubs(p, runs, parcels, ids) })
+	s.both(n >= twoMin, func() { s.holdOnParcels(p, runs, parcels, ids) }, func() { s.holdOfSubs(p, runs, parcels, ids) })
 	for i := n - 1; i >= 0; i-- {
 		dst = append(dst, ids[i])
 	}
@@ -74,11 +72,7 @@ func (s *State) holdOfSubs(p *Plan, runs []Run, parcels []ParcelID, ids []Holdin
 }
 
 // holdOnParcels links rows each at the head of its parcel's list, and takes its units off the parcel.
-func (s *State) holdOnParcels(p *Plan, runs []Run, parcels []ParcelID, ids []HoldingID, each func(k ParcelID)) {
-	listed := len(ids) < listMost
-	if !listed {
-		s.Shifts.touch.skip() // they are more than are kept
-	}
+func (s *State) holdOnParcels(p *Plan, runs []Run, parcels []ParcelID, ids []HoldingID) {
 	for i := range runs {
 		r := &runs[i]
 		size := s.Size(r.Sub)
@@ -88,28 +82,16 @@ func (s *State) holdOnParcels(p *Plan, runs []Run, parcels []ParcelID, ids []Hol
 			ids = ids[:n]
 			s.link(p, q, k)
 			p.Parcels.take(k, size, units)
-			if s.Shifts.Host[p.Parcels.Host[k]]++; listed {
-				s.Shifts.touch.add(Touch{q, k, s.Sub.Consumer[r.Sub], p.Index})
-			}
-			if each != nil {
-				each(k)
-			}
 		})
 	}
 }
 
-// Both calls two functions, at once if that is worth it: neither may write what the other reads.
-func Both(worth bool, f, g func()) {
-	if !worth {
-		f()
-		g()
+// both calls two functions, at once where that is worth it and somebody said how: neither may write what the other reads.
+func (s *State) both(worth bool, f, g func()) {
+	if worth && s.Both != nil {
+		s.Both(f, g)
 		return
 	}
-	done := make(chan struct{})
-	go func() {
-		g()
-		close(done)
-	}()
 	f()
-	<-done
+	g()
 }

@@ -38,9 +38,10 @@ func (h *Holdings) Used() int { return len(h.Sub) - len(h.free) }
 // slackPart is which part of all rows are kept free when columns have to grow.
 const slackPart = 16
 
-// Reserve makes at least so many free rows, so that adding them does not grow fourteen
+// ReserveHoldings makes at least so many free rows of holdings, so that adding them does not grow fourteen
 // columns step by step. Their columns but Sub are not set.
-func (h *Holdings) Reserve(rows int) {
+func (s *State) ReserveHoldings(rows int) {
+	h := &s.Holding
 	first := len(h.Sub)
 	rows -= len(h.free)
 	if rows <= 0 {
@@ -48,7 +49,7 @@ func (h *Holdings) Reserve(rows int) {
 	}
 	rows += (first + rows) / slackPart // or those of the next cycle would move all columns to new memory
 	end := first + rows
-	Both(rows >= twoMin, func() {
+	s.both(rows >= twoMin, func() {
 		h.Parcel = slices.Grow(h.Parcel, rows)[:end]
 		h.Origin = slices.Grow(h.Origin, rows)[:end]
 		h.Pool = slices.Grow(h.Pool, rows)[:end]
@@ -107,7 +108,7 @@ func (s *State) hold(row Holding) HoldingID {
 
 // add adds a row.
 func (s *State) add(p *Plan, row *Holding) HoldingID {
-	q := s.Holding.row()
+	q := s.row()
 	s.put(p, q, row)
 	return q
 }
@@ -116,7 +117,6 @@ func (s *State) add(p *Plan, row *Holding) HoldingID {
 func (s *State) put(p *Plan, q HoldingID, row *Holding) {
 	s.fill(q, row)
 	s.link(p, q, row.Parcel)
-	s.shift(q)
 }
 
 // fill fills a row and links it at the head of its sub-allocation's list.
@@ -143,16 +143,16 @@ func (s *State) link(p *Plan, q HoldingID, k ParcelID) {
 // count adds units to what a sub-allocation and its leaf hold, from a pool and of what a lender lends.
 func (s *State) count(sub SubID, pool, lender ConsumerID, units int64) {
 	s.Sub.Held[sub] += units
-	s.flow(sub, pool, lender, units)
 	pair := s.PairOf(sub, pool)
 	s.Plans[s.Sub.Plan[sub]].Pairs.Units[pair] += units
 }
 
 // row is a row to be filled: a free one, else a new one. New rows come a good many at
 // once, and wait as free ones.
-func (h *Holdings) row() HoldingID {
+func (s *State) row() HoldingID {
+	h := &s.Holding
 	if len(h.free) == 0 {
-		h.Reserve(max(16, len(h.Sub)/slackPart))
+		s.ReserveHoldings(max(16, len(h.Sub)/slackPart))
 	}
 	n := len(h.free) - 1
 	q := h.free[n]
@@ -170,7 +170,6 @@ func (s *State) Grow(q HoldingID, units int64) {
 func (s *State) grow(q HoldingID, units int64) {
 	sub := s.Holding.Sub[q]
 	s.Holding.Units[q] += units
-	s.shift(q)
 	s.count(sub, s.Holding.Pool[q], s.Holding.Lender[q], units)
 	s.Plans[s.Sub.Plan[sub]].Parcels.take(s.Holding.Parcel[q], s.Size(sub), units)
 }
@@ -178,19 +177,15 @@ func (s *State) grow(q HoldingID, units int64) {
 // Relabel makes units of a holding that is not under reclaim count as something else: another
 // origin, pool and lender. That is no reclaim and no grant (CYC-3). O(1).
 func (s *State) Relabel(q HoldingID, units int64, origin int32, pool, lender ConsumerID) {
-	s.shift(q)
 	h := &s.Holding
 	sub := h.Sub[q]
 	p := &s.Plans[s.Sub.Plan[sub]]
 	p.Dirty, p.again, s.Relabelled = true, true, true
-	s.flow(sub, h.Pool[q], h.Lender[q], -units)
-	s.flow(sub, pool, lender, units)
 	s.recordOf(ChangeRelabelled, q, -units, 0)
 	s.record(ChangeRelabelled, sub, h.Parcel[q], pool, lender, units, 0)
 	row := Holding{sub, h.Parcel[q], units, h.Granted[q], origin, pool, lender}
 	if first := s.Sub.First[sub]; first != q && h.Set[first] == NoID && h.Parcel[first] == row.Parcel &&
 		h.Granted[first] == row.Granted && h.Origin[first] == origin && h.Pool[first] == pool && h.Lender[first] == lender {
-		s.shift(first)
 		h.Units[first] += units // what was relabelled just before
 	} else if units < h.Units[q] {
 		s.add(p, &row)
@@ -205,8 +200,6 @@ func (s *State) Relabel(q HoldingID, units int64, origin int32, pool, lender Con
 
 // Merge makes one holding of two that differ in nothing but units and place in the lists. O(1).
 func (s *State) Merge(into, from HoldingID) {
-	s.shift(into)
-	s.shift(from)
 	s.Holding.Units[into] += s.Holding.Units[from]
 	s.Holding.Units[from] = 0
 	s.unlink(from)
@@ -232,7 +225,7 @@ func (s *State) shrink(q HoldingID, units int64) {
 	}
 }
 
-// unlink takes a row that has no units, of which shift was told, off its lists.
+// unlink takes a row that has no units off its lists.
 func (s *State) unlink(q HoldingID) {
 	if s.Holding.Set[q] != NoID {
 		s.leave(q)

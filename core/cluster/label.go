@@ -47,7 +47,6 @@ func (s *State) name(p *Plan, q HoldingID) {
 	}
 	s.recordOf(ChangeRelabelled, q, -h.Units[q], -leaving)
 	s.tell(q, -h.Units[q])
-	s.shift(q)
 	h.Origin[q], h.Pool[q], h.Lender[q] = origin, pool, lender
 	s.tell(q, h.Units[q])
 	s.recordOf(ChangeRelabelled, q, h.Units[q], leaving)
@@ -59,7 +58,6 @@ func (s *State) tell(q HoldingID, units int64) {
 	h := &s.Holding
 	pairs, pair := &s.Plans[s.Sub.Plan[h.Sub[q]]].Pairs, s.PairOf(h.Sub[q], h.Pool[q])
 	pairs.Units[pair] += units
-	s.flow(h.Sub[q], h.Pool[q], h.Lender[q], units)
 	if h.Set[q] != NoID {
 		pairs.Leaving[pair] += units
 	}

@@ -1,6 +1,6 @@
 // Package cluster holds the state of a cluster as columns: input tables, names,
 // hosts, parcels, demand and holdings, and the changes that may be applied to
-// them. It decides nothing; the policies of core/md and core/slot do.
+// them. It decides nothing; the rooms of MD plans and core/slot do.
 package cluster
 
 import (

@@ -109,7 +109,6 @@ func (s *State) TakeBack(id SetID, q HoldingID, units, dueUS int64) {
 	h, t, sub := &s.Holding, &s.Set, s.Holding.Sub[q]
 	p := &s.Plans[s.Sub.Plan[sub]]
 	first := t.First[id]
-	s.shift(q)
 	switch {
 	case first != NoID && h.Sub[first] == sub && h.Due[first] == dueUS && s.alike(first, q): // more of what was split off before
 		h.Units[first] += units
@@ -146,7 +145,6 @@ func (s *State) Promise(id SetID, units int64) {
 // orphan holds may be due at another. O(victims of the set).
 func (s *State) divert(q HoldingID, units int64) {
 	h, sub, due := &s.Holding, s.Holding.Sub[q], s.Holding.Due[q]
-	s.shift(q)
 	if id := h.Set[q]; units < h.Units[q] {
 		h.Units[q] -= units
 		q = s.add(&s.Plans[s.Sub.Plan[sub]], &Holding{sub, h.Parcel[q], units, h.Granted[q], h.Origin[q], h.Pool[q], h.Lender[q]})
@@ -168,7 +166,6 @@ func (s *State) alike(a, b HoldingID) bool {
 // when that is an orphan. O(holdings of the sub-allocation, victims of the set).
 func (s *State) Cancel(q HoldingID, units int64) {
 	s.step(q, units, decision.ActionCancelled)
-	s.shift(q)
 	h, sub, id := &s.Holding, s.Holding.Sub[q], s.Holding.Set[q]
 	p := &s.Plans[s.Sub.Plan[sub]]
 	pair := s.PairOf(sub, h.Pool[q])
@@ -185,7 +182,6 @@ func (s *State) Cancel(q HoldingID, units int64) {
 	}
 	switch {
 	case twin != NoID: // what TakeBack split off
-		s.shift(twin)
 		h.Units[twin] += units
 		if h.Units[q] -= units; h.Units[q] == 0 {
 			s.unlink(q)
@@ -205,7 +201,6 @@ func (s *State) Cancel(q HoldingID, units int64) {
 // cancelled, the other is issued with the deadline of the first. O(victims of both sets).
 func (s *State) HandOver(q HoldingID, units int64, to SetID) {
 	s.step(q, units, decision.ActionCancelled)
-	s.shift(q)
 	s.recordOf(ChangeCancelled, q, 0, -units)
 	s.recordOf(ChangeReclaimed, q, 0, units)
 	h, due := &s.Holding, s.Holding.Due[q]

@@ -14,10 +14,10 @@ import (
 // of the policy, or they are scratch memory.
 var derived = []string{
 	"State.Policy", "State.at", "State.allocOf", "State.subOf", "State.scratch", "State.Renamed", "State.Renumbered",
-	"State.Shifts", "State.Changes", "State.victim", "State.aged", "State.parting",
+	"State.Changes", "State.victim", "State.aged", "State.parting",
 	"Names.slot", "Shapes.of", "Shapes.key", "Needs.Parsed", "Hosts.words", "Subs.noted", "Subs.prev", "Subs.after",
 	"Subs.before", "Allocs.prev", "State.Accepted", "State.UnitsOfHost", "Plan.sizing",
-	"State.ofSource", "Pairs.many", "State.noted",
+	"State.ofSource", "Pairs.many", "State.noted", "State.Both",
 	"AttrColumn.Keep",
 	"Plan.Index", "Plan.MD", "Plan.Slots", "Plan.Terms", "Plan.Owns",
 }

@@ -317,7 +317,7 @@ func (s *State) move(p *Plan, r *mover) {
 // twin adds a row like another, under the same reclaim, of which it counts as chosen later; it hangs on no parcel
 // yet and has no units. O(victims of the set).
 func (s *State) twin(p *Plan, q HoldingID) HoldingID {
-	t, h := s.Holding.row(), &s.Holding
+	t, h := s.row(), &s.Holding
 	sub := h.Sub[q]
 	h.Sub[t], h.Parcel[t], h.Granted[t], h.Origin[t], h.Pool[t], h.Lender[t] = sub, h.Parcel[q], h.Granted[q], h.Origin[q], h.Pool[q], h.Lender[q]
 	next := h.NextOfSub[q]

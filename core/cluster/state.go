@@ -62,6 +62,10 @@ type State struct {
 	// UnitsOfHost is, for tests, of how many units of a size hosts may have room on average; 0: the usual limit.
 	UnitsOfHost int64
 
+	// Both calls two functions, of which neither writes what the other reads, at once; nil: one comes after the other.
+	// It decides nothing, and is no part of the state.
+	Both func(f, g func())
+
 	Released   []Release   // units that came back since the last cycle's emit
 	Reclaims   []Reclaimed // steps of reclaims of this cycle
 	NewPlan    bool        // a revision took effect since the last cycle
@@ -69,7 +73,6 @@ type State struct {
 	Renumbered bool        // requirements have other ids since the last cycle: see ForgetNeeds
 	Relabelled bool        // units count as something else since the last cycle (CYC-3)
 
-	Shifts  Shifts
 	Changes ChangeLog
 
 	arrival      int64 // arrivals of allocations so far

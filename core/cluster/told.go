@@ -63,10 +63,10 @@ func (s *State) repeats(f *follower, t *DemandTable) {
 		return
 	}
 	n := min(t.Rows, len(f.told.sub))
-	Both(n >= repeatsMin, func() { s.repeatsIn(f, t, 0, n/2) }, func() { s.repeatsIn(f, t, n/2, n) })
+	s.both(n >= repeatsMin, func() { s.repeatsIn(f, t, 0, n/2) }, func() { s.repeatsIn(f, t, n/2, n) })
 }
 
-// repeatsMin is from how many rows on two goroutines are worth it.
+// repeatsMin is from how many rows on two halves at once are worth it.
 const repeatsMin = 1 << 10
 
 // repeatsIn is repeats for rows from one to another. It writes nothing but their places in the scratch.

@@ -48,23 +48,22 @@ func (s *State) trim(sub SubID) {
 	}
 }
 
-// partMin is from how many sub-allocations on two goroutines trim them.
+// partMin is from how many sub-allocations on they are trimmed in two halves at once.
 const partMin = 1 << 5
 
-// trimAtOnce is trim for all, on two goroutines where they are many: what goes is found in two halves, then one takes
-// it off parcels while the other takes it off sub-allocations. It is false, and nothing is done, where one is listed
+// trimAtOnce is trim for all: what goes is found in two halves, then it is taken off parcels and, at once where they
+// are many, off sub-allocations. It is false, and nothing is done, where one is listed
 // twice, or something of it is under reclaim: what a set keeps on its parcel goes by both.
 func (s *State) trimAtOnce() bool {
 	if len(s.excess) == 0 || s.repeated() {
 		return false
 	}
 	many, half, plain := len(s.excess) >= partMin, len(s.excess)/2, [2]bool{}
-	Both(many, func() { plain[0] = s.findParting(0, s.excess[:half]) }, func() { plain[1] = s.findParting(1, s.excess[half:]) })
+	s.both(many, func() { plain[0] = s.findParting(0, s.excess[:half]) }, func() { plain[1] = s.findParting(1, s.excess[half:]) })
 	if !plain[0] || !plain[1] {
 		return false
 	}
-	s.growShifts()
-	Both(many, func() {
+	s.both(many, func() {
 		s.partOnParcels(s.parting[0])
 		s.partOnParcels(s.parting[1])
 	}, func() {
@@ -115,7 +114,6 @@ func (s *State) partOnParcels(list []parting) {
 	for i := range list {
 		one := &list[i]
 		p := &s.Plans[s.Sub.Plan[one.sub]]
-		s.shiftOf(one.q, one.sub, one.k)
 		p.Parcels.take(one.k, s.Size(one.sub), -one.units)
 		p.Changed, p.Dirty = append(p.Changed, one.k), true
 		if one.all {

@@ -10,23 +10,23 @@ import (
 
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/decision"
-	"github.com/stintd/stint/core/md"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/share"
 	"github.com/stintd/stint/core/slot"
 )
 
-// planner is one plan's stages: md.Planner or slot.Planner.
+// planner is one plan's stages: of an MD plan by the rooms, or slot.Planner.
 type planner interface {
 	Attach(s *cluster.State, p *cluster.Plan, nowUS int64)
 	Own()
 	Entitle()
-	Grant(meanwhile func())
-	Reclaim(meanwhile func())
-	Settle(meanwhile func())
+	Grant()
+	Reclaim()
+	Unite()
+	Explain()
+	EmitOwnership(o *decision.Ownership)
 	EmitGrants(g *decision.Grants) (units int64)
 	EmitShortfalls(t *decision.Shortfalls, details *cluster.Names) (units int64)
-	EmitOwnership(o *decision.Ownership)
 	EmitStates(c *decision.Cycle)
 	EmitKeyframe(c *decision.Cycle)
 }
@@ -47,9 +47,8 @@ type Runner struct {
 	dicts    decision.Dicts
 	details  *cluster.Names
 	planner  []planner
-	returned []returned // scratch
-	released bool       // the table of releases is filled
-	filled   bool       // that of ownership is
+	returned []returned          // scratch
+	pick     func(ready int) int // for tests: which of so many tasks that may be done is done next; nil: the first, others beside
 	stage    int
 	lapUS    int64
 }
@@ -64,6 +63,7 @@ func Run(s *cluster.State, nowUS int64, out *decision.Cycle) {
 // is borrowed until the next Run.
 func (r *Runner) Run(s *cluster.State, nowUS int64, out *decision.Cycle) {
 	nowUS = max(nowUS, s.NowUS)
+	s.Both = both
 	r.begin(s)
 	s.Settle(nowUS)
 	r.lap()
@@ -77,49 +77,33 @@ func (r *Runner) Run(s *cluster.State, nowUS int64, out *decision.Cycle) {
 		m.Entitle()
 	}
 	r.lap()
-	used := s.Holding.Used()
 	for _, m := range busy {
-		m.Grant(func() { r.releases(s) })
+		m.Grant()
 	}
 	r.lap()
-	given := max(0, s.Holding.Used()-used)
 	for _, m := range busy {
-		m.Reclaim(func() { r.fillAhead(busy, given) })
+		m.Reclaim()
 	}
 	r.lap()
-	if r.out.Summary.UnitsGranted = 0; dirty {
-		r.explain(s)
-	}
+	r.explain(s)
 	r.lap()
-	r.emit(s, nowUS, dirty)
+	r.emit(s, nowUS, busy, dirty)
 	s.Finish(s.Cycle+1, nowUS)
 	r.lap()
 	*out = r.out
 }
 
-// Verify checks what planners keep from cycle to cycle against the state of the last one. It is for tests: O(what is held).
-func (r *Runner) Verify() error {
-	for _, one := range r.planner {
-		if m, ok := one.(*md.Planner); ok {
-			if err := m.Verify(); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // Touched is how many rows the last pass over a plan's ownership looked at; plans as in State.Plans, 0 where nothing is owned.
 func (r *Runner) Touched(plan int) int64 {
-	if m, ok := r.planner[plan].(*md.Planner); ok {
-		return m.Touched()
+	if m, ok := r.planner[plan].(*mdPlan); ok {
+		return m.passes.Touched()
 	}
 	return 0
 }
 
 // begin empties the tables of events and the times.
 func (r *Runner) begin(s *cluster.State) {
-	r.stage, r.released, r.filled = 0, false, false
+	r.stage = 0
 	r.out.Summary.StageUS = [len(decision.Stages)]int64{}
 	if r.Clock != nil {
 		r.lapUS = r.Clock()
@@ -165,7 +149,7 @@ func (r *Runner) attach(s *cluster.State, nowUS int64) (dirty bool) {
 		r.out.Summary.Cycle != s.Cycle || r.out.Summary.Cycle == 0 {
 		r.planner = make([]planner, len(s.Plans))
 		for i := range s.Plans {
-			if r.planner[i] = (&md.Planner{Eager: r.Eager}); s.Plans[i].Slots != nil {
+			if r.planner[i] = newMD(r.Eager); s.Plans[i].Slots != nil {
 				r.planner[i] = new(slot.Planner)
 			}
 			s.Plans[i].Dirty, s.Plans[i].Rebuilt = true, true
@@ -189,38 +173,13 @@ func (r *Runner) busy(s *cluster.State) (busy []planner) {
 	return busy
 }
 
-// fillAhead fills the table of what is owned of plans that the cycle deals with, and makes room for so many grants, the first time in a cycle: reclaim
-// changes nothing that these go by.
-func (r *Runner) fillAhead(busy []planner, grants int) {
-	if r.filled {
-		return
-	}
-	r.filled = true
-	for _, m := range busy {
-		m.EmitOwnership(&r.out.Ownership)
-	}
-	r.out.Grants.Reserve(grants)
-}
-
-// explain computes what every consumer deserves and finds what stands against those who are short. Beside that, as nothing of it is needed, it fills the
-// table of grants, plan by plan.
-func (r *Runner) explain(s *cluster.State) {
-	r.out.ResetStates(&r.dicts)
-	sum := &r.out.Summary
-	for i := range r.planner {
-		m := r.planner[i]
-		m.Settle(func() { sum.UnitsGranted += m.EmitGrants(&r.out.Grants) })
-	}
-}
-
-// shortfalls adds every shortfall with its reason, plan by plan, and tells of which it has added them.
-func (r *Runner) shortfalls(s *cluster.State, added chan<- int) {
+// shortfalls adds every shortfall with its reason, plan by plan.
+func (r *Runner) shortfalls(s *cluster.State) {
 	*r.details = cluster.Names{}
 	sum := &r.out.Summary
 	sum.UnitsShort = 0
 	for i := range r.planner {
 		sum.UnitsShort += r.planner[i].EmitShortfalls(&r.out.Shortfalls, r.details)
-		added <- i
 	}
 	outside, short := s.Outside()
 	for _, sub := range outside {
@@ -242,36 +201,59 @@ func (r *Runner) outside(s *cluster.State, sub cluster.SubID) {
 	t.UntilNull = append(t.UntilNull, true)
 }
 
-// emit fills the decision columns and the summary: the tables of states on one goroutine, beside them who is short and what happened.
-func (r *Runner) emit(s *cluster.State, nowUS int64, dirty bool) {
-	sum, added, stated := &r.out.Summary, make(chan int, len(r.planner)), make(chan struct{})
-	go func() {
-		for i := 0; dirty && i < len(r.planner); i++ {
-			for s.Plans[i].Slots != nil && <-added < i { // both go by what slot plans add up when they are asked
-			}
-			r.planner[i].EmitStates(&r.out)
+// explain has the planners of plans in which anything changed find out what consumers deserve, and why those are short
+// who are: plans side by side.
+func (r *Runner) explain(s *cluster.State) {
+	var list []task
+	for i, m := range r.planner {
+		if s.Plans[i].Dirty {
+			m.Unite()
+			list = append(list, task{reads: theState, writes: planThing(i), do: m.Explain})
 		}
-		close(stated)
-	}()
-	if dirty {
-		r.shortfalls(s, added)
 	}
+	r.run(list)
+}
+
+// emit fills the decision columns and the summary: what happened in plans that were busy, and, where anything changed,
+// what is true of all. Tables are filled side by side.
+func (r *Runner) emit(s *cluster.State, nowUS int64, busy []planner, dirty bool) {
+	sum := &r.out.Summary
+	sum.UnitsGranted = 0
+	reads, writes := r.planners(s)
+	reads |= theState
+	list := []task{{reads: reads, writes: writes | theGrants, do: func() {
+		for _, m := range busy {
+			sum.UnitsGranted += m.EmitGrants(&r.out.Grants)
+		}
+	}}}
+	if dirty {
+		r.out.ResetStates(&r.dicts)
+		list = append(list,
+			task{reads: reads, writes: writes | theShortfalls, do: func() { r.shortfalls(s) }},
+			task{reads: reads, writes: writes | theStates, do: func() { // slot plans have added up for shortfalls what states go by
+				for _, m := range r.planner {
+					m.EmitStates(&r.out)
+				}
+			}})
+	}
+	list = append(list, task{reads: reads, writes: theEvents, do: func() {
+		for _, m := range busy {
+			m.EmitOwnership(&r.out.Ownership)
+		}
+		sum.UnitsReleased, sum.UnitMSLost = r.releases(s)
+		sum.UnitsReclaimed, sum.UnitsCancelled = r.reclaims(s)
+	}})
+	r.run(list)
 	sum.Cycle, sum.NowUS, sum.Revision = s.Cycle+1, nowUS, s.Revision
-	r.releases(s)
-	sum.UnitsReclaimed, sum.UnitsCancelled = r.reclaims(s)
 	sum.UnitsLeaving, sum.UnitsPromised, sum.UnitsOverdue = s.Leaving(), s.Promised(), s.Overdue(nowUS)
 	sum.Relabelled, sum.Window, sum.Restated, sum.SubAllocations = s.Relabelled, windows(s), dirty, s.SubAllocations()
 	if dirty {
-		sum.Hosts, sum.UnitsHeld = 0, s.HeldUnits()
+		sum.Hosts, sum.UnitsHeld, sum.Consumers = 0, s.HeldUnits(), int64(len(r.out.Consumers.Held))
+		r.lost(s)
 		sum.UnitsWanted = sum.UnitsHeld + sum.UnitsShort
 		for i := range s.Plans {
 			sum.Hosts += int64(s.Plans[i].Parcels.Hosts())
 		}
-	}
-	<-stated
-	if dirty {
-		sum.Consumers = int64(len(r.out.Consumers.Held))
-		r.lost(s)
 	}
 	if s.NewPlan {
 		r.out.Plans = decision.Plans{
@@ -280,6 +262,16 @@ func (r *Runner) emit(s *cluster.State, nowUS int64, dirty bool) {
 			Digest:  decision.Coded{Code: []int32{0}, Dict: decision.Words{s.Policy.Digest}},
 		}
 	}
+}
+
+// planners is what filling tables reads and writes of planners: those of slot plans add up anew what they are asked for.
+func (r *Runner) planners(s *cluster.State) (reads, writes thing) {
+	for i := range s.Plans {
+		if reads |= planThing(i); s.Plans[i].Slots != nil {
+			writes |= planThing(i)
+		}
+	}
+	return reads, writes
 }
 
 // windows names the time windows in force: one by its name, several with their plans'.
@@ -366,12 +358,9 @@ func (r *Runner) inOrder(s *cluster.State) []returned {
 	return list
 }
 
-// releases adds what came back since the last cycle, the first time in a cycle: as nothing comes back after settle, that may be beside another stage.
-func (r *Runner) releases(s *cluster.State) {
-	if r.released {
-		return
-	}
-	t, units, lost, rowMS := &r.out.Releases, int64(0), int64(0), int64(0)
+// releases adds what came back since the last cycle, and gives the units and how long those had run that reclaims stopped.
+func (r *Runner) releases(s *cluster.State) (units, lost int64) {
+	t, rowMS := &r.out.Releases, int64(0)
 	last := cluster.Release{Sub: cluster.NoID}
 	for _, one := range r.inOrder(s) {
 		v := s.Released[one.at]
@@ -394,7 +383,7 @@ func (r *Runner) releases(s *cluster.State) {
 		t.Origin.Add(v.Origin)
 		t.Lender.Add(int32(v.Lender))
 	}
-	r.released, r.out.Summary.UnitsReleased, r.out.Summary.UnitMSLost = true, units, lost
+	return units, lost
 }
 
 // lost fills the column of consumers that tells how much work each has lost so far.

@@ -162,12 +162,12 @@ func (v *stateTables) fill(e *reason.Env, short *reason.Shortfalls) {
 	emit.Shares(&v.Shares, e.State, e.Plan, &shares)
 	emit.Consumers(&v.Consumers, e.State, e.Plan, &consumers)
 	emit.Amounts(&v.Amounts, e.State, e.Plan, &amounts)
-	emit.Shortfalls(&v.Shortfalls, e.State, e.Plan, short)
+	emit.Shortfalls(&v.Shortfalls, e.State, e.Plan, short, v.details)
 	var given []cluster.HoldingID
 	for q := range e.State.Holding.Sub {
 		given = append(given, cluster.HoldingID(q), cluster.HoldingID(q))
 	}
-	emit.Grants(&v.Grants, e.State, e.Plan, e.State.Cycle, given)
+	emit.Grants(&v.Grants, e.State, e.Plan, emit.Given(e.State, e.Plan, e.State.Cycle, given))
 	emit.Keyframe(&v.Cycle, e.State, e.Plan)
 }
 

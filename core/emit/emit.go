@@ -47,9 +47,12 @@ func Amounts(t *decision.Amounts, s *cluster.State, p *cluster.Plan, rows *pool.
 	}
 }
 
-// Shortfalls adds the shortfalls of a plan, whose details are in the dictionary of the table, and gives their units.
-func Shortfalls(t *decision.Shortfalls, s *cluster.State, p *cluster.Plan, rows *reason.Shortfalls) (units int64) {
-	first := t.Extend(rows.Sub.Len())
+// Shortfalls adds the shortfalls of a plan, and gives their units. Details is the dictionary of the table; that of the
+// rows may be another, as they may be of an earlier cycle.
+func Shortfalls(t *decision.Shortfalls, s *cluster.State, p *cluster.Plan, rows *reason.Shortfalls,
+	details *cluster.Names,
+) (units int64) {
+	first, codes := t.Extend(rows.Sub.Len()), codesOf(rows, details)
 	for i, sub := range rows.Sub.Values() {
 		at, blocker := first+i, decision.Null
 		if n := rows.Blocker.At(i); n != plan.None {
@@ -58,11 +61,23 @@ func Shortfalls(t *decision.Shortfalls, s *cluster.State, p *cluster.Plan, rows 
 		t.Plan.Code[at], t.Consumer.Code[at] = p.Index, int32(s.Sub.Consumer[sub])
 		t.Allocation.Code[at], t.Sub.Code[at] = s.Alloc.Name[s.Sub.Alloc[sub]], s.Sub.Name[sub]
 		t.UnitsShort[at], t.Reason.Code[at], t.Dimension.Code[at] = rows.Units.At(i), rows.Reason.At(i), rows.Dimension.At(i)
-		t.Blocker.Code[at], t.Detail.Code[at] = blocker, rows.Detail.At(i)
+		t.Blocker.Code[at], t.Detail.Code[at] = blocker, decision.Null
+		if text := rows.Detail.At(i); text != decision.Null {
+			t.Detail.Code[at] = codes[text]
+		}
 		t.Until[at], t.UntilNull[at] = rows.Until.At(i), rows.Until.At(i) == 0
 		units = share.Add(units, rows.Units.At(i))
 	}
 	return units
+}
+
+// codesOf is by what the table's dictionary names the texts of the rows.
+func codesOf(rows *reason.Shortfalls, details *cluster.Names) []int32 {
+	codes := make([]int32, rows.Details.Len())
+	for i := range codes {
+		codes[i] = details.InternString(rows.Details.String(int32(i)))
+	}
+	return codes
 }
 
 // consumer is by what tables name a consumer.

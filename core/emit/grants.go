@@ -6,61 +6,111 @@ import (
 
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/decision"
-	"github.com/stintd/stint/core/plan"
 )
 
-// Grants adds what a plan was given in a cycle and holds still, in the order of D-14, and gives the units. Given is the
-// holdings that were booked, with those of other plans or cycles, or twice, as rows of holdings are used again;
-// several of one sub-allocation on one parcel are one row. O(given × log).
-func Grants(t *decision.Grants, s *cluster.State, p *cluster.Plan, cycle int64, given []cluster.HoldingID) (units int64) {
-	h, rows := &s.Holding, inOrder(s, p, cycle, given)
-	one := func(a, b placed) bool { return h.Sub[a.q] == h.Sub[b.q] && a.parcel == b.parcel }
+// Given is the holdings of a plan that a cycle granted and that are not under reclaim, each once, in the order of D-14,
+// those of one parcel beside each other. Given holdings may be of other plans or cycles, or named twice, as rows of
+// holdings are used again. O(given + sub-allocations × log), and the sorting of what each was given in several bookings.
+func Given(s *cluster.State, p *cluster.Plan, cycle int64, given []cluster.HoldingID) []cluster.HoldingID {
+	h := &s.Holding
+	rows := make([]cluster.HoldingID, 0, len(given))
+	for _, q := range given {
+		sub := h.Sub[q]
+		if sub != cluster.NoID && s.Sub.Plan[sub] == p.Index && h.Granted[q] == cycle && h.Set[q] == cluster.NoID {
+			rows = append(rows, q)
+		}
+	}
+	subs, count := subsOf(s, rows)
+	if !slices.IsSortedFunc(subs, func(a, b cluster.SubID) int { return inOrder(s, a, b) }) {
+		slices.SortFunc(subs, func(a, b cluster.SubID) int { return inOrder(s, a, b) })
+		subs = slices.Compact(subs)
+	}
+	first, at := make(map[cluster.SubID]int, len(subs)), 0
+	for _, sub := range subs {
+		first[sub] = at
+		at += count[sub]
+	}
+	out := make([]cluster.HoldingID, len(rows))
+	for i := 0; i < len(rows); {
+		sub, n := h.Sub[rows[i]], i
+		for n < len(rows) && h.Sub[rows[n]] == sub {
+			n++
+		}
+		copy(out[first[sub]:], rows[i:n])
+		first[sub] += n - i
+		i = n
+	}
+	at = 0
+	for _, sub := range subs {
+		byParcel(s, out[at:at+count[sub]])
+		at += count[sub]
+	}
+	return slices.Compact(out)
+}
+
+// subsOf is whose some holdings are, without repeating one at once, and how many each has of them.
+func subsOf(s *cluster.State, rows []cluster.HoldingID) (subs []cluster.SubID, count map[cluster.SubID]int) {
+	count = map[cluster.SubID]int{}
+	last, n := cluster.SubID(cluster.NoID), 0
+	for _, q := range rows {
+		if sub := s.Holding.Sub[q]; sub != last {
+			if n > 0 {
+				count[last] += n
+			}
+			subs, last, n = append(subs, sub), sub, 0
+		}
+		n++
+	}
+	if n > 0 {
+		count[last] += n
+	}
+	return subs, count
+}
+
+// inOrder orders sub-allocations as D-14 does.
+func inOrder(s *cluster.State, a, b cluster.SubID) int {
+	return cmp.Or(cmp.Compare(s.Node(a), s.Node(b)),
+		cmp.Compare(s.Alloc.Arrival[s.Sub.Alloc[a]], s.Alloc.Arrival[s.Sub.Alloc[b]]), cmp.Compare(s.Sub.Seq[a], s.Sub.Seq[b]))
+}
+
+// byParcel sorts holdings by their parcels, those of one by number.
+func byParcel(s *cluster.State, rows []cluster.HoldingID) {
+	order := func(a, b cluster.HoldingID) int {
+		return cmp.Or(cmp.Compare(s.Holding.Parcel[a], s.Holding.Parcel[b]), cmp.Compare(a, b))
+	}
+	if !slices.IsSortedFunc(rows, order) {
+		slices.SortFunc(rows, order)
+	}
+}
+
+// Grants adds what a plan was given, as Given has it, and gives the units: several holdings of one sub-allocation on one
+// parcel are one row. O(given).
+func Grants(t *decision.Grants, s *cluster.State, p *cluster.Plan, given []cluster.HoldingID) (units int64) {
+	h := &s.Holding
+	one := func(a, b cluster.HoldingID) bool { return h.Sub[a] == h.Sub[b] && h.Parcel[a] == h.Parcel[b] }
 	count := 0
-	for i := range rows {
-		if i == 0 || !one(rows[i-1], rows[i]) {
+	for i, q := range given {
+		if i == 0 || !one(given[i-1], q) {
 			count++
 		}
 	}
 	at := t.Extend(count) - 1
-	for i := range rows {
-		q, sub := rows[i].q, h.Sub[rows[i].q]
-		if units += h.Units[q]; i > 0 && one(rows[i-1], rows[i]) {
+	var consumer, allocation, name, source int32
+	last := cluster.SubID(cluster.NoID)
+	for i, q := range given {
+		if units += h.Units[q]; i > 0 && one(given[i-1], q) {
 			t.Units[at] += h.Units[q]
 			continue
 		}
+		if sub := h.Sub[q]; sub != last {
+			consumer, allocation = int32(s.Sub.Consumer[sub]), s.Alloc.Name[s.Sub.Alloc[sub]]
+			name, source, last = s.Sub.Name[sub], int32(s.Sub.Source[sub]), sub
+		}
 		at++
-		t.Plan.Code[at], t.Consumer.Code[at] = p.Index, int32(s.Sub.Consumer[sub])
-		t.Allocation.Code[at], t.Sub.Code[at] = s.Alloc.Name[s.Sub.Alloc[sub]], s.Sub.Name[sub]
-		t.Source.Code[at], t.Host.Code[at] = int32(s.Sub.Source[sub]), int32(p.Parcels.Host[h.Parcel[q]])
+		t.Plan.Code[at], t.Consumer.Code[at], t.Allocation.Code[at], t.Sub.Code[at] = p.Index, consumer, allocation, name
+		t.Source.Code[at], t.Host.Code[at] = source, int32(p.Parcels.Host[h.Parcel[q]])
 		t.Origin.Code[at], t.Pool.Code[at], t.Lender.Code[at] = h.Origin[q], int32(h.Pool[q]), int32(h.Lender[q])
 		t.Units[at] = h.Units[q]
 	}
 	return units
-}
-
-// placed is a holding, and what the order of D-14 goes by first.
-type placed struct {
-	node         plan.Node
-	arrival, seq int64
-	parcel       cluster.ParcelID
-	q            cluster.HoldingID
-}
-
-// inOrder is the holdings of a plan that were given in a cycle and are not under reclaim, in the order of D-14.
-func inOrder(s *cluster.State, p *cluster.Plan, cycle int64, given []cluster.HoldingID) []placed {
-	h, rows := &s.Holding, make([]placed, 0, len(given))
-	for _, q := range given {
-		sub := h.Sub[q]
-		if sub != cluster.NoID && s.Sub.Plan[sub] == p.Index && h.Granted[q] == cycle && h.Set[q] == cluster.NoID {
-			rows = append(rows, placed{s.Node(sub), s.Alloc.Arrival[s.Sub.Alloc[sub]], s.Sub.Seq[sub], h.Parcel[q], q})
-		}
-	}
-	order := func(a, b placed) int {
-		return cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.arrival, b.arrival), cmp.Compare(a.seq, b.seq),
-			cmp.Compare(a.parcel, b.parcel), cmp.Compare(a.q, b.q))
-	}
-	if !slices.IsSortedFunc(rows, order) { // several bookings
-		slices.SortFunc(rows, order)
-	}
-	return slices.CompactFunc(rows, func(a, b placed) bool { return a.q == b.q })
 }

@@ -346,7 +346,7 @@ func TestRuns(t *testing.T) {
 	if !slices.Equal(order, []string{"a", "a2", "b"}) || units != out.Sub.Len() || units != len(parcels) {
 		t.Fatalf("runs of %v, %d units of %d", order, units, out.Sub.Len())
 	}
-	e.State.HoldAll(nil, runs, parcels, nil)
+	e.State.HoldAll(nil, runs, parcels)
 	if err := e.State.Verify(); err != nil {
 		t.Fatal(err)
 	}

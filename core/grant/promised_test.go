@@ -9,7 +9,7 @@ import (
 
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/decision"
-	"github.com/stintd/stint/core/md"
+	"github.com/stintd/stint/core/owner"
 	"github.com/stintd/stint/core/plan"
 )
 
@@ -31,11 +31,9 @@ md_plans:
 // ownedState is a state after stage own.
 func ownedState(t failer, policy, hosts, demand string) *cluster.State {
 	e := stateOf(t, policy, hosts, demand)
-	var m md.Planner
-	p := e.Plan
-	p.Rebuilt, p.Dirty = true, true
-	m.Attach(e.State, p, 60e6)
-	m.Own()
+	var owned owner.Decisions
+	new(owner.Passes).Decide(owner.New(e.State, e.Plan), &owned)
+	owned.Book(e.State, e.Plan)
 	return e.State
 }
 
@@ -84,7 +82,7 @@ func TestPromisedIsGiven(t *testing.T) {
 		var given Given
 		Promised(e, &out, &given)
 		runs, parcels := out.Runs(e, s.Cycle+1, nil)
-		s.HoldAll(nil, runs, parcels, nil)
+		s.HoldAll(nil, runs, parcels)
 		given.Book(s)
 		if got := heldAndPromised(s); got != want {
 			t.Fatalf("got\n%swant\n%s", got, want)

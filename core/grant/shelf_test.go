@@ -52,7 +52,7 @@ func TestLotsAreKept(t *testing.T) {
 					t.Fatalf("pool of %d: %v on %v, want %v on %v", n, got.Sub.Values(), got.Parcel.Values(), want.Sub.Values(), want.Parcel.Values())
 				}
 				runs, parcels := got.Runs(e, s.Cycle+1, nil)
-				s.HoldAll(nil, runs, parcels, nil)
+				s.HoldAll(nil, runs, parcels)
 				units += got.Sub.Len()
 				turns++
 			}

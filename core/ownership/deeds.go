@@ -37,13 +37,7 @@ func (a *Assigner) written() *Deeds {
 			cut = i + 1
 		}
 	}
-	done := make(chan struct{})
-	go func() {
-		a.writeDomains(out, first, row, cut, len(a.domains))
-		close(done)
-	}()
-	a.writeDomains(out, first, row, 0, cut)
-	<-done
+	a.both(func() { a.writeDomains(out, first, row, 0, cut) }, func() { a.writeDomains(out, first, row, cut, len(a.domains)) })
 	return out
 }
 

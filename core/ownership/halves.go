@@ -24,6 +24,16 @@ func (a *Assigner) sweepAll(had *Deeds) bool {
 	return true
 }
 
+// both calls two functions, of which neither writes what the other reads: at once, where Both says how.
+func (a *Assigner) both(f, g func()) {
+	if a.Both != nil {
+		a.Both(f, g)
+		return
+	}
+	f()
+	g()
+}
+
 // cut is the first domain of the second half: with those before it the consumers of the first level have at least half of what
 // all of them have. 0 when the pass had better go in one. (A cut within the branch in the middle, the domain of which is swept before then,
 // has the halves of five equal branches even, and the pass was no faster for it.)
@@ -59,13 +69,7 @@ func (a *Assigner) sweepHalves(had *Deeds, cut int) bool {
 	at := a.seam(cut)
 	b := a.half(at)
 	a.store = a.between(len(a.part), at.parts, len(a.piece), at.pieces)
-	done := make(chan struct{})
-	go func() {
-		b.sweepSome(had, cut, len(b.domains))
-		close(done)
-	}()
-	a.sweepSome(had, 1, cut)
-	<-done
+	a.both(func() { a.sweepSome(had, 1, cut) }, func() { b.sweepSome(had, cut, len(b.domains)) })
 	a.other = b.kept()
 	if a.cramped = a.cramped || b.cramped; a.cramped {
 		return false

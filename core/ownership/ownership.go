@@ -54,6 +54,9 @@ const None int32 = -1
 // Assigner makes passes and remembers the last one, so that the next need look only at what has changed. The zero
 // value is ready; it is not safe for concurrent use. It keeps about 200 bytes for each part and piece.
 type Assigner struct {
+	// Both calls two functions at once; nil: one comes after the other. It decides nothing.
+	Both func(f, g func())
+
 	store
 	g     *Ground
 	hosts int

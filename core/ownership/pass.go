@@ -72,30 +72,26 @@ func (a *Assigner) survey(g *Ground, had *Deeds) {
 	for _, set := range g.Group {
 		a.group = append(a.group, slices.Clone(set))
 	}
-	counted := make(chan struct{})
-	go func() {
-		a.countHosts()
-		close(counted)
-	}()
-	a.use.reset(a.hosts)
-	for _, u := range g.Use {
-		a.use.add(u, dims)
-	}
-	a.plot()
-	a.cellsOf = slices.Grow(a.cellsOf[:0], nodes)[:nodes]
-	for n := range a.cellsOf {
-		a.cellsOf[n] = a.cellsOf[n][:0]
-	}
-	a.hadFrom = a.hadFrom[:0]
-	for n := range plan.Node(nodes + 1) {
-		from, _ := slices.BinarySearch(had.Node, n)
-		a.hadFrom = append(a.hadFrom, int32(from))
-	}
-	pieces := a.expected()
-	pieces += pieces/8 + expectMin
-	a.reserve(a.hosts+pieces, pieces)
-	a.rootParts()
-	<-counted
+	a.both(a.countHosts, func() {
+		a.use.reset(a.hosts)
+		for _, u := range g.Use {
+			a.use.add(u, dims)
+		}
+		a.plot()
+		a.cellsOf = slices.Grow(a.cellsOf[:0], nodes)[:nodes]
+		for n := range a.cellsOf {
+			a.cellsOf[n] = a.cellsOf[n][:0]
+		}
+		a.hadFrom = a.hadFrom[:0]
+		for n := range plan.Node(nodes + 1) {
+			from, _ := slices.BinarySearch(had.Node, n)
+			a.hadFrom = append(a.hadFrom, int32(from))
+		}
+		pieces := a.expected()
+		pieces += pieces/8 + expectMin
+		a.reserve(a.hosts+pieces, pieces)
+		a.rootParts()
+	})
 	a.touched += int64(a.hosts + len(g.Use) + len(had.Node))
 }
 

@@ -18,20 +18,16 @@ type Desk struct {
 	codes  cluster.HostCodes
 	bits   [][]uint64 // by NeedID
 	order  [][]cluster.ParcelID
-	turn   [][]int32 // by NeedID: the place of a parcel in the order, by ParcelID
 
 	forms  []*form // by ShapeID
 	formed int     // Field.weighed that they were made at
 
-	Finders // among all parcels, or those that Begin was told
+	Finders
 }
 
-// Finders are the finders of a grant stage among some of a desk's parcels. They keep their memory; Begin comes first.
+// Finders are the finders of a grant stage. They keep their memory; Begin comes first.
 type Finders struct {
-	desk   *Desk
-	within []uint64 // bitset of parcels, nil: all
-	from   int      // no parcel before it is within
-	end    int      // of the words of within
+	desk *Desk
 
 	finds []Finding // one per shape and requirement; per sub-allocation with max_per_host
 	byAsk map[ask]int32
@@ -53,7 +49,7 @@ type Finding struct {
 // Sync points the desk at a plan and brings its field up to the parcels. Cost as Field.Sync.
 func (d *Desk) Sync(s *cluster.State, p *cluster.Plan) {
 	if d.tables != s.HostTables || d.p != p {
-		d.tables, d.bits, d.order, d.turn = s.HostTables, d.bits[:0], d.order[:0], d.turn[:0]
+		d.tables, d.bits, d.order = s.HostTables, d.bits[:0], d.order[:0]
 	}
 	d.s, d.p = s, p
 	d.Field.Sync(p)
@@ -78,26 +74,13 @@ func (d *Desk) form(shape cluster.ShapeID) *form {
 	return d.forms[shape]
 }
 
-// Know looks at a unit size and a requirement, so that lots that ask about them from then on only read the desk. O(1) but for the first time.
-func (d *Desk) Know(shape cluster.ShapeID, need cluster.NeedID) {
-	d.form(shape)
-	d.turns(need)
-}
-
-// Begin forgets the finders of the last grant stage, and makes new ones look among some parcels: a
-// bitset, nil for all, which must not change until the next Begin.
-func (f *Finders) Begin(d *Desk, within []uint64) {
+// Begin forgets the finders of the last grant stage.
+func (f *Finders) Begin(d *Desk) {
 	if f.byAsk == nil {
 		f.byAsk = map[ask]int32{}
 	}
 	clear(f.byAsk)
-	f.desk, f.within, f.finds = d, within, f.finds[:0]
-	if f.from, f.end = 0, d.p.Parcels.Words(); within != nil {
-		f.from, f.end = bounds(within)
-	}
-	d.Field.Among(within)
-	d.Field.group()
-	d.renew()
+	f.desk, f.finds = d, f.finds[:0]
 }
 
 // Selected is the bitset of parcels that a requirement selects and, when it has one, the
@@ -107,27 +90,12 @@ func (d *Desk) Selected(need cluster.NeedID) (bitset []uint64, order []cluster.P
 		return nil, nil
 	}
 	for int(need) >= len(d.bits) {
-		d.bits, d.order, d.turn = append(d.bits, nil), append(d.order, nil), append(d.turn, nil)
+		d.bits, d.order = append(d.bits, nil), append(d.order, nil)
 	}
 	if d.bits[need] == nil {
 		d.bits[need], d.order[need] = d.selects(d.s.Need.Parsed[need])
 	}
 	return d.bits[need], d.order[need]
-}
-
-// turns gives parcels their places in the order of a requirement that has one, nil for others.
-func (d *Desk) turns(need cluster.NeedID) []int32 {
-	_, order := d.Selected(need)
-	if order != nil && d.turn[need] == nil {
-		d.turn[need] = make([]int32, d.p.Parcels.Len())
-		for i, k := range order {
-			d.turn[need][k] = int32(i)
-		}
-	}
-	if order == nil {
-		return nil
-	}
-	return d.turn[need]
 }
 
 // selects evaluates a requirement. One that names what no host has any more, since
@@ -175,15 +143,11 @@ func (f *Finders) open(sub cluster.SubID, key ask, most int64) int32 {
 	one, d := &f.finds[len(f.finds)-1], f.desk
 	selected, order := d.Selected(key.need)
 	allowed := selected
-	switch {
-	case most != plan.Unlimited || selected != nil && f.within != nil:
+	if most != plan.Unlimited {
 		allowed = f.ownBits(selected)
-	case selected == nil:
-		allowed = f.within
 	}
 	one.most, one.on = most, nil
 	one.reset(&d.Field, d.form(key.shape), allowed, order)
-	one.from, one.end = f.from, f.end
 	one.common = most == plan.Unlimited && selected == nil
 	if most != plan.Unlimited {
 		one.on = map[cluster.ParcelID]int64{}
@@ -194,16 +158,13 @@ func (f *Finders) open(sub cluster.SubID, key ask, most int64) int32 {
 	return int32(len(f.finds) - 1)
 }
 
-// ownBits copies a bitset of parcels, as far as they are within; nil becomes all.
+// ownBits copies a bitset of parcels; nil becomes all.
 func (f *Finders) ownBits(from []uint64) []uint64 {
 	bits := make([]uint64, f.desk.p.Parcels.Words())
 	if from == nil {
 		from = f.desk.p.Parcels.Open
 	}
 	copy(bits, from)
-	for w := range f.within {
-		bits[w] &= f.within[w]
-	}
 	return bits
 }
 

@@ -38,28 +38,14 @@ type Field struct {
 	weight    []int64 // by dimension
 	levels    int     // best fit: 4 or 2
 	shapes    int     // that the placement tells apart
-	sorted            // by parcel; those alone are in the classes' sets and logs that are among
+	sorted            // by parcel
 	shift     [vecpack.Lanes]uint
 	exact     bool               // the words say all: at most four dimensions, none shifted
 	room      []int64            // by parcel and dimension: free room, unless exact
 	free      []int64            // by parcel: weighted free room; of a shut parcel -1
-	among     []uint64           // bitset of the parcels that finders look among; nil: all
-	regroup   bool               // among is another than the classes were made for
-	regained  []cluster.ParcelID // that Regain told of since Sync, for the lots
+	regained  []cluster.ParcelID // that Regain told of since Sync
 	weighed   int                // how often the weights changed: what is made by them is good for one number
 	tree      tree               // balanced: the greatest free room below each node
-}
-
-// Among says among which parcels finders will look from the next Sync, or Begin of a desk, on: a bitset, nil for all, that is copied.
-// Others are for lots alone. The cost is that of comparing, and of a Sync that changes all classes where it is another.
-func (f *Field) Among(within []uint64) {
-	if (f.among == nil) == (within == nil) && slices.Equal(f.among, within) {
-		return
-	}
-	f.regroup = true
-	if f.among = append(f.among[:0], within...); within == nil {
-		f.among = nil
-	}
 }
 
 // Sync brings the field up to a plan's parcels at the start of a cycle. The cost
@@ -67,36 +53,6 @@ func (f *Field) Among(within []uint64) {
 func (f *Field) Sync(p *cluster.Plan) {
 	f.regained = f.regained[:0]
 	f.forget()
-	f.follow(p)
-	f.group()
-}
-
-// group deals the parcels out to their classes again where finders look among others now. O(parcels).
-func (f *Field) group() {
-	if !f.regroup {
-		return
-	}
-	class := slices.Clone(f.class)
-	f.begin(len(class), f.shapes*fullnesses)
-	f.regroup, f.quiet = false, true
-	for k, c := range class {
-		f.move(cluster.ParcelID(k), c)
-	}
-	f.quiet = false
-	f.weighed++ // what is known to fit nowhere may fit others
-}
-
-// move puts a parcel into a class.
-func (f *Field) move(k cluster.ParcelID, c int16) {
-	if f.among != nil && f.among[k>>6]>>(uint(k)&63)&1 == 0 {
-		f.class[k] = c
-		return
-	}
-	f.enter(int32(k), c)
-}
-
-// follow is Sync but for the parcels that finders look among.
-func (f *Field) follow(p *cluster.Plan) {
 	p.Seen = len(p.Changed)
 	rebuilt := p.Rebuilt || f.parcels != &p.Parcels || f.placement != p.Terms.Placement
 	if !rebuilt && len(p.Changed) == 0 {
@@ -166,7 +122,7 @@ func (f *Field) reset() {
 		f.room = nil
 	}
 	f.begin(n, f.shapes*fullnesses)
-	f.regroup, f.quiet = false, true
+	f.quiet = true
 	for k := range n {
 		f.put(cluster.ParcelID(k))
 	}
@@ -180,7 +136,7 @@ func (f *Field) reset() {
 func (f *Field) put(k cluster.ParcelID) {
 	if !f.parcels.IsOpen(k) {
 		f.free[k] = -1
-		f.move(k, shut)
+		f.enter(int32(k), shut)
 		return
 	}
 	var free int64
@@ -199,7 +155,7 @@ func (f *Field) put(k cluster.ParcelID) {
 		}
 	}
 	f.word[k], f.free[k] = vecpack.Pack(lane[:]), free
-	f.move(k, f.classOf(k, begun))
+	f.enter(int32(k), f.classOf(k, begun))
 }
 
 func (f *Field) classOf(k cluster.ParcelID, begun bool) int16 {
@@ -371,18 +327,8 @@ func (f *Field) Take(k cluster.ParcelID, u *Unit) {
 		return
 	}
 	if c != f.class[k] {
-		f.move(k, c)
+		f.enter(int32(k), c)
 	}
-}
-
-// least is the lesser, in each dimension, of what is free on a parcel and a vector, packed.
-func (f *Field) least(k cluster.ParcelID, rest []int64) uint64 {
-	var lane [vecpack.Lanes]int64
-	for d := range min(len(rest), len(lane)) {
-		lane[d] = min(max(0, rest[d])>>f.shift[d], vecpack.LaneMax)
-	}
-	word := vecpack.Pack(lane[:])
-	return f.word[k] + word - vecpack.Most(f.word[k], word)
 }
 
 // takeRoom takes a unit off the exact figures, and off the words that are not exact.

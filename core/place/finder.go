@@ -18,22 +18,21 @@ import (
 type Finder struct {
 	field *Field
 	*form
-	rows      *sorted  // what it looks among: the field's parcels, or the items of a lot
-	lot       *Lot     // whose; nil: the field's
-	common    bool     // it looks among all parcels that a desk's finders may use
-	allowed   []uint64 // bitset of rows, nil: all
-	order     []cluster.ParcelID
-	from, end int                     // no row before from is allowed, nor one behind so many words
-	next      int                     // in order
-	gained    int                     // of the field, when next was last set back
-	mark      []mark                  // by rank of a class: place of its shape × fullnesses + fullness; good as far as edge
-	edge      int                     // the first rank that was never looked at
-	live      [classesMax / 64]uint64 // bitset of ranks below edge: the class may have rows that the unit fits
-	late      []uint64                // heap of rank<<32 | row behind the cursor
-	seen      int                     // of the rows' log
-	best      int32                   // the row that Find said last
-	bestRank  int                     // of its class, then
-	dry       int                     // how many parcels the field had regained when nothing was left for anyone, from 1; 0: something may be
+	rows     *sorted  // what it looks among: the field's parcels
+	common   bool     // it looks among all parcels that a desk's finders may use
+	allowed  []uint64 // bitset of rows, nil: all
+	order    []cluster.ParcelID
+	end      int                     // of the words of rows
+	next     int                     // in order
+	gained   int                     // of the field, when next was last set back
+	mark     []mark                  // by rank of a class: place of its shape × fullnesses + fullness; good as far as edge
+	edge     int                     // the first rank that was never looked at
+	live     [classesMax / 64]uint64 // bitset of ranks below edge: the class may have rows that the unit fits
+	late     []uint64                // heap of rank<<32 | row behind the cursor
+	seen     int                     // of the rows' log
+	best     int32                   // the row that Find said last
+	bestRank int                     // of its class, then
+	dry      int                     // how many parcels the field had regained when nothing was left for anyone, from 1; 0: something may be
 }
 
 // mark is how far a finder is with a class.
@@ -51,7 +50,7 @@ func (q *Finder) Reset(f *Field, size []int64, allowed []uint64, order []cluster
 
 // reset is Reset for a unit that the field has seen.
 func (q *Finder) reset(f *Field, unit *form, allowed []uint64, order []cluster.ParcelID) {
-	q.field, q.rows, q.lot, q.common = f, &f.sorted, nil, false
+	q.field, q.rows, q.common = f, &f.sorted, false
 	q.look(unit, allowed, order)
 }
 
@@ -60,7 +59,7 @@ func (q *Finder) look(unit *form, allowed []uint64, order []cluster.ParcelID) {
 	f := q.field
 	q.form, q.allowed, q.order, q.next = unit, allowed, order, 0
 	q.late, q.seen, q.live, q.best, q.dry = q.late[:0], len(q.rows.entered), [classesMax / 64]uint64{}, cluster.NoID, 0
-	q.from, q.end, q.edge = 0, q.rows.words(), 0
+	q.end, q.edge = q.rows.words(), 0
 	if !q.unit.never && q.byClass() {
 		q.mark = resize(q.mark, f.shapes*fullnesses)
 	}
@@ -68,14 +67,6 @@ func (q *Finder) look(unit *form, allowed []uint64, order []cluster.ParcelID) {
 
 // byClass tells whether the finder goes through the classes of its rows; else it goes by the order or the tree of parcels.
 func (q *Finder) byClass() bool { return q.order == nil && q.field.placement != plan.Balanced }
-
-// parcel is the parcel of a row.
-func (q *Finder) parcel(row int32) cluster.ParcelID {
-	if q.lot == nil || row == cluster.NoID {
-		return cluster.ParcelID(row)
-	}
-	return q.lot.item[row].Parcel
-}
 
 // Forbid takes a parcel out of those that may be used. The finder must have been
 // given a bitset of its own.
@@ -95,12 +86,12 @@ func (q *Finder) Find() cluster.ParcelID {
 		return cluster.NoID
 	}
 	if q.catchUp(); q.stands() {
-		return q.parcel(q.best)
+		return cluster.ParcelID(q.best)
 	}
 	if q.best = q.search(); q.best == cluster.NoID {
 		q.dryUp()
 	}
-	return q.parcel(q.best)
+	return cluster.ParcelID(q.best)
 }
 
 // isDry tells whether nothing was left for anyone, and no parcel has gained room since: what did not fit once never fits again.
@@ -206,7 +197,7 @@ func (q *Finder) inOrder() cluster.ParcelID {
 
 // scan is the first row of the class of a rank, from its cursor on, that the unit fits; NoID when there is none.
 func (q *Finder) scan(r int) int32 {
-	s, c, from := q.rows, q.classOf(r), max(q.from, int(q.mark[r].cursor))
+	s, c, from := q.rows, q.classOf(r), int(q.mark[r].cursor)
 	if from>>6 >= q.end || !vecpack.Covers(s.peak[c], q.unit.word) {
 		return cluster.NoID
 	}
@@ -234,10 +225,7 @@ func (q *Finder) has(row int32) bool {
 
 // exactly tells of a row whose word covers the unit whether it has room for it.
 func (q *Finder) exactly(row int32) bool {
-	if !q.field.exact && !q.field.roomFor(q.parcel(row), &q.unit) {
-		return false
-	}
-	return q.lot == nil || q.lot.leaves(&q.lot.item[row], &q.unit)
+	return q.field.exact || q.field.roomFor(cluster.ParcelID(row), &q.unit)
 }
 
 // fits is has for a parcel, where the finder goes by parcels.
@@ -245,7 +233,7 @@ func (q *Finder) fits(k cluster.ParcelID) bool {
 	if q.allowed != nil && q.allowed[k>>6]>>(uint(k)&63)&1 == 0 {
 		return false
 	}
-	return q.field.fits(k, &q.unit) && (q.lot == nil || q.lot.leaves(&q.lot.item[q.lot.at[k]], &q.unit))
+	return q.field.fits(k, &q.unit)
 }
 
 // Take takes a unit off the parcel that Find found.

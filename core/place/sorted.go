@@ -3,7 +3,6 @@ package place
 import (
 	"math/bits"
 
-	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/vecpack"
 )
 
@@ -124,48 +123,4 @@ func (s *sorted) setPeak(c int16, peak uint64) {
 		crest = vecpack.Most(crest, peak)
 	}
 	s.crest[c/fullnesses] = crest
-}
-
-// sortItems deals a large lot's items out to the classes that their parcels are in.
-func (l *Lot) sortItems() {
-	f := &l.desk.Field
-	l.sorted.begin(len(l.item), f.shapes*fullnesses)
-	l.quiet, l.told = true, len(f.regained)
-	for i := range l.item {
-		l.follow(int32(i))
-	}
-	l.quiet = false
-}
-
-// follow brings an item up to its parcel.
-func (l *Lot) follow(i int32) {
-	l.word[i] = l.wordOf(&l.item[i])
-	l.enter(i, l.desk.Field.class[l.item[i].Parcel])
-}
-
-// wordOf is what of an item may be given, packed: the lesser of what is free and what reserves leave of it.
-func (l *Lot) wordOf(it *Item) uint64 {
-	f := &l.desk.Field
-	if it.rest == cluster.NoID {
-		return f.word[it.Parcel]
-	}
-	return f.least(it.Parcel, l.rest[it.rest:][:len(f.weight)])
-}
-
-// catchUp brings the lot up to parcels that gained room since.
-func (l *Lot) catchUp() {
-	f := &l.desk.Field
-	for ; l.told < len(f.regained); l.told++ {
-		if i := l.itemOf(f.regained[l.told]); i != cluster.NoID {
-			l.follow(i)
-		}
-	}
-}
-
-// itemOf is the item of a parcel in a large lot, NoID when it is not of the lot.
-func (l *Lot) itemOf(k cluster.ParcelID) int32 {
-	if i := l.at[k]; i >= 0 && int(i) < len(l.item) && l.item[i].Parcel == k {
-		return i
-	}
-	return cluster.NoID
 }

@@ -69,17 +69,9 @@ func (t *tree) find(q *Finder) cluster.ParcelID {
 	return cluster.ParcelID(w.at)
 }
 
-// findFor is find for one who asks for room in a lot.
-func (t *tree) findFor(q *Finder, one *look) cluster.ParcelID {
-	w := widest{q: q, who: one, best: -1, at: -1}
-	w.search(1, 0, t.leaves)
-	return cluster.ParcelID(w.at)
-}
-
 // widest is a search of the tree for the best parcel so far.
 type widest struct {
 	q    *Finder
-	who  *look // nil: no matter who
 	best int64
 	at   int
 }
@@ -96,7 +88,7 @@ func (w *widest) search(i, first, span int) {
 		}
 	}
 	if i >= t.leaves {
-		if k := cluster.ParcelID(first); q.fits(k) && (w.who == nil || q.lot.mayHave(w.who, &q.lot.item[q.lot.at[k]])) {
+		if q.fits(cluster.ParcelID(first)) {
 			w.best, w.at = t.most[i], first
 		}
 		return

@@ -125,24 +125,25 @@ func (v *Net) Sum(e *Env, promises *Promises, pool plan.Node) {
 	v.start = append(v.start, int32(len(v.shape)))
 }
 
-// add adds units of a shape to the leaf whose rows begin at first and are the last so far.
+// add adds units of a shape to the leaf whose rows begin at first and are the last so far, in the order of shapes.
 func (v *Net) add(first int, shape cluster.ShapeID, units int64) {
-	for i := len(v.shape) - 1; i >= first; i-- {
-		if v.shape[i] == shape {
-			v.units[i] += units
-			return
-		}
+	at, ok := len(v.shape), false
+	if at > first && v.shape[at-1] >= shape { // else it comes behind all others, as most do
+		at, ok = slices.BinarySearch(v.shape[first:], shape)
+		at += first
 	}
-	v.shape, v.units = append(v.shape, shape), append(v.units, units)
+	if ok {
+		v.units[at] += units
+		return
+	}
+	v.shape, v.units = slices.Insert(v.shape, at, shape), slices.Insert(v.units, at, units)
 }
 
-// Of is the units of one shape that a leaf has net.
+// Of is the units of one shape that a leaf has net. O(log sizes of the leaf).
 func (v *Net) Of(leaf plan.Node, shape cluster.ShapeID) int64 {
-	at := leaf - v.pool
-	for i := v.start[at]; i < v.start[at+1]; i++ {
-		if v.shape[i] == shape {
-			return v.units[i]
-		}
+	from, to := v.start[leaf-v.pool], v.start[leaf-v.pool+1]
+	if i, ok := slices.BinarySearch(v.shape[from:to], shape); ok {
+		return v.units[int(from)+i]
 	}
 	return 0
 }

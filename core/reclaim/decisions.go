@@ -68,7 +68,15 @@ func (d *Decisions) At(i int) Row {
 	}
 }
 
+// add adds a row. Units that are handed over like those of the row before are told together with them, as one step.
 func (d *Decisions) add(r Row) {
+	if last := d.Len() - 1; r.Kind == HandedOver && last >= 0 {
+		alike := d.At(last)
+		if alike.Units = r.Units; alike == r {
+			d.Units.Values()[last] += r.Units
+			return
+		}
+	}
 	d.Kind.Add(r.Kind)
 	d.Set.Add(r.Set)
 	d.Other.Add(r.Other)

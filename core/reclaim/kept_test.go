@@ -148,7 +148,7 @@ func (w *keeper) give() {
 			}
 			origin, from, lender := s.CountsAs(leaf, p.Owner[k])
 			row := cluster.Holding{Sub: sub, Granted: s.Cycle + 1, Origin: origin, Pool: from, Lender: lender}
-			s.HoldAll(nil, []cluster.Run{{Holding: row, From: 0, To: 1}}, []cluster.ParcelID{cluster.ParcelID(k)}, nil)
+			s.HoldAll(nil, []cluster.Run{{Holding: row, From: 0, To: 1}}, []cluster.ParcelID{cluster.ParcelID(k)})
 			short--
 			k--
 		}

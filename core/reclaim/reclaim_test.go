@@ -7,7 +7,7 @@ import (
 
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/decision"
-	"github.com/stintd/stint/core/md"
+	"github.com/stintd/stint/core/owner"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/pool"
 	"github.com/stintd/stint/core/view"
@@ -145,10 +145,9 @@ md_plans:
 	const hosts, demand = "host,ncpus\nh1,4\nh2,4\n", "consumer,allocation,units,ncpus\n/A,a,8,1\n/B,b,4,1\n"
 	g, _ := stageOf(t, policy, hosts, demand, "consumer,allocation,host,units\n/B,b,h1,4\n")
 	s := g.s
-	m := new(md.Planner)
-	g.p.Rebuilt, g.p.Dirty = true, true
-	m.Attach(s, g.p, 60e6)
-	m.Own()
+	var owned owner.Decisions
+	new(owner.Passes).Decide(owner.New(s, g.p), &owned)
+	owned.Book(s, g.p)
 	g, out := laid(s)
 	a := slices.IndexFunc(s.Sub.Consumer, func(c cluster.ConsumerID) bool { return s.Consumer.String(int32(c)) == "/A" })
 	on := func(host string) func(k cluster.ParcelID) bool {

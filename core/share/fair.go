@@ -5,8 +5,7 @@ import (
 	"math/bits"
 )
 
-// This file has the arithmetic of fair reclaim by usage quotas (MD-17), for the room core/reclaim that docs/heart.md
-// plans. Today's fair reclaim, in core/md, does not use it yet.
+// This file has the arithmetic of fair reclaim by usage quotas (MD-17).
 
 // Slack is by how much shares may differ and still count as equal, where distances from quotas are compared: 2⁻³² of a
 // pool. Usages and quotas lose up to one 2⁻⁴⁸ for each leaf and unit size to rounding, and rounding must decide no tie.

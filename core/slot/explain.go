@@ -25,12 +25,11 @@ type reasons struct {
 	all     []cluster.SetID
 }
 
-// Settle does what is to be done meanwhile: all figures are there.
-func (m *Planner) Settle(meanwhile func()) {
-	if m.p.Dirty {
-		meanwhile()
-	}
-}
+// Unite has nothing to do: grants are booked once.
+func (m *Planner) Unite() {}
+
+// Explain has nothing to do: all figures are there, and reasons are found one by one as they are asked for.
+func (m *Planner) Explain() {}
 
 // fits is the code of "a host has room": nothing about the unit itself stands against it.
 const fits = -1

@@ -32,10 +32,9 @@ type labelled struct {
 	with   label
 }
 
-// Grant hands out what is free (SLOT-5): promised room, idle owned slots, share pools, loans. Meanwhile goes by nothing
-// of that. Time is units × (depth × log children + what the place costs).
-func (m *Planner) Grant(meanwhile func()) {
-	meanwhile()
+// Grant hands out what is free (SLOT-5): promised room, idle owned slots, share pools, loans. Time is units × (depth ×
+// log children + what the place costs).
+func (m *Planner) Grant() {
 	m.gift, m.lapses = m.gift[:0], 0
 	m.opened = resized(m.opened, m.policy.Len())
 	m.review()
@@ -225,7 +224,7 @@ func (m *Planner) flush() {
 		m.end[g.sub]--
 		m.dealt[m.end[g.sub]] = *g
 	}
-	m.s.Holding.Reserve(m.sortDealt())
+	m.s.ReserveHoldings(m.sortDealt())
 	for i, sub := range m.served {
 		m.hold(sub, m.dealtTo(i))
 	}

@@ -150,7 +150,7 @@ func (m *Planner) slots(sub cluster.SubID) int64 { return m.s.Size(sub)[0] }
 // O(parcels that changed, consumers).
 func (m *Planner) Own() {
 	m.desk.Sync(m.s, m.p)
-	m.desk.Begin(&m.desk, nil)
+	m.desk.Begin(&m.desk)
 	m.count()
 	m.own()
 }

@@ -58,8 +58,8 @@ type victim struct {
 
 // Reclaim takes back what limits and rules ask for, what owners lent, and what is held beyond fair
 // shares while others go short (SLOT-5 ④ ⑤, SLOT-8, SLOT-12). O(holdings) and, for each unit taken
-// back, the victims looked at. Meanwhile is called behind it.
-func (m *Planner) Reclaim(meanwhile func()) {
+// back, the victims looked at.
+func (m *Planner) Reclaim() {
 	m.overMax()
 	m.layNet()
 	m.recall()
@@ -72,7 +72,6 @@ func (m *Planner) Reclaim(meanwhile func()) {
 		m.borrow()
 		m.flush()
 	}
-	meanwhile()
 }
 
 func (m *Planner) beginReclaim() {
