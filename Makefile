@@ -19,7 +19,7 @@ ROUNDS  ?= 12
 FAILOVERS ?= 5
 PROMTOOL := $(or $(shell command -v promtool),out/promtool)
 
-.PHONY: build readme run test test-console test-cluster cluster-demo pictures pictures-of check lint soak mutants fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof package test-package generate clean openapi test-typescript test-alerts test-chart release golangci test-python
+.PHONY: build readme run test test-console test-cluster cluster-demo pictures pictures-of check lint soak mutants fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof package test-package generate clean
 
 build: ## bin/stint, one file that needs no library of the machine
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -o bin/stint ./cmd/stint
@@ -101,7 +101,6 @@ golangci: ## the linters of .golangci.yml; the first time it builds golangci-lin
 
 soak: ## the properties over many random cases, and that those notice wrong engines: make soak SOAK=100000
 	STINT_SOAK=$(SOAK) $(GO) test -count=1 -timeout 6h -run 'TestSoak|TestStreams|TestExclusive|TestOwners$$|TestTooSmall|TestLendOracle' -v ./core/cycle
-	$(GO) test -count=1 -timeout 1h -tags mutant -run TestMutants -v ./core/cycle
 	$(MAKE) mutants
 	rm -rf out/scenarios && mkdir -p out/scenarios && STINT_SOAK=$(LOGS) STINT_SCENARIOS=$(CURDIR)/out/scenarios $(GO) test -count=1 -timeout 1h -run TestSoak ./core/cycle
 	STINT_SCENARIOS=$(CURDIR)/out/scenarios $(GO) test -count=1 -timeout 3h -run 'TestSoakLogs|TestSoakOpenB|TestSoakReplay|TestLogsKept' -v ./cmd/stint

@@ -38,7 +38,7 @@ var mayImport = map[string][]string{
 	"core/slot":      {"core/plan", "core/cluster", "core/share", "core/place", "core/line", "core/decision"},
 	"core/decision":  {"core/pack"},
 	"core/cycle": {
-		"core/cluster", "core/decision", "core/emit", "core/grant", "core/owner", "core/plan", "core/pool", "core/reason", "core/reclaim", "core/slot",
+		"core/cluster", "core/share", "core/decision", "core/emit", "core/grant", "core/owner", "core/plan", "core/pool", "core/reason", "core/reclaim", "core/slot",
 		"core/view",
 	},
 	"core/standing": {"core/plan", "core/cluster", "core/decision"},
