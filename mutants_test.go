@@ -18,6 +18,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/goccy/go-yaml"
@@ -140,6 +141,12 @@ func TestMutants(t *testing.T) {
 	if os.Getenv("STINT_MUTANTS") == "" {
 		t.Skip("STINT_MUTANTS is not set: `make mutants` builds and tests every wrong engine")
 	}
+	var ran atomic.Int32
+	t.Cleanup(func() {
+		if ran.Load() == 0 {
+			t.Error("no mutant has such a name")
+		}
+	})
 	tables := loadMutants(t)
 	for _, name := range slices.Sorted(maps.Keys(tables)) {
 		table := tables[name]
@@ -148,6 +155,7 @@ func TestMutants(t *testing.T) {
 			for _, m := range table.Mutants {
 				tests[m.Test] = true
 				t.Run(m.Wrong, func(t *testing.T) {
+					ran.Add(1)
 					t.Parallel()
 					files, err := m.apply(table.Package)
 					if err != nil {
@@ -162,6 +170,7 @@ func TestMutants(t *testing.T) {
 			}
 			for test := range tests {
 				t.Run("none, "+test, func(t *testing.T) {
+					ran.Add(1)
 					t.Parallel()
 					if failed, why := runTest(t, test, nil); failed {
 						t.Errorf("%s fails without a patch: %s", test, why)
