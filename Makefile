@@ -19,7 +19,7 @@ ROUNDS  ?= 12
 FAILOVERS ?= 5
 PROMTOOL := $(or $(shell command -v promtool),out/promtool)
 
-.PHONY: build readme run test test-console test-cluster cluster-demo pictures pictures-of check lint soak mutants fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof package test-package generate clean
+.PHONY: build readme run test test-console test-cluster cluster-demo pictures pictures-of check lint soak mutants fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof package test-package generate clean openapi test-typescript test-alerts test-chart release golangci test-python
 
 build: ## bin/stint, one file that needs no library of the machine
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -o bin/stint ./cmd/stint
