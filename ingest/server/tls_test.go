@@ -475,8 +475,7 @@ func TestPassedFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var s *service
-		s = &service{t: t, dir: t.TempDir(), check: theChecker()}
+		s := &service{t: t, dir: t.TempDir(), check: theChecker()}
 		s.o = ServiceOptions{
 			Dir: s.dir, NoLog: true, Engine: engine.Options{ManualOnly: true},
 			Server: Options{TLS: files, Tokens: []Token{
