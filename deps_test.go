@@ -34,8 +34,7 @@ var mayImport = map[string][]string{
 	"core/ownership": {"core/plan", "core/share", "vecpack"},
 	"core/owner":     {"core/cluster", "core/column", "core/ownership", "core/plan"},
 	"core/place":     {"core/cluster", "core/plan", "vecpack"},
-	"core/line":      {"core/cluster", "core/plan", "core/share"},
-	"core/slot":      {"core/plan", "core/cluster", "core/share", "core/place", "core/line", "core/decision"},
+	"core/slot":      {"core/plan", "core/cluster", "core/share", "core/place", "core/decision"},
 	"core/decision":  {"core/pack"},
 	"core/cycle": {
 		"core/cluster", "core/share", "core/decision", "core/emit", "core/grant", "core/owner", "core/plan", "core/pool", "core/reason", "core/reclaim", "core/slot",
@@ -90,7 +89,7 @@ var mayImport = map[string][]string{
 
 // pure are the packages of the pure function: no clock, no randomness, no
 // threads, no files, no network.
-var pure = []string{"core/share", "core/ownership", "core/place", "core/line", "core/slot", "core/owner", "core/cycle", "core/column", "core/view", "core/room", "core/pool", "core/grant", "core/reclaim", "core/reason", "core/emit"}
+var pure = []string{"core/share", "core/ownership", "core/place", "core/slot", "core/owner", "core/cycle", "core/column", "core/view", "core/room", "core/pool", "core/grant", "core/reclaim", "core/reason", "core/emit"}
 
 var impure = []string{"time", "math/rand", "math/rand/v2", "sync", "sync/atomic", "os", "log", "log/slog", "net", "net/http"}
 

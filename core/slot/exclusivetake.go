@@ -242,19 +242,19 @@ func (m *Planner) recallHosts() {
 
 // promiseOne offers a leaf's units in the order of its queue, until one is granted after all or is promised a host.
 func (m *Planner) promiseOne(leaf plan.Node, promise func(sub cluster.SubID) bool) bool {
-	for more := m.open(leaf); more; more = m.line.Advance(leaf) {
-		for sub := m.line.Next(leaf); sub != cluster.NoID; sub = m.line.Next(leaf) {
+	for more := m.open(leaf); more; more = m.line.advance(leaf) {
+		for sub := m.line.next(leaf); sub != cluster.NoID; sub = m.line.next(leaf) {
 			switch {
 			case m.reclaim.skip[sub] || m.reclaim.undone[sub]:
 			case m.giveNow(leaf, sub):
-				m.line.Served(leaf)
+				m.line.served(leaf)
 				return true
 			case promise(sub):
 				m.line.Sub[sub].Bar++
-				m.line.Settle(leaf)
+				m.line.settle(leaf)
 				return true
 			}
-			m.line.Pass(leaf)
+			m.line.pass(leaf)
 		}
 	}
 	return false

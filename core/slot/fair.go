@@ -29,17 +29,17 @@ func (m *Planner) fairShare() {
 	m.reopen()
 	m.inTurns(func(leaf plan.Node) (int64, bool) {
 		for {
-			for sub := m.line.Next(leaf); sub != cluster.NoID; sub = m.line.Next(leaf) {
+			for sub := m.line.next(leaf); sub != cluster.NoID; sub = m.line.next(leaf) {
 				k, bound := m.slots(sub), m.quota.deserve[leaf]
 				if m.figure.usage[leaf]+k <= bound &&
 					m.promise(leaf, sub, decision.ReclaimFairShare, nil, m.fairVictims) {
 					m.settleCrowds()
-					m.line.Settle(leaf)
-					return k, m.line.Advance(leaf)
+					m.line.settle(leaf)
+					return k, m.line.advance(leaf)
 				}
-				m.line.Pass(leaf)
+				m.line.pass(leaf)
 			}
-			if !m.line.Advance(leaf) {
+			if !m.line.advance(leaf) {
 				return 0, false
 			}
 		}

@@ -41,10 +41,10 @@ func (m *Planner) Grant() {
 	m.settleForeign()
 	m.fulfil()
 	m.comeHome(true)
-	m.line.Reset(m.s, m.p)
+	m.line.reset(m.s, m.p)
 	var short int64
 	for _, leaf := range m.tree.leaves {
-		short = share.Add(short, m.line.Warm(leaf))
+		short = share.Add(short, m.line.warm(leaf))
 	}
 	m.gift = slices.Grow(m.gift, int(min(short, m.figure.idle, giftsReserved)))
 	for _, leaf := range m.tree.leaves {
@@ -75,7 +75,7 @@ func (m *Planner) serveAll(leaf plan.Node, kind int, bound int64) {
 // open opens a leaf's queue as things stand.
 func (m *Planner) open(leaf plan.Node) bool {
 	m.opened[leaf] = m.lapses
-	return m.line.Open(leaf)
+	return m.line.open(leaf)
 }
 
 // unbound is the bound of a step that has none.
@@ -89,16 +89,16 @@ func (m *Planner) serve(leaf plan.Node, kind int, bound int64) (slots int64, sta
 		return 0, false
 	}
 	for {
-		for sub := m.line.Next(leaf); sub != cluster.NoID; sub = m.line.Next(leaf) {
+		for sub := m.line.next(leaf); sub != cluster.NoID; sub = m.line.next(leaf) {
 			if cost, ok := m.give(leaf, sub, kind, bound); ok {
-				m.line.Served(leaf)
-				more := m.line.Advance(leaf)
+				m.line.served(leaf)
+				more := m.line.advance(leaf)
 				// What was passed over may have a place on a new host.
 				return cost, more || m.whole && m.opened[leaf] != m.lapses
 			}
-			m.line.Pass(leaf)
+			m.line.pass(leaf)
 		}
-		if !m.line.Advance(leaf) {
+		if !m.line.advance(leaf) {
 			return 0, false
 		}
 	}
@@ -378,17 +378,17 @@ func (m *Planner) byArrival() {
 	slices.SortFunc(allocs, func(a, b cluster.AllocID) int { return cmp.Compare(m.s.Alloc.Arrival[a], m.s.Alloc.Arrival[b]) })
 	for _, a := range allocs {
 		leaf := m.s.NodeOf[m.s.Alloc.Consumer[a]]
-		for more := m.line.OpenAt(a); more; {
-			sub := m.line.Next(leaf)
+		for more := m.line.openAt(a); more; {
+			sub := m.line.next(leaf)
 			if cost, ok := m.give(leaf, sub, kindShare, unbound); ok {
-				m.line.Served(leaf)
+				m.line.served(leaf)
 				if m.whole && cost > 0 { // what was passed over may have a place there
-					m.line.OpenAt(a)
+					m.line.openAt(a)
 				}
 			} else {
-				m.line.Pass(leaf)
+				m.line.pass(leaf)
 			}
-			more = m.line.Next(leaf) != cluster.NoID
+			more = m.line.next(leaf) != cluster.NoID
 		}
 	}
 }

@@ -233,12 +233,12 @@ func (m *Planner) forTakers(reason int32, may func(leaf plan.Node, k int64) bool
 		if !may(leaf, 1) {
 			continue
 		}
-		for more := m.open(leaf); more; more = m.line.Advance(leaf) {
-			for sub := m.line.Next(leaf); sub != cluster.NoID; sub = m.line.Next(leaf) {
+		for more := m.open(leaf); more; more = m.line.advance(leaf) {
+			for sub := m.line.next(leaf); sub != cluster.NoID; sub = m.line.next(leaf) {
 				if may(leaf, m.slots(sub)) && m.promise(leaf, sub, reason, nil, m.hybridVictims) {
-					m.line.Settle(leaf)
+					m.line.settle(leaf)
 				} else {
-					m.line.Pass(leaf)
+					m.line.pass(leaf)
 				}
 			}
 		}

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
-	"github.com/stintd/stint/core/line"
 	"github.com/stintd/stint/core/place"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/share"
@@ -29,7 +28,7 @@ type Planner struct {
 	trees    []*tree // by window; nil: not grown yet
 	tree     *tree   // of the window gone by
 	desk     place.Desk
-	line     line.Line
+	line     line
 	race     share.Race
 	figure   figures
 	owned    owned

@@ -156,7 +156,7 @@ func (m *Planner) recall() {
 		}
 		m.bar(leaf)
 		loans, listed := []cluster.HoldingID(nil), false
-		for more := m.open(leaf); more; more = m.line.Advance(leaf) {
+		for more := m.open(leaf); more; more = m.line.advance(leaf) {
 			if !listed {
 				loans, listed = m.loansOf(leaf), true
 			}
@@ -167,15 +167,15 @@ func (m *Planner) recall() {
 
 // recallAllocation is recall for the allocation at which the leaf's queue stands.
 func (m *Planner) recallAllocation(leaf plan.Node, loans []cluster.HoldingID) {
-	for sub := m.line.Next(leaf); sub != cluster.NoID; sub = m.line.Next(leaf) {
+	for sub := m.line.next(leaf); sub != cluster.NoID; sub = m.line.next(leaf) {
 		switch {
 		case m.moveLoans(leaf, sub, loans):
-			m.line.Served(leaf)
+			m.line.served(leaf)
 			m.flush()
 		case m.promise(leaf, sub, decision.ReclaimRecall, loans, func(w *want) []victim { return m.loanVictims(w, loans) }):
-			m.line.Settle(leaf)
+			m.line.settle(leaf)
 		default:
-			m.line.Pass(leaf)
+			m.line.pass(leaf)
 		}
 	}
 }

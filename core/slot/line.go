@@ -1,6 +1,4 @@
-// Package line is the order of demand within a leaf (CYC-10, docs/decisions.md D-9): allocations
-// by arrival, the sub-allocations of one so that they keep pace. It knows no share and no host.
-package line
+package slot
 
 import (
 	"github.com/stintd/stint/core/cluster"
@@ -8,24 +6,25 @@ import (
 	"github.com/stintd/stint/core/share"
 )
 
-// Line is the queues of one plan's leaves. It counts what is given on copies made for it; the
-// caller books it later. It keeps its memory; Reset comes first.
-type Line struct {
-	Sub []Turn // by SubID, of the leaves that were warmed
+// line is the order of demand within each of one plan's leaves (CYC-10, docs/decisions.md D-9): allocations by arrival, the
+// sub-allocations of one so that they keep pace. It knows no share and no host. It counts what is given on copies made for it; the
+// caller books it later. It keeps its memory; reset comes first.
+type line struct {
+	Sub []turn // by SubID, of the leaves that were warmed
 
 	s      *cluster.State
 	p      *cluster.Plan
 	queues []queue // by Node
 }
 
-// Turn is what serving needs of a sub-allocation, in one place.
-type Turn struct {
+// turn is what serving needs of a sub-allocation, in one place.
+type turn struct {
 	Held, Wanted int64
 	Bar          int64 // units of Wanted that are not to be served now; they count as held
 	seq          int64
-	Given        int32 // units given since Warm
-	Find         int32 // for the caller; 0 after Warm
-	Passed       bool  // for the caller: it is not to be served though it wants something; false after Warm
+	Given        int32 // units given since warm
+	Find         int32 // for the caller; 0 after warm
+	Passed       bool  // for the caller: it is not to be served though it wants something; false after warm
 }
 
 // queue is a leaf's demand: the allocation being served and its sub-allocations that may
@@ -35,8 +34,8 @@ type queue struct {
 	subs  []cluster.SubID
 }
 
-// Reset points the line at a plan.
-func (l *Line) Reset(s *cluster.State, p *cluster.Plan) {
+// reset points the line at a plan.
+func (l *line) reset(s *cluster.State, p *cluster.Plan) {
 	l.s, l.p = s, p
 	l.queues = resized(l.queues, len(p.FirstAlloc))
 	for n := range l.queues {
@@ -45,9 +44,9 @@ func (l *Line) Reset(s *cluster.State, p *cluster.Plan) {
 	l.Sub = resized(l.Sub, len(s.Sub.Wanted))
 }
 
-// Warm copies what serving needs of a leaf's sub-allocations, and adds up what they are short of. Those with units that are too
+// warm copies what serving needs of a leaf's sub-allocations, and adds up what they are short of. Those with units that are too
 // small for the plan (D-52) want no more than they hold.
-func (l *Line) Warm(leaf plan.Node) (short int64) {
+func (l *line) warm(leaf plan.Node) (short int64) {
 	b := &l.s.Sub
 	for a := l.p.FirstAlloc[leaf]; a != cluster.NoID; a = l.s.Alloc.Next[a] {
 		for sub := l.s.Alloc.First[a]; sub != cluster.NoID; sub = b.Next[sub] {
@@ -55,20 +54,20 @@ func (l *Line) Warm(leaf plan.Node) (short int64) {
 			if l.p.TooSmall(l.s, sub) {
 				wanted = min(wanted, b.Held[sub])
 			}
-			l.Sub[sub] = Turn{Held: b.Held[sub], Wanted: wanted, seq: b.Seq[sub]}
+			l.Sub[sub] = turn{Held: b.Held[sub], Wanted: wanted, seq: b.Seq[sub]}
 			short = share.Add(short, max(0, wanted-b.Held[sub]))
 		}
 	}
 	return short
 }
 
-// Open puts a leaf's queue at its first sub-allocation that may get something, and tells whether
+// open puts a leaf's queue at its first sub-allocation that may get something, and tells whether
 // there is one. The leaf must have been warmed.
-func (l *Line) Open(leaf plan.Node) bool { return l.open(leaf, l.p.FirstAlloc[leaf]) }
+func (l *line) open(leaf plan.Node) bool { return l.openFrom(leaf, l.p.FirstAlloc[leaf]) }
 
-// open makes a leaf's queue stand at the first allocation from a on that is short
+// openFrom makes a leaf's queue stand at the first allocation from a on that is short
 // of something, and tells whether there is one.
-func (l *Line) open(leaf plan.Node, a cluster.AllocID) bool {
+func (l *line) openFrom(leaf plan.Node, a cluster.AllocID) bool {
 	q := &l.queues[leaf]
 	for ; a != cluster.NoID; a = l.s.Alloc.Next[a] {
 		l.fill(q, a)
@@ -80,15 +79,15 @@ func (l *Line) open(leaf plan.Node, a cluster.AllocID) bool {
 	return false
 }
 
-// OpenAt is Open for one allocation alone: the queue does not go on to the next.
-func (l *Line) OpenAt(a cluster.AllocID) bool {
+// openAt is open for one allocation alone: the queue does not go on to the next.
+func (l *line) openAt(a cluster.AllocID) bool {
 	q := &l.queues[l.s.NodeOf[l.s.Alloc.Consumer[a]]]
 	l.fill(q, a)
 	return len(q.subs) > 0
 }
 
 // fill makes a queue that of one allocation.
-func (l *Line) fill(q *queue, a cluster.AllocID) {
+func (l *line) fill(q *queue, a cluster.AllocID) {
 	q.alloc, q.subs = a, q.subs[:0]
 	for sub := l.s.Alloc.First[a]; sub != cluster.NoID; sub = l.s.Sub.Next[sub] {
 		if l.wants(sub) {
@@ -100,22 +99,22 @@ func (l *Line) fill(q *queue, a cluster.AllocID) {
 	}
 }
 
-func (l *Line) wants(sub cluster.SubID) bool {
+func (l *line) wants(sub cluster.SubID) bool {
 	t := &l.Sub[sub]
 	return !t.Passed && t.Held+t.Bar < t.Wanted
 }
 
-// Next is the sub-allocation of a leaf whose turn it is, NoID when none is left in the
+// next is the sub-allocation of a leaf whose turn it is, NoID when none is left in the
 // allocation being served.
-func (l *Line) Next(leaf plan.Node) cluster.SubID {
+func (l *line) next(leaf plan.Node) cluster.SubID {
 	if q := &l.queues[leaf]; len(q.subs) > 0 {
 		return q.subs[0]
 	}
 	return cluster.NoID
 }
 
-// Pass drops the sub-allocation whose turn it is: nothing more of it can be served.
-func (l *Line) Pass(leaf plan.Node) {
+// pass drops the sub-allocation whose turn it is: nothing more of it can be served.
+func (l *line) pass(leaf plan.Node) {
 	q := &l.queues[leaf]
 	n := len(q.subs) - 1
 	q.subs[0] = q.subs[n]
@@ -125,35 +124,35 @@ func (l *Line) Pass(leaf plan.Node) {
 	}
 }
 
-// Served counts a unit for the sub-allocation whose turn it is.
-func (l *Line) Served(leaf plan.Node) {
+// served counts a unit for the sub-allocation whose turn it is.
+func (l *line) served(leaf plan.Node) {
 	q := &l.queues[leaf]
 	sub := q.subs[0]
 	l.Sub[sub].Held++
 	l.Sub[sub].Given++
-	l.Settle(leaf)
+	l.settle(leaf)
 }
 
-// Settle puts the sub-allocation whose turn it is where it now belongs.
-func (l *Line) Settle(leaf plan.Node) {
+// settle puts the sub-allocation whose turn it is where it now belongs.
+func (l *line) settle(leaf plan.Node) {
 	q := &l.queues[leaf]
 	if !l.wants(q.subs[0]) {
-		l.Pass(leaf)
+		l.pass(leaf)
 	} else {
 		l.sink(q.subs, 0)
 	}
 }
 
-// Advance goes on to the leaf's next allocation that may get something when the one being served
+// advance goes on to the leaf's next allocation that may get something when the one being served
 // has nothing more, and tells whether the leaf has anything.
-func (l *Line) Advance(leaf plan.Node) bool {
+func (l *line) advance(leaf plan.Node) bool {
 	q := &l.queues[leaf]
-	return len(q.subs) > 0 || l.open(leaf, l.s.Alloc.Next[q.alloc])
+	return len(q.subs) > 0 || l.openFrom(leaf, l.s.Alloc.Next[q.alloc])
 }
 
 // lessSatisfied tells whether sub-allocation a of an allocation is served before b: the
 // lesser fraction held ÷ wanted, then the earlier row (CYC-10).
-func (l *Line) lessSatisfied(a, b cluster.SubID) bool {
+func (l *line) lessSatisfied(a, b cluster.SubID) bool {
 	x, y := &l.Sub[a], &l.Sub[b]
 	hx, hy := x.Held+x.Bar, y.Held+y.Bar
 	if share.Less(hx, x.Wanted, hy, y.Wanted) {
@@ -163,7 +162,7 @@ func (l *Line) lessSatisfied(a, b cluster.SubID) bool {
 }
 
 // sink lets the sub-allocation at i of a heap down to its place.
-func (l *Line) sink(h []cluster.SubID, i int) {
+func (l *line) sink(h []cluster.SubID, i int) {
 	n := h[i]
 	for {
 		c := 2*i + 1
@@ -180,12 +179,4 @@ func (l *Line) sink(h []cluster.SubID, i int) {
 		i = c
 	}
 	h[i] = n
-}
-
-// resized is s with n entries, old ones kept, so that their memory is used again.
-func resized[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return append(s[:cap(s)], make([]T, n-cap(s))...)[:n]
-	}
-	return s[:n]
 }
