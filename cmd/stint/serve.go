@@ -206,8 +206,7 @@ func address(o server.ServiceOptions) string {
 	return scheme + o.Listener.Addr().String()
 }
 
-// newLogger makes a structured log. Whoever logs gives times as such; here they become numbers of milliseconds, under a
-// key that says so, in text and JSON alike.
+// newLogger makes a structured log.
 func newLogger(w io.Writer, level, format string) *slog.Logger {
 	return newLeveled(w, levelOf(level), format)
 }
@@ -220,9 +219,15 @@ func levelOf(name string) (l slog.Level) {
 	return l
 }
 
-// newLeveled makes a structured log whose level may change.
+// newLeveled makes a structured log whose level may change. Whoever logs gives times as such; here they become numbers of
+// milliseconds, under a key that says so, in text and JSON alike.
 func newLeveled(w io.Writer, level slog.Leveler, format string) *slog.Logger {
-	o := &slog.HandlerOptions{Level: level}
+	o := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Value.Kind() != slog.KindDuration {
+			return a
+		}
+		return slog.Float64(a.Key+"_ms", milliseconds(a.Value.Duration()))
+	}}
 	if format == "json" {
 		return slog.New(slog.NewJSONHandler(w, o))
 	}

@@ -462,6 +462,7 @@ func (v *verifier) dim() bool { return v.now < v.clearUS }
 func (v *verifier) adopt() {
 	v.adopted = true
 	v.lose.forget()
+	v.lose.taken = true
 	t := v.table["holdings"]
 	keys, labels, host, units, granted := t.keys(), t.labels(), t.words["host"], t.number["units"], t.number["granted"]
 	for _, at := range slices.Collect(maps.Keys(v.m.piles)) {
