@@ -216,17 +216,28 @@ func (g *Stage) split(i int32, units int64) int32 {
 
 // tell is the row of decisions about a row's units.
 func (g *Stage) tell(kind Kind, i int32, set, other cluster.SetID) {
+	g.tellOf(kind, i, g.row[i].units, set, other)
+}
+
+// tellOf is the row of decisions about so many of a row's units.
+func (g *Stage) tellOf(kind Kind, i int32, units int64, set, other cluster.SetID) {
 	one := &g.row[i]
 	g.out.add(Row{
 		Kind: kind, Set: set, Other: other, Sub: one.sub, Parcel: one.parcel, Pool: one.pool, Lender: one.lender,
-		Granted: one.granted, Units: one.units, Due: one.due,
+		Granted: one.granted, Units: units, Due: one.due,
 	})
 }
 
 // take puts units of a row that stays under a set, due at a time. What was granted in this cycle is not granted at all
 // (CYC-1); the caller spends the budget.
 func (g *Stage) take(i int32, units int64, set int32, due int64) {
-	i = g.split(i, units)
+	if last := g.first[g.row[i].parcel]; units < g.row[i].units && g.goesWith(last, i, set, due) {
+		g.row[i].units -= units
+		g.row[last].units += units
+		i = last
+	} else {
+		i = g.split(i, units)
+	}
 	one := &g.row[i]
 	g.touch(one.parcel)
 	g.altered[one.parcel>>6] |= 1 << (uint(one.parcel) & 63)
@@ -243,10 +254,20 @@ func (g *Stage) take(i int32, units int64, set int32, due int64) {
 		one.units = 0
 		return
 	}
-	g.chosen++
+	if one.set == noSet {
+		g.chosen++
+		one.set, one.chosen, one.due = set, g.chosen, due
+	}
 	g.leaves += units
-	one.set, one.chosen, one.due = set, g.chosen, due
-	g.tell(Reclaimed, i, g.sets.list[set].id, cluster.NoID)
+	g.tellOf(Reclaimed, i, units, g.sets.list[set].id, cluster.NoID)
+}
+
+// goesWith tells whether units of a row that stays can go into another, that of the victim chosen last, since they come
+// under the same set, alike in all. So a set that takes a million units of a host one by one has one row of them.
+func (g *Stage) goesWith(last, i, set int32, due int64) bool {
+	a, b := &g.row[last], &g.row[i]
+	return a.set == set && a.chosen == g.chosen && a.due == due &&
+		a.sub == b.sub && a.granted == b.granted && a.pool == b.pool && a.lender == b.lender
 }
 
 // cancel lets units of a row under a set stay; what orphans hold goes at the same time without a taker.
