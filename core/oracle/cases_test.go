@@ -96,10 +96,11 @@ type stage struct {
 	policy *plan.Policy
 	nowUS  int64
 	last   oracle.Result
+	lost   map[[2]string]int64 // unit-milliseconds so far, by plan and consumer, of it and those below it
 }
 
 func (s *example) play(t *testing.T) {
-	g := &stage{t: t, policy: compiled(t, s.Plan), nowUS: -1}
+	g := &stage{t: t, policy: compiled(t, s.Plan), nowUS: -1, lost: map[[2]string]int64{}}
 	g.Cluster = oracle.New(g.policy)
 	g.SetHosts(g.hostRows(s.Hosts), true)
 	for i := range s.Steps {
@@ -176,6 +177,11 @@ func (g *stage) cycle(at string, first bool) {
 		g.nowUS = when.UnixMicro() - startUS
 	}
 	g.last = g.CycleAt(g.nowUS)
+	for _, u := range g.last.Releases {
+		for path := u.Key.Consumer; len(path) > 1; path = path[:strings.LastIndexByte(path, '/')] {
+			g.lost[[2]string{u.Key.Plan, path}] += u.LostMS
+		}
+	}
 }
 
 // compiled is a policy that was decoded from YAML: JSON is YAML too.
@@ -261,7 +267,8 @@ func (g *stage) table(name string) (rows []record) {
 		}
 	case "releases":
 		for _, u := range r.Releases {
-			of(u.Key, record{"host": u.Host, "units": u.Units, "origin": u.Origin, "lender": u.Lender, "cause": u.Cause})
+			of(u.Key, record{"host": u.Host, "units": u.Units, "origin": u.Origin, "lender": u.Lender, "cause": u.Cause,
+				"unit_seconds_lost": float64(u.LostMS) / 1000})
 		}
 	case "reclaims":
 		for _, u := range r.Reclaims {
@@ -283,7 +290,8 @@ func (g *stage) table(name string) (rows []record) {
 		}
 	case "consumers":
 		for _, c := range r.Consumers {
-			row := record{"plan": c.Plan, "consumer": c.Path, "demand": c.Demand, "held": c.Held, "short": c.Short}
+			row := record{"plan": c.Plan, "consumer": c.Path, "demand": c.Demand, "held": c.Held, "short": c.Short,
+				"unit_seconds_lost": float64(g.lost[[2]string{c.Plan, c.Path}]) / 1000}
 			for d, dim := range g.policy.Dimensions {
 				for column, v := range map[string][]int64{"held": c.Amount, "static_quota": c.StaticPart, "configured": c.Configured, "owned": c.Owned,
 					"reserved": c.Reserved, "lent": c.Lent} {

@@ -44,6 +44,7 @@ export const Plan = () => {
 
   const begin = (keep) => fetchPlan().then((base) => {
     setError(null);
+    if (!keep && changed()) return; // somebody began to type before the answer came: the draft is of the base before
     draft.base = base;
     if (!keep || draft.text === null) Object.assign(draft, { text: base.text, message: "", force: false, origin: "" });
     show();
