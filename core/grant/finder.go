@@ -38,10 +38,17 @@ type finder struct {
 	live   []uint8  // of these, those in which a row was
 	known  int      // how many of the lot's shapes that goes by
 	vain   []uint32 // by set of the lot: how many rows had come into the class when nothing fitted
+	from   []found  // by set of the lot: where the last search ended
 	order  []room.Row
 	next   int // in order: no row before it has room
 	ranked bool
 	begun  bool
+}
+
+// found is a row of a class, before which nothing fits or may be used until another row has come into the class.
+type found struct {
+	row     room.Row
+	arrived uint32 // rows that had come into the class by then
 }
 
 // begin points a finder at a lot. Order, unless nil, is the rows in the order that a requirement gives them.
@@ -51,7 +58,7 @@ func (f *finder) begin(l *lot, shape cluster.ShapeID, size []int64, mask []uint6
 		f.rank = l.rules.rank(shape, size)
 	}
 	f.live, f.known = f.live[:0], 0
-	f.vain = f.vain[:0]
+	f.vain, f.from = f.vain[:0], f.from[:0]
 }
 
 // find is the row for the next unit, room.NoRow when there is none.
@@ -96,13 +103,22 @@ func (f *finder) inClass(l *lot, class int) room.Row {
 	if at == 0 || at <= len(f.vain) && f.vain[at-1] == l.arrived[class] {
 		return room.NoRow
 	}
-	row := l.index.First(&l.set[at-1], &f.need, 0, f.mask)
-	if row == room.NoRow {
-		for len(f.vain) < at {
-			f.vain = append(f.vain, 0)
-		}
-		f.vain[at-1] = l.arrived[class]
+	for len(f.from) < at {
+		f.from = append(f.from, found{})
 	}
+	last := &f.from[at-1]
+	if last.arrived != l.arrived[class] {
+		*last = found{arrived: l.arrived[class]}
+	}
+	row := l.index.First(&l.set[at-1], &f.need, last.row, f.mask)
+	if row != room.NoRow {
+		last.row = row
+		return row
+	}
+	for len(f.vain) < at {
+		f.vain = append(f.vain, 0)
+	}
+	f.vain[at-1] = l.arrived[class]
 	return row
 }
 
