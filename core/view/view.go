@@ -46,7 +46,8 @@ func (v *Views) held() []view {
 }
 
 // Follow brings the views up to a plan of a state. O(rows of the log since the last time), or O(what is held) where
-// the log does not have them all any more, where parcels have other numbers, or for another state or plan.
+// these are many, where the log does not have them all any more, where parcels have other numbers, or for another state
+// or plan.
 func (v *Views) Follow(s *cluster.State, p *cluster.Plan) {
 	v.FollowHeld(s, p)
 	from, ok := s.Changes.Follow(v.counted, p.Index)
@@ -69,8 +70,9 @@ func (v *Views) FollowHeld(s *cluster.State, p *cluster.Plan) {
 		v.rebuilt++
 		v.other = true
 	}
+	few := ok && 2*(rows.To-rows.From) <= s.Holding.Used() // where most of what is held came since, it is read faster
 	for _, one := range v.held() {
-		if ok {
+		if few {
 			one.Apply(s, p, rows)
 		} else {
 			one.Rebuild(s, p)
