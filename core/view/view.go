@@ -59,6 +59,9 @@ func (v *Views) Follow(s *cluster.State, p *cluster.Plan) {
 	v.counted, v.other = s.Changes.Count(), false
 }
 
+// smallLog is how many rows of the log are applied however little is held.
+const smallLog = 1 << 12
+
 // FollowHeld is Follow but for capacities: for shares and reasons of a cycle those count that its grants went by,
 // whatever of these was taken back since (docs/shares.md, "Capacity").
 func (v *Views) FollowHeld(s *cluster.State, p *cluster.Plan) {
@@ -70,7 +73,8 @@ func (v *Views) FollowHeld(s *cluster.State, p *cluster.Plan) {
 		v.rebuilt++
 		v.other = true
 	}
-	few := ok && 2*(rows.To-rows.From) <= s.Holding.Used() // where most of what is held came since, it is read faster
+	n := rows.To - rows.From
+	few := ok && (n <= smallLog || 2*n <= s.Holding.Used()) // else most of what is held came since: reading it takes less
 	for _, one := range v.held() {
 		if few {
 			one.Apply(s, p, rows)
