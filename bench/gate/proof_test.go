@@ -15,40 +15,6 @@ import (
 	"testing"
 )
 
-// planted are slowdowns of 30 %: of a file a text and what stands in its place, which makes the work around it spin
-// for three tenths of the processor time that it took; and which figures must be told as slower.
-var planted = []struct {
-	name, file, old, new string
-	slower               []string
-}{
-	{
-		"grant", "core/cycle/cycle.go",
-		"	for _, m := range busy {\n		m.Grant(func() { r.releases(s) })\n	}\n",
-		"	begin := r.Clock()\n	for _, m := range busy {\n		m.Grant(func() { r.releases(s) })\n	}\n	r.spin(begin)\n",
-		[]string{"grid grant"},
-	},
-	{
-		"reclaim", "core/cycle/cycle.go",
-		"	for _, m := range busy {\n		m.Reclaim(func() { r.fillAhead(busy, given) })\n	}\n",
-		"	begin := r.Clock()\n	for _, m := range busy {\n		m.Reclaim(func() { r.fillAhead(busy, given) })\n	}\n	r.spin(begin)\n",
-		[]string{"grid reclaim"},
-	},
-	{
-		"ingest", "ingest/table/read.go",
-		"	if err := ReadDemandInto(t, r, o); err != nil {\n		return nil, err\n	}\n",
-		"	begin := plantedUS()\n	if err := ReadDemandInto(t, r, o); err != nil {\n		return nil, err\n	}\n" +
-			"	for end := plantedUS() + (plantedUS()-begin)*3/10; plantedUS() < end; {\n	}\n",
-		[]string{"ingest csv", "ingest ndjson", "ingest parquet"},
-	},
-}
-
-// added stands at the end of a file with a slowdown.
-var added = map[string]string{
-	"core/cycle/cycle.go": "\nfunc (r *Runner) spin(begin int64) {\n	for end := r.Clock() + (r.Clock()-begin)*3/10; r.Clock() < end; {\n	}\n}\n",
-	"ingest/table/read.go": "\nfunc plantedUS() int64 {\n	var u syscall.Rusage\n	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)\n" +
-		"	return (int64(u.Utime.Sec)+int64(u.Stime.Sec))*1e6 + int64(u.Utime.Usec) + int64(u.Stime.Usec)\n}\n",
-}
-
 // TestPlanted builds gates with a slowdown each, by overlay, and one without: each must tell of its own, and the one
 // without of none. STINT_PROOF is how often: 1 is the default, twice as often without.
 func TestPlanted(t *testing.T) {
@@ -69,21 +35,7 @@ func TestPlanted(t *testing.T) {
 	}
 	for _, p := range planted {
 		t.Run(p.name, func(t *testing.T) {
-			path, err := filepath.Abs("../../" + p.file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if n := strings.Count(string(text), p.old); n != 1 {
-				t.Fatalf("%s has the text to change %d times, want once:\n%s", p.file, n, p.old)
-			}
-			slow := strings.Replace(string(text), p.old, p.new, 1) + added[p.file]
-			if strings.Contains(added[p.file], "syscall") {
-				slow = strings.Replace(slow, "import (\n", "import (\n	\"syscall\"\n", 1)
-			}
+			path, slow := p.plant(t)
 			binary := build(t, map[string]string{path: slow})
 			for range times {
 				failed, out := gates(t, binary)

@@ -15,28 +15,43 @@ import (
 type edit struct{ file, from, to string }
 
 // wrongGrant has a process say of thirteen units on a host that they are fourteen.
-var wrongGrant = edit{"core/md/emit.go", "\t\tg.Units[at] = h.Units[q]\n", "\t\tg.Units[at] = h.Units[q]\n\t\tif h.Units[q] == 13 {\n\t\t\tg.Units[at]++\n\t\t}\n"}
+var wrongGrant = edit{
+	"core/emit/grants.go", "\t\tt.Units[at] = h.Units[q]\n", "\t\tt.Units[at] = h.Units[q]\n\t\tif h.Units[q] == 13 {\n\t\t\tt.Units[at]++\n\t\t}\n",
+}
 
 // newerRules has it be of another version of the rules.
 var newerRules = edit{"core/decision/table.go", `const RulesVersion = "2"`, `const RulesVersion = "3"`}
+
+// apply is the path of the file and its text with the edit.
+func (e *edit) apply(t *testing.T) (path, text string) {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("../..", e.file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil || strings.Count(string(b), e.from) != 1 {
+		t.Fatalf("%s does not have %q once (%v)", e.file, e.from, err)
+	}
+	return path, strings.Replace(string(b), e.from, e.to, 1)
+}
+
+// TestEditsApply holds the edits that make test-cluster builds with to the code of today.
+func TestEditsApply(t *testing.T) {
+	for _, e := range []edit{wrongGrant, newerRules} {
+		e.apply(t)
+	}
+}
 
 // buildOther builds a stint of source files that are otherwise, by an overlay.
 func buildOther(t *testing.T, edits ...edit) string {
 	t.Helper()
 	dir := t.TempDir()
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
 	for i, e := range edits {
-		path := filepath.Join(root, e.file)
-		text, err := os.ReadFile(path)
-		if err != nil || strings.Count(string(text), e.from) != 1 {
-			t.Fatalf("%s does not have %q once (%v)", e.file, e.from, err)
-		}
+		path, text := e.apply(t)
 		other := filepath.Join(dir, fmt.Sprint(i, ".go"))
-		if err := os.WriteFile(other, []byte(strings.Replace(string(text), e.from, e.to, 1)), 0o644); err != nil {
+		if err := os.WriteFile(other, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		overlay.Replace[path] = other
