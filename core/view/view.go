@@ -60,7 +60,7 @@ func (v *Views) Follow(s *cluster.State, p *cluster.Plan) {
 }
 
 // smallLog is how many rows of the log are applied however little is held.
-const smallLog = 1 << 12
+const smallLog = 1 << 10
 
 // FollowHeld is Follow but for capacities: for shares and reasons of a cycle those count that its grants went by,
 // whatever of these was taken back since (docs/shares.md, "Capacity").
