@@ -126,20 +126,11 @@ func TestScansAgreeWithTheirDefinition(t *testing.T) {
 			also = nil
 		}
 		from := rapid.IntRange(0, rows+70).Draw(t, "from")
-		var need []int
-		for d, u := range unit {
-			if u > 0 {
-				need = append(need, d)
-			}
-		}
 		has := func(set []uint64, row int) bool { return set == nil || set[row/64]>>(row%64)&1 == 1 }
-		first, below := -1, 0
+		first := -1
 		for row := rows - 1; row >= 0; row-- {
 			if !has(mask, row) {
 				continue
-			}
-			if column[0][row] < unit[0] {
-				below++
 			}
 			fits := has(also, row) && row >= from
 			for d, u := range unit {
@@ -148,9 +139,6 @@ func TestScansAgreeWithTheirDefinition(t *testing.T) {
 			if fits {
 				first = row
 			}
-		}
-		if got := FirstAtLeast(mask, also, from, column, unit, need); got != first {
-			t.Fatalf("FirstAtLeast = %d, want %d", got, first)
 		}
 		word := make([]uint64, rows)
 		for row := range word {
@@ -181,26 +169,6 @@ func TestScansAgreeWithTheirDefinition(t *testing.T) {
 					t.Fatalf("the top of row %d is below it", row)
 				}
 			}
-		}
-		under := make([]uint64, words)
-		for w := range under {
-			under[w] = uint64(w) * 7 // what was there is cleared
-		}
-		Below(under, mask, column[0], unit[0])
-		n := 0
-		for row := range rows {
-			if has(under, row) != (has(mask, row) && column[0][row] < unit[0]) {
-				t.Fatalf("Below is wrong in row %d", row)
-			}
-			if has(under, row) {
-				n++
-			}
-		}
-		if n != below {
-			t.Fatalf("Below: %d rows, want %d", n, below)
-		}
-		if got := CountBelow(mask, column[0], unit[0]); got != below {
-			t.Fatalf("CountBelow = %d, want %d", got, below)
 		}
 	})
 }

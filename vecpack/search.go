@@ -20,9 +20,6 @@ func MostOf(word []uint64) (most uint64) {
 	return most
 }
 
-// CoverBlock tells which of 64 words cover want, as bits, and the most of all 64 in each lane.
-func CoverBlock(word []uint64, want uint64) (set, most uint64) { return coverBlock(word, want) }
-
 // CoverRows tells which rows of a block of 64, of those whose bits are set, cover want, and the most of them in each
 // lane.
 func CoverRows(word []uint64, rows, want uint64) (set, most uint64) {

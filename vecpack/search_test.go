@@ -48,7 +48,7 @@ func TestSearch(t *testing.T) {
 		if got := MostOf(word); got != mostOf {
 			t.Fatalf("most %x, want %x", got, mostOf)
 		}
-		if got, top := CoverBlock(word, need); got != set || top != mostOf {
+		if got, top := coverBlock(word, need); got != set || top != mostOf {
 			t.Fatalf("block %x most %x, want %x most %x", got, top, set, mostOf)
 		}
 		if got, top := CoverRows(word, rows, need); got != of || top != most {

@@ -140,12 +140,6 @@ func (r *rows) add(group int32, key Key, units, leaving int64) {
 	}
 }
 
-// set makes the row of a key say so many units.
-func (r *rows) set(group int32, key Key, units int64) {
-	was, _ := r.get(group, key)
-	r.add(group, key, units-was, 0)
-}
-
 // clear removes the rows of a group.
 func (r *rows) clear(group int32) {
 	if int(group) < len(r.size) {

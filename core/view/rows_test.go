@@ -48,13 +48,6 @@ func TestRows(t *testing.T) {
 				}
 				r.merge(list)
 			},
-			"set": func(t *rapid.T) {
-				c := draw(t)
-				if at := (place{c.group, c.key}); c.units != 0 {
-					want[at] = sum{c.units, want[at].leaving}
-					r.set(c.group, c.key, c.units)
-				}
-			},
 			"build": func(t *rapid.T) {
 				var list []change
 				for at, s := range want { // in any order, some in two parts
