@@ -1,5 +1,5 @@
 // Package cycle is the pure function at the centre of stint: the seven stages of
-// SPEC chapter 2 in order, from a state to decisions and the next state. It knows
+// SPEC chapter 2 in order, from a state to decisions and the next state. The package knows
 // no clock and no randomness: the same state gives the same decisions, byte for byte.
 package cycle
 
@@ -15,7 +15,7 @@ import (
 	"github.com/stintd/stint/core/slot"
 )
 
-// planner is one plan's stages: of an MD plan by the rooms, or slot.Planner.
+// planner has the stages of one plan: mdPlan those of an MD plan, slot.Planner those of a slot plan.
 type planner interface {
 	Attach(s *cluster.State, p *cluster.Plan, nowUS int64)
 	Own()
@@ -31,16 +31,15 @@ type planner interface {
 	EmitKeyframe(c *decision.Cycle)
 }
 
-// Runner runs the cycles of one state and keeps what the last one knew. A new
-// Runner decides the same as an old one; it only takes longer. The zero value is
-// ready. It is not safe for concurrent use.
+// Runner runs the cycles of one state and keeps views of the state between cycles. A new
+// Runner decides the same as an old Runner, and takes longer. The zero value is ready. A
+// Runner is not safe for concurrent use.
 type Runner struct {
-	// Clock, when set, gives microseconds for the stage times of the summary. It
-	// has no influence on any decision.
+	// Clock, when set, gives microseconds for the stage times of the summary. No decision
+	// depends on the clock.
 	Clock func() int64
 
-	// Eager has MD plans save time in all the ways that they know, also where so little is to be done that it is not
-	// worth it. It has no influence on any decision.
+	// Eager has MD plans keep lots and rooms of plans of any size, for tests of small plans. No decision depends on Eager.
 	Eager bool
 
 	out      decision.Cycle
@@ -48,7 +47,7 @@ type Runner struct {
 	details  *cluster.Names
 	planner  []planner
 	returned []returned          // scratch
-	pick     func(ready int) int // for tests: which of so many tasks that may be done is done next; nil: the first, others beside
+	pick     func(ready int) int // for tests: the next of so many tasks that are ready; nil: tasks run side by side
 	stage    int
 	lapUS    int64
 }
@@ -93,7 +92,8 @@ func (r *Runner) Run(s *cluster.State, nowUS int64, out *decision.Cycle) {
 	*out = r.out
 }
 
-// Touched is how many rows the last pass over a plan's ownership looked at; plans as in State.Plans, 0 where nothing is owned.
+// Touched is how many rows the last pass over a plan's ownership looked at, 0 where nothing is owned. Plans are numbered
+// as in State.Plans.
 func (r *Runner) Touched(plan int) int64 {
 	if m, ok := r.planner[plan].(*mdPlan); ok {
 		return m.passes.Touched()
@@ -123,8 +123,8 @@ func (r *Runner) begin(s *cluster.State) {
 	r.out.ResetKeyframe(&r.dicts)
 }
 
-// dimensions is the words of the column dimension: the policy's, and slots, by which slot plans
-// measure, behind them when it is none of them.
+// dimensions is the words of the column dimension: the policy's dimensions, and behind them slots, by which slot
+// plans measure, unless the policy has a dimension of that name.
 func dimensions(p *plan.Policy) decision.Words {
 	if _, ok := p.Dimension("slots"); ok {
 		return p.Dimensions
@@ -160,10 +160,10 @@ func (r *Runner) attach(s *cluster.State, nowUS int64) (dirty bool) {
 		r.planner[i].Attach(s, &s.Plans[i], nowUS)
 		dirty = dirty || s.Plans[i].Dirty
 	}
-	return dirty || s.OutsideChanged() || s.Renamed // tables of before have the old ids
+	return dirty || s.OutsideChanged() || s.Renamed // the last cycle's tables have the old ids
 }
 
-// busy is the planners of plans of which anything changed: no other becomes one in the cycle.
+// busy is the planners of plans of which anything changed. No plan changes later in the cycle that is not among them.
 func (r *Runner) busy(s *cluster.State) (busy []planner) {
 	for i := range r.planner {
 		if s.Plans[i].Dirty {
@@ -201,8 +201,8 @@ func (r *Runner) outside(s *cluster.State, sub cluster.SubID) {
 	t.UntilNull = append(t.UntilNull, true)
 }
 
-// explain has the planners of plans in which anything changed find out what consumers deserve, and why those are short
-// who are: plans side by side.
+// explain has the planner of each changed plan compute what consumers deserve, and the reason of each shortfall. Plans
+// are explained side by side.
 func (r *Runner) explain(s *cluster.State) {
 	var list []task
 	for i, m := range r.planner {
@@ -214,8 +214,8 @@ func (r *Runner) explain(s *cluster.State) {
 	r.run(list)
 }
 
-// emit fills the decision columns and the summary: what happened in plans that were busy, and, where anything changed,
-// what is true of all. Tables are filled side by side.
+// emit fills the decision columns and the summary: the tables of events for busy plans, and the tables of states for all
+// plans where any changed. Tables are filled side by side.
 func (r *Runner) emit(s *cluster.State, nowUS int64, busy []planner, dirty bool) {
 	sum := &r.out.Summary
 	sum.UnitsGranted = 0
@@ -230,7 +230,7 @@ func (r *Runner) emit(s *cluster.State, nowUS int64, busy []planner, dirty bool)
 		r.out.ResetStates(&r.dicts)
 		list = append(list,
 			task{reads: reads, writes: writes | theShortfalls, do: func() { r.shortfalls(s) }},
-			task{reads: reads, writes: writes | theStates, do: func() { // slot plans have added up for shortfalls what states go by
+			task{reads: reads, writes: writes | theStates, do: func() { // shortfalls of slot plans leave sums for states
 				for _, m := range r.planner {
 					m.EmitStates(&r.out)
 				}
@@ -264,7 +264,7 @@ func (r *Runner) emit(s *cluster.State, nowUS int64, busy []planner, dirty bool)
 	}
 }
 
-// planners is what filling tables reads and writes of planners: those of slot plans add up anew what they are asked for.
+// planners is what the tasks of emit read and write of planners: slot planners add up their figures when a table asks.
 func (r *Runner) planners(s *cluster.State) (reads, writes thing) {
 	for i := range s.Plans {
 		if reads |= planThing(i); s.Plans[i].Slots != nil {
@@ -274,7 +274,7 @@ func (r *Runner) planners(s *cluster.State) (reads, writes thing) {
 	return reads, writes
 }
 
-// windows names the time windows in force: one by its name, several with their plans'.
+// windows names the time windows in force: one window by its name, several by the names of plan and window.
 func windows(s *cluster.State) string {
 	var names []string
 	for i := range s.Plans {
@@ -295,8 +295,8 @@ func windows(s *cluster.State) string {
 	return strings.Join(names, " ")
 }
 
-// reclaims adds the steps of reclaims, in the order in which they were taken, and
-// gives the units newly under reclaim and those that are not any more because it was cancelled.
+// reclaims adds the steps of reclaims, in the order in which they were taken, and gives two counts of units: those
+// newly under reclaim, and those whose reclaim was cancelled.
 func (r *Runner) reclaims(s *cluster.State) (issued, cancelled int64) {
 	t := &r.out.Reclaims
 	for _, v := range s.Reclaims {
@@ -325,7 +325,7 @@ func (r *Runner) reclaims(s *cluster.State) (issued, cancelled int64) {
 	return issued, cancelled
 }
 
-// returned is a release, by its place among them, and what the order of the table goes by first.
+// returned is a release: its place in State.Released, and the first keys of the table's order.
 type returned struct {
 	plan, at     int32
 	node         plan.Node
@@ -351,14 +351,15 @@ func (r *Runner) inOrder(s *cluster.State) []returned {
 			return cmp.Compare(a.seq, b.seq)
 		}
 		x, y := &s.Released[a.at], &s.Released[b.at]
-		// Sets have other places in a state that was saved and loaded, so that the order in which they came due says nothing.
+		// A state that was saved and loaded has its sets at other places: the order of State.Released must not count.
 		return cmp.Or(host(x, y), cmp.Compare(x.Cause, y.Cause), cmp.Compare(x.Number, y.Number), cmp.Compare(a.at, b.at))
 	})
 	r.returned = list
 	return list
 }
 
-// releases adds what came back since the last cycle, and gives the units and how long those had run that reclaims stopped.
+// releases adds the units that came back since the last cycle, and gives their number and the work that reclaims
+// stopped, in unit-milliseconds (D-120).
 func (r *Runner) releases(s *cluster.State) (units, lost int64) {
 	t, rowMS := &r.out.Releases, int64(0)
 	last := cluster.Release{Sub: cluster.NoID}
@@ -386,7 +387,7 @@ func (r *Runner) releases(s *cluster.State) (units, lost int64) {
 	return units, lost
 }
 
-// lost fills the column of consumers that tells how much work each has lost so far.
+// lost fills the column unit_seconds_lost of consumers: the work that each consumer has lost so far (D-120).
 func (r *Runner) lost(s *cluster.State) {
 	t, below, of := &r.out.Consumers, []int64(nil), int32(decision.Null)
 	for i, p := range t.Plan.Code {
@@ -399,7 +400,7 @@ func (r *Runner) lost(s *cluster.State) {
 	}
 }
 
-// host compares the hosts of two releases in host order; those of a host's parcels are equal.
+// host compares two releases by host, in host order; releases from several parcels of one host are equal.
 func host(a, b *cluster.Release) int {
 	if a.Host == b.Host {
 		return 0

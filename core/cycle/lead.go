@@ -13,12 +13,12 @@ import (
 
 // forecast is what this cycle would be under the window that comes (docs/shares.md, "Lead").
 type forecast struct {
-	given grant.Prospects // what would be granted and last
-	taken []reclaim.Taken // what would be under reclaim, by host
+	given grant.Prospects // grants that would last
+	taken []reclaim.Taken // units that would be under reclaim, by host
 }
 
-// foresee tries what the coming window would do on a copy of the state: nobody can tell without doing it. O(everything),
-// as the copy's planner knows nothing.
+// foresee plays the cycle on a copy of the state as if the coming window held. O(state), as the planner of the copy
+// begins without views.
 func (m *mdPlan) foresee() *forecast {
 	s := m.s.Clone()
 	p := &s.Plans[m.p.Index]
@@ -31,18 +31,18 @@ func (m *mdPlan) foresee() *forecast {
 	trial.Entitle()
 	trial.Grant()
 	trial.Reclaim()
-	if !slices.Equal(m.s.Sub.Turns, s.Sub.Turns) { // what goes before the switch for fair share's sake took turns too (INV-10)
+	if !slices.Equal(m.s.Sub.Turns, s.Sub.Turns) { // turns of fair reclaim in the trial count (INV-10)
 		copy(m.s.Sub.Turns, s.Sub.Turns)
 		m.p.Turned = m.p.Turned || p.Turned
 		m.p.Continue() // the next trial may end otherwise
 	}
 	if trial.young {
-		m.p.Continue() // what the trial left alone it may take when it has run for longer
+		m.p.Continue() // a later trial may take units that min_runtime protects now
 	}
 	return trial.outcome()
 }
 
-// grantForecast grants what the coming window would, as far as the present one bears it.
+// grantForecast grants what the trial of the coming window granted, within the rules of the present window.
 func (m *mdPlan) grantForecast() {
 	e := m.grantEnv()
 	var out grant.Decisions
@@ -55,8 +55,8 @@ func (m *mdPlan) grantForecast() {
 	m.stood = pool.NewLimits(&e.Env, e.Promises)
 }
 
-// outcome is what a cycle granted and what is under reclaim after it. What was granted of the leaf's own lasts; of others
-// what is on hosts of which nothing is promised: there somebody else waits, who would have it back.
+// outcome is what a trial granted, and what is under reclaim after the trial. A grant on a leaf's own parcel lasts; a grant
+// from a pool lasts only on a host of which nothing is promised, since a taker would have the unit back.
 func (m *mdPlan) outcome() *forecast {
 	f := &forecast{taken: m.underReclaim()}
 	h, promised := &m.s.Holding, m.promisedHosts()
@@ -117,7 +117,7 @@ func (m *mdPlan) underReclaim() (list []reclaim.Taken) {
 	return list
 }
 
-// promisedHosts is the hosts of which anything is promised, by sets or by joining them.
+// promisedHosts is the hosts of which a unit is promised, to the taker of a set or to a unit that joined one.
 func (m *mdPlan) promisedHosts() map[cluster.HostID]bool {
 	hosts, t := map[cluster.HostID]bool{}, &m.s.Set
 	for id, number := range t.Number {
@@ -125,7 +125,7 @@ func (m *mdPlan) promisedHosts() map[cluster.HostID]bool {
 			hosts[t.Target[id]] = true
 		}
 	}
-	for _, j := range m.joined {
+	for _, j := range m.cycle.Joined {
 		hosts[m.p.Parcels.Host[j.Parcel]] = true
 	}
 	return hosts

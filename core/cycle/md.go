@@ -13,9 +13,9 @@ import (
 	"github.com/stintd/stint/core/view"
 )
 
-// mdPlan carries out one MD plan: its stages ask the rooms for decisions in the order of docs/shares.md, book each, and
-// let the views follow before the next. Between cycles it keeps views, which follow the change log, and memory. One that
-// knows nothing decides the same.
+// mdPlan carries out one MD plan. Each stage asks the packages of docs/architecture.md ("The rooms of an MD plan") for
+// decisions in the order of docs/shares.md, books the decisions, and lets the views follow the change log. Between cycles
+// an mdPlan keeps views and memory; a new mdPlan decides the same.
 type mdPlan struct {
 	s     *cluster.State
 	p     *cluster.Plan
@@ -31,13 +31,12 @@ type mdPlan struct {
 
 	// Of the cycle under way.
 	cycle    *reclaim.Cycle
-	forecast *forecast // what the window that comes would do; nil: none comes
-	joined   []pool.Join
-	granted  bool                // everything is granted: capacities stay as they are
+	forecast *forecast           // of the coming window; nil: no window comes
+	granted  bool                // the grant stage is over: capacities stay as they are
 	gave     bool                // leaves or pools were given something
-	given    []cluster.HoldingID // what was booked, some of it several times; once united, in the order of D-14
+	given    []cluster.HoldingID // holdings that were booked, some named several times; after Unite once each, as D-14 has them
 	bookings int
-	young    bool // units were left alone that have not run for long enough
+	young    bool // min_runtime kept units from being taken back
 
 	promises pool.Promises
 	stood    *pool.Limits // what consumers held once everything was granted
@@ -60,9 +59,9 @@ func (m *mdPlan) Attach(s *cluster.State, p *cluster.Plan, nowUS int64) {
 	m.s, m.p, m.nowUS = s, p, nowUS
 }
 
-// Own assigns what consumers own, where anything that it depends on has changed.
+// Own assigns hosts to their owners, where anything that ownership depends on has changed.
 func (m *mdPlan) Own() {
-	m.forecast, m.joined, m.granted, m.gave, m.young = nil, m.joined[:0], false, false, false
+	m.forecast, m.granted, m.gave, m.young = nil, false, false, false
 	m.given, m.bookings = m.given[:0], 0
 	m.passes.Decide(owner.New(m.s, m.p), &m.owned)
 	m.owned.Book(m.s, m.p)
@@ -76,9 +75,9 @@ func (m *mdPlan) Entitle() {
 	m.takeBack(m.stage.Restore)
 }
 
-// Grant reviews the sets under way, gives takers what these hold for them, then leaves what is free on their own
-// parcels, and hands out what is free in the pools, from the deepest up (MD-7, MD-8, MD-16). Before a window that comes
-// it grants what that would.
+// Grant reviews the sets under way, gives takers the units that sets promised, then grants free room: of a leaf's own
+// parcels to the leaf, and of pools from the deepest up (MD-7, MD-8, MD-16). Within the lead of a coming window Grant
+// grants what a cycle under that window would.
 func (m *mdPlan) Grant() {
 	if m.p.Coming != cluster.NoID {
 		m.forecast = m.foresee()
@@ -94,8 +93,8 @@ func (m *mdPlan) Grant() {
 	m.granted = true
 }
 
-// Reclaim takes back what rules ask for, what owners want of what they lent (MD-10), and what is held beyond fair shares
-// (MD-17); before a window that comes, what that would.
+// Reclaim takes back units for rules, for owners that lent them (MD-10) and for fair shares (MD-17); within the lead of a
+// coming window, those that a cycle under that window would.
 func (m *mdPlan) Reclaim() {
 	m.takeBack(func() {
 		m.stage.Rules()
@@ -107,7 +106,7 @@ func (m *mdPlan) Reclaim() {
 		m.stage.Fair()
 	})
 	if m.gave && m.hasTakers() {
-		m.p.Continue() // by what was granted, sets that stood may not stand any more
+		m.p.Continue() // after these grants the next review may let sets lapse
 	}
 }
 
@@ -121,7 +120,7 @@ func (m *mdPlan) hasTakers() bool {
 	return false
 }
 
-// takeBack lets core/reclaim decide over what is held now, and books it.
+// takeBack brings the views up, lets core/reclaim decide, and books the decisions.
 func (m *mdPlan) takeBack(decide func()) {
 	if m.granted {
 		m.views.FollowHeld(m.s, m.p)
@@ -133,7 +132,7 @@ func (m *mdPlan) takeBack(decide func()) {
 	m.bookTaken()
 }
 
-// beginTaking lays core/reclaim's stage over the state, with which the views are.
+// beginTaking lays core/reclaim's stage over the state. The views must be up to date.
 func (m *mdPlan) beginTaking() {
 	selected := func(need cluster.NeedID) []uint64 {
 		set, _ := m.views.Needs.Of(m.s, m.p, need)
@@ -147,16 +146,12 @@ func (m *mdPlan) beginTaking() {
 func (m *mdPlan) bookTaken() {
 	m.taken.Book(m.s, m.p, m.nowUS)
 	m.young = m.young || m.taken.Young
-	m.joined = m.joined[:0]
-	for _, j := range m.cycle.Joined {
-		m.joined = append(m.joined, pool.Join(j))
-	}
 }
 
-// env is the plan with its views as they are.
+// env is the plan with its views, which are not brought up.
 func (m *mdPlan) env() pool.Env { return pool.New(m.s, m.p, &m.views) }
 
-// grantEnv brings the views up, and is what grants go by as things are held now.
+// grantEnv brings the views up, and is the environment of grants.
 func (m *mdPlan) grantEnv() *grant.Env {
 	m.views.Follow(m.s, m.p)
 	e := &grant.Env{Env: m.env(), Promises: &m.promises, Undone: m.cycle.Undone}
@@ -165,15 +160,15 @@ func (m *mdPlan) grantEnv() *grant.Env {
 	return e
 }
 
-// sumPromises adds up what sets and those who joined them are promised now.
+// sumPromises adds up the units promised to takers of sets, and to units that joined a set.
 func (m *mdPlan) sumPromises(e pool.Env) {
 	m.promises.Sum(e)
-	for _, j := range m.joined {
+	for _, j := range m.cycle.Joined {
 		m.promises.Add(j)
 	}
 }
 
-// book books what was granted, and tells whether it was anything.
+// book books grants, and tells whether there were any.
 func (m *mdPlan) book(e *grant.Env, out *grant.Decisions) bool {
 	if out.Sub.Len() == 0 {
 		return false
@@ -184,7 +179,7 @@ func (m *mdPlan) book(e *grant.Env, out *grant.Decisions) bool {
 	return true
 }
 
-// grantPromised gives takers what sets hold for them.
+// grantPromised gives takers the units that sets promised.
 func (m *mdPlan) grantPromised() {
 	e := m.grantEnv()
 	if len(e.Promises.Set) == 0 {
@@ -199,7 +194,8 @@ func (m *mdPlan) grantPromised() {
 	given.Book(m.s)
 }
 
-// grantOwn gives leaves what is free on their own parcels. What sets decide meanwhile is booked with it.
+// grantOwn gives leaves the free room of their own parcels. Decisions about sets on these parcels are booked together
+// with the grants.
 func (m *mdPlan) grantOwn() {
 	if !m.p.Parcels.Owned {
 		return
@@ -226,8 +222,8 @@ func (m *mdPlan) grantOwn() {
 	}
 }
 
-// grantPools hands out what is free in the pools. Pools of one depth have neither parcels nor leaves in common, so that
-// what they give is booked together.
+// grantPools grants the free room of pools, the deepest first. Pools of one depth have neither parcels nor leaves in common, so
+// their grants are booked together.
 func (m *mdPlan) grantPools() {
 	e, depth := m.grantEnv(), m.s.Policy.Depth
 	for list := e.List(); len(list) > 0; {
@@ -248,8 +244,7 @@ func (m *mdPlan) grantPools() {
 	m.stood = e.Limits
 }
 
-// Explain adds up what consumers have and deserve, and finds why those are short who are (D-7), where anything of the
-// plan changed.
+// Explain computes the figures of the state tables and the reason of each shortfall (D-7). It is for plans that changed.
 func (m *mdPlan) Explain() {
 	m.views.FollowHeld(m.s, m.p)
 	e := &reason.Env{
@@ -266,8 +261,8 @@ func (m *mdPlan) Explain() {
 	m.reasons.Explain(e, &m.short)
 }
 
-// Unite makes one holding of those that a sub-allocation was given on one parcel by several bookings, and brings what
-// was given into order.
+// Unite makes one holding of several that the cycle's bookings gave a sub-allocation on one parcel, and sorts the cycle's
+// grants as D-14 has them.
 func (m *mdPlan) Unite() {
 	if m.bookings == 0 {
 		return
@@ -288,12 +283,12 @@ func (m *mdPlan) Unite() {
 // EmitOwnership adds the parts of hosts that changed in this cycle.
 func (m *mdPlan) EmitOwnership(t *decision.Ownership) { emit.Ownership(t, m.p, &m.owned) }
 
-// EmitGrants adds what was given in this cycle, and gives its units.
+// EmitGrants adds the cycle's grants, and gives their units.
 func (m *mdPlan) EmitGrants(t *decision.Grants) (units int64) {
 	return emit.Grants(t, m.s, m.p, m.given)
 }
 
-// EmitShortfalls adds who is short, and gives the units. Details takes the texts of the column detail.
+// EmitShortfalls adds the shortfalls, and gives their units. Texts of the column detail go into details.
 func (m *mdPlan) EmitShortfalls(t *decision.Shortfalls, details *cluster.Names) (units int64) {
 	return emit.Shortfalls(t, m.s, m.p, &m.short, details)
 }

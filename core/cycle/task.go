@@ -5,8 +5,7 @@ import "runtime"
 // thing is what tasks read and write, as a bitset of things.
 type thing uint32
 
-// The things of a cycle. What a plan's planner has become known of is one thing for each plan, up to plansMost; those of
-// more plans than that are one.
+// The things of a cycle. The planner of each plan is one thing; planners behind the first plansMost-1 share one.
 const (
 	theState thing = 1 << iota
 	theEvents
@@ -16,26 +15,26 @@ const (
 	firstPlan
 )
 
-const plansMost = 24 // things of plans, at most
+const plansMost = 24 // things that stand for planners, at most
 
-// planThing is what a plan's planner has.
+// planThing is the thing that stands for a plan's planner.
 func planThing(plan int) thing { return firstPlan << min(plan, plansMost-1) }
 
-// task is a part of a cycle. It reads and writes what it says, and nothing else that another task writes.
+// task is a part of a cycle. Of things that other tasks write, a task touches only those in reads and writes.
 type task struct {
 	reads, writes thing
 	do            func()
 }
 
-// conflicts tells whether two tasks must not be done at once, and come in the order in which they are listed.
+// conflicts tells whether one of two tasks writes a thing that the other touches. Such tasks are done in listed order.
 func (t *task) conflicts(o *task) bool {
 	return t.writes&(o.reads|o.writes) != 0 || t.reads&o.writes != 0
 }
 
-// run does tasks: each once all are done that are listed before it and conflict with it, as many at once as there are
-// processors.
+// run does tasks, as many at once as there are processors. A task waits for the tasks before it in the list that conflict
+// with it.
 func (r *Runner) run(list []task) {
-	waits := make([]int, len(list)) // for how many others
+	waits := make([]int, len(list)) // for how many other tasks
 	var ready []int
 	for i := range list {
 		for k := range i {
@@ -79,7 +78,7 @@ func (r *Runner) run(list []task) {
 				done <- at
 			}()
 		}
-		if len(ready) > 0 { // this goroutine is one of them
+		if len(ready) > 0 { // the caller's goroutine does tasks too
 			at := next()
 			list[at].do()
 			release(at)

@@ -1,5 +1,5 @@
-// Package emit fills the tables of a cycle for MD plans from columns of decisions and figures. Nobody else writes rows
-// of them.
+// Package emit fills the tables of a cycle for MD plans from columns of decisions and figures. All rows of MD plans are
+// written here; the column unit_seconds_lost is filled by core/cycle, for plans of both kinds.
 package emit
 
 import (
@@ -47,8 +47,8 @@ func Amounts(t *decision.Amounts, s *cluster.State, p *cluster.Plan, rows *pool.
 	}
 }
 
-// Shortfalls adds the shortfalls of a plan, and gives their units. Details is the dictionary of the table; that of the
-// rows may be another, as they may be of an earlier cycle.
+// Shortfalls adds the shortfalls of a plan, and gives their units. Details is the table's dictionary of texts; the rows
+// may have a dictionary of an earlier cycle.
 func Shortfalls(t *decision.Shortfalls, s *cluster.State, p *cluster.Plan, rows *reason.Shortfalls,
 	details *cluster.Names,
 ) (units int64) {
@@ -71,7 +71,7 @@ func Shortfalls(t *decision.Shortfalls, s *cluster.State, p *cluster.Plan, rows 
 	return units
 }
 
-// codesOf is by what the table's dictionary names the texts of the rows.
+// codesOf is the code in the table's dictionary of each text of the rows' dictionary.
 func codesOf(rows *reason.Shortfalls, details *cluster.Names) []int32 {
 	codes := make([]int32, rows.Details.Len())
 	for i := range codes {
@@ -80,5 +80,5 @@ func codesOf(rows *reason.Shortfalls, details *cluster.Names) []int32 {
 	return codes
 }
 
-// consumer is by what tables name a consumer.
+// consumer is the code of a consumer in tables.
 func consumer(s *cluster.State, n plan.Node) int32 { return int32(s.ConsumerOf[n]) }

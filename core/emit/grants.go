@@ -9,8 +9,8 @@ import (
 )
 
 // Given is the holdings of a plan that a cycle granted and that are not under reclaim, each once, in the order of D-14,
-// those of one parcel beside each other. Given holdings may be of other plans or cycles, or named twice, as rows of
-// holdings are used again. O(given + sub-allocations × log), and the sorting of what each was given in several bookings.
+// holdings of one parcel beside each other. The argument may name holdings of other plans or cycles, or a holding twice,
+// since numbers of released holdings are used again. O(given + sub-allocations × log).
 func Given(s *cluster.State, p *cluster.Plan, cycle int64, given []cluster.HoldingID) []cluster.HoldingID {
 	h := &s.Holding
 	rows := make([]cluster.HoldingID, 0, len(given))
@@ -48,7 +48,8 @@ func Given(s *cluster.State, p *cluster.Plan, cycle int64, given []cluster.Holdi
 	return slices.Compact(out)
 }
 
-// subsOf is whose some holdings are, without repeating one at once, and how many each has of them.
+// subsOf is the sub-allocations of some holdings, one for each run of holdings of the same, and the number of holdings
+// of each sub-allocation.
 func subsOf(s *cluster.State, rows []cluster.HoldingID) (subs []cluster.SubID, count map[cluster.SubID]int) {
 	count = map[cluster.SubID]int{}
 	last, n := cluster.SubID(cluster.NoID), 0
@@ -73,7 +74,7 @@ func inOrder(s *cluster.State, a, b cluster.SubID) int {
 		cmp.Compare(s.Alloc.Arrival[s.Sub.Alloc[a]], s.Alloc.Arrival[s.Sub.Alloc[b]]), cmp.Compare(s.Sub.Seq[a], s.Sub.Seq[b]))
 }
 
-// byParcel sorts holdings by their parcels, those of one by number.
+// byParcel sorts holdings by parcel, then by number.
 func byParcel(s *cluster.State, rows []cluster.HoldingID) {
 	order := func(a, b cluster.HoldingID) int {
 		return cmp.Or(cmp.Compare(s.Holding.Parcel[a], s.Holding.Parcel[b]), cmp.Compare(a, b))
@@ -83,8 +84,8 @@ func byParcel(s *cluster.State, rows []cluster.HoldingID) {
 	}
 }
 
-// Grants adds what a plan was given, as Given has it, and gives the units: several holdings of one sub-allocation on one
-// parcel are one row. O(given).
+// Grants adds the holdings that Given lists, and gives their units. Several holdings of one sub-allocation on one parcel
+// are one row. O(given).
 func Grants(t *decision.Grants, s *cluster.State, p *cluster.Plan, given []cluster.HoldingID) (units int64) {
 	h := &s.Holding
 	one := func(a, b cluster.HoldingID) bool { return h.Sub[a] == h.Sub[b] && h.Parcel[a] == h.Parcel[b] }

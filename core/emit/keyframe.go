@@ -9,7 +9,7 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// Keyframe adds a plan's rows to the tables of keyframes: what is held, what hosts have, who owns what.
+// Keyframe adds a plan's rows to the tables holdings, hosts and owners.
 func Keyframe(c *decision.Cycle, s *cluster.State, p *cluster.Plan) {
 	var rows []cluster.HoldingID
 	held := func(sub cluster.SubID) { rows = addHoldings(&c.Holdings, s, p, sub, rows) }
@@ -25,7 +25,8 @@ func Keyframe(c *decision.Cycle, s *cluster.State, p *cluster.Plan) {
 	addOwners(&c.Owners, p)
 }
 
-// addHoldings adds what a sub-allocation holds: by parcel and cycle of grant, under reclaim or not. Rows is memory.
+// addHoldings adds the holdings of a sub-allocation, a row for each parcel, cycle of grant and state of reclaim. Rows is
+// memory that is used again.
 func addHoldings(t *decision.Holdings, s *cluster.State, p *cluster.Plan, sub cluster.SubID,
 	rows []cluster.HoldingID,
 ) []cluster.HoldingID {
@@ -54,7 +55,7 @@ func addHoldings(t *decision.Holdings, s *cluster.State, p *cluster.Plan, sub cl
 	return rows
 }
 
-// addHosts adds what hosts have, all their parcels together, and what of it is used.
+// addHosts adds the capacity and use of each host, all parcels of a host together.
 func addHosts(t *decision.Hosts, s *cluster.State, p *cluster.Plan) {
 	parcels := &p.Parcels
 	for k, end := cluster.ParcelID(0), cluster.ParcelID(0); int(k) < parcels.Len(); k = end {
@@ -74,8 +75,8 @@ func addHosts(t *decision.Hosts, s *cluster.State, p *cluster.Plan) {
 	}
 }
 
-// addOwners adds who owns what, and by which rule, in which order it came, how long the last pass is ago: with these a
-// reader can make the next pass.
+// addOwners adds the deeds: owner, rule, order, and how long the last pass is ago, from which a reader of the log can
+// make the next pass.
 func addOwners(t *decision.Owners, p *cluster.Plan) {
 	for i, consumer := range p.Deeds.Consumer {
 		for d, column := range p.Deeds.Amount {

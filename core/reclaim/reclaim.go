@@ -31,13 +31,10 @@ type Cycle struct {
 	Promises int64                  // units that it may still promise to takers (docs/decisions.md, D-52)
 	Undone   map[cluster.SubID]bool // grants of them were taken back: they get nothing more in it (CYC-1)
 	Denied   map[cluster.SubID]bool // the budget, or Promises, did not bear a set for them
-	Joined   []Join
+	Joined   []pool.Join
 
 	before int64 // sets that were opened before the cycle have numbers up to this
 }
-
-// Join is a unit that will fit a parcel once sets under way are done (CYC-6). It counts as promised in this cycle.
-type Join = pool.Join
 
 // NewCycle is a plan's cycle before its first step. O(sets).
 func NewCycle(s *cluster.State, p *cluster.Plan) *Cycle {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/pool"
 	"github.com/stintd/stint/core/room"
 )
 
@@ -145,7 +146,7 @@ func (g *Stage) join(sub cluster.SubID, top plan.Node, among func(k cluster.Parc
 		}
 		_, net := g.rooms(k, top)
 		if covers(net, g.none(), size) {
-			j := Join{Sub: sub, Parcel: k}
+			j := pool.Join{Sub: sub, Parcel: k}
 			g.Cycle.Joined = append(g.Cycle.Joined, j)
 			g.expect(j)
 			g.out.add(Row{Kind: Joined, Sub: sub, Parcel: k, Units: 1})

@@ -8,6 +8,7 @@ import (
 	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/pool"
 )
 
 // set is a reclaim under way (CYC-6).
@@ -265,7 +266,7 @@ func (g *Stage) dissolve(i int32) {
 }
 
 // expect takes in that a unit joins what is under way on a parcel.
-func (g *Stage) expect(j Join) {
+func (g *Stage) expect(j pool.Join) {
 	g.touch(j.Parcel)
 	add(g.of(g.due, j.Parcel), g.s.Size(j.Sub), 1)
 	g.sets.promised[j.Sub]++
