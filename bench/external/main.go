@@ -31,6 +31,7 @@ type options struct {
 	binary, page, log string
 	every, logged     time.Duration
 	part, seeds       int
+	predict           int
 }
 
 func main() {
@@ -44,6 +45,7 @@ func main() {
 	flag.DurationVar(&o.logged, "logged", math.MaxInt64,
 		"philly, slurm, swf: how much of the trace is logged and verified")
 	flag.IntVar(&o.part, "part", 1, "philly: play one host in so many")
+	flag.IntVar(&o.predict, "predict", 0, "philly, slurm, swf: ask of one job in so many when it would run (0: of none)")
 	flag.IntVar(&o.seeds, "seeds", 10, "fgd: how many of the published seeds")
 	flag.Usage = func() {
 		fmt.Fprint(flag.CommandLine.Output(), usage)
@@ -103,6 +105,9 @@ func (o *options) play(args []string) (s *page.Section, missed int, err error) {
 	}
 	if o.part < 1 || o.part > phillyHosts || o.part > 1 && args[0] != "philly" {
 		return nil, 0, fmt.Errorf("-part %d: must be from 1 to %d, and is for philly alone", o.part, phillyHosts)
+	}
+	if o.predict < 0 {
+		return nil, 0, fmt.Errorf("-predict %d: must be at least 0", o.predict)
 	}
 	var t *trace
 	switch args[0] {

@@ -65,6 +65,7 @@ type replay struct {
 	next  int            // of order
 	ends  ends
 
+	predict predictor
 	figures
 }
 
@@ -272,27 +273,36 @@ func (r demandRow) MarshalJSON() ([]byte, error) {
 	return slices.Concat(head[:len(head)-1], []byte(","), size[1:]), nil
 }
 
+// demandRow is a job as a row of the table demand.
+func (p *replay) demandRow(row int) demandRow {
+	d := p.set.Demand
+	r := demandRow{
+		Consumer:   d.Consumer.Names.String(d.Consumer.Code[row]),
+		Allocation: d.Allocation.Names.String(d.Allocation.Code[row]),
+		Units:      d.Units[row], Size: map[string]int64{},
+	}
+	for i, name := range p.policy.Dimensions {
+		r.Size[name] = d.Size[i][row]
+	}
+	if code := d.Requirement.At(row); code != cluster.Null {
+		r.Requirement = d.Requirement.Names.String(code)
+	}
+	if d.MaxPerHost != nil && d.MaxPerHost[row] != plan.Unlimited {
+		r.MaxPerHost = d.MaxPerHost[row]
+	}
+	return r
+}
+
 // arrive tells the state of the jobs that have come.
 func (p *replay) arrive(now int64) error {
 	var text bytes.Buffer
-	d, rows := p.set.Demand, 0
+	rows := 0
 	for ; p.next < len(p.order) && p.lives.From[p.order[p.next]] <= now; p.next++ {
 		row := p.order[p.next]
-		r := demandRow{
-			Consumer:   d.Consumer.Names.String(d.Consumer.Code[row]),
-			Allocation: d.Allocation.Names.String(d.Allocation.Code[row]),
-			Units:      d.Units[row], Size: map[string]int64{},
+		if err := p.predict.ask(p, row, now); err != nil {
+			return err
 		}
-		for i, name := range p.policy.Dimensions {
-			r.Size[name] = d.Size[i][row]
-		}
-		if code := d.Requirement.At(row); code != cluster.Null {
-			r.Requirement = d.Requirement.Names.String(code)
-		}
-		if d.MaxPerHost != nil && d.MaxPerHost[row] != plan.Unlimited {
-			r.MaxPerHost = d.MaxPerHost[row]
-		}
-		if err := json.NewEncoder(&text).Encode(r); err != nil {
+		if err := json.NewEncoder(&text).Encode(p.demandRow(row)); err != nil {
 			return err
 		}
 		rows++
@@ -335,6 +345,9 @@ func (p *replay) release(now int64) error {
 		job.done += r.units
 		p.usedS += r.units * p.lives.Runs[e.row]
 		p.lastS = e.dueS
+		if job.done == d.Units[e.row] {
+			p.predict.ended(d.Consumer.Names.String(d.Consumer.Code[e.row]), p.lives.Runs[e.row])
+		}
 		err := json.NewEncoder(&text).Encode(releaseRow{d.Consumer.Names.String(d.Consumer.Code[e.row]),
 			d.Allocation.Names.String(d.Allocation.Code[e.row]), r.host, r.units, true})
 		if err != nil {

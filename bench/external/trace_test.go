@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,6 +61,42 @@ func TestReplay(t *testing.T) {
 		if !found {
 			t.Errorf("no row %q in %v", want, table.Rows)
 		}
+	}
+}
+
+// TestPredict: where all jobs run for as long, and come faster than they end, the time at which each begins can be told.
+func TestPredict(t *testing.T) {
+	var log strings.Builder
+	log.WriteString("; MaxNodes: 1\n; MaxProcs: 2\n")
+	for i := range 200 {
+		fmt.Fprintf(&log, "%d %d -1 600 1 -1 -1 -1 -1 -1 1 -1 -1 -1 0 -1 -1 -1\n", i+1, 240*i)
+	}
+	r, err := foreign.SWF("queue.swf", strings.NewReader(log.String()), foreign.SWFOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := newReplay(&trace{name: "queue", bounds: []int64{1}, set: r.Dataset, lives: r.Lives}, time.Minute, 0, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.predict.every = 10
+	if err := p.play(func(int, int) {}); err != nil {
+		t.Fatal(err)
+	}
+	waited := int64(0)
+	for _, m := range p.predict.made {
+		full := p.jobs[m.row].fullS
+		if m.p50 != full || m.p10 != full || m.p90 != full {
+			t.Errorf("job %d began at %d s; predicted %d, from %d to %d", m.row+1, full, m.p50, m.p10, m.p90)
+		}
+		waited = max(waited, full-p.lives.From[m.row])
+	}
+	if n := len(p.predict.made); n < 5 || waited < 3600 {
+		t.Errorf("%d predictions, the longest wait %d s", n, waited)
+	}
+	table := p.predictions(time.Minute)
+	if len(table.Rows) == 0 || table.Rows[0][2] != "0 s" {
+		t.Errorf("table %v", table.Rows)
 	}
 }
 

@@ -27,6 +27,7 @@ func playTrace(t *trace, o *options) (*page.Section, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.name, err)
 	}
+	p.predict.every = o.predict
 	bar := newBar(t.name)
 	err = p.play(bar)
 	bar(1, 1)
@@ -87,6 +88,10 @@ func (p *replay) section(every time.Duration, checks int64) *page.Section {
 	s.Tables = append(s.Tables, p.waitsTable(), p.sums(checks))
 	s.After = fmt.Sprintf("A cycle every %s in which something came or ended. "+
 		"A wait ends when all units of a job have begun.", every)
+	if len(p.predict.made) > 0 {
+		s.Tables = append(s.Tables, p.predictions(every))
+		s.After += " " + p.predict.asking()
+	}
 	return s
 }
 

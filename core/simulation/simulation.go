@@ -211,8 +211,7 @@ func (p *play) runtimes() {
 	}
 }
 
-// running draws when what runs now ends: not before now, or it would have been told. Its age is counted in cycles, as
-// when they were is not kept.
+// running draws when what runs now ends: not before now, or it would have been told.
 func (p *play) running(nowUS int64) {
 	h := &p.s.Holding
 	for q, sub := range h.Sub {
@@ -226,7 +225,7 @@ func (p *play) running(nowUS int64) {
 			continue
 		}
 		host := int32(p.s.Plans[k.plan].Parcels.Host[h.Parcel[q]])
-		age := max(0, p.s.Cycle-h.Granted[q])*p.s.Policy.IntervalUS + nowUS - p.s.NowUS
+		age := max(0, nowUS-p.s.Times.Of(h.Granted[q]))
 		p.ends(k, host, h.Units[q], nowUS-age, age, list)
 	}
 }
