@@ -11,7 +11,8 @@ import (
 func BenchmarkCold(b *testing.B) {
 	for _, s := range suites {
 		b.Run(s.Name, func(b *testing.B) {
-			d, err := s.make(datasets.Options{Hosts: s.Hosts, Consumers: s.Consumers, Units: s.Units, Shapes: s.Shapes, Seed: 1})
+			d, err := s.make(datasets.Options{Hosts: s.Hosts, Consumers: s.Consumers, Units: s.Units, Shapes: s.Shapes,
+				Seed: 1})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -46,7 +46,8 @@ const (
 // measureChurn measures the churn of each cluster of churns.
 func measureChurn(seed uint64) (list []*churn, err error) {
 	for _, s := range churns {
-		o := datasets.Options{Hosts: s.Hosts, Consumers: s.Consumers, Units: int64(s.Hosts) * churnProbe, Shapes: s.Shapes, Seed: seed}
+		o := datasets.Options{Hosts: s.Hosts, Consumers: s.Consumers, Units: int64(s.Hosts) * churnProbe,
+			Shapes: s.Shapes, Seed: seed}
 		c := &churn{Name: s.Name, Changes: churnChanges}
 		fits, err := c.play(s, o, seed, false)
 		if err != nil {
@@ -144,7 +145,8 @@ func (c *churning) run() {
 	sub := func(k *decision.Key, i int) cluster.SubID {
 		for id, plan := range c.state.Sub.Plan {
 			if plan == k.Plan.Code[i] && int32(c.state.Sub.Consumer[id]) == k.Consumer.Code[i] &&
-				c.state.Alloc.Name[c.state.Sub.Alloc[id]] == k.Allocation.Code[i] && c.state.Sub.Name[id] == k.Sub.Code[i] {
+				c.state.Alloc.Name[c.state.Sub.Alloc[id]] == k.Allocation.Code[i] &&
+				c.state.Sub.Name[id] == k.Sub.Code[i] {
 				return cluster.SubID(id)
 			}
 		}
@@ -175,11 +177,14 @@ func (c *churning) run() {
 // showChurn prints the churn of clusters as a table.
 func showChurn(list []*churn) {
 	fmt.Println("units of others that fair reclaim stops; twice as much is wanted as fits")
-	fmt.Printf("\n%-16s %9s %8s %6s %7s   %5s %6s %6s %5s %6s\n", "cluster", "granted", "stopped", "‰", "at rest", "mean", "median", "worst", "back", "cycles")
+	fmt.Printf("\n%-16s %9s %8s %6s %7s   %5s %6s %6s %5s %6s\n", "cluster", "granted", "stopped", "‰", "at rest",
+		"mean", "median", "worst", "back", "cycles")
 	for _, c := range list {
-		fmt.Printf("%-16s %9d %8d %6.2f %7d   %5.2f %6d %6d %5d %6d\n", c.Name, c.Granted, c.TakenBack, c.PerMille, c.Settled,
-			c.Mean, c.Median, c.Worst, c.Back, c.Cycles)
+		fmt.Printf("%-16s %9d %8d %6.2f %7d   %5.2f %6d %6d %5d %6d\n", c.Name, c.Granted, c.TakenBack, c.PerMille,
+			c.Settled, c.Mean, c.Median, c.Worst, c.Back, c.Cycles)
 	}
-	fmt.Printf("\ngranted, stopped: in the first three cycles; at rest: after so many. Then %d changes of one unit each,\n", churnChanges)
-	fmt.Println("each after rest: mean, median and worst are what one of them stops; back is what came back to who had it.")
+	fmt.Printf("\ngranted, stopped: in the first three cycles; at rest: after so many. "+
+		"Then %d changes of one unit each,\n", churnChanges)
+	fmt.Println("each after rest: mean, median and worst are what one of them stops; " +
+		"back is what came back to who had it.")
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/stintd/stint/core/decision"
 )
 
-// lendingSuite is the suite in which half of the consumers own hosts and lend them; those whose names begin with it are a tenth
-// of it in one respect.
+// lendingSuite is the suite in which half of the consumers own hosts and lend them. Suites whose names begin with it
+// are a tenth of it in one respect.
 const lendingSuite = "lending"
 
-// stormPart is one of how many owning leaves that want their hosts back at once in a storm.
+// stormPart is the part of the owning leaves that want their hosts back at once in a storm: one of so many.
 const stormPart = 5
 
-// storm is what a cycle takes in which many owners recall at once.
+// storm is the time of a cycle in which many owners recall at once.
 type storm struct {
 	MS      quantile `json:"ms"`
 	Recalls int64    `json:"recalled_units"`
@@ -31,18 +31,19 @@ type storm struct {
 // stirs is how often a cluster at its fixed point is stirred.
 const stirs = 24
 
-// change is what a snapshot with one row of a hundred changed, and its cycle, take in a cluster at its fixed point: the cycle after a cold one
-// has what that one left to be taken back to deal with, too.
+// change is the time of a snapshot with one row of a hundred changed, and of its cycle, in a cluster at its fixed
+// point: a cycle that follows a cold one also has that one's reclaims to decide.
 type change struct {
-	Want string   `json:"want"` // what those rows do
+	Want string   `json:"want"` // the change of these rows
 	MS   quantile `json:"ms"`
 	ms   []float64
 }
 
-// stir measures such cycles, each after the cluster has come to rest from the one before. Other rows change each time.
+// stir measures such cycles, each after the cluster has come to rest from the last change. Other rows change each time.
 func (r *result) stir(s *cluster.State, runner *cycle.Runner, out *decision.Cycle) error {
 	less, more, both, swap := &change{Want: "half as much"}, &change{Want: "as much as before again"},
-		&change{Want: "half of them half as much, half as much as before again"}, &change{Want: "what another of them did"}
+		&change{Want: "half of them half as much, half as much as before again"},
+		&change{Want: "what another of them did"}
 	r.Changes = []*change{less, more, both, swap}
 	units := r.data.Demand.Units
 	was := slices.Clone(units)
@@ -172,12 +173,15 @@ func showLending(results []*result) {
 		return
 	}
 	if r.Storm != nil {
-		fmt.Printf("\nlending: one of %d owners recalls at once: %.0f ms (%.0f … %.0f, %d runs), × %.2f of the cold cycle, %d units recalled\n",
-			stormPart, r.Storm.MS.P50, r.Storm.MS.Min, r.Storm.MS.Max, r.Storm.MS.N, r.Storm.MS.P50/r.ColdMS.P50, r.Storm.Recalls)
+		fmt.Printf("\nlending: one of %d owners recalls at once: %.0f ms (%.0f … %.0f, %d runs), × %.2f of the cold "+
+			"cycle, %d units recalled\n",
+			stormPart, r.Storm.MS.P50, r.Storm.MS.Min, r.Storm.MS.Max, r.Storm.MS.N, r.Storm.MS.P50/r.ColdMS.P50,
+			r.Storm.Recalls)
 	}
 	for i, of := range r.Changes {
 		if i == 0 {
-			fmt.Printf("lending: at the fixed point, a snapshot in which 1 %% of the rows want something else, and its cycle, %d runs each; they want\n", of.MS.N)
+			fmt.Printf("lending: at the fixed point, a snapshot in which 1 %% of the rows want something else, and "+
+				"its cycle, %d runs each; they want\n", of.MS.N)
 		}
 		fmt.Printf("         %-55s  %5.1f ms  (%.1f … %.1f)\n", of.Want, of.MS.P50, of.MS.Min, of.MS.Max)
 	}
@@ -186,7 +190,8 @@ func showLending(results []*result) {
 	}
 	for _, of := range []string{"hosts", "consumers", "units"} {
 		if tenth := byName[lendingSuite+", a tenth of the "+of]; tenth != nil {
-			fmt.Printf("lending: log-log slope of the cold cycle against %s: %.2f\n", of, math.Log10(r.ColdMS.P50/tenth.ColdMS.P50))
+			fmt.Printf("lending: log-log slope of the cold cycle against %s: %.2f\n", of,
+				math.Log10(r.ColdMS.P50/tenth.ColdMS.P50))
 		}
 	}
 	fmt.Printf("peak memory of all that was measured: %.2f GiB\n", float64(peakRSS())/(1<<30))

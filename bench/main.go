@@ -125,7 +125,8 @@ func main() {
 			os.Exit(1)
 		}
 		if *output == "json" {
-			err = json.NewEncoder(os.Stdout).Encode(map[string]any{"machine": measure.Here().String(), "seed": *seed, "churn": list})
+			err = json.NewEncoder(os.Stdout).Encode(map[string]any{"machine": measure.Here().String(), "seed": *seed,
+				"churn": list})
 		} else {
 			showChurn(list)
 		}
@@ -141,7 +142,8 @@ func main() {
 		os.Exit(1)
 	}
 	if *output == "json" {
-		err = json.NewEncoder(os.Stdout).Encode(map[string]any{"machine": measure.Here().String(), "seed": *seed, "suites": results})
+		err = json.NewEncoder(os.Stdout).Encode(map[string]any{"machine": measure.Here().String(), "seed": *seed,
+			"suites": results})
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "bench:", err)
 			os.Exit(1)
@@ -168,7 +170,8 @@ func choose(expression string) error {
 func measureAll(runs int, seed uint64) ([]*result, error) {
 	var results []*result
 	for _, s := range suites {
-		data, err := s.make(datasets.Options{Hosts: s.Hosts, Consumers: s.Consumers, Units: s.Units, Shapes: s.Shapes, Seed: seed})
+		data, err := s.make(datasets.Options{Hosts: s.Hosts, Consumers: s.Consumers, Units: s.Units, Shapes: s.Shapes,
+			Seed: seed})
 		if err != nil {
 			return nil, err
 		}
@@ -191,8 +194,9 @@ func measureAll(runs int, seed uint64) ([]*result, error) {
 	return results, nil
 }
 
-// once measures one cold cycle. What the last one left is collected when the collector comes, as in a service: a collection by force, while little is in
-// use, has the runtime give memory back that the cycle then waits for page by page.
+// once measures one cold cycle. The collector frees the memory of the last one when it comes, as in a service: a
+// collection by force, while little is in use, has the runtime give memory back for which the cycle then waits page by
+// page.
 func (r *result) once(counted bool) error {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -240,8 +244,8 @@ func (r *result) once(counted bool) error {
 	return nil
 }
 
-// again measures a cycle after a snapshot in which one row of a hundred wants
-// something else, and one after which nothing changed. The demand is put back. Decisions go where the last ones were, as in a service.
+// again measures a cycle after a snapshot in which one row of a hundred wants something else, and a cycle without a
+// change. The demand is put back. Decisions overwrite the columns of the last ones, as in a service.
 func (r *result) again(s *cluster.State, runner *cycle.Runner, out *decision.Cycle) error {
 	units := slices.Clone(r.data.Demand.Units)
 	for i := 0; i < len(units); i += 100 {
@@ -253,7 +257,7 @@ func (r *result) again(s *cluster.State, runner *cycle.Runner, out *decision.Cyc
 	r.warm = append(r.warm, time.Since(start).Seconds()*1e3)
 	defer copy(r.data.Demand.Units, units)
 	if strings.HasPrefix(r.Name, lendingSuite) && len(r.still) > 0 {
-		return err // it takes a hundred cycles and more
+		return err // the fixed point is a hundred cycles away and more
 	}
 	if err := settle(s, runner, out); err != nil {
 		return fmt.Errorf("%s: %w", r.Name, err)
@@ -315,7 +319,8 @@ func show(results []*result, runs int, seed uint64) {
 	t := table.NewWriter()
 	t.SetOutputMirror(os.Stdout)
 	t.SetStyle(table.StyleLight)
-	t.AppendHeader(table.Row{"cluster", "hosts", "wanted", "granted", "cold ms", "min … max", "of it stages", "ns/unit", "decided/s", "allocs", "MiB", "warm ms", "unchanged ms"})
+	t.AppendHeader(table.Row{"cluster", "hosts", "wanted", "granted", "cold ms", "min … max", "of it stages", "ns/unit",
+		"decided/s", "allocs", "MiB", "warm ms", "unchanged ms"})
 	columns := make([]table.ColumnConfig, 12)
 	for i := range columns {
 		columns[i] = table.ColumnConfig{Number: i + 2, Align: text.AlignRight, AlignHeader: text.AlignRight}
@@ -347,7 +352,8 @@ func show(results []*result, runs int, seed uint64) {
 	showLending(results)
 	by := named(results)
 	if small, large := by["small"], by["ten times the cluster"]; small != nil && large != nil {
-		fmt.Printf("\ntime per unit, %d hosts against %d: × %.2f (all from the same runs, in turn)\n", large.Hosts, small.Hosts, large.UnitNS/small.UnitNS)
+		fmt.Printf("\ntime per unit, %d hosts against %d: × %.2f (all from the same runs, in turn)\n", large.Hosts,
+			small.Hosts, large.UnitNS/small.UnitNS)
 	}
 	few, many := by["slots, 100 consumers"], by["slots, 10,000 consumers"]
 	if few == nil || many == nil {
@@ -356,7 +362,8 @@ func show(results []*result, runs int, seed uint64) {
 	if large := by["ten times the cluster"]; large != nil {
 		fmt.Printf("time per slot, %s, against a unit of %s: × %.2f\n", many.Name, large.Name, many.UnitNS/large.UnitNS)
 	}
-	fmt.Printf("log-log slope of the slot cycle's time against consumers, %d to %d: %.2f\n", few.Consumers, many.Consumers,
+	fmt.Printf("log-log slope of the slot cycle's time against consumers, %d to %d: %.2f\n", few.Consumers,
+		many.Consumers,
 		math.Log(many.ColdMS.P50/few.ColdMS.P50)/math.Log(float64(many.Consumers)/float64(few.Consumers)))
 }
 

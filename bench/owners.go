@@ -61,8 +61,10 @@ func (r *result) lose(s *cluster.State, runner *cycle.Runner, out *decision.Cycl
 }
 
 // turn is a cycle after a host got another state.
-func (r *result) turn(s *cluster.State, runner *cycle.Runner, out *decision.Cycle, name string, state cluster.HostState) error {
-	t := &cluster.HostTable{Rows: 1, Host: cluster.TextColumn{Names: new(cluster.Names), Code: make([]int32, 1)}, State: []cluster.HostState{state}}
+func (r *result) turn(s *cluster.State, runner *cycle.Runner, out *decision.Cycle, name string,
+	state cluster.HostState) error {
+	t := &cluster.HostTable{Rows: 1, Host: cluster.TextColumn{Names: new(cluster.Names), Code: make([]int32, 1)},
+		State: []cluster.HostState{state}}
 	t.Host.Code[0] = t.Host.Names.InternString(name)
 	t.Size = make([][]int64, len(r.policy.Dimensions))
 	if err := s.SetHosts(t, false); err != nil {
@@ -82,7 +84,8 @@ func (o *owners) summarise(fresh []int64) {
 }
 
 func (o *owners) show() {
-	fmt.Printf("\nowners: assigning from nothing %.0f ms (%.0f … %.0f, %d runs), %d rows touched\n", o.FreshMS.P50, o.FreshMS.Min, o.FreshMS.Max, o.FreshMS.N, o.Rows)
-	fmt.Printf("owners: one host lost: %d rows touched (at most %d), stage own %.1f ms (%.1f … %.1f, %d hosts), the cycle %.1f ms\n",
-		o.LostRows, o.LostMost, o.LostMS.P50, o.LostMS.Min, o.LostMS.Max, o.LostMS.N, o.CycleMS.P50)
+	fmt.Printf("\nowners: assigning from nothing %.0f ms (%.0f … %.0f, %d runs), %d rows touched\n", o.FreshMS.P50,
+		o.FreshMS.Min, o.FreshMS.Max, o.FreshMS.N, o.Rows)
+	fmt.Printf("owners: one host lost: %d rows touched (at most %d), stage own %.1f ms (%.1f … %.1f, %d hosts), the "+
+		"cycle %.1f ms\n", o.LostRows, o.LostMost, o.LostMS.P50, o.LostMS.Min, o.LostMS.Max, o.LostMS.N, o.CycleMS.P50)
 }

@@ -71,9 +71,11 @@ func (p *Problem) check() error {
 	case p.Dimensions < 1:
 		return errors.New("bound: no dimension")
 	case len(p.Capacity) != classes*p.Dimensions || len(p.Used) != classes*p.Dimensions:
-		return fmt.Errorf("bound: capacity and use of %d classes in %d dimensions have %d and %d figures", classes, p.Dimensions, len(p.Capacity), len(p.Used))
+		return fmt.Errorf("bound: capacity and use of %d classes in %d dimensions have %d and %d figures", classes,
+			p.Dimensions, len(p.Capacity), len(p.Used))
 	case len(p.Size) != sizes*p.Dimensions || len(p.Granted) != sizes:
-		return fmt.Errorf("bound: %d sizes in %d dimensions have %d figures, and %d of them grants", sizes, p.Dimensions, len(p.Size), len(p.Granted))
+		return fmt.Errorf("bound: %d sizes in %d dimensions have %d figures, and %d of them grants", sizes,
+			p.Dimensions, len(p.Size), len(p.Granted))
 	}
 	for _, column := range [][]int64{p.Hosts, p.Capacity, p.Used, p.Demand, p.Granted, p.Size} {
 		for _, v := range column {
@@ -113,7 +115,8 @@ func (p *Problem) Weights() ([]float64, error) {
 // result divides the bound at its prices into terms.
 func (s *scaled) result(p *Problem, low *best, steps int) *Result {
 	r := &Result{
-		Granted: s.granted, Bound: low.value * (1 + slack), Ratio: 1, Price: low.price, Classes: len(p.Hosts), Sizes: len(p.Demand), Steps: steps,
+		Granted: s.granted, Bound: low.value * (1 + slack), Ratio: 1, Price: low.price, Classes: len(p.Hosts),
+		Sizes: len(p.Demand), Steps: steps,
 		Scarcity: make([]float64, s.dims), Idle: make([]float64, s.dims),
 	}
 	for i, price := range low.price {

@@ -13,7 +13,8 @@ import (
 func TestByHand(t *testing.T) {
 	p := &Problem{
 		Dimensions: 2, Hosts: []int64{2}, Capacity: []int64{4, 8}, Used: []int64{6, 4},
-		Size: []int64{1, 0 /* a quarter of a host */, 0, 4 /* a half */}, Demand: []int64{100, 1}, Granted: []int64{6, 1},
+		Size: []int64{1, 0 /* a quarter of a host */, 0, 4 /* a half */}, Demand: []int64{100, 1},
+		Granted: []int64{6, 1},
 	}
 	r, err := Solve(p, 600)
 	if err != nil {
@@ -25,8 +26,10 @@ func TestByHand(t *testing.T) {
 		what      string
 		got, want float64
 	}{
-		{"bound", r.Bound, 2.5}, {"granted", r.Granted, 2}, {"ratio", r.Ratio, 0.8}, {"scarcity of the first", r.Scarcity[0], 2},
-		{"of the second", r.Scarcity[1], 0}, {"wanted", r.Wanted, 0.5}, {"idle", r.Idle[0], 0.5}, {"unmet", r.Unmet, 0}, {"elsewhere", r.Elsewhere, 0},
+		{"bound", r.Bound, 2.5}, {"granted", r.Granted, 2}, {"ratio", r.Ratio, 0.8},
+		{"scarcity of the first", r.Scarcity[0], 2},
+		{"of the second", r.Scarcity[1], 0}, {"wanted", r.Wanted, 0.5}, {"idle", r.Idle[0], 0.5}, {"unmet", r.Unmet, 0},
+		{"elsewhere", r.Elsewhere, 0},
 	} {
 		if math.Abs(c.got-c.want) > 1e-3 {
 			t.Errorf("%s: %g, want %g", c.what, c.got, c.want)
@@ -36,7 +39,8 @@ func TestByHand(t *testing.T) {
 
 // TestDivisor: of hosts of 7 units of 3 fill 6, and of a host that is too small none.
 func TestDivisor(t *testing.T) {
-	p := &Problem{Dimensions: 1, Hosts: []int64{5, 3}, Capacity: []int64{7, 2}, Used: make([]int64, 2), Size: []int64{3}, Demand: []int64{50}, Granted: []int64{10}}
+	p := &Problem{Dimensions: 1, Hosts: []int64{5, 3}, Capacity: []int64{7, 2}, Used: make([]int64, 2),
+		Size: []int64{3}, Demand: []int64{50}, Granted: []int64{10}}
 	r, err := Solve(p, 300)
 	if err != nil {
 		t.Fatal(err)
@@ -50,8 +54,10 @@ func TestNothing(t *testing.T) {
 	for name, p := range map[string]*Problem{
 		"no host":   {Dimensions: 1, Size: []int64{3}, Demand: []int64{4}, Granted: []int64{0}},
 		"no demand": {Dimensions: 1, Hosts: []int64{1}, Capacity: []int64{4}, Used: []int64{0}},
-		"too big":   {Dimensions: 1, Hosts: []int64{1}, Capacity: []int64{4}, Used: []int64{0}, Size: []int64{5}, Demand: []int64{4}, Granted: []int64{0}},
-		"none has":  {Dimensions: 2, Hosts: []int64{1}, Capacity: []int64{4, 0}, Used: []int64{0, 0}, Size: []int64{1, 1}, Demand: []int64{4}, Granted: []int64{0}},
+		"too big": {Dimensions: 1, Hosts: []int64{1}, Capacity: []int64{4}, Used: []int64{0}, Size: []int64{5},
+			Demand: []int64{4}, Granted: []int64{0}},
+		"none has": {Dimensions: 2, Hosts: []int64{1}, Capacity: []int64{4, 0}, Used: []int64{0, 0},
+			Size: []int64{1, 1}, Demand: []int64{4}, Granted: []int64{0}},
 	} {
 		r, err := Solve(p, 50)
 		if err != nil || r.Bound != 0 || r.Ratio != 1 || r.Granted != 0 {
@@ -62,7 +68,8 @@ func TestNothing(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	good := func() *Problem {
-		return &Problem{Dimensions: 1, Hosts: []int64{1}, Capacity: []int64{4}, Used: []int64{0}, Size: []int64{1}, Demand: []int64{4}, Granted: []int64{0}}
+		return &Problem{Dimensions: 1, Hosts: []int64{1}, Capacity: []int64{4}, Used: []int64{0}, Size: []int64{1},
+			Demand: []int64{4}, Granted: []int64{0}}
 	}
 	for want, change := range map[string]func(*Problem){
 		"no dimension":    func(p *Problem) { p.Dimensions = 0 },

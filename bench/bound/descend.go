@@ -25,8 +25,9 @@ type scaled struct {
 func scale(p *Problem) *scaled {
 	dims, classes, sizes := p.Dimensions, len(p.Hosts), len(p.Demand)
 	s := &scaled{
-		dims: dims, hosts: make([]float64, classes), whole: make([]float64, classes*dims), used: make([]float64, classes*dims),
-		demand: make([]float64, sizes), placed: make([]float64, sizes), weight: make([]float64, sizes), size: make([]float64, sizes*dims),
+		dims: dims, hosts: make([]float64, classes), whole: make([]float64, classes*dims),
+		used: make([]float64, classes*dims), demand: make([]float64, sizes), placed: make([]float64, sizes),
+		weight: make([]float64, sizes), size: make([]float64, sizes*dims),
 		fits: make([]bool, sizes*classes),
 	}
 	mean, common := make([]float64, dims), make([]int64, dims)

@@ -113,7 +113,8 @@ func TestOpenB(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"openb_node_list_all_node.csv": "sn,cpu_milli,memory_mib,gpu,model\na,1000,10,1,T\nb,2000,10,0,\n",
-		"openb_pod_list_default.csv":   "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\np,600,1,1,500,T\nq,400,1,0,0,\nr,500,1,0,0,\n",
+		"openb_pod_list_default.csv": "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\np,600,1,1,500,T\n" +
+			"q,400,1,0,0,\nr,500,1,0,0,\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

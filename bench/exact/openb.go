@@ -9,7 +9,8 @@ import (
 	"github.com/stintd/stint/datasets"
 )
 
-// readOpenB reads openb's node list and default pod list, and gives so many times the cluster with so many times the pods.
+// readOpenB reads openb's node list and default pod list, and gives so many times the cluster with so many times the
+// pods.
 func readOpenB(dir string, times int) (*datasets.Dataset, error) {
 	nodes, err := os.Open(filepath.Join(dir, "openb_node_list_all_node.csv"))
 	if err != nil {

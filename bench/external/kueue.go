@@ -263,7 +263,8 @@ func (p *player) section(name string, r *ranges) (s *page.Section, missed int) {
 		Title: "Kueue, " + name,
 		About: fmt.Sprintf("%s workloads of %d classes in %s queues with a quota of %s in all "+
 			"(kubernetes-sigs/kueue, test/performance/scheduler). They come and end on the real clock, over HTTP to a "+
-			"`stint serve` of its own with a cycle every %s; each push is on disk before it is acknowledged.", grouped(int64(len(c.jobs))), len(admission),
+			"`stint serve` of its own with a cycle every %s; each push is on disk before it is acknowledged.",
+			grouped(int64(len(c.jobs))), len(admission),
 			grouped(int64(strings.Count(c.hosts, "\n")-1)), grouped(c.quota), kueueInterval),
 		Tables: []page.Table{t},
 		After: "Kueue's figures are the means of its own CI. They pay for writes to a Kubernetes API server and " +

@@ -69,11 +69,11 @@ func (s *service) stop() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// tick is how often what came and what ended is pushed.
+// tick is the time between two pushes of new jobs and of releases.
 const tick = 10 * time.Millisecond
 
-// player creates jobs on the clock, learns from the service which of them run, and gives their units back when they
-// have.
+// player creates jobs on the clock, learns from the service which jobs run, and gives the units of a job back when its
+// run time is over.
 type player struct {
 	service *service
 	cluster *kueueCluster
@@ -91,7 +91,7 @@ type player struct {
 	failed  error
 }
 
-// play returns when all jobs are done. Errors: the service fails, or they are not done in time.
+// play returns when all jobs are done. Errors: the service fails, or jobs are not done in time.
 func (p *player) play(ctx context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit+time.Minute)
 	defer cancel()
@@ -108,7 +108,7 @@ func (p *player) play(ctx context.Context, limit time.Duration) error {
 		client.Options{}); err != nil {
 		return err
 	}
-	for _, source := range p.cluster.sources { // a source must be there before it can be asked for
+	for _, source := range p.cluster.sources { // changes of a source that is unknown yet are not found
 		if _, err := p.service.ChangeDemand(ctx, source, client.Bytes([]byte(demandHead), "text/csv")); err != nil {
 			return err
 		}
@@ -129,7 +129,7 @@ func (p *player) play(ctx context.Context, limit time.Duration) error {
 	return nil
 }
 
-// until does something at each tick until all is done.
+// until calls a function at each tick until all jobs are done.
 func (p *player) until(ctx context.Context, cancel func(), do func() error) {
 	for ctx.Err() == nil {
 		if err := do(); err != nil {
@@ -148,7 +148,7 @@ func (p *player) until(ctx context.Context, cancel func(), do func() error) {
 	}
 }
 
-// fail keeps the first error, unless all is over.
+// fail keeps the first error, unless the player has ended.
 func (p *player) fail(ctx context.Context, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,7 +159,7 @@ func (p *player) fail(ctx context.Context, err error) {
 
 const demandHead = "consumer,allocation,units,cpu\n"
 
-// push tells the service of a source's jobs that have come, and gives back the units of those that have run.
+// push tells the service of a source's new jobs, and gives back the units of jobs whose run time is over.
 func (p *player) push(ctx context.Context, source string) error {
 	var body bytes.Buffer
 	p.mu.Lock()
@@ -205,13 +205,13 @@ func (p *player) follow(ctx context.Context, cancel func(), source string) {
 	}
 }
 
-// change is called with the lock held.
+// change starts or stops a job. The caller holds the lock.
 func (p *player) change(source string, c *client.Change) {
 	j := p.byKey[c.Consumer+":"+c.Allocation]
 	now := time.Since(p.begin)
 	switch c.Change {
 	case "grant":
-		if j.done { // its unit was reclaimed while it was being given back, so that it is still wanted
+		if j.done { // the unit was reclaimed while its release was under way, so that the service still wants it
 			p.giveBack(j, source, c.Host)
 			return
 		}
@@ -223,7 +223,7 @@ func (p *player) change(source string, c *client.Change) {
 		attempt, host := j.attempt, c.Host
 		time.AfterFunc(j.runs, func() { p.end(j, attempt, source, host) })
 	case "release":
-		if j.running && !j.done { // taken before its end: it begins anew when it is granted again
+		if j.running && !j.done { // a job that loses its unit before its end begins anew with the next grant
 			j.running = false
 			p.stopped++
 			p.lost += (now - j.since) * time.Duration(j.size)
@@ -246,7 +246,7 @@ func (p *player) end(j *job, attempt int, source, host string) {
 	}
 }
 
-// giveBack has a job's unit released at the next tick. It is called with the lock held.
+// giveBack has a job's unit released at the next tick. The caller holds the lock.
 func (p *player) giveBack(j *job, source, host string) {
 	p.done[source] = append(p.done[source], client.Unit{Consumer: j.consumer, Allocation: j.allocation, Host: host,
 		Units: 1, Done: true})

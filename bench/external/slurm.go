@@ -67,8 +67,8 @@ func slurm(dir string) (*trace, error) {
 			slurmWhole))
 	}
 	if n := r.Report.Len(); n > 0 {
-		t.remarks = append(t.remarks, fmt.Sprintf("%d kinds of settings are not carried over: `stint import slurm` lists "+
-			"them", n))
+		t.remarks = append(t.remarks, fmt.Sprintf("%d kinds of settings are not carried over: `stint import slurm` "+
+			"lists them", n))
 	}
 	return t, nil
 }

@@ -23,12 +23,12 @@ import (
 // of its consumer with units that run as long as the job did.
 type trace struct {
 	name    string
-	about   string // what is played, a sentence
+	about   string // the workload in a sentence
 	set     *datasets.Dataset
 	lives   *datasets.Lives
-	amount  string   // what Size[0] of a unit counts, such as GPUs
+	amount  string   // the unit of Size[0], such as GPUs
 	bounds  []int64  // of the classes of jobs by amount: the largest of each but the last
-	remarks []string // what differs from where the log comes from
+	remarks []string // differences to the cluster that the log comes from
 }
 
 // run is units of a job that were granted together on a host.
@@ -69,7 +69,7 @@ type replay struct {
 	figures
 }
 
-// figures are what a replay counts.
+// figures are the counts of a replay.
 type figures struct {
 	cycles              int64
 	loggedCycles        int64
@@ -77,13 +77,13 @@ type figures struct {
 	granted, reclaimed  int64         // units
 	usedS, lostS        int64         // unit-seconds that ran to their end; of units that were stopped
 	lastS               int64         // when the last unit ended
-	longestS, capacityS int64         // lower bounds of lastS: the latest job's end had it not waited; work ÷ capacity
+	longestS, capacityS int64         // lower bounds of lastS: the latest end without waiting; work ÷ capacity
 }
 
 // beginUS is the now of a replay's first cycle: a Monday.
 var beginUS = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC).UnixMicro()
 
-// source is who asks.
+// source is the source of the demand.
 const source = "trace"
 
 // newReplay prepares a trace and an empty log in dir. Cycles are logged as long as the trace's clock is below logged.
@@ -214,7 +214,7 @@ func (p *replay) due() (s int64, any bool) {
 	return s, any
 }
 
-// cycle gives back what has ended by a second, tells of what has come, decides, and notes what was decided.
+// cycle gives back the units that have ended by a second, adds the jobs that have come, decides, and notes decisions.
 func (p *replay) cycle(now int64) error {
 	p.logging = now < p.logged
 	if err := p.release(now); err != nil {
@@ -329,7 +329,7 @@ type releaseRow struct {
 	Done       bool   `json:"done"`
 }
 
-// release gives back units that have run as long as they had to.
+// release gives back units whose run time is over.
 func (p *replay) release(now int64) error {
 	var text bytes.Buffer
 	d, rows := p.set.Demand, 0
@@ -338,7 +338,7 @@ func (p *replay) release(now int64) error {
 		job := &p.jobs[e.row]
 		i := slices.IndexFunc(job.runs, func(r run) bool { return r.sinceUS == e.sinceUS && r.host == e.host })
 		if i < 0 {
-			continue // it was stopped
+			continue // the unit was stopped
 		}
 		r := job.runs[i]
 		job.runs = slices.Delete(job.runs, i, i+1)
@@ -395,7 +395,7 @@ func (p *replay) stopped(now int64) {
 	}
 }
 
-// started notes what was granted.
+// started notes the grants of a cycle.
 func (p *replay) started(now int64) {
 	g := &p.out.Grants
 	for i, units := range g.Units {

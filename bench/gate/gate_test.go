@@ -47,10 +47,12 @@ func TestVerdicts(t *testing.T) {
 		{227, 0, "nothing is slower; the limit is × 1.14\n┌", "2.270 │ 2.000 │ 1.14 │  "},
 		{229, 1, "SLOWER: 1 of 2; the limit is × 1.14\n┌", "2.290 │ 2.000 │ 1.15 │ slower"},
 		{176, 0, "nothing is slower; the limit is × 1.14\n┌", "1.760 │ 2.000 │ 0.88 │  "},
-		{175, 1, "nothing is slower; the limit is × 1.14\nFASTER: 1 of 2, so that a slowdown of 30 % would pass; make gate-write holds them anew\n┌",
+		{175, 1, "nothing is slower; the limit is × 1.14\n" +
+			"FASTER: 1 of 2, so that a slowdown of 30 % would pass; make gate-write holds them anew\n┌",
 			"1.750 │ 2.000 │ 0.88 │ faster"},
 	} {
-		m := &measured{suites: []suite{{figures: []figure{"a", "b"}}}, base: 100, least: []float64{200, c.least}, runs: 7}
+		m := &measured{suites: []suite{{figures: []figure{"a", "b"}}}, base: 100, least: []float64{200, c.least},
+			runs: 7}
 		held := &ratios{Of: map[figure]float64{"a": 2, "b": 2}}
 		if n := m.fails(held); n != c.fails {
 			t.Errorf("%g: %d fail, want %d", c.least, n, c.fails)

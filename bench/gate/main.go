@@ -22,8 +22,8 @@ const (
 	roundsLeast = 3
 	roundsMost  = 12 // while a figure fails
 
-	// A planted slowdown of 30 % must fail and no slowdown must not, whatever a busy machine adds: the limit leaves both
-	// as much room, 1.14 = √1.3 (docs/decisions.md, D-121).
+	// A planted slowdown of 30 % must fail and no slowdown must not, whatever a busy machine adds: the limit leaves
+	// both as much room, 1.14 = √1.3 (docs/decisions.md, D-121).
 	slower  = 1.14
 	noticed = 1.3
 )
@@ -124,11 +124,11 @@ func (m *measured) round() error {
 	return nil
 }
 
-// verdict is what the gate says of a figure, "" where it may pass.
+// verdict is the gate's word on a figure, "" where the figure passes.
 type verdict string
 
 const (
-	tooSlow verdict = "slower" // than it may be
+	tooSlow verdict = "slower" // than the limit
 	tooFast verdict = "faster" // so much that a slowdown of 30 % would pass
 )
 

@@ -38,8 +38,10 @@ var planted = []slowdown{
 
 // added stands at the end of a file with a slowdown.
 var added = map[string]string{
-	"core/cycle/cycle.go": "\nfunc (r *Runner) spin(begin int64) {\n	for end := r.Clock() + (r.Clock()-begin)*3/10; r.Clock() < end; {\n	}\n}\n",
-	"ingest/table/read.go": "\nfunc plantedUS() int64 {\n	var u syscall.Rusage\n	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)\n" +
+	"core/cycle/cycle.go": "\nfunc (r *Runner) spin(begin int64) {\n" +
+		"	for end := r.Clock() + (r.Clock()-begin)*3/10; r.Clock() < end; {\n	}\n}\n",
+	"ingest/table/read.go": "\nfunc plantedUS() int64 {\n	var u syscall.Rusage\n" +
+		"	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)\n" +
 		"	return (int64(u.Utime.Sec)+int64(u.Stime.Sec))*1e6 + int64(u.Utime.Usec) + int64(u.Stime.Usec)\n}\n",
 }
 

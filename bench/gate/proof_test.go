@@ -79,7 +79,8 @@ func build(t *testing.T, files map[string]string) string {
 		t.Fatal(err)
 	}
 	binary := filepath.Join(dir, "gate")
-	out, err := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary, ".").CombinedOutput()
+	out, err := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary, ".").
+		CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -43,7 +43,8 @@ func (r *ratios) name(figures []figure) error {
 		}
 	}
 	if len(r.Of) != len(figures) {
-		return fmt.Errorf("%d ratios, and %d figures are measured (make gate-write measures all anew)", len(r.Of), len(figures))
+		return fmt.Errorf("%d ratios, and %d figures are measured (make gate-write measures all anew)", len(r.Of),
+			len(figures))
 	}
 	return nil
 }
@@ -78,7 +79,8 @@ func (m *measured) show(w io.Writer, held *ratios) error {
 		said = fmt.Sprintf("SLOWER: %d of %d; the limit is × %.2f\n", n, len(verdicts), slower)
 	}
 	if n := count[tooFast]; n > 0 {
-		said += fmt.Sprintf("FASTER: %d of %d, so that a slowdown of 30 %% would pass; make gate-write holds them anew\n", n, len(verdicts))
+		said += fmt.Sprintf("FASTER: %d of %d, so that a slowdown of 30 %% would pass; "+
+			"make gate-write holds them anew\n", n, len(verdicts))
 	}
 	t := table.NewWriter()
 	t.SetStyle(table.StyleLight)
@@ -91,8 +93,8 @@ func (m *measured) show(w io.Writer, held *ratios) error {
 	t.SetColumnConfigs(right)
 	for i, f := range m.figures() {
 		ratio := m.least[i] / m.base
-		t.AppendRow(table.Row{f, fmt.Sprintf("%.0f", m.least[i]), fmt.Sprintf("%.3f", ratio), fmt.Sprintf("%.3f", held.Of[f]),
-			fmt.Sprintf("%.2f", ratio/held.Of[f]), string(verdicts[i])})
+		t.AppendRow(table.Row{f, fmt.Sprintf("%.0f", m.least[i]), fmt.Sprintf("%.3f", ratio),
+			fmt.Sprintf("%.3f", held.Of[f]), fmt.Sprintf("%.2f", ratio/held.Of[f]), string(verdicts[i])})
 	}
 	here := measure.Here()
 	fmt.Fprintf(w, "%s%s\n", said, t.Render())

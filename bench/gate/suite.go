@@ -158,7 +158,8 @@ func gridCycles() (suite, error) {
 			err = errors.New("nothing was reclaimed, which is to be measured")
 		}
 		return []float64{
-			float64(first[stage("grant")]), float64(first[stage("explain")]), float64(moved[stage("reclaim")]), float64(warm),
+			float64(first[stage("grant")]), float64(first[stage("explain")]), float64(moved[stage("reclaim")]),
+			float64(warm),
 		}, err
 	}
 	return suite{[]figure{"grid grant", "grid explain", "grid reclaim", "grid warm"}, run}, nil

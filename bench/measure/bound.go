@@ -21,8 +21,8 @@ const (
 	workMax  = 4 << 30 // steps × classes × sizes × dimensions
 )
 
-// Bounds gives the bound of each plan in a state, as its last cycle left it. What is held on a host counts as its
-// capacity where that is more, and as wanted where less is. Error: figures that no state has.
+// Bounds gives the bound of each plan in a state, as its last cycle left it. Where the holdings of a host pass its
+// capacity they count as capacity, and where they pass the demand as demand. Error: figures that no state has.
 func Bounds(s *cluster.State) (all []PlanBound, err error) {
 	for i := range s.Plans {
 		p := &s.Plans[i]
@@ -48,7 +48,7 @@ func Problem(s *cluster.State, p *cluster.Plan) *bound.Problem {
 	return problem
 }
 
-// want fills in what is wanted and held, by size.
+// want fills in the units wanted and held, by size.
 func want(b *bound.Problem, s *cluster.State, p *cluster.Plan) {
 	row := map[cluster.ShapeID]int{}
 	for sub := range s.Sub.Wanted {
@@ -69,7 +69,7 @@ func want(b *bound.Problem, s *cluster.State, p *cluster.Plan) {
 	}
 }
 
-// classes fills in the hosts: those of equal capacity are a class.
+// classes fills in the hosts: hosts of equal capacity are a class.
 func classes(b *bound.Problem, p *cluster.Plan) {
 	of := map[string]int{}
 	k, dims := &p.Parcels, b.Dimensions

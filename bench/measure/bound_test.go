@@ -18,8 +18,8 @@ func TestBounds(t *testing.T) {
 		generate func(datasets.Options) (*datasets.Dataset, error)
 		least    float64 // of the bound
 	}{
-		"grid": {datasets.Grid, 0.95}, "gpu": {datasets.GPU, 0.85}, "hetero": {datasets.Hetero, 0.8}, "slots": {datasets.Slots, 0.98},
-		"owners": {datasets.Owners, 0.5}, "lenders": {datasets.Lenders, 0.85},
+		"grid": {datasets.Grid, 0.95}, "gpu": {datasets.GPU, 0.85}, "hetero": {datasets.Hetero, 0.8},
+		"slots": {datasets.Slots, 0.98}, "owners": {datasets.Owners, 0.5}, "lenders": {datasets.Lenders, 0.85},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, err := c.generate(datasets.Options{Hosts: 100, Consumers: 10, Units: 3000, Shapes: 5, Seed: 2})
@@ -53,10 +53,12 @@ func TestBounds(t *testing.T) {
 				}
 				for _, b := range bounds {
 					if b.Ratio > 1 || n == 0 && b.Ratio < c.least {
-						t.Errorf("cycle %d, plan %s: %g of the bound is held, want from %g to 1", n+1, b.Plan, b.Ratio, c.least)
+						t.Errorf("cycle %d, plan %s: %g of the bound is held, want from %g to 1", n+1, b.Plan, b.Ratio,
+							c.least)
 					}
 					if len(b.Scarcity) != len(b.Dimensions) {
-						t.Errorf("plan %s: scarcity of %d dimensions, there are %v", b.Plan, len(b.Scarcity), b.Dimensions)
+						t.Errorf("plan %s: scarcity of %d dimensions, there are %v", b.Plan, len(b.Scarcity),
+							b.Dimensions)
 					}
 				}
 				for i := 0; i < len(d.Demand.Units); i += 7 {

@@ -6,8 +6,8 @@ import (
 	"github.com/stintd/stint/core/decision"
 )
 
-// move is the floor of a cold cycle: a plain loop reads as many bytes as the input tables have, and writes as many as the
-// decision tables have, in memory that it has just asked for. It gives milliseconds. What a cycle takes beyond that, it computes.
+// move is the floor of a cold cycle in milliseconds: a plain loop reads as many bytes as the input tables have, and
+// writes as many as the decision tables have, into fresh memory. The rest of a cycle's time is computing.
 func (m *run) move(out *decision.Cycle) float64 {
 	in := m.inputBytes()
 	decided := outputBytes(out)
@@ -32,7 +32,7 @@ func (m *run) move(out *decision.Cycle) float64 {
 	return took
 }
 
-// inputBytes is what the columns of hosts and demand take: 8 bytes a number, 4 a code, the texts themselves left out.
+// inputBytes is the size of the columns of hosts and demand: 8 bytes a number, 4 a code, the texts themselves left out.
 func (m *run) inputBytes() (n int64) {
 	h, d := m.o.Hosts, m.o.Demand
 	for _, column := range h.Size {
@@ -46,7 +46,7 @@ func (m *run) inputBytes() (n int64) {
 	return n + 4*int64(len(d.Consumer.Code)+len(d.Allocation.Code)+len(d.Sub.Code)+len(d.Plan.Code)+len(d.Requirement.Code))
 }
 
-// outputBytes is what the columns of all decision tables take, counted likewise.
+// outputBytes is the size of the columns of all decision tables, counted likewise.
 func outputBytes(out *decision.Cycle) (n int64) {
 	for _, t := range out.Tables() {
 		for i := range t.Columns {

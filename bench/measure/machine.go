@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Machine is what figures were measured on.
+// Machine describes the machine and the program that figures were measured with.
 type Machine struct {
 	CPU        string `json:"cpu"`
 	GOMAXPROCS int    `json:"gomaxprocs"`
@@ -16,14 +16,14 @@ type Machine struct {
 	Go         string `json:"go"`
 	Commit     string `json:"commit"` // of this program; "unknown" where its build does not tell
 	Modified   bool   `json:"modified"`
-	Load1      string `json:"load1"` // the machine's load average of the last minute: who else was at work
+	Load1      string `json:"load1"` // the machine's load average of the last minute: the work of others
 }
 
 // Here describes this machine and program.
 func Here() Machine {
 	m := Machine{
-		CPU: "unknown", GOMAXPROCS: runtime.GOMAXPROCS(0), Platform: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(),
-		Commit: "unknown", Load1: "unknown",
+		CPU: "unknown", GOMAXPROCS: runtime.GOMAXPROCS(0), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Go: runtime.Version(), Commit: "unknown", Load1: "unknown",
 	}
 	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
 		for line := range strings.Lines(string(text)) {

@@ -1,5 +1,6 @@
-// Package measure times cycles of one cluster: cold, warm and unchanged ones, beside a floor that moves the same bytes in a
-// plain loop (SPEC chapter 9, `bench`). It is for the command and the suites; it decides nothing.
+// Package measure times cycles of one cluster: cold, warm and unchanged ones, beside a floor that moves the same bytes
+// in a plain loop (SPEC chapter 9, `bench`). The command and the suites use the package; a decision never depends on
+// it.
 package measure
 
 import (
@@ -15,7 +16,7 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// Options are what is measured and how often.
+// Options are the cluster to be measured and the number of measurements.
 type Options struct {
 	Policy *plan.Policy
 	Hosts  *cluster.HostTable
@@ -35,21 +36,21 @@ const settleMax = 10_000
 // source is the source of the demand.
 const source = "bench"
 
-// Result is what was measured. Times are milliseconds of the wall clock.
+// Result has the figures of a measurement. Times are milliseconds of the wall clock.
 type Result struct {
 	ColdMS      Quantiles `json:"cold_ms"`      // a state without anything: hosts, demand, seven stages
 	WarmMS      Quantiles `json:"warm_ms"`      // at the fixed point: a snapshot with changed rows, seven stages
 	UnchangedMS Quantiles `json:"unchanged_ms"` // at the fixed point: seven stages, nothing changed
-	FloorMS     Quantiles `json:"floor_ms"`     // reading the cold cycle's input and writing its decisions in a plain loop
+	FloorMS     Quantiles `json:"floor_ms"`     // the cold cycle's input read and its decisions written in a plain loop
 
 	FloorBytes         int64            `json:"floor_bytes"`
 	ColdOverFloor      float64          `json:"cold_over_floor"`
 	WarmOverFloor      float64          `json:"warm_over_floor"`
-	DecisionsPerSecond float64          `json:"decisions_per_second"` // wanted units, granted or refused with a reason, of a cold cycle
+	DecisionsPerSecond float64          `json:"decisions_per_second"` // units granted or refused in a cold cycle
 	UnitsPlaced        int64            `json:"units_placed"`         // by a cold cycle
 	UnitsWanted        int64            `json:"units_wanted"`
 	UnitsReclaimed     int64            `json:"units_reclaimed"`   // from the cold cycle to its fixed point
-	UnitSecondsLost    float64          `json:"unit_seconds_lost"` // how long those had run; a cycle is an interval after the other
+	UnitSecondsLost    float64          `json:"unit_seconds_lost"` // run time of these; a cycle is an interval
 	SettledAfter       int              `json:"settled_after"`     // cycles from the cold one to its fixed point
 	Utilisation        []Utilisation    `json:"utilisation"`       // after a cold cycle
 	Bounds             []PlanBound      `json:"bounds,omitempty"`  // after a cold cycle, by plan
@@ -85,7 +86,7 @@ type run struct {
 	done                     int
 }
 
-// Run measures. Errors: tables that the policy refuses, no fixed point after 10,000 cycles, options out of their bounds.
+// Run measures. Errors: tables that the policy refuses, no fixed point after 10,000 cycles, options out of bounds.
 func Run(o Options) (*Result, error) {
 	if o.Cycles < 1 {
 		return nil, fmt.Errorf("cycles: %d must be at least 1", o.Cycles)
@@ -109,8 +110,8 @@ func Run(o Options) (*Result, error) {
 	return m.result, nil
 }
 
-// once measures a cold cycle, then on its state at the fixed point an unchanged and a warm one. The first round does not count,
-// and is where figures are taken that are the same in all.
+// once measures a cold cycle, then on its state at the fixed point an unchanged and a warm one. The times of the first
+// round do not count; figures that are the same in all rounds are taken in the first.
 func (m *run) once(round int) error {
 	begin := time.Now()
 	s, err := cluster.New(m.o.Policy)
@@ -148,7 +149,7 @@ func (m *run) once(round int) error {
 	return m.change(s, &runner, &out, round)
 }
 
-// change measures a warm cycle: the changed rows want what other changed rows wanted, so that as much is wanted in all.
+// change measures a warm cycle: changed rows exchange their units, so that the sum of the demand stays.
 func (m *run) change(s *cluster.State, runner *cycle.Runner, out *decision.Cycle, round int) error {
 	rows := changedRows(m.o, round)
 	m.result.Changed = len(rows)
@@ -182,14 +183,14 @@ func (m *run) change(s *cluster.State, runner *cycle.Runner, out *decision.Cycle
 	return err
 }
 
-// changedRows are the rows that change in a round, in order: as many as Change asks for, at least two where there are two.
+// changedRows are the rows that change in a round, in order: the part that Change names, at least two of two or more.
 func changedRows(o Options, round int) []int {
 	n := min(max(2, int(o.Change*float64(o.Demand.Rows))), o.Demand.Rows)
 	rows := rand.New(rand.NewPCG(o.Seed, uint64(round))).Perm(o.Demand.Rows)[:n]
 	return rows
 }
 
-// settle runs cycles until one changes nothing (CYC-2). In the first round their reclaims are counted, and fairness is measured.
+// settle runs cycles until the fixed point (CYC-2). In the first round it counts reclaims and measures fairness.
 func (m *run) settle(s *cluster.State, runner *cycle.Runner, out *decision.Cycle, count bool) error {
 	lostMS := int64(0)
 	for n := range settleMax {
@@ -209,7 +210,7 @@ func (m *run) settle(s *cluster.State, runner *cycle.Runner, out *decision.Cycle
 	return fmt.Errorf("the cluster is not at rest after %d cycles", settleMax)
 }
 
-// figures takes what a cold cycle decides, which is the same in every round.
+// figures takes the figures of a cold cycle, which are the same in every round.
 func (m *run) figures(s *cluster.State, runner *cycle.Runner, out *decision.Cycle) (err error) {
 	r := m.result
 	r.UnitsPlaced, r.UnitsWanted = out.Summary.UnitsGranted, out.Summary.UnitsWanted
@@ -237,8 +238,8 @@ func (m *run) figures(s *cluster.State, runner *cycle.Runner, out *decision.Cycl
 	return err
 }
 
-// ShareError is the largest distance of a consumer's usage of a pool from its quota there (MD-14), as a part of the pool; 0
-// where no plan has pools.
+// ShareError is the largest distance of a consumer's usage of a pool from its quota there (MD-14), as a part of the
+// pool; 0 where no plan has pools.
 func ShareError(s *decision.Shares) (most float64) {
 	for i := range s.Usage {
 		d := s.UsageQuota[i] - s.Usage[i]
@@ -254,7 +255,8 @@ func (m *run) step() {
 
 func (m *run) summarise() {
 	r := m.result
-	r.ColdMS, r.WarmMS, r.UnchangedMS, r.FloorMS = quantiles(m.cold), quantiles(m.warm), quantiles(m.still), quantiles(m.floor)
+	r.ColdMS, r.WarmMS, r.UnchangedMS, r.FloorMS = quantiles(m.cold), quantiles(m.warm), quantiles(m.still),
+		quantiles(m.floor)
 	if r.FloorMS.P50 > 0 {
 		r.ColdOverFloor, r.WarmOverFloor = r.ColdMS.P50/r.FloorMS.P50, r.WarmMS.P50/r.FloorMS.P50
 	}

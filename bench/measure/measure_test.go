@@ -44,7 +44,8 @@ func TestRun(t *testing.T) {
 	if !slices.Equal(units, o.Demand.Units) {
 		t.Error("the demand is another after measuring")
 	}
-	for name, q := range map[string]Quantiles{"cold": first.ColdMS, "warm": first.WarmMS, "unchanged": first.UnchangedMS, "floor": first.FloorMS} {
+	for name, q := range map[string]Quantiles{"cold": first.ColdMS, "warm": first.WarmMS,
+		"unchanged": first.UnchangedMS, "floor": first.FloorMS} {
 		if q.N != 3 || !(q.P50 > 0) || q.P99 < q.P50 || q.Max < q.P99 {
 			t.Errorf("%s: %+v", name, q)
 		}

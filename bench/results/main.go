@@ -1,5 +1,5 @@
-// Command results measures clusters of growing size with `stint bench`, and writes the first section of docs/results.md: a table, a
-// curve and the command lines of each.
+// Command results measures clusters of growing size with `stint bench`, and writes the first section of
+// docs/results.md: a table, a curve and the command lines of each.
 package main
 
 import (
@@ -29,7 +29,8 @@ var all = []series{
 		func(n int) string { return fmt.Sprintf("--hosts %d --consumers 20 --units 50000", n) }},
 	{"consumers", "More consumers on 5,000 hosts, for 50,000 units in all.", []int{10, 50, 250, 1_250},
 		func(n int) string { return fmt.Sprintf("--hosts 5000 --consumers %d --units 50000", n) }},
-	{"units", "More units, on a cluster that grows with them: ten units a host.", []int{4_000, 20_000, 100_000, 500_000},
+	{"units", "More units, on a cluster that grows with them: ten units a host.",
+		[]int{4_000, 20_000, 100_000, 500_000},
 		func(n int) string { return fmt.Sprintf("--hosts %d --consumers 20 --units %d", n/10, n) }},
 }
 
@@ -127,7 +128,8 @@ func (s *series) measure(binary string, cycles int) (points []point, err error) 
 // table writes a section: the picture, the figures, how to have them.
 func (s *series) table(w *bytes.Buffer, points []point, cycles int) {
 	fmt.Fprintf(w, "\n### By %s\n\n%s\n\n![time against %s](results/%s.svg)\n\n", s.name, s.about, s.name, s.name)
-	fmt.Fprintf(w, "| %s | cold ms | warm ms | ÷ floor | units decided a second | placed | of the bound | peak MB |\n", s.name)
+	fmt.Fprintf(w, "| %s | cold ms | warm ms | ÷ floor | units decided a second | placed | of the bound | peak MB |\n",
+		s.name)
 	fmt.Fprintln(w, "|---:|---:|---:|---:|---:|---:|---:|---:|")
 	for i, p := range points {
 		placed := float64(p.UnitsPlaced) / float64(p.UnitsWanted)
@@ -148,7 +150,8 @@ func (s *series) chart(points []point) *chart {
 	cold, warm, floor := line{"cold", "#1f5fa8", nil}, line{"warm", "#c05a00", nil}, line{"floor", "#888888", nil}
 	for i, p := range points {
 		c.x = append(c.x, float64(s.sizes[i]))
-		cold.y, warm.y, floor.y = append(cold.y, p.ColdMS.P50), append(warm.y, p.WarmMS.P50), append(floor.y, p.FloorMS.P50)
+		cold.y, warm.y, floor.y = append(cold.y, p.ColdMS.P50), append(warm.y, p.WarmMS.P50),
+			append(floor.y, p.FloorMS.P50)
 	}
 	c.lines = []line{cold, warm, floor}
 	return c

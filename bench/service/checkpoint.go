@@ -9,8 +9,8 @@ import (
 	"github.com/stintd/stint/core/engine"
 )
 
-// checkpoints measures checkpoints, each after a cycle in which one row of a hundred changed: how long the engine is kept from its work, how
-// long they take in all, and how long the next start takes.
+// checkpoints measures checkpoints, each after a cycle in which one row of a hundred changed: the time that the engine
+// loses, the time until a checkpoint is on the disk, and the time of the next start.
 func (b *bench) checkpoints(n int) {
 	s := b.start(engine.Options{CheckpointBytes: 1})
 	s.do("PUT", "/v1/demand/feed?format=arrow&allow_shrink=true", b.body)
@@ -39,7 +39,8 @@ func (b *bench) checkpoints(n int) {
 	begin := time.Now()
 	again := startIn(s.dir, engine.Options{})
 	ready := time.Since(begin)
-	fmt.Printf("\n%-46s %9s %9s %9s\n", fmt.Sprintf("checkpoint of %.0f MB", float64(bytes)/1e6), "min ms", "median", "max")
+	fmt.Printf("\n%-46s %9s %9s %9s\n", fmt.Sprintf("checkpoint of %.0f MB", float64(bytes)/1e6), "min ms", "median",
+		"max")
 	printTimes("a cycle, for comparison", cycles)
 	printTimes("input and cycles kept waiting", held)
 	printTimes("on the disk, the log waited for", took)

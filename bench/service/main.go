@@ -1,5 +1,6 @@
-// Command service measures the HTTP service on this machine: a snapshot of a million rows from its first byte until it can be read in
-// /v1/changes, stage by stage, and how long readers wait while such snapshots are pushed and cycles run without a pause.
+// Command service measures the HTTP service on this machine: a snapshot of a million rows from its first byte until
+// /v1/changes has it, stage by stage, and the waiting times of readers beside such snapshots and cycles without a
+// pause.
 package main
 
 import (
@@ -39,7 +40,7 @@ func main() {
 	checkpoints := flag.Int("checkpoints", 10, "checkpoints measured")
 	load := flag.Duration("load", 20*time.Second, "how long readers are measured")
 	profile := flag.String("cpuprofile", "", "file for a profile of all runs")
-	feeds := flag.Int("feeds", 0, "feeds that push snapshots of -rows rows side by side for -load, in place of all else")
+	feeds := flag.Int("feeds", 0, "feeds that push snapshots of -rows rows side by side for -load, and nothing else")
 	pause := flag.Duration("pause", 0, "of a feed between two snapshots, with -feeds")
 	child := flag.String("child", "", "folder: serve from there, for the readers' measurement")
 	interval := flag.Duration("interval", 0, "between the cycles of that (0: on request alone)")
@@ -66,7 +67,8 @@ func main() {
 		return
 	}
 	b.body = b.snapshot(0)
-	fmt.Printf("%d rows, %d hosts, %.1f MB as Arrow and zstd; %s, %d processors, load %s\n\n", *rows, *hosts, float64(len(b.body))/1e6, runtime.Version(), runtime.GOMAXPROCS(0), load1())
+	fmt.Printf("%d rows, %d hosts, %.1f MB as Arrow and zstd; %s, %d processors, load %s\n\n", *rows, *hosts,
+		float64(len(b.body))/1e6, runtime.Version(), runtime.GOMAXPROCS(0), load1())
 	times := map[string][]time.Duration{}
 	for range *runs {
 		for stage, d := range b.push() {
@@ -86,7 +88,7 @@ func main() {
 	fmt.Printf("\nload %s at the end\n", load1())
 }
 
-// load1 is the load average of the last minute: who else was at work, besides this.
+// load1 is the load average of the last minute, which tells of the work of others.
 func load1() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -120,7 +122,8 @@ const (
 	stageRead    = "read all of it, as Arrow"
 )
 
-var stages = []string{stageReceive, stageDecode, stageApply, stageSync, stageDecide, stageRecord, stagePublish, stageTotal, stageRead}
+var stages = []string{stageReceive, stageDecode, stageApply, stageSync, stageDecide, stageRecord, stagePublish,
+	stageTotal, stageRead}
 
 type bench struct {
 	rows, hosts int
@@ -189,7 +192,7 @@ type service struct {
 	engine *engine.Engine // nil in another process
 }
 
-// startChild is start in a process of its own, so that readers do not share a runtime with what they wait for.
+// startChild is start in a process of its own, so that readers do not share a runtime with the service.
 func (b *bench) startChild() *service {
 	dir, err := os.MkdirTemp("", "stint-bench-")
 	if err != nil {
@@ -253,7 +256,8 @@ func startIn(dir string, eo engine.Options) *service {
 	if err != nil {
 		log.Fatal(err)
 	}
-	s := &service{base: "http://" + ln.Addr().String(), dir: dir, ended: make(chan error, 1), at: map[string]time.Time{}}
+	s := &service{base: "http://" + ln.Addr().String(), dir: dir, ended: make(chan error, 1),
+		at: map[string]time.Time{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.end = cancel
 	ready := make(chan struct{})
@@ -263,7 +267,8 @@ func startIn(dir string, eo engine.Options) *service {
 		s.at[point] = time.Now()
 		s.mu.Unlock()
 	}
-	o := server.ServiceOptions{Dir: dir, Listener: ln, Ready: func(e *engine.Engine) { s.engine = e; close(ready) }, Engine: eo}
+	o := server.ServiceOptions{Dir: dir, Listener: ln, Ready: func(e *engine.Engine) { s.engine = e; close(ready) },
+		Engine: eo}
 	go func() { s.ended <- server.Run(ctx, o) }()
 	select {
 	case <-ready:
@@ -341,7 +346,8 @@ func (b *bench) push() map[string]time.Duration {
 	at := s.at
 	s.mu.Unlock()
 	after := s.spent()
-	t := map[string]time.Duration{stageReceive: after["receive"] - before["receive"], stageDecode: after["decode"] - before["decode"]}
+	t := map[string]time.Duration{stageReceive: after["receive"] - before["receive"],
+		stageDecode: after["decode"] - before["decode"]}
 	t[stageApply] = at["accepted"].Sub(begin) - t[stageReceive] - t[stageDecode]
 	t[stageSync] = at["durable"].Sub(at["accepted"])
 	t[stageDecide] = at["decided"].Sub(at["durable"])
@@ -401,7 +407,8 @@ func (b *bench) read(load time.Duration) {
 		}
 	})
 	time.Sleep(2 * time.Second)
-	paths := []string{"/v1/consumers/c07", "/v1/holdings?source=small&format=csv", "/v1/cycles?limit=10&format=csv", "/v1/changes?source=small&since=%d"}
+	paths := []string{"/v1/consumers/c07", "/v1/holdings?source=small&format=csv", "/v1/cycles?limit=10&format=csv",
+		"/v1/changes?source=small&since=%d"}
 	took := make([][]time.Duration, len(paths))
 	for i, path := range paths {
 		all.Go(func() {
@@ -420,11 +427,13 @@ func (b *bench) read(load time.Duration) {
 	time.Sleep(load)
 	stop.Store(true)
 	all.Wait()
-	fmt.Printf("\nreaders, while %d snapshots of %d rows were pushed and %d cycles ran\n%-46s %9s %9s %9s %9s\n", pushes.Load(), b.rows, cycles.Load(), "", "n", "p50 ms", "p99", "max")
+	fmt.Printf("\nreaders, while %d snapshots of %d rows were pushed and %d cycles ran\n%-46s %9s %9s %9s %9s\n",
+		pushes.Load(), b.rows, cycles.Load(), "", "n", "p50 ms", "p99", "max")
 	for i, path := range paths {
 		d := took[i]
 		slices.Sort(d)
-		fmt.Printf("%-46s %9d %9.1f %9.1f %9.1f\n", "GET "+strings.Replace(path, "%d", "LAST", 1), len(d), ms(d[len(d)/2]), ms(d[len(d)*99/100]), ms(d[len(d)-1]))
+		fmt.Printf("%-46s %9d %9.1f %9.1f %9.1f\n", "GET "+strings.Replace(path, "%d", "LAST", 1), len(d),
+			ms(d[len(d)/2]), ms(d[len(d)*99/100]), ms(d[len(d)-1]))
 	}
 }
 

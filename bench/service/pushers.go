@@ -22,8 +22,8 @@ import (
 )
 
 // pushers measures many feeds at once: each pushes whole snapshots one after the other to a service that runs a cycle a
-// second, in a cluster with less room than is wanted, so that units are reclaimed all the time. At the end the service is
-// killed, and started again on what it had on disk.
+// second, in a cluster with less room than is wanted, so that units are reclaimed all the time. At the end the service
+// is killed, and started again on the same folder.
 type pushers struct {
 	b       *bench
 	feeds   int
@@ -49,10 +49,10 @@ type pushers struct {
 	failed   []string
 }
 
-// logSize is what the decision log takes on disk.
+// logSize is the size of the decision log on disk.
 type logSize struct{ files, bytes int64 }
 
-// run measures and prints. It ends the program where the service does not do its work.
+// run measures and prints. A service that fails ends the program.
 func (p *pushers) run() {
 	dir, err := os.MkdirTemp("", "stint-bench-")
 	if err != nil {
@@ -62,13 +62,14 @@ func (p *pushers) run() {
 	p.dir = dir
 	p.start()
 	p.prepare()
-	fmt.Printf("%d feeds push %d rows each, again and again with %s between, for %s; %d hosts, a cycle a second; load %s\n",
-		p.feeds, p.rows, p.pause, p.load, p.b.hosts, load1())
+	fmt.Printf("%d feeds push %d rows each, again and again with %s between, for %s; %d hosts, a cycle a second; "+
+		"load %s\n", p.feeds, p.rows, p.pause, p.load, p.b.hosts, load1())
 	for i := range p.feeds {
 		p.all.Go(func() { p.push(i) })
 	}
 	time.Sleep(5 * time.Second)
-	for _, path := range []string{"/v1/consumers/c07", "/v1/holdings?source=small&format=csv", "/v1/cycles?limit=10&format=csv"} {
+	for _, path := range []string{"/v1/consumers/c07", "/v1/holdings?source=small&format=csv",
+		"/v1/cycles?limit=10&format=csv"} {
 		p.all.Go(func() { p.ask(path, &p.read, 10*time.Millisecond) })
 	}
 	p.all.Go(func() { p.ask("/healthz", &p.health, 100*time.Millisecond) })
@@ -120,7 +121,7 @@ func (p *pushers) prepare() {
 	s.do("PUT", "/v1/demand/small", []byte("consumer,allocation,units,ncpus,maxmem\n/c00,small,20,1,1\n"))
 }
 
-// snapshot is a feed's demand: jobs of one to three units. One job in two thousand is another than in the snapshot before.
+// snapshot is a feed's demand: jobs of one to three units. One job in two thousand is new since the snapshot before.
 // A quiet feed leaves three quarters of its jobs without units: other feeds take the room, and give it back later.
 func (p *pushers) snapshot(feed, nth int, quiet bool, random *rand.Rand) []byte {
 	var body bytes.Buffer
@@ -221,7 +222,7 @@ func (p *pushers) ask(path string, into *[]time.Duration, pause time.Duration) {
 	}
 }
 
-// watch notes the process's memory, what its log takes, and how long the last cycle stays the last one.
+// watch notes the process's memory, the size of its log, and the time from cycle to cycle.
 func (p *pushers) watch() {
 	s := &service{base: p.base}
 	last, since := s.cycle(), time.Now()
@@ -252,7 +253,7 @@ func (p *pushers) memory() (mib int64) {
 	return mib / 1024
 }
 
-// sizeOf adds up the files below a folder; those that are removed meanwhile do not count.
+// sizeOf adds up the files below a folder; files that are removed meanwhile do not count.
 func sizeOf(dir string) (l logSize) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
@@ -291,10 +292,12 @@ func (p *pushers) print(reclaimed float64) {
 	for _, row := range []struct {
 		name string
 		d    []time.Duration
-	}{{"a snapshot, pushed until acknowledged", p.pushed}, {"from cycle to cycle", p.gaps}, {"reads", p.read}, {"GET /healthz", p.health}} {
+	}{{"a snapshot, pushed until acknowledged", p.pushed}, {"from cycle to cycle", p.gaps}, {"reads", p.read},
+		{"GET /healthz", p.health}} {
 		if d := row.d; len(d) > 0 {
 			slices.Sort(d)
-			fmt.Printf("%-46s %9d %9.1f %9.1f %9.1f\n", row.name, len(d), ms(d[len(d)/2]), ms(d[len(d)*99/100]), ms(d[len(d)-1]))
+			fmt.Printf("%-46s %9d %9.1f %9.1f %9.1f\n", row.name, len(d), ms(d[len(d)/2]), ms(d[len(d)*99/100]),
+				ms(d[len(d)-1]))
 		}
 	}
 	fmt.Printf("%-46s", "resident memory, MiB, quarter by quarter, most")
