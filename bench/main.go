@@ -96,11 +96,12 @@ func main() {
 	output := flag.String("output", "table", "table or json")
 	only := flag.String("only", "", "the suites whose names match a regular expression; ratios to others are left out")
 	disturb := flag.Bool("churn", false, "count what fair reclaim stops instead of measuring times")
+	onPage := flag.String("page", "", "with -churn: put the section into this page, such as docs/results.md")
 	profile := flag.String("cpuprofile", "", "file for a CPU profile")
 	flag.Parse()
 	heap.Floor() // as the command does
-	if *runs < 1 || *output != "table" && *output != "json" {
-		fmt.Fprintln(os.Stderr, "bench: -runs must be at least 1, -output table or json")
+	if *runs < 1 || *output != "table" && *output != "json" || *onPage != "" && !*disturb {
+		fmt.Fprintln(os.Stderr, "bench: -runs must be at least 1, -output table or json, -page with -churn alone")
 		os.Exit(2)
 	}
 	if err := choose(*only); err != nil {
@@ -119,18 +120,7 @@ func main() {
 		defer pprof.StopCPUProfile()
 	}
 	if *disturb {
-		list, err := measureChurn(*seed)
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "bench:", err)
-			os.Exit(1)
-		}
-		if *output == "json" {
-			err = json.NewEncoder(os.Stdout).Encode(map[string]any{"machine": measure.Here().String(), "seed": *seed,
-				"churn": list})
-		} else {
-			showChurn(list)
-		}
-		if err != nil {
+		if err := tellChurn(*seed, *output, *onPage); err != nil {
 			fmt.Fprintln(os.Stderr, "bench:", err)
 			os.Exit(1)
 		}

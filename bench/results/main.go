@@ -87,11 +87,11 @@ func results(binary, dir string, cycles int) error {
 The load average at the end was %s: above the number of processors others were at work, and times are longer than the
 machine's own. `+"`make results`"+` on another machine writes this page for that.
 
-A cold cycle starts from a state that knows nothing; a warm one is at rest and finds a row in a hundred changed. Times run
-from input columns in hand to decision columns done, without files; they are medians of %d. *÷ floor* is the cold time ÷
-that of a plain loop that reads and writes as many bytes. *Of the bound* is what is held of the most that any placement
-could hold (`+"`stint bench --help`"+`); the rest is idle room, units that were worth more and are not placed, and what the bound
-itself has too much because it cuts units. From run to run only times and memory differ.
+A cold cycle starts from a state that knows nothing; a warm one is at rest and finds a row in a hundred changed. Times
+run from input columns in hand to decision columns done, without files; they are medians of %d. *÷ floor* is the cold
+time ÷ that of a plain loop that reads and writes as many bytes. *Of the bound* is what is held of the most that any
+placement could hold (`+"`stint bench --help`"+`); the rest is idle room, units that were worth more and are not placed, and
+what the bound itself has too much because it cuts units. From run to run only times and memory differ.
 `, machine, commit, machine.Load1, cycles)
 	text.Write(tables.Bytes())
 	return page.Put(filepath.Join(dir, "results.md"), "curves", text.Bytes())
