@@ -1,6 +1,7 @@
 package stint_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,17 +19,19 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/goccy/go-yaml"
 )
 
-// mutants are wrong engines: a table of patches of one package, each of which breaks a rule. CONTRIBUTING says how one is added.
+// mutants are wrong engines: a table of patches of one package, each of which breaks a rule. CONTRIBUTING says how one
+// is added.
 type mutants struct {
 	Package string `yaml:"package"`
 	Test    string `yaml:"test"` // notices those that name no other: a package, a blank, and what `go test -run` takes
-	Mutants []mutant
+	Mutants []*mutant
 }
 
 // mutant is a wrong engine.
@@ -37,13 +40,17 @@ type mutant struct {
 	Rule  string `yaml:"rule"`  // that says otherwise
 	Test  string `yaml:"test"`
 	Patch string `yaml:"patch"`
+
+	number int                       // among all mutants, from 1
+	binary func(t *testing.T) string // the test with the mutant in it
 }
 
-// mutantCases is how many random cases of a kind have to notice a mutant, where these are its test; they are the same every time.
+// mutantCases is how many random cases of a kind have to notice a mutant, where these are its test; they are the same
+// every time.
 var mutantCases = []string{"STINT_SOAK=2000", "STINT_SEED=1"}
 
-// TestMutantsApply holds every patch to the code of today: each of its texts stands there once, and what comes of it compiles.
-// The rule that it breaks and the test that notices exist.
+// TestMutantsApply holds every patch to the code of today: each of its texts stands there once, and what comes of it
+// compiles. The rule that it breaks and the test that notices exist.
 func TestMutantsApply(t *testing.T) {
 	rules, err := os.ReadFile("docs/rules.md")
 	if err != nil {
@@ -135,8 +142,9 @@ func (p *source) check(other map[string]string) error {
 	return err
 }
 
-// TestMutants builds the test that has to notice each mutant with its patch laid over the code, and runs it: it must fail. Tests
-// that fail without a patch notice nothing, so each is run without one, too. A part is run with -run 'TestMutants/slot/recall'.
+// TestMutants runs for each mutant the test that has to notice, built with the patches laid over the code: it must
+// fail. A test that fails without a patch notices nothing, so each is run without one, too. A part is run with -run
+// 'TestMutants/slot/recall'.
 func TestMutants(t *testing.T) {
 	if os.Getenv("STINT_MUTANTS") == "" {
 		t.Skip("STINT_MUTANTS is not set: `make mutants` builds and tests every wrong engine")
@@ -148,6 +156,7 @@ func TestMutants(t *testing.T) {
 		}
 	})
 	tables := loadMutants(t)
+	binaries := testBinaries(t, tables)
 	for _, name := range slices.Sorted(maps.Keys(tables)) {
 		table := tables[name]
 		t.Run(name, func(t *testing.T) {
@@ -157,11 +166,7 @@ func TestMutants(t *testing.T) {
 				t.Run(m.Wrong, func(t *testing.T) {
 					ran.Add(1)
 					t.Parallel()
-					files, err := m.apply(table.Package)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if failed, why := runTest(t, m.Test, files); !failed {
+					if failed, why := runTest(t, m.Test, m.binary(t), m.number); !failed {
 						t.Errorf("%s: not noticed by %s", m.Rule, m.Test)
 					} else {
 						t.Logf("%s: %s", m.Rule, why)
@@ -172,13 +177,95 @@ func TestMutants(t *testing.T) {
 				t.Run("none, "+test, func(t *testing.T) {
 					ran.Add(1)
 					t.Parallel()
-					if failed, why := runTest(t, test, nil); failed {
+					if failed, why := runTest(t, test, binaries[testDir(test)](t), 0); failed {
 						t.Errorf("%s fails without a patch: %s", test, why)
 					}
 				})
 			}
 		})
 	}
+}
+
+// testBinaries numbers all mutants and gives each the binary of its test. The result is the binary with many mutants by
+// the folder of the tests. A binary is built when the first test asks for it.
+func testBinaries(t *testing.T, tables map[string]mutants) map[string]func(t *testing.T) string {
+	tmp, number := t.TempDir(), 0
+	many, binaries := map[string]*switches{}, map[string]func(t *testing.T) string{}
+	for _, name := range slices.Sorted(maps.Keys(tables)) {
+		for i := range tables[name].Mutants {
+			m := tables[name].Mutants[i]
+			dir := testDir(m.Test)
+			if many[dir] == nil {
+				s := &switches{map[string]*switchedFile{}, map[string]string{}}
+				many[dir] = s
+				binaries[dir] = built(tmp, dir, func() map[string]string { return s.files() })
+			}
+			files, err := m.apply(tables[name].Package)
+			if err != nil {
+				t.Fatal(err)
+			}
+			number++
+			together, err := many[dir].add(number, files)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.number, m.binary = number, binaries[dir]; !together {
+				t.Logf("%s: %s: a binary of its own", name, m.Wrong)
+				m.binary = built(tmp, dir, func() map[string]string { return files })
+			}
+		}
+	}
+	return binaries
+}
+
+// testDir is the folder of a test.
+func testDir(test string) string {
+	dir, _, _ := strings.Cut(test, " ")
+	return dir
+}
+
+// built gives a function that builds the tests of a folder once, with some files of the module otherwise, and then
+// gives the binary. What cannot be built ends the test that asks.
+func built(tmp, dir string, files func() map[string]string) func(t *testing.T) string {
+	once := sync.OnceValues(func() (string, error) { return buildTests(tmp, dir, files()) })
+	return func(t *testing.T) string {
+		t.Helper()
+		binary, err := once()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return binary
+	}
+}
+
+// buildTests builds the tests of a folder.
+func buildTests(tmp, dir string, files map[string]string) (string, error) {
+	tmp, err := os.MkdirTemp(tmp, "tests")
+	if err != nil {
+		return "", err
+	}
+	overlay := struct{ Replace map[string]string }{map[string]string{}}
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		other := filepath.Join(tmp, fmt.Sprintf("%d.go", len(overlay.Replace)))
+		overlay.Replace[file] = other
+		if err := os.WriteFile(other, []byte(files[file]), 0o644); err != nil {
+			return "", err
+		}
+	}
+	list, err := json.Marshal(overlay)
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(filepath.Join(tmp, "overlay.json"), list, 0o644); err != nil {
+		return "", err
+	}
+	binary := filepath.Join(tmp, "test")
+	build := exec.Command("go", "test", "-c", "-ldflags=-s -w", "-overlay", filepath.Join(tmp, "overlay.json"), "-o", binary,
+		"./"+dir)
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("cannot be built: %w\n%s", err, out)
+	}
+	return binary, nil
 }
 
 // loadMutants reads all tables, by the name of their file. Mutants that name no test have their table's.
@@ -198,10 +285,8 @@ func loadMutants(t *testing.T) map[string]mutants {
 		if err := yaml.UnmarshalWithOptions(text, &table, yaml.Strict()); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
-		for i := range table.Mutants {
-			if m := &table.Mutants[i]; m.Test == "" {
-				m.Test = table.Test
-			}
+		for _, m := range table.Mutants {
+			m.Test = cmp.Or(m.Test, table.Test)
 		}
 		tables[strings.TrimSuffix(filepath.Base(file), ".yaml")] = table
 	}
@@ -210,9 +295,9 @@ func loadMutants(t *testing.T) map[string]mutants {
 
 var indents = regexp.MustCompile(`(?m)^\t+`)
 
-// apply gives the files of a package that a mutant has otherwise, by path, without the indents of their lines. A patch is the name of a
-// file, then its lines as a diff has them: "- " those that go, "+ " those that come, "  " others; together they must stand there
-// once. A name of a file again begins another place.
+// apply gives the files of a package that a mutant has otherwise, by path, without the indents of their lines. A patch
+// is the name of a file, then its lines as a diff has them: "- " those that go, "+ " those that come, "  " others;
+// together they must stand there once. A name of a file again begins another place.
 func (m *mutant) apply(dir string) (map[string]string, error) {
 	files := map[string]string{}
 	var file string
@@ -288,32 +373,11 @@ func testFiles(dir string) (string, error) {
 	return all.String(), err
 }
 
-// runTest runs a test with some files of the module otherwise, and tells whether it failed, and why. What cannot be built or
-// does not begin ends the test that asks.
-func runTest(t *testing.T, test string, files map[string]string) (failed bool, why string) {
+// runTest runs a test of a binary as one of its mutants, or with 0 as none, and tells whether it failed, and why. A
+// test that does not begin ends the test that asks.
+func runTest(t *testing.T, test, binary string, number int) (failed bool, why string) {
 	t.Helper()
-	tmp := t.TempDir()
-	overlay := struct{ Replace map[string]string }{map[string]string{}}
-	for _, file := range slices.Sorted(maps.Keys(files)) {
-		other := filepath.Join(tmp, fmt.Sprintf("%d.go", len(overlay.Replace)))
-		overlay.Replace[file] = other
-		if err := os.WriteFile(other, []byte(files[file]), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	list, err := json.Marshal(overlay)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(tmp, "overlay.json"), list, 0o644); err != nil {
-		t.Fatal(err)
-	}
 	dir, run, _ := strings.Cut(test, " ")
-	binary := filepath.Join(tmp, "test")
-	build := exec.Command("go", "test", "-c", "-ldflags=-s -w", "-overlay", filepath.Join(tmp, "overlay.json"), "-o", binary, "./"+dir)
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("cannot be built: %v\n%s", err, out)
-	}
 	args := []string{"-test.v", "-test.timeout=20m", "-test.run=^" + strings.ReplaceAll(run, "/", "$/^") + "$"}
 	if tests, err := testFiles(dir); err != nil {
 		t.Fatal(err)
@@ -321,7 +385,7 @@ func runTest(t *testing.T, test string, files map[string]string) (failed bool, w
 		args = append(args, "-rapid.shrinktime=0s")
 	}
 	cmd := exec.Command(binary, args...)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), mutantCases...)
+	cmd.Dir, cmd.Env = dir, slices.Concat(os.Environ(), mutantCases, []string{fmt.Sprintf("%s=%d", mutantVar, number)})
 	out, err := cmd.CombinedOutput()
 	if !strings.Contains(string(out), "=== RUN   "+run) {
 		t.Fatalf("%s does not begin: %v\n%s", test, err, out)
