@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/decision"
 )
 
 const leads = `
@@ -30,13 +31,15 @@ func TestFollow(t *testing.T) {
 		sub    cluster.SubID
 		units  int64 // that the coming window would grant
 		before int64 // granted in this cycle already, on the public parcel
+		kept   int64 // of that parcel by a set whose victim still holds the rest
 		want   []cluster.ParcelID
 	}{
-		{"its own before its parent's, then public", 0, 9, 0, []cluster.ParcelID{2, 2, 1, 1, 0, 0, 0, 0}},
-		{"no more than it was to get", 0, 3, 0, []cluster.ParcelID{2, 2, 1}},
-		{"less what it was given before", 0, 3, 2, []cluster.ParcelID{2}},
-		{"public alone where its grace is too long, up to its limit", 1, 9, 0, []cluster.ParcelID{0, 0, 0}},
-		{"no more than it wants", 2, 9, 0, []cluster.ParcelID{2}},
+		{"its own before its parent's, then public", 0, 9, 0, 0, []cluster.ParcelID{2, 2, 1, 1, 0, 0, 0, 0}},
+		{"no more than it was to get", 0, 3, 0, 0, []cluster.ParcelID{2, 2, 1}},
+		{"less what it was given before", 0, 3, 2, 0, []cluster.ParcelID{2}},
+		{"nothing of what is kept for others", 0, 9, 0, 1, []cluster.ParcelID{2, 2, 1, 1, 0, 0}},
+		{"public alone where its grace is too long, up to its limit", 1, 9, 0, 0, []cluster.ParcelID{0, 0, 0}},
+		{"no more than it wants", 2, 9, 0, 0, []cluster.ParcelID{2}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := ownedState(t, leads, "host,ncpus\nh1,8\n", "consumer,allocation,units,ncpus\n/A/A1,a,20,1\n/B,b,20,1\n/A/A1,c,1,2\n")
@@ -44,6 +47,11 @@ func TestFollow(t *testing.T) {
 				row := cluster.Holding{Sub: c.sub, Granted: s.Cycle + 1}
 				row.Origin, row.Pool, row.Lender = s.CountsAs(s.Node(c.sub), cluster.NoID)
 				s.Hold(nil, row, slices.Repeat([]cluster.ParcelID{0}, int(c.before)))
+			}
+			if c.kept > 0 { // a unit of two, of which one is idle
+				set := s.OpenSet(&s.Plans[0], 0, decision.ReclaimFairShare, 2, 60e6)
+				s.TakeBack(set, take(s, 1, 0, 1), 1, 120e6)
+				s.Promise(set, 1)
 			}
 			var list Prospects
 			list.Sub.Add(c.sub)
