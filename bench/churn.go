@@ -317,7 +317,11 @@ func churnSection(list []*churn, command string) *page.Section {
 		}
 		tables = append(tables, t)
 	}
-	machine := measure.Here()
+	here := measure.Here()
+	machine := here.String()
+	if here.Commit != "unknown" {
+		machine += fmt.Sprintf(", commit %.12s", here.Commit)
+	}
 	return &page.Section{
 		Title: "What a change stops",
 		About: fmt.Sprintf("Units of others that are stopped for a share (MD-17) in clusters of %d hosts and %d "+
@@ -330,6 +334,6 @@ func churnSection(list []*churn, command string) *page.Section {
 			"the most that come before rest. *Notices*: units that are given ten cycles to end, while ten rows change "+
 			"every %d cycles, and of them those that may go on after all.", churnChanges, churnEvery),
 		Command: command,
-		Machine: fmt.Sprintf("%s, commit %.12s", machine, machine.Commit),
+		Machine: machine,
 	}
 }
