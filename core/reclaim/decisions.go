@@ -102,6 +102,9 @@ func (d *Decisions) open(reason int32, taker cluster.SubID, k cluster.ParcelID) 
 func (d *Decisions) Book(s *cluster.State, p *cluster.Plan, nowUS int64) {
 	made := make([]cluster.SetID, d.next-d.first)
 	set := func(id cluster.SetID) cluster.SetID {
+		if id >= d.next {
+			panic(fmt.Sprintf("BUG: set %d is not made here, where %d to %d are", id, d.first, d.next-1))
+		}
 		if id >= d.first {
 			return made[id-d.first]
 		}

@@ -1,6 +1,8 @@
 package reclaim
 
 import (
+	"fmt"
+
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/plan"
@@ -124,6 +126,9 @@ func (v *stakes) find(g *Stage, leaf plan.Node, shape cluster.ShapeID) int32 {
 // step is how much units of a row more, or less, change the stake of its leaf.
 func (v *stakes) step(row int32, units int64) int64 {
 	n, whole := v.units[row], v.whole[row]
+	if n < 0 || n+units < 0 {
+		panic(fmt.Sprintf("BUG: %d units more than the %d that are net of a leaf and size", units, n))
+	}
 	return share.Fraction(n+units, whole) - share.Fraction(n, whole)
 }
 
