@@ -65,6 +65,9 @@ type Problem struct {
 
 // Error is what the service says.
 func (p *Problem) Error() string {
+	if p.Type == "" { // as of who is asked in another protocol, or of what is no stint
+		return fmt.Sprintf("%s (%d)", p.Detail, p.Status)
+	}
 	return fmt.Sprintf("%s (%d %s)", p.Detail, p.Status, strings.TrimPrefix(p.Type, "urn:stint:error:"))
 }
 

@@ -63,3 +63,16 @@ func TestProblem(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestProblemOfOthers has something answer that is no stint: what it says is told with its status.
+func TestProblemOfOthers(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(400)
+		_, _ = io.WriteString(w, "speak otherwise\n")
+	}))
+	defer s.Close()
+	_, _, err := (&Client{Base: s.URL}).Changes(context.Background(), "feed", 0, 0)
+	if err == nil || err.Error() != "speak otherwise (400)" {
+		t.Error(err)
+	}
+}

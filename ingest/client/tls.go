@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -85,6 +86,9 @@ func untrusted(err error) error {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return fmt.Errorf("the certificate of the service, of %s, has expired or is not valid yet: %w",
 			invalid.Cert.Subject, err)
+	case errors.As(err, &host) && host.Certificate != nil:
+		return fmt.Errorf("the certificate of the service, of %s, is not for %s: ask it by a name that the certificate has%s: %w",
+			host.Certificate.Subject, host.Host, namesOf(host.Certificate), err)
 	case errors.As(err, &invalid), errors.As(err, &host):
 		return fmt.Errorf("the certificate of the service is not good: %w", err)
 	case errors.As(err, &record):
@@ -96,4 +100,16 @@ func untrusted(err error) error {
 		return fmt.Errorf("the service does not speak TLS; ask it with http:// in place of https://: %w", err)
 	}
 	return nil
+}
+
+// namesOf lists the first names and addresses that a certificate is for, as ", such as …"; "" when it has none.
+func namesOf(c *x509.Certificate) string {
+	names := slices.Clone(c.DNSNames)
+	for _, ip := range c.IPAddresses {
+		names = append(names, ip.String())
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return ", such as " + strings.Join(names[:min(len(names), 3)], ", ")
 }
