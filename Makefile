@@ -115,8 +115,7 @@ mutants: ## wrong engines, patches of testdata/mutants: the tests must notice ea
 	STINT_MUTANTS=1 $(GO) test -count=1 -timeout 12h -run 'TestMutants$$$(if $(MUTANT),/$(MUTANT))' -v .
 
 fuzz: ## every fuzz target in turn: make fuzz FUZZ=10m
-	@for t in $$(grep -rhoE '^func (Fuzz[A-Za-z0-9]+)' --include='*_test.go' . | awk '{print $$2}' | sort -u); do \
-		p=$$(grep -rlE "^func $$t\(" --include='*_test.go' . | head -1 | xargs dirname); \
+	@grep -roE '^func Fuzz[A-Za-z0-9]+' --include='*_test.go' . | sed -E 's|/[^/]*:func | |' | sort -u | while read -r p t; do \
 		echo "== $$p $$t"; $(GO) test -run '^$$' -fuzz "^$$t$$" -fuzztime $(FUZZ) -parallel 2 $$p || exit 1; \
 	done
 
