@@ -17,9 +17,10 @@ VERSION ?= 0.1.0
 PAGE    ?=
 ROUNDS  ?= 12
 FAILOVERS ?= 5
+MINUTES ?= 60
 PROMTOOL := $(or $(shell command -v promtool),out/promtool)
 
-.PHONY: build readme run test test-console test-cluster cluster-demo pictures pictures-of check lint soak mutants fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof package test-package generate clean openapi test-typescript test-alerts test-chart release golangci test-python
+.PHONY: build readme run test test-console test-cluster cluster-demo pictures pictures-of check lint soak mutants fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof package test-package generate clean openapi test-typescript test-alerts test-chart test-hour release golangci test-python
 
 build: ## bin/stint, one file that needs no library of the machine
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -o bin/stint ./cmd/stint
@@ -171,6 +172,9 @@ test-package: ## the Debian package: lintian, and in a clean root install, start
 	dist/build.sh 0.0.1 amd64 && mv out/dist/stint_0.0.1_amd64.deb out/old.deb
 	dist/build.sh $(VERSION) amd64
 	dist/test.sh out/old.deb out/dist/stint_$(VERSION)_amd64.deb
+
+test-hour: build ## an hour of serve with a cycle a second and pushes; memory, files, disk, p99 of reads: make test-hour MINUTES=60
+	$(GO) run ./bench/hour -stint bin/stint -minutes $(MINUTES)
 
 test-chart: ## the chart, linted and rendered by Helm, which it builds the first time (minutes), and read by the service
 	cd tools/helm && $(GO) build -o $(CURDIR)/out/helm helm.sh/helm/v3/cmd/helm

@@ -84,6 +84,7 @@ var mayImport = map[string][]string{
 		"github.com/valyala/fasthttp", "github.com/prometheus/client_golang", "github.com/klauspost/compress",
 	},
 	"bench/service": {"*"},
+	"bench/hour":    {"bench/measure", "ingest/client"},
 	"ingest/bucket": {"core/journal", "github.com/minio/minio-go/v7"},
 }
 
