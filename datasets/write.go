@@ -113,7 +113,7 @@ func (d *Dataset) hostColumns() []column {
 	return columns
 }
 
-// demandColumns leaves out sub, plan, requirement and max_per_host where the table does not have them.
+// demandColumns leaves out sub, plan, requirement, max_per_host and min_units where the table does not have them.
 func (d *Dataset) demandColumns() []column {
 	t := d.Demand
 	columns := []column{
@@ -138,6 +138,9 @@ func (d *Dataset) demandColumns() []column {
 	if t.MaxPerHost != nil {
 		columns = append(columns, column{name: "max_per_host", ints: t.MaxPerHost,
 			null: func(row int) bool { return t.MaxPerHost[row] == plan.Unlimited }})
+	}
+	if t.MinUnits != nil {
+		columns = append(columns, column{name: "min_units", ints: t.MinUnits})
 	}
 	return columns
 }

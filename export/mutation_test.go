@@ -158,7 +158,7 @@ var figures = map[string][]string{
 	"shortfalls": {"units_short"}, "holdings": {"units", "granted"}, "hosts": {"capacity", "used"}, "owners": {"rule", "part", "since", "amount"},
 	"cycles": {"revision", "hosts", "consumers", "sub_allocations", "units_wanted", "units_held", "units_granted", "units_reclaimed",
 		"units_released", "units_short", "consumers_cycle", "shares_cycle", "shortfalls_cycle", "standing_cycle"},
-	"loans": {"units", "under_recall"}, "sub_allocations": {"wanted", "held", "first_seen", "max_per_host"},
+	"loans": {"units", "under_recall"}, "sub_allocations": {"wanted", "held", "first_seen", "max_per_host", "min_units"},
 	"inputs": {"bytes", "rows"}, "plans": {"revision"}, "ownership": {"amount"},
 }
 

@@ -15,14 +15,17 @@ const (
 	silentSchema  = "2" // lacked the messages of policies: programs that know it alone would count them in digests (D-77)
 	decidedSchema = "3" // lacked the tables of what stands (D-79): cycles of it and of earlier ones do not have them
 	busySchema    = "4" // lacked work lost (D-120): it is null in its cycles
+	singleSchema  = "5" // lacked min_units (D-157): it is 1 in its cycles, in which every unit came by itself
 )
 
 // schemas are all versions that are read, in the order in which they came.
-var schemas = []string{firstSchema, silentSchema, decidedSchema, busySchema, SchemaVersion}
+var schemas = []string{firstSchema, silentSchema, decidedSchema, busySchema, singleSchema, SchemaVersion}
 
-// renamed are the columns that have another name since the first schema.
-var renamed = map[string]string{
-	"cycles.window": "time_window", "consumers.limit": "slot_limit", "amounts.limit": "share_limit",
+// renamed are the columns that have another name since a schema: in the first one several had a name that SQL has a
+// use for, and a dimension gave way to a column of its name.
+var renamed = map[string]struct{ since, name string }{
+	"cycles.window": {silentSchema, "time_window"}, "consumers.limit": {silentSchema, "slot_limit"},
+	"amounts.limit": {silentSchema, "share_limit"}, "sub_allocations.min_units": {SchemaVersion, "dimension_min_units"},
 }
 
 // addition is columns that came with a schema.
@@ -37,14 +40,18 @@ var added = map[string]addition{
 	"consumers.consumer": {silentSchema, []decision.Column{
 		{Name: "parent", Type: decision.Text}, {Name: "depth"}, {Name: "leaf"},
 	}},
-	"inputs.rows":             {silentSchema, []decision.Column{{Name: "author", Type: decision.Text}}},
-	"cycles.shortfalls_cycle": {busySchema, []decision.Column{{Name: "standing_cycle"}}},
-	"cycles.units_short":      workLost,
-	"releases.lender":         workLost,
-	"consumers.short":         workLost,
+	"inputs.rows":                  {silentSchema, []decision.Column{{Name: "author", Type: decision.Text}}},
+	"cycles.shortfalls_cycle":      {busySchema, []decision.Column{{Name: "standing_cycle"}}},
+	"cycles.units_short":           workLost,
+	"releases.lender":              workLost,
+	"consumers.short":              workLost,
+	"sub_allocations.max_per_host": {SchemaVersion, []decision.Column{{Name: "min_units"}}},
 }
 
-var workLost = addition{SchemaVersion, []decision.Column{
+// absent are the values of columns of numbers in files that lack them, where it is not 0.
+var absent = map[string]int64{"sub_allocations.min_units": 1}
+
+var workLost = addition{singleSchema, []decision.Column{
 	{Name: "unit_seconds_lost", Type: decision.Float, Optional: true},
 }}
 
@@ -54,8 +61,8 @@ func upgrade(table, schema string, old []decision.Column) (columns []decision.Co
 	version := slices.Index(schemas, schema)
 	for i, c := range old {
 		was := table + "." + c.Name
-		if name, ok := renamed[was]; ok && schema == firstSchema {
-			c.Name = name
+		if now, ok := renamed[was]; ok && version < slices.Index(schemas, now.since) {
+			c.Name = now.name
 		}
 		columns, from = append(columns, c), append(from, i)
 		more := added[was]
@@ -68,7 +75,7 @@ func upgrade(table, schema string, old []decision.Column) (columns []decision.Co
 	return columns, from
 }
 
-// missing fills a column that the file lacks: without values, or with 0.
+// missing fills a column that the file lacks: without values, or with what it means that there is none.
 func (b *builder) missing(i int) {
 	c, rows := &b.table.Columns[i], len(b.table.Columns[0].Int)
 	if before := len(c.Int) + len(c.Float); c.Optional && before < rows {
@@ -81,7 +88,7 @@ func (b *builder) missing(i int) {
 		c.Code = append(c.Code, decision.Null)
 	}
 	for c.Type == decision.Int && len(c.Int) < rows {
-		c.Int = append(c.Int, 0)
+		c.Int = append(c.Int, absent[b.table.Name+"."+c.Name])
 	}
 	for c.Type == decision.Float && len(c.Float) < rows {
 		c.Float = append(c.Float, 0)

@@ -219,3 +219,41 @@ func TestBusySchema(t *testing.T) {
 	}
 	hold("compacted", "- - - - - 6.005 7.005", "-", "- - - - - - - - - 12.5 6 12.5 7")
 }
+
+// TestSingleSchema reads a log of the fifth schema, goes on with it, and compacts it: its sub-allocations are no gangs.
+func TestSingleSchema(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "log")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "schema5", "log"))); err != nil {
+		t.Fatal(err)
+	}
+	hold := func(what, want string) {
+		t.Helper()
+		r := must(OpenLog(dir))(t)
+		var got []string
+		for _, n := range r.Cycles() {
+			rows := must(r.Changed("sub_allocations", n))(t)
+			for row := range rows.Rows {
+				got = append(got, cell(rows.Column("allocation"), row)+cell(rows.Column("min_units"), row))
+			}
+			if got, want := must(r.Digest(n))(t), column(t, r, "cycles", n, "decisions_digest"); got != want {
+				t.Errorf("%s: cycle %d: digest %s, logged %s", what, n, got, want)
+			}
+		}
+		if text := strings.Join(got, " "); text != want {
+			t.Errorf("%s: %q, expected %q", what, text, want)
+		}
+	}
+	hold("as it was written", "a1 b1 b1 c1")
+	w := must(Open(dir, Options{Append: true, Lazy: true}))(t)
+	c := keyframe(fill(4, 1), 4)
+	c.Summary.NowUS, c.Summary.Digest = w.nowUS+60e6, ""
+	if err := w.Cycle(c, nil); err != nil {
+		t.Fatal(err)
+	}
+	hold("gone on with", "a1 b1 b1 c1")
+	must(w.Compact(CompactOptions{Today: true}))(t)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	hold("compacted", "a1 b1 b1 c1")
+}

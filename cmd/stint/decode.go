@@ -121,6 +121,7 @@ func (c *decoded) demand(t *cluster.DemandTable, dimensions []string) {
 		c.whole(name, t.Size[d], -1)
 	}
 	c.whole("max_per_host", t.MaxPerHost, plan.Unlimited)
+	c.whole("min_units", t.MinUnits, 1)
 }
 
 func (c *decoded) holdings(t *cluster.HoldingTable) {

@@ -36,6 +36,7 @@ var reasonTexts = map[int32]string{
 	decision.ReasonLowerPriority:     "a higher share priority comes first",
 	decision.ReasonOverQuota:         "at or above their share of the pool",
 	decision.ReasonPoolExhausted:     "the pool is full",
+	decision.ReasonGang:              "gangs of which not enough units fit at once",
 }
 
 // summary prints what a person wants to know of the last cycle at a glance.

@@ -289,6 +289,9 @@ func (s *State) bindRow(t *DemandTable, i int, f *Faults) int32 {
 	if t.Units[i] < 0 || t.Units[i] > NumberMax {
 		f.Add(i+1, "units", fmt.Sprint(t.Units[i]), "not a whole number from 0 to 2^53")
 	}
+	if why := s.gangFault(t, i, p); why != "" {
+		f.Add(i+1, "min_units", fmt.Sprint(t.MinUnits[i]), why)
+	}
 	s.bindSize(t, i, p, f)
 	return p
 }
@@ -392,18 +395,21 @@ func (s *State) applyRow(src SourceID, t *DemandTable, i int, last *rowMemo) {
 	if b.found[i] == NoID {
 		b.found[i] = s.rowSub(src, t, i, last)
 	}
-	id, need, most := b.found[i], NeedID(NoID), plan.Unlimited
+	id, need, most, least := b.found[i], NeedID(NoID), plan.Unlimited, int64(1)
 	if code := t.Requirement.At(i); code != Null {
 		need = s.need(t, code)
 	}
 	if t.MaxPerHost != nil {
 		most = t.MaxPerHost[i]
 	}
-	if s.Sub.Need[id] != need || s.Sub.MaxPerHost[id] != most {
+	if t.MinUnits != nil {
+		least = max(1, min(t.MinUnits[i], t.Units[i]))
+	}
+	if s.Sub.Need[id] != need || s.Sub.MaxPerHost[id] != most || s.Sub.MinUnits[id] != least {
 		if s.Sub.Wanted[id] > 0 { // else it asks for nothing, or want says so
 			s.note(id)
 		}
-		s.Sub.Need[id], s.Sub.MaxPerHost[id] = need, most
+		s.Sub.Need[id], s.Sub.MaxPerHost[id], s.Sub.MinUnits[id] = need, most, least
 	}
 	s.Sub.seen[id] = s.snapshot
 	s.want(id, t.Units[i])

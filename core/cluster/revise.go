@@ -257,6 +257,7 @@ func (s *State) orphan(leaving []SubID, was *plan.Policy) {
 		case s.Sub.Orphan[sub]:
 		case holds[a]:
 			s.Sub.Orphan[sub], s.Sub.Wanted[sub], s.Sub.seen[sub] = true, s.Sub.Held[sub], unnamed
+			s.Sub.MinUnits[sub] = 1 // all that it holds is going
 			s.orphans = append(s.orphans, orphan{sub, was.ReclaimUS[s.NodeOf[s.Sub.Consumer[sub]]]})
 		default:
 			s.want(sub, 0)

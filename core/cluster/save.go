@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/stintd/stint/core/pack"
 	"github.com/stintd/stint/core/plan"
@@ -12,7 +13,7 @@ import (
 
 // saveForm is the form of a saved state. A field that comes later raises it and is named if c.Since(of that form): states
 // that were saved before are still loaded, and the field is as it was made.
-const saveForm = 6
+const saveForm = 7
 
 // Save names all that later cycles depend on, to be written: see pack.Coder. Until Hold has returned nobody may change the
 // state. What can be made of the rest is left out (Load says what), and so is the policy, of which its keeper has the text.
@@ -212,6 +213,11 @@ func (b *Subs) fields(c *pack.Coder) {
 	} else {
 		b.FirstSeen = make([]int64, len(b.Seq))
 	}
+	if c.Since(7) {
+		pack.Column(c, &b.MinUnits)
+	} else {
+		b.MinUnits = slices.Repeat([]int64{1}, len(b.Seq))
+	}
 }
 
 func (h *Holdings) fields(c *pack.Coder) {
@@ -361,6 +367,11 @@ func (a *asked) fields(c *pack.Coder) {
 	pack.Int(c, &a.need)
 	pack.Int(c, &a.wanted)
 	pack.Int(c, &a.most)
+	if c.Since(7) {
+		pack.Int(c, &a.least)
+	} else {
+		a.least = 1
+	}
 }
 
 func (o *orphan) fields(c *pack.Coder) {

@@ -141,8 +141,11 @@ func (s *State) WouldKeep(source string, t *DemandTable) (units int64) {
 		if sub == NoID {
 			sub = s.find(t, i)
 		}
-		if sub != NoID {
-			units += min(s.Sub.Held[sub], t.Units[i])
+		if sub == NoID {
+			continue
+		}
+		if kept := min(s.Sub.Held[sub], t.Units[i]); t.MinUnits == nil || kept >= t.MinUnits[i] { // else the gang is broken (REQ-3)
+			units += kept
 		}
 	}
 	return units
@@ -421,7 +424,8 @@ func (s *State) reserve(rows int) {
 	l.Last, l.Next, l.prev = slices.Grow(l.Last, rows), slices.Grow(l.Next, rows), slices.Grow(l.prev, rows)
 	b.Source, b.Plan, b.Consumer = slices.Grow(b.Source, rows), slices.Grow(b.Plan, rows), slices.Grow(b.Consumer, rows)
 	b.Alloc, b.Name, b.Shape = slices.Grow(b.Alloc, rows), slices.Grow(b.Name, rows), slices.Grow(b.Shape, rows)
-	b.Need, b.MaxPerHost, b.Wanted = slices.Grow(b.Need, rows), slices.Grow(b.MaxPerHost, rows), slices.Grow(b.Wanted, rows)
+	b.Need, b.MaxPerHost, b.MinUnits = slices.Grow(b.Need, rows), slices.Grow(b.MaxPerHost, rows), slices.Grow(b.MinUnits, rows)
+	b.Wanted = slices.Grow(b.Wanted, rows)
 	b.Held, b.Pair, b.First = slices.Grow(b.Held, rows), slices.Grow(b.Pair, rows), slices.Grow(b.First, rows)
 	b.Next, b.Seq, b.Orphan = slices.Grow(b.Next, rows), slices.Grow(b.Seq, rows), slices.Grow(b.Orphan, rows)
 	b.FirstSeen, b.Turns, b.seen, b.noted = slices.Grow(b.FirstSeen, rows), slices.Grow(b.Turns, rows), slices.Grow(b.seen, rows), slices.Grow(b.noted, rows)

@@ -220,7 +220,7 @@ func (s *State) soundDemand(k *soundness) {
 	l, n := &s.Alloc, len(s.Alloc.First)
 	k.rows("allocations", n, len(l.Plan), len(l.Consumer), len(l.Source), len(l.Name), len(l.Arrival), len(l.Last), len(l.Next))
 	b, subs := &s.Sub, len(s.Sub.Alloc)
-	k.rows("sub-allocations", subs, len(b.Source), len(b.Plan), len(b.Consumer), len(b.Name), len(b.Shape), len(b.Need), len(b.MaxPerHost),
+	k.rows("sub-allocations", subs, len(b.Source), len(b.Plan), len(b.Consumer), len(b.Name), len(b.Shape), len(b.Need), len(b.MaxPerHost), len(b.MinUnits),
 		len(b.Wanted), len(b.Held), len(b.Pair), len(b.First), len(b.Next), len(b.Seq), len(b.FirstSeen), len(b.Orphan), len(b.Turns), len(b.seen))
 	within(k, "allocations", l.First, NoID, subs, nil)
 	within(k, "sub-allocations", b.Alloc, NoID, n, nil)

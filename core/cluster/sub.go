@@ -4,12 +4,14 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// want sets how many units a sub-allocation wants.
+// want sets how many units a sub-allocation wants. A gang that wants fewer than its least number is one of so many from
+// then on, as where some of its units are done (D-157).
 func (s *State) want(id SubID, units int64) {
 	if s.Sub.Wanted[id] != units {
 		s.note(id)
 		s.Sub.Wanted[id] = units
 	}
+	s.Sub.MinUnits[id] = max(1, min(s.Sub.MinUnits[id], units))
 	if s.Sub.Held[id] > units || units == 0 {
 		s.excess = append(s.excess, id)
 	}
@@ -17,9 +19,9 @@ func (s *State) want(id SubID, units int64) {
 
 // asked is what a sub-allocation asked for in the last cycle, of one that has been told another thing since.
 type asked struct {
-	sub          SubID
-	need         NeedID
-	wanted, most int64
+	sub                 SubID
+	need                NeedID
+	wanted, most, least int64
 }
 
 // note comes before what a sub-allocation asks for changes.
@@ -31,7 +33,7 @@ func (s *State) note(id SubID) {
 	}
 	if b := &s.Sub; !b.noted[id] {
 		b.noted[id] = true
-		s.asked = append(s.asked, asked{id, b.Need[id], b.Wanted[id], b.MaxPerHost[id]})
+		s.asked = append(s.asked, asked{id, b.Need[id], b.Wanted[id], b.MaxPerHost[id], b.MinUnits[id]})
 	}
 }
 
@@ -42,7 +44,8 @@ func (s *State) heed() {
 	var forgiven map[leafOf]bool // a leaf is forgiven once, however many of its own ask for something else
 	for _, was := range s.asked {
 		id := was.sub
-		same := b.Wanted[id] == was.wanted && (was.wanted == 0 || b.Need[id] == was.need && b.MaxPerHost[id] == was.most)
+		same := b.Wanted[id] == was.wanted &&
+			(was.wanted == 0 || b.Need[id] == was.need && b.MaxPerHost[id] == was.most && b.MinUnits[id] == was.least)
 		if b.noted[id] = false; b.Plan[id] >= 0 && !same {
 			p := &s.Plans[b.Plan[id]]
 			p.Stirred = true
@@ -123,6 +126,7 @@ func (s *State) newSub(key subKey) SubID {
 		b.Shape = append(b.Shape, 0)
 		b.Need = append(b.Need, 0)
 		b.MaxPerHost = append(b.MaxPerHost, 0)
+		b.MinUnits = append(b.MinUnits, 0)
 		b.Wanted = append(b.Wanted, 0)
 		b.Held = append(b.Held, 0)
 		b.Pair = append(b.Pair, 0)
@@ -138,7 +142,7 @@ func (s *State) newSub(key subKey) SubID {
 	}
 	s.sequence++
 	b.Source[id], b.Plan[id], b.Consumer[id], b.Alloc[id] = s.Alloc.Source[a], s.Alloc.Plan[a], s.Alloc.Consumer[a], a
-	b.Name[id], b.Shape[id], b.Need[id], b.MaxPerHost[id] = key.name, key.shape, NoID, plan.Unlimited
+	b.Name[id], b.Shape[id], b.Need[id], b.MaxPerHost[id], b.MinUnits[id] = key.name, key.shape, NoID, plan.Unlimited, 1
 	b.Wanted[id], b.Held[id], b.First[id], b.Next[id], b.Seq[id], b.Pair[id] = 0, 0, NoID, NoID, s.sequence, NoID
 	b.Orphan[id], b.Turns[id], b.FirstSeen[id] = false, 0, s.Cycle+1
 	s.subOf[key] = id

@@ -82,6 +82,7 @@ type DemandTable struct {
 	Units       []int64
 	Size        [][]int64 // by dimension of the policy, then row; nil where not given (= 0)
 	MaxPerHost  []int64   // plan.Unlimited where not given; nil when the column was not given
+	MinUnits    []int64   // 1 where not given; nil when the column was not given
 }
 
 // HoldingTable is a decoded table of running or released units (SPEC chapter 7).

@@ -88,7 +88,8 @@ func (s *State) repeatsIn(f *follower, t *DemandTable, from, to int) {
 		if code := t.Plan.At(i); code != Null && len(t.Plan.Names.Bytes(code)) > 0 {
 			p = b.named[code]
 		}
-		if !same || p < 0 || p != u.Plan[sub] || s.Plans[p].Slots != nil || !s.isSized(t, i, u.Shape[sub]) {
+		if !same || p < 0 || p != u.Plan[sub] || s.Plans[p].Slots != nil || !s.isSized(t, i, u.Shape[sub]) ||
+			s.gangFault(t, i, p) != "" {
 			continue
 		}
 		if _, same = alloc.is(&t.Allocation, i, &s.Label, s.Alloc.Name[a]); !same {

@@ -146,6 +146,11 @@ func drawTable(r *rapid.T, rows []string) *DemandTable {
 			t.Size[0][i] = int64(rapid.IntRange(0, 2).Draw(r, "size"))
 		}
 	}
+	if len(rows) > 0 && rapid.IntRange(0, 3).Draw(r, "gangs") == 0 {
+		t.MinUnits = slices.Repeat([]int64{1}, len(rows))
+		at := rapid.IntRange(0, len(rows)-1).Draw(r, "gang")
+		t.MinUnits[at] = int64(rapid.IntRange(0, 3).Draw(r, "min_units"))
+	}
 	if rapid.Bool().Draw(r, "no sub is the empty one") {
 		for i, code := range t.Sub.Code {
 			if code == Null {

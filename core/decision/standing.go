@@ -186,6 +186,7 @@ type SubAllocations struct {
 	Requirement    Coded
 	MaxPerHost     []int64
 	MaxPerHostNull []bool
+	MinUnits       []int64
 	FirstSeen      []int64 // cycle
 	FirstSeenNull  []bool
 	Wanted, Held   []int64
@@ -199,6 +200,7 @@ func (s *SubAllocations) Table() Table {
 		text("plan", s.Plan), text("source", s.Source), text("consumer", s.Consumer), text("allocation", s.Allocation), text("sub", s.Sub),
 		text("requirement", s.Requirement),
 		{Name: "max_per_host", Type: Int, Int: s.MaxPerHost, Null: s.MaxPerHostNull, Optional: true},
+		ints("min_units", s.MinUnits),
 		{Name: "first_seen", Type: Int, Int: s.FirstSeen, Null: s.FirstSeenNull, Optional: true},
 		{Name: "wanted", Type: Int, Int: s.Wanted, Null: s.WantedNull, Optional: true}, ints("held", s.Held),
 	})}

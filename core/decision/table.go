@@ -25,10 +25,11 @@ const (
 	CauseGraceExpired
 	CauseHostLost
 	CauseDemandGone
+	CauseGangBroken
 )
 
 // Causes are the names of the causes, by value.
-var Causes = Words{"client", "done", "grace_expired", "host_lost", "demand_gone"}
+var Causes = Words{"client", "done", "grace_expired", "host_lost", "demand_gone", "gang_broken"}
 
 // The reasons of a shortfall, in the order in which they would have to be lifted
 // (see docs/decisions.md).
@@ -49,13 +50,14 @@ const (
 	ReasonOwnershipUnmet
 	ReasonReclaimBudget
 	ReasonTooSmall
+	ReasonGang
 )
 
 // Reasons are the names of the reasons, by value.
 var Reasons = Words{
 	"not_in_plan", "no_host_matches", "share_limit", "too_big", "max_per_host", "fragmented",
 	"lower_priority", "over_quota", "pool_exhausted", "consumer_limit", "borrow_limit", "grace_filter",
-	"waiting_for_reclaim", "ownership_unmet", "reclaim_budget", "too_small",
+	"waiting_for_reclaim", "ownership_unmet", "reclaim_budget", "too_small", "gang",
 }
 
 // Key is the columns that name a sub-allocation in a plan.

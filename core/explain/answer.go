@@ -64,6 +64,9 @@ var remedies = map[string]func(p *part, s *Shortfall) string{
 	"reclaim_budget": func(*part, *Shortfall) string {
 		return "More comes in the next cycles, or with a larger reclaim_budget"
 	},
+	"gang": func(*part, *Shortfall) string {
+		return "It starts once so many fit at the same time, or with a smaller min_units"
+	},
 	"waiting_for_reclaim": func(p *part, s *Shortfall) string {
 		if p.overdue(s) {
 			return "It would take that client's release, or overdue_after in the plan"

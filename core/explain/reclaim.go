@@ -206,6 +206,7 @@ var caused = map[string]struct {
 	"grace_expired": {"their grace was over", []string{"CYC-8", "SLOT-9"}},
 	"host_lost":     {"their host was lost, or shrank", []string{"CYC-5"}},
 	"demand_gone":   {"they are not wanted any more", []string{"CYC-5"}},
+	"gang_broken":   {"fewer than their gang's min_units were left", []string{"REQ-3"}},
 }
 
 // events tells what the cycle gave to the target, and what came back or was put under reclaim of it.

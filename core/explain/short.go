@@ -130,6 +130,10 @@ var reasons = [...]reason{
 		},
 		md: []string{"D-52"}, slots: []string{"D-52"},
 	},
+	decision.ReasonGang: {
+		text: gangFits,
+		md:   []string{"REQ-3", "D-7"}, slots: []string{"REQ-3", "D-7"},
+	},
 }
 
 // listMax is how many shortfalls and reclaims an explanation lists.
@@ -182,6 +186,7 @@ func (p *part) why(s *Shortfall) {
 			s.Because = append(s.Because, r.because(p, s, leaf)...)
 		}
 		s.Because = append(s.Because, p.hosts(s, r.room)...)
+		p.nextOfGang(s)
 		return
 	}
 	s.Text = s.Reason // of a later version of the log

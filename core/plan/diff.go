@@ -292,7 +292,8 @@ func (p *Policy) slotItems(list []item, s *SlotPlan, named func(string) string) 
 		flagFact("distribute_evenly", s.DistributeEvenly, false), flagFact("disable_reclaim_on_shrink", s.NoShrinkReclaim, false),
 		numberFact("reclaim_budget", s.ReclaimBudget, Unlimited),
 		textFact("release", pick(s.ReleaseConfirmed, "confirmed", "assumed"), "assumed"),
-		durationFact("overdue_after", s.OverdueAfterUS, Unlimited), durationFact("lead", s.LeadUS, 0)))
+		durationFact("overdue_after", s.OverdueAfterUS, Unlimited), durationFact("lead", s.LeadUS, 0),
+		durationFact("gang_wait", s.GangWaitUS, gangWaitDefaultUS)))
 	windows := make([]*Window, len(s.Windows))
 	for i := range s.Windows {
 		windows[i] = &s.Windows[i].Window
@@ -373,7 +374,8 @@ func (p *Policy) mdItems(list []item, m *MDPlan, named func(string) string) []it
 		numberFact("ownership_rebalance", int64(m.OwnershipRebalance), 10), flagFact("share_reclaim", m.ShareReclaim, true),
 		textFact("fair_band", decimal(m.FairBandMilli), "0.01"), numberFact("reclaim_budget", m.ReclaimBudget, Unlimited),
 		textFact("release", pick(m.ReleaseConfirmed, "confirmed", "assumed"), "assumed"),
-		durationFact("overdue_after", m.OverdueAfterUS, Unlimited), durationFact("lead", m.LeadUS, 0)))
+		durationFact("overdue_after", m.OverdueAfterUS, Unlimited), durationFact("lead", m.LeadUS, 0),
+		durationFact("gang_wait", m.GangWaitUS, gangWaitDefaultUS)))
 	windows := make([]*Window, len(m.Windows))
 	for i := range m.Windows {
 		windows[i] = &m.Windows[i].Window

@@ -26,11 +26,12 @@ plan Compute, /Trading/Pricing: borrow 40 from siblings, any → any number from
 		{"a key in one window", []string{"{path: /Risk/EOD, owns: 130}", "{path: /Risk/EOD, owns: 120}"}, `
 plan Compute, window night, /Risk/EOD: owns 130 → 120`},
 		{"settings of the file, a group and a plan", []string{"interval: 60s ", "interval: 2m ", `"(ncpus*1)"`, `"(ncpus*2)"`,
-			"lead: 10m ", "reclaim_budget: 20 "}, `
+			"lead: 10m ", "reclaim_budget: 20\n    gang_wait: 20m "}, `
 policy: interval 1m → 2m
 resource group Compute: slots (ncpus*1) → (ncpus*2)
 plan Compute: reclaim_budget none → 20
-plan Compute: lead 10m → 0s`},
+plan Compute: lead 10m → 0s
+plan Compute: gang_wait 10m → 20m`},
 		{"a consumer that comes, one that goes", []string{"  - {path: /Research, rank: 2}", "  - {path: /Study, rank: 2, reclaim_grace: 30s}",
 			"{path: /Research, policy: ownership, share: {ratio: 1, max: 150}, borrow: {limit: 100}}",
 			"{path: /Study, policy: ownership, borrow: {limit: 10}}"}, `

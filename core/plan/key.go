@@ -40,6 +40,7 @@ var (
 	isWhole    = between(0, numberMax)
 	isRank     = between(-1<<31, 1<<31-1)
 	isDuration = schema{"anyOf": []schema{{"const": 0}, {"type": "string", "pattern": `^\+?([0-9]+(\.[0-9]*)?(us|µs|ms|s|m|h))+$|^0$`}}}
+	isWait     = schema{"type": "string", "pattern": `^\+?([0-9]+(\.[0-9]*)?(us|µs|ms|s|m|h))+$`}
 	isPercent  = schema{"anyOf": []schema{{"type": "number", "minimum": 0, "maximum": 100}, {"type": "string", "pattern": `^[0-9]+(\.[0-9]*)?%$`}}}
 	isPart     = schema{"anyOf": []schema{isWhole, {"type": "string", "pattern": `^[0-9]+(\.[0-9]*)?%$`}}}
 	isHours    = schema{"type": "string", "pattern": `^([01]\d|2[0-3]):[0-5]\d-(([01]\d|2[0-3]):[0-5]\d|24:00)$`}
@@ -73,6 +74,8 @@ func byDimension(of schema) schema {
 
 // ref is an object that is defined once and may stand in several places.
 func ref(name string) schema { return schema{"$ref": "#/$defs/" + name} }
+
+const gangWaitDoc = "how long room is held at most for a gang that waits for the rest of its min_units (10m)"
 
 // The mappings of the policy file (SPEC chapter 6).
 var (
@@ -119,6 +122,7 @@ var (
 		setting{"release", oneOf("assumed", "confirmed"), "units are free at their deadline, or when the client releases them (assumed)", false},
 		setting{"overdue_after", isDuration, "how long a confirmation is waited for after the deadline (never given up)", false},
 		setting{"lead", isDuration, "how long before a window opens reclaim for it begins (0)", false},
+		setting{"gang_wait", isWait, gangWaitDoc, false},
 		setting{"consumers", listOf(ref("slot_consumer"), consumersMax, 0), "who takes part, in all windows", false},
 		setting{"windows", listOf(ref("slot_window"), windowsMax, 1), "times of day with settings of their own (none)", false},
 	)
@@ -161,6 +165,7 @@ var (
 		setting{"release", oneOf("assumed", "confirmed"), "units are free at their deadline, or when the client releases them (assumed)", false},
 		setting{"overdue_after", isDuration, "how long a confirmation is waited for after the deadline (never given up)", false},
 		setting{"lead", isDuration, "how long before a window opens room is made for it (0)", false},
+		setting{"gang_wait", isWait, gangWaitDoc, false},
 		setting{"consumers", listOf(ref("md_consumer"), consumersMax, 0), "who takes part, in all windows", false},
 		setting{"windows", listOf(ref("md_window"), windowsMax, 1), "times of day with settings of their own (none)", false},
 	)

@@ -134,7 +134,7 @@ func (r *reader) mdSettings(p *Policy, d *MDPlan, f fields) {
 			d.FairBandMilli = n
 		}
 	}
-	r.pace(f, &d.ReclaimBudget, &d.ReleaseConfirmed, &d.OverdueAfterUS, &d.LeadUS)
+	r.pace(f, &d.ReclaimBudget, &d.ReleaseConfirmed, &d.OverdueAfterUS, &d.LeadUS, &d.GangWaitUS)
 }
 
 // grace reads a grace; one that is wrong counts as none.

@@ -94,8 +94,11 @@ func (c *check) sayAt(v value, format string, args ...any) {
 	c.fault(v, "%s", text)
 }
 
-// pace reads the settings of reclaim that both kinds of plans have (CYC-4, CYC-8, PLAN-2).
-func (r *reader) pace(f fields, budget *int64, confirmed *bool, overdue, lead *int64) {
+// gangWaitDefaultUS is how long room is held for a gang where the plan does not say (REQ-3).
+const gangWaitDefaultUS = 600_000_000
+
+// pace reads the settings of reclaim that both kinds of plans have (CYC-4, CYC-8, PLAN-2, REQ-3).
+func (r *reader) pace(f fields, budget *int64, confirmed *bool, overdue, lead, gangWait *int64) {
 	if v, ok := f.get("reclaim_budget"); ok {
 		if n, ok := r.integer(v, 1, numberMax); ok {
 			*budget = n
@@ -117,6 +120,14 @@ func (r *reader) pace(f fields, budget *int64, confirmed *bool, overdue, lead *i
 		*lead, _ = r.duration(v)
 		if _, windows := f.get("windows"); !windows {
 			r.fault(v, "goes with windows only")
+		}
+	}
+	*gangWait = gangWaitDefaultUS
+	if v, ok := f.get("gang_wait"); ok {
+		if us, ok := r.duration(v); ok && us == 0 {
+			r.fault(v, "must be longer than 0, as room for a gang is held so long")
+		} else if ok {
+			*gangWait = us
 		}
 	}
 }

@@ -122,6 +122,7 @@ type MDPlan struct {
 	ReleaseConfirmed     bool
 	OverdueAfterUS       int64 // Unlimited when not set
 	LeadUS               int64
+	GangWaitUS           int64      // how long room is held for a gang at most (REQ-3)
 	Windows              []MDWindow // at least one; a plan without windows has one that holds always
 	Member               []bool     // by Node: named in the plan (the root always is)
 	OvercommitConfigured bool       // whether any dimension's overcommit was given
@@ -229,6 +230,7 @@ type SlotPlan struct {
 	ReleaseConfirmed bool
 	OverdueAfterUS   int64
 	LeadUS           int64
+	GangWaitUS       int64        // as that of an MD plan
 	Windows          []SlotWindow // at least one
 	Member           []bool       // by Node
 }

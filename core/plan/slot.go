@@ -103,7 +103,7 @@ func (r *reader) slotSettings(s *SlotPlan, f fields) {
 			*b.to, _ = r.boolean(v)
 		}
 	}
-	r.pace(f, &s.ReclaimBudget, &s.ReleaseConfirmed, &s.OverdueAfterUS, &s.LeadUS)
+	r.pace(f, &s.ReclaimBudget, &s.ReleaseConfirmed, &s.OverdueAfterUS, &s.LeadUS, &s.GangWaitUS)
 }
 
 const noPolicy PolicyKind = 255 // until the branch's policy is known

@@ -52,9 +52,13 @@ func (p *Policy) Warnings() []Warning {
 	c.runtime()
 	for i := range p.SlotPlans {
 		c.slotPlan(&p.SlotPlans[i])
+		s := &p.SlotPlans[i]
+		c.gangWait("plan "+p.Groups[s.Group].Name, s.Line, s.GangWaitUS, s.Member)
 	}
 	for i := range p.MDPlans {
 		c.mdPlan(&p.MDPlans[i])
+		m := &p.MDPlans[i]
+		c.gangWait("plan "+m.Name, m.Line, m.GangWaitUS, m.Member)
 	}
 	slices.SortStableFunc(c.found, func(a, b Warning) int { return int(a.Line - b.Line) })
 	if c.count > len(c.found) {
@@ -97,6 +101,21 @@ func (c *warner) runtime() {
 		if !packed {
 			c.add(c.p.Line[n], "%s has a min_runtime, which decides nothing in slot plans, and is in no multidimensional one", c.p.Path[n])
 		}
+	}
+}
+
+// gangWait warns of room that is held for a gang for less time than a consumer has to give its units back: what is asked
+// of that consumer never comes in time (REQ-3). A plan that does not say how long may have no gangs.
+func (c *warner) gangWait(where string, line int32, waitUS int64, member []bool) {
+	slowest := Root
+	for n := Root; int(n) < c.p.Len(); n++ {
+		if member[n] && c.p.Leaf(n) && c.p.ReclaimUS[n] > c.p.ReclaimUS[slowest] {
+			slowest = n
+		}
+	}
+	if us := c.p.ReclaimUS[slowest]; us > waitUS && waitUS != gangWaitDefaultUS {
+		c.add(line, "%s: gang_wait is %s, and %s has %s to give units back, so that no gang gets what it takes of it",
+			where, Lasting(waitUS), c.p.Path[slowest], Lasting(us))
 	}
 }
 

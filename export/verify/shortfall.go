@@ -10,7 +10,7 @@ var reasonsOf = map[string]struct{ slot, md bool }{
 	"share_limit": {true, true}, "consumer_limit": {true, false}, "borrow_limit": {true, false}, "max_per_host": {true, true},
 	"no_host_matches": {true, true}, "too_big": {true, true}, "fragmented": {true, true}, "pool_exhausted": {true, true},
 	"lower_priority": {false, true}, "over_quota": {true, true}, "grace_filter": {false, true}, "waiting_for_reclaim": {true, true},
-	"ownership_unmet": {false, true}, "reclaim_budget": {true, true}, "too_small": {true, true},
+	"ownership_unmet": {false, true}, "reclaim_budget": {true, true}, "too_small": {true, true}, "gang": {true, true},
 	"not_in_plan": {},
 }
 

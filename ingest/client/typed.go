@@ -27,6 +27,7 @@ type Demand struct {
 	Plan        string           // "": the consumer's only one
 	Requirement string
 	MaxPerHost  int64 // 0: no limit
+	MinUnits    int64 // at least so many at once, or none (a gang); 0: units come one by one
 }
 
 // MarshalJSON writes the row with a key for each dimension.
@@ -53,6 +54,9 @@ func (d Demand) row() (map[string]any, error) {
 	}
 	if d.MaxPerHost > 0 {
 		row["max_per_host"] = d.MaxPerHost
+	}
+	if d.MinUnits > 0 {
+		row["min_units"] = d.MinUnits
 	}
 	return row, nil
 }

@@ -323,6 +323,7 @@ func inputRow(table string) object {
 		put("plan", "needed where the consumer takes part in several", name, false)
 		put("requirement", "which hosts, in the requirement language", object{"type": "string", "maxLength": 4096}, false)
 		put("max_per_host", "most units of it on one host", from1, false)
+		put("min_units", "so many units at once or none, a gang; at most units (1)", from1, false)
 		return object{"type": "object", "properties": properties, "required": required, "additionalProperties": anything("the size of a unit in a dimension of the policy")}
 	case "releases":
 		put("done", "the work is finished: as many fewer are wanted", boolean, false)

@@ -43,7 +43,7 @@ func dump(columns ...any) string {
 }
 
 func dumpDemand(t *cluster.DemandTable) string {
-	return dump(t.Rows, t.Consumer, t.Allocation, t.Sub, t.Plan, t.Requirement, t.Units, t.Size, t.MaxPerHost)
+	return dump(t.Rows, t.Consumer, t.Allocation, t.Sub, t.Plan, t.Requirement, t.Units, t.Size, t.MaxPerHost, t.MinUnits)
 }
 
 func dumpHosts(t *cluster.HostTable) string {
@@ -60,20 +60,20 @@ func dumpHosts(t *cluster.HostTable) string {
 // TestDemandFormats gives one table in every text format: all must read the same (chapter 7).
 func TestDemandFormats(t *testing.T) {
 	inputs := map[string]string{
-		"a.csv": "\ufeffunits,consumer,allocation,sub,maxmem,ncpus,max_per_host,requirement,plan\r\n" +
-			"5,/A,\"a,1\",,1024,2,,\"select(\"\"x\"\")\",\r\n" +
+		"a.csv": "\ufeffunits,consumer,allocation,sub,maxmem,ncpus,max_per_host,min_units,requirement,plan\r\n" +
+			"5,/A,\"a,1\",,1024,2,,5,\"select(\"\"x\"\")\",\r\n" +
 			"\r\n" +
-			"0,/A,é,s,0,9007199254740992,1,,gpu",
-		"a.ndjson": `{"units":5,"consumer":"/A","allocation":"a,1","maxmem":1024,"ncpus":2,"requirement":"select(\"x\")"}` + "\n \r\n" +
+			"0,/A,é,s,0,9007199254740992,1,,,gpu",
+		"a.ndjson": `{"units":5,"consumer":"/A","allocation":"a,1","maxmem":1024,"ncpus":2,"min_units":5,"requirement":"select(\"x\")"}` + "\n \r\n" +
 			`{ "ncpus" : 9007199254740992, "allocation":"\u00e9","sub":"s","plan":"gpu","requirement":null,"consumer":"\/A","units":0,"max_per_host":1,"maxmem":0}`,
-		"a.json": `[{"units":5,"consumer":"/A","allocation":"a,1","sub":"","maxmem":1024,"ncpus":2,"requirement":"select(\"x\")"} ,
+		"a.json": `[{"units":5,"consumer":"/A","allocation":"a,1","sub":"","maxmem":1024,"ncpus":2,"min_units":5,"requirement":"select(\"x\")"} ,
 			{"consumer":"/A","units":0,"allocation":"é","sub":"s","ncpus":9007199254740992,"plan":"gpu","max_per_host":1}]
 			`,
 		"b.json": `{"units": [5, 0], "consumer":["/A","/A"],"allocation" : ["a,1","é"],"sub":["","s"],
-			"maxmem":[1024,0],"ncpus":[2,9007199254740992],"max_per_host":[null,1],"requirement":["select(\"x\")",""],"plan":[null,"gpu"]}`,
+			"maxmem":[1024,0],"ncpus":[2,9007199254740992],"max_per_host":[null,1],"min_units":[5,null],"requirement":["select(\"x\")",""],"plan":[null,"gpu"]}`,
 	}
 	want := "2\n\"/A\" \"/A\" \n\"a,1\" \"é\" \n- \"s\" \n- \"gpu\" \n\"select(\\\"x\\\")\" - \n[5 0]\n" +
-		"[2 9007199254740992] [1024 0] [] \n[-1 1]\n"
+		"[2 9007199254740992] [1024 0] [] \n[-1 1]\n[5 1]\n"
 	for name, text := range inputs {
 		for _, told := range []string{name, ""} {
 			o := Options{Name: told, Dimensions: []string{"ncpus", "maxmem", "gpus"}}
@@ -201,6 +201,8 @@ var malformed = []struct{ name, text, want string }{
 	{"x.csv", "H\n/A,\"a\"b,1\n", "x.csv: row 1: text behind the closing quote of a field, at byte offset 32"},
 	{"x.csv", "H\n/A,\"a,1\n", "x.csv: row 1: a quote is opened and never closed, at byte offset 29"},
 	{"x.csv", "consumer,allocation,units,max_per_host\n/A,a,1,0\n", `x.csv: row 1, column max_per_host, value "0": not a whole number from 1 to 9007199254740992`},
+	{"x.csv", "consumer,allocation,units,min_units\n/A,a,1,0\n", `x.csv: row 1, column min_units, value "0": not a whole number from 1 to 9007199254740992`},
+	{"x.ndjson", `{"consumer":"/A","allocation":"a","units":3,"min_units":1.5}`, `x.ndjson: row 1, column min_units, value "1.5": not a whole number from 1 to 9007199254740992`},
 	{"x.csv", "consumer,allocation,units,requirement\n/A,a,1," + strings.Repeat("r", 4097), `x.csv: row 1, column requirement, value "` + strings.Repeat("r", 64) + `…": longer than 4096 bytes`},
 	{"x.csv", `[{"consumer":"/A"}]`, "x.csv: told to be csv, but the content looks like json"},
 	{"x.csv", "PAR1....", "x.csv: told to be csv, but the content looks like parquet"},
@@ -392,7 +394,7 @@ func TestNoAllocationPerRow(t *testing.T) {
 func TestReadDemandIntoReuse(t *testing.T) {
 	var table cluster.DemandTable
 	o := Options{Dimensions: []string{"ncpus", "gpus"}}
-	first := "consumer,allocation,units,sub,ncpus,gpus,max_per_host\n/A,a,1,s,1,2,3\n/B,b,2,t,4,5,6\n"
+	first := "consumer,allocation,units,sub,ncpus,gpus,max_per_host,min_units\n/A,a,1,s,1,2,3,1\n/B,b,2,t,4,5,6,2\n"
 	second := "consumer,allocation,units,gpus\n/C,c,7,8\n"
 	for _, text := range []string{first, second, "x", second} {
 		err := ReadDemandInto(&table, strings.NewReader(text), o)
