@@ -163,6 +163,13 @@ steps:
   - {demand: [{consumer: /A, allocation: a, units: 4}, {consumer: /B, allocation: b, units: 2}]}`),
 	cycle: 3, grants: none, reclaims: none, short: []string{"/B b 2 pool_exhausted"}, rule: "INV-5", consumer: "/B", what: "/A holds a unit above its own",
 }, {
+	name: "a leaf below its part of the pool does not get what another has above",
+	scenario: slotsOf("[{path: /A}, {path: /B}]", "consumers: [{path: /A, policy: share_ratio}, {path: /B, policy: share_ratio}]",
+		"[{host: h1, slots: 4}]", `
+  - {demand: [{consumer: /A, allocation: a, units: 4}], cycles: 2}
+  - {demand: [{consumer: /A, allocation: a, units: 4}, {consumer: /B, allocation: b, units: 2}]}`),
+	cycle: 3, grants: none, reclaims: none, short: []string{"/B b 2 pool_exhausted"}, rule: "INV-5", consumer: "/B", what: "/A holds a unit above its own",
+}, {
 	name: "an empty host stays empty, with exclusive placement",
 	scenario: slotsOf("[{path: /A}]", "placement: exclusive, consumers: [{path: /A, policy: ownership, owns: 4}]",
 		"[{host: h1, slots: 2}, {host: h2, slots: 2}]", `

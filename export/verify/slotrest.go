@@ -27,6 +27,7 @@ func (v *verifier) slotRest(p *plan) {
 			}
 			if !v.capped(p, f.w, s) {
 				v.unused(idle, s)
+				v.sharing(idle, s)
 			}
 		}
 	}
@@ -171,6 +172,9 @@ func (s *slotIdle) dimmed(v *verifier) bool {
 
 // exclusiveRest checks INV-2 and INV-6 in a plan whose hosts serve one holder each.
 func (v *verifier) exclusiveRest(p *plan, f *slots) {
+	if p.share && p.budget != 0 {
+		v.report.cannot("INV-5 at fixed points of the plan %s, whose hosts serve one holder each", p.name)
+	}
 	of, exact := v.wholes(p)
 	if !exact {
 		v.report.cannot("INV-2 and INV-6 at fixed points of the plan %s, while hosts have units of several holders", p.name)
