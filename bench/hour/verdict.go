@@ -48,7 +48,8 @@ const (
 	minutesFlat = 30 // of a run that is judged by all figures
 )
 
-// flat are figures that must not grow, with what each may be above the factor.
+// flat are figures that must not grow, with what each may be above the factor: the journal a segment, since it is dropped
+// by segments.
 var flat = []struct {
 	name  string
 	slack float64
@@ -59,7 +60,7 @@ var flat = []struct {
 	{"goroutines", 20, func(p part) float64 { return p.routines }},
 	{"open files", 20, func(p part) float64 { return p.open }},
 	{"files of the log after compaction", 40, func(p part) float64 { return p.logFiles }},
-	{"journal, MB", 10, func(p part) float64 { return p.journalMB }},
+	{"journal, MB", 270, func(p part) float64 { return p.journalMB }},
 	{"p99 of pushes, ms", 200, func(p part) float64 { return p.push }},
 	{"p99 of reads, ms", 50, func(p part) float64 { return p.read }},
 	{"p99 of reads from the log, ms", 200, func(p part) float64 { return p.back }},

@@ -30,7 +30,7 @@ func TestGrowing(t *testing.T) {
 		"goroutines":                    func(p *part) { p.routines *= 2 },
 		"open files":                    func(p *part) { p.open *= 2 },
 		"files of the log":              func(p *part) { p.logFiles *= 1.5 },
-		"journal":                       func(p *part) { p.journalMB *= 1.5 },
+		"journal":                       func(p *part) { p.journalMB += 300 },
 		"p99 of pushes":                 func(p *part) { p.push *= 4 },
 		"p99 of reads, ms":              func(p *part) { p.read *= 10 },
 		"p99 of reads from the log":     func(p *part) { p.back *= 3 },
