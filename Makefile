@@ -36,7 +36,7 @@ openapi: ## the examples of the API's description, from a service that makes the
 test-typescript: build ## lints the API's description (redocly), and compiles and runs a TypeScript client made of it; needs node, fetches packages
 	clients/typescript/test.sh bin/stint out/typescript
 
-test-python: build ## the Python client against a service; its Arrow too where pyarrow is installed
+test-python: build ## the Python client against a service; its Arrow with pyarrow where that is installed, else with a stand-in, which it says
 	STINT=$(CURDIR)/bin/stint python3 -B -m unittest discover -v -s clients/python
 
 run: build ## make a cluster, run three cycles on it, show what was decided

@@ -4,11 +4,15 @@ import contextlib
 import http.server
 import io
 import os
+import pickle
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
+import types
 import unittest
+from unittest import mock
 
 import loop
 import stint
@@ -17,6 +21,7 @@ try:
     import pyarrow
 except ImportError:
     pyarrow = None
+    print("pyarrow is not installed: a stand-in holds the client's own part of the Arrow path alone", file=sys.stderr)
 
 POLICY = """
 stint: 1
@@ -28,7 +33,7 @@ md_plans: [{name: grid, resource_groups: [{name: All}], consumers: [{path: /Risk
 """
 
 
-class Served(unittest.TestCase):
+class Service(unittest.TestCase):
     """A service of its own for each test."""
 
     def setUp(self):
@@ -49,6 +54,8 @@ class Served(unittest.TestCase):
         self.serve.wait()
         self.dir.cleanup()
 
+
+class Served(Service):
     def test_input_and_reading(self):
         c = self.client
         row = {"consumer": "/Research", "allocation": "sweep", "units": 20, "ncpus": 1}
@@ -96,11 +103,72 @@ class Served(unittest.TestCase):
 
     def test_arrow(self):
         if pyarrow is None:
-            self.skipTest("pyarrow is not installed: tables were tested as JSON alone")
+            self.skipTest("pyarrow is not installed: StoodIn holds the client's part of it")
         table = pyarrow.table({"consumer": ["/Research"], "allocation": ["a"], "units": [3], "ncpus": [1]})
         self.client.put_demand("feed", table)
         self.client.cycle()
         self.assertEqual(sum(self.client.arrow("/v1/holdings", source="feed")["units"].to_pylist()), 3)
+
+
+class StandIn:
+    """pyarrow as the client uses it, with a format of its own in place of Arrow's."""
+
+    class BufferOutputStream:
+        def __init__(self):
+            self.bytes = b""
+
+        def getvalue(self):
+            return types.SimpleNamespace(to_pybytes=lambda: self.bytes)
+
+    class ipc:
+        class new_stream:
+            def __init__(self, sink, schema):
+                self.sink, self.schema, self.tables = sink, schema, []
+
+            def __enter__(self):
+                return self
+
+            def write_table(self, table):
+                self.tables.append(table.rows)
+
+            def __exit__(self, *_):  # as Arrow's stream, it is whole once it is closed
+                self.sink.bytes = b"stand-in" + pickle.dumps((self.schema, self.tables))
+
+        class open_stream:
+            def __init__(self, body):
+                self.body = body
+
+            def read_all(self):
+                return self.body
+
+
+class StoodIn(Service):
+    """The client's own part of the Arrow path: media types, bodies that are passed on whole, streams that are closed."""
+
+    def setUp(self):
+        if pyarrow is not None:
+            self.skipTest("pyarrow is installed: test_arrow has the real thing")
+        super().setUp()
+        patch = mock.patch.dict(sys.modules, {"pyarrow": StandIn})
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def test_reading(self):
+        self.client.put_demand("feed", [{"consumer": "/Research", "allocation": "a", "units": 3, "ncpus": 1}])
+        self.client.cycle()
+        body = self.client.arrow("/v1/holdings", source="feed")
+        self.assertEqual(body[:4], b"\xff\xff\xff\xff")  # how a message of Arrow's stream begins
+        self.assertEqual(body[-8:], b"\xff\xff\xff\xff\0\0\0\0")  # how it ends
+        self.assertIn(b"/Research", body)
+
+    def test_writing(self):
+        table = types.SimpleNamespace(schema=["consumer"], rows=[["/Research"]], to_batches=lambda: [])
+        body, media = stint._body(table, None)
+        self.assertEqual(media, "application/vnd.apache.arrow.stream")
+        self.assertEqual(pickle.loads(body.removeprefix(b"stand-in")), (["consumer"], [[["/Research"]]]))
+        with self.assertRaises(stint.Problem) as raised:  # the service takes it for Arrow, which it is not
+            self.client.put_demand("feed", table)
+        self.assertEqual(raised.exception.status, 422)
 
 
 class Retried(unittest.TestCase):
