@@ -310,3 +310,48 @@ func TestRenamedInOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestForeignHosts holds that a host is in no plan of two divisions, and that a plan goes to another division only when
+// nothing is held in it.
+func TestForeignHosts(t *testing.T) {
+	const divisions = "divisions: [{name: east, plans: [one]}, {name: west, plans: [two]}]\n"
+	s, err := New(parsed(t, string(plan.ForDivision([]byte(policyText+divisions), "east"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	twice := hostTable("a1", "b1")
+	twice.Attr[0].Text = texts("a", "a")
+	const want = "hosts: host b1 is in two plans: one and, by resource group B, two of division west"
+	if err := s.SetHosts(twice, true); err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	if err := s.SetHosts(hostTable("a1", "b1"), true); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Plans) != 1 || s.Plans[0].Parcels.Len() != 1 {
+		t.Errorf("division east has %d plans, the first with %d parcels", len(s.Plans), s.Plans[0].Parcels.Len())
+	}
+	if err := s.SetDemand("feed", demandTable("/P/L a s -")); err != nil {
+		t.Fatal(err)
+	}
+	running := &HoldingTable{Rows: 1, Consumer: texts("/P/L"), Allocation: texts("a"), Sub: texts("s"), Host: texts("a1"), Units: []int64{1}}
+	if err := s.AddRunning("feed", running); err != nil {
+		t.Fatal(err)
+	}
+	const moved = "divisions: [{name: west, plans: [one, two]}, {name: east, plans: [three]}]\n"
+	text := strings.Replace(policyText, "consumers: [{path: /P}, {path: /P/L}", "  - {name: C, hosts: [c1]}\nconsumers: [{path: /P}, {path: /P/L}", 1) +
+		"  - {name: three, resource_groups: [{name: C}], consumers: [{path: /S}]}\n"
+	const held = "policy.yaml: plan one is gone, and /P/L still holds 1 units in it: it must give them back first"
+	if err := s.SetPolicy(parsed(t, string(plan.ForDivision([]byte(text+moved), "east"))), true); err == nil || err.Error() != held {
+		t.Errorf("got  %v\nwant %s", err, held)
+	}
+}
+
+func parsed(t testing.TB, text string) *plan.Policy {
+	t.Helper()
+	p, err := plan.Parse("policy.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}

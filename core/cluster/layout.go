@@ -59,6 +59,16 @@ func (s *State) hostOrder(p *plan.Policy) (*layout, error) {
 			return nil, err
 		}
 	}
+	for _, other := range p.Foreign { // what is in two of them their own divisions see
+		for _, g := range other.Groups {
+			for _, h := range members[g] {
+				if in[h] != 0 {
+					return nil, fmt.Errorf("host %s is in two plans: %s and, by resource group %s, %s of division %s",
+						s.Host.String(int32(h)), planName(p, int(in[h]-1)), p.Groups[g].Name, other.Name, other.Division)
+				}
+			}
+		}
+	}
 	return l, nil
 }
 

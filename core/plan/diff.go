@@ -227,6 +227,9 @@ func (p *Policy) items(named func(path string) string) (list []item) {
 			textFact("admins", strings.Join(p.Admins[n], ", "), ""), textFact("users", strings.Join(p.Users[n], ", "), ""),
 			flagFact("system", p.System[n], false)))
 	}
+	for _, d := range p.Divisions {
+		list = append(list, simple("division "+d.Name, "", "", textFact("plans", strings.Join(d.Plans, ", "), "")))
+	}
 	for i := range p.SlotPlans {
 		list = p.slotItems(list, &p.SlotPlans[i], named)
 	}

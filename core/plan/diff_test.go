@@ -200,11 +200,20 @@ func TestDifferenceOfKeys(t *testing.T) {
 			}
 		}
 	}
+	p, err := Parse("divided", []byte(divided))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, it := range p.items(func(path string) string { return path }) {
+		for _, f := range it.facts[0] {
+			known[f.key] = true
+		}
+	}
 	other := map[string]bool{ // told as the name of an item, or not part of a policy
 		"stint": true, "resource_groups": true, "consumers": true, "slot_plans": true, "md_plans": true, "name": true,
-		"path": true, "renamed_from": true, "resource_group": true, "windows": true,
+		"path": true, "renamed_from": true, "resource_group": true, "windows": true, "divisions": true, "division": true,
 	}
-	for _, o := range []*object{fileObject, groupObject, consumerObject, slotObject, slotConsumerObject, mdObject, mdConsumerObject, windowObject} {
+	for _, o := range []*object{fileObject, groupObject, consumerObject, slotObject, slotConsumerObject, mdObject, mdConsumerObject, windowObject, divisionObject} {
 		for _, name := range o.names {
 			if !known[name] && !other[name] {
 				t.Errorf("no difference tells %s", name)

@@ -54,7 +54,7 @@ func doubleQuoted(text string) string {
 }
 
 // lists of which each entry has a line of its own, wherever they stand.
-var blockLists = []string{"consumers", "windows", "slot_plans", "md_plans"}
+var blockLists = []string{"consumers", "windows", "slot_plans", "md_plans", "divisions"}
 
 // arrange puts the keys of mappings into the order of the documentation; those that no table knows come last, as they
 // stood. key is that under which the form stands.
@@ -88,6 +88,8 @@ func objectOf(o *object, key string) *object {
 		return slotObject
 	case o == fileObject && key == "md_plans":
 		return mdObject
+	case o == fileObject && key == "divisions":
+		return divisionObject
 	case key == "consumers" && (o == slotObject || o == slotWindowKeys):
 		return slotConsumerObject
 	case key == "consumers" && (o == mdObject || o == mdWindowKeys):

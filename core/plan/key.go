@@ -90,6 +90,12 @@ var (
 		setting{"consumers", listOf(ref("consumer"), consumersMax, 1), "the tree; its order breaks ties", true},
 		setting{"slot_plans", listOf(ref("slot_plan"), plansMax, 0), "plans that count slots, one for a group", false},
 		setting{"md_plans", listOf(ref("md_plan"), plansMax, 0), "plans that pack amounts of several dimensions", false},
+		setting{"divisions", listOf(ref("division"), divisionsMax, 1), "plans that have a journal and a leader of their own (all together)", false},
+		setting{"division", isName, "the one that a log is of; written by the service alone", false},
+	)
+	divisionObject = keysOf(
+		setting{"name", schema{"type": "string", "pattern": divisionName.String()}, "name of the division", true},
+		setting{"plans", setOf(isName, 2*plansMax, 1), "its plans; each plan is in exactly one division", true},
 	)
 	groupObject = keysOf(
 		setting{"name", isName, "name of the group", true},
@@ -300,6 +306,7 @@ func Schema() []byte {
 		"md_consumer":    mdConsumerObject.schema(),
 		"md_window":      consumersOf("md_consumer"),
 		"md_share":       mdShareObject.schema(),
+		"division":       divisionObject.schema(),
 		"own":            ownObject.schema().with("oneOf", oneOwnForm()),
 		"reserve":        reserveObject.schema().with("oneOf", oneForm(reserveObject.names)),
 	}

@@ -49,6 +49,9 @@ func parsePolicy(file string, text []byte, accepted bool) (*Policy, error) {
 	if faults := r.faults(); faults != nil {
 		return nil, faults
 	}
+	if p.Division != "" {
+		p.keepDivision()
+	}
 	digest := sha256.Sum256(text)
 	p.Digest = hex.EncodeToString(digest[:])
 	return p, nil
@@ -88,6 +91,7 @@ func (r *reader) policy(root value) *Policy {
 		r.consumers(p, v)
 	}
 	r.plans(p, f)
+	r.divisions(p, f)
 	return p
 }
 

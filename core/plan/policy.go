@@ -72,6 +72,10 @@ type Policy struct {
 	SlotPlans []SlotPlan
 	MDPlans   []MDPlan
 
+	Divisions []Division // none: all plans are decided together
+	Division  string     // whose plans SlotPlans and MDPlans are; "": all are there
+	Foreign   []Foreign  // the others, where there is a division
+
 	groups map[string]int // index into Groups by name
 }
 

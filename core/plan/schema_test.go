@@ -107,7 +107,8 @@ var only = regexp.MustCompile(`unknown time zone|must be at least 1ms|column of 
 	`is defined a second time|must be select\(…\) alone|is missing\n|is needed\n|there is no such|overlaps the dated|must be a date|must be after from|has no such consumer|` +
 	`goes with|already a plan|in plan \S+ already|names no consumer|does not name its parent|needs a policy|` +
 	`own \d+|owns|own [\d.]+%|the limit of|reserve|means nothing under|is no leaf|is under policy|no window is open|` +
-	`window \S+ overlaps|already a window|at most three decimals|none of the plan's|lists host|gives no slots|system service`)
+	`window \S+ overlaps|already a window|at most three decimals|none of the plan's|lists host|gives no slots|system service|` +
+	`is in no division|already a division|in division \S+ already|there are no divisions`)
 
 // TestSchemaRefuses holds that the schema names the place of every fault of testdata/faults.txt that a schema can tell.
 func TestSchemaRefuses(t *testing.T) {

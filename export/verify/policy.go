@@ -220,13 +220,31 @@ func parsePolicy(text []byte) (*policy, error) {
 		}
 	}
 	p.consumers(o.objects("consumers"))
+	here := o.decided()
 	for _, m := range o.objects("md_plans") {
-		p.add(p.mdPlan(m))
+		if here(m.text("name", "")) {
+			p.add(p.mdPlan(m))
+		}
 	}
 	for _, s := range o.objects("slot_plans") {
-		p.add(p.slotPlan(s))
+		if here(s.text("resource_group", "")) {
+			p.add(p.slotPlan(s))
+		}
 	}
 	return p, nil
+}
+
+// decided tells of a plan whether the log of this policy file decides it: those of other divisions have logs of their
+// own.
+func (o object) decided() func(plan string) bool {
+	division := o.text("division", "")
+	for _, d := range o.objects("divisions") {
+		if d.text("name", "") == division {
+			plans := d.texts("plans")
+			return func(plan string) bool { return slices.Contains(plans, plan) }
+		}
+	}
+	return func(string) bool { return true }
 }
 
 // aliases finds what could make a small file a large one.

@@ -3,6 +3,7 @@ package verify
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -135,6 +136,31 @@ func TestFill(t *testing.T) {
 	} {
 		if got, left := fill(c.total, c.ratio, c.limit); !slices.Equal(got, c.want) || left != c.left {
 			t.Errorf("%+v: %v, %d left", c, got, left)
+		}
+	}
+}
+
+// TestDivided reads of a policy file the plans of the division whose log it is; all where it is of none.
+func TestDivided(t *testing.T) {
+	for division, want := range map[string]string{"": "m G", "division: east": "G", "division: west": "m"} {
+		p, err := parsePolicy([]byte(`
+stint: 1
+dimensions: [slots]
+resource_groups: [{name: G, hosts: [g]}, {name: H, hosts: [h]}]
+consumers: [{path: /A}]
+slot_plans: [{resource_group: G, consumers: [{path: /A, policy: share_ratio}]}]
+md_plans: [{name: m, resource_groups: [{name: H}], consumers: [{path: /A}]}]
+divisions: [{name: east, plans: [G]}, {name: west, plans: [m]}]
+` + division + "\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, one := range p.plans {
+			names = append(names, one.name)
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("%q has the plans %s, expected %s", division, got, want)
 		}
 	}
 }
