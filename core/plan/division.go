@@ -27,6 +27,9 @@ type Foreign struct {
 	Groups         []int // indices into Policy.Groups
 }
 
+// DivisionNamed tells whether a division may be called so.
+func DivisionNamed(name string) bool { return divisionName.MatchString(name) }
+
 // divisions reads which plans are decided apart from others. Each plan is in exactly one division, and its groups and
 // hosts with it.
 func (r *reader) divisions(p *Policy, f fields) {
@@ -71,7 +74,7 @@ func (r *reader) division(p *Policy, entry value, in map[string]string) {
 		at := slices.IndexFunc(p.Divisions, func(d Division) bool { return d.Name == name })
 		switch {
 		case !ok:
-		case !divisionName.MatchString(name):
+		case !DivisionNamed(name):
 			r.fault(v, "a division's name is a small letter and at most 30 small letters, digits and - after it")
 		case at >= 0:
 			r.fault(v, "there is already a division of this name, on line %d", p.Divisions[at].Line)
