@@ -50,6 +50,8 @@ type Shared interface {
 	// Wait reads what others append, without visiting records, until there is a newer checkpoint than after Replay or
 	// Restore. It never leads. The store must be opened anew then.
 	Wait(ctx context.Context) error
+	// Observe reads who leads, and nothing else, until ctx is done. It comes in place of Restore and Replay.
+	Observe(ctx context.Context) error
 	// Leader is who leads, as far as is known; Trouble is why the store cannot be read just now, "" when it can. Any
 	// goroutine may ask.
 	Leader() Leader

@@ -103,6 +103,30 @@ func (s *Store) Wait(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// Observe reads the heads of batches as they come, from the newest mark on, and knows by them who leads.
+func (s *Store) Observe(ctx context.Context) error {
+	if err := s.findMarks(ctx); err != nil {
+		return err
+	}
+	for begin := true; ctx.Err() == nil; begin = false {
+		s.mu.Lock()
+		err := s.moreMarks(ctx)
+		if m := s.marks[0]; begin || m.Batch > s.next { // those before may be gone
+			s.next = max(1, m.Batch)
+		}
+		s.mu.Unlock()
+		if err == nil {
+			err = s.skip(ctx)
+		}
+		if errors.Is(err, ErrMissing) {
+			err = nil
+		}
+		s.trouble(err)
+		pause(ctx, s.o.Lease/renewalsPerLease)
+	}
+	return ctx.Err()
+}
+
 // skip reads the heads of the batches that there are.
 func (s *Store) skip(ctx context.Context) error {
 	for {

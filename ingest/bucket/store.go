@@ -28,6 +28,10 @@ type Options struct {
 	Lease    time.Duration // (2 s)
 	BytesMax int64         // of records and bodies that are kept; past it no body is taken (64 GiB)
 	Log      *slog.Logger
+
+	// Whole is the prefix in which that of a division lies (DivisionPrefix): it must have no journal of its own. nil: the
+	// journal is no division's.
+	Whole Objects
 }
 
 // Store is a journal in a bucket. Append, Undo and Sync are for one goroutine, and for a process that leads.
@@ -67,8 +71,13 @@ type Store struct {
 // place is where a record is.
 type place struct{ batch, first uint64 }
 
+// DivisionPrefix is where the journal of a division lies, below the prefix of all.
+func DivisionPrefix(name string) string { return divisionsPrefix + name }
+
 // Keys below the prefix.
 const (
+	divisionsPrefix = "divisions/"
+
 	clusterKey    = "cluster.json"
 	recordsPrefix = "records/"
 	marksPrefix   = "marks/"
@@ -123,6 +132,14 @@ func (s *Store) check(ctx context.Context) error {
 	if err := s.probe(ctx); err != nil {
 		return err
 	}
+	if s.o.Whole != nil {
+		if _, err := s.o.Whole.Get(ctx, clusterKey); !errors.Is(err, ErrMissing) {
+			if err == nil {
+				err = errors.New("has a journal of all plans together (" + clusterKey + "), which cannot be divided: give another prefix")
+			}
+			return fmt.Errorf("%s: %w", s.o.Whole.Name(), err)
+		}
+	}
 	content, err := s.objects.Get(ctx, clusterKey)
 	if errors.Is(err, ErrMissing) {
 		if err := s.empty(ctx); err != nil {
@@ -155,6 +172,12 @@ func (s *Store) check(ctx context.Context) error {
 
 // empty refuses a prefix that has records and does not say whose: nothing may begin anew there.
 func (s *Store) empty(ctx context.Context) error {
+	err := s.objects.List(ctx, divisionsPrefix, func(key string) error {
+		return fmt.Errorf("it has %s: its plans are divided, and the configuration must have its divisions", key)
+	})
+	if err != nil {
+		return err
+	}
 	for _, prefix := range []string{recordsPrefix, marksPrefix} {
 		err := s.objects.List(ctx, prefix, func(key string) error {
 			return fmt.Errorf("it has %s and no %s: bring that back from a backup, or give another prefix", key, clusterKey)
