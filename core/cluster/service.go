@@ -431,3 +431,17 @@ func (s *State) reserve(rows int) {
 	b.FirstSeen, b.Turns, b.seen, b.noted = slices.Grow(b.FirstSeen, rows), slices.Grow(b.Turns, rows), slices.Grow(b.seen, rows), slices.Grow(b.noted, rows)
 	b.prev, b.after, b.before = slices.Grow(b.prev, rows), slices.Grow(b.after, rows), slices.Grow(b.before, rows)
 }
+
+// CheckChanges tells whether ChangeDemand would take a table, and changes nothing. O(rows).
+func (s *State) CheckChanges(source string, t *DemandTable) error {
+	s.scratch.changes = true
+	defer func() { s.scratch.changes = false }()
+	return s.CheckDemand(source, t)
+}
+
+// CheckRelease tells whether Release would take a table, and changes nothing. O(rows).
+func (s *State) CheckRelease(t *HoldingTable) error {
+	f := Faults{Table: t.title()}
+	s.bindHoldings(t, givenBack, &f)
+	return f.Err()
+}
