@@ -113,6 +113,10 @@ func (q *request) table(t *decision.Table, key any, next rows, cycle int64) erro
 
 // rows answers with rows, made as the client takes them; release is called in the end, unless there is an error.
 func (q *request) rows(next rows, cycle int64, release func()) error {
+	if q.gather != nil {
+		*q.gather = gathered{q.s.o.Division, next, cycle, release}
+		return nil
+	}
 	media, format, err := q.accepted()
 	if err != nil {
 		return err

@@ -152,6 +152,10 @@ func (s *Server) Reload(tokens []Token, files TLSFiles, hosts []string) error {
 		}
 	}
 	s.SetHostsAllowed(hosts)
+	for _, d := range s.divisions {
+		d.tokens.Store(s.tokens.Load())
+		d.SetHostsAllowed(hosts)
+	}
 	return nil
 }
 

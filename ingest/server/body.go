@@ -272,6 +272,9 @@ func (q *request) decodeAndSubmit(in *engine.Input) (engine.Receipt, error) {
 	if err := s.decode(q, in, v.Policy.Dimensions, reuse, memory); err != nil {
 		return engine.Receipt{}, err
 	}
+	if q.checks() {
+		return engine.Receipt{}, q.engine.Check(in)
+	}
 	return q.engine.Submit(in)
 }
 

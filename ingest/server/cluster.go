@@ -260,6 +260,9 @@ func (r *route) writes() bool {
 
 // elsewhere tells whether a call is for the process that leads, and this one does not.
 func (s *Server) elsewhere(r *route) bool {
+	if s.far {
+		return r.engine
+	}
 	if s.member() == nil || !r.writes() {
 		return false
 	}
@@ -282,7 +285,10 @@ const sendAgain = "send the request again, with the same Idempotency-Key if it h
 
 // passOn has the process that leads answer a request.
 func (s *Server) passOn(q *request) error {
-	l := s.member().Leader()
+	var l journal.Leader
+	if j := s.member(); j != nil { // a division of others may not be known yet
+		l = j.Leader()
+	}
 	none := noLeader("no process is known to lead just now; another one will soon")
 	switch {
 	case l.Name == "" || l.Self:

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // folderFormat is the format of a service's folder that is written: of the journal, its records and checkpoints, and of
@@ -29,6 +30,24 @@ var ErrNewer = errors.New("a newer stint wrote this folder")
 func CheckFolder(dir string) error {
 	_, err := readFolder(dir)
 	return err
+}
+
+// CheckDivisions tells whether a service's folder has the divisions of a configuration; none: its plans are decided
+// together.
+func CheckDivisions(dir string, names []string) error {
+	entries, err := os.ReadDir(filepath.Join(dir, divisionsFolder))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		if !slices.Contains(names, e.Name()) {
+			return fmt.Errorf("%s has a division %s, which the configuration does not name (divisions.names)", dir, e.Name())
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "journal")); err == nil && len(names) > 0 {
+		return fmt.Errorf("%s has a journal of all plans together, which cannot be divided: give another folder", dir)
+	}
+	return nil
 }
 
 func readFolder(dir string) (f folder, err error) {

@@ -15,8 +15,12 @@ import (
 
 // attach adds the figures that are read off a server when they are asked for.
 func (m *Metrics) attach(s *Server) {
-	m.registry.MustRegister(buildInfo(s.o.Version), newFigures(s, m.level))
+	m.registry.MustRegister(buildInfo(s.o.Version))
 	m.attachServer(s)
+	if len(s.o.Divisions) > 0 && s.o.Division == "" {
+		return // its divisions have the rest
+	}
+	m.registry.MustRegister(newFigures(s, m.level))
 	m.attachEngine(s)
 	m.attachCluster(s)
 	m.attachDisk(s)
@@ -49,10 +53,6 @@ func (m *Metrics) attachServer(s *Server) {
 		func() float64 { return float64(s.decoded.inUse() + s.checks.inUse()) })
 	m.gauge("stint_answer_memory_bytes", "Memory of answers under way.",
 		func() float64 { return float64(s.answers.inUse()) })
-	m.flag("stint_ready", "Whether input is taken and cycles run.", func() bool {
-		e := s.engine.Load()
-		return e != nil && e.Unready() == "" && s.apart() == ""
-	})
 }
 
 // attachEngine adds what the engine says of itself. All is 0 while there is none.
@@ -66,6 +66,10 @@ func (m *Metrics) attachEngine(s *Server) {
 			return of(e.Stats())
 		})
 	}
+	m.flag("stint_ready", "Whether input is taken and cycles run.", func() bool {
+		e := s.engine.Load()
+		return e != nil && e.Unready() == "" && s.apart() == ""
+	})
 	m.gauge("stint_cycle_interval_seconds",
 		"Time between two cycles; 0: they run on request alone, or there is no policy.",
 		func() float64 {

@@ -18,7 +18,7 @@ func TestLostMetric(t *testing.T) {
 	for range 2 {
 		m.Cycle(c)
 	}
-	families, err := m.registry.Gather()
+	families, err := m.gathers.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

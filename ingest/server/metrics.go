@@ -17,7 +17,8 @@ import (
 // Metrics are the figures that /metrics shows (docs/metrics.md). Here is what is counted as it happens; gauges.go has
 // what is read off the server, figures.go what the last cycle decided.
 type Metrics struct {
-	registry  *prometheus.Registry
+	registry  prometheus.Registerer
+	gathers   prometheus.Gatherer
 	level     int // of the consumers that labels name
 	requests  *prometheus.CounterVec
 	latency   *prometheus.HistogramVec
@@ -43,6 +44,22 @@ var secondBuckets = []float64{
 // NewMetrics makes figures that are all 0. level is how deep in the tree the consumers stand that labels name, 1 for
 // those of the first level; leaves above it are named too, so that no unit counts twice.
 func NewMetrics(level int) *Metrics {
+	all := prometheus.NewRegistry()
+	all.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return newMetrics(level, all, all)
+}
+
+// dividedMetrics make figures of a service that is divided and of each of its divisions, which a label tells apart; ""
+// is what is of no division.
+func dividedMetrics(level int) func(division string) *Metrics {
+	all := prometheus.NewRegistry()
+	all.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return func(division string) *Metrics {
+		return newMetrics(level, prometheus.WrapRegistererWith(prometheus.Labels{"division": division}, all), all)
+	}
+}
+
+func newMetrics(level int, registry prometheus.Registerer, gathers prometheus.Gatherer) *Metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
@@ -50,7 +67,7 @@ func NewMetrics(level int) *Metrics {
 		return prometheus.HistogramOpts{Name: name, Help: help, Buckets: secondBuckets}
 	}
 	m := &Metrics{
-		registry: prometheus.NewRegistry(),
+		registry: registry, gathers: gathers,
 		level:    max(1, level),
 		requests: counter("stint_http_requests_total", "Requests answered.", "route", "code"),
 		latency: prometheus.NewHistogramVec(times("stint_http_request_duration_seconds",
@@ -81,8 +98,7 @@ func NewMetrics(level int) *Metrics {
 		m.stages.WithLabelValues(stage)
 	}
 	m.registry.MustRegister(m.requests, m.latency, m.refusals, m.rows, m.bytes, m.inputs, m.receive, m.decode, m.stages,
-		m.cycles, m.granted, m.released, m.reclaimed, m.taken, m.lost,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		m.cycles, m.granted, m.released, m.reclaimed, m.taken, m.lost)
 	return m
 }
 
@@ -167,6 +183,6 @@ func buildInfo(version string) prometheus.Collector {
 
 // getMetrics gives the figures as Prometheus reads them.
 func (s *Server) getMetrics(q *request) error {
-	fasthttpadaptor.NewFastHTTPHandler(promhttp.HandlerFor(s.o.Metrics.registry, promhttp.HandlerOpts{}))(q.RequestCtx)
+	fasthttpadaptor.NewFastHTTPHandler(promhttp.HandlerFor(s.o.Metrics.gathers, promhttp.HandlerOpts{}))(q.RequestCtx)
 	return nil
 }

@@ -95,7 +95,7 @@ func ofTLS(t *testing.T, families map[string]*dto.MetricFamily) {
 	}
 	m := NewMetrics(1)
 	m.attachTLS(files)
-	gathered, err := m.registry.Gather()
+	gathered, err := m.gathers.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

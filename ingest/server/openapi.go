@@ -66,7 +66,8 @@ func document() object {
 			"title": "stint", "version": "1",
 			"license": object{"name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"},
 			"description": "Decides, cycle after cycle, who may put how much work on a shared cluster. Errors are " +
-				"application/problem+json; their `type` is stable.",
+				"application/problem+json; their `type` is stable. Where plans are divided each call takes `?division=`; " +
+				"without it answers of several divisions are put together (docs/cluster.md).",
 		},
 		"servers":  []object{{"url": "http://127.0.0.1:7468", "description": "where stint serve listens without a configuration"}},
 		"tags":     kinds,

@@ -103,6 +103,9 @@ type Options struct {
 	Metrics       *Metrics
 	Version       string
 
+	Division  string   // whose plans alone the engine decides; "": all of the policy
+	Divisions []string // all that there are; none: plans are not divided
+
 	// For /metrics alone.
 	Dir             string // of the service; "": it has none
 	JournalBytesMax int64  // of the journal in that folder; 0: it is elsewhere
@@ -144,6 +147,10 @@ type Server struct {
 	shared  atomic.Pointer[journal.Shared] // the journal of several processes; nil: there is one
 	rejoins atomic.Pointer[string]         // why this process opens that journal again; nil: it does not
 	passes  *http.Client                   // to the process that leads
+
+	wholes    wholes    // the policy of all divisions
+	divisions []*Server // of a service that is divided: it has no engine itself, and these have one each
+	far       bool      // the division is decided by other processes: calls go to who leads it
 }
 
 // New makes a server. Errors: tokens that are not valid.
@@ -347,6 +354,9 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	}
 	if r != nil {
 		s.audits(q, r, start)
+		for _, d := range q.wentTo {
+			d.audits(q, r, start)
+		}
 	}
 	s.dispose(q)
 }
@@ -405,11 +415,30 @@ type made struct {
 	of    map[string]*decision.Table
 }
 
+// guardedAnswer is answer with the same for a call of one division among others.
+func (s *Server) guardedAnswer(q *request, r *route) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.o.Log.Error("a bug", "route", r.name, "panic", v, "stack", string(debug.Stack()))
+			err = problem{Status: 500, Type: "internal", Detail: "a bug in the service; its log has the details"}
+		}
+	}()
+	return s.answer(q, r)
+}
+
 // run checks who asks and answers.
 func (s *Server) run(q *request, r *route) error {
 	if err := s.admit(q, r); err != nil {
 		return err
 	}
+	if s.divisions != nil && (r.engine || r.path == "/healthz" || r.path == "/readyz") {
+		return s.divide(q, r)
+	}
+	return s.answer(q, r)
+}
+
+// answer answers who may ask.
+func (s *Server) answer(q *request, r *route) error {
 	q.packs = r.packs
 	if s.o.LogAlone && r.engine {
 		if !r.log {
@@ -442,6 +471,8 @@ type request struct {
 	put     struct{ rows, revision int64 } // of the input that was taken
 	read    int64                          // bytes of the body
 	ended   bool                           // the body was read to its end
+	gather  *gathered                      // where the rows of the answer go, which are of one division among others; nil: to the client
+	wentTo  []*Server                      // divisions that the call went to
 }
 
 // drainBytesMax is how much of a body that nobody wants is read all the same, so that the connection can go on.
@@ -488,6 +519,9 @@ func (q *request) flag(name string) (bool, error) {
 
 // known refuses parameters that a route does not know: a misspelt one must not be passed over.
 func (q *request) known(names ...string) error {
+	if q.s.o.Division != "" {
+		names = append(names, divisionParam)
+	}
 	var unknown string
 	seen := map[string]bool{}
 	for key := range q.QueryArgs().All() {

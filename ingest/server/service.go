@@ -12,7 +12,6 @@ import (
 
 	"github.com/stintd/stint/core/engine"
 	"github.com/stintd/stint/core/journal"
-	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/export"
 )
 
@@ -28,6 +27,8 @@ type ServiceOptions struct {
 	PlanName string // for messages
 	Listener net.Listener
 	Cluster  *Cluster // the journal is in a bucket, of several processes; nil: it is in Dir
+
+	Divisions []ServiceDivision // of the plans, each with a journal of its own; none: plans are decided together
 
 	MetricsLevel int // of the consumers that metrics name (NewMetrics)
 
@@ -52,6 +53,9 @@ const shutdownMax = 10 * time.Second
 // Run is a service from start to end: it listens, recovers what was acknowledged, and serves until ctx is done. Then it finishes
 // the cycle under way, flushes, and returns nil. Errors: another process has the folder, damage, a journal that fails.
 func Run(ctx context.Context, o ServiceOptions) error {
+	if len(o.Divisions) > 0 {
+		return runDivided(ctx, o)
+	}
 	switch {
 	case o.NoLog:
 		o.Server.Audit = false // there is nothing to which it could be written
@@ -102,6 +106,11 @@ func (s *Server) engineUntil(ctx context.Context, o *ServiceOptions) (err error)
 	s.NotReady("recovering")
 	if err := CheckFolder(o.Dir); err != nil {
 		return err
+	}
+	if s.o.Division == "" {
+		if err := CheckDivisions(o.Dir, nil); err != nil {
+			return err
+		}
 	}
 	j, err := journal.Open(filepath.Join(o.Dir, "journal"), o.Journal)
 	if err != nil {
@@ -192,11 +201,11 @@ func (s *Server) firstPlan(e *engine.Engine, o *ServiceOptions) error {
 	if o.Plan == nil || e.View().Policy != nil {
 		return nil
 	}
-	p, err := plan.Parse(o.PlanName, o.Plan)
+	p, text, err := s.parsesPlan(o.PlanName, o.Plan)
 	if err != nil {
 		return err
 	}
-	_, err = e.Submit(&engine.Input{Kind: engine.InputPlan, Format: "yaml", Body: o.Plan, Policy: p, Author: "configuration"})
+	_, err = e.Submit(&engine.Input{Kind: engine.InputPlan, Format: "yaml", Body: text, Policy: p, Author: "configuration"})
 	return err
 }
 

@@ -40,6 +40,9 @@ func (s *Server) versioned(q *request, w shown, n int64, fixed bool) (same bool,
 	if n > w.last {
 		return false, noCycleYet(n, w.last)
 	}
+	if q.gather != nil {
+		return false, nil // an answer of several divisions has no one version
+	}
 	t, _, err := s.decisions(w, n, "cycles")
 	if err != nil {
 		return false, err

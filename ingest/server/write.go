@@ -33,6 +33,9 @@ type acknowledgement struct {
 
 // acknowledge answers an input that is durable.
 func (q *request) acknowledge(in *engine.Input, r engine.Receipt) error {
+	if q.checks() {
+		return q.json(200, acknowledgement{Rows: in.Rows})
+	}
 	a := acknowledgement{Snapshot: r.Snapshot, Rows: r.Rows, Cycle: r.Cycle, Repeated: r.Repeated}
 	switch in.Kind {
 	case engine.InputPlan:
@@ -123,7 +126,7 @@ func (q *request) parsePlan(in *engine.Input, packing table.Compression, bodies,
 		err = parsed.take(planBytes * int64(len(text)))
 	}
 	if err == nil {
-		in.Policy, err = plan.Parse(planName, text)
+		in.Policy, text, err = s.parsesPlan(planName, text)
 	}
 	var faults plan.Faults
 	var p problem
@@ -198,7 +201,7 @@ func (s *Server) getPlan(q *request) error {
 	q.Response.Header.Set("Stint-Author", p.Author)
 	q.Response.Header.Set("Last-Modified", time.UnixMicro(p.AtUS).UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT"))
 	q.SetContentType("application/yaml")
-	q.Response.SetBodyRaw(p.Text) // shared
+	q.Response.SetBodyRaw(plan.Whole(p.Text, s.o.Division)) // shared
 	return nil
 }
 
