@@ -53,6 +53,19 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
+	s := layOut(t, [3]string{})
+	for i := range s.child {
+		s.start(i)
+	}
+	s.settle()
+	s.write("PUT", "/v1/plan", clusterPolicy, "Content-Type", "application/yaml")
+	s.write("PUT", "/v1/hosts", "host,ncpus\nh1,10000\nh2,10000\n", "Content-Type", "text/csv")
+	return s
+}
+
+// layOut makes a site whose processes are not started, with more in the configuration of each.
+func layOut(t *testing.T, more [3]string) *site {
+	t.Helper()
 	s := &site{t: t, store: startStore(t)}
 	t.Setenv("AWS_ACCESS_KEY_ID", "stint")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "stintsecret")
@@ -61,17 +74,11 @@ func newSite(t *testing.T) *site {
 		dir := t.TempDir()
 		s.data[i], s.file[i] = filepath.Join(dir, "data"), filepath.Join(dir, "stint.yaml")
 		s.at[i] = "http://" + freeAddress(t)
-		text := fmt.Sprintf("checkpoint: {interval: 1s, bytes: 1KiB, replay: 100ms}\n"+memberText, s.data[i], strings.TrimPrefix(s.at[i], "http://"), s.proxy[i].URL, i, clusterLease)
+		text := fmt.Sprintf("checkpoint: {interval: 1s, bytes: 1KiB, replay: 100ms}\n"+memberText, s.data[i], strings.TrimPrefix(s.at[i], "http://"), s.proxy[i].URL, i, clusterLease) + more[i]
 		if err := os.WriteFile(s.file[i], []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for i := range s.child {
-		s.start(i)
-	}
-	s.settle()
-	s.write("PUT", "/v1/plan", clusterPolicy, "Content-Type", "application/yaml")
-	s.write("PUT", "/v1/hosts", "host,ncpus\nh1,10000\nh2,10000\n", "Content-Type", "text/csv")
 	return s
 }
 
@@ -89,7 +96,7 @@ func freeAddress(t *testing.T) string {
 func (s *site) start(i int) {
 	for range 20 {
 		s.spawn(i)
-		if s.child[i].until(s.t, "msg=ready") {
+		if s.child[i].untilFor(s.t, "msg=ready", 5*time.Minute) { // while others keep the machine busy
 			return
 		}
 		time.Sleep(clusterLease / 2)

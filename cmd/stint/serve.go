@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -146,10 +147,14 @@ func serve(ctx context.Context, conf *serveConfig, stderr io.Writer, hooks serve
 	if o.Listener, err = conf.listen(&o.Server); err != nil {
 		return err
 	}
-	if conf.Cluster.on() {
-		if o.Cluster, err = conf.cluster(address(o), log); err != nil {
-			return errors.Join(err, o.Listener.Close())
-		}
+	switch {
+	case len(conf.Divisions.Names) > 0:
+		o.Divisions, err = conf.divisions(address(o), log)
+	case conf.Cluster.on():
+		o.Cluster, err = conf.cluster(address(o), "", log)
+	}
+	if err != nil {
+		return errors.Join(err, o.Listener.Close())
 	}
 	if conf.Traces.Endpoint != "" {
 		traces, err := newTracer(conf.Traces.Endpoint, o.Server.Version, o.Listener.Addr().String(), log)
@@ -166,15 +171,15 @@ func serve(ctx context.Context, conf *serveConfig, stderr io.Writer, hooks serve
 		log.Warn("no tokens are configured: whoever reaches this loopback address may do everything")
 	}
 	o.Started = func(s *server.Server) { reload.follow(s, log) }
-	ready := false
+	var ready atomic.Bool // divisions tell it beside each other
 	o.Ready = func(e *engine.Engine) {
-		ready = true
+		ready.Store(true)
 		if e.View().Policy == nil {
 			log.Info("there is no policy yet: PUT /v1/plan comes first")
 		}
 	}
 	switch err := server.Run(ctx, o); {
-	case err != nil && ready:
+	case err != nil && ready.Load():
 		log.Error("failed", "error", err)
 		return errFound
 	case err != nil:

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -117,6 +118,10 @@ func (c *serveConfig) checkPlan() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if !slices.Equal(slices.Sorted(slices.Values(p.DivisionNames())), slices.Sorted(slices.Values(c.Divisions.Names))) {
+		return "", fmt.Errorf("%s: its divisions are [%s], those of the configuration [%s] (divisions.names)",
+			c.Plan, strings.Join(p.DivisionNames(), ", "), strings.Join(c.Divisions.Names, ", "))
+	}
 	return fmt.Sprintf("%s, with %d consumers, while the service has none", c.Plan, len(p.Path)-1), nil
 }
 
@@ -149,6 +154,11 @@ func (c *serveConfig) checkFolder() (string, error) {
 	}
 	if err := server.CheckFolder(c.Data); err != nil {
 		return "", err
+	}
+	if !c.Cluster.on() {
+		if err := server.CheckDivisions(c.Data, c.Divisions.Names); err != nil {
+			return "", err
+		}
 	}
 	if _, err := os.Stat(filepath.Join(c.Data, "journal")); err != nil {
 		return c.Data + ", which has no journal yet", nil

@@ -8,10 +8,12 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/stintd/stint/core/journal"
+	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/ingest/bucket"
 	"github.com/stintd/stint/ingest/server"
 )
@@ -100,9 +102,47 @@ func unsaid(v string) string {
 	return v
 }
 
+// validateDivisions tells what is wrong with the divisions.
+func (c *serveConfig) validateDivisions(s *settings) {
+	d := &c.Divisions
+	for key, list := range map[string][]string{"divisions.names": d.Names, "divisions.here": d.Here} {
+		if s.line[key] > 0 && len(list) == 0 {
+			s.fault(key, "[]", "must name a division")
+		}
+		for i, name := range list {
+			switch {
+			case slices.Contains(list[:i], name):
+				s.fault(key, name, "stands there twice")
+			case !plan.DivisionNamed(name):
+				s.fault(key, name, "must be a small letter and at most 30 small letters, digits and - after it")
+			case !slices.Contains(d.Names, name):
+				s.fault(key, name, "must be one of divisions.names")
+			}
+		}
+	}
+	if len(d.Here) > 0 && !c.Cluster.on() {
+		s.fault("divisions.here", strings.Join(d.Here, ", "), "must be left out where one process decides all; other processes take a cluster")
+	}
+}
+
+// divisions are the divisions as a process has them: with a cluster each has its journal below the bucket's prefix.
+func (c *serveConfig) divisions(listens string, log *slog.Logger) (list []server.ServiceDivision, err error) {
+	for _, name := range c.Divisions.Names {
+		d := server.ServiceDivision{Name: name}
+		if c.Cluster.on() {
+			d.Far = len(c.Divisions.Here) > 0 && !slices.Contains(c.Divisions.Here, name)
+			if d.Cluster, err = c.cluster(listens, name, log.With("division", name)); err != nil {
+				return nil, err
+			}
+		}
+		list = append(list, d)
+	}
+	return list, nil
+}
+
 // cluster makes what a process of a cluster needs. listens is where it can be reached, unless the configuration says
-// otherwise.
-func (c *serveConfig) cluster(listens string, log *slog.Logger) (*server.Cluster, error) {
+// otherwise; division is one of several, "" that there are none.
+func (c *serveConfig) cluster(listens, division string, log *slog.Logger) (*server.Cluster, error) {
 	k := &c.Cluster
 	name := k.Process
 	if name == "" {
@@ -116,12 +156,22 @@ func (c *serveConfig) cluster(listens string, log *slog.Logger) (*server.Cluster
 		}
 		name = net.JoinHostPort(host, u.Port())
 	}
-	objects, err := bucket.NewS3(bucket.S3Options{URL: k.Bucket, Endpoint: k.Endpoint, Region: k.Region, Style: k.Style})
+	at := bucket.S3Options{URL: k.Bucket, Endpoint: k.Endpoint, Region: k.Region, Style: k.Style}
+	objects, err := bucket.NewS3(at)
 	if err != nil {
 		return nil, fmt.Errorf("cluster.%w", err)
 	}
+	var whole bucket.Objects
+	of := k.Name
+	if division != "" {
+		whole, of = objects, k.Name+"/"+division
+		at.URL = strings.TrimSuffix(k.Bucket, "/") + "/" + bucket.DivisionPrefix(division)
+		if objects, err = bucket.NewS3(at); err != nil {
+			return nil, fmt.Errorf("cluster.%w", err)
+		}
+	}
 	o := bucket.Options{
-		Cluster: k.Name, Name: name, Address: cmp.Or(k.Address, listens), Lease: time.Duration(k.Lease),
+		Whole: whole, Cluster: of, Name: name, Address: cmp.Or(k.Address, listens), Lease: time.Duration(k.Lease),
 		BytesMax: int64(c.Limits.Journal), Log: log,
 	}
 	return &server.Cluster{

@@ -55,9 +55,13 @@ type serveConfig struct {
 		Slow  duration `yaml:"slow"`
 		Stuck duration `yaml:"stuck"`
 	} `yaml:"watchdog"`
-	Cluster     clusterConfig `yaml:"cluster"`
-	StopTimeMax duration      `yaml:"stop_time_max"`
-	Tokens      []serveToken  `yaml:"tokens"`
+	Cluster   clusterConfig `yaml:"cluster"`
+	Divisions struct {
+		Names []string `yaml:"names"`
+		Here  []string `yaml:"here"`
+	} `yaml:"divisions"`
+	StopTimeMax duration     `yaml:"stop_time_max"`
+	Tokens      []serveToken `yaml:"tokens"`
 	Log         struct {
 		Level  string `yaml:"level"`
 		Format string `yaml:"format"`
@@ -277,6 +281,7 @@ func (c *serveConfig) validate(s *settings) {
 	between(s, "watchdog.slow", w.Slow, time.Second, 24*time.Hour)
 	between(s, "watchdog.stuck", w.Stuck, max(time.Second, time.Duration(w.Slow)), 24*time.Hour)
 	c.Cluster.validate(s)
+	c.validateDivisions(s)
 	c.TLS.validate(s)
 	between(s, "stop_time_max", c.StopTimeMax, time.Second, time.Hour)
 	if err := server.CheckTokens(c.tokens()); err != nil {

@@ -88,7 +88,13 @@ func startProgram(t *testing.T, program, hold string, args ...string) *child {
 // until waits until the log of a service has a text; false when it ended before.
 func (c *child) until(t *testing.T, text string) bool {
 	t.Helper()
-	end := time.Now().Add(30 * time.Second)
+	return c.untilFor(t, text, 30*time.Second)
+}
+
+// untilFor is until that waits so long.
+func (c *child) untilFor(t *testing.T, text string, most time.Duration) bool {
+	t.Helper()
+	end := time.Now().Add(most)
 	for ; !strings.Contains(c.log.String(), text); time.Sleep(2 * time.Millisecond) {
 		select {
 		case <-c.dead:
