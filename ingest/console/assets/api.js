@@ -28,6 +28,15 @@ export function signIn(text) {
 
 export const signedIn = () => token !== "";
 
+let division = ""; // whose figures are asked for; "": the service's, whose plans are not divided
+
+// divide has all calls be of one division.
+export function divide(name) {
+  division = name;
+}
+
+const ofDivision = (path) => (division ? path + (path.includes("?") ? "&" : "?") + "division=" + encodeURIComponent(division) : path);
+
 // call makes a request. Errors are Problems.
 export async function call(path, options = {}) {
   const headers = { ...options.headers };
@@ -35,7 +44,7 @@ export async function call(path, options = {}) {
   const used = token;
   let answer;
   try {
-    answer = await fetch(path, { ...options, headers, credentials: "omit", redirect: "error" });
+    answer = await fetch(ofDivision(path), { ...options, headers, credentials: "omit", redirect: "error" });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Problem(0, {});

@@ -76,6 +76,9 @@ const Waiting = () => {
   return html`<div class="waiting" role="status">loading …</div>`;
 };
 
+// elsewhere is a place without what is of one division alone.
+const elsewhere = { plan: null, cycle: null, focus: null, why: null, figure: null, host: null, revision: null };
+
 const Head = ({ plans, plan }) => {
   const s = useStore();
   const r = route();
@@ -84,6 +87,8 @@ const Head = ({ plans, plan }) => {
     <a class="brand" href=${link({ view: "now", focus: null, why: null, figure: null })}>stint</a>
     <nav aria-label="Views"><ul>${views.map((v) => html`<li><a href=${link({ view: v })} aria-current=${r.view === v ? "page" : undefined}>${names[v]}</a></li>`)}</ul></nav>
     <span class="spread"></span>
+    ${s.divisions.length > 1 && html`<label class="pick">division <select onChange=${(e) => go({ ...elsewhere, division: e.target.value })}>
+      ${s.divisions.map((d) => html`<option value=${d} selected=${d === s.division}>${d}</option>`)}</select></label>`}
     ${plans.length > 1 && html`<label class="pick">plan <select onChange=${(e) => go({ plan: e.target.value, focus: null })}>
       ${plans.map((p) => html`<option value=${p.name} selected=${p === plan}>${p.name}</option>`)}</select></label>`}
     ${s.data && html`<span class=${"cycle" + (live ? " live" : "")} title=${stamp(s.data.now)}>cycle ${num(s.data.cycle)}${live ? "" : html` <a href=${link({ cycle: null })}>to the newest</a>`}</span>`}

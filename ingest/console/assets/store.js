@@ -9,6 +9,8 @@ export const state = {
   asked: null, // why a token is asked for; null: none is
   link: true, // there is a connection to the service
   logAlone: false,
+  divisions: [], // of the plans, those that this process decides; none: all plans are decided together
+  division: "", // that is shown
   last: null, // the newest cycle, as an event tells it; null: none known
   empty: false, // no cycle has run yet
   data: null, // of the cycle that is shown
@@ -59,10 +61,11 @@ function parse() {
     view: views.includes(view) ? view : "now",
     plan: p.get("plan"), cycle: Number.isInteger(cycle) && cycle > 0 ? cycle : null, focus: p.get("focus"),
     why: p.get("why"), figure: p.get("figure"), host: p.get("host"), revision: p.get("revision"),
+    division: p.get("division"),
   };
 }
 
-const parameters = ["plan", "cycle", "focus", "why", "figure", "host", "revision"];
+const parameters = ["plan", "cycle", "focus", "why", "figure", "host", "revision", "division"];
 
 // link is the URL of a place: that of now, with some things changed.
 export function link(change) {
@@ -82,6 +85,12 @@ export function go(change, instead = false) {
 }
 
 function moved() {
+  if (state.divisions.includes(route().division) && route().division !== state.division) {
+    set({ last: null });
+    forget();
+    begin();
+    return;
+  }
   set({});
   shown();
   explain();
@@ -196,6 +205,18 @@ export function blockers() {
   return of;
 }
 
+// chosen is what the service says of itself; where its plans are divided, what the division says that the URL names, or
+// the first.
+async function chosen(signal) {
+  api.divide("");
+  const ready = await api.json("/readyz", { signal });
+  const divisions = Object.keys(ready.divisions || {});
+  const division = divisions.includes(route().division) ? route().division : divisions[0] || "";
+  api.divide(division);
+  set({ divisions, division });
+  return division ? ready.divisions[division] : ready;
+}
+
 let following = null;
 
 // begin finds out who asks and what is shown, and follows the cycles from there on. It begins anew when there is another token.
@@ -204,7 +225,7 @@ export async function begin() {
   following = new AbortController();
   const signal = following.signal;
   try {
-    const ready = await api.json("/readyz", { signal });
+    const ready = await chosen(signal);
     set({ logAlone: ready.log_alone === true, empty: ready.cycle === 0 });
     await api.call("/v1/cycles?limit=1", { signal });
     set({ asked: null, link: true });
