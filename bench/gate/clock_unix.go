@@ -11,5 +11,6 @@ func cpuUS() int64 {
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		panic("BUG: getrusage: " + err.Error())
 	}
+	//nolint:unconvert // they are an int32 each on 32 bits
 	return (int64(u.Utime.Sec)+int64(u.Stime.Sec))*1e6 + int64(u.Utime.Usec) + int64(u.Stime.Usec)
 }

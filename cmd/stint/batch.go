@@ -196,7 +196,8 @@ func (b *batch) warnings() ([]string, error) {
 
 // named puts the file's name before the faults that the state finds in its rows.
 func named(name string, err error) error {
-	if faults, ok := err.(*cluster.Faults); ok {
+	var faults *cluster.Faults
+	if errors.As(err, &faults) {
 		faults.Table = name
 	}
 	return err

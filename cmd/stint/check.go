@@ -141,8 +141,7 @@ func (k *checked) content(o *checkOptions, file []byte, width int) error {
 		var suspect []string
 		b, suspect, err = tryHosts(p, o.hosts)
 		if k.Warnings = append(k.Warnings, suspect...); err != nil {
-			k.wrong(err)
-			return err
+			return k.wrong(err)
 		}
 		b.cycle(0)
 		for _, w := range b.state.Unmet() {

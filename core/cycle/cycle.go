@@ -389,7 +389,7 @@ func (r *Runner) releases(s *cluster.State) (units, lost int64) {
 
 // lost fills the column unit_seconds_lost of consumers: the work that each consumer has lost so far (D-120).
 func (r *Runner) lost(s *cluster.State) {
-	t, below, of := &r.out.Consumers, []int64(nil), int32(decision.Null)
+	t, below, of := &r.out.Consumers, []int64(nil), decision.Null
 	for i, p := range t.Plan.Code {
 		if p != of {
 			below, of = s.LostBelow(&s.Plans[p]), p

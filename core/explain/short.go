@@ -327,10 +327,11 @@ func (p *part) steps(_ *Shortfall, leaf plan.Node) (points []Point) {
 	for _, c := range p.siblings(plan.Root) {
 		all += p.of(c, "held_shared")
 	}
-	if p.f.Part {
-		all = 0 // of some is not all
-	} else if text += fmt.Sprintf("; all hold %s", grouped(all)); p.pools() > 0 {
-		text += " of " + grouped(p.pools())
+	if !p.f.Part { // of some is not all
+		text += fmt.Sprintf("; all hold %s", grouped(all))
+		if p.pools() > 0 {
+			text += " of " + grouped(p.pools())
+		}
 	}
 	points = append(points, because("share pools: "+text, "SLOT-5", "SLOT-6"))
 	switch limit := p.slot.BorrowLimit[leaf]; {

@@ -54,7 +54,7 @@ func Share() int64 {
 	}
 	var space syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_AS, &space) == nil {
-		memory = min(memory, uint64(space.Cur))
+		memory = min(memory, uint64(space.Cur)) //nolint:unconvert // it is an int64 on FreeBSD
 	}
 	if memory >= unlimited {
 		return 0

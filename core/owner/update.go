@@ -55,7 +55,7 @@ func (o *Passes) update(e Env, moved []int32, out *Decisions) {
 	o.write(e, d)
 	nodes, numbers := o.assigner.Moved()
 	e.keepOthers(d, nodes)
-	last := plan.Node(plan.None)
+	last := plan.None
 	for i, n := range nodes {
 		if n != last {
 			o.reserve(e, d, n)

@@ -126,7 +126,7 @@ func (r *Reasons) rival(leaf plan.Node, shape cluster.ShapeID) (code int32, bloc
 
 // superior is the sibling of higher share priority that uses most of a pool.
 func (r *Reasons) superior(f *pool.Figures, n plan.Node) plan.Node {
-	e, best := r.env, plan.Node(plan.None)
+	e, best := r.env, plan.None
 	for k := e.State.Policy.First[e.State.Policy.Parent[n]]; k != plan.None; k = e.State.Policy.Next[k] {
 		usage := f.Usage[k-f.Pool]
 		if e.Window.Priority[k] > e.Window.Priority[n] && usage > 0 && (best == plan.None || usage > f.Usage[best-f.Pool]) {

@@ -62,7 +62,7 @@ type span struct {
 func (r *Reasons) spansOf(leaf plan.Node) []span {
 	e, t := r.env, &r.env.State.Policy.Tree
 	r.spans = r.spans[:0]
-	hole, holeFrom, holeTo := plan.Node(plan.None), view.Row(0), view.Row(0)
+	hole, holeFrom, holeTo := plan.None, view.Row(0), view.Row(0)
 	for n := leaf; n != plan.None; n = t.Parent[n] {
 		from, to := e.Views.Owned.Below(n)
 		if hole == plan.None {
@@ -169,7 +169,7 @@ func (r *Reasons) judge(a *ask, leaf plan.Node, stopped int32, full []room.Row) 
 // judgeRoom is judge but for max_per_host.
 func (r *Reasons) judgeRoom(a *ask, leaf plan.Node, spans []span, stopped int32, full []room.Row) verdict {
 	us := r.env.State.Policy.ReclaimUS[leaf]
-	reached, some, graced, limited := false, false, false, plan.Node(plan.None)
+	reached, some, graced, limited := false, false, false, plan.None
 	for i := range spans {
 		o := &spans[i]
 		m := r.maskOf(a, o, us)

@@ -149,7 +149,7 @@ func (v *Capacity) Apply(s *cluster.State, p *cluster.Plan, r Span) {
 
 // correct is Apply for the pools of one depth: those of touched parcels are beside each other.
 func (v *Capacity) correct(s *cluster.State, p *cluster.Plan, depth int32) {
-	pool := plan.Node(plan.None)
+	pool := plan.None
 	v.begin(len(v.held))
 	for _, row := range v.touched {
 		k := v.views.Owned.Parcel[row]

@@ -274,7 +274,8 @@ func (v *verifier) fitsEmpty(p *plan, s *sub) (match, large bool) {
 // exact holds a reason against the one that follows from the tables.
 func (v *verifier) exact(p *plan, s *sub, f shortfallRow) {
 	var want found
-	blocker, sure := "", true
+	var blocker string
+	var sure bool
 	if p.subtle() {
 		want, blocker, sure = v.whyOwn(p, s)
 	} else if p.md {

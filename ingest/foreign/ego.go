@@ -289,7 +289,10 @@ func (h *History) mostHeld(plan string) (most int64) {
 			}
 		}
 	}
-	return slices.Max(append(sum, 0))
+	for _, n := range sum {
+		most = max(most, n)
+	}
+	return most
 }
 
 // slots is how many slots each slot plan has on hosts that are ok.

@@ -132,7 +132,8 @@ func (d *csvDecoder) next(row int) (ok bool, err error) {
 				return false, err
 			}
 		default:
-			if at, is := err.(*syntaxError); is {
+			var at *syntaxError
+			if errors.As(err, &at) {
 				at.row, at.offset = row, at.offset+d.w.offset()
 			}
 			return false, err

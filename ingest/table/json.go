@@ -3,6 +3,7 @@ package table
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -199,7 +200,8 @@ func (d *jsonDecoder) line() error {
 
 // located puts the row and the place in the input into a syntax error.
 func (d *jsonDecoder) located(err error) error {
-	if at, is := err.(*syntaxError); is {
+	var at *syntaxError
+	if errors.As(err, &at) {
 		at.row, at.offset = d.row, at.offset+d.w.offset()
 	}
 	return err
