@@ -43,7 +43,6 @@ run: build ## make a cluster, run three cycles on it, show what was decided
 	rm -rf $(DEMO)
 	bin/stint gen grid --hosts 2000 --consumers 300 --units 50000 --shapes 6 --seed 1 --out $(DEMO)
 	bin/stint run --at 2026-01-05T08:00:00Z --plan $(DEMO)/plan.yaml --hosts $(DEMO)/hosts.parquet --demand $(DEMO)/demand.parquet --cycles 3 --out $(DEMO)/log
-	@echo "in a browser: stint serve --log $(DEMO)/log, and http://127.0.0.1:7468/"
 
 test: ## all but the long tests
 	$(GO) test -timeout 30m ./...

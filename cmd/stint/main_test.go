@@ -226,7 +226,7 @@ func TestChoose(t *testing.T) {
 		rows = append(rows, consumerRow{path: "/A/x", depth: 2, wanted: 1, short: int64(i % 2)})
 	}
 	rows = append(rows, consumerRow{path: "/B", depth: 1})
-	shown := choose(rows)
+	shown := choose(rows, consumersShown)
 	short := 0
 	for _, r := range shown {
 		short += int(r.short)

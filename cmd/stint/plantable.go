@@ -112,10 +112,10 @@ func (s *summary) rows(planName string, f figures) []consumerRow {
 	return rows
 }
 
-// choose keeps whole levels of the tree from the top while they fit, and of the next level those that are
-// shortest of units. The result is in tree order.
-func choose(rows []consumerRow) (shown []consumerRow) {
-	if len(rows) <= consumersShown {
+// choose keeps so many consumers at most: whole levels of the tree from the top while they fit, and of the next level
+// those that are shortest of units. The result is in tree order.
+func choose(rows []consumerRow, most int) (shown []consumerRow) {
+	if len(rows) <= most {
 		return rows
 	}
 	order := make([]int, len(rows))
@@ -125,7 +125,7 @@ func choose(rows []consumerRow) (shown []consumerRow) {
 	slices.SortStableFunc(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(rows[a].depth, rows[b].depth), cmp.Compare(rows[b].short, rows[a].short), cmp.Compare(rows[b].wanted, rows[a].wanted))
 	})
-	order = order[:consumersShown]
+	order = order[:most]
 	slices.Sort(order)
 	for _, i := range order {
 		shown = append(shown, rows[i])
@@ -135,8 +135,12 @@ func choose(rows []consumerRow) (shown []consumerRow) {
 
 // plan shows what a plan's consumers hold and want, as a tree with bars.
 func (s *summary) plan(name string, f figures) {
-	all := s.rows(name, f)
-	rows := choose(all)
+	all, ok := s.of[name]
+	if !ok {
+		all = s.rows(name, f)
+		s.of[name] = all
+	}
+	rows := choose(all, s.shown)
 	total, scale := consumerRow{slots: map[string]int64{}}, 0.0
 	for i := range all {
 		r := &all[i]

@@ -144,7 +144,7 @@ func (r *readmeRun) run(script string) []string {
 	}
 	c := exec.Command("sh", "-c", script)
 	c.Dir = r.dir
-	c.Env = append(os.Environ(), "PATH="+filepath.Join(r.dir, "bin")+":"+os.Getenv("PATH"), "COLUMNS=80")
+	c.Env = append(os.Environ(), "PATH="+filepath.Join(r.dir, "bin")+":"+os.Getenv("PATH"), "COLUMNS=80", "LINES=24")
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var stdout, stderr bytes.Buffer
 	c.Stdout, c.Stderr = &stdout, &stderr

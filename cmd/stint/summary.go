@@ -5,16 +5,22 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sort"
 	"strings"
 	"time"
+
+	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/plan"
 )
 
-// What a summary shows at most, and the widths of its bars.
+// What a summary shows at most, how many consumers of a plan at least before it becomes brief and when it is, and the
+// widths of its bars.
 const (
 	consumersShown = 40
+	consumersLeast = 12
+	consumersBrief = 3
 	reasonsShown   = 6
 	barMin, barMax = 10, 28
 )
@@ -45,19 +51,47 @@ type summary struct {
 	paint
 	w      io.Writer
 	width  int
+	height int // 0: any
 	log    string
 	cycles int64
-	text   strings.Builder
+
+	brief bool                     // reasons and capacity are a sentence each
+	shown int                      // consumers of a plan
+	of    map[string][]consumerRow // by plan: all of them
+	text  strings.Builder
 }
 
 func newSummary(b *batch, w io.Writer, log string, cycles int64) *summary {
 	if !b.out.Keyframe {
 		b.runner.Keyframe(&b.out) // what is free is known by host
 	}
-	return &summary{batch: b, paint: painter(w), w: w, width: widthOf(w), log: log, cycles: cycles}
+	return &summary{batch: b, paint: painter(w), w: w, width: widthOf(w), height: heightOf(w), log: log,
+		cycles: cycles, of: map[string][]consumerRow{}}
 }
 
+// print writes the summary so that it fits what is seen at once, with the line that the shell asks on: by fewer consumers,
+// and where too few would be left, by sentences in place of tables.
 func (s *summary) print() error {
+	for _, least := range []int{consumersLeast, consumersBrief} {
+		s.brief = least == consumersBrief
+		fewer := sort.Search(consumersShown-least, func(fewer int) bool { return s.fits(consumersShown - fewer) })
+		if s.fits(consumersShown - fewer) {
+			break
+		}
+	}
+	_, err := io.WriteString(s.w, s.text.String())
+	return err
+}
+
+// fits composes the text with so many consumers of a plan, and tells whether it can be seen at once.
+func (s *summary) fits(consumers int) bool {
+	s.shown = consumers
+	s.text.Reset()
+	s.compose()
+	return s.height == 0 || strings.Count(s.text.String(), "\n") < s.height
+}
+
+func (s *summary) compose() {
 	s.header()
 	p := s.state.Policy
 	for i := range p.MDPlans {
@@ -73,8 +107,6 @@ func (s *summary) print() error {
 	s.reasons()
 	s.capacity()
 	s.footer()
-	_, err := io.WriteString(s.w, s.text.String())
-	return err
 }
 
 func (s *summary) header() {
@@ -98,7 +130,16 @@ func (s *summary) header() {
 	if sum.UnitsOverdue > 0 && s.confirmed() {
 		second = append(second, s.bad(grouped(sum.UnitsOverdue))+" overdue")
 	}
-	fmt.Fprintf(&s.text, "%s\n%s\n", wrapped(first, s.width), wrapped(second, s.width))
+	fmt.Fprintf(&s.text, "%s\n%s\n", wrapped(first, s.width), s.tight(second))
+}
+
+// tight is wrapped, or one line where closer parts make it one.
+func (s *summary) tight(parts []string) string {
+	lines, line := wrapped(parts, s.width), strings.Join(parts, " · ")
+	if strings.Contains(lines, "\n") && text.StringWidthWithoutEscSequences(line) <= s.width {
+		return line
+	}
+	return lines
 }
 
 // confirmed tells whether any plan waits for clients to confirm what they
@@ -178,6 +219,10 @@ func (s *summary) reasons() {
 	slices.SortFunc(all, func(a, b reason) int {
 		return cmp.Or(cmp.Compare(b.units, a.units), cmp.Compare(a.code, b.code), cmp.Compare(a.dimension, b.dimension))
 	})
+	if s.brief {
+		fmt.Fprintf(&s.text, "\n%s\n", s.reasonLine(all))
+		return
+	}
 	g := s.reasonGrid(all[:min(len(all), reasonsShown)], true)
 	if g.width() > s.width+gap { // on a narrow terminal without explanations
 		g = s.reasonGrid(all[:min(len(all), reasonsShown)], false)
@@ -186,6 +231,30 @@ func (s *summary) reasons() {
 	if n := len(all) - reasonsShown; n > 0 {
 		fmt.Fprintln(&s.text, s.faint("and "+count(int64(n), "more reason")))
 	}
+}
+
+// reasonLine is as many reasons as a line has room for.
+func (s *summary) reasonLine(all []reason) string {
+	var line string
+	for i, r := range all {
+		longer, more := line+"  ·  ", count(int64(len(all)-i), "more reason")
+		if i == 0 {
+			longer = "why short  "
+		}
+		one := grouped(r.units) + " " + string(decision.Reasons.Bytes(r.code))
+		if r.dimension != "" {
+			one += " (" + r.dimension + ")"
+		}
+		room := s.width
+		if i < len(all)-1 {
+			room -= text.StringWidthWithoutEscSequences("  ·  " + more)
+		}
+		if i > 0 && text.StringWidthWithoutEscSequences(longer+one) > room {
+			return longer + more
+		}
+		line = longer + one
+	}
+	return line
 }
 
 // reasonGrid is the table of reasons, explained in words or not.
@@ -216,6 +285,19 @@ func (s *summary) capacity() {
 	if !slices.Contains(names, "slots") {
 		names = append(names, "slots")
 	}
+	if s.brief {
+		var parts []string
+		for _, name := range names {
+			if sum := sums[name]; sum.capacity > 0 {
+				parts = append(parts, name+" "+percent(float64(sum.used)/float64(sum.capacity)))
+			}
+		}
+		if len(parts) > 0 {
+			parts[0] = "used       " + parts[0]
+			fmt.Fprintln(&s.text, wrapped(parts, s.width))
+		}
+		return
+	}
 	g := grid{head: []string{"capacity", "used", "of", "", ""}, words: []int{4}}
 	for _, name := range names {
 		sum, ok := sums[name]
@@ -232,15 +314,46 @@ func (s *summary) capacity() {
 }
 
 func (s *summary) footer() {
-	fmt.Fprintf(&s.text, "\n%s in %s: %s granted, %s released", count(s.cycles, "cycle"), took(s.tookUS), count(s.granted, "unit"), grouped(s.released))
+	if !s.brief {
+		s.text.WriteByte('\n')
+	}
+	fmt.Fprintf(&s.text, "%s in %s: %s granted, %s released", count(s.cycles, "cycle"), took(s.tookUS), count(s.granted, "unit"), grouped(s.released))
 	if n := s.granted + s.released; n > 0 && s.tookUS > 0 {
 		fmt.Fprintf(&s.text, ", %s a second", grouped(n*1_000_000/s.tookUS))
 	}
-	next := "grants"
+	table, leaf := "grants", s.leaf(func(c *decision.Consumers, row int) int64 { return c.Held[row] })
 	if s.out.Summary.UnitsShort > 0 {
-		next = "shortfalls"
+		table, leaf = "shortfalls", s.leaf(func(c *decision.Consumers, row int) int64 { return c.Short[row] })
 	}
-	fmt.Fprintf(&s.text, "\nlog:  %s\nnext: %s\n", s.log, s.mark("stint query --log "+s.log+" "+next))
+	next := []string{"stint query --log " + s.log + " " + table}
+	if leaf != "" {
+		next = append(next, "stint explain --log "+s.log+" "+leaf)
+	}
+	next = append(next, "stint serve --log "+s.log)
+	for i := range next {
+		next[i] = s.mark(next[i])
+	}
+	fmt.Fprintf(&s.text, "\nlog:  %s\nnext: %s   a page: http://127.0.0.1:7468/\n", s.log, strings.Join(next, "\n      "))
+}
+
+// leaf is a leaf as the shell reads it, the first of those with the most of something; "" when none has any.
+func (s *summary) leaf(of func(c *decision.Consumers, row int) int64) string {
+	c := &s.out.Consumers
+	best, most := "", int64(0)
+	for row := range c.Held {
+		if n := of(c, row); n > most && s.isLeaf(c.Consumer.At(row)) {
+			best, most = c.Consumer.At(row), n
+		}
+	}
+	if strings.ContainsAny(best, " '\"\\$`&|;<>()*?[]#~!{}") {
+		best = "'" + strings.ReplaceAll(best, "'", `'\''`) + "'"
+	}
+	return best
+}
+
+func (s *summary) isLeaf(path string) bool {
+	n, ok := s.state.Policy.Find(path)
+	return ok && s.state.Policy.Leaf(n)
 }
 
 func took(us int64) string {

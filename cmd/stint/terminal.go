@@ -26,6 +26,19 @@ func widthOf(w io.Writer) int {
 	return 100
 }
 
+// heightOf is how many lines a writer shows at once: of a terminal its own, else what LINES says, else any (0).
+func heightOf(w io.Writer) int {
+	if f, ok := w.(*os.File); ok {
+		if _, height, err := term.GetSize(int(f.Fd())); err == nil && height > 0 {
+			return height
+		}
+	}
+	if n, err := strconv.Atoi(os.Getenv("LINES")); err == nil && n > 0 {
+		return n
+	}
+	return 0
+}
+
 // lineOf is how many columns a table may have on a writer: of a terminal its own, at least 80, else what COLUMNS says,
 // else any (0).
 func lineOf(w io.Writer) int {
