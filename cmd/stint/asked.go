@@ -34,7 +34,8 @@ func askedOf(r *export.Reader, log string, cycle int64) (*explain.Asked, error) 
 		if err != nil {
 			return nil, err
 		}
-		g := &given{kind: in.Kind, source: in.Source, format: in.Format, name: in.Kind + " " + in.Digest, content: content}
+		g := &given{kind: in.Kind, source: in.Source, format: in.Format, name: in.Kind + " " + in.Digest,
+			content: content}
 		if err := b.apply(g); err != nil {
 			return nil, err
 		}

@@ -173,7 +173,8 @@ func (b *batch) suspectHosts(name string, t *cluster.HostTable) (lines []string)
 	}
 	for d, column := range t.Size {
 		if column == nil {
-			lines = append(lines, fmt.Sprintf("%s: no column %s: every host has 0 of it", name, b.state.Policy.Dimensions[d]))
+			lines = append(lines, fmt.Sprintf("%s: no column %s: every host has 0 of it", name,
+				b.state.Policy.Dimensions[d]))
 		}
 	}
 	return lines

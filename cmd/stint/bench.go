@@ -23,7 +23,8 @@ var profiles = []struct {
 	name     string
 	generate func(datasets.Options) (*datasets.Dataset, error)
 }{
-	{"grid", datasets.Grid}, {"gpu", datasets.GPU}, {"hetero", datasets.Hetero}, {"slots", datasets.Slots}, {"owners", datasets.Owners}, {"lenders", datasets.Lenders},
+	{"grid", datasets.Grid}, {"gpu", datasets.GPU}, {"hetero", datasets.Hetero}, {"slots", datasets.Slots},
+	{"owners", datasets.Owners}, {"lenders", datasets.Lenders},
 }
 
 // benchCyclesMax bounds the values of a figure.
@@ -166,7 +167,8 @@ func (o *benchOptions) load(c *cobra.Command, report *benchReport) (m measure.Op
 	}
 	for _, name := range []string{"profile", "consumers", "units", "shapes"} {
 		if c.Flags().Changed(name) {
-			return m, fmt.Errorf("--%s is of generated clusters; files of one's own are --plan, --hosts and --demand", name)
+			return m, fmt.Errorf("--%s is of generated clusters; files of one's own are --plan, --hosts and --demand",
+				name)
 		}
 	}
 	if o.plan == "" || o.demand == "" || !c.Flags().Changed("hosts") {
@@ -176,7 +178,8 @@ func (o *benchOptions) load(c *cobra.Command, report *benchReport) (m measure.Op
 	return loadFiles(o.plan, o.hosts, o.demand)
 }
 
-func (o *benchOptions) generate(make func(datasets.Options) (*datasets.Dataset, error), report *benchReport) (m measure.Options, err error) {
+func (o *benchOptions) generate(make func(datasets.Options) (*datasets.Dataset, error),
+	report *benchReport) (m measure.Options, err error) {
 	if o.size.Hosts, err = strconv.Atoi(o.hosts); err != nil {
 		return m, fmt.Errorf("--hosts %q: must be a number; a file of hosts goes with --plan and --demand", o.hosts)
 	}
@@ -184,7 +187,8 @@ func (o *benchOptions) generate(make func(datasets.Options) (*datasets.Dataset, 
 	if err != nil {
 		return m, err
 	}
-	report.Profile, report.Units, report.Leaves, report.Shapes = o.profile, o.size.Units, o.size.Consumers, o.size.Shapes
+	report.Profile, report.Units, report.Leaves, report.Shapes = o.profile, o.size.Units, o.size.Consumers,
+		o.size.Shapes
 	m.Hosts, m.Demand = d.Hosts, d.Demand
 	m.Policy, err = plan.Parse("plan.yaml", d.Plan)
 	return m, err
@@ -234,21 +238,25 @@ func printBench(w io.Writer, r *benchReport) error {
 		name string
 		q    measure.Quantiles
 	}{
-		{"cold", r.ColdMS}, {fmt.Sprintf("warm, %s changed", count(int64(r.Changed), "row")), r.WarmMS}, {"unchanged", r.UnchangedMS},
+		{"cold", r.ColdMS}, {fmt.Sprintf("warm, %s changed", count(int64(r.Changed), "row")), r.WarmMS},
+		{"unchanged", r.UnchangedMS},
 		{fmt.Sprintf("floor, %s MB", grouped((r.FloorBytes+500_000)/1_000_000)), r.FloorMS},
 	} {
 		ratio := ""
 		if r.FloorMS.P50 > 0 {
 			ratio = fmt.Sprintf("%.1f", row.q.P50/r.FloorMS.P50)
 		}
-		g.add(row.name, fmt.Sprintf("%.3f", row.q.P50), fmt.Sprintf("%.3f", row.q.P99), fmt.Sprintf("%.3f", row.q.Max), strconv.Itoa(row.q.N), ratio)
+		g.add(row.name, fmt.Sprintf("%.3f", row.q.P50), fmt.Sprintf("%.3f", row.q.P99), fmt.Sprintf("%.3f", row.q.Max),
+			strconv.Itoa(row.q.N), ratio)
 	}
 	fmt.Fprintln(w, g.render())
 	fmt.Fprintf(w, "\n%s units decided a second  ·  %s of %s placed (%s)\n", grouped(int64(r.DecisionsPerSecond)),
 		grouped(r.UnitsPlaced), grouped(r.UnitsWanted), percent(float64(r.UnitsPlaced)/float64(max(1, r.UnitsWanted))))
-	fmt.Fprintf(w, "at rest after %s, %s reclaimed (%s unit-seconds lost), share error at most %s\n", count(int64(r.SettledAfter), "cycle"),
+	fmt.Fprintf(w, "at rest after %s, %s reclaimed (%s unit-seconds lost), share error at most %s\n",
+		count(int64(r.SettledAfter), "cycle"),
 		count(r.UnitsReclaimed, "unit"), grouped(int64(r.UnitSecondsLost)), fmt.Sprintf("%.3f %%", 100*r.MaxShareError))
-	fmt.Fprintf(w, "peak memory %s MB, %s allocations a warm cycle\n\n", grouped(r.PeakRSSBytes/1_000_000), grouped(int64(r.AllocsPerWarmCycle)))
+	fmt.Fprintf(w, "peak memory %s MB, %s allocations a warm cycle\n\n", grouped(r.PeakRSSBytes/1_000_000),
+		grouped(int64(r.AllocsPerWarmCycle)))
 	u := grid{head: []string{"dimension", "used", "of", ""}}
 	for _, d := range r.Utilisation {
 		u.add(d.Dimension, grouped(d.Used), grouped(d.Capacity), percent(d.Part))
@@ -269,6 +277,7 @@ func printBench(w io.Writer, r *benchReport) error {
 	}
 	s.add(cold...)
 	s.add(warm...)
-	_, err := fmt.Fprintf(w, "\n%s\n\n%s\nload %s, commit %.12s\n", s.render(), r.Machine, r.Machine.Load1, r.Machine.Commit)
+	_, err := fmt.Fprintf(w, "\n%s\n\n%s\nload %s, commit %.12s\n", s.render(), r.Machine, r.Machine.Load1,
+		r.Machine.Commit)
 	return err
 }

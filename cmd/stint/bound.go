@@ -39,7 +39,8 @@ func printBounds(w io.Writer, bounds []measure.PlanBound) error {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		fmt.Fprintf(w, "plan %s: held %.1f of at most %.1f mean hosts, %s\n\n", b.Plan, b.Granted, b.Bound, percent(b.Ratio))
+		fmt.Fprintf(w, "plan %s: held %.1f of at most %.1f mean hosts, %s\n\n", b.Plan, b.Granted, b.Bound,
+			percent(b.Ratio))
 		part := func(v float64) string { return percent(v / max(b.Bound, 1e-300)) }
 		g := grid{head: []string{"part of the bound", "scarcity", "not held"}}
 		for d, name := range b.Dimensions {

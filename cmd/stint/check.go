@@ -168,11 +168,12 @@ func (k *checked) content(o *checkOptions, file []byte, width int) error {
 func (k *checked) heading(p *plan.Policy) string {
 	text := fmt.Sprintf("%s: no faults. %s, %s\n", k.File, count(k.Consumers, "consumer"), leavesText(k.Leaves))
 	for i := range p.MDPlans {
-		text += fmt.Sprintf("  plan %s: %s over %s\n", p.MDPlans[i].Name, count(members(p.MDPlans[i].Member), "consumer"),
-			count(int64(len(p.MDPlans[i].Groups)), "resource group"))
+		text += fmt.Sprintf("  plan %s: %s over %s\n", p.MDPlans[i].Name,
+			count(members(p.MDPlans[i].Member), "consumer"), count(int64(len(p.MDPlans[i].Groups)), "resource group"))
 	}
 	for i := range p.SlotPlans {
-		text += fmt.Sprintf("  slot plan %s: %s\n", p.Groups[p.SlotPlans[i].Group].Name, count(members(p.SlotPlans[i].Member), "consumer"))
+		text += fmt.Sprintf("  slot plan %s: %s\n", p.Groups[p.SlotPlans[i].Group].Name,
+			count(members(p.SlotPlans[i].Member), "consumer"))
 	}
 	return text
 }

@@ -93,7 +93,8 @@ func compact(log string, keep int, today, asJSON bool, stdout, stderr io.Writer)
 		e.SetIndent("", "  ")
 		return e.Encode(c)
 	}
-	_, err = fmt.Fprintf(stdout, "%s: %s of %s put together, %s files into %s\n%s dropped, %s files removed\n", log, count(int64(c.Cycles), "cycle"),
-		count(int64(c.Days), "day"), grouped(int64(c.Before)), grouped(int64(c.After)), count(int64(c.Dropped), "cycle"), grouped(int64(c.Removed)))
+	_, err = fmt.Fprintf(stdout, "%s: %s of %s put together, %s files into %s\n%s dropped, %s files removed\n", log,
+		count(int64(c.Cycles), "cycle"), count(int64(c.Days), "day"), grouped(int64(c.Before)), grouped(int64(c.After)),
+		count(int64(c.Dropped), "cycle"), grouped(int64(c.Removed)))
 	return err
 }

@@ -182,7 +182,8 @@ func guaranteeChanges(old, now []guarantee) (list []guaranteeChange) {
 		}
 	}
 	slices.SortStableFunc(keys, func(a, b key) int {
-		return cmp.Or(cmp.Compare(a.plan, b.plan), cmp.Compare(a.window, b.window), cmp.Compare(a.dimension, b.dimension))
+		return cmp.Or(cmp.Compare(a.plan, b.plan), cmp.Compare(a.window, b.window),
+			cmp.Compare(a.dimension, b.dimension))
 	})
 	for _, k := range keys {
 		if was[k] != is[k] {

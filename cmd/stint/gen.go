@@ -108,7 +108,8 @@ func writeDataset(c *cobra.Command, d *datasets.Dataset, out, format, what strin
 		return err
 	}
 	_, err := fmt.Fprintf(c.OutOrStdout(),
-		"%[1]s: %[2]s\nnext: stint run --plan %[1]s/plan.yaml --hosts %[1]s/hosts.%[3]s --demand %[1]s/demand.%[3]s --out %[1]s/log\n",
+		"%[1]s: %[2]s\nnext: stint run --plan %[1]s/plan.yaml --hosts %[1]s/hosts.%[3]s --demand %[1]s/demand.%[3]s "+
+			"--out %[1]s/log\n",
 		out, what, format)
 	return err
 }

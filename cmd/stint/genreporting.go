@@ -29,8 +29,10 @@ A year of 300 consumers is 1.4 GB. The same options give the same files.`,
 				return err
 			}
 			in := func(name string) string { return filepath.Join(out, name) }
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: %s, %s of the reporting table\nnext: stint import ego --allocation %s --groups %s --resources %s --out %s\n",
-				out, count(int64(o.Hosts), "host"), count(rows, "row"), in(datasets.ReportingTable), in(datasets.ReportingGroups), in(datasets.ReportingHosts), in("site"))
+			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: %s, %s of the reporting table\n"+
+				"next: stint import ego --allocation %s --groups %s --resources %s --out %s\n",
+				out, count(int64(o.Hosts), "host"), count(rows, "row"), in(datasets.ReportingTable),
+				in(datasets.ReportingGroups), in(datasets.ReportingHosts), in("site"))
 			return err
 		},
 	}

@@ -106,7 +106,8 @@ func (g *grid) render() string {
 	var align []table.ColumnConfig
 	for i := 1; i < len(g.head); i++ {
 		if !slices.Contains(g.words, i) {
-			align = append(align, table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight})
+			align = append(align, table.ColumnConfig{Number: i + 1, Align: text.AlignRight,
+				AlignHeader: text.AlignRight})
 		}
 	}
 	t.SetColumnConfigs(align)

@@ -52,7 +52,9 @@ func guarantees(p *plan.Policy, b *batch, width int) (text string, rows []guaran
 		v := slotView{p: p, s: s, w: &s.Windows[o.window], there: &there, width: width}
 		texts[at], guaranteed[at] = "\n"+v.render()+"\n", v.guarantees()
 	}
-	slices.SortFunc(list, func(a, b occasion) int { return cmp.Or(cmp.Compare(a.plan, b.plan), cmp.Compare(a.window, b.window)) })
+	slices.SortFunc(list, func(a, b occasion) int {
+		return cmp.Or(cmp.Compare(a.plan, b.plan), cmp.Compare(a.window, b.window))
+	})
 	for _, o := range list {
 		at := [2]int{o.plan, o.window}
 		text += texts[at]
@@ -217,7 +219,8 @@ func (v *slotView) render() string {
 	}
 	text := v.window()
 	for i := range texts {
-		texts[i].rows = slices.DeleteFunc(texts[i].rows, func(row []string) bool { return strings.Join(row[1:], "") == "" })
+		texts[i].rows = slices.DeleteFunc(texts[i].rows,
+			func(row []string) bool { return strings.Join(row[1:], "") == "" })
 		if texts[i].squeeze(); len(texts[i].head) > 1 {
 			text += texts[i].render() + "\n\n"
 		}
@@ -232,7 +235,8 @@ func (v *slotView) window() string {
 		return ""
 	}
 	if w.Dated() {
-		return fmt.Sprintf("window %s: %s to %s (%s)\n", w.Name, w.Opens(v.p.Location), w.Closes(v.p.Location), v.p.Location)
+		return fmt.Sprintf("window %s: %s to %s (%s)\n", w.Name, w.Opens(v.p.Location), w.Closes(v.p.Location),
+			v.p.Location)
 	}
 	to := w.To
 	if to == 0 {
@@ -260,7 +264,8 @@ func (v *slotView) guarantees() (rows []guarantee) {
 		if v.there != nil {
 			slots = v.there.gets.held[v.p.Path[n]]
 		}
-		rows = append(rows, guarantee{v.p.Groups[v.s.Group].Name, v.w.Name, v.p.Path[n], map[string]int64{slotsDimension: slots}})
+		rows = append(rows, guarantee{v.p.Groups[v.s.Group].Name, v.w.Name, v.p.Path[n],
+			map[string]int64{slotsDimension: slots}})
 	}
 	return rows
 }
@@ -303,7 +308,8 @@ func (v *slotView) row(n plan.Node) []string {
 		cell["gets"] = grouped(v.there.gets.held[v.p.Path[n]])
 	}
 	var row []string
-	for _, key := range []string{"name", "policy", "rank", "owns", "now", "reserved", "pool", "ratio", "most", "gets", "lends", "borrows", "grace"} {
+	for _, key := range []string{"name", "policy", "rank", "owns", "now", "reserved", "pool", "ratio", "most", "gets",
+		"lends", "borrows", "grace"} {
 		row = append(row, cell[key])
 	}
 	return row

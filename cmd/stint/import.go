@@ -109,7 +109,8 @@ func importOpenBScenario(c *cobra.Command, nodes, pods, out, format string, o da
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.OutOrStdout(), "%[1]s: %[2]s hosts, %[3]s of %[4]s pods in %[5]s one-minute cycles\nnext: stint simulate --scenario %[6]s --out %[1]s/log\n",
+	_, err = fmt.Fprintf(c.OutOrStdout(), "%[1]s: %[2]s hosts, %[3]s of %[4]s pods in %[5]s one-minute cycles\n"+
+		"next: stint simulate --scenario %[6]s --out %[1]s/log\n",
 		out, grouped(int64(d.Hosts.Rows)), grouped(rows), grouped(int64(d.Demand.Rows)), grouped(cycles), path)
 	return err
 }
@@ -139,10 +140,13 @@ func importOpenB(c *cobra.Command, nodes, pods, out, format string) error {
 			restricted++
 		}
 	}
-	what := fmt.Sprintf("%s hosts, %s pods of %d consumers, %s of them for some GPU models only; shares of single GPUs are summed per host",
-		grouped(int64(d.Hosts.Rows)), grouped(int64(d.Demand.Rows)), d.Demand.Consumer.Names.Len(), grouped(int64(restricted)))
+	what := fmt.Sprintf("%s hosts, %s pods of %d consumers, %s of them for some GPU models only; shares of single "+
+		"GPUs are summed per host",
+		grouped(int64(d.Hosts.Rows)), grouped(int64(d.Demand.Rows)), d.Demand.Consumer.Names.Len(),
+		grouped(int64(restricted)))
 	for i, name := range d.Dimensions {
-		what += fmt.Sprintf("\n%-12s %15s of hosts %15s of pods", name, grouped(sum(d.Hosts.Size[i])), grouped(sum(d.Demand.Size[i])))
+		what += fmt.Sprintf("\n%-12s %15s of hosts %15s of pods", name, grouped(sum(d.Hosts.Size[i])),
+			grouped(sum(d.Demand.Size[i])))
 	}
 	return writeDataset(c, d, out, format, what)
 }

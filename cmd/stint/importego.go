@@ -72,7 +72,8 @@ What is not carried over is listed by file and line, with the reason, in ` + for
 	f.StringVar(&trees, "trees", "", "ConsumerTrees.xml")
 	f.StringVar(&groups, "groups", "", "ResourceGroups.xml")
 	f.StringVar(&resources, "resources", "", "hosts: what egosh resource list -ll prints")
-	f.StringVar(&zone, "timezone", "", "of the plan's hours, such as Europe/London (default: as the table's two times differ)")
+	f.StringVar(&zone, "timezone", "", "of the plan's hours, such as Europe/London (default: as the table's two "+
+		"times differ)")
 	f.DurationVar(&out.scenario.Start, "start", 0, "where in the table the scenario starts")
 	f.DurationVar(&out.scenario.Length, "length", 24*time.Hour, "how much of the table it plays (0: all)")
 	f.BoolVar(&noCompare, "no-compare", false, "does not play what was asked")
@@ -111,9 +112,11 @@ func comparedText(r *compare.Report, path string) string {
 	if hoursIn(r) > 1 {
 		unit = "1,000 slot-hours"
 	}
-	fmt.Fprintf(&b, "\nof what was asked %s were given; stint would have given %s\n", part(all.Was.Total()), part(all.Would.Total()))
+	fmt.Fprintf(&b, "\nof what was asked %s were given; stint would have given %s\n", part(all.Was.Total()),
+		part(all.Would.Total()))
 	fmt.Fprintf(&b, "asked, in %s: %s from %s to %s UTC\n", unit, slotHours(r, all.Asked), date(r.FromUS), date(r.ToUS))
-	fmt.Fprintf(&b, "less than owned and asked for: %s then  ·  %s with stint\n\n", count(all.WasBelow, "time"), count(all.WouldBelow, "time"))
+	fmt.Fprintf(&b, "less than owned and asked for: %s then  ·  %s with stint\n\n", count(all.WasBelow, "time"),
+		count(all.WouldBelow, "time"))
 	var branches, leaves []*compare.Row
 	for i := range r.Rows {
 		switch o := &r.Rows[i]; {
@@ -131,10 +134,13 @@ func comparedText(r *compare.Report, path string) string {
 		b.WriteString("\n" + comparedTable(r, "most changed leaves", leaves))
 	}
 	kinds := grid{head: []string{unit + ", all", "owned", "shared", "borrowed", "lent"}}
-	kinds.add("was given", slotHours(r, all.Was.Owned), slotHours(r, all.Was.Shared), slotHours(r, all.Was.Borrowed), slotHours(r, all.WasLent))
-	kinds.add("stint", slotHours(r, all.Would.Owned), slotHours(r, all.Would.Shared), slotHours(r, all.Would.Borrowed), slotHours(r, all.WouldLent))
+	kinds.add("was given", slotHours(r, all.Was.Owned), slotHours(r, all.Was.Shared), slotHours(r, all.Was.Borrowed),
+		slotHours(r, all.WasLent))
+	kinds.add("stint", slotHours(r, all.Would.Owned), slotHours(r, all.Would.Shared), slotHours(r, all.Would.Borrowed),
+		slotHours(r, all.WouldLent))
 	fmt.Fprintf(&b, "\n%s\n\n", kinds.render())
-	fmt.Fprintf(&b, "%s compared in %s; %s taken back by stint\nall consumers: %s\n", count(int64(r.Instants), "time"), count(r.Cycles, "cycle"), count(r.Reclaimed, "slot"), path)
+	fmt.Fprintf(&b, "%s compared in %s; %s taken back by stint\nall consumers: %s\n", count(int64(r.Instants), "time"),
+		count(r.Cycles, "cycle"), count(r.Reclaimed, "slot"), path)
 	return b.String()
 }
 
@@ -171,7 +177,8 @@ func comparedTable(r *compare.Report, title string, rows []*compare.Row) string 
 		if d != 0 {
 			sign = string("+-"[(1-d/max(d, -d))/2]) + slotHours(r, max(d, -d))
 		}
-		g.add(shortened(name, 24), slotHours(r, o.Asked), slotHours(r, o.Was.Total()), slotHours(r, o.Would.Total()), sign, grouped(o.MoreAt), grouped(o.LessAt))
+		g.add(shortened(name, 24), slotHours(r, o.Asked), slotHours(r, o.Was.Total()), slotHours(r, o.Would.Total()),
+			sign, grouped(o.MoreAt), grouped(o.LessAt))
 	}
 	return g.render() + "\n"
 }

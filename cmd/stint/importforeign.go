@@ -55,7 +55,8 @@ not carried over: ` + foreign.ReportFile + ` in DIR lists them by line, with the
 	}
 	f := c.Flags()
 	f.StringVar(&jobs, "jobs", "", "the workload log")
-	f.StringVar(&o.By, "by", "", "user, group, queue or partition: what a consumer is made of (default: one consumer has all jobs)")
+	f.StringVar(&o.By, "by", "", "user, group, queue or partition: what a consumer is made of (default: one consumer "+
+		"has all jobs)")
 	f.Int64Var(&o.Nodes, "nodes", 0, "hosts (default: MaxNodes of the log)")
 	f.Int64Var(&o.NodeProcs, "node-procs", 0, "processors of a host (default: MaxProcs ÷ MaxNodes of the log, or 1)")
 	scenarioFlags(c, &out.scenario)
@@ -128,7 +129,8 @@ func (o *outForeign) write(c *cobra.Command, r *foreign.Result) error {
 	done.Next = []string{check}
 	switch {
 	case r.Lives != nil || r.History != nil:
-		done.Next = append(done.Next, fmt.Sprintf("stint simulate --scenario %s --out %s", in("scenario.yaml"), in("log")))
+		done.Next = append(done.Next, fmt.Sprintf("stint simulate --scenario %s --out %s", in("scenario.yaml"),
+			in("log")))
 	case d.Hosts != nil && d.Demand != nil:
 		done.Next = append(done.Next, fmt.Sprintf("stint run --plan %s --hosts %s --demand %s --out %s",
 			in("plan.yaml"), in("hosts."+o.format), in("demand."+o.format), in("log")))
@@ -171,7 +173,8 @@ func (i *imported) text(width int) string {
 	if i.kinds == 0 {
 		fmt.Fprintln(&b, "all is carried over")
 	} else {
-		fmt.Fprintf(&b, "\nnot carried over, %s (all of them in %s):\n", count(int64(i.kinds), "kind"), filepath.Join(i.Out, foreign.ReportFile))
+		fmt.Fprintf(&b, "\nnot carried over, %s (all of them in %s):\n", count(int64(i.kinds), "kind"),
+			filepath.Join(i.Out, foreign.ReportFile))
 	}
 	shown := 0
 	for range reportNotesMax {

@@ -53,9 +53,11 @@ Files that are there already are left alone, and nothing is written.`,
 			if err := writeNew(out, files); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(c.OutOrStdout(), "%[1]s: plan.yaml, hosts.csv, demand.csv and %[2]s, a %[3]s to begin with\n"+
-				"next: stint check %[1]s/plan.yaml --hosts %[1]s/hosts.csv\n"+
-				"      stint run --plan %[1]s/plan.yaml --hosts %[1]s/hosts.csv --demand %[1]s/demand.csv --out %[1]s/log\n",
+			_, err := fmt.Fprintf(c.OutOrStdout(),
+				"%[1]s: plan.yaml, hosts.csv, demand.csv and %[2]s, a %[3]s to begin with\n"+
+					"next: stint check %[1]s/plan.yaml --hosts %[1]s/hosts.csv\n"+
+					"      stint run --plan %[1]s/plan.yaml --hosts %[1]s/hosts.csv --demand %[1]s/demand.csv --out "+
+					"%[1]s/log\n",
 				out, plan.SchemaFile, like)
 			return err
 		},

@@ -67,16 +67,19 @@ Exit codes: 0 fine, 1 found something wrong, 2 bad usage or input.`,
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newRun(), newTest(), newCheck(), newQuery(), newExplain(), newWhatif(), newVerify(), newReplayCommand(), newSimulate(), newCompact(),
-		newInit(), newSchema(), newFmt(), newDiff(), newGen(), newImport(), newServe(), newPush(), newOpenAPI(), newMCP(), newBench(), newVersion(), newMan())
+	root.AddCommand(newRun(), newTest(), newCheck(), newQuery(), newExplain(), newWhatif(), newVerify(),
+		newReplayCommand(), newSimulate(), newCompact(), newInit(), newSchema(), newFmt(), newDiff(), newGen(),
+		newImport(), newServe(), newPush(), newOpenAPI(), newMCP(), newBench(), newVersion(), newMan())
 	return root
 }
 
 // refuseEmpty refuses a path, name or instant that is an empty text: an unset variable of a shell must not read
 // as "not given".
 func refuseEmpty(c *cobra.Command) error {
-	for _, name := range []string{"plan", "hosts", "demand", "jobs", "running", "at", "out", "log", "cycle", "from", "to", "scenario", "keep", "format", "nodes",
-		"pods", "config", "data", "listen", "server", "token-file", "ca", "cert", "key", "source", "releases", "was", "queues", "size", "manifests", "conf", "gres", "accounts", "qos"} {
+	for _, name := range []string{"plan", "hosts", "demand", "jobs", "running", "at", "out", "log", "cycle", "from",
+		"to", "scenario", "keep", "format", "nodes", "pods", "config", "data", "listen", "server", "token-file", "ca",
+		"cert", "key", "source", "releases", "was", "queues", "size", "manifests", "conf", "gres",
+		"accounts", "qos"} {
 		if f := c.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
 			return fmt.Errorf("--%s: is empty", name)
 		}

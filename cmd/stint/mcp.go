@@ -44,7 +44,8 @@ token may.`,
 			if err := from.check(); err != nil {
 				return err
 			}
-			t := &mcp.IOTransport{Reader: io.NopCloser(c.InOrStdin()), Writer: unclosed{c.OutOrStdout()}, MaxLineLength: mcpLineBytesMax}
+			t := &mcp.IOTransport{Reader: io.NopCloser(c.InOrStdin()), Writer: unclosed{c.OutOrStdout()},
+				MaxLineLength: mcpLineBytesMax}
 			err := newAssistant(from, c.ErrOrStderr()).Run(c.Context(), t)
 			if errors.Is(err, context.Canceled) || errors.Is(err, io.EOF) {
 				return nil
@@ -74,18 +75,20 @@ func newAssistant(from place, stderr io.Writer) *mcp.Server {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		version = info.Main.Version
 	}
-	s := mcp.NewServer(&mcp.Implementation{Name: "stint", Title: "stint: who may put how much work on a shared cluster", Version: version},
-		&mcp.ServerOptions{Instructions: mcpInstructions})
+	s := mcp.NewServer(&mcp.Implementation{Name: "stint", Title: "stint: who may put how much work on a shared cluster",
+		Version: version}, &mcp.ServerOptions{Instructions: mcpInstructions})
 	a := &assistant{from, stderr}
-	addTool(s, "explain", "Why a consumer, or one of its allocations, has what it has after a cycle: what is short and why, what is being "+
-		"taken back, what would change it. Figures come with the rules that they follow from.", a.explain)
-	addTool(s, "query", "A table of what was decided, as CSV. consumers: who wants, holds, owns, lends what; shortfalls: what is short and "+
-		"why; holdings, grants, reclaims, releases, loans, shares, hosts, sub_allocations (what is asked for), attributes, plans, inputs, cycles.", a.query)
-	addTool(s, "whatif_policy", "What the next cycle would be under another policy file: who gains, who loses, what would be reclaimed, "+
-		"and what comes of it. Nothing is put in force.", a.whatifPolicy)
-	addTool(s, "whatif_demand", "What demand and hosts that are not there would get: at once, from whom, what would stop for it, and when "+
-		"it would have all. Nothing is asked for in earnest.", a.whatifDemand)
-	addTool(s, "check", "Whether a policy file is good: all faults with line and column, then warnings, then what each consumer is guaranteed.", a.check)
+	addTool(s, "explain", "Why a consumer, or one of its allocations, has what it has after a cycle: what is short "+
+		"and why, what is being taken back, what would change it. Figures come with the rules that they follow from.", a.explain)
+	addTool(s, "query", "A table of what was decided, as CSV. consumers: who wants, holds, owns, lends what; "+
+		"shortfalls: what is short and why; holdings, grants, reclaims, releases, loans, shares, hosts, sub_allocations (what is asked for), "+
+		"attributes, plans, inputs, cycles.", a.query)
+	addTool(s, "whatif_policy", "What the next cycle would be under another policy file: who gains, who loses, what "+
+		"would be reclaimed, and what comes of it. Nothing is put in force.", a.whatifPolicy)
+	addTool(s, "whatif_demand", "What demand and hosts that are not there would get: at once, from whom, what would "+
+		"stop for it, and when it would have all. Nothing is asked for in earnest.", a.whatifDemand)
+	addTool(s, "check", "Whether a policy file is good: all faults with line and column, then warnings, then what "+
+		"each consumer is guaranteed.", a.check)
 	return s
 }
 
@@ -95,7 +98,8 @@ explain one of them. Paths of consumers begin with a slash; /A:job is an allocat
 // addTool adds a tool that answers with a text, within its time.
 func addTool[In any](s *mcp.Server, name, about string, answer func(context.Context, In) (string, error)) {
 	closed := false
-	tool := &mcp.Tool{Name: name, Description: about, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: &closed}}
+	tool := &mcp.Tool{Name: name, Description: about,
+		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: &closed}}
 	mcp.AddTool(s, tool, func(ctx context.Context, _ *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
 		ctx, cancel := context.WithTimeout(ctx, mcpCallMax)
 		defer cancel()

@@ -57,7 +57,8 @@ func bucketLog(ctx context.Context, log string) (*bucket.Log, error) {
 // onlyFolder refuses a log in a bucket where one is written.
 func onlyFolder(flag, log string) error {
 	if strings.HasPrefix(log, inBucket) {
-		return fmt.Errorf("%s %s: must be a folder; the log of a cluster is written by its processes alone", flag, unsaid(log))
+		return fmt.Errorf("%s %s: must be a folder; the log of a cluster is written by its processes alone", flag,
+			unsaid(log))
 	}
 	return nil
 }

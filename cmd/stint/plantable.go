@@ -51,7 +51,8 @@ var ownFigures = figures{
 	bar: "held ▏ wanted", head: []string{"wanted", "held", "on own", "shared", "short"},
 	note: "on own: on hosts that it owns, or one below it; shared: from pools above it",
 	cells: func(s *summary, r *consumerRow) []string {
-		return []string{grouped(r.wanted), grouped(r.held), grouped(r.own), grouped(r.held - r.own), s.shortness(r.short)}
+		return []string{grouped(r.wanted), grouped(r.held), grouped(r.own), grouped(r.held - r.own),
+			s.shortness(r.short)}
 	},
 }
 
@@ -123,7 +124,8 @@ func choose(rows []consumerRow, most int) (shown []consumerRow) {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(rows[a].depth, rows[b].depth), cmp.Compare(rows[b].short, rows[a].short), cmp.Compare(rows[b].wanted, rows[a].wanted))
+		return cmp.Or(cmp.Compare(rows[a].depth, rows[b].depth), cmp.Compare(rows[b].short, rows[a].short),
+			cmp.Compare(rows[b].wanted, rows[a].wanted))
 	})
 	order = order[:most]
 	slices.Sort(order)
@@ -180,7 +182,8 @@ func (s *summary) plan(name string, f figures) {
 		fmt.Fprintln(&s.text, s.faint(f.note))
 	}
 	if n := len(all) - len(rows); n > 0 {
-		fmt.Fprintf(&s.text, "%s\n", s.faint(fmt.Sprintf("and %s: stint query --log %s consumers", count(int64(n), "more consumer"), s.log)))
+		fmt.Fprintf(&s.text, "%s\n", s.faint(fmt.Sprintf("and %s: stint query --log %s consumers",
+			count(int64(n), "more consumer"), s.log)))
 	}
 }
 

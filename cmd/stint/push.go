@@ -73,7 +73,8 @@ it, --cert and --key the client certificate by which the service knows who asks.
 	f.StringVar(&o.running, "running", "", "table of all that runs of the source")
 	f.StringVar(&o.releases, "releases", "", "table of units given back")
 	f.BoolVar(&o.force, "force", false, "a plan may leave out consumers that hold something")
-	f.BoolVar(&o.allowShrink, "allow-shrink", false, "take tables though they release more than the shrink guard allows")
+	f.BoolVar(&o.allowShrink, "allow-shrink", false,
+		"take tables though they release more than the shrink guard allows")
 	f.Int64Var(&o.revision, "revision", 0, "the plan's revision that the policy file was made from")
 	f.StringVar(&o.message, "message", "", "what the policy file changes")
 	f.BoolVar(&o.cycle, "cycle", false, "runs a cycle at the end and waits for it")
@@ -90,17 +91,23 @@ func (o *pushOptions) run(ctx context.Context, stdout, stderr io.Writer) error {
 	bars := newBars(stderr)
 	defer bars.wait()
 	pushed := false
+	type (
+		body    = client.Body
+		receipt = client.Receipt
+	)
 	for _, p := range []struct {
 		name, file string
-		send       func(client.Body) (client.Receipt, error)
+		send       func(body) (receipt, error)
 	}{
-		{"plan", o.plan, func(b client.Body) (client.Receipt, error) { return c.PutPlan(ctx, b, with) }},
-		{"hosts", o.hosts, func(b client.Body) (client.Receipt, error) { return c.PutHosts(ctx, b, with) }},
-		{"changes of hosts", o.hostChanges, func(b client.Body) (client.Receipt, error) { return c.ChangeHosts(ctx, b) }},
-		{"demand", o.demand, func(b client.Body) (client.Receipt, error) { return c.PutDemand(ctx, o.source, b, with) }},
-		{"changes of demand", o.demandChanges, func(b client.Body) (client.Receipt, error) { return c.ChangeDemand(ctx, o.source, b) }},
-		{"running", o.running, func(b client.Body) (client.Receipt, error) { return c.PutRunning(ctx, o.source, b, with) }},
-		{"releases", o.releases, func(b client.Body) (client.Receipt, error) { return c.Release(ctx, b) }},
+		{"plan", o.plan, func(b body) (receipt, error) { return c.PutPlan(ctx, b, with) }},
+		{"hosts", o.hosts, func(b body) (receipt, error) { return c.PutHosts(ctx, b, with) }},
+		{"changes of hosts", o.hostChanges, func(b body) (receipt, error) { return c.ChangeHosts(ctx, b) }},
+		{"demand", o.demand, func(b body) (receipt, error) { return c.PutDemand(ctx, o.source, b, with) }},
+		{"changes of demand", o.demandChanges, func(b body) (receipt, error) {
+			return c.ChangeDemand(ctx, o.source, b)
+		}},
+		{"running", o.running, func(b body) (receipt, error) { return c.PutRunning(ctx, o.source, b, with) }},
+		{"releases", o.releases, func(b body) (receipt, error) { return c.Release(ctx, b) }},
 	} {
 		if p.file == "" {
 			continue
@@ -139,9 +146,15 @@ func (o *pushOptions) run(ctx context.Context, stdout, stderr io.Writer) error {
 
 // mediaTypes are the content types of endings.
 var mediaTypes = map[string]string{
-	".csv": "text/csv", ".ndjson": "application/x-ndjson", ".jsonl": "application/x-ndjson", ".json": "application/json",
-	".arrow": "application/vnd.apache.arrow.stream", ".arrows": "application/vnd.apache.arrow.stream", ".parquet": "application/vnd.apache.parquet",
-	".yaml": "application/yaml", ".yml": "application/yaml",
+	".csv":     "text/csv",
+	".json":    "application/json",
+	".ndjson":  "application/x-ndjson",
+	".jsonl":   "application/x-ndjson",
+	".arrow":   "application/vnd.apache.arrow.stream",
+	".arrows":  "application/vnd.apache.arrow.stream",
+	".parquet": "application/vnd.apache.parquet",
+	".yaml":    "application/yaml",
+	".yml":     "application/yaml",
 }
 
 // fileBody is a file as the content of a call; the ending of its name tells what it is.
@@ -196,8 +209,10 @@ func (b *bars) reader(name string, bytes int64, f *os.File) io.ReadCloser {
 	if b.last != nil {
 		b.last.Abort(true) // of a try that failed
 	}
-	b.last = b.p.AddBar(bytes, mpb.BarRemoveOnComplete(), mpb.PrependDecorators(decor.Name(name+" "), decor.CountersKibiByte("% .1f of % .1f")),
-		mpb.AppendDecorators(decor.AverageSpeed(decor.SizeB1024(0), "% .1f"), decor.Name(" "), decor.AverageETA(decor.ET_STYLE_GO)))
+	b.last = b.p.AddBar(bytes, mpb.BarRemoveOnComplete(),
+		mpb.PrependDecorators(decor.Name(name+" "), decor.CountersKibiByte("% .1f of % .1f")),
+		mpb.AppendDecorators(decor.AverageSpeed(decor.SizeB1024(0), "% .1f"), decor.Name(" "),
+			decor.AverageETA(decor.ET_STYLE_GO)))
 	return b.last.ProxyReader(f)
 }
 

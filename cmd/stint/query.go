@@ -21,11 +21,12 @@ func newQuery() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "query --log LOG|--server URL TABLE|--bound",
 		Short: "Prints a table of a decision log or of a service",
-		Long: `Prints a table of a decision log, or of a running service (one cycle at a time). State tables (consumers, amounts, shares, shortfalls) are
-shown as of the cycle, and so is what stands (loans, sub_allocations, attributes), with --cycle all as it
-changed; keyframes (holdings, hosts, owners) as of the last one up to it, other tables as what happened in it. consumers has the columns of amounts too, one per dimension: held_ncpus,
-static_quota_ncpus. audit has the calls that a service answered, of the last day, with --cycle those
-that began while that cycle was the last.
+		Long: `Prints a table of a decision log, or of a running service (one cycle at a time). State tables (consumers,
+amounts, shares, shortfalls) are shown as of the cycle, and so is what stands (loans, sub_allocations,
+attributes), with --cycle all as it changed; keyframes (holdings, hosts, owners) as of the last one up to
+it, other tables as what happened in it. consumers has the columns of amounts too, one per dimension:
+held_ncpus, static_quota_ncpus. audit has the calls that a service answered, of the last day, with --cycle
+those that began while that cycle was the last.
 
 The log of a cluster is read where it lies, with --log s3://bucket/prefix: AWS_ENDPOINT_URL says at which
 store, credentials come from where those of serve do.
@@ -162,7 +163,8 @@ const auditName = "audit"
 // queryAudit reads the table audit: of the last day, of all, or of the calls that began while a cycle was the last.
 func queryAudit(log, cycle string) (*decision.Table, error) {
 	if strings.HasPrefix(log, "s3://") {
-		return nil, fmt.Errorf("log %s: the table %s of a process of a cluster lies in its own folder: --log DATA/log", log, auditName)
+		return nil, fmt.Errorf("log %s: the table %s of a process of a cluster lies in its own folder: --log DATA/log",
+			log, auditName)
 	}
 	days, err := export.Audit(log)
 	if err != nil {

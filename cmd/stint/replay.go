@@ -56,7 +56,8 @@ Exit codes: 0 all are the same, 1 a cycle decides otherwise, 2 the log cannot be
 				}
 			}
 			if first > last {
-				return fmt.Errorf("cycle %d cannot be decided again: the first saved state is that after cycle %d, and earlier cycles are gone", last, first-1)
+				return fmt.Errorf("cycle %d cannot be decided again: the first saved state is that after cycle %d, "+
+					"and earlier cycles are gone", last, first-1)
 			}
 			return replayLog(r, log, first, last, output == "json", c.OutOrStdout(), c.ErrOrStderr())
 		},
@@ -89,7 +90,8 @@ func cycleRange(r *export.Reader, from, to string) (first, last int64, err error
 			return 0, 0, fmt.Errorf("--%s %q: must be the number of a cycle", f.name, f.text)
 		}
 		if _, ok := slices.BinarySearch(cycles, n); !ok {
-			return 0, 0, fmt.Errorf("--%s %d: there are the cycles %d to %d", f.name, n, cycles[0], cycles[len(cycles)-1])
+			return 0, 0, fmt.Errorf("--%s %d: there are the cycles %d to %d", f.name, n, cycles[0],
+				cycles[len(cycles)-1])
 		}
 		*f.into = n
 	}
@@ -99,7 +101,8 @@ func cycleRange(r *export.Reader, from, to string) (first, last int64, err error
 	return first, last, nil
 }
 
-// decidable is the first cycle of a log that can be decided again: 1, or where cycles were dropped the one after the first saved state.
+// decidable is the first cycle of a log that can be decided again: 1, or where cycles were dropped the one after the
+// first saved state.
 func decidable(r *export.Reader, log string) (int64, error) {
 	cycles, states := r.Cycles(), r.States()
 	switch {
@@ -108,7 +111,8 @@ func decidable(r *export.Reader, log string) (int64, error) {
 	case len(states) > 0:
 		return states[0] + 1, nil
 	}
-	return 0, fmt.Errorf("%s: its first cycle is %d, and it has no saved state; without the cycles before it nothing can be decided again", log, cycles[0])
+	return 0, fmt.Errorf("%s: its first cycle is %d, and it has no saved state; without the cycles before it nothing "+
+		"can be decided again", log, cycles[0])
 }
 
 // otherwise is a cycle that is not what was logged.
@@ -178,7 +182,8 @@ func replayLog(r *export.Reader, log string, first, last int64, asJSON bool, std
 func printReplay(w io.Writer, faults []*otherwise, compared, state, first, last int64, took time.Duration) error {
 	p := painter(w)
 	for _, o := range faults[:min(len(faults), warningsMax)] {
-		if _, err := fmt.Fprintf(w, "%s cycle %d: %s\n  logged   %s\n  decided  %s\n", p.bad("FAIL"), o.Cycle, o.What, o.Logged, o.Decided); err != nil {
+		if _, err := fmt.Fprintf(w, "%s cycle %d: %s\n  logged   %s\n  decided  %s\n", p.bad("FAIL"), o.Cycle, o.What,
+			o.Logged, o.Decided); err != nil {
 			return err
 		}
 		for _, table := range o.Tables {
@@ -194,29 +199,31 @@ func printReplay(w io.Writer, faults []*otherwise, compared, state, first, last 
 	if state > 0 {
 		from = fmt.Sprintf("from the state after cycle %d, ", state)
 	}
-	_, err := fmt.Fprintf(w, "%s cycles %d to %d: %s compared, %s otherwise (%s%s)\n", word, first, last, grouped(compared),
-		grouped(int64(len(faults))), from, took.Round(time.Millisecond))
+	_, err := fmt.Fprintf(w, "%s cycles %d to %d: %s compared, %s otherwise (%s%s)\n", word, first, last,
+		grouped(compared), grouped(int64(len(faults))), from, took.Round(time.Millisecond))
 	return err
 }
 
 // newReplay is a batch that takes all that a log has: what was refused is in no log.
 func newReplay() *batch { return &batch{reportUnknown: true, force: true, accepted: true} }
 
-// restore begins a replay that is to compare from a cycle on: with the last state saved before it, or with none when it shall begin with the
-// first cycle. Errors: the state is damaged; there is none, and the first cycles are gone.
+// restore begins a replay that is to compare from a cycle on: with the last state saved before it, or with none when it
+// shall begin with the first cycle. Errors: the state is damaged; there is none, and the first cycles are gone.
 func (b *batch) restore(r *export.Reader, log string, first int64) error {
 	states := r.States()
 	i := sort.Search(len(states), func(i int) bool { return states[i] >= first })
 	if i == 0 {
 		if n := r.Cycles()[0]; n != 1 {
-			return fmt.Errorf("%s: cycle %d cannot be decided again: cycles before %d are gone, and no state was saved before it", log, first, n)
+			return fmt.Errorf("%s: cycle %d cannot be decided again: cycles before %d are gone, and no state was "+
+				"saved before it", log, first, n)
 		}
 		return nil
 	}
 	from := states[i-1]
 	saved, err := r.State(from)
 	if err != nil {
-		return fmt.Errorf("%w\n%s: the state after cycle %d is of no use; without its file replay begins with one before it", err, log, from)
+		return fmt.Errorf("%w\n%s: the state after cycle %d is of no use; without its file replay begins with one "+
+			"before it", err, log, from)
 	}
 	b.state, err = cluster.LoadFrame(saved, func(digest string) (*plan.Policy, error) {
 		content, in, err := r.Policy(from)
@@ -274,10 +281,11 @@ func acceptable(o *otherwise, log string, stderr io.Writer) error {
 	return fmt.Errorf("%s: %w: the log is damaged, or of another version", log, o)
 }
 
-// run decides the cycles of a log up to last, from the first or those that follow what restore brought back, and shows each to a
-// function: with what is otherwise, nil when it is
-// the same. What a later cycle decides after one that is otherwise tells nothing, but is told too.
-func (b *batch) run(r *export.Reader, log string, last int64, stderr io.Writer, seen func(o *otherwise, cycle int64) error) error {
+// run decides the cycles of a log up to last, from the first or those that follow what restore brought back, and shows
+// each to a function: with what is otherwise, nil when it is the same. What a later cycle decides after one that is
+// otherwise tells nothing, but is told too.
+func (b *batch) run(r *export.Reader, log string, last int64, stderr io.Writer,
+	seen func(o *otherwise, cycle int64) error) error {
 	cycles := r.Cycles()
 	if b.state != nil {
 		cycles = cycles[sort.Search(len(cycles), func(i int) bool { return cycles[i] > b.state.Cycle }):]
@@ -317,7 +325,8 @@ func byRules(cycles *decision.Table) string {
 	if was == decision.RulesVersion {
 		return ""
 	}
-	return fmt.Sprintf(": it was decided by rules version %s, and this is version %s (CHANGELOG.md)", was, decision.RulesVersion)
+	return fmt.Sprintf(": it was decided by rules version %s, and this is version %s (CHANGELOG.md)", was,
+		decision.RulesVersion)
 }
 
 // compare holds the cycle that was decided last against cycle n of a log: its digest, and its files. It gives nil when
@@ -371,7 +380,8 @@ func (b *batch) inputs(r *export.Reader, log string, cycle int64) error {
 			return err
 		}
 		name := log + "/" + in.Kind + "/" + in.Digest
-		if err := b.apply(&given{kind: in.Kind, source: in.Source, format: in.Format, name: name, content: content}); err != nil {
+		if err := b.apply(&given{kind: in.Kind, source: in.Source, format: in.Format, name: name,
+			content: content}); err != nil {
 			return fmt.Errorf("%w\n%s: cycle %d cannot be replayed", err, log, cycle)
 		}
 	}

@@ -64,9 +64,12 @@ the log had; what is not given stays as it was.`,
 	f.StringVar(&o.at, "at", "", "now of the first cycle, such as 2026-01-05T08:00:00Z (the clock's now)")
 	f.StringVar(&o.out, "out", "", "folder of the log: empty, or made")
 	f.BoolVar(&o.append, "append", false, "continues the log")
-	f.BoolVar(&o.force, "force", false, "with --append: a plan may leave out consumers that hold something; that is reclaimed with their grace")
-	f.StringVar(&o.unknown, "unknown", "refuse", "demand of consumers that the policy does not have: refuse the table, or report it as a shortfall")
-	f.StringVar(&o.output, "output", "table", strings.Join(export.Formats, ", ")+": the summary, or the rows of the table cycles")
+	f.BoolVar(&o.force, "force", false, "with --append: a plan may leave out consumers that hold something; that is "+
+		"reclaimed with their grace")
+	f.StringVar(&o.unknown, "unknown", "refuse", "demand of consumers that the policy does not have: refuse the "+
+		"table, or report it as a shortfall")
+	f.StringVar(&o.output, "output", "table", strings.Join(export.Formats,
+		", ")+": the summary, or the rows of the table cycles")
 	c.MarkFlagsMutuallyExclusive("cycles", "until-stable")
 	required(c, "out")
 	return c
@@ -116,7 +119,8 @@ func parseInstant(text string) (us int64, err error) {
 // inputs reads the files given.
 func (o *runOptions) inputs() ([]*given, error) {
 	var all []*given
-	for _, f := range []struct{ kind, path string }{{kindPlan, o.plan}, {kindHosts, o.hosts}, {kindDemand, o.demand}, {kindRunning, o.running}} {
+	for _, f := range []struct{ kind, path string }{{kindPlan, o.plan}, {kindHosts, o.hosts}, {kindDemand, o.demand},
+		{kindRunning, o.running}} {
 		if f.path == "" {
 			continue
 		}
@@ -164,7 +168,8 @@ func run(o *runOptions, c *cobra.Command) error {
 		return err
 	}
 	if interval := b.state.Policy.IntervalUS; int64(o.cycles-1) > (nowMaxUS-nowUS)/interval {
-		return fmt.Errorf("--cycles %d: %s apart, the last of them would be after the year 9999", o.cycles, time.Duration(interval)*time.Microsecond)
+		return fmt.Errorf("--cycles %d: %s apart, the last of them would be after the year 9999", o.cycles,
+			time.Duration(interval)*time.Microsecond)
 	}
 	first := b.state.Cycle + 1
 	b.tookUS, b.granted, b.released = 0, 0, 0
@@ -235,7 +240,8 @@ func (b *batch) write(o *runOptions, inputs []*given, nowUS int64, stderr io.Wri
 		if n == cyclesMax || nowUS > nowMaxUS {
 			return fmt.Errorf("not stable after %d cycles", n)
 		}
-		status(fmt.Sprintf("cycle %d: %d units held, %d short", b.out.Summary.Cycle, b.out.Summary.UnitsHeld, b.out.Summary.UnitsShort))
+		status(fmt.Sprintf("cycle %d: %d units held, %d short", b.out.Summary.Cycle, b.out.Summary.UnitsHeld,
+			b.out.Summary.UnitsShort))
 	}
 }
 

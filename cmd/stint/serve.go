@@ -224,8 +224,8 @@ func levelOf(name string) (l slog.Level) {
 	return l
 }
 
-// newLeveled makes a structured log whose level may change. Whoever logs gives times as such; here they become numbers of
-// milliseconds, under a key that says so, in text and JSON alike.
+// newLeveled makes a structured log whose level may change. Whoever logs gives times as such; here they become numbers
+// of milliseconds, under a key that says so, in text and JSON alike.
 func newLeveled(w io.Writer, level slog.Leveler, format string) *slog.Logger {
 	o := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Value.Kind() != slog.KindDuration {

@@ -73,7 +73,8 @@ func (c *clusterConfig) validate(s *settings) {
 	}
 	for _, key := range []string{"log.compact", "log.keep"} {
 		if s.line[key] > 0 {
-			s.faults = append(s.faults, settingFault{s.line[key], key + ": must be left out in a cluster, whose decision log lies in the bucket, whole"})
+			s.faults = append(s.faults, settingFault{s.line[key], key +
+				": must be left out in a cluster, whose decision log lies in the bucket, whole"})
 		}
 	}
 	if c.Lease != 0 {

@@ -246,9 +246,8 @@ func (c *serveConfig) validate(s *settings) {
 	}
 	l := &c.Limits
 	for key, v := range map[string]int{
-		"rows": l.Rows, "connections": l.Connections, "waiters": l.Waiters, "inputs_waiting": l.InputsWaiting, "sources": l.Sources,
-		"idempotency_keys": l.Keys,
-		"recent_cycles":    l.RecentCycles, "recent_rows": l.RecentRows,
+		"rows": l.Rows, "connections": l.Connections, "waiters": l.Waiters, "inputs_waiting": l.InputsWaiting,
+		"sources": l.Sources, "idempotency_keys": l.Keys, "recent_cycles": l.RecentCycles, "recent_rows": l.RecentRows,
 	} {
 		if v < 1 {
 			add("limits."+key, strconv.Itoa(v), "must be at least 1")
@@ -257,7 +256,9 @@ func (c *serveConfig) validate(s *settings) {
 	// What is accepted must be read again: by the next start, and from the log.
 	d := table.DefaultLimits
 	for key, v := range map[string][2]int64{
-		"body": {int64(l.Body), d.BytesMax}, "body_unpacked": {int64(l.BodyUnpacked), d.DecodedBytesMax}, "rows": {int64(l.Rows), int64(d.RowsMax)},
+		"body":          {int64(l.Body), d.BytesMax},
+		"body_unpacked": {int64(l.BodyUnpacked), d.DecodedBytesMax},
+		"rows":          {int64(l.Rows), int64(d.RowsMax)},
 	} {
 		if v[0] > v[1] {
 			add("limits."+key, strconv.FormatInt(v[0], 10), fmt.Sprintf("must be at most %d", v[1]))
@@ -291,7 +292,8 @@ func (c *serveConfig) validate(s *settings) {
 	}
 	for i, t := range c.Tokens {
 		if t.Subject != "" && c.TLS.Clients == "" {
-			s.fault(fmt.Sprintf("tokens[%d].subject", i), t.Subject, "certificates of clients are taken only with tls.clients")
+			s.fault(fmt.Sprintf("tokens[%d].subject", i), t.Subject,
+				"certificates of clients are taken only with tls.clients")
 		}
 	}
 }
@@ -306,7 +308,9 @@ func between(s *settings, key string, v duration, least, most time.Duration) {
 // tokens are the tokens as the server takes them.
 func (c *serveConfig) tokens() (list []server.Token) {
 	for _, t := range c.Tokens {
-		list = append(list, server.Token{Name: t.Name, SHA256: t.SHA256, Subject: t.Subject, Role: t.Role, Groups: t.Groups, Branch: t.Branch})
+		list = append(list, server.Token{
+			Name: t.Name, SHA256: t.SHA256, Subject: t.Subject, Role: t.Role, Groups: t.Groups, Branch: t.Branch,
+		})
 	}
 	return list
 }
@@ -334,27 +338,34 @@ func (c *serveConfig) options(log *slog.Logger) (o server.ServiceOptions, err er
 	l, memory := &c.Limits, c.memory()
 	o = server.ServiceOptions{
 		Dir: c.Data, NoLog: !c.DecisionLog, PlanName: c.Plan, MetricsLevel: c.Metrics.Level,
-		Tend: export.TendOptions{Every: time.Duration(c.Log.Compact), KeepDays: int(c.Log.Keep), Grace: 30 * time.Second},
+		Tend: export.TendOptions{
+			Every: time.Duration(c.Log.Compact), KeepDays: int(c.Log.Keep), Grace: 30 * time.Second,
+		},
 		Engine: engine.Options{
-			IntervalUS: time.Duration(c.Interval).Microseconds(), ManualOnly: c.Manual, ShrinkGuardMilli: int64(c.ShrinkGuard),
-			SourceTTLUS: time.Duration(c.SourceTTL).Microseconds(), QueueMax: l.InputsWaiting, SourcesMax: l.Sources,
-			SlowAfter: time.Duration(c.Watchdog.Slow), StuckAfter: time.Duration(c.Watchdog.Stuck), AcceptReplay: c.acceptReplay,
+			IntervalUS: time.Duration(c.Interval).Microseconds(), ManualOnly: c.Manual,
+			ShrinkGuardMilli: int64(c.ShrinkGuard), SourceTTLUS: time.Duration(c.SourceTTL).Microseconds(),
+			QueueMax: l.InputsWaiting, SourcesMax: l.Sources, AcceptReplay: c.acceptReplay,
+			SlowAfter: time.Duration(c.Watchdog.Slow), StuckAfter: time.Duration(c.Watchdog.Stuck),
 			SourcesPerCallerMax: l.PerToken, KeysMax: l.Keys,
 			RecentCyclesMax: l.RecentCycles, RecentRowsMax: min(l.RecentRows, int(memory/16/recentRowBytes)),
 			BacklogBytesMax: min(512<<20, memory/8),
-			CheckpointUS:    time.Duration(c.Checkpoint.Interval).Microseconds(), CheckpointBytes: min(int64(c.Checkpoint.Bytes), int64(l.Journal)/8),
-			CheckpointWork: time.Duration(c.Checkpoint.Replay),
+			CheckpointUS:    time.Duration(c.Checkpoint.Interval).Microseconds(),
+			CheckpointBytes: min(int64(c.Checkpoint.Bytes), int64(l.Journal)/8),
+			CheckpointWork:  time.Duration(c.Checkpoint.Replay),
 		},
 		// Two checkpoints are kept, and whole segments go: small journals have small
 		// ones, so that there is room again in time.
-		Journal: journal.Options{BytesMax: int64(l.Journal), SegmentBytesMax: min(256<<20, max(64<<10, int64(l.Journal)/8))},
+		Journal: journal.Options{
+			BytesMax: int64(l.Journal), SegmentBytesMax: min(256<<20, max(64<<10, int64(l.Journal)/8)),
+		},
 		Server: server.Options{
 			ReportUnknown: c.Unknown == "report", Log: log, HostsAllowed: c.Hosts,
 			Limits: server.Limits{
-				BodyBytesMax: int64(l.Body), DecodedBytesMax: int64(l.BodyUnpacked), RowsMax: l.Rows, InflightBytesMax: int64(l.Bodies),
-				MemoryMax: memory, DecodeTimeMax: time.Duration(l.DecodeTime),
-				BodyTimeMax: time.Duration(l.BodyTime), HeaderTimeMax: time.Duration(l.HeaderTime), IdleTimeMax: time.Duration(l.IdleTime),
-				ConnsMax: l.Connections, ConnsPerIPMax: l.PerAddress, WaitersMax: l.Waiters,
+				BodyBytesMax: int64(l.Body), DecodedBytesMax: int64(l.BodyUnpacked), RowsMax: l.Rows,
+				InflightBytesMax: int64(l.Bodies), MemoryMax: memory, DecodeTimeMax: time.Duration(l.DecodeTime),
+				BodyTimeMax: time.Duration(l.BodyTime), HeaderTimeMax: time.Duration(l.HeaderTime),
+				IdleTimeMax: time.Duration(l.IdleTime),
+				ConnsMax:    l.Connections, ConnsPerIPMax: l.PerAddress, WaitersMax: l.Waiters,
 			},
 		},
 	}

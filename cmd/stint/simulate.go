@@ -90,7 +90,8 @@ func (r *recorder) Cycle(out *decision.Cycle, keyframe func(state bool), last bo
 	r.cycles++
 	r.granted, r.released, r.held = r.granted+s.UnitsGranted, r.released+s.UnitsReleased, s.UnitsHeld
 	r.tookUS += s.FinishedUS - s.StartedUS
-	r.status(fmt.Sprintf("cycle %d, %s: %s units held, %s short", s.Cycle, instant(s.NowUS), grouped(s.UnitsHeld), grouped(s.UnitsShort)))
+	r.status(fmt.Sprintf("cycle %d, %s: %s units held, %s short", s.Cycle, instant(s.NowUS), grouped(s.UnitsHeld),
+		grouped(s.UnitsShort)))
 	return nil
 }
 
@@ -130,7 +131,8 @@ func simulate(s *scenario.Scenario, out string, asJSON bool, stdout, stderr io.W
 }
 
 // print tells how a simulation went, for people.
-func (r *recorder) print(w io.Writer, s *scenario.Scenario, result *scenario.Result, out string, took time.Duration) error {
+func (r *recorder) print(w io.Writer, s *scenario.Scenario, result *scenario.Result, out string,
+	took time.Duration) error {
 	if err := result.Print(w); err != nil {
 		return err
 	}
@@ -139,11 +141,13 @@ func (r *recorder) print(w io.Writer, s *scenario.Scenario, result *scenario.Res
 		return err
 	}
 	if _, err := fmt.Fprintf(w, "%s: %s, %s to %s\n%s units granted  ·  %s released  ·  %s held at the end\n", s.Name,
-		count(r.cycles, "cycle"), instant(r.firstNowUS), instant(r.lastNowUS), grouped(r.granted), grouped(r.released), grouped(r.held)); err != nil {
+		count(r.cycles, "cycle"), instant(r.firstNowUS), instant(r.lastNowUS), grouped(r.granted), grouped(r.released),
+		grouped(r.held)); err != nil {
 		return err
 	}
 	rate := float64(r.cycles) / took.Minutes()
-	_, err := fmt.Fprintf(w, "%s in all, %s deciding: %s cycles a minute\nnext: stint verify --log %s\n", took.Round(time.Millisecond),
+	_, err := fmt.Fprintf(w, "%s in all, %s deciding: %s cycles a minute\nnext: stint verify --log %s\n",
+		took.Round(time.Millisecond),
 		(time.Duration(r.tookUS) * time.Microsecond).Round(time.Millisecond), grouped(int64(rate)), out)
 	return err
 }

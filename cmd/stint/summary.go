@@ -115,12 +115,14 @@ func (s *summary) header() {
 	if name == "" {
 		name = "cluster"
 	}
-	first := []string{fmt.Sprintf("%s  cycle %s at %s", s.bold(name), grouped(sum.Cycle), time.UnixMicro(sum.NowUS).UTC().Format("2006-01-02 15:04:05 UTC"))}
+	first := []string{fmt.Sprintf("%s  cycle %s at %s", s.bold(name), grouped(sum.Cycle),
+		time.UnixMicro(sum.NowUS).UTC().Format("2006-01-02 15:04:05 UTC"))}
 	if sum.Window != "" {
 		first = append(first, "window "+sum.Window)
 	}
 	first = append(first, count(sum.Hosts, "host"), count(int64(s.state.Policy.Len()-1), "consumer"))
-	second := []string{count(sum.UnitsWanted, "unit") + " wanted", s.good(grouped(sum.UnitsHeld)) + " held", s.shortness(sum.UnitsShort) + " short"}
+	second := []string{count(sum.UnitsWanted, "unit") + " wanted", s.good(grouped(sum.UnitsHeld)) + " held",
+		s.shortness(sum.UnitsShort) + " short"}
 	if sum.UnitsWanted > 0 {
 		second = append(second, percent(float64(sum.UnitsHeld)/float64(sum.UnitsWanted))+" met")
 	}
@@ -303,7 +305,8 @@ func (s *summary) capacity() {
 		sum, ok := sums[name]
 		switch fraction := float64(sum.used) / float64(sum.capacity); {
 		case ok && sum.capacity > 0:
-			g.add(name, grouped(sum.used), grouped(sum.capacity), percent(fraction), s.bar(fraction, -1, min(barMax, s.width-52)))
+			g.add(name, grouped(sum.used), grouped(sum.capacity), percent(fraction),
+				s.bar(fraction, -1, min(barMax, s.width-52)))
 		case ok:
 			g.add(name, grouped(sum.used), grouped(sum.capacity), "", "")
 		}
@@ -317,7 +320,8 @@ func (s *summary) footer() {
 	if !s.brief {
 		s.text.WriteByte('\n')
 	}
-	fmt.Fprintf(&s.text, "%s in %s: %s granted, %s released", count(s.cycles, "cycle"), took(s.tookUS), count(s.granted, "unit"), grouped(s.released))
+	fmt.Fprintf(&s.text, "%s in %s: %s granted, %s released", count(s.cycles, "cycle"), took(s.tookUS),
+		count(s.granted, "unit"), grouped(s.released))
 	if n := s.granted + s.released; n > 0 && s.tookUS > 0 {
 		fmt.Fprintf(&s.text, ", %s a second", grouped(n*1_000_000/s.tookUS))
 	}

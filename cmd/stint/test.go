@@ -111,7 +111,8 @@ func playScenarios(w io.Writer, scenarios []*scenario.Scenario, asJSON bool) err
 		if !ok {
 			word = paint.bad("FAIL")
 		}
-		fmt.Fprintf(w, "%s %-9s %s %s\n", word, s.Rule, s.Name, paint.faint("("+took.Round(10*time.Microsecond).String()+")"))
+		fmt.Fprintf(w, "%s %-9s %s %s\n", word, s.Rule, s.Name,
+			paint.faint("("+took.Round(10*time.Microsecond).String()+")"))
 		if err == nil {
 			err = result.Print(w)
 		} else {
@@ -127,8 +128,8 @@ func playScenarios(w io.Writer, scenarios []*scenario.Scenario, asJSON bool) err
 		if err := e.Encode(results); err != nil {
 			return err
 		}
-	} else if _, err := fmt.Fprintf(w, "%s, %d ok, %d failed (%s)\n", count(int64(len(scenarios)), "scenario"), len(scenarios)-failed, failed,
-		time.Since(begin).Round(time.Millisecond)); err != nil {
+	} else if _, err := fmt.Fprintf(w, "%s, %d ok, %d failed (%s)\n", count(int64(len(scenarios)), "scenario"),
+		len(scenarios)-failed, failed, time.Since(begin).Round(time.Millisecond)); err != nil {
 		return err
 	}
 	if err := errors.Join(refused...); err != nil {

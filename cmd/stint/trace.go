@@ -116,7 +116,8 @@ func (t *tracer) cycle(c *engine.Trace) {
 	ctx, whole := t.spans.Start(context.Background(), "cycle", trace.WithTimestamp(c.Began), trace.WithAttributes(
 		attribute.Int64("stint.cycle", s.Cycle), attribute.Int64("stint.revision", s.Revision),
 		attribute.String("stint.decisions_digest", s.Digest), attribute.Int("stint.inputs", c.InputCount),
-		attribute.Int64("stint.units_granted", s.UnitsGranted), attribute.Int64("stint.units_released", s.UnitsReleased),
+		attribute.Int64("stint.units_granted", s.UnitsGranted),
+		attribute.Int64("stint.units_released", s.UnitsReleased),
 		attribute.Int64("stint.units_reclaimed", s.UnitsReclaimed), attribute.Int64("stint.units_held", s.UnitsHeld),
 		attribute.Int64("stint.units_short", s.UnitsShort)))
 	for i := range c.Inputs {

@@ -53,7 +53,8 @@ func verifyLog(log string, asJSON bool, stdout, stderr io.Writer) error {
 	}
 	start := time.Now()
 	status := progress(stderr)
-	report, err := verify.Log(r, verify.Options{Decode: decodeTable, Progress: func(done, all int) { status(bar("verify", done, all)) }})
+	report, err := verify.Log(r, verify.Options{Decode: decodeTable,
+		Progress: func(done, all int) { status(bar("verify", done, all)) }})
 	status("")
 	if err != nil {
 		return fmt.Errorf("log %s: %w", log, err)
@@ -98,8 +99,8 @@ func printReport(w io.Writer, r *verify.Report, took time.Duration) error {
 	if !r.OK() {
 		word = p.bad("FAIL")
 	}
-	_, err := fmt.Fprintf(w, "%s cycles %d to %d: %s rows, %s checks, %s found (%s)\n", word, r.First, r.Last, grouped(r.Rows), grouped(checks),
-		count(r.Count, "fault"), took.Round(time.Millisecond))
+	_, err := fmt.Fprintf(w, "%s cycles %d to %d: %s rows, %s checks, %s found (%s)\n", word, r.First, r.Last,
+		grouped(r.Rows), grouped(checks), count(r.Count, "fault"), took.Round(time.Millisecond))
 	return err
 }
 

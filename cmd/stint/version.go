@@ -46,6 +46,7 @@ func printVersion(w io.Writer, info *debug.BuildInfo) error {
 		commit += modified
 	}
 	_, err := fmt.Fprintf(w, "stint    %s\ncommit   %s\nrules    %s\ngo       %s %s/%s%s\nkernels  %s\n",
-		version, commit, decision.RulesVersion, runtime.Version(), runtime.GOOS, runtime.GOARCH, level, vecpack.Kernels())
+		version, commit, decision.RulesVersion, runtime.Version(), runtime.GOOS, runtime.GOARCH, level,
+		vecpack.Kernels())
 	return err
 }

@@ -37,15 +37,16 @@ func newWhatif() *cobra.Command {
 gains, who loses, what would be reclaimed. Nothing is committed, and LOG is not written to.
 With --server a running service tells it of its next cycle, with all input that it has by then.
 
-The state before the cycle is rebuilt as replay does it, from the last one that was saved before it. The cycle grants at once what is free;
-what others hold it puts under reclaim, which takes their graces to come back. So --settle goes on, under both policies,
-with no new input, until nothing changes any more: that is what is held in the end.
+The state before the cycle is rebuilt as replay does it, from the last one that was saved before it. The
+cycle grants at once what is free; what others hold it puts under reclaim, which takes their graces to come
+back. So --settle goes on, under both policies, with no new input, until nothing changes any more: that is
+what is held in the end.
 
-With --demand it is told what demand that is not there would get: at once, from whom, what would stop for it, and when it would
-have all of it; with --hosts also on hosts that are not there. Cycles are decided on a copy, as far ahead as --horizon. A
-column runtime of the demand says how long a unit runs, --runtime how long those of a consumer do that run now: one time, or
-percentiles. Of what nobody says how long it runs it is taken that it goes on. Where run times are spread, futures
-are drawn, and times are percentiles of these.
+With --demand it is told what demand that is not there would get: at once, from whom, what would stop for
+it, and when it would have all of it; with --hosts also on hosts that are not there. Cycles are decided on a
+copy, as far ahead as --horizon. A column runtime of the demand says how long a unit runs, --runtime how
+long those of a consumer do that run now: one time, or percentiles. Of what nobody says how long it runs it
+is taken that it goes on. Where run times are spread, futures are drawn, and times are percentiles of these.
 
 A bad policy is refused with the same errors as by check. One that leaves out consumers that hold something is
 refused as run does, unless --force is given.
@@ -67,11 +68,13 @@ Exit codes: 0 fine, 2 bad usage or input.`,
 	f.StringVar(&o.plan, "plan", "", "the other policy file")
 	f.StringVar(&o.cycle, "cycle", "last", "a cycle's number, or last")
 	f.IntVar(&o.settle, "settle", 100, "how many cycles to look ahead at most; 0: none")
-	f.BoolVar(&o.force, "force", false, "the policy may leave out consumers that hold something; that is reclaimed with their grace")
+	f.BoolVar(&o.force, "force", false, "the policy may leave out consumers that hold something; that is reclaimed "+
+		"with their grace")
 	f.StringVar(&o.output, "output", "table", "table or json")
 	f.StringVar(&o.demand, "demand", "", "table of demand that is not there, with a column runtime if you like")
 	f.StringVar(&o.hosts, "hosts", "", "with --demand, table of hosts that are not there, or have other figures")
-	f.StringArrayVar(&o.runtimes, "runtime", nil, "with --demand, how long units of a consumer run: /A=10m or /A=p50:10m,p90:1h")
+	f.StringArrayVar(&o.runtimes, "runtime", nil, "with --demand, how long units of a consumer run: /A=10m or "+
+		"/A=p50:10m,p90:1h")
 	f.DurationVar(&o.horizon, "horizon", 24*time.Hour, "with --demand, how far to look ahead; 0: the next cycle alone")
 	f.IntVar(&o.plays, "plays", 20, "with --demand, how many futures are drawn where run times are spread")
 	f.DurationVar(&o.within, "within", 10*time.Second, "with --demand, how long the answer may take")
@@ -84,7 +87,8 @@ func (o *whatifOptions) checkAsked(f *pflag.FlagSet) error {
 	case o.plan == "" && o.demand == "":
 		return errors.New("give --plan FILE, or --demand FILE")
 	case o.plan != "" && o.demand != "":
-		return errors.New("give --plan or --demand, not both: what another policy would change, or what more demand would get")
+		return errors.New("give --plan or --demand, not both: what another policy would change, or what more demand " +
+			"would get")
 	}
 	of, others := "--demand", []string{"hosts", "runtime", "horizon", "plays", "within"}
 	if o.demand != "" {
@@ -136,11 +140,13 @@ func whatif(ctx context.Context, o *whatifOptions, f *pflag.FlagSet, stdout, std
 }
 
 func errEarlier(cycle string) error {
-	return fmt.Errorf("--cycle %s: a service decides its next cycle; an earlier one is decided by the log (--log)", cycle)
+	return fmt.Errorf("--cycle %s: a service decides its next cycle; an earlier one is decided by the log (--log)",
+		cycle)
 }
 
 // comparison compares by the log or the service.
-func (o *whatifOptions) comparison(ctx context.Context, text []byte, policy *plan.Policy, stderr io.Writer) (*explain.Comparison, error) {
+func (o *whatifOptions) comparison(ctx context.Context, text []byte, policy *plan.Policy,
+	stderr io.Writer) (*explain.Comparison, error) {
 	if o.server != "" {
 		if o.cycle != "last" {
 			return nil, errEarlier(o.cycle)
@@ -160,7 +166,8 @@ func (o *whatifOptions) comparison(ctx context.Context, text []byte, policy *pla
 }
 
 // compareUnder decides cycle n of a log under the policy in force and under another one.
-func compareUnder(r *export.Reader, o *whatifOptions, n int64, policy *plan.Policy, stderr io.Writer) (*explain.Comparison, error) {
+func compareUnder(r *export.Reader, o *whatifOptions, n int64, policy *plan.Policy,
+	stderr io.Writer) (*explain.Comparison, error) {
 	damaged := func(at *otherwise, _ int64) error { return acceptable(at, o.log, stderr) }
 	before := newReplay()
 	if err := before.restore(r, o.log, n); err != nil {
@@ -193,8 +200,8 @@ func compareUnder(r *export.Reader, o *whatifOptions, n int64, policy *plan.Poli
 	if logged := string(digest.Dict.Bytes(digest.Code[0])); was.Digest() != logged {
 		files, err := r.Digest(n)
 		if err == nil {
-			err = damaged(&otherwise{Cycle: n, What: "it decides otherwise" + byRules(t), Logged: logged, Decided: was.Digest(),
-				misnamed: files == was.Digest()}, n)
+			err = damaged(&otherwise{Cycle: n, What: "it decides otherwise" + byRules(t), Logged: logged,
+				Decided: was.Digest(), misnamed: files == was.Digest()}, n)
 		}
 		if err != nil {
 			return nil, err

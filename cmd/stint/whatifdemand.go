@@ -56,7 +56,8 @@ func whatifDemand(ctx context.Context, o *whatifOptions, stdout io.Writer, stder
 }
 
 // simulation asks the service, or plays by the log.
-func (o *whatifOptions) simulation(ctx context.Context, demand, hosts *given, stderr io.Writer) (*simulation.Answer, error) {
+func (o *whatifOptions) simulation(ctx context.Context, demand, hosts *given, stderr io.Writer) (*simulation.Answer,
+	error) {
 	if o.server != "" {
 		return o.simulateServed(ctx, demand, hosts)
 	}
@@ -72,7 +73,10 @@ func (o *whatifOptions) simulation(ctx context.Context, demand, hosts *given, st
 	if err := b.restore(r, o.log, n+1); err != nil {
 		return nil, err
 	}
-	if err := b.run(r, o.log, n, stderr, func(at *otherwise, _ int64) error { return acceptable(at, o.log, stderr) }); err != nil {
+	if err := b.run(r, o.log, n, stderr, func(at *otherwise,
+		_ int64) error {
+		return acceptable(at, o.log, stderr)
+	}); err != nil {
 		return nil, err
 	}
 	asked, err := o.asked(b.state.Policy, demand, hosts)
@@ -291,13 +295,15 @@ func timesOf(t *simulation.Times, a *simulation.Answer) string {
 	if !a.Drawn {
 		return at(t.P50)
 	}
-	return fmt.Sprintf("%s in half of %d futures\n           10 %%: %s; 90 %%: %s", at(t.P50), a.Plays, at(t.P10), at(t.P90))
+	return fmt.Sprintf("%s in half of %d futures\n           10 %%: %s; 90 %%: %s", at(t.P50), a.Plays, at(t.P10),
+		at(t.P90))
 }
 
 // notesOf tells what the times go by.
 func notesOf(a *simulation.Answer) (notes []string) {
 	if a.Unknown > 0 {
-		notes = append(notes, fmt.Sprintf("%s %s run of which nobody said how long: taken to go on (--runtime)", grouped(a.Unknown), unitsOf(a.Unknown)))
+		notes = append(notes, fmt.Sprintf("%s %s run of which nobody said how long: taken to go on (--runtime)",
+			grouped(a.Unknown), unitsOf(a.Unknown)))
 	}
 	if a.Drawn {
 		notes = append(notes, fmt.Sprintf("run times are spread: %d futures were drawn", a.Plays))
