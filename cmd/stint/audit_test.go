@@ -22,18 +22,22 @@ func TestAuditTable(t *testing.T) {
 		c.Tokens = []serveToken{{Name: "ops", Role: "admin", SHA256: server.HashToken("secret")}}
 	})
 	as := []string{"--server", r.base, "--token-file", token}
-	push := append([]string{"push", "--plan", example + "/plan.yaml", "--hosts", example + "/hosts.csv", "--demand", example + "/demand.csv", "--cycle"}, as...)
+	push := append([]string{"push", "--plan", example + "/plan.yaml", "--hosts", example + "/hosts.csv", "--demand",
+		example + "/demand.csv", "--cycle"}, as...)
 	command(t, 0, push...)
 	command(t, 0, append([]string{"explain", "/Risk"}, as...)...)
-	if text := command(t, 2, append([]string{"query", "audit"}, as...)...); !strings.Contains(text, "in the log alone: --log") {
+	if text := command(t, 2, append([]string{"query", "audit"}, as...)...); !strings.Contains(text,
+		"in the log alone: --log") {
 		t.Error(text)
 	}
 	r.stop()
-	text := command(t, 0, "query", "--log", log, "audit", "--cycle", "all", "--output", "csv", "--where", "call=PUT /v1/plan")
+	text := command(t, 0, "query", "--log", log, "audit", "--cycle", "all", "--output", "csv", "--where",
+		"call=PUT /v1/plan")
 	if !strings.Contains(text, ",ops,token,127.0.0.1,PUT /v1/plan,") {
 		t.Error(text)
 	}
-	if text := command(t, 0, "query", "--log", log, "audit", "--where", "branch=/Risk"); !strings.Contains(text, "ops") {
+	if text := command(t, 0, "query", "--log", log, "audit", "--where", "branch=/Risk"); !strings.Contains(text,
+		"ops") {
 		t.Error(text)
 	}
 	if text := command(t, 0, "query", "--log", log, "audit", "--cycle", "7"); strings.Contains(text, "ops") {
@@ -73,13 +77,15 @@ func TestAuditTable(t *testing.T) {
 		t.Error(text)
 	}
 	early := filepath.Join(log, "audit", "date=2001-01-01")
-	if err := errors.Join(os.Remove(later), os.Mkdir(early, 0o700), os.Rename(files[0], filepath.Join(early, filepath.Base(files[0])))); err != nil {
+	if err := errors.Join(os.Remove(later), os.Mkdir(early, 0o700),
+		os.Rename(files[0], filepath.Join(early, filepath.Base(files[0])))); err != nil {
 		t.Fatal(err)
 	}
 	if text := command(t, 1, "verify", "--log", log); !strings.Contains(text, "in the folder of 2001-01-01") {
 		t.Error(text)
 	}
-	if text := command(t, 2, "query", "--log", "../../testdata/nowhere", "audit"); !strings.Contains(text, "no decision log") {
+	if text := command(t, 2, "query", "--log", "../../testdata/nowhere", "audit"); !strings.Contains(text,
+		"no decision log") {
 		t.Error(text)
 	}
 }

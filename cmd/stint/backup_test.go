@@ -74,7 +74,8 @@ func TestBackup(t *testing.T) {
 			case <-time.After(20 * time.Millisecond):
 			}
 			body := fmt.Sprintf("consumer,allocation,units,ncpus,maxmem\n/Risk/Intraday,var,%d,1,1\n", 1+n%9)
-			for _, call := range [][3]string{{"PUT", "/v1/demand/feed?allow_shrink=true", body}, {"POST", "/v1/cycles", ""}} {
+			for _, call := range [][3]string{{"PUT", "/v1/demand/feed?allow_shrink=true", body},
+				{"POST", "/v1/cycles", ""}} {
 				text, _, status, err := ask(call[0], r.base+call[1], call[2], "Content-Type", "text/csv")
 				if err != nil || status != 200 {
 					ended <- fmt.Errorf("%v: %d %s, %v", call, status, text, err)

@@ -19,7 +19,8 @@ func TestBank(t *testing.T) {
 		Warnings   []string         `json:"warnings"`
 		Guarantees []map[string]any `json:"guarantees"`
 	}
-	if err := json.Unmarshal([]byte(command(t, 0, "check", plan, "--hosts", hosts, "--output", "json")), &checked); err != nil {
+	if err := json.Unmarshal([]byte(command(t, 0, "check", plan, "--hosts", hosts, "--output", "json")),
+		&checked); err != nil {
 		t.Fatal(err)
 	}
 	if !checked.OK || len(checked.Warnings) > 0 {
@@ -27,7 +28,8 @@ func TestBank(t *testing.T) {
 	}
 	leaves := map[string][]string{
 		"Management": {"/Services/Core"},
-		"Grid":       {"/Trading/Pricing", "/Trading/Algo", "/Risk/Intraday", "/Risk/EOD", "/Research/Models", "/Research/Sandbox"},
+		"Grid": {"/Trading/Pricing", "/Trading/Algo", "/Risk/Intraday", "/Risk/EOD", "/Research/Models",
+			"/Research/Sandbox"},
 	}
 	leaves["gpu"] = leaves["Grid"]
 	compared := 0
@@ -44,7 +46,8 @@ func TestBank(t *testing.T) {
 				}
 				compared++
 				if want, got := g["guaranteed_"+of], held[fmt.Sprint(g["plan"], " ", g["consumer"])]; want != got {
-					t.Errorf("plan %v, window %s, %v: guaranteed %v %s, held %v", g["plan"], window, g["consumer"], want, of, got)
+					t.Errorf("plan %v, window %s, %v: guaranteed %v %s, held %v", g["plan"], window, g["consumer"],
+						want, of, got)
 				}
 			}
 		}
@@ -73,10 +76,12 @@ func heldByAll(t *testing.T, plan, hosts, at, dimension string, leaves map[strin
 	if err := os.WriteFile(demand, []byte(strings.Join(rows, "\n")+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	command(t, 0, "run", "--plan", plan, "--hosts", hosts, "--demand", demand, "--at", at, "--until-stable", "--out", log)
+	command(t, 0, "run", "--plan", plan, "--hosts", hosts, "--demand", demand, "--at", at, "--until-stable", "--out",
+		log)
 	command(t, 0, "verify", "--log", log)
 	var consumers []map[string]any
-	if err := json.Unmarshal([]byte(command(t, 0, "query", "--log", log, "consumers", "--output", "json")), &consumers); err != nil {
+	if err := json.Unmarshal([]byte(command(t, 0, "query", "--log", log, "consumers", "--output", "json")),
+		&consumers); err != nil {
 		t.Fatal(err)
 	}
 	held := map[string]any{}

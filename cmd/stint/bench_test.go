@@ -17,14 +17,19 @@ var (
 	benchVarying = []string{
 		"cold_ms.p50", "cold_ms.p99", "cold_ms.max", "warm_ms.p50", "warm_ms.p99", "warm_ms.max",
 		"unchanged_ms.p50", "unchanged_ms.p99", "unchanged_ms.max", "floor_ms.p50", "floor_ms.p99", "floor_ms.max",
-		"cold_over_floor", "warm_over_floor", "decisions_per_second", "peak_rss_bytes", "allocs_per_warm_cycle", "alloc_bytes_per_warm_cycle",
-		"cold_stage_us.settle", "cold_stage_us.own", "cold_stage_us.entitle", "cold_stage_us.grant", "cold_stage_us.reclaim", "cold_stage_us.explain",
-		"cold_stage_us.emit", "warm_stage_us.settle", "warm_stage_us.own", "warm_stage_us.entitle", "warm_stage_us.grant", "warm_stage_us.reclaim",
+		"cold_over_floor", "warm_over_floor", "decisions_per_second", "peak_rss_bytes", "allocs_per_warm_cycle",
+		"alloc_bytes_per_warm_cycle",
+		"cold_stage_us.settle", "cold_stage_us.own", "cold_stage_us.entitle", "cold_stage_us.grant",
+		"cold_stage_us.reclaim", "cold_stage_us.explain",
+		"cold_stage_us.emit", "warm_stage_us.settle", "warm_stage_us.own", "warm_stage_us.entitle",
+		"warm_stage_us.grant", "warm_stage_us.reclaim",
 		"warm_stage_us.explain", "warm_stage_us.emit", "machine.load1",
 	}
 	benchSteady = []string{
-		"cold_ms.n", "warm_ms.n", "unchanged_ms.n", "floor_ms.n", "floor_bytes", "units_placed", "utilisation", "max_share_error",
-		"units_reclaimed", "unit_seconds_lost", "profile", "hosts", "consumers", "leaves", "units", "shapes", "demand_rows", "change", "cycles", "seed", "machine.cpu", "machine.commit",
+		"cold_ms.n", "warm_ms.n", "unchanged_ms.n", "floor_ms.n", "floor_bytes", "units_placed", "utilisation",
+		"max_share_error",
+		"units_reclaimed", "unit_seconds_lost", "profile", "hosts", "consumers", "leaves", "units", "shapes",
+		"demand_rows", "change", "cycles", "seed", "machine.cpu", "machine.commit",
 	}
 )
 
@@ -33,7 +38,8 @@ var (
 func TestBenchJSON(t *testing.T) {
 	run := func() map[string]any {
 		var out, problems bytes.Buffer
-		line := strings.Fields("bench --profile grid --hosts 40 --consumers 6 --units 900 --shapes 5 --seed 3 --change 10% --cycles 3 --bound --output json")
+		line := strings.Fields("bench --profile grid --hosts 40 --consumers 6 --units 900 --shapes 5 --seed 3 " +
+			"--change 10% --cycles 3 --bound --output json")
 		if exit := execute(line, &out, &problems); exit != exitFine {
 			t.Fatalf("exit code %d: %s", exit, &problems)
 		}
@@ -67,7 +73,8 @@ func TestBenchJSON(t *testing.T) {
 		t.Errorf("%d figures in one run, %d in another", len(first), len(second))
 	}
 	for key, want := range map[string]any{
-		"cold_ms.n": 3.0, "units": 900.0, "hosts": 40.0, "shapes": 5.0, "leaves": 6.0, "seed": 3.0, "change": 0.1, "cycles": 3.0, "profile": "grid",
+		"cold_ms.n": 3.0, "units": 900.0, "hosts": 40.0, "shapes": 5.0, "leaves": 6.0, "seed": 3.0, "change": 0.1,
+		"cycles": 3.0, "profile": "grid",
 		"utilisation.0.dimension": "ncpus", "bounds.0.plan": "grid",
 	} {
 		if first[key] != want {

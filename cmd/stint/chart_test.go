@@ -38,7 +38,8 @@ func rendered(t *testing.T, values string) (objects []map[string]any, notes stri
 		t.Fatal(err)
 	}
 	data := map[string]any{
-		"Values": overlaid(own, given), "Chart": map[string]any{"Name": chart.Name, "Version": chart.Version, "AppVersion": chart.AppVersion},
+		"Values": overlaid(own, given), "Chart": map[string]any{"Name": chart.Name, "Version": chart.Version,
+			"AppVersion": chart.AppVersion},
 		"Release": map[string]any{"Name": "grid", "Namespace": "sched", "Service": "Helm"}, "Files": chartFiles{},
 	}
 	all := template.New("chart").Option("missingkey=zero")
@@ -171,8 +172,8 @@ func at(v any, path string) any {
 	return v
 }
 
-// TestChart renders the chart's two examples: the objects that there are, what they hold together by, and a configuration
-// and a policy that the service takes.
+// TestChart renders the chart's two examples: the objects that there are, what they hold together by, and a
+// configuration and a policy that the service takes.
 func TestChart(t *testing.T) {
 	for _, c := range []struct {
 		values, kinds string
@@ -209,7 +210,8 @@ func TestChart(t *testing.T) {
 				if of[kind] == nil {
 					of[kind] = o
 				}
-				if o["apiVersion"] == nil || !strings.HasPrefix(fmt.Sprint(at(o, "metadata.name")), "grid") || at(o, "metadata.labels") == nil {
+				if o["apiVersion"] == nil || !strings.HasPrefix(fmt.Sprint(at(o, "metadata.name")), "grid") ||
+					at(o, "metadata.labels") == nil {
 					t.Errorf("an object without version, name or labels: %v", o)
 				}
 			}
@@ -268,13 +270,16 @@ func TestChartRefuses(t *testing.T) {
 	const bare = `tokens: [{name: a, role: admin, sha256: "00"}]`
 	const token = bare + ", insecure: true"
 	for values, want := range map[string]string{
-		"":                                       "config.tokens: must not be empty",
-		"{config: {" + bare + "}}":               "config.tls: must name a certificate and a key, or config.insecure must be true",
-		"{config: {" + token + "}, replicas: 2}": "replicas: more than 1 needs config.cluster.bucket",
-		"{config: {" + token + ", listen: 'localhost:1'}}":           "config.listen: is the chart's to say",
-		"{config: {" + token + ", data: /tmp}}":                      "config.data: is the chart's to say",
-		"{config: {" + token + "}, monitoring: {scrape: true}}":      "monitoring.tokenSecret.name: /metrics takes a token",
-		"{config: {" + token + ", cluster: {name: a}}, replicas: 2}": "replicas: more than 1 needs config.cluster.bucket",
+		"": "config.tokens: must not be empty",
+		"{config: {" + bare + "}}": "config.tls: must name a certificate and a key, or config.insecure " +
+			"must be true",
+		"{config: {" + token + "}, replicas: 2}":           "replicas: more than 1 needs config.cluster.bucket",
+		"{config: {" + token + ", listen: 'localhost:1'}}": "config.listen: is the chart's to say",
+		"{config: {" + token + ", data: /tmp}}":            "config.data: is the chart's to say",
+		"{config: {" + token + "}, monitoring: {scrape: true}}": "monitoring.tokenSecret.name: /metrics takes a " +
+			"token",
+		"{config: {" + token + ", cluster: {name: a}}, replicas: 2}": "replicas: more than 1 needs " +
+			"config.cluster.bucket",
 	} {
 		_, _, err := rendered(t, values)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -288,7 +293,8 @@ func TestChartRefuses(t *testing.T) {
 
 // TestChartTLS has probes ask by the scheme that the configuration says.
 func TestChartTLS(t *testing.T) {
-	for tls, want := range map[string]string{", insecure: true": "HTTP", ", tls: {certificate: /run/stint/tls/tls.crt}": "HTTPS"} {
+	for tls, want := range map[string]string{", insecure: true": "HTTP",
+		", tls: {certificate: /run/stint/tls/tls.crt}": "HTTPS"} {
 		objects, _, err := rendered(t, `{config: {tokens: [{name: a, role: admin, sha256: "00"}]`+tls+"}}")
 		if err != nil {
 			t.Fatal(err)
@@ -304,7 +310,8 @@ func TestChartTLS(t *testing.T) {
 
 // TestChartFiles has the chart's copies of alerts and dashboard be what dist has.
 func TestChartFiles(t *testing.T) {
-	for copied, from := range map[string]string{"files/alerts.yaml": "prometheus/alerts.yaml", "files/stint.json": "grafana/stint.json"} {
+	for copied, from := range map[string]string{"files/alerts.yaml": "prometheus/alerts.yaml",
+		"files/stint.json": "grafana/stint.json"} {
 		a, err := os.ReadFile(filepath.Join(chartDir, copied))
 		if err != nil {
 			t.Fatal(err)

@@ -74,7 +74,8 @@ func layOut(t *testing.T, more [3]string) *site {
 		dir := t.TempDir()
 		s.data[i], s.file[i] = filepath.Join(dir, "data"), filepath.Join(dir, "stint.yaml")
 		s.at[i] = "http://" + freeAddress(t)
-		text := fmt.Sprintf("checkpoint: {interval: 1s, bytes: 1KiB, replay: 100ms}\n"+memberText, s.data[i], strings.TrimPrefix(s.at[i], "http://"), s.proxy[i].URL, i, clusterLease) + more[i]
+		text := fmt.Sprintf("checkpoint: {interval: 1s, bytes: 1KiB, replay: 100ms}\n"+memberText, s.data[i],
+			strings.TrimPrefix(s.at[i], "http://"), s.proxy[i].URL, i, clusterLease) + more[i]
 		if err := os.WriteFile(s.file[i], []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +208,8 @@ func (h *clusterHistory) fault(format string, args ...any) {
 func (h *clusterHistory) add(client int, begun, ended time.Time, out position) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.ops = append(h.ops, porcupine.Operation{ClientId: client, Call: begun.UnixNano(), Return: ended.UnixNano(), Output: out})
+	h.ops = append(h.ops, porcupine.Operation{ClientId: client, Call: begun.UnixNano(), Return: ended.UnixNano(),
+		Output: out})
 }
 
 // position is where the journal was by an answer: an input has a number and the cycle that goes by it, a cycle its own
@@ -237,7 +239,8 @@ func (s *site) push(h *clusterHistory, source int, stop <-chan struct{}) {
 		}
 		body := fmt.Sprintf("consumer,allocation,units,ncpus\n/%c,a,%d,1\n", 'A'+source, n)
 		begun := time.Now()
-		text := s.write("PUT", fmt.Sprintf("/v1/demand/s%d", source), body, "Content-Type", "text/csv", "Idempotency-Key", fmt.Sprint("k", n))
+		text := s.write("PUT", fmt.Sprintf("/v1/demand/s%d", source), body, "Content-Type", "text/csv",
+			"Idempotency-Key", fmt.Sprint("k", n))
 		var a struct {
 			Snapshot string
 			Cycle    int64
@@ -301,7 +304,8 @@ type clusterReader struct {
 }
 
 func (s *site) read(h *clusterHistory, r *clusterReader, source int) bool {
-	text, header, status, err := ask("GET", fmt.Sprintf("%s/v1/changes?source=s%d&since=%d&format=ndjson", s.at[rand.IntN(3)], source, r.since), "")
+	text, header, status, err := ask("GET", fmt.Sprintf("%s/v1/changes?source=s%d&since=%d&format=ndjson",
+		s.at[rand.IntN(3)], source, r.since), "")
 	if err != nil || status >= 500 || status == 429 {
 		return false
 	}
@@ -471,7 +475,8 @@ func (s *site) compare(h *clusterHistory, readers *[3]clusterReader) {
 			}
 			// The last snapshot may have come while the writers were told to end.
 			if d.Wanted != int64(h.wanted[source]) || d.Held != readers[source].held {
-				h.fault("p%d: source %d wants %d and holds %d; acknowledged were %d, by its changes it holds %d", i, source, d.Wanted, d.Held, h.wanted[source], readers[source].held)
+				h.fault("p%d: source %d wants %d and holds %d; acknowledged were %d, by its changes it holds %d", i,
+					source, d.Wanted, d.Held, h.wanted[source], readers[source].held)
 			}
 		}
 	}
@@ -498,7 +503,8 @@ func TestFailover(t *testing.T) {
 		s.start(i)
 	}
 	slices.Sort(took)
-	t.Logf("%d failovers with a lease of %s: p50 %s, p99 %s, longest %s", n, clusterLease, took[n/2], took[(n*99-1)/100], took[n-1])
+	t.Logf("%d failovers with a lease of %s: p50 %s, p99 %s, longest %s", n, clusterLease, took[n/2],
+		took[(n*99-1)/100], took[n-1])
 	if took[n-1] > 3*clusterLease {
 		t.Errorf("a failover took %s, longer than three leases", took[n-1])
 	}
@@ -551,7 +557,8 @@ func TestFarPush(t *testing.T) {
 		must("PUT", "/v1/demand/s", demand.String(), "text/csv")
 		acknowledged := time.Since(begun)
 		must("POST", "/v1/cycles", "", "")
-		t.Logf("%-28s %d rows, %d MiB: acknowledged after %s, readable after %s", what, rows, demand.Len()>>20, acknowledged.Round(time.Millisecond), time.Since(begun).Round(time.Millisecond))
+		t.Logf("%-28s %d rows, %d MiB: acknowledged after %s, readable after %s", what, rows, demand.Len()>>20,
+			acknowledged.Round(time.Millisecond), time.Since(begun).Round(time.Millisecond))
 	}
 	measure("folder", "data: %s\nlisten: %s\nmanual: true\n", nil, 0)
 	for _, late := range []time.Duration{0, 10 * time.Millisecond, 50 * time.Millisecond} {

@@ -44,7 +44,8 @@ func (s *site) asks(i int, path string, status int, text string) string {
 // wants has a source want so many units, and a cycle run.
 func (s *site) wants(units int) int64 {
 	s.t.Helper()
-	s.write("PUT", "/v1/demand/s0?allow_shrink=true", fmt.Sprintf("consumer,allocation,units,ncpus\n/A,a,%d,1\n", units), "Content-Type", "text/csv")
+	s.write("PUT", "/v1/demand/s0?allow_shrink=true",
+		fmt.Sprintf("consumer,allocation,units,ncpus\n/A,a,%d,1\n", units), "Content-Type", "text/csv")
 	var c struct{ Cycle int64 }
 	if err := json.Unmarshal([]byte(s.write("POST", "/v1/cycles", "")), &c); err != nil {
 		s.t.Fatal(err)
@@ -101,8 +102,8 @@ func (s *site) refused(i int, more, want string) {
 	}
 }
 
-// TestLateJoiner has a process join that has nothing, when the records of the first cycles are gone: it shows all cycles,
-// goes on with the log when it leads, and the log alone can be shown.
+// TestLateJoiner has a process join that has nothing, when the records of the first cycles are gone: it shows all
+// cycles, goes on with the log when it leads, and the log alone can be shown.
 func TestLateJoiner(t *testing.T) {
 	s := newSite(t)
 	s.wants(5)
@@ -145,7 +146,8 @@ func TestLateJoiner(t *testing.T) {
 	last := s.wants(4)
 	s.ends(late)
 	s.logged(&clusterHistory{digests: map[int64]string{}}, last)
-	s.refused(0, "decision_log: false\n", "decision_log: false: the cluster has a decision log, s3://alloc/prod/log, up to cycle")
+	s.refused(0, "decision_log: false\n", "decision_log: false: the cluster has a decision log, s3://alloc/prod/log, "+
+		"up to cycle")
 	at := freeAddress(t)
 	shown := startStint(t, "", "serve", "--log", "s3://alloc/prod", "--listen", at)
 	shown.until(t, "showing a log")

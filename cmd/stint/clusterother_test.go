@@ -16,7 +16,8 @@ type edit struct{ file, from, to string }
 
 // wrongGrant has a process say of thirteen units on a host that they are fourteen.
 var wrongGrant = edit{
-	"core/emit/grants.go", "\t\tt.Units[at] = h.Units[q]\n", "\t\tt.Units[at] = h.Units[q]\n\t\tif h.Units[q] == 13 {\n\t\t\tt.Units[at]++\n\t\t}\n",
+	"core/emit/grants.go", "\t\tt.Units[at] = h.Units[q]\n", "\t\tt.Units[at] = h.Units[q]\n" +
+		"\t\tif h.Units[q] == 13 {\n\t\t\tt.Units[at]++\n\t\t}\n",
 }
 
 // newerRules has it be of another version of the rules.
@@ -64,7 +65,8 @@ func buildOther(t *testing.T, edits ...edit) string {
 		t.Fatal(err)
 	}
 	program := filepath.Join(dir, "stint")
-	if out, err := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", program, ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", program,
+		".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return program
@@ -84,8 +86,8 @@ func TestWrongProcess(t *testing.T) {
 	bad := s.wants(18) // thirteen more
 	s.asks(wrong, "/readyz", 503, "decides otherwise than the leader")
 	s.asks(wrong, "/healthz", 200, "")
-	if text := s.asks(wrong, "/v1/cycles?format=ndjson", 200, ""); strings.Contains(text, fmt.Sprintf(`"cycle":%d,`, bad)) ||
-		!strings.Contains(text, fmt.Sprintf(`"cycle":%d,`, good)) {
+	if text := s.asks(wrong, "/v1/cycles?format=ndjson", 200, ""); strings.Contains(text,
+		fmt.Sprintf(`"cycle":%d,`, bad)) || !strings.Contains(text, fmt.Sprintf(`"cycle":%d,`, good)) {
 		t.Errorf("it answers with the cycles\n%s", text)
 	}
 	log := s.child[wrong].log.String()
@@ -113,8 +115,8 @@ func TestWrongProcess(t *testing.T) {
 	s.logged(&clusterHistory{digests: map[int64]string{}}, last)
 }
 
-// TestUpgrade has two processes be of a newer version of the rules, which decides otherwise: they wait and say so, and one
-// goes on where the old leader ended.
+// TestUpgrade has two processes be of a newer version of the rules, which decides otherwise: they wait and say so, and
+// one goes on where the old leader ended.
 func TestUpgrade(t *testing.T) {
 	s := newSite(t)
 	old := s.leader()
@@ -148,8 +150,10 @@ func TestUpgrade(t *testing.T) {
 	}
 	t.Setenv("AWS_ENDPOINT_URL", s.store)
 	t.Setenv("AWS_REGION", "us-east-1")
-	text := command(t, 0, "query", "--log", "s3://alloc/prod", "cycles", "--cycle", "all", "--where", "rules_version=3", "--output", "csv")
-	if lines := strings.Split(strings.TrimSpace(text), "\n"); len(lines) != 2 || !strings.HasPrefix(lines[1], fmt.Sprint(last+1, ",")) {
+	text := command(t, 0, "query", "--log", "s3://alloc/prod", "cycles", "--cycle", "all", "--where", "rules_version=3",
+		"--output", "csv")
+	if lines := strings.Split(strings.TrimSpace(text), "\n"); len(lines) != 2 ||
+		!strings.HasPrefix(lines[1], fmt.Sprint(last+1, ",")) {
 		t.Errorf("by the newer version were decided\n%s", text)
 	}
 }

@@ -31,7 +31,8 @@ func startStore(t *testing.T) string {
 		t.Skip("no S3 server: make test-cluster builds one")
 	}
 	dir := t.TempDir()
-	if err := errors.Join(os.MkdirAll(filepath.Join(dir, "root", "alloc"), 0o755), os.Mkdir(filepath.Join(dir, "meta"), 0o755)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Join(dir, "root", "alloc"), 0o755),
+		os.Mkdir(filepath.Join(dir, "meta"), 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -40,7 +41,8 @@ func startStore(t *testing.T) string {
 	}
 	at := l.Addr().String()
 	l.Close()
-	c := &child{cmd: exec.Command(program, "--port", at, "--quiet", "posix", "--sidecar", filepath.Join(dir, "meta"), filepath.Join(dir, "root")), log: &syncBuffer{}, dead: make(chan struct{})}
+	c := &child{cmd: exec.Command(program, "--port", at, "--quiet", "posix", "--sidecar", filepath.Join(dir, "meta"),
+		filepath.Join(dir, "root")), log: &syncBuffer{}, dead: make(chan struct{})}
 	c.cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY=stint", "ROOT_SECRET_KEY=stintsecret")
 	c.cmd.Stdout, c.cmd.Stderr = c.log, c.log
 	if err := c.cmd.Start(); err != nil {
@@ -150,7 +152,8 @@ func ask(method, address, body string, headers ...string) (text string, h http.H
 }
 
 // askFor is ask that waits so long.
-func askFor(most time.Duration, method, address, body string, headers ...string) (text string, h http.Header, status int, err error) {
+func askFor(most time.Duration, method, address, body string, headers ...string) (text string, h http.Header,
+	status int, err error) {
 	req, err := http.NewRequest(method, address, strings.NewReader(body))
 	if err != nil {
 		return "", nil, 0, err

@@ -59,8 +59,10 @@ func crashChild(data string) {
 }
 
 // crashPoints are where services kill themselves: steps of the journal's disk, then of the engine.
-var crashPoints = []string{"write", "sync", "create", "rename", "syncdir", "reserve", "truncate", "checkpoint_write", "checkpoint_sync", "checkpoint_rename",
-	"checkpoint_renamed", "compact", "accepted", "durable", "decided", "recorded", "published", "exported", "checkpoint"}
+var crashPoints = []string{"write", "sync", "create", "rename", "syncdir", "reserve", "truncate", "checkpoint_write",
+	"checkpoint_sync", "checkpoint_rename",
+	"checkpoint_renamed", "compact", "accepted", "durable", "decided", "recorded", "published", "exported",
+	"checkpoint"}
 
 // child is a service in a process of its own.
 type child struct {
@@ -187,7 +189,8 @@ func (f *feed) next(rng *rand.Rand) *operation {
 			break
 		}
 		op.method, op.path = "POST", "/v1/releases"
-		op.body = fmt.Sprintf("consumer,allocation,host,units,done\n%s,%s,%s,%d,true\n", f.consumer, at[0], at[1], 1+rng.IntN(3))
+		op.body = fmt.Sprintf("consumer,allocation,host,units,done\n%s,%s,%s,%d,true\n", f.consumer, at[0], at[1],
+			1+rng.IntN(3))
 		op.taken = func(f *feed, r client.Receipt) { f.wanted[at[0]] = max(0, f.wanted[at[0]]-r.Released) }
 	}
 	return op
@@ -277,7 +280,8 @@ func (m *model) follow(t *testing.T, base string, f *feed) {
 }
 
 func (m *model) followOnce(t *testing.T, base string, f *feed, wait string) bool {
-	status, text, header, ok := send(base, "GET", fmt.Sprintf("/v1/changes?source=%s&since=%d&wait=%s&format=ndjson", f.name, f.since, wait), "", "")
+	status, text, header, ok := send(base, "GET", fmt.Sprintf("/v1/changes?source=%s&since=%d&wait=%s&format=ndjson",
+		f.name, f.since, wait), "", "")
 	if !ok {
 		return false
 	}
@@ -305,7 +309,8 @@ func (m *model) followOnce(t *testing.T, base string, f *feed, wait string) bool
 				f.held[at] += c.Units
 			case "release":
 				if f.held[at] -= c.Units; f.held[at] < 0 {
-					t.Errorf("source %s, cycle %d: %d units of %v came back that were never granted", f.name, cycle, -f.held[at], at)
+					t.Errorf("source %s, cycle %d: %d units of %v came back that were never granted", f.name, cycle,
+						-f.held[at], at)
 				}
 				if f.held[at] == 0 {
 					delete(f.held, at)
@@ -376,7 +381,8 @@ func (m *model) verify(t *testing.T, base string) {
 	}
 	m.beatOnce(t, base)
 	for name, f := range m.sources {
-		_, text, _, _ := send(base, "GET", "/v1/changes?format=ndjson&since="+strconv.FormatInt(max(0, m.cycle-1000), 10)+"&source="+name, "", "")
+		_, text, _, _ := send(base, "GET", "/v1/changes?format=ndjson&since="+strconv.FormatInt(max(0, m.cycle-1000),
+			10)+"&source="+name, "", "")
 		again := byCycle(t, text)
 		for cycle, lines := range again {
 			if cycle <= f.since {
@@ -403,7 +409,8 @@ func (m *model) verify(t *testing.T, base string) {
 		_, text, _, _ = send(base, "GET", "/v1/consumers"+f.consumer, "", "")
 		var rows []struct{ Demand int64 }
 		if err := json.Unmarshal(text, &rows); err != nil || len(rows) != 1 || rows[0].Demand != wanted {
-			t.Fatalf("source %s wants %d by the service, %d by what was acknowledged: %s", name, rows[0].Demand, wanted, text)
+			t.Fatalf("source %s wants %d by the service, %d by what was acknowledged: %s", name, rows[0].Demand, wanted,
+				text)
 		}
 	}
 }
@@ -432,9 +439,11 @@ func TestCrash(t *testing.T) {
 // killAndCompare is TestCrash of one site.
 func killAndCompare(t *testing.T, site *crashSite, kills int, rng *rand.Rand) {
 	data := filepath.Join(crashDir(t), "service")
-	m := &model{site: site, digests: map[int64]string{}, changes: map[string]map[int64]hash{}, sources: map[string]*feed{}, counts: map[string]int{}}
+	m := &model{site: site, digests: map[int64]string{}, changes: map[string]map[int64]hash{},
+		sources: map[string]*feed{}, counts: map[string]int{}}
 	for i, name := range []string{"one", "two", "three"} {
-		m.sources[name] = &feed{name: name, site: site, consumer: []string{"/A", "/B", "/C"}[i], wanted: map[string]int64{}, held: map[[2]string]int64{}}
+		m.sources[name] = &feed{name: name, site: site, consumer: []string{"/A", "/B", "/C"}[i],
+			wanted: map[string]int64{}, held: map[[2]string]int64{}}
 		m.changes[name] = map[int64]hash{}
 	}
 	m.admin = &feed{site: site}
@@ -481,7 +490,8 @@ func killAndCompare(t *testing.T, site *crashSite, kills int, rng *rand.Rand) {
 		t.Errorf("SIGTERM ends the service with %d: %s", code, c.log)
 	}
 	checkLog(t, "the log of a service that was killed", filepath.Join(data, "log"))
-	got := command(t, 0, "run", "--append", "--out", filepath.Join(data, "log"), "--at", "2100-01-01T00:00:00Z", "--output", "csv")
+	got := command(t, 0, "run", "--append", "--out", filepath.Join(data, "log"), "--at", "2100-01-01T00:00:00Z",
+		"--output", "csv")
 	if want := fmt.Sprintf("\n%d,", m.cycle+1); !strings.Contains(got, want) {
 		t.Errorf("the log ends otherwise than with cycle %d:\n%s", m.cycle, got)
 	}

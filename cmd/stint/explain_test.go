@@ -63,7 +63,8 @@ func golden(t *testing.T, dir string, command ...string) {
 }
 
 // goldenOf is golden for scenarios, and a part of what commands print.
-func goldenOf(t *testing.T, dir string, scenarios []*scenario.Scenario, part func(out string) string, command ...string) {
+func goldenOf(t *testing.T, dir string, scenarios []*scenario.Scenario, part func(out string) string,
+	command ...string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.txt"))
 	if err != nil || len(files) == 0 {
@@ -158,7 +159,8 @@ func (x *explainer) explain(t *testing.T, s *scenario.Scenario, dir string, leav
 		if err != nil {
 			t.Fatal(err)
 		}
-		if plans, err := r.Rows("plans", r.Cycles()[0], n); err != nil || f.Policy.Digest != wordAt(plans.Column("digest"), plans.Rows-1) {
+		if plans, err := r.Rows("plans", r.Cycles()[0], n); err != nil ||
+			f.Policy.Digest != wordAt(plans.Column("digest"), plans.Rows-1) {
 			t.Errorf("%s, cycle %d: not the policy in force: %v", s.Name, n, err)
 		}
 		var units int64
@@ -252,7 +254,8 @@ func checkPart(t *testing.T, at string, f *explain.Facts, path string, p *explai
 	t.Helper()
 	var short int64
 	for _, s := range p.Shortfalls {
-		if short += s.Units; s.Text == "" || s.Text == s.Reason || strings.HasSuffix(s.Text, ": ") || len(s.Rules) == 0 {
+		if short += s.Units; s.Text == "" || s.Text == s.Reason || strings.HasSuffix(s.Text, ": ") ||
+			len(s.Rules) == 0 {
 			t.Errorf("%s: %+v", at, s)
 		}
 		seen[s.Reason]++

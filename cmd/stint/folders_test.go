@@ -125,8 +125,10 @@ func writeFolder(t *testing.T, file string) {
 	data := filepath.Join(t.TempDir(), "service")
 	r := startServe(t, data, func(c *serveConfig) { c.Checkpoint.Bytes = 1 << 10 })
 	for _, call := range []struct{ method, path, file, body string }{
-		{"PUT", "/v1/plan", "plan.yaml", ""}, {"PUT", "/v1/hosts", "hosts.csv", ""}, {"PUT", "/v1/demand/feed", "demand.csv", ""},
-		{"POST", "/v1/cycles", "", ""}, {"PATCH", "/v1/hosts", "", "host,state\nh1,draining\n"}, {"POST", "/v1/cycles", "", ""},
+		{"PUT", "/v1/plan", "plan.yaml", ""}, {"PUT", "/v1/hosts", "hosts.csv", ""},
+		{"PUT", "/v1/demand/feed", "demand.csv", ""},
+		{"POST", "/v1/cycles", "", ""}, {"PATCH", "/v1/hosts", "", "host,state\nh1,draining\n"},
+		{"POST", "/v1/cycles", "", ""},
 		{"POST", "/v1/cycles", "", ""},
 	} {
 		if call.file != "" {
@@ -171,7 +173,8 @@ func packFolder(t *testing.T, dir, file string) {
 		_, err = w.Write(text)
 		return err
 	})
-	err = errors.Join(err, w.Close(), z.Close(), os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, packed.Bytes(), 0o644))
+	err = errors.Join(err, w.Close(), z.Close(), os.MkdirAll(filepath.Dir(file), 0o755),
+		os.WriteFile(file, packed.Bytes(), 0o644))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +201,8 @@ func unpackFolder(t *testing.T, file, dir string) {
 		}
 		text, err := io.ReadAll(r)
 		name := filepath.Join(dir, filepath.FromSlash(head.Name))
-		if err := errors.Join(err, os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, text, 0o600)); err != nil {
+		if err := errors.Join(err, os.MkdirAll(filepath.Dir(name), 0o700),
+			os.WriteFile(name, text, 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -18,7 +18,8 @@ import (
 func TestVerifyFormats(t *testing.T) {
 	base := t.TempDir()
 	for _, format := range []string{"csv", "json", "ndjson", "parquet"} {
-		stint(t, "gen", "gpu", "--hosts", "40", "--consumers", "8", "--units", "600", "--format", format, "--out", filepath.Join(base, format))
+		stint(t, "gen", "gpu", "--hosts", "40", "--consumers", "8", "--units", "600", "--format", format, "--out",
+			filepath.Join(base, format))
 	}
 	from, to := filepath.Join(base, "csv"), filepath.Join(base, "arrow")
 	if err := os.Mkdir(to, 0o755); err != nil {
@@ -37,7 +38,8 @@ func TestVerifyFormats(t *testing.T) {
 	for _, format := range []string{"csv", "json", "ndjson", "parquet", "arrow"} {
 		dir := filepath.Join(base, format)
 		stint(t, "run", "--plan", filepath.Join(dir, "plan.yaml"), "--hosts", filepath.Join(dir, "hosts."+format),
-			"--demand", filepath.Join(dir, "demand."+format), "--at", "2026-01-05T08:00:00Z", "--cycles", "3", "--out", filepath.Join(dir, "log"))
+			"--demand", filepath.Join(dir, "demand."+format), "--at", "2026-01-05T08:00:00Z", "--cycles", "3", "--out",
+			filepath.Join(dir, "log"))
 		r := checkLog(t, format, filepath.Join(dir, "log"))
 		if r.Checks["D-7"] == 0 || r.Checks["REQ-1"] == 0 {
 			t.Errorf("%s: little was checked: %v", format, r.Checks)
@@ -85,9 +87,11 @@ func toArrow(t *testing.T, from, to string) {
 			}
 		}
 		if whole {
-			fields, columns = append(fields, arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Int64, Nullable: true}), append(columns, ints.NewArray())
+			fields, columns = append(fields, arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Int64, Nullable: true}),
+				append(columns, ints.NewArray())
 		} else {
-			fields, columns = append(fields, arrow.Field{Name: name, Type: arrow.BinaryTypes.String, Nullable: true}), append(columns, texts.NewArray())
+			fields, columns = append(fields, arrow.Field{Name: name, Type: arrow.BinaryTypes.String, Nullable: true}),
+				append(columns, texts.NewArray())
 		}
 	}
 	schema := arrow.NewSchema(fields, nil)

@@ -67,8 +67,8 @@ func TestHistories(t *testing.T) {
 		h := newHistory(t, first+uint64(i), files, counts)
 		h.play(t)
 		if t.Failed() {
-			t.Fatalf("history %d of %d: %s\nSTINT_TEST_HISTORIES=1 STINT_TEST_SEED=%d plays it again", i+1, histories, h,
-				first+uint64(i))
+			t.Fatalf("history %d of %d: %s\nSTINT_TEST_HISTORIES=1 STINT_TEST_SEED=%d plays it again", i+1, histories,
+				h, first+uint64(i))
 		}
 	}
 	t.Logf("%d histories in %v", histories, time.Since(began).Round(time.Millisecond))
@@ -76,7 +76,8 @@ func TestHistories(t *testing.T) {
 		t.Logf("%8d %s", counts[what], what)
 	}
 	if refused := counts["refused"]; refused > counts["taken"] {
-		t.Errorf("%d of %d calls were refused: what is random here is mostly not taken", refused, refused+counts["taken"])
+		t.Errorf("%d of %d calls were refused: what is random here is mostly not taken", refused,
+			refused+counts["taken"])
 	}
 	for _, call := range historyCalls {
 		if histories >= 300 && counts[call.name+" taken"] == 0 {

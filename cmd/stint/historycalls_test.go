@@ -86,7 +86,8 @@ var historyCalls = []historyCall{
 	{"releases, done, with another size", (*history).otherSizeDone},
 	{"running, as it is", (*history).runAsIs}, {"running, otherwise", (*history).runOtherwise},
 	{"running, otherwise", (*history).runOtherwise},
-	{"hosts, a state", (*history).hostState}, {"hosts, a size", (*history).hostSize}, {"hosts, all", (*history).allHosts},
+	{"hosts, a state", (*history).hostState}, {"hosts, a size", (*history).hostSize},
+	{"hosts, all", (*history).allHosts},
 	{"plan, an earlier one", (*history).earlierPlan}, {"plan, another policy", (*history).otherPolicy},
 	{"plan, another figure", (*history).otherFigure},
 	{"cycle", func(h *history) bool { h.cycle(); return true }},
@@ -363,7 +364,8 @@ func (h *history) hostSize() bool {
 		return false
 	}
 	had := h.hosts[fmt.Sprint(row["host"])]
-	columns := slices.DeleteFunc(slices.Sorted(maps.Keys(had)), func(c string) bool { return c == "host" || c == "state" })
+	columns := slices.DeleteFunc(slices.Sorted(maps.Keys(had)),
+		func(c string) bool { return c == "host" || c == "state" })
 	if len(columns) == 0 {
 		return false
 	}

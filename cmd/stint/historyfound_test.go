@@ -176,7 +176,8 @@ func TestRunAsIs(t *testing.T) {
 	h.start(t)
 	defer h.end()
 	for _, line := range []string{
-		"PUT /v1/plan " + strings.ReplaceAll(partPolicy, "\n", " "), `PUT /v1/hosts [{"host":"h1","ncpus":8},{"host":"h2","ncpus":8}]`,
+		"PUT /v1/plan " + strings.ReplaceAll(partPolicy, "\n", " "),
+		`PUT /v1/hosts [{"host":"h1","ncpus":8},{"host":"h2","ncpus":8}]`,
 		`PUT /v1/demand/s [{"consumer":"/A","allocation":"a","units":10,"ncpus":1},{"consumer":"/B","allocation":"b","units":5,"ncpus":1}]`, "cycle",
 	} {
 		h.line(t, line)

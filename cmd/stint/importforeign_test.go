@@ -28,7 +28,8 @@ func told(t *testing.T, args ...string) string {
 func guaranteedBy(t *testing.T, dir string) map[string]float64 {
 	t.Helper()
 	var checked struct{ Guarantees []map[string]any }
-	text := told(t, "check", filepath.Join(dir, "plan.yaml"), "--hosts", filepath.Join(dir, "hosts.csv"), "--output", "json")
+	text := told(t, "check", filepath.Join(dir, "plan.yaml"), "--hosts", filepath.Join(dir, "hosts.csv"), "--output",
+		"json")
 	if err := json.Unmarshal([]byte(text), &checked); err != nil {
 		t.Fatal(err)
 	}
@@ -53,36 +54,45 @@ func TestImportGuarantees(t *testing.T) {
 		args []string
 		want map[string]float64
 	}{
-		{"yarn capacity", []string{"yarn", "--queues", data("yarn/capacity-scheduler.xml"), "--nodes", data("yarn/nodes.json")}, map[string]float64{
+		{"yarn capacity", []string{"yarn", "--queues", data("yarn/capacity-scheduler.xml"), "--nodes",
+			data("yarn/nodes.json")}, map[string]float64{
 			// 7 nodes without a label are open: 917,504 MiB, 224 cores; prod 60 %, in it etl 37.5 %; dev 40, adhoc 0 %
-			"default /prod memory_mb": 917504 * .6, "default /prod/etl memory_mb": 917504 * .6 * .375, "default /prod/serving memory_mb": 917504 * .6 * .625,
-			"default /dev memory_mb": 917504 * .4, "default /dev vcores": 224 * .4, "default /adhoc memory_mb": 0,
+			"default /prod memory_mb": 917504 * .6, "default /prod/etl memory_mb": 917504 * .6 * .375,
+			"default /prod/serving memory_mb": 917504 * .6 * .625,
+			"default /dev memory_mb":          917504 * .4, "default /dev vcores": 224 * .4, "default /adhoc memory_mb": 0,
 			"gpu /prod memory_mb": 262144 * .7, "gpu /dev memory_mb": 262144 * .3, "gpu /prod/serving vcores": 64 * .7,
 		}},
 		{"yarn amounts", append([]string{"yarn", "--queues", data("yarn/absolute.xml")}, six...), map[string]float64{
 			// what nobody has a capacity of is divided beside: 131,072 MiB, of which a has 3 parts, b 2
-			"default /a memory_mb": 393216 + 131072*3/5., "default /b memory_mb": 262144 + 131072*2/5., "default /a/a1 memory_mb": 262144 + 131072*2/5.,
+			"default /a memory_mb": 393216 + 131072*3/5., "default /b memory_mb": 262144 + 131072*2/5.,
+			"default /a/a1 memory_mb": 262144 + 131072*2/5.,
 		}},
 		{"yarn weights", append([]string{"yarn", "--queues", data("yarn/weights.xml")}, six...), map[string]float64{
 			"default /a memory_mb": 786432 * 2 / 3., "default /b memory_mb": 786432 / 3.,
 		}},
 		{"yarn fair", append([]string{"yarn", "--queues", data("yarn/fair-scheduler.xml")}, six...), map[string]float64{
 			// trading has its minimum, half of the cluster, and of the other half science has two parts, adhoc one
-			"default /trading memory_mb": 393216, "default /science memory_mb": 262144, "default /adhoc memory_mb": 131072,
+			"default /trading memory_mb": 393216, "default /science memory_mb": 262144,
+			"default /adhoc memory_mb":           131072,
 			"default /science/physics memory_mb": 65536, "default /science/biology memory_mb": 196608,
 		}},
 		{"kueue", []string{"kueue", "--manifests", data("kueue/queues.yaml")}, map[string]float64{
 			// nominal quotas of both flavors; of a cohort its own beside, which its
 			// only queue gets; local queues by their weights
-			"kueue /company/team-a cpu_milli": 60000, "kueue /company/team-a memory_mib": 245760, "kueue /company/team-b cpu_milli": 20500,
-			"kueue /company/research cpu_milli": 40000, "kueue /company/research/genome memory_mib": 163840, "kueue /alone cpu_milli": 12000,
+			"kueue /company/team-a cpu_milli": 60000, "kueue /company/team-a memory_mib": 245760,
+			"kueue /company/team-b cpu_milli":   20500,
+			"kueue /company/research cpu_milli": 40000, "kueue /company/research/genome memory_mib": 163840,
+			"kueue /alone cpu_milli":                                  12000,
 			"kueue /company/team-a/team-a-night.user-queue cpu_milli": 45000,
 		}},
-		{"slurm", []string{"slurm", "--conf", data("slurm/slurm.conf"), "--accounts", data("slurm/accounts.cfg")}, map[string]float64{
-			// 4,608 CPUs that are up; ml and guests have at most 1,024 and 256; the rest goes 50 : 1, in physics 1 : 3
-			"slurm /ml cpus": 1024, "slurm /guests cpus": 256, "slurm /physics cpus": 3328 * 50 / 51., "slurm /root cpus": 3328 / 51.,
-			"slurm /physics/experiment cpus": 3328 * 50 / 51. * .75, "slurm /ml/alan cpus": 1024 * 2 / 3., "slurm /guests memory_mb": 1 << 20,
-		}},
+		{"slurm", []string{"slurm", "--conf", data("slurm/slurm.conf"), "--accounts", data("slurm/accounts.cfg")},
+			map[string]float64{
+				// 4,608 CPUs that are up; ml and guests have at most 1,024 and 256; the rest goes 50 : 1, in physics 1 : 3
+				"slurm /ml cpus": 1024, "slurm /guests cpus": 256, "slurm /physics cpus": 3328 * 50 / 51.,
+				"slurm /root cpus":               3328 / 51.,
+				"slurm /physics/experiment cpus": 3328 * 50 / 51. * .75, "slurm /ml/alan cpus": 1024 * 2 / 3.,
+				"slurm /guests memory_mb": 1 << 20,
+			}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "out")
@@ -143,7 +153,8 @@ func TestImportEGO(t *testing.T) {
 	dir := t.TempDir()
 	data := func(name string) string { return filepath.Join(foreignData, "ego", name) }
 	out := filepath.Join(dir, "o")
-	text := told(t, "import", "ego", "--allocation", data("allocation.csv"), "--groups", data("ResourceGroups.xml"), "--resources", data("resources.csv"),
+	text := told(t, "import", "ego", "--allocation", data("allocation.csv"), "--groups", data("ResourceGroups.xml"),
+		"--resources", data("resources.csv"),
 		"--trees", data("ConsumerTrees.xml"), "--length", "3h", "--format", "csv", "--out", out)
 	for _, want := range []string{
 		"of what was asked 87.64 % were given; stint would have given 9",
@@ -161,11 +172,13 @@ func TestImportEGO(t *testing.T) {
 		}
 	}
 	table, err := os.ReadFile(filepath.Join(out, "comparison.csv"))
-	if err != nil || strings.Count(string(table), "\n") != 1+4+3 || !strings.Contains(string(table), "\nComputeHosts,/Risk/Overnight,true,48,2160.00,1680.00,") {
+	if err != nil || strings.Count(string(table), "\n") != 1+4+3 ||
+		!strings.Contains(string(table), "\nComputeHosts,/Risk/Overnight,true,48,2160.00,1680.00,") {
 		t.Errorf("%v\n%s", err, table)
 	}
 	got := guaranteedBy(t, out) // of windows the last: the night
-	for key, want := range map[string]float64{"ComputeHosts /Research slots": 28, "ComputeHosts /Risk/Overnight slots": 50, "GPUHosts /Research slots": 12} {
+	for key, want := range map[string]float64{"ComputeHosts /Research slots": 28,
+		"ComputeHosts /Risk/Overnight slots": 50, "GPUHosts /Research slots": 12} {
 		if have := got[key]; have != want {
 			t.Errorf("%s: %.0f guaranteed, want %.0f", key, have, want)
 		}

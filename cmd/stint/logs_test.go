@@ -18,7 +18,8 @@ import (
 	"github.com/stintd/stint/export/verify"
 )
 
-// TestLogs plays every scenario of the project into a log, holds each log to verify and replay, and to explanations of it.
+// TestLogs plays every scenario of the project into a log, holds each log to verify and replay, and to explanations of
+// it.
 func TestLogs(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/cases/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -43,8 +44,8 @@ func TestSoakLogs(t *testing.T) {
 	checkLogs(t, files, nil)
 }
 
-// TestSoakOpenB simulates a day of the public GPU trace in one-minute cycles, all of it 150 times as fast, and holds its
-// log to verify and replay.
+// TestSoakOpenB simulates a day of the public GPU trace in one-minute cycles, all of it 150 times as fast, and holds
+// its log to verify and replay.
 func TestSoakOpenB(t *testing.T) {
 	if os.Getenv("STINT_SCENARIOS") == "" {
 		t.Skip("STINT_SCENARIOS is not set: this is for a soak")
@@ -58,7 +59,8 @@ func TestSoakOpenB(t *testing.T) {
 		t.Skipf("the openb trace is not in %s; STINT_OPENB may name another folder", from)
 	}
 	dir := filepath.Join(t.TempDir(), "openb")
-	stint(t, "import", "openb", "--nodes", nodes, "--pods", filepath.Join(from, "openb_pod_list_default.csv"), "--scenario", "--speed", "150", "--out", dir)
+	stint(t, "import", "openb", "--nodes", nodes, "--pods", filepath.Join(from, "openb_pod_list_default.csv"),
+		"--scenario", "--speed", "150", "--out", dir)
 	start := time.Now()
 	stint(t, "simulate", "--scenario", filepath.Join(dir, "scenario.yaml"), "--out", filepath.Join(dir, "log"))
 	took := time.Since(start)
@@ -71,7 +73,8 @@ func TestSoakOpenB(t *testing.T) {
 }
 
 // checkLogs plays scenarios into logs, and checks those; it has others look at them too, but in short runs.
-func checkLogs(t *testing.T, files []string, look func(t *testing.T, s *scenario.Scenario, dir string, leaving map[int64]int64)) {
+func checkLogs(t *testing.T, files []string, look func(t *testing.T, s *scenario.Scenario, dir string,
+	leaving map[int64]int64)) {
 	t.Helper()
 	logs, refused, cycles := 0, 0, int64(0)
 	checks := map[string]int64{}
@@ -99,8 +102,9 @@ func checkLogs(t *testing.T, files []string, look func(t *testing.T, s *scenario
 		}
 	}
 	t.Logf("%d logs, %d cycles, %d scenarios refused, checks: %v", logs, cycles, refused, checks)
-	// A file says less than a random case: its releases come before the demand, and its tables of hosts are changes. So what is held where
-	// is another, and a few give back what nobody holds on a host that has left its plan, or for a consumer that is gone.
+	// A file says less than a random case: its releases come before the demand, and its tables of hosts are changes. So
+	// what is held where is another, and a few give back what nobody holds on a host that has left its plan, or for a
+	// consumer that is gone.
 	if refused*50 > logs {
 		t.Errorf("%d of %d scenarios are refused", refused, logs+refused)
 	}
@@ -145,7 +149,8 @@ func TestReplayOtherwise(t *testing.T) {
 		strings.Contains(stdout.String(), "in       grants") {
 		t.Errorf("exit code %d\n%s%s", code, stdout.String(), stderr.String())
 	}
-	if code := execute([]string{"run", "--append", "--out", dir}, &stdout, &stderr); code != exitUsage || !strings.Contains(stderr.String(), "cycle 1: it decides otherwise") {
+	if code := execute([]string{"run", "--append", "--out", dir}, &stdout, &stderr); code != exitUsage ||
+		!strings.Contains(stderr.String(), "cycle 1: it decides otherwise") {
 		t.Errorf("exit code %d\n%s", code, stderr.String())
 	}
 	if code := execute([]string{"verify", "--log", dir}, &stdout, &stderr); code != exitFound {
@@ -287,11 +292,12 @@ func daily(t *testing.T, names ...string) (files []string) {
 	return files
 }
 
-// TestLogsKept drops the first days of logs, at first all but four, then all but one, in a soak one after the other: what
-// is left goes through verify, which knows who owns what, and through replay from the first state on.
+// TestLogsKept drops the first days of logs, at first all but four, then all but one, in a soak one after the other:
+// what is left goes through verify, which knows who owns what, and through replay from the first state on.
 func TestLogsKept(t *testing.T) {
 	logs, kept, checks := 0, 0, map[string]int64{}
-	for _, file := range daily(t, "owners.yaml", "lending.yaml", "windows.yaml", "hybrid.yaml", "slot.yaml", "fair.yaml") {
+	for _, file := range daily(t, "owners.yaml", "lending.yaml", "windows.yaml", "hybrid.yaml", "slot.yaml",
+		"fair.yaml") {
 		scenarios, err := scenario.Load(file)
 		if err != nil {
 			t.Fatal(err)
@@ -310,7 +316,8 @@ func TestLogsKept(t *testing.T) {
 				stint(t, "compact", "--log", dir, "--keep", fmt.Sprintf("%dd", keep))
 				r := checkLog(t, fmt.Sprintf("%s, %d days kept", name, keep), dir)
 				for _, line := range r.Untold {
-					if strings.Contains(line, "who owns what") && !strings.HasSuffix(name, ": a host that has left the plan gives no cause for another pass") { // nobody owns anything
+					if strings.Contains(line, "who owns what") &&
+						!strings.HasSuffix(name, ": a host that has left the plan gives no cause for another pass") { // nobody owns anything
 						t.Errorf("%s, %d days kept: %s", name, keep, line)
 					}
 				}
@@ -323,7 +330,8 @@ func TestLogsKept(t *testing.T) {
 			os.RemoveAll(dir)
 		}
 	}
-	if t.Logf("%d logs, %d times cut, checks: %v", logs, kept, checks); logs < 80 || kept < 100 || checks["MD-4"] < 1000 || checks["MD-1"] < 1000 {
+	if t.Logf("%d logs, %d times cut, checks: %v", logs, kept, checks); logs < 80 || kept < 100 ||
+		checks["MD-4"] < 1000 || checks["MD-1"] < 1000 {
 		t.Errorf("%d logs, %d times cut, checks: %v", logs, kept, checks)
 	}
 }
@@ -334,7 +342,8 @@ func TestOlderRules(t *testing.T) {
 		{decision.RulesVersion, ""},
 		{"1", ": it was decided by rules version 1, and this is version " + decision.RulesVersion + " (CHANGELOG.md)"},
 	} {
-		column := decision.Column{Name: "rules_version", Type: decision.Text, Code: []int32{0}, Dict: decision.Words{c.version}}
+		column := decision.Column{Name: "rules_version", Type: decision.Text, Code: []int32{0},
+			Dict: decision.Words{c.version}}
 		if got := byRules(&decision.Table{Name: "cycles", Rows: 1, Columns: []decision.Column{column}}); got != c.want {
 			t.Errorf("rules version %s: got %q, want %q", c.version, got, c.want)
 		}

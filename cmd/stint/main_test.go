@@ -107,7 +107,8 @@ func unescape(text string) []byte {
 // TestDocs checks the policy files and scenarios that the documentation shows.
 func TestDocs(t *testing.T) {
 	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```|cat > plan.yaml <<'END'\n(.*?)END\n")
-	for name, want := range map[string]int{"README.md": 1, "docs/policy.md": 1, "docs/scenarios.md": 1, "docs/howto.md": 2} {
+	for name, want := range map[string]int{"README.md": 1, "docs/policy.md": 1, "docs/scenarios.md": 1,
+		"docs/howto.md": 2} {
 		text, err := os.ReadFile("../../" + name)
 		if err != nil {
 			t.Fatal(err)
@@ -190,7 +191,8 @@ func TestWeek(t *testing.T) {
 
 // TestGrouped checks the commas of a number.
 func TestGrouped(t *testing.T) {
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1234567: "-1,234,567", 1 << 53: "9,007,199,254,740,992"} {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1234567: "-1,234,567",
+		1 << 53: "9,007,199,254,740,992"} {
 		if got := grouped(n); got != want {
 			t.Errorf("%d: %s, expected %s", n, got, want)
 		}

@@ -25,7 +25,8 @@ func mcpLog(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	for name, text := range map[string]string{
-		"plan.yaml": mcpPolicy, "hosts.csv": "host,ncpus\nh1,4\n", "demand.csv": "consumer,allocation,units,ncpus\n/A,a,6,1\n",
+		"plan.yaml": mcpPolicy, "hosts.csv": "host,ncpus\nh1,4\n",
+		"demand.csv": "consumer,allocation,units,ncpus\n/A,a,6,1\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -82,14 +83,16 @@ func TestMCP(t *testing.T) {
 		{"query", args{"table": "consumers", "cycle": 7}, true, []string{"no cycle 7"}},
 		{"query", args{"table": "consumers", "rows": 9999}, true, []string{"must be at most 5000"}},
 		{"query", args{"table": "consumers", "where": []string{"x"}}, true, []string{"where"}},
-		{"whatif_policy", args{"plan": strings.Replace(mcpPolicy, "[{path: /A}, {path: /B}]}]", "[{path: /A, share: {limit: {ncpus: 1}}}, {path: /B}]}]", 1)},
+		{"whatif_policy", args{"plan": strings.Replace(mcpPolicy, "[{path: /A}, {path: /B}]}]",
+			"[{path: /A, share: {limit: {ncpus: 1}}}, {path: /B}]}]", 1)},
 			false, []string{"under the policy given in place of revision 1", "lose  /A"}},
 		{"whatif_policy", args{"plan": "stint: 2"}, true, []string{"plan:1:"}},
-		{"whatif_demand", args{"demand": []args{{"consumer": "/B", "allocation": "b", "units": 2, "ncpus": 1}}, "runtimes": []string{"/A=5m"}},
-			false, []string{"/B:b, 2 units", "would stop for it"}},
-		{"whatif_demand", args{"demand": []args{{"consumer": "/B", "allocation": "b", "units": 2, "ncpus": 1}}, "hosts": []args{{"host": "h2", "ncpus": 9}}, "horizon": "0s"},
-			false, []string{"at once  2 on 1 host"}},
-		{"whatif_demand", args{"demand": []args{{"consumer": "/C", "allocation": "b", "units": 2, "ncpus": 1}}}, true, []string{"/C"}},
+		{"whatif_demand", args{"demand": []args{{"consumer": "/B", "allocation": "b", "units": 2, "ncpus": 1}},
+			"runtimes": []string{"/A=5m"}}, false, []string{"/B:b, 2 units", "would stop for it"}},
+		{"whatif_demand", args{"demand": []args{{"consumer": "/B", "allocation": "b", "units": 2, "ncpus": 1}},
+			"hosts": []args{{"host": "h2", "ncpus": 9}}, "horizon": "0s"}, false, []string{"at once  2 on 1 host"}},
+		{"whatif_demand", args{"demand": []args{{"consumer": "/C", "allocation": "b", "units": 2, "ncpus": 1}}}, true,
+			[]string{"/C"}},
 		{"whatif_demand", args{"demand": []args{}, "horizon": "soon"}, true, []string{"must be a duration"}},
 		{"check", args{"plan": mcpPolicy}, false, []string{"no faults"}},
 		{"check", args{"plan": mcpPolicy + "colour: red\n"}, false, []string{"colour: unknown key"}},
@@ -121,14 +124,16 @@ func TestMCPProcess(t *testing.T) {
 	}
 	c := exec.Command(self, "mcp", "--log", log)
 	c.Env = append(os.Environ(), mainArgs+"=1")
-	s, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(t.Context(), &mcp.CommandTransport{Command: c}, nil)
+	s, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(t.Context(),
+		&mcp.CommandTransport{Command: c}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if name := s.InitializeResult().ServerInfo.Name; name != "stint" {
 		t.Error(name)
 	}
-	r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "query", Arguments: map[string]any{"table": "shortfalls"}})
+	r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "query",
+		Arguments: map[string]any{"table": "shortfalls"}})
 	if err != nil || r.IsError {
 		t.Error(r, err)
 	}

@@ -21,7 +21,8 @@ func TestServerInPlaceOfLog(t *testing.T) {
 	if err := os.WriteFile(token, []byte("secret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	command(t, 0, "push", "--server", r.base, "--token-file", token, "--plan", dir+"/plan.yaml", "--hosts", dir+"/hosts.parquet", "--demand", dir+"/demand.parquet")
+	command(t, 0, "push", "--server", r.base, "--token-file", token, "--plan", dir+"/plan.yaml", "--hosts",
+		dir+"/hosts.parquet", "--demand", dir+"/demand.parquet")
 	text, err := os.ReadFile(dir + "/plan.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +34,8 @@ func TestServerInPlaceOfLog(t *testing.T) {
 	fromServer := []string{"--server", r.base, "--token-file", token}
 	var asked []string // what-ifs of the service, before the cycle that the log decides again
 	for _, output := range []string{"table", "json"} {
-		asked = append(asked, command(t, 0, append([]string{"whatif", "--plan", other, "--output", output}, fromServer...)...))
+		asked = append(asked, command(t, 0, append([]string{"whatif", "--plan", other, "--output", output},
+			fromServer...)...))
 	}
 	command(t, 0, "push", "--server", r.base, "--token-file", token, "--cycle")
 	command(t, 0, "push", "--server", r.base, "--token-file", token, "--hosts", dir+"/hosts.parquet", "--cycle")
@@ -48,7 +50,8 @@ func TestServerInPlaceOfLog(t *testing.T) {
 			t.Errorf("stint %s: of the service\n%s\nof the log\n%s", strings.Join(args, " "), got, want)
 		}
 	}
-	for _, table := range []string{"consumers", "amounts", "shares", "shortfalls", "grants", "releases", "reclaims", "cycles", "holdings"} {
+	for _, table := range []string{"consumers", "amounts", "shares", "shortfalls", "grants", "releases", "reclaims",
+		"cycles", "holdings"} {
 		for _, cycle := range []string{"1", "2", "last"} {
 			if table == "cycles" && cycle != "1" {
 				continue // of the last cycle the log alone has inputs, and which cycles hold the state tables
@@ -58,7 +61,8 @@ func TestServerInPlaceOfLog(t *testing.T) {
 		}
 	}
 	same(fromServer, "query", "shortfalls", "--where", "reason=fragmented", "--output", "json")
-	consumers := strings.Fields(command(t, 0, append([]string{"query", "consumers", "--where", "leaf=1", "--output", "csv"}, fromLog...)...))[1:]
+	consumers := strings.Fields(command(t, 0, append([]string{"query", "consumers", "--where", "leaf=1", "--output",
+		"csv"}, fromLog...)...))[1:]
 	for _, line := range consumers[:5] {
 		path := strings.Split(line, ",")[1]
 		for _, cycle := range []string{"1", "last"} {
@@ -69,17 +73,20 @@ func TestServerInPlaceOfLog(t *testing.T) {
 	}
 	instant := regexp.MustCompile(`20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?`)
 	for i, output := range []string{"table", "json"} {
-		want := command(t, 0, append([]string{"whatif", "--plan", other, "--cycle", "1", "--output", output}, fromLog...)...)
+		want := command(t, 0, append([]string{"whatif", "--plan", other, "--cycle", "1", "--output", output},
+			fromLog...)...)
 		if a, b := instant.ReplaceAllString(asked[i], "T"), instant.ReplaceAllString(want, "T"); a != b {
 			t.Errorf("what-if: of the service\n%s\nof the log\n%s", a, b)
 		}
 	}
 	for message, args := range map[string][]string{
-		"give --log or --server, not both":        append(fromLog, append([]string{"explain", "/A"}, fromServer...)...),
-		"give --log LOG, or --server URL":         {"query", "grants"},
-		"--token-file is for --server":            append([]string{"query", "grants", "--token-file", token}, fromLog...),
-		"a service tells one cycle at a time":     append([]string{"query", "grants", "--cycle", "all"}, fromServer...),
-		"a service decides its next cycle":        append([]string{"whatif", "--plan", other, "--cycle", "1"}, fromServer...),
+		"give --log or --server, not both": append(fromLog, append([]string{"explain", "/A"}, fromServer...)...),
+		"give --log LOG, or --server URL":  {"query", "grants"},
+		"--token-file is for --server": append([]string{"query", "grants", "--token-file", token},
+			fromLog...),
+		"a service tells one cycle at a time": append([]string{"query", "grants", "--cycle", "all"}, fromServer...),
+		"a service decides its next cycle": append([]string{"whatif", "--plan", other, "--cycle", "1"},
+			fromServer...),
 		"no consumer /Nobody (404 not-found)":     append([]string{"explain", "/Nobody"}, fromServer...),
 		"there was no cycle 99 yet":               append([]string{"query", "grants", "--cycle", "99"}, fromServer...),
 		`--cycle "x": must be a number from 1`:    append([]string{"explain", "/A", "--cycle", "x"}, fromServer...),

@@ -95,7 +95,8 @@ func compared(shown, printed []string) (now []string, err error) {
 				err = fmt.Errorf("the page has\n%s\nand it prints\n%s", line, printed[alike])
 			}
 		default:
-			return nil, fmt.Errorf("the page has the line\n%s\nand nothing like it is printed; it prints\n%s", line, strings.Join(printed[min(at, len(printed)):], "\n"))
+			return nil, fmt.Errorf("the page has the line\n%s\nand nothing like it is printed; it prints\n%s", line,
+				strings.Join(printed[min(at, len(printed)):], "\n"))
 		}
 		skip = false
 	}
@@ -138,7 +139,8 @@ func newReadmeRun(t *testing.T) *readmeRun {
 func (r *readmeRun) run(script string) []string {
 	for _, swap := range [][2]string{
 		{"make run     # ", r.recipe("run") + "\n: # "}, {"make test    # ", ": # "}, {"make build && ", ""},
-		{"bin/stint serve --data", "bin/stint serve --listen 127.0.0.1:" + r.port + " --data"}, {"localhost:7468", "127.0.0.1:" + r.port},
+		{"bin/stint serve --data", "bin/stint serve --listen 127.0.0.1:" + r.port + " --data"},
+		{"localhost:7468", "127.0.0.1:" + r.port},
 	} {
 		script = strings.ReplaceAll(script, swap[0], swap[1])
 	}
@@ -178,13 +180,14 @@ func (r *readmeRun) recipe(target string) string {
 	return strings.NewReplacer("\t", "", "$(DEMO)", "out/demo").Replace(recipe)
 }
 
-// TestReadme holds README true, and TestTutorial the tutorial. `make readme` sets STINT_README=write: then they get what
-// their commands print.
+// TestReadme holds README true, and TestTutorial the tutorial. `make readme` sets STINT_README=write: then they get
+// what their commands print.
 func TestReadme(t *testing.T) { holdPage(t, "../../README.md", 7) }
 
 func TestTutorial(t *testing.T) { holdPage(t, "../../docs/tutorial.md", 8) }
 
-// holdPage runs all commands of a page in order and holds what it shows of their output, of so many at least, against it.
+// holdPage runs all commands of a page in order and holds what it shows of their output, of so many at least, against
+// it.
 func holdPage(t *testing.T, name string, least int) {
 	text, err := os.ReadFile(name)
 	if err != nil {

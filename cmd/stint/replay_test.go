@@ -179,7 +179,8 @@ func TestReplayDamagedState(t *testing.T) {
 		if err := os.WriteFile(paths[0], content, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if code, text := replay(); code != exitUsage || !strings.Contains(text, paths[0]+": damaged: its digest is ") || !strings.Contains(text, "is of no use") {
+		if code, text := replay(); code != exitUsage || !strings.Contains(text, paths[0]+": damaged: its digest is ") ||
+			!strings.Contains(text, "is of no use") {
 			t.Errorf("exit code %d: %s", code, text)
 		}
 		if code, text := verify(); code != exitFound || !strings.Contains(text, paths[0]+": damaged: its digest is ") {
@@ -189,10 +190,12 @@ func TestReplayDamagedState(t *testing.T) {
 	if err := os.Remove(paths[0]); err != nil {
 		t.Fatal(err)
 	}
-	if code, text := replay(); code != 0 || !strings.Contains(text, fmt.Sprintf("1 compared, 0 otherwise (from the state after cycle %d, ", last-2)) {
+	if code, text := replay(); code != 0 || !strings.Contains(text,
+		fmt.Sprintf("1 compared, 0 otherwise (from the state after cycle %d, ", last-2)) {
 		t.Errorf("exit code %d: %s", code, text)
 	}
-	if code, text := verify(); code != exitFound || !strings.Contains(text, fmt.Sprintf("the saved state of cycle %d is missing", last-1)) {
+	if code, text := verify(); code != exitFound ||
+		!strings.Contains(text, fmt.Sprintf("the saved state of cycle %d is missing", last-1)) {
 		t.Errorf("exit code %d: %s", code, text)
 	}
 }

@@ -23,7 +23,8 @@ func TestRules(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^\| ([A-Z]+-[0-9]+) \| [^|]{20,} \|$`).FindAllStringSubmatch(read("../../docs/rules.md"), -1) {
 		known[m[1]]++
 	}
-	for _, m := range regexp.MustCompile(`(?m)^\*\*(D-[0-9]+) `).FindAllStringSubmatch(read("../../docs/decisions.md"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^\*\*(D-[0-9]+) `).FindAllStringSubmatch(read("../../docs/decisions.md"),
+		-1) {
 		known[m[1]]++
 	}
 	for rule, n := range known {

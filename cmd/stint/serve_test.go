@@ -105,7 +105,8 @@ func command(t *testing.T, code int, args ...string) (stdout string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	if got := execute(args, &out, &errs); got != code {
-		t.Fatalf("stint %s: exit %d, expected %d\n%s%s", strings.Join(args, " "), got, code, out.String(), errs.String())
+		t.Fatalf("stint %s: exit %d, expected %d\n%s%s", strings.Join(args, " "), got, code, out.String(),
+			errs.String())
 	}
 	return out.String() + errs.String()
 }
@@ -120,13 +121,16 @@ func TestServeAndPush(t *testing.T) {
 		t.Helper()
 		return command(t, code, append([]string{"push", "--server", r.base}, args...)...)
 	}
-	got := push(0, "--plan", dir+"/plan.yaml", "--hosts", dir+"/hosts.parquet", "--demand", dir+"/demand.parquet", "--cycle")
-	for _, want := range []string{"plan: revision 1, cycle 1 goes by it\n", "hosts: 50 rows, snapshot 2", "demand: ", "cycle 1\n"} {
+	got := push(0, "--plan", dir+"/plan.yaml", "--hosts", dir+"/hosts.parquet", "--demand", dir+"/demand.parquet",
+		"--cycle")
+	for _, want := range []string{"plan: revision 1, cycle 1 goes by it\n", "hosts: 50 rows, snapshot 2", "demand: ",
+		"cycle 1\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	if got := push(2, "--plan", dir+"/plan.yaml", "--revision", "9"); !strings.Contains(got, "made from revision 9; the newest is 1 (409 revision)") {
+	if got := push(2, "--plan", dir+"/plan.yaml", "--revision", "9"); !strings.Contains(got,
+		"made from revision 9; the newest is 1 (409 revision)") {
 		t.Error(got)
 	}
 	if got := push(2); !strings.Contains(got, "nothing to push") {
@@ -143,10 +147,12 @@ func TestServeAndPush(t *testing.T) {
 	grants := strings.Split(command(t, 0, "query", "--log", data+"/log", "grants", "--output", "csv"), "\n")
 	f := strings.Split(grants[1], ",") // plan,source,consumer,allocation,sub,host,units,…
 	releases := filepath.Join(dir, "releases.csv")
-	if err := os.WriteFile(releases, []byte("consumer,allocation,sub,host,units,done\n"+strings.Join(f[2:7], ",")+",true\n"), 0o644); err != nil {
+	if err := os.WriteFile(releases, []byte("consumer,allocation,sub,host,units,done\n"+strings.Join(f[2:7],
+		",")+",true\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if got := push(0, "--demand-changes", empty, "--releases", releases, "--cycle"); !strings.Contains(got, f[6]+" units released") {
+	if got := push(0, "--demand-changes", empty, "--releases", releases, "--cycle"); !strings.Contains(got,
+		f[6]+" units released") {
 		t.Error(got)
 	}
 	r.stop()
@@ -184,7 +190,8 @@ func TestServeLog(t *testing.T) {
 			return c.Release(ctx, body(released, "/A,x,h1,1,true", "/A,z,h1,1,true"))
 		},
 		func() (client.Receipt, error) {
-			return c.PutPlan(ctx, body(strings.ReplaceAll(plan, "{path: /B}", "{path: /B}, {path: /C}")), client.Options{})
+			return c.PutPlan(ctx, body(strings.ReplaceAll(plan, "{path: /B}", "{path: /B}, {path: /C}")),
+				client.Options{})
 		},
 		func() (client.Receipt, error) {
 			return c.PutRunning(ctx, "a", body("consumer,allocation,host,units", "/A,y,h2,1"), all)
@@ -221,8 +228,8 @@ func TestServeConfig(t *testing.T) {
 	}
 	c, err := load("data: here\nshrink_guard: 12.5%\nlimits: {body: 1MiB}\nsource_ttl: 90s\n" +
 		"tokens: [{name: a, role: admin, sha256: " + strings.Repeat("0a", 32) + ", groups: [g]}]\n")
-	if err != nil || c.Data != filepath.Join(dir, "here") || c.ShrinkGuard != 125 || c.Limits.Body != 1<<20 || c.Limits.Rows != 5_000_000 ||
-		time.Duration(c.SourceTTL) != 90*time.Second || c.Tokens[0].Groups[0] != "g" {
+	if err != nil || c.Data != filepath.Join(dir, "here") || c.ShrinkGuard != 125 || c.Limits.Body != 1<<20 ||
+		c.Limits.Rows != 5_000_000 || time.Duration(c.SourceTTL) != 90*time.Second || c.Tokens[0].Groups[0] != "g" {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for text, want := range map[string]string{
@@ -260,7 +267,8 @@ func TestServeConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	o, err := c.options(slog.New(slog.DiscardHandler))
-	if l := o.Server.Limits; err != nil || l.MemoryMax != 1<<30 || l.DecodeTimeMax != 7*time.Second || o.Server.HostsAllowed[0] != "stint.example" ||
+	if l := o.Server.Limits; err != nil || l.MemoryMax != 1<<30 || l.DecodeTimeMax != 7*time.Second ||
+		o.Server.HostsAllowed[0] != "stint.example" ||
 		o.Engine.RecentRowsMax != 1<<30/16/recentRowBytes || o.Engine.BacklogBytesMax != 1<<27 {
 		t.Errorf("%+v, %v", o, err)
 	}

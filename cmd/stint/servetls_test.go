@@ -45,8 +45,9 @@ func (a *authority) issue(name string, valid time.Duration) (*x509.Certificate, 
 		a.t.Fatal(err)
 	}
 	c := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name, Organization: []string{"Bank"}},
-		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(valid),
+		SerialNumber: big.NewInt(time.Now().UnixNano()),
+		Subject:      pkix.Name{CommonName: name, Organization: []string{"Bank"}},
+		NotBefore:    time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(valid),
 	}
 	parent, signer := a.cert, a.key
 	if parent == nil {
@@ -76,8 +77,8 @@ func (a *authority) issue(name string, valid time.Duration) (*x509.Certificate, 
 
 // tlsText is the part of a configuration with the folder's files.
 func (a *authority) text(own string) string {
-	return fmt.Sprintf("tls: {certificate: %s, key: %s, clients: %s}\n", a.file(own+".crt"), a.file(own+".key"), a.file("ca.crt")) +
-		"tokens: [{name: ops, role: admin, subject: \"CN=boss,O=Bank\"}]\n"
+	return fmt.Sprintf("tls: {certificate: %s, key: %s, clients: %s}\n", a.file(own+".crt"), a.file(own+".key"),
+		a.file("ca.crt")) + "tokens: [{name: ops, role: admin, subject: \"CN=boss,O=Bank\"}]\n"
 }
 
 // TestServeTLS speaks TLS with a service, by flags and by variables, and tells what is wrong where it does not come
@@ -94,15 +95,18 @@ func TestServeTLS(t *testing.T) {
 		t.Fatal(c.base, c.log)
 	}
 	dir := "../../testdata/service"
-	as := []string{"--ca", a.file("ca.crt"), "--cert", a.file("boss.crt"), "--key", a.file("boss.key"), "--server", c.base}
-	push := append([]string{"push", "--plan", dir + "/plan.yaml", "--hosts", dir + "/hosts.csv", "--demand", dir + "/demand.csv", "--cycle"}, as...)
+	as := []string{"--ca", a.file("ca.crt"), "--cert", a.file("boss.crt"), "--key", a.file("boss.key"), "--server",
+		c.base}
+	push := append([]string{"push", "--plan", dir + "/plan.yaml", "--hosts", dir + "/hosts.csv", "--demand", dir +
+		"/demand.csv", "--cycle"}, as...)
 	if text := command(t, 0, push...); !strings.Contains(text, "cycle 1") {
 		t.Error(text)
 	}
 	if text := command(t, 0, append([]string{"query", "grants"}, as...)...); !strings.Contains(text, "/Risk") {
 		t.Error(text)
 	}
-	if text := command(t, 2, "query", "grants", "--log", "x", "--ca", "y"); !strings.Contains(text, "--ca is for --server") {
+	if text := command(t, 2, "query", "grants", "--log", "x", "--ca", "y"); !strings.Contains(text,
+		"--ca is for --server") {
 		t.Error(text)
 	}
 	t.Setenv(caVariable, a.file("ca.crt"))
@@ -114,7 +118,8 @@ func TestServeTLS(t *testing.T) {
 	for _, bad := range []struct {
 		ca, cert, key, server, want string
 	}{
-		{"stranger.crt", "boss.crt", "boss.key", c.base, "which is not trusted here: name its authority (--ca, STINT_CA)"},
+		{"stranger.crt", "boss.crt", "boss.key", c.base,
+			"which is not trusted here: name its authority (--ca, STINT_CA)"},
 		{"ca.crt", "stranger.crt", "stranger.key", c.base, "no token of the configuration has this subject"},
 		{"ca.crt", "late.crt", "late.key", c.base, "late.crt: the certificate of CN=late,O=Bank expired at"},
 		{"ca.crt", "boss.crt", "stranger.key", c.base, "stranger.key: is not the key of"},
@@ -122,7 +127,8 @@ func TestServeTLS(t *testing.T) {
 		{"ca.crt", "boss.crt", "boss.key", "http" + strings.TrimPrefix(c.base, "https"), "ask it with https://"},
 	} {
 		start := time.Now()
-		text := command(t, 2, "query", "grants", "--server", bad.server, "--ca", a.file(bad.ca), "--cert", a.file(bad.cert), "--key", a.file(bad.key))
+		text := command(t, 2, "query", "grants", "--server", bad.server, "--ca", a.file(bad.ca), "--cert",
+			a.file(bad.cert), "--key", a.file(bad.key))
 		if !strings.Contains(text, bad.want) || time.Since(start) > 5*time.Second {
 			t.Errorf("%s: %s", bad.want, text)
 		}
@@ -136,7 +142,8 @@ func TestServeTLS(t *testing.T) {
 	a.issue("stint", -time.Minute)
 	_ = c.cmd.Process.Signal(syscall.SIGHUP)
 	c.until(t, "SIGHUP: all stays as it was")
-	if text := command(t, 0, "query", "grants", "--server", c.base); !strings.Contains(text, "/Risk") || !strings.Contains(c.log.String(), "expired at") {
+	if text := command(t, 0, "query", "grants", "--server", c.base); !strings.Contains(text, "/Risk") ||
+		!strings.Contains(c.log.String(), "expired at") {
 		t.Error(text, c.log)
 	}
 }
@@ -156,7 +163,8 @@ func TestServeCheck(t *testing.T) {
 	}
 	fine := write("fine.yaml", "data: new/folder\nlisten: 0.0.0.0:7468\n"+a.text("stint"))
 	text := command(t, 0, "serve", "--config", fine, "--check")
-	for _, want := range []string{"no faults", "https://0.0.0.0:7468, TLS from 1.2 on", "1 by client certificates", "which will be made", "PUT /v1/plan"} {
+	for _, want := range []string{"no faults", "https://0.0.0.0:7468, TLS from 1.2 on", "1 by client certificates",
+		"which will be made", "PUT /v1/plan"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in %s", want, text)
 		}
@@ -176,7 +184,8 @@ func TestServeCheck(t *testing.T) {
 	bad := write("bad.yaml", "data: file/below\nlisten: 0.0.0.0:7468\nplan: plan.yaml\nunknown: x\n"+a.text("stint"))
 	text = command(t, 2, "serve", "--config", bad, "--check")
 	for _, want := range []string{
-		`bad.yaml:4: unknown: "x": must be refuse or report`, "bad.yaml:5: tls.certificate: ", "expired at", "bad.yaml:5: tls.key: ",
+		`bad.yaml:4: unknown: "x": must be refuse or report`, "bad.yaml:5: tls.certificate: ", "expired at",
+		"bad.yaml:5: tls.key: ",
 		"has the mode 0644", "bad.yaml:3: plan: ", "nowhere", "bad.yaml:1: data: ", "not a directory",
 	} {
 		if !strings.Contains(text, want) {
@@ -184,7 +193,8 @@ func TestServeCheck(t *testing.T) {
 		}
 	}
 	plain := write("plain.yaml", "listen: 0.0.0.0:7468\ndata: "+file+"\n"+someTokens)
-	if text := command(t, 2, "serve", "--config", plain, "--check"); !strings.Contains(text, "plain.yaml:1: listen: ") ||
+	if text := command(t, 2, "serve", "--config", plain, "--check"); !strings.Contains(text,
+		"plain.yaml:1: listen: ") ||
 		!strings.Contains(text, "insecure: true") || !strings.Contains(text, "plain.yaml:2: data: ") {
 		t.Error(text)
 	}
@@ -193,7 +203,8 @@ func TestServeCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	write("newer/folder.json", `{"format": 2, "stint": "v9.1.0"}`)
-	if text := command(t, 2, "serve", "--data", newer, "--check"); !strings.Contains(text, "format 2, by stint v9.1.0; this stint reads up to format 1") {
+	if text := command(t, 2, "serve", "--data", newer, "--check"); !strings.Contains(text,
+		"format 2, by stint v9.1.0; this stint reads up to format 1") {
 		t.Error(text)
 	}
 }

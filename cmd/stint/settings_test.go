@@ -22,7 +22,8 @@ func loadText(t *testing.T, text string) (*serveConfig, string, error) {
 // TestConfigZero gives each number of a configuration as 0, each text as an empty one: they are faults where they mean
 // nothing, and not the default. It goes over all fields.
 func TestConfigZero(t *testing.T) {
-	fine := map[string]bool{"plan": true, "traces.endpoint": true, "limits.connections_per_address": true, "limits.sources_per_token": true}
+	fine := map[string]bool{"plan": true, "traces.endpoint": true, "limits.connections_per_address": true,
+		"limits.sources_per_token": true}
 	var walk func(v reflect.Type, path []string)
 	tried := 0
 	walk = func(v reflect.Type, path []string) {

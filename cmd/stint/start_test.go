@@ -345,9 +345,11 @@ func TestHangup(t *testing.T) {
 			t.Error("after a configuration that is not good", as("one"), as("two"))
 		}
 	}
-	again("interval: 5s\nlimits: {rows: 7}\nlog: {level: debug, keep: 9d}\n"+token("two"), `keys="interval log.keep limits.rows"`)
+	again("interval: 5s\nlimits: {rows: 7}\nlog: {level: debug, keep: 9d}\n"+token("two"),
+		`keys="interval log.keep limits.rows"`)
 	as("two")
-	for end := time.Now().Add(20 * time.Second); !strings.Contains(c.log.String(), "level=DEBUG"); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); !strings.Contains(c.log.String(),
+		"level=DEBUG"); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the level of the log is not taken: ", c.log)
 		}

@@ -42,11 +42,12 @@ var lossesOfService = []struct {
 	want string
 }{
 	{"the branch is removed", []string{"  - {path: /S, system: true}\n  - {path: /S/a}\n  - {path: /S/b}\n", "",
-		"      - {path: /S, policy: ownership, owns: 3}\n      - {path: /S/a, owns: 1}\n      - {path: /S/b, owns: 2, lend: {limit: 1}}\n", "",
+		"      - {path: /S, policy: ownership, owns: 3}\n      - {path: /S/a, owns: 1}\n" +
+			"      - {path: /S/b, owns: 2, lend: {limit: 1}}\n", "",
 		"{path: /S}, {path: /S/a}, ", "", ", consumers: [{path: /S/b, owns: 2}]", ""},
 		"consumer /S belongs to a system branch and must not be removed"},
-	{"a leaf is removed", []string{"  - {path: /S/a}\n", "", "      - {path: /S/a, owns: 1}\n", "", "{path: /S/a}, ", ""},
-		"consumer /S/a belongs to a system branch and must not be removed"},
+	{"a leaf is removed", []string{"  - {path: /S/a}\n", "", "      - {path: /S/a, owns: 1}\n", "", "{path: /S/a}, ",
+		""}, "consumer /S/a belongs to a system branch and must not be removed"},
 	{"its entry in the slot plan is removed", []string{"      - {path: /S/a, owns: 1}\n", ""},
 		"the system service /S/a is in no slot plan, where /S is; it must own a slot that is not lent"},
 	{"its entry in the other plan is removed", []string{", {path: /S/a}", ""},
@@ -57,34 +58,44 @@ var lossesOfService = []struct {
 		"must not leave plan p"},
 	{"it owns nothing", []string{"/S/a, owns: 1", "/S/a, owns: 0"},
 		"the system service /S/a owns no slot; it must own one that is not lent"},
-	{"it owns nothing in a window", []string{"consumers: [{path: /S/b, owns: 2}]", "consumers: [{path: /S/b, owns: 0, lend: {limit: 0}}]"},
+	{"it owns nothing in a window", []string{"consumers: [{path: /S/b, owns: 2}]",
+		"consumers: [{path: /S/b, owns: 0, lend: {limit: 0}}]"},
 		"in window night the system service /S/b owns no slot"},
-	{"it owns nothing in a dated window", []string{"    windows:\n", "    windows:\n      - {name: move, from: 2026-12-24T00:00, until: 2026-12-26T00:00, consumers: [{path: /S/a, owns: 0}]}\n"},
-		"in window move the system service /S/a owns no slot"},
+	{"it owns nothing in a dated window", []string{"    windows:\n",
+		"    windows:\n      - {name: move, from: 2026-12-24T00:00, until: 2026-12-26T00:00, consumers: [{path: " +
+			"/S/a, owns: 0}]}\n"}, "in window move the system service /S/a owns no slot"},
 	{"it lends its last slot", []string{"/S/a, owns: 1", "/S/a, owns: 1, lend: {limit: 1}"},
 		"the system service /S/a may lend all its slots, 1 of 1; one must not be lent"},
-	{"it lends its last slot in a window", []string{"consumers: [{path: /S/b, owns: 2}]", "consumers: [{path: /S/b, owns: 1}]"},
+	{"it lends its last slot in a window", []string{"consumers: [{path: /S/b, owns: 2}]",
+		"consumers: [{path: /S/b, owns: 1}]"},
 		"in window night the system service /S/b may lend all its slots, 1 of 1"},
-	{"others may hold all its slots", []string{"/S, policy: ownership, owns: 3", "/S, policy: hybrid, owns: 3", "/S/b, owns: 2, lend: {limit: 1}", "/S/b, owns: 2, reserves: 1"},
+	{"others may hold all its slots", []string{"/S, policy: ownership, owns: 3", "/S, policy: hybrid, owns: 3",
+		"/S/b, owns: 2, lend: {limit: 1}", "/S/b, owns: 2, reserves: 1"},
 		"the system service /S/a reserves none of its slots"},
-	{"nobody owns any more", []string{"/S, policy: ownership, owns: 3", "/S, policy: share_ratio", "/S/a, owns: 1", "/S/a", "/S/b, owns: 2, lend: {limit: 1}", "/S/b",
-		", consumers: [{path: /S/b, owns: 2}]", ""},
+	{"nobody owns any more", []string{"/S, policy: ownership, owns: 3", "/S, policy: share_ratio", "/S/a, owns: 1",
+		"/S/a", "/S/b, owns: 2, lend: {limit: 1}", "/S/b", ", consumers: [{path: /S/b, owns: 2}]", ""},
 		"owns no slot, as nobody does under share_ratio"},
 	{"it may hold nothing", []string{"/S/a, owns: 1", "/S/a, owns: 1, share: {max: 0}"},
 		"the system service /S/a may hold nothing: share.max of /S/a is 0"},
-	{"its branch may hold nothing", []string{"/S, policy: ownership, owns: 3", "/S, policy: ownership, owns: 3, share: {max: 0}"},
-		"may hold nothing: share.max of /S is 0"},
-	{"it is renamed out of the branch", []string{"  - {path: /S/a}\n", "", "  - {path: /B}\n", "  - {path: /B}\n  - {path: /A, renamed_from: /S/a}\n",
-		"      - {path: /S/a, owns: 1}\n", "      - {path: /A, policy: ownership, owns: 1}\n", "{path: /S/a}", "{path: /A}"},
+	{"its branch may hold nothing", []string{"/S, policy: ownership, owns: 3",
+		"/S, policy: ownership, owns: 3, share: {max: 0}"}, "may hold nothing: share.max of /S is 0"},
+	{"it is renamed out of the branch", []string{"  - {path: /S/a}\n", "", "  - {path: /B}\n",
+		"  - {path: /B}\n  - {path: /A, renamed_from: /S/a}\n",
+		"      - {path: /S/a, owns: 1}\n", "      - {path: /A, policy: ownership, owns: 1}\n", "{path: /S/a}",
+		"{path: /A}"},
 		"consumer /S/a belongs to a system branch and must not be renamed out of it, to /A"},
-	{"its branch is renamed without the mark", []string{"  - {path: /S, system: true}\n  - {path: /S/a}\n  - {path: /S/b}",
+	{"its branch is renamed without the mark", []string{"  - {path: /S, system: true}\n  - {path: /S/a}\n" +
+		"  - {path: /S/b}",
 		"  - {path: /T, renamed_from: /S}\n  - {path: /T/a, renamed_from: /S/a}\n  - {path: /T/b, renamed_from: /S/b}",
-		"      - {path: /S, ", "      - {path: /T, ", "      - {path: /S/a", "      - {path: /T/a", "      - {path: /S/b, owns: 2, l", "      - {path: /T/b, owns: 2, l",
+		"      - {path: /S, ", "      - {path: /T, ", "      - {path: /S/a", "      - {path: /T/a",
+		"      - {path: /S/b, owns: 2, l", "      - {path: /T/b, owns: 2, l",
 		"{path: /S}, {path: /S/a}", "{path: /T}, {path: /T/a}", "[{path: /S/b", "[{path: /T/b"},
 		"must not be renamed out of it, to /T"},
-	{"it becomes a branch whose leaf owns nothing", []string{"  - {path: /S/a}\n", "  - {path: /S/a}\n  - {path: /S/a/x}\n"},
+	{"it becomes a branch whose leaf owns nothing",
+		[]string{"  - {path: /S/a}\n", "  - {path: /S/a}\n  - {path: /S/a/x}\n"},
 		"the system service /S/a/x is in no slot plan, where /S is"},
-	{"the mark is taken off with another change", []string{", system: true", "", "/B, policy: ownership, owns: 4", "/B, policy: ownership, owns: 5"},
+	{"the mark is taken off with another change", []string{", system: true", "", "/B, policy: ownership, owns: 4",
+		"/B, policy: ownership, owns: 5"},
 		"a revision that takes `system: true` off consumer /S must change nothing else"},
 }
 
@@ -104,7 +115,8 @@ func TestLossOfService(t *testing.T) {
 	hosts := write("hosts.csv", "host,slots,ncpus\nh1,8,0\nh2,0,8\n")
 	demand := write("demand.csv", "consumer,allocation,units,plan,slots\n/S/a,a,1,G,1\n/B,b,4,G,1\n")
 	log := filepath.Join(dir, "log")
-	command(t, 0, "run", "--plan", base, "--hosts", hosts, "--demand", demand, "--at", "2026-01-05T08:00:00Z", "--out", log)
+	command(t, 0, "run", "--plan", base, "--hosts", hosts, "--demand", demand, "--at", "2026-01-05T08:00:00Z", "--out",
+		log)
 	r := startServe(t, filepath.Join(dir, "service"), nil)
 	command(t, 0, "push", "--server", r.base, "--plan", base, "--hosts", hosts, "--demand", demand, "--cycle")
 	for _, c := range lossesOfService {
@@ -129,10 +141,12 @@ func TestLossOfService(t *testing.T) {
 			}
 		}
 	}
-	if got := command(t, 0, "query", "--log", log, "cycles", "--output", "csv", "--cycle", "all"); strings.Count(got, "\n") != 2 {
+	if got := command(t, 0, "query", "--log", log, "cycles", "--output", "csv", "--cycle", "all"); strings.Count(got,
+		"\n") != 2 {
 		t.Errorf("cycles were added:\n%s", got)
 	}
-	if got := command(t, 0, "query", "--server", r.base, "cycles", "--output", "ndjson"); !strings.Contains(got, `"revision":1,`) {
+	if got := command(t, 0, "query", "--server", r.base, "cycles", "--output", "ndjson"); !strings.Contains(got,
+		`"revision":1,`) {
 		t.Errorf("another revision is in force: %s", got)
 	}
 	// What is right stays right: the same file, and the mark alone taken off with force.
@@ -157,7 +171,8 @@ func serviceCheck(t *testing.T, r *running, text string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if resp.StatusCode == 200 && !strings.Contains(string(body), `"ok":false`) || resp.StatusCode != 200 && resp.StatusCode != 422 {
+	if resp.StatusCode == 200 && !strings.Contains(string(body), `"ok":false`) || resp.StatusCode != 200 &&
+		resp.StatusCode != 422 {
 		t.Errorf("status %d: %s", resp.StatusCode, body)
 	}
 	return string(body)

@@ -38,7 +38,8 @@ func newReceiver(t *testing.T, status int) *receiver {
 		body, err := io.ReadAll(q.Body)
 		data := new(otlp.TracesData)
 		switch {
-		case q.Method != "POST" || q.URL.Path != "/v1/traces" || q.Header.Get("Content-Type") != "application/x-protobuf":
+		case q.Method != "POST" || q.URL.Path != "/v1/traces" ||
+			q.Header.Get("Content-Type") != "application/x-protobuf":
 			t.Errorf("%s %s, %s", q.Method, q.URL, q.Header.Get("Content-Type"))
 		case err != nil:
 			t.Error(err)
@@ -71,11 +72,13 @@ func (r *receiver) children(t *testing.T, of *otlp.Span) (names []string) {
 		if string(s.ParentSpanId) == string(of.SpanId) {
 			list = append(list, s)
 			if string(s.TraceId) != string(of.TraceId) {
-				t.Errorf("%s is of trace %s, its parent of %s", s.Name, hex.EncodeToString(s.TraceId), hex.EncodeToString(of.TraceId))
+				t.Errorf("%s is of trace %s, its parent of %s", s.Name, hex.EncodeToString(s.TraceId),
+					hex.EncodeToString(of.TraceId))
 			}
-			if s.EndTimeUnixNano < s.StartTimeUnixNano || s.StartTimeUnixNano < of.StartTimeUnixNano-1e6 || s.EndTimeUnixNano > of.EndTimeUnixNano+1e6 {
-				t.Errorf("%s from %d to %d is not within %s from %d to %d", s.Name, s.StartTimeUnixNano, s.EndTimeUnixNano,
-					of.Name, of.StartTimeUnixNano, of.EndTimeUnixNano)
+			if s.EndTimeUnixNano < s.StartTimeUnixNano || s.StartTimeUnixNano < of.StartTimeUnixNano-1e6 ||
+				s.EndTimeUnixNano > of.EndTimeUnixNano+1e6 {
+				t.Errorf("%s from %d to %d is not within %s from %d to %d", s.Name, s.StartTimeUnixNano,
+					s.EndTimeUnixNano, of.Name, of.StartTimeUnixNano, of.EndTimeUnixNano)
 			}
 		}
 	}
@@ -124,7 +127,8 @@ func tracedCycles(t *testing.T, base string) {
 		_, err = c.PutHosts(ctx, body("host,ncpus\nh1,8\nh2,8\n"), client.Options{})
 	}
 	if err == nil {
-		_, err = c.PutDemand(ctx, "feed", body("consumer,allocation,units,ncpus\n/A,x,20,1\n/A,y,2,1\n"), client.Options{})
+		_, err = c.PutDemand(ctx, "feed", body("consumer,allocation,units,ncpus\n/A,x,20,1\n/A,y,2,1\n"),
+			client.Options{})
 	}
 	for range 2 {
 		if err == nil {
@@ -168,14 +172,16 @@ func TestTraces(t *testing.T) {
 	}
 	first, second := attributesOf(cycles[0].Attributes), attributesOf(cycles[1].Attributes)
 	for key, want := range map[string]string{
-		"stint.cycle": "1", "stint.revision": "1", "stint.inputs": "3", "stint.units_granted": "16", "stint.units_held": "16",
+		"stint.cycle": "1", "stint.revision": "1", "stint.inputs": "3", "stint.units_granted": "16",
+		"stint.units_held":  "16",
 		"stint.units_short": "6", "stint.units_released": "0", "stint.units_reclaimed": "0",
 	} {
 		if first[key] != want {
 			t.Errorf("cycle 1: %s is %q, expected %s", key, first[key], want)
 		}
 	}
-	if second["stint.cycle"] != "2" || second["stint.inputs"] != "0" || second["stint.units_granted"] != "0" || len(cycles[1].Events) > 0 {
+	if second["stint.cycle"] != "2" || second["stint.inputs"] != "0" || second["stint.units_granted"] != "0" ||
+		len(cycles[1].Events) > 0 {
 		t.Error("cycle 2:", second, cycles[1].Events)
 	}
 	if len(first["stint.decisions_digest"]) < 16 {
@@ -185,7 +191,8 @@ func TestTraces(t *testing.T) {
 	for _, e := range cycles[0].Events {
 		a := attributesOf(e.Attributes)
 		took = append(took, e.Name+" "+a["stint.input.kind"]+" "+a["stint.input.source"]+" "+a["stint.input.rows"])
-		if a["stint.input.bytes"] == "0" || e.TimeUnixNano < uint64(before.UnixNano())-1000 || e.TimeUnixNano > cycles[0].EndTimeUnixNano {
+		if a["stint.input.bytes"] == "0" || e.TimeUnixNano < uint64(before.UnixNano())-1000 ||
+			e.TimeUnixNano > cycles[0].EndTimeUnixNano {
 			t.Error(e)
 		}
 	}
@@ -213,8 +220,8 @@ func TestTracesRefused(t *testing.T) {
 	r := startServe(t, t.TempDir(), func(c *serveConfig) { c.Traces.Endpoint = to.URL + "/" })
 	tracedCycles(t, r.base)
 	r.stop()
-	if text := r.log.String(); !strings.Contains(text, "traces could not be sent") || !strings.Contains(text, "503 Service Unavailable") ||
-		!strings.Contains(text, "msg=ended") {
+	if text := r.log.String(); !strings.Contains(text, "traces could not be sent") ||
+		!strings.Contains(text, "503 Service Unavailable") || !strings.Contains(text, "msg=ended") {
 		t.Error(text)
 	}
 }
@@ -222,8 +229,9 @@ func TestTracesRefused(t *testing.T) {
 // TestTraceURL takes an address with the path of OTLP or another, and nothing else.
 func TestTraceURL(t *testing.T) {
 	for endpoint, want := range map[string]string{
-		"http://c:4318": "http://c:4318/v1/traces", "https://c/": "https://c/v1/traces", "http://c/otlp/v1/traces": "http://c/otlp/v1/traces",
-		"c:4318": "", "ftp://c": "", "http://": "", "http://c:x": "",
+		"http://c:4318": "http://c:4318/v1/traces", "https://c/": "https://c/v1/traces",
+		"http://c/otlp/v1/traces": "http://c/otlp/v1/traces",
+		"c:4318":                  "", "ftp://c": "", "http://": "", "http://c:x": "",
 	} {
 		got, err := traceURL(endpoint)
 		if got != want || err == nil != (want != "") {
