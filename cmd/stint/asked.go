@@ -7,8 +7,8 @@ import (
 	"github.com/stintd/stint/export"
 )
 
-// askedOf finds what was asked for after a cycle of a log, and of which hosts: from the last state that was saved up to
-// it and the inputs since. No cycle is decided again for it, so that what is held is not known.
+// askedOf finds the demand after a cycle of a log, and the hosts: from the last state that was saved up to the cycle
+// and the inputs since. No cycle is decided again, so that holdings are not known.
 func askedOf(r *export.Reader, log string, cycle int64) (*explain.Asked, error) {
 	b := newReplay()
 	if err := b.restore(r, log, cycle+1); err != nil {
@@ -44,7 +44,7 @@ func askedOf(r *export.Reader, log string, cycle int64) (*explain.Asked, error) 
 	return &explain.Asked{Requests: stands.Requests(), Inventory: stands.Inventory()}, nil
 }
 
-// lastInputs leaves of inputs, in order, those that tell what is asked for at their end: policies, and of hosts and of
+// lastInputs leaves of inputs, in order, the inputs that make the demand at their end: policies, and of hosts and of
 // each source's demand the last whole table with the changes behind it.
 func lastInputs(inputs []export.Input) (list []export.Input) {
 	type subject struct{ what, source string }

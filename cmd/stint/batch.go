@@ -32,7 +32,7 @@ const (
 // sourceDefault is the source of demand that is given as a file.
 const sourceDefault = "default"
 
-// policyBytesMax is more than plan.Parse takes; it bounds what is read before it can refuse.
+// policyBytesMax is more than plan.Parse takes; it bounds the bytes that are read before plan.Parse can refuse.
 const policyBytesMax = 64 << 20
 
 // given is an input on its way into the state and the log: decompressed, as D-13 keeps it.
@@ -165,8 +165,8 @@ func (b *batch) applyServed(g *given, o table.Options) error {
 	return fmt.Errorf("%s: an input of kind %q is not known", g.name, g.kind)
 }
 
-// suspectHosts tells what of a table of hosts is legal, but hardly meant: no host at all, and a dimension that no
-// column gives, often because the column's name is misspelt and so an attribute.
+// suspectHosts tells the legal settings of a table of hosts that are hardly meant: no host at all, and a dimension that
+// no column gives, often because the column's name is misspelt and so an attribute.
 func (b *batch) suspectHosts(name string, t *cluster.HostTable) (lines []string) {
 	if t.Rows == 0 {
 		return []string{name + ": no host in it"}

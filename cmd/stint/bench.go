@@ -96,7 +96,7 @@ func profileNames() string {
 	return strings.Join(names, ", ")
 }
 
-// benchReport is what bench gives as JSON.
+// benchReport is the report of bench as JSON.
 type benchReport struct {
 	Machine   measure.Machine `json:"machine"`
 	Profile   string          `json:"profile,omitempty"`
@@ -225,7 +225,7 @@ func loadFiles(policy, hosts, demand string) (m measure.Options, err error) {
 	return m, err
 }
 
-// printBench prints the answer first: how long cycles take, then what they did, then where the time goes.
+// printBench prints the answer first, the times of cycles; then their decisions, then the times of their stages.
 func printBench(w io.Writer, r *benchReport) error {
 	name := "plan " + r.Plan
 	if r.Profile != "" {

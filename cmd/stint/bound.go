@@ -32,8 +32,8 @@ func boundOf(from *place, cycle string, stderr io.Writer) ([]measure.PlanBound, 
 	return measure.Bounds(b.state)
 }
 
-// printBounds prints of each plan first what is held of the most that there could be, then what that is made of and
-// where the rest is.
+// printBounds prints of each plan first the part of the bound that is held, then the parts of the bound and of the
+// rest.
 func printBounds(w io.Writer, bounds []measure.PlanBound) error {
 	for i, b := range bounds {
 		if i > 0 {

@@ -60,13 +60,13 @@ Exit codes: 0 no faults, 2 faults.`,
 	return c
 }
 
-// checkOptions are what a policy file is checked against.
+// checkOptions are the files that a policy file is checked against.
 type checkOptions struct {
 	hosts, was string
 	force      bool
 }
 
-// checked is what there is to say of a policy file.
+// checked is the result of checking a policy file.
 type checked struct {
 	File       string           `json:"file"`
 	OK         bool             `json:"ok"`
@@ -101,8 +101,8 @@ func (k *checked) wrong(err error) error {
 	return err
 }
 
-// check checks a file, on a table of hosts and against the file in force where these are given, and tells what is
-// guaranteed in lines of so many columns.
+// check checks a file, on a table of hosts and against the file in force where these are given, and tells guarantees in
+// lines of so many columns.
 func (k *checked) check(o *checkOptions, width int) error {
 	if o.force && o.was == "" {
 		return k.wrong(errors.New("--force is for --was"))
@@ -185,7 +185,7 @@ func leavesText(n int64) string {
 	return grouped(n) + " of them leaves"
 }
 
-// tryHosts tries a policy on hosts, and tells what of them is suspect.
+// tryHosts tries a policy on hosts, and tells suspect settings of these.
 func tryHosts(p *plan.Policy, hosts string) (b *batch, suspect []string, err error) {
 	b = &batch{}
 	if b.state, err = cluster.New(p); err != nil {

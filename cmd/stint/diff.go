@@ -53,7 +53,7 @@ Exit codes: 0 fine, whether they differ or not, 2 bad usage or input.`,
 	return c
 }
 
-// difference is what there is to tell of two policy files.
+// difference is the difference of two policy files.
 type difference struct {
 	Was        string              `json:"was"`
 	Is         string              `json:"is"`
@@ -160,8 +160,8 @@ func (d *difference) play(o *diffOptions, was, is *plan.Policy, stderr io.Writer
 	return nil
 }
 
-// guaranteeChanges lists what consumers are guaranteed more or less: those of the later policy in its order, then those
-// that are guaranteed nothing any more.
+// guaranteeChanges lists the guarantees that are larger or smaller: consumers of the later policy in its order, then
+// consumers without a guarantee in it.
 func guaranteeChanges(old, now []guarantee) (list []guaranteeChange) {
 	type key struct{ plan, window, consumer, dimension string }
 	amounts := func(rows []guarantee) (keys []key, of map[key]int64) {

@@ -17,7 +17,7 @@ const (
 	everythingCycles = 10 // until who takes what is settled
 )
 
-// gets is what consumers have when everybody asks for everything, of one dimension of one plan in one window.
+// gets has the holdings of consumers when everybody asks for everything, in one dimension of one plan in one window.
 type gets struct {
 	dimension string
 	there     int64            // what the plan's hosts have

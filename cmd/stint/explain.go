@@ -69,7 +69,7 @@ room (fragmented, pool_exhausted) it is told which dimensions are scarce in the 
 	return c
 }
 
-// prices are what the capacity of each dimension of a plan costs at the prices of its bound.
+// prices are the prices of the capacity of each dimension of a plan, by the plan's bound.
 func prices(b *measure.PlanBound) (all []explain.Price) {
 	for d, name := range b.Dimensions {
 		all = append(all, explain.Price{Dimension: name, Cost: b.Scarcity[d]})
@@ -90,7 +90,7 @@ func explained(log, name, cycle string) (*explain.Explanation, error) {
 	return explain.Explain(f, target)
 }
 
-// facts gathers what a log tells of a cycle.
+// facts gathers the facts of a cycle from a log.
 func facts(log, cycle string) (*explain.Facts, error) {
 	r, err := openLog(log)
 	if err != nil {

@@ -70,7 +70,7 @@ give the same files.`
 	return c
 }
 
-// newProfile makes the command of a profile: what all have in common. The options are those that its flags set.
+// newProfile makes the command of a profile, with the flags that all profiles have. The flags set the options.
 func newProfile(generate func(datasets.Options) (*datasets.Dataset, error)) (*cobra.Command, *datasets.Options) {
 	o := &datasets.Options{}
 	var out, format string
@@ -102,7 +102,7 @@ func outFlags(c *cobra.Command, out, format *string) {
 	required(c, "out")
 }
 
-// writeDataset writes a dataset and says what it holds and how to go on.
+// writeDataset writes a dataset, and prints its size and the next command.
 func writeDataset(c *cobra.Command, d *datasets.Dataset, out, format, what string) error {
 	if err := d.Write(out, format); err != nil {
 		return err

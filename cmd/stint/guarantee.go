@@ -12,7 +12,7 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// peersShown is how many of those it lends to or borrows from a consumer's line names.
+// peersShown is the number of peers that a consumer's line names.
 const peersShown = 2
 
 // guarantee is what a consumer of a plan gets in one of its windows when everybody asks for everything.
@@ -21,8 +21,8 @@ type guarantee struct {
 	of                     map[string]int64 // by dimension
 }
 
-// guarantees tells what each consumer of a policy is guaranteed, as text of so many columns and
-// as rows; b is nil while no hosts are given.
+// guarantees tells the guarantees of each consumer of a policy, as text of so many columns and as rows; b is nil while
+// no hosts are given.
 func guarantees(p *plan.Policy, b *batch, width int) (text string, rows []guarantee) {
 	if b == nil {
 		for i := range p.SlotPlans {
@@ -63,11 +63,11 @@ func guarantees(p *plan.Policy, b *batch, width int) (text string, rows []guaran
 	return text, rows
 }
 
-// slotsDimension is what slot plans measure by, whether or not the policy has a dimension of that name.
+// slotsDimension is the unit of slot plans, whether or not the policy has a dimension of that name.
 const slotsDimension = "slots"
 
-// mdView tells what consumers of an MD plan own, and get when everybody asks for
-// everything, in the window of the last cycle.
+// mdView tells the hosts that consumers of an MD plan own, and their holdings when everybody asks for everything, in
+// the window of the last cycle.
 func (b *batch) mdView(m *plan.MDPlan, w *plan.Window) (text string, rows []guarantee) {
 	p := b.state.Policy
 	where := ", plan " + m.Name
@@ -109,7 +109,7 @@ func (b *batch) mdView(m *plan.MDPlan, w *plan.Window) (text string, rows []guar
 	return text + "\n" + g.render() + "\n", rows
 }
 
-// owned is what consumers own of an MD plan's hosts in the window of the last cycle, and what of that is reserved.
+// owned is the part of an MD plan's hosts that consumers own in the window of the last cycle, and the reserved part.
 func (b *batch) owned(m *plan.MDPlan, where string) string {
 	a, p := &b.out.Amounts, b.state.Policy
 	cell := func(row int) string {
@@ -140,7 +140,7 @@ func (b *batch) owned(m *plan.MDPlan, where string) string {
 	return g.render()
 }
 
-// slotsThere is what of a slot plan's figures depends on hosts, while a window is open.
+// slotsThere are the figures of a slot plan that depend on hosts, while a window is open.
 type slotsThere struct {
 	slots           int64   // S
 	owned, reserved []int64 // by Node
@@ -270,7 +270,7 @@ func (v *slotView) guarantees() (rows []guarantee) {
 	return rows
 }
 
-// row is the line of a consumer; what does not concern it stays empty.
+// row is the line of a consumer; cells that do not concern the consumer stay empty.
 func (v *slotView) row(n plan.Node) []string {
 	w, policy := v.w, v.w.Policy[n]
 	cell := map[string]string{"name": indented(v.p.Path[n]), "rank": grouped(int64(w.Rank[n]))}
@@ -315,7 +315,7 @@ func (v *slotView) row(n plan.Node) []string {
 	return row
 }
 
-// owned is what a consumer owns: of the slots that are there, if that is known.
+// owned is the number of slots that a consumer owns: of the slots that are there, if these are known.
 func (v *slotView) owned(n plan.Node) int64 {
 	if v.there != nil {
 		return v.there.owned[n]
@@ -323,7 +323,7 @@ func (v *slotView) owned(n plan.Node) int64 {
 	return v.w.Owns[n]
 }
 
-// children is what the children of a consumer own together.
+// children is the sum of the slots that the children of a consumer own.
 func (v *slotView) children(n plan.Node) (slots int64) {
 	for c := v.p.First[n]; c != plan.None; c = v.p.Next[c] {
 		slots += v.owned(c)
@@ -331,7 +331,7 @@ func (v *slotView) children(n plan.Node) (slots int64) {
 	return slots
 }
 
-// reserved is what of the owned nobody else gets: never lent, or the reserve of the hybrid policy.
+// reserved is the part of the owned slots that nobody else gets: never lent, or the reserve of the hybrid policy.
 func (v *slotView) reserved(n plan.Node) (slots int64) {
 	w := v.w
 	switch {
@@ -350,7 +350,7 @@ func (v *slotView) reserved(n plan.Node) (slots int64) {
 	return slots
 }
 
-// missing tells whether what is owned is not what was configured, since there are more slots or fewer.
+// missing tells whether owned and configured slots differ, since there are more slots or fewer.
 func (v *slotView) missing() bool { return !slices.Equal(v.there.owned, v.w.Owns) }
 
 // peers says how many slots, and to or from whom.

@@ -88,7 +88,7 @@ func (o *outForeign) flags(c *cobra.Command) {
 	c.Flags().StringVar(&o.output, "output", "table", "table or json: how the report comes on stdout")
 }
 
-// imported is what an import tells of itself.
+// imported is the report of an import.
 type imported struct {
 	Out     string            `json:"out"`
 	Hosts   int64             `json:"hosts"`
@@ -103,7 +103,7 @@ type imported struct {
 	compared string // the comparison, for people
 }
 
-// write writes what an import made, shows what it could not carry over, and how to go on.
+// write writes the files of an import, and shows settings that are not carried over and the next commands.
 func (o *outForeign) write(c *cobra.Command, r *foreign.Result) error {
 	if o.output != "table" && o.output != "json" {
 		return fmt.Errorf("--output %q: must be table or json", o.output)
@@ -152,7 +152,7 @@ func (o *outForeign) write(c *cobra.Command, r *foreign.Result) error {
 	return err
 }
 
-// text is what people read, in lines of so many columns; commands stand on one line each.
+// text is the report for people, in lines of so many columns; commands stand on one line each.
 func (i *imported) text(width int) string {
 	var b strings.Builder
 	parts := []string{i.Out + ": plan.yaml"}

@@ -87,7 +87,8 @@ func TestImportGuarantees(t *testing.T) {
 		}},
 		{"slurm", []string{"slurm", "--conf", data("slurm/slurm.conf"), "--accounts", data("slurm/accounts.cfg")},
 			map[string]float64{
-				// 4,608 CPUs that are up; ml and guests have at most 1,024 and 256; the rest goes 50 : 1, in physics 1 : 3
+				// 4,608 CPUs that are up; ml and guests have at most 1,024 and 256; the rest goes 50 : 1, in physics 1
+				// : 3
 				"slurm /ml cpus": 1024, "slurm /guests cpus": 256, "slurm /physics cpus": 3328 * 50 / 51.,
 				"slurm /root cpus":               3328 / 51.,
 				"slurm /physics/experiment cpus": 3328 * 50 / 51. * .75, "slurm /ml/alan cpus": 1024 * 2 / 3.,

@@ -19,7 +19,7 @@ import (
 	"github.com/stintd/stint/export"
 )
 
-// What a call of an assistant may take.
+// Limits of a call of an assistant.
 const (
 	mcpLineBytesMax = 16 << 20
 	mcpCallMax      = time.Minute
@@ -245,7 +245,7 @@ type checkQuestion struct {
 	Plan string `json:"plan" jsonschema:"the whole policy file, YAML"`
 }
 
-// check tells faults as its answer: they are what was asked for.
+// check gives faults as its answer, not as an error.
 func (a *assistant) check(_ context.Context, q checkQuestion) (string, error) {
 	k := checked{File: "plan"}
 	err := k.content(&checkOptions{}, []byte(q.Plan), mcpWidth)

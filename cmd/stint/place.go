@@ -19,7 +19,7 @@ import (
 	"github.com/stintd/stint/ingest/client"
 )
 
-// place is where a command reads what was decided: a log, or a running service.
+// place is where a command reads decisions: a log, or a running service.
 type place struct {
 	log, server string
 	as          callerFlags
@@ -31,7 +31,7 @@ func (p *place) flags(f *pflag.FlagSet) {
 	p.as.flags(f, "with --server, ")
 }
 
-// callerFlags are as whom a command speaks to a service, and whom it trusts.
+// callerFlags are the identity of a command before a service, and the certificates that the command trusts.
 type callerFlags struct{ tokenFile, ca, cert, key string }
 
 func (o *callerFlags) flags(f *pflag.FlagSet, when string) {
@@ -161,7 +161,7 @@ func (p *place) explanation(ctx context.Context, name, cycle string) (*explain.E
 	return e, json.Unmarshal(text, e)
 }
 
-// whatif asks the service what its next cycle would be under another policy.
+// whatif asks the service for its next cycle under another policy.
 func (p *place) whatif(ctx context.Context, plan []byte, settle int, force bool) (*explain.Comparison, error) {
 	c, err := clientOf(p.server, &p.as)
 	if err != nil {

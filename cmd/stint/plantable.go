@@ -18,14 +18,14 @@ type consumerRow struct {
 	usage, quota        float64          // of the pool; in slot plans slots
 }
 
-// slotKinds are what a consumer of a slot plan may have to do with under its policy.
+// slotKinds are the columns that matter under a policy of slot plans.
 var slotKinds = map[string][]string{
 	"ownership":   {"held_owned", "held_shared", "held_borrowed", "lent"},
 	"share_ratio": {"held_shared"},
 	"hybrid":      {"held_owned", "held_borrowed"},
 }
 
-// figures say what a plan's table shows of a row, between its name and its bar.
+// figures are the columns of a plan's table between the name of a row and its bar.
 type figures struct {
 	slots bool
 	bar   string // what it shows; of MD plans usage and quota, or units
@@ -45,8 +45,8 @@ var mdFigures = figures{
 	},
 }
 
-// ownFigures are the figures where consumers own hosts: what they hold on their own, and what of pools. Usage of the
-// public pool says little there, and is left to the table shares.
+// ownFigures are the figures where consumers own hosts: units held on own hosts, and from pools. Usage of the public
+// pool says little there, and is left to the table shares.
 var ownFigures = figures{
 	bar: "held ▏ wanted", head: []string{"wanted", "held", "on own", "shared", "short"},
 	note: "on own: on hosts that it owns, or one below it; shared: from pools above it",
@@ -135,7 +135,7 @@ func choose(rows []consumerRow, most int) (shown []consumerRow) {
 	return shown
 }
 
-// plan shows what a plan's consumers hold and want, as a tree with bars.
+// plan shows the held and wanted units of a plan's consumers, as a tree with bars.
 func (s *summary) plan(name string, f figures) {
 	all, ok := s.of[name]
 	if !ok {
@@ -187,7 +187,7 @@ func (s *summary) plan(name string, f figures) {
 	}
 }
 
-// add adds up what adds up: usages and quotas of slot plans do, those of pools do not.
+// add adds up columns that add up: usages and quotas of slot plans do, usages and quotas of pools do not.
 func (r *consumerRow) add(o *consumerRow, slots bool) {
 	r.wanted, r.held, r.own, r.short = r.wanted+o.wanted, r.held+o.held, r.own+o.own, r.short+o.short
 	for kind, n := range o.slots {

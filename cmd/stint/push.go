@@ -81,7 +81,7 @@ it, --cert and --key the client certificate by which the service knows who asks.
 	return c
 }
 
-// run pushes what is given.
+// run pushes the files that are given.
 func (o *pushOptions) run(ctx context.Context, stdout, stderr io.Writer) error {
 	c, err := clientOf(o.server, &o.as)
 	if err != nil {
@@ -157,7 +157,7 @@ var mediaTypes = map[string]string{
 	".yml":     "application/yaml",
 }
 
-// fileBody is a file as the content of a call; the ending of its name tells what it is.
+// fileBody is a file as the content of a call; the ending of its name tells the content's type.
 func fileBody(name string, bars *bars) (client.Body, error) {
 	info, err := os.Stat(name)
 	if err != nil {

@@ -115,13 +115,13 @@ func decidable(r *export.Reader, log string) (int64, error) {
 		"can be decided again", log, cycles[0])
 }
 
-// otherwise is a cycle that is not what was logged.
+// otherwise is a cycle whose decisions differ from the log.
 type otherwise struct {
 	Cycle   int64  `json:"cycle"`
 	What    string `json:"what"`
 	Logged  string `json:"logged"`
 	Decided string `json:"decided"`
-	// Tables are those in which what is decided and what the files say differ, with their rows.
+	// Tables are the tables in which decisions and files differ, with their rows.
 	Tables []string `json:"tables,omitempty"`
 
 	misnamed bool // the logged digest alone is wrong: the tables are the same
@@ -204,7 +204,7 @@ func printReplay(w io.Writer, faults []*otherwise, compared, state, first, last 
 	return err
 }
 
-// newReplay is a batch that takes all that a log has: what was refused is in no log.
+// newReplay is a batch that takes every input of a log: a log has no input that was refused.
 func newReplay() *batch { return &batch{reportUnknown: true, force: true, accepted: true} }
 
 // restore begins a replay that is to compare from a cycle on: with the last state saved before it, or with none when it
@@ -268,8 +268,8 @@ func (b *batch) replay(log string, stderr io.Writer) error {
 	})
 }
 
-// acceptable is the error of a cycle that is not what was logged, where what follows it would not be what the log
-// means. A digest that alone is wrong is warned of: every table is as decided.
+// acceptable is the error of a cycle that differs from the log, where later cycles would not follow from the log's. A
+// digest that alone is wrong is warned of: every table is as decided.
 func acceptable(o *otherwise, log string, stderr io.Writer) error {
 	switch {
 	case o == nil:
@@ -282,8 +282,8 @@ func acceptable(o *otherwise, log string, stderr io.Writer) error {
 }
 
 // run decides the cycles of a log up to last, from the first or those that follow what restore brought back, and shows
-// each to a function: with what is otherwise, nil when it is the same. What a later cycle decides after one that is
-// otherwise tells nothing, but is told too.
+// each to a function: with the difference, nil when there is none. The difference of a cycle behind another difference
+// tells nothing, but is told too.
 func (b *batch) run(r *export.Reader, log string, last int64, stderr io.Writer,
 	seen func(o *otherwise, cycle int64) error) error {
 	cycles := r.Cycles()

@@ -104,7 +104,7 @@ type serveHooks struct {
 var hookServe = func() serveHooks { return serveHooks{} }
 
 // serveSignals runs a service until SIGTERM or SIGINT. From then on the process ends within conf.StopTimeMax, whatever
-// it is at: all that was acknowledged is on disk, and what has no record yet was promised to nobody (API-5).
+// it is at: every acknowledged input is on disk, and an input without a record was promised to nobody (API-5).
 func serveSignals(ctx context.Context, conf *serveConfig, stderr io.Writer, hooks serveHooks) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()

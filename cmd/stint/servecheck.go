@@ -18,8 +18,8 @@ import (
 	"github.com/stintd/stint/ingest/server"
 )
 
-// checkServe tells all that is wrong with a configuration, or what a service would do by it. read is what was wrong
-// when it was read; without a configuration nothing else is known. Nothing is written and no socket is opened.
+// checkServe tells all faults of a configuration, or the settings of a service that would run by it. read is the fault
+// of reading; without a configuration nothing else is known. Nothing is written and no socket is opened.
 func checkServe(w io.Writer, c *serveConfig, read error, logAlone bool) error {
 	if c == nil {
 		return read
@@ -83,7 +83,7 @@ func (c *serveConfig) listens() (string, error) {
 	return text, nil
 }
 
-// callers tells who is known.
+// callers tells the callers that the service knows.
 func (c *serveConfig) callers() string {
 	if len(c.Tokens) == 0 {
 		return "whoever reaches this loopback address may do everything: there are no tokens"

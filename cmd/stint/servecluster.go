@@ -85,7 +85,7 @@ func (c *clusterConfig) validate(s *settings) {
 // sharedLog is a log in a bucket as a server takes it.
 type sharedLog struct{ *bucket.Log }
 
-// View is what was there when it was looked at last.
+// View is the log as of the last look.
 func (l sharedLog) View() server.LogView { return l.Log.View() }
 
 // isBase tells whether a text is the address of a server, with nothing behind it.
@@ -95,7 +95,7 @@ func isBase(text string) bool {
 		strings.Trim(u.Path, "/") == ""
 }
 
-// unsaid is a value as a message may have it: what stands before @ may be a password.
+// unsaid is a value for a message: the text before @ may be a password.
 func unsaid(v string) string {
 	if strings.Contains(v, "@") {
 		return "…"

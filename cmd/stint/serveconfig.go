@@ -24,7 +24,7 @@ import (
 	"github.com/stintd/stint/ingest/table"
 )
 
-// serveExample is the annotated configuration; what it sets are the defaults.
+// serveExample is the annotated configuration; its values are the defaults.
 //
 //go:embed serve.yaml
 var serveExample []byte
@@ -253,7 +253,7 @@ func (c *serveConfig) validate(s *settings) {
 			add("limits."+key, strconv.Itoa(v), "must be at least 1")
 		}
 	}
-	// What is accepted must be read again: by the next start, and from the log.
+	// Accepted input must be read again: by the next start, and from the log.
 	d := table.DefaultLimits
 	for key, v := range map[string][2]int64{
 		"body":          {int64(l.Body), d.BytesMax},
@@ -315,7 +315,7 @@ func (c *serveConfig) tokens() (list []server.Token) {
 	return list
 }
 
-// What a service may be told to make do with.
+// Bounds of a service's memory.
 const (
 	memoryLeast   = 256 << 20
 	memoryMost    = 1 << 50
@@ -330,7 +330,7 @@ func (c *serveConfig) memory() int64 {
 	return int64(c.MemoryMax)
 }
 
-// recentRowBytes is what a row of changes that is kept takes, about.
+// recentRowBytes is about the memory of a row of changes that is kept.
 const recentRowBytes = 128
 
 // options make a service's options of a configuration.

@@ -15,7 +15,7 @@ import (
 // givenFlags are the settings that the command line gave in place of the configuration's.
 type givenFlags struct{ data, listen string }
 
-// over has them take the place of a configuration's.
+// over puts the flags in the place of a configuration's settings.
 func (g givenFlags) over(c *serveConfig) {
 	if g.data != "" {
 		c.Data = g.data
@@ -29,8 +29,8 @@ func (g givenFlags) over(c *serveConfig) {
 // reloaded are the keys that SIGHUP has take effect; all others take a restart.
 var reloaded = []string{"tokens", "tls", "hosts_allowed", "log.level"}
 
-// reloading has the configuration read again on SIGHUP. Until there is a server the signal does nothing: that begins
-// with what is there then.
+// reloading has the configuration read again on SIGHUP. Until there is a server the signal does nothing: the
+// server begins with the configuration of that time.
 type reloading struct {
 	conf    *serveConfig // with which the process began
 	level   slog.LevelVar

@@ -31,7 +31,7 @@ func (c *tlsConfig) files() server.TLSFiles {
 	}
 }
 
-// validate tells all that is wrong with the values, and with the files that they name.
+// validate tells all faults of the values, and of the files that these name.
 func (c *tlsConfig) validate(s *settings) {
 	if tlsVersions[c.MinVersion] == 0 {
 		s.fault("tls.min_version", c.MinVersion, "must be 1.2 or 1.3, in quotes")

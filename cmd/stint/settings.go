@@ -27,7 +27,7 @@ type settingFault struct {
 	text string
 }
 
-// fault notes what is wrong with a value.
+// fault notes the fault of a value.
 func (s *settings) fault(key, value, must string) {
 	s.faults = append(s.faults, settingFault{s.line[key], fmt.Sprintf("%s: %q: %s", key, value, must)})
 }
@@ -48,8 +48,8 @@ func (s *settings) err() error {
 	return errors.Join(all...)
 }
 
-// read sets the fields of a struct, by their yaml tags, to what a file gives. Others stay as they are. A text that is
-// no YAML is one fault.
+// read sets the fields of a struct, by their yaml tags, to the values of a file. Others stay as they are. A text that
+// is no YAML is one fault.
 func (s *settings) read(text []byte, into reflect.Value) {
 	s.line = map[string]int{}
 	file, err := parser.ParseBytes(text, 0)
@@ -105,7 +105,7 @@ func (s *settings) value(node ast.Node, key string, into reflect.Value) {
 	}
 }
 
-// mustBe says what a value must be that cannot be taken.
+// mustBe names the kind of value that a setting takes, for a value that cannot be taken.
 func mustBe(into reflect.Value, own bool, err error) string {
 	if own {
 		return err.Error()

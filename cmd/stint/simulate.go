@@ -53,7 +53,7 @@ Exit codes: 0 fine, 1 an expectation was missed (the log is whole), 2 bad input.
 	return c
 }
 
-// recorder writes what a scenario decides to a log.
+// recorder writes the decisions of a scenario to a log.
 type recorder struct {
 	log    *export.Writer
 	inputs []export.Input

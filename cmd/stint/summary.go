@@ -25,7 +25,7 @@ const (
 	barMin, barMax = 10, 28
 )
 
-// reasonTexts says in words what the commoner reasons of a shortfall mean.
+// reasonTexts are the commoner reasons of a shortfall in words.
 var reasonTexts = map[int32]string{
 	decision.ReasonWaitingForReclaim: "others are giving it back",
 	decision.ReasonConsumerLimit:     "held back by a maximum or a limit",
@@ -45,7 +45,7 @@ var reasonTexts = map[int32]string{
 	decision.ReasonGang:              "gangs of which not enough units fit at once",
 }
 
-// summary prints what a person wants to know of the last cycle at a glance.
+// summary prints the last cycle at a glance, for a person.
 type summary struct {
 	*batch
 	paint
@@ -373,7 +373,7 @@ func took(us int64) string {
 
 func percent(f float64) string { return fmt.Sprintf("%.1f %%", 100*f) }
 
-// count is a number and what it counts, in the plural where that is due.
+// count is a number and its noun, in the plural where that is due.
 func count(n int64, what string) string {
 	if n != 1 {
 		what += "s"

@@ -48,7 +48,7 @@ Exit codes: 0 all as expected, 1 any miss, 2 bad input.`,
 	return c
 }
 
-// loadScenarios reads all files, or tells what is wrong with each that is not right.
+// loadScenarios reads all files, or tells the faults of each.
 func loadScenarios(files []string, run string) ([]*scenario.Scenario, error) {
 	re, err := regexp.Compile(run)
 	if err != nil {

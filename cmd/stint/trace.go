@@ -23,7 +23,7 @@ import (
 	"github.com/stintd/stint/core/engine"
 )
 
-// What the receiver of traces may take.
+// Limits of sending traces.
 const (
 	traceFlushMax  = 2 * time.Second // for what is left when the service ends
 	traceSendMax   = 10 * time.Second
@@ -42,7 +42,7 @@ func traceURL(endpoint string) (string, error) {
 	return u.String(), nil
 }
 
-// tracer makes spans of what the engine tells of its cycles.
+// tracer makes spans of the cycles that the engine tells of.
 type tracer struct {
 	provider *sdktrace.TracerProvider
 	spans    trace.Tracer
@@ -79,7 +79,7 @@ type traceClient struct {
 // Start does nothing: the first spans open a connection.
 func (traceClient) Start(context.Context) error { return nil }
 
-// Stop closes what is idle.
+// Stop closes idle connections.
 func (c traceClient) Stop(context.Context) error {
 	c.http.CloseIdleConnections()
 	return nil
@@ -146,7 +146,7 @@ func (t *tracer) span(ctx context.Context, name string, from, to time.Time) {
 	s.End(trace.WithTimestamp(to))
 }
 
-// stop sends what is left, for traceFlushMax at most.
+// stop sends the spans that are left, for traceFlushMax at most.
 func (t *tracer) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), traceFlushMax)
 	defer cancel()

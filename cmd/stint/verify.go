@@ -72,7 +72,7 @@ func verifyLog(log string, asJSON bool, stdout, stderr io.Writer) error {
 	return err
 }
 
-// printReport prints faults as a table, what could not be told, and a line that sums up.
+// printReport prints faults as a table, then the promises that could not be checked, and a line that sums up.
 func printReport(w io.Writer, r *verify.Report, took time.Duration) error {
 	p := painter(w)
 	if len(r.Faults) > 0 {

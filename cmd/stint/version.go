@@ -25,7 +25,7 @@ func newVersion() *cobra.Command {
 	}
 }
 
-// printVersion prints what the build says of itself; info is nil where the build carries none.
+// printVersion prints the version and facts of the build; info is nil where the build carries none.
 func printVersion(w io.Writer, info *debug.BuildInfo) error {
 	version, commit, level := "(unknown)", "(unknown)", ""
 	if info != nil {

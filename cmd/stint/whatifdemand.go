@@ -18,7 +18,7 @@ import (
 	"github.com/stintd/stint/ingest/table"
 )
 
-// askedOptions are what is asked for that is not there.
+// askedOptions are the demand and hosts that are asked about.
 type askedOptions struct {
 	demand, hosts string
 	runtimes      []string
@@ -30,7 +30,7 @@ type askedOptions struct {
 // simulatedCyclesMax bounds the cycles of a future.
 const simulatedCyclesMax = 10_000
 
-// whatifDemand tells what demand that is not there would get.
+// whatifDemand tells the grants that demand would get which is not there.
 func whatifDemand(ctx context.Context, o *whatifOptions, stdout io.Writer, stderr io.Writer) error {
 	if o.horizon < 0 || o.within <= 0 || o.plays < 1 {
 		return fmt.Errorf("--horizon must not be negative, --within and --plays must be above 0")
@@ -89,7 +89,7 @@ func (o *whatifOptions) simulation(ctx context.Context, demand, hosts *given, st
 		simulation.Options{HorizonUS: o.horizon.Microseconds(), Plays: o.plays, CyclesMax: simulatedCyclesMax})
 }
 
-// asked reads what is asked for under a policy.
+// asked reads the demand that is asked about, under a policy.
 func (o *whatifOptions) asked(p *plan.Policy, demand, hosts *given) (*simulation.Asked, error) {
 	a := &simulation.Asked{Runtimes: simulation.Runtimes{}}
 	options := func(g *given) (table.Options, error) {
@@ -197,7 +197,7 @@ func (o *whatifOptions) simulateServed(ctx context.Context, demand, hosts *given
 	return c.SimulateBody(ctx, client.Bytes(packed, "application/json"), q)
 }
 
-// objects are the rows as JSON has them, without what has no value.
+// objects are the rows as JSON objects, without keys that have no value.
 func (c *decoded) objects() []map[string]any {
 	rows := make([]map[string]any, len(c.rows))
 	for i, row := range c.rows {
@@ -214,7 +214,7 @@ func (c *decoded) objects() []map[string]any {
 // shownMax bounds the rows that are shown to people.
 const shownMax = 20
 
-// printSimulation tells people what demand would get.
+// printSimulation tells people the grants that demand would get.
 func printSimulation(w io.Writer, a *simulation.Answer) error {
 	var b strings.Builder
 	p := painter(w)
@@ -299,7 +299,7 @@ func timesOf(t *simulation.Times, a *simulation.Answer) string {
 		at(t.P90))
 }
 
-// notesOf tells what the times go by.
+// notesOf tells the sources of the times.
 func notesOf(a *simulation.Answer) (notes []string) {
 	if a.Unknown > 0 {
 		notes = append(notes, fmt.Sprintf("%s %s run of which nobody said how long: taken to go on (--runtime)",
