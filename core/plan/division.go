@@ -57,7 +57,7 @@ func (r *reader) divisions(p *Policy, f fields) {
 	if !one {
 		return
 	}
-	if p.Division, ok = r.name(of); ok && !slices.ContainsFunc(p.Divisions, func(d Division) bool { return d.Name == p.Division }) {
+	if p.Division, ok = r.name(of); ok && !slices.Contains(p.DivisionNames(), p.Division) {
 		r.fault(of, "there is no such division%s", listed(p.DivisionNames()))
 	}
 }

@@ -38,7 +38,8 @@ func (s *Server) divide(q *request, r *route) error {
 	if name := q.query(divisionParam); name != "" {
 		d := s.division(name)
 		if d == nil {
-			return problem{Type: "no-division", Status: 404, Detail: fmt.Sprintf("there is no division %q; there are %s", name, s.divisionNames())}
+			detail := fmt.Sprintf("there is no division %q; there are %s", name, s.divisionNames())
+			return problem{Type: "no-division", Status: 404, Detail: detail}
 		}
 		if r.path == "/v1/plan" && r.method == http.MethodPut && len(q.Request.Header.Peek(partOfAll)) == 0 {
 			return s.putDividedPlan(q, d)
@@ -95,7 +96,8 @@ func (s *Server) divisionNames() string { return strings.Join(s.o.Divisions, ", 
 
 // whichDivision is the refusal of a call that must name its division.
 func (s *Server) whichDivision(why string) error {
-	return problem{Type: "which-division", Status: 400, Detail: fmt.Sprintf("add ?division= with one of %s: %s", s.divisionNames(), why)}
+	detail := fmt.Sprintf("add ?division= with one of %s: %s", s.divisionNames(), why)
+	return problem{Type: "which-division", Status: 400, Detail: detail}
 }
 
 // newestWhole is the newest policy of all divisions, as far as this process knows, with its file; nil before the first.

@@ -103,6 +103,9 @@ func (o *ServiceOptions) ofDivision(d ServiceDivision, shared Options) *ServiceO
 	one.Server = shared
 	one.Server.Division, one.Cluster = d.Name, d.Cluster
 	one.Server.Log = shared.Log.With("division", d.Name)
+	n := len(o.Divisions) + 1
+	one.Engine.BacklogBytesMax /= int64(n)
+	one.Engine.RecentRowsMax = max(1, one.Engine.RecentRowsMax/n)
 	one.Dir = filepath.Join(o.Dir, divisionsFolder, d.Name)
 	one.Server.Dir = one.Dir
 	switch {

@@ -31,7 +31,8 @@ func (s *Server) fitsDivisions(p *plan.Policy) error {
 	case len(has) == 0:
 		return bad("divisions: missing; this service has %s, and each plan must be in one of them", strings.Join(want, ", "))
 	}
-	return bad("divisions: the file has %s, this service %s (divisions of its configuration)", strings.Join(has, ", "), strings.Join(want, ", "))
+	return bad("divisions: the file has %s, this service %s (divisions of its configuration)",
+		strings.Join(has, ", "), strings.Join(want, ", "))
 }
 
 // parsesPlan parses a policy file as it would be in force here: of a division, with a line that says of which. Faults

@@ -112,7 +112,8 @@ func (s *Server) rowParts(in *engine.Input, p *plan.Policy) (parts []*portion, e
 		if err != nil {
 			return nil, err
 		}
-		parts = append(parts, &portion{d: d, body: body, rows: mine, headers: map[string]string{"Content-Type": "text/csv", "Content-Encoding": "zstd"}})
+		headers := map[string]string{"Content-Type": "text/csv", "Content-Encoding": "zstd"}
+		parts = append(parts, &portion{d: d, body: body, rows: mine, headers: headers})
 	}
 	return parts, nil
 }
@@ -165,7 +166,8 @@ func demandRows(p *plan.Policy, t *cluster.DemandTable, rows [][]int32, f *clust
 				continue
 			}
 		case len(of) > 1:
-			f.Add(row+1, "plan", "", fmt.Sprintf("%s takes part in several plans, name one of %s", t.Consumer.Names.String(code), plansOf(p, t.Consumer.Names.String(code))))
+			path := t.Consumer.Names.String(code)
+			f.Add(row+1, "plan", "", fmt.Sprintf("%s takes part in several plans, name one of %s", path, plansOf(p, path)))
 			continue
 		case len(of) == 1:
 			to = of[0]
