@@ -20,13 +20,13 @@ FAILOVERS ?= 5
 MINUTES ?= 60
 PROMTOOL := $(or $(shell command -v promtool),out/promtool)
 
-.PHONY: build readme run test test-console test-cluster cluster-demo pictures pictures-of check lint soak mutants fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof package test-package generate clean openapi test-typescript test-alerts test-chart test-hour release golangci test-python
+.PHONY: build readme run test test-console test-cluster cluster-demo pictures pictures-of check lint soak mutants fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof package test-package generate clean openapi test-typescript test-alerts test-chart test-hour release golangci test-python test-kueue
 
 build: ## bin/stint, one file that needs no library of the machine
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -o bin/stint ./cmd/stint
 
-readme: build ## run the commands that README and the tutorial show, and put what they print there
-	STINT_README=write $(GO) test -count=1 -run 'TestReadme|TestTutorial' ./cmd/stint
+readme: build ## run the commands that README, the tutorial and the recipes show, and put what they print there
+	STINT_README=write $(GO) test -count=1 -run 'TestReadme|TestTutorial|TestHowto' ./cmd/stint
 
 openapi: ## the examples of the API's description, from a service that makes them
 	echo '{}' >ingest/server/examples.json
@@ -38,6 +38,9 @@ test-typescript: build ## lints the API's description (redocly), and compiles an
 
 test-python: build ## the Python client against a service; its Arrow with pyarrow where that is installed, else with a stand-in, which it says
 	STINT=$(CURDIR)/bin/stint python3 -B -m unittest discover -v -s clients/python
+
+test-kueue: build ## the controller of Kueue's admission checks, against a fake Kubernetes and a service (a module of its own; compiles for minutes the first time)
+	cd examples/kueue && $(GO) vet ./... && STINT=$(CURDIR)/bin/stint $(GO) test -count=1 ./...
 
 run: build ## make a cluster, run three cycles on it, show what was decided
 	rm -rf $(DEMO)

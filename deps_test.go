@@ -62,7 +62,8 @@ var mayImport = map[string][]string{
 		"bench/measure", "bench/page", "core/cycle", "core/cluster", "core/plan", "core/decision", "datasets", "export", "export/verify", "ingest/client",
 		"ingest/foreign", "ingest/table", "github.com/goccy/go-yaml",
 	},
-	"bench/bound": {},
+	"examples/kueue": {"*"}, // a module of its own
+	"bench/bound":    {},
 	"bench/gate": {
 		"bench/measure", "core/cycle", "core/cluster", "core/plan", "core/decision", "datasets", "ingest/table", "github.com/jedib0t/go-pretty",
 	},
