@@ -69,7 +69,7 @@ the bound's: it counts hosts as if units could be cut.`,
   stint bench --profile lenders --hosts 100000 --consumers 10000 --units 1000000 --shapes 200 --cycles 6
   stint bench --profile hetero --hosts 1000 --units 20000 --cycles 1 --bound
   stint bench --plan plan.yaml --hosts hosts.csv --demand demand.csv --change 5% --output json`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return runBench(c, &o) },
 	}
 	f := c.Flags()

@@ -32,7 +32,7 @@ log.keep of its configuration); while it has the log, this command is refused.`,
   stint compact --log demo/log --keep 30d
   stint compact --log demo/log --today
   stint compact --log demo/log --output json`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if output != "table" && output != "json" {
 				return fmt.Errorf("--output %q: must be table or json", output)

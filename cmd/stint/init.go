@@ -35,7 +35,7 @@ that knows JSON Schema (a YAML language server) completes keys and marks faults.
 Files that are there already are left alone, and nothing is written.`,
 		Example: `  stint init --like bank --out bank
   stint init --out shared`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			dir := "init/" + like
 			if _, err := fs.Stat(examples, dir); err != nil || strings.ContainsAny(like, "/.") {
@@ -55,9 +55,11 @@ Files that are there already are left alone, and nothing is written.`,
 			}
 			_, err := fmt.Fprintf(c.OutOrStdout(),
 				"%[1]s: plan.yaml, hosts.csv, demand.csv and %[2]s, a %[3]s to begin with\n"+
-					"next: stint check %[1]s/plan.yaml --hosts %[1]s/hosts.csv\n"+
-					"      stint run --plan %[1]s/plan.yaml --hosts %[1]s/hosts.csv --demand %[1]s/demand.csv --out "+
-					"%[1]s/log\n",
+				"next: stint check %[1]s/plan.yaml --hosts %[1]s/hosts.csv\n"+
+				"      stint run --plan %[1]s/plan.yaml --hosts %[1]s/hosts.csv --demand %[1]s/demand.csv --out "+
+				"%[1]s/log\n"+
+				"or:   stint serve --data %[1]s/service     # a service, on http://127.0.0.1:7468; in another shell:\n"+
+				"      stint push --plan %[1]s/plan.yaml --hosts %[1]s/hosts.csv --demand %[1]s/demand.csv --cycle\n",
 				out, plan.SchemaFile, like)
 			return err
 		},
@@ -100,7 +102,7 @@ completes keys and marks faults by it, when the first line of the policy file is
   ` + plan.SchemaLine + `
 What needs the file as a whole, such as sums and paths that exist, is told by stint check.`,
 		Example: `  stint schema > policy.schema.json`,
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			_, err := c.OutOrStdout().Write(plan.Schema())
 			return err

@@ -48,6 +48,14 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	}
 }
 
+// noArgs refuses arguments, and shows the flags by which a command is told of files and folders.
+func noArgs(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%q: %s takes flags alone: %s", args[0], c.CommandPath(), c.UseLine())
+}
+
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "stint",
@@ -55,7 +63,8 @@ func newRoot() *cobra.Command {
 		Long: `stint decides, cycle after cycle, who may put how much work on a shared cluster.
 
 Exit codes: 0 fine, 1 found something wrong, 2 bad usage or input.`,
-		Example: `  stint gen grid --hosts 100 --units 5000 --out demo
+		Example: `  stint init --like bank --out bank
+  stint gen grid --hosts 100 --units 5000 --out demo
   stint check demo/plan.yaml --hosts demo/hosts.parquet
   stint run --plan demo/plan.yaml --hosts demo/hosts.parquet --demand demo/demand.parquet --out demo/log
   stint query --log demo/log consumers`,

@@ -39,7 +39,7 @@ whether a policy file is good. Nothing that it can be asked changes anything. Wi
 token may.`,
 		Example: `  stint mcp --log demo/log
   stint mcp --server http://grid:7468 --token-file token`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := from.check(); err != nil {
 				return err

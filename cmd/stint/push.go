@@ -54,7 +54,7 @@ it, --cert and --key the client certificate by which the service knows who asks.
   stint push --server http://grid:7468 --token-file token --source risk --demand demand.arrow
   stint push --server https://grid:7468 --ca ca.crt --cert feed.crt --key feed.key --demand demand.csv
   stint push --releases done.csv`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGTERM, syscall.SIGINT)
 			defer stop()
@@ -121,7 +121,7 @@ func (o *pushOptions) run(ctx context.Context, stdout, stderr io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.file, err)
 		}
-		line := fmt.Sprintf("%s: %d rows, snapshot %s, cycle %d goes by it", p.name, r.Rows, r.Snapshot, r.Cycle)
+		line := fmt.Sprintf("%s: %s, snapshot %s, cycle %d goes by it", p.name, count(r.Rows, "row"), r.Snapshot, r.Cycle)
 		switch p.name {
 		case "plan":
 			line = fmt.Sprintf("plan: revision %d, cycle %d goes by it", r.Revision, r.Cycle)

@@ -46,8 +46,11 @@ which dimensions are scarce: see stint bench --help.`,
   stint query --log demo/log --bound
   stint query --server http://grid:7468 --token-file token shortfalls`,
 		Args: func(c *cobra.Command, args []string) error {
+			if bound && len(args) > 0 {
+				return fmt.Errorf("--bound: takes no table, as %q", args[0])
+			}
 			if bound {
-				return cobra.NoArgs(c, args)
+				return nil
 			}
 			return cobra.ExactArgs(1)(c, args)
 		},

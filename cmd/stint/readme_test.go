@@ -141,6 +141,9 @@ func (r *readmeRun) run(script string) []string {
 		{"make run     # ", r.recipe("run") + "\n: # "}, {"make test    # ", ": # "}, {"make build && ", ""},
 		{"bin/stint serve --data", "bin/stint serve --listen 127.0.0.1:" + r.port + " --data"},
 		{"localhost:7468", "127.0.0.1:" + r.port},
+		{"stint serve --data data", "stint serve --listen 127.0.0.1:" + r.port + " --data data"},
+		{"http://127.0.0.1:7468", "http://127.0.0.1:" + r.port},
+		{"stint push --", "stint push --server http://127.0.0.1:" + r.port + " --"},
 	} {
 		script = strings.ReplaceAll(script, swap[0], swap[1])
 	}
@@ -157,6 +160,8 @@ func (r *readmeRun) run(script string) []string {
 	state, err := c.Process.Wait()
 	if strings.Contains(script, "POST") { // the last call of the service
 		syscall.Kill(-c.Process.Pid, syscall.SIGTERM)
+	} else if strings.Contains(script, "stint serve") {
+		r.t.Cleanup(func() { syscall.Kill(-c.Process.Pid, syscall.SIGKILL) })
 	}
 	c.Wait()
 	if err != nil || !state.Success() {
@@ -180,11 +185,13 @@ func (r *readmeRun) recipe(target string) string {
 	return strings.NewReplacer("\t", "", "$(DEMO)", "out/demo").Replace(recipe)
 }
 
-// TestReadme holds README true, and TestTutorial the tutorial. `make readme` sets STINT_README=write: then they get
-// what their commands print.
+// TestReadme holds README true, TestTutorial the tutorial and TestHowto the recipes. `make readme` sets
+// STINT_README=write: then they get what their commands print.
 func TestReadme(t *testing.T) { holdPage(t, "../../README.md", 7) }
 
 func TestTutorial(t *testing.T) { holdPage(t, "../../docs/tutorial.md", 8) }
+
+func TestHowto(t *testing.T) { holdPage(t, "../../docs/howto.md", 4) }
 
 // holdPage runs all commands of a page in order and holds what it shows of their output, of so many at least, against
 // it.

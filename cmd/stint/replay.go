@@ -37,7 +37,7 @@ Exit codes: 0 all are the same, 1 a cycle decides otherwise, 2 the log cannot be
   stint replay --log demo/log --from 60 --to 120
   stint replay --log demo/log --output json
   stint replay --log s3://allocator/prod`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if output != "table" && output != "json" {
 				return fmt.Errorf("--output %q: must be table or json", output)

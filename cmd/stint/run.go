@@ -51,7 +51,7 @@ the log had; what is not given stays as it was.`,
   stint run --plan plan.yaml --hosts hosts.csv --demand demand.csv --at 2026-01-05T08:00:00Z --until-stable --out log
   stint run --append --demand later.csv --out log
   stint run --plan plan.yaml --hosts hosts.csv --demand demand.csv --out log --output json`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return run(&o, c) },
 	}
 	f := c.Flags()

@@ -55,7 +55,7 @@ Exit codes: 0 ended by a signal, 1 failed while it ran, 2 the start was refused.
   stint serve --config stint.yaml
   stint serve --log out/demo/log
   curl -T plan.yaml http://127.0.0.1:7468/v1/plan`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if example {
 				_, err := c.OutOrStdout().Write(serveExample)

@@ -29,7 +29,7 @@ Exit codes: 0 fine, 1 an expectation was missed (the log is whole), 2 bad input.
 		Example: `  stint simulate --scenario week.yaml --out log
   stint simulate --scenario cases/md.yaml --run 'two to one' --out log
   stint import openb --nodes nodes.csv --pods pods.csv --scenario --out openb && stint simulate --scenario openb/scenario.yaml --out openb/log`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if output != "table" && output != "json" {
 				return fmt.Errorf("--output %q: must be table or json", output)

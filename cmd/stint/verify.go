@@ -31,7 +31,7 @@ Exit codes: 0 nothing found, 1 faults, 2 the log cannot be read.`,
 		Example: `  stint verify --log demo/log
   stint verify --log demo/log --output json
   stint verify --log s3://allocator/prod`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if output != "table" && output != "json" {
 				return fmt.Errorf("--output %q: must be table or json", output)

@@ -58,7 +58,7 @@ Exit codes: 0 fine, 2 bad usage or input.`,
   stint whatif --server http://grid:7468 --token-file token --plan new.yaml
   stint whatif --log demo/log --demand more.csv --hosts new-hosts.csv
   stint whatif --server http://grid:7468 --demand more.csv --runtime /Risk=p50:10m,p90:1h --runtime /Research=4h`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return whatif(c.Context(), &o, c.Flags(), c.OutOrStdout(), c.ErrOrStderr())
 		},
