@@ -119,6 +119,14 @@ func (s *service) set(policy, hosts string) {
 	s.must(s.PutHosts(s.t.Context(), stint.Bytes([]byte(hosts), "text/csv"), stint.Options{}))
 }
 
+// gangs tells whether the service grants all units of a row or none where it is asked to.
+func (s *service) gangs() bool {
+	s.t.Helper()
+	text, err := s.Get(s.t.Context(), "/openapi.json", nil, "application/json")
+	s.must(nil, err)
+	return strings.Contains(string(text), `"min_units"`)
+}
+
 func (s *service) must(_ any, err error) {
 	s.t.Helper()
 	if err != nil {

@@ -22,6 +22,7 @@ type view struct {
 	due       time.Time
 	again     bool
 	shortfall bool
+	reserved  time.Time // since when Kueue has quota reserved for it
 	down      time.Time
 	why       error
 	units     map[rowKey]map[string]int64 // by host

@@ -59,6 +59,7 @@ func (w *workloads) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 		return wl.Status.AdmissionChecks[i].State == kueue.CheckStateReady
 	}))
 	at := w.feed.view(req.NamespacedName)
+	at.reserved = meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadQuotaReserved).LastTransitionTime.Time
 	var answer string
 	if at.shortfall && asked == nil {
 		answer = w.feed.explain(ctx, req.NamespacedName)
@@ -160,7 +161,7 @@ func (w *workloads) decide(
 		stays.message = strings.TrimSpace(fmt.Sprintf("stint granted %d of %d pods. %s", v.held-v.taken, v.wanted, answer))
 	}
 	if w.wait > 0 {
-		rest := w.wait - now.Sub(check.LastTransitionTime.Time)
+		rest := w.wait - now.Sub(v.reserved)
 		if rest <= 0 {
 			return w.retry(check, stays.message)
 		}
