@@ -59,7 +59,8 @@ var mayImport = map[string][]string{
 	},
 	"bench/peers": {"*"}, // a module of its own
 	"bench/external": {
-		"bench/measure", "bench/page", "core/cycle", "core/cluster", "core/plan", "core/decision", "datasets", "export", "export/verify", "ingest/client",
+		"bench/measure", "bench/page", "core/cycle", "core/cluster", "core/plan", "core/decision", "core/simulation", "datasets",
+		"export", "export/verify", "ingest/client",
 		"ingest/foreign", "ingest/table", "github.com/goccy/go-yaml",
 	},
 	"examples/kueue": {"*"}, // a module of its own

@@ -77,6 +77,7 @@ func WriteDemand(to io.Writer, t *cluster.DemandTable, dimensions []string, rows
 	w.text("plan", &t.Plan)
 	w.text("requirement", &t.Requirement)
 	w.counts("max_per_host", t.MaxPerHost, plan.Unlimited)
+	w.counts("min_units", t.MinUnits, 1)
 	for d, name := range dimensions {
 		w.counts(name, t.Size[d], -1)
 	}
