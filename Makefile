@@ -20,7 +20,7 @@ FAILOVERS ?= 5
 MINUTES ?= 60
 PROMTOOL := $(or $(shell command -v promtool),out/promtool)
 
-.PHONY: build readme run test test-console test-cluster cluster-demo pictures pictures-of check lint soak mutants fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof package test-package generate clean openapi test-typescript test-alerts test-chart test-hour release golangci test-python test-kueue
+.PHONY: build readme run test test-console test-cluster cluster-demo pictures pictures-of check lint soak mutants fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof package test-package generate clean openapi test-typescript test-alerts test-chart test-hour release golangci test-python test-kueue test-install
 
 build: ## bin/stint, one file that needs no library of the machine
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -o bin/stint ./cmd/stint
@@ -174,6 +174,12 @@ test-package: ## the Debian package: lintian, and in a clean root install, start
 	dist/build.sh 0.0.1 amd64 && mv out/dist/stint_0.0.1_amd64.deb out/old.deb
 	dist/build.sh $(VERSION) amd64
 	dist/test.sh out/old.deb out/dist/stint_$(VERSION)_amd64.deb
+
+test-install: ## the commands of docs/operations.md from a package to a service that is scraped, in a clean root (as test-package)
+	@command -v mmdebstrap >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends mmdebstrap; }
+	dist/build.sh $(VERSION) amd64
+	root=$$(mktemp -d) && trap "rm -rf --one-file-system $$root" EXIT && dist/root.sh out/dist/stint_$(VERSION)_amd64.deb $$root && \
+		STINT_ROOT=$$root $(GO) test -count=1 -timeout 30m -run TestInstall -v ./cmd/stint
 
 test-hour: build ## an hour of serve with a cycle a second and pushes; memory, files, disk, p99 of reads: make test-hour MINUTES=60
 	$(GO) run ./bench/hour -stint bin/stint -minutes $(MINUTES)
