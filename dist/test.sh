@@ -24,7 +24,10 @@ systemd-analyze security --offline=true --threshold=20 --no-pager dist/linux/sti
 
 step "a clean root"
 mmdebstrap --quiet --variant=minbase --include=ca-certificates bookworm "$root"
-cp "$old" "$root/old.deb"
+# The older version's configuration has another line, so that the upgrade finds two changes: the package's and the user's.
+dpkg-deb -R "$old" "$root/old"
+echo "# of an earlier version" >>"$root/old/etc/stint/serve.yaml"
+dpkg-deb -b "$root/old" "$root/old.deb" >/dev/null
 cp "$new" "$root/new.deb"
 
 step "install"
@@ -62,6 +65,7 @@ step "upgrade beside a changed configuration"
 echo "interval: 30s" >>"$root/etc/stint/serve.yaml"
 inside dpkg --force-confold -i /new.deb
 tail -1 "$root/etc/stint/serve.yaml" | grep -qx "interval: 30s" || fail "the upgrade changed serve.yaml"
+[ -f "$root/etc/stint/serve.yaml.dpkg-dist" ] || fail "the new version's configuration is not beside the user's"
 start
 curl -fsS "http://$address/v1/plan" | cmp - "$root/init/plan.yaml" || fail "the policy did not outlive the upgrade"
 stop
