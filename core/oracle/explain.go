@@ -70,7 +70,13 @@ func (g *round) explain(r *Result) {
 	for _, q := range g.pools() {
 		quotas[q.at] = q.quotas()
 	}
-	g.shortfalls(r, func(s *sub) Shortfall { return g.reason(s, quotas) })
+	g.shortfalls(r, func(s *sub) Shortfall {
+		row := g.reason(s, quotas)
+		if !g.formed(s) {
+			row.Reason, row.Fits = "gang", g.fitting(s)
+		}
+		return row
+	})
 	basis := Reasoned{Plan: g.m.Name, Stood: map[string][]int64{}}
 	for _, j := range g.joined {
 		basis.Joined = append(basis.Joined, Joined{g.key(j.sub), j.host.Name, g.p.Path[j.owner]})
@@ -117,9 +123,11 @@ func (g *round) reason(s *sub, quotas map[plan.Node]map[plan.Node]uint64) Shortf
 			sum[d] += max(0, n)
 		}
 	}
-	if fitsNow := slices.ContainsFunc(barriers.rooms, func(v []int64) bool { return fits(s.size, v) }); fitsNow && len(g.undone) == 0 && !g.loose {
+	fitsNow := slices.ContainsFunc(barriers.rooms, func(v []int64) bool { return fits(s.size, v) })
+	switch {
+	case fitsNow && len(g.undone) == 0 && !g.loose && g.formed(s):
 		panic(fmt.Sprintf("BUG: a unit of %v would still fit", g.key(s)))
-	} else if !fitsNow && fits(s.size, sum) {
+	case !fitsNow && fits(s.size, sum):
 		return Shortfall{Reason: "fragmented", Dimension: g.scarce(s.size, barriers.rooms)}
 	}
 	if g.denied[s] {

@@ -79,6 +79,8 @@ func (g *round) review() {
 			return len(victims) == 0 || q.stillNearer(s, victims)
 		})
 	}
+	g.giveUp(false)
+	g.keepWhole()
 }
 
 // lapseUnless lowers a set as long as something does not hold.
@@ -123,15 +125,25 @@ func (g *round) takes(s *sub, to parcel, more int64) bool {
 
 // promised grants what sets hold room for, once the room is free.
 func (g *round) promised() {
+	var waiting []*sub
 	for _, s := range g.mine(every) {
-		to := g.parcel(s.target, s.owner)
-		for s.n > 0 && fits(s.taker.size, plus(g.room(s.taker.alloc.leaf, to), g.kept(s), 1)) {
-			g.grantOn(s.taker, to)
+		if !g.formed(s.taker) {
+			if !slices.Contains(waiting, s.taker) {
+				waiting = append(waiting, s.taker)
+			}
+			continue
+		}
+		for s.n > 0 && g.frees(s) {
+			g.grantOn(s.taker, g.parcel(s.target, s.owner))
 			if s.n--; s.n == 0 {
 				g.trim(s, s.room())
 			}
 		}
 	}
+	for _, s := range waiting {
+		g.promisedWhole(s)
+	}
+	g.giveUp(true)
 }
 
 // slack is by how much shares may differ and still count as equal, as usages and quotas are rounded (D-5): 2⁻³² of the pool.
@@ -178,8 +190,7 @@ func nearer(distance, moved int64) *big.Int {
 // fair is MD-17: units move from those above their quotas to those below, where that brings all nearer to them. Takers have turns by
 // deficit ÷ ratio; who is not below its quota may still join what is under way.
 func (q pool) fair() {
-	q.passed, q.vain, q.only = map[*sub]bool{}, map[string]bool{}, map[string]map[parcelKey]bool{}
-	clear(q.has)
+	q.begin()
 	tree := map[plan.Node]bool{}
 	for _, s := range q.below(q.at) {
 		if leaf := s.alloc.leaf; !q.barred(leaf) && q.w.ShareReclaim[leaf] {
@@ -193,10 +204,16 @@ func (q pool) fair() {
 				best = leaf
 			}
 		}
-		if !q.serve(best, q.counted, func(s *sub) bool { return q.pledged(s) < s.short() && !q.passed[s] && q.promise(s) }) {
+		if !q.serve(best, q.counted, func(s *sub) bool { return !q.forming[s] && q.pledged(s) < s.short() && !q.passed[s] && q.promise(s) }) {
 			delete(tree, best)
 		}
 	}
+}
+
+// begin readies the turns of the pool.
+func (q pool) begin() {
+	q.passed, q.vain, q.only = map[*sub]bool{}, map[string]bool{}, map[string]map[parcelKey]bool{}
+	clear(q.has)
 }
 
 // farther compares how far two leaves are from their quotas for their ratios, in steps of the slack. A ratio of 0 is farther than any other.
@@ -371,6 +388,8 @@ func (q pool) victims(s *sub) []*unit {
 		for _, u := range units {
 			switch {
 			case leaf == s.alloc.leaf:
+			case q.core[u]:
+				q.notes["spared a gang"]++
 			case q.young(u):
 				q.notes["too young to be taken"]++
 			default:

@@ -39,14 +39,19 @@ type frame struct {
 	spent    int64         // of the reclaim budget
 	undone   map[*sub]bool // a grant of this cycle was taken back: they get nothing more in it
 	matching map[string][]bool
-	reviewed int64         // sets up to this number count as promised
-	joined   []joined      // in this cycle
-	denied   map[*sub]bool // a set that the budget did not bear, in this cycle
+	reviewed int64          // sets up to this number count as promised
+	joined   []joined       // in this cycle
+	denied   map[*sub]bool  // a set that the budget did not bear, in this cycle
+	forming  map[*sub]bool  // gangs that wait, as of the last mark
+	partial  map[*sub]bool  // of those, the ones of which something is left
+	core     map[*unit]bool // units that formed gangs may not do without, as of the last mark
+	gaveUp   map[*sub]bool  // gangs that have waited for too long
+	firm     bool           // what is promised is held by sets, and the budget is asked for all of them at once
 }
 
 func newFrame(c *Cluster, in int) frame {
 	return frame{Cluster: c, terms: c.terms(in), in: in, hosts: c.order[in], undone: map[*sub]bool{}, matching: map[string][]bool{},
-		reviewed: math.MaxInt64, denied: map[*sub]bool{}}
+		reviewed: math.MaxInt64, denied: map[*sub]bool{}, gaveUp: map[*sub]bool{}}
 }
 
 // children are the members of the plan below a consumer, in plan order.
@@ -171,7 +176,7 @@ func (f *frame) ordered(s *sub) func(a, b *host) bool {
 
 // affords tells whether the reclaim budget bears a set of so many units (CYC-4): the first of a cycle always.
 func (f *frame) affords(units int64) bool {
-	return f.budget == plan.Unlimited || units == 0 || f.spent == 0 || f.spent+units <= f.budget
+	return f.firm || f.budget == plan.Unlimited || units == 0 || f.spent == 0 || f.spent+units <= f.budget
 }
 
 // reclaim puts a unit under reclaim. One granted in this cycle is not granted at all (CYC-1); one that is under reclaim
@@ -225,7 +230,7 @@ func (f *frame) leave() {
 	list := slices.DeleteFunc(f.units(stays), func(u *unit) bool {
 		return u.sub.alloc.orphan || slices.Contains(f.hosts, u.host) && u.host.State != "draining"
 	})
-	slices.SortStableFunc(list, func(a, b *unit) int { return cmp.Or(cmp.Compare(f.place(a), f.place(b)), f.sooner(a, b)) })
+	slices.SortStableFunc(list, f.byHost)
 	for _, u := range list {
 		reason := "drain"
 		if !slices.Contains(f.hosts, u.host) {
@@ -258,6 +263,7 @@ func (f *frame) restore(bears, bearsThere func(u *unit) bool) {
 			back = slices.Contains(f.hosts, u.host) && u.host.State != "draining"
 		case "ownership_change":
 			back = slices.Contains(f.hosts, u.host) && u.host.State != "draining" && bearsThere(u)
+		case "gang": // that is for later to say
 		case "window_switch":
 			back = f.in >= len(f.p.MDPlans) && bears(u) // an MD plan's stay
 		default:

@@ -63,6 +63,7 @@ func (g *round) play(r *Result) {
 		g.follow(o)
 		g.rules()
 		g.makeWay(o)
+		g.complete()
 	} else {
 		g.turns()
 	}
@@ -84,10 +85,13 @@ func (g *round) turns() {
 	for _, q := range g.pools() {
 		q.fair()
 	}
+	g.gangs()
+	g.complete()
 }
 
 // rules take back, whoever waits.
 func (g *round) rules() {
+	g.mark()
 	g.leave()
 	g.crowded()
 	g.reserve()
@@ -96,12 +100,14 @@ func (g *round) rules() {
 
 // grant hands out pool by pool what is free, from the deepest up (MD-7, MD-8); each counts what has reached it by then.
 func (g *round) grant() {
+	g.mark()
 	for _, q := range g.pools() {
 		delete(g.rests, q.at)
 		delete(g.packs, q.at)
 		q.counts() // though nobody may ask before some of what was granted is taken back
 		q.race(q.stake, q.place)
 	}
+	g.together()
 	g.stand()
 }
 

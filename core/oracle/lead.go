@@ -1,7 +1,6 @@
 package oracle
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 )
@@ -97,11 +96,12 @@ func (c *Cluster) remember() (restore func()) {
 
 // follow grants what the coming window would, as far as the present one bears it.
 func (g *round) follow(o *outlook) {
+	g.mark()
 	g.loose = true // room may stay idle
 	for _, s := range g.below(0) {
 		for _, h := range g.hosts {
 			for n := g.units(func(u *unit) bool { return u.sub == s && u.host == h && u.cycle == g.cycle }); int64(len(n)) < o.given[corner{s, h}] &&
-				g.pledged(s) < s.short() && !g.small(s) && g.grantAt(s, h); {
+				!g.forming[s] && g.pledged(s) < s.short() && !g.small(s) && g.grantAt(s, h); {
 				n = append(n, nil)
 			}
 		}
@@ -136,7 +136,7 @@ func (g *round) makeWay(o *outlook) {
 	for _, u := range g.units((*unit).leaves) {
 		leaving[corner{u.sub, u.host}]++
 	}
-	slices.SortStableFunc(list, func(a, b *unit) int { return cmp.Or(cmp.Compare(g.place(a), g.place(b)), g.sooner(a, b)) })
+	slices.SortStableFunc(list, g.byHost)
 	for _, u := range list {
 		at := corner{u.sub, u.host}
 		if leaving[at] >= o.taken[at] {

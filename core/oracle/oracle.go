@@ -31,6 +31,7 @@ type Demand struct {
 	Size                            map[string]int64
 	Requirement                     string
 	MaxPerHost                      int64 // plan.Unlimited or at least 1
+	MinUnits                        int64 // of a gang more than 1 (REQ-3); 0 is 1
 }
 
 // Holding is a row of a running or releases table.
@@ -86,6 +87,7 @@ type Shortfall struct {
 	Key
 	Units                      int64
 	Reason, Dimension, Blocker string
+	Fits                       int64 // of reason gang: how many units would fit now
 	UntilUS                    int64 // when what it waits for is due, as Reclaim.DeadlineUS; 0: nothing
 }
 
@@ -179,7 +181,8 @@ type sub struct {
 	size    []int64 // by dimension; in a slot plan just the slots
 	req     string
 	perHost int64
-	named   bool // by the newest snapshot of its source
+	least   int64 // of a gang more than 1: so many units it holds, or none
+	named   bool  // by the newest snapshot of its source
 	wanted  int64
 	held    int64
 	turns   int // how often fair share took from it and for it in turn: odd when it took from it last
@@ -309,14 +312,15 @@ func (c *Cluster) SetDemand(source string, rows []Demand) {
 	for _, a := range c.allocs {
 		for _, s := range a.subs {
 			if a.source == source {
-				s.named, s.wanted = false, 0
+				s.named, s.wanted, s.least = false, 0, 1
 			}
 		}
 	}
 	for _, row := range rows {
 		a := c.alloc(source, row)
 		s := c.sub(a, row.Sub, c.unitSize(a.plan, row))
-		s.named, s.wanted, s.req, s.perHost = true, row.Units, row.Requirement, row.MaxPerHost
+		s.named, s.wanted, s.req, s.perHost, s.least = true, row.Units, row.Requirement, row.MaxPerHost, row.MinUnits
+		s.asks()
 	}
 }
 
@@ -368,7 +372,7 @@ func (c *Cluster) sub(a *alloc, name string, size []int64) *sub {
 			return s
 		}
 	}
-	s := &sub{alloc: a, name: name, arrival: c.next(), size: size}
+	s := &sub{alloc: a, name: name, arrival: c.next(), size: size, least: 1}
 	a.subs = append(a.subs, s)
 	return s
 }
@@ -409,6 +413,7 @@ func (c *Cluster) Release(rows []Holding) {
 			}
 			if row.Done && u.sub.wanted > 0 {
 				u.sub.wanted--
+				u.sub.asks()
 			}
 			c.take(u, cause)
 		}

@@ -221,7 +221,7 @@ func (g *round) crowded() {
 				for d, n := range g.heldOn(s, stays) {
 					over[d] = n > s.size[d]
 				}
-				u := g.first(h.units, func(u *unit) bool {
+				u := g.firstBut(h.units, func(u *unit) bool {
 					return u.sub.alloc.plan == g.in && u.owner == s.owner && stays(u) && touches(u.sub.size, over)
 				})
 				if u == nil {
@@ -238,6 +238,9 @@ func (g *round) crowded() {
 // bearsThere tells whether a unit's parcel would bear it if it stayed, beside all that is held there but for rules'
 // reclaims, and what sets keep: so that none of them can lapse and leave too much there again.
 func (g *round) bearsThere(u *unit) bool {
+	if !g.formed(u.sub) {
+		return false // a gang that goes whole
+	}
 	s := g.parcel(u.host, u.owner)
 	v := plus(slices.Clone(s.size), g.heldOn(s, func(u *unit) bool { return stays(u) || u.set.taker != nil }), -1)
 	for _, t := range g.setsOn(s) {
@@ -248,6 +251,7 @@ func (g *round) bearsThere(u *unit) bool {
 
 // owners lets every leaf use its own parcels, the preferred groups first (MD-6, MD-7).
 func (g *round) owners() {
+	g.mark()
 	for leaf := range plan.Node(g.p.Len()) {
 		if !g.p.Leaf(leaf) || !g.member[leaf] {
 			continue
@@ -261,6 +265,9 @@ func (g *round) owners() {
 // where the plan reclaims for preference; false when it can do neither. When all its units are promised,
 // the latest set lapses for what is granted.
 func (g *round) placeOwn(s *sub) bool {
+	if g.forming[s] {
+		return g.form(s, g.placeFree)
+	}
 	leaf, worst := s.alloc.leaf, int8(10)
 	prefers := func(h *host) int8 { return g.w.Preference[g.group[h]][leaf] }
 	sets, promised := g.mine(func(t *set) bool { return t.taker == s }), g.pledged(s) >= s.short()

@@ -254,6 +254,9 @@ func (g *round) before(a, b plan.Node, has func(n plan.Node) uint64) bool {
 // place grants one unit of a sub-allocation from the pool; false when it fits nowhere. What the pool owns comes before
 // what is lent, its best preference first; of what is lent what its owner prefers least (MD-6).
 func (q pool) place(s *sub) bool {
+	if q.forming[s] {
+		return q.form(s, q.place)
+	}
 	if _, _, hit := q.limited(s, q.claimed); hit {
 		return false
 	}

@@ -32,7 +32,7 @@ func (g *round) reserve() {
 			for _, x := range g.lenders(t.owner, plan.Root) {
 				for {
 					over := g.intruded(t, nothing, func(y plan.Node) bool { return y == x })
-					u := g.first(h.units, func(u *unit) bool {
+					u := g.firstBut(h.units, func(u *unit) bool {
 						return u.sub.alloc.plan == g.in && lies(u, t) && stays(u) && !g.under(x, u.leaf()) && touches(u.sub.size, over)
 					})
 					if u == nil {
@@ -66,7 +66,7 @@ func (g *round) recall() {
 	slices.SortStableFunc(leaves, func(a, b plan.Node) int { return g.rankOrder(g.in, a, b) })
 	for _, leaf := range leaves {
 		for g.serve(leaf, g.counted, func(s *sub) bool {
-			if g.passed[s] || g.pledged(s) >= s.short() {
+			if g.forming[s] || g.passed[s] || g.pledged(s) >= s.short() {
 				return false
 			}
 			g.passed[s] = g.recallFor(s) != served
@@ -104,7 +104,7 @@ func (g *round) recallFor(s *sub) outcome {
 
 // recallOn recalls room on one of some parcels from outsiders of x: the unit joins sets under way, or takes victims.
 func (g *round) recallOn(s *sub, x plan.Node, list []parcel) outcome {
-	if g.join(s, list) {
+	if !g.firm && g.join(s, list) {
 		g.notes["joined for a recall"]++
 		return served
 	}
@@ -112,7 +112,7 @@ func (g *round) recallOn(s *sub, x plan.Node, list []parcel) outcome {
 	units := g.units(func(u *unit) bool {
 		return outside(u.leaf()) && (stays(u) || u.set.taker != nil && outside(u.set.taker.alloc.leaf))
 	})
-	slices.SortFunc(units, func(a, b *unit) int { return cmp.Or(g.youngLast(a, b), g.lastRank(a, b)) })
+	slices.SortFunc(units, func(a, b *unit) int { return cmp.Or(g.coreLast(a, b), g.youngLast(a, b), g.lastRank(a, b)) })
 	tried := map[int]bool{} // of the list
 	for _, u := range units {
 		i := slices.IndexFunc(list, func(t parcel) bool { return lies(u, t) })
@@ -192,9 +192,11 @@ func (g *round) without(s *sub, t parcel, here []*unit, sets []*set) (chosen []*
 	if len(sets) > 0 && fits(s.size, least(g.room(s.alloc.leaf, t), g.netRoom(s.alloc.leaf, t))) {
 		return nil, true
 	}
-	old := slices.DeleteFunc(slices.Clone(here), func(u *unit) bool { return of[u] == nil && g.young(u) })
-	if chosen, ok = g.pickOf(s, t, old, func(*unit) bool { return true }); ok {
-		return chosen, ok
+	for _, spared := range []func(u *unit) bool{func(u *unit) bool { return g.young(u) || g.core[u] }, func(u *unit) bool { return g.core[u] }} {
+		some := slices.DeleteFunc(slices.Clone(here), func(u *unit) bool { return of[u] == nil && spared(u) })
+		if chosen, ok = g.pickOf(s, t, some, func(*unit) bool { return true }); ok {
+			return chosen, ok
+		}
 	}
 	return g.pickOf(s, t, here, func(*unit) bool { return true })
 }

@@ -26,8 +26,12 @@ func (g *round) beyond(n plan.Node, size []int64, has func(n plan.Node) []int64)
 	return over
 }
 
-// bears tells whether what asked for a unit back, its parcel's reserves or else a limit, bears it again.
+// bears tells whether what asked for a unit back, its parcel's reserves or else a limit, bears it again; a gang that goes whole
+// is not taken up again for that.
 func (g *round) bears(u *unit) bool {
+	if !g.formed(u.sub) {
+		return false
+	}
 	if u.set.reason == "reserve" {
 		return !touches(u.sub.size, g.intruded(g.parcel(u.host, u.owner), u.sub.size, func(x plan.Node) bool { return !g.under(x, u.leaf()) }))
 	}
@@ -61,5 +65,5 @@ func (g *round) limits() {
 // later orders units as a limit takes them: granted last, then last rank, then the sub-allocation and the host that
 // came last.
 func (g *round) later(a, b *unit) int {
-	return cmp.Or(cmp.Compare(b.cycle, a.cycle), g.lastRank(a, b))
+	return cmp.Or(g.coreLast(a, b), cmp.Compare(b.cycle, a.cycle), g.lastRank(a, b))
 }

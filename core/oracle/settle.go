@@ -142,7 +142,8 @@ func (c *Cluster) units() []*unit {
 	return list
 }
 
-// settle applies CYC-5: what is under reclaim and due, then what hosts can no longer carry, then what nobody wants any more; and D-12.
+// settle applies CYC-5: what is under reclaim and due, then what hosts can no longer carry, then what nobody wants any more, then what is
+// left of broken gangs; and D-12.
 func (c *Cluster) settle() {
 	for _, h := range slices.Concat(c.gone, c.hosts) {
 		for _, u := range slices.Clone(h.units) {
@@ -164,6 +165,9 @@ func (c *Cluster) settle() {
 				c.take(c.first(c.units(), func(u *unit) bool { return u.sub == s }), "demand_gone")
 			}
 		}
+	}
+	c.broken()
+	for _, a := range c.allocs {
 		a.subs = slices.DeleteFunc(a.subs, func(s *sub) bool { return !s.named && s.held == 0 })
 	}
 	c.allocs = slices.DeleteFunc(c.allocs, func(a *alloc) bool { return len(a.subs) == 0 })
