@@ -8,7 +8,7 @@ func (p *Plan) decidesGangs() bool {
 	case p.Slots != nil:
 		return false
 	default:
-		return false
+		return true
 	}
 }
 

@@ -17,13 +17,15 @@ type parting struct {
 	units int64
 }
 
-// trimAll releases what sub-allocations hold beyond what they want, of each newest first. O(what they hold).
+// trimAll releases what sub-allocations hold beyond what they want, of each newest first, then what is left of broken
+// gangs. O(what they hold).
 func (s *State) trimAll() {
 	if !s.trimAtOnce() {
 		for _, sub := range s.excess {
 			s.trim(sub)
 		}
 	}
+	s.breakGangs()
 	for _, sub := range s.excess {
 		if s.Sub.Alloc[sub] != NoID && s.Sub.seen[sub] == unnamed && s.Sub.Held[sub] == 0 {
 			s.gone = append(s.gone, sub)

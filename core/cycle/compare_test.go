@@ -53,7 +53,7 @@ func expected(r oracle.Result) map[string][]string {
 		m["amounts"] = append(m["amounts"], fmt.Sprint(c.Plan, " ", c.Path, " ", c.Configured, c.Owned, c.Reserved, c.Amount, c.StaticPart))
 	}
 	for _, s := range r.Shortfalls {
-		m["shortfalls"] = append(m["shortfalls"], fmt.Sprintf("%v %d %s %q %q %d", s.Key, s.Units, s.Reason, s.Dimension, s.Blocker, s.UntilUS))
+		m["shortfalls"] = append(m["shortfalls"], fmt.Sprintf("%v %d %s %q %q %d %d", s.Key, s.Units, s.Reason, s.Dimension, s.Blocker, s.UntilUS, s.Fits))
 	}
 	return m
 }
@@ -109,8 +109,12 @@ func tabled(c *decision.Cycle, dims int) map[string][]string {
 		if !s.UntilNull[i] {
 			until = s.Until[i] - startUS
 		}
-		m["shortfalls"] = append(m["shortfalls"], fmt.Sprintf("%v %d %s %q %q %d", keyAt(s.Key, i), n,
-			s.Reason.At(i), s.Dimension.At(i), s.Blocker.At(i), until))
+		fits := 0
+		if s.Reason.At(i) == "gang" {
+			fmt.Sscanf(s.Detail.At(i), "%d of ", &fits)
+		}
+		m["shortfalls"] = append(m["shortfalls"], fmt.Sprintf("%v %d %s %q %q %d %d", keyAt(s.Key, i), n,
+			s.Reason.At(i), s.Dimension.At(i), s.Blocker.At(i), until, fits))
 	}
 	return m
 }

@@ -36,7 +36,9 @@ type mdPlan struct {
 	gave     bool                // leaves or pools were given something
 	given    []cluster.HoldingID // holdings that were booked, some named several times; after Unite once each, as D-14 has them
 	bookings int
-	young    bool // min_runtime kept units from being taken back
+	gangs    []cluster.SubID        // the plan's gangs (REQ-3)
+	gaveUp   map[cluster.SubID]bool // those that have waited for too long
+	young    bool                   // min_runtime kept units from being taken back
 
 	promises pool.Promises
 	stood    *pool.Limits // what consumers held once everything was granted
@@ -71,7 +73,7 @@ func (m *mdPlan) Own() {
 
 // Entitle brings the views up, with capacities (MD-11), and cancels what no rule asks for any more.
 func (m *mdPlan) Entitle() {
-	m.cycle = reclaim.NewCycle(m.s, m.p)
+	m.cycle, m.gangs, m.gaveUp = reclaim.NewCycle(m.s, m.p), m.s.Gangs(m.p, m.gangs), nil
 	m.takeBack(m.stage.Restore)
 }
 
@@ -84,11 +86,15 @@ func (m *mdPlan) Grant() {
 	}
 	m.takeBack(m.stage.Review)
 	m.grantPromised()
+	m.giveUp()
 	if m.forecast != nil {
 		m.grantForecast()
 	} else {
 		m.grantOwn()
 		m.grantPools()
+	}
+	if m.granter.Formed() {
+		m.p.Continue()
 	}
 	m.granted = true
 }
@@ -105,6 +111,7 @@ func (m *mdPlan) Reclaim() {
 		m.stage.Recall()
 		m.stage.Fair()
 	})
+	m.takeGangs()
 	if m.gave && m.hasTakers() {
 		m.p.Continue() // after these grants the next review may let sets lapse
 	}
@@ -241,6 +248,7 @@ func (m *mdPlan) grantPools() {
 		}
 		list = list[n:]
 	}
+	m.grantTogether(e)
 	m.stood = e.Limits
 }
 

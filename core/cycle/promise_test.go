@@ -99,13 +99,13 @@ func (p *player) free(name string) map[string]int64 {
 // conserving holds INV-6 in MD plans: no unmet unit that its rules allow fits the public part of an ok host, save what is held
 // for takers, or a parcel of its leaf's own (INV-2). In a cycle that makes sets, units may have been granted and taken back again (CYC-1).
 func (p *player) conserving(t *rapid.T) {
-	if p.own {
+	if p.own || p.gangs && p.last.Revoked > 0 { // what the cycle granted may have gone with the rest of a gang, after the others' turns
 		return // which part of a host is for whom, lone.atRest knows
 	}
 	for i := range p.out.Shortfalls.UnitsShort {
 		k := keyAt(p.out.Shortfalls.Key, i)
 		r := p.rules[k]
-		if p.mdPlan(k.Plan) == nil {
+		if p.mdPlan(k.Plan) == nil || p.waits(k) {
 			continue
 		}
 		pool := !p.barred(k) && !p.takesNow(k.Plan) && !p.limitsAgain(k.Plan) && p.out.Shortfalls.Reason.At(i) != "waiting_for_reclaim"

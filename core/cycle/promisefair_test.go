@@ -27,7 +27,7 @@ const nearly = 1e-7
 // settledShares holds MD-17 and INV-5 in MD plans at rest: no unit that one who is above its quota could give, nor several of one size, makes room for
 // one of who is below it, and would lower the sum of the squares of all distances.
 func (p *player) settledShares(t *rapid.T) {
-	if p.own {
+	if p.own || p.gangs { // gangs neither take nor give one by one
 		return // hosts are not all the public pool's; the oracle knows
 	}
 	for i := range p.plans {

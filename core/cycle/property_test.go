@@ -477,6 +477,7 @@ func (p *player) run(t *rapid.T, still bool) {
 	p.estates(t)
 	if p.unitsOfHost == 0 {
 		p.conserving(t)
+		p.wholeGangs(t)
 		p.slotPromises(t)
 	}
 	if still && rested && (p.aged || !p.protects()) && !p.switched() && p.still(p.nowUS) {

@@ -32,6 +32,7 @@ type site struct {
 	even      bool  // nothing but shares decides in the slot plans, and units are of one size: INV-5 binds
 	tight     bool  // an MD plan whose hosts are few and full
 	listed    []int // the order in which the file lists the consumers, nil: as they are
+	gangs     bool  // sub-allocations of MD plans may have min_units
 	coined    int   // names of consumers that came later, so far
 }
 
@@ -344,6 +345,9 @@ func (w *world) drawDemand(t *rapid.T, source string) []oracle.Demand {
 				rows = w.twin(t, rows)
 			}
 		}
+	}
+	if w.gangs && !w.plain {
+		w.drawGangs(t, rows)
 	}
 	if odds(t, "shuffled", 8) && len(rows) > 1 {
 		rows = rapid.Permutation(rows).Draw(t, "rows")

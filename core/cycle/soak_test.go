@@ -25,7 +25,7 @@ func TestSoak(t *testing.T) {
 		t.Skip("STINT_SOAK is not set: it gives the number of random cases")
 	}
 	n := setCases(t, 0, 1)
-	for _, k := range kinds {
+	for _, k := range slices.Concat(kinds, gangKinds) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			soak(t, k, n)

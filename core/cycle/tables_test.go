@@ -102,6 +102,9 @@ func demandRows(rows []oracle.Demand) (list []map[string]any) {
 		if r.MaxPerHost != plan.Unlimited {
 			row["max_per_host"] = r.MaxPerHost
 		}
+		if r.MinUnits > 1 {
+			row["min_units"] = r.MinUnits
+		}
 		list = append(list, row)
 	}
 	return list
@@ -194,7 +197,8 @@ func (w tables) demand(rows []oracle.Demand) *cluster.DemandTable {
 		Requirement: w.text(column(rows, func(r oracle.Demand) string { return r.Requirement })...),
 		Units:       column(rows, func(r oracle.Demand) int64 { return r.Units }),
 		Size:        sizes(w, rows, func(r oracle.Demand) map[string]int64 { return r.Size }),
-		MaxPerHost:  column(rows, func(r oracle.Demand) int64 { return r.MaxPerHost })}
+		MaxPerHost:  column(rows, func(r oracle.Demand) int64 { return r.MaxPerHost }),
+		MinUnits:    column(rows, func(r oracle.Demand) int64 { return max(1, r.MinUnits) })}
 }
 
 func (w tables) holdings(rows []oracle.Holding) *cluster.HoldingTable {

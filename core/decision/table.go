@@ -137,11 +137,13 @@ const (
 	ReclaimWindowSwitch
 	ReclaimPlanChange
 	ReclaimDrain
+	ReclaimGang
 )
 
 // ReclaimReasons are the names of the reasons, by value.
 var ReclaimReasons = Words{
 	"recall", "fair_share", "over_limit", "reserve", "ownership_change", "window_switch", "plan_change", "drain",
+	"gang",
 }
 
 // Reclaims are the units to be given back: a row for each holding and step.

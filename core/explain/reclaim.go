@@ -31,6 +31,7 @@ var reclaimed = map[string]struct {
 	"window_switch":    {"another time window opened, or will", []string{"PLAN-2"}, nil, []string{"PLAN-2"}},
 	"plan_change":      {"a new policy file leaves it no place", []string{"PLAN-2", "PLAN-4"}, nil, []string{"PLAN-4", "D-37"}},
 	"drain":            {"the host drains", []string{"D-25"}, nil, []string{"D-25"}},
+	"gang":             {"others of its gang go, and what is left is less than its min_units", []string{"REQ-3"}, []string{"REQ-3"}, []string{"REQ-3"}},
 }
 
 // where names units of a reclaim on a host.

@@ -9,6 +9,7 @@
 package grant
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
@@ -38,8 +39,11 @@ type Granter struct {
 
 	race   race
 	queue  pool.Queue
-	given  int32   // the ask that was served last
-	leaves []int32 // numbers of the leaves that are short, by line of the queue
+	given  int32     // the ask that was served last
+	units  int64     // that it was given
+	only   *pool.Ask // nil: all; else the one gang that is served
+	formed bool      // some gang was given all of its min_units at once
+	leaves []int32   // numbers of the leaves that are short, by line of the queue
 	kinds  kinds
 	net    pool.Net
 	stake  []int64
@@ -88,6 +92,9 @@ func (g *Granter) Pool(e *Env, top plan.Node, out *Decisions) {
 		given := g.serve(l, out)
 		if given {
 			usage = g.kinds.next(g.queue.Ask[g.given].Kind)
+			for range g.units - 1 {
+				usage += g.kinds.next(g.queue.Ask[g.given].Kind)
+			}
 		}
 		g.race.served(leaf, usage, given && g.queue.Advance(l))
 	}
@@ -101,7 +108,7 @@ func (g *Granter) fill(all bool) {
 	g.leaves = g.leaves[:0]
 	has := func(sub cluster.SubID) int64 {
 		switch held := e.State.Sub.Held[sub]; {
-		case e.Undone[sub]:
+		case e.Undone[sub] || g.only != nil && g.only.Sub != sub:
 			return e.State.Sub.Wanted[sub]
 		case all:
 			return held
@@ -111,6 +118,9 @@ func (g *Granter) fill(all bool) {
 	}
 	grace := e.Grace(top, top)
 	for leaf := top; leaf < t.End[top]; leaf++ {
+		if g.only != nil && leaf != e.State.Node(g.only.Sub) {
+			continue
+		}
 		if t.Leaf(leaf) && e.Plan.Terms.Member[leaf] && t.ReclaimUS[leaf] <= grace && !e.Barred(top, leaf) &&
 			g.queue.Add(&e.Env, leaf, has) {
 			g.leaves = append(g.leaves, int32(leaf-top))
@@ -118,27 +128,46 @@ func (g *Granter) fill(all bool) {
 	}
 }
 
-// serve gives a leaf one unit, of the ask whose turn it is or, where nothing of that fits, of the next; false when
-// nothing fits.
+// serve gives a leaf one unit, or all of a gang's min_units, of the ask whose turn it is or, where nothing of that fits,
+// of the next; false when nothing fits.
 func (g *Granter) serve(l int32, out *Decisions) bool {
 	q := &g.queue
 	for q.Advance(l) {
 		at := q.Next(l)
 		a := &q.Ask[at]
-		k, ok := g.place(a)
-		if ok {
-			out.Sub.Add(a.Sub)
-			out.Parcel.Add(k)
-			a.Has++
-			g.given = at
+		units := g.give(a, out)
+		if units > 0 {
+			a.Has += units
+			g.formed = g.formed || a.Least > 1
+			a.Least, g.given, g.units = 1, at, units
 		} else {
 			a.Passed = true // nor will it in this loop: free room only falls
 		}
-		if q.Settle(l); ok {
+		if q.Settle(l); units > 0 {
 			return true
 		}
 	}
 	return false
+}
+
+// give takes room for as many units of an ask as are given at once, and gives their number: 0 where they do not fit.
+func (g *Granter) give(a *pool.Ask, out *Decisions) (units int64) {
+	if a.Least > 1 && !g.fitsWhole(a) {
+		return 0
+	}
+	for units < a.Least {
+		k, ok := g.place(a)
+		if !ok {
+			break
+		}
+		out.Sub.Add(a.Sub)
+		out.Parcel.Add(k)
+		units++
+	}
+	if units > 0 && units < a.Least {
+		panic(fmt.Sprintf("BUG: %d of a gang of %d units fit", units, a.Least))
+	}
+	return units
 }
 
 // place takes room for one unit of an ask; false when there is none, or a share limit stands against it.

@@ -54,7 +54,7 @@ func grantedOn(e *Env, sub cluster.SubID, host cluster.HostID) (units int64) {
 // wants tells whether a sub-allocation is short of more than it is promised.
 func (f *follower) wants(sub cluster.SubID) bool {
 	s := f.env.State
-	return s.Short(sub)-f.more[sub] > f.env.Promises.Units[sub] && !f.env.Plan.TooSmall(s, sub)
+	return s.Short(sub)-f.more[sub] > f.env.Promises.Units[sub] && !f.env.Plan.TooSmall(s, sub) && !s.Forming(sub)
 }
 
 // place takes room for a unit on the first parcel of a host, by pools from the nearest up, that may take it; NoID when

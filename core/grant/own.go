@@ -44,6 +44,11 @@ func (g *Granter) Own(e *Env, leaf plan.Node, sets Sets, out *Decisions) {
 	for g.queue.Advance(0) {
 		at := g.queue.Next(0)
 		a := &g.queue.Ask[at]
+		if a.Least > 1 {
+			g.formOwn(a, out)
+			g.queue.Settle(0)
+			continue
+		}
 		k, done := g.placeOwn(a)
 		switch {
 		case k != cluster.NoID:

@@ -18,20 +18,66 @@ type Given struct {
 
 // Promised gives takers what sets hold for them, where its room has come free (step 3 of docs/shares.md): sets in order
 // of number, while the room of the parcel with what the set keeps covers a unit. What the sets of one parcel give
-// changes nothing on others. Decisions are added to out, with the sets of each parcel together.
+// changes nothing on others. Gangs that wait come last, those with the earliest set first, each when it is given all of
+// its min_units. Decisions are added to out, with the sets of each parcel together.
 // O(sets, and what is held on their parcels where those have reserves).
 func Promised(e *Env, out *Decisions, given *Given) {
+	var waiting []cluster.SubID
+	for _, id := range e.Promises.Set {
+		if taker := e.State.Set.Taker[id]; e.State.Forming(taker) && !slices.Contains(waiting, taker) {
+			waiting = append(waiting, taker)
+		}
+	}
+	on := map[cluster.ParcelID][]taker{} // where gangs wait
 	for at := 0; at < len(e.Promises.Set); at++ {
 		id := e.Promises.Set[at]
 		k := e.State.Aim(id)
 		if k == cluster.NoID {
 			continue
 		}
-		if on := e.Promises.On(k); slices.MinFunc(on, func(a, b cluster.SetID) int {
+		sets := e.Promises.On(k)
+		if slices.MinFunc(sets, func(a, b cluster.SetID) int {
 			return cmp.Compare(e.State.Set.Number[a], e.State.Set.Number[b])
-		}) == id {
-			promisedOn(e, k, on, out, given)
+		}) != id {
+			continue
 		}
+		list := takersOf(e, sets)
+		for i := range list {
+			if t := &list[i]; !slices.Contains(waiting, t.sub) {
+				t.units = min(e.State.Set.Units[t.id], roomOf(e, k, t, list))
+				t.give(k, out, given)
+			}
+		}
+		if len(waiting) > 0 {
+			on[k] = list
+		}
+	}
+	for _, sub := range waiting {
+		promisedWhole(e, sub, on, out, given)
+	}
+}
+
+// promisedWhole gives a gang that waits what its sets hold for it, where that is all of its min_units.
+func promisedWhole(e *Env, sub cluster.SubID, on map[cluster.ParcelID][]taker, out *Decisions, given *Given) {
+	units := e.State.Staying(sub)
+	var list []*taker
+	for _, id := range e.Promises.Set {
+		k := e.State.Aim(id)
+		if e.State.Set.Taker[id] != sub || k == cluster.NoID {
+			continue
+		}
+		all := on[k]
+		t := &all[slices.IndexFunc(all, func(t taker) bool { return t.id == id })]
+		t.units = min(e.State.Set.Units[id], roomOf(e, k, t, all))
+		units += t.units
+		list = append(list, t)
+	}
+	for _, t := range list {
+		if units < e.State.Sub.MinUnits[sub] {
+			t.units = 0
+			continue
+		}
+		t.give(e.State.Aim(t.id), out, given)
 	}
 }
 
@@ -44,26 +90,26 @@ type taker struct {
 	units int64 // given
 }
 
-// promisedOn is Promised for the sets of one parcel.
-func promisedOn(e *Env, k cluster.ParcelID, on []cluster.SetID, out *Decisions, given *Given) {
-	s, list := e.State, make([]taker, len(on))
-	for i, id := range on {
+// takersOf lists the sets of a parcel in order of number.
+func takersOf(e *Env, sets []cluster.SetID) []taker {
+	s, list := e.State, make([]taker, len(sets))
+	for i, id := range sets {
 		sub := s.Set.Taker[id]
 		list[i] = taker{id: id, sub: sub, leaf: s.Node(sub), size: s.Size(sub)}
 	}
 	slices.SortFunc(list, func(a, b taker) int { return cmp.Compare(s.Set.Number[a.id], s.Set.Number[b.id]) })
-	for i := range list {
-		t := &list[i]
-		room := roomOf(e, k, t, list)
-		t.units = min(s.Set.Units[t.id], room)
-		for range t.units {
-			out.Sub.Add(t.sub)
-			out.Parcel.Add(k)
-		}
-		if t.units > 0 {
-			given.Set.Add(t.id)
-			given.Units.Add(t.units)
-		}
+	return list
+}
+
+// give adds the rows of what a set gives.
+func (t *taker) give(k cluster.ParcelID, out *Decisions, given *Given) {
+	for range t.units {
+		out.Sub.Add(t.sub)
+		out.Parcel.Add(k)
+	}
+	if t.units > 0 {
+		given.Set.Add(t.id)
+		given.Units.Add(t.units)
 	}
 }
 

@@ -55,7 +55,7 @@ func TestCases(t *testing.T) {
 	for _, c := range []struct {
 		file string
 		n    int // scenarios that can be played
-	}{{"md.yaml", 20}, {"public.yaml", 15}, {"limits.yaml", 3}, {"reasons.yaml", 10}, {"reclaim.yaml", 2}, {"placement.yaml", 10}, {"fair.yaml", 10}, {"lending.yaml", 35}, {"windows.yaml", 6}} {
+	}{{"md.yaml", 20}, {"public.yaml", 15}, {"limits.yaml", 3}, {"reasons.yaml", 10}, {"reclaim.yaml", 2}, {"placement.yaml", 10}, {"fair.yaml", 10}, {"lending.yaml", 35}, {"windows.yaml", 6}, {"gangs.yaml", 1}} {
 		text, err := os.ReadFile("../../testdata/cases/" + c.file)
 		if err != nil {
 			t.Fatal(err)
@@ -236,6 +236,8 @@ func (g *stage) demandRows(rows []record) (list []oracle.Demand) {
 				d.Units = int64(n)
 			case "max_per_host":
 				d.MaxPerHost = int64(n)
+			case "min_units":
+				d.MinUnits = int64(n)
 			}
 		}
 		list = append(list, d)

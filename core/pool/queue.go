@@ -30,6 +30,7 @@ type Ask struct {
 	Shape        cluster.ShapeID
 	Passed       bool  // it gets nothing more
 	Has, Wanted  int64 // what is held or promised, and what is wanted
+	Least        int64 // so many units are given at once: of a gang that waits all of its min_units, else 1
 	Kind, Search int32 // for who serves it
 }
 
@@ -47,6 +48,9 @@ func (q *Queue) Add(e *Env, leaf plan.Node, has func(sub cluster.SubID) int64) b
 		for sub := s.Alloc.First[a]; sub != cluster.NoID; sub = s.Sub.Next[sub] {
 			one := Ask{Sub: sub, Shape: s.Sub.Shape[sub], Has: has(sub), Wanted: s.Sub.Wanted[sub]}
 			if one.Has < one.Wanted && !e.Plan.TooSmall(s, sub) {
+				if one.Least = 1; s.Forming(sub) {
+					one.Least = s.Sub.MinUnits[sub]
+				}
 				q.Ask, q.heap = append(q.Ask, one), append(q.heap, 0)
 			}
 		}

@@ -104,6 +104,9 @@ func (r *Reasons) Explain(e *Env, out *Shortfalls) {
 		}
 		if one.units > 0 {
 			v := r.why(one)
+			if e.State.Forming(one.sub) {
+				v = r.whole(one, v)
+			}
 			out.add(one.sub, one.units, &v, 0)
 		}
 	}

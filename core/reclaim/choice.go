@@ -126,8 +126,9 @@ func (g *Stage) unitsOf(leaf plan.Node) []unit {
 			case h.Pool[q] != from || h.Set[q] != cluster.NoID && !has(g.altered, int(k)):
 			case g.isYoung(leaf, h.Granted[q]):
 				g.out.Again, g.out.Young = true, true // it will not be for ever
+			case h.Units[q] == g.coreOf(q): // a gang may not do without them
 			default:
-				list = append(list, unit{h.Granted[q], sub, k, h.Units[q], pair})
+				list = append(list, unit{h.Granted[q], sub, k, h.Units[q] - g.coreOf(q), pair})
 			}
 		}
 	})
@@ -204,7 +205,7 @@ func (g *Stage) giversOn(k cluster.ParcelID) (rows []int32) {
 	for i := g.open(k); i > 0; i = g.row[i].next {
 		one := &g.row[i]
 		switch {
-		case !g.isInPool(one) || one.leaf == f.taker.leaf || !f.givers.Has(int32(one.leaf-f.v.top)):
+		case !g.isInPool(one) || one.core || one.leaf == f.taker.leaf || !f.givers.Has(int32(one.leaf-f.v.top)):
 		case g.isYoung(one.leaf, one.granted):
 			g.out.Again, g.out.Young = true, true // it will not be for ever
 		default:
@@ -333,7 +334,7 @@ func (g *Stage) givesAlone(leaf plan.Node, row int32) bool {
 
 // strike takes units that are taken off the list of their leaf's.
 func (g *Stage) strike(one *held, units int64) {
-	if g.choice.list == nil {
+	if g.choice.list == nil || one.core {
 		return
 	}
 	list := g.choice.units[one.leaf]
@@ -354,7 +355,7 @@ func (g *Stage) newerUnit(a, b unit) int {
 // staying is how many of some units that the state has none has taken by now.
 func (g *Stage) staying(one *unit) (units int64) {
 	for i := g.open(one.parcel); i > 0; i = g.row[i].next {
-		if at := &g.row[i]; at.sub == one.sub && at.granted == one.granted && at.set == noSet {
+		if at := &g.row[i]; at.sub == one.sub && at.granted == one.granted && at.set == noSet && !at.core {
 			units += at.units
 		}
 	}

@@ -218,7 +218,7 @@ func (g *Stage) serveTaker(leaf plan.Node, l int32) (stays bool) {
 func (g *Stage) ask(leaf plan.Node) bool {
 	return g.queue.Add(&g.Env.Env, leaf, func(sub cluster.SubID) int64 {
 		wanted := g.s.Sub.Wanted[sub]
-		if left := g.unpromised(sub); left > 0 && !g.Cycle.Undone[sub] {
+		if left := g.unpromised(sub); left > 0 && !g.Cycle.Undone[sub] && !g.s.Forming(sub) {
 			return wanted - left
 		}
 		return wanted

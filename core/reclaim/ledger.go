@@ -21,6 +21,7 @@ type held struct {
 	granted      int64
 	units, due   int64
 	chosen       int64 // among the victims of a set: the later the larger
+	core         bool  // a gang may not do without them (REQ-3)
 }
 
 // noSet is the set of what stays.
@@ -183,6 +184,13 @@ func (g *Stage) open(k cluster.ParcelID) int32 {
 			sub: sub, shape: g.s.Sub.Shape[sub], leaf: g.s.Node(sub), pool: h.Pool[q], lender: h.Lender[q], parcel: k,
 			granted: h.Granted[q], units: h.Units[q], set: noSet,
 		}
+		if core := g.coreOf(q); core > 0 {
+			rest := one
+			one.core, one.units = true, core
+			if rest.units -= core; rest.units > 0 {
+				g.insert(rest)
+			}
+		}
 		if id := h.Set[q]; id != cluster.NoID {
 			one.set, one.due = g.sets.of[id], h.Due[q]
 			for at := g.s.Set.First[id]; at != q; at = h.NextOfSet[at] {
@@ -267,7 +275,7 @@ func (g *Stage) take(i int32, units int64, set int32, due int64) {
 func (g *Stage) goesWith(last, i, set int32, due int64) bool {
 	a, b := &g.row[last], &g.row[i]
 	return a.set == set && a.chosen == g.chosen && a.due == due &&
-		a.sub == b.sub && a.granted == b.granted && a.pool == b.pool && a.lender == b.lender
+		a.core == b.core && a.sub == b.sub && a.granted == b.granted && a.pool == b.pool && a.lender == b.lender
 }
 
 // cancel lets units of a row under a set stay; what orphans hold goes at the same time without a taker.

@@ -31,6 +31,7 @@ type lender struct {
 type loan struct {
 	sub     cluster.SubID
 	granted int64
+	core    bool
 	row     int32 // of parcel
 	next    int32 // one more than the next loan there, 0: none
 }
@@ -102,7 +103,7 @@ func (g *Stage) Hold(sub cluster.SubID, k cluster.ParcelID) {
 // joins sets under way there, else it takes victims on the first parcel, in the order of what outsiders of the
 // consumer hold, on which it can be made to fit.
 func (g *Stage) recallFrom(sub cluster.SubID, top plan.Node, among func(k cluster.ParcelID) bool) outcome {
-	if g.join(sub, top, among) {
+	if !g.firm && g.join(sub, top, among) {
 		return served
 	}
 	l := g.lenderAt(top)
@@ -230,7 +231,7 @@ func (g *Stage) listLoans(l *lender) {
 	l.open.Reset(len(order))
 	for i, n := range order {
 		one := &g.row[rows[n]]
-		l.loan = append(l.loan, loan{one.sub, one.granted, at[n], l.first[at[n]]})
+		l.loan = append(l.loan, loan{one.sub, one.granted, one.core, at[n], l.first[at[n]]})
 		l.first[at[n]] = int32(i) + 1
 		l.loans.Put(room.Row(i), l.index.Free(room.Row(at[n])))
 		l.open.Add(&l.loans, room.Row(i))
@@ -240,7 +241,7 @@ func (g *Stage) listLoans(l *lender) {
 // recalled orders rows as a recall takes them.
 func (g *Stage) recalled(a, b int32) int {
 	x, y := &g.row[a], &g.row[b]
-	return cmp.Or(cmp.Compare(g.young(x), g.young(y)), g.lastRank(x, y))
+	return cmp.Or(g.coreLast(a, b), cmp.Compare(g.young(x), g.young(y)), g.lastRank(x, y))
 }
 
 // young is 1 for units that have run for less than their consumer's min_runtime, else 0.
@@ -277,7 +278,7 @@ func (g *Stage) updateLender(l *lender, k cluster.ParcelID) {
 // isLoan tells whether anything of a loan may be recalled yet.
 func (g *Stage) isLoan(one *loan, k cluster.ParcelID, top plan.Node) bool {
 	for i := g.open(k); i > 0; i = g.row[i].next {
-		if at := &g.row[i]; at.sub == one.sub && at.granted == one.granted && g.isOutsiders(at, top) {
+		if at := &g.row[i]; at.sub == one.sub && at.granted == one.granted && at.core == one.core && g.isOutsiders(at, top) {
 			return true
 		}
 	}
@@ -344,19 +345,24 @@ func (g *Stage) freshFirst(list []int32, freed int) []int32 {
 	return list
 }
 
-// chooseOld is chooseAny among those alone that are not young, or are given back already for a set that ends, where
-// these are enough.
+// chooseOld is chooseAny among those alone that are neither young nor such as a gang may not do without, or are given
+// back already for a set that ends, where these are enough; else among all but the latter.
 func (g *Stage) chooseOld(rows []int32, bound, size []int64) []victim {
-	var old []int32
-	sum := make([]int64, g.dims)
-	for _, i := range rows {
-		if one := &g.row[i]; one.set != noSet || g.young(one) == 0 {
-			old = append(old, i)
-			add(sum, g.s.Shape.Size(one.shape), one.units)
+	for _, spared := range [...]func(one *held) bool{
+		func(one *held) bool { return one.core || g.young(one) > 0 },
+		func(one *held) bool { return one.core },
+	} {
+		var some []int32
+		sum := make([]int64, g.dims)
+		for _, i := range rows {
+			if one := &g.row[i]; one.set != noSet || !spared(one) {
+				some = append(some, i)
+				add(sum, g.s.Shape.Size(one.shape), one.units)
+			}
 		}
-	}
-	if covers(bound, sum, size) {
-		rows = old
+		if len(some) == len(rows) || covers(bound, sum, size) {
+			return g.chooseAny(some, bound, size)
+		}
 	}
 	return g.chooseAny(rows, bound, size)
 }

@@ -70,12 +70,15 @@ type Stage struct {
 	out  *Decisions
 
 	ledger
-	sets   sets
-	limits *pool.Limits // nil: the plan sets none
-	net    netLog
-	joined map[cluster.ParcelID][]cluster.SubID // a unit each, on parcels of which anything is reserved
-	undone map[subPool]int64                    // units that were granted in this cycle and taken back by this stage
-	turns  map[cluster.SubID]int8
+	sets    sets
+	limits  *pool.Limits // nil: the plan sets none
+	net     netLog
+	joined  map[cluster.ParcelID][]cluster.SubID // a unit each, on parcels of which anything is reserved
+	undone  map[subPool]int64                    // units that were granted in this cycle and taken back by this stage
+	turns   map[cluster.SubID]int8
+	core    map[cluster.SubID]map[cluster.HoldingID]int64 // by gang: how many units of its holdings it may not do without
+	lacking bool                                          // the gang that was gathered for last found too little
+	firm    bool                                          // what is promised is held by sets: all of a gang's min_units
 
 	waits   []*waitList // by Node: made when asked for, and kept from one beginning to the next
 	lenders []*lender   // by Node: made when asked for
@@ -97,6 +100,7 @@ func (g *Stage) Begin(e *Env, out *Decisions) {
 	g.Env, g.s, g.p, g.tree, g.out = e, e.State, e.Plan, &e.State.Policy.Tree, out
 	g.dims = len(g.p.Parcels.Cap)
 	g.joined = map[cluster.ParcelID][]cluster.SubID{}
+	g.core, g.firm = map[cluster.SubID]map[cluster.HoldingID]int64{}, false
 	g.undone, g.turns = map[subPool]int64{}, map[cluster.SubID]int8{}
 	g.lenders = column.Zeros(g.lenders, g.tree.Len())
 	out.begin(g.s)

@@ -40,7 +40,7 @@ func (g *Stage) borne(reason int32, v int32) int64 {
 	k, p := one.parcel, &g.p.Parcels
 	in := int(k) < p.Len()-p.Left && g.s.Host.State[p.Host[k]] != cluster.Draining
 	switch {
-	case one.leaf == plan.None:
+	case one.leaf == plan.None || reason != decision.ReclaimDrain && g.goesWhole(one.sub):
 		return 0
 	case reason == decision.ReclaimOverLimit:
 		return g.withinLimits(one)
@@ -151,6 +151,8 @@ func (g *Stage) Review() {
 		}
 	}
 	g.net.live = nil
+	g.giveUp(func(int32) bool { return false })
+	g.keepWhole()
 }
 
 // lapseOne lowers a set by a unit, and counts whose turn it was.

@@ -149,7 +149,7 @@ func (g *Stage) join(sub cluster.SubID, top plan.Node, among func(k cluster.Parc
 			j := pool.Join{Sub: sub, Parcel: k}
 			g.Cycle.Joined = append(g.Cycle.Joined, j)
 			g.expect(j)
-			g.out.add(Row{Kind: Joined, Sub: sub, Parcel: k, Units: 1})
+			g.out.add(Row{Kind: Joined, Set: cluster.NoID, Sub: sub, Parcel: k, Units: 1})
 			g.out.Again = true
 			g.changed(k)
 			return true

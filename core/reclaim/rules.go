@@ -44,7 +44,7 @@ func (g *Stage) rule(i int32, units int64, reason int32, due int64) (more bool) 
 	return units == asked
 }
 
-// inOrder lists the rows of some parcels that stay, as CYC-5 takes them.
+// inOrder lists the rows of some parcels that stay, as CYC-5 takes them, those that gangs may not do without last.
 func (g *Stage) inOrder(k, end cluster.ParcelID) (rows []int32) {
 	for ; k < end; k++ {
 		for i := g.open(k); i > 0; i = g.row[i].next {
@@ -53,7 +53,9 @@ func (g *Stage) inOrder(k, end cluster.ParcelID) (rows []int32) {
 			}
 		}
 	}
-	slices.SortFunc(rows, func(a, b int32) int { return g.weakest(&g.row[a], &g.row[b]) })
+	slices.SortFunc(rows, func(a, b int32) int {
+		return cmp.Or(g.coreLast(a, b), g.weakest(&g.row[a], &g.row[b]))
+	})
 	return rows
 }
 
@@ -200,7 +202,7 @@ func (g *Stage) lastGranted(n plan.Node) (rows []int32) {
 	}
 	slices.SortFunc(rows, func(a, b int32) int {
 		x, y := &g.row[a], &g.row[b]
-		return cmp.Or(cmp.Compare(y.granted, x.granted), g.lastRank(x, y))
+		return cmp.Or(g.coreLast(a, b), cmp.Compare(y.granted, x.granted), g.lastRank(x, y))
 	})
 	return rows
 }

@@ -292,7 +292,7 @@ func (g *Stage) turn(sub cluster.SubID, from bool) {
 		units = 1
 	}
 	g.turns[sub] = n + 1
-	g.out.add(Row{Kind: Turned, Sub: sub, Units: units})
+	g.out.add(Row{Kind: Turned, Set: cluster.NoID, Sub: sub, Units: units})
 }
 
 // turnsOf is how many turns a sub-allocation had.

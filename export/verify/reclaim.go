@@ -27,6 +27,7 @@ func (c *claim) taker() key { return key{c.plan, c.forConsumer, c.forAllocation,
 var reasons = map[string]struct{ taker, slot, md bool }{
 	"recall": {true, true, true}, "fair_share": {true, true, true}, "over_limit": {false, true, true}, "reserve": {false, true, true},
 	"ownership_change": {false, true, true}, "window_switch": {false, true, true}, "plan_change": {false, true, true}, "drain": {false, true, true},
+	"gang": {false, true, true},
 }
 
 // reclaims takes note of what is put under reclaim, and of what is cancelled.

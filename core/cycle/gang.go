@@ -1,0 +1,130 @@
+package cycle
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/grant"
+	"github.com/stintd/stint/core/plan"
+)
+
+// Gangs in an MD plan (REQ-3; docs/shares.md, "Gangs"). Where there are none, none of this does anything.
+
+// lacking is by kind of unit the least of the min_units of which not all were found: no more will be, for others of the
+// kind, as long as nothing has changed but for the worse.
+type lacking map[gangKind]int64
+
+type gangKind struct {
+	leaf  plan.Node
+	shape cluster.ShapeID
+	need  cluster.NeedID
+}
+
+// has tells whether a gang is known to find too little. With a max_per_host nothing is known.
+func (l lacking) has(s *cluster.State, sub cluster.SubID) bool {
+	least, ok := l[gangKind{s.Node(sub), s.Sub.Shape[sub], s.Sub.Need[sub]}]
+	return ok && s.Sub.MinUnits[sub] >= least && s.Sub.MaxPerHost[sub] == plan.Unlimited
+}
+
+// add notes that a gang finds too little.
+func (l lacking) add(s *cluster.State, sub cluster.SubID) {
+	key, least := gangKind{s.Node(sub), s.Sub.Shape[sub], s.Sub.Need[sub]}, s.Sub.MinUnits[sub]
+	if known, ok := l[key]; s.Sub.MaxPerHost[sub] == plan.Unlimited && (!ok || least < known) {
+		l[key] = least
+	}
+}
+
+// giveUp lets the sets of gangs lapse that wait for longer than gang_wait.
+func (m *mdPlan) giveUp() {
+	if len(m.gangs) > 0 {
+		m.takeBack(func() { m.gaveUp = m.stage.GiveUp(m.p.MD.GangWaitUS) })
+	}
+}
+
+// grantTogether lets gangs that still wait after the last pool form over all that their leaves draw on.
+func (m *mdPlan) grantTogether(e *grant.Env) {
+	if len(m.gangs) == 0 {
+		return
+	}
+	m.views.FollowHeld(m.s, m.p)
+	failed := lacking{}
+	for _, sub := range m.granter.Waiting(e, m.gangs) {
+		if !grant.MayForm(e, sub) || failed.has(m.s, sub) {
+			continue
+		}
+		if units := m.granter.Fits(e, sub); units < m.s.Sub.MinUnits[sub] {
+			failed.add(m.s, sub) // room only falls
+			continue
+		}
+		for top, left := m.s.Node(sub), m.s.Sub.MinUnits[sub]; left > 0; top = m.s.Policy.Parent[top] {
+			var out grant.Decisions
+			left -= m.granter.Part(e, top, sub, left, &out)
+			if m.book(e, &out) {
+				m.views.FollowHeld(m.s, m.p)
+			}
+		}
+		m.gave = true
+		m.p.Continue() // capacities are as they were before
+	}
+}
+
+// takeGangs takes back for gangs that wait, leaf by leaf in rank order: for each all of its min_units or nothing. Then it
+// makes gangs whole of which something was taken.
+func (m *mdPlan) takeGangs() {
+	if len(m.gangs) == 0 {
+		return
+	}
+	if m.forecast == nil {
+		failed := lacking{}
+		for _, leaf := range m.waitingLeaves() {
+			m.takeGangsOf(leaf, failed)
+		}
+	}
+	m.takeBack(func() { m.stage.Complete(m.gangs) })
+	for id, number := range m.s.Set.Number {
+		if taker := m.s.Set.Taker[id]; number > 0 && m.s.Set.Plan[id] == m.p.Index && taker != cluster.NoID && m.s.Forming(taker) {
+			m.p.Continue() // they are given up in time
+			break
+		}
+	}
+}
+
+// waitingLeaves lists the leaves with gangs that wait, in rank order.
+func (m *mdPlan) waitingLeaves() (leaves []plan.Node) {
+	for _, sub := range m.gangs {
+		if leaf := m.s.Node(sub); leaf != plan.None && m.s.Short(sub) > 0 && m.s.Forming(sub) && !slices.Contains(leaves, leaf) {
+			leaves = append(leaves, leaf)
+		}
+	}
+	slices.SortFunc(leaves, func(a, b plan.Node) int { return cmp.Compare(m.p.RankOrder[a], m.p.RankOrder[b]) })
+	return leaves
+}
+
+// takeGangsOf takes back for the gangs of a leaf.
+func (m *mdPlan) takeGangsOf(leaf plan.Node, failed lacking) {
+	m.views.FollowHeld(m.s, m.p)
+	m.beginTaking()
+	for _, sub := range m.stage.Gangs(leaf) {
+		if m.gaveUp[sub] || failed.has(m.s, sub) {
+			continue
+		}
+		m.views.FollowHeld(m.s, m.p)
+		was := *m.cycle
+		m.cycle.Undone = maps.Clone(was.Undone)
+		m.beginTaking()
+		if m.stage.Gather(sub, m.p.MD.GangWaitUS) {
+			m.bookTaken()
+			clear(failed)
+			continue
+		}
+		if m.stage.Lacks() {
+			failed.add(m.s, sub)
+		}
+		if m.young = m.young || m.taken.Young; m.taken.Young || m.cycle.Promises < m.s.Sub.MinUnits[sub] {
+			m.p.Continue() // a later cycle may find more
+		}
+		m.cycle.Budget, m.cycle.Spent, m.cycle.Undone, m.cycle.Joined = was.Budget, was.Spent, was.Undone, was.Joined
+	}
+}

@@ -1,0 +1,253 @@
+package grant
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"math/bits"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/pool"
+	"github.com/stintd/stint/core/room"
+)
+
+// Gangs (REQ-3; docs/shares.md, "Gangs"): of one that waits all of its min_units are given at once, where they fit. Units
+// of one size take nothing from each other but room, so how many fit is a sum over parcels, whatever the placement.
+
+// tally counts how many units of a gang fit, pool by pool from the nearest up.
+type tally struct {
+	units int64                    // so far
+	most  int64                    // no more are counted
+	on    map[cluster.HostID]int64 // units on each host, where max_per_host is set
+	spent []plan.Node              // from which pool each unit comes that counts in share limits
+}
+
+// fitsWhole tells whether all units that are given of a gang at once fit the lots of the turn, and limits.
+func (g *Granter) fitsWhole(a *pool.Ask) bool {
+	promised := int64(0)
+	if g.sets != nil {
+		promised = g.sets.Promised(a.Sub) // elsewhere the ask has them
+	}
+	if a.Wanted-a.Has-promised < a.Least || g.env.State.Staying(a.Sub) > 0 {
+		return false
+	}
+	t := tally{most: a.Least}
+	g.count(a, &t)
+	g.uncount(a, &t)
+	return t.units == t.most
+}
+
+// count adds to a tally how many units of an ask fit the lots of the turn. They count in limits until uncount.
+// O(rows of the lots).
+func (g *Granter) count(a *pool.Ask, t *tally) {
+	s := &g.search[a.Search]
+	if s.on != nil && t.on == nil {
+		t.on = maps.Clone(s.on)
+	}
+	for at := 0; at < len(g.lots) && t.units < t.most; at++ {
+		l, f := g.lots[at], g.finder(s, at)
+		if f.need.Never() {
+			continue
+		}
+		for w := 0; w <= (len(l.parcel)-1)>>6 && t.units < t.most; w++ {
+			rows := ^uint64(0)
+			if f.mask != nil {
+				rows = f.mask[w]
+			}
+			for ; rows != 0 && t.units < t.most; rows &= rows - 1 {
+				row := w<<6 + bits.TrailingZeros64(rows)
+				if row >= len(l.parcel) {
+					break
+				}
+				if !l.index.Fits(room.Row(row), &f.need) {
+					continue
+				}
+				units := fit(l.index.Free(room.Row(row)), g.env.State.Shape.Size(a.Shape))
+				if t.on != nil {
+					host := g.env.Plan.Parcels.Host[l.parcel[row]]
+					units = min(units, max(0, s.most-t.on[host]))
+					t.on[host] += min(units, t.most-t.units)
+				}
+				if !g.countIn(a, t, min(units, t.most-t.units)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// fit is how many units of a size an amount of room takes.
+func fit(free, size []int64) int64 {
+	units := int64(math.MaxInt64)
+	for d, u := range size {
+		if u > 0 {
+			units = min(units, max(0, free[d])/u)
+		}
+	}
+	return units
+}
+
+// countIn adds units to a tally, as far as share limits bear them; it is false where they do not bear all.
+func (g *Granter) countIn(a *pool.Ask, t *tally, units int64) bool {
+	e := g.env
+	if e.Limits == nil {
+		t.units += units
+		return true
+	}
+	leaf, size := e.State.Node(a.Sub), e.State.Shape.Size(a.Shape)
+	for range units {
+		if over, _ := e.Limits.Over(&e.Env, leaf, g.top, size); over != plan.None {
+			return false
+		}
+		e.Limits.Add(&e.Env, leaf, g.top, size, 1)
+		t.spent = append(t.spent, g.top)
+		t.units++
+	}
+	return true
+}
+
+// uncount takes what a tally counted out of limits again.
+func (g *Granter) uncount(a *pool.Ask, t *tally) {
+	e := g.env
+	for _, top := range t.spent {
+		e.Limits.Add(&e.Env, e.State.Node(a.Sub), top, e.State.Shape.Size(a.Shape), -1)
+	}
+	t.spent = t.spent[:0]
+}
+
+// formOwn gives a gang all that it is given at once on its leaf's own parcels, by preference, or passes it over.
+func (g *Granter) formOwn(a *pool.Ask, out *Decisions) {
+	if a.Passed = !g.fitsWhole(a); a.Passed {
+		return
+	}
+	s := &g.search[a.Search]
+	for range a.Least {
+		at, row := 0, room.Row(room.NoRow)
+		for ; at < len(g.lots) && row == room.NoRow; at++ {
+			row = g.seek(s, at)
+		}
+		if row == room.NoRow {
+			panic(fmt.Sprintf("BUG: a gang of %d units does not fit", a.Least))
+		}
+		k := g.take(s, at-1, row)
+		g.sets.Hold(a.Sub, k)
+		out.Sub.Add(a.Sub)
+		out.Parcel.Add(k)
+	}
+	a.Has += a.Least
+	a.Least, g.formed = 1, true
+}
+
+// Formed tells whether any gang was given all of its min_units since it was asked last: the next units of it may fit what
+// had its turn before.
+func (g *Granter) Formed() bool {
+	formed := g.formed
+	g.formed = false
+	return formed
+}
+
+// Waiting lists the gangs that wait after the last pool's turn, in the order in which they try to form over all that
+// their leaves draw on: leaf by leaf as MD-16 has them in the root's pool, those that a ratio of 0 keeps from that last.
+// O(sub-allocations).
+func (g *Granter) Waiting(e *Env, gangs []cluster.SubID) (subs []cluster.SubID) {
+	s, waits := e.State, map[plan.Node]bool{}
+	for _, sub := range gangs {
+		if s.Short(sub) > 0 && s.Forming(sub) {
+			waits[s.Node(sub)] = true
+		}
+	}
+	if len(waits) == 0 {
+		return nil
+	}
+	g.env, g.top, g.leaves = e, plan.Root, g.leaves[:0]
+	for leaf := range plan.Node(s.Policy.Len()) {
+		if waits[leaf] {
+			g.leaves = append(g.leaves, int32(leaf))
+		}
+	}
+	g.net.Sum(&e.Env, e.Promises, plan.Root)
+	g.stake = g.net.Stakes(&e.Env, g.stake)
+	if g.race.begin(&s.Policy.Tree, e.Window, plan.Root, g.leaves, g.stake) {
+		for leaf := g.race.next(); leaf != nobody; leaf = g.race.next() {
+			subs = g.waitingOf(subs, plan.Node(leaf))
+			delete(waits, plan.Node(leaf))
+			g.race.served(leaf, 0, false)
+		}
+	}
+	for _, leaf := range g.leaves {
+		if waits[plan.Node(leaf)] {
+			subs = g.waitingOf(subs, plan.Node(leaf))
+		}
+	}
+	return subs
+}
+
+// waitingOf adds the gangs of a leaf that wait, in the order of CYC-10.
+func (g *Granter) waitingOf(subs []cluster.SubID, leaf plan.Node) []cluster.SubID {
+	e := g.env
+	g.queue.Reset()
+	g.queue.Add(&e.Env, leaf, func(sub cluster.SubID) int64 {
+		if e.Undone[sub] || !e.State.Forming(sub) {
+			return e.State.Sub.Wanted[sub]
+		}
+		return e.State.Sub.Held[sub] + e.Promises.Units[sub]
+	})
+	for len(g.queue.Leaf) > 0 && g.queue.Advance(0) {
+		a := &g.queue.Ask[g.queue.Next(0)]
+		subs = append(subs, a.Sub)
+		a.Passed = true
+		g.queue.Settle(0)
+	}
+	return subs
+}
+
+// ready readies the turn of one gang in the pool of a consumer, or on its leaf's own parcels; nil where there is nothing
+// for it.
+func (g *Granter) ready(e *Env, top plan.Node, sub cluster.SubID) *pool.Ask {
+	g.env, g.top, g.only = e, top, &pool.Ask{Sub: sub}
+	defer func() { g.only = nil }()
+	if g.fill(false); len(g.leaves) == 0 {
+		return nil
+	}
+	if g.layLots(g.least()); len(g.lots) == 0 {
+		return nil
+	}
+	g.lookup()
+	return &g.queue.Ask[0]
+}
+
+// MayForm tells whether a gang is short of all its min_units beside what it is promised, and nothing of it is left.
+func MayForm(e *Env, sub cluster.SubID) bool {
+	return e.State.Short(sub)-e.Promises.Units[sub] >= e.State.Sub.MinUnits[sub] && e.State.Staying(sub) == 0
+}
+
+// Fits tells how many units of a gang fit what its leaf draws on now, as far as its min_units. O(parcels).
+func (g *Granter) Fits(e *Env, sub cluster.SubID) int64 {
+	s := e.State
+	t := tally{most: s.Sub.MinUnits[sub]}
+	ask := pool.Ask{Sub: sub, Shape: s.Sub.Shape[sub]}
+	for top := s.Node(sub); top != plan.None && t.units < t.most; top = s.Policy.Parent[top] {
+		if a := g.ready(e, top, sub); a != nil {
+			g.count(a, &t)
+		}
+	}
+	g.uncount(&ask, &t)
+	return t.units
+}
+
+// Part gives a gang up to so many units of what its leaf draws on through the pool of a consumer, or owns, and tells how
+// many those are. The decisions are added to out.
+func (g *Granter) Part(e *Env, top plan.Node, sub cluster.SubID, most int64, out *Decisions) (units int64) {
+	a := g.ready(e, top, sub)
+	for a != nil && units < most {
+		k, ok := g.place(a)
+		if !ok {
+			break
+		}
+		out.Sub.Add(sub)
+		out.Parcel.Add(k)
+		units++
+	}
+	return units
+}
