@@ -141,6 +141,13 @@ func (s *State) Promise(id SetID, units int64) {
 	s.end(id)
 }
 
+// SetAside makes the room that a set holds for its taker free, for as long as it takes to look whether the taker fits
+// otherwise: Promise comes next, or the set is left to its victims. O(victims × dimensions).
+func (s *State) SetAside(id SetID) {
+	s.Set.Units[id] = 0
+	s.keep(id)
+}
+
 // divert takes units of an orphan's holding from its set to one without a taker, due at the same time. What else the
 // orphan holds may be due at another. O(victims of the set).
 func (s *State) divert(q HoldingID, units int64) {
