@@ -214,6 +214,9 @@ func (c *Cluster) cancel(u *unit) {
 
 // rule reclaims a unit because a rule wants it; false when the budget does not bear it.
 func (f *frame) rule(u *unit, reason string) bool {
+	if f.breaks(u, nil) {
+		return f.reclaimGang(u.sub, reason)
+	}
 	if u.cycle < f.cycle && !f.affords(1) {
 		return false
 	}
@@ -232,11 +235,14 @@ func (f *frame) leave() {
 	})
 	slices.SortStableFunc(list, f.byHost)
 	for _, u := range list {
+		if f.dropped(u) {
+			continue // with others of its gang
+		}
 		reason := "drain"
 		if !slices.Contains(f.hosts, u.host) {
 			reason = "ownership_change"
 		}
-		if !f.rule(u, reason) {
+		if gang := f.breaks(u, nil); !f.rule(u, reason) && !gang {
 			return
 		}
 	}
@@ -245,7 +251,9 @@ func (f *frame) leave() {
 // restore takes units off reclaims that no rule asks for any more, the latest first (CYC-6, D-24): when the host is
 // back (and bears the unit), or when all limits bear it.
 func (f *frame) restore(bears, bearsThere func(u *unit) bool) {
-	list := f.units(func(u *unit) bool { return u.leaves() && u.set.taker == nil && !u.sub.alloc.orphan })
+	list := f.units(func(u *unit) bool {
+		return u.leaves() && u.set.taker == nil && !u.sub.alloc.orphan && !f.leavesWhole(u)
+	})
 	turn := func(u *unit) int { // in MD plans a cause of the host comes before one of a parcel, and that before a limit
 		return slices.Index([]string{"drain", "ownership_change"}, u.set.reason) & 3
 	}

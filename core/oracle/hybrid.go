@@ -293,7 +293,9 @@ func (g *slots) arrives(s *set) bool {
 func (g *slots) deal() {
 	for _, all := range []bool{false, true} {
 		for _, leaf := range g.hybridLeaves() {
-			for g.serve(leaf, held, func(s *sub) bool { return (all || g.due(s)) && g.blendIn(s) }) {
+			for g.serve(leaf, held, func(s *sub) bool {
+				return g.serveBy(s, func(s *sub) bool { return (all || g.due(s)) && g.blendIn(s) })
+			}) {
 			}
 		}
 	}

@@ -30,14 +30,18 @@ func (g *slots) takeBack() {
 	g.divideAsked()
 	for _, leaf := range g.hybridLeaves() {
 		for g.serve(leaf, g.counted, func(s *sub) bool {
-			if g.pledged(s) >= s.short() || g.skip[s] || !g.due(s) {
+			if g.enoughPledged(s) || g.skip[s] || !g.due(s) {
 				return false
 			}
-			g.skip[s] = !g.join(s, common) && !g.wrest(s, common, "fair_share")
+			take := func(s *sub) bool {
+				return g.due(s) && g.joinOr(s, common, "fair_share", func() bool { return g.wrest(s, common, "fair_share") })
+			}
+			g.skip[s] = g.waits(s) && !g.promiseAll(s, take) || !g.waits(s) && !take(s)
 			return !g.skip[s]
 		}) {
 		}
 	}
+	g.lapsePartial()
 	for n := plan.Node(g.p.Len() - 1); n > plan.Root; n-- { // children come before their parents
 		if g.hybrid(n) && g.w.Limit[n] != plan.Unlimited {
 			if len(g.blended(n)) > 0 && g.claimed(n)+g.wanting(n) > g.w.Limit[n] && g.wanting(n) > 0 {
@@ -190,16 +194,17 @@ func (g *slots) surplus(chosen []*unit) []*unit {
 // wrest makes a set for a unit, of what leaves are to give; where the units of those do not serve, of what others have
 // above their quotas.
 func (g *slots) wrest(s *sub, account plan.Node, reason string) bool {
-	return g.seizeOf(s, account, reason, g.givers, g.surplus)
+	return g.seizeOf(s, account, reason, g.ofHybrid, g.givers, g.surplus)
 }
 
-// seizeOf is seize from the first of several lists that serves; the budget ends it.
-func (g *slots) seizeOf(s *sub, account plan.Node, reason string, lists ...func(chosen []*unit) []*unit) bool {
+// seizeOf is seize from the first of several lists that serves, at last of a gang; the budget ends it.
+func (g *slots) seizeOf(s *sub, account plan.Node, reason string, may func(u *unit, all []*unit) bool,
+	lists ...func(chosen []*unit) []*unit) bool {
 	before := g.denied[s]
 	g.denied[s] = false
 	done := slices.ContainsFunc(lists, func(next func(chosen []*unit) []*unit) bool {
 		return !g.denied[s] && g.seize(s, account, reason, next)
-	})
+	}) || !g.denied[s] && g.gangVictims(s, account, reason, may)
 	g.denied[s] = g.denied[s] || before
 	return done
 }
@@ -210,7 +215,7 @@ func (g *slots) yielding(chosen []*unit, gives func(leaf plan.Node) int64) []*un
 		give[leaf] = gives(leaf)
 	}
 	list := g.victims(func(u *unit) bool {
-		return g.ok(u.host) && !g.owed(u) && give[u.leaf()] > 0 && !slices.Contains(chosen, u) && g.above(u.leaf())-g.of(u.leaf(), chosen) >= u.slots()
+		return g.ok(u.host) && !g.owed(u) && !g.breaks(u, chosen) && give[u.leaf()] > 0 && !slices.Contains(chosen, u) && g.above(u.leaf())-g.of(u.leaf(), chosen) >= u.slots()
 	})
 	slices.SortStableFunc(list, func(a, b *unit) int { return cmp.Compare(give[b.leaf()], give[a.leaf()]) })
 	return list
@@ -224,6 +229,12 @@ func (g *slots) sweep(n plan.Node, reason string, lack func() int64) {
 		list := slices.DeleteFunc(g.givers(nil), denied)
 		if len(list) == 0 {
 			list = slices.DeleteFunc(g.surplus(nil), denied)
+		}
+		if len(list) == 0 { // a gang, as if it were one unit
+			list = g.victims(func(u *unit) bool {
+				all := g.staying(u.sub)
+				return g.breaks(u, nil) && g.ofHybrid(u, all) && !g.skip[u.sub] && g.under(n, u.leaf()) && g.wanting(n, all...) <= g.wanting(n)
+			})
 		}
 		if len(list) == 0 {
 			return
@@ -263,10 +274,14 @@ func (g *slots) ownersBack() {
 	g.spread(plan.Root, max(0, min(beyond(), needs(true), g.budgetBears(), g.aboveAll(plan.Root))))
 	for _, leaf := range owners {
 		for g.serve(leaf, g.counted, func(s *sub) bool {
-			if g.pledged(s) >= s.short() || g.skip[s] || g.netAccount(leaf) < s.slots() {
+			if g.enoughPledged(s) || g.skip[s] || g.netAccount(leaf) < s.slots() {
 				return false
 			}
-			g.skip[s] = !g.join(s, leaf) && (beyond() <= 0 || !g.wrest(s, leaf, "recall"))
+			take := func(s *sub) bool {
+				return g.netAccount(leaf) >= s.slots() &&
+					g.joinOr(s, leaf, "recall", func() bool { return beyond() > 0 && g.wrest(s, leaf, "recall") })
+			}
+			g.skip[s] = g.waits(s) && !g.promiseAll(s, take) || !g.waits(s) && !take(s)
 			return !g.skip[s]
 		}) {
 		}

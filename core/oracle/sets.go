@@ -85,7 +85,7 @@ func (f *frame) trim(s *set, idle []int64) {
 		for d, n := range u.sub.size {
 			covers = covers && left[d]-n+idle[d] >= room[d]
 		}
-		if s.n == 0 || covers {
+		if (s.n == 0 || covers) && !f.leavesWhole(u) {
 			f.cancel(u)
 		}
 	}

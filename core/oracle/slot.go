@@ -20,9 +20,10 @@ type slots struct {
 	wanted map[plan.Node]int64 // D of leaves
 	quotas
 	hybrids
-	ahead bool                // SLOT-12 is for a coming window: nothing is relabelled
-	skip  map[*sub]bool       // the same in this step
-	swept map[plan.Node]int64 // by leaf, taken back from the pools in this step
+	ahead  bool                // SLOT-12 is for a coming window: nothing is relabelled
+	skip   map[*sub]bool       // the same in this step
+	swept  map[plan.Node]int64 // by leaf, taken back from the pools in this step
+	gaveUp map[*sub]bool       // gangs that gave up in this cycle: they make no room in it
 }
 
 // quotas are what leaves are entitled to from the pools.
@@ -175,6 +176,9 @@ func (g *slots) placeable(leaf plan.Node) int64 {
 			room += n
 		}
 		room += int64(len(g.units(func(u *unit) bool { return u.sub == s && !g.ok(u.host) })))
+		if room < s.least {
+			room = 0 // none of it is ever of use
+		}
 		sum += s.slots() * min(s.wanted, room)
 	}
 	return sum

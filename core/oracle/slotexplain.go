@@ -25,12 +25,15 @@ func (g *slots) reason(s *sub) Shortfall {
 	all := func(list []*host, ok func(h *host) bool) bool {
 		return !slices.ContainsFunc(list, func(h *host) bool { return !ok(h) })
 	}
+	var why Shortfall
 	over, most := g.over(leaf, k, g.beside(g.bound, leaf, k)), g.w.BorrowLimit[leaf]
 	switch {
 	case len(hosts) == 0 && s.req != "":
 		return Shortfall{Reason: "no_host_matches"}
 	case len(hosts) > 0 && all(hosts, big):
 		return Shortfall{Reason: "too_big"}
+	case g.waits(s) && g.pledged(s) == 0 && g.fewerFit(s, &why):
+		return Shortfall{Reason: "gang", Blocker: why.Blocker}
 	case over != plan.None:
 		return Shortfall{Reason: "consumer_limit", Blocker: g.path(over)}
 	case len(large) > 0 && len(open) == 0 || slices.ContainsFunc(large, room) && !slices.ContainsFunc(open, room):

@@ -90,6 +90,9 @@ func (g *slots) label() {
 // promised grants what sets hold room for, once the room is free.
 func (g *slots) promised() {
 	for _, s := range g.mine(every) {
+		if g.waits(s.taker) {
+			continue // it gets all in its turn
+		}
 		k, leaf := s.taker.slots(), s.taker.alloc.leaf
 		for s.n > 0 && g.over(leaf, k, g.beside(g.holds, leaf, 0)) == plan.None {
 			kept := g.kept(s)[0]
@@ -133,18 +136,21 @@ func (g *slots) own() {
 	}
 	relabel(func(leaf plan.Node) bool { return g.held(leaf, sharePool, true) > g.deserved[leaf] })
 	for _, leaf := range leaves {
-		for g.serve(leaf, held, func(s *sub) bool {
-			h := g.host(s)
-			if h == nil || g.account(leaf) < s.slots() || g.pledged(s) < s.short() && g.ownIdle(leaf) < s.slots() ||
-				!g.lasts(s, owned, plan.None) {
-				return false
-			}
-			g.give(s, h, owned, plan.None)
-			return true
-		}) {
+		for g.serve(leaf, held, func(s *sub) bool { return g.serveBy(s, g.giveOwn) }) {
 		}
 	}
 	relabel(func(plan.Node) bool { return true })
+}
+
+// giveOwn grants a unit from its leaf's own slots.
+func (g *slots) giveOwn(s *sub) bool {
+	h, leaf := g.host(s), s.alloc.leaf
+	if h == nil || g.account(leaf) < s.slots() || g.pledged(s) < s.short() && g.ownIdle(leaf) < s.slots() ||
+		!g.lasts(s, owned, plan.None) {
+		return false
+	}
+	g.give(s, h, owned, plan.None)
+	return true
 }
 
 // movable are a leaf's units of an origin that are not leaving, the newest first.
@@ -157,7 +163,9 @@ func (g *slots) movable(leaf plan.Node, origin string) []*unit {
 // share is ②: first what leaves are entitled to, then what is left over; then loans become units of the pool.
 func (g *slots) share() {
 	entitled := func(leaf plan.Node) bool {
-		return g.serve(leaf, held, func(s *sub) bool { return g.within(s) && g.draw(s) })
+		return g.serve(leaf, held, func(s *sub) bool {
+			return g.serveBy(s, g.giveOwn, func(s *sub) bool { return g.within(s) && g.draw(s) })
+		})
 	}
 	tree, due := g.tree(), int64(0)
 	for leaf := range tree {
@@ -171,11 +179,12 @@ func (g *slots) share() {
 			}
 		}
 	}
+	left := func(s *sub) bool { return g.serveBy(s, g.giveOwn, g.draw) }
 	if !g.s.StaticQuota {
-		g.race(g.tree(), g.usage, func(leaf plan.Node) bool { return g.serve(leaf, held, g.draw) })
+		g.race(g.tree(), g.usage, func(leaf plan.Node) bool { return g.serve(leaf, held, left) })
 	} else {
 		for _, a := range g.allocs { // first come first served
-			for a.plan == g.in && !g.barred(a.leaf) && g.offer(a, held, g.draw) {
+			for a.plan == g.in && !g.barred(a.leaf) && g.offer(a, held, left) {
 			}
 		}
 	}
@@ -227,7 +236,7 @@ func (g *slots) within(s *sub) bool {
 // draw grants a unit from the pool.
 func (g *slots) draw(s *sub) bool {
 	h, k := g.host(s), s.slots()
-	if h == nil || g.idlePool(s.alloc.leaf) < k || g.spare() < k || !g.lasts(s, sharePool, plan.None) {
+	if h == nil || g.barred(s.alloc.leaf) || g.idlePool(s.alloc.leaf) < k || g.spare() < k || !g.lasts(s, sharePool, plan.None) {
 		return false
 	}
 	if len(g.bars(s.alloc.leaf)) > 1 {
@@ -241,21 +250,29 @@ func (g *slots) draw(s *sub) bool {
 func (g *slots) borrow() {
 	for _, leaf := range g.ranked(g.leaves()) {
 		for g.serve(leaf, g.counted, func(s *sub) bool {
-			if g.pledged(s) >= s.short() || !g.mayLend(s.slots()) {
+			if g.waits(s) && g.pledged(s) > 0 {
 				return false
 			}
-			h, m := g.host(s), g.lender(leaf, s.slots(), 0, plan.None)
-			if h == nil || m == plan.None || !g.lasts(s, borrowed, m) {
-				return false
-			}
-			if g.spare() < 0 {
-				g.notes["lent while somebody has more than its part"]++
-			}
-			g.give(s, h, borrowed, m)
-			return true
+			return g.serveBy(s, g.giveOwn, g.draw, g.lend)
 		}) {
 		}
 	}
+}
+
+// lend grants a unit that its leaf borrows.
+func (g *slots) lend(s *sub) bool {
+	if g.pledged(s) >= s.short() || !g.mayLend(s.slots()) {
+		return false
+	}
+	h, m := g.host(s), g.lender(s.alloc.leaf, s.slots(), 0, plan.None)
+	if h == nil || m == plan.None || !g.lasts(s, borrowed, m) {
+		return false
+	}
+	if g.spare() < 0 {
+		g.notes["lent while somebody has more than its part"]++
+	}
+	g.give(s, h, borrowed, m)
+	return true
 }
 
 // lender is the first that lends k slots to a leaf, in the leaf's order of preference (SLOT-7), None when nobody can.

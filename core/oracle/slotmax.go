@@ -28,11 +28,11 @@ func (g *slots) makeWay(s *sub) bool {
 		over := func() bool { return g.most(n) != plan.Unlimited && g.claimed(n)+k-g.of(n, chosen) > g.most(n) }
 		for _, origin := range []string{borrowed, sharePool} {
 			list := g.victims(func(u *unit) bool {
-				return g.under(n, u.leaf()) && u.leaf() != leaf && g.as(u) == origin && !slices.Contains(chosen, u)
+				return g.under(n, u.leaf()) && u.leaf() != leaf && g.as(u) == origin && !slices.Contains(chosen, u) && !g.breaks(u, nil)
 			})
 			slices.SortStableFunc(list, func(a, b *unit) int { return order(!g.ok(a.host)) - order(!g.ok(b.host)) })
 			for _, u := range list {
-				if over() {
+				if over() && !g.breaks(u, chosen) {
 					chosen = append(chosen, u)
 				}
 			}

@@ -10,6 +10,7 @@ import (
 // review cancels what rules no longer ask for, the latest first; then it lowers
 // sets that lapsed, in order of number (CYC-6).
 func (g *slots) review() {
+	g.giveUp()
 	g.restore(g.back, present)
 	for _, s := range g.mine(every) {
 		for s.n > 0 && !g.stands(s) {
@@ -189,7 +190,9 @@ func (g *slots) shed(over func() bool, home func(u *unit) bool, closed bool, lis
 	passed := map[*unit]bool{}
 	for over() {
 		units := slices.DeleteFunc(list(), func(u *unit) bool { return g.skip[u.sub] || passed[u] })
-		slices.SortStableFunc(units, func(a, b *unit) int { return order(!g.ok(a.host)) - order(!g.ok(b.host)) })
+		slices.SortStableFunc(units, func(a, b *unit) int {
+			return cmp.Or(order(g.breaks(a, nil))-order(g.breaks(b, nil)), order(!g.ok(a.host))-order(!g.ok(b.host)))
+		})
 		if len(units) == 0 {
 			return
 		}
@@ -262,20 +265,24 @@ func (g *slots) recall() {
 	g.skip = map[*sub]bool{}
 	for _, leaf := range g.ranked(g.leaves()) {
 		for g.serve(leaf, g.counted, func(s *sub) bool {
+			loans := func(chosen []*unit) []*unit {
+				return slices.DeleteFunc(g.loans(leaf), func(u *unit) bool { return slices.Contains(chosen, u) })
+			}
+			take := func(s *sub) bool {
+				return g.joinOr(s, leaf, "recall", func() bool { return g.seizeOf(s, leaf, "recall", g.lentBy(leaf), loans) })
+			}
 			switch h := g.host(s); {
-			case g.pledged(s) >= s.short() || g.skip[s] || g.hybrid(leaf):
+			case g.enoughPledged(s) || g.skip[s] || g.hybrid(leaf):
 				return false
+			case g.waits(s):
+				g.skip[s] = !g.promiseAll(s, take)
+				return !g.skip[s]
 			case h != nil && g.ownIdle(leaf) < s.slots() && g.mayLend(s.slots()) && g.lasts(s, owned, plan.None) && g.pass(leaf, s.slots()):
 				g.give(s, h, owned, plan.None)
 				return true
 			}
-			take := func() bool {
-				return g.join(s, leaf) || g.seizeOf(s, leaf, "recall", func(chosen []*unit) []*unit {
-					return slices.DeleteFunc(g.loans(leaf), func(u *unit) bool { return slices.Contains(chosen, u) })
-				})
-			}
 			g.skip[s] = false
-			if done := take(); !done && (g.skip[s] || !g.makeWay(s) || !take()) {
+			if done := take(s); !done && (g.skip[s] || !g.makeWay(s) || !take(s)) {
 				g.skip[s] = true
 			}
 			return !g.skip[s]
@@ -323,7 +330,7 @@ func (g *slots) fairShare() {
 	}
 	g.race(g.tree(), usage, func(leaf plan.Node) bool {
 		return g.serve(leaf, g.counted, func(s *sub) bool {
-			if g.pledged(s) >= s.short() || g.skip[s] || !g.within(s) {
+			if g.enoughPledged(s) || g.skip[s] || !g.waits(s) && !g.within(s) {
 				return false
 			}
 			lists := []func(chosen []*unit) []*unit{func(chosen []*unit) []*unit {
@@ -335,7 +342,20 @@ func (g *slots) fairShare() {
 			if g.ratios() { // of what is asked of all; where those units do not serve, of all that is above
 				lists = slices.Insert(lists, 0, func(chosen []*unit) []*unit { return g.toGive(s, chosen) })
 			}
-			g.skip[s] = !g.join(s, plan.Root) && !g.seizeOf(s, plan.Root, "fair_share", lists...)
+			take := func(s *sub) bool {
+				return g.joinOr(s, plan.Root, "fair_share", func() bool { return g.seizeOf(s, plan.Root, "fair_share", g.ofPool(s), lists...) })
+			}
+			if g.waits(s) {
+				g.skip[s] = !g.promiseAll(s, func(s *sub) bool {
+					return g.joinOr(s, leaf, "recall", func() bool {
+						return g.seizeOf(s, leaf, "recall", g.lentBy(leaf), func(chosen []*unit) []*unit {
+							return slices.DeleteFunc(g.loans(leaf), func(u *unit) bool { return slices.Contains(chosen, u) })
+						})
+					}) || g.within(s) && take(s)
+				})
+			} else {
+				g.skip[s] = !take(s)
+			}
 			return !g.skip[s]
 		})
 	})
@@ -402,6 +422,10 @@ func (g *slots) join(s *sub, account plan.Node) bool {
 // seize makes a set for a unit: on the host of the first candidate where candidates make it fit. next lists the
 // candidates that are left once some are chosen.
 func (g *slots) seize(s *sub, account plan.Node, reason string, next func(chosen []*unit) []*unit) bool {
+	all := next
+	next = func(chosen []*unit) []*unit {
+		return slices.DeleteFunc(all(chosen), func(u *unit) bool { return !g.spares(u, s, chosen) })
+	}
 	var tried []*host
 	for _, u := range next(nil) {
 		if slices.Contains(tried, u.host) {

@@ -156,6 +156,7 @@ func (g *slots) naturalize(reason string, ahead bool) {
 		stays := int64(0)
 		for _, u := range g.strangers(leaf) {
 			switch {
+			case u.leaves(): // with others of its gang
 			case u.origin == borrowed,
 				g.hybrid(leaf) && g.labelled(leaf)+stays+u.slots() > floor(g.owned[leaf]),
 				!g.hybrid(leaf) && g.unused(leaf)-stays < u.slots():
