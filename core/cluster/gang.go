@@ -1,12 +1,16 @@
 package cluster
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/stintd/stint/core/plan"
+)
 
 // decidesGangs tells whether the engine of a plan's kind decides gangs (REQ-3).
 func (p *Plan) decidesGangs() bool {
 	switch {
 	case p.Slots != nil:
-		return false
+		return p.Slots.Placement != plan.Exclusive
 	default:
 		return true
 	}
@@ -24,8 +28,29 @@ func (s *State) gangFault(t *DemandTable, i int, p int32) string {
 		return "not a whole number from 1 to 2^53"
 	case units > 0 && least > units:
 		return fmt.Sprintf("more than the %d units of the row", units)
+	case units > 0 && p >= 0 && s.Plans[p].Slots != nil && s.Plans[p].Slots.Placement == plan.Exclusive:
+		return fmt.Sprintf("the hosts of plan %s are for one allocation or consumer each (placement: exclusive), where there are no gangs", s.Plans[p].Name)
 	case units > 0 && p >= 0 && !s.Plans[p].decidesGangs():
 		return fmt.Sprintf("plan %s gives units one by one, leave this empty", s.Plans[p].Name)
 	}
 	return ""
+}
+
+// checkGangs refuses a policy under which gangs would be in a plan with exclusive placement, which has none. node gives each
+// consumer's row in it. O(sub-allocations, and gangs × plans).
+func (s *State) checkGangs(p *plan.Policy, node []plan.Node) error {
+	for sub, least := range s.Sub.MinUnits {
+		n := plan.Node(plan.None)
+		if least > 1 && s.Sub.Alloc[sub] != NoID {
+			n = node[s.Sub.Consumer[sub]]
+		}
+		for i := range p.SlotPlans {
+			in, name := s.Sub.Plan[sub], p.Groups[p.SlotPlans[i].Group].Name
+			if n != plan.None && p.SlotPlans[i].Placement == plan.Exclusive && p.SlotPlans[i].Member[n] && (in < 0 || s.Plans[in].Name == name) {
+				return fmt.Errorf("%s: the hosts of plan %s would be for one allocation or consumer each (placement: exclusive), and %s asks for a gang (min_units %d) there",
+					p.File, name, p.Path[n], least)
+			}
+		}
+	}
+	return nil
 }

@@ -37,6 +37,9 @@ func (s *State) checkPolicy(p *plan.Policy, forced bool) (leaving []SubID, err e
 	for i := range s.Plans {
 		member[i] = members(p, s.Plans[i].Name, s.Plans[i].MD != nil)
 	}
+	if err := s.checkGangs(p, node); err != nil {
+		return nil, err
+	}
 	for sub := range s.Sub.Alloc {
 		if s.Sub.Alloc[sub] == NoID || s.Sub.Plan[sub] < 0 {
 			continue

@@ -127,11 +127,42 @@ func (m *Planner) why(sub cluster.SubID) reason {
 	if m.p.TooSmall(m.s, sub) {
 		return reason{code: decision.ReasonTooSmall, blocker: plan.None}
 	}
-	leaf, k := m.s.Node(sub), m.slots(sub)
+	leaf := m.s.Node(sub)
 	host := m.ofHosts(sub)
 	if host.code == decision.ReasonNoHostMatches || host.code == decision.ReasonTooBig {
 		return host
 	}
+	if m.waits(sub) && m.promised[sub] == 0 {
+		if r, stopped := m.whyGang(leaf, sub); stopped {
+			return r
+		}
+	}
+	return m.whyUnit(leaf, sub, host)
+}
+
+// whyGang tells whether fewer units of a gang that waits would fit now than it needs: then how many, and what the next one
+// lacks. The units are given as far as they can be, and taken back.
+func (m *Planner) whyGang(leaf plan.Node, sub cluster.SubID) (r reason, stopped bool) {
+	t, least, kind, fit := &m.line.Sub[sub], m.s.Sub.MinUnits[sub], kindBorrow, int64(0)
+	if m.isHybrid(leaf) {
+		kind = kindHybrid
+	}
+	for most := min(least, t.Wanted-t.Held); fit < most; fit++ {
+		if _, ok := m.giveAny(leaf, sub, kind, unbound); !ok {
+			break
+		}
+	}
+	if stopped = fit < least; stopped {
+		r = m.whyUnit(leaf, sub, m.ofHosts(sub))
+		r.code, r.detail = decision.ReasonGang, decision.GangDetail(fit, least, r.code, r.detail)
+	}
+	m.takeBackGifts(leaf, sub)
+	return r, stopped
+}
+
+// whyUnit is why for a unit that the hosts would take were they empty.
+func (m *Planner) whyUnit(leaf plan.Node, sub cluster.SubID, host reason) reason {
+	k := m.slots(sub)
 	unit := k // what an account must have for it
 	if m.whole {
 		k, unit = m.nextCost(sub), 1
@@ -208,6 +239,9 @@ func (m *Planner) bar0(leaf plan.Node) plan.Node {
 func (m *Planner) ofHosts(sub cluster.SubID) reason {
 	key := fit{m.s.Sub.Shape[sub], m.s.Sub.Need[sub], m.s.Sub.MaxPerHost[sub]}
 	r, ok := m.reason.host[key]
+	if len(m.gift) > 0 {
+		return m.searchHosts(sub) // beside units of a gang that are tried
+	}
 	if !ok || key.most != plan.Unlimited || m.whole {
 		r = m.searchHosts(sub)
 		m.reason.host[key] = r
@@ -218,6 +252,10 @@ func (m *Planner) ofHosts(sub cluster.SubID) reason {
 func (m *Planner) searchHosts(sub cluster.SubID) reason {
 	p, k := &m.p.Parcels, m.slots(sub)
 	selected, _ := m.desk.Selected(m.s.Sub.Need[sub])
+	tried := map[cluster.ParcelID]int64{}
+	for _, g := range m.gift {
+		tried[g.parcel] += int64(g.units)
+	}
 	var open, large, free, allowed int
 	for at := range cluster.ParcelID(p.Len()) {
 		if !p.IsOpen(at) || selected != nil && selected[at>>6]>>(uint(at)&63)&1 == 0 {
@@ -228,14 +266,14 @@ func (m *Planner) searchHosts(sub cluster.SubID) reason {
 			continue
 		}
 		large++
-		fit := p.Available(0, at) >= k
+		fit := p.Available(0, at)-tried[at]*k >= k
 		if m.whole {
 			fit = m.takesMore(sub, at) || p.First[at] == cluster.NoID && m.mayGet(sub, at)
 		}
 		if fit {
 			free++
 		}
-		if m.perHost(sub, at, 1) {
+		if m.perHost(sub, at, 1+tried[at]) {
 			if fit {
 				return reason{code: fits, blocker: plan.None}
 			}

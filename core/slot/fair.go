@@ -31,8 +31,13 @@ func (m *Planner) fairShare() {
 		for {
 			for sub := m.line.next(leaf); sub != cluster.NoID; sub = m.line.next(leaf) {
 				k, bound := m.slots(sub), m.quota.deserve[leaf]
-				if m.figure.usage[leaf]+k <= bound &&
-					m.promise(leaf, sub, decision.ReclaimFairShare, nil, m.fairVictims) {
+				if m.waits(sub) {
+					if was := m.figure.usage[leaf]; m.promiseAllShare(leaf, sub) {
+						m.line.settle(leaf)
+						return m.figure.usage[leaf] - was, m.line.advance(leaf)
+					}
+				} else if m.figure.usage[leaf]+k <= bound &&
+					m.promise(leaf, sub, decision.ReclaimFairShare, kindShare, nil, m.fairVictims) {
 					m.settleCrowds()
 					m.line.settle(leaf)
 					return k, m.line.advance(leaf)
@@ -43,6 +48,28 @@ func (m *Planner) fairShare() {
 				return 0, false
 			}
 		}
+	})
+}
+
+// promiseAllShare promises a gang its first units: each of its own slots, of what it lent, else of the pools within its quota.
+func (m *Planner) promiseAllShare(leaf plan.Node, sub cluster.SubID) bool {
+	return m.promiseAll(sub, func() bool {
+		if m.netOwn(leaf)-m.reclaim.joinedOwn[leaf] > 0 || m.figure.net[kindLent][leaf] > 0 {
+			loans := m.loansOf(leaf)
+			if m.promise(leaf, sub, decision.ReclaimRecall, kindLent, loans, func(w *want) []victim { return m.loanVictims(w, loans) }) {
+				m.layClaims()
+				return true
+			}
+			if m.reclaim.denied[sub] {
+				return false
+			}
+		}
+		if m.figure.usage[leaf]+m.slots(sub) > m.quota.deserve[leaf] ||
+			!m.promise(leaf, sub, decision.ReclaimFairShare, kindShare, nil, m.fairVictims) {
+			return false
+		}
+		m.settleCrowds()
+		return true
 	})
 }
 
@@ -93,7 +120,7 @@ func (m *Planner) victimsOf(c *crowd, w *want) (found []victim) {
 		}
 		for _, q := range c.of(leaf) {
 			k := m.s.Holding.Parcel[q]
-			if !c.gives(q, leaf) || !m.tryHost(w, k) || !m.mayGive(w, q, nil) {
+			if !c.gives(q, leaf) || !m.mayLose(q, 0) || !m.tryHost(w, k) || !m.mayGive(w, q, nil) {
 				continue
 			}
 			if found = m.enoughShared(c, w, k); found != nil {

@@ -109,6 +109,14 @@ func (m *Planner) give(leaf plan.Node, sub cluster.SubID, kind int, bound int64)
 	if m.whole {
 		return m.giveHost(leaf, sub, kind, bound)
 	}
+	if m.waits(sub) {
+		return m.form(leaf, sub, kind, bound)
+	}
+	return m.giveOne(leaf, sub, kind, bound)
+}
+
+// giveOne is give for a unit by itself.
+func (m *Planner) giveOne(leaf plan.Node, sub cluster.SubID, kind int, bound int64) (slots int64, ok bool) {
 	k := m.slots(sub)
 	t := &m.line.Sub[sub]
 	promised := t.Wanted-t.Held <= m.promised[sub]
@@ -290,7 +298,7 @@ func (m *Planner) row(sub cluster.SubID, with label) cluster.Holding {
 // sharePool grants what is idle in the share pools (SLOT-5 ②): first up to what each
 // deserves, then what is left, to whoever can use it.
 func (m *Planner) sharePool() {
-	if !m.whole && (m.pool() <= 0 || m.spare() <= 0) {
+	if !m.whole && len(m.gang.subs) == 0 && (m.pool() <= 0 || m.spare() <= 0) {
 		return
 	}
 	m.deserved()

@@ -304,7 +304,7 @@ func (m *Planner) grantHybrid() {
 		}
 	}
 	for _, leaf := range m.tree.leaves {
-		if m.isHybrid(leaf) && m.hybridIdle() > 0 {
+		if m.isHybrid(leaf) && (m.hybridIdle() > 0 || len(m.gang.subs) > 0) {
 			m.serveAll(leaf, kindHybrid, unbound)
 		}
 	}

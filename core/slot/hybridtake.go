@@ -14,6 +14,7 @@ import (
 // reserves, and for owners beside them (SLOT-27, SLOT-30).
 func (m *Planner) reclaimHybrid() {
 	if !m.tree.hybrid {
+		m.lapsePartial()
 		return
 	}
 	m.reopen()
@@ -26,6 +27,7 @@ func (m *Planner) reclaimHybrid() {
 		f := &m.figure
 		return m.isHybrid(leaf) && f.net[kindHybrid][leaf]+f.roomHybrid[leaf]+k <= m.hybrid.quota[leaf]
 	})
+	m.lapsePartial()
 	m.forReserves()
 }
 
@@ -235,7 +237,10 @@ func (m *Planner) forTakers(reason int32, may func(leaf plan.Node, k int64) bool
 		}
 		for more := m.open(leaf); more; more = m.line.advance(leaf) {
 			for sub := m.line.next(leaf); sub != cluster.NoID; sub = m.line.next(leaf) {
-				if may(leaf, m.slots(sub)) && m.promise(leaf, sub, reason, nil, m.hybridVictims) {
+				take := func() bool {
+					return may(leaf, m.slots(sub)) && m.promise(leaf, sub, reason, kindHybrid, nil, m.hybridVictims)
+				}
+				if m.waits(sub) && m.promiseAll(sub, take) || !m.waits(sub) && take() {
 					m.line.settle(leaf)
 				} else {
 					m.line.pass(leaf)
@@ -298,7 +303,7 @@ func (m *Planner) giversVictims(w *want) []victim {
 		}
 		for _, q := range m.stays(leaf, kindHybrid) {
 			k := m.s.Holding.Parcel[q]
-			if !m.tryHost(w, k) || !m.mayTake(q, 0) {
+			if !m.mayLose(q, 0) || !m.tryHost(w, k) || !m.mayTake(q, 0) {
 				continue
 			}
 			if found := m.enoughHybrid(w, k); found != nil {
@@ -338,7 +343,11 @@ func (m *Planner) byRule(of plan.Node, want *wanting, lacks func() int64) {
 			}
 		}
 		if taken == 0 && (m.hybrid.all || m.whole) {
-			return
+			if !m.gangByRule(of, want) {
+				return
+			}
+			m.hybrid.all = false
+			continue
 		}
 		m.hybrid.all = taken == 0
 	}
@@ -350,7 +359,7 @@ func (m *Planner) takeNewest(of, leaf plan.Node, want *wanting) int64 {
 	for _, q := range m.stays(leaf, kindHybrid) {
 		k := m.s.Holding.Parcel[q]
 		slots := m.worth(q)
-		if !m.p.Parcels.IsOpen(k) || !m.mayTake(q, 0) || want.spare(of, leaf) < slots {
+		if !m.p.Parcels.IsOpen(k) || m.spareUnits(m.s.Holding.Sub[q]) == 0 || !m.mayTake(q, 0) || want.spare(of, leaf) < slots {
 			continue
 		}
 		if m.takeBack(q, 1, decision.ReclaimReserve) == 0 {

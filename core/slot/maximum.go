@@ -68,6 +68,9 @@ func (m *Planner) wayBelow(w *want, n plan.Node, over int64, found []victim) ([]
 					units -= one.units
 				}
 			}
+			if m.isGang(m.s.Holding.Sub[q]) {
+				units = min(units, m.spareUnits(m.s.Holding.Sub[q])-m.chosenOf(m.s.Holding.Sub[q], found))
+			}
 			if units = min(units, max(0, over+v-1)/v); units > 0 {
 				over, found = over-units*v, append(found, victim{q, units})
 			}

@@ -53,6 +53,7 @@ type Planner struct {
 	opened   []int     // by Node: lapses when the leaf's queue was opened
 
 	reclaim reclaims
+	gang    gangs
 	reason  reasons
 }
 

@@ -45,6 +45,7 @@ type fit struct {
 // O(holdings + sub-allocations + consumers × depth), and hosts × units of a new kind.
 func (m *Planner) Entitle() {
 	m.beginReclaim()
+	m.gang.gather(m.s, m.p)
 	m.dropUnfit()
 	if m.whole {
 		m.tidy()
@@ -87,6 +88,9 @@ func (m *Planner) demands() {
 	for _, leaf := range m.tree.leaves {
 		m.eachOf(leaf, func(sub cluster.SubID) {
 			units := min(m.s.Sub.Wanted[sub], share.Add(m.placeable(sub), m.figure.shut[sub]))
+			if units < m.s.Sub.MinUnits[sub] {
+				units = 0 // none of it is ever of use
+			}
 			q.demand[leaf] = share.Add(q.demand[leaf], share.Mul(units, m.slots(sub)))
 		})
 		if m.whole && q.demand[leaf] > 0 {

@@ -44,6 +44,7 @@ type want struct {
 	sub     cluster.SubID
 	k       int64
 	reason  int32
+	from    int   // the kind of units that it is taken from: kindLent, kindShare or kindHybrid
 	account int64 // net
 	failed  map[cluster.ParcelID]bool
 
@@ -168,11 +169,19 @@ func (m *Planner) recall() {
 // recallAllocation is recall for the allocation at which the leaf's queue stands.
 func (m *Planner) recallAllocation(leaf plan.Node, loans []cluster.HoldingID) {
 	for sub := m.line.next(leaf); sub != cluster.NoID; sub = m.line.next(leaf) {
+		victims := func(w *want) []victim { return m.loanVictims(w, loans) }
 		switch {
+		case m.waits(sub):
+			if m.promiseAll(sub, func() bool { return m.promise(leaf, sub, decision.ReclaimRecall, kindLent, loans, victims) }) {
+				m.line.settle(leaf)
+			} else {
+				m.line.pass(leaf)
+				loans = m.loansOf(leaf) // rows were split and joined again
+			}
 		case m.moveLoans(leaf, sub, loans):
 			m.line.served(leaf)
 			m.flush()
-		case m.promise(leaf, sub, decision.ReclaimRecall, loans, func(w *want) []victim { return m.loanVictims(w, loans) }):
+		case m.promise(leaf, sub, decision.ReclaimRecall, kindLent, loans, victims):
 			m.line.settle(leaf)
 		default:
 			m.line.pass(leaf)
@@ -244,7 +253,8 @@ func (m *Planner) movable(owner plan.Node, slots int64, loans []cluster.HoldingI
 
 // promise makes a set for one unit of a sub-allocation, or lets it join those under way, and tells
 // whether the unit is promised now (CYC-6).
-func (m *Planner) promise(leaf plan.Node, sub cluster.SubID, reason int32, loans []cluster.HoldingID, find func(*want) []victim) bool {
+// from is the kind of units that it is taken from.
+func (m *Planner) promise(leaf plan.Node, sub cluster.SubID, reason int32, from int, loans []cluster.HoldingID, find func(*want) []victim) bool {
 	if m.reclaim.undone[sub] {
 		return false
 	}
@@ -254,9 +264,9 @@ func (m *Planner) promise(leaf plan.Node, sub cluster.SubID, reason int32, loans
 		return false
 	}
 	w := &m.reclaim.want
-	*w = want{leaf: leaf, sub: sub, k: m.slots(sub), reason: reason, account: m.netAccount(leaf, m.slots(sub), reason), failed: map[cluster.ParcelID]bool{}}
+	*w = want{leaf: leaf, sub: sub, k: m.slots(sub), reason: reason, from: from, account: m.netAccount(leaf, m.slots(sub), reason), failed: map[cluster.ParcelID]bool{}}
 	if done, tried := m.joinOrTake(w, find); !done {
-		if tried || reason != decision.ReclaimRecall || !m.makeWay(w, loans) {
+		if tried || reason != decision.ReclaimRecall || m.gang.trial != nil || !m.makeWay(w, loans) {
 			return false
 		}
 		clear(w.failed)
@@ -273,10 +283,13 @@ func (m *Planner) promise(leaf plan.Node, sub cluster.SubID, reason int32, loans
 // joinOrTake lets a unit join sets under way, or makes one of the victims that are found
 // for it; tried tells whether there were any.
 func (m *Planner) joinOrTake(w *want, find func(*want) []victim) (done, tried bool) {
-	if m.join(w) {
+	if m.gang.trial != nil && m.holdRoom(w) || m.join(w) {
 		return true, true
 	}
 	victims := find(w)
+	if len(victims) == 0 && len(m.gang.subs) > 0 {
+		return m.gangVictims(w)
+	}
 	if len(victims) == 0 {
 		return false, false
 	}
@@ -294,33 +307,42 @@ func (m *Planner) join(w *want) bool {
 	}
 	for k := range r.net {
 		if at := cluster.ParcelID(k); r.net[k] >= w.k && m.mayUse(w, at) {
-			m.shift(at, -w.k)
-			switch {
-			case w.reason == decision.ReclaimRecall:
-				r.joinedOwn[w.leaf] += w.k
-			case m.set.Policy[w.leaf] == plan.Hybrid:
-				for n := w.leaf; n != plan.None; n = m.policy.Parent[n] {
-					m.figure.roomHybrid[n] += w.k
-				}
-				m.refree(w.leaf)
-			default:
-				r.joinedPool += w.k
-				r.netIdle += w.k // joinedPool says it already
-				for n := w.leaf; n != plan.None; n = m.policy.Parent[n] {
-					m.figure.usage[n] += w.k
-				}
-			}
-			for n := w.leaf; n != plan.None; n = m.policy.Parent[n] {
-				m.figure.stays[n] += w.k
-				m.figure.pend[n] += w.k
-			}
-			m.promised[w.sub]++
+			m.enterJoin(w, at, 1)
 			r.joinedAt[w.sub] = append(r.joinedAt[w.sub], at)
+			if m.isGang(w.sub) {
+				m.gang.joins = append(m.gang.joins, joined{*w, at})
+			}
 			m.p.Continue()
 			return true
 		}
 	}
 	return false
+}
+
+// enterJoin adds a unit that joined sets under way to the figures, or takes it off with sign -1. O(depth).
+func (m *Planner) enterJoin(w *want, at cluster.ParcelID, sign int64) {
+	r, k := &m.reclaim, sign*w.k
+	m.shift(at, -k)
+	switch {
+	case w.reason == decision.ReclaimRecall:
+		r.joinedOwn[w.leaf] += k
+	case m.set.Policy[w.leaf] == plan.Hybrid:
+		for n := w.leaf; n != plan.None; n = m.policy.Parent[n] {
+			m.figure.roomHybrid[n] += k
+		}
+		m.refree(w.leaf)
+	default:
+		r.joinedPool += k
+		r.netIdle += k // joinedPool says it already
+		for n := w.leaf; n != plan.None; n = m.policy.Parent[n] {
+			m.figure.usage[n] += k
+		}
+	}
+	for n := w.leaf; n != plan.None; n = m.policy.Parent[n] {
+		m.figure.stays[n] += k
+		m.figure.pend[n] += k
+	}
+	m.promised[w.sub] += sign
 }
 
 // drawsPool tells whether the taker's unit is to come from the share pools.
@@ -364,7 +386,7 @@ func (m *Planner) tryHost(w *want, k cluster.ParcelID) bool {
 func (m *Planner) loanVictims(w *want, loans []cluster.HoldingID) []victim {
 	h, whose := &m.s.Holding, m.s.ConsumerOf[w.leaf]
 	open := func(q cluster.HoldingID) bool {
-		return h.Sub[q] != cluster.NoID && h.Lender[q] == whose && h.Set[q] == cluster.NoID
+		return h.Sub[q] != cluster.NoID && h.Lender[q] == whose && h.Set[q] == cluster.NoID && m.mayLose(q, 0)
 	}
 	for i, q := range loans {
 		if !open(q) || !m.tryHost(w, h.Parcel[q]) {
@@ -403,6 +425,14 @@ func (m *Planner) enoughOf(w *want, k cluster.ParcelID, gives func(leaf plan.Nod
 	}
 	h := &m.s.Holding
 	chosen, used := map[plan.Node]int64{}, map[cluster.HoldingID]int64{} // slots by victim leaf, units
+	lost := func(q cluster.HoldingID) (units int64) {                    // of its gang
+		for other, n := range used {
+			if m.isGang(h.Sub[q]) && h.Sub[other] == h.Sub[q] {
+				units += n
+			}
+		}
+		return units
+	}
 	before := func(a, b cluster.HoldingID) bool {
 		x, y := m.s.Node(h.Sub[a]), m.s.Node(h.Sub[b])
 		gx, gy := gives(x)-chosen[x], gives(y)-chosen[y]
@@ -417,7 +447,7 @@ func (m *Planner) enoughOf(w *want, k cluster.ParcelID, gives func(leaf plan.Nod
 	first := func(alone bool) cluster.HoldingID {
 		best := cluster.HoldingID(cluster.NoID)
 		for q := m.p.Parcels.First[k]; q != cluster.NoID; q = h.NextOnParcel[q] {
-			if used[q] < h.Units[q] && may(q, chosen) && (best == cluster.NoID || before(q, best)) &&
+			if used[q] < h.Units[q] && may(q, chosen) && m.mayLose(q, lost(q)) && (best == cluster.NoID || before(q, best)) &&
 				(!alone || m.suffices(w, k, []victim{{q, 1}})) {
 				best = q
 			}
@@ -449,6 +479,9 @@ func (m *Planner) enoughOf(w *want, k cluster.ParcelID, gives func(leaf plan.Nod
 // it, then drops each that is not needed after all; nil when they are too few.
 func (m *Planner) enough(w *want, k cluster.ParcelID, order iter.Seq[cluster.HoldingID]) (found []victim) {
 	for q := range order {
+		if len(m.gang.subs) > 0 && !m.mayLose(q, m.chosenOf(m.s.Holding.Sub[q], found)) {
+			continue
+		}
 		if n := len(found); n > 0 && found[n-1].q == q {
 			found[n-1].units++
 		} else {
@@ -532,12 +565,22 @@ func (m *Planner) issue(w *want, victims []victim) bool {
 	if units > 0 {
 		r.budget, r.first = max(0, r.budget-units), false
 	}
+	m.addSet(w, k, victims)
+	return true
+}
+
+// addSet makes a set of victims on a host for the taker's unit, or adds to the one made last when it is for the same.
+func (m *Planner) addSet(w *want, k cluster.ParcelID, victims []victim) {
+	r, h := &m.reclaim, &m.s.Holding
 	id, t, host := r.last, &m.s.Set, m.p.Parcels.Host[k]
 	if id != cluster.NoID && t.Taker[id] == w.sub && t.Target[id] == host && t.Reason[id] == w.reason {
 		m.count1(id, -1)
 	} else {
 		id = m.s.OpenSet(m.p, k, w.reason, w.sub, m.nowUS)
 		m.setsOf[w.sub] = append(m.setsOf[w.sub], id)
+		if m.gang.trial != nil {
+			m.gang.trial.opened = append(m.gang.trial.opened, id)
+		}
 	}
 	was := max(0, m.p.Parcels.Available(0, k))
 	for _, v := range victims {
@@ -551,7 +594,6 @@ func (m *Planner) issue(w *want, victims []victim) bool {
 	m.figure.idle += max(0, m.p.Parcels.Available(0, k)) - was
 	m.desk.Field.Regain(k)
 	r.last = id
-	return true
 }
 
 // victimise puts units under reclaim for a set. Units granted in this cycle are not granted at all (CYC-1).

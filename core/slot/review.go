@@ -12,6 +12,7 @@ import (
 // review looks at the sets under way (CYC-6): those of rules that no longer ask for it are
 // cancelled, those of takers lapse as far as the taker no longer wants, fits or deserves what it was promised.
 func (m *Planner) review() {
+	m.giveUp()
 	m.restore()
 	m.setsOf = map[cluster.SubID][]cluster.SetID{}
 	ids := m.sets(func(id cluster.SetID) bool { return m.s.Set.Taker[id] != cluster.NoID })
@@ -186,7 +187,7 @@ func (m *Planner) lower(id cluster.SetID, idle int64) {
 		if units > 0 {
 			n = min(n, max(0, left+idle-room)/v)
 		}
-		if n > 0 {
+		if n > 0 && !m.leavesWhole(q) {
 			m.cancel(q, n)
 			left -= n * v
 		}
@@ -252,6 +253,9 @@ func (m *Planner) fulfil() {
 		if m.whole {
 			m.fulfilHost(id, with)
 			continue
+		}
+		if m.waits(sub) {
+			continue // it gets all in its turn
 		}
 		given := cluster.HoldingID(cluster.NoID)
 		for m.s.Set.Units[id] > 0 && m.ready(id, leaf, at, with, k) {

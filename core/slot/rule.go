@@ -23,7 +23,7 @@ func ruled(reason int32) bool {
 // back, and for limits as far as the account of the units bears them (CYC-6).
 func (m *Planner) restore() {
 	ids := m.sets(func(id cluster.SetID) bool {
-		return ruled(m.s.Set.Reason[id]) && !m.s.Sub.Orphan[m.s.Holding.Sub[m.s.Set.First[id]]]
+		return ruled(m.s.Set.Reason[id]) && !m.leavesWhole(m.s.Set.First[id]) && !m.s.Sub.Orphan[m.s.Holding.Sub[m.s.Set.First[id]]]
 	})
 	slices.Reverse(ids)
 	h := &m.s.Holding
@@ -163,6 +163,9 @@ func (m *Planner) takeBack(q cluster.HoldingID, units int64, reason int32) (take
 	if m.whole {
 		return m.takeHost(m.s.Holding.Parcel[q], reason)
 	}
+	if spare := m.spareUnits(m.s.Holding.Sub[q]); units > spare {
+		return m.takeGang(q, units, spare, reason)
+	}
 	h := &m.s.Holding
 	sub := h.Sub[q]
 	leaf, v := m.s.Node(sub), m.slots(sub)
@@ -243,15 +246,27 @@ func (m *Planner) okFirst(rows []cluster.HoldingID) []cluster.HoldingID {
 // relieve relabels or takes back a leaf's holdings, a unit at a time, while it is
 // over. closed: also from hosts that are not ok.
 func (m *Planner) relieve(leaf plan.Node, over func(plan.Node) int64, rows []cluster.HoldingID, closed bool) {
-	for _, q := range m.okFirst(rows) {
-		if m.relieveOne(q, func() int64 { return over(leaf) }, closed) {
+	m.relieveAll(rows, func() int64 { return over(leaf) }, closed)
+}
+
+// relieveAll is relieve for holdings in their order, those on ok hosts first; what breaks a gang comes last.
+func (m *Planner) relieveAll(rows []cluster.HoldingID, over func() int64, closed bool) {
+	rows = m.okFirst(rows)
+	for _, q := range rows {
+		if m.relieveOne(q, over, closed, false) {
+			return
+		}
+	}
+	for _, q := range m.gangsAmong(rows) {
+		if m.counts(q) && m.relieveOne(q, over, closed, true) {
 			return
 		}
 	}
 }
 
 // relieveOne is relieve for one holding; it is true when nothing is over any more.
-func (m *Planner) relieveOne(q cluster.HoldingID, over func() int64, closed bool) (done bool) {
+// gang: also where it breaks a gang.
+func (m *Planner) relieveOne(q cluster.HoldingID, over func() int64, closed, gang bool) (done bool) {
 	takes := closed || m.p.Parcels.IsOpen(m.s.Holding.Parcel[q])
 	if m.whole {
 		m.relieveHost(q, over, true, takes)
@@ -260,15 +275,21 @@ func (m *Planner) relieveOne(q cluster.HoldingID, over func() int64, closed bool
 	sub := m.s.Holding.Sub[q]
 	v := m.slots(sub)
 	for units := m.s.Holding.Units[q]; units > 0 && !m.reclaim.skip[sub]; units-- {
-		x := over()
+		x, spare := over(), m.spareUnits(sub)
 		if x <= 0 {
 			return true
+		}
+		if spare == 0 && !gang {
+			break
 		}
 		if m.recount(q, true) {
 			continue
 		}
+		if gang {
+			spare = unbound
+		}
 		if takes { // nor would any other unit of it
-			m.takeOver(q, min(units, (x-1)/v+1))
+			m.takeOver(q, min(units, (x-1)/v+1, spare))
 		}
 		break
 	}
@@ -368,9 +389,7 @@ func (m *Planner) strangers() {
 		if !strange[lender] {
 			continue
 		}
-		for _, q := range m.okFirst(slices.DeleteFunc(m.loansOf(lender), func(q cluster.HoldingID) bool { return !stranger(q) })) {
-			m.relieveOne(q, func() int64 { return unbound }, true)
-		}
+		m.relieveAll(slices.DeleteFunc(m.loansOf(lender), func(q cluster.HoldingID) bool { return !stranger(q) }), func() int64 { return unbound }, true)
 	}
 	if strange[plan.None] {
 		m.bereaved()
@@ -388,34 +407,35 @@ func (m *Planner) bereaved() {
 		}
 	}
 	slices.SortFunc(rows, m.lastRank)
-	for _, q := range m.okFirst(rows) {
-		m.relieveOne(q, func() int64 { return unbound }, true)
-	}
+	m.relieveAll(rows, func() int64 { return unbound }, true)
 }
 
 // shrunkPool takes back what leaves hold from pools that are not as large any more: each unit
 // from the leaf furthest above its quota. What is on closed hosts stays: the pool would be smaller by as much.
 func (m *Planner) shrunkPool() {
-	for _, open := range [...]bool{true, false} {
-		switch {
-		case m.netPool() >= 0:
-			return
-		case m.whole:
-			m.shrunkPoolHosts(open)
-		default:
-			m.shrunkPoolOn(open)
+	for _, gang := range [...]bool{false, true} {
+		for _, open := range [...]bool{true, false} {
+			switch {
+			case m.netPool() >= 0 || gang && len(m.gang.subs) == 0:
+				return
+			case m.whole:
+				m.shrunkPoolHosts(open)
+			default:
+				m.shrunkPoolOn(open, gang)
+			}
 		}
 	}
 }
 
-// shrunkPoolOn is shrunkPool for what is on hosts that are ok, or on the others.
-func (m *Planner) shrunkPoolOn(open bool) {
+// shrunkPoolOn is shrunkPool for what is on hosts that are ok, or on the others; gang: for what breaks gangs, too.
+func (m *Planner) shrunkPoolOn(open, gang bool) {
 	h, passed := &m.s.Holding, map[cluster.HoldingID]bool{}
 	c := m.gather(func(leaf plan.Node) bool { return m.figure.net[kindShare][leaf] > 0 })
 	for m.netPool() < 0 && len(c.leaf) > 0 {
 		rows := c.of(c.leaf[0])
 		i := slices.IndexFunc(rows, func(q cluster.HoldingID) bool {
-			return c.gives(q, c.leaf[0]) && !m.reclaim.skip[h.Sub[q]] && !passed[q] && m.p.Parcels.IsOpen(h.Parcel[q]) == open
+			return (gang || m.spareUnits(h.Sub[q]) > 0) &&
+				c.gives(q, c.leaf[0]) && !m.reclaim.skip[h.Sub[q]] && !passed[q] && m.p.Parcels.IsOpen(h.Parcel[q]) == open
 		})
 		switch {
 		case i < 0:
@@ -480,18 +500,31 @@ func (m *Planner) takeAbove(n plan.Node, want *wanting, spare bool, kinds ...int
 		}
 	}
 	slices.SortFunc(rows, m.lastRank)
-	for _, q := range m.okFirst(rows) {
+	rows = m.okFirst(rows)
+	m.takeEach(n, rows, want, spare, false)
+	m.takeEach(n, slices.DeleteFunc(m.gangsAmong(rows), func(q cluster.HoldingID) bool { return !m.counts(q) }), want, spare, true)
+}
+
+// takeEach is takeAbove for holdings in their order; gang: also where it breaks a gang.
+func (m *Planner) takeEach(n plan.Node, rows []cluster.HoldingID, want *wanting, spare, gang bool) {
+	for _, q := range rows {
 		sub, v, over, free := m.s.Holding.Sub[q], m.worth(q), m.overBy(n), int64(unbound)
 		fills := m.isHybrid(n) && !m.owed(q)
 		if fills && spare {
 			free = want.spare(n, m.s.Node(sub))
+		}
+		if gang {
+			if free >= v && over > 0 && !m.reclaim.skip[sub] && m.counts(q) {
+				m.takeGangAbove(q, want)
+			}
+			continue
 		}
 		var taken int64
 		switch {
 		case m.whole && min(over, free) >= v:
 			taken = m.takeBack(q, 1, decision.ReclaimOverLimit)
 		case !m.whole && over > 0 && !m.reclaim.skip[sub]:
-			taken = m.takeOver(q, min(m.s.Holding.Units[q], (over+v-1)/v, free/v))
+			taken = m.takeOver(q, min(m.s.Holding.Units[q], (over+v-1)/v, free/v, m.spareUnits(sub)))
 		}
 		if fills {
 			want.give(m.s.Node(sub), taken*v)

@@ -54,6 +54,9 @@ func (m *Planner) settleLeaf(leaf plan.Node, reason int32) {
 	hybrid := m.set.Policy[leaf] == plan.Hybrid
 	h := &m.s.Holding
 	for _, q := range rows {
+		if !m.counts(q) {
+			continue // with others of its gang
+		}
 		v, units := m.worth(q), m.pieces(q)
 		with, room := ownLabel, m.unused(leaf)
 		if hybrid {
@@ -70,6 +73,9 @@ func (m *Planner) settleLeaf(leaf plan.Node, reason int32) {
 		}
 		if units > 0 {
 			m.takeBack(q, units, reason)
+			if len(m.gang.subs) > 0 { // others of its gang may have gone with it
+				_, native = m.foreignOf(leaf)
+			}
 		}
 	}
 }
@@ -180,6 +186,9 @@ func (m *Planner) prepareLeaf(leaf plan.Node) {
 	}
 	h := &m.s.Holding
 	for _, q := range rows {
+		if !m.counts(q) {
+			continue // with others of its gang
+		}
 		v, units := m.worth(q), m.pieces(q)
 		if h.Origin[q] != decision.OriginBorrowed {
 			kept := min(units, max(0, room)/v)
@@ -238,8 +247,12 @@ func (m *Planner) dropUnfit() {
 	}) {
 		number, host := t.Number[id], t.Target[id]
 		m.s.Promise(id, 0)
-		for t.Number[id] == number {
-			m.s.Cancel(t.First[id], m.s.Holding.Units[t.First[id]])
+		for q := t.First[id]; t.Number[id] == number && q != cluster.NoID; {
+			next := m.s.Holding.NextOfSet[q]
+			if !m.leavesWhole(q) {
+				m.s.Cancel(q, m.s.Holding.Units[q])
+			}
+			q = next
 		}
 		if m.s.Host.Plan[host] == m.p.Index { // what was kept for it is idle now
 			m.desk.Field.Regain(m.s.Host.Parcel[host])
