@@ -108,7 +108,7 @@ func (v *slotView) deserved(k oracle.Key) {
 	}
 	for i, h := range v.held {
 		_, ok := v.idle[h.host]
-		if ok && v.spared(i, k.Consumer) && h.origin == "hybrid" && h.each == each && v.mayUse(k, h.host) && !v.shrunk() && v.budget < 0 &&
+		if ok && v.least(h.Key) == 1 && v.spared(i, k.Consumer) && h.origin == "hybrid" && h.each == each && v.mayUse(k, h.host) && !v.shrunk() && v.budget < 0 &&
 			v.all(h.Consumer)-each >= v.rows[h.Consumer].Quota {
 			v.t.Fatalf("SLOT-27: %v is short of its quota, and %v is above its", k, h.Key)
 		}

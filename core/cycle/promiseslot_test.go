@@ -109,6 +109,7 @@ func (v *slotView) way(leaf string) (list []*slotMember) {
 
 // slotPromises holds what binds after every cycle of a slot plan.
 func (p *player) slotPromises(t *rapid.T) {
+	p.whole(t)
 	for _, v := range p.views(t) {
 		v.limits()
 		v.reserves()
@@ -258,6 +259,9 @@ func (p *player) atRest(t *rapid.T) {
 	p.settledShares(t)
 	for _, v := range p.views(t) {
 		for k := range v.short {
+			if v.least(k) > 1 && v.stays(k) == 0 {
+				continue // what fits one unit is of no use to a gang that waits for several
+			}
 			if v.isHybrid(k.Consumer) {
 				v.deserved(k)
 			} else {
@@ -267,6 +271,28 @@ func (p *player) atRest(t *rapid.T) {
 		}
 		if v.even {
 			v.fairly()
+		}
+	}
+}
+
+// least is how many units of a sub-allocation are held or none (REQ-3).
+func (p *player) least(k oracle.Key) int64 { return max(1, min(p.rules[k].MinUnits, p.wanted[k])) }
+
+// stays is how many of its units are not under reclaim.
+func (p *player) stays(k oracle.Key) (units int64) {
+	for h, n := range p.held {
+		if h.Key == k {
+			units += n - p.leaving[h]
+		}
+	}
+	return units
+}
+
+// whole holds REQ-3: of a gang nothing is held but what is under reclaim, or at least so many units besides.
+func (p *player) whole(t *rapid.T) {
+	for k := range p.rules {
+		if n := p.stays(k); n > 0 && n < p.least(k) && !p.orphans[k] {
+			t.Fatalf("REQ-3: cycle %d: %d units of %v stay, at least %d or none may", p.cycles, n, k, p.least(k))
 		}
 	}
 }

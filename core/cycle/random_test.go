@@ -331,6 +331,7 @@ func (w *world) drawDemand(t *rapid.T, source string) []oracle.Demand {
 			continue
 		case 1, 2, 3, 6, 7:
 			row.Units = w.drawUnits(t, row.Plan)
+			row.MinUnits = max(1, min(row.MinUnits, row.Units))
 		case 4:
 			row.Size = w.drawSize(t, row.Plan)
 		case 5, 8:
@@ -405,7 +406,7 @@ func (w *world) drawUnits(t *rapid.T, plan string) int64 {
 
 // drawRules draws what else a row may ask for.
 func (w *world) drawRules(t *rapid.T, row *oracle.Demand) {
-	row.MaxPerHost, row.Requirement = plan.Unlimited, ""
+	row.MaxPerHost, row.Requirement, row.MinUnits = plan.Unlimited, "", 1
 	if w.plain || w.even {
 		return
 	}
@@ -417,6 +418,9 @@ func (w *world) drawRules(t *rapid.T, row *oracle.Demand) {
 	}
 	if odds(t, "select", 5) && !(w.lend && once(t, "any host", 2)) {
 		row.Requirement = needs[upTo(t, "requirement", 0, len(needs)-1)].text
+	}
+	if w.slotPlan(row.Plan) != nil && row.Units > 1 && once(t, "gang", 3) {
+		row.MinUnits = int64(between(t, "min_units", 2, int(min(row.Units, 6))))
 	}
 	if odds(t, "order", 8) {
 		row.Requirement = strings.TrimSpace(row.Requirement + " " + pick(t, "order by", orders...))
