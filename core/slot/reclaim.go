@@ -161,13 +161,13 @@ func (m *Planner) recall() {
 			if !listed {
 				loans, listed = m.loansOf(leaf), true
 			}
-			m.recallAllocation(leaf, loans)
+			loans = m.recallAllocation(leaf, loans)
 		}
 	}
 }
 
-// recallAllocation is recall for the allocation at which the leaf's queue stands.
-func (m *Planner) recallAllocation(leaf plan.Node, loans []cluster.HoldingID) {
+// recallAllocation is recall for the allocation at which the leaf's queue stands. It gives the loans as they are by then.
+func (m *Planner) recallAllocation(leaf plan.Node, loans []cluster.HoldingID) []cluster.HoldingID {
 	for sub := m.line.next(leaf); sub != cluster.NoID; sub = m.line.next(leaf) {
 		victims := func(w *want) []victim { return m.loanVictims(w, loans) }
 		switch {
@@ -187,6 +187,7 @@ func (m *Planner) recallAllocation(leaf plan.Node, loans []cluster.HoldingID) {
 			m.line.pass(leaf)
 		}
 	}
+	return loans
 }
 
 // moveLoans gives an owner a unit by letting loans of it move to other lenders (SLOT-8): if a host
