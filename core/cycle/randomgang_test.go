@@ -18,12 +18,6 @@ var gangKinds = []kind{
 	{name: "gang own", draw: ganged(drawOwn)}, {name: "gang lend", draw: ganged(drawLend)},
 }
 
-// gangSituations must come up in cases with gangs, whatever their kind.
-var gangSituations = []string{
-	"gang formed", "gang formed over several pools", "gang formed by promises", "gang takes back", "gang gave up", "gang goes whole",
-	"gang stays after all", "spared a gang", "release gang_broken", "reclaim issued gang", "reclaim cancelled gang", "short gang",
-}
-
 // ganged draws sites with gangs.
 func ganged(draw func(t *rapid.T) site) func(t *rapid.T) site {
 	return func(t *rapid.T) site {
