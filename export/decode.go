@@ -97,7 +97,7 @@ func (b *builder) add(f *parquet.File, s span, first, last int64) (err error) {
 		b.values = make([]parquet.Value, 1024)
 	}
 	if decision.IsStanding(b.name) {
-		if from, err = b.unite(columns); err != nil {
+		if from, err = b.unite(columns, from); err != nil {
 			return err
 		}
 		columns = b.table.Columns

@@ -88,7 +88,7 @@ func (b *builder) missing(i int) {
 		c.Code = append(c.Code, decision.Null)
 	}
 	for c.Type == decision.Int && len(c.Int) < rows {
-		c.Int = append(c.Int, absent[b.table.Name+"."+c.Name])
+		c.Int = append(c.Int, absent[b.name+"."+c.Name])
 	}
 	for c.Type == decision.Float && len(c.Float) < rows {
 		c.Float = append(c.Float, 0)

@@ -243,17 +243,17 @@ func TestSingleSchema(t *testing.T) {
 			t.Errorf("%s: %q, expected %q", what, text, want)
 		}
 	}
-	hold("as it was written", "a1 b1 b1 c1")
+	hold("as it was written", "a1 b1 a1 b1 c1")
 	w := must(Open(dir, Options{Append: true, Lazy: true}))(t)
 	c := keyframe(fill(4, 1), 4)
 	c.Summary.NowUS, c.Summary.Digest = w.nowUS+60e6, ""
 	if err := w.Cycle(c, nil); err != nil {
 		t.Fatal(err)
 	}
-	hold("gone on with", "a1 b1 b1 c1")
+	hold("gone on with", "a1 b1 a1 b1 c1 a2")
 	must(w.Compact(CompactOptions{Today: true}))(t)
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	hold("compacted", "a1 b1 b1 c1")
+	hold("compacted", "a1 b1 a1 b1 c1 a2")
 }

@@ -47,12 +47,12 @@ func (r *Reader) Changed(name string, cycle int64) (*decision.Table, error) {
 }
 
 // unite makes the columns of a table of what stands those of a file too: another policy has other dimensions. It gives
-// the places of the table's columns in the file, -1 for those that it lacks; nil where they are the same. An error tells
-// of columns that are no dimensions.
-func (b *builder) unite(columns []decision.Column) (from []int, err error) {
+// the places of the table's columns in the file, -1 for those that it lacks; nil where they are the same. in are those
+// of the columns given, alike. An error tells of columns that are no dimensions.
+func (b *builder) unite(columns []decision.Column, in []int) (from []int, err error) {
 	t := &b.table
 	if sameColumns(t.Columns, columns) {
-		return nil, nil
+		return in, nil
 	}
 	fixed := len(shapeOf(b.name).Columns) + 1 // and cycle
 	if len(columns) < fixed || !sameColumns(t.Columns[:fixed], columns[:fixed]) {
@@ -69,6 +69,11 @@ func (b *builder) unite(columns []decision.Column) (from []int, err error) {
 		if t.Column(c.Name) == nil {
 			c.Int, c.Null = make([]int64, rows), slices.Repeat([]bool{true}, rows)
 			t.Columns, b.intern, from = append(t.Columns, c), append(b.intern, nil), append(from, fixed+i)
+		}
+	}
+	for i, at := range from {
+		if in != nil && at >= 0 {
+			from[i] = in[at]
 		}
 	}
 	return from, nil

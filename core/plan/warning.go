@@ -104,7 +104,7 @@ func (c *warner) runtime() {
 	}
 }
 
-// gangWait warns of room that is held for a gang for less time than a consumer has to give its units back: what is asked
+// gangWait warns of room that is held for a gang for no longer than a consumer has to give its units back: what is asked
 // of that consumer never comes in time (REQ-3). A plan that does not say how long may have no gangs.
 func (c *warner) gangWait(where string, line int32, waitUS int64, member []bool) {
 	slowest := Root
@@ -113,7 +113,7 @@ func (c *warner) gangWait(where string, line int32, waitUS int64, member []bool)
 			slowest = n
 		}
 	}
-	if us := c.p.ReclaimUS[slowest]; us > waitUS && waitUS != gangWaitDefaultUS {
+	if us := c.p.ReclaimUS[slowest]; us >= waitUS && waitUS != gangWaitDefaultUS {
 		c.add(line, "%s: gang_wait is %s, and %s has %s to give units back, so that no gang gets what it takes of it",
 			where, Lasting(waitUS), c.p.Path[slowest], Lasting(us))
 	}

@@ -62,7 +62,7 @@ md_plans:
 		{"room for gangs that is held for less than a grace, and for as long", strings.Replace(slots, "{path: /B", "{path: /B, reclaim_grace: 5m", 1) + `  - resource_group: G
     gang_wait: 4m
     consumers: [{path: /A, policy: ownership, owns: 4}, {path: /A/x}, {path: /B, policy: ownership}, {path: /S, policy: ownership, owns: 1}]
-  - {resource_group: H, gang_wait: 5m, consumers: [{path: /B, policy: ownership}, {path: /S, policy: ownership, owns: 1}]}
+  - {resource_group: H, gang_wait: 301s, consumers: [{path: /B, policy: ownership}, {path: /S, policy: ownership, owns: 1}]}
 `, "p:6: plan G: gang_wait is 4m, and /B has 5m to give units back, so that no gang gets what it takes of it"},
 		{"a grace longer than the room for gangs that the plan does not set", strings.Replace(md, "{path: /A}", "{path: /A, reclaim_grace: 20m}", 1) +
 			`  - {name: m, resource_groups: [{name: G}], consumers: [{path: /A}, {path: /A/x}, {path: /B}]}
