@@ -78,11 +78,11 @@ func (v *verifier) eachFits(one seat, x *above, s *sub, f func(n int64)) {
 	}
 }
 
-// aboveOn are the leaves that hold units of a pool on a parcel and are above their quotas. Units that run for less than their min_runtime, or
-// whose age is not known, are left out.
+// aboveOn are the leaves that hold units of a pool on a parcel and are above their quotas. Units that run for less than
+// their min_runtime, or whose age is not known, are left out, as are those of gangs, whose last units go together.
 func (v *verifier) aboveOn(t *plan, pool *pool, all map[string]*share, one seat, s *sub) (list []above) {
 	for _, x := range one.on {
-		if x.owner != one.owner || x.pool != one.pool || !t.member[x.leaf] || !v.m.policy.leaf(x.leaf) || all[x.leaf] == nil || v.young(x) {
+		if x.owner != one.owner || x.pool != one.pool || !t.member[x.leaf] || !v.m.policy.leaf(x.leaf) || all[x.leaf] == nil || v.young(x) || x.gang {
 			continue
 		}
 		surplus, whole := all[x.leaf].usage-all[x.leaf].quota, pool.capacity(x.size)

@@ -227,9 +227,10 @@ func (v *verifier) shortfallRows() (list []shortfallRow) {
 	return list
 }
 
-// shorts is the rows of those that are short though their units are not too small (D-52), for whom the promises hold.
+// shorts is the rows of those for whom the promises hold: not of units that are too small (D-52), nor of gangs that wait, as
+// a unit of these may have room that is not enough (REQ-3).
 func (v *verifier) shorts() []shortfallRow {
-	return slices.DeleteFunc(v.shortfallRows(), func(f shortfallRow) bool { return f.reason == "too_small" })
+	return slices.DeleteFunc(v.shortfallRows(), func(f shortfallRow) bool { return f.reason == "too_small" || v.gangWaits(f.key) })
 }
 
 // summary holds the row of cycles against the other tables.

@@ -37,6 +37,7 @@ func (v *verifier) releases() {
 	keys, host, units, cause := t.keys(), t.words["host"], t.number["units"], t.words["cause"]
 	labels, reclaim := t.labels(), t.number["reclaim"]
 	gone := map[key]bool{}
+	v.breaks = map[key]int64{}
 	lost := map[string]bool{}
 	for row := range t.n {
 		n, why := units.at(row), cause.text(row)
@@ -58,6 +59,10 @@ func (v *verifier) releases() {
 			gone[at.key] = true
 		case "host_lost":
 			lost[at.host] = true
+		case "gang_broken":
+			if v.breaks[at.key] += 0; reclaim.at(row) == 0 {
+				v.breaks[at.key] += n
+			}
 		case "grace_expired":
 			v.is(at.about("CYC-8", "releases", "cause grace_expired, and it is under no reclaim"), reclaim.at(row) > 0)
 		default:
@@ -141,7 +146,7 @@ func (v *verifier) settled(gone map[key]bool, lost map[string]bool) {
 	for k := range gone {
 		if s := v.m.subs[k]; s == nil {
 			v.fault(k.about("CYC-5", "releases", "cause demand_gone of a sub-allocation that nobody knows"))
-		} else {
+		} else if v.breaks[k] == 0 { // else no more is held than is wanted, and maybe less
 			v.equal(k.about("CYC-5", "releases", "held after what is beyond demand was released (demand_gone)"), s.units, s.held)
 		}
 	}

@@ -58,7 +58,8 @@ type sub struct {
 	cond    *expr
 	need    string // its requirement
 	perHost int64
-	named   bool // by its source's last snapshot
+	least   int64 // units of a gang that are held at least, or none; at most 1: it is no gang
+	named   bool  // by its source's last snapshot
 	held    int64
 	arrival int64
 	orphan  bool // its consumer is no leaf of its plan any more, and it holds something
@@ -489,6 +490,13 @@ func (m *model) setRow(source string, k key, g *grid, row int) error {
 	if s.perHost, given = g.whole(row, "max_per_host"); !given || g.cell(row, "max_per_host") == (null{}) {
 		s.perHost = none
 	}
+	s.least = 1
+	if _, taken := m.policy.dimension("min_units"); !taken {
+		if n, given := g.whole(row, "min_units"); given {
+			s.least = n
+		}
+	}
+	s.lower()
 	text := g.text(row, "requirement")
 	if s.need = text; text == "" {
 		s.cond = nil

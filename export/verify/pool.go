@@ -62,6 +62,11 @@ func (v *verifier) blur() {
 	for _, t := range v.m.policy.plans {
 		v.hazy[t.name] = t.md && v.strange[t.name]
 	}
+	for at, labels := range v.given { // a gang has its own parcels with those of pools, whose figures were made before
+		if t := v.m.policy.byName[at.plan]; t != nil && t.md && v.waited[at.key] && labels[label{origin: "owned"}] > 0 {
+			v.hazy[at.plan] = true
+		}
+	}
 	for at, p := range v.m.piles {
 		if t := v.m.policy.byName[at.plan]; t != nil && t.md && (p.loose || p.label[label{}] > 0) {
 			v.hazy[at.plan] = true
@@ -171,6 +176,7 @@ type holder struct {
 	size              []int64
 	units, leaving    int64 // leaving: at most so many are under reclaim
 	lots              map[int64]int64
+	gang              bool // of a sub-allocation that is one
 }
 
 // holders are what a plan's leaves hold on a host.
@@ -182,7 +188,7 @@ func (m *model) holders(t *plan, host string) (list holders) {
 			continue
 		}
 		for l, n := range p.label {
-			list = append(list, holder{at.consumer, l.owner(at.consumer), l.pool, p.size, n, min(n, p.leaving), p.lots})
+			list = append(list, holder{at.consumer, l.owner(at.consumer), l.pool, p.size, n, min(n, p.leaving), p.lots, m.subs[at.key].gang()})
 		}
 	}
 	return list

@@ -27,7 +27,7 @@ func (c *claim) taker() key { return key{c.plan, c.forConsumer, c.forAllocation,
 var reasons = map[string]struct{ taker, slot, md bool }{
 	"recall": {true, true, true}, "fair_share": {true, true, true}, "over_limit": {false, true, true}, "reserve": {false, true, true},
 	"ownership_change": {false, true, true}, "window_switch": {false, true, true}, "plan_change": {false, true, true}, "drain": {false, true, true},
-	"gang": {false, true, true},
+	"gang": {false, false, true},
 }
 
 // reclaims takes note of what is put under reclaim, and of what is cancelled.
@@ -165,7 +165,7 @@ func (v *verifier) deadline(t *plan, c *claim) {
 func (v *verifier) causes() {
 	for _, c := range v.newClaims {
 		p, t := v.m.piles[c.spot], v.m.policy.byName[c.plan]
-		if p == nil {
+		if p == nil || v.goesWhole(c.key) {
 			continue
 		}
 		if v.cause(t, c); t.md && !v.hazy[t.name] {
@@ -206,6 +206,8 @@ func (v *verifier) cause(t *plan, c *claim) {
 		if t.md {
 			say(limited(t.at(v.now, v.m.policy.zone), c.consumer), "no share limit or ratio of 0 stands above it")
 		}
+	case "gang":
+		say(false, "its gang does not go whole") // those that do are not looked at one by one
 	case "reserve":
 		say(t.md && t.owners || !t.md && v.hybrid(t, c.consumer), "nothing is reserved in such a plan")
 	case "recall":

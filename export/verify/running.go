@@ -182,6 +182,7 @@ func (v *verifier) ask(g *grid) {
 		v.m.ask(p, 1, units)
 		if s := v.m.subs[at.key]; s != nil {
 			s.units = max(0, s.units-units)
+			s.lower()
 		}
 	}
 }

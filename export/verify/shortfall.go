@@ -3,6 +3,8 @@ package verify
 import (
 	"math"
 	"slices"
+
+	"github.com/stintd/stint/core/decision"
 )
 
 // reasonsOf are the reasons of shortfalls, and whether slot plans and MD plans have them.
@@ -93,7 +95,7 @@ func (v *verifier) shortfalls() {
 	for _, f := range list {
 		s, p := v.m.subs[f.key], v.m.policy.byName[f.plan]
 		if p != nil && s != nil && !s.orphan && p.md && !fresh && v.awaited[f.plan] && v.still(p) && !v.dim() && v.shareOf[f.plan] != nil {
-			v.exact(p, s, f)
+			v.exactly(p, s, f)
 		}
 		if fresh {
 			v.reason(p, s, f)
@@ -129,12 +131,16 @@ func (v *verifier) reason(p *plan, s *sub, f shortfallRow) {
 	case f.reason == "too_small":
 		v.is(f.about("D-52", "shortfalls", "the hosts of %s would not hold too many units of its size", p.name), v.tooSmall(p, s))
 	case v.is(f.about("log", "shortfalls", "reason %s is not for this kind of plan", f.reason), known.md && p.md || known.slot && !p.md):
-		v.needed(p, s, f)
+		if f.reason == "gang" {
+			v.ganged(s, f)
+		} else {
+			v.needed(p, s, f)
+		}
 		switch {
 		case v.dim():
 		case v.still(p):
-			v.exact(p, s, f)
-		case p.md && f.reason != "waiting_for_reclaim":
+			v.exactly(p, s, f)
+		case p.md && f.reason != "waiting_for_reclaim" && f.reason != "gang":
 			v.likely(p, s, f)
 		}
 	}
@@ -269,6 +275,18 @@ func (v *verifier) fitsEmpty(p *plan, s *sub) (match, large bool) {
 		}
 	}
 	return match, false
+}
+
+// exactly is exact; of a gang of which no unit fits it is about the next one.
+func (v *verifier) exactly(p *plan, s *sub, f shortfallRow) {
+	if f.reason == "gang" {
+		fit, _, reason, _, ok := decision.ReadGangDetail(f.detail)
+		if !ok || fit > 0 {
+			return
+		}
+		f.reason = reason
+	}
+	v.exact(p, s, f)
 }
 
 // exact holds a reason against the one that follows from the tables.

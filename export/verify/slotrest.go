@@ -149,7 +149,7 @@ func (v *verifier) hybridRest(idle *slotIdle, s *sub) {
 	}
 	for at, pile := range v.m.piles {
 		if at.plan != idle.name || at.consumer == leaf || idle.w.entry[at.consumer] == nil ||
-			idle.w.entry[at.consumer].kind != "hybrid" || pile.orphan {
+			idle.w.entry[at.consumer].kind != "hybrid" || pile.orphan || v.m.subs[at.key].gang() {
 			continue
 		}
 		h, size := v.m.hosts[at.host], pile.size[0]

@@ -15,7 +15,7 @@ func (v *verifier) taken(p *plan) {
 	var claims []*claim
 	for _, c := range v.newClaims {
 		if s := v.m.subs[c.key]; c.plan == p.name && c.units > 0 && s != nil && !s.orphan &&
-			f.w.entry[c.consumer] != nil && v.m.piles[c.spot] != nil {
+			f.w.entry[c.consumer] != nil && v.m.piles[c.spot] != nil && !v.goesWhole(c.key) {
 			claims = append(claims, c)
 		}
 	}

@@ -42,6 +42,7 @@ type subRow struct {
 	wanted, held int64
 	size, need   string
 	perHost      int64
+	least        int64
 }
 
 // standing reads what stands, and holds it against what is held, wanted and known of hosts.
@@ -228,6 +229,7 @@ func (v *verifier) holdLoans() {
 func (v *verifier) readSubs(t *rows, whole bool, before *stands) {
 	keys, source, need := t.keys(), t.words["source"], t.words["requirement"]
 	most, first, wanted, held := t.number["max_per_host"], t.number["first_seen"], t.number["wanted"], t.number["held"]
+	least := t.number["min_units"]
 	seen := map[subKey]bool{}
 	for row := range t.n {
 		k := subKey{keys(row), source.text(row), first.at(row)}
@@ -246,7 +248,7 @@ func (v *verifier) readSubs(t *rows, whole bool, before *stands) {
 			delete(v.stood.subs, k)
 			continue
 		}
-		r := subRow{wanted.at(row), held.at(row), v.figuresOf(t, "", row), need.text(row), none}
+		r := subRow{wanted.at(row), held.at(row), v.figuresOf(t, "", row), need.text(row), none, least.at(row)}
 		if !most.missing(row) {
 			r.perHost = most.at(row)
 		}
@@ -288,6 +290,7 @@ func (v *verifier) holdSubs() {
 		}
 		v.equal(about("wanted"), s.units, r.wanted)
 		v.equal(about("max_per_host"), s.perHost, r.perHost)
+		v.equal(about("min_units"), max(1, s.least), r.least)
 		f := about("requirement")
 		f.Expected, f.Got = s.need, r.need
 		v.is(f, s.need == r.need)

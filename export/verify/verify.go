@@ -78,6 +78,9 @@ type verifier struct {
 	rooms      map[string]*room
 	spreads    map[string]*spread
 	stirred    map[string]bool // plans of which anything is under reclaim or promised
+	stays      map[key]int64   // of gangs: units that are not under reclaim
+	waited     map[key]bool    // gangs that held nothing that stays when what came back had
+	breaks     map[key]int64   // units not under reclaim that were released as gang_broken
 
 	// Of the cycles before:
 	stirredOnce     map[string]bool  // stirred of the cycle before
@@ -185,17 +188,26 @@ func (v *verifier) run(cycle int64) {
 			return
 		}
 		v.adopt()
+		v.stay()
 		v.blur()
 	} else {
 		v.detained()
 		v.releases()
 		v.hush()
+		v.whole("releases", "after what came back")
+		v.broken()
+		v.waited = map[key]bool{}
+		for k := range v.stays {
+			v.waited[k] = v.gangWaits(k)
+		}
 		v.swapsAnew()
 		v.own()
 		v.entitled()
 		v.serves()
 		v.reclaims()
 		v.grants()
+		v.whole("grants", "after the cycle")
+		v.draining()
 		v.keyframe()
 		v.owners()
 		v.blur()
@@ -388,6 +400,7 @@ func (v *verifier) hush() {
 	for _, s := range v.m.subs {
 		if v.silent[s.source] {
 			s.units = min(s.units, s.held)
+			s.lower()
 		}
 	}
 }
