@@ -78,6 +78,7 @@ type Shortfall struct {
 	Because    []Point  `json:"because"` // from the leaf up the tree, or step by step
 
 	Requirement *Requirement `json:"requirement,omitempty"` // which hosts meet it, where that is known
+	MinUnits    int64        `json:"min_units,omitempty"`   // of a gang: so many are held at least, or none
 }
 
 // Reclaim is units of a sub-allocation that are being taken back for one taker, or for a rule, by one deadline.

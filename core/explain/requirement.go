@@ -35,6 +35,7 @@ type knowledge struct {
 	fleet *fleet
 	need  map[Taker]string           // the requirement of who has one
 	most  map[Taker]int64            // max_per_host of who has one
+	least map[Taker]int64            // min_units of gangs
 	of    map[[2]string]*Requirement // by plan and text
 	held  *tally[holder]             // by everybody, made when first asked for
 	lent  map[where][]string         // whose hosts units are on, made when first asked for
@@ -53,7 +54,7 @@ func (f *Facts) asked() *knowledge {
 		return s
 	}
 	s.fleet = &fleet{t: a.Inventory, dims: len(f.Policy.Dimensions)}
-	s.need, s.most, s.of = map[Taker]string{}, map[Taker]int64{}, map[[2]string]*Requirement{}
+	s.need, s.most, s.least, s.of = map[Taker]string{}, map[Taker]int64{}, map[Taker]int64{}, map[[2]string]*Requirement{}
 	v := view(a.Requests)
 	for row := range v.Rows {
 		who := func() Taker {
@@ -64,6 +65,9 @@ func (f *Facts) asked() *knowledge {
 		}
 		if !v.null("max_per_host", row) {
 			s.most[who()] = v.num("max_per_host", row)
+		}
+		if n := v.num("min_units", row); n > 1 {
+			s.least[who()] = n
 		}
 	}
 	return s

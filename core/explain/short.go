@@ -44,7 +44,7 @@ var reasons = [...]reason{
 	},
 	decision.ReasonTooBig: {
 		text: func(_ *part, s *Shortfall) string {
-			return "a unit is larger than any host that it may use, even when that is empty: " + s.Detail
+			return with("a unit is larger than any host that it may use, even when that is empty", s.Detail)
 		},
 		md: []string{"MD-7", "D-7"}, slots: []string{"SLOT-22", "D-7"},
 		room: true,
@@ -55,7 +55,7 @@ var reasons = [...]reason{
 	},
 	decision.ReasonFragmented: {
 		text: func(_ *part, s *Shortfall) string {
-			return "there is room enough in sum, but on no single host: " + s.Detail
+			return with("there is room enough in sum, but on no single host", s.Detail)
 		},
 		md: []string{"MD-11", "D-7"}, slots: []string{"SLOT-31", "D-7"},
 		room: true,
@@ -179,7 +179,7 @@ func (p *part) why(s *Shortfall) {
 		if decision.Reasons[code] != s.Reason {
 			continue
 		}
-		s.Requirement = p.requirement(s)
+		s.Requirement, s.MinUnits = p.requirement(s), p.f.asked().least[Taker{s.Consumer, s.Allocation, s.Sub}]
 		s.Text, s.Rules = r.text(p, s), p.rules(s.Consumer, r.slots, r.hybrid, r.md)
 		leaf, ok := p.tree().Find(s.Consumer)
 		if ok && r.because != nil && p.member != nil {

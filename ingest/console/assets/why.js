@@ -52,6 +52,9 @@ const Part = ({ part, now, asked }) => html`<section class="part" aria-label=${"
   ${part.tables.map((t) => html`<${Grid} t=${t} />`)}
 </section>`;
 
+// subName is a sub-allocation as a shortfall names it; of a gang with how many units it holds at least, or none.
+const subName = (s) => s.allocation + (s.sub ? "/" + s.sub : "") + (s.min_units > 1 ? " (gang of " + num(s.min_units) + ")" : "");
+
 // grouped puts shortfalls together that say the same.
 function grouped(list) {
   const by = new Map();
@@ -60,8 +63,8 @@ function grouped(list) {
     if (by.has(key)) {
       const at = by.get(key);
       at.units += s.units_short;
-      at.names.push(s.allocation + (s.sub ? "/" + s.sub : ""));
-    } else by.set(key, { ...s, units: s.units_short, names: [s.allocation + (s.sub ? "/" + s.sub : "")] });
+      at.names.push(subName(s));
+    } else by.set(key, { ...s, units: s.units_short, names: [subName(s)] });
   }
   return [...by.values()].sort((a, b) => b.units - a.units);
 }
