@@ -32,6 +32,8 @@ type options struct {
 	every, logged     time.Duration
 	part, seeds       int
 	predict           int
+	gangs             bool
+	minRuntime        time.Duration
 }
 
 func main() {
@@ -46,6 +48,8 @@ func main() {
 		"philly, slurm, swf: how much of the trace is logged and verified")
 	flag.IntVar(&o.part, "part", 1, "philly: play one host in so many")
 	flag.IntVar(&o.predict, "predict", 0, "philly, slurm, swf: ask of one job in so many when it would run (0: of none)")
+	flag.BoolVar(&o.gangs, "gangs", false, "philly: all GPUs of a job start at once, or none (min_units)")
+	flag.DurationVar(&o.minRuntime, "min-runtime", 0, "philly: how long units run before fair reclaim may take them")
 	flag.IntVar(&o.seeds, "seeds", 10, "fgd: how many of the published seeds")
 	flag.Usage = func() {
 		fmt.Fprint(flag.CommandLine.Output(), usage)
@@ -65,7 +69,7 @@ func main() {
 		log.Fatal(err)
 	}
 	if o.page != "" {
-		if err := page.Put(o.page, sectionName(flag.Args(), o.part), s.Markdown()); err != nil {
+		if err := page.Put(o.page, sectionName(flag.Args(), &o), s.Markdown()); err != nil {
 			log.Fatal(err)
 		}
 	}
@@ -76,13 +80,19 @@ func main() {
 }
 
 // sectionName is the section of the page that a workload has.
-func sectionName(args []string, part int) string {
+func sectionName(args []string, o *options) string {
 	name := args[0]
 	if name == "kueue" {
 		name += " " + args[2]
 	}
-	if part > 1 {
-		name += fmt.Sprintf(" 1 in %d", part)
+	if o.gangs {
+		name += " gangs"
+	}
+	if o.minRuntime > 0 {
+		name += " min_runtime"
+	}
+	if o.part > 1 {
+		name += fmt.Sprintf(" 1 in %d", o.part)
 	}
 	return name
 }
@@ -109,6 +119,9 @@ func (o *options) play(args []string) (s *page.Section, missed int, err error) {
 	if o.predict < 0 {
 		return nil, 0, fmt.Errorf("-predict %d: must be at least 0", o.predict)
 	}
+	if (o.gangs || o.minRuntime != 0) && args[0] != "philly" || o.minRuntime < 0 {
+		return nil, 0, errors.New("-gangs and -min-runtime, which is not negative, are for philly alone")
+	}
 	var t *trace
 	switch args[0] {
 	case "kueue":
@@ -117,7 +130,7 @@ func (o *options) play(args []string) (s *page.Section, missed int, err error) {
 		s, err = playFGD(args[1], args[2], o.seeds)
 		return s, 0, err
 	case "philly":
-		t, err = philly(args[1], o.part)
+		t, err = philly(args[1], o.part, o.gangs, o.minRuntime)
 	case "slurm":
 		t, err = slurm(args[1])
 	case "swf":

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/datasets"
 )
 
@@ -33,8 +34,9 @@ const (
 	phillySecondsMax = 100 * 365 * 86400
 )
 
-// philly reads the file of jobs. one in part of the hosts is played: with all of them hardly a job would wait.
-func philly(path string, part int) (*trace, error) {
+// philly reads the file of jobs. One in part of the hosts is played: with all of them hardly a job would wait. With gangs
+// all GPUs of a job begin at once. Units run for minRuntime at least before fair reclaim may take them.
+func philly(path string, part int, gangs bool, minRuntime time.Duration) (*trace, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -46,18 +48,27 @@ func philly(path string, part int) (*trace, error) {
 	}
 	hosts, gpus := phillyCluster(part)
 	clusters := demand.Consumer.Names.Len()
+	name, begins := "Philly", "the GPUs of a job are units that may start one after the other and stand on any hosts"
+	if gangs {
+		demand.MinUnits = slices.Clone(demand.Units)
+		name, begins = "Philly with gangs", "the GPUs of a job are units of a gang: all start in one cycle, on any hosts, or none"
+	}
 	t := &trace{
-		name: "Philly", amount: "GPUs", bounds: []int64{1, 2, 4, 8, 16}, lives: lives,
+		name: name, amount: "GPUs", bounds: []int64{1, 2, 4, 8, 16, 32, 64}, lives: lives, gangs: gangs,
 		set: &datasets.Dataset{Dimensions: []string{"gpus"}, Hosts: hosts, Demand: demand,
-			Plan: phillyPlan(demand, lives)},
+			Plan: phillyPlan(demand, lives, minRuntime)},
 		about: fmt.Sprintf("%s jobs of %d virtual clusters (Microsoft, 2017) on %s hosts with %s GPUs.",
 			grouped(int64(demand.Rows)), clusters,
 			grouped(int64(hosts.Rows)), grouped(gpus)),
 		remarks: []string{
 			"the file has no hosts: they are made, of 8 and of 4 GPUs",
 			"virtual clusters share the pool in proportion to the GPU time of their jobs, as the file tells no quotas",
-			"the GPUs of a job are units that may start one after the other and stand on any hosts",
+			begins,
 		},
+	}
+	if minRuntime > 0 {
+		t.remarks = append(t.remarks, fmt.Sprintf("`min_runtime` is %s: what runs for less is not taken for fairness",
+			plan.Lasting(minRuntime.Microseconds())))
 	}
 	if part > 1 {
 		t.remarks = append(t.remarks, fmt.Sprintf("one host in %d is played: with all of them hardly a job waits",
@@ -167,7 +178,7 @@ func phillyCluster(part int) (h *cluster.HostTable, gpus int64) {
 }
 
 // phillyPlan divides the pool among the virtual clusters by their jobs' GPU time, in thousandths.
-func phillyPlan(d *cluster.DemandTable, l *datasets.Lives) []byte {
+func phillyPlan(d *cluster.DemandTable, l *datasets.Lives, minRuntime time.Duration) []byte {
 	work := make([]float64, d.Consumer.Names.Len())
 	var all float64
 	for row, units := range d.Units {
@@ -178,7 +189,11 @@ func phillyPlan(d *cluster.DemandTable, l *datasets.Lives) []byte {
 	var paths, entries []string
 	for c, w := range work {
 		path := d.Consumer.Names.String(int32(c))
-		paths = append(paths, fmt.Sprintf("  - {path: %s}\n", path))
+		runs := ""
+		if minRuntime > 0 {
+			runs = ", min_runtime: " + plan.Lasting(minRuntime.Microseconds())
+		}
+		paths = append(paths, fmt.Sprintf("  - {path: %s%s}\n", path, runs))
 		entries = append(entries, fmt.Sprintf("      - {path: %s, share: {ratio: %d}}\n", path,
 			max(1, int64(1000*w/all))))
 	}

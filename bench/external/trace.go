@@ -28,6 +28,7 @@ type trace struct {
 	lives   *datasets.Lives
 	amount  string   // the unit of Size[0], such as GPUs
 	bounds  []int64  // of the classes of jobs by amount: the largest of each but the last
+	gangs   bool     // all units of a job begin at once
 	remarks []string // differences to the cluster that the log comes from
 }
 
@@ -256,6 +257,7 @@ type demandRow struct {
 	Units       int64            `json:"units"`
 	Requirement string           `json:"requirement,omitempty"`
 	MaxPerHost  int64            `json:"max_per_host,omitempty"`
+	MinUnits    int64            `json:"min_units,omitempty"`
 	Size        map[string]int64 `json:"-"`
 }
 
@@ -289,6 +291,9 @@ func (p *replay) demandRow(row int) demandRow {
 	}
 	if d.MaxPerHost != nil && d.MaxPerHost[row] != plan.Unlimited {
 		r.MaxPerHost = d.MaxPerHost[row]
+	}
+	if d.MinUnits != nil && d.MinUnits[row] > 1 {
+		r.MinUnits = d.MinUnits[row]
 	}
 	return r
 }

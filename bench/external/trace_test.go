@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -110,7 +111,7 @@ func TestLost(t *testing.T) {
 	tr := &trace{name: "lost", amount: "GPUs", bounds: []int64{1},
 		lives: &datasets.Lives{From: []int64{0, 600}, Runs: []int64{6000, 600}},
 		set:   &datasets.Dataset{Dimensions: []string{"gpus"}, Hosts: hosts, Demand: &d.DemandTable}}
-	tr.set.Plan = phillyPlan(tr.set.Demand, &datasets.Lives{Runs: []int64{1, 2}})
+	tr.set.Plan = phillyPlan(tr.set.Demand, &datasets.Lives{Runs: []int64{1, 2}}, 0)
 	dir := t.TempDir()
 	p, err := newReplay(tr, time.Minute, time.Hour, dir)
 	if err != nil {
@@ -131,6 +132,27 @@ func TestLost(t *testing.T) {
 	}
 	if _, err := verifyLog(filepath.Join(dir, "log")); err == nil {
 		t.Error("a log without grants: no fault")
+	}
+}
+
+// TestPhillyGangs reads jobs as gangs of all their GPUs, and has consumers keep what is young.
+func TestPhillyGangs(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "philly.csv")
+	const jobs = "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-09 07:01:55,66.0,8,528.0,a\n2017-10-09 07:02:55,66.0,1,66.0,b\n"
+	if err := os.WriteFile(file, []byte(jobs), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, gangs := range []bool{false, true} {
+		tr, err := philly(file, 1, gangs, 10*time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tr.set.Demand.MinUnits; gangs != slices.Equal(got, []int64{8, 1}) {
+			t.Errorf("gangs %v: min_units are %v", gangs, got)
+		}
+		if !strings.Contains(string(tr.set.Plan), "{path: /a, min_runtime: 10m}") {
+			t.Errorf("no min_runtime in\n%s", tr.set.Plan)
+		}
 	}
 }
 

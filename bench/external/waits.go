@@ -35,6 +35,9 @@ func playTrace(t *trace, o *options) (*page.Section, error) {
 		return nil, fmt.Errorf("%s: %w", t.name, err)
 	}
 	checks, err := verifyLog(filepath.Join(dir, "log"))
+	if err == nil && t.gangs && checks["REQ-3"] == 0 {
+		err = errors.New("the log has no gang that could be checked")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.name, err)
 	}
@@ -60,30 +63,27 @@ func newBar(name string) func(done, all int) {
 	}
 }
 
-// verifyLog verifies a log and tells how much was checked. Error: faults, or it cannot be read.
-func verifyLog(dir string) (checks int64, err error) {
+// verifyLog verifies a log and tells how much was checked, by rule. Error: faults, or it cannot be read.
+func verifyLog(dir string) (checks map[string]int64, err error) {
 	log, err := export.OpenLog(dir)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	report, err := verify.Log(log, verify.Options{})
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	if !report.OK() {
-		return 0, fmt.Errorf("the log has %d faults, the first of them: %+v", report.Count, report.Faults[0])
+		return nil, fmt.Errorf("the log has %d faults, the first of them: %+v", report.Count, report.Faults[0])
 	}
-	for _, n := range report.Checks {
-		checks += n
+	if len(report.Checks) == 0 {
+		return nil, errors.New("nothing of the log was checked")
 	}
-	if checks == 0 {
-		return 0, errors.New("nothing of the log was checked")
-	}
-	return checks, nil
+	return report.Checks, nil
 }
 
 // section tells what a replay came to.
-func (p *replay) section(every time.Duration, checks int64) *page.Section {
+func (p *replay) section(every time.Duration, checks map[string]int64) *page.Section {
 	s := &page.Section{Title: p.name, About: p.about + " " + sentence(p.remarks)}
 	s.Tables = append(s.Tables, p.waitsTable(), p.sums(checks))
 	s.After = fmt.Sprintf("A cycle every %s in which something came or ended. "+
@@ -164,7 +164,11 @@ func (p *replay) className(i int) string {
 }
 
 // sums are the figures of a replay as a whole.
-func (p *replay) sums(checks int64) page.Table {
+func (p *replay) sums(checks map[string]int64) page.Table {
+	var all int64
+	for _, n := range checks {
+		all += n
+	}
 	ideal := max(p.longestS, p.capacityS)
 	part := func(a, b int64) string { return fmt.Sprintf("%.2f %%", 100*float64(a)/float64(max(1, b))) }
 	t := page.Table{Head: []string{"in all", ""}}
@@ -173,13 +177,17 @@ func (p *replay) sums(checks int64) page.Table {
 	t.Add("units reclaimed", grouped(p.reclaimed)+" ("+part(p.reclaimed, p.granted)+")")
 	t.Add("unit-seconds run to their end", grouped(p.usedS))
 	t.Add("unit-seconds lost to reclaim", grouped(p.lostS)+" ("+part(p.lostS, p.usedS+p.lostS)+")")
+	t.Add("of the capacity, used until the last end", part(p.capacityS-p.lives.From[p.order[0]], p.lastS))
 	t.Add("last end", span(p.lastS))
 	t.Add("the earliest that work and capacity allow",
 		span(ideal)+fmt.Sprintf(": × %.3f", float64(p.lastS)/float64(ideal)))
 	t.Add("time deciding", p.decided.Round(10*time.Millisecond).String())
 	t.Add("time with the log", p.all.Round(10*time.Millisecond).String())
 	t.Add("cycles logged and verified", grouped(p.loggedCycles))
-	t.Add("checks of the log, without a fault", grouped(checks))
+	t.Add("checks of the log, without a fault", grouped(all))
+	if p.gangs {
+		t.Add("of them, that no gang is partial", grouped(checks["REQ-3"]))
+	}
 	return t
 }
 
