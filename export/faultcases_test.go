@@ -1,6 +1,10 @@
 package export_test
 
-import "github.com/stintd/stint/core/decision"
+import (
+	"slices"
+
+	"github.com/stintd/stint/core/decision"
+)
 
 // workLost is a cluster on which /B has four units since 0 s and six more since 60 s, all under reclaim since 120 s for
 // /A/x, which has them with cycle 5 at 240 s. So B loses 4 × 240 + 6 × 180 = 2040 unit-seconds.
@@ -18,6 +22,19 @@ steps:
   - {demand: [{consumer: /B, allocation: b, units: 10, cpu: 1}]}
   - {demand: [{consumer: /B, allocation: b, units: 10, cpu: 1}, {consumer: /A/x, allocation: a, units: 10, cpu: 1}], cycles: 4}
 `
+
+// gangOf is a cluster of three hosts with two slots each, of which /A owns four that it lends, with demand: gangs of /A
+// or /B.
+func gangOf(steps string) string {
+	return slotsOf("[{path: /A}, {path: /B}]",
+		"consumers: [{path: /A, policy: ownership, owns: 4, lend: {limit: 4}}, {path: /B, policy: ownership, borrow: {}}]",
+		"[{host: h1, slots: 2}, {host: h2, slots: 2}, {host: h3, slots: 2}]", steps)
+}
+
+// broken is a gang of six on all hosts, of which one is lost.
+var broken = gangOf(`
+  - {demand: [{consumer: /B, allocation: b, units: 6, min_units: 5}]}
+  - {hosts: [{host: h3, state: unavail}]}`)
 
 // none is no row of a table.
 var none = []string{}
@@ -207,4 +224,95 @@ steps:
 }, {
 	name: "work is lost though nothing was reclaimed", scenario: workLost,
 	cycle: 4, lost: func(c *decision.Cycle) { c.Summary.UnitMSLost = 1 }, rule: "D-120", what: "lost",
+}, {
+	name:     "a gang gets fewer units than it needs",
+	scenario: gangOf("\n  - {demand: [{consumer: /A, allocation: a, units: 4, min_units: 3}]}"),
+	cycle:    1, grants: []string{"/A a h1 2 owned"}, rule: "REQ-3", consumer: "/A", what: "of at least 3 holds 2",
+}, {
+	name: "what is left of a gang stays", scenario: broken,
+	cycle: 2, grants: none, edit: func(c *decision.Cycle) { dropBroken(&c.Releases) }, rule: "REQ-3", consumer: "/B", what: "of at least 5 holds 4",
+}, {
+	name: "less than what is left of a gang is released", scenario: broken,
+	cycle: 2, edit: func(c *decision.Cycle) { c.Releases.Units[rowOf(&c.Releases)]-- }, rule: "REQ-3", consumer: "/B", what: "units that stay of a gang that is broken",
+}, {
+	name: "a gang of which enough are left is broken", scenario: gangOf(`
+  - {demand: [{consumer: /B, allocation: b, units: 6, min_units: 4}]}
+  - {hosts: [{host: h3, state: unavail}]}`),
+	cycle: 2, edit: func(c *decision.Cycle) {
+		r := &c.Releases
+		for _, host := range []string{"h1", "h2"} {
+			for _, code := range []*decision.Coded{&r.Plan, &r.Consumer, &r.Allocation, &r.Sub, &r.Origin, &r.Lender, &r.Source} {
+				code.Code = append(slices.Clone(code.Code), code.Code[0])
+			}
+			r.Host = decision.Coded{Code: append(slices.Clone(r.Host.Code), codeOf(r.Host.Dict, host)), Dict: r.Host.Dict}
+			r.Units, r.Cause.Code = append(r.Units, 2), append(r.Cause.Code, decision.CauseGangBroken)
+			r.Reclaim, r.UnitSecondsLost = append(slices.Clone(r.Reclaim), 0), append(slices.Clone(r.UnitSecondsLost), 0)
+		}
+	}, rule: "REQ-3", consumer: "/B", what: "which are enough for a gang of at least 4",
+}, {
+	name: "units that are no gang are broken", scenario: gangOf(`
+  - {demand: [{consumer: /B, allocation: b, units: 6}]}
+  - {hosts: [{host: h3, state: unavail}]}`),
+	cycle: 2, edit: func(c *decision.Cycle) { c.Releases.Cause.Code[0] = decision.CauseGangBroken }, rule: "REQ-3", consumer: "/B", what: "that is no gang",
+}, {
+	name: "a part of a gang is taken back", scenario: gangOf(`
+  - {demand: [{consumer: /B, allocation: b, units: 6, min_units: 6}], cycles: 2}
+  - {demand: [{consumer: /B, allocation: b, units: 6, min_units: 6}, {consumer: /A, allocation: a, units: 2}]}`),
+	cycle: 3, grants: none, reclaims: []string{"/B b h1 2 recall /A a"}, rule: "REQ-3", consumer: "/B", what: "of at least 6 holds 4",
+}, {
+	name:     "what is no gang waits as one",
+	scenario: gangOf("\n  - {demand: [{consumer: /A, allocation: a, units: 8}]}"),
+	cycle:    1, short: []string{"/A a 2 gang"}, rule: "REQ-3", consumer: "/A", what: "it is no gang",
+}, {
+	name:     "a gang waits though as many would fit as it needs",
+	scenario: gangOf("\n  - {demand: [{consumer: /A, allocation: a, units: 8, min_units: 7}]}"),
+	cycle:    1, edit: detail(7, 7), rule: "REQ-3", consumer: "/A", what: "as many would fit as it needs",
+}, {
+	name:     "a gang waits for more units than it needs",
+	scenario: gangOf("\n  - {demand: [{consumer: /A, allocation: a, units: 8, min_units: 7}]}"),
+	cycle:    1, edit: detail(6, 8), rule: "REQ-3", consumer: "/A", what: "the least number that the detail names",
 }}
+
+// rowOf is the first row of the cause gang_broken.
+func rowOf(r *decision.Releases) int {
+	return slices.Index(r.Cause.Code, decision.CauseGangBroken)
+}
+
+// dropBroken has units that were released as gang_broken be none.
+func dropBroken(r *decision.Releases) {
+	keep := decision.Releases{Key: decision.Key{Plan: r.Plan, Consumer: r.Consumer, Allocation: r.Allocation, Sub: r.Sub}, Host: r.Host, Cause: r.Cause,
+		Origin: r.Origin, Lender: r.Lender, Source: r.Source}
+	columns := []*decision.Coded{&keep.Plan, &keep.Consumer, &keep.Allocation, &keep.Sub, &keep.Host, &keep.Cause, &keep.Origin, &keep.Lender, &keep.Source}
+	for i, from := range []*decision.Coded{&r.Plan, &r.Consumer, &r.Allocation, &r.Sub, &r.Host, &r.Cause, &r.Origin, &r.Lender, &r.Source} {
+		columns[i].Code = nil
+		for row, cause := range r.Cause.Code {
+			if cause != decision.CauseGangBroken {
+				columns[i].Code = append(columns[i].Code, from.Code[row])
+			}
+		}
+	}
+	for row, cause := range r.Cause.Code {
+		if cause != decision.CauseGangBroken {
+			keep.Units, keep.Reclaim = append(keep.Units, r.Units[row]), append(keep.Reclaim, r.Reclaim[row])
+			keep.UnitSecondsLost = append(keep.UnitSecondsLost, r.UnitSecondsLost[row])
+		}
+	}
+	*r = keep
+}
+
+// codeOf is the code of a word.
+func codeOf(d decision.Dict, word string) int32 {
+	for code := range int32(d.Len()) {
+		if string(d.Bytes(code)) == word {
+			return code
+		}
+	}
+	panic("BUG: there is no " + word)
+}
+
+// detail has a gang that waits tell another number of units that fit, and that it needs.
+func detail(fit, least int64) func(c *decision.Cycle) {
+	return func(c *decision.Cycle) {
+		c.Shortfalls.Detail = decision.Coded{Code: []int32{0}, Dict: decision.Words{decision.GangDetail(fit, least, decision.ReasonPoolExhausted, "")}}
+	}
+}

@@ -65,6 +65,7 @@ type wrongCycle struct {
 	reclaims       []string // consumer allocation host units reason for_consumer for_allocation
 	short          []string // consumer allocation units reason
 	lost           func(c *decision.Cycle)
+	edit           func(c *decision.Cycle) // of copies of the tables releases and shortfalls
 
 	rule, consumer, what string
 }
@@ -109,6 +110,11 @@ func (r *wrongRecorder) Cycle(out *decision.Cycle, keyframe func(state bool), la
 		for i := range g {
 			wrong.Shortfalls.UntilNull[i] = true
 		}
+	}
+	if r.c.edit != nil {
+		wrong.Releases.Units, wrong.Releases.Cause.Code = slices.Clone(out.Releases.Units), slices.Clone(out.Releases.Cause.Code)
+		wrong.Shortfalls.Detail.Code = slices.Clone(out.Shortfalls.Detail.Code)
+		r.c.edit(&wrong)
 	}
 	if r.c.lost != nil {
 		wrong.Releases.UnitSecondsLost = slices.Clone(out.Releases.UnitSecondsLost)
