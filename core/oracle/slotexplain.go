@@ -33,7 +33,7 @@ func (g *slots) reason(s *sub) Shortfall {
 	case len(hosts) > 0 && all(hosts, big):
 		return Shortfall{Reason: "too_big"}
 	case g.waits(s) && g.pledged(s) == 0 && g.fewerFit(s, &why):
-		return Shortfall{Reason: "gang", Blocker: why.Blocker}
+		return Shortfall{Reason: "gang", Blocker: why.Blocker, UntilUS: why.UntilUS, Fits: why.Fits}
 	case over != plan.None:
 		return Shortfall{Reason: "consumer_limit", Blocker: g.path(over)}
 	case len(large) > 0 && len(open) == 0 || slices.ContainsFunc(large, room) && !slices.ContainsFunc(open, room):

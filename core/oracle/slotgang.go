@@ -316,6 +316,7 @@ func (g *slots) fewerFit(s *sub, why *Shortfall) bool {
 		least := s.least
 		s.least = 1 // the reason of a unit by itself
 		*why = g.reason(s)
+		why.Fits = units
 		s.least = least
 	}
 	for _, u := range g.units(func(u *unit) bool { return u.sub == s && !slices.Contains(before, u) }) {
