@@ -8,6 +8,23 @@ import (
 
 // workLost is a cluster on which /B has four units since 0 s and six more since 60 s, all under reclaim since 120 s for
 // /A/x, which has them with cycle 5 at 240 s. So B loses 4 × 240 + 6 × 180 = 2040 unit-seconds.
+// budgeted is a plan in which a budget is used up from the third cycle on.
+const budgeted = `
+name: x
+plan:
+  stint: 1
+  interval: 30m
+  dimensions: [cpu]
+  resource_groups: [{name: all, select: "select(cpu > 0)"}]
+  consumers: [{path: /A}, {path: /B}]
+  md_plans: [{name: p, resource_groups: [{name: all}], consumers: [{path: /A, budget: {units_hours: 4, per: day}}, {path: /B}]}]
+hosts: [{host: h, cpu: 10}]
+steps:
+  - {demand: [{consumer: /A, allocation: a, units: 4, cpu: 1}]}
+  - {cycles: 2}
+  - {demand: [{consumer: /A, allocation: a, units: 6, cpu: 1}]}
+`
+
 const workLost = `
 name: x
 plan:
@@ -271,6 +288,18 @@ steps:
 	name:     "a gang waits for more units than it needs",
 	scenario: gangOf("\n  - {demand: [{consumer: /A, allocation: a, units: 8, min_units: 7}]}"),
 	cycle:    1, edit: detail(6, 8), rule: "REQ-3", consumer: "/A", what: "the least number that the detail names",
+}, {
+	name: "less was used of a budget than was held", scenario: budgeted,
+	cycle: 3, lost: func(c *decision.Cycle) { c.Consumers.BudgetUsed[0] = 3 }, rule: "BUD-1", consumer: "/A", what: "hours used of its budget",
+}, {
+	name: "more was used of a budget than was held", scenario: budgeted,
+	cycle: 2, lost: func(c *decision.Cycle) { c.Consumers.BudgetUsed[0] = 2.5 }, rule: "BUD-1", consumer: "/A", what: "hours used of its budget",
+}, {
+	name: "a budget is used up, and more is granted from the pool", scenario: budgeted,
+	cycle: 4, grants: []string{"/A a h 2 public_pool /"}, short: none, rule: "BUD-2", consumer: "/A", what: "the budget of /A is used up",
+}, {
+	name: "a budget is used up, and another reason is told", scenario: budgeted,
+	cycle: 4, short: []string{"/A a 2 pool_exhausted"}, rule: "D-7", consumer: "/A", what: "reason",
 }}
 
 // rowOf is the first row of the cause gang_broken.

@@ -57,7 +57,7 @@ func TestFaultsFound(t *testing.T) {
 }
 
 // wrongCycle is a cycle of a scenario that decides what it must not. Rows of events are words, "-" for one that is
-// missing; nil leaves a table alone. lost changes figures of work lost.
+// missing; nil leaves a table alone. lost changes figures of work lost and of budgets.
 type wrongCycle struct {
 	name, scenario string
 	cycle          int64
@@ -119,6 +119,7 @@ func (r *wrongRecorder) Cycle(out *decision.Cycle, keyframe func(state bool), la
 	if r.c.lost != nil {
 		wrong.Releases.UnitSecondsLost = slices.Clone(out.Releases.UnitSecondsLost)
 		wrong.Consumers.UnitSecondsLost = slices.Clone(out.Consumers.UnitSecondsLost)
+		wrong.Consumers.BudgetUsed = slices.Clone(out.Consumers.BudgetUsed)
 		r.c.lost(&wrong)
 	}
 	if err := r.recorder.Cycle(&wrong, func(bool) {}, false); err != nil {

@@ -51,6 +51,8 @@ func fill(cycle, held int64) *decision.Cycle {
 		n.Slot[i] = []int64{0, int64(i)}
 	}
 	n.UnitSecondsLost, n.SlotNull = []float64{12.5, 0}, []bool{true, false}
+	n.Budget, n.BudgetUsed, n.BudgetNull = []int64{40, 0}, []float64{2.25, 0}, []bool{false, true}
+	n.BudgetDimension = decision.Coded{Code: []int32{0, decision.Null}, Dict: decision.Words{"ncpus"}}
 	a := &c.Amounts
 	a.Plan, a.Consumer, a.Dimension = coded("grid"), coded("/Ä"), coded("ncpus")
 	for _, v := range []*[]int64{&a.Configured, &a.Owned, &a.Reserved, &a.Held, &a.Lent, &a.StaticQuota, &a.Limit} {

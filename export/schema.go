@@ -3,6 +3,7 @@ package export
 import (
 	"encoding/binary"
 	"slices"
+	"strings"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -15,7 +16,7 @@ const (
 	silentSchema  = "2" // lacked the messages of policies: programs that know it alone would count them in digests (D-77)
 	decidedSchema = "3" // lacked the tables of what stands (D-79): cycles of it and of earlier ones do not have them
 	busySchema    = "4" // lacked work lost (D-120): it is null in its cycles
-	singleSchema  = "5" // lacked min_units (D-157): it is 1 in its cycles, in which every unit came by itself
+	singleSchema  = "5" // lacked min_units (D-157): it is 1 in its cycles, in which every unit came by itself; and budgets (D-162), of which there are none
 )
 
 // schemas are all versions that are read, in the order in which they came.
@@ -40,11 +41,15 @@ var added = map[string]addition{
 	"consumers.consumer": {silentSchema, []decision.Column{
 		{Name: "parent", Type: decision.Text}, {Name: "depth"}, {Name: "leaf"},
 	}},
-	"inputs.rows":                  {silentSchema, []decision.Column{{Name: "author", Type: decision.Text}}},
-	"cycles.shortfalls_cycle":      {busySchema, []decision.Column{{Name: "standing_cycle"}}},
-	"cycles.units_short":           workLost,
-	"releases.lender":              workLost,
-	"consumers.short":              workLost,
+	"inputs.rows":             {silentSchema, []decision.Column{{Name: "author", Type: decision.Text}}},
+	"cycles.shortfalls_cycle": {busySchema, []decision.Column{{Name: "standing_cycle"}}},
+	"cycles.units_short":      workLost,
+	"releases.lender":         workLost,
+	"consumers.short":         workLost,
+	"consumers.unit_seconds_lost": {SchemaVersion, []decision.Column{
+		{Name: "budget", Optional: true}, {Name: "budget_dimension", Type: decision.Text},
+		{Name: "budget_used", Type: decision.Float, Optional: true},
+	}},
 	"sub_allocations.max_per_host": {SchemaVersion, []decision.Column{{Name: "min_units"}}},
 }
 
@@ -65,14 +70,23 @@ func upgrade(table, schema string, old []decision.Column) (columns []decision.Co
 			c.Name = now.name
 		}
 		columns, from = append(columns, c), append(from, i)
-		more := added[was]
-		for _, c := range more.columns {
-			if version < slices.Index(schemas, more.schema) {
-				columns, from = append(columns, c), append(from, -1)
-			}
+		for _, c := range since(version, was) {
+			columns, from = append(columns, c), append(from, -1)
 		}
 	}
 	return columns, from
+}
+
+// since are the columns that came behind a column, and behind those, after a version.
+func since(version int, column string) (columns []decision.Column) {
+	more := added[column]
+	table, _, _ := strings.Cut(column, ".")
+	for _, c := range more.columns {
+		if version < slices.Index(schemas, more.schema) {
+			columns = append(append(columns, c), since(version, table+"."+c.Name)...)
+		}
+	}
+	return columns
 }
 
 // missing fills a column that the file lacks: without values, or with what it means that there is none.

@@ -49,7 +49,8 @@ CREATE OR REPLACE VIEW consumers AS
         FROM log_rows('consumers')
         UNION ALL BY NAME
         SELECT NULL::VARCHAR AS parent, NULL::BIGINT AS depth, NULL::BIGINT AS leaf, NULL::BIGINT AS slot_limit, NULL::BIGINT AS "limit",
-            NULL::DOUBLE AS unit_seconds_lost WHERE false
+            NULL::DOUBLE AS unit_seconds_lost, NULL::BIGINT AS budget, NULL::VARCHAR AS budget_dimension,
+            NULL::DOUBLE AS budget_used WHERE false
     ), branches AS (
         SELECT DISTINCT cycle, log_file, plan, regexp_replace(consumer, '/[^/]*$', '') AS consumer FROM r WHERE leaf IS NULL
     )

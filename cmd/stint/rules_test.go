@@ -32,7 +32,7 @@ func TestRules(t *testing.T) {
 			t.Errorf("%s stands there %d times", rule, n)
 		}
 	}
-	cited := regexp.MustCompile(`\b(CYC|SLOT|MD|REQ|PLAN|API|HA|UI|INV|D)-[0-9]+\b`)
+	cited := regexp.MustCompile(`\b(CYC|SLOT|MD|REQ|BUD|PLAN|API|HA|UI|INV|D)-[0-9]+\b`)
 	found := 0
 	for _, dir := range []string{"../../core", "../../cmd", "../../export", "../../ingest"} {
 		err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {

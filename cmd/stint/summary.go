@@ -35,6 +35,7 @@ var reasonTexts = map[int32]string{
 	decision.ReasonNoHostMatches:     "no host meets the requirement",
 	decision.ReasonShareLimit:        "held back by a share limit, or by a ratio of 0",
 	decision.ReasonTooBig:            "larger than any host",
+	decision.ReasonBudget:            "whose budget of the period is used up",
 	decision.ReasonTooSmall:          "units so small that the hosts would hold too many",
 	decision.ReasonOwnershipUnmet:    "what their consumer is to own could not be assigned",
 	decision.ReasonMaxPerHost:        "fit only where max_per_host is reached",

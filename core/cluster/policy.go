@@ -104,15 +104,17 @@ func (s *State) mapPlans() {
 		n := s.Policy.Len()
 		p.FirstAlloc, p.LastAlloc = filled[AllocID](n), filled[AllocID](n)
 		p.FirstPair = filled[PairID](n)
+		var before *Plan
 		for j := range s.Plans {
 			if was := &s.Plans[j]; was.Name == p.Name && (was.MD == nil) == (p.MD == nil) {
 				p.Parcels, p.Unlabelled, p.Deeds, to[j] = was.Parcels, was.Unlabelled, was.Deeds, int32(i)
-				p.Lost = was.Lost
+				p.Lost, before = was.Lost, was
 				p.Changed, p.shifted = was.Changed, was.shifted                                              // hosts may have shrunk since the last cycle
 				p.Deeds.Unmet, p.Deeds.AnyUnmet, p.Deeds.Configured, p.Deeds.Reserved = nil, false, nil, nil // by Node
 				p.Deeds.Keeper, p.Deeds.KeptOn, p.Deeds.KeptAmount = nil, nil, nil
 			}
 		}
+		s.budgetRows(p, before)
 	}
 	s.Plans = plans
 	clear(s.Sub.Turns) // they are of the policy before
@@ -172,14 +174,14 @@ func (s *State) newPlans() (plans []Plan) {
 		m := &s.Policy.MDPlans[i]
 		plans = append(plans, Plan{
 			Name: m.Name, MD: m, Owns: m.Owns(),
-			Terms: Terms{m.Member, m.Placement, m.ReclaimBudget, m.ReleaseConfirmed, m.OverdueAfterUS},
+			Terms: Terms{m.Member, m.Placement, m.ReclaimBudget, m.ReleaseConfirmed, m.OverdueAfterUS, m.Budget},
 		})
 	}
 	for i := range s.Policy.SlotPlans {
 		m := &s.Policy.SlotPlans[i]
 		plans = append(plans, Plan{
 			Name: s.Policy.Groups[m.Group].Name, Slots: m,
-			Terms: Terms{m.Member, m.Placement, m.ReclaimBudget, m.ReleaseConfirmed, m.OverdueAfterUS},
+			Terms: Terms{m.Member, m.Placement, m.ReclaimBudget, m.ReleaseConfirmed, m.OverdueAfterUS, m.Budget},
 		})
 	}
 	return plans

@@ -13,7 +13,7 @@ import (
 
 // saveForm is the form of a saved state. A field that comes later raises it and is named if c.Since(of that form): states
 // that were saved before are still loaded, and the field is as it was made.
-const saveForm = 7
+const saveForm = 8
 
 // Save names all that later cycles depend on, to be written: see pack.Coder. Until Hold has returned nobody may change the
 // state. What can be made of the rest is left out (Load says what), and so is the policy, of which its keeper has the text.
@@ -280,6 +280,9 @@ func (p *Plan) fields(c *pack.Coder) {
 	pack.Column(c, &p.Unlabelled)
 	if c.Since(6) {
 		pack.Column(c, &p.Lost)
+	}
+	if c.Since(8) {
+		p.Budgets.fields(c)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 func (s *State) Settle(nowUS int64) {
 	s.heedHosts()
 	s.openWindows(nowUS)
+	s.chargeBudgets(nowUS)
 	s.expire(nowUS)
 	s.settleOrphans(nowUS)
 	for i := range s.Plans {
@@ -33,6 +34,7 @@ func (s *State) Settle(nowUS int64) {
 	s.settleLost(nowUS)
 	s.hush()
 	s.heed()
+	s.tellBudgets()
 }
 
 // stir notes that hosts, windows or groups of a plan changed: all whom fair share took from may take again (docs/shares.md).
@@ -77,6 +79,9 @@ func (s *State) Finish(cycle, nowUS int64) {
 	s.Relabelled, s.Renamed, s.Renumbered = false, false, false
 	for i := range s.Plans {
 		p := &s.Plans[i]
+		if p.Dirty {
+			s.rateBudgets(p)
+		}
 		p.Dirty, p.again, p.Rebuilt, p.Resized, p.Stirred = p.again, false, false, false, false
 		p.Changed, p.Seen = slices.Delete(p.Changed, 0, p.Seen), 0
 	}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/stintd/stint/core/plan"
@@ -176,6 +177,7 @@ func (s *State) soundPlans(k *soundness) {
 		if len(p.Lost) > s.Consumer.Len() || slices.ContainsFunc(p.Lost, func(ms int64) bool { return ms < 0 }) {
 			k.fail("%s: work lost of consumers that there are not, or below 0", what)
 		}
+		s.soundBudgets(k, what, &p.Budgets, plans[i].Terms.Budget)
 		k.rows(what+": consumers", nodes, len(p.FirstAlloc), len(p.LastAlloc), len(p.FirstPair))
 		if p.RankOrder != nil || p.Window != NoID {
 			k.rows(what+": ranks", nodes, len(p.RankOrder))
@@ -184,6 +186,33 @@ func (s *State) soundPlans(k *soundness) {
 		within(k, what, p.LastAlloc, NoID, len(s.Alloc.First), nil)
 		s.soundPairs(k, what, p)
 		s.soundDeeds(k, what, &p.Deeds, dims)
+	}
+}
+
+// soundBudgets looks at what was used of budgets: a row for each budget of the plan, in tree order.
+func (s *State) soundBudgets(k *soundness, what string, b *Budgets, list []plan.Budget) {
+	var of []ConsumerID
+	for n, budget := range list {
+		if budget.Hours > 0 && n < len(s.ConsumerOf) {
+			of = append(of, s.ConsumerOf[n])
+		}
+	}
+	if !slices.Equal(of, b.Consumer) {
+		k.fail("%s: budgets of other consumers than in the policy", what)
+		return
+	}
+	for i, column := range b.columns() {
+		k.rows(what+": budgets", len(of), len(*column))
+		most := int64(hoursMost)
+		switch i {
+		case 1, 4:
+			most = hourUS - 1
+		case 2:
+			most = math.MaxInt64
+		}
+		if slices.ContainsFunc(*column, func(v int64) bool { return v < 0 || v > most }) {
+			k.fail("%s: what was used of a budget is out of bounds", what)
+		}
 	}
 }
 

@@ -193,6 +193,9 @@ type Plan struct {
 
 	Lost []int64 // by ConsumerID, short where the rest is 0: unit-milliseconds that reclaims stopped before their end
 
+	Budgets Budgets
+	Spent   []bool // by Node: its budget is used up, as of the cycle under way; nil: nobody's is
+
 	// Unlabelled are the holdings of `running` rows of a slot plan in row order. They have no
 	// origin (decision.Null) until the plan's next cycle gives them one; some may be gone by then.
 	Unlabelled []HoldingID
@@ -202,9 +205,10 @@ type Plan struct {
 type Terms struct {
 	Member         []bool // by Node
 	Placement      plan.Placement
-	ReclaimBudget  int64 // units a cycle, or plan.Unlimited (CYC-4)
-	Confirmed      bool  // release: confirmed (CYC-8)
-	OverdueAfterUS int64 // plan.Unlimited when not set
+	ReclaimBudget  int64         // units a cycle, or plan.Unlimited (CYC-4)
+	Confirmed      bool          // release: confirmed (CYC-8)
+	OverdueAfterUS int64         // plan.Unlimited when not set
+	Budget         []plan.Budget // by Node; nil: nobody has one
 }
 
 // Continue makes the plan's next cycle look at everything again: what this one did may lead to more.

@@ -250,6 +250,7 @@ func (r *Runner) emit(s *cluster.State, nowUS int64, busy []planner, dirty bool)
 	if dirty {
 		sum.Hosts, sum.UnitsHeld, sum.Consumers = 0, s.HeldUnits(), int64(len(r.out.Consumers.Held))
 		r.lost(s)
+		r.budgets(s)
 		sum.UnitsWanted = sum.UnitsHeld + sum.UnitsShort
 		for i := range s.Plans {
 			sum.Hosts += int64(s.Plans[i].Parcels.Hosts())
@@ -397,6 +398,27 @@ func (r *Runner) lost(s *cluster.State) {
 		if below != nil {
 			t.UnitSecondsLost[i] = decision.Seconds(below[s.NodeOf[t.Consumer.Code[i]]])
 		}
+	}
+}
+
+// budgets fills the columns of consumers that tell of budgets (BUD-1). Consumers with budgets stand in the same order
+// there as in the table.
+func (r *Runner) budgets(s *cluster.State) {
+	t, names, of, row := &r.out.Consumers, dimensions(s.Policy), int32(decision.Null), 0
+	for i, p := range t.Plan.Code {
+		if p != of {
+			of, row = p, 0
+		}
+		b, c := &s.Plans[p].Budgets, cluster.ConsumerID(t.Consumer.Code[i])
+		if row == len(b.Consumer) || b.Consumer[row] != c {
+			continue
+		}
+		budget := s.Plans[p].Terms.Budget[s.NodeOf[c]]
+		t.Budget[i], t.BudgetUsed[i], t.BudgetNull[i] = budget.Hours, b.Told(row), false
+		if at := slices.Index(names, budget.What); at >= 0 {
+			t.BudgetDimension.Code[i] = int32(at)
+		}
+		row++
 	}
 }
 

@@ -247,8 +247,11 @@ func (p *player) promisedTo(plan, path, dim string) (n int64) {
 	return n
 }
 
-// barred tells whether the share ratio 0 or a share limit stands above a sub-allocation. What is promised counts (CYC-7).
+// barred tells whether the share ratio 0, a budget that is used up, or a share limit stands above a sub-allocation. What is promised counts (CYC-7).
 func (p *player) barred(k oracle.Key) bool {
+	if p.spent(k.Plan, k.Consumer) {
+		return true
+	}
 	for _, e := range p.mdPlan(k.Plan).members {
 		path := p.consumers[e.consumer].path
 		if path != k.Consumer && !strings.HasPrefix(k.Consumer, path+"/") {

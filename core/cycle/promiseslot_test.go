@@ -373,6 +373,9 @@ func (v *slotView) unused(k oracle.Key) {
 		return
 	}
 	leaf, barred := v.entry(k.Consumer), false
+	if v.spent(v.name, k.Consumer) {
+		return
+	}
 	for _, e := range v.way(k.Consumer) {
 		barred = barred || e.ratio == 0
 	}

@@ -284,8 +284,15 @@ func (p *player) end(t *rapid.T) {
 		}
 		p.rest(t)
 	}
-	for range 2 {
-		p.run(t, true)
+	for { // until no budget is used up meanwhile, or renewed
+		was := p.broke()
+		for range 2 {
+			p.run(t, true)
+		}
+		if p.broke() == was {
+			break
+		}
+		p.rest(t)
 	}
 	if p.unitsOfHost == 0 { // the promises to those who are short know of no sizes that are too small
 		p.atRest(t)
@@ -425,7 +432,7 @@ func (p *player) note(s step) {
 func (p *player) run(t *rapid.T, still bool) {
 	p.cycles++
 	p.nowUS += 60e6
-	before, rested := stateOf(&p.out), p.out.Summary.Stable()
+	before, rested, broke := stateOf(&p.out), p.out.Summary.Stable(), p.broke()
 	if p.watch != nil {
 		p.watch(t)
 	}
@@ -464,6 +471,7 @@ func (p *player) run(t *rapid.T, still bool) {
 	for _, table := range []string{"releases", "lost", "ownership", "grants", "labels", "reclaims", "held", "consumers", "amounts", "shares", "shortfalls"} {
 		if table == "shares" {
 			p.shares(t)
+			p.budgets(t)
 		} else if !slices.Equal(got[table], want[table]) {
 			t.Logf("reclaims of the engine: %v", p.out.Reclaims)
 			t.Fatalf("cycle %d: %s: engine and oracle differ:\n%s", p.cycles, table,
@@ -480,7 +488,7 @@ func (p *player) run(t *rapid.T, still bool) {
 		p.wholeGangs(t)
 		p.slotPromises(t)
 	}
-	if still && rested && (p.aged || !p.protects()) && !p.switched() && p.still(p.nowUS) {
+	if still && rested && broke == p.broke() && (p.aged || !p.protects()) && !p.switched() && p.still(p.nowUS) {
 		if s := &p.out.Summary; !s.Stable() {
 			t.Fatalf("CYC-2: cycle %d has the same input as the fixed point before it: %+v", p.cycles, s)
 		}

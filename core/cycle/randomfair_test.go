@@ -33,6 +33,7 @@ func drawFair(t *rapid.T) site {
 	for k := range s.consumers {
 		m.members = append(m.members, member{consumer: k, rank: -1, share: s.drawShare(t)})
 	}
+	s.drawBudgets(t, &m)
 	s.plans = []mdPlan{m}
 	return s
 }

@@ -32,6 +32,7 @@ type member struct {
 	share
 	preference map[int]int // by zone
 	lendGrace  string      // as keys of its entry
+	budget     string      // as a key of its entry
 }
 
 type share struct {
@@ -92,7 +93,27 @@ func (s *site) drawPlan(t *rapid.T, name string, zones []int) mdPlan {
 		}
 		m.members = append(m.members, e)
 	}
+	s.drawBudgets(t, &m)
 	return m
+}
+
+// drawBudgets gives some members of a plan budgets, in one case of six.
+func (s *site) drawBudgets(t *rapid.T, m *mdPlan) {
+	if !once(t, "budgets", 6) {
+		return
+	}
+	for i := range m.members {
+		m.members[i].budget = drawBudget(t, s.dims...)
+	}
+}
+
+// drawBudget draws a budget of units or a dimension as a key of an entry, small enough to be used up, mostly none.
+func drawBudget(t *rapid.T, dims ...string) string {
+	if !once(t, "budgeted", 3) {
+		return ""
+	}
+	return fmt.Sprintf(", budget: {%s_hours: %d, per: %s}", choose(t, "counted", append([]string{"units", "units"}, dims...)...),
+		choose(t, "hours", 1, 1, 2, 3), choose(t, "per", "day", "week", "month"))
 }
 
 func (s *site) drawShare(t *rapid.T) share {
@@ -154,7 +175,7 @@ func (s *site) writeMD(b *strings.Builder) {
 			if e.modest {
 				b.WriteString(", share_reclaim: false")
 			}
-			b.WriteString(preferText(e.preference) + e.lendGrace)
+			b.WriteString(preferText(e.preference) + e.lendGrace + e.budget)
 			if m.deeds != nil {
 				b.WriteString(s.ownText(m.deeds[0][e.consumer]))
 			}

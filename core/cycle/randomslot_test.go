@@ -41,6 +41,7 @@ type slotMember struct {
 	borrowFrom  []string
 	ratio, most int // most: share.max or limit
 	reserves    int
+	budget      string // as a key of its entry
 }
 
 // drawSlots draws a policy with slot plans; some have an MD plan on other hosts beside them.
@@ -79,8 +80,12 @@ func drawSlots(t *rapid.T) site {
 			}
 			p.members = append(p.members, slotMember{consumer: k, policy: policy})
 		}
+		budgets := !s.even && once(t, "budgets", 5)
 		for i := range p.members {
 			s.drawMember(t, &p, i)
+			if budgets && s.consumers[p.members[i].consumer].leaf {
+				p.members[i].budget = drawBudget(t, "slots")
+			}
 		}
 		s.slots = append(s.slots, p)
 	}
@@ -272,7 +277,7 @@ func (s *site) writeMember(b *strings.Builder, p *slotPlan, e *slotMember) {
 	if e.most >= 0 {
 		fmt.Fprintf(b, ", max: %d", e.most)
 	}
-	b.WriteString("}}\n")
+	b.WriteString("}" + e.budget + "}\n")
 }
 
 // writePeers writes a key lend or borrow.

@@ -122,6 +122,9 @@ func lost(v []float64) Column {
 	return Column{Name: lostColumn, Type: Float, Float: v, Optional: true}
 }
 
+// budgetColumns are the columns of budgets, in consumers.
+var budgetColumns = []string{"budget", "budget_dimension", "budget_used"}
+
 // Seconds are the seconds of a column of unit-seconds.
 func Seconds(ms int64) float64 { return float64(ms) / 1e3 }
 

@@ -31,7 +31,7 @@ func (g *Grants) text() []*Coded {
 	return []*Coded{&g.Plan, &g.Consumer, &g.Allocation, &g.Sub, &g.Source, &g.Host, &g.Origin, &g.Pool, &g.Lender}
 }
 
-// ExtendMD adds rows of an MD plan: what only slot plans have is null in them, what they lost is 0, the caller sets all
+// ExtendMD adds rows of an MD plan: what only slot plans have is null in them, what they lost is 0, they have no budgets, the caller sets all
 // other values. It gives the number of the first.
 func (c *Consumers) ExtendMD(rows int) (first int) {
 	ints := []*[]int64{&c.Rank, &c.Demand, &c.Held, &c.Short}
@@ -44,6 +44,7 @@ func (c *Consumers) ExtendMD(rows int) (first int) {
 	}
 	for range rows {
 		c.UnitSecondsLost = append(c.UnitSecondsLost, 0)
+		c.withoutBudget()
 		c.SlotNull, c.LimitNull = append(c.SlotNull, true), append(c.LimitNull, true)
 	}
 	return first

@@ -7,7 +7,8 @@ import "github.com/stintd/stint/core/pack"
 type Saved struct {
 	Source, Consumer, Label, Host Dict
 
-	Lost bool // work lost is told; else it is read as none
+	Lost    bool // work lost is told; else it is read as none
+	Budgets bool // budgets are; else nobody has one
 }
 
 // SaveEvents names what Events has of a frozen cycle, to be written or read. Read, it has the dictionaries given.
@@ -63,6 +64,7 @@ func (c *Cycle) SaveStates(p *pack.Coder, d *Saved) {
 	s.coded(&n.Policy, Policies)
 	s.ints(&n.Rank, &n.Demand, &n.Held, &n.Short)
 	s.lost(&n.UnitSecondsLost, len(n.Held))
+	s.budgets(n, dimension)
 	p.Note(&n.Slot)
 	for i := range n.Slot {
 		s.ints(&n.Slot[i])
@@ -124,6 +126,25 @@ func (s *saver) lost(v *[]float64, rows int) {
 		pack.Floats(s.Coder, v)
 	} else if s.Note(v); s.Loading() {
 		*v = make([]float64, rows)
+	}
+}
+
+// budgets names the columns of budgets in the table of consumers.
+func (s *saver) budgets(n *Consumers, dimension Dict) {
+	if s.d.Budgets {
+		s.ints(&n.Budget)
+		s.coded(&n.BudgetDimension, dimension)
+		pack.Floats(s.Coder, &n.BudgetUsed)
+		pack.Bools(s.Coder, &n.BudgetNull)
+		return
+	}
+	s.Note(&n.Budget)
+	s.Note(&n.BudgetDimension.Code)
+	s.Note(&n.BudgetDimension.Dict)
+	s.Note(&n.BudgetUsed)
+	s.Note(&n.BudgetNull)
+	for s.Loading() && len(n.Budget) < len(n.Held) {
+		n.withoutBudget()
 	}
 }
 

@@ -51,6 +51,7 @@ const (
 	ReasonReclaimBudget
 	ReasonTooSmall
 	ReasonGang
+	ReasonBudget
 )
 
 // Reasons are the names of the reasons, by value.
@@ -58,6 +59,7 @@ var Reasons = Words{
 	"not_in_plan", "no_host_matches", "share_limit", "too_big", "max_per_host", "fragmented",
 	"lower_priority", "over_quota", "pool_exhausted", "consumer_limit", "borrow_limit", "grace_filter",
 	"waiting_for_reclaim", "ownership_unmet", "reclaim_budget", "too_small", "gang",
+	"budget",
 }
 
 // Key is the columns that name a sub-allocation in a plan.
@@ -174,6 +176,10 @@ type Consumers struct {
 	Plan, Consumer, Policy    Coded
 	Rank, Demand, Held, Short []int64
 	UnitSecondsLost           []float64            // of it and those below it, in all cycles so far
+	Budget                    []int64              // hours of what it counts
+	BudgetDimension           Coded                // that, where it is not units
+	BudgetUsed                []float64            // hours
+	BudgetNull                []bool               // it has none
 	Slot                      [slotColumns][]int64 // by slotNames; null in MD plans
 	SlotNull                  []bool
 	LimitNull                 []bool // null also where a slot plan sets no limit
@@ -186,8 +192,15 @@ func (c *Consumers) AddSlots(figures [slotColumns]int64, without bool) {
 		c.Slot[i] = append(c.Slot[i], v)
 	}
 	c.UnitSecondsLost = append(c.UnitSecondsLost, 0)
+	c.withoutBudget()
 	c.SlotNull = append(c.SlotNull, false)
 	c.LimitNull = append(c.LimitNull, without)
+}
+
+// withoutBudget adds a row without a budget.
+func (c *Consumers) withoutBudget() {
+	c.Budget, c.BudgetUsed, c.BudgetNull = append(c.Budget, 0), append(c.BudgetUsed, 0), append(c.BudgetNull, true)
+	c.BudgetDimension.Add(Null)
 }
 
 // slotNames are the columns of consumers that only slot plans fill.
@@ -204,6 +217,9 @@ func (c *Consumers) Table() Table {
 		text("plan", c.Plan), text("consumer", c.Consumer), text("policy", c.Policy),
 		ints("rank", c.Rank), ints("demand", c.Demand), ints("held", c.Held), ints("short", c.Short),
 		lost(c.UnitSecondsLost),
+		{Name: budgetColumns[0], Type: Int, Int: c.Budget, Null: c.BudgetNull, Optional: true},
+		text(budgetColumns[1], c.BudgetDimension),
+		{Name: budgetColumns[2], Type: Float, Float: c.BudgetUsed, Null: c.BudgetNull, Optional: true},
 	}}
 	for i, name := range slotNames {
 		null := c.SlotNull
@@ -531,6 +547,8 @@ func (c *Cycle) ResetStates(d *Dicts) {
 	for i := range n.Slot {
 		n.Slot[i] = n.Slot[i][:0]
 	}
+	n.BudgetDimension.reset(d.Dimension)
+	n.Budget, n.BudgetUsed, n.BudgetNull = n.Budget[:0], n.BudgetUsed[:0], n.BudgetNull[:0]
 	n.UnitSecondsLost, n.SlotNull, n.LimitNull = n.UnitSecondsLost[:0], n.SlotNull[:0], n.LimitNull[:0]
 	a.Plan.reset(d.Plan)
 	a.Consumer.reset(d.Consumer)

@@ -15,7 +15,7 @@ import (
 )
 
 // saveForm is the form of a saved engine. The state has its own.
-const saveForm = 3
+const saveForm = 4
 
 // Checkpoint tells of one.
 type Checkpoint struct {
@@ -212,7 +212,7 @@ func (e *Engine) fields(c *pack.Coder) {
 	} else {
 		e.state.Save(c)
 	}
-	e.cycleFields(c, form >= 3)
+	e.cycleFields(c, form)
 }
 
 // fields are what the log is told of an accepted input: the same as its record in the journal.
@@ -363,11 +363,11 @@ func (v *kept) fields(c *pack.Coder) {
 }
 
 // cycleFields are the last cycles, for those who read changes, and the state tables of the last one. They are frozen,
-// so that they are gone over when they are written; names come from the state. lost is whether they tell of work lost.
-func (e *Engine) cycleFields(c *pack.Coder, lost bool) {
+// so that they are gone over when they are written; names come from the state.
+func (e *Engine) cycleFields(c *pack.Coder, form int64) {
 	s, last := e.state, e.frozen
 	d := &decision.Saved{Source: s.Source.Frozen(), Consumer: s.Consumer.Frozen(), Label: s.Label.Frozen(), Host: s.Host.Names.Frozen(),
-		Lost: lost}
+		Lost: form >= 3, Budgets: form >= 4}
 	recent := slices.Clone(e.recent)
 	pack.Pointers(c, &recent, func(c *pack.Coder, one *decision.Cycle) { one.SaveEvents(c, d) })
 	if c.Loading() {

@@ -62,7 +62,7 @@ func (f *Facts) tables(c *decision.Cycle) {
 	f.Past = []*decision.Table{f.Reclaims}
 }
 
-var ruleName = regexp.MustCompile(`^(SLOT|MD|CYC|REQ|PLAN|INV|D)-[1-9][0-9]?$`)
+var ruleName = regexp.MustCompile(`^(SLOT|MD|CYC|REQ|BUD|PLAN|INV|D)-[1-9][0-9]?$`)
 
 func checkRules(t *testing.T, what string, rules []string) {
 	t.Helper()

@@ -20,6 +20,7 @@ func (p *part) explainMD() {
 	if len(by.keys) > 0 && p.tree().Leaf(p.node) {
 		p.say("a leaf uses what it owns first, then the private pools above it from the nearest up, then the public pool", "MD-7")
 	}
+	p.budgeted()
 	v := view(p.f.Shares)
 	if len(shares[p.key(p.node)]) == 0 {
 		p.say("neither uses nor wants anything of a pool", "MD-12", "MD-13")

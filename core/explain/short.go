@@ -134,6 +134,10 @@ var reasons = [...]reason{
 		text: gangFits,
 		md:   []string{"REQ-3", "D-7"}, slots: []string{"REQ-3", "D-7"},
 	},
+	decision.ReasonBudget: {
+		text: (*part).usedUp,
+		md:   []string{"BUD-2", "D-7"}, slots: []string{"BUD-2", "D-7"},
+	},
 }
 
 // listMax is how many shortfalls and reclaims an explanation lists.

@@ -22,6 +22,7 @@ func (p *part) explainSlots() {
 		p.holds()
 		p.entitled()
 	}
+	p.budgeted()
 	p.limits()
 	p.exclusive()
 }

@@ -294,6 +294,12 @@ func (g *stage) table(name string) (rows []record) {
 		for _, c := range r.Consumers {
 			row := record{"plan": c.Plan, "consumer": c.Path, "demand": c.Demand, "held": c.Held, "short": c.Short,
 				"unit_seconds_lost": float64(g.lost[[2]string{c.Plan, c.Path}]) / 1000}
+			if c.Budget.Hours > 0 {
+				row["budget"], row["budget_used"] = c.Budget.Hours, c.BudgetUsed
+				if c.Budget.Of != plan.BudgetOfUnits {
+					row["budget_dimension"] = c.Budget.What
+				}
+			}
 			for d, dim := range g.policy.Dimensions {
 				for column, v := range map[string][]int64{"held": c.Amount, "static_quota": c.StaticPart, "configured": c.Configured, "owned": c.Owned,
 					"reserved": c.Reserved, "lent": c.Lent} {

@@ -195,6 +195,9 @@ func (q pool) stopped(s *sub) (row Shortfall, ok bool) {
 			return Shortfall{Reason: "share_limit", Blocker: q.p.Path[n]}, true
 		}
 	}
+	if n := q.usedUp(q.way(s.alloc.leaf)); n != plan.None {
+		return Shortfall{Reason: "budget", Blocker: q.p.Path[n], UntilUS: q.renewed(q.in, n)}, true
+	}
 	for _, has := range []func(n plan.Node) []int64{func(n plan.Node) []int64 { return q.stood[n] }, q.claimed} {
 		if n, d, hit := q.limited(s, has); hit {
 			return Shortfall{Reason: "share_limit", Blocker: q.p.Path[n], Dimension: q.p.Dimensions[d]}, true

@@ -74,6 +74,8 @@ type Consumer struct {
 	Configured, Owned  []int64
 	Reserved, Lent     []int64
 	Slots              *SlotFigures
+	Budget             plan.Budget // of 0 hours: none
+	BudgetUsed         float64     // hours
 }
 
 // SlotFigures are the columns of a consumer in a slot plan; Limit is plan.Unlimited when there is none.
@@ -248,11 +250,13 @@ type Cluster struct {
 	lookUS    int64          // how far ahead MD plans' windows are looked at, while something is tried
 	seasons   []season       // by plan
 	notes     map[string]int // of this cycle
+	purses    map[purse]*spending
+	broke     map[int]map[plan.Node]bool // by plan and consumer: its budget is used up
 }
 
 // New is an empty cluster under a policy.
 func New(p *plan.Policy) *Cluster {
-	c := &Cluster{p: p, startUS: epochUS, times: map[int64]int64{}, released: map[event]int64{}, reclaimed: map[claim]int64{}}
+	c := &Cluster{p: p, startUS: epochUS, times: map[int64]int64{}, released: map[event]int64{}, reclaimed: map[claim]int64{}, purses: map[purse]*spending{}}
 	for range p.MDPlans {
 		c.estates = append(c.estates, &estate{lists: make([]string, p.Len())})
 	}

@@ -145,7 +145,7 @@ func (p *pass) around() string {
 	for _, h := range p.order[p.in] {
 		text += fmt.Sprint("\n", h.Host, h.size)
 	}
-	return text
+	return text + fmt.Sprint("\n", p.broke[p.in])
 }
 
 // asked is what leaves ask for, as text.

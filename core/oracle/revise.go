@@ -46,7 +46,9 @@ func (c *Cluster) SetPolicy(p *plan.Policy, forced bool) {
 	}
 	heir := map[string]string{}
 	for n, old := range p.RenamedFrom {
-		heir[old] = p.Path[n]
+		if old != "" {
+			heir[old] = p.Path[n]
+		}
 	}
 	to := func(n plan.Node) plan.Node {
 		if n <= plan.Root && !gone(n) {
@@ -71,6 +73,7 @@ func (c *Cluster) SetPolicy(p *plan.Policy, forced bool) {
 			u.lender, u.pool, u.owner = to(u.lender), to(u.pool), to(u.owner)
 		}
 	}
+	c.renamePurses(p, heir)
 	for _, s := range c.sets {
 		s.plan, s.account = into[s.plan], to(s.account)
 	}

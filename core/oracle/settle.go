@@ -38,9 +38,17 @@ func (c *Cluster) Cycle() Result { return c.CycleAt(c.nowUS + 60_000_000) }
 // CycleAt runs one scheduling cycle at a time in µs since 2026-01-05T00:00:00Z: settle, then plan by plan what remains of it.
 func (c *Cluster) CycleAt(nowUS int64) Result {
 	c.cycle++
+	lastUS := c.nowUS
+	if c.cycle > 1 {
+		lastUS = c.times[c.cycle-1]
+	}
 	c.nowUS = max(c.nowUS, nowUS) // CYC-9
+	if c.cycle == 1 {
+		lastUS = c.nowUS
+	}
 	c.times[c.cycle] = c.nowUS
 	c.turn()
+	c.spend(lastUS)
 	c.notes = map[string]int{}
 	c.settle()
 	var r Result
@@ -73,6 +81,17 @@ func (c *Cluster) CycleAt(nowUS int64) Result {
 	}
 	r.Grants, r.Releases, r.Held, r.Reclaims = c.rows(granted, nil), c.rows(c.released, nil), c.rows(held, leaving), c.claims()
 	c.lose(r.Releases)
+	c.rateAll()
+	for i := range r.Consumers {
+		one := &r.Consumers[i]
+		for in := range c.order {
+			if n, ok := c.p.Find(one.Path); ok && c.terms(in).name == one.Plan {
+				if of, used, ok := c.hoursUsed(in, n); ok {
+					one.Budget, one.BudgetUsed = of, used
+				}
+			}
+		}
+	}
 	r.Notes = c.notes
 	r.Revoked, c.revoked = c.revoked, 0
 	clear(c.released)

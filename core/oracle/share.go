@@ -130,7 +130,7 @@ func (q pool) exact(n plan.Node) *big.Rat {
 
 // outstanding is how many units a sub-allocation is short of that the pool may have.
 func (q pool) outstanding(s *sub) int64 {
-	if q.exists(s.alloc.leaf) {
+	if q.exists(s.alloc.leaf) && q.usedUp(q.way(s.alloc.leaf)) == plan.None {
 		return s.short()
 	}
 	return 0

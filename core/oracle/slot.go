@@ -337,6 +337,9 @@ func (g *slots) needs() map[plan.Node]int64 {
 			if need[n] = max(0, g.wanted[n]-use[n]); g.barred(n) {
 				need[n] = 0
 			}
+			if g.broke[g.in][n] {
+				need[n] = min(need[n], g.held(n, sharePool, true))
+			}
 		}
 		for _, k := range g.children(n) {
 			use[n] += use[k]

@@ -40,6 +40,8 @@ func (g *slots) reason(s *sub) Shortfall {
 		return Shortfall{Reason: "max_per_host"} // D-7
 	case g.denied[s]:
 		return Shortfall{Reason: "reclaim_budget"}
+	case g.broke[g.in][leaf]:
+		return Shortfall{Reason: "budget", Blocker: g.path(leaf), UntilUS: g.renewed(g.in, leaf)}
 	case most > 0 && g.held(leaf, borrowed, false)+k > most:
 		return Shortfall{Reason: "borrow_limit"}
 	case len(hosts) > 0 && !slices.ContainsFunc(open, room) && g.payable(leaf, k):

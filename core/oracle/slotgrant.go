@@ -184,7 +184,7 @@ func (g *slots) share() {
 		g.race(g.tree(), g.usage, func(leaf plan.Node) bool { return g.serve(leaf, held, left) })
 	} else {
 		for _, a := range g.allocs { // first come first served
-			for a.plan == g.in && !g.barred(a.leaf) && g.offer(a, held, left) {
+			for a.plan == g.in && !g.barred(a.leaf) && !g.broke[g.in][a.leaf] && g.offer(a, held, left) {
 			}
 		}
 	}
@@ -201,7 +201,7 @@ func (g *slots) share() {
 func (g *slots) tree() map[plan.Node]bool {
 	tree := map[plan.Node]bool{}
 	for _, s := range g.below(plan.Root) {
-		if !g.barred(s.alloc.leaf) {
+		if !g.barred(s.alloc.leaf) && !g.broke[g.in][s.alloc.leaf] {
 			tree[s.alloc.leaf] = true
 		}
 	}
@@ -249,7 +249,7 @@ func (g *slots) draw(s *sub) bool {
 // borrow is ③: leaves in rank order, each until nothing fits.
 func (g *slots) borrow() {
 	for _, leaf := range g.ranked(g.leaves()) {
-		for g.serve(leaf, g.counted, func(s *sub) bool {
+		for !g.broke[g.in][leaf] && g.serve(leaf, g.counted, func(s *sub) bool {
 			if g.waits(s) && g.pledged(s) > 0 {
 				return false
 			}

@@ -305,14 +305,14 @@ func (p *Policy) slotItems(list []item, s *SlotPlan, named func(string) string) 
 	for n := Root + 1; int(n) < p.Len(); n++ {
 		if s.Member[n] {
 			list = append(list, cell(where, name, named(p.Path[n]), windows, func(w int) []fact {
-				return p.slotFacts(&s.Windows[w], n, named)
+				return p.slotFacts(s, &s.Windows[w], n, named)
 			}))
 		}
 	}
 	return list
 }
 
-func (p *Policy) slotFacts(w *SlotWindow, n Node, named func(string) string) []fact {
+func (p *Policy) slotFacts(s *SlotPlan, w *SlotWindow, n Node, named func(string) string) []fact {
 	policy := ""
 	if p.Parent[n] == Root {
 		policy = w.Policy[n].String()
@@ -333,6 +333,7 @@ func (p *Policy) slotFacts(w *SlotWindow, n Node, named func(string) string) []f
 		numberFact("reserves", w.Reserves[n], 0), numberFact("limit", w.Limit[n], Unlimited),
 		textFact("lend", lend, ""), textFact("borrow", borrow, ""),
 		numberFact("share.ratio", w.Ratio[n], 1), numberFact("share.max", w.Max[n], Unlimited),
+		textFact("budget", budgetOf(s.Budget, n).String(), ""),
 	}
 }
 
@@ -415,7 +416,7 @@ func (p *Policy) mdFacts(m *MDPlan, w *MDWindow, n Node) []fact {
 		durationFact("lend_grace", w.LendGraceUS[n], Unlimited), durationFact("private_pool_grace", w.PrivateUS[n], Unlimited),
 		flagFact("share_reclaim", w.ShareReclaim[n], w.ShareReclaim[p.Parent[n]]),
 		numberFact("share.priority", int64(w.Priority[n]), 0), numberFact("share.ratio", w.Ratio[n], 1),
-		textFact("share.limit", strings.Join(limits, ", "), ""),
+		textFact("share.limit", strings.Join(limits, ", "), ""), textFact("budget", budgetOf(m.Budget, n).String(), ""),
 	}
 }
 

@@ -142,6 +142,7 @@ var (
 		setting{"lend", ref("lend"), "leaves: what of its idle slots is lent (nothing)", false},
 		setting{"borrow", ref("borrow"), "leaves: what it may borrow (nothing; {} is unlimited)", false},
 		setting{"share", ref("slot_share"), "its part of share pools", false},
+		setting{"budget", ref("budget"), "leaves: the most that it may use of share pools and loans in a period (none)", false},
 	)
 	lendObject = keysOf(
 		setting{"limit", isWhole, "how many slots (0)", false},
@@ -193,6 +194,7 @@ var (
 		setting{"private_pool_grace", isDuration, "the same for what is shared below it (none)", false},
 		setting{"share_reclaim", isBool, "false: it, and all below it, take nothing back (true)", false},
 		setting{"share", ref("md_share"), "its part of share pools", false},
+		setting{"budget", ref("budget"), "the most that it, and all below it, may use of pools above it in a period (none)", false},
 	)
 	mdShareObject = keysOf(
 		setting{"priority", isRank, "larger priorities are served first (0)", false},
@@ -308,6 +310,7 @@ func Schema() []byte {
 		"md_share":       mdShareObject.schema(),
 		"division":       divisionObject.schema(),
 		"own":            ownObject.schema().with("oneOf", oneOwnForm()),
+		"budget":         budgetSchema(),
 		"reserve":        reserveObject.schema().with("oneOf", oneForm(reserveObject.names)),
 	}
 	text, err := json.MarshalIndent(s, "", " ")

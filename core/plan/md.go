@@ -39,6 +39,7 @@ func (r *reader) mdPlan(p *Policy, v value, t *planned) {
 		over[i] = r.place(p, windows[i].consumers)
 	}
 	d.Member = r.join(p, v, m.plan, over)
+	d.Budget = r.budgets(p, m.plan, over, p.Dimensions)
 	base := newMDWindow(p, &d)
 	r.mdEntries(p, &d, &base, m.plan)
 	for i := range windows {

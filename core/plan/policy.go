@@ -128,6 +128,7 @@ type MDPlan struct {
 	LeadUS               int64
 	GangWaitUS           int64      // how long room is held for a gang at most (REQ-3)
 	Windows              []MDWindow // at least one; a plan without windows has one that holds always
+	Budget               []Budget   // by Node; nil: none
 	Member               []bool     // by Node: named in the plan (the root always is)
 	OvercommitConfigured bool       // whether any dimension's overcommit was given
 }
@@ -236,6 +237,7 @@ type SlotPlan struct {
 	LeadUS           int64
 	GangWaitUS       int64        // as that of an MD plan
 	Windows          []SlotWindow // at least one
+	Budget           []Budget     // by Node, of leaves; nil: none
 	Member           []bool       // by Node
 }
 

@@ -35,7 +35,7 @@ func (p *Policy) Settings() []Settings {
 			windows[w] = &s.Windows[w].Window
 		}
 		all = append(all, p.settings(p.Groups[s.Group].Name, "slots", windows, s.Member, func(w int, n Node) []fact {
-			return p.slotFacts(&s.Windows[w], n, same)
+			return p.slotFacts(s, &s.Windows[w], n, same)
 		}))
 	}
 	for i := range p.MDPlans {

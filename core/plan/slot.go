@@ -40,6 +40,7 @@ func (r *reader) slotPlan(p *Policy, v value, t *planned) {
 		over[i] = r.place(p, windows[i].consumers)
 	}
 	s.Member = r.join(p, v, m.plan, over)
+	s.Budget = r.slotBudgets(p, &s, m.plan, over)
 	base := newSlotWindow(p)
 	r.slotEntries(p, &base, m.plan)
 	uses := make([]policySet, p.Len()) // policies that a first-level branch has in some window

@@ -154,6 +154,7 @@ var foreignKeys = []struct {
 	{"lend", 1 << Ownership},
 	{"borrow", 1 << Ownership},
 	{"share", 1<<Ownership | 1<<ShareRatio},
+	{"budget", 1<<Ownership | 1<<ShareRatio},
 }
 
 // foreign reports settings that no policy that the consumer is under knows. A

@@ -102,10 +102,10 @@ func (f *Figures) sumLeaf(e *Env, leaf plan.Node) (outstanding bool) {
 		f.staying[at] = share.Add(f.staying[at], share.Fraction(units-leaving, whole))
 	}
 	f.Wanted[at] = f.Held[at]
-	exists := e.Exists(f.Pool, leaf)
+	asks := e.Asks(f.Pool, leaf)
 	e.EachSub(leaf, func(sub cluster.SubID) {
 		units := f.heldBy(e, g, sub)
-		if exists {
+		if asks {
 			if short := s.Short(sub); short > 0 {
 				outstanding = true
 				f.Wanted[at] = share.Add(f.Wanted[at], short)
@@ -138,11 +138,11 @@ func (f *Figures) Deserve(e *Env, pool plan.Node, total int64, lacks Lacks) {
 		if !t.Leaf(leaf) || !e.Plan.Terms.Member[leaf] {
 			continue
 		}
-		g, exists, demand := e.Views.Usage.From(leaf, e.ID(pool)), e.Exists(pool, leaf), &f.Demand[leaf-pool]
+		g, asks, demand := e.Views.Usage.From(leaf, e.ID(pool)), e.Asks(pool, leaf), &f.Demand[leaf-pool]
 		e.EachSub(leaf, func(sub cluster.SubID) {
 			there, all := lacks(sub, e.ID(pool))
 			units := f.heldBy(e, g, sub) - there
-			if exists {
+			if asks {
 				units = share.Add(units, s.Short(sub)+all)
 			}
 			if units > 0 {

@@ -103,8 +103,22 @@ func unlessSet(us int64) int64 {
 	return us
 }
 
-// Barred tells whether a ratio of 0 keeps a leaf from a pool above it (D-6).
+// Spent is the consumer nearest to a leaf, below the consumer of a pool, whose budget is used up, plan.None where there
+// is none: the leaf gets nothing new from the pool, and asks for nothing of it (BUD-2).
+func (e *Env) Spent(pool, leaf plan.Node) plan.Node {
+	return e.Plan.SpentBelow(&e.State.Policy.Tree, leaf, pool)
+}
+
+// Asks tells whether what a leaf is short of counts in a pool: the pool exists for it, and no budget is used up.
+func (e *Env) Asks(pool, leaf plan.Node) bool {
+	return e.Exists(pool, leaf) && e.Spent(pool, leaf) == plan.None
+}
+
+// Barred tells whether a ratio of 0 (D-6), or a budget that is used up, keeps a leaf from a pool above it.
 func (e *Env) Barred(pool, leaf plan.Node) bool {
+	if e.Spent(pool, leaf) != plan.None {
+		return true
+	}
 	for n := leaf; n != pool; n = e.State.Policy.Parent[n] {
 		if e.Window.Ratio[n] == 0 {
 			return true

@@ -11,7 +11,7 @@ import (
 	"github.com/stintd/stint/core/share"
 )
 
-// stop is what keeps a leaf's units from pools: a ratio of 0 or a share limit.
+// stop is what keeps a leaf's units from pools: a ratio of 0, a budget that is used up, or a share limit.
 type stop struct {
 	depth int32   // of the deepest pool that exists for the leaf and is stopped, as all above it are; -1: none is
 	all   bool    // every pool that exists for it is
@@ -38,8 +38,8 @@ func (r *Reasons) stops(leaf plan.Node, shape cluster.ShapeID) stop {
 	return s
 }
 
-// stopped is the ratio of 0 that keeps units of a leaf from a pool, the nearest to it, else the share limit (D-26): as
-// consumers held once everything was granted (D-23), else with what is promised now.
+// stopped is the ratio of 0 that keeps units of a leaf from a pool, the nearest to it, else the budget that is used up,
+// else the share limit (D-26): as consumers held once everything was granted (D-23), else with what is promised now.
 func (r *Reasons) stopped(leaf plan.Node, shape cluster.ShapeID, top plan.Node) (v verdict, yes bool) {
 	e := r.env
 	for n := leaf; n != top; n = e.State.Policy.Parent[n] {
@@ -48,6 +48,12 @@ func (r *Reasons) stopped(leaf plan.Node, shape cluster.ShapeID, top plan.Node) 
 			v.blocker = n
 			return v, true
 		}
+	}
+	if n := e.Spent(top, leaf); n != plan.None {
+		v = because(decision.ReasonBudget, "")
+		v.detail, v.untilUS = e.State.Spending(e.Plan, n)
+		v.blocker = n
+		return v, true
 	}
 	for _, limits := range []*pool.Limits{e.Granted, e.Limits} {
 		if n, d := limits.Over(&e.Env, leaf, top, e.State.Shape.Size(shape)); n != plan.None {
@@ -60,14 +66,15 @@ func (r *Reasons) stopped(leaf plan.Node, shape cluster.ShapeID, top plan.Node) 
 	return v, false
 }
 
-// isLimited tells whether the plan has a share limit or a ratio of 0, which counts as a limit of 0 (MD-18).
+// isLimited tells whether the plan has a share limit, a ratio of 0, which counts as a limit of 0 (MD-18), or a budget
+// that is used up.
 func (e *Env) isLimited() bool {
 	for n, in := range e.Plan.Terms.Member {
 		if in && n != int(plan.Root) && e.Window.Ratio[n] == 0 {
 			return true
 		}
 	}
-	return e.Limits != nil
+	return e.Limits != nil || e.Plan.Spent != nil
 }
 
 // unowned tells whether a rule of what a leaf owns that is not met stands against a unit: what it holds as its own is,

@@ -64,7 +64,7 @@ type Reasons struct {
 	masks   masks
 	waits   waits
 	bounds  map[bound]verdict
-	limited bool // the plan has a share limit or a ratio of 0
+	limited bool // the plan has a share limit, a ratio of 0, or a budget that is used up
 
 	short   []short
 	asks    []ask
@@ -104,10 +104,11 @@ func (r *Reasons) Explain(e *Env, out *Shortfalls) {
 		}
 		if one.units > 0 {
 			v := r.why(one)
+			until := v.untilUS
 			if e.State.Forming(one.sub) {
-				v = r.whole(one, v)
+				v, until = r.whole(one, v), 0
 			}
-			out.add(one.sub, one.units, &v, 0)
+			out.add(one.sub, one.units, &v, until)
 		}
 	}
 }

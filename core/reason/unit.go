@@ -31,6 +31,7 @@ type verdict struct {
 	blocker   plan.Node // plan.None: nobody is
 	pool      plan.Node // whose pool a share limit is about, where that is still to be told
 	detail    string
+	untilUS   int64 // when it stands against it no more; 0: not known
 }
 
 // fits is the code where nothing about the unit itself stands against it: then priority and quota decide.

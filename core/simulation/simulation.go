@@ -278,7 +278,7 @@ func (p *play) run(ctx context.Context, nowUS, everyUS int64, o *Options, a *Ans
 			return true
 		}
 		next := nowUS + everyUS
-		if p.out.Summary.Stable() { // until something ends, or a window opens, cycles would decide the same
+		if p.out.Summary.Stable() { // until something ends, a window opens, or a budget is another, cycles would decide the same
 			due := p.nextDue(until)
 			if due > until {
 				return true
@@ -295,13 +295,14 @@ func (p *play) run(ctx context.Context, nowUS, everyUS int64, o *Options, a *Ans
 	}
 }
 
-// nextDue is when the first unit ends, or the first window opens, after the last cycle; beyond until: not before.
+// nextDue is when the first unit ends, window opens, or budget is used up or renewed after the last cycle; beyond until:
+// not before.
 func (p *play) nextDue(until int64) int64 {
 	due := until + 1
 	for i := range p.pending {
 		due = min(due, p.pending[i].dueUS)
 	}
-	return p.nextWindow(due)
+	return p.nextWindow(p.s.NextBudget(due))
 }
 
 // minuteUS is how finely windows begin and end.

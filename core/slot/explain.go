@@ -189,6 +189,9 @@ func (m *Planner) whyUnit(leaf plan.Node, sub cluster.SubID, host reason) reason
 		return host
 	case m.reclaim.denied[sub]:
 		return m.overBudget()
+	case m.spent(leaf):
+		detail, untilUS := m.s.Spending(m.p, leaf)
+		return reason{code: decision.ReasonBudget, blocker: leaf, until: untilUS, detail: detail}
 	case limit > 0 && limit != plan.Unlimited && m.figure.held[kindBorrow][leaf]+k > limit:
 		return reason{code: decision.ReasonBorrowLimit, blocker: plan.None,
 			detail: fmt.Sprintf("borrows %d of at most %d slots", m.figure.held[kindBorrow][leaf], limit)}

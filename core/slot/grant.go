@@ -356,7 +356,7 @@ func (m *Planner) takeTurns(in []bool, serve func(leaf plan.Node) (int64, bool))
 func (m *Planner) openAll() []bool {
 	in := make([]bool, m.policy.Len())
 	for _, leaf := range m.tree.leaves {
-		in[leaf] = !m.tree.barred[leaf] && m.p.FirstAlloc[leaf] != cluster.NoID && m.open(leaf)
+		in[leaf] = !m.tree.barred[leaf] && !m.spent(leaf) && m.p.FirstAlloc[leaf] != cluster.NoID && m.open(leaf)
 	}
 	return in
 }
@@ -379,7 +379,7 @@ func (m *Planner) lineUp(in []bool) bool {
 func (m *Planner) byArrival() {
 	var allocs []cluster.AllocID
 	for _, leaf := range m.tree.leaves {
-		for a := m.p.FirstAlloc[leaf]; a != cluster.NoID && !m.tree.barred[leaf]; a = m.s.Alloc.Next[a] {
+		for a := m.p.FirstAlloc[leaf]; a != cluster.NoID && !m.tree.barred[leaf] && !m.spent(leaf); a = m.s.Alloc.Next[a] {
 			allocs = append(allocs, a)
 		}
 	}
@@ -409,13 +409,16 @@ func (m *Planner) borrow() {
 	}
 	m.lendFrom = 0
 	for _, leaf := range m.tree.leaves {
-		if m.set.BorrowLimit[leaf] == 0 && !m.whole || m.whole && m.isHybrid(leaf) {
+		if m.set.BorrowLimit[leaf] == 0 && !m.whole || m.whole && m.isHybrid(leaf) || m.spent(leaf) {
 			continue
 		}
 		m.bar(leaf)
 		m.serveAll(leaf, kindBorrow, unbound)
 	}
 }
+
+// spent tells whether a leaf's budget is used up: nothing new of share pools or loans is for it (BUD-2).
+func (m *Planner) spent(leaf plan.Node) bool { return m.p.Spent != nil && m.p.Spent[leaf] }
 
 // bar keeps promised units of a leaf out of its queue, and all of a sub-allocation that lost what this cycle gave it.
 func (m *Planner) bar(leaf plan.Node) {

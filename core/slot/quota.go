@@ -136,7 +136,8 @@ func (m *Planner) placeable(sub cluster.SubID) int64 {
 	return units
 }
 
-// needs is what leaves need beyond what they own and borrow, under every share.max.
+// needs is what leaves need beyond what they own and borrow, under every share.max. Whose budget is used up needs no more
+// than it holds.
 func (m *Planner) needs() {
 	q, f := &m.quota, &m.figure
 	use := make([]int64, len(q.need))
@@ -147,6 +148,9 @@ func (m *Planner) needs() {
 		use[leaf] = min(q.demand[leaf], m.owned.of[leaf]) + f.net[kindBorrow][leaf]
 		if !m.tree.barred[leaf] {
 			q.need[leaf] = max(0, q.demand[leaf]-use[leaf])
+		}
+		if m.spent(leaf) {
+			q.need[leaf] = min(q.need[leaf], f.net[kindShare][leaf])
 		}
 	}
 	for n := plan.Node(len(q.need) - 1); n > plan.Root; n-- {

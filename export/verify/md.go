@@ -127,7 +127,7 @@ func (v *verifier) shareFigures(t *plan, pool *pool, of drawers) (all map[string
 	outstanding := false
 	for _, s := range of.subs[pool.at] {
 		short := int64(0)
-		if pool.exists(s.consumer) {
+		if pool.exists(s.consumer) && v.brokeBelow(t.name, s.consumer, pool.at) == "" {
 			short = max(0, s.units-s.held)
 		}
 		a, n := at(s.consumer), mine[s.key]

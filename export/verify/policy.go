@@ -66,6 +66,7 @@ type plan struct {
 	pubGrace    int64
 	rebalance   int64 // ownership_rebalance
 	band        int64 // MD: fair_band in thousandths
+	allowances  map[string]allowance
 }
 
 // window is the settings of a plan that hold at some time of the day, with the plan's own beneath.
@@ -339,6 +340,12 @@ func (p *policy) pace(t *plan, o object) *plan {
 	base := map[string]object{}
 	for _, c := range o.objects("consumers") {
 		base[c.text("path", "")] = c
+		if a, ok := allowanceOf(c); ok {
+			if t.allowances == nil {
+				t.allowances = map[string]allowance{}
+			}
+			t.allowances[c.text("path", "")] = a
+		}
 	}
 	list := o.objects("windows")
 	if !slices.ContainsFunc(list, func(w object) bool { return w["hours"] != nil }) {

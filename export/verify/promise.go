@@ -7,6 +7,7 @@ import (
 
 // limits checks INV-4 and, of loans, INV-3: after a cycle that granted something, no limit above it is exceeded.
 func (v *verifier) limits() {
+	v.brokeGrants()
 	net := map[string]map[string][]int64{} // MD plans with limits: what consumers hold beside what is under reclaim
 	for at, labels := range v.given {
 		p := v.m.policy.byName[at.plan]
@@ -299,8 +300,11 @@ func (v *verifier) limitsAgain(p *plan, w *window) bool {
 	return false
 }
 
-// atLimit tells whether a ratio of 0 or a share limit keeps a sub-allocation from another unit.
+// atLimit tells whether a ratio of 0, a budget that is used up, or a share limit keeps a sub-allocation from another unit.
 func (v *verifier) atLimit(p *plan, w *window, s *sub) bool {
+	if v.brokeBelow(p.name, s.consumer, "/") != "" {
+		return true
+	}
 	for path := s.consumer; path != "/" && path != ""; path = parentOf(path) {
 		e := w.entry[path]
 		if e == nil || e.ratio == 0 {

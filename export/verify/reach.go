@@ -166,15 +166,18 @@ func (v *verifier) reachOf(p *plan, w *window, s *sub) *reach {
 }
 
 // stop is a limit that keeps a sub-allocation from a pool.
-type stop struct{ dimension, blocker string }
+type stop struct{ reason, dimension, blocker string }
 
-// stopped finds the ratio of 0 or the share limit that keeps one unit more of a sub-allocation from a pool, the nearest to
+// stopped finds the ratio of 0, the budget that is used up, or the share limit that keeps one unit more of a sub-allocation from a pool, the nearest to
 // its leaf, ratios first (D-26).
 func (v *verifier) stopped(p *plan, w *window, s *sub, pool string) (stop, bool) {
 	for path := s.consumer; path != pool && path != "/"; path = parentOf(path) {
 		if w.entry[path].ratio == 0 {
-			return stop{"", path}, true
+			return stop{"share_limit", "", path}, true
 		}
+	}
+	if path := v.brokeBelow(p.name, s.consumer, pool); path != "" {
+		return stop{"budget", "", path}, true
 	}
 	drawn := v.spreadOf(p).drawn
 	for path := s.consumer; path != pool && path != "/"; path = parentOf(path) {
@@ -188,7 +191,7 @@ func (v *verifier) stopped(p *plan, w *window, s *sub, pool string) (stop, bool)
 				has += drawn[path][d]
 			}
 			if has > limit {
-				return stop{name, path}, true
+				return stop{"share_limit", name, path}, true
 			}
 		}
 	}

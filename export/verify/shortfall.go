@@ -13,6 +13,7 @@ var reasonsOf = map[string]struct{ slot, md bool }{
 	"no_host_matches": {true, true}, "too_big": {true, true}, "fragmented": {true, true}, "pool_exhausted": {true, true},
 	"lower_priority": {false, true}, "over_quota": {true, true}, "grace_filter": {false, true}, "waiting_for_reclaim": {true, true},
 	"ownership_unmet": {false, true}, "reclaim_budget": {true, true}, "too_small": {true, true}, "gang": {true, true},
+	"budget":      {true, true},
 	"not_in_plan": {},
 }
 
@@ -185,9 +186,11 @@ func (v *verifier) needed(p *plan, s *sub, f shortfallRow) {
 	if match, large := v.fitsEmpty(p, s); !p.subtle() {
 		say(!match == (f.reason == "no_host_matches") || s.need == "" || f.reason == "waiting_for_reclaim", "the hosts that match are otherwise")
 		say(f.reason != "too_big" || match && !large, "there is a host that is large enough")
-		say(!match || large || f.reason == "too_big" || p.md && f.reason == "share_limit", "no host that it may use is large enough")
+		say(!match || large || f.reason == "too_big" || p.md && (f.reason == "share_limit" || f.reason == "budget"), "no host that it may use is large enough")
 	}
 	switch f.reason {
+	case "budget":
+		v.brokeReason(p, f, say)
 	case "no_host_matches":
 		say(s.need != "", "it has no requirement")
 	case "share_limit":
@@ -217,6 +220,7 @@ func (v *verifier) needed(p *plan, s *sub, f shortfallRow) {
 		say(p.md || p.exclusive != "" || w.entry[f.consumer].kind == "hybrid" || v.m.account(p.name, f.consumer).shared > 0, "it holds nothing from a pool")
 	}
 	switch {
+	case f.reason == "budget":
 	case f.reason != "waiting_for_reclaim":
 		say(!f.waits, "it has an until")
 	case f.dimension != "" || f.detail != "":
@@ -329,6 +333,9 @@ func (v *verifier) whyMD(p *plan, s *sub) (r found, blocker string, sure bool) {
 		if w.entry[path].ratio == 0 {
 			return found{reason: "share_limit"}, path, true
 		}
+	}
+	if path := v.brokeBelow(p.name, s.consumer, "/"); path != "" {
+		return found{reason: "budget"}, path, true
 	}
 	for path := s.consumer; path != "/"; path = parentOf(path) {
 		for d, name := range v.m.policy.dimensions {

@@ -209,15 +209,18 @@ func (v *verifier) holderOf(host string, p *plan) string {
 
 // needs is what leaves need beyond what they own and borrow, under every share.max.
 func (v *verifier) needs(s *slots) {
-	borrowed := map[string]int64{}
+	borrowed, shared := map[string]int64{}, map[string]int64{}
 	for _, pile := range v.m.piles {
 		if pile.plan != s.name {
 			continue
 		}
-		loans := int64(0)
+		loans, pooled := int64(0), int64(0)
 		for l, n := range pile.label {
-			if l.origin == "borrowed" {
+			switch l.origin {
+			case "borrowed":
 				loans += n
+			case "share_pool":
+				pooled += n
 			}
 			s.known = s.known && l.origin != ""
 		}
@@ -228,6 +231,13 @@ func (v *verifier) needs(s *slots) {
 		case pile.leaving == 0 || loans == pile.units:
 			borrowed[pile.consumer] += (loans - pile.leaving) * pile.size[0]
 		default: // which of them are under reclaim is not told
+			s.known = false
+		}
+		switch {
+		case pooled == 0 || v.brokeBelow(s.name, pile.consumer, "/") == "":
+		case pile.leaving == 0 || pooled == pile.units:
+			shared[pile.consumer] += (pooled - pile.leaving) * pile.size[0]
+		default:
 			s.known = false
 		}
 	}
@@ -241,6 +251,9 @@ func (v *verifier) needs(s *slots) {
 			use[path] = min(s.demand[path], s.owned[path]) + borrowed[path]
 			if e.ratio > 0 {
 				s.need[path] = max(0, s.demand[path]-use[path])
+			}
+			if v.brokeBelow(s.name, path, "/") != "" {
+				s.need[path] = min(s.need[path], shared[path])
 			}
 		}
 		if e.most != none {

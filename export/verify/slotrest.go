@@ -111,7 +111,7 @@ func (v *verifier) fits(p *plan, s *sub) bool {
 
 // unused checks INV-6: nobody goes short whose unit would fit free room that it may use.
 func (v *verifier) unused(idle *slotIdle, s *sub) {
-	if !v.fits(idle.plan, s) {
+	if !v.fits(idle.plan, s) || v.brokeBelow(idle.name, s.consumer, "/") != "" {
 		return
 	}
 	each, pool := s.size[0], idle.pooled(s.consumer, func(path string) int64 {

@@ -31,6 +31,9 @@ func (v *verifier) whySlot(p *plan, s *sub) (r found, blocker string, sure bool)
 	if e.kind == "hybrid" {
 		return v.whyHybrid(p, f, a.slots, k, f.quota[leaf], host), "", true
 	}
+	if v.brokeBelow(p.name, leaf, "/") != "" {
+		return found{reason: "budget"}, leaf, true
+	}
 	if e.borrow > 0 && a.borrowed+k > e.borrow {
 		return found{reason: "borrow_limit"}, "", true
 	}

@@ -105,6 +105,7 @@ type verifier struct {
 	stood           *stands          // what the tables of what stands say; nil: not known
 	adopted         bool             // what is wanted was taken from the tables once
 	lose            losses
+	spent           spendings
 }
 
 // timesMost is of how many cycles the times are known.
@@ -182,6 +183,7 @@ func (v *verifier) run(cycle int64) {
 		return
 	}
 	v.openWindows()
+	v.spend()
 	if v.lost {
 		if !v.frame || !readable {
 			v.report.cannot("what is held in cycles whose files are damaged, up to the next keyframe, and reclaims that were under way then")
@@ -216,6 +218,7 @@ func (v *verifier) run(cycle int64) {
 	v.capacities()
 	v.wanted()
 	v.consumers()
+	v.budgets()
 	v.calm()
 	v.shares()
 	v.amounts()
@@ -348,6 +351,7 @@ func (v *verifier) take(in export.Input, content []byte) error {
 		}
 		if v.m.policy != nil {
 			v.lose.keep(v.m.policy, p)
+			v.spent = v.spent.keep(p)
 		}
 		v.m.setPolicy(p)
 		v.pools = nil
@@ -475,6 +479,7 @@ func (v *verifier) dim() bool { return v.now < v.clearUS }
 func (v *verifier) adopt() {
 	v.adopted = true
 	v.lose.forget()
+	v.spent.unknown()
 	v.lose.taken = true
 	t := v.table["holdings"]
 	keys, labels, host, units, granted := t.keys(), t.labels(), t.words["host"], t.number["units"], t.number["granted"]

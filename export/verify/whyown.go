@@ -71,7 +71,7 @@ func (v *verifier) whyOwn(p *plan, s *sub) (r found, blocker string, sure bool) 
 	}
 	limit, limited := v.stopped(p, w, s, reach.pool[len(reach.pool)-1]) // then those above are too
 	if owns := e.owned[s.consumer]; limited && (owns == nil || zero(owns)) {
-		return found{"share_limit", limit.dimension}, limit.blocker, true
+		return found{limit.reason, limit.dimension}, limit.blocker, true
 	}
 	b := v.barriersOf(p, w, s, reach)
 	switch {
@@ -84,9 +84,9 @@ func (v *verifier) whyOwn(p *plan, s *sub) (r found, blocker string, sure bool) 
 	case e.unmet[s.consumer] && v.withinOwn(p, e, s):
 		return found{reason: "ownership_unmet"}, "", true
 	case limited:
-		return found{"share_limit", limit.dimension}, limit.blocker, true
+		return found{limit.reason, limit.dimension}, limit.blocker, true
 	case b.limited:
-		return found{"share_limit", b.limit.dimension}, b.limit.blocker, true
+		return found{b.limit.reason, b.limit.dimension}, b.limit.blocker, true
 	}
 	sum := make([]int64, len(s.size))
 	for _, room := range b.rooms {
@@ -168,7 +168,7 @@ func (v *verifier) likely(p *plan, s *sub, f shortfallRow) {
 	is := func(names ...string) bool { return slices.Contains(names, f.reason) }
 	b := v.barriersOf(p, w, s, r)
 	say((len(r.all) == 0 && s.need != "") == is("no_host_matches"), "the hosts that match are otherwise")
-	if is("no_host_matches", "share_limit") {
+	if is("no_host_matches", "share_limit", "budget") {
 		return
 	}
 	say((len(r.all) > 0 && !b.large) == is("too_big"), "the parcels that it may use are otherwise")

@@ -38,6 +38,7 @@ export function build(consumers, holdings, shares, hosts) {
       owned: get("owned", row), reserved: get("reserved", row), limit: get("slot_limit", row), quota: get("quota", row),
       kinds: [0, 0, 0, 0], known: false, lent: 0, leaving: 0, deadline: null, usage: null, deserves: null, pool: null,
       heldIn: new Map(), ownedIn: new Map(),
+      budget: get("budget", row), budgetUsed: get("budget_used", row), budgetDimension: get("budget_dimension", row),
     };
     if (plan.md) {
       for (const d of dims) {

@@ -25,6 +25,7 @@ export const Now = ({ data, plan }) => {
     <div class="beside">
       ${data.holdings ? html`<${Treemap} key=${plan.name} data=${data} plan=${plan} roots=${roots} focus=${focus} blocked=${blocked} chosen=${r.why} />
       <${Capacity} data=${data} plan=${plan} />` : html`<section class="card" role="status">What is held as what is being added up …</section>`}
+      <${Budgets} plan=${plan} />
       <${Reasons} data=${data} plan=${plan} />
     </div>
   </div>`;
@@ -200,6 +201,24 @@ const Capacity = ({ data, plan }) => {
         return html`<tr><th scope="row">${d}</th><td class="n">${num(c.used)}</td><td class="n">${num(c.capacity)}</td><td class="n">${percent(c.used, c.capacity)}</td>
           <td class="wide"><div class="gauge"><div style=${{ width: (c.capacity ? Math.min(100, (100 * c.used) / c.capacity) : 0) + "%" }}></div></div></td></tr>`;
       })}</tbody></table>
+  </section>`;
+};
+
+const budgetsMax = 12;
+
+// Budgets are the consumers whose use of pools is limited by the period, those who used most of theirs first.
+const Budgets = ({ plan }) => {
+  const all = useMemo(() => plan.nodes.filter((n) => n.budget !== null).sort((a, b) => b.budgetUsed / b.budget - a.budgetUsed / a.budget), [plan]);
+  if (all.length === 0) return null;
+  const measure = (n) => (n.budgetDimension === null ? "unit" : n.budgetDimension) + "-hours";
+  return html`<section class="card" aria-labelledby="h-budgets"><header><h2 id="h-budgets">Budgets</h2>
+      <span class="dim">${num(all.filter((n) => n.budgetUsed >= n.budget).length)} of ${num(all.length)} used up</span></header>
+    <table><thead><tr><th>consumer</th><th class="n">used</th><th class="n">of</th><th class="n">part</th><th class="wide"><span class="unseen">as a bar</span></th></tr></thead>
+      <tbody>${all.slice(0, budgetsMax).map((n) => html`<tr><th scope="row"><${Why} path=${n.path} plan=${plan.name} figure="budget"
+          says=${n.path + " used " + num(Math.floor(n.budgetUsed)) + " of " + num(n.budget) + " " + measure(n)}><${Path} path=${n.path} /></${Why}></th>
+          <td class="n">${num(Math.floor(n.budgetUsed))}</td><td class="n">${num(n.budget)} <span class="dim">${measure(n)}</span></td><td class="n">${percent(n.budgetUsed, n.budget)}</td>
+          <td class="wide"><div class="gauge"><div style=${{ width: Math.min(100, (100 * n.budgetUsed) / n.budget) + "%" }}></div></div></td></tr>`)}</tbody></table>
+    ${all.length > budgetsMax && html`<p class="dim">and ${num(all.length - budgetsMax)} more</p>`}
   </section>`;
 };
 

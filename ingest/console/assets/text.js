@@ -66,6 +66,7 @@ const reasons = new Map([
   ["max_per_host", "max_per_host is reached where it would fit"],
   ["ownership_unmet", "what it should own is not there"],
   ["reclaim_budget", "the reclaim budget of the cycle is used up"],
+  ["budget", "its budget of the period is used up"],
   ["borrow_limit", "it borrows as much as it may"],
   ["fragmented", "room enough in sum, but on no single host"],
   ["lower_priority", "others have a higher share priority"],
