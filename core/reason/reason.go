@@ -106,7 +106,7 @@ func (r *Reasons) Explain(e *Env, out *Shortfalls) {
 			v := r.why(one)
 			until := v.untilUS
 			if e.State.Forming(one.sub) {
-				v, until = r.whole(one, v), 0
+				v = r.whole(one, v)
 			}
 			out.add(one.sub, one.units, &v, until)
 		}
