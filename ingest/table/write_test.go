@@ -41,9 +41,9 @@ func rowsOfTable(t *testing.T, table any) map[string]any {
 
 // TestWriteDemand writes a demand table with all columns and reads it again.
 func TestWriteDemand(t *testing.T) {
-	text := "consumer,allocation,sub,units,plan,requirement,max_per_host,ncpus,maxmem\n" +
-		"/A,\"a,1\",,3,grid,\"select(zone == \"\"x\"\")\",2,1,\n" +
-		"/B/ü,a,s,0,,,,0,9007199254740992\n"
+	text := "consumer,allocation,sub,units,plan,requirement,max_per_host,min_units,ncpus,maxmem\n" +
+		"/A,\"a,1\",,3,grid,\"select(zone == \"\"x\"\")\",2,3,1,\n" +
+		"/B/ü,a,s,0,,,,,0,9007199254740992\n"
 	o := Options{Dimensions: []string{"ncpus", "maxmem"}}
 	want, err := ReadDemand(strings.NewReader(text), o)
 	if err != nil {
