@@ -93,7 +93,8 @@ func TestWatchedMetricsExist(t *testing.T) {
 	families, _ := scraped(t, watched(t, 1))
 	ofTLS(t, families)
 	labels := map[string]bool{"job": true, "instance": true, "namespace": true, "pod": true, "le": true} // of Prometheus
-	labels["division"] = true // where plans are divided: TestDividedCalls
+	// The label of divisions comes with a service that has some (TestDivided).
+	labels["division"] = true
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			for _, l := range m.GetLabel() {
