@@ -281,13 +281,3 @@ func (v *verifier) brokeReason(p *plan, f shortfallRow, say func(ok bool, why st
 	period := periodOf(s.per, f.until-1, zone)
 	say(period != periodOf(s.per, f.until, zone) && period == periodOf(s.per, v.now, zone), "no period of it begins at its until")
 }
-
-// anySpent tells whether a budget of a plan is used up.
-func (v *verifier) anySpent(p *plan) bool {
-	for id, s := range v.spent {
-		if id[0] == p.name && s.spent {
-			return true
-		}
-	}
-	return false
-}

@@ -93,7 +93,7 @@ func TestWatchedMetricsExist(t *testing.T) {
 	families, _ := scraped(t, watched(t, 1))
 	ofTLS(t, families)
 	labels := map[string]bool{"job": true, "instance": true, "namespace": true, "pod": true, "le": true} // of Prometheus
-	// The label of divisions comes with a service that has some (TestDivided).
+	// The label of divisions comes with a service that has some (TestDivided of cmd/stint).
 	labels["division"] = true
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
