@@ -6,16 +6,6 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// decidesGangs tells whether the engine of a plan's kind decides gangs (REQ-3).
-func (p *Plan) decidesGangs() bool {
-	switch {
-	case p.Slots != nil:
-		return p.Slots.Placement != plan.Exclusive
-	default:
-		return true
-	}
-}
-
 // gangFault is why a row may not have its min_units in a plan, "" where it may. A row that wants no units asks for no
 // gang: its min_units is whatever the client had there. p is negative where the consumer is in no plan.
 func (s *State) gangFault(t *DemandTable, i int, p int32) string {
@@ -29,15 +19,14 @@ func (s *State) gangFault(t *DemandTable, i int, p int32) string {
 	case units > 0 && least > units:
 		return fmt.Sprintf("more than the %d units of the row", units)
 	case units > 0 && p >= 0 && s.Plans[p].Slots != nil && s.Plans[p].Slots.Placement == plan.Exclusive:
-		return fmt.Sprintf("the hosts of plan %s are for one allocation or consumer each (placement: exclusive), where there are no gangs", s.Plans[p].Name)
-	case units > 0 && p >= 0 && !s.Plans[p].decidesGangs():
-		return fmt.Sprintf("plan %s gives units one by one, leave this empty", s.Plans[p].Name)
+		return fmt.Sprintf("the hosts of plan %s are for one allocation or consumer each (placement: exclusive), "+
+			"where there are no gangs", s.Plans[p].Name)
 	}
 	return ""
 }
 
-// checkGangs refuses a policy under which gangs would be in a plan with exclusive placement, which has none. node gives each
-// consumer's row in it. O(sub-allocations, and gangs × plans).
+// checkGangs refuses a policy under which gangs would be in a plan with exclusive placement, which has none. node gives
+// each consumer's row in it. O(sub-allocations, and gangs × plans).
 func (s *State) checkGangs(p *plan.Policy, node []plan.Node) error {
 	for sub, least := range s.Sub.MinUnits {
 		n := plan.Node(plan.None)
@@ -47,7 +36,8 @@ func (s *State) checkGangs(p *plan.Policy, node []plan.Node) error {
 		for i := range p.SlotPlans {
 			in, name := s.Sub.Plan[sub], p.Groups[p.SlotPlans[i].Group].Name
 			if n != plan.None && p.SlotPlans[i].Placement == plan.Exclusive && p.SlotPlans[i].Member[n] && (in < 0 || s.Plans[in].Name == name) {
-				return fmt.Errorf("%s: the hosts of plan %s would be for one allocation or consumer each (placement: exclusive), and %s asks for a gang (min_units %d) there",
+				return fmt.Errorf("%s: the hosts of plan %s would be for one allocation or consumer each "+
+					"(placement: exclusive), and %s asks for a gang (min_units %d) there",
 					p.File, name, p.Path[n], least)
 			}
 		}

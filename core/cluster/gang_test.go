@@ -43,15 +43,11 @@ func TestGangFaults(t *testing.T) {
 	}
 }
 
-// TestGangsOfKinds takes gangs in plans whose engine decides them, and refuses them in others.
-func TestGangsOfKinds(t *testing.T) {
+// TestGangsTaken takes a gang, and a row that wants nothing whatever its min_units.
+func TestGangsTaken(t *testing.T) {
 	s := newState(t)
-	err := s.CheckDemand("s", gangs(demandTable("/R a - -"), 2))
-	switch p := &s.Plans[0]; {
-	case p.decidesGangs() && err != nil:
+	if err := s.CheckDemand("s", gangs(demandTable("/R a - -"), 2)); err != nil {
 		t.Error(err)
-	case !p.decidesGangs() && (err == nil || err.Error() != `demand: row 1, column min_units, value "2": plan one gives units one by one, leave this empty`):
-		t.Errorf("a plan that decides no gangs: %v", err)
 	}
 	if err := s.CheckDemand("s", gangs(withUnits(demandTable("/R a - -"), 0), 2)); err != nil {
 		t.Errorf("a row that wants nothing: %v", err)
@@ -149,9 +145,6 @@ func TestKeepsOfGang(t *testing.T) {
 	}
 	for _, c := range []struct{ units, least, want int64 }{{held, 1, held}, {held + 1, held + 1, 0}} {
 		table := gangs(withUnits(demandTable("/R a - -"), c.units), c.least)
-		if !s.Plans[0].decidesGangs() && c.least > 1 {
-			continue // it is refused, see TestGangsOfKinds
-		}
 		if kept := s.WouldKeep("s", table); kept != c.want {
 			t.Errorf("%d units, at least %d: %d are kept, want %d", c.units, c.least, kept, c.want)
 		}
