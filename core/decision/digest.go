@@ -42,7 +42,7 @@ func Content(tables []Table) string {
 		if c.Name == lostColumn && (c.Null == nil && len(c.Float) > 0 || slices.Contains(c.Null, false)) {
 			return lostColumn
 		}
-		if table == "consumers" && c.Name == "budget_used" && slices.Contains(c.Null, false) {
+		if table == "consumers" && c.Name == "budget_used" && len(c.Float) > 0 && (c.Null == nil || slices.Contains(c.Null, false)) {
 			return c.Name
 		}
 		return digestName(table, c)

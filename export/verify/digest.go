@@ -50,7 +50,7 @@ func contentOf(tables []*decision.Table) string {
 		if c.Name == "unit_seconds_lost" && len(c.Float) > 0 && (c.Null == nil || slices.Contains(c.Null, false)) {
 			return c.Name
 		}
-		if table == "consumers" && c.Name == "budget_used" && slices.Contains(c.Null, false) {
+		if table == "consumers" && c.Name == "budget_used" && len(c.Float) > 0 && (c.Null == nil || slices.Contains(c.Null, false)) {
 			return c.Name
 		}
 		return nameIn(table, c.Name)

@@ -158,7 +158,11 @@ func (v *verifier) demands(s *slots, shut map[key]int64) {
 			}
 			fits[id] = room
 		}
-		s.demand[k.consumer] += each * min(b.units, room+shut[k])
+		units := min(b.units, room+shut[k])
+		if units < b.least {
+			units = 0 // none of it is ever of use (REQ-3)
+		}
+		s.demand[k.consumer] += each * units
 		if s.exclusive != "" && b.units > 0 {
 			if reach[k.consumer] == nil {
 				reach[k.consumer] = map[string]bool{}
