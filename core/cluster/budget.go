@@ -179,21 +179,21 @@ func (b *Budgets) usedUpAt(row int, hours, fromUS int64) int64 {
 	return saturatingAdd(fromUS, int64(min(lasts, math.MaxInt64)))
 }
 
-// tellBudgets makes what was used what the tables tell, where anything of the plan changed, a period began, or another
-// hundredth of a budget is used. O(budgets).
+// tellBudgets makes what was used of a budget what the tables tell, where another hundredth of it is used. What the tables
+// tell follows from that alone, and not from what else of a plan is decided anew. O(budgets).
 func (s *State) tellBudgets() {
 	for i := range s.Plans {
 		p, row := &s.Plans[i], 0
 		b := &p.Budgets
 		for _, budget := range p.Terms.Budget {
-			if budget.Hours > 0 {
-				p.Dirty = p.Dirty || mark(b.Used[row], b.rest[row], budget.Hours) != mark(b.told[row], b.toldRest[row], budget.Hours)
-				row++
+			if budget.Hours == 0 {
+				continue
 			}
-		}
-		if p.Dirty {
-			copy(b.told, b.Used)
-			copy(b.toldRest, b.rest)
+			if mark(b.Used[row], b.rest[row], budget.Hours) != mark(b.told[row], b.toldRest[row], budget.Hours) {
+				b.told[row], b.toldRest[row] = b.Used[row], b.rest[row]
+				p.Dirty = true
+			}
+			row++
 		}
 	}
 }

@@ -94,7 +94,8 @@ func (c *comparer) values(path string, a, b reflect.Value) {
 	if slices.Contains(unused, path) {
 		return
 	}
-	alike := slices.Contains(shared, a.Type().String()) || strings.HasSuffix(path, ".Terms.Member")
+	alike := slices.Contains(shared, a.Type().String()) || strings.HasSuffix(path, ".Terms.Member") ||
+		strings.HasSuffix(path, ".Terms.Budget")
 	switch a.Kind() {
 	case reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Map:
 		if a.IsNil() || b.IsNil() {

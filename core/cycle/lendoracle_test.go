@@ -370,7 +370,7 @@ func (l *lone) atRest(t *rapid.T) {
 // idle holds that a unit that is short does not fit an owner's parcel.
 func (l *lone) idle(t *rapid.T, s oracle.Shortfall, host, o string) {
 	pool, parcel := meet(s.Consumer, o), l.parcel(s.Plan, host, o)
-	if l.barred(s.Plan, s.Consumer, o) != "" || s.Consumer != o && l.limited(s.Key, pool) {
+	if l.barred(s.Plan, s.Consumer, o) != "" || s.Consumer != o && (l.limited(s.Key, pool) || s.Reason == "budget") {
 		return
 	}
 	for _, c := range l.last.Consumers { // where a reserve lies is not ours to say

@@ -123,7 +123,13 @@ func (r *reasoned) compare(t *rapid.T, p *player) {
 		Grants: p.out.Grants, Consumers: p.out.Consumers, Amounts: p.out.Amounts, Shares: p.out.Shares, Shortfalls: p.out.Shortfalls,
 		Holdings: p.out.Holdings, Hosts: p.out.Hosts, Owners: p.out.Owners,
 	}
-	copy(tables.Consumers.UnitSecondsLost, want.Consumers.UnitSecondsLost) // which core/cycle fills itself
+	to, from := &tables.Consumers, &want.Consumers // columns that core/cycle fills itself
+	copy(to.UnitSecondsLost, from.UnitSecondsLost)
+	copy(to.Budget, from.Budget)
+	copy(to.BudgetUsed, from.BudgetUsed)
+	copy(to.BudgetNull, from.BudgetNull)
+	copy(to.BudgetDimension.Code, from.BudgetDimension.Code)
+	to.BudgetDimension.Dict = from.BudgetDimension.Dict
 	if got, want := tables.text(&tables.Cycle), tables.text(&want); got != want {
 		t.Fatalf("cycle %d: tables\n%s", p.cycles, difference(got, want))
 	}
