@@ -214,7 +214,7 @@ func checkSame(t *testing.T, name string, r *export.Reader, dir string, f *expla
 			slices.ContainsFunc(p.SlotPlans, func(m plan.SlotPlan) bool { return len(m.Windows) > 1 })
 	}
 	renames := slices.ContainsFunc(f.Policy.RenamedFrom, func(was string) bool { return was != "" }) // it can be done once
-	waits := false // gangs that have asked in vain may ask anew under a new policy (docs/shares.md)
+	waits := false                                                                                   // gangs that have asked in vain may ask anew under a new policy (docs/shares.md)
 	for row := range f.Shortfalls.Rows {
 		waits = waits || wordAt(f.Shortfalls.Column("reason"), row) == "gang"
 	}
