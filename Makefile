@@ -106,7 +106,7 @@ soak: ## the properties over many random cases, and that those notice wrong engi
 	STINT_SOAK=$(SOAK) $(GO) test -count=1 -timeout 6h -run 'TestSoak|TestStreams|TestExclusive|TestOwners$$|TestTooSmall|TestLendOracle' -v ./core/cycle
 	$(MAKE) mutants
 	rm -rf out/scenarios && mkdir -p out/scenarios && STINT_SOAK=$(LOGS) STINT_SCENARIOS=$(CURDIR)/out/scenarios $(GO) test -count=1 -timeout 1h -run TestSoak ./core/cycle
-	STINT_SCENARIOS=$(CURDIR)/out/scenarios $(GO) test -count=1 -timeout 3h -run 'TestSoakLogs|TestSoakOpenB|TestSoakReplay|TestLogsKept' -v ./cmd/stint
+	STINT_SCENARIOS=$(CURDIR)/out/scenarios $(GO) test -count=1 -timeout 3h -run 'TestSoakLogs|TestSoakOpenB|TestSoakReplay|TestReplayFromStates|TestLogsKept' -v ./cmd/stint
 	STINT_SOAK=1 STINT_MUTATIONS=$(CHANGES) $(GO) test -count=1 -timeout 1h -run 'TestMutations|TestCompactStopped' -v ./export
 	cd export/interop && STINT_SOAK=1 $(GO) test -count=1 -timeout 1h ./...
 	cd export/duckdb && $(GO) test -count=1 -timeout 1h ./...
