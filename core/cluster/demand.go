@@ -419,7 +419,7 @@ func (s *State) applyRow(src SourceID, t *DemandTable, i int, last *rowMemo) {
 func (s *State) rowSub(src SourceID, t *DemandTable, i int, last *rowMemo) SubID {
 	b := &s.scratch
 	code := t.Consumer.At(i)
-	c := ConsumerID(NoID)
+	var c ConsumerID
 	if node := b.node[code]; node != plan.None {
 		c = s.ConsumerOf[node]
 	} else {

@@ -29,7 +29,7 @@ func (s *State) gangFault(t *DemandTable, i int, p int32) string {
 // each consumer's row in it. O(sub-allocations, and gangs × plans).
 func (s *State) checkGangs(p *plan.Policy, node []plan.Node) error {
 	for sub, least := range s.Sub.MinUnits {
-		n := plan.Node(plan.None)
+		n := plan.None
 		if least > 1 && s.Sub.Alloc[sub] != NoID {
 			n = node[s.Sub.Consumer[sub]]
 		}

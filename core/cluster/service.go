@@ -102,7 +102,8 @@ func (s *State) findAlloc(t *DemandTable, i int) (a AllocID, name int32) {
 
 // dropNamesakes has sub-allocations of a row's name want nothing any more, but the one kept.
 func (s *State) dropNamesakes(by *namesakes, t *DemandTable, i int, kept SubID) {
-	a, name := AllocID(NoID), int32(0)
+	var a AllocID
+	var name int32
 	if kept != NoID {
 		a, name = s.Sub.Alloc[kept], s.Sub.Name[kept]
 	} else if a, name = s.findAlloc(t, i); a == NoID {

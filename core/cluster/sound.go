@@ -149,7 +149,7 @@ func (s *State) soundPlans(k *soundness) {
 	for i := range s.Plans {
 		p, n := &s.Plans[i], s.Plans[i].Parcels.Len()
 		what, c := "plan "+p.Name, &p.Parcels
-		windows := 1
+		var windows int
 		if m := plans[i].MD; m != nil {
 			windows = len(m.Windows)
 		} else {

@@ -404,7 +404,7 @@ func (r *Runner) lost(s *cluster.State) {
 // budgets fills the columns of consumers that tell of budgets (BUD-1). Consumers with budgets stand in the same order
 // there as in the table.
 func (r *Runner) budgets(s *cluster.State) {
-	t, names, of, row := &r.out.Consumers, dimensions(s.Policy), int32(decision.Null), 0
+	t, names, of, row := &r.out.Consumers, dimensions(s.Policy), decision.Null, 0
 	for i, p := range t.Plan.Code {
 		if p != of {
 			of, row = p, 0

@@ -123,7 +123,7 @@ func (g *Granter) formOwn(a *pool.Ask, out *Decisions) {
 	}
 	s := &g.search[a.Search]
 	for range a.Least {
-		at, row := 0, room.Row(room.NoRow)
+		at, row := 0, room.NoRow
 		for ; at < len(g.lots) && row == room.NoRow; at++ {
 			row = g.seek(s, at)
 		}

@@ -173,7 +173,7 @@ func (g *Granter) give(a *pool.Ask, out *Decisions) (units int64) {
 // place takes room for one unit of an ask; false when there is none, or a share limit stands against it.
 func (g *Granter) place(a *pool.Ask) (k cluster.ParcelID, ok bool) {
 	e := g.env
-	leaf := plan.Node(plan.None)
+	leaf := plan.None
 	if e.Limits != nil {
 		leaf = e.State.Node(a.Sub)
 		if over, _ := e.Limits.Over(&e.Env, leaf, g.top, e.State.Shape.Size(a.Shape)); over != plan.None {

@@ -71,7 +71,7 @@ func TestRace(t *testing.T) {
 
 // turnOf is the leaf below a node whose turn it is, by a plain search.
 func turnOf(t *plan.Tree, w *plan.MDWindow, usage []int64, in []bool, node plan.Node) int32 {
-	best, leaf := plan.Node(plan.None), int32(nobody)
+	best, leaf := plan.None, int32(nobody)
 	less := func(a, b plan.Node) bool {
 		x := new(big.Int).Mul(big.NewInt(usage[a]), big.NewInt(w.Ratio[b]))
 		y := new(big.Int).Mul(big.NewInt(usage[b]), big.NewInt(w.Ratio[a]))

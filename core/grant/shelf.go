@@ -169,7 +169,7 @@ func (g *Granter) layAll(lots, spare []*lot, least []int64) []*lot {
 func (g *Granter) layLot(l *lot, list []cluster.ParcelID, lent bool) {
 	e := g.env
 	l.begin(g.shelf.rules, len(e.Plan.Parcels.Cap))
-	side, owner, grace := plan.Node(plan.None), plan.Node(plan.None), int64(0)
+	side, owner, grace := plan.None, plan.None, int64(0)
 	for _, k := range list {
 		if at := e.Owner(k); at != owner || len(l.parcel) == 0 {
 			if owner, grace = at, e.Grace(at, g.top); lent {

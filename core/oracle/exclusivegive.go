@@ -99,7 +99,7 @@ func (g *whole) relabel(h *host, origin string, lender plan.Node) {
 	for _, u := range h.units {
 		u.origin, u.lender, u.pool = "", plan.None, plan.None
 	}
-	pool := plan.Node(plan.None)
+	pool := plan.None
 	if origin == sharePool {
 		pool = g.p.Parent[leaf]
 		for pool != plan.Root && g.of(pool, sharePool, false) >= g.pooled(pool) {
@@ -265,7 +265,7 @@ func (g *whole) borrow() {
 			if h == nil {
 				return false
 			}
-			m := plan.Node(plan.None)
+			m := plan.None
 			if c > 0 {
 				if m = g.lends(leaf, c, 0, plan.None); m == plan.None || !g.mayLend(c) || !g.roomy(leaf, c, g.covered(s)) {
 					return false

@@ -497,7 +497,7 @@ func along(whole, taken []int64, named func(d int) bool) {
 
 // takePerHost takes a part of each host.
 func (p *pass) takePerHost(t title) (asked []int64, met bool) {
-	asked, met = p.nothing(), true
+	asked = p.nothing()
 	named := func(d int) bool {
 		return t.rule.PerHost[d] != plan.Part{Amount: plan.Unlimited, Percent: plan.Unlimited}
 	}

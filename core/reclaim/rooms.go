@@ -194,7 +194,7 @@ func (m *masks) of(g *Stage, sub cluster.SubID, top plan.Node, list []cluster.Pa
 	}
 	selected, all := g.Selected(need), true
 	bits := make([]uint64, (len(list)+63)/64)
-	owner, grace := plan.Node(plan.None), int64(0)
+	owner, grace := plan.None, int64(0)
 	for row, k := range list {
 		if at := g.Owner(k); at != owner {
 			owner, grace = at, g.Grace(at, top)

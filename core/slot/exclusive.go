@@ -345,7 +345,7 @@ func (m *Planner) affords(leaf plan.Node, sub cluster.SubID, kind int, bound, c 
 	if _, roomy := m.roomy(leaf, c, promised); !roomy {
 		return with, false
 	}
-	lender := plan.Node(plan.None)
+	lender := plan.None
 	switch kind {
 	case kindOwn:
 		with, ok = ownLabel, m.bearsOwn(leaf, c)
@@ -391,7 +391,7 @@ func (m *Planner) putOn(leaf plan.Node, sub cluster.SubID, at cluster.ParcelID, 
 			row = m.row(sub, label{h.Origin[first], cluster.NoID})
 			row.Pool, row.Lender = h.Pool[first], h.Lender[first]
 		} else {
-			lender := plan.Node(plan.None)
+			lender := plan.None
 			switch with.origin {
 			case decision.OriginSharePool:
 				with.whose = m.s.ConsumerOf[m.poolOf(leaf)]
@@ -430,7 +430,7 @@ func (m *Planner) relabelHost(lead cluster.HoldingID, with label) {
 
 // nameHost gives all units of a host that counts as nothing a label.
 func (m *Planner) nameHost(k cluster.ParcelID, leaf plan.Node, held, net int64, with label) {
-	pool, lender, node := cluster.ConsumerID(cluster.NoID), cluster.ConsumerID(cluster.NoID), plan.Node(plan.None)
+	pool, lender, node := cluster.ConsumerID(cluster.NoID), cluster.ConsumerID(cluster.NoID), plan.None
 	switch with.origin {
 	case decision.OriginSharePool:
 		pool = m.s.ConsumerOf[m.poolOf(leaf)]

@@ -63,7 +63,7 @@ func (m *Planner) emitShortfall(t *decision.Shortfalls, details *cluster.Names, 
 	t.UnitsShort = append(t.UnitsShort, units)
 	t.Reason.Add(r.code)
 	t.Dimension.Add(decision.Null)
-	blocker, detail := int32(decision.Null), decision.Null
+	blocker, detail := decision.Null, decision.Null
 	if r.blocker != plan.None {
 		blocker = int32(m.s.ConsumerOf[r.blocker])
 	}
@@ -283,7 +283,7 @@ func (m *Planner) searchHosts(sub cluster.SubID) reason {
 			allowed++
 		}
 	}
-	none := plan.Node(plan.None)
+	none := plan.None
 	switch {
 	case open == 0 && selected != nil:
 		return reason{code: decision.ReasonNoHostMatches, blocker: none, detail: m.s.Need.String(int32(m.s.Sub.Need[sub]))}

@@ -120,7 +120,7 @@ func (m *Planner) giveAny(leaf plan.Node, sub cluster.SubID, kind int, bound int
 func (m *Planner) takeBackGifts(leaf plan.Node, sub cluster.SubID) {
 	k := m.slots(sub)
 	for _, g := range m.gift {
-		lender, slots := plan.Node(plan.None), int64(g.units)*k
+		lender, slots := plan.None, int64(g.units)*k
 		if g.with.origin == decision.OriginBorrowed {
 			lender = m.s.NodeOf[g.with.whose]
 		}

@@ -123,7 +123,7 @@ func (m *Planner) giveOne(leaf plan.Node, sub cluster.SubID, kind int, bound int
 	if _, ok := m.roomy(leaf, k, promised); !ok {
 		return 0, false
 	}
-	with, lender := label{decision.OriginOwned, cluster.NoID}, plan.Node(plan.None)
+	with, lender := label{decision.OriginOwned, cluster.NoID}, plan.None
 	switch kind {
 	case kindOwn:
 		if m.own0(leaf) < k || !promised && m.ownIdle(leaf) < k {
@@ -178,7 +178,7 @@ func (m *Planner) within(leaf plan.Node, sub cluster.SubID, promised bool, bound
 // take notes a unit that was given.
 func (m *Planner) take(leaf plan.Node, sub cluster.SubID, at cluster.ParcelID, with label) {
 	k := m.slots(sub)
-	lender := plan.Node(plan.None)
+	lender := plan.None
 	switch with.origin {
 	case decision.OriginSharePool:
 		with.whose = m.s.ConsumerOf[m.poolOf(leaf)]

@@ -39,7 +39,7 @@ func (m *Planner) nextLender(leaf plan.Node, k int64) plan.Node {
 		return m.anyLender(leaf, k)
 	}
 	for _, peer := range from {
-		lender := plan.Node(plan.None)
+		lender := plan.None
 		switch {
 		case peer.Any:
 			lender = m.anyLender(leaf, k)
@@ -151,7 +151,7 @@ func (m *Planner) relabel(q cluster.HoldingID, units int64, with label) {
 	h, sub := &m.s.Holding, m.s.Holding.Sub[q]
 	leaf, slots := m.s.Node(sub), units*m.slots(sub)
 	m.book(leaf, h.Origin[q], m.lenderOf(h.Lender[q]), -slots, -slots)
-	pool, lender, node := cluster.ConsumerID(cluster.NoID), cluster.ConsumerID(cluster.NoID), plan.Node(plan.None)
+	pool, lender, node := cluster.ConsumerID(cluster.NoID), cluster.ConsumerID(cluster.NoID), plan.None
 	switch with.origin {
 	case decision.OriginSharePool:
 		pool = m.s.ConsumerOf[m.poolOf(leaf)]
@@ -227,7 +227,7 @@ func (m *Planner) label() {
 		}
 		leaf, v := m.s.Node(sub), m.slots(sub)
 		for m.s.Holding.Sub[q] == sub && m.s.Holding.Origin[q] == decision.Null {
-			with, node := shareLabel, plan.Node(plan.None)
+			with, node := shareLabel, plan.None
 			if m.set.Policy[leaf] == plan.Hybrid {
 				with = hybridLabel
 			} else if m.ownIdle(leaf) >= v {

@@ -42,7 +42,7 @@ func (s *Server) gatherAll(q *request, r *route) (err error) {
 		var g gathered
 		g, err = s.gatherOne(q, r, d)
 		if p := asProblemOrNone(err); p.Status == http.StatusNotFound {
-			missing, err = err, nil
+			missing = err
 			continue
 		}
 		if err != nil {
