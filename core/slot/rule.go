@@ -434,8 +434,8 @@ func (m *Planner) shrunkPoolOn(open, gang bool) {
 	for m.netPool() < 0 && len(c.leaf) > 0 {
 		rows := c.of(c.leaf[0])
 		i := slices.IndexFunc(rows, func(q cluster.HoldingID) bool {
-			return (gang || m.spareUnits(h.Sub[q]) > 0) &&
-				c.gives(q, c.leaf[0]) && !m.reclaim.skip[h.Sub[q]] && !passed[q] && m.p.Parcels.IsOpen(h.Parcel[q]) == open
+			return c.gives(q, c.leaf[0]) && (gang || m.spareUnits(h.Sub[q]) > 0) &&
+				!m.reclaim.skip[h.Sub[q]] && !passed[q] && m.p.Parcels.IsOpen(h.Parcel[q]) == open
 		})
 		switch {
 		case i < 0:
