@@ -147,6 +147,9 @@ func (m *Planner) whyGang(leaf plan.Node, sub cluster.SubID) (r reason, stopped 
 	if m.isHybrid(leaf) {
 		kind = kindHybrid
 	}
+	if m.s.Sub.MaxPerHost[sub] != plan.Unlimited {
+		t.Find = 0 // the finding counts units of this cycle that reclaim took back again
+	}
 	for most := min(least, t.Wanted-t.Held); fit < most; fit++ {
 		if _, ok := m.giveAny(leaf, sub, kind, unbound); !ok {
 			break
