@@ -145,12 +145,12 @@ func (f *frame) shortfalls(r *Result, reason func(s *sub) Shortfall) {
 	}
 }
 
-// waiting is the shortfall of promised units: until the last deadline of the victims of their sets and of what leaves
-// hosts (in MD plans, parcels) where units joined (where nothing does, of all that leaves); the blocker is the one of
-// that deadline whose set was made first, the first in the tree.
+// waiting is the shortfall of promised units: until the last deadline of the victims of sets that promise them and of
+// what leaves hosts (in MD plans, parcels) where units joined (where nothing does, of all that leaves); the blocker is
+// the one of that deadline whose set was made first, the first in the tree.
 func (f *frame) waiting(s *sub) Shortfall {
 	row, joins := Shortfall{Reason: "waiting_for_reclaim"}, false
-	list := f.units(func(u *unit) bool { return u.leaves() && u.set.taker == s })
+	list := f.units(func(u *unit) bool { return u.leaves() && u.set.taker == s && u.set.n > 0 })
 	for _, j := range f.joined {
 		if j.sub == s {
 			here := f.units(func(u *unit) bool { return u.leaves() && u.host == j.host && u.owner == j.owner })
