@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -32,9 +33,10 @@ func (c *Cluster) leavesWhole(u *unit) bool {
 // dropped tells whether a unit went under reclaim, or is not granted any more, since it was listed.
 func (c *Cluster) dropped(u *unit) bool { return u.leaves() || !slices.Contains(u.host.units, u) }
 
-// reclaimGang reclaims all of a gang for a rule, each unit by itself, as one as far as the budget goes.
+// reclaimGang reclaims all of a gang for a rule, newest first, each unit by itself, as one as far as the budget goes.
 func (f *frame) reclaimGang(s *sub, reason string) bool {
 	list := f.staying(s)
+	slices.SortStableFunc(list, f.newest)
 	if !f.affords(int64(len(slices.DeleteFunc(slices.Clone(list), func(u *unit) bool { return u.cycle == f.cycle })))) {
 		return false
 	}
@@ -222,6 +224,7 @@ func (g *slots) timely(u *unit, taker *sub) bool {
 func (g *slots) gangVictims(s *sub, account plan.Node, reason string, may func(u *unit, all []*unit) bool) bool {
 	for _, u := range g.victims(func(u *unit) bool { return u.sub.gang() && u.sub != s }) {
 		all := g.staying(u.sub)
+		slices.SortStableFunc(all, func(a, b *unit) int { return cmp.Or(cmp.Compare(g.place(a), g.place(b)), g.newest(a, b)) })
 		if slices.ContainsFunc(all, func(v *unit) bool { return v.cycle == g.cycle }) || !g.timely(u, s) || !may(u, all) ||
 			!g.fitsWithout(s, u.host, account, all) {
 			continue

@@ -166,10 +166,11 @@ func (m *Planner) chosenOf(sub cluster.SubID, found []victim) (units int64) {
 	return units
 }
 
-// reclaimGang puts all of a gang under reclaim for a rule, if the budget bears it.
+// reclaimGang puts all of a gang under reclaim for a rule, newest first, if the budget bears it.
 func (m *Planner) reclaimGang(sub cluster.SubID, reason int32) bool {
 	h, r, old := &m.s.Holding, &m.reclaim, int64(0)
 	rows := m.stayingOf(sub)
+	slices.SortFunc(rows, m.newest)
 	for _, q := range rows {
 		if h.Granted[q] <= m.s.Cycle {
 			old += h.Units[q]
@@ -312,6 +313,7 @@ func (m *Planner) fitsWithout(w *want, k cluster.ParcelID, all []cluster.Holding
 // has units on, all due at once. It is false when the budget does not bear it.
 func (m *Planner) reclaimGangFor(w *want, k cluster.ParcelID, all []cluster.HoldingID) bool {
 	h, r, units, here := &m.s.Holding, &m.reclaim, int64(0), []victim(nil)
+	slices.SortFunc(all, m.newest)
 	for _, q := range all {
 		if units += h.Units[q]; h.Parcel[q] == k {
 			here = append(here, victim{q, h.Units[q]})
@@ -325,7 +327,7 @@ func (m *Planner) reclaimGangFor(w *want, k cluster.ParcelID, all []cluster.Hold
 	grace := m.policy.ReclaimUS[m.s.Node(sub)]
 	m.issue(w, here)
 	rest := slices.DeleteFunc(all, func(q cluster.HoldingID) bool { return h.Sub[q] != sub || h.Set[q] != cluster.NoID || h.Parcel[q] == k })
-	slices.SortFunc(rest, func(a, b cluster.HoldingID) int { return int(h.Parcel[a]) - int(h.Parcel[b]) })
+	slices.SortStableFunc(rest, func(a, b cluster.HoldingID) int { return int(h.Parcel[a]) - int(h.Parcel[b]) })
 	set := cluster.SetID(cluster.NoID)
 	for i, q := range rest {
 		at, slots := h.Parcel[q], h.Units[q]*m.slots(sub)
