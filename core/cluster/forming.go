@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/stintd/stint/core/decision"
@@ -24,14 +25,20 @@ func (s *State) Forming(sub SubID) bool {
 	return least > 1 && s.Staying(sub) < least
 }
 
-// Gangs lists the gangs of a plan. O(sub-allocations).
+// Gangs lists the gangs of a plan: leaf by leaf in the order of the tree, of each in the order of arrival. Time is
+// O(sub-allocations + gangs × log gangs).
 func (s *State) Gangs(p *Plan, dst []SubID) []SubID {
 	dst = dst[:0]
 	for sub, least := range s.Sub.MinUnits {
-		if least > 1 && s.Sub.Plan[sub] == p.Index && s.Sub.Alloc[sub] != NoID {
+		if least > 1 && s.Sub.Plan[sub] == p.Index && s.Sub.Alloc[sub] != NoID && !s.Sub.Orphan[sub] {
 			dst = append(dst, SubID(sub))
 		}
 	}
+	slices.SortFunc(dst, func(a, b SubID) int {
+		x, y := s.Sub.Alloc[a], s.Sub.Alloc[b]
+		return cmp.Or(cmp.Compare(s.Node(a), s.Node(b)), cmp.Compare(s.Alloc.Arrival[x], s.Alloc.Arrival[y]),
+			cmp.Compare(s.Sub.Seq[a], s.Sub.Seq[b]))
+	})
 	return dst
 }
 

@@ -94,8 +94,9 @@ func (m *mdPlan) takeGangs() {
 // waitingLeaves lists the leaves with gangs that wait, in rank order.
 func (m *mdPlan) waitingLeaves() (leaves []plan.Node) {
 	for _, sub := range m.gangs {
-		if leaf := m.s.Node(sub); leaf != plan.None && m.s.Short(sub) > 0 && m.s.Forming(sub) && !slices.Contains(leaves, leaf) {
-			leaves = append(leaves, leaf)
+		leaf := m.s.Node(sub)
+		if known := len(leaves) > 0 && leaves[len(leaves)-1] == leaf; !known && m.s.Short(sub) > 0 && m.s.Forming(sub) {
+			leaves = append(leaves, leaf) // gangs come leaf by leaf
 		}
 	}
 	slices.SortFunc(leaves, func(a, b plan.Node) int { return cmp.Compare(m.p.RankOrder[a], m.p.RankOrder[b]) })

@@ -10,20 +10,15 @@ import (
 
 // gangs is what the plan's gangs need (REQ-3, docs/slots.md). Where there is none, nothing of it is looked at.
 type gangs struct {
-	subs   []cluster.SubID        // in the order of their ids
+	subs   []cluster.SubID        // in the order of State.Gangs
 	gaveUp map[cluster.SubID]bool // in this cycle: they make no room in it
 	joins  []joined               // units of gangs that joined sets under way in this cycle
 	trial  *trial                 // what is promised to a gang while it is not certain that all of it can be; nil: nothing is
 }
 
-// gather lists the gangs of the plan. O(sub-allocations).
+// gather lists the gangs of the plan. Time as State.Gangs.
 func (g *gangs) gather(s *cluster.State, p *cluster.Plan) {
-	g.subs, g.gaveUp, g.trial, g.joins = g.subs[:0], map[cluster.SubID]bool{}, nil, nil
-	for sub, least := range s.Sub.MinUnits {
-		if least > 1 && s.Sub.Alloc[sub] != cluster.NoID && s.Sub.Plan[sub] == p.Index && !s.Sub.Orphan[sub] {
-			g.subs = append(g.subs, cluster.SubID(sub))
-		}
-	}
+	g.subs, g.gaveUp, g.trial, g.joins = s.Gangs(p, g.subs), map[cluster.SubID]bool{}, nil, nil
 }
 
 // isGang tells whether so many units of a sub-allocation are to be held or none.
