@@ -313,7 +313,7 @@ func (m *Planner) sharePool() {
 func (m *Planner) deserved() {
 	var below int64
 	for _, leaf := range m.tree.leaves {
-		if !m.tree.barred[leaf] && m.p.FirstAlloc[leaf] != cluster.NoID {
+		if m.mayDraw(leaf) && m.p.FirstAlloc[leaf] != cluster.NoID {
 			below = share.Add(below, max(0, m.quota.deserve[leaf]-m.figure.usage[leaf]))
 		}
 	}
@@ -322,11 +322,14 @@ func (m *Planner) deserved() {
 		return
 	}
 	for _, leaf := range m.tree.leaves {
-		if !m.tree.barred[leaf] {
+		if m.mayDraw(leaf) {
 			m.serveAll(leaf, kindShare, m.quota.deserve[leaf])
 		}
 	}
 }
+
+// mayDraw tells whether something new of the share pools may be for a leaf: no ratio of 0 and no budget stands against it.
+func (m *Planner) mayDraw(leaf plan.Node) bool { return !m.tree.barred[leaf] && !m.spent(leaf) }
 
 // inTurns serves leaves with open demand, whose ratios are above 0, by usage ÷ ratio from the root
 // down, a unit a turn, until none has anything more to serve.
@@ -356,7 +359,7 @@ func (m *Planner) takeTurns(in []bool, serve func(leaf plan.Node) (int64, bool))
 func (m *Planner) openAll() []bool {
 	in := make([]bool, m.policy.Len())
 	for _, leaf := range m.tree.leaves {
-		in[leaf] = !m.tree.barred[leaf] && !m.spent(leaf) && m.p.FirstAlloc[leaf] != cluster.NoID && m.open(leaf)
+		in[leaf] = m.mayDraw(leaf) && m.p.FirstAlloc[leaf] != cluster.NoID && m.open(leaf)
 	}
 	return in
 }
@@ -379,7 +382,7 @@ func (m *Planner) lineUp(in []bool) bool {
 func (m *Planner) byArrival() {
 	var allocs []cluster.AllocID
 	for _, leaf := range m.tree.leaves {
-		for a := m.p.FirstAlloc[leaf]; a != cluster.NoID && !m.tree.barred[leaf] && !m.spent(leaf); a = m.s.Alloc.Next[a] {
+		for a := m.p.FirstAlloc[leaf]; a != cluster.NoID && m.mayDraw(leaf); a = m.s.Alloc.Next[a] {
 			allocs = append(allocs, a)
 		}
 	}
