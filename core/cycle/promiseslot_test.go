@@ -348,14 +348,21 @@ func (v *slotView) capped(k oracle.Key) bool {
 	return false
 }
 
-// owner holds INV-2: nobody goes short whose unit fits its own idle slots together with what it lent on one host.
+// owner holds INV-2: nobody goes short whose unit fits its own idle slots together with what it lent on one host, to others
+// than gangs or to one gang (D-177).
 func (v *slotView) owner(k oracle.Key) {
 	own, each := v.rows[k.Consumer], v.slotsOf(k)
 	if v.capped(k) {
 		return
 	}
 	for host, idle := range v.idle {
-		lent := v.sum(func(h slotHolding) bool { return h.lender == k.Consumer && h.host == host })
+		lentTo := func(to func(holder oracle.Key) bool) int64 {
+			return v.sum(func(h slotHolding) bool { return h.lender == k.Consumer && h.host == host && to(h.Key) })
+		}
+		lent := lentTo(func(holder oracle.Key) bool { return v.least(holder) == 1 })
+		for holder := range v.rules {
+			lent = max(lent, lentTo(func(other oracle.Key) bool { return other == holder }))
+		}
 		if v.mayUse(k, host) && min(idle, max(0, own.Owned-own.HeldOwned-own.Lent))+lent >= each {
 			v.t.Fatalf("INV-2: %v is short, and its own %d idle and %d lent slots on %s would do", k, own.Free, lent, host)
 		}
