@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/apache/arrow/go/v17/arrow/array"
-	"github.com/apache/arrow/go/v17/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/stintd/stint/core/decision"
@@ -54,8 +54,8 @@ func TestStreamArrow(t *testing.T) {
 	}
 	want := []string{
 		`7 h2 (null) 0.5 ["a","b"]`,
-		`7 (null) 1970-01-01 00:00:00.000005Z (null) []`,
-		`8 h0 1970-01-01 00:00:00.000006Z 1 ["c"]`,
+		`7 (null) 1970-01-01T00:00:00.000005Z (null) []`,
+		`8 h0 1970-01-01T00:00:00.000006Z 1 ["c"]`,
 	}
 	if r.Err() != nil || fmt.Sprint(lines) != fmt.Sprint(want) {
 		t.Errorf("got\n%s\nwant\n%s\n%v", strings.Join(lines, "\n"), strings.Join(want, "\n"), r.Err())
