@@ -84,7 +84,7 @@ type aged struct {
 const claims = 4
 
 // Newer sorts holdings of a plan newest first (docs/decisions.md, D-10): the latest grant, then the
-// sub-allocation and the host that came last; what is equal by that in the order of lender, pool and
+// sub-allocation and the host that came last; what is equal by that in the order of lender, pool (laterConsumer) and
 // reclaim, the last first; then what counts under the hybrid policy before what is owned.
 func (s *State) Newer(a, b HoldingID) int {
 	if c := s.newer(a, b); c != 0 {
@@ -105,8 +105,8 @@ func (s *State) newer(a, b HoldingID) int {
 // newerOnHost is Newer for what newer finds equal, on one host.
 func (s *State) newerOnHost(a, b HoldingID) int {
 	h := &s.Holding
-	return cmp.Or(cmp.Compare(s.nodeOf(h.Lender[b]), s.nodeOf(h.Lender[a])),
-		cmp.Compare(s.nodeOf(h.Pool[b]), s.nodeOf(h.Pool[a])), cmp.Compare(s.reclaimOf(b), s.reclaimOf(a)), s.chosenLater(a, b),
+	return cmp.Or(s.laterConsumer(h.Lender[a], h.Lender[b]), s.laterConsumer(h.Pool[a], h.Pool[b]),
+		cmp.Compare(s.reclaimOf(b), s.reclaimOf(a)), s.chosenLater(a, b),
 		cmp.Compare(h.Origin[b], h.Origin[a])) // of the hybrid policy before owned
 }
 
@@ -130,6 +130,22 @@ func (s *State) nodeOf(c ConsumerID) plan.Node {
 		return plan.None
 	}
 	return s.NodeOf[c]
+}
+
+// laterConsumer orders consumers, the last of the policy in force first, then none, then those that the policy has not any
+// more, by path.
+func (s *State) laterConsumer(a, b ConsumerID) int {
+	row := func(c ConsumerID) plan.Node {
+		if c != NoID && s.NodeOf[c] == plan.None {
+			return plan.None - 1
+		}
+		return s.nodeOf(c)
+	}
+	order := cmp.Compare(row(b), row(a))
+	if order == 0 && a != b && row(a) < plan.None {
+		return cmp.Compare(s.Consumer.String(int32(b)), s.Consumer.String(int32(a)))
+	}
+	return order
 }
 
 // reclaimOf is the number of the reclaim that a holding is under, 0 for none.

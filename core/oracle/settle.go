@@ -272,8 +272,16 @@ func (c *Cluster) lastRank(a, b *unit) int {
 // at last what counts under the hybrid policy before what is owned.
 func (c *Cluster) newest(a, b *unit) int {
 	return cmp.Or(cmp.Compare(b.cycle, a.cycle), cmp.Compare(b.sub.arrival, a.sub.arrival), cmp.Compare(c.place(b), c.place(a)),
-		cmp.Compare(b.lender, a.lender), cmp.Compare(b.pool, a.pool), cmp.Compare(b.number, a.number),
+		c.laterConsumer(a.lender, b.lender), c.laterConsumer(a.pool, b.pool), cmp.Compare(b.number, a.number),
 		order(b.origin == hybrid)-order(a.origin == hybrid))
+}
+
+// laterConsumer orders consumers, the last first; those that the policy in force has not come last, by path.
+func (c *Cluster) laterConsumer(a, b plan.Node) int {
+	if gone(a) && gone(b) {
+		return cmp.Compare(c.path(b), c.path(a))
+	}
+	return cmp.Compare(b, a)
 }
 
 // place is where a unit's host stands in host order; those that left the plan stand behind its hosts.
