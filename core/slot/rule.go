@@ -252,16 +252,30 @@ func (m *Planner) relieve(leaf plan.Node, over func(plan.Node) int64, rows []clu
 // relieveAll is relieve for holdings in their order, those on ok hosts first; what breaks a gang comes last.
 func (m *Planner) relieveAll(rows []cluster.HoldingID, over func() int64, closed bool) {
 	rows = m.okFirst(rows)
+	gangs := m.gangsAmong(rows)
+	was := make([]label, len(gangs))
+	for i, q := range gangs {
+		was[i] = m.labelOf(q)
+	}
 	for _, q := range rows {
 		if m.relieveOne(q, over, closed, false) {
 			return
 		}
 	}
-	for _, q := range m.gangsAmong(rows) {
-		if m.counts(q) && m.relieveOne(q, over, closed, true) {
+	for i, q := range gangs { // what counts as something else by now is none of them
+		if m.s.Holding.Sub[q] != cluster.NoID && m.labelOf(q) == was[i] && m.counts(q) && m.relieveOne(q, over, closed, true) {
 			return
 		}
 	}
+}
+
+// labelOf is what a holding counts as.
+func (m *Planner) labelOf(q cluster.HoldingID) label {
+	h := &m.s.Holding
+	if h.Origin[q] == decision.OriginBorrowed {
+		return label{h.Origin[q], h.Lender[q]}
+	}
+	return label{h.Origin[q], h.Pool[q]}
 }
 
 // relieveOne is relieve for one holding; it is true when nothing is over any more.
