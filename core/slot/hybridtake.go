@@ -89,11 +89,14 @@ func (w *wanting) spare(n, leaf plan.Node) int64 {
 
 // give counts so many slots of a leaf as given back. O(depth).
 func (w *wanting) give(leaf plan.Node, slots int64) {
+	more := int64(0) // slots that reserves below a consumer want more than before
 	for c := leaf; c != plan.Root; c = w.parent[c] {
 		was := w.of(c)
+		w.below[c] += more
 		w.lacks[c] += slots
-		w.below[w.parent[c]] += w.of(c) - was
+		more = w.of(c) - was
 	}
+	w.below[plan.Root] += more
 }
 
 // takesPart tells whether a consumer is one of those among whom what is asked of a kind of units is divided.
