@@ -71,12 +71,13 @@ func (g *slots) fitsOwner(s *sub, gone []*unit) bool {
 		return true
 	}
 	return slices.ContainsFunc(g.hosts, func(h *host) bool {
-		lent := int64(0)
+		var gone []*unit
 		for _, u := range g.loans(leaf) {
-			if u.host == h {
-				lent += u.slots()
+			if u.host == h && !g.breaks(u, gone) { // for a gang nothing makes way (D-177)
+				gone = append(gone, u)
 			}
 		}
+		lent := g.of(plan.Root, gone)
 		joins := g.free(h) >= k && g.netAccount(leaf) >= k // it needs no victims there
 		return g.takes(s, h) && !joins && g.free(h)+lent >= k && g.netAccount(leaf)+lent >= k
 	})
