@@ -566,6 +566,92 @@ func TestFarPush(t *testing.T) {
 	}
 }
 
+// TestBesideFollowers measures cycles of a cluster of one process and of three on this machine, with a hundredth of the
+// demand changed before each: what two followers cost, how far they are behind, and the memory of each process.
+// STINT_TEST_PUSH says how many rows there are.
+func TestBesideFollowers(t *testing.T) {
+	rows, err := strconv.Atoi(os.Getenv("STINT_TEST_PUSH"))
+	if err != nil {
+		t.Skip("measures: STINT_TEST_PUSH=1000000")
+	}
+	const feeds, cycles = 100, 30
+	s := layOut(t, [3]string{})
+	for _, file := range s.file {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, usual, _ := strings.Cut(string(text), "\n") // without the checkpoints of tests
+		if err := os.WriteFile(file, []byte(usual), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must := func(method, path, body, media string) {
+		text, _, status, err := askFor(time.Minute, method, s.at[0]+path, body, "Content-Type", media)
+		if err != nil || status != 200 {
+			t.Fatal(method, path, status, text, err)
+		}
+	}
+	push := func(feed, units int) {
+		var demand strings.Builder
+		demand.WriteString("consumer,allocation,units,ncpus\n")
+		for i := range rows / feeds {
+			fmt.Fprintf(&demand, "/%c,f%da%d,%d,1\n", 'A'+i%3, feed, i, units)
+		}
+		must("PUT", fmt.Sprint("/v1/demand/f", feed), demand.String(), "text/csv")
+	}
+	s.start(0)
+	for m, ok := s.state(0); !ok || !m.Leads; m, ok = s.state(0) {
+		time.Sleep(20 * time.Millisecond)
+	}
+	must("PUT", "/v1/plan", clusterPolicy, "application/yaml")
+	must("PUT", "/v1/hosts", fmt.Sprintf("host,ncpus\nh1,%d\nh2,%d\n", rows, rows), "text/csv")
+	for feed := range feeds {
+		push(feed, 1)
+	}
+	must("POST", "/v1/cycles", "", "")
+	for _, processes := range []int{1, 3} {
+		for i := 1; i < processes; i++ {
+			s.start(i)
+		}
+		var took, behind []time.Duration
+		for n := range cycles {
+			push(n, processes+1) // other units than before
+			begun := time.Now()
+			must("POST", "/v1/cycles", "", "")
+			took = append(took, time.Since(begun))
+			cycle := s.cycleOf(0)
+			for i := 1; i < processes; i++ {
+				for s.cycleOf(i) < cycle {
+					time.Sleep(time.Millisecond)
+				}
+			}
+			behind = append(behind, time.Since(begun)-took[n])
+		}
+		slices.Sort(took)
+		slices.Sort(behind)
+		t.Logf("%d rows, %d processes: a cycle p50 %s, p99 %s; the followers have it %s later (p99 %s)", rows, processes,
+			took[cycles/2], took[cycles-1], behind[cycles/2], behind[cycles-1])
+		for i := range processes {
+			t.Logf("process %d: %s", i, peakMemory(t, s.child[i]))
+		}
+	}
+}
+
+// peakMemory is the most memory that a process had.
+func peakMemory(t *testing.T, c *child) string {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "VmHWM:") {
+			return strings.Join(strings.Fields(line)[1:], " ")
+		}
+	}
+	return "unknown"
+}
+
 // TestClusterRefused has a start with what is wrong be refused, with exit code 2 and the reason, and no secret in it.
 func TestClusterRefused(t *testing.T) {
 	s := newSite(t)
