@@ -79,6 +79,7 @@ func (g *slots) play(r *Result) {
 	}
 	g.deal()
 	g.overMax()
+	g.rejoin()
 	g.recall()
 	g.fairShare()
 	g.takeBack()

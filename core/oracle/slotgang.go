@@ -109,6 +109,28 @@ func (g *slots) promiseAll(s *sub, take func(s *sub) bool) bool {
 	return true
 }
 
+// rejoin has gangs that sets promise some of their first units join for the others before anybody else does: what they
+// joined in the cycle before is theirs still.
+func (g *slots) rejoin() {
+	for _, s := range g.below(plan.Root) {
+		if !g.waits(s) || s.short() < s.least || g.pledged(s) == 0 || g.pledged(s) >= s.least {
+			continue
+		}
+		was, leaf, k := slices.Clone(g.joined), s.alloc.leaf, s.slots()
+		for g.pledged(s) < s.least {
+			mayDraw := g.s.ShareReclaim && !g.barred(leaf) && !g.broke[g.in][leaf] && g.usage(leaf)+k <= g.deserved[leaf]
+			if g.hybrid(leaf) && !(g.due(s) && g.join(s, common)) ||
+				!g.hybrid(leaf) && !g.join(s, leaf) && !(mayDraw && g.join(s, plan.Root)) {
+				g.joined = was
+				break
+			}
+		}
+		if len(g.joined) > len(was) {
+			g.notes["a gang joined again"]++
+		}
+	}
+}
+
 // hold holds room that is free for a unit of a gang, until all of it can be given: on the first host where it would fit as
 // if it joined sets under way, and fits now.
 func (g *slots) hold(s *sub, account plan.Node, reason string) bool {

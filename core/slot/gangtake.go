@@ -90,6 +90,43 @@ func (m *Planner) holdRoom(w *want) bool {
 	return false
 }
 
+// rejoin has gangs that sets promise some of their first units join for the others before anybody else does: what they
+// joined in the cycle before is theirs still. O(parcels) a unit.
+func (m *Planner) rejoin() {
+	laid := false
+	for _, sub := range m.gang.subs {
+		least, from := m.s.Sub.MinUnits[sub], len(m.gang.joins)
+		if m.promised[sub] == 0 || m.promised[sub] >= least || !m.waits(sub) || m.s.Short(sub) < least {
+			continue
+		}
+		if !laid {
+			m.layClaims()
+			m.layFree()
+			laid = true
+		}
+		for m.promised[sub] < least {
+			if !m.rejoinOne(m.s.Node(sub), sub) {
+				m.unjoin(sub, from)
+				break
+			}
+		}
+	}
+}
+
+// rejoinOne joins for a unit: of the hybrid branches within the leaf's quota, or else of its own slots, or of the share pools
+// within its quota.
+func (m *Planner) rejoinOne(leaf plan.Node, sub cluster.SubID) bool {
+	k, f := m.slots(sub), &m.figure
+	join := func(reason int32) bool {
+		return m.join(&want{leaf: leaf, sub: sub, k: k, reason: reason, account: m.netAccount(leaf, k, reason)})
+	}
+	if m.isHybrid(leaf) {
+		return f.net[kindHybrid][leaf]+f.roomHybrid[leaf]+k <= m.hybrid.quota[leaf] && join(decision.ReclaimFairShare)
+	}
+	return join(decision.ReclaimRecall) || m.p.Slots.ShareReclaim && m.mayDraw(leaf) &&
+		f.usage[leaf]+k <= m.quota.deserve[leaf] && join(decision.ReclaimFairShare)
+}
+
 // unjoin takes back what units of a gang joined, of gangs.joins those from a number on.
 func (m *Planner) unjoin(sub cluster.SubID, from int) {
 	kept := m.gang.joins[:from]

@@ -63,6 +63,7 @@ type victim struct {
 func (m *Planner) Reclaim() {
 	m.overMax()
 	m.layNet()
+	m.rejoin()
 	m.recall()
 	if m.p.Slots.ShareReclaim {
 		m.fairShare()
