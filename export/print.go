@@ -29,14 +29,13 @@ type PrintOptions struct {
 	All     bool    // columns without a value too, as wide as they are
 }
 
-// Print writes a table. The format `table` is for people: columns aligned, numbers to the
-// right, shares with four decimals, `-` where there is no value, and a last line that tells
-// how many rows were left out, if any. Columns without any value are left out, and the rest is made to fit Width: what all
-// rows have in common is told once, text is wrapped, a single row is shown as a line for each column, several rows in
-// blocks of columns. The others are for programs and exact: json is an
-// array of objects, ndjson an object a line, csv has a header and leaves out what has no
-// value (null in JSON). Instants are RFC 3339 in UTC. Errors: an unknown format, a Where
-// that does not suit the table, w's own.
+// Print writes a table. The format `table` is for people: columns aligned, numbers to the right, shares with four
+// decimals, `-` where there is no value, and a last line that tells how many rows were left out, if any. Columns without
+// any value are left out, and the rest is made to fit Width: what all rows have in common is told once, text is wrapped,
+// a single row is shown as a line for each column, several rows in blocks of columns. Of no rows a sentence tells. The
+// others are for programs and exact: json is an array of objects, ndjson an object a line, csv has a header and leaves
+// out what has no value (null in JSON). Instants are RFC 3339 in UTC. Errors: an unknown format, a Where that does not
+// suit the table, w's own.
 func Print(w io.Writer, t *decision.Table, format string, o PrintOptions) error {
 	keep, err := matcher(t, o.Where)
 	if err != nil {
@@ -77,6 +76,10 @@ func Print(w io.Writer, t *decision.Table, format string, o PrintOptions) error 
 }
 
 func printTable(w *bufio.Writer, t *decision.Table, rows []int, left int, o PrintOptions) {
+	if len(rows) == 0 {
+		fmt.Fprintln(w, noRows(t))
+		return
+	}
 	if o.All {
 		o.Width = 0
 	}
@@ -95,6 +98,17 @@ func printTable(w *bufio.Writer, t *decision.Table, rows []int, left int, o Prin
 	if left > 0 {
 		fmt.Fprintf(w, "… and %d more rows\n", left)
 	}
+}
+
+// noRows says that a table has none, or none of those that are asked for.
+func noRows(t *decision.Table) string {
+	switch {
+	case t.Rows == 0:
+		return "no rows in " + t.Name
+	case t.Rows == 1:
+		return "the one row in " + t.Name + " does not match"
+	}
+	return fmt.Sprintf("none of the %d rows in %s matches", t.Rows, t.Name)
 }
 
 // cell is a value for people.

@@ -39,7 +39,7 @@ consumer  held   usage  until                 inputs
 … and 2 more rows
 `},
 		{"table", PrintOptions{Where: []Where{{"held", "8"}}}, `
-consumer  held  usage  until  inputs
+none of the 3 rows in t matches
 `},
 		{"csv", PrintOptions{}, `
 consumer,held,usage,until,inputs
@@ -68,6 +68,14 @@ consumer,held,usage,until,inputs
 		}
 		if c.format == "json" && !json.Valid([]byte(b.String())) {
 			t.Errorf("no JSON: %s", b.String())
+		}
+	}
+	for rows, want := range []string{"no rows in t\n", "the one row in t does not match\n"} {
+		some := &decision.Table{Name: "t", Rows: rows, Columns: []decision.Column{
+			{Name: "held", Type: decision.Int, Int: make([]int64, rows)}}}
+		var b strings.Builder
+		if err := Print(&b, some, "table", PrintOptions{Where: []Where{{"held", "8"}}}); err != nil || b.String() != want {
+			t.Errorf("of %d rows: %q, %v, expected %q", rows, b.String(), err, want)
 		}
 	}
 	if err := Print(&strings.Builder{}, printSample(), "xml", PrintOptions{}); err == nil || err.Error() != `no format "xml"; there are table, json, ndjson, csv` {

@@ -27,7 +27,8 @@ type place struct {
 
 func (p *place) flags(f *pflag.FlagSet) {
 	f.StringVar(&p.log, "log", "", logHelp)
-	f.StringVar(&p.server, "server", "", "address of a running service, in place of --log")
+	f.StringVar(&p.server, "server", "", "address of a running service, in place of --log (default, where neither "+
+		"is given: the variable "+serverVariable+")")
 	p.as.flags(f, "with --server, ")
 }
 
@@ -55,8 +56,11 @@ func (o *callerFlags) given() string {
 	return ""
 }
 
-// check tells whether there is one place.
+// check tells whether there is one place. Where no flag names one it is the service that the environment names.
 func (p *place) check() error {
+	if p.log == "" && p.server == "" {
+		p.server = os.Getenv(serverVariable)
+	}
 	switch {
 	case p.log == "" && p.server == "":
 		return errors.New("give --log LOG, or --server URL")

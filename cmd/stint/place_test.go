@@ -38,7 +38,9 @@ func TestServerInPlaceOfLog(t *testing.T) {
 			fromServer...)...))
 	}
 	command(t, 0, "push", "--server", r.base, "--token-file", token, "--cycle")
-	command(t, 0, "push", "--server", r.base, "--token-file", token, "--hosts", dir+"/hosts.parquet", "--cycle")
+	t.Setenv(serverVariable, r.base)
+	command(t, 0, "push", "--token-file", token, "--hosts", dir+"/hosts.parquet", "--cycle")
+	t.Setenv(serverVariable, "")
 	fromLog := []string{"--log", filepath.Join(dir, "service", "log")}
 	t.Setenv(tokenVariable, "secret")
 	r.logged(t)
@@ -61,6 +63,11 @@ func TestServerInPlaceOfLog(t *testing.T) {
 		}
 	}
 	same(fromServer, "query", "shortfalls", "--where", "reason=fragmented", "--output", "json")
+	t.Setenv(serverVariable, r.base)
+	same(nil, "query", "shortfalls", "--output", "csv")
+	t.Setenv(serverVariable, "http://127.0.0.1:1") // where nobody listens: flags win, --log too
+	same(fromServer, "query", "shortfalls", "--output", "csv")
+	t.Setenv(serverVariable, "")
 	consumers := strings.Fields(command(t, 0, append([]string{"query", "consumers", "--where", "leaf=1", "--output",
 		"csv"}, fromLog...)...))[1:]
 	for _, line := range consumers[:5] {

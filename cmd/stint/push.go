@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,13 +30,17 @@ type pushOptions struct {
 	message                                         string
 }
 
-// Variables are where a token and the names of files are looked for when no flag has them.
+// Variables are where the address of a service, a token and the names of files are looked for when no flag has them.
 const (
-	tokenVariable = "STINT_TOKEN"
-	caVariable    = "STINT_CA"
-	certVariable  = "STINT_CERT"
-	keyVariable   = "STINT_KEY"
+	serverVariable = "STINT_SERVER"
+	tokenVariable  = "STINT_TOKEN"
+	caVariable     = "STINT_CA"
+	certVariable   = "STINT_CERT"
+	keyVariable    = "STINT_KEY"
 )
+
+// serverDefault is the address at which a service listens when its configuration has no other.
+const serverDefault = "http://127.0.0.1:7468"
 
 func newPush() *cobra.Command {
 	var o pushOptions
@@ -47,9 +52,10 @@ Tables are CSV, NDJSON, JSON, Arrow IPC or Parquet, plain or packed with gzip or
 are. A service that is busy, or not there yet, is tried again after the time it asks for; nothing
 counts twice.
 
-The token is read from --token-file, else from the variable STINT_TOKEN. A service that speaks TLS
-is asked with https://; --ca names the authority of its certificate where the machine does not know
-it, --cert and --key the client certificate by which the service knows who asks.`,
+The service is that of --server, else of the variable STINT_SERVER, else the one on this machine. The
+token is read from --token-file, else from the variable STINT_TOKEN. A service that speaks TLS is
+asked with https://; --ca names the authority of its certificate where the machine does not know it,
+--cert and --key the client certificate by which the service knows who asks.`,
 		Example: `  stint push --plan plan.yaml --hosts hosts.parquet --demand demand.csv.zst --cycle
   stint push --server http://grid:7468 --token-file token --source risk --demand demand.arrow
   stint push --server https://grid:7468 --ca ca.crt --cert feed.crt --key feed.key --demand demand.csv
@@ -62,7 +68,8 @@ it, --cert and --key the client certificate by which the service knows who asks.
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.server, "server", "http://127.0.0.1:7468", "address of the service")
+	f.StringVar(&o.server, "server", "",
+		"address of the service (default: the variable "+serverVariable+", or "+serverDefault+")")
 	o.as.flags(f, "")
 	f.StringVar(&o.source, "source", sourceDefault, "source of demand and running units")
 	f.StringVar(&o.plan, "plan", "", "policy file")
@@ -83,7 +90,7 @@ it, --cert and --key the client certificate by which the service knows who asks.
 
 // run pushes the files that are given.
 func (o *pushOptions) run(ctx context.Context, stdout, stderr io.Writer) error {
-	c, err := clientOf(o.server, &o.as)
+	c, err := clientOf(cmp.Or(o.server, os.Getenv(serverVariable), serverDefault), &o.as)
 	if err != nil {
 		return err
 	}

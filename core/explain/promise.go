@@ -119,7 +119,7 @@ func (p *part) overdue(s *Shortfall) bool {
 }
 
 // leaving says how many units of the target are being taken back, for whom, by when and why; "" for none. Of several
-// reclaims it tells the taker and reason of most units.
+// reclaims it tells the taker and reason of most units. That others of their gang go is the reason of what has no other.
 func (p *part) leaving() string {
 	if len(p.Leaving) == 0 {
 		return ""
@@ -138,9 +138,14 @@ func (p *part) leaving() string {
 			why[c] = r
 		}
 	}
+	const gang = "gang"
 	best := of.keys[0]
 	for _, c := range of.keys {
-		if of.of[c] > of.of[best] {
+		more := of.of[c] > of.of[best]
+		if with, only := c.reason == gang, best.reason == gang; with != only {
+			more = only
+		}
+		if more {
 			best = c
 		}
 	}
@@ -165,7 +170,33 @@ func (p *part) leaving() string {
 	if len(of.keys) > 1 {
 		text += fmt.Sprintf("; that is so for %s of them", grouped(of.of[best]))
 	}
+	if least := p.wholeGang(); least > 0 && best.reason != gang {
+		text += fmt.Sprintf("; a gang that would keep fewer than its %s goes whole (min_units)", count(least, "unit"))
+	}
 	return text
+}
+
+// wholeGang gives the min_units of a gang of the target of which fewer units stay, the largest of several; 0 for none, or
+// where that is not known.
+func (p *part) wholeGang() (least int64) {
+	known := p.f.asked().least
+	if len(known) == 0 {
+		return 0
+	}
+	stays := map[Taker]int64{}
+	p.hold.each(func(h holder, units int64) { stays[Taker{h.consumer, h.allocation, h.sub}] += units })
+	for i := range p.Leaving {
+		r := &p.Leaving[i]
+		stays[Taker{r.Consumer, r.Allocation, r.Sub}] -= r.Units
+	}
+	for i := range p.Leaving {
+		r := &p.Leaving[i]
+		of := Taker{r.Consumer, r.Allocation, r.Sub}
+		if n := known[of]; n > 1 && stays[of] < n {
+			least = max(least, n)
+		}
+	}
+	return least
 }
 
 // those names whose units are short for a shortfall's reason, where that is not the target alone.

@@ -127,10 +127,10 @@ func (p *part) holds() {
 		by := newTally[string]()
 		p.hold.each(func(h holder, units int64) {
 			if h.origin == "share_pool" {
-				by.add("of "+h.pool, units)
+				by.add(h.pool, units)
 			}
 		})
-		p.point("held_shared", shared, fmt.Sprintf("holds %s from share pools: %s", count(shared, "slot"), by.words("unit")), "SLOT-5", "SLOT-6")
+		p.point("held_shared", shared, fmt.Sprintf("holds %s from %s", count(shared, "slot"), pools(by)), "SLOT-5", "SLOT-6")
 	}
 	if borrowed > 0 {
 		by := newTally[string]()
@@ -153,6 +153,26 @@ func (p *part) holds() {
 			p.say(fmt.Sprintf("may borrow up to %s, from %s", count(limit, "slot"), p.peers(p.slot.BorrowFrom[n])), "SLOT-3")
 		}
 	}
+}
+
+// pools names the share pools of units: one, or each with its part.
+func pools(by *tally[string]) string {
+	var names, words []string
+	by.each(func(pool string, units int64) {
+		name := "the family pool of " + pool
+		if pool == "/" {
+			name = "the cluster's share pool"
+		}
+		names = append(names, name)
+		words = append(words, count(units, "unit")+" of "+name)
+	})
+	switch len(names) {
+	case 0:
+		return "share pools, not told since when"
+	case 1:
+		return names[0]
+	}
+	return "share pools: " + listed(words, 5)
 }
 
 // foreign tells of slots that count under none of the consumer's labels.

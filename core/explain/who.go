@@ -128,7 +128,11 @@ func (p *part) room(s *Shortfall, leaf plan.Node) (points []Point) {
 	if s.Dimension != "" {
 		text := fmt.Sprintf("of the plan's hosts that are ok %s of %s %s are in use", grouped(used), grouped(there), s.Dimension)
 		if used < there {
-			text += "; the rest is in pieces too small for a unit"
+			if s.Reason == "gang" {
+				text += "; the rest is too little for the units that must start together, or in pieces too small for one"
+			} else {
+				text += "; the rest is in pieces too small for a unit"
+			}
 			if s.Requirement != nil || p.f.asked().fleet == nil {
 				text += ", or on hosts that do not meet its requirement"
 			}

@@ -170,6 +170,11 @@ type Change struct {
 	Reclaim    int64      `json:"reclaim"`  // number of the reclaim, 0: none
 	Reason     string     `json:"reason"`   // of a reclaim
 	Deadline   *time.Time `json:"deadline"` // of a reclaim: the work must have stopped by then
+
+	// For whom a reclaim takes the units; "" where a rule takes them, and where the token may not know.
+	ForConsumer   string `json:"for_consumer"`
+	ForAllocation string `json:"for_allocation"`
+	ForSub        string `json:"for_sub"`
 }
 
 // Changes gives what happened to a source after a cycle, waiting for it up to wait, and the cycle to ask for next. When Is(err,

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"testing"
 	"time"
 )
@@ -61,6 +62,30 @@ func TestProblem(t *testing.T) {
 	_, _, err := (&Client{Base: s.URL}).Changes(context.Background(), "feed", 0, 0)
 	if !Is(err, "compacted") || Is(err, "busy") || err.Error() != "not kept (410 compacted)" {
 		t.Error(err)
+	}
+}
+
+// TestChanges reads rows as a service writes them: what has no value is empty.
+func TestChanges(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Stint-Cycle", "7")
+		_, _ = io.WriteString(w, `{"cycle":6,"change":"grant","plan":"grid","source":"feed","consumer":"/A","allocation":"a","sub":null,`+
+			`"host":"h1","units":4,"origin":"owned","pool":"/","lender":null,"cause":null,"reclaim":0,"reason":null,"deadline":null,`+
+			`"for_consumer":null,"for_allocation":null,"for_sub":null}`+"\n"+
+			`{"cycle":7,"change":"reclaim","plan":"grid","source":"feed","consumer":"/A","allocation":"a","sub":null,`+
+			`"host":"h1","units":3,"origin":null,"pool":null,"lender":null,"cause":null,"reclaim":2,"reason":"recall",`+
+			`"deadline":"2026-01-05T08:10:00Z","for_consumer":"/B","for_allocation":"b","for_sub":"s"}`+"\n")
+	}))
+	defer s.Close()
+	got, next, err := (&Client{Base: s.URL}).Changes(context.Background(), "feed", 5, 0)
+	due := time.Date(2026, 1, 5, 8, 10, 0, 0, time.UTC)
+	want := []Change{
+		{Cycle: 6, Change: "grant", Plan: "grid", Consumer: "/A", Allocation: "a", Host: "h1", Units: 4},
+		{Cycle: 7, Change: "reclaim", Plan: "grid", Consumer: "/A", Allocation: "a", Host: "h1", Units: 3, Reclaim: 2,
+			Reason: "recall", Deadline: &due, ForConsumer: "/B", ForAllocation: "b", ForSub: "s"},
+	}
+	if err != nil || next != 7 || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, next %d, %v", got, next, err)
 	}
 }
 

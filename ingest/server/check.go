@@ -15,6 +15,7 @@ type planCheck struct {
 	Consumers    int           `json:"consumers"`
 	Revision     int64         `json:"revision"` // it was compared with; 0: there is none
 	Refused      string        `json:"refused,omitempty"`
+	Forceable    bool          `json:"forceable"` // it is refused, and with force it would be taken
 	Warnings     []string      `json:"warnings"`
 	Same         bool          `json:"same"`          // not a byte is another
 	Changes      []plan.Change `json:"changes"`       // as stint diff tells them, the first changesMax
@@ -62,26 +63,43 @@ func (s *Server) checkPlan(q *request) error {
 		return q.json(200, answer)
 	}
 	answer.Same = was.Digest == in.Policy.Digest
-	refused := in.Policy.Follows(was, force)
-	if refused == nil && !s.o.LogAlone {
-		refused = q.who.mayPut(q.engine.View().Policy, in)
-		if newest := q.engine.View().Policy; refused == nil && q.who.Role == RoleConsumerAdmin && newest != nil {
-			refused = principal{q.who}.MayPlan(newest.Policy, newest.Text, in.Body) // as when it is put
-		}
-	}
-	if refused == nil && !s.o.LogAlone {
-		err := q.engine.Ask(func(state *cluster.State) error {
-			refused = state.CheckPolicy(in.Policy, force)
-			return nil
-		})
-		if err != nil {
-			return err
-		}
+	refused, err := s.refusal(q, in, was, force)
+	if err != nil {
+		return err
 	}
 	if refused != nil {
 		answer.OK, answer.Refused = false, refused.Error()
 	}
+	if refused != nil && !force {
+		forced, err := s.refusal(q, in, was, true)
+		if err != nil {
+			return err
+		}
+		answer.Forceable = forced == nil
+	}
 	return q.json(200, answer)
+}
+
+// refusal is why a policy file would not be taken from who asks; nil: it would. Error: the engine does not answer.
+func (s *Server) refusal(q *request, in *engine.Input, was *plan.Policy, force bool) (refused, err error) {
+	if refused = in.Policy.Follows(was, force); refused != nil || s.o.LogAlone {
+		return refused, nil
+	}
+	newest := q.engine.View().Policy
+	if refused = q.who.mayPut(newest, in); refused != nil {
+		return refused, nil
+	}
+	if q.who.Role == RoleConsumerAdmin && newest != nil {
+		refused = principal{q.who}.MayPlan(newest.Policy, newest.Text, in.Body) // as when it is put
+		if refused != nil {
+			return refused, nil
+		}
+	}
+	err = q.engine.Ask(func(state *cluster.State) error {
+		refused = state.CheckPolicy(in.Policy, force)
+		return nil
+	})
+	return refused, err
 }
 
 // newestPlan is the newest policy and its revision; nil and 0 where there is none yet.

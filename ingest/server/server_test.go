@@ -407,10 +407,17 @@ func TestConditions(t *testing.T) {
 	}
 	vital := strings.Replace(policyText, "{path: /Research, users: [res]}", "{path: /Research, users: [res], system: true}", 1)
 	s.must(200, "PUT", "/v1/plan", vital)
-	for path, ok := range map[string]string{"": `"ok":false`, "?force=true": `"ok":true`} {
-		if a := s.must(200, "POST", "/v1/plan/check"+path, policyText); !strings.Contains(a.body, ok) {
-			t.Error("system taken off:", path, a.body)
+	for path, want := range map[string][]string{"": {`"ok":false`, `"forceable":true`},
+		"?force=true": {`"ok":true`, `"forceable":false`}} {
+		for _, part := range want {
+			if a := s.must(200, "POST", "/v1/plan/check"+path, policyText); !strings.Contains(a.body, part) {
+				t.Error("system taken off:", path, part, a.body)
+			}
 		}
+	}
+	if a := s.must(200, "POST", "/v1/plan/check", other); !strings.Contains(a.body, `"ok":false`) ||
+		!strings.Contains(a.body, `"forceable":false`) {
+		t.Error("what force does not help:", a.body)
 	}
 	if d := s.refused(422, "bad-plan", "PUT", "/v1/plan?force=true", other); !strings.Contains(d, "consumer /Research belongs to a system branch") {
 		t.Error(d)

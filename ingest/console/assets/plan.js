@@ -127,7 +127,7 @@ export const Plan = () => {
         <button type="button" onClick=${() => begin(true)}>Compare with revision ${num(newest)}</button> What you typed stays.</p>`}
       ${may && html`<div class="put">
         <label class="grow">Message <input value=${draft.message} maxlength="400" placeholder="what changes, and why" onInput=${(e) => (draft.message = e.target.value, show())} /></label>
-        ${(draft.force || (current && current.answer && !current.answer.ok)) && html`<label class="check"><input type="checkbox" checked=${draft.force} onChange=${(e) => (draft.force = e.target.checked, show())} /> force: reclaim what it takes away</label>`}
+        ${(draft.force || (current && current.answer && current.answer.forceable)) && html`<label class="check"><input type="checkbox" checked=${draft.force} onChange=${(e) => (draft.force = e.target.checked, show())} /> force: reclaim what it takes away</label>`}
         <button type="button" disabled=${!dirty || !fine} onClick=${ask}>what if?</button>
         <button type="button" class="main" disabled=${!dirty || !fine || draft.message.trim() === ""} onClick=${put} title=${draft.message.trim() === "" ? "a message says why" : ""}>put in force</button>
       </div>`}

@@ -381,6 +381,7 @@ func TestConsumerAdmin(t *testing.T) {
 	b.edit("{path: /Research, share: {ratio: 2,", "{path: /Research, share: {ratio: 9,")
 	b.write(".put input", "more for others")
 	b.see(".edit", `would be refused: .*/Research.* is not below a consumer that this token administers`)
+	b.gone("label", `force`) // which would not help
 	if offered() {
 		t.Error("what is not his to change may be put in force")
 	}
