@@ -124,6 +124,7 @@ type play struct {
 	runtime                  []int64
 	sources                  []map[origin]int64
 	stops                    map[stop]*stopped
+	victims                  map[key]bool // those of stops
 	others                   int64
 	lastUS                   int64
 }
@@ -151,7 +152,7 @@ type end struct {
 
 func newPlay(s *cluster.State, asked *Asked, number int, nowUS int64) *play {
 	p := &play{
-		s: s, number: number, asked: asked, row: map[key]int{}, stops: map[stop]*stopped{},
+		s: s, number: number, asked: asked, row: map[key]int{}, stops: map[stop]*stopped{}, victims: map[key]bool{},
 		of: make([][]quantile, s.Consumer.Len()), known: make([]bool, s.Consumer.Len()), source: cluster.NoID,
 	}
 	if id, ok := s.Source.Find([]byte(Source)); ok {
@@ -427,7 +428,8 @@ func (p *play) lost() {
 	p.pending = slices.DeleteFunc(p.pending, func(e end) bool { return e.units == 0 })
 }
 
-// taken takes note of what is taken back for what is asked for, and otherwise.
+// taken takes note of what is taken back for what is asked for, with the rest of gangs that lose units to it, and
+// otherwise.
 func (p *play) taken() {
 	t := &p.out.Reclaims
 	for row, units := range t.Units {
@@ -435,11 +437,13 @@ func (p *play) taken() {
 			units = -units
 		}
 		for_ := key{t.Plan.Code[row], t.ForConsumer.Code[row], t.ForAllocation.Code[row], t.ForSub.Code[row]}
-		if _, ours := p.row[for_]; !ours {
+		k := stop{key{t.Plan.Code[row], t.Consumer.Code[row], t.Allocation.Code[row], t.Sub.Code[row]}, t.Reason.Code[row]}
+		_, ours := p.row[for_]
+		if !ours && (k.reason != decision.ReclaimGang || !p.victims[k.key]) {
 			p.others += units
 			continue
 		}
-		k := stop{key{t.Plan.Code[row], t.Consumer.Code[row], t.Allocation.Code[row], t.Sub.Code[row]}, t.Reason.Code[row]}
+		p.victims[k.key] = true
 		at := p.stops[k]
 		if at == nil {
 			at = &stopped{earliest: t.Deadline[row], latest: t.Deadline[row]}

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -170,6 +171,56 @@ func TestEnds(t *testing.T) {
 	is(t, "all", r.All.P50, "")
 	if len(r.Short) != 1 || r.Short[0].Units != 3 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestGang: a gang has its first unit when so many fit as must start together, by ends or by a recall of all of them; and
+// of a gang that is stopped for others all stops.
+func TestGang(t *testing.T) {
+	const three = "host,ncpus\nh1,4\nh2,4\nh3,4\n"
+	free := strings.Replace(policy, ", own: [{group: All, hosts: 1}]", "", 1)
+	for _, c := range []struct {
+		least            int // of 6 units
+		first, all, from string
+	}{
+		{1, at(1), at(60), "at once"},        // one is free, 3 end after 30 minutes, the others after 60
+		{4, at(30), at(60), "4 are free"},    // then
+		{5, at(60), at(60), "all that ends"}, // then
+	} {
+		s := site(t, free, three, "consumer,allocation,units,ncpus\n/Other,a,8,1\n/Third,b,3,1\n")
+		a := &Asked{Demand: demand(t, fmt.Sprintf("consumer,allocation,units,min_units,ncpus\n/Owner,mine,6,%d,1\n", c.least)),
+			Runtimes: Runtimes{}}
+		for path, time := range map[string]string{"/Third": "30m", "/Other": "60m"} {
+			if err := a.Runtimes.Add(path, map[string]string{"p50": time}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := run(t, s, a, Options{HorizonUS: 2 * hour}).Rows[0]
+		is(t, c.from+": first", r.First.P50, c.first)
+		is(t, c.from+": all", r.All.P50, c.all)
+		if c.least > 1 && (r.Now != 0 || len(r.Short) != 1 || r.Short[0].Reason != "gang" || r.Short[0].Units != 6) {
+			t.Errorf("%s: %+v", c.from, r)
+		}
+	}
+
+	s := site(t, policy, three, "consumer,allocation,units,ncpus\n/Other,a,11,1\n")
+	got := run(t, s, &Asked{Demand: demand(t, "consumer,allocation,units,min_units,ncpus\n/Owner,mine,4,4,1\n")},
+		Options{HorizonUS: hour})
+	is(t, "recalled: first", got.Rows[0].First.P50, at(6))
+	is(t, "recalled: all", got.Rows[0].All.P50, at(6))
+	if len(got.Stops) != 1 || got.Stops[0].Units != 3 || got.Stops[0].Earliest != at(6) {
+		t.Errorf("recalled: %+v", got.Stops)
+	}
+
+	s = site(t, policy, three, "consumer,allocation,units,min_units,ncpus\n/Other,a,11,11,1\n")
+	got = run(t, s, &Asked{Demand: demand(t, "consumer,allocation,units,ncpus\n/Owner,mine,4,1\n")},
+		Options{HorizonUS: hour})
+	stops := map[string]int64{}
+	for _, stop := range got.Stops {
+		stops[stop.Reason] += stop.Units
+	}
+	if len(stops) != 2 || stops["recall"] != 3 || stops["gang"] != 8 {
+		t.Errorf("a gang that stops: %+v", got.Stops)
 	}
 }
 
