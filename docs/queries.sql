@@ -76,3 +76,11 @@ ORDER BY lacking DESC, consumer, allocation, sub LIMIT 5;
 SELECT consumer, sum(unit_seconds_lost) AS unit_seconds_lost, sum(units)::BIGINT AS units
 FROM releases WHERE unit_seconds_lost > 0
 GROUP BY ALL ORDER BY ALL;
+
+-- 14 gangs: the gangs that wait in the last cycle, with how many of the units that must start together would fit, and
+-- the reason of the next one.
+-- stint query --log log shortfalls --where reason=gang
+SELECT consumer, allocation, sub, units_short, regexp_extract(detail, '^([0-9]+) of', 1)::BIGINT AS fit,
+    regexp_extract(detail, '^[0-9]+ of ([0-9]+) units', 1)::BIGINT AS needed, regexp_extract(detail, 'the next one: ([a-z_]+)', 1) AS next
+FROM shortfalls WHERE cycle = (SELECT max(cycle) FROM cycles) AND reason = 'gang'
+ORDER BY consumer, allocation, sub;

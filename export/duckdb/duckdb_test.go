@@ -177,6 +177,20 @@ var answers = map[string]func(b *book) [][]any{
 		rows := slices.DeleteFunc(b.table("releases", "all"), func(r row) bool { return number(r["unit_seconds_lost"]) == 0 })
 		return group(rows, []string{"consumer"}, "unit_seconds_lost", "units")
 	},
+	"gangs": func(b *book) (out [][]any) {
+		for _, r := range b.table("shortfalls", "last") {
+			if r["reason"] != "gang" {
+				continue
+			}
+			var fit, needed float64
+			var next string
+			if _, err := fmt.Sscanf(r["detail"].(string), "%g of %g units would fit, the next one: %s", &fit, &needed, &next); err != nil {
+				b.Fatal(err)
+			}
+			out = append(out, []any{r["consumer"], r["allocation"], r["sub"], r["units_short"], fit, needed, strings.TrimSuffix(next, ":")})
+		}
+		return out
+	},
 	"inputs": func(b *book) [][]any {
 		return group(b.table("inputs", "all"), []string{"kind", "author"}, "*", "rows", "bytes")
 	},
@@ -405,10 +419,15 @@ func TestQueries(t *testing.T) {
 		logs = append(logs, log)
 	}
 	all := questions(t)
-	if len(all) != 13 || len(answers) != 13 {
+	if len(all) != 14 || len(answers) != 14 {
 		t.Fatalf("%d questions, %d answers", len(all), len(answers))
 	}
-	for _, log := range logs {
+	gangs := filepath.Join(dir, "gangs")
+	run(t, stint, "simulate", "--scenario", filepath.Join("testdata", "gangs.yaml"), "--out", gangs)
+	if got := ask(t, open(t, gangs), all["gangs"]); len(got) != 2 {
+		t.Errorf("of two gangs that wait DuckDB tells %v", got)
+	}
+	for _, log := range append(logs, gangs) {
 		asked, db := 0, open(t, log)
 		for name, text := range all {
 			answer, ok := answers[name]
