@@ -138,7 +138,7 @@ bench-external: build ## workloads that others published, from EXTERNAL (a folde
 		play -every 5m -gangs -logged 648h philly $(EXTERNAL)/philly/philly.csv; \
 		play -every 5m -gangs -part 4 -logged 400h philly $(EXTERNAL)/philly/philly.csv; \
 		play -every 5m -gangs -min-runtime 10m -part 4 -logged 400h philly $(EXTERNAL)/philly/philly.csv; \
-		play -logged 48h slurm $(EXTERNAL)/slurm; play -logged 240h swf $(EXTERNAL)/swf/lublin_256.swf; \
+		play -logged 12h -predict 400 slurm $(EXTERNAL)/slurm; play -logged 240h swf $(EXTERNAL)/swf/lublin_256.swf; \
 		test -f $(DATA)/openb/openb_node_list_all_node.csv || { echo "no $(DATA)/openb: FGD's curves are left out (DATA=DIR)"; exit 0; }; \
 		play fgd $(EXTERNAL)/fgd $(DATA)/openb/openb_node_list_all_node.csv
 

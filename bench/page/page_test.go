@@ -51,8 +51,8 @@ func TestResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"curves", "kueue baseline", "kueue large-scale", "philly 1 in 4", "slurm", "swf",
-		"fgd", "peers", "bound"} {
+	for _, name := range []string{"curves", "kueue baseline", "kueue large-scale", "philly 1 in 4", "philly gangs", "slurm",
+		"swf", "fgd", "peers", "bound"} {
 		if _, err := replaced(text, name, nil); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -65,7 +65,8 @@ func TestResultsCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, section := range strings.Split(string(text), "<!-- end of ")[:9] {
+	sections := strings.Split(string(text), "<!-- end of ")
+	for _, section := range sections[:len(sections)-1] {
 		_, line, told := strings.Cut(section, "```sh\n")
 		if !told {
 			t.Errorf("no command line in: …%s", section[max(0, len(section)-200):])
