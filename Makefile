@@ -136,9 +136,8 @@ bench-external: build ## workloads that others published, from EXTERNAL (a folde
 		play kueue $(EXTERNAL)/kueue baseline; play kueue $(EXTERNAL)/kueue large-scale; \
 		play -every 5m -part 4 -logged 600h philly $(EXTERNAL)/philly/philly.csv; \
 		play -every 5m -gangs -logged 648h philly $(EXTERNAL)/philly/philly.csv; \
-		play -every 5m -gangs -part 4 -logged 400h philly $(EXTERNAL)/philly/philly.csv; \
-		play -every 5m -gangs -min-runtime 10m -part 4 -logged 400h philly $(EXTERNAL)/philly/philly.csv; \
-		play -logged 12h -predict 400 slurm $(EXTERNAL)/slurm; play -logged 240h swf $(EXTERNAL)/swf/lublin_256.swf; \
+		play -every 15m -gangs -part 4 -logged 300h philly $(EXTERNAL)/philly/philly.csv; \
+		play -logged 12h -predict 400 slurm $(EXTERNAL)/slurm; play -every 5m -logged 48h -predict 500 swf $(EXTERNAL)/swf/lublin_256.swf; \
 		test -f $(DATA)/openb/openb_node_list_all_node.csv || { echo "no $(DATA)/openb: FGD's curves are left out (DATA=DIR)"; exit 0; }; \
 		play fgd $(EXTERNAL)/fgd $(DATA)/openb/openb_node_list_all_node.csv
 

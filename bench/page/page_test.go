@@ -51,8 +51,8 @@ func TestResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"curves", "kueue baseline", "kueue large-scale", "philly 1 in 4", "philly gangs", "slurm",
-		"swf", "fgd", "peers", "bound"} {
+	for _, name := range []string{"curves", "kueue baseline", "kueue large-scale", "philly 1 in 4", "philly gangs",
+		"philly gangs 1 in 4", "slurm", "swf", "fgd", "peers", "bound"} {
 		if _, err := replaced(text, name, nil); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
