@@ -6,8 +6,6 @@ import (
 	"github.com/stintd/stint/core/decision"
 )
 
-// workLost is a cluster on which /B has four units since 0 s and six more since 60 s, all under reclaim since 120 s for
-// /A/x, which has them with cycle 5 at 240 s. So B loses 4 × 240 + 6 × 180 = 2040 unit-seconds.
 // budgeted is a plan in which a budget is used up from the third cycle on.
 const budgeted = `
 name: x
@@ -25,6 +23,24 @@ steps:
   - {demand: [{consumer: /A, allocation: a, units: 6, cpu: 1}]}
 `
 
+// remembers is a plan in which /A used three quarters of what may be used before /B wants anything.
+const remembers = `
+name: x
+plan:
+  stint: 1
+  interval: 1h
+  dimensions: [cpu]
+  resource_groups: [{name: all, select: "select(cpu > 0)"}]
+  consumers: [{path: /A}, {path: /B}]
+  md_plans: [{name: p, resource_groups: [{name: all}], share: {half_life: 1h}, consumers: [{path: /A}, {path: /B}]}]
+hosts: [{host: h, cpu: 10}]
+steps:
+  - {demand: [{consumer: /A, allocation: a, units: 10, cpu: 1}], cycles: 2}
+  - {demand: [{consumer: /A, allocation: a, units: 10, cpu: 1}, {consumer: /B, allocation: b, units: 10, cpu: 1}]}
+`
+
+// workLost is a cluster on which /B has four units since 0 s and six more since 60 s, all under reclaim since 120 s for
+// /A/x, which has them with cycle 5 at 240 s. So B loses 4 × 240 + 6 × 180 = 2040 unit-seconds.
 const workLost = `
 name: x
 plan:
@@ -300,6 +316,15 @@ steps:
 }, {
 	name: "a budget is used up, and another reason is told", scenario: budgeted,
 	cycle: 4, short: []string{"/A a 2 pool_exhausted"}, rule: "D-7", consumer: "/A", what: "reason",
+}, {
+	name: "less was used lately than was held", scenario: remembers,
+	cycle: 3, lost: func(c *decision.Cycle) { c.Shares.DecayedUsage[0] = 0.5 }, rule: "D-164", consumer: "/A", what: "decayed_usage in the pool /",
+}, {
+	name: "a ratio is lowered by more than what was used", scenario: remembers,
+	cycle: 3, lost: func(c *decision.Cycle) { c.Shares.EffectiveRatio[0] = 0.5 }, rule: "D-165", consumer: "/A", what: "effective_ratio in the pool /",
+}, {
+	name: "quotas are divided by ratios as they stand in the policy", scenario: remembers,
+	cycle: 3, lost: func(c *decision.Cycle) { copy(c.Shares.UsageQuota, []float64{0.5, 0.5}) }, rule: "MD-14", consumer: "/A", what: "usage_quota in the pool /",
 }}
 
 // rowOf is the first row of the cause gang_broken.

@@ -57,7 +57,8 @@ func TestFaultsFound(t *testing.T) {
 }
 
 // wrongCycle is a cycle of a scenario that decides what it must not. Rows of events are words, "-" for one that is
-// missing; nil leaves a table alone. lost changes figures of work lost and of budgets.
+// missing; nil leaves a table alone. lost changes figures of work lost, of budgets, and of
+// what plans remember.
 type wrongCycle struct {
 	name, scenario string
 	cycle          int64
@@ -120,6 +121,8 @@ func (r *wrongRecorder) Cycle(out *decision.Cycle, keyframe func(state bool), la
 		wrong.Releases.UnitSecondsLost = slices.Clone(out.Releases.UnitSecondsLost)
 		wrong.Consumers.UnitSecondsLost = slices.Clone(out.Consumers.UnitSecondsLost)
 		wrong.Consumers.BudgetUsed = slices.Clone(out.Consumers.BudgetUsed)
+		wrong.Shares.DecayedUsage, wrong.Shares.EffectiveRatio = slices.Clone(out.Shares.DecayedUsage), slices.Clone(out.Shares.EffectiveRatio)
+		wrong.Shares.UsageQuota = slices.Clone(out.Shares.UsageQuota)
 		r.c.lost(&wrong)
 	}
 	if err := r.recorder.Cycle(&wrong, func(bool) {}, false); err != nil {

@@ -62,6 +62,7 @@ func fill(cycle, held int64) *decision.Cycle {
 	s.Plan, s.Consumer, s.Pool = coded("grid"), coded("/Ä"), coded("/")
 	s.Ratio, s.Priority, s.UnitsHeld, s.UnitsWanted = []int64{1}, []int64{-1}, []int64{2}, []int64{3}
 	s.Usage, s.UsageDemand, s.UsageQuota = []float64{1.0 / 3}, []float64{1}, []float64{0}
+	s.DecayedUsage, s.EffectiveRatio, s.HistoryNull = []float64{0.25}, []float64{0.71}, []bool{false}
 	c.Standing = stands(cycle, held)
 	return c
 }

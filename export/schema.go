@@ -17,16 +17,17 @@ const (
 	decidedSchema = "3" // lacked the tables of what stands (D-79): cycles of it and of earlier ones do not have them
 	busySchema    = "4" // lacked work lost (D-120): it is null in its cycles
 	singleSchema  = "5" // lacked min_units (D-157): it is 1 in its cycles, in which every unit came by itself; and budgets (D-162), of which there are none
+	presentSchema = "6" // lacked decayed usage (D-166): no plan of its cycles has a half-life
 )
 
 // schemas are all versions that are read, in the order in which they came.
-var schemas = []string{firstSchema, silentSchema, decidedSchema, busySchema, singleSchema, SchemaVersion}
+var schemas = []string{firstSchema, silentSchema, decidedSchema, busySchema, singleSchema, presentSchema, SchemaVersion}
 
 // renamed are the columns that have another name since a schema: in the first one several had a name that SQL has a
 // use for, and a dimension gave way to a column of its name.
 var renamed = map[string]struct{ since, name string }{
 	"cycles.window": {silentSchema, "time_window"}, "consumers.limit": {silentSchema, "slot_limit"},
-	"amounts.limit": {silentSchema, "share_limit"}, "sub_allocations.min_units": {SchemaVersion, "dimension_min_units"},
+	"amounts.limit": {silentSchema, "share_limit"}, "sub_allocations.min_units": {presentSchema, "dimension_min_units"},
 }
 
 // addition is columns that came with a schema.
@@ -46,11 +47,14 @@ var added = map[string]addition{
 	"cycles.units_short":      workLost,
 	"releases.lender":         workLost,
 	"consumers.short":         workLost,
-	"consumers.unit_seconds_lost": {SchemaVersion, []decision.Column{
+	"consumers.unit_seconds_lost": {presentSchema, []decision.Column{
 		{Name: "budget", Optional: true}, {Name: "budget_dimension", Type: decision.Text},
 		{Name: "budget_used", Type: decision.Float, Optional: true},
 	}},
-	"sub_allocations.max_per_host": {SchemaVersion, []decision.Column{{Name: "min_units"}}},
+	"sub_allocations.max_per_host": {presentSchema, []decision.Column{{Name: "min_units"}}},
+	"shares.units_wanted": {SchemaVersion, []decision.Column{
+		{Name: "decayed_usage", Type: decision.Float, Optional: true}, {Name: "effective_ratio", Type: decision.Float, Optional: true},
+	}},
 }
 
 // absent are the values of columns of numbers in files that lack them, where it is not 0.

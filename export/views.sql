@@ -70,7 +70,8 @@ CREATE OR REPLACE VIEW amounts AS
 CREATE OR REPLACE VIEW shares AS
     SELECT c.cycle, c.now, r.* EXCLUDE (cycle, log_file)
     FROM log_cycles c JOIN log_cycles w ON w.cycle = c.shares_cycle
-    JOIN log_rows('shares') r ON r.cycle = w.cycle AND r.log_file = w.log_file;
+    JOIN (FROM log_rows('shares') UNION ALL BY NAME SELECT NULL::DOUBLE AS decayed_usage, NULL::DOUBLE AS effective_ratio WHERE false) r
+        ON r.cycle = w.cycle AND r.log_file = w.log_file;
 CREATE OR REPLACE VIEW shortfalls AS
     SELECT c.cycle, c.now, r.* EXCLUDE (cycle, log_file)
     FROM log_cycles c JOIN log_cycles w ON w.cycle = c.shortfalls_cycle

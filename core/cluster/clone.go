@@ -113,6 +113,7 @@ func (p *Plan) part() {
 	p.FirstAlloc, p.LastAlloc, p.FirstPair = slices.Clone(p.FirstAlloc), slices.Clone(p.LastAlloc), slices.Clone(p.FirstPair)
 	p.RankOrder, p.Changed, p.shifted, p.Unlabelled = slices.Clone(p.RankOrder), slices.Clone(p.Changed), slices.Clone(p.shifted), slices.Clone(p.Unlabelled)
 	p.Lost, p.Budgets, p.Spent = slices.Clone(p.Lost), p.Budgets.clone(), slices.Clone(p.Spent)
+	p.History = p.History.clone()
 	d := &p.Deeds
 	d.Consumer, d.Host, d.Rule, d.Number = slices.Clone(d.Consumer), slices.Clone(d.Host), slices.Clone(d.Rule), slices.Clone(d.Number)
 	d.Amount, d.Configured, d.Reserved = cloned(d.Amount), cloned(d.Configured), cloned(d.Reserved)

@@ -166,6 +166,9 @@ func (s *State) derivePlans() error {
 			return fmt.Errorf("plan %q where the policy has %q", p.Name, from.Name)
 		}
 		p.Index, p.MD, p.Slots, p.Terms, p.Owns = int32(i), from.MD, from.Slots, from.Terms, from.Owns
+		if p.MD != nil && p.MD.HalfLifeUS > 0 {
+			p.History.lay(&s.Policy.Tree)
+		}
 	}
 	return nil
 }

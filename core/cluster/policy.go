@@ -115,6 +115,7 @@ func (s *State) mapPlans() {
 			}
 		}
 		s.budgetRows(p, before)
+		s.historyRows(p, before)
 	}
 	s.Plans = plans
 	clear(s.Sub.Turns) // they are of the policy before

@@ -234,6 +234,7 @@ func (s *State) inherit(p *plan.Policy) {
 	for i := range s.Plans {
 		s.Plans[i].Deeds.each(change)
 		s.Plans[i].inheritBudgets(heir)
+		s.Plans[i].inheritHistory(heir)
 		for _, old := range p.RenamedFrom { // in the order of the tree, as one may take another's name
 			if c, ok := s.Consumer.Find([]byte(old)); ok && old != "" {
 				s.Plans[i].inheritLost(ConsumerID(c), heir[ConsumerID(c)])

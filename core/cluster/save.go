@@ -13,7 +13,7 @@ import (
 
 // saveForm is the form of a saved state. A field that comes later raises it and is named if c.Since(of that form): states
 // that were saved before are still loaded, and the field is as it was made.
-const saveForm = 8
+const saveForm = 9
 
 // Save names all that later cycles depend on, to be written: see pack.Coder. Until Hold has returned nobody may change the
 // state. What can be made of the rest is left out (Load says what), and so is the policy, of which its keeper has the text.
@@ -283,6 +283,9 @@ func (p *Plan) fields(c *pack.Coder) {
 	}
 	if c.Since(8) {
 		p.Budgets.fields(c)
+	}
+	if c.Since(9) {
+		p.History.fields(c)
 	}
 }
 

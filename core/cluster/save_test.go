@@ -19,7 +19,7 @@ var derived = []string{
 	"Subs.before", "Allocs.prev", "State.Accepted", "State.UnitsOfHost", "Plan.sizing",
 	"State.ofSource", "Pairs.many", "State.noted", "State.Both",
 	"AttrColumn.Keep",
-	"Plan.Index", "Plan.MD", "Plan.Slots", "Plan.Terms", "Plan.Owns", "Plan.Spent",
+	"Plan.Index", "Plan.MD", "Plan.Slots", "Plan.Terms", "Plan.Owns", "Plan.Spent", "History.first",
 }
 
 // TestSavesEachField has one row in every list of structs, and looks that each field below the state

@@ -38,9 +38,14 @@ func (s *State) Settle(nowUS int64) {
 }
 
 // stir notes that hosts, windows or groups of a plan changed: all whom fair share took from may take again (docs/shares.md).
-// O(sub-allocations), the first time in a cycle.
 func (s *State) stir(p *Plan) {
-	if p.Stirred = true; !p.Turned {
+	p.Stirred = true
+	s.forgive(p)
+}
+
+// forgive lets all whom fair share took from take again. O(sub-allocations), the first time in a cycle.
+func (s *State) forgive(p *Plan) {
+	if !p.Turned {
 		return
 	}
 	for sub, of := range s.Sub.Plan {

@@ -178,6 +178,7 @@ func (s *State) soundPlans(k *soundness) {
 			k.fail("%s: work lost of consumers that there are not, or below 0", what)
 		}
 		s.soundBudgets(k, what, &p.Budgets, plans[i].Terms.Budget)
+		s.soundHistory(k, what, p, plans[i].MD)
 		k.rows(what+": consumers", nodes, len(p.FirstAlloc), len(p.LastAlloc), len(p.FirstPair))
 		if p.RankOrder != nil || p.Window != NoID {
 			k.rows(what+": ranks", nodes, len(p.RankOrder))

@@ -196,6 +196,8 @@ type Plan struct {
 	Budgets Budgets
 	Spent   []bool // by Node: its budget is used up, as of the cycle under way; nil: nobody's is
 
+	History History
+
 	// Unlabelled are the holdings of `running` rows of a slot plan in row order. They have no
 	// origin (decision.Null) until the plan's next cycle gives them one; some may be gone by then.
 	Unlabelled []HoldingID

@@ -162,12 +162,12 @@ func lines(m counter) []string {
 
 // shares holds usages, demands and quotas against the oracle's: those it computes exactly to 1e-9.
 func (p *player) shares(t *rapid.T) {
-	type row struct{ usage, demand, quota float64 }
+	type row struct{ usage, demand, quota, decayed, ratio float64 }
 	got := map[string]row{}
 	for i, u := range p.out.Shares.Usage {
 		s := &p.out.Shares
 		got[fmt.Sprint(s.Plan.At(i), " ", s.Consumer.At(i), " ", s.Pool.At(i), s.Priority[i], s.Ratio[i], s.UnitsHeld[i], s.UnitsWanted[i])] =
-			row{u, s.UsageDemand[i], s.UsageQuota[i]}
+			row{u, s.UsageDemand[i], s.UsageQuota[i], s.DecayedUsage[i], s.EffectiveRatio[i]}
 	}
 	for _, s := range p.last.Shares {
 		name := fmt.Sprint(s.Plan, " ", s.Path, " ", s.Pool, s.Priority, s.Ratio, s.UnitsHeld, s.UnitsWanted)
@@ -176,6 +176,15 @@ func (p *player) shares(t *rapid.T) {
 		if !ok || math.Abs(g.usage-usage) > 1e-9 || math.Abs(g.demand-math.Ldexp(float64(s.Demand), -48)) > 1e-9 ||
 			math.Abs(g.quota-math.Ldexp(float64(s.Quota), -48)) > 1e-9 {
 			t.Fatalf("cycle %d: shares %s: engine %v (there: %v), oracle %+v", p.cycles, name, g, ok, s)
+		}
+		if decayed, ratio := math.Ldexp(float64(s.Decayed), -48), float64(s.Ratio*s.Lowered)/100; g.decayed != decayed || g.ratio != ratio {
+			t.Fatalf("cycle %d: shares %s: decayed usage %v and ratio %v, the oracle has %v and %v", p.cycles, name, g.decayed, g.ratio, decayed, ratio)
+		}
+		if s.Lowered > 0 && s.Lowered < 100 {
+			p.changes["ratio lowered by history"]++
+		}
+		if s.Lowered == 10 {
+			p.changes["ratio at its floor"]++
 		}
 		delete(got, name)
 	}

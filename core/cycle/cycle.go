@@ -11,6 +11,7 @@ import (
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/pool"
 	"github.com/stintd/stint/core/share"
 	"github.com/stintd/stint/core/slot"
 )
@@ -65,6 +66,7 @@ func (r *Runner) Run(s *cluster.State, nowUS int64, out *decision.Cycle) {
 	s.Both = both
 	r.begin(s)
 	s.Settle(nowUS)
+	pool.Remember(s, nowUS)
 	r.lap()
 	dirty := r.attach(s, nowUS)
 	busy := r.busy(s)
@@ -91,6 +93,11 @@ func (r *Runner) Run(s *cluster.State, nowUS int64, out *decision.Cycle) {
 	r.lap()
 	*out = r.out
 }
+
+// NextDue is when a budget is used up or renewed by what is held, or about when a ratio counts otherwise, after the last
+// cycle of a state (BUD-2, D-165), or before where that is earlier. Other cycles until then decide the same, unless
+// something is put in.
+func NextDue(s *cluster.State, before int64) int64 { return pool.NextLowered(s, s.NextBudget(before)) }
 
 // Touched is how many rows the last pass over a plan's ownership looked at, 0 where nothing is owned. Plans are numbered
 // as in State.Plans.
@@ -212,6 +219,11 @@ func (r *Runner) explain(s *cluster.State) {
 		}
 	}
 	r.run(list)
+	for i, m := range r.planner {
+		if md, ok := m.(*mdPlan); ok && s.Plans[i].Dirty {
+			md.figures.Hold(s, md.p)
+		}
+	}
 }
 
 // emit fills the decision columns and the summary: the tables of events for busy plans, and the tables of states for all

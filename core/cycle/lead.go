@@ -25,6 +25,9 @@ func (m *mdPlan) foresee() *forecast {
 	p.Window, p.Coming = p.Coming, cluster.NoID
 	p.RankOrder = cluster.RankOrder(&s.Policy.Tree, p.MD.Windows[p.Window].Rank)
 	p.Reassign, p.Rebuilt = true, true
+	if p.MD.HalfLifeUS > 0 {
+		pool.Lower(s, p)
+	}
 	trial := newMD(m.granter.Eager)
 	trial.Attach(s, p, m.nowUS)
 	trial.Own()

@@ -2,18 +2,25 @@ package cycle_test
 
 import (
 	"fmt"
+	"slices"
 
 	"pgregory.net/rapid"
 
+	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/plan"
 )
 
-// broke is whose budgets are used up, as text.
+// broke is whose budgets are used up, and by what ratios count, as text: what changes with the time alone.
 func (p *player) broke() (text string) {
 	for i := range p.engine.Plans {
-		text += fmt.Sprint(p.engine.Plans[i].Name, p.engine.Plans[i].Spent)
+		text += fmt.Sprint(p.engine.Plans[i].Name, p.engine.Plans[i].Spent, p.engine.Plans[i].History.Factor)
 	}
 	return text
+}
+
+// remembers tells whether a plan lowers ratios by what was used.
+func (p *player) remembers() bool {
+	return slices.ContainsFunc(p.engine.Plans, func(s cluster.Plan) bool { return len(s.History.Factor) > 0 })
 }
 
 // spent tells whether the budget of a consumer of a plan, or of one above it, is used up.

@@ -34,6 +34,7 @@ func drawFair(t *rapid.T) site {
 		m.members = append(m.members, member{consumer: k, rank: -1, share: s.drawShare(t)})
 	}
 	s.drawBudgets(t, &m)
+	m.drawHistory(t)
 	s.plans = []mdPlan{m}
 	return s
 }

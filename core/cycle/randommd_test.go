@@ -18,7 +18,8 @@ type mdPlan struct {
 	overcommit map[string]int // thousandths
 	members    []member
 	settings   []string
-	confirms   bool // clients end what is due
+	confirms   bool   // clients end what is due
+	history    string // as a setting: how long what was used counts, "" for not at all
 
 	preference map[int]int     // by zone; what the plan does not say is left out
 	deeds      []map[int]*deed // what consumers own: as the plan says, then as its second window does
@@ -94,7 +95,16 @@ func (s *site) drawPlan(t *rapid.T, name string, zones []int) mdPlan {
 		m.members = append(m.members, e)
 	}
 	s.drawBudgets(t, &m)
+	m.drawHistory(t)
 	return m
+}
+
+// drawHistory has a plan remember what was used, in one case of four.
+func (m *mdPlan) drawHistory(t *rapid.T) {
+	if m.history = ""; once(t, "history", 4) {
+		m.history = fmt.Sprintf("share: {half_life: %s%s}", choose(t, "half_life", "5m", "30m", "6h", "24h", "168h"),
+			choose(t, "weight", "", "", ", weight: 0.25", ", weight: 3", ", weight: 10"))
+	}
 }
 
 // drawBudgets gives some members of a plan budgets, in one case of six.
@@ -164,6 +174,9 @@ func (s *site) writeMD(b *strings.Builder) {
 		}
 		for _, line := range m.settings {
 			b.WriteString("    " + line + "\n")
+		}
+		if m.history != "" {
+			b.WriteString("    " + m.history + "\n")
 		}
 		b.WriteString("    consumers:\n")
 		for _, e := range m.members {

@@ -494,6 +494,9 @@ func (s *site) reviseOwn(t *rapid.T) {
 				m.members[k].rank = between(t, "rank", 0, 3)
 			}
 		}
+		if once(t, "other history", 4) {
+			m.drawHistory(t)
+		}
 		if once(t, "all change", 4) {
 			s.drawDeeds(t, m)
 			continue

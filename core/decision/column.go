@@ -125,6 +125,9 @@ func lost(v []float64) Column {
 // budgetColumns are the columns of budgets, in consumers.
 var budgetColumns = []string{"budget", "budget_dimension", "budget_used"}
 
+// historyColumns are the columns of plans with a half-life, in shares.
+var historyColumns = []string{"decayed_usage", "effective_ratio"}
+
 // Seconds are the seconds of a column of unit-seconds.
 func Seconds(ms int64) float64 { return float64(ms) / 1e3 }
 

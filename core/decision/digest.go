@@ -36,13 +36,17 @@ import (
 func Digest(tables []Table) string { return digest(tables, digestName) }
 
 // Content is the digest by which the log knows whether state tables differ from those that it wrote last: as Digest, but
-// work lost counts too, where the table tells of any (D-120), and so does what was used of budgets (D-162).
+// work lost counts too, where the table tells of any (D-120), and so does what was used of budgets (D-162)
+// and of pools lately (D-166).
 func Content(tables []Table) string {
 	return digest(tables, func(table string, c *Column) string {
 		if c.Name == lostColumn && (c.Null == nil && len(c.Float) > 0 || slices.Contains(c.Null, false)) {
 			return lostColumn
 		}
 		if table == "consumers" && c.Name == "budget_used" && len(c.Float) > 0 && (c.Null == nil || slices.Contains(c.Null, false)) {
+			return c.Name
+		}
+		if table == "shares" && c.Name == "decayed_usage" && len(c.Float) > 0 && (c.Null == nil || slices.Contains(c.Null, false)) {
 			return c.Name
 		}
 		return digestName(table, c)
@@ -93,7 +97,8 @@ func digestName(table string, c *Column) string {
 	switch {
 	case table == "consumers" && c.Name == slotLimit, table == "amounts" && c.Name == shareLimit:
 		return "limit"
-	case table == "consumers" && (slices.Contains(treeColumns, c.Name) || slices.Contains(budgetColumns, c.Name)), c.Name == lostColumn:
+	case table == "consumers" && (slices.Contains(treeColumns, c.Name) || slices.Contains(budgetColumns, c.Name)), c.Name == lostColumn,
+		table == "shares" && slices.Contains(historyColumns, c.Name):
 		return ""
 	}
 	return c.Name

@@ -61,9 +61,10 @@ func (a *Amounts) Extend(rows int) (first int) {
 // Extend adds rows, whose values the caller sets, and gives the number of the first.
 func (s *Shares) Extend(rows int) (first int) {
 	first = extend(rows, []*Coded{&s.Plan, &s.Consumer, &s.Pool}, &s.Ratio, &s.Priority, &s.UnitsHeld, &s.UnitsWanted)
-	for _, c := range []*[]float64{&s.Usage, &s.UsageDemand, &s.UsageQuota} {
+	for _, c := range []*[]float64{&s.Usage, &s.UsageDemand, &s.UsageQuota, &s.DecayedUsage, &s.EffectiveRatio} {
 		*c = slices.Grow(*c, rows)[:first+rows]
 	}
+	s.HistoryNull = slices.Grow(s.HistoryNull, rows)[:first+rows]
 	return first
 }
 

@@ -1,6 +1,10 @@
 package decision
 
-import "github.com/stintd/stint/core/pack"
+import (
+	"slices"
+
+	"github.com/stintd/stint/core/pack"
+)
 
 // Saved are the dictionaries by which saved cycles are read again: those of the state, which have all names
 // that the cycles had, under the same codes.
@@ -9,6 +13,7 @@ type Saved struct {
 
 	Lost    bool // work lost is told; else it is read as none
 	Budgets bool // budgets are; else nobody has one
+	History bool // decayed usage is; else no plan has a half-life
 }
 
 // SaveEvents names what Events has of a frozen cycle, to be written or read. Read, it has the dictionaries given.
@@ -84,6 +89,7 @@ func (c *Cycle) SaveStates(p *pack.Coder, d *Saved) {
 	pack.Floats(p, &h.UsageDemand)
 	pack.Floats(p, &h.UsageQuota)
 	s.ints(&h.UnitsHeld, &h.UnitsWanted)
+	s.history(h)
 	s.key(&f.Key)
 	s.ints(&f.UnitsShort)
 	s.coded(&f.Reason, Reasons)
@@ -145,6 +151,22 @@ func (s *saver) budgets(n *Consumers, dimension Dict) {
 	s.Note(&n.BudgetNull)
 	for s.Loading() && len(n.Budget) < len(n.Held) {
 		n.withoutBudget()
+	}
+}
+
+// history names the columns of plans with a half-life in the table of shares.
+func (s *saver) history(h *Shares) {
+	if s.d.History {
+		pack.Floats(s.Coder, &h.DecayedUsage)
+		pack.Floats(s.Coder, &h.EffectiveRatio)
+		pack.Bools(s.Coder, &h.HistoryNull)
+		return
+	}
+	s.Note(&h.DecayedUsage)
+	s.Note(&h.EffectiveRatio)
+	s.Note(&h.HistoryNull)
+	if rows := len(h.Usage); s.Loading() {
+		h.DecayedUsage, h.EffectiveRatio, h.HistoryNull = make([]float64, rows), make([]float64, rows), slices.Repeat([]bool{true}, rows)
 	}
 }
 

@@ -254,6 +254,10 @@ type Shares struct {
 	Ratio, Priority                []int64
 	Usage, UsageDemand, UsageQuota []float64
 	UnitsHeld, UnitsWanted         []int64
+
+	// Of plans with a half-life (D-164): null in the rows of others.
+	DecayedUsage, EffectiveRatio []float64
+	HistoryNull                  []bool
 }
 
 // Table is a view of the shares.
@@ -263,6 +267,8 @@ func (s *Shares) Table() Table {
 		ints("ratio", s.Ratio), ints("priority", s.Priority), floats("usage", s.Usage),
 		floats("usage_demand", s.UsageDemand), floats("usage_quota", s.UsageQuota),
 		ints("units_held", s.UnitsHeld), ints("units_wanted", s.UnitsWanted),
+		{Name: "decayed_usage", Type: Float, Float: s.DecayedUsage, Null: s.HistoryNull, Optional: true},
+		{Name: "effective_ratio", Type: Float, Float: s.EffectiveRatio, Null: s.HistoryNull, Optional: true},
 	}}
 }
 
@@ -561,6 +567,7 @@ func (c *Cycle) ResetStates(d *Dicts) {
 	s.Ratio, s.Priority, s.Usage = s.Ratio[:0], s.Priority[:0], s.Usage[:0]
 	s.UsageDemand, s.UsageQuota = s.UsageDemand[:0], s.UsageQuota[:0]
 	s.UnitsHeld, s.UnitsWanted = s.UnitsHeld[:0], s.UnitsWanted[:0]
+	s.DecayedUsage, s.EffectiveRatio, s.HistoryNull = s.DecayedUsage[:0], s.EffectiveRatio[:0], s.HistoryNull[:0]
 	f.Key.reset(d)
 	f.Reason.reset(Reasons)
 	f.Dimension.reset(d.Dimension)

@@ -21,6 +21,11 @@ func Shares(t *decision.Shares, s *cluster.State, p *cluster.Plan, rows *pool.Sh
 		t.Usage[at], t.UsageDemand[at] = share.Float(rows.Usage.At(i)), share.Float(rows.Demand.At(i))
 		t.UsageQuota[at] = share.Float(rows.Quota.At(i))
 		t.UnitsHeld[at], t.UnitsWanted[at] = rows.Held.At(i), rows.Wanted.At(i)
+		t.DecayedUsage[at], t.EffectiveRatio[at], t.HistoryNull[at] = 0, 0, rows.Decayed.Len() == 0
+		if rows.Decayed.Len() > 0 {
+			t.DecayedUsage[at] = share.Float(rows.Decayed.At(i))
+			t.EffectiveRatio[at] = float64(rows.Ratio.At(i)*rows.Factor.At(i)) / cluster.FactorWhole
+		}
 	}
 }
 

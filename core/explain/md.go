@@ -194,6 +194,15 @@ func (p *part) pool(v tableView, row int, shares map[key][]int) {
 		{"priority", func(n plan.Node) any { return int64(p.set.Priority[n]) }}, {"ratio", func(n plan.Node) any { return p.set.Ratio[n] }},
 		whole("wanted", "units_wanted"), whole("held", "units_held"), share("usage", "usage"), share("demand", "usage_demand"), share("quota", "usage_quota"),
 	}
+	remembers := !v.null("effective_ratio", row)
+	if remembers {
+		columns = append(columns, share("used lately", "decayed_usage"), column{"of ratio", func(n plan.Node) any {
+			if r := at(n); r >= 0 {
+				return counted(v, r)
+			}
+			return nil
+		}})
+	}
 	var way []plan.Node // below the pool's consumer
 	for _, n := range p.way(p.node) {
 		if within(p.tree().Path[n], pool) && p.tree().Path[n] != pool {
@@ -211,6 +220,9 @@ func (p *part) pool(v tableView, row int, shares map[key][]int) {
 		p.grid("in "+name+", below it", below, columns)
 	}
 	p.shared(v, row, name)
+	if remembers {
+		p.remembered(v, row, name, at)
+	}
 }
 
 // shared tells what a row of shares means.

@@ -304,8 +304,12 @@ func (p *part) quotas(s *Shortfall, leaf plan.Node) (points []Point) {
 			continue
 		}
 		if row := p.pooled(v, rows, n); row >= 0 {
-			points = append(points, because(fmt.Sprintf("%s uses %s of the pool and deserves %s (priority %d, ratio %d)", path, percent(v.real("usage", row)),
-				percent(v.real("usage_quota", row)), p.set.Priority[n], p.set.Ratio[n]), "MD-14"))
+			ratio, rules := fmt.Sprintf("ratio %d", p.set.Ratio[n]), []string{"MD-14"}
+			if c := counted(v, row); c < 1 {
+				ratio, rules = ratio+fmt.Sprintf(", of which %s counts for what it used lately", times(c)), []string{"MD-14", "D-165"}
+			}
+			points = append(points, because(fmt.Sprintf("%s uses %s of the pool and deserves %s (priority %d, %s)", path, percent(v.real("usage", row)),
+				percent(v.real("usage_quota", row)), p.set.Priority[n], ratio), rules...))
 		}
 	}
 	return points

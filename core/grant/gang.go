@@ -168,7 +168,7 @@ func (g *Granter) Waiting(e *Env, gangs []cluster.SubID) (subs []cluster.SubID) 
 	}
 	g.net.Sum(&e.Env, e.Promises, plan.Root)
 	g.stake = g.net.Stakes(&e.Env, g.stake)
-	if g.race.begin(&s.Policy.Tree, e.Window, plan.Root, g.leaves, g.stake) {
+	if g.race.begin(&e.Env, plan.Root, g.leaves, g.stake) {
 		for leaf := g.race.next(); leaf != nobody; leaf = g.race.next() {
 			subs = g.waitingOf(subs, plan.Node(leaf))
 			delete(waits, plan.Node(leaf))

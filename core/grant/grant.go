@@ -80,7 +80,7 @@ func (g *Granter) Pool(e *Env, top plan.Node, out *Decisions) {
 	}
 	g.stake = g.net.Stakes(&e.Env, g.stake)
 	g.kinds.fill(e, &g.queue, &g.net, top)
-	if !g.race.begin(&e.State.Policy.Tree, e.Window, top, g.leaves, g.stake) {
+	if !g.race.begin(&e.Env, top, g.leaves, g.stake) {
 		return
 	}
 	g.line = column.Zeros(g.line, len(g.stake))

@@ -49,8 +49,9 @@ func TestRace(t *testing.T) {
 				leaves, in[i] = append(leaves, int32(i)), true
 			}
 		}
+		e := &pool.Env{State: &cluster.State{Policy: &plan.Policy{Tree: *tree}}, Plan: &cluster.Plan{}, Window: w}
 		var r race
-		r.begin(tree, w, plan.Root, leaves, slices.Clone(usage))
+		r.begin(e, plan.Root, leaves, slices.Clone(usage))
 		for range 60 {
 			want := turnOf(tree, w, usage, in, 0)
 			if got := r.next(); got != want {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/pool"
 )
 
 // race gives the leaves of a pool their turns (MD-16): from the pool's consumer always to the child of the highest
@@ -35,8 +36,9 @@ const nobody = -1
 
 // begin lines up the leaves of a pool that take part, given by their numbers, and tells whether there are any. Those
 // with a ratio of 0 on their way do not. Usage is by node.
-func (r *race) begin(t *plan.Tree, w *plan.MDWindow, pool plan.Node, leaves []int32, usage []int64) bool {
-	n := int(t.End[pool] - pool)
+func (r *race) begin(e *pool.Env, top plan.Node, leaves []int32, usage []int64) bool {
+	t, w := &e.State.Policy.Tree, e.Window
+	n := int(t.End[top] - top)
 	r.seat, r.parent, r.place = column.Zeros(r.seat, n), column.Zeros(r.parent, n), column.Zeros(r.place, n)
 	r.first, r.width, r.alive, r.tree = column.Zeros(r.first, n), column.Zeros(r.width, n), column.Zeros(r.alive, n), r.tree[:0]
 	in := make([]bool, n)
@@ -44,9 +46,9 @@ func (r *race) begin(t *plan.Tree, w *plan.MDWindow, pool plan.Node, leaves []in
 		in[leaf] = true
 	}
 	for i := n - 1; i > 0; i-- {
-		at := pool + plan.Node(i)
-		r.parent[i] = int32(t.Parent[at] - pool)
-		r.seat[i] = seat{usage[i], w.Ratio[at], w.Priority[at]}
+		at := top + plan.Node(i)
+		r.parent[i] = int32(t.Parent[at] - top)
+		r.seat[i] = seat{usage[i], e.Ratio(top, at), w.Priority[at]}
 		if in[i] = in[i] && w.Ratio[at] > 0; in[i] {
 			in[r.parent[i]] = true
 			r.alive[r.parent[i]]++

@@ -55,7 +55,8 @@ func TestCases(t *testing.T) {
 	for _, c := range []struct {
 		file string
 		n    int // scenarios that can be played
-	}{{"md.yaml", 20}, {"public.yaml", 15}, {"limits.yaml", 3}, {"reasons.yaml", 10}, {"reclaim.yaml", 2}, {"placement.yaml", 10}, {"fair.yaml", 10}, {"lending.yaml", 35}, {"windows.yaml", 6}, {"gangs.yaml", 1}} {
+	}{{"md.yaml", 20}, {"public.yaml", 15}, {"limits.yaml", 3}, {"reasons.yaml", 10}, {"reclaim.yaml", 2}, {"placement.yaml", 10}, {"fair.yaml", 10}, {"lending.yaml", 35}, {"windows.yaml", 6}, {"gangs.yaml", 1},
+		{"memory.yaml", 7}} {
 		text, err := os.ReadFile("../../testdata/cases/" + c.file)
 		if err != nil {
 			t.Fatal(err)
@@ -286,9 +287,13 @@ func (g *stage) table(name string) (rows []record) {
 	case "shares":
 		for _, s := range r.Shares {
 			usage, _ := s.Usage.Float64()
-			rows = append(rows, record{"plan": s.Plan, "consumer": s.Path, "pool": s.Pool, "priority": s.Priority, "ratio": s.Ratio, "usage": usage,
+			row := record{"plan": s.Plan, "consumer": s.Path, "pool": s.Pool, "priority": s.Priority, "ratio": s.Ratio, "usage": usage,
 				"usage_demand": math.Ldexp(float64(s.Demand), -48), "usage_quota": math.Ldexp(float64(s.Quota), -48),
-				"units_held": s.UnitsHeld, "units_wanted": s.UnitsWanted})
+				"units_held": s.UnitsHeld, "units_wanted": s.UnitsWanted}
+			if s.Lowered > 0 {
+				row["decayed_usage"], row["effective_ratio"] = math.Ldexp(float64(s.Decayed), -48), float64(s.Ratio*s.Lowered)/100
+			}
+			rows = append(rows, row)
 		}
 	case "consumers":
 		for _, c := range r.Consumers {

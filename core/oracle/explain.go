@@ -9,6 +9,7 @@ import (
 
 // figures adds the consumers and their shares after granting.
 func (g *round) figures(r *Result) {
+	g.holdPast()
 	quotas, statics := map[plan.Node]map[plan.Node]uint64{}, map[plan.Node]map[plan.Node][]int64{}
 	for _, q := range g.pools() {
 		quotas[q.at], statics[q.at] = q.quotas(), q.static()
@@ -57,6 +58,9 @@ func (g *round) above(n plan.Node) []pool {
 func (q pool) share(n plan.Node) (row Share, ok bool) {
 	row = Share{Plan: q.m.Name, Path: q.p.Path[n], Pool: q.p.Path[q.at], Priority: int64(q.w.Priority[n]), Ratio: q.w.Ratio[n],
 		Usage: q.exact(n), Fixed: q.usage(n), Demand: q.demand(n)}
+	if past := q.decayedOf(n); q.m.HalfLifeUS > 0 {
+		row.Decayed, row.Lowered = past.told, past.factor
+	}
 	for _, s := range q.below(n) {
 		row.UnitsHeld += q.holds(s)
 		row.UnitsWanted += q.holds(s) + q.outstanding(s)

@@ -222,7 +222,7 @@ func (q pool) farther(x int64, a plan.Node, y int64, b plan.Node) int {
 		return cmp.Compare(min(q.ratio[b], 1), min(q.ratio[a], 1))
 	}
 	m, n := big.NewInt((x+slack/2)>>16), big.NewInt((y+slack/2)>>16)
-	return m.Mul(m, big.NewInt(q.ratio[b])).Cmp(n.Mul(n, big.NewInt(q.ratio[a])))
+	return m.Mul(m, big.NewInt(q.counting(b))).Cmp(n.Mul(n, big.NewInt(q.counting(a))))
 }
 
 // promise lets a unit join sets under way, or makes one for it; when it can do neither the sub-allocation is passed over from now on.

@@ -151,7 +151,7 @@ func (g *round) together() {
 	}
 	for len(tree) > 0 {
 		leaf := q.choose(plan.Root, tree, func(a, b plan.Node) bool {
-			return g.before(a, b, func(n plan.Node) uint64 { return has[n] })
+			return q.before(a, b, func(n plan.Node) uint64 { return has[n] })
 		})
 		serve(leaf)
 		delete(tree, leaf)

@@ -23,12 +23,14 @@ type round struct {
 	due    map[plan.Node]map[plan.Node]uint64 // by pool: the quotas that steer fair reclaim (MD-17)
 	has    map[plan.Node]uint64               // stakes of leaves in a pool, as long as nothing changes
 	loose  bool                               // room came free after units that want it had their turn
+
+	factors map[[2]plan.Node]int64 // by pool and consumer: hundredths of its ratio that count
 }
 
 func newRound(c *Cluster, in int) *round {
 	m := &c.p.MDPlans[in]
 	g := &round{frame: newFrame(c, in), m: m, w: c.mdWindow(in), rests: map[plan.Node][][]int64{},
-		packs: map[plan.Node]map[string]int64{}, due: map[plan.Node]map[plan.Node]uint64{}, has: map[plan.Node]uint64{}, stood: map[plan.Node][]int64{}, weight: make([]uint64, len(c.p.Dimensions))}
+		packs: map[plan.Node]map[string]int64{}, due: map[plan.Node]map[plan.Node]uint64{}, has: map[plan.Node]uint64{}, stood: map[plan.Node][]int64{}, factors: map[[2]plan.Node]int64{}, weight: make([]uint64, len(c.p.Dimensions))}
 	g.aside, g.group = g.reserves(), map[*host]int{}
 	for i := len(m.Groups) - 1; i >= 0; i-- {
 		for _, h := range g.inGroup(m.Groups[i].Group) {

@@ -251,12 +251,13 @@ type Cluster struct {
 	seasons   []season       // by plan
 	notes     map[string]int // of this cycle
 	purses    map[purse]*spending
+	pasts     map[past]*used
 	broke     map[int]map[plan.Node]bool // by plan and consumer: its budget is used up
 }
 
 // New is an empty cluster under a policy.
 func New(p *plan.Policy) *Cluster {
-	c := &Cluster{p: p, startUS: epochUS, times: map[int64]int64{}, released: map[event]int64{}, reclaimed: map[claim]int64{}, purses: map[purse]*spending{}}
+	c := &Cluster{p: p, startUS: epochUS, times: map[int64]int64{}, released: map[event]int64{}, reclaimed: map[claim]int64{}, purses: map[purse]*spending{}, pasts: map[past]*used{}}
 	for range p.MDPlans {
 		c.estates = append(c.estates, &estate{lists: make([]string, p.Len())})
 	}

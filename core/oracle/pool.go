@@ -244,11 +244,11 @@ func (q pool) race(has func(n plan.Node) uint64, take func(s *sub) bool) {
 }
 
 // before compares two siblings: the highest priority first, among equals the one that has least for its ratio.
-func (g *round) before(a, b plan.Node, has func(n plan.Node) uint64) bool {
-	if x, y := g.w.Priority[a], g.w.Priority[b]; x != y {
+func (q pool) before(a, b plan.Node, has func(n plan.Node) uint64) bool {
+	if x, y := q.w.Priority[a], q.w.Priority[b]; x != y {
 		return x > y
 	}
-	return less(has(a), uint64(g.ratio[b]), has(b), uint64(g.ratio[a])) < 0
+	return less(has(a), uint64(q.counting(b)), has(b), uint64(q.counting(a))) < 0
 }
 
 // place grants one unit of a sub-allocation from the pool; false when it fits nowhere. What the pool owns comes before

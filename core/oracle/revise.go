@@ -74,6 +74,7 @@ func (c *Cluster) SetPolicy(p *plan.Policy, forced bool) {
 		}
 	}
 	c.renamePurses(p, heir)
+	c.renamePasts(p, heir)
 	for _, s := range c.sets {
 		s.plan, s.account = into[s.plan], to(s.account)
 	}

@@ -51,6 +51,7 @@ func (c *Cluster) CycleAt(nowUS int64) Result {
 	c.spend(lastUS)
 	c.notes = map[string]int{}
 	c.settle()
+	c.decay(lastUS)
 	var r Result
 	for in := range c.order {
 		switch {

@@ -20,6 +20,7 @@ type Share struct {
 	Usage                  *big.Rat
 	Fixed, Demand, Quota   uint64
 	UnitsHeld, UnitsWanted int64
+	Decayed, Lowered       int64 // decayed usage as it is told, and hundredths of the ratio that count
 }
 
 // muldiv is ⌊a × b ÷ c⌋, which must fit, and what remains.
@@ -211,7 +212,7 @@ func (q pool) split(n plan.Node, quota map[plan.Node]uint64) {
 	for _, class := range q.classes(n) {
 		caps, ratios := make([]uint64, len(class)), make([]uint64, len(class))
 		for i, k := range class {
-			caps[i], ratios[i] = q.demand(k), uint64(q.w.Ratio[k])
+			caps[i], ratios[i] = q.demand(k), uint64(q.counting(k))
 		}
 		for i, part := range fill(left, caps, ratios) {
 			quota[class[i]] = part

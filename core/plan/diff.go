@@ -376,7 +376,9 @@ func (p *Policy) mdItems(list []item, m *MDPlan, named func(string) string) []it
 		textFact("placement", m.Placement.String(), "best_fit"), durationFact("public_pool.grace", m.PublicGraceUS, Unlimited),
 		flagFact("reclaim_for_preference", m.ReclaimForPref, false),
 		numberFact("ownership_rebalance", int64(m.OwnershipRebalance), 10), flagFact("share_reclaim", m.ShareReclaim, true),
-		textFact("fair_band", decimal(m.FairBandMilli), "0.01"), numberFact("reclaim_budget", m.ReclaimBudget, Unlimited),
+		textFact("fair_band", decimal(m.FairBandMilli), "0.01"),
+		durationFact("share.half_life", m.HalfLifeUS, 0), textFact("share.weight", decimal(m.HistoryMilli), "1"),
+		numberFact("reclaim_budget", m.ReclaimBudget, Unlimited),
 		textFact("release", pick(m.ReleaseConfirmed, "confirmed", "assumed"), "assumed"),
 		durationFact("overdue_after", m.OverdueAfterUS, Unlimited), durationFact("lead", m.LeadUS, 0),
 		durationFact("gang_wait", m.GangWaitUS, gangWaitDefaultUS)))

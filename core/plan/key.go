@@ -168,6 +168,7 @@ var (
 		setting{"share_reclaim", isBool, "what others hold above their share may be taken back (true)", false},
 		setting{"fair_band", schema{"type": "number", "minimum": 0, "maximum": 1}, "part of its quota that a consumer may be above or below it by " +
 			"before a unit moves; never less than one unit (0.01)", false},
+		setting{"share", ref("md_history"), "lowers ratios by what was used of pools lately (it does not count)", false},
 		setting{"reclaim_budget", between(1, numberMax), "units put under reclaim in a cycle, at most (unlimited)", false},
 		setting{"release", oneOf("assumed", "confirmed"), "units are free at their deadline, or when the client releases them (assumed)", false},
 		setting{"overdue_after", isDuration, "how long a confirmation is waited for after the deadline (never given up)", false},
@@ -200,6 +201,11 @@ var (
 		setting{"priority", isRank, "larger priorities are served first (0)", false},
 		setting{"ratio", isWhole, "its part among siblings of its priority; 0 gets nothing (1)", false},
 		setting{"limit", byDimension(isWhole), "the most that it, and all below it, may hold from pools above it (none)", false},
+	)
+	mdHistoryObject = keysOf(
+		setting{"half_life", isWait, "after which what was used counts half, from 1m to 8760h", true},
+		setting{"weight", schema{"type": "number", "minimum": 0.001, "maximum": historyMax / milli},
+			"how strongly it counts (1)", false},
 	)
 	ownObject = keysOf(
 		setting{"group", isName, "a group of the plan", false},
@@ -308,6 +314,7 @@ func Schema() []byte {
 		"md_consumer":    mdConsumerObject.schema(),
 		"md_window":      consumersOf("md_consumer"),
 		"md_share":       mdShareObject.schema(),
+		"md_history":     mdHistoryObject.schema(),
 		"division":       divisionObject.schema(),
 		"own":            ownObject.schema().with("oneOf", oneOwnForm()),
 		"budget":         budgetSchema(),

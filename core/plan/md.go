@@ -15,7 +15,8 @@ func (r *reader) mdPlan(p *Policy, v value, t *planned) {
 		return
 	}
 	d := MDPlan{Line: v.line(), PublicGraceUS: Unlimited, OwnershipRebalance: 10, ShareReclaim: true, FairBandMilli: fairBandDefault,
-		ReclaimBudget: Unlimited, OverdueAfterUS: Unlimited, OvercommitMilli: filled[int64](len(p.Dimensions), milli)}
+		HistoryMilli: milli, ReclaimBudget: Unlimited, OverdueAfterUS: Unlimited,
+		OvercommitMilli: filled[int64](len(p.Dimensions), milli)}
 	if at, ok := r.need(v, f, "name"); ok {
 		if d.Name, ok = r.name(at); ok {
 			r.takeName(t, at, d.Name)
@@ -134,6 +135,9 @@ func (r *reader) mdSettings(p *Policy, d *MDPlan, f fields) {
 		if n, ok := r.thousandths(v, 0, milli); ok {
 			d.FairBandMilli = n
 		}
+	}
+	if v, ok := f.get("share"); ok {
+		r.history(d, v)
 	}
 	r.pace(f, &d.ReclaimBudget, &d.ReleaseConfirmed, &d.OverdueAfterUS, &d.LeadUS, &d.GangWaitUS)
 }
@@ -271,7 +275,7 @@ func (r *reader) mdEntry(p *Policy, d *MDPlan, w *MDWindow, n Node, f fields) {
 		w.ShareReclaim[n], _ = r.boolean(v)
 	}
 	if v, ok := f.get("share"); ok {
-		r.share(p, w, n, v)
+		r.share(p, d, w, n, v)
 	}
 }
 
@@ -293,7 +297,7 @@ func (r *reader) preferences(p *Policy, d *MDPlan, w *MDWindow, n Node, v value)
 }
 
 // share reads share: {priority, ratio, limit} (MD-14, MD-18).
-func (r *reader) share(p *Policy, w *MDWindow, n Node, v value) {
+func (r *reader) share(p *Policy, d *MDPlan, w *MDWindow, n Node, v value) {
 	w.Priority[n], w.Ratio[n] = 0, 1
 	for d := range w.Limit {
 		w.Limit[d][n] = Unlimited
@@ -307,7 +311,7 @@ func (r *reader) share(p *Policy, w *MDWindow, n Node, v value) {
 		w.Priority[n] = int32(i)
 	}
 	if at, ok := f.get("ratio"); ok {
-		w.Ratio[n], _ = r.whole(at)
+		w.Ratio[n] = r.ratio(d, at)
 	}
 	if at, ok := f.get("limit"); ok {
 		r.perDimension(p, at, func(d int, one value) { w.Limit[d][n] = r.limit(one) })

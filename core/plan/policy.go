@@ -122,6 +122,8 @@ type MDPlan struct {
 	OwnershipRebalance   int32
 	ShareReclaim         bool
 	FairBandMilli        int64 // thousandths of a quota: 10 is 0.01
+	HalfLifeUS           int64 // after which what was used of pools counts half (D-164); 0: it does not count
+	HistoryMilli         int64 // share.weight: how strongly that counts, in thousandths
 	ReclaimBudget        int64 // units a cycle, or Unlimited
 	ReleaseConfirmed     bool
 	OverdueAfterUS       int64 // Unlimited when not set

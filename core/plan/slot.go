@@ -9,7 +9,7 @@ func (k PolicyKind) String() string { return policyNames[k] }
 
 // slotPlan reads a slot plan (SPEC chapter 3).
 func (r *reader) slotPlan(p *Policy, v value, t *planned) {
-	f, ok := r.fields(v, slotObject.names...)
+	f, ok := r.withoutHistory(v)
 	if !ok {
 		return
 	}

@@ -157,15 +157,16 @@ func (f *Figures) Deserve(e *Env, pool plan.Node, total int64, lacks Lacks) {
 	}
 }
 
-// divide divides a consumer's quota among its children (MD-14): by falling share priority, in proportion to ratio,
-// none above its demand, what is left over again.
+// divide divides a consumer's quota among its children (MD-14): by falling share priority, in proportion to ratio as it
+// counts in the pool, none above its demand, what is left over again.
 func (f *Figures) divide(e *Env, up plan.Node) {
 	c := &f.family
 	e.children(c, up)
 	if len(c.node) == 0 {
 		return
 	}
-	for _, n := range c.node {
+	for i, n := range c.node {
+		c.ratio[i] = e.Ratio(f.Pool, n)
 		c.limit = append(c.limit, f.Demand[n-f.Pool])
 	}
 	c.out = column.Zeros(c.out, len(c.node))

@@ -16,6 +16,8 @@ type Shares struct {
 	Ratio, Priority      column.Vector[int64]
 	Usage, Demand, Quota column.Vector[int64]
 	Held, Wanted         column.Vector[int64] // units
+
+	Decayed, Factor column.Vector[int64] // decayed usage, and in hundredths what of the ratio counts; of plans with a half-life
 }
 
 // Add adds the rows of a plan. O(consumers × depth).
@@ -40,6 +42,11 @@ func (t *Shares) Add(e *Env, b *Book) {
 			t.Quota.Add(f.Quota[n-pool])
 			t.Held.Add(f.Held[n-pool])
 			t.Wanted.Add(f.Wanted[n-pool])
+			if h := &e.Plan.History; len(h.Told) > 0 {
+				row := h.At(&e.State.Policy.Tree, n, pool)
+				t.Decayed.Add(h.Told[row])
+				t.Factor.Add(h.Factor[row])
+			}
 		}
 	})
 }

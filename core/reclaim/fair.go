@@ -129,7 +129,7 @@ func (g *Stage) lineUp(v *stakes) {
 	for _, leaf := range g.inside(f.short, v.top) {
 		if g.mayTake(leaf, v.top) && g.ask(leaf) {
 			f.line[leaf-v.top] = int32(len(g.queue.Leaf) - 1)
-			f.takers.Add(int32(leaf-v.top), v.deficit(leaf), g.Window.Ratio[leaf], int32(leaf))
+			f.takers.Add(int32(leaf-v.top), v.deficit(leaf), g.Ratio(v.top, leaf), int32(leaf))
 		}
 	}
 	for leaf := v.top; leaf < g.tree.End[v.top]; leaf++ {
@@ -163,9 +163,9 @@ func (f *fair) rate(g *Stage, leaf plan.Node, put func(o *share.Order, id int32,
 	if surplus <= share.Slack {
 		return
 	}
-	put(&f.givers, id, surplus, g.Window.Ratio[leaf], -g.p.RankOrder[leaf])
+	put(&f.givers, id, surplus, g.Ratio(f.v.top, leaf), -g.p.RankOrder[leaf])
 	if surplus+share.Slack >= g.band(f.v, leaf, f.v.least(leaf)) {
-		put(&f.banded, id, surplus, g.Window.Ratio[leaf], -g.p.RankOrder[leaf])
+		put(&f.banded, id, surplus, g.Ratio(f.v.top, leaf), -g.p.RankOrder[leaf])
 	}
 }
 

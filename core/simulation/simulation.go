@@ -279,7 +279,7 @@ func (p *play) run(ctx context.Context, nowUS, everyUS int64, o *Options, a *Ans
 			return true
 		}
 		next := nowUS + everyUS
-		if p.out.Summary.Stable() { // until something ends, a window opens, or a budget is another, cycles would decide the same
+		if p.out.Summary.Stable() { // until something of nextDue, cycles would decide the same
 			due := p.nextDue(until)
 			if due > until {
 				return true
@@ -296,14 +296,14 @@ func (p *play) run(ctx context.Context, nowUS, everyUS int64, o *Options, a *Ans
 	}
 }
 
-// nextDue is when the first unit ends, window opens, or budget is used up or renewed after the last cycle; beyond until:
-// not before.
+// nextDue is when the first unit ends, window opens, budget is used up or renewed, or ratio counts otherwise after the
+// last cycle; beyond until: not before.
 func (p *play) nextDue(until int64) int64 {
 	due := until + 1
 	for i := range p.pending {
 		due = min(due, p.pending[i].dueUS)
 	}
-	return p.nextWindow(p.s.NextBudget(due))
+	return p.nextWindow(cycle.NextDue(p.s, due))
 }
 
 // minuteUS is how finely windows begin and end.

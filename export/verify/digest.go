@@ -44,13 +44,16 @@ func hashOf(tables []*decision.Table, as func(table string, c *decision.Column) 
 }
 
 // contentOf is by which state tables are told from those written last: digestOf, and the work lost besides where the
-// table tells of any (D-120), and what was used of budgets (D-162).
+// table tells of any (D-120), and what was used of budgets (D-162) and of pools lately (D-166).
 func contentOf(tables []*decision.Table) string {
 	return hashOf(tables, func(table string, c *decision.Column) string {
 		if c.Name == "unit_seconds_lost" && len(c.Float) > 0 && (c.Null == nil || slices.Contains(c.Null, false)) {
 			return c.Name
 		}
 		if table == "consumers" && c.Name == "budget_used" && len(c.Float) > 0 && (c.Null == nil || slices.Contains(c.Null, false)) {
+			return c.Name
+		}
+		if table == "shares" && c.Name == "decayed_usage" && len(c.Float) > 0 && (c.Null == nil || slices.Contains(c.Null, false)) {
 			return c.Name
 		}
 		return nameIn(table, c.Name)
@@ -64,7 +67,8 @@ func nameIn(table, column string) string {
 	case "consumers.slot_limit", "amounts.share_limit":
 		return "limit"
 	case "consumers.parent", "consumers.depth", "consumers.leaf", "consumers.unit_seconds_lost", "releases.unit_seconds_lost",
-		"consumers.budget", "consumers.budget_dimension", "consumers.budget_used":
+		"consumers.budget", "consumers.budget_dimension", "consumers.budget_used",
+		"shares.decayed_usage", "shares.effective_ratio":
 		return ""
 	}
 	return column

@@ -167,7 +167,7 @@ func (v *verifier) sumUp(t *plan, pool *pool, all map[string]*share, outstanding
 		w := t.at(v.now, v.m.policy.zone)
 		for _, path := range append([]string{"/"}, v.m.policy.paths...) {
 			if a := all[path]; a != nil && a.quota > 0 {
-				v.m.policy.divide(w, path, all)
+				v.m.policy.divide(w, path, all, func(c string) int64 { return v.ratioIn(t, w, pool.at, c) })
 			}
 		}
 	}
@@ -200,8 +200,9 @@ func (v *verifier) correct(t *plan, pool *pool, all map[string]*share) {
 	}
 }
 
-// divide hands a consumer's usage quota to its children: by falling priority, in proportion to ratio (MD-14).
-func (p *policy) divide(w *window, path string, all map[string]*share) {
+// divide hands a consumer's usage quota to its children: by falling priority, in proportion to ratio as it counts in the
+// pool (MD-14, D-165).
+func (p *policy) divide(w *window, path string, all map[string]*share, ratioOf func(c string) int64) {
 	by := map[int64][]string{}
 	var order []int64
 	for _, c := range p.children[path] {
@@ -218,7 +219,7 @@ func (p *policy) divide(w *window, path string, all map[string]*share) {
 	for _, k := range slices.Backward(order) {
 		ratio, limit := []int64{}, []int64{}
 		for _, c := range by[k] {
-			ratio, limit = append(ratio, w.entry[c].ratio), append(limit, all[c].demand)
+			ratio, limit = append(ratio, ratioOf(c)), append(limit, all[c].demand)
 		}
 		var part []int64
 		part, left = fill(left, ratio, limit)
@@ -303,6 +304,7 @@ func (v *verifier) shareRows(vague map[[2]string]bool) map[[3]string]bool {
 		if !v.dim() && !vague[[2]string{name, at}] {
 			v.real(say("MD-14", "usage_quota"), a.quota, t.number["usage_quota"].float(row))
 		}
+		v.historyRow(t, row, p, path, at)
 	}
 	return seen
 }

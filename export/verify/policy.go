@@ -66,6 +66,8 @@ type plan struct {
 	pubGrace    int64
 	rebalance   int64 // ownership_rebalance
 	band        int64 // MD: fair_band in thousandths
+	halfLife    int64 // MD: share.half_life in µs, 0: none
+	weight      int64 // MD: share.weight in thousandths
 	allowances  map[string]allowance
 }
 
@@ -476,6 +478,7 @@ func (p *policy) mdPlan(o object) *plan {
 			t.band = int64(math.Round(f * 1000))
 		}
 	}
+	t.halfLifeOf(o)
 	for _, g := range o.objects("resource_groups") {
 		t.groups = append(t.groups, g.text("name", ""))
 	}

@@ -180,7 +180,8 @@ func (v *verifier) promises() {
 		}
 	}
 	still := len(v.begun) == 0 && v.m.leaving == 0 && len(waits) == 0 && !v.relabelled && !v.dim()
-	timeless := len(v.m.policy.runtime) == 0 && len(v.spent) == 0 // no unit comes of age, no budget is used up or renewed
+	timeless := len(v.m.policy.runtime) == 0 && len(v.spent) == 0 && // no unit comes of age, no budget is used up or renewed,
+		len(v.past) == 0 // and no ratio counts otherwise
 	if v.stable && v.inputs == 0 && !v.switched && v.policyCycle != v.cycle && timeless {
 		v.is(Fault{Rule: "CYC-2", Table: "cycles", What: "something happened in the cycle after a fixed point, with the same input"}, still)
 		for _, name := range []string{"consumers", "amounts", "shares", "shortfalls"} {

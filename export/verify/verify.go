@@ -106,6 +106,7 @@ type verifier struct {
 	adopted         bool             // what is wanted was taken from the tables once
 	lose            losses
 	spent           spendings
+	past            history
 }
 
 // timesMost is of how many cycles the times are known.
@@ -184,6 +185,7 @@ func (v *verifier) run(cycle int64) {
 	}
 	v.openWindows()
 	v.spend()
+	v.decay()
 	if v.lost {
 		if !v.frame || !readable {
 			v.report.cannot("what is held in cycles whose files are damaged, up to the next keyframe, and reclaims that were under way then")
@@ -220,7 +222,9 @@ func (v *verifier) run(cycle int64) {
 	v.consumers()
 	v.budgets()
 	v.calm()
+	v.lower()
 	v.shares()
+	v.holdPast()
 	v.amounts()
 	v.shortfalls()
 	v.promises()
@@ -351,7 +355,7 @@ func (v *verifier) take(in export.Input, content []byte) error {
 		}
 		if v.m.policy != nil {
 			v.lose.keep(v.m.policy, p)
-			v.spent = v.spent.keep(p)
+			v.spent, v.past = v.spent.keep(p), v.past.keep(p)
 		}
 		v.m.setPolicy(p)
 		v.pools = nil
@@ -480,6 +484,7 @@ func (v *verifier) adopt() {
 	v.adopted = true
 	v.lose.forget()
 	v.spent.unknown()
+	v.past.unknown()
 	v.lose.taken = true
 	t := v.table["holdings"]
 	keys, labels, host, units, granted := t.keys(), t.labels(), t.words["host"], t.number["units"], t.number["granted"]

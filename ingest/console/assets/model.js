@@ -36,7 +36,7 @@ export function build(consumers, holdings, shares, hosts) {
       path, name: nameOf(path), parent: null, children: [], depth: Number(C("depth")[row]), leaf: C("leaf")[row] === 1,
       policy: C("policy")[row], rank: get("rank", row), demand: get("demand", row), held: get("held", row), short: get("short", row),
       owned: get("owned", row), reserved: get("reserved", row), limit: get("slot_limit", row), quota: get("quota", row),
-      kinds: [0, 0, 0, 0], known: false, lent: 0, leaving: 0, deadline: null, usage: null, deserves: null, pool: null,
+      kinds: [0, 0, 0, 0], known: false, lent: 0, leaving: 0, deadline: null, usage: null, deserves: null, pool: null, decayed: null, counts: null,
       heldIn: new Map(), ownedIn: new Map(),
       budget: get("budget", row), budgetUsed: get("budget_used", row), budgetDimension: get("budget_dimension", row),
     };
@@ -104,6 +104,7 @@ function addHoldings(plans, t) {
 function addShares(plans, t) {
   const [plan, consumer, pool] = ["plan", "consumer", "pool"].map((n) => t.column(n));
   const [usage, quota, ratio, priority] = ["usage", "usage_quota", "ratio", "priority"].map((n) => t.column(n));
+  const [decayed, effective] = ["decayed_usage", "effective_ratio"].map((n) => t.column(n));
   for (let row = 0; row < t.rows; row++) {
     if (pool[row] !== "/") continue;
     const p = plans.get(plan[row]);
@@ -112,6 +113,8 @@ function addShares(plans, t) {
     node.usage = usage[row];
     node.deserves = quota[row];
     node.pool = { ratio: ratio[row], priority: priority[row] };
+    node.decayed = decayed ? decayed[row] : null;
+    node.counts = effective && effective[row] !== null && ratio[row] > 0 ? effective[row] / ratio[row] : null;
   }
 }
 

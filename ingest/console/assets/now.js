@@ -26,6 +26,7 @@ export const Now = ({ data, plan }) => {
       ${data.holdings ? html`<${Treemap} key=${plan.name} data=${data} plan=${plan} roots=${roots} focus=${focus} blocked=${blocked} chosen=${r.why} />
       <${Capacity} data=${data} plan=${plan} />` : html`<section class="card" role="status">What is held as what is being added up …</section>`}
       <${Budgets} plan=${plan} />
+      <${Memory} plan=${plan} />
       <${Reasons} data=${data} plan=${plan} />
     </div>
   </div>`;
@@ -219,6 +220,23 @@ const Budgets = ({ plan }) => {
           <td class="n">${num(Math.floor(n.budgetUsed))}</td><td class="n">${num(n.budget)} <span class="dim">${measure(n)}</span></td><td class="n">${percent(n.budgetUsed, n.budget)}</td>
           <td class="wide"><div class="gauge"><div style=${{ width: Math.min(100, (100 * n.budgetUsed) / n.budget) + "%" }}></div></div></td></tr>`)}</tbody></table>
     ${all.length > budgetsMax && html`<p class="dim">and ${num(all.length - budgetsMax)} more</p>`}
+  </section>`;
+};
+
+const memoryMax = 12;
+
+// Memory is what consumers of a plan with a half-life used lately, those whose ratios are lowered most by it first.
+const Memory = ({ plan }) => {
+  const all = useMemo(() => plan.nodes.filter((n) => n.counts !== null).sort((a, b) => a.counts - b.counts || b.decayed - a.decayed), [plan]);
+  if (all.length === 0) return null;
+  return html`<section class="card" aria-labelledby="h-memory"><header><h2 id="h-memory">Used lately</h2>
+      <span class="dim">ratios of ${num(all.filter((n) => n.counts < 1).length)} of ${num(all.length)} are lowered for it</span></header>
+    <table><thead><tr><th>consumer</th><th class="n">of the pool</th><th class="n">ratio</th><th class="n">counts by</th><th class="wide"><span class="unseen">as a bar</span></th></tr></thead>
+      <tbody>${all.slice(0, memoryMax).map((n) => html`<tr><th scope="row"><${Why} path=${n.path} plan=${plan.name} figure="decayed_usage"
+          says=${n.path + " used " + percent(n.decayed) + " of the pool that all share lately, and its ratio counts by " + n.counts.toFixed(2)}><${Path} path=${n.path} /></${Why}></th>
+          <td class="n">${percent(n.decayed)}</td><td class="n">${num(n.pool.ratio)}</td><td class="n">${n.counts.toFixed(2)}</td>
+          <td class="wide"><div class="gauge"><div style=${{ width: Math.min(100, 100 * n.decayed) + "%" }}></div></div></td></tr>`)}</tbody></table>
+    ${all.length > memoryMax && html`<p class="dim">and ${num(all.length - memoryMax)} more</p>`}
   </section>`;
 };
 

@@ -5,11 +5,11 @@ import { Why, When, Path } from "./parts.js";
 import { go, link, route, useStore } from "./store.js";
 import { num, percent, count, reasonText } from "./text.js";
 
-const parts = new Set(["usage", "usage_demand", "usage_quota", "demand part", "quota part"]);
+const parts = new Set(["usage", "usage_demand", "usage_quota", "demand part", "quota part", "used lately", "of ratio"]);
 
 // figureNames are the figures as the page calls them.
 const figureNames = new Map([
-  ["demand", "wanted"], ["held", "held"], ["short", "short"], ["quota", "deserved"], ["lent", "lent"], ["leaving", "under reclaim"], ["usage_quota", "deserved"],
+  ["demand", "wanted"], ["held", "held"], ["short", "short"], ["quota", "deserved"], ["lent", "lent"], ["leaving", "under reclaim"], ["usage_quota", "deserved"], ["decayed_usage", "used lately"],
   ["held_owned", "held of its own"], ["held_shared", "held of the pool"], ["held_borrowed", "borrowed"],
 ]);
 
@@ -98,4 +98,4 @@ const Grid = ({ t }) => html`<details><summary>${t.title}</summary><div class="s
   ${t.more ? html`<p class="dim">and ${num(t.more)} more</p>` : null}</div></details>`;
 
 // isPart tells of a column whether it has parts of a pool: `usage` has, and `demand` and `quota` beside it.
-const isPart = (t, i) => t.columns.includes("usage") && ["usage", "demand", "quota"].includes(t.columns[i]);
+const isPart = (t, i) => t.columns.includes("usage") && ["usage", "demand", "quota", "used lately", "of ratio"].includes(t.columns[i]);
