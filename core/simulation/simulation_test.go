@@ -270,6 +270,35 @@ func TestNext(t *testing.T) {
 	}
 }
 
+// TestMemory: in a plan with a half-life somebody has its turn when the others have used enough, though nothing happens
+// until then: in the cycle at which cycles of every minute would give it the unit, or within a sixteenth of the half-life.
+func TestMemory(t *testing.T) {
+	turns := strings.NewReplacer(", own: [{group: All, hosts: 1}]", "", "share_reclaim: false", "share: {half_life: 6h, weight: 10}").Replace(policy)
+	others := "consumer,allocation,units,ncpus\n/Other,a,1,1\n/Third,b,1,1\n"
+	mine := "consumer,allocation,units,ncpus\n/Owner,mine,1,1\n"
+	got := run(t, site(t, turns, "host,ncpus\nh1,2\n", others), &Asked{Demand: demand(t, mine)}, Options{HorizonUS: 24 * hour})
+	if got.Cycles > 200 {
+		t.Error("cycles that decide nothing:", got.Cycles)
+	}
+	s := site(t, turns, "host,ncpus\nh1,2\n", others)
+	if err := s.SetDemand("mine", demand(t, mine)); err != nil {
+		t.Fatal(err)
+	}
+	var r cycle.Runner
+	var out decision.Cycle
+	nowUS := int64(startUS)
+	for nowUS < startUS+24*hour {
+		nowUS += minuteUS
+		if r.Run(s, nowUS, &out); len(out.Grants.Units) > 0 {
+			break
+		}
+	}
+	first, err := time.Parse(time.RFC3339, of(got.Rows[0].First.P50))
+	if late := first.UnixMicro() - nowUS; err != nil || late < 0 || late > 6*hour/16+2*minuteUS {
+		t.Errorf("%v is %d µs after the cycle that gives it: %v", first, late, err)
+	}
+}
+
 // TestWindow: what a window of the evening brings is found though nothing happens until then.
 func TestWindow(t *testing.T) {
 	night := strings.Replace(policy, "    consumers:\n      - {path: /Owner, own: [{group: All, hosts: 1}]}", `    windows:
