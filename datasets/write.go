@@ -113,7 +113,7 @@ func (d *Dataset) hostColumns() []column {
 	return columns
 }
 
-// demandColumns leaves out sub, plan, requirement, max_per_host and min_units where the table does not have them.
+// demandColumns leaves out sub, plan, requirement, max_per_host, min_units and together where the table does not have them.
 func (d *Dataset) demandColumns() []column {
 	t := d.Demand
 	columns := []column{
@@ -141,6 +141,10 @@ func (d *Dataset) demandColumns() []column {
 	}
 	if t.MinUnits != nil {
 		columns = append(columns, column{name: "min_units", ints: t.MinUnits})
+	}
+	if t.Together.Code != nil {
+		columns = append(columns, column{name: "together", text: &t.Together,
+			null: func(row int) bool { return t.Together.Code[row] == cluster.Null }})
 	}
 	return columns
 }

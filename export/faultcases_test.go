@@ -69,6 +69,21 @@ var broken = gangOf(`
   - {demand: [{consumer: /B, allocation: b, units: 6, min_units: 5}]}
   - {hosts: [{host: h3, state: unavail}]}`)
 
+// racks is a cluster of two racks with two hosts, and a gang of /A that is together by rack.
+func racks(steps string) string {
+	return `name: racks
+rule: verify
+plan:
+  stint: 1
+  dimensions: [cpu]
+  resource_groups: [{name: all, select: "select(cpu > 0)"}]
+  consumers: [{path: /A}]
+  md_plans: [{name: p, resource_groups: [{name: all}], consumers: [{path: /A}]}]
+hosts: [{host: h1, cpu: 2, rack: r1}, {host: h2, cpu: 2, rack: r1}, {host: h3, cpu: 3, rack: r2}]
+steps:
+` + steps
+}
+
 // none is no row of a table.
 var none = []string{}
 
@@ -262,6 +277,15 @@ steps:
 	scenario: gangOf("\n  - {demand: [{consumer: /A, allocation: a, units: 4, min_units: 3}]}"),
 	cycle:    1, grants: []string{"/A a h1 2 owned"}, rule: "REQ-3", consumer: "/A", what: "of at least 3 holds 2",
 }, {
+	name:     "a gang that is together lies on two racks",
+	scenario: racks("  - {demand: [{consumer: /A, allocation: a, units: 3, min_units: 3, cpu: 1, together: rack}]}"),
+	cycle:    1, grants: []string{"/A a h1 2 public_pool /", "/A a h3 1 public_pool /"}, rule: "REQ-3", consumer: "/A", what: "not all have one value",
+}, {
+	name: "a gang that is together gets more in another rack",
+	scenario: racks(`  - {demand: [{consumer: /A, allocation: a, units: 3, min_units: 3, cpu: 1, together: rack}]}
+  - {demand: [{consumer: /A, allocation: a, units: 4, min_units: 3, cpu: 1, together: rack}]}`),
+	cycle: 2, grants: []string{"/A a h3 1 public_pool /"}, rule: "REQ-3", consumer: "/A", what: "where it has nothing",
+}, {
 	name: "what is left of a gang stays", scenario: broken,
 	cycle: 2, grants: none, edit: func(c *decision.Cycle) { dropBroken(&c.Releases) }, rule: "REQ-3", consumer: "/B", what: "of at least 5 holds 4",
 }, {
@@ -367,6 +391,6 @@ func codeOf(d decision.Dict, word string) int32 {
 // detail has a gang that waits tell another number of units that fit, and that it needs.
 func detail(fit, least int64) func(c *decision.Cycle) {
 	return func(c *decision.Cycle) {
-		c.Shortfalls.Detail = decision.Coded{Code: []int32{0}, Dict: decision.Words{decision.GangDetail(fit, least, decision.ReasonPoolExhausted, "")}}
+		c.Shortfalls.Detail = decision.Coded{Code: []int32{0}, Dict: decision.Words{decision.GangDetail(fit, least, "", decision.ReasonPoolExhausted, "")}}
 	}
 }

@@ -72,7 +72,7 @@ func stands(cycle, held int64) *decision.Standing {
 	s := &decision.Standing{Whole: true}
 	b := &s.SubAllocations
 	b.Plan, b.Consumer, b.Allocation, b.Sub, b.Source, b.Requirement = coded("grid"), coded("/Ä"), coded("a"), coded(""), coded("s"), coded("-")
-	b.MinUnits = []int64{2}
+	b.MinUnits, b.Together = []int64{2}, coded("rack")
 	b.MaxPerHost, b.MaxPerHostNull, b.FirstSeen, b.FirstSeenNull = []int64{0}, []bool{true}, []int64{1}, []bool{false}
 	b.Wanted, b.WantedNull, b.Held = []int64{cycle}, []bool{false}, []int64{held}
 	b.Size = decision.NewFigures([]string{"ncpus"}, false)

@@ -17,7 +17,7 @@ const (
 	decidedSchema = "3" // lacked the tables of what stands (D-79): cycles of it and of earlier ones do not have them
 	busySchema    = "4" // lacked work lost (D-120): it is null in its cycles
 	singleSchema  = "5" // lacked min_units (D-157): it is 1 in its cycles, in which every unit came by itself; and budgets (D-162), of which there are none
-	presentSchema = "6" // lacked decayed usage (D-166): no plan of its cycles has a half-life
+	presentSchema = "6" // lacked decayed usage (D-166): no plan of its cycles has a half-life; and together (D-108): gangs lay on any hosts
 )
 
 // schemas are all versions that are read, in the order in which they came.
@@ -28,6 +28,7 @@ var schemas = []string{firstSchema, silentSchema, decidedSchema, busySchema, sin
 var renamed = map[string]struct{ since, name string }{
 	"cycles.window": {silentSchema, "time_window"}, "consumers.limit": {silentSchema, "slot_limit"},
 	"amounts.limit": {silentSchema, "share_limit"}, "sub_allocations.min_units": {presentSchema, "dimension_min_units"},
+	"sub_allocations.together": {SchemaVersion, "dimension_together"},
 }
 
 // addition is columns that came with a schema.
@@ -51,6 +52,7 @@ var added = map[string]addition{
 		{Name: "budget", Optional: true}, {Name: "budget_dimension", Type: decision.Text},
 		{Name: "budget_used", Type: decision.Float, Optional: true},
 	}},
+	"sub_allocations.requirement":  {SchemaVersion, []decision.Column{{Name: "together", Type: decision.Text}}},
 	"sub_allocations.max_per_host": {presentSchema, []decision.Column{{Name: "min_units"}}},
 	"shares.units_wanted": {SchemaVersion, []decision.Column{
 		{Name: "decayed_usage", Type: decision.Float, Optional: true}, {Name: "effective_ratio", Type: decision.Float, Optional: true},

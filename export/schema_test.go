@@ -257,3 +257,41 @@ func TestSingleSchema(t *testing.T) {
 	}
 	hold("compacted", "a1 b1 a1 b1 c1 a2")
 }
+
+// TestGangSchema reads a log of the sixth schema, goes on with it, and compacts it: its gangs are anywhere.
+func TestGangSchema(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "log")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "schema6", "log"))); err != nil {
+		t.Fatal(err)
+	}
+	hold := func(what, want string) {
+		t.Helper()
+		r := must(OpenLog(dir))(t)
+		var got []string
+		for _, n := range r.Cycles() {
+			rows := must(r.Changed("sub_allocations", n))(t)
+			for row := range rows.Rows {
+				got = append(got, cell(rows.Column("min_units"), row)+cell(rows.Column("together"), row))
+			}
+			if got, want := must(r.Digest(n))(t), column(t, r, "cycles", n, "decisions_digest"); got != want {
+				t.Errorf("%s: cycle %d: digest %s, logged %s", what, n, got, want)
+			}
+		}
+		if text := strings.Join(got, " "); text != want {
+			t.Errorf("%s: %q, expected %q", what, text, want)
+		}
+	}
+	hold("as it was written", "2- 2-")
+	w := must(Open(dir, Options{Append: true, Lazy: true}))(t)
+	c := keyframe(fill(3, 1), 3)
+	c.Summary.NowUS, c.Summary.Digest = w.nowUS+60e6, ""
+	if err := w.Cycle(c, nil); err != nil {
+		t.Fatal(err)
+	}
+	hold("gone on with", "2- 2- 2rack")
+	must(w.Compact(CompactOptions{Today: true}))(t)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	hold("compacted", "2- 2- 2rack")
+}

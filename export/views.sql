@@ -91,7 +91,7 @@ CREATE OR REPLACE VIEW loans AS
     WHERE units > 0;
 CREATE OR REPLACE VIEW sub_allocations AS
     SELECT * EXCLUDE (log_cycle) REPLACE (coalesce(min_units, 1) AS min_units)
-    FROM (FROM (FROM log_standing('sub_allocations') UNION ALL BY NAME SELECT NULL::BIGINT AS min_units WHERE false)
+    FROM (FROM (FROM log_standing('sub_allocations') UNION ALL BY NAME SELECT NULL::BIGINT AS min_units, NULL::VARCHAR AS together WHERE false)
         QUALIFY row_number() OVER (PARTITION BY cycle, plan, source, consumer, allocation, sub, first_seen ORDER BY log_cycle DESC) = 1)
     WHERE wanted IS NOT NULL;
 CREATE OR REPLACE VIEW attributes AS

@@ -43,7 +43,7 @@ func (m *run) inputBytes() (n int64) {
 		n += 8 * int64(len(column))
 	}
 	n += 8 * int64(len(d.Units)+len(d.MaxPerHost)+len(d.MinUnits))
-	return n + 4*int64(len(d.Consumer.Code)+len(d.Allocation.Code)+len(d.Sub.Code)+len(d.Plan.Code)+len(d.Requirement.Code))
+	return n + 4*int64(len(d.Consumer.Code)+len(d.Allocation.Code)+len(d.Sub.Code)+len(d.Plan.Code)+len(d.Requirement.Code)+len(d.Together.Code))
 }
 
 // outputBytes is the size of the columns of all decision tables, counted likewise.

@@ -122,6 +122,7 @@ func (c *decoded) demand(t *cluster.DemandTable, dimensions []string) {
 	}
 	c.whole("max_per_host", t.MaxPerHost, plan.Unlimited)
 	c.whole("min_units", t.MinUnits, 1)
+	c.text("together", t.Rows, &t.Together)
 }
 
 func (c *decoded) holdings(t *cluster.HoldingTable) {

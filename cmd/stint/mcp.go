@@ -202,7 +202,7 @@ func (a *assistant) whatifPolicy(ctx context.Context, q policyQuestion) (string,
 }
 
 type demandQuestion struct {
-	Demand   []map[string]any `json:"demand" jsonschema:"rows: consumer, allocation, units, a key for each dimension of a unit's size, runtime such as 90s; requirement, max_per_host, min_units (a gang), sub, plan where needed"`
+	Demand   []map[string]any `json:"demand" jsonschema:"rows: consumer, allocation, units, a key for each dimension of a unit's size, runtime such as 90s; requirement, max_per_host, min_units (a gang), together, sub, plan where needed"`
 	Hosts    []map[string]any `json:"hosts,omitempty" jsonschema:"rows of hosts that are not there: host, dimensions, attributes"`
 	Runtimes []string         `json:"runtimes,omitempty" jsonschema:"how long units of a consumer run: /Risk=10m or /Risk=p50:10m,p90:1h"`
 	Horizon  string           `json:"horizon,omitempty" jsonschema:"how far to look ahead, such as 24h, which is the default"`

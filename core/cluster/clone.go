@@ -76,7 +76,7 @@ func (u *Subs) clone() Subs {
 	return Subs{
 		Source: slices.Clone(u.Source), Plan: slices.Clone(u.Plan), Consumer: slices.Clone(u.Consumer), Alloc: slices.Clone(u.Alloc),
 		Name: slices.Clone(u.Name), Shape: slices.Clone(u.Shape), Need: slices.Clone(u.Need), MaxPerHost: slices.Clone(u.MaxPerHost),
-		MinUnits: slices.Clone(u.MinUnits), Wanted: slices.Clone(u.Wanted), Held: slices.Clone(u.Held), Pair: slices.Clone(u.Pair), First: slices.Clone(u.First),
+		MinUnits: slices.Clone(u.MinUnits), Together: slices.Clone(u.Together), Wanted: slices.Clone(u.Wanted), Held: slices.Clone(u.Held), Pair: slices.Clone(u.Pair), First: slices.Clone(u.First),
 		Next: slices.Clone(u.Next), Seq: slices.Clone(u.Seq), FirstSeen: slices.Clone(u.FirstSeen), Orphan: slices.Clone(u.Orphan), Turns: slices.Clone(u.Turns), seen: slices.Clone(u.seen), noted: slices.Clone(u.noted),
 		prev: slices.Clone(u.prev), after: slices.Clone(u.after), before: slices.Clone(u.before), free: slices.Clone(u.free),
 	}

@@ -12,16 +12,18 @@ import (
 
 // demandScratch is what binding a demand table needs between its two passes, kept for the next.
 type demandScratch struct {
-	node  []plan.Node // by the table's consumer code: None unknown, or unasked
-	plan  []int32     // by the table's consumer code: its only plan, or planNone, planMany
-	named []int32     // by the table's plan code
-	need  []NeedID    // by the table's requirement code
-	rows  []int32     // plan of each row
-	found []SubID     // by row: its sub-allocation, NoID where it is not known yet
-	table []int32     // hash table of rows, for duplicates
-	alloc []int32     // by the table's allocation code: label + 1, -1 there is none yet, 0 not asked for
-	sub   []int32     // by the table's sub code: the same
-	size  []int64
+	node     []plan.Node // by the table's consumer code: None unknown, or unasked
+	plan     []int32     // by the table's consumer code: its only plan, or planNone, planMany
+	named    []int32     // by the table's plan code
+	need     []NeedID    // by the table's requirement code
+	rows     []int32     // plan of each row
+	found    []SubID     // by row: its sub-allocation, NoID where it is not known yet
+	table    []int32     // hash table of rows, for duplicates
+	alloc    []int32     // by the table's allocation code: label + 1, -1 there is none yet, 0 not asked for
+	sub      []int32     // by the table's sub code: the same
+	together []int32     // by the table's together code: the same
+	apart    []string    // by the table's together code: why it can be none, "" where it can
+	size     []int64
 
 	told  []told  // by SourceID; nothing is told since the last revision where there is none
 	place []int32 // by SubID: its row in what its source told, if it is there
@@ -185,6 +187,7 @@ func (s *State) bindNames(t *DemandTable, f *Faults) {
 			}
 		}
 	}
+	s.bindTogether(t)
 	b.need = resize(b.need, t.Requirement.Names.Len())
 	s.bindNeeds(t, f)
 	b.alloc, b.sub = resize(b.alloc, t.Allocation.Names.Len()), resize(b.sub, t.Sub.Names.Len())
@@ -291,6 +294,8 @@ func (s *State) bindRow(t *DemandTable, i int, f *Faults) int32 {
 	}
 	if why := s.gangFault(t, i, p); why != "" {
 		f.Add(i+1, "min_units", fmt.Sprint(t.MinUnits[i]), why)
+	} else if why := s.togetherFault(t, i, p); why != "" {
+		f.Add(i+1, "together", t.Together.Names.String(t.Together.At(i)), why)
 	}
 	s.bindSize(t, i, p, f)
 	return p
@@ -395,7 +400,7 @@ func (s *State) applyRow(src SourceID, t *DemandTable, i int, last *rowMemo) {
 	if b.found[i] == NoID {
 		b.found[i] = s.rowSub(src, t, i, last)
 	}
-	id, need, most, least := b.found[i], NeedID(NoID), plan.Unlimited, int64(1)
+	id, need, most, least, together := b.found[i], NeedID(NoID), plan.Unlimited, int64(1), int32(0)
 	if code := t.Requirement.At(i); code != Null {
 		need = s.need(t, code)
 	}
@@ -405,11 +410,14 @@ func (s *State) applyRow(src SourceID, t *DemandTable, i int, last *rowMemo) {
 	if t.MinUnits != nil {
 		least = max(1, min(t.MinUnits[i], t.Units[i]))
 	}
-	if s.Sub.Need[id] != need || s.Sub.MaxPerHost[id] != most || s.Sub.MinUnits[id] != least {
+	if code := t.Together.At(i); code != Null {
+		together = s.label(b.together, t.Together.Names, code)
+	}
+	if s.Sub.Need[id] != need || s.Sub.MaxPerHost[id] != most || s.Sub.MinUnits[id] != least || s.Sub.Together[id] != together {
 		if s.Sub.Wanted[id] > 0 { // else it asks for nothing, or want says so
 			s.note(id)
 		}
-		s.Sub.Need[id], s.Sub.MaxPerHost[id], s.Sub.MinUnits[id] = need, most, least
+		s.Sub.Need[id], s.Sub.MaxPerHost[id], s.Sub.MinUnits[id], s.Sub.Together[id] = need, most, least, together
 	}
 	s.Sub.seen[id] = s.snapshot
 	s.want(id, t.Units[i])

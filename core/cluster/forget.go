@@ -84,8 +84,12 @@ func (s *State) Forget(keep func(label, source func(id int32))) (labels, sources
 	for sub, a := range s.Sub.Alloc {
 		if a != NoID {
 			label.use(s.Sub.Name[sub])
+			label.use(s.Sub.Together[sub])
 			source.use(int32(s.Sub.Source[sub]))
 		}
+	}
+	for i := range s.asked {
+		label.use(s.asked[i].together)
 	}
 	for _, src := range s.silent {
 		source.use(int32(src))
@@ -112,10 +116,13 @@ func (s *State) rename(labels, sources []int32) {
 	}
 	for sub, a := range b.Alloc {
 		if a != NoID {
-			b.Name[sub], b.Source[sub] = labels[b.Name[sub]], SourceID(sources[b.Source[sub]])
+			b.Name[sub], b.Source[sub], b.Together[sub] = labels[b.Name[sub]], SourceID(sources[b.Source[sub]]), labels[b.Together[sub]]
 		} else {
-			b.Name[sub], b.Source[sub] = 0, NoID
+			b.Name[sub], b.Source[sub], b.Together[sub] = 0, NoID, 0
 		}
+	}
+	for i := range s.asked {
+		s.asked[i].together = labels[s.asked[i].together]
 	}
 	for i, src := range s.silent {
 		s.silent[i] = SourceID(sources[src])

@@ -218,6 +218,11 @@ func (b *Subs) fields(c *pack.Coder) {
 	} else {
 		b.MinUnits = slices.Repeat([]int64{1}, len(b.Seq))
 	}
+	if c.Since(9) {
+		pack.Column(c, &b.Together)
+	} else {
+		b.Together = make([]int32, len(b.Seq))
+	}
 }
 
 func (h *Holdings) fields(c *pack.Coder) {
@@ -377,6 +382,9 @@ func (a *asked) fields(c *pack.Coder) {
 		pack.Int(c, &a.least)
 	} else {
 		a.least = 1
+	}
+	if c.Since(9) {
+		pack.Int(c, &a.together)
 	}
 }
 

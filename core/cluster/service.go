@@ -426,7 +426,7 @@ func (s *State) reserve(rows int) {
 	b.Source, b.Plan, b.Consumer = slices.Grow(b.Source, rows), slices.Grow(b.Plan, rows), slices.Grow(b.Consumer, rows)
 	b.Alloc, b.Name, b.Shape = slices.Grow(b.Alloc, rows), slices.Grow(b.Name, rows), slices.Grow(b.Shape, rows)
 	b.Need, b.MaxPerHost, b.MinUnits = slices.Grow(b.Need, rows), slices.Grow(b.MaxPerHost, rows), slices.Grow(b.MinUnits, rows)
-	b.Wanted = slices.Grow(b.Wanted, rows)
+	b.Together, b.Wanted = slices.Grow(b.Together, rows), slices.Grow(b.Wanted, rows)
 	b.Held, b.Pair, b.First = slices.Grow(b.Held, rows), slices.Grow(b.Pair, rows), slices.Grow(b.First, rows)
 	b.Next, b.Seq, b.Orphan = slices.Grow(b.Next, rows), slices.Grow(b.Seq, rows), slices.Grow(b.Orphan, rows)
 	b.FirstSeen, b.Turns, b.seen, b.noted = slices.Grow(b.FirstSeen, rows), slices.Grow(b.Turns, rows), slices.Grow(b.seen, rows), slices.Grow(b.noted, rows)

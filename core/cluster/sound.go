@@ -250,7 +250,7 @@ func (s *State) soundDemand(k *soundness) {
 	l, n := &s.Alloc, len(s.Alloc.First)
 	k.rows("allocations", n, len(l.Plan), len(l.Consumer), len(l.Source), len(l.Name), len(l.Arrival), len(l.Last), len(l.Next))
 	b, subs := &s.Sub, len(s.Sub.Alloc)
-	k.rows("sub-allocations", subs, len(b.Source), len(b.Plan), len(b.Consumer), len(b.Name), len(b.Shape), len(b.Need), len(b.MaxPerHost), len(b.MinUnits),
+	k.rows("sub-allocations", subs, len(b.Source), len(b.Plan), len(b.Consumer), len(b.Name), len(b.Shape), len(b.Need), len(b.MaxPerHost), len(b.MinUnits), len(b.Together),
 		len(b.Wanted), len(b.Held), len(b.Pair), len(b.First), len(b.Next), len(b.Seq), len(b.FirstSeen), len(b.Orphan), len(b.Turns), len(b.seen))
 	within(k, "allocations", l.First, NoID, subs, nil)
 	within(k, "sub-allocations", b.Alloc, NoID, n, nil)
@@ -273,6 +273,7 @@ func (s *State) soundDemand(k *soundness) {
 	within(k, "consumers of sub-allocations", b.Consumer, 0, s.Consumer.Len(), named)
 	within(k, "sources of sub-allocations", b.Source, 0, s.Source.Len(), named)
 	within(k, "names of sub-allocations", b.Name, 0, s.Label.Len(), named)
+	within(k, "attributes of sub-allocations", b.Together, 0, s.Label.Len(), named)
 	within(k, "sizes of sub-allocations", b.Shape, 0, s.Shape.Len(), named)
 	within(k, "requirements of sub-allocations", b.Need, NoID, s.Need.Len(), named)
 	within(k, "holdings of sub-allocations", b.First, NoID, s.Holding.Len(), named)
@@ -288,6 +289,7 @@ func (s *State) soundDemand(k *soundness) {
 	}
 	for _, a := range s.asked {
 		within(k, "sub-allocations noted", []SubID{a.sub}, 0, subs, nil)
+		within(k, "attributes of sub-allocations noted", []int32{a.together}, 0, s.Label.Len(), nil)
 	}
 	for _, r := range s.Released {
 		within(k, "releases", []SubID{r.Sub}, 0, subs, nil)

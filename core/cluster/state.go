@@ -136,6 +136,7 @@ type Subs struct {
 	Need       []NeedID
 	MaxPerHost []int64 // plan.Unlimited when not given
 	MinUnits   []int64 // REQ-3: more than 1 of a gang; never more than Wanted, save that it is at least 1
+	Together   []int32 // label: on hosts with one value of which attribute a gang's units are (D-108); 0: on any
 	Wanted     []int64 // units wanted in all, held ones included
 	Held       []int64
 	Pair       []PairID    // of what it draws from the public pool; of a slot plan all

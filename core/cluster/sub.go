@@ -22,6 +22,7 @@ type asked struct {
 	sub                 SubID
 	need                NeedID
 	wanted, most, least int64
+	together            int32
 }
 
 // note comes before what a sub-allocation asks for changes.
@@ -33,7 +34,7 @@ func (s *State) note(id SubID) {
 	}
 	if b := &s.Sub; !b.noted[id] {
 		b.noted[id] = true
-		s.asked = append(s.asked, asked{id, b.Need[id], b.Wanted[id], b.MaxPerHost[id], b.MinUnits[id]})
+		s.asked = append(s.asked, asked{id, b.Need[id], b.Wanted[id], b.MaxPerHost[id], b.MinUnits[id], b.Together[id]})
 	}
 }
 
@@ -45,7 +46,7 @@ func (s *State) heed() {
 	for _, was := range s.asked {
 		id := was.sub
 		same := b.Wanted[id] == was.wanted &&
-			(was.wanted == 0 || b.Need[id] == was.need && b.MaxPerHost[id] == was.most && b.MinUnits[id] == was.least)
+			(was.wanted == 0 || b.Need[id] == was.need && b.MaxPerHost[id] == was.most && b.MinUnits[id] == was.least && b.Together[id] == was.together)
 		if b.noted[id] = false; b.Plan[id] >= 0 && !same {
 			p := &s.Plans[b.Plan[id]]
 			p.Stirred = true
@@ -127,6 +128,7 @@ func (s *State) newSub(key subKey) SubID {
 		b.Need = append(b.Need, 0)
 		b.MaxPerHost = append(b.MaxPerHost, 0)
 		b.MinUnits = append(b.MinUnits, 0)
+		b.Together = append(b.Together, 0)
 		b.Wanted = append(b.Wanted, 0)
 		b.Held = append(b.Held, 0)
 		b.Pair = append(b.Pair, 0)
@@ -143,6 +145,7 @@ func (s *State) newSub(key subKey) SubID {
 	s.sequence++
 	b.Source[id], b.Plan[id], b.Consumer[id], b.Alloc[id] = s.Alloc.Source[a], s.Alloc.Plan[a], s.Alloc.Consumer[a], a
 	b.Name[id], b.Shape[id], b.Need[id], b.MaxPerHost[id], b.MinUnits[id] = key.name, key.shape, NoID, plan.Unlimited, 1
+	b.Together[id] = 0
 	b.Wanted[id], b.Held[id], b.First[id], b.Next[id], b.Seq[id], b.Pair[id] = 0, 0, NoID, NoID, s.sequence, NoID
 	b.Orphan[id], b.Turns[id], b.FirstSeen[id] = false, 0, s.Cycle+1
 	s.subOf[key] = id

@@ -79,6 +79,7 @@ type DemandTable struct {
 	Sub         TextColumn // Null reads as ""
 	Plan        TextColumn // Null or "": the consumer's only plan
 	Requirement TextColumn // Null or "": none
+	Together    TextColumn // Null or "": units of a gang lie anywhere
 	Units       []int64
 	Size        [][]int64 // by dimension of the policy, then row; nil where not given (= 0)
 	MaxPerHost  []int64   // plan.Unlimited where not given; nil when the column was not given

@@ -150,6 +150,8 @@ func drawTable(r *rapid.T, rows []string) *DemandTable {
 		t.MinUnits = slices.Repeat([]int64{1}, len(rows))
 		at := rapid.IntRange(0, len(rows)-1).Draw(r, "gang")
 		t.MinUnits[at] = int64(rapid.IntRange(0, 3).Draw(r, "min_units"))
+		t.Together = texts(slices.Repeat([]string{"-"}, len(rows))...)
+		t.Together.Code[at] = t.Together.Names.InternString(rapid.SampledFrom([]string{"", "zone", "prefer zone", "prefer "}).Draw(r, "together"))
 	}
 	if rapid.Bool().Draw(r, "no sub is the empty one") {
 		for i, code := range t.Sub.Code {

@@ -53,7 +53,7 @@ func expected(r oracle.Result) map[string][]string {
 		m["amounts"] = append(m["amounts"], fmt.Sprint(c.Plan, " ", c.Path, " ", c.Configured, c.Owned, c.Reserved, c.Amount, c.StaticPart))
 	}
 	for _, s := range r.Shortfalls {
-		m["shortfalls"] = append(m["shortfalls"], fmt.Sprintf("%v %d %s %q %q %d %d", s.Key, s.Units, s.Reason, s.Dimension, s.Blocker, s.UntilUS, s.Fits))
+		m["shortfalls"] = append(m["shortfalls"], fmt.Sprintf("%v %d %s %q %q %d %d%s", s.Key, s.Units, s.Reason, s.Dimension, s.Blocker, s.UntilUS, s.Fits, s.Where))
 	}
 	return m
 }
@@ -109,12 +109,12 @@ func tabled(c *decision.Cycle, dims int) map[string][]string {
 		if !s.UntilNull[i] {
 			until = s.Until[i] - startUS
 		}
-		fits := 0
+		var gang decision.Gang
 		if s.Reason.At(i) == "gang" {
-			fmt.Sscanf(s.Detail.At(i), "%d of ", &fits)
+			gang, _ = decision.ReadGangDetail(s.Detail.At(i))
 		}
-		m["shortfalls"] = append(m["shortfalls"], fmt.Sprintf("%v %d %s %q %q %d %d", keyAt(s.Key, i), n,
-			s.Reason.At(i), s.Dimension.At(i), s.Blocker.At(i), until, fits))
+		m["shortfalls"] = append(m["shortfalls"], fmt.Sprintf("%v %d %s %q %q %d %d%s", keyAt(s.Key, i), n,
+			s.Reason.At(i), s.Dimension.At(i), s.Blocker.At(i), until, gang.Fit, gang.Where))
 	}
 	return m
 }

@@ -74,6 +74,7 @@ func (m *mdPlan) Own() {
 // Entitle brings the views up, with capacities (MD-11), and cancels what no rule asks for any more.
 func (m *mdPlan) Entitle() {
 	m.cycle, m.gangs, m.gaveUp = reclaim.NewCycle(m.s, m.p), m.s.Gangs(m.p, m.gangs), nil
+	m.bind()
 	m.takeBack(m.stage.Restore)
 }
 
@@ -87,6 +88,7 @@ func (m *mdPlan) Grant() {
 	m.takeBack(m.stage.Review)
 	m.grantPromised()
 	m.giveUp()
+	m.bind()
 	if m.forecast != nil {
 		m.grantForecast()
 	} else {
@@ -258,6 +260,7 @@ func (m *mdPlan) Explain() {
 	e := &reason.Env{
 		Env: m.env(), Promises: &m.promises, Figures: &m.figures, Denied: m.cycle.Denied, Granted: m.stood,
 	}
+	m.bindShort()
 	m.sumPromises(e.Env)
 	e.Limits = pool.NewLimits(&e.Env, e.Promises)
 	e.Figures.Sum(&e.Env)

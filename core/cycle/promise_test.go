@@ -110,7 +110,7 @@ func (p *player) conserving(t *rapid.T) {
 		}
 		pool := !p.barred(k) && !p.takesNow(k.Plan) && !p.limitsAgain(k.Plan) && p.out.Shortfalls.Reason.At(i) != "waiting_for_reclaim"
 		for name, h := range p.hosts {
-			if h.State != "ok" || p.planOf(name) != k.Plan || !meets(r.Requirement, h) ||
+			if h.State != "ok" || p.planOf(name) != k.Plan || !meets(r.Requirement, h) || p.apart(k, h) ||
 				r.MaxPerHost != plan.Unlimited && p.held[holding{k, name}] >= r.MaxPerHost {
 				continue
 			}

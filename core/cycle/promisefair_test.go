@@ -78,7 +78,7 @@ func (v *fairView) taker(t *rapid.T, k oracle.Key) {
 	}
 	banded := deficit-nearly > max(unit, v.band*v.quota(k.Consumer))
 	for name, h := range v.hosts {
-		if h.State != "ok" || v.planOf(name) != v.name || !meets(r.Requirement, h) ||
+		if h.State != "ok" || v.planOf(name) != v.name || !meets(r.Requirement, h) || v.apart(k, h) ||
 			r.MaxPerHost != plan.Unlimited && v.held[holding{k, name}] >= r.MaxPerHost {
 			continue
 		}

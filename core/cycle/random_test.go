@@ -306,7 +306,10 @@ func (w *world) drawHost(t *rapid.T, h int) oracle.Host {
 	}
 	row := oracle.Host{Name: hostName(h), State: pick(t, "state", "ok", "ok", "ok", "ok", "ok", "closed", "draining", "unavail"),
 		Size: map[string]int64{}, Attr: map[string]any{"zone": float64(zone), "in": !odds(t, "out", 12),
-			"fast": odds(t, "fast", 2), "kind": pick(t, "kind", "x", "y"), "type": []string{"blade", "rack"}[h%2]}}
+			"fast": odds(t, "fast", 2), "kind": pick(t, "kind", "x", "y"), "type": []string{"blade", "rack"}[h%2], "rack": nil}}
+	if rack := upTo(t, "rack", 0, 3); rack > 0 {
+		row.Attr["rack"] = fmt.Sprint("r", rack)
+	}
 	for _, d := range w.dims {
 		if row.Size[d] = int64(upTo(t, "size", 0, 9)); w.eager() > 0 {
 			row.Size[d] = choose[int64](t, "size", 0, 2, 3, 4, 4, 5, 6, 8)
@@ -350,6 +353,7 @@ func (w *world) drawDemand(t *rapid.T, source string) []oracle.Demand {
 	if w.gangs && !w.plain {
 		w.drawGangs(t, rows)
 	}
+	w.drawTogether(t, rows)
 	if odds(t, "shuffled", 8) && len(rows) > 1 {
 		rows = rapid.Permutation(rows).Draw(t, "rows")
 	}

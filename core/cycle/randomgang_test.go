@@ -2,6 +2,7 @@ package cycle_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -46,6 +47,23 @@ func (w *world) drawGangs(t *rapid.T, rows []oracle.Demand) {
 	}
 }
 
+// drawTogether draws by what gangs of MD plans are together.
+func (w *world) drawTogether(t *rapid.T, rows []oracle.Demand) {
+	if w.plain {
+		return
+	}
+	for i := range rows {
+		switch row := &rows[i]; {
+		case row.MinUnits <= 1:
+			row.Together = ""
+		case w.slotPlan(row.Plan) != nil:
+			row.Together = ""
+		case once(t, "together", 2):
+			row.Together = pick(t, "attribute", "", "rack", "rack", "kind", "type", "zone", "host", "prefer rack", "prefer type")
+		}
+	}
+}
+
 // waits tells whether a sub-allocation is a gang that waits for all of its min_units.
 func (p *player) waits(k oracle.Key) bool {
 	s := p.engine
@@ -57,6 +75,26 @@ func (p *player) waits(k oracle.Key) bool {
 		}
 	}
 	return false
+}
+
+// apart tells whether a host has another value than all on which a gang that must be together holds anything.
+func (p *player) apart(k oracle.Key, h oracle.Host) bool {
+	r := p.rules[k]
+	if r.Together == "" || strings.HasPrefix(r.Together, "prefer ") || min(r.MinUnits, p.wanted[k]) <= 1 {
+		return false
+	}
+	value := func(h oracle.Host) any {
+		if r.Together == "host" {
+			return h.Name
+		}
+		return h.Attr[r.Together]
+	}
+	for at, n := range p.held {
+		if at.Key == k && n > 0 && value(h) != nil && value(p.hosts[at.host]) == value(h) {
+			return false
+		}
+	}
+	return true
 }
 
 // wholeGangs holds REQ-3: after a cycle a gang holds its min_units or none, what is under reclaim left aside.

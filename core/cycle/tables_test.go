@@ -105,6 +105,9 @@ func demandRows(rows []oracle.Demand) (list []map[string]any) {
 		if r.MinUnits > 1 {
 			row["min_units"] = r.MinUnits
 		}
+		if r.Together != "" {
+			row["together"] = r.Together
+		}
 		list = append(list, row)
 	}
 	return list
@@ -175,6 +178,12 @@ func (w tables) hosts(rows []oracle.Host) *cluster.HostTable {
 	valid := slices.Repeat([]bool{true}, len(rows))
 	for _, name := range slices.Sorted(maps.Keys(rows[0].Attr)) {
 		c := cluster.AttrColumn{Name: name, Valid: valid}
+		if name == "rack" { // some have none
+			c.Kind, c.Text = plan.Text, w.text(column(rows, func(h oracle.Host) string { return fmt.Sprint(h.Attr[name]) })...)
+			c.Valid = column(rows, func(h oracle.Host) bool { return h.Attr[name] != nil })
+			t.Attr = append(t.Attr, c)
+			continue
+		}
 		switch rows[0].Attr[name].(type) {
 		case float64:
 			c.Kind, c.Number = plan.Number, column(rows, func(h oracle.Host) float64 { return h.Attr[name].(float64) })
@@ -195,6 +204,7 @@ func (w tables) demand(rows []oracle.Demand) *cluster.DemandTable {
 		Sub:         w.text(column(rows, func(r oracle.Demand) string { return r.Sub })...),
 		Plan:        w.text(column(rows, func(r oracle.Demand) string { return r.Plan })...),
 		Requirement: w.text(column(rows, func(r oracle.Demand) string { return r.Requirement })...),
+		Together:    w.text(column(rows, func(r oracle.Demand) string { return r.Together })...),
 		Units:       column(rows, func(r oracle.Demand) int64 { return r.Units }),
 		Size:        sizes(w, rows, func(r oracle.Demand) map[string]int64 { return r.Size }),
 		MaxPerHost:  column(rows, func(r oracle.Demand) int64 { return r.MaxPerHost }),

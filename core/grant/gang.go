@@ -3,13 +3,13 @@ package grant
 import (
 	"fmt"
 	"maps"
-	"math"
 	"math/bits"
 
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/pool"
 	"github.com/stintd/stint/core/room"
+	"github.com/stintd/stint/core/share"
 )
 
 // Gangs (REQ-3; docs/shares.md, "Gangs"): of one that waits all of its min_units are given at once, where they fit. Units
@@ -32,10 +32,66 @@ func (g *Granter) fitsWhole(a *pool.Ask) bool {
 	if a.Wanted-a.Has-promised < a.Least || g.env.State.Staying(a.Sub) > 0 {
 		return false
 	}
+	places, prefers := g.env.Views.Needs.Seeks(a.Sub)
+	if places == nil {
+		return g.bears(a)
+	}
+	search, needs := a.Search, &g.env.Views.Needs
+	for value, units := range g.roomBy(a, places) {
+		if units < a.Least {
+			continue
+		}
+		key := g.search[search].key
+		key.need = needs.With(a.Sub, int32(value))
+		if a.Search = g.searchOf(key); g.bears(a) {
+			if !prefers {
+				needs.Hold(a.Sub, int32(value))
+			}
+			return true
+		}
+	}
+	a.Search = search
+	return prefers && g.bears(a)
+}
+
+// bears tells whether all units that are given of a gang at once fit what its search looks at in the lots of the turn, and
+// limits.
+func (g *Granter) bears(a *pool.Ask) bool {
 	t := tally{most: a.Least}
 	g.count(a, &t)
 	g.uncount(a, &t)
 	return t.units == t.most
+}
+
+// anywhere lets a gang go on anywhere that formed together where it could, and may be anywhere.
+func (g *Granter) anywhere(a *pool.Ask, search int32) {
+	if a.Search == search || g.search[a.Search].key.need == g.env.Views.Needs.Need(g.env.State, a.Sub) {
+		return
+	}
+	g.search[search].on, a.Search = g.search[a.Search].on, search // units that it got on hosts count
+}
+
+// roomBy adds up by value of an attribute how many units of an ask fit the lots of the turn, whatever limits say.
+func (g *Granter) roomBy(a *pool.Ask, places *cluster.Places) []int64 {
+	sum := make([]int64, len(places.Text))
+	g.addRoom(a, places, sum, maps.Clone(g.search[a.Search].on))
+	return sum
+}
+
+// addRoom adds to roomBy. on is how many units are on each host, where max_per_host is set.
+func (g *Granter) addRoom(a *pool.Ask, places *cluster.Places, sum []int64, on map[cluster.HostID]int64) {
+	most := g.search[a.Search].most
+	g.eachFit(a, func(k cluster.ParcelID, units int64) bool {
+		host := g.env.Plan.Parcels.Host[k]
+		if on != nil {
+			units = min(units, max(0, most-on[host]))
+			on[host] += units
+		}
+		if value := places.Of[host]; value != cluster.NoID {
+			sum[value] = share.Add(sum[value], units)
+		}
+		return true
+	})
 }
 
 // count adds to a tally how many units of an ask fit the lots of the turn. They count in limits until uncount.
@@ -45,47 +101,42 @@ func (g *Granter) count(a *pool.Ask, t *tally) {
 	if s.on != nil && t.on == nil {
 		t.on = maps.Clone(s.on)
 	}
-	for at := 0; at < len(g.lots) && t.units < t.most; at++ {
-		l, f := g.lots[at], g.finder(s, at)
-		if f.need.Never() {
+	g.eachFit(a, func(k cluster.ParcelID, units int64) bool {
+		if t.on != nil {
+			host := g.env.Plan.Parcels.Host[k]
+			units = min(units, max(0, s.most-t.on[host]))
+			t.on[host] += min(units, t.most-t.units)
+		}
+		return g.countIn(a, t, min(units, t.most-t.units)) && t.units < t.most
+	})
+}
+
+// eachFit calls f for the parcels of the lots of the turn that have room for units of an ask, with how many fit, until it is
+// false. O(rows of the lots).
+func (g *Granter) eachFit(a *pool.Ask, f func(k cluster.ParcelID, units int64) bool) {
+	s := &g.search[a.Search]
+	for at := range g.lots {
+		l, of := g.lots[at], g.finder(s, at)
+		if of.need.Never() {
 			continue
 		}
-		for w := 0; w <= (len(l.parcel)-1)>>6 && t.units < t.most; w++ {
+		for w := 0; w <= (len(l.parcel)-1)>>6; w++ {
 			rows := ^uint64(0)
-			if f.mask != nil {
-				rows = f.mask[w]
+			if of.mask != nil {
+				rows = of.mask[w]
 			}
-			for ; rows != 0 && t.units < t.most; rows &= rows - 1 {
+			for ; rows != 0; rows &= rows - 1 {
 				row := w<<6 + bits.TrailingZeros64(rows)
 				if row >= len(l.parcel) {
 					break
 				}
-				if !l.index.Fits(room.Row(row), &f.need) {
-					continue
-				}
-				units := fit(l.index.Free(room.Row(row)), g.env.State.Shape.Size(a.Shape))
-				if t.on != nil {
-					host := g.env.Plan.Parcels.Host[l.parcel[row]]
-					units = min(units, max(0, s.most-t.on[host]))
-					t.on[host] += min(units, t.most-t.units)
-				}
-				if !g.countIn(a, t, min(units, t.most-t.units)) {
+				if l.index.Fits(room.Row(row), &of.need) &&
+					!f(l.parcel[row], pool.Fit(l.index.Free(room.Row(row)), g.env.State.Shape.Size(a.Shape))) {
 					return
 				}
 			}
 		}
 	}
-}
-
-// fit is how many units of a size an amount of room takes.
-func fit(free, size []int64) int64 {
-	units := int64(math.MaxInt64)
-	for d, u := range size {
-		if u > 0 {
-			units = min(units, max(0, free[d])/u)
-		}
-	}
-	return units
 }
 
 // countIn adds units to a tally, as far as share limits bear them; it is false where they do not bear all.
@@ -118,10 +169,12 @@ func (g *Granter) uncount(a *pool.Ask, t *tally) {
 
 // formOwn gives a gang all that it is given at once on its leaf's own parcels, by preference, or passes it over.
 func (g *Granter) formOwn(a *pool.Ask, out *Decisions) {
+	search := a.Search
 	if a.Passed = !g.fitsWhole(a); a.Passed {
 		return
 	}
 	s := &g.search[a.Search]
+	defer g.anywhere(a, search)
 	for range a.Least {
 		at, row := 0, room.NoRow
 		for ; at < len(g.lots) && row == room.NoRow; at++ {
@@ -222,8 +275,29 @@ func MayForm(e *Env, sub cluster.SubID) bool {
 	return e.State.Short(sub)-e.Promises.Units[sub] >= e.State.Sub.MinUnits[sub] && e.State.Staying(sub) == 0
 }
 
-// Fits tells how many units of a gang fit what its leaf draws on now, as far as its min_units. O(parcels).
-func (g *Granter) Fits(e *Env, sub cluster.SubID) int64 {
+// Fits tells whether all min_units of a gang fit what its leaf draws on now: together where it must be, and else where it can.
+// Then it is held to that value, also one that may be anywhere. O(parcels), together for each value with room for all.
+func (g *Granter) Fits(e *Env, sub cluster.SubID) bool {
+	places, prefers := e.Views.Needs.Seeks(sub)
+	if places == nil {
+		return g.fits(e, sub)
+	}
+	least := e.State.Sub.MinUnits[sub]
+	for value, units := range g.Room(e, sub, places) {
+		if units < least {
+			continue
+		}
+		e.Views.Needs.Hold(sub, int32(value))
+		if g.fits(e, sub) {
+			return true
+		}
+		e.Views.Needs.Free(sub)
+	}
+	return prefers && g.fits(e, sub)
+}
+
+// fits is Fits where a gang may be now.
+func (g *Granter) fits(e *Env, sub cluster.SubID) bool {
 	s := e.State
 	t := tally{most: s.Sub.MinUnits[sub]}
 	ask := pool.Ask{Sub: sub, Shape: s.Sub.Shape[sub]}
@@ -233,7 +307,28 @@ func (g *Granter) Fits(e *Env, sub cluster.SubID) int64 {
 		}
 	}
 	g.uncount(&ask, &t)
-	return t.units
+	return t.units == s.Sub.MinUnits[sub]
+}
+
+// Room adds up by value of an attribute how many units of a sub-allocation fit what its leaf draws on now, whatever limits
+// say and whatever it is promised. O(parcels).
+func (g *Granter) Room(e *Env, sub cluster.SubID, places *cluster.Places) []int64 {
+	s := e.State
+	sum := make([]int64, len(places.Text))
+	var on map[cluster.HostID]int64
+	g.all = true
+	defer func() { g.all = false }()
+	for top := s.Node(sub); top != plan.None; top = s.Policy.Parent[top] {
+		a := g.ready(e, top, sub)
+		if a == nil {
+			continue
+		}
+		if on == nil {
+			on = maps.Clone(g.search[a.Search].on)
+		}
+		g.addRoom(a, places, sum, on)
+	}
+	return sum
 }
 
 // Part gives a gang up to so many units of what its leaf draws on through the pool of a consumer, or owns, and tells how

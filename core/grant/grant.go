@@ -42,6 +42,7 @@ type Granter struct {
 	given  int32     // the ask that was served last
 	units  int64     // that it was given
 	only   *pool.Ask // nil: all; else the one gang that is served
+	all    bool      // what that is promised, or lost in this cycle, counts for nothing
 	formed bool      // some gang was given all of its min_units at once
 	leaves []int32   // numbers of the leaves that are short, by line of the queue
 	kinds  kinds
@@ -108,6 +109,8 @@ func (g *Granter) fill(all bool) {
 	g.leaves = g.leaves[:0]
 	has := func(sub cluster.SubID) int64 {
 		switch held := e.State.Sub.Held[sub]; {
+		case g.all && g.only.Sub == sub:
+			return held
 		case e.Undone[sub] || g.only != nil && g.only.Sub != sub:
 			return e.State.Sub.Wanted[sub]
 		case all:
@@ -152,8 +155,11 @@ func (g *Granter) serve(l int32, out *Decisions) bool {
 
 // give takes room for as many units of an ask as are given at once, and gives their number: 0 where they do not fit.
 func (g *Granter) give(a *pool.Ask, out *Decisions) (units int64) {
-	if a.Least > 1 && !g.fitsWhole(a) {
-		return 0
+	if search := a.Search; a.Least > 1 {
+		if !g.fitsWhole(a) {
+			return 0
+		}
+		defer g.anywhere(a, search)
 	}
 	for units < a.Least {
 		k, ok := g.place(a)
@@ -266,19 +272,24 @@ func (g *Granter) lookup() {
 		asks := g.queue.Asks(int32(l))
 		for i := range asks {
 			a := &asks[i]
-			key.shape, key.need, key.sub = a.Shape, e.State.Sub.Need[a.Sub], cluster.NoID
+			key.shape, key.need, key.sub = a.Shape, e.Views.Needs.Need(e.State, a.Sub), cluster.NoID
 			if e.State.Sub.MaxPerHost[a.Sub] != plan.Unlimited {
 				key.sub = a.Sub
 			}
-			at, ok := g.by[key]
-			if !ok {
-				at = int32(len(g.search))
-				g.by[key] = at
-				g.open(key)
-			}
-			a.Search = at
+			a.Search = g.searchOf(key)
 		}
 	}
+}
+
+// searchOf is the number of the search of a key.
+func (g *Granter) searchOf(key searchKey) int32 {
+	at, ok := g.by[key]
+	if !ok {
+		at = int32(len(g.search))
+		g.by[key] = at
+		g.open(key)
+	}
+	return at
 }
 
 // open adds a search, in the memory of an earlier one where there is one.

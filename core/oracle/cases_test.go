@@ -226,7 +226,7 @@ func (g *stage) hostRows(rows []record) (list []oracle.Host) {
 func (g *stage) demandRows(rows []record) (list []oracle.Demand) {
 	for _, row := range rows {
 		d := oracle.Demand{MaxPerHost: plan.Unlimited, Size: map[string]int64{}, Plan: text(row["plan"]), Consumer: text(row["consumer"]),
-			Allocation: text(row["allocation"]), Sub: text(row["sub"]), Requirement: text(row["requirement"])}
+			Allocation: text(row["allocation"]), Sub: text(row["sub"]), Requirement: text(row["requirement"]), Together: text(row["together"])}
 		for name, v := range row {
 			n, _ := number(v)
 			if _, isDim := g.policy.Dimension(name); isDim {

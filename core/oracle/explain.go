@@ -74,10 +74,14 @@ func (g *round) explain(r *Result) {
 	for _, q := range g.pools() {
 		quotas[q.at] = q.quotas()
 	}
+	g.hold()
 	g.shortfalls(r, func(s *sub) Shortfall {
+		if name, prefers := s.asksFor(); name != "" && !prefers && !g.isHeld(s) {
+			g.bonds[s] = append(g.roomiest(s, g.roomAt), noValue{})[0]
+		}
 		row := g.reason(s, quotas)
 		if !g.formed(s) {
-			row.Reason, row.Fits = "gang", g.fitting(s)
+			row.Reason, row.Fits, row.Where = "gang", g.fitting(s), g.where(s)
 		}
 		return row
 	})
@@ -100,7 +104,7 @@ func (g *round) reason(s *sub, quotas map[plan.Node]map[plan.Node]uint64) Shortf
 		return Shortfall{Reason: "too_small"}
 	}
 	all, pools := g.reach(s), slices.DeleteFunc(g.above(s.alloc.leaf), func(q pool) bool { return !q.exists(s.alloc.leaf) })
-	if len(all) == 0 && s.req != "" {
+	if len(all) == 0 && (s.req != "" || g.isHeld(s)) {
 		return Shortfall{Reason: "no_host_matches"}
 	}
 	limit, limited := pools[len(pools)-1].stopped(s) // then those above are too

@@ -259,7 +259,7 @@ const choicesMost = 16
 // seize makes a set for a unit whose leaf is below its quota: of one victim, the first that alone makes it fit; else of several, on that of
 // the first parcels where they do that takes the fewest.
 func (q pool) seize(s *sub) bool {
-	kind := fmt.Sprint(s.alloc.leaf, s.size, s.req)
+	kind := fmt.Sprint(s.alloc.leaf, s.size, s.req, q.bonds[s])
 	if s.perHost != plan.Unlimited {
 		kind = fmt.Sprint("sub ", s.arrival)
 	}

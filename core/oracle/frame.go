@@ -46,12 +46,13 @@ type frame struct {
 	partial  map[*sub]bool  // of those, the ones of which something is left
 	core     map[*unit]bool // units that formed gangs may not do without, as of the last mark
 	gaveUp   map[*sub]bool  // gangs that have waited for too long
+	bonds    map[*sub]any   // to which value of its attribute a gang is held
 	firm     bool           // what is promised is held by sets, and the budget is asked for all of them at once
 }
 
 func newFrame(c *Cluster, in int) frame {
 	return frame{Cluster: c, terms: c.terms(in), in: in, hosts: c.order[in], undone: map[*sub]bool{}, matching: map[string][]bool{},
-		reviewed: math.MaxInt64, denied: map[*sub]bool{}, gaveUp: map[*sub]bool{}}
+		reviewed: math.MaxInt64, denied: map[*sub]bool{}, gaveUp: map[*sub]bool{}, bonds: map[*sub]any{}}
 }
 
 // children are the members of the plan below a consumer, in plan order.
@@ -139,8 +140,11 @@ func held(s *sub) int64 { return s.held }
 // ok tells whether a host of the plan may get units (INV-1).
 func (f *frame) ok(h *host) bool { return h.State == "ok" && slices.Contains(f.hosts, h) }
 
-// meets tells whether a host meets a sub-allocation's requirement.
+// meets tells whether a host meets a sub-allocation's requirement, and has the value that its gang is held to.
 func (f *frame) meets(s *sub, h *host) bool {
+	if value, held := f.bonds[s]; held && s.place(h) != value {
+		return false
+	}
 	if f.matching[s.req] == nil {
 		f.matching[s.req] = f.matches(parsed(s.req))
 	}

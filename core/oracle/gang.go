@@ -65,7 +65,7 @@ func (g *round) form(s *sub, place func(s *sub) bool) bool {
 		return false
 	}
 	delete(g.forming, s)
-	if n := g.several(s, s.least, place); n < s.least {
+	if !g.somewhere(s, func() bool { return g.several(s, s.least, place) == s.least }) {
 		g.forming[s] = true
 		return false
 	}
@@ -238,6 +238,12 @@ func (g *round) gather(s *sub) bool {
 	if len(g.staying(s)) > 0 || g.pledged(s) > 0 || s.short() < s.least || s.turns >= 5 || g.gaveUp[s] {
 		return false
 	}
+	delete(g.bonds, s)
+	return g.among(s, func() []any { return g.roomiest(s, g.roomAt) }, func() bool { return g.gatherHere(s) })
+}
+
+// gatherHere is gather where the gang may be.
+func (g *round) gatherHere(s *sub) bool {
 	undo, spent := g.attempt(), g.spent
 	g.mark()
 	g.firm = true

@@ -57,11 +57,13 @@ func newRound(c *Cluster, in int) *round {
 
 // play is the plan's cycle after settle and own.
 func (g *round) play(r *Result) {
+	g.hold()
 	g.restore(g.bears, g.bearsThere)
 	if g.nears() {
 		o := g.foresee()
 		g.review()
 		g.promised()
+		g.hold()
 		g.follow(o)
 		g.rules()
 		g.makeWay(o)
@@ -77,6 +79,7 @@ func (g *round) play(r *Result) {
 func (g *round) turns() {
 	g.review()
 	g.promised()
+	g.hold()
 	g.owners()
 	g.grant()
 	g.rules()

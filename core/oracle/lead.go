@@ -28,6 +28,7 @@ func (g *round) foresee() *outlook {
 	g.lookUS = g.m.LeadUS
 	g.own(g.in, &Result{})
 	n := newRound(g.Cluster, g.in)
+	n.hold()
 	n.restore(n.bears, n.bearsThere)
 	n.turns()
 	o := &outlook{map[corner]int64{}, map[corner]int64{}, map[corner]int64{}}

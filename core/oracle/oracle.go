@@ -30,8 +30,9 @@ type Demand struct {
 	Units                           int64
 	Size                            map[string]int64
 	Requirement                     string
-	MaxPerHost                      int64 // plan.Unlimited or at least 1
-	MinUnits                        int64 // of a gang more than 1 (REQ-3); 0 is 1
+	MaxPerHost                      int64  // plan.Unlimited or at least 1
+	MinUnits                        int64  // of a gang more than 1 (REQ-3); 0 is 1
+	Together                        string // an attribute of which a gang's hosts have one value; "prefer …": where they can
 }
 
 // Holding is a row of a running or releases table.
@@ -89,8 +90,9 @@ type Shortfall struct {
 	Key
 	Units                      int64
 	Reason, Dimension, Blocker string
-	Fits                       int64 // of reason gang: how many units would fit now
-	UntilUS                    int64 // when what it waits for is due, as Reclaim.DeadlineUS; 0: nothing
+	Fits                       int64  // of reason gang: how many units would fit now
+	Where                      string // of those that are together: "in rack r7"
+	UntilUS                    int64  // when what it waits for is due, as Reclaim.DeadlineUS; 0: nothing
 }
 
 // Result is what one cycle decided, and what is true after it.
@@ -177,17 +179,18 @@ type alloc struct {
 
 // sub is a sub-allocation. One of another unit size is another one (SPEC chapter 7).
 type sub struct {
-	alloc   *alloc
-	name    string
-	arrival int64
-	size    []int64 // by dimension; in a slot plan just the slots
-	req     string
-	perHost int64
-	least   int64 // of a gang more than 1: so many units it holds, or none
-	named   bool  // by the newest snapshot of its source
-	wanted  int64
-	held    int64
-	turns   int // how often fair share took from it and for it in turn: odd when it took from it last
+	alloc    *alloc
+	name     string
+	arrival  int64
+	size     []int64 // by dimension; in a slot plan just the slots
+	req      string
+	perHost  int64
+	least    int64  // of a gang more than 1: so many units it holds, or none
+	together string // an attribute of which the hosts of a gang have one value; "prefer …": where they can
+	named    bool   // by the newest snapshot of its source
+	wanted   int64
+	held     int64
+	turns    int // how often fair share took from it and for it in turn: odd when it took from it last
 }
 
 func (u *unit) leaves() bool    { return u.set != nil }
@@ -324,7 +327,7 @@ func (c *Cluster) SetDemand(source string, rows []Demand) {
 	for _, row := range rows {
 		a := c.alloc(source, row)
 		s := c.sub(a, row.Sub, c.unitSize(a.plan, row))
-		s.named, s.wanted, s.req, s.perHost, s.least = true, row.Units, row.Requirement, row.MaxPerHost, row.MinUnits
+		s.named, s.wanted, s.req, s.perHost, s.least, s.together = true, row.Units, row.Requirement, row.MaxPerHost, row.MinUnits, row.Together
 		s.asks()
 	}
 }

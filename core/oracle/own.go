@@ -154,7 +154,7 @@ func (p *pass) asked() map[plan.Node]string {
 	for _, a := range p.allocs {
 		for _, s := range a.subs {
 			if a.plan == p.in && s.wanted > 0 {
-				text[a.leaf] += fmt.Sprint("\n", s.arrival, s.wanted, s.req, s.perHost)
+				text[a.leaf] += fmt.Sprint("\n", s.arrival, s.wanted, s.req, s.perHost, s.least, s.together)
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -154,4 +155,36 @@ func (e *RequirementError) Error() string {
 	}
 	return fmt.Sprintf("%s\n    %s\n    %s^", e.Reason, strings.Map(blank, before+after),
 		strings.Repeat(" ", utf8.RuneCountInString(before)))
+}
+
+// At is a requirement that besides has hosts have one value in a column: a text, or a number. q may be nil: no requirement.
+func (q *Requirement) At(column string, kind Kind, text string, number float64) *Requirement {
+	value, shown := node{op: opString, word: text}, "'"+text+"'"
+	if kind == Number {
+		value, shown = node{op: opNumber, number: number}, text
+	}
+	return q.and(column+" == "+shown, node{op: opWord, word: column}, value, opEqual)
+}
+
+// Nowhere is a requirement that selects no host, for a reason that is shown. q may be nil: no requirement.
+func (q *Requirement) Nowhere(shown string) *Requirement {
+	return q.and(shown, node{op: opNumber}, node{op: opNumber}, opUnequal)
+}
+
+// and is a requirement that besides asks for a comparison.
+func (q *Requirement) and(shown string, a, b node, by op) *Requirement {
+	if q == nil {
+		q = &Requirement{root: -1}
+	}
+	r := *q
+	n := int32(len(q.nodes))
+	r.nodes, r.selects, r.root = append(slices.Clone(q.nodes), a, b, node{op: by, a: n, b: n + 1}), true, n+2
+	if q.root >= 0 {
+		r.nodes = append(r.nodes, node{op: opAnd, a: q.root, b: n + 2})
+		r.root++
+	}
+	if r.Text = shown; q.Text != "" {
+		r.Text = q.Text + " with " + shown
+	}
+	return &r
 }

@@ -1,6 +1,8 @@
 package pool
 
 import (
+	"math"
+
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/share"
@@ -32,6 +34,17 @@ type Ask struct {
 	Has, Wanted  int64 // what is held or promised, and what is wanted
 	Least        int64 // so many units are given at once: of a gang that waits all of its min_units, else 1
 	Kind, Search int32 // for who serves it
+}
+
+// Fit is how many units of a size an amount of room takes.
+func Fit(free, size []int64) int64 {
+	units := int64(math.MaxInt64)
+	for d, u := range size {
+		if u > 0 {
+			units = min(units, max(0, free[d])/u)
+		}
+	}
+	return units
 }
 
 // Reset empties the queue.

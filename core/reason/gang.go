@@ -1,11 +1,10 @@
 package reason
 
 import (
-	"math"
-
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/pool"
 	"github.com/stintd/stint/core/room"
 	"github.com/stintd/stint/core/view"
 )
@@ -17,7 +16,7 @@ func (r *Reasons) whole(one *short, v verdict) verdict {
 	if units > 0 && stop != fits {
 		v.code, v.detail = stop, ""
 	}
-	v.detail = decision.GangDetail(units, r.env.State.Sub.MinUnits[one.sub], v.code, v.detail)
+	v.detail = decision.GangDetail(units, r.env.State.Sub.MinUnits[one.sub], r.env.Views.Needs.Where(one.sub), v.code, v.detail)
 	v.code = decision.ReasonGang
 	return v
 }
@@ -41,7 +40,7 @@ func (r *Reasons) fitting(one *short, a *ask) (units int64, stop int32) {
 			continue
 		}
 		r.eachRow(a, o, us, func(row view.Row, free []int64) bool {
-			n := min(fit(free, a.size), most-units)
+			n := min(pool.Fit(free, a.size), most-units)
 			if perHost != plan.Unlimited {
 				host := e.Plan.Parcels.Host[e.Views.Owned.Parcel[row]]
 				if most := max(0, perHost-on[host]); most < n {
@@ -82,15 +81,4 @@ func (r *Reasons) eachRow(a *ask, o *span, us int64, f func(row view.Row, free [
 			return
 		}
 	}
-}
-
-// fit is how many units of a size an amount of room takes.
-func fit(free, size []int64) int64 {
-	units := int64(math.MaxInt64)
-	for d, u := range size {
-		if u > 0 {
-			units = min(units, max(0, free[d])/u)
-		}
-	}
-	return units
 }

@@ -54,10 +54,7 @@ func (v *masks) stale(e *Env) bool { return v.tables != e.State.HostTables || v.
 
 // requirement is that of an id, nil for none.
 func requirement(e *Env, need cluster.NeedID) *plan.Requirement {
-	if need == cluster.NoID {
-		return nil
-	}
-	return e.State.Need.Parsed[need]
+	return e.Views.Needs.Requirement(e.State, need)
 }
 
 // of is the open rows that a requirement selects. O(rows) for the first time.

@@ -125,7 +125,7 @@ func (r *Reasons) list() {
 			}
 			one := short{sub: sub, leaf: plan.Node(leaf), ask: cluster.NoID, waits: min(units, e.Promises.Units[sub])}
 			if one.units = units - one.waits; one.units > 0 {
-				one.ask = r.ask(askKey{e.State.Sub.Shape[sub], e.State.Sub.Need[sub]})
+				one.ask = r.ask(askKey{e.State.Sub.Shape[sub], e.Views.Needs.Need(e.State, sub)})
 			}
 			r.short = append(r.short, one)
 		})

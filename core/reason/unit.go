@@ -115,7 +115,7 @@ func (r *Reasons) everywhere(a *ask) verdict {
 		if a.need == cluster.NoID {
 			return because(fits, "")
 		}
-		return because(decision.ReasonNoHostMatches, e.State.Need.String(int32(a.need)))
+		return because(decision.ReasonNoHostMatches, requirement(e, a.need).Text)
 	}
 	seen := counts{rows: a.count}
 	for w, rows := range r.masks.of(e, r.rooms.open, a.need).rows {

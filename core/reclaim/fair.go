@@ -253,7 +253,7 @@ func (g *Stage) takeFor(leaf plan.Node, sub cluster.SubID) bool {
 	if g.turnsOf(sub) >= turnsMost || deficit <= share.Slack {
 		return false
 	}
-	key := kind{leaf, g.s.Sub.Shape[sub], g.s.Sub.Need[sub], cluster.NoID}
+	key := kind{leaf, g.s.Sub.Shape[sub], g.Views.Needs.Need(g.s, sub), cluster.NoID}
 	if g.s.Sub.MaxPerHost[sub] != plan.Unlimited {
 		key.sub = sub
 	}

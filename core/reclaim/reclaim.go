@@ -139,7 +139,7 @@ func (g *Stage) suits(sub cluster.SubID, k cluster.ParcelID) bool {
 	if !g.p.Parcels.IsOpen(k) {
 		return false
 	}
-	if set := g.Selected(g.s.Sub.Need[sub]); set != nil && !has(set, int(k)) {
+	if set := g.Selected(g.Views.Needs.Need(g.s, sub)); set != nil && !has(set, int(k)) {
 		return false
 	}
 	for d, u := range g.s.Size(sub) {

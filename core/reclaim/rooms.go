@@ -182,10 +182,8 @@ const masksMost = 1 << 8
 // of is the mask of a sub-allocation that draws on parcels through the pool of a consumer, nil: all. O(parcels) for
 // the first of its kind.
 func (m *masks) of(g *Stage, sub cluster.SubID, top plan.Node, list []cluster.ParcelID) []uint64 {
-	need, key := g.s.Sub.Need[sub], maskKey{grace: g.s.Policy.ReclaimUS[g.s.Node(sub)]}
-	if need != cluster.NoID {
-		key.need = g.s.Need.Parsed[need]
-	}
+	need := g.Views.Needs.Need(g.s, sub)
+	key := maskKey{g.Views.Needs.Requirement(g.s, need), g.s.Policy.ReclaimUS[g.s.Node(sub)]}
 	if i := slices.Index(m.key, key); i >= 0 {
 		return m.bits[i]
 	}

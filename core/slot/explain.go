@@ -157,7 +157,7 @@ func (m *Planner) whyGang(leaf plan.Node, sub cluster.SubID) (r reason, stopped 
 	}
 	if stopped = fit < least; stopped {
 		r = m.whyUnit(leaf, sub, m.ofHosts(sub))
-		r.code, r.detail = decision.ReasonGang, decision.GangDetail(fit, least, r.code, r.detail)
+		r.code, r.detail = decision.ReasonGang, decision.GangDetail(fit, least, "", r.code, r.detail)
 	}
 	m.takeBackGifts(leaf, sub)
 	return r, stopped

@@ -52,7 +52,7 @@ func (k *Columns) changedSubs(old *Columns, t *decision.SubAllocations) {
 	t.Size = k.figures()
 	same := comparison{}
 	same.add(compared(old.seq, k.seq), compared(old.alloc, k.alloc), compared(old.wanted, k.wanted), compared(old.held, k.held),
-		compared(old.need, k.need), compared(old.maxPerHost, k.maxPerHost), compared(old.minUnits, k.minUnits))
+		compared(old.need, k.need), compared(old.maxPerHost, k.maxPerHost), compared(old.minUnits, k.minUnits), compared(old.together, k.together))
 	var here, gone []int32
 	same.each(len(old.alloc), len(k.alloc), func(sub int) {
 		was := sub < len(old.alloc) && old.alloc[sub] != cluster.NoID

@@ -26,6 +26,7 @@ type Columns struct {
 	need         []cluster.NeedID
 	maxPerHost   []int64
 	minUnits     []int64
+	together     []int32 // labels, 0: none
 	wanted, held []int64
 	seq          []int64
 	firstSeen    []int64
@@ -105,7 +106,7 @@ func Keep(s *cluster.State, old *Columns, dict func(decision.Dict) decision.Dict
 		policy: s.Policy, shapes: s.Shape, // shapes are only added
 		alloc: share(old.alloc, b.Alloc), plan: share(old.plan, b.Plan), source: share(old.source, b.Source),
 		consumer: share(old.consumer, b.Consumer), name: share(old.name, b.Name), shape: share(old.shape, b.Shape),
-		need: share(old.need, b.Need), maxPerHost: share(old.maxPerHost, b.MaxPerHost), minUnits: share(old.minUnits, b.MinUnits),
+		need: share(old.need, b.Need), maxPerHost: share(old.maxPerHost, b.MaxPerHost), minUnits: share(old.minUnits, b.MinUnits), together: share(old.together, b.Together),
 		wanted: share(old.wanted, b.Wanted), held: share(old.held, b.Held), label: share(old.label, s.Alloc.Name),
 		seq: share(old.seq, b.Seq), firstSeen: share(old.firstSeen, b.FirstSeen), orphan: share(old.orphan, b.Orphan),
 		state: share(old.state, h.State), planOf: share(old.planOf, h.Plan), size: shareAll(old.size, h.Size), order: share(old.order, h.Order),

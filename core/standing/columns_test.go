@@ -39,7 +39,7 @@ func BenchmarkStanding(b *testing.B) {
 	s := &cluster.State{}
 	s.Sub.Alloc, s.Sub.Plan, s.Sub.Source, s.Sub.Consumer = k.alloc, k.plan, k.source, k.consumer
 	s.Sub.Name, s.Sub.Shape, s.Sub.Need, s.Sub.MaxPerHost = k.name, k.shape, k.need, k.maxPerHost
-	s.Sub.MinUnits = k.minUnits
+	s.Sub.MinUnits, s.Sub.Together = k.minUnits, k.together
 	s.Sub.Wanted, s.Sub.Held, s.Alloc.Name = make([]int64, subs), make([]int64, subs), k.label
 	s.Sub.Seq, s.Sub.FirstSeen, s.Sub.Orphan = k.seq, k.firstSeen, k.orphan
 	s.Host.State, s.Host.Plan, s.Host.Order = k.state, k.planOf, k.order

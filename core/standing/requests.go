@@ -23,7 +23,7 @@ func (k *Columns) Requests() *decision.Table {
 	}
 	sizes := all.Columns[len(all.Columns)-len(t.Size.Names):]
 	return &decision.Table{Name: "requests", Rows: all.Rows, Columns: slices.Concat(
-		named("plan", "source", "consumer", "allocation", "sub"), sizes, named("requirement", "max_per_host", "min_units", "wanted", "held"))}
+		named("plan", "source", "consumer", "allocation", "sub"), sizes, named("requirement", "together", "max_per_host", "min_units", "wanted", "held"))}
 }
 
 // standing are the sub-allocations that there are.
@@ -59,6 +59,12 @@ func (k *Columns) fill(t *decision.SubAllocations, subs []int32, words *cluster.
 	text(&t.Allocation, k.labels, func(sub int32) int32 { return k.label[k.alloc[sub]] })
 	text(&t.Sub, k.labels, func(sub int32) int32 { return k.name[sub] })
 	text(&t.Requirement, k.needs, func(sub int32) int32 { return int32(k.need[sub]) })
+	text(&t.Together, k.labels, func(sub int32) int32 {
+		if k.together[sub] == 0 {
+			return decision.Null
+		}
+		return k.together[sub]
+	})
 	if t.Size.Names == nil {
 		t.Size = k.figures()
 	}

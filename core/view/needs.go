@@ -11,17 +11,30 @@ import (
 // which of an MD plan's groups each host is. A requirement is evaluated when it is asked for first, and again when
 // hosts or their attributes are others.
 type Needs struct {
+	cluster.Bonds // what gangs require that are together
+
 	tables int64 // State.HostTables that the answers were made at
 	codes  cluster.HostCodes
-	of     []*plan.Requirement // by NeedID: whose answer it is, as ids may be given anew
-	bits   [][]uint64          // by NeedID: bitset of parcels
-	turn   [][]int32           // by NeedID: a parcel's place in the order, of requirements that have one
-	groups []int32             // by HostID: the first of the plan's groups that has it; empty: not known yet
+	own    answers // by NeedID
+	bound  answers // of requirements of gangs that are held to a value
+	groups []int32 // by HostID: the first of the plan's groups that has it; empty: not known yet
 }
+
+// answers are what requirements select.
+type answers struct {
+	of   []*plan.Requirement // whose answer it is, as ids may be given anew
+	bits [][]uint64          // bitset of parcels
+	turn [][]int32           // a parcel's place in the order, of requirements that have one
+}
+
+// reset forgets all answers.
+func (a *answers) reset() { a.of, a.bits, a.turn = a.of[:0], a.bits[:0], a.turn[:0] }
 
 // Rebuild forgets all answers.
 func (v *Needs) Rebuild(s *cluster.State, _ *cluster.Plan) {
-	v.tables, v.of, v.bits, v.turn, v.groups = s.HostTables, v.of[:0], v.bits[:0], v.turn[:0], v.groups[:0]
+	v.tables, v.groups = s.HostTables, v.groups[:0]
+	v.own.reset()
+	v.bound.reset()
 }
 
 // Apply forgets all answers where hosts or attributes are others.
@@ -50,14 +63,18 @@ func (v *Needs) Of(s *cluster.State, p *cluster.Plan, need cluster.NeedID) (sele
 	if need == cluster.NoID {
 		return nil, nil
 	}
-	for int(need) >= len(v.bits) {
-		v.of, v.bits, v.turn = append(v.of, nil), append(v.bits, nil), append(v.turn, nil)
+	a, at := &v.own, int(need)
+	if place, ok := cluster.Bound(need); ok {
+		a, at = &v.bound, place
 	}
-	if r := s.Need.Parsed[need]; v.of[need] != r {
-		v.of[need] = r
-		v.find(s, p, need, r)
+	for at >= len(a.bits) {
+		a.of, a.bits, a.turn = append(a.of, nil), append(a.bits, nil), append(a.turn, nil)
 	}
-	return v.bits[need], v.turn[need]
+	if r := v.Requirement(s, need); a.of[at] != r {
+		a.of[at] = r
+		a.bits[at], a.turn[at] = v.find(s, p, r)
+	}
+	return a.bits[at], a.turn[at]
 }
 
 // Selects tells whether a requirement selects a parcel.
@@ -67,30 +84,31 @@ func (v *Needs) Selects(s *cluster.State, p *cluster.Plan, need cluster.NeedID, 
 }
 
 // find evaluates a requirement. One that names what no host has any more selects nothing.
-func (v *Needs) find(s *cluster.State, p *cluster.Plan, need cluster.NeedID, r *plan.Requirement) {
+func (v *Needs) find(s *cluster.State, p *cluster.Plan, r *plan.Requirement) (selected []uint64, turn []int32) {
 	host := p.Parcels.Host
-	v.bits[need], v.turn[need] = make([]uint64, p.Parcels.Words()), nil
+	selected = make([]uint64, p.Parcels.Words())
 	bound, err := r.Bind(s)
 	if err != nil {
-		return
+		return selected, nil
 	}
 	v.codes.Reset(s)
 	var order []int32
 	selector := bound.Selector(&v.codes, s.Host.Len())
 	for k, h := range host {
 		if selector.Match(int(h)) {
-			v.bits[need][k>>6] |= 1 << (k & 63)
+			selected[k>>6] |= 1 << (k & 63)
 			order = append(order, int32(k))
 		}
 	}
 	if !r.Ordered() {
-		return
+		return selected, nil
 	}
 	slices.SortStableFunc(order, func(a, b int32) int { return bound.Compare(int(host[a]), int(host[b])) })
-	v.turn[need] = make([]int32, len(host))
+	turn = make([]int32, len(host))
 	for i, k := range order {
-		v.turn[need][k] = int32(i)
+		turn[k] = int32(i)
 	}
+	return selected, turn
 }
 
 // Preference is a consumer's preference in a window for the first of the plan's groups that has a parcel's host (MD-6).

@@ -1,6 +1,10 @@
 package verify
 
-import "github.com/stintd/stint/core/decision"
+import (
+	"strings"
+
+	"github.com/stintd/stint/core/decision"
+)
 
 // Gangs (REQ-3): sub-allocations of which at least so many units are held, or none. Units under reclaim count as given
 // back.
@@ -25,6 +29,64 @@ func (v *verifier) stay() {
 	for at, p := range v.m.piles {
 		if _, ok := v.stays[at.key]; ok {
 			v.stays[at.key] -= p.leaving
+		}
+	}
+}
+
+// mustBeTogether is the attribute of which the hosts of a gang have one value, "" where it may be anywhere (D-108).
+func (s *sub) mustBeTogether() string {
+	if s.gang() && !strings.HasPrefix(s.together, "prefer ") {
+		return s.together
+	}
+	return ""
+}
+
+// value is what a host has in an attribute, nil where it has nothing that is compared.
+func (h *host) value(attribute string) any {
+	switch {
+	case h == nil:
+		return nil
+	case attribute == "host":
+		return h.name
+	}
+	if _, is := h.attr[attribute].(bool); is {
+		return nil
+	}
+	return h.attr[attribute]
+}
+
+// gathered checks that what gangs were granted that must be together lies on hosts with one value, which some host has of
+// what they held before.
+func (v *verifier) gathered() {
+	given, had := map[key]map[any]bool{}, map[key]map[any]bool{}
+	add := func(to map[key]map[any]bool, at spot, by string) {
+		if to[at.key] == nil {
+			to[at.key] = map[any]bool{}
+		}
+		to[at.key][v.m.hosts[at.host].value(by)] = true
+	}
+	for at, p := range v.m.piles {
+		by := v.m.subs[at.key].mustBeTogether()
+		if by == "" || v.dim() {
+			continue
+		}
+		granted := int64(0)
+		for _, n := range v.given[at] {
+			granted += n
+		}
+		if granted > 0 {
+			add(given, at, by)
+		}
+		if p.units-p.leaving > granted && !v.waited[at.key] {
+			add(had, at, by)
+		}
+	}
+	for k, values := range given {
+		s := v.m.subs[k]
+		v.is(k.about("REQ-3", "grants", "units of a gang together by %s are granted on hosts of which not all have one value", s.together),
+			len(values) == 1 && !values[nil])
+		for value := range values {
+			v.is(k.about("REQ-3", "grants", "a gang together by %s is granted units where it has nothing", s.together), had[k] == nil || had[k][value])
 		}
 	}
 }
@@ -85,12 +147,12 @@ func (v *verifier) ganged(s *sub, f shortfallRow) {
 		say(s.gang(), "it is no gang")
 		say(v.gangWaits(f.key), "some of it is held")
 	}
-	fit, least, reason, _, ok := decision.ReadGangDetail(f.detail)
+	g, ok := decision.ReadGangDetail(f.detail)
 	if say(ok, "the detail does not tell how many would fit"); !ok {
 		return
 	}
-	known, is := reasonsOf[reason]
-	say(is && reason != "gang" && (known.md || known.slot), "the next unit's reason is none")
-	v.equal(f.about("REQ-3", "shortfalls", "the least number that the detail names"), s.least, least)
-	say(fit < least, "as many would fit as it needs")
+	known, is := reasonsOf[g.Reason]
+	say(is && g.Reason != "gang" && (known.md || known.slot), "the next unit's reason is none")
+	v.equal(f.about("REQ-3", "shortfalls", "the least number that the detail names"), s.least, g.Least)
+	say(g.Fit < g.Least, "as many would fit as it needs")
 }

@@ -50,20 +50,21 @@ func (h *host) isWord(word string) bool {
 // sub is a sub-allocation: what is wanted and what is held.
 type sub struct {
 	key
-	source  string
-	units   int64 // wanted
-	was     int64 // wanted in the cycle before
-	size    []int64
-	slots   int64 // that its unit takes in a slot plan
-	cond    *expr
-	need    string // its requirement
-	perHost int64
-	least   int64 // units of a gang that are held at least, or none; at most 1: it is no gang
-	named   bool  // by its source's last snapshot
-	held    int64
-	arrival int64
-	orphan  bool // its consumer is no leaf of its plan any more, and it holds something
-	grace   int64
+	source   string
+	units    int64 // wanted
+	was      int64 // wanted in the cycle before
+	size     []int64
+	slots    int64 // that its unit takes in a slot plan
+	cond     *expr
+	need     string // its requirement
+	perHost  int64
+	together string // an attribute of which a gang's hosts have one value; "prefer …": where they can
+	least    int64  // units of a gang that are held at least, or none; at most 1: it is no gang
+	named    bool   // by its source's last snapshot
+	held     int64
+	arrival  int64
+	orphan   bool // its consumer is no leaf of its plan any more, and it holds something
+	grace    int64
 }
 
 // pile is what a sub-allocation holds on a host.
@@ -495,6 +496,9 @@ func (m *model) setRow(source string, k key, g *grid, row int) error {
 		if n, given := g.whole(row, "min_units"); given {
 			s.least = n
 		}
+	}
+	if _, taken := m.policy.dimension("together"); !taken {
+		s.together = g.text(row, "together")
 	}
 	s.lower()
 	text := g.text(row, "requirement")

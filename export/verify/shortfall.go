@@ -281,14 +281,17 @@ func (v *verifier) fitsEmpty(p *plan, s *sub) (match, large bool) {
 	return match, false
 }
 
-// exactly is exact; of a gang of which no unit fits it is about the next one.
+// exactly is exact; of a gang of which no unit fits it is about the next one. Of those that must be together nothing is held.
 func (v *verifier) exactly(p *plan, s *sub, f shortfallRow) {
+	if s.mustBeTogether() != "" {
+		return
+	}
 	if f.reason == "gang" {
-		fit, _, reason, _, ok := decision.ReadGangDetail(f.detail)
-		if !ok || fit > 0 {
+		g, ok := decision.ReadGangDetail(f.detail)
+		if !ok || g.Fit > 0 {
 			return
 		}
-		f.reason = reason
+		f.reason = g.Reason
 	}
 	v.exact(p, s, f)
 }

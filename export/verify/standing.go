@@ -43,6 +43,7 @@ type subRow struct {
 	size, need   string
 	perHost      int64
 	least        int64
+	together     string
 }
 
 // standing reads what stands, and holds it against what is held, wanted and known of hosts.
@@ -227,7 +228,7 @@ func (v *verifier) holdLoans() {
 
 // readSubs takes the rows of sub_allocations; before is what stood before, nil where that is not known.
 func (v *verifier) readSubs(t *rows, whole bool, before *stands) {
-	keys, source, need := t.keys(), t.words["source"], t.words["requirement"]
+	keys, source, need, together := t.keys(), t.words["source"], t.words["requirement"], t.words["together"]
 	most, first, wanted, held := t.number["max_per_host"], t.number["first_seen"], t.number["wanted"], t.number["held"]
 	least := t.number["min_units"]
 	seen := map[subKey]bool{}
@@ -248,7 +249,7 @@ func (v *verifier) readSubs(t *rows, whole bool, before *stands) {
 			delete(v.stood.subs, k)
 			continue
 		}
-		r := subRow{wanted.at(row), held.at(row), v.figuresOf(t, "", row), need.text(row), none, least.at(row)}
+		r := subRow{wanted.at(row), held.at(row), v.figuresOf(t, "", row), need.text(row), none, least.at(row), together.text(row)}
 		if !most.missing(row) {
 			r.perHost = most.at(row)
 		}
@@ -291,7 +292,10 @@ func (v *verifier) holdSubs() {
 		v.equal(about("wanted"), s.units, r.wanted)
 		v.equal(about("max_per_host"), s.perHost, r.perHost)
 		v.equal(about("min_units"), max(1, s.least), r.least)
-		f := about("requirement")
+		f := about("together")
+		f.Expected, f.Got = s.together, r.together
+		v.is(f, s.together == r.together)
+		f = about("requirement")
 		f.Expected, f.Got = s.need, r.need
 		v.is(f, s.need == r.need)
 		if k.plan != "" {

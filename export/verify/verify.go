@@ -211,6 +211,7 @@ func (v *verifier) run(cycle int64) {
 		v.reclaims()
 		v.grants()
 		v.whole("grants", "after the cycle")
+		v.gathered()
 		v.draining()
 		v.keyframe()
 		v.owners()

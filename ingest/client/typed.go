@@ -26,8 +26,9 @@ type Demand struct {
 	Size        map[string]int64 // of a unit, by dimension
 	Plan        string           // "": the consumer's only one
 	Requirement string
-	MaxPerHost  int64 // 0: no limit
-	MinUnits    int64 // at least so many at once, or none (a gang); 0: units come one by one
+	MaxPerHost  int64  // 0: no limit
+	MinUnits    int64  // at least so many at once, or none (a gang); 0: units come one by one
+	Together    string // an attribute of hosts: a gang's units go to hosts with one value of it; "prefer rack": if they can
 }
 
 // MarshalJSON writes the row with a key for each dimension.
@@ -57,6 +58,9 @@ func (d Demand) row() (map[string]any, error) {
 	}
 	if d.MinUnits > 0 {
 		row["min_units"] = d.MinUnits
+	}
+	if d.Together != "" {
+		row["together"] = d.Together
 	}
 	return row, nil
 }

@@ -324,6 +324,7 @@ func inputRow(table string) object {
 		put("requirement", "which hosts, in the requirement language", object{"type": "string", "maxLength": 4096}, false)
 		put("max_per_host", "most units of it on one host", from1, false)
 		put("min_units", "so many units at once or none, a gang; at most units (1)", from1, false)
+		put("together", "of a gang: an attribute of hosts, of which its hosts have one value; prefer and one: if they can", name, false)
 		return object{"type": "object", "properties": properties, "required": required, "additionalProperties": anything("the size of a unit in a dimension of the policy")}
 	case "releases":
 		put("done", "the work is finished: as many fewer are wanted", boolean, false)

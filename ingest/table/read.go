@@ -75,9 +75,12 @@ func readDemand(b *builder, dst *cluster.DemandTable, r io.Reader, o Options) er
 	requirement := b.name("requirement", false, dst.Requirement)
 	requirement.bytesMax = requirementBytesMax
 	perHost := b.counts("max_per_host", false, 1, plan.Unlimited, dst.MaxPerHost)
-	least := &column{} // a dimension of an older policy may have the name (D-157)
+	least, together := &column{}, &column{} // a dimension of an older policy may have the name (D-157)
 	if !slices.Contains(o.Dimensions, "min_units") {
 		least = b.counts("min_units", false, 1, 1, dst.MinUnits)
+	}
+	if !slices.Contains(o.Dimensions, "together") {
+		together = b.name("together", false, dst.Together)
 	}
 	sizes := b.sizes(o.Dimensions, dst.Size)
 	err := b.read(r, o, "demand")
@@ -88,7 +91,7 @@ func readDemand(b *builder, dst *cluster.DemandTable, r io.Reader, o Options) er
 		Name: o.Name, Rows: b.rows, Consumer: consumer.texts(), Allocation: allocation.texts(), Sub: sub.texts(),
 		Plan: planName.texts(), Requirement: requirement.texts(), Units: units.ints,
 		Size: sizeValues(sizes), MaxPerHost: given(perHost, perHost.ints),
-		MinUnits: given(least, least.ints),
+		MinUnits: given(least, least.ints), Together: together.texts(),
 	}
 	return err
 }

@@ -78,6 +78,7 @@ func WriteDemand(to io.Writer, t *cluster.DemandTable, dimensions []string, rows
 	w.text("requirement", &t.Requirement)
 	w.counts("max_per_host", t.MaxPerHost, plan.Unlimited)
 	w.counts("min_units", t.MinUnits, 1)
+	w.text("together", &t.Together)
 	for d, name := range dimensions {
 		w.counts(name, t.Size[d], -1)
 	}
