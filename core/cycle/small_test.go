@@ -16,7 +16,11 @@ import (
 // TestTooSmall plays random cases in which sizes of which the hosts would hold more than a few units are too small (D-52): the engine
 // decides what the oracle decides, and says so.
 func TestTooSmall(t *testing.T) {
-	setCases(t, 30, 20)
+	n := 30
+	if testing.Short() {
+		n *= 5 // fewer have not all kinds of what is counted
+	}
+	setCases(t, n, 20)
 	set(t, "rapid.shrinktime", "5s")
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
