@@ -143,7 +143,7 @@ func (p *parquetParts) Close() error {
 
 // arrowRecord is a table as a record batch. Texts are dictionary-encoded; a column's dictionary has the words that its
 // rows use. Numbers are not copied.
-func arrowRecord(t *decision.Table) (arrow.Record, error) {
+func arrowRecord(t *decision.Table) (arrow.RecordBatch, error) {
 	fields := make([]arrow.Field, len(t.Columns))
 	columns := make([]arrow.Array, len(t.Columns))
 	defer func() {
@@ -162,5 +162,5 @@ func arrowRecord(t *decision.Table) (arrow.Record, error) {
 		columns[i] = a
 		fields[i] = arrow.Field{Name: c.Name, Type: a.DataType(), Nullable: c.Optional || c.Type == decision.Text}
 	}
-	return array.NewRecord(arrow.NewSchema(fields, nil), columns, int64(t.Rows)), nil
+	return array.NewRecordBatch(arrow.NewSchema(fields, nil), columns, int64(t.Rows)), nil
 }

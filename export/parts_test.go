@@ -78,8 +78,8 @@ func TestPartsArrow(t *testing.T) {
 	defer r.Release()
 	row := 0
 	for r.Next() {
-		words, numbers := r.Record().Column(0).(*array.Dictionary), r.Record().Column(1)
-		for i := range int(r.Record().NumRows()) {
+		words, numbers := r.RecordBatch().Column(0).(*array.Dictionary), r.RecordBatch().Column(1)
+		for i := range int(r.RecordBatch().NumRows()) {
 			if got, n := words.Dictionary().ValueStr(words.GetValueIndex(i)), numbers.ValueStr(i); got != fmt.Sprint("w", 3*row) || n != fmt.Sprint(row) {
 				t.Fatalf("row %d is %s, %s", row, got, n)
 			}

@@ -36,7 +36,7 @@ func TestStreamArrow(t *testing.T) {
 	defer r.Release()
 	var lines []string
 	for r.Next() {
-		rec := r.Record()
+		rec := r.RecordBatch()
 		for row := range int(rec.NumRows()) {
 			var cells []string
 			for _, c := range rec.Columns() {

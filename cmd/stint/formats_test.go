@@ -97,7 +97,7 @@ func toArrow(t *testing.T, from, to string) {
 	schema := arrow.NewSchema(fields, nil)
 	var b bytes.Buffer
 	w := ipc.NewWriter(&b, ipc.WithSchema(schema))
-	err = w.Write(array.NewRecord(schema, columns, int64(len(records)-1)))
+	err = w.Write(array.NewRecordBatch(schema, columns, int64(len(records)-1)))
 	if err == nil {
 		err = w.Close()
 	}

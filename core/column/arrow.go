@@ -19,7 +19,7 @@ type Field struct {
 
 // Record is columns of one length as an Arrow record batch; columns of several lengths are a bug. The caller gives it
 // back with Release. The memory is that of the columns.
-func Record(fields ...Field) arrow.Record {
+func Record(fields ...Field) arrow.RecordBatch {
 	schema, arrays, rows := make([]arrow.Field, len(fields)), make([]arrow.Array, len(fields)), 0
 	for i, f := range fields {
 		if rows = fields[0].Array.Len(); f.Array.Len() != rows {
@@ -28,7 +28,7 @@ func Record(fields ...Field) arrow.Record {
 		schema[i] = arrow.Field{Name: f.Name, Type: f.Array.DataType(), Nullable: f.Array.NullN() > 0}
 		arrays[i] = f.Array
 	}
-	return array.NewRecord(arrow.NewSchema(schema, nil), arrays, int64(rows))
+	return array.NewRecordBatch(arrow.NewSchema(schema, nil), arrays, int64(rows))
 }
 
 // Array is the column as an Arrow array of the type of its values.

@@ -1,6 +1,6 @@
 // Package column holds columns as Apache Arrow lays them out: values of one type side by side in memory that begins at
 // a multiple of 64 bytes and is padded to one, beside them a bitmap of the rows that have a value, and dictionaries
-// for text. Such a column becomes an arrow.Array, and columns of one length an arrow.Record, without a copy.
+// for text. Such a column becomes an arrow.Array, and columns of one length an arrow.RecordBatch, without a copy.
 //
 // An array shares the memory of its column: the array is good until the column is changed next. One goroutine at a
 // time may change a column.

@@ -167,7 +167,7 @@ func TestRecord(t *testing.T) {
 	if !r.Next() {
 		t.Fatal(r.Err())
 	}
-	if back := r.Record(); !array.RecordEqual(record, back) {
+	if back := r.RecordBatch(); !array.RecordEqual(record, back) {
 		t.Fatalf("read back\n%v\nwant\n%v", back, record)
 	}
 	text := arrays[2].(*array.Dictionary)

@@ -210,7 +210,7 @@ func TestAnswersInParts(t *testing.T) {
 					t.Fatal(path, err)
 				}
 				for z.Next() {
-					rows += int(z.Record().NumRows())
+					rows += int(z.RecordBatch().NumRows())
 				}
 				if z.Err() != nil {
 					t.Error(path, z.Err())

@@ -20,7 +20,7 @@ import (
 func arrowSample(t testing.TB, options ...ipc.Option) []byte {
 	schema := fieldsOf(nullable("units", primitive.Int64), nullable("name", arrow.BinaryTypes.String),
 		nullable("kind", dictionaryOf(primitive.Int8)), nullable("on", arrow.FixedWidthTypes.Boolean))
-	return arrowStream(t, schema, []arrow.Record{arrowRecord(t, schema,
+	return arrowStream(t, schema, []arrow.RecordBatch{arrowRecord(t, schema,
 		`[{"units":1,"name":"grün","kind":"x","on":true},{"units":null,"name":"bc","kind":"y","on":null},{"units":3,"name":"d","kind":"x","on":false}]`)}, options...)
 }
 
@@ -216,8 +216,8 @@ func TestArrowDictionaryNull(t *testing.T) {
 		t.Fatal(err)
 	}
 	schema := fieldsOf(nullable("x", of))
-	record := array.NewRecord(schema, []arrow.Array{array.NewDictionaryArray(of, codes, texts)}, 2)
-	refusesArrow(t, arrowStream(t, schema, []arrow.Record{record}), Limits{}, "dictionary 0 has null among its texts")
+	record := array.NewRecordBatch(schema, []arrow.Array{array.NewDictionaryArray(of, codes, texts)}, 2)
+	refusesArrow(t, arrowStream(t, schema, []arrow.RecordBatch{record}), Limits{}, "dictionary 0 has null among its texts")
 }
 
 // TestArrowCut ends a stream at every byte: fine between messages, else an error.

@@ -100,7 +100,7 @@ func gatherArrow(t testing.TB, src []byte) *gathered {
 }
 
 // arrowStream writes records with the library.
-func arrowStream(t testing.TB, schema *arrow.Schema, records []arrow.Record, options ...ipc.Option) []byte {
+func arrowStream(t testing.TB, schema *arrow.Schema, records []arrow.RecordBatch, options ...ipc.Option) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w := ipc.NewWriter(&b, append(options, ipc.WithSchema(schema))...)
@@ -116,9 +116,9 @@ func arrowStream(t testing.TB, schema *arrow.Schema, records []arrow.Record, opt
 }
 
 // arrowRecord makes a record from JSON rows.
-func arrowRecord(t testing.TB, schema *arrow.Schema, rows string) arrow.Record {
+func arrowRecord(t testing.TB, schema *arrow.Schema, rows string) arrow.RecordBatch {
 	t.Helper()
-	r, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader(rows), array.WithUseNumber())
+	r, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader(rows))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestArrowTypes(t *testing.T) {
 		}
 		for name, options := range map[string][]ipc.Option{"plain": nil, "zstd": {ipc.WithZstd()}} {
 			t.Run(fmt.Sprint(c.of, len(c.json), name), func(t *testing.T) {
-				g := gatherArrow(t, arrowStream(t, schema, []arrow.Record{record}, options...))
+				g := gatherArrow(t, arrowStream(t, schema, []arrow.RecordBatch{record}, options...))
 				got := slices.Concat(g.rows...)
 				if !slices.Equal(got, c.want) || !slices.Equal(g.names, []string{"x"}) {
 					t.Errorf("%v %v, want %v", g.names, got, c.want)
@@ -215,13 +215,13 @@ func TestArrowBatches(t *testing.T) {
 		}
 		want = append(want, strings.Join([]string{n, s, f, d}, " "))
 	}
-	record := b.NewRecord()
+	record := b.NewRecordBatch()
 	cuts := []int{0, 5, 5, 1003, 40_001, rows}
-	var parts []arrow.Record
+	var parts []arrow.RecordBatch
 	for i := range len(cuts) - 1 {
 		parts = append(parts, record.NewSlice(int64(cuts[i]), int64(cuts[i+1])))
 	}
-	for _, records := range [][]arrow.Record{{record}, parts} {
+	for _, records := range [][]arrow.RecordBatch{{record}, parts} {
 		g := gatherArrow(t, arrowStream(t, schema, records))
 		if len(g.rows) != rows || !g.coded || g.calls < 3 {
 			t.Fatalf("%d rows in %d batches, coded %t", len(g.rows), g.calls, g.coded)
@@ -238,7 +238,7 @@ func TestArrowBatches(t *testing.T) {
 func TestArrowDictionaries(t *testing.T) {
 	schema := fieldsOf(nullable("d", dictionaryOf(primitive.Int32)), nullable("n", primitive.Int8))
 	large := fieldsOf(nullable("d", &arrow.DictionaryType{IndexType: primitive.Int32, ValueType: arrow.BinaryTypes.LargeString}), nullable("n", primitive.Int8))
-	partOf := func(schema *arrow.Schema, texts, codes string) arrow.Record {
+	partOf := func(schema *arrow.Schema, texts, codes string) arrow.RecordBatch {
 		value, _, err := array.FromJSON(memory.DefaultAllocator, schema.Field(0).Type.(*arrow.DictionaryType).ValueType, strings.NewReader(texts))
 		if err != nil {
 			t.Fatal(err)
@@ -252,19 +252,19 @@ func TestArrowDictionaries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return array.NewRecord(schema, []arrow.Array{d, n}, -1)
+		return array.NewRecordBatch(schema, []arrow.Array{d, n}, -1)
 	}
-	part := func(texts, codes string) arrow.Record { return partOf(schema, texts, codes) }
+	part := func(texts, codes string) arrow.RecordBatch { return partOf(schema, texts, codes) }
 	for name, c := range map[string]struct {
-		records []arrow.Record
+		records []arrow.RecordBatch
 		deltas  bool
 		want    string
 	}{
-		"more texts": {[]arrow.Record{part(`["a","b"]`, `[0,1]`), part(`["a","b","c"]`, `[2,0]`), part(`["a","b","c"]`, `[1,null]`)}, true,
+		"more texts": {[]arrow.RecordBatch{part(`["a","b"]`, `[0,1]`), part(`["a","b","c"]`, `[2,0]`), part(`["a","b","c"]`, `[1,null]`)}, true,
 			`"a" 0, "b" 1, "c" 2, "a" 0, "b" 1, null null`},
-		"another": {[]arrow.Record{part(`["a","b"]`, `[0,1]`), part(`["x"]`, `[0,0]`), part(`["y","z"]`, `[1,0]`)}, false,
+		"another": {[]arrow.RecordBatch{part(`["a","b"]`, `[0,1]`), part(`["x"]`, `[0,0]`), part(`["y","z"]`, `[1,0]`)}, false,
 			`"a" 0, "b" 1, "x" 0, "x" 0, "z" 1, "y" 0`},
-		"large text": {[]arrow.Record{partOf(large, `["a","bc"]`, `[1,0]`)}, false, `"bc" 1, "a" 0`},
+		"large text": {[]arrow.RecordBatch{partOf(large, `["a","bc"]`, `[1,0]`)}, false, `"bc" 1, "a" 0`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			src := arrowStream(t, c.records[0].Schema(), c.records, ipc.WithDictionaryDeltas(c.deltas))
@@ -322,7 +322,7 @@ func arrowDemand(t testing.TB, rows int) []byte {
 		}
 		b.Field(7).(*array.Int32Builder).Append(int32(i % 9 / 8))
 	}
-	return arrowStream(t, schema, []arrow.Record{b.NewRecord()})
+	return arrowStream(t, schema, []arrow.RecordBatch{b.NewRecordBatch()})
 }
 
 // look is a consumer that does as little as one can: it has the values in hand.

@@ -138,8 +138,8 @@ func rateArrow(t testing.TB, rows []rateRow) []byte {
 			b.Field(5 + f).(*array.Int64Builder).Append(n)
 		}
 	}
-	all := b.NewRecord()
-	var records []arrow.Record
+	all := b.NewRecordBatch()
+	var records []arrow.RecordBatch
 	for from := int64(0); from < all.NumRows(); from += rateBatch {
 		records = append(records, all.NewSlice(from, min(from+rateBatch, all.NumRows())))
 	}

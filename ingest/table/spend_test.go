@@ -100,8 +100,8 @@ func zstdArrow(t *testing.T, n int) []byte {
 	schema := fieldsOf(nullable("host", arrow.BinaryTypes.String))
 	offsets := memory.NewBufferBytes(arrow.Int32Traits.CastToBytes([]int32{0, int32(n)}))
 	data := array.NewData(arrow.BinaryTypes.String, 1, []*memory.Buffer{nil, offsets, memory.NewBufferBytes(make([]byte, n))}, nil, 0, 0)
-	record := array.NewRecord(schema, []arrow.Array{array.NewStringData(data)}, 1)
-	return arrowStream(t, schema, []arrow.Record{record}, ipc.WithZstd())
+	record := array.NewRecordBatch(schema, []arrow.Array{array.NewStringData(data)}, 1)
+	return arrowStream(t, schema, []arrow.RecordBatch{record}, ipc.WithZstd())
 }
 
 func dictionaryArrow(t *testing.T, words int, long string) []byte {
@@ -113,12 +113,12 @@ func dictionaryArrow(t *testing.T, words int, long string) []byte {
 			t.Fatal(err)
 		}
 	}
-	return arrowStream(t, schema, []arrow.Record{array.NewRecord(schema, []arrow.Array{b.NewArray()}, int64(words))}, ipc.WithZstd())
+	return arrowStream(t, schema, []arrow.RecordBatch{array.NewRecordBatch(schema, []arrow.Array{b.NewArray()}, int64(words))}, ipc.WithZstd())
 }
 
 func nullArrow(t *testing.T, rows int) []byte {
 	schema := fieldsOf(nullable("host", arrow.Null))
-	return arrowStream(t, schema, []arrow.Record{array.NewRecord(schema, []arrow.Array{array.NewNull(rows)}, int64(rows))})
+	return arrowStream(t, schema, []arrow.RecordBatch{array.NewRecordBatch(schema, []arrow.Array{array.NewNull(rows)}, int64(rows))})
 }
 
 // TestSpend gives tables that are hungry less memory than they need: each is refused with what the purse says, and has
