@@ -321,9 +321,9 @@ steps:
 	scenario: gangOf("\n  - {demand: [{consumer: /A, allocation: a, units: 8}]}"),
 	cycle:    1, short: []string{"/A a 2 gang"}, rule: "REQ-3", consumer: "/A", what: "it is no gang",
 }, {
-	name:     "a gang waits though as many would fit as it needs",
+	name:     "a gang waits though more would fit than it needs",
 	scenario: gangOf("\n  - {demand: [{consumer: /A, allocation: a, units: 8, min_units: 7}]}"),
-	cycle:    1, edit: detail(7, 7), rule: "REQ-3", consumer: "/A", what: "as many would fit as it needs",
+	cycle:    1, edit: detail(8, 7), rule: "REQ-3", consumer: "/A", what: "more would fit than it needs",
 }, {
 	name:     "a gang waits for more units than it needs",
 	scenario: gangOf("\n  - {demand: [{consumer: /A, allocation: a, units: 8, min_units: 7}]}"),

@@ -17,6 +17,8 @@ func gangFits(_ *part, s *Shortfall) string {
 	switch g.Fit {
 	case 0:
 		text = "none fits now"
+	case g.Least:
+		text = "all of them fit now, as room came free after its turn in this cycle"
 	case 1:
 		text = "1 fits now"
 	}
@@ -33,7 +35,7 @@ func gangFits(_ *part, s *Shortfall) string {
 // nextOfGang puts into words what stands in the way of a gang's next unit.
 func (p *part) nextOfGang(s *Shortfall) {
 	g, ok := decision.ReadGangDetail(s.Detail)
-	if !ok || s.Reason != decision.Reasons[decision.ReasonGang] || g.Reason == s.Reason {
+	if !ok || s.Reason != decision.Reasons[decision.ReasonGang] || g.Reason == s.Reason || g.Fit == g.Least {
 		return
 	}
 	next := *s

@@ -29,6 +29,8 @@ md_plans: [{name: p, resource_groups: [{name: G}], consumers: [{path: /A}]}]
 		{decision.GangDetail(3, 4, "in rack r7", decision.ReasonGang, ""),
 			"4 units must start together on hosts of one rack, and 3 fit now in rack r7, where the most do"},
 		{decision.GangDetail(3, 4, "on host h7", decision.ReasonGang, ""), "4 units must start together on one host, and 3 fit now on host h7, where the most do"},
+		{decision.GangDetail(2, 2, "", decision.ReasonPoolExhausted, ""),
+			"2 units must start together, and all of them fit now, as room came free after its turn in this cycle"},
 		{decision.GangDetail(3, 4, "", decision.ReasonGang, ""), "4 units must start together, and 3 fit now"},
 		{"of another version", "fewer units fit than must start together: of another version"},
 	} {
