@@ -77,7 +77,8 @@ func (p *player) waits(k oracle.Key) bool {
 	return false
 }
 
-// apart tells whether a host has another value than all on which a gang that must be together holds anything.
+// apart tells whether a host has another value than those on which a gang that must be together holds anything. It is so of
+// every host while the gang holds units from before it had to be together, on several values: the engine goes by one.
 func (p *player) apart(k oracle.Key, h oracle.Host) bool {
 	r := p.rules[k]
 	if r.Together == "" || strings.HasPrefix(r.Together, "prefer ") || min(r.MinUnits, p.wanted[k]) <= 1 {
@@ -89,12 +90,13 @@ func (p *player) apart(k oracle.Key, h oracle.Host) bool {
 		}
 		return h.Attr[r.Together]
 	}
+	values := map[any]bool{}
 	for at, n := range p.held {
-		if at.Key == k && n > 0 && value(h) != nil && value(p.hosts[at.host]) == value(h) {
-			return false
+		if at.Key == k && n > 0 {
+			values[value(p.hosts[at.host])] = true
 		}
 	}
-	return true
+	return value(h) == nil || len(values) != 1 || !values[value(h)]
 }
 
 // wholeGangs holds REQ-3: after a cycle a gang holds its min_units or none, what is under reclaim left aside.
