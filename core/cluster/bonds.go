@@ -105,7 +105,7 @@ func (b *Bonds) valueOf(sub SubID, places *Places, first map[SubID]SetID) (value
 	return value, held
 }
 
-// asks is the attribute by which a gang is to be together, "" where it may be anywhere, or is no gang.
+// asks is the attribute by which a gang is to be together, "" where the gang may be anywhere, or sub is no gang.
 func (b *Bonds) asks(sub SubID) (name string, prefers bool) {
 	label := b.s.Sub.Together[sub]
 	if label == 0 || b.s.Sub.MinUnits[sub] <= 1 {
@@ -114,7 +114,8 @@ func (b *Bonds) asks(sub SubID) (name string, prefers bool) {
 	return Together(b.s.Label.String(label))
 }
 
-// Seeks is where a gang may be together that is held to no value, nil where it need not be; with prefers it may do without.
+// Seeks is the values that a gang which is held to none may be together in, nil where it may be anywhere. With prefers the gang
+// may do without one.
 func (b *Bonds) Seeks(sub SubID) (places *Places, prefers bool) {
 	if b.s == nil {
 		return nil, false
@@ -232,7 +233,7 @@ func (b *Bonds) Where(sub SubID) string {
 	return "in " + name + " " + b.Places(name).Text[one.value]
 }
 
-// Bound is the place of a bound requirement among those; false of any other.
+// Bound is the place of a bound requirement among all bound ones; ok is false for any other requirement.
 func Bound(need NeedID) (at int, ok bool) { return int(need - boundNeeds), need >= boundNeeds }
 
 // Requirement is that of an id, nil for NoID.

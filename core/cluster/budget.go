@@ -74,18 +74,21 @@ func (p *Plan) budgetOf(c ConsumerID, budget plan.Budget) (row [5]int64) {
 	return row
 }
 
-// inheritBudgets gives what was used to those who consumers are renamed to. Who has the name that another takes, and no
-// other itself, has a row no more.
-func (p *Plan) inheritBudgets(heir map[ConsumerID]ConsumerID) {
+// inheritBudgets gives what was used of budgets to the consumers that others are renamed to.
+func (p *Plan) inheritBudgets(heir map[ConsumerID]ConsumerID) { inherit(p.Budgets.Consumer, heir) }
+
+// inherit replaces consumers by those that they are renamed to. NoID replaces a consumer whose name another takes, and that
+// has no other name.
+func inherit(column []ConsumerID, heir map[ConsumerID]ConsumerID) {
 	taken := map[ConsumerID]bool{}
 	for _, to := range heir {
 		taken[to] = true
 	}
-	for i, c := range p.Budgets.Consumer {
+	for i, c := range column {
 		if to, ok := heir[c]; ok {
-			p.Budgets.Consumer[i] = to
+			column[i] = to
 		} else if taken[c] {
-			p.Budgets.Consumer[i] = NoID
+			column[i] = NoID
 		}
 	}
 }

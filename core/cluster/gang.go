@@ -26,8 +26,7 @@ func (s *State) gangFault(t *DemandTable, i int, p int32) string {
 }
 
 // checkGangs refuses a policy under which gangs would be in a plan with exclusive placement, which has none, or gangs that
-// are together in a slot plan. node gives
-// each consumer's row in it. O(sub-allocations, and gangs × plans).
+// are together in a slot plan. node gives each consumer's row in the policy. O(sub-allocations, and gangs × plans).
 func (s *State) checkGangs(p *plan.Policy, node []plan.Node) error {
 	for sub, least := range s.Sub.MinUnits {
 		n := plan.None

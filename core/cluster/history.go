@@ -75,22 +75,10 @@ func (h *History) lay(t *plan.Tree) {
 	}
 }
 
-// inheritHistory gives what was used to those who consumers are renamed to. Who has the name that another takes, and no
-// other itself, has rows no more.
+// inheritHistory gives what was used of pools to the consumers that others are renamed to.
 func (p *Plan) inheritHistory(heir map[ConsumerID]ConsumerID) {
-	taken := map[ConsumerID]bool{}
-	for _, to := range heir {
-		taken[to] = true
-	}
-	for _, column := range [][]ConsumerID{p.History.Consumer, p.History.Pool} {
-		for i, c := range column {
-			if to, ok := heir[c]; ok {
-				column[i] = to
-			} else if taken[c] {
-				column[i] = NoID
-			}
-		}
-	}
+	inherit(p.History.Consumer, heir)
+	inherit(p.History.Pool, heir)
 }
 
 // Relower notes that ratios of a plan count otherwise than in the last cycle: all whom fair share took from may take
