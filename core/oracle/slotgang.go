@@ -289,7 +289,9 @@ func (g *slots) fitsWithout(s *sub, h *host, account plan.Node, all []*unit) boo
 			return 0
 		})
 	default: // what comes back to the pools, or to the hybrid branches, on hosts that are ok
-		back := slices.DeleteFunc(slices.Clone(all), func(u *unit) bool { return !g.ok(u.host) || u.origin != sharePool && u.origin != hybrid })
+		back := slices.DeleteFunc(slices.Clone(all), func(u *unit) bool {
+			return !g.ok(u.host) || g.hybrid(u.leaf()) != g.hybrid(leaf) || g.hybrid(leaf) && g.owed(u) || !g.hybrid(leaf) && g.as(u) != sharePool
+		})
 		has = g.netFor(s, account, back)
 	}
 	return g.takes(s, h) && g.free(h)+g.of(plan.Root, g.onHost(all, h)) >= k && has >= k &&

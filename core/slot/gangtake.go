@@ -303,13 +303,14 @@ func (m *Planner) fitsWithout(w *want, k cluster.ParcelID, all []cluster.Holding
 		return false
 	}
 	leaf := m.s.Node(h.Sub[all[0]])
-	origin := decision.OriginSharePool
+	kind := kindShare
 	if m.isHybrid(w.leaf) {
-		origin = decision.OriginHybrid
+		kind = kindHybrid
 	}
 	var back, whole []victim
 	for _, q := range all {
-		if whole = append(whole, victim{q, h.Units[q]}); h.Origin[q] == origin && m.p.Parcels.IsOpen(h.Parcel[q]) {
+		whole = append(whole, victim{q, h.Units[q]})
+		if m.kindOf(leaf, h.Origin[q], m.lenderOf(h.Lender[q])) == kind && m.p.Parcels.IsOpen(h.Parcel[q]) {
 			back = append(back, victim{q, h.Units[q]})
 		}
 	}
