@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/oracle"
 	"github.com/stintd/stint/core/plan"
 )
@@ -214,16 +215,42 @@ func (v *slotView) reserves() {
 	}
 }
 
+// loan is units of a sub-allocation on a host that somebody lends.
+type loan struct {
+	oracle.Key
+	host, lender string
+}
+
+// lent are the loans as the cycle granted them: a loan whose lender changed later in the cycle is in the table of grants
+// with the lender that it has then.
+func (v *slotView) lent() map[loan]bool {
+	s, all := v.engine, map[loan]bool{}
+	log := &s.Changes
+	row, ok := log.Since(v.logged)
+	if !ok {
+		v.t.Fatalf("cycle %d: the change log has dropped rows of it", v.cycles)
+	}
+	for i := row; i < log.Kind.Len(); i++ {
+		if lender := log.Lender.At(i); log.Kind.At(i) == cluster.ChangeGranted && lender != cluster.NoID && log.Units.At(i) > 0 {
+			p, sub := &s.Plans[log.Plan.At(i)], log.Sub.At(i)
+			host := s.Host.Names.String(int32(p.Parcels.Host[log.Parcel.At(i)]))
+			all[loan{keyOf(s, p, sub), host, s.Consumer.String(int32(lender))}] = true
+		}
+	}
+	return all
+}
+
 // disturbance holds INV-7: a reclaim names a taker or a rule, and nobody is given units that count as those taken back from it do.
 func (v *slotView) disturbance() {
 	type event struct {
 		oracle.Key
 		host, origin, lender string
 	}
-	granted := map[event]bool{}
+	granted, lent := map[event]bool{}, v.lent()
 	for i := range v.out.Grants.Units {
 		g := &v.out.Grants
-		granted[event{keyAt(g.Key, i), g.Host.At(i), g.Origin.At(i), g.Lender.At(i)}] = true
+		k, host, lender := keyAt(g.Key, i), g.Host.At(i), g.Lender.At(i)
+		granted[event{k, host, g.Origin.At(i), lender}] = lender == "" || lent[loan{k, host, lender}]
 	}
 	for i := range v.out.Reclaims.Units {
 		r := &v.out.Reclaims

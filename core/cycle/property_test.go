@@ -157,6 +157,7 @@ type player struct {
 	first        string // the policy file at the start
 	oracle       *oracle.Cluster
 	engine, twin *cluster.State
+	logged       int64 // how many rows the engine's change log had before the cycle
 	runner       cycle.Runner
 	out, twinOut decision.Cycle
 	nowUS        int64
@@ -447,6 +448,7 @@ func (p *player) run(t *rapid.T, still bool) {
 			p.engine.ForgetNeeds()
 		}
 	}
+	p.logged = p.engine.Changes.Count()
 	p.runner.Run(p.engine, p.nowUS, &p.out)
 	if p.alone {
 		procs := runtime.GOMAXPROCS(1 + p.cycles%3)
