@@ -184,6 +184,7 @@ func (p *player) count(n map[string]int) {
 	n["case"]++
 	n["cycle"] += len(p.seen)
 	n["cycle to the fixed point"] += p.settled
+	n["turns that end when the plan forgets"] += p.forgot
 	add := func(name string, is bool) {
 		if is {
 			n[name]++

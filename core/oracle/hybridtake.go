@@ -230,6 +230,14 @@ func (g *slots) sweep(n plan.Node, reason string, lack func() int64) {
 		if len(list) == 0 {
 			list = slices.DeleteFunc(g.surplus(nil), denied)
 		}
+		if len(list) == 0 { // what this cycle granted stops nothing
+			list = g.victims(func(u *unit) bool {
+				return u.cycle == g.cycle && g.ok(u.host) && g.hybrid(u.leaf()) && !g.owed(u) && !g.breaks(u, nil) && !denied(u)
+			})
+			if len(list) > 0 {
+				g.notes["not granted after all, for a reserve"]++
+			}
+		}
 		if len(list) == 0 { // a gang, as if it were one unit
 			list = g.victims(func(u *unit) bool {
 				all := g.staying(u.sub)

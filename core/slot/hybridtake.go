@@ -346,7 +346,7 @@ func (m *Planner) byRule(of plan.Node, want *wanting, lacks func() int64) {
 			}
 		}
 		if taken == 0 && (m.hybrid.all || m.whole) {
-			if !m.gangByRule(of, want) {
+			if !m.ungrant(of, want) && !m.gangByRule(of, want) {
 				return
 			}
 			m.hybrid.all = false
@@ -375,6 +375,28 @@ func (m *Planner) takeNewest(of, leaf plan.Node, want *wanting) int64 {
 		return slots
 	}
 	return 0
+}
+
+// ungrant takes back the newest unit that this cycle granted at or below a consumer, of the last leaf that has one. It
+// stops no work, so that a plan that takes nothing back when hosts are lost does this too. O(holdings of the leaves).
+func (m *Planner) ungrant(of plan.Node, want *wanting) bool {
+	for _, leaf := range slices.Backward(m.tree.leaves) {
+		if m.whole || !m.isHybrid(leaf) || !m.below0(leaf, of) {
+			continue
+		}
+		for _, q := range m.stays(leaf, kindHybrid) {
+			k, slots := m.s.Holding.Parcel[q], m.worth(q)
+			if m.s.Holding.Granted[q] <= m.s.Cycle || !m.p.Parcels.IsOpen(k) || m.spareUnits(m.s.Holding.Sub[q]) == 0 ||
+				want.spare(of, leaf) < slots {
+				continue
+			}
+			m.takeBack(q, 1, decision.ReclaimReserve)
+			want.give(leaf, slots)
+			m.shift(k, slots)
+			return true
+		}
+	}
+	return false
 }
 
 // forOwners takes back what hybrid branches hold above their part, as far as ownership branches need
