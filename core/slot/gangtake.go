@@ -91,7 +91,7 @@ func (m *Planner) holdRoom(w *want) bool {
 }
 
 // rejoin has gangs that sets promise some of their first units join for the others before anybody else does: what they
-// joined in the cycle before is theirs still. O(parcels) a unit.
+// joined in the cycle before is theirs still. O(parcels and leaves) a unit.
 func (m *Planner) rejoin() {
 	laid := false
 	for _, sub := range m.gang.subs {
@@ -100,11 +100,11 @@ func (m *Planner) rejoin() {
 			continue
 		}
 		if !laid {
-			m.layClaims()
 			m.layFree()
 			laid = true
 		}
 		for m.promised[sub] < least {
+			m.layClaims()
 			if !m.rejoinOne(m.s.Node(sub), sub) {
 				m.unjoin(sub, from)
 				break
