@@ -232,7 +232,8 @@ func (g *slots) sweep(n plan.Node, reason string, lack func() int64) {
 		}
 		if len(list) == 0 { // what this cycle granted stops nothing
 			list = g.victims(func(u *unit) bool {
-				return u.cycle == g.cycle && g.ok(u.host) && g.hybrid(u.leaf()) && !g.owed(u) && !g.breaks(u, nil) && !denied(u)
+				return u.cycle == g.cycle && g.ok(u.host) && g.hybrid(u.leaf()) && !g.owed(u) && !g.breaks(u, nil) &&
+					g.under(n, u.leaf()) && !g.fills(n, u)
 			})
 			if len(list) > 0 {
 				g.notes["not granted after all, for a reserve"]++
