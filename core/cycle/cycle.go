@@ -49,6 +49,7 @@ type Runner struct {
 	planner  []planner
 	returned []returned          // scratch
 	pick     func(ready int) int // for tests: the next of so many tasks that are ready; nil: tasks run side by side
+	promised int64               // units that takers waited for as the cycle began
 	stage    int
 	lapUS    int64
 }
@@ -110,7 +111,7 @@ func (r *Runner) Touched(plan int) int64 {
 
 // begin empties the tables of events and the times.
 func (r *Runner) begin(s *cluster.State) {
-	r.stage = 0
+	r.stage, r.promised = 0, s.Promised()
 	r.out.Summary.StageUS = [len(decision.Stages)]int64{}
 	if r.Clock != nil {
 		r.lapUS = r.Clock()
@@ -257,7 +258,7 @@ func (r *Runner) emit(s *cluster.State, nowUS int64, busy []planner, dirty bool)
 	}})
 	r.run(list)
 	sum.Cycle, sum.NowUS, sum.Revision = s.Cycle+1, nowUS, s.Revision
-	sum.UnitsLeaving, sum.UnitsPromised, sum.UnitsOverdue = s.Leaving(), s.Promised(), s.Overdue(nowUS)
+	sum.UnitsLeaving, sum.UnitsPromised, sum.UnitsOverdue = s.Leaving(), max(r.promised, s.Promised()), s.Overdue(nowUS)
 	sum.Relabelled, sum.Window, sum.Restated, sum.SubAllocations = s.Relabelled, windows(s), dirty, s.SubAllocations()
 	if dirty {
 		sum.Hosts, sum.UnitsHeld, sum.Consumers = 0, s.HeldUnits(), int64(len(r.out.Consumers.Held))

@@ -392,7 +392,7 @@ type Summary struct {
 	UnitsReclaimed        int64
 	UnitsLeaving          int64 // under reclaim after the cycle; not in the table, like the next four, for those who wait for a fixed point
 	UnitsCancelled        int64 // no longer under reclaim, though still held
-	UnitsPromised         int64 // that takers wait for
+	UnitsPromised         int64 // that takers wait for, or waited for as the cycle began, whichever are more
 	UnitsOverdue          int64 // under reclaim past their deadline (CYC-8)
 	Relabelled            bool  // whether what units count as changed (CYC-3)
 	Restated              bool  // whether the state tables were made anew; else they are those of the last cycle
@@ -415,7 +415,8 @@ var Stages = [...]string{"settle", "own", "entitle", "grant", "reclaim", "explai
 const RulesVersion = "2"
 
 // Stable tells whether the cycle changed nothing and nothing is pending: a fixed point (CYC-2). A reclaim that was
-// cancelled is a change: quotas go by what is not under reclaim, and follow in the next cycle.
+// cancelled is a change: quotas go by what is not under reclaim, and follow in the next cycle. So is a promise that
+// lapsed: the room that was held for its taker is there for others in the next cycle.
 func (s *Summary) Stable() bool {
 	return s.UnitsGranted == 0 && s.UnitsReclaimed == 0 && s.UnitsReleased == 0 && s.UnitsCancelled == 0 && !s.Relabelled && s.UnitsLeaving == 0 && s.UnitsPromised == 0
 }
