@@ -371,8 +371,13 @@ func (p *Policy) mdItems(list []item, m *MDPlan, named func(string) string) []it
 			over = append(over, p.Dimensions[d]+" "+decimal(n))
 		}
 	}
+	devices := ""
+	if m.HasDevices() {
+		devices = fmt.Sprintf("%s %d each", p.Dimensions[m.Device], m.DevicePer)
+	}
 	list = append(list, simple(where, m.Name, "",
 		textFact("resource_groups", strings.Join(groups, ", "), ""), textFact("overcommit", strings.Join(over, ", "), ""),
+		textFact("devices", devices, ""),
 		textFact("placement", m.Placement.String(), "best_fit"), durationFact("public_pool.grace", m.PublicGraceUS, Unlimited),
 		flagFact("reclaim_for_preference", m.ReclaimForPref, false),
 		numberFact("ownership_rebalance", int64(m.OwnershipRebalance), 10), flagFact("share_reclaim", m.ShareReclaim, true),

@@ -161,6 +161,8 @@ var (
 		setting{"resource_groups", listOf(ref("md_group"), planGroupsMax, 0), "the groups that it divides", true},
 		setting{"overcommit", byDimension(schema{"type": "number", "minimum": 0.001, "maximum": overcommitMax / milli}),
 			"capacity counts as so many times of itself (1)", false},
+		setting{"devices", byDimension(ref("md_device")).with("maxProperties", 1),
+			"one dimension is the sum of a host's devices, and a share of it lies on one of them (none)", false},
 		setting{"placement", oneOf("best_fit", "stacked", "balanced"), "where units are put (best_fit)", false},
 		setting{"public_pool", ref("public_pool"), "settings of the pool of what nobody owns", false},
 		setting{"reclaim_for_preference", isBool, "an owner takes back what it prefers before it uses what it prefers less (false)", false},
@@ -176,6 +178,9 @@ var (
 		setting{"gang_wait", isWait, gangWaitDoc, false},
 		setting{"consumers", listOf(ref("md_consumer"), consumersMax, 0), "who takes part, in all windows", false},
 		setting{"windows", listOf(ref("md_window"), windowsMax, 1), "times of day with settings of their own (none)", false},
+	)
+	deviceObject = keysOf(
+		setting{"per", between(1, numberMax), "the amount of each device", true},
 	)
 	mdGroupObject = keysOf(
 		setting{"name", isName, "a resource group", true},
@@ -309,6 +314,7 @@ func Schema() []byte {
 		"borrow":         borrowObject.schema(),
 		"slot_share":     slotShareObject.schema(),
 		"md_plan":        mdObject.schema(),
+		"md_device":      deviceObject.schema(),
 		"md_group":       mdGroupObject.schema(),
 		"public_pool":    publicPoolObject.schema(),
 		"md_consumer":    mdConsumerObject.schema(),

@@ -14,7 +14,7 @@ func (r *reader) mdPlan(p *Policy, v value, t *planned) {
 	if !ok {
 		return
 	}
-	d := MDPlan{Line: v.line(), PublicGraceUS: Unlimited, OwnershipRebalance: 10, ShareReclaim: true, FairBandMilli: fairBandDefault,
+	d := MDPlan{Line: v.line(), Device: -1, PublicGraceUS: Unlimited, OwnershipRebalance: 10, ShareReclaim: true, FairBandMilli: fairBandDefault,
 		HistoryMilli: milli, ReclaimBudget: Unlimited, OverdueAfterUS: Unlimited,
 		OvercommitMilli: filled[int64](len(p.Dimensions), milli)}
 	if at, ok := r.need(v, f, "name"); ok {
@@ -40,6 +40,7 @@ func (r *reader) mdPlan(p *Policy, v value, t *planned) {
 		over[i] = r.place(p, windows[i].consumers)
 	}
 	d.Member = r.join(p, v, m.plan, over)
+	r.deviceScope(&d, f, m.plan, over)
 	d.Budget = r.budgets(p, m.plan, over, p.Dimensions)
 	base := newMDWindow(p, &d)
 	r.mdEntries(p, &d, &base, m.plan)
@@ -108,6 +109,9 @@ func (r *reader) mdSettings(p *Policy, d *MDPlan, f fields) {
 				d.OvercommitMilli[i] = n
 			}
 		})
+	}
+	if v, ok := f.get("devices"); ok {
+		r.devices(p, d, v)
 	}
 	if v, ok := f.get("placement"); ok {
 		i, _ := r.word(v, "best_fit", "stacked", "balanced")

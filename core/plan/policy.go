@@ -116,6 +116,8 @@ type MDPlan struct {
 	Line                 int32
 	Groups               []PlanGroup
 	OvercommitMilli      []int64 // by dimension, thousandths: 1500 is 1.5; 1000 when not given
+	Device               int     // the dimension that is the sum of a host's devices (D-185), -1: none
+	DevicePer            int64   // the amount of each device; 0: the plan has no devices
 	Placement            Placement
 	PublicGraceUS        int64 // Unlimited when not set
 	ReclaimForPref       bool

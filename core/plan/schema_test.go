@@ -109,7 +109,7 @@ var only = regexp.MustCompile(`unknown time zone|must be at least 1ms|column of 
 	`own \d+|owns|own [\d.]+%|the limit of|reserve|means nothing under|is no leaf|is under policy|no window is open|` +
 	`window \S+ overlaps|already a window|at most three decimals|none of the plan's|lists host|gives no slots|system service|` +
 	`is in no division|already a division|in division \S+ already|there are no divisions|` +
-	`only leaves have budgets|holds in all windows|here: per, units_hours|a half-life is at |a ratio is at most`)
+	`only leaves have budgets|holds in all windows|here: per, units_hours|a half-life is at |a ratio is at most|takes nothing back to make room|a device holds what it has`)
 
 // TestSchemaRefuses holds that the schema names the place of every fault of testdata/faults.txt that a schema can tell.
 func TestSchemaRefuses(t *testing.T) {
