@@ -24,7 +24,7 @@ func sample(rows int) *decision.Cycle {
 	for col, d := range map[*decision.Coded]decision.Dict{
 		&g.Plan: decision.Words{"grid"}, &g.Source: decision.Words{"default"}, &g.Consumer: consumers,
 		&g.Allocation: words("allocation-%06d", 40000), &g.Sub: words("%d", 4), &g.Host: words("host-%06d.grid.example", 100000),
-		&g.Origin: decision.Origins, &g.Pool: consumers, &g.Lender: consumers,
+		&g.Origin: decision.Origins, &g.Pool: consumers, &g.Lender: consumers, &g.Device: decision.Words{},
 	} {
 		col.Dict = d
 		col.Code = make([]int32, rows)
@@ -41,7 +41,7 @@ func sample(rows int) *decision.Cycle {
 		g.Units[row] = int64(random>>28) + 1
 		g.Origin.Code[row] = decision.OriginPublicPool
 		g.Pool.Code[row] = 0
-		g.Lender.Code[row] = decision.Null
+		g.Lender.Code[row], g.Device.Code[row] = decision.Null, decision.Null
 	}
 	return &c
 }

@@ -35,6 +35,7 @@ func daysOf(t *testing.T, w *Writer, first, last int64) {
 			c.Grants = decision.Grants{}
 			c.Grants.Plan, c.Grants.Consumer, c.Grants.Allocation, c.Grants.Sub = coded(), coded(), coded(), coded()
 			c.Grants.Source, c.Grants.Host, c.Grants.Origin, c.Grants.Pool, c.Grants.Lender = coded(), coded(), coded(), coded(), coded()
+			c.Grants.Device = coded()
 		}
 		var inputs []Input
 		for _, in := range []struct{ kind, source, text string }{{"plan", "", "p"}, {"hosts", "", "h"}, {"demand", "s", fmt.Sprint("d", n)}} {

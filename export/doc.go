@@ -29,7 +29,7 @@ const (
 
 // SchemaVersion is the version of the columns of the log's tables that is written. Earlier ones are read too: see
 // upgrade.
-const SchemaVersion = "7"
+const SchemaVersion = "8"
 
 // The tables that are not a decision.Table of every cycle.
 const (

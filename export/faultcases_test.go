@@ -298,7 +298,7 @@ steps:
 	cycle: 2, edit: func(c *decision.Cycle) {
 		r := &c.Releases
 		for _, host := range []string{"h1", "h2"} {
-			for _, code := range []*decision.Coded{&r.Plan, &r.Consumer, &r.Allocation, &r.Sub, &r.Origin, &r.Lender, &r.Source} {
+			for _, code := range []*decision.Coded{&r.Plan, &r.Consumer, &r.Allocation, &r.Sub, &r.Origin, &r.Lender, &r.Device, &r.Source} {
 				code.Code = append(slices.Clone(code.Code), code.Code[0])
 			}
 			r.Host = decision.Coded{Code: append(slices.Clone(r.Host.Code), codeOf(r.Host.Dict, host)), Dict: r.Host.Dict}
@@ -359,9 +359,10 @@ func rowOf(r *decision.Releases) int {
 // dropBroken has units that were released as gang_broken be none.
 func dropBroken(r *decision.Releases) {
 	keep := decision.Releases{Key: decision.Key{Plan: r.Plan, Consumer: r.Consumer, Allocation: r.Allocation, Sub: r.Sub}, Host: r.Host, Cause: r.Cause,
-		Origin: r.Origin, Lender: r.Lender, Source: r.Source}
-	columns := []*decision.Coded{&keep.Plan, &keep.Consumer, &keep.Allocation, &keep.Sub, &keep.Host, &keep.Cause, &keep.Origin, &keep.Lender, &keep.Source}
-	for i, from := range []*decision.Coded{&r.Plan, &r.Consumer, &r.Allocation, &r.Sub, &r.Host, &r.Cause, &r.Origin, &r.Lender, &r.Source} {
+		Origin: r.Origin, Lender: r.Lender, Device: r.Device, Source: r.Source}
+	columns := []*decision.Coded{&keep.Plan, &keep.Consumer, &keep.Allocation, &keep.Sub, &keep.Host, &keep.Cause, &keep.Origin, &keep.Lender,
+		&keep.Device, &keep.Source}
+	for i, from := range []*decision.Coded{&r.Plan, &r.Consumer, &r.Allocation, &r.Sub, &r.Host, &r.Cause, &r.Origin, &r.Lender, &r.Device, &r.Source} {
 		columns[i].Code = nil
 		for row, cause := range r.Cause.Code {
 			if cause != decision.CauseGangBroken {

@@ -90,13 +90,14 @@ func (r *wrongRecorder) Cycle(out *decision.Cycle, keyframe func(state bool), la
 		g := table(r.c.grants, 7)
 		wrong.Grants = decision.Grants{Key: g.key(plan), Source: g.same("default"), Host: g.column(2),
 			Units: g.numbers(3), Origin: g.column(4),
-			Pool: g.column(5), Lender: g.column(6)}
+			Pool: g.column(5), Lender: g.column(6), Device: g.same("-")}
 	}
 	if r.c.reclaims != nil {
 		g := table(r.c.reclaims, 7)
 		wrong.Reclaims = decision.Reclaims{Key: g.key(plan), Action: g.same("issued"), Host: g.column(2),
 			Units: g.numbers(3), Reason: g.column(4),
-			ForConsumer: g.column(5), ForAllocation: g.column(6), ForSub: g.same("-"), Source: g.same("default")}
+			ForConsumer: g.column(5), ForAllocation: g.column(6), ForSub: g.same("-"), Device: g.same("-"),
+			Source: g.same("default")}
 		for i := range g {
 			wrong.Reclaims.Reclaim = append(wrong.Reclaims.Reclaim, int64(1000+i))
 			wrong.Reclaims.Issued = append(wrong.Reclaims.Issued, out.Summary.NowUS)

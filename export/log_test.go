@@ -44,6 +44,7 @@ func fill(cycle, held int64) *decision.Cycle {
 	g.Sub, g.Source, g.Host = coded("", "-"), coded("s", "s"), coded("h1", "h2")
 	g.Units = []int64{held, -1 << 62}
 	g.Origin, g.Pool, g.Lender = coded("owned", "public_pool"), coded("-", "/"), coded("-", "-")
+	g.Device = coded("-", "0+1")
 	n := &c.Consumers
 	n.Plan, n.Consumer, n.Policy = coded("grid", "slots"), coded("/Ä", "/Ä"), coded("md", "hybrid")
 	n.Rank, n.Demand, n.Held, n.Short = []int64{0, 1}, []int64{9, 9}, []int64{held, 0}, []int64{0, 9}
@@ -85,7 +86,7 @@ func stands(cycle, held int64) *decision.Standing {
 func keyframe(c *decision.Cycle, units int64) *decision.Cycle {
 	c.Keyframe = true
 	h := &c.Holdings
-	for _, col := range []*decision.Coded{&h.Plan, &h.Consumer, &h.Allocation, &h.Sub, &h.Source, &h.Host, &h.Origin, &h.Pool, &h.Lender} {
+	for _, col := range []*decision.Coded{&h.Plan, &h.Consumer, &h.Allocation, &h.Sub, &h.Source, &h.Host, &h.Origin, &h.Pool, &h.Lender, &h.Device} {
 		*col = coded("x")
 	}
 	h.Units, h.Granted = []int64{units}, []int64{c.Summary.Cycle}

@@ -18,17 +18,18 @@ const (
 	busySchema    = "4" // lacked work lost (D-120): it is null in its cycles
 	singleSchema  = "5" // lacked min_units (D-157): it is 1 in its cycles, in which every unit came by itself; and budgets (D-162), of which there are none
 	presentSchema = "6" // lacked decayed usage (D-166): no plan of its cycles has a half-life; and together (D-108): gangs lay on any hosts
+	sumSchema     = "7" // lacked devices (D-187): no plan of its cycles has any
 )
 
 // schemas are all versions that are read, in the order in which they came.
-var schemas = []string{firstSchema, silentSchema, decidedSchema, busySchema, singleSchema, presentSchema, SchemaVersion}
+var schemas = []string{firstSchema, silentSchema, decidedSchema, busySchema, singleSchema, presentSchema, sumSchema, SchemaVersion}
 
 // renamed are the columns that have another name since a schema: in the first one several had a name that SQL has a
 // use for, and a dimension gave way to a column of its name.
 var renamed = map[string]struct{ since, name string }{
 	"cycles.window": {silentSchema, "time_window"}, "consumers.limit": {silentSchema, "slot_limit"},
 	"amounts.limit": {silentSchema, "share_limit"}, "sub_allocations.min_units": {presentSchema, "dimension_min_units"},
-	"sub_allocations.together": {SchemaVersion, "dimension_together"},
+	"sub_allocations.together": {sumSchema, "dimension_together"},
 }
 
 // addition is columns that came with a schema.
@@ -43,21 +44,28 @@ var added = map[string]addition{
 	"consumers.consumer": {silentSchema, []decision.Column{
 		{Name: "parent", Type: decision.Text}, {Name: "depth"}, {Name: "leaf"},
 	}},
-	"inputs.rows":             {silentSchema, []decision.Column{{Name: "author", Type: decision.Text}}},
-	"cycles.shortfalls_cycle": {busySchema, []decision.Column{{Name: "standing_cycle"}}},
-	"cycles.units_short":      workLost,
-	"releases.lender":         workLost,
-	"consumers.short":         workLost,
+	"inputs.rows":                {silentSchema, []decision.Column{{Name: "author", Type: decision.Text}}},
+	"cycles.shortfalls_cycle":    {busySchema, []decision.Column{{Name: "standing_cycle"}}},
+	"cycles.units_short":         workLost,
+	"releases.lender":            workLost,
+	"releases.unit_seconds_lost": onDevices,
+	"grants.lender":              onDevices,
+	"reclaims.deadline":          onDevices,
+	"holdings.granted":           onDevices,
+	"consumers.short":            workLost,
 	"consumers.unit_seconds_lost": {presentSchema, []decision.Column{
 		{Name: "budget", Optional: true}, {Name: "budget_dimension", Type: decision.Text},
 		{Name: "budget_used", Type: decision.Float, Optional: true},
 	}},
-	"sub_allocations.requirement":  {SchemaVersion, []decision.Column{{Name: "together", Type: decision.Text}}},
+	"sub_allocations.requirement":  {sumSchema, []decision.Column{{Name: "together", Type: decision.Text}}},
 	"sub_allocations.max_per_host": {presentSchema, []decision.Column{{Name: "min_units"}}},
-	"shares.units_wanted": {SchemaVersion, []decision.Column{
+	"shares.units_wanted": {sumSchema, []decision.Column{
 		{Name: "decayed_usage", Type: decision.Float, Optional: true}, {Name: "effective_ratio", Type: decision.Float, Optional: true},
 	}},
 }
+
+// onDevices is the column of devices.
+var onDevices = addition{SchemaVersion, []decision.Column{{Name: "device", Type: decision.Text}}}
 
 // absent are the values of columns of numbers in files that lack them, where it is not 0.
 var absent = map[string]int64{"sub_allocations.min_units": 1}

@@ -46,6 +46,7 @@ type Runner struct {
 	out      decision.Cycle
 	dicts    decision.Dicts
 	details  *cluster.Names
+	devices  *cluster.Names // texts of the column device
 	planner  []planner
 	returned []returned          // scratch
 	pick     func(ready int) int // for tests: the next of so many tasks that are ready; nil: tasks run side by side
@@ -121,11 +122,12 @@ func (r *Runner) begin(s *cluster.State) {
 		plans[i] = s.Plans[i].Name
 	}
 	if r.details == nil {
-		r.details = &cluster.Names{}
+		r.details, r.devices = &cluster.Names{}, &cluster.Names{}
 	}
+	*r.devices = cluster.Names{}
 	r.dicts = decision.Dicts{
 		Plan: plans, Source: &s.Source, Consumer: &s.Consumer, Label: &s.Label, Host: &s.Host.Names,
-		Dimension: dimensions(s.Policy), Detail: r.details,
+		Dimension: dimensions(s.Policy), Detail: r.details, Device: r.devices,
 	}
 	r.out.ResetEvents(&r.dicts)
 	r.out.ResetKeyframe(&r.dicts)
@@ -330,6 +332,7 @@ func (r *Runner) reclaims(s *cluster.State) (issued, cancelled int64) {
 		t.ForSub.Add(taker[2])
 		t.Issued = append(t.Issued, v.Issued)
 		t.Deadline = append(t.Deadline, v.Deadline)
+		t.Device.Add(decision.Null)
 		if v.Action == decision.ActionIssued {
 			issued += v.Units
 		} else {
@@ -397,6 +400,7 @@ func (r *Runner) releases(s *cluster.State) (units, lost int64) {
 		t.Reclaim = append(t.Reclaim, v.Number)
 		t.Origin.Add(v.Origin)
 		t.Lender.Add(int32(v.Lender))
+		t.Device.Add(decision.Null)
 	}
 	return units, lost
 }

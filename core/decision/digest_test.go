@@ -181,7 +181,7 @@ func TestCheck(t *testing.T) {
 // always that of the tables. It goes over all that a cycle has, so a table that comes later is held to it too.
 func TestDigestAfter(t *testing.T) {
 	dict := Words{"a"}
-	dicts := &Dicts{Plan: dict, Source: dict, Consumer: dict, Label: dict, Host: dict, Dimension: dict, Detail: dict}
+	dicts := &Dicts{Plan: dict, Source: dict, Consumer: dict, Label: dict, Host: dict, Dimension: dict, Detail: dict, Device: dict}
 	fresh := func(table string, restated bool) *Cycle {
 		c := new(Cycle)
 		c.ResetEvents(dicts)

@@ -28,7 +28,7 @@ func (g *Grants) Reserve(rows int) {
 
 // text is the columns that are coded.
 func (g *Grants) text() []*Coded {
-	return []*Coded{&g.Plan, &g.Consumer, &g.Allocation, &g.Sub, &g.Source, &g.Host, &g.Origin, &g.Pool, &g.Lender}
+	return []*Coded{&g.Plan, &g.Consumer, &g.Allocation, &g.Sub, &g.Source, &g.Host, &g.Origin, &g.Pool, &g.Lender, &g.Device}
 }
 
 // ExtendMD adds rows of an MD plan: what only slot plans have is null in them, what they lost is 0, they have no budgets, the caller sets all

@@ -9,7 +9,7 @@ import (
 func TestFreeze(t *testing.T) {
 	words := &Dicts{
 		Plan: Words{"p"}, Source: Words{"s"}, Consumer: Words{"/", "/A"}, Label: Words{"", "a"}, Host: Words{"h"},
-		Dimension: Words{"ncpus"}, Detail: Words{},
+		Dimension: Words{"ncpus"}, Detail: Words{}, Device: Words{},
 	}
 	var c Cycle
 	fill := func(units int64) {
@@ -21,6 +21,7 @@ func TestFreeze(t *testing.T) {
 			col.Add(0)
 		}
 		c.Grants.Lender.Add(Null)
+		c.Grants.Device.Add(Null)
 		c.Grants.Units = append(c.Grants.Units, units)
 		at, n := c.Consumers.ExtendMD(1), &c.Consumers
 		n.Plan.Code[at], n.Consumer.Code[at], n.Policy.Code[at] = 0, 1, PolicyMD

@@ -14,6 +14,7 @@ type Saved struct {
 	Lost    bool // work lost is told; else it is read as none
 	Budgets bool // budgets are; else nobody has one
 	History bool // decayed usage is; else no plan has a half-life
+	Devices bool // devices are; else no plan has any
 }
 
 // SaveEvents names what Events has of a frozen cycle, to be written or read. Read, it has the dictionaries given.
@@ -50,6 +51,7 @@ func (c *Cycle) SaveEvents(p *pack.Coder, d *Saved) {
 	s.coded(&t.Lender, d.Consumer)
 	s.coded(&t.Source, d.Source)
 	s.lost(&t.UnitSecondsLost, len(t.Units))
+	s.devices(c)
 	n := &c.Plans
 	pack.Column(p, &n.Revision)
 	for _, column := range []*Coded{&n.Author, &n.Message, &n.Digest} {
@@ -167,6 +169,26 @@ func (s *saver) history(h *Shares) {
 	s.Note(&h.HistoryNull)
 	if rows := len(h.Usage); s.Loading() {
 		h.DecayedUsage, h.EffectiveRatio, h.HistoryNull = make([]float64, rows), make([]float64, rows), slices.Repeat([]bool{true}, rows)
+	}
+}
+
+// devices names the columns of devices in the tables of events, which have one dictionary.
+func (s *saver) devices(c *Cycle) {
+	g, r, t := &c.Grants, &c.Reclaims, &c.Releases
+	if s.d.Devices {
+		dict := words(s.Coder, g.Device.Dict)
+		s.coded(&g.Device, dict)
+		s.coded(&r.Device, dict)
+		s.coded(&t.Device, dict)
+		return
+	}
+	rows := [...]int{len(g.Units), len(r.Units), len(t.Units)}
+	for i, column := range []*Coded{&g.Device, &r.Device, &t.Device} {
+		s.Note(&column.Code)
+		s.Note(&column.Dict)
+		if s.Loading() {
+			column.Code = without(rows[i])
+		}
 	}
 }
 

@@ -36,8 +36,8 @@ func TestSavesEachField(t *testing.T) {
 
 // TestSave fills every column with something, and compares digests after loading.
 func TestSave(t *testing.T) {
-	d := &Saved{Words{"s", "t"}, Words{"/", "/A"}, Words{"", "a"}, Words{"h", "i"}, true, true, true}
-	dicts := &Dicts{Plan: Words{"p"}, Source: d.Source, Consumer: d.Consumer, Label: d.Label, Host: d.Host, Dimension: Words{"ncpus"}, Detail: Words{"so"}}
+	d := &Saved{Words{"s", "t"}, Words{"/", "/A"}, Words{"", "a"}, Words{"h", "i"}, true, true, true, true}
+	dicts := &Dicts{Plan: Words{"p"}, Source: d.Source, Consumer: d.Consumer, Label: d.Label, Host: d.Host, Dimension: Words{"ncpus"}, Detail: Words{"so"}, Device: Words{"0+1"}}
 	var c Cycle
 	c.ResetEvents(dicts)
 	c.ResetStates(dicts)
@@ -79,7 +79,7 @@ func TestSave(t *testing.T) {
 
 // TestSaveWithoutLost reads a cycle as it was saved before work lost was told: there was none.
 func TestSaveWithoutLost(t *testing.T) {
-	d := &Saved{Words{"s"}, Words{"/"}, Words{""}, Words{"h"}, false, false, false}
+	d := &Saved{Words{"s"}, Words{"/"}, Words{""}, Words{"h"}, false, false, false, false}
 	var c Cycle
 	c.ResetEvents(&Dicts{Plan: Words{"p"}, Source: d.Source, Consumer: d.Consumer, Label: d.Label, Host: d.Host})
 	c.ResetStates(&Dicts{Plan: Words{"p"}, Consumer: d.Consumer, Dimension: Words{"ncpus"}, Detail: Words{}})

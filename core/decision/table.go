@@ -75,7 +75,7 @@ func (k *Key) Add(plan, consumer, allocation, sub int32) {
 	k.Sub.Add(sub)
 }
 
-// Grants are the units given in a cycle: one row per sub-allocation, host, origin, pool and lender.
+// Grants are the units given in a cycle: one row per sub-allocation, host, origin, pool, lender and devices.
 type Grants struct {
 	Key
 	Source, Host Coded
@@ -83,6 +83,7 @@ type Grants struct {
 	Origin       Coded // Origins
 	Pool         Coded // consumer paths; Null when owned
 	Lender       Coded // consumer paths; Null when not lent
+	Device       Coded // the devices of each unit, such as 4+5 (D-185); Null when it takes none
 }
 
 // Table is a view of the grants.
@@ -90,7 +91,7 @@ func (g *Grants) Table() Table {
 	return Table{"grants", len(g.Units), []Column{
 		text("plan", g.Plan), text("source", g.Source), text("consumer", g.Consumer),
 		text("allocation", g.Allocation), text("sub", g.Sub), text("host", g.Host), ints("units", g.Units),
-		text("origin", g.Origin), text("pool", g.Pool), text("lender", g.Lender),
+		text("origin", g.Origin), text("pool", g.Pool), text("lender", g.Lender), text(deviceColumn, g.Device),
 	}}
 }
 
@@ -103,6 +104,7 @@ type Releases struct {
 	Reclaim []int64 // id of the reclaim, 0 when none
 	Origin  Coded
 	Lender  Coded
+	Device  Coded // of each unit
 
 	// UnitSecondsLost is how long the units had run where a reclaim stopped them before their end (D-120), times the
 	// units; else 0.
@@ -117,6 +119,7 @@ func (r *Releases) Table() Table {
 		text("plan", r.Plan), text("consumer", r.Consumer), text("allocation", r.Allocation),
 		text("sub", r.Sub), text("host", r.Host), ints("units", r.Units), text("cause", r.Cause),
 		ints("reclaim", r.Reclaim), text("origin", r.Origin), text("lender", r.Lender), lost(r.UnitSecondsLost),
+		text(deviceColumn, r.Device),
 	}}
 }
 
@@ -158,6 +161,7 @@ type Reclaims struct {
 	Reason                             Coded // ReclaimReasons
 	ForConsumer, ForAllocation, ForSub Coded // the taker; Null for a rule
 	Issued, Deadline                   []int64
+	Device                             Coded // of each unit
 	Source                             Coded // whose demand it is; not in the table, for those who serve the sources
 }
 
@@ -168,6 +172,7 @@ func (r *Reclaims) Table() Table {
 		text("allocation", r.Allocation), text("sub", r.Sub), text("host", r.Host), ints("units", r.Units),
 		text("reason", r.Reason), text("for_consumer", r.ForConsumer), text("for_allocation", r.ForAllocation),
 		text("for_sub", r.ForSub), instants("issued", r.Issued), instants("deadline", r.Deadline),
+		text(deviceColumn, r.Device),
 	}}
 }
 
@@ -326,6 +331,7 @@ type Holdings struct {
 	Units                []int64
 	Origin, Pool, Lender Coded
 	Granted              []int64 // cycle of the grant
+	Device               Coded   // of each unit
 }
 
 // Table is a view of the holdings.
@@ -334,6 +340,7 @@ func (h *Holdings) Table() Table {
 		text("plan", h.Plan), text("source", h.Source), text("consumer", h.Consumer),
 		text("allocation", h.Allocation), text("sub", h.Sub), text("host", h.Host), ints("units", h.Units),
 		text("origin", h.Origin), text("pool", h.Pool), text("lender", h.Lender), ints("granted", h.Granted),
+		text(deviceColumn, h.Device),
 	}}
 }
 
@@ -498,7 +505,7 @@ func (c *Cycle) Tables() []Table {
 
 // Dicts are the dictionaries that the tables of one cycle share.
 type Dicts struct {
-	Plan, Source, Consumer, Label, Host, Dimension, Detail Dict
+	Plan, Source, Consumer, Label, Host, Dimension, Detail, Device Dict
 }
 
 func (k *Key) reset(d *Dicts) {
@@ -519,6 +526,7 @@ func (c *Cycle) ResetEvents(d *Dicts) {
 	t.ForAllocation.reset(d.Label)
 	t.ForSub.reset(d.Label)
 	t.Source.reset(d.Source)
+	t.Device.reset(d.Device)
 	t.Reclaim, t.Units, t.Issued, t.Deadline = t.Reclaim[:0], t.Units[:0], t.Issued[:0], t.Deadline[:0]
 	g.Key.reset(d)
 	g.Source.reset(d.Source)
@@ -526,12 +534,14 @@ func (c *Cycle) ResetEvents(d *Dicts) {
 	g.Origin.reset(Origins)
 	g.Pool.reset(d.Consumer)
 	g.Lender.reset(d.Consumer)
+	g.Device.reset(d.Device)
 	g.Units = g.Units[:0]
 	r.Key.reset(d)
 	r.Host.reset(d.Host)
 	r.Cause.reset(Causes)
 	r.Origin.reset(Origins)
 	r.Lender.reset(d.Consumer)
+	r.Device.reset(d.Device)
 	r.Source.reset(d.Source)
 	r.Units, r.Reclaim, r.UnitSecondsLost = r.Units[:0], r.Reclaim[:0], r.UnitSecondsLost[:0]
 	o := &c.Ownership
@@ -586,6 +596,7 @@ func (c *Cycle) ResetKeyframe(d *Dicts) {
 	h.Origin.reset(Origins)
 	h.Pool.reset(d.Consumer)
 	h.Lender.reset(d.Consumer)
+	h.Device.reset(d.Device)
 	h.Units, h.Granted = h.Units[:0], h.Granted[:0]
 	o.Plan.reset(d.Plan)
 	o.Host.reset(d.Host)

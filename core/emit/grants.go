@@ -111,6 +111,7 @@ func Grants(t *decision.Grants, s *cluster.State, p *cluster.Plan, given []clust
 		t.Plan.Code[at], t.Consumer.Code[at], t.Allocation.Code[at], t.Sub.Code[at] = p.Index, consumer, allocation, name
 		t.Source.Code[at], t.Host.Code[at] = source, int32(p.Parcels.Host[h.Parcel[q]])
 		t.Origin.Code[at], t.Pool.Code[at], t.Lender.Code[at] = h.Origin[q], int32(h.Pool[q]), int32(h.Lender[q])
+		t.Device.Code[at] = decision.Null
 		t.Units[at] = h.Units[q]
 	}
 	return units

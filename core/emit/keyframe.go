@@ -51,6 +51,7 @@ func addHoldings(t *decision.Holdings, s *cluster.State, p *cluster.Plan, sub cl
 		t.Pool.Add(int32(h.Pool[q]))
 		t.Lender.Add(int32(h.Lender[q]))
 		t.Granted = append(t.Granted, h.Granted[q])
+		t.Device.Add(decision.Null)
 	}
 	return rows
 }

@@ -135,6 +135,8 @@ type changes struct {
 	room    int // rows that it still takes
 	columns []decision.Column
 	plans   decision.Words
+	devices decision.Words
+	words   map[string]int32 // by text: its code in devices
 }
 
 // The columns of changes.
@@ -158,6 +160,7 @@ const (
 	colForConsumer
 	colForAllocation
 	colForSub
+	colDevice
 	columnsCount
 )
 
@@ -169,6 +172,7 @@ var changeColumns = [columnsCount]struct {
 	{"allocation", decision.Text}, {"sub", decision.Text}, {"host", decision.Text}, {"units", decision.Int}, {"origin", decision.Text},
 	{"pool", decision.Text}, {"lender", decision.Text}, {"cause", decision.Text}, {"reclaim", decision.Int}, {"reason", decision.Text},
 	{"deadline", decision.Time}, {"for_consumer", decision.Text}, {"for_allocation", decision.Text}, {"for_sub", decision.Text},
+	{"device", decision.Text},
 }
 
 // begin makes columns for so many rows. Ids of consumers, labels, hosts and sources are the same in all
@@ -191,7 +195,7 @@ func (b *changes) begin(rows int) {
 
 // table is what was gathered.
 func (b *changes) table() *decision.Table {
-	b.columns[colPlan].Dict = b.plans
+	b.columns[colPlan].Dict, b.columns[colDevice].Dict = b.plans, b.devices
 	for i := range b.columns {
 		if c := &b.columns[i]; c.Type == decision.Text && c.Dict == nil {
 			c.Dict = decision.Words{}
@@ -236,6 +240,7 @@ func (b *changes) release(c *decision.Cycle, plans []int32, i int) {
 	b.row(c.Summary.Cycle, changeRelease, plans, &r.Key, i, r.Source.Code[i], r.Host.Code[i], r.Units[i])
 	b.detail(r.Origin.Code[i], decision.Null, r.Lender.Code[i], r.Cause.Code[i], r.Reclaim[i])
 	b.noReclaim()
+	b.device(&r.Device, i)
 }
 
 // grant appends a grant.
@@ -244,6 +249,7 @@ func (b *changes) grant(c *decision.Cycle, plans []int32, i int) {
 	b.row(c.Summary.Cycle, changeGrant, plans, &g.Key, i, g.Source.Code[i], g.Host.Code[i], g.Units[i])
 	b.detail(g.Origin.Code[i], g.Pool.Code[i], g.Lender.Code[i], decision.Null, 0)
 	b.noReclaim()
+	b.device(&g.Device, i)
 }
 
 // reclaim appends a step of a reclaim, if it is of the kind.
@@ -260,6 +266,7 @@ func (b *changes) reclaim(c *decision.Cycle, plans []int32, i int, action, kind 
 	b.code(colForConsumer, t.ForConsumer.Code[i])
 	b.code(colForAllocation, t.ForAllocation.Code[i])
 	b.code(colForSub, t.ForSub.Code[i])
+	b.device(&t.Device, i)
 }
 
 func (b *changes) code(column int, code int32) {
@@ -288,7 +295,25 @@ func (b *changes) detail(origin, pool, lender, cause int32, reclaim int64) {
 	b.columns[colReclaim].Int = append(b.columns[colReclaim].Int, reclaim)
 }
 
-// noReclaim ends a row that is none of a reclaim.
+// device fills the column of devices; each cycle has a dictionary of its own of them.
+func (b *changes) device(c *decision.Coded, i int) {
+	code := c.Code[i]
+	if code != decision.Null {
+		text := c.Dict.Bytes(code)
+		known, ok := b.words[string(text)]
+		if !ok {
+			if b.words == nil {
+				b.words = map[string]int32{}
+			}
+			known = int32(len(b.devices))
+			b.devices, b.words[string(text)] = append(b.devices, string(text)), known
+		}
+		code = known
+	}
+	b.code(colDevice, code)
+}
+
+// noReclaim fills the columns of reclaims in a row that is of none.
 func (b *changes) noReclaim() {
 	b.code(colReason, decision.Null)
 	b.columns[colDeadline].Int = append(b.columns[colDeadline].Int, 0)

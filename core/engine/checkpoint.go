@@ -15,7 +15,7 @@ import (
 )
 
 // saveForm is the form of a saved engine. The state has its own.
-const saveForm = 5
+const saveForm = 6
 
 // Checkpoint tells of one.
 type Checkpoint struct {
@@ -367,7 +367,7 @@ func (v *kept) fields(c *pack.Coder) {
 func (e *Engine) cycleFields(c *pack.Coder, form int64) {
 	s, last := e.state, e.frozen
 	d := &decision.Saved{Source: s.Source.Frozen(), Consumer: s.Consumer.Frozen(), Label: s.Label.Frozen(), Host: s.Host.Names.Frozen(),
-		Lost: form >= 3, Budgets: form >= 4, History: form >= 5}
+		Lost: form >= 3, Budgets: form >= 4, History: form >= 5, Devices: form >= 6}
 	recent := slices.Clone(e.recent)
 	pack.Pointers(c, &recent, func(c *pack.Coder, one *decision.Cycle) { one.SaveEvents(c, d) })
 	if c.Loading() {

@@ -102,6 +102,7 @@ func (e *Engine) holdings(dict func(decision.Dict) decision.Dict) *Holdings {
 	for i := range words {
 		words[i] = s.Plans[i].Name
 	}
+	var devices cluster.Names
 	text := func(name string, d decision.Dict) decision.Column {
 		return decision.Column{Name: name, Type: decision.Text, Code: make([]int32, 0, n), Dict: dict(d)}
 	}
@@ -113,6 +114,7 @@ func (e *Engine) holdings(dict func(decision.Dict) decision.Dict) *Holdings {
 		text("host", &s.Host.Names), ints("units"), text("origin", decision.Origins), text("pool", &s.Consumer),
 		text("lender", &s.Consumer), ints("granted"), ints("reclaim"),
 		{Name: "deadline", Type: decision.Time, Int: make([]int64, 0, n), Null: make([]bool, 0, n), Optional: true},
+		text("device", &devices),
 	}
 	for q, sub := range h.Sub {
 		if sub == cluster.NoID || h.Units[q] == 0 {
@@ -131,8 +133,10 @@ func (e *Engine) holdings(dict func(decision.Dict) decision.Dict) *Holdings {
 			number, due = s.Set.Number[id], h.Due[q]
 		}
 		c[6].Int, c[10].Int, c[11].Int = append(c[6].Int, h.Units[q]), append(c[10].Int, h.Granted[q]), append(c[11].Int, number)
+		c[13].Code = append(c[13].Code, decision.Null)
 		c[12].Int, c[12].Null = append(c[12].Int, due), append(c[12].Null, number == 0)
 	}
+	c[13].Dict = &devices
 	return &Holdings{Table: decision.Table{Name: "holdings", Rows: n, Columns: c}, Cycle: s.Cycle}
 }
 

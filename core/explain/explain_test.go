@@ -150,6 +150,7 @@ func TestGoing(t *testing.T) {
 	r.Reclaim, r.Action, r.Host, r.Units = []int64{5, 6, 5}, words("issued", "issued", "cancelled"), words("h1", "h2", "h1"), []int64{4, 2, 1}
 	r.Reason, r.Issued, r.Deadline = words("recall", "fair_share", "recall"), []int64{0, 0, 0}, []int64{60e6, 90e6, 60e6}
 	r.ForConsumer, r.ForAllocation, r.ForSub = words("/A/x:y", "/H", "/A/x:y"), words("a", "h", "a"), words("", "", "")
+	r.Device = none(3)
 	l := &c.Releases
 	l.Plan, l.Consumer, l.Allocation, l.Sub, l.Host = words("G"), words("/B"), words("b"), words(""), words("h2")
 	l.Units, l.Cause, l.Reclaim, l.Origin, l.Lender = []int64{2}, words("client"), []int64{6}, words("owned"), decision.Coded{Code: []int32{decision.Null}}
@@ -157,6 +158,7 @@ func TestGoing(t *testing.T) {
 	h.Plan, h.Consumer, h.Allocation, h.Sub, h.Host = words("G"), words("/B"), words("b"), words(""), words("h1")
 	h.Units, h.Origin, h.Pool, h.Lender = []int64{4}, words("borrowed"), decision.Coded{Code: []int32{decision.Null}}, words("/A/x:y")
 	h.Granted = []int64{1}
+	l.Device, h.Device = none(1), none(1)
 	f.tables(c)
 	f.NowUS = 30e6
 	e, err := Explain(f, Target{Consumer: "/B", Allocation: new("b")})
@@ -180,6 +182,11 @@ func TestGoing(t *testing.T) {
 	}
 }
 
+// none is a text column without values.
+func none(rows int) decision.Coded {
+	return decision.Coded{Code: slices.Repeat([]int32{decision.Null}, rows)}
+}
+
 // TestFind reads names, with colons in them too, and suggests others for those that nobody has.
 func TestFind(t *testing.T) {
 	f, c := made(t)
@@ -189,7 +196,7 @@ func TestFind(t *testing.T) {
 	}
 	h.Plan, h.Consumer, h.Allocation, h.Sub, h.Host, h.Origin = one("G"), one("/A/x:y"), one("night:ly"), one(""), one("h1"), one("owned")
 	h.Pool, h.Lender = decision.Coded{Code: []int32{decision.Null}}, decision.Coded{Code: []int32{decision.Null}}
-	h.Units, h.Granted = []int64{1}, []int64{1}
+	h.Units, h.Granted, h.Device = []int64{1}, []int64{1}, none(1)
 	f.tables(c)
 	for name, want := range map[string]Target{
 		"/A": {Consumer: "/A"}, "/A/x:y": {Consumer: "/A/x:y"}, "/A/x:y:night:ly": {"/A/x:y", new("night:ly")}, "/A:night:ly": {"/A", new("night:ly")},

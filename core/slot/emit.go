@@ -73,6 +73,7 @@ func (m *Planner) EmitGrants(g *decision.Grants) (units int64) {
 			g.Plan.Code[at], g.Consumer.Code[at], g.Allocation.Code[at], g.Sub.Code[at] = m.p.Index, consumer, allocation, name
 			g.Source.Code[at], g.Host.Code[at], g.Units[at] = source, int32(m.p.Parcels.Host[h.Parcel[q]]), h.Units[q]
 			g.Origin.Code[at], g.Pool.Code[at], g.Lender.Code[at] = h.Origin[q], int32(h.Pool[q]), int32(h.Lender[q])
+			g.Device.Code[at] = decision.Null
 		}
 	})
 	return units
@@ -179,6 +180,7 @@ func (m *Planner) EmitKeyframe(c *decision.Cycle) {
 			t.Pool.Add(int32(h.Pool[q]))
 			t.Lender.Add(int32(h.Lender[q]))
 			t.Granted = append(t.Granted, h.Granted[q])
+			t.Device.Add(decision.Null)
 		}
 	}
 	m.eachRow(0, emit)

@@ -47,6 +47,7 @@ func fill() *decision.Cycle {
 	}
 	g.Lender = text(rows, 1)
 	clear(g.Lender.Code)
+	g.Device = text(rows, 2)
 	for i := range rows {
 		g.Units = append(g.Units, int64(i*i)<<(i%40)-99)
 	}

@@ -14,7 +14,12 @@ import (
 // digestOf is the SHA-256 of what tables say, from docs/decisions.md, D-16, and the description at decision.Digest,
 // without its code: every value by itself, nothing packed ahead.
 func digestOf(tables []*decision.Table) string {
-	return hashOf(tables, func(table string, c *decision.Column) string { return nameIn(table, c.Name) })
+	return hashOf(tables, func(table string, c *decision.Column) string {
+		if c.Name == "device" && !slices.ContainsFunc(c.Code, func(code int32) bool { return code != decision.Null }) {
+			return "" // no plan has devices
+		}
+		return nameIn(table, c.Name)
+	})
 }
 
 // hashOf is that of the columns to which as gives a name.

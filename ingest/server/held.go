@@ -7,13 +7,15 @@ import (
 
 // heldKey is what a holding of the log is told by. Releases do not say of which pool their units were.
 type heldKey struct {
-	plan, consumer, allocation, sub, host, origin, lender, pool, source int32
+	plan, consumer, allocation, sub, host, origin, lender, device, pool, source int32
 }
 
 // place is where units are: a reclaim names no more.
-type place struct{ plan, consumer, allocation, sub, host int32 }
+type place struct{ plan, consumer, allocation, sub, host, device int32 }
 
-func (k heldKey) place() place { return place{k.plan, k.consumer, k.allocation, k.sub, k.host} }
+func (k heldKey) place() place {
+	return place{k.plan, k.consumer, k.allocation, k.sub, k.host, k.device}
+}
 
 // ledger adds up what is held: a keyframe, and the grants and releases since.
 type ledger struct {
@@ -31,11 +33,12 @@ func (l *ledger) add(t *decision.Table) {
 	c := func(name string) []int32 { return l.m.codes(t.Column(name)) }
 	plan, consumer, allocation, sub, host := c("plan"), c("consumer"), c("allocation"), c("sub"), c("host")
 	origin, lender, pool, source := c("origin"), c("lender"), c("pool"), c("source")
+	device := c("device")
 	back := t.Column("cause") != nil
 	for row, units := range t.Column("units").Int {
 		k := heldKey{
 			at(plan, row), at(consumer, row), at(allocation, row), at(sub, row), at(host, row), at(origin, row), at(lender, row),
-			decision.Null, decision.Null,
+			at(device, row), decision.Null, decision.Null,
 		}
 		if back {
 			l.release(k, units)
@@ -82,9 +85,10 @@ func (l *ledger) leavingOf(reclaims, releases *decision.Table) map[place]*leavin
 	read := func(t *decision.Table, add func(k step, row int)) {
 		c := func(name string) []int32 { return l.m.codes(t.Column(name)) }
 		plan, consumer, allocation, sub, host := c("plan"), c("consumer"), c("allocation"), c("sub"), c("host")
+		device := c("device")
 		for row, id := range t.Column("reclaim").Int {
 			if id != 0 {
-				add(step{place{at(plan, row), at(consumer, row), at(allocation, row), at(sub, row), at(host, row)}, id}, row)
+				add(step{place{at(plan, row), at(consumer, row), at(allocation, row), at(sub, row), at(host, row), at(device, row)}, id}, row)
 			}
 		}
 	}
@@ -191,5 +195,6 @@ func (l *ledger) table(under map[place]*leaving) *decision.Table {
 		text("origin", func(k *heldKey) int32 { return k.origin }), text("pool", func(k *heldKey) int32 { return k.pool }),
 		text("lender", func(k *heldKey) int32 { return k.lender }), ints("reclaim", reclaim),
 		{Name: "deadline", Type: decision.Time, Int: deadline, Null: null, Optional: true},
+		text("device", func(k *heldKey) int32 { return k.device }),
 	}}
 }

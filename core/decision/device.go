@@ -1,0 +1,46 @@
+package decision
+
+import (
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// deviceColumn names the devices of each unit of a row (D-187).
+const deviceColumn = "device"
+
+// DevicesMax is how many devices a host has at most; they are numbered from 0.
+const DevicesMax = 64
+
+// DeviceText is a set of devices as tables tell it: bit k is device k, "0", "4+5+6+7", "" for none.
+func DeviceText(devices uint64) string {
+	var b []byte
+	for ; devices != 0; devices &= devices - 1 {
+		if len(b) > 0 {
+			b = append(b, '+')
+		}
+		b = strconv.AppendInt(b, int64(bits.TrailingZeros64(devices)), 10)
+	}
+	return string(b)
+}
+
+// ReadDevices reads what DeviceText wrote: ok is false where the text is no such list.
+func ReadDevices(text string) (devices uint64, ok bool) {
+	if text == "" {
+		return 0, true
+	}
+	for one := range strings.SplitSeq(text, "+") {
+		n, err := strconv.ParseUint(one, 10, 8)
+		if err != nil || n >= DevicesMax || devices>>n != 0 || one != strconv.FormatUint(n, 10) {
+			return 0, false
+		}
+		devices |= 1 << n
+	}
+	return devices, true
+}
+
+// anyText tells whether a text column has a value in any row.
+func (c *Column) anyText() bool {
+	return slices.ContainsFunc(c.Code, func(code int32) bool { return code != Null })
+}
