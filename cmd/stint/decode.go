@@ -134,4 +134,7 @@ func (c *decoded) holdings(t *cluster.HoldingTable) {
 	if t.Done != nil {
 		c.column("done", t.Rows, func(row int) any { return t.Done[row] })
 	}
+	if t.Device.Code != nil {
+		c.text("device", t.Rows, &t.Device)
+	}
 }

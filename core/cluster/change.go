@@ -57,6 +57,9 @@ func (s *State) change(t *HostTable) bool {
 				}
 			}
 			s.refresh(&s.Plans[p], s.Host.Parcel[w.host], s.Host.State[w.host])
+			if s.Plans[p].HasDevices() {
+				s.layDevicesOf(&s.Plans[p], s.Host.Parcel[w.host])
+			}
 		}
 	}
 	return true

@@ -88,7 +88,8 @@ func (h *Holdings) clone() Holdings {
 		Pool: slices.Clone(h.Pool), Lender: slices.Clone(h.Lender), Granted: slices.Clone(h.Granted),
 		NextOfSub: slices.Clone(h.NextOfSub), PrevOfSub: slices.Clone(h.PrevOfSub),
 		NextOnParcel: slices.Clone(h.NextOnParcel), PrevOnParcel: slices.Clone(h.PrevOnParcel),
-		Set: slices.Clone(h.Set), NextOfSet: slices.Clone(h.NextOfSet), Due: slices.Clone(h.Due), free: slices.Clone(h.free),
+		Set: slices.Clone(h.Set), NextOfSet: slices.Clone(h.NextOfSet), Due: slices.Clone(h.Due),
+		Device: slices.Clone(h.Device), onDevices: h.onDevices, free: slices.Clone(h.free),
 	}
 }
 
@@ -104,6 +105,7 @@ func (t *Sets) clone() Sets {
 func (p *Plan) part() {
 	k, r := &p.Parcels, &p.Pairs
 	k.Host, k.Owner, k.Open, k.First, k.Moved = slices.Clone(k.Host), slices.Clone(k.Owner), slices.Clone(k.Open), slices.Clone(k.First), slices.Clone(k.Moved)
+	k.Device = slices.Clone(k.Device)
 	k.Cap, k.Free, k.Kept, k.Owed = cloned(k.Cap), cloned(k.Free), cloned(k.Kept), cloned(k.Owed)
 	r.Leaf, r.Shape, r.Pool = slices.Clone(r.Leaf), slices.Clone(r.Shape), slices.Clone(r.Pool)
 	r.Units, r.Leaving, r.Next = slices.Clone(r.Units), slices.Clone(r.Leaving), slices.Clone(r.Next)

@@ -315,6 +315,11 @@ func (s *State) bindSize(t *DemandTable, i int, p int32, f *Faults) {
 		if slots && col[i] != 0 && s.Policy.Dimensions[d] != "slots" {
 			f.Add(i+1, s.Policy.Dimensions[d], fmt.Sprint(col[i]), fmt.Sprintf("plan %s counts slots, leave this empty", s.Plans[p].Name))
 		}
+		if p >= 0 && s.Plans[p].HasDevices() && d == s.Plans[p].MD.Device && !(s.scratch.changes && t.Units[i] == 0) {
+			if why := deviceFault(&s.Plans[p], col[i]); why != "" {
+				f.Add(i+1, s.Policy.Dimensions[d], fmt.Sprint(col[i]), why)
+			}
+		}
 		some = some || col[i] > 0
 	}
 	if some && p >= 0 || slots {

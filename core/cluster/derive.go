@@ -124,6 +124,10 @@ func (s *State) derive(hidden []AllocID) error {
 		return fmt.Errorf("the hosts do not fit the policy: %w", err)
 	}
 	s.at = at
+	s.Holding.lay(s.anyDevices())
+	for i := range s.Plans {
+		s.layDevices(&s.Plans[i])
+	}
 	return nil
 }
 

@@ -22,6 +22,9 @@ func (s *State) gangFault(t *DemandTable, i int, p int32) string {
 		return fmt.Sprintf("the hosts of plan %s are for one allocation or consumer each (placement: exclusive), "+
 			"where there are no gangs", s.Plans[p].Name)
 	}
+	if units > 0 && p >= 0 && s.Plans[p].HasDevices() {
+		return fmt.Sprintf("plan %s has devices, where there are no gangs", s.Plans[p].Name)
+	}
 	return ""
 }
 

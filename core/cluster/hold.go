@@ -82,6 +82,7 @@ func (s *State) holdOnParcels(p *Plan, runs []Run, parcels []ParcelID, ids []Hol
 			ids = ids[:n]
 			s.link(p, q, k)
 			p.Parcels.take(k, size, units)
+			p.takeDevices(k, r.Devices, size, units)
 		})
 	}
 }

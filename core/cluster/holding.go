@@ -26,6 +26,8 @@ type Holdings struct {
 	Set          []SetID     // the reclaim that the units are under, NoID: none
 	NextOfSet    []HoldingID // set with Set
 	Due          []int64     // set with Set: µs, when the units are to be given back
+	Device       []Devices   // on which each unit lies; nil: no plan has devices
+	onDevices    bool        // some plan has
 	free         []HoldingID
 }
 
@@ -59,6 +61,9 @@ func (s *State) ReserveHoldings(rows int) {
 		h.NextOnParcel = slices.Grow(h.NextOnParcel, rows)[:end]
 		h.PrevOnParcel = slices.Grow(h.PrevOnParcel, rows)[:end]
 		h.Set = slices.Grow(h.Set, rows)[:end]
+		if h.onDevices {
+			h.Device = slices.Grow(h.Device, rows)[:end]
+		}
 	}, func() {
 		h.Units = slices.Grow(h.Units, rows)[:end]
 		h.Granted = slices.Grow(h.Granted, rows)[:end]
@@ -84,6 +89,7 @@ type Release struct {
 	Origin  int32
 	Lender  ConsumerID
 	Granted int64 // cycle
+	Devices Devices
 	LostMS  int64 // unit-milliseconds of work that a reclaim stopped before their end; computed in settle
 }
 
@@ -95,6 +101,7 @@ type Holding struct {
 	Granted      int64
 	Origin       int32
 	Pool, Lender ConsumerID
+	Devices      Devices // on which each unit lies
 }
 
 // hold adds a row and takes its units off the parcel.
@@ -125,6 +132,9 @@ func (s *State) fill(q HoldingID, row *Holding) {
 	first := s.Sub.First[sub]
 	h.Sub[q], h.Parcel[q], h.Units[q], h.Granted[q] = sub, row.Parcel, row.Units, row.Granted
 	h.Origin[q], h.Pool[q], h.Lender[q], h.Set[q] = row.Origin, row.Pool, row.Lender, NoID
+	if h.onDevices {
+		h.Device[q] = row.Devices
+	}
 	if h.PrevOfSub[q], h.NextOfSub[q] = NoID, first; first != NoID {
 		h.PrevOfSub[first] = q
 	}
@@ -171,7 +181,9 @@ func (s *State) grow(q HoldingID, units int64) {
 	sub := s.Holding.Sub[q]
 	s.Holding.Units[q] += units
 	s.count(sub, s.Holding.Pool[q], s.Holding.Lender[q], units)
-	s.Plans[s.Sub.Plan[sub]].Parcels.take(s.Holding.Parcel[q], s.Size(sub), units)
+	p := &s.Plans[s.Sub.Plan[sub]]
+	p.Parcels.take(s.Holding.Parcel[q], s.Size(sub), units)
+	p.takeDevices(s.Holding.Parcel[q], s.Holding.On(q), s.Size(sub), units)
 }
 
 // Relabel makes units of a holding that is not under reclaim count as something else: another
@@ -183,9 +195,9 @@ func (s *State) Relabel(q HoldingID, units int64, origin int32, pool, lender Con
 	p.Dirty, p.again, s.Relabelled = true, true, true
 	s.recordOf(ChangeRelabelled, q, -units, 0)
 	s.record(ChangeRelabelled, sub, h.Parcel[q], pool, lender, units, 0)
-	row := Holding{sub, h.Parcel[q], units, h.Granted[q], origin, pool, lender}
+	row := Holding{sub, h.Parcel[q], units, h.Granted[q], origin, pool, lender, h.On(q)}
 	if first := s.Sub.First[sub]; first != q && h.Set[first] == NoID && h.Parcel[first] == row.Parcel &&
-		h.Granted[first] == row.Granted && h.Origin[first] == origin && h.Pool[first] == pool && h.Lender[first] == lender {
+		h.Granted[first] == row.Granted && h.Origin[first] == origin && h.Pool[first] == pool && h.Lender[first] == lender && h.On(first) == row.Devices {
 		h.Units[first] += units // what was relabelled just before
 	} else if units < h.Units[q] {
 		s.add(p, &row)
@@ -286,7 +298,7 @@ func (s *State) release(q HoldingID, units int64, cause int32) {
 func (s *State) noteRelease(q HoldingID, sub SubID, k ParcelID, units, number int64, cause int32) {
 	s.Released = append(s.Released, Release{
 		Number: number, Sub: sub, Parcel: k, Host: s.Plans[s.Sub.Plan[sub]].Parcels.Host[k], Units: units, Cause: cause,
-		Origin: s.Holding.Origin[q], Lender: s.Holding.Lender[q], Granted: s.Holding.Granted[q],
+		Origin: s.Holding.Origin[q], Lender: s.Holding.Lender[q], Granted: s.Holding.Granted[q], Devices: s.Holding.On(q),
 	})
 }
 
@@ -301,7 +313,7 @@ func (s *State) AddRunning(source string, t *HoldingTable) error {
 		k ParcelID
 		p int32
 	}
-	used := map[room][]int64{}
+	used, devices := map[room][]int64{}, map[room][]int64{}
 	for i, r := range rows {
 		if r.sub == NoID {
 			continue
@@ -316,14 +328,27 @@ func (s *State) AddRunning(source string, t *HoldingTable) error {
 			u = make([]int64, p.Dimensions())
 			used[room{r.parcel, p.Index}] = u
 		}
+		fits := true
 		for d, size := range s.Size(r.sub)[:p.Dimensions()] {
 			free := p.Parcels.freeOn(r.parcel, d) - u[d]
 			if need := saturatingMul(size, t.Units[i]); need > free {
 				f.Add(i+1, "units", fmt.Sprint(t.Units[i]), fmt.Sprintf("host %s has %d %s free, %d are needed",
 					t.Host.Names.String(t.Host.At(i)), free, s.dimension(p, d), need))
+				fits = false
 				break
 			} else {
 				u[d] += need
+			}
+		}
+		if g := p.OnDevices(s.Size(r.sub)); fits && g > 0 {
+			left := devices[room{r.parcel, p.Index}]
+			if left == nil {
+				left = slices.Clone(p.Parcels.DeviceFree(r.parcel))
+				devices[room{r.parcel, p.Index}] = left
+			}
+			if !runsOnDevices(left, p.MD.DevicePer, g, t.Units[i]) {
+				f.Add(i+1, "units", fmt.Sprint(t.Units[i]), fmt.Sprintf("host %s has no devices for them beside those before: each takes %d %s",
+					t.Host.Names.String(t.Host.At(i)), g, s.dimension(p, p.MD.Device)))
 			}
 		}
 	}
@@ -355,13 +380,20 @@ func (s *State) dimension(p *Plan, d int) string {
 
 // run adds units to what a sub-allocation is running on a parcel as of the last cycle.
 func (s *State) run(sub SubID, k ParcelID, units int64) {
-	p, row := &s.Plans[s.Sub.Plan[sub]], Holding{sub, k, units, s.Cycle, decision.Null, NoID, NoID}
+	p := &s.Plans[s.Sub.Plan[sub]]
+	s.runOnDevices(p, sub, k, units, func(on Devices, units int64) { s.runOn(p, sub, k, on, units) })
+}
+
+// runOn is run for units on some devices.
+func (s *State) runOn(p *Plan, sub SubID, k ParcelID, on Devices, units int64) {
+	row := Holding{sub, k, units, s.Cycle, decision.Null, NoID, NoID, on}
 	if p.MD != nil {
 		row.Origin, row.Pool, row.Lender = s.CountsAs(s.leafOf(sub), p.Parcels.Owner[k])
 	}
 	s.scratch.near = s.heldOn(s.scratch.near, sub, k)
 	for _, q := range s.scratch.near {
-		if s.Holding.Granted[q] >= s.Cycle && s.Holding.Parcel[q] == k && s.Holding.Set[q] == NoID && s.Holding.Origin[q] == row.Origin {
+		if s.Holding.Granted[q] >= s.Cycle && s.Holding.Parcel[q] == k && s.Holding.Set[q] == NoID && s.Holding.Origin[q] == row.Origin &&
+			s.Holding.On(q) == on {
 			s.Grow(q, units)
 			return
 		}
@@ -373,18 +405,22 @@ func (s *State) run(sub SubID, k ParcelID, units int64) {
 }
 
 // Release gives units back (SPEC chapter 7, `releases`): of a sub-allocation's
-// units on the host the newest first. Rows that are done also lower what is
+// units on the host the newest first, where the row names devices of those there alone. Rows that are done also lower what is
 // wanted. Units beyond what is held are counted, not refused, and so are those of an
 // allocation, a host or a consumer that is gone: who gives them back may not know yet. A
 // consumer or host that there never was is a bad row. Sums saturate at 2^53.
 func (s *State) Release(t *HoldingTable) (released, beyond int64, err error) {
 	f := Faults{Table: t.title()}
 	rows := s.bindHoldings(t, givenBack, &f)
+	of := t.devices(&f)
 	if err := f.Err(); err != nil {
 		return 0, 0, err
 	}
 	for i, r := range rows {
-		left, cause := t.Units[i], decision.CauseClient
+		left, cause, on := t.Units[i], decision.CauseClient, Devices(0)
+		if of != nil {
+			on = of[i]
+		}
 		if r.sub == NoID {
 			beyond = min(beyond+left, NumberMax)
 			continue
@@ -395,7 +431,7 @@ func (s *State) Release(t *HoldingTable) (released, beyond int64, err error) {
 		s.scratch.near = s.heldOn(s.scratch.near, r.sub, r.parcel)
 		s.sortNewest(s.scratch.near)
 		for _, q := range s.scratch.near {
-			if n := min(left, s.Holding.Units[q]); n > 0 {
+			if n := min(left, s.Holding.Units[q]); n > 0 && (on == 0 || s.Holding.On(q) == on) {
 				s.release(q, n, cause)
 				left -= n
 				released += n

@@ -3,6 +3,8 @@ package cluster
 import (
 	"cmp"
 	"slices"
+
+	"github.com/stintd/stint/core/decision"
 )
 
 // lay brings every plan's parcels up to the hosts: the figures of hosts that
@@ -50,6 +52,9 @@ func (s *State) lay(l *layout) {
 			}
 			s.refresh(p, k, state)
 		}
+	}
+	for i := range s.Plans {
+		s.layDevices(&s.Plans[i])
 	}
 	s.rekeep()
 }
@@ -281,11 +286,11 @@ func (s *State) refresh(p *Plan, k ParcelID, state HostState) {
 	}
 }
 
-// capacity is what a plan counts a host for in a dimension: its amount with overcommit,
+// capacity is what a plan counts a host for in a dimension: its amount with overcommit or what its devices have,
 // or its slots by the group's expression, rounded down and never below 0 (SPEC chapter 3).
 func (s *State) capacity(p *Plan, d int, h HostID) int64 {
 	if p.MD != nil {
-		return overcommitted(s.Host.Size[d][h], p.MD.OvercommitMilli[d])
+		return p.amount(d, s.Host.Size[d][h])
 	}
 	if b := s.at.slots[p.Index]; b != nil {
 		v, _ := b.Number(int(h))
@@ -295,4 +300,12 @@ func (s *State) capacity(p *Plan, d int, h HostID) int64 {
 		return s.Host.Size[d][h]
 	}
 	return 0
+}
+
+// amount is what an MD plan counts of an amount of a host in a dimension.
+func (p *Plan) amount(d int, amount int64) int64 {
+	if p.HasDevices() && d == p.MD.Device {
+		return min(amount/p.MD.DevicePer, decision.DevicesMax) * p.MD.DevicePer
+	}
+	return overcommitted(amount, p.MD.OvercommitMilli[d])
 }

@@ -85,7 +85,7 @@ const claims = 4
 
 // Newer sorts holdings of a plan newest first (docs/decisions.md, D-10): the latest grant, then the
 // sub-allocation and the host that came last; what is equal by that in the order of lender, pool (laterConsumer) and
-// reclaim, the last first; then what counts under the hybrid policy before what is owned.
+// reclaim, the last first; then what counts under the hybrid policy before what is owned; then the last devices.
 func (s *State) Newer(a, b HoldingID) int {
 	if c := s.newer(a, b); c != 0 {
 		return c
@@ -107,7 +107,8 @@ func (s *State) newerOnHost(a, b HoldingID) int {
 	h := &s.Holding
 	return cmp.Or(s.laterConsumer(h.Lender[a], h.Lender[b]), s.laterConsumer(h.Pool[a], h.Pool[b]),
 		cmp.Compare(s.reclaimOf(b), s.reclaimOf(a)), s.chosenLater(a, b),
-		cmp.Compare(h.Origin[b], h.Origin[a])) // of the hybrid policy before owned
+		cmp.Compare(h.Origin[b], h.Origin[a]), // of the hybrid policy before owned
+		cmp.Compare(h.On(b), h.On(a)))
 }
 
 // chosenLater orders victims of one set, the last chosen first.

@@ -48,7 +48,7 @@ func (s *State) takenBy(byArrival []AllocID, to []int32) map[allocKey]bool {
 }
 
 // countedBy tells whether a plan can count all units that an allocation asks for: some figure of each is not 0, in a
-// slot plan none but slots.
+// slot plan none but slots, and where the plan has devices no gang, nor units that lie on parts of several.
 func (s *State) countedBy(p *Plan, a AllocID) bool {
 	slots, hasSlots := s.Policy.Dimension("slots")
 	some := false
@@ -64,7 +64,7 @@ func (s *State) countedBy(p *Plan, a AllocID) bool {
 			}
 			sized = sized || amount > 0
 		}
-		if !sized {
+		if !sized || p.HasDevices() && (s.Sub.MinUnits[sub] > 1 || !MayLieOn(p.MD.DevicePer, p.OnDevices(s.Size(sub)))) {
 			return false
 		}
 	}

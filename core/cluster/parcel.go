@@ -18,6 +18,9 @@ type Parcels struct {
 	Left  int          // the last so many are of hosts that left the plan with work on them; they are one parcel each
 	Owned bool         // some parcel has an owner
 
+	Device []int64 // of a plan with devices, by parcel and device: what is free on it; made of the holdings
+	Stride int     // how many devices a parcel has in Device
+
 	// Moved is a bitset by HostID: hosts whose capacity, or what is held on them, changed since the plan's last pass
 	// over ownership; nil: there was none, or hosts and groups are not those that it saw.
 	Moved []uint64

@@ -51,6 +51,7 @@ func (s *State) adopt(p *plan.Policy, leaving []SubID, from []int) error {
 	s.mapConsumers()
 	s.resplitNoted()
 	s.mapPlans()
+	s.Holding.lay(s.anyDevices())
 	s.Changes.add(ChangeRelaid, NoID, NoID)
 	s.lay(order)
 	return nil
@@ -66,6 +67,16 @@ func members(p *plan.Policy, name string, md bool) []bool {
 	for i := range p.SlotPlans {
 		if !md && p.Groups[p.SlotPlans[i].Group].Name == name {
 			return p.SlotPlans[i].Member
+		}
+	}
+	return nil
+}
+
+// mdPlan is an MD plan of a policy by name, nil when there is none.
+func mdPlan(p *plan.Policy, name string) *plan.MDPlan {
+	for i := range p.MDPlans {
+		if p.MDPlans[i].Name == name {
+			return &p.MDPlans[i]
 		}
 	}
 	return nil

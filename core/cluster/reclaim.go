@@ -36,6 +36,7 @@ type Reclaimed struct {
 	Units            int64
 	Reason           int32
 	Issued, Deadline int64
+	Devices          Devices
 }
 
 // Leaving is how many units are under reclaim in all.
@@ -118,7 +119,7 @@ func (s *State) TakeBack(id SetID, q HoldingID, units, dueUS int64) {
 		q = first
 	case units < h.Units[q]:
 		h.Units[q] -= units
-		q = s.add(p, &Holding{sub, h.Parcel[q], units, h.Granted[q], h.Origin[q], h.Pool[q], h.Lender[q]})
+		q = s.add(p, &Holding{sub, h.Parcel[q], units, h.Granted[q], h.Origin[q], h.Pool[q], h.Lender[q], h.On(q)})
 		fallthrough
 	default:
 		h.Set[q], h.NextOfSet[q], h.Due[q] = id, first, dueUS
@@ -154,7 +155,7 @@ func (s *State) divert(q HoldingID, units int64) {
 	h, sub, due := &s.Holding, s.Holding.Sub[q], s.Holding.Due[q]
 	if id := h.Set[q]; units < h.Units[q] {
 		h.Units[q] -= units
-		q = s.add(&s.Plans[s.Sub.Plan[sub]], &Holding{sub, h.Parcel[q], units, h.Granted[q], h.Origin[q], h.Pool[q], h.Lender[q]})
+		q = s.add(&s.Plans[s.Sub.Plan[sub]], &Holding{sub, h.Parcel[q], units, h.Granted[q], h.Origin[q], h.Pool[q], h.Lender[q], h.On(q)})
 		s.keep(id)
 	} else {
 		s.leave(q)
@@ -166,7 +167,7 @@ func (s *State) divert(q HoldingID, units int64) {
 func (s *State) alike(a, b HoldingID) bool {
 	h := &s.Holding
 	return h.Parcel[a] == h.Parcel[b] && h.Granted[a] == h.Granted[b] && h.Origin[a] == h.Origin[b] &&
-		h.Pool[a] == h.Pool[b] && h.Lender[a] == h.Lender[b]
+		h.Pool[a] == h.Pool[b] && h.Lender[a] == h.Lender[b] && h.On(a) == h.On(b)
 }
 
 // Cancel takes units of a holding off its reclaim; they stay with their holder, or go at the same time without a taker
@@ -196,7 +197,7 @@ func (s *State) Cancel(q HoldingID, units int64) {
 		}
 	case units < h.Units[q]:
 		h.Units[q] -= units
-		s.add(p, &Holding{sub, h.Parcel[q], units, h.Granted[q], h.Origin[q], h.Pool[q], h.Lender[q]})
+		s.add(p, &Holding{sub, h.Parcel[q], units, h.Granted[q], h.Origin[q], h.Pool[q], h.Lender[q], h.On(q)})
 	default:
 		s.leave(q)
 		return
@@ -214,7 +215,7 @@ func (s *State) HandOver(q HoldingID, units int64, to SetID) {
 	from := h.Set[q]
 	if units < h.Units[q] {
 		h.Units[q] -= units
-		q = s.add(&s.Plans[s.Set.Plan[from]], &Holding{h.Sub[q], h.Parcel[q], units, h.Granted[q], h.Origin[q], h.Pool[q], h.Lender[q]})
+		q = s.add(&s.Plans[s.Set.Plan[from]], &Holding{h.Sub[q], h.Parcel[q], units, h.Granted[q], h.Origin[q], h.Pool[q], h.Lender[q], h.On(q)})
 	} else {
 		for at := &s.Set.First[from]; ; at = &h.NextOfSet[*at] {
 			if *at == q {
@@ -234,13 +235,13 @@ func (s *State) HandOver(q HoldingID, units int64, to SetID) {
 func (s *State) step(q HoldingID, units int64, action int32) {
 	id, sub, k := s.Holding.Set[q], s.Holding.Sub[q], s.Holding.Parcel[q]
 	if n := len(s.Reclaims) - 1; n >= 0 && s.Reclaims[n].Number == s.Set.Number[id] && s.Reclaims[n].Action == action &&
-		s.Reclaims[n].Sub == sub && s.Reclaims[n].Parcel == k && s.Reclaims[n].Deadline == s.Holding.Due[q] {
+		s.Reclaims[n].Sub == sub && s.Reclaims[n].Parcel == k && s.Reclaims[n].Deadline == s.Holding.Due[q] && s.Reclaims[n].Devices == s.Holding.On(q) {
 		s.Reclaims[n].Units += units
 		return
 	}
 	s.Reclaims = append(s.Reclaims, Reclaimed{
 		s.Set.Number[id], action, sub, s.Set.Taker[id], k, s.Plans[s.Sub.Plan[sub]].Parcels.Host[k], units,
-		s.Set.Reason[id], s.Set.Issued[id], s.Holding.Due[q],
+		s.Set.Reason[id], s.Set.Issued[id], s.Holding.Due[q], s.Holding.On(q),
 	})
 }
 

@@ -33,9 +33,9 @@ func (s *State) checkPolicy(p *plan.Policy, forced bool) (leaving []SubID, err e
 			return nil, fmt.Errorf("%s: %s is to be renamed to %s, but there is a consumer %s already", p.File, old, path, path)
 		}
 	}
-	node, member := s.placesIn(p, to), make([][]bool, len(s.Plans))
+	node, member, is := s.placesIn(p, to), make([][]bool, len(s.Plans)), make([]*plan.MDPlan, len(s.Plans))
 	for i := range s.Plans {
-		member[i] = members(p, s.Plans[i].Name, s.Plans[i].MD != nil)
+		member[i], is[i] = members(p, s.Plans[i].Name, s.Plans[i].MD != nil), mdPlan(p, s.Plans[i].Name)
 	}
 	if err := s.checkGangs(p, node); err != nil {
 		return nil, err
@@ -45,7 +45,11 @@ func (s *State) checkPolicy(p *plan.Policy, forced bool) (leaving []SubID, err e
 			continue
 		}
 		was, member, node := &s.Plans[s.Sub.Plan[sub]], member[s.Sub.Plan[sub]], node[s.Sub.Consumer[sub]]
-		if node != plan.None && member != nil && member[node] && p.Leaf(node) && !s.Sub.Orphan[sub] {
+		stays := node != plan.None && member != nil && member[node] && p.Leaf(node) && !s.Sub.Orphan[sub]
+		if err := s.checkDevices(p, SubID(sub), was, is[s.Sub.Plan[sub]], stays); err != nil {
+			return nil, err
+		}
+		if stays {
 			continue
 		}
 		path := s.Consumer.String(int32(s.Sub.Consumer[sub]))
@@ -302,13 +306,13 @@ func (s *State) detain(sub SubID, dueUS int64) {
 	}
 }
 
-// unpromise ends the sets of takers that have no place any more: what was not
-// taken back yet stays with its holders. O(sets).
+// unpromise ends the sets of takers that have no place any more, or that are in a plan with devices, which takes nothing back for
+// anybody: what was not taken back yet stays with its holders. O(sets).
 func (s *State) unpromise() {
 	t := &s.Set
 	for id := range SetID(len(t.Number)) {
 		number, taker := t.Number[id], t.Taker[id]
-		if number == 0 || taker == NoID || s.Sub.Plan[taker] >= 0 && !s.Sub.Orphan[taker] {
+		if number == 0 || taker == NoID || s.Sub.Plan[taker] >= 0 && !s.Sub.Orphan[taker] && !s.Plans[t.Plan[id]].HasDevices() {
 			continue
 		}
 		s.Promise(id, 0)

@@ -13,7 +13,7 @@ import (
 
 // saveForm is the form of a saved state. A field that comes later raises it and is named if c.Since(of that form): states
 // that were saved before are still loaded, and the field is as it was made.
-const saveForm = 9
+const saveForm = 10
 
 // Save names all that later cycles depend on, to be written: see pack.Coder. Until Hold has returned nobody may change the
 // state. What can be made of the rest is left out (Load says what), and so is the policy, of which its keeper has the text.
@@ -241,6 +241,9 @@ func (h *Holdings) fields(c *pack.Coder) {
 	pack.Column(c, &h.Set)
 	pack.Column(c, &h.NextOfSet)
 	pack.Column(c, &h.Due)
+	if c.Since(10) {
+		pack.Column(c, &h.Device)
+	}
 	pack.Column(c, &h.free)
 }
 
@@ -351,6 +354,9 @@ func (r *Release) fields(c *pack.Coder) {
 	} else {
 		r.Granted = math.MaxInt64 // not known: it counts as not having run
 	}
+	if c.Since(10) {
+		pack.Int(c, &r.Devices)
+	}
 	c.Note(&r.LostMS)
 }
 
@@ -365,6 +371,9 @@ func (r *Reclaimed) fields(c *pack.Coder) {
 	pack.Int(c, &r.Reason)
 	pack.Int(c, &r.Issued)
 	pack.Int(c, &r.Deadline)
+	if c.Since(10) {
+		pack.Int(c, &r.Devices)
+	}
 }
 
 func (f *hostFigures) fields(c *pack.Coder) {

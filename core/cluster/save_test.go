@@ -20,6 +20,7 @@ var derived = []string{
 	"State.ofSource", "Pairs.many", "State.noted", "State.Both",
 	"AttrColumn.Keep",
 	"Plan.Index", "Plan.MD", "Plan.Slots", "Plan.Terms", "Plan.Owns", "Plan.Spent", "History.first",
+	"Holdings.onDevices", "Parcels.Device", "Parcels.Stride",
 }
 
 // TestSavesEachField has one row in every list of structs, and looks that each field below the state

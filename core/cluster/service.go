@@ -211,7 +211,7 @@ func (s *State) roomIn(t *HostTable, rows []int32, p *Plan, h HostID) []int64 {
 	}
 	for d, col := range t.Size {
 		if col != nil && col[row] != NotGiven {
-			room[d] = overcommitted(col[row], p.MD.OvercommitMilli[d])
+			room[d] = p.amount(d, col[row])
 		}
 	}
 	return room
@@ -444,5 +444,6 @@ func (s *State) CheckChanges(source string, t *DemandTable) error {
 func (s *State) CheckRelease(t *HoldingTable) error {
 	f := Faults{Table: t.title()}
 	s.bindHoldings(t, givenBack, &f)
+	t.devices(&f)
 	return f.Err()
 }

@@ -24,6 +24,9 @@ func (s *State) Settle(nowUS int64) {
 		p.Dirty = p.Dirty || p.Owns && p.Stirred // its cycles are counted
 		// Releasing appends to Changed; what it frees exceeds nothing.
 		for _, k := range p.Changed {
+			if p.HasDevices() {
+				s.evict(p, k)
+			}
 			if p.Parcels.exceeded(k) {
 				s.relieve(p, p.Parcels.Begin(k))
 			}

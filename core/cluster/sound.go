@@ -303,6 +303,9 @@ func (s *State) soundHoldings(k *soundness) {
 	h, n := &s.Holding, s.Holding.Len()
 	k.rows("holdings", n, len(h.Parcel), len(h.Units), len(h.Origin), len(h.Pool), len(h.Lender), len(h.Granted), len(h.NextOfSub),
 		len(h.PrevOfSub), len(h.NextOnParcel), len(h.PrevOnParcel), len(h.Set), len(h.NextOfSet), len(h.Due))
+	if len(h.Device) > 0 || s.anyDevicesIn() {
+		k.rows("devices of holdings", n, len(h.Device))
+	}
 	within(k, "holdings", h.Sub, NoID, len(s.Sub.Alloc), nil)
 	within(k, "free holdings", h.free, 0, n, nil)
 	if k.err != nil {

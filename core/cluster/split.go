@@ -88,6 +88,7 @@ func (s *State) divide(p *Plan, only *bitset.BitSet) {
 	for i := 0; i < len(anew); i += 2 {
 		s.replace(p, &old, anew[i], anew[i+1])
 	}
+	s.layDevices(p)
 	s.setsOf(p, s.keep)
 	s.nameAll(p)
 }
@@ -320,6 +321,9 @@ func (s *State) twin(p *Plan, q HoldingID) HoldingID {
 	t, h := s.row(), &s.Holding
 	sub := h.Sub[q]
 	h.Sub[t], h.Parcel[t], h.Granted[t], h.Origin[t], h.Pool[t], h.Lender[t] = sub, h.Parcel[q], h.Granted[q], h.Origin[q], h.Pool[q], h.Lender[q]
+	if h.onDevices {
+		h.Device[t] = h.Device[q]
+	}
 	next := h.NextOfSub[q]
 	h.NextOfSub[q], h.PrevOfSub[t], h.NextOfSub[t] = t, q, next
 	if next != NoID {
@@ -342,6 +346,7 @@ func (s *State) join(p *Plan, k ParcelID) {
 		sub          SubID
 		granted, due int64
 		set          SetID
+		on           Devices
 	}
 	h := &s.Holding
 	for end := p.Parcels.End(k); k < end; k++ {
@@ -351,7 +356,7 @@ func (s *State) join(p *Plan, k ParcelID) {
 		}
 		seen := map[key]HoldingID{}
 		for q := first; q != NoID; {
-			next, as := h.NextOnParcel[q], key{h.Sub[q], h.Granted[q], 0, h.Set[q]}
+			next, as := h.NextOnParcel[q], key{h.Sub[q], h.Granted[q], 0, h.Set[q], h.On(q)}
 			if as.set != NoID {
 				as.due = h.Due[q]
 			}

@@ -95,7 +95,8 @@ type HoldingTable struct {
 	Sub        TextColumn
 	Host       TextColumn
 	Units      []int64
-	Done       []bool // releases only; nil when not given (= false)
+	Done       []bool     // releases only; nil when not given (= false)
+	Device     TextColumn // releases only: on which devices the units are; Null or "": on any
 }
 
 func (t *HostTable) title() string    { return cmp.Or(t.Name, "hosts") }

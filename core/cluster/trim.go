@@ -117,6 +117,7 @@ func (s *State) partOnParcels(list []parting) {
 		one := &list[i]
 		p := &s.Plans[s.Sub.Plan[one.sub]]
 		p.Parcels.take(one.k, s.Size(one.sub), -one.units)
+		p.takeDevices(one.k, s.Holding.On(one.q), s.Size(one.sub), -one.units)
 		p.Changed, p.Dirty = append(p.Changed, one.k), true
 		if one.all {
 			s.unlinkOnParcel(p, one.q, one.k)

@@ -159,7 +159,7 @@ func (r *Runner) attach(s *cluster.State, nowUS int64) (dirty bool) {
 		r.out.Summary.Cycle != s.Cycle || r.out.Summary.Cycle == 0 {
 		r.planner = make([]planner, len(s.Plans))
 		for i := range s.Plans {
-			if r.planner[i] = newMD(r.Eager); s.Plans[i].Slots != nil {
+			if r.planner[i] = newMD(r.Eager, r.devices); s.Plans[i].Slots != nil {
 				r.planner[i] = new(slot.Planner)
 			}
 			s.Plans[i].Dirty, s.Plans[i].Rebuilt = true, true
@@ -234,6 +234,7 @@ func (r *Runner) explain(s *cluster.State) {
 func (r *Runner) emit(s *cluster.State, nowUS int64, busy []planner, dirty bool) {
 	sum := &r.out.Summary
 	sum.UnitsGranted = 0
+	r.nameDevices(s, busy)
 	reads, writes := r.planners(s)
 	reads |= theState
 	list := []task{{reads: reads, writes: writes | theGrants, do: func() {
@@ -276,6 +277,23 @@ func (r *Runner) emit(s *cluster.State, nowUS int64, busy []planner, dirty bool)
 			Revision: []int64{s.Revision}, Author: decision.Coded{Code: []int32{decision.Null}},
 			Message: decision.Coded{Code: []int32{decision.Null}},
 			Digest:  decision.Coded{Code: []int32{0}, Dict: decision.Words{s.Policy.Digest}},
+		}
+	}
+}
+
+// nameDevices gives the devices of the cycle's events their codes, before tables are filled side by side that look them up.
+func (r *Runner) nameDevices(s *cluster.State, busy []planner) {
+	for i := range s.Released {
+		s.Released[i].Devices.Code(r.devices)
+	}
+	for i := range s.Reclaims {
+		s.Reclaims[i].Devices.Code(r.devices)
+	}
+	for _, m := range busy {
+		if md, ok := m.(*mdPlan); ok && md.p.HasDevices() {
+			for _, q := range md.given {
+				s.Holding.On(q).Code(r.devices)
+			}
 		}
 	}
 }
@@ -332,7 +350,7 @@ func (r *Runner) reclaims(s *cluster.State) (issued, cancelled int64) {
 		t.ForSub.Add(taker[2])
 		t.Issued = append(t.Issued, v.Issued)
 		t.Deadline = append(t.Deadline, v.Deadline)
-		t.Device.Add(decision.Null)
+		t.Device.Add(v.Devices.Code(r.devices))
 		if v.Action == decision.ActionIssued {
 			issued += v.Units
 		} else {
@@ -369,7 +387,8 @@ func (r *Runner) inOrder(s *cluster.State) []returned {
 		}
 		x, y := &s.Released[a.at], &s.Released[b.at]
 		// A state that was saved and loaded has its sets at other places: the order of State.Released must not count.
-		return cmp.Or(host(x, y), cmp.Compare(x.Cause, y.Cause), cmp.Compare(x.Number, y.Number), cmp.Compare(a.at, b.at))
+		return cmp.Or(host(x, y), cmp.Compare(x.Cause, y.Cause), cmp.Compare(x.Number, y.Number), cmp.Compare(x.Devices, y.Devices),
+			cmp.Compare(a.at, b.at))
 	})
 	r.returned = list
 	return list
@@ -400,7 +419,7 @@ func (r *Runner) releases(s *cluster.State) (units, lost int64) {
 		t.Reclaim = append(t.Reclaim, v.Number)
 		t.Origin.Add(v.Origin)
 		t.Lender.Add(int32(v.Lender))
-		t.Device.Add(decision.Null)
+		t.Device.Add(v.Devices.Code(r.devices))
 	}
 	return units, lost
 }

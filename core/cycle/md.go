@@ -28,6 +28,7 @@ type mdPlan struct {
 	taken   reclaim.Decisions
 	granter grant.Granter
 	reasons reason.Reasons
+	devices *cluster.Names // the dictionary of the column device
 
 	// Of the cycle under way.
 	cycle    *reclaim.Cycle
@@ -51,9 +52,9 @@ type mdPlan struct {
 	short     reason.Shortfalls
 }
 
-// newMD is a planner for an MD plan.
-func newMD(eager bool) *mdPlan {
-	return &mdPlan{granter: grant.Granter{Eager: eager}, reasons: reason.Reasons{Eager: eager}}
+// newMD is a planner for an MD plan. Devices is the dictionary of the column device.
+func newMD(eager bool, devices *cluster.Names) *mdPlan {
+	return &mdPlan{granter: grant.Granter{Eager: eager}, reasons: reason.Reasons{Eager: eager}, devices: devices}
 }
 
 // Attach points the planner at a state and the plan it is to carry out.
@@ -272,7 +273,7 @@ func (m *mdPlan) Explain() {
 	m.reasons.Explain(e, &m.short)
 }
 
-// Unite makes one holding of several that the cycle's bookings gave a sub-allocation on one parcel, and sorts the cycle's
+// Unite makes one holding of several that the cycle's bookings gave a sub-allocation on one parcel, on the same devices, and sorts the cycle's
 // grants as D-14 has them.
 func (m *mdPlan) Unite() {
 	if m.bookings == 0 {
@@ -281,7 +282,7 @@ func (m *mdPlan) Unite() {
 	h, n := &m.s.Holding, 0
 	rows := emit.Given(m.s, m.p, m.s.Cycle+1, m.given)
 	for i, q := range rows {
-		if i > 0 && h.Sub[rows[n-1]] == h.Sub[q] && h.Parcel[rows[n-1]] == h.Parcel[q] {
+		if i > 0 && h.Sub[rows[n-1]] == h.Sub[q] && h.Parcel[rows[n-1]] == h.Parcel[q] && h.On(rows[n-1]) == h.On(q) {
 			m.s.Merge(rows[n-1], q)
 			continue
 		}
@@ -296,7 +297,7 @@ func (m *mdPlan) EmitOwnership(t *decision.Ownership) { emit.Ownership(t, m.p, &
 
 // EmitGrants adds the cycle's grants, and gives their units.
 func (m *mdPlan) EmitGrants(t *decision.Grants) (units int64) {
-	return emit.Grants(t, m.s, m.p, m.given)
+	return emit.Grants(t, m.s, m.p, m.given, m.devices)
 }
 
 // EmitShortfalls adds the shortfalls, and gives their units. Texts of the column detail go into details.
@@ -312,4 +313,4 @@ func (m *mdPlan) EmitStates(c *decision.Cycle) {
 }
 
 // EmitKeyframe adds the plan's rows to the tables of keyframes.
-func (m *mdPlan) EmitKeyframe(c *decision.Cycle) { emit.Keyframe(c, m.s, m.p) }
+func (m *mdPlan) EmitKeyframe(c *decision.Cycle) { emit.Keyframe(c, m.s, m.p, m.devices) }

@@ -174,8 +174,8 @@ func (v *stateTables) fill(e *reason.Env, short *reason.Shortfalls) {
 	for q := range e.State.Holding.Sub {
 		given = append(given, cluster.HoldingID(q), cluster.HoldingID(q))
 	}
-	emit.Grants(&v.Grants, e.State, e.Plan, emit.Given(e.State, e.Plan, e.State.Cycle, given))
-	emit.Keyframe(&v.Cycle, e.State, e.Plan)
+	emit.Grants(&v.Grants, e.State, e.Plan, emit.Given(e.State, e.Plan, e.State.Cycle, given), new(cluster.Names))
+	emit.Keyframe(&v.Cycle, e.State, e.Plan, new(cluster.Names))
 }
 
 // text is the tables as text, but for demand that is in no plan.

@@ -94,7 +94,7 @@ func TestRows(t *testing.T) {
 	emit.Consumers(&out.Consumers, s, p, &consumers)
 	emit.Amounts(&out.Amounts, s, p, &amounts)
 	emit.Shares(&out.Shares, s, p, &shares)
-	if units := emit.Grants(&out.Grants, s, p, emit.Given(s, p, 1, given)); units != 4 {
+	if units := emit.Grants(&out.Grants, s, p, emit.Given(s, p, 1, given), new(cluster.Names)); units != 4 {
 		t.Errorf("%d units were given, want 4", units)
 	}
 	if units := emit.Shortfalls(&out.Shortfalls, s, p, &short, details); units != 1 {

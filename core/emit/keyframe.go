@@ -9,10 +9,10 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// Keyframe adds a plan's rows to the tables holdings, hosts and owners.
-func Keyframe(c *decision.Cycle, s *cluster.State, p *cluster.Plan) {
+// Keyframe adds a plan's rows to the tables holdings, hosts and owners. Devices is the dictionary of texts of devices.
+func Keyframe(c *decision.Cycle, s *cluster.State, p *cluster.Plan, devices *cluster.Names) {
 	var rows []cluster.HoldingID
-	held := func(sub cluster.SubID) { rows = addHoldings(&c.Holdings, s, p, sub, rows) }
+	held := func(sub cluster.SubID) { rows = addHoldings(&c.Holdings, s, p, sub, rows, devices) }
 	for leaf := range p.FirstAlloc {
 		for a := p.FirstAlloc[plan.Node(leaf)]; a != cluster.NoID; a = s.Alloc.Next[a] {
 			for sub := s.Alloc.First[a]; sub != cluster.NoID; sub = s.Sub.Next[sub] {
@@ -25,10 +25,10 @@ func Keyframe(c *decision.Cycle, s *cluster.State, p *cluster.Plan) {
 	addOwners(&c.Owners, p)
 }
 
-// addHoldings adds the holdings of a sub-allocation, a row for each parcel, cycle of grant and state of reclaim. Rows is
+// addHoldings adds the holdings of a sub-allocation, a row for each parcel, cycle of grant and set of devices. Rows is
 // memory that is used again.
 func addHoldings(t *decision.Holdings, s *cluster.State, p *cluster.Plan, sub cluster.SubID,
-	rows []cluster.HoldingID,
+	rows []cluster.HoldingID, devices *cluster.Names,
 ) []cluster.HoldingID {
 	h := &s.Holding
 	rows = rows[:0]
@@ -36,10 +36,10 @@ func addHoldings(t *decision.Holdings, s *cluster.State, p *cluster.Plan, sub cl
 		rows = append(rows, q)
 	}
 	slices.SortFunc(rows, func(a, b cluster.HoldingID) int {
-		return cmp.Or(cmp.Compare(h.Parcel[a], h.Parcel[b]), cmp.Compare(h.Granted[a], h.Granted[b]))
+		return cmp.Or(cmp.Compare(h.Parcel[a], h.Parcel[b]), cmp.Compare(h.Granted[a], h.Granted[b]), cmp.Compare(h.On(a), h.On(b)))
 	})
 	for i, q := range rows {
-		if i > 0 && h.Parcel[q] == h.Parcel[rows[i-1]] && h.Granted[q] == h.Granted[rows[i-1]] {
+		if i > 0 && h.Parcel[q] == h.Parcel[rows[i-1]] && h.Granted[q] == h.Granted[rows[i-1]] && h.On(q) == h.On(rows[i-1]) {
 			t.Units[len(t.Units)-1] += h.Units[q]
 			continue
 		}
@@ -51,7 +51,7 @@ func addHoldings(t *decision.Holdings, s *cluster.State, p *cluster.Plan, sub cl
 		t.Pool.Add(int32(h.Pool[q]))
 		t.Lender.Add(int32(h.Lender[q]))
 		t.Granted = append(t.Granted, h.Granted[q])
-		t.Device.Add(decision.Null)
+		t.Device.Add(h.On(q).Code(devices))
 	}
 	return rows
 }

@@ -133,7 +133,7 @@ func (e *Engine) holdings(dict func(decision.Dict) decision.Dict) *Holdings {
 			number, due = s.Set.Number[id], h.Due[q]
 		}
 		c[6].Int, c[10].Int, c[11].Int = append(c[6].Int, h.Units[q]), append(c[10].Int, h.Granted[q]), append(c[11].Int, number)
-		c[13].Code = append(c[13].Code, decision.Null)
+		c[13].Code = append(c[13].Code, h.On(cluster.HoldingID(q)).Code(&devices))
 		c[12].Int, c[12].Null = append(c[12].Int, due), append(c[12].Null, number == 0)
 	}
 	c[13].Dict = &devices

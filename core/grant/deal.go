@@ -27,15 +27,25 @@ func (d *Decisions) Runs(e *Env, cycle int64, dst []cluster.ParcelID) (runs []cl
 		next[sub], at = at, at+units[sub]
 	}
 	parcels = slices.Grow(dst[:0], n)[:n]
+	var on []cluster.Devices // beside parcels, where the plan has devices
+	if e.Plan.HasDevices() {
+		on = make([]cluster.Devices, n)
+	}
 	for i, sub := range d.Sub.Values() {
-		parcels[next[sub]] = d.Parcel.At(i)
+		if parcels[next[sub]] = d.Parcel.At(i); on != nil {
+			on[next[sub]] = d.On.At(i)
+		}
 		next[sub]++
 	}
 	at = 0
 	for _, sub := range subs {
 		list := parcels[at : at+units[sub]]
-		slices.Sort(list)
-		runs = e.label(runs, sub, cycle, list, at)
+		if on == nil {
+			slices.Sort(list)
+			runs = e.label(runs, sub, cycle, list, at)
+		} else {
+			runs = e.labelOn(runs, sub, cycle, list, on[at:at+units[sub]], at)
+		}
 		at += units[sub]
 	}
 	return runs, parcels
@@ -57,6 +67,30 @@ func (e *Env) label(runs []cluster.Run, sub cluster.SubID, cycle int64, list []c
 			continue
 		}
 		runs = append(runs, cluster.Run{Holding: row, From: at + int32(i), To: at + int32(i) + 1})
+	}
+	return runs
+}
+
+// labelOn is label where the plan has devices, on of each unit: units on the same ones of a parcel are a run. It sorts both lists.
+func (e *Env) labelOn(runs []cluster.Run, sub cluster.SubID, cycle int64, list []cluster.ParcelID, on []cluster.Devices, at int32) []cluster.Run {
+	type lie struct {
+		k  cluster.ParcelID
+		on cluster.Devices
+	}
+	lies := make([]lie, len(list))
+	for i, k := range list {
+		lies[i] = lie{k, on[i]}
+	}
+	slices.SortFunc(lies, func(a, b lie) int { return cmp.Or(cmp.Compare(a.k, b.k), cmp.Compare(a.on, b.on)) })
+	for i := 0; i < len(lies); {
+		n := i
+		for ; n < len(lies) && lies[n] == lies[i]; n++ {
+			list[n] = lies[n].k
+		}
+		begin := len(runs)
+		runs = e.label(runs, sub, cycle, list[i:n], at+int32(i))
+		runs[begin].Devices = lies[i].on
+		i = n
 	}
 	return runs
 }

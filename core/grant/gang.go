@@ -183,10 +183,9 @@ func (g *Granter) formOwn(a *pool.Ask, out *Decisions) {
 		if row == room.NoRow {
 			panic(fmt.Sprintf("BUG: a gang of %d units does not fit", a.Least))
 		}
-		k := g.take(s, at-1, row)
+		k, on := g.take(s, at-1, row)
 		g.sets.Hold(a.Sub, k)
-		out.Sub.Add(a.Sub)
-		out.Parcel.Add(k)
+		out.add(g.env, a.Sub, k, on)
 	}
 	a.Has += a.Least
 	a.Least, g.formed = 1, true
@@ -336,12 +335,11 @@ func (g *Granter) Room(e *Env, sub cluster.SubID, places *cluster.Places) []int6
 func (g *Granter) Part(e *Env, top plan.Node, sub cluster.SubID, most int64, out *Decisions) (units int64) {
 	a := g.ready(e, top, sub)
 	for a != nil && units < most {
-		k, ok := g.place(a)
+		k, on, ok := g.place(a)
 		if !ok {
 			break
 		}
-		out.Sub.Add(sub)
-		out.Parcel.Add(k)
+		out.add(g.env, sub, k, on)
 		units++
 	}
 	return units

@@ -31,6 +31,15 @@ type Env struct {
 type Decisions struct {
 	Sub    column.Vector[cluster.SubID]
 	Parcel column.Vector[cluster.ParcelID]
+	On     column.Vector[cluster.Devices] // where the plan has devices, else without rows
+}
+
+// add adds a row.
+func (d *Decisions) add(e *Env, sub cluster.SubID, k cluster.ParcelID, on cluster.Devices) {
+	d.Sub.Add(sub)
+	if d.Parcel.Add(k); e.Plan.HasDevices() {
+		d.On.Add(on)
+	}
 }
 
 // Granter is the memory of pools' turns. The zero value is ready. What a pool is given is booked before its next turn.
@@ -162,12 +171,11 @@ func (g *Granter) give(a *pool.Ask, out *Decisions) (units int64) {
 		defer g.anywhere(a, search)
 	}
 	for units < a.Least {
-		k, ok := g.place(a)
+		k, on, ok := g.place(a)
 		if !ok {
 			break
 		}
-		out.Sub.Add(a.Sub)
-		out.Parcel.Add(k)
+		out.add(g.env, a.Sub, k, on)
 		units++
 	}
 	if units > 0 && units < a.Least {
@@ -177,13 +185,13 @@ func (g *Granter) give(a *pool.Ask, out *Decisions) (units int64) {
 }
 
 // place takes room for one unit of an ask; false when there is none, or a share limit stands against it.
-func (g *Granter) place(a *pool.Ask) (k cluster.ParcelID, ok bool) {
+func (g *Granter) place(a *pool.Ask) (k cluster.ParcelID, on cluster.Devices, ok bool) {
 	e := g.env
 	leaf := plan.None
 	if e.Limits != nil {
 		leaf = e.State.Node(a.Sub)
 		if over, _ := e.Limits.Over(&e.Env, leaf, g.top, e.State.Shape.Size(a.Shape)); over != plan.None {
-			return 0, false
+			return 0, 0, false
 		}
 	}
 	s := &g.search[a.Search]
@@ -192,12 +200,12 @@ func (g *Granter) place(a *pool.Ask) (k cluster.ParcelID, ok bool) {
 		if row == room.NoRow {
 			continue
 		}
-		if k = g.take(s, s.lot, row); e.Limits != nil {
+		if k, on = g.take(s, s.lot, row); e.Limits != nil {
 			e.Limits.Add(&e.Env, leaf, g.top, e.State.Shape.Size(a.Shape), 1)
 		}
-		return k, true
+		return k, on, true
 	}
-	return 0, false
+	return 0, 0, false
 }
 
 // seek is the row of a lot for one unit of a search, room.NoRow when nothing fits there.
@@ -212,14 +220,14 @@ func (g *Granter) seek(s *search, at int) room.Row {
 	}
 }
 
-// take takes room for a unit of a search off a row of a lot, and gives the parcel.
-func (g *Granter) take(s *search, at int, row room.Row) cluster.ParcelID {
+// take takes room for a unit of a search off a row of a lot, and gives the parcel and the devices there.
+func (g *Granter) take(s *search, at int, row room.Row) (k cluster.ParcelID, on cluster.Devices) {
 	l := g.lots[at]
-	k := l.parcel[row]
-	if l.take(row, &s.unit[at].need); s.on != nil {
+	k = l.parcel[row]
+	if on = l.take(row, &s.unit[at].need); s.on != nil {
 		s.on[g.env.Plan.Parcels.Host[k]]++
 	}
-	return k
+	return k, on
 }
 
 // room is what a parcel has free for the pool's turn.

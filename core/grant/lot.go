@@ -20,7 +20,8 @@ type lot struct {
 	side   []plan.Node        // by row: who is below this child of the pool's consumer gets nothing of it; None: everybody may
 	grace  []int64            // by row: who may take longer gets nothing of it
 	mixed  bool               // sides or graces say something
-	index  room.Index         // what is free, or less where a lender's reserve leaves less
+	index  room.Index         // what is free, or less where a lender's reserve leaves less; of plans with devices two figures more
+	device []int64            // by row and device: what is free on it; of plans with devices
 	slack  []int64            // by row, then dimension: how much more is free; nil: nothing
 	whole  []int64            // scratch, as the next two
 	now    []int64
@@ -51,7 +52,8 @@ func (l *lot) add(k cluster.ParcelID, side plan.Node, grace int64) {
 // lay readies the lot. Of gives what a parcel has free, and what of that those may have who draw on it here.
 func (l *lot) lay(p *cluster.Plan, of roomOfParcel) {
 	n := len(l.parcel)
-	l.index.Reset(n, l.rules.most)
+	l.index.Reset(n, l.rules.devices.room(l.rules.most))
+	l.device = column.Zeros(l.device, n*l.rules.devices.most)
 	l.class, l.used, l.shapes = column.Zeros(l.class, n), 0, l.shapes[:0]
 	clear(l.sets[:])
 	clear(l.shape[:])
@@ -86,7 +88,7 @@ func (l *lot) put(p *cluster.Plan, row int, of roomOfParcel) {
 			l.slack[row*l.dims+d] = free - l.rest[d]
 		}
 	}
-	l.index.Put(room.Row(row), l.rest)
+	l.index.Put(room.Row(row), l.withDevices(p, row, l.rest))
 	if len(l.tree) > 0 {
 		l.tree[len(l.tree)/2+row] = 1 + l.rules.weigh(l.now) // more than 0: there is a row
 		return
@@ -156,13 +158,17 @@ func (l *lot) lower() {
 	}
 }
 
-// take takes a unit off a row that it fits.
-func (l *lot) take(row room.Row, need *room.Need) {
-	l.index.Take(row, need)
+// take takes a unit off a row that it fits, and gives the devices on which it lies.
+func (l *lot) take(row room.Row, need *room.Need) (on cluster.Devices) {
+	if l.rules.devices.per > 0 {
+		on = l.takeDevices(row, need)
+	} else {
+		l.index.Take(row, need)
+	}
 	if len(l.tree) > 0 {
 		l.tree[len(l.tree)/2+int(row)] = 1 + l.rules.weigh(l.free(row))
 		l.climb(int(row))
-		return
+		return on
 	}
 	class := 0 // it is in use
 	if l.rules.placement == plan.BestFit {
@@ -171,6 +177,7 @@ func (l *lot) take(row room.Row, need *room.Need) {
 	if class != int(l.class[row]) {
 		l.move(row, class)
 	}
+	return on
 }
 
 // free is what is free on the parcel of a row, reserves left aside, in memory that is used again.

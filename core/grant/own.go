@@ -49,11 +49,10 @@ func (g *Granter) Own(e *Env, leaf plan.Node, sets Sets, out *Decisions) {
 			g.queue.Settle(0)
 			continue
 		}
-		k, done := g.placeOwn(a)
+		k, on, done := g.placeOwn(a)
 		switch {
 		case k != cluster.NoID:
-			out.Sub.Add(a.Sub)
-			out.Parcel.Add(k)
+			out.add(g.env, a.Sub, k, on)
 			a.Has++
 		case !done:
 			a.Passed = true
@@ -67,13 +66,13 @@ func (g *Granter) Own(e *Env, leaf plan.Node, sets Sets, out *Decisions) {
 
 // placeOwn takes room for one unit of an ask on one of its leaf's own parcels, preference by preference. Where a better
 // one has none but what others hold, the plan may have the unit promised that: then it is done without a parcel.
-func (g *Granter) placeOwn(a *pool.Ask) (k cluster.ParcelID, done bool) {
+func (g *Granter) placeOwn(a *pool.Ask) (k cluster.ParcelID, on cluster.Devices, done bool) {
 	promised, worst := g.sets.Promised(a.Sub) >= a.Wanted-a.Has, int8(preferences)
 	prefers := g.env.Plan.MD.ReclaimForPref
 	if promised {
 		aim, ok := g.sets.Latest(a.Sub)
 		if !ok { // they joined in this cycle
-			return cluster.NoID, false
+			return cluster.NoID, 0, false
 		}
 		if prefers && aim != cluster.NoID && g.env.Owner(aim) == g.top {
 			worst = g.env.preference(g.top, aim) // nothing worse than that
@@ -86,22 +85,22 @@ func (g *Granter) placeOwn(a *pool.Ask) (k cluster.ParcelID, done bool) {
 			break
 		}
 		if row := g.seek(s, at); row != room.NoRow {
-			k = g.take(s, at, row)
+			k, on = g.take(s, at, row)
 			if promised {
 				g.sets.Lapse(a.Sub)
 			}
 			if g.sets.Hold(a.Sub, k); promised {
 				g.relay()
 			}
-			return k, true
+			return k, on, true
 		}
 		among := func(k cluster.ParcelID) bool { return g.env.preference(g.top, k) == tier }
 		if prefers && !promised && g.sets.Prefer(a.Sub, among) {
 			g.relay()
-			return cluster.NoID, true
+			return cluster.NoID, 0, true
 		}
 	}
-	return cluster.NoID, false
+	return cluster.NoID, 0, false
 }
 
 // relay lays the lots by what parcels have now, as sets lapsed or were made.

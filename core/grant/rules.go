@@ -30,11 +30,12 @@ type Rules struct {
 	levels    int     // best fit: 4 or 2
 	shapes    int     // that best fit tells apart
 	ranks     [][]uint8
+	devices   devices
 }
 
 // NewRules are the rules of a plan as its parcels are now. O(parcels × dimensions).
 func NewRules(p *cluster.Plan) *Rules {
-	r := &Rules{placement: p.Terms.Placement, levels: 4, shapes: 1}
+	r := &Rules{placement: p.Terms.Placement, levels: 4, shapes: 1, devices: devicesOf(p)}
 	for _, column := range p.Parcels.Cap {
 		most, weight := int64(0), int64(0)
 		for w, open := range p.Parcels.Open {
@@ -58,7 +59,7 @@ func NewRules(p *cluster.Plan) *Rules {
 
 // equal tells whether other rules say the same.
 func (r *Rules) equal(o *Rules) bool {
-	return r.placement == o.placement && slices.Equal(r.most, o.most)
+	return r.placement == o.placement && slices.Equal(r.most, o.most) && r.devices == o.devices
 }
 
 // weigh is the weighted free room of a parcel, which balanced goes by.

@@ -17,6 +17,7 @@ type rooms struct {
 	level []level
 	open  []uint64 // bitset of rows
 	most  []int64  // by dimension: the largest parcel
+	per   int64    // what each device has; 0: the plan has no devices
 
 	state    *cluster.State
 	plan     string
@@ -61,7 +62,7 @@ func (r *rooms) follow(e *Env, moved func(depth int32, row room.Row, was, is []i
 	for _, row := range r.touched {
 		r.bring(e, row, func(depth int32, was, is []int64) {
 			if news == sameHosts {
-				moved(depth, row, was, is)
+				moved(depth, row, was[:len(r.most)], is[:len(r.most)])
 			}
 		})
 	}
@@ -116,8 +117,13 @@ func (r *rooms) rebuild(e *Env) {
 		r.level = append(r.level, level{})
 	}
 	r.level = r.level[:deepest+1]
+	most := r.most
+	if r.per = 0; e.Plan.HasDevices() {
+		r.per = e.Plan.MD.DevicePer
+		most = append(slices.Clip(most), r.per, int64(p.Stride)) // the most that is free on a device, and how many are empty
+	}
 	for depth := range r.level {
-		r.level[depth].index.Reset(p.Len(), r.most)
+		r.level[depth].index.Reset(p.Len(), most)
 		r.level[depth].set.Reset(p.Len())
 	}
 	for row := range room.Row(p.Len()) {
@@ -140,11 +146,17 @@ func (r *rooms) bring(e *Env, row room.Row, moved func(depth int32, was, is []in
 			l.index.Shut(row)
 			l.set.Remove(row)
 		case open:
-			if e.Promises.Room(k, n, r.free, r.rest); l.set.Has(row) && slices.Equal(was, r.rest) {
+			e.Promises.Room(k, n, r.free, r.rest)
+			is := r.rest
+			if r.per > 0 {
+				most, empty := cluster.RoomOfDevices(e.Plan.Parcels.DeviceFree(k), r.per)
+				is = append(is, most, empty)
+			}
+			if l.set.Has(row) && slices.Equal(was, is) {
 				continue
 			}
-			moved(depth, was, r.rest)
-			l.index.Put(row, r.rest)
+			moved(depth, was, is)
+			l.index.Put(row, is)
 			l.set.Add(&l.index, row)
 		}
 	}

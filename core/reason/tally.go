@@ -182,7 +182,7 @@ func (v *tallies) of(l *level, at place, from, to view.Row, need *plan.Requireme
 	for row := room.Row(from); row < room.Row(to); row++ {
 		if l.set.Has(row) && has(mask, row) {
 			t.rows++
-			for d, amount := range l.index.Free(row) {
+			for d, amount := range l.index.Free(row)[:len(v.size)] {
 				t.below[d][v.size[d].more(amount)]++
 				t.free[d].add(max(0, amount))
 			}

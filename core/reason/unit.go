@@ -20,8 +20,10 @@ type ask struct {
 	place []int // by place in dims: of the size among tallies.size
 	fit   []room.Need
 	first map[search]room.Row
-	count int     // parcels on open hosts that the requirement selects
-	bound verdict // whoever asks: no parcel for the requirement, or none large enough; fits: neither
+
+	bySums map[search]int // how many rows would take a unit by sums, whatever finds devices; of plans with devices
+	count  int            // parcels on open hosts that the requirement selects
+	bound  verdict        // whoever asks: no parcel for the requirement, or none large enough; fits: neither
 }
 
 // verdict is what stands against a unit.
@@ -87,7 +89,7 @@ func (r *Reasons) begin(shape cluster.ShapeID, need cluster.NeedID) ask {
 		}
 	}
 	for depth := range r.rooms.level {
-		a.fit = append(a.fit, r.rooms.level[depth].index.Need(a.size))
+		a.fit = append(a.fit, r.need(depth, a.size))
 	}
 	at, ok := bound{shape, requirement(e, need)}, false
 	if a.bound, ok = r.bounds[at]; !ok {
@@ -191,6 +193,11 @@ func (r *Reasons) judgeRoom(a *ask, leaf plan.Node, spans []span, stopped int32,
 		v := because(decision.ReasonShareLimit, "")
 		v.pool = limited
 		return v
+	}
+	if !some {
+		if v, is := r.onNoDevice(a, spans, us, stopped, full); is {
+			return v
+		}
 	}
 	sum := r.countMay(a, spans, us, stopped, full)
 	if some || !sum.covers(a) { // some: room came free after it had its turn (CYC-1)

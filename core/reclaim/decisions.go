@@ -22,7 +22,7 @@ const (
 	Joined                 // a unit waits for room on the parcel that sets under way will leave
 )
 
-// Row is a row of Decisions. Units are told by sub-allocation, parcel, label and cycle of grant.
+// Row is a row of Decisions. Units are told by sub-allocation, parcel, label, devices and cycle of grant.
 type Row struct {
 	Kind         Kind
 	Set, Other   cluster.SetID // Other: under which units were that are handed over
@@ -32,6 +32,7 @@ type Row struct {
 	Pool, Lender cluster.ConsumerID
 	Granted      int64
 	Units, Due   int64
+	On           cluster.Devices // on which each unit lies
 }
 
 // Decisions are what steps decided, a row for each thing in the order in which they were. Sets that a step opens have
@@ -45,6 +46,7 @@ type Decisions struct {
 	Pool, Lender column.Vector[cluster.ConsumerID]
 	Granted      column.Vector[int64]
 	Units, Due   column.Vector[int64]
+	On           column.Vector[cluster.Devices]
 	Again        bool // the next cycle may decide more with the same input
 	Young        bool // as units were left alone that have not run for long enough (REQ-4)
 
@@ -64,7 +66,7 @@ func (d *Decisions) Len() int { return d.Kind.Len() }
 func (d *Decisions) At(i int) Row {
 	return Row{
 		d.Kind.At(i), d.Set.At(i), d.Other.At(i), d.Reason.At(i), d.Sub.At(i), d.Parcel.At(i), d.Pool.At(i), d.Lender.At(i),
-		d.Granted.At(i), d.Units.At(i), d.Due.At(i),
+		d.Granted.At(i), d.Units.At(i), d.Due.At(i), d.On.At(i),
 	}
 }
 
@@ -88,6 +90,7 @@ func (d *Decisions) add(r Row) {
 	d.Granted.Add(r.Granted)
 	d.Units.Add(r.Units)
 	d.Due.Add(r.Due)
+	d.On.Add(r.On)
 }
 
 // open adds a set and gives its number.
@@ -143,7 +146,7 @@ func (r *Row) each(s *cluster.State, p *cluster.Plan, set cluster.SetID, f func(
 			panic(fmt.Sprintf("BUG: %d units of %+v are not held", left, *r))
 		}
 		next := h.NextOnParcel[q]
-		same := h.Sub[q] == r.Sub && h.Granted[q] == r.Granted && h.Pool[q] == r.Pool && h.Lender[q] == r.Lender
+		same := h.Sub[q] == r.Sub && h.Granted[q] == r.Granted && h.Pool[q] == r.Pool && h.Lender[q] == r.Lender && h.On(q) == r.On
 		if same && h.Set[q] == set && (set == cluster.NoID || h.Due[q] == r.Due) {
 			units := min(left, h.Units[q])
 			left -= units

@@ -3,13 +3,14 @@ package reclaim
 import (
 	"cmp"
 	"math/bits"
+	"slices"
 
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/plan"
 )
 
-// held is units of one holding that are alike: all of them stay, or all are under one set. It fills a cache line.
+// held is units of one holding that are alike: all of them stay, or all are under one set.
 type held struct {
 	sub          cluster.SubID
 	shape        cluster.ShapeID
@@ -22,6 +23,7 @@ type held struct {
 	units, due   int64
 	chosen       int64 // among the victims of a set: the later the larger
 	core         bool  // a gang may not do without them (REQ-3)
+	on           int32 // on which devices each lies: its place in ledger.devices, 0: on none
 }
 
 // noSet is the set of what stays.
@@ -41,6 +43,7 @@ type ledger struct {
 	altered []uint64 // bitset of parcels where the stage has decided anything about what stays
 	short   []uint64 // bitset of parcels on hosts with parcels of which more is held than they have; nil: none
 	buffer  [3][]int64
+	devices []cluster.Devices // that units lie on, each once
 
 	source
 	seen    int64    // rows of the log that rooms and wait lists know
@@ -63,6 +66,7 @@ type source struct {
 func (g *Stage) layLedger() (kept bool) {
 	l, p, n := &g.ledger, &g.p.Parcels, g.p.Parcels.Len()
 	l.first, l.row, l.chosen, l.leaves = column.Zeros(l.first, n), append(l.row[:0], held{}), 0, 0
+	l.devices = append(l.devices[:0], 0)
 	l.altered = column.Zeros(l.altered, p.Words())
 	for i := range l.buffer {
 		l.buffer[i] = column.Zeros(l.buffer[i], g.dims)
@@ -184,6 +188,9 @@ func (g *Stage) open(k cluster.ParcelID) int32 {
 			sub: sub, shape: g.s.Sub.Shape[sub], leaf: g.s.Node(sub), pool: h.Pool[q], lender: h.Lender[q], parcel: k,
 			granted: h.Granted[q], units: h.Units[q], set: noSet,
 		}
+		if on := h.On(q); on != 0 {
+			one.on = l.placeOf(on)
+		}
 		if core := g.coreOf(q); core > 0 {
 			rest := one
 			one.core, one.units = true, core
@@ -200,6 +207,16 @@ func (g *Stage) open(k cluster.ParcelID) int32 {
 		g.insert(one)
 	}
 	return l.first[k]
+}
+
+// placeOf is the place of some devices in the list of those that units lie on. There are few that differ.
+func (l *ledger) placeOf(on cluster.Devices) int32 {
+	at := slices.Index(l.devices, on)
+	if at < 0 {
+		at = len(l.devices)
+		l.devices = append(l.devices, on)
+	}
+	return int32(at)
 }
 
 // insert adds a row to its parcel.
@@ -232,7 +249,7 @@ func (g *Stage) tellOf(kind Kind, i int32, units int64, set, other cluster.SetID
 	one := &g.row[i]
 	g.out.add(Row{
 		Kind: kind, Set: set, Other: other, Sub: one.sub, Parcel: one.parcel, Pool: one.pool, Lender: one.lender,
-		Granted: one.granted, Units: units, Due: one.due,
+		Granted: one.granted, Units: units, Due: one.due, On: g.ledger.devices[one.on],
 	})
 }
 
@@ -275,7 +292,7 @@ func (g *Stage) take(i int32, units int64, set int32, due int64) {
 func (g *Stage) goesWith(last, i, set int32, due int64) bool {
 	a, b := &g.row[last], &g.row[i]
 	return a.set == set && a.chosen == g.chosen && a.due == due &&
-		a.core == b.core && a.sub == b.sub && a.granted == b.granted && a.pool == b.pool && a.lender == b.lender
+		a.core == b.core && a.sub == b.sub && a.granted == b.granted && a.pool == b.pool && a.lender == b.lender && a.on == b.on
 }
 
 // cancel lets units of a row under a set stay; what orphans hold goes at the same time without a taker.
@@ -338,7 +355,7 @@ func (g *Stage) newer(a, b *held) int {
 		return cmp.Compare(b.parcel, a.parcel)
 	}
 	return cmp.Or(cmp.Compare(g.node(b.lender), g.node(a.lender)), cmp.Compare(g.node(b.pool), g.node(a.pool)),
-		cmp.Compare(b.set, a.set), cmp.Compare(b.chosen, a.chosen))
+		cmp.Compare(b.set, a.set), cmp.Compare(b.chosen, a.chosen), cmp.Compare(g.ledger.devices[b.on], g.ledger.devices[a.on]))
 }
 
 // node is a consumer's place in the tree, plan.None for NoID.

@@ -27,6 +27,11 @@ type Capacity struct {
 	was, is  [][]int64 // by dimension: rests of one pool that changed
 	held     []int64
 	class    classes
+
+	device     int       // the dimension that is the sum of devices
+	per        int64     // of each device; 0: the plan has none
+	onDevices  [][]int64 // scratch of fits
+	sizeOnThem []int64
 }
 
 // Of is the capacity of the pool of a consumer for a shape. O(1) where it was asked for since the pool's parcels
@@ -70,9 +75,26 @@ func (v *Capacity) of(s *cluster.State, pool plan.Node, shape cluster.ShapeID) i
 		return 0
 	}
 	v.class.sort(v.level[s.Policy.Depth[pool]], from, to)
-	units := vecpack.Capacity(v.class.column, s.Shape.Size(shape), v.class.count)
+	units := v.fits(v.class.column, s.Shape.Size(shape), v.class.count)
 	v.known.add(int32(pool), key, units+1, 0)
 	return units
+}
+
+// fits is how many units of a size rests take, each so many times. A part of a device is taken of each by itself: what is
+// over on one is of no use beside another (D-185), and what is over of all devices, where a host is not open, counts as a
+// smaller one.
+func (v *Capacity) fits(rests [][]int64, size, count []int64) int64 {
+	if v.per == 0 || size[v.device] == 0 || size[v.device] > v.per || v.per%size[v.device] == 0 {
+		return vecpack.Capacity(rests, size, count) // by sums it is the same
+	}
+	g := size[v.device]
+	v.onDevices, v.sizeOnThem = append(v.onDevices[:0], rests...), append(v.sizeOnThem[:0], size...)
+	units := make([]int64, len(rests[v.device]))
+	for i, rest := range rests[v.device] {
+		units[i] = rest/v.per*(v.per/g) + rest%v.per/g
+	}
+	v.onDevices[v.device], v.sizeOnThem[v.device] = units, 1
+	return vecpack.Capacity(v.onDevices, v.sizeOnThem, count)
 }
 
 // Rests are the rests of a pool's parcels by dimension, in the order of Owned.Below, in the view's own memory.
@@ -93,6 +115,7 @@ func (v *Capacity) Rebuild(s *cluster.State, p *cluster.Plan) {
 	if p.MD == nil {
 		return
 	}
+	v.device, v.per = p.MD.Device, p.MD.DevicePer
 	rows, depth, dims := p.Parcels.Len(), int32(0), len(p.Parcels.Cap)
 	for _, owner := range p.Parcels.Owner {
 		depth = max(depth, s.Policy.Depth[ownerNode(s, owner)])
@@ -200,7 +223,7 @@ func (v *Capacity) settle(s *cluster.State, pool plan.Node) {
 	g := v.known.of(int32(pool))
 	for i, key := range g.Key {
 		size := s.Shape.Size(cluster.ShapeID(key.A))
-		g.Units[i] += vecpack.Capacity(v.is, size, nil) - vecpack.Capacity(v.was, size, nil)
+		g.Units[i] += v.fits(v.is, size, nil) - v.fits(v.was, size, nil)
 	}
 }
 

@@ -141,7 +141,8 @@ type Unit struct {
 	Sub        string `json:"sub"`
 	Host       string `json:"host"`
 	Units      int64  `json:"units"`
-	Done       bool   `json:"done"` // the work is finished: as many fewer are wanted
+	Done       bool   `json:"done"`             // the work is finished: as many fewer are wanted
+	Device     string `json:"device,omitempty"` // on which devices of the host each lies; "": on any
 }
 
 // ReleaseUnits is Release of rows.
@@ -166,6 +167,7 @@ type Change struct {
 	Sub        string     `json:"sub"`
 	Host       string     `json:"host"`
 	Units      int64      `json:"units"`
+	Device     string     `json:"device"`   // on which devices of the host each lies, such as 4+5; "": on none
 	Cause      string     `json:"cause"`    // of a release
 	Reclaim    int64      `json:"reclaim"`  // number of the reclaim, 0: none
 	Reason     string     `json:"reason"`   // of a reclaim
@@ -203,6 +205,7 @@ type Holding struct {
 	Sub        string     `json:"sub"`
 	Host       string     `json:"host"`
 	Units      int64      `json:"units"`
+	Device     string     `json:"device"`  // on which devices of the host each lies, such as 4+5; "": on none
 	Granted    int64      `json:"granted"` // cycle
 	Reclaim    int64      `json:"reclaim"` // that they are under, 0: none
 	Deadline   *time.Time `json:"deadline"`

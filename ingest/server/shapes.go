@@ -328,6 +328,7 @@ func inputRow(table string) object {
 		return object{"type": "object", "properties": properties, "required": required, "additionalProperties": anything("the size of a unit in a dimension of the policy")}
 	case "releases":
 		put("done", "the work is finished: as many fewer are wanted", boolean, false)
+		put("device", "on which devices of the host each unit lies, as changes and holdings tell it, such as 4+5 (on any)", name, false)
 	}
 	put("host", "", name, true)
 	put("units", "", count, true)

@@ -97,7 +97,7 @@ func readDemand(b *builder, dst *cluster.DemandTable, r io.Reader, o Options) er
 }
 
 // ReadHoldings decodes a table of running units, or of released ones, which may
-// have the column done (SPEC chapter 7). Errors are those of ReadHosts.
+// have the columns done and device (SPEC chapter 7). Errors are those of ReadHosts.
 func ReadHoldings(r io.Reader, o Options, releases bool) (*cluster.HoldingTable, error) {
 	b := newBuilder()
 	consumer := b.name("consumer", true, cluster.TextColumn{})
@@ -105,17 +105,22 @@ func ReadHoldings(r io.Reader, o Options, releases bool) (*cluster.HoldingTable,
 	sub := b.name("sub", false, cluster.TextColumn{})
 	host := b.name("host", true, cluster.TextColumn{})
 	units := b.counts("units", true, 0, 0, nil)
-	label, done := "running", new(column)
+	label, done, device := "running", new(column), new(column)
 	if releases {
 		label, done = "releases", b.add(column{name: "done", kind: kindFlag})
+		device = b.name("device", false, cluster.TextColumn{})
 	}
 	if err := b.read(r, o, label); err != nil {
 		return nil, err
 	}
-	return &cluster.HoldingTable{
+	t := &cluster.HoldingTable{
 		Name: o.Name, Rows: b.rows, Consumer: consumer.texts(), Allocation: allocation.texts(), Sub: sub.texts(),
 		Host: host.texts(), Units: units.ints, Done: given(done, done.bools),
-	}, nil
+	}
+	if releases {
+		t.Device = device.texts()
+	}
+	return t, nil
 }
 
 func newBuilder() *builder { return &builder{options: new(Options), byName: map[string]*column{}} }

@@ -96,5 +96,6 @@ func WriteHoldings(to io.Writer, t *cluster.HoldingTable, rows []int32) error {
 	if t.Done != nil {
 		w.add("done", func(row int) string { return strconv.FormatBool(t.Done[row]) })
 	}
+	w.text("device", &t.Device)
 	return w.write(to, rows)
 }

@@ -1,0 +1,66 @@
+package reason
+
+import (
+	"fmt"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/room"
+)
+
+// need is a size as the rooms of a depth have it.
+func (r *Reasons) need(depth int, size []int64) room.Need {
+	if r.rooms.per > 0 {
+		most, empty := cluster.NeedOfDevices(r.rooms.per, size[r.env.Plan.MD.Device])
+		size = append(size[:len(size):len(size)], most, empty)
+	}
+	return r.rooms.level[depth].index.Need(size)
+}
+
+// onNoDevice is the verdict on a unit that the sums of some hosts would take, where none of those has the devices for it
+// (D-185). Where there are devices nobody owns anything, so that all rows are of the root's pool.
+func (r *Reasons) onNoDevice(a *ask, spans []span, us int64, stopped int32, full []room.Row) (v verdict, is bool) {
+	e := r.env
+	if e.Plan.OnDevices(a.size) == 0 {
+		return verdict{}, false
+	}
+	hosts := 0
+	for i := range spans {
+		o := &spans[i]
+		if o.depth <= stopped {
+			continue
+		}
+		mask, l := r.maskOf(a, o, us).within, &r.rooms.level[o.depth]
+		sums := l.index.Need(append(a.size[:len(a.size):len(a.size)], 0, 0))
+		key := search{place{o.depth, o.pool}, &mask[0]}
+		n, known := a.bySums[key]
+		if !known {
+			if n = l.index.Count(&l.set, &sums, mask); a.bySums == nil {
+				a.bySums = map[search]int{}
+			}
+			a.bySums[key] = n
+		}
+		hosts += n
+		for _, row := range full {
+			if has(mask, row) && l.set.Has(row) && l.index.Fits(row, &sums) {
+				hosts--
+			}
+		}
+	}
+	if hosts == 0 {
+		return verdict{}, false
+	}
+	d, per := e.Plan.MD.Device, r.rooms.per
+	v = because(decision.ReasonFragmented, "")
+	v.dimension = int32(d)
+	name, of := e.State.Policy.Dimensions[d], "1 host"
+	if hosts > 1 {
+		of = fmt.Sprintf("%d hosts", hosts)
+	}
+	if g := a.size[d]; g > per {
+		v.detail = fmt.Sprintf("a unit takes %d whole devices of %s, none of %s has so many free", g/per, name, of)
+	} else {
+		v.detail = fmt.Sprintf("a unit takes %d %s of one device, no device of %s has so much free", g, name, of)
+	}
+	return v, true
+}
