@@ -39,7 +39,7 @@ func (v *devices) need(size []int64) []int64 {
 	return append(size[:len(size):len(size)], most, empty)
 }
 
-// withDevices is a row's free room with the figures of its devices, which it copies from the parcel.
+// withDevices is a row's free room with the figures of its devices, which it copies from the parcel, in memory that is used again.
 func (l *lot) withDevices(p *cluster.Plan, row int, free []int64) []int64 {
 	v := &l.rules.devices
 	if v.per == 0 {
@@ -47,7 +47,8 @@ func (l *lot) withDevices(p *cluster.Plan, row int, free []int64) []int64 {
 	}
 	copy(l.deviceFree(row), p.Parcels.DeviceFree(l.parcel[row]))
 	most, empty := cluster.RoomOfDevices(l.deviceFree(row), v.per)
-	return append(free, most, empty)
+	l.figures = append(append(l.figures[:0], free...), most, empty)
+	return l.figures
 }
 
 // deviceFree is what is free on each device of a row.
@@ -70,12 +71,12 @@ func (l *lot) takeDevices(row room.Row, need *room.Need) cluster.Devices {
 	}
 	cluster.TakeOfDevices(free, on, v.per, g, 1)
 	most, empty := cluster.RoomOfDevices(free, v.per)
-	left := append(l.rest[:0], l.index.Free(row)...)
+	left := append(l.figures[:0], l.index.Free(row)...)
 	for d := range l.dims {
 		left[d] -= need.Size()[d]
 	}
 	left[l.dims], left[l.dims+1] = most, empty
-	l.rest = left
+	l.figures = left
 	l.index.Put(row, left)
 	return on
 }

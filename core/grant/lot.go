@@ -14,18 +14,19 @@ import (
 // lot is parcels that a pool gives units of in one order, as rows of an index of their free room, in the order of
 // parcels. While a pool grants, free room only falls: what fits nowhere in a lot will not fit there later.
 type lot struct {
-	rules  *Rules
-	dims   int
-	parcel []cluster.ParcelID // by row
-	side   []plan.Node        // by row: who is below this child of the pool's consumer gets nothing of it; None: everybody may
-	grace  []int64            // by row: who may take longer gets nothing of it
-	mixed  bool               // sides or graces say something
-	index  room.Index         // what is free, or less where a lender's reserve leaves less; of plans with devices two figures more
-	device []int64            // by row and device: what is free on it; of plans with devices
-	slack  []int64            // by row, then dimension: how much more is free; nil: nothing
-	whole  []int64            // scratch, as the next two
-	now    []int64
-	rest   []int64
+	rules   *Rules
+	dims    int
+	parcel  []cluster.ParcelID // by row
+	side    []plan.Node        // by row: who is below this child of the pool's consumer gets nothing of it; None: everybody may
+	grace   []int64            // by row: who may take longer gets nothing of it
+	mixed   bool               // sides or graces say something
+	index   room.Index         // what is free, or less where a lender's reserve leaves less; of plans with devices two figures more
+	device  []int64            // by row and device: what is free on it; of plans with devices
+	slack   []int64            // by row, then dimension: how much more is free; nil: nothing
+	whole   []int64            // scratch, as the next three
+	now     []int64
+	rest    []int64
+	figures []int64
 
 	class   []int16           // by row
 	sets    [classesMax]int32 // numbers in set, from 1; 0: no row was in the class yet
