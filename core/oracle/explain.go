@@ -131,10 +131,14 @@ func (g *round) reason(s *sub, quotas map[plan.Node]map[plan.Node]uint64) Shortf
 			sum[d] += max(0, n)
 		}
 	}
-	fitsNow := slices.ContainsFunc(barriers.rooms, func(v []int64) bool { return fits(s.size, v) })
+	fitsNow := barriers.fitsNow
 	switch {
 	case fitsNow && len(g.undone) == 0 && !g.loose && g.formed(s):
 		panic(fmt.Sprintf("BUG: a unit of %v would still fit", g.key(s)))
+	case !fitsNow && slices.ContainsFunc(barriers.rooms, func(v []int64) bool { return fits(s.size, v) }): // it finds no devices
+		g.notes["short of devices alone"]++
+		d, _, _ := g.devices(g.in)
+		return Shortfall{Reason: "fragmented", Dimension: g.p.Dimensions[d]}
 	case !fitsNow && fits(s.size, sum):
 		return Shortfall{Reason: "fragmented", Dimension: g.scarce(s.size, barriers.rooms)}
 	}
@@ -167,6 +171,7 @@ type barriers struct {
 	limited bool // that a limit stops it, which is limit
 	limit   Shortfall
 	rooms   [][]int64 // of the parcels that it may be given
+	fitsNow bool      // that it goes on one of those
 }
 
 // barriers looks what keeps a unit from all parcels that it can reach, or from room there.
@@ -183,9 +188,9 @@ func (g *round) barriers(s *sub, all []parcel) (b barriers) {
 			continue
 		}
 		room := g.room(leaf, t)
-		switch fit := fits(s.size, room); {
+		switch fit := g.goesOn(s, t); {
 		case !tooSlow && !limited:
-			b.rooms = append(b.rooms, room)
+			b.rooms, b.fitsNow = append(b.rooms, room), b.fitsNow || fit
 		case !limited:
 			b.grace = b.grace || fit
 		case !tooSlow && fit && g.p.Depth[q.at] > deepest:
@@ -221,7 +226,7 @@ func (g *round) itself(s *sub, list []parcel) (row Shortfall, ok bool) {
 	for _, t := range list {
 		empty = append(empty, t.size)
 		fitsEmpty = fitsEmpty || fits(s.size, t.size)
-		now := fits(s.size, g.room(s.alloc.leaf, t))
+		now := g.goesOn(s, t)
 		fitsNow = fitsNow || now
 		if !full(s, t.host, 0) {
 			open, fitsOpen = true, fitsOpen || now

@@ -187,8 +187,8 @@ func (f *frame) affords(units int64) bool {
 // goes over to another set and keeps its deadline.
 func (f *frame) reclaim(u *unit, s *set) {
 	if u.leaves() { // of a set that ends for it
-		f.reclaimed[claim{u.sub, u.host, "cancelled", u.set.reason, u.set.taker, u.due}]++
-		f.reclaimed[claim{u.sub, u.host, "issued", s.reason, s.taker, u.due}]++
+		f.reclaimed[claim{u.sub, u.host, "cancelled", u.set.reason, u.set.taker, u.due, deviceText(u.devices)}]++
+		f.reclaimed[claim{u.sub, u.host, "issued", s.reason, s.taker, u.due, deviceText(u.devices)}]++
 		u.set, u.number = s, f.next()
 		return
 	}
@@ -203,12 +203,12 @@ func (f *frame) reclaim(u *unit, s *set) {
 		f.notes["deadline by the grace of a lender or a pool"]++
 	}
 	u.set, u.number, u.due = s, f.next(), f.nowUS+f.grace(u)
-	f.reclaimed[claim{u.sub, u.host, "issued", s.reason, s.taker, u.due}]++
+	f.reclaimed[claim{u.sub, u.host, "issued", s.reason, s.taker, u.due, deviceText(u.devices)}]++
 }
 
 // cancel takes a unit off its reclaim; what an orphan holds goes at the same time without a taker.
 func (c *Cluster) cancel(u *unit) {
-	c.reclaimed[claim{u.sub, u.host, "cancelled", u.set.reason, u.set.taker, u.due}]++
+	c.reclaimed[claim{u.sub, u.host, "cancelled", u.set.reason, u.set.taker, u.due, deviceText(u.devices)}]++
 	if u.sub.alloc.orphan {
 		c.detain(u, u.due)
 		return

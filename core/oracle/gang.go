@@ -388,9 +388,9 @@ func (g *round) complete() {
 		slices.SortFunc(list, g.newest)
 		for _, u := range list {
 			if g.reclaim(u, &set{number: g.next(), plan: g.in, reason: "gang"}); u.leaves() {
-				g.reclaimed[claim{u.sub, u.host, "issued", "gang", nil, u.due}]--
+				g.reclaimed[claim{u.sub, u.host, "issued", "gang", nil, u.due, deviceText(u.devices)}]--
 				u.due = due
-				g.reclaimed[claim{u.sub, u.host, "issued", "gang", nil, u.due}]++
+				g.reclaimed[claim{u.sub, u.host, "issued", "gang", nil, u.due, deviceText(u.devices)}]++
 			}
 		}
 		g.notes["gang goes whole"]++

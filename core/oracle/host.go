@@ -2,7 +2,6 @@ package oracle
 
 import (
 	"maps"
-	"math"
 	"math/big"
 	"slices"
 
@@ -22,7 +21,8 @@ func (c *Cluster) used(in int, h *host) []int64 {
 	return v
 }
 
-// capacity is what a host has for a plan: its vector after overcommit (D-22), in a slot plan its slots.
+// capacity is what a host has for a plan: its vector after overcommit (D-22), of whole devices alone; in a slot plan
+// its slots.
 func (c *Cluster) capacity(in int, h *host) []int64 {
 	if in >= len(c.p.MDPlans) {
 		return []int64{c.slotsOf(in, h)}
@@ -31,6 +31,9 @@ func (c *Cluster) capacity(in int, h *host) []int64 {
 	for d, n := range h.size {
 		whole, _ := muldiv(uint64(n), uint64(c.p.MDPlans[in].OvercommitMilli[d]), 1000)
 		v[d] = int64(min(whole, 1<<58))
+	}
+	if d, per, ok := c.devices(in); ok {
+		v[d] = c.devicesOf(in, h) * per
 	}
 	return v
 }
@@ -43,13 +46,7 @@ func (c *Cluster) small(s *sub) bool {
 	}
 	hosts, sum := c.order[s.alloc.plan], big.NewInt(0)
 	for _, h := range hosts {
-		units := int64(math.MaxInt64)
-		for d, n := range c.capacity(s.alloc.plan, h) {
-			if s.size[d] > 0 {
-				units = min(units, n/s.size[d])
-			}
-		}
-		sum.Add(sum, big.NewInt(units))
+		sum.Add(sum, big.NewInt(c.packsEmpty(s.alloc.plan, s.size, c.capacity(s.alloc.plan, h))))
 	}
 	most := int64(1<<22 + 1<<12*len(hosts))
 	if c.UnitsOfHost > 0 {

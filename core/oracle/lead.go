@@ -149,6 +149,6 @@ func (g *round) makeWay(o *outlook) {
 		leaving[at]++
 		g.spent++
 		u.set, u.number, u.due = &set{number: g.next(), plan: g.in, reason: "window_switch"}, g.next(), o.due[at]
-		g.reclaimed[claim{u.sub, u.host, "issued", "window_switch", nil, u.due}]++
+		g.reclaimed[claim{u.sub, u.host, "issued", "window_switch", nil, u.due, deviceText(u.devices)}]++
 	}
 }

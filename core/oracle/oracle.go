@@ -3,7 +3,7 @@
 // engine but the policy, so that the two can be held against each other. A cycle
 // comes a minute after the last one.
 //
-// It knows multidimensional plans: MD-1 to MD-18, MD-20, REQ-1, by docs/ownership.md and docs/shares.md; slot plans by
+// It knows multidimensional plans: MD-1 to MD-18, MD-20, REQ-1, by docs/ownership.md and docs/shares.md, with devices (D-185); slot plans by
 // docs/slots.md, where placement is exclusive under the policies ownership and share_ratio alone and without windows; for both CYC-1 to CYC-10
 // and the decisions of docs/decisions.md. Input is taken to be valid: what the engine would
 // refuse makes it panic. Not for production use; a cycle costs about units² × hosts.
@@ -40,6 +40,7 @@ type Holding struct {
 	Consumer, Allocation, Sub, Host string
 	Units                           int64
 	Done                            bool
+	Device                          string // of releases: of units on these devices alone; "": of any
 }
 
 // Key names a sub-allocation in results.
@@ -51,6 +52,7 @@ type Units struct {
 	Key
 	Host, Cause          string
 	Origin, Lender, Pool string
+	Device               string // the devices of each of them, joined by "+"
 	Units, Leaving       int64
 	LostMS               int64 // of releases: unit-milliseconds that a reclaim stopped before their end (D-120)
 }
@@ -60,6 +62,7 @@ type Reclaim struct {
 	Key
 	Host, Action, Reason string // Action: issued or cancelled
 	For                  Key    // the taker; zero when a rule asks
+	Device               string
 	Units                int64
 	DeadlineUS           int64 // the first cycle is at 60 s
 }
@@ -149,6 +152,7 @@ type unit struct {
 	origin       string // "" in a slot plan until a running unit is labelled
 	lender, pool plan.Node
 	owner        plan.Node // of its parcel, in an MD plan
+	devices      []int     // of its host, ascending
 	set          *set      // that it is under reclaim for, nil when it is not
 	number, due  int64
 }
@@ -415,7 +419,9 @@ func (c *Cluster) Release(rows []Holding) {
 			cause = "done"
 		}
 		for range row.Units {
-			u := c.first(h.units, func(u *unit) bool { return c.is(u.sub, row) })
+			u := c.first(h.units, func(u *unit) bool {
+				return c.is(u.sub, row) && (row.Device == "" || deviceText(u.devices) == row.Device)
+			})
 			if u == nil {
 				break
 			}
@@ -447,6 +453,7 @@ func (c *Cluster) put(s *sub, h *host) *unit {
 	u := &unit{sub: s, host: h, row: c.next(), cycle: c.cycle, lender: plan.None, pool: plan.None}
 	if s.alloc.plan < len(c.p.MDPlans) {
 		u.origin, u.pool = publicPool, plan.Root
+		u.devices = c.seated(s, h)
 	}
 	h.units = append(h.units, u)
 	s.held++
@@ -462,7 +469,7 @@ func (c *Cluster) drop(u *unit) {
 // take gives back a unit and notes the release.
 func (c *Cluster) take(u *unit, cause string) {
 	c.drop(u)
-	e := event{u.sub, u.host, cause, u.origin, u.lender, plan.None}
+	e := event{u.sub, u.host, cause, u.origin, u.lender, plan.None, deviceText(u.devices)}
 	c.released[e]++
 	if u.leaves() && (cause == "grace_expired" || cause == "client") {
 		c.stopped = append(c.stopped, stopped{e, u.cycle})

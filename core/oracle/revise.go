@@ -78,10 +78,16 @@ func (c *Cluster) SetPolicy(p *plan.Policy, forced bool) {
 	for _, s := range c.sets {
 		s.plan, s.account = into[s.plan], to(s.account)
 	}
+	devices := map[string][2]int64{}
+	for in := range c.p.MDPlans {
+		m := &c.p.MDPlans[in]
+		devices[m.Name] = [2]int64{int64(m.Device), m.DevicePer}
+	}
 	c.p = p
 	c.revision++
 	c.newYear("plan_change")
 	c.arrange()
+	c.reseat(devices)
 }
 
 // moveAlloc puts an allocation where a new policy has its leaf. One whose leaf has no place in its plan is an orphan:
@@ -161,5 +167,5 @@ func (c *Cluster) forsake() {
 // detain puts a unit of an orphan under reclaim.
 func (c *Cluster) detain(u *unit, dueUS int64) {
 	u.set, u.number, u.due = &set{number: c.next(), plan: u.sub.alloc.plan, reason: "plan_change"}, c.next(), dueUS
-	c.reclaimed[claim{u.sub, u.host, "issued", "plan_change", nil, dueUS}]++
+	c.reclaimed[claim{u.sub, u.host, "issued", "plan_change", nil, dueUS, deviceText(u.devices)}]++
 }

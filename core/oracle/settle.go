@@ -15,6 +15,7 @@ type event struct {
 	cause        string
 	origin       string
 	lender, pool plan.Node
+	devices      string
 }
 
 // stopped is a unit that a reclaim stopped, and the cycle that granted it.
@@ -30,6 +31,7 @@ type claim struct {
 	action, reason string
 	taker          *sub
 	due            int64
+	devices        string
 }
 
 // Cycle runs one scheduling cycle, a minute after the last one.
@@ -66,7 +68,7 @@ func (c *Cluster) CycleAt(nowUS int64) Result {
 	}
 	held, granted, leaving := map[event]int64{}, map[event]int64{}, map[event]int64{}
 	for _, u := range c.units() {
-		e := event{u.sub, u.host, "", u.origin, u.lender, u.pool}
+		e := event{u.sub, u.host, "", u.origin, u.lender, u.pool, deviceText(u.devices)}
 		held[e]++
 		if u.cycle == c.cycle {
 			granted[e]++
@@ -107,7 +109,7 @@ func (c *Cluster) lose(rows []Units) {
 		ran := (c.nowUS - c.times[max(u.cycle, 1)]) / 1000
 		for i := range rows {
 			r := &rows[i]
-			if r.Key == c.key(u.sub) && r.Host == u.host.Name && r.Cause == u.cause && r.Origin == u.origin && r.Lender == c.path(u.lender) {
+			if r.Key == c.key(u.sub) && r.Host == u.host.Name && r.Cause == u.cause && r.Origin == u.origin && r.Lender == c.path(u.lender) && r.Device == u.devices {
 				r.LostMS += ran
 				break // two sizes of one name are rows of one line
 			}
@@ -124,27 +126,27 @@ func (c *Cluster) row(s, t *sub, h, i *host) int {
 		cmp.Compare(h.Name, i.Name))
 }
 
-// rows lists counted events by D-14, then by cause, origin, lender and pool.
+// rows lists counted events by D-14, then by cause, origin, lender, pool and devices.
 func (c *Cluster) rows(m, leaving map[event]int64) []Units {
 	var rows []Units
 	for _, e := range slices.SortedFunc(maps.Keys(m), func(a, b event) int {
 		return cmp.Or(c.row(a.sub, b.sub, a.host, b.host), cmp.Compare(a.cause, b.cause), cmp.Compare(a.origin, b.origin),
-			cmp.Compare(a.lender, b.lender), cmp.Compare(a.pool, b.pool))
+			cmp.Compare(a.lender, b.lender), cmp.Compare(a.pool, b.pool), cmp.Compare(a.devices, b.devices))
 	}) {
 		rows = append(rows, Units{Key: c.key(e.sub), Host: e.host.Name, Cause: e.cause, Origin: e.origin,
-			Lender: c.path(e.lender), Pool: c.path(e.pool), Units: m[e], Leaving: leaving[e]})
+			Lender: c.path(e.lender), Pool: c.path(e.pool), Device: e.devices, Units: m[e], Leaving: leaving[e]})
 	}
 	return rows
 }
 
-// claims lists what was put under reclaim and taken off by D-14, then by action, reason, deadline and taker.
+// claims lists what was put under reclaim and taken off by D-14, then by action, reason, deadline, taker and devices.
 func (c *Cluster) claims() []Reclaim {
 	var rows []Reclaim
 	for _, e := range slices.SortedFunc(maps.Keys(c.reclaimed), func(a, b claim) int {
 		return cmp.Or(c.row(a.sub, b.sub, a.host, b.host), cmp.Compare(a.action, b.action), cmp.Compare(a.reason, b.reason),
-			cmp.Compare(a.due, b.due), cmp.Compare(a.taker.came(), b.taker.came()))
+			cmp.Compare(a.due, b.due), cmp.Compare(a.taker.came(), b.taker.came()), cmp.Compare(a.devices, b.devices))
 	}) {
-		r := Reclaim{Key: c.key(e.sub), Host: e.host.Name, Action: e.action, Reason: e.reason, Units: c.reclaimed[e], DeadlineUS: e.due}
+		r := Reclaim{Key: c.key(e.sub), Host: e.host.Name, Action: e.action, Reason: e.reason, Units: c.reclaimed[e], DeadlineUS: e.due, Device: e.devices}
 		if e.taker != nil {
 			r.For = c.key(e.taker)
 		}
@@ -174,6 +176,12 @@ func (c *Cluster) settle() {
 	}
 	c.forsake()
 	for _, h := range slices.Concat(c.gone, c.hosts) {
+		for _, u := range slices.Clone(h.units) {
+			if c.unseated(u) {
+				c.notes[map[bool]string{true: "found no devices after a policy", false: "lost with a device"}[len(u.devices) == 0]]++
+				c.take(u, "host_lost")
+			}
+		}
 		for u := c.first(h.units, c.lost(h)); u != nil; u = c.first(h.units, c.lost(h)) {
 			c.take(u, "host_lost")
 		}
@@ -269,11 +277,11 @@ func (c *Cluster) lastRank(a, b *unit) int {
 	return cmp.Or(c.rankOrder(a.sub.alloc.plan, b.leaf(), a.leaf()), c.newest(a, b))
 }
 
-// newest orders units newest first (D-10). What is equal by it stands in the order of lender, pool and reclaim, the last first,
-// at last what counts under the hybrid policy before what is owned.
+// newest orders units newest first (D-10). What is equal by it stands in the order of devices, lender, pool and reclaim, the last
+// first, at last what counts under the hybrid policy before what is owned.
 func (c *Cluster) newest(a, b *unit) int {
 	return cmp.Or(cmp.Compare(b.cycle, a.cycle), cmp.Compare(b.sub.arrival, a.sub.arrival), cmp.Compare(c.place(b), c.place(a)),
-		c.laterConsumer(a.lender, b.lender), c.laterConsumer(a.pool, b.pool), cmp.Compare(b.number, a.number),
+		byDevices(a, b), c.laterConsumer(a.lender, b.lender), c.laterConsumer(a.pool, b.pool), cmp.Compare(b.number, a.number),
 		order(b.origin == hybrid)-order(a.origin == hybrid))
 }
 
