@@ -33,6 +33,7 @@ func (v *verifier) capacities() {
 			v.is(Fault{Rule: "INV-1", Table: "grants", Plan: h.plan, Host: name, What: "more " + v.m.dimension(t, d) + " is held than the host has",
 				Expected: grouped(h.cap[d]), Got: grouped(used[d])}, used[d] <= h.cap[d])
 		}
+		v.deviceCapacities(t, h)
 	}
 	v.hostFrame()
 }

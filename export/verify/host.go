@@ -181,6 +181,9 @@ func (m *model) worth(h *host, t *plan) []int64 {
 			}
 			size[d] = overcommitted(h.size[d], milli)
 		}
+		if d, ok := m.onDevices(t); ok {
+			size[d] = m.devices(t, h) * t.per
+		}
 		return size
 	}
 	g := m.policy.groups[t.name]

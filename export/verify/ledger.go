@@ -35,24 +35,32 @@ func (v *verifier) before(at spot) {
 func (v *verifier) releases() {
 	t := v.table["releases"]
 	keys, host, units, cause := t.keys(), t.words["host"], t.number["units"], t.words["cause"]
-	labels, reclaim := t.labels(), t.number["reclaim"]
+	labels, reclaim, device := t.labels(), t.number["reclaim"], t.words["device"]
 	gone := map[key]bool{}
 	v.breaks = map[key]int64{}
 	lost := map[string]bool{}
 	for row := range t.n {
 		n, why := units.at(row), cause.text(row)
-		at := v.released(spot{keys(row), host.text(row)}, labels(row), reclaim.at(row), why)
+		at := v.released(spot{keys(row), host.text(row)}, labels(row), device.text(row), reclaim.at(row), why)
 		v.is(at.about("log", "releases", "a row of %d units", n), n > 0)
 		v.before(at)
 		v.loses(at, row, n, reclaim.at(row), why)
 		p := v.m.piles[at]
+		v.seated("releases", at, device.text(row), why == "host_lost")
+		v.rise(at, device.text(row), n)
 		v.takeOff(at, labels(row), n)
-		v.settleClaim(at, reclaim.at(row), n, why)
+		v.settleClaim(at, device.text(row), reclaim.at(row), n, why)
 		switch why {
 		case "client", "done":
 			how := map[string]int{"client": 0, "done": 1}[why]
 			if v.equal(at.about("INV-9", "releases", "units that clients gave back, of which none are held"), 0, n*missing(p)); p != nil {
 				p.back[how] += n
+				if p.seats != nil {
+					if p.backOn == nil {
+						p.backOn = map[string]int64{}
+					}
+					p.backOn[device.text(row)] += n
+				}
 				v.m.given = append(v.m.given, p)
 			}
 		case "demand_gone":
@@ -70,11 +78,10 @@ func (v *verifier) releases() {
 		}
 	}
 	for _, p := range v.m.given {
-		v.equal(p.about("INV-9", "releases", "units that clients gave back"), p.asked[0], p.back[0])
-		v.equal(p.about("INV-9", "releases", "units that clients said are done"), p.asked[1], p.back[1])
-		p.asked, p.back = [2]int64{}, [2]int64{}
+		v.cameBack(p)
 	}
 	v.m.given = v.m.given[:0]
+	clear(v.m.vague)
 	v.settled(gone, lost)
 	v.forget()
 	v.expired()
@@ -164,23 +171,33 @@ func (v *verifier) settled(gone map[key]bool, lost map[string]bool) {
 func (v *verifier) grants() {
 	t := v.table["grants"]
 	keys, host, units, labels, source := t.keys(), t.words["host"], t.number["units"], t.labels(), t.words["source"]
+	type rowKey struct {
+		spot
+		label
+		device string
+	}
+	device, twice := t.words["device"], map[rowKey]bool{}
 	for row := range t.n {
 		at, l, n := spot{keys(row), host.text(row)}, labels(row), units.at(row)
+		id := rowKey{at, l, device.text(row)}
 		v.is(at.about("log", "grants", "a row of %d units", n), n > 0)
 		v.before(at)
 		if v.given[at] == nil {
 			v.given[at] = map[label]int64{}
 		}
-		v.is(at.about("log", "grants", "a row of %s stands twice", l.words()), v.given[at][l] == 0)
+		v.is(at.about("log", "grants", "a row of %s stands twice", l.words()), !twice[id])
+		twice[id] = true
+		v.seated("grants", at, id.device, false)
 		v.given[at][l] += n
 		s := v.m.subs[at.key]
 		if !v.is(at.about("INV-9", "grants", "nobody wants this sub-allocation"), s != nil) {
-			v.m.put(at, l, n, v.cycle+1)
+			v.m.sit(v.m.put(at, l, n, v.cycle+1), id.device, n)
 			continue
 		}
 		v.is(Fault{Rule: "log", Table: "grants", Plan: at.plan, Consumer: at.consumer, Allocation: at.allocation, Host: at.host,
 			What: "the source is another", Expected: s.source, Got: source.text(row)}, s.source == source.text(row))
 		p := v.m.put(at, l, n, v.cycle+1)
+		v.m.sit(p, id.device, n)
 		v.mayGrant(s, p, at, l)
 	}
 }
@@ -257,13 +274,16 @@ func (v *verifier) keyframe() {
 	}
 	keys, labels, host, units, granted := t.keys(), t.labels(), t.words["host"], t.number["units"], t.number["granted"]
 	source := t.words["source"]
+	device, lie := t.words["device"], map[spot]map[string]int64{}
 	stated := map[spot]map[label]int64{}
 	lots := map[spot]map[int64]int64{}
 	for row := range t.n {
 		at := spot{keys(row), host.text(row)}
 		if stated[at] == nil {
-			stated[at], lots[at] = map[label]int64{}, map[int64]int64{}
+			stated[at], lots[at], lie[at] = map[label]int64{}, map[int64]int64{}, map[string]int64{}
 		}
+		v.seated("holdings", at, device.text(row), false)
+		lie[at][device.text(row)] += units.at(row)
 		stated[at][labels(row)] += units.at(row)
 		lots[at][granted.at(row)] += units.at(row)
 		v.is(at.about("log", "holdings", "a row of %d units", units.at(row)), units.at(row) > 0)
@@ -296,5 +316,6 @@ func (v *verifier) keyframe() {
 			v.equal(at.about("INV-9", "holdings", "held by the grants and releases so far"), 0, total)
 		}
 	}
+	v.deviceFrame(lie)
 	v.counted(stated, relabel)
 }

@@ -27,6 +27,7 @@ type model struct {
 	hidden   map[string]int         // by plan: cycles since then in which somebody waited though nothing was under reclaim
 	swaps    map[string]map[key]int // by plan: rows that took something for a share from a sub-allocation, or from what was promised to it, since its turns began
 	leaving  int64
+	vague    map[key]bool // what is wanted depends on how many units the cycle releases as done
 	cycle    int64
 	estates  map[string]*estate // of MD plans of which anybody owned anything
 	lost     bool               // what is held is not known: nor who holds something of those that a policy left without their place
@@ -81,6 +82,14 @@ type pile struct {
 	left    int64           // the cycle in which that was
 	loose   bool            // a release did not tell which pool's units it took
 	orphan  bool            // it counts for no consumer, only for the whole and as lent (D-37)
+
+	// In plans with devices:
+	seats     map[string]int64 // units by their devices
+	leavingOn map[string]int64 // under reclaim
+	slack     [2]int64         // so many more than asked may come back
+	askedAny  int64            // that clients gave back on whatever devices
+	askedOn   map[string]int64 // on the devices that they named
+	backOn    map[string]int64 // those that the cycle released
 }
 
 // account is what a consumer of a plan holds, with all below it.
@@ -94,7 +103,7 @@ type account struct {
 func newModel() *model {
 	return &model{hosts: map[string]*host{}, attrs: map[string]bool{}, numeric: map[string]bool{}, subs: map[key]*sub{},
 		piles: map[spot]*pile{}, onHost: map[string]map[spot]*pile{}, of: map[string]*account{}, conds: map[string]*expr{},
-		claims: map[int64][]*claim{}, former: map[key]map[key]bool{}, swaps: map[string]map[key]int{}, hidden: map[string]int{}, estates: map[string]*estate{}}
+		claims: map[int64][]*claim{}, former: map[key]map[key]bool{}, swaps: map[string]map[key]int{}, hidden: map[string]int{}, estates: map[string]*estate{}, vague: map[key]bool{}}
 }
 
 func (m *model) isNumber(word string) bool {
@@ -145,6 +154,7 @@ func (m *model) setPolicy(p *policy) {
 	m.placeOutside(p)
 	m.lay()
 	m.disown()
+	m.reseat(was)
 }
 
 // placeOutside gives demand of no plan its place, once its consumer is a leaf of one plan that has no allocation of its
@@ -485,6 +495,7 @@ func (m *model) setRow(source string, k key, g *grid, row int) error {
 	units, _ := g.whole(row, "units")
 	s := m.sized(k, m.sizeOf(k, g, row))
 	s.source, s.named, s.units = source, true, units
+	delete(m.vague, k)
 	slots, _ := g.whole(row, "slots")
 	s.slots = max(1, slots)
 	var given bool

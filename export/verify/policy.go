@@ -64,10 +64,12 @@ type plan struct {
 	member      map[string]bool
 	owners      bool // MD: some consumer owns something, in some window
 	pubGrace    int64
-	rebalance   int64 // ownership_rebalance
-	band        int64 // MD: fair_band in thousandths
-	halfLife    int64 // MD: share.half_life in µs, 0: none
-	weight      int64 // MD: share.weight in thousandths
+	rebalance   int64  // ownership_rebalance
+	band        int64  // MD: fair_band in thousandths
+	halfLife    int64  // MD: share.half_life in µs, 0: none
+	weight      int64  // MD: share.weight in thousandths
+	device      string // MD: the dimension that lies on devices, "" none
+	per         int64  // what each of them has
 	allowances  map[string]allowance
 }
 
@@ -479,6 +481,7 @@ func (p *policy) mdPlan(o object) *plan {
 		}
 	}
 	t.halfLifeOf(o)
+	t.devicesOf(o)
 	for _, g := range o.objects("resource_groups") {
 		t.groups = append(t.groups, g.text("name", ""))
 	}

@@ -9,11 +9,12 @@ type pool struct {
 	shut   [][]int64 // what is held through it on the others, which is all they count (D-4)
 	fits   map[sizeKey]int64
 	shutBy map[sizeKey]int64
-	leaf   map[string]bool // the leaves for which it exists; nil: all
+	leaf   map[string]bool                  // the leaves for which it exists; nil: all
+	empty  func(size, amount []int64) int64 // how many units of a size an empty host takes
 }
 
 func newPool(at string) *pool {
-	return &pool{at: at, fits: map[sizeKey]int64{}, shutBy: map[sizeKey]int64{}}
+	return &pool{at: at, fits: map[sizeKey]int64{}, shutBy: map[sizeKey]int64{}, empty: fitOf}
 }
 
 // exists tells whether there is anything that a leaf draws on through the pool.
@@ -25,7 +26,7 @@ func (p *pool) capacity(size []int64) int64 {
 	n, ok := p.fits[k]
 	if !ok {
 		for _, c := range p.ok {
-			n += fitOf(size, c)
+			n += p.empty(size, c)
 		}
 		p.fits[k] = n
 	}
@@ -93,6 +94,9 @@ func (v *verifier) public(t *plan) *pool {
 	p := v.pools[t.name]
 	if p == nil || v.resized {
 		p = newPool("/")
+		if t.device != "" {
+			p.empty = func(size, amount []int64) int64 { return v.m.fitEmpty(t, size, amount) }
+		}
 		for _, name := range sortedKeys(v.m.hosts) {
 			if h := v.m.hosts[name]; h.plan == t.name && h.state == "ok" {
 				p.ok = append(p.ok, h.cap)

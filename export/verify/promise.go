@@ -260,7 +260,7 @@ func (v *verifier) conserving(p *plan, waits bool) {
 		v.conservingOwn(p)
 		return
 	}
-	if waits || v.dim() || v.takers[p.name] || !v.fresh("shortfalls") && !v.busy(p.name) {
+	if waits || v.dim() || v.isUntold(p) || v.takers[p.name] || !v.fresh("shortfalls") && !v.busy(p.name) {
 		return
 	}
 	w := p.at(v.now, v.m.policy.zone)
@@ -280,7 +280,7 @@ func (v *verifier) conserving(p *plan, waits bool) {
 		asked[id] = true
 		r := v.roomOf(p)
 		for i, h := range r.host {
-			if !covers(r.free[i], s.size) || s.perHost != none && v.on(s, h) >= s.perHost || !v.m.may(s, h) {
+			if !covers(r.free[i], s.size) || !v.sits(p, s.size, h) || s.perHost != none && v.on(s, h) >= s.perHost || !v.m.may(s, h) {
 				continue
 			}
 			v.is(spot{f.key, h.name}.about("INV-6", "shortfalls", "it is short, and a unit of it fits the host"), false)

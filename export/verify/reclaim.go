@@ -18,6 +18,7 @@ type claim struct {
 	issued        int64
 	deadline      int64
 	sameCycle     int64 // the cycle in which it was issued
+	device        string
 }
 
 // taker is the sub-allocation that units are taken for.
@@ -62,10 +63,11 @@ func (v *verifier) reclaimed(pick func(row int, c *claim) bool) {
 	number, reason := t.number["reclaim"], t.words["reason"]
 	issued, deadline := t.number["issued"], t.number["deadline"]
 	forConsumer, forAllocation, forSub := t.words["for_consumer"], t.words["for_allocation"], t.words["for_sub"]
+	device := t.words["device"]
 	for row := range t.n {
 		c := &claim{spot: v.m.located(spot{keys(row), host.text(row)}), number: number.at(row), units: units.at(row), reason: reason.text(row),
 			forConsumer: forConsumer.text(row), forAllocation: forAllocation.text(row), forSub: forSub.text(row),
-			issued: issued.at(row), deadline: deadline.at(row), sameCycle: v.cycle}
+			issued: issued.at(row), deadline: deadline.at(row), sameCycle: v.cycle, device: device.text(row)}
 		if !pick(row, c) {
 			continue
 		}
@@ -74,6 +76,7 @@ func (v *verifier) reclaimed(pick func(row int, c *claim) bool) {
 		if !v.wellFormed(c) {
 			continue
 		}
+		v.seated("reclaims", c.spot, c.device, false)
 		switch action.text(row) {
 		case "issued":
 			v.issue(c)
@@ -134,6 +137,10 @@ func (v *verifier) issue(c *claim) {
 	}
 	v.m.claims[c.number] = append(v.m.claims[c.number], c)
 	p.leaving += c.units
+	if p.leave(c.device, c.units); p.seats != nil && p.seats[untold] == 0 {
+		v.is(c.about("INV-9", "reclaims", "%d units on the devices %q are under reclaim, and %d lie there", p.leavingOn[c.device], c.device, p.seats[c.device]),
+			p.leavingOn[c.device] <= p.seats[c.device])
+	}
 	v.m.leaving += c.units
 	v.issued[c.plan] = true
 	if reasons[c.reason].taker {
@@ -255,7 +262,7 @@ func (v *verifier) cancel(c *claim) {
 	v.swap(c, c.taker())
 	left := c.units
 	for _, was := range v.m.claims[c.number] {
-		if was.spot != c.spot || was.deadline != c.deadline || left == 0 {
+		if was.spot != c.spot || was.deadline != c.deadline || left == 0 || !sameDevices(was.device, c.device) {
 			continue
 		}
 		v.is(c.about("CYC-6", "reclaims", "reclaim %d is cancelled with another reason, taker or date than it was issued with", c.number),
@@ -318,6 +325,7 @@ func (v *verifier) end(c *claim, n int64) {
 	v.m.leaving -= n
 	if p := v.m.piles[c.spot]; p != nil {
 		p.leaving -= n
+		p.leave(c.device, -n)
 	}
 }
 
@@ -330,7 +338,7 @@ func (v *verifier) drop(number int64) {
 }
 
 // settleClaim takes released units off the reclaim that they were under.
-func (v *verifier) settleClaim(at spot, number, n int64, why string) {
+func (v *verifier) settleClaim(at spot, device string, number, n int64, why string) {
 	if number == 0 {
 		return
 	}
@@ -338,7 +346,7 @@ func (v *verifier) settleClaim(at spot, number, n int64, why string) {
 	slices.SortStableFunc(list, func(a, b *claim) int { return int(min(1, max(-1, a.deadline-b.deadline))) })
 	left := n
 	for _, c := range list {
-		if c.spot != at || left == 0 {
+		if c.spot != at || left == 0 || !sameDevices(c.device, device) {
 			continue
 		}
 		if why == "grace_expired" {

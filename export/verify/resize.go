@@ -130,7 +130,7 @@ func (m *model) located(at spot) spot {
 // released is the spot that a row of releases is about: what clients gave back is of the size that it was then, what is
 // released for a reclaim of that which is under it, and what is beyond demand of a size that is wanted no more, as long
 // as there is any.
-func (v *verifier) released(at spot, l label, number int64, why string) spot {
+func (v *verifier) released(at spot, l label, device string, number int64, why string) spot {
 	if len(v.m.former[at.key]) == 0 {
 		return at
 	}
@@ -149,6 +149,9 @@ func (v *verifier) released(at spot, l label, number int64, why string) spot {
 		}
 		if slices.ContainsFunc(v.m.claims[number], func(c *claim) bool { return c.spot == at }) {
 			n += 2
+		}
+		if p.seats[device] > 0 || p.seats[untold] > 0 {
+			n += 8
 		}
 		if slices.ContainsFunc(slices.Collect(maps.Keys(p.label)),
 			func(have label) bool { return have.origin == l.origin && have.lender == l.lender }) {

@@ -16,7 +16,7 @@ func (v *verifier) run0(g *grid) {
 		units, _ := g.whole(row, "units")
 		at := spot{g.key(row, h.plan), h.name}
 		if units > 0 {
-			v.m.put(at, v.unlabelled(h.plan), units, v.cycle)
+			v.m.sit(v.m.put(at, v.unlabelled(h.plan), units, v.cycle), untold, units)
 		}
 	}
 }
@@ -58,23 +58,23 @@ func (v *verifier) runs(at spot, units int64) {
 	t, s := v.m.policy.byName[at.plan], v.m.subs[at.key]
 	v.overrun[at.host] = true
 	if t == nil || s == nil || !t.md || v.strange[t.name] {
-		v.m.put(at, v.unlabelled(at.plan), units, v.cycle)
+		v.m.sit(v.m.put(at, v.unlabelled(at.plan), units, v.cycle), untold, units)
 		return
 	}
 	way, ok := v.way(t, at)
 	if !ok {
-		v.m.put(at, label{}, units, v.cycle)
+		v.m.sit(v.m.put(at, label{}, units, v.cycle), untold, units)
 		return
 	}
 	rest := units
 	for _, c := range way {
 		if n := min(rest, fitOf(s.size, c.size)); n > 0 {
-			v.m.put(at, labelOf(at.consumer, c.owner), n, v.cycle)
+			v.m.sit(v.m.put(at, labelOf(at.consumer, c.owner), n, v.cycle), untold, n)
 			rest -= n
 		}
 	}
 	if rest > 0 {
-		v.m.put(at, labelOf(at.consumer, way[0].owner), rest, v.cycle)
+		v.m.sit(v.m.put(at, labelOf(at.consumer, way[0].owner), rest, v.cycle), untold, rest)
 	}
 }
 
@@ -174,12 +174,12 @@ func (v *verifier) ask(g *grid) {
 			continue
 		}
 		units, _ := g.whole(row, "units")
-		units = min(units, p.rest())
+		device := g.text(row, "device")
 		if !g.yes(row, "done") {
-			v.m.ask(p, 0, units)
+			v.m.asks(p, 0, device, units)
 			continue
 		}
-		v.m.ask(p, 1, units)
+		units = v.m.asks(p, 1, device, units)
 		if s := v.m.subs[at.key]; s != nil {
 			s.units = max(0, s.units-units)
 			s.lower()

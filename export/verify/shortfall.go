@@ -21,6 +21,7 @@ var reasonsOf = map[string]struct{ slot, md bool }{
 type room struct {
 	host []*host
 	free [][]int64
+	plan *plan
 	by   map[roomKey]found // what stands against units of a size and requirement on these hosts
 }
 
@@ -38,7 +39,7 @@ func (v *verifier) roomOf(p *plan) *room {
 	if r := v.rooms[p.name]; r != nil {
 		return r
 	}
-	r := &room{by: map[roomKey]found{}}
+	r := &room{plan: p, by: map[roomKey]found{}}
 	for _, h := range v.m.hosts {
 		if h.plan != p.name || h.state != "ok" {
 			continue
@@ -160,6 +161,9 @@ func (v *verifier) tooSmall(p *plan, s *sub) bool {
 			if u > 0 && d < len(h.cap) {
 				room = min(room, float64(h.cap[d]/u))
 			}
+		}
+		if p.device != "" && len(h.cap) > 0 {
+			room = float64(v.m.fitEmpty(p, s.size, h.cap))
 		}
 		units += room // of the few that are near the limit, the sum is exact
 	}
@@ -301,6 +305,9 @@ func (v *verifier) exact(p *plan, s *sub, f shortfallRow) {
 	var want found
 	var blocker string
 	var sure bool
+	if v.isUntold(p) {
+		return
+	}
 	if p.subtle() {
 		want, blocker, sure = v.whyOwn(p, s)
 	} else if p.md {
@@ -371,7 +378,7 @@ func (v *verifier) ofHosts(p *plan, s *sub) found {
 	for i, h := range r.host {
 		if v.m.may(s, h) {
 			matched++
-			within = within || covers(r.free[i], s.size)
+			within = within || covers(r.free[i], s.size) && v.sits(p, s.size, h)
 			if v.on(s, h) < s.perHost {
 				left++
 			}
@@ -419,6 +426,7 @@ func covers(free, size []int64) bool {
 // search looks at the hosts of a set that match.
 func (v *verifier) search(r *room, s *sub, in func(h *host) bool) found {
 	var caps, free [][]int64
+	var hosts []*host
 	matches := 0
 	for i, h := range r.host {
 		if !v.m.may(s, h) {
@@ -426,14 +434,16 @@ func (v *verifier) search(r *room, s *sub, in func(h *host) bool) found {
 		}
 		matches++
 		if in(h) {
-			caps, free = append(caps, h.cap), append(free, r.free[i])
+			caps, free, hosts = append(caps, h.cap), append(free, r.free[i]), append(hosts, h)
 		}
 	}
-	large, fits := false, false
+	large, covered, fits := false, false, false
 	sum := make([]int64, len(s.size))
 	for i := range caps {
 		large = large || covers(caps[i], s.size)
-		fits = fits || covers(free[i], s.size)
+		if covers(free[i], s.size) {
+			covered, fits = true, fits || v.sits(r.plan, s.size, hosts[i])
+		}
 		for d := range sum {
 			sum[d] += free[i][d]
 		}
@@ -447,6 +457,8 @@ func (v *verifier) search(r *room, s *sub, in func(h *host) bool) found {
 		return found{"too_big", v.scarce(s, caps)}
 	case fits:
 		return found{roomy, v.scarce(s, free)}
+	case covered:
+		return found{"fragmented", r.plan.device}
 	case !covers(sum, s.size):
 		return found{"", v.scarce(s, free)}
 	}

@@ -489,6 +489,7 @@ func (v *verifier) adopt() {
 	v.lose.taken = true
 	t := v.table["holdings"]
 	keys, labels, host, units, granted := t.keys(), t.labels(), t.words["host"], t.number["units"], t.number["granted"]
+	device := t.words["device"]
 	for _, at := range slices.Collect(maps.Keys(v.m.piles)) {
 		p := v.m.piles[at]
 		for l, n := range maps.Clone(p.label) {
@@ -497,11 +498,11 @@ func (v *verifier) adopt() {
 	}
 	for row := range t.n {
 		v.m.forsake(keys(row))
-		v.m.put(spot{keys(row), host.text(row)}, labels(row), units.at(row), granted.at(row)+1)
+		v.m.sit(v.m.put(spot{keys(row), host.text(row)}, labels(row), units.at(row), granted.at(row)+1), device.text(row), units.at(row))
 	}
 	v.m.claims, v.m.leaving, v.lost = map[int64][]*claim{}, 0, false
 	for _, p := range v.m.piles {
-		p.leaving = 0
+		p.leaving, p.leavingOn = 0, nil
 	}
 	for k, s := range v.m.subs {
 		if s.orphan && s.held == 0 {

@@ -6,6 +6,7 @@ import "slices"
 type barriers struct {
 	fits, open, openFits bool      // it fits a parcel's room; there is a host not full of it; it fits there
 	free                 bool      // it fits one that it may be given
+	covered              bool      // one that it may be given has room, with devices or without
 	grace                bool      // its grace keeps it from room, or from all parcels
 	limited              bool      // a limit keeps it from room
 	limit                stop      // that of the deepest such pool
@@ -23,7 +24,8 @@ func (v *verifier) barriersOf(p *plan, w *window, s *sub, r *reach) (b barriers)
 	stops := map[string]verdict{} // by pool
 	for _, one := range r.all {
 		b.sizes = append(b.sizes, one.size)
-		fits := covers(one.room, s.size)
+		covered := covers(one.room, s.size)
+		fits := covered && v.sits(p, s.size, one.host)
 		b.large, b.fits = b.large || covers(one.size, s.size), b.fits || fits
 		if one.slow {
 			slow++
@@ -41,7 +43,7 @@ func (v *verifier) barriersOf(p *plan, w *window, s *sub, r *reach) (b barriers)
 		switch {
 		case !one.slow && !limited:
 			b.rooms = append(b.rooms, one.room)
-			b.free = b.free || fits
+			b.free, b.covered = b.free || fits, b.covered || covered
 		case !limited:
 			b.grace = b.grace || fits
 		case !one.slow && fits && depthOf(one.pool) > deepest:
@@ -93,6 +95,9 @@ func (v *verifier) whyOwn(p *plan, s *sub) (r found, blocker string, sure bool) 
 		for d, n := range room {
 			sum[d] += max(0, n)
 		}
+	}
+	if !b.free && b.covered {
+		return found{"fragmented", p.device}, "", true
 	}
 	if r.dimension = v.scarce(s, b.rooms); !b.free && covers(sum, s.size) {
 		return found{"fragmented", r.dimension}, "", true
@@ -198,7 +203,7 @@ func (v *verifier) likely(p *plan, s *sub, f shortfallRow) {
 
 // conservingOwn checks INV-6 where parcels or graces matter: no unmet unit that its rules allow fits a parcel that it may be given.
 func (v *verifier) conservingOwn(p *plan) {
-	if v.dim() || v.hazy[p.name] || v.takers[p.name] || !v.still(p) || !v.fresh("shortfalls") && !v.busy(p.name) {
+	if v.dim() || v.isUntold(p) || v.hazy[p.name] || v.takers[p.name] || !v.still(p) || !v.fresh("shortfalls") && !v.busy(p.name) {
 		return
 	}
 	w := p.at(v.now, v.m.policy.zone)
