@@ -99,54 +99,27 @@ func (g *round) goesOn(s *sub, t parcel) bool {
 	return fits(s.size, g.room(s.alloc.leaf, t)) && g.sits(s, t.host)
 }
 
-// packsEmpty is how many units of a size an empty host takes that has so much for a plan.
-func (c *Cluster) packsEmpty(in int, size, room []int64) int64 {
+// packs is how many units of a size an empty host takes that has so much for a plan; of a host that counts with what is
+// held there, what is beyond whole devices is a smaller one.
+func (c *Cluster) packs(in int, size, room []int64) int64 {
 	d, per, ok := c.devices(in)
 	if !ok || size[d] == 0 {
 		return packs(size, room)
 	}
-	devices := room[d] / per
+	units := room[d] / per / max(1, size[d]/per)
 	if size[d] <= per {
-		devices *= per / size[d]
-	} else {
-		devices /= size[d] / per
+		units = room[d]/per*(per/size[d]) + room[d]%per/size[d]
 	}
 	rest := slices.Clone(size)
 	if rest[d] = 0; zero(rest) {
-		return devices
+		return units
 	}
-	return min(devices, packs(rest, room))
+	return min(units, packs(rest, room))
 }
 
-// unseated tells whether a unit has no devices though it needs some, or one that its host has not any more.
+// unseated tells whether a unit lies on a device that its host has not any more.
 func (c *Cluster) unseated(u *unit) bool {
-	in := u.sub.alloc.plan
-	d, _, ok := c.devices(in)
-	if !ok || u.sub.size[d] == 0 {
-		return false
-	}
-	return len(u.devices) == 0 || int64(slices.Max(u.devices)) >= c.devicesOf(in, u.host)
-}
-
-// reseat puts the units of plans on devices anew whose devices the policy in force changed: host by host, what CYC-5
-// would release first at last. was tells what devices a plan had, by name.
-func (c *Cluster) reseat(was map[string][2]int64) {
-	for in := range c.p.MDPlans {
-		m := &c.p.MDPlans[in]
-		if old, there := was[m.Name]; !there || old == [2]int64{int64(m.Device), m.DevicePer} {
-			continue
-		}
-		for _, h := range slices.Concat(c.gone, c.hosts) {
-			units := slices.DeleteFunc(slices.Clone(h.units), func(u *unit) bool { return u.sub.alloc.plan != in })
-			slices.SortStableFunc(units, func(a, b *unit) int { return c.sooner(b, a) })
-			for _, u := range units {
-				u.devices = nil
-			}
-			for _, u := range units {
-				u.devices, _ = c.seat(u.sub, h)
-			}
-		}
-	}
+	return len(u.devices) > 0 && int64(slices.Max(u.devices)) >= c.devicesOf(u.sub.alloc.plan, u.host)
 }
 
 // deviceText is a unit's devices as the tables have them.

@@ -14,7 +14,7 @@ type round struct {
 	group  map[*host]int                      // the first of the plan's groups that has it
 	weight []uint64                           // by dimension (D-2)
 	aside  map[aside][]int64                  // what is reserved of parcels (MD-5), where that is anything
-	rests  map[plan.Node][]rest               // by pool: with what parcels count into it (MD-11)
+	rests  map[plan.Node][][]int64            // by pool: the vectors with which parcels count into it (MD-11)
 	packs  map[plan.Node]map[string]int64     // by pool: its capacity by unit size
 	stood  map[plan.Node][]int64              // what share limits looked at once everything was granted (D-23)
 	passed map[*sub]bool                      // nothing more can be promised to them in this step
@@ -29,7 +29,7 @@ type round struct {
 
 func newRound(c *Cluster, in int) *round {
 	m := &c.p.MDPlans[in]
-	g := &round{frame: newFrame(c, in), m: m, w: c.mdWindow(in), rests: map[plan.Node][]rest{},
+	g := &round{frame: newFrame(c, in), m: m, w: c.mdWindow(in), rests: map[plan.Node][][]int64{},
 		packs: map[plan.Node]map[string]int64{}, due: map[plan.Node]map[plan.Node]uint64{}, has: map[plan.Node]uint64{}, stood: map[plan.Node][]int64{}, factors: map[[2]plan.Node]int64{}, weight: make([]uint64, len(c.p.Dimensions))}
 	g.aside, g.group = g.reserves(), map[*host]int{}
 	for i := len(m.Groups) - 1; i >= 0; i-- {

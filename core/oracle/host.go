@@ -46,7 +46,7 @@ func (c *Cluster) small(s *sub) bool {
 	}
 	hosts, sum := c.order[s.alloc.plan], big.NewInt(0)
 	for _, h := range hosts {
-		sum.Add(sum, big.NewInt(c.packsEmpty(s.alloc.plan, s.size, c.capacity(s.alloc.plan, h))))
+		sum.Add(sum, big.NewInt(c.packs(s.alloc.plan, s.size, c.capacity(s.alloc.plan, h))))
 	}
 	most := int64(1<<22 + 1<<12*len(hosts))
 	if c.UnitsOfHost > 0 {

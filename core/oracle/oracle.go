@@ -235,6 +235,7 @@ type Cluster struct {
 
 	p         *plan.Policy
 	revision  int               // policies so far
+	equipped  map[int]bool      // plans that got devices by a policy since the last cycle
 	former    []string          // paths of consumers that are not in the policy: see gone
 	cycle     int64             // the last one finished
 	nowUS     int64             // its time

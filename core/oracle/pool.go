@@ -187,26 +187,20 @@ func (g *round) roomBy(leaf plan.Node, t parcel, v view) []int64 {
 	return room
 }
 
-// rest is what of a parcel counts into a pool: as of an empty host, or what is held there.
-type rest struct {
-	v     []int64
-	empty bool
-}
-
-// counts is with what parcels count into the pool (MD-8, MD-11), as of the pool's turn to grant.
-func (q pool) counts() []rest {
+// counts are the vectors with which parcels count into the pool (MD-8, MD-11), as of the pool's turn to grant.
+func (q pool) counts() [][]int64 {
 	if list, ok := q.rests[q.at]; ok {
 		return list
 	}
-	var list []rest
+	var list [][]int64
 	for _, h := range q.Cluster.hosts { // those that left the plan hold something yet, or count nothing
 		for _, t := range q.parcels(q.in, h) {
 			switch {
 			case !q.under(q.at, t.owner):
 			case !q.ok(h):
-				list = append(list, rest{q.heldOn(t, q.drawn), false})
+				list = append(list, q.heldOn(t, q.drawn))
 			default:
-				list = append(list, rest{q.rest(t), true})
+				list = append(list, q.rest(t))
 			}
 		}
 	}

@@ -78,16 +78,17 @@ func (c *Cluster) SetPolicy(p *plan.Policy, forced bool) {
 	for _, s := range c.sets {
 		s.plan, s.account = into[s.plan], to(s.account)
 	}
-	devices := map[string][2]int64{}
-	for in := range c.p.MDPlans {
-		m := &c.p.MDPlans[in]
-		devices[m.Name] = [2]int64{int64(m.Device), m.DevicePer}
+	c.equipped = map[int]bool{}
+	for in := range p.MDPlans {
+		m := &p.MDPlans[in]
+		if old := planNamed(c.p, m.Name, true); old >= 0 && c.p.MDPlans[old].Device < 0 && m.Device >= 0 {
+			c.equipped[in] = true
+		}
 	}
 	c.p = p
 	c.revision++
 	c.newYear("plan_change")
 	c.arrange()
-	c.reseat(devices)
 }
 
 // moveAlloc puts an allocation where a new policy has its leaf. One whose leaf has no place in its plan is an orphan:
@@ -136,19 +137,25 @@ func membersOf(p *plan.Policy, in int) []bool {
 	return p.SlotPlans[in-len(p.MDPlans)].Member
 }
 
-// forsake ends the sets that orphans are takers of, and puts what orphans hold under reclaim, whatever the budget says;
+// forsake ends the sets that orphans are takers of, and those of plans that got devices; it puts what orphans hold under reclaim, whatever the budget says;
 // they want no more than that.
 func (c *Cluster) forsake() {
 	units := []*unit{}
 	for _, h := range slices.Concat(c.gone, c.hosts) {
 		units = append(units, h.units...)
 	}
+	ends := func(s *set) bool { return s.taker.alloc.orphan || c.equipped[s.plan] }
 	for _, u := range units {
-		if u.leaves() && u.set.taker != nil && u.set.taker.alloc.orphan {
+		if u.leaves() && u.set.taker != nil && ends(u.set) {
 			c.cancel(u)
 		}
 	}
-	c.sets = slices.DeleteFunc(c.sets, func(s *set) bool { return s.taker.alloc.orphan })
+	for _, s := range c.sets {
+		if c.equipped[s.plan] {
+			c.notes["sets end as a plan gets devices"]++
+		}
+	}
+	c.sets, c.equipped = slices.DeleteFunc(c.sets, ends), nil
 	for _, a := range c.allocs {
 		for _, s := range a.subs {
 			if !a.orphan {

@@ -178,7 +178,7 @@ func (c *Cluster) settle() {
 	for _, h := range slices.Concat(c.gone, c.hosts) {
 		for _, u := range slices.Clone(h.units) {
 			if c.unseated(u) {
-				c.notes[map[bool]string{true: "found no devices after a policy", false: "lost with a device"}[len(u.devices) == 0]]++
+				c.notes["lost with a device"]++
 				c.take(u, "host_lost")
 			}
 		}
@@ -277,12 +277,12 @@ func (c *Cluster) lastRank(a, b *unit) int {
 	return cmp.Or(c.rankOrder(a.sub.alloc.plan, b.leaf(), a.leaf()), c.newest(a, b))
 }
 
-// newest orders units newest first (D-10). What is equal by it stands in the order of devices, lender, pool and reclaim, the last
-// first, at last what counts under the hybrid policy before what is owned.
+// newest orders units newest first (D-10). What is equal by it stands in the order of lender, pool and reclaim, the last first,
+// then what counts under the hybrid policy before what is owned, at last that on the highest devices first.
 func (c *Cluster) newest(a, b *unit) int {
 	return cmp.Or(cmp.Compare(b.cycle, a.cycle), cmp.Compare(b.sub.arrival, a.sub.arrival), cmp.Compare(c.place(b), c.place(a)),
-		byDevices(a, b), c.laterConsumer(a.lender, b.lender), c.laterConsumer(a.pool, b.pool), cmp.Compare(b.number, a.number),
-		order(b.origin == hybrid)-order(a.origin == hybrid))
+		c.laterConsumer(a.lender, b.lender), c.laterConsumer(a.pool, b.pool), cmp.Compare(b.number, a.number),
+		order(b.origin == hybrid)-order(a.origin == hybrid), byDevices(a, b))
 }
 
 // laterConsumer orders consumers, the last first; those that the policy in force has not come last, by path.

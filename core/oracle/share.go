@@ -36,12 +36,8 @@ func (q pool) pack(size []int64) int64 {
 		return n
 	}
 	sum := int64(0)
-	for _, r := range q.counts() {
-		if r.empty {
-			sum += q.packsEmpty(q.in, size, r.v)
-		} else {
-			sum += packs(size, r.v)
-		}
+	for _, v := range q.counts() {
+		sum += q.Cluster.packs(q.in, size, v)
 	}
 	if q.packs[q.at] == nil {
 		q.packs[q.at] = map[string]int64{}
@@ -270,8 +266,8 @@ func (q pool) static() map[plan.Node][]int64 {
 	for n := q.at; n < q.p.End[q.at]; n++ {
 		parts[n] = make([]int64, len(q.p.Dimensions))
 	}
-	for _, r := range q.counts() {
-		plus(parts[q.at], r.v, 1)
+	for _, v := range q.counts() {
+		plus(parts[q.at], v, 1)
 	}
 	for n := q.at; n < q.p.End[q.at]; n++ {
 		for _, class := range q.classes(n) {

@@ -11,8 +11,8 @@ import (
 // devicesMost is how many devices of a host count.
 const devicesMost = 64
 
-// untold stands for the devices of units of which no table told yet where they lie: those that ran at the start, that a
-// resync brought, and that were put elsewhere since a policy gave their plan other devices.
+// untold stands for the devices of units of which no table told yet where they lie: those that ran at the start, and that
+// a resync brought.
 const untold = "?"
 
 // devicesOf reads what devices a plan's hosts have.
@@ -51,20 +51,21 @@ func (m *model) takes(t *plan, size []int64) int64 {
 	return size[d] / t.per
 }
 
-// fitEmpty is how many units of a size an empty host takes that has an amount.
-func (m *model) fitEmpty(t *plan, size, amount []int64) int64 {
+// fitOn is how many units of a size an amount of an empty host takes. Where a host counts with what is held there, what
+// is beyond whole devices is a smaller one.
+func (m *model) fitOn(t *plan, size, amount []int64) int64 {
 	n := fitOf(size, amount)
 	d, ok := m.onDevices(t)
 	switch {
 	case !ok || size[d] == 0:
 		return n
 	case size[d] <= t.per:
-		return min(n, amount[d]/t.per*(t.per/size[d]))
+		return min(n, amount[d]/t.per*(t.per/size[d])+amount[d]%t.per/size[d])
 	}
 	return min(n, amount[d]/t.per/(size[d]/t.per))
 }
 
-// numbers reads a text of devices: ascending, each once.
+// deviceNumbers reads a text of devices: ascending, each once.
 func deviceNumbers(text string) (list []int, ok bool) {
 	if text == "" {
 		return nil, true
@@ -79,7 +80,7 @@ func deviceNumbers(text string) (list []int, ok bool) {
 	return list, true
 }
 
-// seated checks the devices that a row names: as many as a unit takes. What a host lost or a policy left without any names none.
+// seated checks the devices that a row names: as many as a unit takes. What comes back for want of devices names none.
 func (v *verifier) seated(table string, at spot, text string, none bool) {
 	t, s := v.m.policy.byName[at.plan], v.m.subs[at.key]
 	list, ok := deviceNumbers(text)
@@ -126,25 +127,20 @@ func (v *verifier) rise(at spot, text string, n int64) {
 	}
 }
 
-// reseat forgets where units lie of plans to which a policy gives other devices.
-func (m *model) reseat(was *policy) {
+// equip has what is held in plans to which a policy gives other devices lie on none: such a policy is refused where any
+// of it has something of their dimension.
+func (m *model) equip(was *policy) {
 	for _, t := range m.policy.plans {
 		old := was.byName[t.name]
 		if old == nil || old.device == t.device && old.per == t.per {
 			continue
 		}
 		for at, p := range m.piles {
-			if at.plan == t.name {
-				if p.seats, p.leavingOn = nil, nil; t.device != "" {
-					p.seats = map[string]int64{untold: p.units}
-				}
+			if at.plan != t.name {
+				continue
 			}
-		}
-		for _, list := range m.claims {
-			for _, c := range list {
-				if c.plan == t.name {
-					c.device = untold
-				}
+			if p.seats, p.leavingOn = nil, nil; t.device != "" {
+				p.seats, p.leavingOn = map[string]int64{"": p.units}, map[string]int64{"": p.leaving}
 			}
 		}
 	}
@@ -157,7 +153,7 @@ func (v *verifier) isUntold(t *plan) bool {
 	}
 	for at, p := range v.m.piles {
 		if at.plan == t.name && p.seats[untold] > 0 {
-			v.report.cannot("on which devices units lie that ran at the start, came by a resync, or were there when a policy changed devices, up to the next keyframe")
+			v.report.cannot("on which devices units lie that ran at the start or came by a resync, up to the next keyframe")
 			return true
 		}
 	}

@@ -154,7 +154,7 @@ func (m *model) setPolicy(p *policy) {
 	m.placeOutside(p)
 	m.lay()
 	m.disown()
-	m.reseat(was)
+	m.equip(was)
 }
 
 // placeOutside gives demand of no plan its place, once its consumer is a leaf of one plan that has no allocation of its

@@ -10,11 +10,11 @@ type pool struct {
 	fits   map[sizeKey]int64
 	shutBy map[sizeKey]int64
 	leaf   map[string]bool                  // the leaves for which it exists; nil: all
-	empty  func(size, amount []int64) int64 // how many units of a size an empty host takes
+	fit    func(size, amount []int64) int64 // how many units of a size an amount of a host takes
 }
 
 func newPool(at string) *pool {
-	return &pool{at: at, fits: map[sizeKey]int64{}, shutBy: map[sizeKey]int64{}, empty: fitOf}
+	return &pool{at: at, fits: map[sizeKey]int64{}, shutBy: map[sizeKey]int64{}, fit: fitOf}
 }
 
 // exists tells whether there is anything that a leaf draws on through the pool.
@@ -26,14 +26,14 @@ func (p *pool) capacity(size []int64) int64 {
 	n, ok := p.fits[k]
 	if !ok {
 		for _, c := range p.ok {
-			n += p.empty(size, c)
+			n += p.fit(size, c)
 		}
 		p.fits[k] = n
 	}
 	s, ok := p.shutBy[k]
 	if !ok {
 		for _, c := range p.shut {
-			s += fitOf(size, c)
+			s += p.fit(size, c)
 		}
 		p.shutBy[k] = s
 	}
@@ -95,7 +95,7 @@ func (v *verifier) public(t *plan) *pool {
 	if p == nil || v.resized {
 		p = newPool("/")
 		if t.device != "" {
-			p.empty = func(size, amount []int64) int64 { return v.m.fitEmpty(t, size, amount) }
+			p.fit = func(size, amount []int64) int64 { return v.m.fitOn(t, size, amount) }
 		}
 		for _, name := range sortedKeys(v.m.hosts) {
 			if h := v.m.hosts[name]; h.plan == t.name && h.state == "ok" {

@@ -163,7 +163,7 @@ func (v *verifier) tooSmall(p *plan, s *sub) bool {
 			}
 		}
 		if p.device != "" && len(h.cap) > 0 {
-			room = float64(v.m.fitEmpty(p, s.size, h.cap))
+			room = float64(v.m.fitOn(p, s.size, h.cap))
 		}
 		units += room // of the few that are near the limit, the sum is exact
 	}
