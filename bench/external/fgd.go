@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"math/rand"
 	"os"
 	"path/filepath"
@@ -50,6 +51,9 @@ md_plans:
     consumers:
       - {path: /pods}
 `
+
+// fgdDevices is the policy with the GPUs of a host as its devices.
+var fgdDevices = strings.Replace(fgdPolicy, "    share_reclaim: false\n", "    share_reclaim: false\n    devices: {gpu_milli: {per: 1000}}\n", 1)
 
 // publishedCurves are the curves of the file: by workload, policy and seed.
 type publishedCurves map[string]map[string]map[int]curve
@@ -225,25 +229,27 @@ func (c *fgdCluster) asPublished(pods []pod, theirs curve) error {
 	return nil
 }
 
-// play lets pods arrive, a cycle a step. summed counts what stint grants, where GPUs of a host are one sum; placed
-// counts of it what fits on single devices, each pod put on one of its host as it comes.
-func (c *fgdCluster) play(pods []pod) (summed, placed curve, err error) {
-	policy, err := plan.Parse("fgd.yaml", []byte(fgdPolicy))
+// play lets pods arrive under a policy, a cycle a step. Where the policy has devices, what is granted is held to them.
+func (c *fgdCluster) play(pods []pod, file string) (allocated curve, err error) {
+	policy, err := plan.Parse("fgd.yaml", []byte(file))
 	if err != nil {
-		return summed, placed, err
+		return allocated, err
 	}
 	s, err := cluster.New(policy)
 	if err == nil {
 		err = s.SetHosts(c.set.Hosts, true)
 	}
 	if err != nil {
-		return summed, placed, err
+		return allocated, err
 	}
 	var runner cycle.Runner
 	var out decision.Cycle
 	steps, next := c.stepOf(pods), 0
-	devices := newDevices(c.set.Hosts)
-	var granted, fitting, before, beforeFitting int64
+	var lies devices
+	if policy.MDPlans[0].HasDevices() {
+		lies = newDevices(c.set.Hosts)
+	}
+	var granted, before int64
 	for k := range fgdSteps {
 		d := newDemand(3)
 		for ; next < len(pods) && steps[next] <= k; next++ {
@@ -252,40 +258,24 @@ func (c *fgdCluster) play(pods []pod) (summed, placed curve, err error) {
 				c.set.Demand.Size[2][row])
 		}
 		if err := s.ChangeDemand(source, &d.DemandTable); err != nil {
-			return summed, placed, err
+			return allocated, err
 		}
 		runner.Run(s, int64(k+1)*policy.IntervalUS, &out)
-		for _, g := range unitsOf(&out.Grants) {
-			granted += pods[g.pod].milli()
-			if devices.put(g.host, pods[g.pod]) {
-				fitting += pods[g.pod].milli()
+		g := &out.Grants
+		for i := range g.Units {
+			n, _ := strconv.Atoi(g.Allocation.At(i)) // as it was named above
+			granted += pods[n].milli()
+			if err := lies.put(g.Host.At(i), g.Device.At(i), pods[n]); err != nil {
+				return allocated, err
 			}
 		}
-		// The published figure is a mean over the step.
-		mean := func(a, b int64) float64 { return 100 * float64(a+b) / 2 / float64(c.total) }
-		summed[k], placed[k] = mean(before, granted), mean(beforeFitting, fitting)
-		before, beforeFitting = granted, fitting
+		allocated[k] = 100 * float64(before+granted) / 2 / float64(c.total) // the published figure is a mean over the step
+		before = granted
 	}
-	return summed, placed, nil
+	return allocated, nil
 }
 
-// podOn is a pod that was granted a host.
-type podOn struct {
-	pod  int // of the arrivals
-	host string
-}
-
-// unitsOf are the grants of a cycle, one unit each, in order of arrival.
-func unitsOf(g *decision.Grants) (all []podOn) {
-	for i := range g.Units {
-		n, _ := strconv.Atoi(g.Allocation.At(i)) // as play named it
-		all = append(all, podOn{n, g.Host.At(i)})
-	}
-	slices.SortFunc(all, func(a, b podOn) int { return a.pod - b.pod })
-	return all
-}
-
-// devices are the GPUs of hosts, by host: thousandths free of each.
+// devices are the GPUs of hosts, by host: thousandths free of each. Nil holds nothing to anything.
 type devices map[string][]int64
 
 func newDevices(h *cluster.HostTable) devices {
@@ -296,27 +286,23 @@ func newDevices(h *cluster.HostTable) devices {
 	return all
 }
 
-// put takes a pod's devices of a host: of several GPUs each whole, of a part the device that has least room for it.
-// It takes nothing where they do not fit.
-func (d devices) put(host string, p pod) bool {
-	free := d[host]
-	var taken []int
-	for range p.devices {
-		best := -1
-		for i, f := range free {
-			if f >= p.per && !slices.Contains(taken, i) && (best < 0 || f < free[best]) {
-				best = i
-			}
-		}
-		if best < 0 {
-			return false
-		}
-		taken = append(taken, best)
+// put takes a pod's devices of a host, as the grant names them.
+func (d devices) put(host, on string, p pod) error {
+	set, ok := decision.ReadDevices(on)
+	if d == nil {
+		return nil
 	}
-	for _, i := range taken {
-		free[i] -= p.per
+	if !ok || p.per > 0 && int64(bits.OnesCount64(set)) != p.devices || p.per == 0 && set != 0 {
+		return fmt.Errorf("a pod of %d devices was granted those called %q", p.devices, on)
 	}
-	return true
+	for ; set != 0; set &= set - 1 {
+		i := bits.TrailingZeros64(set)
+		if i >= len(d[host]) || d[host][i] < p.per {
+			return fmt.Errorf("a pod was granted %d of device %d of %s, which has not so much free", p.per, i, host)
+		}
+		d[host][i] -= p.per
+	}
+	return nil
 }
 
 // playFGD plays all pod lists of which there are curves, and prints means over the seeds.
@@ -337,13 +323,11 @@ func playFGD(dir, nodes string, seeds int) (*page.Section, error) {
 		About: fmt.Sprintf("The part of all GPUs that is allocated, in %%, when pods have arrived that ask for so "+
 			"many %% of them: means of %d of the published seeds. Pods arrive in the published order, in steps of 1 "+
 			"%%, and none leaves (hkust-adsl/kubernetes-scheduler-simulator, USENIX ATC 2023).", seeds),
-		After: "Not comparable is `stint, GPUs summed`: it counts the GPUs of a host as one sum, so that a part of a " +
-			"GPU may be made of two, which the published policies do not allow. `stint, on devices` counts of it those " +
-			"pods alone that find a device of their host as they come (or whole devices, for pods of several GPUs): " +
-			"such a placement could run, and is comparable, but stint decided it without knowing devices, and a pod " +
-			"without one keeps its place and what it takes of it. So the first of the two rows is what stint can be " +
-			"held to today, and falls short of BestFit the more, the more pods ask for parts of GPUs. A dimension of " +
-			"devices is not built yet (docs/decisions.md, D-122).",
+		After: "`stint, on devices` is a plan with `devices: {gpu_milli: {per: 1000}}` (docs/shares.md, \"Devices\"): what " +
+			"it grants is held to the devices that it names. Not comparable is `stint, GPUs summed`, a plan without: it " +
+			"counts the GPUs of a host as one sum, so that a part of a GPU may be made of two, which the published policies " +
+			"do not allow. Which host a pod gets is in both the rule of every plan (docs/decisions.md, D-2), which knows " +
+			"sums alone, and nothing of which pods will come.",
 	}
 	for _, list := range lists {
 		name := strings.TrimSuffix(filepath.Base(list), ".csv")
@@ -389,11 +373,13 @@ func fgdTable(nodes, list string, theirs map[string]map[int]curve, seeds int) (*
 				return nil, fmt.Errorf("%s, seed %d: %w", policy, seed, err)
 			}
 		}
-		a, b, err := c.play(pods)
-		if err != nil {
-			return nil, err
+		for file, all := range map[string]*[]curve{fgdPolicy: &summed, fgdDevices: &placed} {
+			one, err := c.play(pods, file)
+			if err != nil {
+				return nil, fmt.Errorf("seed %d: %w", seed, err)
+			}
+			*all = append(*all, one)
 		}
-		summed, placed = append(summed, a), append(placed, b)
 	}
 	t := &page.Table{Head: []string{""}}
 	for _, k := range fgdShown {

@@ -16,17 +16,21 @@ func TestDevices(t *testing.T) {
 	h.Host.Code = []int32{h.Host.Names.InternString("h")}
 	d := newDevices(h)
 	for i, c := range []struct {
+		on           string
 		devices, per int64
 		want         bool
 	}{
-		{1, 600, true}, {1, 500, true}, {1, 400, true}, // the third beside the first, which leaves least
-		{2, 1000, false}, {1, 1000, true}, {0, 0, true},
-		{1, 600, false}, // 500 are free, of one device
-		{1, 500, true}, {1, 1, false},
+		{"0", 1, 600, true}, {"1", 1, 500, true}, {"0", 1, 400, true}, {"", 0, 0, true},
+		{"1+2", 2, 1000, false}, // 500 of one are taken
+		{"2", 1, 1000, true}, {"2", 1, 1, false}, {"3", 1, 1, false},
+		{"", 1, 500, false}, {"1", 2, 1000, false}, {"1", 0, 0, false}, {"x", 1, 1, false},
 	} {
-		if got := d.put("h", pod{devices: c.devices, per: c.per}); got != c.want {
-			t.Errorf("pod %d: %t, want %t; free %v", i, got, c.want, d["h"])
+		if err := d.put("h", c.on, pod{devices: c.devices, per: c.per}); (err == nil) != c.want {
+			t.Errorf("pod %d: %v; free %v", i, err, d["h"])
 		}
+	}
+	if err := devices(nil).put("h", "", pod{devices: 1, per: 1}); err != nil {
+		t.Errorf("where the plan has no devices: %v", err)
 	}
 }
 
@@ -54,32 +58,24 @@ func lists(t *testing.T, nodes, pods string) (string, string) {
 	return filepath.Join(dir, "nodes.csv"), filepath.Join(dir, "pods.csv")
 }
 
-// TestFGDPlay: of two hosts of two GPUs three pods of 700 thousandths and one of two whole GPUs fill 4,000 as a sum:
-// the third of 700 is given the sum of what the first two leave, and finds no device.
+// TestFGDPlay: of two hosts of two GPUs one of two whole GPUs fills one, and of three pods of 600 thousandths the other
+// takes three as a sum, where two of them are on one device and another's, and two on its devices.
 func TestFGDPlay(t *testing.T) {
-	c, err := readPods(lists(t, nodesText, podsText))
+	c, err := readPods(lists(t, nodesText, strings.ReplaceAll(podsText, ",700", ",600")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if c.total != 4000 || len(c.pods) != 4 {
 		t.Fatalf("%d thousandths, %d pods", c.total, len(c.pods))
 	}
-	summed, placed, err := c.play([]pod{c.pods[2], c.pods[0], c.pods[0], c.pods[0]})
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The pod of two GPUs fills a host; of the other 2 × 700 are given, a third does not fit 600.
-	if last := fgdSteps - 1; math.Abs(summed[last]-85) > 1e-9 || math.Abs(placed[last]-85) > 1e-9 {
-		t.Errorf("%g and %g %%, want 85", summed[last], placed[last])
-	}
-	half := pod{row: 0, devices: 1, per: 700}
-	c.set.Demand.Size[2][0] = 600 // what stint is told of it
-	summed, placed, err = c.play([]pod{c.pods[2], half, half, half})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if last := fgdSteps - 1; summed[last] <= placed[last] || math.Abs(placed[last]-85) > 1e-9 {
-		t.Errorf("%g %% of sums and %g %% of devices, want more and 85", summed[last], placed[last])
+	for file, want := range map[string]float64{fgdPolicy: 95, fgdDevices: 80} {
+		allocated, err := c.play([]pod{c.pods[2], c.pods[0], c.pods[0], c.pods[0]}, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last := allocated[fgdSteps-1]; math.Abs(last-want) > 1e-9 {
+			t.Errorf("%g %%, want %g", last, want)
+		}
 	}
 }
 
