@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"fmt"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -38,6 +39,29 @@ func ReadDevices(text string) (devices uint64, ok bool) {
 		devices |= 1 << n
 	}
 	return devices, true
+}
+
+const (
+	partDetail  = "a unit takes %d %s of one device, no device of %s has so much free"
+	wholeDetail = "a unit takes %d whole devices of %s, none of %s has so many free"
+)
+
+// DeviceDetail is the detail of a shortfall of units that so many hosts would take by sums, of which none has the devices: what
+// a unit takes in a dimension of devices of so much.
+func DeviceDetail(amount, per int64, dimension string, hosts int) string {
+	of := "1 host"
+	if hosts != 1 {
+		of = strconv.Itoa(hosts) + " hosts"
+	}
+	if amount > per {
+		return fmt.Sprintf(wholeDetail, amount/per, dimension, of)
+	}
+	return fmt.Sprintf(partDetail, amount, dimension, of)
+}
+
+// IsDeviceDetail tells whether DeviceDetail wrote a detail.
+func IsDeviceDetail(detail string) bool {
+	return strings.HasPrefix(detail, "a unit takes ") && (strings.Contains(detail, " of one device, ") || strings.Contains(detail, " whole devices of "))
 }
 
 // anyText tells whether a text column has a value in any row.

@@ -28,7 +28,7 @@ var remedies = map[string]func(p *part, s *Shortfall) string{
 	"too_big":      func(*part, *Shortfall) string { return "It would take smaller units, or larger hosts" },
 	"too_small":    func(*part, *Shortfall) string { return "It would take fewer, larger units" },
 	"max_per_host": func(*part, *Shortfall) string { return "It would take more hosts, or a higher max_per_host" },
-	"fragmented":   func(*part, *Shortfall) string { return "More comes when work on one host ends, or with smaller units" },
+	"fragmented":   scattered,
 	"pool_exhausted": func(p *part, s *Shortfall) string {
 		if p.md != nil && !p.takesBack(s.Consumer) || p.slots != nil && !p.slots.ShareReclaim {
 			return "More comes when work of others ends, with share_reclaim, or with more hosts"
@@ -157,4 +157,12 @@ func (p *part) mainReason() (main *Shortfall, others int64) {
 func roomless(reason string) bool {
 	at := slices.Index(decision.Reasons[:], reason)
 	return at >= 0 && reasons[at].room
+}
+
+// scattered says when more comes where room is scattered over hosts, or over devices.
+func scattered(_ *part, s *Shortfall) string {
+	if decision.IsDeviceDetail(s.Detail) {
+		return "More comes when enough work on the same devices ends, or with units that take less of them"
+	}
+	return "More comes when work on one host ends, or with smaller units"
 }

@@ -55,6 +55,9 @@ var reasons = [...]reason{
 	},
 	decision.ReasonFragmented: {
 		text: func(_ *part, s *Shortfall) string {
+			if decision.IsDeviceDetail(s.Detail) {
+				return with("hosts have room enough in sum, but not on single devices", s.Detail)
+			}
 			return with("there is room enough in sum, but on no single host", s.Detail)
 		},
 		md: []string{"MD-11", "D-7"}, slots: []string{"SLOT-31", "D-7"},

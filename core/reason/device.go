@@ -1,8 +1,6 @@
 package reason
 
 import (
-	"fmt"
-
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/room"
@@ -50,17 +48,8 @@ func (r *Reasons) onNoDevice(a *ask, spans []span, us int64, stopped int32, full
 	if hosts == 0 {
 		return verdict{}, false
 	}
-	d, per := e.Plan.MD.Device, r.rooms.per
-	v = because(decision.ReasonFragmented, "")
+	d := e.Plan.MD.Device
+	v = because(decision.ReasonFragmented, decision.DeviceDetail(a.size[d], r.rooms.per, e.State.Policy.Dimensions[d], hosts))
 	v.dimension = int32(d)
-	name, of := e.State.Policy.Dimensions[d], "1 host"
-	if hosts > 1 {
-		of = fmt.Sprintf("%d hosts", hosts)
-	}
-	if g := a.size[d]; g > per {
-		v.detail = fmt.Sprintf("a unit takes %d whole devices of %s, none of %s has so many free", g/per, name, of)
-	} else {
-		v.detail = fmt.Sprintf("a unit takes %d %s of one device, no device of %s has so much free", g, name, of)
-	}
 	return v, true
 }
