@@ -327,7 +327,9 @@ func playFGD(dir, nodes string, seeds int) (*page.Section, error) {
 			"it grants is held to the devices that it names. Not comparable is `stint, GPUs summed`, a plan without: it " +
 			"counts the GPUs of a host as one sum, so that a part of a GPU may be made of two, which the published policies " +
 			"do not allow. Which host a pod gets is in both the rule of every plan (docs/decisions.md, D-2), which knows " +
-			"sums alone, and nothing of which pods will come.",
+			"sums alone, and nothing of which pods will come: it begins hosts of eight GPUs for pods of one while hosts of two " +
+			"with many processors lie idle, so that at 90 % the first pods of eight GPUs find none, which BestFit then still " +
+			"has. As more pods come that is less than what it wins by keeping what is free alike.",
 	}
 	for _, list := range lists {
 		name := strings.TrimSuffix(filepath.Base(list), ".csv")
