@@ -56,7 +56,7 @@ func TestCases(t *testing.T) {
 		file string
 		n    int // scenarios that can be played
 	}{{"md.yaml", 20}, {"public.yaml", 15}, {"limits.yaml", 3}, {"reasons.yaml", 10}, {"reclaim.yaml", 2}, {"placement.yaml", 10}, {"fair.yaml", 10}, {"lending.yaml", 35}, {"windows.yaml", 6}, {"gangs.yaml", 1},
-		{"memory.yaml", 7}} {
+		{"memory.yaml", 7}, {"devices.yaml", 13}} {
 		text, err := os.ReadFile("../../testdata/cases/" + c.file)
 		if err != nil {
 			t.Fatal(err)
@@ -251,7 +251,7 @@ func holdings(rows []record) (list []oracle.Holding) {
 		n, _ := number(row["units"])
 		done, _ := row["done"].(bool)
 		list = append(list, oracle.Holding{Consumer: text(row["consumer"]), Allocation: text(row["allocation"]), Sub: text(row["sub"]),
-			Host: text(row["host"]), Units: int64(n), Done: done})
+			Host: text(row["host"]), Units: int64(n), Done: done, Device: text(row["device"])})
 	}
 	return list
 }
@@ -266,17 +266,17 @@ func (g *stage) table(name string) (rows []record) {
 	switch name {
 	case "grants":
 		for _, u := range r.Grants {
-			of(u.Key, record{"host": u.Host, "units": u.Units, "origin": u.Origin, "lender": u.Lender, "pool": u.Pool})
+			of(u.Key, record{"host": u.Host, "units": u.Units, "origin": u.Origin, "lender": u.Lender, "pool": u.Pool, "device": u.Device})
 		}
 	case "releases":
 		for _, u := range r.Releases {
 			of(u.Key, record{"host": u.Host, "units": u.Units, "origin": u.Origin, "lender": u.Lender, "cause": u.Cause,
-				"unit_seconds_lost": float64(u.LostMS) / 1000})
+				"unit_seconds_lost": float64(u.LostMS) / 1000, "device": u.Device})
 		}
 	case "reclaims":
 		for _, u := range r.Reclaims {
 			of(u.Key, record{"host": u.Host, "units": u.Units, "action": u.Action, "reason": u.Reason, "for_consumer": u.For.Consumer,
-				"for_allocation": u.For.Allocation, "for_sub": u.For.Sub,
+				"for_allocation": u.For.Allocation, "for_sub": u.For.Sub, "device": u.Device,
 				"deadline": time.UnixMicro(startUS + u.DeadlineUS).UTC().Format(time.RFC3339)})
 		}
 	case "shortfalls":
