@@ -22,22 +22,22 @@ func expected(r oracle.Result) map[string][]string {
 	labels, releases, held, reclaims, lost := counter{}, counter{}, counter{}, counter{}, counter{} // two sizes of one name are one line
 	for _, u := range r.Grants {
 		at := fmt.Sprint(u.Key, u.Host)
-		labels[at+label(u.Origin, u.Lender, u.Pool)] += u.Units
+		labels[at+label(u.Origin, u.Lender, u.Pool)+u.Device] += u.Units
 		if list := m["grants"]; len(list) == 0 || list[len(list)-1] != at {
 			m["grants"] = append(list, at)
 		}
 	}
 	for _, u := range r.Releases {
-		at := fmt.Sprint(u.Key, u.Host, " ", u.Cause, label(u.Origin, u.Lender, ""))
+		at := fmt.Sprint(u.Key, u.Host, " ", u.Cause, label(u.Origin, u.Lender, ""), u.Device)
 		releases[at] += u.Units
 		lost[at] += u.LostMS
 	}
 	for _, u := range r.Held {
-		held[fmt.Sprint(u.Key, u.Host, label(u.Origin, u.Lender, u.Pool))] += u.Units
+		held[fmt.Sprint(u.Key, u.Host, label(u.Origin, u.Lender, u.Pool), u.Device)] += u.Units
 	}
 	for _, u := range r.Reclaims {
 		u.For.Plan = "" // the table has none
-		reclaims[fmt.Sprint(u.Key, u.Host, " ", u.Action, " ", u.Reason, u.For, u.DeadlineUS)] += u.Units
+		reclaims[fmt.Sprint(u.Key, u.Host, " ", u.Action, " ", u.Reason, u.For, u.DeadlineUS, " ", u.Device)] += u.Units
 	}
 	m["labels"], m["releases"], m["held"], m["reclaims"] = lines(labels), lines(releases), lines(held), lines(reclaims)
 	m["lost"] = lines(lost)
@@ -69,25 +69,25 @@ func tabled(c *decision.Cycle, dims int) map[string][]string {
 	for i, n := range c.Grants.Units {
 		g := &c.Grants
 		at := fmt.Sprint(keyAt(g.Key, i), g.Host.At(i))
-		labels[at+label(g.Origin.At(i), g.Lender.At(i), g.Pool.At(i))] += n
+		labels[at+label(g.Origin.At(i), g.Lender.At(i), g.Pool.At(i))+g.Device.At(i)] += n
 		if list := m["grants"]; len(list) == 0 || list[len(list)-1] != at {
 			m["grants"] = append(list, at)
 		}
 	}
 	for i, n := range c.Releases.Units {
 		r := &c.Releases
-		at := fmt.Sprint(keyAt(r.Key, i), r.Host.At(i), " ", r.Cause.At(i), label(r.Origin.At(i), r.Lender.At(i), ""))
+		at := fmt.Sprint(keyAt(r.Key, i), r.Host.At(i), " ", r.Cause.At(i), label(r.Origin.At(i), r.Lender.At(i), ""), r.Device.At(i))
 		releases[at] += n
 		lost[at] += int64(math.Round(1e3 * r.UnitSecondsLost[i]))
 	}
 	for i, n := range c.Holdings.Units {
 		h := &c.Holdings
-		held[fmt.Sprint(keyAt(h.Key, i), h.Host.At(i), label(h.Origin.At(i), h.Lender.At(i), h.Pool.At(i)))] += n
+		held[fmt.Sprint(keyAt(h.Key, i), h.Host.At(i), label(h.Origin.At(i), h.Lender.At(i), h.Pool.At(i)), h.Device.At(i))] += n
 	}
 	for i, n := range c.Reclaims.Units {
 		r := &c.Reclaims
 		taker := oracle.Key{Consumer: r.ForConsumer.At(i), Allocation: r.ForAllocation.At(i), Sub: r.ForSub.At(i)}
-		reclaims[fmt.Sprint(keyAt(r.Key, i), r.Host.At(i), " ", r.Action.At(i), " ", r.Reason.At(i), taker, r.Deadline[i]-startUS)] += n
+		reclaims[fmt.Sprint(keyAt(r.Key, i), r.Host.At(i), " ", r.Action.At(i), " ", r.Reason.At(i), taker, r.Deadline[i]-startUS, " ", r.Device.At(i))] += n
 	}
 	m["labels"], m["releases"], m["held"], m["reclaims"] = lines(labels), lines(releases), lines(held), lines(reclaims)
 	m["lost"] = lines(lost)

@@ -108,13 +108,13 @@ func (p *player) conserving(t *rapid.T) {
 		if p.mdPlan(k.Plan) == nil || p.waits(k) {
 			continue
 		}
-		pool := !p.barred(k) && !p.takesNow(k.Plan) && !p.limitsAgain(k.Plan) && p.out.Shortfalls.Reason.At(i) != "waiting_for_reclaim"
+		pool := !p.barred(k) && !p.slow(k) && !p.takesNow(k.Plan) && !p.limitsAgain(k.Plan) && p.out.Shortfalls.Reason.At(i) != "waiting_for_reclaim"
 		for name, h := range p.hosts {
 			if h.State != "ok" || p.planOf(name) != k.Plan || !meets(r.Requirement, h) || p.apart(k, h) ||
 				r.MaxPerHost != plan.Unlimited && p.held[holding{k, name}] >= r.MaxPerHost {
 				continue
 			}
-			fits, free := pool, p.room(k.Plan, name, "/")
+			fits, free := pool && p.seatsOn(t, k.Plan, name, r.Size), p.room(k.Plan, name, "/")
 			for d, n := range r.Size {
 				fits = fits && (n == 0 || n <= free[d]-p.keptOn(name, d))
 			}
@@ -182,7 +182,7 @@ func (p *player) fair(t *rapid.T) {
 				}
 			}
 			for k := range p.rules {
-				if k.Plan == m.name && (k.Consumer == path || strings.HasPrefix(k.Consumer, path+"/")) && !p.barred(k) &&
+				if k.Plan == m.name && (k.Consumer == path || strings.HasPrefix(k.Consumer, path+"/")) && !p.barred(k) && !p.slow(k) &&
 					p.placeable(k) && p.wanted[k] > p.heldBy(k) {
 					hungry[i] = true
 				}
@@ -257,10 +257,11 @@ func (p *player) barred(k oracle.Key) bool {
 		if path != k.Consumer && !strings.HasPrefix(k.Consumer, path+"/") {
 			continue
 		}
-		if e.ratio == 0 {
+		now := p.mdPlan(k.Plan).shareIn(&p.site, &e, int((p.nowUS-startUS)/60e6))
+		if now.ratio == 0 {
 			return true
 		}
-		for d, most := range e.limit {
+		for d, most := range now.limit {
 			sum := p.rules[k].Size[d] + p.promisedTo(k.Plan, path, d)
 			for h, n := range p.held {
 				if h.Plan == k.Plan && (h.Consumer == path || strings.HasPrefix(h.Consumer, path+"/")) {

@@ -27,8 +27,8 @@ const nearly = 1e-7
 // settledShares holds MD-17 and INV-5 in MD plans at rest: no unit that one who is above its quota could give, nor several of one size, makes room for
 // one of who is below it, and would lower the sum of the squares of all distances.
 func (p *player) settledShares(t *rapid.T) {
-	if p.own || p.gangs { // gangs neither take nor give one by one
-		return // hosts are not all the public pool's; the oracle knows
+	if p.own || p.gangs || p.devices { // gangs neither take nor give one by one
+		return // hosts are not all the public pool's, or some are kept from it; the oracle knows
 	}
 	for i := range p.plans {
 		v := &fairView{p, &p.plans[i], map[string]int{}, map[oracle.Key]float64{}, 0.01}

@@ -33,9 +33,9 @@ type kind struct {
 }
 
 // kinds are MD plans alone; slot plans, some with an MD plan beside them; an MD plan whose consumers crowd a few hosts;
-// an MD plan whose consumers own hosts; and slot plans with hybrid branches.
+// an MD plan whose consumers own hosts; slot plans with hybrid branches; MD plans that lend; and MD plans with devices.
 var kinds = []kind{{name: "md", draw: drawMD, situations: mdSituations}, {name: "slot", draw: drawSlots, situations: slotSituations}, {name: "fair", draw: drawFair, situations: fairSituations},
-	{name: "own", draw: drawOwn, situations: ownSituations}, {name: "hybrid", draw: drawHybrid, situations: hybridSituations}, lendKind}
+	{name: "own", draw: drawOwn, situations: ownSituations}, {name: "hybrid", draw: drawHybrid, situations: hybridSituations}, lendKind, deviceKind}
 
 // TestProperties plays random cases: the engine against the oracle, and the promises of SPEC chapter 11. They are fewer than
 // casesMin, as what guards main has ten minutes on two processors; the soak plays many more. Onlookers hold parts of the engine
@@ -185,6 +185,10 @@ type player struct {
 	changes map[string]int   // how often ownership changed, by how
 	owns    map[string]int64 // what is owned, by the engine's table: see ownKey
 
+	seats map[onUnit]int64 // what the last cycle's table of holdings says
+	ran   map[string]bool  // plans in which something ran at the start
+	drawn device           // of the first plan, at the start
+
 	unitsOfHost int64 // cluster.State.UnitsOfHost
 
 	beside *cluster.State   // gets the same input; nil: there is none
@@ -199,7 +203,10 @@ const startUS = 1767571200e6
 func newPlayer(t *rapid.T, k kind) *player {
 	p := &player{world: world{site: k.draw(t), rows: map[string][]oracle.Demand{}}, held: map[holding]int64{}, leaving: map[holding]int64{},
 		wanted: map[oracle.Key]int64{}, rules: map[oracle.Key]oracle.Demand{}, orphans: map[oracle.Key]bool{}, nowUS: startUS, relabel: map[string]int{},
-		changes: map[string]int{}, owns: map[string]int64{}, unitsOfHost: k.small}
+		changes: map[string]int{}, owns: map[string]int64{}, seats: map[onUnit]int64{}, ran: map[string]bool{}, unitsOfHost: k.small}
+	if p.devices {
+		p.drawn = p.plans[0].device
+	}
 	var err error
 	p.first = p.yaml()
 	if p.policy, err = plan.Parse("case.yaml", []byte(p.first)); err != nil {
@@ -351,6 +358,7 @@ func (p *player) dueIn(name string) (rows []oracle.Holding) {
 
 // revise puts a policy of other shares, limits and figures in force, and gives its file.
 func (p *player) revise(t *rapid.T) string {
+	p.reviseDevices(t)
 	for i := range p.plans {
 		for k := range p.plans[i].members {
 			p.plans[i].members[k].share = p.drawShare(t)
@@ -442,6 +450,7 @@ func (p *player) note(s step) {
 		}
 	}
 	for _, r := range s.running {
+		p.ran[p.planOf(r.Host)] = true
 		for k := range p.rules {
 			if k.Consumer == r.Consumer && k.Allocation == r.Allocation && k.Sub == r.Sub && k.Plan == p.planOf(r.Host) {
 				p.held[holding{k, r.Host}] += r.Units
@@ -511,6 +520,9 @@ func (p *player) run(t *rapid.T, still bool) {
 	}
 	p.ledger(t)
 	p.estates(t)
+	if p.devices {
+		p.deviceLedger(t)
+	}
 	if p.unitsOfHost == 0 {
 		p.conserving(t)
 		p.wholeGangs(t)

@@ -31,6 +31,7 @@ type site struct {
 	timezone  string
 	even      bool  // nothing but shares decides in the slot plans, and units are of one size: INV-5 binds
 	tight     bool  // an MD plan whose hosts are few and full
+	devices   bool  // its hosts have devices: drawn in randomdevice_test.go
 	listed    []int // the order in which the file lists the consumers, nil: as they are
 	gangs     bool  // sub-allocations of MD plans may have min_units
 	coined    int   // names of consumers that came later, so far
@@ -279,6 +280,9 @@ func (w *world) drawHosts(t *rapid.T) []oracle.Host {
 		for _, d := range w.dims {
 			types[i][d] = pick(t, "size", sizesFew...)
 		}
+		if w.devices {
+			w.drawDeviceSizes(t, types[i])
+		}
 	}
 	few := odds(t, "few types", 2)
 	var rows []oracle.Host
@@ -317,6 +321,9 @@ func (w *world) drawHost(t *rapid.T, h int) oracle.Host {
 		if w.waves {
 			row.Size[d] = choose[int64](t, "ample size", 4, 6, 8)
 		}
+	}
+	if w.devices {
+		w.drawDeviceSizes(t, row.Size)
 	}
 	if w.lend && row.State != "ok" && !once(t, "not ok", 4) {
 		row.State = "ok"
@@ -470,7 +477,7 @@ func (w *world) drawStep(t *rapid.T, first bool, held []oracle.Units) step {
 			continue
 		}
 		if !s.late || cmp.Or(now[u.Key], before[u.Key]) == before[u.Key] {
-			s.releases = append(s.releases, drawRelease(t, u))
+			s.releases = append(s.releases, w.drawRelease(t, u))
 		}
 	}
 	return s
@@ -529,7 +536,7 @@ func (w *world) changeHosts(t *rapid.T) (rows []oracle.Host, full bool) {
 
 // drawRunning makes rows of units that fit the hosts.
 func (w *world) drawRunning(t *rapid.T, rows []oracle.Demand) []oracle.Holding {
-	free := map[string]map[string]int64{}
+	free, devices := map[string]map[string]int64{}, map[string][]int64{}
 	taken := map[oracle.Units]bool{}
 	var list []oracle.Holding
 	for range upTo(t, "running rows", 0, 4) {
@@ -542,6 +549,7 @@ func (w *world) drawRunning(t *rapid.T, rows []oracle.Demand) []oracle.Holding {
 		}
 		if free[name] == nil {
 			free[name] = w.capacity(row.Plan, w.hosts[name])
+			devices[name] = w.devicesOf(row.Plan, w.hosts[name])
 		}
 		units := int64(upTo(t, "running units", 1, 3))
 		for d, n := range w.unit(row) {
@@ -549,7 +557,7 @@ func (w *world) drawRunning(t *rapid.T, rows []oracle.Demand) []oracle.Holding {
 				units = min(units, free[name][d]/n)
 			}
 		}
-		if units == 0 {
+		if units = w.seatRunning(devices[name], row, units); units == 0 {
 			continue
 		}
 		for d, n := range w.unit(row) {
@@ -590,6 +598,9 @@ func (w *world) capacity(plan string, h oracle.Host) map[string]int64 {
 			milli = o
 		}
 		v[d] = n * int64(milli) / 1000
+	}
+	if d := m.device; d.dim != "" {
+		v[d.dim] = d.count(h.Size[d.dim]) * d.per
 	}
 	return v
 }

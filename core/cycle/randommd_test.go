@@ -18,6 +18,8 @@ type mdPlan struct {
 	overcommit map[string]int // thousandths
 	members    []member
 	settings   []string
+	device     device
+	takes      bool   // of a case of devices: without any, it takes back for shares
 	confirms   bool   // clients end what is due
 	history    string // as a setting: how long what was used counts, "" for not at all
 
@@ -130,6 +132,8 @@ func (s *site) drawShare(t *rapid.T) share {
 	switch {
 	case s.lend:
 		return s.drawModestShare(t)
+	case s.devices:
+		return s.drawDeviceShare(t)
 	case s.tight:
 		return s.drawFairShare(t)
 	case s.own && !once(t, "restricted", 4):
@@ -172,6 +176,9 @@ func (s *site) writeMD(b *strings.Builder) {
 			}
 			fmt.Fprintf(b, "      %s: %d.%03d\n", d, m.overcommit[d]/1000, m.overcommit[d]%1000)
 		}
+		if s.devices {
+			b.WriteString(m.device.text(m.takes))
+		}
 		for _, line := range m.settings {
 			b.WriteString("    " + line + "\n")
 		}
@@ -213,6 +220,10 @@ func (w *world) drawShapes(t *rapid.T) {
 		most = 1
 	}
 	if len(w.plans) == 0 {
+		return
+	}
+	if w.devices {
+		w.drawDeviceShapes(t, most)
 		return
 	}
 	if w.tight {
@@ -261,7 +272,7 @@ func (w *world) drawSize(t *rapid.T, plan string) map[string]int64 {
 	case w.slotPlan(plan) == nil && w.waves && w.wave > 0 && once(t, "large", 2):
 		return w.shapes[len(w.shapes)-1]
 	case w.slotPlan(plan) == nil:
-		return pick(t, "shape", w.shapes...)
+		return w.mdPlan(plan).device.fitted(pick(t, "shape", w.shapes...))
 	case w.even || !slices.Contains(w.dims, "slots"):
 		return nil
 	}

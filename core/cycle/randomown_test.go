@@ -479,7 +479,7 @@ func (s *site) writeOwnWindows(b *strings.Builder, m *mdPlan) {
 func (s *site) reviseOwn(t *rapid.T) {
 	for i := range s.plans {
 		m := &s.plans[i]
-		if m.deeds == nil {
+		if m.deeds == nil || s.devices {
 			continue
 		}
 		if s.lend {

@@ -248,6 +248,9 @@ func (p *player) count(n map[string]int) {
 	if p.own {
 		p.countOwn(n)
 	}
+	if p.devices {
+		p.countDevices(n)
+	}
 	for i := range p.slots {
 		p.slots[i].count(n, &p.site)
 	}

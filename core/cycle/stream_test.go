@@ -150,7 +150,7 @@ func (p *player) release(t *rapid.T) step {
 	if len(held) == 0 {
 		t.Skip("nothing is held")
 	}
-	return step{releases: []oracle.Holding{drawRelease(t, pick(t, "held", held...))}}
+	return step{releases: []oracle.Holding{p.drawRelease(t, pick(t, "held", held...))}}
 }
 
 // lostOn tells whether units are on a host that is in another plan by now, or nowhere: their work is lost.
@@ -160,7 +160,9 @@ func (w *world) lostOn(u oracle.Units) bool {
 }
 
 // drawRelease gives back some of what is held, or a unit more than that.
-func drawRelease(t *rapid.T, u oracle.Units) oracle.Holding {
-	return oracle.Holding{Consumer: u.Consumer, Allocation: u.Allocation, Sub: u.Sub, Host: u.Host,
+func (w *world) drawRelease(t *rapid.T, u oracle.Units) oracle.Holding {
+	row := oracle.Holding{Consumer: u.Consumer, Allocation: u.Allocation, Sub: u.Sub, Host: u.Host,
 		Units: int64(upTo(t, "released", 1, int(u.Units)+1)), Done: odds(t, "done", 2)}
+	w.drawDeviceRelease(t, &row, u)
+	return row
 }

@@ -118,6 +118,9 @@ func holdingRows(rows []oracle.Holding, done bool) (list []map[string]any) {
 		row := map[string]any{"consumer": h.Consumer, "allocation": h.Allocation, "sub": h.Sub, "host": h.Host, "units": h.Units}
 		if done {
 			row["done"] = h.Done
+			if h.Device != "" {
+				row["device"] = h.Device
+			}
 		}
 		list = append(list, row)
 	}
@@ -218,5 +221,6 @@ func (w tables) holdings(rows []oracle.Holding) *cluster.HoldingTable {
 		Sub:        w.text(column(rows, func(h oracle.Holding) string { return h.Sub })...),
 		Host:       w.text(column(rows, func(h oracle.Holding) string { return h.Host })...),
 		Units:      column(rows, func(h oracle.Holding) int64 { return h.Units }),
-		Done:       column(rows, func(h oracle.Holding) bool { return h.Done })}
+		Done:       column(rows, func(h oracle.Holding) bool { return h.Done }),
+		Device:     w.text(column(rows, func(h oracle.Holding) string { return h.Device })...)}
 }
