@@ -349,7 +349,79 @@ steps:
 }, {
 	name: "quotas are divided by ratios as they stand in the policy", scenario: remembers,
 	cycle: 3, lost: func(c *decision.Cycle) { copy(c.Shares.UsageQuota, []float64{0.5, 0.5}) }, rule: "MD-14", consumer: "/A", what: "usage_quota in the pool /",
+}, {
+	name: "a device holds more than it has", scenario: devicesOf(`
+  - {demand: [{consumer: /A, allocation: a, units: 2, gpu: 6, cpu: 1}]}`),
+	cycle: 1, grants: []string{"/A a h1 2 public_pool / - 0"}, rule: "INV-1", what: "more gpu is held on device 0",
+}, {
+	name: "a share lies on a device that is taken whole", scenario: devicesOf(`
+  - {demand: [{consumer: /A, allocation: a, units: 1, gpu: 20, cpu: 1}]}
+  - {demand: [{consumer: /A, allocation: a, units: 1, gpu: 20, cpu: 1}, {consumer: /A, allocation: b, units: 1, gpu: 1, cpu: 1}]}`),
+	cycle: 2, grants: []string{"/A b h1 1 public_pool / - 1"}, rule: "INV-1", what: "more gpu is held on device 1",
+}, {
+	name: "a unit lies on a device that its host has not", scenario: devicesOf(`
+  - {demand: [{consumer: /A, allocation: a, units: 1, gpu: 6, cpu: 1}]}`),
+	cycle: 1, grants: []string{"/A a h1 1 public_pool / - 2"}, rule: "INV-1", consumer: "/A", what: "it lies on device 2, and the host has 2",
+}, {
+	name: "a unit of two devices lies on one", scenario: devicesOf(`
+  - {demand: [{consumer: /A, allocation: a, units: 1, gpu: 20, cpu: 1}]}`),
+	cycle: 1, grants: []string{"/A a h1 1 public_pool / - 0"}, rule: "INV-1", consumer: "/A", what: "devices of a unit",
+}, {
+	name: "a share lies on no device", scenario: devicesOf(`
+  - {demand: [{consumer: /A, allocation: a, units: 1, gpu: 6, cpu: 1}]}`),
+	cycle: 1, grants: []string{"/A a h1 1 public_pool /"}, rule: "INV-1", consumer: "/A", what: "devices of a unit",
+}, {
+	name: "a unit lies on devices twice", scenario: devicesOf(`
+  - {demand: [{consumer: /A, allocation: a, units: 1, gpu: 20, cpu: 1}]}`),
+	cycle: 1, grants: []string{"/A a h1 1 public_pool / - 1+1"}, rule: "INV-1", consumer: "/A", what: "devices",
+}, {
+	name: "units come back from a device on which they do not lie", scenario: devicesOf(`
+  - {demand: [{consumer: /A, allocation: a, units: 1, gpu: 10, cpu: 1}]}
+  - {demand: [{consumer: /A, allocation: a, units: 0, gpu: 10, cpu: 1}]}`),
+	cycle: 2, edit: releasedOn("1"), rule: "INV-9", consumer: "/A", what: "lie on the devices \"1\"",
+}, {
+	name: "clients give back on one device, and another comes back", scenario: devicesOf(`
+  - {demand: [{consumer: /A, allocation: a, units: 2, gpu: 10, cpu: 1}]}
+  - {releases: [{consumer: /A, allocation: a, host: h1, units: 1, device: "0", done: true}]}`),
+	cycle: 2, edit: releasedOn("1"), rule: "INV-9", consumer: "/A", what: "gave back 1 units on the devices \"0\", and 0 came back",
+}, {
+	name: "more is under reclaim on a device than lies there", scenario: devicesOf(`
+  - {demand: [{consumer: /A, allocation: a, units: 2, gpu: 10, cpu: 1}]}
+  - {hosts: [{host: h1, state: draining}]}`),
+	cycle: 2, reclaims: []string{"/A a h1 2 drain - - 1"}, rule: "INV-9", consumer: "/A", what: "2 units on the devices \"1\" are under reclaim, and 1 lie there",
+}, {
+	name: "a unit is short that finds a device", scenario: devicesOf(`
+  - {demand: [{consumer: /A, allocation: a, units: 2, gpu: 6, cpu: 1}]}`),
+	cycle: 1, grants: []string{"/A a h1 1 public_pool / - 0"}, short: []string{"/A a 1 fragmented"}, rule: "INV-6", consumer: "/A", what: "fits the host",
+}, {
+	name: "devices alone are short, and the pool is said to be", scenario: devicesOf(`
+  - {demand: [{consumer: /A, allocation: a, units: 3, gpu: 6, cpu: 1}]}`),
+	cycle: 1, short: []string{"/A a 1 pool_exhausted"}, rule: "D-7", consumer: "/A", what: "reason",
+}, {
+	name: "a pool takes as many units as the sum of its devices has room for", scenario: devicesOf(`
+  - {demand: [{consumer: /A, allocation: a, units: 1, gpu: 6, cpu: 0}]}`),
+	cycle: 1, lost: func(c *decision.Cycle) { c.Shares.Usage = []float64{1. / 3} }, rule: "MD-12", consumer: "/A", what: "usage",
 }}
+
+// devicesOf is a scenario of one host with two devices of 10, and 5 left over.
+func devicesOf(steps string) string {
+	return `name: x
+plan:
+  stint: 1
+  dimensions: [cpu, gpu]
+  resource_groups: [{name: all, select: "select(cpu > 0)"}]
+  consumers: [{path: /A}, {path: /B}]
+  md_plans: [{name: p, devices: {gpu: {per: 10}}, share_reclaim: false, resource_groups: [{name: all}], consumers: [{path: /A}, {path: /B}]}]
+hosts: [{host: h1, cpu: 9, gpu: 25}]
+steps:` + steps
+}
+
+// releasedOn has the releases name other devices.
+func releasedOn(device string) func(c *decision.Cycle) {
+	return func(c *decision.Cycle) {
+		c.Releases.Device = decision.Coded{Code: make([]int32, len(c.Releases.Units)), Dict: decision.Words{device}}
+	}
+}
 
 // rowOf is the first row of the cause gang_broken.
 func rowOf(r *decision.Releases) int {

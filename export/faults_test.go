@@ -62,8 +62,8 @@ func TestFaultsFound(t *testing.T) {
 type wrongCycle struct {
 	name, scenario string
 	cycle          int64
-	grants         []string // consumer allocation host units origin pool lender
-	reclaims       []string // consumer allocation host units reason for_consumer for_allocation
+	grants         []string // consumer allocation host units origin pool lender device
+	reclaims       []string // consumer allocation host units reason for_consumer for_allocation device
 	short          []string // consumer allocation units reason
 	lost           func(c *decision.Cycle)
 	edit           func(c *decision.Cycle) // of copies of the tables releases and shortfalls
@@ -87,16 +87,16 @@ func (r *wrongRecorder) Cycle(out *decision.Cycle, keyframe func(state bool), la
 	wrong := *out
 	plan := string(out.Consumers.Plan.Dict.Bytes(out.Consumers.Plan.Code[0]))
 	if r.c.grants != nil {
-		g := table(r.c.grants, 7)
+		g := table(r.c.grants, 8)
 		wrong.Grants = decision.Grants{Key: g.key(plan), Source: g.same("default"), Host: g.column(2),
 			Units: g.numbers(3), Origin: g.column(4),
-			Pool: g.column(5), Lender: g.column(6), Device: g.same("-")}
+			Pool: g.column(5), Lender: g.column(6), Device: g.column(7)}
 	}
 	if r.c.reclaims != nil {
-		g := table(r.c.reclaims, 7)
+		g := table(r.c.reclaims, 8)
 		wrong.Reclaims = decision.Reclaims{Key: g.key(plan), Action: g.same("issued"), Host: g.column(2),
 			Units: g.numbers(3), Reason: g.column(4),
-			ForConsumer: g.column(5), ForAllocation: g.column(6), ForSub: g.same("-"), Device: g.same("-"),
+			ForConsumer: g.column(5), ForAllocation: g.column(6), ForSub: g.same("-"), Device: g.column(7),
 			Source: g.same("default")}
 		for i := range g {
 			wrong.Reclaims.Reclaim = append(wrong.Reclaims.Reclaim, int64(1000+i))

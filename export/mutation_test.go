@@ -199,6 +199,12 @@ var kinds = []struct {
 		return ""
 	}},
 	{"share changed", (*mutator).share},
+	{"device changed", func(m *mutator, name string, t *decision.Table) string {
+		if m.name != "devices.yaml" {
+			return ""
+		}
+		return m.word(t, "device", []string{"", "0", "1", "2", "3", "0+1", "2+3"})
+	}},
 }
 
 // mutate makes one change, of a kind at random, in a row at random.
