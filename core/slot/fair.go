@@ -60,9 +60,6 @@ func (m *Planner) promiseAllShare(leaf plan.Node, sub cluster.SubID) bool {
 				m.layClaims()
 				return true
 			}
-			if m.reclaim.denied[sub] {
-				return false
-			}
 		}
 		if m.figure.usage[leaf]+m.slots(sub) > m.quota.deserve[leaf] ||
 			!m.promise(leaf, sub, decision.ReclaimFairShare, kindShare, nil, m.fairVictims) {
