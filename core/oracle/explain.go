@@ -77,7 +77,7 @@ func (g *round) explain(r *Result) {
 	g.hold()
 	g.shortfalls(r, func(s *sub) Shortfall {
 		if name, prefers := s.asksFor(); name != "" && !prefers && !g.isHeld(s) {
-			g.bonds[s] = append(g.roomiest(s, g.roomAt), noValue{})[0]
+			g.bonds[s] = append(g.roomiest(s, g.values(s), g.roomAt), noValue{})[0]
 		}
 		row := g.reason(s, quotas)
 		if !g.formed(s) {

@@ -239,7 +239,7 @@ func (g *round) gather(s *sub) bool {
 		return false
 	}
 	delete(g.bonds, s)
-	return g.among(s, func() []any { return g.roomiest(s, g.roomAt) }, func() bool { return g.gatherHere(s) })
+	return g.among(s, func() []any { return g.roomiest(s, g.values(s), g.roomAt) }, func() bool { return g.gatherHere(s) })
 }
 
 // gatherHere is gather where the gang may be.

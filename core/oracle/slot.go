@@ -63,6 +63,7 @@ func (g *slots) known() {
 
 // play is the plan's cycle after settle.
 func (g *slots) play(r *Result) {
+	g.frame.hold()
 	g.disband()
 	g.label()
 	g.switchOver()
@@ -70,6 +71,7 @@ func (g *slots) play(r *Result) {
 	g.review()
 	g.naturalize(g.seasons[g.in].reason, false) // what was to go to takers that no longer wait
 	g.promised()
+	g.frame.hold()
 	g.own()
 	g.leave()
 	g.overLimit()
@@ -165,16 +167,13 @@ func (g *slots) lendable(n plan.Node) int64 { return max(0, g.owns[n]-g.reserved
 func (g *slots) placeable(leaf plan.Node) int64 {
 	sum := int64(0)
 	for _, s := range g.below(leaf) {
-		room := int64(0)
-		for _, h := range g.candidates(s) {
-			n := g.size[h] / s.slots()
-			if g.small(s) {
-				n = 0
+		name, prefers := s.asksFor()
+		room := g.capacity(s, func(*host) bool { return true })
+		if name != "" && !prefers && !g.isHeld(s) { // where it could be together
+			room = 0
+			for _, v := range g.values(s) {
+				room = max(room, g.capacityAt(s, v))
 			}
-			if s.perHost != plan.Unlimited {
-				n = min(n, s.perHost)
-			}
-			room += n
 		}
 		room += int64(len(g.units(func(u *unit) bool { return u.sub == s && !g.ok(u.host) })))
 		if room < s.least {
@@ -183,6 +182,25 @@ func (g *slots) placeable(leaf plan.Node) int64 {
 		sum += s.slots() * min(s.wanted, room)
 	}
 	return sum
+}
+
+// capacity is how many units of a sub-allocation hosts of a kind would take, were they empty.
+func (g *slots) capacity(s *sub, of func(h *host) bool) int64 {
+	return total(g.candidates(s), func(h *host) int64 {
+		n := g.size[h] / s.slots()
+		if g.small(s) || !of(h) {
+			n = 0
+		}
+		if s.perHost != plan.Unlimited {
+			n = min(n, s.perHost)
+		}
+		return n
+	})
+}
+
+// capacityAt is the same of hosts with a value of the attribute by which a gang is to be together.
+func (g *slots) capacityAt(s *sub, v any) int64 {
+	return g.capacity(s, func(h *host) bool { return s.place(h) == v })
 }
 
 // entitle settles what leaves are entitled to from the pools.

@@ -8,11 +8,12 @@ import (
 
 // explain gives every shortfall its reasons: what is promised waits, the rest is stopped by something.
 func (g *slots) explain(r *Result) {
-	g.shortfalls(r, g.reason)
+	g.tell()
+	g.shortfalls(r, func(s *sub) Shortfall { return g.why(s, false) })
 }
 
-// reason is what stops the next unit that nothing is promised to: the first that applies.
-func (g *slots) reason(s *sub) Shortfall {
+// why is what stops the next unit that nothing is promised to, the first that applies; alone: whatever of a gang there is.
+func (g *slots) why(s *sub, alone bool) Shortfall {
 	if g.small(s) {
 		return Shortfall{Reason: "too_small"}
 	}
@@ -28,12 +29,12 @@ func (g *slots) reason(s *sub) Shortfall {
 	var why Shortfall
 	over, most := g.over(leaf, k, g.beside(g.bound, leaf, k)), g.w.BorrowLimit[leaf]
 	switch {
-	case len(hosts) == 0 && s.req != "":
+	case len(hosts) == 0 && (s.req != "" || g.isHeld(s)):
 		return Shortfall{Reason: "no_host_matches"}
 	case len(hosts) > 0 && all(hosts, big):
 		return Shortfall{Reason: "too_big"}
-	case g.waits(s) && g.pledged(s) == 0 && g.fewerFit(s, &why):
-		return Shortfall{Reason: "gang", Blocker: why.Blocker, UntilUS: why.UntilUS, Fits: why.Fits}
+	case !alone && g.waits(s) && g.pledged(s) == 0 && g.fewerFit(s, &why):
+		return Shortfall{Reason: "gang", Blocker: why.Blocker, UntilUS: why.UntilUS, Fits: why.Fits, Where: g.where(s)}
 	case over != plan.None:
 		return Shortfall{Reason: "consumer_limit", Blocker: g.path(over)}
 	case len(large) > 0 && len(open) == 0 || slices.ContainsFunc(large, room) && !slices.ContainsFunc(open, room):

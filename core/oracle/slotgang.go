@@ -56,30 +56,24 @@ func (g *slots) serveBy(s *sub, ways ...func(s *sub) bool) bool {
 }
 
 // form gives a gang that waits its first units, one after another, each in the first way that serves it: those of the
-// steps so far, of which the last must serve one. What sets keep for it counts as free. All of them are given or none.
+// steps so far, of which the last must serve one. What sets keep for it counts as free. All of them are given or none. A gang
+// that is together gets them on hosts with one value, whichever its sets are on.
 func (g *slots) form(s *sub, ways ...func(s *sub) bool) bool {
 	if s.short() < s.least || g.undone[s] {
 		return false
 	}
-	sets, before, last := g.mine(func(t *set) bool { return t.taker == s }), g.units(func(u *unit) bool { return u.sub == s }), false
-	promised := map[*set]int64{}
+	sets, promised := g.mine(func(t *set) bool { return t.taker == s }), map[*set]int64{}
 	for _, t := range sets {
 		promised[t], t.n = t.n, 0
 	}
-	for range s.least {
-		i := slices.IndexFunc(ways, func(way func(s *sub) bool) bool { return way(s) })
-		if i < 0 {
-			last = false
-			break
-		}
-		last = last || i == len(ways)-1
-	}
-	if !last {
-		for _, u := range g.units(func(u *unit) bool { return u.sub == s && !slices.Contains(before, u) }) {
-			g.drop(u)
-		}
+	value, held := g.bonds[s]
+	delete(g.bonds, s)
+	if !g.somewhere(s, func() bool { return g.formHere(s, ways) }) {
 		for _, t := range sets {
 			t.n = promised[t]
+		}
+		if held {
+			g.bonds[s] = value
 		}
 		return false
 	}
@@ -93,11 +87,43 @@ func (g *slots) form(s *sub, ways ...func(s *sub) bool) bool {
 	return true
 }
 
-// promiseAll promises a gang that waits all of its first units or none: each joins sets under way, or victims are taken for it.
+// formHere is form where the gang may be.
+func (g *slots) formHere(s *sub, ways []func(s *sub) bool) bool {
+	before, last := g.units(func(u *unit) bool { return u.sub == s }), false
+	for range s.least {
+		i := slices.IndexFunc(ways, func(way func(s *sub) bool) bool { return way(s) })
+		if i < 0 {
+			last = false
+			break
+		}
+		last = last || i == len(ways)-1
+	}
+	if !last {
+		for _, u := range g.units(func(u *unit) bool { return u.sub == s && !slices.Contains(before, u) }) {
+			g.drop(u)
+		}
+	}
+	return last
+}
+
+// promiseAll promises a gang that waits all of its first units or none: each joins sets under way, or victims are taken for
+// it. One that is together, and is promised nothing yet, tries value after value, of those whose hosts would take it empty.
 func (g *slots) promiseAll(s *sub, take func(s *sub) bool) bool {
 	if s.short() < s.least || g.gaveUp[s] || g.undone[s] {
 		return false
 	}
+	if g.pledged(s) > 0 {
+		return g.promiseHere(s, take)
+	}
+	delete(g.bonds, s)
+	large := func() []any {
+		return slices.DeleteFunc(g.values(s), func(v any) bool { return g.capacityAt(s, v) < s.least })
+	}
+	return g.among(s, func() []any { return g.roomiest(s, large(), g.roomAt) }, func() bool { return g.promiseHere(s, take) })
+}
+
+// promiseHere is promiseAll where the gang may be.
+func (g *slots) promiseHere(s *sub, take func(s *sub) bool) bool {
 	undo := g.notePromises()
 	for g.pledged(s) < s.least {
 		if !take(s) {
@@ -107,6 +133,38 @@ func (g *slots) promiseAll(s *sub, take func(s *sub) bool) bool {
 	}
 	g.notes["room was made for a gang"]++
 	return true
+}
+
+// roomAt is how many units of a gang that is held to no value fit hosts with a value now, accounts left aside.
+func (g *slots) roomAt(s *sub, v any) int64 {
+	return total(g.candidates(s), func(h *host) int64 {
+		units := max(0, g.free(h)) / s.slots()
+		if s.perHost != plan.Unlimited {
+			here := g.units(func(u *unit) bool { return u.sub == s && u.host == h })
+			units = min(units, max(0, s.perHost-int64(len(here))))
+		}
+		if s.place(h) != v || g.small(s) {
+			units = 0
+		}
+		return units
+	})
+}
+
+// tell holds gangs for what is told of them: one that waits and must be together to the value of what it is promised, or
+// where it is promised nothing to the one where the most of it fit.
+func (g *slots) tell() {
+	g.frame.hold()
+	for _, s := range g.below(plan.Root) {
+		name, prefers := s.asksFor()
+		if name == "" || prefers || g.isHeld(s) {
+			continue
+		}
+		if i := slices.IndexFunc(g.joined, func(j joined) bool { return j.sub == s }); i >= 0 {
+			g.bonds[s] = s.place(g.joined[i].host)
+		} else {
+			g.bonds[s] = append(g.roomiest(s, g.values(s), g.roomAt), noValue{})[0]
+		}
+	}
 }
 
 // rejoin has gangs that sets promise some of their first units join for the others before anybody else does: what they
@@ -340,11 +398,8 @@ func (g *slots) fewerFit(s *sub, why *Shortfall) bool {
 	}
 	stops := units < s.least
 	if stops {
-		least := s.least
-		s.least = 1 // the reason of a unit by itself
-		*why = g.reason(s)
+		*why = g.why(s, true)
 		why.Fits = units
-		s.least = least
 	}
 	for _, u := range g.units(func(u *unit) bool { return u.sub == s && !slices.Contains(before, u) }) {
 		g.drop(u)

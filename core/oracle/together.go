@@ -104,9 +104,9 @@ func (f *frame) among(s *sub, values func() []any, try func() bool) bool {
 	return false
 }
 
-// roomiest lists the values, those first where the most units of a gang fit now, at most 64.
-func (f *frame) roomiest(s *sub, room func(s *sub, v any) int64) []any {
-	values, units := f.values(s), map[any]int64{}
+// roomiest orders values, those first where the most units of a gang fit now, and gives at most 64.
+func (f *frame) roomiest(s *sub, values []any, room func(s *sub, v any) int64) []any {
+	units := map[any]int64{}
 	for _, v := range values {
 		units[v] = min(s.least, room(s, v))
 	}

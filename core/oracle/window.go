@@ -103,7 +103,7 @@ func (g *slots) underWindow(window int, play func(n *slots)) {
 	now := g.seasons[g.in].window
 	g.seasons[g.in].window = window
 	n := newSlots(g.Cluster, g.in)
-	n.spent, n.denied, n.undone = g.spent, g.denied, g.undone
+	n.spent, n.denied, n.undone, n.bonds = g.spent, g.denied, g.undone, g.bonds
 	play(n)
 	g.seasons[g.in].window, g.spent = now, n.spent
 	g.bill()
