@@ -127,6 +127,21 @@ func (b *Bonds) Seeks(sub SubID) (places *Places, prefers bool) {
 	return b.Places(name), prefers
 }
 
+// Must is the values of the attribute by which a gang must be together, nil where it may be anywhere.
+func (b *Bonds) Must(sub SubID) *Places {
+	name, prefers := b.asks(sub)
+	if name == "" || prefers {
+		return nil
+	}
+	return b.Places(name)
+}
+
+// Held is the value that a gang is held to, NoID: to none, so that no host is left; ok is false where it is not held.
+func (b *Bonds) Held(sub SubID) (value int32, ok bool) {
+	one, ok := b.now[sub]
+	return one.value, ok
+}
+
 // Places is the values of an attribute. O(1), and once for a hosts table O(hosts).
 func (b *Bonds) Places(name string) *Places {
 	if places := b.places[name]; places != nil {

@@ -294,7 +294,7 @@ func (s *State) bindRow(t *DemandTable, i int, f *Faults) int32 {
 	}
 	if why := s.gangFault(t, i, p); why != "" {
 		f.Add(i+1, "min_units", fmt.Sprint(t.MinUnits[i]), why)
-	} else if why := s.togetherFault(t, i, p); why != "" {
+	} else if why := s.togetherFault(t, i); why != "" {
 		f.Add(i+1, "together", t.Together.Names.String(t.Together.At(i)), why)
 	}
 	s.bindSize(t, i, p, f)

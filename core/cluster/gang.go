@@ -28,8 +28,8 @@ func (s *State) gangFault(t *DemandTable, i int, p int32) string {
 	return ""
 }
 
-// checkGangs refuses a policy under which gangs would be in a plan with exclusive placement, which has none, or gangs that
-// are together in a slot plan. node gives each consumer's row in the policy. O(sub-allocations, and gangs × plans).
+// checkGangs refuses a policy under which gangs would be in a plan with exclusive placement, which has none. node gives each
+// consumer's row in the policy. O(sub-allocations, and gangs × plans).
 func (s *State) checkGangs(p *plan.Policy, node []plan.Node) error {
 	for sub, least := range s.Sub.MinUnits {
 		n := plan.None
@@ -40,10 +40,6 @@ func (s *State) checkGangs(p *plan.Policy, node []plan.Node) error {
 			in, name := s.Sub.Plan[sub], p.Groups[p.SlotPlans[i].Group].Name
 			if n == plan.None || !p.SlotPlans[i].Member[n] || in >= 0 && s.Plans[in].Name != name {
 				continue
-			}
-			if label := s.Sub.Together[sub]; label != 0 {
-				return fmt.Errorf("%s: plan %s would count slots, where gangs are on any hosts, and %s asks for one (min_units %d) "+
-					"that is together by %s", p.File, name, p.Path[n], least, s.Label.String(label))
 			}
 			if p.SlotPlans[i].Placement == plan.Exclusive {
 				return fmt.Errorf("%s: the hosts of plan %s would be for one allocation or consumer each "+

@@ -68,9 +68,8 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// togetherFault is why a row's units may not be together in a plan, "" where they may. A row that wants no units asks for no
-// gang. p is negative where the consumer is in no plan.
-func (s *State) togetherFault(t *DemandTable, i int, p int32) string {
+// togetherFault is why a row's units may not be together, "" where they may. A row that wants no units asks for no gang.
+func (s *State) togetherFault(t *DemandTable, i int) string {
 	code := t.Together.At(i)
 	switch {
 	case code == Null || len(t.Together.Names.Bytes(code)) == 0:
@@ -79,8 +78,6 @@ func (s *State) togetherFault(t *DemandTable, i int, p int32) string {
 		return s.scratch.apart[code]
 	case t.Units[i] > 0 && (t.MinUnits == nil || t.MinUnits[i] <= 1):
 		return "only units of a gang are together: give min_units, more than 1"
-	case t.Units[i] > 0 && p >= 0 && s.Plans[p].Slots != nil:
-		return fmt.Sprintf("plan %s counts slots, where gangs are on any hosts: name them by a requirement", s.Plans[p].Name)
 	}
 	return ""
 }

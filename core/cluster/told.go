@@ -89,7 +89,7 @@ func (s *State) repeatsIn(f *follower, t *DemandTable, from, to int) {
 			p = b.named[code]
 		}
 		if !same || p < 0 || p != u.Plan[sub] || s.Plans[p].Slots != nil || !s.isSized(t, i, u.Shape[sub]) ||
-			s.gangFault(t, i, p) != "" || s.togetherFault(t, i, p) != "" {
+			s.gangFault(t, i, p) != "" || s.togetherFault(t, i) != "" {
 			continue
 		}
 		if _, same = alloc.is(&t.Allocation, i, &s.Label, s.Alloc.Name[a]); !same {

@@ -361,7 +361,7 @@ func (v *slotView) mayUse(k oracle.Key, host string) bool {
 	r := v.rules[k]
 	on := v.sum(func(h slotHolding) bool { return h.Key == k && h.host == host }) / v.slotsOf(k)
 	_, ok := v.idle[host]
-	return ok && meets(r.Requirement, v.hosts[host]) && (r.MaxPerHost == plan.Unlimited || on < r.MaxPerHost)
+	return ok && meets(r.Requirement, v.hosts[host]) && !v.apart(k, v.hosts[host]) && (r.MaxPerHost == plan.Unlimited || on < r.MaxPerHost)
 }
 
 // capped tells whether a unit more would exceed a share.max, or a hybrid limit that reserves count against too (SLOT-26).

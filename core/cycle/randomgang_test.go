@@ -47,7 +47,7 @@ func (w *world) drawGangs(t *rapid.T, rows []oracle.Demand) {
 	}
 }
 
-// drawTogether draws by what gangs of MD plans are together.
+// drawTogether draws by what gangs are together.
 func (w *world) drawTogether(t *rapid.T, rows []oracle.Demand) {
 	if w.plain {
 		return
@@ -55,8 +55,6 @@ func (w *world) drawTogether(t *rapid.T, rows []oracle.Demand) {
 	for i := range rows {
 		switch row := &rows[i]; {
 		case row.MinUnits <= 1:
-			row.Together = ""
-		case w.slotPlan(row.Plan) != nil:
 			row.Together = ""
 		case once(t, "together", 2):
 			row.Together = pick(t, "attribute", "", "rack", "rack", "kind", "type", "zone", "host", "prefer rack", "prefer type")

@@ -11,19 +11,30 @@ import (
 // value is ready; Sync comes first.
 type Desk struct {
 	Field Field
+	Bonds cluster.Bonds // what gangs require that are together
 
 	s      *cluster.State
 	p      *cluster.Plan
 	tables int64 // State.HostTables that the next two were made at
 	codes  cluster.HostCodes
-	bits   [][]uint64 // by NeedID
-	order  [][]cluster.ParcelID
+	own    selections // by NeedID
+	bound  selections // of requirements of gangs that are held to a value
 
 	forms  []*form // by ShapeID
 	formed int     // Field.weighed that they were made at
 
 	Finders
 }
+
+// selections are what requirements select.
+type selections struct {
+	of    []*plan.Requirement // whose it is, as ids may be given anew
+	bits  [][]uint64
+	order [][]cluster.ParcelID
+}
+
+// reset forgets all of them.
+func (l *selections) reset() { l.of, l.bits, l.order = l.of[:0], l.bits[:0], l.order[:0] }
 
 // Finders are the finders of a grant stage. They keep their memory; Begin comes first.
 type Finders struct {
@@ -49,7 +60,9 @@ type Finding struct {
 // Sync points the desk at a plan and brings its field up to the parcels. Cost as Field.Sync.
 func (d *Desk) Sync(s *cluster.State, p *cluster.Plan) {
 	if d.tables != s.HostTables || d.p != p {
-		d.tables, d.bits, d.order = s.HostTables, d.bits[:0], d.order[:0]
+		d.tables = s.HostTables
+		d.own.reset()
+		d.bound.reset()
 	}
 	d.s, d.p = s, p
 	d.Field.Sync(p)
@@ -89,13 +102,18 @@ func (d *Desk) Selected(need cluster.NeedID) (bitset []uint64, order []cluster.P
 	if need == cluster.NoID {
 		return nil, nil
 	}
-	for int(need) >= len(d.bits) {
-		d.bits, d.order = append(d.bits, nil), append(d.order, nil)
+	l, at := &d.own, int(need)
+	if place, ok := cluster.Bound(need); ok {
+		l, at = &d.bound, place
 	}
-	if d.bits[need] == nil {
-		d.bits[need], d.order[need] = d.selects(d.s.Need.Parsed[need])
+	for at >= len(l.bits) {
+		l.of, l.bits, l.order = append(l.of, nil), append(l.bits, nil), append(l.order, nil)
 	}
-	return d.bits[need], d.order[need]
+	if r := d.Bonds.Requirement(d.s, need); l.of[at] != r {
+		l.of[at] = r
+		l.bits[at], l.order[at] = d.selects(r)
+	}
+	return l.bits[at], l.order[at]
 }
 
 // selects evaluates a requirement. One that names what no host has any more, since
@@ -123,7 +141,7 @@ func (d *Desk) selects(r *plan.Requirement) ([]uint64, []cluster.ParcelID) {
 // of its shape and requirement, and for those with max_per_host: O(its holdings).
 func (f *Finders) Lookup(sub cluster.SubID) int32 {
 	b := &f.desk.s.Sub
-	most, key := b.MaxPerHost[sub], ask{b.Shape[sub], b.Need[sub]}
+	most, key := b.MaxPerHost[sub], ask{b.Shape[sub], f.desk.Bonds.Need(f.desk.s, sub)}
 	i, ok := f.byAsk[key]
 	if !ok || most != plan.Unlimited {
 		i = f.open(sub, key, most)

@@ -39,6 +39,7 @@ const fits = -1
 func (m *Planner) EmitShortfalls(t *decision.Shortfalls, details *cluster.Names) (units int64) {
 	m.reason = reasons{host: map[fit]reason{}}
 	m.lendFrom = 0
+	m.bindShort()
 	for leaf := range plan.Node(m.policy.Len()) {
 		m.eachOf(leaf, func(sub cluster.SubID) {
 			short := m.s.Short(sub)
@@ -147,8 +148,8 @@ func (m *Planner) whyGang(leaf plan.Node, sub cluster.SubID) (r reason, stopped 
 	if m.isHybrid(leaf) {
 		kind = kindHybrid
 	}
-	if m.s.Sub.MaxPerHost[sub] != plan.Unlimited {
-		t.Find = 0 // the finding counts units of this cycle that reclaim took back again
+	if m.s.Sub.MaxPerHost[sub] != plan.Unlimited || m.asksPlace(sub) {
+		t.Find = 0 // the finding counts units of this cycle that reclaim took back again, or is of another value
 	}
 	for most := min(least, t.Wanted-t.Held); fit < most; fit++ {
 		if _, ok := m.giveAny(leaf, sub, kind, unbound); !ok {
@@ -157,7 +158,7 @@ func (m *Planner) whyGang(leaf plan.Node, sub cluster.SubID) (r reason, stopped 
 	}
 	if stopped = fit < least; stopped {
 		r = m.whyUnit(leaf, sub, m.ofHosts(sub))
-		r.code, r.detail = decision.ReasonGang, decision.GangDetail(fit, least, "", r.code, r.detail)
+		r.code, r.detail = decision.ReasonGang, decision.GangDetail(fit, least, m.desk.Bonds.Where(sub), r.code, r.detail)
 	}
 	m.takeBackGifts(leaf, sub)
 	return r, stopped
@@ -243,7 +244,7 @@ func (m *Planner) bar0(leaf plan.Node) plan.Node {
 // ofHosts tells what of the hosts stands against a unit: requirement, size, max_per_host, scattered room.
 // O(parcels) on first sight, for those with max_per_host each time.
 func (m *Planner) ofHosts(sub cluster.SubID) reason {
-	key := fit{m.s.Sub.Shape[sub], m.s.Sub.Need[sub], m.s.Sub.MaxPerHost[sub]}
+	key := fit{m.s.Sub.Shape[sub], m.need(sub), m.s.Sub.MaxPerHost[sub]}
 	r, ok := m.reason.host[key]
 	if len(m.gift) > 0 {
 		return m.searchHosts(sub) // beside units of a gang that are tried
@@ -257,7 +258,8 @@ func (m *Planner) ofHosts(sub cluster.SubID) reason {
 
 func (m *Planner) searchHosts(sub cluster.SubID) reason {
 	p, k := &m.p.Parcels, m.slots(sub)
-	selected, _ := m.desk.Selected(m.s.Sub.Need[sub])
+	need := m.need(sub)
+	selected, _ := m.desk.Selected(need)
 	tried := map[cluster.ParcelID]int64{}
 	for _, g := range m.gift {
 		tried[g.parcel] += int64(g.units)
@@ -289,7 +291,7 @@ func (m *Planner) searchHosts(sub cluster.SubID) reason {
 	none := plan.None
 	switch {
 	case open == 0 && selected != nil:
-		return reason{code: decision.ReasonNoHostMatches, blocker: none, detail: m.s.Need.String(int32(m.s.Sub.Need[sub]))}
+		return reason{code: decision.ReasonNoHostMatches, blocker: none, detail: m.desk.Bonds.Requirement(m.s, need).Text}
 	case open == 0:
 		return reason{code: fits, blocker: none}
 	case large == 0 && open == 1:

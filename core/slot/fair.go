@@ -53,7 +53,7 @@ func (m *Planner) fairShare() {
 
 // promiseAllShare promises a gang its first units: each of its own slots, of what it lent, else of the pools within its quota.
 func (m *Planner) promiseAllShare(leaf plan.Node, sub cluster.SubID) bool {
-	return m.promiseAll(sub, func() bool {
+	return m.promiseAll(sub, func() {}, func() bool {
 		if m.netOwn(leaf)-m.reclaim.joinedOwn[leaf] > 0 || m.figure.net[kindLent][leaf] > 0 {
 			loans := m.loansOf(leaf)
 			if m.promise(leaf, sub, decision.ReclaimRecall, kindLent, loans, func(w *want) []victim { return m.loanVictims(w, loans) }) {

@@ -13,12 +13,13 @@ type gangs struct {
 	subs   []cluster.SubID        // in the order of State.Gangs
 	gaveUp map[cluster.SubID]bool // in this cycle: they make no room in it
 	joins  []joined               // units of gangs that joined sets under way in this cycle
+	rooms  map[fitBy]rooms        // where those that are together had too little room in this cycle
 	trial  *trial                 // what is promised to a gang while it is not certain that all of it can be; nil: nothing is
 }
 
 // gather lists the gangs of the plan. Time as State.Gangs.
 func (g *gangs) gather(s *cluster.State, p *cluster.Plan) {
-	g.subs, g.gaveUp, g.trial, g.joins = s.Gangs(p, g.subs), map[cluster.SubID]bool{}, nil, nil
+	g.subs, g.gaveUp, g.rooms, g.trial, g.joins = s.Gangs(p, g.subs), map[cluster.SubID]bool{}, map[fitBy]rooms{}, nil, nil
 }
 
 // isGang tells whether so many units of a sub-allocation are to be held or none.
@@ -44,8 +45,8 @@ func (m *Planner) leavesWhole(q cluster.HoldingID) bool {
 }
 
 // form gives a gang that waits its first units, one after another, each in the first way that serves it, of those up to
-// the step's; where not all are given, or none in the step's own way, none is. What sets hold for it counts as free. It
-// tells how many slots came in the step's own way.
+// the step's; where not all are given, or none in the step's own way, none is. What sets hold for it counts as free, and those
+// do not say where it is to be together. It tells how many slots came in the step's own way.
 func (m *Planner) form(leaf plan.Node, sub cluster.SubID, kind int, bound int64) (slots int64, ok bool) {
 	least, t := m.s.Sub.MinUnits[sub], &m.line.Sub[sub]
 	if t.Wanted-t.Held < least || m.reclaim.undone[sub] || kind == kindBorrow && m.promised[sub] > 0 {
@@ -53,9 +54,18 @@ func (m *Planner) form(leaf plan.Node, sub cluster.SubID, kind int, bound int64)
 	}
 	m.flush()
 	aside := m.setAside(sub)
-	if slots = m.giveUnits(leaf, sub, kind, bound, least); slots == 0 {
+	value, held := m.desk.Bonds.Held(sub)
+	m.letGo(sub)
+	_, prefers := m.desk.Bonds.Seeks(sub)
+	if m.holdWhereRoom(sub) {
+		slots = m.giveUnits(leaf, sub, kind, bound, least)
+	}
+	if slots == 0 {
 		m.takeBackGifts(leaf, sub)
 		m.putBack(aside)
+		if m.letGo(sub); held {
+			m.holdTo(sub, value)
+		}
 		return 0, false
 	}
 	for _, a := range aside {
@@ -68,7 +78,9 @@ func (m *Planner) form(leaf plan.Node, sub cluster.SubID, kind int, bound int64)
 	}
 	t = &m.line.Sub[sub]
 	t.Held, t.Given = t.Held+least-1, 1 // the caller counts one
-	m.flush()
+	if m.flush(); prefers {
+		m.letGo(sub)
+	}
 	return slots, true
 }
 

@@ -26,13 +26,36 @@ type joined struct {
 	at cluster.ParcelID
 }
 
-// promiseAll promises a gang that waits all of its first units, one after another, or none.
-func (m *Planner) promiseAll(sub cluster.SubID, promise func() bool) bool {
+// promiseAll promises a gang that waits all of its first units, one after another, or none. One that is together, and is
+// promised nothing yet, tries value after value. again is called where a trial before came to nothing, as rows were split and
+// joined again.
+func (m *Planner) promiseAll(sub cluster.SubID, again func(), promise func() bool) bool {
 	least, t := m.s.Sub.MinUnits[sub], &m.line.Sub[sub]
 	if m.promised[sub] >= least || t.Wanted-t.Held < least || m.gang.gaveUp[sub] || m.reclaim.undone[sub] {
 		return false
 	}
-	r := &m.reclaim
+	if m.promised[sub] > 0 || !m.asksPlace(sub) {
+		return m.promiseHere(sub, promise)
+	}
+	m.letGo(sub)
+	places, prefers := m.desk.Bonds.Seeks(sub)
+	for _, value := range m.nearest(sub, places) {
+		m.holdTo(sub, value)
+		if m.promiseHere(sub, promise) {
+			if prefers {
+				m.letGo(sub)
+			}
+			return true
+		}
+		again()
+	}
+	m.letGo(sub)
+	return prefers && m.promiseHere(sub, promise)
+}
+
+// promiseHere is promiseAll where the gang may be.
+func (m *Planner) promiseHere(sub cluster.SubID, promise func() bool) bool {
+	least, r := m.s.Sub.MinUnits[sub], &m.reclaim
 	m.gang.trial = &trial{budget: r.budget, turns: r.turns, first: r.first, last: r.last, reclaims: len(m.s.Reclaims), joins: len(m.gang.joins)}
 	defer func() { m.gang.trial = nil }()
 	for units := int64(0); m.promised[sub] < least; units++ {

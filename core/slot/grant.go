@@ -40,6 +40,7 @@ func (m *Planner) Grant() {
 	m.review()
 	m.settleForeign()
 	m.fulfil()
+	m.bind()
 	m.comeHome(true)
 	m.line.reset(m.s, m.p)
 	var short int64

@@ -243,7 +243,7 @@ func (m *Planner) forTakers(reason int32, may func(leaf plan.Node, k int64) bool
 				take := func() bool {
 					return may(leaf, m.slots(sub)) && m.promise(leaf, sub, reason, kindHybrid, nil, m.hybridVictims)
 				}
-				if m.waits(sub) && m.promiseAll(sub, take) || !m.waits(sub) && take() {
+				if m.waits(sub) && m.promiseAll(sub, func() {}, take) || !m.waits(sub) && take() {
 					m.line.settle(leaf)
 				} else {
 					m.line.pass(leaf)

@@ -30,7 +30,8 @@ type quotas struct {
 	limit   []int64
 	part    []int64
 
-	fits   map[fit]int64 // units that the empty ok hosts would take
+	fits   map[fit]int64     // units that the empty ok hosts would take
+	apart  map[fitBy][]int64 // by value of an attribute
 	tables int64
 }
 
@@ -46,6 +47,7 @@ type fit struct {
 func (m *Planner) Entitle() {
 	m.beginReclaim()
 	m.gang.gather(m.s, m.p)
+	m.bind()
 	m.dropUnfit()
 	if m.whole {
 		m.tidy()
@@ -83,7 +85,7 @@ func (m *Planner) entitle() {
 func (m *Planner) demands() {
 	q := &m.quota
 	if q.fits == nil || q.tables != m.s.HostTables || m.p.Rebuilt || m.p.Resized {
-		q.fits, q.tables = map[fit]int64{}, m.s.HostTables
+		q.fits, q.apart, q.tables = map[fit]int64{}, map[fitBy][]int64{}, m.s.HostTables
 	}
 	for _, leaf := range m.tree.leaves {
 		m.eachOf(leaf, func(sub cluster.SubID) {
@@ -115,25 +117,35 @@ func (m *Planner) placeable(sub cluster.SubID) int64 {
 	if m.p.TooSmall(m.s, sub) {
 		return 0
 	}
+	if m.asksPlace(sub) {
+		if places := m.desk.Bonds.Must(sub); places != nil {
+			return m.placeableTogether(sub, places)
+		}
+	}
 	if slots == 1 && key.need == cluster.NoID && key.most == plan.Unlimited {
 		return m.figure.okay
 	}
 	units, ok := m.quota.fits[key]
 	if !ok {
-		selected, _ := m.desk.Selected(key.need)
-		for k := range m.p.Parcels.Len() {
-			if !m.p.Parcels.IsOpen(cluster.ParcelID(k)) || selected != nil && selected[k>>6]>>(uint(k)&63)&1 == 0 {
-				continue
-			}
-			n := m.p.Parcels.Cap[0][k] / slots
-			if key.most != plan.Unlimited {
-				n = min(n, key.most)
-			}
-			units += n
-		}
+		m.eachPlaceable(key, slots, func(_ cluster.ParcelID, n int64) { units += n })
 		m.quota.fits[key] = units
 	}
 	return units
+}
+
+// eachPlaceable calls f for the ok hosts with how many units of a kind each would take were it empty. O(parcels).
+func (m *Planner) eachPlaceable(of fit, slots int64, f func(k cluster.ParcelID, units int64)) {
+	selected, _ := m.desk.Selected(of.need)
+	for k := range m.p.Parcels.Len() {
+		if !m.p.Parcels.IsOpen(cluster.ParcelID(k)) || selected != nil && selected[k>>6]>>(uint(k)&63)&1 == 0 {
+			continue
+		}
+		n := m.p.Parcels.Cap[0][k] / slots
+		if of.most != plan.Unlimited {
+			n = min(n, of.most)
+		}
+		f(cluster.ParcelID(k), n)
+	}
 }
 
 // needs is what leaves need beyond what they own and borrow, under every share.max. Whose budget is used up needs no more

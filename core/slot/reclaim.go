@@ -173,11 +173,12 @@ func (m *Planner) recallAllocation(leaf plan.Node, loans []cluster.HoldingID) []
 		victims := func(w *want) []victim { return m.loanVictims(w, loans) }
 		switch {
 		case m.waits(sub):
-			if m.promiseAll(sub, func() bool { return m.promise(leaf, sub, decision.ReclaimRecall, kindLent, loans, victims) }) {
+			again := func() { loans = m.loansOf(leaf) }
+			if m.promiseAll(sub, again, func() bool { return m.promise(leaf, sub, decision.ReclaimRecall, kindLent, loans, victims) }) {
 				m.line.settle(leaf)
 			} else {
 				m.line.pass(leaf)
-				loans = m.loansOf(leaf) // rows were split and joined again
+				again()
 			}
 		case m.moveLoans(leaf, sub, loans):
 			m.line.served(leaf)
@@ -605,6 +606,7 @@ func (m *Planner) victimise(id cluster.SetID, v victim) {
 	if h.Granted[v.q] > m.s.Cycle {
 		m.book(leaf, h.Origin[v.q], m.lenderOf(h.Lender[v.q]), -slots, -slots)
 		m.s.Shrink(v.q, v.units)
+		clear(m.gang.rooms) // there may be more room
 		m.line.Sub[sub].Held -= v.units
 		m.reclaim.undone[sub] = true
 		m.p.Continue()

@@ -136,7 +136,7 @@ func (m *Planner) promisedAt(sub cluster.SubID, host cluster.HostID, id cluster.
 // usable tells whether a parcel may ever take a unit of a sub-allocation: open, meeting the
 // requirement, large enough.
 func (m *Planner) usable(sub cluster.SubID, k cluster.ParcelID) bool {
-	selected, _ := m.desk.Selected(m.s.Sub.Need[sub])
+	selected, _ := m.desk.Selected(m.need(sub))
 	return m.p.Parcels.IsOpen(k) && m.p.Parcels.Cap[0][k] >= m.slots(sub) && !m.p.TooSmall(m.s, sub) &&
 		(selected == nil || selected[k>>6]>>(uint(k)&63)&1 == 1)
 }

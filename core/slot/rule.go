@@ -196,6 +196,7 @@ func (m *Planner) undo(q cluster.HoldingID, units int64) {
 	m.reclaim.undone[sub] = true
 	m.figure.idle += max(0, m.p.Parcels.Available(0, k)) - was
 	m.desk.Field.Regain(k)
+	clear(m.gang.rooms) // there may be more room
 	m.p.Continue()
 }
 
