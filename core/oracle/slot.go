@@ -169,10 +169,15 @@ func (g *slots) placeable(leaf plan.Node) int64 {
 	for _, s := range g.below(leaf) {
 		name, prefers := s.asksFor()
 		room := g.capacity(s, func(*host) bool { return true })
-		if name != "" && !prefers && !g.isHeld(s) { // where it could be together
+		if name != "" && !prefers && g.waits(s) { // where it could be together, whatever it is promised
+			value, held := g.bonds[s]
+			delete(g.bonds, s)
 			room = 0
 			for _, v := range g.values(s) {
 				room = max(room, g.capacityAt(s, v))
+			}
+			if held {
+				g.bonds[s] = value
 			}
 		}
 		room += int64(len(g.units(func(u *unit) bool { return u.sub == s && !g.ok(u.host) })))

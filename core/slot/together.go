@@ -120,17 +120,20 @@ func (m *Planner) roomBy(sub cluster.SubID, places *cluster.Places) []int64 {
 	return sum
 }
 
-// placeableTogether is placeable for a gang that must be together: by hosts with the value that it is held to, or else with
-// the one that would take the most. O(parcels) for a new kind, then O(values).
+// placeableTogether is placeable for a gang that must be together: by hosts with the value that it is held to, of one that waits
+// with the value that would take the most. O(parcels) for a new kind, then O(values).
 func (m *Planner) placeableTogether(sub cluster.SubID, places *cluster.Places) int64 {
 	units := m.placeableBy(sub, places)
 	switch value, held := m.desk.Bonds.Held(sub); {
-	case held && value == cluster.NoID || len(units) == 0:
+	case len(units) == 0:
 		return 0
-	case held:
+	case !held || m.waits(sub):
+		return slices.Max(units)
+	case value == cluster.NoID:
+		return 0
+	default:
 		return units[value]
 	}
-	return slices.Max(units)
 }
 
 // placeableBy is how many units of a gang the ok hosts with each value would take were they empty. O(1), and O(parcels) for a

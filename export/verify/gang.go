@@ -55,6 +55,22 @@ func (h *host) value(attribute string) any {
 	return h.attr[attribute]
 }
 
+// staying is on hosts of which values those gangs lie that must be together, nil being one; of what is not under reclaim.
+func (v *verifier) staying() map[key]map[any]bool {
+	on := map[key]map[any]bool{}
+	for at, p := range v.m.piles {
+		by := v.m.subs[at.key].mustBeTogether()
+		if by == "" || p.units <= p.leaving {
+			continue
+		}
+		if on[at.key] == nil {
+			on[at.key] = map[any]bool{}
+		}
+		on[at.key][v.m.hosts[at.host].value(by)] = true
+	}
+	return on
+}
+
 // gathered checks that what gangs were granted that must be together lies on hosts with one value, which some host has of
 // what they held before.
 func (v *verifier) gathered() {

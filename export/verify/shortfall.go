@@ -187,7 +187,11 @@ func (v *verifier) needed(p *plan, s *sub, f shortfallRow) {
 	on := func(ok func(e *entry) bool) bool {
 		return f.blocker != "" && under(f.consumer, f.blocker) && w.entry[f.blocker] != nil && ok(w.entry[f.blocker])
 	}
-	if match, large := v.fitsEmpty(p, s); !p.subtle() {
+	together := s.mustBeTogether() != "" // which of the hosts that match it may use is not told
+	if match, large := v.fitsEmpty(p, s); !p.subtle() && together {
+		say(match || f.reason == "no_host_matches" || f.reason == "waiting_for_reclaim", "no host matches")
+		say(!match || large || f.reason == "too_big" || f.reason == "no_host_matches", "no host that it may use is large enough")
+	} else if !p.subtle() {
 		say(!match == (f.reason == "no_host_matches") || s.need == "" || f.reason == "waiting_for_reclaim", "the hosts that match are otherwise")
 		say(f.reason != "too_big" || match && !large, "there is a host that is large enough")
 		say(!match || large || f.reason == "too_big" || p.md && (f.reason == "share_limit" || f.reason == "budget"), "no host that it may use is large enough")
@@ -196,7 +200,7 @@ func (v *verifier) needed(p *plan, s *sub, f shortfallRow) {
 	case "budget":
 		v.brokeReason(p, f, say)
 	case "no_host_matches":
-		say(s.need != "", "it has no requirement")
+		say(s.need != "" || together, "it has no requirement")
 	case "share_limit":
 		say(on(func(e *entry) bool { return e.ratio == 0 || len(e.limit) > 0 }), "its blocker has neither a share limit nor a ratio of 0")
 	case "consumer_limit":
@@ -292,7 +296,7 @@ func (v *verifier) exactly(p *plan, s *sub, f shortfallRow) {
 	}
 	if f.reason == "gang" {
 		g, ok := decision.ReadGangDetail(f.detail)
-		if !ok || g.Fit > 0 {
+		if !ok || g.Fit > 0 || g.Reason == "reclaim_budget" { // no reclaim shows what it did not bear of a gang
 			return
 		}
 		f.reason = g.Reason

@@ -26,6 +26,7 @@ type slots struct {
 	use      map[string]int64
 	quota    map[string]int64 // of hybrid branches
 	drawn    map[string]int64 // held from pools before the cycle's grants
+	vague    bool             // D is not told: a gang that must be together is on several values, or on none
 	known    bool             // whether what is borrowed and not under reclaim is known exactly
 }
 
@@ -136,25 +137,40 @@ func (v *verifier) demands(s *slots, shut map[key]int64) {
 	type kind struct {
 		cond         *expr
 		each, atMost int64
+		together     string // an attribute of which all hosts have one value
+		value        any    // the one that it has, nil: none, so that it is the one that would take the most
 	}
 	fits := map[kind]int64{}
+	var stays map[key]map[any]bool
 	for k, b := range v.m.subs {
 		if k.plan != s.name || b.orphan {
 			continue
 		}
 		each := b.size[0]
-		id := kind{b.cond, each, b.perHost}
+		id := kind{b.cond, each, b.perHost, b.mustBeTogether(), nil}
+		if id.together != "" {
+			if stays == nil {
+				stays = v.staying()
+			}
+			for value := range stays[k] {
+				s.vague = s.vague || value == nil || len(stays[k]) > 1 // it goes by one of them
+				id.value = value
+			}
+		}
 		room, ok := fits[id]
 		if !ok {
+			by := map[any]int64{}
 			for _, h := range v.m.hosts {
-				if !v.m.may(b, h) {
+				value := h.value(id.together)
+				if !v.m.may(b, h) || id.together != "" && (value == nil || id.value != nil && id.value != value) {
 					continue
 				}
-				if n := h.cap[0] / each; b.perHost == none {
-					room += n
-				} else {
-					room += min(n, b.perHost)
+				n := h.cap[0] / each
+				if b.perHost != none {
+					n = min(n, b.perHost)
 				}
+				by[value] += n
+				room = max(room, by[value])
 			}
 			fits[id] = room
 		}

@@ -10,6 +10,9 @@ func (v *verifier) slotRest(p *plan) {
 		v.exclusiveRest(p, f)
 		return
 	}
+	if f.vague {
+		return
+	}
 	if v.owing(p, f.w) {
 		v.report.cannot("INV-2, INV-5 and INV-6 at fixed points of the plan %s, while loans from before a switch run", p.name)
 		return

@@ -76,7 +76,7 @@ func (v *verifier) bygone(p *plan) (bygone, owed map[string]int64) {
 // slotPlan holds a slot plan's rows of consumers against what it owns, deserves and holds.
 func (v *verifier) slotPlan(p *plan, t *rows, seen map[[2]string]int) {
 	s := v.figures[p.name]
-	if s == nil || !v.fresh("consumers") {
+	if s == nil || s.vague || !v.fresh("consumers") {
 		return
 	}
 	bygone, owed := v.bygone(p)

@@ -9,7 +9,7 @@ import (
 // had to (SLOT-5, SLOT-12, SLOT-27, SLOT-30, PLAN-2).
 func (v *verifier) taken(p *plan) {
 	f := v.figures[p.name]
-	if f == nil || p.exclusive != "" || v.dim() {
+	if f == nil || f.vague || p.exclusive != "" || v.dim() {
 		return
 	}
 	var claims []*claim

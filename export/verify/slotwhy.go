@@ -4,7 +4,7 @@ package verify
 // where the tables do not tell.
 func (v *verifier) whySlot(p *plan, s *sub) (r found, blocker string, sure bool) {
 	f := v.figures[p.name]
-	if f == nil || p.exclusive != "" || v.switched && v.lastCycle > 0 || p.lead > 0 {
+	if f == nil || f.vague || p.exclusive != "" || v.switched && v.lastCycle > 0 || p.lead > 0 {
 		return r, "", false
 	}
 	host := v.slotHosts(p, s)
