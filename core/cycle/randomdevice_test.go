@@ -14,8 +14,8 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// This file makes random cases of MD plans with devices (D-185), and holds what must be true of devices by the tables and
-// what the generator meant.
+// This file makes random cases of MD plans with devices (D-185), and holds what must be true of devices by the tables
+// and what the generator meant.
 
 var deviceKind = kind{name: "devices", draw: drawDevices, situations: deviceSituations}
 
@@ -229,8 +229,8 @@ func (d device) fitted(size map[string]int64) map[string]int64 {
 	return size
 }
 
-// reviseDevices gives plans other devices, now and then. It is refused while anything that is held takes of the dimension,
-// and where a size that is wanted or held does not suit them.
+// reviseDevices gives plans other devices, now and then. It is refused while anything that is held takes of the
+// dimension, and where a size that is wanted or held does not suit them.
 func (p *player) reviseDevices(t *rapid.T) {
 	if !p.devices {
 		return
@@ -291,7 +291,8 @@ func (p *player) reviseDevices(t *rapid.T) {
 func (p *player) inTheWay(m *mdPlan, was device) bool {
 	for k, r := range p.rules {
 		held := p.heldBy(k)
-		if k.Plan == m.name && (held > 0 && (r.Size[was.dim] > 0 || r.Size[m.device.dim] > 0) || held+p.wanted[k] > 0 && !m.device.takes(r.Size)) {
+		on := r.Size[was.dim] > 0 || r.Size[m.device.dim] > 0
+		if k.Plan == m.name && (held > 0 && on || held+p.wanted[k] > 0 && !m.device.takes(r.Size)) {
 			return true
 		}
 	}
@@ -385,8 +386,8 @@ func (p *player) seatsOn(t *rapid.T, name, host string, size map[string]int64) b
 	return ok
 }
 
-// deviceLedger holds INV-1 and INV-9 by device: rows name as many devices as their units take, no device has more than it
-// holds, and what was granted and released adds up to what is held there.
+// deviceLedger holds INV-1 and INV-9 by device: rows name as many devices as their units take, none holds more than it
+// has, and what was granted and released adds up to what is held there.
 func (p *player) deviceLedger(t *rapid.T) {
 	right := func(k oracle.Key, text string) {
 		m, want := p.mdPlan(k.Plan), int64(0)

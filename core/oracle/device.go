@@ -48,7 +48,7 @@ func (c *Cluster) freeDevices(in int, h *host) []int64 {
 }
 
 // seat finds the devices of a host for one unit more of a sub-allocation, if it has them: that with the least room of
-// those that have enough, or the first empty ones; the lowest numbers among equals. A unit that takes nothing needs none.
+// those that have enough, or the first empty ones; the lowest numbers among equals. One that takes nothing needs none.
 func (c *Cluster) seat(s *sub, h *host) (list []int, ok bool) {
 	in := s.alloc.plan
 	d, per, has := c.devices(in)

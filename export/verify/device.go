@@ -11,8 +11,8 @@ import (
 // devicesMost is how many devices of a host count.
 const devicesMost = 64
 
-// untold stands for the devices of units of which no table told yet where they lie: those that ran at the start, and that
-// a resync brought.
+// untold stands for the devices of units of which no table told yet where they lie: those that ran at the start, and
+// those that a resync brought.
 const untold = "?"
 
 // devicesOf reads what devices a plan's hosts have.
@@ -205,14 +205,16 @@ func (v *verifier) deviceCapacities(t *plan, h *host) {
 	}
 	free := v.freeDevices(t, h)
 	for k, n := range free {
-		v.is(Fault{Rule: "INV-1", Table: "grants", Plan: t.name, Host: h.name, What: "more " + t.device + " is held on device " + strconv.Itoa(k) + " than it has",
+		v.is(Fault{Rule: "INV-1", Table: "grants", Plan: t.name, Host: h.name,
+			What:     "more " + t.device + " is held on device " + strconv.Itoa(k) + " than it has",
 			Expected: grouped(t.per), Got: grouped(t.per - n)}, n >= 0)
 	}
 	for at, p := range v.m.onHost[h.name] {
 		for text := range p.seats {
 			list, _ := deviceNumbers(text)
 			if at.plan == t.name && len(list) > 0 {
-				v.is(at.about("INV-1", "grants", "it lies on device %d, and the host has %d", list[len(list)-1], len(free)), list[len(list)-1] < len(free))
+				last := list[len(list)-1]
+				v.is(at.about("INV-1", "grants", "it lies on device %d, and the host has %d", last, len(free)), last < len(free))
 			}
 		}
 	}
@@ -226,7 +228,8 @@ func (v *verifier) deviceFrame(stated map[spot]map[string]int64) {
 		}
 		have, said := p.seats, stated[at]
 		for _, on := range slices.Concat(sortedKeys(have), sortedKeys(said)) {
-			if f := at.about("INV-9", "holdings", "units on the devices %q by the grants and releases so far", on); have[untold] == 0 {
+			f := at.about("INV-9", "holdings", "units on the devices %q by the grants and releases so far", on)
+			if have[untold] == 0 {
 				v.equal(f, have[on], said[on])
 			} else if on != untold {
 				v.is(f, have[on] <= said[on])
@@ -253,7 +256,8 @@ func (p *pile) leave(on string, n int64) {
 	p.leavingOn[on] += n
 }
 
-// askOn is how many units of a pile clients surely give back, and at most, by a row of releases that names devices; "" for any.
+// askOn is how many units of a pile clients surely give back, and at most, by a row of releases that names devices, or
+// none ("").
 func (p *pile) askOn(device string, units int64) (least, most int64) {
 	rest, slack := p.rest(), p.slack[0]+p.slack[1]
 	most = min(units, rest)
@@ -304,7 +308,8 @@ func (v *verifier) cameBack(p *pile) {
 		}
 	}
 	for device, n := range p.askedOn {
-		v.is(p.about("INV-9", "releases", "clients gave back %d units on the devices %q, and %d came back", n, device, p.backOn[device]), p.backOn[device] >= n)
+		back := p.backOn[device]
+		v.is(p.about("INV-9", "releases", "clients gave back %d units on the devices %q, and %d came back", n, device, back), back >= n)
 	}
 	p.asked, p.back, p.slack, p.askedAny, p.askedOn, p.backOn = [2]int64{}, [2]int64{}, [2]int64{}, 0, nil, nil
 }
