@@ -253,8 +253,8 @@ func TestRoundTrip(t *testing.T) {
 		t.Error(a.body)
 	}
 	a = s.must(200, "GET", "/v1/changes?source=feed&since=0", "", "Accept", "text/csv")
-	want := "cycle,change,plan,source,consumer,allocation,sub,host,units,origin,pool,lender,cause,reclaim,reason,deadline,for_consumer,for_allocation,for_sub\n" +
-		"1,grant,grid,feed,/Risk/Day,a,,h1,4,public_pool,/,,,0,,,,,\n1,grant,grid,feed,/Risk/Day,a,,h2,1,public_pool,/,,,0,,,,,\n"
+	want := "cycle,change,plan,source,consumer,allocation,sub,host,units,origin,pool,lender,cause,reclaim,reason,deadline,for_consumer,for_allocation,for_sub,device\n" +
+		"1,grant,grid,feed,/Risk/Day,a,,h1,4,public_pool,/,,,0,,,,,,\n1,grant,grid,feed,/Risk/Day,a,,h2,1,public_pool,/,,,0,,,,,,\n"
 	if a.body != want || a.header.Get("Stint-Cycle") != "1" {
 		t.Errorf("%s\n%v", a.body, a.header)
 	}
