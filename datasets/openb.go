@@ -1,6 +1,7 @@
 package datasets
 
 import (
+	"bytes"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -16,8 +17,8 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// The dimensions of openb. GPUs are counted in thousandths and summed over a host:
-// the trace's shares of single GPUs become shares of all GPUs of the host.
+// The dimensions of openb. GPUs are counted in thousandths and summed over a host: the trace's shares of single GPUs become
+// shares of all GPUs of the host, or with OnDevices of one of them.
 const (
 	cpuMilli = iota
 	memoryMiB
@@ -257,4 +258,10 @@ func openbPlan(consumers *cluster.Names) []byte {
 		fmt.Fprintf(&b, "      - {path: %s}\n", p)
 	}
 	return []byte(b.String())
+}
+
+// OnDevices makes the GPUs of openb's hosts devices of their plan, which then takes nothing back for fair shares.
+func (d *Dataset) OnDevices() {
+	d.Plan = bytes.Replace(d.Plan, []byte("    resource_groups: [{name: all}]\n"),
+		fmt.Appendf(nil, "    resource_groups: [{name: all}]\n    share_reclaim: false\n    devices: {%s: {per: %d}}\n", openbNames[gpuMilli], gpuMilliMax), 1)
 }

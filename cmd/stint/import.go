@@ -32,7 +32,7 @@ func newImport() *cobra.Command {
 
 func newImportOpenB() *cobra.Command {
 	var nodes, pods, out, format string
-	var asScenario bool
+	var asScenario, devices bool
 	var o datasets.ScenarioOptions
 	c := &cobra.Command{
 		Use:   "openb --nodes F --pods F --out DIR",
@@ -45,8 +45,9 @@ have GPUs. A pod becomes an allocation of one unit of the consumer that its qos 
 qos; one whose gpu_spec lists GPU models gets a requirement. All consumers share one public pool equally.
 
 Shares of single GPUs are summed per host: a pod that takes 460 thousandths of a GPU takes 460 of all
-the gpu_milli of its host, so that two pods may fill a host's last 1000 from parts of two GPUs. Which
-GPU of a host a pod runs on is not decided, and times in the trace are not used.
+the gpu_milli of its host, so that two pods may fill a host's last 1000 from parts of two GPUs. With
+--devices each lies on one GPU, as the plan then has devices and takes nothing back for fair shares.
+Times in the trace are not used.
 
 With --scenario there is a scenario.yaml too, for stint simulate: every pod comes with the first one-minute
 cycle after its creation and ends when it has run as long as it did in the trace (from scheduling, else
@@ -54,6 +55,7 @@ from creation, to deletion). Each cycle's arrivals are a source of their own. --
 part of the trace (what is there at its start comes with the first cycle); --speed plays it faster.`,
 		Example: `  stint import openb --nodes openb_node_list_all_node.csv --pods openb_pod_list_default.csv --out openb
   stint import openb --nodes nodes.csv --pods pods.csv --format csv --out openb
+  stint import openb --nodes nodes.csv --pods pods.csv --devices --out openb
   stint import openb --nodes nodes.csv --pods pods.csv --scenario --start 3552h --length 24h --out day
   stint import openb --nodes nodes.csv --pods pods.csv --scenario --speed 150 --out all`,
 		Args: cobra.NoArgs,
@@ -64,11 +66,12 @@ part of the trace (what is there at its start comes with the first cycle); --spe
 						return fmt.Errorf("--%s needs --scenario", name)
 					}
 				}
-				return importOpenB(c, nodes, pods, out, format)
+				return importOpenB(c, nodes, pods, out, format, devices)
 			}
-			return importOpenBScenario(c, nodes, pods, out, format, o)
+			return importOpenBScenario(c, nodes, pods, out, format, devices, o)
 		},
 	}
+	c.Flags().BoolVar(&devices, "devices", false, "a share of a GPU lies on one GPU of its host")
 	c.Flags().BoolVar(&asScenario, "scenario", false, "makes scenario.yaml too")
 	c.Flags().DurationVar(&o.Start, "start", 0, "where in the trace the scenario starts")
 	c.Flags().DurationVar(&o.Length, "length", 0, "how much of the trace it plays (0: all)")
@@ -81,11 +84,11 @@ part of the trace (what is there at its start comes with the first cycle); --spe
 }
 
 // importOpenBScenario writes a scenario beside what importOpenB writes.
-func importOpenBScenario(c *cobra.Command, nodes, pods, out, format string, o datasets.ScenarioOptions) error {
+func importOpenBScenario(c *cobra.Command, nodes, pods, out, format string, devices bool, o datasets.ScenarioOptions) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	d, err := readOpenB(nodes, pods)
+	d, err := readOpenB(nodes, pods, devices)
 	if err != nil {
 		return err
 	}
@@ -115,7 +118,7 @@ func importOpenBScenario(c *cobra.Command, nodes, pods, out, format string, o da
 	return err
 }
 
-func readOpenB(nodes, pods string) (*datasets.Dataset, error) {
+func readOpenB(nodes, pods string, devices bool) (*datasets.Dataset, error) {
 	n, err := os.Open(nodes)
 	if err != nil {
 		return nil, err
@@ -126,11 +129,15 @@ func readOpenB(nodes, pods string) (*datasets.Dataset, error) {
 		return nil, err
 	}
 	defer p.Close()
-	return datasets.OpenB(n, p)
+	d, err := datasets.OpenB(n, p)
+	if err == nil && devices {
+		d.OnDevices()
+	}
+	return d, err
 }
 
-func importOpenB(c *cobra.Command, nodes, pods, out, format string) error {
-	d, err := readOpenB(nodes, pods)
+func importOpenB(c *cobra.Command, nodes, pods, out, format string, devices bool) error {
+	d, err := readOpenB(nodes, pods, devices)
 	if err != nil {
 		return err
 	}
@@ -140,10 +147,13 @@ func importOpenB(c *cobra.Command, nodes, pods, out, format string) error {
 			restricted++
 		}
 	}
-	what := fmt.Sprintf("%s hosts, %s pods of %d consumers, %s of them for some GPU models only; shares of single "+
-		"GPUs are summed per host",
+	shares := "are summed per host"
+	if devices {
+		shares = "lie on one each"
+	}
+	what := fmt.Sprintf("%s hosts, %s pods of %d consumers, %s of them for some GPU models only; shares of single GPUs %s",
 		grouped(int64(d.Hosts.Rows)), grouped(int64(d.Demand.Rows)), d.Demand.Consumer.Names.Len(),
-		grouped(int64(restricted)))
+		grouped(int64(restricted)), shares)
 	for i, name := range d.Dimensions {
 		what += fmt.Sprintf("\n%-12s %15s of hosts %15s of pods", name, grouped(sum(d.Hosts.Size[i])),
 			grouped(sum(d.Demand.Size[i])))
