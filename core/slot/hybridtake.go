@@ -66,7 +66,7 @@ func (m *Planner) wanting() *wanting {
 			continue
 		}
 		if m.policy.Leaf(c) {
-			w.lacks[c] -= m.figure.net[kindHybrid][c]
+			w.lacks[c] -= m.figure.net[kindHybrid][c] + m.figure.roomOwn[c] // promised as long as the leaf was an owner
 		}
 		w.lacks[w.parent[c]] += w.lacks[c] // as yet the slots held, below zero
 		w.lacks[c] += m.hybrid.reserve[c] - m.figure.roomHybrid[c]
