@@ -41,7 +41,8 @@ type stops struct {
 	Cycles  int     `json:"cycles_worst"`
 }
 
-// notices are the units put under reclaim with a deadline to come, and those of them whose reclaim was cancelled before it.
+// notices are the units put under reclaim with a deadline to come, and those of them whose reclaim was cancelled before
+// it.
 type notices struct {
 	Issued    int64 `json:"issued"`
 	Cancelled int64 `json:"cancelled"`
@@ -175,7 +176,8 @@ type churning struct {
 // topConsumers are the policy's consumers of the first level, whose grace those below have too.
 var topConsumers = regexp.MustCompile(`(?m)^(  - \{path: "/[^/"]+"[^}]*)\}`)
 
-// newChurning makes a cluster with hosts and demand before its first cycle. What is added goes to all consumers of the first level.
+// newChurning makes a cluster with hosts and demand before its first cycle. What is added goes to all consumers of the
+// first level.
 func newChurning(s suite, o datasets.Options, seed uint64, added string) (*churning, error) {
 	data, err := s.make(o)
 	if err != nil {
@@ -199,7 +201,8 @@ func newChurning(s suite, o datasets.Options, seed uint64, added string) (*churn
 		stopped: map[cluster.SubID]int64{}}, nil
 }
 
-// more has a random row of the demand want more units, or less where it wants so many, and gives by how many it changed.
+// more has a random row of the demand want more units, or less where it wants so many, and gives by how many it
+// changed.
 func (c *churning) more(units int64) int64 {
 	list := c.data.Demand.Units
 	row := c.random.IntN(len(list))
@@ -229,8 +232,8 @@ func (c *churning) rest() (int, error) {
 	return 0, fmt.Errorf("no rest within %d cycles of a change", churnCycles)
 }
 
-// run decides a cycle, counts the units that it stops and those that it grants again to the sub-allocation that lost them,
-// and gives how many units it grants. O(rows of grants and reclaims × sub-allocations).
+// run decides a cycle, counts the units that it stops and those that it grants again to the sub-allocation that lost
+// them, and gives how many units it grants. O(rows of grants and reclaims × sub-allocations).
 func (c *churning) run() int64 {
 	c.runner.Run(c.state, c.state.NowUS+c.state.Policy.IntervalUS, &c.out)
 	sub := func(k *decision.Key, i int) cluster.SubID {

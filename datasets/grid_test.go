@@ -151,7 +151,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestLenders reads clusters of lenders back: about half of the consumers own something, and some of them set what is lent.
+// TestLenders reads clusters of lenders back: about half of the consumers own something, and some of them set what is
+// lent.
 func TestLenders(t *testing.T) {
 	for _, o := range []Options{
 		{Hosts: 100, Consumers: 100, Units: 2000, Shapes: 20, Seed: 3},

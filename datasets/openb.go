@@ -17,8 +17,8 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// The dimensions of openb. GPUs are counted in thousandths and summed over a host: the trace's shares of single GPUs become
-// shares of all GPUs of the host, or with OnDevices of one of them.
+// The dimensions of openb. GPUs are counted in thousandths and summed over a host: the trace's shares of single GPUs
+// become shares of all GPUs of the host, or with OnDevices of one of them.
 const (
 	cpuMilli = iota
 	memoryMiB
@@ -37,7 +37,8 @@ const (
 // gpuMilliMax is a whole GPU: a pod's gpu_milli is of each of its num_gpu.
 const gpuMilliMax = 1000
 
-// qosUnknown is the consumer of pods that have no qos: of the published pod lists some lack the column, and some gpu_spec.
+// qosUnknown is the consumer of pods that have no qos: of the published pod lists some lack the column, and some
+// gpu_spec.
 const qosUnknown = "pods"
 
 // OpenB reads Alibaba's public GPU cluster trace of 2023 ("openb"): its node list

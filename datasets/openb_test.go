@@ -39,7 +39,8 @@ func openbRows(d *Dataset) (hosts, pods []string) {
 	return hosts, pods
 }
 
-// TestOpenB reads a small trace, as it is, with line ends of CR LF, with a byte order mark, and with columns in another order.
+// TestOpenB reads a small trace, as it is, with line ends of CR LF, with a byte order mark, and with columns in another
+// order.
 func TestOpenB(t *testing.T) {
 	wantHosts := []string{"n1 32000 262144 0 -", "n2 96000 393216 2000 T4", "n3 96000 393216 8000 V100M32"}
 	wantPods := []string{

@@ -48,15 +48,16 @@ var lending = profile{
 // ownerLevels is how many levels the consumers of Owners have.
 const ownerLevels = 4
 
-// Owners makes a cluster all of whose Consumers, at least four and not leaves alone, own hosts: in four levels, as many below each
-// of the first three, the rest at the last. They own hosts of each of four groups, 19 of 20 of their parent's between siblings, by
-// number, by percentage or as an amount; a tenth, all of the last level, own parts of hosts of the first group
-// instead. Hosts are of fixed sizes, whatever is wanted. The cost is one pass over consumers, rows and hosts.
+// Owners makes a cluster all of whose Consumers, at least four and not leaves alone, own hosts: in four levels, as many
+// below each of the first three, the rest at the last. They own hosts of each of four groups, 19 of 20 of their
+// parent's between siblings, by number, by percentage or as an amount; a tenth, all of the last level, own parts of
+// hosts of the first group instead. Hosts are of fixed sizes, whatever is wanted. The cost is one pass over consumers,
+// rows and hosts.
 func Owners(o Options) (*Dataset, error) { return owners(o, &owned, false) }
 
-// Lenders makes a cluster like that of Owners in which every second consumer of the first level, and all below it, own nothing, and what
-// owners leave idle is lent: some lend for short graces alone, some keep a reserve, shares have ratios and, rarely, priorities.
-// Hosts are sized so that processors are a little scarce.
+// Lenders makes a cluster like that of Owners in which every second consumer of the first level, and all below it, own
+// nothing, and what owners leave idle is lent: some lend for short graces alone, some keep a reserve, shares have
+// ratios and, rarely, priorities. Hosts are sized so that processors are a little scarce.
 func Lenders(o Options) (*Dataset, error) { return owners(o, &lending, true) }
 
 func owners(o Options, p *profile, lend bool) (*Dataset, error) {

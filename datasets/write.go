@@ -46,8 +46,8 @@ func (c *column) at(row int) (value string, ok bool) {
 }
 
 // Write makes `plan.yaml`, with the schema by which editors help with it, `hosts.<format>` and `demand.<format>` in
-// dir, which is made when missing. A table that is nil gets no file. It overwrites nothing: a file that is already there
-// is an error, and then none is written; the schema may be there already.
+// dir, which is made when missing. A table that is nil gets no file. It overwrites nothing: a file that is already
+// there is an error, and then none is written; the schema may be there already.
 func (d *Dataset) Write(dir, format string) error {
 	if !slices.Contains(Formats, format) {
 		return fmt.Errorf("format %q: must be one of %v", format, Formats)
@@ -113,7 +113,8 @@ func (d *Dataset) hostColumns() []column {
 	return columns
 }
 
-// demandColumns leaves out sub, plan, requirement, max_per_host, min_units and together where the table does not have them.
+// demandColumns leaves out sub, plan, requirement, max_per_host, min_units and together where the table does not have
+// them.
 func (d *Dataset) demandColumns() []column {
 	t := d.Demand
 	columns := []column{

@@ -11,11 +11,12 @@ import (
 	"slices"
 )
 
-// beforeName is the file that tells the inputs in force before the first cycle of a log whose first cycles were dropped.
+// beforeName is the file that tells the inputs in force before the first cycle of a log whose first cycles were
+// dropped.
 const beforeName = "before.json"
 
-// before is its content: the inputs, in the order in which they are to be applied, and the first cycle that is kept. Earlier
-// ones count for nothing from the moment that it is there.
+// before is its content: the inputs, in the order in which they are to be applied, and the first cycle that is kept.
+// Earlier ones count for nothing from the moment that it is there.
 type before struct {
 	Cycle  int64   `json:"cycle"`
 	Inputs []Input `json:"inputs"`

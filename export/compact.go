@@ -69,9 +69,9 @@ type compaction struct {
 // point, by a crash too: a reader finds every cycle that is kept whole, in its own files or in the longer ones, and
 // the next call goes on. Readers may go on reading; one that looks for a cycle that was dropped gets an error.
 //
-// The longer files of a range of cycles come first, their file of cycles last: with that the others are replaced. What they
-// replace is removed after. Days are dropped by naming the first cycle that is kept, with the inputs in force before it; their
-// files are removed after that.
+// The longer files of a range of cycles come first, their file of cycles last: with that the others are replaced. What
+// they replace is removed after. Days are dropped by naming the first cycle that is kept, with the inputs in force
+// before it; their files are removed after that.
 func (w *Writer) Compact(o CompactOptions) (Compacted, error) {
 	c, err := w.newCompaction(o)
 	if err != nil {
@@ -368,8 +368,8 @@ func (c *compaction) merge(r *Reader, date string, ranges []span) error {
 	return c.dropReplaced(false)
 }
 
-// files writes the longer files of some ranges, that of cycles last. It gives the files of saved states that they do not
-// need.
+// files writes the longer files of some ranges, that of cycles last. It gives the files of saved states that they do
+// not need.
 func (m *merging) files(ranges []span) (states []string, err error) {
 	c, r := m.c, m.r
 	for _, name := range r.Tables() {

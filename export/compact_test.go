@@ -13,7 +13,8 @@ import (
 	"github.com/stintd/stint/core/decision"
 )
 
-// threeDays writes a log of four cycles on each of three days, with keyframes, states after two of the four, and a policy and hosts in the first.
+// threeDays writes a log of four cycles on each of three days, with keyframes, states after two of the four, and a
+// policy and hosts in the first.
 func threeDays(t *testing.T, dir string) {
 	t.Helper()
 	daysOf(t, must(Open(dir, Options{Lazy: true}))(t), 1, 12)

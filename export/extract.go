@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// Extract writes cycles as files of one range into an empty folder, as a compacted log has them: tables, the inputs that
-// they name, a saved state. They are those from first on, with which files of cycles must begin, up to one, of the
+// Extract writes cycles as files of one range into an empty folder, as a compacted log has them: tables, the inputs
+// that they name, a saved state. They are those from first on, with which files of cycles must begin, up to one, of the
 // same UTC day and no more than become one file. It gives the last of them.
 func (r *Reader) Extract(dir string, first, upTo int64) (last int64, err error) {
 	return again(r, func() (int64, error) {

@@ -115,8 +115,8 @@ func TestTrim(t *testing.T) {
 	}
 }
 
-// between is a folder that is compacted while it is listed: the first listing of the days of cycles has neither the files
-// that are replaced nor those that replace them.
+// between is a folder that is compacted while it is listed: the first listing of the days of cycles has neither the
+// files that are replaced nor those that replace them.
 type between struct {
 	folder
 	compact func()

@@ -26,8 +26,8 @@ type layout struct {
 }
 
 // fit lays out rows of a table. Columns without a value are left out. Where the rest is wider than width (0: any), what
-// all rows have in common is told once, then the widest text is wrapped. Where that is not enough, the columns are shown in
-// several blocks, each of which begins with the columns that name a row. Time: cells.
+// all rows have in common is told once, then the widest text is wrapped. Where that is not enough, the columns are
+// shown in several blocks, each of which begins with the columns that name a row. Time: cells.
 func fit(t *decision.Table, rows []int, all bool, width int) *layout {
 	l := &layout{wrapped: map[int]int{}, cells: map[int][]string{}}
 	wide, columns := make([]int, len(t.Columns)), []int(nil)

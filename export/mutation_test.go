@@ -21,8 +21,8 @@ import (
 // mutationsMin is how many changes of a log an ordinary test run tries, each with digests left alone and made anew.
 const mutationsMin = 60
 
-// TestMutations changes rows of logs and holds verify to finding it: at least 99 of 100 changes of a figure, when whoever
-// changed it made every digest and seal agree.
+// TestMutations changes rows of logs and holds verify to finding it: at least 99 of 100 changes of a figure, when
+// whoever changed it made every digest and seal agree.
 func TestMutations(t *testing.T) {
 	n := mutationsMin
 	if text := os.Getenv("STINT_MUTATIONS"); text != "" {
@@ -362,7 +362,8 @@ func take[T any](list []T, rows []int) []T {
 	return out
 }
 
-// flip flips a bit of any file of the log but the views, which are the same for every log and are written anew by whoever writes to it.
+// flip flips a bit of any file of the log but the views, which are the same for every log and are written anew by
+// whoever writes to it.
 func (m *mutator) flip() {
 	m.Helper()
 	var paths []string

@@ -8,8 +8,8 @@ import (
 	"github.com/stintd/stint/core/decision"
 )
 
-// part is rows of a file of several cycles that a reader keeps, so that who goes from cycle to cycle does not decode the
-// file for each: the rows of the row groups that had the cycle asked for last.
+// part is rows of a file of several cycles that a reader keeps, so that who goes from cycle to cycle does not decode
+// the file for each: the rows of the row groups that had the cycle asked for last.
 type part struct {
 	path   string
 	table  decision.Table
@@ -63,7 +63,8 @@ func (r *Reader) cycleOf(name string, s span, seal string, cycle int64) (*decisi
 	return slice(&p.table, cycle), nil
 }
 
-// slice gives the rows of a cycle of a table, whose column cycle comes first and rises. Its texts are a dictionary of their own.
+// slice gives the rows of a cycle of a table, whose column cycle comes first and rises. Its texts are a dictionary of
+// their own.
 func slice(t *decision.Table, cycle int64) *decision.Table {
 	all := t.Columns[0].Int
 	from := sort.Search(len(all), func(i int) bool { return all[i] >= cycle })

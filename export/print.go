@@ -30,12 +30,12 @@ type PrintOptions struct {
 }
 
 // Print writes a table. The format `table` is for people: columns aligned, numbers to the right, shares with four
-// decimals, `-` where there is no value, and a last line that tells how many rows were left out, if any. Columns without
-// any value are left out, and the rest is made to fit Width: what all rows have in common is told once, text is wrapped,
-// a single row is shown as a line for each column, several rows in blocks of columns. Of no rows a sentence tells. The
-// others are for programs and exact: json is an array of objects, ndjson an object a line, csv has a header and leaves
-// out what has no value (null in JSON). Instants are RFC 3339 in UTC. Errors: an unknown format, a Where that does not
-// suit the table, w's own.
+// decimals, `-` where there is no value, and a last line that tells how many rows were left out, if any. Columns
+// without any value are left out, and the rest is made to fit Width: what all rows have in common is told once, text is
+// wrapped, a single row is shown as a line for each column, several rows in blocks of columns. Of no rows a sentence
+// tells. The others are for programs and exact: json is an array of objects, ndjson an object a line, csv has a header
+// and leaves out what has no value (null in JSON). Instants are RFC 3339 in UTC. Errors: an unknown format, a Where
+// that does not suit the table, w's own.
 func Print(w io.Writer, t *decision.Table, format string, o PrintOptions) error {
 	keep, err := matcher(t, o.Where)
 	if err != nil {

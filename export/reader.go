@@ -24,8 +24,8 @@ const (
 	headsMax         = 1 << 15 // rows of cycles and metadata of files kept between calls
 )
 
-// Reader reads a decision log as it was when it was opened: cycles published
-// since are not seen, what a cycle under way has written neither. Compaction may go on meanwhile. It is for one goroutine.
+// Reader reads a decision log as it was when it was opened: cycles published since are not seen, what a cycle under way
+// has written neither. Compaction may go on meanwhile. It is for one goroutine.
 //
 // Which file of a table holds a cycle follows from the file of cycles that holds it: the one of the same first and last
 // cycle. Files of any other range are leftovers.
@@ -194,11 +194,12 @@ func (r *Reader) list() error {
 	return nil
 }
 
-// agains is how often again tries anew: compaction may go on to the next day while a reader looks for the last one's files.
+// agains is how often again tries anew: compaction may go on to the next day while a reader looks for the last one's
+// files.
 const agains = 10
 
-// again does something that reads files, and once more whenever one of them is gone: then compaction has put another one
-// in its place.
+// again does something that reads files, and once more whenever one of them is gone: then compaction has put another
+// one in its place.
 func again[T any](r *Reader, do func() (T, error)) (T, error) {
 	v, err := do()
 	for range agains {

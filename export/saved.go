@@ -18,8 +18,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// statesFolder has the saved states (D-40): of some cycles all that the next one is decided from. To the log they are bytes; the file of
-// cycles that holds the cycle names their digest, and one that it does not name is a leftover.
+// statesFolder has the saved states (D-40): of some cycles all that the next one is decided from. To the log they are
+// bytes; the file of cycles that holds the cycle names their digest, and one that it does not name is a leftover.
 const statesFolder = blobsFolder + "/" + statesName
 
 var stateName = regexp.MustCompile(`^cycle-(\d{12})\.zst$`)
@@ -100,23 +100,23 @@ func (r *Reader) States() (cycles []int64) {
 	return cycles
 }
 
-// stateCounts tells whether a saved state is of a cycle that was published and, where it is known what its file of cycles names, named by that: of
-// files of several cycles, which leave out most, it is known from the start.
+// stateCounts tells whether a saved state is of a cycle that was published and, where it is known what its file of
+// cycles names, named by that: of files of several cycles, which leave out most, it is known from the start.
 func (r *Reader) stateCounts(cycle int64) bool {
 	s, ok := r.rangeOf(cycle)
 	_, published := slices.BinarySearch(r.cycles, cycle)
 	return ok && published && (r.metas[s.path] == nil || r.metas[s.path][stateKey(cycle)] != "")
 }
 
-// HasState tells whether the log has the state after a cycle, and reads it to see. The error is of one that should be there and is not, or not
-// as it was written.
+// HasState tells whether the log has the state after a cycle, and reads it to see. The error is of one that should be
+// there and is not, or not as it was written.
 func (r *Reader) HasState(cycle int64) (bool, error) {
 	packed, err := again(r, func() ([]byte, error) { return r.packedState(cycle) })
 	return packed != nil, err
 }
 
-// State is the state after a cycle, as it was given to the writer, checked against the digest that the file of cycles names. Errors: there is
-// none, it is damaged, it has more than 4 GiB.
+// State is the state after a cycle, as it was given to the writer, checked against the digest that the file of cycles
+// names. Errors: there is none, it is damaged, it has more than 4 GiB.
 func (r *Reader) State(cycle int64) ([]byte, error) {
 	packed, err := again(r, func() ([]byte, error) { return r.packedState(cycle) })
 	if err == nil && packed == nil {
@@ -132,7 +132,8 @@ func (r *Reader) State(cycle int64) ([]byte, error) {
 	return state, nil
 }
 
-// packedState reads the file of a saved state, nil when the cycle names none. Nothing of it is parsed before its digest is known to be right.
+// packedState reads the file of a saved state, nil when the cycle names none. Nothing of it is parsed before its digest
+// is known to be right.
 func (r *Reader) packedState(cycle int64) ([]byte, error) {
 	want, err := r.stateDigest(cycle)
 	if err != nil || want == "" {
@@ -169,8 +170,8 @@ func (r *Reader) strayStates(last int64) (paths []string) {
 	return paths
 }
 
-// mergeStates names the first saved state of some ranges, which stays when they become one: a day needs no more than one to begin with. It
-// gives the files of the others.
+// mergeStates names the first saved state of some ranges, which stays when they become one: a day needs no more than
+// one to begin with. It gives the files of the others.
 func (r *Reader) mergeStates(ranges []span) (kept []meta, others []string, err error) {
 	for _, s := range ranges {
 		if r.metas[s.path] == nil {

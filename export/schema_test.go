@@ -127,8 +127,8 @@ func TestAuthor(t *testing.T) {
 	}
 }
 
-// TestSilentSchema reads a log of the second schema, goes on with it, and compacts it: no message is known of its policy,
-// one that comes has its message, and digests are those that were written.
+// TestSilentSchema reads a log of the second schema, goes on with it, and compacts it: no message is known of its
+// policy, one that comes has its message, and digests are those that were written.
 func TestSilentSchema(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "log")
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "schema2", "log"))); err != nil {

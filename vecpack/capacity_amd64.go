@@ -6,17 +6,18 @@ import "golang.org/x/sys/cpu"
 
 var hasAVX2 = cpu.X86.HasAVX2
 
-// foursMin is from how many rows on four are looked at together; exactMost has the bits of amounts that floats divide exactly, weightMost those of
-// weights that a product goes by.
+// foursMin is from how many rows on four are looked at together; exactMost has the bits of amounts that floats divide
+// exactly, weightMost those of weights that a product goes by.
 const (
 	foursMin   = 16
 	exactMost  = 1<<48 - 1
 	weightMost = 1<<32 - 1
 )
 
-// capacityOfFours is Capacity where the machine can look at four rows at a time, and where amounts and weights are not too large for that:
-// for a below 2⁴⁸ and b from 1, ⌊a × r⌋ in floats is ⌊a ÷ b⌋ where r is at least 1 ÷ b and no more than (1 + 2⁻⁵⁰) ÷ b. Then a × r, rounded or not, is
-// no less than the quotient, and from the next whole number a ÷ b is at least 1 ÷ b away, which is more than it gains.
+// capacityOfFours is Capacity where the machine can look at four rows at a time, and where amounts and weights are not
+// too large for that: for a below 2⁴⁸ and b from 1, ⌊a × r⌋ in floats is ⌊a ÷ b⌋ where r is at least 1 ÷ b and no more
+// than (1 + 2⁻⁵⁰) ÷ b. Then a × r, rounded or not, is no less than the quotient, and from the next whole number a ÷ b
+// is at least 1 ÷ b away, which is more than it gains.
 func capacityOfFours(column [][]int64, unit, weight []int64) (sum int64, ok bool) {
 	if !hasAVX2 || len(column) == 0 || len(column[0]) < foursMin {
 		return 0, false

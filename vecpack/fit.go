@@ -1,5 +1,5 @@
-// Package vecpack holds stint's inner loops: kernels on flat slices and bitset
-// words that know nothing of clusters. Portable Go is the definition of each; where assembly is its twin, the tag purego turns it off.
+// Package vecpack holds stint's inner loops: kernels on flat slices and bitset words that know nothing of clusters.
+// Portable Go is the definition of each; where assembly is its twin, the tag purego turns it off.
 package vecpack
 
 import "math/bits"

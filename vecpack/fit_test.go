@@ -67,7 +67,8 @@ func TestCapacityIsTheSumOfFits(t *testing.T) {
 	})
 }
 
-// TestCapacityOfFoursIsItsDefinition draws amounts next to where a quotient changes, up to those that floats do not divide exactly.
+// TestCapacityOfFoursIsItsDefinition draws amounts next to where a quotient changes, up to those that floats do not
+// divide exactly.
 func TestCapacityOfFoursIsItsDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rapid.IntRange(0, 70).Draw(t, "rows")

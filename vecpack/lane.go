@@ -36,10 +36,10 @@ func Most(a, b uint64) uint64 {
 	return a&of | b&^of
 }
 
-// FirstCover is the first row ≥ from whose bit is set in mask and (where given) in
-// also, and whose word covers want; -1 when there is none. some, unless nil, is a bitset of the words of mask that are not empty. top covers, by
-// word of mask, the words of all rows set there, and is lowered where none of them covered want. O(words of mask; with some those that are not empty +
-// words of some), and rows where top covers want.
+// FirstCover is the first row ≥ from whose bit is set in mask and (where given) in also, and whose word covers want; -1
+// when there is none. some, unless nil, is a bitset of the words of mask that are not empty. top covers, by word of
+// mask, the words of all rows set there, and is lowered where none of them covered want. O(words of mask; with some
+// those that are not empty + words of some), and rows where top covers want.
 func FirstCover(mask, some, also, top []uint64, from int, word []uint64, want uint64) int {
 	for w := nextWord(some, from>>6); w < len(mask); w = nextWord(some, w+1) {
 		set := mask[w]

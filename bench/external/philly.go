@@ -34,8 +34,8 @@ const (
 	phillySecondsMax = 100 * 365 * 86400
 )
 
-// philly reads the file of jobs. One in part of the hosts is played: with all of them hardly a job would wait. With gangs
-// all GPUs of a job begin at once. Units run for minRuntime at least before fair reclaim may take them.
+// philly reads the file of jobs. One in part of the hosts is played: with all of them hardly a job would wait. With
+// gangs all GPUs of a job begin at once. Units run for minRuntime at least before fair reclaim may take them.
 func philly(path string, part int, gangs bool, minRuntime time.Duration) (*trace, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -65,7 +65,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestPredict: where all jobs run for as long, and come faster than they end, the time at which each begins can be told.
+// TestPredict: where all jobs run for as long, and come faster than they end, the time at which each begins can be
+// told.
 func TestPredict(t *testing.T) {
 	var log strings.Builder
 	log.WriteString("; MaxNodes: 1\n; MaxProcs: 2\n")

@@ -69,7 +69,8 @@ func hosts() []byte {
 	return b.Bytes()
 }
 
-// snapshot is all that a feed wants. A twentieth of its jobs are others than a second ago; a quiet feed keeps a quarter.
+// snapshot is all that a feed wants. A twentieth of its jobs are others than a second ago; a quiet feed keeps a
+// quarter.
 func snapshot(feed, nth int, quiet bool, random *rand.Rand) []byte {
 	var b bytes.Buffer
 	b.WriteString("consumer,allocation,units,ncpus,maxmem\n")
@@ -84,7 +85,8 @@ func snapshot(feed, nth int, quiet bool, random *rand.Rand) []byte {
 	return b.Bytes()
 }
 
-// each calls f once a period until the context ends; a call that takes longer than that is followed by the next at once.
+// each calls f once a period until the context ends; a call that takes longer than that is followed by the next at
+// once.
 func (h *hour) each(ctx context.Context, period time.Duration, f func(nth int) error) {
 	ticks := time.NewTicker(period)
 	defer ticks.Stop()
@@ -236,8 +238,8 @@ func (h *hour) read(ctx context.Context, path string) {
 	})
 }
 
-// readBack reads the decision log once a second: by turns what was held after some cycle between the first and the last,
-// and a consumer's figures of the last hundred.
+// readBack reads the decision log once a second: by turns what was held after some cycle between the first and the
+// last, and a consumer's figures of the last hundred.
 func (h *hour) readBack(ctx context.Context) {
 	random := rand.New(rand.NewPCG(2, 2))
 	h.each(ctx, time.Second, func(nth int) error {

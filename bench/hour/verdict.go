@@ -48,8 +48,8 @@ const (
 	minutesFlat = 30 // of a run that is judged by all figures
 )
 
-// flat are figures that must not grow, with what each may be above the factor: the journal a segment, since it is dropped
-// by segments.
+// flat are figures that must not grow, with what each may be above the factor: the journal a segment, since it is
+// dropped by segments.
 var flat = []struct {
 	name  string
 	slack float64

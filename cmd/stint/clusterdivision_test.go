@@ -46,9 +46,9 @@ func (s dividedSite) untilHeld(want string) {
 	}
 }
 
-// TestClusterDivided has two divisions in a bucket, of which three processes decide one, the other, and both. The process
-// that leads one of them is killed: the other goes on without a pause, and a push of rows of both is acknowledged when
-// both have theirs. What is decided is what one process decides in a folder.
+// TestClusterDivided has two divisions in a bucket, of which three processes decide one, the other, and both. The
+// process that leads one of them is killed: the other goes on without a pause, and a push of rows of both is
+// acknowledged when both have theirs. What is decided is what one process decides in a folder.
 func TestClusterDivided(t *testing.T) {
 	const names = "divisions: {names: [east, west]"
 	s := layOut(t, [3]string{names + ", here: [east]}\n", names + ", here: [west]}\n", names + "}\n"})

@@ -147,7 +147,8 @@ func (c *child) readyOf(t *testing.T, divisions int) {
 	}
 }
 
-// TestDivided has one process decide two divisions in a folder, be killed and go on; each division has a log of its own.
+// TestDivided has one process decide two divisions in a folder, be killed and go on; each division has a log of its
+// own.
 func TestDivided(t *testing.T) {
 	s, file, data := dividedFolder(t)
 	c := startStint(t, "", "serve", "--config", file)

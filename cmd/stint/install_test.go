@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// TestInstall plays the commands by which docs/operations.md gets from a package to a service that is scraped, in a clean
-// Debian root with a network of its own, and holds what the page shows against what they print. STINT_ROOT names the
-// root, which dist/root.sh makes: make test-install.
+// TestInstall plays the commands by which docs/operations.md gets from a package to a service that is scraped, in a
+// clean Debian root with a network of its own, and holds what the page shows against what they print. STINT_ROOT names
+// the root, which dist/root.sh makes: make test-install.
 func TestInstall(t *testing.T) {
 	root := os.Getenv("STINT_ROOT")
 	if root == "" {

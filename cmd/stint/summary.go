@@ -70,8 +70,8 @@ func newSummary(b *batch, w io.Writer, log string, cycles int64) *summary {
 		cycles: cycles, of: map[string][]consumerRow{}}
 }
 
-// print writes the summary so that it fits what is seen at once, with the line that the shell asks on: by fewer consumers,
-// and where too few would be left, by sentences in place of tables.
+// print writes the summary so that it fits what is seen at once, with the line that the shell asks on: by fewer
+// consumers, and where too few would be left, by sentences in place of tables.
 func (s *summary) print() error {
 	for _, least := range []int{consumersLeast, consumersBrief} {
 		s.brief = least == consumersBrief

@@ -49,8 +49,8 @@ const (
 )
 
 // Begin holds the gangs that must be together and are formed, or promised room, to the value of what they have: of the
-// first host, in host order, on which any of it stays, else of the target of the first set for them; hosts without a value
-// are passed over. O(gangs, what they hold, and sets), and once for a hosts table O(hosts).
+// first host, in host order, on which any of it stays, else of the target of the first set for them; hosts without a
+// value are passed over. O(gangs, what they hold, and sets), and once for a hosts table O(hosts).
 func (b *Bonds) Begin(s *State, p *Plan, gangs []SubID) {
 	if b.s != s || b.p != p || b.tables != s.HostTables || len(b.made) > bondsMost {
 		*b = Bonds{s: s, p: p, tables: s.HostTables, places: map[string]*Places{}, id: map[bond]NeedID{}}
@@ -85,8 +85,8 @@ func (s *State) firstSets(p *Plan) map[SubID]SetID {
 	return first
 }
 
-// valueOf is the value that a gang is held to, NoID: it has something, and no host of that has a value; held is false where
-// it has nothing.
+// valueOf is the value that a gang is held to, NoID: it has something, and no host of that has a value; held is false
+// where it has nothing.
 func (b *Bonds) valueOf(sub SubID, places *Places, first map[SubID]SetID) (value int32, held bool) {
 	h, at := &b.s.Holding, ParcelID(math.MaxInt32)
 	value = NoID
@@ -114,8 +114,8 @@ func (b *Bonds) asks(sub SubID) (name string, prefers bool) {
 	return Together(b.s.Label.String(label))
 }
 
-// Seeks is the values that a gang which is held to none may be together in, nil where it may be anywhere. With prefers the gang
-// may do without one.
+// Seeks is the values that a gang which is held to none may be together in, nil where it may be anywhere. With prefers
+// the gang may do without one.
 func (b *Bonds) Seeks(sub SubID) (places *Places, prefers bool) {
 	if b.s == nil {
 		return nil, false

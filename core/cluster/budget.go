@@ -31,8 +31,8 @@ type Budgets struct {
 	toldRest []int64
 }
 
-// budgetRows adds a row for each consumer of a plan that has a budget. What was used of a budget of the same measure goes on,
-// by consumer; of a budget that is new nothing was.
+// budgetRows adds a row for each consumer of a plan that has a budget. What was used of a budget of the same measure
+// goes on, by consumer; of a budget that is new nothing was.
 func (s *State) budgetRows(p, was *Plan) {
 	b := &p.Budgets
 	for n, budget := range p.Terms.Budget {
@@ -77,8 +77,8 @@ func (p *Plan) budgetOf(c ConsumerID, budget plan.Budget) (row [5]int64) {
 // inheritBudgets gives what was used of budgets to the consumers that others are renamed to.
 func (p *Plan) inheritBudgets(heir map[ConsumerID]ConsumerID) { inherit(p.Budgets.Consumer, heir) }
 
-// inherit replaces consumers by those that they are renamed to. NoID replaces a consumer whose name another takes, and that
-// has no other name.
+// inherit replaces consumers by those that they are renamed to. NoID replaces a consumer whose name another takes, and
+// that has no other name.
 func inherit(column []ConsumerID, heir map[ConsumerID]ConsumerID) {
 	taken := map[ConsumerID]bool{}
 	for _, to := range heir {
@@ -165,8 +165,8 @@ func (s *State) NextBudget(before int64) int64 {
 	return before
 }
 
-// usedUpAt is when a row's budget will be used up by what its consumer held when a cycle ended; math.MaxInt64 where that
-// is never, or was before.
+// usedUpAt is when a row's budget will be used up by what its consumer held when a cycle ended; math.MaxInt64 where
+// that is never, or was before.
 func (b *Budgets) usedUpAt(row int, hours, fromUS int64) int64 {
 	left, rate := hours-b.Used[row], b.rate[row]
 	if left <= 0 || rate <= 0 {
@@ -182,8 +182,8 @@ func (b *Budgets) usedUpAt(row int, hours, fromUS int64) int64 {
 	return saturatingAdd(fromUS, int64(min(lasts, math.MaxInt64)))
 }
 
-// tellBudgets makes what was used of a budget what the tables tell, where another hundredth of it is used. What the tables
-// tell follows from that alone, and not from what else of a plan is decided anew. O(budgets).
+// tellBudgets makes what was used of a budget what the tables tell, where another hundredth of it is used. What the
+// tables tell follows from that alone, and not from what else of a plan is decided anew. O(budgets).
 func (s *State) tellBudgets() {
 	for i := range s.Plans {
 		p, row := &s.Plans[i], 0

@@ -53,8 +53,8 @@ func (l *ChangeLog) Since(count int64) (row int, ok bool) {
 	return int(count - l.gone), true
 }
 
-// Follow is Since for who knows the parcels of a plan: it is not ok, either, when a later row says that these have other
-// numbers.
+// Follow is Since for who knows the parcels of a plan: it is not ok, either, when a later row says that these have
+// other numbers.
 func (l *ChangeLog) Follow(count int64, p int32) (row int, ok bool) {
 	row, ok = l.Since(count)
 	for i := row; ok && i < l.Kind.Len(); i++ {

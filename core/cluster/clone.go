@@ -9,9 +9,9 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// Clone is a copy of the state that shares nothing with it but what nobody changes: policies, requirements, texts. Cycles
-// on the copy decide what they would on the state, and leave the state as it is. O(everything), mostly the copying of
-// columns: some 200 bytes a holding.
+// Clone is a copy of the state that shares nothing with it but what nobody changes: policies, requirements, texts.
+// Cycles on the copy decide what they would on the state, and leave the state as it is. O(everything), mostly the
+// copying of columns: some 200 bytes a holding.
 func (s *State) Clone() *State {
 	c := *s
 	c.Consumer, c.Source, c.Label = s.Consumer.clone(), s.Source.clone(), s.Label.clone()

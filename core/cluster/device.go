@@ -9,11 +9,12 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// Devices is a set of the devices of one host: bit k is device k (D-185). A unit that takes none of them has the empty set.
+// Devices is a set of the devices of one host: bit k is device k (D-185). A unit that takes none of them has the empty
+// set.
 type Devices uint64
 
-// Code is the code of the devices in a dictionary of their texts, decision.Null of none. It writes to the dictionary those alone
-// that it does not have.
+// Code is the code of the devices in a dictionary of their texts, decision.Null of none. It writes to the dictionary
+// those alone that it does not have.
 func (on Devices) Code(devices *Names) int32 {
 	if on == 0 {
 		return decision.Null
@@ -42,8 +43,8 @@ func (p *Plan) OnDevices(size []int64) int64 {
 // MayLieOn tells whether a unit that takes g of devices of so much can lie on any: on a part of one, or on whole ones.
 func MayLieOn(per, g int64) bool { return g <= per || g%per == 0 }
 
-// ChooseDevices gives the devices for a unit that takes g of devices of so much each: of those with room the one with the
-// least, or for several whole ones the first that are empty, ties by number. Free is by device. O(devices).
+// ChooseDevices gives the devices for a unit that takes g of devices of so much each: of those with room the one with
+// the least, or for several whole ones the first that are empty, ties by number. Free is by device. O(devices).
 func ChooseDevices(free []int64, per, g int64) (chosen Devices, ok bool) {
 	if g > per {
 		left := g / per
@@ -67,8 +68,8 @@ func ChooseDevices(free []int64, per, g int64) (chosen Devices, ok bool) {
 	return 1 << best, true
 }
 
-// RoomOfDevices is the most that is free on any device, and how many are empty: by one of them a unit finds its devices or
-// does not. O(devices).
+// RoomOfDevices is the most that is free on any device, and how many are empty: by one of them a unit finds its devices
+// or does not. O(devices).
 func RoomOfDevices(free []int64, per int64) (most, empty int64) {
 	for _, n := range free {
 		if most = max(most, n); n == per {
@@ -195,7 +196,8 @@ func (s *State) evict(p *Plan, k ParcelID) {
 	}
 }
 
-// runOnDevices puts units that are running on a parcel on its devices, one after the other: those that find none lie on none.
+// runOnDevices puts units that are running on a parcel on its devices, one after the other: those that find none lie on
+// none.
 func (s *State) runOnDevices(p *Plan, sub SubID, k ParcelID, units int64, f func(on Devices, units int64)) {
 	g, per := p.OnDevices(s.Size(sub)), int64(0)
 	if g == 0 {
@@ -246,8 +248,8 @@ func deviceFault(p *Plan, g int64) string {
 	return fmt.Sprintf("a unit takes a part of one device of plan %s or whole ones: at most %d, or a multiple of it", p.Name, p.MD.DevicePer)
 }
 
-// checkDevices refuses a policy by which what is held in a plan would lie on devices that are others, and one by which units
-// that are asked for cannot. Was is the sub-allocation's plan, is what the policy makes of it. O(1).
+// checkDevices refuses a policy by which what is held in a plan would lie on devices that are others, and one by which
+// units that are asked for cannot. Was is the sub-allocation's plan, is what the policy makes of it. O(1).
 func (s *State) checkDevices(p *plan.Policy, sub SubID, was *Plan, is *plan.MDPlan, stays bool) error {
 	if is == nil || was.MD == nil {
 		return nil

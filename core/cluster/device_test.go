@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestChooseDevices holds the devices that units are given against every device by itself, and the two figures by which an
-// index knows whether there are any against that.
+// TestChooseDevices holds the devices that units are given against every device by itself, and the two figures by which
+// an index knows whether there are any against that.
 func TestChooseDevices(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		per := rapid.Int64Range(1, 6).Draw(r, "per")

@@ -28,8 +28,8 @@ func (s *State) gangFault(t *DemandTable, i int, p int32) string {
 	return ""
 }
 
-// checkGangs refuses a policy under which gangs would be in a plan with exclusive placement, which has none. node gives each
-// consumer's row in the policy. O(sub-allocations, and gangs × plans).
+// checkGangs refuses a policy under which gangs would be in a plan with exclusive placement, which has none. node gives
+// each consumer's row in the policy. O(sub-allocations, and gangs × plans).
 func (s *State) checkGangs(p *plan.Policy, node []plan.Node) error {
 	for sub, least := range s.Sub.MinUnits {
 		n := plan.None

@@ -11,7 +11,8 @@ func gangs(t *DemandTable, least ...int64) *DemandTable {
 	return t
 }
 
-// TestGangFaults refuses what no gang can be, also in rows that are known from the last snapshot. All rows ask for two units.
+// TestGangFaults refuses what no gang can be, also in rows that are known from the last snapshot. All rows ask for two
+// units.
 func TestGangFaults(t *testing.T) {
 	s := newState(t)
 	if err := s.SetDemand("s", demandTable("/R a - -", "/R b - -")); err != nil {
@@ -101,7 +102,8 @@ func TestMinUnits(t *testing.T) {
 	step("it is gone", func() error { return s.SetDemand("s", demandTable(rows[0])) }, 1, 1)
 }
 
-// TestStirredByGang stirs a plan in which a gang's least number is another than in the last cycle, unless it is what it was again.
+// TestStirredByGang stirs a plan in which a gang's least number is another than in the last cycle, unless it is what it
+// was again.
 func TestStirredByGang(t *testing.T) {
 	s := newState(t)
 	if err := s.SetDemand("s", demandTable("/R a - -")); err != nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// History is what consumers of an MD plan with a half-life used of pools lately, and by how much that lowers their ratios
-// (D-164, D-165): a row for each consumer and each one above it, consumers in tree order, of each the pools from the root
-// down. It has no rows where the plan has no half-life. core/pool fills the figures in.
+// History is what consumers of an MD plan with a half-life used of pools lately, and by how much that lowers their
+// ratios (D-164, D-165): a row for each consumer and each one above it, consumers in tree order, of each the pools from
+// the root down. It has no rows where the plan has no half-life. core/pool fills the figures in.
 type History struct {
 	Consumer, Pool []ConsumerID // NoID: of a consumer that is no more
 	Decayed        []int64      // decayed usage as of the last cycle, in 2⁻⁴⁸ of the pool

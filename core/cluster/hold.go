@@ -87,7 +87,8 @@ func (s *State) holdOnParcels(p *Plan, runs []Run, parcels []ParcelID, ids []Hol
 	}
 }
 
-// both calls two functions, at once where that is worth it and somebody said how: neither may write what the other reads.
+// both calls two functions, at once where that is worth it and somebody said how: neither may write what the other
+// reads.
 func (s *State) both(worth bool, f, g func()) {
 	if worth && s.Both != nil {
 		s.Both(f, g)

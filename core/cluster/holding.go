@@ -302,11 +302,10 @@ func (s *State) noteRelease(q HoldingID, sub SubID, k ParcelID, units, number in
 	})
 }
 
-// Release gives units back (SPEC chapter 7, `releases`): of a sub-allocation's
-// units on the host the newest first, where the row names devices of those there alone. Rows that are done also lower what is
-// wanted. Units beyond what is held are counted, not refused, and so are those of an
-// allocation, a host or a consumer that is gone: who gives them back may not know yet. A
-// consumer or host that there never was is a bad row. Sums saturate at 2^53.
+// Release gives units back (SPEC chapter 7, `releases`): of a sub-allocation's units on the host the newest first,
+// where the row names devices of those there alone. Rows that are done also lower what is wanted. Units beyond what is
+// held are counted, not refused, and so are those of an allocation, a host or a consumer that is gone: who gives them
+// back may not know yet. A consumer or host that there never was is a bad row. Sums saturate at 2^53.
 func (s *State) Release(t *HoldingTable) (released, beyond int64, err error) {
 	f := Faults{Table: t.title()}
 	rows := s.bindHoldings(t, givenBack, &f)

@@ -41,8 +41,8 @@ func (t *Times) ran(granted, nowUS int64) int64 {
 	return nowUS - max(t.Of(granted), t.us[0])
 }
 
-// LostBelow is, by plan.Node, the work in unit-milliseconds that each consumer of a plan lost by reclaims and those below
-// it. nil: none did. O(consumers).
+// LostBelow is, by plan.Node, the work in unit-milliseconds that each consumer of a plan lost by reclaims and those
+// below it. nil: none did. O(consumers).
 func (s *State) LostBelow(p *Plan) []int64 {
 	if len(p.Lost) == 0 {
 		return nil

@@ -133,8 +133,8 @@ func (s *State) nodeOf(c ConsumerID) plan.Node {
 	return s.NodeOf[c]
 }
 
-// laterConsumer orders consumers, the last of the policy in force first, then none, then those that the policy has not any
-// more, by path.
+// laterConsumer orders consumers, the last of the policy in force first, then none, then those that the policy has not
+// any more, by path.
 func (s *State) laterConsumer(a, b ConsumerID) int {
 	row := func(c ConsumerID) plan.Node {
 		if c != NoID && s.NodeOf[c] == plan.None {

@@ -8,10 +8,10 @@ import (
 // SetID is a row of Sets; it is reused once nothing of the set is left.
 type SetID int32
 
-// Sets are the reclaims under way (CYC-6), by SetID: units that a taker or a rule takes
-// back, and the room on one parcel that is held for the taker. Their victims are chained rows of
-// Holdings, the last chosen first; they were chosen on its parcel, and may lie on another of the host since that was split anew. A set ends when its taker is to get nothing more of it, or,
-// without a taker, when nothing of its victims is left.
+// Sets are the reclaims under way (CYC-6), by SetID: units that a taker or a rule takes back, and the room on one
+// parcel that is held for the taker. Their victims are chained rows of Holdings, the last chosen first; they were
+// chosen on its parcel, and may lie on another of the host since that was split anew. A set ends when its taker is to
+// get nothing more of it, or, without a taker, when nothing of its victims is left.
 type Sets struct {
 	Number []int64 // the log's id, from 1; 0: the row is free
 	Plan   []int32

@@ -306,8 +306,8 @@ func (s *State) detain(sub SubID, dueUS int64) {
 	}
 }
 
-// unpromise ends the sets of takers that have no place any more, or that are in a plan with devices, which takes nothing back for
-// anybody: what was not taken back yet stays with its holders. O(sets).
+// unpromise ends the sets of takers that have no place any more, or that are in a plan with devices, which takes
+// nothing back for anybody: what was not taken back yet stays with its holders. O(sets).
 func (s *State) unpromise() {
 	t := &s.Set
 	for id := range SetID(len(t.Number)) {

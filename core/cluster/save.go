@@ -11,17 +11,19 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// saveForm is the form of a saved state. A field that comes later raises it and is named if c.Since(of that form): states
-// that were saved before are still loaded, and the field is as it was made.
+// saveForm is the form of a saved state. A field that comes later raises it and is named if c.Since(of that form):
+// states that were saved before are still loaded, and the field is as it was made.
 const saveForm = 10
 
-// Save names all that later cycles depend on, to be written: see pack.Coder. Until Hold has returned nobody may change the
-// state. What can be made of the rest is left out (Load says what), and so is the policy, of which its keeper has the text.
+// Save names all that later cycles depend on, to be written: see pack.Coder. Until Hold has returned nobody may change
+// the state. What can be made of the rest is left out (Load says what), and so is the policy, of which its keeper has
+// the text.
 func (s *State) Save(c *pack.Coder) { s.fields(c) }
 
-// Load reads a state that Save wrote, under the policy that it had. What was left out is made again: indices by name and key,
-// parsed requirements, the layout of hosts, settings of plans. From it cycles decide bit for bit what they would have decided from
-// the state that was saved. Errors: bytes that are no such state, rows that do not fit together.
+// Load reads a state that Save wrote, under the policy that it had. What was left out is made again: indices by name
+// and key, parsed requirements, the layout of hosts, settings of plans. From it cycles decide bit for bit what they
+// would have decided from the state that was saved. Errors: bytes that are no such state, rows that do not fit
+// together.
 func Load(c *pack.Coder, p *plan.Policy) (*State, error) {
 	s := &State{Policy: p, allocOf: map[allocKey]AllocID{}, subOf: map[subKey]SubID{}}
 	hidden := s.fields(c)
@@ -37,8 +39,8 @@ func Load(c *pack.Coder, p *plan.Policy) (*State, error) {
 	return s, nil
 }
 
-// Frame is the state as it is now, for the decision log (D-40): the digest of its policy and what Save names. It is a copy, so that it can be
-// written at leisure, by any goroutine, more than once. O(bytes of the state).
+// Frame is the state as it is now, for the decision log (D-40): the digest of its policy and what Save names. It is a
+// copy, so that it can be written at leisure, by any goroutine, more than once. O(bytes of the state).
 func (s *State) Frame() io.WriterTo {
 	c := pack.Save()
 	digest := s.Policy.Digest
@@ -81,8 +83,8 @@ func (s *State) Copy() (*State, error) {
 	return copied, err
 }
 
-// fields names the fields of the state. Whoever adds one to a struct names it here or among what is derived: a test holds it.
-// hidden are the allocations that their key does not find.
+// fields names the fields of the state. Whoever adds one to a struct names it here or among what is derived: a test
+// holds it. hidden are the allocations that their key does not find.
 func (s *State) fields(c *pack.Coder) (hidden []AllocID) {
 	c.Form("state", saveForm)
 	pack.Int(c, &s.Revision)

@@ -27,9 +27,9 @@ func (s *State) CheckDemand(source string, t *DemandTable) error {
 	return f.Err()
 }
 
-// ChangeDemand applies changes to what a source said before: rows are added, or replace what has their key; a row with 0
-// units takes its sub-allocation away. Units held beyond what is wanted now are released by the next cycle
-// (CYC-5). It is refused as a table of SetDemand is, save that a row with 0 units needs no size. O(rows).
+// ChangeDemand applies changes to what a source said before: rows are added, or replace what has their key; a row with
+// 0 units takes its sub-allocation away. Units held beyond what is wanted now are released by the next cycle (CYC-5).
+// It is refused as a table of SetDemand is, save that a row with 0 units needs no size. O(rows).
 func (s *State) ChangeDemand(source string, t *DemandTable) error {
 	if len(t.Size) != len(s.Policy.Dimensions) {
 		panic(fmt.Sprintf("BUG: a demand table with %d dimensions, the policy has %d", len(t.Size), len(s.Policy.Dimensions)))
@@ -130,8 +130,8 @@ func (s *State) HeldBy(source string) (units int64) {
 	return units
 }
 
-// WouldKeep is how many of the units that a source holds it would keep with a table of demand (API-6, the shrink guard).
-// A table with faults keeps nothing: it will be refused anyway. O(rows).
+// WouldKeep is how many of the units that a source holds it would keep with a table of demand (API-6, the shrink
+// guard). A table with faults keeps nothing: it will be refused anyway. O(rows).
 func (s *State) WouldKeep(source string, t *DemandTable) (units int64) {
 	f := Faults{}
 	s.bindDemand(source, t, &f)
@@ -152,9 +152,9 @@ func (s *State) WouldKeep(source string, t *DemandTable) (units int64) {
 	return units
 }
 
-// WouldLose estimates how many of the units held a full table of hosts would release (API-6, the shrink guard): all on hosts that
-// it leaves out or that are unavail in it, and in MD plans what would not fit a host any more. held is how many there are.
-// O(holdings × dimensions).
+// WouldLose estimates how many of the units held a full table of hosts would release (API-6, the shrink guard): all on
+// hosts that it leaves out or that are unavail in it, and in MD plans what would not fit a host any more. held is how
+// many there are. O(holdings × dimensions).
 func (s *State) WouldLose(t *HostTable) (lost, held int64) {
 	room := make([][]int64, s.Host.Len()) // by host and dimension of what its plan counts; nil: not met yet
 	rows := make([]int32, t.Host.Names.Len())
@@ -193,8 +193,8 @@ func (s *State) WouldLose(t *HostTable) (lost, held int64) {
 	return lost, held
 }
 
-// roomIn is the capacity of a host in a full table, by dimension; of a slot plan's 1 if it is there at all, else 0. rows are those of
-// the table's codes.
+// roomIn is the capacity of a host in a full table, by dimension; of a slot plan's 1 if it is there at all, else 0.
+// rows are those of the table's codes.
 func (s *State) roomIn(t *HostTable, rows []int32, p *Plan, h HostID) []int64 {
 	room := make([]int64, len(s.Policy.Dimensions))
 	code, ok := t.Host.Names.Find(s.Host.Bytes(int32(h)))
@@ -394,7 +394,8 @@ func (s *State) hush() {
 	}
 }
 
-// AllocConsumers calls visit once for every consumer that a source has demand for or holdings of, in no order. O(its sub-allocations).
+// AllocConsumers calls visit once for every consumer that a source has demand for or holdings of, in no order. O(its
+// sub-allocations).
 func (s *State) AllocConsumers(source string, visit func(ConsumerID)) {
 	src, ok := s.Source.Find([]byte(source))
 	if !ok {
@@ -409,8 +410,8 @@ func (s *State) AllocConsumers(source string, visit func(ConsumerID)) {
 	})
 }
 
-// reserve makes room for a table of demand that is much longer than what there is, so that thirty columns and three hash tables do
-// not grow step by step.
+// reserve makes room for a table of demand that is much longer than what there is, so that thirty columns and three
+// hash tables do not grow step by step.
 func (s *State) reserve(rows int) {
 	l, b := &s.Alloc, &s.Sub
 	if rows < 1024 || rows < 2*(len(b.Source)-len(b.free)) {

@@ -40,7 +40,8 @@ func (s *State) Settle(nowUS int64) {
 	s.tellBudgets()
 }
 
-// stir notes that hosts, windows or groups of a plan changed: all whom fair share took from may take again (docs/shares.md).
+// stir notes that hosts, windows or groups of a plan changed: all whom fair share took from may take again
+// (docs/shares.md).
 func (s *State) stir(p *Plan) {
 	p.Stirred = true
 	s.forgive(p)
@@ -125,8 +126,8 @@ func (s *State) relieve(p *Plan, k ParcelID) {
 	}
 }
 
-// LastFirst lists the holdings of the parcels from k to end, all of one host, as CYC-5 takes them: under reclaim first, then
-// borrowed, shared, owned, then last rank, then the newest. The slice is borrowed until the next call.
+// LastFirst lists the holdings of the parcels from k to end, all of one host, as CYC-5 takes them: under reclaim first,
+// then borrowed, shared, owned, then last rank, then the newest. The slice is borrowed until the next call.
 func (s *State) LastFirst(p *Plan, k, end ParcelID) []HoldingID {
 	s.victim = s.victim[:0]
 	for ; k < end; k++ {

@@ -69,8 +69,8 @@ func chains[T, U ~int32](k *soundness, what string, first []T, next []U, live fu
 	}
 }
 
-// sound tells what of a state that was loaded does not fit together: columns of other lengths, rows that name rows that are not
-// there, lists without end. Whether the figures add up it does not look at; checksums tell damage. O(rows).
+// sound tells what of a state that was loaded does not fit together: columns of other lengths, rows that name rows that
+// are not there, lists without end. Whether the figures add up it does not look at; checksums tell damage. O(rows).
 func (s *State) sound(hidden []AllocID) error {
 	k := &soundness{}
 	dims := len(s.Policy.Dimensions)

@@ -55,8 +55,8 @@ type State struct {
 	// shortfall `not_in_plan` instead of a bad row (SPEC chapter 7, `unknown: report`).
 	ReportUnknown bool
 
-	// Accepted says that tables were accepted before, perhaps by a version of other limits: what a limit alone stands against is
-	// taken again, so that a journal or log can always be read back. It is no part of the state.
+	// Accepted says that tables were accepted before, perhaps by a version of other limits: what a limit alone stands
+	// against is taken again, so that a journal or log can always be read back. It is no part of the state.
 	Accepted bool
 
 	// UnitsOfHost is, for tests, of how many units of a size hosts may have room on average; 0: the usual limit.

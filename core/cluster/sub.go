@@ -38,8 +38,9 @@ func (s *State) note(id SubID) {
 	}
 }
 
-// heed stirs the plans in which something else is asked for than in the last cycle: what one input takes back of another counts for nothing
-// (docs/ownership.md, docs/shares.md). Leaves that ask for something else may take again. O(sub-allocations noted).
+// heed stirs the plans in which something else is asked for than in the last cycle: what one input takes back of
+// another counts for nothing (docs/ownership.md, docs/shares.md). Leaves that ask for something else may take again.
+// O(sub-allocations noted).
 func (s *State) heed() {
 	b := &s.Sub
 	var forgiven map[leafOf]bool // a leaf is forgiven once, however many of its own ask for something else

@@ -10,7 +10,8 @@ import (
 // timesMost is of how many cycles the state knows the times; when there are twice as many the older half goes.
 const timesMost = 1 << 16
 
-// Times are the times of the latest cycles, so that the age of a holding can be told from the cycle that granted it (REQ-4).
+// Times are the times of the latest cycles, so that the age of a holding can be told from the cycle that granted it
+// (REQ-4).
 type Times struct {
 	first int64   // the cycle of the first
 	us    []int64 // µs since 1970, a cycle each
@@ -26,7 +27,8 @@ func (t *Times) add(cycle, nowUS int64) {
 	}
 }
 
-// Of is the time of a cycle. What ran before the first cycle counts as granted in it; a cycle that is not known any more was long ago.
+// Of is the time of a cycle. What ran before the first cycle counts as granted in it; a cycle that is not known any
+// more was long ago.
 func (t *Times) Of(cycle int64) int64 {
 	if i := max(cycle, 1) - t.first; i >= 0 && i < int64(len(t.us)) {
 		return t.us[i]
@@ -34,7 +36,8 @@ func (t *Times) Of(cycle int64) int64 {
 	return math.MinInt64 / 2
 }
 
-// Young tells whether units that a cycle granted have run for less than so long at a time. Those of the cycle that is being decided do not run yet.
+// Young tells whether units that a cycle granted have run for less than so long at a time. Those of the cycle that is
+// being decided do not run yet.
 func (s *State) Young(granted, nowUS, runtimeUS int64) bool {
 	if runtimeUS <= 0 || granted > s.Cycle {
 		return false

@@ -2,7 +2,8 @@ package cluster
 
 import "testing"
 
-// TestTimes asks for the age of what ran before the first cycle, of what the first and the last cycle granted, and of what was forgotten.
+// TestTimes asks for the age of what ran before the first cycle, of what the first and the last cycle granted, and of
+// what was forgotten.
 func TestTimes(t *testing.T) {
 	var s State
 	if !s.Young(0, 100, 50) {

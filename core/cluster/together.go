@@ -33,7 +33,8 @@ func (s *State) bindTogether(t *DemandTable) {
 	}
 }
 
-// attributeFault is why gangs cannot be together by a text, "" where they can. Before there are hosts any attribute may come.
+// attributeFault is why gangs cannot be together by a text, "" where they can. Before there are hosts any attribute may
+// come.
 func (s *State) attributeFault(text string) string {
 	name, _ := Together(text)
 	if name == "" || text != name && text != preferWord+name {
@@ -68,7 +69,8 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// togetherFault is why a row's units may not be together, "" where they may. A row that wants no units asks for no gang.
+// togetherFault is why a row's units may not be together, "" where they may. A row that wants no units asks for no
+// gang.
 func (s *State) togetherFault(t *DemandTable, i int) string {
 	code := t.Together.At(i)
 	switch {

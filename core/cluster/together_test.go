@@ -14,8 +14,8 @@ func apart(t *DemandTable, by ...string) *DemandTable {
 	return gangs(t, slices.Repeat([]int64{2}, t.Rows)...)
 }
 
-// TestTogetherFaults refuses gangs that cannot be together, also in rows that are known from the last snapshot. All rows ask
-// for two units.
+// TestTogetherFaults refuses gangs that cannot be together, also in rows that are known from the last snapshot. All
+// rows ask for two units.
 func TestTogetherFaults(t *testing.T) {
 	s := newState(t)
 	hosts := hostTable("a1", "b1")

@@ -14,8 +14,8 @@ import (
 	"github.com/stintd/stint/core/decision"
 )
 
-// cloner clones the state before each of a case's first cycles: a copy has all that the state has and shares no memory with it,
-// a cycle on a copy decides what the state then does, and the state stays as it was.
+// cloner clones the state before each of a case's first cycles: a copy has all that the state has and shares no memory
+// with it, a cycle on a copy decides what the state then does, and the state stays as it was.
 type cloner struct {
 	decided string // by the copy, "" when nothing
 	cloned  int    // so far

@@ -40,7 +40,8 @@ type Runner struct {
 	// depends on the clock.
 	Clock func() int64
 
-	// Eager has MD plans keep lots and rooms of plans of any size, for tests of small plans. No decision depends on Eager.
+	// Eager has MD plans keep lots and rooms of plans of any size, for tests of small plans. No decision depends on
+	// Eager.
 	Eager bool
 
 	out      decision.Cycle
@@ -96,13 +97,13 @@ func (r *Runner) Run(s *cluster.State, nowUS int64, out *decision.Cycle) {
 	*out = r.out
 }
 
-// NextDue is when a budget is used up or renewed by what is held, or about when a ratio counts otherwise, after the last
-// cycle of a state (BUD-2, D-165), or before where that is earlier. Other cycles until then decide the same, unless
-// something is put in.
+// NextDue is when a budget is used up or renewed by what is held, or about when a ratio counts otherwise, after the
+// last cycle of a state (BUD-2, D-165), or before where that is earlier. Other cycles until then decide the same,
+// unless something is put in.
 func NextDue(s *cluster.State, before int64) int64 { return pool.NextLowered(s, s.NextBudget(before)) }
 
-// Touched is how many rows the last pass over a plan's ownership looked at, 0 where nothing is owned. Plans are numbered
-// as in State.Plans.
+// Touched is how many rows the last pass over a plan's ownership looked at, 0 where nothing is owned. Plans are
+// numbered as in State.Plans.
 func (r *Runner) Touched(plan int) int64 {
 	if m, ok := r.planner[plan].(*mdPlan); ok {
 		return m.passes.Touched()
@@ -229,8 +230,8 @@ func (r *Runner) explain(s *cluster.State) {
 	}
 }
 
-// emit fills the decision columns and the summary: the tables of events for busy plans, and the tables of states for all
-// plans where any changed. Tables are filled side by side.
+// emit fills the decision columns and the summary: the tables of events for busy plans, and the tables of states for
+// all plans where any changed. Tables are filled side by side.
 func (r *Runner) emit(s *cluster.State, nowUS int64, busy []planner, dirty bool) {
 	sum := &r.out.Summary
 	sum.UnitsGranted = 0
@@ -281,7 +282,8 @@ func (r *Runner) emit(s *cluster.State, nowUS int64, busy []planner, dirty bool)
 	}
 }
 
-// nameDevices gives the devices of the cycle's events their codes, before tables are filled side by side that look them up.
+// nameDevices gives the devices of the cycle's events their codes, before tables are filled side by side that look them
+// up.
 func (r *Runner) nameDevices(s *cluster.State, busy []planner) {
 	for i := range s.Released {
 		s.Released[i].Devices.Code(r.devices)

@@ -9,9 +9,10 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// flap has every other host of a state's fail and come back, and some of them shrink and grow again, of even numbers by tables with an attribute: what
-// one input takes back of another counts for nothing (docs/ownership.md), so that who was told decides what the others do. Where hosts left a plan with
-// work on them none does: any table of hosts drops those on which nothing is left, in the keyframe too.
+// flap has every other host of a state's fail and come back, and some of them shrink and grow again, of even numbers by
+// tables with an attribute: what one input takes back of another counts for nothing (docs/ownership.md), so that who
+// was told decides what the others do. Where hosts left a plan with work on them none does: any table of hosts drops
+// those on which nothing is left, in the keyframe too.
 func flap(t *rapid.T, s *cluster.State, number int) {
 	for i := range s.Plans {
 		if s.Plans[i].Parcels.Left > 0 {

@@ -80,8 +80,8 @@ func (m *mdPlan) grantTogether(e *grant.Env) {
 	}
 }
 
-// takeGangs takes back for gangs that wait, leaf by leaf in rank order: for each all of its min_units or nothing. Then it
-// makes gangs whole of which something was taken.
+// takeGangs takes back for gangs that wait, leaf by leaf in rank order: for each all of its min_units or nothing. Then
+// it makes gangs whole of which something was taken.
 func (m *mdPlan) takeGangs() {
 	if len(m.gangs) == 0 {
 		return
@@ -172,8 +172,8 @@ func (m *mdPlan) gather(sub cluster.SubID, failed lacking) bool {
 // nearestMost is for how many values of its attribute a gang tries to take back in a cycle, at most (D-109).
 const nearestMost = 64
 
-// nearest lists the values of an attribute, those first where the most of a gang's min_units fit now, of as many in the order
-// of the plan's hosts.
+// nearest lists the values of an attribute, those first where the most of a gang's min_units fit now, of as many in the
+// order of the plan's hosts.
 func (m *mdPlan) nearest(sub cluster.SubID, places *cluster.Places) []int32 {
 	e := &grant.Env{Env: m.env(), Promises: &m.promises, Undone: m.cycle.Undone}
 	m.sumPromises(e.Env)

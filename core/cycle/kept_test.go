@@ -10,9 +10,10 @@ import (
 	"github.com/stintd/stint/datasets"
 )
 
-// TestKept plays cycles on a cluster whose parcels fill many words of a bitset, of which the random cases fill one: demand rises and falls,
-// hosts close, open and are lost, whole and a few at a time. A Runner that knows nothing decides the same each time. One of 700 consumers has a
-// branch of which half is in the first half of the tree and half in the second, which are looked at at once.
+// TestKept plays cycles on a cluster whose parcels fill many words of a bitset, of which the random cases fill one:
+// demand rises and falls, hosts close, open and are lost, whole and a few at a time. A Runner that knows nothing
+// decides the same each time. One of 700 consumers has a branch of which half is in the first half of the tree and half
+// in the second, which are looked at at once.
 func TestKept(t *testing.T) {
 	reasons := map[string]int{}
 	keep(t, 300, reasons)

@@ -58,8 +58,8 @@ func (m *mdPlan) grantForecast() {
 	m.stood = pool.NewLimits(&e.Env, e.Promises)
 }
 
-// outcome is what a trial granted, and what is under reclaim after the trial. A grant on a leaf's own parcel lasts; a grant
-// from a pool lasts only on a host of which nothing is promised, since a taker would have the unit back.
+// outcome is what a trial granted, and what is under reclaim after the trial. A grant on a leaf's own parcel lasts; a
+// grant from a pool lasts only on a host of which nothing is promised, since a taker would have the unit back.
 func (m *mdPlan) outcome() *forecast {
 	f := &forecast{taken: m.underReclaim()}
 	h, promised := &m.s.Holding, m.promisedHosts()

@@ -13,8 +13,8 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// TestLendOracle plays random cases of lending on the oracle alone, and holds its results against the promises of SPEC chapter
-// 11, and counts situations.
+// TestLendOracle plays random cases of lending on the oracle alone, and holds its results against the promises of SPEC
+// chapter 11, and counts situations.
 func TestLendOracle(t *testing.T) {
 	n, counts := setCases(t, casesMin/10, 10), map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
@@ -265,7 +265,8 @@ func (l *lone) bearable(t *rapid.T, host string) {
 	}
 }
 
-// granted holds what a grant needs: an ok host (INV-1), a grace within the pool's (MD-9), and room in limits above (INV-4).
+// granted holds what a grant needs: an ok host (INV-1), a grace within the pool's (MD-9), and room in limits above
+// (INV-4).
 func (l *lone) granted(t *rapid.T, g oracle.Units) {
 	if l.hosts[g.Host].State != "ok" {
 		t.Fatalf("INV-1: %+v", g)
@@ -343,8 +344,8 @@ func (l *lone) reserved(t *rapid.T, c oracle.Consumer) {
 	}
 }
 
-// atRest holds INV-2 and INV-6, where nothing is under way: no unit that is short fits what its leaf may use, be it that
-// outsiders hold it.
+// atRest holds INV-2 and INV-6, where nothing is under way: no unit that is short fits what its leaf may use, be it
+// that outsiders hold it.
 func (l *lone) atRest(t *rapid.T) {
 	for _, s := range l.last.Shortfalls {
 		if l.mdPlan(s.Plan).nears(&l.site, l.cycles) {

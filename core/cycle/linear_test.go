@@ -242,7 +242,8 @@ var growths = []struct {
 	}},
 }
 
-// TestLinear holds what inputs and cycles do linear in what there may be many of: four times as many take about four times as long.
+// TestLinear holds what inputs and cycles do linear in what there may be many of: four times as many take about four
+// times as long.
 func TestLinear(t *testing.T) {
 	for _, g := range growths {
 		t.Run(g.name, func(t *testing.T) {

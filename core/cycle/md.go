@@ -14,8 +14,8 @@ import (
 )
 
 // mdPlan carries out one MD plan. Each stage asks the packages of docs/architecture.md ("The rooms of an MD plan") for
-// decisions in the order of docs/shares.md, books the decisions, and lets the views follow the change log. Between cycles
-// an mdPlan keeps views and memory; a new mdPlan decides the same.
+// decisions in the order of docs/shares.md, books the decisions, and lets the views follow the change log. Between
+// cycles an mdPlan keeps views and memory; a new mdPlan decides the same.
 type mdPlan struct {
 	s     *cluster.State
 	p     *cluster.Plan
@@ -102,8 +102,8 @@ func (m *mdPlan) Grant() {
 	m.granted = true
 }
 
-// Reclaim takes back units for rules, for owners that lent them (MD-10) and for fair shares (MD-17); within the lead of a
-// coming window, those that a cycle under that window would.
+// Reclaim takes back units for rules, for owners that lent them (MD-10) and for fair shares (MD-17); within the lead of
+// a coming window, those that a cycle under that window would.
 func (m *mdPlan) Reclaim() {
 	m.takeBack(func() {
 		m.stage.Rules()
@@ -232,8 +232,8 @@ func (m *mdPlan) grantOwn() {
 	}
 }
 
-// grantPools grants the free room of pools, the deepest first. Pools of one depth have neither parcels nor leaves in common, so
-// their grants are booked together.
+// grantPools grants the free room of pools, the deepest first. Pools of one depth have neither parcels nor leaves in
+// common, so their grants are booked together.
 func (m *mdPlan) grantPools() {
 	e, depth := m.grantEnv(), m.s.Policy.Depth
 	for list := e.List(); len(list) > 0; {
@@ -255,7 +255,8 @@ func (m *mdPlan) grantPools() {
 	m.stood = e.Limits
 }
 
-// Explain computes the figures of the state tables and the reason of each shortfall (D-7). It is for plans that changed.
+// Explain computes the figures of the state tables and the reason of each shortfall (D-7). It is for plans that
+// changed.
 func (m *mdPlan) Explain() {
 	m.views.FollowHeld(m.s, m.p)
 	e := &reason.Env{
@@ -273,8 +274,8 @@ func (m *mdPlan) Explain() {
 	m.reasons.Explain(e, &m.short)
 }
 
-// Unite makes one holding of several that the cycle's bookings gave a sub-allocation on one parcel, on the same devices, and sorts the cycle's
-// grants as D-14 has them.
+// Unite makes one holding of several that the cycle's bookings gave a sub-allocation on one parcel, on the same
+// devices, and sorts the cycle's grants as D-14 has them.
 func (m *mdPlan) Unite() {
 	if m.bookings == 0 {
 		return

@@ -58,8 +58,8 @@ type packed struct {
 	gpu, gpus int64 // GPU-milli allocated, and of all hosts
 }
 
-// pack runs a cycle on the trace under a placement, or several, and checks the last one's holdings against the hosts' capacity,
-// from the tables alone.
+// pack runs a cycle on the trace under a placement, or several, and checks the last one's holdings against the hosts'
+// capacity, from the tables alone.
 func pack(t *testing.T, d *datasets.Dataset, placement plan.Placement, cycles int64) (r packed) {
 	t.Helper()
 	p, err := plan.Parse("plan.yaml", d.Plan)
@@ -139,8 +139,9 @@ func TestOpenB(t *testing.T) {
 	}
 }
 
-// TestOpenBTripled wants three of every task, more than there is room for: what counts is how full the GPUs get. The first cycle holds
-// what it would have taken back at once for those who wait for it (CYC-1); the second gives them that. docs/decisions.md has the figures.
+// TestOpenBTripled wants three of every task, more than there is room for: what counts is how full the GPUs get. The
+// first cycle holds what it would have taken back at once for those who wait for it (CYC-1); the second gives them
+// that. docs/decisions.md has the figures.
 func TestOpenBTripled(t *testing.T) {
 	d := openb(t)
 	for i := range d.Demand.Units {

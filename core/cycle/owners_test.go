@@ -16,9 +16,9 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// TestOwners plays random MD plans in which consumers own hosts and parts of hosts on the engine alone: it decides
-// the same as a twin that forgets everything, its figures add up, nothing is too much on a parcel that is not under reclaim,
-// no leaf goes short beside its own free parcels, and it comes to rest.
+// TestOwners plays random MD plans in which consumers own hosts and parts of hosts on the engine alone: it decides the
+// same as a twin that forgets everything, its figures add up, nothing is too much on a parcel that is not under
+// reclaim, no leaf goes short beside its own free parcels, and it comes to rest.
 func TestOwners(t *testing.T) {
 	setCases(t, casesMin/2, 1)
 	seen := map[string]int{}

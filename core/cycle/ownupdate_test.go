@@ -11,8 +11,9 @@ import (
 	"github.com/stintd/stint/datasets"
 )
 
-// TestOwnersUpdate loses hosts of a middling cluster and gets them back: the stage own looks at little, and decides what
-// a Runner does that has to look at all. What is reserved of what is owned stands in the same order, or all would be laid out anew.
+// TestOwnersUpdate loses hosts of a middling cluster and gets them back: the stage own looks at little, and decides
+// what a Runner does that has to look at all. What is reserved of what is owned stands in the same order, or all would
+// be laid out anew.
 func TestOwnersUpdate(t *testing.T) {
 	o := datasets.Options{Hosts: 3500, Consumers: 600, Units: 2000, Shapes: 4, Seed: 1}
 	t.Run("owners", func(t *testing.T) { loseHosts(t, datasets.Owners, o, false) })

@@ -11,7 +11,8 @@ import (
 	"github.com/stintd/stint/core/view"
 )
 
-// pooled holds what core/pool says after a cycle against the oracle, to the last 2⁻⁴⁸ of a share, and counts what it compared.
+// pooled holds what core/pool says after a cycle against the oracle, to the last 2⁻⁴⁸ of a share, and counts what it
+// compared.
 type pooled struct {
 	rows, statics, passed int
 	views                 []view.Views

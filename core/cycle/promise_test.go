@@ -96,8 +96,9 @@ func (p *player) free(name string) map[string]int64 {
 	return free
 }
 
-// conserving holds INV-6 in MD plans: no unmet unit that its rules allow fits the public part of an ok host, save what is held
-// for takers, or a parcel of its leaf's own (INV-2). In a cycle that makes sets, units may have been granted and taken back again (CYC-1).
+// conserving holds INV-6 in MD plans: no unmet unit that its rules allow fits the public part of an ok host, save what
+// is held for takers, or a parcel of its leaf's own (INV-2). In a cycle that makes sets, units may have been granted
+// and taken back again (CYC-1).
 func (p *player) conserving(t *rapid.T) {
 	if p.own || p.gangs && p.last.Revoked > 0 { // what the cycle granted may have gone with the rest of a gang, after the others' turns
 		return // which part of a host is for whom, lone.atRest knows
@@ -143,8 +144,9 @@ func (p *player) takesNow(plan string) bool {
 	return false
 }
 
-// limitsAgain tells whether units stay with their holders that were to give them back, where there are share limits: what a leaf was handed in the
-// cycle for which others gave may be over one beside them, and is taken back at once (CYC-1).
+// limitsAgain tells whether units stay with their holders that were to give them back, where there are share limits:
+// what a leaf was handed in the cycle for which others gave may be over one beside them, and is taken back at once
+// (CYC-1).
 func (p *player) limitsAgain(plan string) bool {
 	limited := slices.ContainsFunc(p.mdPlan(plan).members, func(e member) bool { return len(e.limit) > 0 })
 	t := &p.out.Reclaims
@@ -168,9 +170,9 @@ func (p *player) keptOn(host, dim string) (n int64) {
 	return n
 }
 
-// fair holds INV-5 after the first cycle of a plain case (one unit size, all hosts empty before, nothing but the
-// pool holds anyone back), from its definition: no sibling of equal priority could give up a unit for one of another
-// that still wants and can use it, and be ahead of it even then; and no lower priority holds what a higher one could use.
+// fair holds INV-5 after the first cycle of a plain case (one unit size, all hosts empty before, nothing but the pool
+// holds anyone back), from its definition: no sibling of equal priority could give up a unit for one of another that
+// still wants and can use it, and be ahead of it even then; and no lower priority holds what a higher one could use.
 func (p *player) fair(t *rapid.T) {
 	for _, m := range p.plans {
 		held, hungry := map[int]int64{}, map[int]bool{} // by member, with all below it
@@ -247,7 +249,8 @@ func (p *player) promisedTo(plan, path, dim string) (n int64) {
 	return n
 }
 
-// barred tells whether the share ratio 0, a budget that is used up, or a share limit stands above a sub-allocation. What is promised counts (CYC-7).
+// barred tells whether the share ratio 0, a budget that is used up, or a share limit stands above a sub-allocation.
+// What is promised counts (CYC-7).
 func (p *player) barred(k oracle.Key) bool {
 	if p.spent(k.Plan, k.Consumer) {
 		return true

@@ -12,7 +12,8 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// fairView is an MD plan at its fixed point, by the table of shares. Shares are floats there: what is nearly equal is let go.
+// fairView is an MD plan at its fixed point, by the table of shares. Shares are floats there: what is nearly equal is
+// let go.
 type fairView struct {
 	*player
 	*mdPlan
@@ -24,8 +25,8 @@ type fairView struct {
 // nearly is by how much shares may be less than what is asked for.
 const nearly = 1e-7
 
-// settledShares holds MD-17 and INV-5 in MD plans at rest: no unit that one who is above its quota could give, nor several of one size, makes room for
-// one of who is below it, and would lower the sum of the squares of all distances.
+// settledShares holds MD-17 and INV-5 in MD plans at rest: no unit that one who is above its quota could give, nor
+// several of one size, makes room for one of who is below it, and would lower the sum of the squares of all distances.
 func (p *player) settledShares(t *rapid.T) {
 	if p.own || p.gangs || p.devices { // gangs neither take nor give one by one
 		return // hosts are not all the public pool's, or some are kept from it; the oracle knows

@@ -98,9 +98,9 @@ func (v *slotView) wasted(k oracle.Key, spare int64) {
 	}
 }
 
-// deserved holds SLOT-27 at a fixed point: no leaf goes short of a unit of one slot within its quota where such a unit of
-// another above its quota, on a host that the first may use, could be taken for it: one that fills a branch's reserve could
-// not, as that needs its slot again. (Units of several sizes may not make up what is to be given.)
+// deserved holds SLOT-27 at a fixed point: no leaf goes short of a unit of one slot within its quota where such a unit
+// of another above its quota, on a host that the first may use, could be taken for it: one that fills a branch's
+// reserve could not, as that needs its slot again. (Units of several sizes may not make up what is to be given.)
 func (v *slotView) deserved(k oracle.Key) {
 	each := v.slotsOf(k)
 	if each > 1 || v.capped(k) || v.all(k.Consumer)+each > v.rows[k.Consumer].Quota {

@@ -57,8 +57,8 @@ func (p *player) rankIn(plan, path string) int {
 	return -1
 }
 
-// estates holds that nobody owns less than nothing of a host, and children no more than their parent, the first level no
-// more than there is (MD-2).
+// estates holds that nobody owns less than nothing of a host, and children no more than their parent, the first level
+// no more than there is (MD-2).
 func (p *player) estates(t *rapid.T) {
 	for _, m := range p.plans {
 		for h := range hostsMax {
@@ -91,8 +91,8 @@ func (p *player) nested(t *rapid.T, m *mdPlan, host, dim string) {
 	}
 }
 
-// room is what is free, by the tables, of a consumer's parcel of a host ("/": the public one), beside what other parcels of
-// the host hold beyond what they have.
+// room is what is free, by the tables, of a consumer's parcel of a host ("/": the public one), beside what other
+// parcels of the host hold beyond what they have.
 func (p *player) room(plan, host, owner string) map[string]int64 {
 	room, missing := map[string]int64{}, map[string]int64{}
 	for _, c := range append([]string{"/"}, p.paths()...) {

@@ -184,8 +184,8 @@ func (v *slotView) peer(list []string, self, other string) bool {
 }
 
 // reserves holds INV-3: after a cycle that granted units from a pool or on loan, every owner's reserve that it does not
-// use is idle still, or under reclaim; save what the budget does not let be taken back yet: by SLOT-12 from those who hold
-// more than they own, and what a new policy made foreign (PLAN-2).
+// use is idle still, or under reclaim; save what the budget does not let be taken back yet: by SLOT-12 from those who
+// hold more than they own, and what a new policy made foreign (PLAN-2).
 func (v *slotView) reserves() {
 	granted := false
 	for i := range v.out.Grants.Units {
@@ -221,8 +221,8 @@ type loan struct {
 	host, lender string
 }
 
-// lent are the loans as the cycle granted them: a loan whose lender changed later in the cycle is in the table of grants
-// with the lender that it has then.
+// lent are the loans as the cycle granted them: a loan whose lender changed later in the cycle is in the table of
+// grants with the lender that it has then.
 func (v *slotView) lent() map[loan]bool {
 	s, all := v.engine, map[loan]bool{}
 	log := &s.Changes
@@ -240,7 +240,8 @@ func (v *slotView) lent() map[loan]bool {
 	return all
 }
 
-// disturbance holds INV-7: a reclaim names a taker or a rule, and nobody is given units that count as those taken back from it do.
+// disturbance holds INV-7: a reclaim names a taker or a rule, and nobody is given units that count as those taken back
+// from it do.
 func (v *slotView) disturbance() {
 	type event struct {
 		oracle.Key
@@ -364,7 +365,8 @@ func (v *slotView) mayUse(k oracle.Key, host string) bool {
 	return ok && meets(r.Requirement, v.hosts[host]) && !v.apart(k, v.hosts[host]) && (r.MaxPerHost == plan.Unlimited || on < r.MaxPerHost)
 }
 
-// capped tells whether a unit more would exceed a share.max, or a hybrid limit that reserves count against too (SLOT-26).
+// capped tells whether a unit more would exceed a share.max, or a hybrid limit that reserves count against too
+// (SLOT-26).
 func (v *slotView) capped(k oracle.Key) bool {
 	for _, e := range v.way(k.Consumer) {
 		held := v.sum(func(h slotHolding) bool { return below(h.Consumer, v.path(e)) })
@@ -375,8 +377,8 @@ func (v *slotView) capped(k oracle.Key) bool {
 	return false
 }
 
-// owner holds INV-2: nobody goes short whose unit fits its own idle slots together with what it lent on one host, to others
-// than gangs or to one gang (D-177).
+// owner holds INV-2: nobody goes short whose unit fits its own idle slots together with what it lent on one host, to
+// others than gangs or to one gang (D-177).
 func (v *slotView) owner(k oracle.Key) {
 	own, each := v.rows[k.Consumer], v.slotsOf(k)
 	if v.capped(k) {
@@ -436,8 +438,9 @@ func (v *slotView) unused(k oracle.Key) {
 	}
 }
 
-// fairly holds INV-5 where nothing but shares decides: a leaf that goes short holds its dynamic quota from the pools, no
-// leaf holds more while somebody who may draw from them goes short, and where there is but the cluster's pool, no sibling could give up a slot for one of another that goes short and be ahead even then.
+// fairly holds INV-5 where nothing but shares decides: a leaf that goes short holds its dynamic quota from the pools,
+// no leaf holds more while somebody who may draw from them goes short, and where there is but the cluster's pool, no
+// sibling could give up a slot for one of another that goes short and be ahead even then.
 func (v *slotView) fairly() {
 	for host := range v.size {
 		if _, ok := v.idle[host]; !ok && v.sum(func(h slotHolding) bool { return h.host == host }) > 0 {

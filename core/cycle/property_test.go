@@ -37,9 +37,9 @@ type kind struct {
 var kinds = []kind{{name: "md", draw: drawMD, situations: mdSituations}, {name: "slot", draw: drawSlots, situations: slotSituations}, {name: "fair", draw: drawFair, situations: fairSituations},
 	{name: "own", draw: drawOwn, situations: ownSituations}, {name: "hybrid", draw: drawHybrid, situations: hybridSituations}, lendKind, deviceKind}
 
-// TestProperties plays random cases: the engine against the oracle, and the promises of SPEC chapter 11. They are fewer than
-// casesMin, as what guards main has ten minutes on two processors; the soak plays many more. Onlookers hold parts of the engine
-// against the oracle, or against themselves, in the first cases of each kind.
+// TestProperties plays random cases: the engine against the oracle, and the promises of SPEC chapter 11. They are fewer
+// than casesMin, as what guards main has ten minutes on two processors; the soak plays many more. Onlookers hold parts
+// of the engine against the oracle, or against themselves, in the first cases of each kind.
 func TestProperties(t *testing.T) {
 	n := casesMin / 2
 	if testing.Short() {
@@ -71,7 +71,8 @@ type onlooker interface {
 	report(t *testing.T, cases int) // it looked on at so many cases
 }
 
-// company is onlookers, and at how many more cases they look on: at all once one has failed, as it is played again and again.
+// company is onlookers, and at how many more cases they look on: at all once one has failed, as it is played again and
+// again.
 type company struct {
 	all    []onlooker
 	left   int
@@ -179,7 +180,8 @@ type player struct {
 	rules   map[oracle.Key]oracle.Demand
 	orphans map[oracle.Key]bool // whose places a policy file took away
 	forced  bool                // the policy file being drawn does so to some that hold something
-	// renewed are the sources whose newest snapshot came after the step's releases: what those did to its numbers is gone.
+	// renewed are the sources whose newest snapshot came after the step's releases: what those did to its numbers is
+	// gone.
 	renewed map[string]bool
 	relabel map[string]int   // how often units came to count as something else, by from and to
 	changes map[string]int   // how often ownership changed, by how

@@ -75,8 +75,9 @@ func (p *player) waits(k oracle.Key) bool {
 	return false
 }
 
-// apart tells whether a host has another value than those on which a gang that must be together holds anything. It is so of
-// every host while the gang holds units from before it had to be together, on several values: the engine goes by one.
+// apart tells whether a host has another value than those on which a gang that must be together holds anything. It is
+// so of every host while the gang holds units from before it had to be together, on several values: the engine goes by
+// one.
 func (p *player) apart(k oracle.Key, h oracle.Host) bool {
 	r := p.rules[k]
 	if r.Together == "" || strings.HasPrefix(r.Together, "prefer ") || min(r.MinUnits, p.wanted[k]) <= 1 {

@@ -49,7 +49,8 @@ func (s *site) drawPolicies(t *rapid.T, p *slotPlan) {
 	s.balance(p)
 }
 
-// drawWindows cuts the day in some minutes after midnight, when cases begin. Members of the plan itself are those of the first window.
+// drawWindows cuts the day in some minutes after midnight, when cases begin. Members of the plan itself are those of
+// the first window.
 func (s *site) drawWindows(t *rapid.T, p *slotPlan) {
 	if p.cuts, p.windows = nil, nil; !once(t, "windows", 2) {
 		return

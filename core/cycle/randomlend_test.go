@@ -11,8 +11,8 @@ import (
 	"github.com/stintd/stint/core/oracle"
 )
 
-// This file makes random cases of lending, pools and recall in MD plans: consumers own hosts as in randomown_test.go, and most
-// of them want something only after others have crowded in.
+// This file makes random cases of lending, pools and recall in MD plans: consumers own hosts as in randomown_test.go,
+// and most of them want something only after others have crowded in.
 
 var lendKind = kind{name: "lend", draw: drawLend, situations: lendSituations}
 
@@ -57,12 +57,13 @@ func drawLend(t *rapid.T) site {
 	return s
 }
 
-// wavesParent are the parents of the first consumers where there are waves: an owner with a child that has nothing of its
-// own, and one that has, with two children; an outsider.
+// wavesParent are the parents of the first consumers where there are waves: an owner with a child that has nothing of
+// its own, and one that has, with two children; an outsider.
 var wavesParent = [...]int{-1, -1, 0, 0, 3, 3}
 
-// drawWaves makes cases in which what the first consumer's branch lends is taken back step by step, first for those far from its
-// owners, then for those nearer, so that the reclaims for the former are still under way: sets end for others, and are taken over.
+// drawWaves makes cases in which what the first consumer's branch lends is taken back step by step, first for those far
+// from its owners, then for those nearer, so that the reclaims for the former are still under way: sets end for others,
+// and are taken over.
 func (s *site) drawWaves(t *rapid.T) {
 	for k := range s.consumers {
 		s.consumers[k].grace = choose(t, "grace in waves", 60, 180, 300, 300, 300)
@@ -152,7 +153,8 @@ func (s *site) drawGraces(t *rapid.T, m *mdPlan) {
 	}
 }
 
-// now are the leaves that may want something now: in cases of lending not those that come late, and later on these above all.
+// now are the leaves that may want something now: in cases of lending not those that come late, and later on these
+// above all.
 func (w *world) now(t *rapid.T, leaves []string) []string {
 	switch {
 	case !w.lend:

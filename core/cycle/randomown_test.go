@@ -10,7 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// This file makes what consumers of MD plans own in random cases: first drawn freely, then cut down to what a policy may say.
+// This file makes what consumers of MD plans own in random cases: first drawn freely, then cut down to what a policy
+// may say.
 
 var ownSituations = []string{
 	"owned assigned", "owned trimmed", "owned stolen from a later rank", "owned a part", "owned by a child", "window switch",
@@ -87,8 +88,8 @@ func drawOwning(t *rapid.T, lend bool) site {
 // dayLead is a lead by which the first window comes as soon as the second one is open, for the rest of a case.
 const dayLead = 23 * 60
 
-// drawLead draws how long before another window a plan prepares for it. Where there are waves it does not: there is nothing that one
-// recall could take from another then.
+// drawLead draws how long before another window a plan prepares for it. Where there are waves it does not: there is
+// nothing that one recall could take from another then.
 func (s *site) drawLead(t *rapid.T, m *mdPlan) {
 	if m.lead = 0; !s.waves && once(t, "lead", 2) {
 		m.lead = choose(t, "minutes", 1, 2, 2, 3, 3, 5, 5, cutMax, dayLead)
@@ -267,7 +268,8 @@ func (s *site) tidy(m *mdPlan, deeds map[int]*deed) {
 	}
 }
 
-// balanced tells whether the rules of a consumer's children fit what it owns, as far as the policy file tells; r is the last of them.
+// balanced tells whether the rules of a consumer's children fit what it owns, as far as the policy file tells; r is the
+// last of them.
 func (s *site) balanced(m *mdPlan, up int, r *ownRule, parent, all []ownRule) bool {
 	most := s.groupHosts(up, r.zone, parent)
 	exact := !slices.ContainsFunc(parent, func(p ownRule) bool { return p.form == "host_list" })

@@ -54,8 +54,8 @@ func (p *slotPlan) takesPart(consumer int) bool {
 	return slices.ContainsFunc(p.members, func(e slotMember) bool { return e.consumer == consumer })
 }
 
-// removeOne removes a consumer and all below it, if every plan keeps somebody. A branch that loses its last child goes with
-// it when it was a leaf once: two of one name could not be told apart.
+// removeOne removes a consumer and all below it, if every plan keeps somebody. A branch that loses its last child goes
+// with it when it was a leaf once: two of one name could not be told apart.
 func (p *player) removeOne(t *rapid.T) {
 	at := between(t, "removed", 0, len(p.consumers)-1)
 	for up := p.consumers[at].parent; up >= 0 && p.consumers[up].opened && p.children(up) == 1; up = p.consumers[at].parent {

@@ -10,8 +10,9 @@ import (
 	"github.com/stintd/stint/datasets"
 )
 
-// TestLendersRest plays thousands of consumers in four levels with units of many sizes, who take from each other what is fair at
-// one level and not at another: with turns (docs/shares.md) they come to rest (INV-10), without they do not in a thousand cycles. One unit more does not have them begin anew.
+// TestLendersRest plays thousands of consumers in four levels with units of many sizes, who take from each other what
+// is fair at one level and not at another: with turns (docs/shares.md) they come to rest (INV-10), without they do not
+// in a thousand cycles. One unit more does not have them begin anew.
 func TestLendersRest(t *testing.T) {
 	s, d := lenders(t, datasets.Options{Hosts: 5000, Consumers: 5000, Units: 50_000, Shapes: 200, Seed: 1})
 	var runner cycle.Runner

@@ -18,8 +18,8 @@ func TestReserveAfterResync(t *testing.T) {
 	}
 }
 
-// reserveAfterResync has a source say that it runs more on a lender's host than its reserve leaves, after a cycle in which that was left alone: the
-// next one takes back what is too much.
+// reserveAfterResync has a source say that it runs more on a lender's host than its reserve leaves, after a cycle in
+// which that was left alone: the next one takes back what is too much.
 func reserveAfterResync() error {
 	p, err := plan.Parse("plan.yaml", []byte(`
 stint: 1

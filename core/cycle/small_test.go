@@ -13,8 +13,8 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// TestTooSmall plays random cases in which sizes of which the hosts would hold more than a few units are too small (D-52): the engine
-// decides what the oracle decides, and says so.
+// TestTooSmall plays random cases in which sizes of which the hosts would hold more than a few units are too small
+// (D-52): the engine decides what the oracle decides, and says so.
 func TestTooSmall(t *testing.T) {
 	n := 30
 	if testing.Short() {
@@ -43,8 +43,9 @@ func TestTooSmall(t *testing.T) {
 	}
 }
 
-// TestHugeNumbers asks for 2^53 units of 1 where hosts have 2^39 (bytes of memory) or 2^40 (slots): the row is refused, and where it was
-// accepted before (in a journal of an older version) a cycle costs no more than without it, and others get what they ask for, exactly.
+// TestHugeNumbers asks for 2^53 units of 1 where hosts have 2^39 (bytes of memory) or 2^40 (slots): the row is refused,
+// and where it was accepted before (in a journal of an older version) a cycle costs no more than without it, and others
+// get what they ask for, exactly.
 func TestHugeNumbers(t *testing.T) {
 	for _, c := range []struct {
 		name, plan, dim string
@@ -113,8 +114,8 @@ func TestHugeNumbers(t *testing.T) {
 	}
 }
 
-// TestMostUnits has hosts full of as many units as there may be, and another consumer that is to have half of them: what a cycle costs stays
-// within bounds, and after some cycles each has its half.
+// TestMostUnits has hosts full of as many units as there may be, and another consumer that is to have half of them:
+// what a cycle costs stays within bounds, and after some cycles each has its half.
 func TestMostUnits(t *testing.T) {
 	const each = 1<<21 + 1<<12
 	for _, c := range []struct {

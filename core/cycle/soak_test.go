@@ -33,8 +33,8 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// setCases sets how many random cases are played next: so many, a fifth in short runs; in a soak one for `each` of STINT_SOAK,
-// from the seed STINT_SEED or a random one.
+// setCases sets how many random cases are played next: so many, a fifth in short runs; in a soak one for `each` of
+// STINT_SOAK, from the seed STINT_SEED or a random one.
 func setCases(t *testing.T, n, each int) int {
 	t.Helper()
 	seed := uint64(seedMin)

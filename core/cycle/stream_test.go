@@ -17,8 +17,8 @@ import (
 // streamLen is how many operations a stream has.
 const streamLen = 200
 
-// TestStreams plays random streams of operations on plans that lend, on engine, twin and oracle; after each operation comes a cycle.
-// A stream that fails is reduced, and printed as a scenario file.
+// TestStreams plays random streams of operations on plans that lend, on engine, twin and oracle; after each operation
+// comes a cycle. A stream that fails is reduced, and printed as a scenario file.
 func TestStreams(t *testing.T) {
 	setCases(t, 3, 100)
 	counts := map[string]int{}

@@ -31,8 +31,8 @@ func (t *task) conflicts(o *task) bool {
 	return t.writes&(o.reads|o.writes) != 0 || t.reads&o.writes != 0
 }
 
-// run does tasks, as many at once as there are processors. A task waits for the tasks before it in the list that conflict
-// with it.
+// run does tasks, as many at once as there are processors. A task waits for the tasks before it in the list that
+// conflict with it.
 func (r *Runner) run(list []task) {
 	waits := make([]int, len(list)) // for how many other tasks
 	var ready []int

@@ -14,8 +14,8 @@ import (
 	"github.com/stintd/stint/ingest/table"
 )
 
-// TestRun holds what tasks leave behind, done side by side and in any legal order, against what they leave one after the
-// other: each adds up what it reads, and writes that with its number.
+// TestRun holds what tasks leave behind, done side by side and in any legal order, against what they leave one after
+// the other: each adds up what it reads, and writes that with its number.
 func TestRun(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const things = 5
@@ -62,8 +62,8 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestLegalOrders plays cycles of several plans with their tasks side by side and in many legal orders: all give the same
-// digest.
+// TestLegalOrders plays cycles of several plans with their tasks side by side and in many legal orders: all give the
+// same digest.
 func TestLegalOrders(t *testing.T) {
 	want := digests(t, &Runner{})
 	orders := 0

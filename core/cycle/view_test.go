@@ -12,8 +12,8 @@ import (
 	"github.com/stintd/stint/core/view"
 )
 
-// follower holds, before cycles, the views that followed the change log against views made of the state alone. What happened
-// is counted, as a log that says nothing would pass.
+// follower holds, before cycles, the views that followed the change log against views made of the state alone. What
+// happened is counted, as a log that says nothing would pass.
 type follower struct {
 	views   []view.Views
 	asked   int // how often views were brought up

@@ -23,9 +23,9 @@ func processorUS() int64 {
 	return (u.Utime.Nano() + u.Stime.Nano()) / 1000
 }
 
-// BenchmarkWhole tells the processor time of each of eight cycles of 100,000 hosts and a million units, and of its stages:
-// a cold one, four with nothing new, three in which one row in a hundred changed. A machine with other work tells little
-// by its clock: go test -run '^$' -bench Whole -benchtime 1x ./core/cycle
+// BenchmarkWhole tells the processor time of each of eight cycles of 100,000 hosts and a million units, and of its
+// stages: a cold one, four with nothing new, three in which one row in a hundred changed. A machine with other work
+// tells little by its clock: go test -run '^$' -bench Whole -benchtime 1x ./core/cycle
 func BenchmarkWhole(b *testing.B) {
 	for name, make := range map[string]func(datasets.Options) (*datasets.Dataset, error){
 		"grid": datasets.Grid, "lenders": datasets.Lenders,

@@ -46,8 +46,8 @@ const (
 	wholeDetail = "a unit takes %d whole devices of %s, none of %s has so many free"
 )
 
-// DeviceDetail is the detail of a shortfall of units that so many hosts would take by sums, of which none has the devices: what
-// a unit takes in a dimension of devices of so much.
+// DeviceDetail is the detail of a shortfall of units that so many hosts would take by sums, of which none has the
+// devices: what a unit takes in a dimension of devices of so much.
 func DeviceDetail(amount, per int64, dimension string, hosts int) string {
 	of := "1 host"
 	if hosts != 1 {

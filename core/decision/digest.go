@@ -12,9 +12,10 @@ import (
 
 // Digest is the SHA-256, in hex, of the content of tables in the order given (D-16). It depends on names, types and
 // values alone, not on how a dictionary numbers its texts nor on whether Null is nil or false throughout, so that it
-// can be recomputed from files. The names of tables and columns are those of the first schema (D-56): a column that
-// was renamed since counts by its old name, one that follows from others, or from others and times, not at all, one of
-// devices where it has a value, and who gave a policy as not known. Texts of one dictionary must be distinct. Rows of tables that fail Check are a bug and panic.
+// can be recomputed from files. The names of tables and columns are those of the first schema (D-56): a column that was
+// renamed since counts by its old name, one that follows from others, or from others and times, not at all, one of
+// devices where it has a value, and who gave a policy as not known. Texts of one dictionary must be distinct. Rows of
+// tables that fail Check are a bug and panic.
 //
 // What is hashed, every number little-endian; a "count" has 8 bytes, a "text" is
 // the count of its bytes and the bytes:
@@ -35,9 +36,9 @@ import (
 // for a million grants.
 func Digest(tables []Table) string { return digest(tables, digestName) }
 
-// Content is the digest by which the log knows whether state tables differ from those that it wrote last: as Digest, but
-// work lost counts too, where the table tells of any (D-120), and so does what was used of budgets (D-162)
-// and of pools lately (D-166).
+// Content is the digest by which the log knows whether state tables differ from those that it wrote last: as Digest,
+// but work lost counts too, where the table tells of any (D-120), and so does what was used of budgets (D-162) and of
+// pools lately (D-166).
 func Content(tables []Table) string {
 	return digest(tables, func(table string, c *Column) string {
 		if c.Name == lostColumn && (c.Null == nil && len(c.Float) > 0 || slices.Contains(c.Null, false)) {

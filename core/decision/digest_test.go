@@ -226,8 +226,8 @@ func TestDigestAfter(t *testing.T) {
 	}
 }
 
-// TestContent: work lost counts in what tells whether tables are written, where the table tells of any, and in no digest
-// of decisions.
+// TestContent: work lost counts in what tells whether tables are written, where the table tells of any, and in no
+// digest of decisions.
 func TestContent(t *testing.T) {
 	table := func(lost []float64, null []bool) []Table {
 		return []Table{{"consumers", 2, []Column{ints("held", []int64{1, 2}), {Name: "unit_seconds_lost", Type: Float, Float: lost, Null: null, Optional: true}}}}

@@ -31,8 +31,8 @@ func (g *Grants) text() []*Coded {
 	return []*Coded{&g.Plan, &g.Consumer, &g.Allocation, &g.Sub, &g.Source, &g.Host, &g.Origin, &g.Pool, &g.Lender, &g.Device}
 }
 
-// ExtendMD adds rows of an MD plan: what only slot plans have is null in them, what they lost is 0, they have no budgets, the caller sets all
-// other values. It gives the number of the first.
+// ExtendMD adds rows of an MD plan: what only slot plans have is null in them, what they lost is 0, they have no
+// budgets, the caller sets all other values. It gives the number of the first.
 func (c *Consumers) ExtendMD(rows int) (first int) {
 	ints := []*[]int64{&c.Rank, &c.Demand, &c.Held, &c.Short}
 	for i := range c.Slot {

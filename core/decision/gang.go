@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// GangDetail is the detail of a shortfall with the reason gang (REQ-3): of the least number of units so many would fit now, and the
-// next one has a reason, which may have a detail of its own. It reads "3 of 8 units would fit, the next one: fragmented: DETAIL",
-// and where all must be together tells where: "3 of 8 units would fit in rack r7, the next one: …".
+// GangDetail is the detail of a shortfall with the reason gang (REQ-3): of the least number of units so many would fit
+// now, and the next one has a reason, which may have a detail of its own. It reads "3 of 8 units would fit, the next
+// one: fragmented: DETAIL", and where all must be together tells where: "3 of 8 units would fit in rack r7, the next
+// one: …".
 func GangDetail(fit, least int64, where string, reason int32, detail string) string {
 	text := strconv.FormatInt(fit, 10) + " of " + strconv.FormatInt(least, 10) + gangWords
 	if where != "" {

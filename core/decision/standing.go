@@ -2,8 +2,8 @@ package decision
 
 import "slices"
 
-// Standing is what stands after a cycle besides its decisions, as rows for what is another than in the cycle before: who
-// has what of whom, what is asked for, what is known of hosts. Rows take the place of earlier ones of the same key
+// Standing is what stands after a cycle besides its decisions, as rows for what is another than in the cycle before:
+// who has what of whom, what is asked for, what is known of hosts. Rows take the place of earlier ones of the same key
 // (StandingKey). No digest counts them: they follow from inputs and decisions.
 type Standing struct {
 	Whole          bool // they are all rows that there are, not only those that are new
@@ -17,8 +17,8 @@ func (s *Standing) Tables() []Table {
 	return []Table{s.Loans.Table(), s.SubAllocations.Table(), s.Attributes.Table()}
 }
 
-// standingKeys are the columns that name what a row stands for, by table; the last one is a column without a value, or 0,
-// in a row that says that this is gone.
+// standingKeys are the columns that name what a row stands for, by table; the last one is a column without a value, or
+// 0, in a row that says that this is gone.
 var standingKeys = map[string][]string{
 	"loans":           {"plan", "lender", "borrower", "pool", "units"},
 	"sub_allocations": {"plan", "source", "consumer", "allocation", "sub", "first_seen", "wanted"},
@@ -98,8 +98,8 @@ func picked[T any](from []T, rows []int) []T {
 	return to
 }
 
-// Figures are columns of numbers, one for each dimension of a policy, and one for what slot plans count in. They have no
-// value where a plan does not count in them.
+// Figures are columns of numbers, one for each dimension of a policy, and one for what slot plans count in. They have
+// no value where a plan does not count in them.
 type Figures struct {
 	Names []string
 	Int   [][]int64

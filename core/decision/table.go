@@ -358,7 +358,8 @@ func (h *Hosts) Table() Table {
 	}}
 }
 
-// Owners is a keyframe: who owns what of which host in MD plans, a row for each piece and dimension of which it has something.
+// Owners is a keyframe: who owns what of which host in MD plans, a row for each piece and dimension of which it has
+// something.
 type Owners struct {
 	Plan, Consumer, Host, Dimension Coded
 	Rule, Part, Since, Amount       []int64
@@ -418,7 +419,8 @@ type Summary struct {
 // Stages are the names of the seven stages (SPEC chapter 2).
 var Stages = [...]string{"settle", "own", "entitle", "grant", "reclaim", "explain", "emit"}
 
-// RulesVersion is the version of SPEC's rules that the decisions follow: 2 since fair reclaim in MD plans goes by usage quotas (MD-17).
+// RulesVersion is the version of SPEC's rules that the decisions follow: 2 since fair reclaim in MD plans goes by usage
+// quotas (MD-17).
 const RulesVersion = "2"
 
 // Stable tells whether the cycle changed nothing and nothing is pending: a fixed point (CYC-2). A reclaim that was
@@ -433,8 +435,9 @@ const keyframeEvery = 60
 
 const dayUS = 24 * 60 * 60 * 1_000_000
 
-// KeyframeDue tells whether the cycle has a keyframe in the log (SPEC chapter 8): the first of a UTC day, every 60th, and those in
-// which units came to count as something else, which no other table tells (D-28). lastUS is the now of the cycle before.
+// KeyframeDue tells whether the cycle has a keyframe in the log (SPEC chapter 8): the first of a UTC day, every 60th,
+// and those in which units came to count as something else, which no other table tells (D-28). lastUS is the now of the
+// cycle before.
 func (s *Summary) KeyframeDue(lastUS int64) bool { return s.StateDue(lastUS) || s.Relabelled }
 
 // StateDue tells whether the log gets the state after the cycle (D-40): in the first of a UTC day, and every 60th.

@@ -9,8 +9,8 @@ import (
 )
 
 // Given is the holdings of a plan that a cycle granted and that are not under reclaim, each once, in the order of D-14,
-// holdings of one parcel beside each other. The argument may name holdings of other plans or cycles, or a holding twice,
-// since numbers of released holdings are used again. O(given + sub-allocations × log).
+// holdings of one parcel beside each other. The argument may name holdings of other plans or cycles, or a holding
+// twice, since numbers of released holdings are used again. O(given + sub-allocations × log).
 func Given(s *cluster.State, p *cluster.Plan, cycle int64, given []cluster.HoldingID) []cluster.HoldingID {
 	h := &s.Holding
 	rows := make([]cluster.HoldingID, 0, len(given))
@@ -84,8 +84,8 @@ func byParcel(s *cluster.State, rows []cluster.HoldingID) {
 	}
 }
 
-// Grants adds the holdings that Given lists, and gives their units. Several holdings of one sub-allocation on one parcel
-// are one row, on the same devices there. Devices is the dictionary of the table's texts of devices. O(given).
+// Grants adds the holdings that Given lists, and gives their units. Several holdings of one sub-allocation on one
+// parcel are one row, on the same devices there. Devices is the dictionary of the table's texts of devices. O(given).
 func Grants(t *decision.Grants, s *cluster.State, p *cluster.Plan, given []cluster.HoldingID, devices *cluster.Names) (units int64) {
 	h := &s.Holding
 	one := func(a, b cluster.HoldingID) bool {

@@ -99,7 +99,8 @@ func (r *rig) told() string {
 	return b.String()
 }
 
-// TestCheckpoint has an engine go on from a checkpoint, and another from all its records: they tell the same, and decide the same.
+// TestCheckpoint has an engine go on from a checkpoint, and another from all its records: they tell the same, and
+// decide the same.
 func TestCheckpoint(t *testing.T) {
 	var told, digest []string
 	for _, from := range []string{"checkpoint", "records", "an older checkpoint"} {
@@ -208,8 +209,8 @@ func TestCheckpointWaitsForTheLog(t *testing.T) {
 	}
 }
 
-// TestCheckpointAtEnd has an engine end with input that no cycle has seen: the next one decides no cycle again, and the log gets the input
-// with its cycle.
+// TestCheckpointAtEnd has an engine end with input that no cycle has seen: the next one decides no cycle again, and the
+// log gets the input with its cycle.
 func TestCheckpointAtEnd(t *testing.T) {
 	r := ready(t, nil)
 	r.cycle()

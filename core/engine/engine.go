@@ -3,8 +3,8 @@
 // request, and publishes what they decided as views that nobody changes: reading waits for no cycle, and no
 // cycle for a reader (API-3).
 //
-// After a crash it goes on from the newest checkpoint, decides every cycle of the journal behind that again from the accepted
-// input, and refuses to start when one comes out otherwise (API-5).
+// After a crash it goes on from the newest checkpoint, decides every cycle of the journal behind that again from the
+// accepted input, and refuses to start when one comes out otherwise (API-5).
 package engine
 
 import (
@@ -24,7 +24,8 @@ import (
 	"github.com/stintd/stint/core/standing"
 )
 
-// Journal keeps records durably; every Store of core/journal is one. An error of Append or Put that IsFull recognises leaves it as it was.
+// Journal keeps records durably; every Store of core/journal is one. An error of Append or Put that IsFull recognises
+// leaves it as it was.
 type Journal interface {
 	// Put keeps the body of an input before its record, and names it. Any goroutine calls it.
 	Put(body []byte) (name string, err error)
@@ -33,8 +34,8 @@ type Journal interface {
 	Sync() error
 	Bytes() int64
 
-	// Checkpoint keeps what write writes, which stands for all records up to seq, and drops those that recovery does not need any more. It runs
-	// beside the other methods, one call at a time.
+	// Checkpoint keeps what write writes, which stands for all records up to seq, and drops those that recovery does
+	// not need any more. It runs beside the other methods, one call at a time.
 	Checkpoint(seq uint64, write func(io.Writer) error) error
 }
 
@@ -62,8 +63,8 @@ type Options struct {
 	OnCycle func(*decision.Cycle) // called with every cycle that is published; nil: nobody is
 	OnTrace func(*Trace)          // called behind OnCycle where this process leads; it must not wait. nil: nobody is
 
-	// GroupWait is how long the first of several inputs waits for others, to be made durable together with them: where the journal is far away
-	// (0: not at all, those that have come are taken together).
+	// GroupWait is how long the first of several inputs waits for others, to be made durable together with them: where
+	// the journal is far away (0: not at all, those that have come are taken together).
 	GroupWait time.Duration
 
 	IntervalUS        int64 // between cycles; 0: the policy's
@@ -83,8 +84,9 @@ type Options struct {
 	CheckpointUS      int64 // from the end of a checkpoint to the next one (10 min)
 	CheckpointAtEnd   bool  // the engine ends with one
 	CheckpointBytes   int64 // of records since the last checkpoint, after which the next one does not wait so long (1 GiB)
-	// CheckpointWork is how long a start may take to do again what has been done since the last checkpoint: decoding inputs,
-	// taking them into the state, deciding cycles. When that much has come together the next checkpoint does not wait (5 s).
+	// CheckpointWork is how long a start may take to do again what has been done since the last checkpoint: decoding
+	// inputs, taking them into the state, deciding cycles. When that much has come together the next checkpoint does
+	// not wait (5 s).
 	CheckpointWork time.Duration
 
 	SourcesPerCallerMax int // that belong to one caller who may not do all (a tenth of SourcesMax, at least 1)
@@ -385,8 +387,8 @@ func (e *Engine) Interval() time.Duration {
 	return time.Duration(v.Policy.Policy.IntervalUS) * time.Microsecond
 }
 
-// Cycle has a cycle run now and waits for it. Input accepted before the call is part of it. Requests that wait at the same
-// time share one.
+// Cycle has a cycle run now and waits for it. Input accepted before the call is part of it. Requests that wait at the
+// same time share one.
 func (e *Engine) Cycle() error {
 	if e.following.Load() {
 		return errFollowing()

@@ -13,14 +13,15 @@ import (
 // ErrRefused is in the chain of what Replay gives when an input is refused that an unfinished write may have left.
 var ErrRefused = errors.New("refused")
 
-// ErrOtherRules is in the chain of what Replay and Follow give for a cycle that was decided by another version of the rules,
-// where several processes share a journal. Nothing of it was decided. A process of this version goes on when a
+// ErrOtherRules is in the chain of what Replay and Follow give for a cycle that was decided by another version of the
+// rules, where several processes share a journal. Nothing of it was decided. A process of this version goes on when a
 // checkpoint stands for it.
 var ErrOtherRules = errors.New("decided by other rules")
 
-// Replay brings back one record of the journal, behind what Restore brought back: accepted input is applied, a cycle is decided again and must come out as recorded.
-// Cycles that the log lacks are written to it. It is for the goroutine that will call Run, before it. Errors: an input that is
-// refused (ErrRefused in the chain), a cycle that is decided otherwise, save with Options.AcceptReplay.
+// Replay brings back one record of the journal, behind what Restore brought back: accepted input is applied, a cycle is
+// decided again and must come out as recorded. Cycles that the log lacks are written to it. It is for the goroutine
+// that will call Run, before it. Errors: an input that is refused (ErrRefused in the chain), a cycle that is decided
+// otherwise, save with Options.AcceptReplay.
 func (e *Engine) Replay(seq uint64, kind byte, payload []byte) error {
 	e.sinceBytes += int64(len(payload))
 	start := time.Now()
@@ -128,7 +129,8 @@ func (e *Engine) replayed(lastUS int64) {
 	e.pending = nil
 }
 
-// Recovered ends the replay: what holds now can be read. It gives an error when the log has cycles that the journal has not.
+// Recovered ends the replay: what holds now can be read. It gives an error when the log has cycles that the journal has
+// not.
 func (e *Engine) Recovered() error {
 	if e.lane != nil {
 		var last int64

@@ -75,8 +75,8 @@ func lastSaved(e *Engine, cycle int64) int64 {
 	return max(cycle, e.Stats().Checkpoint.Cycle)
 }
 
-// TestSharedLog has engines go on with one log, which join late, by a checkpoint, or lead: what it is told of a cycle is
-// the same by each.
+// TestSharedLog has engines go on with one log, which join late, by a checkpoint, or lead: what it is told of a cycle
+// is the same by each.
 func TestSharedLog(t *testing.T) {
 	m := bucket.NewMemory()
 	led := &standLog{of: map[int64]string{}}

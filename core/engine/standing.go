@@ -10,9 +10,9 @@ import (
 	"github.com/stintd/stint/core/standing"
 )
 
-// Standing is what stands after a cycle besides its decisions and holdings: what is asked for, what hosts there are, who
-// has what of whom and who pushed what. Readers share it; nobody changes it. A table is made of the columns that were
-// kept when a reader first asks for it.
+// Standing is what stands after a cycle besides its decisions and holdings: what is asked for, what hosts there are,
+// who has what of whom and who pushed what. Readers share it; nobody changes it. A table is made of the columns that
+// were kept when a reader first asks for it.
 type Standing struct {
 	Cycle int64
 

@@ -78,8 +78,8 @@ var remedies = map[string]func(p *part, s *Shortfall) string{
 	},
 }
 
-// answer says in a sentence or two what the consumer or allocation is short of, why, and what would change it. Of several
-// reasons it tells the one of most units.
+// answer says in a sentence or two what the consumer or allocation is short of, why, and what would change it. Of
+// several reasons it tells the one of most units.
 func (p *part) answer() string {
 	what := p.target.Consumer
 	if p.target.Allocation != nil {
@@ -134,7 +134,8 @@ func ofIts(units int64) string {
 	return grouped(units) + " of its units are"
 }
 
-// mainReason is the shortfall whose reason and blocker have most units, the first of them, and how many units have others.
+// mainReason is the shortfall whose reason and blocker have most units, the first of them, and how many units have
+// others.
 func (p *part) mainReason() (main *Shortfall, others int64) {
 	type cause struct{ reason, blocker, dimension string }
 	of, sum, best := map[cause]int64{}, int64(0), cause{}

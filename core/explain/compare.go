@@ -32,8 +32,9 @@ type Share struct {
 	After  *float64 `json:"after"`
 }
 
-// Change is what another policy does to a consumer of a plan. Demand, Held, Quota, Short and Settled are in slots in slot
-// plans, else in units; MD plans have Usage in place of Quota. Consumers have the paths of the other policy where that renames them.
+// Change is what another policy does to a consumer of a plan. Demand, Held, Quota, Short and Settled are in slots in
+// slot plans, else in units; MD plans have Usage in place of Quota. Consumers have the paths of the other policy where
+// that renames them.
 type Change struct {
 	Plan      string `json:"plan"`
 	Consumer  string `json:"consumer"`

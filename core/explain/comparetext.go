@@ -14,7 +14,8 @@ const (
 	namesShown   = 6
 )
 
-// Write writes a comparison for people. What the other policy is called is the caller's to say. The only errors are w's.
+// Write writes a comparison for people. What the other policy is called is the caller's to say. The only errors are
+// w's.
 func (c *Comparison) Write(w io.Writer, policy string, style Style) error {
 	t := &writer{Style: style.withDefaults()}
 	fmt.Fprintf(&t.b, "%s at %s, under %s in place of revision %d; nothing of it is committed\n\n", t.Bold("cycle "+grouped(c.Cycle)), c.Now, policy, c.Revision)
@@ -89,8 +90,8 @@ func (c *Comparison) upTo() string {
 	return last
 }
 
-// gain is what the other policy brings a consumer: in the end, or, when that was not looked at, after the cycle when what it
-// puts under reclaim has come back.
+// gain is what the other policy brings a consumer: in the end, or, when that was not looked at, after the cycle when
+// what it puts under reclaim has come back.
 func (c *Change) gain() int64 {
 	if c.Settled != nil {
 		return c.Settled.grows()

@@ -50,9 +50,9 @@ type Log interface {
 	Policy(cycle int64) (text []byte, digest string, err error)
 }
 
-// Read gathers the facts of a cycle from a log. It reads the policy that was in force, the state tables of the cycle, what
-// happened since the last keyframe, and all reclaims and releases up to the cycle: what is under reclaim follows from
-// them alone. Errors are the log's, or faults of the policy, which they call by the name given.
+// Read gathers the facts of a cycle from a log. It reads the policy that was in force, the state tables of the cycle,
+// what happened since the last keyframe, and all reclaims and releases up to the cycle: what is under reclaim follows
+// from them alone. Errors are the log's, or faults of the policy, which they call by the name given.
 func Read(log Log, cycle int64, name string) (*Facts, error) {
 	f := &Facts{Cycle: cycle}
 	text, _, err := log.Policy(cycle)
@@ -171,8 +171,8 @@ func (f *Facts) held(consumer string) (own, lent *tally[holder]) {
 	return own, lent
 }
 
-// release takes units off those of a holder. A release does not tell of which pool its units were: they go off the first
-// that has some.
+// release takes units off those of a holder. A release does not tell of which pool its units were: they go off the
+// first that has some.
 func release(t *tally[holder], h holder, units int64) {
 	for _, k := range t.keys {
 		if h.pool = k.pool; k == h {
@@ -262,8 +262,8 @@ func (v tableView) num(column string, row int) int64 {
 // real is a value.
 func (v tableView) real(column string, row int) float64 { return v.column[column].Float[row] }
 
-// under tells of rows whether their text is the path of a consumer or of one below it, by the names in force. It looks at
-// each word of the dictionary once.
+// under tells of rows whether their text is the path of a consumer or of one below it, by the names in force. It looks
+// at each word of the dictionary once.
 func (f *Facts) under(v tableView, column, path string) func(row int) bool {
 	c := v.column[column]
 	if c == nil || c.Dict == nil || v.Rows == 0 {

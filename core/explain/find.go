@@ -91,8 +91,8 @@ func (f *Facts) consumers() []string {
 	return slices.Compact(all)
 }
 
-// nearest are the names that a name may have been meant for, the nearest first: those that differ by few letters, whole or
-// in their last part, upper and lower case counting as one.
+// nearest are the names that a name may have been meant for, the nearest first: those that differ by few letters, whole
+// or in their last part, upper and lower case counting as one.
 func nearest(name string, all []string) []string {
 	type candidate struct {
 		name string

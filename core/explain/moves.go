@@ -9,8 +9,9 @@ type balance struct {
 	unit         float64 // what a unit of it counts, on average; 0: not known
 }
 
-// moves tells how far the holder and the taker of a reclaim for a share are above and below what they deserve of the pool (MD-17), and what they have
-// once all that is under reclaim is done. It is "" where the table of shares does not have both.
+// moves tells how far the holder and the taker of a reclaim for a share are above and below what they deserve of the
+// pool (MD-17), and what they have once all that is under reclaim is done. It is "" where the table of shares does not
+// have both.
 func (p *part) moves(r *Reclaim) string {
 	from, to, ok := p.balances(r.Consumer, r.For.Consumer)
 	if !ok {

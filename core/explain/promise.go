@@ -119,7 +119,8 @@ func (p *part) overdue(s *Shortfall) bool {
 }
 
 // leaving says how many units of the target are being taken back, for whom, by when and why; "" for none. Of several
-// reclaims it tells the taker and reason of most units. That others of their gang go is the reason of what has no other.
+// reclaims it tells the taker and reason of most units. That others of their gang go is the reason of what has no
+// other.
 func (p *part) leaving() string {
 	if len(p.Leaving) == 0 {
 		return ""
@@ -176,8 +177,8 @@ func (p *part) leaving() string {
 	return text
 }
 
-// wholeGang gives the min_units of a gang of the target of which fewer units stay, the largest of several; 0 for none, or
-// where that is not known.
+// wholeGang gives the min_units of a gang of the target of which fewer units stay, the largest of several; 0 for none,
+// or where that is not known.
 func (p *part) wholeGang() (least int64) {
 	known := p.f.asked().least
 	if len(known) == 0 {

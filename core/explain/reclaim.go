@@ -17,8 +17,8 @@ type going struct {
 	issued, deadline                      int64
 }
 
-// reclaimed are the words for a reason of a reclaim and its rules: in slot plans, there of holders under the hybrid policy,
-// and in MD plans.
+// reclaimed are the words for a reason of a reclaim and its rules: in slot plans, there of holders under the hybrid
+// policy, and in MD plans.
 var reclaimed = map[string]struct {
 	text              string
 	slots, hybrid, md []string
@@ -293,9 +293,9 @@ func (p *part) turned() {
 	}
 }
 
-// followed takes off those of cancelled reclaims that are under a later one from the same cycle. An owner that takes over what is
-// taken back for others (docs/shares.md) has the same deadline: for the holder nothing ended, and it is taken off what was
-// issued too; over has that by taker. The others were put under reclaim anew.
+// followed takes off those of cancelled reclaims that are under a later one from the same cycle. An owner that takes
+// over what is taken back for others (docs/shares.md) has the same deadline: for the holder nothing ended, and it is
+// taken off what was issued too; over has that by taker. The others were put under reclaim anew.
 func (p *part) followed(issued, cancelled []*turn) (over *tally[string], anew int64) {
 	later := map[where][]*turn{}
 	for _, s := range issued {

@@ -27,8 +27,8 @@ type Clause struct {
 	Open  int64  `json:"open"`  // of these are ok
 }
 
-// knowledge is what was asked for and of which hosts, found when it is first needed. Of a cycle of which nobody can tell
-// it why says so.
+// knowledge is what was asked for and of which hosts, found when it is first needed. Of a cycle of which nobody can
+// tell it why says so.
 type knowledge struct {
 	read  bool
 	why   error

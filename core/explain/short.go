@@ -19,8 +19,8 @@ type reason struct {
 	room    bool // there is no room: hosts that are not ok have a part in it
 }
 
-// reasons are by the code of decision.Reasons. All units that a sub-allocation is short of, and that nothing is promised
-// for, have the reason that stops its next unit: the first that would have to be lifted (D-7).
+// reasons are by the code of decision.Reasons. All units that a sub-allocation is short of, and that nothing is
+// promised for, have the reason that stops its next unit: the first that would have to be lifted (D-7).
 var reasons = [...]reason{
 	decision.ReasonNotInPlan: {
 		text: func(_ *part, s *Shortfall) string {

@@ -222,8 +222,9 @@ func (p *part) pools() (slots int64) {
 	return slots
 }
 
-// quotaText takes a quota apart: what is owned and can be used, what is borrowed, and the rest from share pools. How much of
-// what is borrowed counts is in no table while some of it is wanted back. What hosts can take of the demand is in no table; unless the quota covers all of it, what is owned counts at most, and the rest at least.
+// quotaText takes a quota apart: what is owned and can be used, what is borrowed, and the rest from share pools. How
+// much of what is borrowed counts is in no table while some of it is wanted back. What hosts can take of the demand is
+// in no table; unless the quota covers all of it, what is owned counts at most, and the rest at least.
 func (p *part) quotaText(pools int64) string {
 	n := p.node
 	quota, borrowed, demand := p.of(n, "quota"), p.of(n, "held_borrowed"), p.of(n, "demand")

@@ -7,8 +7,8 @@ import (
 	"github.com/stintd/stint/core/decision"
 )
 
-// TestQuotaUnderRecall explains the quota of a borrower: while its lenders want some of it back, not all that it borrowed is
-// in the quota, and the sentence must not say so.
+// TestQuotaUnderRecall explains the quota of a borrower: while its lenders want some of it back, not all that it
+// borrowed is in the quota, and the sentence must not say so.
 func TestQuotaUnderRecall(t *testing.T) {
 	f, c := made(t)
 	s := &c.Consumers

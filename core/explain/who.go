@@ -8,8 +8,8 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// fullest names who on a leaf's way up has its share of the pool in an MD plan: the nearest to the leaf that uses what it deserves
-// or more, else the one that comes closest to it.
+// fullest names who on a leaf's way up has its share of the pool in an MD plan: the nearest to the leaf that uses what
+// it deserves or more, else the one that comes closest to it.
 func (p *part) fullest(s *Shortfall) string {
 	leaf, ok := p.tree().Find(s.Consumer)
 	if !ok || p.member == nil {
@@ -99,7 +99,8 @@ func (p *part) takesBack(consumer string) bool {
 	return !ok || p.set == nil || p.set.ShareReclaim[n]
 }
 
-// room is what of the plan's hosts is in use and open, where a keyframe of the cycle tells it, besides what each level uses and deserves.
+// room is what of the plan's hosts is in use and open, where a keyframe of the cycle tells it, besides what each level
+// uses and deserves.
 func (p *part) room(s *Shortfall, leaf plan.Node) (points []Point) {
 	points = p.quotas(s, leaf)
 	if p.f.Hosts == nil || p.md == nil {

@@ -71,7 +71,8 @@ func (e *Env) label(runs []cluster.Run, sub cluster.SubID, cycle int64, list []c
 	return runs
 }
 
-// labelOn is label where the plan has devices, on of each unit: units on the same ones of a parcel are a run. It sorts both lists.
+// labelOn is label where the plan has devices, on of each unit: units on the same ones of a parcel are a run. It sorts
+// both lists.
 func (e *Env) labelOn(runs []cluster.Run, sub cluster.SubID, cycle int64, list []cluster.ParcelID, on []cluster.Devices, at int32) []cluster.Run {
 	type lie struct {
 		k  cluster.ParcelID

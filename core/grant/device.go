@@ -5,9 +5,9 @@ import (
 	"github.com/stintd/stint/core/room"
 )
 
-// devices is the dimension of a plan that is the sum of a host's devices, and how much each device has (D-185). The index
-// of a lot then has two figures more of each row, by which a unit finds its devices or does not: the most that is free on a
-// device, and how many are empty. Both only fall while a pool grants, as free room does.
+// devices is the dimension of a plan that is the sum of a host's devices, and how much each device has (D-185). The
+// index of a lot then has two figures more of each row, by which a unit finds its devices or does not: the most that is
+// free on a device, and how many are empty. Both only fall while a pool grants, as free room does.
 type devices struct {
 	dimension int
 	per       int64 // 0: the plan has no devices
@@ -39,7 +39,8 @@ func (v *devices) need(size []int64) []int64 {
 	return append(size[:len(size):len(size)], most, empty)
 }
 
-// withDevices is a row's free room with the figures of its devices, which it copies from the parcel, in memory that is used again.
+// withDevices is a row's free room with the figures of its devices, which it copies from the parcel, in memory that is
+// used again.
 func (l *lot) withDevices(p *cluster.Plan, row int, free []int64) []int64 {
 	v := &l.rules.devices
 	if v.per == 0 {

@@ -12,8 +12,9 @@ import (
 	"github.com/stintd/stint/core/share"
 )
 
-// Gangs (REQ-3; docs/shares.md, "Gangs"): of one that waits all of its min_units are given at once, where they fit. Units
-// of one size take nothing from each other but room, so how many fit is a sum over parcels, whatever the placement.
+// Gangs (REQ-3; docs/shares.md, "Gangs"): of one that waits all of its min_units are given at once, where they fit.
+// Units of one size take nothing from each other but room, so how many fit is a sum over parcels, whatever the
+// placement.
 
 // tally counts how many units of a gang fit, pool by pool from the nearest up.
 type tally struct {
@@ -54,8 +55,8 @@ func (g *Granter) fitsWhole(a *pool.Ask) bool {
 	return prefers && g.bears(a)
 }
 
-// bears tells whether all units that are given of a gang at once fit what its search looks at in the lots of the turn, and
-// limits.
+// bears tells whether all units that are given of a gang at once fit what its search looks at in the lots of the turn,
+// and limits.
 func (g *Granter) bears(a *pool.Ask) bool {
 	t := tally{most: a.Least}
 	g.count(a, &t)
@@ -111,8 +112,8 @@ func (g *Granter) count(a *pool.Ask, t *tally) {
 	})
 }
 
-// eachFit calls f for the parcels of the lots of the turn that have room for units of an ask, with how many fit, until it is
-// false. O(rows of the lots).
+// eachFit calls f for the parcels of the lots of the turn that have room for units of an ask, with how many fit, until
+// it is false. O(rows of the lots).
 func (g *Granter) eachFit(a *pool.Ask, f func(k cluster.ParcelID, units int64) bool) {
 	s := &g.search[a.Search]
 	for at := range g.lots {
@@ -191,8 +192,8 @@ func (g *Granter) formOwn(a *pool.Ask, out *Decisions) {
 	a.Least, g.formed = 1, true
 }
 
-// Formed tells whether any gang was given all of its min_units since it was asked last: the next units of it may fit what
-// had its turn before.
+// Formed tells whether any gang was given all of its min_units since it was asked last: the next units of it may fit
+// what had its turn before.
 func (g *Granter) Formed() bool {
 	formed := g.formed
 	g.formed = false
@@ -200,8 +201,8 @@ func (g *Granter) Formed() bool {
 }
 
 // Waiting lists the gangs that wait after the last pool's turn, in the order in which they try to form over all that
-// their leaves draw on: leaf by leaf as MD-16 has them in the root's pool, those that a ratio of 0 keeps from that last.
-// O(sub-allocations).
+// their leaves draw on: leaf by leaf as MD-16 has them in the root's pool, those that a ratio of 0 keeps from that
+// last. O(sub-allocations).
 func (g *Granter) Waiting(e *Env, gangs []cluster.SubID) (subs []cluster.SubID) {
 	s, waits := e.State, map[plan.Node]bool{}
 	for _, sub := range gangs {
@@ -254,8 +255,8 @@ func (g *Granter) waitingOf(subs []cluster.SubID, leaf plan.Node) []cluster.SubI
 	return subs
 }
 
-// ready readies the turn of one gang in the pool of a consumer, or on its leaf's own parcels; nil where there is nothing
-// for it.
+// ready readies the turn of one gang in the pool of a consumer, or on its leaf's own parcels; nil where there is
+// nothing for it.
 func (g *Granter) ready(e *Env, top plan.Node, sub cluster.SubID) *pool.Ask {
 	g.env, g.top, g.only = e, top, &pool.Ask{Sub: sub}
 	defer func() { g.only = nil }()
@@ -274,8 +275,9 @@ func MayForm(e *Env, sub cluster.SubID) bool {
 	return e.State.Short(sub)-e.Promises.Units[sub] >= e.State.Sub.MinUnits[sub] && e.State.Staying(sub) == 0
 }
 
-// Fits tells whether all min_units of a gang fit what its leaf draws on now: together where it must be, and else where it can.
-// Then it is held to that value, also one that may be anywhere. O(parcels), together for each value with room for all.
+// Fits tells whether all min_units of a gang fit what its leaf draws on now: together where it must be, and else where
+// it can. Then it is held to that value, also one that may be anywhere. O(parcels), together for each value with room
+// for all.
 func (g *Granter) Fits(e *Env, sub cluster.SubID) bool {
 	places, prefers := e.Views.Needs.Seeks(sub)
 	if places == nil {
@@ -309,8 +311,8 @@ func (g *Granter) fits(e *Env, sub cluster.SubID) bool {
 	return t.units == s.Sub.MinUnits[sub]
 }
 
-// Room adds up by value of an attribute how many units of a sub-allocation fit what its leaf draws on now, whatever limits
-// say and whatever it is promised. O(parcels).
+// Room adds up by value of an attribute how many units of a sub-allocation fit what its leaf draws on now, whatever
+// limits say and whatever it is promised. O(parcels).
 func (g *Granter) Room(e *Env, sub cluster.SubID, places *cluster.Places) []int64 {
 	s := e.State
 	sum := make([]int64, len(places.Text))
@@ -330,8 +332,8 @@ func (g *Granter) Room(e *Env, sub cluster.SubID, places *cluster.Places) []int6
 	return sum
 }
 
-// Part gives a gang up to so many units of what its leaf draws on through the pool of a consumer, or owns, and tells how
-// many those are. The decisions are added to out.
+// Part gives a gang up to so many units of what its leaf draws on through the pool of a consumer, or owns, and tells
+// how many those are. The decisions are added to out.
 func (g *Granter) Part(e *Env, top plan.Node, sub cluster.SubID, most int64, out *Decisions) (units int64) {
 	a := g.ready(e, top, sub)
 	for a != nil && units < most {

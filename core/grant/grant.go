@@ -140,8 +140,8 @@ func (g *Granter) fill(all bool) {
 	}
 }
 
-// serve gives a leaf one unit, or all of a gang's min_units, of the ask whose turn it is or, where nothing of that fits,
-// of the next; false when nothing fits.
+// serve gives a leaf one unit, or all of a gang's min_units, of the ask whose turn it is or, where nothing of that
+// fits, of the next; false when nothing fits.
 func (g *Granter) serve(l int32, out *Decisions) bool {
 	q := &g.queue
 	for q.Advance(l) {

@@ -16,8 +16,8 @@ type Prospects struct {
 
 // Follow grants what the coming window would, as far as the present one bears it: while a sub-allocation was granted
 // less in this cycle on a host than the row says, and is short of more than it is promised. It stands in for what
-// leaves and pools are given. Decisions are added to out; limits are brought up by them. O(units × parcels of a host, and what
-// the sub-allocations hold).
+// leaves and pools are given. Decisions are added to out; limits are brought up by them. O(units × parcels of a host,
+// and what the sub-allocations hold).
 func Follow(e *Env, list *Prospects, out *Decisions) {
 	f := follower{env: e, given: map[cluster.ParcelID][]cluster.SubID{}, more: map[cluster.SubID]int64{}}
 	for i, sub := range list.Sub.Values() {

@@ -195,8 +195,8 @@ func (l *lot) free(row room.Row) []int64 {
 	return sum
 }
 
-// inOrder is the selected rows of the lot in the order of a requirement, nil where it has none. Turn is a parcel's place
-// in the order.
+// inOrder is the selected rows of the lot in the order of a requirement, nil where it has none. Turn is a parcel's
+// place in the order.
 func (l *lot) inOrder(selected []uint64, turn []int32) []room.Row {
 	if turn == nil {
 		return nil

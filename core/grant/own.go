@@ -17,8 +17,8 @@ type Sets interface {
 	Latest(sub cluster.SubID) (k cluster.ParcelID, ok bool)
 	// Lapse lets that set lapse by a unit (CYC-7).
 	Lapse(sub cluster.SubID)
-	// Prefer promises a unit of a sub-allocation on one of its leaf's own parcels that among accepts: it joins, or takes
-	// victims (MD-6). It is false where it can do neither.
+	// Prefer promises a unit of a sub-allocation on one of its leaf's own parcels that among accepts: it joins, or
+	// takes victims (MD-6). It is false where it can do neither.
 	Prefer(sub cluster.SubID, among func(k cluster.ParcelID) bool) bool
 	// Hold takes in that a unit is granted.
 	Hold(sub cluster.SubID, k cluster.ParcelID)

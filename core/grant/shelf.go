@@ -7,8 +7,8 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// shelf keeps the lots of pools with many parcels from turn to turn, brought up by the change log, and lays those of the
-// others anew in each.
+// shelf keeps the lots of pools with many parcels from turn to turn, brought up by the change log, and lays those of
+// the others anew in each.
 type shelf struct {
 	source
 	seen  int64 // rows of the log as of which the rules are
@@ -39,8 +39,8 @@ const (
 	manyParcels = 1 << 10
 )
 
-// follow drops what is kept where it is of something else, and brings the rules up. Parcels that have other numbers come
-// with other host tables. O(rows of the log since the last turn), or O(parcels × dimensions).
+// follow drops what is kept where it is of something else, and brings the rules up. Parcels that have other numbers
+// come with other host tables. O(rows of the log since the last turn), or O(parcels × dimensions).
 func (v *shelf) follow(e *Env) {
 	log := &e.State.Changes
 	from, ok := log.Since(v.seen)

@@ -11,9 +11,9 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
-// The heap below which nothing is collected is so large at most, and so small a part of the memory that the process may use at most. A cold cycle
-// over 100,000 hosts and a million units allocates three quarters of it; what such a cluster lives in then is a good half, which the collector would let
-// double anyway.
+// The heap below which nothing is collected is so large at most, and so small a part of the memory that the process may
+// use at most. A cold cycle over 100,000 hosts and a million units allocates three quarters of it; what such a cluster
+// lives in then is a good half, which the collector would let double anyway.
 const (
 	floorBytesMax = 768 << 20
 	memoryPart    = 8
@@ -24,10 +24,11 @@ const (
 	liveBytesMin = 4 << 20 // what the collector applies the percentage to where less is alive
 )
 
-// Floor lets the heap grow to 768 MiB, or an eighth of the memory that the machine or its control group has, before it is collected, and to
-// twice what is alive where that is more, as the collector does by itself. At the beginning little is alive, so that the collector would come again at
-// every doubling while a first cycle fills the state, each time beside two goroutines that keep the processors busy. A memory limit (GOMEMLIMIT) holds
-// besides. Nothing is done where the environment sets GOGC, as who runs the process has decided then, nor where the memory is not known. It is called
+// Floor lets the heap grow to 768 MiB, or an eighth of the memory that the machine or its control group has, before it
+// is collected, and to twice what is alive where that is more, as the collector does by itself. At the beginning little
+// is alive, so that the collector would come again at every doubling while a first cycle fills the state, each time
+// beside two goroutines that keep the processors busy. A memory limit (GOMEMLIMIT) holds besides. Nothing is done where
+// the environment sets GOGC, as who runs the process has decided then, nor where the memory is not known. It is called
 // once, when a process begins; after each collection the world stops for some microseconds.
 func Floor() {
 	if os.Getenv("GOGC") != "" {
@@ -71,8 +72,9 @@ func Limit(bytes int64) {
 // mark is what the collector finds dead each time it comes. It has a pointer so that it shares its memory with nothing.
 type mark struct{ _ *mark }
 
-// keep sets the percentage by what the last collection left alive, and again after each one to come. Where one begins before it was done after the last,
-// it is done after the next: collections come so close only while the heap is far below the floor, or twice what is alive.
+// keep sets the percentage by what the last collection left alive, and again after each one to come. Where one begins
+// before it was done after the last, it is done after the next: collections come so close only while the heap is far
+// below the floor, or twice what is alive.
 func keep(floor uint64) {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)

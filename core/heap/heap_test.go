@@ -55,7 +55,8 @@ func percentNow() int {
 	return int(sample[0].Value.Uint64())
 }
 
-// await collects until the percentage is as it should be: it is set by a goroutine of the runtime, which a second collection may outrun.
+// await collects until the percentage is as it should be: it is set by a goroutine of the runtime, which a second
+// collection may outrun.
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for range 100 {
@@ -67,7 +68,8 @@ func await(t *testing.T, what string, ok func() bool) {
 	t.Fatalf("%s: the percentage is %d", what, percentNow())
 }
 
-// TestFloor shows that nothing is collected below the floor, that something is above it, and that the percentage follows what is alive.
+// TestFloor shows that nothing is collected below the floor, that something is above it, and that the percentage
+// follows what is alive.
 func TestFloor(t *testing.T) {
 	runtime.GC()
 	keep(256 * mib)

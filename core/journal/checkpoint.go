@@ -15,16 +15,17 @@ import (
 	"strings"
 )
 
-// A checkpoint is a file beside the segments, named after the last record that it stands for. It begins with a header (magic, format
-// version, number of that record), then come blocks of checkpointBlockBytes, the last one shorter, each behind its length and a CRC-32C of
-// all that went before it and of itself; a block of no bytes ends the file.
+// A checkpoint is a file beside the segments, named after the last record that it stands for. It begins with a header
+// (magic, format version, number of that record), then come blocks of checkpointBlockBytes, the last one shorter, each
+// behind its length and a CRC-32C of all that went before it and of itself; a block of no bytes ends the file.
 const (
 	checkpointMagic       = "stintckp"
 	checkpointHeaderBytes = 32
 	checkpointBlockBytes  = 1 << 20
 	checkpointFrameBytes  = 8
 	checkpointsKept       = 2
-	// checkpointSyncBytes is after how many bytes they are flushed: a disk that has much to write keeps a record waiting.
+	// checkpointSyncBytes is after how many bytes they are flushed: a disk that has much to write keeps a record
+	// waiting.
 	checkpointSyncBytes = 16 << 20
 )
 
@@ -68,10 +69,10 @@ func dropUnfinished(dir string) error {
 	return err
 }
 
-// Checkpoint keeps what write writes, which must stand for all records up to seq, and those must be durable. When it is on the disk
-// with its name, what recovery does not need any more is removed: checkpoints but the two newest, and the segments before the older of these, so that
-// one damaged checkpoint is no loss. It may run beside the other methods but Close, one call at a time. After an error the
-// journal is as good as before. O(bytes).
+// Checkpoint keeps what write writes, which must stand for all records up to seq, and those must be durable. When it is
+// on the disk with its name, what recovery does not need any more is removed: checkpoints but the two newest, and the
+// segments before the older of these, so that one damaged checkpoint is no loss. It may run beside the other methods
+// but Close, one call at a time. After an error the journal is as good as before. O(bytes).
 func (j *Journal) Checkpoint(seq uint64, write func(io.Writer) error) error {
 	path := checkpointPath(j.dir, seq)
 	if err := j.writeCheckpoint(path, seq, write); err != nil {
@@ -109,7 +110,8 @@ func (j *Journal) writeCheckpoint(path string, seq uint64, write func(io.Writer)
 	return syncDir(j.dir, j.step)
 }
 
-// WriteCheckpoint writes a checkpoint as it stands in a file, with what write writes: for stores that keep it elsewhere. O(bytes).
+// WriteCheckpoint writes a checkpoint as it stands in a file, with what write writes: for stores that keep it
+// elsewhere. O(bytes).
 func WriteCheckpoint(to io.Writer, seq uint64, write func(io.Writer) error) error {
 	return newBlockWriter(to).whole(seq, write)
 }
@@ -213,7 +215,8 @@ type blockReader struct {
 	err  error
 }
 
-// openCheckpoint begins to read a checkpoint and tells how many bytes were written into it. Errors name it and the place.
+// openCheckpoint begins to read a checkpoint and tells how many bytes were written into it. Errors name it and the
+// place.
 func openCheckpoint(from io.Reader, name string, size int64, seq uint64) (r *blockReader, bytes int64, err error) {
 	r = &blockReader{from: from, path: name, at: checkpointHeaderBytes, buf: make([]byte, checkpointFrameBytes+checkpointBlockBytes)}
 	if err := r.header(seq); err != nil {
@@ -227,8 +230,8 @@ func openCheckpoint(from io.Reader, name string, size int64, seq uint64) (r *blo
 	return r, r.left, nil
 }
 
-// ReadCheckpoint has a checkpoint loaded that stands in so many bytes of a reader, as it stands in a file. Errors are what load gives, and
-// damage, which names the checkpoint and the byte. O(bytes).
+// ReadCheckpoint has a checkpoint loaded that stands in so many bytes of a reader, as it stands in a file. Errors are
+// what load gives, and damage, which names the checkpoint and the byte. O(bytes).
 func ReadCheckpoint(from io.Reader, name string, size int64, seq uint64, load func(seq uint64, r io.Reader, bytes int64) error) error {
 	r, bytes, err := openCheckpoint(from, name, size, seq)
 	if err != nil {
@@ -298,9 +301,10 @@ func (r *blockReader) check() error {
 	return err
 }
 
-// Restore offers the checkpoints to load, the newest first, until it takes one; Replay then begins behind that. It comes after
-// Open and before Replay, or not at all. passed are the reasons why newer ones were not taken: damage, or what load gave, which must
-// leave nothing behind then. err is set when those cannot be done without, because the segments that they stood for are gone.
+// Restore offers the checkpoints to load, the newest first, until it takes one; Replay then begins behind that. It
+// comes after Open and before Replay, or not at all. passed are the reasons why newer ones were not taken: damage, or
+// what load gave, which must leave nothing behind then. err is set when those cannot be done without, because the
+// segments that they stood for are gone.
 func (j *Journal) Restore(load func(seq uint64, r io.Reader, bytes int64) error) (seq uint64, passed []error, err error) {
 	if j.replayed || j.broken != nil {
 		panic("BUG: a journal is restored after Replay")

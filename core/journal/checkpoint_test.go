@@ -133,8 +133,8 @@ func TestCheckpoints(t *testing.T) {
 	}
 }
 
-// TestDamagedCheckpoint changes each byte of the newest checkpoint, and cuts it off: the one before it is taken. Then that is damaged
-// too, or what it needs is gone.
+// TestDamagedCheckpoint changes each byte of the newest checkpoint, and cuts it off: the one before it is taken. Then
+// that is damaged too, or what it needs is gone.
 func TestDamagedCheckpoint(t *testing.T) {
 	dir, o := t.TempDir(), Options{SegmentBytesMax: 200}
 	h, err := reopen(dir, o)
@@ -231,8 +231,8 @@ func TestLostTail(t *testing.T) {
 	}
 }
 
-// TestFailedCheckpointSteps makes each step of the disk fail in turn, and gives the process up there: what was synced is there
-// when the journal is opened again, and so it is when it goes on.
+// TestFailedCheckpointSteps makes each step of the disk fail in turn, and gives the process up there: what was synced
+// is there when the journal is opened again, and so it is when it goes on.
 func TestFailedCheckpointSteps(t *testing.T) {
 	failed := map[string]int{}
 	for fail := 1; fail < 120; fail++ {

@@ -31,8 +31,8 @@ type Options struct {
 	BytesMax        int64 // all segments together; past it only essential records are taken (64 GiB)
 	ReserveBytes    int64 // kept free behind the last record for essential ones (1 MiB)
 
-	// Step, when set, is called before each change of the disk with what is done (write, sync, create,
-	// rename, syncdir, reserve, truncate; of a checkpoint checkpoint_write, checkpoint_sync, checkpoint_rename, checkpoint_renamed;
+	// Step, when set, is called before each change of the disk with what is done (write, sync, create, rename, syncdir,
+	// reserve, truncate; of a checkpoint checkpoint_write, checkpoint_sync, checkpoint_rename, checkpoint_renamed;
 	// compact) and to which file; an error makes it fail. For tests.
 	Step func(op, path string) error
 }
@@ -65,7 +65,8 @@ type Record struct {
 	Payload []byte // borrowed: good until the visitor returns
 }
 
-// Journal is an open journal in a folder: the Store of a service that is one process. It is for one goroutine, save Checkpoint and Put.
+// Journal is an open journal in a folder: the Store of a service that is one process. It is for one goroutine, save
+// Checkpoint and Put.
 type Journal struct {
 	dir  string
 	o    Options
@@ -146,9 +147,10 @@ func (j *Journal) Bytes() int64 { return j.closed.Load() + j.end }
 // Put does nothing: the records of a folder have their bodies.
 func (j *Journal) Put([]byte) (name string, err error) { return "", nil }
 
-// Append adds a record and gives its number: a head, and the body of an input behind it, whose name is not needed here. It is on the disk for certain only after Sync.
-// Essential records may use the reserve and pass BytesMax, so that they are taken though the disk is full; they are to
-// be small. An error with ErrFull leaves the journal as it was; after any other the journal must be opened anew.
+// Append adds a record and gives its number: a head, and the body of an input behind it, whose name is not needed here.
+// It is on the disk for certain only after Sync. Essential records may use the reserve and pass BytesMax, so that they
+// are taken though the disk is full; they are to be small. An error with ErrFull leaves the journal as it was; after
+// any other the journal must be opened anew.
 func (j *Journal) Append(kind byte, essential bool, head, body []byte, _ string) (seq uint64, err error) {
 	if err := j.usable(); err != nil {
 		return 0, err

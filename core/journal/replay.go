@@ -10,10 +10,10 @@ import (
 	"os"
 )
 
-// Replay visits all records behind the checkpoint that was restored, if one was, in order, and makes the journal ready for Append. It comes once, after Open.
-// A write that a crash cut short is removed. Errors: a segment or record that is missing, damage to records that
-// were durable, ErrRefused of a record that is not the last, what visit gives. Then the journal is as it was, but for
-// what was cut off.
+// Replay visits all records behind the checkpoint that was restored, if one was, in order, and makes the journal ready
+// for Append. It comes once, after Open. A write that a crash cut short is removed. Errors: a segment or record that is
+// missing, damage to records that were durable, ErrRefused of a record that is not the last, what visit gives. Then the
+// journal is as it was, but for what was cut off.
 func (j *Journal) Replay(visit func(Record) error) error {
 	if j.replayed || j.broken != nil {
 		panic("BUG: a journal is replayed twice")

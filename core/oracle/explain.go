@@ -54,7 +54,8 @@ func (g *round) above(n plan.Node) []pool {
 	return list
 }
 
-// share is a consumer's row in the pool but for its quota; ok is false when it neither holds nor may get anything there.
+// share is a consumer's row in the pool but for its quota; ok is false when it neither holds nor may get anything
+// there.
 func (q pool) share(n plan.Node) (row Share, ok bool) {
 	row = Share{Plan: q.m.Name, Path: q.p.Path[n], Pool: q.p.Path[q.at], Priority: int64(q.w.Priority[n]), Ratio: q.w.Ratio[n],
 		Usage: q.exact(n), Fixed: q.usage(n), Demand: q.demand(n)}
@@ -98,7 +99,8 @@ func (g *round) explain(r *Result) {
 	r.Reasoned = append(r.Reasoned, basis)
 }
 
-// reason is what stops the next unit of a sub-allocation: the first of D-7's list, and of that of docs/shares.md, that applies.
+// reason is what stops the next unit of a sub-allocation: the first of D-7's list, and of that of docs/shares.md, that
+// applies.
 func (g *round) reason(s *sub, quotas map[plan.Node]map[plan.Node]uint64) Shortfall {
 	if g.small(s) {
 		return Shortfall{Reason: "too_small"}
@@ -201,7 +203,8 @@ func (g *round) barriers(s *sub, all []parcel) (b barriers) {
 	return b
 }
 
-// stopped is the ratio of 0 or the share limit that keeps a sub-allocation from the pool, the nearest to its leaf (D-26).
+// stopped is the ratio of 0 or the share limit that keeps a sub-allocation from the pool, the nearest to its leaf
+// (D-26).
 func (q pool) stopped(s *sub) (row Shortfall, ok bool) {
 	for _, n := range slices.Backward(q.way(s.alloc.leaf)) {
 		if q.w.Ratio[n] == 0 {

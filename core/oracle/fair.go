@@ -12,7 +12,8 @@ import (
 
 // Fair reclaim in MD plans, by docs/shares.md.
 
-// net is the units that a sub-allocation holds through the pool and is promised there, without those under reclaim (CYC-7).
+// net is the units that a sub-allocation holds through the pool and is promised there, without those under reclaim
+// (CYC-7).
 func (q pool) net(s *sub) int64 {
 	n := q.pledgedOn(s, func(owner plan.Node) bool { return q.meet(s.alloc.leaf, owner) == q.at })
 	return n + int64(len(q.units(func(u *unit) bool { return u.sub == s && q.drawn(u) && stays(u) })))
@@ -55,8 +56,8 @@ func (g *round) limitedBy(u *unit, n plan.Node) bool {
 	return g.under(n, u.leaf()) && u.pool != plan.None && u.pool < n
 }
 
-// review lets sets lapse as far as their takers no longer want or fit what they were promised, in order of number; then those for a share as
-// far as what they move does not lower the sum of squares any more, the latest first.
+// review lets sets lapse as far as their takers no longer want or fit what they were promised, in order of number; then
+// those for a share as far as what they move does not lower the sum of squares any more, the latest first.
 func (g *round) review() {
 	g.reviewed = 0
 	for _, s := range g.mine(every) {
@@ -92,7 +93,8 @@ func (g *round) lapseUnless(s *set, ok func() bool) {
 	}
 }
 
-// stands tells whether a set's taker still wants, fits and deserves all its units, and its victims still make room for it.
+// stands tells whether a set's taker still wants, fits and deserves all its units, and its victims still make room for
+// it.
 func (g *round) stands(s *set) bool {
 	t, leaf := s.taker, s.taker.alloc.leaf
 	q, to := g.pool(g.meet(leaf, s.owner)), g.parcel(s.target, s.owner)
@@ -115,7 +117,8 @@ func (g *round) stands(s *set) bool {
 	})
 }
 
-// takes tells whether a parcel may take a unit of a sub-allocation beside those promised to it on the host and some more.
+// takes tells whether a parcel may take a unit of a sub-allocation beside those promised to it on the host and some
+// more.
 func (g *round) takes(s *sub, to parcel, more int64) bool {
 	for _, t := range g.mine(func(t *set) bool { return t.taker == s && t.target == to.host && t.number <= g.reviewed }) {
 		more += t.n
@@ -146,7 +149,8 @@ func (g *round) promised() {
 	g.giveUp(true)
 }
 
-// slack is by how much shares may differ and still count as equal, as usages and quotas are rounded (D-5): 2⁻³² of the pool.
+// slack is by how much shares may differ and still count as equal, as usages and quotas are rounded (D-5): 2⁻³² of the
+// pool.
 const slack = 1 << 16
 
 // deserved is the usage quota in the pool of every consumer below it (MD-14) when so much is divided.
@@ -181,14 +185,15 @@ func (q pool) step(leaf plan.Node, size []int64, more int64) int64 {
 	return int64(q.fraction(units[i]+more, size)) - int64(q.fraction(units[i], size))
 }
 
-// nearer is by how much the sum of squares gets less when a leaf that is so far from its quota comes so much nearer, or passes it.
+// nearer is by how much the sum of squares gets less when a leaf that is so far from its quota comes so much nearer, or
+// passes it.
 func nearer(distance, moved int64) *big.Int {
 	d := big.NewInt(2*distance - moved)
 	return d.Mul(d, big.NewInt(moved))
 }
 
-// fair is MD-17: units move from those above their quotas to those below, where that brings all nearer to them. Takers have turns by
-// deficit ÷ ratio; who is not below its quota may still join what is under way.
+// fair is MD-17: units move from those above their quotas to those below, where that brings all nearer to them. Takers
+// have turns by deficit ÷ ratio; who is not below its quota may still join what is under way.
 func (q pool) fair() {
 	q.begin()
 	tree := map[plan.Node]bool{}
@@ -216,7 +221,8 @@ func (q pool) begin() {
 	clear(q.has)
 }
 
-// farther compares how far two leaves are from their quotas for their ratios, in steps of the slack. A ratio of 0 is farther than any other.
+// farther compares how far two leaves are from their quotas for their ratios, in steps of the slack. A ratio of 0 is
+// farther than any other.
 func (q pool) farther(x int64, a plan.Node, y int64, b plan.Node) int {
 	if q.ratio[a] == 0 || q.ratio[b] == 0 {
 		return cmp.Compare(min(q.ratio[b], 1), min(q.ratio[a], 1))
@@ -225,7 +231,8 @@ func (q pool) farther(x int64, a plan.Node, y int64, b plan.Node) int {
 	return m.Mul(m, big.NewInt(q.counting(b))).Cmp(n.Mul(n, big.NewInt(q.counting(a))))
 }
 
-// promise lets a unit join sets under way, or makes one for it; when it can do neither the sub-allocation is passed over from now on.
+// promise lets a unit join sets under way, or makes one for it; when it can do neither the sub-allocation is passed
+// over from now on.
 func (q pool) promise(s *sub) bool {
 	_, _, hit := q.limited(s, q.claimed)
 	q.passed[s] = hit || !q.waits(s) && !q.seize(s)
@@ -256,8 +263,8 @@ func (g *round) join(s *sub, list []parcel) bool {
 // choicesMost is among how many parcels that of the fewest victims is chosen.
 const choicesMost = 16
 
-// seize makes a set for a unit whose leaf is below its quota: of one victim, the first that alone makes it fit; else of several, on that of
-// the first parcels where they do that takes the fewest.
+// seize makes a set for a unit whose leaf is below its quota: of one victim, the first that alone makes it fit; else of
+// several, on that of the first parcels where they do that takes the fewest.
 func (q pool) seize(s *sub) bool {
 	kind := fmt.Sprint(s.alloc.leaf, s.size, s.req, q.bonds[s])
 	if s.perHost != plan.Unlimited {
@@ -369,8 +376,8 @@ func (q pool) noteVictim(victim, taker plan.Node) {
 // lies tells whether a unit is on a parcel.
 func lies(u *unit, t parcel) bool { return u.host == t.host && u.owner == t.owner }
 
-// victims are the units that may be taken for a sub-allocation: of leaves above their quotas, by surplus ÷ ratio, ties last rank first; of a
-// leaf the newest first.
+// victims are the units that may be taken for a sub-allocation: of leaves above their quotas, by surplus ÷ ratio, ties
+// last rank first; of a leaf the newest first.
 func (q pool) victims(s *sub) []*unit {
 	var leaves []plan.Node
 	for leaf := q.at; leaf < q.p.End[q.at]; leaf++ {
@@ -400,7 +407,8 @@ func (q pool) victims(s *sub) []*unit {
 	return list
 }
 
-// young tells whether a unit has run for less than its consumer's min_runtime. What this cycle granted does not run yet (CYC-1).
+// young tells whether a unit has run for less than its consumer's min_runtime. What this cycle granted does not run yet
+// (CYC-1).
 func (c *Cluster) young(u *unit) bool {
 	return !gone(u.leaf()) && u.cycle < c.cycle && c.nowUS-c.times[max(u.cycle, 1)] < c.p.RuntimeUS[u.leaf()]
 }
@@ -436,7 +444,8 @@ func (q pool) lower(s *sub, chosen []*unit) *big.Int {
 	return sum
 }
 
-// may tells whether a unit may be given beside some others: its leaf is above its quota then, and it or the taker is by its band.
+// may tells whether a unit may be given beside some others: its leaf is above its quota then, and it or the taker is by
+// its band.
 func (q pool) may(s *sub, chosen []*unit, u *unit) bool {
 	surplus, leaf := q.surplus(chosen, u), s.alloc.leaf
 	if surplus <= slack {
@@ -449,8 +458,8 @@ func (q pool) may(s *sub, chosen []*unit, u *unit) bool {
 	return true
 }
 
-// pick chooses the victims for a unit on a parcel among the candidates, nil when there are none: one after the other, each that brings its
-// own leaf nearer to its quota, or leaves the sum lower all the same.
+// pick chooses the victims for a unit on a parcel among the candidates, nil when there are none: one after the other,
+// each that brings its own leaf nearer to its quota, or leaves the sum lower all the same.
 func (q pool) pick(s *sub, t parcel, list []*unit) []*unit {
 	here := slices.DeleteFunc(slices.Clone(list), func(u *unit) bool { return !lies(u, t) })
 	var before []*unit
@@ -523,7 +532,8 @@ func (q pool) stillNearer(s *set, victims []*unit) bool {
 	return sum.Sign() > 0
 }
 
-// fitter tells whether a unit fits a parcel, both now and net, when some units on it are gone; and whether another one there would help.
+// fitter tells whether a unit fits a parcel, both now and net, when some units on it are gone; and whether another one
+// there would help.
 func (g *round) fitter(s *sub, t parcel) (enough func(chosen []*unit) bool, helps func(chosen []*unit, u *unit) bool) {
 	room := least(g.room(s.alloc.leaf, t), g.netRoom(s.alloc.leaf, t))
 	with := func(chosen []*unit) []int64 {
@@ -544,8 +554,9 @@ func (g *round) fitter(s *sub, t parcel) (enough func(chosen []*unit) bool, help
 	}
 }
 
-// pickOf chooses among units of a parcel those that make a unit fit: one alone if there is such a one, else one after the other
-// that helps and may be taken; those not needed are dropped again, of each sub-allocation the last chosen first.
+// pickOf chooses among units of a parcel those that make a unit fit: one alone if there is such a one, else one after
+// the other that helps and may be taken; those not needed are dropped again, of each sub-allocation the last chosen
+// first.
 func (g *round) pickOf(s *sub, t parcel, here []*unit, may func(u *unit) bool) (chosen []*unit, ok bool) {
 	enough, _ := g.fitter(s, t)
 	for _, u := range here {
@@ -556,8 +567,8 @@ func (g *round) pickOf(s *sub, t parcel, here []*unit, may func(u *unit) bool) (
 	return g.inTurn(s, t, here, may)
 }
 
-// inTurn chooses units of a parcel one after the other, each that helps and may be taken, until a unit fits; those not needed are dropped
-// again, of each sub-allocation the last chosen first.
+// inTurn chooses units of a parcel one after the other, each that helps and may be taken, until a unit fits; those not
+// needed are dropped again, of each sub-allocation the last chosen first.
 func (g *round) inTurn(s *sub, t parcel, here []*unit, may func(u *unit) bool) (chosen []*unit, ok bool) {
 	enough, helps := g.fitter(s, t)
 	for _, u := range here {

@@ -40,7 +40,8 @@ func (c *Cluster) broken() {
 // formed tells whether a sub-allocation is no gang that waits for all of its least number.
 func (f *frame) formed(s *sub) bool { return !s.gang() || int64(len(f.staying(s))) >= s.least }
 
-// mark notes which gangs wait, and which units are the last ones that formed gangs may not do without: all but the newest.
+// mark notes which gangs wait, and which units are the last ones that formed gangs may not do without: all but the
+// newest.
 func (g *round) mark() {
 	g.core, g.forming, g.partial = map[*unit]bool{}, map[*sub]bool{}, map[*sub]bool{}
 	for _, s := range g.below(plan.Root) {
@@ -119,8 +120,8 @@ func (g *round) placeAnywhere(s *sub) bool {
 	return false
 }
 
-// together lets gangs that still wait form over own parcels and all pools: leaf by leaf, as MD-16 has them in the root's pool before
-// any of them does; at last leaves that a ratio of 0 keeps from that.
+// together lets gangs that still wait form over own parcels and all pools: leaf by leaf, as MD-16 has them in the
+// root's pool before any of them does; at last leaves that a ratio of 0 keeps from that.
 func (g *round) together() {
 	q, has := g.pool(plan.Root), map[plan.Node]uint64{}
 	tree, rest := map[plan.Node]bool{}, []plan.Node(nil)
@@ -193,8 +194,8 @@ func (g *round) frees(s *set) bool {
 	return fits(s.taker.size, plus(g.room(s.taker.alloc.leaf, to), g.kept(s), 1))
 }
 
-// giveUp lets all sets of gangs lapse that wait and are not promised all of their least number any more; where late is true, of those
-// that have waited for longer than the plan's gang_wait.
+// giveUp lets all sets of gangs lapse that wait and are not promised all of their least number any more; where late is
+// true, of those that have waited for longer than the plan's gang_wait.
 func (g *round) giveUp(late bool) {
 	for _, s := range g.holders(plan.Root) {
 		sets := g.mine(func(t *set) bool { return t.taker == s })
@@ -305,8 +306,8 @@ func (g *round) holdAnywhere(s *sub) bool {
 	return false
 }
 
-// hold holds room for a unit of a gang on the first parcel that has it: what is free, and what the gang's own victims there leave
-// beside its other units.
+// hold holds room for a unit of a gang on the first parcel that has it: what is free, and what the gang's own victims
+// there leave beside its other units.
 func (q pool) hold(s *sub) bool {
 	for _, t := range q.usable(s) {
 		if !q.takes(s, t, 0) || !fits(s.size, q.netRoom(s.alloc.leaf, t)) {
@@ -373,8 +374,8 @@ func (g *round) keepWhole() {
 	}
 }
 
-// complete takes the rest of gangs of which so much was taken that they hold less than their least number, at the last deadline of
-// what goes already.
+// complete takes the rest of gangs of which so much was taken that they hold less than their least number, at the last
+// deadline of what goes already.
 func (g *round) complete() {
 	for _, s := range g.below(plan.Root) {
 		if !s.gang() || len(g.staying(s)) == 0 || g.formed(s) {

@@ -143,8 +143,8 @@ func fits(size, room []int64) bool {
 	return true
 }
 
-// spot is which of some parcels the next unit goes to, if it fits any: the first by the requirement's order, else by the
-// plan's placement (MD-20); ties by the parcels' order.
+// spot is which of some parcels the next unit goes to, if it fits any: the first by the requirement's order, else by
+// the plan's placement (MD-20); ties by the parcels' order.
 func (g *round) spot(s *sub, list []parcel) (best parcel, ok bool) {
 	ordered := g.ordered(s)
 	var before func(a, b parcel) bool

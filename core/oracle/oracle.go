@@ -3,10 +3,10 @@
 // engine but the policy, so that the two can be held against each other. A cycle
 // comes a minute after the last one.
 //
-// It knows multidimensional plans: MD-1 to MD-18, MD-20, REQ-1, by docs/ownership.md and docs/shares.md, with devices (D-185); slot plans by
-// docs/slots.md, where placement is exclusive under the policies ownership and share_ratio alone and without windows; for both CYC-1 to CYC-10
-// and the decisions of docs/decisions.md. Input is taken to be valid: what the engine would
-// refuse makes it panic. Not for production use; a cycle costs about units² × hosts.
+// It knows multidimensional plans: MD-1 to MD-18, MD-20, REQ-1, by docs/ownership.md and docs/shares.md, with devices
+// (D-185); slot plans by docs/slots.md, where placement is exclusive under the policies ownership and share_ratio alone
+// and without windows; for both CYC-1 to CYC-10 and the decisions of docs/decisions.md. Input is taken to be valid:
+// what the engine would refuse makes it panic. Not for production use; a cycle costs about units² × hosts.
 package oracle
 
 import (
@@ -47,7 +47,8 @@ type Holding struct {
 type Key struct{ Plan, Consumer, Allocation, Sub string }
 
 // Units is a number of units of one sub-allocation on one host: a grant, a release (with its cause) or what is held.
-// Lender and Pool are paths, "" where there is none; a release has no Pool. Leaving is how many of what is held are under reclaim.
+// Lender and Pool are paths, "" where there is none; a release has no Pool. Leaving is how many of what is held are
+// under reclaim.
 type Units struct {
 	Key
 	Host, Cause          string
@@ -67,9 +68,9 @@ type Reclaim struct {
 	DeadlineUS           int64 // the first cycle is at 60 s
 }
 
-// Consumer is a consumer's figures in a plan. In MD plans they are units, and by dimension Amount is what it holds, StaticPart
-// its static share quota (MD-15), Configured, Owned and Reserved what it owns, and Lent what others hold of that; in slot plans
-// they are slots, and Slots is set.
+// Consumer is a consumer's figures in a plan. In MD plans they are units, and by dimension Amount is what it holds,
+// StaticPart its static share quota (MD-15), Configured, Owned and Reserved what it owns, and Lent what others hold of
+// that; in slot plans they are slots, and Slots is set.
 type Consumer struct {
 	Plan, Path         string
 	Demand, Held       int64

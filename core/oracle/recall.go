@@ -9,8 +9,8 @@ import (
 
 // What outsiders give back to those who own and reserve (MD-10, INV-3), by docs/shares.md.
 
-// intruded tells in which dimensions outsiders would hold, with something more, what one of the lenders of a parcel that ok
-// accepts reserves there. Promises are left aside.
+// intruded tells in which dimensions outsiders would hold, with something more, what one of the lenders of a parcel
+// that ok accepts reserves there. Promises are left aside.
 func (g *round) intruded(t parcel, more []int64, ok func(x plan.Node) bool) []bool {
 	over := make([]bool, len(t.size))
 	for _, x := range g.lenders(t.owner, plan.Root) {
@@ -59,7 +59,8 @@ const (
 	refused                // by the reclaim budget
 )
 
-// recall lets those who go short take back what outsiders hold of what is theirs, or of what a consumer above them owns.
+// recall lets those who go short take back what outsiders hold of what is theirs, or of what a consumer above them
+// owns.
 func (g *round) recall() {
 	g.passed = map[*sub]bool{}
 	leaves := slices.DeleteFunc(g.nodes(), func(n plan.Node) bool { return !g.p.Leaf(n) })
@@ -128,8 +129,8 @@ func (g *round) recallOn(s *sub, x plan.Node, list []parcel) outcome {
 	return nowhere
 }
 
-// recallAt makes room for a unit on a parcel by some of the units there; as few as possible of the sets of outsiders are
-// dissolved for it, the latest first.
+// recallAt makes room for a unit on a parcel by some of the units there; as few as possible of the sets of outsiders
+// are dissolved for it, the latest first.
 func (g *round) recallAt(s *sub, t parcel, here []*unit, outside func(n plan.Node) bool) outcome {
 	sets := slices.DeleteFunc(g.setsOn(t), func(s *set) bool { return !outside(s.taker.alloc.leaf) })
 	slices.Reverse(sets)
@@ -160,7 +161,8 @@ func (g *round) recallAt(s *sub, t parcel, here []*unit, outside func(n plan.Nod
 	return nowhere
 }
 
-// without chooses victims for a unit on a parcel as if some sets were dissolved: theirs first, in the order of their deadlines.
+// without chooses victims for a unit on a parcel as if some sets were dissolved: theirs first, in the order of their
+// deadlines.
 func (g *round) without(s *sub, t parcel, here []*unit, sets []*set) (chosen []*unit, ok bool) {
 	units, of := map[*set]int64{}, map[*unit]*set{}
 	for _, o := range sets {

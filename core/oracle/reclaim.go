@@ -26,8 +26,8 @@ func (g *round) beyond(n plan.Node, size []int64, has func(n plan.Node) []int64)
 	return over
 }
 
-// bears tells whether what asked for a unit back, its parcel's reserves or else a limit, bears it again; a gang that goes whole
-// is not taken up again for that.
+// bears tells whether what asked for a unit back, its parcel's reserves or else a limit, bears it again; a gang that
+// goes whole is not taken up again for that.
 func (g *round) bears(u *unit) bool {
 	if !g.formed(u.sub) {
 		return false

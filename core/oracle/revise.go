@@ -137,8 +137,8 @@ func membersOf(p *plan.Policy, in int) []bool {
 	return p.SlotPlans[in-len(p.MDPlans)].Member
 }
 
-// forsake ends the sets that orphans are takers of, and those of plans that got devices; it puts what orphans hold under reclaim, whatever the budget says;
-// they want no more than that.
+// forsake ends the sets that orphans are takers of, and those of plans that got devices; it puts what orphans hold
+// under reclaim, whatever the budget says; they want no more than that.
 func (c *Cluster) forsake() {
 	units := []*unit{}
 	for _, h := range slices.Concat(c.gone, c.hosts) {

@@ -37,7 +37,8 @@ type claim struct {
 // Cycle runs one scheduling cycle, a minute after the last one.
 func (c *Cluster) Cycle() Result { return c.CycleAt(c.nowUS + 60_000_000) }
 
-// CycleAt runs one scheduling cycle at a time in µs since 2026-01-05T00:00:00Z: settle, then plan by plan what remains of it.
+// CycleAt runs one scheduling cycle at a time in µs since 2026-01-05T00:00:00Z: settle, then plan by plan what remains
+// of it.
 func (c *Cluster) CycleAt(nowUS int64) Result {
 	c.cycle++
 	lastUS := c.nowUS
@@ -164,8 +165,8 @@ func (c *Cluster) units() []*unit {
 	return list
 }
 
-// settle applies CYC-5: what is under reclaim and due, then what hosts can no longer carry, then what nobody wants any more, then what is
-// left of broken gangs; and D-12.
+// settle applies CYC-5: what is under reclaim and due, then what hosts can no longer carry, then what nobody wants any
+// more, then what is left of broken gangs; and D-12.
 func (c *Cluster) settle() {
 	for _, h := range slices.Concat(c.gone, c.hosts) {
 		for _, u := range slices.Clone(h.units) {
@@ -201,7 +202,8 @@ func (c *Cluster) settle() {
 	c.allocs = slices.DeleteFunc(c.allocs, func(a *alloc) bool { return len(a.subs) == 0 })
 }
 
-// due tells whether a unit's reclaim frees it now: at its deadline or, where clients confirm, overdue_after later (CYC-8).
+// due tells whether a unit's reclaim frees it now: at its deadline or, where clients confirm, overdue_after later
+// (CYC-8).
 func (c *Cluster) due(u *unit) bool {
 	t := c.terms(u.sub.alloc.plan)
 	switch {
@@ -277,8 +279,8 @@ func (c *Cluster) lastRank(a, b *unit) int {
 	return cmp.Or(c.rankOrder(a.sub.alloc.plan, b.leaf(), a.leaf()), c.newest(a, b))
 }
 
-// newest orders units newest first (D-10). What is equal by it stands in the order of lender, pool and reclaim, the last first,
-// then what counts under the hybrid policy before what is owned, at last that on the highest devices first.
+// newest orders units newest first (D-10). What is equal by it stands in the order of lender, pool and reclaim, the
+// last first, then what counts under the hybrid policy before what is owned, at last that on the highest devices first.
 func (c *Cluster) newest(a, b *unit) int {
 	return cmp.Or(cmp.Compare(b.cycle, a.cycle), cmp.Compare(b.sub.arrival, a.sub.arrival), cmp.Compare(c.place(b), c.place(a)),
 		c.laterConsumer(a.lender, b.lender), c.laterConsumer(a.pool, b.pool), cmp.Compare(b.number, a.number),
@@ -302,7 +304,8 @@ func (c *Cluster) place(u *unit) int {
 	return len(hosts) + slices.Index(c.hosts, u.host)
 }
 
-// rankOrder compares two consumers by rank, level by level from the root; siblings of equal rank by the order of the list.
+// rankOrder compares two consumers by rank, level by level from the root; siblings of equal rank by the order of the
+// list.
 func (c *Cluster) rankOrder(in int, a, b plan.Node) int {
 	if gone(a) || gone(b) { // orphans come after all
 		return order(gone(a)) - order(gone(b))

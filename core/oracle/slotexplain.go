@@ -12,7 +12,8 @@ func (g *slots) explain(r *Result) {
 	g.shortfalls(r, func(s *sub) Shortfall { return g.why(s, false) })
 }
 
-// why is what stops the next unit that nothing is promised to, the first that applies; alone: whatever of a gang there is.
+// why is what stops the next unit that nothing is promised to, the first that applies; alone: whatever of a gang there
+// is.
 func (g *slots) why(s *sub, alone bool) Shortfall {
 	if g.small(s) {
 		return Shortfall{Reason: "too_small"}

@@ -56,8 +56,8 @@ func (g *slots) serveBy(s *sub, ways ...func(s *sub) bool) bool {
 }
 
 // form gives a gang that waits its first units, one after another, each in the first way that serves it: those of the
-// steps so far, of which the last must serve one. What sets keep for it counts as free. All of them are given or none. A gang
-// that is together gets them on hosts with one value, whichever its sets are on.
+// steps so far, of which the last must serve one. What sets keep for it counts as free. All of them are given or none.
+// A gang that is together gets them on hosts with one value, whichever its sets are on.
 func (g *slots) form(s *sub, ways ...func(s *sub) bool) bool {
 	if s.short() < s.least || g.undone[s] {
 		return false
@@ -106,8 +106,9 @@ func (g *slots) formHere(s *sub, ways []func(s *sub) bool) bool {
 	return last
 }
 
-// promiseAll promises a gang that waits all of its first units or none: each joins sets under way, or victims are taken for
-// it. One that is together, and is promised nothing yet, tries value after value, of those whose hosts would take it empty.
+// promiseAll promises a gang that waits all of its first units or none: each joins sets under way, or victims are taken
+// for it. One that is together, and is promised nothing yet, tries value after value, of those whose hosts would take
+// it empty.
 func (g *slots) promiseAll(s *sub, take func(s *sub) bool) bool {
 	if s.short() < s.least || g.gaveUp[s] || g.undone[s] {
 		return false
@@ -150,8 +151,8 @@ func (g *slots) roomAt(s *sub, v any) int64 {
 	})
 }
 
-// tell holds gangs for what is told of them: one that waits and must be together to the value of what it is promised, or
-// where it is promised nothing to the one where the most of it fit.
+// tell holds gangs for what is told of them: one that waits and must be together to the value of what it is promised,
+// or where it is promised nothing to the one where the most of it fit.
 func (g *slots) tell() {
 	g.frame.hold()
 	for _, s := range g.below(plan.Root) {
@@ -189,8 +190,8 @@ func (g *slots) rejoin() {
 	}
 }
 
-// hold holds room that is free for a unit of a gang, until all of it can be given: on the first host where it would fit as
-// if it joined sets under way, and fits now.
+// hold holds room that is free for a unit of a gang, until all of it can be given: on the first host where it would fit
+// as if it joined sets under way, and fits now.
 func (g *slots) hold(s *sub, account plan.Node, reason string) bool {
 	k, leaf := s.slots(), s.alloc.leaf
 	now := min(g.idlePool(leaf), g.spare())
@@ -241,8 +242,8 @@ func (g *slots) notePromises() (undo func()) {
 	}
 }
 
-// giveUp lets the sets of gangs lapse that have waited for as long as the plan lets them, or want fewer units than a gang
-// by now.
+// giveUp lets the sets of gangs lapse that have waited for as long as the plan lets them, or want fewer units than a
+// gang by now.
 func (g *slots) giveUp() {
 	g.gaveUp = map[*sub]bool{}
 	for _, s := range g.below(plan.Root) {
@@ -298,9 +299,9 @@ func (g *slots) timely(u *unit, taker *sub) bool {
 	return !g.waits(taker) || !slices.ContainsFunc(u.host.units, granted) && g.grace(u) < g.s.GangWaitUS
 }
 
-// gangVictims makes a set for a unit of all units of a gang, where no other victims serve: of the first, last rank first, newest
-// first, on whose host the unit fits without it. may tells whether a unit is one by which its gang may be taken, given
-// all units of that. There is a set for each host of the gang's, the taker's room is on that of the unit.
+// gangVictims makes a set for a unit of all units of a gang, where no other victims serve: of the first, last rank
+// first, newest first, on whose host the unit fits without it. may tells whether a unit is one by which its gang may be
+// taken, given all units of that. There is a set for each host of the gang's, the taker's room is on that of the unit.
 func (g *slots) gangVictims(s *sub, account plan.Node, reason string, may func(u *unit, all []*unit) bool) bool {
 	for _, u := range g.victims(func(u *unit) bool { return u.sub.gang() && u.sub != s }) {
 		all := g.staying(u.sub)
@@ -359,7 +360,8 @@ func (g *slots) fitsWithout(s *sub, h *host, account plan.Node, all []*unit) boo
 }
 
 // lentBy, ofPool and ofHybrid say which gangs may be taken whole: for the owner of what one of its units borrowed; for
-// a fair share where its leaf stays at its quota, or is not worse off than the taker after it; as one unit of all its slots.
+// a fair share where its leaf stays at its quota, or is not worse off than the taker after it; as one unit of all its
+// slots.
 func (g *slots) lentBy(leaf plan.Node) func(u *unit, all []*unit) bool {
 	return func(u *unit, _ []*unit) bool { return u.lender == leaf && (g.as(u) == borrowed || g.owed(u)) }
 }

@@ -448,8 +448,8 @@ func (g *slots) seize(s *sub, account plan.Node, reason string, next func(chosen
 	return false
 }
 
-// pick chooses the victims for a unit on a host, nil when they cannot make it fit: one after the other, those not needed
-// being dropped again; where nothing more may be taken before it fits, the first that makes it fit alone (D-96).
+// pick chooses the victims for a unit on a host, nil when they cannot make it fit: one after the other, those not
+// needed being dropped again; where nothing more may be taken before it fits, the first that makes it fit alone (D-96).
 func (g *slots) pick(s *sub, h *host, account plan.Node, next func(chosen []*unit) []*unit) []*unit {
 	if !g.takes(s, h) {
 		return nil

@@ -42,8 +42,8 @@ func (f *frame) isHeld(s *sub) bool {
 	return held
 }
 
-// hold holds the gangs that must be together to the value of what they have: of the first host, in host order, on which any
-// of it stays, else of the target of the first set for it.
+// hold holds the gangs that must be together to the value of what they have: of the first host, in host order, on which
+// any of it stays, else of the target of the first set for it.
 func (f *frame) hold() {
 	f.bonds = map[*sub]any{}
 	for _, s := range f.below(plan.Root) {
@@ -114,7 +114,8 @@ func (f *frame) roomiest(s *sub, values []any, room func(s *sub, v any) int64) [
 	return values[:min(len(values), 64)]
 }
 
-// roomAt is how many units of a gang fit hosts with a value now, on own parcels and from all pools together, limits left aside.
+// roomAt is how many units of a gang fit hosts with a value now, on own parcels and from all pools together, limits
+// left aside.
 func (g *round) roomAt(s *sub, v any) (units int64) {
 	on := map[*host]int64{}
 	for n := s.alloc.leaf; n != plan.None; n = g.p.Parent[n] {

@@ -34,8 +34,8 @@ func (e Env) compare(had, now *cluster.Deeds, out *Decisions) {
 	}
 }
 
-// inOrder is the rows of deeds by consumers in tree order, those that are gone last, and the places of their hosts. They
-// stand so already where no new policy or table of hosts has come in between.
+// inOrder is the rows of deeds by consumers in tree order, those that are gone last, and the places of their hosts.
+// They stand so already where no new policy or table of hosts has come in between.
 func (e Env) inOrder(d *cluster.Deeds) []deed {
 	rows, place := make([]deed, len(d.Consumer)), e.places()
 	for i, c := range d.Consumer {
@@ -71,7 +71,8 @@ func sumOf(sum []int64, d *cluster.Deeds, rows []deed, c cluster.ConsumerID, h c
 	return rows
 }
 
-// places gives hosts their places in host order; those that left the plan stand behind, in the order of the hosts table.
+// places gives hosts their places in host order; those that left the plan stand behind, in the order of the hosts
+// table.
 func (e Env) places() func(h cluster.HostID) int {
 	s, parcels := e.State, e.Plan.Parcels.Len()
 	var order map[cluster.HostID]int

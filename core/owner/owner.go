@@ -1,6 +1,6 @@
 // Package owner says who owns which hosts of an MD plan (docs/ownership.md): it makes the passes of core/ownership over
-// the plan's hosts as the state has them. Decide is given an environment and gives back columns of decisions; it changes
-// nothing of the state. Book carries the decisions out.
+// the plan's hosts as the state has them. Decide is given an environment and gives back columns of decisions; it
+// changes nothing of the state. Book carries the decisions out.
 package owner
 
 import (

@@ -68,7 +68,8 @@ func lines(s *cluster.State, d *owner.Decisions) (list []string) {
 	return list
 }
 
-// TestPass holds what a first pass gives, that deciding changes nothing of the state, and what a smaller host takes away.
+// TestPass holds what a first pass gives, that deciding changes nothing of the state, and what a smaller host takes
+// away.
 func TestPass(t *testing.T) {
 	s := newState(t, "host,ncpus\nh1,4\nh2,4\nh3,8\n")
 	p, twin := &s.Plans[0], s.Clone()

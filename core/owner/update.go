@@ -18,8 +18,9 @@ const (
 	updatePart = 8
 )
 
-// moved gives the hosts that moved since the last pass, by their numbers in its ground; not ok when there was none, when
-// something else than hosts is not what it was, or when so many may have other sizes that all had better be looked at.
+// moved gives the hosts that moved since the last pass, by their numbers in its ground; not ok when there was none,
+// when something else than hosts is not what it was, or when so many may have other sizes that all had better be looked
+// at.
 func (o *Passes) moved(e Env) (hosts []int32, ok bool) {
 	set, s := e.Plan.Parcels.Moved, e.State
 	if o.ground == nil || o.state != s || o.set != e.Window || set == nil ||

@@ -19,8 +19,8 @@ func (a *Assigner) newDeeds(rows int) *Deeds {
 	return out
 }
 
-// written writes all pieces, after a full pass: the cells of each domain in host order, each piece to where its consumer's
-// rows have come to. O(pieces).
+// written writes all pieces, after a full pass: the cells of each domain in host order, each piece to where its
+// consumer's rows have come to. O(pieces).
 func (a *Assigner) written() *Deeds {
 	rows := int64(0)
 	row := make([]int64, a.g.Tree.Len())
@@ -41,7 +41,8 @@ func (a *Assigner) written() *Deeds {
 	return out
 }
 
-// writeDomains writes the pieces of some domains, from the first row of each consumer on. What others have is elsewhere.
+// writeDomains writes the pieces of some domains, from the first row of each consumer on. What others have is
+// elsewhere.
 func (a *Assigner) writeDomains(out *Deeds, first, row []int64, from, to int) {
 	for i := from; i < to; i++ {
 		for _, c := range a.cellsOf[a.domains[i].node] {

@@ -6,14 +6,15 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// Memory is made of at least so many pieces, and of at most so many of each host before it is known that there are more.
+// Memory is made of at least so many pieces, and of at most so many of each host before it is known that there are
+// more.
 const (
 	expectMin = 128
 	expectMax = 8
 )
 
-// expected is about how many pieces there will be, as the rules have it, or what was had: a store that is made as large at once is
-// not copied while it grows. Only memory depends on it. O(consumers × groups, and rules).
+// expected is about how many pieces there will be, as the rules have it, or what was had: a store that is made as large
+// at once is not copied while it grows. Only memory depends on it. O(consumers × groups, and rules).
 func (a *Assigner) expected() (pieces int) {
 	t, groups := a.g.Tree, len(a.group)
 	of := make([]int64, t.Len()*groups) // by Node, then group: hosts

@@ -9,10 +9,10 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// grid is a generated plan of four levels: 10 consumers at the first, 10 below each of them, 10 below each of these, and at
-// the last the rest of the owners. Each level has numbers, percentages and amounts of hosts; a tenth of the owners,
-// all of the last level, own parts of hosts. Hosts are of four shapes in four groups; every tenth host
-// of a domain or so is left to it. By seed; what is held is drawn by use.
+// grid is a generated plan of four levels: 10 consumers at the first, 10 below each of them, 10 below each of these,
+// and at the last the rest of the owners. Each level has numbers, percentages and amounts of hosts; a tenth of the
+// owners, all of the last level, own parts of hosts. Hosts are of four shapes in four groups; every tenth host of a
+// domain or so is left to it. By seed; what is held is drawn by use.
 func grid(hosts, owners int, seed uint64) *Ground {
 	r := rand.New(rand.NewPCG(seed, 2))
 	g := &Ground{Tree: gridTree(owners), Plan: &plan.MDPlan{Groups: make([]plan.PlanGroup, 4)}, Cap: make([][]int64, 4)}

@@ -9,8 +9,8 @@ import (
 // halvedMin is by how many pieces of the first level a full pass goes in two halves at once.
 const halvedMin = 1 << 12
 
-// sweepAll makes full sweeps over all domains. It is not true when the store was too small for two halves: then a pass has to be
-// begun anew, in one.
+// sweepAll makes full sweeps over all domains. It is not true when the store was too small for two halves: then a pass
+// has to be begun anew, in one.
 func (a *Assigner) sweepAll(had *Deeds) bool {
 	if len(a.domains) < 3 || a.domains[0].node != plan.Root {
 		a.sweepSome(had, 0, len(a.domains))
@@ -34,9 +34,9 @@ func (a *Assigner) both(f, g func()) {
 	g()
 }
 
-// cut is the first domain of the second half: with those before it the consumers of the first level have at least half of what
-// all of them have. 0 when the pass had better go in one. (A cut within the branch in the middle, the domain of which is swept before then,
-// has the halves of five equal branches even, and the pass was no faster for it.)
+// cut is the first domain of the second half: with those before it the consumers of the first level have at least half
+// of what all of them have. 0 when the pass had better go in one. (A cut within the branch in the middle, the domain of
+// which is swept before then, has the halves of five equal branches even, and the pass was no faster for it.)
 func (a *Assigner) cut() int {
 	t, all := a.g.Tree, 0
 	for n := t.First[plan.Root]; n != plan.None; n = t.Next[n] {
@@ -62,9 +62,10 @@ type seam struct {
 	shared        []int64 // what was counted before
 }
 
-// sweepHalves sweeps the domains before the cut and those from it on at once: what is below one consumer of the first level has
-// nothing to do with what is below another. Each half has its share of the room in the store, and numbers new parts as if it
-// were alone; what comes of it is what sweeps one after the other give. It is not true when one of the halves needed more room.
+// sweepHalves sweeps the domains before the cut and those from it on at once: what is below one consumer of the first
+// level has nothing to do with what is below another. Each half has its share of the room in the store, and numbers new
+// parts as if it were alone; what comes of it is what sweeps one after the other give. It is not true when one of the
+// halves needed more room.
 func (a *Assigner) sweepHalves(had *Deeds, cut int) bool {
 	at := a.seam(cut)
 	b := a.half(at)

@@ -79,7 +79,8 @@ type index struct {
 	all   []entry // memory of the blocks as they were laid out
 }
 
-// lay makes the index of entries alone, which it sorts. It keeps their memory and gives back other memory for the next list.
+// lay makes the index of entries alone, which it sorts. It keeps their memory and gives back other memory for the next
+// list.
 func (x *index) lay(list []entry) (spare []entry) {
 	x.all, spare = list, x.all
 	if order := func(a, b entry) int { return a.key.compare(b.key) }; !slices.IsSortedFunc(list, order) {
@@ -101,8 +102,8 @@ func (x *index) lay(list []entry) (spare []entry) {
 // dealMax is among how many kinds of entries deal deals.
 const dealMax = 16
 
-// deal sorts a list into out when its keys are of few kinds but for their hosts, and those of a kind stand in order, as they
-// do where nothing is held yet: by counting. Else it does nothing and returns false.
+// deal sorts a list into out when its keys are of few kinds but for their hosts, and those of a kind stand in order, as
+// they do where nothing is held yet: by counting. Else it does nothing and returns false.
 func deal(out, list []entry) bool {
 	type kind struct {
 		key
@@ -181,7 +182,8 @@ func (x *index) size() (n int) {
 	return n
 }
 
-// sift takes the entries that hold no longer out of a block; empty blocks go. It tells whether the block is still there.
+// sift takes the entries that hold no longer out of a block; empty blocks go. It tells whether the block is still
+// there.
 func (x *index) sift(i int, s *store) bool {
 	b := &x.block[i]
 	n := len(b.entry)
@@ -196,8 +198,8 @@ func (x *index) sift(i int, s *store) bool {
 	return true
 }
 
-// rank is the key of a cell for a consumer (plan.None: a stranger) when claims at a place take: first is the first piece
-// behind that place, left what is left, begun whether something was taken.
+// rank is the key of a cell for a consumer (plan.None: a stranger) when claims at a place take: first is the first
+// piece behind that place, left what is left, begun whether something was taken.
 func (a *Assigner) rank(d *domain, n plan.Node, c partID, first pieceID, left []int64, begun bool) key {
 	kept, others, had, victim := false, false, false, int32(0)
 	for p := first; p != nothing; p = a.piece[p].next {

@@ -31,10 +31,11 @@ func (a *Assigner) sweepSome(had *Deeds, from, to int) {
 }
 
 // Update makes a pass that gives what Pass would, from what the last pass of this Assigner gave, when nothing is
-// otherwise than then but the hosts named: their capacity, their groups, or what is held on them, amounts or owners. g.Use
-// needs their rows only, those of other hosts are passed over; tree, plan, window, ranks, the number of hosts and who is
-// listed must be those of the last pass. Hosts may be named twice, or without need. The cost follows what changes by
-// it, but for the rows of the result, which are copied in bulk. When a large part of the hosts has changed, Pass is faster.
+// otherwise than then but the hosts named: their capacity, their groups, or what is held on them, amounts or owners.
+// g.Use needs their rows only, those of other hosts are passed over; tree, plan, window, ranks, the number of hosts and
+// who is listed must be those of the last pass. Hosts may be named twice, or without need. The cost follows what
+// changes by it, but for the rows of the result, which are copied in bulk. When a large part of the hosts has changed,
+// Pass is faster.
 func (a *Assigner) Update(g *Ground, changed []int32) *Deeds {
 	if a.deeds == nil || len(g.Cap) != a.dims || len(g.Cap[0]) != a.hosts || len(g.Group) != len(a.group) {
 		panic(fmt.Sprintf("BUG: ownership: update of other ground: %d dimensions, %d groups", len(g.Cap), len(g.Group)))
@@ -113,7 +114,8 @@ func (a *Assigner) rootParts() {
 	a.cellsOf[plan.Root] = cells
 }
 
-// countHosts counts all hosts in their groups. It needs nothing of what else is taken down, and nothing of that needs it.
+// countHosts counts all hosts in their groups. It needs nothing of what else is taken down, and nothing of that needs
+// it.
 func (a *Assigner) countHosts() {
 	v := make([]int64, a.dims)
 	for h := range int32(a.hosts) {
@@ -159,8 +161,8 @@ func (a *Assigner) overlaps(h int32, sign int64) {
 	}
 }
 
-// stray counts a host for a group that it has left: what was had by that group's rules lies there still, and may be of use to rules
-// of the groups that have the host now.
+// stray counts a host for a group that it has left: what was had by that group's rules lies there still, and may be of
+// use to rules of the groups that have the host now.
 func (a *Assigner) stray(h int32, g int) {
 	for other := range a.group {
 		if a.belongs(h, other) {

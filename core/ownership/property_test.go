@@ -22,7 +22,8 @@ func left(w *world, deeds *Deeds, n plan.Node) [][]int64 {
 	return out
 }
 
-// sound checks what holds of all deeds: nothing is owned that is not the parent's, rows stand in order, numbers name parts.
+// sound checks what holds of all deeds: nothing is owned that is not the parent's, rows stand in order, numbers name
+// parts.
 func (w *world) sound(deeds *Deeds) {
 	for n := range plan.Node(w.g.Tree.Len()) {
 		for h, v := range left(w, deeds, n) {
@@ -128,8 +129,8 @@ func (w *world) ceding(deeds *Deeds) bool {
 	return false
 }
 
-// TestComes checks that a host that comes, or comes back, changes nothing on others; percentages, of which it makes more,
-// are left out, and so are hosts that others list.
+// TestComes checks that a host that comes, or comes back, changes nothing on others; percentages, of which it makes
+// more, are left out, and so are hosts that others list.
 func TestComes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawn(t)

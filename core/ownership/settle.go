@@ -6,8 +6,8 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// settle closes a sweep: what the children have of soiled cells is now theirs, and the cells are clean. After a full one the domain
-// has no indexes: they are laid when a cell is first stained, of many domains never.
+// settle closes a sweep: what the children have of soiled cells is now theirs, and the cells are clean. After a full
+// one the domain has no indexes: they are laid when a cell is first stained, of many domains never.
 func (s *sweep) settle() {
 	d := s.d
 	if s.full {
@@ -62,8 +62,8 @@ func (s *sweep) settleParts() {
 	}
 }
 
-// handDown gives parts what they have after a full sweep, before which they had no amounts yet, and lines up the cells of the
-// children's domains, in host order.
+// handDown gives parts what they have after a full sweep, before which they had no amounts yet, and lines up the cells
+// of the children's domains, in host order.
 func (s *sweep) handDown() {
 	for n := s.g.Tree.First[s.d.node]; n != plan.None; n = s.g.Tree.Next[n] {
 		if pieces := int64(0); s.domainOf[n] != nothing {
@@ -91,8 +91,8 @@ func (s *sweep) handDown() {
 	}
 }
 
-// settleCell notes which claims may get more of a clean cell, and whether another pass would leave it as it is: a claim of
-// a number of hosts takes what is open, and that may have changed since it did.
+// settleCell notes which claims may get more of a clean cell, and whether another pass would leave it as it is: a claim
+// of a number of hosts takes what is open, and that may have changed since it did.
 func (s *sweep) settleCell(c partID) {
 	left := s.behind
 	copy(left, s.amountOf(c))

@@ -102,7 +102,8 @@ func (s *store) reserve(parts, pieces int) {
 	s.piece, s.gives = roomy(s.piece, pieces), roomy(s.gives, pieces*s.dims)
 }
 
-// roomy is an empty slice with room for n. Fresh memory, unlike that of slices.Grow, is not written to before it is used.
+// roomy is an empty slice with room for n. Fresh memory, unlike that of slices.Grow, is not written to before it is
+// used.
 func roomy[T any](v []T, n int) []T {
 	if cap(v) < n {
 		return make([]T, 0, n)

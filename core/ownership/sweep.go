@@ -352,7 +352,8 @@ func (a *Assigner) current(d *domain, c partID) entry {
 	return e
 }
 
-// layIndex lays the indexes anew: in a full sweep out of all cells, else out of the entries that hold, and what is pending.
+// layIndex lays the indexes anew: in a full sweep out of all cells, else out of the entries that hold, and what is
+// pending.
 func (s *sweep) layIndex() {
 	if s.full {
 		s.lay(s.d, s.all)

@@ -31,8 +31,8 @@ func (s *sweep) has(c partID) []int64 {
 	return sum
 }
 
-// count takes a number of hosts, whole if it can. An idle one that another child lists is left to that one where another
-// serves as well.
+// count takes a number of hosts, whole if it can. An idle one that another child lists is left to that one where
+// another serves as well.
 func (s *sweep) count(c *claim) {
 	c.want = s.wanted(c)
 	if s.openOwn()+c.count > c.want {
@@ -58,7 +58,8 @@ func (s *sweep) takeOwn(c *claim, ceded bool) {
 	}
 }
 
-// cedes tells whether the claim of a number of hosts leaves one that it has to another child that lists it: when it is idle.
+// cedes tells whether the claim of a number of hosts leaves one that it has to another child that lists it: when it is
+// idle.
 func (s *sweep) cedes(c *claim, cell, of partID) bool {
 	return (c.form == hosts || c.form == percent) && !s.part[of].busy && s.d.listedBeside(s.part[cell].host, c.node)
 }

@@ -1,9 +1,9 @@
-// Package pack turns values and columns into bytes and back. One function names the fields of a struct, in one order, for both
-// ways: what is written and what is read cannot come apart, and a field more is a line more.
+// Package pack turns values and columns into bytes and back. One function names the fields of a struct, in one order,
+// for both ways: what is written and what is read cannot come apart, and a field more is a line more.
 //
-// The bytes are little-endian. A column is its length, the least of 1, 2, 4 and 8 bytes in which all its values fit, and the
-// values. There are no checksums: who keeps the bytes adds them. Reading bounds what it allocates by the bytes that there are,
-// and ends with an error whatever they are.
+// The bytes are little-endian. A column is its length, the least of 1, 2, 4 and 8 bytes in which all its values fit,
+// and the values. There are no checksums: who keeps the bytes adds them. Reading bounds what it allocates by the bytes
+// that there are, and ends with an error whatever they are.
 package pack
 
 import (
@@ -18,8 +18,8 @@ import (
 	"sync/atomic"
 )
 
-// Coder goes over fields, to save or to load them. Saving takes three steps: the fields are named, Hold takes a copy of what may
-// change afterwards, and WriteTo writes it, at leisure. It is for one goroutine at a time.
+// Coder goes over fields, to save or to load them. Saving takes three steps: the fields are named, Hold takes a copy of
+// what may change afterwards, and WriteTo writes it, at leisure. It is for one goroutine at a time.
 type Coder struct {
 	loading bool
 	parts   []part
@@ -75,8 +75,8 @@ func (c *Coder) End() error {
 	return c.err
 }
 
-// Shared tells that nobody will change the columns named from now on, or false that somebody may: such columns are written
-// without a copy.
+// Shared tells that nobody will change the columns named from now on, or false that somebody may: such columns are
+// written without a copy.
 func (c *Coder) Shared(is bool) { c.shared = is }
 
 // Watch has the Coder note the fields that it meets, for Met.
@@ -92,8 +92,8 @@ func (c *Coder) Note(field any) {
 	}
 }
 
-// Prepare makes memory for the columns that were named, of which it reads nothing but the length when they were: for a Coder that will
-// soon go over the same fields. Memory that is new costs more than the copy.
+// Prepare makes memory for the columns that were named, of which it reads nothing but the length when they were: for a
+// Coder that will soon go over the same fields. Memory that is new costs more than the copy.
 func (c *Coder) Prepare() {
 	for i := range c.parts {
 		if p := &c.parts[i]; p.column != nil && !p.shared {
@@ -275,8 +275,8 @@ func (c *Coder) Mark(word string) {
 	}
 }
 
-// Form says in which form the fields that follow are, from 1 on: saving writes the newest, loading takes those up to it. Of a form that came later
-// an error tells. It gives the form; Since asks for it.
+// Form says in which form the fields that follow are, from 1 on: saving writes the newest, loading takes those up to
+// it. Of a form that came later an error tells. It gives the form; Since asks for it.
 func (c *Coder) Form(what string, newest int64) int64 {
 	c.form = newest
 	if Int(c, &c.form); c.form < 1 || c.form > newest {
@@ -285,7 +285,8 @@ func (c *Coder) Form(what string, newest int64) int64 {
 	return c.form
 }
 
-// Since tells whether a field that a form brought is there: the form named last is that one, or a later one. Saving, it always is.
+// Since tells whether a field that a form brought is there: the form named last is that one, or a later one. Saving, it
+// always is.
 func (c *Coder) Since(form int64) bool { return c.form >= form }
 
 // Texts is a list of strings.
@@ -325,8 +326,8 @@ func Rows[T any](c *Coder, v *[]T, each func(*T)) {
 	}
 }
 
-// Later names fields that nobody changes any more, at the time when they are written, so that Hold has nothing to do with them. f must
-// use the Coder that it gets.
+// Later names fields that nobody changes any more, at the time when they are written, so that Hold has nothing to do
+// with them. f must use the Coder that it gets.
 func (c *Coder) Later(f func(c *Coder)) {
 	if c.loading {
 		f(c)
@@ -338,8 +339,8 @@ func (c *Coder) Later(f func(c *Coder)) {
 // laterRows is how many rows of Pointers are made bytes at once.
 const laterRows = 4096
 
-// Pointers is Rows for structs that nobody changes once they are in the list, of which there may be many: of the list alone a copy
-// is taken.
+// Pointers is Rows for structs that nobody changes once they are in the list, of which there may be many: of the list
+// alone a copy is taken.
 func Pointers[T any](c *Coder, v *[]*T, each func(*Coder, *T)) {
 	c.Note(v)
 	n := c.length(len(*v), 1)

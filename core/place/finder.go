@@ -65,7 +65,8 @@ func (q *Finder) look(unit *form, allowed []uint64, order []cluster.ParcelID) {
 	}
 }
 
-// byClass tells whether the finder goes through the classes of its rows; else it goes by the order or the tree of parcels.
+// byClass tells whether the finder goes through the classes of its rows; else it goes by the order or the tree of
+// parcels.
 func (q *Finder) byClass() bool { return q.order == nil && q.field.placement != plan.Balanced }
 
 // Forbid takes a parcel out of those that may be used. The finder must have been
@@ -94,7 +95,8 @@ func (q *Finder) Find() cluster.ParcelID {
 	return cluster.ParcelID(q.best)
 }
 
-// isDry tells whether nothing was left for anyone, and no parcel has gained room since: what did not fit once never fits again.
+// isDry tells whether nothing was left for anyone, and no parcel has gained room since: what did not fit once never
+// fits again.
 func (q *Finder) isDry() bool { return q.dry == 1+len(q.field.regained) }
 
 // dryUp notes that nothing is left for anyone.
@@ -148,8 +150,8 @@ func (q *Finder) nextLive(r int) int {
 	return q.widen()
 }
 
-// widen goes on to the next rank whose class has rows now that the unit may fit, -1 when there is none: whatever enters a class
-// that was left out is heard of.
+// widen goes on to the next rank whose class has rows now that the unit may fit, -1 when there is none: whatever enters
+// a class that was left out is heard of.
 func (q *Finder) widen() int {
 	s := q.rows
 	for q.edge < len(q.mark) {
@@ -239,8 +241,9 @@ func (q *Finder) fits(k cluster.ParcelID) bool {
 // Take takes a unit off the parcel that Find found.
 func (q *Finder) Take(k cluster.ParcelID) { q.field.Take(k, &q.unit) }
 
-// catchUp looks at the classes that rows came into since, as far as the finder looked at them before: those that it fits have
-// something again, and may be better than what Find said last. Where more rows came than there are shapes to ask it asks those.
+// catchUp looks at the classes that rows came into since, as far as the finder looked at them before: those that it
+// fits have something again, and may be better than what Find said last. Where more rows came than there are shapes to
+// ask it asks those.
 func (q *Finder) catchUp() {
 	at, to := q.seen, len(q.rows.entered)
 	if q.seen = to; q.edge == 0 || at == to {
@@ -262,7 +265,8 @@ func (q *Finder) catchUp() {
 	}
 }
 
-// ask looks at the classes of a shape from a rank on. Of those behind what Find said last it only notes that they have news.
+// ask looks at the classes of a shape from a rank on. Of those behind what Find said last it only notes that they have
+// news.
 func (q *Finder) ask(from int) {
 	for r := from; r < min(q.edge, from+fullnesses); r++ {
 		if r > q.bestRank || q.best == cluster.NoID {
@@ -292,8 +296,8 @@ func (q *Finder) hear(class int16, m *move) {
 	}
 }
 
-// readLog looks at the rows that came into the class of a rank since, and gives the first that the unit fits, NoID when there is
-// none: those behind the cursor go into the heap, those before it the scan will see.
+// readLog looks at the rows that came into the class of a rank since, and gives the first that the unit fits, NoID when
+// there is none: those behind the cursor go into the heap, those before it the scan will see.
 func (q *Finder) readLog(r int) int32 {
 	c, at, first := q.classOf(r), &q.mark[r], int32(cluster.NoID)
 	news := q.rows.logOf[c][at.seen:]
@@ -313,8 +317,8 @@ func (q *Finder) readLog(r int) int32 {
 	return first
 }
 
-// top is the first of the heap that still stands in the class of a rank and fits, NoID when there is none. What is there of
-// ranks before is not good any more.
+// top is the first of the heap that still stands in the class of a rank and fits, NoID when there is none. What is
+// there of ranks before is not good any more.
 func (q *Finder) top(r int) int32 {
 	for len(q.late) > 0 && int(q.late[0]>>32) <= r {
 		row := int32(uint32(q.late[0]))

@@ -7,8 +7,8 @@ type form struct {
 	shape [shapesMax]uint8 // shapes of free room in the order in which the unit prefers them
 	place [shapesMax]uint8 // by shape: its place in that order
 
-	// By class: Field.gain as it was when the unit fitted none of the parcels there that a desk's finders may use. As long as it
-	// stays nothing fits: free room only falls otherwise.
+	// By class: Field.gain as it was when the unit fitted none of the parcels there that a desk's finders may use. As
+	// long as it stays nothing fits: free room only falls otherwise.
 	barren [classesMax]int64
 }
 

@@ -2,8 +2,8 @@ package plan
 
 import "math"
 
-// balance checks what the children of a consumer own of each group together against what it owns itself (MD-2), form by form, as far as
-// both are counted alike: what depends on the hosts, `check --hosts` sees.
+// balance checks what the children of a consumer own of each group together against what it owns itself (MD-2), form by
+// form, as far as both are counted alike: what depends on the hosts, `check --hosts` sees.
 func (c *ownCheck) balance(up Node) {
 	b := balance{ownCheck: c, up: up, at: up, who: "the children of " + c.p.Path[up], owns: "it owns"}
 	if up == Root {
@@ -56,7 +56,8 @@ func (b *balance) below(figure func(r *OwnRule) int64) (sum int64) {
 	return sum
 }
 
-// own adds up a figure of the consumer's own rules of the group; Unlimited when one of them has it not, or a list may reach into the group.
+// own adds up a figure of the consumer's own rules of the group; Unlimited when one of them has it not, or a list may
+// reach into the group.
 func (b *balance) own(figure func(r *OwnRule) (n int64, ok bool)) (sum int64) {
 	for i := range b.w.Own[b.up] {
 		r := &b.w.Own[b.up][i]

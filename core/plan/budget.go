@@ -139,8 +139,8 @@ func (r *reader) budgets(p *Policy, list []*entry, windows [][]*entry, counts []
 	return out
 }
 
-// slotBudgets is budgets of a slot plan, where leaves alone have one: what a branch's family pool gives is not told from
-// what others give.
+// slotBudgets is budgets of a slot plan, where leaves alone have one: what a branch's family pool gives is not told
+// from what others give.
 func (r *reader) slotBudgets(p *Policy, s *SlotPlan, list []*entry, windows [][]*entry) []Budget {
 	out := r.budgets(p, list, windows, []string{"slots"})
 	for n, e := range list {

@@ -27,8 +27,8 @@ func (r *reader) devices(p *Policy, d *MDPlan, v value) {
 	})
 }
 
-// deviceScope refuses what a plan with devices does not have: whatever takes something back to make room (D-186). list and windows
-// are the consumers of the plan and of its windows.
+// deviceScope refuses what a plan with devices does not have: whatever takes something back to make room (D-186). list
+// and windows are the consumers of the plan and of its windows.
 func (r *reader) deviceScope(d *MDPlan, f fields, list []*entry, windows [][]*entry) {
 	const nothing = "a plan with devices takes nothing back to make room"
 	at, has := f.get("devices")

@@ -13,7 +13,8 @@ var (
 
 const (
 	historyMax = 10 * milli
-	// lowerableMax is the greatest ratio in a plan with a half-life: hundredths of the ratios of all siblings have a sum.
+	// lowerableMax is the greatest ratio in a plan with a half-life: hundredths of the ratios of all siblings have a
+	// sum.
 	lowerableMax int64 = 1_000_000_000_000
 )
 

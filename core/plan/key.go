@@ -297,8 +297,8 @@ const SchemaFile = "policy.schema.json"
 // SchemaLine is the first line of a policy file by which editors find its schema.
 const SchemaLine = "# yaml-language-server: $schema=" + SchemaFile + "\n"
 
-// Schema is the JSON Schema (draft 2020-12) of the policy file, for editors: names, types, bounds and the words that may
-// stand in each place, from the table by which the file is read. What needs the file as a whole (paths that exist,
+// Schema is the JSON Schema (draft 2020-12) of the policy file, for editors: names, types, bounds and the words that
+// may stand in each place, from the table by which the file is read. What needs the file as a whole (paths that exist,
 // sums, windows that cover the week) is told by Parse alone.
 func Schema() []byte {
 	s := fileObject.schema()

@@ -35,8 +35,9 @@ const (
 func Parse(file string, text []byte) (*Policy, error) { return parsePolicy(file, text, false) }
 
 // ParseAccepted is Parse of a policy file that was in force once: it may have been taken before some of today's faults
-// were known, and what was acknowledged must start again. Such faults are passed over: children that own more than their
-// parent (MD-2), system services without a slot of their own (PLAN-6), and dimensions that are called as a newer column.
+// were known, and what was acknowledged must start again. Such faults are passed over: children that own more than
+// their parent (MD-2), system services without a slot of their own (PLAN-6), and dimensions that are called as a newer
+// column.
 func ParseAccepted(file string, text []byte) (*Policy, error) { return parsePolicy(file, text, true) }
 
 func parsePolicy(file string, text []byte, accepted bool) (*Policy, error) {

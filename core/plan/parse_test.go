@@ -547,7 +547,8 @@ slot_plans:
 	}
 }
 
-// TestQuietRanks gives no warning of ranks where they decide nothing but ties, nor of plans that own otherwise by day than by night.
+// TestQuietRanks gives no warning of ranks where they decide nothing but ties, nor of plans that own otherwise by day
+// than by night.
 func TestQuietRanks(t *testing.T) {
 	for _, text := range []string{`
 consumers: [{path: /A}, {path: /A/a}, {path: /A/b}, {path: /B}]

@@ -157,7 +157,8 @@ func (e *RequirementError) Error() string {
 		strings.Repeat(" ", utf8.RuneCountInString(before)))
 }
 
-// At is a requirement that besides has hosts have one value in a column: a text, or a number. q may be nil: no requirement.
+// At is a requirement that besides has hosts have one value in a column: a text, or a number. q may be nil: no
+// requirement.
 func (q *Requirement) At(column string, kind Kind, text string, number float64) *Requirement {
 	value, shown := node{op: opString, word: text}, "'"+text+"'"
 	if kind == Number {

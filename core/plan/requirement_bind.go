@@ -174,7 +174,8 @@ func (b *Bound) bindSide(q *Requirement, i int32) (Kind, error) {
 	return Number, b.bind(q, i, aNumber)
 }
 
-// On is the requirement bound to other hosts that have the same columns under the same handles. What it was bound by is shared.
+// On is the requirement bound to other hosts that have the same columns under the same handles. What it was bound by is
+// shared.
 func (b *Bound) On(hosts Hosts) *Bound {
 	c := *b
 	c.hosts = hosts

@@ -16,8 +16,8 @@ type Coded interface {
 	WordColumns(word string) (cols []int, ok bool)
 }
 
-// Selector evaluates the select part of a requirement for many hosts: once for each combination of values in the columns that
-// it reads, where these are few, else host by host.
+// Selector evaluates the select part of a requirement for many hosts: once for each combination of values in the
+// columns that it reads, where these are few, else host by host.
 type Selector struct {
 	b     *Bound
 	codes []Codes // of the columns that are read
@@ -64,8 +64,8 @@ func (s *Selector) Match(host int) bool {
 	return s.seen[at] > 0
 }
 
-// Steps is what it costs to evaluate the requirement on so many hosts: nodes of the expression, each as often as it is evaluated
-// at most, one step for each host, and what sorting them takes.
+// Steps is what it costs to evaluate the requirement on so many hosts: nodes of the expression, each as often as it is
+// evaluated at most, one step for each host, and what sorting them takes.
 func (s *Selector) Steps(hosts int) int64 {
 	evaluated, n := int64(hosts), int64(hosts)
 	if s.seen != nil {

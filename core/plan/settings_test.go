@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestSettings lists what is set in each window: a window's entry in place of the plan's, and no key that nobody has set.
+// TestSettings lists what is set in each window: a window's entry in place of the plan's, and no key that nobody has
+// set.
 func TestSettings(t *testing.T) {
 	p, err := Parse("plan", []byte(`
 stint: 1

@@ -63,8 +63,8 @@ func (c *slotCheck) lacking(n Node) (key, why string) {
 	return "", ""
 }
 
-// services reports leaves of system branches that no slot plan keeps alive at all times. A branch of which nobody takes part in a slot
-// plan is left alone: there it cannot lose any.
+// services reports leaves of system branches that no slot plan keeps alive at all times. A branch of which nobody takes
+// part in a slot plan is left alone: there it cannot lose any.
 func (r *reader) services(p *Policy, t *planned) {
 	in := p.Services()
 	for n := Node(1); int(n) < p.Len(); n++ {
@@ -95,8 +95,8 @@ func (r *reader) services(p *Policy, t *planned) {
 	}
 }
 
-// TakesSystemOff gives the consumers, by their paths in the policy in force, that p would no longer have in a system branch although
-// they stay: the topmost of each branch.
+// TakesSystemOff gives the consumers, by their paths in the policy in force, that p would no longer have in a system
+// branch although they stay: the topmost of each branch.
 func (p *Policy) TakesSystemOff(was *Policy) (paths []string) {
 	before, now, heir := was.Services(), p.Services(), p.heirs()
 	for n := Node(1); int(n) < was.Len(); n++ {
@@ -108,7 +108,8 @@ func (p *Policy) TakesSystemOff(was *Policy) (paths []string) {
 	return paths
 }
 
-// heirs gives the consumer of p that follows one of an earlier policy: that of the same path, or the one renamed from it.
+// heirs gives the consumer of p that follows one of an earlier policy: that of the same path, or the one renamed from
+// it.
 func (p *Policy) heirs() func(path string) (Node, bool) {
 	renamed := map[string]Node{}
 	for n, from := range p.RenamedFrom {
@@ -125,8 +126,8 @@ func (p *Policy) heirs() func(path string) (Node, bool) {
 	}
 }
 
-// Follows tells why p must not come after the policy in force: it would take a system service away (PLAN-6). Force lets it take
-// `system: true` off, when it changes nothing else. The error is of type Faults. nil: it may come.
+// Follows tells why p must not come after the policy in force: it would take a system service away (PLAN-6). Force lets
+// it take `system: true` off, when it changes nothing else. The error is of type Faults. nil: it may come.
 func (p *Policy) Follows(was *Policy, force bool) error {
 	c := &collector{file: p.File}
 	say := func(n Node, format string, args ...any) {
@@ -185,7 +186,8 @@ func (p *Policy) plansOf(n Node) (names []string) {
 	return names
 }
 
-// unsaid are fields of policies that do not say what holds: where it stands, what is made of the other fields, and `system` itself.
+// unsaid are fields of policies that do not say what holds: where it stands, what is made of the other fields, and
+// `system` itself.
 var unsaid = []string{"File", "Digest", "Line", "System", "byPath", "groups"}
 
 // alike tells whether two policies say the same but for `system`.

@@ -104,8 +104,8 @@ func (c *warner) runtime() {
 	}
 }
 
-// gangWait warns of room that is held for a gang for no longer than a consumer has to give its units back: what is asked
-// of that consumer never comes in time (REQ-3). A plan that does not say how long may have no gangs.
+// gangWait warns of room that is held for a gang for no longer than a consumer has to give its units back: what is
+// asked of that consumer never comes in time (REQ-3). A plan that does not say how long may have no gangs.
 func (c *warner) gangWait(where string, line int32, waitUS int64, member []bool) {
 	slowest := Root
 	for n := Root; int(n) < c.p.Len(); n++ {
@@ -119,8 +119,8 @@ func (c *warner) gangWait(where string, line int32, waitUS int64, member []bool)
 	}
 }
 
-// equalRanks tells whether some of a plan's consumers stand at the same rank wherever their branches part, so that only the order of the
-// list of consumers decides among them: false of fewer than two.
+// equalRanks tells whether some of a plan's consumers stand at the same rank wherever their branches part, so that only
+// the order of the list of consumers decides among them: false of fewer than two.
 func (c *warner) equalRanks(among func(n Node) bool, rank []int32) bool {
 	within := make([]bool, c.p.Len()) // such a consumer is it, or below it
 	some := 0

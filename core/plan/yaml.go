@@ -242,7 +242,8 @@ func (g *guard) pop() {
 	g.open = g.open[:n]
 }
 
-// countEmpty counts keys and entries that have no value: for each, the parser invents a null and moves all that follows.
+// countEmpty counts keys and entries that have no value: for each, the parser invents a null and moves all that
+// follows.
 func (g *guard) countEmpty(t *token.Token) {
 	if g.last == nil || len(g.open) == 0 {
 		return

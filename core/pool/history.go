@@ -12,10 +12,10 @@ import (
 // historyMark is how far a decayed usage must have moved for the tables to tell it: a hundredth of the pool.
 const historyMark = share.One / 100
 
-// Remember lets what was used of pools decay until a time, adds what was held since the last cycle (D-164), and finds by
-// how much it lowers ratios (D-165). A plan in which a ratio counts otherwise than in the last cycle, or a usage passed
-// another hundredth of the pool, has changed. Plans without a half-life cost nothing, others O(consumers × depth), and
-// where they changed their sub-allocations.
+// Remember lets what was used of pools decay until a time, adds what was held since the last cycle (D-164), and finds
+// by how much it lowers ratios (D-165). A plan in which a ratio counts otherwise than in the last cycle, or a usage
+// passed another hundredth of the pool, has changed. Plans without a half-life cost nothing, others O(consumers ×
+// depth), and where they changed their sub-allocations.
 func Remember(s *cluster.State, nowUS int64) {
 	for i := range s.Plans {
 		p := &s.Plans[i]
@@ -57,8 +57,8 @@ func wanting(s *cluster.State, p *cluster.Plan, out []bool) []bool {
 	return out
 }
 
-// Lower finds by what consumers' ratios count in each pool, in the plan's window, and tells whether any counts otherwise
-// than before (D-165).
+// Lower finds by what consumers' ratios count in each pool, in the plan's window, and tells whether any counts
+// otherwise than before (D-165).
 func Lower(s *cluster.State, p *cluster.Plan) (other bool) { return lower(s, p, &p.History) }
 
 func lower(s *cluster.State, p *cluster.Plan, h *cluster.History) (other bool) {
@@ -121,17 +121,17 @@ func (l *lowering) set(pool, n plan.Node, factor int64) {
 	}
 }
 
-// How closely NextLowered looks: so often in a half-life, for so many of them, and while a usage is farther from what is
-// held than so much of the pool.
+// How closely NextLowered looks: so often in a half-life, for so many of them, and while a usage is farther from what
+// is held than so much of the pool.
 const (
 	looksInHalfLife = 16
 	halfLivesMost   = 8
 	settledNear     = share.One / 1000
 )
 
-// NextLowered is about when a ratio counts otherwise, after the last cycle, by what was held as it ended, or before where
-// that is earlier: it is for simulations, which leave out cycles in which nothing would happen (D-167). O(times looked at ×
-// consumers × depth) for plans whose usages are not settled.
+// NextLowered is about when a ratio counts otherwise, after the last cycle, by what was held as it ended, or before
+// where that is earlier: it is for simulations, which leave out cycles in which nothing would happen (D-167). O(times
+// looked at × consumers × depth) for plans whose usages are not settled.
 func NextLowered(s *cluster.State, before int64) int64 {
 	for i := range s.Plans {
 		p := &s.Plans[i]

@@ -15,8 +15,8 @@ func (r *Reasons) need(depth int, size []int64) room.Need {
 	return r.rooms.level[depth].index.Need(size)
 }
 
-// onNoDevice is the verdict on a unit that the sums of some hosts would take, where none of those has the devices for it
-// (D-185). Where there are devices nobody owns anything, so that all rows are of the root's pool.
+// onNoDevice is the verdict on a unit that the sums of some hosts would take, where none of those has the devices for
+// it (D-185). Where there are devices nobody owns anything, so that all rows are of the root's pool.
 func (r *Reasons) onNoDevice(a *ask, spans []span, us int64, stopped int32, full []room.Row) (v verdict, is bool) {
 	e := r.env
 	if e.Plan.OnDevices(a.size) == 0 {

@@ -22,7 +22,8 @@ func (r *Reasons) whole(one *short, v verdict) verdict {
 }
 
 // fitting is how many units of a gang that waits would fit now, of its min_units: on what its leaf draws on, from the
-// nearest up, as far as share limits and max_per_host bear them; and which of these stops more, fits: neither. O(parcels).
+// nearest up, as far as share limits and max_per_host bear them; and which of these stops more, fits: neither.
+// O(parcels).
 func (r *Reasons) fitting(one *short, a *ask) (units int64, stop int32) {
 	stop = fits
 	e, most := r.env, r.env.State.Sub.MinUnits[one.sub]

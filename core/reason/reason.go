@@ -1,6 +1,6 @@
 // Package reason tells why sub-allocations of an MD plan are short: the first thing that stops their next unit (D-7,
-// and step 9 of docs/shares.md). It is given the state as it is after a cycle's grants and reclaims, with what the cycle
-// knows beside, and gives back columns; it changes nothing.
+// and step 9 of docs/shares.md). It is given the state as it is after a cycle's grants and reclaims, with what the
+// cycle knows beside, and gives back columns; it changes nothing.
 package reason
 
 import (

@@ -94,8 +94,8 @@ func (v *site) lines(out *reason.Shortfalls) (got, want []string) {
 	return got, want
 }
 
-// TestLarge holds reasons on clusters in which whole ranges of parcels are counted at once, kept from one fixed point to
-// the next, against the engine's, which are kept from cycle to cycle.
+// TestLarge holds reasons on clusters in which whole ranges of parcels are counted at once, kept from one fixed point
+// to the next, against the engine's, which are kept from cycle to cycle.
 func TestLarge(t *testing.T) {
 	o := datasets.Options{Hosts: 1_500, Consumers: 120, Units: 120_000, Shapes: 30, Seed: 7}
 	all := map[string]int{}

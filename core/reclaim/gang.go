@@ -13,8 +13,8 @@ import (
 
 // Gangs (REQ-3; docs/shares.md, "Gangs").
 
-// coreOf is how many units of a holding a gang may not do without, as things were when the stage began: its min_units of
-// those that stay, the newest left aside. O(1), the first time for a gang what it holds.
+// coreOf is how many units of a holding a gang may not do without, as things were when the stage began: its min_units
+// of those that stay, the newest left aside. O(1), the first time for a gang what it holds.
 func (g *Stage) coreOf(q cluster.HoldingID) int64 {
 	h, sub := &g.s.Holding, g.s.Holding.Sub[q]
 	least := g.s.Sub.MinUnits[sub]
@@ -325,7 +325,8 @@ func (g *Stage) Complete(gangs []cluster.SubID) {
 	}
 }
 
-// rowsOf lists the rows of a gang: those that stay, and those taken for its own sake; and the last deadline of what goes.
+// rowsOf lists the rows of a gang: those that stay, and those taken for its own sake; and the last deadline of what
+// goes.
 func (g *Stage) rowsOf(sub cluster.SubID) (stay, tied []int32, due int64) {
 	h := &g.s.Holding
 	var on []cluster.ParcelID

@@ -14,8 +14,8 @@ import (
 )
 
 // TestKept plays cycles of clusters in which everybody wants something else each time, and holds what a stage keeps
-// from one beginning to the next against one that keeps nothing: rooms, and what lists of them promise. Between the turns of
-// fair reclaim it holds what parcels offer, and the units that are looked through, against what is held there.
+// from one beginning to the next against one that keeps nothing: rooms, and what lists of them promise. Between the
+// turns of fair reclaim it holds what parcels offer, and the units that are looked through, against what is held there.
 func TestKept(t *testing.T) {
 	for seed := range uint64(4) {
 		d, err := datasets.Hetero(datasets.Options{Hosts: 150, Consumers: 24, Units: 1_800, Shapes: 9, Seed: seed})

@@ -23,9 +23,9 @@ var roots = [...]uint64{
 	0xfffffffffffa746f, 0xfffffffffffd3a37, 0xfffffffffffe9d1b, 0xffffffffffff4e8d,
 }
 
-// Left is what a time leaves of 1 that halves in every half-life: 2^(−elapsed ÷ half), in 2⁻⁶² (D-164). The fraction of a
-// half-life is rounded down to 2⁻⁴⁸; its bits are multiplied by, the largest first, each product rounded down. So it is
-// the same on every machine. Elapsed is ≥ 0, half > 0.
+// Left is what a time leaves of 1 that halves in every half-life: 2^(−elapsed ÷ half), in 2⁻⁶² (D-164). The fraction of
+// a half-life is rounded down to 2⁻⁴⁸; its bits are multiplied by, the largest first, each product rounded down. So it
+// is the same on every machine. Elapsed is ≥ 0, half > 0.
 func Left(elapsed, half int64) uint64 {
 	halvings := elapsed / half
 	if halvings >= leftBits {

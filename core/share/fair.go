@@ -39,15 +39,15 @@ func (s *Squares) Add(distance, moved int64) {
 // Lower tells whether the sum is lower after the move.
 func (s *Squares) Lower() bool { return s.hi > 0 || s.hi == 0 && s.lo > 0 }
 
-// Band is how far a leaf must be from its quota before its unit moves: by the unit's usage, and by so many thousandths of
-// the quota (fair_band).
+// Band is how far a leaf must be from its quota before its unit moves: by the unit's usage, and by so many thousandths
+// of the quota (fair_band).
 func Band(quota, unit, milli int64) int64 {
 	part, _ := Scale(quota, milli, 1000)
 	return max(unit, part)
 }
 
-// Farther compares distance ÷ ratio of two leaves, in steps of the slack: above 0 when the first is greater. A leaf with a
-// ratio of 0 comes before all that have another.
+// Farther compares distance ÷ ratio of two leaves, in steps of the slack: above 0 when the first is greater. A leaf
+// with a ratio of 0 comes before all that have another.
 func Farther(x, ratioX, y, ratioY int64) int {
 	if ratioX == 0 || ratioY == 0 {
 		return cmp.Compare(min(ratioY, 1), min(ratioX, 1))

@@ -29,8 +29,8 @@ func TestSquares(t *testing.T) {
 	}
 }
 
-// TestTie swaps units of equal size between who is below and who is above: it is worth it only when both together are farther from their quotas
-// than one unit.
+// TestTie swaps units of equal size between who is below and who is above: it is worth it only when both together are
+// farther from their quotas than one unit.
 func TestTie(t *testing.T) {
 	unit := One / 11
 	for _, c := range []struct {

@@ -261,8 +261,8 @@ func (p *play) draw() int64 {
 	return int64((z ^ z>>31) % partsWhole)
 }
 
-// run decides cycles until all that is asked for is there, the horizon comes, or nothing will change any more; false: it
-// was ended before.
+// run decides cycles until all that is asked for is there, the horizon comes, or nothing will change any more; false:
+// it was ended before.
 func (p *play) run(ctx context.Context, nowUS, everyUS int64, o *Options, a *Answer) bool {
 	until := nowUS + o.HorizonUS
 	for n := 1; ; n++ {

@@ -174,8 +174,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestGang: a gang has its first unit when so many fit as must start together, by ends or by a recall of all of them; and
-// of a gang that is stopped for others all stops.
+// TestGang: a gang has its first unit when so many fit as must start together, by ends or by a recall of all of them;
+// and of a gang that is stopped for others all stops.
 func TestGang(t *testing.T) {
 	const three = "host,ncpus\nh1,4\nh2,4\nh3,4\n"
 	free := strings.Replace(policy, ", own: [{group: All, hosts: 1}]", "", 1)
@@ -256,7 +256,8 @@ func TestDrawn(t *testing.T) {
 	}
 }
 
-// TestNext: what runs at the next cycle still runs in it, however long ago the last one was; else somebody would have told.
+// TestNext: what runs at the next cycle still runs in it, however long ago the last one was; else somebody would have
+// told.
 func TestNext(t *testing.T) {
 	free := strings.Replace(policy, ", own: [{group: All, hosts: 1}]", "", 1)
 	s := site(t, free, "host,ncpus\nh1,4\nh2,4\n", "consumer,allocation,units,ncpus\n/Other,a,8,1\n")
@@ -271,7 +272,8 @@ func TestNext(t *testing.T) {
 }
 
 // TestMemory: in a plan with a half-life somebody has its turn when the others have used enough, though nothing happens
-// until then: in the cycle at which cycles of every minute would give it the unit, or within a sixteenth of the half-life.
+// until then: in the cycle at which cycles of every minute would give it the unit, or within a sixteenth of the
+// half-life.
 func TestMemory(t *testing.T) {
 	turns := strings.NewReplacer(", own: [{group: All, hosts: 1}]", "", "share_reclaim: false", "share: {half_life: 6h, weight: 10}").Replace(policy)
 	others := "consumer,allocation,units,ncpus\n/Other,a,1,1\n/Third,b,1,1\n"

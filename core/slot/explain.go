@@ -141,8 +141,8 @@ func (m *Planner) why(sub cluster.SubID) reason {
 	return m.whyUnit(leaf, sub, host)
 }
 
-// whyGang tells whether fewer units of a gang that waits would fit now than it needs: then how many, and what the next one
-// lacks. The units are given as far as they can be, and taken back.
+// whyGang tells whether fewer units of a gang that waits would fit now than it needs: then how many, and what the next
+// one lacks. The units are given as far as they can be, and taken back.
 func (m *Planner) whyGang(leaf plan.Node, sub cluster.SubID) (r reason, stopped bool) {
 	t, least, kind, fit := &m.line.Sub[sub], m.s.Sub.MinUnits[sub], kindBorrow, int64(0)
 	if m.isHybrid(leaf) {

@@ -51,7 +51,8 @@ func (m *Planner) fairShare() {
 	})
 }
 
-// promiseAllShare promises a gang its first units: each of its own slots, of what it lent, else of the pools within its quota.
+// promiseAllShare promises a gang its first units: each of its own slots, of what it lent, else of the pools within its
+// quota.
 func (m *Planner) promiseAllShare(leaf plan.Node, sub cluster.SubID) bool {
 	return m.promiseAll(sub, func() {}, func() bool {
 		if m.netOwn(leaf)-m.reclaim.joinedOwn[leaf] > 0 || m.figure.net[kindLent][leaf] > 0 {

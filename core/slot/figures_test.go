@@ -13,8 +13,8 @@ import (
 )
 
 // newPlanner is the planner of a plan with one host of so many slots, where consumers want units of a slot; it has
-// entitled them to what they deserve. A line of consumers has a path, a rank and an entry; the policy is ownership where
-// none is named.
+// entitled them to what they deserve. A line of consumers has a path, a rank and an entry; the policy is ownership
+// where none is named.
 func newPlanner(t *testing.T, settings, consumers string, slots int, wants string) *Planner {
 	t.Helper()
 	text := "stint: 1\ndimensions: [slots]\nresource_groups: [{name: G, select: \"select(slots > 0)\"}]\nconsumers:\n"

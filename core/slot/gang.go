@@ -30,7 +30,8 @@ func (m *Planner) isGang(sub cluster.SubID) bool {
 // waits tells whether a sub-allocation is a gang that holds nothing but what is under reclaim.
 func (m *Planner) waits(sub cluster.SubID) bool { return m.isGang(sub) && m.s.Staying(sub) == 0 }
 
-// spareUnits is how many units of a sub-allocation may be taken back by themselves: of a gang those above its least number.
+// spareUnits is how many units of a sub-allocation may be taken back by themselves: of a gang those above its least
+// number.
 func (m *Planner) spareUnits(sub cluster.SubID) int64 {
 	if !m.isGang(sub) {
 		return unbound
@@ -45,8 +46,8 @@ func (m *Planner) leavesWhole(q cluster.HoldingID) bool {
 }
 
 // form gives a gang that waits its first units, one after another, each in the first way that serves it, of those up to
-// the step's; where not all are given, or none in the step's own way, none is. What sets hold for it counts as free, and those
-// do not say where it is to be together. It tells how many slots came in the step's own way.
+// the step's; where not all are given, or none in the step's own way, none is. What sets hold for it counts as free,
+// and those do not say where it is to be together. It tells how many slots came in the step's own way.
 func (m *Planner) form(leaf plan.Node, sub cluster.SubID, kind int, bound int64) (slots int64, ok bool) {
 	least, t := m.s.Sub.MinUnits[sub], &m.line.Sub[sub]
 	if t.Wanted-t.Held < least || m.reclaim.undone[sub] || kind == kindBorrow && m.promised[sub] > 0 {
@@ -84,8 +85,8 @@ func (m *Planner) form(leaf plan.Node, sub cluster.SubID, kind int, bound int64)
 	return slots, true
 }
 
-// giveUnits gives units of a gang as far as they can be, and tells, if those are all, how many slots came from the step's
-// own kind; 0: not all, or none of them did.
+// giveUnits gives units of a gang as far as they can be, and tells, if those are all, how many slots came from the
+// step's own kind; 0: not all, or none of them did.
 func (m *Planner) giveUnits(leaf plan.Node, sub cluster.SubID, kind int, bound, units int64) (slots int64) {
 	for range units {
 		how, ok := m.giveAny(leaf, sub, kind, bound)
@@ -192,8 +193,8 @@ func (m *Planner) endSet(id cluster.SetID) {
 	}
 }
 
-// giveUp lets the sets of gangs lapse that have waited for as long as the plan lets them, or want fewer units by now than
-// they would hold.
+// giveUp lets the sets of gangs lapse that have waited for as long as the plan lets them, or want fewer units by now
+// than they would hold.
 func (m *Planner) giveUp() {
 	for _, sub := range m.gang.subs {
 		if !m.waits(sub) {

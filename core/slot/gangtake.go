@@ -26,9 +26,9 @@ type joined struct {
 	at cluster.ParcelID
 }
 
-// promiseAll promises a gang that waits all of its first units, one after another, or none. One that is together, and is
-// promised nothing yet, tries value after value. again is called where a trial before came to nothing, as rows were split and
-// joined again.
+// promiseAll promises a gang that waits all of its first units, one after another, or none. One that is together, and
+// is promised nothing yet, tries value after value. again is called where a trial before came to nothing, as rows were
+// split and joined again.
 func (m *Planner) promiseAll(sub cluster.SubID, again func(), promise func() bool) bool {
 	least, t := m.s.Sub.MinUnits[sub], &m.line.Sub[sub]
 	if m.promised[sub] >= least || t.Wanted-t.Held < least || m.gang.gaveUp[sub] || m.reclaim.undone[sub] {
@@ -88,8 +88,8 @@ func (m *Planner) withdraw(sub cluster.SubID, units int64) {
 	m.layClaims()
 }
 
-// holdRoom holds room that is free for a unit of a gang, until all of it can be given: on the first host where it would fit as
-// if it joined sets under way, and fits now. O(parcels).
+// holdRoom holds room that is free for a unit of a gang, until all of it can be given: on the first host where it would
+// fit as if it joined sets under way, and fits now. O(parcels).
 func (m *Planner) holdRoom(w *want) bool {
 	var now int64
 	switch {
@@ -136,8 +136,8 @@ func (m *Planner) rejoin() {
 	}
 }
 
-// rejoinOne joins for a unit: of the hybrid branches within the leaf's quota, or else of its own slots, or of the share pools
-// within its quota.
+// rejoinOne joins for a unit: of the hybrid branches within the leaf's quota, or else of its own slots, or of the share
+// pools within its quota.
 func (m *Planner) rejoinOne(leaf plan.Node, sub cluster.SubID) bool {
 	k, f := m.slots(sub), &m.figure
 	join := func(reason int32) bool {
@@ -210,8 +210,8 @@ func (m *Planner) timely(q cluster.HoldingID) bool {
 	return m.policy.ReclaimUS[m.s.Node(h.Sub[q])] < m.p.Slots.GangWaitUS
 }
 
-// mayLose tells whether a unit of a holding may be a victim for a taker, so many of its sub-allocation being chosen already:
-// no gang is broken by it.
+// mayLose tells whether a unit of a holding may be a victim for a taker, so many of its sub-allocation being chosen
+// already: no gang is broken by it.
 func (m *Planner) mayLose(q cluster.HoldingID, chosen int64) bool {
 	return len(m.gang.subs) == 0 || m.spareUnits(m.s.Holding.Sub[q]) > chosen && m.timely(q)
 }
@@ -268,8 +268,8 @@ func (m *Planner) stayingOf(sub cluster.SubID) (rows []cluster.HoldingID) {
 	return rows
 }
 
-// gangVictims makes sets for a taker's unit of all units of a gang, where no other victims serve: of the first, last rank first,
-// newest first, on whose host the unit fits without it. tried: the budget did not bear it.
+// gangVictims makes sets for a taker's unit of all units of a gang, where no other victims serve: of the first, last
+// rank first, newest first, on whose host the unit fits without it. tried: the budget did not bear it.
 func (m *Planner) gangVictims(w *want) (done, tried bool) {
 	h := &m.s.Holding
 	if w.from == kindHybrid && w.reason == decision.ReclaimRecall && m.overPart() <= 0 {
@@ -293,8 +293,8 @@ func (m *Planner) gangVictims(w *want) (done, tried bool) {
 	return false, false
 }
 
-// mayTakeGang tells whether a gang may be taken whole by one of its holdings: for the owner of what that borrowed; for a fair
-// share as if it were one unit of all its slots.
+// mayTakeGang tells whether a gang may be taken whole by one of its holdings: for the owner of what that borrowed; for
+// a fair share as if it were one unit of all its slots.
 func (m *Planner) mayTakeGang(w *want, q cluster.HoldingID, all []cluster.HoldingID) bool {
 	h := &m.s.Holding
 	leaf := m.s.Node(h.Sub[q])
@@ -370,8 +370,8 @@ func (m *Planner) fitsWithout(w *want, k cluster.ParcelID, all []cluster.Holding
 	return true
 }
 
-// reclaimGangFor takes a gang back whole for a taker's unit, which gets its room on a host: a set for each host that the gang
-// has units on, all due at once. It is false when the budget does not bear it.
+// reclaimGangFor takes a gang back whole for a taker's unit, which gets its room on a host: a set for each host that
+// the gang has units on, all due at once. It is false when the budget does not bear it.
 func (m *Planner) reclaimGangFor(w *want, k cluster.ParcelID, all []cluster.HoldingID) bool {
 	h, r, units, here := &m.s.Holding, &m.reclaim, int64(0), []victim(nil)
 	slices.SortFunc(all, m.newest)
@@ -454,8 +454,8 @@ func (m *Planner) takeGangAbove(q cluster.HoldingID, want *wanting) {
 	want.give(leaf, slots)
 }
 
-// gangByRule takes a gang back whole at or below a consumer for reserves, where nothing else serves: of those that their
-// leaves have above their quotas as if each were one unit, and that fill no reserve below the consumer.
+// gangByRule takes a gang back whole at or below a consumer for reserves, where nothing else serves: of those that
+// their leaves have above their quotas as if each were one unit, and that fill no reserve below the consumer.
 func (m *Planner) gangByRule(of plan.Node, lacks *wanting) bool {
 	h := &m.s.Holding
 	var rows []cluster.HoldingID

@@ -329,7 +329,8 @@ func (m *Planner) deserved() {
 	}
 }
 
-// mayDraw tells whether something new of the share pools may be for a leaf: no ratio of 0 and no budget stands against it.
+// mayDraw tells whether something new of the share pools may be for a leaf: no ratio of 0 and no budget stands against
+// it.
 func (m *Planner) mayDraw(leaf plan.Node) bool { return !m.tree.barred[leaf] && !m.spent(leaf) }
 
 // inTurns serves leaves with open demand, whose ratios are above 0, by usage ÷ ratio from the root

@@ -6,9 +6,9 @@ import (
 	"github.com/stintd/stint/core/share"
 )
 
-// line is the order of demand within each of one plan's leaves (CYC-10, docs/decisions.md D-9): allocations by arrival, the
-// sub-allocations of one so that they keep pace. It knows no share and no host. It counts what is given on copies made for it; the
-// caller books it later. It keeps its memory; reset comes first.
+// line is the order of demand within each of one plan's leaves (CYC-10, docs/decisions.md D-9): allocations by arrival,
+// the sub-allocations of one so that they keep pace. It knows no share and no host. It counts what is given on copies
+// made for it; the caller books it later. It keeps its memory; reset comes first.
 type line struct {
 	Sub []turn // by SubID, of the leaves that were warmed
 
@@ -44,8 +44,8 @@ func (l *line) reset(s *cluster.State, p *cluster.Plan) {
 	l.Sub = resized(l.Sub, len(s.Sub.Wanted))
 }
 
-// warm copies what serving needs of a leaf's sub-allocations, and adds up what they are short of. Those with units that are too
-// small for the plan (D-52) want no more than they hold.
+// warm copies what serving needs of a leaf's sub-allocations, and adds up what they are short of. Those with units that
+// are too small for the plan (D-52) want no more than they hold.
 func (l *line) warm(leaf plan.Node) (short int64) {
 	b := &l.s.Sub
 	for a := l.p.FirstAlloc[leaf]; a != cluster.NoID; a = l.s.Alloc.Next[a] {

@@ -148,8 +148,8 @@ func (m *Planner) eachPlaceable(of fit, slots int64, f func(k cluster.ParcelID, 
 	}
 }
 
-// needs is what leaves need beyond what they own and borrow, under every share.max. Whose budget is used up needs no more
-// than it holds.
+// needs is what leaves need beyond what they own and borrow, under every share.max. Whose budget is used up needs no
+// more than it holds.
 func (m *Planner) needs() {
 	q, f := &m.quota, &m.figure
 	use := make([]int64, len(q.need))

@@ -167,7 +167,8 @@ func (m *Planner) recall() {
 	}
 }
 
-// recallAllocation is recall for the allocation at which the leaf's queue stands. It gives the loans as they are by then.
+// recallAllocation is recall for the allocation at which the leaf's queue stands. It gives the loans as they are by
+// then.
 func (m *Planner) recallAllocation(leaf plan.Node, loans []cluster.HoldingID) []cluster.HoldingID {
 	for sub := m.line.next(leaf); sub != cluster.NoID; sub = m.line.next(leaf) {
 		victims := func(w *want) []victim { return m.loanVictims(w, loans) }

@@ -56,8 +56,9 @@ type rooms struct {
 	most   int64 // on hosts with one value
 }
 
-// holdWhereRoom holds a gang that waits to the first value that has room for all of its first units, and tells whether there
-// is any, or it may be anywhere. What it may have in all is the same on all hosts: it is enough to look at one value. O(parcels).
+// holdWhereRoom holds a gang that waits to the first value that has room for all of its first units, and tells whether
+// there is any, or it may be anywhere. What it may have in all is the same on all hosts: it is enough to look at one
+// value. O(parcels).
 func (m *Planner) holdWhereRoom(sub cluster.SubID) bool {
 	if !m.asksPlace(sub) {
 		return true
@@ -80,8 +81,8 @@ func (m *Planner) holdWhereRoom(sub cluster.SubID) bool {
 	return prefers
 }
 
-// nearest lists the values of an attribute of which the hosts would take all of a gang's first units were they empty: those
-// first where the most of them fit now, of as many in the order of the plan's hosts. O(parcels).
+// nearest lists the values of an attribute of which the hosts would take all of a gang's first units were they empty:
+// those first where the most of them fit now, of as many in the order of the plan's hosts. O(parcels).
 func (m *Planner) nearest(sub cluster.SubID, places *cluster.Places) (values []int32) {
 	least := m.s.Sub.MinUnits[sub]
 	room, most := m.roomBy(sub, places), m.placeableBy(sub, places)
@@ -94,8 +95,8 @@ func (m *Planner) nearest(sub cluster.SubID, places *cluster.Places) (values []i
 	return values[:min(len(values), nearestMost)]
 }
 
-// roomBy adds up by value of an attribute how many units of a gang that is held to none hosts have room for now, accounts left
-// aside. All that was given must be booked. O(parcels).
+// roomBy adds up by value of an attribute how many units of a gang that is held to none hosts have room for now,
+// accounts left aside. All that was given must be booked. O(parcels).
 func (m *Planner) roomBy(sub cluster.SubID, places *cluster.Places) []int64 {
 	p, h, k := &m.p.Parcels, &m.s.Holding, m.slots(sub)
 	sum, most := make([]int64, places.Own), m.s.Sub.MaxPerHost[sub]
@@ -120,8 +121,8 @@ func (m *Planner) roomBy(sub cluster.SubID, places *cluster.Places) []int64 {
 	return sum
 }
 
-// placeableTogether is placeable for a gang that must be together: by hosts with the value that it is held to, of one that waits
-// with the value that would take the most. O(parcels) for a new kind, then O(values).
+// placeableTogether is placeable for a gang that must be together: by hosts with the value that it is held to, of one
+// that waits with the value that would take the most. O(parcels) for a new kind, then O(values).
 func (m *Planner) placeableTogether(sub cluster.SubID, places *cluster.Places) int64 {
 	units := m.placeableBy(sub, places)
 	switch value, held := m.desk.Bonds.Held(sub); {
@@ -136,8 +137,8 @@ func (m *Planner) placeableTogether(sub cluster.SubID, places *cluster.Places) i
 	}
 }
 
-// placeableBy is how many units of a gang the ok hosts with each value would take were they empty. O(1), and O(parcels) for a
-// new kind.
+// placeableBy is how many units of a gang the ok hosts with each value would take were they empty. O(1), and O(parcels)
+// for a new kind.
 func (m *Planner) placeableBy(sub cluster.SubID, places *cluster.Places) []int64 {
 	key := m.kindBy(sub, places)
 	units, known := m.quota.apart[key]
@@ -158,8 +159,9 @@ func (m *Planner) kindBy(sub cluster.SubID, places *cluster.Places) fitBy {
 	return fitBy{fit{m.s.Sub.Shape[sub], m.s.Sub.Need[sub], m.s.Sub.MaxPerHost[sub]}, places}
 }
 
-// bindShort holds gangs for what shortfalls tell: one that waits and must be together to the value of what it is promised, or
-// where it is promised nothing to the one where the most of it fit. O(gangs), and O(parcels) for a kind of gang.
+// bindShort holds gangs for what shortfalls tell: one that waits and must be together to the value of what it is
+// promised, or where it is promised nothing to the one where the most of it fit. O(gangs), and O(parcels) for a kind of
+// gang.
 func (m *Planner) bindShort() {
 	m.bind()
 	var rooms map[fitBy][]int64

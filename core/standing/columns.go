@@ -1,6 +1,6 @@
-// Package standing has what stands after a cycle besides its decisions: what is asked for, what hosts there are and what
-// is known of them, who has what of whom. It copies the columns of a state that tell this, shares those that did not
-// change, and makes tables of them: whole ones for readers, and for the decision log of what changed.
+// Package standing has what stands after a cycle besides its decisions: what is asked for, what hosts there are and
+// what is known of them, who has what of whom. It copies the columns of a state that tell this, shares those that did
+// not change, and makes tables of them: whole ones for readers, and for the decision log of what changed.
 package standing
 
 import (

@@ -8,8 +8,8 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// TestKeptColumns shares the columns in which nothing changed, and has its own of the others: what was kept before stays
-// as it was.
+// TestKeptColumns shares the columns in which nothing changed, and has its own of the others: what was kept before
+// stays as it was.
 func TestKeptColumns(t *testing.T) {
 	now := [][]int64{{1, 2}, {3, 4}}
 	first := shareAll(nil, now)
@@ -26,8 +26,8 @@ func TestKeptColumns(t *testing.T) {
 	}
 }
 
-// BenchmarkStanding measures what a cycle pays for the tables that readers may ask for, where little changed, and what a
-// reader pays who asks for them; and what it pays where a log is told what changed.
+// BenchmarkStanding measures what a cycle pays for the tables that readers may ask for, where little changed, and what
+// a reader pays who asks for them; and what it pays where a log is told what changed.
 func BenchmarkStanding(b *testing.B) {
 	const subs, hosts = 1_000_000, 100_000
 	k := &Columns{

@@ -17,9 +17,9 @@ func (p *planColumns) end(i int) int {
 	return i
 }
 
-// Hosts is the table of hosts: those of plans in the plans' order, then those of none. Capacity is what the plan counts,
-// overcommit included; of a host in no plan it is its own. The resource group follows, of several the first of the plan's,
-// then attributes as texts. O(hosts).
+// Hosts is the table of hosts: those of plans in the plans' order, then those of none. Capacity is what the plan
+// counts, overcommit included; of a host in no plan it is its own. The resource group follows, of several the first of
+// the plan's, then attributes as texts. O(hosts).
 func (k *Columns) Hosts() *decision.Table {
 	var hosts []cluster.HostID
 	var plans []int32

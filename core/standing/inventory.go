@@ -6,9 +6,9 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// Inventory is the table of what requirements may ask of hosts: plan, host and state, a column of whole numbers for each
-// dimension, and the attributes: numbers as floats, texts as texts, true and false as the whole numbers 1 and 0. Capacity
-// is the host's own, without overcommit. O(hosts × columns).
+// Inventory is the table of what requirements may ask of hosts: plan, host and state, a column of whole numbers for
+// each dimension, and the attributes: numbers as floats, texts as texts, true and false as the whole numbers 1 and 0.
+// Capacity is the host's own, without overcommit. O(hosts × columns).
 func (k *Columns) Inventory() *decision.Table {
 	rows := len(k.order)
 	names, states, plans := make([]int32, rows), make([]int32, rows), make([]int32, rows)

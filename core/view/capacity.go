@@ -80,9 +80,9 @@ func (v *Capacity) of(s *cluster.State, pool plan.Node, shape cluster.ShapeID) i
 	return units
 }
 
-// fits is how many units of a size rests take, each so many times. A part of a device is taken of each by itself: what is
-// over on one is of no use beside another (D-185), and what is over of all devices, where a host is not open, counts as a
-// smaller one.
+// fits is how many units of a size rests take, each so many times. A part of a device is taken of each by itself: what
+// is over on one is of no use beside another (D-185), and what is over of all devices, where a host is not open, counts
+// as a smaller one.
 func (v *Capacity) fits(rests [][]int64, size, count []int64) int64 {
 	if v.per == 0 || size[v.device] == 0 || size[v.device] > v.per || v.per%size[v.device] == 0 {
 		return vecpack.Capacity(rests, size, count) // by sums it is the same

@@ -17,8 +17,8 @@ type Usage struct {
 // sub-allocation, so that what is held from one pool stands together, and of it what is of one size.
 func (v *Usage) Of(leaf plan.Node) Group { return v.rows.of(int32(leaf)) }
 
-// Rebuild makes the view of what is held on parcels. Most of what a sub-allocation holds is from one pool: that is added
-// up first. O(rows of parcels + sub-allocations × log of what a leaf holds).
+// Rebuild makes the view of what is held on parcels. Most of what a sub-allocation holds is from one pool: that is
+// added up first. O(rows of parcels + sub-allocations × log of what a leaf holds).
 func (v *Usage) Rebuild(s *cluster.State, p *cluster.Plan) {
 	v.list = v.list[:0]
 	sums := make([]sum, len(s.Sub.Wanted))

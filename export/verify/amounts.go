@@ -1,6 +1,7 @@
 package verify
 
-// figuresOf is what the table amounts should say of a plan, by column, consumer and dimension, but for what a keyframe tells.
+// figuresOf is what the table amounts should say of a plan, by column, consumer and dimension, but for what a keyframe
+// tells.
 type figuresOf struct {
 	owned  map[string]map[string][]int64 // configured, owned, reserved, lent
 	static map[string][]int64            // nil: not told

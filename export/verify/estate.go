@@ -100,7 +100,8 @@ func renamedParts[V any](m map[part]V, name func(string) string) map[part]V {
 	return out
 }
 
-// own makes a pass over the ownership of every plan in which it is time for one, and holds the table ownership against it.
+// own makes a pass over the ownership of every plan in which it is time for one, and holds the table ownership against
+// it.
 func (v *verifier) own() {
 	v.moved = map[string]bool{}
 	rows := v.ownershipRows()
@@ -133,7 +134,8 @@ func (v *verifier) own() {
 	}
 }
 
-// passDue tells whether it is time for a pass: what it goes by changed, or a claim is unmet and input changed often enough.
+// passDue tells whether it is time for a pass: what it goes by changed, or a claim is unmet and input changed often
+// enough.
 func (v *verifier) passDue(t *plan, e *estate) bool {
 	w := t.at(v.now, v.m.policy.zone)
 	if v.inputs == 0 && w == e.window && len(v.silent) == 0 {

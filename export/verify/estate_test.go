@@ -39,8 +39,8 @@ md_plans:
 	return v, p.plans[0]
 }
 
-// TestPass looks at what a pass gives: whole hosts by percentage and number, parts at the end of an amount and of each host, what
-// remains; what that leaves of hosts as parcels, and where reserves lie.
+// TestPass looks at what a pass gives: whole hosts by percentage and number, parts at the end of an amount and of each
+// host, what remains; what that leaves of hosts as parcels, and where reserves lie.
 func TestPass(t *testing.T) {
 	v, p := owning(t)
 	e := v.m.estates["p"]

@@ -5,9 +5,9 @@ import "math/big"
 // slack is by how much shares may differ and count as equal (docs/shares.md), with the rounding of both.
 const slack = one>>32 + 64
 
-// fairPools checks INV-5 at a fixed point, in every pool of an MD plan, by the figures of the table shares: no unit of who is above its quota, nor
-// several of one leaf and size, would make room for one of who goes short and is below its own, and lower the sum of the squares of distances from
-// quotas (MD-17).
+// fairPools checks INV-5 at a fixed point, in every pool of an MD plan, by the figures of the table shares: no unit of
+// who is above its quota, nor several of one leaf and size, would make room for one of who goes short and is below its
+// own, and lower the sum of the squares of distances from quotas (MD-17).
 func (v *verifier) fairPools(t *plan) {
 	w, pools := t.at(v.now, v.m.policy.zone), v.poolsOf(t)
 	if v.hazy[t.name] {
@@ -63,8 +63,8 @@ func (v *verifier) fairTo(t *plan, w *window, s *sub, pools map[string]*pool) {
 	}
 }
 
-// eachFits calls f with the least number of units with which a unit fits a parcel, if there is one and the leaf is above its quota until the last of
-// them is given.
+// eachFits calls f with the least number of units with which a unit fits a parcel, if there is one and the leaf is
+// above its quota until the last of them is given.
 func (v *verifier) eachFits(one seat, x *above, s *sub, f func(n int64)) {
 	for n := int64(1); n <= x.units && x.surplus-(n-1)*x.unit > slack; n++ {
 		fits := true
@@ -111,7 +111,8 @@ func (t *plan) bandOf(quota, unit int64) int64 {
 	return max(unit, part.Div(part, big.NewInt(1000)).Int64())
 }
 
-// lowers tells whether the sum of squares is lower when one who is so far below its quota gets so much of one who is so far above its own.
+// lowers tells whether the sum of squares is lower when one who is so far below its quota gets so much of one who is so
+// far above its own.
 func lowers(deficit, gets, surplus, gives int64) bool {
 	square := func(distance, moved int64) *big.Int {
 		d := big.NewInt(2*distance - moved)

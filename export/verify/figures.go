@@ -228,8 +228,9 @@ func (v *verifier) shortfallRows() (list []shortfallRow) {
 	return list
 }
 
-// shorts is the rows of those for whom the promises hold: not of units that are too small (D-52), nor of gangs that wait, as
-// a unit of these may have room that is not enough (REQ-3), nor of those that must be together, which may not use all hosts.
+// shorts is the rows of those for whom the promises hold: not of units that are too small (D-52), nor of gangs that
+// wait, as a unit of these may have room that is not enough (REQ-3), nor of those that must be together, which may not
+// use all hosts.
 func (v *verifier) shorts() []shortfallRow {
 	return slices.DeleteFunc(v.shortfallRows(), func(f shortfallRow) bool {
 		return f.reason == "too_small" || v.gangWaits(f.key) || v.m.subs[f.key].mustBeTogether() != ""

@@ -9,7 +9,8 @@ import (
 // Gangs (REQ-3): sub-allocations of which at least so many units are held, or none. Units under reclaim count as given
 // back.
 
-// gang tells whether a sub-allocation is one. What is gone from the policy is none any more: all of it is on its way back.
+// gang tells whether a sub-allocation is one. What is gone from the policy is none any more: all of it is on its way
+// back.
 func (s *sub) gang() bool { return s != nil && s.least > 1 && s.plan != "" && !s.orphan }
 
 // lower has what is wanted bound the least number (D-157).
@@ -55,7 +56,8 @@ func (h *host) value(attribute string) any {
 	return h.attr[attribute]
 }
 
-// staying is on hosts of which values those gangs lie that must be together, nil being one; of what is not under reclaim.
+// staying is on hosts of which values those gangs lie that must be together, nil being one; of what is not under
+// reclaim.
 func (v *verifier) staying() map[key]map[any]bool {
 	on := map[key]map[any]bool{}
 	for at, p := range v.m.piles {
@@ -71,8 +73,8 @@ func (v *verifier) staying() map[key]map[any]bool {
 	return on
 }
 
-// gathered checks that what gangs were granted that must be together lies on hosts with one value, which some host has of
-// what they held before.
+// gathered checks that what gangs were granted that must be together lies on hosts with one value, which some host has
+// of what they held before.
 func (v *verifier) gathered() {
 	given, had := map[key]map[any]bool{}, map[key]map[any]bool{}
 	add := func(to map[key]map[any]bool, at spot, by string) {

@@ -40,8 +40,8 @@ func leftOf(elapsed, half int64) *big.Int {
 	return left.Rsh(left, uint(min(elapsed/half, 64)))
 }
 
-// decay lets what was used of pools decay since the last cycle, and adds what was held. Where the log does not tell of all
-// cycles, it is not known.
+// decay lets what was used of pools decay since the last cycle, and adds what was held. Where the log does not tell of
+// all cycles, it is not known.
 func (v *verifier) decay() {
 	was, now := v.past, history{}
 	for _, p := range v.m.policy.plans {
@@ -186,8 +186,8 @@ func (v *verifier) setFactor(p *plan, path, pool string, factor int64) (other bo
 	return other
 }
 
-// factorOf is by what a ratio counts in hundredths, to the nearest, of who used so much where so much were its fair part
-// of what it and its peers used, and its part of the pool is that.
+// factorOf is by what a ratio counts in hundredths, to the nearest, of who used so much where so much were its fair
+// part of what it and its peers used, and its part of the pool is that.
 func factorOf(used, fair, part *big.Int, weight int64) int64 {
 	over := new(big.Int).Sub(used, fair)
 	if over.Cmp(big.NewInt(1<<16)) <= 0 {

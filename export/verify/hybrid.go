@@ -115,8 +115,9 @@ func (s *slots) share(p *policy, path string, configured int64) {
 	}
 }
 
-// between divides a total in proportion to weights, none below its floor or above its limit (nil: none); when the floors
-// alone are more than the total, they are the limits. Floors of parts, then one each to those who had a fraction.
+// between divides a total in proportion to weights, none below its floor or above its limit (nil: none); when the
+// floors alone are more than the total, they are the limits. Floors of parts, then one each to those who had a
+// fraction.
 func between(total int64, weight []*big.Rat, floor, limit []int64) []int64 {
 	sum := int64(0)
 	for _, f := range floor {

@@ -27,7 +27,8 @@ type grid struct {
 // float64, bool) with the names of the columns.
 type Decode func(kind, format string, dimensions []string, content []byte) (names []string, rows [][]any, err error)
 
-// readGrid reads a table. Arrow streams go through decode: arrow's own reader cannot be let at bytes that may be damaged.
+// readGrid reads a table. Arrow streams go through decode: arrow's own reader cannot be let at bytes that may be
+// damaged.
 func readGrid(kind, format string, dimensions []string, content []byte, decode Decode) (g *grid, err error) {
 	defer func() {
 		if p := recover(); p != nil {

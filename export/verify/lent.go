@@ -106,7 +106,8 @@ func (v *verifier) placed(t *plan) {
 	}
 }
 
-// crowded checks that what parcels hold beyond what they have, and what others hold of reserves, is under reclaim (INV-1, INV-3).
+// crowded checks that what parcels hold beyond what they have, and what others hold of reserves, is under reclaim
+// (INV-1, INV-3).
 func (v *verifier) crowded(t *plan) {
 	e := v.m.estates[t.name]
 	if e == nil {
@@ -265,8 +266,8 @@ func (v *verifier) wentOver(c *claim) bool {
 	})
 }
 
-// ownersFirst checks INV-2 at a fixed point: nobody goes short whose unit fits a parcel of its own, or of a consumer above it,
-// once outsiders gave back what they hold of it.
+// ownersFirst checks INV-2 at a fixed point: nobody goes short whose unit fits a parcel of its own, or of a consumer
+// above it, once outsiders gave back what they hold of it.
 func (v *verifier) ownersFirst(t *plan) {
 	if !t.owners || v.hazy[t.name] {
 		return

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// timesKept is of how many of the latest cycles stint knows the times for certain: units of earlier ones count as having
-// run at least since then.
+// timesKept is of how many of the latest cycles stint knows the times for certain: units of earlier ones count as
+// having run at least since then.
 const timesKept = 1 << 16
 
 // losses is the work that reclaims stopped before its end (D-120), in unit-milliseconds.
@@ -141,8 +141,8 @@ func (v *verifier) lostInCycle(head *rows) {
 	v.lose.cycle, v.lose.told = 0, true
 }
 
-// keep goes on under another policy: consumers that it renames take along what they lost, and plans that it does not have
-// are forgotten.
+// keep goes on under another policy: consumers that it renames take along what they lost, and plans that it does not
+// have are forgotten.
 func (l *losses) keep(was, now *policy) {
 	maps.DeleteFunc(l.of, func(id [2]string, _ int64) bool {
 		a, b := was.byName[id[0]], now.byName[id[0]]

@@ -56,7 +56,8 @@ func (v *verifier) manifest(tables map[string]*decision.Table) {
 	v.frames(head, single && there["holdings"].Path != "" && there["hosts"].Path != "" || !single && v.frame)
 }
 
-// savedState checks that the state after the cycle, where the cycle names one, is there as it was written. What it says only replay can tell.
+// savedState checks that the state after the cycle, where the cycle names one, is there as it was written. What it says
+// only replay can tell.
 func (v *verifier) savedState() {
 	if there, err := v.log.HasState(v.cycle); there || err != nil {
 		what := ""

@@ -96,8 +96,8 @@ func (v *verifier) drawersOf(t *plan, pools map[string]*pool) drawers {
 	return d
 }
 
-// shareFigures computes what the table shares says of a pool (MD-12 … MD-14). What of a pile with several labels is under
-// reclaim is in no table: quotas that would rest on it are vague.
+// shareFigures computes what the table shares says of a pool (MD-12 … MD-14). What of a pile with several labels is
+// under reclaim is in no table: quotas that would rest on it are vague.
 func (v *verifier) shareFigures(t *plan, pool *pool, of drawers) (all map[string]*share, vague bool) {
 	all = map[string]*share{pool.at: {}}
 	at := func(path string) *share {
@@ -173,15 +173,15 @@ func (v *verifier) sumUp(t *plan, pool *pool, all map[string]*share, outstanding
 	}
 }
 
-// unsteady tells whether units may have been granted in a plan in this cycle and taken back again (CYC-1), which no row tells:
-// pools that lend what nearer ones leave count those as held there.
+// unsteady tells whether units may have been granted in a plan in this cycle and taken back again (CYC-1), which no row
+// tells: pools that lend what nearer ones leave count those as held there.
 func (v *verifier) unsteady(t *plan) bool {
 	e := v.m.estates[t.name]
 	return e != nil && len(e.parts) > 0 && v.stirred[t.name]
 }
 
-// correct takes over the usages and demands of leaves that the table says, where they are those of a pool that is smaller than what
-// is held makes it. All else must follow from them.
+// correct takes over the usages and demands of leaves that the table says, where they are those of a pool that is
+// smaller than what is held makes it. All else must follow from them.
 func (v *verifier) correct(t *plan, pool *pool, all map[string]*share) {
 	table := v.table["shares"]
 	plan, consumer, in := table.words["plan"], table.words["consumer"], table.words["pool"]
@@ -200,8 +200,8 @@ func (v *verifier) correct(t *plan, pool *pool, all map[string]*share) {
 	}
 }
 
-// divide hands a consumer's usage quota to its children: by falling priority, in proportion to ratio as it counts in the
-// pool (MD-14, D-165).
+// divide hands a consumer's usage quota to its children: by falling priority, in proportion to ratio as it counts in
+// the pool (MD-14, D-165).
 func (p *policy) divide(w *window, path string, all map[string]*share, ratioOf func(c string) int64) {
 	by := map[int64][]string{}
 	var order []int64

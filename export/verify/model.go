@@ -210,7 +210,8 @@ func (m *model) counts(t *plan, s *sub) bool {
 	return some
 }
 
-// forsake makes the sub-allocation of an orphan known of which demand tells that came before the policy that took its place away: it is held yet.
+// forsake makes the sub-allocation of an orphan known of which demand tells that came before the policy that took its
+// place away: it is held yet.
 func (m *model) forsake(k key) {
 	was, t := m.subs[key{"", k.consumer, k.allocation, k.sub, ""}], m.policy.byName[k.plan]
 	if m.subs[k] != nil || was == nil || t == nil {
@@ -440,8 +441,8 @@ func (m *model) relabel(p *pile, to map[label]int64) {
 	}
 }
 
-// setDemand replaces all that a source said before, or with changes only adds to it and takes away from it: what is wanted 0
-// times. It gives the plan of rows by their consumer where they name none.
+// setDemand replaces all that a source said before, or with changes only adds to it and takes away from it: what is
+// wanted 0 times. It gives the plan of rows by their consumer where they name none.
 func (m *model) setDemand(source string, g *grid, whole bool) error {
 	seen := map[key]bool{}
 	m.spots = nil

@@ -19,7 +19,8 @@ type deeds struct {
 	since  int64
 }
 
-// owners holds who owns what against a keyframe. Of plans of which that is not known it goes on with what the keyframe says.
+// owners holds who owns what against a keyframe. Of plans of which that is not known it goes on with what the keyframe
+// says.
 func (v *verifier) owners() {
 	t := v.table["owners"]
 	if t == nil {
@@ -117,8 +118,9 @@ func (e *estate) inOrder(there map[part]int64) []part {
 	return list
 }
 
-// inherit goes on with what a keyframe says: with it the claims are gone through as in a pass, to see which are met and what they ask for. Where nobody
-// owns anything no row tells when unmet claims are tried again: then it is not known until somebody does.
+// inherit goes on with what a keyframe says: with it the claims are gone through as in a pass, to see which are met and
+// what they ask for. Where nobody owns anything no row tells when unmet claims are tried again: then it is not known
+// until somebody does.
 func (v *verifier) inherit(t *plan, d *deeds) {
 	empty := d == nil
 	if empty {

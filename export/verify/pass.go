@@ -166,8 +166,8 @@ func (p *pass) held(c ownClaim, host string) []int64 {
 	return v
 }
 
-// first are the hosts of which a claim had something, in the order in which it takes them again: busy ones, the most loaded
-// first, then idle ones.
+// first are the hosts of which a claim had something, in the order in which it takes them again: busy ones, the most
+// loaded first, then idle ones.
 func (p *pass) first(c ownClaim) []string {
 	list := slices.DeleteFunc(p.of(c.rule.group), func(h string) bool { return zero(p.held(c, h)) })
 	merit := map[string]int64{}

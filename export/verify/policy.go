@@ -405,7 +405,8 @@ func (p *policy) window(t *plan, o object, base, over map[string]object) *window
 	return w
 }
 
-// forget leaves out what is said for another policy: where windows change a branch's policy, entries have the keys of both.
+// forget leaves out what is said for another policy: where windows change a branch's policy, entries have the keys of
+// both.
 func (e *entry) forget() {
 	if e.kind == "share_ratio" {
 		e.owns = 0

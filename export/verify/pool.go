@@ -2,7 +2,8 @@ package verify
 
 import "slices"
 
-// pool is the pool of a consumer of an MD plan: what it owns itself, and what is lent in it; the root's is the public one.
+// pool is the pool of a consumer of an MD plan: what it owns itself, and what is lent in it; the root's is the public
+// one.
 type pool struct {
 	at     string
 	ok     [][]int64 // what parcels of ok hosts count
@@ -86,7 +87,8 @@ func (v *verifier) poolsOf(t *plan) map[string]*pool {
 	return v.owned[t.name]
 }
 
-// public makes the pool of a plan in which nobody owns anything. What ok hosts take is kept until hosts or policy change.
+// public makes the pool of a plan in which nobody owns anything. What ok hosts take is kept until hosts or policy
+// change.
 func (v *verifier) public(t *plan) *pool {
 	if v.pools == nil {
 		v.pools = map[string]*pool{}
@@ -209,7 +211,8 @@ func (h holders) sum(dims int, ok func(x holder) bool) []int64 {
 	return v
 }
 
-// rest is what of a parcel reaches a pool: all of its own; of what is lent what each lender's side neither uses nor reserves (MD-8).
+// rest is what of a parcel reaches a pool: all of its own; of what is lent what each lender's side neither uses nor
+// reserves (MD-8).
 func (e *estate) rest(on holders, c parcel, host, pool string) []int64 {
 	rest, line := slices.Clone(c.size), lenders(c.owner, pool)
 	for _, x := range line {

@@ -99,8 +99,8 @@ func (v *verifier) limit(f Fault, most, got int64) {
 	v.is(f, got <= most)
 }
 
-// net is what every consumer of an MD plan has drawn from pools above it, beside what is under reclaim. Where it is not told which
-// units of a pile that is: at least, or at most.
+// net is what every consumer of an MD plan has drawn from pools above it, beside what is under reclaim. Where it is not
+// told which units of a pile that is: at least, or at most.
 func (v *verifier) net(p *plan, most bool) map[string][]int64 {
 	sum := map[string][]int64{}
 	for _, pile := range v.m.piles {
@@ -123,7 +123,8 @@ func (v *verifier) net(p *plan, most bool) map[string][]int64 {
 	return sum
 }
 
-// loan checks a loan that was granted: limits of both, whom they deal with, and that it is none of the lender's reserve.
+// loan checks a loan that was granted: limits of both, whom they deal with, and that it is none of the lender's
+// reserve.
 func (v *verifier) loan(p *plan, w *window, at spot, lender string) {
 	f, borrower, owner := v.figures[p.name], w.entry[at.consumer], w.entry[lender]
 	if borrower == nil || owner == nil {
@@ -213,8 +214,8 @@ func (v *verifier) disturbance() {
 	}
 }
 
-// reserves checks INV-3 in plans of owners: after a cycle that granted units from a pool or on loan, every owner's reserve that it does
-// not use is idle, or under reclaim; save what the budget does not let it have yet.
+// reserves checks INV-3 in plans of owners: after a cycle that granted units from a pool or on loan, every owner's
+// reserve that it does not use is idle, or under reclaim; save what the budget does not let it have yet.
 func (v *verifier) reserves(p *plan) {
 	f := v.figures[p.name]
 	if f == nil || p.exclusive != "" || f.hybrid > 0 || v.dim() {
@@ -250,8 +251,8 @@ func (v *verifier) reserves(p *plan) {
 }
 
 // conserving checks INV-6 in MD plans: no unmet unit that its rules allow fits an ok host. While anything is under
-// reclaim, or promised, some of what is free is kept for takers, which the log does not tell; while another window is near, for
-// those who will have it then.
+// reclaim, or promised, some of what is free is kept for takers, which the log does not tell; while another window is
+// near, for those who will have it then.
 func (v *verifier) conserving(p *plan, waits bool) {
 	if v.nears(p) {
 		return
@@ -290,9 +291,9 @@ func (v *verifier) conserving(p *plan, waits bool) {
 	}
 }
 
-// limitsAgain tells whether units of a plan with share limits stay, in this cycle, with holders that were to give them back: what these were
-// handed in the cycle for which others gave may have been over a limit beside them, and have been taken back at once, which leaves its room to
-// the next cycle (CYC-1).
+// limitsAgain tells whether units of a plan with share limits stay, in this cycle, with holders that were to give them
+// back: what these were handed in the cycle for which others gave may have been over a limit beside them, and have been
+// taken back at once, which leaves its room to the next cycle (CYC-1).
 func (v *verifier) limitsAgain(p *plan, w *window) bool {
 	for _, e := range w.entry {
 		if len(e.limit) > 0 {
@@ -302,7 +303,8 @@ func (v *verifier) limitsAgain(p *plan, w *window) bool {
 	return false
 }
 
-// atLimit tells whether a ratio of 0, a budget that is used up, or a share limit keeps a sub-allocation from another unit.
+// atLimit tells whether a ratio of 0, a budget that is used up, or a share limit keeps a sub-allocation from another
+// unit.
 func (v *verifier) atLimit(p *plan, w *window, s *sub) bool {
 	if v.brokeBelow(p.name, s.consumer, "/") != "" {
 		return true

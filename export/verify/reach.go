@@ -2,7 +2,8 @@ package verify
 
 import "slices"
 
-// spread is what is on the parcels of a plan's ok hosts after the cycle, for MD plans in which parcels, grace or pools matter.
+// spread is what is on the parcels of a plan's ok hosts after the cycle, for MD plans in which parcels, grace or pools
+// matter.
 type spread struct {
 	list  []place
 	drawn map[string][]int64 // by consumer: what is held through pools above it (MD-18)
@@ -168,8 +169,8 @@ func (v *verifier) reachOf(p *plan, w *window, s *sub) *reach {
 // stop is a limit that keeps a sub-allocation from a pool.
 type stop struct{ reason, dimension, blocker string }
 
-// stopped finds the ratio of 0, the budget that is used up, or the share limit that keeps one unit more of a sub-allocation from a pool, the nearest to
-// its leaf, ratios first (D-26).
+// stopped finds the ratio of 0, the budget that is used up, or the share limit that keeps one unit more of a
+// sub-allocation from a pool, the nearest to its leaf, ratios first (D-26).
 func (v *verifier) stopped(p *plan, w *window, s *sub, pool string) (stop, bool) {
 	for path := s.consumer; path != pool && path != "/"; path = parentOf(path) {
 		if w.entry[path].ratio == 0 {

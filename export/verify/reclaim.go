@@ -34,7 +34,8 @@ var reasons = map[string]struct{ taker, slot, md bool }{
 // reclaims takes note of what is put under reclaim, and of what is cancelled.
 func (v *verifier) reclaims() { v.reclaimed(func(row int, _ *claim) bool { return !v.early[row] }) }
 
-// detained takes note of what orphans hold and is put under reclaim before hosts are settled (D-37), where releases name it already.
+// detained takes note of what orphans hold and is put under reclaim before hosts are settled (D-37), where releases
+// name it already.
 func (v *verifier) detained() {
 	v.early = map[int]bool{}
 	named, number := map[int64]bool{}, v.table["releases"].number["reclaim"]
@@ -284,8 +285,9 @@ func (v *verifier) swap(c *claim, from key) {
 	}
 }
 
-// swapsAnew counts from 0 for those of whom fair share may take again: all when the policy is another, and those of leaves that ask for
-// something else than in the cycle before. Hosts and windows end turns too: what is counted from before that keeps some from being checked.
+// swapsAnew counts from 0 for those of whom fair share may take again: all when the policy is another, and those of
+// leaves that ask for something else than in the cycle before. Hosts and windows end turns too: what is counted from
+// before that keeps some from being checked.
 func (v *verifier) swapsAnew() {
 	for _, t := range v.m.policy.plans {
 		if v.policyCycle == v.cycle || v.m.swaps[t.name] == nil && v.clearUS == 0 {
@@ -307,8 +309,8 @@ func (v *verifier) swapsAnew() {
 	}
 }
 
-// turned tells whether a sub-allocation may have had all of its turns, so that nothing is taken for it any more (docs/shares.md). Turns
-// are not in the log: each takes such a row.
+// turned tells whether a sub-allocation may have had all of its turns, so that nothing is taken for it any more
+// (docs/shares.md). Turns are not in the log: each takes such a row.
 func (v *verifier) turned(k key) bool {
 	swaps := v.m.swaps[k.plan]
 	return swaps == nil && v.clearUS > 0 || swaps[k] >= 3 || v.m.hidden[k.plan] >= 3

@@ -54,8 +54,8 @@ func (v *verifier) roomOf(p *plan) *room {
 	return r
 }
 
-// calm finds the plans of which anything is under reclaim or promised, or was in the cycle before: of some room it is not
-// told then whether it is kept for a taker, or came free too late for some.
+// calm finds the plans of which anything is under reclaim or promised, or was in the cycle before: of some room it is
+// not told then whether it is kept for a taker, or came free too late for some.
 func (v *verifier) calm() {
 	v.stirredOnce, v.stirred = v.stirred, map[string]bool{}
 	for _, list := range v.m.claims {
@@ -82,8 +82,8 @@ func (v *verifier) still(p *plan) bool {
 func (p *plan) subtle() bool { return p.md && (p.owners || p.pubGrace != none) }
 
 // shortfalls checks why units are said to be short. Where nothing of the plan is under reclaim or promised, the reason
-// follows from the tables (D-7, docs/slots.md, docs/shares.md); else only what it needs is checked, and in an MD plan the rest
-// as soon as nothing is any more.
+// follows from the tables (D-7, docs/slots.md, docs/shares.md); else only what it needs is checked, and in an MD plan
+// the rest as soon as nothing is any more.
 func (v *verifier) shortfalls() {
 	v.rooms = map[string]*room{}
 	fresh := v.fresh("shortfalls")
@@ -289,7 +289,8 @@ func (v *verifier) fitsEmpty(p *plan, s *sub) (match, large bool) {
 	return match, false
 }
 
-// exactly is exact; of a gang of which no unit fits it is about the next one. Of those that must be together nothing is held.
+// exactly is exact; of a gang of which no unit fits it is about the next one. Of those that must be together nothing is
+// held.
 func (v *verifier) exactly(p *plan, s *sub, f shortfallRow) {
 	if s.mustBeTogether() != "" {
 		return

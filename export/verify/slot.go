@@ -325,7 +325,8 @@ func (v *verifier) pour(s *slots, quota map[string]int64, static bool) {
 	}
 }
 
-// branches are the consumers of a plan that have children, and the root: the deepest first, equally deep ones in tree order.
+// branches are the consumers of a plan that have children, and the root: the deepest first, equally deep ones in tree
+// order.
 func branches(p *policy, t *plan) []string {
 	depth := func(path string) (n int) {
 		for ; path != "/"; path = parentOf(path) {

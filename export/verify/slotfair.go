@@ -1,9 +1,9 @@
 package verify
 
-// sharing checks INV-5 of a sub-allocation whose leaf draws on pools by ratio: where a unit more leaves it within its part
-// of the pools, no leaf that is above its own by a unit holds one from the pools on a host where that would make room
-// (SLOT-5 ⑤). It is told of dynamic quotas, where no ratio of 0 stands above either, and owners and reserves leave the
-// room to the pools.
+// sharing checks INV-5 of a sub-allocation whose leaf draws on pools by ratio: where a unit more leaves it within its
+// part of the pools, no leaf that is above its own by a unit holds one from the pools on a host where that would make
+// room (SLOT-5 ⑤). It is told of dynamic quotas, where no ratio of 0 stands above either, and owners and reserves leave
+// the room to the pools.
 func (v *verifier) sharing(idle *slotIdle, s *sub) {
 	leaf, each := s.consumer, s.size[0]
 	switch {

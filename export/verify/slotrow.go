@@ -50,9 +50,9 @@ func (v *verifier) wholes(p *plan) (of map[string]*account, ok bool) {
 	return of, ok
 }
 
-// bygone is, by lender and those above it, slots that hybrid leaves borrowed before they were that, from leaves that are hybrid too by now: they are
-// no loans any more. Of an owner that is not hybrid they are lent until a switch has taken them back, and are owed, by borrower and those above it:
-// they are none of what hybrid branches have.
+// bygone is, by lender and those above it, slots that hybrid leaves borrowed before they were that, from leaves that
+// are hybrid too by now: they are no loans any more. Of an owner that is not hybrid they are lent until a switch has
+// taken them back, and are owed, by borrower and those above it: they are none of what hybrid branches have.
 func (v *verifier) bygone(p *plan) (bygone, owed map[string]int64) {
 	entry := p.at(v.now, v.m.policy.zone).entry
 	bygone, owed = map[string]int64{}, map[string]int64{}

@@ -88,9 +88,9 @@ func sameKeys(a, b map[label]int64) bool {
 }
 
 // switchTakes checks what goes at a switch between hybrid and ownership (PLAN-2): what is lent or borrowed, and of the
-// rest exactly what is beyond what will be owned: with a unit that goes its leaf would have more than that. Where another
-// window is near, that may be the cause; so may the one that opened, now or before: of what it left for later the units from
-// before it go.
+// rest exactly what is beyond what will be owned: with a unit that goes its leaf would have more than that. Where
+// another window is near, that may be the cause; so may the one that opened, now or before: of what it left for later
+// the units from before it go.
 func (v *verifier) switchTakes(p *plan, f *slots, claims []*claim) {
 	claims = slices.DeleteFunc(slices.Clone(claims), func(c *claim) bool { return c.reason != "window_switch" })
 	if len(claims) == 0 {

@@ -97,7 +97,8 @@ func (v *verifier) standing() {
 	}
 }
 
-// standingFiles checks that what stands has a file where it is written whole or has a row, and where all tables have one.
+// standingFiles checks that what stands has a file where it is written whole or has a row, and where all tables have
+// one.
 func (v *verifier) standingFiles(changed map[string]*rows, whole bool) {
 	files, err := v.log.Manifest(v.cycle)
 	if err != nil {
@@ -173,7 +174,8 @@ type lending struct {
 	vague          bool // what of it is under reclaim is not known
 }
 
-// holdLoans holds loans against what is held. In plans in which it is not known of which pools units are, pools are left out.
+// holdLoans holds loans against what is held. In plans in which it is not known of which pools units are, pools are
+// left out.
 func (v *verifier) holdLoans() {
 	want, got := map[loanKey]*lending{}, map[loanKey]loanRow{}
 	for _, p := range v.m.piles {

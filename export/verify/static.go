@@ -60,8 +60,8 @@ func (p *policy) heirs(w *window, path string, leafy map[string]bool) (heirs []s
 	return heirs, whole
 }
 
-// agree checks static quotas where pools may be smaller than what is held makes them: in each dimension some capacity of every
-// pool must give what the table says of all below it, level by level from the root.
+// agree checks static quotas where pools may be smaller than what is held makes them: in each dimension some capacity
+// of every pool must give what the table says of all below it, level by level from the root.
 func (v *verifier) agree(t *plan, said map[string][]int64) {
 	p, w := v.m.policy, t.at(v.now, v.m.policy.zone)
 	leafy := v.leafy(t)

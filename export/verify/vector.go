@@ -48,7 +48,8 @@ func (f fraction) of(n int64) int64 {
 	return int64(q)
 }
 
-// along completes what is taken in named dimensions of a whole: the others go along by the largest named fraction (MD-1).
+// along completes what is taken in named dimensions of a whole: the others go along by the largest named fraction
+// (MD-1).
 func along(whole, taken []int64, named func(d int) bool) {
 	var f fraction
 	for d, n := range whole {

@@ -201,7 +201,8 @@ func (v *verifier) likely(p *plan, s *sub, f shortfallRow) {
 	}
 }
 
-// conservingOwn checks INV-6 where parcels or graces matter: no unmet unit that its rules allow fits a parcel that it may be given.
+// conservingOwn checks INV-6 where parcels or graces matter: no unmet unit that its rules allow fits a parcel that it
+// may be given.
 func (v *verifier) conservingOwn(p *plan) {
 	if v.dim() || v.isUntold(p) || v.hazy[p.name] || v.takers[p.name] || !v.still(p) || !v.fresh("shortfalls") && !v.busy(p.name) {
 		return

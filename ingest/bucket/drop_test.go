@@ -12,7 +12,8 @@ import (
 	"github.com/stintd/stint/core/journal"
 )
 
-// TestLateClaim has a follower find that it may claim, and sleep until the number that it claims has been there and was dropped.
+// TestLateClaim has a follower find that it may claim, and sleep until the number that it claims has been there and was
+// dropped.
 func TestLateClaim(t *testing.T) {
 	m := NewMemory()
 	a := lead(t, m.Client(nil), "a")

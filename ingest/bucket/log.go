@@ -33,11 +33,11 @@ func dayKey(n uint64) string  { return fmt.Sprintf("%s%020d", dayPrefix, n) }
 // ErrNoLog is in the chain of errors of OpenLog where no decision log is.
 var ErrNoLog = errors.New("there is no decision log")
 
-// Log is the decision log of a cluster (HA-4): parts, numbered from 1 on, each of which is a manifest of files that have
-// the cycles behind those of the part before it. A manifest is written only where none is, when its files are there:
-// so no cycle is missing and none comes twice, whoever writes. A day that is over becomes a manifest of its own, of
-// fewer files, and its parts go. Files are named by their content, so that whoever writes one again changes nothing. Those
-// of a process that came second stay where they are, and nobody reads them.
+// Log is the decision log of a cluster (HA-4): parts, numbered from 1 on, each of which is a manifest of files that
+// have the cycles behind those of the part before it. A manifest is written only where none is, when its files are
+// there: so no cycle is missing and none comes twice, whoever writes. A day that is over becomes a manifest of its own,
+// of fewer files, and its parts go. Files are named by their content, so that whoever writes one again changes nothing.
+// Those of a process that came second stay where they are, and nobody reads them.
 //
 // It is a log's files, by the names that they have in a folder (export.Files). Any goroutine may read; looking and
 // writing are one at a time.

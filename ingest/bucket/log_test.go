@@ -135,8 +135,8 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestLogFaults has requests fail, before or after they take effect, and objects be damaged: a part is there whole or not
-// at all, and what is damaged is named.
+// TestLogFaults has requests fail, before or after they take effect, and objects be damaged: a part is there whole or
+// not at all, and what is damaged is named.
 func TestLogFaults(t *testing.T) {
 	ctx, m := context.Background(), NewMemory()
 	must(t, lead(t, m.Client(nil), "a").Close())

@@ -29,8 +29,8 @@ type Options struct {
 	BytesMax int64         // of records and bodies that are kept; past it no body is taken (64 GiB)
 	Log      *slog.Logger
 
-	// Whole is the prefix in which that of a division lies (DivisionPrefix): it must have no journal of its own. nil: the
-	// journal is no division's.
+	// Whole is the prefix in which that of a division lies (DivisionPrefix): it must have no journal of its own. nil:
+	// the journal is no division's.
 	Whole Objects
 }
 

@@ -20,7 +20,8 @@ import (
 	"time"
 )
 
-// Client is a service and who speaks to it. Its fields must not change once it is used; it may be used by many goroutines.
+// Client is a service and who speaks to it. Its fields must not change once it is used; it may be used by many
+// goroutines.
 type Client struct {
 	Base  string       // such as http://127.0.0.1:7468
 	Token string       // bearer token; "": none
@@ -179,8 +180,8 @@ type Change struct {
 	ForSub        string `json:"for_sub"`
 }
 
-// Changes gives what happened to a source after a cycle, waiting for it up to wait, and the cycle to ask for next. When Is(err,
-// "compacted"), changes so old are not kept: read Holdings, and go on from its cycle.
+// Changes gives what happened to a source after a cycle, waiting for it up to wait, and the cycle to ask for next. When
+// Is(err, "compacted"), changes so old are not kept: read Holdings, and go on from its cycle.
 func (c *Client) Changes(ctx context.Context, source string, since int64, wait time.Duration) (changes []Change, next int64, err error) {
 	q := url.Values{"source": {source}, "since": {strconv.FormatInt(since, 10)}}
 	if wait > 0 {
@@ -304,8 +305,8 @@ const (
 	waitMax  = 30 * time.Second
 )
 
-// call makes a call until it is answered otherwise than with 429 or 503, or cannot be made that often. A call that broke off is made again:
-// reading changes nothing, and input has a key.
+// call makes a call until it is answered otherwise than with 429 or 503, or cannot be made that often. A call that
+// broke off is made again: reading changes nothing, and input has a key.
 func (c *Client) call(ctx context.Context, method, path string, q url.Values, h http.Header, b Body, read func(*http.Response) error) error {
 	tries, longest := c.TriesMax, c.WaitMax
 	if tries == 0 {

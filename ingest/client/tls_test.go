@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestUntrusted asks a service whose certificate is for other names, and one whose authority is not known: the error says
-// what to do, and there is no second try.
+// TestUntrusted asks a service whose certificate is for other names, and one whose authority is not known: the error
+// says what to do, and there is no second try.
 func TestUntrusted(t *testing.T) {
 	calls := 0
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls++ }))

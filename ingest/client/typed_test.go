@@ -166,7 +166,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestEventsAnew has streams that end: the next one begins behind the cycle seen last, and an error of the token is told.
+// TestEventsAnew has streams that end: the next one begins behind the cycle seen last, and an error of the token is
+// told.
 func TestEventsAnew(t *testing.T) {
 	var asked []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

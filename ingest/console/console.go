@@ -1,5 +1,5 @@
-// Package console is the page for people that the service has at `/` (SPEC chapter 13): its files, as they are sent. They
-// are what a browser runs; nothing builds them, and nothing is loaded from elsewhere. What others wrote is in
+// Package console is the page for people that the service has at `/` (SPEC chapter 13): its files, as they are sent.
+// They are what a browser runs; nothing builds them, and nothing is loaded from elsewhere. What others wrote is in
 // assets/vendor, as vendored.json says it.
 package console
 
@@ -17,8 +17,8 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// Policy is the content security policy of the page: what is not of the service is not loaded, nothing in the page's text
-// is run or applied as a style, and no other page may have it in a frame.
+// Policy is the content security policy of the page: what is not of the service is not loaded, nothing in the page's
+// text is run or applied as a style, and no other page may have it in a frame.
 const Policy = "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 

@@ -1,6 +1,6 @@
-// Package foreign reads the files of other systems: what their administrators wrote becomes a policy file and hosts, what
-// their logs tell becomes demand with times. A setting or a line that has no counterpart here is listed in a report with its
-// file, line and reason; nothing is dropped in silence.
+// Package foreign reads the files of other systems: what their administrators wrote becomes a policy file and hosts,
+// what their logs tell becomes demand with times. A setting or a line that has no counterpart here is listed in a
+// report with its file, line and reason; nothing is dropped in silence.
 package foreign
 
 import (
@@ -56,8 +56,8 @@ func (n Note) Title() string {
 // notesMax bounds the notes of a report: files with more kinds of faults than that are not what they seem to be.
 const notesMax = 10_000
 
-// Report lists what is not carried over. Notes that differ in nothing but their line are counted together. The zero value is
-// ready.
+// Report lists what is not carried over. Notes that differ in nothing but their line are counted together. The zero
+// value is ready.
 type Report struct {
 	notes   []Note
 	at      map[Note]int // of a note without line and count
@@ -133,8 +133,8 @@ func (r *Report) Write(w io.Writer) error {
 // ReportFile is the name of the report in the folder that Write fills.
 const ReportFile = "not-carried-over.txt"
 
-// Write makes plan.yaml, hosts and demand (where the import has any) in dir, scenario.yaml where it has times, and the report.
-// It overwrites nothing.
+// Write makes plan.yaml, hosts and demand (where the import has any) in dir, scenario.yaml where it has times, and the
+// report. It overwrites nothing.
 func (r *Result) Write(dir, format string, o datasets.ScenarioOptions) error {
 	scenario, report := filepath.Join(dir, "scenario.yaml"), filepath.Join(dir, ReportFile)
 	for _, path := range []string{scenario, report} {

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// hostList expands a list of Slurm's node names, such as n[001-128],gpu[1,3-5]-[0-1]. limit bounds how many there may be.
+// hostList expands a list of Slurm's node names, such as n[001-128],gpu[1,3-5]-[0-1]. limit bounds how many there may
+// be.
 func hostList(text string, limit int) (names []string, err error) {
 	for _, part := range splitOutside(text, ',') {
 		part = strings.TrimSpace(part)

@@ -50,8 +50,8 @@ type kueueQuota struct {
 	line                  int
 }
 
-// Kueue reads manifests of Kueue: cluster queues, cohorts, flavors, local queues; and of Kubernetes nodes and of workloads where
-// they are among them. Faults name file, line, value and reason.
+// Kueue reads manifests of Kueue: cluster queues, cohorts, flavors, local queues; and of Kubernetes nodes and of
+// workloads where they are among them. Faults name file, line, value and reason.
 func Kueue(files []File) (*Result, error) {
 	k := &kueue{result: &Result{Name: "kueue"}}
 	k.p.cluster = "kueue"

@@ -97,7 +97,8 @@ func (p *policy) dim(name string) int {
 // reservedNames are columns of the tables, which dimensions and attributes may not be called.
 var reservedNames = []string{"host", "state", "consumer", "allocation", "sub", "units", "plan", "requirement", "max_per_host", "min_units", "together", "name", "type", "model"}
 
-// identifier makes a name of a dimension or attribute of another system's name, such as nvidia_com_gpu of nvidia.com/gpu.
+// identifier makes a name of a dimension or attribute of another system's name, such as nvidia_com_gpu of
+// nvidia.com/gpu.
 func identifier(s string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(s) {
@@ -240,7 +241,8 @@ func (p *policy) amounts(v []int64) string {
 // filled is a slice of n equal amounts.
 func filled(n int, v int64) []int64 { return slices.Repeat([]int64{v}, n) }
 
-// ratios makes whole numbers in the proportions of weights, the smallest that keep them to a millionth; a weight above 0 is never 0.
+// ratios makes whole numbers in the proportions of weights, the smallest that keep them to a millionth; a weight above
+// 0 is never 0.
 func ratios(weights []float64) []int64 {
 	const weightMax = 1e12
 	most := 0.0
@@ -275,8 +277,8 @@ func gcd(a, b int64) int64 {
 	return a
 }
 
-// finish checks the policy, and makes a result of it with its hosts and demand. A fault of it is one of the files together: what
-// they say contradicts itself.
+// finish checks the policy, and makes a result of it with its hosts and demand. A fault of it is one of the files
+// together: what they say contradicts itself.
 func (p *policy) finish(r *Result, hosts []hostRow, demand *cluster.DemandTable) (*Result, error) {
 	text := p.text()
 	if _, err := plan.Parse("plan.yaml", text); err != nil {

@@ -14,8 +14,8 @@ var quantitySuffix = map[string]*big.Rat{
 	"Ki": big.NewRat(1<<10, 1), "Mi": big.NewRat(1<<20, 1), "Gi": big.NewRat(1<<30, 1), "Ti": big.NewRat(1<<40, 1), "Pi": big.NewRat(1<<50, 1), "Ei": big.NewRat(1<<60, 1),
 }
 
-// quantity reads a quantity such as 1500m, 36Gi or 2e3 as a multiple of a unit, rounded down; exact tells whether nothing was lost. ok is
-// false where it is none, or beyond 2^53 units.
+// quantity reads a quantity such as 1500m, 36Gi or 2e3 as a multiple of a unit, rounded down; exact tells whether
+// nothing was lost. ok is false where it is none, or beyond 2^53 units.
 func quantity(text string, unit *big.Rat) (n int64, exact, ok bool) {
 	v, ok := rational(text)
 	if !ok {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// The dimensions of Slurm; generic resources such as gpu follow under their names. slurmPartition stands before the names of the
-// attributes that tell which partitions a host is in.
+// The dimensions of Slurm; generic resources such as gpu follow under their names. slurmPartition stands before the
+// names of the attributes that tell which partitions a host is in.
 const (
 	slurmPlan      = "slurm"
 	slurmCPUs      = "cpus"

@@ -292,7 +292,8 @@ func (a *slurmAccount) walk(f func(*slurmAccount)) {
 	}
 }
 
-// limitQOS gives the limits of a QOS to those who have it alone: per account and per user to each, of all together where one branch has it.
+// limitQOS gives the limits of a QOS to those who have it alone: per account and per user to each, of all together
+// where one branch has it.
 func (s *slurm) limitQOS(q slurmQOS) {
 	alone, mixed := 0, 0
 	var tops []*slurmAccount

@@ -14,8 +14,8 @@ import (
 	"github.com/stintd/stint/datasets"
 )
 
-// The fields of a job's line in the Standard Workload Format, version 2 (Feitelson's Parallel Workloads Archive). -1 is: not
-// known.
+// The fields of a job's line in the Standard Workload Format, version 2 (Feitelson's Parallel Workloads Archive). -1
+// is: not known.
 const (
 	swfJob = iota
 	swfSubmitted
@@ -70,8 +70,9 @@ type swf struct {
 	seen               map[int64]bool // numbers of jobs
 }
 
-// SWF reads a workload log: each job becomes an allocation of as many units of one processor as it asked for, which comes
-// when the job was submitted and ends when it has run as long as in the log. Faults name line, column, value and reason.
+// SWF reads a workload log: each job becomes an allocation of as many units of one processor as it asked for, which
+// comes when the job was submitted and ends when it has run as long as in the log. Faults name line, column, value and
+// reason.
 func SWF(name string, r io.Reader, o SWFOptions) (*Result, error) {
 	if o.By != "" {
 		if _, ok := swfBy[o.By]; !ok {

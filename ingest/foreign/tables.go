@@ -111,9 +111,9 @@ func demandTable(dims []string, rows []demandRow) *cluster.DemandTable {
 	return t
 }
 
-// everything is the demand in which every leaf of each plan asks for all that the plan's hosts have: of the dimensions that every host
-// has, in units of one of the scarcest and as much of the others as every host has for one of it. Where hosts have no
-// dimension in common that a leaf may ask for, it asks for each by itself.
+// everything is the demand in which every leaf of each plan asks for all that the plan's hosts have: of the dimensions
+// that every host has, in units of one of the scarcest and as much of the others as every host has for one of it. Where
+// hosts have no dimension in common that a leaf may ask for, it asks for each by itself.
 func (p *policy) everything(hosts func(plan string) []hostRow) *cluster.DemandTable {
 	var rows []demandRow
 	plans := map[string]int{}

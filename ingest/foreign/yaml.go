@@ -130,8 +130,8 @@ type yamlGuard struct {
 // flowEmpty is a value left out within brackets.
 var flowEmpty = regexp.MustCompile(`:\s*[,}\]]`)
 
-// shallow refuses what the parser should not see: it recurses, and its time grows with the square of a mapping's keys and of the
-// values that are left out.
+// shallow refuses what the parser should not see: it recurses, and its time grows with the square of a mapping's keys
+// and of the values that are left out.
 func shallow(file, text string, down int) error {
 	if len(text) > yamlDocumentBytesMax {
 		return fmt.Errorf("%s:%d: a document is larger than %d MiB", file, down+1, yamlDocumentBytesMax>>20)

@@ -56,8 +56,8 @@ func (q *yarnQueue) consumer() string {
 	return strings.ReplaceAll(strings.TrimPrefix(q.path, "root"), ".", "/")
 }
 
-// YARN reads a file of queues, capacity-scheduler.xml or fair-scheduler.xml as its root element tells, and makes a plan for
-// each node label. Faults name file, line, value and reason.
+// YARN reads a file of queues, capacity-scheduler.xml or fair-scheduler.xml as its root element tells, and makes a plan
+// for each node label. Faults name file, line, value and reason.
 func YARN(queues File, o YARNOptions) (*Result, error) {
 	root, err := readXML(queues.Name, queues.R)
 	if err != nil {

@@ -43,8 +43,8 @@ type queueCapacity struct {
 	line   int
 }
 
-// yarnLost tells why settings have no counterpart. The first entry that matches counts: a whole name, or its end after a point, or what it has
-// in the middle when it ends with a point.
+// yarnLost tells why settings have no counterpart. The first entry that matches counts: a whole name, or its end after
+// a point, or what it has in the middle when it ends with a point.
 var yarnLost = [][2]string{
 	{"user-settings.", "weights of single users are not supported; a user of its own weight is a consumer of its own"},
 	{"minimum-user-limit-percent", "limits of single users are not supported: allocations of a leaf are served in order of arrival"},
@@ -273,8 +273,8 @@ func (c *capacityScheduler) children(m *madePlan, up *yarnQueue, label string, m
 	}
 }
 
-// capacityRatios are the ratios of siblings: their percentages or weights; of absolute ones their memory, as what is idle goes
-// to the one that uses least of its own.
+// capacityRatios are the ratios of siblings: their percentages or weights; of absolute ones their memory, as what is
+// idle goes to the one that uses least of its own.
 func capacityRatios(given []queueCapacity) []int64 {
 	weights := make([]float64, len(given))
 	for i, g := range given {

@@ -136,7 +136,8 @@ var (
 	fairAssigned = regexp.MustCompile(`^([a-z0-9._/-]+)\s*=\s*(\d+(?:\.\d+)?)\s*(%|[A-Za-z]*)$`)
 )
 
-// resources reads amounts in one of their three forms: 8192 mb, 4 vcores; memory-mb=8192, vcores=4; percentages of the cluster.
+// resources reads amounts in one of their three forms: 8192 mb, 4 vcores; memory-mb=8192, vcores=4; percentages of the
+// cluster.
 func (f *fairScheduler) resources(e *element) []int64 {
 	out := filled(len(f.p.dims), none)
 	for part := range strings.SplitSeq(e.text, ",") {
@@ -233,8 +234,9 @@ func (f *fairScheduler) divide(m *madePlan, up *yarnQueue, share []float64) {
 	}
 }
 
-// dimensionShares divides a share of one dimension as YARN does, and raises the weights of those whose minimum is more than their
-// weight gives: their part is then the minimum when all ask. By the policy fair memory alone counts, by drf the largest.
+// dimensionShares divides a share of one dimension as YARN does, and raises the weights of those whose minimum is more
+// than their weight gives: their part is then the minimum when all ask. By the policy fair memory alone counts, by drf
+// the largest.
 func (f *fairScheduler) dimensionShares(up *yarnQueue, d int, share float64, parts [][]float64, weights []float64, last []bool) {
 	list := make([]*fairQueue, len(up.children))
 	least := 0.0

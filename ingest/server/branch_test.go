@@ -26,7 +26,8 @@ md_plans:
     consumers: [{path: /Risk, own: [{group: All, hosts: 1}]}, {path: /Risk/Day, own: [{group: All, hosts: 1}]}, {path: /Risk/Night}, {path: /Research}]
 `
 
-// TestReadings holds that it is decided for every route what a token that reads one branch is told, and for every table.
+// TestReadings holds that it is decided for every route what a token that reads one branch is told, and for every
+// table.
 func TestReadings(t *testing.T) {
 	known := map[string]bool{}
 	for _, r := range routes {

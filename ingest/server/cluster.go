@@ -91,8 +91,8 @@ func (s *Server) join(ctx context.Context, o *ServiceOptions) (err error) {
 var errWaited = errors.New("there is a newer checkpoint")
 
 // waits has a process whose version decides by other rules than the one that leads wait for the next checkpoint, with
-// which it may go on: of who leads by its rules, or of who ended. It answers with the cycles before, if it has any. What
-// else went wrong comes back.
+// which it may go on: of who leads by its rules, or of who ended. It answers with the cycles before, if it has any.
+// What else went wrong comes back.
 func (s *Server) waits(ctx context.Context, j journal.Shared, why error) error {
 	if !errors.Is(why, engine.ErrOtherRules) {
 		return why

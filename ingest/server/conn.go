@@ -14,15 +14,16 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// A connection that is closed while its client still sends would be reset, and the client might never see the answer. So what it
-// sends is read for a while, within these bounds.
+// A connection that is closed while its client still sends would be reset, and the client might never see the answer.
+// So what it sends is read for a while, within these bounds.
 const (
 	lingerBytesMax = 16 << 20
 	lingerTimeMax  = 2 * time.Second
 	lingersMax     = 256
 )
 
-// filesSpare is how many file descriptors are kept from connections, for the journal, the decision log and those that linger.
+// filesSpare is how many file descriptors are kept from connections, for the journal, the decision log and those that
+// linger.
 const filesSpare = 512
 
 // connsBearable is how many connections the limit of open files bears, at most so many.
@@ -54,8 +55,8 @@ func (l *listener) Close() (err error) {
 // acceptPause is how long nobody is let in when the system has no descriptors or memory for a connection.
 const acceptPause = 50 * time.Millisecond
 
-// Accept waits for a connection. Those above the limits are told to come again, and closed. That the system has no room for more
-// is no reason to end: it passes.
+// Accept waits for a connection. Those above the limits are told to come again, and closed. That the system has no room
+// for more is no reason to end: it passes.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
@@ -183,7 +184,8 @@ func (c *conn) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Read reads, and notes the end. That tells a body in chunks that was cut off from one that is whole, which fasthttp does not.
+// Read reads, and notes the end. That tells a body in chunks that was cut off from one that is whole, which fasthttp
+// does not.
 func (c *conn) Read(p []byte) (int, error) {
 	if c.tls != nil && !c.shaken {
 		c.shaken = true

@@ -171,8 +171,8 @@ func standingOf(t *decision.Table, path string) (rows []point) {
 	return rows
 }
 
-// flow follows what a consumer and those below it hold, in units, by plan and kind: a keyframe, and what was granted and
-// came back since.
+// flow follows what a consumer and those below it hold, in units, by plan and kind: a keyframe, and what was granted
+// and came back since.
 type flow struct {
 	path   string
 	frame  int64 // the keyframe that held began with

@@ -32,8 +32,8 @@ func (q *request) checks() bool {
 }
 
 // divide answers a call of a service that is divided: by the division that it names, else by all (HA-5). What writes
-// goes to each division as a call of its own, wherever that is led, and is acknowledged when each has it. Tables are put
-// together where their rows stand for themselves. All else must name its division.
+// goes to each division as a call of its own, wherever that is led, and is acknowledged when each has it. Tables are
+// put together where their rows stand for themselves. All else must name its division.
 func (s *Server) divide(q *request, r *route) error {
 	if name := q.query(divisionParam); name != "" {
 		d := s.division(name)

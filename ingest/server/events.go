@@ -34,9 +34,9 @@ type event struct {
 	Version   string `json:"version"` // to be named in calls for what the cycle decided
 }
 
-// getEvents tells of cycles as they are published, as server-sent events. With the header Last-Event-ID, or the parameter
-// `since`, it begins behind that cycle, else with the last one. Cycles that are not kept in memory any more are passed over: the
-// numbers of those that come tell.
+// getEvents tells of cycles as they are published, as server-sent events. With the header Last-Event-ID, or the
+// parameter `since`, it begins behind that cycle, else with the last one. Cycles that are not kept in memory any more
+// are passed over: the numbers of those that come tell.
 func (s *Server) getEvents(q *request) error {
 	if err := q.known("since"); err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 // textTypes are the forms of answers that are sentences, the preferred first.
 var textTypes = []mediaType{{"application/json", "json"}, {"text/plain", "text"}}
 
-// getExplain tells why a consumer, or an allocation of it, has what it has after a cycle: of the last one from memory, of
-// others from the decision log.
+// getExplain tells why a consumer, or an allocation of it, has what it has after a cycle: of the last one from memory,
+// of others from the decision log.
 func (s *Server) getExplain(q *request) error {
 	if err := q.known("allocation", "cycle", "format"); err != nil {
 		return err
@@ -68,7 +68,8 @@ func (s *Server) getExplain(q *request) error {
 	return nil
 }
 
-// settledMax is how long an explanation waits for the holdings of a cycle that can be read already. They come right behind it.
+// settledMax is how long an explanation waits for the holdings of a cycle that can be read already. They come right
+// behind it.
 const settledMax = 2 * time.Second
 
 // settled is what is shown, with the holdings and what else stands of the last cycle.

@@ -100,7 +100,8 @@ func (s *Server) gatherOne(q *request, r *route, d *Server) (g gathered, err err
 	return g, nil
 }
 
-// planned leaves of hosts those that are in a plan: each division has all hosts, and those of others are in none of its.
+// planned leaves of hosts those that are in a plan: each division has all hosts, and those of others are in none of
+// its.
 func planned(next rows) rows {
 	return func(most int) (*decision.Table, error) {
 		t, err := next(most)

@@ -163,8 +163,8 @@ func disk(dir string) (available, size float64) {
 // measureEvery is how often the files of a folder are counted at most.
 const measureEvery = time.Minute
 
-// measuredFolder is a folder whose size is asked for. Counting its files may take a while, so it is done beside who asks, who
-// gets the last figure, 0 before the first.
+// measuredFolder is a folder whose size is asked for. Counting its files may take a while, so it is done beside who
+// asks, who gets the last figure, 0 before the first.
 type measuredFolder struct {
 	path string
 

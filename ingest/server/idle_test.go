@@ -84,8 +84,9 @@ func askOn(c *net.Conn, addr string) (err error) {
 	return nil
 }
 
-// TestIdleConnections has 10,000 connections open that asked once and then say nothing. Their other ends are in processes of
-// their own: a process may have too few descriptors for both, and the memory measured is the server's alone.
+// TestIdleConnections has 10,000 connections open that asked once and then say nothing. Their other ends are in
+// processes of their own: a process may have too few descriptors for both, and the memory measured is the server's
+// alone.
 func TestIdleConnections(t *testing.T) {
 	const clients, each, spare = 2, 5_000, filesSpare + 100
 	const count = clients * each
@@ -144,7 +145,8 @@ func inUse() int64 {
 	return int64(m.HeapInuse + m.StackInuse)
 }
 
-// startIdle starts a client. The function it gives waits until the client has asked on all its connections, once more in each call.
+// startIdle starts a client. The function it gives waits until the client has asked on all its connections, once more
+// in each call.
 func startIdle(t *testing.T, count int, addr string) (ask func()) {
 	t.Helper()
 	c := exec.Command(os.Args[0], addr)

@@ -155,8 +155,8 @@ func (q *request) chosen(t *decision.Table) rows {
 	})
 }
 
-// getHosts gives the hosts with capacity, use and state: of a service as they are now with their attributes, of a log as
-// its last keyframe up to the cycle has them.
+// getHosts gives the hosts with capacity, use and state: of a service as they are now with their attributes, of a log
+// as its last keyframe up to the cycle has them.
 func (s *Server) getHosts(q *request) error {
 	if err := q.known("cycle", "host", "by", "version", "format"); err != nil {
 		return err
@@ -281,8 +281,8 @@ func (h *history) hosts(n int64) (*decision.Table, error) {
 	})
 }
 
-// addGroups adds the column `group` to a table of hosts of the log, by the attributes that it tells: of several groups the
-// first.
+// addGroups adds the column `group` to a table of hosts of the log, by the attributes that it tells: of several groups
+// the first.
 func addGroups(r *export.Reader, n int64, t *decision.Table) error {
 	if _, ok := r.Stands(n); !ok {
 		return nil

@@ -24,7 +24,8 @@ var mediaTypes = []mediaType{
 	{"text/csv", "csv"},
 }
 
-// accepted finds the format of a table that the client likes best: the parameter `format`, else the header Accept; without both JSON.
+// accepted finds the format of a table that the client likes best: the parameter `format`, else the header Accept;
+// without both JSON.
 func (q *request) accepted() (media, format string, err error) { return q.acceptedOf(mediaTypes) }
 
 // acceptedOf is accepted for other forms, of which the first is preferred.
@@ -158,8 +159,8 @@ func noCycle() error {
 // cyclesMax is how many cycles one call gives at most.
 const cyclesMax = 100_000
 
-// getCycles gives the last cycles, or those before one, the oldest first: from memory as far as they are there, else from
-// the decision log.
+// getCycles gives the last cycles, or those before one, the oldest first: from memory as far as they are there, else
+// from the decision log.
 func (s *Server) getCycles(q *request) error {
 	if err := q.known("limit", "before", "format"); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package server is the HTTP service of SPEC chapter 10 on fasthttp: it bounds what comes in, decodes it, hands it to the engine,
-// and answers from the engine's views. It decides nothing.
+// Package server is the HTTP service of SPEC chapter 10 on fasthttp: it bounds what comes in, decodes it, hands it to
+// the engine, and answers from the engine's views. It decides nothing.
 package server
 
 import (
@@ -306,7 +306,8 @@ func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	linger(ctx)
 }
 
-// expected tells a client that asks whether it shall send its body (Expect: 100-continue): not one that is refused unseen.
+// expected tells a client that asks whether it shall send its body (Expect: 100-continue): not one that is refused
+// unseen.
 func (s *Server) expected(ctx *fasthttp.RequestCtx) int {
 	q := &request{RequestCtx: ctx, s: s}
 	err := s.guard(q)
@@ -327,7 +328,8 @@ func (s *Server) expected(ctx *fasthttp.RequestCtx) int {
 	return p.Status
 }
 
-// handle answers a request. Whatever the handler does with the body, nothing of it is left to be taken for another request.
+// handle answers a request. Whatever the handler does with the body, nothing of it is left to be taken for another
+// request.
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	start := time.Now()
 	name := "none"
@@ -361,8 +363,8 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	s.dispose(q)
 }
 
-// guarded is run, save that a bug in a handler costs one request and not the service. The engine has its own goroutine: a bug there
-// ends the process, for nobody could tell what the state is worth.
+// guarded is run, save that a bug in a handler costs one request and not the service. The engine has its own goroutine:
+// a bug there ends the process, for nobody could tell what the state is worth.
 func (s *Server) guarded(q *request, r *route) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -478,7 +480,8 @@ type request struct {
 // drainBytesMax is how much of a body that nobody wants is read all the same, so that the connection can go on.
 const drainBytesMax = 64 << 10
 
-// dispose gets rid of what is left of the body: by reading it when that is little, else by closing the connection after the answer.
+// dispose gets rid of what is left of the body: by reading it when that is little, else by closing the connection after
+// the answer.
 func (s *Server) dispose(q *request) {
 	body := q.RequestBodyStream()
 	if body == nil || q.ended {

@@ -347,7 +347,8 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%s after a restart: %s\nbefore: %s", path, a.body, was)
 		}
 	}
-	// What the last cycle's memory tells, the log tells too, and in the next cycle a policy that is not in force yet explains nothing.
+	// What the last cycle's memory tells, the log tells too, and in the next cycle a policy that is not in force yet
+	// explains nothing.
 	s.must(200, "PUT", "/v1/plan", strings.ReplaceAll(policyText, "{path: /Research}]", "{path: /Research, share: {ratio: 3}}]"))
 	if a := s.must(200, "GET", "/v1/explain/Research", ""); a.body != inMemory["/v1/explain/Research"] {
 		t.Error(a.body)
@@ -647,8 +648,8 @@ func TestWhatif(t *testing.T) {
 	}
 }
 
-// TestWhatifBeside asks for many what-ifs at once while cycles run: one is answered at a time, the others come again, and the cycles
-// are those that they would have been, as the recovery finds that decides them again.
+// TestWhatifBeside asks for many what-ifs at once while cycles run: one is answered at a time, the others come again,
+// and the cycles are those that they would have been, as the recovery finds that decides them again.
 func TestWhatifBeside(t *testing.T) {
 	s := ready(t, nil)
 	other := strings.Replace(policyText, "consumers: [{path: /Risk}, {path: /Risk/Day}", "consumers: [{path: /Risk, share: {ratio: 3}}, {path: /Risk/Day}", 1)

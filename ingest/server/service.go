@@ -38,9 +38,9 @@ type ServiceOptions struct {
 	Ready func(*engine.Engine)
 }
 
-// SpareProcessors lets three more threads run Go code than there are processors, unless GOMAXPROCS is set: cycles, decoding and the
-// decision log keep one busy each, for long. A reader would wait until the runtime interrupts one of them, every 10 ms; the system, among threads,
-// shares more finely. It is for processes that do nothing but serve.
+// SpareProcessors lets three more threads run Go code than there are processors, unless GOMAXPROCS is set: cycles,
+// decoding and the decision log keep one busy each, for long. A reader would wait until the runtime interrupts one of
+// them, every 10 ms; the system, among threads, shares more finely. It is for processes that do nothing but serve.
 func SpareProcessors() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(runtime.NumCPU() + 3)
@@ -50,8 +50,9 @@ func SpareProcessors() {
 // shutdownMax is how long requests under way may take when the service ends.
 const shutdownMax = 10 * time.Second
 
-// Run is a service from start to end: it listens, recovers what was acknowledged, and serves until ctx is done. Then it finishes
-// the cycle under way, flushes, and returns nil. Errors: another process has the folder, damage, a journal that fails.
+// Run is a service from start to end: it listens, recovers what was acknowledged, and serves until ctx is done. Then it
+// finishes the cycle under way, flushes, and returns nil. Errors: another process has the folder, damage, a journal
+// that fails.
 func Run(ctx context.Context, o ServiceOptions) error {
 	if len(o.Divisions) > 0 {
 		return runDivided(ctx, o)
@@ -161,8 +162,8 @@ func (s *Server) engineUntil(ctx context.Context, o *ServiceOptions) (err error)
 	return <-ended
 }
 
-// recover brings an engine to where the journal ends: by the newest checkpoint that is good, then record by record. It gives the record of the
-// checkpoint, 0 for none.
+// recover brings an engine to where the journal ends: by the newest checkpoint that is good, then record by record. It
+// gives the record of the checkpoint, 0 for none.
 func (s *Server) recover(ctx context.Context, e *engine.Engine, j journal.Store) (checkpoint uint64, err error) {
 	checkpoint, passed, err := j.Restore(e.Restore)
 	if err != nil {

@@ -34,8 +34,8 @@ func (s *Server) began(q *request) (shown, error) {
 }
 
 // versioned sets the validator of an answer that is made of a published cycle. Such a cycle never changes. So an answer
-// whose URL names its version may be kept for ever; with another version the URL is of another log, and there is no such
-// thing here. It tells whether the client has the answer already. fixed: the URL names the cycle by its number.
+// whose URL names its version may be kept for ever; with another version the URL is of another log, and there is no
+// such thing here. It tells whether the client has the answer already. fixed: the URL names the cycle by its number.
 func (s *Server) versioned(q *request, w shown, n int64, fixed bool) (same bool, err error) {
 	if n > w.last {
 		return false, noCycleYet(n, w.last)

@@ -37,8 +37,8 @@ md_plans:
       - {path: /M/Y}
 `
 
-// lending is a service in which /B has borrowed of /A, which then wants its own back: five cycles, the last two of which
-// are in no keyframe.
+// lending is a service in which /B has borrowed of /A, which then wants its own back: five cycles, the last two of
+// which are in no keyframe.
 func lending(t testing.TB, edit func(*ServiceOptions)) *service {
 	s := start(t, edit)
 	s.must(200, "PUT", "/v1/plan?message=first", lendingPolicy)
@@ -143,7 +143,8 @@ func TestShownAmounts(t *testing.T) {
 	}
 }
 
-// TestCurve tells a consumer's figures over cycles: what it holds of each kind adds up to what the table consumers says.
+// TestCurve tells a consumer's figures over cycles: what it holds of each kind adds up to what the table consumers
+// says.
 func TestCurve(t *testing.T) {
 	s := lending(t, nil)
 	s.logged()
@@ -172,7 +173,8 @@ func TestCurve(t *testing.T) {
 	s.refused(404, "not-found", "GET", "/v1/consumers/A?last=3&until=99", "")
 }
 
-// TestVersions keeps what a published cycle decided for ever, where the URL names its version, and nothing of another log.
+// TestVersions keeps what a published cycle decided for ever, where the URL names its version, and nothing of another
+// log.
 func TestVersions(t *testing.T) {
 	s := lending(t, nil)
 	s.logged()
@@ -410,8 +412,8 @@ func TestLogAloneEmpty(t *testing.T) {
 	}
 }
 
-// TestPage gives the console's files to anybody, with a policy that lets nothing in from elsewhere, and to a browser that
-// followed a link; a page of another origin gets nothing.
+// TestPage gives the console's files to anybody, with a policy that lets nothing in from elsewhere, and to a browser
+// that followed a link; a page of another origin gets nothing.
 func TestPage(t *testing.T) {
 	s := start(t, func(o *ServiceOptions) {
 		o.Server.Tokens = []Token{{Name: "root", SHA256: HashToken("secret"), Role: RoleAdmin}}

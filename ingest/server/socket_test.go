@@ -267,7 +267,8 @@ func TestInflight(t *testing.T) {
 	}
 }
 
-// TestConnectionLimits has more connections come than may be open, in all and of one address; when one goes another may come.
+// TestConnectionLimits has more connections come than may be open, in all and of one address; when one goes another may
+// come.
 func TestConnectionLimits(t *testing.T) {
 	for name, l := range map[string]Limits{"in all": {ConnsMax: 3}, "of an address": {ConnsPerIPMax: 3}} {
 		s := ready(t, func(o *ServiceOptions) { o.Server.Limits = l })

@@ -19,8 +19,8 @@ const (
 	whatifTimeMax   = 20 * time.Second
 )
 
-// postWhatif tells what the next cycle would be under another policy, were it to run now, and what would come of it. Cycles go on
-// meanwhile: it is decided on copies of the state, one what-if at a time.
+// postWhatif tells what the next cycle would be under another policy, were it to run now, and what would come of it.
+// Cycles go on meanwhile: it is decided on copies of the state, one what-if at a time.
 func (s *Server) postWhatif(q *request) error {
 	if err := q.known("force", "settle", "format"); err != nil {
 		return err

@@ -8,9 +8,9 @@ import (
 	"github.com/stintd/stint/core/cluster"
 )
 
-// csvTexts fills the columns that are no counts, which is more than half of the work: at once when the input ends in the
-// first window, else in a second goroutine, while the decoder goes on with the next rows. Each of the two has columns
-// and faults of its own, so what comes out does not depend on how far the other is.
+// csvTexts fills the columns that are no counts, which is more than half of the work: at once when the input ends in
+// the first window, else in a second goroutine, while the decoder goes on with the next rows. Each of the two has
+// columns and faults of its own, so what comes out does not depend on how far the other is.
 type csvTexts struct {
 	builder
 	columns []*column     // all of them, by field
@@ -127,7 +127,8 @@ func (t *csvTexts) row(index int, row []byte, ends []int32) {
 	}
 }
 
-// finish waits for the second goroutine to end, takes what it was not given, and adds the faults to those of the counts.
+// finish waits for the second goroutine to end, takes what it was not given, and adds the faults to those of the
+// counts.
 func (t *csvTexts) finish(counts *cluster.Faults) (err error) {
 	if t.full != nil {
 		close(t.full)

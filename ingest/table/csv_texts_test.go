@@ -40,7 +40,8 @@ func mixedCSV(rows, bad int) []byte {
 	return b.Bytes()
 }
 
-// decodedCSV tells all that comes out of a table, codes and dictionaries too, when it is read through a window of a size.
+// decodedCSV tells all that comes out of a table, codes and dictionaries too, when it is read through a window of a
+// size.
 func decodedCSV(r io.Reader, size, rowsMax int) (all string, err error) {
 	b := newBuilder()
 	b.limits, b.open = Limits{RowsMax: rowsMax}.withDefaults(), true
@@ -64,7 +65,8 @@ func decodedCSV(r io.Reader, size, rowsMax int) (all string, err error) {
 	return all, err
 }
 
-// TestCSVSecondGoroutine: an input that ends in the first window is taken by one goroutine, a longer one by two; nobody can tell.
+// TestCSVSecondGoroutine: an input that ends in the first window is taken by one goroutine, a longer one by two; nobody
+// can tell.
 func TestCSVSecondGoroutine(t *testing.T) {
 	for _, bad := range []int{0, 2, 100} {
 		text := mixedCSV(2_000, bad)

@@ -102,7 +102,8 @@ func TestManyColumns(t *testing.T) {
 
 // TestPackedHostile: what unpacks to more than it should, or asks for more memory than it may.
 func TestPackedHostile(t *testing.T) {
-	// Heads of zstd frames without a size, by their window: 2^(10+n>>3) and n&7 eighths of it more. A block of nothing follows.
+	// Heads of zstd frames without a size, by their window: 2^(10+n>>3) and n&7 eighths of it more. A block of nothing
+	// follows.
 	window := func(n byte) []byte { return []byte{0x28, 0xb5, 0x2f, 0xfd, 0x00, n, 0x01, 0x00, 0x00} }
 	zeros := make([]byte, 64<<20)
 	arrowBomb := arrowFrames(arrowSample(t, ipc.WithZstd()))

@@ -120,7 +120,8 @@ func (d *jsonDecoder) alike(p []byte) (n int) {
 	return 0
 }
 
-// value takes the value at p[i] into a cell, common ones without the lexer, and gives the index behind it, 0 if there is none.
+// value takes the value at p[i] into a cell, common ones without the lexer, and gives the index behind it, 0 if there
+// is none.
 func (d *jsonDecoder) value(p []byte, i int, v *cell) (next int) {
 	switch c := p[i]; {
 	case c == '"':

@@ -159,8 +159,8 @@ func sumOf(p []byte) (sum int) {
 }
 
 // BenchmarkRate decodes a million rows into a table that is used again, and each time also walks over the same bytes
-// with a plain loop, the least that anything has to do. rows/s, MB/s and the ratio (decoding time ÷ loop time) are of the medians.
-// CSV is decoded on two cores where there are two, all else and the loop on one; -cpu 1 shows CSV on one.
+// with a plain loop, the least that anything has to do. rows/s, MB/s and the ratio (decoding time ÷ loop time) are of
+// the medians. CSV is decoded on two cores where there are two, all else and the loop on one; -cpu 1 shows CSV on one.
 func BenchmarkRate(b *testing.B) {
 	rows := rateTable(rateRows)
 	for _, f := range []Format{CSV, NDJSON, JSON, Arrow, Parquet} {

@@ -239,7 +239,8 @@ func (w *window) advance(n int) { w.from += n }
 // offset is the place of rest in the decoded input.
 func (w *window) offset() int64 { return w.base + int64(w.from) }
 
-// move goes on in buf, or in new memory if that has another size, and gives the memory so far, which it leaves as it is.
+// move goes on in buf, or in new memory if that has another size, and gives the memory so far, which it leaves as it
+// is.
 func (w *window) move(buf []byte) (was []byte) {
 	if len(buf) != len(w.buf) {
 		buf = make([]byte, len(w.buf))

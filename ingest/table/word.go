@@ -40,7 +40,8 @@ func indexSeparator(p []byte, i int) int {
 	return i
 }
 
-// indexStringEnd is the index of the first quote, backslash or control character of p from i on, len(p) if there is none.
+// indexStringEnd is the index of the first quote, backslash or control character of p from i on, len(p) if there is
+// none.
 func indexStringEnd(p []byte, i int) int {
 	for ; i+8 <= len(p); i += 8 {
 		w := word(p[i:])

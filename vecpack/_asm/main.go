@@ -30,8 +30,8 @@ func sumLeastTimes() {
 	loop(true)
 }
 
-// loop is the loop of vecpack.Capacity for four rows at a time. Amounts below 2⁵² become floats exactly by being put into the fraction
-// of 2⁵², and whole floats amounts again by adding 2⁵².
+// loop is the loop of vecpack.Capacity for four rows at a time. Amounts below 2⁵² become floats exactly by being put
+// into the fraction of 2⁵², and whole floats amounts again by adding 2⁵².
 func loop(weighted bool) {
 	column, reciprocal := Load(Param("column"), GP64()), Load(Param("reciprocal"), GP64())
 	dims, rows := Load(Param("dims"), GP64()), Load(Param("rows"), GP64())

@@ -1,5 +1,5 @@
-// Command example is a client of a stint service in its smallest form: it pushes what it wants, starts what it is granted, stops what is
-// reclaimed, and gives back what is done. Work is only pretended: it takes a second.
+// Command example is a client of a stint service in its smallest form: it pushes what it wants, starts what it is
+// granted, stops what is reclaimed, and gives back what is done. Work is only pretended: it takes a second.
 //
 //	go run ./ingest/client/example -server http://127.0.0.1:7468 -consumer /Research -units 20
 package main

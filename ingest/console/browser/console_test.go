@@ -230,8 +230,8 @@ func (b *tab) edit(old, now string) {
 // typed is what is in the editor.
 func (b *tab) typed() string { return b.js(`() => document.querySelector("textarea").value`) }
 
-// TestPlan changes the policy: a fault is at its line, what it would do is asked, it is put in force with a message, and
-// taken back (UI-4).
+// TestPlan changes the policy: a fault is at its line, what it would do is asked, it is put in force with a message,
+// and taken back (UI-4).
 func TestPlan(t *testing.T) {
 	need(t)
 	s := editing(t, "")
@@ -310,7 +310,8 @@ func TestPlanMeanwhile(t *testing.T) {
 	}
 }
 
-// TestToken asks for a token, keeps it in memory alone, offers what its role may, and loses nothing when it ends (UI-6).
+// TestToken asks for a token, keeps it in memory alone, offers what its role may, and loses nothing when it ends
+// (UI-6).
 func TestToken(t *testing.T) {
 	need(t)
 	tokens := func(names ...string) string {

@@ -312,8 +312,8 @@ func small(t *testing.T, of []byte) []byte {
 	return out.Bytes()
 }
 
-// bytesMax and framesMin are those of UI-6: what a cycle may take of the network, and frames in a second while the map is
-// moved. What the page shows first must not wait for data.
+// bytesMax and framesMin are those of UI-6: what a cycle may take of the network, and frames in a second while the map
+// is moved. What the page shows first must not wait for data.
 const (
 	bytesMax  = 2_000_000
 	framesMin = 30
@@ -321,8 +321,9 @@ const (
 	elementsMax = 6_000 // of a page, so that what changes in it is drawn in time
 )
 
-// TestLarge opens a cluster of 10,000 consumers and, in a soak (STINT_SOAK), 100,000 hosts (UI-6); else of a fifth of those.
-// How long things take is for a machine that does nothing else: STINT_CONSOLE_TIMES has them held, with all hosts.
+// TestLarge opens a cluster of 10,000 consumers and, in a soak (STINT_SOAK), 100,000 hosts (UI-6); else of a fifth of
+// those. How long things take is for a machine that does nothing else: STINT_CONSOLE_TIMES has them held, with all
+// hosts.
 func TestLarge(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a large cluster, left out in short runs")
