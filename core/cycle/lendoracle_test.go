@@ -19,7 +19,8 @@ func TestLendOracle(t *testing.T) {
 	n, counts := setCases(t, casesMin/10, 10), map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		l := lone{landlord{&player{world: world{site: lendKind.draw(t), rows: map[string][]oracle.Demand{}}, held: map[holding]int64{},
-			wanted: map[oracle.Key]int64{}, rules: map[oracle.Key]oracle.Demand{}, relabel: map[string]int{}, changes: map[string]int{}, owns: map[string]int64{}}}}
+			wanted: map[oracle.Key]int64{}, rules: map[oracle.Key]oracle.Demand{}, relabel: map[string]int{}, changes: map[string]int{}, owns: map[string]int64{},
+			ran: map[string]bool{}}}}
 		l.compile(t)
 		l.first = l.yaml()
 		l.oracle = oracle.New(l.policy)

@@ -139,18 +139,19 @@ func (r *reasoned) compare(t *rapid.T, p *player) {
 type stateTables struct {
 	decision.Cycle
 	details *cluster.Names
+	devices *cluster.Names
 }
 
 // newTables are empty tables of a state.
 func newTables(s *cluster.State) *stateTables {
-	v := &stateTables{details: new(cluster.Names)}
+	v := &stateTables{details: new(cluster.Names), devices: new(cluster.Names)}
 	var plans decision.Words
 	for i := range s.Plans {
 		plans = append(plans, s.Plans[i].Name)
 	}
 	dicts := decision.Dicts{
 		Plan: plans, Source: &s.Source, Consumer: &s.Consumer, Label: &s.Label, Host: &s.Host.Names,
-		Dimension: decision.Words(s.Policy.Dimensions), Detail: v.details,
+		Dimension: decision.Words(s.Policy.Dimensions), Detail: v.details, Device: v.devices,
 	}
 	v.ResetEvents(&dicts)
 	v.ResetStates(&dicts)
@@ -174,8 +175,8 @@ func (v *stateTables) fill(e *reason.Env, short *reason.Shortfalls) {
 	for q := range e.State.Holding.Sub {
 		given = append(given, cluster.HoldingID(q), cluster.HoldingID(q))
 	}
-	emit.Grants(&v.Grants, e.State, e.Plan, emit.Given(e.State, e.Plan, e.State.Cycle, given), new(cluster.Names))
-	emit.Keyframe(&v.Cycle, e.State, e.Plan, new(cluster.Names))
+	emit.Grants(&v.Grants, e.State, e.Plan, emit.Given(e.State, e.Plan, e.State.Cycle, given), v.devices)
+	emit.Keyframe(&v.Cycle, e.State, e.Plan, v.devices)
 }
 
 // text is the tables as text, but for demand that is in no plan.
