@@ -303,7 +303,7 @@ func TestLogsKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range everySecond(scenarios) {
+		for _, s := range everyThird(scenarios) {
 			dir, ok := record(t, s)
 			if !ok {
 				continue

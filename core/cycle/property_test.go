@@ -19,7 +19,7 @@ import (
 )
 
 // casesMin is how many random cases of each kind an ordinary test run plays.
-const casesMin = 1200
+const casesMin = 1000
 
 // seedMin is the seed of an ordinary test run, so that what guards main is the same every time; the soak draws its own.
 const seedMin = 20261121
