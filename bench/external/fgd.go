@@ -275,7 +275,7 @@ func (c *fgdCluster) play(pods []pod, file string) (allocated curve, err error) 
 	return allocated, nil
 }
 
-// devices are the GPUs of hosts, by host: thousandths free of each. Nil holds nothing to anything.
+// devices are the GPUs of hosts, by host: thousandths free of each. A nil map checks no grant.
 type devices map[string][]int64
 
 func newDevices(h *cluster.HostTable) devices {
@@ -324,12 +324,12 @@ func playFGD(dir, nodes string, seeds int) (*page.Section, error) {
 			"many %% of them: means of %d of the published seeds. Pods arrive in the published order, in steps of 1 "+
 			"%%, and none leaves (hkust-adsl/kubernetes-scheduler-simulator, USENIX ATC 2023).", seeds),
 		After: "`stint, on devices` is a plan with `devices: {gpu_milli: {per: 1000}}` (docs/shares.md, \"Devices\"): what " +
-			"it grants is held to the devices that it names. Not comparable is `stint, GPUs summed`, a plan without: it " +
+			"such a plan grants is checked against the devices that each grant names. Not comparable is `stint, GPUs summed`, a plan without devices: it " +
 			"counts the GPUs of a host as one sum, so that a part of a GPU may be made of two, which the published policies " +
-			"do not allow. Which host a pod gets is in both the rule of every plan (docs/decisions.md, D-2), which knows " +
-			"sums alone, and nothing of which pods will come: it begins hosts of eight GPUs for pods of one while hosts of two " +
-			"with many processors lie idle, so that at 90 % the first pods of eight GPUs find none, which BestFit then still " +
-			"has. As more pods come that is less than what it wins by keeping what is free alike.",
+			"do not allow. In both rows the host of a pod is chosen by the rule of every plan (docs/decisions.md, D-2). That " +
+			"rule goes by sums, and begins hosts of eight GPUs for pods of one GPU while hosts of two GPUs with many " +
+			"processors lie idle. So at 90 % the first pods of eight GPUs find no such host idle, where BestFit has some. " +
+			"At 100 % and more the rule places more than BestFit all the same.",
 	}
 	for _, list := range lists {
 		name := strings.TrimSuffix(filepath.Base(list), ".csv")

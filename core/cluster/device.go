@@ -13,8 +13,8 @@ import (
 // set.
 type Devices uint64
 
-// Code is the code of the devices in a dictionary of their texts, decision.Null of none. It writes to the dictionary
-// those alone that it does not have.
+// Code is the code of the devices in a dictionary of their texts, decision.Null of no device. A text that the dictionary
+// does not have is added to the dictionary.
 func (on Devices) Code(devices *Names) int32 {
 	if on == 0 {
 		return decision.Null
