@@ -19,16 +19,20 @@ const module = "github.com/stintd/stint/"
 // mayImport is the import table of the layout (docs/architecture.md): what each
 // package may import besides the standard library. "*" is everything.
 var mayImport = map[string][]string{
-	"vecpack":        {"golang.org/x/sys/cpu", "github.com/bits-and-blooms/bitset"},
-	"core/plan":      {"github.com/goccy/go-yaml"},
-	"core/cluster":   {"vecpack", "core/column", "core/plan", "core/decision", "core/pack", "github.com/bits-and-blooms/bitset"},
-	"core/view":      {"core/cluster", "core/plan", "vecpack"},
-	"core/room":      {"core/column", "vecpack"},
-	"core/pool":      {"core/cluster", "core/column", "core/plan", "core/share", "core/view"},
-	"core/emit":      {"core/cluster", "core/decision", "core/owner", "core/plan", "core/pool", "core/reason", "core/share"},
-	"core/grant":     {"core/cluster", "core/column", "core/plan", "core/pool", "core/room", "core/share", "vecpack"},
-	"core/reason":    {"core/cluster", "core/column", "core/decision", "core/ownership", "core/plan", "core/pool", "core/room", "core/share", "core/view"},
-	"core/reclaim":   {"core/cluster", "core/column", "core/decision", "core/plan", "core/pool", "core/room", "core/share"},
+	"vecpack":   {"golang.org/x/sys/cpu", "github.com/bits-and-blooms/bitset"},
+	"core/plan": {"github.com/goccy/go-yaml"},
+	"core/cluster": {"vecpack", "core/column", "core/plan", "core/decision", "core/pack",
+		"github.com/bits-and-blooms/bitset"},
+	"core/view": {"core/cluster", "core/plan", "vecpack"},
+	"core/room": {"core/column", "vecpack"},
+	"core/pool": {"core/cluster", "core/column", "core/plan", "core/share", "core/view"},
+	"core/emit": {"core/cluster", "core/decision", "core/owner", "core/plan", "core/pool", "core/reason",
+		"core/share"},
+	"core/grant": {"core/cluster", "core/column", "core/plan", "core/pool", "core/room", "core/share", "vecpack"},
+	"core/reason": {"core/cluster", "core/column", "core/decision", "core/ownership", "core/plan", "core/pool",
+		"core/room", "core/share", "core/view"},
+	"core/reclaim": {"core/cluster", "core/column", "core/decision", "core/plan", "core/pool", "core/room",
+		"core/share"},
 	"core/share":     {},
 	"core/column":    {"github.com/apache/arrow", "github.com/bits-and-blooms/bitset"},
 	"core/ownership": {"core/plan", "core/share", "vecpack"},
@@ -37,44 +41,52 @@ var mayImport = map[string][]string{
 	"core/slot":      {"core/plan", "core/cluster", "core/share", "core/place", "core/decision"},
 	"core/decision":  {"core/pack"},
 	"core/cycle": {
-		"core/cluster", "core/share", "core/decision", "core/emit", "core/grant", "core/owner", "core/plan", "core/pool", "core/reason", "core/reclaim", "core/slot",
+		"core/cluster", "core/share", "core/decision", "core/emit", "core/grant", "core/owner", "core/plan",
+		"core/pool", "core/reason", "core/reclaim", "core/slot",
 		"core/view",
 	},
 	"core/standing": {"core/plan", "core/cluster", "core/decision"},
 	"core/explain":  {"core/plan", "core/decision"},
 	"core/oracle":   {"core/plan"},
-	"core/scenario": {"core/cycle", "core/standing", "core/cluster", "core/plan", "core/decision", "ingest/table", "github.com/goccy/go-yaml"},
-	"ingest/table":  {"core/cluster", "core/plan", "github.com/apache/arrow", "github.com/parquet-go/parquet-go", "github.com/klauspost/compress"},
-	"export":        {"core/decision", "github.com/parquet-go/parquet-go", "github.com/apache/arrow", "github.com/klauspost/compress", "github.com/jedib0t/go-pretty"},
+	"core/scenario": {"core/cycle", "core/standing", "core/cluster", "core/plan", "core/decision", "ingest/table",
+		"github.com/goccy/go-yaml"},
+	"ingest/table": {"core/cluster", "core/plan", "github.com/apache/arrow", "github.com/parquet-go/parquet-go",
+		"github.com/klauspost/compress"},
+	"export": {"core/decision", "github.com/parquet-go/parquet-go", "github.com/apache/arrow",
+		"github.com/klauspost/compress", "github.com/jedib0t/go-pretty"},
 	// Shares no code with the engine: of core only the types of columns.
-	"export/verify":  {"export", "core/decision", "github.com/parquet-go/parquet-go", "github.com/goccy/go-yaml"},
-	"datasets":       {"core/cluster", "core/plan", "ingest/table", "github.com/parquet-go/parquet-go", "github.com/goccy/go-yaml"},
+	"export/verify": {"export", "core/decision", "github.com/parquet-go/parquet-go", "github.com/goccy/go-yaml"},
+	"datasets": {"core/cluster", "core/plan", "ingest/table", "github.com/parquet-go/parquet-go",
+		"github.com/goccy/go-yaml"},
 	"ingest/foreign": {"core/cluster", "core/plan", "datasets", "github.com/goccy/go-yaml"},
 	"ingest/compare": {"ingest/foreign", "core/cycle", "core/cluster", "core/decision", "core/plan"},
 	"bench":          {"*"},
 	"bench/results":  {"bench/measure", "bench/page"},
 	"bench/page":     {"github.com/jedib0t/go-pretty"},
 	"bench/exact": {
-		"bench/bound", "bench/measure", "bench/page", "core/cycle", "core/cluster", "core/plan", "core/decision", "datasets",
+		"bench/bound", "bench/measure", "bench/page", "core/cycle", "core/cluster", "core/plan", "core/decision",
+		"datasets",
 	},
 	"bench/peers": {"*"}, // a module of its own
 	"bench/external": {
-		"bench/measure", "bench/page", "core/cycle", "core/cluster", "core/plan", "core/decision", "core/simulation", "datasets",
-		"export", "export/verify", "ingest/client",
-		"ingest/foreign", "ingest/table", "github.com/goccy/go-yaml",
+		"bench/measure", "bench/page", "core/cycle", "core/cluster", "core/plan", "core/decision", "core/simulation",
+		"datasets", "export", "export/verify", "ingest/client", "ingest/foreign", "ingest/table",
+		"github.com/goccy/go-yaml",
 	},
 	"examples/kueue": {"*"}, // a module of its own
 	"bench/bound":    {},
 	"bench/gate": {
-		"bench/measure", "core/cycle", "core/cluster", "core/plan", "core/decision", "datasets", "ingest/table", "github.com/jedib0t/go-pretty",
+		"bench/measure", "core/cycle", "core/cluster", "core/plan", "core/decision", "datasets", "ingest/table",
+		"github.com/jedib0t/go-pretty",
 	},
 	"bench/measure": {"bench/bound", "core/cycle", "core/cluster", "core/plan", "core/decision"},
 	"cmd/stint":     {"*"},
 
 	// The service.
-	"core/heap":              {"github.com/KimMachineGun/automemlimit"},
-	"core/simulation":        {"core/cycle", "core/cluster", "core/plan", "core/decision"},
-	"core/engine":            {"core/cycle", "core/cluster", "core/plan", "core/decision", "core/pack", "core/standing"},
+	"core/heap":       {"github.com/KimMachineGun/automemlimit"},
+	"core/simulation": {"core/cycle", "core/cluster", "core/plan", "core/decision"},
+	"core/engine": {"core/cycle", "core/cluster", "core/plan", "core/decision", "core/pack",
+		"core/standing"},
 	"core/journal":           {},
 	"core/pack":              {},
 	"ingest/client":          {"core/explain", "core/simulation"},
@@ -82,8 +94,9 @@ var mayImport = map[string][]string{
 	"ingest/console":         {},
 	"ingest/console/browser": {"github.com/go-rod/rod"},
 	"ingest/server": {
-		"core/engine", "core/journal", "core/cluster", "core/plan", "core/decision", "core/explain", "core/simulation", "ingest/table", "ingest/console", "export",
-		"github.com/valyala/fasthttp", "github.com/prometheus/client_golang", "github.com/klauspost/compress",
+		"core/engine", "core/journal", "core/cluster", "core/plan", "core/decision", "core/explain", "core/simulation",
+		"ingest/table", "ingest/console", "export", "github.com/valyala/fasthttp",
+		"github.com/prometheus/client_golang", "github.com/klauspost/compress",
 	},
 	"bench/service": {"*"},
 	"bench/hour":    {"bench/measure", "ingest/client"},
@@ -92,14 +105,17 @@ var mayImport = map[string][]string{
 
 // pure are the packages of the pure function: no clock, no randomness, no
 // threads, no files, no network.
-var pure = []string{"core/share", "core/ownership", "core/place", "core/slot", "core/owner", "core/cycle", "core/column", "core/view", "core/room", "core/pool", "core/grant", "core/reclaim", "core/reason", "core/emit"}
+var pure = []string{"core/share", "core/ownership", "core/place", "core/slot", "core/owner", "core/cycle",
+	"core/column", "core/view", "core/room", "core/pool", "core/grant", "core/reclaim", "core/reason", "core/emit"}
 
-var impure = []string{"time", "math/rand", "math/rand/v2", "sync", "sync/atomic", "os", "log", "log/slog", "net", "net/http"}
+var impure = []string{"time", "math/rand", "math/rand/v2", "sync", "sync/atomic", "os", "log", "log/slog", "net",
+	"net/http"}
 
 // sequential are the packages below core/cycle that decide anything, and the state: they start nothing that runs beside
 // them. core/cycle alone does, and says how (cluster.State.Both).
-var sequential = append([]string{"core/cluster", "core/plan", "core/decision", "vecpack"}, slices.DeleteFunc(slices.Clone(pure),
-	func(dir string) bool { return dir == "core/cycle" })...)
+var sequential = append([]string{"core/cluster", "core/plan", "core/decision", "vecpack"},
+	slices.DeleteFunc(slices.Clone(pure),
+		func(dir string) bool { return dir == "core/cycle" })...)
 
 // TestSequential holds that there is no go statement, channel or lock in these.
 func TestSequential(t *testing.T) {
@@ -140,7 +156,8 @@ func TestImports(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if name := d.Name(); d.IsDir() && file != "." && (strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata") {
+		if name := d.Name(); d.IsDir() && file != "." &&
+			(strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata") {
 			return filepath.SkipDir
 		}
 		if d.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {

@@ -119,7 +119,8 @@ func (s *switches) files() map[string]string {
 	}
 	for dir, name := range s.dirs {
 		out[path.Join(dir, "mutanton.go")] = fmt.Sprintf(
-			"package %s\n\nimport (\n\"os\"\n\"strconv\"\n)\n\nvar mutantOn, _ = strconv.Atoi(os.Getenv(%q))\n", name, mutantVar)
+			"package %s\n\nimport (\n\"os\"\n\"strconv\"\n)\n\nvar mutantOn, _ = strconv.Atoi(os.Getenv(%q))\n", name,
+			mutantVar)
 	}
 	return out
 }

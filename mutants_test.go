@@ -72,7 +72,8 @@ func TestMutantsApply(t *testing.T) {
 				t.Errorf("%s: %q: twice, or no name", name, m.Wrong)
 			}
 			seen[m.Wrong] = true
-			if !strings.Contains(string(rules), "| "+m.Rule+" |") && !strings.Contains(string(decisions), "**"+m.Rule+" ") {
+			if !strings.Contains(string(rules), "| "+m.Rule+" |") &&
+				!strings.Contains(string(decisions), "**"+m.Rule+" ") {
 				t.Errorf("%s: %q: docs has no rule %q, and no decision", name, m.Wrong, m.Rule)
 			}
 			if err := m.hasTest(); err != nil {
@@ -109,7 +110,9 @@ func load(dir string) (*source, error) {
 		name, file, _ := strings.Cut(strings.TrimSpace(line), " ")
 		built[name] = file
 	}
-	p.known = importer.ForCompiler(p.fset, "gc", func(name string) (io.ReadCloser, error) { return os.Open(built[name]) })
+	p.known = importer.ForCompiler(p.fset, "gc", func(name string) (io.ReadCloser, error) {
+		return os.Open(built[name])
+	})
 	files, err := filepath.Glob(path.Join(dir, "*.go"))
 	if err != nil {
 		return nil, err

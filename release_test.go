@@ -51,11 +51,15 @@ func TestRelease(t *testing.T) {
 		{name: "no tag", says: "no tag v… at HEAD"},
 		{name: "two tags", tags: []string{"v1.2.3", "v1.2.2"}, says: "several tags at HEAD: v1.2.2 v1.2.3"},
 		{name: "a tag that is no version", tags: []string{"v1.2"}, says: "tag v1.2: must be v and a semantic version"},
-		{name: "a changed file", tags: []string{"v1.2.3"}, dirty: true, says: "files that are not as in the tag:\n M CHANGELOG.md"},
+		{name: "a changed file", tags: []string{"v1.2.3"}, dirty: true,
+			says: "files that are not as in the tag:\n M CHANGELOG.md"},
 		{name: "a section that says nothing", tags: []string{"v1.2.2"}, says: "CHANGELOG.md says nothing of 1.2.2"},
-		{name: "a heading without a day", tags: []string{"v1.2.1"}, says: `CHANGELOG.md has no heading "## [1.2.1] - YYYY-MM-DD"`},
-		{name: "no section", tags: []string{"v1.3.0-rc.1"}, says: `CHANGELOG.md has no heading "## [1.3.0-rc.1] - YYYY-MM-DD"`},
-		{name: "a flag that is not known", tags: []string{"v1.2.3"}, args: []string{"--chek"}, says: "usage: dist/release.sh [--check]"},
+		{name: "a heading without a day", tags: []string{"v1.2.1"},
+			says: `CHANGELOG.md has no heading "## [1.2.1] - YYYY-MM-DD"`},
+		{name: "no section", tags: []string{"v1.3.0-rc.1"},
+			says: `CHANGELOG.md has no heading "## [1.3.0-rc.1] - YYYY-MM-DD"`},
+		{name: "a flag that is not known", tags: []string{"v1.2.3"}, args: []string{"--chek"},
+			says: "usage: dist/release.sh [--check]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -70,7 +74,8 @@ func TestRelease(t *testing.T) {
 			}
 			git := func(args ...string) {
 				t.Helper()
-				cmd := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=t", "-c", "user.email=t@example.com"}, args...)...)
+				cmd := exec.Command("git",
+					append([]string{"-C", dir, "-c", "user.name=t", "-c", "user.email=t@example.com"}, args...)...)
 				if out, err := cmd.CombinedOutput(); err != nil {
 					t.Fatalf("git %v: %v\n%s", args, err, out)
 				}
@@ -97,7 +102,8 @@ func TestRelease(t *testing.T) {
 			if c.notes != "" && (err != nil || out.String() != c.notes) {
 				t.Errorf("%v\n%s%s", err, out.String(), errs.String())
 			}
-			if c.notes == "" && (err == nil || cmd.ProcessState.ExitCode() != 2 || !strings.Contains(errs.String(), c.says)) {
+			if c.notes == "" && (err == nil || cmd.ProcessState.ExitCode() != 2 ||
+				!strings.Contains(errs.String(), c.says)) {
 				t.Errorf("%v\n%s%s\nexpected: %s", err, out.String(), errs.String(), c.says)
 			}
 		})

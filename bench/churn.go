@@ -331,11 +331,11 @@ func churnSection(list []*churn, command string) *page.Section {
 			"consumers, of which twice as much is wanted as fits.", churns[0].Hosts, churns[0].Consumers),
 		Tables: append(tables, notes),
 		After: fmt.Sprintf("*Cold*: in the first three cycles, and how many cycles come before rest. *One unit* and "+
-			"*ten rows*: %d changes, each after rest, of one unit more in a random row, and of ten random rows by one to "+
-			"three units more or less; *a unit* is what is stopped for each unit that changed, *mean*, *median* and "+
-			"*worst* what is stopped for a change, *back* what was given back to who had it, of all changes, *cycles* "+
-			"the most that come before rest. *Notices*: units that are given ten cycles to end, while ten rows change "+
-			"every %d cycles, and of them those that may go on after all.", churnChanges, churnEvery),
+			"*ten rows*: %d changes, each after rest, of one unit more in a random row, and of ten random rows by one "+
+			"to three units more or less; *a unit* is what is stopped for each unit that changed, *mean*, *median* "+
+			"and *worst* what is stopped for a change, *back* what was given back to who had it, of all changes, "+
+			"*cycles* the most that come before rest. *Notices*: units that are given ten cycles to end, while ten "+
+			"rows change every %d cycles, and of them those that may go on after all.", churnChanges, churnEvery),
 		Command: command,
 		Machine: machine,
 	}

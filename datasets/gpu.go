@@ -47,7 +47,9 @@ func GPU(o Options) (*Dataset, error) {
 	var choices []string // of models that some host has: a requirement may name no others
 	for _, models := range gpuChoices {
 		if models = slices.DeleteFunc(slices.Clone(models), func(m string) bool {
-			return !slices.ContainsFunc(gpu.order[:min(o.Hosts, len(gpu.order))], func(k int) bool { return gpu.types[k].model == m })
+			return !slices.ContainsFunc(gpu.order[:min(o.Hosts, len(gpu.order))], func(k int) bool {
+				return gpu.types[k].model == m
+			})
 		}); len(models) > 0 {
 			choices = append(choices, "select("+strings.Join(models, " || ")+")")
 		}

@@ -294,7 +294,8 @@ func (p *profile) makeHosts(n int, shapes []vector, total vector) *cluster.HostT
 		{Name: "site", Kind: plan.Text, Valid: valid, Text: site.TextColumn},
 	}
 	if slices.Contains(hasModel, true) {
-		t.Attr = append(t.Attr, cluster.AttrColumn{Name: "model", Kind: plan.Text, Valid: hasModel, Text: model.TextColumn})
+		t.Attr = append(t.Attr, cluster.AttrColumn{Name: "model", Kind: plan.Text, Valid: hasModel,
+			Text: model.TextColumn})
 	}
 	return t
 }

@@ -107,7 +107,8 @@ func TestSeed(t *testing.T) {
 		return d
 	}
 	a, b, c := grid(1), grid(1), grid(2)
-	if !bytes.Equal(a.Plan, b.Plan) || !reflect.DeepEqual(a.Demand.Units, b.Demand.Units) || !reflect.DeepEqual(a.Hosts.Size, b.Hosts.Size) {
+	if !bytes.Equal(a.Plan, b.Plan) || !reflect.DeepEqual(a.Demand.Units, b.Demand.Units) ||
+		!reflect.DeepEqual(a.Hosts.Size, b.Hosts.Size) {
 		t.Error("the same options give two datasets")
 	}
 	if slices.Equal(a.Demand.Units, c.Demand.Units) {
@@ -178,7 +179,8 @@ func TestLenders(t *testing.T) {
 				reserves++
 			}
 		}
-		if o.Hosts > o.Consumers && (owners < o.Consumers/3 || owners > o.Consumers*2/3 || graces == 0 || reserves == 0) {
+		if o.Hosts > o.Consumers && (owners < o.Consumers/3 || owners > o.Consumers*2/3 || graces == 0 ||
+			reserves == 0) {
 			t.Errorf("%+v: %d owners, %d graces, %d reserves", o, owners, graces, reserves)
 		}
 	}

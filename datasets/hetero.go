@@ -19,7 +19,8 @@ func Hetero(o Options) (*Dataset, error) {
 	for i := range p.types {
 		cpu := 8_000 + r.Int64N(128_000) // thousandths, as are the others: proportions need to be fine
 		p.order[i] = i
-		p.types[i] = hostType{name: "compute", size: vector{cpu, cpu * (2 + r.Int64N(7)), 100_000 + r.Int64N(1_900_000), 0}}
+		p.types[i] = hostType{name: "compute",
+			size: vector{cpu, cpu * (2 + r.Int64N(7)), 100_000 + r.Int64N(1_900_000), 0}}
 		if i%5 == 0 {
 			p.types[i].name, p.types[i].size[gpus] = "gpu", 1000+r.Int64N(7000)
 		}

@@ -72,7 +72,8 @@ type trace struct {
 }
 
 func openTrace(name string, r io.Reader, columns ...string) (*trace, error) {
-	t := &trace{left: &io.LimitedReader{R: r, N: traceBytesMax}, at: map[string]int{}, faults: cluster.Faults{Table: name}}
+	t := &trace{left: &io.LimitedReader{R: r, N: traceBytesMax}, at: map[string]int{},
+		faults: cluster.Faults{Table: name}}
 	t.csv = csv.NewReader(t.left)
 	t.csv.ReuseRecord = true
 	header, err := t.csv.Read()
@@ -145,7 +146,8 @@ func (t *trace) name(column string, names *cluster.Names) int32 {
 	case text == "":
 		t.faults.Add(t.row, column, "", "is empty")
 	case len(text) > cluster.NameBytesMax || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
-		t.faults.Add(t.row, column, text, fmt.Sprintf("not a name: UTF-8 without control characters, %d bytes at most", cluster.NameBytesMax))
+		t.faults.Add(t.row, column, text,
+			fmt.Sprintf("not a name: UTF-8 without control characters, %d bytes at most", cluster.NameBytesMax))
 	case int(code) < known:
 		t.faults.Add(t.row, column, text, "an earlier row has the same name")
 	}
@@ -191,7 +193,8 @@ func openbDemand(r io.Reader) (*cluster.DemandTable, error) {
 		return nil, err
 	}
 	d := &cluster.DemandTable{Name: "pods", Consumer: newText(0).TextColumn, Allocation: newText(0).TextColumn,
-		Sub: newText(0).TextColumn, Plan: newText(0).TextColumn, Requirement: newText(0).TextColumn, Size: make([][]int64, openbDimensions)}
+		Sub: newText(0).TextColumn, Plan: newText(0).TextColumn, Requirement: newText(0).TextColumn,
+		Size: make([][]int64, openbDimensions)}
 	for t.next() {
 		before := t.faults.Count
 		d.Rows++
@@ -245,7 +248,8 @@ func openbPlan(consumers *cluster.Names) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Alibaba's openb GPU cluster trace of 2023: every qos is a consumer, all share one pool.\n"+
 		"stint: 1\ncluster: openb\ndimensions: [%s]\n"+
-		"resource_groups:\n  - {name: all, select: \"select(%s > 0)\"}\nconsumers:\n", strings.Join(openbNames[:], ", "), openbNames[cpuMilli])
+		"resource_groups:\n  - {name: all, select: \"select(%s > 0)\"}\nconsumers:\n",
+		strings.Join(openbNames[:], ", "), openbNames[cpuMilli])
 	var paths []string
 	for c := range int32(consumers.Len()) {
 		paths = append(paths, consumers.String(c))
@@ -264,5 +268,6 @@ func openbPlan(consumers *cluster.Names) []byte {
 // OnDevices makes the GPUs of openb's hosts devices of their plan, which then takes nothing back for fair shares.
 func (d *Dataset) OnDevices() {
 	d.Plan = bytes.Replace(d.Plan, []byte("    resource_groups: [{name: all}]\n"),
-		fmt.Appendf(nil, "    resource_groups: [{name: all}]\n    share_reclaim: false\n    devices: {%s: {per: %d}}\n", openbNames[gpuMilli], gpuMilliMax), 1)
+		fmt.Appendf(nil, "    resource_groups: [{name: all}]\n    share_reclaim: false\n    devices: {%s: {per: %d}}\n",
+			openbNames[gpuMilli], gpuMilliMax), 1)
 }

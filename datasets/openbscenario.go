@@ -83,7 +83,9 @@ type arrivals struct {
 // WriteScenario writes a scenario file to path, beside the dataset's own files as Write makes them: each row of demand
 // comes with the first cycle after its creation, as a source of its cycle, and ends (`runtime`) when it has run as long
 // as it did in the trace. name is the scenario's. It returns how many cycles and rows that are. It overwrites nothing.
-func (d *Dataset) WriteScenario(path, name, format string, l *Lives, o ScenarioOptions) (cycles, rows int64, err error) {
+func (d *Dataset) WriteScenario(
+	path, name, format string, l *Lives, o ScenarioOptions,
+) (cycles, rows int64, err error) {
 	if err := o.Validate(); err != nil {
 		return 0, 0, err
 	}

@@ -68,7 +68,8 @@ func owners(o Options, p *profile, lend bool) (*Dataset, error) {
 		o.Shapes = len(p.shapes)
 	}
 	r := rand.New(rand.NewPCG(o.Seed, 0x57_49_4e_54))
-	t := &ownerTree{r: r, profile: p, lend: lend, owners: o.Consumers, fan: max(1, int(math.Sqrt(math.Sqrt(float64(o.Consumers)))))}
+	t := &ownerTree{r: r, profile: p, lend: lend, owners: o.Consumers,
+		fan: max(1, int(math.Sqrt(math.Sqrt(float64(o.Consumers)))))}
 	t.parents = t.fan * t.fan * t.fan
 	t.last = max(0, o.Consumers-t.fan-t.fan*t.fan-t.parents)
 	var whole vector
@@ -85,7 +86,8 @@ func owners(o Options, p *profile, lend bool) (*Dataset, error) {
 	if lend {
 		whole = total
 	}
-	return &Dataset{Plan: t.policy(), Dimensions: dimensionNames[:], Hosts: p.makeHosts(o.Hosts, shapes, whole), Demand: demand}, nil
+	return &Dataset{Plan: t.policy(), Dimensions: dimensionNames[:], Hosts: p.makeHosts(o.Hosts, shapes, whole),
+		Demand: demand}, nil
 }
 
 // ownerTree is the consumers of Owners while they are written.
@@ -166,7 +168,8 @@ func (t *ownerTree) rules(level, siblings int) (list []string) {
 		if t.r.IntN(t.last) < t.owners/10 {
 			return []string{[2]string{
 				fmt.Sprintf("{group: %s, per_host: {ncpus: 25%%}}", owned.groups[0].name),
-				fmt.Sprintf("{group: %s, amount: {ncpus: %d}, partial: true}", owned.groups[0].name, owned.types[0].size[ncpus]*2+7),
+				fmt.Sprintf("{group: %s, amount: {ncpus: %d}, partial: true}", owned.groups[0].name,
+					owned.types[0].size[ncpus]*2+7),
 			}[t.r.IntN(2)]}
 		}
 	}
@@ -181,7 +184,8 @@ func (t *ownerTree) rules(level, siblings int) (list []string) {
 		switch kind := t.r.IntN(6); {
 		case each == 0:
 		case kind == 5 && !t.lend: // hosts that are lent have no fixed size
-			list = append(list, fmt.Sprintf("{group: %s, amount: {ncpus: %d}}", g.name, owned.types[i].size[ncpus]*int64(each)))
+			list = append(list, fmt.Sprintf("{group: %s, amount: {ncpus: %d}}", g.name,
+				owned.types[i].size[ncpus]*int64(each)))
 		case kind == 4:
 			list = append(list, fmt.Sprintf("{group: %s, percent: %.1f}", g.name, math.Floor(950/float64(siblings))/10))
 		default:
@@ -194,7 +198,8 @@ func (t *ownerTree) rules(level, siblings int) (list []string) {
 // policy writes the policy file: one MD plan over all hosts.
 func (t *ownerTree) policy() []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# A made-up %s.\nstint: 1\ncluster: %s\ndimensions: [%s]\nresource_groups:\n", t.profile.title, t.profile.name, strings.Join(dimensionNames[:], ", "))
+	fmt.Fprintf(&b, "# A made-up %s.\nstint: 1\ncluster: %s\ndimensions: [%s]\nresource_groups:\n", t.profile.title,
+		t.profile.name, strings.Join(dimensionNames[:], ", "))
 	var names []string
 	for _, g := range owned.groups {
 		fmt.Fprintf(&b, "  - {name: %s, select: %q}\n", g.name, g.rule)

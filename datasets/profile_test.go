@@ -45,7 +45,8 @@ func TestProfiles(t *testing.T) {
 				t.Errorf("%s %+v: %d hosts, %d units", profile, o, d.Hosts.Rows, units)
 			}
 			s := accept(t, d, d.Hosts, d.Demand)
-			if p := s.Policy; len(p.MDPlans) != 1 || p.MDPlans[0].Name != profile || !slices.Equal(p.Dimensions, d.Dimensions) {
+			if p := s.Policy; len(p.MDPlans) != 1 || p.MDPlans[0].Name != profile ||
+				!slices.Equal(p.Dimensions, d.Dimensions) {
 				t.Errorf("%s %+v: the policy is\n%s", profile, o, d.Plan)
 			}
 			if n := s.Plans[0].Parcels.Len(); n != o.Hosts {
@@ -59,7 +60,8 @@ func TestProfiles(t *testing.T) {
 func TestProfileSeed(t *testing.T) {
 	for profile := range profiles {
 		files := func(seed uint64) (all [][]byte) {
-			d, dir := generate(t, profile, Options{Hosts: 60, Consumers: 12, Units: 2000, Shapes: 9, Seed: seed}), t.TempDir()
+			d, dir := generate(t, profile, Options{Hosts: 60, Consumers: 12, Units: 2000, Shapes: 9, Seed: seed}),
+				t.TempDir()
 			if err := d.Write(dir, "csv"); err != nil {
 				t.Fatal(err)
 			}
@@ -88,7 +90,8 @@ func TestProfileSeed(t *testing.T) {
 func TestProfileRefused(t *testing.T) {
 	for profile, f := range profiles {
 		d, err := f(Options{Hosts: -1, Consumers: 2, Units: 1})
-		if want := profile + `, column hosts, value "-1": must be from 1 to 10000000`; err == nil || err.Error() != want || d != nil {
+		if want := profile + `, column hosts, value "-1": must be from 1 to 10000000`; err == nil ||
+			err.Error() != want || d != nil {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
@@ -134,7 +137,8 @@ func TestGPU(t *testing.T) {
 		t.Error("no row has select(A100 || H100)")
 	}
 	if withGPU*3/10 > restricted || restricted > withGPU/2 || d.Demand.Rows/16 > most || most > d.Demand.Rows/4 {
-		t.Errorf("%d rows, %d with GPUs, %d with a requirement, %d with max_per_host", d.Demand.Rows, withGPU, restricted, most)
+		t.Errorf("%d rows, %d with GPUs, %d with a requirement, %d with max_per_host", d.Demand.Rows, withGPU,
+			restricted, most)
 	}
 }
 
@@ -162,7 +166,8 @@ func TestOwners(t *testing.T) {
 			}
 		}
 		if sum[plan.Root] < 70_000 || slices.Max(sum) > 100_000 { // thousandths of a percent
-			t.Errorf("%d leaves: the first level owns %d, one consumer's children %d", consumers, sum[plan.Root], slices.Max(sum))
+			t.Errorf("%d leaves: the first level owns %d, one consumer's children %d", consumers, sum[plan.Root],
+				slices.Max(sum))
 		}
 	}
 }
@@ -231,15 +236,18 @@ func TestWriteRead(t *testing.T) {
 	}
 	d := &Dataset{
 		Plan: []byte("stint: 1\n"), Dimensions: []string{"ncpus"},
-		Hosts: &cluster.HostTable{Rows: 3, Host: text("h,1", `h"2`, "hé"), Size: [][]int64{{1, 2, 1 << 53}}, Attr: []cluster.AttrColumn{
-			{Name: "speed", Kind: plan.Number, Valid: []bool{true, false, true}, Number: []float64{1.5, 0, -3e20}},
-			{Name: "fast", Kind: plan.Boolean, Valid: []bool{true, true, false}, Bool: []bool{true, false, false}},
-			{Name: "full", Kind: plan.Boolean, Valid: []bool{true, true, true}, Bool: []bool{true, false, true}},
-			{Name: "weight", Kind: plan.Number, Valid: []bool{true, true, true}, Number: []float64{1, 2, 0.1}},
-			{Name: "model", Kind: plan.Text, Valid: []bool{false, true, true}, Text: text("", "A100", "x y")},
-		}},
-		Demand: &cluster.DemandTable{Rows: 2, Consumer: text("/A", "/A"), Allocation: text("a", "b"), Units: []int64{3, 4},
-			Size: [][]int64{{1, 2}}, Requirement: text("", "select(A100 && speed > 1)"), MaxPerHost: []int64{2, plan.Unlimited}},
+		Hosts: &cluster.HostTable{Rows: 3, Host: text("h,1", `h"2`, "hé"), Size: [][]int64{{1, 2, 1 << 53}},
+			Attr: []cluster.AttrColumn{
+				{Name: "speed", Kind: plan.Number, Valid: []bool{true, false, true}, Number: []float64{1.5, 0, -3e20}},
+				{Name: "fast", Kind: plan.Boolean, Valid: []bool{true, true, false}, Bool: []bool{true, false, false}},
+				{Name: "full", Kind: plan.Boolean, Valid: []bool{true, true, true}, Bool: []bool{true, false, true}},
+				{Name: "weight", Kind: plan.Number, Valid: []bool{true, true, true}, Number: []float64{1, 2, 0.1}},
+				{Name: "model", Kind: plan.Text, Valid: []bool{false, true, true}, Text: text("", "A100", "x y")},
+			}},
+		Demand: &cluster.DemandTable{Rows: 2, Consumer: text("/A", "/A"), Allocation: text("a", "b"),
+			Units: []int64{3, 4},
+			Size:  [][]int64{{1, 2}}, Requirement: text("", "select(A100 && speed > 1)"),
+			MaxPerHost: []int64{2, plan.Unlimited}},
 	}
 	for _, format := range Formats {
 		dir := t.TempDir()
@@ -247,7 +255,8 @@ func TestWriteRead(t *testing.T) {
 			t.Fatalf("%s: %v", format, err)
 		}
 		hosts, demand := readBack(t, dir, format, d.Dimensions)
-		if got, want := show(hosts.Host, hosts.Rows), show(d.Hosts.Host, 3); got != want || !reflect.DeepEqual(hosts.Size, d.Hosts.Size) {
+		if got, want := show(hosts.Host, hosts.Rows), show(d.Hosts.Host, 3); got != want ||
+			!reflect.DeepEqual(hosts.Size, d.Hosts.Size) {
 			t.Errorf("%s: hosts %s %v", format, got, hosts.Size)
 		}
 		if len(hosts.Attr) != len(d.Hosts.Attr) {
@@ -259,7 +268,8 @@ func TestWriteRead(t *testing.T) {
 				t.Errorf("%s: got %+v\nwant %+v", format, got, want)
 			}
 		}
-		if show(demand.Requirement, 2) != show(d.Demand.Requirement, 2) || show(demand.Allocation, 2) != "a|b" || !slices.Equal(demand.MaxPerHost, d.Demand.MaxPerHost) ||
+		if show(demand.Requirement, 2) != show(d.Demand.Requirement, 2) || show(demand.Allocation, 2) != "a|b" ||
+			!slices.Equal(demand.MaxPerHost, d.Demand.MaxPerHost) ||
 			!slices.Equal(demand.Units, d.Demand.Units) || demand.Sub.Code != nil {
 			t.Errorf("%s: demand %+v", format, demand)
 		}

@@ -40,9 +40,10 @@ const (
 )
 
 // reportingHeader is the columns of the table, in its own order.
-const reportingHeader = "CLUSTER_NAME,CONSUMER_NAME,RESOURCE_GROUP,TIME_STAMP,TIME_STAMP_GMT,ALLOCATED_OWN,ALLOCATED_SHARE," +
-	"ALLOCATED_BORROW,ALLOCATED_LEND,USED,PLANNED_OWN,LENDING_LIMIT,LEND_TO,BORROW_LIMIT,BORROW_FROM,SHARE_RATIO,SHARE_LIMIT," +
-	"SHARE_QUOTA,PLANNED_HOWN,PLANNED_HRESERVE,PLANNED_QUOTA,TOTAL_DEMAND,UNSATISFIED_DEMAND,INSERT_SEQ\n"
+const reportingHeader = "CLUSTER_NAME,CONSUMER_NAME,RESOURCE_GROUP,TIME_STAMP,TIME_STAMP_GMT,ALLOCATED_OWN," +
+	"ALLOCATED_SHARE,ALLOCATED_BORROW,ALLOCATED_LEND,USED,PLANNED_OWN,LENDING_LIMIT,LEND_TO,BORROW_LIMIT,BORROW_FROM," +
+	"SHARE_RATIO,SHARE_LIMIT,SHARE_QUOTA,PLANNED_HOWN,PLANNED_HRESERVE,PLANNED_QUOTA,TOTAL_DEMAND,UNSATISFIED_DEMAND," +
+	"INSERT_SEQ\n"
 
 // habit is when a consumer works: the hours of its most work on weekdays, and how much of it there is at other times
 // and at weekends.
@@ -148,7 +149,8 @@ func (g *reporting) consumers() {
 		g.branches = append(g.branches, "/"+name(divisionNames, b))
 		for i := range n - 1 {
 			g.names = append(g.names, g.branches[b]+"/"+name(deskNames, i))
-			g.leaf = append(g.leaf, reportingLeaf{branch: b, habit: g.r.IntN(len(habits)), ratio: 1 + g.r.Int64N(4), noise: 1})
+			g.leaf = append(g.leaf, reportingLeaf{branch: b, habit: g.r.IntN(len(habits)), ratio: 1 + g.r.Int64N(4),
+				noise: 1})
 		}
 	}
 	each := g.slots * 2 / 3 / int64(len(g.leaf))
@@ -211,7 +213,8 @@ func (g *reporting) work(at time.Time, weekday bool) {
 		l := &g.leaf[i]
 		h := habits[l.habit]
 		level := h.idle
-		if h.from < h.to && hour >= float64(h.from) && hour < float64(h.to) || h.from > h.to && (hour >= float64(h.from) || hour < float64(h.to)) {
+		if h.from < h.to && hour >= float64(h.from) && hour < float64(h.to) ||
+			h.from > h.to && (hour >= float64(h.from) || hour < float64(h.to)) {
 			level = 1
 		}
 		if !weekday {
@@ -276,8 +279,10 @@ func (g *reporting) rows(at time.Time, night bool) {
 		var sum reportingLeaf
 		for ; next < len(g.leaf) && g.leaf[next].branch == b; next++ {
 			l := &g.leaf[next]
-			sum.own, sum.share, sum.borrow, sum.lent = sum.own+l.own, sum.share+l.share, sum.borrow+l.borrow, sum.lent+l.lent
-			sum.demand, sum.day, sum.night, sum.ratio = sum.demand+l.demand, sum.day+l.day, sum.night+l.night, sum.ratio+l.ratio
+			sum.own, sum.share, sum.borrow, sum.lent = sum.own+l.own, sum.share+l.share, sum.borrow+l.borrow,
+				sum.lent+l.lent
+			sum.demand, sum.day, sum.night, sum.ratio = sum.demand+l.demand, sum.day+l.day, sum.night+l.night,
+				sum.ratio+l.ratio
 		}
 		g.row(branch, local, gmt, &sum, night, false)
 		for i := first; i < next; i++ {
@@ -340,6 +345,7 @@ func (g *reporting) groups(w *bufio.Writer) {
 func (g *reporting) hosts(w *bufio.Writer) {
 	io.WriteString(w, `"NAME","status","mem","swp","tmp","ut","it","pg","r1m","r15s","r15m","ls","ncpus","maxmem"`+"\n")
 	for i := range g.o.Hosts {
-		fmt.Fprintf(w, `"ego%06d","ok","%dG","8G","100G","%d%%","0","0.0","1.0","1.0","1.0","0","%d","64G"`+"\n", i+1, 16+i%40, i%100, reportingSlots)
+		fmt.Fprintf(w, `"ego%06d","ok","%dG","8G","100G","%d%%","0","0.0","1.0","1.0","1.0","0","%d","64G"`+"\n", i+1,
+			16+i%40, i%100, reportingSlots)
 	}
 }

@@ -35,7 +35,8 @@ func TestReporting(t *testing.T) {
 		}
 		accounts(t, text)
 	}
-	if _, err := datasets.Reporting(t.TempDir(), datasets.ReportingOptions{Hosts: 1, Consumers: 1, Days: 0}); err == nil {
+	if _, err := datasets.Reporting(t.TempDir(),
+		datasets.ReportingOptions{Hosts: 1, Consumers: 1, Days: 0}); err == nil {
 		t.Error("a table of one consumer and no day was made")
 	}
 }
@@ -54,7 +55,8 @@ func accounts(t *testing.T, text []byte) {
 	for _, row := range table[1:] {
 		number := func(name string) int64 { n, _ := strconv.ParseInt(row[at[name]], 10, 64); return n }
 		held := number("ALLOCATED_OWN") + number("ALLOCATED_SHARE") + number("ALLOCATED_BORROW")
-		if held > number("TOTAL_DEMAND") || held+number("UNSATISFIED_DEMAND") != number("TOTAL_DEMAND") || number("ALLOCATED_OWN") > number("PLANNED_OWN") {
+		if held > number("TOTAL_DEMAND") || held+number("UNSATISFIED_DEMAND") != number("TOTAL_DEMAND") ||
+			number("ALLOCATED_OWN") > number("PLANNED_OWN") {
 			t.Fatalf("does not add up: %v", row)
 		}
 		branch, sign := row[at["CONSUMER_NAME"]], int64(-1)
@@ -67,7 +69,8 @@ func accounts(t *testing.T, text []byte) {
 		if sums[key] == nil {
 			sums[key] = map[string]int64{}
 		}
-		for _, name := range []string{"ALLOCATED_OWN", "ALLOCATED_SHARE", "ALLOCATED_BORROW", "ALLOCATED_LEND", "PLANNED_OWN", "TOTAL_DEMAND"} {
+		for _, name := range []string{"ALLOCATED_OWN", "ALLOCATED_SHARE", "ALLOCATED_BORROW", "ALLOCATED_LEND",
+			"PLANNED_OWN", "TOTAL_DEMAND"} {
 			sums[key][name] += sign * number(name)
 		}
 		now := row[at["TIME_STAMP_GMT"]]

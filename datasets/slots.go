@@ -133,10 +133,12 @@ func slotPolicy(leaves []string, branches []slotBranch, total int64) []byte {
 	for i, leaf := range leaves {
 		branch(i)
 		fmt.Fprintf(&top, "  - {path: %q, rank: %d}\n", leaf, i%3)
-		fmt.Fprintf(&in, "      - {path: %q, owns: %d, lend: {limit: %d}, borrow: {}, share: {ratio: %d}}\n", leaf, each, each, 1+i%3)
+		fmt.Fprintf(&in, "      - {path: %q, owns: %d, lend: {limit: %d}, borrow: {}, share: {ratio: %d}}\n", leaf,
+			each, each, 1+i%3)
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# A cluster divided by slots, as made by stint gen slots.\nstint: 1\ncluster: slots\ndimensions: [slots]\n"+
+	fmt.Fprintf(&b, "# A cluster divided by slots, as made by stint gen slots.\nstint: 1\ncluster: "+
+		"slots\ndimensions: [slots]\n"+
 		"resource_groups:\n  - {name: slots, select: \"select(slots > 0)\"}\nconsumers: # order here breaks ties\n%s"+
 		"slot_plans:\n  - resource_group: slots\n    consumers:\n%s", &top, &in)
 	return b.Bytes()

@@ -88,7 +88,8 @@ func (t *tree) policy(r *rand.Rand, p *profile, owners bool) []byte {
 		}
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# A made-up %s: %d leaves under %d divisions.\nstint: 1\ncluster: %s\ndimensions: [%s]\nresource_groups:\n",
+	fmt.Fprintf(&b,
+		"# A made-up %s: %d leaves under %d divisions.\nstint: 1\ncluster: %s\ndimensions: [%s]\nresource_groups:\n",
 		p.title, len(t.leaves), len(t.divisions), p.name, strings.Join(dimensionNames[:], ", "))
 	var names []string
 	for _, g := range p.groups {
@@ -97,7 +98,8 @@ func (t *tree) policy(r *rand.Rand, p *profile, owners bool) []byte {
 	}
 	b.WriteString("consumers:\n")
 	b.Write(top.Bytes())
-	fmt.Fprintf(&b, "md_plans:\n  - name: %s\n    resource_groups: [%s]\n    consumers:\n", p.name, strings.Join(names, ", "))
+	fmt.Fprintf(&b, "md_plans:\n  - name: %s\n    resource_groups: [%s]\n    consumers:\n", p.name,
+		strings.Join(names, ", "))
 	b.Write(in.Bytes())
 	return b.Bytes()
 }

@@ -68,7 +68,8 @@ func (d *Dataset) Write(dir, format string) error {
 	if err := os.WriteFile(schema, plan.Schema(), 0o666); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, names[0]), append([]byte(plan.SchemaLine), d.Plan...), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, names[0]), append([]byte(plan.SchemaLine), d.Plan...),
+		0o666); err != nil {
 		return err
 	}
 	if d.Hosts != nil {

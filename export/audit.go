@@ -86,7 +86,9 @@ func listAudit(from Files, dir string) (spans []span, unfinished []string, err e
 		spans = append(spans, span{first, last, path})
 		return nil
 	})
-	slices.SortFunc(spans, func(a, b span) int { return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(b.last, a.last)) })
+	slices.SortFunc(spans, func(a, b span) int {
+		return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(b.last, a.last))
+	})
 	return spans, unfinished, err
 }
 

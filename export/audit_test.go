@@ -20,7 +20,8 @@ func calls(n int, cycle, us int64) *decision.Audit {
 	}
 	a.Cycle, a.Minute = slices.Repeat([]int64{cycle}, n), slices.Repeat([]int64{us}, n)
 	a.Caller, a.By, a.Address, a.Call = one("ops"), one("token"), one("10.0.0.1"), one("GET /v1/cycles")
-	a.Branch, a.Source = one("/"), decision.Coded{Code: slices.Repeat([]int32{decision.Null}, n), Dict: decision.Words{}}
+	a.Branch, a.Source = one("/"), decision.Coded{Code: slices.Repeat([]int32{decision.Null}, n),
+		Dict: decision.Words{}}
 	a.Status, a.Calls = slices.Repeat([]int64{200}, n), slices.Repeat([]int64{1}, n)
 	a.Rows, a.Revision = make([]int64, n), make([]int64, n)
 	a.First, a.Last = a.Minute, a.Minute
@@ -75,11 +76,13 @@ func TestAuditFiles(t *testing.T) {
 	if !w.Crowded() || w.Tidy(at(2, 59), 0) != nil || w.Crowded() {
 		t.Error("many files are not told of")
 	}
-	if got := auditFiles(t, dir); !slices.Equal(got, []string{"2026-01-01/" + batchesName(1, 3), "2026-01-02/" + batchesName(4, 63)}) {
+	if got := auditFiles(t, dir); !slices.Equal(got,
+		[]string{"2026-01-01/" + batchesName(1, 3), "2026-01-02/" + batchesName(4, 63)}) {
 		t.Error(got)
 	}
 	// A crash between a longer file and the removal of what it replaces, and one in the midst of a file.
-	if err := errors.Join(os.WriteFile(single, text, 0o600), os.WriteFile(single+tmpSuffix, text[:9], 0o600)); err != nil {
+	if err := errors.Join(os.WriteFile(single, text, 0o600),
+		os.WriteFile(single+tmpSuffix, text[:9], 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	rows(6 + auditLooseMax)
@@ -92,7 +95,8 @@ func TestAuditFiles(t *testing.T) {
 	if err := w.Tidy(at(3, 1), 1); err != nil {
 		t.Fatal(err)
 	}
-	if got := auditFiles(t, dir); !slices.Equal(got, []string{"2026-01-02/" + batchesName(4, 63), "2026-01-03/" + batchesName(64, 64)}) {
+	if got := auditFiles(t, dir); !slices.Equal(got,
+		[]string{"2026-01-02/" + batchesName(4, 63), "2026-01-03/" + batchesName(64, 64)}) {
 		t.Error(got)
 	}
 	for c, want := range map[[2]int64]int{{8, 8}: auditLooseMax, {9, 9}: 1, {8, 9}: 1 + auditLooseMax, {1, 7}: 0} {
@@ -103,7 +107,8 @@ func TestAuditFiles(t *testing.T) {
 	if table, err := AuditRows(dir, "2026-01-03", 0, cycleMax); err != nil || table.Rows != 1 {
 		t.Error(table, err)
 	}
-	if view, err := os.ReadFile(filepath.Join(dir, auditViewName)); err != nil || !strings.Contains(string(view), "VIEW audit") {
+	if view, err := os.ReadFile(filepath.Join(dir, auditViewName)); err != nil ||
+		!strings.Contains(string(view), "VIEW audit") {
 		t.Error(string(view), err)
 	}
 	// A log has nothing against the table, and a damaged file is found.

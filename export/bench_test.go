@@ -23,7 +23,8 @@ func sample(rows int) *decision.Cycle {
 	consumers := words("/Division%[1]d/Department/Team%[1]d", 10000)
 	for col, d := range map[*decision.Coded]decision.Dict{
 		&g.Plan: decision.Words{"grid"}, &g.Source: decision.Words{"default"}, &g.Consumer: consumers,
-		&g.Allocation: words("allocation-%06d", 40000), &g.Sub: words("%d", 4), &g.Host: words("host-%06d.grid.example", 100000),
+		&g.Allocation: words("allocation-%06d", 40000), &g.Sub: words("%d", 4),
+		&g.Host:   words("host-%06d.grid.example", 100000),
 		&g.Origin: decision.Origins, &g.Pool: consumers, &g.Lender: consumers, &g.Device: decision.Words{},
 	} {
 		col.Dict = d

@@ -67,7 +67,9 @@ func eachBlob(dir string, visit func(path, kind, name string) error) error {
 			if !k.IsDir() || !isKind(k.Name()) {
 				continue
 			}
-			err := eachName(onDisk, filepath.Join(dir, old, k.Name()), func(path, name string) error { return visit(path, k.Name(), name) })
+			err := eachName(onDisk, filepath.Join(dir, old, k.Name()), func(path, name string) error {
+				return visit(path, k.Name(), name)
+			})
 			if err != nil {
 				return err
 			}
@@ -90,7 +92,8 @@ func (w *Writer) Input(kind, source, format string, content []byte) (Input, erro
 		return Input{}, fmt.Errorf("log %s: %q is no kind of input", w.dir, kind)
 	}
 	sum := sha256.Sum256(content)
-	in := Input{Kind: kind, Source: source, Format: format, Digest: hex.EncodeToString(sum[:]), Bytes: int64(len(content))}
+	in := Input{Kind: kind, Source: source, Format: format, Digest: hex.EncodeToString(sum[:]),
+		Bytes: int64(len(content))}
 	w.mu.Lock()
 	w.waiting[blobKey(kind, in.Digest)] = true // from here on compaction lets its file be
 	there := hasBlob(w.dir, kind, in.Digest) == nil

@@ -32,10 +32,12 @@ const (
 
 // CompactOptions say what compaction does.
 type CompactOptions struct {
-	KeepDays int                   // whole days that are kept beside that of the last cycle; 0: all
-	Today    bool                  // whether the day of the last cycle is compacted too, as far as it is written
-	Grace    time.Duration         // how long files that were replaced stay, for readers that are no Reader and have listed them
-	Stop     <-chan struct{}       // when it is closed, compaction ends soon, with what it has done; nil: it goes on to its end
+	KeepDays int  // whole days that are kept beside that of the last cycle; 0: all
+	Today    bool // whether the day of the last cycle is compacted too, as far as it is written
+	// how long files that were replaced stay, for readers that are no Reader and have listed them
+	Grace time.Duration
+	// when it is closed, compaction ends soon, with what it has done; nil: it goes on to its end
+	Stop     <-chan struct{}
 	Progress func(done, total int) // days; nil: nobody is told
 }
 
@@ -295,7 +297,8 @@ func (c *compaction) reach(r *Reader, d logDay, from int) (to int, err error) {
 	for to = from; to < len(d.ranges); to++ {
 		s := d.ranges[to]
 		if s.last > c.last || s.last-first.first >= compactCyclesMax ||
-			d.date == c.today && ((s.first == s.last) != (first.first == first.last) || s.last-s.first >= smallCyclesMax) {
+			d.date == c.today && ((s.first == s.last) != (first.first == first.last) ||
+				s.last-s.first >= smallCyclesMax) {
 			break
 		}
 		n, err := r.most(s)

@@ -35,11 +35,13 @@ func daysOf(t *testing.T, w *Writer, first, last int64) {
 		if n%2 == 0 {
 			c.Grants = decision.Grants{}
 			c.Grants.Plan, c.Grants.Consumer, c.Grants.Allocation, c.Grants.Sub = coded(), coded(), coded(), coded()
-			c.Grants.Source, c.Grants.Host, c.Grants.Origin, c.Grants.Pool, c.Grants.Lender = coded(), coded(), coded(), coded(), coded()
+			c.Grants.Source, c.Grants.Host, c.Grants.Origin, c.Grants.Pool, c.Grants.Lender = coded(), coded(), coded(),
+				coded(), coded()
 			c.Grants.Device = coded()
 		}
 		var inputs []Input
-		for _, in := range []struct{ kind, source, text string }{{"plan", "", "p"}, {"hosts", "", "h"}, {"demand", "s", fmt.Sprint("d", n)}} {
+		for _, in := range []struct{ kind, source, text string }{{"plan", "", "p"}, {"hosts", "", "h"},
+			{"demand", "s", fmt.Sprint("d", n)}} {
 			if n == 1 || in.kind == "demand" && n%3 == 0 {
 				inputs = append(inputs, must(w.Input(in.kind, in.source, "yaml", []byte(in.text)))(t))
 			}
@@ -179,14 +181,16 @@ func TestCompact(t *testing.T) {
 	if !slices.Equal(kinds, []string{"plan p", "hosts h", "demand d3"}) {
 		t.Errorf("inputs in force: %v", kinds)
 	}
-	if files := must(filepath.Glob(filepath.Join(dir, statesFolder, "*", "*")))(t); !slices.Equal(r.States(), []int64{5, 9, 10}) || len(files) != 3 {
+	if files := must(filepath.Glob(filepath.Join(dir, statesFolder, "*", "*")))(t); !slices.Equal(r.States(),
+		[]int64{5, 9, 10}) || len(files) != 3 {
 		t.Errorf("states %v, files %v", r.States(), files)
 	}
 	var left []string
 	for _, path := range must(filepath.Glob(filepath.Join(dir, blobsFolder, "*", "*.zst")))(t) {
 		left = append(left, filepath.Base(filepath.Dir(path))+" "+string(must(unpackFile(folder{}, path))(t)))
 	}
-	if packs := must(filepath.Glob(filepath.Join(dir, packsFolder, "*", "*")))(t); !slices.Equal(left, []string{"demand d12", "demand d9", "demand d3", "hosts h", "plan p"}) || len(packs) != 1 {
+	if packs := must(filepath.Glob(filepath.Join(dir, packsFolder, "*", "*")))(t); !slices.Equal(left,
+		[]string{"demand d12", "demand d9", "demand d3", "hosts h", "plan p"}) || len(packs) != 1 {
 		t.Errorf("inputs kept: %v, packs %v", left, packs)
 	}
 	if err := w.Close(); err != nil {
@@ -245,7 +249,8 @@ func stopAt(t *testing.T, dir string, keep, fail int, want map[string]string) {
 	}
 	what := fmt.Sprintf("keep %d, stopped at %s", keep, failed)
 	r := must(OpenLog(dir))(t)
-	if cycles := r.Cycles(); cycles[len(cycles)-1] != 12 || keep == 0 && len(cycles) != 12 || int(cycles[0])+len(cycles) != 13 {
+	if cycles := r.Cycles(); cycles[len(cycles)-1] != 12 || keep == 0 && len(cycles) != 12 ||
+		int(cycles[0])+len(cycles) != 13 {
 		t.Errorf("%s: cycles %v", what, cycles)
 	}
 	same(t, what, r, want, keep == 0)

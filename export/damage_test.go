@@ -42,7 +42,8 @@ func TestSeal(t *testing.T) {
 		data[at] ^= 1 << (at % 8)
 		check(data[:at], "the end", at)
 	}
-	if err := unseal(bytes.Clone(data), strings.Repeat("1", 64)); err == nil || !strings.Contains(err.Error(), "not the file that its cycle was published with") {
+	if err := unseal(bytes.Clone(data), strings.Repeat("1", 64)); err == nil ||
+		!strings.Contains(err.Error(), "not the file that its cycle was published with") {
 		t.Error(err)
 	}
 	if err := unseal(data, ""); err != nil {
@@ -57,21 +58,26 @@ func TestDamagedLog(t *testing.T) {
 	old := g
 	old.Columns = g.Columns[:3]
 	valid := func(t *testing.T, cycle int64, table *decision.Table) []byte {
-		return encoded(t, func(w io.Writer) error { return encode(w, table, cycle, []meta{{metaSchema, SchemaVersion}}) })
+		return encoded(t, func(w io.Writer) error {
+			return encode(w, table, cycle, []meta{{metaSchema, SchemaVersion}})
+		})
 	}
 	for name, spoil := range map[string]struct {
 		table string
 		bytes func(*testing.T) []byte // nil: the file is removed
 		want  string
 	}{
-		"empty":           {"grants", func(*testing.T) []byte { return []byte{} }, "damaged: it has no seal"},
-		"other bytes":     {"grants", func(*testing.T) []byte { return bytes.Repeat([]byte("PAR1"), 99) }, "damaged: it has no seal"},
-		"another file":    {"grants", func(t *testing.T) []byte { return valid(t, 1, &g) }, "not the file that its cycle was published with"},
-		"missing":         {"grants", nil, "grants of cycle 1 is missing"},
-		"missing state":   {"consumers", nil, "consumers of cycle 1 is missing"},
-		"bad head":        {"cycles", func(*testing.T) []byte { return nil }, "damaged: it has no seal"},
-		"head of another": {"cycles", func(t *testing.T) []byte { return valid(t, 2, &g) }, "column cycle: a row of cycle 2"},
-		"head of grants":  {"cycles", func(t *testing.T) []byte { return valid(t, 1, &g) }, "2 rows of cycle 1"},
+		"empty": {"grants", func(*testing.T) []byte { return []byte{} }, "damaged: it has no seal"},
+		"other bytes": {"grants", func(*testing.T) []byte { return bytes.Repeat([]byte("PAR1"), 99) },
+			"damaged: it has no seal"},
+		"another file": {"grants", func(t *testing.T) []byte { return valid(t, 1, &g) },
+			"not the file that its cycle was published with"},
+		"missing":       {"grants", nil, "grants of cycle 1 is missing"},
+		"missing state": {"consumers", nil, "consumers of cycle 1 is missing"},
+		"bad head":      {"cycles", func(*testing.T) []byte { return nil }, "damaged: it has no seal"},
+		"head of another": {"cycles", func(t *testing.T) []byte { return valid(t, 2, &g) },
+			"column cycle: a row of cycle 2"},
+		"head of grants": {"cycles", func(t *testing.T) []byte { return valid(t, 1, &g) }, "2 rows of cycle 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

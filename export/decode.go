@@ -63,7 +63,8 @@ func read(from Files, path, want string) (f *parquet.File, err error) {
 	if err := unseal(data, want); err != nil {
 		return nil, err
 	}
-	f, err = parquet.OpenFile(bytes.NewReader(data), int64(len(data)), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	f, err = parquet.OpenFile(bytes.NewReader(data), int64(len(data)), parquet.SkipPageIndex(true),
+		parquet.SkipBloomFilters(true))
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,8 @@ func TestFaultsFound(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, f := range report.Faults {
-				if f.Cycle == c.cycle && f.Rule == c.rule && f.Consumer == c.consumer && strings.Contains(f.What, c.what) {
+				if f.Cycle == c.cycle && f.Rule == c.rule && f.Consumer == c.consumer &&
+					strings.Contains(f.What, c.what) {
 					return
 				}
 			}
@@ -114,7 +115,8 @@ func (r *wrongRecorder) Cycle(out *decision.Cycle, keyframe func(state bool), la
 		}
 	}
 	if r.c.edit != nil {
-		wrong.Releases.Units, wrong.Releases.Cause.Code = slices.Clone(out.Releases.Units), slices.Clone(out.Releases.Cause.Code)
+		wrong.Releases.Units, wrong.Releases.Cause.Code = slices.Clone(out.Releases.Units),
+			slices.Clone(out.Releases.Cause.Code)
 		wrong.Shortfalls.Detail.Code = slices.Clone(out.Shortfalls.Detail.Code)
 		r.c.edit(&wrong)
 	}
@@ -122,7 +124,8 @@ func (r *wrongRecorder) Cycle(out *decision.Cycle, keyframe func(state bool), la
 		wrong.Releases.UnitSecondsLost = slices.Clone(out.Releases.UnitSecondsLost)
 		wrong.Consumers.UnitSecondsLost = slices.Clone(out.Consumers.UnitSecondsLost)
 		wrong.Consumers.BudgetUsed = slices.Clone(out.Consumers.BudgetUsed)
-		wrong.Shares.DecayedUsage, wrong.Shares.EffectiveRatio = slices.Clone(out.Shares.DecayedUsage), slices.Clone(out.Shares.EffectiveRatio)
+		wrong.Shares.DecayedUsage, wrong.Shares.EffectiveRatio = slices.Clone(out.Shares.DecayedUsage),
+			slices.Clone(out.Shares.EffectiveRatio)
 		wrong.Shares.UsageQuota = slices.Clone(out.Shares.UsageQuota)
 		r.c.lost(&wrong)
 	}
@@ -188,6 +191,7 @@ func slotsOf(consumers, plan, hosts, steps string) string {
 
 // slotPlanOf is a policy file with a slot plan.
 func slotPlanOf(consumers, plan string) string {
-	return `{stint: 1, dimensions: [slots], resource_groups: [{name: G, select: "select(slots > 0)"}], consumers: ` + consumers +
+	return `{stint: 1, dimensions: [slots], resource_groups: [{name: G, select: "select(slots > 0)"}], consumers: ` +
+		consumers +
 		", slot_plans: [{resource_group: G, " + plan + "}]}"
 }

@@ -61,7 +61,9 @@ func list(from Files, dir, table string) ([]span, error) {
 		spans = append(spans, span{first, last, path})
 		return nil
 	})
-	slices.SortFunc(spans, func(a, b span) int { return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(b.last, a.last)) })
+	slices.SortFunc(spans, func(a, b span) int {
+		return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(b.last, a.last))
+	})
 	return spans, err
 }
 

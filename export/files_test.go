@@ -50,7 +50,8 @@ func TestTail(t *testing.T) {
 	if last := must(r.Extract(days, 5, 12))(t); last != 8 {
 		t.Errorf("the second day ends with cycle %d", last)
 	}
-	if _, err := r.Extract(days, 3, 12); err == nil || !strings.Contains(err.Error(), "no file of cycles begins with cycle 3") {
+	if _, err := r.Extract(days, 3, 12); err == nil ||
+		!strings.Contains(err.Error(), "no file of cycles begins with cycle 3") {
 		t.Error("within a file:", err)
 	}
 	if _, err := r.Extract(days, 5, 4); err == nil {

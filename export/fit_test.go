@@ -13,7 +13,8 @@ func wideSample(rows int) *decision.Table {
 	t := &decision.Table{Name: "t", Rows: rows}
 	text := func(name string, words ...string) {
 		c := coded(words...)
-		t.Columns = append(t.Columns, decision.Column{Name: name, Type: decision.Text, Code: c.Code[:rows], Dict: c.Dict})
+		t.Columns = append(t.Columns, decision.Column{Name: name, Type: decision.Text, Code: c.Code[:rows],
+			Dict: c.Dict})
 	}
 	number := func(name string, n ...int64) {
 		t.Columns = append(t.Columns, decision.Column{Name: name, Type: decision.Int, Int: n[:rows]})
@@ -97,7 +98,8 @@ func TestPrintWidths(t *testing.T) {
 					t.Errorf("width %d, %d rows: a line of %d columns: %s", width, rows, n, line)
 				}
 			}
-			for _, word := range []string{"/Risk/Intraday", "1200000", "1000000", "100000", "units", "under_reclaim", "5", "gpu"} {
+			for _, word := range []string{"/Risk/Intraday", "1200000", "1000000", "100000", "units", "under_reclaim",
+				"5", "gpu"} {
 				if !strings.Contains(b.String(), word) {
 					t.Errorf("width %d, %d rows: %s is missing:\n%s", width, rows, word, b.String())
 				}

@@ -135,7 +135,8 @@ func (f *Forger) cycle(r *Reader, cycle int64, tables, held map[string]*decision
 	}
 	head := tables[cyclesTable]
 	digest := decision.Digest(decided)
-	*head.Column("decisions_digest") = decision.Column{Name: "decisions_digest", Type: decision.Text, Code: []int32{0}, Dict: decision.Words{digest}}
+	*head.Column("decisions_digest") = decision.Column{Name: "decisions_digest", Type: decision.Text, Code: []int32{0},
+		Dict: decision.Words{digest}}
 	metas := []meta{{metaSchema, SchemaVersion}, {metaRules, decision.RulesVersion},
 		{metaRevision, strconv.FormatInt(head.Column("revision").Int[0], 10)}, {metaDecisions, digest}}
 	var files []meta
@@ -154,7 +155,8 @@ func (f *Forger) cycle(r *Reader, cycle int64, tables, held map[string]*decision
 		}
 		files = append(files, meta{metaFile + name, seal})
 	}
-	return f.write(r.files[cyclesTable][[2]int64{cycle, cycle}], head, cycle, append(append([]meta(nil), metas...), files...))
+	return f.write(r.files[cyclesTable][[2]int64{cycle, cycle}], head, cycle,
+		append(append([]meta(nil), metas...), files...))
 }
 
 func (f *Forger) write(path string, t *decision.Table, cycle int64, metas []meta) error {

@@ -38,7 +38,8 @@ func coded(texts ...string) decision.Coded {
 // fill makes a cycle a minute after the one before, across midnight. held goes into the state tables.
 func fill(cycle, held int64) *decision.Cycle {
 	c := &decision.Cycle{}
-	c.Summary = decision.Summary{Cycle: cycle, NowUS: day + cycle*60e6, Revision: 3, Window: "night", Hosts: 2, UnitsHeld: held}
+	c.Summary = decision.Summary{Cycle: cycle, NowUS: day + cycle*60e6, Revision: 3, Window: "night", Hosts: 2,
+		UnitsHeld: held}
 	g := &c.Grants
 	g.Plan, g.Consumer, g.Allocation = coded("grid", "grid"), coded("/Ä", "/B \"x\",\n"), coded("a", "a")
 	g.Sub, g.Source, g.Host = coded("", "-"), coded("s", "s"), coded("h1", "h2")
@@ -72,13 +73,15 @@ func fill(cycle, held int64) *decision.Cycle {
 func stands(cycle, held int64) *decision.Standing {
 	s := &decision.Standing{Whole: true}
 	b := &s.SubAllocations
-	b.Plan, b.Consumer, b.Allocation, b.Sub, b.Source, b.Requirement = coded("grid"), coded("/Ä"), coded("a"), coded(""), coded("s"), coded("-")
+	b.Plan, b.Consumer, b.Allocation, b.Sub, b.Source, b.Requirement = coded("grid"), coded("/Ä"), coded("a"),
+		coded(""), coded("s"), coded("-")
 	b.MinUnits, b.Together = []int64{2}, coded("rack")
 	b.MaxPerHost, b.MaxPerHostNull, b.FirstSeen, b.FirstSeenNull = []int64{0}, []bool{true}, []int64{1}, []bool{false}
 	b.Wanted, b.WantedNull, b.Held = []int64{cycle}, []bool{false}, []int64{held}
 	b.Size = decision.NewFigures([]string{"ncpus"}, false)
 	b.Size.Add(false, []int64{2})
-	s.Attributes = decision.Attributes{Host: coded("h1", "h1"), Attribute: coded("model", "group"), Value: coded("A", "All")}
+	s.Attributes = decision.Attributes{Host: coded("h1", "h1"), Attribute: coded("model", "group"),
+		Value: coded("A", "All")}
 	return s
 }
 
@@ -86,7 +89,8 @@ func stands(cycle, held int64) *decision.Standing {
 func keyframe(c *decision.Cycle, units int64) *decision.Cycle {
 	c.Keyframe = true
 	h := &c.Holdings
-	for _, col := range []*decision.Coded{&h.Plan, &h.Consumer, &h.Allocation, &h.Sub, &h.Source, &h.Host, &h.Origin, &h.Pool, &h.Lender, &h.Device} {
+	for _, col := range []*decision.Coded{&h.Plan, &h.Consumer, &h.Allocation, &h.Sub, &h.Source, &h.Host, &h.Origin,
+		&h.Pool, &h.Lender, &h.Device} {
 		*col = coded("x")
 	}
 	h.Units, h.Granted = []int64{units}, []int64{c.Summary.Cycle}
@@ -199,8 +203,11 @@ func TestRoundTrip(t *testing.T) {
 	if got := must(r.Table("holdings", 4))(t); got.Rows != 1 || got.Column("units").Int[0] != 7 {
 		t.Errorf("keyframe: %s", rowsOf(got))
 	}
-	if n := len(must(filepath.Glob(filepath.Join(dir, "*", "date=2026-01-0[56]", "*")))(t)); n != 4+3+2+2+2+1+4+3+4+4*3 {
-		t.Errorf("%d files", n) // cycles, grants, consumers, amounts, shares, shortfalls, inputs, keyframes, what stands; without rows reclaims, releases, ownership, plans
+	if n := len(must(filepath.Glob(filepath.Join(dir, "*", "date=2026-01-0[56]",
+		"*")))(t)); n != 4+3+2+2+2+1+4+3+4+4*3 {
+		// cycles, grants, consumers, amounts, shares, shortfalls, inputs, keyframes, what stands; without rows
+		// reclaims, releases, ownership, plans
+		t.Errorf("%d files", n)
 	}
 }
 
@@ -215,7 +222,8 @@ func TestRows(t *testing.T) {
 		want        []int64 // the column cycle
 	}{
 		{"grants", 1, 5, []int64{1, 1, 2, 2, 3, 3, 5, 5}}, {"grants", 2, 3, []int64{2, 2, 3, 3}},
-		{"consumers", 2, 3, []int64{1, 1, 3, 3}}, {"consumers", 2, 2, []int64{1, 1}}, {"consumers", 5, 5, []int64{3, 3}},
+		{"consumers", 2, 3, []int64{1, 1, 3, 3}}, {"consumers", 2, 2, []int64{1, 1}},
+		{"consumers", 5, 5, []int64{3, 3}},
 		{"cycles", 1, 5, []int64{1, 2, 3, 5}}, {"plans", 1, 5, nil}, {"holdings", 1, 5, []int64{5}},
 	} {
 		got := must(r.Rows(c.table, c.first, c.last))(t)
@@ -228,7 +236,8 @@ func TestRows(t *testing.T) {
 		cycle int64
 		want  string
 	}{
-		{"grants", 4, "no cycle 4: there are 1 to 5"}, {"holding", 1, `no table "holding"; there are amounts, attributes, consumers, cycles`},
+		{"grants", 4, "no cycle 4: there are 1 to 5"},
+		{"holding", 1, `no table "holding"; there are amounts, attributes, consumers, cycles`},
 		{"holdings", 3, "no keyframe of holdings up to cycle 3"},
 	} {
 		if _, err := r.Table(c.table, c.cycle); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -354,7 +363,8 @@ func failAt(t *testing.T, base string, fail int, crash bool) {
 func leftovers(t *testing.T, dir string, first int64) (files []string) {
 	for _, path := range must(filepath.Glob(filepath.Join(dir, "*", "*", "*")))(t) {
 		m, s := fileName.FindStringSubmatch(filepath.Base(path)), stateName.FindStringSubmatch(filepath.Base(path))
-		if from := fmt.Sprintf("%012d", first); strings.HasSuffix(path, tmpSuffix) || m != nil && m[1] >= from || s != nil && s[1] >= from {
+		if from := fmt.Sprintf("%012d", first); strings.HasSuffix(path, tmpSuffix) || m != nil && m[1] >= from ||
+			s != nil && s[1] >= from {
 			files = append(files, path)
 		}
 	}
@@ -408,13 +418,15 @@ func TestAppend(t *testing.T) {
 			t.Errorf("cycle %d: %v", cycle, err)
 		}
 	}
-	if err := w.Cycle(fill(3, 5), []Input{{Kind: "hosts", Digest: "00"}}); err == nil || !strings.Contains(err.Error(), "an input that was not kept") {
+	if err := w.Cycle(fill(3, 5), []Input{{Kind: "hosts", Digest: "00"}}); err == nil ||
+		!strings.Contains(err.Error(), "an input that was not kept") {
 		t.Error(err)
 	}
 	if _, err := w.Input("../x", "", "", nil); err == nil {
 		t.Error("an input of kind ../x")
 	}
-	if _, err := Open(dir, Options{Append: true}); err == nil || !strings.Contains(err.Error(), "another writer has it") {
+	if _, err := Open(dir, Options{Append: true}); err == nil ||
+		!strings.Contains(err.Error(), "another writer has it") {
 		t.Errorf("a second writer: %v", err)
 	}
 	if err := w.Close(); err != nil {
@@ -476,7 +488,8 @@ func TestInputLarge(t *testing.T) {
 	if got := must(r.InputContent("hosts", in.Digest))(t); !slices.Equal(got, content) {
 		t.Error("another content")
 	}
-	for _, name := range [][2]string{{"..", in.Digest}, {"hosts", "../" + in.Digest}, {"hosts", strings.Repeat("0", 64)}} {
+	for _, name := range [][2]string{{"..", in.Digest}, {"hosts", "../" + in.Digest},
+		{"hosts", strings.Repeat("0", 64)}} {
 		if _, err := r.InputContent(name[0], name[1]); err == nil {
 			t.Errorf("an input %v", name)
 		}

@@ -151,15 +151,19 @@ func (m *mutator) verify() *verify.Report {
 // figures are the columns of whole numbers that say something of what was decided.
 var figures = map[string][]string{
 	"grants": {"units"}, "reclaims": {"units", "reclaim"}, "releases": {"units", "reclaim"},
-	"consumers": {"rank", "demand", "held", "short", "owned_configured", "owned", "reserved", "slot_limit", "static_quota", "quota", "held_owned",
+	"consumers": {"rank", "demand", "held", "short", "owned_configured", "owned", "reserved", "slot_limit",
+		"static_quota", "quota", "held_owned",
 		"held_shared", "held_borrowed", "lent", "free"},
 	"amounts":    {"configured", "owned", "reserved", "held", "lent", "static_quota", "share_limit"},
 	"shares":     {"ratio", "priority", "units_held", "units_wanted"},
-	"shortfalls": {"units_short"}, "holdings": {"units", "granted"}, "hosts": {"capacity", "used"}, "owners": {"rule", "part", "since", "amount"},
-	"cycles": {"revision", "hosts", "consumers", "sub_allocations", "units_wanted", "units_held", "units_granted", "units_reclaimed",
+	"shortfalls": {"units_short"}, "holdings": {"units", "granted"}, "hosts": {"capacity", "used"},
+	"owners": {"rule", "part", "since", "amount"},
+	"cycles": {"revision", "hosts", "consumers", "sub_allocations", "units_wanted", "units_held", "units_granted",
+		"units_reclaimed",
 		"units_released", "units_short", "consumers_cycle", "shares_cycle", "shortfalls_cycle", "standing_cycle"},
-	"loans": {"units", "under_recall"}, "sub_allocations": {"wanted", "held", "first_seen", "max_per_host", "min_units"},
-	"inputs": {"bytes", "rows"}, "plans": {"revision"}, "ownership": {"amount"},
+	"loans":           {"units", "under_recall"},
+	"sub_allocations": {"wanted", "held", "first_seen", "max_per_host", "min_units"}, "inputs": {"bytes", "rows"},
+	"plans": {"revision"}, "ownership": {"amount"},
 }
 
 // kinds are the kinds of changes. Each gives what it changed, "" when there was nothing to change.
@@ -171,7 +175,9 @@ var kinds = []struct {
 	{"host swapped", func(m *mutator, name string, t *decision.Table) string { return m.word(t, "host", m.hosts) }},
 	{"row dropped", (*mutator).drop},
 	{"row doubled", (*mutator).double},
-	{"origin changed", func(m *mutator, name string, t *decision.Table) string { return m.word(t, "origin", decision.Origins) }},
+	{"origin changed", func(m *mutator, name string, t *decision.Table) string {
+		return m.word(t, "origin", decision.Origins)
+	}},
 	{"pool changed", func(m *mutator, name string, t *decision.Table) string {
 		return m.word(t, "pool", append([]string{"", "/"}, m.paths...))
 	}},
@@ -179,7 +185,8 @@ var kinds = []struct {
 		return m.word(t, "lender", append([]string{""}, m.paths...))
 	}},
 	{"consumer changed", func(m *mutator, name string, t *decision.Table) string {
-		column := map[string]string{"ownership": "consumer", "reclaims": "for_consumer", "loans": "borrower", "sub_allocations": "consumer"}[name]
+		column := map[string]string{"ownership": "consumer", "reclaims": "for_consumer", "loans": "borrower",
+			"sub_allocations": "consumer"}[name]
 		if column == "" {
 			return ""
 		}
@@ -346,7 +353,8 @@ func (m *mutator) pick(t *decision.Table, keep func(row int) bool, twice int) {
 	}
 	for i := range t.Columns {
 		c := &t.Columns[i]
-		c.Int, c.Float, c.Code, c.Lists, c.Null = take(c.Int, rows), take(c.Float, rows), take(c.Code, rows), take(c.Lists, rows), take(c.Null, rows)
+		c.Int, c.Float, c.Code, c.Lists, c.Null = take(c.Int, rows), take(c.Float, rows), take(c.Code, rows),
+			take(c.Lists, rows), take(c.Null, rows)
 	}
 	t.Rows = len(rows)
 }
@@ -402,7 +410,8 @@ func (m *mutator) report() {
 		}
 	}
 	m.Logf("%d changes, %d missed; of %d with digests made anew %d missed", tried, missed, anew, anewMissed)
-	if anewMissed > max(1, anew/100) || missed > anewMissed { // of few changes one may be of those that no log can tell (docs/verify.md)
+	// of few changes one may be of those that no log can tell (docs/verify.md)
+	if anewMissed > max(1, anew/100) || missed > anewMissed {
 		m.Errorf("too many were missed")
 	}
 }

@@ -67,7 +67,9 @@ func allPacks(from Files, dir string) (packs []span, err error) {
 		}
 		return nil
 	})
-	slices.SortFunc(packs, func(a, b span) int { return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(b.last, a.last)) })
+	slices.SortFunc(packs, func(a, b span) int {
+		return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(b.last, a.last))
+	})
 	return packs, err
 }
 
@@ -338,7 +340,8 @@ func (c *compaction) archive(s span, list []blobRef, content func(blobRef) ([]by
 			if err != nil {
 				return err
 			}
-			h := tar.Header{Name: blobKey(b.kind, b.digest), Size: int64(len(data)), Mode: 0o644, Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}
+			h := tar.Header{Name: blobKey(b.kind, b.digest), Size: int64(len(data)), Mode: 0o644, Typeflag: tar.TypeReg,
+				Format: tar.FormatUSTAR}
 			if err := t.WriteHeader(&h); err != nil {
 				return err
 			}
@@ -378,7 +381,8 @@ func (c *compaction) joinPacks() error {
 			if err != nil {
 				return err
 			}
-			if total+n > packBytesMax || !over && n > smallPackMax || to > from && packs[to].first != packs[to-1].last+1 {
+			if total+n > packBytesMax || !over && n > smallPackMax ||
+				to > from && packs[to].first != packs[to-1].last+1 {
 				break
 			}
 			total += n
@@ -419,7 +423,10 @@ func (c *compaction) join(packs []span) error {
 		}
 	}
 	whole := span{packs[0].first, packs[len(packs)-1].last, packs[0].path}
-	if err := c.archive(whole, list, func(b blobRef) ([]byte, error) { return blob[blobKey(b.kind, b.digest)], nil }); err != nil {
+	if err := c.archive(whole, list, func(b blobRef) ([]byte,
+		error) {
+		return blob[blobKey(b.kind, b.digest)], nil
+	}); err != nil {
 		return err
 	}
 	for _, p := range packs {

@@ -111,7 +111,9 @@ func (p *parquetParts) Write(t *decision.Table) error {
 	cycles, rest := []int64{p.cycle}, *t
 	if c := t.Column("cycle"); c != nil {
 		cycles = c.Int
-		rest.Columns = slices.DeleteFunc(slices.Clone(t.Columns), func(c decision.Column) bool { return c.Name == "cycle" })
+		rest.Columns = slices.DeleteFunc(slices.Clone(t.Columns), func(c decision.Column) bool {
+			return c.Name == "cycle"
+		})
 	}
 	if p.pw == nil {
 		p.pw = newRowWriter(p.w, &rest, nil)

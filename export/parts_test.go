@@ -25,7 +25,8 @@ func TestPartsText(t *testing.T) {
 				}
 				writeParts(t, &got, whole.Slice(0, rows), format, size)
 				if got.String() != want.String() {
-					t.Errorf("%s, %d rows in parts of %d:\n%s\nwant\n%s", format, rows, size, got.String(), want.String())
+					t.Errorf("%s, %d rows in parts of %d:\n%s\nwant\n%s", format, rows, size, got.String(),
+						want.String())
 				}
 			}
 		}
@@ -80,7 +81,8 @@ func TestPartsArrow(t *testing.T) {
 	for r.Next() {
 		words, numbers := r.RecordBatch().Column(0).(*array.Dictionary), r.RecordBatch().Column(1)
 		for i := range int(r.RecordBatch().NumRows()) {
-			if got, n := words.Dictionary().ValueStr(words.GetValueIndex(i)), numbers.ValueStr(i); got != fmt.Sprint("w", 3*row) || n != fmt.Sprint(row) {
+			got, n := words.Dictionary().ValueStr(words.GetValueIndex(i)), numbers.ValueStr(i)
+			if got != fmt.Sprint("w", 3*row) || n != fmt.Sprint(row) {
 				t.Fatalf("row %d is %s, %s", row, got, n)
 			}
 			row++
@@ -112,7 +114,8 @@ func TestPartsParquet(t *testing.T) {
 	group := f.RowGroups()[1].Rows()
 	defer group.Close()
 	row := make([]parquet.Row, 1)
-	if n, _ := group.ReadRows(row); n != 1 || row[0][0].Int64() != 5 || row[0][1].String() != fmt.Sprint("w", 3*rowGroupRows) || row[0][2].Int64() != rowGroupRows {
+	if n, _ := group.ReadRows(row); n != 1 || row[0][0].Int64() != 5 ||
+		row[0][1].String() != fmt.Sprint("w", 3*rowGroupRows) || row[0][2].Int64() != rowGroupRows {
 		t.Error(row)
 	}
 }

@@ -15,7 +15,8 @@ func printSample() *decision.Table {
 		{Name: "consumer", Type: decision.Text, Code: words.Code, Dict: words.Dict},
 		{Name: "held", Type: decision.Int, Int: []int64{7, 1234567, 0}, Null: []bool{false, false, true}},
 		{Name: "usage", Type: decision.Float, Float: []float64{1.0 / 3, 0, 1}},
-		{Name: "until", Type: decision.Time, Int: []int64{1767600000_000000, 1767600000_250000, 0}, Null: []bool{false, false, true}},
+		{Name: "until", Type: decision.Time, Int: []int64{1767600000_000000, 1767600000_250000, 0},
+			Null: []bool{false, false, true}},
 		{Name: "inputs", Type: decision.List, Lists: [][]string{{"a/1", "b/2"}, nil, {"c/3"}}},
 	}}
 }
@@ -74,11 +75,13 @@ consumer,held,usage,until,inputs
 		some := &decision.Table{Name: "t", Rows: rows, Columns: []decision.Column{
 			{Name: "held", Type: decision.Int, Int: make([]int64, rows)}}}
 		var b strings.Builder
-		if err := Print(&b, some, "table", PrintOptions{Where: []Where{{"held", "8"}}}); err != nil || b.String() != want {
+		if err := Print(&b, some, "table", PrintOptions{Where: []Where{{"held", "8"}}}); err != nil ||
+			b.String() != want {
 			t.Errorf("of %d rows: %q, %v, expected %q", rows, b.String(), err, want)
 		}
 	}
-	if err := Print(&strings.Builder{}, printSample(), "xml", PrintOptions{}); err == nil || err.Error() != `no format "xml"; there are table, json, ndjson, csv` {
+	if err := Print(&strings.Builder{}, printSample(), "xml", PrintOptions{}); err == nil ||
+		err.Error() != `no format "xml"; there are table, json, ndjson, csv` {
 		t.Error(err)
 	}
 	for _, format := range Formats {
@@ -96,8 +99,8 @@ func (full) Write([]byte) (int, error) { return 0, errDisk }
 func TestWhere(t *testing.T) {
 	for where, want := range map[string]string{
 		"consumer=/A": "0", "consumer=": "1", "consumer=/a": "", "held=7": "0", "held=": "2", "held=0": "",
-		"usage=0.3333": "0", "usage=1": "2", "until=2026-01-05T08:00:00.25Z": "1", "until=2026-01-05T09:00:00+01:00": "0",
-		"until=": "2", "inputs=b/2": "0", "inputs=": "1", "inputs=a": "",
+		"usage=0.3333": "0", "usage=1": "2", "until=2026-01-05T08:00:00.25Z": "1",
+		"until=2026-01-05T09:00:00+01:00": "0", "until=": "2", "inputs=b/2": "0", "inputs=": "1", "inputs=a": "",
 		"consumer=/A&held=7": "0", "consumer=/A&held=": "",
 		"held=x": `column held: "x" is no whole number`, "usage=x": `column usage: "x" is no number`,
 		"until=noon": `column until: "noon" is no instant such as 2026-01-05T08:00:00Z`,

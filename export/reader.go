@@ -73,8 +73,8 @@ func openLog(dir string) (*Reader, error) { return OpenFiles(folder{}, dir) }
 // OpenFiles opens a log of files that may lie elsewhere than in a folder. One that was never written to is empty.
 func OpenFiles(from Files, log string) (*Reader, error) {
 	r := &Reader{
-		from: from, dir: log, shape: map[string]decision.Table{}, packOf: map[string]int64{}, parts: map[string]*part{}, within: map[string][]int64{},
-		heads: map[int64]head{}, metas: map[string]map[string]string{},
+		from: from, dir: log, shape: map[string]decision.Table{}, packOf: map[string]int64{}, parts: map[string]*part{},
+		within: map[string][]int64{}, heads: map[int64]head{}, metas: map[string]map[string]string{},
 	}
 	for _, t := range shapes() {
 		r.shape[t.Name] = t
@@ -332,7 +332,8 @@ func (r *Reader) known(name string, cycle int64) error {
 		if len(r.cycles) == 0 {
 			return fmt.Errorf("log %s: no cycle %d: the log is empty", r.dir, cycle)
 		}
-		return fmt.Errorf("log %s: no cycle %d: there are %d to %d", r.dir, cycle, r.cycles[0], r.cycles[len(r.cycles)-1])
+		return fmt.Errorf("log %s: no cycle %d: there are %d to %d", r.dir, cycle, r.cycles[0],
+			r.cycles[len(r.cycles)-1])
 	}
 	return nil
 }
@@ -562,7 +563,8 @@ func (r *Reader) Inputs(cycle int64) ([]Input, error) {
 	for row := range inputs {
 		inputs[row] = Input{
 			Kind: textAt(columns[0], row), Source: textAt(columns[1], row), Format: textAt(columns[2], row),
-			Digest: textAt(columns[3], row), Bytes: columns[4].Int[row], Rows: columns[5].Int[row], Author: textAt(columns[6], row),
+			Digest: textAt(columns[3], row), Bytes: columns[4].Int[row], Rows: columns[5].Int[row],
+			Author: textAt(columns[6], row),
 		}
 		if len(r.packOf) >= headsMax {
 			clear(r.packOf)

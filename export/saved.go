@@ -39,7 +39,8 @@ func (p *publication) saved(state io.WriterTo) error {
 	p.paths = append(p.paths, path)
 	sum := sha256.New()
 	err := p.w.disk.write(path, func(to *os.File) error {
-		z, err := zstd.NewWriter(io.MultiWriter(to, sum), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(inputWindowBytes), zstd.WithEncoderLevel(zstd.SpeedFastest))
+		z, err := zstd.NewWriter(io.MultiWriter(to, sum), zstd.WithEncoderConcurrency(1),
+			zstd.WithWindowSize(inputWindowBytes), zstd.WithEncoderLevel(zstd.SpeedFastest))
 		if err != nil {
 			return err
 		}

@@ -12,17 +12,22 @@ import (
 
 // The versions of columns that this program reads too, and does not write.
 const (
-	firstSchema   = "1" // had other names, and lacked columns
-	silentSchema  = "2" // lacked the messages of policies: programs that know it alone would count them in digests (D-77)
+	firstSchema = "1" // had other names, and lacked columns
+	// lacked the messages of policies: programs that know it alone would count them in digests (D-77)
+	silentSchema  = "2"
 	decidedSchema = "3" // lacked the tables of what stands (D-79): cycles of it and of earlier ones do not have them
 	busySchema    = "4" // lacked work lost (D-120): it is null in its cycles
-	singleSchema  = "5" // lacked min_units (D-157): it is 1 in its cycles, in which every unit came by itself; and budgets (D-162), of which there are none
-	presentSchema = "6" // lacked decayed usage (D-166): no plan of its cycles has a half-life; and together (D-108): gangs lay on any hosts
+	// lacked min_units (D-157): it is 1 in its cycles, in which every unit came by itself; and budgets (D-162), of
+	// which there are none
+	singleSchema = "5"
+	// lacked decayed usage (D-166): no plan of its cycles has a half-life; and together (D-108): gangs lay on any hosts
+	presentSchema = "6"
 	sumSchema     = "7" // lacked devices (D-187): no plan of its cycles has any
 )
 
 // schemas are all versions that are read, in the order in which they came.
-var schemas = []string{firstSchema, silentSchema, decidedSchema, busySchema, singleSchema, presentSchema, sumSchema, SchemaVersion}
+var schemas = []string{firstSchema, silentSchema, decidedSchema, busySchema, singleSchema, presentSchema, sumSchema,
+	SchemaVersion}
 
 // renamed are the columns that have another name since a schema: in the first one several had a name that SQL has a
 // use for, and a dimension gave way to a column of its name.
@@ -60,7 +65,8 @@ var added = map[string]addition{
 	"sub_allocations.requirement":  {sumSchema, []decision.Column{{Name: "together", Type: decision.Text}}},
 	"sub_allocations.max_per_host": {presentSchema, []decision.Column{{Name: "min_units"}}},
 	"shares.units_wanted": {sumSchema, []decision.Column{
-		{Name: "decayed_usage", Type: decision.Float, Optional: true}, {Name: "effective_ratio", Type: decision.Float, Optional: true},
+		{Name: "decayed_usage", Type: decision.Float, Optional: true},
+		{Name: "effective_ratio", Type: decision.Float, Optional: true},
 	}},
 }
 
@@ -142,5 +148,6 @@ func groupBounds(f *parquet.File, group int) (bounds, bool) {
 	if len(told.MinValue) != 8 || len(told.MaxValue) != 8 {
 		return bounds{}, false
 	}
-	return bounds{int64(binary.LittleEndian.Uint64(told.MinValue)), int64(binary.LittleEndian.Uint64(told.MaxValue))}, true
+	return bounds{int64(binary.LittleEndian.Uint64(told.MinValue)), int64(binary.LittleEndian.Uint64(told.MaxValue))},
+		true
 }

@@ -38,7 +38,8 @@ func holdOld(t *testing.T, what string, r *Reader) {
 	t.Helper()
 	for _, cycle := range []int64{1, 2, 3} {
 		for _, c := range []struct{ table, column, want string }{
-			{"consumers", "slot_limit", "6 - - -"}, {"consumers", "parent", "- /A /A -"}, {"consumers", "depth", "1 2 2 1"}, {"consumers", "leaf", "0 1 1 1"},
+			{"consumers", "slot_limit", "6 - - -"}, {"consumers", "parent", "- /A /A -"},
+			{"consumers", "depth", "1 2 2 1"}, {"consumers", "leaf", "0 1 1 1"},
 			{"cycles", "time_window", ""}, {"amounts", "share_limit", ""},
 		} {
 			got := column(t, r, c.table, cycle, c.column)

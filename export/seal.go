@@ -63,7 +63,8 @@ func unseal(data []byte, want string) error {
 		return errors.New("damaged: its bytes are not those that were written")
 	}
 	if want != "" && has != want {
-		return fmt.Errorf("it is not the file that its cycle was published with (its seal is %.12s…, not %.12s…)", has, want)
+		return fmt.Errorf("it is not the file that its cycle was published with (its seal is %.12s…, not %.12s…)", has,
+			want)
 	}
 	return nil
 }

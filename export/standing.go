@@ -59,7 +59,9 @@ func (b *builder) unite(columns []decision.Column, in []int) (from []int, err er
 		return nil, errColumns
 	}
 	for i := range t.Columns {
-		from = append(from, slices.IndexFunc(columns, func(c decision.Column) bool { return c.Name == t.Columns[i].Name }))
+		from = append(from, slices.IndexFunc(columns, func(c decision.Column) bool {
+			return c.Name == t.Columns[i].Name
+		}))
 	}
 	rows := len(t.Columns[0].Int)
 	for i, c := range columns[fixed:] {

@@ -45,8 +45,8 @@ func TestStanding(t *testing.T) {
 		8: lending(true, two, "/C", 2),
 	}
 	want := []string{
-		1: "/A 3 3 6, /B 5 5 10", 2: "/B 5 5 10, /A 4 4 8", 3: "/B 5 5 10, /A 4 4 8", 4: "/A 4 4 8, /C 1 1 2", 5: "/A 4 4 8 12, /C 1 1 2 3",
-		6: "/A 4 4 8 12, /C 2 2 4 6", 8: "/C 2 2 4",
+		1: "/A 3 3 6, /B 5 5 10", 2: "/B 5 5 10, /A 4 4 8", 3: "/B 5 5 10, /A 4 4 8", 4: "/A 4 4 8, /C 1 1 2",
+		5: "/A 4 4 8 12, /C 1 1 2 3", 6: "/A 4 4 8 12, /C 2 2 4 6", 8: "/C 2 2 4",
 	}
 	put := func(from, to int) {
 		w := must(Open(dir, Options{Append: from > 1, Lazy: true}))(t)

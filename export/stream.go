@@ -39,7 +39,8 @@ func arrowColumn(c *decision.Column, rows int) (arrow.Array, error) {
 	case decision.List:
 		return arrowLists(c)
 	}
-	valid, nulls := validity(rows, func(row int) bool { return isNull(c, row) }, c.Null != nil || c.Type == decision.Float)
+	valid, nulls := validity(rows, func(row int) bool { return isNull(c, row) },
+		c.Null != nil || c.Type == decision.Float)
 	var typ arrow.DataType = arrow.PrimitiveTypes.Int64
 	bytes := arrow.Int64Traits.CastToBytes(c.Int)
 	switch c.Type {
@@ -98,11 +99,13 @@ func arrowTexts(c *decision.Column) (arrow.Array, error) {
 		codes[row] = *place - 1
 	}
 	dictionary := array.NewData(arrow.BinaryTypes.String, len(offsets)-1,
-		[]*memory.Buffer{nil, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(offsets)), memory.NewBufferBytes(data)}, nil, 0, 0)
+		[]*memory.Buffer{nil, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(offsets)),
+			memory.NewBufferBytes(data)}, nil, 0, 0)
 	defer dictionary.Release()
 	valid, nulls := validity(len(codes), func(row int) bool { return c.Code[row] == decision.Null }, true)
 	typ := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: arrow.BinaryTypes.String}
-	indices := array.NewDataWithDictionary(typ, len(codes), []*memory.Buffer{valid, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(codes))}, nulls, 0, dictionary)
+	indices := array.NewDataWithDictionary(typ, len(codes),
+		[]*memory.Buffer{valid, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(codes))}, nulls, 0, dictionary)
 	defer indices.Release()
 	return array.NewDictionaryData(indices), nil
 }

@@ -17,8 +17,10 @@ import (
 func streamSample() *decision.Table {
 	return &decision.Table{Name: "changes", Rows: 3, Columns: []decision.Column{
 		{Name: "cycle", Type: decision.Int, Int: []int64{7, 7, 8}},
-		{Name: "host", Type: decision.Text, Code: []int32{2, decision.Null, 0}, Dict: decision.Words{"h0", "unused", "h2"}},
-		{Name: "deadline", Type: decision.Time, Int: []int64{0, 5, 6}, Null: []bool{true, false, false}, Optional: true},
+		{Name: "host", Type: decision.Text, Code: []int32{2, decision.Null, 0},
+			Dict: decision.Words{"h0", "unused", "h2"}},
+		{Name: "deadline", Type: decision.Time, Int: []int64{0, 5, 6}, Null: []bool{true, false, false},
+			Optional: true},
 		{Name: "share", Type: decision.Float, Float: []float64{0.5, math.NaN(), 1}},
 		{Name: "inputs", Type: decision.List, Lists: [][]string{{"a", "b"}, nil, {"c"}}},
 	}}

@@ -146,7 +146,8 @@ func TestCompactBeside(t *testing.T) {
 		t.Error(err)
 	}
 	blobs := 0
-	if err := eachBlob(dir, func(string, string, string) error { blobs++; return nil }); err != nil || blobs > 2 { // of a cycle that stands alone
+	// of a cycle that stands alone
+	if err := eachBlob(dir, func(string, string, string) error { blobs++; return nil }); err != nil || blobs > 2 {
 		t.Errorf("%d inputs are not packed (%v)", blobs, err)
 	}
 	if n, bound := countFiles(t, dir), (smallRanges+2)*len(shapes())+cycles/60+2; n > bound {

@@ -44,8 +44,9 @@ type Writer struct {
 	disk     disk
 	lock     *os.File
 	state    [sets]written
-	standing int64         // the cycle that wrote what stands whole, since the log was opened; 0: none did
-	complete bool          // whether every table has a file, so that none is missing for those who read files without a Reader
+	standing int64 // the cycle that wrote what stands whole, since the log was opened; 0: none did
+	// whether every table has a file, so that none is missing for those who read files without a Reader
+	complete bool
 	views    bool          // whether views.sql has been written
 	full     chan struct{} // told when many cycles are loose
 
@@ -268,7 +269,8 @@ func (w *Writer) Cycle(c *decision.Cycle, inputs []Input) error {
 	w.published(s)
 	w.state, w.standing, w.complete = p.state, p.standing, w.complete || p.all
 	if err := w.disk.syncDir(datePath(w.dir, cyclesTable, s.NowUS)); err != nil {
-		return fmt.Errorf("log %s: %w", w.dir, w.fail(fmt.Errorf("cycle %d is published, but perhaps not on the disk: %w", s.Cycle, err)))
+		return fmt.Errorf("log %s: %w", w.dir,
+			w.fail(fmt.Errorf("cycle %d is published, but perhaps not on the disk: %w", s.Cycle, err)))
 	}
 	return nil
 }

@@ -73,14 +73,16 @@ func TestCapacityOfFoursIsItsDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rapid.IntRange(0, 70).Draw(t, "rows")
 		most := int64(1) << rapid.SampledFrom([]int{3, 20, 47, 48, 52, 62}).Draw(t, "bits")
-		amount := rapid.OneOf(rapid.Int64Range(1, 9), rapid.Int64Range(1, most), rapid.Int64Range(max(1, most-3), most+3))
+		amount := rapid.OneOf(rapid.Int64Range(1, 9), rapid.Int64Range(1, most),
+			rapid.Int64Range(max(1, most-3), most+3))
 		var column [][]int64
 		var unit []int64
 		for range rapid.IntRange(1, 4).Draw(t, "dimensions") {
 			u := amount.Draw(t, "unit")
 			column = append(column, rapid.SliceOfN(rapid.Custom(func(t *rapid.T) int64 {
 				near := rapid.Int64Range(0, most/u).Draw(t, "times")*u + rapid.Int64Range(-1, 1).Draw(t, "more")
-				return rapid.SampledFrom([]int64{0, max(0, near), max(0, near), amount.Draw(t, "amount")}).Draw(t, "have")
+				return rapid.SampledFrom([]int64{0, max(0, near), max(0, near), amount.Draw(t, "amount")}).Draw(t,
+					"have")
 			}), rows, rows).Draw(t, "column"))
 			if rapid.IntRange(0, 5).Draw(t, "none") == 0 {
 				u = 0
@@ -118,7 +120,8 @@ func TestScansAgreeWithTheirDefinition(t *testing.T) {
 		column, unit := columns(t)
 		rows := len(column[0])
 		words := (rows + 63) / 64
-		mask := rapid.SliceOfN(rapid.OneOf(rapid.Uint64(), rapid.SampledFrom([]uint64{0, 1<<64 - 1})), words, words).Draw(t, "mask")
+		mask := rapid.SliceOfN(rapid.OneOf(rapid.Uint64(), rapid.SampledFrom([]uint64{0, 1<<64 - 1})), words,
+			words).Draw(t, "mask")
 		also := rapid.SliceOfN(rapid.Uint64(), words, words).Draw(t, "also")
 		if rows%64 != 0 {
 			mask[words-1] &= 1<<(rows%64) - 1
@@ -161,7 +164,8 @@ func TestScansAgreeWithTheirDefinition(t *testing.T) {
 				some[w/64] |= 1 << (w % 64)
 			}
 		}
-		for _, some := range [][]uint64{nil, some, some} { // from the second time on with the tops that the first one left
+		// from the second time on with the tops that the first one left
+		for _, some := range [][]uint64{nil, some, some} {
 			if got := FirstCover(mask, some, also, top, from, word, Pack(unit)); got != first {
 				t.Fatalf("FirstCover = %d, want %d, words that are not empty %v", got, first, some)
 			}
@@ -180,7 +184,8 @@ func TestFirstCoverSkipsWhatIsEmpty(t *testing.T) {
 		rows := rapid.SliceOfN(rapid.IntRange(0, 64*words-1), 0, 8).Draw(t, "rows")
 		from := rapid.IntRange(0, 64*words+70).Draw(t, "from")
 		want := rapid.Int64Range(0, 3).Draw(t, "want")
-		mask, some, top, word := make([]uint64, words), make([]uint64, (words+63)/64), make([]uint64, words), make([]uint64, 64*words)
+		mask, some, top, word := make([]uint64, words), make([]uint64, (words+63)/64), make([]uint64, words),
+			make([]uint64, 64*words)
 		first := -1
 		for _, row := range rows {
 			w := row / 64
@@ -202,7 +207,9 @@ func TestCoverBlockIsItsDefinition(t *testing.T) {
 	edge := []int64{0, 1, 2, LaneMax / 2, LaneMax - 1, LaneMax}
 	rapid.Check(t, func(t *rapid.T) {
 		lane := rapid.OneOf(rapid.SampledFrom(edge), rapid.Int64Range(0, LaneMax))
-		four := rapid.Custom(func(t *rapid.T) uint64 { return Pack(rapid.SliceOfN(lane, Lanes, Lanes).Draw(t, "lanes")) })
+		four := rapid.Custom(func(t *rapid.T) uint64 {
+			return Pack(rapid.SliceOfN(lane, Lanes, Lanes).Draw(t, "lanes"))
+		})
 		word := rapid.SliceOfN(rapid.OneOf(four, rapid.Just[uint64](0)), 64, 64).Draw(t, "word")
 		want := four.Draw(t, "want")
 		if rapid.Bool().Draw(t, "one of them") {

@@ -53,7 +53,8 @@ md_plans:
 `
 
 // fgdDevices is the policy with the GPUs of a host as its devices.
-var fgdDevices = strings.Replace(fgdPolicy, "    share_reclaim: false\n", "    share_reclaim: false\n    devices: {gpu_milli: {per: 1000}}\n", 1)
+var fgdDevices = strings.Replace(fgdPolicy, "    share_reclaim: false\n",
+	"    share_reclaim: false\n    devices: {gpu_milli: {per: 1000}}\n", 1)
 
 // publishedCurves are the curves of the file: by workload, policy and seed.
 type publishedCurves map[string]map[string]map[int]curve
@@ -269,7 +270,8 @@ func (c *fgdCluster) play(pods []pod, file string) (allocated curve, err error) 
 				return allocated, err
 			}
 		}
-		allocated[k] = 100 * float64(before+granted) / 2 / float64(c.total) // the published figure is a mean over the step
+		// the published figure is a mean over the step
+		allocated[k] = 100 * float64(before+granted) / 2 / float64(c.total)
 		before = granted
 	}
 	return allocated, nil
@@ -323,13 +325,14 @@ func playFGD(dir, nodes string, seeds int) (*page.Section, error) {
 		About: fmt.Sprintf("The part of all GPUs that is allocated, in %%, when pods have arrived that ask for so "+
 			"many %% of them: means of %d of the published seeds. Pods arrive in the published order, in steps of 1 "+
 			"%%, and none leaves (hkust-adsl/kubernetes-scheduler-simulator, USENIX ATC 2023).", seeds),
-		After: "`stint, on devices` is a plan with `devices: {gpu_milli: {per: 1000}}` (docs/shares.md, \"Devices\"): what " +
-			"such a plan grants is checked against the devices that each grant names. Not comparable is `stint, GPUs summed`, a plan without devices: it " +
-			"counts the GPUs of a host as one sum, so that a part of a GPU may be made of two, which the published policies " +
-			"do not allow. In both rows the host of a pod is chosen by the rule of every plan (docs/decisions.md, D-2). That " +
-			"rule goes by sums, and begins hosts of eight GPUs for pods of one GPU while hosts of two GPUs with many " +
-			"processors lie idle. So at 90 % the first pods of eight GPUs find no such host idle, where BestFit has some. " +
-			"At 100 % and more the rule places more than BestFit all the same.",
+		After: "`stint, on devices` is a plan with `devices: {gpu_milli: {per: 1000}}` (docs/shares.md, " +
+			"\"Devices\"): what such a plan grants is checked against the devices that each grant names. Not " +
+			"comparable is `stint, GPUs summed`, a plan without devices: it counts the GPUs of a host as one sum, so " +
+			"that a part of a GPU may be made of two, which the published policies do not allow. In both rows the " +
+			"host of a pod is chosen by the rule of every plan (docs/decisions.md, D-2). That rule goes by sums, and " +
+			"begins hosts of eight GPUs for pods of one GPU while hosts of two GPUs with many processors lie idle. " +
+			"So at 90 % the first pods of eight GPUs find no such host idle, where BestFit has some. At 100 % and " +
+			"more the rule places more than BestFit all the same.",
 	}
 	for _, list := range lists {
 		name := strings.TrimSuffix(filepath.Base(list), ".csv")

@@ -47,7 +47,8 @@ func main() {
 	flag.DurationVar(&o.logged, "logged", math.MaxInt64,
 		"philly, slurm, swf: how much of the trace is logged and verified")
 	flag.IntVar(&o.part, "part", 1, "philly: play one host in so many")
-	flag.IntVar(&o.predict, "predict", 0, "philly, slurm, swf: ask of one job in so many when it would run (0: of none)")
+	flag.IntVar(&o.predict, "predict", 0,
+		"philly, slurm, swf: ask of one job in so many when it would run (0: of none)")
 	flag.BoolVar(&o.gangs, "gangs", false, "philly: all GPUs of a job start at once, or none (min_units)")
 	flag.DurationVar(&o.minRuntime, "min-runtime", 0, "philly: how long units run before fair reclaim may take them")
 	flag.IntVar(&o.seeds, "seeds", 10, "fgd: how many of the published seeds")

@@ -77,7 +77,8 @@ func TestPredict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := newReplay(&trace{name: "queue", bounds: []int64{1}, set: r.Dataset, lives: r.Lives}, time.Minute, 0, t.TempDir())
+	p, err := newReplay(&trace{name: "queue", bounds: []int64{1}, set: r.Dataset, lives: r.Lives}, time.Minute, 0,
+		t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +140,8 @@ func TestLost(t *testing.T) {
 // TestPhillyGangs reads jobs as gangs of all their GPUs, and has consumers keep what is young.
 func TestPhillyGangs(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "philly.csv")
-	const jobs = "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-09 07:01:55,66.0,8,528.0,a\n2017-10-09 07:02:55,66.0,1,66.0,b\n"
+	const jobs = "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-09 07:01:55,66.0,8,528.0,a\n2017-10-09 " +
+		"07:02:55,66.0,1,66.0,b\n"
 	if err := os.WriteFile(file, []byte(jobs), 0o666); err != nil {
 		t.Fatal(err)
 	}

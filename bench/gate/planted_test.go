@@ -30,7 +30,8 @@ var planted = []slowdown{
 	{
 		"ingest", "ingest/table/read.go",
 		"	if err := ReadDemandInto(t, r, o); err != nil {\n		return nil, err\n	}\n",
-		"	begin := plantedUS()\n	if err := ReadDemandInto(t, r, o); err != nil {\n		return nil, err\n	}\n" +
+		"	begin := plantedUS()\n	if err := ReadDemandInto(t, r, o); err != nil {\n" +
+			"		return nil, err\n	}\n" +
 			"	for end := plantedUS() + (plantedUS()-begin)*3/10; plantedUS() < end; {\n	}\n",
 		[]string{"ingest csv", "ingest ndjson", "ingest parquet"},
 	},

@@ -98,7 +98,8 @@ func start(ctx context.Context, stint, address, dir string, every time.Duration)
 	s := &service{base: "http://" + address, dir: filepath.Join(dir, "data"), ended: make(chan error, 1)}
 	s.process = exec.Command(stint, "serve", "--config", config)
 	s.process.Stdout, s.process.Stderr = out, out
-	s.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt is for this program, which ends the service
+	// an interrupt is for this program, which ends the service
+	s.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := s.process.Start(); err != nil {
 		return nil, err
 	}

@@ -164,7 +164,8 @@ func (h *hour) work(ctx context.Context) {
 		var done []client.Unit
 		for _, c := range changes {
 			if c.Change == "grant" {
-				done = append(done, client.Unit{Consumer: c.Consumer, Allocation: c.Allocation, Sub: c.Sub, Host: c.Host,
+				done = append(done, client.Unit{Consumer: c.Consumer, Allocation: c.Allocation, Sub: c.Sub,
+					Host:  c.Host,
 					Units: c.Units, Done: true})
 			}
 		}

@@ -37,7 +37,8 @@ minute  cycle    RSS  heap  tasks  files  files     MB       MB   push read log
 `
 
 func (p part) String() string {
-	return fmt.Sprintf("%6.1f %6d %6.0f %5.0f %6.0f %6.0f %6.0f %6.1f %8.1f  %5.0f %4.0f %3.0f", p.minutes, p.cycles, p.resident,
+	return fmt.Sprintf("%6.1f %6d %6.0f %5.0f %6.0f %6.0f %6.0f %6.1f %8.1f  %5.0f %4.0f %3.0f", p.minutes, p.cycles,
+		p.resident,
 		p.heap, p.routines, p.open, p.logFiles, p.logMB, p.journalMB, p.push, p.read, p.back)
 }
 
@@ -103,7 +104,8 @@ func growing(parts []part) (faults []string) {
 	// The log has every cycle; what it takes for one must not grow.
 	before, now := perCycle(parts[third-1], second), perCycle(second[len(second)-1], last)
 	if now > before*flatFactor+1 {
-		faults = append(faults, fmt.Sprintf("the log after compaction: %.1f kB a cycle, and %.1f a third of the hour later", before, now))
+		faults = append(faults, fmt.Sprintf("the log after compaction: %.1f kB a cycle, and %.1f a third of the "+
+			"hour later", before, now))
 	}
 	return faults
 }

@@ -49,7 +49,8 @@ func TestGrowing(t *testing.T) {
 // TestVerdict fails a run in which calls failed, however short it was.
 func TestVerdict(t *testing.T) {
 	h := &hour{part: time.Minute, failed: 12, why: []string{"cycle 3: GET /v1/loans: 500"}}
-	if err := h.verdict(); err == nil || err.Error() != "12 calls failed, the first of them:\ncycle 3: GET /v1/loans: 500" {
+	if err := h.verdict(); err == nil || err.Error() != "12 calls failed, the first of them:\ncycle 3: GET "+
+		"/v1/loans: 500" {
 		t.Error(err)
 	}
 	h.failed = 0

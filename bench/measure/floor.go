@@ -3,6 +3,7 @@ package measure
 import (
 	"time"
 
+	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/decision"
 )
 
@@ -43,7 +44,10 @@ func (m *run) inputBytes() (n int64) {
 		n += 8 * int64(len(column))
 	}
 	n += 8 * int64(len(d.Units)+len(d.MaxPerHost)+len(d.MinUnits))
-	return n + 4*int64(len(d.Consumer.Code)+len(d.Allocation.Code)+len(d.Sub.Code)+len(d.Plan.Code)+len(d.Requirement.Code)+len(d.Together.Code))
+	for _, codes := range []cluster.TextColumn{d.Consumer, d.Allocation, d.Sub, d.Plan, d.Requirement, d.Together} {
+		n += 4 * int64(len(codes.Code))
+	}
+	return n
 }
 
 // outputBytes is the size of the columns of all decision tables, counted likewise.

@@ -24,7 +24,8 @@ func (s *site) divisionState(i int, division string) (m memberState) {
 // untilLeads waits until a process leads a division.
 func (s *site) untilLeads(i int, division string) {
 	s.t.Helper()
-	for end := time.Now().Add(60 * time.Second); !s.divisionState(i, division).Leads; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(60 * time.Second); !s.divisionState(i,
+		division).Leads; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			s.t.Fatalf("p%d does not lead %s: %s", i, division, s.logs())
 		}
@@ -108,7 +109,8 @@ func (s *site) killed(all [3]dividedSite) {
 	went, begun := 0, time.Now()
 	const rows = "consumer,allocation,units,ncpus,plan\n/A,a,5,1,grid\n/B,b,3,1,\n/A,a,1,1,farm\n"
 	push := func(base string) (text string, status int) {
-		text, _, status, _ = ask("PUT", base+"/v1/demand/feed?allow_shrink=true", rows, "Content-Type", "text/csv", "Idempotency-Key", "both")
+		text, _, status, _ = ask("PUT", base+"/v1/demand/feed?allow_shrink=true", rows, "Content-Type", "text/csv",
+			"Idempotency-Key", "both")
 		return text, status
 	}
 	for status := 0; status != 200; {
@@ -124,7 +126,8 @@ func (s *site) killed(all [3]dividedSite) {
 		}
 	}
 	took := time.Since(begun)
-	s.t.Logf("east was without a leader for %s with a lease of %s; west decided %d cycles meanwhile", took, clusterLease, went)
+	s.t.Logf("east was without a leader for %s with a lease of %s; west decided %d cycles meanwhile", took,
+		clusterLease, went)
 	if went == 0 {
 		s.t.Error("west decided no cycle while east had no leader")
 	}

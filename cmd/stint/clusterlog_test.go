@@ -127,7 +127,8 @@ func TestLateJoiner(t *testing.T) {
 	s.start(late)
 	s.settle()
 	for _, path := range []string{
-		"/v1/cycles/1/consumers", "/v1/cycles/2/sub_allocations", "/v1/cycles/1/holdings", "/v1/cycles/2/attributes", "/v1/explain/A?cycle=1",
+		"/v1/cycles/1/consumers", "/v1/cycles/2/sub_allocations", "/v1/cycles/1/holdings", "/v1/cycles/2/attributes",
+		"/v1/explain/A?cycle=1",
 	} {
 		want := s.asks((late+1)%3, path, 200, "")
 		if got := s.asks(late, path, 200, ""); got != want {
@@ -146,8 +147,8 @@ func TestLateJoiner(t *testing.T) {
 	last := s.wants(4)
 	s.ends(late)
 	s.logged(&clusterHistory{digests: map[int64]string{}}, last)
-	s.refused(0, "decision_log: false\n", "decision_log: false: the cluster has a decision log, s3://alloc/prod/log, "+
-		"up to cycle")
+	s.refused(0, "decision_log: false\n",
+		"decision_log: false: the cluster has a decision log, s3://alloc/prod/log, up to cycle")
 	at := freeAddress(t)
 	shown := startStint(t, "", "serve", "--log", "s3://alloc/prod", "--listen", at)
 	shown.until(t, "showing a log")

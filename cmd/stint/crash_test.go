@@ -495,7 +495,8 @@ func killAndCompare(t *testing.T, site *crashSite, kills int, rng *rand.Rand) {
 	if want := fmt.Sprintf("\n%d,", m.cycle+1); !strings.Contains(got, want) {
 		t.Errorf("the log ends otherwise than with cycle %d:\n%s", m.cycle, got)
 	}
-	if kills >= 10 && (m.counts["checkpoints"] == 0 || m.counts["starts from a checkpoint"] == 0) { // a few kills may all come before one
+	// a few kills may all come before one
+	if kills >= 10 && (m.counts["checkpoints"] == 0 || m.counts["starts from a checkpoint"] == 0) {
 		t.Error("no checkpoint was taken, or none was started from")
 	}
 	segments, err := filepath.Glob(filepath.Join(data, "journal", "records-*"))

@@ -32,7 +32,8 @@ divisions:
 const dividedHosts = "host,ncpus,zone\ne1,10,e\ne2,10,e\nw1,20,w\nm1,5,m\nx1,5,x\n"
 
 // dividedDemand has rows of both divisions.
-const dividedDemand = "consumer,allocation,units,ncpus,plan\n/B,b,3,1,\n/C,c,4,1,farm\n/C,m,2,1,more\n/A,a,12,1,grid\n/A,a,7,1,farm\n"
+const dividedDemand = "consumer,allocation,units,ncpus,plan\n" +
+	"/B,b,3,1,\n/C,c,4,1,farm\n/C,m,2,1,more\n/A,a,12,1,grid\n/A,a,7,1,farm\n"
 
 // dividedSite asks a service that is divided, wherever it is.
 type dividedSite struct {
@@ -135,7 +136,8 @@ func dividedFolder(t *testing.T) (s dividedSite, file, data string) {
 // readyOf waits until a process has so many divisions ready.
 func (c *child) readyOf(t *testing.T, divisions int) {
 	t.Helper()
-	for end := time.Now().Add(60 * time.Second); strings.Count(c.log.String(), "msg=ready") < divisions; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(60 * time.Second); strings.Count(c.log.String(),
+		"msg=ready") < divisions; time.Sleep(5 * time.Millisecond) {
 		select {
 		case <-c.dead:
 			t.Fatal("it has ended: ", c.log)
@@ -209,8 +211,10 @@ func TestDividedCalls(t *testing.T) {
 	without := strings.Split(dividedPolicy, "divisions:")[0]
 	s.asks(409, "there is no policy yet", "PUT", "/v1/demand/feed", dividedDemand, csv...)
 	s.asks(422, "divisions: missing; this service has east, west", "PUT", "/v1/plan", without, yaml...)
-	s.asks(422, "plan more is in no division", "PUT", "/v1/plan", strings.Replace(dividedPolicy, "grid, more]", "grid]", 1), yaml...)
-	s.asks(422, "the file has north, west, this service east, west", "PUT", "/v1/plan", strings.Replace(dividedPolicy, "east", "north", 1), yaml...)
+	s.asks(422, "plan more is in no division", "PUT", "/v1/plan",
+		strings.Replace(dividedPolicy, "grid, more]", "grid]", 1), yaml...)
+	s.asks(422, "the file has north, west, this service east, west", "PUT", "/v1/plan",
+		strings.Replace(dividedPolicy, "east", "north", 1), yaml...)
 	s.asks(422, "a service writes this key", "PUT", "/v1/plan", dividedPolicy+"division: east\n", yaml...)
 	s.begin()
 	s.asks(404, "there are east, west", "GET", "/v1/holdings?division=north", "")
@@ -220,37 +224,46 @@ func TestDividedCalls(t *testing.T) {
 	}
 	s.asks(200, `"ok":true`, "POST", "/v1/plan/check", dividedPolicy, yaml...)
 	s.asks(409, "", "PUT", "/v1/plan", dividedPolicy, append(yaml, "If-Match", `"east:1 west:7"`)...)
-	s.asks(200, `"revision":2`, "PUT", "/v1/plan", dividedPolicy+"# again\n", append(yaml, "If-Match", `"east:1 west:1"`)...)
+	s.asks(200, `"revision":2`, "PUT", "/v1/plan", dividedPolicy+"# again\n",
+		append(yaml, "If-Match", `"east:1 west:1"`)...)
 
-	s.asks(409, "division west: made from revision 1; the newest is 2", "PUT", "/v1/plan?division=west", dividedPolicy, append(yaml, "If-Match", `"1"`)...)
+	s.asks(409, "division west: made from revision 1; the newest is 2", "PUT", "/v1/plan?division=west", dividedPolicy,
+		append(yaml, "If-Match", `"1"`)...)
 	s.asks(200, `"revision":3`, "PUT", "/v1/plan?division=west", dividedPolicy, append(yaml, "If-Match", `"2"`)...)
 	s.asks(200, `"plan":true`, "GET", "/readyz?division=east", "")
-	s.asks(409, "division east: made from revision 2; the newest is 3", "PUT", "/v1/plan", dividedPolicy, append(yaml, "If-Match", `"east:2 west:3"`)...)
+	s.asks(409, "division east: made from revision 2; the newest is 3", "PUT", "/v1/plan", dividedPolicy,
+		append(yaml, "If-Match", `"east:2 west:3"`)...)
 
 	// A plan goes to another division once nothing is held in it.
 	moved := strings.NewReplacer("[grid, more]", "[grid]", "[farm]", "[farm, more]").Replace(dividedPolicy)
 	s.asks(422, "plan more is gone, and /C still holds 2 units in it", "PUT", "/v1/plan", moved, yaml...)
 	s.asks(200, `"ok":false`, "POST", "/v1/plan/check?force=true", moved, yaml...)
-	s.asks(200, `"rows":1`, "PUT", "/v1/demand/feed?division=east&allow_shrink=true", "consumer,allocation,units,ncpus,plan\n/A,a,12,1,grid\n", csv...)
+	s.asks(200, `"rows":1`, "PUT", "/v1/demand/feed?division=east&allow_shrink=true",
+		"consumer,allocation,units,ncpus,plan\n/A,a,12,1,grid\n", csv...)
 	s.cycle()
 	s.put("/v1/plan", moved)
 	swapped := strings.NewReplacer("[grid, more]", "[farm]", "[farm]", "[grid, more]").Replace(moved)
 	swapped = strings.Replace(swapped, "[farm, more]", "[grid, more]", 1)
-	s.asks(422, "put them in force one after the other", "PUT", "/v1/plan", strings.Replace(swapped, "[grid]", "[farm]", 1), yaml...)
+	s.asks(422, "put them in force one after the other", "PUT", "/v1/plan",
+		strings.Replace(swapped, "[grid]", "[farm]", 1), yaml...)
 
 	// Whole or not at all: a fault in the rows of one division keeps the others from theirs, and is told by the row.
 	held := s.held()
 	bad := "consumer,allocation,units,ncpus,plan,requirement\n/A,a,1,1,grid,\n/C,c,1,1,more,oops\n"
 	s.asks(422, `"rows":[{"row":2,"column":"requirement"`, "PUT", "/v1/demand/feed?allow_shrink=true", bad, csv...)
-	s.asks(422, "/A takes part in several plans, name one of grid, farm", "PUT", "/v1/demand/feed", "consumer,allocation,units,ncpus\n/A,a,1,1\n", csv...)
-	s.asks(422, "give what runs to each division by itself", "PUT", "/v1/running/feed", "consumer,allocation,host,units\n/A,a,e1,1\n", csv...)
-	s.asks(422, "host e1 is in two plans", "PUT", "/v1/plan", strings.Replace(moved, "zone == 'w'", "zone != 'm'", 1), yaml...)
+	s.asks(422, "/A takes part in several plans, name one of grid, farm", "PUT", "/v1/demand/feed",
+		"consumer,allocation,units,ncpus\n/A,a,1,1\n", csv...)
+	s.asks(422, "give what runs to each division by itself", "PUT", "/v1/running/feed",
+		"consumer,allocation,host,units\n/A,a,e1,1\n", csv...)
+	s.asks(422, "host e1 is in two plans", "PUT", "/v1/plan", strings.Replace(moved, "zone == 'w'", "zone != 'm'", 1),
+		yaml...)
 	s.cycle()
 	if got := s.held(); got != held {
 		t.Errorf("held are %s, and were %s", got, held)
 	}
 	for _, path := range []string{
-		"/v1/changes?source=feed&since=0", "/v1/events", "/v1/holdings?cycle=1", "/v1/cycles/1/grants", "/v1/explain/A", "/v1/plan/revisions",
+		"/v1/changes?source=feed&since=0", "/v1/events", "/v1/holdings?cycle=1", "/v1/cycles/1/grants", "/v1/explain/A",
+		"/v1/plan/revisions",
 	} {
 		s.asks(400, "which-division", "GET", path, "")
 		path += map[bool]string{true: "&", false: "?"}[strings.Contains(path, "?")] + "division=west"
@@ -260,11 +273,13 @@ func TestDividedCalls(t *testing.T) {
 	}
 	s.asks(200, "/B", "GET", "/v1/explain/B?format=text", "")
 	metrics := s.asks(200, `stint_leads{division="west"} 1`, "GET", "/metrics", "")
-	if !strings.Contains(metrics, `stint_ready{division="east"} 1`) || strings.Contains(metrics, `stint_ready{division=""}`) {
+	if !strings.Contains(metrics, `stint_ready{division="east"} 1`) ||
+		strings.Contains(metrics, `stint_ready{division=""}`) {
 		t.Error("the metrics do not tell of each division whether it is ready, or tell it of none")
 	}
 	s.asks(200, `"west":{"status":"ok"`, "GET", "/readyz", "")
 	for _, want := range []string{`{"rows":1,"divisions":{"west":`, `{"rows":1,"repeated":true,"divisions":{"west":`} {
-		s.asks(200, want, "PATCH", "/v1/demand/feed", "consumer,allocation,units,ncpus,plan\n/A,z,1,1,farm\n", append(csv, "Idempotency-Key", "k")...)
+		s.asks(200, want, "PATCH", "/v1/demand/feed", "consumer,allocation,units,ncpus,plan\n/A,z,1,1,farm\n",
+			append(csv, "Idempotency-Key", "k")...)
 	}
 }

@@ -173,7 +173,8 @@ func (x *explainer) explain(t *testing.T, s *scenario.Scenario, dir string, leav
 				continue
 			}
 			top := strings.Count(path, "/") == 1
-			if _, known := f.Policy.Find(path); !known { // it is told with the branch that it was in, while there is one
+			// it is told with the branch that it was in, while there is one
+			if _, known := f.Policy.Find(path); !known {
 				_, branch := f.Policy.Find("/" + strings.Split(path, "/")[1])
 				top = !branch
 			}
@@ -213,8 +214,10 @@ func checkSame(t *testing.T, name string, r *export.Reader, dir string, f *expla
 		return slices.ContainsFunc(p.MDPlans, func(m plan.MDPlan) bool { return len(m.Windows) > 1 }) ||
 			slices.ContainsFunc(p.SlotPlans, func(m plan.SlotPlan) bool { return len(m.Windows) > 1 })
 	}
-	renames := slices.ContainsFunc(f.Policy.RenamedFrom, func(was string) bool { return was != "" }) // it can be done once
-	waits := false                                                                                   // gangs that have asked in vain may ask anew under a new policy (docs/shares.md)
+	// it can be done once
+	renames := slices.ContainsFunc(f.Policy.RenamedFrom, func(was string) bool { return was != "" })
+	// gangs that have asked in vain may ask anew under a new policy (docs/shares.md)
+	waits := false
 	for row := range f.Shortfalls.Rows {
 		waits = waits || wordAt(f.Shortfalls.Column("reason"), row) == "gang"
 	}
@@ -223,7 +226,8 @@ func checkSame(t *testing.T, name string, r *export.Reader, dir string, f *expla
 	}
 	c, err := compareUnder(r, &whatifOptions{place: place{log: dir}, settle: 50}, f.Cycle, f.Policy, io.Discard)
 	switch {
-	case err != nil && strings.Contains(err.Error(), "which no resource group of the plan has"): // hosts left that it lists: it cannot be put again
+	case err != nil && strings.Contains(err.Error(), "which no resource group of the plan has"):
+		// hosts left that it lists: it cannot be put again
 	case err != nil:
 		t.Errorf("%s: %v", name, err)
 	case len(c.Changes) > 0:

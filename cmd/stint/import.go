@@ -84,7 +84,9 @@ part of the trace (what is there at its start comes with the first cycle); --spe
 }
 
 // importOpenBScenario writes a scenario beside what importOpenB writes.
-func importOpenBScenario(c *cobra.Command, nodes, pods, out, format string, devices bool, o datasets.ScenarioOptions) error {
+func importOpenBScenario(
+	c *cobra.Command, nodes, pods, out, format string, devices bool, o datasets.ScenarioOptions,
+) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
@@ -151,7 +153,8 @@ func importOpenB(c *cobra.Command, nodes, pods, out, format string, devices bool
 	if devices {
 		shares = "lie on one each"
 	}
-	what := fmt.Sprintf("%s hosts, %s pods of %d consumers, %s of them for some GPU models only; shares of single GPUs %s",
+	what := fmt.Sprintf("%s hosts, %s pods of %d consumers, %s of them for some GPU models only; shares of "+
+		"single GPUs %s",
 		grouped(int64(d.Hosts.Rows)), grouped(int64(d.Demand.Rows)), d.Demand.Consumer.Names.Len(),
 		grouped(int64(restricted)), shares)
 	for i, name := range d.Dimensions {

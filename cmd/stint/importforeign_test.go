@@ -59,8 +59,9 @@ func TestImportGuarantees(t *testing.T) {
 			// 7 nodes without a label are open: 917,504 MiB, 224 cores; prod 60 %, in it etl 37.5 %; dev 40, adhoc 0 %
 			"default /prod memory_mb": 917504 * .6, "default /prod/etl memory_mb": 917504 * .6 * .375,
 			"default /prod/serving memory_mb": 917504 * .6 * .625,
-			"default /dev memory_mb":          917504 * .4, "default /dev vcores": 224 * .4, "default /adhoc memory_mb": 0,
-			"gpu /prod memory_mb": 262144 * .7, "gpu /dev memory_mb": 262144 * .3, "gpu /prod/serving vcores": 64 * .7,
+			"default /dev memory_mb":          917504 * .4, "default /dev vcores": 224 * .4,
+			"default /adhoc memory_mb": 0, "gpu /prod memory_mb": 262144 * .7, "gpu /dev memory_mb": 262144 * .3,
+			"gpu /prod/serving vcores": 64 * .7,
 		}},
 		{"yarn amounts", append([]string{"yarn", "--queues", data("yarn/absolute.xml")}, six...), map[string]float64{
 			// what nobody has a capacity of is divided beside: 131,072 MiB, of which a has 3 parts, b 2

@@ -58,8 +58,10 @@ Files that are there already are left alone, and nothing is written.`,
 					"next: stint check %[1]s/plan.yaml --hosts %[1]s/hosts.csv\n"+
 					"      stint run --plan %[1]s/plan.yaml --hosts %[1]s/hosts.csv --demand %[1]s/demand.csv --out "+
 					"%[1]s/log\n"+
-					"or:   stint serve --data %[1]s/service     # a service, on http://127.0.0.1:7468; in another shell:\n"+
-					"      stint push --plan %[1]s/plan.yaml --hosts %[1]s/hosts.csv --demand %[1]s/demand.csv --cycle\n",
+					"or:   stint serve --data %[1]s/service     # a service, on http://127.0.0.1:7468; in "+
+					"another shell:\n"+
+					"      stint push --plan %[1]s/plan.yaml --hosts %[1]s/hosts.csv --demand %[1]s/demand.csv "+
+					"--cycle\n",
 				out, plan.SchemaFile, like)
 			return err
 		},

@@ -83,8 +83,10 @@ type rootShell struct {
 const rootMark = "-- over, status "
 
 func newRootShell(t *testing.T, root string) *rootShell {
-	c := exec.Command("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc="+filepath.Join(root, "proc"),
-		"sh", "-c", `ip link set lo up && exec chroot "$1" env -i HOME=/root COLUMNS=80 LC_ALL=C DEBIAN_FRONTEND=noninteractive \
+	c := exec.Command("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child",
+		"--mount-proc="+filepath.Join(root, "proc"),
+		"sh", "-c",
+		`ip link set lo up && exec chroot "$1" env -i HOME=/root COLUMNS=80 LC_ALL=C DEBIAN_FRONTEND=noninteractive \
 			PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin sh`, "sh", root)
 	ours, in, err := os.Pipe()
 	if err != nil {

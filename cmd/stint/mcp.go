@@ -79,10 +79,11 @@ func newAssistant(from place, stderr io.Writer) *mcp.Server {
 		Version: version}, &mcp.ServerOptions{Instructions: mcpInstructions})
 	a := &assistant{from, stderr}
 	addTool(s, "explain", "Why a consumer, or one of its allocations, has what it has after a cycle: what is short "+
-		"and why, what is being taken back, what would change it. Figures come with the rules that they follow from.", a.explain)
+		"and why, what is being taken back, what would change it. Figures come with the rules that they follow from.",
+		a.explain)
 	addTool(s, "query", "A table of what was decided, as CSV. consumers: who wants, holds, owns, lends what; "+
-		"shortfalls: what is short and why; holdings, grants, reclaims, releases, loans, shares, hosts, sub_allocations (what is asked for), "+
-		"attributes, plans, inputs, cycles.", a.query)
+		"shortfalls: what is short and why; holdings, grants, reclaims, releases, loans, shares, hosts, "+
+		"sub_allocations (what is asked for), attributes, plans, inputs, cycles.", a.query)
 	addTool(s, "whatif_policy", "What the next cycle would be under another policy file: who gains, who loses, what "+
 		"would be reclaimed, and what comes of it. Nothing is put in force.", a.whatifPolicy)
 	addTool(s, "whatif_demand", "What demand and hosts that are not there would get: at once, from whom, what would "+

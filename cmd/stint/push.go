@@ -128,7 +128,8 @@ func (o *pushOptions) run(ctx context.Context, stdout, stderr io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.file, err)
 		}
-		line := fmt.Sprintf("%s: %s, snapshot %s, cycle %d goes by it", p.name, count(r.Rows, "row"), r.Snapshot, r.Cycle)
+		line := fmt.Sprintf("%s: %s, snapshot %s, cycle %d goes by it", p.name, count(r.Rows, "row"), r.Snapshot,
+			r.Cycle)
 		switch p.name {
 		case "plan":
 			line = fmt.Sprintf("plan: revision %d, cycle %d goes by it", r.Revision, r.Cycle)

@@ -122,7 +122,8 @@ func (c *serveConfig) validateDivisions(s *settings) {
 		}
 	}
 	if len(d.Here) > 0 && !c.Cluster.on() {
-		s.fault("divisions.here", strings.Join(d.Here, ", "), "must be left out where one process decides all; other processes take a cluster")
+		s.fault("divisions.here", strings.Join(d.Here, ", "),
+			"must be left out where one process decides all; other processes take a cluster")
 	}
 }
 

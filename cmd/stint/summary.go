@@ -338,7 +338,8 @@ func (s *summary) footer() {
 	for i := range next {
 		next[i] = s.mark(next[i])
 	}
-	fmt.Fprintf(&s.text, "\nlog:  %s\nnext: %s   a page: http://127.0.0.1:7468/\n", s.log, strings.Join(next, "\n      "))
+	fmt.Fprintf(&s.text, "\nlog:  %s\nnext: %s   a page: http://127.0.0.1:7468/\n", s.log,
+		strings.Join(next, "\n      "))
 }
 
 // leaf is a leaf as the shell reads it, the first of those with the most of something; "" when none has any.

@@ -82,7 +82,9 @@ func (r *receiver) children(t *testing.T, of *otlp.Span) (names []string) {
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b *otlp.Span) int { return int(a.StartTimeUnixNano) - int(b.StartTimeUnixNano) })
+	slices.SortStableFunc(list, func(a, b *otlp.Span) int {
+		return int(a.StartTimeUnixNano) - int(b.StartTimeUnixNano)
+	})
 	for _, s := range list {
 		names = append(names, s.Name)
 	}

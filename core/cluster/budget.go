@@ -158,7 +158,8 @@ func (s *State) NextBudget(before int64) int64 {
 			if budget.Hours == 0 {
 				continue
 			}
-			before = min(before, budget.Per.End(s.NowUS, s.Policy.Location), p.Budgets.usedUpAt(row, budget.Hours, s.NowUS))
+			before = min(before, budget.Per.End(s.NowUS, s.Policy.Location),
+				p.Budgets.usedUpAt(row, budget.Hours, s.NowUS))
 			row++
 		}
 	}
@@ -291,7 +292,8 @@ func (b *Budgets) fields(c *pack.Coder) {
 
 func (b *Budgets) clone() Budgets {
 	return Budgets{
-		slices.Clone(b.Consumer), slices.Clone(b.Used), slices.Clone(b.rest), slices.Clone(b.rate), slices.Clone(b.told),
+		slices.Clone(b.Consumer), slices.Clone(b.Used), slices.Clone(b.rest), slices.Clone(b.rate),
+		slices.Clone(b.told),
 		slices.Clone(b.toldRest),
 	}
 }

@@ -27,7 +27,8 @@ func TestCharge(t *testing.T) {
 				}{{at - 1, false}, {at, true}} {
 					then := new(big.Int).Mul(big.NewInt(b.rate[0]), big.NewInt(near.us-now))
 					if full := then.Add(then, used).Cmp(whole(hours)) >= 0; full != near.full {
-						t.Fatalf("at %d of rate %d with %v used of %d hours: used up is %v", near.us, b.rate[0], used, hours, full)
+						t.Fatalf("at %d of rate %d with %v used of %d hours: used up is %v", near.us, b.rate[0], used,
+							hours, full)
 					}
 				}
 			}
@@ -51,7 +52,8 @@ func TestCharge(t *testing.T) {
 				}
 				return
 			}
-			if got := new(big.Int).Add(whole(b.Used[0]), big.NewInt(b.rest[0])); got.Cmp(used) != 0 || b.rest[0] >= hourUS {
+			if got := new(big.Int).Add(whole(b.Used[0]), big.NewInt(b.rest[0])); got.Cmp(used) != 0 ||
+				b.rest[0] >= hourUS {
 				t.Fatalf("%v was charged as %d hours and %d", used, b.Used[0], b.rest[0])
 			}
 			now = next

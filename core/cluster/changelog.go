@@ -16,9 +16,11 @@ const (
 	ChangeReclaimed                // units that were put under reclaim
 	ChangeCancelled                // units that stay
 	ChangeRelabelled               // units that count as something else: a row of what they were, one of what they are
-	ChangeResized                  // the capacity or state of a parcel is another; the row has a plan and a parcel alone
-	ChangeKept                     // what sets keep of a parcel is another; as ChangeResized
-	ChangeRelaid                   // parcels have other numbers: what is known of the plan (NoID: of all) is to be made anew
+	// the capacity or state of a parcel is another; the row has a plan and a parcel alone
+	ChangeResized
+	ChangeKept // what sets keep of a parcel is another; as ChangeResized
+	// parcels have other numbers: what is known of the plan (NoID: of all) is to be made anew
+	ChangeRelaid
 )
 
 // ChangeLog is what happened to holdings and hosts, a row for each change in the order in which they came, as columns.

@@ -26,13 +26,15 @@ func (s *State) Clone() *State {
 	c.Times = s.Times.clone()
 	c.Released, c.Reclaims = slices.Clone(s.Released), slices.Clone(s.Reclaims)
 	c.Changes = s.Changes.clone()
-	c.orphans, c.asked, c.excess, c.gone, c.silent = slices.Clone(s.orphans), slices.Clone(s.asked), slices.Clone(s.excess), slices.Clone(s.gone), slices.Clone(s.silent)
+	c.orphans, c.asked, c.excess, c.gone, c.silent = slices.Clone(s.orphans), slices.Clone(s.asked),
+		slices.Clone(s.excess), slices.Clone(s.gone), slices.Clone(s.silent)
 	c.last, c.noted = slices.Clone(s.last), bitset.BitSet{}
 	for i := range c.last {
 		c.last[i].size = slices.Clone(c.last[i].size)
 	}
 	s.noted.CopyFull(&c.noted)
-	c.victim, c.aged, c.parting, c.scratch = nil, [2][]aged{}, [2][]parting{}, demandScratch{} // memory that is used again, nothing more
+	// memory that is used again, nothing more
+	c.victim, c.aged, c.parting, c.scratch = nil, [2][]aged{}, [2][]parting{}, demandScratch{}
 	c.Accepted = false
 	c.ofSource = slices.Clone(s.ofSource)
 	c.allocOf, c.subOf = maps.Clone(s.allocOf), maps.Clone(s.subOf)
@@ -66,27 +68,30 @@ func (h *Shapes) clone() Shapes {
 
 func (a *Allocs) clone() Allocs {
 	return Allocs{
-		Plan: slices.Clone(a.Plan), Consumer: slices.Clone(a.Consumer), Source: slices.Clone(a.Source), Name: slices.Clone(a.Name),
-		Arrival: slices.Clone(a.Arrival), First: slices.Clone(a.First), Last: slices.Clone(a.Last), Next: slices.Clone(a.Next),
-		prev: slices.Clone(a.prev), free: slices.Clone(a.free),
+		Plan: slices.Clone(a.Plan), Consumer: slices.Clone(a.Consumer), Source: slices.Clone(a.Source),
+		Name: slices.Clone(a.Name), Arrival: slices.Clone(a.Arrival), First: slices.Clone(a.First),
+		Last: slices.Clone(a.Last), Next: slices.Clone(a.Next), prev: slices.Clone(a.prev), free: slices.Clone(a.free),
 	}
 }
 
 func (u *Subs) clone() Subs {
 	return Subs{
-		Source: slices.Clone(u.Source), Plan: slices.Clone(u.Plan), Consumer: slices.Clone(u.Consumer), Alloc: slices.Clone(u.Alloc),
-		Name: slices.Clone(u.Name), Shape: slices.Clone(u.Shape), Need: slices.Clone(u.Need), MaxPerHost: slices.Clone(u.MaxPerHost),
-		MinUnits: slices.Clone(u.MinUnits), Together: slices.Clone(u.Together), Wanted: slices.Clone(u.Wanted), Held: slices.Clone(u.Held), Pair: slices.Clone(u.Pair), First: slices.Clone(u.First),
-		Next: slices.Clone(u.Next), Seq: slices.Clone(u.Seq), FirstSeen: slices.Clone(u.FirstSeen), Orphan: slices.Clone(u.Orphan), Turns: slices.Clone(u.Turns), seen: slices.Clone(u.seen), noted: slices.Clone(u.noted),
-		prev: slices.Clone(u.prev), after: slices.Clone(u.after), before: slices.Clone(u.before), free: slices.Clone(u.free),
+		Source: slices.Clone(u.Source), Plan: slices.Clone(u.Plan), Consumer: slices.Clone(u.Consumer),
+		Alloc: slices.Clone(u.Alloc), Name: slices.Clone(u.Name), Shape: slices.Clone(u.Shape),
+		Need: slices.Clone(u.Need), MaxPerHost: slices.Clone(u.MaxPerHost), MinUnits: slices.Clone(u.MinUnits),
+		Together: slices.Clone(u.Together), Wanted: slices.Clone(u.Wanted), Held: slices.Clone(u.Held),
+		Pair: slices.Clone(u.Pair), First: slices.Clone(u.First), Next: slices.Clone(u.Next), Seq: slices.Clone(u.Seq),
+		FirstSeen: slices.Clone(u.FirstSeen), Orphan: slices.Clone(u.Orphan), Turns: slices.Clone(u.Turns),
+		seen: slices.Clone(u.seen), noted: slices.Clone(u.noted), prev: slices.Clone(u.prev),
+		after: slices.Clone(u.after), before: slices.Clone(u.before), free: slices.Clone(u.free),
 	}
 }
 
 func (h *Holdings) clone() Holdings {
 	return Holdings{
-		Sub: slices.Clone(h.Sub), Parcel: slices.Clone(h.Parcel), Units: slices.Clone(h.Units), Origin: slices.Clone(h.Origin),
-		Pool: slices.Clone(h.Pool), Lender: slices.Clone(h.Lender), Granted: slices.Clone(h.Granted),
-		NextOfSub: slices.Clone(h.NextOfSub), PrevOfSub: slices.Clone(h.PrevOfSub),
+		Sub: slices.Clone(h.Sub), Parcel: slices.Clone(h.Parcel), Units: slices.Clone(h.Units),
+		Origin: slices.Clone(h.Origin), Pool: slices.Clone(h.Pool), Lender: slices.Clone(h.Lender),
+		Granted: slices.Clone(h.Granted), NextOfSub: slices.Clone(h.NextOfSub), PrevOfSub: slices.Clone(h.PrevOfSub),
 		NextOnParcel: slices.Clone(h.NextOnParcel), PrevOnParcel: slices.Clone(h.PrevOnParcel),
 		Set: slices.Clone(h.Set), NextOfSet: slices.Clone(h.NextOfSet), Due: slices.Clone(h.Due),
 		Device: slices.Clone(h.Device), onDevices: h.onDevices, free: slices.Clone(h.free),
@@ -95,16 +100,18 @@ func (h *Holdings) clone() Holdings {
 
 func (t *Sets) clone() Sets {
 	return Sets{
-		Number: slices.Clone(t.Number), Plan: slices.Clone(t.Plan), Reason: slices.Clone(t.Reason), Issued: slices.Clone(t.Issued),
-		Taker: slices.Clone(t.Taker), Target: slices.Clone(t.Target), Owner: slices.Clone(t.Owner), Units: slices.Clone(t.Units),
-		First: slices.Clone(t.First), kept: slices.Clone(t.kept), free: slices.Clone(t.free),
+		Number: slices.Clone(t.Number), Plan: slices.Clone(t.Plan), Reason: slices.Clone(t.Reason),
+		Issued: slices.Clone(t.Issued), Taker: slices.Clone(t.Taker), Target: slices.Clone(t.Target),
+		Owner: slices.Clone(t.Owner), Units: slices.Clone(t.Units), First: slices.Clone(t.First),
+		kept: slices.Clone(t.kept), free: slices.Clone(t.free),
 	}
 }
 
 // part makes what a plan has its own, when it was copied from another. Terms.Member is the policy's.
 func (p *Plan) part() {
 	k, r := &p.Parcels, &p.Pairs
-	k.Host, k.Owner, k.Open, k.First, k.Moved = slices.Clone(k.Host), slices.Clone(k.Owner), slices.Clone(k.Open), slices.Clone(k.First), slices.Clone(k.Moved)
+	k.Host, k.Owner, k.Open, k.First, k.Moved = slices.Clone(k.Host), slices.Clone(k.Owner), slices.Clone(k.Open),
+		slices.Clone(k.First), slices.Clone(k.Moved)
 	k.Device = slices.Clone(k.Device)
 	k.Cap, k.Free, k.Kept, k.Owed = cloned(k.Cap), cloned(k.Free), cloned(k.Kept), cloned(k.Owed)
 	r.Leaf, r.Shape, r.Pool = slices.Clone(r.Leaf), slices.Clone(r.Shape), slices.Clone(r.Pool)
@@ -112,12 +119,15 @@ func (p *Plan) part() {
 	r.many = maps.Clone(r.many)
 	z := &p.sizing
 	z.hosts, z.total, z.small = slices.Clone(z.hosts), slices.Clone(z.total), slices.Clone(z.small)
-	p.FirstAlloc, p.LastAlloc, p.FirstPair = slices.Clone(p.FirstAlloc), slices.Clone(p.LastAlloc), slices.Clone(p.FirstPair)
-	p.RankOrder, p.Changed, p.shifted, p.Unlabelled = slices.Clone(p.RankOrder), slices.Clone(p.Changed), slices.Clone(p.shifted), slices.Clone(p.Unlabelled)
+	p.FirstAlloc, p.LastAlloc, p.FirstPair = slices.Clone(p.FirstAlloc), slices.Clone(p.LastAlloc),
+		slices.Clone(p.FirstPair)
+	p.RankOrder, p.Changed, p.shifted, p.Unlabelled = slices.Clone(p.RankOrder), slices.Clone(p.Changed),
+		slices.Clone(p.shifted), slices.Clone(p.Unlabelled)
 	p.Lost, p.Budgets, p.Spent = slices.Clone(p.Lost), p.Budgets.clone(), slices.Clone(p.Spent)
 	p.History = p.History.clone()
 	d := &p.Deeds
-	d.Consumer, d.Host, d.Rule, d.Number = slices.Clone(d.Consumer), slices.Clone(d.Host), slices.Clone(d.Rule), slices.Clone(d.Number)
+	d.Consumer, d.Host, d.Rule, d.Number = slices.Clone(d.Consumer), slices.Clone(d.Host), slices.Clone(d.Rule),
+		slices.Clone(d.Number)
 	d.Amount, d.Configured, d.Reserved = cloned(d.Amount), cloned(d.Configured), cloned(d.Reserved)
 	d.Keeper, d.KeptOn, d.KeptAmount = slices.Clone(d.Keeper), slices.Clone(d.KeptOn), cloned(d.KeptAmount)
 	d.Lister, d.List, d.Unmet = slices.Clone(d.Lister), slices.Clone(d.List), slices.Clone(d.Unmet)

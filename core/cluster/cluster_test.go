@@ -67,7 +67,8 @@ func demandTable(rows ...string) *DemandTable {
 		}
 		t.Units, t.Size[0], t.Size[1] = append(t.Units, 2), append(t.Size[0], 1), append(t.Size[1], 4)
 	}
-	t.Consumer, t.Allocation, t.Sub, t.Plan = texts(field[0]...), texts(field[1]...), texts(field[2]...), texts(field[3]...)
+	t.Consumer, t.Allocation, t.Sub, t.Plan = texts(field[0]...), texts(field[1]...), texts(field[2]...),
+		texts(field[3]...)
 	return t
 }
 
@@ -98,9 +99,13 @@ func TestDemandFaults(t *testing.T) {
 			`demand: row 1, column ncpus, value "-1": not a whole number from 0 to 2^53`},
 		{"too many", demandTable("/R a - -"), func(d *DemandTable) { d.Units[0] = NumberMax + 1 },
 			`demand: row 1, column units, value "9007199254740993": not a whole number from 0 to 2^53`},
-		{"a bad requirement", demandTable("/R a - -"), func(d *DemandTable) { d.Requirement = texts("select(ncpus >)") },
+		{"a bad requirement", demandTable("/R a - -"), func(d *DemandTable) {
+			d.Requirement = texts("select(ncpus >)")
+		},
 			`demand: row 1, column requirement, value "select(ncpus >)": `},
-		{"a requirement nobody knows", demandTable("/R a - -"), func(d *DemandTable) { d.Requirement = texts("select(quantum)") },
+		{"a requirement nobody knows", demandTable("/R a - -"), func(d *DemandTable) {
+			d.Requirement = texts("select(quantum)")
+		},
 			`demand: row 1, column requirement, value "select(quantum)": `},
 		{"another source's allocation", demandTable("/R taken - -"), nil,
 			`demand: row 1, column allocation, value "taken": belongs to source "first" already`},
@@ -165,19 +170,26 @@ func TestHostFaults(t *testing.T) {
 
 func TestRunningFaults(t *testing.T) {
 	holdings := func(consumer, allocation, host string, units int64) *HoldingTable {
-		return &HoldingTable{Rows: 1, Consumer: texts(consumer), Allocation: texts(allocation), Sub: texts("-"), Host: texts(host), Units: []int64{units}}
+		return &HoldingTable{Rows: 1, Consumer: texts(consumer), Allocation: texts(allocation), Sub: texts("-"),
+			Host: texts(host), Units: []int64{units}}
 	}
 	for _, c := range []struct {
 		name, source string
 		table        *HoldingTable
 		want         string
 	}{
-		{"unknown host", "s", holdings("/R", "a", "a7", 1), `holdings: row 1, column host, value "a7": no host is called this`},
-		{"a host in no plan", "s", holdings("/R", "a", "b3", 1), `holdings: row 1, column host, value "b3": the host is in no plan`},
-		{"unknown consumer", "s", holdings("/X", "a", "a1", 1), `holdings: row 1, column consumer, value "/X": no such consumer in the policy`},
-		{"not wanted", "s", holdings("/R", "z", "a1", 1), `holdings: row 1, column allocation, value "z": /R has no such sub-allocation in plan one`},
-		{"another source's", "t", holdings("/R", "a", "a1", 1), `holdings: row 1, column allocation, value "a": belongs to another source than "t"`},
-		{"beyond capacity", "s", holdings("/R", "a", "a1", 9), `holdings: row 1, column units, value "9": host a1 has 8 ncpus free, 9 are needed`},
+		{"unknown host", "s", holdings("/R", "a", "a7", 1),
+			`holdings: row 1, column host, value "a7": no host is called this`},
+		{"a host in no plan", "s", holdings("/R", "a", "b3", 1),
+			`holdings: row 1, column host, value "b3": the host is in no plan`},
+		{"unknown consumer", "s", holdings("/X", "a", "a1", 1),
+			`holdings: row 1, column consumer, value "/X": no such consumer in the policy`},
+		{"not wanted", "s", holdings("/R", "z", "a1", 1),
+			`holdings: row 1, column allocation, value "z": /R has no such sub-allocation in plan one`},
+		{"another source's", "t", holdings("/R", "a", "a1", 1),
+			`holdings: row 1, column allocation, value "a": belongs to another source than "t"`},
+		{"beyond capacity", "s", holdings("/R", "a", "a1", 9),
+			`holdings: row 1, column units, value "9": host a1 has 8 ncpus free, 9 are needed`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newState(t)
@@ -292,8 +304,10 @@ func TestTurnsEnd(t *testing.T) {
 // (INV-8): tables have rows in the order of lenders.
 func TestRenamedInOrder(t *testing.T) {
 	names := strings.NewReplacer("{path: /P}, {path: /P/L}, {path: /Q}, {path: /R}, {path: /S}]",
-		"{path: /U, renamed_from: /P}, {path: /U/L, renamed_from: /P/L}, {path: /V, renamed_from: /Q}, {path: /W, renamed_from: /R}, {path: /X, renamed_from: /S}]",
-		"{path: /P}, {path: /P/L}, {path: /Q}, {path: /R}]", "{path: /U}, {path: /U/L}, {path: /V}, {path: /W}]", "[{path: /Q}]", "[{path: /V}]")
+		"{path: /U, renamed_from: /P}, {path: /U/L, renamed_from: /P/L}, {path: /V, renamed_from: /Q}, {path: /W, "+
+			"renamed_from: /R}, {path: /X, renamed_from: /S}]",
+		"{path: /P}, {path: /P/L}, {path: /Q}, {path: /R}]", "{path: /U}, {path: /U/L}, {path: /V}, {path: /W}]",
+		"[{path: /Q}]", "[{path: /V}]")
 	p, err := plan.Parse("policy.yaml", []byte(names.Replace(policyText)))
 	if err != nil {
 		t.Fatal(err)
@@ -334,15 +348,18 @@ func TestForeignHosts(t *testing.T) {
 	if err := s.SetDemand("feed", demandTable("/P/L a s -")); err != nil {
 		t.Fatal(err)
 	}
-	running := &HoldingTable{Rows: 1, Consumer: texts("/P/L"), Allocation: texts("a"), Sub: texts("s"), Host: texts("a1"), Units: []int64{1}}
+	running := &HoldingTable{Rows: 1, Consumer: texts("/P/L"), Allocation: texts("a"), Sub: texts("s"),
+		Host: texts("a1"), Units: []int64{1}}
 	if err := s.AddRunning("feed", running); err != nil {
 		t.Fatal(err)
 	}
 	const moved = "divisions: [{name: west, plans: [one, two]}, {name: east, plans: [three]}]\n"
-	text := strings.Replace(policyText, "consumers: [{path: /P}, {path: /P/L}", "  - {name: C, hosts: [c1]}\nconsumers: [{path: /P}, {path: /P/L}", 1) +
+	text := strings.Replace(policyText, "consumers: [{path: /P}, {path: /P/L}",
+		"  - {name: C, hosts: [c1]}\nconsumers: [{path: /P}, {path: /P/L}", 1) +
 		"  - {name: three, resource_groups: [{name: C}], consumers: [{path: /S}]}\n"
 	const held = "policy.yaml: plan one is gone, and /P/L still holds 1 units in it: it must give them back first"
-	if err := s.SetPolicy(parsed(t, string(plan.ForDivision([]byte(text+moved), "east"))), true); err == nil || err.Error() != held {
+	if err := s.SetPolicy(parsed(t, string(plan.ForDivision([]byte(text+moved), "east"))), true); err == nil ||
+		err.Error() != held {
 		t.Errorf("got  %v\nwant %s", err, held)
 	}
 }

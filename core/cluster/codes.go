@@ -137,9 +137,10 @@ func (s *State) budgetNeeds(source string, t *DemandTable, f *Faults) {
 			}
 		}
 		if within[code] < 0 {
-			f.Add(i+1, "requirement", t.Requirement.Names.String(code), fmt.Sprintf("the requirements of the source up to this one "+
-				"take %d steps to evaluate on %d hosts, %d are allowed: have fewer different ones, shorter ones, or ones that go by "+
-				"columns with few values", total, s.Host.Len(), int64(requirementSteps)))
+			f.Add(i+1, "requirement", t.Requirement.Names.String(code),
+				fmt.Sprintf("the requirements of the source up to this one take %d steps to evaluate on %d hosts, "+
+					"%d are allowed: have fewer different ones, shorter ones, or ones that go by columns with few "+
+					"values", total, s.Host.Len(), int64(requirementSteps)))
 		}
 	}
 }

@@ -52,7 +52,8 @@ const (
 // O(rows + sub-allocations of the source).
 func (s *State) SetDemand(source string, t *DemandTable) error {
 	if len(t.Size) != len(s.Policy.Dimensions) {
-		panic(fmt.Sprintf("BUG: a demand table with %d dimensions, the policy has %d", len(t.Size), len(s.Policy.Dimensions)))
+		panic(fmt.Sprintf("BUG: a demand table with %d dimensions, the policy has %d", len(t.Size),
+			len(s.Policy.Dimensions)))
 	}
 	f := Faults{Table: t.title()}
 	s.bindDemand(source, t, &f)
@@ -113,7 +114,8 @@ func (s *State) bindDemand(source string, t *DemandTable, f *Faults) {
 		}
 		if listed {
 			if first := s.duplicate(t, i); first >= 0 {
-				f.Add(i+1, "allocation", t.Allocation.Names.String(t.Allocation.At(i)), fmt.Sprintf("row %d names the same sub-allocation", first+1))
+				f.Add(i+1, "allocation", t.Allocation.Names.String(t.Allocation.At(i)),
+					fmt.Sprintf("row %d names the same sub-allocation", first+1))
 			}
 		}
 		if a != NoID && (!known || s.Alloc.Source[a] != SourceID(src)) {
@@ -278,13 +280,15 @@ func (s *State) bindRow(t *DemandTable, i int, f *Faults) int32 {
 			return planBad
 		}
 		if !s.Plans[p].Terms.Member[node] {
-			f.Add(i+1, "plan", t.Plan.Names.String(named), fmt.Sprintf("%s takes no part in this plan", path.String(code)))
+			f.Add(i+1, "plan", t.Plan.Names.String(named),
+				fmt.Sprintf("%s takes no part in this plan", path.String(code)))
 			return planBad
 		}
 	}
 	switch {
 	case p == planMany:
-		f.Add(i+1, "plan", "", fmt.Sprintf("%s takes part in several plans, name one of %s", path.String(code), s.planNames(node)))
+		f.Add(i+1, "plan", "", fmt.Sprintf("%s takes part in several plans, name one of %s", path.String(code),
+			s.planNames(node)))
 	case p == planNone && !s.ReportUnknown:
 		f.Add(i+1, "consumer", path.String(code), "takes part in no plan")
 		return planBad
@@ -313,7 +317,8 @@ func (s *State) bindSize(t *DemandTable, i int, p int32, f *Faults) {
 			f.Add(i+1, s.Policy.Dimensions[d], fmt.Sprint(col[i]), "not a whole number from 0 to 2^53")
 		}
 		if slots && col[i] != 0 && s.Policy.Dimensions[d] != "slots" {
-			f.Add(i+1, s.Policy.Dimensions[d], fmt.Sprint(col[i]), fmt.Sprintf("plan %s counts slots, leave this empty", s.Plans[p].Name))
+			f.Add(i+1, s.Policy.Dimensions[d], fmt.Sprint(col[i]),
+				fmt.Sprintf("plan %s counts slots, leave this empty", s.Plans[p].Name))
 		}
 		if p >= 0 && s.Plans[p].HasDevices() && d == s.Plans[p].MD.Device && !(s.scratch.changes && t.Units[i] == 0) {
 			if why := deviceFault(&s.Plans[p], col[i]); why != "" {
@@ -350,8 +355,8 @@ func (s *State) bindSmall(t *DemandTable, i int, p int32, f *Faults) {
 		column, value = s.Policy.Dimensions[d], size[d]
 	}
 	hosts := len(plan.sizing.hosts)
-	f.Add(i+1, column, fmt.Sprint(value), fmt.Sprintf("a unit is too small: the %d hosts of plan %s would hold more than %d of this size; "+
-		"ask for fewer, larger units", hosts, plan.Name, s.unitsMost(hosts)))
+	f.Add(i+1, column, fmt.Sprint(value), fmt.Sprintf("a unit is too small: the %d hosts of plan %s would hold more "+
+		"than %d of this size; ask for fewer, larger units", hosts, plan.Name, s.unitsMost(hosts)))
 }
 
 // planNames lists the plans in which a consumer takes part; None: all there are.
@@ -418,7 +423,8 @@ func (s *State) applyRow(src SourceID, t *DemandTable, i int, last *rowMemo) {
 	if code := t.Together.At(i); code != Null {
 		together = s.label(b.together, t.Together.Names, code)
 	}
-	if s.Sub.Need[id] != need || s.Sub.MaxPerHost[id] != most || s.Sub.MinUnits[id] != least || s.Sub.Together[id] != together {
+	if s.Sub.Need[id] != need || s.Sub.MaxPerHost[id] != most || s.Sub.MinUnits[id] != least ||
+		s.Sub.Together[id] != together {
 		if s.Sub.Wanted[id] > 0 { // else it asks for nothing, or want says so
 			s.note(id)
 		}

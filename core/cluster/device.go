@@ -13,8 +13,8 @@ import (
 // set.
 type Devices uint64
 
-// Code is the code of the devices in a dictionary of their texts, decision.Null of no device. A text that the dictionary
-// does not have is added to the dictionary.
+// Code is the code of the devices in a dictionary of their texts, decision.Null of no device. A text that the
+// dictionary does not have is added to the dictionary.
 func (on Devices) Code(devices *Names) int32 {
 	if on == 0 {
 		return decision.Null
@@ -177,7 +177,8 @@ func (s *State) anyDevicesIn() bool {
 // strays tells whether units of a holding find no devices where they are: they never did, or the host has lost those.
 func (s *State) strays(p *Plan, q HoldingID) bool {
 	on := s.Holding.On(q)
-	return p.OnDevices(s.Size(s.Holding.Sub[q])) > 0 && (on == 0 || bits.Len64(uint64(on)) > p.devicesOf(s.Holding.Parcel[q]))
+	return p.OnDevices(s.Size(s.Holding.Sub[q])) > 0 &&
+		(on == 0 || bits.Len64(uint64(on)) > p.devicesOf(s.Holding.Parcel[q]))
 }
 
 // evict releases the units on a parcel that have no devices there, in CYC-5's order.
@@ -245,7 +246,8 @@ func deviceFault(p *Plan, g int64) string {
 	if g < 0 || MayLieOn(p.MD.DevicePer, g) {
 		return ""
 	}
-	return fmt.Sprintf("a unit takes a part of one device of plan %s or whole ones: at most %d, or a multiple of it", p.Name, p.MD.DevicePer)
+	return fmt.Sprintf("a unit takes a part of one device of plan %s or whole ones: at most %d, or a multiple of it",
+		p.Name, p.MD.DevicePer)
 }
 
 // checkDevices refuses a policy by which what is held in a plan would lie on devices that are others, and one by which
@@ -270,8 +272,9 @@ func (s *State) checkDevices(p *plan.Policy, sub SubID, was *Plan, is *plan.MDPl
 	if (before != after || was.MD.DevicePer != is.DevicePer) && s.Sub.Held[sub] > 0 {
 		for _, dimension := range []string{before, after} {
 			if amount(dimension) > 0 {
-				return fmt.Errorf("%s: plan %s would have other devices, and %s holds %d units with %s in it, which lie where they lie: "+
-					"it must give them back first", p.File, was.Name, s.Consumer.String(int32(s.Sub.Consumer[sub])), s.Sub.Held[sub], dimension)
+				return fmt.Errorf("%s: plan %s would have other devices, and %s holds %d units with %s in it, which "+
+					"lie where they lie: it must give them back first", p.File, was.Name,
+					s.Consumer.String(int32(s.Sub.Consumer[sub])), s.Sub.Held[sub], dimension)
 			}
 		}
 	}
@@ -279,11 +282,13 @@ func (s *State) checkDevices(p *plan.Policy, sub SubID, was *Plan, is *plan.MDPl
 		return nil
 	}
 	if g := amount(after); !MayLieOn(is.DevicePer, g) {
-		return fmt.Errorf("%s: plan %s would have devices of %d %s each, and %s has units of %d there: neither a part of one nor whole ones",
+		return fmt.Errorf("%s: plan %s would have devices of %d %s each, and %s has units of %d there: neither a "+
+			"part of one nor whole ones",
 			p.File, was.Name, is.DevicePer, after, s.Consumer.String(int32(s.Sub.Consumer[sub])), g)
 	}
 	if least := s.Sub.MinUnits[sub]; least > 1 {
-		return fmt.Errorf("%s: plan %s would have devices, where there are no gangs, and %s asks for one (min_units %d) there",
+		return fmt.Errorf("%s: plan %s would have devices, where there are no gangs, and %s asks for one (min_units "+
+			"%d) there",
 			p.File, was.Name, s.Consumer.String(int32(s.Sub.Consumer[sub])), least)
 	}
 	return nil

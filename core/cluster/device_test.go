@@ -45,7 +45,8 @@ func TestChooseDevices(t *testing.T) {
 		most, empty := RoomOfDevices(free, per)
 		needMost, needEmpty := NeedOfDevices(per, g)
 		if ok != (most >= needMost && empty >= needEmpty) {
-			r.Fatalf("a unit of %d needs %d and %d, there are %d and %d of %v of %d each", g, needMost, needEmpty, most, empty, free, per)
+			r.Fatalf("a unit of %d needs %d and %d, there are %d and %d of %v of %d each", g, needMost, needEmpty, most,
+				empty, free, per)
 		}
 		if !ok {
 			return

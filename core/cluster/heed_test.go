@@ -12,14 +12,21 @@ func TestHostsThatComeBack(t *testing.T) {
 	}{
 		{"nothing", nil, false, false},
 		{"fails", []string{`{"host":"h1","state":"unavail"}`}, true, true},
-		{"fails and comes back", []string{`{"host":"h1","state":"unavail"}`, `{"host":"h1","state":"ok"}`}, false, false},
+		{"fails and comes back", []string{`{"host":"h1","state":"unavail"}`, `{"host":"h1","state":"ok"}`}, false,
+			false},
 		{"closes", []string{`{"host":"h1","state":"closed"}`}, true, false},
 		{"shrinks", []string{`{"host":"h1","ncpus":3}`}, true, true},
-		{"shrinks and grows", []string{`{"host":"h1","ncpus":3}`, `{"host":"h1","ncpus":2}`, `{"host":"h1","ncpus":4}`}, false, false},
-		{"comes back smaller", []string{`{"host":"h1","state":"unavail"}`, `{"host":"h1","state":"ok","mem":7}`}, true, true},
-		{"is another while the first comes back", []string{`{"host":"h1","state":"unavail"}`, `{"host":"h1","state":"ok"}`, `{"host":"h2","ncpus":1}`}, true, true},
-		{"with attributes", []string{`{"host":"h1","state":"unavail","rack":"x"}`, `{"host":"h1","state":"ok","rack":"x"}`}, true, false},
-		{"with attributes it had", []string{`{"host":"h2","state":"unavail","model":"y"}`, `{"host":"h2","state":"ok","model":"y"}`}, false, false},
+		{"shrinks and grows", []string{`{"host":"h1","ncpus":3}`, `{"host":"h1","ncpus":2}`, `{"host":"h1","ncpus":4}`},
+			false, false},
+		{"comes back smaller", []string{`{"host":"h1","state":"unavail"}`, `{"host":"h1","state":"ok","mem":7}`}, true,
+			true},
+		{"is another while the first comes back",
+			[]string{`{"host":"h1","state":"unavail"}`, `{"host":"h1","state":"ok"}`, `{"host":"h2","ncpus":1}`}, true,
+			true},
+		{"with attributes", []string{`{"host":"h1","state":"unavail","rack":"x"}`,
+			`{"host":"h1","state":"ok","rack":"x"}`}, true, false},
+		{"with attributes it had", []string{`{"host":"h2","state":"unavail","model":"y"}`,
+			`{"host":"h2","state":"ok","model":"y"}`}, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := ofTwo(t)
@@ -37,7 +44,8 @@ func TestHostsThatComeBack(t *testing.T) {
 			}
 			s.Settle(2)
 			if p := &s.Plans[0]; p.Stirred != c.stirred || p.Reassign != c.reassign {
-				t.Errorf("stirred %t, a pass over ownership %t; want %t, %t", p.Stirred, p.Reassign, c.stirred, c.reassign)
+				t.Errorf("stirred %t, a pass over ownership %t; want %t, %t", p.Stirred, p.Reassign, c.stirred,
+					c.reassign)
 			}
 		})
 	}

@@ -34,7 +34,9 @@ func (s *State) HoldAll(dst []HoldingID, runs []Run, parcels []ParcelID) []Holdi
 	}
 	ids := h.free[len(h.free)-n:] // the last first
 	h.free = h.free[:len(h.free)-n]
-	s.both(n >= twoMin, func() { s.holdOnParcels(p, runs, parcels, ids) }, func() { s.holdOfSubs(p, runs, parcels, ids) })
+	s.both(n >= twoMin, func() { s.holdOnParcels(p, runs, parcels, ids) }, func() {
+		s.holdOfSubs(p, runs, parcels, ids)
+	})
 	for i := n - 1; i >= 0; i-- {
 		dst = append(dst, ids[i])
 	}

@@ -197,7 +197,8 @@ func (s *State) Relabel(q HoldingID, units int64, origin int32, pool, lender Con
 	s.record(ChangeRelabelled, sub, h.Parcel[q], pool, lender, units, 0)
 	row := Holding{sub, h.Parcel[q], units, h.Granted[q], origin, pool, lender, h.On(q)}
 	if first := s.Sub.First[sub]; first != q && h.Set[first] == NoID && h.Parcel[first] == row.Parcel &&
-		h.Granted[first] == row.Granted && h.Origin[first] == origin && h.Pool[first] == pool && h.Lender[first] == lender && h.On(first) == row.Devices {
+		h.Granted[first] == row.Granted && h.Origin[first] == origin && h.Pool[first] == pool &&
+		h.Lender[first] == lender && h.On(first) == row.Devices {
 		h.Units[first] += units // what was relabelled just before
 	} else if units < h.Units[q] {
 		s.add(p, &row)
@@ -298,7 +299,8 @@ func (s *State) release(q HoldingID, units int64, cause int32) {
 func (s *State) noteRelease(q HoldingID, sub SubID, k ParcelID, units, number int64, cause int32) {
 	s.Released = append(s.Released, Release{
 		Number: number, Sub: sub, Parcel: k, Host: s.Plans[s.Sub.Plan[sub]].Parcels.Host[k], Units: units, Cause: cause,
-		Origin: s.Holding.Origin[q], Lender: s.Holding.Lender[q], Granted: s.Holding.Granted[q], Devices: s.Holding.On(q),
+		Origin: s.Holding.Origin[q], Lender: s.Holding.Lender[q], Granted: s.Holding.Granted[q],
+		Devices: s.Holding.On(q),
 	})
 }
 
@@ -495,7 +497,8 @@ func (s *State) findSub(by *namesakes, p int32, t *HoldingTable, i int, f *Fault
 	}
 	found := s.lookup(by, p, t, i)
 	if found == NoID {
-		f.Add(i+1, "allocation", string(name), fmt.Sprintf("%s has no such sub-allocation in plan %s", path, s.Plans[p].Name))
+		f.Add(i+1, "allocation", string(name),
+			fmt.Sprintf("%s has no such sub-allocation in plan %s", path, s.Plans[p].Name))
 	}
 	return found
 }

@@ -134,7 +134,8 @@ func (s *State) Rows() int { return s.Host.Len() }
 func (s *State) SetHosts(t *HostTable, full bool) error {
 	f := Faults{Table: t.title()}
 	if len(t.Size) != len(s.Policy.Dimensions) {
-		panic(fmt.Sprintf("BUG: a hosts table with %d dimensions, the policy has %d", len(t.Size), len(s.Policy.Dimensions)))
+		panic(fmt.Sprintf("BUG: a hosts table with %d dimensions, the policy has %d", len(t.Size),
+			len(s.Policy.Dimensions)))
 	}
 	s.checkHosts(t, &f)
 	if err := f.Err(); err != nil {
@@ -193,7 +194,8 @@ func (h *Hosts) differs(old *Hosts, host int) bool {
 			return a.any()
 		}
 		if b := &old.Attr[i]; a.Valid[host] && (a.Kind == plan.Number && a.Number[host] != b.Number[host] ||
-			a.Kind == plan.Boolean && a.Bool[host] != b.Bool[host] || a.Kind == plan.Text && a.Text.Code[host] != b.Text.Code[host]) {
+			a.Kind == plan.Boolean && a.Bool[host] != b.Bool[host] ||
+			a.Kind == plan.Text && a.Text.Code[host] != b.Text.Code[host]) {
 			return true
 		}
 	}
@@ -221,7 +223,8 @@ func (s *State) checkHosts(t *HostTable, f *Faults) {
 	for i := range t.Attr {
 		a := &t.Attr[i]
 		if j := s.Host.attribute(a.Name); j >= 0 && a.any() && s.Host.Attr[j].any() && s.Host.Attr[j].Kind != a.Kind {
-			f.Add(0, a.Name, "", fmt.Sprintf("holds %s, but %s up to now", kindNames[a.Kind], kindNames[s.Host.Attr[j].Kind]))
+			f.Add(0, a.Name, "", fmt.Sprintf("holds %s, but %s up to now", kindNames[a.Kind],
+				kindNames[s.Host.Attr[j].Kind]))
 		}
 	}
 }

@@ -37,7 +37,8 @@ func TestHostChanges(t *testing.T) {
 // ofTwo is a state whose only plan is of the hosts h1 and h2.
 func ofTwo(t *testing.T) *cluster.State {
 	t.Helper()
-	policy, err := plan.Parse("p", []byte("stint: 1\ncluster: c\ndimensions: [ncpus, mem]\nresource_groups: [{name: g, hosts: [h1, h2]}]\n"+
+	policy, err := plan.Parse("p", []byte("stint: 1\ncluster: c\ndimensions: [ncpus, mem]\nresource_groups: [{name: "+
+		"g, hosts: [h1, h2]}]\n"+
 		"consumers: [{path: /A}]\nmd_plans: [{name: p, resource_groups: [{name: g}], consumers: [{path: /A}]}]\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +53,8 @@ func ofTwo(t *testing.T) *cluster.State {
 // tell gives a state a table of hosts.
 func tell(t *testing.T, s *cluster.State, rows string, full bool) {
 	t.Helper()
-	hosts, err := table.ReadHosts(strings.NewReader(strings.ReplaceAll(rows, "} {", "}\n{")), table.Options{Format: table.NDJSON, Dimensions: s.Policy.Dimensions})
+	hosts, err := table.ReadHosts(strings.NewReader(strings.ReplaceAll(rows, "} {", "}\n{")),
+		table.Options{Format: table.NDJSON, Dimensions: s.Policy.Dimensions})
 	if err == nil {
 		err = s.SetHosts(hosts, full)
 	}
@@ -64,7 +66,8 @@ func tell(t *testing.T, s *cluster.State, rows string, full bool) {
 func hostsText(s *cluster.State) string {
 	var hosts []string
 	for h := range s.Rows() {
-		text := fmt.Sprint(s.Host.String(int32(h)), " ", cluster.HostStates[s.Host.State[h]], " ", s.Host.Size[0][h], " ", s.Host.Size[1][h])
+		text := fmt.Sprint(s.Host.String(int32(h)), " ", cluster.HostStates[s.Host.State[h]], " ", s.Host.Size[0][h],
+			" ", s.Host.Size[1][h])
 		for _, name := range []string{"model", "load"} {
 			col, kind, _ := s.Column(name)
 			value := "-"

@@ -268,7 +268,8 @@ func (s *State) refresh(p *Plan, k ParcelID, state HostState) {
 			changed, resized = true, true
 		}
 	}
-	if resized && int(k) < p.Parcels.Len()-p.Parcels.Left { // nothing is owned on hosts that left: what they are is no input any more
+	// nothing is owned on hosts that left: what they are is no input any more
+	if resized && int(k) < p.Parcels.Len()-p.Parcels.Left {
 		p.Parcels.moved(k)
 	}
 	if resized && end-k > 1 && !s.noted.Test(uint(h)) { // of those that were noted only what they come to counts

@@ -28,7 +28,8 @@ func (s *State) hostOrder(p *plan.Policy) (*layout, error) {
 	}
 	l.members = members
 	in := make([]int32, s.Host.Len()) // plan + 1
-	l.order, l.slots = make([][]HostID, len(p.MDPlans)+len(p.SlotPlans)), make([]*plan.Bound, len(p.MDPlans)+len(p.SlotPlans))
+	l.order, l.slots = make([][]HostID, len(p.MDPlans)+len(p.SlotPlans)),
+		make([]*plan.Bound, len(p.MDPlans)+len(p.SlotPlans))
 	join := func(i, group int) error {
 		for _, h := range members[group] {
 			switch in[h] {
@@ -64,7 +65,8 @@ func (s *State) hostOrder(p *plan.Policy) (*layout, error) {
 			for _, h := range members[g] {
 				if in[h] != 0 {
 					return nil, fmt.Errorf("host %s is in two plans: %s and, by resource group %s, %s of division %s",
-						s.Host.String(int32(h)), planName(p, int(in[h]-1)), p.Groups[g].Name, other.Name, other.Division)
+						s.Host.String(int32(h)), planName(p, int(in[h]-1)), p.Groups[g].Name, other.Name,
+						other.Division)
 				}
 			}
 		}

@@ -15,7 +15,8 @@ func (s *State) Lists() (faults, suspect []plan.Warning) {
 		return nil, nil
 	}
 	say := func(to *[]plan.Warning, line int32, format string, args ...any) {
-		if w := (plan.Warning{File: s.Policy.File, Line: line, Text: fmt.Sprintf(format, args...)}); !slices.Contains(*to, w) {
+		if w := (plan.Warning{File: s.Policy.File, Line: line,
+			Text: fmt.Sprintf(format, args...)}); !slices.Contains(*to, w) {
 			*to = append(*to, w)
 		}
 	}
@@ -30,11 +31,15 @@ func (s *State) Lists() (faults, suspect []plan.Warning) {
 						h, ok := s.Host.Find([]byte(name))
 						switch {
 						case !ok || !s.Host.listed[h]:
-							say(&suspect, rule.Line, "plan %s: %s lists host %s, which the table of hosts does not name", p.Name, path, name)
+							say(&suspect, rule.Line,
+								"plan %s: %s lists host %s, which the table of hosts does not name", p.Name, path, name)
 						case s.Host.Plan[h] != p.Index:
-							say(&faults, rule.Line, "plan %s: %s lists host %s, which no resource group of the plan has", p.Name, path, name)
+							say(&faults, rule.Line,
+								"plan %s: %s lists host %s, which no resource group of the plan has", p.Name, path,
+								name)
 						case up != plan.Root && !s.mayOwn(p, own[up], HostID(h), name):
-							say(&faults, rule.Line, "plan %s: %s lists host %s, of which its parent %s can own nothing", p.Name, path, name, s.Policy.Path[up])
+							say(&faults, rule.Line, "plan %s: %s lists host %s, of which its parent %s can own nothing",
+								p.Name, path, name, s.Policy.Path[up])
 						}
 					}
 				}
@@ -47,7 +52,8 @@ func (s *State) Lists() (faults, suspect []plan.Warning) {
 // mayOwn tells whether any of some rules can give something of a host.
 func (s *State) mayOwn(p *Plan, rules []plan.OwnRule, h HostID, name string) bool {
 	return slices.ContainsFunc(rules, func(r plan.OwnRule) bool {
-		return slices.Contains(r.HostList, name) || r.Group >= 0 && slices.Contains(s.Members(p.MD.Groups[r.Group].Group), h)
+		return slices.Contains(r.HostList, name) ||
+			r.Group >= 0 && slices.Contains(s.Members(p.MD.Groups[r.Group].Group), h)
 	})
 }
 
@@ -95,7 +101,8 @@ func (s *State) overowned(p *Plan) (over []plan.Warning) {
 				where += ", window " + w.Name
 			}
 			over = append(over, plan.Warning{File: s.Policy.File, Line: p.Slots.Line,
-				Text: fmt.Sprintf("%s: %d slots are owned, there are %d; owners get theirs by rank", where, owned, there)})
+				Text: fmt.Sprintf("%s: %d slots are owned, there are %d; owners get theirs by rank", where, owned,
+					there)})
 		}
 	}
 	return over

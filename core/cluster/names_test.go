@@ -38,8 +38,10 @@ func TestNames(t *testing.T) {
 				if _, ok := known[name]; !ok {
 					known[name] = int32(len(known))
 				}
-				if found, ok := names.Find([]byte(name)); id != known[name] || names.String(id) != name || !ok || found != id {
-					t.Fatalf("%s has id %d (found %d), which is %s; want %d", name, id, found, names.String(id), known[name])
+				if found, ok := names.Find([]byte(name)); id != known[name] || names.String(id) != name || !ok ||
+					found != id {
+					t.Fatalf("%s has id %d (found %d), which is %s; want %d", name, id, found, names.String(id),
+						known[name])
 				}
 			}
 		}

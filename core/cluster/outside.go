@@ -64,7 +64,8 @@ func (s *State) countedBy(p *Plan, a AllocID) bool {
 			}
 			sized = sized || amount > 0
 		}
-		if !sized || p.HasDevices() && (s.Sub.MinUnits[sub] > 1 || !MayLieOn(p.MD.DevicePer, p.OnDevices(s.Size(sub)))) {
+		if !sized || p.HasDevices() && (s.Sub.MinUnits[sub] > 1 ||
+			!MayLieOn(p.MD.DevicePer, p.OnDevices(s.Size(sub)))) {
 			return false
 		}
 	}

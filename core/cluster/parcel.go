@@ -9,14 +9,20 @@ import "github.com/stintd/stint/core/plan"
 type Parcels struct {
 	Host  []HostID
 	Owner []ConsumerID // NoID: public
-	Cap   [][]int64    // by dimension, then parcel: ⌊capacity × overcommit⌋, in a slot plan the host's slots; 0 when the host is lost. What a host gained or lost since its parcels were made is its first one's
-	Free  [][]int64    // Cap less what is held; of a host together below 0 only until settle, of a parcel as long as a new split leaves more on it than it has
-	Kept  [][]int64    // of Free, what is held for takers (CYC-6); may be above Free until a set is reviewed; nil: nothing was yet
-	Owed  [][]int64    // of Free, what is missing on the host because other parcels of it hold more than they have; nil: nothing was yet
-	Open  []uint64     // bitset: the host is `ok` and may get grants
-	First []HoldingID  // holdings on it, newest first
-	Left  int          // the last so many are of hosts that left the plan with work on them; they are one parcel each
-	Owned bool         // some parcel has an owner
+	// by dimension, then parcel: ⌊capacity × overcommit⌋, in a slot plan the host's slots; 0 when the host is lost.
+	// What a host gained or lost since its parcels were made is its first one's
+	Cap [][]int64
+	// Cap less what is held; of a host together below 0 only until settle, of a parcel as long as a new split leaves
+	// more on it than it has
+	Free [][]int64
+	// of Free, what is held for takers (CYC-6); may be above Free until a set is reviewed; nil: nothing was yet
+	Kept [][]int64
+	// of Free, what is missing on the host because other parcels of it hold more than they have; nil: nothing was yet
+	Owed  [][]int64
+	Open  []uint64    // bitset: the host is `ok` and may get grants
+	First []HoldingID // holdings on it, newest first
+	Left  int         // the last so many are of hosts that left the plan with work on them; they are one parcel each
+	Owned bool        // some parcel has an owner
 
 	Device []int64 // of a plan with devices, by parcel and device: what is free on it; made of the holdings
 	Stride int     // how many devices a parcel has in Device

@@ -120,7 +120,8 @@ func (s *State) mapPlans() {
 			if was := &s.Plans[j]; was.Name == p.Name && (was.MD == nil) == (p.MD == nil) {
 				p.Parcels, p.Unlabelled, p.Deeds, to[j] = was.Parcels, was.Unlabelled, was.Deeds, int32(i)
 				p.Lost, before = was.Lost, was
-				p.Changed, p.shifted = was.Changed, was.shifted                                              // hosts may have shrunk since the last cycle
+				// hosts may have shrunk since the last cycle
+				p.Changed, p.shifted = was.Changed, was.shifted
 				p.Deeds.Unmet, p.Deeds.AnyUnmet, p.Deeds.Configured, p.Deeds.Reserved = nil, false, nil, nil // by Node
 				p.Deeds.Keeper, p.Deeds.KeptOn, p.Deeds.KeptAmount = nil, nil, nil
 			}
@@ -222,7 +223,8 @@ func (s *State) openWindows(nowUS int64) {
 		if p.Window == now {
 			continue
 		}
-		p.Before, p.Window, p.Dirty, p.Reassign = p.Window, now, true, true // a plan's first window is no switch: Before is NoID
+		// a plan's first window is no switch: Before is NoID
+		p.Before, p.Window, p.Dirty, p.Reassign = p.Window, now, true, true
 		rank := []int32(nil)
 		if p.MD != nil {
 			rank = p.MD.Windows[now].Rank

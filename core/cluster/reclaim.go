@@ -89,7 +89,8 @@ func (s *State) OpenSet(p *Plan, k ParcelID, reason int32, taker SubID, nowUS in
 	}
 	s.reclaims++
 	t.Number[id], t.Plan[id], t.Reason[id], t.Issued[id] = s.reclaims, p.Index, reason, nowUS
-	t.Taker[id], t.Target[id], t.Owner[id], t.Units[id], t.First[id] = taker, p.Parcels.Host[k], p.Parcels.Owner[k], 0, NoID
+	t.Taker[id], t.Target[id], t.Owner[id], t.Units[id], t.First[id] = taker, p.Parcels.Host[k], p.Parcels.Owner[k], 0,
+		NoID
 	p.Dirty, p.again = true, true
 	return id
 }
@@ -111,7 +112,8 @@ func (s *State) TakeBack(id SetID, q HoldingID, units, dueUS int64) {
 	p := &s.Plans[s.Sub.Plan[sub]]
 	first := t.First[id]
 	switch {
-	case first != NoID && h.Sub[first] == sub && h.Due[first] == dueUS && s.alike(first, q): // more of what was split off before
+	case first != NoID && h.Sub[first] == sub && h.Due[first] == dueUS && s.alike(first, q):
+		// more of what was split off before
 		h.Units[first] += units
 		if h.Units[q] -= units; h.Units[q] == 0 {
 			s.unlink(q)
@@ -155,7 +157,8 @@ func (s *State) divert(q HoldingID, units int64) {
 	h, sub, due := &s.Holding, s.Holding.Sub[q], s.Holding.Due[q]
 	if id := h.Set[q]; units < h.Units[q] {
 		h.Units[q] -= units
-		q = s.add(&s.Plans[s.Sub.Plan[sub]], &Holding{sub, h.Parcel[q], units, h.Granted[q], h.Origin[q], h.Pool[q], h.Lender[q], h.On(q)})
+		q = s.add(&s.Plans[s.Sub.Plan[sub]],
+			&Holding{sub, h.Parcel[q], units, h.Granted[q], h.Origin[q], h.Pool[q], h.Lender[q], h.On(q)})
 		s.keep(id)
 	} else {
 		s.leave(q)
@@ -215,7 +218,8 @@ func (s *State) HandOver(q HoldingID, units int64, to SetID) {
 	from := h.Set[q]
 	if units < h.Units[q] {
 		h.Units[q] -= units
-		q = s.add(&s.Plans[s.Set.Plan[from]], &Holding{h.Sub[q], h.Parcel[q], units, h.Granted[q], h.Origin[q], h.Pool[q], h.Lender[q], h.On(q)})
+		q = s.add(&s.Plans[s.Set.Plan[from]],
+			&Holding{h.Sub[q], h.Parcel[q], units, h.Granted[q], h.Origin[q], h.Pool[q], h.Lender[q], h.On(q)})
 	} else {
 		for at := &s.Set.First[from]; ; at = &h.NextOfSet[*at] {
 			if *at == q {
@@ -235,7 +239,8 @@ func (s *State) HandOver(q HoldingID, units int64, to SetID) {
 func (s *State) step(q HoldingID, units int64, action int32) {
 	id, sub, k := s.Holding.Set[q], s.Holding.Sub[q], s.Holding.Parcel[q]
 	if n := len(s.Reclaims) - 1; n >= 0 && s.Reclaims[n].Number == s.Set.Number[id] && s.Reclaims[n].Action == action &&
-		s.Reclaims[n].Sub == sub && s.Reclaims[n].Parcel == k && s.Reclaims[n].Deadline == s.Holding.Due[q] && s.Reclaims[n].Devices == s.Holding.On(q) {
+		s.Reclaims[n].Sub == sub && s.Reclaims[n].Parcel == k && s.Reclaims[n].Deadline == s.Holding.Due[q] &&
+		s.Reclaims[n].Devices == s.Holding.On(q) {
 		s.Reclaims[n].Units += units
 		return
 	}

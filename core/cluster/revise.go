@@ -30,7 +30,8 @@ func (s *State) checkPolicy(p *plan.Policy, forced bool) (leaving []SubID, err e
 	for n, old := range p.RenamedFrom {
 		path := p.Path[n]
 		if _, is := s.Policy.Find(path); is && old != "" {
-			return nil, fmt.Errorf("%s: %s is to be renamed to %s, but there is a consumer %s already", p.File, old, path, path)
+			return nil, fmt.Errorf("%s: %s is to be renamed to %s, but there is a consumer %s already", p.File, old,
+				path, path)
 		}
 	}
 	node, member, is := s.placesIn(p, to), make([][]bool, len(s.Plans)), make([]*plan.MDPlan, len(s.Plans))
@@ -57,10 +58,12 @@ func (s *State) checkPolicy(p *plan.Policy, forced bool) (leaving []SubID, err e
 			path = heir
 		}
 		if s.Sub.Held[sub] > 0 && member == nil {
-			return nil, fmt.Errorf("%s: plan %s is gone, and %s still holds %d units in it: it must give them back first", p.File, was.Name, path, s.Sub.Held[sub])
+			return nil, fmt.Errorf("%s: plan %s is gone, and %s still holds %d units in it: it must give them "+
+				"back first", p.File, was.Name, path, s.Sub.Held[sub])
 		}
 		if s.Sub.Held[sub] > 0 && !forced && !s.Sub.Orphan[sub] {
-			return nil, fmt.Errorf("%s: %s holds %d units in plan %s and would no longer be a leaf of it; when forced, they are reclaimed with its grace",
+			return nil, fmt.Errorf("%s: %s holds %d units in plan %s and would no longer be a leaf of it; when "+
+				"forced, they are reclaimed with its grace",
 				p.File, path, s.Sub.Held[sub], was.Name)
 		}
 		leaving = append(leaving, SubID(sub))
@@ -92,7 +95,8 @@ func (s *State) checkDimensions(p *plan.Policy) error {
 		}
 		for sub, a := range s.Sub.Alloc {
 			if a != NoID && (s.Sub.Plan[sub] < 0 || s.Plans[s.Sub.Plan[sub]].MD != nil) && s.Size(SubID(sub))[d] > 0 {
-				return fmt.Errorf("%s: the dimension %s is gone, and demand of %s uses it", p.File, name, s.Consumer.String(int32(s.Sub.Consumer[sub])))
+				return fmt.Errorf("%s: the dimension %s is gone, and demand of %s uses it", p.File, name,
+					s.Consumer.String(int32(s.Sub.Consumer[sub])))
 			}
 		}
 	}
@@ -312,7 +316,8 @@ func (s *State) unpromise() {
 	t := &s.Set
 	for id := range SetID(len(t.Number)) {
 		number, taker := t.Number[id], t.Taker[id]
-		if number == 0 || taker == NoID || s.Sub.Plan[taker] >= 0 && !s.Sub.Orphan[taker] && !s.Plans[t.Plan[id]].HasDevices() {
+		if number == 0 || taker == NoID ||
+			s.Sub.Plan[taker] >= 0 && !s.Sub.Orphan[taker] && !s.Plans[t.Plan[id]].HasDevices() {
 			continue
 		}
 		s.Promise(id, 0)

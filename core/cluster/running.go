@@ -24,7 +24,8 @@ func (s *State) AddRunning(source string, t *HoldingTable) error {
 			continue
 		}
 		if src, ok := s.Source.Find([]byte(source)); !ok || s.Sub.Source[r.sub] != SourceID(src) {
-			f.Add(i+1, "allocation", t.Allocation.Names.String(t.Allocation.At(i)), fmt.Sprintf("belongs to another source than %q", source))
+			f.Add(i+1, "allocation", t.Allocation.Names.String(t.Allocation.At(i)),
+				fmt.Sprintf("belongs to another source than %q", source))
 			continue
 		}
 		p := &s.Plans[s.Sub.Plan[r.sub]]
@@ -52,8 +53,9 @@ func (s *State) AddRunning(source string, t *HoldingTable) error {
 				devices[room{r.parcel, p.Index}] = left
 			}
 			if !runsOnDevices(left, p.MD.DevicePer, g, t.Units[i]) {
-				f.Add(i+1, "units", fmt.Sprint(t.Units[i]), fmt.Sprintf("host %s has no devices for them beside those before: each takes %d %s",
-					t.Host.Names.String(t.Host.At(i)), g, s.dimension(p, p.MD.Device)))
+				f.Add(i+1, "units", fmt.Sprint(t.Units[i]),
+					fmt.Sprintf("host %s has no devices for them beside those before: each takes %d %s",
+						t.Host.Names.String(t.Host.At(i)), g, s.dimension(p, p.MD.Device)))
 			}
 		}
 	}
@@ -97,7 +99,8 @@ func (s *State) runOn(p *Plan, sub SubID, k ParcelID, on Devices, units int64) {
 	}
 	s.scratch.near = s.heldOn(s.scratch.near, sub, k)
 	for _, q := range s.scratch.near {
-		if s.Holding.Granted[q] >= s.Cycle && s.Holding.Parcel[q] == k && s.Holding.Set[q] == NoID && s.Holding.Origin[q] == row.Origin &&
+		if s.Holding.Granted[q] >= s.Cycle && s.Holding.Parcel[q] == k && s.Holding.Set[q] == NoID &&
+			s.Holding.Origin[q] == row.Origin &&
 			s.Holding.On(q) == on {
 			s.Grow(q, units)
 			return

@@ -27,7 +27,8 @@ var derived = []string{
 // was named or is known to be made of others.
 func TestSavesEachField(t *testing.T) {
 	s := &State{
-		Plans: make([]Plan, 1), Released: make([]Release, 1), Reclaims: make([]Reclaimed, 1), orphans: make([]orphan, 1), asked: make([]asked, 1), last: make([]hostFigures, 1),
+		Plans: make([]Plan, 1), Released: make([]Release, 1), Reclaims: make([]Reclaimed, 1),
+		orphans: make([]orphan, 1), asked: make([]asked, 1), last: make([]hostFigures, 1),
 		Policy: newState(t).Policy,
 	}
 	s.Host.Attr, s.Sub.Alloc = make([]AttrColumn, 1), make([]AllocID, 1)
@@ -57,7 +58,8 @@ func TestSavesEachField(t *testing.T) {
 				walk(f.Index(0))
 			}
 			if !c.Met(f.UnsafeAddr()) {
-				t.Errorf("%s is neither saved nor known as derived: name it in save.go (if c.Since(another form)), or make it in derive.go and list it here", name)
+				t.Errorf("%s is neither saved nor known as derived: name it in save.go (if c.Since(another form)), "+
+					"or make it in derive.go and list it here", name)
 			}
 		}
 	}
@@ -91,17 +93,21 @@ func sameState(t testing.TB, a, b *State) {
 		name string
 		a, b any
 	}{
-		{"allocations by key", a.allocOf, b.allocOf}, {"sub-allocations by key", a.subOf, b.subOf}, {"shapes", a.Shape.of, b.Shape.of},
-		{"order of hosts", a.at.order, b.at.order}, {"selected hosts", a.at.selected, b.at.selected}, {"members of groups", a.at.members, b.at.members},
+		{"allocations by key", a.allocOf, b.allocOf}, {"sub-allocations by key", a.subOf, b.subOf},
+		{"shapes", a.Shape.of, b.Shape.of},
+		{"order of hosts", a.at.order, b.at.order}, {"selected hosts", a.at.selected, b.at.selected},
+		{"members of groups", a.at.members, b.at.members},
 		{"warnings", a.at.warnings, b.at.warnings}, {"number of requirements", len(a.Need.Parsed), len(b.Need.Parsed)},
 	} {
-		if !reflect.DeepEqual(what.a, what.b) && (reflect.ValueOf(what.a).Kind() != reflect.Slice || reflect.ValueOf(what.a).Len()+reflect.ValueOf(what.b).Len() > 0) {
+		if !reflect.DeepEqual(what.a, what.b) && (reflect.ValueOf(what.a).Kind() != reflect.Slice ||
+			reflect.ValueOf(what.a).Len()+reflect.ValueOf(what.b).Len() > 0) {
 			t.Fatalf("%s: %v, after loading %v", what.name, what.a, what.b)
 		}
 	}
 	for i := range a.Plans {
 		p, q := &a.Plans[i], &b.Plans[i]
-		if p.Index != q.Index || p.MD != q.MD || p.Slots != q.Slots || !reflect.DeepEqual(p.Terms, q.Terms) || p.Owns != q.Owns {
+		if p.Index != q.Index || p.MD != q.MD || p.Slots != q.Slots || !reflect.DeepEqual(p.Terms, q.Terms) ||
+			p.Owns != q.Owns {
 			t.Fatalf("plan %s has other settings after loading", p.Name)
 		}
 	}

@@ -32,7 +32,8 @@ func (s *State) CheckDemand(source string, t *DemandTable) error {
 // It is refused as a table of SetDemand is, save that a row with 0 units needs no size. O(rows).
 func (s *State) ChangeDemand(source string, t *DemandTable) error {
 	if len(t.Size) != len(s.Policy.Dimensions) {
-		panic(fmt.Sprintf("BUG: a demand table with %d dimensions, the policy has %d", len(t.Size), len(s.Policy.Dimensions)))
+		panic(fmt.Sprintf("BUG: a demand table with %d dimensions, the policy has %d", len(t.Size),
+			len(s.Policy.Dimensions)))
 	}
 	f := Faults{Table: t.title()}
 	s.scratch.changes = true
@@ -145,7 +146,8 @@ func (s *State) WouldKeep(source string, t *DemandTable) (units int64) {
 		if sub == NoID {
 			continue
 		}
-		if kept := min(s.Sub.Held[sub], t.Units[i]); t.MinUnits == nil || kept >= t.MinUnits[i] { // else the gang is broken (REQ-3)
+		// else the gang is broken (REQ-3)
+		if kept := min(s.Sub.Held[sub], t.Units[i]); t.MinUnits == nil || kept >= t.MinUnits[i] {
 			units += kept
 		}
 	}
@@ -232,7 +234,8 @@ func (s *State) bindRunning(source string, t *HoldingTable) (
 		rows[i].parcel = s.Plans[s.Sub.Plan[r.sub]].Parcels.Begin(r.parcel)
 		r = rows[i]
 		if !known || s.Sub.Source[r.sub] != SourceID(src) {
-			f.Add(i+1, "allocation", t.Allocation.Names.String(t.Allocation.At(i)), fmt.Sprintf("belongs to another source than %q", source))
+			f.Add(i+1, "allocation", t.Allocation.Names.String(t.Allocation.At(i)),
+				fmt.Sprintf("belongs to another source than %q", source))
 			continue
 		}
 		units[r] = min(units[r]+t.Units[i], NumberMax)
@@ -426,11 +429,13 @@ func (s *State) reserve(rows int) {
 	l.Last, l.Next, l.prev = slices.Grow(l.Last, rows), slices.Grow(l.Next, rows), slices.Grow(l.prev, rows)
 	b.Source, b.Plan, b.Consumer = slices.Grow(b.Source, rows), slices.Grow(b.Plan, rows), slices.Grow(b.Consumer, rows)
 	b.Alloc, b.Name, b.Shape = slices.Grow(b.Alloc, rows), slices.Grow(b.Name, rows), slices.Grow(b.Shape, rows)
-	b.Need, b.MaxPerHost, b.MinUnits = slices.Grow(b.Need, rows), slices.Grow(b.MaxPerHost, rows), slices.Grow(b.MinUnits, rows)
+	b.Need, b.MaxPerHost, b.MinUnits = slices.Grow(b.Need, rows), slices.Grow(b.MaxPerHost, rows),
+		slices.Grow(b.MinUnits, rows)
 	b.Together, b.Wanted = slices.Grow(b.Together, rows), slices.Grow(b.Wanted, rows)
 	b.Held, b.Pair, b.First = slices.Grow(b.Held, rows), slices.Grow(b.Pair, rows), slices.Grow(b.First, rows)
 	b.Next, b.Seq, b.Orphan = slices.Grow(b.Next, rows), slices.Grow(b.Seq, rows), slices.Grow(b.Orphan, rows)
-	b.FirstSeen, b.Turns, b.seen, b.noted = slices.Grow(b.FirstSeen, rows), slices.Grow(b.Turns, rows), slices.Grow(b.seen, rows), slices.Grow(b.noted, rows)
+	b.FirstSeen, b.Turns, b.seen, b.noted = slices.Grow(b.FirstSeen, rows), slices.Grow(b.Turns, rows),
+		slices.Grow(b.seen, rows), slices.Grow(b.noted, rows)
 	b.prev, b.after, b.before = slices.Grow(b.prev, rows), slices.Grow(b.after, rows), slices.Grow(b.before, rows)
 }
 

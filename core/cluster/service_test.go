@@ -17,7 +17,8 @@ func running(rows ...string) *HoldingTable {
 		}
 		t.Units = append(t.Units, 2)
 	}
-	t.Consumer, t.Allocation, t.Sub, t.Host = texts(field[0]...), texts(field[1]...), texts(field[2]...), texts(field[3]...)
+	t.Consumer, t.Allocation, t.Sub, t.Host = texts(field[0]...), texts(field[1]...), texts(field[2]...),
+		texts(field[3]...)
 	return t
 }
 
@@ -89,7 +90,8 @@ func TestChangeDemand(t *testing.T) {
 	if n := settle(t, s); n != 2 || wanted(s) != 5+2+2 {
 		t.Errorf("%d units released and %d wanted after the size changed", n, wanted(s))
 	}
-	if err := s.ChangeDemand("other", demandTable("/R z - one")); err == nil || !strings.Contains(err.Error(), `belongs to source "s"`) {
+	if err := s.ChangeDemand("other", demandTable("/R z - one")); err == nil ||
+		!strings.Contains(err.Error(), `belongs to source "s"`) {
 		t.Error(err)
 	}
 	sizeless := demandTable("/R z - one")
@@ -149,7 +151,8 @@ func TestSetRunning(t *testing.T) {
 	if n := settle(t, s); n != released+(4+1-2)+(20-2) { // x wants 2, z wants 2
 		t.Errorf("%d released in all", n)
 	}
-	if _, _, err := s.SetRunning("other", running("/R z - a1")); err == nil || !strings.Contains(err.Error(), "another source") {
+	if _, _, err := s.SetRunning("other", running("/R z - a1")); err == nil ||
+		!strings.Contains(err.Error(), "another source") {
 		t.Error(err)
 	}
 	if released, added, err = s.SetRunning("s", running("/P/L x - a3")); err != nil {

@@ -126,7 +126,9 @@ func (s *State) soundHosts(k *soundness, dims int) {
 		case plan.Text:
 			k.rows("attribute "+a.Name, n, len(a.Text.Code))
 			if k.err == nil {
-				within(k, "attribute "+a.Name, a.Text.Code, 0, a.Text.Names.Len(), func(i int) bool { return a.Valid[i] })
+				within(k, "attribute "+a.Name, a.Text.Code, 0, a.Text.Names.Len(), func(i int) bool {
+					return a.Valid[i]
+				})
 			}
 		default:
 			k.fail("attribute %s is of kind %d", a.Name, a.Kind)
@@ -162,7 +164,8 @@ func (s *State) soundPlans(k *soundness) {
 		}
 		dims := plans[i].dimensions(s.Policy)
 		k.rows(what, n, len(c.Owner), len(c.First))
-		if len(c.Open) < c.Words() || len(c.Cap) != dims || len(c.Free) != dims || c.Left < 0 || c.Left > n || p.Seen < 0 || p.Seen > len(p.Changed) {
+		if len(c.Open) < c.Words() || len(c.Cap) != dims || len(c.Free) != dims || c.Left < 0 || c.Left > n ||
+			p.Seen < 0 || p.Seen > len(p.Changed) {
 			k.fail("%s: its parcels do not fit together", what)
 		}
 		for _, columns := range [][][]int64{c.Cap, c.Free, c.Kept, c.Owed} {
@@ -248,10 +251,13 @@ func (s *State) soundDeeds(k *soundness, what string, d *Deeds, dims int) {
 
 func (s *State) soundDemand(k *soundness) {
 	l, n := &s.Alloc, len(s.Alloc.First)
-	k.rows("allocations", n, len(l.Plan), len(l.Consumer), len(l.Source), len(l.Name), len(l.Arrival), len(l.Last), len(l.Next))
+	k.rows("allocations", n, len(l.Plan), len(l.Consumer), len(l.Source), len(l.Name), len(l.Arrival), len(l.Last),
+		len(l.Next))
 	b, subs := &s.Sub, len(s.Sub.Alloc)
-	k.rows("sub-allocations", subs, len(b.Source), len(b.Plan), len(b.Consumer), len(b.Name), len(b.Shape), len(b.Need), len(b.MaxPerHost), len(b.MinUnits), len(b.Together),
-		len(b.Wanted), len(b.Held), len(b.Pair), len(b.First), len(b.Next), len(b.Seq), len(b.FirstSeen), len(b.Orphan), len(b.Turns), len(b.seen))
+	k.rows("sub-allocations", subs, len(b.Source), len(b.Plan), len(b.Consumer), len(b.Name), len(b.Shape), len(b.Need),
+		len(b.MaxPerHost), len(b.MinUnits), len(b.Together),
+		len(b.Wanted), len(b.Held), len(b.Pair), len(b.First), len(b.Next), len(b.Seq), len(b.FirstSeen), len(b.Orphan),
+		len(b.Turns), len(b.seen))
 	within(k, "allocations", l.First, NoID, subs, nil)
 	within(k, "sub-allocations", b.Alloc, NoID, n, nil)
 	within(k, "free allocations", l.free, 0, n, nil)
@@ -279,7 +285,8 @@ func (s *State) soundDemand(k *soundness) {
 	within(k, "holdings of sub-allocations", b.First, NoID, s.Holding.Len(), named)
 	within(k, "sub-allocations", b.Next, NoID, subs, named)
 	for sub, p := range b.Plan {
-		if k.err == nil && named(sub) && p != NoID && (b.Pair[sub] < 0 || int(b.Pair[sub]) >= len(s.Plans[p].Pairs.Leaf)) {
+		if k.err == nil && named(sub) && p != NoID && (b.Pair[sub] < 0 ||
+			int(b.Pair[sub]) >= len(s.Plans[p].Pairs.Leaf)) {
 			k.fail("sub-allocation %d: no pair %d", sub, b.Pair[sub])
 		}
 	}
@@ -301,7 +308,8 @@ func (s *State) soundDemand(k *soundness) {
 
 func (s *State) soundHoldings(k *soundness) {
 	h, n := &s.Holding, s.Holding.Len()
-	k.rows("holdings", n, len(h.Parcel), len(h.Units), len(h.Origin), len(h.Pool), len(h.Lender), len(h.Granted), len(h.NextOfSub),
+	k.rows("holdings", n, len(h.Parcel), len(h.Units), len(h.Origin), len(h.Pool), len(h.Lender), len(h.Granted),
+		len(h.NextOfSub),
 		len(h.PrevOfSub), len(h.NextOnParcel), len(h.PrevOnParcel), len(h.Set), len(h.NextOfSet), len(h.Due))
 	if len(h.Device) > 0 || s.anyDevicesIn() {
 		k.rows("devices of holdings", n, len(h.Device))
@@ -333,7 +341,8 @@ func (s *State) soundHoldings(k *soundness) {
 
 func (s *State) soundSets(k *soundness, dims int) {
 	t, n := &s.Set, len(s.Set.Number)
-	k.rows("sets", n, len(t.Plan), len(t.Reason), len(t.Issued), len(t.Taker), len(t.Target), len(t.Owner), len(t.Units), len(t.First))
+	k.rows("sets", n, len(t.Plan), len(t.Reason), len(t.Issued), len(t.Taker), len(t.Target), len(t.Owner),
+		len(t.Units), len(t.First))
 	k.rows("sets", n*dims, len(t.kept))
 	within(k, "free sets", t.free, 0, n, nil)
 	live := func(id int) bool { return t.Number[id] != 0 }
@@ -347,7 +356,9 @@ func (s *State) soundSets(k *soundness, dims int) {
 // soundLists checks that lists end, once all that they name is there.
 func (s *State) soundLists(k *soundness) {
 	chains(k, "sub-allocations", s.Alloc.First, s.Sub.Next, nil)
-	chains(k, "holdings of sub-allocations", s.Sub.First, s.Holding.NextOfSub, func(sub int) bool { return s.Sub.Alloc[sub] != NoID })
+	chains(k, "holdings of sub-allocations", s.Sub.First, s.Holding.NextOfSub, func(sub int) bool {
+		return s.Sub.Alloc[sub] != NoID
+	})
 	chains(k, "victims", s.Set.First, s.Holding.NextOfSet, func(id int) bool { return s.Set.Number[id] != 0 })
 	for i := range s.Plans {
 		p := &s.Plans[i]

@@ -30,7 +30,8 @@ func own(s *State, deeds ...deed) {
 	for _, d := range deeds {
 		node, _ := s.Policy.Find(d.consumer)
 		host, _ := s.Host.Find([]byte(d.host))
-		p.Deeds.Consumer, p.Deeds.Host = append(p.Deeds.Consumer, s.ConsumerOf[node]), append(p.Deeds.Host, HostID(host))
+		p.Deeds.Consumer, p.Deeds.Host = append(p.Deeds.Consumer, s.ConsumerOf[node]),
+			append(p.Deeds.Host, HostID(host))
 		p.Deeds.Amount[0], p.Deeds.Amount[1] = append(p.Deeds.Amount[0], d.ncpus), append(p.Deeds.Amount[1], d.maxmem)
 		p.Deeds.Rule, p.Deeds.Number = append(p.Deeds.Rule, 0), append(p.Deeds.Number, 0)
 	}
@@ -53,7 +54,8 @@ func laid(s *State) string {
 		line := fmt.Sprintf("%s %s %d:", s.Host.Names.String(int32(p.Host[k])), name(p.Owner[k]), p.Cap[0][k])
 		var units []string
 		for q := p.First[k]; q != NoID; q = h.NextOnParcel[q] {
-			units = append(units, fmt.Sprintf(" %s×%d %s %s %s", s.Consumer.String(int32(s.Sub.Consumer[h.Sub[q]])), h.Units[q],
+			units = append(units, fmt.Sprintf(" %s×%d %s %s %s", s.Consumer.String(int32(s.Sub.Consumer[h.Sub[q]])),
+				h.Units[q],
 				decision.Origins[h.Origin[q]], name(h.Pool[q]), name(h.Lender[q])))
 		}
 		slices.Sort(units)
@@ -73,7 +75,8 @@ func TestSplit(t *testing.T) {
 	if err := s.SetDemand("s", demand); err != nil {
 		t.Fatal(err)
 	}
-	running := &HoldingTable{Rows: 3, Consumer: texts("/P/L", "/Q", "/R"), Allocation: texts("a", "a", "a"), Sub: texts("-", "-", "-"),
+	running := &HoldingTable{Rows: 3, Consumer: texts("/P/L", "/Q", "/R"), Allocation: texts("a", "a", "a"),
+		Sub:  texts("-", "-", "-"),
 		Host: texts("a1", "a1", "a1"), Units: []int64{4, 3, 1}}
 	if err := s.AddRunning("s", running); err != nil {
 		t.Fatal(err)
@@ -83,17 +86,27 @@ func TestSplit(t *testing.T) {
 		deeds []deed
 		want  string
 	}{
-		{"nobody owns anything", nil, "a1 - 8: /P/L×4 public_pool / -, /Q×3 public_pool / -, /R×1 public_pool / -\na2 - 8:"},
-		{"those that came first stay, the others go where their leaf's pools are", []deed{{"/P", "a1", 4, 32}, {"/R", "a1", 2, 16}}, // 2 are public
+		{"nobody owns anything", nil,
+			"a1 - 8: /P/L×4 public_pool / -, /Q×3 public_pool / -, /R×1 public_pool / -\na2 - 8:"},
+		// 2 are public
+		{"those that came first stay, the others go where their leaf's pools are",
+			[]deed{{"/P", "a1", 4, 32}, {"/R", "a1", 2, 16}},
 			"a1 - 2: /P/L×2 public_pool / -\na1 /P 4: /P/L×2 private_pool /P -, /Q×2 public_pool / /P\n" +
 				"a1 /R 2: /Q×1 public_pool / /R, /R×1 owned - -\na2 - 8:"},
-		{"wholly owned: its leaf's, then its parent's, at last anyone's", []deed{{"/P", "a1", 8, 64}, {"/P/L", "a1", 3, 24}},
-			"a1 /P 5: /P/L×2 private_pool /P -, /Q×3 public_pool / /P\na1 /P/L 3: /P/L×2 owned - -, /R×1 public_pool / /P/L\na2 - 8:"},
-		{"those whose owners have nothing any more go where they fit, the oldest first", []deed{{"/Q", "a1", 1, 8}, {"/R", "a1", 7, 56}},
-			"a1 /Q 1: /P/L×1 public_pool / /Q\na1 /R 7: /P/L×3 public_pool / /R, /Q×3 public_pool / /R, /R×1 owned - -\na2 - 8:"},
-		{"what fits none stays, though it is too much", []deed{{"/P", "a1", 1, 60}, {"/Q", "a1", 1, 2}, {"/R", "a1", 6, 2}},
-			"a1 /P 1: /P/L×1 private_pool /P -\na1 /Q 1:\na1 /R 6: /P/L×3 public_pool / /R, /Q×3 public_pool / /R, /R×1 owned - -\na2 - 8:"},
-		{"all is public again", nil, "a1 - 8: /P/L×4 public_pool / -, /Q×3 public_pool / -, /R×1 public_pool / -\na2 - 8:"},
+		{"wholly owned: its leaf's, then its parent's, at last anyone's",
+			[]deed{{"/P", "a1", 8, 64}, {"/P/L", "a1", 3, 24}},
+			"a1 /P 5: /P/L×2 private_pool /P -, /Q×3 public_pool / /P\na1 /P/L 3: /P/L×2 owned - -, /R×1 public_pool " +
+				"/ /P/L\na2 - 8:"},
+		{"those whose owners have nothing any more go where they fit, the oldest first",
+			[]deed{{"/Q", "a1", 1, 8}, {"/R", "a1", 7, 56}},
+			"a1 /Q 1: /P/L×1 public_pool / /Q\na1 /R 7: /P/L×3 public_pool / /R, /Q×3 public_pool / /R, /R×1 owned - " +
+				"-\na2 - 8:"},
+		{"what fits none stays, though it is too much",
+			[]deed{{"/P", "a1", 1, 60}, {"/Q", "a1", 1, 2}, {"/R", "a1", 6, 2}},
+			"a1 /P 1: /P/L×1 private_pool /P -\na1 /Q 1:\na1 /R 6: /P/L×3 public_pool / /R, /Q×3 public_pool / /R, " +
+				"/R×1 owned - -\na2 - 8:"},
+		{"all is public again", nil,
+			"a1 - 8: /P/L×4 public_pool / -, /Q×3 public_pool / -, /R×1 public_pool / -\na2 - 8:"},
 	} {
 		own(s, c.deeds...)
 		if got := laid(s); got != c.want {
@@ -124,8 +137,10 @@ func TestSplitRandom(t *testing.T) {
 			}
 			for range 4 { // refused where it does not fit
 				i := rapid.IntRange(0, 3).Draw(r, "row")
-				_ = s.AddRunning("s", &HoldingTable{Rows: 1, Consumer: texts([]string{"/P/L", "/P/L", "/Q", "/R"}[i]), Allocation: texts([]string{"a", "b", "a", "a"}[i]),
-					Sub: texts("-"), Host: texts(rapid.SampledFrom(names).Draw(r, "host")), Units: []int64{rapid.Int64Range(0, 4).Draw(r, "running")}})
+				_ = s.AddRunning("s", &HoldingTable{Rows: 1, Consumer: texts([]string{"/P/L", "/P/L", "/Q", "/R"}[i]),
+					Allocation: texts([]string{"a", "b", "a", "a"}[i]),
+					Sub:        texts("-"), Host: texts(rapid.SampledFrom(names).Draw(r, "host")),
+					Units: []int64{rapid.Int64Range(0, 4).Draw(r, "running")}})
 			}
 			change := hostTable(rapid.SampledFrom(names).Draw(r, "changed"))
 			change.Size[0][0] = rapid.Int64Range(0, 10).Draw(r, "ncpus")
@@ -172,7 +187,8 @@ func drawDeeds(r *rapid.T, s *State, names []string) (deeds []deed) {
 			if rapid.IntRange(0, 2).Draw(r, "owns") == 0 {
 				continue
 			}
-			d := deed{path, host, rapid.Int64Range(0, from[0]).Draw(r, "part"), rapid.Int64Range(0, from[1]).Draw(r, "of maxmem")}
+			d := deed{path, host, rapid.Int64Range(0, from[0]).Draw(r, "part"),
+				rapid.Int64Range(0, from[1]).Draw(r, "of maxmem")}
 			if d.ncpus+d.maxmem == 0 {
 				continue
 			}
@@ -194,8 +210,9 @@ func TestDeedsFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	own(s, deed{"/P", "a1", 4, 32}, deed{"/Q", "a1", 2, 8})
-	p, err := plan.Parse("policy.yaml", []byte(strings.NewReplacer("{path: /Q}, {path: /R}, {path: /S}]", "{path: /T, renamed_from: /Q}, {path: /S}]",
-		"{path: /Q}, {path: /R}]", "{path: /T}]", "{path: /Q}]", "{path: /T}]").Replace(policyText)))
+	p, err := plan.Parse("policy.yaml",
+		[]byte(strings.NewReplacer("{path: /Q}, {path: /R}, {path: /S}]", "{path: /T, renamed_from: /Q}, {path: /S}]",
+			"{path: /Q}, {path: /R}]", "{path: /T}]", "{path: /Q}]", "{path: /T}]").Replace(policyText)))
 	if err != nil {
 		t.Fatal(err)
 	}

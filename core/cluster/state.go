@@ -92,11 +92,14 @@ type State struct {
 	aged         [2][]aged
 	parting      [2][]parting
 	at           *layout // of the hosts now
-	HostTables   int64   // host tables and policies applied, and plans whose hosts were split anew: what depends on attributes, by parcel, is good for one number
-	allocOf      map[allocKey]AllocID
-	subOf        map[subKey]SubID
-	ofSource     []SubID // by SourceID: the first of its sub-allocations, in the list of Subs.after; made of Subs.Source
-	scratch      demandScratch
+	// host tables and policies applied, and plans whose hosts were split anew: what depends on attributes, by parcel,
+	// is good for one number
+	HostTables int64
+	allocOf    map[allocKey]AllocID
+	subOf      map[subKey]SubID
+	// by SourceID: the first of its sub-allocations, in the list of Subs.after; made of Subs.Source
+	ofSource []SubID
+	scratch  demandScratch
 }
 
 type allocKey struct {
@@ -145,13 +148,14 @@ type Subs struct {
 	Seq        []int64     // order of first sight
 	FirstSeen  []int64     // the cycle after that; 0: not known, of a state that was saved before this was
 	Orphan     []bool      // no plan has it any more, what it holds is under reclaim (PLAN-4)
-	Turns      []int8      // odd when fair share last took from it: how often that and its taking for it came in turn (docs/shares.md)
-	seen       []int32     // the snapshot that named it last, or unnamed
-	noted      []bool      // it stands in State.asked
-	prev       []SubID     // made of Next
-	after      []SubID     // the next of its source, in no order: see State.ofSource
-	before     []SubID     // made with after
-	free       []SubID
+	// odd when fair share last took from it: how often that and its taking for it came in turn (docs/shares.md)
+	Turns  []int8
+	seen   []int32 // the snapshot that named it last, or unnamed
+	noted  []bool  // it stands in State.asked
+	prev   []SubID // made of Next
+	after  []SubID // the next of its source, in no order: see State.ofSource
+	before []SubID // made with after
+	free   []SubID
 }
 
 // Plan is the state of one plan.
@@ -309,7 +313,8 @@ func (h *Shapes) keyOf(size []int64) []byte {
 	h.key = h.key[:0]
 	for _, v := range size {
 		u := uint64(v)
-		h.key = append(h.key, byte(u), byte(u>>8), byte(u>>16), byte(u>>24), byte(u>>32), byte(u>>40), byte(u>>48), byte(u>>56))
+		h.key = append(h.key, byte(u), byte(u>>8), byte(u>>16), byte(u>>24), byte(u>>32), byte(u>>40), byte(u>>48),
+			byte(u>>56))
 	}
 	return h.key
 }

@@ -47,7 +47,8 @@ func (s *State) heed() {
 	for _, was := range s.asked {
 		id := was.sub
 		same := b.Wanted[id] == was.wanted &&
-			(was.wanted == 0 || b.Need[id] == was.need && b.MaxPerHost[id] == was.most && b.MinUnits[id] == was.least && b.Together[id] == was.together)
+			(was.wanted == 0 || b.Need[id] == was.need && b.MaxPerHost[id] == was.most && b.MinUnits[id] == was.least &&
+				b.Together[id] == was.together)
 		if b.noted[id] = false; b.Plan[id] >= 0 && !same {
 			p := &s.Plans[b.Plan[id]]
 			p.Stirred = true
@@ -91,7 +92,8 @@ func (s *State) allocation(src SourceID, key allocKey) AllocID {
 		l.prev = append(l.prev, NoID)
 	}
 	s.arrival++
-	l.Plan[a], l.Consumer[a], l.Source[a], l.Name[a], l.Arrival[a] = max(key.plan, NoID), key.consumer, src, key.name, s.arrival
+	l.Plan[a], l.Consumer[a], l.Source[a], l.Name[a], l.Arrival[a] = max(key.plan, NoID), key.consumer, src, key.name,
+		s.arrival
 	l.First[a], l.Last[a], l.Next[a], l.prev[a] = NoID, NoID, NoID, NoID
 	s.allocOf[key] = a
 	if key.plan >= 0 {

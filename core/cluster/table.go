@@ -61,10 +61,11 @@ type HostTable struct {
 // numbers when all parse as finite numbers, booleans when all are true or false,
 // else text. (Parquet and Arrow columns keep the kind of their type.)
 type AttrColumn struct {
-	Name   string
-	Kind   plan.Kind
-	Valid  []bool // by row: whether the host has a value
-	Keep   []bool // by row of a HostTable: whether it says nothing of the attribute, which stays as it is in changes; nil: none does
+	Name  string
+	Kind  plan.Kind
+	Valid []bool // by row: whether the host has a value
+	// by row of a HostTable: whether it says nothing of the attribute, which stays as it is in changes; nil: none does
+	Keep   []bool
 	Number []float64
 	Bool   []bool
 	Text   TextColumn

@@ -10,8 +10,9 @@ import (
 // order: where a row names what the one told next did, its sub-allocation is known, and that no other row of the
 // table names it, without a look at any key.
 type told struct {
-	sub      []SubID // by row
-	sequence int64   // State.sequence then: a sub-allocation that came later has a higher number, also where it took an id over
+	sub []SubID // by row
+	// State.sequence then: a sub-allocation that came later has a higher number, also where it took an id over
+	sequence int64
 }
 
 // follower goes along a source's last snapshot while a table is bound.
@@ -77,7 +78,8 @@ func (s *State) repeatsIn(f *follower, t *DemandTable, from, to int) {
 	for i := from; i < to; i++ {
 		sub := f.told.sub[i]
 		a := u.Alloc[sub]
-		if a == NoID || u.Seq[sub] > f.told.sequence || u.Source[sub] != f.src || t.Units[i] < 0 || t.Units[i] > NumberMax {
+		if a == NoID || u.Seq[sub] > f.told.sequence || u.Source[sub] != f.src || t.Units[i] < 0 ||
+			t.Units[i] > NumberMax {
 			continue
 		}
 		changed, same := who.is(&t.Consumer, i, &s.Consumer, int32(u.Consumer[sub]))
@@ -117,7 +119,8 @@ func (o *spelt) is(c *TextColumn, row int, names *Names, id int32) (changed, sam
 	if o.known && code == o.code && id == o.id {
 		return false, o.same
 	}
-	*o = spelt{true, code == Null && id == 0 || code != Null && bytes.Equal(c.Names.Bytes(code), names.Bytes(id)), code, id}
+	*o = spelt{true, code == Null && id == 0 || code != Null && bytes.Equal(c.Names.Bytes(code), names.Bytes(id)), code,
+		id}
 	return true, o.same
 }
 
@@ -179,7 +182,8 @@ func (s *State) names(f *follower, t *DemandTable, i int, sub SubID) bool {
 	a := u.Alloc[sub]
 	if a == NoID || u.Seq[sub] > f.told.sequence || u.Source[sub] != f.src || u.Plan[sub] != b.rows[i] ||
 		u.Consumer[sub] != s.ConsumerOf[b.node[t.Consumer.At(i)]] ||
-		!s.isLabel(b.alloc, t.Allocation.Names, t.Allocation.At(i), s.Alloc.Name[a]) || !s.isLabel(b.sub, t.Sub.Names, t.Sub.At(i), u.Name[sub]) {
+		!s.isLabel(b.alloc, t.Allocation.Names, t.Allocation.At(i), s.Alloc.Name[a]) ||
+		!s.isLabel(b.sub, t.Sub.Names, t.Sub.At(i), u.Name[sub]) {
 		return false
 	}
 	return equal(s.rowSize(t, i), s.Shape.Size(u.Shape[sub]))

@@ -43,7 +43,8 @@ func TestTold(t *testing.T) {
 				rows[source] = list
 			}
 			a, b := states[0], states[1]
-			if !bytes.Equal(bytesOf(t, a), bytesOf(t, b)) || !reflect.DeepEqual(a.allocOf, b.allocOf) || !reflect.DeepEqual(a.subOf, b.subOf) {
+			if !bytes.Equal(bytesOf(t, a), bytesOf(t, b)) || !reflect.DeepEqual(a.allocOf, b.allocOf) ||
+				!reflect.DeepEqual(a.subOf, b.subOf) {
 				r.Fatalf("after %q the states differ", list)
 			}
 		}
@@ -91,7 +92,8 @@ func drawRows(r *rapid.T, source string) (rows []string) {
 		if of == "- " {
 			of = "-"
 		}
-		rows = append(rows, fmt.Sprintf("%s %s%d %s %s", consumer, source, i/3, rapid.SampledFrom([]string{"-", "u", "v", fmt.Sprint(i)}).Draw(r, "sub"), of))
+		rows = append(rows, fmt.Sprintf("%s %s%d %s %s", consumer, source, i/3,
+			rapid.SampledFrom([]string{"-", "u", "v", fmt.Sprint(i)}).Draw(r, "sub"), of))
 	}
 	return rows
 }
@@ -110,7 +112,9 @@ func drawNext(r *rapid.T, source string, rows []string) []string {
 		case 2:
 			next = append(slices.Clone(next[at:]), next[:at]...)
 		case 3:
-			next = slices.Insert(next, at, fmt.Sprintf("%s %s%d - -", rapid.SampledFrom([]string{"/R", "/P/L", "/T", "/P"}).Draw(r, "consumer"), rapid.SampledFrom([]string{"s", "o"}).Draw(r, "owner"), at))
+			next = slices.Insert(next, at,
+				fmt.Sprintf("%s %s%d - -", rapid.SampledFrom([]string{"/R", "/P/L", "/T", "/P"}).Draw(r, "consumer"),
+					rapid.SampledFrom([]string{"s", "o"}).Draw(r, "owner"), at))
 		case 4:
 			for i := at; i < min(at+3, len(next)); i++ {
 				f := strings.Fields(next[i])
@@ -151,7 +155,8 @@ func drawTable(r *rapid.T, rows []string) *DemandTable {
 		at := rapid.IntRange(0, len(rows)-1).Draw(r, "gang")
 		t.MinUnits[at] = int64(rapid.IntRange(0, 3).Draw(r, "min_units"))
 		t.Together = texts(slices.Repeat([]string{"-"}, len(rows))...)
-		t.Together.Code[at] = t.Together.Names.InternString(rapid.SampledFrom([]string{"", "zone", "prefer zone", "prefer "}).Draw(r, "together"))
+		t.Together.Code[at] = t.Together.Names.InternString(rapid.SampledFrom([]string{"", "zone", "prefer zone",
+			"prefer "}).Draw(r, "together"))
 	}
 	if rapid.Bool().Draw(r, "no sub is the empty one") {
 		for i, code := range t.Sub.Code {
@@ -230,7 +235,8 @@ func TestToldByAnother(t *testing.T) {
 	if s.Sub.Alloc[0] == NoID || s.Sub.Name[0] != s.Sub.Name[1] || s.Sub.Alloc[0] != s.Sub.Alloc[1] {
 		t.Fatal("the sub-allocation of the other size has not the id that came free")
 	}
-	if err := s.SetDemand("s", sized(1, 2, "/R y - one", "/R y - one")); err == nil || !strings.Contains(err.Error(), "row 1 names the same") {
+	if err := s.SetDemand("s", sized(1, 2, "/R y - one", "/R y - one")); err == nil ||
+		!strings.Contains(err.Error(), "row 1 names the same") {
 		t.Errorf("two rows of one key: %v", err)
 	}
 }

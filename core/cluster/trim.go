@@ -61,7 +61,9 @@ func (s *State) trimAtOnce() bool {
 		return false
 	}
 	many, half, plain := len(s.excess) >= partMin, len(s.excess)/2, [2]bool{}
-	s.both(many, func() { plain[0] = s.findParting(0, s.excess[:half]) }, func() { plain[1] = s.findParting(1, s.excess[half:]) })
+	s.both(many, func() { plain[0] = s.findParting(0, s.excess[:half]) }, func() {
+		plain[1] = s.findParting(1, s.excess[half:])
+	})
 	if !plain[0] || !plain[1] {
 		return false
 	}

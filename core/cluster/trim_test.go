@@ -26,9 +26,11 @@ func TestTrimAtOnce(t *testing.T) {
 			name string
 			a, b any
 		}{
-			{"holdings", s.Holding, twin.Holding}, {"sub-allocations", s.Sub, twin.Sub}, {"releases", s.Released, twin.Released},
+			{"holdings", s.Holding, twin.Holding}, {"sub-allocations", s.Sub, twin.Sub},
+			{"releases", s.Released, twin.Released},
 			{"parcels", s.Plans[0].Parcels, twin.Plans[0].Parcels}, {"pairs", s.Plans[0].Pairs, twin.Plans[0].Pairs},
-			{"what changed", s.Plans[0].Changed, twin.Plans[0].Changed}, {"dirty", s.Plans[0].Dirty, twin.Plans[0].Dirty},
+			{"what changed", s.Plans[0].Changed, twin.Plans[0].Changed},
+			{"dirty", s.Plans[0].Dirty, twin.Plans[0].Dirty},
 		} {
 			if !reflect.DeepEqual(what.a, what.b) {
 				r.Fatalf("%s differ: %+v, one after the other %+v", what.name, what.a, what.b)

@@ -83,7 +83,8 @@ func (s *State) verifyPlan(p *Plan, free [][]int64, pairs, leaving []int64, rows
 	}
 	for q, n := range pairs {
 		if n != p.Pairs.Units[q] || leaving[q] != p.Pairs.Leaving[q] {
-			return fmt.Errorf("pair %d: %d units, %d leaving; kept %d, %d", q, n, leaving[q], p.Pairs.Units[q], p.Pairs.Leaving[q])
+			return fmt.Errorf("pair %d: %d units, %d leaving; kept %d, %d", q, n, leaving[q], p.Pairs.Units[q],
+				p.Pairs.Leaving[q])
 		}
 	}
 	return nil

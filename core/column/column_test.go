@@ -76,7 +76,8 @@ func TestVector(t *testing.T) {
 							t.Fatalf("row %d has a value", i)
 						}
 					case v.IsNull(i) || v.At(i) != *x || got.IsNull(i) || got.Value(i) != int32(*x):
-						t.Fatalf("row %d is %d (null: %v), in Arrow %d, want %d", i, v.At(i), v.IsNull(i), got.Value(i), *x)
+						t.Fatalf("row %d is %d (null: %v), in Arrow %d, want %d", i, v.At(i), v.IsNull(i), got.Value(i),
+							*x)
 					}
 				}
 				if got.NullN() != nulls {
@@ -120,7 +121,8 @@ func TestNoCopy(t *testing.T) {
 	if len(buffer) != 24 || got.Len() != 3 {
 		t.Fatalf("%d bytes, %d rows", len(buffer), got.Len())
 	}
-	if padding := unsafe.Slice(unsafe.SliceData(buffer), column.Align)[24:]; !bytes.Equal(padding, make([]byte, column.Align-24)) {
+	if padding := unsafe.Slice(unsafe.SliceData(buffer), column.Align)[24:]; !bytes.Equal(padding,
+		make([]byte, column.Align-24)) {
 		t.Fatalf("the padding is %v", padding)
 	}
 	if got.(*array.Timestamp).Value(2) != 3 {
@@ -150,7 +152,8 @@ func TestRecord(t *testing.T) {
 		}
 	}
 	arrays := []arrow.Array{units.Array(), share.Array(), names.Array(&code), origin.Array()}
-	record := column.Record(column.Field{Name: "units", Array: arrays[0]}, column.Field{Name: "share", Array: arrays[1]},
+	record := column.Record(column.Field{Name: "units", Array: arrays[0]},
+		column.Field{Name: "share", Array: arrays[1]},
 		column.Field{Name: "consumer", Array: arrays[2]}, column.Field{Name: "origin", Array: arrays[3]})
 	var stream bytes.Buffer
 	w := ipc.NewWriter(&stream, ipc.WithSchema(record.Schema()))
@@ -182,9 +185,12 @@ func TestTypes(t *testing.T) {
 		array interface{ Array() arrow.Array }
 		want  arrow.Type
 	}{
-		{&column.Vector[int8]{}, arrow.INT8}, {&column.Vector[int16]{}, arrow.INT16}, {&column.Vector[hostID]{}, arrow.INT32},
-		{&column.Vector[int64]{}, arrow.INT64}, {&column.Vector[uint8]{}, arrow.UINT8}, {&column.Vector[uint16]{}, arrow.UINT16},
-		{&column.Vector[uint32]{}, arrow.UINT32}, {&column.Vector[uint64]{}, arrow.UINT64}, {&column.Vector[float32]{}, arrow.FLOAT32},
+		{&column.Vector[int8]{}, arrow.INT8}, {&column.Vector[int16]{}, arrow.INT16},
+		{&column.Vector[hostID]{}, arrow.INT32},
+		{&column.Vector[int64]{}, arrow.INT64}, {&column.Vector[uint8]{}, arrow.UINT8},
+		{&column.Vector[uint16]{}, arrow.UINT16},
+		{&column.Vector[uint32]{}, arrow.UINT32}, {&column.Vector[uint64]{}, arrow.UINT64},
+		{&column.Vector[float32]{}, arrow.FLOAT32},
 		{&column.Vector[float64]{}, arrow.FLOAT64},
 	} {
 		if got := v.array.Array(); got.DataType().ID() != v.want || got.Len() != 0 {

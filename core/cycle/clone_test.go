@@ -76,7 +76,8 @@ func compareStates(a, b *cluster.State) error {
 // Of these a copy has no use, or shares them because nobody changes them.
 var (
 	unused = []string{"State.scratch", "State.victim", "State.aged", "State.parting", "State.Shape.key"}
-	shared = []string{"*plan.Policy", "*plan.MDPlan", "*plan.SlotPlan", "*plan.Requirement", "[]plan.boundNode", "[]plan.boundKey"}
+	shared = []string{"*plan.Policy", "*plan.MDPlan", "*plan.SlotPlan", "*plan.Requirement", "[]plan.boundNode",
+		"[]plan.boundKey"}
 )
 
 type comparer struct {

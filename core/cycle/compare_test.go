@@ -19,7 +19,8 @@ import (
 // shortfalls are in the order of D-14, and those of grants where they differ in more than what units count as.
 func expected(r oracle.Result) map[string][]string {
 	m := map[string][]string{}
-	labels, releases, held, reclaims, lost := counter{}, counter{}, counter{}, counter{}, counter{} // two sizes of one name are one line
+	// two sizes of one name are one line
+	labels, releases, held, reclaims, lost := counter{}, counter{}, counter{}, counter{}, counter{}
 	for _, u := range r.Grants {
 		at := fmt.Sprint(u.Key, u.Host)
 		labels[at+label(u.Origin, u.Lender, u.Pool)+u.Device] += u.Units
@@ -46,14 +47,19 @@ func expected(r oracle.Result) map[string][]string {
 	}
 	for _, c := range r.Consumers {
 		if c.Slots != nil {
-			m["consumers"] = append(m["consumers"], fmt.Sprintf("%s %s %d %d %d %+v", c.Plan, c.Path, c.Demand, c.Held, c.Short, *c.Slots))
+			m["consumers"] = append(m["consumers"],
+				fmt.Sprintf("%s %s %d %d %d %+v", c.Plan, c.Path, c.Demand, c.Held, c.Short, *c.Slots))
 			continue
 		}
-		m["consumers"] = append(m["consumers"], fmt.Sprintf("%s %s %d %d %d -", c.Plan, c.Path, c.Demand, c.Held, c.Short))
-		m["amounts"] = append(m["amounts"], fmt.Sprint(c.Plan, " ", c.Path, " ", c.Configured, c.Owned, c.Reserved, c.Amount, c.StaticPart))
+		m["consumers"] = append(m["consumers"],
+			fmt.Sprintf("%s %s %d %d %d -", c.Plan, c.Path, c.Demand, c.Held, c.Short))
+		m["amounts"] = append(m["amounts"],
+			fmt.Sprint(c.Plan, " ", c.Path, " ", c.Configured, c.Owned, c.Reserved, c.Amount, c.StaticPart))
 	}
 	for _, s := range r.Shortfalls {
-		m["shortfalls"] = append(m["shortfalls"], fmt.Sprintf("%v %d %s %q %q %d %d%s", s.Key, s.Units, s.Reason, s.Dimension, s.Blocker, s.UntilUS, s.Fits, s.Where))
+		m["shortfalls"] = append(m["shortfalls"],
+			fmt.Sprintf("%v %d %s %q %q %d %d%s", s.Key, s.Units, s.Reason, s.Dimension, s.Blocker, s.UntilUS, s.Fits,
+				s.Where))
 	}
 	return m
 }
@@ -76,25 +82,29 @@ func tabled(c *decision.Cycle, dims int) map[string][]string {
 	}
 	for i, n := range c.Releases.Units {
 		r := &c.Releases
-		at := fmt.Sprint(keyAt(r.Key, i), r.Host.At(i), " ", r.Cause.At(i), label(r.Origin.At(i), r.Lender.At(i), ""), r.Device.At(i))
+		at := fmt.Sprint(keyAt(r.Key, i), r.Host.At(i), " ", r.Cause.At(i), label(r.Origin.At(i), r.Lender.At(i), ""),
+			r.Device.At(i))
 		releases[at] += n
 		lost[at] += int64(math.Round(1e3 * r.UnitSecondsLost[i]))
 	}
 	for i, n := range c.Holdings.Units {
 		h := &c.Holdings
-		held[fmt.Sprint(keyAt(h.Key, i), h.Host.At(i), label(h.Origin.At(i), h.Lender.At(i), h.Pool.At(i)), h.Device.At(i))] += n
+		held[fmt.Sprint(keyAt(h.Key, i), h.Host.At(i), label(h.Origin.At(i), h.Lender.At(i), h.Pool.At(i)),
+			h.Device.At(i))] += n
 	}
 	for i, n := range c.Reclaims.Units {
 		r := &c.Reclaims
 		taker := oracle.Key{Consumer: r.ForConsumer.At(i), Allocation: r.ForAllocation.At(i), Sub: r.ForSub.At(i)}
-		reclaims[fmt.Sprint(keyAt(r.Key, i), r.Host.At(i), " ", r.Action.At(i), " ", r.Reason.At(i), taker, r.Deadline[i]-startUS, " ", r.Device.At(i))] += n
+		reclaims[fmt.Sprint(keyAt(r.Key, i), r.Host.At(i), " ", r.Action.At(i), " ", r.Reason.At(i), taker,
+			r.Deadline[i]-startUS, " ", r.Device.At(i))] += n
 	}
 	m["labels"], m["releases"], m["held"], m["reclaims"] = lines(labels), lines(releases), lines(held), lines(reclaims)
 	m["lost"] = lines(lost)
 	for i, n := range c.Ownership.Amount {
 		o := &c.Ownership
-		m["ownership"] = append(m["ownership"], fmt.Sprint(oracle.Owned{Plan: o.Plan.At(i), Consumer: o.Consumer.At(i), Host: o.Host.At(i),
-			Action: o.Action.At(i), Dimension: o.Dimension.At(i), Amount: n}))
+		m["ownership"] = append(m["ownership"],
+			fmt.Sprint(oracle.Owned{Plan: o.Plan.At(i), Consumer: o.Consumer.At(i), Host: o.Host.At(i),
+				Action: o.Action.At(i), Dimension: o.Dimension.At(i), Amount: n}))
 	}
 	for i := range c.Consumers.Held {
 		m["consumers"] = append(m["consumers"], consumerLine(&c.Consumers, i))
@@ -134,7 +144,8 @@ func slotFigures(t *decision.Consumers, i int) *oracle.SlotFigures {
 		return nil
 	}
 	v := func(k int) int64 { return t.Slot[k][i] }
-	f := &oracle.SlotFigures{OwnedConfigured: v(0), Owned: v(1), Reserved: v(2), Limit: v(3), StaticQuota: v(4), Quota: v(5),
+	f := &oracle.SlotFigures{OwnedConfigured: v(0), Owned: v(1), Reserved: v(2), Limit: v(3), StaticQuota: v(4),
+		Quota:     v(5),
 		HeldOwned: v(6), HeldShared: v(7), HeldBorrowed: v(8), Lent: v(9), Free: v(10)}
 	if t.LimitNull[i] {
 		f.Limit = plan.Unlimited
@@ -166,7 +177,8 @@ func (p *player) shares(t *rapid.T) {
 	got := map[string]row{}
 	for i, u := range p.out.Shares.Usage {
 		s := &p.out.Shares
-		got[fmt.Sprint(s.Plan.At(i), " ", s.Consumer.At(i), " ", s.Pool.At(i), s.Priority[i], s.Ratio[i], s.UnitsHeld[i], s.UnitsWanted[i])] =
+		got[fmt.Sprint(s.Plan.At(i), " ", s.Consumer.At(i), " ", s.Pool.At(i), s.Priority[i], s.Ratio[i],
+			s.UnitsHeld[i], s.UnitsWanted[i])] =
 			row{u, s.UsageDemand[i], s.UsageQuota[i], s.DecayedUsage[i], s.EffectiveRatio[i]}
 	}
 	for _, s := range p.last.Shares {
@@ -177,8 +189,10 @@ func (p *player) shares(t *rapid.T) {
 			math.Abs(g.quota-math.Ldexp(float64(s.Quota), -48)) > 1e-9 {
 			t.Fatalf("cycle %d: shares %s: engine %v (there: %v), oracle %+v", p.cycles, name, g, ok, s)
 		}
-		if decayed, ratio := math.Ldexp(float64(s.Decayed), -48), float64(s.Ratio*s.Lowered)/100; g.decayed != decayed || g.ratio != ratio {
-			t.Fatalf("cycle %d: shares %s: decayed usage %v and ratio %v, the oracle has %v and %v", p.cycles, name, g.decayed, g.ratio, decayed, ratio)
+		if decayed, ratio := math.Ldexp(float64(s.Decayed),
+			-48), float64(s.Ratio*s.Lowered)/100; g.decayed != decayed || g.ratio != ratio {
+			t.Fatalf("cycle %d: shares %s: decayed usage %v and ratio %v, the oracle has %v and %v", p.cycles, name,
+				g.decayed, g.ratio, decayed, ratio)
 		}
 		if s.Lowered > 0 && s.Lowered < 100 {
 			p.changes["ratio lowered by history"]++
@@ -201,7 +215,8 @@ func everything(c *decision.Cycle) []decision.Table {
 // stateOf is the digest of the state tables and keyframes.
 func stateOf(c *decision.Cycle) string {
 	return decision.Digest(slices.DeleteFunc(everything(c), func(t decision.Table) bool {
-		return t.Name == "grants" || t.Name == "reclaims" || t.Name == "releases" || t.Name == "ownership" || t.Name == "plans"
+		return t.Name == "grants" || t.Name == "reclaims" || t.Name == "releases" || t.Name == "ownership" ||
+			t.Name == "plans"
 	}))
 }
 

@@ -247,7 +247,8 @@ func (r *Runner) emit(s *cluster.State, nowUS int64, busy []planner, dirty bool)
 		r.out.ResetStates(&r.dicts)
 		list = append(list,
 			task{reads: reads, writes: writes | theShortfalls, do: func() { r.shortfalls(s) }},
-			task{reads: reads, writes: writes | theStates, do: func() { // shortfalls of slot plans leave sums for states
+			// shortfalls of slot plans leave sums for states
+			task{reads: reads, writes: writes | theStates, do: func() {
 				for _, m := range r.planner {
 					m.EmitStates(&r.out)
 				}
@@ -374,7 +375,8 @@ func (r *Runner) inOrder(s *cluster.State) []returned {
 	list := r.returned[:0]
 	for i := range s.Released {
 		sub := s.Released[i].Sub
-		list = append(list, returned{s.Sub.Plan[sub], int32(i), s.Node(sub), s.Alloc.Arrival[s.Sub.Alloc[sub]], s.Sub.Seq[sub]})
+		list = append(list, returned{s.Sub.Plan[sub], int32(i), s.Node(sub), s.Alloc.Arrival[s.Sub.Alloc[sub]],
+			s.Sub.Seq[sub]})
 	}
 	slices.SortFunc(list, func(a, b returned) int {
 		switch {
@@ -389,7 +391,8 @@ func (r *Runner) inOrder(s *cluster.State) []returned {
 		}
 		x, y := &s.Released[a.at], &s.Released[b.at]
 		// A state that was saved and loaded has its sets at other places: the order of State.Released must not count.
-		return cmp.Or(host(x, y), cmp.Compare(x.Cause, y.Cause), cmp.Compare(x.Number, y.Number), cmp.Compare(x.Devices, y.Devices),
+		return cmp.Or(host(x, y), cmp.Compare(x.Cause, y.Cause), cmp.Compare(x.Number, y.Number),
+			cmp.Compare(x.Devices, y.Devices),
 			cmp.Compare(a.at, b.at))
 	})
 	r.returned = list

@@ -60,7 +60,8 @@ func digests(t *testing.T, o datasets.Options, placement string) (out []string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := map[string]plan.Placement{"best_fit": plan.BestFit, "stacked": plan.Stacked, "balanced": plan.Balanced}[placement]; p.MDPlans[0].Placement != want {
+	if want := map[string]plan.Placement{"best_fit": plan.BestFit, "stacked": plan.Stacked,
+		"balanced": plan.Balanced}[placement]; p.MDPlans[0].Placement != want {
 		t.Fatalf("the generated policy does not take placement %s", placement)
 	}
 	s, err := cluster.New(p)

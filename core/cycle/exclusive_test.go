@@ -76,7 +76,8 @@ func newLodging(t *rapid.T, hybrid bool) *lodging {
 		up := len(c.lodgers)
 		c.lodgers = append(c.lodgers, lodger{path: path, policy: policy, leaf: below == 0, up: -1})
 		for i := range below {
-			c.lodgers = append(c.lodgers, lodger{path: fmt.Sprintf("%s/l%d", path, i), policy: policy, leaf: true, up: up})
+			c.lodgers = append(c.lodgers,
+				lodger{path: fmt.Sprintf("%s/l%d", path, i), policy: policy, leaf: true, up: up})
 		}
 		n += max(1, below)
 	}
@@ -134,7 +135,8 @@ func (c *lodging) drawSettings(t *rapid.T, kind string) {
 	set(4, "share_quota: static")
 	set(4, fmt.Sprintf("reclaim_budget: %d", c.upTo(t, "budget", 1, 4)))
 	if c.odds(t, "confirmed", 5) {
-		c.settings = append(c.settings, "release: confirmed", fmt.Sprintf("overdue_after: %ds", one(c, t, "overdue", 0, 60)))
+		c.settings = append(c.settings, "release: confirmed",
+			fmt.Sprintf("overdue_after: %ds", one(c, t, "overdue", 0, 60)))
 	}
 }
 
@@ -346,10 +348,12 @@ func (c *lodging) changeHosts(t *rapid.T, first bool) {
 			state = one(c, t, "state", "closed", "draining", "unavail", "closed")
 		}
 		row := oracle.Host{Name: name, State: state, Size: map[string]int64{"slots": int64(c.upTo(t, "slots", 1, 5))},
-			Attr: map[string]any{"fast": c.odds(t, "fast", 2), "in": !c.odds(t, "out", 8), "speed": float64(c.upTo(t, "speed", 1, 3))}}
+			Attr: map[string]any{"fast": c.odds(t, "fast", 2), "in": !c.odds(t, "out", 8),
+				"speed": float64(c.upTo(t, "speed", 1, 3))}}
 		if old, ok := c.hosts[name]; ok {
 			row.Attr["fast"], row.Attr["speed"] = old.Attr["fast"], old.Attr["speed"]
-			if leaving := []string{"closed", "draining"}; slices.Contains(leaving, old.State) && slices.Contains(leaving, state) {
+			if leaving := []string{"closed", "draining"}; slices.Contains(leaving, old.State) &&
+				slices.Contains(leaving, state) {
 				row.State = old.State
 			}
 			if row.Attr["in"] == false {
@@ -389,10 +393,14 @@ func (c *lodging) demand(t *rapid.T) {
 		}
 		for a := range one(c, t, "allocations", 0, 0, 1, 1, 2) {
 			for s := range one(c, t, "subs", 1, 1, 2) {
-				row := oracle.Demand{Plan: "G", Consumer: e.path, Allocation: fmt.Sprintf("a%d", a), Sub: fmt.Sprintf("s%d", s),
-					Units: int64(c.upTo(t, "units", 0, 5)), Size: map[string]int64{"slots": one(c, t, "slots", int64(1), 1, 1, 2, 3)}, MaxPerHost: plan.Unlimited}
+				row := oracle.Demand{Plan: "G", Consumer: e.path, Allocation: fmt.Sprintf("a%d", a),
+					Sub:        fmt.Sprintf("s%d", s),
+					Units:      int64(c.upTo(t, "units", 0, 5)),
+					Size:       map[string]int64{"slots": one(c, t, "slots", int64(1), 1, 1, 2, 3)},
+					MaxPerHost: plan.Unlimited}
 				if c.odds(t, "requirement", 4) {
-					row.Requirement = one(c, t, "requirement", "select(fast)", "select(slots > 2)", "select(slots > 0) order(-speed)")
+					row.Requirement = one(c, t, "requirement", "select(fast)", "select(slots > 2)",
+						"select(slots > 0) order(-speed)")
 				}
 				if c.odds(t, "per host", 5) {
 					row.MaxPerHost = int64(c.upTo(t, "most", 1, 2))
@@ -419,7 +427,8 @@ func (c *lodging) release(t *rapid.T) {
 	for i, n := range h.Units {
 		if c.hosts[h.Host.At(i)].Attr["in"] == true && c.odds(t, "release", 5) {
 			k := keyAt(h.Key, i)
-			rows = append(rows, oracle.Holding{Consumer: k.Consumer, Allocation: k.Allocation, Sub: k.Sub, Host: h.Host.At(i),
+			rows = append(rows, oracle.Holding{Consumer: k.Consumer, Allocation: k.Allocation, Sub: k.Sub,
+				Host:  h.Host.At(i),
 				Units: int64(c.upTo(t, "units", 1, int(n))), Done: c.odds(t, "done", 2)})
 		}
 	}

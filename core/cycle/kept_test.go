@@ -19,7 +19,8 @@ func TestKept(t *testing.T) {
 	keep(t, 300, reasons)
 	keep(t, 700, reasons)
 	t.Log("shortfalls by reason:", reasons)
-	for _, reason := range []string{"fragmented", "grace_filter", "lower_priority", "ownership_unmet", "pool_exhausted", "waiting_for_reclaim"} {
+	for _, reason := range []string{"fragmented", "grace_filter", "lower_priority", "ownership_unmet", "pool_exhausted",
+		"waiting_for_reclaim"} {
 		if reasons[reason] == 0 {
 			t.Errorf("nothing was short for the reason %s", reason)
 		}

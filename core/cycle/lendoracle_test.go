@@ -18,8 +18,10 @@ import (
 func TestLendOracle(t *testing.T) {
 	n, counts := setCases(t, casesMin/10, 10), map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
-		l := lone{landlord{&player{world: world{site: lendKind.draw(t), rows: map[string][]oracle.Demand{}}, held: map[holding]int64{},
-			wanted: map[oracle.Key]int64{}, rules: map[oracle.Key]oracle.Demand{}, relabel: map[string]int{}, changes: map[string]int{}, owns: map[string]int64{},
+		l := lone{landlord{&player{world: world{site: lendKind.draw(t), rows: map[string][]oracle.Demand{}},
+			held:   map[holding]int64{},
+			wanted: map[oracle.Key]int64{}, rules: map[oracle.Key]oracle.Demand{}, relabel: map[string]int{},
+			changes: map[string]int{}, owns: map[string]int64{},
 			ran: map[string]bool{}}}}
 		l.compile(t)
 		l.first = l.yaml()
@@ -128,7 +130,8 @@ func (l *lone) give(s step) {
 func (l *lone) confirm() (rows []oracle.Holding) {
 	for _, u := range l.last.Held {
 		if u.Leaving > 0 && l.mdPlan(u.Plan).confirms {
-			rows = append(rows, oracle.Holding{Consumer: u.Consumer, Allocation: u.Allocation, Sub: u.Sub, Host: u.Host, Units: u.Leaving})
+			rows = append(rows, oracle.Holding{Consumer: u.Consumer, Allocation: u.Allocation, Sub: u.Sub, Host: u.Host,
+				Units: u.Leaving})
 		}
 	}
 	return rows
@@ -211,7 +214,8 @@ func meet(a, b string) string {
 func (l *lone) parcel(in, host, owner string) map[string]int64 {
 	v := map[string]int64{}
 	for _, d := range l.dims {
-		if v[d] = l.owns[ownKey(in, owner, host, d)]; owner == "/" && l.planOf(host) == in && l.hosts[host].State != "unavail" {
+		if v[d] = l.owns[ownKey(in, owner, host, d)]; owner == "/" && l.planOf(host) == in &&
+			l.hosts[host].State != "unavail" {
 			v[d] = l.capacity(in, l.hosts[host])[d]
 		}
 		for _, c := range l.consumers {
@@ -241,7 +245,9 @@ func anything(oracle.Units) bool { return true }
 
 // budget tells whether a plan takes back only some units a cycle.
 func (l *lone) budget(name string) bool {
-	return slices.ContainsFunc(l.mdPlan(name).settings, func(s string) bool { return strings.HasPrefix(s, "reclaim_budget") })
+	return slices.ContainsFunc(l.mdPlan(name).settings, func(s string) bool {
+		return strings.HasPrefix(s, "reclaim_budget")
+	})
 }
 
 // bearable holds INV-1: no host holds more than it has, and no parcel, but for what is under reclaim.
@@ -259,7 +265,8 @@ func (l *lone) bearable(t *rapid.T, host string) {
 			t.Fatalf("INV-1: %s holds too much %s", host, d)
 		}
 		for _, o := range owners {
-			if n := l.on(host, d, true, func(u oracle.Units) bool { return heldOn(u) == o }); n > l.parcel(in, host, o)[d] && !l.budget(in) {
+			if n := l.on(host, d, true, func(u oracle.Units) bool { return heldOn(u) == o }); n > l.parcel(in, host,
+				o)[d] && !l.budget(in) {
 				t.Fatalf("INV-1: %s's parcel of %s holds %d %s, it is %v", o, host, n, d, l.parcel(in, host, o))
 			}
 		}
@@ -320,7 +327,8 @@ func (l *lone) barred(in, leaf, owner string) string {
 		switch {
 		case beneath(leaf, path) && !beneath(pool, path) && m.shareIn(&l.site, &e, l.cycles).ratio == 0:
 			return "D-6"
-		case path == pool && !within(e.lendGrace, "private_pool_grace"), beneath(owner, path) && !beneath(pool, path) && !within(e.lendGrace, " lend_grace"):
+		case path == pool && !within(e.lendGrace, "private_pool_grace"),
+			beneath(owner, path) && !beneath(pool, path) && !within(e.lendGrace, " lend_grace"):
 			return "MD-9"
 		}
 	}
@@ -336,7 +344,9 @@ func (l *lone) reserved(t *rapid.T, c oracle.Consumer) {
 		sum := int64(0)
 		for name := range l.hosts {
 			if l.planOf(name) == c.Plan {
-				sum += l.on(name, dim, true, func(u oracle.Units) bool { return beneath(heldOn(u), c.Path) && !beneath(u.Consumer, c.Path) })
+				sum += l.on(name, dim, true, func(u oracle.Units) bool {
+					return beneath(heldOn(u), c.Path) && !beneath(u.Consumer, c.Path)
+				})
 			}
 		}
 		if sum > 0 && sum > c.Owned[d]-c.Reserved[d] {
@@ -376,7 +386,8 @@ func (l *lone) idle(t *rapid.T, s oracle.Shortfall, host, o string) {
 		return
 	}
 	for _, c := range l.last.Consumers { // where a reserve lies is not ours to say
-		if c.Plan == s.Plan && beneath(o, c.Path) && !beneath(pool, c.Path) && slices.ContainsFunc(c.Reserved, func(n int64) bool { return n > 0 }) {
+		if c.Plan == s.Plan && beneath(o, c.Path) && !beneath(pool, c.Path) &&
+			slices.ContainsFunc(c.Reserved, func(n int64) bool { return n > 0 }) {
 			return
 		}
 	}
@@ -384,7 +395,10 @@ func (l *lone) idle(t *rapid.T, s oracle.Shortfall, host, o string) {
 	for d, n := range l.rules[s.Key].Size {
 		here := func(u oracle.Units) bool { return heldOn(u) == o }
 		free = free && (n == 0 || n+l.on(host, d, false, here) <= parcel[d])
-		back = back && (n == 0 || n+l.on(host, d, false, func(u oracle.Units) bool { return here(u) && beneath(u.Consumer, pool) }) <= parcel[d])
+		back = back &&
+			(n == 0 ||
+				n+l.on(host, d, false,
+					func(u oracle.Units) bool { return here(u) && beneath(u.Consumer, pool) }) <= parcel[d])
 	}
 	if free {
 		t.Fatalf("INV-6: %+v fits %s's part of %s", s, o, host)

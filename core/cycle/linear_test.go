@@ -29,7 +29,8 @@ type growing struct {
 // newGrowing makes one with leaves /L0, /L1, … and hosts of 128 ncpus.
 func newGrowing(t *testing.T, leaves, hosts int) *growing {
 	t.Helper()
-	text := "stint: 1\ndimensions: [ncpus, mem]\nresource_groups: [{name: G, select: \"select(ncpus > 0)\"}]\nconsumers:\n"
+	text := "stint: 1\ndimensions: [ncpus, mem]\nresource_groups: [{name: G, select: \"select(ncpus > " +
+		"0)\"}]\nconsumers:\n"
 	for i := range leaves {
 		text += fmt.Sprintf("- {path: /L%d}\n", i)
 	}
@@ -47,7 +48,8 @@ func newGrowing(t *testing.T, leaves, hosts int) *growing {
 	}
 	rows := make([]oracle.Host, hosts)
 	for i := range rows {
-		rows[i] = oracle.Host{Name: fmt.Sprintf("h%d", i), State: "ok", Size: map[string]int64{"ncpus": 128, "mem": 1 << 20}}
+		rows[i] = oracle.Host{Name: fmt.Sprintf("h%d", i), State: "ok",
+			Size: map[string]int64{"ncpus": 128, "mem": 1 << 20}}
 	}
 	s.must(s.state.SetHosts(s.tables.hosts(rows), true))
 	return s
@@ -248,7 +250,8 @@ func TestLinear(t *testing.T) {
 	for _, g := range growths {
 		t.Run(g.name, func(t *testing.T) {
 			few, many, ratio := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64), 0.
-			for try := 0; try < 3 || try < 30 && ratio >= ratioMax; try++ { // on a busy machine the least of many tries counts
+			// on a busy machine the least of many tries counts
+			for try := 0; try < 3 || try < 30 && ratio >= ratioMax; try++ {
 				few, many = min(few, timeOf(t, g.n, g.of)), min(many, timeOf(t, 4*g.n, g.of))
 				ratio = float64(many) / float64(few)
 			}

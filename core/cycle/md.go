@@ -32,10 +32,11 @@ type mdPlan struct {
 
 	// Of the cycle under way.
 	cycle    *reclaim.Cycle
-	forecast *forecast           // of the coming window; nil: no window comes
-	granted  bool                // the grant stage is over: capacities stay as they are
-	gave     bool                // leaves or pools were given something
-	given    []cluster.HoldingID // holdings that were booked, some named several times; after Unite once each, as D-14 has them
+	forecast *forecast // of the coming window; nil: no window comes
+	granted  bool      // the grant stage is over: capacities stay as they are
+	gave     bool      // leaves or pools were given something
+	// holdings that were booked, some named several times; after Unite once each, as D-14 has them
+	given    []cluster.HoldingID
 	bookings int
 	gangs    []cluster.SubID        // the plan's gangs (REQ-3)
 	gaveUp   map[cluster.SubID]bool // those that have waited for too long

@@ -151,14 +151,17 @@ func TestOpenBTripled(t *testing.T) {
 		var filled []int64
 		for _, p := range placements {
 			r := pack(t, d, p.value, cycles)
-			t.Logf("%s, cycle %d: %d of %d GPU-milli, %.1f %%", p.name, cycles, r.gpu, r.gpus, 100*float64(r.gpu)/float64(r.gpus))
+			t.Logf("%s, cycle %d: %d of %d GPU-milli, %.1f %%", p.name, cycles, r.gpu, r.gpus,
+				100*float64(r.gpu)/float64(r.gpus))
 			filled = append(filled, r.gpu)
 			if p.value == plan.BestFit && r.gpu*1000 < r.gpus*least {
-				t.Errorf("best_fit fills %d of %d GPU-milli after cycle %d, at least %d ‰ should be", r.gpu, r.gpus, cycles, least)
+				t.Errorf("best_fit fills %d of %d GPU-milli after cycle %d, at least %d ‰ should be", r.gpu, r.gpus,
+					cycles, least)
 			}
 		}
 		if filled[0] < filled[1] || filled[0] < filled[2] {
-			t.Errorf("best_fit, stacked and balanced fill %v GPU-milli after cycle %d; best_fit should fill most", filled, cycles)
+			t.Errorf("best_fit, stacked and balanced fill %v GPU-milli after cycle %d; best_fit should fill most",
+				filled, cycles)
 		}
 	}
 }

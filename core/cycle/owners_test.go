@@ -24,7 +24,8 @@ func TestOwners(t *testing.T) {
 	seen := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) { playOwners(t, seen) })
 	t.Log(seen)
-	for _, what := range []string{"assigned", "trimmed", "split", "owned", "private_pool", "lent", "overfull", "ownership_unmet", "relabelled", "ownership_change cancelled", "pass for an unmet claim"} {
+	for _, what := range []string{"assigned", "trimmed", "split", "owned", "private_pool", "lent", "overfull",
+		"ownership_unmet", "relabelled", "ownership_change cancelled", "pass for an unmet claim"} {
 		if seen[what] == 0 && !testing.Short() {
 			t.Errorf("never seen: %s (%v)", what, seen)
 		}
@@ -38,7 +39,8 @@ type owner struct {
 }
 
 func playOwners(t *rapid.T, seen map[string]int) {
-	p := &owner{player: player{world: world{site: drawMD(t), rows: map[string][]oracle.Demand{}}, nowUS: startUS}, seen: seen}
+	p := &owner{player: player{world: world{site: drawMD(t), rows: map[string][]oracle.Demand{}}, nowUS: startUS},
+		seen: seen}
 	var log strings.Builder
 	whole := false
 	defer func() {
@@ -131,8 +133,10 @@ func (p *owner) drawOwn(t *rapid.T) {
 			}
 			if rules := p.drawDeeds(t, p.plans[in].zones); len(rules) > 0 {
 				owns[m[1]] = true
-				lines[i] = strings.Replace(line, "- {path: "+m[1]+", ", "- {path: "+m[1]+", own: ["+strings.Join(rules, ", ")+"], "+
-					pick(t, "preference", "", "", fmt.Sprintf("preference: {g%d: %d}, ", p.plans[in].zones[0], upTo(t, "prefers", 1, 10))), 1)
+				lines[i] = strings.Replace(line, "- {path: "+m[1]+", ",
+					"- {path: "+m[1]+", own: ["+strings.Join(rules, ", ")+"], "+
+						pick(t, "preference", "", "",
+							fmt.Sprintf("preference: {g%d: %d}, ", p.plans[in].zones[0], upTo(t, "prefers", 1, 10))), 1)
 			}
 		}
 		p.first = head + "md_plans:\n" + strings.Join(lines, "\n")
@@ -213,7 +217,8 @@ func (p *owner) note() {
 		if h.Lender.At(i) != "" {
 			p.seen["lent"]++
 		}
-		if i > 0 && keyAt(h.Key, i) == keyAt(h.Key, i-1) && h.Host.At(i) == h.Host.At(i-1) && h.Granted[i] == h.Granted[i-1] {
+		if i > 0 && keyAt(h.Key, i) == keyAt(h.Key, i-1) && h.Host.At(i) == h.Host.At(i-1) &&
+			h.Granted[i] == h.Granted[i-1] {
 			p.seen["split"]++
 		}
 	}
@@ -244,7 +249,8 @@ func (p *owner) onParcels(t *rapid.T, q *cluster.Plan) {
 				}
 			}
 			if over > 0 && q.Terms.ReclaimBudget == plan.Unlimited {
-				t.Fatalf("INV-1: parcel %d has %d too much of dimension %d that nobody takes back\n%s", k, over, d, p.parcels())
+				t.Fatalf("INV-1: parcel %d has %d too much of dimension %d that nobody takes back\n%s", k, over, d,
+					p.parcels())
 			}
 		}
 	}
@@ -303,7 +309,8 @@ func (p *owner) parcels() string {
 			}
 			var on []string
 			for row := q.First[k]; row != cluster.NoID; row = s.Holding.NextOnParcel[row] {
-				on = append(on, fmt.Sprintf("%s×%d %s set %d", s.Consumer.String(int32(s.Sub.Consumer[s.Holding.Sub[row]])), s.Holding.Units[row],
+				on = append(on, fmt.Sprintf("%s×%d %s set %d",
+					s.Consumer.String(int32(s.Sub.Consumer[s.Holding.Sub[row]])), s.Holding.Units[row],
 					decision.Origins[s.Holding.Origin[row]], s.Holding.Set[row]))
 			}
 			slices.Sort(on)

@@ -15,7 +15,8 @@ import (
 func TestOwnOracle(t *testing.T) {
 	setRapid(t, casesMin/10, seedMin)
 	rapid.Check(t, func(t *rapid.T) {
-		p := &player{world: world{site: drawOwn(t), rows: map[string][]oracle.Demand{}}, changes: map[string]int{}, owns: map[string]int64{}}
+		p := &player{world: world{site: drawOwn(t), rows: map[string][]oracle.Demand{}}, changes: map[string]int{},
+			owns: map[string]int64{}}
 		set := func() {
 			var err error
 			if p.policy, err = plan.Parse("case.yaml", []byte(p.yaml())); err != nil {
@@ -56,7 +57,8 @@ func TestOwnOracle(t *testing.T) {
 			p.oracle.SetPolicy(p.policy, false)
 			held := fmt.Sprint(p.last.Held, p.last.Leaving)
 			l.cycle(t)
-			if r := &p.last; held == fmt.Sprint(r.Held, r.Leaving) && len(r.Reclaims)+len(r.Grants)+len(r.Releases)+len(r.Owned) == 0 {
+			if r := &p.last; held == fmt.Sprint(r.Held, r.Leaving) &&
+				len(r.Reclaims)+len(r.Grants)+len(r.Releases)+len(r.Owned) == 0 {
 				for range passesMax {
 					p.oracle.SetPolicy(p.policy, false)
 					l.cycle(t)

@@ -21,7 +21,9 @@ func TestOwnersUpdate(t *testing.T) {
 }
 
 // loseHosts is TestOwnersUpdate on one kind of cluster, in which somebody reserves something or nobody does.
-func loseHosts(t *testing.T, build func(datasets.Options) (*datasets.Dataset, error), o datasets.Options, reserving bool) {
+func loseHosts(
+	t *testing.T, build func(datasets.Options) (*datasets.Dataset, error), o datasets.Options, reserving bool,
+) {
 	d, err := build(o)
 	if err != nil {
 		t.Fatal(err)
@@ -57,8 +59,10 @@ func loseHosts(t *testing.T, build func(datasets.Options) (*datasets.Dataset, er
 			t.Fatalf("cycle %d: %v", n+1, err)
 		}
 		is, was := &states[0].Plans[0].Deeds, &states[1].Plans[0].Deeds
-		if !slices.Equal(is.Keeper, was.Keeper) || !slices.Equal(is.KeptOn, was.KeptOn) || reserving != (len(is.Keeper) > 0) {
-			t.Errorf("cycle %d: %d rows of what is reserved do not stand as the %d after a full pass", n+1, len(is.Keeper), len(was.Keeper))
+		if !slices.Equal(is.Keeper, was.Keeper) || !slices.Equal(is.KeptOn, was.KeptOn) ||
+			reserving != (len(is.Keeper) > 0) {
+			t.Errorf("cycle %d: %d rows of what is reserved do not stand as the %d after a full pass", n+1,
+				len(is.Keeper), len(was.Keeper))
 		}
 		if n == 0 {
 			all = kept.Touched(0)
@@ -71,7 +75,8 @@ func loseHosts(t *testing.T, build func(datasets.Options) (*datasets.Dataset, er
 		}
 		host := cluster.TextColumn{Names: d.Hosts.Host.Names, Code: d.Hosts.Host.Code[row : row+1]}
 		for _, s := range states {
-			lost := &cluster.HostTable{Rows: 1, Host: host, State: []cluster.HostState{state}, Size: make([][]int64, len(policy.Dimensions))}
+			lost := &cluster.HostTable{Rows: 1, Host: host, State: []cluster.HostState{state},
+				Size: make([][]int64, len(policy.Dimensions))}
 			if err := s.SetHosts(lost, false); err != nil {
 				t.Fatal(err)
 			}

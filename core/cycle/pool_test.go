@@ -106,7 +106,8 @@ func (w *pooled) static(t *rapid.T, p *player, e *pool.Env) {
 	for _, row := range p.last.Consumers {
 		if n, ok := policy.Find(row.Path); ok && row.Plan == e.Plan.Name {
 			if !slices.Equal(sums[n], row.StaticPart) {
-				t.Fatalf("cycle %d: %s has static quotas %v, the oracle %v", p.cycles, row.Path, sums[n], row.StaticPart)
+				t.Fatalf("cycle %d: %s has static quotas %v, the oracle %v", p.cycles, row.Path, sums[n],
+					row.StaticPart)
 			}
 			w.statics++
 		}

@@ -71,7 +71,8 @@ func (p *player) ledger(t *rapid.T) {
 	}
 	for name, h := range p.hosts {
 		for d, n := range p.free(name) {
-			if n < 0 && (p.planOf(name) != "" || h.State == "unavail") { // one that left its plan keeps its work for a while
+			// one that left its plan keeps its work for a while
+			if n < 0 && (p.planOf(name) != "" || h.State == "unavail") {
 
 				t.Fatalf("INV-1: %s holds %d of %s too many", name, -n, d)
 			}
@@ -100,7 +101,8 @@ func (p *player) free(name string) map[string]int64 {
 // is held for takers, or a parcel of its leaf's own (INV-2). In a cycle that makes sets, units may have been granted
 // and taken back again (CYC-1).
 func (p *player) conserving(t *rapid.T) {
-	if p.own || p.gangs && p.last.Revoked > 0 { // what the cycle granted may have gone with the rest of a gang, after the others' turns
+	// what the cycle granted may have gone with the rest of a gang, after the others' turns
+	if p.own || p.gangs && p.last.Revoked > 0 {
 		return // which part of a host is for whom, lone.atRest knows
 	}
 	for i := range p.out.Shortfalls.UnitsShort {
@@ -109,7 +111,8 @@ func (p *player) conserving(t *rapid.T) {
 		if p.mdPlan(k.Plan) == nil || p.waits(k) {
 			continue
 		}
-		pool := !p.barred(k) && !p.slow(k) && !p.takesNow(k.Plan) && !p.limitsAgain(k.Plan) && p.out.Shortfalls.Reason.At(i) != "waiting_for_reclaim"
+		pool := !p.barred(k) && !p.slow(k) && !p.takesNow(k.Plan) && !p.limitsAgain(k.Plan) &&
+			p.out.Shortfalls.Reason.At(i) != "waiting_for_reclaim"
 		for name, h := range p.hosts {
 			if h.State != "ok" || p.planOf(name) != k.Plan || !meets(r.Requirement, h) || p.apart(k, h) ||
 				r.MaxPerHost != plan.Unlimited && p.held[holding{k, name}] >= r.MaxPerHost {
@@ -137,7 +140,8 @@ func (p *player) conserving(t *rapid.T) {
 func (p *player) takesNow(plan string) bool {
 	t := &p.engine.Set
 	for id, number := range t.Number {
-		if number > 0 && t.Taker[id] != cluster.NoID && t.Issued[id] == p.nowUS && p.engine.Plans[t.Plan[id]].Name == plan {
+		if number > 0 && t.Taker[id] != cluster.NoID && t.Issued[id] == p.nowUS &&
+			p.engine.Plans[t.Plan[id]].Name == plan {
 			return true
 		}
 	}
@@ -184,7 +188,8 @@ func (p *player) fair(t *rapid.T) {
 				}
 			}
 			for k := range p.rules {
-				if k.Plan == m.name && (k.Consumer == path || strings.HasPrefix(k.Consumer, path+"/")) && !p.barred(k) && !p.slow(k) &&
+				if k.Plan == m.name && (k.Consumer == path || strings.HasPrefix(k.Consumer, path+"/")) &&
+					!p.barred(k) && !p.slow(k) &&
 					p.placeable(k) && p.wanted[k] > p.heldBy(k) {
 					hungry[i] = true
 				}
@@ -192,7 +197,8 @@ func (p *player) fair(t *rapid.T) {
 		}
 		for a, x := range m.members {
 			for b, y := range m.members {
-				if a == b || held[a] == 0 || !hungry[b] || p.consumers[x.consumer].parent != p.consumers[y.consumer].parent {
+				if a == b || held[a] == 0 || !hungry[b] ||
+					p.consumers[x.consumer].parent != p.consumers[y.consumer].parent {
 					continue
 				}
 				if x.priority < y.priority {
@@ -200,7 +206,8 @@ func (p *player) fair(t *rapid.T) {
 						p.consumers[x.consumer].path, p.consumers[y.consumer].path)
 				}
 				if x.priority == y.priority && (held[a]-1)*int64(y.ratio) > (held[b]+1)*int64(x.ratio) {
-					t.Fatalf("INV-5: in %s %s has %d units, ratio %d, and %s %d, ratio %d", m.name, p.consumers[x.consumer].path,
+					t.Fatalf("INV-5: in %s %s has %d units, ratio %d, and %s %d, ratio %d", m.name,
+						p.consumers[x.consumer].path,
 						held[a], x.ratio, p.consumers[y.consumer].path, held[b], y.ratio)
 				}
 			}

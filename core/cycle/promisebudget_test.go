@@ -27,7 +27,8 @@ func (p *player) remembers() bool {
 func (p *player) spent(name, path string) bool {
 	for i := range p.engine.Plans {
 		s := &p.engine.Plans[i]
-		if n, ok := p.policy.Find(path); ok && s.Name == name && s.SpentBelow(&p.policy.Tree, n, plan.Root) != plan.None {
+		if n, ok := p.policy.Find(path); ok && s.Name == name &&
+			s.SpentBelow(&p.policy.Tree, n, plan.Root) != plan.None {
 			return true
 		}
 	}
@@ -50,11 +51,14 @@ func (p *player) budgets(t *rapid.T) {
 		if c.Budget.Of == plan.BudgetOfUnits || c.Budget.Hours == 0 {
 			what = ""
 		}
-		if o.BudgetNull[i] != (c.Budget.Hours == 0) || o.Budget[i] != c.Budget.Hours || o.BudgetDimension.At(i) != what {
-			t.Fatalf("cycle %d: %s has a budget of %d %s, the oracle says %v", p.cycles, c.Path, o.Budget[i], o.BudgetDimension.At(i), c.Budget)
+		if o.BudgetNull[i] != (c.Budget.Hours == 0) || o.Budget[i] != c.Budget.Hours ||
+			o.BudgetDimension.At(i) != what {
+			t.Fatalf("cycle %d: %s has a budget of %d %s, the oracle says %v", p.cycles, c.Path, o.Budget[i],
+				o.BudgetDimension.At(i), c.Budget)
 		}
 		if late := c.BudgetUsed - o.BudgetUsed[i]; late < -1e-6 || late > float64(c.Budget.Hours)/100+1e-6 {
-			t.Fatalf("cycle %d: %s has used %v of %v, the oracle says %v", p.cycles, c.Path, o.BudgetUsed[i], c.Budget, c.BudgetUsed)
+			t.Fatalf("cycle %d: %s has used %v of %v, the oracle says %v", p.cycles, c.Path, o.BudgetUsed[i], c.Budget,
+				c.BudgetUsed)
 		}
 		if c.Budget.Hours > 0 && c.BudgetUsed >= float64(c.Budget.Hours) {
 			p.changes["budget used up"]++

@@ -48,7 +48,8 @@ func (p *player) settledShares(t *rapid.T) {
 			}
 		}
 		for i := range p.out.Shortfalls.UnitsShort {
-			if k := keyAt(p.out.Shortfalls.Key, i); k.Plan == v.name && !p.barred(k) && !v.modest(k) && !p.turnedOut(k) {
+			if k := keyAt(p.out.Shortfalls.Key, i); k.Plan == v.name && !p.barred(k) && !v.modest(k) &&
+				!p.turnedOut(k) {
 				v.taker(t, k)
 			}
 		}
@@ -59,7 +60,8 @@ func (p *player) settledShares(t *rapid.T) {
 func (p *player) turnedOut(k oracle.Key) bool {
 	s := p.engine
 	for sub, turns := range s.Sub.Turns {
-		if turns >= 5 && s.Sub.Alloc[sub] != cluster.NoID && s.Consumer.String(int32(s.Sub.Consumer[sub])) == k.Consumer {
+		if turns >= 5 && s.Sub.Alloc[sub] != cluster.NoID &&
+			s.Consumer.String(int32(s.Sub.Consumer[sub])) == k.Consumer {
 			return true
 		}
 	}
@@ -68,7 +70,9 @@ func (p *player) turnedOut(k oracle.Key) bool {
 
 // modest tells whether a consumer, or one above it, takes nothing back.
 func (v *fairView) modest(k oracle.Key) bool {
-	return slices.ContainsFunc(v.members, func(e member) bool { return e.modest && below(k.Consumer, v.consumers[e.consumer].path) })
+	return slices.ContainsFunc(v.members, func(e member) bool {
+		return e.modest && below(k.Consumer, v.consumers[e.consumer].path)
+	})
 }
 
 // taker looks at every host that might make room for one unit more.
@@ -88,11 +92,13 @@ func (v *fairView) taker(t *rapid.T, k oracle.Key) {
 				continue
 			}
 			room, sum, surplus, gives := v.free(name), unit*(2*deficit-unit), v.surplus(by.Consumer), v.counts(by.Key)
-			for n := int64(1); n <= units && surplus > nearly && (banded || surplus-nearly > max(gives, v.band*v.quota(by.Consumer))); n++ {
+			for n := int64(1); n <= units && surplus > nearly && (banded ||
+				surplus-nearly > max(gives, v.band*v.quota(by.Consumer))); n++ {
 				add(room, v.rules[by.Key].Size, 1)
 				if sum += gives * (2*surplus - gives); fits(r.Size, room) {
 					if sum > nearly*(unit+gives*float64(n)) {
-						t.Fatalf("INV-5: %v is %.6f below its quota and goes short; with %d units of %v on %s, which is %.6f above, the sum of squares would be lower by %g",
+						t.Fatalf("INV-5: %v is %.6f below its quota and goes short; with %d units of %v on %s, which "+
+							"is %.6f above, the sum of squares would be lower by %g",
 							k, deficit, n, by.Key, name, v.surplus(by.Consumer), sum)
 					}
 					break

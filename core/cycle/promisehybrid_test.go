@@ -82,7 +82,8 @@ func (v *slotView) keptIdle() {
 		}
 	}
 	if lacks := v.lacking(v.first(true), "", 0); granted && lacks > max(0, idle) && !v.trickles() {
-		v.t.Fatalf("INV-3: cycle %d: %d slots of hybrid branches are idle, their reserves lack %d", v.cycles, idle, lacks)
+		v.t.Fatalf("INV-3: cycle %d: %d slots of hybrid branches are idle, their reserves lack %d", v.cycles, idle,
+			lacks)
 	}
 }
 
@@ -108,7 +109,8 @@ func (v *slotView) deserved(k oracle.Key) {
 	}
 	for i, h := range v.held {
 		_, ok := v.idle[h.host]
-		if ok && v.least(h.Key) == 1 && v.spared(i, k.Consumer) && h.origin == "hybrid" && h.each == each && v.mayUse(k, h.host) && !v.shrunk() && v.budget < 0 &&
+		if ok && v.least(h.Key) == 1 && v.spared(i, k.Consumer) && h.origin == "hybrid" && h.each == each &&
+			v.mayUse(k, h.host) && !v.shrunk() && v.budget < 0 &&
 			v.all(h.Consumer)-each >= v.rows[h.Consumer].Quota {
 			v.t.Fatalf("SLOT-27: %v is short of its quota, and %v is above its", k, h.Key)
 		}

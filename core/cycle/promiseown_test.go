@@ -32,7 +32,8 @@ func (p *player) countOwned() {
 			p.changes["owned by a child"]++
 		}
 		for _, from := range p.last.Owned {
-			if from.Action == "trimmed" && from.Host == o.Host && from.Plan == o.Plan && p.rankIn(o.Plan, o.Consumer) < p.rankIn(o.Plan, from.Consumer) {
+			if from.Action == "trimmed" && from.Host == o.Host && from.Plan == o.Plan &&
+				p.rankIn(o.Plan, o.Consumer) < p.rankIn(o.Plan, from.Consumer) {
 				p.changes["owned stolen from a later rank"]++
 			}
 		}
@@ -99,7 +100,8 @@ func (p *player) room(plan, host, owner string) map[string]int64 {
 		free := p.parcel(plan, host, c)
 		for i, n := range p.out.Holdings.Units {
 			h := &p.out.Holdings
-			if k := keyAt(h.Key, i); k.Plan == plan && h.Host.At(i) == host && ownerOf(k, h.Origin.At(i), h.Lender.At(i), h.Pool.At(i)) == c {
+			if k := keyAt(h.Key, i); k.Plan == plan && h.Host.At(i) == host &&
+				ownerOf(k, h.Origin.At(i), h.Lender.At(i), h.Pool.At(i)) == c {
 				for d, u := range p.rules[k].Size {
 					free[d] -= n * u
 				}

@@ -128,8 +128,10 @@ func (v *slotView) limits() {
 		}
 		leaf := g.Consumer.At(i)
 		for _, e := range v.way(leaf) {
-			if held := v.sum(func(h slotHolding) bool { return below(h.Consumer, v.path(e)) }); e.most >= 0 && held > int64(e.most) {
-				v.t.Fatalf("INV-4: cycle %d granted %s units, and %s holds %d of at most %d", v.cycles, leaf, v.path(e), held, e.most)
+			if held := v.sum(func(h slotHolding) bool { return below(h.Consumer, v.path(e)) }); e.most >= 0 &&
+				held > int64(e.most) {
+				v.t.Fatalf("INV-4: cycle %d granted %s units, and %s holds %d of at most %d", v.cycles, leaf, v.path(e),
+					held, e.most)
 			}
 		}
 		if lender := g.Lender.At(i); lender != "" {
@@ -145,12 +147,14 @@ func (v *slotView) loan(leaf, lender string) {
 	if borrower.borrow == -2 || borrower.borrow >= 0 && got > int64(borrower.borrow) {
 		v.t.Fatalf("INV-4: cycle %d: %s borrowed %d, its limit is %d", v.cycles, leaf, got, borrower.borrow)
 	}
-	lent, own := v.sum(func(h slotHolding) bool { return h.lender == lender && !v.isHybrid(h.Consumer) }), v.rows[lender]
+	lent, own := v.sum(func(h slotHolding) bool { return h.lender == lender && !v.isHybrid(h.Consumer) }),
+		v.rows[lender]
 	if lent > int64(owner.lend) {
 		v.t.Fatalf("INV-4: cycle %d: %s lent %d, its limit is %d", v.cycles, lender, lent, owner.lend)
 	}
 	if lent+own.HeldOwned > own.Owned || lent > own.Owned-own.Reserved {
-		v.t.Fatalf("INV-3: cycle %d: %s lent %d besides its own %d of %d owned, %d reserved", v.cycles, lender, lent, own.HeldOwned,
+		v.t.Fatalf("INV-3: cycle %d: %s lent %d besides its own %d of %d owned, %d reserved", v.cycles, lender, lent,
+			own.HeldOwned,
 			own.Owned, own.Reserved)
 	}
 	if !v.peer(owner.lendTo, lender, leaf) || !v.peer(borrower.borrowFrom, leaf, lender) {
@@ -231,7 +235,8 @@ func (v *slotView) lent() map[loan]bool {
 		v.t.Fatalf("cycle %d: the change log has dropped rows of it", v.cycles)
 	}
 	for i := row; i < log.Kind.Len(); i++ {
-		if lender := log.Lender.At(i); log.Kind.At(i) == cluster.ChangeGranted && lender != cluster.NoID && log.Units.At(i) > 0 {
+		if lender := log.Lender.At(i); log.Kind.At(i) == cluster.ChangeGranted && lender != cluster.NoID &&
+			log.Units.At(i) > 0 {
 			p, sub := &s.Plans[log.Plan.At(i)], log.Sub.At(i)
 			host := s.Host.Names.String(int32(p.Parcels.Host[log.Parcel.At(i)]))
 			all[loan{keyOf(s, p, sub), host, s.Consumer.String(int32(lender))}] = true
@@ -362,7 +367,8 @@ func (v *slotView) mayUse(k oracle.Key, host string) bool {
 	r := v.rules[k]
 	on := v.sum(func(h slotHolding) bool { return h.Key == k && h.host == host }) / v.slotsOf(k)
 	_, ok := v.idle[host]
-	return ok && meets(r.Requirement, v.hosts[host]) && !v.apart(k, v.hosts[host]) && (r.MaxPerHost == plan.Unlimited || on < r.MaxPerHost)
+	return ok && meets(r.Requirement, v.hosts[host]) && !v.apart(k, v.hosts[host]) &&
+		(r.MaxPerHost == plan.Unlimited || on < r.MaxPerHost)
 }
 
 // capped tells whether a unit more would exceed a share.max, or a hybrid limit that reserves count against too
@@ -393,7 +399,8 @@ func (v *slotView) owner(k oracle.Key) {
 			lent = max(lent, lentTo(func(other oracle.Key) bool { return other == holder }))
 		}
 		if v.mayUse(k, host) && min(idle, max(0, own.Owned-own.HeldOwned-own.Lent))+lent >= each {
-			v.t.Fatalf("INV-2: %v is short, and its own %d idle and %d lent slots on %s would do", k, own.Free, lent, host)
+			v.t.Fatalf("INV-2: %v is short, and its own %d idle and %d lent slots on %s would do", k, own.Free, lent,
+				host)
 		}
 	}
 }
@@ -431,7 +438,8 @@ func (v *slotView) unused(k oracle.Key) {
 	}
 	for _, e := range v.owners() {
 		own, lender := v.rows[v.path(e)], v.path(e)
-		if e != leaf && min(own.Owned-own.HeldOwned-own.Lent, own.Owned-own.Reserved-own.Lent, int64(e.lend)-own.Lent) >= each &&
+		if e != leaf && min(own.Owned-own.HeldOwned-own.Lent, own.Owned-own.Reserved-own.Lent,
+			int64(e.lend)-own.Lent) >= each &&
 			v.peer(e.lendTo, lender, k.Consumer) && v.peer(leaf.borrowFrom, k.Consumer, lender) {
 			v.t.Fatalf("INV-6: %v is short, and %s could lend to it", k, lender)
 		}
@@ -465,7 +473,8 @@ func (v *slotView) fairly() {
 		most := own.Quota - min(demand, own.Owned)
 		least := most - own.HeldBorrowed // all of that is in the quota, but for what its lenders could use (SLOT-11)
 		if own.HeldShared < least && v.hungry(path) || own.HeldShared > most && v.hungry("") {
-			v.t.Fatalf("INV-5: %s holds %d from the pools, its share quota is %d to %d", path, own.HeldShared, least, most)
+			v.t.Fatalf("INV-5: %s holds %d from the pools, its share quota is %d to %d", path, own.HeldShared, least,
+				most)
 		}
 	}
 	for i := range v.members {
@@ -485,9 +494,11 @@ func (v *slotView) siblings() {
 	for i := range v.members {
 		for j := range v.members {
 			a, b := &v.members[i], &v.members[j]
-			if i != j && v.consumers[a.consumer].parent == v.consumers[b.consumer].parent && usage(a) > 0 && v.hungry(v.path(b)) &&
+			if i != j && v.consumers[a.consumer].parent == v.consumers[b.consumer].parent && usage(a) > 0 &&
+				v.hungry(v.path(b)) &&
 				(usage(a)-1)*int64(b.ratio) > (usage(b)+1)*int64(a.ratio) {
-				v.t.Fatalf("INV-5: %s has %d slots of the pool, ratio %d, and %s has %d, ratio %d", v.path(a), usage(a), a.ratio,
+				v.t.Fatalf("INV-5: %s has %d slots of the pool, ratio %d, and %s has %d, ratio %d", v.path(a), usage(a),
+					a.ratio,
 					v.path(b), usage(b), b.ratio)
 			}
 		}

@@ -34,8 +34,11 @@ type kind struct {
 
 // kinds are MD plans alone; slot plans, some with an MD plan beside them; an MD plan whose consumers crowd a few hosts;
 // an MD plan whose consumers own hosts; slot plans with hybrid branches; MD plans that lend; and MD plans with devices.
-var kinds = []kind{{name: "md", draw: drawMD, situations: mdSituations}, {name: "slot", draw: drawSlots, situations: slotSituations}, {name: "fair", draw: drawFair, situations: fairSituations},
-	{name: "own", draw: drawOwn, situations: ownSituations}, {name: "hybrid", draw: drawHybrid, situations: hybridSituations}, lendKind, deviceKind}
+var kinds = []kind{{name: "md", draw: drawMD, situations: mdSituations},
+	{name: "slot", draw: drawSlots, situations: slotSituations},
+	{name: "fair", draw: drawFair, situations: fairSituations},
+	{name: "own", draw: drawOwn, situations: ownSituations},
+	{name: "hybrid", draw: drawHybrid, situations: hybridSituations}, lendKind, deviceKind}
 
 // TestProperties plays random cases: the engine against the oracle, and the promises of SPEC chapter 11. They are fewer
 // than casesMin, as what guards main has ten minutes on two processors; the soak plays many more. Onlookers hold parts
@@ -203,9 +206,12 @@ type player struct {
 const startUS = 1767571200e6
 
 func newPlayer(t *rapid.T, k kind) *player {
-	p := &player{world: world{site: k.draw(t), rows: map[string][]oracle.Demand{}}, held: map[holding]int64{}, leaving: map[holding]int64{},
-		wanted: map[oracle.Key]int64{}, rules: map[oracle.Key]oracle.Demand{}, orphans: map[oracle.Key]bool{}, nowUS: startUS, relabel: map[string]int{},
-		changes: map[string]int{}, owns: map[string]int64{}, seats: map[onUnit]int64{}, ran: map[string]bool{}, unitsOfHost: k.small}
+	p := &player{world: world{site: k.draw(t), rows: map[string][]oracle.Demand{}}, held: map[holding]int64{},
+		leaving: map[holding]int64{},
+		wanted:  map[oracle.Key]int64{}, rules: map[oracle.Key]oracle.Demand{}, orphans: map[oracle.Key]bool{},
+		nowUS: startUS, relabel: map[string]int{},
+		changes: map[string]int{}, owns: map[string]int64{}, seats: map[onUnit]int64{}, ran: map[string]bool{},
+		unitsOfHost: k.small}
 	if p.devices {
 		p.drawn = p.plans[0].device
 	}
@@ -348,12 +354,15 @@ func (p *player) overdue() (rows []oracle.Holding) {
 func (p *player) dueIn(name string) (rows []oracle.Holding) {
 	h, s := &p.engine.Holding, p.engine
 	for q, sub := range h.Sub {
-		if sub == cluster.NoID || h.Set[q] == cluster.NoID || h.Due[q] > p.nowUS+60e6 || s.Plans[s.Sub.Plan[sub]].Name != name {
+		if sub == cluster.NoID || h.Set[q] == cluster.NoID || h.Due[q] > p.nowUS+60e6 ||
+			s.Plans[s.Sub.Plan[sub]].Name != name {
 			continue
 		}
 		parcel := &s.Plans[s.Sub.Plan[sub]].Parcels
-		rows = append(rows, oracle.Holding{Consumer: s.Consumer.String(int32(s.Sub.Consumer[sub])), Allocation: s.Label.String(s.Alloc.Name[s.Sub.Alloc[sub]]),
-			Sub: s.Label.String(s.Sub.Name[sub]), Host: s.Host.Names.String(int32(parcel.Host[h.Parcel[q]])), Units: h.Units[q]})
+		rows = append(rows, oracle.Holding{Consumer: s.Consumer.String(int32(s.Sub.Consumer[sub])),
+			Allocation: s.Label.String(s.Alloc.Name[s.Sub.Alloc[sub]]),
+			Sub:        s.Label.String(s.Sub.Name[sub]), Host: s.Host.Names.String(int32(parcel.Host[h.Parcel[q]])),
+			Units: h.Units[q]})
 	}
 	return rows
 }
@@ -454,7 +463,8 @@ func (p *player) note(s step) {
 	for _, r := range s.running {
 		p.ran[p.planOf(r.Host)] = true
 		for k := range p.rules {
-			if k.Consumer == r.Consumer && k.Allocation == r.Allocation && k.Sub == r.Sub && k.Plan == p.planOf(r.Host) {
+			if k.Consumer == r.Consumer && k.Allocation == r.Allocation && k.Sub == r.Sub &&
+				k.Plan == p.planOf(r.Host) {
 				p.held[holding{k, r.Host}] += r.Units
 			}
 		}
@@ -507,7 +517,8 @@ func (p *player) run(t *rapid.T, still bool) {
 		t.Fatalf("cycle %d: %v", p.cycles, err)
 	}
 	want, got := expected(p.last), tabled(&p.out, len(p.dims))
-	for _, table := range []string{"releases", "lost", "ownership", "grants", "labels", "reclaims", "held", "consumers", "amounts", "shares", "shortfalls"} {
+	for _, table := range []string{"releases", "lost", "ownership", "grants", "labels", "reclaims", "held", "consumers",
+		"amounts", "shares", "shortfalls"} {
 		if table == "shares" {
 			p.shares(t)
 			p.budgets(t)
@@ -535,7 +546,8 @@ func (p *player) run(t *rapid.T, still bool) {
 			t.Fatalf("CYC-2: cycle %d has the same input as the fixed point before it: %+v", p.cycles, s)
 		}
 		if stateOf(&p.out) != before {
-			t.Fatalf("CYC-2: cycle %d has the same input and other tables:\n%s", p.cycles, difference(stateOf(&p.out), before))
+			t.Fatalf("CYC-2: cycle %d has the same input and other tables:\n%s", p.cycles,
+				difference(stateOf(&p.out), before))
 		}
 	}
 }
@@ -599,7 +611,8 @@ func (p *player) countRelabels() {
 func (p *player) decided() string {
 	var b strings.Builder
 	got := tabled(&p.out, len(p.dims))
-	for _, table := range []string{"releases", "ownership", "labels", "reclaims", "held", "consumers", "amounts", "shortfalls"} {
+	for _, table := range []string{"releases", "ownership", "labels", "reclaims", "held", "consumers", "amounts",
+		"shortfalls"} {
 		for _, line := range got[table] {
 			fmt.Fprintf(&b, "%-10s %s\n", table, line)
 		}

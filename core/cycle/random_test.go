@@ -24,17 +24,18 @@ type site struct {
 	plans     []mdPlan
 	slots     []slotPlan
 	lively    bool // the slot plans lend much and have small pools
-	barter    bool // many who own little all lend and borrow, mostly after ⑤, and pools mostly leave a little on every host
-	own       bool // consumers own hosts of the MD plans
-	lend      bool // and lend them: graces are drawn, and owners come late
-	waves     bool // what is lent is taken back for those nearer to it, step by step: see drawWaves
-	timezone  string
-	even      bool  // nothing but shares decides in the slot plans, and units are of one size: INV-5 binds
-	tight     bool  // an MD plan whose hosts are few and full
-	devices   bool  // its hosts have devices: drawn in randomdevice_test.go
-	listed    []int // the order in which the file lists the consumers, nil: as they are
-	gangs     bool  // sub-allocations of MD plans may have min_units
-	coined    int   // names of consumers that came later, so far
+	// many who own little all lend and borrow, mostly after ⑤, and pools mostly leave a little on every host
+	barter   bool
+	own      bool // consumers own hosts of the MD plans
+	lend     bool // and lend them: graces are drawn, and owners come late
+	waves    bool // what is lent is taken back for those nearer to it, step by step: see drawWaves
+	timezone string
+	even     bool  // nothing but shares decides in the slot plans, and units are of one size: INV-5 binds
+	tight    bool  // an MD plan whose hosts are few and full
+	devices  bool  // its hosts have devices: drawn in randomdevice_test.go
+	listed   []int // the order in which the file lists the consumers, nil: as they are
+	gangs    bool  // sub-allocations of MD plans may have min_units
+	coined   int   // names of consumers that came later, so far
 }
 
 // eager is 1 in cases that want much demand on few hosts, else 0.
@@ -181,7 +182,8 @@ func hostName(h int) string { return fmt.Sprintf("h%d", h) }
 // yaml is the policy file.
 func (s *site) yaml() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "stint: 1\ntimezone: %s\ndimensions: [%s]\nresource_groups:\n", cmp.Or(s.timezone, "UTC"), strings.Join(s.dims, ", "))
+	fmt.Fprintf(&b, "stint: 1\ntimezone: %s\ndimensions: [%s]\nresource_groups:\n", cmp.Or(s.timezone, "UTC"),
+		strings.Join(s.dims, ", "))
 	for _, g := range s.groups {
 		fmt.Fprintf(&b, "  - {name: g%d", g.zone)
 		if len(g.hosts) > 0 {
@@ -234,9 +236,13 @@ var (
 	needs   = []need{
 		{"select(fast)", func(h oracle.Host) bool { return h.Attr["fast"] == true }},
 		{"select(zone == 0)", func(h oracle.Host) bool { return h.Attr["zone"] == 0. }},
-		{"select(kind == 'x' || ncpus >= 6)", func(h oracle.Host) bool { return h.Attr["kind"] == "x" || h.Size["ncpus"] >= 6 }},
+		{"select(kind == 'x' || ncpus >= 6)", func(h oracle.Host) bool {
+			return h.Attr["kind"] == "x" || h.Size["ncpus"] >= 6
+		}},
 		{"select(blade)", func(h oracle.Host) bool { return h.Attr["type"] == "blade" }},
-		{"select(!fast && zone > 0)", func(h oracle.Host) bool { return h.Attr["fast"] == false && h.Attr["zone"] != 0. }},
+		{"select(!fast && zone > 0)", func(h oracle.Host) bool {
+			return h.Attr["fast"] == false && h.Attr["zone"] != 0.
+		}},
 	}
 	orders   = []string{"order(-ncpus, name)", "order(ncpus)", "order(kind, -zone)"}
 	sizesFew = []int64{4, 6, 8}
@@ -308,9 +314,11 @@ func (w *world) drawHost(t *rapid.T, h int) oracle.Host {
 	if odds(t, "another zone", 12) && !slices.ContainsFunc(w.groups, func(g group) bool { return len(g.hosts) > 0 }) {
 		zone = upTo(t, "zone", 0, len(w.groups)-1)
 	}
-	row := oracle.Host{Name: hostName(h), State: pick(t, "state", "ok", "ok", "ok", "ok", "ok", "closed", "draining", "unavail"),
-		Size: map[string]int64{}, Attr: map[string]any{"zone": float64(zone), "in": !odds(t, "out", 12),
-			"fast": odds(t, "fast", 2), "kind": pick(t, "kind", "x", "y"), "type": []string{"blade", "rack"}[h%2], "rack": nil}}
+	row := oracle.Host{Name: hostName(h),
+		State: pick(t, "state", "ok", "ok", "ok", "ok", "ok", "closed", "draining", "unavail"),
+		Size:  map[string]int64{}, Attr: map[string]any{"zone": float64(zone), "in": !odds(t, "out", 12),
+			"fast": odds(t, "fast", 2), "kind": pick(t, "kind", "x", "y"), "type": []string{"blade", "rack"}[h%2],
+			"rack": nil}}
 	if rack := upTo(t, "rack", 0, 3); rack > 0 {
 		row.Attr["rack"] = fmt.Sprint("r", rack)
 	}
@@ -351,7 +359,8 @@ func (w *world) drawDemand(t *rapid.T, source string) []oracle.Demand {
 	}
 	least := min(1, w.eager()+len(w.robbed))
 	for range w.upTo(t, "new rows", least, 5) {
-		if row, ok := w.drawRow(t, source); ok && !slices.ContainsFunc(rows, func(r oracle.Demand) bool { return key(r) == key(row) }) {
+		if row, ok := w.drawRow(t, source); ok && !slices.ContainsFunc(rows,
+			func(r oracle.Demand) bool { return key(r) == key(row) }) {
 			if rows = append(rows, row); w.waves {
 				rows = w.twin(t, rows)
 			}
@@ -396,7 +405,8 @@ func (w *world) drawRow(t *rapid.T, source string) (row oracle.Demand, ok bool) 
 	}
 	leaves = w.now(t, leaves)
 	row.Consumer, row.Units = leaves[w.upTo(t, "leaf", 0, len(leaves)-1)], w.drawUnits(t, row.Plan)
-	row.Allocation, row.Sub = fmt.Sprintf("%sa%d", source, upTo(t, "allocation", 0, 2)), pick(t, "sub", "", "", "x", "y")
+	row.Allocation, row.Sub = fmt.Sprintf("%sa%d", source, upTo(t, "allocation", 0, 2)),
+		pick(t, "sub", "", "", "x", "y")
 	row.Size = w.drawSize(t, row.Plan)
 	w.drawRules(t, &row)
 	return row, true
@@ -454,12 +464,14 @@ func (w *world) drawStep(t *rapid.T, first bool, held []oracle.Units) step {
 		w.drawShapes(t)
 	} else if w.lend && w.drains() && once(t, "drain no longer", 3) {
 		s.hosts = w.undrain()
-	} else if odds(t, "hosts change", 2) && !(w.lend && once(t, "hosts stay", 2)) && !(w.waves && !once(t, "hosts change all the same", 4)) {
+	} else if odds(t, "hosts change", 2) && !(w.lend && once(t, "hosts stay", 2)) &&
+		!(w.waves && !once(t, "hosts change all the same", 4)) {
 		s.hosts, s.full = w.changeHosts(t)
 	}
 	before := w.sizes()
 	for _, source := range sources[:w.upTo(t, "sources", w.eager(), 3)] {
-		if first || w.lend && once(t, "other wants", 2) || w.eager() > 0 && !once(t, "old snapshot", 3) || odds(t, "new snapshot", 2) {
+		if first || w.lend && once(t, "other wants", 2) || w.eager() > 0 && !once(t, "old snapshot", 3) ||
+			odds(t, "new snapshot", 2) {
 			s.demand = append(s.demand, snapshot{source, slices.Clone(w.drawDemand(t, source))})
 		}
 	}
@@ -544,7 +556,8 @@ func (w *world) drawRunning(t *rapid.T, rows []oracle.Demand) []oracle.Holding {
 			break
 		}
 		row, name := pick(t, "running row", rows...), pick(t, "on", slices.Sorted(maps.Keys(w.hosts))...)
-		if w.planOf(name) != row.Plan || w.hosts[name].State == "unavail" || taken[oracle.Units{Key: key(row), Host: name}] {
+		if w.planOf(name) != row.Plan || w.hosts[name].State == "unavail" ||
+			taken[oracle.Units{Key: key(row), Host: name}] {
 			continue
 		}
 		if free[name] == nil {
@@ -564,7 +577,8 @@ func (w *world) drawRunning(t *rapid.T, rows []oracle.Demand) []oracle.Holding {
 			free[name][d] -= n * units
 		}
 		taken[oracle.Units{Key: key(row), Host: name}] = true
-		list = append(list, oracle.Holding{Consumer: row.Consumer, Allocation: row.Allocation, Sub: row.Sub, Host: name, Units: units})
+		list = append(list, oracle.Holding{Consumer: row.Consumer, Allocation: row.Allocation, Sub: row.Sub, Host: name,
+			Units: units})
 	}
 	return list
 }

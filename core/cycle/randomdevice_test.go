@@ -21,13 +21,14 @@ var deviceKind = kind{name: "devices", draw: drawDevices, situations: deviceSitu
 
 var deviceSituations = []string{
 	"a unit of a part of a device", "a unit of a whole device", "a unit of several devices", "a unit of no devices",
-	"several units on a device", "units of one row on several devices", "lost with a device",
-	"short of devices alone", "leftover of a host", "host without devices", "host of 64 devices", "released by device",
-	"devices by a policy", "no devices by a policy", "devices of another size by a policy", "devices of another dimension by a policy",
+	"several units on a device", "units of one row on several devices", "lost with a device", "short of devices alone",
+	"leftover of a host", "host without devices", "host of 64 devices", "released by device", "devices by a policy",
+	"no devices by a policy", "devices of another size by a policy", "devices of another dimension by a policy",
 	"a policy refused for its devices",
-	"plan without devices beside", "md release: confirmed", "md overdue_after: 90s", "md reclaim_budget: 1", "md public_pool: {grace: 60s}",
-	"window switch", "overcommit", "short lower_priority", "short grace_filter", "placement best_fit",
-	"equal priority and ratio", "equal priority, other ratio", "other priority", "reclaim cancelled drain",
+	"plan without devices beside", "md release: confirmed", "md overdue_after: 90s", "md reclaim_budget: 1",
+	"md public_pool: {grace: 60s}", "window switch", "overcommit", "short lower_priority", "short grace_filter",
+	"placement best_fit", "equal priority and ratio", "equal priority, other ratio", "other priority",
+	"reclaim cancelled drain",
 }
 
 // device is a plan's dimension of devices.
@@ -38,7 +39,8 @@ type device struct {
 
 // drawDevices draws a policy with an MD plan with devices on few hosts, at times with another plan beside it.
 func drawDevices(t *rapid.T) site {
-	s := site{dims: slices.Clone(dimensions[:choose(t, "dimensions", 1, 1, 2, 2, 2, 3, 5, 9)]), tight: true, devices: true}
+	s := site{dims: slices.Clone(dimensions[:choose(t, "dimensions", 1, 1, 2, 2, 2, 3, 5, 9)]), tight: true,
+		devices: true}
 	plans := choose(t, "plans", 1, 1, 1, 2)
 	s.drawGroups(t, plans+choose(t, "groups", 0, 0, 1))
 	s.drawConsumers(t, between(t, "consumers", 1, 9))
@@ -47,8 +49,10 @@ func drawDevices(t *rapid.T) site {
 	}
 	s.drawRuntimes(t)
 	for i := range plans {
-		m := mdPlan{name: fmt.Sprint("p", i), placement: choose(t, "placement", "best_fit", "best_fit", "stacked", "balanced"), overcommit: map[string]int{},
-			takes: once(t, "takes without devices", 2)}
+		m := mdPlan{name: fmt.Sprint("p", i),
+			placement:  choose(t, "placement", "best_fit", "best_fit", "stacked", "balanced"),
+			overcommit: map[string]int{},
+			takes:      once(t, "takes without devices", 2)}
 		for z := range s.groups {
 			if z%plans == i {
 				m.zones = append(m.zones, z)
@@ -94,7 +98,8 @@ func (s *site) drawDeviceShare(t *rapid.T) share {
 		e.ratio = 0
 	}
 	if once(t, "limit", 6) {
-		e.limit = map[string]int{choose(t, "limited", s.dims...): between(t, "most", 0, 8) * choose(t, "times", 1, 1, 4)}
+		e.limit = map[string]int{choose(t, "limited", s.dims...): between(t, "most", 0, 8) * choose(t, "times", 1, 1,
+			4)}
 	}
 	return e
 }
@@ -174,7 +179,8 @@ func (w *world) drawDeviceSizes(t *rapid.T, size map[string]int64) {
 	if d.dim == "" {
 		return
 	}
-	size[d.dim] = choose[int64](t, "devices", 0, 1, 2, 2, 3, 4, 4, 8)*d.per + choose[int64](t, "leftover", 0, 0, 0, d.per-1, 1)
+	size[d.dim] = choose[int64](t, "devices", 0, 1, 2, 2, 3, 4, 4, 8)*d.per +
+		choose[int64](t, "leftover", 0, 0, 0, d.per-1, 1)
 	if once(t, "many", 16) && once(t, "all of them", 6) {
 		size[d.dim] = 66 * d.per
 	}
@@ -211,7 +217,8 @@ func (w *world) drawDeviceShapes(t *rapid.T, most int) {
 		for _, d := range w.dims {
 			size[d] = choose[int64](t, "unit", 0, 0, 1, 1, 2)
 		}
-		size[w.plans[0].device.dim] = choose(t, "of devices", 0, 1, per/2, per/2, max(1, per/3), per-1, per, per, 2*per, 2*per, 3*per, 4*per)
+		size[w.plans[0].device.dim] = choose(t, "of devices", 0, 1, per/2, per/2, max(1, per/3), per-1, per, per, 2*per,
+			2*per, 3*per, 4*per)
 		if !slices.ContainsFunc(w.dims, func(d string) bool { return size[d] > 0 }) {
 			size[w.dims[0]] = per
 		}

@@ -81,7 +81,8 @@ func (s *site) drawFairShare(t *rapid.T) share {
 
 // drawFairShapes gives unit sizes of which a host holds several.
 func (w *world) drawFairShapes(t *rapid.T, most int) {
-	if len(w.dims) > 1 && most > 1 && once(t, "unlike", 3) { // units that hold much and give little, others the other way round, and one that takes several
+	// units that hold much and give little, others the other way round, and one that takes several
+	if len(w.dims) > 1 && most > 1 && once(t, "unlike", 3) {
 		for _, two := range [][2]int64{{1, 3}, {2, 0}, {4, 1}} {
 			size := map[string]int64{}
 			for _, d := range w.dims {

@@ -57,7 +57,8 @@ func (w *world) drawTogether(t *rapid.T, rows []oracle.Demand) {
 		case row.MinUnits <= 1:
 			row.Together = ""
 		case once(t, "together", 2):
-			row.Together = pick(t, "attribute", "", "rack", "rack", "kind", "type", "zone", "host", "prefer rack", "prefer type")
+			row.Together = pick(t, "attribute", "", "rack", "rack", "kind", "type", "zone", "host", "prefer rack",
+				"prefer type")
 		}
 	}
 }
@@ -66,8 +67,10 @@ func (w *world) drawTogether(t *rapid.T, rows []oracle.Demand) {
 func (p *player) waits(k oracle.Key) bool {
 	s := p.engine
 	for sub, least := range s.Sub.MinUnits {
-		if least > 1 && s.Sub.Alloc[sub] != cluster.NoID && s.Plans[s.Sub.Plan[sub]].Name == k.Plan && s.Label.String(s.Sub.Name[sub]) == k.Sub &&
-			s.Label.String(s.Alloc.Name[s.Sub.Alloc[sub]]) == k.Allocation && s.Consumer.String(int32(s.Sub.Consumer[sub])) == k.Consumer &&
+		if least > 1 && s.Sub.Alloc[sub] != cluster.NoID && s.Plans[s.Sub.Plan[sub]].Name == k.Plan &&
+			s.Label.String(s.Sub.Name[sub]) == k.Sub &&
+			s.Label.String(s.Alloc.Name[s.Sub.Alloc[sub]]) == k.Allocation &&
+			s.Consumer.String(int32(s.Sub.Consumer[sub])) == k.Consumer &&
 			s.Forming(cluster.SubID(sub)) {
 			return true
 		}

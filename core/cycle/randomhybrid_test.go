@@ -10,7 +10,8 @@ import (
 
 // drawHybrid draws a policy with one slot plan, or two, of hybrid branches, some with ownership branches beside them.
 func drawHybrid(t *rapid.T) site {
-	s := site{dims: choose(t, "dimensions", []string{"ncpus", "slots"}, []string{"slots", "ncpus"}, []string{"ncpus"}), lively: once(t, "lively", 2)}
+	s := site{dims: choose(t, "dimensions", []string{"ncpus", "slots"}, []string{"slots", "ncpus"}, []string{"ncpus"}),
+		lively: once(t, "lively", 2)}
 	plans := choose(t, "plans", 1, 1, 1, 2)
 	s.drawGroups(t, plans+between(t, "groups", 0, 1))
 	s.drawConsumers(t, between(t, "consumers", 1, 13))
@@ -35,7 +36,8 @@ func drawHybrid(t *rapid.T) site {
 
 // drawPolicies draws the policies of the branches, and all figures.
 func (s *site) drawPolicies(t *rapid.T, p *slotPlan) {
-	of := choose(t, "policies", []string{"hybrid"}, []string{"hybrid"}, []string{"hybrid", "ownership"}, []string{"hybrid", "ownership", "ownership"},
+	of := choose(t, "policies", []string{"hybrid"}, []string{"hybrid"}, []string{"hybrid", "ownership"},
+		[]string{"hybrid", "ownership", "ownership"},
 		[]string{"ownership", "ownership", "share_ratio"})
 	for i := range p.members {
 		e := &p.members[i]
@@ -256,7 +258,8 @@ func (s *site) writeWindows(b *strings.Builder, p *slotPlan) {
 		end := p.cuts[(k+1)%len(p.cuts)]
 		switch {
 		case p.dated && k == 0:
-			fmt.Fprintf(b, "      - {name: w0, from: \"2026-01-05 %02d:%02d\", until: \"2026-01-05 %02d:%02d\"}\n", cut/60, cut%60, end/60, end%60)
+			fmt.Fprintf(b, "      - {name: w0, from: \"2026-01-05 %02d:%02d\", until: \"2026-01-05 %02d:%02d\"}\n",
+				cut/60, cut%60, end/60, end%60)
 			continue
 		case p.dated && k == len(p.cuts)-1:
 			end = p.cuts[1] // the first window is open beside it

@@ -17,24 +17,27 @@ import (
 var lendKind = kind{name: "lend", draw: drawLend, situations: lendSituations}
 
 var lendSituations = []string{
-	"grant owned", "grant private_pool", "grant public_pool", "grant lent in a private pool", "grant lent in the public pool",
-	"reclaim issued recall", "reclaim cancelled recall", "reclaim issued reserve", "reclaim cancelled reserve",
-	"reclaim issued fair_share", "reclaim cancelled fair_share", "reclaim issued over_limit", "reclaim cancelled over_limit",
-	"reclaim issued drain", "reclaim issued ownership_change", "reclaim cancelled ownership_change",
-	"joined for a recall", "dissolved set", "took over a victim", "recall for a branch", "recalled for preference",
-	"dissolved several sets", "recall stopped by a share limit", "promised unit given on own parcels", "reserve of a branch taken back",
-	"kept out by a lender's grace", "kept out by a pool's grace", "deadline by the grace of a lender or a pool", "over a limit in a private pool",
-	"joined in a private pool", "young ones recalled last", "taken from a lower priority", "taken from a greater share", "window switch",
-	"equal priority and ratio", "equal priority, other ratio", "other priority", "md ratio of 0",
-	"fair reclaim in a private pool", "several victims for one unit", "promised room", "joined a reclaim under way",
-	"short grace_filter", "short ownership_unmet", "short share_limit", "short lower_priority", "short over_quota", "short pool_exhausted",
-	"short fragmented", "short too_big", "short max_per_host", "short no_host_matches", "short reclaim_budget", "short waiting_for_reclaim",
-	"release client", "release demand_gone", "release done", "release grace_expired", "release host_lost",
-	"relabel owned to private_pool", "relabel owned to public_pool", "relabel private_pool to public_pool", "relabel public_pool to owned",
-	"own host_list", "own hosts", "own percent", "own amount", "own per_host", "own remaining", "own nested",
-	"own reserve hosts", "own reserve percent", "own reserve amount", "lend_grace", "private_pool_grace",
-	"md public_pool: {grace: 60s}", "md reclaim_for_preference: true", "md share_reclaim: false", "md reclaim_budget: 1",
-	"md release: confirmed", "md consumer takes nothing back", "several plans", "revised policy", "host closed", "host draining", "host unavail",
+	"grant owned", "grant private_pool", "grant public_pool", "grant lent in a private pool",
+	"grant lent in the public pool", "reclaim issued recall", "reclaim cancelled recall", "reclaim issued reserve",
+	"reclaim cancelled reserve", "reclaim issued fair_share", "reclaim cancelled fair_share",
+	"reclaim issued over_limit", "reclaim cancelled over_limit", "reclaim issued drain",
+	"reclaim issued ownership_change", "reclaim cancelled ownership_change", "joined for a recall", "dissolved set",
+	"took over a victim", "recall for a branch", "recalled for preference", "dissolved several sets",
+	"recall stopped by a share limit", "promised unit given on own parcels", "reserve of a branch taken back",
+	"kept out by a lender's grace", "kept out by a pool's grace", "deadline by the grace of a lender or a pool",
+	"over a limit in a private pool", "joined in a private pool", "young ones recalled last",
+	"taken from a lower priority", "taken from a greater share", "window switch", "equal priority and ratio",
+	"equal priority, other ratio", "other priority", "md ratio of 0", "fair reclaim in a private pool",
+	"several victims for one unit", "promised room", "joined a reclaim under way", "short grace_filter",
+	"short ownership_unmet", "short share_limit", "short lower_priority", "short over_quota", "short pool_exhausted",
+	"short fragmented", "short too_big", "short max_per_host", "short no_host_matches", "short reclaim_budget",
+	"short waiting_for_reclaim", "release client", "release demand_gone", "release done", "release grace_expired",
+	"release host_lost", "relabel owned to private_pool", "relabel owned to public_pool",
+	"relabel private_pool to public_pool", "relabel public_pool to owned", "own host_list", "own hosts", "own percent",
+	"own amount", "own per_host", "own remaining", "own nested", "own reserve hosts", "own reserve percent",
+	"own reserve amount", "lend_grace", "private_pool_grace", "md public_pool: {grace: 60s}",
+	"md reclaim_for_preference: true", "md share_reclaim: false", "md reclaim_budget: 1", "md release: confirmed",
+	"md consumer takes nothing back", "several plans", "revised policy", "host closed", "host draining", "host unavail",
 }
 
 // drawLend draws a policy whose consumers own hosts and lend them.
@@ -43,7 +46,8 @@ func drawLend(t *rapid.T) site {
 	for i := range s.plans {
 		m := &s.plans[i]
 		if once(t, "public grace", 6) {
-			m.settings = append(m.settings, fmt.Sprintf("public_pool: {grace: %ds}", choose(t, "grace of the public pool", 0, 60, 60, 90)))
+			m.settings = append(m.settings,
+				fmt.Sprintf("public_pool: {grace: %ds}", choose(t, "grace of the public pool", 0, 60, 60, 90)))
 		}
 		if once(t, "for preference", 4) {
 			m.settings = append(m.settings, "reclaim_for_preference: true")
@@ -74,7 +78,8 @@ func (s *site) drawWaves(t *rapid.T) {
 		for k := range m.members {
 			e := &m.members[k]
 			if e.lendGrace = ""; once(t, "some grace", 8) {
-				e.lendGrace = fmt.Sprintf(", %s: %ds", choose(t, "of", "lend_grace", "private_pool_grace"), choose(t, "at most", 60, 180))
+				e.lendGrace = fmt.Sprintf(", %s: %ds", choose(t, "of", "lend_grace", "private_pool_grace"),
+					choose(t, "at most", 60, 180))
 			}
 			d := m.deeds[0][e.consumer]
 			up := s.consumers[e.consumer].parent
@@ -85,7 +90,8 @@ func (s *site) drawWaves(t *rapid.T) {
 				switch r := (ownRule{form: "percent", zone: z, n: 100}); {
 				case e.consumer == 0:
 					d.rules = append(d.rules, r)
-				case within(&r, m.deeds[0][up].rules) && (e.consumer == 3 || e.consumer != 2 && once(t, "owns of it", 2)):
+				case within(&r, m.deeds[0][up].rules) &&
+					(e.consumer == 3 || e.consumer != 2 && once(t, "owns of it", 2)):
 					if once(t, "a part", 3) {
 						r.form, r.parts = "per_host", map[string]string{choose(t, "of dimension", s.dims...): "50%"}
 					}
@@ -103,7 +109,8 @@ func (s *site) drawWaves(t *rapid.T) {
 // twin adds a row like the last one to the same allocation: their units take turns, so that each gets a set of its own.
 func (w *world) twin(t *rapid.T, rows []oracle.Demand) []oracle.Demand {
 	row := rows[len(rows)-1]
-	if row.Sub += "t"; w.wave > 1 || once(t, "no twin", 3) || slices.ContainsFunc(rows, func(r oracle.Demand) bool { return key(r) == key(row) }) {
+	if row.Sub += "t"; w.wave > 1 || once(t, "no twin", 3) ||
+		slices.ContainsFunc(rows, func(r oracle.Demand) bool { return key(r) == key(row) }) {
 		return rows
 	}
 	row.Units = choose[int64](t, "units of a twin", 8, 14, 20)
@@ -220,7 +227,8 @@ func (w *world) undrain() (rows []oracle.Host) {
 
 // drawModestShare draws a share that seldom keeps its consumer from pools.
 func (s *site) drawModestShare(t *rapid.T) share {
-	e := share{priority: choose(t, "priority", 0, 0, 0, 1, 1, 2), ratio: choose(t, "ratio", 1, 1, 1, 1, 2, 2, 3, 7), modest: once(t, "modest", 8)}
+	e := share{priority: choose(t, "priority", 0, 0, 0, 1, 1, 2), ratio: choose(t, "ratio", 1, 1, 1, 1, 2, 2, 3, 7),
+		modest: once(t, "modest", 8)}
 	if once(t, "no share", 16) {
 		e.ratio = 0
 	}

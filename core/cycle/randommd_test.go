@@ -25,8 +25,9 @@ type mdPlan struct {
 
 	preference map[int]int     // by zone; what the plan does not say is left out
 	deeds      []map[int]*deed // what consumers own: as the plan says, then as its second window does
-	cut        int             // the minute of the first hour at which the second window begins, 0: there are no windows
-	lead       int             // minutes
+	// the minute of the first hour at which the second window begins, 0: there are no windows
+	cut  int
+	lead int // minutes
 }
 
 type member struct {
@@ -66,8 +67,9 @@ func drawMD(t *rapid.T) site {
 
 // drawPlan draws an MD plan of some groups.
 func (s *site) drawPlan(t *rapid.T, name string, zones []int) mdPlan {
-	m := mdPlan{name: name, placement: pick(t, "placement", "best_fit", "stacked", "balanced"), overcommit: map[string]int{},
-		zones: rapid.Permutation(zones).Draw(t, "zones")}
+	m := mdPlan{name: name, placement: pick(t, "placement", "best_fit", "stacked", "balanced"),
+		overcommit: map[string]int{},
+		zones:      rapid.Permutation(zones).Draw(t, "zones")}
 	for _, d := range s.dims {
 		if odds(t, "overcommit", 4) {
 			m.overcommit[d] = pick(t, "milli", 500, 1500, 2000, 1333)
@@ -124,7 +126,8 @@ func drawBudget(t *rapid.T, dims ...string) string {
 	if !once(t, "budgeted", 3) {
 		return ""
 	}
-	return fmt.Sprintf(", budget: {%s_hours: %d, per: %s}", choose(t, "counted", append([]string{"units", "units"}, dims...)...),
+	return fmt.Sprintf(", budget: {%s_hours: %d, per: %s}",
+		choose(t, "counted", append([]string{"units", "units"}, dims...)...),
 		choose(t, "hours", 1, 1, 2, 3), choose(t, "per", "day", "week", "month"))
 }
 

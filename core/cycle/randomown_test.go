@@ -14,13 +14,14 @@ import (
 // may say.
 
 var ownSituations = []string{
-	"owned assigned", "owned trimmed", "owned stolen from a later rank", "owned a part", "owned by a child", "window switch",
-	"short ownership_unmet", "grant owned", "grant public_pool", "relabel public_pool to public_pool", "relabel public_pool to owned",
-	"relabel owned to public_pool", "relabel owned to private_pool",
-	"own host_list", "own hosts", "own percent", "own amount", "own partial", "own per_host", "own percent of each host", "own remaining", "own several rules",
-	"own reserve hosts", "own reserve percent", "own reserve amount", "own group preference", "own consumer preference", "own overlapping groups", "own rebalance",
-	"short waiting_for_reclaim", "reclaim issued fair_share", "promised room", "md reclaim_budget: 1", "md release: confirmed",
-	"md lead", "reclaim issued window_switch", "another host serves as well",
+	"owned assigned", "owned trimmed", "owned stolen from a later rank", "owned a part", "owned by a child",
+	"window switch", "short ownership_unmet", "grant owned", "grant public_pool", "relabel public_pool to public_pool",
+	"relabel public_pool to owned", "relabel owned to public_pool", "relabel owned to private_pool", "own host_list",
+	"own hosts", "own percent", "own amount", "own partial", "own per_host", "own percent of each host",
+	"own remaining", "own several rules", "own reserve hosts", "own reserve percent", "own reserve amount",
+	"own group preference", "own consumer preference", "own overlapping groups", "own rebalance",
+	"short waiting_for_reclaim", "reclaim issued fair_share", "promised room", "md reclaim_budget: 1",
+	"md release: confirmed", "md lead", "reclaim issued window_switch", "another host serves as well",
 }
 
 // cutMax is the last minute at which windows switch.
@@ -49,7 +50,8 @@ func drawOwn(t *rapid.T) site { return drawOwning(t, false) }
 
 // drawOwning draws one for cases of lending or others.
 func drawOwning(t *rapid.T, lend bool) site {
-	s := site{own: true, lend: lend, dims: dimensions[:choose(t, "dimensions", 1, 2, 2, 3)], timezone: choose(t, "timezone", "UTC", "UTC", "UTC", "Asia/Kolkata")}
+	s := site{own: true, lend: lend, dims: dimensions[:choose(t, "dimensions", 1, 2, 2, 3)],
+		timezone: choose(t, "timezone", "UTC", "UTC", "UTC", "Asia/Kolkata")}
 	plans := choose(t, "plans", 1, 1, 1, 2)
 	s.drawGroups(t, plans+between(t, "groups", 0, 2))
 	least := 2
@@ -67,7 +69,8 @@ func drawOwning(t *rapid.T, lend bool) site {
 		s.overlap(t, zones)
 		m := s.drawPlan(t, fmt.Sprintf("p%d", i), zones)
 		if once(t, "rebalance", 2) {
-			m.settings = append(m.settings, fmt.Sprint("ownership_rebalance: ", choose(t, "ownership_rebalance", 1, 2, 3)))
+			m.settings = append(m.settings,
+				fmt.Sprint("ownership_rebalance: ", choose(t, "ownership_rebalance", 1, 2, 3)))
 		}
 		m.preference = map[int]int{}
 		for _, z := range m.zones {
@@ -129,7 +132,8 @@ func (s *site) overlap(t *rapid.T, zones []int) {
 	}
 	listed := len(s.groups[z].hosts) > 0
 	for h := range hostsMax {
-		if of := zoneOf(h, len(s.groups)); of == z && !listed || of != z && slices.Contains(zones, of) && once(t, "also", 3) {
+		if of := zoneOf(h, len(s.groups)); of == z && !listed ||
+			of != z && slices.Contains(zones, of) && once(t, "also", 3) {
 			s.groups[z].hosts = append(s.groups[z].hosts, hostName(h))
 		}
 	}
@@ -196,13 +200,15 @@ func (s *site) drawDeed(t *rapid.T, m *mdPlan) *deed {
 	case 1:
 		d.reserve = fmt.Sprintf("percent: %d", choose(t, "reserved percent", 0, 30, 50, 100))
 	case 2:
-		d.reserve = fmt.Sprintf("amount: {%s: %d}", choose(t, "reserved dimension", s.dims...), between(t, "reserved", 0, 6))
+		d.reserve = fmt.Sprintf("amount: {%s: %d}", choose(t, "reserved dimension", s.dims...),
+			between(t, "reserved", 0, 6))
 	}
 	return d
 }
 
 func (s *site) drawRule(t *rapid.T, m *mdPlan) ownRule {
-	r := ownRule{form: choose(t, "form", "host_list", "hosts", "hosts", "percent", "amount", "amount", "per_host", "per_host", "remaining"),
+	r := ownRule{form: choose(t, "form", "host_list", "hosts", "hosts", "percent", "amount", "amount", "per_host",
+		"per_host", "remaining"),
 		zone: choose(t, "of group", m.zones...)}
 	parts := func(of func() string) {
 		r.parts = map[string]string{}
@@ -248,13 +254,18 @@ func (s *site) tidy(m *mdPlan, deeds map[int]*deed) {
 		if listed[up] == nil {
 			listed[up] = map[string]bool{}
 		}
-		d.rules = slices.DeleteFunc(slices.Clone(d.rules), func(r ownRule) bool { return up >= 0 && !within(&r, parent) })
+		d.rules = slices.DeleteFunc(slices.Clone(d.rules), func(r ownRule) bool {
+			return up >= 0 && !within(&r, parent)
+		})
 		var kept []ownRule
 		for _, r := range d.rules {
 			if r.form == "host_list" {
-				r.hosts = slices.DeleteFunc(slices.Clone(r.hosts), func(h string) bool { return listed[up][h] || up >= 0 && !reaches(parent, h) })
+				r.hosts = slices.DeleteFunc(slices.Clone(r.hosts), func(h string) bool {
+					return listed[up][h] || up >= 0 && !reaches(parent, h)
+				})
 			}
-			if all := append(slices.Clone(kids[up]), r); r.form == "host_list" && len(r.hosts) == 0 || !s.balanced(m, up, &r, parent, all) {
+			if all := append(slices.Clone(kids[up]), r); r.form == "host_list" && len(r.hosts) == 0 ||
+				!s.balanced(m, up, &r, parent, all) {
 				continue
 			}
 			for _, h := range r.hosts {
@@ -345,12 +356,16 @@ func (s *site) balanced(m *mdPlan, up int, r *ownRule, parent, all []ownRule) bo
 
 // within tells whether a rule may stand below a parent's.
 func within(r *ownRule, parent []ownRule) bool {
-	return slices.ContainsFunc(parent, func(p ownRule) bool { return p.form == "host_list" || r.form == "host_list" || p.zone == r.zone })
+	return slices.ContainsFunc(parent, func(p ownRule) bool {
+		return p.form == "host_list" || r.form == "host_list" || p.zone == r.zone
+	})
 }
 
 // reaches tells whether a parent's rules may give a host.
 func reaches(parent []ownRule, host string) bool {
-	return slices.ContainsFunc(parent, func(p ownRule) bool { return p.form != "host_list" || slices.Contains(p.hosts, host) })
+	return slices.ContainsFunc(parent, func(p ownRule) bool {
+		return p.form != "host_list" || slices.Contains(p.hosts, host)
+	})
 }
 
 // groupHosts is how many hosts of a group a consumer's children may own, -1 when that is not known.
@@ -459,7 +474,8 @@ func (s *site) writeOwnWindows(b *strings.Builder, m *mdPlan) {
 	if m.lead > 0 {
 		fmt.Fprintf(b, "    lead: %dm\n", m.lead)
 	}
-	fmt.Fprintf(b, "    windows:\n      - {name: early, hours: \"22:00-%s\"}\n      - name: late\n        hours: \"%s-22:00\"\n        consumers:\n", at, at)
+	fmt.Fprintf(b, "    windows:\n      - {name: early, hours: \"22:00-%s\"}\n      - name: late\n        hours: "+
+		"\"%s-22:00\"\n        consumers:\n", at, at)
 	for _, e := range m.members {
 		d := m.deeds[1][e.consumer]
 		rank, reserve := "", ""
@@ -473,7 +489,8 @@ func (s *site) writeOwnWindows(b *strings.Builder, m *mdPlan) {
 		if d.share != nil {
 			share = ", " + d.share.text()
 		}
-		fmt.Fprintf(b, "          - {path: %s%s%s%s%s}\n", s.consumers[e.consumer].path, rank, s.ownText(d), reserve, share)
+		fmt.Fprintf(b, "          - {path: %s%s%s%s%s}\n", s.consumers[e.consumer].path, rank, s.ownText(d), reserve,
+			share)
 	}
 }
 
@@ -556,6 +573,7 @@ func (p *player) switches() bool {
 func (p *player) switched() bool {
 	minute := int((p.nowUS - startUS) / 60e6)
 	return slices.ContainsFunc(p.plans, func(m mdPlan) bool {
-		return m.second(&p.site, minute) != m.second(&p.site, minute-1) || m.nears(&p.site, minute) != m.nears(&p.site, minute-1)
+		return m.second(&p.site, minute) != m.second(&p.site, minute-1) ||
+			m.nears(&p.site, minute) != m.nears(&p.site, minute-1)
 	})
 }

@@ -14,7 +14,8 @@ import (
 
 // replace adds, removes and renames consumers, and lists them in another order. The ledger follows.
 func (p *player) replace(t *rapid.T) {
-	ops := choose(t, "places", "remove", "remove", "rename", "add", "remove rename", "remove add", "rename add", "order")
+	ops := choose(t, "places", "remove", "remove", "rename", "add", "remove rename", "remove add", "rename add",
+		"order")
 	if strings.Contains(ops, "remove") {
 		p.removeOne(t)
 	}
@@ -58,8 +59,9 @@ func (p *slotPlan) takesPart(consumer int) bool {
 // with it when it was a leaf once: two of one name could not be told apart.
 func (p *player) removeOne(t *rapid.T) {
 	at := between(t, "removed", 0, len(p.consumers)-1)
-	for up := p.consumers[at].parent; up >= 0 && p.consumers[up].opened && p.children(up) == 1; up = p.consumers[at].parent {
-		at = up
+	up := p.consumers[at].parent
+	for up >= 0 && p.consumers[up].opened && p.children(up) == 1 {
+		at, up = up, p.consumers[up].parent
 	}
 	path, up := p.consumers[at].path, p.consumers[at].parent
 	to, kept := make([]int, len(p.consumers)), 0
@@ -116,7 +118,9 @@ func (s *site) renumber(to []int) {
 				e.consumer = to[e.consumer]
 				// Windows may have a list in common.
 				e.lendTo = slices.DeleteFunc(slices.Clone(e.lendTo), func(path string) bool { return gone[path] })
-				e.borrowFrom = slices.DeleteFunc(slices.Clone(e.borrowFrom), func(path string) bool { return gone[path] })
+				e.borrowFrom = slices.DeleteFunc(slices.Clone(e.borrowFrom), func(path string) bool {
+					return gone[path]
+				})
 			}
 		})
 	}
@@ -138,7 +142,8 @@ func (s *site) redraw(t *rapid.T, consumer int) {
 
 // addOne adds a consumer, at times below one that was a leaf so far.
 func (p *player) addOne(t *rapid.T) {
-	c := consumer{parent: between(t, "parent", -1, len(p.consumers)-1), leaf: true, rank: choose(t, "rank", 0, 0, 1, 2), grace: choose(t, "grace", graces...)}
+	c := consumer{parent: between(t, "parent", -1, len(p.consumers)-1), leaf: true, rank: choose(t, "rank", 0, 0, 1, 2),
+		grace: choose(t, "grace", graces...)}
 	if c.parent >= 0 && p.consumers[c.parent].depth == 3 || len(p.consumers) == len(numbers) {
 		return
 	}

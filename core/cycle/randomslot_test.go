@@ -21,12 +21,13 @@ type slotPlan struct {
 	confirms bool     // release: confirmed, without overdue_after: only clients end what is due
 	members  []slotMember
 
-	blended    bool           // some branches are hybrid
-	configured int            // configured_slots, 0: none
-	cuts       []int          // minutes of the day at which windows begin, the last of them ends at the first; nil: no windows
-	windows    [][]slotMember // the members as the windows after the first have them
-	dated      bool           // the first window is open once
-	lead       int            // minutes
+	blended    bool // some branches are hybrid
+	configured int  // configured_slots, 0: none
+	// minutes of the day at which windows begin, the last of them ends at the first; nil: no windows
+	cuts    []int
+	windows [][]slotMember // the members as the windows after the first have them
+	dated   bool           // the first window is open once
+	lead    int            // minutes
 }
 
 // slotMember is a consumer's entry. Limits are -1 where there is none.
@@ -46,7 +47,8 @@ type slotMember struct {
 
 // drawSlots draws a policy with slot plans; some have an MD plan on other hosts beside them.
 func drawSlots(t *rapid.T) site {
-	s := site{dims: choose(t, "dimensions", []string{"ncpus", "slots"}, []string{"slots", "ncpus"}, []string{"ncpus"}), even: once(t, "even", 6)}
+	s := site{dims: choose(t, "dimensions", []string{"ncpus", "slots"}, []string{"slots", "ncpus"}, []string{"ncpus"}),
+		even: once(t, "even", 6)}
 	s.barter = !s.even && once(t, "barter", 2)
 	s.lively = !s.barter && once(t, "lively", 3)
 	plans, mds := choose(t, "plans", 1, 1, 1, 2), 0
@@ -106,7 +108,8 @@ func (s *site) drawExpression(t *rapid.T) string {
 // slotsOf is what a slot expression is for a host.
 func slotsOf(expression string, h oracle.Host) int64 {
 	ncpus, slots := h.Size["ncpus"], h.Size["slots"]
-	return map[string]int64{"": slots, "slots": slots, "3": 3, "(ncpus*1)": ncpus, "(ncpus*2)": 2 * ncpus, "(ncpus/2)": ncpus / 2,
+	return map[string]int64{"": slots, "slots": slots, "3": 3, "(ncpus*1)": ncpus, "(ncpus*2)": 2 * ncpus,
+		"(ncpus/2)":   ncpus / 2,
 		"(slots - 2)": max(0, slots-2)}[expression]
 }
 
@@ -159,7 +162,8 @@ func (s *site) drawMember(t *rapid.T, p *slotPlan, i int) {
 	if once(t, "own rank", 6) {
 		e.rank = between(t, "plan rank", 0, 3)
 	}
-	if e.ratio = choose(t, "ratio", 1, 1, 1, 1, 2, 2, 3, 5); once(t, "barred", 15) || !leaf && once(t, "barred branch", 5) {
+	if e.ratio = choose(t, "ratio", 1, 1, 1, 1, 2, 2, 3, 5); once(t, "barred", 15) ||
+		!leaf && once(t, "barred branch", 5) {
 		e.ratio = 0
 	}
 	if !s.even && once(t, "max", 10) {
@@ -176,7 +180,8 @@ func (s *site) drawMember(t *rapid.T, p *slotPlan, i int) {
 		e.owns, lends, borrows = choose(t, "owns", 0, 0, 0, 1, 2, 4), true, true
 	case s.lively && !leaf:
 	case s.lively:
-		e.owns, lends, borrows = choose(t, "owns", 1, 2, 3, 4, 6), lends || once(t, "lends", 2), borrows || once(t, "borrows", 2)
+		e.owns, lends, borrows = choose(t, "owns", 1, 2, 3, 4, 6), lends || once(t, "lends", 2),
+			borrows || once(t, "borrows", 2)
 	case leaf:
 		e.owns = choose(t, "owns", 0, 1, 2, 3, 4, 6)
 	default:

@@ -45,8 +45,8 @@ func TestReasons(t *testing.T) {
 		})
 	}
 	for _, name := range []string{
-		"no_host_matches", "share_limit", "too_big", "max_per_host", "fragmented", "lower_priority", "over_quota", "pool_exhausted",
-		"grace_filter", "waiting_for_reclaim", "ownership_unmet", "reclaim_budget",
+		"no_host_matches", "share_limit", "too_big", "max_per_host", "fragmented", "lower_priority", "over_quota",
+		"pool_exhausted", "grace_filter", "waiting_for_reclaim", "ownership_unmet", "reclaim_budget",
 	} {
 		if all[name] == 0 && !testing.Short() {
 			t.Errorf("nothing was short for %s", name)
@@ -108,7 +108,8 @@ func (r *reasoned) compare(t *rapid.T, p *player) {
 		}
 		if !slices.Equal(got, want) {
 			t.Logf("%s", p.scenario())
-			t.Fatalf("cycle %d: shortfalls of %s:\n%s", p.cycles, e.Plan.Name, difference(strings.Join(got, "\n"), strings.Join(want, "\n")))
+			t.Fatalf("cycle %d: shortfalls of %s:\n%s", p.cycles, e.Plan.Name,
+				difference(strings.Join(got, "\n"), strings.Join(want, "\n")))
 		}
 		tables.fill(e, &out)
 	}
@@ -120,8 +121,8 @@ func (r *reasoned) compare(t *rapid.T, p *player) {
 	}
 	r.filled++
 	want := decision.Cycle{
-		Grants: p.out.Grants, Consumers: p.out.Consumers, Amounts: p.out.Amounts, Shares: p.out.Shares, Shortfalls: p.out.Shortfalls,
-		Holdings: p.out.Holdings, Hosts: p.out.Hosts, Owners: p.out.Owners,
+		Grants: p.out.Grants, Consumers: p.out.Consumers, Amounts: p.out.Amounts, Shares: p.out.Shares,
+		Shortfalls: p.out.Shortfalls, Holdings: p.out.Holdings, Hosts: p.out.Hosts, Owners: p.out.Owners,
 	}
 	to, from := &tables.Consumers, &want.Consumers // columns that core/cycle fills itself
 	copy(to.UnitSecondsLost, from.UnitSecondsLost)
@@ -185,7 +186,9 @@ func (v *stateTables) text(c *decision.Cycle) string {
 		c.Grants.Table(), c.Consumers.Table(), c.Amounts.Table(), c.Shares.Table(), c.Shortfalls.Table(),
 		c.Holdings.Table(), c.Hosts.Table(), c.Owners.Table(),
 	})
-	lines := slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return strings.Contains(line, "not_in_plan") })
+	lines := slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool {
+		return strings.Contains(line, "not_in_plan")
+	})
 	return strings.Join(lines, "\n")
 }
 
@@ -204,7 +207,8 @@ func outdone(lines []string) []string {
 
 // envOf is what reasons go by after a cycle of which the oracle tells what no state shows.
 func envOf(s *cluster.State, p *cluster.Plan, v *view.Views, basis *oracle.Reasoned) *reason.Env {
-	e := &reason.Env{Env: pool.New(s, p, v), Promises: new(pool.Promises), Figures: new(pool.Book), Denied: map[cluster.SubID]bool{}}
+	e := &reason.Env{Env: pool.New(s, p, v), Promises: new(pool.Promises), Figures: new(pool.Book),
+		Denied: map[cluster.SubID]bool{}}
 	e.Promises.Sum(e.Env)
 	subs := map[oracle.Key]cluster.SubID{}
 	for leaf := range plan.Node(s.Policy.Len()) {
@@ -283,7 +287,8 @@ func (r *reasoned) want(p *player, e *reason.Env) (lines []string) {
 	for i, row := range p.last.Shortfalls {
 		if row.Plan == e.Plan.Name {
 			r.rows[row.Reason]++
-			lines = append(lines, fmt.Sprintf("%v %d %s %q %q %d %s", row.Key, row.Units, row.Reason, row.Dimension, row.Blocker,
+			lines = append(lines, fmt.Sprintf("%v %d %s %q %q %d %s", row.Key, row.Units, row.Reason, row.Dimension,
+				row.Blocker,
 				row.UntilUS, details.At(i)))
 		}
 	}

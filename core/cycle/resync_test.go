@@ -36,10 +36,13 @@ md_plans: [{name: p, resource_groups: [{name: G}], consumers: [{path: /A, own: [
 		return err
 	}
 	w, size := tables{p, 0}, map[string]int64{"ncpus": 1}
-	if err := s.SetHosts(w.hosts([]oracle.Host{{Name: "h1", State: "ok", Size: map[string]int64{"ncpus": 5}}}), true); err != nil {
+	if err := s.SetHosts(w.hosts([]oracle.Host{{Name: "h1", State: "ok", Size: map[string]int64{"ncpus": 5}}}),
+		true); err != nil {
 		return err
 	}
-	if err := s.SetDemand("x", w.demand([]oracle.Demand{{Consumer: "/B", Allocation: "b", Units: 5, Size: size, MaxPerHost: plan.Unlimited}})); err != nil {
+	if err := s.SetDemand("x",
+		w.demand([]oracle.Demand{{Consumer: "/B", Allocation: "b", Units: 5, Size: size,
+			MaxPerHost: plan.Unlimited}})); err != nil {
 		return err
 	}
 	var runner cycle.Runner
@@ -48,7 +51,9 @@ md_plans: [{name: p, resource_groups: [{name: G}], consumers: [{path: /A, own: [
 	if out.Summary.UnitsGranted != 2 {
 		return fmt.Errorf("%d units granted, not 2", out.Summary.UnitsGranted)
 	}
-	if _, added, err := s.SetRunning("x", w.holdings([]oracle.Holding{{Consumer: "/B", Allocation: "b", Host: "h1", Units: 4}})); err != nil || added != 2 {
+	if _, added, err := s.SetRunning("x",
+		w.holdings([]oracle.Holding{{Consumer: "/B", Allocation: "b", Host: "h1", Units: 4}})); err != nil ||
+		added != 2 {
 		return fmt.Errorf("%d units added, not 2: %v", added, err)
 	}
 	runner.Run(s, 120e6, &out)

@@ -36,7 +36,8 @@ func TestTooSmall(t *testing.T) {
 				}
 				granted += p.out.Summary.UnitsHeld
 			})
-			if t.Logf("%d shortfalls for too small units, %d units held at the end", small, granted); small == 0 || granted == 0 {
+			if t.Logf("%d shortfalls for too small units, %d units held at the end", small, granted); small == 0 ||
+				granted == 0 {
 				t.Error("too few of a kind")
 			}
 		})
@@ -52,16 +53,22 @@ func TestHugeNumbers(t *testing.T) {
 		size, want      int64 // of the other one's units, and how many it gets
 		units           int64
 	}{
-		{"memory", "md_plans: [{name: p, resource_groups: [{name: G}], consumers: [{path: /A}, {path: /B}]}]", "mem", 1 << 30, 10, 10},
-		{"memory in full", "md_plans: [{name: p, resource_groups: [{name: G}], consumers: [{path: /A}, {path: /B}]}]", "mem", 1 << 30, 5120, 1 << 40},
-		{"slots", "slot_plans: [{resource_group: G, consumers: [{path: /A, policy: share_ratio}, {path: /B, policy: share_ratio}]}]",
+		{"memory", "md_plans: [{name: p, resource_groups: [{name: G}], consumers: [{path: /A}, {path: /B}]}]", "mem",
+			1 << 30, 10, 10},
+		{"memory in full", "md_plans: [{name: p, resource_groups: [{name: G}], consumers: [{path: /A}, {path: /B}]}]",
+			"mem", 1 << 30, 5120, 1 << 40},
+		{"slots", "slot_plans: [{resource_group: G, consumers: [{path: /A, policy: share_ratio}, {path: /B, policy: " +
+			"share_ratio}]}]",
 			"slots", 1 << 30, 10, 10},
-		{"hybrid slots", "slot_plans: [{resource_group: G, consumers: [{path: /A, policy: hybrid, owns: 1}, {path: /B, policy: hybrid, owns: 1}]}]",
+		{"hybrid slots", "slot_plans: [{resource_group: G, consumers: [{path: /A, policy: hybrid, owns: 1}, {path: " +
+			"/B, policy: hybrid, owns: 1}]}]",
 			"slots", 1 << 30, 10, 10},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p, err := plan.Parse("plan.yaml", []byte("stint: 1\ndimensions: [ncpus, mem, slots]\nresource_groups: [{name: G, select: \"select(ncpus > 0)\"}]\n"+
-				"consumers: [{path: /A}, {path: /B}]\n"+c.plan))
+			p, err := plan.Parse("plan.yaml",
+				[]byte("stint: 1\ndimensions: [ncpus, mem, slots]\nresource_groups: [{name: G, select: "+
+					"\"select(ncpus > 0)\"}]\n"+
+					"consumers: [{path: /A}, {path: /B}]\n"+c.plan))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,16 +78,19 @@ func TestHugeNumbers(t *testing.T) {
 			}
 			w, hosts := tables{p, 0}, []oracle.Host(nil)
 			for i := range 10 {
-				hosts = append(hosts, oracle.Host{Name: hostName(i), State: "ok", Size: map[string]int64{"ncpus": 64, "mem": 1 << 39, "slots": 1 << 40}})
+				hosts = append(hosts, oracle.Host{Name: hostName(i), State: "ok",
+					Size: map[string]int64{"ncpus": 64, "mem": 1 << 39, "slots": 1 << 40}})
 			}
 			if err := s.SetHosts(w.hosts(hosts), true); err != nil {
 				t.Fatal(err)
 			}
 			ask := func(consumer string, units, size int64) *cluster.DemandTable {
-				return w.demand([]oracle.Demand{{Consumer: consumer, Allocation: "a", Units: units, Size: map[string]int64{c.dim: size}, MaxPerHost: plan.Unlimited}})
+				return w.demand([]oracle.Demand{{Consumer: consumer, Allocation: "a", Units: units,
+					Size: map[string]int64{c.dim: size}, MaxPerHost: plan.Unlimited}})
 			}
 			err = s.SetDemand("a", ask("/A", 1<<53, 1))
-			if err == nil || !strings.Contains(err.Error(), "row 1, column "+c.dim+", value \"1\": a unit is too small: the 10 hosts of plan") {
+			if err == nil || !strings.Contains(err.Error(),
+				"row 1, column "+c.dim+", value \"1\": a unit is too small: the 10 hosts of plan") {
 				t.Fatalf("refused with: %v", err)
 			}
 			s.Accepted = true
@@ -97,7 +107,8 @@ func TestHugeNumbers(t *testing.T) {
 			begin := time.Now()
 			runner.Run(s, 60e6, &out)
 			took := time.Since(begin)
-			if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 128<<20 || took > 5*time.Second { // a unit takes 8 bytes, and more under the race detector
+			// a unit takes 8 bytes, and more under the race detector
+			if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 128<<20 || took > 5*time.Second {
 				t.Errorf("a cycle of %v, %d bytes", took, after.TotalAlloc-before.TotalAlloc)
 			}
 			if got := out.Summary.UnitsGranted; got != c.want {
@@ -122,13 +133,17 @@ func TestMostUnits(t *testing.T) {
 		name, plan, dim string
 		off             int64 // units that each may be from its half
 	}{
-		{"memory", "md_plans: [{name: p, resource_groups: [{name: G}], consumers: [{path: /A}, {path: /B}]}]", "mem", each/100 + 1},
-		{"memory without a band", "md_plans: [{name: p, fair_band: 0, resource_groups: [{name: G}], consumers: [{path: /A}, {path: /B}]}]", "mem", 1},
-		{"slots", "slot_plans: [{resource_group: G, consumers: [{path: /A, policy: share_ratio}, {path: /B, policy: share_ratio}]}]", "slots", 1},
+		{"memory", "md_plans: [{name: p, resource_groups: [{name: G}], consumers: [{path: /A}, {path: /B}]}]", "mem",
+			each/100 + 1},
+		{"memory without a band", "md_plans: [{name: p, fair_band: 0, resource_groups: [{name: G}], consumers: " +
+			"[{path: /A}, {path: /B}]}]", "mem", 1},
+		{"slots", "slot_plans: [{resource_group: G, consumers: [{path: /A, policy: share_ratio}, {path: /B, policy: " +
+			"share_ratio}]}]", "slots", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, err := plan.Parse("plan.yaml", []byte("stint: 1\ndimensions: [ncpus, mem, slots]\n"+
-				"resource_groups: [{name: G, select: \"select(ncpus > 0)\"}]\nconsumers: [{path: /A}, {path: /B}]\n"+c.plan))
+				"resource_groups: [{name: G, select: \"select(ncpus > 0)\"}]\n"+
+				"consumers: [{path: /A}, {path: /B}]\n"+c.plan))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,12 +152,14 @@ func TestMostUnits(t *testing.T) {
 				t.Fatal(err)
 			}
 			w, size := tables{p, 0}, map[string]int64{"ncpus": 64, "mem": each, "slots": each}
-			if err := s.SetHosts(w.hosts([]oracle.Host{{Name: "h0", State: "ok", Size: size}, {Name: "h1", State: "ok", Size: size}}), true); err != nil {
+			if err := s.SetHosts(w.hosts([]oracle.Host{{Name: "h0", State: "ok", Size: size},
+				{Name: "h1", State: "ok", Size: size}}), true); err != nil {
 				t.Fatal(err)
 			}
 			ask := func(source, consumer string) {
-				err := s.SetDemand(source, w.demand([]oracle.Demand{{Consumer: consumer, Allocation: "a", Units: 1 << 53,
-					Size: map[string]int64{c.dim: 1}, MaxPerHost: plan.Unlimited}}))
+				err := s.SetDemand(source,
+					w.demand([]oracle.Demand{{Consumer: consumer, Allocation: "a", Units: 1 << 53,
+						Size: map[string]int64{c.dim: 1}, MaxPerHost: plan.Unlimited}}))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -172,7 +189,8 @@ func TestMostUnits(t *testing.T) {
 				most = max(most, out.Summary.UnitsReclaimed)
 			}
 			if most != s.Plans[0].PromisesMost() || cycles < 5 {
-				t.Errorf("%d units taken back in a cycle, at most %d may; %d cycles", most, s.Plans[0].PromisesMost(), cycles)
+				t.Errorf("%d units taken back in a cycle, at most %d may; %d cycles", most, s.Plans[0].PromisesMost(),
+					cycles)
 			}
 			for sub, held := range s.Sub.Held {
 				if held < each-c.off || held > each+c.off {

@@ -59,10 +59,12 @@ func setCases(t *testing.T, n, each int) int {
 
 // found are cases, by their seeds, that it took tens of thousands of others to find and that went wrong once.
 var found = map[string][]uint64{
-	"own":    {87321},   // turns of fair share outlived a new policy
-	"hybrid": {1624574}, // two reclaims of one sub-allocation on one host came back in an order that a state saved and loaded has not
+	"own": {87321}, // turns of fair share outlived a new policy
+	// two reclaims of one sub-allocation on one host came back in an order that a state saved and loaded has not
+	"hybrid": {1624574},
 	"lend": {
-		20387877,             // a trial of the coming window spared young units, and was not repeated when they had aged
+		// a trial of the coming window spared young units, and was not repeated when they had aged
+		20387877,
 		10671164737987007512, // of victims that were all needed, young ones came before others
 	},
 	"fair": {11424799529739821196}, // two took room from each other for ever, each in the cycle that had granted it
@@ -108,7 +110,8 @@ func soak(t *testing.T, k kind, n int) {
 	}
 	floor := float64(counts["case"]) / 1000
 	for _, name := range slices.Concat(situations, k.situations) {
-		if n >= soakSure && (counts[name] == 0 || float64(counts[name]) < floor-3*math.Sqrt(floor)) { // no more below than chance allows
+		// no more below than chance allows
+		if n >= soakSure && (counts[name] == 0 || float64(counts[name]) < floor-3*math.Sqrt(floor)) {
 			t.Errorf("%s occurred %d times in %d cases: less than 0.1 %%", name, counts[name], counts["case"])
 		}
 	}
@@ -121,7 +124,8 @@ func (p *player) save(t *testing.T, kind string, n int) {
 	if dir == "" {
 		return
 	}
-	if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%06d.yaml", kind, n)), []byte(p.scenario()), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%06d.yaml", kind, n)), []byte(p.scenario()),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -131,10 +135,10 @@ var (
 	situations = []string{
 		"release client", "release demand_gone", "release done", "release grace_expired", "release host_lost",
 		"reclaim issued over_limit", "reclaim cancelled over_limit", "reclaim issued drain",
-		"reclaim issued ownership_change", "revised policy",
-		"short fragmented", "short max_per_host", "short no_host_matches", "short over_quota", "short pool_exhausted",
-		"short share_limit", "short too_big", "placement balanced", "placement stacked", "requirement order", "requirement select",
-		"saved and loaded", "running", "full host table", "host closed", "host draining", "host unavail", "host out of its group",
+		"reclaim issued ownership_change", "revised policy", "short fragmented", "short max_per_host",
+		"short no_host_matches", "short over_quota", "short pool_exhausted", "short share_limit", "short too_big",
+		"placement balanced", "placement stacked", "requirement order", "requirement select", "saved and loaded",
+		"running", "full host table", "host closed", "host draining", "host unavail", "host out of its group",
 	}
 	mdSituations = []string{
 		"several plans", "short lower_priority", "placement best_fit", "overcommit", "plain first cycle",
@@ -142,41 +146,49 @@ var (
 		"reclaim issued fair_share", "short waiting_for_reclaim",
 	}
 	fairSituations = []string{
-		"short lower_priority", "placement best_fit", "equal priority and ratio", "equal priority, other ratio", "other priority",
-		"reclaim cancelled drain", "reclaim cancelled ownership_change",
-		"reclaim issued fair_share", "reclaim cancelled fair_share", "short waiting_for_reclaim", "short reclaim_budget",
-		"several victims for one unit", "taken from a lower priority", "taken from a ratio of 0", "taken from a greater share",
-		"joined a reclaim under way", "promised room", "overdue",
-		"md share_reclaim: false", "md reclaim_budget: 1", "md release: confirmed", "md overdue_after: 90s", "md consumer takes nothing back",
-		"md fair_band: 0", "md fair_band: 1", "within its band", "too young to be taken", "fewer victims on another parcel",
+		"short lower_priority", "placement best_fit", "equal priority and ratio", "equal priority, other ratio",
+		"other priority", "reclaim cancelled drain", "reclaim cancelled ownership_change", "reclaim issued fair_share",
+		"reclaim cancelled fair_share", "short waiting_for_reclaim", "short reclaim_budget",
+		"several victims for one unit", "taken from a lower priority", "taken from a ratio of 0",
+		"taken from a greater share", "joined a reclaim under way", "promised room", "overdue",
+		"md share_reclaim: false", "md reclaim_budget: 1", "md release: confirmed", "md overdue_after: 90s",
+		"md consumer takes nothing back", "md fair_band: 0", "md fair_band: 1", "within its band",
+		"too young to be taken", "fewer victims on another parcel",
 		"a victim that would make the move one for the worse", "a set that lowers the sum no more",
 	}
 	slotSituations = []string{
-		"several plans", "reclaim cancelled drain", "reclaim cancelled ownership_change", "grant owned", "grant share_pool", "grant borrowed", "grant from a family pool", "unit of several slots",
-		"reclaim issued recall", "reclaim cancelled recall", "reclaim issued fair_share", "reclaim cancelled fair_share",
-		"relabel borrowed to owned", "relabel borrowed to share_pool", "relabel borrowed to borrowed", "relabel share_pool to owned",
-		"relabel share_pool to borrowed", "relabel owned to share_pool", "relabel owned to borrowed", "granted and taken back in a cycle",
-		"short borrow_limit", "short consumer_limit", "short reclaim_budget", "short waiting_for_reclaim", "joined a reclaim under way",
-		"promised room", "overdue", "even case", "md plan beside",
-		"placement: balanced", "recall: before_borrow", "release: confirmed", "overdue_after: 60s", "share_reclaim: false",
-		"share_quota: static", "reclaim_budget: 1", "lend to any", "lend to siblings", "lend to a list", "borrow from any", "borrow from siblings",
-		"borrow from a list", "most of a leaf", "most of a branch", "ratio 0 of a leaf", "ratio 0 of a branch",
-		"drew from its own pool below a ratio of 0", "made way for an owner below a maximum", "lent while somebody has more than its part",
+		"several plans", "reclaim cancelled drain", "reclaim cancelled ownership_change", "grant owned",
+		"grant share_pool", "grant borrowed", "grant from a family pool", "unit of several slots",
+		"reclaim issued recall", "reclaim cancelled recall", "reclaim issued fair_share",
+		"reclaim cancelled fair_share", "relabel borrowed to owned", "relabel borrowed to share_pool",
+		"relabel borrowed to borrowed", "relabel share_pool to owned", "relabel share_pool to borrowed",
+		"relabel owned to share_pool", "relabel owned to borrowed", "granted and taken back in a cycle",
+		"short borrow_limit", "short consumer_limit", "short reclaim_budget", "short waiting_for_reclaim",
+		"joined a reclaim under way", "promised room", "overdue", "even case", "md plan beside", "placement: balanced",
+		"recall: before_borrow", "release: confirmed", "overdue_after: 60s", "share_reclaim: false",
+		"share_quota: static", "reclaim_budget: 1", "lend to any", "lend to siblings", "lend to a list",
+		"borrow from any", "borrow from siblings", "borrow from a list", "most of a leaf", "most of a branch",
+		"ratio 0 of a leaf", "ratio 0 of a branch", "drew from its own pool below a ratio of 0",
+		"made way for an owner below a maximum", "lent while somebody has more than its part",
 		"stayed on a closed host", "divided what is asked by ratios", "a victim alone where the newest come to an end",
 	}
 )
 
 // hybridSituations must come up beside hybrid branches.
 var hybridSituations = []string{
-	"grant hybrid", "grant owned", "grant share_pool", "grant borrowed", "unit of several slots", "granted and taken back in a cycle",
-	"reclaim issued fair_share", "reclaim cancelled fair_share", "reclaim issued reserve", "reclaim issued recall", "reclaim cancelled recall",
-	"short consumer_limit", "short reclaim_budget", "short waiting_for_reclaim", "joined a reclaim under way", "promised room", "overdue",
-	"distribute_evenly: true", "disable_reclaim_on_shrink: true", "configured_slots", "reclaim_budget: 1", "mixed group", "hybrid branches alone",
-	"limit of a leaf", "limit of a branch", "reserve of a leaf", "reserve of a branch",
-	"windows", "dated window", "lead", "other policies in another window", "reclaim issued window_switch", "reclaim cancelled window_switch",
-	"moved within more than the hybrid branches' part", "a reserve below a limit is filled by others", "owed after a switch",
+	"grant hybrid", "grant owned", "grant share_pool", "grant borrowed", "unit of several slots",
+	"granted and taken back in a cycle", "reclaim issued fair_share", "reclaim cancelled fair_share",
+	"reclaim issued reserve", "reclaim issued recall", "reclaim cancelled recall", "short consumer_limit",
+	"short reclaim_budget", "short waiting_for_reclaim", "joined a reclaim under way", "promised room", "overdue",
+	"distribute_evenly: true", "disable_reclaim_on_shrink: true", "configured_slots", "reclaim_budget: 1",
+	"mixed group", "hybrid branches alone", "limit of a leaf", "limit of a branch", "reserve of a leaf",
+	"reserve of a branch", "windows", "dated window", "lead", "other policies in another window",
+	"reclaim issued window_switch", "reclaim cancelled window_switch",
+	"moved within more than the hybrid branches' part", "a reserve below a limit is filled by others",
+	"owed after a switch",
 	"a victim alone where the newest come to an end",
-	"lent while somebody has more than its part", "removed by force", "renamed", "added", "reclaim issued plan_change", "relabel hybrid to owned", "relabel owned to hybrid",
+	"lent while somebody has more than its part", "removed by force", "renamed", "added", "reclaim issued plan_change",
+	"relabel hybrid to owned", "relabel owned to hybrid",
 }
 
 // count adds the situations of a case, each as often as it occurred in another cycle or row.

@@ -92,7 +92,8 @@ func hostRows(rows []oracle.Host) (list []map[string]any) {
 
 func demandRows(rows []oracle.Demand) (list []map[string]any) {
 	for _, r := range rows {
-		row := map[string]any{"plan": r.Plan, "consumer": r.Consumer, "allocation": r.Allocation, "sub": r.Sub, "units": r.Units}
+		row := map[string]any{"plan": r.Plan, "consumer": r.Consumer, "allocation": r.Allocation, "sub": r.Sub,
+			"units": r.Units}
 		for d, n := range r.Size {
 			row[d] = n
 		}
@@ -115,7 +116,8 @@ func demandRows(rows []oracle.Demand) (list []map[string]any) {
 
 func holdingRows(rows []oracle.Holding, done bool) (list []map[string]any) {
 	for _, h := range rows {
-		row := map[string]any{"consumer": h.Consumer, "allocation": h.Allocation, "sub": h.Sub, "host": h.Host, "units": h.Units}
+		row := map[string]any{"consumer": h.Consumer, "allocation": h.Allocation, "sub": h.Sub, "host": h.Host,
+			"units": h.Units}
 		if done {
 			row["done"] = h.Done
 			if h.Device != "" {
@@ -170,7 +172,8 @@ func sizes[R any](w tables, rows []R, of func(R) map[string]int64) [][]int64 {
 }
 
 func (w tables) hosts(rows []oracle.Host) *cluster.HostTable {
-	t := &cluster.HostTable{Rows: len(rows), Host: w.text(column(rows, func(h oracle.Host) string { return h.Name })...),
+	t := &cluster.HostTable{Rows: len(rows),
+		Host: w.text(column(rows, func(h oracle.Host) string { return h.Name })...),
 		State: column(rows, func(h oracle.Host) cluster.HostState {
 			return cluster.HostState(slices.Index(cluster.HostStates[:], h.State))
 		}),
@@ -182,7 +185,8 @@ func (w tables) hosts(rows []oracle.Host) *cluster.HostTable {
 	for _, name := range slices.Sorted(maps.Keys(rows[0].Attr)) {
 		c := cluster.AttrColumn{Name: name, Valid: valid}
 		if name == "rack" { // some have none
-			c.Kind, c.Text = plan.Text, w.text(column(rows, func(h oracle.Host) string { return fmt.Sprint(h.Attr[name]) })...)
+			c.Kind, c.Text = plan.Text,
+				w.text(column(rows, func(h oracle.Host) string { return fmt.Sprint(h.Attr[name]) })...)
 			c.Valid = column(rows, func(h oracle.Host) bool { return h.Attr[name] != nil })
 			t.Attr = append(t.Attr, c)
 			continue
@@ -193,7 +197,8 @@ func (w tables) hosts(rows []oracle.Host) *cluster.HostTable {
 		case bool:
 			c.Kind, c.Bool = plan.Boolean, column(rows, func(h oracle.Host) bool { return h.Attr[name].(bool) })
 		case string:
-			c.Kind, c.Text = plan.Text, w.text(column(rows, func(h oracle.Host) string { return h.Attr[name].(string) })...)
+			c.Kind, c.Text = plan.Text,
+				w.text(column(rows, func(h oracle.Host) string { return h.Attr[name].(string) })...)
 		}
 		t.Attr = append(t.Attr, c)
 	}

@@ -129,7 +129,8 @@ slot_plans:
 		for k, leaf := range []string{"/A/A1", "/A/A2", "/B"} {
 			demand += fmt.Sprintf("p,%s,x,%d,2,0\n", leaf, (7+int64(k)*5+i*11)%40)
 			if leaf != "/A/A2" {
-				demand += fmt.Sprintf("q,%s,x,%d,3,0\nS,%s,x,%d,0,1\n", leaf, (3+i*int64(k+2))%9, leaf, (2+i*int64(3-k))%11)
+				demand += fmt.Sprintf("q,%s,x,%d,3,0\nS,%s,x,%d,0,1\n", leaf, (3+i*int64(k+2))%9, leaf,
+					(2+i*int64(3-k))%11)
 			}
 		}
 		d, err := table.ReadDemand(strings.NewReader(demand), o)

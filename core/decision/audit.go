@@ -33,7 +33,8 @@ var AuditBy = Words{"token", "certificate", "nobody"}
 // Table is a view of the calls, with the column cycle.
 func (a *Audit) Table() Table {
 	return Table{"audit", len(a.Calls), []Column{
-		ints("cycle", a.Cycle), ints("batch", a.Batch), instants("minute", a.Minute), text("caller", a.Caller), text("by", a.By),
+		ints("cycle", a.Cycle), ints("batch", a.Batch), instants("minute", a.Minute), text("caller", a.Caller),
+		text("by", a.By),
 		text("address", a.Address), text("call", a.Call), text("source", a.Source), text("branch", a.Branch),
 		ints("status", a.Status), ints("calls", a.Calls), ints("rows", a.Rows), ints("revision", a.Revision),
 		instants("first", a.First), instants("last", a.Last),

@@ -61,7 +61,8 @@ func DeviceDetail(amount, per int64, dimension string, hosts int) string {
 
 // IsDeviceDetail tells whether DeviceDetail wrote a detail.
 func IsDeviceDetail(detail string) bool {
-	return strings.HasPrefix(detail, "a unit takes ") && (strings.Contains(detail, " of one device, ") || strings.Contains(detail, " whole devices of "))
+	return strings.HasPrefix(detail, "a unit takes ") &&
+		(strings.Contains(detail, " of one device, ") || strings.Contains(detail, " whole devices of "))
 }
 
 // anyText tells whether a text column has a value in any row.

@@ -27,7 +27,8 @@ func TestDeviceDetail(t *testing.T) {
 
 // TestDevices holds texts of devices against sets, there and back, and what is no such text.
 func TestDevices(t *testing.T) {
-	for set, want := range map[uint64]string{0: "", 1: "0", 0b11110000: "4+5+6+7", 1<<63 | 2: "1+63", math.MaxUint64 >> 62: "0+1"} {
+	for set, want := range map[uint64]string{0: "", 1: "0", 0b11110000: "4+5+6+7", 1<<63 | 2: "1+63",
+		math.MaxUint64 >> 62: "0+1"} {
 		if got := DeviceText(set); got != want {
 			t.Errorf("%b is %q, want %q", set, got, want)
 		}

@@ -44,10 +44,12 @@ func Content(tables []Table) string {
 		if c.Name == lostColumn && (c.Null == nil && len(c.Float) > 0 || slices.Contains(c.Null, false)) {
 			return lostColumn
 		}
-		if table == "consumers" && c.Name == "budget_used" && len(c.Float) > 0 && (c.Null == nil || slices.Contains(c.Null, false)) {
+		if table == "consumers" && c.Name == "budget_used" && len(c.Float) > 0 &&
+			(c.Null == nil || slices.Contains(c.Null, false)) {
 			return c.Name
 		}
-		if table == "shares" && c.Name == "decayed_usage" && len(c.Float) > 0 && (c.Null == nil || slices.Contains(c.Null, false)) {
+		if table == "shares" && c.Name == "decayed_usage" && len(c.Float) > 0 &&
+			(c.Null == nil || slices.Contains(c.Null, false)) {
 			return c.Name
 		}
 		return digestName(table, c)
@@ -100,7 +102,8 @@ func digestName(table string, c *Column) string {
 		return "limit"
 	case c.Name == deviceColumn && !c.anyText(): // so the digests of plans without devices are what they were
 		return ""
-	case table == "consumers" && (slices.Contains(treeColumns, c.Name) || slices.Contains(budgetColumns, c.Name)), c.Name == lostColumn,
+	case table == "consumers" && (slices.Contains(treeColumns, c.Name) || slices.Contains(budgetColumns, c.Name)),
+		c.Name == lostColumn,
 		table == "shares" && slices.Contains(historyColumns, c.Name):
 		return ""
 	}

@@ -118,8 +118,10 @@ func TestDigestDiffers(t *testing.T) {
 
 // TestDigestLong checks that batches and buffer join without gaps, at widths and lengths around them.
 func TestDigestLong(t *testing.T) {
-	for _, rows := range []int{0, 1, 7, 8, 9, digestBatchRows - 1, digestBatchRows, digestBatchRows + 1, 3 * digestBatchRows} {
-		for _, limit := range []int64{math.MaxInt8, math.MaxInt8 + 1, math.MaxInt16, math.MinInt16, math.MaxInt32, math.MinInt32 - 1, math.MaxInt64} {
+	for _, rows := range []int{0, 1, 7, 8, 9, digestBatchRows - 1, digestBatchRows, digestBatchRows + 1,
+		3 * digestBatchRows} {
+		for _, limit := range []int64{math.MaxInt8, math.MaxInt8 + 1, math.MaxInt16, math.MinInt16, math.MaxInt32,
+			math.MinInt32 - 1, math.MaxInt64} {
 			values := make([]int64, rows)
 			var want bytes.Buffer
 			for i := range values {
@@ -158,7 +160,8 @@ func TestCheck(t *testing.T) {
 	}
 	for i, want := range []string{
 		"table t, column a: 3 values for 4 rows", "table t, column a: 2 nulls for 3 rows",
-		"table t, column c, row 1: code 3 of a dictionary of 3", "table t, column c, row 0: code 2 of a dictionary of 0",
+		"table t, column c, row 1: code 3 of a dictionary of 3",
+		"table t, column c, row 0: code 2 of a dictionary of 0",
 	} {
 		bad := digestSample()
 		switch i {
@@ -181,7 +184,8 @@ func TestCheck(t *testing.T) {
 // always that of the tables. It goes over all that a cycle has, so a table that comes later is held to it too.
 func TestDigestAfter(t *testing.T) {
 	dict := Words{"a"}
-	dicts := &Dicts{Plan: dict, Source: dict, Consumer: dict, Label: dict, Host: dict, Dimension: dict, Detail: dict, Device: dict}
+	dicts := &Dicts{Plan: dict, Source: dict, Consumer: dict, Label: dict, Host: dict, Dimension: dict, Detail: dict,
+		Device: dict}
 	fresh := func(table string, restated bool) *Cycle {
 		c := new(Cycle)
 		c.ResetEvents(dicts)
@@ -230,7 +234,8 @@ func TestDigestAfter(t *testing.T) {
 // digest of decisions.
 func TestContent(t *testing.T) {
 	table := func(lost []float64, null []bool) []Table {
-		return []Table{{"consumers", 2, []Column{ints("held", []int64{1, 2}), {Name: "unit_seconds_lost", Type: Float, Float: lost, Null: null, Optional: true}}}}
+		return []Table{{"consumers", 2, []Column{ints("held", []int64{1, 2}),
+			{Name: "unit_seconds_lost", Type: Float, Float: lost, Null: null, Optional: true}}}}
 	}
 	none, some := table([]float64{0, 0}, nil), table([]float64{0, 1.5}, nil)
 	before := []Table{{"consumers", 2, []Column{ints("held", []int64{1, 2})}}}

@@ -28,7 +28,8 @@ func (g *Grants) Reserve(rows int) {
 
 // text is the columns that are coded.
 func (g *Grants) text() []*Coded {
-	return []*Coded{&g.Plan, &g.Consumer, &g.Allocation, &g.Sub, &g.Source, &g.Host, &g.Origin, &g.Pool, &g.Lender, &g.Device}
+	return []*Coded{&g.Plan, &g.Consumer, &g.Allocation, &g.Sub, &g.Source, &g.Host, &g.Origin, &g.Pool, &g.Lender,
+		&g.Device}
 }
 
 // ExtendMD adds rows of an MD plan: what only slot plans have is null in them, what they lost is 0, they have no
@@ -70,7 +71,8 @@ func (s *Shares) Extend(rows int) (first int) {
 
 // Extend adds rows, whose values the caller sets, and gives the number of the first.
 func (s *Shortfalls) Extend(rows int) (first int) {
-	first = extend(rows, []*Coded{&s.Plan, &s.Consumer, &s.Allocation, &s.Sub, &s.Reason, &s.Dimension, &s.Blocker, &s.Detail}, &s.UnitsShort, &s.Until)
+	first = extend(rows, []*Coded{&s.Plan, &s.Consumer, &s.Allocation, &s.Sub, &s.Reason, &s.Dimension, &s.Blocker,
+		&s.Detail}, &s.UnitsShort, &s.Until)
 	s.UntilNull = slices.Grow(s.UntilNull, rows)[:first+rows]
 	return first
 }

@@ -26,7 +26,8 @@ func TestFreeze(t *testing.T) {
 		at, n := c.Consumers.ExtendMD(1), &c.Consumers
 		n.Plan.Code[at], n.Consumer.Code[at], n.Policy.Code[at] = 0, 1, PolicyMD
 		n.Rank[at], n.Demand[at], n.Held[at], n.Short[at] = 0, units, units, 0
-		for _, col := range []*Coded{&c.Ownership.Plan, &c.Ownership.Consumer, &c.Ownership.Host, &c.Ownership.Action, &c.Ownership.Dimension} {
+		for _, col := range []*Coded{&c.Ownership.Plan, &c.Ownership.Consumer, &c.Ownership.Host, &c.Ownership.Action,
+			&c.Ownership.Dimension} {
 			col.Add(0)
 		}
 		c.Ownership.Amount = append(c.Ownership.Amount, units)

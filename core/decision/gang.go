@@ -41,5 +41,6 @@ func ReadGangDetail(text string) (g Gang, ok bool) {
 	least, err2 := strconv.ParseInt(high, 10, 64)
 	where, next, more := strings.Cut(rest, nextWords)
 	reason, detail, _ := strings.Cut(next, ": ")
-	return Gang{fit, least, strings.TrimPrefix(where, " "), reason, detail}, found && both && more && err1 == nil && err2 == nil
+	return Gang{fit, least, strings.TrimPrefix(where, " "), reason, detail},
+		found && both && more && err1 == nil && err2 == nil
 }

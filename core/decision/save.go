@@ -168,7 +168,8 @@ func (s *saver) history(h *Shares) {
 	s.Note(&h.EffectiveRatio)
 	s.Note(&h.HistoryNull)
 	if rows := len(h.Usage); s.Loading() {
-		h.DecayedUsage, h.EffectiveRatio, h.HistoryNull = make([]float64, rows), make([]float64, rows), slices.Repeat([]bool{true}, rows)
+		h.DecayedUsage, h.EffectiveRatio, h.HistoryNull = make([]float64, rows), make([]float64, rows),
+			slices.Repeat([]bool{true}, rows)
 	}
 }
 
@@ -227,8 +228,10 @@ func words(p *pack.Coder, d Dict) Dict {
 // fields names what a frozen cycle has of a summary; inputs and the like the log alone knows.
 func (s *Summary) fields(p *pack.Coder, lost bool) {
 	for _, v := range []*int64{
-		&s.Cycle, &s.NowUS, &s.StartedUS, &s.FinishedUS, &s.Revision, &s.Hosts, &s.Consumers, &s.SubAllocations, &s.UnitsWanted, &s.UnitsHeld,
-		&s.UnitsGranted, &s.UnitsReclaimed, &s.UnitsLeaving, &s.UnitsCancelled, &s.UnitsPromised, &s.UnitsOverdue, &s.UnitsReleased, &s.UnitsShort,
+		&s.Cycle, &s.NowUS, &s.StartedUS, &s.FinishedUS, &s.Revision, &s.Hosts, &s.Consumers, &s.SubAllocations,
+		&s.UnitsWanted, &s.UnitsHeld,
+		&s.UnitsGranted, &s.UnitsReclaimed, &s.UnitsLeaving, &s.UnitsCancelled, &s.UnitsPromised, &s.UnitsOverdue,
+		&s.UnitsReleased, &s.UnitsShort,
 	} {
 		pack.Int(p, v)
 	}

@@ -10,7 +10,9 @@ import (
 )
 
 // unsaved are the fields of a cycle that the log alone has, or that are made on demand.
-var unsaved = []string{"Cycle.Holdings", "Cycle.Hosts", "Cycle.Owners", "Cycle.Keyframe", "Cycle.Standing", "Cycle.State", "Summary.StandingCycle", "Summary.Inputs", "Summary.ConsumersCycle", "Summary.SharesCycle", "Summary.ShortfallsCycle"}
+var unsaved = []string{"Cycle.Holdings", "Cycle.Hosts", "Cycle.Owners", "Cycle.Keyframe", "Cycle.Standing",
+	"Cycle.State", "Summary.StandingCycle", "Summary.Inputs", "Summary.ConsumersCycle", "Summary.SharesCycle",
+	"Summary.ShortfallsCycle"}
 
 // TestSavesEachField looks that each field below a cycle was named.
 func TestSavesEachField(t *testing.T) {
@@ -37,7 +39,8 @@ func TestSavesEachField(t *testing.T) {
 // TestSave fills every column with something, and compares digests after loading.
 func TestSave(t *testing.T) {
 	d := &Saved{Words{"s", "t"}, Words{"/", "/A"}, Words{"", "a"}, Words{"h", "i"}, true, true, true, true}
-	dicts := &Dicts{Plan: Words{"p"}, Source: d.Source, Consumer: d.Consumer, Label: d.Label, Host: d.Host, Dimension: Words{"ncpus"}, Detail: Words{"so"}, Device: Words{"0+1"}}
+	dicts := &Dicts{Plan: Words{"p"}, Source: d.Source, Consumer: d.Consumer, Label: d.Label, Host: d.Host,
+		Dimension: Words{"ncpus"}, Detail: Words{"so"}, Device: Words{"0+1"}}
 	var c Cycle
 	c.ResetEvents(dicts)
 	c.ResetStates(dicts)
@@ -62,7 +65,8 @@ func TestSave(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if Content(got.Tables()) != Content(c.Tables()) || !reflect.DeepEqual(got.Summary, c.Summary) || !slices.Equal(got.Releases.Source.Code, c.Releases.Source.Code) {
+	if Content(got.Tables()) != Content(c.Tables()) || !reflect.DeepEqual(got.Summary, c.Summary) ||
+		!slices.Equal(got.Releases.Source.Code, c.Releases.Source.Code) {
 		t.Errorf("%+v\n%+v", got, &c)
 	}
 	for i := range b.Bytes() { // an error or a cycle, never a panic
@@ -100,7 +104,8 @@ func TestSaveWithoutLost(t *testing.T) {
 	if err := p.End(); err != nil {
 		t.Fatal(err)
 	}
-	if r, n := got.Releases.UnitSecondsLost, got.Consumers.UnitSecondsLost; !slices.Equal(r, []float64{0}) || !slices.Equal(n, []float64{0, 0}) ||
+	if r, n := got.Releases.UnitSecondsLost, got.Consumers.UnitSecondsLost; !slices.Equal(r, []float64{0}) ||
+		!slices.Equal(n, []float64{0, 0}) ||
 		!slices.Equal(got.Consumers.BudgetNull, []bool{true, true}) ||
 		got.Summary.UnitMSLost != 0 {
 		t.Error(r, n, got.Summary.UnitMSLost)

@@ -44,7 +44,8 @@ func Latest(t *Table) *Table {
 	}
 	rows := make([]int, 0, t.Rows)
 	for row := range t.Rows {
-		is := gone.Type == Text && gone.Code[row] == Null || gone.Type == Int && (gone.Null != nil && gone.Null[row] || gone.Int[row] == 0 && t.Name == "loans")
+		is := gone.Type == Text && gone.Code[row] == Null ||
+			gone.Type == Int && (gone.Null != nil && gone.Null[row] || gone.Int[row] == 0 && t.Name == "loans")
 		if !is && latest(row) {
 			rows = append(rows, row)
 		}
@@ -198,7 +199,8 @@ type SubAllocations struct {
 // Table is a view of the sub-allocations.
 func (s *SubAllocations) Table() Table {
 	return Table{"sub_allocations", len(s.Held), s.Size.Columns("", []Column{
-		text("plan", s.Plan), text("source", s.Source), text("consumer", s.Consumer), text("allocation", s.Allocation), text("sub", s.Sub),
+		text("plan", s.Plan), text("source", s.Source), text("consumer", s.Consumer), text("allocation", s.Allocation),
+		text("sub", s.Sub),
 		text("requirement", s.Requirement), text("together", s.Together),
 		{Name: "max_per_host", Type: Int, Int: s.MaxPerHost, Null: s.MaxPerHostNull, Optional: true},
 		ints("min_units", s.MinUnits),

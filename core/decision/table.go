@@ -368,7 +368,8 @@ type Owners struct {
 // Table is a view of the owners.
 func (o *Owners) Table() Table {
 	return Table{"owners", len(o.Amount), []Column{
-		text("plan", o.Plan), text("consumer", o.Consumer), text("host", o.Host), ints("rule", o.Rule), ints("part", o.Part),
+		text("plan", o.Plan), text("consumer", o.Consumer), text("host", o.Host), ints("rule", o.Rule),
+		ints("part", o.Part),
 		ints("since", o.Since), text("dimension", o.Dimension), ints("amount", o.Amount),
 	}}
 }
@@ -398,22 +399,24 @@ type Summary struct {
 	UnitsHeld             int64
 	UnitsGranted          int64
 	UnitsReclaimed        int64
-	UnitsLeaving          int64 // under reclaim after the cycle; not in the table, like the next four, for those who wait for a fixed point
-	UnitsCancelled        int64 // no longer under reclaim, though still held
-	UnitsPromised         int64 // that takers wait for, or waited for as the cycle began, whichever are more
-	UnitsOverdue          int64 // under reclaim past their deadline (CYC-8)
-	Relabelled            bool  // whether what units count as changed (CYC-3)
-	Restated              bool  // whether the state tables were made anew; else they are those of the last cycle
-	UnitsReleased         int64
-	UnitsShort            int64
-	UnitMSLost            int64    // unit-milliseconds of work that reclaims stopped before their end; in the table in seconds
-	StageUS               [7]int64 // by Stages
-	Inputs                []string // "kind/digest", in the order applied
-	Digest                string   // of all decision tables, measured times left out
-	ConsumersCycle        int64
-	SharesCycle           int64
-	ShortfallsCycle       int64
-	StandingCycle         int64 // from which on the rows of Standing count; 0: they are not there
+	// under reclaim after the cycle; not in the table, like the next four, for those who wait for a fixed point
+	UnitsLeaving   int64
+	UnitsCancelled int64 // no longer under reclaim, though still held
+	UnitsPromised  int64 // that takers wait for, or waited for as the cycle began, whichever are more
+	UnitsOverdue   int64 // under reclaim past their deadline (CYC-8)
+	Relabelled     bool  // whether what units count as changed (CYC-3)
+	Restated       bool  // whether the state tables were made anew; else they are those of the last cycle
+	UnitsReleased  int64
+	UnitsShort     int64
+	// unit-milliseconds of work that reclaims stopped before their end; in the table in seconds
+	UnitMSLost      int64
+	StageUS         [7]int64 // by Stages
+	Inputs          []string // "kind/digest", in the order applied
+	Digest          string   // of all decision tables, measured times left out
+	ConsumersCycle  int64
+	SharesCycle     int64
+	ShortfallsCycle int64
+	StandingCycle   int64 // from which on the rows of Standing count; 0: they are not there
 }
 
 // Stages are the names of the seven stages (SPEC chapter 2).
@@ -427,7 +430,8 @@ const RulesVersion = "2"
 // cancelled is a change: quotas go by what is not under reclaim, and follow in the next cycle. So is a promise that
 // lapsed: the room that was held for its taker is there for others in the next cycle.
 func (s *Summary) Stable() bool {
-	return s.UnitsGranted == 0 && s.UnitsReclaimed == 0 && s.UnitsReleased == 0 && s.UnitsCancelled == 0 && !s.Relabelled && s.UnitsLeaving == 0 && s.UnitsPromised == 0
+	return s.UnitsGranted == 0 && s.UnitsReclaimed == 0 && s.UnitsReleased == 0 && s.UnitsCancelled == 0 &&
+		!s.Relabelled && s.UnitsLeaving == 0 && s.UnitsPromised == 0
 }
 
 // keyframeEvery is how many cycles have one keyframe (SPEC chapter 8).
@@ -464,7 +468,8 @@ func (s *Summary) Table() Table {
 	}
 	t.Columns = append(t.Columns, Column{Name: "inputs", Type: List, Lists: [][]string{s.Inputs}},
 		word("decisions_digest", s.Digest), one("consumers_cycle", s.ConsumersCycle),
-		one("shares_cycle", s.SharesCycle), one("shortfalls_cycle", s.ShortfallsCycle), one("standing_cycle", s.StandingCycle))
+		one("shares_cycle", s.SharesCycle), one("shortfalls_cycle", s.ShortfallsCycle),
+		one("standing_cycle", s.StandingCycle))
 	return t
 }
 

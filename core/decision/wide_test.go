@@ -14,11 +14,13 @@ func TestWide(t *testing.T) {
 		c.Held = append(c.Held, int64(i))
 	}
 	c.Rank, c.Demand, c.Short, c.SlotNull = make([]int64, 3), make([]int64, 3), make([]int64, 3), make([]bool, 3)
-	c.Plan, c.Consumer, c.Policy = Coded{[]int32{0, 0, 1}, plans}, Coded{[]int32{0, 1, 0}, paths}, Coded{[]int32{0, 0, 0}, plans}
+	c.Plan, c.Consumer, c.Policy = Coded{[]int32{0, 0, 1}, plans}, Coded{[]int32{0, 1, 0}, paths},
+		Coded{[]int32{0, 0, 0}, plans}
 	a := Amounts{
-		Plan: Coded{[]int32{0, 0, 1}, plans}, Consumer: Coded{[]int32{1, 1, 0}, paths}, Dimension: Coded{[]int32{0, 1, 0}, dims},
-		Configured: make([]int64, 3), Owned: []int64{4, 5, 6}, Reserved: make([]int64, 3), Held: []int64{7, 8, 9}, Lent: make([]int64, 3),
-		StaticQuota: make([]int64, 3), Limit: []int64{0, 10, 0}, LimitNull: []bool{true, false, true},
+		Plan: Coded{[]int32{0, 0, 1}, plans}, Consumer: Coded{[]int32{1, 1, 0}, paths},
+		Dimension: Coded{[]int32{0, 1, 0}, dims}, Configured: make([]int64, 3), Owned: []int64{4, 5, 6},
+		Reserved: make([]int64, 3), Held: []int64{7, 8, 9}, Lent: make([]int64, 3), StaticQuota: make([]int64, 3),
+		Limit: []int64{0, 10, 0}, LimitNull: []bool{true, false, true},
 	}
 	consumers, amounts := c.Table(), a.Table()
 	narrow := len(consumers.Columns)
@@ -60,7 +62,8 @@ func TestWideCycles(t *testing.T) {
 	}
 	cycles := ints("cycle", []int64{1, 2})
 	consumers := Table{"consumers", 2, []Column{cycles, text("plan", 0), text("consumer", 1)}}
-	amounts := Table{"amounts", 2, []Column{cycles, text("plan", 0), text("consumer", 1), text("dimension", 2), ints("held", []int64{7, 8})}}
+	amounts := Table{"amounts", 2, []Column{cycles, text("plan", 0), text("consumer", 1), text("dimension", 2),
+		ints("held", []int64{7, 8})}}
 	wide := Wide(&consumers, &amounts)
 	if got := wide.Column("held_ncpus").Int; !slices.Equal(got, []int64{7, 8}) || wide.Column("cycle_ncpus") != nil {
 		t.Errorf("held_ncpus %v", got)

@@ -111,15 +111,18 @@ func TestRows(t *testing.T) {
 	}
 	for i, n := range out.Amounts.Held {
 		c := &out.Amounts
-		got = append(got, fmt.Sprint("amount ", c.Consumer.At(i), " ", n, " ", c.StaticQuota[i], " ", c.Limit[i], " ", c.LimitNull[i]))
+		got = append(got, fmt.Sprint("amount ", c.Consumer.At(i), " ", n, " ", c.StaticQuota[i], " ", c.Limit[i], " ",
+			c.LimitNull[i]))
 	}
 	for i, usage := range out.Shares.Usage {
 		c := &out.Shares
-		got = append(got, fmt.Sprint("share ", c.Consumer.At(i), " of ", c.Pool.At(i), " ", usage, " ", c.UnitsHeld[i], " ", c.UnitsWanted[i]))
+		got = append(got, fmt.Sprint("share ", c.Consumer.At(i), " of ", c.Pool.At(i), " ", usage, " ", c.UnitsHeld[i],
+			" ", c.UnitsWanted[i]))
 	}
 	for i, n := range out.Shortfalls.UnitsShort {
 		c := &out.Shortfalls
-		got = append(got, fmt.Sprint("short ", c.Consumer.At(i), " ", n, " ", c.Reason.At(i), " ", c.Dimension.At(i), " ", c.Blocker.At(i),
+		got = append(got, fmt.Sprint("short ", c.Consumer.At(i), " ", n, " ", c.Reason.At(i), " ", c.Dimension.At(i),
+			" ", c.Blocker.At(i),
 			" ", c.Detail.At(i), " ", c.UntilNull[i]))
 	}
 	want := `grant /A a h1 3

@@ -71,13 +71,15 @@ func subsOf(s *cluster.State, rows []cluster.HoldingID) (subs []cluster.SubID, c
 // inOrder orders sub-allocations as D-14 does.
 func inOrder(s *cluster.State, a, b cluster.SubID) int {
 	return cmp.Or(cmp.Compare(s.Node(a), s.Node(b)),
-		cmp.Compare(s.Alloc.Arrival[s.Sub.Alloc[a]], s.Alloc.Arrival[s.Sub.Alloc[b]]), cmp.Compare(s.Sub.Seq[a], s.Sub.Seq[b]))
+		cmp.Compare(s.Alloc.Arrival[s.Sub.Alloc[a]], s.Alloc.Arrival[s.Sub.Alloc[b]]),
+		cmp.Compare(s.Sub.Seq[a], s.Sub.Seq[b]))
 }
 
 // byParcel sorts holdings by parcel, then by devices, then by number.
 func byParcel(s *cluster.State, rows []cluster.HoldingID) {
 	order := func(a, b cluster.HoldingID) int {
-		return cmp.Or(cmp.Compare(s.Holding.Parcel[a], s.Holding.Parcel[b]), cmp.Compare(s.Holding.On(a), s.Holding.On(b)), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(s.Holding.Parcel[a], s.Holding.Parcel[b]),
+			cmp.Compare(s.Holding.On(a), s.Holding.On(b)), cmp.Compare(a, b))
 	}
 	if !slices.IsSortedFunc(rows, order) {
 		slices.SortFunc(rows, order)
@@ -86,7 +88,9 @@ func byParcel(s *cluster.State, rows []cluster.HoldingID) {
 
 // Grants adds the holdings that Given lists, and gives their units. Several holdings of one sub-allocation on one
 // parcel are one row, on the same devices there. Devices is the dictionary of the table's texts of devices. O(given).
-func Grants(t *decision.Grants, s *cluster.State, p *cluster.Plan, given []cluster.HoldingID, devices *cluster.Names) (units int64) {
+func Grants(
+	t *decision.Grants, s *cluster.State, p *cluster.Plan, given []cluster.HoldingID, devices *cluster.Names,
+) (units int64) {
 	h := &s.Holding
 	one := func(a, b cluster.HoldingID) bool {
 		return h.Sub[a] == h.Sub[b] && h.Parcel[a] == h.Parcel[b] && h.On(a) == h.On(b)
@@ -110,7 +114,8 @@ func Grants(t *decision.Grants, s *cluster.State, p *cluster.Plan, given []clust
 			name, source, last = s.Sub.Name[sub], int32(s.Sub.Source[sub]), sub
 		}
 		at++
-		t.Plan.Code[at], t.Consumer.Code[at], t.Allocation.Code[at], t.Sub.Code[at] = p.Index, consumer, allocation, name
+		t.Plan.Code[at], t.Consumer.Code[at], t.Allocation.Code[at], t.Sub.Code[at] = p.Index, consumer, allocation,
+			name
 		t.Source.Code[at], t.Host.Code[at] = source, int32(p.Parcels.Host[h.Parcel[q]])
 		t.Origin.Code[at], t.Pool.Code[at], t.Lender.Code[at] = h.Origin[q], int32(h.Pool[q]), int32(h.Lender[q])
 		t.Device.Code[at] = h.On(q).Code(devices)

@@ -36,10 +36,12 @@ func addHoldings(t *decision.Holdings, s *cluster.State, p *cluster.Plan, sub cl
 		rows = append(rows, q)
 	}
 	slices.SortFunc(rows, func(a, b cluster.HoldingID) int {
-		return cmp.Or(cmp.Compare(h.Parcel[a], h.Parcel[b]), cmp.Compare(h.Granted[a], h.Granted[b]), cmp.Compare(h.On(a), h.On(b)))
+		return cmp.Or(cmp.Compare(h.Parcel[a], h.Parcel[b]), cmp.Compare(h.Granted[a], h.Granted[b]),
+			cmp.Compare(h.On(a), h.On(b)))
 	})
 	for i, q := range rows {
-		if i > 0 && h.Parcel[q] == h.Parcel[rows[i-1]] && h.Granted[q] == h.Granted[rows[i-1]] && h.On(q) == h.On(rows[i-1]) {
+		if i > 0 && h.Parcel[q] == h.Parcel[rows[i-1]] && h.Granted[q] == h.Granted[rows[i-1]] &&
+			h.On(q) == h.On(rows[i-1]) {
 			t.Units[len(t.Units)-1] += h.Units[q]
 			continue
 		}

@@ -49,14 +49,16 @@ func (v *View) Pages(source string, since int64, rowsMax int) (*Pages, error) {
 		return nil, refuse(Future, "there was no cycle %d yet; the last one is %d", since, last)
 	}
 	if since < v.resync {
-		return nil, refuse(Compacted, "cycles up to %d were decided anew when the service started, otherwise than before: read /v1/holdings and go on from its cycle", v.resync-1)
+		return nil, refuse(Compacted, "cycles up to %d were decided anew when the service started, otherwise than "+
+			"before: read /v1/holdings and go on from its cycle", v.resync-1)
 	}
 	first := last + 1
 	if len(v.Recent) > 0 {
 		first = v.Recent[0].Summary.Cycle
 	}
 	if since+1 < first {
-		return nil, refuse(Compacted, "changes after cycle %d are not kept any more, the oldest kept are those of cycle %d: read /v1/holdings and go on from its cycle", since, first)
+		return nil, refuse(Compacted, "changes after cycle %d are not kept any more, the oldest kept are those of "+
+			"cycle %d: read /v1/holdings and go on from its cycle", since, first)
 	}
 	p := &Pages{UpTo: since, source: source, cycle: since + 1}
 	for i := v.place(since + 1); i < len(v.Recent); i++ {
@@ -85,8 +87,8 @@ func (p *Pages) Next(v *View, rowsMax int) (*decision.Table, error) {
 	for ; p.cycle <= p.UpTo; p.cycle, p.at = p.cycle+1, 0 {
 		i := v.place(p.cycle)
 		if i == len(v.Recent) || v.Recent[i].Summary.Cycle != p.cycle {
-			return nil, refuse(Compacted, "changes of cycle %d are not kept any more: "+
-				"the client was too slow to read them", p.cycle)
+			return nil, refuse(Compacted,
+				"changes of cycle %d are not kept any more: the client was too slow to read them", p.cycle)
 		}
 		var whole bool
 		if p.at, whole = b.add(v.Recent[i], v.events(i, p.source), p.at); !whole {
@@ -168,10 +170,14 @@ var changeColumns = [columnsCount]struct {
 	name string
 	kind decision.Type
 }{
-	{"cycle", decision.Int}, {"change", decision.Text}, {"plan", decision.Text}, {"source", decision.Text}, {"consumer", decision.Text},
-	{"allocation", decision.Text}, {"sub", decision.Text}, {"host", decision.Text}, {"units", decision.Int}, {"origin", decision.Text},
-	{"pool", decision.Text}, {"lender", decision.Text}, {"cause", decision.Text}, {"reclaim", decision.Int}, {"reason", decision.Text},
-	{"deadline", decision.Time}, {"for_consumer", decision.Text}, {"for_allocation", decision.Text}, {"for_sub", decision.Text},
+	{"cycle", decision.Int}, {"change", decision.Text}, {"plan", decision.Text}, {"source", decision.Text},
+	{"consumer", decision.Text},
+	{"allocation", decision.Text}, {"sub", decision.Text}, {"host", decision.Text}, {"units", decision.Int},
+	{"origin", decision.Text},
+	{"pool", decision.Text}, {"lender", decision.Text}, {"cause", decision.Text}, {"reclaim", decision.Int},
+	{"reason", decision.Text},
+	{"deadline", decision.Time}, {"for_consumer", decision.Text}, {"for_allocation", decision.Text},
+	{"for_sub", decision.Text},
 	{"device", decision.Text},
 }
 

@@ -27,7 +27,8 @@ func TestCheck(t *testing.T) {
 	r.refused(Shrink, InputDemand, "one", "consumer,allocation,units,ncpus\n")
 	r.refused(Shrink, InputHosts, "", "host,ncpus\nh9,8\n")
 	r.checks = false
-	if after := r.cycle().Summary; after.UnitsHeld != before.UnitsHeld || after.UnitsWanted != before.UnitsWanted || after.Hosts != before.Hosts {
+	if after := r.cycle().Summary; after.UnitsHeld != before.UnitsHeld || after.UnitsWanted != before.UnitsWanted ||
+		after.Hosts != before.Hosts {
 		t.Errorf("the cycle after is %+v, before %+v", after, before)
 	}
 	if n := r.Stats().Inputs; n != accepted {

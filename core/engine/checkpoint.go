@@ -40,7 +40,8 @@ func (e *Engine) checkpoint() {
 	case e.o.Shared && len(e.pending) > 0: // what stood after the last cycle could not be told from it
 	case e.spare != nil:
 		e.save()
-	case e.sinceBytes >= e.o.CheckpointBytes || e.sinceWork >= e.o.CheckpointWork || monotonicUS()-e.sinceUS >= e.o.CheckpointUS:
+	case e.sinceBytes >= e.o.CheckpointBytes || e.sinceWork >= e.o.CheckpointWork ||
+		monotonicUS()-e.sinceUS >= e.o.CheckpointUS:
 		spare := pack.Save()
 		e.fields(spare)
 		e.spare, e.saving = spare, make(chan struct{})
@@ -116,10 +117,12 @@ func (e *Engine) write(c *pack.Coder, seq uint64, done *Checkpoint) {
 	})
 	if err != nil {
 		done.Why = err.Error()
-		e.o.Log.Error("a checkpoint failed; the journal stays as long as it is until the next one", "cycle", done.Cycle, "error", err)
+		e.o.Log.Error("a checkpoint failed; the journal stays as long as it is until the next one", "cycle", done.Cycle,
+			"error", err)
 		return
 	}
-	e.o.Log.Info("checkpoint", "cycle", done.Cycle, "record", seq, "bytes", done.Bytes, "held", done.Held, "wrote", time.Since(start))
+	e.o.Log.Info("checkpoint", "cycle", done.Cycle, "record", seq, "bytes", done.Bytes, "held", done.Held, "wrote",
+		time.Since(start))
 }
 
 // ErrLogShort is in the chain of errors of Restore when the decision log ends before the checkpoint.
@@ -140,8 +143,9 @@ func (e *Engine) Restore(seq uint64, r io.Reader, bytes int64) error {
 		e.knows()
 	}
 	if err == nil && e.lane != nil && e.lane.had() < e.state.Cycle {
-		err = fmt.Errorf("%w: it is of cycle %d and the decision log ends with cycle %d: what is between cannot be decided again from it; "+
-			"give the log back, or start without one (decision_log: false)", ErrLogShort, e.state.Cycle, e.lane.had())
+		err = fmt.Errorf("%w: it is of cycle %d and the decision log ends with cycle %d: what is between cannot be "+
+			"decided again from it; give the log back, or start without one (decision_log: false)", ErrLogShort,
+			e.state.Cycle, e.lane.had())
 	}
 	if err == nil && e.lastSeq > seq {
 		err = fmt.Errorf("it has seen record %d, and is of record %d", e.lastSeq, seq)
@@ -186,7 +190,8 @@ func (e *Engine) setAside() *before {
 }
 
 func (b *before) back(e *Engine) {
-	e.state, e.keys, e.sources, e.policy, e.inForce, e.pending = b.state, b.keys, b.sources, b.policy, b.inForce, b.pending
+	e.state, e.keys, e.sources, e.policy, e.inForce, e.pending = b.state, b.keys, b.sources, b.policy, b.inForce,
+		b.pending
 	e.frozen, e.recent, e.rows, e.lastSeq = b.frozen, b.recent, b.rows, b.lastSeq
 }
 
@@ -366,7 +371,8 @@ func (v *kept) fields(c *pack.Coder) {
 // so that they are gone over when they are written; names come from the state.
 func (e *Engine) cycleFields(c *pack.Coder, form int64) {
 	s, last := e.state, e.frozen
-	d := &decision.Saved{Source: s.Source.Frozen(), Consumer: s.Consumer.Frozen(), Label: s.Label.Frozen(), Host: s.Host.Names.Frozen(),
+	d := &decision.Saved{Source: s.Source.Frozen(), Consumer: s.Consumer.Frozen(), Label: s.Label.Frozen(),
+		Host: s.Host.Names.Frozen(),
 		Lost: form >= 3, Budgets: form >= 4, History: form >= 5, Devices: form >= 6}
 	recent := slices.Clone(e.recent)
 	pack.Pointers(c, &recent, func(c *pack.Coder, one *decision.Cycle) { one.SaveEvents(c, d) })

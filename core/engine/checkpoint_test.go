@@ -24,7 +24,8 @@ func TestCheckpointWork(t *testing.T) {
 	}{{time.Second, false}, {3 * time.Hour, true}} {
 		r := ready(t, func(r *rig) { r.o.CheckpointWork = 5 * time.Hour })
 		for range 2 {
-			in := &Input{Kind: InputDemand, Source: "one", Format: "csv", Decoding: c.decoding, Body: []byte("consumer,allocation,units,ncpus\n/A,a,1,1\n")}
+			in := &Input{Kind: InputDemand, Source: "one", Format: "csv", Decoding: c.decoding,
+				Body: []byte("consumer,allocation,units,ncpus\n/A,a,1,1\n")}
 			if err := r.o.Decode(in, []string{"ncpus"}); err != nil {
 				t.Fatal(err)
 			}
@@ -111,7 +112,9 @@ func TestCheckpoint(t *testing.T) {
 		r.must(InputReleases, "", "consumer,allocation,host,units,done\n/A,a,h1,2,true\n", key("k1"))
 		r.cycle()
 		r.saved()
-		r.must(InputPlan, "", strings.Replace(policyText, "{path: /B}", "{path: /B}, {path: /C}", 1), func(in *Input) { in.Author, in.Message = "me", "more" })
+		r.must(InputPlan, "", strings.Replace(policyText, "{path: /B}", "{path: /B}, {path: /C}", 1), func(in *Input) {
+			in.Author, in.Message = "me", "more"
+		})
 		r.must(InputDemand, "two", "consumer,allocation,units,ncpus\n/B,b,20,1\n/B,c,3,2\n")
 		r.cycle()
 		if c := r.saved(); c.Why != "" || c.Bytes < 1000 {
@@ -132,7 +135,8 @@ func TestCheckpoint(t *testing.T) {
 			}
 		}
 		r.start()
-		if got := len(r.passed); got != map[string]int{"checkpoint": 0, "records": 2, "an older checkpoint": 1}[from] || (r.restored > 0) != (from != "records") {
+		if got := len(r.passed); got != map[string]int{"checkpoint": 0, "records": 2, "an older checkpoint": 1}[from] ||
+			(r.restored > 0) != (from != "records") {
 			t.Errorf("%s: taken was %d, passed over were %v", from, r.restored, r.passed)
 		}
 		if after := r.told(); after != before {
@@ -203,7 +207,8 @@ func TestCheckpointWaitsForTheLog(t *testing.T) {
 		t.Error(n, "cycles in the log after all")
 	}
 	r.log.digests = nil
-	if err := r.tryStart(); err == nil || !strings.Contains(err.Error(), "it is of cycle 14 and the decision log ends with cycle 0") ||
+	if err := r.tryStart(); err == nil || !strings.Contains(err.Error(),
+		"it is of cycle 14 and the decision log ends with cycle 0") ||
 		!strings.Contains(err.Error(), "a segment is missing before it") {
 		t.Error("a log that lacks cycles:", err)
 	}
@@ -228,7 +233,8 @@ func TestCheckpointAtEnd(t *testing.T) {
 	if r.restored != last.Seq || r.told() != before {
 		t.Errorf("restored by record %d of %d, %v\n%s\nbefore\n%s", r.restored, last.Seq, r.passed, r.told(), before)
 	}
-	if again := r.must(InputDemand, "one", "consumer,allocation,units,ncpus\n/A,a,9,1\n", func(in *Input) { in.Key = "k" }); !again.Repeated {
+	if again := r.must(InputDemand, "one", "consumer,allocation,units,ncpus\n/A,a,9,1\n",
+		func(in *Input) { in.Key = "k" }); !again.Repeated {
 		t.Error(again)
 	}
 	r.cycle()
@@ -289,12 +295,16 @@ func TestCheckpointFails(t *testing.T) {
 // TestSavesEachField has each field of an engine be saved, or stand here with why it is not.
 func TestSavesEachField(t *testing.T) {
 	saved := "state keys sources policy inForce pending frozen recent lastSeq"
-	other := "rows: of recent; " +
-		"o queue requests gate closed stopping view lane waiting accepted acceptedRows acceptedBytes journalBytes saved healthy behindUS watch following differs compared heardUS: of the process; " +
-		"runner out digested recorded batch soughtUS recentNames time: what they know is found out again; saving prepared spare savedCycle sinceBytes sinceWork sinceUS cycleSeq differed resync told whole: begin with the process;"
+	other := "rows: of recent; o queue requests gate closed stopping view lane waiting accepted acceptedRows " +
+		"acceptedBytes journalBytes saved healthy behindUS watch following differs compared heardUS: of the process; " +
+		"runner out digested recorded batch soughtUS recentNames time: what they know is found out again; saving " +
+		"prepared spare savedCycle sinceBytes sinceWork sinceUS cycleSeq differed resync told whole: begin with the " +
+		"process;"
 	for i := range reflect.TypeFor[Engine]().NumField() {
 		name := reflect.TypeFor[Engine]().Field(i).Name
-		if words := strings.FieldsFunc(saved+" "+other, func(r rune) bool { return strings.ContainsRune(" :;", r) }); !strings.Contains(" "+strings.Join(words, " ")+" ", " "+name+" ") {
+		if words := strings.FieldsFunc(saved+" "+other,
+			func(r rune) bool { return strings.ContainsRune(" :;", r) }); !strings.Contains(" "+strings.Join(words,
+			" ")+" ", " "+name+" ") {
 			t.Errorf("the field %s is neither saved nor known to be needless", name)
 		}
 	}

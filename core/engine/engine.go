@@ -83,7 +83,8 @@ type Options struct {
 	BacklogRetryDelay time.Duration
 	CheckpointUS      int64 // from the end of a checkpoint to the next one (10 min)
 	CheckpointAtEnd   bool  // the engine ends with one
-	CheckpointBytes   int64 // of records since the last checkpoint, after which the next one does not wait so long (1 GiB)
+	// of records since the last checkpoint, after which the next one does not wait so long (1 GiB)
+	CheckpointBytes int64
 	// CheckpointWork is how long a start may take to do again what has been done since the last checkpoint: decoding
 	// inputs, taking them into the state, deciding cycles. When that much has come together the next checkpoint does
 	// not wait (5 s).
@@ -161,8 +162,9 @@ type Engine struct {
 	behindUS                              atomic.Int64               // the clock, of what is taken for the time
 	watch                                 watch
 	following                             atomic.Bool
-	differs                               atomic.Pointer[string] // why this process follows no more; nil: it does, or leads
-	compared                              atomic.Int64           // cycles of a leader that came out the same
+	// why this process follows no more; nil: it does, or leads
+	differs  atomic.Pointer[string]
+	compared atomic.Int64 // cycles of a leader that came out the same
 
 	// What follows belongs to the goroutine of Run.
 	state   *cluster.State
@@ -210,7 +212,8 @@ func New(o Options) *Engine {
 	o = o.withDefaults()
 	e := &Engine{
 		o: o, queue: make(chan *request, o.QueueMax), requests: make(chan chan error, o.CycleRequestsMax),
-		stopping: make(chan struct{}), sources: map[string]*source{}, saving: make(chan struct{}), prepared: make(chan struct{}, 1), sinceUS: monotonicUS(),
+		stopping: make(chan struct{}), sources: map[string]*source{}, saving: make(chan struct{}),
+		prepared: make(chan struct{}, 1), sinceUS: monotonicUS(),
 	}
 	close(e.saving)
 	e.watch.slow, e.watch.stuck, e.watch.log = o.SlowAfter, o.StuckAfter, o.Log
@@ -249,7 +252,8 @@ type Stats struct {
 
 // Stats gives the engine's counters.
 func (e *Engine) Stats() Stats {
-	s := Stats{Inputs: e.accepted.Load(), Rows: e.acceptedRows.Load(), Bytes: e.acceptedBytes.Load(), Queue: len(e.queue), Journal: e.journalBytes.Load()}
+	s := Stats{Inputs: e.accepted.Load(), Rows: e.acceptedRows.Load(), Bytes: e.acceptedBytes.Load(),
+		Queue: len(e.queue), Journal: e.journalBytes.Load()}
 	if e.lane != nil {
 		s.LogBehind, s.LogLost = e.lane.behind()
 	}

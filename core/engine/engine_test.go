@@ -280,7 +280,8 @@ func TestCycles(t *testing.T) {
 	}
 	first := r.View()
 	r.must(InputDemandChanges, "one", "consumer,allocation,units,ncpus\n/A,a,2,1\n/A,more,1,3\n")
-	if receipt := r.must(InputReleases, "", "consumer,allocation,host,units,done\n/B,b,h1,1,true\n/B,b,h2,9,false\n"); receipt.Beyond+receipt.Released != 10 {
+	receipt := r.must(InputReleases, "", "consumer,allocation,host,units,done\n/B,b,h1,1,true\n/B,b,h2,9,false\n")
+	if receipt.Beyond+receipt.Released != 10 {
 		t.Error(receipt)
 	}
 	r.cycle()
@@ -321,14 +322,16 @@ func TestChanges(t *testing.T) {
 		var lines []string
 		for row := range got.Rows {
 			text := func(c string) string { return string(got.Column(c).Dict.Bytes(got.Column(c).Code[row])) }
-			lines = append(lines, fmt.Sprintf("%d %s %s %s %s %d", got.Column("cycle").Int[row], text("change"), text("plan"), text("consumer"), text("host"), got.Column("units").Int[row]))
+			lines = append(lines, fmt.Sprintf("%d %s %s %s %s %d", got.Column("cycle").Int[row], text("change"),
+				text("plan"), text("consumer"), text("host"), got.Column("units").Int[row]))
 		}
 		return strings.Join(lines, "\n")
 	}
 	if got := read("one", 0); got != "1 grant grid /A h1 4\n1 grant grid /A h2 2" {
 		t.Error(got)
 	}
-	if got := read("", 0); got != "1 grant grid /A h1 4\n1 grant grid /A h2 2\n1 grant grid /B h1 4\n1 grant grid /B h2 2" {
+	if got := read("", 0); got != "1 grant grid /A h1 4\n1 grant grid /A h2 2\n1 grant grid /B h1 4\n1 grant "+
+		"grid /B h2 2" {
 		t.Error(got)
 	}
 	r.must(InputDemand, "one", "consumer,allocation,units,ncpus\n/A,a,3,1\n/A,x,1,2\n")
@@ -377,8 +380,10 @@ func TestRefusals(t *testing.T) {
 	r.refused(Shrink, InputHosts, "", "host,ncpus\nh9,8\n")
 	r.must(InputDemand, "two", "consumer,allocation,units,ncpus\n", func(in *Input) { in.AllowShrink = true })
 	r.refused(Revision, InputPlan, "", policyText, func(in *Input) { in.IfRevision = 7 })
-	r.refused(BadPlan, InputPlan, "", strings.ReplaceAll(strings.ReplaceAll(policyText, ", {path: /Sys, system: true}", ""), ", {path: /Sys}", ""))
-	if got := r.must(InputPlan, "", strings.Replace(policyText, "interval", "interval", 1), func(in *Input) { in.IfRevision = 1 }); got.Revision != 2 {
+	r.refused(BadPlan, InputPlan, "",
+		strings.ReplaceAll(strings.ReplaceAll(policyText, ", {path: /Sys, system: true}", ""), ", {path: /Sys}", ""))
+	if got := r.must(InputPlan, "", strings.Replace(policyText, "interval", "interval", 1),
+		func(in *Input) { in.IfRevision = 1 }); got.Revision != 2 {
 		t.Error(got)
 	}
 	last := r.cycle().Summary
@@ -473,7 +478,8 @@ func TestSystemServices(t *testing.T) {
     consumers: [{path: /Sys, policy: ownership, owns: 2}, {path: /Sys/a, owns: 1}, {path: /Sys/b, owns: 1}]
     windows: [{name: day, hours: "08:00-20:00"}, {name: night, hours: "20:00-08:00", consumers: [{path: /Sys/a, owns: 1}]}]
 `
-	text = strings.NewReplacer("resource_groups: [{name: All,", "resource_groups: [{name: Mg, hosts: [m1], slots: 4}, {name: All,",
+	text = strings.NewReplacer("resource_groups: [{name: All,",
+		"resource_groups: [{name: Mg, hosts: [m1], slots: 4}, {name: All,",
 		"system: true}]", "system: true}, {path: /Sys/a}, {path: /Sys/b}]").Replace(text)
 	r.must(InputPlan, "", text)
 	edit := func(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(text) }
@@ -491,7 +497,8 @@ func TestSystemServices(t *testing.T) {
 		edit("{path: /Sys/a, owns: 1}]}]", "{path: /Sys/a, owns: 0}]}]"), // its slot in a window
 		edit("/Sys/b, owns: 1", "/Sys/b, owns: 1, lend: {limit: 1}"),     // the last one is lent
 	} {
-		if _, err := plan.Parse("plan", []byte(less)); err == nil || !strings.Contains(err.Error(), "system service /Sys/") {
+		if _, err := plan.Parse("plan", []byte(less)); err == nil ||
+			!strings.Contains(err.Error(), "system service /Sys/") {
 			t.Errorf("%v for %s", err, less)
 		}
 	}
@@ -631,7 +638,8 @@ func TestDamagedCycle(t *testing.T) {
 	if err := j.Replay(func(journal.Record) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	record := encodeCycle(&cycleRecord{Cycle: 2, NowUS: r.now.Load() + 9, Input: 4, Revision: 1, Digest: strings.Repeat("0", 64)})
+	record := encodeCycle(&cycleRecord{Cycle: 2, NowUS: r.now.Load() + 9, Input: 4, Revision: 1,
+		Digest: strings.Repeat("0", 64)})
 	if _, err := j.Append(recordCycle, true, record, nil, ""); err != nil {
 		t.Fatal(err)
 	}

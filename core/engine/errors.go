@@ -52,7 +52,8 @@ func errStopping() error { return refuse(Stopping, "the service is stopping") }
 
 // errUnsure is the answer to an input that the journal failed to make durable.
 func errUnsure(err error) error {
-	return refuse(Unkept, "whether the input is durable is not known: send it again, with the same Idempotency-Key if it has one (%v)", err)
+	return refuse(Unkept, "whether the input is durable is not known: send it again, with the same Idempotency-Key "+
+		"if it has one (%v)", err)
 }
 
 func errNoPlan() error {

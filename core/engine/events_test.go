@@ -52,7 +52,8 @@ func TestPages(t *testing.T) {
 				got = append(got, lines(part)...)
 			}
 			if want := lines(whole); strings.Join(got, "\n") != strings.Join(want, "\n") {
-				t.Errorf("changes of %q in parts of %d:\n%s\nas one:\n%s", source, size, strings.Join(got, "\n"), strings.Join(want, "\n"))
+				t.Errorf("changes of %q in parts of %d:\n%s\nas one:\n%s", source, size, strings.Join(got, "\n"),
+					strings.Join(want, "\n"))
 			}
 		}
 	}

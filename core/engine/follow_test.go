@@ -40,7 +40,8 @@ func follow(ctx context.Context, e *Engine, j journal.Shared) error {
 func inBucket(m *bucket.Memory, name string) func(*rig) {
 	return func(r *rig) {
 		r.open = func() (journal.Store, error) {
-			return bucket.Open(context.Background(), m.Client(nil), bucket.Options{Cluster: "test", Name: name, Lease: 50 * time.Millisecond})
+			return bucket.Open(context.Background(), m.Client(nil),
+				bucket.Options{Cluster: "test", Name: name, Lease: 50 * time.Millisecond})
 		}
 	}
 }
@@ -62,7 +63,8 @@ func TestFolderAndBucket(t *testing.T) {
 		r.must(InputReleases, "", "consumer,allocation,host,units\n/B,b,h1,1\n", func(in *Input) { in.Key = "k" })
 		r.cycle()
 		r.restart()
-		if receipt := r.must(InputReleases, "", "consumer,allocation,host,units\n/B,b,h1,1\n", func(in *Input) { in.Key = "k" }); !receipt.Repeated {
+		if receipt := r.must(InputReleases, "", "consumer,allocation,host,units\n/B,b,h1,1\n",
+			func(in *Input) { in.Key = "k" }); !receipt.Repeated {
 			t.Error("an input with the same key counts twice")
 		}
 		if _, err := r.give(InputDemand, "one", "consumer,allocation,units,ncpus\n/None,a,9,1\n"); err == nil {
@@ -94,7 +96,8 @@ func (f *follower) isNew(key string) bool { return !slices.Contains(f.seen, key)
 
 func startFollower(t *testing.T, m *bucket.Memory, o Options) *follower {
 	t.Helper()
-	s, err := bucket.Open(t.Context(), m.Client(nil), bucket.Options{Cluster: "test", Name: "follower", Lease: 50 * time.Millisecond})
+	s, err := bucket.Open(t.Context(), m.Client(nil),
+		bucket.Options{Cluster: "test", Name: "follower", Lease: 50 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,14 +152,16 @@ func TestFollower(t *testing.T) {
 		r.cycle()
 	}
 	f.reaches(t, 7)
-	if got, want := f.View().Last.Summary.Digest, r.View().Last.Summary.Digest; got != want || f.Stats().Compared != 6 || f.Unready() != "" {
+	if got, want := f.View().Last.Summary.Digest, r.View().Last.Summary.Digest; got != want ||
+		f.Stats().Compared != 6 || f.Unready() != "" {
 		t.Errorf("digest %s, the leader's %s; %d compared; %s", got, want, f.Stats().Compared, f.Unready())
 	}
 	if got, want := unitsOf(f.View().Holdings, "one"), r.held("one"); got != want {
 		t.Errorf("%d units held at the follower, %d at the leader", got, want)
 	}
 	var refused *Error
-	if _, err := f.Submit(&Input{Kind: InputDemandDelete, Source: "one"}); !errors.As(err, &refused) || refused.Kind != NotLeader {
+	if _, err := f.Submit(&Input{Kind: InputDemandDelete, Source: "one"}); !errors.As(err, &refused) ||
+		refused.Kind != NotLeader {
 		t.Error("an input at a follower:", err)
 	}
 	if err := f.Cycle(); !errors.As(err, &refused) || refused.Kind != NotLeader {
@@ -212,7 +217,8 @@ func TestWrongFollower(t *testing.T) {
 	if f.View().Cycle() != 1 {
 		t.Error("cycle", f.View().Cycle(), "is published, which the leader decided otherwise")
 	}
-	if !strings.Contains(f.Unready(), "decides otherwise than the leader") || f.Unhealthy() != "" || f.Stats().Differs == "" {
+	if !strings.Contains(f.Unready(), "decides otherwise than the leader") || f.Unhealthy() != "" ||
+		f.Stats().Differs == "" {
 		t.Errorf("unready %q, unhealthy %q", f.Unready(), f.Unhealthy())
 	}
 	if len(kept) != 1 || kept[0].Cycle != 2 || kept[0].Recorded == kept[0].Decided {
@@ -257,7 +263,8 @@ func TestDamagedRecords(t *testing.T) {
 		m.Change(key, flip)
 		r.cycle()
 		cut.Store(false)
-		for until := time.Now().Add(10 * time.Second); !strings.Contains(s.Trouble(), key); time.Sleep(time.Millisecond) {
+		for until := time.Now().Add(10 * time.Second); !strings.Contains(s.Trouble(),
+			key); time.Sleep(time.Millisecond) {
 			if time.Now().After(until) {
 				t.Fatalf("%s is not named: %q", key, s.Trouble())
 			}

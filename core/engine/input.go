@@ -178,7 +178,8 @@ func (e *Engine) applyPlan(in *Input) (err error) {
 		err = e.state.SetPolicy(in.Policy, in.Force)
 	}
 	if err == nil {
-		e.policy = &PolicyView{Policy: in.Policy, Text: in.Body, Revision: e.state.Revision, Author: in.Author, Message: in.Message, AtUS: in.AtUS}
+		e.policy = &PolicyView{Policy: in.Policy, Text: in.Body, Revision: e.state.Revision, Author: in.Author,
+			Message: in.Message, AtUS: in.AtUS}
 	}
 	return err
 }

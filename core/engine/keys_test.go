@@ -34,12 +34,14 @@ func TestGreedyCallersLoseTheirOwnKeys(t *testing.T) {
 	}
 	add("late", mine, 0)
 	if k.used("small", mine, 50) != 50 || k.used("small", shared, 50) != 50 || k.used("late", mine, 1) != 1 {
-		t.Error("keys of others were forgotten:", k.used("small", mine, 50), k.used("small", shared, 50), k.used("late", mine, 1))
+		t.Error("keys of others were forgotten:", k.used("small", mine, 50), k.used("small", shared, 50),
+			k.used("late", mine, 1))
 	}
 	if k.count > 1000 || k.callers["greedy"].count != k.count-101 {
 		t.Error(k.count, "keys,", k.callers["greedy"].count, "of the greedy one")
 	}
-	if k.find("greedy", shared, "key9999", 0) == nil && k.find("greedy", keyScope{InputDemand, "source9999"}, "key0", 0) == nil {
+	if k.find("greedy", shared, "key9999", 0) == nil && k.find("greedy", keyScope{InputDemand, "source9999"}, "key0",
+		0) == nil {
 		t.Error("the latest keys went, not the oldest")
 	}
 	k.find("small", mine, "key0", keyTTLUS)
@@ -76,7 +78,8 @@ func TestKeysOfForm1(t *testing.T) {
 		name  string
 		order []*kept
 	}
-	all := []named{{"demand of a source", []*kept{{"k", "digest", 7, Receipt{Seq: 3}}}}, {"releases ", []*kept{{"r", "digest", 8, Receipt{Seq: 4}}}}}
+	all := []named{{"demand of a source", []*kept{{"k", "digest", 7, Receipt{Seq: 3}}}},
+		{"releases ", []*kept{{"r", "digest", 8, Receipt{Seq: 4}}}}}
 	pack.Rows(c, &all, func(n *named) {
 		pack.Text(c, &n.name)
 		pack.Pointers(c, &n.order, func(c *pack.Coder, v *kept) { v.fields(c) })
@@ -92,7 +95,8 @@ func TestKeysOfForm1(t *testing.T) {
 	if err := load.End(); err != nil {
 		t.Fatal(err)
 	}
-	one, two := k.find(unknownCaller, keyScope{"demand", "of a source"}, "k", 9), k.find(unknownCaller, keyScope{"releases", ""}, "r", 9)
+	one, two := k.find(unknownCaller, keyScope{"demand", "of a source"}, "k", 9),
+		k.find(unknownCaller, keyScope{"releases", ""}, "r", 9)
 	if k.count != 2 || one == nil || one.receipt.Seq != 3 || two == nil || two.receipt.Seq != 4 {
 		t.Error(k.count, one, two)
 	}

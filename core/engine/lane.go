@@ -38,7 +38,8 @@ type laneCycle struct {
 
 func newLane(o Options) *lane {
 	l := &lane{
-		o: o, wake: make(chan struct{}, 1), halt: make(chan struct{}), done: make(chan struct{}), written: o.Exporter.Last(),
+		o: o, wake: make(chan struct{}, 1), halt: make(chan struct{}), done: make(chan struct{}),
+		written:  o.Exporter.Last(),
 		advanced: make(chan struct{}),
 	}
 	go l.run()
@@ -68,7 +69,8 @@ func (l *lane) push(c *decision.Cycle, inputs []*Input) {
 		switch {
 		case l.lost || full && l.failing:
 			if !l.lost {
-				l.o.Log.Error("the decision log cannot be written; it gets the missing cycles at the next start", "from", c.Summary.Cycle)
+				l.o.Log.Error("the decision log cannot be written; it gets the missing cycles at the next start",
+					"from", c.Summary.Cycle)
 			}
 			l.lost = true
 			l.advance()

@@ -23,7 +23,8 @@ type Difference struct {
 
 // errDiffers begins how a start is refused.
 const errDiffers = "cycle %d decides otherwise than before (digest %s, recorded %s): the journal is of another " +
-	"version of stint, or damaged; start the version that wrote it, or have this one go on with what it decides, by --accept-replay"
+	"version of stint, or damaged; start the version that wrote it, or have this one go on with what it decides, by " +
+	"--accept-replay"
 
 // otherwise deals with a cycle that was decided again and has another digest than its record. Without
 // Options.AcceptReplay it is an error, save where the fault is known to be the record's.
@@ -46,8 +47,8 @@ func (e *Engine) otherwise(seq uint64, r *cycleRecord) error {
 		if err := e.tell(d); err != nil {
 			return err
 		}
-		return fmt.Errorf("cycle %d has the digest %s here and %s by the process that led: this stint is damaged, or of a version "+
-			"that decides otherwise", r.Cycle, s.Digest, r.Digest)
+		return fmt.Errorf("cycle %d has the digest %s here and %s by the process that led: this stint is damaged, or "+
+			"of a version that decides otherwise", r.Cycle, s.Digest, r.Digest)
 	case !e.o.AcceptReplay:
 		return fmt.Errorf(errDiffers, r.Cycle, s.Digest, r.Digest)
 	default:

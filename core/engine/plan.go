@@ -45,7 +45,8 @@ func (in *Input) compare(was *PolicyView) {
 		}
 	}
 	if off := in.Policy.TakesSystemOff(was.Policy); len(off) > 0 && in.Principal != nil {
-		in.compared.err = refuse(Forbidden, "only a cluster administrator may take `system: true` off consumer %s", off[0])
+		in.compared.err = refuse(Forbidden, "only a cluster administrator may take `system: true` off consumer %s",
+			off[0])
 		return
 	}
 	if err := in.Policy.Follows(was.Policy, in.Force); err != nil {

@@ -44,7 +44,8 @@ func TestPlansAreComparedBeside(t *testing.T) {
 		t.Error("compared again with", old)
 	}
 	who.end <- nil
-	if err := <-answer; err != nil || r.View().Policy.Revision != 3 || string(r.View().Policy.Text) != policyText+"# mine\n" {
+	if err := <-answer; err != nil || r.View().Policy.Revision != 3 ||
+		string(r.View().Policy.Text) != policyText+"# mine\n" {
 		t.Error(err, r.View().Policy.Revision)
 	}
 	submit(policyText + "# again\n")

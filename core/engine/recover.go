@@ -138,7 +138,8 @@ func (e *Engine) Recovered() error {
 			last = e.state.Cycle
 		}
 		if logged := e.lane.had(); logged > last {
-			return fmt.Errorf("%w: it has cycle %d, the journal ends with cycle %d: they are not of one service", errAhead, logged, last)
+			return fmt.Errorf("%w: it has cycle %d, the journal ends with cycle %d: they are not of one service",
+				errAhead, logged, last)
 		}
 		e.lane.hold(bytesOf(e.pending))
 	}
@@ -159,7 +160,8 @@ func (e *Engine) Recovered() error {
 	}
 	e.publishWith(held, stands)
 	if e.state != nil {
-		e.o.Log.Info("recovered", "cycle", e.state.Cycle, "now", time.UnixMicro(e.state.NowUS).UTC(), "revision", e.state.Revision, "inputs", e.lastSeq)
+		e.o.Log.Info("recovered", "cycle", e.state.Cycle, "now", time.UnixMicro(e.state.NowUS).UTC(), "revision",
+			e.state.Revision, "inputs", e.lastSeq)
 	}
 	return nil
 }

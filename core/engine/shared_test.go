@@ -104,7 +104,8 @@ func TestSharedLog(t *testing.T) {
 	units := 0
 	wants := func(give func(kind, source, text string, edit ...func(*Input)) Receipt) {
 		units++
-		give(InputDemand, "one", fmt.Sprintf("consumer,allocation,units,ncpus\n/A,a,%d,1\n/A,b%d,1,2\n", 3+units%4, units), func(in *Input) { in.AllowShrink = true })
+		give(InputDemand, "one", fmt.Sprintf("consumer,allocation,units,ncpus\n/A,a,%d,1\n/A,b%d,1,2\n", 3+units%4,
+			units), func(in *Input) { in.AllowShrink = true })
 	}
 	for r.View().Cycle() < 8 || r.Stats().Checkpoint.Cycle < 4 {
 		wants(r.must)
@@ -175,10 +176,12 @@ func TestOtherRules(t *testing.T) {
 	o := r.o
 	o.Shared = true
 	f := startFollower(t, m, o)
-	record := encodeCycle(&cycleRecord{Cycle: 2, NowUS: r.now.Load(), Input: 4, Revision: 1, Digest: strings.Repeat("0", 64), Rules: "99"})
+	record := encodeCycle(&cycleRecord{Cycle: 2, NowUS: r.now.Load(), Input: 4, Revision: 1,
+		Digest: strings.Repeat("0", 64), Rules: "99"})
 	f.reaches(t, 1)
 	if err := f.Engine.follow(Fed{Seq: 9, Kind: recordCycle, Payload: record}); !errors.Is(err, ErrOtherRules) ||
-		!strings.Contains(err.Error(), "cycle 2 was decided by rules version 99, and this process decides by version "+decision.RulesVersion) {
+		!strings.Contains(err.Error(),
+			"cycle 2 was decided by rules version 99, and this process decides by version "+decision.RulesVersion) {
 		t.Error(err)
 	}
 	if f.Unready() != "" || f.View().Cycle() != 1 {

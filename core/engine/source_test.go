@@ -28,7 +28,8 @@ func TestSourcesAreRemoved(t *testing.T) {
 		t.Errorf("%+v", first)
 	}
 	for range 2 {
-		if again := r.must(InputDemandDelete, "one", "", shrunk, keyed("gone")); !again.Repeated || again.Seq != first.Seq {
+		if again := r.must(InputDemandDelete, "one", "", shrunk, keyed("gone")); !again.Repeated ||
+			again.Seq != first.Seq {
 			t.Errorf("%+v", again)
 		}
 		r.restart() // first from the journal, then from a checkpoint
@@ -154,7 +155,8 @@ func TestReleasesOfWhatIsGone(t *testing.T) {
 	for _, bad := range []string{"/Nobody,a,h1,1,true", "/A,a,h9,1,true"} {
 		r.refused(BadRows, InputReleases, "", rows+bad+"\n")
 	}
-	if got := r.must(InputReleases, "", rows+"/A,never,h1,9007199254740992,false\n/A,gone,h1,9007199254740992,false\n"); got.Beyond != 1<<53 {
+	if got := r.must(InputReleases, "",
+		rows+"/A,never,h1,9007199254740992,false\n/A,gone,h1,9007199254740992,false\n"); got.Beyond != 1<<53 {
 		t.Errorf("%+v", got)
 	}
 	r.cycle()

@@ -74,18 +74,20 @@ func (e *Engine) standing(old *Standing, dict func(decision.Dict) decision.Dict)
 	silent := s.SilentSources()
 	var sources []SourceView
 	for name, is := range e.sources {
-		v := SourceView{Name: name, Owner: is.owner, HeardUS: is.heardUS, Rows: is.rows, Silent: silent[name], id: cluster.NoID}
+		v := SourceView{Name: name, Owner: is.owner, HeardUS: is.heardUS, Rows: is.rows, Silent: silent[name],
+			id: cluster.NoID}
 		if id, ok := s.Source.Find([]byte(name)); ok {
 			v.id = id
 		}
 		sources = append(sources, v)
 	}
 	return &Standing{
-		Cycle: s.Cycle, columns: k, requests: sync.OnceValue(k.Requests), hosts: sync.OnceValue(k.Hosts), inventory: sync.OnceValue(k.Inventory),
-		loans:   sync.OnceValue(k.Loans),
-		tables:  sync.OnceValue(func() []decision.Table { return k.Whole().Tables() }),
-		sources: sync.OnceValue(func() []SourceView { return summed(k, sources) }),
-		sums:    sync.OnceValue(k.HostSums),
+		Cycle: s.Cycle, columns: k, requests: sync.OnceValue(k.Requests), hosts: sync.OnceValue(k.Hosts),
+		inventory: sync.OnceValue(k.Inventory),
+		loans:     sync.OnceValue(k.Loans),
+		tables:    sync.OnceValue(func() []decision.Table { return k.Whole().Tables() }),
+		sources:   sync.OnceValue(func() []SourceView { return summed(k, sources) }),
+		sums:      sync.OnceValue(k.HostSums),
 	}
 }
 

@@ -195,7 +195,8 @@ func (e *Engine) admit(in *Input) error {
 		return errBusy("the decision log lags behind: %d bytes of input wait for it", e.o.BacklogBytesMax)
 	}
 	if in.Kind == InputDemandChanges && e.state.Silent(in.Source) {
-		return refuse(Silent, "source %q was silent for longer than source_ttl: its next input must be a full snapshot (PUT)", in.Source)
+		return refuse(Silent,
+			"source %q was silent for longer than source_ttl: its next input must be a full snapshot (PUT)", in.Source)
 	}
 	if !fitsPolicy(in, e.state.Policy) {
 		return refuse(Moved, "the policy's dimensions changed meanwhile")
@@ -210,9 +211,11 @@ func (e *Engine) admit(in *Input) error {
 func fitsPolicy(in *Input, p *plan.Policy) bool {
 	switch t := in.Table.(type) {
 	case *cluster.HostTable:
-		return len(t.Size) == len(p.Dimensions) && (in.Policy == nil || slices.Equal(in.Policy.Dimensions, p.Dimensions))
+		return len(t.Size) == len(p.Dimensions) && (in.Policy == nil ||
+			slices.Equal(in.Policy.Dimensions, p.Dimensions))
 	case *cluster.DemandTable:
-		return len(t.Size) == len(p.Dimensions) && (in.Policy == nil || slices.Equal(in.Policy.Dimensions, p.Dimensions))
+		return len(t.Size) == len(p.Dimensions) && (in.Policy == nil ||
+			slices.Equal(in.Policy.Dimensions, p.Dimensions))
 	}
 	return true
 }
@@ -247,7 +250,8 @@ func (e *Engine) permit(in *Input) error {
 		})
 	}
 	if other != "" {
-		return refuse(Forbidden, "source %q has demand of consumer %q, for which this token may not speak", in.Source, other)
+		return refuse(Forbidden, "source %q has demand of consumer %q, for which this token may not speak", in.Source,
+			other)
 	}
 	return nil
 }
@@ -326,7 +330,8 @@ func (e *Engine) silence(nowUS int64) error {
 		}
 		e.lastSeq = seq
 		e.pending = append(e.pending, in)
-		e.o.Log.Warn("a source is silent and gets no new grants", "source", name, "silent", time.Duration(nowUS-e.sources[name].heardUS)*time.Microsecond)
+		e.o.Log.Warn("a source is silent and gets no new grants", "source", name, "silent",
+			time.Duration(nowUS-e.sources[name].heardUS)*time.Microsecond)
 	}
 	return nil
 }

@@ -12,7 +12,8 @@ import (
 func TestTraceOfManyInputs(t *testing.T) {
 	var inputs []*Input
 	for i := range tracedInputsMax + 7 {
-		inputs = append(inputs, &Input{Kind: InputDemand, Source: fmt.Sprint("s", i), Rows: int64(i), Body: make([]byte, i), Decoding: time.Second})
+		inputs = append(inputs, &Input{Kind: InputDemand, Source: fmt.Sprint("s", i), Rows: int64(i),
+			Body: make([]byte, i), Decoding: time.Second})
 	}
 	var got []*Trace
 	on := func(t *Trace) { got = append(got, t) }
@@ -24,7 +25,8 @@ func TestTraceOfManyInputs(t *testing.T) {
 	if len(got) != 1 || len(not.Inputs) != 0 || not.Summary != nil {
 		t.Fatal(got, not)
 	}
-	if c := got[0]; c.InputCount != tracedInputsMax+7 || len(c.Inputs) != tracedInputsMax || c.Summary.Cycle != 3 || c.Published.IsZero() ||
+	if c := got[0]; c.InputCount != tracedInputsMax+7 || len(c.Inputs) != tracedInputsMax || c.Summary.Cycle != 3 ||
+		c.Published.IsZero() ||
 		c.Inputs[5] != (TracedInput{InputDemand, "s5", 5, 5, 0, time.Second}) {
 		t.Error(c)
 	}

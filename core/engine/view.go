@@ -65,7 +65,8 @@ func (e *Engine) publish() { e.publishWith(nil, nil) }
 // publishWith is publish with other holdings, and what else stands; nil: those of the last view.
 func (e *Engine) publishWith(held *Holdings, standing *Standing) {
 	old := e.view.Load()
-	v := &View{Last: e.frozen, Recent: e.recent, Holdings: held, Standing: standing, Policy: e.policy, InForce: e.inForce, resync: e.resync,
+	v := &View{Last: e.frozen, Recent: e.recent, Holdings: held, Standing: standing, Policy: e.policy,
+		InForce: e.inForce, resync: e.resync,
 		next: make(chan struct{}), wide: old.wide}
 	if held == nil {
 		v.Holdings = old.Holdings
@@ -110,7 +111,8 @@ func (e *Engine) holdings(dict func(decision.Dict) decision.Dict) *Holdings {
 		return decision.Column{Name: name, Type: decision.Int, Int: make([]int64, 0, n)}
 	}
 	c := []decision.Column{
-		text("plan", words), text("source", &s.Source), text("consumer", &s.Consumer), text("allocation", &s.Label), text("sub", &s.Label),
+		text("plan", words), text("source", &s.Source), text("consumer", &s.Consumer), text("allocation", &s.Label),
+		text("sub", &s.Label),
 		text("host", &s.Host.Names), ints("units"), text("origin", decision.Origins), text("pool", &s.Consumer),
 		text("lender", &s.Consumer), ints("granted"), ints("reclaim"),
 		{Name: "deadline", Type: decision.Time, Int: make([]int64, 0, n), Null: make([]bool, 0, n), Optional: true},
@@ -121,8 +123,10 @@ func (e *Engine) holdings(dict func(decision.Dict) decision.Dict) *Holdings {
 			continue
 		}
 		p := s.Sub.Plan[sub]
-		codes := [...]int32{0: p, 1: int32(s.Sub.Source[sub]), 2: int32(s.Sub.Consumer[sub]), 3: s.Alloc.Name[s.Sub.Alloc[sub]],
-			4: s.Sub.Name[sub], 5: int32(s.Plans[p].Parcels.Host[h.Parcel[q]]), 7: h.Origin[q], 8: int32(h.Pool[q]), 9: int32(h.Lender[q])}
+		codes := [...]int32{0: p, 1: int32(s.Sub.Source[sub]), 2: int32(s.Sub.Consumer[sub]),
+			3: s.Alloc.Name[s.Sub.Alloc[sub]],
+			4: s.Sub.Name[sub], 5: int32(s.Plans[p].Parcels.Host[h.Parcel[q]]), 7: h.Origin[q], 8: int32(h.Pool[q]),
+			9: int32(h.Lender[q])}
 		for i, code := range codes {
 			if i != 6 {
 				c[i].Code = append(c[i].Code, code)
@@ -132,7 +136,8 @@ func (e *Engine) holdings(dict func(decision.Dict) decision.Dict) *Holdings {
 		if id := h.Set[q]; id != cluster.NoID {
 			number, due = s.Set.Number[id], h.Due[q]
 		}
-		c[6].Int, c[10].Int, c[11].Int = append(c[6].Int, h.Units[q]), append(c[10].Int, h.Granted[q]), append(c[11].Int, number)
+		c[6].Int, c[10].Int, c[11].Int = append(c[6].Int, h.Units[q]), append(c[10].Int, h.Granted[q]),
+			append(c[11].Int, number)
 		c[13].Code = append(c[13].Code, h.On(cluster.HoldingID(q)).Code(&devices))
 		c[12].Int, c[12].Null = append(c[12].Int, due), append(c[12].Null, number == 0)
 	}

@@ -68,7 +68,8 @@ var remedies = map[string]func(p *part, s *Shortfall) string{
 		return "It starts once so many fit at the same time, or with a smaller min_units"
 	},
 	"budget": func(_ *part, s *Shortfall) string {
-		return fmt.Sprintf("More comes when the next period begins, at %s, or with a larger budget of %s", s.Until, s.Blocker)
+		return fmt.Sprintf("More comes when the next period begins, at %s, or with a larger budget of %s", s.Until,
+			s.Blocker)
 	},
 	"waiting_for_reclaim": func(p *part, s *Shortfall) string {
 		if p.overdue(s) {

@@ -21,7 +21,8 @@ func (p *part) usedUp(s *Shortfall) string {
 	if budget.Hours == 0 {
 		return with(whose+" is used up", s.Detail)
 	}
-	return fmt.Sprintf("%s of %s is used up%s: nothing new of pools is for it; what it holds stays", whose, budget, p.ofBudget(n))
+	return fmt.Sprintf("%s of %s is used up%s: nothing new of pools is for it; what it holds stays", whose, budget,
+		p.ofBudget(n))
 }
 
 // budgetOf is a consumer's budget in the plan, of 0 hours where it has none.
@@ -64,7 +65,8 @@ func (p *part) budgeted() {
 		used := p.table.real("budget_used", p.row[n])
 		text := fmt.Sprintf("has used %s of its budget of %s", hours(used), budget)
 		if n != p.node {
-			text = fmt.Sprintf("%s, and with it all below, has used %s of its budget of %s", p.tree().Path[n], hours(used), budget)
+			text = fmt.Sprintf("%s, and with it all below, has used %s of its budget of %s", p.tree().Path[n],
+				hours(used), budget)
 		}
 		if used >= float64(budget.Hours) {
 			text += ", which is used up: until the next period it gets nothing new of pools"

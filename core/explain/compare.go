@@ -115,7 +115,8 @@ func Take(c *decision.Cycle, p *plan.Policy) *Outcome {
 		k := key{v.text("plan", row), v.text("consumer", row)}
 		o.order = append(o.order, k)
 		o.of[k] = &standing{
-			demand: v.num("demand", row), held: v.num("held", row), short: v.num("short", row), quota: v.num("quota", row),
+			demand: v.num("demand", row), held: v.num("held", row), short: v.num("short", row),
+			quota: v.num("quota", row),
 			slots: v.text("policy", row) != "md",
 		}
 	}
@@ -145,7 +146,8 @@ func (o *Outcome) take(v tableView) {
 		if !ok {
 			i = len(o.taken)
 			at[g] = i
-			t := Taking{Plan: g.plan, Consumer: g.consumer, Reason: g.reason, Rules: o.rules(g.plan, g.consumer, g.reason)}
+			t := Taking{Plan: g.plan, Consumer: g.consumer, Reason: g.reason,
+				Rules: o.rules(g.plan, g.consumer, g.reason)}
 			if g.taker != "" {
 				t.For = &g.taker
 			}
@@ -177,7 +179,8 @@ func (o *Outcome) rules(name, consumer, reason string) []string {
 		s := &o.policy.SlotPlans[i]
 		n, ok := o.policy.Find(consumer)
 		window := s.WindowAt(o.summary.NowUS, o.policy.Location)
-		if o.policy.Groups[s.Group].Name == name && ok && w.hybrid != nil && s.Windows[window].Policy[n] == plan.Hybrid {
+		if o.policy.Groups[s.Group].Name == name && ok && w.hybrid != nil &&
+			s.Windows[window].Policy[n] == plan.Hybrid {
 			return w.hybrid
 		}
 	}

@@ -18,7 +18,8 @@ const (
 // w's.
 func (c *Comparison) Write(w io.Writer, policy string, style Style) error {
 	t := &writer{Style: style.withDefaults()}
-	fmt.Fprintf(&t.b, "%s at %s, under %s in place of revision %d; nothing of it is committed\n\n", t.Bold("cycle "+grouped(c.Cycle)), c.Now, policy, c.Revision)
+	fmt.Fprintf(&t.b, "%s at %s, under %s in place of revision %d; nothing of it is committed\n\n",
+		t.Bold("cycle "+grouped(c.Cycle)), c.Now, policy, c.Revision)
 	t.totals(c)
 	if len(c.Changes) == 0 {
 		t.b.WriteString("\nit makes no difference to anybody\n")
@@ -29,7 +30,8 @@ func (c *Comparison) Write(w io.Writer, policy string, style Style) error {
 		t.changes(c)
 	}
 	if len(c.Reclaims) > 0 {
-		t.head("what it puts under reclaim, by " + c.upTo() + "; takers get of that in later cycles, when it has come back")
+		t.head("what it puts under reclaim, by " + c.upTo() +
+			"; takers get of that in later cycles, when it has come back")
 		for i, r := range c.Reclaims {
 			if i == changesShown {
 				t.more(len(c.Reclaims) - i)
@@ -49,13 +51,15 @@ func (t *writer) totals(c *Comparison) {
 		before, after int64
 	}{
 		{"wanted", c.Before.Wanted, c.After.Wanted}, {"granted in the cycle", c.Before.Granted, c.After.Granted},
-		{"put under reclaim in it", c.Before.Reclaimed, c.After.Reclaimed}, {"held after it", c.Before.Held, c.After.Held},
+		{"put under reclaim in it", c.Before.Reclaimed, c.After.Reclaimed},
+		{"held after it", c.Before.Held, c.After.Held},
 		{"short after it", c.Before.Short, c.After.Short},
 	} {
 		cells = append(cells, []string{f.name, grouped(f.before), grouped(f.after), signed(f.after - f.before)})
 	}
 	if s := c.Settled; s != nil {
-		cells = append(cells, []string{"held in the end", grouped(s[0].Held), grouped(s[1].Held), signed(s[1].Held - s[0].Held)},
+		cells = append(cells, []string{"held in the end", grouped(s[0].Held), grouped(s[1].Held),
+			signed(s[1].Held - s[0].Held)},
 			[]string{"that is after", s[0].words(), s[1].words(), ""})
 	}
 	t.aligned(cells)
@@ -107,7 +111,9 @@ func (c *Comparison) balance(asked func(int64) bool) (words []string) {
 			of = append(of, change)
 		}
 	}
-	slices.SortStableFunc(of, func(a, b Change) int { return cmp.Compare(max(b.gain(), -b.gain()), max(a.gain(), -a.gain())) })
+	slices.SortStableFunc(of, func(a, b Change) int {
+		return cmp.Compare(max(b.gain(), -b.gain()), max(a.gain(), -a.gain()))
+	})
 	for i := range of {
 		words = append(words, fmt.Sprintf("%s %s (%s)", of[i].Consumer, signed(of[i].gain()), of[i].Plan))
 	}

@@ -33,14 +33,16 @@ md_plans:
 // made is facts with empty tables.
 func made(t *testing.T) (*Facts, *decision.Cycle) {
 	t.Helper()
-	text := strings.Replace(policyText, `[{path: /A, share: {limit`, `[{path: /A, own: [{group: M, hosts: 1}], share: {limit`, 1)
+	text := strings.Replace(policyText, `[{path: /A, share: {limit`,
+		`[{path: /A, own: [{group: M, hosts: 1}], share: {limit`, 1)
 	p, err := plan.Parse("policy", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &decision.Cycle{}
 	words := func() decision.Words { return decision.Words{} }
-	d := &decision.Dicts{Plan: words(), Source: words(), Consumer: words(), Label: words(), Host: words(), Dimension: words(), Detail: words()}
+	d := &decision.Dicts{Plan: words(), Source: words(), Consumer: words(), Label: words(), Host: words(),
+		Dimension: words(), Detail: words()}
 	c.ResetEvents(d)
 	c.ResetStates(d)
 	c.ResetKeyframe(d)
@@ -53,8 +55,10 @@ func (f *Facts) tables(c *decision.Cycle) {
 		to   **decision.Table
 		from decision.Table
 	}{
-		{&f.Consumers, c.Consumers.Table()}, {&f.Amounts, c.Amounts.Table()}, {&f.Shares, c.Shares.Table()}, {&f.Shortfalls, c.Shortfalls.Table()},
-		{&f.Grants, c.Grants.Table()}, {&f.Reclaims, c.Reclaims.Table()}, {&f.Releases, c.Releases.Table()}, {&f.Holdings, c.Holdings.Table()},
+		{&f.Consumers, c.Consumers.Table()}, {&f.Amounts, c.Amounts.Table()}, {&f.Shares, c.Shares.Table()},
+		{&f.Shortfalls, c.Shortfalls.Table()},
+		{&f.Grants, c.Grants.Table()}, {&f.Reclaims, c.Reclaims.Table()}, {&f.Releases, c.Releases.Table()},
+		{&f.Holdings, c.Holdings.Table()},
 		{&f.Returned, c.Releases.Table()},
 	} {
 		*t.to = &t.from
@@ -81,7 +85,8 @@ func TestReasons(t *testing.T) {
 				to   *decision.Coded
 				word string
 			}{
-				{&s.Plan, c.plan}, {&s.Consumer, c.consumer}, {&s.Allocation, "a"}, {&s.Sub, ""}, {&s.Reason, reason}, {&s.Dimension, "ncpus"},
+				{&s.Plan, c.plan}, {&s.Consumer, c.consumer}, {&s.Allocation, "a"}, {&s.Sub, ""}, {&s.Reason, reason},
+				{&s.Dimension, "ncpus"},
 				{&s.Blocker, "/B"}, {&s.Detail, "a unit takes 3 ncpus"},
 			} {
 				*k.to = decision.Coded{Code: []int32{0}, Dict: decision.Words{k.word}}
@@ -127,7 +132,8 @@ func TestWords(t *testing.T) {
 	for _, origin := range decision.Origins {
 		for _, lender := range []string{"", "/L"} {
 			text, rules := label{origin, "/P", lender}.sentence("unit", 2, origin == "owned")
-			if strings.Contains(text, "no origin") || lender != "" && strings.HasSuffix(origin, "c_pool") && !strings.Contains(text, "lent by /L") {
+			if strings.Contains(text, "no origin") ||
+				lender != "" && strings.HasSuffix(origin, "c_pool") && !strings.Contains(text, "lent by /L") {
 				t.Errorf("%s of %q: %s", origin, lender, text)
 			}
 			checkRules(t, origin, rules)
@@ -146,17 +152,22 @@ func TestGoing(t *testing.T) {
 		}
 		return coded
 	}
-	r.Plan, r.Consumer, r.Allocation, r.Sub = words("G", "G", "G"), words("/B", "/B", "/B"), words("b", "b", "b"), words("", "", "")
-	r.Reclaim, r.Action, r.Host, r.Units = []int64{5, 6, 5}, words("issued", "issued", "cancelled"), words("h1", "h2", "h1"), []int64{4, 2, 1}
-	r.Reason, r.Issued, r.Deadline = words("recall", "fair_share", "recall"), []int64{0, 0, 0}, []int64{60e6, 90e6, 60e6}
+	r.Plan, r.Consumer, r.Allocation, r.Sub = words("G", "G", "G"), words("/B", "/B", "/B"), words("b", "b", "b"),
+		words("", "", "")
+	r.Reclaim, r.Action, r.Host, r.Units = []int64{5, 6, 5}, words("issued", "issued", "cancelled"),
+		words("h1", "h2", "h1"), []int64{4, 2, 1}
+	r.Reason, r.Issued, r.Deadline = words("recall", "fair_share", "recall"), []int64{0, 0, 0},
+		[]int64{60e6, 90e6, 60e6}
 	r.ForConsumer, r.ForAllocation, r.ForSub = words("/A/x:y", "/H", "/A/x:y"), words("a", "h", "a"), words("", "", "")
 	r.Device = none(3)
 	l := &c.Releases
 	l.Plan, l.Consumer, l.Allocation, l.Sub, l.Host = words("G"), words("/B"), words("b"), words(""), words("h2")
-	l.Units, l.Cause, l.Reclaim, l.Origin, l.Lender = []int64{2}, words("client"), []int64{6}, words("owned"), decision.Coded{Code: []int32{decision.Null}}
+	l.Units, l.Cause, l.Reclaim, l.Origin, l.Lender = []int64{2}, words("client"), []int64{6}, words("owned"),
+		decision.Coded{Code: []int32{decision.Null}}
 	h := &c.Holdings
 	h.Plan, h.Consumer, h.Allocation, h.Sub, h.Host = words("G"), words("/B"), words("b"), words(""), words("h1")
-	h.Units, h.Origin, h.Pool, h.Lender = []int64{4}, words("borrowed"), decision.Coded{Code: []int32{decision.Null}}, words("/A/x:y")
+	h.Units, h.Origin, h.Pool, h.Lender = []int64{4}, words("borrowed"), decision.Coded{Code: []int32{decision.Null}},
+		words("/A/x:y")
 	h.Granted = []int64{1}
 	l.Device, h.Device = none(1), none(1)
 	f.tables(c)
@@ -166,7 +177,8 @@ func TestGoing(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "3 units of /B:b on h1 for /A/x:y:a, due 1970-01-01T00:01:00Z (in 30s): the owner wants it back"
-	if p := &e.Plans[0]; len(p.Leaving) != 1 || p.Leaving[0].Text != want || p.Leaving[0].Units != 3 || p.Leaving[0].Overdue {
+	if p := &e.Plans[0]; len(p.Leaving) != 1 || p.Leaving[0].Text != want || p.Leaving[0].Units != 3 ||
+		p.Leaving[0].Overdue {
 		t.Errorf("%+v", p.Leaving)
 	}
 	f.NowUS = 61e6
@@ -194,12 +206,14 @@ func TestFind(t *testing.T) {
 	one := func(word string) decision.Coded {
 		return decision.Coded{Code: []int32{0}, Dict: decision.Words{word}}
 	}
-	h.Plan, h.Consumer, h.Allocation, h.Sub, h.Host, h.Origin = one("G"), one("/A/x:y"), one("night:ly"), one(""), one("h1"), one("owned")
+	h.Plan, h.Consumer, h.Allocation, h.Sub, h.Host, h.Origin = one("G"), one("/A/x:y"), one("night:ly"), one(""),
+		one("h1"), one("owned")
 	h.Pool, h.Lender = decision.Coded{Code: []int32{decision.Null}}, decision.Coded{Code: []int32{decision.Null}}
 	h.Units, h.Granted, h.Device = []int64{1}, []int64{1}, none(1)
 	f.tables(c)
 	for name, want := range map[string]Target{
-		"/A": {Consumer: "/A"}, "/A/x:y": {Consumer: "/A/x:y"}, "/A/x:y:night:ly": {"/A/x:y", new("night:ly")}, "/A:night:ly": {"/A", new("night:ly")},
+		"/A": {Consumer: "/A"}, "/A/x:y": {Consumer: "/A/x:y"}, "/A/x:y:night:ly": {"/A/x:y", new("night:ly")},
+		"/A:night:ly": {"/A", new("night:ly")},
 	} {
 		got, err := f.Find(name)
 		if err != nil || got.Consumer != want.Consumer || (got.Allocation == nil) != (want.Allocation == nil) ||
@@ -233,7 +247,8 @@ func TestLine(t *testing.T) {
 	if w.b.String() != want {
 		t.Errorf("%q", w.b.String())
 	}
-	for us, want := range map[int64]string{0: "0s", 90e6: "1m30s", 600e6: "10m", 3600e6: "1h", 5400e6: "1h30m", 500: "500µs"} {
+	for us, want := range map[int64]string{0: "0s", 90e6: "1m30s", 600e6: "10m", 3600e6: "1h", 5400e6: "1h30m",
+		500: "500µs"} {
 		if got := plan.Lasting(us); got != want {
 			t.Errorf("%d: %s, expected %s", us, got, want)
 		}

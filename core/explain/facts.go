@@ -159,7 +159,8 @@ func (f *Facts) held(consumer string) (own, lent *tally[holder]) {
 			default:
 				continue
 			}
-			h := holder{v.text("plan", row), f.renamed(v.text("consumer", row)), v.text("allocation", row), v.text("sub", row), v.text("host", row),
+			h := holder{v.text("plan", row), f.renamed(v.text("consumer", row)), v.text("allocation", row),
+				v.text("sub", row), v.text("host", row),
 				label{v.text("origin", row), v.text("pool", row), f.renamed(v.text("lender", row))}}
 			if v.has("cause") {
 				release(to, h, v.num("units", row))

@@ -66,7 +66,8 @@ func (f *Facts) knows(consumer, allocation string) error {
 	if _, ok := slices.BinarySearch(all, allocation); ok {
 		return nil
 	}
-	return &UnknownError{What: "allocation", Name: allocation, Of: consumer, Near: nearest(allocation, all), Some: all[:min(len(all), nearMax)]}
+	return &UnknownError{What: "allocation", Name: allocation, Of: consumer, Near: nearest(allocation, all),
+		Some: all[:min(len(all), nearMax)]}
 }
 
 // consumers are the paths of all consumers, sorted. O(rows of the holdings), without a text each.

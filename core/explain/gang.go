@@ -25,9 +25,11 @@ func gangFits(_ *part, s *Shortfall) string {
 	switch attribute, in := strings.CutPrefix(g.Where, "in "); {
 	case in:
 		attribute, _, _ = strings.Cut(attribute, " ")
-		return fmt.Sprintf("%s must start together on hosts of one %s, and %s %s, where the most do", count(g.Least, "unit"), attribute, text, g.Where)
+		return fmt.Sprintf("%s must start together on hosts of one %s, and %s %s, where the most do",
+			count(g.Least, "unit"), attribute, text, g.Where)
 	case g.Where != "":
-		return fmt.Sprintf("%s must start together on one host, and %s %s, where the most do", count(g.Least, "unit"), text, g.Where)
+		return fmt.Sprintf("%s must start together on one host, and %s %s, where the most do", count(g.Least, "unit"),
+			text, g.Where)
 	}
 	return fmt.Sprintf("%s must start together, and %s", count(g.Least, "unit"), text)
 }

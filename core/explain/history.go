@@ -26,12 +26,14 @@ func (p *part) remembered(v tableView, row int, name string, at func(n plan.Node
 	up := p.tree().Parent[p.node]
 	for n := p.tree().First[up]; n != plan.None; n = p.tree().Next[n] {
 		r := at(n)
-		if r >= 0 && p.set.Priority[n] == p.set.Priority[p.node] && p.set.Ratio[n] > 0 && p.row[n] >= 0 && p.of(n, "demand") > 0 {
+		if r >= 0 && p.set.Priority[n] == p.set.Priority[p.node] && p.set.Ratio[n] > 0 && p.row[n] >= 0 &&
+			p.of(n, "demand") > 0 {
 			used, ratios = used+v.real("decayed_usage", r), ratios+p.set.Ratio[n]
 		}
 	}
 	mine, ratio := v.real("decayed_usage", row), p.set.Ratio[p.node]
-	text := fmt.Sprintf("used %s of %s lately, what it held counting half after %s", percent(mine), name, plan.Lasting(p.md.HalfLifeUS))
+	text := fmt.Sprintf("used %s of %s lately, what it held counting half after %s", percent(mine), name,
+		plan.Lasting(p.md.HalfLifeUS))
 	if part := used * float64(ratio) / float64(max(ratios, 1)); part > 0 && ratio > 0 && p.of(p.node, "demand") > 0 {
 		text += fmt.Sprintf(": %s times its part of what it and its peers used", times(mine/part))
 	}

@@ -154,7 +154,8 @@ func (p *part) owed(s *Shortfall) string {
 	if len(words) == 0 {
 		return "what it is to own could not be assigned in full: " + s.Detail
 	}
-	return fmt.Sprintf("it owns %s that its rules ask for, since owners of a better rank come first and hosts are too few (%s)",
+	return fmt.Sprintf("it owns %s that its rules ask for, since owners of a better rank come first and hosts are "+
+		"too few (%s)",
 		listed(words, 3), s.Detail)
 }
 

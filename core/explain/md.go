@@ -18,7 +18,8 @@ func (p *part) explainMD() {
 	p.hold.each(func(h holder, units int64) { by.add(h.label, units) })
 	p.labels(by)
 	if len(by.keys) > 0 && p.tree().Leaf(p.node) {
-		p.say("a leaf uses what it owns first, then the private pools above it from the nearest up, then the public pool", "MD-7")
+		p.say("a leaf uses what it owns first, then the private pools above it from the nearest up, then the "+
+			"public pool", "MD-7")
 	}
 	p.budgeted()
 	v := view(p.f.Shares)
@@ -40,7 +41,8 @@ func (p *part) amounts(rows []int) {
 		g.Columns = append(g.Columns, v.text("dimension", row))
 	}
 	for _, figure := range []string{"configured", "owned", "reserved", "held", "lent", "static_quota", "share_limit"} {
-		r, any := Row{Name: strings.TrimPrefix(figure, "share_"), Values: []any{}}, figure == "held" || figure == "static_quota"
+		r, any := Row{Name: strings.TrimPrefix(figure, "share_"), Values: []any{}},
+			figure == "held" || figure == "static_quota"
 		for _, row := range rows {
 			if v.null(figure, row) {
 				r.Values = append(r.Values, nil)
@@ -61,7 +63,8 @@ func (p *part) amounts(rows []int) {
 	}{
 		{"reserved", "reserved of that and never lent: ", "", []string{"MD-5"}},
 		{"lent", "others hold ", " of what it owns" + p.lentTo(), []string{"MD-8", "MD-10"}},
-		{"static_quota", "its part of the pools that it may draw from is ", ", if every leaf wanted without end", []string{"MD-15", "D-8"}},
+		{"static_quota", "its part of the pools that it may draw from is ", ", if every leaf wanted without end",
+			[]string{"MD-15", "D-8"}},
 		{"share_limit", "may hold up to ", " from pools (share.limit)", []string{"MD-18"}},
 	} {
 		if what := vector(v, rows, f.figure); what != "" {
@@ -106,14 +109,17 @@ func (p *part) owns(v tableView, rows []int) {
 		configured, owned := v.num("configured", row), v.num("owned", row)
 		switch {
 		case owned < configured:
-			got, met = append(got, fmt.Sprintf("%s of %s %s", grouped(owned), grouped(configured), v.text("dimension", row))), false
+			got, met = append(got, fmt.Sprintf("%s of %s %s", grouped(owned), grouped(configured),
+				v.text("dimension", row))), false
 		case owned > 0:
 			got = append(got, grouped(owned)+" "+v.text("dimension", row))
 		}
 	}
-	text, rules := "owns "+listed(got, len(got))+", all that its rules ask for; assigned by rank, parents first", []string{"MD-1", "MD-3"}
+	text, rules := "owns "+listed(got, len(got))+", all that its rules ask for; assigned by rank, parents first",
+		[]string{"MD-1", "MD-3"}
 	if !met {
-		text, rules = "owns "+listed(got, len(got))+" that its rules ask for: hosts are assigned by rank, parents first, and the rest was not to be had", append(rules, "MD-4")
+		text, rules = "owns "+listed(got, len(got))+" that its rules ask for: hosts are assigned by rank, parents "+
+			"first, and the rest was not to be had", append(rules, "MD-4")
 	}
 	if len(got) > 0 {
 		p.Points = append(p.Points, Point{Figure: "owned", Text: text, Rules: rules})
@@ -191,8 +197,11 @@ func (p *part) pool(v tableView, row int, shares map[key][]int) {
 		}}
 	}
 	columns := []column{
-		{"priority", func(n plan.Node) any { return int64(p.set.Priority[n]) }}, {"ratio", func(n plan.Node) any { return p.set.Ratio[n] }},
-		whole("wanted", "units_wanted"), whole("held", "units_held"), share("usage", "usage"), share("demand", "usage_demand"), share("quota", "usage_quota"),
+		{"priority", func(n plan.Node) any { return int64(p.set.Priority[n]) }}, {"ratio", func(n plan.Node) any {
+			return p.set.Ratio[n]
+		}},
+		whole("wanted", "units_wanted"), whole("held", "units_held"), share("usage", "usage"),
+		share("demand", "usage_demand"), share("quota", "usage_quota"),
 	}
 	remembers := !v.null("effective_ratio", row)
 	if remembers {
@@ -229,8 +238,10 @@ func (p *part) pool(v tableView, row int, shares map[key][]int) {
 func (p *part) shared(v tableView, row int, name string) {
 	usage, demand, quota := v.real("usage", row), v.real("usage_demand", row), v.real("usage_quota", row)
 	held, wanted := v.num("units_held", row), v.num("units_wanted", row)
-	p.point("usage", held, fmt.Sprintf("uses %s of %s: %s, each counted as its part of all that fit there when it is empty", percent(usage), name, count(held, "unit")), "MD-11", "MD-12")
-	p.point("usage_demand", wanted, fmt.Sprintf("its demand there is %s: %s held or wanted, of each size no more than fit", percent(demand), count(wanted, "unit")), "MD-13")
+	p.point("usage", held, fmt.Sprintf("uses %s of %s: %s, each counted as its part of all that fit there when "+
+		"it is empty", percent(usage), name, count(held, "unit")), "MD-11", "MD-12")
+	p.point("usage_demand", wanted, fmt.Sprintf("its demand there is %s: %s held or wanted, of each size no "+
+		"more than fit", percent(demand), count(wanted, "unit")), "MD-13")
 	n := p.node
 	switch zero := p.barred(n); {
 	case zero != plan.None:
@@ -245,10 +256,12 @@ func (p *part) shared(v tableView, row int, name string) {
 				rivals++
 			}
 		}
-		text := fmt.Sprintf("deserves %s of it: what is used is divided from the root down, higher share priority first; its priority is %d, its ratio %d of %d among siblings of that priority",
+		text := fmt.Sprintf("deserves %s of it: what is used is divided from the root down, higher share priority "+
+			"first; its priority is %d, its ratio %d of %d among siblings of that priority",
 			percent(quota), p.set.Priority[n], p.set.Ratio[n], ratios)
 		if rivals > 0 {
-			text += fmt.Sprintf(", and %s %s before it", count(int64(rivals), "sibling"), map[bool]string{true: "comes", false: "come"}[rivals == 1])
+			text += fmt.Sprintf(", and %s %s before it", count(int64(rivals), "sibling"),
+				map[bool]string{true: "comes", false: "come"}[rivals == 1])
 		}
 		p.say(text, "MD-14")
 	}

@@ -25,7 +25,8 @@ func (p *part) moves(r *Reclaim) string {
 	}
 	s := view(p.f.Shortfalls)
 	for row := range s.Rows {
-		if s.text("plan", row) == p.Plan && s.text("consumer", row) == r.For.Consumer && s.text("reason", row) == "waiting_for_reclaim" {
+		if s.text("plan", row) == p.Plan && s.text("consumer", row) == r.For.Consumer &&
+			s.text("reason", row) == "waiting_for_reclaim" {
 			come += s.num("units_short", row)
 		}
 	}
@@ -38,7 +39,8 @@ func (b *balance) sentence(more int64) string {
 	if b.unit == 0 {
 		return text + fmt.Sprintf(" and deserves %s", percent(b.quota))
 	}
-	return text + fmt.Sprintf(", deserves %s and will have %s", percent(b.quota), percent(max(0, b.usage+float64(more)*b.unit)))
+	return text + fmt.Sprintf(", deserves %s and will have %s", percent(b.quota),
+		percent(max(0, b.usage+float64(more)*b.unit)))
 }
 
 // balances finds two leaves in the table of shares: in the pool in which the first is furthest above what it deserves.

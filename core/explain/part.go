@@ -37,7 +37,8 @@ type part struct {
 // Explain tells why a target has what it has: all plans that have anything to do with it, in the policy's order, and
 // demand that is in none. Cost: the rows of the cycle's tables, and of the reclaims before it.
 func Explain(f *Facts, t Target) (*Explanation, error) {
-	e := &Explanation{Cycle: f.Cycle, Now: f.now(), Revision: f.Revision, Consumer: t.Consumer, Allocation: t.Allocation, Plans: []Part{}}
+	e := &Explanation{Cycle: f.Cycle, Now: f.now(), Revision: f.Revision, Consumer: t.Consumer,
+		Allocation: t.Allocation, Plans: []Part{}}
 	hold, lend := f.held(t.Consumer)
 	going := f.going()
 	for _, p := range f.parts(t) {
@@ -93,7 +94,8 @@ func (f *Facts) parts(t Target) (parts []*part) {
 	for i := range p.MDPlans {
 		m := &p.MDPlans[i]
 		w := &m.Windows[m.WindowAt(f.NowUS, p.Location)]
-		add(&part{md: m, set: w, member: m.Member, Part: Part{Kind: "md", Policy: "md", Window: w.Name, Unit: "unit"}}, m.Name)
+		add(&part{md: m, set: w, member: m.Member, Part: Part{Kind: "md", Policy: "md", Window: w.Name, Unit: "unit"}},
+			m.Name)
 	}
 	for i := range p.SlotPlans {
 		s := &p.SlotPlans[i]
@@ -162,9 +164,11 @@ func (p *part) allocation() {
 	if p.Demand == 0 {
 		return
 	}
-	p.point("demand", p.Demand, fmt.Sprintf("wants %s: %s held and %s short", count(p.Demand, "unit"), grouped(p.Held), grouped(p.Short)), "INV-9")
+	p.point("demand", p.Demand, fmt.Sprintf("wants %s: %s held and %s short", count(p.Demand, "unit"), grouped(p.Held),
+		grouped(p.Short)), "INV-9")
 	p.labels(by)
-	p.say("the allocations of a leaf are served in order of arrival, the sub-allocations of one so that they keep pace", "CYC-10", "D-9")
+	p.say("the allocations of a leaf are served in order of arrival, the sub-allocations of one so that they keep pace",
+		"CYC-10", "D-9")
 }
 
 // outside is demand and work of a consumer that has no place in the plan.
@@ -173,7 +177,8 @@ func (p *part) outside() {
 	p.hold.each(func(_ holder, units int64) { p.Held += units })
 	p.Unit, p.Demand = "unit", p.Held+p.Short
 	if p.Held > 0 {
-		p.point("held", p.Held, fmt.Sprintf("holds %s without a place in the plan: it was removed, or has children now; all of it is reclaimed with its grace",
+		p.point("held", p.Held, fmt.Sprintf("holds %s without a place in the plan: it was removed, or has children "+
+			"now; all of it is reclaimed with its grace",
 			count(p.Held, "unit")), "PLAN-4", "D-37")
 	}
 }

@@ -23,15 +23,22 @@ var reclaimed = map[string]struct {
 	text              string
 	slots, hybrid, md []string
 }{
-	"recall":           {"those who own it want it back", []string{"SLOT-5", "SLOT-8"}, []string{"SLOT-30"}, []string{"MD-10"}},
-	"fair_share":       {"the taker is below what it deserves, the holder above", []string{"SLOT-5", "SLOT-6"}, []string{"SLOT-27"}, []string{"MD-17"}},
-	"over_limit":       {"it is above a limit, or nothing carries it any more", []string{"SLOT-12"}, []string{"SLOT-12", "SLOT-27"}, []string{"MD-18", "D-23"}},
-	"reserve":          {"what is reserved is to be kept free", []string{"SLOT-10", "INV-3"}, []string{"SLOT-27", "INV-3"}, []string{"MD-5", "INV-3"}},
-	"ownership_change": {"the host left the plan, or its parts have other owners", []string{"REQ-2"}, nil, []string{"MD-4", "D-25"}},
-	"window_switch":    {"another time window opened, or will", []string{"PLAN-2"}, nil, []string{"PLAN-2"}},
-	"plan_change":      {"a new policy file leaves it no place", []string{"PLAN-2", "PLAN-4"}, nil, []string{"PLAN-4", "D-37"}},
-	"drain":            {"the host drains", []string{"D-25"}, nil, []string{"D-25"}},
-	"gang":             {"others of its gang go, and what is left is less than its min_units", []string{"REQ-3"}, []string{"REQ-3"}, []string{"REQ-3"}},
+	"recall": {"those who own it want it back", []string{"SLOT-5", "SLOT-8"}, []string{"SLOT-30"},
+		[]string{"MD-10"}},
+	"fair_share": {"the taker is below what it deserves, the holder above", []string{"SLOT-5", "SLOT-6"},
+		[]string{"SLOT-27"}, []string{"MD-17"}},
+	"over_limit": {"it is above a limit, or nothing carries it any more", []string{"SLOT-12"},
+		[]string{"SLOT-12", "SLOT-27"}, []string{"MD-18", "D-23"}},
+	"reserve": {"what is reserved is to be kept free", []string{"SLOT-10", "INV-3"},
+		[]string{"SLOT-27", "INV-3"}, []string{"MD-5", "INV-3"}},
+	"ownership_change": {"the host left the plan, or its parts have other owners", []string{"REQ-2"}, nil,
+		[]string{"MD-4", "D-25"}},
+	"window_switch": {"another time window opened, or will", []string{"PLAN-2"}, nil, []string{"PLAN-2"}},
+	"plan_change": {"a new policy file leaves it no place", []string{"PLAN-2", "PLAN-4"}, nil,
+		[]string{"PLAN-4", "D-37"}},
+	"drain": {"the host drains", []string{"D-25"}, nil, []string{"D-25"}},
+	"gang": {"others of its gang go, and what is left is less than its min_units", []string{"REQ-3"},
+		[]string{"REQ-3"}, []string{"REQ-3"}},
 }
 
 // where names units of a reclaim on a host.
@@ -54,8 +61,10 @@ func (f *Facts) going() []going {
 			}
 			units.add(at, v.num("units", row))
 			known[at] = &going{
-				id: at.id, plan: at.plan, consumer: at.consumer, allocation: at.allocation, sub: at.sub, host: at.host, reason: v.text("reason", row),
-				taker:  Taker{f.renamed(v.text("for_consumer", row)), v.text("for_allocation", row), v.text("for_sub", row)},
+				id: at.id, plan: at.plan, consumer: at.consumer, allocation: at.allocation, sub: at.sub, host: at.host,
+				reason: v.text("reason", row),
+				taker: Taker{f.renamed(v.text("for_consumer", row)), v.text("for_allocation", row),
+					v.text("for_sub", row)},
 				issued: v.num("issued", row), deadline: v.num("deadline", row),
 			}
 		}
@@ -80,7 +89,8 @@ func (f *Facts) going() []going {
 	}
 	var all []going
 	units.each(func(at where, n int64) {
-		g := going{id: at.id, plan: at.plan, consumer: at.consumer, allocation: at.allocation, sub: at.sub, host: at.host}
+		g := going{id: at.id, plan: at.plan, consumer: at.consumer, allocation: at.allocation, sub: at.sub,
+			host: at.host}
 		if k := known[at]; k != nil {
 			g = *k
 		}
@@ -95,13 +105,15 @@ func (f *Facts) going() []going {
 }
 
 func (f *Facts) where(v tableView, row int) where {
-	return where{v.num("reclaim", row), v.text("plan", row), f.renamed(v.text("consumer", row)), v.text("allocation", row), v.text("sub", row), v.text("host", row)}
+	return where{v.num("reclaim", row), v.text("plan", row), f.renamed(v.text("consumer", row)),
+		v.text("allocation", row), v.text("sub", row), v.text("host", row)}
 }
 
 // reclaims tells what is under reclaim of the target, and for it.
 func (p *part) reclaims() {
 	about := func(consumer, allocation string) bool {
-		return consumer != "" && within(consumer, p.target.Consumer) && (p.target.Allocation == nil || allocation == *p.target.Allocation)
+		return consumer != "" && within(consumer, p.target.Consumer) &&
+			(p.target.Allocation == nil || allocation == *p.target.Allocation)
 	}
 	p.Leaving, p.LeavingMore = p.grouping(func(g *going) bool { return about(g.consumer, g.allocation) })
 	p.Coming, p.ComingMore = p.grouping(func(g *going) bool { return about(g.taker.Consumer, g.taker.Allocation) })
@@ -137,7 +149,8 @@ func (p *part) together(chosen []*going) (list []Reclaim, more int) {
 		if !ok {
 			j = len(list)
 			at[k] = j
-			r := Reclaim{Consumer: g.consumer, Allocation: g.allocation, Sub: g.sub, Reason: g.reason, Deadline: instant(g.deadline), leftUS: g.deadline - p.f.NowUS}
+			r := Reclaim{Consumer: g.consumer, Allocation: g.allocation, Sub: g.sub, Reason: g.reason,
+				Deadline: instant(g.deadline), leftUS: g.deadline - p.f.NowUS}
 			r.Overdue = r.leftUS < 0
 			if g.taker.Consumer != "" {
 				r.For = &g.taker
@@ -160,7 +173,8 @@ func (p *part) together(chosen []*going) (list []Reclaim, more int) {
 
 // sentence tells of a reclaim.
 func (p *part) sentence(r *Reclaim) {
-	r.Text = fmt.Sprintf("%s of %s on %s", count(r.Units, "unit"), name(r.Consumer, r.Allocation, r.Sub), listed(r.Hosts, 3))
+	r.Text = fmt.Sprintf("%s of %s on %s", count(r.Units, "unit"), name(r.Consumer, r.Allocation, r.Sub),
+		listed(r.Hosts, 3))
 	if r.For != nil {
 		r.Text += " for " + name(r.For.Consumer, r.For.Allocation, r.For.Sub)
 	}
@@ -232,7 +246,8 @@ func (p *part) each(t *decision.Table, f func(v tableView, row int)) {
 	v := view(t)
 	mine := p.f.under(v, "consumer", p.target.Consumer)
 	for row := range t.Rows {
-		if mine(row) && v.text("plan", row) == p.Plan && (p.target.Allocation == nil || v.text("allocation", row) == *p.target.Allocation) {
+		if mine(row) && v.text("plan", row) == p.Plan &&
+			(p.target.Allocation == nil || v.text("allocation", row) == *p.target.Allocation) {
 			f(v, row)
 		}
 	}
@@ -261,7 +276,8 @@ func (w where) holding() where {
 func (p *part) turned() {
 	var issued, cancelled []*turn
 	p.each(p.f.Reclaims, func(v tableView, row int) {
-		s := &turn{where: p.f.where(v, row), reason: v.text("reason", row), deadline: v.num("deadline", row), units: v.num("units", row)}
+		s := &turn{where: p.f.where(v, row), reason: v.text("reason", row), deadline: v.num("deadline", row),
+			units: v.num("units", row)}
 		s.taker = name(p.f.renamed(v.text("for_consumer", row)), v.text("for_allocation", row), v.text("for_sub", row))
 		if v.text("action", row) == "issued" {
 			issued = append(issued, s)
@@ -280,16 +296,20 @@ func (p *part) turned() {
 	}
 	put.each(func(g group, n int64) {
 		w := reclaimed[g.reason]
-		p.happened(n, fmt.Sprintf("%s put under reclaim: %s", count(n, "unit"), w.text), p.rules(g.consumer, w.slots, w.hybrid, w.md)...)
+		p.happened(n, fmt.Sprintf("%s put under reclaim: %s", count(n, "unit"), w.text),
+			p.rules(g.consumer, w.slots, w.hybrid, w.md)...)
 	})
 	if anew > 0 {
-		p.happened(anew, fmt.Sprintf("%s of that had been under reclaim before: that one ended", count(anew, "unit")), "CYC-6", "D-24")
+		p.happened(anew, fmt.Sprintf("%s of that had been under reclaim before: that one ended", count(anew, "unit")),
+			"CYC-6", "D-24")
 	}
 	over.each(func(taker string, n int64) {
-		p.happened(n, fmt.Sprintf("%s still under reclaim, due as before: an owner took it over: %s", count(n, "unit"), taker), "MD-10", "CYC-6")
+		p.happened(n, fmt.Sprintf("%s still under reclaim, due as before: an owner took it over: %s", count(n, "unit"),
+			taker), "MD-10", "CYC-6")
 	})
 	if ended > 0 {
-		p.happened(ended, fmt.Sprintf("%s not reclaimed after all: nothing asks for it any more", count(ended, "unit")), "CYC-6", "D-24")
+		p.happened(ended, fmt.Sprintf("%s not reclaimed after all: nothing asks for it any more", count(ended, "unit")),
+			"CYC-6", "D-24")
 	}
 }
 

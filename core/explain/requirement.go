@@ -54,7 +54,8 @@ func (f *Facts) asked() *knowledge {
 		return s
 	}
 	s.fleet = &fleet{t: a.Inventory, dims: len(f.Policy.Dimensions)}
-	s.need, s.most, s.least, s.of = map[Taker]string{}, map[Taker]int64{}, map[Taker]int64{}, map[[2]string]*Requirement{}
+	s.need, s.most, s.least, s.of = map[Taker]string{}, map[Taker]int64{}, map[Taker]int64{},
+		map[[2]string]*Requirement{}
 	v := view(a.Requests)
 	for row := range v.Rows {
 		who := func() Taker {
@@ -154,7 +155,8 @@ func (r *Requirement) missed() (text, remedy string) {
 			text = fmt.Sprintf("the only host that meets %s takes nothing new: %s", r.Text, r.shut[0])
 			return text, "It would take that host to be ok again"
 		}
-		text = fmt.Sprintf("the %s that meet %s take nothing new: %s", count(r.Match, "host"), r.Text, listed(r.shut, 5))
+		text = fmt.Sprintf("the %s that meet %s take nothing new: %s", count(r.Match, "host"), r.Text,
+			listed(r.shut, 5))
 		return text, "It would take one of them to be ok again"
 	case r.Match > 0:
 		return "no host that it may use meets what it requires: " + r.Text, remedy
@@ -169,7 +171,8 @@ func (r *Requirement) open() string {
 	if r == nil || r.Open == r.Hosts {
 		return ""
 	}
-	return fmt.Sprintf("Of the plan's %s %s ok and %s %s", count(r.Hosts, "host"), grouped(r.Open)+verb(int(r.Open), " is", " are"),
+	return fmt.Sprintf("Of the plan's %s %s ok and %s %s", count(r.Hosts, "host"),
+		grouped(r.Open)+verb(int(r.Open), " is", " are"),
 		verb(int(r.Open), "meets", "meet"), r.Text)
 }
 
@@ -185,7 +188,8 @@ func either(words []string) string {
 // clauses tells of each condition of a requirement how many of the plan's hosts meet it.
 func (r *Requirement) clauses() (points []Point) {
 	tell := func(what string, match, open int64) {
-		text := fmt.Sprintf("%s of %s %s %s", grouped(match), count(r.Hosts, "host"), verb(int(match), "meets", "meet"), what)
+		text := fmt.Sprintf("%s of %s %s %s", grouped(match), count(r.Hosts, "host"), verb(int(match), "meets", "meet"),
+			what)
 		if shut := match - open; shut > 0 {
 			text += fmt.Sprintf(", %s of them not ok", grouped(shut))
 		}

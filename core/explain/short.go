@@ -77,11 +77,13 @@ var reasons = [...]reason{
 			}
 			text := with("it has what it deserves", s.Detail)
 			if p.slots != nil && p.slots.Placement == plan.Exclusive {
-				text += fmt.Sprintf("; a host serves one %s at a time, and counts with all its slots", p.slots.ExclusiveBy)
+				text += fmt.Sprintf("; a host serves one %s at a time, and counts with all its slots",
+					p.slots.ExclusiveBy)
 			}
 			return text
 		},
-		md: []string{"MD-14", "MD-17", "D-7"}, slots: []string{"SLOT-6", "D-7"}, hybrid: []string{"SLOT-23", "SLOT-26", "D-7"}, because: (*part).quotas,
+		md: []string{"MD-14", "MD-17", "D-7"}, slots: []string{"SLOT-6", "D-7"},
+		hybrid: []string{"SLOT-23", "SLOT-26", "D-7"}, because: (*part).quotas,
 		room: true,
 	},
 	decision.ReasonPoolExhausted: {
@@ -91,12 +93,14 @@ var reasons = [...]reason{
 			}
 			return p.noSlot(s)
 		},
-		md: []string{"MD-16", "D-7"}, slots: []string{"SLOT-5", "D-7"}, hybrid: []string{"SLOT-26", "D-7"}, because: (*part).room,
-		room: true,
+		md: []string{"MD-16", "D-7"}, slots: []string{"SLOT-5", "D-7"}, hybrid: []string{"SLOT-26", "D-7"},
+		because: (*part).room,
+		room:    true,
 	},
 	decision.ReasonConsumerLimit: {
 		text: func(_ *part, s *Shortfall) string { return limitReached(s) },
-		md:   []string{"D-7"}, slots: []string{"SLOT-4", "D-7"}, hybrid: []string{"SLOT-20", "SLOT-22", "D-7"}, because: (*part).maxima,
+		md:   []string{"D-7"}, slots: []string{"SLOT-4", "D-7"}, hybrid: []string{"SLOT-20", "SLOT-22", "D-7"},
+		because: (*part).maxima,
 	},
 	decision.ReasonBorrowLimit: {
 		text: func(_ *part, s *Shortfall) string {
@@ -123,13 +127,15 @@ var reasons = [...]reason{
 	},
 	decision.ReasonReclaimBudget: {
 		text: func(_ *part, s *Shortfall) string {
-			return "others hold what it deserves, and " + strings.Replace(s.Detail, " 1 units", " 1 unit", 1) + ": the rest follows in later cycles"
+			return "others hold what it deserves, and " + strings.Replace(s.Detail, " 1 units", " 1 unit", 1) +
+				": the rest follows in later cycles"
 		},
 		md: []string{"CYC-4"}, slots: []string{"CYC-4"}, because: (*part).budget,
 	},
 	decision.ReasonTooSmall: {
 		text: func(_ *part, s *Shortfall) string {
-			return with("a unit is so small that the hosts would hold too many of it; ask for fewer, larger units", s.Detail)
+			return with("a unit is so small that the hosts would hold too many of it; ask for fewer, larger units",
+				s.Detail)
 		},
 		md: []string{"D-52"}, slots: []string{"D-52"},
 	},
@@ -159,7 +165,8 @@ func (p *part) shortfalls() {
 	v := view(p.f.Shortfalls)
 	mine := p.f.under(v, "consumer", p.target.Consumer)
 	for row := range v.Rows {
-		if !mine(row) || v.text("plan", row) != p.Plan || p.target.Allocation != nil && v.text("allocation", row) != *p.target.Allocation {
+		if !mine(row) || v.text("plan", row) != p.Plan ||
+			p.target.Allocation != nil && v.text("allocation", row) != *p.target.Allocation {
 			continue
 		}
 		p.missing += v.num("units_short", row)
@@ -168,8 +175,9 @@ func (p *part) shortfalls() {
 			continue
 		}
 		s := Shortfall{
-			Consumer: v.text("consumer", row), Allocation: v.text("allocation", row), Sub: v.text("sub", row), Units: v.num("units_short", row),
-			Reason: v.text("reason", row), Dimension: v.text("dimension", row), Blocker: v.text("blocker", row), Detail: v.text("detail", row),
+			Consumer: v.text("consumer", row), Allocation: v.text("allocation", row), Sub: v.text("sub", row),
+			Units: v.num("units_short", row), Reason: v.text("reason", row), Dimension: v.text("dimension", row),
+			Blocker: v.text("blocker", row), Detail: v.text("detail", row),
 		}
 		if !v.null("until", row) {
 			s.Until = instant(v.num("until", row))
@@ -204,7 +212,8 @@ func (p *part) rules(consumer string, slots, hybrid, md []string) []string {
 	if p.md != nil {
 		return md
 	}
-	if n, ok := p.tree().Find(consumer); ok && hybrid != nil && p.slots != nil && p.member[n] && p.slot.Policy[n] == plan.Hybrid {
+	if n, ok := p.tree().Find(consumer); ok && hybrid != nil && p.slots != nil && p.member[n] &&
+		p.slot.Policy[n] == plan.Hybrid {
 		return hybrid
 	}
 	return slots
@@ -227,7 +236,8 @@ func (p *part) maxima(s *Shortfall, leaf plan.Node) (points []Point) {
 		limit, ok := p.limited(n)
 		text := fmt.Sprintf("%s holds %s and has no %s", path, count(p.of(n, "held"), "slot"), word)
 		if ok {
-			text = fmt.Sprintf("%s holds %s of at most %s (%s)", path, grouped(p.of(n, "held")), count(limit, "slot"), word)
+			text = fmt.Sprintf("%s holds %s of at most %s (%s)", path, grouped(p.of(n, "held")), count(limit, "slot"),
+				word)
 		}
 		if path == s.Blocker {
 			text += ": this stops it"
@@ -249,7 +259,8 @@ func (p *part) ratiosAndLimits(s *Shortfall, leaf plan.Node) (points []Point) {
 			rules = []string{"MD-18"}
 			for _, row := range amounts[p.key(n)] {
 				if !v.null("share_limit", row) {
-					text += fmt.Sprintf("; may have %s %s from pools, and holds %s wherever", grouped(v.num("share_limit", row)), v.text("dimension", row), grouped(v.num("held", row)))
+					text += fmt.Sprintf("; may have %s %s from pools, and holds %s wherever",
+						grouped(v.num("share_limit", row)), v.text("dimension", row), grouped(v.num("held", row)))
 				}
 			}
 		}
@@ -283,7 +294,8 @@ func (p *part) priorities(s *Shortfall, leaf plan.Node) (points []Point) {
 		for _, c := range []plan.Node{blocker, n} {
 			text := fmt.Sprintf("%s has the share priority %d", p.tree().Path[c], p.set.Priority[c])
 			if row := p.pooled(v, rows, c); row >= 0 {
-				text += fmt.Sprintf(" and uses %s of the pool, %s", percent(v.real("usage", row)), count(v.num("units_held", row), "unit"))
+				text += fmt.Sprintf(" and uses %s of the pool, %s", percent(v.real("usage", row)),
+					count(v.num("units_held", row), "unit"))
 			}
 			points = append(points, because(text, "MD-14"))
 		}
@@ -302,17 +314,22 @@ func (p *part) quotas(s *Shortfall, leaf plan.Node) (points []Point) {
 	for i := len(way) - 1; i >= 0; i-- {
 		n, path := way[i], p.tree().Path[way[i]]
 		if p.slots != nil {
-			points = append(points, because(fmt.Sprintf("%s wants %s, holds %s, and its quota is %s", path, count(p.of(n, "demand"), "slot"),
-				grouped(p.of(n, "held")), grouped(p.of(n, "quota"))), "SLOT-23", "SLOT-26"))
+			points = append(points,
+				because(fmt.Sprintf("%s wants %s, holds %s, and its quota is %s", path,
+					count(p.of(n, "demand"), "slot"),
+					grouped(p.of(n, "held")), grouped(p.of(n, "quota"))), "SLOT-23", "SLOT-26"))
 			continue
 		}
 		if row := p.pooled(v, rows, n); row >= 0 {
 			ratio, rules := fmt.Sprintf("ratio %d", p.set.Ratio[n]), []string{"MD-14"}
 			if c := counted(v, row); c < 1 {
-				ratio, rules = ratio+fmt.Sprintf(", of which %s counts for what it used lately", times(c)), []string{"MD-14", "D-165"}
+				ratio, rules = ratio+fmt.Sprintf(", of which %s counts for what it used lately", times(c)),
+					[]string{"MD-14", "D-165"}
 			}
-			points = append(points, because(fmt.Sprintf("%s uses %s of the pool and deserves %s (priority %d, %s)", path, percent(v.real("usage", row)),
-				percent(v.real("usage_quota", row)), p.set.Priority[n], ratio), rules...))
+			points = append(points,
+				because(fmt.Sprintf("%s uses %s of the pool and deserves %s (priority %d, %s)", path,
+					percent(v.real("usage", row)),
+					percent(v.real("usage_quota", row)), p.set.Priority[n], ratio), rules...))
 		}
 	}
 	return points
@@ -326,7 +343,8 @@ func (p *part) steps(_ *Shortfall, leaf plan.Node) (points []Point) {
 	owned, own, lent, free := p.of(leaf, "owned"), p.of(leaf, "held_owned"), p.of(leaf, "lent"), p.of(leaf, "free")
 	text := "it owns nothing"
 	if owned > 0 {
-		text = fmt.Sprintf("of the %s that it owns it holds %s, others hold %s, and %s %s idle and promised to nobody", count(owned, "slot"), grouped(own),
+		text = fmt.Sprintf("of the %s that it owns it holds %s, others hold %s, and %s %s idle and promised to nobody",
+			count(owned, "slot"), grouped(own),
 			grouped(lent), grouped(free), is(free))
 	}
 	points = append(points, because("its own: "+text, "SLOT-5", "SLOT-10"))
@@ -350,10 +368,14 @@ func (p *part) steps(_ *Shortfall, leaf plan.Node) (points []Point) {
 	case limit == 0:
 		points = append(points, because("borrowing: it may borrow nothing", "SLOT-3"))
 	case limit == plan.Unlimited:
-		points = append(points, because(fmt.Sprintf("borrowing: it borrows %s, and may more; %s", grouped(p.of(leaf, "held_borrowed")), p.lenders(leaf)), "SLOT-3", "SLOT-7"))
+		points = append(points,
+			because(fmt.Sprintf("borrowing: it borrows %s, and may more; %s", grouped(p.of(leaf, "held_borrowed")),
+				p.lenders(leaf)), "SLOT-3", "SLOT-7"))
 	default:
-		points = append(points, because(fmt.Sprintf("borrowing: it borrows %s of at most %s; %s", grouped(p.of(leaf, "held_borrowed")), count(limit, "slot"), p.lenders(leaf)),
-			"SLOT-3", "SLOT-7"))
+		points = append(points,
+			because(fmt.Sprintf("borrowing: it borrows %s of at most %s; %s", grouped(p.of(leaf, "held_borrowed")),
+				count(limit, "slot"), p.lenders(leaf)),
+				"SLOT-3", "SLOT-7"))
 	}
 	if lent > 0 {
 		points = append(points, because(fmt.Sprintf("recall: others hold %s of its slots", grouped(lent)), "SLOT-8"))
@@ -369,7 +391,8 @@ func (p *part) lenders(leaf plan.Node) string {
 	by := newTally[string]()
 	for c := range p.row {
 		n := plan.Node(c)
-		if n == leaf || n == plan.Root || !p.member[n] || p.row[n] < 0 || !p.tree().Leaf(n) || p.slot.Policy[n] == plan.Hybrid {
+		if n == leaf || n == plan.Root || !p.member[n] || p.row[n] < 0 || !p.tree().Leaf(n) ||
+			p.slot.Policy[n] == plan.Hybrid {
 			continue
 		}
 		if rest := min(p.of(n, "free"), p.of(n, "owned")-p.of(n, "reserved")-p.of(n, "lent")); rest > 0 {
@@ -388,14 +411,18 @@ func (p *part) graces(s *Shortfall, leaf plan.Node) (points []Point) {
 		return nil
 	}
 	grace := p.tree().ReclaimUS[leaf]
-	points = append(points, because(fmt.Sprintf("the reclaim_grace of %s is %s", s.Consumer, plan.Lasting(grace)), "MD-9"))
+	points = append(points, because(fmt.Sprintf("the reclaim_grace of %s is %s", s.Consumer, plan.Lasting(grace)),
+		"MD-9"))
 	if p.md.PublicGraceUS != plan.Unlimited {
-		points = append(points, because(fmt.Sprintf("the public pool admits graces up to %s", plan.Lasting(p.md.PublicGraceUS)), "MD-9"))
+		points = append(points,
+			because(fmt.Sprintf("the public pool admits graces up to %s", plan.Lasting(p.md.PublicGraceUS)), "MD-9"))
 	}
 	way := p.way(leaf)
 	for i := len(way) - 1; i >= 0; i-- {
 		if us := p.set.PrivateUS[way[i]]; us != plan.Unlimited {
-			points = append(points, because(fmt.Sprintf("the private pool of %s admits graces up to %s", p.tree().Path[way[i]], plan.Lasting(us)), "MD-9"))
+			points = append(points,
+				because(fmt.Sprintf("the private pool of %s admits graces up to %s", p.tree().Path[way[i]],
+					plan.Lasting(us)), "MD-9"))
 		}
 	}
 	strict := newTally[string]()
@@ -426,7 +453,9 @@ func (p *part) unowned(_ *Shortfall, leaf plan.Node) (points []Point) {
 	v := view(p.f.Amounts)
 	for _, row := range p.amountRows()[p.key(leaf)] {
 		if want, got := v.num("configured", row), v.num("owned", row); want > got {
-			points = append(points, because(fmt.Sprintf("owns %s of %s %s", grouped(got), grouped(want), v.text("dimension", row)), "MD-3", "MD-4"))
+			points = append(points,
+				because(fmt.Sprintf("owns %s of %s %s", grouped(got), grouped(want), v.text("dimension", row)), "MD-3",
+					"MD-4"))
 		}
 	}
 	return points

@@ -8,14 +8,17 @@ import (
 
 // explainSlots tells of each figure of a consumer in a slot plan where it comes from (SPEC chapter 3, docs/slots.md).
 func (p *part) explainSlots() {
-	columns := []column{p.figure("rank", "rank"), p.figure("wanted", "demand"), p.figure("held", "held"), p.figure("short", "short"),
+	columns := []column{p.figure("rank", "rank"), p.figure("wanted", "demand"), p.figure("held", "held"),
+		p.figure("short", "short"),
 		p.figure("owned", "owned")}
 	if p.slot.Policy[p.node] == plan.Hybrid {
-		columns = append(columns, p.figure("reserved", "reserved"), p.figure("quota", "quota"), p.figure("limit", "slot_limit"))
+		columns = append(columns, p.figure("reserved", "reserved"), p.figure("quota", "quota"),
+			p.figure("limit", "slot_limit"))
 		p.around(columns, column{"owns", func(n plan.Node) any { return p.slot.Owns[n] }})
 		p.hybrid()
 	} else {
-		columns = append(columns, p.figure("shared", "held_shared"), p.figure("borrowed", "held_borrowed"), p.figure("lent", "lent"),
+		columns = append(columns, p.figure("shared", "held_shared"), p.figure("borrowed", "held_borrowed"),
+			p.figure("lent", "lent"),
 			p.figure("quota", "quota"), p.figure("limit", "slot_limit"))
 		p.around(columns, column{"ratio", func(n plan.Node) any { return p.slot.Ratio[n] }})
 		p.owned()
@@ -33,19 +36,22 @@ func (p *part) owned() {
 	configured, owned, reserved := p.of(n, "owned_configured"), p.of(n, "owned"), p.of(n, "reserved")
 	switch {
 	case p.slot.Policy[n] == plan.ShareRatio:
-		p.point("owned", owned, "owns nothing: under the share_ratio policy the whole group is one share pool", "SLOT-15")
+		p.point("owned", owned, "owns nothing: under the share_ratio policy the whole group is one share pool",
+			"SLOT-15")
 		return
 	case configured == 0:
 		p.point("owned", owned, "owns nothing", "SLOT-1")
 	case owned < configured:
-		text := fmt.Sprintf("owns %s of the %s configured: there are fewer than are owned in all, and owners are served in rank order, reserves first",
+		text := fmt.Sprintf("owns %s of the %s configured: there are fewer than are owned in all, and owners are "+
+			"served in rank order, reserves first",
 			count(owned, "slot"), grouped(configured))
 		if s, ok := p.f.slotsOf(p.Plan); ok {
 			text += fmt.Sprintf(" (the group has %s)", count(s, "slot"))
 		}
 		p.point("owned", owned, text, "SLOT-1", "SLOT-13")
 	default:
-		p.point("owned", owned, fmt.Sprintf("owns %s, as configured (owns: %d)", count(owned, "slot"), configured), "SLOT-1")
+		p.point("owned", owned, fmt.Sprintf("owns %s, as configured (owns: %d)", count(owned, "slot"), configured),
+			"SLOT-1")
 	}
 	if !p.tree().Leaf(n) {
 		family := owned
@@ -53,7 +59,8 @@ func (p *part) owned() {
 			family -= p.of(c, "owned")
 		}
 		if family > 0 && len(p.siblings(n)) == len(p.besides(n)) {
-			p.say(fmt.Sprintf("%s of that no child owns: %s the family pool, which those below share, and others what they do not need",
+			p.say(fmt.Sprintf("%s of that no child owns: %s the family pool, which those below share, and others "+
+				"what they do not need",
 				grouped(family), is(family)), "SLOT-1", "SLOT-5")
 		}
 		return
@@ -68,15 +75,18 @@ func (p *part) lends(owned, reserved int64) {
 	n := p.node
 	text := fmt.Sprintf("keeps all %s: lend.limit is 0, so nothing is lent, even if idle", grouped(owned))
 	if may := owned - reserved; may > 0 {
-		text = fmt.Sprintf("keeps %s, which is never lent; up to %s may be lent when idle (lend.limit: %d), to %s", grouped(reserved), grouped(may),
+		text = fmt.Sprintf("keeps %s, which is never lent; up to %s may be lent when idle (lend.limit: %d), to %s",
+			grouped(reserved), grouped(may),
 			p.slot.LendLimit[n], p.peers(p.slot.LendTo[n]))
 	}
 	p.point("reserved", reserved, text, "SLOT-2", "SLOT-10")
 	if lent := p.of(n, "lent"); lent > 0 {
-		p.point("lent", lent, fmt.Sprintf("others hold %s of its slots: %s; it gets them back when it wants them", grouped(lent), p.borrowers()), "SLOT-5", "SLOT-8")
+		p.point("lent", lent, fmt.Sprintf("others hold %s of its slots: %s; it gets them back when it wants them",
+			grouped(lent), p.borrowers()), "SLOT-5", "SLOT-8")
 	}
 	if free := p.of(n, "free"); free > 0 {
-		p.point("free", free, fmt.Sprintf("%s of its own slots %s idle and promised to nobody", grouped(free), is(free)), "SLOT-5", "SLOT-10")
+		p.point("free", free, fmt.Sprintf("%s of its own slots %s idle and promised to nobody", grouped(free),
+			is(free)), "SLOT-5", "SLOT-10")
 	}
 }
 
@@ -121,7 +131,8 @@ func (p *part) holds() {
 	n := p.node
 	own, shared, borrowed := p.of(n, "held_owned"), p.of(n, "held_shared"), p.of(n, "held_borrowed")
 	if own > 0 {
-		p.point("held_owned", own, fmt.Sprintf("holds %s of its own, the first to be used", count(own, "slot")), "SLOT-5")
+		p.point("held_owned", own, fmt.Sprintf("holds %s of its own, the first to be used", count(own, "slot")),
+			"SLOT-5")
 	}
 	if shared > 0 {
 		by := newTally[string]()
@@ -130,7 +141,8 @@ func (p *part) holds() {
 				by.add(h.pool, units)
 			}
 		})
-		p.point("held_shared", shared, fmt.Sprintf("holds %s from %s", count(shared, "slot"), pools(by)), "SLOT-5", "SLOT-6")
+		p.point("held_shared", shared, fmt.Sprintf("holds %s from %s", count(shared, "slot"), pools(by)), "SLOT-5",
+			"SLOT-6")
 	}
 	if borrowed > 0 {
 		by := newTally[string]()
@@ -139,7 +151,9 @@ func (p *part) holds() {
 				by.add("from "+h.lender, units)
 			}
 		})
-		p.point("held_borrowed", borrowed, fmt.Sprintf("holds %s borrowed: %s; their owners may recall them", count(borrowed, "slot"), by.words("unit")),
+		p.point("held_borrowed", borrowed,
+			fmt.Sprintf("holds %s borrowed: %s; their owners may recall them", count(borrowed, "slot"),
+				by.words("unit")),
 			"SLOT-3", "SLOT-7", "SLOT-8")
 	}
 	p.foreign(own + shared + borrowed)
@@ -150,7 +164,8 @@ func (p *part) holds() {
 		case plan.Unlimited:
 			p.say("may borrow without limit, from "+p.peers(p.slot.BorrowFrom[n]), "SLOT-3")
 		default:
-			p.say(fmt.Sprintf("may borrow up to %s, from %s", count(limit, "slot"), p.peers(p.slot.BorrowFrom[n])), "SLOT-3")
+			p.say(fmt.Sprintf("may borrow up to %s, from %s", count(limit, "slot"), p.peers(p.slot.BorrowFrom[n])),
+				"SLOT-3")
 		}
 	}
 }
@@ -178,7 +193,8 @@ func pools(by *tally[string]) string {
 // foreign tells of slots that count under none of the consumer's labels.
 func (p *part) foreign(labelled int64) {
 	if rest := p.of(p.node, "held") - labelled; rest > 0 {
-		p.say(fmt.Sprintf("%s %s held under the policy that the branch had before; %s relabelled or reclaimed", count(rest, "slot"), is(rest), is(rest)),
+		p.say(fmt.Sprintf("%s %s held under the policy that the branch had before; %s relabelled or reclaimed",
+			count(rest, "slot"), is(rest), is(rest)),
 			"PLAN-2", "CYC-3")
 	}
 }
@@ -194,15 +210,18 @@ func (p *part) entitled() {
 	case zero == n && p.tree().Leaf(n):
 		p.point("static_quota", static, "deserves nothing of any share pool: its share ratio is 0", "SLOT-6", "D-6")
 	case zero != plan.None:
-		p.point("static_quota", static, fmt.Sprintf("its part of the share pools, whoever is busy, is %s: the share ratio of %s is 0, so that those below it get nothing of the pools above it, only of its own",
+		p.point("static_quota", static, fmt.Sprintf("its part of the share pools, whoever is busy, is %s: the share "+
+			"ratio of %s is 0, so that those below it get nothing of the pools above it, only of its own",
 			grouped(static), p.tree().Path[zero]), "SLOT-4", "SLOT-6")
 	case p.f.Part:
-		p.point("static_quota", static, fmt.Sprintf("its part of the share pools, whoever is busy, is %s: its ratio is %d, of %d among the children of %s",
+		p.point("static_quota", static, fmt.Sprintf("its part of the share pools, whoever is busy, is %s: its ratio "+
+			"is %d, of %d among the children of %s",
 			grouped(static), p.slot.Ratio[n], ratios, p.tree().Path[up]), "SLOT-6", "SLOT-24")
 	case pools == 0:
 		p.point("static_quota", static, "there are no slots in share pools", "SLOT-1", "SLOT-6")
 	default:
-		p.point("static_quota", static, fmt.Sprintf("its part of the share pools, whoever is busy, is %s of %s: its ratio is %d, of %d among the children of %s",
+		p.point("static_quota", static, fmt.Sprintf("its part of the share pools, whoever is busy, is %s of %s: its "+
+			"ratio is %d, of %d among the children of %s",
 			grouped(static), count(pools, "slot"), p.slot.Ratio[n], ratios, p.tree().Path[up]), "SLOT-6", "SLOT-24")
 	}
 	p.point("quota", p.of(n, "quota"), p.quotaText(pools), "SLOT-11", "SLOT-6")
@@ -230,7 +249,8 @@ func (p *part) quotaText(pools int64) string {
 	quota, borrowed, demand := p.of(n, "quota"), p.of(n, "held_borrowed"), p.of(n, "demand")
 	text := "deserves " + count(quota, "slot")
 	if borrowed > 0 && p.tree().Leaf(n) && (len(p.Leaving) > 0 || p.slots.ReclaimBudget != plan.Unlimited) {
-		text += fmt.Sprintf(": what it can use of the %s that it owns, what of the %s borrowed its lenders do not want back", grouped(p.of(n, "owned")), grouped(borrowed))
+		text += fmt.Sprintf(": what it can use of the %s that it owns, what of the %s borrowed its lenders do not "+
+			"want back", grouped(p.of(n, "owned")), grouped(borrowed))
 		if pools > 0 {
 			text += ", and its part of share pools under today's demand"
 		}
@@ -297,7 +317,8 @@ func (p *part) limits() {
 		if n != p.node {
 			what = p.tree().Path[n] + " above it holds"
 		}
-		p.point("limit", limit, fmt.Sprintf("%s %s of at most %s (%s)", what, grouped(p.of(n, "held")), count(limit, "slot"), word), rule...)
+		p.point("limit", limit, fmt.Sprintf("%s %s of at most %s (%s)", what, grouped(p.of(n, "held")),
+			count(limit, "slot"), word), rule...)
 	}
 }
 
@@ -318,9 +339,11 @@ func (p *part) hybrid() {
 	if all == plan.Unlimited || mixed {
 		all = first
 	}
-	text := fmt.Sprintf("effective owned is %s: owns %d × the slots that hybrid branches have ÷ %d, rounded down", grouped(owned), w.Owns[n], all)
+	text := fmt.Sprintf("effective owned is %s: owns %d × the slots that hybrid branches have ÷ %d, rounded down",
+		grouped(owned), w.Owns[n], all)
 	if s, ok := p.f.slotsOf(p.Plan); ok && (!p.f.Part || !mixed) {
-		text = fmt.Sprintf("effective owned is %s: owns %d × %s ÷ %d, rounded down", grouped(owned), w.Owns[n], count(max(0, s-others), "slot"), all)
+		text = fmt.Sprintf("effective owned is %s: owns %d × %s ÷ %d, rounded down", grouped(owned), w.Owns[n],
+			count(max(0, s-others), "slot"), all)
 	}
 	rules := []string{"SLOT-21"}
 	if mixed {
@@ -328,11 +351,13 @@ func (p *part) hybrid() {
 	}
 	p.point("owned", owned, text, rules...)
 	if w.Reserves[n] > 0 {
-		p.point("reserved", reserved, fmt.Sprintf("%s of that %s kept free for it: the least of reserves %d, its limit and effective owned, and no less than the reserves below it",
+		p.point("reserved", reserved, fmt.Sprintf("%s of that %s kept free for it: the least of reserves %d, its "+
+			"limit and effective owned, and no less than the reserves below it",
 			grouped(reserved), is(reserved), w.Reserves[n]), "SLOT-21", "INV-3")
 	}
 	if own, above := p.of(n, "held_owned"), p.of(n, "held_borrowed"); above > 0 {
-		p.point("held_borrowed", above, fmt.Sprintf("holds %s up to what it owns and %s above it, from slots that others leave idle", grouped(own), grouped(above)), "SLOT-20", "SLOT-23")
+		p.point("held_borrowed", above, fmt.Sprintf("holds %s up to what it owns and %s above it, from slots that "+
+			"others leave idle", grouped(own), grouped(above)), "SLOT-20", "SLOT-23")
 	}
 	p.foreign(p.of(n, "held_owned") + p.of(n, "held_borrowed"))
 	up, whole := p.tree().Parent[n], "the slots that there are"
@@ -342,17 +367,21 @@ func (p *part) hybrid() {
 	rules = []string{"SLOT-22", "SLOT-23", "SLOT-24"}
 	how := "first each what it owns and can use, then the rest in proportion to what is owned"
 	if p.slots.DistributeEvenly {
-		rules, how = []string{"SLOT-22", "SLOT-25", "SLOT-24"}, "first each what it owns and can use, then the rest evenly"
+		rules, how = []string{"SLOT-22", "SLOT-25", "SLOT-24"},
+			"first each what it owns and can use, then the rest evenly"
 	}
-	p.point("quota", quota, fmt.Sprintf("deserves %s under today's demand: its part of %s, divided among its siblings and it: %s", count(quota, "slot"), whole, how), rules...)
+	p.point("quota", quota, fmt.Sprintf("deserves %s under today's demand: its part of %s, divided among its "+
+		"siblings and it: %s", count(quota, "slot"), whole, how), rules...)
 	if free := p.of(n, "free"); free > 0 {
-		p.point("free", free, fmt.Sprintf("%s free for it: what its reserve keeps, or, while nobody is short, its part of the idle slots", count(free, "slot")), "SLOT-28")
+		p.point("free", free, fmt.Sprintf("%s free for it: what its reserve keeps, or, while nobody is short, its "+
+			"part of the idle slots", count(free, "slot")), "SLOT-28")
 	}
 }
 
 // exclusive tells that whole hosts count.
 func (p *part) exclusive() {
 	if p.slots.Placement == plan.Exclusive {
-		p.say(fmt.Sprintf("hosts serve one %s at a time: each counts whole, with all its slots; demand, held and short alone count units", p.slots.ExclusiveBy), "SLOT-31")
+		p.say(fmt.Sprintf("hosts serve one %s at a time: each counts whole, with all its slots; demand, held and "+
+			"short alone count units", p.slots.ExclusiveBy), "SLOT-31")
 	}
 }

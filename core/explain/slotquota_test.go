@@ -24,7 +24,8 @@ func TestQuotaUnderRecall(t *testing.T) {
 		}
 		p.Leaving = []Reclaim{{Units: 3}}
 		text := p.quotaText(0)
-		if !strings.Contains(text, "deserves 6 slots") || strings.Contains(text, "7 borrowed and") || !strings.Contains(text, "do not want back") {
+		if !strings.Contains(text, "deserves 6 slots") || strings.Contains(text, "7 borrowed and") ||
+			!strings.Contains(text, "do not want back") {
 			t.Errorf("the quota of somebody from whom 3 of 7 borrowed slots are recalled: %s", text)
 		}
 		return

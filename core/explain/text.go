@@ -76,7 +76,8 @@ func (t *writer) part(p *Part) {
 	if p.Short > 0 {
 		short = t.Bad(short)
 	}
-	fmt.Fprintf(&t.b, "\n%s: %s wanted  ·  %s held  ·  %s\n", t.Bold(head), count(p.Demand, p.Unit), grouped(p.Held), short)
+	fmt.Fprintf(&t.b, "\n%s: %s wanted  ·  %s held  ·  %s\n", t.Bold(head), count(p.Demand, p.Unit), grouped(p.Held),
+		short)
 	for i := range p.Tables {
 		t.grid(&p.Tables[i])
 	}
@@ -90,7 +91,8 @@ func (t *writer) part(p *Part) {
 			if s.Dimension != "" {
 				words += " (" + s.Dimension + ")"
 			}
-			t.line(2, fmt.Sprintf("%s short of %s, %s: %s", name(s.Consumer, s.Allocation, s.Sub), count(s.Units, "unit"), words, s.Text), s.Rules)
+			t.line(2, fmt.Sprintf("%s short of %s, %s: %s", name(s.Consumer, s.Allocation, s.Sub),
+				count(s.Units, "unit"), words, s.Text), s.Rules)
 			for _, b := range s.Because {
 				t.line(6, b.Text, b.Rules)
 			}

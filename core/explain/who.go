@@ -53,7 +53,8 @@ func (p *part) exhausted(s *Shortfall) string {
 	case !p.takesBack(s.Consumer):
 		text += ", and it takes nothing back, as share_reclaim is false"
 	case row >= 0 && v.real("usage", row) > 0 && v.real("usage", row) >= v.real("usage_quota", row):
-		text += fmt.Sprintf(", and it has its share of the pool: it uses %s, and deserves %s", percent(v.real("usage", row)),
+		text += fmt.Sprintf(", and it has its share of the pool: it uses %s, and deserves %s",
+			percent(v.real("usage", row)),
 			percent(v.real("usage_quota", row)))
 	default:
 		text += ", and nobody there has to give way"
@@ -123,14 +124,18 @@ func (p *part) room(s *Shortfall, leaf plan.Node) (points []Point) {
 		}
 	}
 	if len(shut) > 0 && p.f.asked().fleet == nil {
-		points = append(points, because(fmt.Sprintf("%s of the plan's %s %s not ok, and %s nothing new", grouped(int64(len(shut))), count(int64(len(hosts)), "host"),
-			verb(len(shut), "is", "are"), verb(len(shut), "takes", "take")), "INV-1"))
+		points = append(points,
+			because(fmt.Sprintf("%s of the plan's %s %s not ok, and %s nothing new", grouped(int64(len(shut))),
+				count(int64(len(hosts)), "host"),
+				verb(len(shut), "is", "are"), verb(len(shut), "takes", "take")), "INV-1"))
 	}
 	if s.Dimension != "" {
-		text := fmt.Sprintf("of the plan's hosts that are ok %s of %s %s are in use", grouped(used), grouped(there), s.Dimension)
+		text := fmt.Sprintf("of the plan's hosts that are ok %s of %s %s are in use", grouped(used), grouped(there),
+			s.Dimension)
 		if used < there {
 			if s.Reason == "gang" {
-				text += "; the rest is too little for the units that must start together, or in pieces too small for one"
+				text += "; the rest is too little for the units that must start together, or in pieces too " +
+					"small for one"
 			} else {
 				text += "; the rest is in pieces too small for a unit"
 			}

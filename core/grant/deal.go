@@ -19,7 +19,8 @@ func (d *Decisions) Runs(e *Env, cycle int64, dst []cluster.ParcelID) (runs []cl
 		}
 	}
 	slices.SortFunc(subs, func(a, b cluster.SubID) int {
-		return cmp.Or(cmp.Compare(s.Node(a), s.Node(b)), cmp.Compare(s.Alloc.Arrival[s.Sub.Alloc[a]], s.Alloc.Arrival[s.Sub.Alloc[b]]),
+		return cmp.Or(cmp.Compare(s.Node(a), s.Node(b)),
+			cmp.Compare(s.Alloc.Arrival[s.Sub.Alloc[a]], s.Alloc.Arrival[s.Sub.Alloc[b]]),
 			cmp.Compare(s.Sub.Seq[a], s.Sub.Seq[b]))
 	})
 	at := int32(0)
@@ -52,7 +53,9 @@ func (d *Decisions) Runs(e *Env, cycle int64, dst []cluster.ParcelID) (runs []cl
 }
 
 // label adds the runs of one sub-allocation: units on parcels of different owners count as different things.
-func (e *Env) label(runs []cluster.Run, sub cluster.SubID, cycle int64, list []cluster.ParcelID, at int32) []cluster.Run {
+func (e *Env) label(
+	runs []cluster.Run, sub cluster.SubID, cycle int64, list []cluster.ParcelID, at int32,
+) []cluster.Run {
 	s, begin := e.State, len(runs)
 	leaf, owners := s.Node(sub), e.Plan.Parcels.Owner
 	for i, k := range list {
@@ -73,7 +76,9 @@ func (e *Env) label(runs []cluster.Run, sub cluster.SubID, cycle int64, list []c
 
 // labelOn is label where the plan has devices, on of each unit: units on the same ones of a parcel are a run. It sorts
 // both lists.
-func (e *Env) labelOn(runs []cluster.Run, sub cluster.SubID, cycle int64, list []cluster.ParcelID, on []cluster.Devices, at int32) []cluster.Run {
+func (e *Env) labelOn(
+	runs []cluster.Run, sub cluster.SubID, cycle int64, list []cluster.ParcelID, on []cluster.Devices, at int32,
+) []cluster.Run {
 	type lie struct {
 		k  cluster.ParcelID
 		on cluster.Devices

@@ -33,7 +33,8 @@ func TestRace(t *testing.T) {
 			up = up[:rapid.IntRange(1, len(up)).Draw(t, "depth")]
 			tree.Parent[i] = up[len(up)-1]
 			up = append(up, plan.Node(i))
-			w.Priority[i], w.Ratio[i] = rapid.Int32Range(0, 1).Draw(t, "priority"), rapid.Int64Range(0, 3).Draw(t, "ratio")
+			w.Priority[i], w.Ratio[i] = rapid.Int32Range(0, 1).Draw(t, "priority"),
+				rapid.Int64Range(0, 3).Draw(t, "ratio")
 			usage[i], leaf[i] = rapid.Int64Range(0, 5).Draw(t, "usage"), true
 		}
 		for i := n - 1; i >= 0; i-- {
@@ -101,8 +102,10 @@ func parcels(t *rapid.T) (p *cluster.Plan, free, rest [][]int64) {
 	dims, n := rapid.IntRange(1, 9).Draw(t, "dimensions"), rapid.IntRange(1, 150).Draw(t, "parcels")
 	largest := rapid.SampledFrom([]int64{8, 100, 1 << 20, 1 << 50}).Draw(t, "largest")
 	p = &cluster.Plan{}
-	p.Terms.Placement = rapid.SampledFrom([]plan.Placement{plan.BestFit, plan.Stacked, plan.Balanced}).Draw(t, "placement")
-	p.Parcels = cluster.Parcels{Host: make([]cluster.HostID, n), Open: make([]uint64, (n+63)/64), Cap: make([][]int64, dims)}
+	p.Terms.Placement = rapid.SampledFrom([]plan.Placement{plan.BestFit, plan.Stacked, plan.Balanced}).Draw(t,
+		"placement")
+	p.Parcels = cluster.Parcels{Host: make([]cluster.HostID, n), Open: make([]uint64, (n+63)/64),
+		Cap: make([][]int64, dims)}
 	for k := range n {
 		p.Parcels.Open[k>>6] |= 1 << (k & 63)
 		p.Parcels.Host[k] = cluster.HostID(k)
@@ -111,7 +114,8 @@ func parcels(t *rapid.T) (p *cluster.Plan, free, rest [][]int64) {
 			whole := rapid.Int64Range(0, largest).Draw(t, "capacity")
 			v := whole - rapid.Int64Range(0, whole).Draw(t, "held")*rapid.Int64Range(0, 1).Draw(t, "in use")
 			p.Parcels.Cap[d] = append(p.Parcels.Cap[d], whole)
-			f, r = append(f, v), append(r, v-rapid.Int64Range(0, 3).Draw(t, "reserved")*rapid.Int64Range(0, 1).Draw(t, "any"))
+			f, r = append(f, v),
+				append(r, v-rapid.Int64Range(0, 3).Draw(t, "reserved")*rapid.Int64Range(0, 1).Draw(t, "any"))
 		}
 		free, rest = append(free, f), append(rest, r)
 	}
@@ -138,7 +142,8 @@ func TestPlacement(t *testing.T) {
 		for i := range rapid.IntRange(1, 4).Draw(t, "sizes") {
 			size := make([]int64, dims)
 			for d := range size {
-				size[d] = rapid.Int64Range(0, rules.most[d]/3+1).Draw(t, "size") * rapid.Int64Range(0, 1).Draw(t, "needed")
+				size[d] = rapid.Int64Range(0, rules.most[d]/3+1).Draw(t, "size") * rapid.Int64Range(0, 1).Draw(t,
+					"needed")
 			}
 			size[i%dims] = max(1, size[i%dims])
 			var mask []uint64
@@ -154,7 +159,8 @@ func TestPlacement(t *testing.T) {
 			want := placed(rules, p, free, rest, f.need.Size(), f.mask)
 			got := f.find(&l)
 			if got != want {
-				t.Fatalf("placement %d: %v goes to %d, want %d\nfree %v\nrest %v", rules.placement, f.need.Size(), got, want, free, rest)
+				t.Fatalf("placement %d: %v goes to %d, want %d\nfree %v\nrest %v", rules.placement, f.need.Size(), got,
+					want, free, rest)
 			}
 			if got == room.NoRow {
 				continue
@@ -331,7 +337,8 @@ func TestPromised(t *testing.T) {
 
 // TestRuns holds that what is decided is booked sub by sub in the order of D-14, units on one parcel together.
 func TestRuns(t *testing.T) {
-	e := stateOf(t, twoLeaves, "host,ncpus\nh1,4\nh2,4\n", "consumer,allocation,units,ncpus\n/B,b,3,1\n/A,a,2,2\n/A,a2,1,1\n")
+	e := stateOf(t, twoLeaves, "host,ncpus\nh1,4\nh2,4\n",
+		"consumer,allocation,units,ncpus\n/B,b,3,1\n/A,a,2,2\n/A,a2,1,1\n")
 	var g Granter
 	var out Decisions
 	g.Pool(e, plan.Root, &out)

@@ -65,7 +65,8 @@ func (f *follower) place(sub cluster.SubID, host cluster.HostID) cluster.ParcelI
 	for k, end := e.State.Host.Parcel[host], e.Plan.Parcels.End(e.State.Host.Parcel[host]); k < end; k++ {
 		pool := e.Meet(leaf, k)
 		over, _ := e.Limits.Over(&e.Env, leaf, pool, size)
-		bears := over == plan.None && !e.Barred(pool, leaf) && e.State.Policy.ReclaimUS[leaf] <= e.Grace(e.Owner(k), pool)
+		bears := over == plan.None && !e.Barred(pool, leaf) &&
+			e.State.Policy.ReclaimUS[leaf] <= e.Grace(e.Owner(k), pool)
 		if e.State.Policy.Depth[pool] > depth && bears && f.fits(k, pool, size) {
 			best, depth = k, e.State.Policy.Depth[pool]
 		}

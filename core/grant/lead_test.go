@@ -42,7 +42,8 @@ func TestFollow(t *testing.T) {
 		{"no more than it wants", 2, 9, 0, 0, []cluster.ParcelID{2}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := ownedState(t, leads, "host,ncpus\nh1,8\n", "consumer,allocation,units,ncpus\n/A/A1,a,20,1\n/B,b,20,1\n/A/A1,c,1,2\n")
+			s := ownedState(t, leads, "host,ncpus\nh1,8\n",
+				"consumer,allocation,units,ncpus\n/A/A1,a,20,1\n/B,b,20,1\n/A/A1,c,1,2\n")
 			if c.before > 0 {
 				row := cluster.Holding{Sub: c.sub, Granted: s.Cycle + 1}
 				row.Origin, row.Pool, row.Lender = s.CountsAs(s.Node(c.sub), cluster.NoID)
@@ -60,7 +61,8 @@ func TestFollow(t *testing.T) {
 			var out Decisions
 			Follow(envOf(s), &list, &out)
 			if got := out.Parcel.Values(); !slices.Equal(got, c.want) {
-				t.Errorf("granted on %v, want %v; parcels of %v", got, c.want, fmt.Sprint(s.Plans[0].Parcels.Owner, s.Plans[0].Parcels.Cap))
+				t.Errorf("granted on %v, want %v; parcels of %v", got, c.want,
+					fmt.Sprint(s.Plans[0].Parcels.Owner, s.Plans[0].Parcels.Cap))
 			}
 		})
 	}

@@ -14,16 +14,18 @@ import (
 // lot is parcels that a pool gives units of in one order, as rows of an index of their free room, in the order of
 // parcels. While a pool grants, free room only falls: what fits nowhere in a lot will not fit there later.
 type lot struct {
-	rules   *Rules
-	dims    int
-	parcel  []cluster.ParcelID // by row
-	side    []plan.Node        // by row: who is below this child of the pool's consumer gets nothing of it; None: everybody may
-	grace   []int64            // by row: who may take longer gets nothing of it
-	mixed   bool               // sides or graces say something
-	index   room.Index         // what is free, or less where a lender's reserve leaves less; of plans with devices two figures more
-	device  []int64            // by row and device: what is free on it; of plans with devices
-	slack   []int64            // by row, then dimension: how much more is free; nil: nothing
-	whole   []int64            // scratch, as the next three
+	rules  *Rules
+	dims   int
+	parcel []cluster.ParcelID // by row
+	// by row: who is below this child of the pool's consumer gets nothing of it; None: everybody may
+	side  []plan.Node
+	grace []int64 // by row: who may take longer gets nothing of it
+	mixed bool    // sides or graces say something
+	// what is free, or less where a lender's reserve leaves less; of plans with devices two figures more
+	index   room.Index
+	device  []int64 // by row and device: what is free on it; of plans with devices
+	slack   []int64 // by row, then dimension: how much more is free; nil: nothing
+	whole   []int64 // scratch, as the next three
 	now     []int64
 	rest    []int64
 	figures []int64
@@ -36,7 +38,8 @@ type lot struct {
 	shape   [classesMax / fullnesses]bool
 	shapes  []uint8                         // those in which a row was, in order of coming
 	crest   [classesMax / fullnesses]uint64 // no row of the shape has more
-	tree    []int64                         // under balanced: the most weighted free room of two below, from 1; rows from the width on
+	// under balanced: the most weighted free room of two below, from 1; rows from the width on
+	tree []int64
 }
 
 // begin empties the lot.

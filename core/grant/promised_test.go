@@ -134,7 +134,8 @@ func heldAndPromised(s *cluster.State) string {
 	units := map[string]int64{}
 	for q, sub := range s.Holding.Sub {
 		if sub != cluster.NoID {
-			units[fmt.Sprint(sub, " on ", s.Holding.Parcel[q], " since ", s.Holding.Granted[q], " under reclaim ", s.Holding.Set[q] != cluster.NoID)] += s.Holding.Units[q]
+			units[fmt.Sprint(sub, " on ", s.Holding.Parcel[q], " since ", s.Holding.Granted[q], " under reclaim ",
+				s.Holding.Set[q] != cluster.NoID)] += s.Holding.Units[q]
 		}
 	}
 	var lines []string
@@ -211,7 +212,8 @@ md_plans:
 
 // TestOwnBesideSets holds what a leaf is given of its own parcels beside what it is promised (step 4).
 func TestOwnBesideSets(t *testing.T) {
-	const hosts = "host,ncpus,good\nh0,4,true\nh1,4,false\nh2,4,true\n" // parcel 0 is /A's, 1 public, 2 /A's and less preferred
+	// parcel 0 is /A's, 1 public, 2 /A's and less preferred
+	const hosts = "host,ncpus,good\nh0,4,true\nh1,4,false\nh2,4,true\n"
 	for _, c := range []struct {
 		name     string
 		prefers  bool
@@ -223,13 +225,17 @@ func TestOwnBesideSets(t *testing.T) {
 	}{
 		{"nothing promised", false, "/A,a,3,2\n", [3]int64{}, 0, 0, []string{"a0", "a0", "a2"}},
 		{"what is promised elsewhere is given", false, "/A,a,3,2\n", [3]int64{0, 2}, 0, 0, []string{"a0", "a0", "a2"}},
-		{"what is promised has its turn", false, "/A,a,2,2\n/A,b,4,1\n", [3]int64{0, 2}, 0, 0, []string{"a0", "a0", "b2", "b2", "b2", "b2"}},
-		{"a set that lapses frees room for what was passed over", false, "/A,b,2,3\n/A,a,2,1\n", [3]int64{0, 0, 2}, 0, 0, []string{"b0", "a0", "b2"}},
+		{"what is promised has its turn", false, "/A,a,2,2\n/A,b,4,1\n", [3]int64{0, 2}, 0, 0,
+			[]string{"a0", "a0", "b2", "b2", "b2", "b2"}},
+		{"a set that lapses frees room for what was passed over", false, "/A,b,2,3\n/A,a,2,1\n", [3]int64{0, 0, 2}, 0,
+			0, []string{"b0", "a0", "b2"}},
 		{"nothing worse than what is promised", true, "/A,a,2,2\n", [3]int64{1}, 0, 2, []string{"a2"}},
-		{"promised on a preferred parcel before others are used", true, "/A,a,3,2\n", [3]int64{}, 1, 2, []string{"a0", "a2"}},
+		{"promised on a preferred parcel before others are used", true, "/A,a,3,2\n", [3]int64{}, 1, 2,
+			[]string{"a0", "a2"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := ownedState(t, fmt.Sprintf(preferred, c.prefers), hosts, "consumer,allocation,units,ncpus\n/B,o,9,1\n"+c.demand)
+			s := ownedState(t, fmt.Sprintf(preferred, c.prefers), hosts,
+				"consumer,allocation,units,ncpus\n/B,o,9,1\n"+c.demand)
 			first := cluster.SubID(0)
 			for sub, a := range s.Sub.Alloc {
 				if s.Label.String(s.Alloc.Name[a]) == "a" {

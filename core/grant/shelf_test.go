@@ -22,7 +22,8 @@ func TestLotsAreKept(t *testing.T) {
 	units, turns, closed, brought := 0, 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		placement := rapid.SampledFrom([]string{"best_fit", "stacked", "balanced"}).Draw(t, "placement")
-		policy := strings.Replace(owners, "    resource_groups:", "    placement: "+placement+"\n    resource_groups:", 1)
+		policy := strings.Replace(owners, "    resource_groups:", "    placement: "+placement+"\n    resource_groups:",
+			1)
 		hosts := []string{"h1,12,12", "h2,16,8", "h3,9,20", "h4,10,10"}
 		demand := func() string {
 			rows := "consumer,allocation,units,ncpus,maxmem\n"
@@ -48,8 +49,10 @@ func TestLotsAreKept(t *testing.T) {
 					brought++
 				}
 				anew.Pool(e, n, &want)
-				if !slices.Equal(got.Sub.Values(), want.Sub.Values()) || !slices.Equal(got.Parcel.Values(), want.Parcel.Values()) {
-					t.Fatalf("pool of %d: %v on %v, want %v on %v", n, got.Sub.Values(), got.Parcel.Values(), want.Sub.Values(), want.Parcel.Values())
+				if !slices.Equal(got.Sub.Values(), want.Sub.Values()) ||
+					!slices.Equal(got.Parcel.Values(), want.Parcel.Values()) {
+					t.Fatalf("pool of %d: %v on %v, want %v on %v", n, got.Sub.Values(), got.Parcel.Values(),
+						want.Sub.Values(), want.Parcel.Values())
 				}
 				runs, parcels := got.Runs(e, s.Cycle+1, nil)
 				s.HoldAll(nil, runs, parcels)
@@ -59,7 +62,8 @@ func TestLotsAreKept(t *testing.T) {
 			closed += disturb(t, s, hosts, demand)
 		}
 	})
-	if t.Logf("%d units in %d turns, %d with lots that were kept; %d hosts closed", units, turns, brought, closed); units == 0 || closed == 0 || brought < turns/4 {
+	if t.Logf("%d units in %d turns, %d with lots that were kept; %d hosts closed", units, turns, brought,
+		closed); units == 0 || closed == 0 || brought < turns/4 {
 		t.Error("too little came up")
 	}
 }

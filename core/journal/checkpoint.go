@@ -129,7 +129,8 @@ type blockWriter struct {
 
 func newBlockWriter(to io.Writer) *blockWriter {
 	nothing := func() error { return nil }
-	return &blockWriter{to: to, step: nothing, sync: nothing, buf: make([]byte, checkpointFrameBytes, checkpointFrameBytes+checkpointBlockBytes)}
+	return &blockWriter{to: to, step: nothing, sync: nothing,
+		buf: make([]byte, checkpointFrameBytes, checkpointFrameBytes+checkpointBlockBytes)}
 }
 
 // whole writes header, blocks and end.
@@ -218,12 +219,14 @@ type blockReader struct {
 // openCheckpoint begins to read a checkpoint and tells how many bytes were written into it. Errors name it and the
 // place.
 func openCheckpoint(from io.Reader, name string, size int64, seq uint64) (r *blockReader, bytes int64, err error) {
-	r = &blockReader{from: from, path: name, at: checkpointHeaderBytes, buf: make([]byte, checkpointFrameBytes+checkpointBlockBytes)}
+	r = &blockReader{from: from, path: name, at: checkpointHeaderBytes,
+		buf: make([]byte, checkpointFrameBytes+checkpointBlockBytes)}
 	if err := r.header(seq); err != nil {
 		return nil, 0, err
 	}
 	content := size - checkpointHeaderBytes - checkpointFrameBytes
-	blocks := (content + checkpointFrameBytes + checkpointBlockBytes - 1) / (checkpointFrameBytes + checkpointBlockBytes)
+	const framed = checkpointFrameBytes + checkpointBlockBytes
+	blocks := (content + framed - 1) / framed
 	if r.left = content - blocks*checkpointFrameBytes; content < 0 || r.left < 0 {
 		return nil, 0, fmt.Errorf("%s: damaged: it ends at byte %d", name, size)
 	}
@@ -232,7 +235,9 @@ func openCheckpoint(from io.Reader, name string, size int64, seq uint64) (r *blo
 
 // ReadCheckpoint has a checkpoint loaded that stands in so many bytes of a reader, as it stands in a file. Errors are
 // what load gives, and damage, which names the checkpoint and the byte. O(bytes).
-func ReadCheckpoint(from io.Reader, name string, size int64, seq uint64, load func(seq uint64, r io.Reader, bytes int64) error) error {
+func ReadCheckpoint(
+	from io.Reader, name string, size int64, seq uint64, load func(seq uint64, r io.Reader, bytes int64) error,
+) error {
 	r, bytes, err := openCheckpoint(from, name, size, seq)
 	if err != nil {
 		return err
@@ -256,7 +261,8 @@ func (r *blockReader) header(seq uint64) error {
 	case string(h[:8]) != checkpointMagic:
 		return fmt.Errorf("%s: not a checkpoint", r.path)
 	case binary.LittleEndian.Uint32(h[8:]) != Version:
-		return fmt.Errorf("%s: format version %d; this stint reads version %d", r.path, binary.LittleEndian.Uint32(h[8:]), Version)
+		return fmt.Errorf("%s: format version %d; this stint reads version %d", r.path,
+			binary.LittleEndian.Uint32(h[8:]), Version)
 	case !bytes.Equal(h, checkpointHeader(seq)):
 		return fmt.Errorf("%s: damaged: the header fails its checksum, or is of another file", r.path)
 	}
@@ -305,7 +311,9 @@ func (r *blockReader) check() error {
 // comes after Open and before Replay, or not at all. passed are the reasons why newer ones were not taken: damage, or
 // what load gave, which must leave nothing behind then. err is set when those cannot be done without, because the
 // segments that they stood for are gone.
-func (j *Journal) Restore(load func(seq uint64, r io.Reader, bytes int64) error) (seq uint64, passed []error, err error) {
+func (j *Journal) Restore(
+	load func(seq uint64, r io.Reader, bytes int64) error,
+) (seq uint64, passed []error, err error) {
 	if j.replayed || j.broken != nil {
 		panic("BUG: a journal is restored after Replay")
 	}

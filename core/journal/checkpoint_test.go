@@ -179,7 +179,8 @@ func TestDamagedCheckpoint(t *testing.T) {
 	must(t, err)
 	must(t, os.Rename(first[0].path, first[0].path+".away"))
 	_, err = try(bad)
-	if err == nil || !strings.Contains(err.Error(), path+": damaged: the block at byte 32") || !strings.Contains(err.Error(), "a segment is missing before it: record 21 comes next") {
+	if err == nil || !strings.Contains(err.Error(), path+": damaged: the block at byte 32") ||
+		!strings.Contains(err.Error(), "a segment is missing before it: record 21 comes next") {
 		t.Error(err)
 	}
 	if h, err := try(whole); err != nil || h.taken != 30 || !slices.Equal(h.lines, want) {
@@ -187,7 +188,8 @@ func TestDamagedCheckpoint(t *testing.T) {
 	}
 	must(t, os.Rename(first[0].path+".away", first[0].path))
 	must(t, os.WriteFile(checkpointPath(dir, 20), []byte("rubbish"), 0o644))
-	if _, err = try(bad); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), checkpointPath(dir, 20)) {
+	if _, err = try(bad); err == nil || !strings.Contains(err.Error(), path) ||
+		!strings.Contains(err.Error(), checkpointPath(dir, 20)) {
 		t.Error(err)
 	}
 }
@@ -225,7 +227,8 @@ func TestLostTail(t *testing.T) {
 		must(t, h.checkpoint())
 		must(t, h.j.Close())
 		must(t, os.Truncate(lastSegment(t, dir), end+cut))
-		if _, err := reopen(dir, Options{}); err == nil || !strings.Contains(err.Error(), "there is a checkpoint of record 3") {
+		if _, err := reopen(dir, Options{}); err == nil ||
+			!strings.Contains(err.Error(), "there is a checkpoint of record 3") {
 			t.Errorf("cut %d: %v", cut, err)
 		}
 	}
@@ -277,7 +280,8 @@ func TestFailedCheckpointSteps(t *testing.T) {
 			t.Fatalf("step %d failed: %q is left", fail, left)
 		}
 	}
-	for _, op := range []string{"checkpoint_write", "checkpoint_sync", "checkpoint_rename", "checkpoint_renamed", "compact", "syncdir"} {
+	for _, op := range []string{"checkpoint_write", "checkpoint_sync", "checkpoint_rename", "checkpoint_renamed",
+		"compact", "syncdir"} {
 		if failed[op] == 0 {
 			t.Errorf("%s never failed: %v", op, failed)
 		}
@@ -286,7 +290,8 @@ func TestFailedCheckpointSteps(t *testing.T) {
 
 // TestLargeCheckpoint has blocks of every kind: none, one that is just full, several.
 func TestLargeCheckpoint(t *testing.T) {
-	for _, size := range []int{0, 1, checkpointBlockBytes - 1, checkpointBlockBytes, checkpointBlockBytes + 1, 3*checkpointBlockBytes - 7} {
+	for _, size := range []int{0, 1, checkpointBlockBytes - 1, checkpointBlockBytes, checkpointBlockBytes + 1,
+		3*checkpointBlockBytes - 7} {
 		dir := t.TempDir()
 		h, err := reopen(dir, Options{})
 		must(t, err)

@@ -270,7 +270,8 @@ func (j *Journal) unwritten(err error) error {
 // For essential records it does what it can and never fails.
 func (j *Journal) makeRoom(n int64, essential bool) error {
 	if !essential && j.Bytes()+n > j.o.BytesMax {
-		return fmt.Errorf("%w: journal %s has %d bytes, at most %d are allowed", ErrFull, j.dir, j.Bytes(), j.o.BytesMax)
+		return fmt.Errorf("%w: journal %s has %d bytes, at most %d are allowed", ErrFull, j.dir, j.Bytes(),
+			j.o.BytesMax)
 	}
 	if j.end >= j.o.SegmentBytesMax {
 		if err := j.rotate(); err != nil && (!essential || j.broken != nil) {

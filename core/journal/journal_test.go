@@ -160,7 +160,8 @@ func TestRefusedAtTheEnd(t *testing.T) {
 		})
 		return n, errors.Join(err, j.lock.Close())
 	}
-	if _, err := refuse("two"); err == nil || !strings.Contains(err.Error(), "record 2 was taken once and is refused now") {
+	if _, err := refuse("two"); err == nil ||
+		!strings.Contains(err.Error(), "record 2 was taken once and is refused now") {
 		t.Errorf("in the middle: %v", err)
 	}
 	if n, err := refuse("three"); err != nil || n != 2 {
@@ -206,7 +207,8 @@ func TestTornTail(t *testing.T) {
 			if err := j.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if j, got, err = tryReplay(dir, Options{}); err != nil || !slices.Equal(got, []string{"1:first", "3:goes on"}) {
+			if j, got, err = tryReplay(dir, Options{}); err != nil ||
+				!slices.Equal(got, []string{"1:first", "3:goes on"}) {
 				t.Fatalf("cut at %d, rubbish %v, after it: %q, %v", cut, rubbish, got, err)
 			}
 			if err := j.Close(); err != nil {
@@ -288,7 +290,8 @@ func TestDamage(t *testing.T) {
 	if err := os.Remove(segments[0].path); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := tryReplay(dir, Options{}); err == nil || !strings.Contains(err.Error(), "a segment is missing before it") {
+	if _, _, err := tryReplay(dir, Options{}); err == nil ||
+		!strings.Contains(err.Error(), "a segment is missing before it") {
 		t.Error("without its first segment:", err)
 	}
 }
@@ -300,7 +303,8 @@ func TestVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	overwrite(t, lastSegment(t, dir), 8, []byte{9})
-	if _, _, err := tryReplay(dir, Options{}); err == nil || !strings.Contains(err.Error(), "format version 9; this stint reads version 1") {
+	if _, _, err := tryReplay(dir, Options{}); err == nil ||
+		!strings.Contains(err.Error(), "format version 9; this stint reads version 1") {
 		t.Error(err)
 	}
 }
@@ -316,7 +320,8 @@ func TestFullDisk(t *testing.T) {
 	}})
 	add(t, j, 1, "one")
 	full = true
-	if _, err := j.Append(2, false, make([]byte, 4<<20), nil, ""); !errors.Is(err, ErrFull) || !errors.Is(err, syscall.ENOSPC) {
+	if _, err := j.Append(2, false, make([]byte, 4<<20), nil, ""); !errors.Is(err, ErrFull) ||
+		!errors.Is(err, syscall.ENOSPC) {
 		t.Error(err)
 	}
 	for range 10 {
@@ -378,7 +383,8 @@ func TestFailedSteps(t *testing.T) {
 			_ = j.Close()
 		}
 		_, got := replayed(t, dir, Options{SegmentBytesMax: 150})
-		if len(got) < len(sure) || !slices.Equal(got[:len(sure)], sure) || len(got) > len(maybe) || !slices.Equal(got, maybe[:len(got)]) {
+		if len(got) < len(sure) || !slices.Equal(got[:len(sure)], sure) || len(got) > len(maybe) ||
+			!slices.Equal(got, maybe[:len(got)]) {
 			t.Fatalf("step %d failed: got %q, sure %q, maybe %q", fail, got, sure, maybe)
 		}
 	}

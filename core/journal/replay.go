@@ -60,7 +60,8 @@ func (j *Journal) Replay(visit func(Record) error) error {
 		j.closed.Add(r.at)
 	}
 	if j.seq < j.after {
-		return errors.Join(fmt.Errorf("damaged: %s: it ends with record %d, and there is a checkpoint of record %d", j.path, j.seq, j.after), j.file.Close())
+		return errors.Join(fmt.Errorf("damaged: %s: it ends with record %d, and there is a checkpoint of record %d",
+			j.path, j.seq, j.after), j.file.Close())
 	}
 	return j.ready()
 }
@@ -72,7 +73,8 @@ func (j *Journal) ready() error {
 		if err != nil {
 			return err
 		}
-		j.segment, j.file, j.path, j.salt, j.end, j.allocated = []segment{s}, f, s.path, salt, segmentHeaderBytes, segmentHeaderBytes+j.o.ReserveBytes
+		j.segment, j.file, j.path, j.salt, j.end, j.allocated = []segment{s}, f, s.path, salt, segmentHeaderBytes,
+			segmentHeaderBytes+j.o.ReserveBytes
 	}
 	j.durable, j.replayed = j.seq, true
 	j.allocated = max(j.allocated, j.end)

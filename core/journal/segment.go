@@ -76,7 +76,9 @@ func listSegments(dir string) ([]segment, error) {
 }
 
 // createSegment makes a segment, durable with its name, and opens it.
-func createSegment(dir string, first uint64, reserveBytes int64, step func(op, path string) error) (s segment, f *os.File, salt uint64, err error) {
+func createSegment(
+	dir string, first uint64, reserveBytes int64, step func(op, path string) error,
+) (s segment, f *os.File, salt uint64, err error) {
 	s = segment{first: first, path: filepath.Join(dir, fmt.Sprintf("records-%020d.journal", first))}
 	var salted [8]byte
 	if _, err := rand.Read(salted[:]); err != nil {

@@ -131,7 +131,8 @@ func (c *Cluster) renamePurses(p *plan.Policy, heir map[string]string) {
 				} else {
 					budgets = list[at-len(p.MDPlans)].Budget
 				}
-				kept = kept || budgets != nil && budgets[n].Hours > 0 && budgets[n].What == s.budget.What && budgets[n].Per == s.budget.Per
+				kept = kept || budgets != nil && budgets[n].Hours > 0 && budgets[n].What == s.budget.What &&
+					budgets[n].Per == s.budget.Per
 			}
 		}
 		if !kept {
@@ -164,5 +165,7 @@ func (c *Cluster) hoursUsed(in int, n plan.Node) (of plan.Budget, used float64, 
 func (c *Cluster) renewed(in int, n plan.Node) int64 {
 	per := c.budgets(in)[n].Per
 	now := c.period(per, c.nowUS)
-	return c.nowUS + int64(sort.Search(32*24*3600e6, func(us int) bool { return c.period(per, c.nowUS+int64(us)) != now }))
+	return c.nowUS + int64(sort.Search(32*24*3600e6, func(us int) bool {
+		return c.period(per, c.nowUS+int64(us)) != now
+	}))
 }

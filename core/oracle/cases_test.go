@@ -55,7 +55,8 @@ func TestCases(t *testing.T) {
 	for _, c := range []struct {
 		file string
 		n    int // scenarios that can be played
-	}{{"md.yaml", 20}, {"public.yaml", 15}, {"limits.yaml", 3}, {"reasons.yaml", 10}, {"reclaim.yaml", 2}, {"placement.yaml", 10}, {"fair.yaml", 10}, {"lending.yaml", 35}, {"windows.yaml", 6}, {"gangs.yaml", 1},
+	}{{"md.yaml", 20}, {"public.yaml", 15}, {"limits.yaml", 3}, {"reasons.yaml", 10}, {"reclaim.yaml", 2},
+		{"placement.yaml", 10}, {"fair.yaml", 10}, {"lending.yaml", 35}, {"windows.yaml", 6}, {"gangs.yaml", 1},
 		{"memory.yaml", 7}, {"devices.yaml", 13}} {
 		text, err := os.ReadFile("../../testdata/cases/" + c.file)
 		if err != nil {
@@ -81,7 +82,8 @@ func TestCases(t *testing.T) {
 
 // playable tells whether the oracle knows all keys of a scenario.
 func playable(doc string) bool {
-	for _, word := range []string{"_file:", "runtime:", "unknown:", "force:", "renamed_from:", "table: cycles", "cycles: [{", "holdings",
+	for _, word := range []string{"_file:", "runtime:", "unknown:", "force:", "renamed_from:", "table: cycles",
+		"cycles: [{", "holdings",
 		"limit_", "slot_plans:"} {
 		if strings.Contains(doc, word) {
 			return false
@@ -159,7 +161,8 @@ func (g *stage) step(i int, st *exampleStep) {
 	}
 	for k, sum := range st.Expect.Sums {
 		if math.Abs(sums[k]-sum.Equals) > 1e-4 {
-			g.t.Errorf("step %d: sum of %s in %s where %v is %v, want %v", i, sum.Column, sum.Table, sum.Where, sums[k], sum.Equals)
+			g.t.Errorf("step %d: sum of %s in %s where %v is %v, want %v", i, sum.Column, sum.Table, sum.Where, sums[k],
+				sum.Equals)
 		}
 	}
 }
@@ -225,8 +228,10 @@ func (g *stage) hostRows(rows []record) (list []oracle.Host) {
 
 func (g *stage) demandRows(rows []record) (list []oracle.Demand) {
 	for _, row := range rows {
-		d := oracle.Demand{MaxPerHost: plan.Unlimited, Size: map[string]int64{}, Plan: text(row["plan"]), Consumer: text(row["consumer"]),
-			Allocation: text(row["allocation"]), Sub: text(row["sub"]), Requirement: text(row["requirement"]), Together: text(row["together"])}
+		d := oracle.Demand{MaxPerHost: plan.Unlimited, Size: map[string]int64{}, Plan: text(row["plan"]),
+			Consumer:   text(row["consumer"]),
+			Allocation: text(row["allocation"]), Sub: text(row["sub"]), Requirement: text(row["requirement"]),
+			Together: text(row["together"])}
 		for name, v := range row {
 			n, _ := number(v)
 			if _, isDim := g.policy.Dimension(name); isDim {
@@ -250,7 +255,8 @@ func holdings(rows []record) (list []oracle.Holding) {
 	for _, row := range rows {
 		n, _ := number(row["units"])
 		done, _ := row["done"].(bool)
-		list = append(list, oracle.Holding{Consumer: text(row["consumer"]), Allocation: text(row["allocation"]), Sub: text(row["sub"]),
+		list = append(list, oracle.Holding{Consumer: text(row["consumer"]), Allocation: text(row["allocation"]),
+			Sub:  text(row["sub"]),
 			Host: text(row["host"]), Units: int64(n), Done: done, Device: text(row["device"])})
 	}
 	return list
@@ -266,7 +272,8 @@ func (g *stage) table(name string) (rows []record) {
 	switch name {
 	case "grants":
 		for _, u := range r.Grants {
-			of(u.Key, record{"host": u.Host, "units": u.Units, "origin": u.Origin, "lender": u.Lender, "pool": u.Pool, "device": u.Device})
+			of(u.Key, record{"host": u.Host, "units": u.Units, "origin": u.Origin, "lender": u.Lender, "pool": u.Pool,
+				"device": u.Device})
 		}
 	case "releases":
 		for _, u := range r.Releases {
@@ -275,7 +282,8 @@ func (g *stage) table(name string) (rows []record) {
 		}
 	case "reclaims":
 		for _, u := range r.Reclaims {
-			of(u.Key, record{"host": u.Host, "units": u.Units, "action": u.Action, "reason": u.Reason, "for_consumer": u.For.Consumer,
+			of(u.Key, record{"host": u.Host, "units": u.Units, "action": u.Action, "reason": u.Reason,
+				"for_consumer":   u.For.Consumer,
 				"for_allocation": u.For.Allocation, "for_sub": u.For.Sub, "device": u.Device,
 				"deadline": time.UnixMicro(startUS + u.DeadlineUS).UTC().Format(time.RFC3339)})
 		}
@@ -287,11 +295,13 @@ func (g *stage) table(name string) (rows []record) {
 	case "shares":
 		for _, s := range r.Shares {
 			usage, _ := s.Usage.Float64()
-			row := record{"plan": s.Plan, "consumer": s.Path, "pool": s.Pool, "priority": s.Priority, "ratio": s.Ratio, "usage": usage,
+			row := record{"plan": s.Plan, "consumer": s.Path, "pool": s.Pool, "priority": s.Priority, "ratio": s.Ratio,
+				"usage":        usage,
 				"usage_demand": math.Ldexp(float64(s.Demand), -48), "usage_quota": math.Ldexp(float64(s.Quota), -48),
 				"units_held": s.UnitsHeld, "units_wanted": s.UnitsWanted}
 			if s.Lowered > 0 {
-				row["decayed_usage"], row["effective_ratio"] = math.Ldexp(float64(s.Decayed), -48), float64(s.Ratio*s.Lowered)/100
+				row["decayed_usage"], row["effective_ratio"] = math.Ldexp(float64(s.Decayed), -48),
+					float64(s.Ratio*s.Lowered)/100
 			}
 			rows = append(rows, row)
 		}
@@ -306,7 +316,8 @@ func (g *stage) table(name string) (rows []record) {
 				}
 			}
 			for d, dim := range g.policy.Dimensions {
-				for column, v := range map[string][]int64{"held": c.Amount, "static_quota": c.StaticPart, "configured": c.Configured, "owned": c.Owned,
+				for column, v := range map[string][]int64{"held": c.Amount, "static_quota": c.StaticPart,
+					"configured": c.Configured, "owned": c.Owned,
 					"reserved": c.Reserved, "lent": c.Lent} {
 					row[column+"_"+dim] = v[d]
 				}
@@ -315,7 +326,8 @@ func (g *stage) table(name string) (rows []record) {
 		}
 	case "ownership":
 		for _, o := range r.Owned {
-			rows = append(rows, record{"plan": o.Plan, "consumer": o.Consumer, "host": o.Host, "action": o.Action, o.Dimension: o.Amount})
+			rows = append(rows, record{"plan": o.Plan, "consumer": o.Consumer, "host": o.Host, "action": o.Action,
+				o.Dimension: o.Amount})
 		}
 	default:
 		g.t.Fatalf("the oracle has no table %s", name)

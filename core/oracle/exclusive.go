@@ -25,7 +25,8 @@ type wait struct {
 
 func newWhole(c *Cluster, in int) *whole {
 	s := &c.p.SlotPlans[in-len(c.p.MDPlans)]
-	g := &whole{slots: &slots{frame: newFrame(c, in), s: s, w: &s.Windows[0], size: map[*host]int64{}, owns: map[plan.Node]int64{},
+	g := &whole{slots: &slots{frame: newFrame(c, in), s: s, w: &s.Windows[0], size: map[*host]int64{},
+		owns:  map[plan.Node]int64{},
 		pools: map[plan.Node]int64{}, wanted: map[plan.Node]int64{}}}
 	g.known()
 	all := int64(0) // S
@@ -216,7 +217,10 @@ func (g *whole) idlePool(leaf plan.Node) int64 {
 	least := int64(1 << 60)
 	for _, n := range g.bars(leaf) {
 		kept := int64(0)
-		for _, s := range g.mine(func(s *set) bool { return s.account == plan.Root && g.under(n, s.taker.alloc.leaf) }) {
+		for _, s := range g.mine(func(s *set) bool {
+			return s.account == plan.Root &&
+				g.under(n, s.taker.alloc.leaf)
+		}) {
 			kept += g.kept(s)
 		}
 		least = min(least, g.pooled(n)-g.of(n, sharePool, false)-kept)
@@ -352,7 +356,9 @@ func (g *whole) deserved(leaf plan.Node) int64 {
 
 // usage is what a consumer and all below it have from the pools, and are promised.
 func (g *whole) usage(n plan.Node) int64 {
-	return g.of(n, sharePool, true) + g.rooms(func(s *sub, account plan.Node) bool { return account == plan.Root && g.under(n, s.alloc.leaf) })
+	return g.of(n, sharePool, true) + g.rooms(func(s *sub, account plan.Node) bool {
+		return account == plan.Root && g.under(n, s.alloc.leaf)
+	})
 }
 
 // claimed is what a consumer and all below it will hold.

@@ -61,7 +61,9 @@ func (g *whole) offer(allocs []*alloc, aside bool, take func(s *sub) bool) bool 
 		return s.held
 	}
 	for _, a := range allocs {
-		subs := slices.DeleteFunc(slices.Clone(a.subs), func(s *sub) bool { return has(s) >= s.wanted || g.undone[s] || g.small(s) })
+		subs := slices.DeleteFunc(slices.Clone(a.subs), func(s *sub) bool {
+			return has(s) >= s.wanted || g.undone[s] || g.small(s)
+		})
 		slices.SortStableFunc(subs, func(a, b *sub) int {
 			return less(uint64(has(a)), uint64(b.wanted), uint64(has(b)), uint64(a.wanted))
 		})
@@ -148,7 +150,8 @@ func (g *whole) promised() {
 		switch {
 		case g.taken(h) && (g.room(s) > 0 || !g.net(h) || g.size[h]-g.used(h) < s.taker.slots()):
 			continue
-		case !g.taken(h) && (s.account != plan.Root && g.account(s.account)+kept < 1 || s.account == plan.Root && g.idlePool(leaf)+kept < 1 ||
+		case !g.taken(h) && (s.account != plan.Root && g.account(s.account)+kept < 1 ||
+			s.account == plan.Root && g.idlePool(leaf)+kept < 1 ||
 			!g.roomy(leaf, g.size[h], true)):
 			continue
 		}
@@ -208,7 +211,8 @@ func (g *whole) share() {
 		})
 	} else {
 		for _, a := range slices.Clone(g.allocs) {
-			for a.plan == g.in && !g.barred(a.leaf) && g.offer([]*alloc{a}, false, func(s *sub) bool { return g.draw(s, 1<<60) }) {
+			for a.plan == g.in && !g.barred(a.leaf) && g.offer([]*alloc{a}, false,
+				func(s *sub) bool { return g.draw(s, 1<<60) }) {
 			}
 		}
 	}
@@ -231,7 +235,8 @@ func (g *whole) draw(s *sub, deserved int64) bool {
 			usage -= g.room(sets[len(sets)-1])
 		}
 	}
-	if h == nil || c > 0 && (usage >= deserved || g.idlePool(s.alloc.leaf) < 1 || g.spare() < c || !g.roomy(s.alloc.leaf, c, g.covered(s))) {
+	if h == nil || c > 0 && (usage >= deserved || g.idlePool(s.alloc.leaf) < 1 || g.spare() < c ||
+		!g.roomy(s.alloc.leaf, c, g.covered(s))) {
 		return false
 	}
 	g.give(s, h, sharePool, plan.None)
@@ -267,7 +272,8 @@ func (g *whole) borrow() {
 			}
 			m := plan.None
 			if c > 0 {
-				if m = g.lends(leaf, c, 0, plan.None); m == plan.None || !g.mayLend(c) || !g.roomy(leaf, c, g.covered(s)) {
+				if m = g.lends(leaf, c, 0, plan.None); m == plan.None || !g.mayLend(c) ||
+					!g.roomy(leaf, c, g.covered(s)) {
 					return false
 				}
 			}

@@ -61,7 +61,8 @@ func (g *whole) stands(s *set) bool {
 	}
 	units := int64(len(g.mine(func(o *set) bool { return o.number <= s.number && o.taker == t })))
 	room := g.room(s)
-	stranger := g.taken(h) && g.holder(h) != g.holderOf(t) && len(g.units(func(u *unit) bool { return u.set == s })) == 0
+	stranger := g.taken(h) && g.holder(h) != g.holderOf(t) &&
+		len(g.units(func(u *unit) bool { return u.set == s })) == 0
 	switch {
 	case t.short() < units:
 		return false
@@ -76,12 +77,16 @@ func (g *whole) stands(s *set) bool {
 	case room == 0:
 		return true
 	case s.account != plan.Root:
-		return g.owns[leaf]-g.of(leaf, owned, true)-g.lent(leaf, true)-soFar(func(o *set) bool { return o.account == leaf })+room >= 1
+		return g.owns[leaf]-g.of(leaf, owned, true)-g.lent(leaf,
+			true)-soFar(func(o *set) bool { return o.account == leaf })+room >= 1
 	}
 	pool := func(n plan.Node) int64 {
-		return g.of(n, sharePool, true) + soFar(func(o *set) bool { return o.account == plan.Root && g.under(n, o.taker.alloc.leaf) }) - room
+		return g.of(n, sharePool,
+			true) + soFar(func(o *set) bool { return o.account == plan.Root && g.under(n, o.taker.alloc.leaf) }) - room
 	}
-	return pool(leaf) < g.deserved(leaf) && !slices.ContainsFunc(g.bars(leaf), func(n plan.Node) bool { return pool(n) >= g.pooled(n) })
+	return pool(leaf) < g.deserved(leaf) && !slices.ContainsFunc(g.bars(leaf), func(n plan.Node) bool {
+		return pool(n) >= g.pooled(n)
+	})
 }
 
 // bears tells whether the account of a host's origin, its lender, the limits and every share.max bear it again.
@@ -109,7 +114,10 @@ func (g *whole) bears(h *host) bool {
 // limit's reclaim back).
 func (g *whole) spared(leaf plan.Node, c int64) bool {
 	net, q := g.of(leaf, sharePool, true), g.deserved(leaf)
-	for _, s := range g.mine(func(s *set) bool { return s.account == plan.Root && s.taker.alloc.leaf == leaf && g.room(s) > 0 }) {
+	for _, s := range g.mine(func(s *set) bool {
+		return s.account == plan.Root && s.taker.alloc.leaf == leaf &&
+			g.room(s) > 0
+	}) {
 		if net < q && net+c >= q {
 			return false
 		}
@@ -136,7 +144,9 @@ func (g *whole) takeBack(h *host, s *set) bool {
 // leave reclaims what is on draining hosts, then what is on hosts that left the plan.
 func (g *whole) leave() {
 	list := g.held(func(h *host) bool { return g.net(h) && (!slices.Contains(g.hosts, h) || h.State == "draining") })
-	slices.SortStableFunc(list, func(a, b *host) int { return cmp.Compare(g.frame.place(a.units[0]), g.frame.place(b.units[0])) })
+	slices.SortStableFunc(list, func(a, b *host) int {
+		return cmp.Compare(g.frame.place(a.units[0]), g.frame.place(b.units[0]))
+	})
 	for _, h := range list {
 		reason := "drain"
 		if !slices.Contains(g.hosts, h) {
@@ -150,7 +160,8 @@ func (g *whole) leave() {
 func (g *whole) overLimit() {
 	full := func(leaf plan.Node) bool { return g.owns[leaf] >= g.w.Owns[leaf] }
 	for _, leaf := range g.leaves() { // (a)
-		g.shed(func() int64 { return -g.netAccount(leaf) }, true, full(leaf), slices.Concat(g.loans(leaf), g.stays(leaf, owned)))
+		g.shed(func() int64 { return -g.netAccount(leaf) }, true, full(leaf),
+			slices.Concat(g.loans(leaf), g.stays(leaf, owned)))
 	}
 	for _, leaf := range g.leaves() { // (b)
 		g.shed(func() int64 { return g.lent(leaf, true) - g.lendable(leaf) }, true, full(leaf), g.loans(leaf))
@@ -167,7 +178,9 @@ func (g *whole) overLimit() {
 	for _, ok := range []bool{true, false} { // (e)
 		var tried []*host
 		for more := true; more; {
-			list := slices.DeleteFunc(g.furthest(), func(h *host) bool { return slices.Contains(tried, h) || g.ok(h) != ok })
+			list := slices.DeleteFunc(g.furthest(), func(h *host) bool {
+				return slices.Contains(tried, h) || g.ok(h) != ok
+			})
 			if more = len(list) > 0; more {
 				tried = append(tried, list[0])
 				g.shed(func() int64 { return g.usage(plan.Root) - g.pooled(plan.Root) }, false, false, list[:1])
@@ -181,7 +194,10 @@ func (g *whole) overMax() {
 	for n := plan.Node(g.p.Len() - 1); n > plan.Root; n-- {
 		if most := g.w.Max[n]; g.member[n] && most != plan.Unlimited {
 			for _, origin := range []string{borrowed, sharePool, owned} {
-				for _, h := range g.okFirst(g.victims(func(h *host) bool { return g.under(n, g.leaf(h)) && g.origin(h) == origin })) {
+				for _, h := range g.okFirst(g.victims(func(h *host) bool {
+					return g.under(n, g.leaf(h)) &&
+						g.origin(h) == origin
+				})) {
 					if g.claimed(n)-most >= g.size[h] {
 						g.takeBack(h, &set{reason: "over_limit"})
 					}
@@ -308,7 +324,9 @@ func (g *whole) fairShare() {
 				return false
 			}
 			return g.joinNew(s, plan.Root) || g.seize(s, plan.Root, "fair_share",
-				slices.DeleteFunc(g.furthest(), func(h *host) bool { return g.leaf(h) == leaf || g.above(g.leaf(h)) < g.size[h] }))
+				slices.DeleteFunc(g.furthest(), func(h *host) bool {
+					return g.leaf(h) == leaf || g.above(g.leaf(h)) < g.size[h]
+				}))
 		})
 	})
 }
@@ -370,7 +388,8 @@ func (g *whole) seize(s *sub, account plan.Node, reason string, list []*host) bo
 	for _, h := range list {
 		c := g.size[h]
 		if !g.takes(s, h) || g.reserver(h) != nil || g.over(s.alloc.leaf, c, g.claimed) != plan.None ||
-			account != plan.Root && g.netAccount(account)+c < 1 || account == plan.Root && (g.netPool(s.alloc.leaf, h) < 1 || g.netSpare() < 0) {
+			account != plan.Root && g.netAccount(account)+c < 1 ||
+			account == plan.Root && (g.netPool(s.alloc.leaf, h) < 1 || g.netSpare() < 0) {
 			continue
 		}
 		t := &set{reason: reason, taker: s, account: account}
@@ -416,7 +435,8 @@ func (g *whole) waiting(s *sub) Shortfall {
 		list = g.units((*unit).leaves)
 	}
 	slices.SortFunc(list, func(a, b *unit) int {
-		return cmp.Or(cmp.Compare(b.due, a.due), cmp.Compare(a.set.number, b.set.number), cmp.Compare(a.leaf(), b.leaf()))
+		return cmp.Or(cmp.Compare(b.due, a.due), cmp.Compare(a.set.number, b.set.number),
+			cmp.Compare(a.leaf(), b.leaf()))
 	})
 	if len(list) > 0 {
 		f.UntilUS, f.Blocker = list[0].due, g.path(list[0].leaf())
@@ -444,7 +464,8 @@ func (g *whole) reason(s *sub) Shortfall {
 	over := g.over(leaf, c, g.bound)
 	limit := g.w.BorrowLimit[leaf]
 	own, pool, spare := g.account(leaf), g.idlePool(leaf), g.spare()
-	payable := own >= 1 && spare >= c-own || pool >= 1 && spare >= c && !g.barred(leaf) || g.mayLend(c) && g.lends(leaf, c, 0, plan.None) != plan.None
+	payable := own >= 1 && spare >= c-own || pool >= 1 && spare >= c && !g.barred(leaf) ||
+		g.mayLend(c) && g.lends(leaf, c, 0, plan.None) != plan.None
 	switch {
 	case len(hosts) == 0 && s.req != "":
 		return Shortfall{Reason: "no_host_matches"}
@@ -497,8 +518,10 @@ func (g *whole) figures(r *Result) {
 			c.Demand += s.wanted * s.slots()
 		}
 		c.Short = c.Demand - c.Held
-		f := &SlotFigures{OwnedConfigured: g.w.Owns[n], Owned: g.owns[n], Reserved: min(g.reserved(n), g.owns[n]), Limit: g.w.Max[n],
-			HeldOwned: g.of(n, owned, false), HeldShared: g.of(n, sharePool, false), HeldBorrowed: g.of(n, borrowed, false)}
+		f := &SlotFigures{OwnedConfigured: g.w.Owns[n], Owned: g.owns[n], Reserved: min(g.reserved(n), g.owns[n]),
+			Limit:     g.w.Max[n],
+			HeldOwned: g.of(n, owned, false), HeldShared: g.of(n, sharePool, false),
+			HeldBorrowed: g.of(n, borrowed, false)}
 		for _, leaf := range g.leaves() {
 			if g.under(n, leaf) {
 				f.StaticQuota += g.static[leaf]

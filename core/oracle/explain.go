@@ -18,8 +18,10 @@ func (g *round) figures(r *Result) {
 		if n == plan.Root {
 			continue
 		}
-		c := Consumer{Plan: g.m.Name, Path: g.p.Path[n], Amount: g.amount(n), Configured: g.estates[g.in].configured[n], Owned: g.possession(n)}
-		c.Reserved, c.Lent, c.StaticPart = make([]int64, len(c.Owned)), make([]int64, len(c.Owned)), make([]int64, len(c.Owned))
+		c := Consumer{Plan: g.m.Name, Path: g.p.Path[n], Amount: g.amount(n), Configured: g.estates[g.in].configured[n],
+			Owned: g.possession(n)}
+		c.Reserved, c.Lent, c.StaticPart = make([]int64, len(c.Owned)), make([]int64, len(c.Owned)),
+			make([]int64, len(c.Owned))
 		_, reserved := g.reserved(n)
 		for _, v := range reserved {
 			plus(c.Reserved, v, 1)
@@ -57,7 +59,8 @@ func (g *round) above(n plan.Node) []pool {
 // share is a consumer's row in the pool but for its quota; ok is false when it neither holds nor may get anything
 // there.
 func (q pool) share(n plan.Node) (row Share, ok bool) {
-	row = Share{Plan: q.m.Name, Path: q.p.Path[n], Pool: q.p.Path[q.at], Priority: int64(q.w.Priority[n]), Ratio: q.w.Ratio[n],
+	row = Share{Plan: q.m.Name, Path: q.p.Path[n], Pool: q.p.Path[q.at], Priority: int64(q.w.Priority[n]),
+		Ratio: q.w.Ratio[n],
 		Usage: q.exact(n), Fixed: q.usage(n), Demand: q.demand(n)}
 	if past := q.decayedOf(n); q.m.HalfLifeUS > 0 {
 		row.Decayed, row.Lowered = past.told, past.factor
@@ -105,7 +108,9 @@ func (g *round) reason(s *sub, quotas map[plan.Node]map[plan.Node]uint64) Shortf
 	if g.small(s) {
 		return Shortfall{Reason: "too_small"}
 	}
-	all, pools := g.reach(s), slices.DeleteFunc(g.above(s.alloc.leaf), func(q pool) bool { return !q.exists(s.alloc.leaf) })
+	all, pools := g.reach(s), slices.DeleteFunc(g.above(s.alloc.leaf), func(q pool) bool {
+		return !q.exists(s.alloc.leaf)
+	})
 	if len(all) == 0 && (s.req != "" || g.isHeld(s)) {
 		return Shortfall{Reason: "no_host_matches"}
 	}
@@ -137,7 +142,8 @@ func (g *round) reason(s *sub, quotas map[plan.Node]map[plan.Node]uint64) Shortf
 	switch {
 	case fitsNow && len(g.undone) == 0 && !g.loose && g.formed(s):
 		panic(fmt.Sprintf("BUG: a unit of %v would still fit", g.key(s)))
-	case !fitsNow && slices.ContainsFunc(barriers.rooms, func(v []int64) bool { return fits(s.size, v) }): // it finds no devices
+	case !fitsNow && slices.ContainsFunc(barriers.rooms, func(v []int64) bool { return fits(s.size, v) }):
+		// it finds no devices
 		g.notes["short of devices alone"]++
 		d, _, _ := g.devices(g.in)
 		return Shortfall{Reason: "fragmented", Dimension: g.p.Dimensions[d]}

@@ -120,7 +120,10 @@ func (g *round) stands(s *set) bool {
 // takes tells whether a parcel may take a unit of a sub-allocation beside those promised to it on the host and some
 // more.
 func (g *round) takes(s *sub, to parcel, more int64) bool {
-	for _, t := range g.mine(func(t *set) bool { return t.taker == s && t.target == to.host && t.number <= g.reviewed }) {
+	for _, t := range g.mine(func(t *set) bool {
+		return t.taker == s && t.target == to.host &&
+			t.number <= g.reviewed
+	}) {
 		more += t.n
 	}
 	return g.ok(to.host) && g.meets(s, to.host) && fits(s.size, to.size) && !full(s, to.host, more)
@@ -209,7 +212,8 @@ func (q pool) fair() {
 				best = leaf
 			}
 		}
-		if !q.serve(best, q.counted, func(s *sub) bool { return !q.forming[s] && q.pledged(s) < s.short() && !q.passed[s] && q.promise(s) }) {
+		if !q.serve(best, q.counted,
+			func(s *sub) bool { return !q.forming[s] && q.pledged(s) < s.short() && !q.passed[s] && q.promise(s) }) {
 			delete(tree, best)
 		}
 	}
@@ -295,7 +299,8 @@ func (q pool) seize(s *sub) bool {
 	for _, u := range list {
 		key := parcelKey{u.host, u.owner}
 		t, ok := at(u)
-		if only := q.only[kind]; !ok || looked[key] || only != nil && !only[key] || len(found) == choicesMost || !q.may(s, nil, u) {
+		if only := q.only[kind]; !ok || looked[key] || only != nil && !only[key] || len(found) == choicesMost ||
+			!q.may(s, nil, u) {
 			continue
 		}
 		looked[key] = true
@@ -451,7 +456,8 @@ func (q pool) may(s *sub, chosen []*unit, u *unit) bool {
 	if surplus <= slack {
 		return false
 	}
-	if surplus+slack < q.band(u.leaf(), q.given(chosen, u)) && q.deficit(leaf)+slack < q.band(leaf, q.step(leaf, s.size, 1)) {
+	if surplus+slack < q.band(u.leaf(), q.given(chosen, u)) &&
+		q.deficit(leaf)+slack < q.band(leaf, q.step(leaf, s.size, 1)) {
 		q.notes["within its band"]++
 		return false
 	}
@@ -489,7 +495,8 @@ func (q pool) alike(s *sub, t parcel, here []*unit) (best []*unit) {
 	for _, first := range here {
 		var chosen []*unit
 		for _, u := range here {
-			if u.leaf() == first.leaf() && slices.Equal(u.sub.size, first.sub.size) && !enough(chosen) && q.may(s, chosen, u) {
+			if u.leaf() == first.leaf() && slices.Equal(u.sub.size, first.sub.size) && !enough(chosen) &&
+				q.may(s, chosen, u) {
 				chosen = append(chosen, u)
 			}
 		}

@@ -27,7 +27,8 @@ func (c *Cluster) terms(in int) terms {
 	}
 	s := &c.p.SlotPlans[in-len(c.p.MDPlans)]
 	w := &s.Windows[c.window(in)]
-	return terms{c.p.Groups[s.Group].Name, s.Member, w.Rank, w.Ratio, s.ReclaimBudget, s.OverdueAfterUS, s.ReleaseConfirmed}
+	return terms{c.p.Groups[s.Group].Name, s.Member, w.Rank, w.Ratio, s.ReclaimBudget, s.OverdueAfterUS,
+		s.ReleaseConfirmed}
 }
 
 // frame is what a cycle needs to know of a plan of either kind. Its hosts and their order do not change in a cycle.
@@ -51,7 +52,8 @@ type frame struct {
 }
 
 func newFrame(c *Cluster, in int) frame {
-	return frame{Cluster: c, terms: c.terms(in), in: in, hosts: c.order[in], undone: map[*sub]bool{}, matching: map[string][]bool{},
+	return frame{Cluster: c, terms: c.terms(in), in: in, hosts: c.order[in], undone: map[*sub]bool{},
+		matching: map[string][]bool{},
 		reviewed: math.MaxInt64, denied: map[*sub]bool{}, gaveUp: map[*sub]bool{}, bonds: map[*sub]any{}}
 }
 
@@ -123,12 +125,16 @@ func less(a, b, c, d uint64) int {
 // serve offers the units that a leaf wants in the order of CYC-10, until one is taken. has is how many units of a
 // sub-allocation count as held.
 func (f *frame) serve(leaf plan.Node, has func(s *sub) int64, take func(s *sub) bool) bool {
-	return slices.ContainsFunc(f.allocs, func(a *alloc) bool { return a.plan == f.in && a.leaf == leaf && f.offer(a, has, take) })
+	return slices.ContainsFunc(f.allocs, func(a *alloc) bool {
+		return a.plan == f.in && a.leaf == leaf && f.offer(a, has, take)
+	})
 }
 
 // offer offers the units that an allocation wants, the least satisfied first (D-9), until one is taken.
 func (f *frame) offer(a *alloc, has func(s *sub) int64, take func(s *sub) bool) bool {
-	subs := slices.DeleteFunc(slices.Clone(a.subs), func(s *sub) bool { return s.short() <= 0 || f.undone[s] || f.small(s) })
+	subs := slices.DeleteFunc(slices.Clone(a.subs), func(s *sub) bool {
+		return s.short() <= 0 || f.undone[s] || f.small(s)
+	})
 	slices.SortStableFunc(subs, func(a, b *sub) int {
 		return less(uint64(has(a)), uint64(b.wanted), uint64(has(b)), uint64(a.wanted))
 	})

@@ -98,7 +98,9 @@ func (g *round) placeFree(s *sub) bool {
 	leaf := s.alloc.leaf
 	own := g.pool(leaf).usable(s)
 	for preference := int8(1); preference <= 10; preference++ {
-		list := slices.DeleteFunc(slices.Clone(own), func(t parcel) bool { return g.w.Preference[g.group[t.host]][leaf] != preference })
+		list := slices.DeleteFunc(slices.Clone(own), func(t parcel) bool {
+			return g.w.Preference[g.group[t.host]][leaf] != preference
+		})
 		if to, ok := g.spot(s, list); ok {
 			g.grantOn(s, to)
 			return true
@@ -240,7 +242,9 @@ func (g *round) gather(s *sub) bool {
 		return false
 	}
 	delete(g.bonds, s)
-	return g.among(s, func() []any { return g.roomiest(s, g.values(s), g.roomAt) }, func() bool { return g.gatherHere(s) })
+	return g.among(s, func() []any { return g.roomiest(s, g.values(s), g.roomAt) }, func() bool {
+		return g.gatherHere(s)
+	})
 }
 
 // gatherHere is gather where the gang may be.

@@ -11,18 +11,19 @@ type round struct {
 	frame
 	m      *plan.MDPlan
 	w      *plan.MDWindow
-	group  map[*host]int                      // the first of the plan's groups that has it
-	weight []uint64                           // by dimension (D-2)
-	aside  map[aside][]int64                  // what is reserved of parcels (MD-5), where that is anything
-	rests  map[plan.Node][][]int64            // by pool: the vectors with which parcels count into it (MD-11)
-	packs  map[plan.Node]map[string]int64     // by pool: its capacity by unit size
-	stood  map[plan.Node][]int64              // what share limits looked at once everything was granted (D-23)
-	passed map[*sub]bool                      // nothing more can be promised to them in this step
-	vain   map[string]bool                    // kinds of units for which no victims are looked for any more; "alone …": none that alone is enough
-	only   map[string]map[parcelKey]bool      // the parcels where several victims may still be chosen for a kind
-	due    map[plan.Node]map[plan.Node]uint64 // by pool: the quotas that steer fair reclaim (MD-17)
-	has    map[plan.Node]uint64               // stakes of leaves in a pool, as long as nothing changes
-	loose  bool                               // room came free after units that want it had their turn
+	group  map[*host]int                  // the first of the plan's groups that has it
+	weight []uint64                       // by dimension (D-2)
+	aside  map[aside][]int64              // what is reserved of parcels (MD-5), where that is anything
+	rests  map[plan.Node][][]int64        // by pool: the vectors with which parcels count into it (MD-11)
+	packs  map[plan.Node]map[string]int64 // by pool: its capacity by unit size
+	stood  map[plan.Node][]int64          // what share limits looked at once everything was granted (D-23)
+	passed map[*sub]bool                  // nothing more can be promised to them in this step
+	// kinds of units for which no victims are looked for any more; "alone …": none that alone is enough
+	vain  map[string]bool
+	only  map[string]map[parcelKey]bool      // the parcels where several victims may still be chosen for a kind
+	due   map[plan.Node]map[plan.Node]uint64 // by pool: the quotas that steer fair reclaim (MD-17)
+	has   map[plan.Node]uint64               // stakes of leaves in a pool, as long as nothing changes
+	loose bool                               // room came free after units that want it had their turn
 
 	factors map[[2]plan.Node]int64 // by pool and consumer: hundredths of its ratio that count
 }
@@ -30,7 +31,8 @@ type round struct {
 func newRound(c *Cluster, in int) *round {
 	m := &c.p.MDPlans[in]
 	g := &round{frame: newFrame(c, in), m: m, w: c.mdWindow(in), rests: map[plan.Node][][]int64{},
-		packs: map[plan.Node]map[string]int64{}, due: map[plan.Node]map[plan.Node]uint64{}, has: map[plan.Node]uint64{}, stood: map[plan.Node][]int64{}, factors: map[[2]plan.Node]int64{}, weight: make([]uint64, len(c.p.Dimensions))}
+		packs: map[plan.Node]map[string]int64{}, due: map[plan.Node]map[plan.Node]uint64{}, has: map[plan.Node]uint64{},
+		stood: map[plan.Node][]int64{}, factors: map[[2]plan.Node]int64{}, weight: make([]uint64, len(c.p.Dimensions))}
 	g.aside, g.group = g.reserves(), map[*host]int{}
 	for i := len(m.Groups) - 1; i >= 0; i-- {
 		for _, h := range g.inGroup(m.Groups[i].Group) {

@@ -89,7 +89,8 @@ func (c *Cluster) arrange() {
 	defer func() {
 		for _, h := range slices.Concat(c.gone, c.hosts) {
 			for _, u := range h.units {
-				if in := u.sub.alloc.plan; in < len(c.p.MDPlans) && !slices.Contains(c.order[in], h) && !c.listed(in, h) {
+				if in := u.sub.alloc.plan; in < len(c.p.MDPlans) && !slices.Contains(c.order[in], h) &&
+					!c.listed(in, h) {
 					c.label(u, plan.Root)
 				}
 			}

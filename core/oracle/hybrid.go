@@ -107,7 +107,8 @@ func (g *slots) portion(amount int64, kids []plan.Node, use, quota map[plan.Node
 		if g.owned[k].Cmp(u) < 0 {
 			m = g.owned[k]
 		}
-		owns, some, reserves = append(owns, rat(g.w.Owns[k])), append(some, new(big.Rat)), append(reserves, rat(g.reserves[k]))
+		owns, some, reserves = append(owns, rat(g.w.Owns[k])), append(some, new(big.Rat)),
+			append(reserves, rat(g.reserves[k]))
 		if mine = append(mine, m); g.w.Owns[k] == 0 {
 			u = new(big.Rat) // its turn is later
 		}
@@ -228,7 +229,9 @@ func (g *slots) blend(net bool) int64 {
 
 // promisedTo is the room that is promised to a consumer and all below it.
 func (g *slots) promisedTo(n plan.Node) int64 {
-	return g.rooms(func(s *set) bool { return g.under(n, s.taker.alloc.leaf) }) + g.joins(func(j joined) bool { return g.under(n, j.sub.alloc.leaf) })
+	return g.rooms(func(s *set) bool { return g.under(n, s.taker.alloc.leaf) }) + g.joins(func(j joined) bool {
+		return g.under(n, j.sub.alloc.leaf)
+	})
 }
 
 // unfilled is what of all reserves nobody holds (SLOT-28's free), if a leaf held k slots more.
@@ -333,14 +336,17 @@ func (g *slots) hybridFigures(n plan.Node, free map[plan.Node]int64) *SlotFigure
 			lent += g.lent(leaf, false) // from before it was hybrid
 		}
 	}
-	return &SlotFigures{OwnedConfigured: g.w.Owns[n], Owned: own, Reserved: g.reserves[n], Limit: g.w.Limit[n], StaticQuota: own,
-		Quota: g.quota[n], HeldOwned: mine, HeldBorrowed: g.holds(n) - mine, Lent: lent, Free: free[n]}
+	return &SlotFigures{OwnedConfigured: g.w.Owns[n], Owned: own, Reserved: g.reserves[n], Limit: g.w.Limit[n],
+		StaticQuota: own,
+		Quota:       g.quota[n], HeldOwned: mine, HeldBorrowed: g.holds(n) - mine, Lent: lent, Free: free[n]}
 }
 
 // idleParts is the column free of hybrid consumers (SLOT-28).
 func (g *slots) idleParts() map[plan.Node]int64 {
 	free := map[plan.Node]int64{}
-	short := slices.ContainsFunc(g.hybridLeaves(), func(leaf plan.Node) bool { return g.draws(leaf, false) < g.wanted[leaf] })
+	short := slices.ContainsFunc(g.hybridLeaves(), func(leaf plan.Node) bool {
+		return g.draws(leaf, false) < g.wanted[leaf]
+	})
 	var walk func(n plan.Node, amount int64)
 	walk = func(n plan.Node, amount int64) {
 		kids := g.blended(n)
@@ -359,7 +365,8 @@ func (g *slots) idleParts() map[plan.Node]int64 {
 	}
 	for n := plan.Node(g.p.Len() - 1); n > plan.Root; n-- {
 		if g.member[n] && g.hybrid(n) {
-			free[n] = max(0, total(g.blended(n), func(k plan.Node) int64 { return free[k] }), g.reserves[n]-g.draws(n, false))
+			free[n] = max(0, total(g.blended(n), func(k plan.Node) int64 { return free[k] }),
+				g.reserves[n]-g.draws(n, false))
 		}
 	}
 	return free

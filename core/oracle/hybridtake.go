@@ -34,7 +34,9 @@ func (g *slots) takeBack() {
 				return false
 			}
 			take := func(s *sub) bool {
-				return g.due(s) && g.joinOr(s, common, "fair_share", func() bool { return g.wrest(s, common, "fair_share") })
+				return g.due(s) && g.joinOr(s, common, "fair_share", func() bool {
+					return g.wrest(s, common, "fair_share")
+				})
 			}
 			g.skip[s] = g.waits(s) && !g.promiseAll(s, take) || !g.waits(s) && !take(s)
 			return !g.skip[s]
@@ -50,7 +52,9 @@ func (g *slots) takeBack() {
 			g.sweep(n, "reserve", func() int64 { return min(g.wanting(n), g.claimed(n)+g.wanting(n)-g.w.Limit[n]) })
 		}
 	}
-	g.sweep(plan.Root, "reserve", func() int64 { return min(g.wanting(plan.Root), g.wanting(plan.Root)-g.netAccount(common)) })
+	g.sweep(plan.Root, "reserve", func() int64 {
+		return min(g.wanting(plan.Root), g.wanting(plan.Root)-g.netAccount(common))
+	})
 }
 
 // wanting is what of the reserves below a consumer nobody will hold once all sets under way are done (CYC-7), and units
@@ -106,7 +110,9 @@ func (g *slots) partners(n plan.Node) []plan.Node {
 
 // ratios tells whether all consumers are under the share-ratio policy.
 func (g *slots) ratios() bool {
-	return !slices.ContainsFunc(g.children(plan.Root), func(n plan.Node) bool { return g.w.Policy[n] != plan.ShareRatio })
+	return !slices.ContainsFunc(g.children(plan.Root), func(n plan.Node) bool {
+		return g.w.Policy[n] != plan.ShareRatio
+	})
 }
 
 // shared is what a leaf holds, net, of what is divided.
@@ -215,7 +221,8 @@ func (g *slots) yielding(chosen []*unit, gives func(leaf plan.Node) int64) []*un
 		give[leaf] = gives(leaf)
 	}
 	list := g.victims(func(u *unit) bool {
-		return g.ok(u.host) && !g.owed(u) && !g.breaks(u, chosen) && give[u.leaf()] > 0 && !slices.Contains(chosen, u) && g.above(u.leaf())-g.of(u.leaf(), chosen) >= u.slots()
+		return g.ok(u.host) && !g.owed(u) && !g.breaks(u, chosen) && give[u.leaf()] > 0 &&
+			!slices.Contains(chosen, u) && g.above(u.leaf())-g.of(u.leaf(), chosen) >= u.slots()
 	})
 	slices.SortStableFunc(list, func(a, b *unit) int { return cmp.Compare(give[b.leaf()], give[a.leaf()]) })
 	return list
@@ -242,7 +249,8 @@ func (g *slots) sweep(n plan.Node, reason string, lack func() int64) {
 		if len(list) == 0 { // a gang, as if it were one unit
 			list = g.victims(func(u *unit) bool {
 				all := g.staying(u.sub)
-				return g.breaks(u, nil) && g.ofHybrid(u, all) && !g.skip[u.sub] && g.under(n, u.leaf()) && g.wanting(n, all...) <= g.wanting(n)
+				return g.breaks(u, nil) && g.ofHybrid(u, all) && !g.skip[u.sub] && g.under(n, u.leaf()) &&
+					g.wanting(n, all...) <= g.wanting(n)
 			})
 		}
 		if len(list) == 0 {
@@ -265,7 +273,8 @@ func (g *slots) ownersBack() {
 	needs := func(wanted bool) int64 {
 		slots := int64(0)
 		for _, leaf := range owners {
-			need := max(0, min(g.reserved(leaf), g.owns[leaf])-g.held(leaf, owned, true)-g.rooms(func(s *set) bool { return s.account == leaf })-
+			need := max(0, min(g.reserved(leaf), g.owns[leaf])-g.held(leaf, owned,
+				true)-g.rooms(func(s *set) bool { return s.account == leaf })-
 				g.joins(func(j joined) bool { return j.account == leaf }))
 			if wanted {
 				need = max(need, min(g.netAccount(leaf), g.wanted[leaf]-g.claimed(leaf)))

@@ -54,7 +54,8 @@ func (g *round) awaitedOn(h *host) bool {
 // remember gives a function that makes everything what it is now, but for turns that fair share took.
 func (c *Cluster) remember() (restore func()) {
 	was, estates, seen := *c, slices.Clone(c.estates), map[*estate]estate{}
-	was.sets, was.released, was.reclaimed, was.notes = slices.Clone(c.sets), maps.Clone(c.released), maps.Clone(c.reclaimed), maps.Clone(c.notes)
+	was.sets, was.released, was.reclaimed, was.notes = slices.Clone(c.sets), maps.Clone(c.released),
+		maps.Clone(c.reclaimed), maps.Clone(c.notes)
 	was.stopped = slices.Clone(c.stopped)
 	for _, e := range estates {
 		seen[e] = *e
@@ -101,7 +102,10 @@ func (g *round) follow(o *outlook) {
 	g.loose = true // room may stay idle
 	for _, s := range g.below(0) {
 		for _, h := range g.hosts {
-			for n := g.units(func(u *unit) bool { return u.sub == s && u.host == h && u.cycle == g.cycle }); int64(len(n)) < o.given[corner{s, h}] &&
+			for n := g.units(func(u *unit) bool {
+				return u.sub == s && u.host == h &&
+					u.cycle == g.cycle
+			}); int64(len(n)) < o.given[corner{s, h}] &&
 				!g.forming[s] && g.pledged(s) < s.short() && !g.small(s) && g.grantAt(s, h); {
 				n = append(n, nil)
 			}

@@ -30,9 +30,10 @@ type Demand struct {
 	Units                           int64
 	Size                            map[string]int64
 	Requirement                     string
-	MaxPerHost                      int64  // plan.Unlimited or at least 1
-	MinUnits                        int64  // of a gang more than 1 (REQ-3); 0 is 1
-	Together                        string // an attribute of which a gang's hosts have one value; "prefer …": where they can
+	MaxPerHost                      int64 // plan.Unlimited or at least 1
+	MinUnits                        int64 // of a gang more than 1 (REQ-3); 0 is 1
+	// an attribute of which a gang's hosts have one value; "prefer …": where they can
+	Together string
 }
 
 // Holding is a row of a running or releases table.
@@ -266,7 +267,8 @@ type Cluster struct {
 
 // New is an empty cluster under a policy.
 func New(p *plan.Policy) *Cluster {
-	c := &Cluster{p: p, startUS: epochUS, times: map[int64]int64{}, released: map[event]int64{}, reclaimed: map[claim]int64{}, purses: map[purse]*spending{}, pasts: map[past]*used{}}
+	c := &Cluster{p: p, startUS: epochUS, times: map[int64]int64{}, released: map[event]int64{},
+		reclaimed: map[claim]int64{}, purses: map[purse]*spending{}, pasts: map[past]*used{}}
 	for range p.MDPlans {
 		c.estates = append(c.estates, &estate{lists: make([]string, p.Len())})
 	}
@@ -333,7 +335,8 @@ func (c *Cluster) SetDemand(source string, rows []Demand) {
 	for _, row := range rows {
 		a := c.alloc(source, row)
 		s := c.sub(a, row.Sub, c.unitSize(a.plan, row))
-		s.named, s.wanted, s.req, s.perHost, s.least, s.together = true, row.Units, row.Requirement, row.MaxPerHost, row.MinUnits, row.Together
+		s.named, s.wanted, s.req, s.perHost, s.least, s.together = true, row.Units, row.Requirement, row.MaxPerHost,
+			row.MinUnits, row.Together
 		s.asks()
 	}
 }

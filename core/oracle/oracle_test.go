@@ -92,20 +92,24 @@ func TestExamples(t *testing.T) {
 	}{
 		{"MD-14 the quota tree", tree, shares, hosts([2]int64{3}, [2]int64{3}, [2]int64{3}), []oracle.Demand{
 			demand("/A/A1", "", 100, [2]int64{1}), demand("/A/A2", "", 100, [2]int64{1}),
-			demand("/B/B1", "", 100, [2]int64{1}), demand("/B/B2", "", 100, [2]int64{1}), demand("/C", "", 100, [2]int64{1}),
+			demand("/B/B1", "", 100, [2]int64{1}), demand("/B/B2", "", 100, [2]int64{1}),
+			demand("/C", "", 100, [2]int64{1}),
 		}, map[string]float64{
-			"/A usage": 1. / 3, "/A quota": 1. / 3, "/B usage": 2. / 3, "/B quota": 2. / 3, "/C usage": 0, "/C quota": 0,
-			"/A/A1 quota": 1. / 9, "/A/A1 demand": 1, "/A demand": 2, "/A/A2 quota": 2. / 9, "/B/B1 quota": 2. / 3, "/B/B2 quota": 0,
-			"/A/A1 held": 1, "/A/A2 held": 2, "/B/B1 held": 6, "/B/B2 held": 0, "/C held": 0,
-			"/A static": 3, "/A/A1 static": 1, "/B/B1 static": 6, "/B/B2 static": 0, "/C static": 0,
+			"/A usage": 1. / 3, "/A quota": 1. / 3, "/B usage": 2. / 3, "/B quota": 2. / 3, "/C usage": 0,
+			"/C quota": 0, "/A/A1 quota": 1. / 9, "/A/A1 demand": 1, "/A demand": 2, "/A/A2 quota": 2. / 9,
+			"/B/B1 quota": 2. / 3, "/B/B2 quota": 0, "/A/A1 held": 1, "/A/A2 held": 2, "/B/B1 held": 6, "/B/B2 held": 0,
+			"/C held": 0, "/A static": 3, "/A/A1 static": 1, "/B/B1 static": 6, "/B/B2 static": 0, "/C static": 0,
 		}, []string{"/A/A1 99 pool_exhausted ncpus", "/A/A2 98 pool_exhausted ncpus", "/B/B1 94 pool_exhausted ncpus",
 			"/B/B2 100 lower_priority ncpus /B/B1", "/C 100 lower_priority ncpus /B"}},
 		{"MD-11 packed host by host", "{path: /A}", "consumers: [{path: /A}]", hosts([2]int64{6, 64}, [2]int64{6, 64}),
-			[]oracle.Demand{demand("/A", "", 1, [2]int64{4, 16})}, map[string]float64{"/A usage": .5, "/A quota": .5}, nil},
+			[]oracle.Demand{demand("/A", "", 1, [2]int64{4, 16})}, map[string]float64{"/A usage": .5, "/A quota": .5},
+			nil},
 		{"MD-11 fragmented", "{path: /A}", "consumers: [{path: /A}]", hosts([2]int64{6, 64}, [2]int64{6, 64}),
 			[]oracle.Demand{demand("/A", "", 3, [2]int64{4, 16})},
-			map[string]float64{"/A usage": 1, "/A held": 2, "/A short": 1, "/A demand": 1}, []string{"/A 1 fragmented ncpus"}},
-		{"MD-12 two unit sizes", "{path: /A}", "consumers: [{path: /A}]", hosts([2]int64{16, 64}, [2]int64{16, 64}, [2]int64{8, 128}),
+			map[string]float64{"/A usage": 1, "/A held": 2, "/A short": 1, "/A demand": 1},
+			[]string{"/A 1 fragmented ncpus"}},
+		{"MD-12 two unit sizes", "{path: /A}", "consumers: [{path: /A}]",
+			hosts([2]int64{16, 64}, [2]int64{16, 64}, [2]int64{8, 128}),
 			[]oracle.Demand{demand("/A", "big", 3, [2]int64{4, 16}), demand("/A", "wide", 2, [2]int64{1, 32})},
 			map[string]float64{"/A usage": .55, "/A held": 5, "/A short": 0}, nil},
 		{"MD-11 overcommit", "{path: /A}", "overcommit: {ncpus: 2}\n    consumers: [{path: /A}]",
@@ -116,7 +120,8 @@ func TestExamples(t *testing.T) {
 			[]oracle.Demand{demand("/Big", "", 2, [2]int64{5}), demand("/Small", "", 9, [2]int64{1})},
 			map[string]float64{"/Big held": 0, "/Big demand": 0, "/Small held": 8},
 			[]string{"/Big 2 too_big ncpus", "/Small 1 pool_exhausted ncpus"}},
-		{"MD-18 a limit holds while all else is idle", "{path: /A}", "consumers: [{path: /A, share: {limit: {ncpus: 6}}}]",
+		{"MD-18 a limit holds while all else is idle", "{path: /A}",
+			"consumers: [{path: /A, share: {limit: {ncpus: 6}}}]",
 			hosts([2]int64{16}), []oracle.Demand{demand("/A", "", 9, [2]int64{1})},
 			map[string]float64{"/A held": 6}, []string{"/A 3 share_limit ncpus /A"}},
 		{"D-6 ratio 0", "{path: /A}, {path: /A/B}", "consumers: [{path: /A, share: {ratio: 0}}, {path: /A/B}]",
@@ -152,11 +157,16 @@ func TestPlacement(t *testing.T) {
 		units, perHost       int64
 		want                 string
 	}{
-		{"best_fit takes the room most like the unit", "best_fit", "", hosts([2]int64{8, 8}, [2]int64{8, 0}, [2]int64{8, 1}), 17, plan.Unlimited, "h1:1 h2:8 h3:8"},
-		{"best_fit ties by host order", "best_fit", "", hosts([2]int64{4}, [2]int64{4}), 5, plan.Unlimited, "h1:4 h2:1"},
-		{"stacked takes hosts in use, then host order", "stacked", "", hosts([2]int64{3}, [2]int64{2}), 4, plan.Unlimited, "h1:3 h2:1"},
-		{"balanced takes the emptiest", "balanced", "", hosts([2]int64{2}, [2]int64{4}), 4, plan.Unlimited, "h1:1 h2:3"},
-		{"order replaces the placement", "balanced", "order(ncpus)", hosts([2]int64{4}, [2]int64{2}), 3, plan.Unlimited, "h1:1 h2:2"},
+		{"best_fit takes the room most like the unit", "best_fit", "",
+			hosts([2]int64{8, 8}, [2]int64{8, 0}, [2]int64{8, 1}), 17, plan.Unlimited, "h1:1 h2:8 h3:8"},
+		{"best_fit ties by host order", "best_fit", "", hosts([2]int64{4}, [2]int64{4}), 5, plan.Unlimited,
+			"h1:4 h2:1"},
+		{"stacked takes hosts in use, then host order", "stacked", "", hosts([2]int64{3}, [2]int64{2}), 4,
+			plan.Unlimited, "h1:3 h2:1"},
+		{"balanced takes the emptiest", "balanced", "", hosts([2]int64{2}, [2]int64{4}), 4, plan.Unlimited,
+			"h1:1 h2:3"},
+		{"order replaces the placement", "balanced", "order(ncpus)", hosts([2]int64{4}, [2]int64{2}), 3, plan.Unlimited,
+			"h1:1 h2:2"},
 		{"select", "balanced", "select(ncpus > 2)", hosts([2]int64{4}, [2]int64{2}), 9, plan.Unlimited, "h1:4"},
 		{"max_per_host", "best_fit", "", hosts([2]int64{4}, [2]int64{2}), 9, 1, "h1:1 h2:1"},
 	} {
@@ -175,7 +185,8 @@ func TestPlacement(t *testing.T) {
 
 // TestSettle holds CYC-5, CYC-10 and D-9 to D-12: each step's releases and grants.
 func TestSettle(t *testing.T) {
-	o := oracle.New(policy(t, both, "{path: /A}, {path: /B, rank: 1}", "placement: stacked\n    consumers: [{path: /A}, {path: /B}]"))
+	o := oracle.New(policy(t, both, "{path: /A}, {path: /B, rank: 1}",
+		"placement: stacked\n    consumers: [{path: /A}, {path: /B}]"))
 	step := func(name, releases, grants string) {
 		t.Helper()
 		r := o.Cycle()
@@ -229,7 +240,8 @@ md_plans: [{name: p, placement: stacked, reclaim_budget: 3, release: confirmed, 
 	}
 	o := oracle.New(p)
 	in := func(host, state string, zone float64) {
-		o.SetHosts([]oracle.Host{{Name: host, State: state, Size: map[string]int64{"ncpus": 2, "slots": 2}, Attr: map[string]any{"zone": zone}}}, false)
+		o.SetHosts([]oracle.Host{{Name: host, State: state, Size: map[string]int64{"ncpus": 2, "slots": 2},
+			Attr: map[string]any{"zone": zone}}}, false)
 	}
 	step := func(name, reclaims, releases, held string) {
 		t.Helper()
@@ -248,7 +260,8 @@ md_plans: [{name: p, placement: stacked, reclaim_budget: 3, release: confirmed, 
 	in("h2", "ok", 1)
 	in("h3", "ok", 2)
 	o.SetDemand("s", []oracle.Demand{
-		{Plan: "p", Consumer: "/A", Allocation: "a", Units: 4, Size: map[string]int64{"ncpus": 1}, MaxPerHost: plan.Unlimited},
+		{Plan: "p", Consumer: "/A", Allocation: "a", Units: 4, Size: map[string]int64{"ncpus": 1},
+			MaxPerHost: plan.Unlimited},
 		{Plan: "S", Consumer: "/A", Allocation: "a", Units: 4, MaxPerHost: plan.Unlimited}})
 	step("both plans grant", "", "", "h1:2 h2:2 h3:2")
 	in("h1", "draining", 1)
@@ -276,7 +289,8 @@ func TestFair(t *testing.T) {
 	r := c.Cycle()
 	want(t, r, map[string]float64{"/a held": 6, "/b held": 0},
 		"/a 3 over_quota ncpus", "/b 1 waiting_for_reclaim  /a", "/b 8 pool_exhausted ncpus")
-	if len(r.Reclaims) != 1 || r.Reclaims[0].Units != 2 || r.Reclaims[0].For.Consumer != "/b" || r.Leaving != 2 || r.Promised != 1 {
+	if len(r.Reclaims) != 1 || r.Reclaims[0].Units != 2 || r.Reclaims[0].For.Consumer != "/b" || r.Leaving != 2 ||
+		r.Promised != 1 {
 		t.Errorf("reclaims %+v, %d leaving, %d promised", r.Reclaims, r.Leaving, r.Promised)
 	}
 	r = c.Cycle()

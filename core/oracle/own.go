@@ -98,7 +98,8 @@ func (c *Cluster) own(in int, r *Result) {
 		}
 		p.had = append(p.had, q)
 	}
-	next := &estate{basis: basis, hosts: p.hosts, lists: lists, around: around, asked: asked, unmet: make([]bool, c.p.Len()), number: map[part]int64{}}
+	next := &estate{basis: basis, hosts: p.hosts, lists: lists, around: around, asked: asked,
+		unmet: make([]bool, c.p.Len()), number: map[part]int64{}}
 	for range c.p.Len() {
 		next.configured = append(next.configured, p.nothing())
 	}
@@ -280,7 +281,9 @@ func (p *pass) load(h *host) uint64 {
 // group are the hosts of a claim's group.
 func (p *pass) group(t title) []*host {
 	all := p.grouped[p.m.Groups[t.rule.Group].Group]
-	return slices.DeleteFunc(slices.Clone(p.hosts), func(h *host) bool { return !slices.Contains(all, h) || zero(p.amount(h)) })
+	return slices.DeleteFunc(slices.Clone(p.hosts), func(h *host) bool {
+		return !slices.Contains(all, h) || zero(p.amount(h))
+	})
 }
 
 // own are the hosts of which a claim had something, in the order in which it takes them again.
@@ -308,7 +311,9 @@ func (p *pass) held(t title, h *host) []int64 {
 // candidates are the hosts that a claim may take besides, the best first; where hosts count, not those that it took.
 func (p *pass) candidates(t title) []*host {
 	list := slices.DeleteFunc(p.group(t), func(h *host) bool {
-		took := slices.ContainsFunc(p.pieces, func(q piece) bool { return q.host == h && q.of == t.of && q.rule == t.i })
+		took := slices.ContainsFunc(p.pieces, func(q piece) bool {
+			return q.host == h && q.of == t.of && q.rule == t.i
+		})
 		return zero(p.left(h)) || took && t.rule.Amount == nil
 	})
 	merit := map[*host][]int64{}
@@ -441,7 +446,9 @@ func (p *pass) ceded(t title, h *host) bool { return !p.busy(t.of, h) && p.liste
 
 // listedBeside tells whether another child of the domain lists a host.
 func (p *pass) listedBeside(t title, h *host) bool {
-	return slices.ContainsFunc(p.claims, func(o title) bool { return o.of != t.of && slices.Contains(o.rule.HostList, h.Name) })
+	return slices.ContainsFunc(p.claims, func(o title) bool {
+		return o.of != t.of && slices.Contains(o.rule.HostList, h.Name)
+	})
 }
 
 // average is the average host of a claim's group in the plan.

@@ -134,8 +134,10 @@ func (g *game) holds(want string) {
 func (g *game) figures(path string, configured, owned, reserved [2]int64) {
 	g.t.Helper()
 	for _, c := range g.last.Consumers {
-		if c.Path == path && (!slices.Equal(c.Configured, configured[:]) || !slices.Equal(c.Owned, owned[:]) || !slices.Equal(c.Reserved, reserved[:])) {
-			g.t.Errorf("%s: configured %v owned %v reserved %v, want %v %v %v", path, c.Configured, c.Owned, c.Reserved, configured, owned, reserved)
+		if c.Path == path && (!slices.Equal(c.Configured, configured[:]) || !slices.Equal(c.Owned, owned[:]) ||
+			!slices.Equal(c.Reserved, reserved[:])) {
+			g.t.Errorf("%s: configured %v owned %v reserved %v, want %v %v %v", path, c.Configured, c.Owned, c.Reserved,
+				configured, owned, reserved)
 		}
 	}
 }
@@ -172,36 +174,58 @@ func TestOwn(t *testing.T) {
 		{"MD-1 a percentage of hosts is rounded down", "{path: /A, own: [{group: G, percent: 70}]}", "/A h1=4 h2=4"},
 		{"MD-1 less than one host is none", "{path: /A, own: [{group: G, percent: 24}]}", ""},
 		{"MD-1 listed hosts of any group", "{path: /A, own: [{host_list: [h6, h3]}]}", "/A h3=4 h6=8"},
-		{"MD-3 those that another lists come last", "{path: /A, own: [{group: G, hosts: 1}]}, {path: /B, own: [{host_list: [h1]}]}", "/A h2=4; /B h1=4"},
-		{"MD-3 the better rank takes the listed one too", "{path: /A, own: [{group: G, hosts: 4}]}, {path: /B, own: [{host_list: [h1]}]}",
+		{"MD-3 those that another lists come last",
+			"{path: /A, own: [{group: G, hosts: 1}]}, {path: /B, own: [{host_list: [h1]}]}", "/A h2=4; /B h1=4"},
+		{"MD-3 the better rank takes the listed one too",
+			"{path: /A, own: [{group: G, hosts: 4}]}, {path: /B, own: [{host_list: [h1]}]}",
 			"/A h1=4 h2=4 h3=4 h4=4"},
-		{"MD-3 rank goes first", "{path: /A, rank: 2, own: [{group: G, hosts: 1}]}, {path: /B, own: [{group: G, hosts: 1}]}", "/A h2=4; /B h1=4"},
-		{"MD-3 ties in tree order", "{path: /A, rank: 1, own: [{group: G, hosts: 1}]}, {path: /B, own: [{group: G, hosts: 1}]}", "/A h1=4; /B h2=4"},
-		{"MD-1 an amount takes whole hosts that fit in it", "{path: /A, own: [{group: G, amount: {ncpus: 10}}]}", "/A h1=4 h2=4"},
+		{"MD-3 rank goes first", "{path: /A, rank: 2, own: [{group: G, hosts: 1}]}, {path: /B, own: [{group: G, " +
+			"hosts: 1}]}", "/A h2=4; /B h1=4"},
+		{"MD-3 ties in tree order", "{path: /A, rank: 1, own: [{group: G, hosts: 1}]}, {path: /B, own: [{group: G, " +
+			"hosts: 1}]}", "/A h1=4; /B h2=4"},
+		{"MD-1 an amount takes whole hosts that fit in it", "{path: /A, own: [{group: G, amount: {ncpus: 10}}]}",
+			"/A h1=4 h2=4"},
 		{"MD-1 an amount passes over hosts that are too big", "{path: /A, own: [{group: F, amount: {ncpus: 7}}]}", ""},
-		{"MD-1 a partial amount ends in a part", "{path: /A, own: [{group: G, amount: {ncpus: 10}, partial: true}]}", "/A h1=4 h2=4 h3=2"},
-		{"MD-1 what is not named goes along, rounded down", "{path: /A, own: [{group: F, amount: {maxmem: 5}, partial: true}]}", "/A h5=2/5"},
-		{"MD-1 the largest named fraction", "{path: /A, own: [{group: F, amount: {ncpus: 1, maxmem: 8}, partial: true}]}", "/A h5=1/8"},
-		{"MD-1 a percentage of each host", "{path: /A, own: [{group: G, per_host: {ncpus: 25%}}]}", "/A h1=1 h2=1 h3=1 h4=1"},
-		{"MD-1 percentages of hosts are rounded down", "{path: /A, own: [{group: F, per_host: {maxmem: 10%}}]}", "/A h5=0/1 h6=0/1"},
-		{"MD-1 an amount of each host, at most what there is", "{path: /A, own: [{group: G, per_host: {ncpus: 5}}]}", "/A h1=4 h2=4 h3=4 h4=4"},
-		{"MD-1 the remainder goes last", "{path: /A, own: [{group: G, remaining: true}]}, {path: /B, own: [{group: G, hosts: 1}]}", "/A h2=4 h3=4 h4=4; /B h1=4"},
-		{"MD-1 remainders go by rank", "{path: /A, rank: 3, own: [{group: G, remaining: true}]}, {path: /B, own: [{group: G, remaining: true}]}",
+		{"MD-1 a partial amount ends in a part", "{path: /A, own: [{group: G, amount: {ncpus: 10}, partial: true}]}",
+			"/A h1=4 h2=4 h3=2"},
+		{"MD-1 what is not named goes along, rounded down",
+			"{path: /A, own: [{group: F, amount: {maxmem: 5}, partial: true}]}", "/A h5=2/5"},
+		{"MD-1 the largest named fraction",
+			"{path: /A, own: [{group: F, amount: {ncpus: 1, maxmem: 8}, partial: true}]}", "/A h5=1/8"},
+		{"MD-1 a percentage of each host", "{path: /A, own: [{group: G, per_host: {ncpus: 25%}}]}",
+			"/A h1=1 h2=1 h3=1 h4=1"},
+		{"MD-1 percentages of hosts are rounded down", "{path: /A, own: [{group: F, per_host: {maxmem: 10%}}]}",
+			"/A h5=0/1 h6=0/1"},
+		{"MD-1 an amount of each host, at most what there is", "{path: /A, own: [{group: G, per_host: {ncpus: 5}}]}",
+			"/A h1=4 h2=4 h3=4 h4=4"},
+		{"MD-1 the remainder goes last", "{path: /A, own: [{group: G, remaining: true}]}, {path: /B, own: [{group: " +
+			"G, hosts: 1}]}", "/A h2=4 h3=4 h4=4; /B h1=4"},
+		{"MD-1 remainders go by rank",
+			"{path: /A, rank: 3, own: [{group: G, remaining: true}]}, {path: /B, own: [{group: G, remaining: true}]}",
 			"/B h1=4 h2=4 h3=4 h4=4"},
-		{"MD-1 the remainder of split hosts", "{path: /A, own: [{group: F, per_host: {ncpus: 3}}]}, {path: /B, own: [{group: F, remaining: true}]}",
+		{"MD-1 the remainder of split hosts",
+			"{path: /A, own: [{group: F, per_host: {ncpus: 3}}]}, {path: /B, own: [{group: F, remaining: true}]}",
 			"/A h5=3 h6=3; /B h5=5 h6=5"},
-		{"MD-3 whole hosts before parts", "{path: /A, own: [{group: F, amount: {ncpus: 2}, partial: true}]}, {path: /B, own: [{group: F, hosts: 1}]}",
+		{"MD-3 whole hosts before parts",
+			"{path: /A, own: [{group: F, amount: {ncpus: 2}, partial: true}]}, {path: /B, own: [{group: F, hosts: 1}]}",
 			"/A h5=2; /B h6=8"},
-		{"MD-3 a part when nothing else is left", "{path: /A, own: [{group: F, per_host: {ncpus: 2}}]}, {path: /B, own: [{group: F, hosts: 1}]}",
+		{"MD-3 a part when nothing else is left",
+			"{path: /A, own: [{group: F, per_host: {ncpus: 2}}]}, {path: /B, own: [{group: F, hosts: 1}]}",
 			"/A h5=2 h6=2; /B h5=6"},
-		{"MD-1 several rules add up", "{path: /A, own: [{host_list: [h1]}, {group: G, hosts: 1}, {group: F, amount: {ncpus: 8}}]}", "/A h1=4 h2=4 h5=8"},
-		{"MD-2 children own of what their parent owns", "{path: /A, own: [{group: G, hosts: 2}]}, {path: /A/A1, own: [{group: G, hosts: 1}]}, " +
-			"{path: /A/A2, own: [{group: G, amount: {ncpus: 3}, partial: true}]}", "/A h1=4 h2=4; /A/A1 h1=4; /A/A2 h2=3"},
-		{"MD-2 a child's percentage is of its parent's hosts", "{path: /A, own: [{group: G, hosts: 2}]}, {path: /A/A1, own: [{group: G, percent: 50}]}, " +
-			"{path: /A/A2}", "/A h1=4 h2=4; /A/A1 h1=4"},
-		{"MD-2 a part of a part", "{path: /A, own: [{group: G, per_host: {ncpus: 50%}}]}, {path: /A/A1, own: [{group: G, per_host: {ncpus: 50%}}]}, {path: /A/A2}",
+		{"MD-1 several rules add up", "{path: /A, own: [{host_list: [h1]}, {group: G, hosts: 1}, {group: F, amount: " +
+			"{ncpus: 8}}]}", "/A h1=4 h2=4 h5=8"},
+		{"MD-2 children own of what their parent owns",
+			"{path: /A, own: [{group: G, hosts: 2}]}, {path: /A/A1, own: [{group: G, hosts: 1}]}, " +
+				"{path: /A/A2, own: [{group: G, amount: {ncpus: 3}, partial: true}]}",
+			"/A h1=4 h2=4; /A/A1 h1=4; /A/A2 h2=3"},
+		{"MD-2 a child's percentage is of its parent's hosts",
+			"{path: /A, own: [{group: G, hosts: 2}]}, {path: /A/A1, own: [{group: G, percent: 50}]}, " +
+				"{path: /A/A2}", "/A h1=4 h2=4; /A/A1 h1=4"},
+		{"MD-2 a part of a part", "{path: /A, own: [{group: G, per_host: {ncpus: 50%}}]}, {path: /A/A1, own: " +
+			"[{group: G, per_host: {ncpus: 50%}}]}, {path: /A/A2}",
 			"/A h1=2 h2=2 h3=2 h4=2; /A/A1 h1=1 h2=1 h3=1 h4=1"},
-		{"MD-2 no more than the parent has", "{path: /A, own: [{group: F, amount: {ncpus: 8}}]}, {path: /A/A1, own: [{group: F, remaining: true}]}, {path: /A/A2}",
+		{"MD-2 no more than the parent has", "{path: /A, own: [{group: F, amount: {ncpus: 8}}]}, {path: /A/A1, own: " +
+			"[{group: F, remaining: true}]}, {path: /A/A2}",
 			"/A h5=8; /A/A1 h5=8"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -225,7 +249,8 @@ func TestOwnLeastLoaded(t *testing.T) {
 	g.SetPolicy(owning(t, "placement: stacked", "{path: /A, own: [{group: G, hosts: 2}]}", "{path: /B}"), false)
 	g.cycle()
 	g.owned("/A h2=4 h3=4")
-	g.holds("/B h1=4 public_pool; /B h2=2 public_pool of /A") // what fits no other parcel of its host stays, and is A's loan
+	// what fits no other parcel of its host stays, and is A's loan
+	g.holds("/B h1=4 public_pool; /B h2=2 public_pool of /A")
 	g.reclaims("")
 }
 
@@ -281,7 +306,8 @@ func TestOwnHostLost(t *testing.T) {
 
 func TestOwnShrunkHost(t *testing.T) {
 	// MD-4 (3): a host shrinks; what is owned of it follows, and a partial amount is completed elsewhere.
-	g := of(t, owning(t, "placement: stacked", "{path: /B, own: [{group: G, amount: {ncpus: 6}, partial: true}]}"), 4, 4, 4)
+	g := of(t, owning(t, "placement: stacked", "{path: /B, own: [{group: G, amount: {ncpus: 6}, partial: true}]}"), 4,
+		4, 4)
 	g.cycle()
 	g.owned("/B h1=4 h2=2")
 	g.sizes(2, 4, 4)
@@ -314,7 +340,8 @@ func TestOwnSplit(t *testing.T) {
 func TestOwnTooMuchOnAParcel(t *testing.T) {
 	// Two units of B, of 5 and 3 CPUs, on h5, of which A comes to own 6: the older one takes A's parcel, the other one
 	// fits neither and is reclaimed. When the old policy comes back in time, that is cancelled.
-	whole, half := owning(t, "", "{path: /A}", "{path: /B}"), owning(t, "", "{path: /A, own: [{group: F, per_host: {ncpus: 6}}]}", "{path: /B}")
+	whole, half := owning(t, "", "{path: /A}", "{path: /B}"),
+		owning(t, "", "{path: /A, own: [{group: F, per_host: {ncpus: 6}}]}", "{path: /B}")
 	g := of(t, whole, 0, 0, 0, 0, 8)
 	g.SetDemand("s", []oracle.Demand{demand("/B", "", 1, [2]int64{5})})
 	g.cycle()
@@ -335,7 +362,8 @@ func TestOwnTooMuchOnAParcel(t *testing.T) {
 func TestOwnIsUsedFirst(t *testing.T) {
 	// MD-6, MD-7: B uses the group that the plan prefers, then its other host, then
 	// the public pool; nobody else gets its hosts.
-	g := of(t, owning(t, "", "{path: /B, reserve: {percent: 100}, own: [{group: G, hosts: 1}, {group: F, hosts: 1}]}", "{path: /C}"), 2, 2, 0, 0, 2)
+	g := of(t, owning(t, "", "{path: /B, reserve: {percent: 100}, own: [{group: G, hosts: 1}, {group: F, hosts: 1}]}",
+		"{path: /C}"), 2, 2, 0, 0, 2)
 	g.wants("/B 1 /C 9")
 	g.cycle()
 	g.holds("/B h5=1 owned; /C h2=2 public_pool")
@@ -348,7 +376,8 @@ func TestOwnIsUsedFirst(t *testing.T) {
 }
 
 func TestOwnPreference(t *testing.T) {
-	g := of(t, owning(t, "", "{path: /B, preference: {G: 1}, own: [{group: G, hosts: 1}, {group: F, hosts: 1}]}"), 2, 0, 0, 0, 2)
+	g := of(t, owning(t, "", "{path: /B, preference: {G: 1}, own: [{group: G, hosts: 1}, {group: F, hosts: 1}]}"), 2, 0,
+		0, 0, 2)
 	g.wants("/B 1")
 	g.cycle()
 	g.holds("/B h1=1 owned")
@@ -356,7 +385,8 @@ func TestOwnPreference(t *testing.T) {
 
 func TestOwnIsNoShare(t *testing.T) {
 	// MD-12, MD-18: what is owned counts in no pool and against no limit; the public pool is the other host alone.
-	g := of(t, owning(t, "", "{path: /B, own: [{group: G, hosts: 1}], share: {limit: {ncpus: 1}}}", "{path: /C, share: {ratio: 0}}"), 4, 4)
+	g := of(t, owning(t, "", "{path: /B, own: [{group: G, hosts: 1}], share: {limit: {ncpus: 1}}}",
+		"{path: /C, share: {ratio: 0}}"), 4, 4)
 	g.wants("/B 9 /C 1")
 	g.cycle()
 	g.holds("/B h1=4 owned; /B h2=1 public_pool")
@@ -371,10 +401,13 @@ func TestOwnReserve(t *testing.T) {
 		reserve string
 		want    [2]int64
 	}{
-		{"{hosts: 2}", [2]int64{8, 16}}, {"{hosts: 9}", [2]int64{10, 20}}, {"{percent: 25}", [2]int64{2, 5}}, {"{percent: 100}", [2]int64{10, 20}},
-		{"{amount: {ncpus: 5}}", [2]int64{5, 10}}, {"{amount: {maxmem: 9}}", [2]int64{4, 9}}, {"{amount: {ncpus: 1, maxmem: 3}}", [2]int64{1, 3}},
+		{"{hosts: 2}", [2]int64{8, 16}}, {"{hosts: 9}", [2]int64{10, 20}}, {"{percent: 25}", [2]int64{2, 5}},
+		{"{percent: 100}", [2]int64{10, 20}},
+		{"{amount: {ncpus: 5}}", [2]int64{5, 10}}, {"{amount: {maxmem: 9}}", [2]int64{4, 9}},
+		{"{amount: {ncpus: 1, maxmem: 3}}", [2]int64{1, 3}},
 	} {
-		g := of(t, owning(t, "", "{path: /B, reserve: "+c.reserve+", own: [{group: G, amount: {ncpus: 10}, partial: true}]}"), 4, 4, 4)
+		g := of(t, owning(t, "", "{path: /B, reserve: "+c.reserve+", own: [{group: G, amount: {ncpus: 10}, "+
+			"partial: true}]}"), 4, 4, 4)
 		g.cycle()
 		g.figures("/B", [2]int64{10, 20}, [2]int64{10, 20}, c.want)
 	}
@@ -382,7 +415,8 @@ func TestOwnReserve(t *testing.T) {
 
 func TestOwnUnmetFigures(t *testing.T) {
 	// An unmet list counts the hosts that are missing as the table has them; per_host what it asks for.
-	g := of(t, owning(t, "", "{path: /A, reserve: {percent: 100}, own: [{host_list: [h1, h3, h4]}]}", "{path: /B, own: [{group: G, per_host: {ncpus: 3}}]}"), 4, 4, 6)
+	g := of(t, owning(t, "", "{path: /A, reserve: {percent: 100}, own: [{host_list: [h1, h3, h4]}]}",
+		"{path: /B, own: [{group: G, per_host: {ncpus: 3}}]}"), 4, 4, 6)
 	g.state("h3", "unavail")
 	g.cycle()
 	g.owned("/A h1=4; /B h2=3")
@@ -395,8 +429,10 @@ func TestOwnUnmetFigures(t *testing.T) {
 
 func TestOwnWindows(t *testing.T) {
 	// PLAN-1, PLAN-2: in a window of its own B owns more; cycles come a minute apart from midnight.
-	g := of(t, owning(t, `windows: [{name: a, hours: "00:00-00:02"}, {name: b, hours: "00:02-24:00", consumers: [{path: /B, own: [{group: G, hosts: 2}]}]}]`,
-		"{path: /B, own: [{group: G, hosts: 1}]}"), 4, 4)
+	g := of(t,
+		owning(t,
+			`windows: [{name: a, hours: "00:00-00:02"}, {name: b, hours: "00:02-24:00", consumers: [{path: /B, own: [{group: G, hosts: 2}]}]}]`,
+			"{path: /B, own: [{group: G, hosts: 1}]}"), 4, 4)
 	g.cycle()
 	g.owned("/B h1=4")
 	g.cycle()
@@ -405,7 +441,8 @@ func TestOwnWindows(t *testing.T) {
 
 func TestOwnGrownHost(t *testing.T) {
 	// A host of the owner's grows: its amount takes the rest of it; whole hosts grow with it.
-	g := of(t, owning(t, "", "{path: /B, own: [{group: G, amount: {ncpus: 7}, partial: true}]}", "{path: /C, own: [{group: F, hosts: 1}]}"), 4, 0, 0, 0, 2)
+	g := of(t, owning(t, "", "{path: /B, own: [{group: G, amount: {ncpus: 7}, partial: true}]}",
+		"{path: /C, own: [{group: F, hosts: 1}]}"), 4, 0, 0, 0, 2)
 	g.cycle()
 	g.owned("/B h1=4; /C h5=2")
 	g.sizes(8, 0, 0, 0, 3)
@@ -445,7 +482,8 @@ md_plans: [{name: p, resource_groups: [{name: G}], consumers: [{path: /B, own: [
 	}
 	g := &game{Cluster: oracle.New(p), t: t, dims: p.Dimensions, owns: map[string][]int64{}}
 	set := func(in bool) {
-		g.SetHosts([]oracle.Host{{Name: "h1", Size: map[string]int64{"ncpus": 4, "maxmem": 8}, Attr: map[string]any{"in": in}}}, false)
+		g.SetHosts([]oracle.Host{{Name: "h1", Size: map[string]int64{"ncpus": 4, "maxmem": 8},
+			Attr: map[string]any{"in": in}}}, false)
 	}
 	set(true)
 	g.wants("/B 3")

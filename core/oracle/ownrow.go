@@ -40,7 +40,9 @@ func (p *pass) placed(gone []*host) []*host {
 func (p *pass) report(old *estate, r *Result) {
 	var hosts []*host
 	gone := slices.Clone(old.hosts)
-	slices.SortStableFunc(gone, func(a, b *host) int { return cmp.Compare(slices.Index(p.names, a.Name), slices.Index(p.names, b.Name)) })
+	slices.SortStableFunc(gone, func(a, b *host) int {
+		return cmp.Compare(slices.Index(p.names, a.Name), slices.Index(p.names, b.Name))
+	})
 	for _, h := range slices.Concat(p.placed(gone), p.Cluster.hosts, gone) {
 		if !slices.Contains(hosts, h) {
 			hosts = append(hosts, h)
@@ -52,8 +54,9 @@ func (p *pass) report(old *estate, r *Result) {
 			for _, sign := range []int64{-1, 1} {
 				for d, v := range change {
 					if v*sign > 0 {
-						r.Owned = append(r.Owned, Owned{p.m.Name, p.p.Path[n], h.Name, map[int64]string{-1: "trimmed", 1: "assigned"}[sign],
-							p.p.Dimensions[d], v * sign})
+						r.Owned = append(r.Owned,
+							Owned{p.m.Name, p.p.Path[n], h.Name, map[int64]string{-1: "trimmed", 1: "assigned"}[sign],
+								p.p.Dimensions[d], v * sign})
 					}
 				}
 			}

@@ -132,7 +132,8 @@ func (c *Cluster) nearest(leaf plan.Node, list []parcel) []plan.Node {
 	}
 	slices.SortStableFunc(owners, func(a, b plan.Node) int {
 		x, y := c.meet(leaf, a), c.meet(leaf, b)
-		return cmp.Or(cmp.Compare(c.p.Depth[y], c.p.Depth[x]), cmp.Compare(a, b)) // what a pool owns stands before what is below it
+		// what a pool owns stands before what is below it
+		return cmp.Or(cmp.Compare(c.p.Depth[y], c.p.Depth[x]), cmp.Compare(a, b))
 	})
 	return owners
 }

@@ -45,7 +45,9 @@ func (q pool) way(leaf plan.Node) []plan.Node { return q.Cluster.way(leaf)[q.p.D
 
 // barred tells whether a ratio of 0 (D-6), or a budget that is used up, keeps a leaf from the pool.
 func (q pool) barred(leaf plan.Node) bool {
-	return q.usedUp(q.way(leaf)) != plan.None || slices.ContainsFunc(q.way(leaf), func(n plan.Node) bool { return q.ratio[n] == 0 })
+	return q.usedUp(q.way(leaf)) != plan.None || slices.ContainsFunc(q.way(leaf), func(n plan.Node) bool {
+		return q.ratio[n] == 0
+	})
 }
 
 // lenders are those who lend a parcel in a pool: its owner and all above it, below the pool.

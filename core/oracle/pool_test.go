@@ -85,7 +85,8 @@ func script(t *testing.T, settings, entries string, ncpus []int64, text string) 
 			g.state(words[0], words[1])
 			continue
 		case "gone":
-			g.Release([]oracle.Holding{{Consumer: words[0], Allocation: "a", Sub: "1", Host: words[1], Units: 1, Done: true}})
+			g.Release([]oracle.Holding{{Consumer: words[0], Allocation: "a", Sub: "1", Host: words[1], Units: 1,
+				Done: true}})
 			continue
 		case "holds":
 			got = g.held()
@@ -179,10 +180,12 @@ func TestLending(t *testing.T) {
 		ncpus                   []int64
 		text                    string
 	}{
-		{"MD-7 its own, its parent's pool, the public pool", "", own("/A", "group: G, hosts: 2") + own("/A/A1", "group: G, hosts: 1"), []int64{2, 2, 2}, `
+		{"MD-7 its own, its parent's pool, the public pool", "",
+			own("/A", "group: G, hosts: 2") + own("/A/A1", "group: G, hosts: 1"), []int64{2, 2, 2}, `
 			wants /A/A1 5
 			holds /A/A1 h1=2 own; /A/A1 h2=2 /A; /A/A1 h3=1 /`},
-		{"MD-7 a pool's own parcels before lent ones", "", own("/A", "group: G, hosts: 2") + own("/A/A1", "group: G, hosts: 1"), []int64{1, 1}, `
+		{"MD-7 a pool's own parcels before lent ones", "",
+			own("/A", "group: G, hosts: 2") + own("/A/A1", "group: G, hosts: 1"), []int64{1, 1}, `
 			wants /A/A2 2
 			holds /A/A2 h1=1 /A of /A/A1; /A/A2 h2=1 /A`},
 		{"MD-8 what is lent goes up level by level", "", line, []int64{4}, `
@@ -205,13 +208,15 @@ func TestLending(t *testing.T) {
 			wants /A/A3/Y 1 /A/A1 1
 			usage /A/A3/Y /A/A3 0.250 /A/A1 /A 0.333
 			short `},
-		{"MD-5 a reserve is never lent", "", own("/A", "group: G, hosts: 2") + own("/A/A1", "group: G, hosts: 2", "reserve: {hosts: 1}"), []int64{2, 2}, `
+		{"MD-5 a reserve is never lent", "", own("/A", "group: G, hosts: 2") +
+			own("/A/A1", "group: G, hosts: 2", "reserve: {hosts: 1}"), []int64{2, 2}, `
 			wants /C 9
 			holds /C h2=2 / of /A/A1
 			wants /C 9 /A/A1 1
 			holds /A/A1 h1=1 own; /C h2=2 / of /A/A1
 			takes `},
-		{"MD-5 a part of a parcel is reserved", "", own("/C", "group: G, hosts: 1", "reserve: {amount: {ncpus: 1}}"), []int64{4}, `
+		{"MD-5 a part of a parcel is reserved", "", own("/C", "group: G, hosts: 1", "reserve: {amount: {ncpus: 1}}"),
+			[]int64{4}, `
 			wants /D 9
 			holds /D h1=3 / of /C
 			wants /D 9 /C 1
@@ -222,12 +227,14 @@ func TestLending(t *testing.T) {
 			holds /C h1=2 / of /A
 			wants /C 9 /A/A1 2
 			holds /A/A1 h1=2 /A; /C h1=2 / of /A`},
-		{"MD-5 it lies on the parcels of those below, too", "", own("/A", all, "reserve: {hosts: 1}") + own("/A/A1", "host_list: [h1]"), []int64{2, 2}, `
+		{"MD-5 it lies on the parcels of those below, too", "",
+			own("/A", all, "reserve: {hosts: 1}") + own("/A/A1", "host_list: [h1]"), []int64{2, 2}, `
 			wants /C 9
 			holds /C h2=2 / of /A
 			wants /C 2 /A/A2 1
 			holds /A/A2 h1=1 /A of /A/A1; /C h2=2 / of /A`},
-		{"MD-5 what is reserved does not count in pools", "", own("/C", "group: G, hosts: 1", "reserve: {percent: 50}"), []int64{4, 4}, `
+		{"MD-5 what is reserved does not count in pools", "", own("/C", "group: G, hosts: 1", "reserve: {percent: 50}"),
+			[]int64{4, 4}, `
 			wants /D 3
 			usage /D / 0.500
 			wants /D 3 /C 3
@@ -249,11 +256,13 @@ func TestLending(t *testing.T) {
 		{"MD-9 a grace that is just as long", "", own("/C", all, "lend_grace: 90s"), []int64{4}, `
 			wants /D 1
 			holds /D h1=1 / of /C`},
-		{"MD-9 the private pool's grace is for its children", "", own("/A", all, "private_pool_grace: 60s"), []int64{4}, `
+		{"MD-9 the private pool's grace is for its children", "", own("/A", all, "private_pool_grace: 60s"), []int64{4},
+			`
 			wants /A/A2 1 /A/A1 1 /D 1
 			holds /A/A1 h1=1 /A; /D h1=1 / of /A
 			short /A/A2 1 grace_filter`},
-		{"MD-9 the branch's lend_grace is for outsiders", "", own("/A", all, "lend_grace: 60s") + own("/A/A1", all), []int64{4}, `
+		{"MD-9 the branch's lend_grace is for outsiders", "", own("/A", all, "lend_grace: 60s") + own("/A/A1", all),
+			[]int64{4}, `
 			wants /A/A2 1 /C 1 /D 1
 			holds /A/A2 h1=1 /A of /A/A1; /C h1=1 / of /A/A1
 			short /D 1 grace_filter`},
@@ -261,7 +270,8 @@ func TestLending(t *testing.T) {
 			wants /C 1 /D 1
 			holds /C h1=1 /
 			short /D 1 grace_filter`},
-		{"MD-9 a holding stays when its grace becomes too long, and gets the smaller one", "", own("/C", all), []int64{4}, `
+		{"MD-9 a holding stays when its grace becomes too long, and gets the smaller one", "", own("/C", all),
+			[]int64{4}, `
 			wants /D 4
 			plan ` + own("/C", all, "lend_grace: 30s") + `
 			wants /D 5
@@ -272,12 +282,14 @@ func TestLending(t *testing.T) {
 			takes /D h1=1 recall for /C until 210
 			cycle
 			holds /C h1=1 own; /D h1=3 / of /C`},
-		{"MD-6 owners' best hosts are used first, their worst lent first", "", own("/A", all) + own("/C", "group: F, hosts: 2"), []int64{1, 1, 0, 0, 1, 1}, `
+		{"MD-6 owners' best hosts are used first, their worst lent first", "",
+			own("/A", all) + own("/C", "group: F, hosts: 2"), []int64{1, 1, 0, 0, 1, 1}, `
 			wants /D 3
 			holds /D h1=1 / of /A; /D h2=1 / of /A; /D h5=1 / of /C
 			wants /D 3 /C 1
 			holds /C h6=1 own; /D h1=1 / of /A; /D h2=1 / of /A; /D h5=1 / of /C`},
-		{"MD-6 a consumer's pool is used by its preference", "", "{path: /A, own: [{group: G, hosts: 1}, {group: F, hosts: 1}], preference: {G: 3, F: 4}}, ",
+		{"MD-6 a consumer's pool is used by its preference", "",
+			"{path: /A, own: [{group: G, hosts: 1}, {group: F, hosts: 1}], preference: {G: 3, F: 4}}, ",
 			[]int64{1, 0, 0, 0, 1}, `
 			wants /A/A1 1
 			holds /A/A1 h1=1 /A
@@ -323,7 +335,8 @@ func TestRecall(t *testing.T) {
 			wants /A/A3/X 2
 			wants /A/A3/X 2 /A/A1 1
 			takes /A/A3/X h1=1 recall for /A/A1 until 120`},
-		{"MD-10 nobody takes back from its own branch what that drew on", "share_reclaim: false", own("/A", all), []int64{2}, `
+		{"MD-10 nobody takes back from its own branch what that drew on", "share_reclaim: false", own("/A", all),
+			[]int64{2}, `
 			wants /A/A3/X 2
 			wants /A/A3/X 2 /A/A1 1
 			takes 
@@ -354,7 +367,8 @@ func TestRecall(t *testing.T) {
 			cycle
 			cycle
 			holds /A/A1 h1=1 own`},
-		{"CYC-6 an owner takes over room promised to an outsider", "", mine + "{path: /C, share: {priority: 1}}, ", []int64{2}, `
+		{"CYC-6 an owner takes over room promised to an outsider", "", mine + "{path: /C, share: {priority: 1}}, ",
+			[]int64{2}, `
 			wants /D 2
 			wants /D 2 /C 1x2
 			takes /D h1=2 fair_share for /C until 210
@@ -363,7 +377,8 @@ func TestRecall(t *testing.T) {
 			short /A/A1 1 waiting_for_reclaim /D; /C 1 pool_exhausted
 			cycle
 			holds /A/A1 h1=1 own`},
-		{"CYC-6 and gives back what it does not need of it", "", mine + "{path: /C, share: {priority: 1}}, ", []int64{2}, `
+		{"CYC-6 and gives back what it does not need of it", "", mine + "{path: /C, share: {priority: 1}}, ",
+			[]int64{2}, `
 			wants /D 2
 			wants /D 2 /C 1x2
 			wants /D 2 /C 1x2 /A/A1 1
@@ -412,7 +427,8 @@ func TestRecall(t *testing.T) {
 			cycle
 			takes back /D h2=1 recall for /A/A1
 			holds /A/A1 h1=1 own; /D h2=1 / of /A/A1`},
-		{"CYC-1 what an outsider would get is not granted", "", own("/A", "group: G, hosts: 1") + own("/A/A1", "group: G, hosts: 1"), []int64{4}, `
+		{"CYC-1 what an outsider would get is not granted", "",
+			own("/A", "group: G, hosts: 1") + own("/A/A1", "group: G, hosts: 1"), []int64{4}, `
 			wants /C 3
 			wants /C 4 /A/A1 1x2
 			takes /C h1=1 recall for /A/A1 until 120
@@ -422,14 +438,16 @@ func TestRecall(t *testing.T) {
 			wants /C 4 /A/A1 2
 			takes /C h1=1 recall for /A/A1 until 120
 			short /A/A1 1 waiting_for_reclaim /C; /A/A1 1 reclaim_budget`},
-		{"MD-6 without reclaim_for_preference what is idle is used", "", "{path: /C, own: [{group: G, hosts: 1}, {group: F, hosts: 1}]}, ",
+		{"MD-6 without reclaim_for_preference what is idle is used", "",
+			"{path: /C, own: [{group: G, hosts: 1}, {group: F, hosts: 1}]}, ",
 			[]int64{1, 0, 0, 0, 1}, `
 			wants /D 2
 			gone /D h1 1
 			wants /D 1 /C 1
 			holds /C h1=1 own; /D h5=1 / of /C
 			takes `},
-		{"MD-6 with it the better one is recalled", "reclaim_for_preference: true", "{path: /C, own: [{group: G, hosts: 1}, {group: F, hosts: 1}]}, ",
+		{"MD-6 with it the better one is recalled", "reclaim_for_preference: true",
+			"{path: /C, own: [{group: G, hosts: 1}, {group: F, hosts: 1}]}, ",
 			[]int64{1, 0, 0, 0, 1}, `
 			wants /D 2
 			gone /D h1 1
@@ -472,11 +490,13 @@ func TestPrivateShares(t *testing.T) {
 		{"MD-16 ratios in a private pool", "", own("/A", all) + "{path: /A/A1, share: {ratio: 3}}, ", []int64{4}, `
 			wants /A/A1 9 /A/A3/X 9
 			holds /A/A1 h1=3 /A; /A/A3/X h1=1 /A`},
-		{"MD-16 priorities in a private pool", "", own("/A", all) + "{path: /A/A3, share: {priority: 1}}, ", []int64{4}, `
+		{"MD-16 priorities in a private pool", "", own("/A", all) + "{path: /A/A3, share: {priority: 1}}, ", []int64{4},
+			`
 			wants /A/A1 9
 			wants /A/A1 9 /A/A3/X 3
 			takes /A/A1 h1=3 fair_share for /A/A3/X until 120`},
-		{"MD-16 priorities of the first level do not reach into it", "", own("/A", all) + "{path: /C, share: {priority: 9}}, ", []int64{4}, `
+		{"MD-16 priorities of the first level do not reach into it", "",
+			own("/A", all) + "{path: /C, share: {priority: 9}}, ", []int64{4}, `
 			wants /A/A1 3 /C 9
 			holds /A/A1 h1=3 /A; /C h1=1 / of /A
 			wants /A/A1 4 /C 9
@@ -485,7 +505,8 @@ func TestPrivateShares(t *testing.T) {
 			wants /A/A3/X 4
 			wants /A/A3/X 4 /A/A3/Y 4
 			takes /A/A3/X h1=2 fair_share for /A/A3/Y until 120`},
-		{"MD-17 the private pool's grace at most", "", own("/A", all, "private_pool_grace: 200s") + "{path: /A/A1, share: {priority: 1}}, ", []int64{4}, `
+		{"MD-17 the private pool's grace at most", "", own("/A", all, "private_pool_grace: 200s") +
+			"{path: /A/A1, share: {priority: 1}}, ", []int64{4}, `
 			wants /A/A2 4
 			plan ` + own("/A", all, "private_pool_grace: 70s") + `{path: /A/A1, share: {priority: 1}}, 
 			wants /A/A2 4 /A/A1 1
@@ -499,11 +520,13 @@ func TestPrivateShares(t *testing.T) {
 			wants /C 4
 			wants /C 4 /D 4
 			takes /C h1=2 fair_share for /D until 120`},
-		{"MD-18 a branch's limit counts what is held from pools above it", "", own("/A", "group: G, hosts: 1", "share: {limit: {ncpus: 1}}"), []int64{2, 4}, `
+		{"MD-18 a branch's limit counts what is held from pools above it", "",
+			own("/A", "group: G, hosts: 1", "share: {limit: {ncpus: 1}}"), []int64{2, 4}, `
 			wants /A/A1 5
 			holds /A/A1 h1=2 /A; /A/A1 h2=1 /
 			short /A/A1 2 share_limit /A`},
-		{"MD-18 a leaf's counts all but its own", "", own("/A", "group: G, hosts: 2") + own("/A/A1", "group: G, hosts: 1", "share: {limit: {ncpus: 1}}"), []int64{2, 4}, `
+		{"MD-18 a leaf's counts all but its own", "", own("/A", "group: G, hosts: 2") +
+			own("/A/A1", "group: G, hosts: 1", "share: {limit: {ncpus: 1}}"), []int64{2, 4}, `
 			wants /A/A1 5
 			holds /A/A1 h1=2 own; /A/A1 h2=1 /A
 			short /A/A1 2 share_limit /A/A1`},
@@ -515,15 +538,18 @@ func TestPrivateShares(t *testing.T) {
 			takes /A/A1 h2=2 over_limit until 120
 			rest
 			holds /A/A1 h1=2 /A; /A/A1 h2=1 /`},
-		{"D-6 a branch of ratio 0 has its own pool", "", own("/A", "group: G, hosts: 1", "share: {ratio: 0}"), []int64{2, 4}, `
+		{"D-6 a branch of ratio 0 has its own pool", "", own("/A", "group: G, hosts: 1", "share: {ratio: 0}"),
+			[]int64{2, 4}, `
 			wants /A/A1 5
 			holds /A/A1 h1=2 /A
 			short /A/A1 3 share_limit /A`},
-		{"D-6 a leaf of ratio 0 has what it owns", "", own("/A", all) + own("/A/A1", "group: G, hosts: 1", "share: {ratio: 0}"), []int64{2, 4}, `
+		{"D-6 a leaf of ratio 0 has what it owns", "", own("/A", all) +
+			own("/A/A1", "group: G, hosts: 1", "share: {ratio: 0}"), []int64{2, 4}, `
 			wants /A/A1 5 /C 6
 			holds /A/A1 h1=2 own; /C h2=4 / of /A
 			short /A/A1 3 share_limit /A/A1; /C 2 over_quota`},
-		{"MD-18 a limit stops recall, too", "", own("/A", all) + "{path: /A/A1, share: {limit: {ncpus: 1}}}, ", []int64{4}, `
+		{"MD-18 a limit stops recall, too", "", own("/A", all) + "{path: /A/A1, share: {limit: {ncpus: 1}}}, ",
+			[]int64{4}, `
 			wants /C 4
 			wants /C 4 /A/A1 3
 			takes /C h1=1 recall for /A/A1 until 120
@@ -551,10 +577,12 @@ func TestLentFigures(t *testing.T) {
 		t.Error(got)
 	}
 	lent := map[string]int64{"/A": 2, "/A/A1": 4}
-	static := map[string]int64{"/A": 2, "/A/A1": 2, "/A/A2": 2, "/A/A3": 2, "/A/A3/X": 1, "/A/A3/Y": 1, "/C": 2, "/D": 2}
+	static := map[string]int64{"/A": 2, "/A/A1": 2, "/A/A2": 2, "/A/A3": 2, "/A/A3/X": 1, "/A/A3/Y": 1, "/C": 2,
+		"/D": 2}
 	for _, c := range g.last.Consumers {
 		if c.Lent[0] != lent[c.Path] || c.StaticPart[0] != static[c.Path] {
-			t.Errorf("%s: lent %d, static quota %d, want %d, %d", c.Path, c.Lent[0], c.StaticPart[0], lent[c.Path], static[c.Path])
+			t.Errorf("%s: lent %d, static quota %d, want %d, %d", c.Path, c.Lent[0], c.StaticPart[0], lent[c.Path],
+				static[c.Path])
 		}
 	}
 }

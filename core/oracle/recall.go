@@ -33,7 +33,8 @@ func (g *round) reserve() {
 				for {
 					over := g.intruded(t, nothing, func(y plan.Node) bool { return y == x })
 					u := g.firstBut(h.units, func(u *unit) bool {
-						return u.sub.alloc.plan == g.in && lies(u, t) && stays(u) && !g.under(x, u.leaf()) && touches(u.sub.size, over)
+						return u.sub.alloc.plan == g.in && lies(u, t) && stays(u) && !g.under(x, u.leaf()) &&
+							touches(u.sub.size, over)
 					})
 					if u == nil {
 						break
@@ -113,7 +114,9 @@ func (g *round) recallOn(s *sub, x plan.Node, list []parcel) outcome {
 	units := g.units(func(u *unit) bool {
 		return outside(u.leaf()) && (stays(u) || u.set.taker != nil && outside(u.set.taker.alloc.leaf))
 	})
-	slices.SortFunc(units, func(a, b *unit) int { return cmp.Or(g.coreLast(a, b), g.youngLast(a, b), g.lastRank(a, b)) })
+	slices.SortFunc(units, func(a, b *unit) int {
+		return cmp.Or(g.coreLast(a, b), g.youngLast(a, b), g.lastRank(a, b))
+	})
 	tried := map[int]bool{} // of the list
 	for _, u := range units {
 		i := slices.IndexFunc(list, func(t parcel) bool { return lies(u, t) })
@@ -189,12 +192,15 @@ func (g *round) without(s *sub, t parcel, here []*unit, sets []*set) (chosen []*
 		}
 		return 0
 	}
-	slices.SortStableFunc(here, func(a, b *unit) int { return cmp.Or(cmp.Compare(fresh(a), fresh(b)), cmp.Compare(a.due, b.due)) })
+	slices.SortStableFunc(here, func(a, b *unit) int {
+		return cmp.Or(cmp.Compare(fresh(a), fresh(b)), cmp.Compare(a.due, b.due))
+	})
 	here = g.grantedFirst(here)
 	if len(sets) > 0 && fits(s.size, least(g.room(s.alloc.leaf, t), g.netRoom(s.alloc.leaf, t))) {
 		return nil, true
 	}
-	for _, spared := range []func(u *unit) bool{func(u *unit) bool { return g.young(u) || g.core[u] }, func(u *unit) bool { return g.core[u] }} {
+	for _, spared := range []func(u *unit) bool{func(u *unit) bool { return g.young(u) || g.core[u] },
+		func(u *unit) bool { return g.core[u] }} {
 		some := slices.DeleteFunc(slices.Clone(here), func(u *unit) bool { return of[u] == nil && spared(u) })
 		if chosen, ok = g.pickOf(s, t, some, func(*unit) bool { return true }); ok {
 			return chosen, ok

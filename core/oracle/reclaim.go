@@ -33,7 +33,9 @@ func (g *round) bears(u *unit) bool {
 		return false
 	}
 	if u.set.reason == "reserve" {
-		return !touches(u.sub.size, g.intruded(g.parcel(u.host, u.owner), u.sub.size, func(x plan.Node) bool { return !g.under(x, u.leaf()) }))
+		return !touches(u.sub.size, g.intruded(g.parcel(u.host, u.owner), u.sub.size, func(x plan.Node) bool {
+			return !g.under(x, u.leaf())
+		}))
 	}
 	return !slices.ContainsFunc(g.Cluster.way(u.leaf()), func(n plan.Node) bool {
 		return g.limitedBy(u, n) && touches(u.sub.size, g.beyond(n, u.sub.size, g.claimed))

@@ -41,7 +41,8 @@ func (c *Cluster) goneNode(path string) plan.Node {
 // are renamed from, plans by name. Unless forced, nobody may lose a place in which something is held.
 func (c *Cluster) SetPolicy(p *plan.Policy, forced bool) {
 	same := slices.Equal(c.p.Path, p.Path)
-	if !slices.Equal(c.p.Dimensions, p.Dimensions) || len(p.MDPlans) != len(c.p.MDPlans) || len(p.MDPlans) > 0 && !same {
+	if !slices.Equal(c.p.Dimensions, p.Dimensions) || len(p.MDPlans) != len(c.p.MDPlans) ||
+		len(p.MDPlans) > 0 && !same {
 		panic("oracle: other dimensions, or consumers beside an MD plan")
 	}
 	heir := map[string]string{}

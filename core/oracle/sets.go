@@ -106,7 +106,8 @@ func (f *frame) claim(s *set, victims []*unit) bool {
 	}
 	s.plan, s.cycle = f.in, f.cycle
 	if n := len(f.sets); n > 0 {
-		if last := f.sets[n-1]; last.plan == s.plan && last.cycle == s.cycle && last.taker == s.taker && last.target == s.target && last.owner == s.owner && last.reason == s.reason {
+		if last := f.sets[n-1]; last.plan == s.plan && last.cycle == s.cycle && last.taker == s.taker &&
+			last.target == s.target && last.owner == s.owner && last.reason == s.reason {
 			s = last
 		}
 	}
@@ -161,7 +162,8 @@ func (f *frame) waiting(s *sub) Shortfall {
 		list = f.units((*unit).leaves)
 	}
 	slices.SortFunc(list, func(a, b *unit) int {
-		return cmp.Or(cmp.Compare(b.due, a.due), cmp.Compare(a.set.number, b.set.number), cmp.Compare(a.leaf(), b.leaf()))
+		return cmp.Or(cmp.Compare(b.due, a.due), cmp.Compare(a.set.number, b.set.number),
+			cmp.Compare(a.leaf(), b.leaf()))
 	})
 	if len(list) > 0 {
 		row.UntilUS = list[0].due

@@ -83,7 +83,8 @@ func (c *Cluster) CycleAt(nowUS int64) Result {
 	for _, s := range c.sets {
 		r.Promised += int(s.n)
 	}
-	r.Grants, r.Releases, r.Held, r.Reclaims = c.rows(granted, nil), c.rows(c.released, nil), c.rows(held, leaving), c.claims()
+	r.Grants, r.Releases, r.Held, r.Reclaims = c.rows(granted, nil), c.rows(c.released, nil), c.rows(held, leaving),
+		c.claims()
 	c.lose(r.Releases)
 	c.rateAll()
 	for i := range r.Consumers {
@@ -110,7 +111,8 @@ func (c *Cluster) lose(rows []Units) {
 		ran := (c.nowUS - c.times[max(u.cycle, 1)]) / 1000
 		for i := range rows {
 			r := &rows[i]
-			if r.Key == c.key(u.sub) && r.Host == u.host.Name && r.Cause == u.cause && r.Origin == u.origin && r.Lender == c.path(u.lender) && r.Device == u.devices {
+			if r.Key == c.key(u.sub) && r.Host == u.host.Name && r.Cause == u.cause && r.Origin == u.origin &&
+				r.Lender == c.path(u.lender) && r.Device == u.devices {
 				r.LostMS += ran
 				break // two sizes of one name are rows of one line
 			}
@@ -123,7 +125,8 @@ func (c *Cluster) lose(rows []Units) {
 func (c *Cluster) row(s, t *sub, h, i *host) int {
 	x, y := s.alloc, t.alloc
 	return cmp.Or(cmp.Compare(x.plan, y.plan), cmp.Compare(x.leaf, y.leaf), cmp.Compare(x.arrival, y.arrival),
-		cmp.Compare(s.arrival, t.arrival), cmp.Compare(slices.Index(c.order[x.plan], h), slices.Index(c.order[x.plan], i)),
+		cmp.Compare(s.arrival, t.arrival),
+		cmp.Compare(slices.Index(c.order[x.plan], h), slices.Index(c.order[x.plan], i)),
 		cmp.Compare(h.Name, i.Name))
 }
 
@@ -131,7 +134,8 @@ func (c *Cluster) row(s, t *sub, h, i *host) int {
 func (c *Cluster) rows(m, leaving map[event]int64) []Units {
 	var rows []Units
 	for _, e := range slices.SortedFunc(maps.Keys(m), func(a, b event) int {
-		return cmp.Or(c.row(a.sub, b.sub, a.host, b.host), cmp.Compare(a.cause, b.cause), cmp.Compare(a.origin, b.origin),
+		return cmp.Or(c.row(a.sub, b.sub, a.host, b.host), cmp.Compare(a.cause, b.cause),
+			cmp.Compare(a.origin, b.origin),
 			cmp.Compare(a.lender, b.lender), cmp.Compare(a.pool, b.pool), cmp.Compare(a.devices, b.devices))
 	}) {
 		rows = append(rows, Units{Key: c.key(e.sub), Host: e.host.Name, Cause: e.cause, Origin: e.origin,
@@ -144,10 +148,12 @@ func (c *Cluster) rows(m, leaving map[event]int64) []Units {
 func (c *Cluster) claims() []Reclaim {
 	var rows []Reclaim
 	for _, e := range slices.SortedFunc(maps.Keys(c.reclaimed), func(a, b claim) int {
-		return cmp.Or(c.row(a.sub, b.sub, a.host, b.host), cmp.Compare(a.action, b.action), cmp.Compare(a.reason, b.reason),
+		return cmp.Or(c.row(a.sub, b.sub, a.host, b.host), cmp.Compare(a.action, b.action),
+			cmp.Compare(a.reason, b.reason),
 			cmp.Compare(a.due, b.due), cmp.Compare(a.taker.came(), b.taker.came()), cmp.Compare(a.devices, b.devices))
 	}) {
-		r := Reclaim{Key: c.key(e.sub), Host: e.host.Name, Action: e.action, Reason: e.reason, Units: c.reclaimed[e], DeadlineUS: e.due, Device: e.devices}
+		r := Reclaim{Key: c.key(e.sub), Host: e.host.Name, Action: e.action, Reason: e.reason, Units: c.reclaimed[e],
+			DeadlineUS: e.due, Device: e.devices}
 		if e.taker != nil {
 			r.For = c.key(e.taker)
 		}
@@ -282,7 +288,8 @@ func (c *Cluster) lastRank(a, b *unit) int {
 // newest orders units newest first (D-10). What is equal by it stands in the order of lender, pool and reclaim, the
 // last first, then what counts under the hybrid policy before what is owned, at last that on the highest devices first.
 func (c *Cluster) newest(a, b *unit) int {
-	return cmp.Or(cmp.Compare(b.cycle, a.cycle), cmp.Compare(b.sub.arrival, a.sub.arrival), cmp.Compare(c.place(b), c.place(a)),
+	return cmp.Or(cmp.Compare(b.cycle, a.cycle), cmp.Compare(b.sub.arrival, a.sub.arrival),
+		cmp.Compare(c.place(b), c.place(a)),
 		c.laterConsumer(a.lender, b.lender), c.laterConsumer(a.pool, b.pool), cmp.Compare(b.number, a.number),
 		order(b.origin == hybrid)-order(a.origin == hybrid), byDevices(a, b))
 }

@@ -35,7 +35,8 @@ type quotas struct {
 
 func newSlots(c *Cluster, in int) *slots {
 	s := &c.p.SlotPlans[in-len(c.p.MDPlans)]
-	g := &slots{frame: newFrame(c, in), s: s, w: &s.Windows[c.window(in)], size: map[*host]int64{}, owns: map[plan.Node]int64{},
+	g := &slots{frame: newFrame(c, in), s: s, w: &s.Windows[c.window(in)], size: map[*host]int64{},
+		owns:  map[plan.Node]int64{},
 		pools: map[plan.Node]int64{}, wanted: map[plan.Node]int64{}}
 	g.bill()
 	all := g.taken(false, func(u *unit) bool { return !g.ok(u.host) }) // S
@@ -249,7 +250,9 @@ func (g *slots) held(n plan.Node, origin string, net bool) int64 {
 
 // lent is what others have borrowed from a leaf, orphans and those too who have changed to the hybrid policy.
 func (g *slots) lent(leaf plan.Node, net bool) int64 {
-	return g.taken(net, func(u *unit) bool { return u.lender == leaf && u.origin == borrowed && (!g.foreign(u) || g.owed(u)) })
+	return g.taken(net, func(u *unit) bool {
+		return u.lender == leaf && u.origin == borrowed && (!g.foreign(u) || g.owed(u))
+	})
 }
 
 // on is what is held on a host.
@@ -278,7 +281,10 @@ func (g *slots) free(h *host) int64 {
 }
 
 func (g *slots) netFree(h *host) int64 {
-	return g.size[h] - g.on(h, true) - g.rooms(func(s *set) bool { return s.target == h }) - g.joins(func(j joined) bool { return j.host == h })
+	return g.size[h] - g.on(h,
+		true) - g.rooms(func(s *set) bool { return s.target == h }) - g.joins(func(j joined) bool {
+		return j.host == h
+	})
 }
 
 // account is what is free now of an account: a leaf's own, or the pool for the root.
@@ -295,7 +301,9 @@ func (g *slots) account(a plan.Node) int64 {
 
 // netAccount is what will be free of an account once all sets under way are done.
 func (g *slots) netAccount(a plan.Node) int64 {
-	gone := g.rooms(func(s *set) bool { return s.account == a }) + g.joins(func(j joined) bool { return j.account == a })
+	gone := g.rooms(func(s *set) bool { return s.account == a }) + g.joins(func(j joined) bool {
+		return j.account == a
+	})
 	if a == common {
 		return g.all - g.blend(true) - gone
 	}
@@ -305,7 +313,9 @@ func (g *slots) netAccount(a plan.Node) int64 {
 // ownIdle is what a leaf may use of its own beside what it is promised: where units of hybrid leaves are to give that,
 // the account counts it as free.
 func (g *slots) ownIdle(leaf plan.Node) int64 {
-	return min(g.account(leaf), g.owns[leaf]-g.held(leaf, owned, true)-g.lent(leaf, true)-g.rooms(func(s *set) bool { return s.account == leaf }))
+	return min(g.account(leaf), g.owns[leaf]-g.held(leaf, owned, true)-g.lent(leaf, true)-g.rooms(func(s *set) bool {
+		return s.account == leaf
+	}))
 }
 
 // spare is what of the idle slots no owner could claim.
@@ -417,7 +427,8 @@ func (g *slots) pour(n plan.Node, amount int64, need, quota map[plan.Node]int64)
 
 // usage is what a consumer and all below it have from the pools: net share, and the room promised to them.
 func (g *slots) usage(n plan.Node) int64 {
-	return g.held(n, sharePool, true) + g.rooms(func(s *set) bool { return s.account == plan.Root && g.under(n, s.taker.alloc.leaf) }) +
+	return g.held(n, sharePool,
+		true) + g.rooms(func(s *set) bool { return s.account == plan.Root && g.under(n, s.taker.alloc.leaf) }) +
 		g.joins(func(j joined) bool { return j.account == plan.Root && g.under(n, j.sub.alloc.leaf) })
 }
 

@@ -123,7 +123,8 @@ func (s scenario) play(t *testing.T) {
 
 // still tells whether a cycle did nothing after the one before it (CYC-2).
 func still(before, r oracle.Result) bool {
-	return len(r.Grants)+len(r.Releases)+len(r.Reclaims)+r.Leaving+r.Promised == 0 && reflect.DeepEqual(before.Held, r.Held)
+	return len(r.Grants)+len(r.Releases)+len(r.Reclaims)+r.Leaving+r.Promised == 0 &&
+		reflect.DeepEqual(before.Held, r.Held)
 }
 
 func parse(t *testing.T, policy any) *plan.Policy {
@@ -184,20 +185,23 @@ func tables(r oracle.Result, start time.Time) map[string][]row {
 		}
 	}
 	for _, u := range r.Reclaims {
-		m["reclaims"] = append(m["reclaims"], row{"consumer": u.Consumer, "host": u.Host, "action": u.Action, "reason": u.Reason,
-			"for_consumer": u.For.Consumer, "units": u.Units,
-			"deadline": start.Add(time.Duration(u.DeadlineUS) * time.Microsecond).Format(time.RFC3339)})
+		m["reclaims"] = append(m["reclaims"],
+			row{"consumer": u.Consumer, "host": u.Host, "action": u.Action, "reason": u.Reason,
+				"for_consumer": u.For.Consumer, "units": u.Units,
+				"deadline": start.Add(time.Duration(u.DeadlineUS) * time.Microsecond).Format(time.RFC3339)})
 	}
 	for _, c := range r.Consumers {
 		f := c.Slots
-		m["consumers"] = append(m["consumers"], row{"consumer": c.Path, "demand": c.Demand, "held": c.Held, "short": c.Short,
-			"owned_configured": f.OwnedConfigured, "owned": f.Owned, "reserved": f.Reserved, "slot_limit": f.Limit,
-			"static_quota": f.StaticQuota, "quota": f.Quota, "held_owned": f.HeldOwned, "held_shared": f.HeldShared,
-			"held_borrowed": f.HeldBorrowed, "lent": f.Lent, "free": f.Free})
+		m["consumers"] = append(m["consumers"],
+			row{"consumer": c.Path, "demand": c.Demand, "held": c.Held, "short": c.Short,
+				"owned_configured": f.OwnedConfigured, "owned": f.Owned, "reserved": f.Reserved, "slot_limit": f.Limit,
+				"static_quota": f.StaticQuota, "quota": f.Quota, "held_owned": f.HeldOwned, "held_shared": f.HeldShared,
+				"held_borrowed": f.HeldBorrowed, "lent": f.Lent, "free": f.Free})
 	}
 	for _, s := range r.Shortfalls {
-		m["shortfalls"] = append(m["shortfalls"], row{"consumer": s.Consumer, "allocation": s.Allocation, "units_short": s.Units,
-			"reason": s.Reason, "blocker": s.Blocker})
+		m["shortfalls"] = append(m["shortfalls"],
+			row{"consumer": s.Consumer, "allocation": s.Allocation, "units_short": s.Units,
+				"reason": s.Reason, "blocker": s.Blocker})
 	}
 	return m
 }
@@ -294,10 +298,12 @@ func (w *world) policy(t *testing.T, paths []string) *plan.Policy {
 			}
 		}
 		entries = append(entries, e)
-		consumers = append(consumers, row{"path": path, "rank": w.IntN(3), "reclaim_grace": fmt.Sprint(pick(w, 0, 0, 90, 200, 400), "s")})
+		consumers = append(consumers, row{"path": path, "rank": w.IntN(3),
+			"reclaim_grace": fmt.Sprint(pick(w, 0, 0, 90, 200, 400), "s")})
 	}
 	p := row{"resource_group": "G", "consumers": entries, "placement": pick(w, "stacked", "balanced"),
-		"recall": pick(w, "last", "before_borrow"), "share_quota": pick(w, "dynamic", "dynamic", "static"), "share_reclaim": !w.odds(5)}
+		"recall": pick(w, "last", "before_borrow"), "share_quota": pick(w, "dynamic", "dynamic", "static"),
+		"share_reclaim": !w.odds(5)}
 	if w.odds(3) {
 		p["reclaim_budget"] = 1 + w.IntN(3)
 	}
@@ -353,9 +359,11 @@ func (w *world) demand() []oracle.Demand {
 	}
 	w.wants, w.size = map[oracle.Key]int64{}, map[oracle.Key]int64{}
 	for range w.IntN(5) {
-		d := oracle.Demand{Consumer: pick(w, w.leaves...), Allocation: pick(w, "a", "b"), Sub: pick(w, "", "s"), Units: 1 + int64(w.IntN(8)),
+		d := oracle.Demand{Consumer: pick(w, w.leaves...), Allocation: pick(w, "a", "b"), Sub: pick(w, "", "s"),
+			Units:       1 + int64(w.IntN(8)),
 			MaxPerHost:  pick(w, plan.Unlimited, plan.Unlimited, plan.Unlimited, 1, 3),
-			Requirement: pick(w, "", "", "", "", "select(fast)", "order(slots)"), Size: map[string]int64{"slots": pick[int64](w, 0, 1, 1, 2, 3)}}
+			Requirement: pick(w, "", "", "", "", "select(fast)", "order(slots)"),
+			Size:        map[string]int64{"slots": pick[int64](w, 0, 1, 1, 2, 3)}}
 		if w.crowded {
 			d.Requirement = ""
 		}
@@ -382,7 +390,8 @@ func (w *world) hosts(full bool) (rows []oracle.Host) {
 		if !full && w.odds(2) {
 			continue
 		}
-		h := oracle.Host{Name: fmt.Sprintf("h%d", i), State: "ok", Size: map[string]int64{"slots": int64(w.either(1, 3) + w.IntN(w.either(7, 4)))},
+		h := oracle.Host{Name: fmt.Sprintf("h%d", i), State: "ok",
+			Size: map[string]int64{"slots": int64(w.either(1, 3) + w.IntN(w.either(7, 4)))},
 			Attr: map[string]any{"fast": w.odds(2), "zone": 1.}}
 		if !full {
 			h.State = pick(w, "ok", "ok", "ok", "closed", "draining", "unavail")
@@ -417,7 +426,8 @@ func TestSmoke(t *testing.T) {
 			o.SetDemand("s", w.demand())
 			for i := 0; step == 0 && i < len(w.rows); i++ {
 				d := w.rows[i]
-				o.Running([]oracle.Holding{{Consumer: d.Consumer, Allocation: d.Allocation, Sub: d.Sub, Host: "h0", Units: int64(w.IntN(3))}})
+				o.Running([]oracle.Holding{{Consumer: d.Consumer, Allocation: d.Allocation, Sub: d.Sub, Host: "h0",
+					Units: int64(w.IntN(3))}})
 			}
 			w.settle(t, o, fmt.Sprint("seed ", seed, " step ", step), step == 5 || w.odds(2))
 			if t.Failed() {

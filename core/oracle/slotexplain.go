@@ -59,7 +59,8 @@ func (g *slots) why(s *sub, alone bool) Shortfall {
 			return Shortfall{Reason: "share_limit", Blocker: g.path(n)}
 		}
 	}
-	if g.held(leaf, sharePool, false) > 0 && g.usage(leaf)+k > g.deserved[leaf] && g.deserved[leaf] < g.pooled(plan.Root) {
+	if g.held(leaf, sharePool, false) > 0 && g.usage(leaf)+k > g.deserved[leaf] &&
+		g.deserved[leaf] < g.pooled(plan.Root) {
 		return Shortfall{Reason: "over_quota"}
 	}
 	return Shortfall{Reason: "pool_exhausted"}
@@ -106,8 +107,10 @@ func (g *slots) figures(r *Result) {
 			r.Consumers = append(r.Consumers, c)
 			continue
 		}
-		f := &SlotFigures{OwnedConfigured: g.w.Owns[n], Owned: g.owns[n], Reserved: min(g.reserved(n), g.owns[n]), Limit: g.w.Max[n],
-			HeldOwned: g.held(n, owned, false), HeldShared: g.held(n, sharePool, false), HeldBorrowed: g.held(n, borrowed, false)}
+		f := &SlotFigures{OwnedConfigured: g.w.Owns[n], Owned: g.owns[n], Reserved: min(g.reserved(n), g.owns[n]),
+			Limit:     g.w.Max[n],
+			HeldOwned: g.held(n, owned, false), HeldShared: g.held(n, sharePool, false),
+			HeldBorrowed: g.held(n, borrowed, false)}
 		for _, leaf := range g.leaves() {
 			if g.under(n, leaf) {
 				f.StaticQuota += g.static[leaf]

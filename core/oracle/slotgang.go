@@ -120,7 +120,9 @@ func (g *slots) promiseAll(s *sub, take func(s *sub) bool) bool {
 	large := func() []any {
 		return slices.DeleteFunc(g.values(s), func(v any) bool { return g.capacityAt(s, v) < s.least })
 	}
-	return g.among(s, func() []any { return g.roomiest(s, large(), g.roomAt) }, func() bool { return g.promiseHere(s, take) })
+	return g.among(s, func() []any { return g.roomiest(s, large(), g.roomAt) }, func() bool {
+		return g.promiseHere(s, take)
+	})
 }
 
 // promiseHere is promiseAll where the gang may be.
@@ -177,7 +179,8 @@ func (g *slots) rejoin() {
 		}
 		was, leaf, k := slices.Clone(g.joined), s.alloc.leaf, s.slots()
 		for g.pledged(s) < s.least {
-			mayDraw := g.s.ShareReclaim && !g.barred(leaf) && !g.broke[g.in][leaf] && g.usage(leaf)+k <= g.deserved[leaf]
+			mayDraw := g.s.ShareReclaim && !g.barred(leaf) && !g.broke[g.in][leaf] &&
+				g.usage(leaf)+k <= g.deserved[leaf]
 			if g.hybrid(leaf) && !(g.due(s) && g.join(s, common)) ||
 				!g.hybrid(leaf) && !g.join(s, leaf) && !(mayDraw && g.join(s, plan.Root)) {
 				g.joined = was
@@ -305,8 +308,11 @@ func (g *slots) timely(u *unit, taker *sub) bool {
 func (g *slots) gangVictims(s *sub, account plan.Node, reason string, may func(u *unit, all []*unit) bool) bool {
 	for _, u := range g.victims(func(u *unit) bool { return u.sub.gang() && u.sub != s }) {
 		all := g.staying(u.sub)
-		slices.SortStableFunc(all, func(a, b *unit) int { return cmp.Or(cmp.Compare(g.place(a), g.place(b)), g.newest(a, b)) })
-		if slices.ContainsFunc(all, func(v *unit) bool { return v.cycle == g.cycle }) || !g.timely(u, s) || !may(u, all) ||
+		slices.SortStableFunc(all, func(a, b *unit) int {
+			return cmp.Or(cmp.Compare(g.place(a), g.place(b)), g.newest(a, b))
+		})
+		if slices.ContainsFunc(all, func(v *unit) bool { return v.cycle == g.cycle }) || !g.timely(u, s) ||
+			!may(u, all) ||
 			!g.fitsWithout(s, u.host, account, all) {
 			continue
 		}
@@ -317,7 +323,8 @@ func (g *slots) gangVictims(s *sub, account plan.Node, reason string, may func(u
 		g.claim(&set{reason: reason, target: u.host, taker: s, account: account}, g.onHost(all, u.host))
 		for _, v := range all {
 			if !v.leaves() {
-				g.reclaim(v, &set{number: g.next(), plan: g.in, cycle: g.cycle, reason: reason, target: v.host, taker: s, account: account})
+				g.reclaim(v, &set{number: g.next(), plan: g.in, cycle: g.cycle, reason: reason, target: v.host,
+					taker: s, account: account})
 			}
 			if account == plan.Root && v.origin == sharePool {
 				g.swept[v.leaf()] += v.slots()
@@ -349,7 +356,8 @@ func (g *slots) fitsWithout(s *sub, h *host, account plan.Node, all []*unit) boo
 		})
 	default: // what comes back to the pools, or to the hybrid branches, on hosts that are ok
 		back := slices.DeleteFunc(slices.Clone(all), func(u *unit) bool {
-			return !g.ok(u.host) || g.hybrid(u.leaf()) != g.hybrid(leaf) || g.hybrid(leaf) && g.owed(u) || !g.hybrid(leaf) && g.as(u) != sharePool
+			return !g.ok(u.host) || g.hybrid(u.leaf()) != g.hybrid(leaf) || g.hybrid(leaf) && g.owed(u) ||
+				!g.hybrid(leaf) && g.as(u) != sharePool
 		})
 		has = g.netFor(s, account, back)
 	}
@@ -395,7 +403,8 @@ func (g *slots) fewerFit(s *sub, why *Shortfall) bool {
 	if g.hybrid(s.alloc.leaf) {
 		ways = []func(s *sub) bool{g.blendIn}
 	}
-	for units < min(s.least, s.wanted-int64(len(before))) && slices.ContainsFunc(ways, func(way func(s *sub) bool) bool { return way(s) }) {
+	for units < min(s.least, s.wanted-int64(len(before))) &&
+		slices.ContainsFunc(ways, func(way func(s *sub) bool) bool { return way(s) }) {
 		units++
 	}
 	stops := units < s.least

@@ -98,8 +98,10 @@ func (g *slots) promised() {
 			kept := g.kept(s)[0]
 			if g.free(s.target)+kept < k || s.account > plan.Root && g.account(s.account)+kept < k ||
 				s.account == plan.Root && g.idlePool(leaf)+kept < k ||
-				s.account == common && max(0, g.account(common))+kept < k || // within the quota, whatever others have beyond theirs
-				s.account == common && g.unfilled(plan.Root, 0) > 0 && g.account(common)+kept-k < g.unfilled(plan.Root, 0) ||
+				// within the quota, whatever others have beyond theirs
+				s.account == common && max(0, g.account(common))+kept < k ||
+				s.account == common && g.unfilled(plan.Root, 0) > 0 &&
+					g.account(common)+kept-k < g.unfilled(plan.Root, 0) ||
 				s.account == plan.Root && max(0, g.spare())+kept < k { // no idle slot that an owner could claim
 				break
 			}
@@ -171,7 +173,8 @@ func (g *slots) share() {
 	for leaf := range tree {
 		due += max(0, g.deserved[leaf]-g.usage(leaf))
 	}
-	if barred := slices.ContainsFunc(g.inner(), func(n plan.Node) bool { return g.ratio[n] == 0 }); barred || due > min(g.account(plan.Root), g.spare()) {
+	if barred := slices.ContainsFunc(g.inner(), func(n plan.Node) bool { return g.ratio[n] == 0 }); barred ||
+		due > min(g.account(plan.Root), g.spare()) {
 		g.race(tree, g.usage, entitled)
 	} else { // nobody's turn can cost another anything
 		for _, leaf := range g.ranked(slices.Collect(maps.Keys(tree))) {
@@ -236,7 +239,8 @@ func (g *slots) within(s *sub) bool {
 // draw grants a unit from the pool.
 func (g *slots) draw(s *sub) bool {
 	h, k := g.host(s), s.slots()
-	if h == nil || g.barred(s.alloc.leaf) || g.idlePool(s.alloc.leaf) < k || g.spare() < k || !g.lasts(s, sharePool, plan.None) {
+	if h == nil || g.barred(s.alloc.leaf) || g.idlePool(s.alloc.leaf) < k || g.spare() < k ||
+		!g.lasts(s, sharePool, plan.None) {
 		return false
 	}
 	if len(g.bars(s.alloc.leaf)) > 1 {
@@ -299,6 +303,7 @@ func (g *slots) lender(leaf plan.Node, k, moved int64, not plan.Node) plan.Node 
 // admits tells whether a list of peers, nil for any, lets a leaf deal with another.
 func (g *slots) admits(peers []plan.Peer, self, other plan.Node) bool {
 	return peers == nil || slices.ContainsFunc(peers, func(p plan.Peer) bool {
-		return p.Any || p.Siblings && g.p.Parent[self] == g.p.Parent[other] || !p.Any && !p.Siblings && g.under(p.Node, other)
+		return p.Any || p.Siblings && g.p.Parent[self] == g.p.Parent[other] ||
+			!p.Any && !p.Siblings && g.under(p.Node, other)
 	})
 }

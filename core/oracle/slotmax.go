@@ -14,7 +14,9 @@ func (g *slots) dueBelow(n, but plan.Node) int64 {
 		if leaf == but || !g.under(n, leaf) {
 			return 0
 		}
-		own := min(g.wanted[leaf], g.owns[leaf]) - g.held(leaf, owned, true) - g.rooms(func(s *set) bool { return s.account == leaf })
+		own := min(g.wanted[leaf], g.owns[leaf]) - g.held(leaf, owned, true) - g.rooms(func(s *set) bool {
+			return s.account == leaf
+		})
 		return max(0, min(own, g.wanted[leaf]-g.claimed(leaf)))
 	})
 }
@@ -28,7 +30,8 @@ func (g *slots) makeWay(s *sub) bool {
 		over := func() bool { return g.most(n) != plan.Unlimited && g.claimed(n)+k-g.of(n, chosen) > g.most(n) }
 		for _, origin := range []string{borrowed, sharePool} {
 			list := g.victims(func(u *unit) bool {
-				return g.under(n, u.leaf()) && u.leaf() != leaf && g.as(u) == origin && !slices.Contains(chosen, u) && !g.breaks(u, nil)
+				return g.under(n, u.leaf()) && u.leaf() != leaf && g.as(u) == origin && !slices.Contains(chosen, u) &&
+					!g.breaks(u, nil)
 			})
 			slices.SortStableFunc(list, func(a, b *unit) int { return order(!g.ok(a.host)) - order(!g.ok(b.host)) })
 			for _, u := range list {

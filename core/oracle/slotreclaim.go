@@ -36,18 +36,24 @@ func (g *slots) stands(s *set) bool {
 		return false
 	case g.over(leaf, 0, func(n plan.Node) int64 {
 		return g.held(n, "", true) + soFar(func(o *set) bool { return g.under(n, o.taker.alloc.leaf) }) +
-			g.lackingBelow(n, func(n plan.Node) int64 { return soFar(func(o *set) bool { return g.under(n, o.taker.alloc.leaf) }) })
+			g.lackingBelow(n, func(n plan.Node) int64 {
+				return soFar(func(o *set) bool { return g.under(n, o.taker.alloc.leaf) })
+			})
 	}) != plan.None:
 		return false
 	case s.account == common:
-		return g.draws(leaf, true)+soFar(func(o *set) bool { return o.taker.alloc.leaf == leaf }) <= g.quota[leaf] && (g.left(s)[0] > 0 || g.arrives(s))
+		return g.draws(leaf, true)+soFar(func(o *set) bool { return o.taker.alloc.leaf == leaf }) <= g.quota[leaf] &&
+			(g.left(s)[0] > 0 || g.arrives(s))
 	case g.hybrid(leaf): // it was an owner
 		return false
 	case s.account != plan.Root:
-		return g.held(leaf, owned, true)+g.lent(leaf, true)+soFar(func(o *set) bool { return o.account == leaf }) <= g.owns[leaf]
+		return g.held(leaf, owned, true)+g.lent(leaf,
+			true)+soFar(func(o *set) bool { return o.account == leaf }) <= g.owns[leaf]
 	}
 	pool := func(n plan.Node) int64 {
-		return g.held(n, sharePool, true) + soFar(func(o *set) bool { return o.account == plan.Root && g.under(n, o.taker.alloc.leaf) })
+		return g.held(n, sharePool, true) + soFar(func(o *set) bool {
+			return o.account == plan.Root && g.under(n, o.taker.alloc.leaf)
+		})
 	}
 	return pool(leaf) <= g.deserved[leaf] && g.covers(s) &&
 		!slices.ContainsFunc(g.bars(leaf), func(n plan.Node) bool { return pool(n) > g.pooled(n) })
@@ -63,7 +69,9 @@ func (g *slots) covers(s *set) bool {
 		return g.spared(func(h *host) int64 {
 			return g.size[h] - g.on(h, net) - before(func(o *set) bool { return o.target == h })
 		}, func(leaf plan.Node) int64 {
-			return g.owns[leaf] - g.held(leaf, owned, net) - g.lent(leaf, net) - before(func(o *set) bool { return o.account == leaf })
+			return g.owns[leaf] - g.held(leaf, owned, net) - g.lent(leaf, net) - before(func(o *set) bool {
+				return o.account == leaf
+			})
 		})
 	}
 	return idle(false, g.keeps) >= 0 || idle(true, g.rooms) >= 0
@@ -92,14 +100,16 @@ func (g *slots) back(u *unit) bool {
 func (g *slots) bears(u *unit) bool {
 	leaf, k := u.leaf(), u.slots()
 	if g.over(leaf, k, g.beside(g.claimed, leaf, k)) != plan.None ||
-		u.origin != owned && !g.hybrid(leaf) && g.over(leaf, k, func(n plan.Node) int64 { return g.claimed(n) + g.dueBelow(n, leaf) }) != plan.None {
+		u.origin != owned && !g.hybrid(leaf) && g.over(leaf, k,
+			func(n plan.Node) int64 { return g.claimed(n) + g.dueBelow(n, leaf) }) != plan.None {
 		return false
 	}
 	switch m := u.lender; u.origin {
 	case owned:
 		return g.netAccount(leaf) >= k
 	case hybrid: // while nobody lacks anything, what they have too much stands in nobody's way
-		return g.netAccount(common) >= k || total(g.hybridLeaves(), g.belowQuota) == 0 && g.rooms(func(s *set) bool { return s.account == common }) == 0
+		return g.netAccount(common) >= k ||
+			total(g.hybridLeaves(), g.belowQuota) == 0 && g.rooms(func(s *set) bool { return s.account == common }) == 0
 	case sharePool:
 		return g.pooled(plan.Root)-g.usage(plan.Root) >= k
 	default:
@@ -131,11 +141,15 @@ func (g *slots) overLimit() {
 	whole := func(leaf plan.Node) bool { return g.owns[leaf] >= g.w.Owns[leaf] || g.hybrid(leaf) }
 	for _, leaf := range g.leaves() { // (a)
 		g.shed(func() bool { return g.netAccount(leaf) < 0 }, anew, whole(leaf), func() []*unit {
-			return slices.Concat(g.loans(leaf), g.victims(func(u *unit) bool { return u.leaf() == leaf && g.as(u) == owned }))
+			return slices.Concat(g.loans(leaf), g.victims(func(u *unit) bool {
+				return u.leaf() == leaf && g.as(u) == owned
+			}))
 		})
 	}
 	for _, leaf := range g.leaves() { // (b)
-		g.shed(func() bool { return g.lent(leaf, true) > g.lendable(leaf) }, anew, whole(leaf), func() []*unit { return g.loans(leaf) })
+		g.shed(func() bool { return g.lent(leaf, true) > g.lendable(leaf) }, anew, whole(leaf), func() []*unit {
+			return g.loans(leaf)
+		})
 	}
 	for _, leaf := range g.leaves() { // (c)
 		g.shed(func() bool { return true }, anew, true, func() []*unit {
@@ -151,7 +165,8 @@ func (g *slots) overLimit() {
 			func() []*unit { return g.movable(leaf, borrowed) })
 	}
 	// (e)
-	g.shed(func() bool { return g.usage(plan.Root) > g.pooled(plan.Root) }, func(u *unit) bool { return g.rehome(u, false) }, false,
+	g.shed(func() bool { return g.usage(plan.Root) > g.pooled(plan.Root) },
+		func(u *unit) bool { return g.rehome(u, false) }, false,
 		func() []*unit { return g.furthest(nil) })
 }
 
@@ -166,7 +181,8 @@ func (g *slots) overMax() {
 			func(u *unit) bool { return !g.fills(n, u) },
 			func(*unit) bool { return true },
 		} {
-			g.shed(func() bool { return g.most(n) != plan.Unlimited && g.claimed(n) > g.most(n) }, func(*unit) bool { return false }, true,
+			g.shed(func() bool { return g.most(n) != plan.Unlimited && g.claimed(n) > g.most(n) },
+				func(*unit) bool { return false }, true,
 				func() []*unit {
 					return g.victims(func(u *unit) bool { return g.under(n, u.leaf()) && goes(u) })
 				})
@@ -269,7 +285,9 @@ func (g *slots) recall() {
 				return slices.DeleteFunc(g.loans(leaf), func(u *unit) bool { return slices.Contains(chosen, u) })
 			}
 			take := func(s *sub) bool {
-				return g.joinOr(s, leaf, "recall", func() bool { return g.seizeOf(s, leaf, "recall", g.lentBy(leaf), loans) })
+				return g.joinOr(s, leaf, "recall", func() bool {
+					return g.seizeOf(s, leaf, "recall", g.lentBy(leaf), loans)
+				})
 			}
 			switch h := g.host(s); {
 			case g.enoughPledged(s) || g.skip[s] || g.hybrid(leaf):
@@ -277,7 +295,8 @@ func (g *slots) recall() {
 			case g.waits(s):
 				g.skip[s] = !g.promiseAll(s, take)
 				return !g.skip[s]
-			case h != nil && g.ownIdle(leaf) < s.slots() && g.mayLend(s.slots()) && g.lasts(s, owned, plan.None) && g.pass(leaf, s.slots()):
+			case h != nil && g.ownIdle(leaf) < s.slots() && g.mayLend(s.slots()) && g.lasts(s, owned, plan.None) &&
+				g.pass(leaf, s.slots()):
 				g.give(s, h, owned, plan.None)
 				return true
 			}
@@ -343,13 +362,17 @@ func (g *slots) fairShare() {
 				lists = slices.Insert(lists, 0, func(chosen []*unit) []*unit { return g.toGive(s, chosen) })
 			}
 			take := func(s *sub) bool {
-				return g.joinOr(s, plan.Root, "fair_share", func() bool { return g.seizeOf(s, plan.Root, "fair_share", g.ofPool(s), lists...) })
+				return g.joinOr(s, plan.Root, "fair_share", func() bool {
+					return g.seizeOf(s, plan.Root, "fair_share", g.ofPool(s), lists...)
+				})
 			}
 			if g.waits(s) {
 				g.skip[s] = !g.promiseAll(s, func(s *sub) bool {
 					return g.joinOr(s, leaf, "recall", func() bool {
 						return g.seizeOf(s, leaf, "recall", g.lentBy(leaf), func(chosen []*unit) []*unit {
-							return slices.DeleteFunc(g.loans(leaf), func(u *unit) bool { return slices.Contains(chosen, u) })
+							return slices.DeleteFunc(g.loans(leaf), func(u *unit) bool {
+								return slices.Contains(chosen, u)
+							})
 						})
 					}) || g.within(s) && take(s)
 				})
@@ -400,7 +423,9 @@ func (g *slots) of(n plan.Node, units []*unit) int64 {
 
 // takes tells whether a host may take a unit of a sub-allocation beside what is promised to it there, if there is room.
 func (g *slots) takes(s *sub, h *host) bool {
-	more := g.rooms(func(t *set) bool { return t.taker == s && t.target == h }) + g.joins(func(j joined) bool { return j.sub == s && j.host == h })
+	more := g.rooms(func(t *set) bool { return t.taker == s && t.target == h }) + g.joins(func(j joined) bool {
+		return j.sub == s && j.host == h
+	})
 	return g.ok(h) && g.meets(s, h) && g.size[h] >= s.slots() && !full(s, h, more/s.slots())
 }
 
@@ -464,7 +489,8 @@ func (g *slots) pick(s *sub, h *host, account plan.Node, next func(chosen []*uni
 		chosen = append(chosen, list[i])
 	}
 	for _, u := range slices.Backward(slices.Clone(chosen)) {
-		if rest := slices.DeleteFunc(slices.Clone(chosen), func(v *unit) bool { return v == u }); g.enough(s, h, account, rest) {
+		if rest := slices.DeleteFunc(slices.Clone(chosen), func(v *unit) bool { return v == u }); g.enough(s, h,
+			account, rest) {
 			chosen = rest
 		}
 	}

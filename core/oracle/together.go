@@ -57,7 +57,8 @@ func (f *frame) hold() {
 		switch {
 		case len(valued) > 0:
 			f.bonds[s] = s.place(valued[0].host)
-		case len(stay) == 0 && len(sets) > 0 && slices.Contains(f.Cluster.hosts, sets[0].target) && s.place(sets[0].target) != nil:
+		case len(stay) == 0 && len(sets) > 0 && slices.Contains(f.Cluster.hosts, sets[0].target) &&
+			s.place(sets[0].target) != nil:
 			f.bonds[s] = s.place(sets[0].target)
 		case len(stay) > 0 || len(sets) > 0:
 			f.bonds[s] = noValue{}
@@ -134,7 +135,9 @@ func (g *round) roomAt(s *sub, v any) (units int64) {
 				}
 			}
 			if s.perHost != plan.Unlimited {
-				held := int64(len(slices.DeleteFunc(slices.Clone(t.host.units), func(u *unit) bool { return u.sub != s })))
+				held := int64(len(slices.DeleteFunc(slices.Clone(t.host.units), func(u *unit) bool {
+					return u.sub != s
+				})))
 				fit = min(fit, max(0, s.perHost-held-on[t.host]))
 			}
 			on[t.host] += fit

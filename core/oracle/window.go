@@ -61,7 +61,8 @@ func (c *Cluster) mdWindowAt(in int, us int64) *plan.MDWindow {
 
 // windowAt is the window of a plan that is open at a time. A dated one comes first (PLAN-8).
 func (c *Cluster) windowAt(s *plan.SlotPlan, us int64) int {
-	if at := slices.IndexFunc(s.Windows, func(w plan.SlotWindow) bool { return w.Dated() && c.open(w.Window, us) }); at >= 0 {
+	if at := slices.IndexFunc(s.Windows,
+		func(w plan.SlotWindow) bool { return w.Dated() && c.open(w.Window, us) }); at >= 0 {
 		return at
 	}
 	return slices.IndexFunc(s.Windows, func(w plan.SlotWindow) bool { return c.open(w.Window, us) })

@@ -25,7 +25,8 @@ func (e Env) hosts() (hosts []cluster.ParcelID, at []int32) {
 func (o *Passes) survey(e Env, hosts []cluster.ParcelID, at []int32) *ownership.Ground {
 	s, p := e.State, &e.Plan.Parcels
 	g := &ownership.Ground{
-		Tree: &s.Policy.Tree, Plan: e.Plan.MD, Window: e.Window, Rank: e.Plan.RankOrder, Cap: make([][]int64, len(p.Cap)),
+		Tree: &s.Policy.Tree, Plan: e.Plan.MD, Window: e.Window, Rank: e.Plan.RankOrder,
+		Cap: make([][]int64, len(p.Cap)),
 	}
 	for d := range p.Cap {
 		g.Cap[d] = make([]int64, len(hosts))

@@ -54,7 +54,8 @@ func newState(t failer, hosts string) *cluster.State {
 
 // setHosts applies a table of hosts, or of changes.
 func setHosts(t failer, s *cluster.State, text string, whole bool) {
-	rows, err := table.ReadHosts(strings.NewReader(text), table.Options{Format: table.CSV, Dimensions: s.Policy.Dimensions})
+	rows, err := table.ReadHosts(strings.NewReader(text),
+		table.Options{Format: table.CSV, Dimensions: s.Policy.Dimensions})
 	must(t, err)
 	must(t, s.SetHosts(rows, whole))
 }

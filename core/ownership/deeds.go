@@ -10,8 +10,8 @@ import (
 // newDeeds makes room for so many rows.
 func (a *Assigner) newDeeds(rows int) *Deeds {
 	out := &Deeds{
-		Node: make([]plan.Node, rows), Host: make([]int32, rows), Rule: make([]int32, rows), Number: make([]int64, rows),
-		Amount: make([][]int64, a.dims), Next: a.next,
+		Node: make([]plan.Node, rows), Host: make([]int32, rows), Rule: make([]int32, rows),
+		Number: make([]int64, rows), Amount: make([][]int64, a.dims), Next: a.next,
 	}
 	for d := range out.Amount {
 		out.Amount[d] = make([]int64, rows)
@@ -37,7 +37,9 @@ func (a *Assigner) written() *Deeds {
 			cut = i + 1
 		}
 	}
-	a.both(func() { a.writeDomains(out, first, row, 0, cut) }, func() { a.writeDomains(out, first, row, cut, len(a.domains)) })
+	a.both(func() { a.writeDomains(out, first, row, 0, cut) }, func() {
+		a.writeDomains(out, first, row, cut, len(a.domains))
+	})
 	return out
 }
 

@@ -18,7 +18,8 @@ func grid(hosts, owners int, seed uint64) *Ground {
 	g := &Ground{Tree: gridTree(owners), Plan: &plan.MDPlan{Groups: make([]plan.PlanGroup, 4)}, Cap: make([][]int64, 4)}
 	nodes := g.Tree.Len()
 	g.Plan.Member = make([]bool, nodes)
-	g.Window = &plan.MDWindow{Own: make([][]plan.OwnRule, nodes), Reserve: make([]plan.Reserve, nodes), Rank: make([]int32, nodes)}
+	g.Window = &plan.MDWindow{Own: make([][]plan.OwnRule, nodes), Reserve: make([]plan.Reserve, nodes),
+		Rank: make([]int32, nodes)}
 	shapes := [4][4]int64{{32, 128_000, 0, 32}, {64, 256_000, 0, 64}, {64, 512_000, 4, 64}, {128, 1_024_000, 8, 128}}
 	for range 4 {
 		g.Group = append(g.Group, make([]uint64, (hosts+63)/64))
@@ -89,7 +90,9 @@ func gridRules(t *plan.Tree, n plan.Node, hosts int, r *rand.Rand) (list []plan.
 			if group > 0 {
 				return list // of one group alone
 			}
-			rule.PerHost = []plan.Part{{Amount: plan.Unlimited, Percent: 25_000}, {Amount: plan.Unlimited, Percent: plan.Unlimited}, {Amount: plan.Unlimited, Percent: plan.Unlimited}, {Amount: plan.Unlimited, Percent: plan.Unlimited}}
+			rule.PerHost = []plan.Part{{Amount: plan.Unlimited, Percent: 25_000},
+				{Amount: plan.Unlimited, Percent: plan.Unlimited}, {Amount: plan.Unlimited, Percent: plan.Unlimited},
+				{Amount: plan.Unlimited, Percent: plan.Unlimited}}
 			if kind > 7 {
 				rule.PerHost = nil
 				rule.Amount = []int64{whole*2 + 7, plan.Unlimited, plan.Unlimited, plan.Unlimited}
@@ -161,7 +164,8 @@ func TestGrid(t *testing.T) {
 		}
 		now := a.Update(w.ground(), changed)
 		if one := a.Touched() / int64(len(changed)); one > 2000 || one > all/10 {
-			t.Errorf("step %d: looked at %d rows for each of %d changes, a pass looks at %d", step, one, len(changed), all)
+			t.Errorf("step %d: looked at %d rows for each of %d changes, a pass looks at %d", step, one, len(changed),
+				all)
 		}
 		var fresh Assigner
 		if want := fresh.Pass(w.ground(), had); difference(now, want) != "" {

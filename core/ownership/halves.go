@@ -48,7 +48,9 @@ func (a *Assigner) cut() int {
 	some := 0
 	for n := t.First[plan.Root]; n != plan.None; n = t.Next[n] {
 		if some += len(a.cellsOf[n]); 2*some >= all {
-			cut, _ := slices.BinarySearchFunc(a.domains, t.End[n], func(d domain, n plan.Node) int { return int(d.node) - int(n) })
+			cut, _ := slices.BinarySearchFunc(a.domains, t.End[n], func(d domain, n plan.Node) int {
+				return int(d.node) - int(n)
+			})
 			return cut
 		}
 	}
@@ -108,8 +110,9 @@ func (s *store) room() (parts, pieces int) {
 func (s store) between(parts, maxParts, pieces, maxPieces int) store {
 	vectors, maxVectors, gives, maxGives := parts*s.dims, maxParts*s.dims, pieces*s.dims, maxPieces*s.dims
 	return store{
-		dims: s.dims, part: s.part[:parts:maxParts], amount: s.amount[:vectors:maxVectors], left: s.left[:vectors:maxVectors], freePart: s.freePart,
-		piece: s.piece[:pieces:maxPieces], gives: s.gives[:gives:maxGives], freePiece: s.freePiece, fixed: true,
+		dims: s.dims, part: s.part[:parts:maxParts], amount: s.amount[:vectors:maxVectors],
+		left: s.left[:vectors:maxVectors], freePart: s.freePart, piece: s.piece[:pieces:maxPieces],
+		gives: s.gives[:gives:maxGives], freePiece: s.freePiece, fixed: true,
 	}
 }
 

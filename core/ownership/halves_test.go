@@ -18,7 +18,8 @@ func TestHalves(t *testing.T) {
 		g := w.ground()
 		want, got := one.Pass(g, had), two.Pass(g, had)
 		if two.cramped || difference(got, want) != "" || one.Touched() != two.Touched() {
-			t.Fatalf("pass %d: %s, cramped %v, looked at %d rows, want %d", pass, difference(got, want), two.cramped, two.Touched(), one.Touched())
+			t.Fatalf("pass %d: %s, cramped %v, looked at %d rows, want %d", pass, difference(got, want), two.cramped,
+				two.Touched(), one.Touched())
 		}
 		had = want
 		for step := range 5 {
@@ -44,15 +45,18 @@ func TestCramped(t *testing.T) {
 	w := seeded(t, 1)
 	w.hosts, w.dims = hosts, 1
 	w.g.Tree = &plan.Tree{
-		Path: []string{"/", "/a", "/a/x", "/b", "/b/x"}, Parent: []plan.Node{plan.None, 0, 1, 0, 3}, Depth: []int32{0, 1, 2, 1, 2},
-		First: []plan.Node{1, 2, plan.None, 4, plan.None}, Next: []plan.Node{plan.None, 3, plan.None, plan.None, plan.None}, End: []plan.Node{5, 3, 3, 5, 5},
+		Path: []string{"/", "/a", "/a/x", "/b", "/b/x"}, Parent: []plan.Node{plan.None, 0, 1, 0, 3},
+		Depth: []int32{0, 1, 2, 1, 2}, First: []plan.Node{1, 2, plan.None, 4, plan.None},
+		Next: []plan.Node{plan.None, 3, plan.None, plan.None, plan.None}, End: []plan.Node{5, 3, 3, 5, 5},
 	}
 	own := func(hosts int64, amount []int64) []plan.OwnRule {
 		return []plan.OwnRule{{Hosts: hosts, Percent: plan.Unlimited, Amount: amount}}
 	}
 	most := own(plan.Unlimited, []int64{1_400})
-	w.g.Window = &plan.MDWindow{Own: [][]plan.OwnRule{nil, own(1_500, nil), most, own(1_500, nil), most}, Reserve: make([]plan.Reserve, 5)}
-	w.g.Rank, w.g.Plan = []int32{0, 1, 2, 3, 4}, &plan.MDPlan{Groups: make([]plan.PlanGroup, 1), Member: slices.Repeat([]bool{true}, 5)}
+	w.g.Window = &plan.MDWindow{Own: [][]plan.OwnRule{nil, own(1_500, nil), most, own(1_500, nil), most},
+		Reserve: make([]plan.Reserve, 5)}
+	w.g.Rank, w.g.Plan = []int32{0, 1, 2, 3, 4},
+		&plan.MDPlan{Groups: make([]plan.PlanGroup, 1), Member: slices.Repeat([]bool{true}, 5)}
 	w.g.Cap, w.g.Group = [][]int64{slices.Repeat([]int64{1}, hosts)}, [][]uint64{make([]uint64, (hosts+63)/64)}
 	w.g.Cap[0][0] = 1_000_000
 	for h := range hosts {

@@ -48,7 +48,8 @@ func newPlain(g *Ground, had *Deeds) *plainPass {
 		p.use[u.Host] = append(p.use[u.Host], u)
 	}
 	for i, n := range had.Node {
-		one := plainPiece{node: n, host: had.Host[i], rule: had.Rule[i], number: had.Number[i], amount: make([]int64, dims)}
+		one := plainPiece{node: n, host: had.Host[i], rule: had.Rule[i], number: had.Number[i],
+			amount: make([]int64, dims)}
 		if int(one.rule) >= len(g.Window.Own[n]) {
 			one.rule = None
 		}
@@ -247,7 +248,8 @@ type plainTaking struct {
 // carryOut lets a claim take what it can, and notes what is missing.
 func (d *plainDomain) carryOut(at int) {
 	c := d.claims[at]
-	t := &plainTaking{plainDomain: d, plainClaim: c, at: at, rule: &d.g.Window.Own[c.node][c.rule], had: map[int32][]int64{}, got: map[int32]int{}}
+	t := &plainTaking{plainDomain: d, plainClaim: c, at: at, rule: &d.g.Window.Own[c.node][c.rule],
+		had: map[int32][]int64{}, got: map[int32]int{}}
 	for _, one := range d.plainPass.had[c.node] {
 		if one.rule == c.rule || one.rule == None {
 			if t.had[one.host] == nil {
@@ -323,7 +325,8 @@ func (t *plainTaking) take(h int32, v []int64) {
 		return
 	}
 	t.got[h] = len(t.plainDomain.got[t.node])
-	t.plainDomain.got[t.node] = append(t.plainDomain.got[t.node], plainPiece{node: t.node, host: h, rule: t.plainClaim.rule, number: t.number(h), amount: v})
+	t.plainDomain.got[t.node] = append(t.plainDomain.got[t.node],
+		plainPiece{node: t.node, host: h, rule: t.plainClaim.rule, number: t.number(h), amount: v})
 }
 
 // number is that of the consumer's part of a host: as before, or a new one.

@@ -28,7 +28,8 @@ func (w *world) sound(deeds *Deeds) {
 	for n := range plan.Node(w.g.Tree.Len()) {
 		for h, v := range left(w, deeds, n) {
 			if slices.Min(v) < 0 {
-				w.t.Fatalf("the children of %s have more of h%d than it: %v is left\n%s", w.g.Tree.Path[n], h, v, text(&w.g, deeds))
+				w.t.Fatalf("the children of %s have more of h%d than it: %v is left\n%s", w.g.Tree.Path[n], h, v,
+					text(&w.g, deeds))
 			}
 		}
 	}
@@ -44,7 +45,8 @@ func (w *world) sound(deeds *Deeds) {
 				w.t.Fatalf("row %d does not come after the one before\n%s", i, text(&w.g, deeds))
 			}
 		}
-		if other, known := part[deeds.Number[i]]; known && (deeds.Node[other] != n || deeds.Host[other] != deeds.Host[i]) {
+		if other, known := part[deeds.Number[i]]; known &&
+			(deeds.Node[other] != n || deeds.Host[other] != deeds.Host[i]) {
 			w.t.Fatalf("rows %d and %d have the same number\n%s", i, other, text(&w.g, deeds))
 		}
 		part[deeds.Number[i]] = i
@@ -66,8 +68,10 @@ func (w *world) exhausted(a *Assigner, deeds *Deeds) {
 		}
 		for h, v := range left(w, deeds, w.g.Tree.Parent[c.node]) {
 			for d, x := range v {
-				if x > 0 && a.belongs(int32(h), r.Group) && (c.form == amount && a.shortOf(claimID(id))[d] > 0 || c.form != amount && !has[h]) {
-					w.t.Fatalf("rule %d of %s is unmet, but %v is left of h%d\n%s", c.rule, w.g.Tree.Path[c.node], v, h, text(&w.g, deeds))
+				if x > 0 && a.belongs(int32(h), r.Group) &&
+					(c.form == amount && a.shortOf(claimID(id))[d] > 0 || c.form != amount && !has[h]) {
+					w.t.Fatalf("rule %d of %s is unmet, but %v is left of h%d\n%s", c.rule, w.g.Tree.Path[c.node], v, h,
+						text(&w.g, deeds))
 				}
 			}
 		}
@@ -120,7 +124,8 @@ func (w *world) ceding(deeds *Deeds) bool {
 		up := w.g.Tree.Parent[n]
 		for c := w.g.Tree.First[up]; c != plan.None; c = w.g.Tree.Next[c] {
 			for _, r := range w.g.Window.Own[c] {
-				if c != n && slices.ContainsFunc(r.HostList, func(name string) bool { return w.g.Listed(name) == deeds.Host[i] }) {
+				if c != n && slices.ContainsFunc(r.HostList,
+					func(name string) bool { return w.g.Listed(name) == deeds.Host[i] }) {
 					return true
 				}
 			}
@@ -183,7 +188,8 @@ func TestGoes(t *testing.T) {
 		for n := w.g.Tree.First[plan.Root]; n != plan.None; n = w.g.Tree.Next[n] {
 			for c := n; c < w.g.Tree.End[n] && a.last[n] < concerned; c++ {
 				if !slices.EqualFunc(owned(&w.g, had, c), owned(&w.g, now, c), slices.Equal[[]int64]) {
-					t.Fatalf("h%d was lost, %s changed: was\n%sis\n%s", h, w.g.Tree.Path[c], text(&w.g, had), text(&w.g, now))
+					t.Fatalf("h%d was lost, %s changed: was\n%sis\n%s", h, w.g.Tree.Path[c], text(&w.g, had),
+						text(&w.g, now))
 				}
 			}
 		}

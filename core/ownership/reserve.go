@@ -15,7 +15,8 @@ func (a *Assigner) Reserved(n plan.Node) (host []int32, amount [][]int64) {
 	dims := a.dims
 	amount = make([][]int64, dims)
 	r := &a.g.Window.Reserve[n]
-	if !a.g.Plan.Member[n] || n == plan.Root || r.Hosts == plan.Unlimited && r.Percent == plan.Unlimited && r.Amount == nil {
+	if !a.g.Plan.Member[n] || n == plan.Root ||
+		r.Hosts == plan.Unlimited && r.Percent == plan.Unlimited && r.Amount == nil {
 		return nil, amount
 	}
 	parts := a.deeds.parts(n)

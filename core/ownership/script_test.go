@@ -185,7 +185,8 @@ func (s *scene) compile() error {
 	for _, path := range s.path {
 		fmt.Fprintf(&b, "  - {path: %s}\n", path)
 	}
-	fmt.Fprintf(&b, "md_plans:\n  - name: p\n    resource_groups: [{name: %s}]\n    consumers:\n", strings.Join(s.group, "}, {name: "))
+	fmt.Fprintf(&b, "md_plans:\n  - name: p\n    resource_groups: [{name: %s}]\n    consumers:\n",
+		strings.Join(s.group, "}, {name: "))
 	for _, path := range s.path {
 		entry := "path: " + path
 		if s.own[path] != "" {

@@ -106,7 +106,8 @@ func (s *sweep) settleCell(c partID) {
 			left[i] -= v
 		}
 		if of.form == amount && s.ruleOf(of).Partial && !zero(left) {
-			if of.rests = append(of.rests, stamp{c, s.part[c].version}); len(of.rests) > 16 && int64(len(of.rests)) > 2*of.count {
+			if of.rests = append(of.rests, stamp{c, s.part[c].version}); len(of.rests) > 16 &&
+				int64(len(of.rests)) > 2*of.count {
 				of.rests = s.valid(of.rests)
 			}
 		}

@@ -64,7 +64,8 @@ func (w *world) make(hosts int) *world {
 	w.g.Known = func(_ string, d int) int64 { return int64(100 + d) }
 	w.tree()
 	nodes := w.g.Tree.Len()
-	w.g.Window = &plan.MDWindow{Own: make([][]plan.OwnRule, nodes), Reserve: make([]plan.Reserve, nodes), Rank: make([]int32, nodes)}
+	w.g.Window = &plan.MDWindow{Own: make([][]plan.OwnRule, nodes), Reserve: make([]plan.Reserve, nodes),
+		Rank: make([]int32, nodes)}
 	for n := 1; n < nodes; n++ {
 		w.g.Window.Own[n] = w.rules()
 		w.g.Window.Rank[n] = int32(w.n("rank", 0, 2))
@@ -75,13 +76,15 @@ func (w *world) make(hosts int) *world {
 
 // tree draws a tree in pre-order.
 func (w *world) tree() {
-	t := &plan.Tree{Path: []string{"/"}, Parent: []plan.Node{plan.None}, First: []plan.Node{plan.None}, Next: []plan.Node{plan.None}, End: []plan.Node{0}, Depth: []int32{0}}
+	t := &plan.Tree{Path: []string{"/"}, Parent: []plan.Node{plan.None}, First: []plan.Node{plan.None},
+		Next: []plan.Node{plan.None}, End: []plan.Node{0}, Depth: []int32{0}}
 	var grow func(up plan.Node, depth int32, children int)
 	grow = func(up plan.Node, depth int32, children int) {
 		last := plan.None
 		for range children {
 			c := plan.Node(t.Len())
-			t.Path, t.Parent, t.Depth = append(t.Path, fmt.Sprintf("%s/%d", t.Path[up], c)), append(t.Parent, up), append(t.Depth, depth)
+			t.Path, t.Parent, t.Depth = append(t.Path, fmt.Sprintf("%s/%d", t.Path[up], c)), append(t.Parent, up),
+				append(t.Depth, depth)
 			t.First, t.Next, t.End = append(t.First, plan.None), append(t.Next, plan.None), append(t.End, 0)
 			if last == plan.None {
 				t.First[up] = c
@@ -246,11 +249,13 @@ func (w *world) same(what string, a *Assigner, got *Deeds, g *Ground, had *Deeds
 	}
 	for n := range plan.Node(g.Tree.Len()) {
 		if a.Unmet(n) != p.unmet[n] {
-			w.t.Fatalf("%s: of %s rule %d is unmet, want %d\n%s", what, g.Tree.Path[n], a.Unmet(n), p.unmet[n], text(g, got))
+			w.t.Fatalf("%s: of %s rule %d is unmet, want %d\n%s", what, g.Tree.Path[n], a.Unmet(n), p.unmet[n],
+				text(g, got))
 		}
 		for d := range w.dims {
 			if a.Configured(n, d) != p.configured[d][n] {
-				w.t.Fatalf("%s: %s has %d configured of dimension %d, want %d", what, g.Tree.Path[n], a.Configured(n, d), d, p.configured[d][n])
+				w.t.Fatalf("%s: %s has %d configured of dimension %d, want %d", what, g.Tree.Path[n],
+					a.Configured(n, d), d, p.configured[d][n])
 			}
 		}
 	}
@@ -272,7 +277,8 @@ func difference(a, b *Deeds) string {
 // text shows deeds.
 func text(g *Ground, t *Deeds) (s string) {
 	for i, n := range t.Node {
-		s += fmt.Sprintf("%s h%d rule %d #%d %s\n", g.Tree.Path[n], t.Host[i], t.Rule[i], t.Number[i], joined(column(t.Amount, i)))
+		s += fmt.Sprintf("%s h%d rule %d #%d %s\n", g.Tree.Path[n], t.Host[i], t.Rule[i], t.Number[i],
+			joined(column(t.Amount, i)))
 	}
 	return s
 }

@@ -152,7 +152,8 @@ func TestDamaged(t *testing.T) {
 	if _, err := load(append(bytes.Clone(whole), 0)); err == nil || !strings.Contains(err.Error(), "too many") {
 		t.Error(err)
 	}
-	if _, err := load(append([]byte{6, 0, 0, 0, 0, 0, 0, 0}, "other"...)); err == nil || !strings.Contains(err.Error(), `"other" where "thing" begins`) {
+	if _, err := load(append([]byte{6, 0, 0, 0, 0, 0, 0, 0}, "other"...)); err == nil ||
+		!strings.Contains(err.Error(), `"other" where "thing" begins`) {
 		t.Error(err)
 	}
 	var small []id
@@ -187,7 +188,8 @@ func TestForms(t *testing.T) {
 		c := Load(bytes.NewReader(b), int64(len(b)))
 		fields(c, 2, &one, &two)
 		switch err := c.End(); {
-		case form == 3 && (err == nil || !strings.Contains(err.Error(), "form 3 of a thing; this stint reads forms 1 to 2")):
+		case form == 3 && (err == nil || !strings.Contains(err.Error(),
+			"form 3 of a thing; this stint reads forms 1 to 2")):
 			t.Error(err)
 		case form < 3 && (err != nil || one != 1 || (two == 2) != (form == 2)):
 			t.Error(form, one, two, err)

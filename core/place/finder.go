@@ -18,21 +18,23 @@ import (
 type Finder struct {
 	field *Field
 	*form
-	rows     *sorted  // what it looks among: the field's parcels
-	common   bool     // it looks among all parcels that a desk's finders may use
-	allowed  []uint64 // bitset of rows, nil: all
-	order    []cluster.ParcelID
-	end      int                     // of the words of rows
-	next     int                     // in order
-	gained   int                     // of the field, when next was last set back
-	mark     []mark                  // by rank of a class: place of its shape × fullnesses + fullness; good as far as edge
+	rows    *sorted  // what it looks among: the field's parcels
+	common  bool     // it looks among all parcels that a desk's finders may use
+	allowed []uint64 // bitset of rows, nil: all
+	order   []cluster.ParcelID
+	end     int // of the words of rows
+	next    int // in order
+	gained  int // of the field, when next was last set back
+	// by rank of a class: place of its shape × fullnesses + fullness; good as far as edge
+	mark     []mark
 	edge     int                     // the first rank that was never looked at
 	live     [classesMax / 64]uint64 // bitset of ranks below edge: the class may have rows that the unit fits
 	late     []uint64                // heap of rank<<32 | row behind the cursor
 	seen     int                     // of the rows' log
 	best     int32                   // the row that Find said last
 	bestRank int                     // of its class, then
-	dry      int                     // how many parcels the field had regained when nothing was left for anyone, from 1; 0: something may be
+	// how many parcels the field had regained when nothing was left for anyone, from 1; 0: something may be
+	dry int
 }
 
 // mark is how far a finder is with a class.
@@ -163,7 +165,8 @@ func (q *Finder) widen() int {
 			}
 		}
 		q.mark[q.edge] = mark{seen: int32(len(s.logOf[c]))} // the cursor will see what is there
-		if q.edge++; s.count[c] > 0 && vecpack.Covers(s.peak[c], q.unit.word) && !(q.common && q.barren[c] == s.gain[c]) {
+		if q.edge++; s.count[c] > 0 && vecpack.Covers(s.peak[c], q.unit.word) &&
+			!(q.common && q.barren[c] == s.gain[c]) {
 			r := q.edge - 1
 			q.live[r>>6] |= 1 << (r & 63)
 			return r

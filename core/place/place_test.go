@@ -13,13 +13,15 @@ import (
 func drawPlan(t *rapid.T) *cluster.Plan {
 	dims, n := rapid.IntRange(1, 6).Draw(t, "dimensions"), rapid.IntRange(0, 150).Draw(t, "parcels")
 	largest := rapid.SampledFrom([]int64{8, 100, 1 << 20, 1 << 50}).Draw(t, "largest")
-	p := &cluster.Plan{Terms: cluster.Terms{Placement: rapid.SampledFrom([]plan.Placement{plan.BestFit, plan.Stacked, plan.Balanced}).Draw(t, "placement")}, Rebuilt: true}
+	p := &cluster.Plan{Terms: cluster.Terms{Placement: rapid.SampledFrom([]plan.Placement{plan.BestFit, plan.Stacked,
+		plan.Balanced}).Draw(t, "placement")}, Rebuilt: true}
 	p.Parcels = cluster.Parcels{Host: make([]cluster.HostID, n), Open: make([]uint64, (n+63)/64)}
 	for range dims {
 		c, f := make([]int64, n), make([]int64, n)
 		for k := range n {
 			c[k] = rapid.Int64Range(0, largest).Draw(t, "capacity")
-			if f[k] = c[k] - rapid.Int64Range(0, c[k]/4).Draw(t, "used"); rapid.IntRange(0, 9).Draw(t, "overfull") == 0 {
+			if f[k] = c[k] - rapid.Int64Range(0, c[k]/4).Draw(t, "used"); rapid.IntRange(0, 9).Draw(t,
+				"overfull") == 0 {
 				c[k] = rapid.SampledFrom([]int64{0, c[k]}).Draw(t, "left")
 				f[k] = -rapid.Int64Range(0, 2).Draw(t, "over")
 			}
@@ -70,7 +72,8 @@ func plain(f *Field, p *cluster.Plan, size []int64, allowed []uint64) cluster.Pa
 			mine[0] = -free
 		}
 		mine[2] = int64(k)
-		if best == cluster.NoID || mine[0] < key[0] || mine[0] == key[0] && (mine[1] < key[1] || mine[1] == key[1] && mine[2] < key[2]) {
+		if best == cluster.NoID || mine[0] < key[0] ||
+			mine[0] == key[0] && (mine[1] < key[1] || mine[1] == key[1] && mine[2] < key[2]) {
 			best, key = cluster.ParcelID(k), mine
 		}
 	}

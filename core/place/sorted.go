@@ -8,7 +8,8 @@ import (
 
 // sorted is rows of free room, a field's parcels or a lot's items, dealt out to classes.
 type sorted struct {
-	word  []uint64          // by row: free room of the first four dimensions, packed, each shifted right by the field's shift
+	// by row: free room of the first four dimensions, packed, each shifted right by the field's shift
+	word  []uint64
 	class []int16           // by row; shut for rows that get no grants
 	count [classesMax]int32 // by class: its rows
 	set   [][]uint64        // by class: its rows
@@ -46,7 +47,8 @@ func (s *sorted) forget() {
 // begin makes room for rows, none of which is in a class yet.
 func (s *sorted) begin(rows, classes int) {
 	s.word, s.class = resize(s.word, rows), resize(s.class, rows)
-	s.set, s.some, s.top, s.peak = resize(s.set, classes), resize(s.some, classes), resize(s.top, classes), resize(s.peak, classes)
+	s.set, s.some, s.top, s.peak = resize(s.set, classes), resize(s.some, classes), resize(s.top, classes),
+		resize(s.peak, classes)
 	s.crest = resize(s.crest, classes/fullnesses)
 	clear(s.crest)
 	for c := range s.set {
@@ -83,7 +85,8 @@ func (s *sorted) enter(row int32, c int16) {
 		*top = 0
 		s.some[c][w>>6] |= 1 << (uint(w) & 63)
 	}
-	*top, s.peak[c], *crest = vecpack.Most(*top, s.word[row]), vecpack.Most(s.peak[c], s.word[row]), vecpack.Most(*crest, s.word[row])
+	*top, s.peak[c], *crest = vecpack.Most(*top, s.word[row]), vecpack.Most(s.peak[c], s.word[row]),
+		vecpack.Most(*crest, s.word[row])
 	s.set[c][w] |= 1 << (uint(row) & 63)
 	s.count[c]++
 	if !s.quiet {

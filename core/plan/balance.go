@@ -140,7 +140,8 @@ func (b *balance) parts() {
 	}
 	name := b.p.Dimensions[b.d]
 	if percent := b.below(func(r *OwnRule) int64 { return max(of(r).Percent, 0) }); percent > 100*milli {
-		b.say(b.at, "own", "%s own %s%% of the %s of each host of group %s", b.who, decimal(percent), name, b.group().Name)
+		b.say(b.at, "own", "%s own %s%% of the %s of each host of group %s", b.who, decimal(percent), name,
+			b.group().Name)
 		return
 	}
 	has := b.own(func(r *OwnRule) (int64, bool) { return of(r).Amount, of(r).Amount != Unlimited })
@@ -154,7 +155,8 @@ func (b *balance) parts() {
 		return max(of(r).Amount, 0)
 	})
 	if sum > has {
-		b.say(b.at, "own", "%s own %d %s of each host of group %s, %s %d", b.who, sum, name, b.group().Name, b.owns, has)
+		b.say(b.at, "own", "%s own %d %s of each host of group %s, %s %d", b.who, sum, name, b.group().Name, b.owns,
+			has)
 	}
 }
 
@@ -168,7 +170,8 @@ func (b *balance) amounts() {
 	}
 	has := b.own(func(r *OwnRule) (int64, bool) { return of(r), of(r) != Unlimited })
 	if sum := b.below(func(r *OwnRule) int64 { return max(of(r), 0) }); has != Unlimited && sum > has {
-		b.say(b.at, "own", "%s own %d %s of group %s, %s %d", b.who, sum, b.p.Dimensions[b.d], b.group().Name, b.owns, has)
+		b.say(b.at, "own", "%s own %d %s of group %s, %s %d", b.who, sum, b.p.Dimensions[b.d], b.group().Name, b.owns,
+			has)
 	}
 }
 

@@ -162,8 +162,10 @@ func (r *reader) slotBudgets(p *Policy, s *SlotPlan, list []*entry, windows [][]
 // budgetSchema is the JSON Schema of a budget.
 func budgetSchema() schema {
 	return schema{
-		"type": "object", "required": []string{"per"}, "minProperties": 2, "maxProperties": 2, "additionalProperties": false,
-		"properties": schema{"per": oneOf(periodNames...).with("description", "the period, by the wall clock of the policy's time zone")},
+		"type": "object", "required": []string{"per"}, "minProperties": 2, "maxProperties": 2,
+		"additionalProperties": false,
+		"properties": schema{"per": oneOf(periodNames...).with("description",
+			"the period, by the wall clock of the policy's time zone")},
 		"patternProperties": schema{"^[a-z][a-z0-9_]*_hours$": between(1, numberMax).with("description",
 			"units_hours, or the hours of a dimension such as gpus_hours")},
 	}

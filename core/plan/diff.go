@@ -176,7 +176,8 @@ func (it *item) since(then *item) (list []Change) {
 	}
 	for _, p := range pairs {
 		if p.before < 0 {
-			c := Change{Kind: Added, Where: it.where(p.window), Is: unusual(it.facts[p.after]), Plan: it.plan, About: it.about}
+			c := Change{Kind: Added, Where: it.where(p.window), Is: unusual(it.facts[p.after]), Plan: it.plan,
+				About: it.about}
 			list = append(list, c)
 		}
 	}
@@ -217,14 +218,16 @@ func (p *Policy) items(named func(path string) string) (list []item) {
 	for i := range p.Groups {
 		g := &p.Groups[i]
 		list = append(list, simple("resource group "+g.Name, "", "",
-			textFact("hosts", strings.Join(g.Hosts, ", "), ""), textFact("select", g.Select.text(), ""), textFact("slots", g.Slots.text(), "")))
+			textFact("hosts", strings.Join(g.Hosts, ", "), ""), textFact("select", g.Select.text(), ""),
+			textFact("slots", g.Slots.text(), "")))
 	}
 	for n := Root + 1; int(n) < p.Len(); n++ {
 		path := named(p.Path[n])
 		list = append(list, simple("consumer "+path, "", path,
 			numberFact("rank", int64(p.Rank[n]), 0), durationFact("reclaim_grace", p.ReclaimUS[n], 0),
 			durationFact("min_runtime", p.RuntimeUS[n], 0),
-			textFact("admins", strings.Join(p.Admins[n], ", "), ""), textFact("users", strings.Join(p.Users[n], ", "), ""),
+			textFact("admins", strings.Join(p.Admins[n], ", "), ""),
+			textFact("users", strings.Join(p.Users[n], ", "), ""),
 			flagFact("system", p.System[n], false)))
 	}
 	for _, d := range p.Divisions {
@@ -288,11 +291,14 @@ func (p *Policy) slotItems(list []item, s *SlotPlan, named func(string) string) 
 	name := p.Groups[s.Group].Name
 	where := "plan " + name
 	list = append(list, simple(where, name, "",
-		numberFact("configured_slots", s.ConfiguredSlots, Unlimited), flagFact("allow_overcommit", s.AllowOvercommit, false),
+		numberFact("configured_slots", s.ConfiguredSlots, Unlimited),
+		flagFact("allow_overcommit", s.AllowOvercommit, false),
 		textFact("placement", s.Placement.String(), "stacked"), textFact("exclusive", s.ExclusiveBy, "allocation"),
-		textFact("recall", pick(s.RecallFirst, "before_borrow", "last"), "last"), flagFact("share_reclaim", s.ShareReclaim, true),
+		textFact("recall", pick(s.RecallFirst, "before_borrow", "last"), "last"),
+		flagFact("share_reclaim", s.ShareReclaim, true),
 		textFact("share_quota", pick(s.StaticQuota, "static", "dynamic"), "dynamic"),
-		flagFact("distribute_evenly", s.DistributeEvenly, false), flagFact("disable_reclaim_on_shrink", s.NoShrinkReclaim, false),
+		flagFact("distribute_evenly", s.DistributeEvenly, false),
+		flagFact("disable_reclaim_on_shrink", s.NoShrinkReclaim, false),
 		numberFact("reclaim_budget", s.ReclaimBudget, Unlimited),
 		textFact("release", pick(s.ReleaseConfirmed, "confirmed", "assumed"), "assumed"),
 		durationFact("overdue_after", s.OverdueAfterUS, Unlimited), durationFact("lead", s.LeadUS, 0),
@@ -329,7 +335,8 @@ func (p *Policy) slotFacts(s *SlotPlan, w *SlotWindow, n Node, named func(string
 		borrow = strconv.FormatInt(limit, 10) + " from " + p.peers(w.BorrowFrom[n], named)
 	}
 	return []fact{
-		numberFact("rank", int64(w.Rank[n]), int64(p.Rank[n])), textFact("policy", policy, ""), numberFact("owns", w.Owns[n], 0),
+		numberFact("rank", int64(w.Rank[n]), int64(p.Rank[n])), textFact("policy", policy, ""),
+		numberFact("owns", w.Owns[n], 0),
 		numberFact("reserves", w.Reserves[n], 0), numberFact("limit", w.Limit[n], Unlimited),
 		textFact("lend", lend, ""), textFact("borrow", borrow, ""),
 		numberFact("share.ratio", w.Ratio[n], 1), numberFact("share.max", w.Max[n], Unlimited),
@@ -376,11 +383,14 @@ func (p *Policy) mdItems(list []item, m *MDPlan, named func(string) string) []it
 		devices = fmt.Sprintf("%s %d each", p.Dimensions[m.Device], m.DevicePer)
 	}
 	list = append(list, simple(where, m.Name, "",
-		textFact("resource_groups", strings.Join(groups, ", "), ""), textFact("overcommit", strings.Join(over, ", "), ""),
+		textFact("resource_groups", strings.Join(groups, ", "), ""),
+		textFact("overcommit", strings.Join(over, ", "), ""),
 		textFact("devices", devices, ""),
-		textFact("placement", m.Placement.String(), "best_fit"), durationFact("public_pool.grace", m.PublicGraceUS, Unlimited),
+		textFact("placement", m.Placement.String(), "best_fit"),
+		durationFact("public_pool.grace", m.PublicGraceUS, Unlimited),
 		flagFact("reclaim_for_preference", m.ReclaimForPref, false),
-		numberFact("ownership_rebalance", int64(m.OwnershipRebalance), 10), flagFact("share_reclaim", m.ShareReclaim, true),
+		numberFact("ownership_rebalance", int64(m.OwnershipRebalance), 10),
+		flagFact("share_reclaim", m.ShareReclaim, true),
 		textFact("fair_band", decimal(m.FairBandMilli), "0.01"),
 		durationFact("share.half_life", m.HalfLifeUS, 0), textFact("share.weight", decimal(m.HistoryMilli), "1"),
 		numberFact("reclaim_budget", m.ReclaimBudget, Unlimited),
@@ -420,7 +430,8 @@ func (p *Policy) mdFacts(m *MDPlan, w *MDWindow, n Node) []fact {
 	return []fact{
 		numberFact("rank", int64(w.Rank[n]), int64(p.Rank[n])), textFact("own", strings.Join(own, "; "), ""),
 		textFact("reserve", p.reserveText(w.Reserve[n]), ""), textFact("preference", strings.Join(prefers, ", "), ""),
-		durationFact("lend_grace", w.LendGraceUS[n], Unlimited), durationFact("private_pool_grace", w.PrivateUS[n], Unlimited),
+		durationFact("lend_grace", w.LendGraceUS[n], Unlimited),
+		durationFact("private_pool_grace", w.PrivateUS[n], Unlimited),
 		flagFact("share_reclaim", w.ShareReclaim[n], w.ShareReclaim[p.Parent[n]]),
 		numberFact("share.priority", int64(w.Priority[n]), 0), numberFact("share.ratio", w.Ratio[n], 1),
 		textFact("share.limit", strings.Join(limits, ", "), ""), textFact("budget", budgetOf(m.Budget, n).String(), ""),
@@ -489,7 +500,8 @@ func (p *Policy) windowItems(list []item, where, name string, windows []*Window)
 			continue
 		}
 		if w.Dated() {
-			list = append(list, simple(where+", window "+w.Name, name, "", textFact("hours", "", ""), textFact("days", "", ""),
+			list = append(list, simple(where+", window "+w.Name, name, "", textFact("hours", "", ""),
+				textFact("days", "", ""),
 				textFact("from", w.Opens(p.Location), ""), textFact("until", w.Closes(p.Location), "")))
 			continue
 		}

@@ -20,26 +20,30 @@ func TestDifference(t *testing.T) {
 		want string
 	}{
 		{"nothing", nil, ""},
-		{"a key in all windows", []string{"lend: {limit: 60}, borrow: {limit: 40, from: [siblings, any]}", "lend: {limit: 50, to: siblings}, borrow: {}"}, `
+		{"a key in all windows", []string{"lend: {limit: 60}, borrow: {limit: 40, from: [siblings, any]}",
+			"lend: {limit: 50, to: siblings}, borrow: {}"}, `
 plan Compute, /Trading/Pricing: lend 60 to any → 50 to siblings
 plan Compute, /Trading/Pricing: borrow 40 from siblings, any → any number from any`},
 		{"a key in one window", []string{"{path: /Risk/EOD, owns: 130}", "{path: /Risk/EOD, owns: 120}"}, `
 plan Compute, window night, /Risk/EOD: owns 130 → 120`},
-		{"settings of the file, a group and a plan", []string{"interval: 60s ", "interval: 2m ", `"(ncpus*1)"`, `"(ncpus*2)"`,
-			"lead: 10m ", "reclaim_budget: 20\n    gang_wait: 20m "}, `
+		{"settings of the file, a group and a plan",
+			[]string{"interval: 60s ", "interval: 2m ", `"(ncpus*1)"`, `"(ncpus*2)"`,
+				"lead: 10m ", "reclaim_budget: 20\n    gang_wait: 20m "}, `
 policy: interval 1m → 2m
 resource group Compute: slots (ncpus*1) → (ncpus*2)
 plan Compute: reclaim_budget none → 20
 plan Compute: lead 10m → 0s
 plan Compute: gang_wait 10m → 20m`},
-		{"a consumer that comes, one that goes", []string{"  - {path: /Research, rank: 2}", "  - {path: /Study, rank: 2, reclaim_grace: 30s}",
-			"{path: /Research, policy: ownership, share: {ratio: 1, max: 150}, borrow: {limit: 100}}",
-			"{path: /Study, policy: ownership, borrow: {limit: 10}}"}, `
+		{"a consumer that comes, one that goes",
+			[]string{"  - {path: /Research, rank: 2}", "  - {path: /Study, rank: 2, reclaim_grace: 30s}",
+				"{path: /Research, policy: ownership, share: {ratio: 1, max: 150}, borrow: {limit: 100}}",
+				"{path: /Study, policy: ownership, borrow: {limit: 10}}"}, `
 consumer /Study added: rank 2, reclaim_grace 30s
 plan Compute, /Study added: policy ownership, borrow 10 from any
 consumer /Research removed: rank 2
 plan Compute, /Research removed: policy ownership, borrow 100 from any, share.max 150`},
-		{"a consumer of another name", []string{"  - {path: /Research, rank: 2}", "  - {path: /Study, rank: 3, renamed_from: /Research}",
+		{"a consumer of another name", []string{"  - {path: /Research, rank: 2}",
+			"  - {path: /Study, rank: 3, renamed_from: /Research}",
 			"{path: /Research, policy", "{path: /Study, policy"}, `
 consumer /Study: was /Research
 consumer /Study: rank 2 → 3
@@ -47,7 +51,8 @@ plan Compute, /Study: rank 2 → 3`},
 		{"hours", []string{`"07:00-20:00"`, `"08:00-19:00"`, `"20:00-07:00"`, `"19:00-08:00"`}, `
 plan Compute, window day: hours 07:00-20:00 → 08:00-19:00
 plan Compute, window night: hours 20:00-07:00 → 19:00-08:00`},
-		{"windows that go", []string{"    lead: 10m ", "    placement: balanced ", "windows:\n      - {name: day", "wind: [\n      - {name: day"}, `
+		{"windows that go", []string{"    lead: 10m ", "    placement: balanced ", "windows:\n      - {name: day",
+			"wind: [\n      - {name: day"}, `
 plan Compute: placement stacked → balanced
 plan Compute: lead 10m → 0s
 plan Compute, window night, /Trading: owns 60 → 120
@@ -134,11 +139,13 @@ slot_plans: [{resource_group: G, consumers: [{path: /A, policy: ownership, owns:
 	if err != nil {
 		t.Fatal(err)
 	}
-	is, err := Parse("is", []byte(strings.Replace(strings.Replace(first, "owns: 2", "owns: 3", 1), "cluster: c", "cluster: d", 1)))
+	is, err := Parse("is",
+		[]byte(strings.Replace(strings.Replace(first, "owns: 2", "owns: 3", 1), "cluster: c", "cluster: d", 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for most, want := range []string{"", "policy: cluster c → d", "policy: cluster c → d|plan G, /A: owns 2 → 3", "policy: cluster c → d|plan G, /A: owns 2 → 3"} {
+	for most, want := range []string{"", "policy: cluster c → d", "policy: cluster c → d|plan G, /A: owns 2 → 3",
+		"policy: cluster c → d|plan G, /A: owns 2 → 3"} {
 		list, count := Difference(was, is, most)
 		var lines []string
 		for _, c := range list {
@@ -148,8 +155,8 @@ slot_plans: [{resource_group: G, consumers: [{path: /A, policy: ownership, owns:
 			t.Errorf("%d at most: %q of %d, expected %q of 2", most, got, count, want)
 		}
 	}
-	const came = "policy added: cluster c, dimensions slots|resource group G added: hosts h|consumer /A added|consumer /B added|" +
-		"plan G added|plan G, /A added: policy ownership, owns 2"
+	const came = "policy added: cluster c, dimensions slots|resource group G added: hosts h|consumer /A " +
+		"added|consumer /B added|plan G added|plan G, /A added: policy ownership, owns 2"
 	list, count := Difference(nil, was, math.MaxInt)
 	var lines []string
 	for _, c := range list {
@@ -211,9 +218,11 @@ func TestDifferenceOfKeys(t *testing.T) {
 	}
 	other := map[string]bool{ // told as the name of an item, or not part of a policy
 		"stint": true, "resource_groups": true, "consumers": true, "slot_plans": true, "md_plans": true, "name": true,
-		"path": true, "renamed_from": true, "resource_group": true, "windows": true, "divisions": true, "division": true,
+		"path": true, "renamed_from": true, "resource_group": true, "windows": true, "divisions": true,
+		"division": true,
 	}
-	for _, o := range []*object{fileObject, groupObject, consumerObject, slotObject, slotConsumerObject, mdObject, mdConsumerObject, windowObject, divisionObject} {
+	for _, o := range []*object{fileObject, groupObject, consumerObject, slotObject, slotConsumerObject, mdObject,
+		mdConsumerObject, windowObject, divisionObject} {
 		for _, name := range o.names {
 			if !known[name] && !other[name] {
 				t.Errorf("no difference tells %s", name)

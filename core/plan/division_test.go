@@ -40,7 +40,8 @@ func TestDivision(t *testing.T) {
 		for _, o := range p.Foreign {
 			foreign = append(foreign, o.Name+"/"+o.Division)
 		}
-		if got := strings.Join(p.PlanNames(), " "); got != c.plans || strings.Join(foreign, " ") != c.foreign || p.Division != c.division {
+		if got := strings.Join(p.PlanNames(), " "); got != c.plans || strings.Join(foreign, " ") != c.foreign ||
+			p.Division != c.division {
 			t.Errorf("division %q has plans %s, others %v", c.division, got, foreign)
 		}
 	}
@@ -60,9 +61,11 @@ func TestDivisionMoves(t *testing.T) {
 		{"G, m", "n", []bool{false, false}, ""},
 		{"G", "m, n", []bool{true, false}, ""},
 		{"G, m, n", "", []bool{false, true}, ""},
-		{"G, n", "m", []bool{true, true}, "p: division east would give m away and get n: put them in force one after the other"},
+		{"G, n", "m", []bool{true, true},
+			"p: division east would give m away and get n: put them in force one after the other"},
 	} {
-		text := strings.Replace(strings.Replace(divided, "[G, m]", "["+c.east+"]", 1), "west, plans: [n]", "west, plans: ["+c.west+"]", 1)
+		text := strings.Replace(strings.Replace(divided, "[G, m]", "["+c.east+"]", 1), "west, plans: [n]",
+			"west, plans: ["+c.west+"]", 1)
 		if c.west == "" {
 			text = strings.Replace(text, "  - {name: west, plans: []}\n", "", 1)
 		}
@@ -74,7 +77,8 @@ func TestDivisionMoves(t *testing.T) {
 		if err := p.MovesBothWays(was); err != nil {
 			fault = err.Error()
 		}
-		if gives := []bool{p.Gives(was, "east"), p.Gives(was, "west")}; fault != c.fault || !reflect.DeepEqual(gives, c.gives) {
+		if gives := []bool{p.Gives(was, "east"), p.Gives(was, "west")}; fault != c.fault ||
+			!reflect.DeepEqual(gives, c.gives) {
 			t.Errorf("east has %s, west %s: %q, they give plans away: %v", c.east, c.west, fault, gives)
 		}
 	}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -17,7 +18,8 @@ import (
 func policyFiles(t *testing.T) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
-	for _, pattern := range []string{"testdata/*.yaml", "../../cmd/stint/init/*/plan.yaml", "../../testdata/*/plan.yaml", "../../export/testdata/*/plan.yaml"} {
+	for _, pattern := range []string{"testdata/*.yaml", "../../cmd/stint/init/*/plan.yaml",
+		"../../testdata/*/plan.yaml", "../../export/testdata/*/plan.yaml"} {
 		names, err := filepath.Glob(pattern)
 		if err != nil || len(names) == 0 {
 			t.Fatalf("%s: no files: %v", pattern, err)
@@ -51,7 +53,7 @@ func policyFiles(t *testing.T) map[string][]byte {
 				if err != nil {
 					t.Fatal(err)
 				}
-				files[name+"#"+string(rune('a'+i%26))+string(rune('0'+len(o)))+string(rune('0'+i/26))+string(plan[0])] = plan
+				files[fmt.Sprint(name, "#", i, len(o), string(plan[0]))] = plan
 			}
 		}
 	}
@@ -187,12 +189,14 @@ consumers:  # behind
 		if err != nil || string(got) != c.want {
 			t.Errorf("%s: %v\n%s\nexpected\n%s", c.what, err, got, c.want)
 		}
-		if crlf, err := Format("p", []byte(strings.ReplaceAll(c.text, "\n", "\r\n"))); err != nil || string(crlf) != c.want {
+		if crlf, err := Format("p", []byte(strings.ReplaceAll(c.text, "\n", "\r\n"))); err != nil ||
+			string(crlf) != c.want {
 			t.Errorf("%s, with CR LF: %v\n%s", c.what, err, crlf)
 		}
 	}
 	for text, want := range map[string]string{
-		"": "p: the file is empty", "- 1\n": "the file is no mapping of keys", "a: &x 1\n": "anchors", "a: [1\n": "p:1", "stint: 1\n---\nstint: 1\n": "one document",
+		"": "p: the file is empty", "- 1\n": "the file is no mapping of keys", "a: &x 1\n": "anchors", "a: [1\n": "p:1",
+		"stint: 1\n---\nstint: 1\n": "one document",
 	} {
 		if got, err := Format("p", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, expected %q\n%s", text, err, want, got)
@@ -202,7 +206,8 @@ consumers:  # behind
 
 // FuzzFormat formats texts that are YAML: the result says the same, keeps the comments, and is formatted already.
 func FuzzFormat(f *testing.F) {
-	for _, text := range []string{"stint: 1 # x\n", "a:\n  - b # c\n  # d\n- e\n", "a: {b: [c, 'd'], e: \"f\\n\"}\n# g\n", "a:\n- - b\n  - c: d\n", "a: |\n  b\n  c\nd: >-\n  e\n"} {
+	for _, text := range []string{"stint: 1 # x\n", "a:\n  - b # c\n  # d\n- e\n",
+		"a: {b: [c, 'd'], e: \"f\\n\"}\n# g\n", "a:\n- - b\n  - c: d\n", "a: |\n  b\n  c\nd: >-\n  e\n"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -28,7 +28,8 @@ func (r *reader) history(d *MDPlan, v value) {
 		us, ok := r.duration(at)
 		switch {
 		case ok && us < halfLifeLeastUS:
-			r.fault(at, "a half-life is at least %s; without share.half_life what was used does not count", Lasting(halfLifeLeastUS))
+			r.fault(at, "a half-life is at least %s; without share.half_life what was used does not count",
+				Lasting(halfLifeLeastUS))
 		case ok && us > halfLifeMostUS:
 			r.fault(at, "a half-life is at most %s", Lasting(halfLifeMostUS))
 		case ok:
@@ -46,7 +47,8 @@ func (r *reader) history(d *MDPlan, v value) {
 func (r *reader) withoutHistory(v value) (f fields, ok bool) {
 	f, ok = r.fields(v, append(slices.Clone(slotObject.names), "share")...)
 	if at, has := f.get("share"); has {
-		r.fault(at, "a slot plan does not remember what was used: half_life lowers the ratios of MD plans alone (D-164)")
+		r.fault(at,
+			"a slot plan does not remember what was used: half_life lowers the ratios of MD plans alone (D-164)")
 	}
 	return f, ok
 }

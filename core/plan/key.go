@@ -39,14 +39,16 @@ var (
 	isBool     = schema{"type": "boolean"}
 	isWhole    = between(0, numberMax)
 	isRank     = between(-1<<31, 1<<31-1)
-	isDuration = schema{"anyOf": []schema{{"const": 0}, {"type": "string", "pattern": `^\+?([0-9]+(\.[0-9]*)?(us|µs|ms|s|m|h))+$|^0$`}}}
-	isWait     = schema{"type": "string", "pattern": `^\+?([0-9]+(\.[0-9]*)?(us|µs|ms|s|m|h))+$`}
-	isPercent  = schema{"anyOf": []schema{{"type": "number", "minimum": 0, "maximum": 100}, {"type": "string", "pattern": `^[0-9]+(\.[0-9]*)?%$`}}}
-	isPart     = schema{"anyOf": []schema{isWhole, {"type": "string", "pattern": `^[0-9]+(\.[0-9]*)?%$`}}}
-	isHours    = schema{"type": "string", "pattern": `^([01]\d|2[0-3]):[0-5]\d-(([01]\d|2[0-3]):[0-5]\d|24:00)$`}
-	isDate     = schema{"type": "string", "pattern": `^\d{4}-\d\d-\d\d([ T]([01]\d|2[0-3]):[0-5]\d)?$`}
-	isSlots    = schema{"anyOf": []schema{isWhole, isText}}
-	isPeers    = schema{"anyOf": []schema{isName, setOf(isName, peersMax, 1)}}
+	isDuration = schema{"anyOf": []schema{{"const": 0},
+		{"type": "string", "pattern": `^\+?([0-9]+(\.[0-9]*)?(us|µs|ms|s|m|h))+$|^0$`}}}
+	isWait    = schema{"type": "string", "pattern": `^\+?([0-9]+(\.[0-9]*)?(us|µs|ms|s|m|h))+$`}
+	isPercent = schema{"anyOf": []schema{{"type": "number", "minimum": 0, "maximum": 100},
+		{"type": "string", "pattern": `^[0-9]+(\.[0-9]*)?%$`}}}
+	isPart  = schema{"anyOf": []schema{isWhole, {"type": "string", "pattern": `^[0-9]+(\.[0-9]*)?%$`}}}
+	isHours = schema{"type": "string", "pattern": `^([01]\d|2[0-3]):[0-5]\d-(([01]\d|2[0-3]):[0-5]\d|24:00)$`}
+	isDate  = schema{"type": "string", "pattern": `^\d{4}-\d\d-\d\d([ T]([01]\d|2[0-3]):[0-5]\d)?$`}
+	isSlots = schema{"anyOf": []schema{isWhole, isText}}
+	isPeers = schema{"anyOf": []schema{isName, setOf(isName, peersMax, 1)}}
 )
 
 func between(low, high int64) schema {
@@ -89,8 +91,10 @@ var (
 		setting{"resource_groups", listOf(ref("resource_group"), groupsMax, 0), "named sets of hosts", false},
 		setting{"consumers", listOf(ref("consumer"), consumersMax, 1), "the tree; its order breaks ties", true},
 		setting{"slot_plans", listOf(ref("slot_plan"), plansMax, 0), "plans that count slots, one for a group", false},
-		setting{"md_plans", listOf(ref("md_plan"), plansMax, 0), "plans that pack amounts of several dimensions", false},
-		setting{"divisions", listOf(ref("division"), divisionsMax, 1), "plans that have a journal and a leader of their own (all together)", false},
+		setting{"md_plans", listOf(ref("md_plan"), plansMax, 0), "plans that pack amounts of several dimensions",
+			false},
+		setting{"divisions", listOf(ref("division"), divisionsMax, 1),
+			"plans that have a journal and a leader of their own (all together)", false},
 		setting{"division", isName, "the one that a log is of; written by the service alone", false},
 	)
 	divisionObject = keysOf(
@@ -101,13 +105,16 @@ var (
 		setting{"name", isName, "name of the group", true},
 		setting{"hosts", setOf(isName, hostsMax, 0), "its hosts, in the order in which they are used", false},
 		setting{"select", isText, "the hosts that it takes, such as select(gpus > 0)", false},
-		setting{"slots", isSlots, "slots of each host: a number, or an expression such as (ncpus*2) (the dimension slots)", false},
+		setting{"slots", isSlots,
+			"slots of each host: a number, or an expression such as (ncpus*2) (the dimension slots)", false},
 	)
 	consumerObject = keysOf(
 		setting{"path", isPath, "full path, such as /Risk/Intraday", true},
 		setting{"rank", isRank, "order among siblings, 0 first (0)", false},
-		setting{"reclaim_grace", isDuration, "how long its work may go on once its units are taken back (its parent's; 0)", false},
-		setting{"min_runtime", isDuration, "how long its units run at least before fair reclaim may choose them (its parent's; 0)", false},
+		setting{"reclaim_grace", isDuration,
+			"how long its work may go on once its units are taken back (its parent's; 0)", false},
+		setting{"min_runtime", isDuration,
+			"how long its units run at least before fair reclaim may choose them (its parent's; 0)", false},
 		setting{"admins", setOf(isName, peopleMax, 0), "tokens that may change settings below it", false},
 		setting{"users", setOf(isName, peopleMax, 0), "tokens that may push its demand", false},
 		setting{"system", isBool, "it and all below it are services that keep the cluster alive (false)", false},
@@ -117,20 +124,28 @@ var (
 		setting{"resource_group", isName, "the group that is divided; the plan has its name", true},
 		setting{"configured_slots", isWhole, "slots that owners are promised (what the first level owns)", false},
 		setting{"allow_overcommit", isBool, "the first level may own more than configured_slots (false)", false},
-		setting{"placement", oneOf("stacked", "balanced", "exclusive"), "hosts in use first, the emptiest first, or whole hosts (stacked)", false},
-		setting{"exclusive", oneOf("allocation", "consumer"), "who has an exclusive host to itself (allocation)", false},
+		setting{"placement", oneOf("stacked", "balanced", "exclusive"),
+			"hosts in use first, the emptiest first, or whole hosts (stacked)", false},
+		setting{"exclusive", oneOf("allocation", "consumer"), "who has an exclusive host to itself (allocation)",
+			false},
 		setting{"recall", oneOf("last", "before_borrow"), "when lent slots are taken back (last)", false},
 		setting{"share_reclaim", isBool, "what others hold above their share may be taken back (true)", false},
-		setting{"share_quota", oneOf("dynamic", "static"), "the share among those who are busy, or whoever is (dynamic)", false},
+		setting{"share_quota", oneOf("dynamic", "static"),
+			"the share among those who are busy, or whoever is (dynamic)", false},
 		setting{"distribute_evenly", isBool, "hybrid: what owners leave is for all alike (false)", false},
-		setting{"disable_reclaim_on_shrink", isBool, "hybrid: when slots are lost, nobody gives back what it owns as configured (false)", false},
-		setting{"reclaim_budget", between(1, numberMax), "units put under reclaim in a cycle, at most (unlimited)", false},
-		setting{"release", oneOf("assumed", "confirmed"), "units are free at their deadline, or when the client releases them (assumed)", false},
-		setting{"overdue_after", isDuration, "how long a confirmation is waited for after the deadline (never given up)", false},
+		setting{"disable_reclaim_on_shrink", isBool,
+			"hybrid: when slots are lost, nobody gives back what it owns as configured (false)", false},
+		setting{"reclaim_budget", between(1, numberMax), "units put under reclaim in a cycle, at most (unlimited)",
+			false},
+		setting{"release", oneOf("assumed", "confirmed"),
+			"units are free at their deadline, or when the client releases them (assumed)", false},
+		setting{"overdue_after", isDuration,
+			"how long a confirmation is waited for after the deadline (never given up)", false},
 		setting{"lead", isDuration, "how long before a window opens reclaim for it begins (0)", false},
 		setting{"gang_wait", isWait, gangWaitDoc, false},
 		setting{"consumers", listOf(ref("slot_consumer"), consumersMax, 0), "who takes part, in all windows", false},
-		setting{"windows", listOf(ref("slot_window"), windowsMax, 1), "times of day with settings of their own (none)", false},
+		setting{"windows", listOf(ref("slot_window"), windowsMax, 1), "times of day with settings of their own (none)",
+			false},
 	)
 	slotConsumerObject = keysOf(
 		setting{"path", isPath, "full path of a consumer", true},
@@ -142,7 +157,8 @@ var (
 		setting{"lend", ref("lend"), "leaves: what of its idle slots is lent (nothing)", false},
 		setting{"borrow", ref("borrow"), "leaves: what it may borrow (nothing; {} is unlimited)", false},
 		setting{"share", ref("slot_share"), "its part of share pools", false},
-		setting{"budget", ref("budget"), "leaves: the most that it may use of share pools and loans in a period (none)", false},
+		setting{"budget", ref("budget"), "leaves: the most that it may use of share pools and loans in a period (none)",
+			false},
 	)
 	lendObject = keysOf(
 		setting{"limit", isWhole, "how many slots (0)", false},
@@ -165,26 +181,35 @@ var (
 			"one dimension is the sum of a host's devices, and a share of it lies on one of them (none)", false},
 		setting{"placement", oneOf("best_fit", "stacked", "balanced"), "where units are put (best_fit)", false},
 		setting{"public_pool", ref("public_pool"), "settings of the pool of what nobody owns", false},
-		setting{"reclaim_for_preference", isBool, "an owner takes back what it prefers before it uses what it prefers less (false)", false},
-		setting{"ownership_rebalance", between(1, 1<<31-1), "cycles with changed input between two redistributions of idle owned hosts (10)", false},
+		setting{"reclaim_for_preference", isBool,
+			"an owner takes back what it prefers before it uses what it prefers less (false)", false},
+		setting{"ownership_rebalance", between(1, 1<<31-1),
+			"cycles with changed input between two redistributions of idle owned hosts (10)", false},
 		setting{"share_reclaim", isBool, "what others hold above their share may be taken back (true)", false},
-		setting{"fair_band", schema{"type": "number", "minimum": 0, "maximum": 1}, "part of its quota that a consumer may be above or below it by " +
-			"before a unit moves; never less than one unit (0.01)", false},
-		setting{"share", ref("md_history"), "lowers ratios by what was used of pools lately (it does not count)", false},
-		setting{"reclaim_budget", between(1, numberMax), "units put under reclaim in a cycle, at most (unlimited)", false},
-		setting{"release", oneOf("assumed", "confirmed"), "units are free at their deadline, or when the client releases them (assumed)", false},
-		setting{"overdue_after", isDuration, "how long a confirmation is waited for after the deadline (never given up)", false},
+		setting{"fair_band", schema{"type": "number", "minimum": 0, "maximum": 1},
+			"part of its quota that a consumer may be above or below it by " +
+				"before a unit moves; never less than one unit (0.01)", false},
+		setting{"share", ref("md_history"), "lowers ratios by what was used of pools lately (it does not count)",
+			false},
+		setting{"reclaim_budget", between(1, numberMax), "units put under reclaim in a cycle, at most (unlimited)",
+			false},
+		setting{"release", oneOf("assumed", "confirmed"),
+			"units are free at their deadline, or when the client releases them (assumed)", false},
+		setting{"overdue_after", isDuration,
+			"how long a confirmation is waited for after the deadline (never given up)", false},
 		setting{"lead", isDuration, "how long before a window opens room is made for it (0)", false},
 		setting{"gang_wait", isWait, gangWaitDoc, false},
 		setting{"consumers", listOf(ref("md_consumer"), consumersMax, 0), "who takes part, in all windows", false},
-		setting{"windows", listOf(ref("md_window"), windowsMax, 1), "times of day with settings of their own (none)", false},
+		setting{"windows", listOf(ref("md_window"), windowsMax, 1), "times of day with settings of their own (none)",
+			false},
 	)
 	deviceObject = keysOf(
 		setting{"per", between(1, numberMax), "the amount of each device", true},
 	)
 	mdGroupObject = keysOf(
 		setting{"name", isName, "a resource group", true},
-		setting{"preference", between(1, 10), "which of its own hosts a consumer uses first, from 1, the best (5)", false},
+		setting{"preference", between(1, 10), "which of its own hosts a consumer uses first, from 1, the best (5)",
+			false},
 	)
 	publicPoolObject = keysOf(
 		setting{"grace", isDuration, "whose reclaim_grace is longer gets nothing of the public pool (none)", false},
@@ -192,20 +217,24 @@ var (
 	mdConsumerObject = keysOf(
 		setting{"path", isPath, "full path of a consumer", true},
 		setting{"rank", isRank, "order among siblings in this plan (the consumer's)", false},
-		setting{"own", listOf(ref("own"), ownRulesMax, 0), "hosts and parts of hosts that are its own (nothing)", false},
+		setting{"own", listOf(ref("own"), ownRulesMax, 0), "hosts and parts of hosts that are its own (nothing)",
+			false},
 		setting{"reserve", ref("reserve"), "what of them is never lent (nothing)", false},
 		setting{"preference", schema{"type": "object", "additionalProperties": between(1, 10)},
 			"by group: which of its own hosts it uses first (its parent's, the plan's)", false},
-		setting{"lend_grace", isDuration, "its hosts are lent to those alone whose reclaim_grace is at most that (none)", false},
+		setting{"lend_grace", isDuration,
+			"its hosts are lent to those alone whose reclaim_grace is at most that (none)", false},
 		setting{"private_pool_grace", isDuration, "the same for what is shared below it (none)", false},
 		setting{"share_reclaim", isBool, "false: it, and all below it, take nothing back (true)", false},
 		setting{"share", ref("md_share"), "its part of share pools", false},
-		setting{"budget", ref("budget"), "the most that it, and all below it, may use of pools above it in a period (none)", false},
+		setting{"budget", ref("budget"),
+			"the most that it, and all below it, may use of pools above it in a period (none)", false},
 	)
 	mdShareObject = keysOf(
 		setting{"priority", isRank, "larger priorities are served first (0)", false},
 		setting{"ratio", isWhole, "its part among siblings of its priority; 0 gets nothing (1)", false},
-		setting{"limit", byDimension(isWhole), "the most that it, and all below it, may hold from pools above it (none)", false},
+		setting{"limit", byDimension(isWhole),
+			"the most that it, and all below it, may hold from pools above it (none)", false},
 	)
 	mdHistoryObject = keysOf(
 		setting{"half_life", isWait, "after which what was used counts half, from 1m to 8760h", true},

@@ -14,8 +14,9 @@ func (r *reader) mdPlan(p *Policy, v value, t *planned) {
 	if !ok {
 		return
 	}
-	d := MDPlan{Line: v.line(), Device: -1, PublicGraceUS: Unlimited, OwnershipRebalance: 10, ShareReclaim: true, FairBandMilli: fairBandDefault,
-		HistoryMilli: milli, ReclaimBudget: Unlimited, OverdueAfterUS: Unlimited,
+	d := MDPlan{Line: v.line(), Device: -1, PublicGraceUS: Unlimited, OwnershipRebalance: 10, ShareReclaim: true,
+		FairBandMilli: fairBandDefault,
+		HistoryMilli:  milli, ReclaimBudget: Unlimited, OverdueAfterUS: Unlimited,
 		OvercommitMilli: filled[int64](len(p.Dimensions), milli)}
 	if at, ok := r.need(v, f, "name"); ok {
 		if d.Name, ok = r.name(at); ok {
@@ -200,8 +201,9 @@ func newMDWindow(p *Policy, d *MDPlan) MDWindow {
 func (w *MDWindow) clone() MDWindow {
 	c := MDWindow{
 		Rank: slices.Clone(w.Rank), Priority: slices.Clone(w.Priority), Ratio: slices.Clone(w.Ratio),
-		Limit: make([][]int64, len(w.Limit)), LendGraceUS: slices.Clone(w.LendGraceUS), PrivateUS: slices.Clone(w.PrivateUS),
-		ShareReclaim: slices.Clone(w.ShareReclaim), Preference: make([][]int8, len(w.Preference)), Own: slices.Clone(w.Own),
+		Limit: make([][]int64, len(w.Limit)), LendGraceUS: slices.Clone(w.LendGraceUS),
+		PrivateUS: slices.Clone(w.PrivateUS), ShareReclaim: slices.Clone(w.ShareReclaim),
+		Preference: make([][]int8, len(w.Preference)), Own: slices.Clone(w.Own),
 		Reserve: slices.Clone(w.Reserve),
 	}
 	for i := range c.Limit {

@@ -35,7 +35,8 @@ func (r *reader) ownRule(p *Policy, d *MDPlan, v value) (rule OwnRule, ok bool) 
 			form = key
 			ok = r.ownForm(p, &rule, key, at)
 		} else if has {
-			r.fault(at, "the entry has %s already; it takes one of hosts, percent, host_list, amount, remaining, per_host", form)
+			r.fault(at, "the entry has %s already; it takes one of hosts, percent, host_list, amount, "+
+				"remaining, per_host", form)
 			ok = false
 		}
 	}

@@ -145,7 +145,8 @@ name type model`)
 
 // reservedSince are names that columns have since tables came that had not been there: a policy that was accepted
 // before may have a dimension of such a name.
-var reservedSince = strings.Fields("borrower under_recall first_seen wanted attribute value min_units standing_cycle together device")
+var reservedSince = strings.Fields("borrower under_recall first_seen wanted attribute value min_units standing_cycle " +
+	"together device")
 
 func (r *reader) dimensions(p *Policy, v value) {
 	list, _ := r.list(v, DimensionsMax)

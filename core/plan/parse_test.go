@@ -57,20 +57,27 @@ func TestFaultsOfText(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"invalid UTF-8", good + "cluster: \xff", "p:4:10: the text is not valid UTF-8"},
 		{"NUL", good + "cluster: é\x00", "p:4:11: control character U+0000"},
-		{"an escaped control character", good + `cluster: "a\u0007"`, `p:4:10: cluster: "a\a": a name must not contain control characters`},
+		{"an escaped control character", good + `cluster: "a\u0007"`,
+			`p:4:10: cluster: "a\a": a name must not contain control characters`},
 		{"too long a name", good + "cluster: " + strings.Repeat("x", 257),
 			`p:4:10: cluster: "` + strings.Repeat("x", 64) + `…": has 257 bytes; 256 are allowed`},
 		{"too large", strings.Repeat(" ", fileBytesMax+1), "p: the file has 16777217 bytes; 16777216 are allowed"},
-		{"too many signs", strings.Repeat(",", signsMax+1), "p: the file has 4194305 signs and lines; 4194304 are allowed"},
+		{"too many signs", strings.Repeat(",", signsMax+1),
+			"p: the file has 4194305 signs and lines; 4194304 are allowed"},
 		{"too deep in brackets", strings.Repeat("[", 1000), `p:1:25: "[": nested more than 24 levels deep`},
 		{"too deep in blocks", strings.Repeat("- ", 1000), `p:1:49: "-": nested more than 24 levels deep`},
 		{"too deep in mappings", strings.Repeat("{a: ", 1000), `p:1:97: "{": nested more than 24 levels deep`},
 		{"too many keys", strings.Repeat("a: 1\n", 10_000), `p:257:2: ":": the mapping has more than 256 keys`},
-		{"too many keys in brackets", "{" + strings.Repeat("a: 1, ", 10_000) + "}", `p:1:1539: ":": the mapping has more than 256 keys`},
-		{"too many keys without a value", "- a\n" + strings.Repeat("- a:\n", 10_000), `p:1003:1: "-": more than 1000 keys and entries have no value`},
-		{"too many empty entries", strings.Repeat("-\n", 10_000), `p:1002:1: "-": more than 1000 keys and entries have no value`},
-		{"too many keys without a colon", "[" + strings.Repeat("{a},", 10_000) + "]", `p:1:4004: "}": more than 1000 keys and entries have no value`},
-		{"too long key paths", strings.Repeat("{"+strings.Repeat("k", 60_000)+": ", 20) + "[" + strings.Repeat("1,", 1000),
+		{"too many keys in brackets", "{" + strings.Repeat("a: 1, ", 10_000) + "}",
+			`p:1:1539: ":": the mapping has more than 256 keys`},
+		{"too many keys without a value", "- a\n" + strings.Repeat("- a:\n", 10_000),
+			`p:1003:1: "-": more than 1000 keys and entries have no value`},
+		{"too many empty entries", strings.Repeat("-\n", 10_000),
+			`p:1002:1: "-": more than 1000 keys and entries have no value`},
+		{"too many keys without a colon", "[" + strings.Repeat("{a},", 10_000) + "]",
+			`p:1:4004: "}": more than 1000 keys and entries have no value`},
+		{"too long key paths", strings.Repeat("{"+strings.Repeat("k", 60_000)+": ", 20) + "[" +
+			strings.Repeat("1,", 1000),
 			`p:1:1200478: "1": the keys above the values are too long`},
 	} {
 		_, err := Parse("p", []byte(c.text))
@@ -113,7 +120,8 @@ func TestExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := parsed(t, string(text))
-	wantPaths := []string{"/", "/ManagementServices", "/ManagementServices/Core", "/Risk", "/Risk/Intraday", "/Risk/Overnight", "/Research"}
+	wantPaths := []string{"/", "/ManagementServices", "/ManagementServices/Core", "/Risk", "/Risk/Intraday",
+		"/Risk/Overnight", "/Research"}
 	if !slices.Equal(p.Path, wantPaths) {
 		t.Fatalf("tree is %v", p.Path)
 	}
@@ -142,13 +150,16 @@ func TestExample(t *testing.T) {
 		{"configured", s.ConfiguredSlots, int64(100)},
 		{"placement", s.Placement, Stacked},
 		{"members", s.Member, []bool{true, false, false, true, true, true, true}},
-		{"policies", []PolicyKind{day.Policy[risk], day.Policy[intraday], day.Policy[research]}, []PolicyKind{Ownership, Ownership, Hybrid}},
+		{"policies", []PolicyKind{day.Policy[risk], day.Policy[intraday], day.Policy[research]},
+			[]PolicyKind{Ownership, Ownership, Hybrid}},
 		{"owns by day", []int64{day.Owns[risk], day.Owns[intraday], day.Owns[overnight]}, []int64{60, 40, 10}},
 		{"owns by night", []int64{night.Owns[risk], night.Owns[intraday], night.Owns[overnight]}, []int64{60, 20, 20}},
 		{"lend by night", night.LendLimit[intraday], int64(30)},
-		{"borrow", []int64{day.BorrowLimit[risk], day.BorrowLimit[intraday], day.BorrowLimit[overnight]}, []int64{0, 20, Unlimited}},
+		{"borrow", []int64{day.BorrowLimit[risk], day.BorrowLimit[intraday], day.BorrowLimit[overnight]},
+			[]int64{0, 20, Unlimited}},
 		{"borrow from", day.BorrowFrom[intraday], []Peer{{Node: research}, {Any: true}}},
-		{"share", []int64{day.Ratio[intraday], day.Max[intraday], day.Ratio[overnight], day.Max[overnight]}, []int64{2, 80, 1, Unlimited}},
+		{"share", []int64{day.Ratio[intraday], day.Max[intraday], day.Ratio[overnight], day.Max[overnight]},
+			[]int64{2, 80, 1, Unlimited}},
 		{"hybrid", []int64{day.Owns[research], day.Reserves[research], day.Limit[research]}, []int64{40, 5, 90}},
 		{"hours", night.Window, Window{Name: "night", Line: 26, From: 1200, To: 480, Days: everyDay}},
 		{"groups", d.Groups, []PlanGroup{{Group: 2, Preference: 1}}},
@@ -158,7 +169,8 @@ func TestExample(t *testing.T) {
 		{"share reclaim", w.ShareReclaim[risk], true},
 		{"reserve", w.Reserve[risk], Reserve{Hosts: 5, Percent: Unlimited}},
 		{"graces", []int64{w.LendGraceUS[risk], w.PrivateUS[risk]}, []int64{60e6, 60e6}},
-		{"MD share", []int64{int64(w.Priority[risk]), w.Ratio[risk], w.Limit[2][risk], w.Limit[0][risk]}, []int64{0, 2, 64, Unlimited}},
+		{"MD share", []int64{int64(w.Priority[risk]), w.Ratio[risk], w.Limit[2][risk], w.Limit[0][risk]},
+			[]int64{0, 2, 64, Unlimited}},
 		{"preference", w.Preference[0][risk], int8(1)},
 		{"all day", w.Window, Window{Days: everyDay}},
 	} {
@@ -232,8 +244,9 @@ func inlinePolicies(text string) (out []string) {
 
 // TestJSON reads the same policy as JSON, with a byte order mark and in one line.
 func TestJSON(t *testing.T) {
-	p := parsed(t, "\ufeff"+`{"stint":1,"dimensions":["ncpus"],"consumers":[{"path":"/A","reclaim_grace":0}],"resource_groups":[{"name":"G","hosts":["h1"]}],`+
-		`"md_plans":[{"name":"p","resource_groups":[{"name":"G"}],"overcommit":{"ncpus":1.250},"consumers":[{"path":"/A","share":{"priority":-5}}]}]}`)
+	p := parsed(t,
+		"\ufeff"+`{"stint":1,"dimensions":["ncpus"],"consumers":[{"path":"/A","reclaim_grace":0}],"resource_groups":[{"name":"G","hosts":["h1"]}],`+
+			`"md_plans":[{"name":"p","resource_groups":[{"name":"G"}],"overcommit":{"ncpus":1.250},"consumers":[{"path":"/A","share":{"priority":-5}}]}]}`)
 	if d := p.MDPlans[0]; d.OvercommitMilli[0] != 1250 || d.Windows[0].Priority[1] != -5 || !d.OvercommitConfigured {
 		t.Errorf("got %+v", d)
 	}
@@ -241,7 +254,8 @@ func TestJSON(t *testing.T) {
 
 // TestTree puts siblings in the order of the list, whatever stands between them.
 func TestTree(t *testing.T) {
-	p := parsed(t, "stint: 1\ndimensions: [ncpus]\nconsumers: [{path: /B/Y}, {path: /A, renamed_from: /Old}, {path: /B}, {path: /B/X, users: [u]}, {path: /A/Z}]")
+	p := parsed(t, "stint: 1\ndimensions: [ncpus]\nconsumers: [{path: /B/Y}, {path: /A, renamed_from: /Old}, {path: "+
+		"/B}, {path: /B/X, users: [u]}, {path: /A/Z}]")
 	if want := []string{"/", "/A", "/A/Z", "/B", "/B/Y", "/B/X"}; !slices.Equal(p.Path, want) {
 		t.Fatalf("got %v", p.Path)
 	}
@@ -296,7 +310,8 @@ md_plans:
 		{"ratio", [][]int64{day.Ratio, night.Ratio}, [][]int64{{1, 5, 1, 0, 0}, {1, 3, 1, 0, 0}}},
 		{"own", []int{len(day.Own[1]), len(night.Own[1])}, []int{1, 0}},
 		{"preference", [][]int8{day.Preference[0], night.Preference[0]}, [][]int8{{7, 2, 2, 0, 0}, {7, 2, 9, 0, 0}}},
-		{"share reclaim", [][]bool{day.ShareReclaim, night.ShareReclaim}, [][]bool{{true, false, false, false, false}, {true, true, true, false, false}}},
+		{"share reclaim", [][]bool{day.ShareReclaim, night.ShareReclaim},
+			[][]bool{{true, false, false, false, false}, {true, true, true, false, false}}},
 	} {
 		if !reflect.DeepEqual(c.got, c.want) {
 			t.Errorf("%s: got %v, want %v", c.what, c.got, c.want)
@@ -413,7 +428,8 @@ md_plans:
 			t.Fatal(err)
 		}
 		s, m := &dated.SlotPlans[0], &dated.MDPlans[0]
-		got := [2]string{s.Windows[s.WindowAt(instant.UnixMicro(), dated.Location)].Name, m.Windows[m.WindowAt(instant.UnixMicro(), dated.Location)].Name}
+		got := [2]string{s.Windows[s.WindowAt(instant.UnixMicro(), dated.Location)].Name,
+			m.Windows[m.WindowAt(instant.UnixMicro(), dated.Location)].Name}
 		if got != want {
 			t.Errorf("%s: got %v, want %v", at, got, want)
 		}
@@ -508,7 +524,8 @@ md_plans:
 		"p:8: plan G, window day: /B has share ratio 0, owns nothing and does not borrow",
 		"p:9: plan G, window day: /C can never get anything, a limit is 0",
 		"p:10: /Nowhere is in no plan and can never get anything",
-		"p:13: plan G, window day: all who borrow have the same rank; who borrows first, and gives back last, goes by the order of consumers",
+		"p:13: plan G, window day: all who borrow have the same rank; who borrows first, and gives back last, goes " +
+			"by the order of consumers",
 		"p:23: plan H: all that is owned is reserved, nothing can be shared",
 		"p:26: plan p: all that is owned is reserved, nothing can be lent",
 		"p:26: plan p: public_pool.grace is below the reclaim grace of every consumer; nobody can use the public pool",
@@ -570,7 +587,8 @@ slot_plans: [{resource_group: G, consumers: [{path: /A, policy: hybrid, owns: 2}
 consumers: [{path: /A}, {path: /B}, {path: /C}]
 md_plans: [{name: p, resource_groups: [{name: G}], consumers: [{path: /A}, {path: /B, own: [{host_list: [h1]}]}, {path: /C, own: [{group: G, hosts: 1}]}]}]
 `} {
-		if got := parsed(t, "stint: 1\ndimensions: [slots]\nresource_groups: [{name: G, hosts: [h1, h2]}]"+text).Warnings(); len(got) != 0 {
+		head := "stint: 1\ndimensions: [slots]\nresource_groups: [{name: G, hosts: [h1, h2]}]"
+		if got := parsed(t, head+text).Warnings(); len(got) != 0 {
 			t.Errorf("got %v for %s", got, text)
 		}
 	}
@@ -618,8 +636,9 @@ func TestParseAccepted(t *testing.T) {
 	const head = "stint: 1\ndimensions: [ncpus]\nresource_groups: [{name: G, hosts: [h1, h2], slots: 4}]\n"
 	for name, text := range map[string]string{
 		"children own more": head + "consumers: [{path: /A}, {path: /A/x}, {path: /A/y}]\n" +
-			"md_plans: [{name: p, resource_groups: [{name: G}], consumers: [{path: /A, own: [{group: G, amount: {ncpus: 8}, partial: true}]}, " +
-			"{path: /A/x, own: [{group: G, amount: {ncpus: 8}, partial: true}]}, {path: /A/y, own: [{group: G, amount: {ncpus: 4}, partial: true}]}]}]\n",
+			"md_plans: [{name: p, resource_groups: [{name: G}], consumers: [{path: /A, own: [{group: G, amount: " +
+			"{ncpus: 8}, partial: true}]}, {path: /A/x, own: [{group: G, amount: {ncpus: 8}, partial: true}]}, " +
+			"{path: /A/y, own: [{group: G, amount: {ncpus: 4}, partial: true}]}]}]\n",
 		"a system service without a slot": head + "consumers: [{path: /S, system: true}]\n" +
 			"slot_plans: [{resource_group: G, consumers: [{path: /S, policy: ownership, owns: 0}]}]\n",
 	} {

@@ -21,7 +21,8 @@ func ParseExpression(text string) (*Requirement, error) {
 
 func parseWith(text string, parse func(*expression)) (q *Requirement, err error) {
 	if len(text) > textBytesMax {
-		return nil, &RequirementError{"", 0, fmt.Sprintf("the text has %d bytes; %d are allowed", len(text), textBytesMax)}
+		return nil,
+			&RequirementError{"", 0, fmt.Sprintf("the text has %d bytes; %d are allowed", len(text), textBytesMax)}
 	}
 	if !utf8.ValidString(text) {
 		return nil, &RequirementError{"", 0, "the text is not valid UTF-8"}

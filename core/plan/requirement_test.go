@@ -253,7 +253,9 @@ func TestRequirementErrors(t *testing.T) {
 		"é\t*2 (":                 "this is more than was expected\n    é *2 (\n         ^",
 		strings.Repeat("1+", 3e3): "the text has 6000 bytes; 4096 are allowed",
 		"\xff":                    "the text is not valid UTF-8",
-		strings.Repeat("a+", 50) + "+" + strings.Repeat("+b", 50): "a value is missing\n    …" + strings.Repeat("a+", 30) + strings.Repeat("+", 2) + strings.Repeat("b+", 29) + "…\n    " + strings.Repeat(" ", 61) + "^",
+		strings.Repeat("a+", 50) + "+" + strings.Repeat("+b", 50): "a value is missing\n    …" +
+			strings.Repeat("a+", 30) + strings.Repeat("+", 2) + strings.Repeat("b+", 29) + "…\n    " +
+			strings.Repeat(" ", 61) + "^",
 	} {
 		if _, err := ParseExpression(text); err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", text, err, want)
@@ -264,16 +266,18 @@ func TestRequirementErrors(t *testing.T) {
 func TestBindErrors(t *testing.T) {
 	const unknown = " is no dimension, no column of the hosts, nor the name, type or model of a host"
 	for text, want := range map[string]string{
-		"select(nocpus > 1)":         "nocpus" + unknown + "\n    select(nocpus > 1)\n           ^",
-		"select(mg && windows)":      "windows" + unknown + "\n    select(mg && windows)\n                 ^",
-		"select(os == el9)":          "el9" + unknown + "\n    select(os == el9)\n                 ^",
-		"select(ncpus)":              "ncpus is a number; a condition is needed, such as ncpus == …\n    select(ncpus)\n           ^",
-		"select(os)":                 "os is text; a condition is needed, such as os == …\n    select(os)\n           ^",
-		"select(os + 1 > 2)":         "os is text; a number is needed\n    select(os + 1 > 2)\n           ^",
-		"select(LINUX86 * 2 > 2)":    "LINUX86" + unknown + "\n    select(LINUX86 * 2 > 2)\n           ^",
-		"select(mg == 1)":            "mg is true or false; write mg or !mg\n    select(mg == 1)\n           ^",
-		"select(os == 1)":            "a number and a text cannot be compared\n    select(os == 1)\n              ^",
-		"select(ncpus == 'x')":       "a number and a text cannot be compared\n    select(ncpus == 'x')\n                 ^",
+		"select(nocpus > 1)":    "nocpus" + unknown + "\n    select(nocpus > 1)\n           ^",
+		"select(mg && windows)": "windows" + unknown + "\n    select(mg && windows)\n                 ^",
+		"select(os == el9)":     "el9" + unknown + "\n    select(os == el9)\n                 ^",
+		"select(ncpus)": "ncpus is a number; a condition is needed, such as ncpus == …\n    " +
+			"select(ncpus)\n           ^",
+		"select(os)":              "os is text; a condition is needed, such as os == …\n    select(os)\n           ^",
+		"select(os + 1 > 2)":      "os is text; a number is needed\n    select(os + 1 > 2)\n           ^",
+		"select(LINUX86 * 2 > 2)": "LINUX86" + unknown + "\n    select(LINUX86 * 2 > 2)\n           ^",
+		"select(mg == 1)":         "mg is true or false; write mg or !mg\n    select(mg == 1)\n           ^",
+		"select(os == 1)":         "a number and a text cannot be compared\n    select(os == 1)\n              ^",
+		"select(ncpus == 'x')": "a number and a text cannot be compared\n    select(ncpus == 'x')\n         " +
+			"        ^",
 		"select(ncpus > 1) order(x)": "x" + unknown + "\n    select(ncpus > 1) order(x)\n                            ^",
 	} {
 		q, err := ParseRequirement(text)
@@ -287,7 +291,8 @@ func TestBindErrors(t *testing.T) {
 }
 
 func TestMatchAllocatesNothing(t *testing.T) {
-	q, err := ParseRequirement("select((LINUX86 || !mg) && type != 'x' && ncpus * 2 + maxmem / 3 > 1) order(-maxmem, type)")
+	q, err := ParseRequirement("select((LINUX86 || !mg) && type != 'x' && ncpus * 2 + maxmem / 3 > 1) " +
+		"order(-maxmem, type)")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -326,8 +331,9 @@ func (numbers) WordAt(word string, host int) bool    { return len(word) == host 
 // into the text, and requirements that can be bound or refused, and evaluated.
 func FuzzRequirement(f *testing.F) {
 	for _, text := range []string{
-		"select(LINUX86 && maxmem > 500)", "order(-maxmem, name)", "select(!mg && gpus == 0) order(ncpus)", "(ncpus*2)", "12",
-		"select('a' == type || -1 <= weight/0)", "select((((", "select(a = b)", "order(,)", "é", "", "select(h1) select(h2)",
+		"select(LINUX86 && maxmem > 500)", "order(-maxmem, name)", "select(!mg && gpus == 0) order(ncpus)", "(ncpus*2)",
+		"12", "select('a' == type || -1 <= weight/0)", "select((((", "select(a = b)", "order(,)", "é", "",
+		"select(h1) select(h2)",
 	} {
 		f.Add(text)
 	}

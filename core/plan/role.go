@@ -59,7 +59,8 @@ func inherits(file map[string]any, below branches) error {
 		m, _ := e.(map[string]any)
 		from, ok := m["renamed_from"].(string)
 		if ok && below.below(pathOf(e)) && !below.below(from) {
-			return fmt.Errorf("consumer %v: renamed_from: %s is not below a consumer that this token administers", m["path"], from)
+			return fmt.Errorf("consumer %v: renamed_from: %s is not below a consumer that this token administers",
+				m["path"], from)
 		}
 	}
 	return nil
@@ -123,7 +124,8 @@ func differs(at string, was, is any) error {
 			}
 		}
 	}
-	return fmt.Errorf("%s is not the same as in the policy in force, and is not below a consumer that this token administers", at)
+	return fmt.Errorf("%s is not the same as in the policy in force, and is not below a consumer that this token "+
+		"administers", at)
 }
 
 // pathsOf are the paths of a list's entries.

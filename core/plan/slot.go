@@ -114,7 +114,8 @@ func newSlotWindow(p *Policy) SlotWindow {
 	return SlotWindow{
 		Rank: slices.Clone(p.Rank), Policy: filled(n, noPolicy), Owns: make([]int64, n), Reserves: make([]int64, n),
 		Limit: filled(n, Unlimited), LendLimit: make([]int64, n), LendTo: make([][]Peer, n),
-		BorrowLimit: make([]int64, n), BorrowFrom: make([][]Peer, n), Ratio: filled[int64](n, 1), Max: filled(n, Unlimited),
+		BorrowLimit: make([]int64, n), BorrowFrom: make([][]Peer, n), Ratio: filled[int64](n, 1),
+		Max: filled(n, Unlimited),
 	}
 }
 
@@ -123,8 +124,8 @@ func (w *SlotWindow) clone() SlotWindow {
 	return SlotWindow{
 		Rank: slices.Clone(w.Rank), Policy: slices.Clone(w.Policy), Owns: slices.Clone(w.Owns),
 		Reserves: slices.Clone(w.Reserves), Limit: slices.Clone(w.Limit), LendLimit: slices.Clone(w.LendLimit),
-		LendTo: slices.Clone(w.LendTo), BorrowLimit: slices.Clone(w.BorrowLimit), BorrowFrom: slices.Clone(w.BorrowFrom),
-		Ratio: slices.Clone(w.Ratio), Max: slices.Clone(w.Max),
+		LendTo: slices.Clone(w.LendTo), BorrowLimit: slices.Clone(w.BorrowLimit),
+		BorrowFrom: slices.Clone(w.BorrowFrom), Ratio: slices.Clone(w.Ratio), Max: slices.Clone(w.Max),
 	}
 }
 

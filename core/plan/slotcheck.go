@@ -50,7 +50,8 @@ func (c *slotCheck) policies() []policySet {
 	}
 	c.w.Policy[Root] = Ownership
 	if seen.has(ShareRatio) && seen.has(Hybrid) {
-		c.say(first[Hybrid], "policy", "%s is under policy hybrid and %s under share_ratio; these two cannot be mixed in one plan",
+		c.say(first[Hybrid], "policy",
+			"%s is under policy hybrid and %s under share_ratio; these two cannot be mixed in one plan",
 			c.p.Path[first[Hybrid]], c.p.Path[first[ShareRatio]])
 	}
 	return under
@@ -110,10 +111,12 @@ func (c *slotCheck) whole(owned int64) {
 	}
 	switch mixed := seen.has(Ownership) && seen.has(Hybrid); {
 	case mixed && owned != configured:
-		c.sayAt(c.configuredAt, "the first-level consumers own %d of %d configured slots%s; with ownership and hybrid mixed they must own all",
+		c.sayAt(c.configuredAt, "the first-level consumers own %d of %d configured slots%s; with ownership and "+
+			"hybrid mixed they must own all",
 			owned, configured, c.owners())
 	case owned > configured && !c.s.AllowOvercommit:
-		c.sayAt(c.configuredAt, "the first-level consumers own %d of %d configured slots%s (allow_overcommit: true allows it)",
+		c.sayAt(c.configuredAt,
+			"the first-level consumers own %d of %d configured slots%s (allow_overcommit: true allows it)",
 			owned, configured, c.owners())
 	}
 }

@@ -45,20 +45,25 @@ func (c *slotCheck) lacking(n Node) (key, why string) {
 	for up := n; up != Root; up = c.p.Parent[up] {
 		switch {
 		case w.Max[up] == 0:
-			return "share", fmt.Sprintf("the system service %s may hold nothing: share.max of %s is 0", path, c.p.Path[up])
+			return "share", fmt.Sprintf("the system service %s may hold nothing: share.max of %s is 0", path,
+				c.p.Path[up])
 		case w.Limit[up] == 0:
-			return "limit", fmt.Sprintf("the system service %s may hold nothing: the limit of %s is 0", path, c.p.Path[up])
+			return "limit", fmt.Sprintf("the system service %s may hold nothing: the limit of %s is 0", path,
+				c.p.Path[up])
 		}
 	}
 	switch {
 	case w.Policy[n] == ShareRatio:
-		return "policy", fmt.Sprintf("the system service %s owns no slot, as nobody does under share_ratio; it must own one that is not lent", path)
+		return "policy", fmt.Sprintf("the system service %s owns no slot, as nobody does under share_ratio; it must "+
+			"own one that is not lent", path)
 	case w.Owns[n] == 0:
 		return "owns", fmt.Sprintf("the system service %s owns no slot; it must own one that is not lent", path)
 	case w.Policy[n] == Hybrid && w.Reserves[n] == 0:
-		return "reserves", fmt.Sprintf("the system service %s reserves none of its slots, so that others may hold all; it must reserve one", path)
+		return "reserves", fmt.Sprintf("the system service %s reserves none of its slots, so that others may hold "+
+			"all; it must reserve one", path)
 	case w.Policy[n] == Ownership && w.LendLimit[n] >= w.Owns[n]:
-		return "lend", fmt.Sprintf("the system service %s may lend all its slots, %d of %d; one must not be lent", path, w.LendLimit[n], w.Owns[n])
+		return "lend", fmt.Sprintf("the system service %s may lend all its slots, %d of %d; one must not be lent", path,
+			w.LendLimit[n], w.Owns[n])
 	}
 	return "", ""
 }
@@ -79,7 +84,9 @@ func (r *reader) services(p *Policy, t *planned) {
 		for i := range p.SlotPlans {
 			member := p.SlotPlans[i].Member
 			enters, branch = enters || member[n], branch || member[top]
-			kept = kept || member[n] && !slices.ContainsFunc(t.lacks, func(l lack) bool { return l.node == n && l.plan == i })
+			kept = kept || member[n] && !slices.ContainsFunc(t.lacks, func(l lack) bool {
+				return l.node == n && l.plan == i
+			})
 		}
 		switch {
 		case kept:
@@ -90,7 +97,8 @@ func (r *reader) services(p *Policy, t *planned) {
 				}
 			}
 		case branch && int(n) < len(r.entryAt):
-			r.fault(r.entryAt[n], "the system service %s is in no slot plan, where %s is; it must own a slot that is not lent", p.Path[n], p.Path[top])
+			r.fault(r.entryAt[n], "the system service %s is in no slot plan, where %s is; it must own a slot that "+
+				"is not lent", p.Path[n], p.Path[top])
 		}
 	}
 }
@@ -101,7 +109,8 @@ func (p *Policy) TakesSystemOff(was *Policy) (paths []string) {
 	before, now, heir := was.Services(), p.Services(), p.heirs()
 	for n := Node(1); int(n) < was.Len(); n++ {
 		to, stays := heir(was.Path[n])
-		if before[n] && stays && !now[to] && p.Path[to] == was.Path[n] && !slices.Contains(paths, was.Path[was.Parent[n]]) {
+		if before[n] && stays && !now[to] && p.Path[to] == was.Path[n] &&
+			!slices.Contains(paths, was.Path[was.Parent[n]]) {
 			paths = append(paths, was.Path[n])
 		}
 	}
@@ -148,7 +157,8 @@ func (p *Policy) Follows(was *Policy, force bool) error {
 			say(None, "consumer %s belongs to a system branch and must not be removed", was.Path[n])
 			continue
 		case !now[to] && p.Path[to] != was.Path[n]:
-			say(to, "consumer %s belongs to a system branch and must not be renamed out of it, to %s", was.Path[n], p.Path[to])
+			say(to, "consumer %s belongs to a system branch and must not be renamed out of it, to %s", was.Path[n],
+				p.Path[to])
 		}
 		for _, name := range was.plansOf(n) {
 			if !slices.Contains(p.plansOf(to), name) {
@@ -160,7 +170,8 @@ func (p *Policy) Follows(was *Policy, force bool) error {
 		n, _ := p.Find(path)
 		switch {
 		case !force:
-			say(n, "`system: true` may be taken off consumer %s by a cluster administrator alone, with force, in a revision of its own", path)
+			say(n, "`system: true` may be taken off consumer %s by a cluster administrator alone, with force, in a "+
+				"revision of its own", path)
 		case !alike(reflect.ValueOf(was).Elem(), reflect.ValueOf(p).Elem()):
 			say(n, "a revision that takes `system: true` off consumer %s must change nothing else", path)
 		}

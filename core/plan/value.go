@@ -274,8 +274,10 @@ func (r *reader) integer(v value, low, high int64) (n int64, ok bool) {
 	case *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
 		r.fault(v, "must be a whole number from %d to %d", low, high)
 	default:
-		if s, ok := v.node.(*ast.StringNode); ok && s.Token.Type == token.StringType && s.Value != "" && strings.Trim(s.Value, "0123456789") == "" {
-			r.fault(v, "must be a whole number from %d to %d", low, high) // beyond 2^64, which the parser takes for text
+		if s, ok := v.node.(*ast.StringNode); ok && s.Token.Type == token.StringType && s.Value != "" &&
+			strings.Trim(s.Value, "0123456789") == "" {
+			// beyond 2^64, which the parser takes for text
+			r.fault(v, "must be a whole number from %d to %d", low, high)
 		} else {
 			r.fault(v, "must be a whole number, is %s", kindName(v.node))
 		}

@@ -62,7 +62,8 @@ func (p *Policy) Warnings() []Warning {
 	}
 	slices.SortStableFunc(c.found, func(a, b Warning) int { return int(a.Line - b.Line) })
 	if c.count > len(c.found) {
-		c.found = append(c.found, Warning{p.File, 0, fmt.Sprintf("%d warnings in all, %d of them are shown", c.count, len(c.found))})
+		c.found = append(c.found,
+			Warning{p.File, 0, fmt.Sprintf("%d warnings in all, %d of them are shown", c.count, len(c.found))})
 	}
 	return c.found
 }
@@ -97,9 +98,12 @@ func (c *warner) runtime() {
 		if c.p.RuntimeUS[n] == 0 || c.p.RuntimeUS[n] == c.p.RuntimeUS[c.p.Parent[n]] {
 			continue
 		}
-		packed := slices.ContainsFunc(c.p.MDPlans, func(m MDPlan) bool { return slices.Contains(m.Member[n:c.p.End[n]], true) })
+		packed := slices.ContainsFunc(c.p.MDPlans, func(m MDPlan) bool {
+			return slices.Contains(m.Member[n:c.p.End[n]], true)
+		})
 		if !packed {
-			c.add(c.p.Line[n], "%s has a min_runtime, which decides nothing in slot plans, and is in no multidimensional one", c.p.Path[n])
+			c.add(c.p.Line[n], "%s has a min_runtime, which decides nothing in slot plans, and is in no "+
+				"multidimensional one", c.p.Path[n])
 		}
 	}
 }
@@ -148,7 +152,8 @@ func (c *warner) slotPlan(s *SlotPlan) {
 		w := &s.Windows[i]
 		where := in(name, &w.Window)
 		if c.equalRanks(func(n Node) bool { return s.Member[n] && w.BorrowLimit[n] != 0 }, w.Rank) {
-			c.add(s.Line, "%s: all who borrow have the same rank; who borrows first, and gives back last, goes by the order of consumers", where)
+			c.add(s.Line, "%s: all who borrow have the same rank; who borrows first, and gives back last, goes by "+
+				"the order of consumers", where)
 		}
 		c.leafless(s.Member, func(n Node) bool { return w.Owns[n] > 0 }, where, "slots")
 		c.slotStarved(s, w, where)
@@ -169,7 +174,8 @@ func (c *warner) slotPlan(s *SlotPlan) {
 		}
 		for i := range s.Windows {
 			if w := &s.Windows[i]; w.Owns[n] < most.Owns[n] && !c.passedOn(n, w, most) {
-				c.add(c.p.Line[n], "%s: the parent %s owns %d, in window %s it owns %d, and nobody owns more in its place", in(name, &w.Window),
+				c.add(c.p.Line[n], "%s: the parent %s owns %d, in window %s it owns %d, and nobody owns more in "+
+					"its place", in(name, &w.Window),
 					c.p.Path[n], w.Owns[n], most.Name, most.Owns[n])
 			}
 		}
@@ -268,7 +274,8 @@ func (c *warner) mdPlan(m *MDPlan) {
 		for n := range c.p.Len() {
 			if len(w.Own[n]) > 0 && m.Member[n] {
 				owners++
-				if r := w.Reserve[n]; r.Percent == 100*milli || r.Hosts != Unlimited && r.Hosts == wholeHosts(w.Own[n]) {
+				if r := w.Reserve[n]; r.Percent == 100*milli ||
+					r.Hosts != Unlimited && r.Hosts == wholeHosts(w.Own[n]) {
 					whole++
 				}
 			}
@@ -317,15 +324,18 @@ func (c *warner) mdLending(m *MDPlan, w *MDWindow, where string) {
 		}
 	}
 	if m.PublicGraceUS != Unlimited && least > m.PublicGraceUS {
-		c.add(m.Line, "%s: public_pool.grace is below the reclaim grace of every consumer; nobody can use the public pool", where)
+		c.add(m.Line,
+			"%s: public_pool.grace is below the reclaim grace of every consumer; nobody can use the public pool", where)
 	}
 	for n := Node(1); int(n) < c.p.Len(); n++ {
 		others := least
 		if n == quickest {
 			others = second
 		}
-		if m.Member[n] && c.p.Leaf(n) && len(w.Own[n]) > 0 && w.LendGraceUS[n] != Unlimited && others > w.LendGraceUS[n] {
-			c.add(c.p.Line[n], "%s: lend_grace of %s is below the reclaim grace of every other consumer; nobody can borrow from it",
+		if m.Member[n] && c.p.Leaf(n) && len(w.Own[n]) > 0 && w.LendGraceUS[n] != Unlimited &&
+			others > w.LendGraceUS[n] {
+			c.add(c.p.Line[n],
+				"%s: lend_grace of %s is below the reclaim grace of every other consumer; nobody can borrow from it",
 				where, c.p.Path[n])
 		}
 	}

@@ -14,7 +14,8 @@ func (c *warner) leafless(member []bool, owns func(n Node) bool, where, what str
 			continue
 		}
 		told[n] = true
-		c.add(c.p.Line[n], "%s: %s owns %s, but no leaf below it takes part in the plan, so that none has them as its own",
+		c.add(c.p.Line[n],
+			"%s: %s owns %s, but no leaf below it takes part in the plan, so that none has them as its own",
 			where, c.p.Path[n], what)
 	}
 }
@@ -73,7 +74,8 @@ func (c *warner) remaining(m *MDPlan, w *MDWindow, where string) {
 			}
 			k := heap{int32(c.p.Parent[n]), int32(r.Group), w.Rank[n]}
 			if before, ok := first[k]; ok && before != n {
-				c.add(r.Line, "%s: %s and %s both own what remains of %s, and have the same rank: %s gets all of it", where,
+				c.add(r.Line, "%s: %s and %s both own what remains of %s, and have the same rank: %s gets all of it",
+					where,
 					c.p.Path[before], c.p.Path[n], c.p.Groups[m.Groups[r.Group].Group].Name, c.p.Path[before])
 				continue
 			}

@@ -29,7 +29,8 @@ md_plans:
 		{"one with a leaf", slots + `  - resource_group: G
     consumers: [{path: /A, policy: ownership, owns: 4}, {path: /A/y}, {path: /S, policy: ownership, owns: 1}]
 `, ""},
-		{"an owner of hosts without a leaf in the plan", md + `  - {name: m, resource_groups: [{name: G}], consumers: [{path: /A, own: [{group: G, hosts: 2}]}, {path: /B}]}
+		{"an owner of hosts without a leaf in the plan",
+			md + `  - {name: m, resource_groups: [{name: G}], consumers: [{path: /A, own: [{group: G, hosts: 2}]}, {path: /B}]}
 `, "p:4: plan m: /A owns hosts, but no leaf below it takes part in the plan, so that none has them as its own"},
 		{"a lend limit above what is owned", slots + `  - resource_group: G
     consumers:
@@ -38,7 +39,8 @@ md_plans:
       - {path: /B, policy: ownership, borrow: {}, lend: {limit: 2}}
       - {path: /S, policy: ownership, owns: 1}
 `, "p:4: plan G: lend.limit of /A/x is 6, above the 4 that it owns at most|p:4: plan G: lend.limit of /B is 2, but it owns no slot"},
-		{"a lend limit above what is owned at night alone, and a day and a night that own differently", slots + `  - resource_group: G
+		{"a lend limit above what is owned at night alone, and a day and a night that own differently",
+			slots + `  - resource_group: G
     consumers:
       - {path: /A, policy: ownership, owns: 4}
       - {path: /A/x, owns: 4, lend: {limit: 3}}
@@ -53,19 +55,23 @@ md_plans:
   - resource_group: H
     consumers: [{path: /S, policy: ownership, owns: 1}]
 `, "p:4: plan G: the system service /S may lend all its slots, 1 of 1"},
-		{"a min_runtime in slot plans alone", strings.Replace(slots, "{path: /B", "{path: /B, min_runtime: 5m", 1) + `  - resource_group: G
+		{"a min_runtime in slot plans alone", strings.Replace(slots, "{path: /B", "{path: /B, min_runtime: 5m", 1) +
+			`  - resource_group: G
     consumers: [{path: /A, policy: ownership, owns: 4}, {path: /A/x}, {path: /B, policy: ownership}, {path: /S, policy: ownership, owns: 1}]
 `, "p:4: /B has a min_runtime, which decides nothing in slot plans, and is in no multidimensional one"},
-		{"a min_runtime that leaves of a multidimensional plan inherit", strings.Replace(md, "{path: /A}", "{path: /A, min_runtime: 5m}", 1) +
-			`  - {name: m, resource_groups: [{name: G}], consumers: [{path: /A}, {path: /A/x}, {path: /B}]}
+		{"a min_runtime that leaves of a multidimensional plan inherit",
+			strings.Replace(md, "{path: /A}", "{path: /A, min_runtime: 5m}", 1) +
+				`  - {name: m, resource_groups: [{name: G}], consumers: [{path: /A}, {path: /A/x}, {path: /B}]}
 `, ""},
-		{"room for gangs that is held for less than a grace, and for as long", strings.Replace(slots, "{path: /B", "{path: /B, reclaim_grace: 5m", 1) + `  - resource_group: G
+		{"room for gangs that is held for less than a grace, and for as long",
+			strings.Replace(slots, "{path: /B", "{path: /B, reclaim_grace: 5m", 1) + `  - resource_group: G
     gang_wait: 4m
     consumers: [{path: /A, policy: ownership, owns: 4}, {path: /A/x}, {path: /B, policy: ownership}, {path: /S, policy: ownership, owns: 1}]
   - {resource_group: H, gang_wait: 301s, consumers: [{path: /B, policy: ownership}, {path: /S, policy: ownership, owns: 1}]}
 `, "p:6: plan G: gang_wait is 4m, and /B has 5m to give units back, so that no gang gets what it takes of it"},
-		{"a grace longer than the room for gangs that the plan does not set", strings.Replace(md, "{path: /A}", "{path: /A, reclaim_grace: 20m}", 1) +
-			`  - {name: m, resource_groups: [{name: G}], consumers: [{path: /A}, {path: /A/x}, {path: /B}]}
+		{"a grace longer than the room for gangs that the plan does not set",
+			strings.Replace(md, "{path: /A}", "{path: /A, reclaim_grace: 20m}", 1) +
+				`  - {name: m, resource_groups: [{name: G}], consumers: [{path: /A}, {path: /A/x}, {path: /B}]}
 `, ""},
 		{"owners of equal rank, whose rules may all be met", md + `  - name: m
     resource_groups: [{name: G}]

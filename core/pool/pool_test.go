@@ -72,7 +72,8 @@ md_plans:
 		"consumer,allocation,units,ncpus\n/A/A1,a,900,1\n/A/A2,a,900,1\n/B/B1,a,900,1\n/B/B2,a,900,1\n/C,a,900,1\n")
 	var f pool.Figures
 	f.Sum(&e, plan.Root)
-	for path, ninths := range map[string]int64{"/": 9, "/A": 3, "/A/A1": 1, "/A/A2": 2, "/B": 6, "/B/B1": 6, "/B/B2": 0, "/C": 0} {
+	for path, ninths := range map[string]int64{"/": 9, "/A": 3, "/A/A1": 1, "/A/A2": 2, "/B": 6, "/B/B1": 6, "/B/B2": 0,
+		"/C": 0} {
 		n, _ := e.State.Policy.Find(path)
 		want := share.Part(share.One, ninths, 9)
 		if got := f.Quota[n]; got < want-4 || got > want+4 { // each size's usage is rounded down
@@ -112,7 +113,8 @@ md_plans:
 		t.Fatalf("pools of %v, want those of /A (%d) and the root", list, a)
 	}
 	for k := range cluster.ParcelID(e.Plan.Parcels.Len()) {
-		want := map[plan.Node][2]plan.Node{plan.Root: {plan.Root, plan.Root}, a: {a, plan.Root}, a1: {a, plan.Root}}[e.Owner(k)]
+		want := map[plan.Node][2]plan.Node{plan.Root: {plan.Root, plan.Root}, a: {a, plan.Root},
+			a1: {a, plan.Root}}[e.Owner(k)]
 		if x, y := e.Meet(a2, k), e.Meet(b1, k); x != want[0] || y != want[1] {
 			t.Errorf("parcel %d of %d: /A/A2 draws through %d, /B/B1 through %d, want %v", k, e.Owner(k), x, y, want)
 		}
@@ -123,9 +125,12 @@ md_plans:
 	if !e.Exists(a, a2) || !e.Exists(a, a1) || !e.Exists(plan.Root, c) {
 		t.Error("a pool with parcels that does not exist for a leaf")
 	}
-	for _, x := range []struct{ owner, pool plan.Node }{{a1, a1}, {a, a}, {a1, a}, {a, plan.Root}, {a1, plan.Root}, {plan.Root, plan.Root}} {
-		want := map[[2]plan.Node]int64{{a, a}: 300e6, {a1, a}: 60e6, {a, 0}: 600e6, {a1, 0}: 60e6, {0, 0}: 600e6}[[2]plan.Node{x.owner, x.pool}]
-		if got := e.Grace(x.owner, x.pool); got != want && x.owner != x.pool || x.owner == x.pool && x.owner == a1 && got < 1<<60 {
+	for _, x := range []struct{ owner, pool plan.Node }{{a1, a1}, {a, a}, {a1, a}, {a, plan.Root}, {a1, plan.Root},
+		{plan.Root, plan.Root}} {
+		want := map[[2]plan.Node]int64{{a, a}: 300e6, {a1, a}: 60e6, {a, 0}: 600e6, {a1, 0}: 60e6,
+			{0, 0}: 600e6}[[2]plan.Node{x.owner, x.pool}]
+		if got := e.Grace(x.owner, x.pool); got != want && x.owner != x.pool ||
+			x.owner == x.pool && x.owner == a1 && got < 1<<60 {
 			t.Errorf("the grace of a parcel of %d in the pool of %d is %d, want %d", x.owner, x.pool, got, want)
 		}
 	}

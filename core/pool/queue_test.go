@@ -25,7 +25,8 @@ func TestQueue(t *testing.T) {
 			for a := range sizes {
 				for i, end := q.asks(int32(a), int32(a+1)); i < end; i++ {
 					x := &q.Ask[i]
-					if !x.Passed && x.Has < x.Wanted && (want < 0 || x.Has*q.Ask[want].Wanted < q.Ask[want].Has*x.Wanted) {
+					if !x.Passed && x.Has < x.Wanted &&
+						(want < 0 || x.Has*q.Ask[want].Wanted < q.Ask[want].Has*x.Wanted) {
 						want = i
 					}
 				}

@@ -17,7 +17,8 @@ type Shares struct {
 	Usage, Demand, Quota column.Vector[int64]
 	Held, Wanted         column.Vector[int64] // units
 
-	Decayed, Factor column.Vector[int64] // decayed usage, and in hundredths what of the ratio counts; of plans with a half-life
+	// decayed usage, and in hundredths what of the ratio counts; of plans with a half-life
+	Decayed, Factor column.Vector[int64]
 }
 
 // Add adds the rows of a plan. O(consumers × depth).
@@ -97,9 +98,11 @@ type Amounts struct {
 // Add adds the rows of a plan. O(dimensions × (consumers × depth + parcels × depth + what is held by size)).
 func (t *Amounts) Add(e *Env, b *Book) {
 	dims := len(e.Plan.Parcels.Cap)
-	held, lent, static, owned := make([][]int64, dims), make([][]int64, dims), make([][]int64, dims), make([][]int64, dims)
+	held, lent, static, owned := make([][]int64, dims), make([][]int64, dims), make([][]int64, dims),
+		make([][]int64, dims)
 	for d := range dims {
-		held[d], lent[d], static[d], owned[d] = e.held(d), e.lent(d), e.static(b, d), make([]int64, e.State.Policy.Len())
+		held[d], lent[d], static[d], owned[d] = e.held(d), e.lent(d), e.static(b, d),
+			make([]int64, e.State.Policy.Len())
 		for i, c := range e.Plan.Deeds.Consumer {
 			owned[d][e.State.NodeOf[c]] += e.Plan.Deeds.Amount[d][i]
 		}

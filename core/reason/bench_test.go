@@ -14,7 +14,8 @@ import (
 // BenchmarkReasons explains who is short of a million units of 200 sizes on 100,000 hosts of which half the consumers
 // own some and lend them: with nothing known, and after one row in a hundred wants something else.
 func BenchmarkReasons(b *testing.B) {
-	d, err := datasets.Lenders(datasets.Options{Hosts: 100_000, Consumers: 10_000, Units: 1_000_000, Shapes: 200, Seed: 1})
+	d, err := datasets.Lenders(datasets.Options{Hosts: 100_000, Consumers: 10_000, Units: 1_000_000, Shapes: 200,
+		Seed: 1})
 	v := newSite(b, d, err)
 	v.rest(b)
 	var cold, warm time.Duration

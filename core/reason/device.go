@@ -49,7 +49,8 @@ func (r *Reasons) onNoDevice(a *ask, spans []span, us int64, stopped int32, full
 		return verdict{}, false
 	}
 	d := e.Plan.MD.Device
-	v = because(decision.ReasonFragmented, decision.DeviceDetail(a.size[d], r.rooms.per, e.State.Policy.Dimensions[d], hosts))
+	v = because(decision.ReasonFragmented,
+		decision.DeviceDetail(a.size[d], r.rooms.per, e.State.Policy.Dimensions[d], hosts))
 	v.dimension = int32(d)
 	return v, true
 }

@@ -16,7 +16,8 @@ func (r *Reasons) whole(one *short, v verdict) verdict {
 	if units > 0 && stop != fits {
 		v.code, v.detail = stop, ""
 	}
-	v.detail = decision.GangDetail(units, r.env.State.Sub.MinUnits[one.sub], r.env.Views.Needs.Where(one.sub), v.code, v.detail)
+	v.detail = decision.GangDetail(units, r.env.State.Sub.MinUnits[one.sub], r.env.Views.Needs.Where(one.sub), v.code,
+		v.detail)
 	v.code = decision.ReasonGang
 	return v
 }

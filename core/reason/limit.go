@@ -57,8 +57,9 @@ func (r *Reasons) stopped(leaf plan.Node, shape cluster.ShapeID, top plan.Node) 
 	}
 	for _, limits := range []*pool.Limits{e.Granted, e.Limits} {
 		if n, d := limits.Over(&e.Env, leaf, top, e.State.Shape.Size(shape)); n != plan.None {
-			v = because(decision.ReasonShareLimit, fmt.Sprintf("holds %d of at most %d %s from pools", limits.Held(n, d),
-				e.Window.Limit[d][n], e.State.Policy.Dimensions[d]))
+			v = because(decision.ReasonShareLimit,
+				fmt.Sprintf("holds %d of at most %d %s from pools", limits.Held(n, d),
+					e.Window.Limit[d][n], e.State.Policy.Dimensions[d]))
 			v.blocker, v.dimension = n, int32(d)
 			return v, true
 		}
@@ -136,7 +137,8 @@ func (r *Reasons) superior(f *pool.Figures, n plan.Node) plan.Node {
 	e, best := r.env, plan.None
 	for k := e.State.Policy.First[e.State.Policy.Parent[n]]; k != plan.None; k = e.State.Policy.Next[k] {
 		usage := f.Usage[k-f.Pool]
-		if e.Window.Priority[k] > e.Window.Priority[n] && usage > 0 && (best == plan.None || usage > f.Usage[best-f.Pool]) {
+		if e.Window.Priority[k] > e.Window.Priority[n] && usage > 0 &&
+			(best == plan.None || usage > f.Usage[best-f.Pool]) {
 			best = k
 		}
 	}

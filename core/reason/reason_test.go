@@ -83,7 +83,8 @@ func (v *site) lines(out *reason.Shortfalls) (got, want []string) {
 		if text := out.Detail.At(i); text != decision.Null {
 			detail = out.Details.String(text)
 		}
-		got = append(got, fmt.Sprint(s.Sub.Consumer[sub], s.Alloc.Name[s.Sub.Alloc[sub]], s.Sub.Name[sub], out.Units.At(i),
+		got = append(got, fmt.Sprint(s.Sub.Consumer[sub], s.Alloc.Name[s.Sub.Alloc[sub]], s.Sub.Name[sub],
+			out.Units.At(i),
 			out.Reason.At(i), out.Dimension.At(i), blocker, out.Until.At(i), " ", detail))
 	}
 	t := &v.out.Shortfalls
@@ -112,7 +113,8 @@ func TestLarge(t *testing.T) {
 				got, want := v.lines(&out)
 				for i := range max(len(got), len(want)) {
 					if i >= len(got) || i >= len(want) || got[i] != want[i] {
-						t.Fatalf("round %d, row %d: %q, want %q", round, i, got[i:min(i+1, len(got))], want[i:min(i+1, len(want))])
+						t.Fatalf("round %d, row %d: %q, want %q", round, i, got[i:min(i+1, len(got))],
+							want[i:min(i+1, len(want))])
 					}
 					all[decision.Reasons[out.Reason.At(i)]]++
 				}

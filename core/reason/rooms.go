@@ -120,7 +120,8 @@ func (r *rooms) rebuild(e *Env) {
 	most := r.most
 	if r.per = 0; e.Plan.HasDevices() {
 		r.per = e.Plan.MD.DevicePer
-		most = append(slices.Clip(most), r.per, int64(p.Stride)) // the most that is free on a device, and how many are empty
+		// the most that is free on a device, and how many are empty
+		most = append(slices.Clip(most), r.per, int64(p.Stride))
 	}
 	for depth := range r.level {
 		r.level[depth].index.Reset(p.Len(), most)

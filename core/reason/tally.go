@@ -23,7 +23,8 @@ type tallies struct {
 type sizes struct {
 	size  []int64
 	shift uint
-	start []int32 // by amount, without its last bits: the place of the first size that is more than the least such amount
+	// by amount, without its last bits: the place of the first size that is more than the least such amount
+	start []int32
 }
 
 // tally is what is counted of the parcels of a place, on open hosts that a requirement selects, within a grace.

@@ -349,7 +349,8 @@ func (g *Stage) strike(one *held, units int64) {
 // newerUnit orders units newest first.
 func (g *Stage) newerUnit(a, b unit) int {
 	seq := g.s.Sub.Seq
-	return cmp.Or(cmp.Compare(b.granted, a.granted), cmp.Compare(seq[b.sub], seq[a.sub]), cmp.Compare(b.parcel, a.parcel))
+	return cmp.Or(cmp.Compare(b.granted, a.granted), cmp.Compare(seq[b.sub], seq[a.sub]),
+		cmp.Compare(b.parcel, a.parcel))
 }
 
 // staying is how many of some units that the state has none has taken by now.
@@ -392,7 +393,8 @@ func (g *Stage) aloneOn(k cluster.ParcelID, among *unit) (best int32) {
 	f, size := &g.fair, g.s.Size(g.fair.taker.sub)
 	for _, i := range g.giversOn(k) {
 		one := &g.row[i]
-		if among != nil && (one.sub != among.sub || one.granted != among.granted) || best > 0 && g.giverFirst(best, i) < 0 {
+		if among != nil && (one.sub != among.sub || one.granted != among.granted) ||
+			best > 0 && g.giverFirst(best, i) < 0 {
 			continue
 		}
 		gives := g.givesAlone(one.leaf, f.v.find(g, one.leaf, one.shape))

@@ -65,7 +65,8 @@ func (d *Decisions) Len() int { return d.Kind.Len() }
 // At is a row.
 func (d *Decisions) At(i int) Row {
 	return Row{
-		d.Kind.At(i), d.Set.At(i), d.Other.At(i), d.Reason.At(i), d.Sub.At(i), d.Parcel.At(i), d.Pool.At(i), d.Lender.At(i),
+		d.Kind.At(i), d.Set.At(i), d.Other.At(i), d.Reason.At(i), d.Sub.At(i), d.Parcel.At(i), d.Pool.At(i),
+		d.Lender.At(i),
 		d.Granted.At(i), d.Units.At(i), d.Due.At(i), d.On.At(i),
 	}
 }
@@ -146,7 +147,8 @@ func (r *Row) each(s *cluster.State, p *cluster.Plan, set cluster.SetID, f func(
 			panic(fmt.Sprintf("BUG: %d units of %+v are not held", left, *r))
 		}
 		next := h.NextOnParcel[q]
-		same := h.Sub[q] == r.Sub && h.Granted[q] == r.Granted && h.Pool[q] == r.Pool && h.Lender[q] == r.Lender && h.On(q) == r.On
+		same := h.Sub[q] == r.Sub && h.Granted[q] == r.Granted && h.Pool[q] == r.Pool && h.Lender[q] == r.Lender &&
+			h.On(q) == r.On
 		if same && h.Set[q] == set && (set == cluster.NoID || h.Due[q] == r.Due) {
 			units := min(left, h.Units[q])
 			left -= units

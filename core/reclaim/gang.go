@@ -69,7 +69,8 @@ func (g *Stage) giveUp(late func(first int32) bool) map[cluster.SubID]bool {
 	var seen []cluster.SubID
 	for i := range g.sets.list {
 		sub := g.sets.list[i].taker
-		if sub == cluster.NoID || g.sets.list[i].units == 0 || g.s.Sub.MinUnits[sub] <= 1 || slices.Contains(seen, sub) {
+		if sub == cluster.NoID || g.sets.list[i].units == 0 || g.s.Sub.MinUnits[sub] <= 1 ||
+			slices.Contains(seen, sub) {
 			continue
 		}
 		seen = append(seen, sub)
@@ -141,7 +142,8 @@ func (g *Stage) Gangs(leaf plan.Node) (subs []cluster.SubID) {
 func (g *Stage) Gather(sub cluster.SubID, wait int64) bool {
 	least, cycle := g.s.Sub.MinUnits[sub], g.Cycle
 	g.lacking = false
-	if g.sets.promised[sub] > 0 || g.s.Staying(sub) > 0 || g.s.Short(sub) < least || cycle.Undone[sub] || g.turnsOf(sub) >= turnsMost {
+	if g.sets.promised[sub] > 0 || g.s.Staying(sub) > 0 || g.s.Short(sub) < least || cycle.Undone[sub] ||
+		g.turnsOf(sub) >= turnsMost {
 		return false
 	}
 	if cycle.Promises < least {
@@ -230,7 +232,8 @@ func (g *Stage) hold(sub cluster.SubID, top plan.Node) bool {
 	w, size := g.waitsAt(top), g.s.Size(sub)
 	need := w.index.Need(size)
 	mask := w.masks.of(g, sub, top, w.parcel)
-	for row := w.index.First(&w.open, &need, 0, mask); row != room.NoRow; row = w.index.First(&w.open, &need, row+1, mask) {
+	for row := w.index.First(&w.open, &need, 0, mask); row != room.NoRow; row = w.index.First(&w.open, &need, row+1,
+		mask) {
 		k := w.parcel[row]
 		if !g.mayUse(sub, k, top) {
 			continue
@@ -317,7 +320,8 @@ func (g *Stage) Complete(gangs []cluster.SubID) {
 			id, k := int32(noSet), g.row[i].parcel
 			if !g.isFresh(&g.row[i]) {
 				g.Cycle.spend(g.row[i].units)
-				id = g.addSet(set{id: g.out.open(decision.ReclaimGang, cluster.NoID, k), reason: decision.ReclaimGang, taker: cluster.NoID, parcel: k})
+				id = g.addSet(set{id: g.out.open(decision.ReclaimGang, cluster.NoID, k), reason: decision.ReclaimGang,
+					taker: cluster.NoID, parcel: k})
 			}
 			g.take(i, g.row[i].units, id, due)
 			g.changed(k)

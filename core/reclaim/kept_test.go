@@ -46,7 +46,8 @@ func TestKept(t *testing.T) {
 			w.cycle()
 		}
 		if w.kept == 0 || w.turns == 0 || w.taken == 0 {
-			t.Errorf("seed %d: %d beginnings kept anything, %d turns, %d units taken back", seed, w.kept, w.turns, w.taken)
+			t.Errorf("seed %d: %d beginnings kept anything, %d turns, %d units taken back", seed, w.kept, w.turns,
+				w.taken)
 		}
 	}
 }
@@ -188,7 +189,8 @@ func (w *keeper) offers(g *Stage) {
 				one := &g.row[at]
 				key := unit{one.granted, one.sub, one.parcel, 0, 0}
 				if one.leaf == id && g.isInPool(one) && !g.isYoung(id, one.granted) && listed[key] < one.units {
-					w.Fatalf("%d units of %d on parcel %d are not looked through: %d are", one.units, id, k, listed[key])
+					w.Fatalf("%d units of %d on parcel %d are not looked through: %d are", one.units, id, k,
+						listed[key])
 				}
 			}
 		}

@@ -292,7 +292,8 @@ func (g *Stage) take(i int32, units int64, set int32, due int64) {
 func (g *Stage) goesWith(last, i, set int32, due int64) bool {
 	a, b := &g.row[last], &g.row[i]
 	return a.set == set && a.chosen == g.chosen && a.due == due &&
-		a.core == b.core && a.sub == b.sub && a.granted == b.granted && a.pool == b.pool && a.lender == b.lender && a.on == b.on
+		a.core == b.core && a.sub == b.sub && a.granted == b.granted && a.pool == b.pool && a.lender == b.lender &&
+		a.on == b.on
 }
 
 // cancel lets units of a row under a set stay; what orphans hold goes at the same time without a taker.
@@ -355,7 +356,8 @@ func (g *Stage) newer(a, b *held) int {
 		return cmp.Compare(b.parcel, a.parcel)
 	}
 	return cmp.Or(cmp.Compare(g.node(b.lender), g.node(a.lender)), cmp.Compare(g.node(b.pool), g.node(a.pool)),
-		cmp.Compare(b.set, a.set), cmp.Compare(b.chosen, a.chosen), cmp.Compare(g.ledger.devices[b.on], g.ledger.devices[a.on]))
+		cmp.Compare(b.set, a.set), cmp.Compare(b.chosen, a.chosen),
+		cmp.Compare(g.ledger.devices[b.on], g.ledger.devices[a.on]))
 }
 
 // node is a consumer's place in the tree, plan.None for NoID.

@@ -67,7 +67,8 @@ func (g *Stage) Recall() {
 // recallFor promises a leaf one unit of a sub-allocation on parcels of its own, or of those above it.
 func (g *Stage) recallFor(leaf plan.Node, sub cluster.SubID) outcome {
 	for top := leaf; top != plan.Root; top = g.tree.Parent[top] {
-		if from, to := g.Views.Owned.Below(top); from == to || g.stopped(leaf, top, g.s.Size(sub)) || g.Barred(top, leaf) {
+		if from, to := g.Views.Owned.Below(top); from == to || g.stopped(leaf, top, g.s.Size(sub)) ||
+			g.Barred(top, leaf) {
 			continue
 		}
 		if done := g.recallFrom(sub, top, nil); done != nowhere {
@@ -278,7 +279,8 @@ func (g *Stage) updateLender(l *lender, k cluster.ParcelID) {
 // isLoan tells whether anything of a loan may be recalled yet.
 func (g *Stage) isLoan(one *loan, k cluster.ParcelID, top plan.Node) bool {
 	for i := g.open(k); i > 0; i = g.row[i].next {
-		if at := &g.row[i]; at.sub == one.sub && at.granted == one.granted && at.core == one.core && g.isOutsiders(at, top) {
+		if at := &g.row[i]; at.sub == one.sub && at.granted == one.granted && at.core == one.core &&
+			g.isOutsiders(at, top) {
 			return true
 		}
 	}

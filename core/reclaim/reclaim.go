@@ -60,7 +60,8 @@ func (c *Cycle) spend(units int64) {
 
 // Stage is the memory of a plan's steps. The zero value is ready; Begin comes first.
 type Stage struct {
-	Few int // parcels that are looked at one by one, where victims are sought, at most; 0: as is quick. It decides nothing
+	// parcels that are looked at one by one, where victims are sought, at most; 0: as is quick. It decides nothing
+	Few int
 
 	*Env
 	s    *cluster.State
@@ -70,15 +71,16 @@ type Stage struct {
 	out  *Decisions
 
 	ledger
-	sets    sets
-	limits  *pool.Limits // nil: the plan sets none
-	net     netLog
-	joined  map[cluster.ParcelID][]cluster.SubID // a unit each, on parcels of which anything is reserved
-	undone  map[subPool]int64                    // units that were granted in this cycle and taken back by this stage
-	turns   map[cluster.SubID]int8
-	core    map[cluster.SubID]map[cluster.HoldingID]int64 // by gang: how many units of its holdings it may not do without
-	lacking bool                                          // the gang that was gathered for last found too little
-	firm    bool                                          // what is promised is held by sets: all of a gang's min_units
+	sets   sets
+	limits *pool.Limits // nil: the plan sets none
+	net    netLog
+	joined map[cluster.ParcelID][]cluster.SubID // a unit each, on parcels of which anything is reserved
+	undone map[subPool]int64                    // units that were granted in this cycle and taken back by this stage
+	turns  map[cluster.SubID]int8
+	// by gang: how many units of its holdings it may not do without
+	core    map[cluster.SubID]map[cluster.HoldingID]int64
+	lacking bool // the gang that was gathered for last found too little
+	firm    bool // what is promised is held by sets: all of a gang's min_units
 
 	waits   []*waitList // by Node: made when asked for, and kept from one beginning to the next
 	lenders []*lender   // by Node: made when asked for

@@ -73,7 +73,8 @@ md_plans: [{name: p, resource_groups: [{name: G}], consumers: [{path: /A}, {path
 // TestFairBooked holds that what is decided is what the state does once it is booked: a leaf with all of a pool gives
 // half of it, unit by unit, to one that has nothing; as one set a parcel, after its grace.
 func TestFairBooked(t *testing.T) {
-	g, out := stageOf(t, twoLeaves, "host,ncpus\nh1,8\nh2,8\n", "consumer,allocation,units,ncpus\n/A,a,16,1\n/B,b,16,1\n",
+	g, out := stageOf(t, twoLeaves, "host,ncpus\nh1,8\nh2,8\n",
+		"consumer,allocation,units,ncpus\n/A,a,16,1\n/B,b,16,1\n",
 		"consumer,allocation,host,units\n/A,a,h1,8\n/A,a,h2,8\n")
 	g.Fair()
 	s := g.s
@@ -149,7 +150,9 @@ md_plans:
 	new(owner.Passes).Decide(owner.New(s, g.p), &owned)
 	owned.Book(s, g.p)
 	g, out := laid(s)
-	a := slices.IndexFunc(s.Sub.Consumer, func(c cluster.ConsumerID) bool { return s.Consumer.String(int32(c)) == "/A" })
+	a := slices.IndexFunc(s.Sub.Consumer, func(c cluster.ConsumerID) bool {
+		return s.Consumer.String(int32(c)) == "/A"
+	})
 	on := func(host string) func(k cluster.ParcelID) bool {
 		return func(k cluster.ParcelID) bool { return s.Host.String(int32(g.p.Parcels.Host[k])) == host }
 	}

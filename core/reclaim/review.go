@@ -271,7 +271,9 @@ func (g *Stage) lowers(v *stakes, i int32) bool {
 // eachGiver calls f for each leaf that gifts are of, with what they count together: as much as its stake is less
 // without them or, with a sign of 1, as much as it is more when it has them again.
 func eachGiver(v *stakes, gifts []gift, sign int64, f func(leaf plan.Node, gives int64)) {
-	slices.SortFunc(gifts, func(a, b gift) int { return cmp.Or(cmp.Compare(a.leaf, b.leaf), cmp.Compare(a.row, b.row)) })
+	slices.SortFunc(gifts, func(a, b gift) int {
+		return cmp.Or(cmp.Compare(a.leaf, b.leaf), cmp.Compare(a.row, b.row))
+	})
 	for n := 0; n < len(gifts); {
 		giver, gives := gifts[n].leaf, int64(0)
 		for ; n < len(gifts) && gifts[n].leaf == giver; n++ {

@@ -215,7 +215,8 @@ func (g *Stage) issue(reason int32, sub cluster.SubID, k cluster.ParcelID, victi
 			g.handOver(v.row, v.units, i)
 			continue
 		}
-		if reason == decision.ReclaimFairShare { // also for what is not granted: two could take it from each other for ever
+		// also for what is not granted: two could take it from each other for ever
+		if reason == decision.ReclaimFairShare {
 			g.turn(g.row[v.row].sub, true)
 		}
 		g.take(v.row, v.units, i, g.deadline(&g.row[v.row]))
@@ -240,7 +241,8 @@ func (g *Stage) setFor(reason int32, sub cluster.SubID, k cluster.ParcelID) int3
 		}
 	}
 	id := g.out.open(reason, sub, k)
-	v.last = g.addSet(set{id: id, reason: reason, taker: sub, parcel: k, via: g.via(g.s.Node(sub), g.p.Parcels.Owner[k])})
+	v.last = g.addSet(set{id: id, reason: reason, taker: sub, parcel: k,
+		via: g.via(g.s.Node(sub), g.p.Parcels.Owner[k])})
 	return v.last
 }
 

@@ -22,7 +22,8 @@ func newWorld(t *rapid.T) *world {
 	w := &world{}
 	rows := rapid.SampledFrom([]int{0, 1, 63, 64, 65, 130, 4096, 4200, 8300}).Draw(t, "rows")
 	for range rapid.IntRange(1, 6).Draw(t, "dimensions") { // some too wide for a lane, some more than lanes
-		w.most = append(w.most, rapid.SampledFrom([]int64{0, 1, 3, 9, 1 << 14, 1<<15 - 1, 1 << 15, 1 << 40}).Draw(t, "most"))
+		w.most = append(w.most, rapid.SampledFrom([]int64{0, 1, 3, 9, 1 << 14, 1<<15 - 1, 1 << 15, 1 << 40}).Draw(t,
+			"most"))
 	}
 	w.index.Reset(rows, w.most)
 	w.open = make([]bool, rows)
@@ -43,7 +44,8 @@ func newWorld(t *rapid.T) *world {
 // amount draws how much of a dimension, much of it next to what a lane cannot tell apart.
 func (w *world) amount(t *rapid.T, d int) int64 {
 	most := w.most[d]
-	return min(most, rapid.OneOf(rapid.Int64Range(0, 3), rapid.Int64Range(0, most), rapid.Int64Range(max(0, most-3), most)).Draw(t, "amount"))
+	return min(most, rapid.OneOf(rapid.Int64Range(0, 3), rapid.Int64Range(0, most),
+		rapid.Int64Range(max(0, most-3), most)).Draw(t, "amount"))
 }
 
 func (w *world) row(t *rapid.T) room.Row {
@@ -159,7 +161,8 @@ func TestHints(t *testing.T) {
 				h.Put(&x, &set, row, free)
 				continue
 			}
-			size := []int64{most[0] * rapid.Int64Range(0, 4).Draw(t, "quarters") / 4, rapid.Int64Range(1, 2).Draw(t, "size")}
+			size := []int64{most[0] * rapid.Int64Range(0, 4).Draw(t, "quarters") / 4,
+				rapid.Int64Range(1, 2).Draw(t, "size")}
 			need, mask := x.Need(size), masks[rapid.IntRange(0, 1).Draw(t, "which")]
 			want := x.First(&set, &need, 0, mask)
 			if row := h.First(&x, &set, &need, mask, size[0]<<2|size[1]); row != want {

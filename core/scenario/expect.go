@@ -55,7 +55,8 @@ func schema(policy *plan.Policy) []decision.Table {
 	var s decision.Standing
 	figures := decision.NewFigures(policy.Dimensions, len(policy.SlotPlans) > 0)
 	s.Loans.Amounts, s.SubAllocations.Size = figures, figures
-	return slices.Concat([]decision.Table{c.Summary.Table()}, c.Tables(), []decision.Table{c.Holdings.Table(), c.Hosts.Table(), c.Owners.Table()}, s.Tables())
+	return slices.Concat([]decision.Table{c.Summary.Table()}, c.Tables(),
+		[]decision.Table{c.Holdings.Table(), c.Hosts.Table(), c.Owners.Table()}, s.Tables())
 }
 
 // tableOf is the schema of a table under a policy: with a column per dimension where the dimensions are columns.
@@ -227,7 +228,8 @@ func (f *file) cell(p pair, t *decision.Table) (cell, error) {
 	}
 	switch column.Type {
 	case decision.Int, decision.Float:
-		if c.number, err = strconv.ParseFloat(c.text, 64); err != nil || math.IsNaN(c.number) || math.IsInf(c.number, 0) {
+		if c.number, err = strconv.ParseFloat(c.text, 64); err != nil || math.IsNaN(c.number) ||
+			math.IsInf(c.number, 0) {
 			return c, f.fail(p.value, "column %s of %s, value %q: must be a number or null", p.key, t.Name, c.text)
 		}
 		if c.int, err = strconv.ParseInt(c.text, 10, 64); err == nil {
@@ -238,7 +240,8 @@ func (f *file) cell(p pair, t *decision.Table) (cell, error) {
 	case decision.Time:
 		at, err := time.Parse(time.RFC3339Nano, c.text)
 		if err != nil {
-			return c, f.fail(p.value, "column %s of %s, value %q: must be an instant such as 2026-01-05T08:00:00Z or null", p.key, t.Name, c.text)
+			return c, f.fail(p.value, "column %s of %s, value %q: must be an instant such as "+
+				"2026-01-05T08:00:00Z or null", p.key, t.Name, c.text)
 		}
 		c.int, c.whole = at.UnixMicro(), true
 	}

@@ -98,7 +98,8 @@ func (p *player) step(i int) error {
 		last := n == st.cycles || st.cycles == 0 && p.stable()
 		if !last && n == cyclesMax {
 			p.result.miss(Miss{Step: i + 1, Line: st.line, Cycle: p.out.Summary.Cycle, Kind: "until_stable",
-				Note: fmt.Sprintf("not stable after %d cycles: the last one granted %d, reclaimed %d and released %d units",
+				Note: fmt.Sprintf("not stable after %d cycles: the last one granted %d, reclaimed %d and "+
+					"released %d units",
 					n, p.out.Summary.UnitsGranted, p.out.Summary.UnitsReclaimed, p.out.Summary.UnitsReleased)})
 			last = true
 		}

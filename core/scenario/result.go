@@ -14,15 +14,16 @@ import (
 
 // Result is how a scenario went.
 type Result struct {
-	File      string   `json:"file"`
-	Line      int      `json:"line"`
-	Name      string   `json:"name"`
-	Rule      string   `json:"rule,omitempty"`
-	Steps     int      `json:"steps"`
-	Cycles    int      `json:"cycles"`
-	MissCount int      `json:"miss_count"`
-	Misses    []Miss   `json:"misses,omitempty"`   // the first missesMax
-	Warnings  []string `json:"warnings,omitempty"` // suspect about hosts and groups at the end, such as a select that matches nothing
+	File      string `json:"file"`
+	Line      int    `json:"line"`
+	Name      string `json:"name"`
+	Rule      string `json:"rule,omitempty"`
+	Steps     int    `json:"steps"`
+	Cycles    int    `json:"cycles"`
+	MissCount int    `json:"miss_count"`
+	Misses    []Miss `json:"misses,omitempty"` // the first missesMax
+	// suspect about hosts and groups at the end, such as a select that matches nothing
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // OK tells whether all was as expected.
@@ -30,16 +31,17 @@ func (r *Result) OK() bool { return r.MissCount == 0 }
 
 // Miss is one expectation that was not met.
 type Miss struct {
-	Step     int        `json:"step"`  // from 1
-	Line     int        `json:"line"`  // of the expectation
-	Cycle    int64      `json:"cycle"` // in which it was found
-	Kind     string     `json:"kind"`  // rows, none, sums or until_stable
-	Table    string     `json:"table,omitempty"`
-	Columns  []string   `json:"columns,omitempty"`
-	Expected []string   `json:"expected,omitempty"` // by column
-	Got      [][]string `json:"got,omitempty"`      // the closest rows (rows), the rows that must not be (none), the sum (sums)
-	Note     string     `json:"note"`
-	differs  [][]bool   // by row of Got and column
+	Step     int      `json:"step"`  // from 1
+	Line     int      `json:"line"`  // of the expectation
+	Cycle    int64    `json:"cycle"` // in which it was found
+	Kind     string   `json:"kind"`  // rows, none, sums or until_stable
+	Table    string   `json:"table,omitempty"`
+	Columns  []string `json:"columns,omitempty"`
+	Expected []string `json:"expected,omitempty"` // by column
+	// the closest rows (rows), the rows that must not be (none), the sum (sums)
+	Got     [][]string `json:"got,omitempty"`
+	Note    string     `json:"note"`
+	differs [][]bool   // by row of Got and column
 }
 
 func (r *Result) miss(m Miss) {
@@ -152,7 +154,8 @@ func (c *checker) sum(s *sum, a *total) {
 	t, _ := tableOf(s.table, c.state.Policy)
 	got, met := strconv.FormatInt(a.int, 10), s.equals.fits(a.float, a.int)
 	if t.Column(s.column).Type == decision.Float {
-		got, met = strconv.FormatFloat(a.float, 'g', 6, 64), a.float == s.equals.number || !s.equals.whole && s.equals.fits(a.float, 0)
+		got, met = strconv.FormatFloat(a.float, 'g', 6, 64), a.float == s.equals.number ||
+			!s.equals.whole && s.equals.fits(a.float, 0)
 	}
 	if met {
 		return

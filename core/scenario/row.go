@@ -61,7 +61,8 @@ func (f *file) row(r *rows, pairs []pair, what string) error {
 		if what == "demand" && p.key == "runtime" {
 			d, err := time.ParseDuration(p.value.GetToken().Value)
 			if err != nil || d <= 0 || d%time.Microsecond != 0 {
-				return f.fail(p.value, "runtime, value %q: must be a duration above 0 such as 90s", p.value.GetToken().Value)
+				return f.fail(p.value, "runtime, value %q: must be a duration above 0 such as 90s",
+					p.value.GetToken().Value)
 			}
 			runtime = d.Microseconds()
 			continue
@@ -127,7 +128,8 @@ func (f *file) scalar(p pair, what string) ([]byte, error) {
 		}
 		return []byte(strings.TrimPrefix(raw, "+")), nil
 	}
-	return nil, f.fail(p.value, "%s: %s must be a finite number, a text, true or false, is %s", what, p.key, kindOf(p.value))
+	return nil, f.fail(p.value, "%s: %s must be a finite number, a text, true or false, is %s", what, p.key,
+		kindOf(p.value))
 }
 
 // textColumns are the columns of chapter 7 whose values are texts, whatever they look like.
@@ -176,7 +178,9 @@ type feed[T any] struct {
 }
 
 // decode runs a decoder of ingest/table over an input. Row faults of inline rows are told by line.
-func decode[T any](f *file, in input, dimensions []string, read func(io.Reader, table.Options) (T, error)) (*feed[T], error) {
+func decode[T any](
+	f *file, in input, dimensions []string, read func(io.Reader, table.Options) (T, error),
+) (*feed[T], error) {
 	fd := &feed[T]{source: sourceDefault, what: in.what}
 	o := table.Options{Name: in.path, Dimensions: dimensions}
 	if in.path != "" {

@@ -103,7 +103,8 @@ func (s *Scenario) Matches(re *regexp.Regexp) bool {
 }
 
 func (f *file) scenario(n ast.Node) (*Scenario, error) {
-	v, err := f.object(n, "a scenario", "name", "rule", "plan", "plan_file", "hosts", "hosts_file", "running", "running_file", "unknown", "steps")
+	v, err := f.object(n, "a scenario", "name", "rule", "plan", "plan_file", "hosts", "hosts_file", "running",
+		"running_file", "unknown", "steps")
 	if err != nil {
 		return nil, err
 	}
@@ -279,7 +280,9 @@ func readHoldings(releases bool) func(io.Reader, table.Options) (*cluster.Holdin
 }
 
 // feeds decodes demand or running rows: a list or a file is of the source `default`, a mapping is by source.
-func feeds[T any](f *file, v map[string]ast.Node, what string, dimensions []string, read func(io.Reader, table.Options) (T, error)) ([]*feed[T], error) {
+func feeds[T any](
+	f *file, v map[string]ast.Node, what string, dimensions []string, read func(io.Reader, table.Options) (T, error),
+) ([]*feed[T], error) {
 	in, ok, err := f.find(v, what)
 	if err != nil || !ok {
 		return nil, err

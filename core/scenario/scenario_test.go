@@ -187,9 +187,11 @@ func TestMiss(t *testing.T) {
 
 // TestWarning checks that a group which selects nothing is told of beside a miss, and not otherwise.
 func TestWarning(t *testing.T) {
-	step := "  - demand: [{consumer: /A, allocation: a, units: 1, ncpus: 1}]\n    hosts: [{host: h1, ncpus: 0}]\n    expect: "
+	step := "  - demand: [{consumer: /A, allocation: a, units: 1, ncpus: 1}]\n    hosts: [{host: h1, ncpus: 0}]\n   " +
+		" expect: "
 	const want = "    warning: resource group G: select(ncpus > 0) matches no host\n    t.yaml:14: step 1, "
-	if got := report(t, play(t, small+step+"{rows: {consumers: [{consumer: /A, held: 1}]}}\n")); !strings.HasPrefix(got, want) {
+	if got := report(t, play(t, small+step+"{rows: {consumers: [{consumer: /A, held: 1}]}}\n")); !strings.HasPrefix(got,
+		want) {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 	if got := report(t, play(t, small+step+"{rows: {consumers: [{consumer: /A, held: 0}]}}\n")); got != "" {
@@ -206,7 +208,8 @@ func TestBadFile(t *testing.T) {
 		{"- a\n", "t.yaml:1:1: a scenario must be a mapping (key: value)"},
 		{"name: x\n", "t.yaml:1:1: a scenario needs a name and steps"},
 		{"name: x\nname: y\n", `t.yaml:2:1: mapping key "name" already defined at [1:1]`},
-		{"name: x\nsteps: []\nfoo: 1\n", `t.yaml:3:1: a scenario has no key "foo"; it has name, rule, plan, plan_file, hosts, hosts_file, running, running_file, unknown, steps`},
+		{"name: x\nsteps: []\nfoo: 1\n",
+			`t.yaml:3:1: a scenario has no key "foo"; it has name, rule, plan, plan_file, hosts, hosts_file, running, running_file, unknown, steps`},
 		{"name: [\n", "t.yaml:1:7: sequence end token ']' not found"},
 		{"name: \xff\n", "t.yaml:1: not valid UTF-8"},
 		{"name: " + strings.Repeat("[", 1000), "t.yaml:1: more than 256 brackets within each other"},
@@ -215,11 +218,14 @@ func TestBadFile(t *testing.T) {
 		{"name: x\nsteps: []\n", "t.yaml:1:1: a scenario needs a plan or a plan_file"},
 		{"name: x\nsteps: []\nplan: 5\n", "t.yaml:3:7: plan must be a mapping (key: value)"},
 		{"name: x\nsteps: []\nplan_file: none.yaml\n", "t.yaml:3:12: open none.yaml: no such file or directory"},
-		{strings.Replace(small, "hosts: [{", "host: [{", 1), `t.yaml:10:1: a scenario has no key "host"; it has name, rule, plan, plan_file, hosts, hosts_file, running, running_file, unknown, steps`},
-		{strings.Replace(small, "hosts: ", "hosts_file: a\nhosts: ", 1) + "  - cycles: 1\n", "t.yaml:10:13: hosts and hosts_file exclude each other"},
+		{strings.Replace(small, "hosts: [{", "host: [{", 1),
+			`t.yaml:10:1: a scenario has no key "host"; it has name, rule, plan, plan_file, hosts, hosts_file, running, running_file, unknown, steps`},
+		{strings.Replace(small, "hosts: ", "hosts_file: a\nhosts: ", 1) + "  - cycles: 1\n",
+			"t.yaml:10:13: hosts and hosts_file exclude each other"},
 		{strings.Replace(small, "  stint: 1", "  stint: 2", 1) + "  - cycles: 1\n", `t.yaml:4:10: stint`},
 		{strings.Replace(small, "interval: 60s", "intervall: 60s", 1) + "  - cycles: 1\n", `t.yaml:5:3: `},
-		{strings.Replace(small, "ncpus: 4", "ncpus: four", 1) + "  - cycles: 1\n", `t.yaml:10: hosts, column ncpus, value "four": `},
+		{strings.Replace(small, "ncpus: 4", "ncpus: four", 1) + "  - cycles: 1\n",
+			`t.yaml:10: hosts, column ncpus, value "four": `},
 		{small, "t.yaml:11:8: steps must be a list"},
 		{small + "  - cycles: 0\n", `t.yaml:12:13: cycles, value "0": must be a whole number from 1 to 10000`},
 		{small + "  - cycles: 10001\n", `t.yaml:12:13: cycles, value "10001": must be a whole number from 1 to 10000`},
@@ -227,36 +233,52 @@ func TestBadFile(t *testing.T) {
 		{small + "  - {cycles: 2, until_stable: true}\n", "t.yaml:12:31: cycles and until_stable exclude each other"},
 		{small + "  - until_stable: 1\n", "t.yaml:12:19: until_stable must be true or false"},
 		{small + "  - at: noon\n", `t.yaml:12:9: at, value "noon": must be an instant such as 2026-01-05T08:00:00Z`},
-		{small + "  - wait: 3\n", `t.yaml:12:5: a step has no key "wait"; it has at, demand, demand_file, hosts, hosts_file, plan, plan_file, force, releases, releases_file, cycles, until_stable, expect`},
+		{small + "  - wait: 3\n",
+			`t.yaml:12:5: a step has no key "wait"; it has at, demand, demand_file, hosts, hosts_file, plan, plan_file, force, releases, releases_file, cycles, until_stable, expect`},
 		{small + "  - demand: 3\n", "t.yaml:12:13: demand must be a list"},
 		{small + "  - demand: [3]\n", "t.yaml:12:14: demand row must be a mapping (key: value)"},
-		{small + "  - demand: [{consumer: [/A]}]\n", "t.yaml:12:25: demand: consumer must be a finite number, a text, true or false, is sequence"},
-		{small + "  - demand: [{units: .nan}]\n", "t.yaml:12:22: demand: units must be a finite number, a text, true or false, is nan"},
-		{small + "  - demand: [{units: 010}]\n", `t.yaml:12:22: demand: units, value "010": must be in plain decimal digits`},
-		{small + "  - demand: [{units: 0x9}]\n", `t.yaml:12:22: demand: units, value "0x9": must be in plain decimal digits`},
+		{small + "  - demand: [{consumer: [/A]}]\n",
+			"t.yaml:12:25: demand: consumer must be a finite number, a text, true or false, is sequence"},
+		{small + "  - demand: [{units: .nan}]\n",
+			"t.yaml:12:22: demand: units must be a finite number, a text, true or false, is nan"},
+		{small + "  - demand: [{units: 010}]\n",
+			`t.yaml:12:22: demand: units, value "010": must be in plain decimal digits`},
+		{small + "  - demand: [{units: 0x9}]\n",
+			`t.yaml:12:22: demand: units, value "0x9": must be in plain decimal digits`},
 		{small + "  - cycles: 07\n", `t.yaml:12:13: cycles, value "07": must be a whole number from 1 to 10000`},
-		{small + "  - demand: [{consumer: &x /A}]\n", "t.yaml:12:25: demand: consumer must be a finite number, a text, true or false, is anchor"},
-		{small + "  - demand:\n      - {consumer: /A, allocation: a, units: 1, ncpus: 1}\n      - {consumer: /A, allocation: b, units: -1, ncpus: 1}\n", `t.yaml:14: demand, column units, value "-1": `},
+		{small + "  - demand: [{consumer: &x /A}]\n",
+			"t.yaml:12:25: demand: consumer must be a finite number, a text, true or false, is anchor"},
+		{small + "  - demand:\n      - {consumer: /A, allocation: a, units: 1, ncpus: 1}\n      - {consumer: /A, " +
+			"allocation: b, units: -1, ncpus: 1}\n", `t.yaml:14: demand, column units, value "-1": `},
 		{small + "  - demand: [{consumer: /A, allocation: a, units: 1, ncpu: 1}]\n", `ncpu`},
-		{small + "  - demand: [{consumer: /A, allocation: a, units: 1, runtime: 0s}]\n", `t.yaml:12:63: runtime, value "0s": must be a duration above 0 such as 90s`},
+		{small + "  - demand: [{consumer: /A, allocation: a, units: 1, runtime: 0s}]\n",
+			`t.yaml:12:63: runtime, value "0s": must be a duration above 0 such as 90s`},
 		{row + "{row: {}}\n", `t.yaml:13:14: expect has no key "row"; it has rows, none, sums`},
 		{row + "{rows: {consumer: []}}\n", `t.yaml:13:21: there is no table "consumer"; there are cycles, grants, `},
-		{row + "{rows: {consumers: [{hold: 3}]}}\n", `t.yaml:13:34: table consumers has no column "hold"; it has plan, consumer, `},
-		{row + "{rows: {consumers: [{held_gpus: 3}]}}\n", `t.yaml:13:34: table consumers has no column "held_gpus"; it has plan, consumer, `},
-		{row + "{rows: {consumers: [{held: many}]}}\n", `t.yaml:13:40: column held of consumers, value "many": must be a number or null`},
+		{row + "{rows: {consumers: [{hold: 3}]}}\n",
+			`t.yaml:13:34: table consumers has no column "hold"; it has plan, consumer, `},
+		{row + "{rows: {consumers: [{held_gpus: 3}]}}\n",
+			`t.yaml:13:34: table consumers has no column "held_gpus"; it has plan, consumer, `},
+		{row + "{rows: {consumers: [{held: many}]}}\n",
+			`t.yaml:13:40: column held of consumers, value "many": must be a number or null`},
 		{row + "{rows: {consumers: [{held: .nan}]}}\n", `t.yaml:13:40: held must be a text or a finite number, is nan`},
 		{row + "{rows: {consumers: [{}]}}\n", "t.yaml:13:33: rows of consumers: a row needs at least one column"},
-		{row + "{rows: {cycles: [{now: 7}]}}\n", `t.yaml:13:36: column now of cycles, value "7": must be an instant such as 2026-01-05T08:00:00Z or null`},
-		{row + "{none: {reclaims: [{for: /A}]}}\n", `t.yaml:13:33: table reclaims has no column "for"; it has plan, reclaim, action, `},
+		{row + "{rows: {cycles: [{now: 7}]}}\n",
+			`t.yaml:13:36: column now of cycles, value "7": must be an instant such as 2026-01-05T08:00:00Z or null`},
+		{row + "{none: {reclaims: [{for: /A}]}}\n",
+			`t.yaml:13:33: table reclaims has no column "for"; it has plan, reclaim, action, `},
 		{row + "{sums: [{table: grants, column: units}]}\n", "t.yaml:13:21: a sum needs equals"},
-		{row + "{sums: [{table: grants, column: host, equals: 3}]}\n", `t.yaml:13:45: column host of grants cannot be summed up to "3"`},
-		{row + "{sums: [{table: grants, column: unit, equals: 3}]}\n", `t.yaml:13:45: table grants has no column "unit"; it has `},
+		{row + "{sums: [{table: grants, column: host, equals: 3}]}\n",
+			`t.yaml:13:45: column host of grants cannot be summed up to "3"`},
+		{row + "{sums: [{table: grants, column: unit, equals: 3}]}\n",
+			`t.yaml:13:45: table grants has no column "unit"; it has `},
 	} {
 		s, err := Parse("t.yaml", []byte(c.text))
 		if err == nil && len(c.text) < 2000 && len(s) > 0 {
 			_, err = s[0].Play()
 		}
-		if err == nil || !strings.HasPrefix(err.Error(), c.want) && !(c.want == "ncpu" && strings.Contains(err.Error(), c.want)) {
+		if err == nil || !strings.HasPrefix(err.Error(), c.want) &&
+			!(c.want == "ncpu" && strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%q\ngot  %v\nwant %s", strings.TrimPrefix(c.text, small), err, c.want)
 		}
 	}
@@ -264,12 +286,14 @@ func TestBadFile(t *testing.T) {
 
 // TestRefused checks that input which only the engine can refuse says where it stands.
 func TestRefused(t *testing.T) {
-	s, err := Parse("t.yaml", []byte(small+"  - cycles: 1\n  - demand:\n      - {consumer: /C, allocation: a, units: 1, ncpus: 1}\n"))
+	s, err := Parse("t.yaml", []byte(small+"  - cycles: 1\n  - demand:\n      - {consumer: /C, allocation: a, units: "+
+		"1, ncpus: 1}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = s[0].Play()
-	if err == nil || !strings.HasPrefix(err.Error(), `t.yaml:14: demand, column consumer, value "/C": `) || !strings.HasSuffix(err.Error(), "\nt.yaml:13: small: step 2 was refused") {
+	if err == nil || !strings.HasPrefix(err.Error(), `t.yaml:14: demand, column consumer, value "/C": `) ||
+		!strings.HasSuffix(err.Error(), "\nt.yaml:13: small: step 2 was refused") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -287,7 +311,8 @@ func TestFiles(t *testing.T) {
 	if !r.OK() {
 		t.Error(report(t, r))
 	}
-	if !s[0].Matches(regexp.MustCompile("^CH-9$")) || !s[0].Matches(regexp.MustCompile("from files")) || s[0].Matches(regexp.MustCompile("MD")) {
+	if !s[0].Matches(regexp.MustCompile("^CH-9$")) || !s[0].Matches(regexp.MustCompile("from files")) ||
+		s[0].Matches(regexp.MustCompile("MD")) {
 		t.Error("selection by rule or name")
 	}
 }
@@ -319,7 +344,8 @@ func TestCases(t *testing.T) {
 // FuzzParse checks that no text makes the reader panic or hang, and that what loads says where it stands.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(small + "  - cycles: 1\n"))
-	f.Add([]byte(small + "  - demand: [{consumer: /A, allocation: a, units: 1, ncpus: 1, runtime: 5s}]\n    expect: {rows: {consumers: [{held: 1}]}}\n"))
+	f.Add([]byte(small + "  - demand: [{consumer: /A, allocation: a, units: 1, ncpus: 1, runtime: 5s}]\n    expect: " +
+		"{rows: {consumers: [{held: 1}]}}\n"))
 	if text, err := os.ReadFile("../../testdata/cases/md.yaml"); err == nil {
 		f.Add(text[:min(len(text), 3000)])
 	}

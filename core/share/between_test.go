@@ -61,7 +61,8 @@ func TestBetweenBounds(t *testing.T) {
 			}
 			for j := range n { // nobody above its floor is more than one part ahead of one below its limit
 				if out[i] > floor[i] && out[j] < limit[j] && (out[i]-1)*weight[j] > (out[j]+1)*weight[i] {
-					t.Fatalf("part %d (%d of weight %d) is ahead of part %d (%d of %d)", i, out[i], weight[i], j, out[j], weight[j])
+					t.Fatalf("part %d (%d of weight %d) is ahead of part %d (%d of %d)", i, out[i], weight[i], j,
+						out[j], weight[j])
 				}
 			}
 		}

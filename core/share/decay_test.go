@@ -27,7 +27,8 @@ func TestLeft(t *testing.T) {
 		elapsed, half int64
 		want          float64
 	}{
-		{0, day, 1}, {day, day, 0.5}, {2 * day, day, 0.25}, {day / 2, day, math.Sqrt2 / 2}, {61 * day, day, math.Exp2(-61)}, {62 * day, day, 0},
+		{0, day, 1}, {day, day, 0.5}, {2 * day, day, 0.25}, {day / 2, day, math.Sqrt2 / 2},
+		{61 * day, day, math.Exp2(-61)}, {62 * day, day, 0},
 		{1, 365 * day, 1}, {1 << 53, 60_000_000, 0},
 	} {
 		if got := float64(Left(c.elapsed, c.half)) / float64(LeftWhole); math.Abs(got-c.want) > 1e-13 {
@@ -66,7 +67,8 @@ func TestLowered(t *testing.T) {
 		used, fair, base float64 // of the pool
 		weight, want     int64
 	}{
-		{0.5, 0.25, 0.5, 1000, 67}, {0.5, 0.25, 0.5, 2000, 50}, {0.5, 0.25, 0.5, 10000, 17}, {0.7, 0.5, 0.5, 1000, 71}, {0.5, 0.5, 0.5, 1000, 100},
+		{0.5, 0.25, 0.5, 1000, 67}, {0.5, 0.25, 0.5, 2000, 50}, {0.5, 0.25, 0.5, 10000, 17}, {0.7, 0.5, 0.5, 1000, 71},
+		{0.5, 0.5, 0.5, 1000, 100},
 		{0.4, 0.5, 0.5, 1000, 100}, {1, 0, 0, 1000, 10}, {1, 0.05, 0.05, 1000, 10}, {0.1, 0, 0.5, 1, 100},
 	} {
 		part := func(f float64) int64 { return int64(f * float64(One)) }
@@ -78,8 +80,10 @@ func TestLowered(t *testing.T) {
 		t.Errorf("the slack counts: %d", got)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		used, fair := rapid.Int64Range(0, math.MaxInt64).Draw(t, "used"), rapid.Int64Range(0, math.MaxInt64).Draw(t, "fair")
-		base, weight := rapid.Int64Range(fair, math.MaxInt64).Draw(t, "base"), rapid.Int64Range(1, 10000).Draw(t, "weight")
+		used, fair := rapid.Int64Range(0, math.MaxInt64).Draw(t, "used"),
+			rapid.Int64Range(0, math.MaxInt64).Draw(t, "fair")
+		base, weight := rapid.Int64Range(fair, math.MaxInt64).Draw(t, "base"),
+			rapid.Int64Range(1, 10000).Draw(t, "weight")
 		if got := Lowered(used, fair, base, weight); got < 10 || got > 100 || used <= fair && got != 100 {
 			t.Fatal(got)
 		}

@@ -37,7 +37,8 @@ func TestTie(t *testing.T) {
 		deficit, surplus int64
 		want             bool
 	}{
-		{unit * 2 / 3, unit / 3, false}, {unit*2/3 + 1, unit / 3, false}, {unit, unit, true}, {unit, 0, false}, {2 * unit, Slack, true},
+		{unit * 2 / 3, unit / 3, false}, {unit*2/3 + 1, unit / 3, false}, {unit, unit, true}, {unit, 0, false},
+		{2 * unit, Slack, true},
 	} {
 		var sum Squares
 		sum.Add(c.deficit-Slack, unit)
@@ -50,7 +51,8 @@ func TestTie(t *testing.T) {
 
 func TestBand(t *testing.T) {
 	for _, c := range []struct{ quota, unit, milli, want int64 }{
-		{1000, 5, 10, 10}, {1000, 50, 10, 50}, {1000, 5, 0, 5}, {1000, 5, 1000, 1000}, {199, 1, 10, 1}, {One, 1, 10, One / 100},
+		{1000, 5, 10, 10}, {1000, 50, 10, 50}, {1000, 5, 0, 5}, {1000, 5, 1000, 1000}, {199, 1, 10, 1},
+		{One, 1, 10, One / 100},
 	} {
 		if got := Band(c.quota, c.unit, c.milli); got != c.want {
 			t.Errorf("Band(%d, %d, %d) is %d, not %d", c.quota, c.unit, c.milli, got, c.want)
@@ -64,8 +66,10 @@ func TestFarther(t *testing.T) {
 		x, rx, y, ry int64
 		want         int
 	}{
-		{3 * step, 1, 2 * step, 1, 1}, {2 * step, 1, 6 * step, 3, 0}, {2 * step, 1, 7 * step, 3, -1}, {0, 1, step, 5, -1},
-		{-2 * step, 1, -6 * step, 3, 0}, {-2 * step, 1, -7 * step, 3, 1}, {-step, 1, step, 9, -1}, {step, 9, -step, 1, 1},
+		{3 * step, 1, 2 * step, 1, 1}, {2 * step, 1, 6 * step, 3, 0}, {2 * step, 1, 7 * step, 3, -1},
+		{0, 1, step, 5, -1},
+		{-2 * step, 1, -6 * step, 3, 0}, {-2 * step, 1, -7 * step, 3, 1}, {-step, 1, step, 9, -1},
+		{step, 9, -step, 1, 1},
 		{2*step + step/3, 1, 2 * step, 1, 0}, {2*step - step/3, 1, 2 * step, 1, 0}, // less than a step is no difference
 		{step, 0, 9 * step, 1, 1}, {9 * step, 1, step, 0, -1}, {step, 0, 9 * step, 0, 0},
 		{One, 1 << 53, One, 1<<53 - 1, -1},

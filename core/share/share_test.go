@@ -23,7 +23,8 @@ func TestFractionIsExact(t *testing.T) {
 		}
 		up := int64(0)
 		if capacity > 0 {
-			q, r := new(big.Int).DivMod(new(big.Int).Mul(big.NewInt(units), big.NewInt(One)), big.NewInt(capacity), new(big.Int))
+			q, r := new(big.Int).DivMod(new(big.Int).Mul(big.NewInt(units), big.NewInt(One)), big.NewInt(capacity),
+				new(big.Int))
 			if r.Sign() > 0 {
 				q.Add(q, big.NewInt(1))
 			}
@@ -77,11 +78,14 @@ func TestFillByPriority(t *testing.T) {
 		want     []int64
 		left     int64
 	}{
-		{"two of high priority leave nothing", 9, []int32{1, 1, 0}, []int64{1, 2, 1}, []int64{99, 99, 99}, []int64{3, 6, 0}, 0},
-		{"what a limit leaves is divided again", 12, []int32{0, 0, 0}, []int64{1, 1, 1}, []int64{2, 99, 99}, []int64{2, 5, 5}, 0},
+		{"two of high priority leave nothing", 9, []int32{1, 1, 0}, []int64{1, 2, 1}, []int64{99, 99, 99},
+			[]int64{3, 6, 0}, 0},
+		{"what a limit leaves is divided again", 12, []int32{0, 0, 0}, []int64{1, 1, 1}, []int64{2, 99, 99},
+			[]int64{2, 5, 5}, 0},
 		{"what the high cannot use goes down", 12, []int32{5, -1}, []int64{1, 1}, []int64{4, 99}, []int64{4, 8}, 0},
 		{"ratio 0 gets nothing", 12, []int32{0, 0}, []int64{0, 1}, []int64{99, 3}, []int64{0, 3}, 9},
-		{"the first gets what rounding leaves", 10, []int32{0, 0, 0}, []int64{1, 1, 1}, []int64{99, 99, 99}, []int64{4, 3, 3}, 0},
+		{"the first gets what rounding leaves", 10, []int32{0, 0, 0}, []int64{1, 1, 1}, []int64{99, 99, 99},
+			[]int64{4, 3, 3}, 0},
 	} {
 		out := make([]int64, len(c.ratio))
 		left := new(Divider).FillByPriority(c.total, c.priority, c.ratio, c.limit, out)
@@ -114,7 +118,8 @@ func TestFillIsFair(t *testing.T) {
 			for j := range out {
 				if ratio[i] > 0 && ratio[j] > 0 && out[i] < limit[i] && out[j] > 0 &&
 					(out[j]-1)*ratio[i] > (out[i]+1)*ratio[j] {
-					t.Fatalf("part %d (%d of ratio %d) is ahead of part %d (%d of %d)", j, out[j], ratio[j], i, out[i], ratio[i])
+					t.Fatalf("part %d (%d of ratio %d) is ahead of part %d (%d of %d)", j, out[j], ratio[j], i, out[i],
+						ratio[i])
 				}
 			}
 		}

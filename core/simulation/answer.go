@@ -17,13 +17,14 @@ type Answer struct {
 	Whole    bool   `json:"whole"` // false: time or cycles ran out before the horizon
 	Every    string `json:"every"` // between two cycles that were decided: times are true to that
 	Cycles   int64  `json:"cycles"`
-	Drawn    bool   `json:"drawn"`           // times are percentiles of futures that were drawn; else of one, that is as expected
-	Plays    int    `json:"plays"`           // futures that were drawn and played to the end
-	Unknown  int64  `json:"units_unknown"`   // units that run now, of which nobody said how long: they go on for ever
-	Others   int64  `json:"units_otherwise"` // put under reclaim in the same time, for others or by a rule
-	Rows     []Row  `json:"rows"`
-	Stops    []Stop `json:"stops"`
-	More     int    `json:"stops_more,omitempty"` // rows of stops that were left out
+	// times are percentiles of futures that were drawn; else of one, that is as expected
+	Drawn   bool   `json:"drawn"`
+	Plays   int    `json:"plays"`           // futures that were drawn and played to the end
+	Unknown int64  `json:"units_unknown"`   // units that run now, of which nobody said how long: they go on for ever
+	Others  int64  `json:"units_otherwise"` // put under reclaim in the same time, for others or by a rule
+	Rows    []Row  `json:"rows"`
+	Stops   []Stop `json:"stops"`
+	More    int    `json:"stops_more,omitempty"` // rows of stops that were left out
 }
 
 // Row is a sub-allocation that is asked for.
@@ -99,8 +100,9 @@ func (p *play) rows() []Row {
 	rows := make([]Row, len(p.keys))
 	for i, k := range p.keys {
 		rows[i] = Row{
-			Plan: s.Plans[k.plan].Name, Consumer: s.Consumer.String(k.consumer), Allocation: s.Label.String(k.allocation),
-			Sub: s.Label.String(k.sub), Units: p.wanted[i], From: []From{}, Short: []Why{},
+			Plan: s.Plans[k.plan].Name, Consumer: s.Consumer.String(k.consumer),
+			Allocation: s.Label.String(k.allocation), Sub: s.Label.String(k.sub), Units: p.wanted[i], From: []From{},
+			Short: []Why{},
 		}
 	}
 	return rows
@@ -163,8 +165,9 @@ func (p *play) tell(a *Answer, whole bool) {
 		}
 		allocation, sub := s.Label.String(k.allocation), s.Label.String(k.sub)
 		a.Stops = append(a.Stops, Stop{
-			Plan: s.Plans[k.plan].Name, Consumer: s.Consumer.String(k.consumer), Allocation: &allocation, Sub: &sub, Units: at.units,
-			Reason: decision.ReclaimReasons[k.reason], Earliest: rfc3339(at.earliest), Latest: rfc3339(at.latest),
+			Plan: s.Plans[k.plan].Name, Consumer: s.Consumer.String(k.consumer), Allocation: &allocation, Sub: &sub,
+			Units: at.units, Reason: decision.ReclaimReasons[k.reason], Earliest: rfc3339(at.earliest),
+			Latest: rfc3339(at.latest),
 		})
 	}
 	slices.SortFunc(a.Stops, func(a, b Stop) int {

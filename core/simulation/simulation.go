@@ -27,8 +27,9 @@ type Asked struct {
 type Options struct {
 	HorizonUS int64 // how far it looks ahead; 0: no further than the next cycle
 	EveryUS   int64 // between two cycles; 0: the interval of the policy
-	Plays     int   // how many futures are drawn where run times are spread; 1: none, there is the one that is as expected
-	CyclesMax int   // of a future
+	// how many futures are drawn where run times are spread; 1: none, there is the one that is as expected
+	Plays     int
+	CyclesMax int // of a future
 }
 
 // stopsMax bounds the rows of what would stop.
@@ -204,7 +205,8 @@ func (p *play) runtimes() {
 	type rowKey struct{ consumer, allocation, sub int32 }
 	us := map[rowKey]int64{}
 	for row := range t.Rows {
-		k := rowKey{code(&p.s.Consumer, &t.Consumer, row), code(&p.s.Label, &t.Allocation, row), code(&p.s.Label, &t.Sub, row)}
+		k := rowKey{code(&p.s.Consumer, &t.Consumer, row), code(&p.s.Label, &t.Allocation, row),
+			code(&p.s.Label, &t.Sub, row)}
 		us[k] = p.asked.RuntimeUS[row]
 	}
 	for i, k := range p.keys {
@@ -316,9 +318,11 @@ func (p *play) nextWindow(before int64) int64 {
 		pl := &p.s.Plans[i]
 		at, lead, windows := (func(int64) int)(nil), int64(0), 0
 		if pl.MD != nil {
-			at, lead, windows = func(us int64) int { return pl.MD.WindowAt(us, where) }, pl.MD.LeadUS, len(pl.MD.Windows)
+			at, lead, windows = func(us int64) int { return pl.MD.WindowAt(us, where) }, pl.MD.LeadUS,
+				len(pl.MD.Windows)
 		} else {
-			at, lead, windows = func(us int64) int { return pl.Slots.WindowAt(us, where) }, pl.Slots.LeadUS, len(pl.Slots.Windows)
+			at, lead, windows = func(us int64) int { return pl.Slots.WindowAt(us, where) }, pl.Slots.LeadUS,
+				len(pl.Slots.Windows)
 		}
 		if windows < 2 {
 			continue
@@ -342,7 +346,8 @@ func (p *play) finish(nowUS int64) {
 		if e.dueUS > nowUS {
 			return false
 		}
-		t.Consumer.Code, t.Allocation.Code = append(t.Consumer.Code, e.consumer), append(t.Allocation.Code, e.allocation)
+		t.Consumer.Code, t.Allocation.Code = append(t.Consumer.Code, e.consumer),
+			append(t.Allocation.Code, e.allocation)
 		t.Sub.Code, t.Host.Code = append(t.Sub.Code, e.sub), append(t.Host.Code, e.host)
 		t.Units, t.Done = append(t.Units, e.units), append(t.Done, true)
 		t.Rows++
@@ -437,7 +442,8 @@ func (p *play) taken() {
 			units = -units
 		}
 		for_ := key{t.Plan.Code[row], t.ForConsumer.Code[row], t.ForAllocation.Code[row], t.ForSub.Code[row]}
-		k := stop{key{t.Plan.Code[row], t.Consumer.Code[row], t.Allocation.Code[row], t.Sub.Code[row]}, t.Reason.Code[row]}
+		k := stop{key{t.Plan.Code[row], t.Consumer.Code[row], t.Allocation.Code[row], t.Sub.Code[row]},
+			t.Reason.Code[row]}
 		_, ours := p.row[for_]
 		if !ours && (k.reason != decision.ReclaimGang || !p.victims[k.key]) {
 			p.others += units

@@ -34,7 +34,8 @@ const startUS = 1_767_600_000_000_000 // 2026-01-05T08:00:00Z
 
 func demand(t *testing.T, text string) *cluster.DemandTable {
 	t.Helper()
-	d, err := table.ReadDemand(strings.NewReader(text), table.Options{Name: "demand", Format: table.CSV, Dimensions: []string{"ncpus"}})
+	d, err := table.ReadDemand(strings.NewReader(text),
+		table.Options{Name: "demand", Format: table.CSV, Dimensions: []string{"ncpus"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,8 @@ func demand(t *testing.T, text string) *cluster.DemandTable {
 
 func hosts(t *testing.T, text string) *cluster.HostTable {
 	t.Helper()
-	h, err := table.ReadHosts(strings.NewReader(text), table.Options{Name: "hosts", Format: table.CSV, Dimensions: []string{"ncpus"}})
+	h, err := table.ReadHosts(strings.NewReader(text),
+		table.Options{Name: "hosts", Format: table.CSV, Dimensions: []string{"ncpus"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,12 +103,15 @@ const hour = int64(3600e6)
 // TestRecall: an owner's host is lent, and comes back after the borrower's grace of 5 minutes.
 func TestRecall(t *testing.T) {
 	s := site(t, policy, "host,ncpus\nh1,4\nh2,4\nh3,4\n", "consumer,allocation,units,ncpus\n/Other,a,11,1\n")
-	got := run(t, s, &Asked{Demand: demand(t, "consumer,allocation,units,ncpus\n/Owner,mine,4,1\n")}, Options{HorizonUS: hour})
-	if len(got.Rows) != 1 || got.Cycle != 2 || got.Now != at(1) || got.Drawn || !got.Whole || got.Unknown != 11 || got.Others != 0 {
+	got := run(t, s, &Asked{Demand: demand(t, "consumer,allocation,units,ncpus\n/Owner,mine,4,1\n")},
+		Options{HorizonUS: hour})
+	if len(got.Rows) != 1 || got.Cycle != 2 || got.Now != at(1) || got.Drawn || !got.Whole || got.Unknown != 11 ||
+		got.Others != 0 {
 		t.Fatalf("%+v", got)
 	}
 	r := got.Rows[0]
-	if r.Now != 1 || r.Hosts != 1 || r.Most != 4 || len(r.Short) != 1 || r.Short[0].Reason != "waiting_for_reclaim" || r.Short[0].Units != 3 {
+	if r.Now != 1 || r.Hosts != 1 || r.Most != 4 || len(r.Short) != 1 || r.Short[0].Reason != "waiting_for_reclaim" ||
+		r.Short[0].Units != 3 {
 		t.Errorf("%+v", r)
 	}
 	is(t, "first", r.First.P50, at(1))
@@ -115,7 +120,8 @@ func TestRecall(t *testing.T) {
 		t.Fatalf("%+v", got.Stops)
 	}
 	stop := got.Stops[0]
-	if stop.Consumer != "/Other" || *stop.Allocation != "a" || stop.Reason != "recall" || stop.Earliest != at(6) || stop.Units != 3 {
+	if stop.Consumer != "/Other" || *stop.Allocation != "a" || stop.Reason != "recall" || stop.Earliest != at(6) ||
+		stop.Units != 3 {
 		t.Errorf("%+v", stop)
 	}
 	units := int64(0)
@@ -139,9 +145,11 @@ func TestEnds(t *testing.T) {
 		}
 		return a
 	}
-	got := run(t, site(t, free, three, others), asked("consumer,allocation,units,ncpus\n/Owner,mine,3,1\n"), Options{HorizonUS: 4 * hour})
+	got := run(t, site(t, free, three, others), asked("consumer,allocation,units,ncpus\n/Owner,mine,3,1\n"),
+		Options{HorizonUS: 4 * hour})
 	r := got.Rows[0]
-	if r.Now != 0 || r.Most != 3 || got.Unknown != 8 || len(got.Stops) != 0 || len(r.From) != 1 || r.From[0].Units != 3 || r.From[0].Origin != "public_pool" {
+	if r.Now != 0 || r.Most != 3 || got.Unknown != 8 || len(got.Stops) != 0 || len(r.From) != 1 ||
+		r.From[0].Units != 3 || r.From[0].Origin != "public_pool" {
 		t.Errorf("%+v", got)
 	}
 	is(t, "all", r.All.P50, at(30))
@@ -167,7 +175,8 @@ func TestEnds(t *testing.T) {
 	}
 
 	// Not as far as was looked.
-	r = run(t, site(t, free, three, others), asked("consumer,allocation,units,ncpus\n/Owner,mine,3,1\n"), Options{HorizonUS: 20 * 60e6}).Rows[0]
+	r = run(t, site(t, free, three, others), asked("consumer,allocation,units,ncpus\n/Owner,mine,3,1\n"),
+		Options{HorizonUS: 20 * 60e6}).Rows[0]
 	is(t, "all", r.All.P50, "")
 	if len(r.Short) != 1 || r.Short[0].Units != 3 {
 		t.Errorf("%+v", r)
@@ -188,7 +197,8 @@ func TestGang(t *testing.T) {
 		{5, at(60), at(60), "all that ends"}, // then
 	} {
 		s := site(t, free, three, "consumer,allocation,units,ncpus\n/Other,a,8,1\n/Third,b,3,1\n")
-		a := &Asked{Demand: demand(t, fmt.Sprintf("consumer,allocation,units,min_units,ncpus\n/Owner,mine,6,%d,1\n", c.least)),
+		a := &Asked{Demand: demand(t, fmt.Sprintf("consumer,allocation,units,min_units,ncpus\n/Owner,mine,6,%d,1\n",
+			c.least)),
 			Runtimes: Runtimes{}}
 		for path, time := range map[string]string{"/Third": "30m", "/Other": "60m"} {
 			if err := a.Runtimes.Add(path, map[string]string{"p50": time}); err != nil {
@@ -240,7 +250,8 @@ func TestDrawn(t *testing.T) {
 	if !got.Drawn || got.Plays != 40 || got.Unknown != 0 {
 		t.Fatalf("%+v", got)
 	}
-	if !(of(r.All.P10) < of(r.All.P50) && of(r.All.P50) < of(r.All.P90) && of(r.First.P50) < of(r.All.P50)) || of(r.All.P90) > at(121) {
+	if !(of(r.All.P10) < of(r.All.P50) && of(r.All.P50) < of(r.All.P90) && of(r.First.P50) < of(r.All.P50)) ||
+		of(r.All.P90) > at(121) {
 		t.Errorf("%s %s %s, first %s", of(r.All.P10), of(r.All.P50), of(r.All.P90), of(r.First.P50))
 	}
 	if of(r.All.P10) != of(again.Rows[0].All.P10) || of(r.All.P90) != of(again.Rows[0].All.P90) {
@@ -249,7 +260,8 @@ func TestDrawn(t *testing.T) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	s := site(t, free, "host,ncpus\nh1,4\n", "consumer,allocation,units,ncpus\n/Other,a,4,1\n")
-	a := &Asked{Demand: demand(t, "consumer,allocation,units,ncpus\n/Owner,mine,2,1\n"), Runtimes: Runtimes{"/": {{partsWhole / 2, 600e6}, {partsWhole, 900e6}}}}
+	a := &Asked{Demand: demand(t, "consumer,allocation,units,ncpus\n/Owner,mine,2,1\n"),
+		Runtimes: Runtimes{"/": {{partsWhole / 2, 600e6}, {partsWhole, 900e6}}}}
 	cut, err := Run(ended, s, startUS+minuteUS, a, Options{HorizonUS: hour, Plays: 5, CyclesMax: 100})
 	if err != nil || cut.Whole || cut.Drawn || cut.Plays != 0 || cut.Cycles != 1 || cut.Rows[0].All.P50 != nil {
 		t.Errorf("%+v %v", cut, err)
@@ -275,10 +287,12 @@ func TestNext(t *testing.T) {
 // until then: in the cycle at which cycles of every minute would give it the unit, or within a sixteenth of the
 // half-life.
 func TestMemory(t *testing.T) {
-	turns := strings.NewReplacer(", own: [{group: All, hosts: 1}]", "", "share_reclaim: false", "share: {half_life: 6h, weight: 10}").Replace(policy)
+	turns := strings.NewReplacer(", own: [{group: All, hosts: 1}]", "", "share_reclaim: false",
+		"share: {half_life: 6h, weight: 10}").Replace(policy)
 	others := "consumer,allocation,units,ncpus\n/Other,a,1,1\n/Third,b,1,1\n"
 	mine := "consumer,allocation,units,ncpus\n/Owner,mine,1,1\n"
-	got := run(t, site(t, turns, "host,ncpus\nh1,2\n", others), &Asked{Demand: demand(t, mine)}, Options{HorizonUS: 24 * hour})
+	got := run(t, site(t, turns, "host,ncpus\nh1,2\n", others), &Asked{Demand: demand(t, mine)},
+		Options{HorizonUS: 24 * hour})
 	if got.Cycles > 200 {
 		t.Error("cycles that decide nothing:", got.Cycles)
 	}
@@ -303,13 +317,15 @@ func TestMemory(t *testing.T) {
 
 // TestWindow: what a window of the evening brings is found though nothing happens until then.
 func TestWindow(t *testing.T) {
-	night := strings.Replace(policy, "    consumers:\n      - {path: /Owner, own: [{group: All, hosts: 1}]}", `    windows:
+	night := strings.Replace(policy, "    consumers:\n      - {path: /Owner, own: [{group: All, hosts: 1}]}",
+		`    windows:
       - {name: day, hours: "06:00-20:00", consumers: [{path: /Owner, share: {limit: {ncpus: 1}}}]}
       - {name: night, hours: "20:00-06:00"}
     consumers:
       - {path: /Owner}`, 1)
 	s := site(t, night, "host,ncpus\nh1,4\n", "consumer,allocation,units,ncpus\n/Other,a,1,1\n")
-	got := run(t, s, &Asked{Demand: demand(t, "consumer,allocation,units,ncpus\n/Owner,mine,3,1\n")}, Options{HorizonUS: 24 * hour})
+	got := run(t, s, &Asked{Demand: demand(t, "consumer,allocation,units,ncpus\n/Owner,mine,3,1\n")},
+		Options{HorizonUS: 24 * hour})
 	r := got.Rows[0]
 	if r.Now != 1 || r.Short[0].Reason != "share_limit" {
 		t.Errorf("%+v", r)
@@ -322,7 +338,8 @@ func TestWindow(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	s := site(t, policy, "host,ncpus\nh1,4\n", "consumer,allocation,units,ncpus\n/Other,a,4,1\n")
-	_, err := Run(context.Background(), s, startUS, &Asked{Demand: demand(t, "consumer,allocation,units,ncpus\n/Other,a,1,1\n")}, Options{})
+	_, err := Run(context.Background(), s, startUS,
+		&Asked{Demand: demand(t, "consumer,allocation,units,ncpus\n/Other,a,1,1\n")}, Options{})
 	if err == nil || !strings.Contains(err.Error(), `belongs to source "feed" already`) {
 		t.Error(err)
 	}
@@ -339,7 +356,8 @@ func TestRefused(t *testing.T) {
 		{"/Risk", "p50", "soon", "must be a duration"},
 		{"/Risk", "p50", "200000h", "must be a duration"},
 	} {
-		if err := (Runtimes{}).Add(c.path, map[string]string{c.percentile: c.time}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := (Runtimes{}).Add(c.path, map[string]string{c.percentile: c.time}); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %s %s: %v, expected %q", c.path, c.percentile, c.time, err, c.want)
 		}
 	}
@@ -363,7 +381,8 @@ func TestLonger(t *testing.T) {
 	list := []quantile{{500_000, 100}, {900_000, 200}, {partsWhole, 1000}}
 	for _, c := range []struct{ age, part, want int64 }{
 		{0, 500_000, 100}, {0, 250_000, 50}, {0, 900_000, 200}, {0, 999_999, 999},
-		{100, 0, 100}, {100, 800_000, 200}, {100, 500_000, 162}, // of those that outlast 100, half are between 100 and 162
+		// of those that outlast 100, half are between 100 and 162
+		{100, 0, 100}, {100, 800_000, 200}, {100, 500_000, 162},
 		{150, 0, 150}, {1000, 500_000, 1000}, {5000, 1, 5000},
 	} {
 		if got := longer(list, c.age, c.part); got != c.want {

@@ -397,7 +397,8 @@ func (m *Planner) roomy(leaf plan.Node, slots int64, promised bool) (at plan.Nod
 	reserves := m.reservesAfter(leaf, more)
 	for n := leaf; n != plan.Root; n = m.policy.Parent[n] {
 		kept := reserves(n)
-		if most := m.tree.most[n]; most != plan.Unlimited && m.figure.total[n]+m.pending(n, promised)+slots+kept > most {
+		if most := m.tree.most[n]; most != plan.Unlimited &&
+			m.figure.total[n]+m.pending(n, promised)+slots+kept > most {
 			return n, false
 		}
 	}

@@ -17,7 +17,8 @@ func (m *Planner) key(k *decision.Key, sub cluster.SubID) {
 // rowOrder sorts holdings of one sub-allocation as tables show them: by host, then what they count as.
 func (m *Planner) rowOrder(a, b cluster.HoldingID) int {
 	h := &m.s.Holding
-	return cmp.Or(cmp.Compare(h.Parcel[a], h.Parcel[b]), cmp.Compare(h.Origin[a], h.Origin[b]), cmp.Compare(h.Pool[a], h.Pool[b]),
+	return cmp.Or(cmp.Compare(h.Parcel[a], h.Parcel[b]), cmp.Compare(h.Origin[a], h.Origin[b]),
+		cmp.Compare(h.Pool[a], h.Pool[b]),
 		cmp.Compare(h.Lender[a], h.Lender[b]), cmp.Compare(h.Granted[a], h.Granted[b]))
 }
 
@@ -70,7 +71,8 @@ func (m *Planner) EmitGrants(g *decision.Grants) (units int64) {
 				continue
 			}
 			at++
-			g.Plan.Code[at], g.Consumer.Code[at], g.Allocation.Code[at], g.Sub.Code[at] = m.p.Index, consumer, allocation, name
+			g.Plan.Code[at], g.Consumer.Code[at], g.Allocation.Code[at], g.Sub.Code[at] = m.p.Index, consumer,
+				allocation, name
 			g.Source.Code[at], g.Host.Code[at], g.Units[at] = source, int32(m.p.Parcels.Host[h.Parcel[q]]), h.Units[q]
 			g.Origin.Code[at], g.Pool.Code[at], g.Lender.Code[at] = h.Origin[q], int32(h.Pool[q]), int32(h.Lender[q])
 			g.Device.Code[at] = decision.Null
@@ -127,7 +129,8 @@ func (m *Planner) leafRow(leaf plan.Node) (r slotRow) {
 		r.short = share.Add(r.short, share.Mul(m.s.Short(sub), k))
 	})
 	f := &m.figure
-	r.own, r.shared, r.borrow, r.lent = f.held[kindOwn][leaf], f.held[kindShare][leaf], f.held[kindBorrow][leaf], f.held[kindLent][leaf]
+	r.own, r.shared, r.borrow, r.lent = f.held[kindOwn][leaf], f.held[kindShare][leaf], f.held[kindBorrow][leaf],
+		f.held[kindLent][leaf]
 	r.free = max(0, m.own0(leaf))
 	if m.isHybrid(leaf) {
 		held := f.held[kindHybrid][leaf]
@@ -160,7 +163,8 @@ func (m *Planner) emitConsumer(t *decision.Consumers, n plan.Node, r *slotRow) {
 
 // policyName is the word of a policy in decision.Policies.
 var policyName = [...]int32{
-	plan.Ownership: decision.PolicyOwnership, plan.ShareRatio: decision.PolicyShareRatio, plan.Hybrid: decision.PolicyHybrid,
+	plan.Ownership: decision.PolicyOwnership, plan.ShareRatio: decision.PolicyShareRatio,
+	plan.Hybrid: decision.PolicyHybrid,
 }
 
 // EmitKeyframe adds the plan's rows to the keyframe tables.

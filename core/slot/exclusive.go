@@ -180,7 +180,8 @@ func (m *Planner) countHosts() {
 	}
 	for id, number := range m.s.Set.Number {
 		host := m.s.Set.Target[id]
-		if number > 0 && m.s.Set.Plan[id] == m.p.Index && m.s.Set.Taker[id] != cluster.NoID && m.s.Host.Plan[host] == m.p.Index {
+		if number > 0 && m.s.Set.Plan[id] == m.p.Index && m.s.Set.Taker[id] != cluster.NoID &&
+			m.s.Host.Plan[host] == m.p.Index {
 			x.reserver[m.s.Host.Parcel[host]] = cluster.SetID(id)
 		}
 	}
@@ -269,7 +270,9 @@ func (m *Planner) change(k cluster.ParcelID, do func()) {
 
 // eachPlace is the first host of a list or, where the requirement gives an order, of all in that, for which f is true
 // and that a sub-allocation may use with one more unit; NoID when there is none.
-func (m *Planner) eachPlace(sub cluster.SubID, list []cluster.ParcelID, f func(k cluster.ParcelID) bool) cluster.ParcelID {
+func (m *Planner) eachPlace(
+	sub cluster.SubID, list []cluster.ParcelID, f func(k cluster.ParcelID) bool,
+) cluster.ParcelID {
 	if _, order := m.desk.Selected(m.s.Sub.Need[sub]); order != nil {
 		list = order
 	}
@@ -341,7 +344,9 @@ func (m *Planner) giveHost(leaf plan.Node, sub cluster.SubID, kind int, bound in
 }
 
 // affords tells whether an empty host of c slots may go to a leaf in a step, and what it then counts as.
-func (m *Planner) affords(leaf plan.Node, sub cluster.SubID, kind int, bound, c int64, promised bool) (with label, ok bool) {
+func (m *Planner) affords(
+	leaf plan.Node, sub cluster.SubID, kind int, bound, c int64, promised bool,
+) (with label, ok bool) {
 	if _, roomy := m.roomy(leaf, c, promised); !roomy {
 		return with, false
 	}
@@ -401,7 +406,8 @@ func (m *Planner) putOn(leaf plan.Node, sub cluster.SubID, at cluster.ParcelID, 
 			row = m.row(sub, with)
 			m.book(leaf, with.origin, lender, c, c)
 		}
-		if q := m.s.Sub.First[sub]; q != cluster.NoID && h.Parcel[q] == at && h.Granted[q] == row.Granted && h.Set[q] == cluster.NoID {
+		if q := m.s.Sub.First[sub]; q != cluster.NoID && h.Parcel[q] == at && h.Granted[q] == row.Granted &&
+			h.Set[q] == cluster.NoID {
 			m.s.Grow(q, 1) // a unit more of what was given just before
 		} else {
 			m.s.Hold(nil, row, []cluster.ParcelID{at})
@@ -447,7 +453,8 @@ func (m *Planner) labelHost(q cluster.HoldingID) {
 	h, k := &m.s.Holding, m.s.Holding.Parcel[q]
 	leaf, c := m.s.Node(h.Sub[q]), m.p.Parcels.Cap[0][k]
 	if !m.heldBy(k, h.Sub[q]) {
-		if h.Origin[q], h.Pool[q] = decision.OriginSharePool, m.s.ConsumerOf[plan.Root]; m.set.Policy[leaf] == plan.Hybrid {
+		h.Origin[q], h.Pool[q] = decision.OriginSharePool, m.s.ConsumerOf[plan.Root]
+		if m.set.Policy[leaf] == plan.Hybrid {
 			h.Origin[q], h.Pool[q] = decision.OriginHybrid, cluster.NoID
 		}
 		m.p.Continue()

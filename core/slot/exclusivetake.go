@@ -160,7 +160,8 @@ func (m *Planner) standsHost(id cluster.SetID) bool {
 	case m.isHybrid(leaf):
 		return f.net[kindHybrid][leaf]+f.roomHybrid[leaf]-room < m.hybrid.quota[leaf]
 	}
-	return f.net[kindShare][leaf]+f.roomPool[leaf]-room < m.quota.deserve[leaf] && m.netPool()+room >= 1 && m.zeroesBear(leaf, 1-room, nothing)
+	return f.net[kindShare][leaf]+f.roomPool[leaf]-room < m.quota.deserve[leaf] && m.netPool()+room >= 1 &&
+		m.zeroesBear(leaf, 1-room, nothing)
 }
 
 // roomyNet tells whether every limit on a leaf's way bears so many slots more, as if all that is under way were done.
@@ -212,7 +213,9 @@ func (m *Planner) shrunkPoolHosts(open bool) {
 	c := m.gather(func(leaf plan.Node) bool { return m.figure.net[kindShare][leaf] > 0 })
 	rows := map[plan.Node][]cluster.HoldingID{}
 	for _, leaf := range c.leaf {
-		rows[leaf] = slices.DeleteFunc(m.stays(leaf, kindShare), func(q cluster.HoldingID) bool { return m.p.Parcels.IsOpen(m.s.Holding.Parcel[q]) != open })
+		rows[leaf] = slices.DeleteFunc(m.stays(leaf, kindShare), func(q cluster.HoldingID) bool {
+			return m.p.Parcels.IsOpen(m.s.Holding.Parcel[q]) != open
+		})
 	}
 	for m.netPool() < 0 && len(c.leaf) > 0 {
 		leaf := c.leaf[0]
@@ -382,7 +385,8 @@ func (m *Planner) accountOf(leaf plan.Node, reason int32) int64 {
 // joinHost lets a unit wait for the first host that is to come free, and that nobody is promised (CYC-6).
 func (m *Planner) joinHost(leaf plan.Node, sub cluster.SubID, reason int32) bool {
 	account, own := m.accountOf(leaf, reason), int64(0)
-	hybrid, shares := m.isHybrid(leaf) && reason != decision.ReclaimRecall, !m.isHybrid(leaf) && reason != decision.ReclaimRecall
+	hybrid, shares := m.isHybrid(leaf) && reason != decision.ReclaimRecall,
+		!m.isHybrid(leaf) && reason != decision.ReclaimRecall
 	if account < 1 || shares && !m.zeroesBear(leaf, 1, nothing) {
 		return false
 	}
@@ -410,7 +414,8 @@ func (m *Planner) seize(leaf plan.Node, sub cluster.SubID, reason int32, leads [
 	}
 	for _, q := range leads {
 		k, c := m.s.Holding.Parcel[q], m.worth(q)
-		if !open || account+c < 1 || m.exclusive.reserver[k] != cluster.NoID || !m.mayWait(sub, k) || !m.roomyNet(leaf, c) {
+		if !open || account+c < 1 || m.exclusive.reserver[k] != cluster.NoID || !m.mayWait(sub, k) ||
+			!m.roomyNet(leaf, c) {
 			continue
 		}
 		if shares && !m.zeroesBear(leaf, 1, func(n plan.Node) int64 {
@@ -461,8 +466,9 @@ func (m *Planner) fairHosts() {
 	}
 	m.takeTurns(in, func(leaf plan.Node) (int64, bool) {
 		done := m.promiseOne(leaf, func(sub cluster.SubID) bool {
-			return m.joinHeld(sub) || m.figure.usage[leaf] < m.quota.deserve[leaf] && (m.joinHost(leaf, sub, decision.ReclaimFairShare) ||
-				m.seize(leaf, sub, decision.ReclaimFairShare, m.sharedHosts(leaf)))
+			return m.joinHeld(sub) || m.figure.usage[leaf] < m.quota.deserve[leaf] &&
+				(m.joinHost(leaf, sub, decision.ReclaimFairShare) ||
+					m.seize(leaf, sub, decision.ReclaimFairShare, m.sharedHosts(leaf)))
 		})
 		if done {
 			m.lapses++ // usages of others may have changed

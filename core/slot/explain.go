@@ -59,7 +59,9 @@ func (m *Planner) EmitShortfalls(t *decision.Shortfalls, details *cluster.Names)
 	return units
 }
 
-func (m *Planner) emitShortfall(t *decision.Shortfalls, details *cluster.Names, sub cluster.SubID, units int64, r reason) {
+func (m *Planner) emitShortfall(
+	t *decision.Shortfalls, details *cluster.Names, sub cluster.SubID, units int64, r reason,
+) {
 	m.key(&t.Key, sub)
 	t.UnitsShort = append(t.UnitsShort, units)
 	t.Reason.Add(r.code)
@@ -116,7 +118,8 @@ func (m *Planner) leaving(host cluster.HostID) []cluster.SetID {
 		for id, number := range m.s.Set.Number {
 			if number > 0 && m.s.Set.Plan[id] == m.p.Index && m.s.Set.First[id] != cluster.NoID {
 				target := m.s.Set.Target[id]
-				r.leaving[target], r.all = append(r.leaving[target], cluster.SetID(id)), append(r.all, cluster.SetID(id))
+				r.leaving[target], r.all = append(r.leaving[target], cluster.SetID(id)),
+					append(r.all, cluster.SetID(id))
 			}
 		}
 	}
@@ -158,7 +161,8 @@ func (m *Planner) whyGang(leaf plan.Node, sub cluster.SubID) (r reason, stopped 
 	}
 	if stopped = fit < least; stopped {
 		r = m.whyUnit(leaf, sub, m.ofHosts(sub))
-		r.code, r.detail = decision.ReasonGang, decision.GangDetail(fit, least, m.desk.Bonds.Where(sub), r.code, r.detail)
+		r.code, r.detail = decision.ReasonGang,
+			decision.GangDetail(fit, least, m.desk.Bonds.Where(sub), r.code, r.detail)
 	}
 	m.takeBackGifts(leaf, sub)
 	return r, stopped
@@ -172,7 +176,8 @@ func (m *Planner) whyUnit(leaf plan.Node, sub cluster.SubID, host reason) reason
 		k, unit = m.nextCost(sub), 1
 	}
 	if at, ok := m.roomy(leaf, k, false); !ok {
-		detail := fmt.Sprintf("%s holds %d of at most %d slots", m.policy.Path[at], m.figure.total[at]+m.pending(at, false), m.tree.most[at])
+		detail := fmt.Sprintf("%s holds %d of at most %d slots", m.policy.Path[at],
+			m.figure.total[at]+m.pending(at, false), m.tree.most[at])
 		if m.isHybrid(at) && m.hybrid.below[at] > 0 {
 			detail += fmt.Sprintf(", and %d more are reserved below it", m.hybrid.below[at])
 		}
@@ -203,9 +208,11 @@ func (m *Planner) whyUnit(leaf plan.Node, sub cluster.SubID, host reason) reason
 		return host
 	case m.bar0(leaf) != plan.None:
 		return reason{code: decision.ReasonShareLimit, blocker: m.bar0(leaf), detail: "share ratio 0"}
-	case m.figure.held[kindShare][leaf] > 0 && m.figure.usage[leaf]+unit > m.quota.deserve[leaf] && m.quota.deserve[leaf] < m.owned.pools:
+	case m.figure.held[kindShare][leaf] > 0 && m.figure.usage[leaf]+unit > m.quota.deserve[leaf] &&
+		m.quota.deserve[leaf] < m.owned.pools:
 		return reason{code: decision.ReasonOverQuota, blocker: plan.None,
-			detail: fmt.Sprintf("holds %d slots from pools, its quota is %d", m.figure.held[kindShare][leaf], m.quota.deserve[leaf])}
+			detail: fmt.Sprintf("holds %d slots from pools, its quota is %d", m.figure.held[kindShare][leaf],
+				m.quota.deserve[leaf])}
 	}
 	return reason{code: decision.ReasonPoolExhausted, blocker: plan.None}
 }
@@ -221,7 +228,8 @@ func (m *Planner) whyHybrid(leaf plan.Node, sub cluster.SubID, k int64, host rea
 	case m.hybridIdle() >= k && held+k <= quota && host.code != fits:
 		return host
 	case held+k > quota:
-		return reason{code: decision.ReasonOverQuota, blocker: plan.None, detail: fmt.Sprintf("holds %d slots, its quota is %d", held, quota)}
+		return reason{code: decision.ReasonOverQuota, blocker: plan.None,
+			detail: fmt.Sprintf("holds %d slots, its quota is %d", held, quota)}
 	}
 	return reason{code: decision.ReasonPoolExhausted, blocker: plan.None}
 }
@@ -291,18 +299,24 @@ func (m *Planner) searchHosts(sub cluster.SubID) reason {
 	none := plan.None
 	switch {
 	case open == 0 && selected != nil:
-		return reason{code: decision.ReasonNoHostMatches, blocker: none, detail: m.desk.Bonds.Requirement(m.s, need).Text}
+		return reason{code: decision.ReasonNoHostMatches, blocker: none,
+			detail: m.desk.Bonds.Requirement(m.s, need).Text}
 	case open == 0:
 		return reason{code: fits, blocker: none}
 	case large == 0 && open == 1:
-		return reason{code: decision.ReasonTooBig, blocker: none, detail: fmt.Sprintf("a unit takes %d slots, the only host has less", k)}
+		return reason{code: decision.ReasonTooBig, blocker: none,
+			detail: fmt.Sprintf("a unit takes %d slots, the only host has less", k)}
 	case large == 0:
-		return reason{code: decision.ReasonTooBig, blocker: none, detail: fmt.Sprintf("a unit takes %d slots, all %d hosts have less", k, open)}
+		return reason{code: decision.ReasonTooBig, blocker: none,
+			detail: fmt.Sprintf("a unit takes %d slots, all %d hosts have less", k, open)}
 	case free > 0 || allowed == 0:
-		return reason{code: decision.ReasonMaxPerHost, blocker: none, detail: "max_per_host is reached where it would fit"}
+		return reason{code: decision.ReasonMaxPerHost, blocker: none,
+			detail: "max_per_host is reached where it would fit"}
 	}
 	if large == 1 {
-		return reason{code: decision.ReasonFragmented, blocker: none, detail: fmt.Sprintf("a unit takes %d slots, the only host with as many has fewer free", k)}
+		return reason{code: decision.ReasonFragmented, blocker: none,
+			detail: fmt.Sprintf("a unit takes %d slots, the only host with as many has fewer free", k)}
 	}
-	return reason{code: decision.ReasonFragmented, blocker: none, detail: fmt.Sprintf("a unit takes %d slots, none of %d hosts has as many free", k, large)}
+	return reason{code: decision.ReasonFragmented, blocker: none,
+		detail: fmt.Sprintf("a unit takes %d slots, none of %d hosts has as many free", k, large)}
 }

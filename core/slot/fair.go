@@ -57,7 +57,8 @@ func (m *Planner) promiseAllShare(leaf plan.Node, sub cluster.SubID) bool {
 	return m.promiseAll(sub, func() {}, func() bool {
 		if m.netOwn(leaf)-m.reclaim.joinedOwn[leaf] > 0 || m.figure.net[kindLent][leaf] > 0 {
 			loans := m.loansOf(leaf)
-			if m.promise(leaf, sub, decision.ReclaimRecall, kindLent, loans, func(w *want) []victim { return m.loanVictims(w, loans) }) {
+			if m.promise(leaf, sub, decision.ReclaimRecall, kindLent, loans,
+				func(w *want) []victim { return m.loanVictims(w, loans) }) {
 				m.layClaims()
 				return true
 			}

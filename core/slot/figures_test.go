@@ -91,7 +91,8 @@ func TestFigures(t *testing.T) {
 		want                string
 	}{
 		{
-			rule: "SLOT-1", name: "what a branch owns beyond its children is the family's pool, what nobody owns the cluster's",
+			rule:      "SLOT-1",
+			name:      "what a branch owns beyond its children is the family's pool, what nobody owns the cluster's",
 			consumers: "/A: 0; owns: 6\n/A/x: 0; owns: 2\n/A/y: 1; owns: 1\n/B: 1; owns: 1", slots: 10, figure: pools,
 			want: "/=3 /A=3 /A/x=0 /A/y=0 /B=0",
 		},

@@ -14,12 +14,14 @@ type gangs struct {
 	gaveUp map[cluster.SubID]bool // in this cycle: they make no room in it
 	joins  []joined               // units of gangs that joined sets under way in this cycle
 	rooms  map[fitBy]rooms        // where those that are together had too little room in this cycle
-	trial  *trial                 // what is promised to a gang while it is not certain that all of it can be; nil: nothing is
+	// what is promised to a gang while it is not certain that all of it can be; nil: nothing is
+	trial *trial
 }
 
 // gather lists the gangs of the plan. Time as State.Gangs.
 func (g *gangs) gather(s *cluster.State, p *cluster.Plan) {
-	g.subs, g.gaveUp, g.rooms, g.trial, g.joins = s.Gangs(p, g.subs), map[cluster.SubID]bool{}, map[fitBy]rooms{}, nil, nil
+	g.subs, g.gaveUp, g.rooms, g.trial, g.joins = s.Gangs(p, g.subs), map[cluster.SubID]bool{}, map[fitBy]rooms{}, nil,
+		nil
 }
 
 // isGang tells whether so many units of a sub-allocation are to be held or none.
@@ -205,7 +207,8 @@ func (m *Planner) giveUp() {
 			continue
 		}
 		m.p.Continue() // time goes by
-		if over := m.nowUS-m.s.Set.Issued[ids[0]] >= m.p.Slots.GangWaitUS; over || m.s.Short(sub) < m.s.Sub.MinUnits[sub] {
+		if over := m.nowUS-m.s.Set.Issued[ids[0]] >= m.p.Slots.GangWaitUS; over ||
+			m.s.Short(sub) < m.s.Sub.MinUnits[sub] {
 			m.gang.gaveUp[sub] = over
 			m.lapseAll(ids)
 		}

@@ -56,7 +56,8 @@ func (m *Planner) promiseAll(sub cluster.SubID, again func(), promise func() boo
 // promiseHere is promiseAll where the gang may be.
 func (m *Planner) promiseHere(sub cluster.SubID, promise func() bool) bool {
 	least, r := m.s.Sub.MinUnits[sub], &m.reclaim
-	m.gang.trial = &trial{budget: r.budget, turns: r.turns, first: r.first, last: r.last, reclaims: len(m.s.Reclaims), joins: len(m.gang.joins)}
+	m.gang.trial = &trial{budget: r.budget, turns: r.turns, first: r.first, last: r.last, reclaims: len(m.s.Reclaims),
+		joins: len(m.gang.joins)}
 	defer func() { m.gang.trial = nil }()
 	for units := int64(0); m.promised[sub] < least; units++ {
 		if !promise() {
@@ -75,7 +76,9 @@ func (m *Planner) withdraw(sub cluster.SubID, units int64) {
 	for _, id := range slices.Backward(t.opened) {
 		m.unmake(id)
 	}
-	m.setsOf[sub] = slices.DeleteFunc(m.setsOf[sub], func(id cluster.SetID) bool { return slices.Contains(t.opened, id) })
+	m.setsOf[sub] = slices.DeleteFunc(m.setsOf[sub], func(id cluster.SetID) bool {
+		return slices.Contains(t.opened, id)
+	})
 	m.s.Reclaims = m.s.Reclaims[:t.reclaims]
 	r.budget, r.turns, r.first, r.last = t.budget, t.turns, t.first, t.last
 	m.line.Sub[sub].Bar -= units
@@ -100,11 +103,13 @@ func (m *Planner) holdRoom(w *want) bool {
 	default:
 		now = min(m.poolFor(w.leaf), m.spare())
 	}
-	if now < w.k || w.account < w.k || m.drawsPool(w) && !m.zeroesBear(w.leaf, w.k, nothing) || !m.roomyNet(w.leaf, w.k) {
+	if now < w.k || w.account < w.k || m.drawsPool(w) && !m.zeroesBear(w.leaf, w.k, nothing) ||
+		!m.roomyNet(w.leaf, w.k) {
 		return false
 	}
 	for k := range m.reclaim.net {
-		if at := cluster.ParcelID(k); m.reclaim.net[k] >= w.k && m.p.Parcels.Available(0, at) >= w.k && m.mayUse(w, at) {
+		if at := cluster.ParcelID(k); m.reclaim.net[k] >= w.k && m.p.Parcels.Available(0, at) >= w.k &&
+			m.mayUse(w, at) {
 			m.addSet(w, at, nil)
 			m.p.Continue()
 			return true
@@ -284,7 +289,8 @@ func (m *Planner) gangVictims(w *want) (done, tried bool) {
 	slices.SortFunc(rows, m.lastRank)
 	for _, q := range rows {
 		all := m.stayingOf(h.Sub[q])
-		if slices.ContainsFunc(all, func(v cluster.HoldingID) bool { return h.Granted[v] > m.s.Cycle }) || !m.timely(q) ||
+		if slices.ContainsFunc(all, func(v cluster.HoldingID) bool { return h.Granted[v] > m.s.Cycle }) ||
+			!m.timely(q) ||
 			!m.mayUse(w, h.Parcel[q]) || !m.mayTakeGang(w, q, all) || !m.fitsWithout(w, h.Parcel[q], all) {
 			continue
 		}
@@ -302,7 +308,9 @@ func (m *Planner) mayTakeGang(w *want, q cluster.HoldingID, all []cluster.Holdin
 	case kindLent:
 		return h.Lender[q] == m.s.ConsumerOf[w.leaf] && (!m.foreign(leaf, h.Origin[q]) || m.owed(q))
 	case kindShare:
-		x, v := m.excess(leaf), m.slotsOf(all, func(o cluster.HoldingID) bool { return h.Origin[o] == decision.OriginSharePool })
+		x, v := m.excess(leaf), m.slotsOf(all, func(o cluster.HoldingID) bool {
+			return h.Origin[o] == decision.OriginSharePool
+		})
 		return h.Origin[q] == decision.OriginSharePool && !m.foreign(leaf, h.Origin[q]) && leaf != w.leaf && x > 0 &&
 			(x >= v || m.notWorse(leaf, v, nil, w))
 	}
@@ -347,7 +355,8 @@ func (m *Planner) fitsWithout(w *want, k cluster.ParcelID, all []cluster.Holding
 	}
 	switch freed := from(back, plan.Root); {
 	case w.reason == decision.ReclaimRecall:
-		if w.account+m.slotsOf(all, func(q cluster.HoldingID) bool { return h.Lender[q] == m.s.ConsumerOf[w.leaf] }) < w.k {
+		if w.account+m.slotsOf(all,
+			func(q cluster.HoldingID) bool { return h.Lender[q] == m.s.ConsumerOf[w.leaf] }) < w.k {
 			return false
 		}
 	case m.isHybrid(w.leaf):
@@ -387,7 +396,9 @@ func (m *Planner) reclaimGangFor(w *want, k cluster.ParcelID, all []cluster.Hold
 	sub := h.Sub[all[0]]
 	grace := m.policy.ReclaimUS[m.s.Node(sub)]
 	m.issue(w, here)
-	rest := slices.DeleteFunc(all, func(q cluster.HoldingID) bool { return h.Sub[q] != sub || h.Set[q] != cluster.NoID || h.Parcel[q] == k })
+	rest := slices.DeleteFunc(all, func(q cluster.HoldingID) bool {
+		return h.Sub[q] != sub || h.Set[q] != cluster.NoID || h.Parcel[q] == k
+	})
 	slices.SortStableFunc(rest, func(a, b cluster.HoldingID) int { return int(h.Parcel[a]) - int(h.Parcel[b]) })
 	set := cluster.SetID(cluster.NoID)
 	for i, q := range rest {
@@ -470,7 +481,8 @@ func (m *Planner) gangByRule(of plan.Node, lacks *wanting) bool {
 		sub := h.Sub[q]
 		leaf, all := m.s.Node(sub), m.stayingOf(sub)
 		slots := m.slotsOf(all, nil)
-		if m.reclaim.skip[sub] || !m.p.Parcels.IsOpen(h.Parcel[q]) || !m.mayTakeGang(&w, q, all) || lacks.spare(of, leaf) < slots {
+		if m.reclaim.skip[sub] || !m.p.Parcels.IsOpen(h.Parcel[q]) || !m.mayTakeGang(&w, q, all) ||
+			lacks.spare(of, leaf) < slots {
 			continue
 		}
 		where, parts := make([]cluster.ParcelID, len(all)), make([]int64, len(all)) // rows may be joined with others

@@ -254,7 +254,8 @@ func (m *Planner) dealtTo(i int) []gift {
 // holdings they will be.
 func (m *Planner) sortDealt() (rows int) {
 	less := func(a, b gift) int {
-		return cmp.Or(cmp.Compare(a.with.origin, b.with.origin), cmp.Compare(a.with.whose, b.with.whose), cmp.Compare(a.parcel, b.parcel))
+		return cmp.Or(cmp.Compare(a.with.origin, b.with.origin), cmp.Compare(a.with.whose, b.with.whose),
+			cmp.Compare(a.parcel, b.parcel))
 	}
 	for i := range m.served {
 		gifts := m.dealtTo(i)
@@ -286,7 +287,8 @@ func (m *Planner) hold(sub cluster.SubID, gifts []gift) {
 
 // row is a holding of this cycle with a label, without place and units.
 func (m *Planner) row(sub cluster.SubID, with label) cluster.Holding {
-	row := cluster.Holding{Sub: sub, Granted: m.s.Cycle + 1, Origin: with.origin, Pool: cluster.NoID, Lender: cluster.NoID}
+	row := cluster.Holding{Sub: sub, Granted: m.s.Cycle + 1, Origin: with.origin, Pool: cluster.NoID,
+		Lender: cluster.NoID}
 	switch with.origin {
 	case decision.OriginSharePool:
 		row.Pool = with.whose
@@ -371,7 +373,8 @@ func (m *Planner) lineUp(in []bool) bool {
 	node := m.race.Reset(m.policy.Len())
 	for n := range node {
 		node[n] = share.Entrant{
-			Usage: m.figure.usage[n], Ratio: m.weight(plan.Node(n)), Tie: m.tree.rankOf[n], Parent: int32(m.policy.Parent[n]), In: in[n],
+			Usage: m.figure.usage[n], Ratio: m.weight(plan.Node(n)), Tie: m.tree.rankOf[n],
+			Parent: int32(m.policy.Parent[n]), In: in[n],
 		}
 		if !m.p.Terms.Member[n] && n > 0 {
 			node[n].Ratio = 0
@@ -388,7 +391,9 @@ func (m *Planner) byArrival() {
 			allocs = append(allocs, a)
 		}
 	}
-	slices.SortFunc(allocs, func(a, b cluster.AllocID) int { return cmp.Compare(m.s.Alloc.Arrival[a], m.s.Alloc.Arrival[b]) })
+	slices.SortFunc(allocs, func(a, b cluster.AllocID) int {
+		return cmp.Compare(m.s.Alloc.Arrival[a], m.s.Alloc.Arrival[b])
+	})
 	for _, a := range allocs {
 		leaf := m.s.NodeOf[m.s.Alloc.Consumer[a]]
 		for more := m.line.openAt(a); more; {

@@ -191,7 +191,8 @@ func (m *Planner) budgetBears() int64 {
 	}
 	h, largest := &m.s.Holding, int64(1)
 	for q, sub := range h.Sub {
-		if sub != cluster.NoID && m.s.Sub.Plan[sub] == m.p.Index && !m.s.Sub.Orphan[sub] && m.counts(cluster.HoldingID(q)) {
+		if sub != cluster.NoID && m.s.Sub.Plan[sub] == m.p.Index && !m.s.Sub.Orphan[sub] &&
+			m.counts(cluster.HoldingID(q)) {
 			largest = max(largest, m.slots(sub))
 		}
 	}
@@ -330,7 +331,8 @@ func (m *Planner) enoughHybrid(w *want, k cluster.ParcelID) []victim {
 	h := &m.s.Holding
 	return m.enoughOf(w, k, m.toGive, func(q cluster.HoldingID, chosen map[plan.Node]int64) bool {
 		leaf := m.s.Node(h.Sub[q])
-		return h.Set[q] == cluster.NoID && leaf != w.leaf && m.isHybrid(leaf) && !m.owed(q) && m.mayTake(q, chosen[leaf])
+		return h.Set[q] == cluster.NoID && leaf != w.leaf && m.isHybrid(leaf) && !m.owed(q) &&
+			m.mayTake(q, chosen[leaf])
 	})
 }
 
@@ -362,7 +364,8 @@ func (m *Planner) takeNewest(of, leaf plan.Node, want *wanting) int64 {
 	for _, q := range m.stays(leaf, kindHybrid) {
 		k := m.s.Holding.Parcel[q]
 		slots := m.worth(q)
-		if !m.p.Parcels.IsOpen(k) || m.spareUnits(m.s.Holding.Sub[q]) == 0 || !m.mayTake(q, 0) || want.spare(of, leaf) < slots {
+		if !m.p.Parcels.IsOpen(k) || m.spareUnits(m.s.Holding.Sub[q]) == 0 || !m.mayTake(q, 0) ||
+			want.spare(of, leaf) < slots {
 			continue
 		}
 		if m.takeBack(q, 1, decision.ReclaimReserve) == 0 {

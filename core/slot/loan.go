@@ -133,7 +133,8 @@ func (m *Planner) stays(leaf plan.Node, kind int) (rows []cluster.HoldingID) {
 	h := &m.s.Holding
 	m.eachOf(leaf, func(sub cluster.SubID) {
 		for q := m.s.Sub.First[sub]; q != cluster.NoID; q = h.NextOfSub[q] {
-			if h.Origin[q] != decision.Null && m.kindOf(leaf, h.Origin[q], m.lenderOf(h.Lender[q])) == kind && m.counts(q) {
+			if h.Origin[q] != decision.Null && m.kindOf(leaf, h.Origin[q], m.lenderOf(h.Lender[q])) == kind &&
+				m.counts(q) {
 				rows = append(rows, q)
 			}
 		}

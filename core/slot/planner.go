@@ -67,11 +67,12 @@ type tree struct {
 	summed   bool          // whether what is held is to be added up over the tree
 	branches []plan.Node   // the deepest first, then in tree order; the root is the last
 	barred   []bool        // by Node: a leaf that takes nothing from share pools: its ratio is 0, or it is hybrid
-	live     []bool        // by Node: takes from pools above it: what is not barred, a leaf or a branch with such a leaf below
-	zeroed   bool          // whether a branch has a ratio of 0: only what is above it is not for those below
-	hybrid   bool          // whether any branch is hybrid
-	mixed    bool          // and others are not
-	shares   bool          // whether all are under the share-ratio policy
+	// by Node: takes from pools above it: what is not barred, a leaf or a branch with such a leaf below
+	live   []bool
+	zeroed bool // whether a branch has a ratio of 0: only what is above it is not for those below
+	hybrid bool // whether any branch is hybrid
+	mixed  bool // and others are not
+	shares bool // whether all are under the share-ratio policy
 }
 
 // Attach points the planner at a state and the plan it is to carry out. Cheap, but for a new revision.
@@ -111,7 +112,8 @@ func (m *Planner) grow() *tree {
 		up := m.policy.Parent[c]
 		t.child[up] = append(t.child[up], c)
 		hybrid := m.set.Policy[c] == plan.Hybrid
-		t.hybrid, t.mixed, t.shares = t.hybrid || hybrid, t.mixed || !hybrid, t.shares && m.set.Policy[c] == plan.ShareRatio
+		t.hybrid, t.mixed, t.shares = t.hybrid || hybrid, t.mixed || !hybrid,
+			t.shares && m.set.Policy[c] == plan.ShareRatio
 		t.barred[c] = m.set.Ratio[c] == 0 || hybrid
 		t.zeroed = t.zeroed || m.set.Ratio[c] == 0 && !m.policy.Leaf(c)
 		if t.most[c] = m.set.Max[c]; hybrid {
@@ -127,7 +129,9 @@ func (m *Planner) grow() *tree {
 			t.branches = append(t.branches, c)
 		}
 	}
-	slices.SortStableFunc(t.branches, func(a, b plan.Node) int { return cmp.Compare(m.policy.Depth[b], m.policy.Depth[a]) })
+	slices.SortStableFunc(t.branches, func(a, b plan.Node) int {
+		return cmp.Compare(m.policy.Depth[b], m.policy.Depth[a])
+	})
 	byRank := func(a, b plan.Node) int { return cmp.Compare(t.rankOf[a], t.rankOf[b]) }
 	t.mixed = t.mixed && t.hybrid
 	t.summed = t.maxed || t.hybrid || len(m.p.Slots.Windows) > 1

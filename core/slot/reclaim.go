@@ -78,9 +78,11 @@ func (m *Planner) Reclaim() {
 
 func (m *Planner) beginReclaim() {
 	r := &m.reclaim
-	*r = reclaims{net: r.net, budget: m.p.Terms.ReclaimBudget, turns: m.p.PromisesMost(), first: true, owner: plan.None, last: cluster.NoID,
+	*r = reclaims{net: r.net, budget: m.p.Terms.ReclaimBudget, turns: m.p.PromisesMost(), first: true, owner: plan.None,
+		last:      cluster.NoID,
 		joinedOwn: map[plan.Node]int64{}, denied: map[cluster.SubID]bool{},
-		skip: map[cluster.SubID]bool{}, undone: map[cluster.SubID]bool{}, joinedAt: map[cluster.SubID][]cluster.ParcelID{}}
+		skip: map[cluster.SubID]bool{}, undone: map[cluster.SubID]bool{},
+		joinedAt: map[cluster.SubID][]cluster.ParcelID{}}
 	if r.budget == plan.Unlimited {
 		r.budget = math.MaxInt64
 	}
@@ -175,7 +177,8 @@ func (m *Planner) recallAllocation(leaf plan.Node, loans []cluster.HoldingID) []
 		switch {
 		case m.waits(sub):
 			again := func() { loans = m.loansOf(leaf) }
-			if m.promiseAll(sub, again, func() bool { return m.promise(leaf, sub, decision.ReclaimRecall, kindLent, loans, victims) }) {
+			if m.promiseAll(sub, again,
+				func() bool { return m.promise(leaf, sub, decision.ReclaimRecall, kindLent, loans, victims) }) {
 				m.line.settle(leaf)
 			} else {
 				m.line.pass(leaf)
@@ -197,7 +200,8 @@ func (m *Planner) recallAllocation(leaf plan.Node, loans []cluster.HoldingID) []
 // has room for it, and enough of them can.
 func (m *Planner) moveLoans(leaf plan.Node, sub cluster.SubID, loans []cluster.HoldingID) bool {
 	k := m.slots(sub)
-	if _, ok := m.roomy(leaf, k, false); !ok || m.ownIdle(leaf) >= k || !m.unneeded(k) || m.reclaim.undone[sub] || !m.lasts(leaf, k, kindOwn, plan.None) {
+	if _, ok := m.roomy(leaf, k, false); !ok || m.ownIdle(leaf) >= k || !m.unneeded(k) || m.reclaim.undone[sub] ||
+		!m.lasts(leaf, k, kindOwn, plan.None) {
 		return false
 	}
 	t := &m.line.Sub[sub]
@@ -258,7 +262,9 @@ func (m *Planner) movable(owner plan.Node, slots int64, loans []cluster.HoldingI
 // promise makes a set for one unit of a sub-allocation, or lets it join those under way, and tells
 // whether the unit is promised now (CYC-6).
 // from is the kind of units that it is taken from.
-func (m *Planner) promise(leaf plan.Node, sub cluster.SubID, reason int32, from int, loans []cluster.HoldingID, find func(*want) []victim) bool {
+func (m *Planner) promise(
+	leaf plan.Node, sub cluster.SubID, reason int32, from int, loans []cluster.HoldingID, find func(*want) []victim,
+) bool {
 	if m.reclaim.undone[sub] {
 		return false
 	}
@@ -268,7 +274,8 @@ func (m *Planner) promise(leaf plan.Node, sub cluster.SubID, reason int32, from 
 		return false
 	}
 	w := &m.reclaim.want
-	*w = want{leaf: leaf, sub: sub, k: m.slots(sub), reason: reason, from: from, account: m.netAccount(leaf, m.slots(sub), reason), failed: map[cluster.ParcelID]bool{}}
+	*w = want{leaf: leaf, sub: sub, k: m.slots(sub), reason: reason, from: from,
+		account: m.netAccount(leaf, m.slots(sub), reason), failed: map[cluster.ParcelID]bool{}}
 	if done, tried := m.joinOrTake(w, find); !done {
 		if tried || reason != decision.ReclaimRecall || m.gang.trial != nil || !m.makeWay(w, loans) {
 			return false
@@ -451,7 +458,8 @@ func (m *Planner) enoughOf(w *want, k cluster.ParcelID, gives func(leaf plan.Nod
 	first := func(alone bool) cluster.HoldingID {
 		best := cluster.HoldingID(cluster.NoID)
 		for q := m.p.Parcels.First[k]; q != cluster.NoID; q = h.NextOnParcel[q] {
-			if used[q] < h.Units[q] && may(q, chosen) && m.mayLose(q, lost(q)) && (best == cluster.NoID || before(q, best)) &&
+			if used[q] < h.Units[q] && may(q, chosen) && m.mayLose(q, lost(q)) &&
+				(best == cluster.NoID || before(q, best)) &&
 				(!alone || m.suffices(w, k, []victim{{q, 1}})) {
 				best = q
 			}

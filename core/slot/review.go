@@ -93,7 +93,8 @@ func (m *Planner) stands(id cluster.SetID, so soFar) bool {
 		return f.net[kindHybrid][leaf]+f.roomHybrid[leaf] <= m.hybrid.quota[leaf] &&
 			(m.leftOf(id) > 0 || max(0, m.hybridIdle()) >= m.hybrid.below[plan.Root])
 	}
-	return f.net[kindShare][leaf]+f.roomPool[leaf] <= m.quota.deserve[leaf] && m.netPool() >= 0 && m.zeroesBear(leaf, 0, nothing) && m.covers(id, so)
+	return f.net[kindShare][leaf]+f.roomPool[leaf] <= m.quota.deserve[leaf] && m.netPool() >= 0 &&
+		m.zeroesBear(leaf, 0, nothing) && m.covers(id, so)
 }
 
 // covers tells whether what is idle beside a set and those before it is as much as owners may claim, now or once all
@@ -287,7 +288,8 @@ func (m *Planner) ready(id cluster.SetID, leaf plan.Node, at cluster.ParcelID, w
 
 // fulfilOne gives one unit of a set to its taker: it adds it to what it was given before, if that counts
 // as the same. It tells what holding that is.
-func (m *Planner) fulfilOne(id cluster.SetID, leaf plan.Node, sub cluster.SubID, at cluster.ParcelID, with label, k int64,
+func (m *Planner) fulfilOne(id cluster.SetID, leaf plan.Node, sub cluster.SubID, at cluster.ParcelID, with label,
+	k int64,
 	given cluster.HoldingID) cluster.HoldingID {
 	was := max(0, m.p.Parcels.Available(0, at))
 	if with.origin == decision.OriginSharePool {
@@ -296,7 +298,8 @@ func (m *Planner) fulfilOne(id cluster.SetID, leaf plan.Node, sub cluster.SubID,
 	m.count1(id, -1)
 	kept, units := m.s.Kept(id, 0), m.s.Set.Units[id]-1
 	h, row := &m.s.Holding, m.row(sub, with)
-	if given != cluster.NoID && h.Origin[given] == row.Origin && h.Pool[given] == row.Pool && h.Lender[given] == row.Lender {
+	if given != cluster.NoID && h.Origin[given] == row.Origin && h.Pool[given] == row.Pool &&
+		h.Lender[given] == row.Lender {
 		m.s.Grow(given, 1)
 	} else {
 		given = m.s.Hold(nil, row, []cluster.ParcelID{at})[0]

@@ -23,7 +23,8 @@ func ruled(reason int32) bool {
 // back, and for limits as far as the account of the units bears them (CYC-6).
 func (m *Planner) restore() {
 	ids := m.sets(func(id cluster.SetID) bool {
-		return ruled(m.s.Set.Reason[id]) && !m.leavesWhole(m.s.Set.First[id]) && !m.s.Sub.Orphan[m.s.Holding.Sub[m.s.Set.First[id]]]
+		return ruled(m.s.Set.Reason[id]) && !m.leavesWhole(m.s.Set.First[id]) &&
+			!m.s.Sub.Orphan[m.s.Holding.Sub[m.s.Set.First[id]]]
 	})
 	slices.Reverse(ids)
 	h := &m.s.Holding
@@ -74,7 +75,8 @@ func (m *Planner) spared(leaf plan.Node, slots int64) bool {
 	}
 	for _, id := range m.sets(func(id cluster.SetID) bool {
 		sub := m.s.Set.Taker[id]
-		return sub != cluster.NoID && m.s.Node(sub) == leaf && m.s.Set.Reason[id] != decision.ReclaimRecall && m.roomOf(id) > 0
+		return sub != cluster.NoID && m.s.Node(sub) == leaf && m.s.Set.Reason[id] != decision.ReclaimRecall &&
+			m.roomOf(id) > 0
 	}) {
 		if net < q && net+slots >= q {
 			return false
@@ -103,7 +105,8 @@ func (m *Planner) bears(q cluster.HoldingID) bool {
 		return false
 	}
 	lender, most := m.lenderOf(h.Lender[q]), m.set.BorrowLimit[leaf]
-	return lender != plan.None && m.netOwn(lender) >= v && m.owned.of[lender]-m.owned.reserved[lender]-f.net[kindLent][lender] >= v &&
+	return lender != plan.None && m.netOwn(lender) >= v &&
+		m.owned.of[lender]-m.owned.reserved[lender]-f.net[kindLent][lender] >= v &&
 		(most == plan.Unlimited || f.net[kindBorrow][leaf]+v <= most) && m.admits(lender, leaf) && m.asks(leaf, lender)
 }
 
@@ -205,7 +208,8 @@ func (m *Planner) undo(q cluster.HoldingID, units int64) {
 func (m *Planner) overLimit() {
 	m.reclaim.skip = map[cluster.SubID]bool{}
 	f, n := &m.figure, plan.Node(m.policy.Len())
-	each := func(over func(leaf plan.Node) int64, rows func(leaf plan.Node) []cluster.HoldingID, closed func(leaf plan.Node) bool) {
+	each := func(over func(leaf plan.Node) int64, rows func(leaf plan.Node) []cluster.HoldingID,
+		closed func(leaf plan.Node) bool) {
 		for leaf := range n {
 			if m.policy.Leaf(leaf) && m.p.Terms.Member[leaf] && over(leaf) > 0 {
 				m.relieve(leaf, over, rows(leaf), closed(leaf))
@@ -228,7 +232,9 @@ func (m *Planner) overLimit() {
 			return f.net[kindBorrow][leaf] - most
 		}
 		return 0
-	}, func(leaf plan.Node) []cluster.HoldingID { return m.stays(leaf, kindBorrow) }, func(plan.Node) bool { return true })
+	}, func(leaf plan.Node) []cluster.HoldingID { return m.stays(leaf, kindBorrow) }, func(plan.Node) bool {
+		return true
+	})
 	m.shrunkPool()
 }
 
@@ -264,7 +270,8 @@ func (m *Planner) relieveAll(rows []cluster.HoldingID, over func() int64, closed
 		}
 	}
 	for i, q := range gangs { // what counts as something else by now is none of them
-		if m.s.Holding.Sub[q] != cluster.NoID && m.labelOf(q) == was[i] && m.counts(q) && m.relieveOne(q, over, closed, true) {
+		if m.s.Holding.Sub[q] != cluster.NoID && m.labelOf(q) == was[i] && m.counts(q) &&
+			m.relieveOne(q, over, closed, true) {
 			return
 		}
 	}
@@ -371,7 +378,8 @@ func (m *Planner) loansOf(lender plan.Node) []cluster.HoldingID {
 	}
 	whose := m.s.ConsumerOf[lender]
 	for q, sub := range h.Sub {
-		if sub != cluster.NoID && h.Lender[q] == whose && m.s.Sub.Plan[sub] == m.p.Index && m.counts(cluster.HoldingID(q)) &&
+		if sub != cluster.NoID && h.Lender[q] == whose && m.s.Sub.Plan[sub] == m.p.Index &&
+			m.counts(cluster.HoldingID(q)) &&
 			(!m.foreign(m.s.Node(sub), h.Origin[q]) || m.owed(cluster.HoldingID(q))) {
 			rows = append(rows, cluster.HoldingID(q))
 		}
@@ -395,7 +403,8 @@ func (m *Planner) strangers() {
 	}
 	strange := map[plan.Node]bool{} // by lender
 	for q, sub := range h.Sub {
-		if sub != cluster.NoID && h.Lender[q] != cluster.NoID && m.s.Sub.Plan[sub] == m.p.Index && m.counts(cluster.HoldingID(q)) &&
+		if sub != cluster.NoID && h.Lender[q] != cluster.NoID && m.s.Sub.Plan[sub] == m.p.Index &&
+			m.counts(cluster.HoldingID(q)) &&
 			!m.s.Sub.Orphan[sub] && stranger(cluster.HoldingID(q)) {
 			strange[m.lenderOf(h.Lender[q])] = true
 		}
@@ -404,7 +413,8 @@ func (m *Planner) strangers() {
 		if !strange[lender] {
 			continue
 		}
-		m.relieveAll(slices.DeleteFunc(m.loansOf(lender), func(q cluster.HoldingID) bool { return !stranger(q) }), func() int64 { return unbound }, true)
+		m.relieveAll(slices.DeleteFunc(m.loansOf(lender), func(q cluster.HoldingID) bool { return !stranger(q) }),
+			func() int64 { return unbound }, true)
 	}
 	if strange[plan.None] {
 		m.bereaved()
@@ -417,7 +427,8 @@ func (m *Planner) bereaved() {
 	var rows []cluster.HoldingID
 	for q, sub := range h.Sub {
 		if sub != cluster.NoID && h.Lender[q] != cluster.NoID && m.lenderOf(h.Lender[q]) == plan.None &&
-			m.s.Sub.Plan[sub] == m.p.Index && m.counts(cluster.HoldingID(q)) && !m.s.Sub.Orphan[sub] && !m.foreign(m.s.Node(sub), h.Origin[q]) {
+			m.s.Sub.Plan[sub] == m.p.Index && m.counts(cluster.HoldingID(q)) && !m.s.Sub.Orphan[sub] &&
+			!m.foreign(m.s.Node(sub), h.Origin[q]) {
 			rows = append(rows, cluster.HoldingID(q))
 		}
 	}
@@ -517,7 +528,8 @@ func (m *Planner) takeAbove(n plan.Node, want *wanting, spare bool, kinds ...int
 	slices.SortFunc(rows, m.lastRank)
 	rows = m.okFirst(rows)
 	m.takeEach(n, rows, want, spare, false)
-	m.takeEach(n, slices.DeleteFunc(m.gangsAmong(rows), func(q cluster.HoldingID) bool { return !m.counts(q) }), want, spare, true)
+	m.takeEach(n, slices.DeleteFunc(m.gangsAmong(rows), func(q cluster.HoldingID) bool { return !m.counts(q) }), want,
+		spare, true)
 }
 
 // takeEach is takeAbove for holdings in their order; gang: also where it breaks a gang.

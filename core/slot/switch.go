@@ -25,7 +25,8 @@ func (m *Planner) strange(q cluster.HoldingID) bool {
 	h := &m.s.Holding
 	leaf := m.s.Node(h.Sub[q])
 	lender := m.lenderOf(h.Lender[q])
-	return m.foreign(leaf, h.Origin[q]) || h.Origin[q] == decision.OriginBorrowed && lender != plan.None && m.set.Policy[lender] == plan.Hybrid
+	return m.foreign(leaf, h.Origin[q]) ||
+		h.Origin[q] == decision.OriginBorrowed && lender != plan.None && m.set.Policy[lender] == plan.Hybrid
 }
 
 // settleForeign carries units over a change of policy (PLAN-2): what was borrowed goes back, what is
@@ -232,7 +233,8 @@ func (m *Planner) lasts(leaf plan.Node, k int64, kind int, lender plan.Node) boo
 	case kindBorrow:
 		w := &m.p.Slots.Windows[m.p.Coming]
 		most := w.BorrowLimit[leaf]
-		return left(lender) >= k && m.among(w.LendTo[lender], lender, leaf) && m.among(w.BorrowFrom[leaf], leaf, lender) && c.lendable[lender]-f.held[kindLent][lender] >= k &&
+		return left(lender) >= k && m.among(w.LendTo[lender], lender, leaf) &&
+			m.among(w.BorrowFrom[leaf], leaf, lender) && c.lendable[lender]-f.held[kindLent][lender] >= k &&
 			(most == plan.Unlimited || f.held[kindBorrow][leaf]+k <= most)
 	}
 	return true
@@ -243,7 +245,8 @@ func (m *Planner) lasts(leaf plan.Node, k int64, kind int, lender plan.Node) boo
 func (m *Planner) dropUnfit() {
 	t := &m.s.Set
 	for _, id := range m.sets(func(id cluster.SetID) bool {
-		return t.Taker[id] != cluster.NoID && t.Reason[id] == decision.ReclaimRecall && m.set.Policy[m.s.Node(t.Taker[id])] == plan.Hybrid
+		return t.Taker[id] != cluster.NoID && t.Reason[id] == decision.ReclaimRecall &&
+			m.set.Policy[m.s.Node(t.Taker[id])] == plan.Hybrid
 	}) {
 		number, host := t.Number[id], t.Target[id]
 		m.s.Promise(id, 0)

@@ -51,8 +51,10 @@ func (k *Columns) changedSubs(old *Columns, t *decision.SubAllocations) {
 	words := &cluster.Names{}
 	t.Size = k.figures()
 	same := comparison{}
-	same.add(compared(old.seq, k.seq), compared(old.alloc, k.alloc), compared(old.wanted, k.wanted), compared(old.held, k.held),
-		compared(old.need, k.need), compared(old.maxPerHost, k.maxPerHost), compared(old.minUnits, k.minUnits), compared(old.together, k.together))
+	same.add(compared(old.seq, k.seq), compared(old.alloc, k.alloc), compared(old.wanted, k.wanted),
+		compared(old.held, k.held),
+		compared(old.need, k.need), compared(old.maxPerHost, k.maxPerHost), compared(old.minUnits, k.minUnits),
+		compared(old.together, k.together))
 	var here, gone []int32
 	same.each(len(old.alloc), len(k.alloc), func(sub int) {
 		was := sub < len(old.alloc) && old.alloc[sub] != cluster.NoID
@@ -80,7 +82,8 @@ func (k *Columns) changedHosts(old *Columns, t *decision.Attributes) {
 		if i < len(old.attr) {
 			was = old.attr[i]
 		}
-		same.add(compared(was.Valid, a.Valid), compared(was.Number, a.Number), compared(was.Bool, a.Bool), compared(was.Text.Code, a.Text.Code))
+		same.add(compared(was.Valid, a.Valid), compared(was.Number, a.Number), compared(was.Bool, a.Bool),
+			compared(was.Text.Code, a.Text.Code))
 	}
 	hosts := max(k.hosts.Len(), old.hosts.Len())
 	if !shared(old.order, k.order) {

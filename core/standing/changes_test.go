@@ -53,7 +53,8 @@ func texts(t *decision.Table) (rows []string) {
 func appended(to, rows *decision.Table, cycle int64) *decision.Table {
 	out := &decision.Table{Name: rows.Name, Columns: []decision.Column{{Name: "cycle"}}}
 	for _, c := range rows.Columns {
-		out.Columns = append(out.Columns, decision.Column{Name: c.Name, Type: c.Type, Optional: c.Optional, Dict: &cluster.Names{}})
+		out.Columns = append(out.Columns,
+			decision.Column{Name: c.Name, Type: c.Type, Optional: c.Optional, Dict: &cluster.Names{}})
 	}
 	for _, from := range []*decision.Table{to, rows} {
 		if from == nil {
@@ -106,7 +107,8 @@ func TestSince(t *testing.T) {
 					hosts += fmt.Sprintf("h%d,%d,%v,%s\n", h, 4, h%2 == 1, []string{"X", "Y", ""}[rng.IntN(10)/4])
 				}
 			}
-			rows, err := table.ReadHosts(strings.NewReader(hosts), table.Options{Format: table.CSV, Dimensions: p.Dimensions})
+			rows, err := table.ReadHosts(strings.NewReader(hosts),
+				table.Options{Format: table.CSV, Dimensions: p.Dimensions})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -122,7 +124,8 @@ func TestSince(t *testing.T) {
 						[]string{"", "select(X)"}[rng.IntN(5)/4], []string{"", "3"}[rng.IntN(5)/4])
 				}
 			}
-			rows, err := table.ReadDemand(strings.NewReader(demand), table.Options{Format: table.CSV, Dimensions: p.Dimensions})
+			rows, err := table.ReadDemand(strings.NewReader(demand),
+				table.Options{Format: table.CSV, Dimensions: p.Dimensions})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -154,7 +157,8 @@ func TestSince(t *testing.T) {
 			}
 			got, want := texts(decision.Latest(log[i])), texts(&all[i])
 			if !slices.Equal(got, want) {
-				t.Fatalf("cycle %d, %s:\n%s\nexpected\n%s", n, rows.Name, strings.Join(got, "\n"), strings.Join(want, "\n"))
+				t.Fatalf("cycle %d, %s:\n%s\nexpected\n%s", n, rows.Name, strings.Join(got, "\n"),
+					strings.Join(want, "\n"))
 			}
 		}
 	}

@@ -106,11 +106,13 @@ func Keep(s *cluster.State, old *Columns, dict func(decision.Dict) decision.Dict
 		policy: s.Policy, shapes: s.Shape, // shapes are only added
 		alloc: share(old.alloc, b.Alloc), plan: share(old.plan, b.Plan), source: share(old.source, b.Source),
 		consumer: share(old.consumer, b.Consumer), name: share(old.name, b.Name), shape: share(old.shape, b.Shape),
-		need: share(old.need, b.Need), maxPerHost: share(old.maxPerHost, b.MaxPerHost), minUnits: share(old.minUnits, b.MinUnits), together: share(old.together, b.Together),
+		need: share(old.need, b.Need), maxPerHost: share(old.maxPerHost, b.MaxPerHost),
+		minUnits: share(old.minUnits, b.MinUnits), together: share(old.together, b.Together),
 		wanted: share(old.wanted, b.Wanted), held: share(old.held, b.Held), label: share(old.label, s.Alloc.Name),
 		seq: share(old.seq, b.Seq), firstSeen: share(old.firstSeen, b.FirstSeen), orphan: share(old.orphan, b.Orphan),
-		state: share(old.state, h.State), planOf: share(old.planOf, h.Plan), size: shareAll(old.size, h.Size), order: share(old.order, h.Order),
-		sources: dict(&s.Source), consumers: dict(&s.Consumer), labels: dict(&s.Label), needs: dict(&s.Need.Names), hosts: dict(&h.Names),
+		state: share(old.state, h.State), planOf: share(old.planOf, h.Plan), size: shareAll(old.size, h.Size),
+		order: share(old.order, h.Order), sources: dict(&s.Source), consumers: dict(&s.Consumer),
+		labels: dict(&s.Label), needs: dict(&s.Need.Names), hosts: dict(&h.Names),
 		members: shareAll(old.members, members(s)),
 	}
 	for i := range h.Attr {
@@ -118,7 +120,8 @@ func Keep(s *cluster.State, old *Columns, dict func(decision.Dict) decision.Dict
 		if i < len(old.attr) {
 			was = old.attr[i]
 		}
-		to := cluster.AttrColumn{Name: a.Name, Kind: a.Kind, Valid: share(was.Valid, a.Valid), Number: share(was.Number, a.Number), Bool: share(was.Bool, a.Bool)}
+		to := cluster.AttrColumn{Name: a.Name, Kind: a.Kind, Valid: share(was.Valid, a.Valid),
+			Number: share(was.Number, a.Number), Bool: share(was.Bool, a.Bool)}
 		var words decision.Dict
 		if a.Kind == plan.Text {
 			to.Text.Code, words = share(was.Text.Code, a.Text.Code), dict(a.Text.Names)

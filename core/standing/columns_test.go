@@ -31,10 +31,12 @@ func TestKeptColumns(t *testing.T) {
 func BenchmarkStanding(b *testing.B) {
 	const subs, hosts = 1_000_000, 100_000
 	k := &Columns{
-		alloc: make([]cluster.AllocID, subs), plan: make([]int32, subs), source: make([]cluster.SourceID, subs), consumer: make([]cluster.ConsumerID, subs),
-		name: make([]int32, subs), shape: make([]cluster.ShapeID, subs), need: make([]cluster.NeedID, subs), maxPerHost: make([]int64, subs),
-		wanted: make([]int64, subs), held: make([]int64, subs), seq: make([]int64, subs), firstSeen: make([]int64, subs), orphan: make([]bool, subs), label: make([]int32, subs),
-		state: make([]cluster.HostState, hosts), planOf: make([]int32, hosts), order: make([]cluster.HostID, hosts),
+		alloc: make([]cluster.AllocID, subs), plan: make([]int32, subs), source: make([]cluster.SourceID, subs),
+		consumer: make([]cluster.ConsumerID, subs), name: make([]int32, subs), shape: make([]cluster.ShapeID, subs),
+		need: make([]cluster.NeedID, subs), maxPerHost: make([]int64, subs), wanted: make([]int64, subs),
+		held: make([]int64, subs), seq: make([]int64, subs), firstSeen: make([]int64, subs), orphan: make([]bool, subs),
+		label: make([]int32, subs), state: make([]cluster.HostState, hosts), planOf: make([]int32, hosts),
+		order: make([]cluster.HostID, hosts),
 	}
 	s := &cluster.State{}
 	s.Sub.Alloc, s.Sub.Plan, s.Sub.Source, s.Sub.Consumer = k.alloc, k.plan, k.source, k.consumer

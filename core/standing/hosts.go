@@ -63,7 +63,8 @@ func (k *Columns) Hosts() *decision.Table {
 		coded("plan", plans, k.planNames()), coded("host", names, k.hosts), coded("state", states, decision.States),
 	}
 	columns = used.Columns("used_", capacity.Columns("capacity_", columns))
-	return &decision.Table{Name: "hosts", Rows: len(hosts), Columns: slices.Concat(columns, []decision.Column{k.groupColumn(hosts, plans)}, k.attributeColumns(hosts))}
+	return &decision.Table{Name: "hosts", Rows: len(hosts),
+		Columns: slices.Concat(columns, []decision.Column{k.groupColumn(hosts, plans)}, k.attributeColumns(hosts))}
 }
 
 // groupColumn is the resource group of each host, of several the first of its plan's; Null where none has it.

@@ -17,7 +17,8 @@ type loan struct {
 }
 
 func (a loan) compare(b loan) int {
-	return cmp.Or(cmp.Compare(a.plan, b.plan), cmp.Compare(a.lender, b.lender), cmp.Compare(a.borrower, b.borrower), cmp.Compare(a.pool, b.pool))
+	return cmp.Or(cmp.Compare(a.plan, b.plan), cmp.Compare(a.lender, b.lender), cmp.Compare(a.borrower, b.borrower),
+		cmp.Compare(a.pool, b.pool))
 }
 
 // Loans is the table of who has what of whom.
@@ -60,7 +61,8 @@ func (k *Columns) loansOf(s *cluster.State) decision.Loans {
 	}
 	coded := func(d decision.Dict) decision.Coded { return decision.Coded{Dict: d} }
 	l := decision.Loans{
-		Plan: coded(k.planNames()), Lender: coded(k.consumers), Borrower: coded(k.consumers), Pool: coded(k.consumers), Amounts: k.figures(),
+		Plan: coded(k.planNames()), Lender: coded(k.consumers), Borrower: coded(k.consumers), Pool: coded(k.consumers),
+		Amounts: k.figures(),
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(of), loan.compare) {
 		one := of[key]
@@ -110,7 +112,8 @@ func (k *Columns) changedLoans(old *Columns) decision.Loans {
 
 func loanAt(l *decision.Loans, row int) loan {
 	return loan{
-		l.Plan.Code[row], cluster.ConsumerID(l.Lender.Code[row]), cluster.ConsumerID(l.Borrower.Code[row]), cluster.ConsumerID(l.Pool.Code[row]),
+		l.Plan.Code[row], cluster.ConsumerID(l.Lender.Code[row]), cluster.ConsumerID(l.Borrower.Code[row]),
+		cluster.ConsumerID(l.Pool.Code[row]),
 	}
 }
 
@@ -121,7 +124,8 @@ func add(to, from *decision.Loans, row int) {
 	to.Borrower.Add(from.Borrower.Code[row])
 	to.Pool.Add(from.Pool.Code[row])
 	to.Units, to.UnderRecall = append(to.Units, from.Units[row]), append(to.UnderRecall, from.UnderRecall[row])
-	to.Deadline, to.DeadlineNull = append(to.Deadline, from.Deadline[row]), append(to.DeadlineNull, from.DeadlineNull[row])
+	to.Deadline, to.DeadlineNull = append(to.Deadline, from.Deadline[row]),
+		append(to.DeadlineNull, from.DeadlineNull[row])
 	for d := range to.Amounts.Int {
 		to.Amounts.Int[d] = append(to.Amounts.Int[d], from.Amounts.Int[d][row])
 		to.Amounts.Null[d] = append(to.Amounts.Null[d], from.Amounts.Null[d][row])

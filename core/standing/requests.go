@@ -23,7 +23,8 @@ func (k *Columns) Requests() *decision.Table {
 	}
 	sizes := all.Columns[len(all.Columns)-len(t.Size.Names):]
 	return &decision.Table{Name: "requests", Rows: all.Rows, Columns: slices.Concat(
-		named("plan", "source", "consumer", "allocation", "sub"), sizes, named("requirement", "together", "max_per_host", "min_units", "wanted", "held"))}
+		named("plan", "source", "consumer", "allocation", "sub"), sizes,
+		named("requirement", "together", "max_per_host", "min_units", "wanted", "held"))}
 }
 
 // standing are the sub-allocations that there are.
@@ -71,7 +72,8 @@ func (k *Columns) fill(t *decision.SubAllocations, subs []int32, words *cluster.
 	t.MaxPerHost, t.MaxPerHostNull = slices.Grow(t.MaxPerHost, len(subs)), slices.Grow(t.MaxPerHostNull, len(subs))
 	t.MinUnits = slices.Grow(t.MinUnits, len(subs))
 	t.FirstSeen, t.FirstSeenNull = slices.Grow(t.FirstSeen, len(subs)), slices.Grow(t.FirstSeenNull, len(subs))
-	t.Wanted, t.WantedNull, t.Held = slices.Grow(t.Wanted, len(subs)), slices.Grow(t.WantedNull, len(subs)), slices.Grow(t.Held, len(subs))
+	t.Wanted, t.WantedNull, t.Held = slices.Grow(t.Wanted, len(subs)), slices.Grow(t.WantedNull, len(subs)),
+		slices.Grow(t.Held, len(subs))
 	t.Size.Grow(len(subs))
 	for _, sub := range subs {
 		most, seen := k.maxPerHost[sub], k.firstSeen[sub]

@@ -51,7 +51,8 @@ func TestRows(t *testing.T) {
 			"build": func(t *rapid.T) {
 				var list []change
 				for at, s := range want { // in any order, some in two parts
-					list = append(list, change{at.group, at.key, s.units - 1, s.leaving}, change{at.group, at.key, 1, 0})
+					list = append(list, change{at.group, at.key, s.units - 1, s.leaving},
+						change{at.group, at.key, 1, 0})
 				}
 				r.build(groups+1, func(f func(c change)) {
 					for _, c := range list {

@@ -74,7 +74,8 @@ func (v *Views) FollowHeld(s *cluster.State, p *cluster.Plan) {
 		v.other = true
 	}
 	n := rows.To - rows.From
-	few := ok && (n <= smallLog || 2*n <= s.Holding.Used()) // else most of what is held came since: reading it takes less
+	// else most of what is held came since: reading it takes less
+	few := ok && (n <= smallLog || 2*n <= s.Holding.Used())
 	for _, one := range v.held() {
 		if few {
 			one.Apply(s, p, rows)

@@ -34,7 +34,8 @@ const hosts = "host,ncpus,maxmem\nh1,8,32\nh2,8,32\n"
 
 // cq is a cluster queue whose annotation names a consumer.
 func cq(name, consumer string) *kueue.ClusterQueue {
-	return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{consumerAnnotation: consumer}}}
+	return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name,
+		Annotations: map[string]string{consumerAnnotation: consumer}}}
 }
 
 // pods is a pod set of so many pods, of so many processors and GiB each.
@@ -75,7 +76,8 @@ func TestGrant(t *testing.T) {
 	k.says("var", kueue.CheckStatePending, "cycle 1 decides")
 	k.asked(s, 4)
 	check := k.says("var", kueue.CheckStateReady, "granted all pods: driver on h2=1; worker on h2=3")
-	if u := check.PodSetUpdates; len(u) != 2 || u[1].Name != "worker" || u[1].Annotations[hostsAnnotation] != "h2=3" || u[1].NodeSelector != nil {
+	if u := check.PodSetUpdates; len(u) != 2 || u[1].Name != "worker" || u[1].Annotations[hostsAnnotation] != "h2=3" ||
+		u[1].NodeSelector != nil {
 		t.Errorf("pods get %+v", u)
 	}
 	k.eventually("admitted by Kueue", func() (string, bool) {
@@ -90,7 +92,8 @@ func TestGrant(t *testing.T) {
 		if err := k.Get(k.ctx, types.NamespacedName{Name: name}, &ac); err != nil {
 			t.Fatal(err)
 		}
-		if active := meta.IsStatusConditionTrue(ac.Status.Conditions, kueue.AdmissionCheckActive); active != (name == "stint") {
+		if active := meta.IsStatusConditionTrue(ac.Status.Conditions,
+			kueue.AdmissionCheckActive); active != (name == "stint") {
 			t.Errorf("check %s is active: %v", name, active)
 		}
 	}
@@ -99,7 +102,10 @@ func TestGrant(t *testing.T) {
 	k.change("var", func(wl *kueue.Workload) {
 		wl.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "worker", Count: 1}}
 	})
-	k.decides(s, "a pod is done", func() (string, bool) { n := s.held()["risk/var:worker"]; return "not given back", n == 2 })
+	k.decides(s, "a pod is done", func() (string, bool) {
+		n := s.held()["risk/var:worker"]
+		return "not given back", n == 2
+	})
 	k.says("var", kueue.CheckStateReady, "")
 	k.finish("var")
 	k.decides(s, "finished", func() (string, bool) { return "held", len(s.held()) == 0 })
@@ -114,7 +120,8 @@ func TestPin(t *testing.T) {
 	k.reserve("var", "risk", pods("one", 2, 1, 1), pods("two", 10, 1, 1))
 	k.asked(s, 12)
 	check := k.says("var", kueue.CheckStateReady, "")
-	if u := check.PodSetUpdates; u[0].NodeSelector[corev1.LabelHostname] != "h2" || u[1].NodeSelector != nil || u[1].Annotations[hostsAnnotation] != "h1=4,h2=6" {
+	if u := check.PodSetUpdates; u[0].NodeSelector[corev1.LabelHostname] != "h2" || u[1].NodeSelector != nil ||
+		u[1].Annotations[hostsAnnotation] != "h1=4,h2=6" {
 		t.Errorf("pods get %+v", u)
 	}
 }
@@ -180,7 +187,8 @@ func TestDown(t *testing.T) {
 	s.start()
 	k.decides(s, "admitted", func() (string, bool) {
 		wl, check := k.get("waits")
-		if !kueueworkload.HasQuotaReservation(wl) { // also when it was sent back once more, before the service was found
+		// also when it was sent back once more, before the service was found
+		if !kueueworkload.HasQuotaReservation(wl) {
 			k.reserve("waits", "risk", pods("main", 2, 1, 1))
 		}
 		return check.Message, check.State == kueue.CheckStateReady
@@ -230,7 +238,8 @@ func TestRestart(t *testing.T) {
 		t.Errorf("%d inputs after a restart, of which 1 is new", n)
 	}
 	k.says("runs", kueue.CheckStateReady, "")
-	if after := k.says("waits", kueue.CheckStatePending, short); !after.LastTransitionTime.Equal(&before.LastTransitionTime) {
+	if after := k.says("waits", kueue.CheckStatePending,
+		short); !after.LastTransitionTime.Equal(&before.LastTransitionTime) {
 		t.Errorf("its state changed: %v, %v", before, after)
 	}
 	if held := s.held(); held["risk/runs:main"] != 12 || held["risk/waits:main"] != part {
@@ -239,13 +248,16 @@ func TestRestart(t *testing.T) {
 }
 
 func TestReclaim(t *testing.T) {
-	s, k := serve(t, strings.Replace(policy, "1h}, {path: /Desk}", "2s}, {path: /Desk}", 1), hosts), newKubernetes(t, cq("risk", "/Risk"))
+	s, k := serve(t, strings.Replace(policy, "1h}, {path: /Desk}", "2s}, {path: /Desk}", 1), hosts),
+		newKubernetes(t, cq("risk", "/Risk"))
 	stop, _ := k.control(s, quick())
 	defer stop()
 	k.reserve("batch", "risk", pods("main", 16, 1, 1))
 	k.asked(s, 16)
 	k.says("batch", kueue.CheckStateReady, "")
-	_, err := s.PutDemandRows(k.ctx, "desk", []stint.Demand{{Consumer: "/Desk", Allocation: "now", Units: 8, Size: map[string]int64{"ncpus": 1}}}, stint.Options{})
+	_, err := s.PutDemandRows(k.ctx, "desk",
+		[]stint.Demand{{Consumer: "/Desk", Allocation: "now", Units: 8, Size: map[string]int64{"ncpus": 1}}},
+		stint.Options{})
 	s.must(nil, err)
 	s.cycle()
 	k.said("batch", kueue.CheckStateRetry, "stint takes back ") // 8 of 16, of a gang all
@@ -291,7 +303,8 @@ func TestRejected(t *testing.T) {
 // TestImported is a plan that stint makes of the queues themselves, which name no consumer.
 func TestImported(t *testing.T) {
 	dir := t.TempDir()
-	out, err := exec.Command(program, "import", "kueue", "--manifests", "testdata/queues.yaml", "--out", dir).CombinedOutput()
+	out, err := exec.Command(program, "import", "kueue", "--manifests", "testdata/queues.yaml", "--out",
+		dir).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -54,8 +54,10 @@ func objects(t *testing.T, file string) (all []client.Object) {
 // TestManifests holds the manifests to Kubernetes' own types, and to what the controller takes and does.
 func TestManifests(t *testing.T) {
 	kinds := map[string]any{
-		"AdmissionCheck": &kueue.AdmissionCheck{}, "Deployment": &appsv1.Deployment{}, "ServiceAccount": &corev1.ServiceAccount{},
-		"ClusterRole": &rbacv1.ClusterRole{}, "ClusterRoleBinding": &rbacv1.ClusterRoleBinding{}, "Role": &rbacv1.Role{}, "RoleBinding": &rbacv1.RoleBinding{},
+		"AdmissionCheck": &kueue.AdmissionCheck{}, "Deployment": &appsv1.Deployment{},
+		"ServiceAccount": &corev1.ServiceAccount{}, "ClusterRole": &rbacv1.ClusterRole{},
+		"ClusterRoleBinding": &rbacv1.ClusterRoleBinding{}, "Role": &rbacv1.Role{},
+		"RoleBinding": &rbacv1.RoleBinding{},
 	}
 	files, err := filepath.Glob("deploy/*.yaml")
 	if err != nil || len(files) != 3 {
@@ -84,10 +86,12 @@ func TestManifests(t *testing.T) {
 	if name := kinds["AdmissionCheck"].(*kueue.AdmissionCheck).Spec.ControllerName; name != s.check.controller {
 		t.Errorf("the check is of %s, the controller answers %s", name, s.check.controller)
 	}
-	for _, need := range []string{"workloads get", "workloads/status patch", "admissionchecks watch", "admissionchecks/status update", "clusterqueues list", "cohorts list"} {
+	for _, need := range []string{"workloads get", "workloads/status patch", "admissionchecks watch",
+		"admissionchecks/status update", "clusterqueues list", "cohorts list"} {
 		resource, verb, _ := strings.Cut(need, " ")
 		if !slices.ContainsFunc(kinds["ClusterRole"].(*rbacv1.ClusterRole).Rules, func(r rbacv1.PolicyRule) bool {
-			return slices.Contains(r.APIGroups, "kueue.x-k8s.io") && slices.Contains(r.Resources, resource) && slices.Contains(r.Verbs, verb)
+			return slices.Contains(r.APIGroups, "kueue.x-k8s.io") && slices.Contains(r.Resources, resource) &&
+				slices.Contains(r.Verbs, verb)
 		}) {
 			t.Errorf("the controller may not %s", need)
 		}
@@ -117,7 +121,8 @@ func TestResources(t *testing.T) {
 	if err != nil || len(all) != 3 || all[1].resource != "nvidia.com/gpu" || all[1].dimension != "gpus" {
 		t.Errorf("%v: %v", all, err)
 	}
-	for _, text := range []string{"", "cpu", "cpu=", "cpu=ncpus", "=ncpus:1", "cpu=:1", "cpu=ncpus:0", "cpu=ncpus:-1", "cpu=ncpus:x"} {
+	for _, text := range []string{"", "cpu", "cpu=", "cpu=ncpus", "=ncpus:1", "cpu=:1", "cpu=ncpus:0", "cpu=ncpus:-1",
+		"cpu=ncpus:x"} {
 		if _, err := parseResources(text); err == nil || !strings.Contains(err.Error(), strconv.Quote(text)) {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -136,17 +141,23 @@ func TestRows(t *testing.T) {
 		want  row
 		fault string
 	}{
-		{"whole", corev1.ResourceList{"cpu": resource.MustParse("3"), "memory": resource.MustParse("3Gi")}, 0, row{3, `{"cpu_milli":1000,"memory_mib":1024}`}, ""},
-		{"rounded up", corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("1")}, 0, row{3, `{"cpu_milli":334,"memory_mib":1}`}, ""},
-		{"of others", corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("6"), "pods": resource.MustParse("3")}, 0, row{3, `{"gpus":2}`}, ""},
+		{"whole", corev1.ResourceList{"cpu": resource.MustParse("3"), "memory": resource.MustParse("3Gi")}, 0,
+			row{3, `{"cpu_milli":1000,"memory_mib":1024}`}, ""},
+		{"rounded up", corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("1")}, 0,
+			row{3, `{"cpu_milli":334,"memory_mib":1}`}, ""},
+		{"of others", corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("6"), "pods": resource.MustParse("3")},
+			0, row{3, `{"gpus":2}`}, ""},
 		{"some done", corev1.ResourceList{"cpu": resource.MustParse("3")}, 2, row{1, `{"cpu_milli":1000}`}, ""},
 		{"all done", corev1.ResourceList{"cpu": resource.MustParse("3")}, 4, row{0, `{"cpu_milli":1000}`}, ""},
-		{"large", corev1.ResourceList{"memory": resource.MustParse("3Ei")}, 0, row{3, `{"memory_mib":1099511627776}`}, ""},
+		{"large", corev1.ResourceList{"memory": resource.MustParse("3Ei")}, 0, row{3, `{"memory_mib":1099511627776}`},
+			""},
 		{"nothing", corev1.ResourceList{"pods": resource.MustParse("3")}, 0, row{}, "none of the resources"},
-		{"too much", corev1.ResourceList{"cpu": resource.MustParse("60000000e18")}, 0, row{}, "more than can be counted"},
+		{"too much", corev1.ResourceList{"cpu": resource.MustParse("60000000e18")}, 0, row{},
+			"more than can be counted"},
 	} {
 		wl := &kueue.Workload{}
-		wl.Status.Admission = &kueue.Admission{PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", Count: ptr.To[int32](3), ResourceUsage: c.takes}}}
+		wl.Status.Admission = &kueue.Admission{PodSetAssignments: []kueue.PodSetAssignment{{Name: "main",
+			Count: ptr.To[int32](3), ResourceUsage: c.takes}}}
 		wl.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "main", Count: c.done}}
 		all, err := rows(wl, "/Risk", resources)
 		if c.fault != "" {
@@ -177,10 +188,12 @@ func TestGangs(t *testing.T) {
 	if change := difference("risk/var", nil, want, true); change[0]["min_units"] != int64(3) {
 		t.Errorf("%v", change)
 	}
-	if change := difference("risk/var", nil, want, false); change[0]["min_units"] != nil || change[0]["ncpus"] != int64(2) {
+	if change := difference("risk/var", nil, want, false); change[0]["min_units"] != nil ||
+		change[0]["ncpus"] != int64(2) {
 		t.Errorf("%v", change)
 	}
-	change := difference("risk/var", map[rowKey]row{{"/Risk", "main"}: want[rowKey{"/Risk", "main"}], {"/Risk", "old"}: {1, "{}"}}, want, true)
+	change := difference("risk/var", map[rowKey]row{{"/Risk", "main"}: want[rowKey{"/Risk", "main"}],
+		{"/Risk", "old"}: {1, "{}"}}, want, true)
 	if len(change) != 1 || change[0]["sub"] != "old" || change[0]["units"] != int64(0) {
 		t.Errorf("%v", change)
 	}

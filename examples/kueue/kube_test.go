@@ -170,10 +170,13 @@ func newKubernetes(t *testing.T, objects ...client.Object) *kubernetes {
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	objects = append(objects, &kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: "stint"}, Spec: kueue.AdmissionCheckSpec{ControllerName: controllerName}},
-		&kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: kueue.AdmissionCheckSpec{ControllerName: "example.com/other"}})
-	k := &kubernetes{t: t, ctx: t.Context(), spoken: map[string]kueue.AdmissionCheckState{}, WithWatch: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithStatusSubresource(&kueue.Workload{}, &kueue.AdmissionCheck{}).Build()}
+	objects = append(objects, &kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: "stint"},
+		Spec: kueue.AdmissionCheckSpec{ControllerName: controllerName}},
+		&kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: "other"},
+			Spec: kueue.AdmissionCheckSpec{ControllerName: "example.com/other"}})
+	k := &kubernetes{t: t, ctx: t.Context(), spoken: map[string]kueue.AdmissionCheckState{},
+		WithWatch: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+			WithStatusSubresource(&kueue.Workload{}, &kueue.AdmissionCheck{}).Build()}
 	k.each(k.ctx, func(_ watch.EventType, wl *kueue.Workload) { k.react(client.ObjectKeyFromObject(wl)) })
 	return k
 }
@@ -211,11 +214,13 @@ func (k *kubernetes) react(name types.NamespacedName) {
 		switch {
 		case evicted && kueueworkload.HasQuotaReservation(&wl): // the job has stopped
 			kueueworkload.UnsetQuotaReservationWithCondition(&wl, "Pending", "evicted", time.Now())
-		case kueueworkload.HasQuotaReservation(&wl) && (kueueworkload.HasRetryChecks(&wl) || kueueworkload.HasRejectedChecks(&wl)):
+		case kueueworkload.HasQuotaReservation(&wl) && (kueueworkload.HasRetryChecks(&wl) ||
+			kueueworkload.HasRejectedChecks(&wl)):
 			k.mu.Lock()
 			k.spoken[wl.Name] = wl.Status.AdmissionChecks[1]
 			k.mu.Unlock()
-			err := kueueworkload.Evict(k.ctx, k, noEvents{}, &wl, kueue.WorkloadEvictedByAdmissionCheck, "a check says so", "", clocks.RealClock{}, false, nil, nil)
+			err := kueueworkload.Evict(k.ctx, k, noEvents{}, &wl, kueue.WorkloadEvictedByAdmissionCheck,
+				"a check says so", "", clocks.RealClock{}, false, nil, nil)
 			if err != nil && k.ctx.Err() == nil {
 				k.t.Errorf("evict: %v", err)
 			}
@@ -229,7 +234,8 @@ func (k *kubernetes) react(name types.NamespacedName) {
 }
 
 func sameStatus(a, b *kueue.Workload) bool {
-	return len(a.Status.Conditions) == len(b.Status.Conditions) && (a.Status.Admission == nil) == (b.Status.Admission == nil) &&
+	return len(a.Status.Conditions) == len(b.Status.Conditions) &&
+		(a.Status.Admission == nil) == (b.Status.Admission == nil) &&
 		kueueworkload.IsAdmitted(a) == kueueworkload.IsAdmitted(b)
 }
 
@@ -268,7 +274,8 @@ func (k *kubernetes) reserve(name, queue string, sets ...podSet) {
 		if len(wl.Status.AdmissionChecks) == 0 {
 			for _, check := range []kueue.AdmissionCheckReference{"other", "stint"} {
 				wl.Status.AdmissionChecks = append(wl.Status.AdmissionChecks,
-					kueue.AdmissionCheckState{Name: check, State: kueue.CheckStatePending, LastTransitionTime: metav1.Now()})
+					kueue.AdmissionCheckState{Name: check, State: kueue.CheckStatePending,
+						LastTransitionTime: metav1.Now()})
 			}
 		}
 		wl.Status.AdmissionChecks[0].State = kueue.CheckStateReady
@@ -298,7 +305,8 @@ func (k *kubernetes) finish(name string) {
 
 func (k *kubernetes) remove(name string) {
 	k.t.Helper()
-	if err := k.Delete(k.ctx, &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "risk", Name: name}}); err != nil {
+	if err := k.Delete(k.ctx,
+		&kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "risk", Name: name}}); err != nil {
 		k.t.Fatal(err)
 	}
 }
@@ -346,7 +354,8 @@ func (k *kubernetes) said(name string, state kueue.CheckState, text string) (che
 		defer k.mu.Unlock()
 		check = k.spoken[name]
 		delete(k.spoken, name)
-		return fmt.Sprintf("%s: %s; before %s: %s", now.State, now.Message, check.State, check.Message), check.State == state && strings.Contains(check.Message, text)
+		return fmt.Sprintf("%s: %s; before %s: %s", now.State, now.Message, check.State, check.Message),
+			check.State == state && strings.Contains(check.Message, text)
 	})
 	return check
 }
@@ -366,7 +375,8 @@ func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // quick are the settings of tests.
 func quick() checkSettings {
-	return checkSettings{controller: controllerName, patience: 300 * time.Millisecond, backoff: 60 * time.Second, backoffMax: 3 * time.Minute, notice: time.Second}
+	return checkSettings{controller: controllerName, patience: 300 * time.Millisecond, backoff: 60 * time.Second,
+		backoffMax: 3 * time.Minute, notice: time.Second}
 }
 
 // control runs the controller as main does, with a cache that is fed by the fake API server, until it is stopped.
@@ -395,7 +405,8 @@ func (k *kubernetes) controlWith(s *service, set checkSettings, divided string) 
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	f := newFeed(&stint.Client{Base: s.Base, HTTP: &http.Client{Transport: sent}, TriesMax: 2, WaitMax: 50 * time.Millisecond}, "kueue", resources)
+	f := newFeed(&stint.Client{Base: s.Base, HTTP: &http.Client{Transport: sent}, TriesMax: 2,
+		WaitMax: 50 * time.Millisecond}, "kueue", resources)
 	f.pause, f.look = 50*time.Millisecond, 100*time.Millisecond
 	if err := wire(mgr, f, set); err != nil {
 		k.t.Fatal(err)

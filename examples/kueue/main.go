@@ -65,7 +65,8 @@ func flags(set *flag.FlagSet) *settings {
 		"how long a workload waits for stint with quota reserved before it is sent back; 0: for ever")
 	set.DurationVar(&c.notice, "notice", time.Minute,
 		"how long before stint's deadline a workload is evicted, so that its pods end in time")
-	set.DurationVar(&c.quiet, "quiet", 10*time.Second, "how long at least between two messages about a workload that waits")
+	set.DurationVar(&c.quiet, "quiet", 10*time.Second,
+		"how long at least between two messages about a workload that waits")
 	set.BoolVar(&c.pin, "pin", false, "select the node for pod sets whose pods stint has put on one")
 	set.BoolVar(&s.election, "leader-elect", true, "run beside others, of which one acts")
 	set.StringVar(&s.probe, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
@@ -102,7 +103,8 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	service := &client.Client{Base: s.stint, Token: os.Getenv("STINT_TOKEN"), HTTP: over, TriesMax: 3, WaitMax: time.Second}
+	service := &client.Client{Base: s.stint, Token: os.Getenv("STINT_TOKEN"), HTTP: over, TriesMax: 3,
+		WaitMax: time.Second}
 	if err := wire(mgr, newFeed(service, s.source, resources), s.check); err != nil {
 		return err
 	}

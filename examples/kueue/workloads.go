@@ -99,7 +99,8 @@ func (w *workloads) ours(ctx context.Context, wl *kueue.Workload) (at []int, err
 
 // reserved tells whether pods of a workload may run, or wait for checks alone.
 func reserved(wl *kueue.Workload) bool {
-	return wl.Status.Admission != nil && meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadQuotaReserved) &&
+	return wl.Status.Admission != nil && meta.IsStatusConditionTrue(wl.Status.Conditions,
+		kueue.WorkloadQuotaReserved) &&
 		!meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadFinished)
 }
 
@@ -158,7 +159,8 @@ func (w *workloads) decide(
 	case !v.decided:
 		stays.message = fmt.Sprintf("asked of stint; cycle %d decides", v.cycle)
 	default:
-		stays.message = strings.TrimSpace(fmt.Sprintf("stint granted %d of %d pods. %s", v.held-v.taken, v.wanted, answer))
+		stays.message = strings.TrimSpace(fmt.Sprintf("stint granted %d of %d pods. %s", v.held-v.taken, v.wanted,
+			answer))
 	}
 	if w.wait > 0 {
 		rest := w.wait - now.Sub(v.reserved)

@@ -45,7 +45,8 @@ func run(t *testing.T, stint string, args ...string) []byte {
 // table is a table by stint query.
 func (b *book) table(name, cycle string) (rows []row) {
 	b.Helper()
-	if err := json.Unmarshal(run(b.T, b.stint, "query", "--log", b.dir, "--output", "json", "--cycle", cycle, name), &rows); err != nil {
+	if err := json.Unmarshal(run(b.T, b.stint, "query", "--log", b.dir, "--output", "json", "--cycle", cycle, name),
+		&rows); err != nil {
 		b.Fatal(err)
 	}
 	return rows
@@ -124,13 +125,17 @@ var answers = map[string]func(b *book) [][]any{
 	"short": func(b *book) [][]any {
 		cycles := b.table("cycles", "all")
 		most := slices.MaxFunc(cycles, func(x, y row) int {
-			return cmp.Or(cmp.Compare(number(x["units_short"]), number(y["units_short"])), cmp.Compare(number(y["cycle"]), number(x["cycle"])))
+			return cmp.Or(cmp.Compare(number(x["units_short"]), number(y["units_short"])),
+				cmp.Compare(number(y["cycle"]), number(x["cycle"])))
 		})
-		return group(b.table("shortfalls", fmt.Sprint(number(most["cycle"]))), []string{"reason", "dimension"}, "units_short")
+		return group(b.table("shortfalls", fmt.Sprint(number(most["cycle"]))), []string{"reason", "dimension"},
+			"units_short")
 	},
 	"busy": func(b *book) (out [][]any) {
 		cycles := b.table("cycles", "all")
-		slices.SortStableFunc(cycles, func(x, y row) int { return cmp.Compare(number(y["units_granted"]), number(x["units_granted"])) })
+		slices.SortStableFunc(cycles, func(x, y row) int {
+			return cmp.Compare(number(y["units_granted"]), number(x["units_granted"]))
+		})
 		for _, c := range cycles[:min(5, len(cycles))] {
 			out = append(out, []any{c["cycle"], c["units_granted"], c["units_released"], c["units_held"]})
 		}
@@ -148,7 +153,8 @@ var answers = map[string]func(b *book) [][]any{
 				i = len(out)
 				at[id], out = i, append(out, []any{r["consumer"], r["pool"], 0.0, 0.0})
 			}
-			out[i][2], out[i][3] = max(number(out[i][2]), number(r["usage"])), max(number(out[i][3]), number(r["units_held"]))
+			out[i][2], out[i][3] = max(number(out[i][2]), number(r["usage"])),
+				max(number(out[i][3]), number(r["units_held"]))
 		}
 		return out
 	},
@@ -164,17 +170,24 @@ var answers = map[string]func(b *book) [][]any{
 		return group(b.table("loans", "last"), []string{"plan", "lender", "borrower"}, "units", "under_recall")
 	},
 	"waiting": func(b *book) (out [][]any) {
-		rows := slices.DeleteFunc(b.table("sub_allocations", "last"), func(r row) bool { return number(r["wanted"]) <= number(r["held"]) })
+		rows := slices.DeleteFunc(b.table("sub_allocations", "last"), func(r row) bool {
+			return number(r["wanted"]) <= number(r["held"])
+		})
 		lacking := func(r row) float64 { return number(r["wanted"]) - number(r["held"]) }
 		key := func(r row) string { return fmt.Sprintf("%s\x00%s\x00%s", r["consumer"], r["allocation"], r["sub"]) }
-		slices.SortFunc(rows, func(x, y row) int { return cmp.Or(cmp.Compare(lacking(y), lacking(x)), cmp.Compare(key(x), key(y))) })
+		slices.SortFunc(rows, func(x, y row) int {
+			return cmp.Or(cmp.Compare(lacking(y), lacking(x)), cmp.Compare(key(x), key(y)))
+		})
 		for _, r := range rows[:min(5, len(rows))] {
-			out = append(out, []any{r["consumer"], r["allocation"], r["sub"], lacking(r), r["requirement"], r["first_seen"]})
+			out = append(out, []any{r["consumer"], r["allocation"], r["sub"], lacking(r), r["requirement"],
+				r["first_seen"]})
 		}
 		return out
 	},
 	"lost": func(b *book) [][]any {
-		rows := slices.DeleteFunc(b.table("releases", "all"), func(r row) bool { return number(r["unit_seconds_lost"]) == 0 })
+		rows := slices.DeleteFunc(b.table("releases", "all"), func(r row) bool {
+			return number(r["unit_seconds_lost"]) == 0
+		})
 		return group(rows, []string{"consumer"}, "unit_seconds_lost", "units")
 	},
 	"gangs": func(b *book) (out [][]any) {
@@ -184,10 +197,12 @@ var answers = map[string]func(b *book) [][]any{
 			}
 			var fit, needed float64
 			var next string
-			if _, err := fmt.Sscanf(r["detail"].(string), "%g of %g units would fit, the next one: %s", &fit, &needed, &next); err != nil {
+			if _, err := fmt.Sscanf(r["detail"].(string), "%g of %g units would fit, the next one: %s", &fit, &needed,
+				&next); err != nil {
 				b.Fatal(err)
 			}
-			out = append(out, []any{r["consumer"], r["allocation"], r["sub"], r["units_short"], fit, needed, strings.TrimSuffix(next, ":")})
+			out = append(out, []any{r["consumer"], r["allocation"], r["sub"], r["units_short"], fit, needed,
+				strings.TrimSuffix(next, ":")})
 		}
 		return out
 	},
@@ -355,16 +370,19 @@ func TestViews(t *testing.T) {
 	for _, log := range []string{single, both, old(t, stint, dir)} {
 		db, b := open(t, log), &book{t, stint, log}
 		cycles := b.table("cycles", "all")
-		if got := ask(t, db, "SELECT count(*), count(DISTINCT cycle) FROM cycles"); fmt.Sprint(got) != fmt.Sprintf("[[%d %d]]", len(cycles), len(cycles)) {
+		if got := ask(t, db,
+			"SELECT count(*), count(DISTINCT cycle) FROM cycles"); fmt.Sprint(got) != fmt.Sprintf("[[%d %d]]",
+			len(cycles), len(cycles)) {
 			t.Errorf("%s: %v cycles, of %d", log, got, len(cycles))
 		}
 		for name, sum := range map[string]string{
-			"grants": "units", "releases": "units", "reclaims": "units", "ownership": "amount", "plans": "revision", "inputs": "bytes",
-			"consumers": "held", "amounts": "held", "shares": "units_held", "shortfalls": "units_short",
-			"loans": "units", "sub_allocations": "wanted", "attributes": "length(value)",
+			"grants": "units", "releases": "units", "reclaims": "units", "ownership": "amount", "plans": "revision",
+			"inputs": "bytes", "consumers": "held", "amounts": "held", "shares": "units_held",
+			"shortfalls": "units_short", "loans": "units", "sub_allocations": "wanted", "attributes": "length(value)",
 		} {
 			for i := 0; i < len(cycles); i += 1 + len(cycles)/5 {
-				if slices.Contains([]string{"loans", "sub_allocations", "attributes"}, name) && number(cycles[i]["standing_cycle"]) == 0 {
+				if slices.Contains([]string{"loans", "sub_allocations", "attributes"}, name) &&
+					number(cycles[i]["standing_cycle"]) == 0 {
 					continue // of an earlier schema
 				}
 				n := fmt.Sprint(number(cycles[i]["cycle"]))
@@ -377,13 +395,15 @@ func TestViews(t *testing.T) {
 					}
 					want[1] = number(want[1]) + number(r[sum])
 				}
-				got := ask(t, db, fmt.Sprintf("SELECT count(*), coalesce(sum(%s), 0)::BIGINT FROM %s WHERE cycle = %s", sum, name, n))
+				got := ask(t, db, fmt.Sprintf("SELECT count(*), coalesce(sum(%s), 0)::BIGINT FROM %s WHERE cycle = %s",
+					sum, name, n))
 				if fmt.Sprint(got) != fmt.Sprint([][]any{want}) {
 					t.Errorf("%s, %s of cycle %s: DuckDB says %v, stint query %v", log, name, n, got, want)
 				}
 			}
 		}
-		got := lines(ask(t, db, "SELECT cycle, consumer, coalesce(parent, ''), depth, leaf, coalesce(slot_limit, -1) FROM consumers"))
+		got := lines(ask(t, db,
+			"SELECT cycle, consumer, coalesce(parent, ''), depth, leaf, coalesce(slot_limit, -1) FROM consumers"))
 		var want [][]any
 		for _, c := range cycles {
 			for _, r := range b.table("consumers", fmt.Sprint(number(c["cycle"]))) {

@@ -29,7 +29,8 @@ const (
 // fill makes a cycle with more than two row groups of grants, and rows with every type and
 // nulls in the other tables.
 func fill() *decision.Cycle {
-	c := &decision.Cycle{Summary: decision.Summary{Cycle: 7, NowUS: time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC).UnixMicro(), Window: "night"}}
+	c := &decision.Cycle{Summary: decision.Summary{Cycle: 7,
+		NowUS: time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC).UnixMicro(), Window: "night"}}
 	text := func(n, words int) decision.Coded {
 		dict := make(decision.Words, words)
 		for i := range dict {
@@ -42,7 +43,8 @@ func fill() *decision.Cycle {
 		return coded
 	}
 	g := &c.Grants
-	for i, column := range []*decision.Coded{&g.Plan, &g.Consumer, &g.Allocation, &g.Sub, &g.Source, &g.Host, &g.Origin, &g.Pool} {
+	for i, column := range []*decision.Coded{&g.Plan, &g.Consumer, &g.Allocation, &g.Sub, &g.Source, &g.Host, &g.Origin,
+		&g.Pool} {
 		*column = text(rows, 1+i*i*100)
 	}
 	g.Lender = text(rows, 1)
@@ -53,9 +55,11 @@ func fill() *decision.Cycle {
 	}
 	s := &c.Shares
 	s.Plan, s.Consumer, s.Pool = text(3, 1), text(3, 2), text(3, 3)
-	s.Ratio, s.Priority, s.UnitsHeld, s.UnitsWanted = []int64{1, 2, 3}, []int64{-1, 0, 1}, []int64{0, 0, 0}, []int64{1 << 62, 0, -1 << 63}
+	s.Ratio, s.Priority, s.UnitsHeld, s.UnitsWanted = []int64{1, 2, 3}, []int64{-1, 0, 1}, []int64{0, 0, 0},
+		[]int64{1 << 62, 0, -1 << 63}
 	s.Usage, s.UsageDemand, s.UsageQuota = []float64{1.0 / 3, 0, 1}, []float64{1, 1, 1}, []float64{0, 0.5, 0}
-	s.DecayedUsage, s.EffectiveRatio, s.HistoryNull = []float64{0.25, 0, 0}, []float64{2.5, 0, 0}, []bool{false, true, true}
+	s.DecayedUsage, s.EffectiveRatio, s.HistoryNull = []float64{0.25, 0, 0}, []float64{2.5, 0, 0},
+		[]bool{false, true, true}
 	f := &c.Shortfalls
 	f.Plan, f.Consumer, f.Allocation, f.Sub = text(2, 1), text(2, 1), text(2, 1), text(2, 1)
 	f.Reason, f.Dimension, f.Blocker, f.Detail = text(2, 2), text(2, 1), text(2, 1), text(2, 1)
@@ -97,7 +101,8 @@ func TestArrow(t *testing.T) {
 
 func same(t *testing.T, dir string, cycle int, want *decision.Table) {
 	t.Helper()
-	f, err := file.OpenParquetFile(filepath.Join(dir, want.Name, "date=2026-01-05", fmt.Sprintf("cycles-%012d-%012d.parquet", cycle, cycle)), false)
+	f, err := file.OpenParquetFile(filepath.Join(dir, want.Name, "date=2026-01-05",
+		fmt.Sprintf("cycles-%012d-%012d.parquet", cycle, cycle)), false)
 	if err != nil {
 		t.Fatal(err)
 	}

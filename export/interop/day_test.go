@@ -46,7 +46,8 @@ func TestDay(t *testing.T) {
 		t.Skipf("the openb trace is not in %s; STINT_OPENB may name another folder", from)
 	}
 	out := filepath.Join(dir, "openb")
-	run(stint, "import", "openb", "--nodes", nodes, "--pods", filepath.Join(from, "openb_pod_list_default.csv"), "--scenario", "--speed", "150", "--out", out)
+	run(stint, "import", "openb", "--nodes", nodes, "--pods", filepath.Join(from, "openb_pod_list_default.csv"),
+		"--scenario", "--speed", "150", "--out", out)
 	run(stint, "simulate", "--scenario", filepath.Join(out, "scenario.yaml"), "--out", filepath.Join(out, "log"))
 	count(t, filepath.Join(out, "log"))
 }

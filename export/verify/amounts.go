@@ -17,7 +17,8 @@ func (v *verifier) amounts() {
 		name, path, d := plan.text(row), consumer.text(row), dim.text(row)
 		p := v.m.policy.byName[name]
 		at, ok := v.m.policy.dimension(d)
-		f := Fault{Rule: "log", Table: "amounts", Plan: name, Consumer: path, What: "there is no such plan, consumer in it, or dimension " + d}
+		f := Fault{Rule: "log", Table: "amounts", Plan: name, Consumer: path,
+			What: "there is no such plan, consumer in it, or dimension " + d}
 		if !v.is(f, p != nil && p.md && p.member[path] && ok) {
 			continue
 		}
@@ -39,7 +40,8 @@ func (v *verifier) amounts() {
 		for _, path := range v.m.policy.paths {
 			for _, d := range v.m.policy.dimensions {
 				if p.md && p.member[path] {
-					v.is(Fault{Rule: "log", Table: "amounts", Plan: p.name, Consumer: path, What: "no row of " + d}, seen[[3]string{p.name, path, d}])
+					v.is(Fault{Rule: "log", Table: "amounts", Plan: p.name, Consumer: path, What: "no row of " + d},
+						seen[[3]string{p.name, path, d}])
 				}
 			}
 		}
@@ -51,7 +53,8 @@ func (v *verifier) amountsOf(p *plan) *figuresOf {
 	f := &figuresOf{said: map[string][]int64{}}
 	if !v.strange[p.name] {
 		e := v.estateOf(p.name)
-		f.owned = map[string]map[string][]int64{"configured": e.configured, "owned": e.owned, "reserved": e.reserved, "lent": v.lent(p)}
+		f.owned = map[string]map[string][]int64{"configured": e.configured, "owned": e.owned, "reserved": e.reserved,
+			"lent": v.lent(p)}
 		if e.guessed {
 			delete(f.owned, "configured")
 		}

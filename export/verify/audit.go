@@ -62,7 +62,8 @@ func (v *verifier) auditFile(day string, f export.AuditFile, authors map[int64]s
 			"batch %d: calls from %s to %s are not of the minute", n, instant(first), instant(last))
 		say(instant(minute)[:len(time.DateOnly)] <= day, "audit",
 			"batch %d: calls of %s in the folder of %s", n, instant(minute), day)
-		say(whole("calls", row) >= 1 && whole("rows", row) >= 0 && whole("cycle", row) >= 0, "audit", "batch %d: figures below 0", n)
+		say(whole("calls", row) >= 1 && whole("rows", row) >= 0 && whole("cycle", row) >= 0, "audit",
+			"batch %d: figures below 0", n)
 		status := whole("status", row)
 		say(status >= 100 && status <= 599, "audit", "batch %d: %d is no status of an answer", n, status)
 		by, caller := r.words["by"].text(row), r.words["caller"].text(row)
@@ -81,7 +82,8 @@ func (v *verifier) auditRevision(
 	if revision == 0 {
 		return
 	}
-	say(call == "PUT /v1/plan" && status == 200, "audit", "batch %d: revision %d by %s with status %d", batch, revision, call, status)
+	say(call == "PUT /v1/plan" && status == 200, "audit", "batch %d: revision %d by %s with status %d", batch, revision,
+		call, status)
 	if author, ok := authors[revision]; ok && caller != "" {
 		say(author == caller, "audit", "batch %d: revision %d was put by %q, the table plans has %q",
 			batch, revision, caller, author)

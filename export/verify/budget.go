@@ -74,7 +74,8 @@ func (v *verifier) spend() {
 			s := was[id]
 			switch {
 			case s == nil || s.what != a.what || s.per != a.per:
-				s = &spending{used: new(big.Int), known: v.lastCycle == 0 && v.cycle == 1 || v.policyCycle == v.cycle && !v.lost}
+				s = &spending{used: new(big.Int), known: v.lastCycle == 0 && v.cycle == 1 ||
+					v.policyCycle == v.cycle && !v.lost}
 			case v.lost:
 				s.known = false
 			}
@@ -86,7 +87,9 @@ func (v *verifier) spend() {
 			if period := periodOf(a.per, v.now, zone); periodOf(a.per, from, zone) != period {
 				s.used.SetInt64(0)
 				s.known = s.known || !v.lost && v.lastCycle > 0
-				from += int64(sort.Search(int(v.now-from), func(us int) bool { return periodOf(a.per, from+int64(us), zone) == period }))
+				from += int64(sort.Search(int(v.now-from), func(us int) bool {
+					return periodOf(a.per, from+int64(us), zone) == period
+				}))
 			}
 			s.used.Add(s.used, new(big.Int).Mul(big.NewInt(s.rate), big.NewInt(v.now-from)))
 			s.spent = s.hours() >= float64(a.hours)
@@ -208,7 +211,8 @@ func (v *verifier) counts(p *plan, what string, size []int64) int64 {
 
 // vagueRate notes that it is not known of which pool some units of a leaf are.
 func (v *verifier) vagueRate(p *plan, leaf string) {
-	v.report.cannot("what was used of budgets in the plan %s, while it is not known of which pools some units are", p.name)
+	v.report.cannot("what was used of budgets in the plan %s, while it is not known of which pools some units are",
+		p.name)
 	for path := leaf; path != "/" && path != ""; path = parentOf(path) {
 		if s := v.spent[[2]string{p.name, path}]; s != nil {
 			s.known = false
@@ -224,7 +228,8 @@ func (v *verifier) budgetRow(t *rows, row int) {
 		return // a log of before
 	}
 	say := func(what string) Fault { return of("BUD-1", "consumers", name, path, what) }
-	if !v.is(say("it has a budget, or the table tells of one, and not both"), used.missing(row) == (s == nil)) || s == nil {
+	if !v.is(say("it has a budget, or the table tells of one, and not both"), used.missing(row) == (s == nil)) ||
+		s == nil {
 		return
 	}
 	v.equal(say("budget"), s.allowance.hours, t.number["budget"].at(row))
@@ -264,7 +269,8 @@ func (v *verifier) brokeGrants() {
 				pool = "/"
 			}
 			path := v.brokeBelow(p.name, at.consumer, pool)
-			v.is(at.about("BUD-2", "grants", "granted from a pool or lent, and the budget of %s is used up", path), path == "")
+			v.is(at.about("BUD-2", "grants", "granted from a pool or lent, and the budget of %s is used up", path),
+				path == "")
 		}
 	}
 }
@@ -272,12 +278,14 @@ func (v *verifier) brokeGrants() {
 // brokeReason checks a shortfall whose reason is a budget: which is used up, and when its next period begins.
 func (v *verifier) brokeReason(p *plan, f shortfallRow, say func(ok bool, why string)) {
 	s := v.spent[[2]string{p.name, f.blocker}]
-	say(f.blocker != "" && under(f.consumer, f.blocker) && s != nil && s.spent, "its blocker has no budget that is used up")
+	say(f.blocker != "" && under(f.consumer, f.blocker) && s != nil && s.spent,
+		"its blocker has no budget that is used up")
 	if s == nil {
 		return
 	}
 	say(f.detail == s.words(), "its detail does not tell of that")
 	zone := v.m.policy.zone
 	period := periodOf(s.per, f.until-1, zone)
-	say(period != periodOf(s.per, f.until, zone) && period == periodOf(s.per, v.now, zone), "no period of it begins at its until")
+	say(period != periodOf(s.per, f.until, zone) && period == periodOf(s.per, v.now, zone),
+		"no period of it begins at its until")
 }

@@ -72,7 +72,8 @@ func deviceNumbers(text string) (list []int, ok bool) {
 	}
 	for one := range strings.SplitSeq(text, "+") {
 		n, err := strconv.Atoi(one)
-		if err != nil || strconv.Itoa(n) != one || n < 0 || n >= devicesMost || len(list) > 0 && n <= list[len(list)-1] {
+		if err != nil || strconv.Itoa(n) != one || n < 0 || n >= devicesMost ||
+			len(list) > 0 && n <= list[len(list)-1] {
 			return nil, false
 		}
 		list = append(list, n)
@@ -153,7 +154,8 @@ func (v *verifier) isUntold(t *plan) bool {
 	}
 	for at, p := range v.m.piles {
 		if at.plan == t.name && p.seats[untold] > 0 {
-			v.report.cannot("on which devices units lie that ran at the start or came by a resync, up to the next keyframe")
+			v.report.cannot("on which devices units lie that ran at the start or came by a resync, up to the " +
+				"next keyframe")
 			return true
 		}
 	}
@@ -214,7 +216,8 @@ func (v *verifier) deviceCapacities(t *plan, h *host) {
 			list, _ := deviceNumbers(text)
 			if at.plan == t.name && len(list) > 0 {
 				last := list[len(list)-1]
-				v.is(at.about("INV-1", "grants", "it lies on device %d, and the host has %d", last, len(free)), last < len(free))
+				v.is(at.about("INV-1", "grants", "it lies on device %d, and the host has %d", last, len(free)),
+					last < len(free))
 			}
 		}
 	}
@@ -309,7 +312,8 @@ func (v *verifier) cameBack(p *pile) {
 	}
 	for device, n := range p.askedOn {
 		back := p.backOn[device]
-		v.is(p.about("INV-9", "releases", "clients gave back %d units on the devices %q, and %d came back", n, device, back), back >= n)
+		v.is(p.about("INV-9", "releases", "clients gave back %d units on the devices %q, and %d came back", n, device,
+			back), back >= n)
 	}
 	p.asked, p.back, p.slack, p.askedAny, p.askedOn, p.backOn = [2]int64{}, [2]int64{}, [2]int64{}, 0, nil, nil
 }

@@ -55,10 +55,12 @@ func contentOf(tables []*decision.Table) string {
 		if c.Name == "unit_seconds_lost" && len(c.Float) > 0 && (c.Null == nil || slices.Contains(c.Null, false)) {
 			return c.Name
 		}
-		if table == "consumers" && c.Name == "budget_used" && len(c.Float) > 0 && (c.Null == nil || slices.Contains(c.Null, false)) {
+		if table == "consumers" && c.Name == "budget_used" && len(c.Float) > 0 &&
+			(c.Null == nil || slices.Contains(c.Null, false)) {
 			return c.Name
 		}
-		if table == "shares" && c.Name == "decayed_usage" && len(c.Float) > 0 && (c.Null == nil || slices.Contains(c.Null, false)) {
+		if table == "shares" && c.Name == "decayed_usage" && len(c.Float) > 0 &&
+			(c.Null == nil || slices.Contains(c.Null, false)) {
 			return c.Name
 		}
 		return nameIn(table, c.Name)
@@ -71,7 +73,8 @@ func nameIn(table, column string) string {
 	switch table + "." + column {
 	case "consumers.slot_limit", "amounts.share_limit":
 		return "limit"
-	case "consumers.parent", "consumers.depth", "consumers.leaf", "consumers.unit_seconds_lost", "releases.unit_seconds_lost",
+	case "consumers.parent", "consumers.depth", "consumers.leaf", "consumers.unit_seconds_lost",
+		"releases.unit_seconds_lost",
 		"consumers.budget", "consumers.budget_dimension", "consumers.budget_used",
 		"shares.decayed_usage", "shares.effective_ratio":
 		return ""

@@ -28,20 +28,23 @@ type estate struct {
 	lists      map[string]string
 	unmet      map[string]bool
 	configured map[string][]int64
-	guessed    bool // what is configured is not known: it goes by hosts as they were in the pass, and some are not there
-	reserved   map[string][]int64
-	owned      map[string][]int64
-	split      map[string][]parcel // by host of which anybody owns anything
-	aside      map[aside][]int64
-	window     *window
-	basis      string // what the pass went by, but for what is held
-	was        string // the rest of the input that the plan went by in the last cycle, where a claim is unmet
-	changes    int64  // cycles since the pass in which that changed
+	// what is configured is not known: it goes by hosts as they were in the pass, and some are not there
+	guessed  bool
+	reserved map[string][]int64
+	owned    map[string][]int64
+	split    map[string][]parcel // by host of which anybody owns anything
+	aside    map[aside][]int64
+	window   *window
+	basis    string // what the pass went by, but for what is held
+	was      string // the rest of the input that the plan went by in the last cycle, where a claim is unmet
+	changes  int64  // cycles since the pass in which that changed
 }
 
 func newEstate() *estate {
-	return &estate{parts: map[part][]int64{}, number: map[part]int64{}, lists: map[string]string{}, unmet: map[string]bool{},
-		configured: map[string][]int64{}, reserved: map[string][]int64{}, owned: map[string][]int64{}, split: map[string][]parcel{}, aside: map[aside][]int64{}}
+	return &estate{parts: map[part][]int64{}, number: map[part]int64{}, lists: map[string]string{},
+		unmet:      map[string]bool{},
+		configured: map[string][]int64{}, reserved: map[string][]int64{}, owned: map[string][]int64{},
+		split: map[string][]parcel{}, aside: map[aside][]int64{}}
 }
 
 // give adds a piece.
@@ -111,7 +114,8 @@ func (v *verifier) own() {
 		}
 		e := v.m.estates[t.name]
 		if v.strange[t.name] {
-			v.report.cannot("who owns what in the plan %s: what was owned before the first cycle that can be read is in no table", t.name)
+			v.report.cannot("who owns what in the plan %s: what was owned before the first cycle that can be read is "+
+				"in no table", t.name)
 			continue
 		}
 		change := map[part][]int64{}

@@ -28,7 +28,8 @@ md_plans:
 	}
 	v := &verifier{report: newReport(), m: newModel(), moved: map[string]bool{}}
 	v.m.setPolicy(p)
-	g := &grid{names: []string{"host", "ncpus", "maxmem"}, at: map[string]int{"host": 0, "ncpus": 1, "maxmem": 2}, typed: true}
+	g := &grid{names: []string{"host", "ncpus", "maxmem"}, at: map[string]int{"host": 0, "ncpus": 1, "maxmem": 2},
+		typed: true}
 	for _, h := range []string{"h1", "h2", "h3", "h4"} {
 		g.rows = append(g.rows, []any{h, int64(8), int64(32)})
 	}
@@ -100,7 +101,8 @@ func TestLabels(t *testing.T) {
 	if !v.slow(p, w, "/B", "/A/x") || v.slow(p, w, "/A/y", "/A/x") || v.slow(p, w, "/B", "/B") {
 		t.Error("graces are filtered otherwise")
 	}
-	on := holders{{leaf: "/A/x", owner: "/A/x", size: []int64{1, 2}, units: 2}, {leaf: "/A/y", owner: "/A/x", pool: "/A", size: []int64{1, 1}, units: 1}}
+	on := holders{{leaf: "/A/x", owner: "/A/x", size: []int64{1, 2}, units: 2},
+		{leaf: "/A/y", owner: "/A/x", pool: "/A", size: []int64{1, 1}, units: 1}}
 	c, _ := v.parcelOf(p, "h2", "/A/x")
 	if got := e.rest(on, c, "h2", "/"); !slices.Equal(got, []int64{0, 0}) {
 		t.Errorf("of %v there reach the public pool %v", c.size, got)

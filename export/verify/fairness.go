@@ -55,10 +55,12 @@ func (v *verifier) fairTo(t *plan, w *window, s *sub, pools map[string]*pool) {
 		for i := range list {
 			x, ok := &list[i], true
 			v.eachFits(one, x, s, func(n int64) {
-				ok = !(by || x.surplus-n*x.unit+x.unit-slack >= t.bandOf(x.quota, x.unit)) || !lowers(deficit-slack, unit, x.surplus-slack, n*x.unit)
+				ok = !(by || x.surplus-n*x.unit+x.unit-slack >= t.bandOf(x.quota, x.unit)) ||
+					!lowers(deficit-slack, unit, x.surplus-slack, n*x.unit)
 			})
-			v.is(spot{s.key, one.host.name}.about("INV-5", "shortfalls", "it is short and below its quota, and %s, which is above its own, holds units there "+
-				"that would make room in the pool %s and bring them nearer to their quotas", x.leaf, one.pool), ok)
+			v.is(spot{s.key, one.host.name}.about("INV-5", "shortfalls",
+				"it is short and below its quota, and %s, which is above its own, holds units there "+
+					"that would make room in the pool %s and bring them nearer to their quotas", x.leaf, one.pool), ok)
 		}
 	}
 }
@@ -82,7 +84,8 @@ func (v *verifier) eachFits(one seat, x *above, s *sub, f func(n int64)) {
 // their min_runtime, or whose age is not known, are left out, as are those of gangs, whose last units go together.
 func (v *verifier) aboveOn(t *plan, pool *pool, all map[string]*share, one seat, s *sub) (list []above) {
 	for _, x := range one.on {
-		if x.owner != one.owner || x.pool != one.pool || !t.member[x.leaf] || !v.m.policy.leaf(x.leaf) || all[x.leaf] == nil || v.young(x) || x.gang {
+		if x.owner != one.owner || x.pool != one.pool || !t.member[x.leaf] || !v.m.policy.leaf(x.leaf) ||
+			all[x.leaf] == nil || v.young(x) || x.gang {
 			continue
 		}
 		surplus, whole := all[x.leaf].usage-all[x.leaf].quota, pool.capacity(x.size)

@@ -45,7 +45,8 @@ type standing struct {
 }
 
 func newReport() *Report {
-	return &Report{Checks: map[string]int64{}, Faults: []Fault{}, Untold: []string{}, untold: map[string]bool{}, now: map[standing]string{}}
+	return &Report{Checks: map[string]int64{}, Faults: []Fault{}, Untold: []string{}, untold: map[string]bool{},
+		now: map[standing]string{}}
 }
 
 // OK tells whether nothing was found.
@@ -81,5 +82,7 @@ func (r *Report) turn() { r.standing, r.now = r.now, map[standing]string{} }
 
 // sort puts faults in the order of cycles, and of rules within one.
 func (r *Report) sort() {
-	slices.SortStableFunc(r.Faults, func(a, b Fault) int { return cmp.Or(cmp.Compare(a.Cycle, b.Cycle), cmp.Compare(a.Rule, b.Rule)) })
+	slices.SortStableFunc(r.Faults, func(a, b Fault) int {
+		return cmp.Or(cmp.Compare(a.Cycle, b.Cycle), cmp.Compare(a.Rule, b.Rule))
+	})
 }

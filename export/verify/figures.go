@@ -30,7 +30,8 @@ func (v *verifier) capacities() {
 		t := v.m.policy.byName[h.plan]
 		used := v.m.used(name, h.plan, len(h.cap))
 		for d := range h.cap {
-			v.is(Fault{Rule: "INV-1", Table: "grants", Plan: h.plan, Host: name, What: "more " + v.m.dimension(t, d) + " is held than the host has",
+			v.is(Fault{Rule: "INV-1", Table: "grants", Plan: h.plan, Host: name,
+				What:     "more " + v.m.dimension(t, d) + " is held than the host has",
 				Expected: grouped(h.cap[d]), Got: grouped(used[d])}, used[d] <= h.cap[d])
 		}
 		v.deviceCapacities(t, h)
@@ -95,7 +96,8 @@ func (v *verifier) hostFrame() {
 			continue
 		}
 		for d := range h.cap {
-			v.is(Fault{Rule: "INV-1", Table: "hosts", Plan: h.plan, Host: h.name, What: "no row of " + v.m.dimension(p, d)},
+			v.is(Fault{Rule: "INV-1", Table: "hosts", Plan: h.plan, Host: h.name,
+				What: "no row of " + v.m.dimension(p, d)},
 				seen[[3]string{h.plan, h.name, v.m.dimension(p, d)}])
 		}
 	}
@@ -120,7 +122,8 @@ func (v *verifier) wanted() {
 			continue
 		}
 		want := max(0, s.units-s.held)
-		v.equal(k.about("INV-9", "shortfalls", "short of what is wanted (%d) beyond what is held (%d)", s.units, s.held), want, short[k])
+		v.equal(k.about("INV-9", "shortfalls", "short of what is wanted (%d) beyond what is held (%d)", s.units,
+			s.held), want, short[k])
 		v.is(k.about("INV-9", "grants", "%d units are held, %d wanted", s.held, s.units), s.held <= s.units)
 	}
 }
@@ -197,7 +200,8 @@ func (v *verifier) consumers() {
 }
 
 // slotNames are the columns that only slot plans fill.
-var slotNames = []string{"owned_configured", "owned", "reserved", "slot_limit", "static_quota", "quota", "held_owned", "held_shared",
+var slotNames = []string{"owned_configured", "owned", "reserved", "slot_limit", "static_quota", "quota", "held_owned",
+	"held_shared",
 	"held_borrowed", "lent", "free"}
 
 func (v *verifier) noSlots(t *rows, row int, plan, path string) {
@@ -222,7 +226,8 @@ func (v *verifier) shortfallRows() (list []shortfallRow) {
 	keys, units, reason := t.keys(), t.number["units_short"], t.words["reason"]
 	dimension, blocker, until, detail := t.words["dimension"], t.words["blocker"], t.number["until"], t.words["detail"]
 	for row := range t.n {
-		list = append(list, shortfallRow{keys(row), units.at(row), reason.text(row), dimension.text(row), blocker.text(row),
+		list = append(list, shortfallRow{keys(row), units.at(row), reason.text(row), dimension.text(row),
+			blocker.text(row),
 			until.at(row), !until.missing(row), detail.text(row)})
 	}
 	return list
@@ -257,7 +262,8 @@ func (v *verifier) summary(head *rows) {
 	short := sum("shortfalls", "units_short", nil)
 	v.equal(f("units_granted"), sum("grants", "units", nil), n("units_granted"))
 	v.equal(f("units_released"), sum("releases", "units", nil), n("units_released"))
-	v.equal(f("units_reclaimed"), sum("reclaims", "units", func(t *rows, row int) bool { return t.words["action"].text(row) == "issued" }), n("units_reclaimed"))
+	v.equal(f("units_reclaimed"), sum("reclaims", "units",
+		func(t *rows, row int) bool { return t.words["action"].text(row) == "issued" }), n("units_reclaimed"))
 	v.equal(f("units_held"), held, n("units_held"))
 	v.equal(f("units_short"), short, n("units_short"))
 	v.equal(f("units_wanted"), held+short, n("units_wanted"))
@@ -281,8 +287,9 @@ func (v *verifier) summary(head *rows) {
 // plans checks the table of revisions.
 func (v *verifier) plans() {
 	t := v.table["plans"]
-	v.is(Fault{Rule: "log", Table: "plans", What: "a new policy has one row, others none", Expected: fmt.Sprint(v.policyCycle == v.cycle),
-		Got: fmt.Sprint(t.n)}, t.n <= 1 && (t.n == 1) == (v.policyCycle == v.cycle))
+	v.is(Fault{Rule: "log", Table: "plans", What: "a new policy has one row, others none",
+		Expected: fmt.Sprint(v.policyCycle == v.cycle),
+		Got:      fmt.Sprint(t.n)}, t.n <= 1 && (t.n == 1) == (v.policyCycle == v.cycle))
 	if t.n != 1 {
 		return
 	}
@@ -295,7 +302,8 @@ func (v *verifier) plans() {
 			}
 		}
 	}
-	f := Fault{Rule: "log", Table: "plans", What: "digest is not that of the policy that came with the cycle", Expected: want, Got: t.words["digest"].text(0)}
+	f := Fault{Rule: "log", Table: "plans", What: "digest is not that of the policy that came with the cycle",
+		Expected: want, Got: t.words["digest"].text(0)}
 	v.is(f, f.Expected == f.Got)
 }
 
@@ -305,7 +313,8 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 // rest checks the count of sub-allocations: those that a source names, those that still hold something, and those
 // that are forgotten with this cycle.
 func (v *verifier) rest(n func(string) int64) {
-	v.equal(Fault{Rule: "log", Table: "cycles", What: "sub_allocations"}, int64(len(v.m.subs))+v.m.replaced, n("sub_allocations"))
+	v.equal(Fault{Rule: "log", Table: "cycles", What: "sub_allocations"}, int64(len(v.m.subs))+v.m.replaced,
+		n("sub_allocations"))
 	v.m.replaced = 0
 	for k, s := range v.m.subs {
 		if s.held == 0 && (!s.named || s.orphan) {

@@ -101,10 +101,12 @@ func (v *verifier) gathered() {
 	}
 	for k, values := range given {
 		s := v.m.subs[k]
-		v.is(k.about("REQ-3", "grants", "units of a gang together by %s are granted on hosts of which not all have one value", s.together),
+		v.is(k.about("REQ-3", "grants",
+			"units of a gang together by %s are granted on hosts of which not all have one value", s.together),
 			len(values) == 1 && !values[nil])
 		for value := range values {
-			v.is(k.about("REQ-3", "grants", "a gang together by %s is granted units where it has nothing", s.together), had[k] == nil || had[k][value])
+			v.is(k.about("REQ-3", "grants", "a gang together by %s is granted units where it has nothing", s.together),
+				had[k] == nil || had[k][value])
 		}
 	}
 }
@@ -128,7 +130,8 @@ func (v *verifier) whole(table, when string) {
 	}
 	for k, n := range v.stays {
 		least := v.m.subs[k].least
-		v.is(k.about("REQ-3", table, "a gang of at least %d holds %d that are not under reclaim, %s", least, n, when), n <= 0 || n >= least)
+		v.is(k.about("REQ-3", table, "a gang of at least %d holds %d that are not under reclaim, %s", least, n, when),
+			n <= 0 || n >= least)
 	}
 }
 
@@ -150,10 +153,12 @@ func (v *verifier) draining() {
 func (v *verifier) broken() {
 	for k, units := range v.breaks {
 		s := v.m.subs[k]
-		if !v.is(k.about("REQ-3", "releases", "cause gang_broken of a sub-allocation that is no gang"), s.gang()) || v.dim() {
+		if !v.is(k.about("REQ-3", "releases", "cause gang_broken of a sub-allocation that is no gang"), s.gang()) ||
+			v.dim() {
 			continue
 		}
-		v.is(k.about("REQ-3", "releases", "cause gang_broken of %d units, which are enough for a gang of at least %d", units, s.least), units < s.least)
+		v.is(k.about("REQ-3", "releases", "cause gang_broken of %d units, which are enough for a gang of at least %d",
+			units, s.least), units < s.least)
 		v.equal(k.about("REQ-3", "releases", "units that stay of a gang that is broken"), 0, v.stays[k])
 	}
 }

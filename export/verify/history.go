@@ -59,7 +59,8 @@ func (v *verifier) decay() {
 				h := was[id]
 				switch {
 				case h == nil:
-					h = &past{factor: 100, known: v.lastCycle == 0 && v.cycle == 1 || v.policyCycle == v.cycle && !v.lost}
+					h = &past{factor: 100, known: v.lastCycle == 0 && v.cycle == 1 ||
+						v.policyCycle == v.cycle && !v.lost}
 				case v.lost:
 					h.known = false
 				}
@@ -172,7 +173,8 @@ func (v *verifier) lowerIn(p *plan, w *window, pool string, wants map[string]boo
 					return n.Div(n, big.NewInt(ratios))
 				}
 				part[c] = of(big.NewInt(part[up])).Int64()
-				f := factorOf(big.NewInt(v.past[[3]string{p.name, c, pool}].used), of(used), big.NewInt(part[c]), p.weight)
+				f := factorOf(big.NewInt(v.past[[3]string{p.name, c, pool}].used), of(used), big.NewInt(part[c]),
+					p.weight)
 				other = v.setFactor(p, c, pool, f) || other
 			}
 		}
@@ -207,7 +209,8 @@ func factorOf(used, fair, part *big.Int, weight int64) int64 {
 // believe takes over what the table shares says of a plan of whose past not all is known.
 func (v *verifier) believe(p *plan) {
 	if v.fresh("shares") {
-		v.report.cannot("what was used of pools in the plan %s before the log's first cycle: its ratios are taken as they are told", p.name)
+		v.report.cannot("what was used of pools in the plan %s before the log's first cycle: its ratios are taken as "+
+			"they are told", p.name)
 	}
 	t := v.table["shares"]
 	if t.number["effective_ratio"].real == nil {
@@ -240,7 +243,8 @@ func (v *verifier) historyRow(t *rows, row int, p *plan, path, pool string) {
 	}
 	h := v.past[[3]string{p.name, path, pool}]
 	say := func(what string) Fault { return of("D-165", "shares", p.name, path, what+" in the pool "+pool) }
-	if !v.is(say("its plan has a half-life, or the row tells of one, and not both"), used.missing(row) == (h == nil) && effective.missing(row) == (h == nil)) || h == nil {
+	if !v.is(say("its plan has a half-life, or the row tells of one, and not both"),
+		used.missing(row) == (h == nil) && effective.missing(row) == (h == nil)) || h == nil {
 		return
 	}
 	f := say("effective_ratio")

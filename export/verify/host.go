@@ -155,7 +155,8 @@ func (m *model) leave() {
 		if t == nil || !t.md || h == nil || h.plan == t.name {
 			continue
 		}
-		if !slices.ContainsFunc(t.groups, func(g string) bool { return slices.Contains(m.policy.groups[g].hosts, h.name) }) {
+		if !slices.ContainsFunc(t.groups,
+			func(g string) bool { return slices.Contains(m.policy.groups[g].hosts, h.name) }) {
 			if public := (map[label]int64{{origin: "public_pool", pool: "/"}: p.units}); !maps.Equal(public, p.label) {
 				p.was, p.left = p.label, m.cycle
 				m.relabel(p, public)

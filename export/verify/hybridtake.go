@@ -24,7 +24,8 @@ func (v *verifier) hybridTakes(p *plan, f *slots, claims []*claim) {
 		f.give(v.m.policy, "/", t.total, t.above, want)
 		for _, leaf := range v.m.policy.leaves(p) {
 			if f.w.entry[leaf].kind == "hybrid" {
-				v.equal(of("SLOT-27", "reclaims", p.name, leaf, "its part of what reserves need"), want[leaf], t.from[leaf])
+				v.equal(of("SLOT-27", "reclaims", p.name, leaf, "its part of what reserves need"), want[leaf],
+					t.from[leaf])
 			}
 		}
 	}
@@ -93,7 +94,8 @@ func (v *verifier) takenOf(p *plan, f *slots, claims []*claim) *hybridTaken {
 func (v *verifier) foreign(p *plan, w *window) bool {
 	for at, pile := range v.m.piles {
 		for l := range pile.label {
-			if e := w.entry[at.consumer]; at.plan == p.name && e != nil && (e.kind == "hybrid") != (l.origin == "hybrid") {
+			if e := w.entry[at.consumer]; at.plan == p.name && e != nil &&
+				(e.kind == "hybrid") != (l.origin == "hybrid") {
 				return true
 			}
 		}

@@ -10,7 +10,8 @@ import (
 func (v *verifier) stale(relabel map[string]bool) {
 	t := v.table["consumers"]
 	plan, consumer := t.words["plan"], t.words["consumer"]
-	own, shared, borrowed, lent := t.number["held_owned"], t.number["held_shared"], t.number["held_borrowed"], t.number["lent"]
+	own, shared, borrowed, lent := t.number["held_owned"], t.number["held_shared"], t.number["held_borrowed"],
+		t.number["lent"]
 	for row := range t.n {
 		p := v.m.policy.byName[plan.text(row)]
 		if p == nil {
@@ -18,7 +19,8 @@ func (v *verifier) stale(relabel map[string]bool) {
 		}
 		leaf := consumer.text(row)
 		a := v.m.account(p.name, leaf)
-		if p.md || p.exclusive != "" || v.hybrid(p, leaf) || a.owned != own.at(row) || a.shared != shared.at(row) || a.borrowed != borrowed.at(row) {
+		if p.md || p.exclusive != "" || v.hybrid(p, leaf) || a.owned != own.at(row) || a.shared != shared.at(row) ||
+			a.borrowed != borrowed.at(row) {
 			relabel[p.name+leaf] = true
 		}
 		if a.lent != lent.at(row) {
@@ -52,10 +54,13 @@ func (v *verifier) counted(stated map[spot]map[label]int64, relabel map[string]b
 		}
 		same := maps.Equal(poolless(p.label), poolless(have)) && !p.loose
 		if t.md && !v.strange[t.name] {
-			may, same = p.label[label{}] > 0 || v.moved[at.host], false // it ran at the start, or the host is split otherwise
+			// it ran at the start, or the host is split otherwise
+			may, same = p.label[label{}] > 0 || v.moved[at.host], false
 		}
-		v.is(Fault{Rule: "INV-9", Table: "holdings", Plan: at.plan, Consumer: at.consumer, Allocation: at.allocation, Sub: at.sub, Host: at.host,
-			What: "what units count as is not what they were granted as, and nothing was relabelled", Expected: list(p.label), Got: list(have)},
+		v.is(Fault{Rule: "INV-9", Table: "holdings", Plan: at.plan, Consumer: at.consumer, Allocation: at.allocation,
+			Sub: at.sub, Host: at.host,
+			What:     "what units count as is not what they were granted as, and nothing was relabelled",
+			Expected: list(p.label), Got: list(have)},
 			may && !same)
 		v.relabelled = true
 		v.m.relabel(p, have)

@@ -53,7 +53,8 @@ func (v *verifier) releases() {
 		switch why {
 		case "client", "done":
 			how := map[string]int{"client": 0, "done": 1}[why]
-			if v.equal(at.about("INV-9", "releases", "units that clients gave back, of which none are held"), 0, n*missing(p)); p != nil {
+			if v.equal(at.about("INV-9", "releases", "units that clients gave back, of which none are held"), 0,
+				n*missing(p)); p != nil {
 				p.back[how] += n
 				if p.seats != nil {
 					if p.backOn == nil {
@@ -111,7 +112,8 @@ func (v *verifier) takeOff(at spot, l label, n int64) {
 			pools = append(pools, have)
 		}
 	}
-	slices.SortFunc(pools, func(a, b label) int { return len(b.origin+b.pool) - len(a.origin+a.pool) }) // what is not known last
+	// what is not known last
+	slices.SortFunc(pools, func(a, b label) int { return len(b.origin+b.pool) - len(a.origin+a.pool) })
 	p.loose = p.loose || len(pools) > 1
 	for _, have := range pools {
 		take := min(n, p.label[have])
@@ -154,7 +156,8 @@ func (v *verifier) settled(gone map[key]bool, lost map[string]bool) {
 		if s := v.m.subs[k]; s == nil {
 			v.fault(k.about("CYC-5", "releases", "cause demand_gone of a sub-allocation that nobody knows"))
 		} else if v.breaks[k] == 0 { // else no more is held than is wanted, and maybe less
-			v.equal(k.about("CYC-5", "releases", "held after what is beyond demand was released (demand_gone)"), s.units, s.held)
+			v.equal(k.about("CYC-5", "releases", "held after what is beyond demand was released (demand_gone)"),
+				s.units, s.held)
 		}
 	}
 	for name := range lost {
@@ -163,7 +166,8 @@ func (v *verifier) settled(gone map[key]bool, lost map[string]bool) {
 			continue
 		}
 		v.is(Fault{Rule: "CYC-5", Table: "releases", Plan: h.plan, Host: name,
-			What: "cause host_lost, and neither is the host lost nor did it come to have less"}, v.resized || v.overrun[name])
+			What: "cause host_lost, and neither is the host lost nor did it come to have less"},
+			v.resized || v.overrun[name])
 	}
 }
 
@@ -194,7 +198,8 @@ func (v *verifier) grants() {
 			v.m.sit(v.m.put(at, l, n, v.cycle+1), id.device, n)
 			continue
 		}
-		v.is(Fault{Rule: "log", Table: "grants", Plan: at.plan, Consumer: at.consumer, Allocation: at.allocation, Host: at.host,
+		v.is(Fault{Rule: "log", Table: "grants", Plan: at.plan, Consumer: at.consumer, Allocation: at.allocation,
+			Host: at.host,
 			What: "the source is another", Expected: s.source, Got: source.text(row)}, s.source == source.text(row))
 		p := v.m.put(at, l, n, v.cycle+1)
 		v.m.sit(p, id.device, n)
@@ -209,22 +214,26 @@ func (v *verifier) mayGrant(s *sub, p *pile, at spot, l label) {
 	if h != nil {
 		state, plan = h.state, h.plan
 	}
-	v.is(Fault{Rule: "INV-1", Table: "grants", Plan: at.plan, Consumer: at.consumer, Allocation: at.allocation, Host: at.host,
+	v.is(Fault{Rule: "INV-1", Table: "grants", Plan: at.plan, Consumer: at.consumer, Allocation: at.allocation,
+		Host: at.host,
 		What: "a grant on a host that is not ok", Expected: "ok", Got: state}, state == "ok")
-	v.is(Fault{Rule: "INV-1", Table: "grants", Plan: at.plan, Consumer: at.consumer, Allocation: at.allocation, Host: at.host,
+	v.is(Fault{Rule: "INV-1", Table: "grants", Plan: at.plan, Consumer: at.consumer, Allocation: at.allocation,
+		Host: at.host,
 		What: "a grant on a host of another plan", Expected: at.plan, Got: plan}, plan == at.plan)
 	if h != nil && s.cond != nil {
 		v.is(at.about("REQ-1", "grants", "the host does not meet the requirement"), s.cond.truth(h, v.m))
 	}
 	if s.perHost != none {
-		v.is(at.about("INV-4", "grants", "max_per_host is %d, and %d units are held", s.perHost, p.units), p.units <= s.perHost)
+		v.is(at.about("INV-4", "grants", "max_per_host is %d, and %d units are held", s.perHost, p.units),
+			p.units <= s.perHost)
 	}
 	t := v.m.policy.byName[at.plan]
 	if t == nil {
 		v.fault(at.about("log", "grants", "there is no such plan"))
 		return
 	}
-	v.is(at.about("INV-9", "grants", "its consumer is no leaf of the plan"), t.member[at.consumer] && v.m.policy.leaf(at.consumer))
+	v.is(at.about("INV-9", "grants", "its consumer is no leaf of the plan"),
+		t.member[at.consumer] && v.m.policy.leaf(at.consumer))
 	if why := v.badLabel(t, at, l); why != "" {
 		v.fault(at.about("log", "grants", "granted as %s: %s", l.words(), why))
 	} else {
@@ -257,7 +266,8 @@ func (v *verifier) badLabel(t *plan, at spot, l label) string {
 		}
 	case l.origin == "borrowed":
 		lender := t.at(v.now, v.m.policy.zone).entry[l.lender]
-		if l.pool != "" || lender == nil || lender.kind != "ownership" || l.lender == at.consumer || !v.m.policy.leaf(l.lender) {
+		if l.pool != "" || lender == nil || lender.kind != "ownership" || l.lender == at.consumer ||
+			!v.m.policy.leaf(l.lender) {
 			return "a lender is another leaf that owns"
 		}
 	default:
@@ -288,7 +298,8 @@ func (v *verifier) keyframe() {
 		lots[at][granted.at(row)] += units.at(row)
 		v.is(at.about("log", "holdings", "a row of %d units", units.at(row)), units.at(row) > 0)
 		if s := v.m.subs[at.key]; s != nil {
-			v.is(Fault{Rule: "log", Table: "holdings", Plan: at.plan, Consumer: at.consumer, Allocation: at.allocation, Host: at.host,
+			v.is(Fault{Rule: "log", Table: "holdings", Plan: at.plan, Consumer: at.consumer, Allocation: at.allocation,
+				Host: at.host,
 				What: "the source is another", Expected: s.source, Got: source.text(row)}, s.source == source.text(row))
 		}
 	}
@@ -304,7 +315,8 @@ func (v *verifier) keyframe() {
 		}
 		v.equal(at.about("INV-9", "holdings", "held by the grants and releases so far"), p.units, total)
 		for cycle, n := range lots[at] {
-			v.is(at.about("INV-9", "holdings", "%d units of cycle %d, in which %d were granted", n, cycle, p.lots[cycle]), n <= p.lots[cycle])
+			v.is(at.about("INV-9", "holdings", "%d units of cycle %d, in which %d were granted", n, cycle,
+				p.lots[cycle]), n <= p.lots[cycle])
 		}
 	}
 	for at, have := range stated {

@@ -49,7 +49,8 @@ func (v *verifier) lots() {
 		w := t.at(v.now, v.m.policy.zone)
 		for l := range labels {
 			owner := l.owner(at.consumer)
-			v.is(at.about("MD-9", "grants", "its grace is too long for what %s owns", owner), !v.slow(t, w, at.consumer, owner))
+			v.is(at.about("MD-9", "grants", "its grace is too long for what %s owns", owner),
+				!v.slow(t, w, at.consumer, owner))
 			v.fitsThere(t, at, owner)
 		}
 	}
@@ -77,7 +78,8 @@ func (v *verifier) fitsThere(t *plan, at spot, owner string) {
 	on := v.m.holders(t, at.host)
 	held := on.sum(len(size), func(x holder) bool { return x.owner == owner })
 	for d, u := range size {
-		v.is(at.about("INV-1", "grants", "more %s is held on what %s owns of the host than that is: %d of %d", v.m.policy.dimensions[d], owner, held[d], c.size[d]),
+		v.is(at.about("INV-1", "grants", "more %s is held on what %s owns of the host than that is: %d of %d",
+			v.m.policy.dimensions[d], owner, held[d], c.size[d]),
 			u == 0 || held[d] <= c.size[d])
 	}
 	for _, x := range lenders(owner, meet(at.consumer, owner)) {
@@ -87,7 +89,8 @@ func (v *verifier) fitsThere(t *plan, at spot, owner string) {
 		}
 		out := on.sum(len(size), func(h holder) bool { return h.owner == owner && !under(h.leaf, x) })
 		for d, u := range size {
-			v.is(at.about("INV-3", "grants", "with it others hold %d %s of what %s reserves %d of", out[d], v.m.policy.dimensions[d], x, keeps[d]),
+			v.is(at.about("INV-3", "grants", "with it others hold %d %s of what %s reserves %d of", out[d],
+				v.m.policy.dimensions[d], x, keeps[d]),
 				u == 0 || out[d]+keeps[d] <= c.size[d])
 		}
 	}
@@ -138,7 +141,9 @@ func (v *verifier) crowded(t *plan) {
 				}
 				out := net(func(h holder) bool { return h.owner == c.owner && !under(h.leaf, x) })
 				for d, name := range v.m.policy.dimensions {
-					f.Rule, f.Consumer, f.What = "INV-3", x, "others hold "+name+" that it reserves of "+c.owner+"'s part of the host, and it is not under reclaim"
+					f.Rule, f.Consumer, f.What = "INV-3", x,
+						"others hold "+name+" that it reserves of "+c.owner+"'s part of the host, and it is not "+
+							"under reclaim"
 					v.limit(f, c.size[d], out[d]+keeps[d])
 				}
 			}
@@ -160,7 +165,9 @@ func (v *verifier) overLimits(t *plan) {
 				limit, ok = 0, true
 			}
 			if ok {
-				v.limit(Fault{Rule: "MD-18", Table: "reclaims", Plan: t.name, Consumer: path, What: name + " held from pools that is not under reclaim, and the share limit"}, limit, net[path][d])
+				v.limit(Fault{Rule: "MD-18", Table: "reclaims", Plan: t.name, Consumer: path,
+					What: name + " held from pools that is not under reclaim, and the share limit"}, limit,
+					net[path][d])
 			}
 		}
 	}
@@ -177,7 +184,8 @@ func (v *verifier) lawful(t *plan, c *claim, p *pile) (about []label) {
 			x := meet(c.forConsumer, owner)
 			ok = x != "/" && !under(c.consumer, x) && !v.slow(t, w, c.forConsumer, owner)
 		case "fair_share":
-			ok = c.forConsumer != c.consumer && l.pool != "" && meet(c.forConsumer, owner) == l.pool && !v.slow(t, w, c.forConsumer, owner) && takes(w, c.forConsumer)
+			ok = c.forConsumer != c.consumer && l.pool != "" && meet(c.forConsumer, owner) == l.pool &&
+				!v.slow(t, w, c.forConsumer, owner) && takes(w, c.forConsumer)
 		case "reserve":
 			for _, x := range lenders(owner, "/") {
 				ok = ok || !under(c.consumer, x) && e.aside[aside{x, owner, c.host}] != nil
@@ -255,8 +263,10 @@ func (v *verifier) graceFor(t *plan, c *claim, about []label) {
 		}
 		ok = ok || c.deadline == c.issued+us
 	}
-	v.is(Fault{Rule: "MD-10", Table: "reclaims", Plan: c.plan, Consumer: c.consumer, Allocation: c.allocation, Host: c.host,
-		What: "the deadline is not issued + the smaller of the holder's grace and its pool's", Got: instant(c.deadline)}, ok || over)
+	v.is(Fault{Rule: "MD-10", Table: "reclaims", Plan: c.plan, Consumer: c.consumer, Allocation: c.allocation,
+		Host: c.host,
+		What: "the deadline is not issued + the smaller of the holder's grace and its pool's",
+		Got:  instant(c.deadline)}, ok || over)
 }
 
 // wentOver tells whether a reclaim took over the units of one that was cancelled in this cycle, with their date.
@@ -297,7 +307,9 @@ func (v *verifier) ownersFirst(t *plan) {
 					room = least(room, plus(within(func(leaf string) bool { return !under(leaf, y) }), keeps, -1))
 				}
 			}
-			v.is(spot{s.key, one.host.name}.about("INV-2", "shortfalls", "it is short, and fits what %s owns there if outsiders of %s gave it back", one.owner, x), !covers(room, s.size))
+			v.is(spot{s.key, one.host.name}.about("INV-2", "shortfalls",
+				"it is short, and fits what %s owns there if outsiders of %s gave it back", one.owner, x),
+				!covers(room, s.size))
 		}
 	}
 }

@@ -118,7 +118,8 @@ func (v *verifier) lostInAll(t *rows) {
 			v.lose.of[id] = own
 		}
 		v.lose.known[id] = true
-		v.equal(of("D-120", "consumers", id[0], id[1], "unit-milliseconds lost so far, besides those of consumers below it"),
+		v.equal(of("D-120", "consumers", id[0], id[1],
+			"unit-milliseconds lost so far, besides those of consumers below it"),
 			v.lose.of[id], own)
 	}
 }

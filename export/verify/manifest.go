@@ -11,7 +11,8 @@ import (
 // stray takes note of files that no reader looks at.
 func (v *verifier) stray() {
 	if n := len(v.log.Leftovers()); n > 0 {
-		v.report.cannot("%d files that no published cycle names: leftovers of a crash or of a compaction, which the next one removes", n)
+		v.report.cannot("%d files that no published cycle names: leftovers of a crash or of a compaction, which the "+
+			"next one removes", n)
 	}
 }
 
@@ -32,7 +33,8 @@ func (v *verifier) manifest(tables map[string]*decision.Table) {
 	for _, f := range files {
 		there[f.Table] = f
 		say := func(ok bool, expected, got, format string, args ...any) {
-			v.is(Fault{Rule: "manifest", Table: f.Table, What: fmt.Sprintf(format, args...), Expected: expected, Got: got}, ok)
+			v.is(Fault{Rule: "manifest", Table: f.Table, What: fmt.Sprintf(format, args...), Expected: expected,
+				Got: got}, ok)
 		}
 		if f.Table != "cycles" {
 			say(f.Named != "", "", "", "a file that the cycle does not name")
@@ -45,7 +47,8 @@ func (v *verifier) manifest(tables map[string]*decision.Table) {
 		say(f.Decisions == digest, digest, f.Decisions, "stint.decisions is not the cycle's decisions_digest")
 		revision := grouped(head.number["revision"].at(0))
 		say(f.Revision == revision, revision, f.Revision, "stint.revision is not the cycle's")
-		say(f.Rules == head.words["rules_version"].text(0), head.words["rules_version"].text(0), f.Rules, "stint.rules is not the cycle's rules_version")
+		say(f.Rules == head.words["rules_version"].text(0), head.words["rules_version"].text(0), f.Rules,
+			"stint.rules is not the cycle's rules_version")
 	}
 	single := there["cycles"].First == there["cycles"].Last
 	if single {
@@ -78,7 +81,8 @@ func (v *verifier) events(there map[string]export.File) {
 	}
 	for _, name := range names {
 		if t := v.table[name]; t != nil {
-			v.is(Fault{Rule: "manifest", Table: name, What: "a file without rows, or rows without a file"}, all || (there[name].Path != "") == (t.n > 0))
+			v.is(Fault{Rule: "manifest", Table: name, What: "a file without rows, or rows without a file"},
+				all || (there[name].Path != "") == (t.n > 0))
 		}
 	}
 }
@@ -96,7 +100,8 @@ func (v *verifier) contents(there map[string]export.File, tables map[string]*dec
 		}
 		var members []*decision.Table
 		for _, name := range names {
-			v.is(Fault{Rule: "manifest", Table: name, What: "it is not written together with " + names[0]}, v.fresh(name))
+			v.is(Fault{Rule: "manifest", Table: name, What: "it is not written together with " + names[0]},
+				v.fresh(name))
 			if tables[name] != nil {
 				members = append(members, tables[name])
 			}
@@ -105,10 +110,13 @@ func (v *verifier) contents(there map[string]export.File, tables map[string]*dec
 			continue
 		}
 		got := contentOf(members)
-		first := v.cycle == v.report.First || v.lastCycle == 0 || dayOf(v.table["cycles"].number["now"].at(0)) != dayOf(v.last)
-		v.is(Fault{Rule: "manifest", Table: names[0], What: "it is written, and says what it said before"}, first || got != v.content[i])
+		first := v.cycle == v.report.First || v.lastCycle == 0 ||
+			dayOf(v.table["cycles"].number["now"].at(0)) != dayOf(v.last)
+		v.is(Fault{Rule: "manifest", Table: names[0], What: "it is written, and says what it said before"},
+			first || got != v.content[i])
 		for _, name := range names {
-			v.is(Fault{Rule: "manifest", Table: name, What: "stint.content is not the digest of the tables", Expected: got, Got: there[name].Content},
+			v.is(Fault{Rule: "manifest", Table: name, What: "stint.content is not the digest of the tables",
+				Expected: got, Got: there[name].Content},
 				!single || there[name].Content == got)
 		}
 		v.content[i] = got

@@ -81,7 +81,8 @@ func (v *verifier) drawersOf(t *plan, pools map[string]*pool) drawers {
 			continue
 		}
 		for l := range p.label {
-			if list := d.piles[l.pool]; len(list) == 0 || list[len(list)-1] != p { // of several labels of a pool it stands once
+			// of several labels of a pool it stands once
+			if list := d.piles[l.pool]; len(list) == 0 || list[len(list)-1] != p {
 				d.piles[l.pool] = append(list, p)
 			}
 		}
@@ -190,7 +191,8 @@ func (v *verifier) correct(t *plan, pool *pool, all map[string]*share) {
 		if plan.text(row) != t.name || in.text(row) != pool.at || a == nil || !v.m.policy.leaf(consumer.text(row)) {
 			continue
 		}
-		usage, demand := int64(table.number["usage"].float(row)*float64(one)), int64(table.number["usage_demand"].float(row)*float64(one))
+		usage, demand := int64(table.number["usage"].float(row)*float64(one)),
+			int64(table.number["usage_demand"].float(row)*float64(one))
 		if usage > a.usage && a.usage > 0 || demand != a.demand && a.demand > 0 {
 			if a.quota == a.usage {
 				a.quota = max(a.usage, usage)
@@ -238,7 +240,8 @@ func (v *verifier) shares() {
 			continue
 		}
 		if v.hazy[p.name] {
-			v.report.cannot("shares of the plan %s in cycles in which it is not known of which pool some units are", p.name)
+			v.report.cannot("shares of the plan %s in cycles in which it is not known of which pool some units are",
+				p.name)
 			continue
 		}
 		if !v.fresh("shares") && !v.fresh("shortfalls") && !v.busy(p.name) && !v.awaited[p.name] {
@@ -275,7 +278,8 @@ func (v *verifier) shareRows(vague map[[2]string]bool) map[[3]string]bool {
 	for row := range t.n {
 		name, path, at := plan.text(row), consumer.text(row), in.text(row)
 		p := v.m.policy.byName[name]
-		if !v.is(of("log", "shares", name, path, "there is no such plan, or the consumer takes no part in it"), p != nil && p.md && p.member[path]) {
+		if !v.is(of("log", "shares", name, path, "there is no such plan, or the consumer takes no part in it"),
+			p != nil && p.md && p.member[path]) {
 			continue
 		}
 		if v.shareOf[name] == nil {
@@ -285,7 +289,8 @@ func (v *verifier) shareRows(vague map[[2]string]bool) map[[3]string]bool {
 		v.is(of("log", "shares", name, path, "a row of the pool "+at+" stands twice"), !seen[id])
 		seen[id] = true
 		all := v.shareOf[name][at]
-		if !v.is(of("MD-12", "shares", name, path, "there is no pool "+at+", or it is not above the consumer"), all != nil && under(path, at) && path != at) {
+		if !v.is(of("MD-12", "shares", name, path, "there is no pool "+at+", or it is not above the consumer"),
+			all != nil && under(path, at) && path != at) {
 			continue
 		}
 		a := all[path]

@@ -18,20 +18,24 @@ type model struct {
 	arrival  int64
 	piles    map[spot]*pile
 	onHost   map[string]map[spot]*pile
-	of       map[string]*account    // by plan, then consumer: what leaves hold
-	conds    map[string]*expr       // parsed requirements
-	claims   map[int64][]*claim     // reclaims under way, by number
-	former   map[key]map[key]bool   // sub-allocations of other sizes, by the key of their rows
-	spots    map[key][]string       // hosts of what sub-allocations hold, while sizes change; nil: not made yet
-	given    []*pile                // of which clients gave something back
-	hidden   map[string]int         // by plan: cycles since then in which somebody waited though nothing was under reclaim
-	swaps    map[string]map[key]int // by plan: rows that took something for a share from a sub-allocation, or from what was promised to it, since its turns began
-	leaving  int64
-	vague    map[key]bool // what is wanted depends on how many units the cycle releases as done
-	cycle    int64
-	estates  map[string]*estate // of MD plans of which anybody owned anything
-	lost     bool               // what is held is not known: nor who holds something of those that a policy left without their place
-	replaced int64              // sub-allocations that are forgotten before the log counts them
+	of       map[string]*account  // by plan, then consumer: what leaves hold
+	conds    map[string]*expr     // parsed requirements
+	claims   map[int64][]*claim   // reclaims under way, by number
+	former   map[key]map[key]bool // sub-allocations of other sizes, by the key of their rows
+	spots    map[key][]string     // hosts of what sub-allocations hold, while sizes change; nil: not made yet
+	given    []*pile              // of which clients gave something back
+	// by plan: cycles since then in which somebody waited though nothing was under reclaim
+	hidden map[string]int
+	// by plan: rows that took something for a share from a sub-allocation, or from what was promised to it, since its
+	// turns began
+	swaps   map[string]map[key]int
+	leaving int64
+	vague   map[key]bool // what is wanted depends on how many units the cycle releases as done
+	cycle   int64
+	estates map[string]*estate // of MD plans of which anybody owned anything
+	// what is held is not known: nor who holds something of those that a policy left without their place
+	lost     bool
+	replaced int64 // sub-allocations that are forgotten before the log counts them
 }
 
 type host struct {
@@ -102,8 +106,10 @@ type account struct {
 
 func newModel() *model {
 	return &model{hosts: map[string]*host{}, attrs: map[string]bool{}, numeric: map[string]bool{}, subs: map[key]*sub{},
-		piles: map[spot]*pile{}, onHost: map[string]map[spot]*pile{}, of: map[string]*account{}, conds: map[string]*expr{},
-		claims: map[int64][]*claim{}, former: map[key]map[key]bool{}, swaps: map[string]map[key]int{}, hidden: map[string]int{}, estates: map[string]*estate{}, vague: map[key]bool{}}
+		piles: map[spot]*pile{}, onHost: map[string]map[spot]*pile{}, of: map[string]*account{},
+		conds:  map[string]*expr{},
+		claims: map[int64][]*claim{}, former: map[key]map[key]bool{}, swaps: map[string]map[key]int{},
+		hidden: map[string]int{}, estates: map[string]*estate{}, vague: map[key]bool{}}
 }
 
 func (m *model) isNumber(word string) bool {
@@ -218,7 +224,8 @@ func (m *model) forsake(k key) {
 		return
 	}
 	m.arrival++
-	s := &sub{key: k, source: was.source, size: was.size, slots: was.slots, perHost: none, arrival: m.arrival, orphan: true}
+	s := &sub{key: k, source: was.source, size: was.size, slots: was.slots, perHost: none, arrival: m.arrival,
+		orphan: true}
 	if !t.md {
 		s.size = []int64{s.slots}
 	}

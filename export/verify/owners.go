@@ -50,7 +50,8 @@ func (v *verifier) deeds(t *rows) map[string]*deeds {
 	rule, number, since, amount := t.number["rule"], t.number["part"], t.number["since"], t.number["amount"]
 	all := map[string]*deeds{}
 	for row := range t.n {
-		f := Fault{Rule: "MD-4", Table: "owners", Plan: plan.text(row), Consumer: consumer.text(row), Host: host.text(row)}
+		f := Fault{Rule: "MD-4", Table: "owners", Plan: plan.text(row), Consumer: consumer.text(row),
+			Host: host.text(row)}
 		n, ok := v.m.policy.dimension(dim.text(row))
 		f.What = "a row of no dimension, consumer or host that there is, or of no amount"
 		if _, is := v.m.policy.place[f.Consumer]; !v.is(f, ok && is && v.m.hosts[f.Host] != nil && amount.at(row) > 0) {
@@ -99,22 +100,29 @@ func (v *verifier) deeded(t *plan, e *estate, d *deeds) {
 			got = make([]int64, len(want))
 		}
 		for i, name := range v.m.policy.dimensions {
-			v.equal(Fault{Rule: "MD-4", Table: "owners", Plan: t.name, Consumer: k.of, Host: k.host, What: "what a rule has of " + name}, want[i], got[i])
+			v.equal(Fault{Rule: "MD-4", Table: "owners", Plan: t.name, Consumer: k.of, Host: k.host,
+				What: "what a rule has of " + name}, want[i], got[i])
 		}
 	}
 	for i, list := 1, e.inOrder(d.number); i < len(list); i++ {
-		v.is(Fault{Rule: "MD-5", Table: "owners", Plan: t.name, Consumer: list[i].of, Host: list[i].host, What: "the part came before that of " + list[i-1].host},
+		v.is(Fault{Rule: "MD-5", Table: "owners", Plan: t.name, Consumer: list[i].of, Host: list[i].host,
+			What: "the part came before that of " + list[i-1].host},
 			list[i].of != list[i-1].of || d.number[list[i-1]] < d.number[list[i]])
 	}
 	if len(e.unmet) > 0 && len(d.piece) > 0 {
-		v.equal(Fault{Rule: "MD-4", Table: "owners", Plan: t.name, What: "cycles with other input since the last pass"}, e.changes, d.since)
+		v.equal(Fault{Rule: "MD-4", Table: "owners", Plan: t.name, What: "cycles with other input since the last pass"},
+			e.changes, d.since)
 	}
 }
 
 // inOrder are the parts that a keyframe has too, by consumer in the order in which they were taken.
 func (e *estate) inOrder(there map[part]int64) []part {
-	list := slices.DeleteFunc(slices.Collect(maps.Keys(e.number)), func(k part) bool { return there[k] == 0 || e.parts[k] == nil })
-	slices.SortFunc(list, func(a, b part) int { return cmp.Or(cmp.Compare(a.of, b.of), cmp.Compare(e.number[a], e.number[b])) })
+	list := slices.DeleteFunc(slices.Collect(maps.Keys(e.number)), func(k part) bool {
+		return there[k] == 0 || e.parts[k] == nil
+	})
+	slices.SortFunc(list, func(a, b part) int {
+		return cmp.Or(cmp.Compare(a.of, b.of), cmp.Compare(e.number[a], e.number[b]))
+	})
 	return list
 }
 
@@ -135,7 +143,8 @@ func (v *verifier) inherit(t *plan, d *deeds) {
 	p.divideAll()
 	n := p.next
 	for k, amount := range d.piece {
-		v.is(Fault{Rule: "MD-4", Table: "owners", Plan: t.name, Consumer: k.of, Host: k.host, What: "a piece of a rule that there is not, or of a host that the parent has nothing of"},
+		v.is(Fault{Rule: "MD-4", Table: "owners", Plan: t.name, Consumer: k.of, Host: k.host,
+			What: "a piece of a rule that there is not, or of a host that the parent has nothing of"},
 			n.parts[part{k.of, k.host}] != nil && slices.ContainsFunc(n.pieces, func(q piece) bool {
 				return q.of == k.of && q.host == k.host && q.rule == k.rule && slices.Equal(q.v, amount)
 			}))
@@ -151,7 +160,8 @@ func (v *verifier) inherit(t *plan, d *deeds) {
 		n.guessed = n.guessed || h.plan == t.name && h.state == "unavail"
 	}
 	if n.guessed {
-		v.report.cannot("what is configured in the plan %s until its next pass: hosts are unavail, and what they had in the last one is told nowhere", t.name)
+		v.report.cannot("what is configured in the plan %s until its next pass: hosts are unavail, and what they had "+
+			"in the last one is told nowhere", t.name)
 	}
 	if empty && len(n.unmet) > 0 {
 		return

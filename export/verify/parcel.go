@@ -11,10 +11,12 @@ func (v *verifier) ownershipRows() map[string]map[part][]int64 {
 	if t == nil {
 		return nil
 	}
-	plan, consumer, host, action, dim, amount := t.words["plan"], t.words["consumer"], t.words["host"], t.words["action"], t.words["dimension"], t.number["amount"]
+	plan, consumer, host, action, dim, amount := t.words["plan"], t.words["consumer"], t.words["host"],
+		t.words["action"], t.words["dimension"], t.number["amount"]
 	all := map[string]map[part][]int64{}
 	for row := range t.n {
-		f := Fault{Rule: "MD-4", Table: "ownership", Plan: plan.text(row), Consumer: consumer.text(row), Host: host.text(row)}
+		f := Fault{Rule: "MD-4", Table: "ownership", Plan: plan.text(row), Consumer: consumer.text(row),
+			Host: host.text(row)}
 		d, ok := v.m.policy.dimension(dim.text(row))
 		sign := map[string]int64{"assigned": 1, "trimmed": -1}[action.text(row)]
 		f.What = "a row of no dimension or action, or of no amount"
@@ -74,13 +76,16 @@ func (v *verifier) cut(t *plan, e *estate) {
 	for host, owners := range on {
 		var list []parcel
 		for owner, size := range owners {
-			v.is(Fault{Rule: "MD-2", Table: "ownership", Plan: t.name, Consumer: owner, Host: host, What: "those below it own more of the host than it does"},
+			v.is(Fault{Rule: "MD-2", Table: "ownership", Plan: t.name, Consumer: owner, Host: host,
+				What: "those below it own more of the host than it does"},
 				slices.Min(size) >= 0)
 			if !zero(size) {
 				list = append(list, parcel{owner, size})
 			}
 		}
-		slices.SortFunc(list, func(a, b parcel) int { return cmp.Compare(v.m.policy.place[a.owner], v.m.policy.place[b.owner]) })
+		slices.SortFunc(list, func(a, b parcel) int {
+			return cmp.Compare(v.m.policy.place[a.owner], v.m.policy.place[b.owner])
+		})
 		e.split[host] = list
 	}
 }
@@ -185,7 +190,8 @@ func (v *verifier) lent(t *plan) map[string][]int64 {
 			continue
 		}
 		for l, n := range p.label {
-			for path := l.owner(at.consumer); path != "/" && path != "" && !under(at.consumer, path); path = parentOf(path) {
+			for path := l.owner(at.consumer); path != "/" && path != "" && !under(at.consumer,
+				path); path = parentOf(path) {
 				if all[path] == nil {
 					all[path] = make([]int64, len(v.m.policy.dimensions))
 				}

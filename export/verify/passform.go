@@ -120,7 +120,9 @@ func (p *pass) takeHosts(c ownClaim) {
 
 // listedBeside tells whether another child of the domain than the claim's lists a host.
 func (p *pass) listedBeside(c ownClaim, host string) bool {
-	return slices.ContainsFunc(p.claims, func(o ownClaim) bool { return o.of != c.of && slices.Contains(o.rule.list, host) })
+	return slices.ContainsFunc(p.claims, func(o ownClaim) bool {
+		return o.of != c.of && slices.Contains(o.rule.list, host)
+	})
 }
 
 // average is the average host of a group in the plan.

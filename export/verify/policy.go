@@ -214,7 +214,8 @@ func parsePolicy(text []byte) (*policy, error) {
 	}
 	o := object(root)
 	p := &policy{groups: map[string]*group{}, children: map[string][]string{}, rank: map[string]int64{},
-		grace: map[string]int64{}, runtime: map[string]int64{}, renamed: map[string]string{}, byName: map[string]*plan{},
+		grace: map[string]int64{}, runtime: map[string]int64{}, renamed: map[string]string{},
+		byName:   map[string]*plan{},
 		interval: o.duration("interval", 60e6), dimensions: o.texts("dimensions")}
 	if p.zone, err = time.LoadLocation(o.text("timezone", "UTC")); err != nil {
 		return nil, err
@@ -433,7 +434,8 @@ func (p *policy) dated(text string) int64 {
 	}
 	minute := minuteOf(clock)
 	at = time.Date(at.Year(), at.Month(), at.Day(), minute/60, minute%60, 0, 0, p.zone)
-	for _, back := range []time.Duration{2 * time.Hour, time.Hour, 30 * time.Minute} { // clocks that go back show it twice
+	// clocks that go back show it twice
+	for _, back := range []time.Duration{2 * time.Hour, time.Hour, 30 * time.Minute} {
 		if first := at.Add(-back); first.Format(time.DateTime) == at.Format(time.DateTime) {
 			return first.UnixMicro()
 		}
@@ -453,7 +455,8 @@ func (p *policy) entry(t *plan, path string, o object) *entry {
 	e := &entry{rank: o.whole("rank", p.rank[path]), kind: o.text("policy", "ownership"), owns: o.whole("owns", 0),
 		reserves: o.whole("reserves", 0), most: share.whole("max", none), ratio: share.whole("ratio", 1),
 		priority: share.whole("priority", 0), takes: t.share && o.yes("share_reclaim", true),
-		lendGrace: o.duration("lend_grace", none), poolGrace: o.duration("private_pool_grace", none), limit: map[string]int64{}}
+		lendGrace: o.duration("lend_grace", none), poolGrace: o.duration("private_pool_grace", none),
+		limit: map[string]int64{}}
 	if t.md {
 		e.kind = "md"
 		for d, v := range asObject(share["limit"]) {
@@ -474,8 +477,10 @@ func (p *policy) entry(t *plan, path string, o object) *entry {
 }
 
 func (p *policy) mdPlan(o object) *plan {
-	t := &plan{name: o.text("name", ""), md: true, placement: o.text("placement", "best_fit"), overcommit: map[string]int64{},
-		pubGrace: asObject(o["public_pool"]).duration("grace", none), rebalance: o.whole("ownership_rebalance", 10), band: 10}
+	t := &plan{name: o.text("name", ""), md: true, placement: o.text("placement", "best_fit"),
+		overcommit: map[string]int64{},
+		pubGrace:   asObject(o["public_pool"]).duration("grace", none), rebalance: o.whole("ownership_rebalance", 10),
+		band: 10}
 	if v, ok := o["fair_band"]; ok {
 		if f, err := strconv.ParseFloat(fmt.Sprint(v), 64); err == nil {
 			t.band = int64(math.Round(f * 1000))
@@ -498,8 +503,9 @@ func (p *policy) mdPlan(o object) *plan {
 func (p *policy) slotPlan(o object) *plan {
 	name := o.text("resource_group", "")
 	t := &plan{name: name, groups: []string{name}, placement: o.text("placement", "stacked"),
-		configured: o.whole("configured_slots", none), static: o.text("share_quota", "") == "static", recallFirst: o.text("recall", "") == "before_borrow",
-		even: o.yes("distribute_evenly", false), keep: o.yes("disable_reclaim_on_shrink", false)}
+		configured: o.whole("configured_slots", none), static: o.text("share_quota", "") == "static",
+		recallFirst: o.text("recall", "") == "before_borrow",
+		even:        o.yes("distribute_evenly", false), keep: o.yes("disable_reclaim_on_shrink", false)}
 	if t.placement == "exclusive" {
 		t.exclusive = o.text("exclusive", "allocation")
 	}

@@ -142,7 +142,9 @@ func (v *verifier) ownedPools(t *plan) map[string]*pool {
 				case in && h.state == "ok":
 					p.ok = append(p.ok, e.rest(on, c, h.name, at))
 				default:
-					p.shut = append(p.shut, on.sum(len(c.size), func(x holder) bool { return x.owner == c.owner && x.pool == at }))
+					p.shut = append(p.shut, on.sum(len(c.size), func(x holder) bool {
+						return x.owner == c.owner && x.pool == at
+					}))
 				}
 			}
 		}
@@ -194,7 +196,8 @@ func (m *model) holders(t *plan, host string) (list holders) {
 			continue
 		}
 		for l, n := range p.label {
-			list = append(list, holder{at.consumer, l.owner(at.consumer), l.pool, p.size, n, min(n, p.leaving), p.lots, m.subs[at.key].gang()})
+			list = append(list, holder{at.consumer, l.owner(at.consumer), l.pool, p.size, n, min(n, p.leaving), p.lots,
+				m.subs[at.key].gang()})
 		}
 	}
 	return list
@@ -218,7 +221,9 @@ func (e *estate) rest(on holders, c parcel, host, pool string) []int64 {
 	for _, x := range line {
 		top := line[len(line)-1]
 		inside := on.sum(len(rest), func(h holder) bool { return h.owner == c.owner && under(h.leaf, x) })
-		near := on.sum(len(rest), func(h holder) bool { return h.owner == c.owner && under(h.leaf, top) && !under(h.leaf, x) })
+		near := on.sum(len(rest), func(h holder) bool {
+			return h.owner == c.owner && under(h.leaf, top) && !under(h.leaf, x)
+		})
 		keeps := e.aside[aside{x, c.owner, host}]
 		for d, n := range inside {
 			if keeps != nil {

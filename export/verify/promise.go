@@ -29,16 +29,19 @@ func (v *verifier) limits() {
 				for name, limit := range e.limit {
 					d, _ := v.m.policy.dimension(name)
 					if v.m.subs[at.key].size[d] > 0 {
-						v.limit(Fault{Rule: "INV-4", Table: "grants", Plan: p.name, Consumer: path, What: "share limit of " + name + " after a grant"}, limit, net[p.name][path][d])
+						v.limit(Fault{Rule: "INV-4", Table: "grants", Plan: p.name, Consumer: path,
+							What: "share limit of " + name + " after a grant"}, limit, net[p.name][path][d])
 					}
 				}
 			case !p.md && e.most != none && p.exclusive == "":
-				v.limit(Fault{Rule: "INV-4", Table: "grants", Plan: p.name, Consumer: path, What: "slots held after a grant, and the limit"}, e.most, v.m.account(p.name, path).slots)
+				v.limit(Fault{Rule: "INV-4", Table: "grants", Plan: p.name, Consumer: path,
+					What: "slots held after a grant, and the limit"}, e.most, v.m.account(p.name, path).slots)
 			}
 		}
 		for l := range labels {
 			pooled := l.origin == "share_pool" || l.origin == "public_pool" || l.origin == "private_pool"
-			v.is(at.about("INV-4", "grants", "granted from a pool, and a ratio of 0 stands above it"), !pooled || !barredBelow(w, at.consumer, l.pool))
+			v.is(at.about("INV-4", "grants", "granted from a pool, and a ratio of 0 stands above it"),
+				!pooled || !barredBelow(w, at.consumer, l.pool))
 			if l.lender != "" && !p.md {
 				v.loan(p, w, at, l.lender)
 			}
@@ -77,10 +80,12 @@ func (v *verifier) drawnFrom(p *plan, at spot, pool string) {
 	for path := parentOf(at.consumer); path != "/" && path != ""; path = parentOf(path) {
 		all := whole(path)
 		if path == pool {
-			v.is(at.about("SLOT-5", "grants", "granted from the pool of %s, of which all %d slots were drawn before", pool, all), f.drawn[path] < all)
+			v.is(at.about("SLOT-5", "grants", "granted from the pool of %s, of which all %d slots were drawn before",
+				pool, all), f.drawn[path] < all)
 			return
 		}
-		v.is(at.about("SLOT-5", "grants", "granted from the pool of %s, while that of %s is not drawn", pool, path), v.m.account(p.name, path).shared >= all)
+		v.is(at.about("SLOT-5", "grants", "granted from the pool of %s, while that of %s is not drawn", pool, path),
+			v.m.account(p.name, path).shared >= all)
 	}
 }
 
@@ -112,7 +117,8 @@ func (v *verifier) net(p *plan, most bool) map[string][]int64 {
 			if most {
 				leaving = max(0, pile.leaving-(pile.units-n))
 			}
-			for path := pile.consumer; l.pool != "" && path != l.pool && path != "/" && path != ""; path = parentOf(path) {
+			path := pile.consumer
+			for ; l.pool != "" && path != l.pool && path != "/" && path != ""; path = parentOf(path) {
 				if sum[path] == nil {
 					sum[path] = make([]int64, len(v.m.policy.dimensions))
 				}
@@ -140,8 +146,10 @@ func (v *verifier) loan(p *plan, w *window, at spot, lender string) {
 		v.limit(of("INV-4", "grants", p.name, at.consumer, "slots borrowed after a loan"), borrower.borrow, a.borrowed)
 	}
 	v.limit(of("INV-4", "grants", p.name, lender, "slots lent after a loan"), owner.lend, b.lent)
-	v.limit(of("INV-3", "grants", p.name, lender, "slots lent after a loan, of those that are not reserved"), f.owned[lender]-f.reserved[lender], b.lent)
-	v.limit(of("INV-3", "grants", p.name, lender, "slots lent and held as its own after a loan"), f.owned[lender], b.lent+b.owned)
+	v.limit(of("INV-3", "grants", p.name, lender, "slots lent after a loan, of those that are not reserved"),
+		f.owned[lender]-f.reserved[lender], b.lent)
+	v.limit(of("INV-3", "grants", p.name, lender, "slots lent and held as its own after a loan"), f.owned[lender],
+		b.lent+b.owned)
 }
 
 // deals tells whether a list of peers lets a leaf deal with another.
@@ -150,7 +158,8 @@ func deals(list []string, self, other string) bool {
 		return true
 	}
 	for _, name := range list {
-		if name == "any" || name == "siblings" && parentOf(self) == parentOf(other) || strings.HasPrefix(name, "/") && under(other, name) {
+		if name == "any" || name == "siblings" && parentOf(self) == parentOf(other) ||
+			strings.HasPrefix(name, "/") && under(other, name) {
 			return true
 		}
 	}
@@ -181,19 +190,24 @@ func (v *verifier) promises() {
 		}
 	}
 	still := len(v.begun) == 0 && v.m.leaving == 0 && len(waits) == 0 && !v.relabelled && !v.dim()
-	timeless := len(v.m.policy.runtime) == 0 && len(v.spent) == 0 && // no unit comes of age, no budget is used up or renewed,
+	// no unit comes of age, no budget is used up or renewed,
+	timeless := len(v.m.policy.runtime) == 0 && len(v.spent) == 0 &&
 		len(v.past) == 0 // and no ratio counts otherwise
 	if v.stable && v.inputs == 0 && !v.switched && v.policyCycle != v.cycle && timeless {
-		v.is(Fault{Rule: "CYC-2", Table: "cycles", What: "something happened in the cycle after a fixed point, with the same input"}, still)
+		v.is(Fault{Rule: "CYC-2", Table: "cycles",
+			What: "something happened in the cycle after a fixed point, with the same input"}, still)
 		for _, name := range []string{"consumers", "amounts", "shares", "shortfalls"} {
-			v.is(Fault{Rule: "CYC-2", Table: name, What: "it is another in the cycle after a fixed point, with the same input"}, !v.fresh(name) || v.frameDay())
+			v.is(Fault{Rule: "CYC-2", Table: name,
+				What: "it is another in the cycle after a fixed point, with the same input"},
+				!v.fresh(name) || v.frameDay())
 		}
 	}
 	if v.stable = still; still {
 		v.quiet = 0
 		v.atRest()
 	}
-	v.is(Fault{Rule: "INV-10", Table: "cycles", What: "no fixed point after 10,000 cycles with the same input"}, v.quiet <= 10_000)
+	v.is(Fault{Rule: "INV-10", Table: "cycles", What: "no fixed point after 10,000 cycles with the same input"},
+		v.quiet <= 10_000)
 }
 
 // frameDay tells whether the cycle is the first of a UTC day, in which state tables are written anew.
@@ -208,8 +222,10 @@ func (v *verifier) disturbance() {
 			continue
 		}
 		for l := range v.given[c.spot] {
-			same := c.reason == "recall" && l.origin == "borrowed" && l.lender == c.forConsumer || c.reason == "fair_share" && l.origin == "share_pool"
-			v.is(c.about("INV-7", "reclaims", "reason %s, and it was granted units as %s there in the same cycle", c.reason, l.words()), !same)
+			same := c.reason == "recall" && l.origin == "borrowed" && l.lender == c.forConsumer ||
+				c.reason == "fair_share" && l.origin == "share_pool"
+			v.is(c.about("INV-7", "reclaims", "reason %s, and it was granted units as %s there in the same cycle",
+				c.reason, l.words()), !same)
 		}
 	}
 }
@@ -247,7 +263,8 @@ func (v *verifier) reserves(p *plan) {
 			room += max(0, a.owned+a.lent-f.owned[path]-leaving[path])
 		}
 	}
-	v.is(Fault{Rule: "INV-3", Table: "grants", Plan: p.name, What: "reserved slots were given to others", Expected: "none", Got: grouped(-room)}, room >= 0)
+	v.is(Fault{Rule: "INV-3", Table: "grants", Plan: p.name, What: "reserved slots were given to others",
+		Expected: "none", Got: grouped(-room)}, room >= 0)
 }
 
 // conserving checks INV-6 in MD plans: no unmet unit that its rules allow fits an ok host. While anything is under
@@ -281,7 +298,8 @@ func (v *verifier) conserving(p *plan, waits bool) {
 		asked[id] = true
 		r := v.roomOf(p)
 		for i, h := range r.host {
-			if !covers(r.free[i], s.size) || !v.sits(p, s.size, h) || s.perHost != none && v.on(s, h) >= s.perHost || !v.m.may(s, h) {
+			if !covers(r.free[i], s.size) || !v.sits(p, s.size, h) || s.perHost != none && v.on(s, h) >= s.perHost ||
+				!v.m.may(s, h) {
 				continue
 			}
 			v.is(spot{f.key, h.name}.about("INV-6", "shortfalls", "it is short, and a unit of it fits the host"), false)
@@ -315,7 +333,8 @@ func (v *verifier) atLimit(p *plan, w *window, s *sub) bool {
 			return true
 		}
 		for name, limit := range e.limit {
-			if d, ok := v.m.policy.dimension(name); ok && s.size[d] > 0 && v.m.account(p.name, path).size[d]+s.size[d] > limit {
+			if d, ok := v.m.policy.dimension(name); ok && s.size[d] > 0 &&
+				v.m.account(p.name, path).size[d]+s.size[d] > limit {
 				return true
 			}
 		}

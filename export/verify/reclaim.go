@@ -26,8 +26,9 @@ func (c *claim) taker() key { return key{c.plan, c.forConsumer, c.forAllocation,
 
 // reasons are the reasons of reclaims: whether a taker stands behind them, and in which plans they are.
 var reasons = map[string]struct{ taker, slot, md bool }{
-	"recall": {true, true, true}, "fair_share": {true, true, true}, "over_limit": {false, true, true}, "reserve": {false, true, true},
-	"ownership_change": {false, true, true}, "window_switch": {false, true, true}, "plan_change": {false, true, true}, "drain": {false, true, true},
+	"recall": {true, true, true}, "fair_share": {true, true, true}, "over_limit": {false, true, true},
+	"reserve": {false, true, true}, "ownership_change": {false, true, true}, "window_switch": {false, true, true},
+	"plan_change": {false, true, true}, "drain": {false, true, true},
 	"gang": {false, false, true},
 }
 
@@ -66,7 +67,8 @@ func (v *verifier) reclaimed(pick func(row int, c *claim) bool) {
 	forConsumer, forAllocation, forSub := t.words["for_consumer"], t.words["for_allocation"], t.words["for_sub"]
 	device := t.words["device"]
 	for row := range t.n {
-		c := &claim{spot: v.m.located(spot{keys(row), host.text(row)}), number: number.at(row), units: units.at(row), reason: reason.text(row),
+		c := &claim{spot: v.m.located(spot{keys(row), host.text(row)}), number: number.at(row), units: units.at(row),
+			reason:      reason.text(row),
 			forConsumer: forConsumer.text(row), forAllocation: forAllocation.text(row), forSub: forSub.text(row),
 			issued: issued.at(row), deadline: deadline.at(row), sameCycle: v.cycle, device: device.text(row)}
 		if !pick(row, c) {
@@ -99,8 +101,10 @@ func (v *verifier) wellFormed(c *claim) bool {
 	case !v.is(c.about("log", "reclaims", "there is no such plan"), t != nil):
 		return false
 	}
-	v.is(c.about("INV-7", "reclaims", "reason %s is not for this kind of plan", c.reason), r.md && t.md || r.slot && !t.md)
-	if v.is(c.about("INV-7", "reclaims", "reason %s, for consumer %q: a taker must stand behind it, or else must not", c.reason, c.forConsumer),
+	v.is(c.about("INV-7", "reclaims", "reason %s is not for this kind of plan", c.reason),
+		r.md && t.md || r.slot && !t.md)
+	if v.is(c.about("INV-7", "reclaims", "reason %s, for consumer %q: a taker must stand behind it, or else must not",
+		c.reason, c.forConsumer),
 		r.taker == (c.forConsumer != "")) && r.taker {
 		k := c.taker()
 		v.is(c.about("INV-7", "reclaims", "taken from itself"), k != c.key)
@@ -116,12 +120,14 @@ func (v *verifier) issue(c *claim) {
 	if p != nil {
 		held = p.units - p.leaving
 	}
-	if !v.is(c.about("INV-9", "reclaims", "%d units are put under reclaim, of %d that are not", c.units, held), c.units <= held) && p == nil {
+	if !v.is(c.about("INV-9", "reclaims", "%d units are put under reclaim, of %d that are not", c.units, held),
+		c.units <= held) && p == nil {
 		return
 	}
 	v.swap(c, c.key)
 	if c.forConsumer != "" { // of what is cancelled, the taker may be gone from the policy
-		v.is(c.about("INV-7", "reclaims", "the taker %s %s %s is no sub-allocation", c.forConsumer, c.forAllocation, c.forSub),
+		v.is(c.about("INV-7", "reclaims", "the taker %s %s %s is no sub-allocation", c.forConsumer, c.forAllocation,
+			c.forSub),
 			v.m.subs[c.taker()] != nil)
 	}
 	v.equal(c.about("log", "reclaims", "issued is not the cycle's now"), v.now, c.issued)
@@ -129,8 +135,10 @@ func (v *verifier) issue(c *claim) {
 	v.newClaims = append(v.newClaims, c)
 	for _, other := range v.m.claims[c.number] {
 		v.is(c.about("CYC-6", "reclaims", "reclaim %d is for another taker or reason than its other rows", c.number),
-			other.reason == c.reason && other.forConsumer == c.forConsumer && other.forAllocation == c.forAllocation && other.forSub == c.forSub)
-		v.is(c.about("CYC-6", "reclaims", "reclaim %d was issued in an earlier cycle", c.number), other.sameCycle == c.sameCycle)
+			other.reason == c.reason && other.forConsumer == c.forConsumer && other.forAllocation == c.forAllocation &&
+				other.forSub == c.forSub)
+		v.is(c.about("CYC-6", "reclaims", "reclaim %d was issued in an earlier cycle", c.number),
+			other.sameCycle == c.sameCycle)
 		v.is(c.about("CYC-6", "reclaims", "reclaim %d is on host %s too", c.number, other.host), other.host == c.host)
 	}
 	if v.firstKnown == 0 || c.number < v.firstKnown {
@@ -139,7 +147,8 @@ func (v *verifier) issue(c *claim) {
 	v.m.claims[c.number] = append(v.m.claims[c.number], c)
 	p.leaving += c.units
 	if p.leave(c.device, c.units); p.seats != nil && p.seats[untold] == 0 {
-		v.is(c.about("INV-9", "reclaims", "%d units on the devices %q are under reclaim, and %d lie there", p.leavingOn[c.device], c.device, p.seats[c.device]),
+		v.is(c.about("INV-9", "reclaims", "%d units on the devices %q are under reclaim, and %d lie there",
+			p.leavingOn[c.device], c.device, p.seats[c.device]),
 			p.leavingOn[c.device] <= p.seats[c.device])
 	}
 	v.m.leaving += c.units
@@ -155,11 +164,14 @@ func (v *verifier) deadline(t *plan, c *claim) {
 	if s := v.m.subs[c.key]; s != nil && s.orphan {
 		grace, ok = s.grace, true
 	}
-	f := Fault{Rule: "SLOT-9", Table: "reclaims", Plan: c.plan, Consumer: c.consumer, Allocation: c.allocation, Host: c.host,
-		What: "the deadline is not issued + the holder's grace", Expected: instant(c.issued + grace), Got: instant(c.deadline)}
+	f := Fault{Rule: "SLOT-9", Table: "reclaims", Plan: c.plan, Consumer: c.consumer, Allocation: c.allocation,
+		Host: c.host,
+		What: "the deadline is not issued + the holder's grace", Expected: instant(c.issued + grace),
+		Got: instant(c.deadline)}
 	switch {
 	case !ok:
-	case slices.ContainsFunc(v.cancelled, func(o *claim) bool { return o.spot == c.spot && o.deadline == c.deadline }): // gone over to another taker
+	case slices.ContainsFunc(v.cancelled, func(o *claim) bool { return o.spot == c.spot && o.deadline == c.deadline }):
+		// gone over to another taker
 	case t.subtle() && c.reason != "plan_change": // smaller, maybe: graceFor tells
 		f.Rule, f.What = "MD-10", "the deadline is after issued + the holder's grace"
 		v.is(f, c.deadline <= c.issued+grace && c.deadline >= c.issued)
@@ -178,7 +190,8 @@ func (v *verifier) causes() {
 		}
 		if v.cause(t, c); t.md && !v.hazy[t.name] {
 			about := v.lawful(t, c, p)
-			if v.is(c.about("INV-7", "reclaims", "reason %s, and nothing stands behind it for units that count as %s", c.reason, list(p.label)), len(about) > 0) && t.subtle() {
+			if v.is(c.about("INV-7", "reclaims", "reason %s, and nothing stands behind it for units that count as %s",
+				c.reason, list(p.label)), len(about) > 0) && t.subtle() {
 				v.graceFor(t, c, about)
 			}
 		}
@@ -205,7 +218,8 @@ func (v *verifier) cause(t *plan, c *claim) {
 		foreign := e != nil && p.has(func(l label) bool { // as is what is borrowed of a lender that is hybrid by now
 			return (l.origin == "hybrid") != (e.kind == "hybrid") || l.lender != "" && v.hybrid(t, l.lender)
 		})
-		say(orphan || t.exclusive != "" || !t.md && foreign && v.policyCycle > 1, "neither is its consumer gone nor its policy another")
+		say(orphan || t.exclusive != "" || !t.md && foreign && v.policyCycle > 1,
+			"neither is its consumer gone nor its policy another")
 	case "window_switch":
 		say(v.switches[c.plan] && (!t.md || v.nears(t)), "no other window of the plan opened, or is to")
 	case "over_limit":
@@ -223,14 +237,17 @@ func (v *verifier) cause(t *plan, c *claim) {
 		if t.md {
 			say(t.owners, "nobody owns anything in the plan")
 		} else {
-			say(v.hybrid(t, c.consumer) || p.has(func(l label) bool { return l.origin == "borrowed" && l.lender == c.forConsumer || l.origin == "hybrid" }),
+			say(v.hybrid(t, c.consumer) || p.has(func(l label) bool {
+				return l.origin == "borrowed" && l.lender == c.forConsumer || l.origin == "hybrid"
+			}),
 				"it was not lent by the taker")
 		}
 	case "fair_share":
 		say(t.share || t.exclusive != "" || v.hybrid(t, c.consumer), "share_reclaim is false")
 		if !t.md {
 			say(c.forConsumer != c.consumer || t.exclusive != "", "it is the holder's own")
-			say(p.has(func(l label) bool { return l.origin == "share_pool" || l.origin == "hybrid" }), "it is from no pool")
+			say(p.has(func(l label) bool { return l.origin == "share_pool" || l.origin == "hybrid" }),
+				"it is from no pool")
 		}
 	}
 	if reasons[c.reason].taker {
@@ -266,8 +283,10 @@ func (v *verifier) cancel(c *claim) {
 		if was.spot != c.spot || was.deadline != c.deadline || left == 0 || !sameDevices(was.device, c.device) {
 			continue
 		}
-		v.is(c.about("CYC-6", "reclaims", "reclaim %d is cancelled with another reason, taker or date than it was issued with", c.number),
-			was.reason == c.reason && was.forConsumer == c.forConsumer && was.forAllocation == c.forAllocation && was.forSub == c.forSub && was.issued == c.issued)
+		v.is(c.about("CYC-6", "reclaims",
+			"reclaim %d is cancelled with another reason, taker or date than it was issued with", c.number),
+			was.reason == c.reason && was.forConsumer == c.forConsumer && was.forAllocation == c.forAllocation &&
+				was.forSub == c.forSub && was.issued == c.issued)
 		n := min(left, was.units)
 		left -= n
 		v.end(was, n)
@@ -372,11 +391,14 @@ func (v *verifier) due(c *claim) {
 	}
 	at := c.deadline
 	if t.confirmed {
-		v.is(c.about("CYC-8", "releases", "reclaim %d ended by itself, and the plan waits for clients without end", c.number), t.overdue != none)
+		v.is(c.about("CYC-8", "releases", "reclaim %d ended by itself, and the plan waits for clients without end",
+			c.number), t.overdue != none)
 		at += max(0, t.overdue)
 	}
-	v.is(Fault{Rule: "CYC-8", Table: "releases", Plan: c.plan, Consumer: c.consumer, Allocation: c.allocation, Host: c.host,
-		What: fmt.Sprintf("reclaim %d ended before it was due", c.number), Expected: instant(at), Got: instant(v.now)}, v.now >= at)
+	v.is(Fault{Rule: "CYC-8", Table: "releases", Plan: c.plan, Consumer: c.consumer, Allocation: c.allocation,
+		Host: c.host,
+		What: fmt.Sprintf("reclaim %d ended before it was due", c.number), Expected: instant(at), Got: instant(v.now)},
+		v.now >= at)
 }
 
 // expired checks that nothing is under reclaim any more that was due before the cycle began.
@@ -391,8 +413,10 @@ func (v *verifier) expired() {
 			if t.confirmed {
 				at += t.overdue
 			}
-			v.is(Fault{Rule: "CYC-8", Table: "releases", Plan: c.plan, Consumer: c.consumer, Allocation: c.allocation, Host: c.host,
-				What: fmt.Sprintf("reclaim %d was due and did not end", c.number), Expected: instant(at), Got: instant(v.now)}, v.now < at)
+			v.is(Fault{Rule: "CYC-8", Table: "releases", Plan: c.plan, Consumer: c.consumer, Allocation: c.allocation,
+				Host: c.host,
+				What: fmt.Sprintf("reclaim %d was due and did not end", c.number), Expected: instant(at),
+				Got: instant(v.now)}, v.now < at)
 		}
 	}
 }

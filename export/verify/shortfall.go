@@ -9,10 +9,11 @@ import (
 
 // reasonsOf are the reasons of shortfalls, and whether slot plans and MD plans have them.
 var reasonsOf = map[string]struct{ slot, md bool }{
-	"share_limit": {true, true}, "consumer_limit": {true, false}, "borrow_limit": {true, false}, "max_per_host": {true, true},
-	"no_host_matches": {true, true}, "too_big": {true, true}, "fragmented": {true, true}, "pool_exhausted": {true, true},
-	"lower_priority": {false, true}, "over_quota": {true, true}, "grace_filter": {false, true}, "waiting_for_reclaim": {true, true},
-	"ownership_unmet": {false, true}, "reclaim_budget": {true, true}, "too_small": {true, true}, "gang": {true, true},
+	"share_limit": {true, true}, "consumer_limit": {true, false}, "borrow_limit": {true, false},
+	"max_per_host": {true, true}, "no_host_matches": {true, true}, "too_big": {true, true}, "fragmented": {true, true},
+	"pool_exhausted": {true, true}, "lower_priority": {false, true}, "over_quota": {true, true},
+	"grace_filter": {false, true}, "waiting_for_reclaim": {true, true}, "ownership_unmet": {false, true},
+	"reclaim_budget": {true, true}, "too_small": {true, true}, "gang": {true, true},
 	"budget":      {true, true},
 	"not_in_plan": {},
 }
@@ -75,7 +76,9 @@ func (v *verifier) still(p *plan) bool {
 	if !p.subtle() {
 		return !v.stirred[p.name]
 	}
-	return !v.stirred[p.name] && !v.stirredOnce[p.name] && !slices.ContainsFunc(v.cancelled, func(c *claim) bool { return c.plan == p.name })
+	return !v.stirred[p.name] && !v.stirredOnce[p.name] && !slices.ContainsFunc(v.cancelled, func(c *claim) bool {
+		return c.plan == p.name
+	})
 }
 
 // subtle tells whether parcels or graces matter in an MD plan.
@@ -96,7 +99,8 @@ func (v *verifier) shortfalls() {
 	}
 	for _, f := range list {
 		s, p := v.m.subs[f.key], v.m.policy.byName[f.plan]
-		if p != nil && s != nil && !s.orphan && p.md && !fresh && v.awaited[f.plan] && v.still(p) && !v.dim() && v.shareOf[f.plan] != nil {
+		if p != nil && s != nil && !s.orphan && p.md && !fresh && v.awaited[f.plan] && v.still(p) && !v.dim() &&
+			v.shareOf[f.plan] != nil {
 			v.exactly(p, s, f)
 		}
 		if fresh {
@@ -119,7 +123,8 @@ func (v *verifier) onceEach(list []shortfallRow) {
 			n[1]++
 		}
 		times[f.key] = n
-		v.is(f.about("log", "shortfalls", "it has several rows for units that do not wait, or for those that do"), n[0] < 2 && n[1] < 2)
+		v.is(f.about("log", "shortfalls", "it has several rows for units that do not wait, or for those that do"),
+			n[0] < 2 && n[1] < 2)
 	}
 }
 
@@ -129,10 +134,13 @@ func (v *verifier) reason(p *plan, s *sub, f shortfallRow) {
 	switch {
 	case !v.is(f.about("log", "shortfalls", "reason %q is none", f.reason), ok) || s == nil || s.orphan:
 	case p == nil:
-		v.is(f.about("log", "shortfalls", "reason %s of demand that is in no plan", f.reason), f.reason == "not_in_plan")
+		v.is(f.about("log", "shortfalls", "reason %s of demand that is in no plan", f.reason),
+			f.reason == "not_in_plan")
 	case f.reason == "too_small":
-		v.is(f.about("D-52", "shortfalls", "the hosts of %s would not hold too many units of its size", p.name), v.tooSmall(p, s))
-	case v.is(f.about("log", "shortfalls", "reason %s is not for this kind of plan", f.reason), known.md && p.md || known.slot && !p.md):
+		v.is(f.about("D-52", "shortfalls", "the hosts of %s would not hold too many units of its size", p.name),
+			v.tooSmall(p, s))
+	case v.is(f.about("log", "shortfalls", "reason %s is not for this kind of plan", f.reason),
+		known.md && p.md || known.slot && !p.md):
 		if f.reason == "gang" {
 			v.ganged(s, f)
 		} else {
@@ -190,11 +198,14 @@ func (v *verifier) needed(p *plan, s *sub, f shortfallRow) {
 	together := s.mustBeTogether() != "" // which of the hosts that match it may use is not told
 	if match, large := v.fitsEmpty(p, s); !p.subtle() && together {
 		say(match || f.reason == "no_host_matches" || f.reason == "waiting_for_reclaim", "no host matches")
-		say(!match || large || f.reason == "too_big" || f.reason == "no_host_matches", "no host that it may use is large enough")
+		say(!match || large || f.reason == "too_big" || f.reason == "no_host_matches",
+			"no host that it may use is large enough")
 	} else if !p.subtle() {
-		say(!match == (f.reason == "no_host_matches") || s.need == "" || f.reason == "waiting_for_reclaim", "the hosts that match are otherwise")
+		say(!match == (f.reason == "no_host_matches") || s.need == "" || f.reason == "waiting_for_reclaim",
+			"the hosts that match are otherwise")
 		say(f.reason != "too_big" || match && !large, "there is a host that is large enough")
-		say(!match || large || f.reason == "too_big" || p.md && (f.reason == "share_limit" || f.reason == "budget"), "no host that it may use is large enough")
+		say(!match || large || f.reason == "too_big" || p.md && (f.reason == "share_limit" || f.reason == "budget"),
+			"no host that it may use is large enough")
 	}
 	switch f.reason {
 	case "budget":
@@ -202,7 +213,8 @@ func (v *verifier) needed(p *plan, s *sub, f shortfallRow) {
 	case "no_host_matches":
 		say(s.need != "" || together, "it has no requirement")
 	case "share_limit":
-		say(on(func(e *entry) bool { return e.ratio == 0 || len(e.limit) > 0 }), "its blocker has neither a share limit nor a ratio of 0")
+		say(on(func(e *entry) bool { return e.ratio == 0 || len(e.limit) > 0 }),
+			"its blocker has neither a share limit nor a ratio of 0")
 	case "consumer_limit":
 		say(on(func(e *entry) bool { return e.most != none }), "its blocker has no limit")
 	case "borrow_limit":
@@ -225,7 +237,8 @@ func (v *verifier) needed(p *plan, s *sub, f shortfallRow) {
 		say(e != nil && way != "/" && w.entry[way].priority < e.priority, "its blocker has no higher priority")
 	case "over_quota":
 		say(f.blocker == "", "somebody is to blame for it")
-		say(p.md || p.exclusive != "" || w.entry[f.consumer].kind == "hybrid" || v.m.account(p.name, f.consumer).shared > 0, "it holds nothing from a pool")
+		say(p.md || p.exclusive != "" || w.entry[f.consumer].kind == "hybrid" ||
+			v.m.account(p.name, f.consumer).shared > 0, "it holds nothing from a pool")
 	}
 	switch {
 	case f.reason == "budget":
@@ -267,7 +280,8 @@ func (v *verifier) waits(p *plan, f shortfallRow) {
 	if v.dim() {
 		return
 	}
-	v.is(Fault{Rule: "D-7", Table: "shortfalls", Plan: f.plan, Consumer: f.consumer, Allocation: f.allocation, Sub: f.sub,
+	v.is(Fault{Rule: "D-7", Table: "shortfalls", Plan: f.plan, Consumer: f.consumer, Allocation: f.allocation,
+		Sub:  f.sub,
 		What: "it waits, and nothing of " + f.blocker + " is due then", Got: instant(f.until)}, ok)
 }
 
@@ -323,7 +337,8 @@ func (v *verifier) exact(p *plan, s *sub, f shortfallRow) {
 	if !sure {
 		return
 	}
-	g := Fault{Rule: "D-7", Table: "shortfalls", Plan: f.plan, Consumer: f.consumer, Allocation: f.allocation, Sub: f.sub}
+	g := Fault{Rule: "D-7", Table: "shortfalls", Plan: f.plan, Consumer: f.consumer, Allocation: f.allocation,
+		Sub: f.sub}
 	g.What, g.Expected, g.Got = "reason", want.reason, f.reason
 	if !v.is(g, want.reason == f.reason) {
 		return
@@ -354,12 +369,14 @@ func (v *verifier) whyMD(p *plan, s *sub) (r found, blocker string, sure bool) {
 	}
 	for path := s.consumer; path != "/"; path = parentOf(path) {
 		for d, name := range v.m.policy.dimensions {
-			if limit, ok := w.entry[path].limit[name]; ok && s.size[d] > 0 && v.m.account(p.name, path).size[d]+s.size[d] > limit {
+			if limit, ok := w.entry[path].limit[name]; ok && s.size[d] > 0 &&
+				v.m.account(p.name, path).size[d]+s.size[d] > limit {
 				return found{"share_limit", name}, path, true
 			}
 		}
 	}
-	if unit.reason != "" && !(unit.reason == roomy && v.nears(p)) { // what is free may be for those who will have it then
+	// what is free may be for those who will have it then
+	if unit.reason != "" && !(unit.reason == roomy && v.nears(p)) {
 		return unit, "", true
 	}
 	unit.reason, blocker = v.outdone(p, w, s, []string{"/"})

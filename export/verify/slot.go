@@ -52,8 +52,10 @@ func (v *verifier) entitle(p *plan) *slots { return v.entitleBy(p, p.at(v.now, v
 // entitleBy computes them as they are in a window.
 func (v *verifier) entitleBy(p *plan, w *window) *slots {
 	s := &slots{plan: p, w: w, owned: map[string]int64{}, reserved: map[string]int64{}, pool: map[string]int64{},
-		demand: map[string]int64{}, need: map[string]int64{}, left: map[string]int64{}, dynamic: map[string]int64{}, static: map[string]int64{},
-		scaled: map[string]int64{}, keeps: map[string]int64{}, use: map[string]int64{}, quota: map[string]int64{}, known: !v.dim()}
+		demand: map[string]int64{}, need: map[string]int64{}, left: map[string]int64{}, dynamic: map[string]int64{},
+		static: map[string]int64{},
+		scaled: map[string]int64{}, keeps: map[string]int64{}, use: map[string]int64{}, quota: map[string]int64{},
+		known: !v.dim()}
 	shut := map[key]int64{}
 	v.hostsOf(p, func(h *host, in bool) {
 		if in && h.state == "ok" {
@@ -361,7 +363,9 @@ func (s *slots) ask(p *policy, branch string) {
 }
 
 // below divides an amount among a consumer's children and on down.
-func (s *slots) below(p *policy, n string, amount int64, quota map[string]int64, static bool, live map[string]bool) (given int64) {
+func (s *slots) below(
+	p *policy, n string, amount int64, quota map[string]int64, static bool, live map[string]bool,
+) (given int64) {
 	children := p.sorted(s.plan, s.w, n)
 	ratio, limit := make([]int64, len(children)), make([]int64, len(children))
 	for i, c := range children {

@@ -24,8 +24,8 @@ func (v *verifier) sharing(idle *slotIdle, s *sub) {
 			!v.usable(s, v.m.hosts[at.host]) {
 			continue
 		}
-		v.is(s.about("INV-5", "shortfalls", "it is short and below its part of the pools, and %s holds a unit above its "+
-			"own on %s that would make room", other, at.host), false)
+		v.is(s.about("INV-5", "shortfalls", "it is short and below its part of the pools, and %s holds a unit above "+
+			"its own on %s that would make room", other, at.host), false)
 		return
 	}
 	v.report.Checks["INV-5"]++

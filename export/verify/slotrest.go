@@ -14,7 +14,8 @@ func (v *verifier) slotRest(p *plan) {
 		return
 	}
 	if v.owing(p, f.w) {
-		v.report.cannot("INV-2, INV-5 and INV-6 at fixed points of the plan %s, while loans from before a switch run", p.name)
+		v.report.cannot("INV-2, INV-5 and INV-6 at fixed points of the plan %s, while loans from before a switch run",
+			p.name)
 		return
 	}
 	idle := v.idleOf(p, f)
@@ -180,7 +181,8 @@ func (v *verifier) exclusiveRest(p *plan, f *slots) {
 	}
 	of, exact := v.wholes(p)
 	if !exact {
-		v.report.cannot("INV-2 and INV-6 at fixed points of the plan %s, while hosts have units of several holders", p.name)
+		v.report.cannot("INV-2 and INV-6 at fixed points of the plan %s, while hosts have units of several holders",
+			p.name)
 		return
 	}
 	at := func(path string) account {

@@ -186,7 +186,8 @@ func (r *slotRow) holds(row int, path string, a *account, free map[string]int64,
 		r.figure("SLOT-28", "free", path, row, idle)
 		return
 	}
-	r.is(Fault{Rule: "SLOT-28", Table: "consumers", Plan: r.p.name, Consumer: path, What: "free is more than its own idle slots",
+	r.is(Fault{Rule: "SLOT-28", Table: "consumers", Plan: r.p.name, Consumer: path,
+		What:     "free is more than its own idle slots",
 		Expected: grouped(idle), Got: grouped(r.number("free", row))}, r.number("free", row) <= idle)
 }
 
@@ -198,7 +199,8 @@ func (r *slotRow) hybridHolds(row int, path string, a *account, free map[string]
 		r.figure("INV-9", "held_borrowed", path, row, a.slots-own)
 	}
 	r.figure("INV-9", "held_shared", path, row, 0)
-	r.is(Fault{Rule: "INV-9", Table: "consumers", Plan: r.p.name, Consumer: path, What: "lent is more than others borrowed from it",
+	r.is(Fault{Rule: "INV-9", Table: "consumers", Plan: r.p.name, Consumer: path,
+		What:     "lent is more than others borrowed from it",
 		Expected: grouped(a.lent), Got: grouped(r.number("lent", row))}, r.number("lent", row) <= a.lent)
 	r.figure("SLOT-28", "free", path, row, free[path])
 }

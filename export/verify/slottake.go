@@ -109,8 +109,8 @@ func (v *verifier) switchTakes(p *plan, f *slots, claims []*claim) {
 			owns = max(owns, own)
 			return beyond
 		})
-		v.is(c.about("PLAN-2", "reclaims", "reason window_switch, and with it the consumer would hold no more than the %d slots "+
-			"that it owns", owns), lawful)
+		v.is(c.about("PLAN-2", "reclaims", "reason window_switch, and with it the consumer would hold no more than "+
+			"the %d slots that it owns", owns), lawful)
 	}
 }
 
@@ -243,7 +243,8 @@ func (v *verifier) sharesFirst(p *plan, f *slots, claims []*claim) {
 	var idle *slotIdle
 	for _, c := range claims {
 		s := v.m.subs[c.taker()]
-		if c.reason != "fair_share" || s == nil || s.orphan || f.w.entry[s.consumer].kind == "hybrid" || v.capped(p, f.w, s) {
+		if c.reason != "fair_share" || s == nil || s.orphan || f.w.entry[s.consumer].kind == "hybrid" ||
+			v.capped(p, f.w, s) {
 			continue
 		}
 		if idle == nil {

@@ -57,7 +57,8 @@ func (v *verifier) whySlot(p *plan, s *sub) (r found, blocker string, sure bool)
 			bar = path
 		}
 	}
-	account := own >= k || f.pooled(leaf, func(path string) int64 { return v.m.account(p.name, path).shared }) >= k && spare >= k
+	account := own >= k || f.pooled(leaf, func(path string) int64 { return v.m.account(p.name, path).shared }) >= k &&
+		spare >= k
 	if host != "" && !account && claims >= k && idle >= k && e.borrow != 0 && v.lenderFor(f, leaf, k) != "" {
 		if spare < 0 {
 			return r, "", false // whether what is idle is for reserves and owners

@@ -50,13 +50,15 @@ type subRow struct {
 func (v *verifier) standing() {
 	since, ok := v.log.Stands(v.cycle)
 	if !ok {
-		v.report.cannot("loans, sub-allocations and attributes in cycles that an earlier version wrote, which had no tables of them")
+		v.report.cannot("loans, sub-allocations and attributes in cycles that an earlier version wrote, which had no " +
+			"tables of them")
 		v.stood = nil
 		return
 	}
 	now := v.table["cycles"].number["now"].at(0)
 	due := (v.cycle-1)%60 == 0 || v.lastCycle > 0 && dayOf(now) != dayOf(v.last)
-	v.is(Fault{Rule: "manifest", Table: "cycles", What: "what stands is not written whole, and that is due"}, !due || since == v.cycle)
+	v.is(Fault{Rule: "manifest", Table: "cycles", What: "what stands is not written whole, and that is due"},
+		!due || since == v.cycle)
 	whole, before := since == v.cycle, v.stood
 	switch {
 	case whole:
@@ -87,7 +89,8 @@ func (v *verifier) standing() {
 	if v.lost {
 		return
 	}
-	if events := v.table["grants"].n + v.table["reclaims"].n + v.table["releases"].n; whole || v.inputs > 0 || events > 0 || v.relabelled || v.frame ||
+	if events := v.table["grants"].n + v.table["reclaims"].n + v.table["releases"].n; whole || v.inputs > 0 ||
+		events > 0 || v.relabelled || v.frame ||
 		changed["loans"].n+changed["sub_allocations"].n > 0 {
 		v.holdLoans()
 		v.holdSubs()
@@ -151,7 +154,8 @@ func (v *verifier) readLoans(t *rows, whole bool) {
 	seen := map[loanKey]bool{}
 	for row := range t.n {
 		k := loanKey{plan.text(row), lender.text(row), borrower.text(row), pool.text(row)}
-		r := loanRow{t.number["units"].at(row), t.number["under_recall"].at(row), !t.number["deadline"].missing(row), v.figuresOf(t, "amount_", row)}
+		r := loanRow{t.number["units"].at(row), t.number["under_recall"].at(row), !t.number["deadline"].missing(row),
+			v.figuresOf(t, "amount_", row)}
 		f := k.about("the row stands twice, or is gone and was not there")
 		_, was := v.stood.loans[k]
 		v.is(f, !seen[k] && (r.units > 0 || !whole && was))
@@ -164,7 +168,8 @@ func (v *verifier) readLoans(t *rows, whole bool) {
 }
 
 func (k loanKey) about(what string) Fault {
-	return Fault{Rule: "log", Table: "loans", Plan: k.plan, Consumer: k.borrower, What: what + " (lender " + k.lender + ", pool " + k.pool + ")"}
+	return Fault{Rule: "log", Table: "loans", Plan: k.plan, Consumer: k.borrower,
+		What: what + " (lender " + k.lender + ", pool " + k.pool + ")"}
 }
 
 // lending is what is held of a lender, as far as it is known.
@@ -207,7 +212,8 @@ func (v *verifier) holdLoans() {
 		}
 		was := got[k]
 		if !merged {
-			v.is(k.about("a deadline without units under recall, or units under recall without one"), r.due == (r.leaving > 0))
+			v.is(k.about("a deadline without units under recall, or units under recall without one"),
+				r.due == (r.leaving > 0))
 		}
 		got[k] = loanRow{was.units + r.units, was.leaving + r.leaving, r.due, r.amounts}
 		if want[k] == nil {
@@ -220,7 +226,8 @@ func (v *verifier) holdLoans() {
 		if !w.vague && !v.dim() {
 			v.equal(k.about("under_recall"), w.leaving, r.leaving)
 		}
-		if expected := v.figuresIn(k.plan, w.amount); w.units > 0 && !v.hazy[k.plan] && v.m.policy.byName[k.plan] != nil {
+		if expected := v.figuresIn(k.plan, w.amount); w.units > 0 && !v.hazy[k.plan] &&
+			v.m.policy.byName[k.plan] != nil {
 			f := k.about("amounts")
 			f.Expected, f.Got = expected, r.amounts
 			v.is(f, expected == r.amounts)
@@ -238,7 +245,8 @@ func (v *verifier) readSubs(t *rows, whole bool, before *stands) {
 		k := subKey{keys(row), source.text(row), first.at(row)}
 		_, was := v.stood.subs[k]
 		gone := wanted.missing(row)
-		v.is(k.about("log", "sub_allocations", "the row stands twice, or is gone and was not there"), !seen[k] && (!gone || !whole && was))
+		v.is(k.about("log", "sub_allocations", "the row stands twice, or is gone and was not there"),
+			!seen[k] && (!gone || !whole && was))
 		known := was
 		if whole && v.cycle > 1 {
 			known = before == nil || v.switched
@@ -246,12 +254,14 @@ func (v *verifier) readSubs(t *rows, whole bool, before *stands) {
 				_, known = before.subs[k]
 			}
 		}
-		v.is(k.about("log", "sub_allocations", "first_seen"), k.seen == v.cycle || k.seen < v.cycle && known && (k.seen > 0 || first.missing(row)))
+		v.is(k.about("log", "sub_allocations", "first_seen"), k.seen == v.cycle ||
+			k.seen < v.cycle && known && (k.seen > 0 || first.missing(row)))
 		if seen[k] = true; gone {
 			delete(v.stood.subs, k)
 			continue
 		}
-		r := subRow{wanted.at(row), held.at(row), v.figuresOf(t, "", row), need.text(row), none, least.at(row), together.text(row)}
+		r := subRow{wanted.at(row), held.at(row), v.figuresOf(t, "", row), need.text(row), none, least.at(row),
+			together.text(row)}
 		if !most.missing(row) {
 			r.perHost = most.at(row)
 		}
@@ -318,7 +328,8 @@ func (v *verifier) readAttributes(t *rows, whole bool) {
 		}
 		seen[h] = true
 		if attribute.code[row] < 0 {
-			v.is(Fault{Rule: "log", Table: "attributes", Host: h, What: "it has nothing, and that stands beside something"}, !whole && len(v.stood.attrs[h]) == 0)
+			v.is(Fault{Rule: "log", Table: "attributes", Host: h,
+				What: "it has nothing, and that stands beside something"}, !whole && len(v.stood.attrs[h]) == 0)
 			continue
 		}
 		v.stood.attrs[h] = append(v.stood.attrs[h], attribute.text(row)+"="+value.text(row))
@@ -369,7 +380,8 @@ func (v *verifier) holdAttributes() {
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		slices.Sort(want[name])
 		got := v.stood.attrs[name]
-		v.is(Fault{Rule: "log", Table: "attributes", Host: name, What: "attributes and groups", Expected: strings.Join(want[name], ", "), Got: strings.Join(got, ", ")},
+		v.is(Fault{Rule: "log", Table: "attributes", Host: name, What: "attributes and groups",
+			Expected: strings.Join(want[name], ", "), Got: strings.Join(got, ", ")},
 			slices.Equal(want[name], got))
 	}
 }

@@ -81,9 +81,11 @@ func (v *verifier) agree(t *plan, said map[string][]int64) {
 				}
 				from[c] = append(from[c], rest)
 				low, high = max(low, atLeast(rest, whole, ratio)), min(high, atLeast(rest+1, whole, ratio)-1)
-				v.is(of("MD-15", "amounts", t.name, c, "static_quota "+name+": less than its part of the pools above "+path), rest >= 0)
+				v.is(of("MD-15", "amounts", t.name, c,
+					"static_quota "+name+": less than its part of the pools above "+path), rest >= 0)
 			}
-			v.is(of("MD-15", "amounts", t.name, path, "static_quota "+name+": that of those below it is of no one pool"), low <= high)
+			v.is(of("MD-15", "amounts", t.name, path,
+				"static_quota "+name+": that of those below it is of no one pool"), low <= high)
 		}
 	}
 }

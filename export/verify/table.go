@@ -76,7 +76,8 @@ func view(t *decision.Table) *rows {
 // key names a sub-allocation of a plan; the plan is "" for demand that no plan takes.
 type key struct {
 	plan, consumer, allocation, sub string
-	old                             string // of one whose source has given it another unit size since the last cycle: the size it had
+	// of one whose source has given it another unit size since the last cycle: the size it had
+	old string
 }
 
 // row is the key as tables have it, without a size.

@@ -24,8 +24,9 @@ func Log(r *export.Reader, o Options) (*Report, error) {
 	if len(cycles) == 0 {
 		return nil, fmt.Errorf("the log has no cycle yet")
 	}
-	v := &verifier{log: r, o: o, report: newReport(), m: newModel(), state: map[string]*kept{}, times: map[int64]int64{},
-		lose: losses{of: map[[2]string]int64{}, known: map[[2]string]bool{}, late: cycles[0] != 1, told: true}}
+	v := &verifier{log: r, o: o, report: newReport(), m: newModel(), state: map[string]*kept{},
+		times: map[int64]int64{},
+		lose:  losses{of: map[[2]string]int64{}, known: map[[2]string]bool{}, late: cycles[0] != 1, told: true}}
 	v.report.First, v.report.Last = cycles[0], cycles[len(cycles)-1]
 	v.stray()
 	if err := v.dropped(); err != nil {
@@ -56,9 +57,10 @@ type verifier struct {
 	// Of the cycle:
 	cycle, now int64
 	table      map[string]*rows
-	frame      bool                                    // it has a keyframe
-	inputs     int                                     // that came with it
-	served     map[string]bool                         // plan and leaf for which anything was under reclaim as the cycle began
+	frame      bool // it has a keyframe
+	inputs     int  // that came with it
+	// plan and leaf for which anything was under reclaim as the cycle began
+	served     map[string]bool
 	overrun    map[string]bool                         // hosts on which more is said to run than was held
 	switched   bool                                    // a policy or window is another than in the cycle before
 	resized    bool                                    // hosts or policy came with it
@@ -83,8 +85,9 @@ type verifier struct {
 	breaks     map[key]int64   // units not under reclaim that were released as gang_broken
 
 	// Of the cycles before:
-	stirredOnce     map[string]bool  // stirred of the cycle before
-	awaited         map[string]bool  // plans of which shortfalls are to be held against their reasons as soon as nothing is under reclaim
+	stirredOnce map[string]bool // stirred of the cycle before
+	// plans of which shortfalls are to be held against their reasons as soon as nothing is under reclaim
+	awaited         map[string]bool
 	last, lastCycle int64            // now and number of the cycle before
 	stable          bool             // it was a fixed point
 	byQuota         bool             // fair reclaim in MD plans goes by quotas: the log follows rules of version 2
@@ -188,7 +191,8 @@ func (v *verifier) run(cycle int64) {
 	v.decay()
 	if v.lost {
 		if !v.frame || !readable {
-			v.report.cannot("what is held in cycles whose files are damaged, up to the next keyframe, and reclaims that were under way then")
+			v.report.cannot("what is held in cycles whose files are damaged, up to the next keyframe, and reclaims " +
+				"that were under way then")
 			return
 		}
 		v.adopt()
@@ -237,12 +241,15 @@ func (v *verifier) run(cycle int64) {
 // order checks that cycles follow one another.
 func (v *verifier) order(head *rows) {
 	if v.lastCycle > 0 {
-		v.equal(Fault{Rule: "log", Table: "cycles", What: "the number of the cycle does not follow the one before"}, v.lastCycle+1, v.cycle)
-		v.is(Fault{Rule: "CYC-9", Table: "cycles", What: "now is before that of the cycle before", Expected: instant(v.last), Got: instant(v.now)}, v.now >= v.last)
+		v.equal(Fault{Rule: "log", Table: "cycles", What: "the number of the cycle does not follow the one before"},
+			v.lastCycle+1, v.cycle)
+		v.is(Fault{Rule: "CYC-9", Table: "cycles", What: "now is before that of the cycle before",
+			Expected: instant(v.last), Got: instant(v.now)}, v.now >= v.last)
 	}
 	version := head.words["rules_version"].text(0)
 	v.byQuota = version != "1"
-	v.is(Fault{Rule: "log", Table: "cycles", What: "the rules' version is not known", Expected: "1 or 2", Got: version}, version == "1" || version == "2")
+	v.is(Fault{Rule: "log", Table: "cycles", What: "the rules' version is not known", Expected: "1 or 2", Got: version},
+		version == "1" || version == "2")
 }
 
 // load reads the cycle's tables, and checks seals and digests on the way.
@@ -277,7 +284,8 @@ func (v *verifier) load() bool {
 	if ok {
 		logged := v.table["cycles"].words["decisions_digest"].text(0)
 		got := digestOf(decided)
-		v.is(Fault{Rule: "digest", Table: "cycles", What: "decisions_digest is not that of the tables", Expected: got, Got: logged}, got == logged)
+		v.is(Fault{Rule: "digest", Table: "cycles", What: "decisions_digest is not that of the tables", Expected: got,
+			Got: logged}, got == logged)
 	}
 	return ok
 }
@@ -319,7 +327,8 @@ func (v *verifier) takeInputs() {
 	for _, in := range list {
 		content, err := v.log.InputContent(in.Kind, in.Digest)
 		if err == nil {
-			v.equal(Fault{Rule: "input", Table: "inputs", What: in.Kind + "/" + in.Digest + ": bytes"}, int64(len(content)), in.Bytes)
+			v.equal(Fault{Rule: "input", Table: "inputs", What: in.Kind + "/" + in.Digest + ": bytes"},
+				int64(len(content)), in.Bytes)
 			err = v.take(in, content)
 		}
 		if err != nil {
@@ -382,7 +391,8 @@ func (v *verifier) take(in export.Input, content []byte) error {
 	if err != nil {
 		return err
 	}
-	v.equal(Fault{Rule: "input", Table: "inputs", What: in.Kind + "/" + in.Digest + ": rows"}, int64(len(g.rows)), in.Rows)
+	v.equal(Fault{Rule: "input", Table: "inputs", What: in.Kind + "/" + in.Digest + ": rows"}, int64(len(g.rows)),
+		in.Rows)
 	switch in.Kind {
 	case "hosts", "hosts_change":
 		v.resized = true
@@ -498,7 +508,8 @@ func (v *verifier) adopt() {
 	}
 	for row := range t.n {
 		v.m.forsake(keys(row))
-		v.m.sit(v.m.put(spot{keys(row), host.text(row)}, labels(row), units.at(row), granted.at(row)+1), device.text(row), units.at(row))
+		v.m.sit(v.m.put(spot{keys(row), host.text(row)}, labels(row), units.at(row), granted.at(row)+1),
+			device.text(row), units.at(row))
 	}
 	v.m.claims, v.m.leaving, v.lost = map[int64][]*claim{}, 0, false
 	for _, p := range v.m.piles {

@@ -17,8 +17,10 @@ func TestDigest(t *testing.T) {
 		rows := rng.IntN(20)
 		words := decision.Words{"", "a", "ä\n", "never used"}
 		table := decision.Table{Name: "t", Rows: rows, Columns: []decision.Column{
-			{Name: "i", Type: decision.Int}, {Name: "w", Type: decision.Int, Optional: true}, {Name: "f", Type: decision.Float, Optional: true},
-			{Name: "s", Type: decision.Text, Dict: words}, {Name: "l", Type: decision.List}, {Name: "t", Type: decision.Time},
+			{Name: "i", Type: decision.Int}, {Name: "w", Type: decision.Int, Optional: true},
+			{Name: "f", Type: decision.Float, Optional: true},
+			{Name: "s", Type: decision.Text, Dict: words}, {Name: "l", Type: decision.List},
+			{Name: "t", Type: decision.Time},
 		}}
 		c := table.Columns
 		c[1].Null, c[2].Null = make([]bool, rows), make([]bool, rows)
@@ -43,7 +45,8 @@ func TestRequirements(t *testing.T) {
 	m := newModel()
 	m.policy = &policy{dimensions: []string{"ncpus", "maxmem"}}
 	m.numeric["speed"], m.attrs["speed"], m.attrs["model"], m.attrs["fast"] = true, true, true, true
-	h := &host{name: "h1", state: "ok", size: []int64{8, 64}, attr: map[string]any{"model": "A100", "fast": true, "speed": 2.5}}
+	h := &host{name: "h1", state: "ok", size: []int64{8, 64},
+		attr: map[string]any{"model": "A100", "fast": true, "speed": 2.5}}
 	for text, want := range map[string]bool{
 		"select(ncpus > 7 && maxmem >= 64)":               true,
 		"select(ncpus * 2 - 1 == 15)":                     true,
@@ -97,8 +100,10 @@ slot_plans:
 		t.Fatal(err)
 	}
 	for at, want := range map[string]string{
-		"2026-03-27T19:59:00Z": "day", "2026-03-27T20:00:00Z": "night", "2026-03-28T07:59:00Z": "night", "2026-03-28T08:00:00Z": "weekend",
-		"2026-03-29T06:59:00Z": "weekend", "2026-03-30T06:59:00Z": "weekend", "2026-03-30T07:00:00Z": "day", // summer time
+		"2026-03-27T19:59:00Z": "day", "2026-03-27T20:00:00Z": "night", "2026-03-28T07:59:00Z": "night",
+		"2026-03-28T08:00:00Z": "weekend",
+		// summer time has begun
+		"2026-03-29T06:59:00Z": "weekend", "2026-03-30T06:59:00Z": "weekend", "2026-03-30T07:00:00Z": "day",
 	} {
 		now, err := time.Parse(time.RFC3339, at)
 		if err != nil {
@@ -109,7 +114,8 @@ slot_plans:
 		}
 	}
 	day, night := p.plans[0].windows[0].entry, p.plans[0].windows[1].entry
-	if a := day["/A"]; a.kind != "hybrid" || a.owns != 4 || a.most != 7 || a.rank != 3 || day["/A/x"].kind != "hybrid" || day["/A/x"].rank != 1 {
+	if a := day["/A"]; a.kind != "hybrid" || a.owns != 4 || a.most != 7 || a.rank != 3 ||
+		day["/A/x"].kind != "hybrid" || day["/A/x"].rank != 1 {
 		t.Errorf("by day: %+v, %+v", a, day["/A/x"])
 	}
 	if a := night["/A"]; a.kind != "ownership" || a.owns != 5 || a.most != none {

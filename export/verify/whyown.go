@@ -143,7 +143,8 @@ func (v *verifier) outdone(p *plan, w *window, s *sub, pools []string) (reason, 
 	for path := s.consumer; path != at && path != "/"; path = parentOf(path) {
 		best := ""
 		for _, c := range v.m.policy.children[parentOf(path)] {
-			if a := all[c]; a != nil && p.member[c] && w.entry[c].priority > w.entry[path].priority && a.held > 0 && (best == "" || a.usage > all[best].usage) {
+			if a := all[c]; a != nil && p.member[c] && w.entry[c].priority > w.entry[path].priority && a.held > 0 &&
+				(best == "" || a.usage > all[best].usage) {
 				best = c
 			}
 		}
@@ -180,8 +181,10 @@ func (v *verifier) likely(p *plan, s *sub, f shortfallRow) {
 	if is("too_big", "max_per_host") {
 		return
 	}
-	say(!is("grace_filter") || slices.ContainsFunc(r.all, func(one seat) bool { return one.slow }), "its grace is short enough for all parcels")
-	say(len(r.all) == 0 || is("grace_filter") || slices.ContainsFunc(r.all, func(one seat) bool { return !one.slow }), "its grace is too long for all parcels")
+	say(!is("grace_filter") || slices.ContainsFunc(r.all, func(one seat) bool { return one.slow }),
+		"its grace is short enough for all parcels")
+	say(len(r.all) == 0 || is("grace_filter") || slices.ContainsFunc(r.all, func(one seat) bool { return !one.slow }),
+		"its grace is too long for all parcels")
 	if is("grace_filter") {
 		return
 	}
@@ -204,7 +207,8 @@ func (v *verifier) likely(p *plan, s *sub, f shortfallRow) {
 // conservingOwn checks INV-6 where parcels or graces matter: no unmet unit that its rules allow fits a parcel that it
 // may be given.
 func (v *verifier) conservingOwn(p *plan) {
-	if v.dim() || v.isUntold(p) || v.hazy[p.name] || v.takers[p.name] || !v.still(p) || !v.fresh("shortfalls") && !v.busy(p.name) {
+	if v.dim() || v.isUntold(p) || v.hazy[p.name] || v.takers[p.name] || !v.still(p) ||
+		!v.fresh("shortfalls") && !v.busy(p.name) {
 		return
 	}
 	w := p.at(v.now, v.m.policy.zone)
@@ -213,6 +217,7 @@ func (v *verifier) conservingOwn(p *plan) {
 		if f.plan != p.name || s == nil || s.orphan {
 			continue
 		}
-		v.is(f.about("INV-6", "shortfalls", "it is short, and a unit of it fits a parcel that it may use"), !v.barriersOf(p, w, s, v.reachOf(p, w, s)).free)
+		v.is(f.about("INV-6", "shortfalls", "it is short, and a unit of it fits a parcel that it may use"),
+			!v.barriersOf(p, w, s, v.reachOf(p, w, s)).free)
 	}
 }

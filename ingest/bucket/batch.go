@@ -110,7 +110,8 @@ func decodeBatch(b []byte) (h batchHead, records []record, err error) {
 	case binary.LittleEndian.Uint32(b[len(b)-batchSumBytes:]) != crc32.Checksum(b[:len(b)-batchSumBytes], castagnoli):
 		return h, nil, errors.New("damaged: it fails its checksum")
 	case binary.LittleEndian.Uint32(b[8:]) != Format:
-		return h, nil, fmt.Errorf("it has format %d; this stint reads format %d", binary.LittleEndian.Uint32(b[8:]), Format)
+		return h, nil, fmt.Errorf("it has format %d; this stint reads format %d", binary.LittleEndian.Uint32(b[8:]),
+			Format)
 	}
 	n := int64(binary.LittleEndian.Uint32(b[12:]))
 	b = b[batchFrameBytes : len(b)-batchSumBytes]

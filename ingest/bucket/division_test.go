@@ -22,7 +22,8 @@ func TestObserve(t *testing.T) {
 		t.Helper()
 		for end := time.Now().Add(10 * time.Second); observer.Leader().Name != name; time.Sleep(testLease / 8) {
 			if time.Now().After(end) {
-				t.Fatalf("%q is known to lead, expected %q; trouble: %s", observer.Leader().Name, name, observer.Trouble())
+				t.Fatalf("%q is known to lead, expected %q; trouble: %s", observer.Leader().Name, name,
+					observer.Trouble())
 			}
 		}
 	}
@@ -48,7 +49,8 @@ func TestObserve(t *testing.T) {
 // TestDivisionPrefix holds that a prefix has either one journal or those of divisions.
 func TestDivisionPrefix(t *testing.T) {
 	open := func(objects, whole Objects) error {
-		s, err := Open(context.Background(), objects, Options{Cluster: "test", Name: "one", Lease: testLease, Whole: whole})
+		s, err := Open(context.Background(), objects,
+			Options{Cluster: "test", Name: "one", Lease: testLease, Whole: whole})
 		if err == nil {
 			return s.Close()
 		}
@@ -57,7 +59,8 @@ func TestDivisionPrefix(t *testing.T) {
 	whole, parts := NewMemory(), NewMemory()
 	must(t, open(parts.Client(nil), whole.Client(nil)))
 	must(t, open(whole.Client(nil), nil))
-	if err := open(parts.Client(nil), whole.Client(nil)); err == nil || !strings.Contains(err.Error(), "which cannot be divided") {
+	if err := open(parts.Client(nil), whole.Client(nil)); err == nil ||
+		!strings.Contains(err.Error(), "which cannot be divided") {
 		t.Errorf("beside a journal of all plans: %v", err)
 	}
 	divided := NewMemory()

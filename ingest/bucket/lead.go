@@ -46,7 +46,8 @@ func (s *Store) kept(ctx context.Context) error {
 		return err
 	}
 	if s.next < s.floor() {
-		return fmt.Errorf("%w: batch %d comes next here, and those before %d are gone", journal.ErrDropped, s.next, s.floor())
+		return fmt.Errorf("%w: batch %d comes next here, and those before %d are gone", journal.ErrDropped, s.next,
+			s.floor())
 	}
 	return nil
 }
@@ -70,7 +71,8 @@ func (s *Store) confirm(ctx context.Context) error {
 	}
 	if at < s.floor() {
 		_ = s.objects.Delete(ctx, batchKey(at)) // nobody reads it
-		return fmt.Errorf("%w: batch %d was there before, and those before %d are gone", journal.ErrDropped, at, s.floor())
+		return fmt.Errorf("%w: batch %d was there before, and those before %d are gone", journal.ErrDropped, at,
+			s.floor())
 	}
 	s.term, s.written = at, time.Now()
 	s.renewing.Go(s.renew)

@@ -119,7 +119,8 @@ func (l *Log) tried(ctx context.Context, bytes int64, do func(ctx context.Contex
 		timed, cancel := context.WithTimeout(ctx, logTime+time.Duration(bytes)*time.Second/bytesPerSecond)
 		err = do(timed)
 		cancel()
-		if err == nil || ctx.Err() != nil || errors.Is(err, ErrMissing) || errors.Is(err, ErrExists) || errors.Is(err, ErrDenied) {
+		if err == nil || ctx.Err() != nil || errors.Is(err, ErrMissing) || errors.Is(err, ErrExists) ||
+			errors.Is(err, ErrDenied) {
 			return err
 		}
 		pause(ctx, wait)
@@ -143,7 +144,8 @@ func (l *Log) chapter(ctx context.Context, key string, n uint64, after int64) (c
 		err = unseal(content, &c)
 	}
 	if err == nil && (c.Cluster != l.id || c.Number != n || c.First > c.Last || after > 0 && c.First != after+1) {
-		err = fmt.Errorf("damaged: it is of another place: number %d, cycles %d to %d after cycle %d", c.Number, c.First, c.Last, after)
+		err = fmt.Errorf("damaged: it is of another place: number %d, cycles %d to %d after cycle %d", c.Number,
+			c.First, c.Last, after)
 	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w", key, err)
@@ -308,7 +310,9 @@ func (l *Log) put(ctx context.Context, at, name string) (f logFile, err error) {
 // another process's.
 func (l *Log) publish(ctx context.Context, key string, c chapter) error {
 	content := seal(c)
-	err := l.tried(ctx, int64(len(content)), func(ctx context.Context) error { return l.objects.Create(ctx, key, content) })
+	err := l.tried(ctx, int64(len(content)), func(ctx context.Context) error {
+		return l.objects.Create(ctx, key, content)
+	})
 	if err == nil {
 		return nil
 	}

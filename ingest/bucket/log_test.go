@@ -20,7 +20,8 @@ func logFolder(t *testing.T, date string, first, last int64, text string) string
 	for _, table := range []string{"cycles", "sub_allocations"} {
 		folder := filepath.Join(dir, table, "date="+date)
 		must(t, os.MkdirAll(folder, 0o755))
-		must(t, os.WriteFile(filepath.Join(folder, fmt.Sprintf("cycles-%012d-%012d.parquet", first, last)), []byte(table+text), 0o644))
+		must(t, os.WriteFile(filepath.Join(folder, fmt.Sprintf("cycles-%012d-%012d.parquet", first, last)),
+			[]byte(table+text), 0o644))
 	}
 	must(t, os.MkdirAll(filepath.Join(dir, "empty", "date="+date), 0o755))
 	return dir
@@ -109,16 +110,19 @@ func TestLog(t *testing.T) {
 	if keys := m.Keys(partPrefix); len(keys) != 1 || keys[0] != partKey(3) {
 		t.Errorf("parts are left: %v", keys)
 	}
-	if _, err := before.Open(a.Name() + "/cycles/date=" + first + "/cycles-000000000001-000000000003.parquet"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := before.Open(a.Name() + "/cycles/date=" + first +
+		"/cycles-000000000001-000000000003.parquet"); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("a file that was dropped:", err)
 	}
-	if err := slept.Append(ctx, logFolder(t, second, 7, 9, ""), 7, 9); !errors.Is(err, ErrBehind) || slept.View().Last() != 7 {
+	if err := slept.Append(ctx, logFolder(t, second, 7, 9, ""), 7, 9); !errors.Is(err, ErrBehind) ||
+		slept.View().Last() != 7 {
 		t.Errorf("who slept goes on after cycle %d: %v", slept.View().Last(), err)
 	}
 	// A number that was there and was dropped.
 	must(t, older.Append(ctx, logFolder(t, first, 4, 6, " of who slept long"), 4, 6))
 	want = "[sub_allocations 1-4 sub_allocations 5-6 sub_allocations 7 of b]"
-	for who, l := range map[string]*Log{"a": a, "b": b, "new": openLog(t, m.Client(nil)), "slept": slept, "slept long": older} {
+	for who, l := range map[string]*Log{"a": a, "b": b, "new": openLog(t, m.Client(nil)), "slept": slept,
+		"slept long": older} {
 		must(t, l.Look(ctx))
 		if got := fmt.Sprint(l.View().texts(t, "sub_allocations")); got != want {
 			t.Errorf("%s reads %s", who, got)
@@ -127,7 +131,8 @@ func TestLog(t *testing.T) {
 	must(t, a.Drop(ctx))
 	for _, key := range m.Keys(logName) {
 		m.Change(key, func(b []byte) []byte {
-			if text := string(b); strings.HasSuffix(text, " 1-3 of a") || strings.HasSuffix(text, "4-6 of b") || strings.HasSuffix(text, "slept long") {
+			if text := string(b); strings.HasSuffix(text, " 1-3 of a") || strings.HasSuffix(text, "4-6 of b") ||
+				strings.HasSuffix(text, "slept long") {
 				t.Errorf("%s is left", key)
 			}
 			return b
@@ -142,7 +147,8 @@ func TestLogFaults(t *testing.T) {
 	must(t, lead(t, m.Client(nil), "a").Close())
 	failing := 0
 	l := openLog(t, m.Client(func(_ context.Context, op, key string, done bool) error {
-		if strings.HasPrefix(key, logName) && (op == "create" || op == "put") && failing > 0 && done == (failing%2 == 0) {
+		if strings.HasPrefix(key, logName) && (op == "create" || op == "put") && failing > 0 &&
+			done == (failing%2 == 0) {
 			failing--
 			return errors.New("no route to host")
 		}
@@ -156,7 +162,8 @@ func TestLogFaults(t *testing.T) {
 	if err := l.Append(ctx, logFolder(t, "2026-01-05", 5, 5, " 5"), 5, 5); err == nil || errors.Is(err, ErrBehind) {
 		t.Error("a part whose files cannot be written:", err)
 	}
-	if got := fmt.Sprint(openLog(t, m.Client(nil)).View().texts(t, "cycles")); got != "[cycles 1 cycles 2 cycles 3 cycles 4]" {
+	if got := fmt.Sprint(openLog(t, m.Client(nil)).View().texts(t,
+		"cycles")); got != "[cycles 1 cycles 2 cycles 3 cycles 4]" {
 		t.Error(got)
 	}
 	flip := func(b []byte) []byte {
@@ -177,7 +184,8 @@ func TestLogFaults(t *testing.T) {
 		l, err := OpenLog(ctx, m.Client(nil))
 		for _, f := range []string{"1", "2", "3", "4"} {
 			if err == nil {
-				_, err = l.Open(l.Name() + "/cycles/date=2026-01-05/cycles-00000000000" + f + "-00000000000" + f + ".parquet")
+				_, err = l.Open(l.Name() + "/cycles/date=2026-01-05/cycles-00000000000" + f + "-00000000000" + f +
+					".parquet")
 			}
 		}
 		if err == nil || !strings.Contains(err.Error(), key+": damaged") {

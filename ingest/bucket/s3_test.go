@@ -30,7 +30,8 @@ func startS3(t *testing.T) string {
 	must(t, err)
 	at := l.Addr().String()
 	must(t, l.Close())
-	c := exec.Command(program, "--port", at, "--quiet", "posix", "--sidecar", filepath.Join(dir, "meta"), filepath.Join(dir, "root"))
+	c := exec.Command(program, "--port", at, "--quiet", "posix", "--sidecar", filepath.Join(dir, "meta"),
+		filepath.Join(dir, "root"))
 	c.Env = append(os.Environ(), "ROOT_ACCESS_KEY=stint", "ROOT_SECRET_KEY=stintsecret")
 	must(t, c.Start())
 	t.Cleanup(func() {
@@ -77,7 +78,8 @@ func TestS3(t *testing.T) {
 	}
 	large := bytes.Repeat([]byte("0123456789abcdef"), 40<<20/16)
 	must(t, s.Put(ctx, "bodies/large", large))
-	n, err := s.Upload(ctx, "checkpoints/large", io.MultiReader(bytes.NewReader(large), strings.NewReader("end"))) // of no known length
+	// of no known length
+	n, err := s.Upload(ctx, "checkpoints/large", io.MultiReader(bytes.NewReader(large), strings.NewReader("end")))
 	if err != nil || n != int64(len(large))+3 {
 		t.Error(n, err)
 	}

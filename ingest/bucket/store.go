@@ -135,7 +135,8 @@ func (s *Store) check(ctx context.Context) error {
 	if s.o.Whole != nil {
 		if _, err := s.o.Whole.Get(ctx, clusterKey); !errors.Is(err, ErrMissing) {
 			if err == nil {
-				err = errors.New("has a journal of all plans together (" + clusterKey + "), which cannot be divided: give another prefix")
+				err = errors.New("has a journal of all plans together (" + clusterKey +
+					"), which cannot be divided: give another prefix")
 			}
 			return fmt.Errorf("%s: %w", s.o.Whole.Name(), err)
 		}
@@ -180,7 +181,8 @@ func (s *Store) empty(ctx context.Context) error {
 	}
 	for _, prefix := range []string{recordsPrefix, marksPrefix} {
 		err := s.objects.List(ctx, prefix, func(key string) error {
-			return fmt.Errorf("it has %s and no %s: bring that back from a backup, or give another prefix", key, clusterKey)
+			return fmt.Errorf("it has %s and no %s: bring that back from a backup, or give another prefix", key,
+				clusterKey)
 		})
 		if err != nil {
 			return err
@@ -203,8 +205,8 @@ func (s *Store) probe(ctx context.Context) error {
 	case read != nil:
 		return fmt.Errorf("it cannot be read: %w", read)
 	case err == nil || !bytes.Equal(got, first):
-		return errors.New("the store overwrites an object that is to be written only where none is (If-None-Match: *); " +
-			"a cluster needs a store that refuses that with 412")
+		return errors.New("the store overwrites an object that is to be written only where none is " +
+			"(If-None-Match: *); a cluster needs a store that refuses that with 412")
 	case !errors.Is(err, ErrExists):
 		return fmt.Errorf("a conditional write (If-None-Match: *) to it fails: %w", err)
 	}

@@ -204,7 +204,8 @@ func TestLostAnswers(t *testing.T) {
 		b := lead(t, m.Client(func(_ context.Context, op, key string, after bool) error {
 			mu.Lock()
 			defer mu.Unlock()
-			if after != done || op != "create" && op != "put" || lost[key] || strings.HasPrefix(key, probePrefix) || key == clusterKey {
+			if after != done || op != "create" && op != "put" || lost[key] || strings.HasPrefix(key, probePrefix) ||
+				key == clusterKey {
 				return nil
 			}
 			lost[key] = true
@@ -250,8 +251,15 @@ func TestRefused(t *testing.T) {
 		{"it cannot be written: the store refuses these credentials", full.Client(deny("create", "put"))},
 		{"it cannot be read", full.Client(deny("get"))},
 		{"nothing can be deleted in it", full.Client(deny("delete"))},
-		{`it belongs to the cluster "other"`, changed(clusterKey, func(b []byte) []byte { return bytes.Replace(b, []byte(`"test"`), []byte(`"other"`), 1) }).Client(nil)},
-		{"it has format 2, of a newer stint", changed(clusterKey, func(b []byte) []byte { return bytes.Replace(b, []byte(`"format":1`), []byte(`"format":2`), 1) }).Client(nil)},
+		{`it belongs to the cluster "other"`,
+			changed(clusterKey,
+				func(b []byte) []byte { return bytes.Replace(b, []byte(`"test"`), []byte(`"other"`), 1) }).Client(nil)},
+		{"it has format 2, of a newer stint",
+			changed(clusterKey,
+				func(b []byte) []byte {
+					return bytes.Replace(b, []byte(`"format":1`), []byte(`"format":2`),
+						1)
+				}).Client(nil)},
 		{"damaged, or not of stint", changed(clusterKey, func([]byte) []byte { return []byte("{}") }).Client(nil)},
 		{"and no cluster.json", changed(clusterKey, func([]byte) []byte { return nil }).Client(nil)},
 		{"If-None-Match", overwrites{full.Client(nil)}},
@@ -307,7 +315,8 @@ func TestDamage(t *testing.T) {
 		n, _ := strconv.ParseUint(key[strings.LastIndexByte(key, '/')+1:], 10, 64)
 		needed := !strings.HasPrefix(key, recordsPrefix) || n >= a.marks[0].Batch
 		if strings.HasPrefix(key, bodiesPrefix) || strings.HasPrefix(key, savedPrefix) && key != a.marks[0].Checkpoint {
-			needed = false // of bodies some are of no record that is read any more; the older checkpoint is for want of the newer
+			// of bodies some are of no record that is read any more; the older checkpoint is for want of the newer
+			needed = false
 		}
 		if needed && !strings.Contains(said, key) {
 			t.Errorf("%s, bit %d: it is not named: %s", key, bit, said)
@@ -402,7 +411,8 @@ func TestRounds(t *testing.T) {
 			t.Errorf("%s has seen otherwise than what is there", n.name)
 		}
 	}
-	t.Logf("%d lines acknowledged, %d there, %d terms, %d objects", len(w.acked), len(end.lines), len(w.terms), len(m.Keys("")))
+	t.Logf("%d lines acknowledged, %d there, %d terms, %d objects", len(w.acked), len(end.lines), len(w.terms),
+		len(m.Keys("")))
 }
 
 // world are three processes and what they were told.

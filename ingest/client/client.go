@@ -41,7 +41,8 @@ type Body struct {
 
 // Bytes is content in memory.
 func Bytes(b []byte, contentType string) Body {
-	return Body{Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }, Bytes: int64(len(b)), ContentType: contentType}
+	return Body{Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil },
+		Bytes: int64(len(b)), ContentType: contentType}
 }
 
 // Receipt is the service's word that an input is durable.
@@ -182,7 +183,9 @@ type Change struct {
 
 // Changes gives what happened to a source after a cycle, waiting for it up to wait, and the cycle to ask for next. When
 // Is(err, "compacted"), changes so old are not kept: read Holdings, and go on from its cycle.
-func (c *Client) Changes(ctx context.Context, source string, since int64, wait time.Duration) (changes []Change, next int64, err error) {
+func (c *Client) Changes(
+	ctx context.Context, source string, since int64, wait time.Duration,
+) (changes []Change, next int64, err error) {
 	q := url.Values{"source": {source}, "since": {strconv.FormatInt(since, 10)}}
 	if wait > 0 {
 		q.Set("wait", wait.String())
@@ -234,7 +237,9 @@ func (c *Client) Get(ctx context.Context, path string, q url.Values, accept stri
 }
 
 // whole makes a call and gives its answer whole.
-func (c *Client) whole(ctx context.Context, method, path string, q url.Values, accept string, b Body) (answer []byte, err error) {
+func (c *Client) whole(
+	ctx context.Context, method, path string, q url.Values, accept string, b Body,
+) (answer []byte, err error) {
 	err = c.call(ctx, method, path, q, http.Header{"Accept": {accept}}, b, func(r *http.Response) error {
 		answer, err = io.ReadAll(io.LimitReader(r.Body, answerBytesMax+1))
 		if err == nil && len(answer) > answerBytesMax {
@@ -269,7 +274,9 @@ func shrink(o Options) url.Values {
 }
 
 // table reads rows as they come.
-func (c *Client) table(ctx context.Context, path string, q url.Values, row func(*json.Decoder) error) (cycle int64, err error) {
+func (c *Client) table(
+	ctx context.Context, path string, q url.Values, row func(*json.Decoder) error,
+) (cycle int64, err error) {
 	h := http.Header{"Accept": {"application/x-ndjson"}}
 	err = c.call(ctx, "GET", path, q, h, Body{}, func(r *http.Response) error {
 		if cycle, err = strconv.ParseInt(r.Header.Get("Stint-Cycle"), 10, 64); err != nil {
@@ -288,14 +295,18 @@ func (c *Client) table(ctx context.Context, path string, q url.Values, row func(
 }
 
 // input sends an input, with an idempotency key.
-func (c *Client) input(ctx context.Context, method, path string, q url.Values, h http.Header, b Body) (r Receipt, err error) {
+func (c *Client) input(
+	ctx context.Context, method, path string, q url.Values, h http.Header, b Body,
+) (r Receipt, err error) {
 	if h == nil {
 		h = http.Header{}
 	}
 	var key [16]byte
 	_, _ = crand.Read(key[:]) // never fails
 	h.Set("Idempotency-Key", hex.EncodeToString(key[:]))
-	err = c.call(ctx, method, path, q, h, b, func(resp *http.Response) error { return json.NewDecoder(resp.Body).Decode(&r) })
+	err = c.call(ctx, method, path, q, h, b, func(resp *http.Response) error {
+		return json.NewDecoder(resp.Body).Decode(&r)
+	})
 	return r, err
 }
 
@@ -307,7 +318,9 @@ const (
 
 // call makes a call until it is answered otherwise than with 429 or 503, or cannot be made that often. A call that
 // broke off is made again: reading changes nothing, and input has a key.
-func (c *Client) call(ctx context.Context, method, path string, q url.Values, h http.Header, b Body, read func(*http.Response) error) error {
+func (c *Client) call(
+	ctx context.Context, method, path string, q url.Values, h http.Header, b Body, read func(*http.Response) error,
+) error {
 	tries, longest := c.TriesMax, c.WaitMax
 	if tries == 0 {
 		tries = triesMax
@@ -332,7 +345,9 @@ func (c *Client) call(ctx context.Context, method, path string, q url.Values, h 
 }
 
 // once makes a call. retry tells whether another try may help, asked how long the service wants it to wait.
-func (c *Client) once(ctx context.Context, method, path string, q url.Values, h http.Header, b Body, read func(*http.Response) error) (retry bool, asked time.Duration, err error) {
+func (c *Client) once(
+	ctx context.Context, method, path string, q url.Values, h http.Header, b Body, read func(*http.Response) error,
+) (retry bool, asked time.Duration, err error) {
 	var content io.ReadCloser
 	if b.Open != nil {
 		if content, err = b.Open(); err != nil {

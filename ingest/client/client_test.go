@@ -69,12 +69,13 @@ func TestProblem(t *testing.T) {
 func TestChanges(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Stint-Cycle", "7")
-		_, _ = io.WriteString(w, `{"cycle":6,"change":"grant","plan":"grid","source":"feed","consumer":"/A","allocation":"a","sub":null,`+
-			`"host":"h1","units":4,"origin":"owned","pool":"/","lender":null,"cause":null,"reclaim":0,"reason":null,"deadline":null,`+
-			`"for_consumer":null,"for_allocation":null,"for_sub":null}`+"\n"+
-			`{"cycle":7,"change":"reclaim","plan":"grid","source":"feed","consumer":"/A","allocation":"a","sub":null,`+
-			`"host":"h1","units":3,"origin":null,"pool":null,"lender":null,"cause":null,"reclaim":2,"reason":"recall",`+
-			`"deadline":"2026-01-05T08:10:00Z","for_consumer":"/B","for_allocation":"b","for_sub":"s"}`+"\n")
+		_, _ = io.WriteString(w,
+			`{"cycle":6,"change":"grant","plan":"grid","source":"feed","consumer":"/A","allocation":"a","sub":null,`+
+				`"host":"h1","units":4,"origin":"owned","pool":"/","lender":null,"cause":null,"reclaim":0,"reason":null,"deadline":null,`+
+				`"for_consumer":null,"for_allocation":null,"for_sub":null}`+"\n"+
+				`{"cycle":7,"change":"reclaim","plan":"grid","source":"feed","consumer":"/A","allocation":"a","sub":null,`+
+				`"host":"h1","units":3,"origin":null,"pool":null,"lender":null,"cause":null,"reclaim":2,"reason":"recall",`+
+				`"deadline":"2026-01-05T08:10:00Z","for_consumer":"/B","for_allocation":"b","for_sub":"s"}`+"\n")
 	}))
 	defer s.Close()
 	got, next, err := (&Client{Base: s.URL}).Changes(context.Background(), "feed", 5, 0)

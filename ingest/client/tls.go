@@ -87,7 +87,8 @@ func untrusted(err error) error {
 		return fmt.Errorf("the certificate of the service, of %s, has expired or is not valid yet: %w",
 			invalid.Cert.Subject, err)
 	case errors.As(err, &host) && host.Certificate != nil:
-		return fmt.Errorf("the certificate of the service, of %s, is not for %s: ask it by a name that the certificate has%s: %w",
+		return fmt.Errorf("the certificate of the service, of %s, is not for %s: ask it by a name that the "+
+			"certificate has%s: %w",
 			host.Certificate.Subject, host.Host, namesOf(host.Certificate), err)
 	case errors.As(err, &invalid), errors.As(err, &host):
 		return fmt.Errorf("the certificate of the service is not good: %w", err)

@@ -26,9 +26,10 @@ type Demand struct {
 	Size        map[string]int64 // of a unit, by dimension
 	Plan        string           // "": the consumer's only one
 	Requirement string
-	MaxPerHost  int64  // 0: no limit
-	MinUnits    int64  // at least so many at once, or none (a gang); 0: units come one by one
-	Together    string // an attribute of hosts: a gang's units go to hosts with one value of it; "prefer rack": if they can
+	MaxPerHost  int64 // 0: no limit
+	MinUnits    int64 // at least so many at once, or none (a gang); 0: units come one by one
+	// an attribute of hosts: a gang's units go to hosts with one value of it; "prefer rack": if they can
+	Together string
 }
 
 // MarshalJSON writes the row with a key for each dimension.
@@ -114,9 +115,10 @@ func (c *Client) Whatif(ctx context.Context, plan Body, settle int, o Options) (
 
 // Asked is demand that is not there, with hosts that are not there.
 type Asked struct {
-	Demand   []AskedDemand       `json:"demand"`
-	Hosts    []map[string]any    `json:"hosts,omitempty"`    // rows: host, dimensions, attributes
-	Runtimes []map[string]string `json:"runtimes,omitempty"` // of a consumer: percentiles, such as p50, with how long units run at most
+	Demand []AskedDemand    `json:"demand"`
+	Hosts  []map[string]any `json:"hosts,omitempty"` // rows: host, dimensions, attributes
+	// of a consumer: percentiles, such as p50, with how long units run at most
+	Runtimes []map[string]string `json:"runtimes,omitempty"`
 }
 
 // AskedDemand is a row of demand that is not there.
@@ -211,13 +213,14 @@ func (c *Client) Events(ctx context.Context, since int64, seen func(Event) error
 			q.Set("since", strconv.FormatInt(since, 10))
 		}
 		var ours error
-		err := c.call(ctx, "GET", "/v1/events", q, http.Header{"Accept": {"text/event-stream"}}, Body{}, func(r *http.Response) error {
-			ours = readEvents(r.Body, func(e Event) error {
-				since = e.Cycle
-				return seen(e)
+		err := c.call(ctx, "GET", "/v1/events", q, http.Header{"Accept": {"text/event-stream"}}, Body{},
+			func(r *http.Response) error {
+				ours = readEvents(r.Body, func(e Event) error {
+					since = e.Cycle
+					return seen(e)
+				})
+				return nil
 			})
-			return nil
-		})
 		var broken *brokenStream
 		switch {
 		case err != nil:

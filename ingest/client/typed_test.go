@@ -39,7 +39,8 @@ func served(t *testing.T) (context.Context, *client.Client) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended, dir := make(chan error, 1), t.TempDir()
 	go func() {
-		ended <- server.Run(ctx, server.ServiceOptions{Dir: dir, Engine: engine.Options{ManualOnly: true}, Listener: ln})
+		ended <- server.Run(ctx, server.ServiceOptions{Dir: dir, Engine: engine.Options{ManualOnly: true},
+			Listener: ln})
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -51,7 +52,8 @@ func served(t *testing.T) (context.Context, *client.Client) {
 	if _, err := c.PutPlan(ctx, client.Bytes([]byte(policy), "application/yaml"), client.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.PutHosts(ctx, client.Bytes([]byte("host,ncpus,model\nh1,8,A100\nh2,8,\n"), "text/csv"), client.Options{}); err != nil {
+	if _, err := c.PutHosts(ctx, client.Bytes([]byte("host,ncpus,model\nh1,8,A100\nh2,8,\n"), "text/csv"),
+		client.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	return ctx, c
@@ -61,7 +63,8 @@ func TestTyped(t *testing.T) {
 	ctx, c := served(t)
 	rows := []client.Demand{
 		{Consumer: "/Risk/Day", Allocation: "var", Units: 20, Size: map[string]int64{"ncpus": 1}},
-		{Consumer: "/Research", Allocation: "train", Sub: "a", Units: 3, Size: map[string]int64{"ncpus": 2}, Plan: "grid", Requirement: "select(model == 'A100')", MaxPerHost: 1},
+		{Consumer: "/Research", Allocation: "train", Sub: "a", Units: 3, Size: map[string]int64{"ncpus": 2},
+			Plan: "grid", Requirement: "select(model == 'A100')", MaxPerHost: 1},
 	}
 	if r, err := c.PutDemandRows(ctx, "feed", rows, client.Options{}); err != nil || r.Rows != 2 {
 		t.Fatal(r, err)
@@ -74,10 +77,13 @@ func TestTyped(t *testing.T) {
 	for _, h := range held {
 		units[h.Consumer+h.Sub+"@"+h.Host] += h.Units
 	}
-	if err != nil || units["/Researcha@h1"] != 1 || units["/Researcha@h2"] != 0 || units["/Risk/Day@h1"]+units["/Risk/Day@h2"] != 14 {
+	if err != nil || units["/Researcha@h1"] != 1 || units["/Researcha@h2"] != 0 ||
+		units["/Risk/Day@h1"]+units["/Risk/Day@h2"] != 14 {
 		t.Error(units, err)
 	}
-	if r, err := c.ChangeDemandRows(ctx, "feed", []client.Demand{{Consumer: "/Risk/Day", Allocation: "late", Units: 1, Size: map[string]int64{"ncpus": 9}}}); err != nil || r.Rows != 1 {
+	if r, err := c.ChangeDemandRows(ctx, "feed",
+		[]client.Demand{{Consumer: "/Risk/Day", Allocation: "late", Units: 1,
+			Size: map[string]int64{"ncpus": 9}}}); err != nil || r.Rows != 1 {
 		t.Error(r, err)
 	}
 	if _, err := c.Cycle(ctx); err != nil {
@@ -93,20 +99,25 @@ func TestTyped(t *testing.T) {
 	if _, err := c.Explain(ctx, "/Nobody", "", 0); !client.Is(err, "not-found") {
 		t.Error(err)
 	}
-	other := strings.Replace(policy, "    consumers: [{path: /Risk}", "    consumers: [{path: /Risk, share: {limit: {ncpus: 4}}}", 1)
+	other := strings.Replace(policy, "    consumers: [{path: /Risk}",
+		"    consumers: [{path: /Risk, share: {limit: {ncpus: 4}}}", 1)
 	w, err := c.Whatif(ctx, client.Bytes([]byte(other), "application/yaml"), 5, client.Options{})
-	if err != nil || w.Cycle != 3 || w.After.Reclaimed == 0 || len(w.Reclaims) == 0 || w.Reclaims[0].Consumer != "/Risk/Day" || w.Settled == nil {
+	if err != nil || w.Cycle != 3 || w.After.Reclaimed == 0 || len(w.Reclaims) == 0 ||
+		w.Reclaims[0].Consumer != "/Risk/Day" || w.Settled == nil {
 		t.Errorf("%+v %v", w, err)
 	}
 	rows[0].Size["units"] = 1
-	if _, err := c.PutDemandRows(ctx, "feed", rows, client.Options{}); err == nil || !strings.Contains(err.Error(), `"units" is no dimension`) {
+	if _, err := c.PutDemandRows(ctx, "feed", rows, client.Options{}); err == nil ||
+		!strings.Contains(err.Error(), `"units" is no dimension`) {
 		t.Error(err)
 	}
 }
 
 func TestSimulate(t *testing.T) {
 	ctx, c := served(t)
-	if _, err := c.PutDemandRows(ctx, "feed", []client.Demand{{Consumer: "/Risk/Day", Allocation: "a", Units: 16, Size: map[string]int64{"ncpus": 1}}}, client.Options{}); err != nil {
+	if _, err := c.PutDemandRows(ctx, "feed",
+		[]client.Demand{{Consumer: "/Risk/Day", Allocation: "a", Units: 16, Size: map[string]int64{"ncpus": 1}}},
+		client.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Cycle(ctx); err != nil {
@@ -114,7 +125,9 @@ func TestSimulate(t *testing.T) {
 	}
 	asked := client.Asked{
 		Demand: []client.AskedDemand{{
-			Demand: client.Demand{Consumer: "/Research", Allocation: "new", Units: 12, Size: map[string]int64{"ncpus": 1}}, Runtime: 90 * time.Minute,
+			Demand: client.Demand{Consumer: "/Research", Allocation: "new", Units: 12,
+				Size: map[string]int64{"ncpus": 1}},
+			Runtime: 90 * time.Minute,
 		}},
 		Hosts:    []map[string]any{{"host": "h3", "ncpus": 2, "model": "A100"}},
 		Runtimes: []map[string]string{{"consumer": "/Risk", "p50": "30m"}},
@@ -135,7 +148,9 @@ func TestSimulate(t *testing.T) {
 // TestEvents follows cycles until it has enough, and until its time is up.
 func TestEvents(t *testing.T) {
 	ctx, c := served(t)
-	if _, err := c.PutDemandRows(ctx, "feed", []client.Demand{{Consumer: "/Research", Allocation: "a", Units: 2, Size: map[string]int64{"ncpus": 1}}}, client.Options{}); err != nil {
+	if _, err := c.PutDemandRows(ctx, "feed",
+		[]client.Demand{{Consumer: "/Research", Allocation: "a", Units: 2, Size: map[string]int64{"ncpus": 1}}},
+		client.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Cycle(ctx); err != nil {
@@ -145,7 +160,8 @@ func TestEvents(t *testing.T) {
 	var got []int64
 	err := c.Events(ctx, -1, func(e client.Event) error {
 		got = append(got, e.Cycle)
-		if e.Cycle == 1 && (e.UnitsGranted != 2 || e.UnitsHeld != 2 || e.Now.IsZero() || len(e.Digest) != 64 || e.Version == "") {
+		if e.Cycle == 1 && (e.UnitsGranted != 2 || e.UnitsHeld != 2 || e.Now.IsZero() || len(e.Digest) != 64 ||
+			e.Version == "") {
 			t.Errorf("%+v", e)
 		}
 		if e.Cycle == 3 {
@@ -176,12 +192,17 @@ func TestEventsAnew(t *testing.T) {
 			_, _ = io.WriteString(w, "event: unauthorized\ndata: {}\n\n")
 			return
 		}
-		fmt.Fprintf(w, "retry: 2000\n\n: still here\n\nid: %d\nevent: cycle\ndata: {\"cycle\":%d}\n\n", len(asked)+3, len(asked)+3)
+		fmt.Fprintf(w, "retry: 2000\n\n: still here\n\nid: %d\nevent: cycle\ndata: {\"cycle\":%d}\n\n", len(asked)+3,
+			len(asked)+3)
 	}))
 	defer s.Close()
 	var got []int64
-	err := (&client.Client{Base: s.URL}).Events(t.Context(), -1, func(e client.Event) error { got = append(got, e.Cycle); return nil })
-	if err == nil || !strings.Contains(err.Error(), "not known any more") || !slices.Equal(got, []int64{4, 5}) || !slices.Equal(asked, []string{"", "since=4", "since=5"}) {
+	err := (&client.Client{Base: s.URL}).Events(t.Context(), -1, func(e client.Event) error {
+		got = append(got, e.Cycle)
+		return nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "not known any more") || !slices.Equal(got, []int64{4, 5}) ||
+		!slices.Equal(asked, []string{"", "since=4", "since=5"}) {
 		t.Error(got, asked, err)
 	}
 }

@@ -127,7 +127,8 @@ func Play(p *foreign.Playable, h *foreign.History, progress func(done, all int))
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	r := &Report{StepUS: h.StepUS, Instants: len(h.AtUS), FromUS: h.AtUS[0], ToUS: h.AtUS[len(h.AtUS)-1], Rows: reports[0].Rows}
+	r := &Report{StepUS: h.StepUS, Instants: len(h.AtUS), FromUS: h.AtUS[0], ToUS: h.AtUS[len(h.AtUS)-1],
+		Rows: reports[0].Rows}
 	for i, one := range reports {
 		r.Cycles, r.Reclaimed, r.Unsettled = r.Cycles+one.Cycles, r.Reclaimed+one.Reclaimed, r.Unsettled+one.Unsettled
 		for k := range one.Rows {
@@ -141,7 +142,9 @@ func Play(p *foreign.Playable, h *foreign.History, progress func(done, all int))
 }
 
 // part plays the instants from one to another.
-func part(policy *plan.Policy, hosts *cluster.HostTable, h *foreign.History, from, to int, tell func()) (*Report, error) {
+func part(
+	policy *plan.Policy, hosts *cluster.HostTable, h *foreign.History, from, to int, tell func(),
+) (*Report, error) {
 	x := &player{h: h, report: &Report{}}
 	var err error
 	if x.state, err = cluster.New(policy); err != nil {
@@ -170,7 +173,8 @@ func part(policy *plan.Policy, hosts *cluster.HostTable, h *foreign.History, fro
 // table makes the table of demand, a row for each line; its units change from instant to instant.
 func (x *player) table() {
 	text := func() cluster.TextColumn { return cluster.TextColumn{Names: &cluster.Names{}} }
-	t := &cluster.DemandTable{Name: "reporting table", Rows: len(x.h.Lines), Consumer: text(), Allocation: text(), Sub: text(), Plan: text(), Requirement: text(),
+	t := &cluster.DemandTable{Name: "reporting table", Rows: len(x.h.Lines), Consumer: text(), Allocation: text(),
+		Sub: text(), Plan: text(), Requirement: text(),
 		Units: make([]int64, len(x.h.Lines)), Size: make([][]int64, 1)}
 	for i := range x.h.Lines {
 		l := &x.h.Lines[i]
@@ -250,7 +254,8 @@ func (g *Given) add(o Given) {
 // find finds the rows of the table of consumers, which stay where they are while the policy does, and makes a row of
 // each.
 func (x *player) find(c *decision.Consumers) {
-	into := map[string]*int{"owned": &x.column.owned, "held_owned": &x.column.ownedHeld, "held_shared": &x.column.shared,
+	into := map[string]*int{"owned": &x.column.owned, "held_owned": &x.column.ownedHeld,
+		"held_shared":   &x.column.shared,
 		"held_borrowed": &x.column.borrowed, "lent": &x.column.lent}
 	first := -1 // of the columns that only slot plans have
 	for i, column := range c.Table().Columns {
@@ -316,12 +321,15 @@ const File = "comparison.csv"
 // Write writes the rows as CSV, in slot-hours and instants.
 func (r *Report) Write(w io.Writer) error {
 	out := csv.NewWriter(w)
-	out.Write([]string{"plan", "consumer", "leaf", "instants", "asked", "was", "would", "was_owned", "was_shared", "was_borrowed", "was_lent",
-		"would_owned", "would_shared", "would_borrowed", "would_lent", "more_at", "less_at", "was_below_owned_at", "would_below_owned_at"})
+	out.Write([]string{"plan", "consumer", "leaf", "instants", "asked", "was", "would", "was_owned", "was_shared",
+		"was_borrowed", "was_lent",
+		"would_owned", "would_shared", "would_borrowed", "would_lent", "more_at", "less_at", "was_below_owned_at",
+		"would_below_owned_at"})
 	for i := range r.Rows {
 		o := &r.Rows[i]
 		row := []string{o.Plan, o.Consumer, strconv.FormatBool(o.Leaf), strconv.FormatInt(o.Instants, 10)}
-		for _, n := range []int64{o.Asked, o.Was.Total(), o.Would.Total(), o.Was.Owned, o.Was.Shared, o.Was.Borrowed, o.WasLent,
+		for _, n := range []int64{o.Asked, o.Was.Total(), o.Would.Total(), o.Was.Owned, o.Was.Shared, o.Was.Borrowed,
+			o.WasLent,
 			o.Would.Owned, o.Would.Shared, o.Would.Borrowed, o.WouldLent} {
 			row = append(row, strconv.FormatFloat(r.Hours(n), 'f', 2, 64))
 		}

@@ -42,12 +42,15 @@ slot_plans:
 // TestWorked holds figures against ones that were worked out by hand.
 func TestWorked(t *testing.T) {
 	null := foreign.NotTold
-	h := &foreign.History{AtUS: []int64{0, 15 * minuteUS, 30 * minuteUS, 45 * minuteUS}, StepUS: 15 * minuteUS, Lines: []foreign.HistoryLine{
-		// A asks for 1, then 8 (its slots come back from B), then nothing is told, then for 0
-		{Plan: "G", Consumer: "/T/A", Demand: []int32{1, 8, null, 0}, Own: []int32{1, 5, null, 0}, Share: []int32{0, 0, null, 0}, Borrow: []int32{0, 0, null, 0}, Lent: []int32{3, 1, null, 0}},
-		// B: 2 own, 2 of the pool, 4 lent by A; with A back 2 own, 1 of the pool; then 8 again
-		{Plan: "G", Consumer: "/T/B", Demand: []int32{9, 9, 9, 0}, Own: []int32{2, 2, 2, 0}, Share: []int32{2, 2, 2, 0}, Borrow: []int32{3, 1, 3, 0}, Lent: []int32{0, 0, 0, 0}},
-	}}
+	h := &foreign.History{AtUS: []int64{0, 15 * minuteUS, 30 * minuteUS, 45 * minuteUS}, StepUS: 15 * minuteUS,
+		Lines: []foreign.HistoryLine{
+			// A asks for 1, then 8 (its slots come back from B), then nothing is told, then for 0
+			{Plan: "G", Consumer: "/T/A", Demand: []int32{1, 8, null, 0}, Own: []int32{1, 5, null, 0},
+				Share: []int32{0, 0, null, 0}, Borrow: []int32{0, 0, null, 0}, Lent: []int32{3, 1, null, 0}},
+			// B: 2 own, 2 of the pool, 4 lent by A; with A back 2 own, 1 of the pool; then 8 again
+			{Plan: "G", Consumer: "/T/B", Demand: []int32{9, 9, 9, 0}, Own: []int32{2, 2, 2, 0},
+				Share: []int32{2, 2, 2, 0}, Borrow: []int32{3, 1, 3, 0}, Lent: []int32{0, 0, 0, 0}},
+		}}
 	told := 0
 	r, err := compare.Play(worked(), h, func(done, all int) { told = done*10 + all })
 	if err != nil {
@@ -62,16 +65,20 @@ func TestWorked(t *testing.T) {
 	if !reflect.DeepEqual(a, want) {
 		t.Errorf("A: got %+v\nwant %+v", a, want)
 	}
-	want = compare.Row{Plan: "G", Consumer: "/T/B", Leaf: true, Instants: 4, Asked: 27, Was: compare.Given{Owned: 6, Shared: 6, Borrowed: 7},
+	want = compare.Row{Plan: "G", Consumer: "/T/B", Leaf: true, Instants: 4, Asked: 27,
+		Was:   compare.Given{Owned: 6, Shared: 6, Borrowed: 7},
 		Would: compare.Given{Owned: 6, Shared: 2 + 1 + 2, Borrowed: 4 + 4}, MoreAt: 2, LessAt: 1}
 	if !reflect.DeepEqual(b, want) {
 		t.Errorf("B: got %+v\nwant %+v", b, want)
 	}
-	if top.Asked != 36 || top.Leaf || r.All.Was.Total() != 25 || r.All.Would.Total() != a.Would.Total()+b.Would.Total() {
+	if top.Asked != 36 || top.Leaf || r.All.Was.Total() != 25 ||
+		r.All.Would.Total() != a.Would.Total()+b.Would.Total() {
 		t.Errorf("all: %+v, %+v", top, r.All)
 	}
 	var text strings.Builder
-	if err := r.Write(&text); err != nil || !strings.Contains(text.String(), "\nG,/T/A,true,3,2.25,1.50,2.00,1.50,0.00,0.00,1.00,1.75,0.25,0.00,1.00,1,0,1,0\n") {
+	if err := r.Write(&text); err != nil ||
+		!strings.Contains(text.String(),
+			"\nG,/T/A,true,3,2.25,1.50,2.00,1.50,0.00,0.00,1.00,1.75,0.25,0.00,1.00,1,0,1,0\n") {
 		t.Errorf("%v\n%s", err, &text)
 	}
 }
@@ -91,7 +98,8 @@ func imported(t *testing.T, o datasets.ReportingOptions) *foreign.Result {
 		t.Cleanup(func() { f.Close() })
 		return &foreign.File{Name: name, R: f}
 	}
-	r, err := foreign.EGO(foreign.EGOFiles{Allocation: open(datasets.ReportingTable), Groups: open(datasets.ReportingGroups), Resources: open(datasets.ReportingHosts)})
+	r, err := foreign.EGO(foreign.EGOFiles{Allocation: open(datasets.ReportingTable),
+		Groups: open(datasets.ReportingGroups), Resources: open(datasets.ReportingHosts)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,10 +115,12 @@ func TestFewHosts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		hosts := &cluster.HostTable{Rows: r.Dataset.Hosts.Rows, Host: r.Dataset.Hosts.Host, Size: [][]int64{slices.Repeat([]int64{16}, r.Dataset.Hosts.Rows)}}
+		hosts := &cluster.HostTable{Rows: r.Dataset.Hosts.Rows, Host: r.Dataset.Hosts.Host,
+			Size: [][]int64{slices.Repeat([]int64{16}, r.Dataset.Hosts.Rows)}}
 		head, tail, _ := strings.Cut(string(r.Play.Plan), "resource_groups:\n")
 		_, tail, _ = strings.Cut(tail, "consumers:\n")
-		all := &foreign.Playable{Plan: []byte(head + "resource_groups: [{name: ComputeHosts, select: \"select(slots > 0)\"}]\nconsumers:\n" + tail), Hosts: hosts}
+		all := &foreign.Playable{Plan: []byte(head + "resource_groups: [{name: ComputeHosts, select: \"select(slots " +
+			"> 0)\"}]\nconsumers:\n" + tail), Hosts: hosts}
 		many, err := compare.Play(all, r.History, nil)
 		if err != nil {
 			t.Fatal(err)

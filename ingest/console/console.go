@@ -60,7 +60,8 @@ func load() map[string]*Asset {
 		if name == "assets/index.html" {
 			at = "/"
 		}
-		of[at] = &Asset{Body: body, Packed: packed.Bytes(), Type: types[path.Ext(name)], Tag: `"` + hex.EncodeToString(sum[:12]) + `"`}
+		of[at] = &Asset{Body: body, Packed: packed.Bytes(), Type: types[path.Ext(name)],
+			Tag: `"` + hex.EncodeToString(sum[:12]) + `"`}
 		return nil
 	})
 	if err != nil {

@@ -104,7 +104,8 @@ func (g *ego) allocation(f *File, zone *time.Location) error {
 	plans := egoPlans(g.history, g.zone, f.Name, &g.result.Report)
 	g.tree(f.Name)
 	for _, p := range plans {
-		s := egoSlots{file: f.Name, faults: &g.faults, report: &g.result.Report, h: g.history, p: p, paths: g.pathsOf(p)}
+		s := egoSlots{file: f.Name, faults: &g.faults, report: &g.result.Report, h: g.history, p: p,
+			paths: g.pathsOf(p)}
 		made := s.plan()
 		g.placement(made, f.Name)
 		g.p.slots = append(g.p.slots, made)
@@ -123,7 +124,8 @@ func (g *ego) leaveMD(file string) {
 		md := g.inMD(l.Plan)
 		if md && !told[l.Plan] {
 			told[l.Plan] = true
-			g.result.Report.Add(file, 0, "the rows of "+l.Plan, "MDPlan.xml divides the group in several dimensions; the table counts slots")
+			g.result.Report.Add(file, 0, "the rows of "+l.Plan,
+				"MDPlan.xml divides the group in several dimensions; the table counts slots")
 		}
 		return md
 	})
@@ -167,7 +169,8 @@ func (g *ego) tree(file string) {
 	}
 	for _, path := range g.order {
 		if !inTable[path] {
-			g.result.Report.Add(file, 0, "consumer "+path, "ConsumerTrees.xml has it, the table has no row of it: it takes no part in a plan")
+			g.result.Report.Add(file, 0, "consumer "+path,
+				"ConsumerTrees.xml has it, the table has no row of it: it takes no part in a plan")
 		}
 	}
 }
@@ -215,11 +218,13 @@ func (g *ego) finish(f *EGOFiles) (*Result, error) {
 		g.p.heading = append(g.p.heading, "The plan is that of "+oneLine(f.Allocation.Name)+", as it was last.")
 	}
 	if len(g.hosts) > 0 && f.Groups == nil {
-		g.result.Report.Add(f.Resources.Name, 0, "the list of hosts", "ResourceGroups.xml is needed too: it tells which hosts a group has, and their slots")
+		g.result.Report.Add(f.Resources.Name, 0, "the list of hosts",
+			"ResourceGroups.xml is needed too: it tells which hosts a group has, and their slots")
 		g.hosts, g.p.dims = nil, nil
 	}
 	if f.Groups != nil && len(g.hosts) == 0 {
-		g.result.Report.Add(f.Groups.Name, 0, "the resource groups", "the list of hosts is needed too: egosh resource list -ll")
+		g.result.Report.Add(f.Groups.Name, 0, "the resource groups",
+			"the list of hosts is needed too: egosh resource list -ll")
 		g.p.groups = nil
 	}
 	if len(g.p.dims) == 0 {
@@ -229,7 +234,8 @@ func (g *ego) finish(f *EGOFiles) (*Result, error) {
 		g.madeUp(s.group)
 	}
 	if len(g.p.plans) > 0 && len(g.hosts) == 0 {
-		return nil, fmt.Errorf("%s divides hosts: the list of hosts and ResourceGroups.xml are needed too", f.MDPlan.Name)
+		return nil, fmt.Errorf("%s divides hosts: the list of hosts and ResourceGroups.xml are needed too",
+			f.MDPlan.Name)
 	}
 	if len(g.p.consumers) > consumersMax {
 		return nil, fmt.Errorf("there are %d consumers; %d are the most", len(g.p.consumers), consumersMax)
@@ -344,7 +350,8 @@ type Playable struct {
 const playHosts = 32
 
 func (g *ego) playable(slots map[string]int64) (*Playable, error) {
-	p := policy{cluster: g.p.cluster, dims: []string{"slots"}, consumers: g.p.consumers, slots: g.p.slots, timezone: g.p.timezone}
+	p := policy{cluster: g.p.cluster, dims: []string{"slots"}, consumers: g.p.consumers, slots: g.p.slots,
+		timezone: g.p.timezone}
 	var hosts []hostRow
 	for _, s := range g.p.slots {
 		if slots[s.group] == 0 {
@@ -386,7 +393,8 @@ const egoAllocation = "slots"
 // demandAt is the table of what leaves ask for at an instant: units of one slot. Leaves that ask for nothing have no
 // row.
 func (h *History) demandAt(at, dims int, named bool) *cluster.DemandTable {
-	t := &cluster.DemandTable{Consumer: column(), Allocation: column(), Sub: column(), Plan: column(), Requirement: column(), Size: make([][]int64, dims)}
+	t := &cluster.DemandTable{Consumer: column(), Allocation: column(), Sub: column(), Plan: column(),
+		Requirement: column(), Size: make([][]int64, dims)}
 	for i := range h.Lines {
 		l := &h.Lines[i]
 		if l.Demand[at] <= 0 {
@@ -409,7 +417,9 @@ func (g *ego) everything(slots map[string]int64) *cluster.DemandTable {
 	for _, s := range g.p.slots {
 		for i, e := range s.entries {
 			if i+1 == len(s.entries) || !below(s.entries[i+1].path, e.path) {
-				h.Lines = append(h.Lines, HistoryLine{Plan: s.group, Consumer: e.path, Demand: []int32{int32(min(slots[s.group], egoSlotsMax))}})
+				h.Lines = append(h.Lines,
+					HistoryLine{Plan: s.group, Consumer: e.path,
+						Demand: []int32{int32(min(slots[s.group], egoSlotsMax))}})
 			}
 		}
 	}
@@ -447,7 +457,8 @@ func (g *ego) placement(s *slotPlan, file string) {
 		for path, ratio := range t.ratio {
 			for i := range s.entries {
 				if e := &s.entries[i]; e.path == path && t.has(s.group) && !e.shares(ratio) {
-					g.result.Report.Add(t.file, t.line[path], "Shares of "+path, "the table has another SHARE_RATIO, or counts it in other units; the table counts")
+					g.result.Report.Add(t.file, t.line[path], "Shares of "+path,
+						"the table has another SHARE_RATIO, or counts it in other units; the table counts")
 				}
 			}
 		}

@@ -36,7 +36,8 @@ type HistoryLine struct {
 func (t *egoTable) history() (*History, error) {
 	switch {
 	case len(t.lines) == 0 && t.groupRows > 0:
-		return nil, fmt.Errorf("%s: has rows of RESOURCE_GROUP all only, which are sums; export those of the groups", t.file)
+		return nil, fmt.Errorf("%s: has rows of RESOURCE_GROUP all only, which are sums; export those of the groups",
+			t.file)
 	case len(t.lines) == 0:
 		return nil, fmt.Errorf("%s: has no rows", t.file)
 	}
@@ -123,7 +124,8 @@ func (t *egoTable) gaps(h *History) {
 	if gaps > 0 {
 		d := time.Duration(h.AtUS[first]-h.AtUS[first-1]) * time.Microsecond
 		t.report.Add(t.file, 0, count(gaps, "time without rows", "times without rows"), fmt.Sprintf(
-			"what was asked before is taken to go on; the first is %s long, from %s UTC on", d, time.UnixMicro(h.AtUS[first-1]).UTC().Format("2006-01-02 15:04")))
+			"what was asked before is taken to go on; the first is %s long, from %s UTC on", d,
+			time.UnixMicro(h.AtUS[first-1]).UTC().Format("2006-01-02 15:04")))
 	}
 	missing := 0
 	for i := range h.Lines {
@@ -134,7 +136,8 @@ func (t *egoTable) gaps(h *History) {
 		}
 	}
 	if missing > 0 {
-		t.report.Add(t.file, 0, count(missing, "row of a leaf that is not there", "rows of leaves that are not there"), "at that time nothing was asked, and nothing is compared")
+		t.report.Add(t.file, 0, count(missing, "row of a leaf that is not there", "rows of leaves that are not there"),
+			"at that time nothing was asked, and nothing is compared")
 	}
 }
 

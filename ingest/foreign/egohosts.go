@@ -27,7 +27,8 @@ func (g *ego) groups(f *File) error {
 		return err
 	}
 	if root.name != "ResourceGroupConfiguration" {
-		return fmt.Errorf("%s:%d: <%s> is the root element; <ResourceGroupConfiguration> is expected", f.Name, root.line, root.name)
+		return fmt.Errorf("%s:%d: <%s> is the root element; <ResourceGroupConfiguration> is expected", f.Name,
+			root.line, root.name)
 	}
 	for _, e := range root.children {
 		switch e.name {
@@ -63,7 +64,8 @@ func (g *ego) group(file string, e *element) {
 			}
 		case "SchedulerPluginName":
 			if c.text != "" && c.text != "md" {
-				g.result.Report.Add(file, c.line, "SchedulerPluginName "+oneLine(c.text), "is not known; md is, of multidimensional groups")
+				g.result.Report.Add(file, c.line, "SchedulerPluginName "+oneLine(c.text),
+					"is not known; md is, of multidimensional groups")
 			}
 		case "ResourceRequirement":
 			d.choose, d.chooseLine = oneLine(c.text), c.line
@@ -83,7 +85,8 @@ func (g *ego) group(file string, e *element) {
 		}
 	}
 	if d.choose != "" && len(d.hosts) > 0 {
-		g.result.Report.Add(file, d.chooseLine, "ResourceRequirement of "+d.name, "the group has a list of hosts, which counts")
+		g.result.Report.Add(file, d.chooseLine, "ResourceRequirement of "+d.name,
+			"the group has a list of hosts, which counts")
 		d.choose = ""
 	}
 	g.defs = append(g.defs, d)
@@ -112,7 +115,8 @@ func (g *ego) attrs(file string, e *element, known ...string) {
 var egoLoads = []string{"mem", "swp", "tmp", "ut", "it", "pg", "r1m", "r15s", "r15m", "ls", "io"}
 
 // egoSizes are those that tell how large it is, and the dimension of each; memory is in MiB.
-var egoSizes = map[string]string{"ncpus": "ncpus", "nprocs": "nprocs", "ncores": "ncores", "nthreads": "nthreads", "ndisks": "ndisks",
+var egoSizes = map[string]string{"ncpus": "ncpus", "nprocs": "nprocs", "ncores": "ncores", "nthreads": "nthreads",
+	"ndisks": "ndisks",
 	"maxmem": "maxmem", "maxswp": "maxswp", "maxtmp": "maxtmp", "ngpus": "gpus"}
 
 // resources reads what `egosh resource list -ll` prints, with or without further columns (-o).
@@ -142,7 +146,8 @@ func (g *ego) resources(f *File) error {
 		}
 	}
 	if len(loads) > 0 {
-		g.result.Report.Add(f.Name, 1, "columns "+strings.Join(loads, ", "), "they tell how busy hosts were, not how large they are")
+		g.result.Report.Add(f.Name, 1, "columns "+strings.Join(loads, ", "),
+			"they tell how busy hosts were, not how large they are")
 	}
 	for {
 		row, err := r.Read()
@@ -157,7 +162,8 @@ func (g *ego) resources(f *File) error {
 		}
 		line, _ := r.FieldPos(0)
 		if len(row) != len(header) {
-			g.faults.add(f.Name, line, "has %d fields, the header has %d columns; is the file cut off?", len(row), len(header))
+			g.faults.add(f.Name, line, "has %d fields, the header has %d columns; is the file cut off?", len(row),
+				len(header))
 			continue
 		}
 		if len(g.hosts) >= hostsMax {
@@ -178,7 +184,8 @@ func (g *ego) host(file string, line int, header, row []string) {
 		case name == "NAME":
 			h.name = strings.Clone(value)
 		case name == "status":
-			h.closed, h.gone = strings.HasPrefix(value, "closed"), strings.HasPrefix(value, "unavail") || value == "unreach" || value == "removed"
+			h.closed, h.gone = strings.HasPrefix(value, "closed"), strings.HasPrefix(value, "unavail") ||
+				value == "unreach" || value == "removed"
 			if value != "ok" && !h.closed && !h.gone {
 				g.result.Report.Add(file, line, "status "+quoted(value), "is not known: the host is closed")
 				h.closed = true
@@ -246,7 +253,8 @@ func (g *ego) makeGroups(file string) {
 			}
 		default:
 			made.choose = "select(" + g.p.dims[0] + " >= 0)"
-			g.result.Report.Add(file, d.line, "a group without a list or a requirement: "+d.name, "it has all hosts here")
+			g.result.Report.Add(file, d.line, "a group without a list or a requirement: "+d.name,
+				"it has all hosts here")
 		}
 		if made.choose == "" && len(made.hosts) == 0 {
 			g.result.Report.Add(file, d.line, "resource group "+d.name, "it has no host")
@@ -260,10 +268,12 @@ func (g *ego) makeGroups(file string) {
 func (g *ego) slotsOf(file string, d *egoGroupDef) string {
 	switch {
 	case d.slots == "" && slices.Contains(g.p.dims, "ncpus"):
-		g.result.Report.Add(file, d.line, "availableSlots of "+d.name+", which is empty", "a slot for each of a host's ncpus")
+		g.result.Report.Add(file, d.line, "availableSlots of "+d.name+", which is empty",
+			"a slot for each of a host's ncpus")
 		return "ncpus"
 	case d.slots == "":
-		g.faults.add(file, d.line, `availableSlots of %s is empty, and the list of hosts has no column ncpus: how many slots has a host? Write it there (availableSlots="12")`, d.name)
+		g.faults.add(file, d.line,
+			`availableSlots of %s is empty, and the list of hosts has no column ncpus: how many slots has a host? Write it there (availableSlots="12")`, d.name)
 		return ""
 	}
 	q, err := plan.ParseExpression(d.slots)
@@ -272,7 +282,8 @@ func (g *ego) slotsOf(file string, d *egoGroupDef) string {
 		return ""
 	}
 	if unknown := g.unknownNames(q); len(unknown) > 0 {
-		g.faults.add(file, d.line, "availableSlots %q of %s: the list of hosts has no column %s (egosh resource list -ll -o)", d.slots, d.name, strings.Join(unknown, ", "))
+		g.faults.add(file, d.line, "availableSlots %q of %s: the list of hosts has no column %s (egosh resource "+
+			"list -ll -o)", d.slots, d.name, strings.Join(unknown, ", "))
 	}
 	return d.slots
 }
@@ -287,12 +298,15 @@ func (g *ego) chooses(file string, d *egoGroupDef) string {
 	}
 	for _, name := range g.unknownNames(q) {
 		if identifier(name) != name {
-			g.faults.add(file, d.chooseLine, "ResourceRequirement of %s: %s is no column of the list of hosts", d.name, name)
+			g.faults.add(file, d.chooseLine, "ResourceRequirement of %s: %s is no column of the list of hosts", d.name,
+				name)
 			continue
 		}
 		g.tags = append(g.tags, name)
 		which := "no host has it here: no file tells which do"
-		if i := slices.IndexFunc(g.defs, func(o egoGroupDef) bool { return o.name == "ManagementHosts" && len(o.hosts) > 0 }); name == "mg" && i >= 0 {
+		if i := slices.IndexFunc(g.defs,
+			func(o egoGroupDef) bool { return o.name == "ManagementHosts" && len(o.hosts) > 0 }); name == "mg" &&
+			i >= 0 {
 			which = "the hosts listed in ManagementHosts have it here"
 			for _, h := range g.defs[i].hosts {
 				if at, ok := g.hostAt[h]; ok {
@@ -340,7 +354,9 @@ func (k *knownNames) Column(name string) (col int, kind plan.Kind, ok bool) {
 
 func (k *knownNames) HasWord(word string) bool {
 	_, ok := k.g.hostAt[word]
-	return ok || slices.ContainsFunc(k.g.hosts, func(h hostRow) bool { return h.text["type"] == word || h.text["model"] == word })
+	return ok || slices.ContainsFunc(k.g.hosts, func(h hostRow) bool {
+		return h.text["type"] == word || h.text["model"] == word
+	})
 }
 
 func (k *knownNames) NumberAt(int, int) (float64, bool) { return 0, false }

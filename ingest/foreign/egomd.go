@@ -76,7 +76,8 @@ func (g *ego) mdTree(file string, e *element) {
 	}
 	switch {
 	case x.firstReclaim > 0 && x.firstFree > 0:
-		g.result.Report.Add(file, x.line, "GetFreeFromNextLevelBeforeReclaim", "consumers differ; reclaim_for_preference holds for a plan, and is left out")
+		g.result.Report.Add(file, x.line, "GetFreeFromNextLevelBeforeReclaim",
+			"consumers differ; reclaim_for_preference holds for a plan, and is left out")
 	case x.firstReclaim > 0:
 		x.m.keys = append(x.m.keys, "reclaim_for_preference: true")
 	}
@@ -97,7 +98,8 @@ func (g *ego) consumables(x *egoMD, e *element) {
 			g.unknown(x.file, c, "ConsumableResources")
 			continue
 		case !slices.Contains(g.p.dims, name):
-			g.result.Report.Add(x.file, c.line, "ConsumableResource "+oneLine(c.text+c.attrs["name"]+c.attrs["Name"]), "the list of hosts has no such column (egosh resource list -ll -o)")
+			g.result.Report.Add(x.file, c.line, "ConsumableResource "+oneLine(c.text+c.attrs["name"]+c.attrs["Name"]),
+				"the list of hosts has no such column (egosh resource list -ll -o)")
 			continue
 		}
 		x.dims = append(x.dims, name)
@@ -141,7 +143,8 @@ func (g *ego) mdConsumer(x *egoMD, e *element, up string) {
 				g.mdPolicy(x, p, made)
 			}
 		case "ExecutionUser":
-			g.result.Report.Add(x.file, c.line, "<ExecutionUser>", "stint starts no work, and so has no user to start it as")
+			g.result.Report.Add(x.file, c.line, "<ExecutionUser>",
+				"stint starts no work, and so has no user to start it as")
 		default:
 			g.unknown(x.file, c, "Consumer")
 		}
@@ -248,7 +251,8 @@ func (g *ego) mdOwns(x *egoMD, e *element, made *entry) {
 	case "false", "n", "no", "0":
 		x.firstReclaim++
 	default:
-		g.result.Report.Add(x.file, e.line, "GetFreeFromNextLevelBeforeReclaim "+quoted(text), "is neither true nor false")
+		g.result.Report.Add(x.file, e.line, "GetFreeFromNextLevelBeforeReclaim "+quoted(text),
+			"is neither true nor false")
 	}
 	for _, c := range e.children {
 		if c.name != "HostSelection" {
@@ -256,10 +260,12 @@ func (g *ego) mdOwns(x *egoMD, e *element, made *entry) {
 			continue
 		}
 		if need := c.attrs["ResReq"]; need != "" {
-			g.result.Report.Add(x.file, c.line, "ResReq "+quoted(need), "hosts are owned by number, part or list, not by a requirement; a resource group may have one")
+			g.result.Report.Add(x.file, c.line, "ResReq "+quoted(need),
+				"hosts are owned by number, part or list, not by a requirement; a resource group may have one")
 		}
 		if kind := c.attrs["type"]; kind != "" {
-			g.result.Report.Add(x.file, c.line, "HostSelection of type "+quoted(kind), "its types are not known for certain; whole hosts are owned, as what stands in it says")
+			g.result.Report.Add(x.file, c.line, "HostSelection of type "+quoted(kind),
+				"its types are not known for certain; whole hosts are owned, as what stands in it says")
 		}
 		for _, n := range c.children {
 			g.hostRule(x, n, group, made)
@@ -283,7 +289,8 @@ func (g *ego) hostRule(x *egoMD, e *element, group string, made *entry) {
 				made.rules = append(made.rules, fmt.Sprintf("{group: %s, hosts: %d}", quoted(group), n))
 			}
 		default:
-			g.result.Report.Add(x.file, e.line, "NumHosts of type "+quoted(kind), "is not known; number and percent are")
+			g.result.Report.Add(x.file, e.line, "NumHosts of type "+quoted(kind),
+				"is not known; number and percent are")
 		}
 	case "HostList":
 		var list []string

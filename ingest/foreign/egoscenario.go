@@ -35,7 +35,8 @@ func (h *History) writeScenario(path, name, format string, o datasets.ScenarioOp
 		}
 	}
 	if rows > historyRowsMax {
-		return fmt.Errorf("the scenario would have %d rows of demand, %d are the most; choose a shorter --length", rows, historyRowsMax)
+		return fmt.Errorf("the scenario would have %d rows of demand, %d are the most; choose a shorter --length", rows,
+			historyRowsMax)
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
@@ -50,7 +51,8 @@ func (h *History) writeScenario(path, name, format string, o datasets.ScenarioOp
 			length = h.AtUS[at+1] - h.AtUS[at]
 		}
 		cycles := min(max(1, length/historyInterval.Microseconds()), historyCyclesMax)
-		fmt.Fprintf(w, "  - at: %s\n    cycles: %d\n    demand:", time.UnixMicro(h.AtUS[at]).UTC().Format(time.RFC3339), cycles)
+		fmt.Fprintf(w, "  - at: %s\n    cycles: %d\n    demand:", time.UnixMicro(h.AtUS[at]).UTC().Format(time.RFC3339),
+			cycles)
 		some := false
 		for i := range h.Lines {
 			l := &h.Lines[i]
@@ -61,7 +63,8 @@ func (h *History) writeScenario(path, name, format string, o datasets.ScenarioOp
 				fmt.Fprintln(w)
 			}
 			some = true
-			fmt.Fprintf(w, "      - {consumer: %s, allocation: %s, units: %d", quoted(l.Consumer), egoAllocation, l.Demand[at])
+			fmt.Fprintf(w, "      - {consumer: %s, allocation: %s, units: %d", quoted(l.Consumer), egoAllocation,
+				l.Demand[at])
 			if several {
 				fmt.Fprintf(w, ", plan: %s", quoted(l.Plan))
 			}

@@ -217,7 +217,8 @@ func (s *egoSlots) kinds(of []*egoSetting) []string {
 	some := map[string]bool{}
 	end := func() {
 		if line[0] > 0 && line[1] > 0 {
-			s.faults.add(s.file, line[1], "%s in %s has PLANNED_HOWN (hybrid policy), and its branch PLANNED_OWN (ownership policy) on line %d; a branch is under one policy",
+			s.faults.add(s.file, line[1], "%s in %s has PLANNED_HOWN (hybrid policy), and its branch PLANNED_OWN "+
+				"(ownership policy) on line %d; a branch is under one policy",
 				s.paths[branch], s.p.name, line[0])
 		}
 	}
@@ -299,7 +300,8 @@ func (s *egoSlots) ratios(of []*egoSetting, kind []string) []int64 {
 				weights[k] = of[i].ratio
 			}
 			if l := s.line(i); weights[k] == 0 && l != nil && l.everShared && kind[i] != underHybrid {
-				s.report.Add(s.file, of[i].line, "SHARE_RATIO of 0, or null, of who had slots of a share pool", "it is taken for 1")
+				s.report.Add(s.file, of[i].line, "SHARE_RATIO of 0, or null, of who had slots of a share pool",
+					"it is taken for 1")
 				weights[k] = 1
 			}
 			some = some || weights[k] > 0
@@ -321,7 +323,8 @@ func (s *egoSlots) reserves(i int, set *egoSetting, owns int64) int64 {
 		n = min(n, set.shareLimit)
 	}
 	if n < set.hybridReserve {
-		s.report.Add(s.file, set.line, fmt.Sprintf("PLANNED_HRESERVE of %s in %s (%d)", s.paths[i], s.p.name, set.hybridReserve),
+		s.report.Add(s.file, set.line, fmt.Sprintf("PLANNED_HRESERVE of %s in %s (%d)", s.paths[i], s.p.name,
+			set.hybridReserve),
 			fmt.Sprintf("is more than it owns, or its limit; it keeps %d", n))
 	}
 	return n
@@ -331,7 +334,8 @@ func (s *egoSlots) reserves(i int, set *egoSetting, owns int64) int64 {
 func (s *egoSlots) lend(i int, set *egoSetting, owns int64) (text string, some bool) {
 	limit, l := set.lendLimit, s.line(i)
 	if limit == 0 && l != nil && l.everLent && owns > 0 {
-		s.report.Add(s.file, set.line, "LENDING_LIMIT of 0, or null, of who lent slots", "it is taken for no limit: all that is owned may be lent")
+		s.report.Add(s.file, set.line, "LENDING_LIMIT of 0, or null, of who lent slots",
+			"it is taken for no limit: all that is owned may be lent")
 		limit = owns
 	}
 	text = fmt.Sprintf("{limit: %d", min(limit, owns))
@@ -356,7 +360,8 @@ func (s *egoSlots) borrow(i int, set *egoSetting) (text string, some bool) {
 		return "{limit: 0}", false
 	default:
 		if set.borrowFrom == "" {
-			s.report.Add(s.file, set.line, "BORROW_LIMIT of 0, or null, of who borrowed slots", "it is taken for no limit")
+			s.report.Add(s.file, set.line, "BORROW_LIMIT of 0, or null, of who borrowed slots",
+				"it is taken for no limit")
 		}
 		text = "{"
 	}
@@ -402,6 +407,7 @@ func (s *egoSlots) has(path string) bool {
 // branchLends tells of what only leaves have here.
 func (s *egoSlots) branchLends(i int, set *egoSetting) {
 	if set.lendLimit > 0 || set.borrowLimit > 0 || set.borrowFrom != "" {
-		s.report.Add(s.file, set.line, fmt.Sprintf("what %s lends and borrows in %s", s.paths[i], s.p.name), "only leaves of a branch under the ownership policy lend and borrow")
+		s.report.Add(s.file, set.line, fmt.Sprintf("what %s lends and borrows in %s", s.paths[i], s.p.name),
+			"only leaves of a branch under the ownership policy lend and borrow")
 	}
 }

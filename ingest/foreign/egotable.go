@@ -42,17 +42,18 @@ const (
 )
 
 var egoColumnNames = [egoColumns]string{
-	"CLUSTER_NAME", "CONSUMER_NAME", "RESOURCE_GROUP", "TIME_STAMP", "TIME_STAMP_GMT", "ALLOCATED_OWN", "ALLOCATED_SHARE",
-	"ALLOCATED_BORROW", "ALLOCATED_LEND", "USED", "PLANNED_OWN", "LENDING_LIMIT", "LEND_TO", "BORROW_LIMIT", "BORROW_FROM",
-	"SHARE_RATIO", "SHARE_LIMIT", "SHARE_QUOTA", "PLANNED_HOWN", "PLANNED_HRESERVE", "PLANNED_QUOTA", "TOTAL_DEMAND",
-	"UNSATISFIED_DEMAND", "INSERT_SEQ",
+	"CLUSTER_NAME", "CONSUMER_NAME", "RESOURCE_GROUP", "TIME_STAMP", "TIME_STAMP_GMT", "ALLOCATED_OWN",
+	"ALLOCATED_SHARE", "ALLOCATED_BORROW", "ALLOCATED_LEND", "USED", "PLANNED_OWN", "LENDING_LIMIT", "LEND_TO",
+	"BORROW_LIMIT", "BORROW_FROM", "SHARE_RATIO", "SHARE_LIMIT", "SHARE_QUOTA", "PLANNED_HOWN", "PLANNED_HRESERVE",
+	"PLANNED_QUOTA", "TOTAL_DEMAND", "UNSATISFIED_DEMAND", "INSERT_SEQ",
 }
 
 // egoNeeded are the columns without which a table tells neither a plan nor what was asked and given.
 var egoNeeded = []int{egoConsumer, egoGroup, egoOwn, egoShare, egoBorrow, egoPlannedOwn, egoDemand}
 
 // egoSettingColumns are those of the plan that somebody wrote; the quotas are computed from them.
-var egoSettingColumns = []int{egoPlannedOwn, egoLendLimit, egoLendTo, egoBorrowLimit, egoBorrowFrom, egoRatio, egoShareLimit, egoHybridOwn, egoHybridReserve}
+var egoSettingColumns = []int{egoPlannedOwn, egoLendLimit, egoLendTo, egoBorrowLimit, egoBorrowFrom, egoRatio,
+	egoShareLimit, egoHybridOwn, egoHybridReserve}
 
 // Bounds of a reporting table. A row takes some 22 bytes of memory.
 const (
@@ -197,7 +198,8 @@ func (t *egoTable) header(text []byte) error {
 		missing = append(missing, egoColumnNames[egoGMT])
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("%s:1: columns of CONSUMER_RESOURCE_ALLOCATION are missing: %s", t.file, strings.Join(missing, ", "))
+		return fmt.Errorf("%s:1: columns of CONSUMER_RESOURCE_ALLOCATION are missing: %s", t.file,
+			strings.Join(missing, ", "))
 	}
 	return nil
 }
@@ -296,7 +298,8 @@ func (t *egoTable) row() {
 	}
 	if string(t.cell(egoGroup)) == "all" {
 		t.groupRows++
-		t.report.Add(t.file, t.number, "a row of RESOURCE_GROUP all", "it is the sum of the groups, which have rows of their own")
+		t.report.Add(t.file, t.number, "a row of RESOURCE_GROUP all",
+			"it is the sum of the groups, which have rows of their own")
 		return
 	}
 	l := t.lineOf()
@@ -307,19 +310,24 @@ func (t *egoTable) row() {
 		l.Demand, l.Own, l.Share = append(l.Demand, NotTold), append(l.Own, NotTold), append(l.Share, NotTold)
 		l.Borrow, l.Lent, l.setting = append(l.Borrow, NotTold), append(l.Lent, NotTold), append(l.setting, noSetting)
 	}
-	own, share, borrow, lent, demand := t.amount(egoOwn), t.amount(egoShare), t.amount(egoBorrow), t.amount(egoLend), t.amount(egoDemand)
+	own, share, borrow, lent, demand := t.amount(egoOwn), t.amount(egoShare), t.amount(egoBorrow), t.amount(egoLend),
+		t.amount(egoDemand)
 	if l.Demand[at] != NotTold {
-		if int64(l.Demand[at]) == demand && int64(l.Own[at]) == own && int64(l.Share[at]) == share && int64(l.Borrow[at]) == borrow {
+		if int64(l.Demand[at]) == demand && int64(l.Own[at]) == own && int64(l.Share[at]) == share &&
+			int64(l.Borrow[at]) == borrow {
 			t.report.Add(t.file, t.number, "a row that is there twice", "with the same figures")
 			return
 		}
 		t.fault("%s has a row for that time and resource group already, with other figures", l.Consumer)
 		return
 	}
-	l.Demand[at], l.Own[at], l.Share[at], l.Borrow[at], l.Lent[at] = int32(demand), int32(own), int32(share), int32(borrow), int32(lent)
-	l.everShared, l.everLent, l.everBorrowed = l.everShared || share > 0, l.everLent || lent > 0, l.everBorrowed || borrow > 0
+	l.Demand[at], l.Own[at], l.Share[at], l.Borrow[at], l.Lent[at] = int32(demand), int32(own), int32(share),
+		int32(borrow), int32(lent)
+	l.everShared, l.everLent, l.everBorrowed = l.everShared || share > 0, l.everLent || lent > 0,
+		l.everBorrowed || borrow > 0
 	if unmet := t.amount(egoUnsatisfied); unmet > demand {
-		t.report.Add(t.file, t.number, "UNSATISFIED_DEMAND above TOTAL_DEMAND", "the row contradicts itself; TOTAL_DEMAND is what was asked")
+		t.report.Add(t.file, t.number, "UNSATISFIED_DEMAND above TOTAL_DEMAND",
+			"the row contradicts itself; TOTAL_DEMAND is what was asked")
 	}
 	l.setting[at] = t.settingOf(l)
 }
@@ -376,9 +384,10 @@ func (t *egoTable) settingOf(l *HistoryLine) uint16 {
 			return 0
 		}
 		s := egoSetting{
-			own: t.amount(egoPlannedOwn), lendLimit: t.amount(egoLendLimit), borrowLimit: t.amount(egoBorrowLimit), shareLimit: t.amount(egoShareLimit),
-			hybridOwn: t.amount(egoHybridOwn), hybridReserve: t.amount(egoHybridReserve), ratio: t.fraction(egoRatio),
-			lendTo: t.words(egoLendTo), borrowFrom: t.words(egoBorrowFrom), line: t.number,
+			own: t.amount(egoPlannedOwn), lendLimit: t.amount(egoLendLimit), borrowLimit: t.amount(egoBorrowLimit),
+			shareLimit: t.amount(egoShareLimit), hybridOwn: t.amount(egoHybridOwn),
+			hybridReserve: t.amount(egoHybridReserve), ratio: t.fraction(egoRatio), lendTo: t.words(egoLendTo),
+			borrowFrom: t.words(egoBorrowFrom), line: t.number,
 		}
 		n = uint16(len(l.settings))
 		l.settings, l.byKey[string(t.key)] = append(l.settings, s), n
@@ -452,7 +461,8 @@ func (t *egoTable) minute() (minute int64, ok bool) {
 				t.fault("TIME_STAMP %q: must be a time such as 2026-01-05 08:15:00", f)
 				return 0, false
 			}
-			t.report.Add(t.file, t.number, "TIME_STAMP", "is no time such as 2026-01-05 08:15:00; TIME_STAMP_GMT is used")
+			t.report.Add(t.file, t.number, "TIME_STAMP",
+				"is no time such as 2026-01-05 08:15:00; TIME_STAMP_GMT is used")
 			local = time.Time{}
 		}
 	}
@@ -476,7 +486,8 @@ func (t *egoTable) minute() (minute int64, ok bool) {
 func (t *egoTable) compareClocks(offset int64, local time.Time) {
 	switch {
 	case t.zone != nil && offset != 0:
-		t.fault("TIME_STAMP %s is %d minutes beside TIME_STAMP_GMT in time zone %s", local.Format(time.DateTime), offset, t.zone)
+		t.fault("TIME_STAMP %s is %d minutes beside TIME_STAMP_GMT in time zone %s", local.Format(time.DateTime),
+			offset, t.zone)
 	case t.zone == nil && len(t.minutes) == 0:
 		t.offset = offset
 	case t.zone == nil && offset != t.offset && t.offsetLine == 0:
@@ -490,12 +501,14 @@ func (t *egoTable) timezone() (*time.Location, error) {
 	case t.zone != nil:
 		return t.zone, nil
 	case t.offsetLine != 0:
-		return nil, fmt.Errorf("%s:%d: TIME_STAMP is no longer %d minutes ahead of TIME_STAMP_GMT as in the rows before: clocks were changed; "+
-			"the time zone must be given (such as --timezone Europe/London)", t.file, t.offsetLine, t.offset)
+		return nil, fmt.Errorf("%s:%d: TIME_STAMP is no longer %d minutes ahead of TIME_STAMP_GMT as in the rows "+
+			"before: clocks were changed; the time zone must be given (such as --timezone Europe/London)", t.file,
+			t.offsetLine, t.offset)
 	case t.offset == 0:
 		return time.UTC, nil
 	case t.offset%60 != 0 || t.offset < -12*60 || t.offset > 14*60:
-		return nil, fmt.Errorf("%s: TIME_STAMP is %d minutes ahead of TIME_STAMP_GMT; the time zone must be given (such as --timezone Asia/Kolkata)", t.file, t.offset)
+		return nil, fmt.Errorf("%s: TIME_STAMP is %d minutes ahead of TIME_STAMP_GMT; the time zone must be given "+
+			"(such as --timezone Asia/Kolkata)", t.file, t.offset)
 	}
 	return time.LoadLocation(fmt.Sprintf("Etc/GMT%+d", -t.offset/60))
 }

@@ -27,7 +27,8 @@ func (g *ego) consumerTrees(f *File) error {
 	}
 	g.inTrees(f.Name, root)
 	if len(g.order) == 0 && len(g.trees) == 0 && g.faults.count == 0 {
-		return fmt.Errorf("%s:%d: <%s> has neither <ConsumerHierarchy> nor <DistributionTree>", f.Name, root.line, root.name)
+		return fmt.Errorf("%s:%d: <%s> has neither <ConsumerHierarchy> nor <DistributionTree>", f.Name, root.line,
+			root.name)
 	}
 	g.order = preorder(g.order)
 	g.result.Report.Carry("ordered consumer", len(g.order))
@@ -95,7 +96,8 @@ func (g *ego) hierarchy(file string, e *element, up string) {
 
 // distribution reads a tree of slot plans.
 func (g *ego) distribution(file string, e *element) {
-	t := &egoTree{file: file, name: e.attrs["DistributionTreeName"], placement: map[string]string{}, ratio: map[string]int64{}, line: map[string]int{}}
+	t := &egoTree{file: file, name: e.attrs["DistributionTreeName"], placement: map[string]string{},
+		ratio: map[string]int64{}, line: map[string]int{}}
 	g.attrs(file, e, "DistributionTreeName")
 	for _, c := range e.children {
 		switch {
@@ -109,7 +111,8 @@ func (g *ego) distribution(file string, e *element) {
 			case "EqualFreeSlot":
 				t.placement[group] = "balanced"
 			default:
-				g.result.Report.Add(file, c.line, "DistributeBy "+oneLine(by), "is neither empty (stacked) nor EqualFreeSlot (balanced)")
+				g.result.Report.Add(file, c.line, "DistributeBy "+oneLine(by),
+					"is neither empty (stacked) nor EqualFreeSlot (balanced)")
 			}
 		case c.name == "Consumer":
 			g.treeConsumer(file, c, t, "")
@@ -135,7 +138,8 @@ func (g *ego) treeConsumer(file string, e *element, t *egoTree, up string) {
 		case "Consumer":
 			g.treeConsumer(file, c, t, path)
 		case "ExecutionUser":
-			g.result.Report.Add(file, c.line, "<ExecutionUser>", "stint starts no work, and so has no user to start it as")
+			g.result.Report.Add(file, c.line, "<ExecutionUser>",
+				"stint starts no work, and so has no user to start it as")
 		case "DistributionPolicies":
 			for _, p := range c.children {
 				if p.name != "SharingPolicy" {
@@ -198,8 +202,9 @@ func (g *ego) treePlans(f *File) {
 			}
 			g.p.slots = append(g.p.slots, s)
 			g.result.Report.Carry("slot plan", 1)
-			g.result.Report.Add(f.Name, 0, "what consumers own, lend and borrow in "+name, "ConsumerTrees.xml is read for what is certain in it; "+
-				"the reporting table CONSUMER_RESOURCE_ALLOCATION has the figures (--allocation)")
+			g.result.Report.Add(f.Name, 0, "what consumers own, lend and borrow in "+name,
+				"ConsumerTrees.xml is read for what is certain in it; "+
+					"the reporting table CONSUMER_RESOURCE_ALLOCATION has the figures (--allocation)")
 		}
 	}
 }

@@ -90,12 +90,17 @@ func (p *egoPlan) find(h *History, zone *time.Location, file string, report *Rep
 	}
 	since, changed := w.revised(h, of, slot)
 	if changed > 0 {
-		report.Add(file, 0, "the plan of "+p.name+" before "+time.UnixMicro(h.AtUS[since]).In(zone).Format("2006-01-02 15:04"), fmt.Sprintf(
-			"it was another at %s of the week; the last one is carried over, and compared with all the time", count(changed*w.step, "minute", "minutes")))
+		report.Add(file, 0,
+			"the plan of "+p.name+" before "+time.UnixMicro(h.AtUS[since]).In(zone).Format("2006-01-02 15:04"),
+			fmt.Sprintf(
+				"it was another at %s of the week; the last one is carried over, and compared with all the time",
+				count(changed*w.step, "minute", "minutes")))
 	}
 	if old := w.fill(since); old > 0 && len(p.classes) > 1 {
-		report.Add(file, 0, fmt.Sprintf("%d of %d minutes of the week, in the plan of %s", old*w.step, weekMinutes, p.name),
-			"the table does not show them since the plan was last changed; they are as the same minutes of other days, or as they were")
+		report.Add(file, 0, fmt.Sprintf("%d of %d minutes of the week, in the plan of %s", old*w.step, weekMinutes,
+			p.name),
+			"the table does not show them since the plan was last changed; they are as the same minutes of other "+
+				"days, or as they were")
 	}
 	p.windows = w.windows()
 	held := make([]int, len(p.classes))
@@ -227,7 +232,9 @@ func (w *week) windows() (list []egoWindow) {
 		}
 		one := egoWindow{class: w.class[s%n], from: s % day * w.step, to: end % day * w.step}
 		bit := uint8(1) << (s % n / day)
-		i := slices.IndexFunc(list, func(o egoWindow) bool { return o.class == one.class && o.from == one.from && o.to == one.to })
+		i := slices.IndexFunc(list, func(o egoWindow) bool {
+			return o.class == one.class && o.from == one.from && o.to == one.to
+		})
 		if i < 0 {
 			i, list = len(list), append(list, one)
 		}

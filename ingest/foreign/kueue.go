@@ -86,7 +86,8 @@ func Kueue(files []File) (*Result, error) {
 
 // finish makes tables of what was read.
 func (k *kueue) finish() (*Result, error) {
-	k.p.heading = []string{"Queues of Kueue: a nominal quota is owned, and lent to the others of its cohort while it is idle."}
+	k.p.heading = []string{"Queues of Kueue: a nominal quota is owned, and lent to the others of its cohort while " +
+		"it is idle."}
 	if len(k.demand) > 0 {
 		return k.p.finish(k.result, k.hosts, demandTable(k.p.dims, k.demand))
 	}
@@ -108,16 +109,19 @@ func (k *kueue) object(file string, d *node) {
 		}
 		return
 	}
-	o := &kueueObject{node: d, file: file, kind: kind, name: d.value("metadata", "name"), space: d.value("metadata", "namespace")}
+	o := &kueueObject{node: d, file: file, kind: kind, name: d.value("metadata", "name"),
+		space: d.value("metadata", "namespace")}
 	list := map[string]*[]*kueueObject{
-		"ClusterQueue": &k.queues, "Cohort": &k.cohorts, "ResourceFlavor": &k.flavors, "LocalQueue": &k.locals, "Node": &k.nodes, "Workload": &k.work,
+		"ClusterQueue": &k.queues, "Cohort": &k.cohorts, "ResourceFlavor": &k.flavors, "LocalQueue": &k.locals,
+		"Node": &k.nodes, "Workload": &k.work,
 	}[kind]
 	switch {
 	case kind == "":
 		k.faults.add(file, d.line, "is no manifest: it has no kind")
 		return
 	case list == nil:
-		k.result.Report.Add(file, d.line, "kind "+kind, "is none of ClusterQueue, Cohort, ResourceFlavor, LocalQueue, Node, Workload")
+		k.result.Report.Add(file, d.line, "kind "+kind,
+			"is none of ClusterQueue, Cohort, ResourceFlavor, LocalQueue, Node, Workload")
 		return
 	case nameFault(o.name) != "":
 		k.faults.add(file, d.line, "%s: metadata.name %q %s", kind, o.name, nameFault(o.name))
@@ -151,8 +155,9 @@ func (k *kueue) known(o *kueueObject, n *node, prefix string, keys []string, why
 
 // kueueLost tells why keys of a spec have no counterpart.
 var kueueLost = map[string]string{
-	"namespaceSelector":         "a row of demand names its consumer itself",
-	"queueingStrategy":          "allocations of a leaf are served in order of arrival; one that does not fit does not stop the next",
+	"namespaceSelector": "a row of demand names its consumer itself",
+	"queueingStrategy": "allocations of a leaf are served in order of arrival; one that does not fit does " +
+		"not stop the next",
 	"flavorFungibility":         "flavors are used best preference first, without waiting for room in a better one",
 	"admissionChecks":           "admission checks are not known; leave work out of the demand until it may run",
 	"admissionChecksStrategy":   "admission checks are not known; leave work out of the demand until it may run",
@@ -220,15 +225,18 @@ func (k *kueue) quota(o *kueueObject, flavor string, r *node) {
 		}
 		if n, ok := k.amount(o.file, v, name, o.kind+" "+o.name+": "+of.key); ok {
 			*of.into = n
-			k.result.Report.Carry(map[string]string{"nominalQuota": "nominal quota", "borrowingLimit": "borrowing limit", "lendingLimit": "lending limit"}[of.key], 1)
+			k.result.Report.Carry(map[string]string{"nominalQuota": "nominal quota",
+				"borrowingLimit": "borrowing limit", "lendingLimit": "lending limit"}[of.key], 1)
 		}
 	}
-	if slices.ContainsFunc(o.quotas, func(other kueueQuota) bool { return other.flavor == q.flavor && other.dim == q.dim }) {
+	if slices.ContainsFunc(o.quotas,
+		func(other kueueQuota) bool { return other.flavor == q.flavor && other.dim == q.dim }) {
 		k.faults.add(o.file, r.line, "%s %s: resource %s of flavor %s is there twice", o.kind, o.name, name, flavor)
 		return
 	}
 	if q.lend != none && q.lend > q.nominal && o.kind == "ClusterQueue" {
-		k.faults.add(o.file, r.line, "%s %s: lendingLimit %s is above nominalQuota %s", o.kind, o.name, r.value("lendingLimit"), r.value("nominalQuota"))
+		k.faults.add(o.file, r.line, "%s %s: lendingLimit %s is above nominalQuota %s", o.kind, o.name,
+			r.value("lendingLimit"), r.value("nominalQuota"))
 	}
 	o.quotas = append(o.quotas, q)
 }
@@ -239,7 +247,8 @@ var kueueUnits = map[string]struct {
 	unit *big.Rat
 }{
 	"cpu": {"cpu_milli", big.NewRat(1, 1000)}, "memory": {"memory_mib", big.NewRat(1<<20, 1)},
-	"ephemeral-storage": {"ephemeral_storage_mib", big.NewRat(1<<20, 1)}, "storage": {"storage_mib", big.NewRat(1<<20, 1)},
+	"ephemeral-storage": {"ephemeral_storage_mib", big.NewRat(1<<20, 1)},
+	"storage":           {"storage_mib", big.NewRat(1<<20, 1)},
 }
 
 // dim is the dimension of a resource.
@@ -264,7 +273,8 @@ func (k *kueue) amount(file string, v *node, resource, what string) (int64, bool
 		return 0, false
 	}
 	if !exact {
-		k.result.Report.Add(file, v.line, "parts of "+resource+" below a unit", "amounts are whole: thousandths of a core, MiB, pieces")
+		k.result.Report.Add(file, v.line, "parts of "+resource+" below a unit",
+			"amounts are whole: thousandths of a core, MiB, pieces")
 	}
 	return n, true
 }

@@ -26,12 +26,19 @@ func TestKueue(t *testing.T) {
 		ratio, limit int64 // of cpu_milli
 		owns, keeps  string
 	}{
-		{"/company", 0, plan.Unlimited, `{group: "on-demand", amount: {cpu_milli: 100500, memory_mib: 393216}, partial: true}`, "reserve: {percent: 100}"},
-		{"/company/research", 4, 20000, `{group: "on-demand", amount: {cpu_milli: 40000, memory_mib: 163840}, partial: true}`, "reserve: {amount: {cpu_milli: 35000}}"},
-		{"/company/team-a", 3, 20000, `{group: "spot", amount: {cpu_milli: 20000, memory_mib: 81920}, partial: true}`, "reserve: {amount: {cpu_milli: 10000}}"},
-		{"/company/team-b", 2, plan.Unlimited, `{group: "on-demand", amount: {cpu_milli: 20500, memory_mib: 65536}, partial: true}`, ""},
+		{"/company", 0, plan.Unlimited,
+			`{group: "on-demand", amount: {cpu_milli: 100500, memory_mib: 393216}, partial: true}`,
+			"reserve: {percent: 100}"},
+		{"/company/research", 4, 20000,
+			`{group: "on-demand", amount: {cpu_milli: 40000, memory_mib: 163840}, partial: true}`,
+			"reserve: {amount: {cpu_milli: 35000}}"},
+		{"/company/team-a", 3, 20000, `{group: "spot", amount: {cpu_milli: 20000, memory_mib: 81920}, partial: true}`,
+			"reserve: {amount: {cpu_milli: 10000}}"},
+		{"/company/team-b", 2, plan.Unlimited,
+			`{group: "on-demand", amount: {cpu_milli: 20500, memory_mib: 65536}, partial: true}`, ""},
 		{"/company/team-a/team-a-night.user-queue", 3, plan.Unlimited, "", ""},
-		{"/alone", 0, plan.Unlimited, `{group: "on-demand", amount: {cpu_milli: 12000, memory_mib: 0}, partial: true}`, "reserve: {percent: 100}"},
+		{"/alone", 0, plan.Unlimited, `{group: "on-demand", amount: {cpu_milli: 12000, memory_mib: 0}, partial: true}`,
+			"reserve: {percent: 100}"},
 	} {
 		n, ok := p.Find(want.path)
 		if !ok || w.Ratio[n] != want.ratio || w.Limit[0][n] != want.limit {
@@ -47,12 +54,16 @@ func TestKueue(t *testing.T) {
 	if h.Rows != 6 || h.Size[0][0] != 32000 || h.Size[1][4] != 65536 || h.State[5] != 1 {
 		t.Errorf("hosts: %d, sizes %v, states %v", h.Rows, h.Size, h.State)
 	}
-	if d.Rows != 1 || d.Units[0] != 12 || d.Size[0][0] != 2500 || d.Size[1][0] != 4608 || d.Allocation.Names.String(d.Allocation.Code[0]) != "genome.job-train-5f1a" {
+	if d.Rows != 1 || d.Units[0] != 12 || d.Size[0][0] != 2500 || d.Size[1][0] != 4608 ||
+		d.Allocation.Names.String(d.Allocation.Code[0]) != "genome.job-train-5f1a" {
 		t.Errorf("demand: %+v", d)
 	}
-	wantLines(t, reportOf(t, r), "queues.yaml:17: ResourceFlavor: nodeTaints: ", "queues.yaml:54: ClusterQueue: queueingStrategy: ", "queues.yaml:55: ClusterQueue: flavorFungibility: ",
-		"queues.yaml:60: withinClusterQueue: LowerPriority: ", "queues.yaml:157: kind WorkloadPriorityClass: ", "cluster.yaml:121: a workload: it is finished",
-		"queues.yaml:100: reclaimWithinCohort: Never, which is the default (2 times): ", "cluster.yaml:16: a node's ephemeral-storage (6 times): ")
+	wantLines(t, reportOf(t, r), "queues.yaml:17: ResourceFlavor: nodeTaints: ",
+		"queues.yaml:54: ClusterQueue: queueingStrategy: ", "queues.yaml:55: ClusterQueue: flavorFungibility: ",
+		"queues.yaml:60: withinClusterQueue: LowerPriority: ", "queues.yaml:157: kind WorkloadPriorityClass: ",
+		"cluster.yaml:121: a workload: it is finished",
+		"queues.yaml:100: reclaimWithinCohort: Never, which is the default (2 times): ",
+		"cluster.yaml:16: a node's ephemeral-storage (6 times): ")
 }
 
 const oneQueue = `apiVersion: kueue.x-k8s.io/v1beta1
@@ -71,12 +82,14 @@ spec:
 // TestKueueNothingDropped holds every key that is used nowhere, and what the nodes lack, in the report.
 func TestKueueNothingDropped(t *testing.T) {
 	text := strings.Replace(oneQueue, "spec:\n", "spec:\n  wholly: new\n", 1) +
-		"        hasToBe: read\n---\nkind: Node\nmetadata: {name: n}\nstatus:\n  allocatable:\n    cpu: 3\n---\nkind: LocalQueue\nmetadata: {name: l}\nspec: {clusterQueue: a, more: 1}\n"
+		"        hasToBe: read\n---\nkind: Node\nmetadata: {name: n}\nstatus:\n  allocatable:\n    cpu: " +
+		"3\n---\nkind: LocalQueue\nmetadata: {name: l}\nspec: {clusterQueue: a, more: 1}\n"
 	r, err := Kueue([]File{{"k.yaml", strings.NewReader(text)}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantLines(t, reportOf(t, r), "k.yaml:5: ClusterQueue: wholly: is unknown here", "k.yaml:13: ClusterQueue: resources.hasToBe: is unknown here",
+	wantLines(t, reportOf(t, r), "k.yaml:5: ClusterQueue: wholly: is unknown here",
+		"k.yaml:13: ClusterQueue: resources.hasToBe: is unknown here",
 		"k.yaml:23: LocalQueue: more: is unknown here", "k.yaml:11: flavor f: there is no ResourceFlavor of that name",
 		"k.yaml: quotas of cpu_milli in flavor f: 4000 in all: its nodes have 3000")
 }
@@ -88,21 +101,27 @@ func TestKueueRefused(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"empty", "", "k.yaml: no ClusterQueue in it"},
 		{"no manifest", "a: 1\n", "k.yaml:1: is no manifest: it has no kind"},
-		{"anchor", oneQueue + "---\na: &x [1]\nb: [*x, *x]\n", "k.yaml:13: anchor is not read: anchors, aliases and tags must be written out"},
+		{"anchor", oneQueue + "---\na: &x [1]\nb: [*x, *x]\n",
+			"k.yaml:13: anchor is not read: anchors, aliases and tags must be written out"},
 		{"tag", "a: !!binary aGFsbG8=\n", "k.yaml:1: tag is not read"},
 		{"half", oneQueue[:strings.Index(oneQueue, "[cpu]")+3], "k.yaml:6: "},
 		{"brackets", "a: " + strings.Repeat("[", 100), "k.yaml:1: has more than 64 brackets within each other"},
 		{"not utf-8", oneQueue + "# \xe9\n", "k.yaml:12: is not valid UTF-8"},
-		{"quota", strings.Replace(oneQueue, ": 4", ": lots", 1), `k.yaml:11: ClusterQueue a: nominalQuota "lots" of cpu: must be a quantity such as 1500m, 36Gi or 4`},
+		{"quota", strings.Replace(oneQueue, ": 4", ": lots", 1),
+			`k.yaml:11: ClusterQueue a: nominalQuota "lots" of cpu: must be a quantity such as 1500m, 36Gi or 4`},
 		{"below 0", strings.Replace(oneQueue, ": 4", ": -4", 1), `nominalQuota "-4" of cpu`},
 		{"huge", strings.Replace(oneQueue, ": 4", ": 9e99", 1), `nominalQuota "9e99" of cpu`},
-		{"lends more", oneQueue + "        lendingLimit: 5\n", "k.yaml:10: ClusterQueue a: lendingLimit 5 is above nominalQuota 4"},
+		{"lends more", oneQueue + "        lendingLimit: 5\n",
+			"k.yaml:10: ClusterQueue a: lendingLimit 5 is above nominalQuota 4"},
 		{"twice", oneQueue + "---\n" + oneQueue, "k.yaml:13: ClusterQueue a is there twice, first in k.yaml:1"},
-		{"resource twice", oneQueue + "      - name: cpu\n        nominalQuota: 1\n", "k.yaml:12: ClusterQueue a: resource cpu of flavor f is there twice"},
+		{"resource twice", oneQueue + "      - name: cpu\n        nominalQuota: 1\n",
+			"k.yaml:12: ClusterQueue a: resource cpu of flavor f is there twice"},
 		{"circle", oneQueue + cohort("x", "y") + cohort("y", "x"), "k.yaml:13: cohort x lies below itself"},
 		{"slash", strings.Replace(oneQueue, "name: a", "name: a/b", 1), `metadata.name "a/b" has a / in it`},
-		{"no cluster queue", oneQueue + "---\nkind: LocalQueue\nmetadata: {name: l}\nspec: {clusterQueue: b}\n", `k.yaml:13: LocalQueue l: there is no ClusterQueue "b"`},
-		{"weight", oneQueue + "---\nkind: LocalQueue\nmetadata: {name: l}\nspec:\n  clusterQueue: a\n  fairSharing:\n    weight: much\n", `k.yaml:18: LocalQueue l: weight "much"`},
+		{"no cluster queue", oneQueue + "---\nkind: LocalQueue\nmetadata: {name: l}\nspec: {clusterQueue: b}\n",
+			`k.yaml:13: LocalQueue l: there is no ClusterQueue "b"`},
+		{"weight", oneQueue + "---\nkind: LocalQueue\nmetadata: {name: l}\nspec:\n  clusterQueue: a\n  " +
+			"fairSharing:\n    weight: much\n", `k.yaml:18: LocalQueue l: weight "much"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Kueue([]File{{"k.yaml", strings.NewReader(c.text)}})
@@ -132,7 +151,8 @@ func TestYAMLTime(t *testing.T) {
 }
 
 func TestQuantity(t *testing.T) {
-	for text, want := range map[string]int64{"2": 2000, "1500m": 1500, "0.5": 500, ".5": 500, "1e3": 1_000_000, "1k": 1_000_000, "3Ki": 3_072_000, "1u": 0} {
+	for text, want := range map[string]int64{"2": 2000, "1500m": 1500, "0.5": 500, ".5": 500, "1e3": 1_000_000,
+		"1k": 1_000_000, "3Ki": 3_072_000, "1u": 0} {
 		if n, exact, ok := quantity(text, kueueUnits["cpu"].unit); n != want || !ok || exact != (text != "1u") {
 			t.Errorf("%s: %d, exact %v, ok %v, want %d", text, n, exact, ok, want)
 		}

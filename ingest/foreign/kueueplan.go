@@ -17,19 +17,23 @@ func (k *kueue) flavorGroups() {
 			}
 			names = append(names, q.flavor)
 			if !slices.ContainsFunc(k.flavors, func(f *kueueObject) bool { return f.name == q.flavor }) {
-				k.result.Report.Add(o.file, q.line, "flavor "+q.flavor, "there is no ResourceFlavor of that name: it counts as one without labels")
-				k.flavors = append(k.flavors, &kueueObject{node: &node{line: q.line}, file: o.file, kind: "ResourceFlavor", name: q.flavor})
+				k.result.Report.Add(o.file, q.line, "flavor "+q.flavor,
+					"there is no ResourceFlavor of that name: it counts as one without labels")
+				k.flavors = append(k.flavors,
+					&kueueObject{node: &node{line: q.line}, file: o.file, kind: "ResourceFlavor", name: q.flavor})
 			}
 		}
 	}
 	for _, f := range k.flavors {
 		k.known(f, f.at("spec"), "", []string{"nodeLabels"}, kueueLost)
 		if !slices.Contains(names, f.name) {
-			k.result.Report.Add(f.file, f.line, "ResourceFlavor "+f.name, "nobody has a quota of it: its hosts are in no plan")
+			k.result.Report.Add(f.file, f.line, "ResourceFlavor "+f.name,
+				"nobody has a quota of it: its hosts are in no plan")
 			continue
 		}
 		k.result.Report.Carry("flavor", 1)
-		k.p.groups = append(k.p.groups, group{name: f.name, choose: fmt.Sprintf("select(%s == '%s')", kueueFlavor, f.name)})
+		k.p.groups = append(k.p.groups, group{name: f.name,
+			choose: fmt.Sprintf("select(%s == '%s')", kueueFlavor, f.name)})
 		if strings.ContainsAny(f.name, "'\\") {
 			k.faults.add(f.file, f.line, "flavor %q: a name must not have quotes in it", f.name)
 		}
@@ -46,7 +50,8 @@ func (k *kueue) makeHosts() {
 		return
 	}
 	if len(k.p.groups) > 0 {
-		k.result.Report.Add(k.queues[0].file, 0, "nodes", "the files have none: each flavor has one host, with all quotas of it")
+		k.result.Report.Add(k.queues[0].file, 0, "nodes",
+			"the files have none: each flavor has one host, with all quotas of it")
 	}
 	for _, g := range k.p.groups {
 		h := hostRow{name: "flavor-" + g.name, size: map[string]int64{}, text: map[string]string{kueueFlavor: g.name}}
@@ -63,7 +68,8 @@ func (k *kueue) makeHosts() {
 
 // host makes a host of a node, of the flavor whose labels it has; of several the one with most labels.
 func (k *kueue) host(n *kueueObject) {
-	h := hostRow{name: n.name, size: map[string]int64{}, text: map[string]string{}, closed: n.value("spec", "unschedulable") == "true"}
+	h := hostRow{name: n.name, size: map[string]int64{}, text: map[string]string{},
+		closed: n.value("spec", "unschedulable") == "true"}
 	best, labels := "", -1
 	for _, f := range k.flavors {
 		want := f.at("spec", "nodeLabels")
@@ -78,7 +84,8 @@ func (k *kueue) host(n *kueueObject) {
 				count = len(want.keys)
 			}
 			if count == labels {
-				k.result.Report.Add(n.file, n.line, "a node's second flavor", fmt.Sprintf("it has the labels of %s too, and counts to %s", f.name, best))
+				k.result.Report.Add(n.file, n.line, "a node's second flavor",
+					fmt.Sprintf("it has the labels of %s too, and counts to %s", f.name, best))
 			}
 			if count > labels {
 				best, labels = f.name, count
@@ -134,7 +141,8 @@ func (k *kueue) tooMuch() {
 				}
 			}
 			if quota > has {
-				k.result.Report.Add(k.queues[0].file, 0, fmt.Sprintf("quotas of %s in flavor %s: %d in all", name, g.name, quota),
+				k.result.Report.Add(k.queues[0].file, 0,
+					fmt.Sprintf("quotas of %s in flavor %s: %d in all", name, g.name, quota),
 					fmt.Sprintf("its nodes have %d: who comes last in the file owns less", has))
 			}
 		}
@@ -265,14 +273,18 @@ func (k *kueue) limits(o *kueueObject, e *entry, owns map[string][]int64) {
 		switch {
 		case with[d] > 0 && with[d] < flavors[d]:
 			limit[d] = none
-			k.result.Report.Add(o.file, o.line, "borrowing limits of single flavors", "a limit is of a dimension over all flavors, and one of them has none")
+			k.result.Report.Add(o.file, o.line, "borrowing limits of single flavors",
+				"a limit is of a dimension over all flavors, and one of them has none")
 		case with[d] > 1:
-			k.result.Report.Add(o.file, o.line, "borrowing limits of single flavors", "a limit is of a dimension over all flavors: it is their sum")
+			k.result.Report.Add(o.file, o.line, "borrowing limits of single flavors",
+				"a limit is of a dimension over all flavors: it is their sum")
 		}
 	}
 	e.limit, e.reserve = limit, keeps
-	if o.parent == "" && slices.ContainsFunc(o.quotas, func(q kueueQuota) bool { return q.borrow != none || q.lend != none }) {
-		k.result.Report.Add(o.file, o.line, "limits of "+o.kind+" "+o.name, "it belongs to no cohort above it: there is nobody to borrow from or lend to")
+	if o.parent == "" && slices.ContainsFunc(o.quotas,
+		func(q kueueQuota) bool { return q.borrow != none || q.lend != none }) {
+		k.result.Report.Add(o.file, o.line, "limits of "+o.kind+" "+o.name,
+			"it belongs to no cohort above it: there is nobody to borrow from or lend to")
 	}
 }
 
@@ -290,13 +302,16 @@ func (k *kueue) preemption(o *kueueObject) {
 		if v == "" {
 			v = "Never, which is the default"
 		}
-		k.result.Report.Add(o.file, line, "reclaimWithinCohort: "+v, "an owner takes back what it lends from whoever has it, as with Any; `reclaim_grace` gives them time")
+		k.result.Report.Add(o.file, line, "reclaimWithinCohort: "+v,
+			"an owner takes back what it lends from whoever has it, as with Any; `reclaim_grace` gives them time")
 	}
 	if v := p.at("withinClusterQueue"); v != nil && v.text != "Never" {
-		k.result.Report.Add(o.file, v.line, "withinClusterQueue: "+v.text, "allocations of a leaf have no priorities, and do not take from each other")
+		k.result.Report.Add(o.file, v.line, "withinClusterQueue: "+v.text,
+			"allocations of a leaf have no priorities, and do not take from each other")
 	}
 	if v := p.at("borrowWithinCohort"); v != nil && v.value("policy") != "Never" {
-		k.result.Report.Add(o.file, v.line, "borrowWithinCohort", "who borrows takes from others by fair shares, whatever the priorities of their work")
+		k.result.Report.Add(o.file, v.line, "borrowWithinCohort",
+			"who borrows takes from others by fair shares, whatever the priorities of their work")
 	}
 	k.known(o, p, "preemption.", []string{"reclaimWithinCohort", "withinClusterQueue", "borrowWithinCohort"}, nil)
 }
@@ -311,25 +326,31 @@ func (k *kueue) workloads() {
 			k.result.Report.Add(w.file, w.line, "a workload", "it is finished")
 			continue
 		case i < 0:
-			k.result.Report.Add(w.file, w.line, "a workload", fmt.Sprintf("there is no LocalQueue %s in its namespace", name))
+			k.result.Report.Add(w.file, w.line, "a workload",
+				fmt.Sprintf("there is no LocalQueue %s in its namespace", name))
 			continue
 		}
 		k.known(w, w.at("spec"), "", []string{"queueName", "podSets", "active"}, map[string]string{
-			"priority": "allocations of a leaf have no priorities", "priorityClassName": "allocations of a leaf have no priorities",
-			"priorityClassSource": "allocations of a leaf have no priorities", "priorityClassRef": "allocations of a leaf have no priorities",
+			"priority":                    "allocations of a leaf have no priorities",
+			"priorityClassName":           "allocations of a leaf have no priorities",
+			"priorityClassSource":         "allocations of a leaf have no priorities",
+			"priorityClassRef":            "allocations of a leaf have no priorities",
 			"maximumExecutionTimeSeconds": "the life of work is the client's affair",
 		})
 		k.podSets(w, k.locals[i].path)
 	}
 	if len(k.demand) > 0 {
-		k.result.Report.Add(k.work[0].file, 0, "workloads whose pods start together", "the pods of a workload are units that may be granted one after the other")
+		k.result.Report.Add(k.work[0].file, 0, "workloads whose pods start together",
+			"the pods of a workload are units that may be granted one after the other")
 	}
 }
 
 // finished tells whether a workload has come to its end.
 func (k *kueue) finished(w *kueueObject) bool {
 	list := w.at("status", "conditions")
-	return list != nil && slices.ContainsFunc(list.items, func(c *node) bool { return c.value("type") == "Finished" && c.value("status") == "True" })
+	return list != nil && slices.ContainsFunc(list.items, func(c *node) bool {
+		return c.value("type") == "Finished" && c.value("status") == "True"
+	})
 }
 
 // podSets makes a row of each pod set: as many units as pods, as large as what the containers of one request.
@@ -339,7 +360,8 @@ func (k *kueue) podSets(w *kueueObject, consumer string) {
 		return
 	}
 	for _, s := range sets.items {
-		row := demandRow{consumer: consumer, allocation: w.space + "." + w.name, sub: s.value("name"), units: 1, size: make([]int64, len(k.p.dims))}
+		row := demandRow{consumer: consumer, allocation: w.space + "." + w.name, sub: s.value("name"), units: 1,
+			size: make([]int64, len(k.p.dims))}
 		if c := s.at("count"); c != nil {
 			n, _, ok := quantity(c.text, quantitySuffix[""])
 			if !ok {
@@ -356,7 +378,9 @@ func (k *kueue) podSets(w *kueueObject, consumer string) {
 		}
 		for _, key := range []string{"initContainers", "nodeSelector", "affinity", "tolerations"} {
 			if v := spec.at(key); v != nil {
-				k.result.Report.Add(w.file, v.line, "Workload: "+key, "where a pod may run is `requirement` of a row of demand, and what it needs the sum of its containers")
+				k.result.Report.Add(w.file, v.line, "Workload: "+key,
+					"where a pod may run is `requirement` of a row of demand, and what it needs the sum of its "+
+						"containers")
 			}
 		}
 		if !slices.ContainsFunc(row.size, func(n int64) bool { return n > 0 }) {
@@ -376,7 +400,8 @@ func (k *kueue) requests(w *kueueObject, r *node, size []int64) {
 	for _, resource := range r.keys {
 		d := k.dimKnown(resource)
 		if d < 0 {
-			k.result.Report.Add(w.file, r.fields[resource].line, "Workload: requests of "+resource, "nobody has a quota of it")
+			k.result.Report.Add(w.file, r.fields[resource].line, "Workload: requests of "+resource,
+				"nobody has a quota of it")
 			continue
 		}
 		if n, ok := k.amount(w.file, r.fields[resource], resource, "Workload "+w.name+": requests"); ok {

@@ -95,7 +95,8 @@ func (p *policy) dim(name string) int {
 }
 
 // reservedNames are columns of the tables, which dimensions and attributes may not be called.
-var reservedNames = []string{"host", "state", "consumer", "allocation", "sub", "units", "plan", "requirement", "max_per_host", "min_units", "together", "name", "type", "model"}
+var reservedNames = []string{"host", "state", "consumer", "allocation", "sub", "units", "plan", "requirement",
+	"max_per_host", "min_units", "together", "name", "type", "model"}
 
 // identifier makes a name of a dimension or attribute of another system's name, such as nvidia_com_gpu of
 // nvidia.com/gpu.

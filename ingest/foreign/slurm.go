@@ -63,7 +63,8 @@ type slurmLine struct {
 
 // Slurm reads slurm.conf and what belongs to it. Faults name file, line, value and reason.
 func Slurm(conf File, o SlurmOptions) (*Result, error) {
-	s := &slurm{o: o, result: &Result{Name: "slurm"}, conf: conf.Name, at: map[string]int{}, defaults: map[string]slurmLine{}, sets: map[string]string{}}
+	s := &slurm{o: o, result: &Result{Name: "slurm"}, conf: conf.Name, at: map[string]int{},
+		defaults: map[string]slurmLine{}, sets: map[string]string{}}
 	s.p.cluster = "slurm"
 	s.p.dim(slurmCPUs)
 	s.p.dim(slurmMemory)
@@ -269,15 +270,19 @@ func (s *slurm) setting(l slurmLine, key string) {
 			return
 		}
 	}
-	s.quiet = append(s.quiet, Note{File: l.file, Line: l.line, What: key, Reason: "concerns daemons, paths, times or accounting, not who gets what", Count: 1})
+	s.quiet = append(s.quiet, Note{File: l.file, Line: l.line, What: key,
+		Reason: "concerns daemons, paths, times or accounting, not who gets what", Count: 1})
 }
 
 // slurmSettings tells why settings that concern who gets what have no counterpart.
 var slurmSettings = map[string]string{
-	"priority":                 "who comes next goes by what is held now ÷ fair share; age, size, QOS and usage of the past do not count",
-	"preempt":                  "what is above its part is taken back by fair reclaim, with the `reclaim_grace` of who has it",
-	"sched":                    "stint decides in cycles, `interval` apart; nothing is planned ahead",
-	"select":                   "a unit takes the amounts it asks for, of every dimension; sockets and cores are not known",
+	"priority": "who comes next goes by what is held now ÷ fair share; age, size, QOS and usage of " +
+		"the past do not count",
+	"preempt": "what is above its part is taken back by fair reclaim, with the `reclaim_grace` of " +
+		"who has it",
+	"sched": "stint decides in cycles, `interval` apart; nothing is planned ahead",
+	"select": "a unit takes the amounts it asks for, of every dimension; sockets and cores are " +
+		"not known",
 	"grestypes":                "a generic resource is what nodes have of it",
 	"accountingstoragetres":    "every dimension of the hosts counts",
 	"accountingstorageenforce": "limits of consumers always hold",
@@ -324,10 +329,12 @@ func (s *slurm) nodeLine(l slurmLine) {
 			return
 		}
 		s.at[name] = len(s.nodes)
-		s.nodes = append(s.nodes, hostRow{name: name, size: maps.Clone(size), text: maps.Clone(text), flag: slices.Clone(features), closed: closed, line: l.line})
+		s.nodes = append(s.nodes, hostRow{name: name, size: maps.Clone(size), text: maps.Clone(text),
+			flag: slices.Clone(features), closed: closed, line: l.line})
 	}
 	s.result.Report.Carry("node", len(names))
-	s.rest(l, []string{"nodename", "cpus", "boards", "sockets", "socketsperboard", "corespersocket", "threadspercore", "realmemory", "gres",
+	s.rest(l, []string{"nodename", "cpus", "boards", "sockets", "socketsperboard", "corespersocket", "threadspercore",
+		"realmemory", "gres",
 		"state", "feature", "features", "weight", "nodeaddr", "nodehostname", "port"}, "has no counterpart for a host")
 }
 
@@ -397,7 +404,8 @@ func (s *slurm) gres(l slurmLine, text string, size map[string]int64, types map[
 		if kind != "" {
 			key := dim + "_type"
 			if types[key] != "" && types[key] != kind {
-				s.result.Report.Add(l.file, l.line, "types of "+name+" on one node", "a host's "+dim+" are one amount, and its attribute "+key+" names the first type")
+				s.result.Report.Add(l.file, l.line, "types of "+name+" on one node",
+					"a host's "+dim+" are one amount, and its attribute "+key+" names the first type")
 				continue
 			}
 			types[key] = kind
@@ -434,14 +442,21 @@ func gresOf(text string) (name, kind string, n int64, ok bool) {
 // partitionLost tells why keys of a partition have no counterpart.
 var partitionLost = map[string]string{
 	"default": "a row of demand has the requirement select(partition_NAME), or runs on any host",
-	"state":   "a partition that is not UP takes demand here; leave it out of the demand", "maxtime": "the life of work is the client's affair", "defaulttime": "the life of work is the client's affair",
-	"prioritytier": "partitions have no priorities", "priorityjobfactor": "partitions have no priorities", "priority": "partitions have no priorities",
-	"preemptmode": "what is above its part is taken back by fair reclaim", "gracetime": "`reclaim_grace` is of a consumer",
-	"allowaccounts": "who may use a partition is not limited", "denyaccounts": "who may use a partition is not limited", "allowgroups": "who may use a partition is not limited",
-	"allowqos": "who may use a partition is not limited", "denyqos": "who may use a partition is not limited",
-	"qos": "limits of a partition's QOS are not supported", "maxnodes": "limits of jobs are not supported", "minnodes": "limits of jobs are not supported",
-	"maxcpuspernode": "limits of jobs are not supported", "oversubscribe": "a unit's amounts are its own; `overcommit` is of a plan", "exclusiveuser": "hosts are shared by units of all consumers",
-	"tresbillingweights": "a unit counts by the dimension it needs most of", "defmempercpu": "a unit asks for its memory itself",
+	"state":   "a partition that is not UP takes demand here; leave it out of the demand",
+	"maxtime": "the life of work is the client's affair", "defaulttime": "the life of work is the client's affair",
+	"prioritytier": "partitions have no priorities", "priorityjobfactor": "partitions have no priorities",
+	"priority":      "partitions have no priorities",
+	"preemptmode":   "what is above its part is taken back by fair reclaim",
+	"gracetime":     "`reclaim_grace` is of a consumer",
+	"allowaccounts": "who may use a partition is not limited", "denyaccounts": "who may use a partition is not limited",
+	"allowgroups": "who may use a partition is not limited", "allowqos": "who may use a partition is not limited",
+	"denyqos": "who may use a partition is not limited", "qos": "limits of a partition's QOS are not supported",
+	"maxnodes": "limits of jobs are not supported", "minnodes": "limits of jobs are not supported",
+	"maxcpuspernode":     "limits of jobs are not supported",
+	"oversubscribe":      "a unit's amounts are its own; `overcommit` is of a plan",
+	"exclusiveuser":      "hosts are shared by units of all consumers",
+	"tresbillingweights": "a unit counts by the dimension it needs most of",
+	"defmempercpu":       "a unit asks for its memory itself",
 }
 
 // place gives hosts the attributes of their partitions; hosts in none are closed, as Slurm gives nobody their nodes.
@@ -479,7 +494,8 @@ func (s *slurm) place() {
 	for i := range s.nodes {
 		if !in[i] && !s.nodes[i].closed {
 			s.nodes[i].closed = true
-			s.result.Report.Add(s.conf, s.nodes[i].line, "nodes in no partition", "nobody can use them: their hosts are closed")
+			s.result.Report.Add(s.conf, s.nodes[i].line, "nodes in no partition",
+				"nobody can use them: their hosts are closed")
 		}
 	}
 }
@@ -505,7 +521,8 @@ func (s *slurm) members(l slurmLine) (rows []int) {
 		for _, name := range names {
 			i, ok := s.at[name]
 			if !ok {
-				s.faults.add(l.file, l.line, "partition %s has node %s, and no NodeName is of it", l.value["partitionname"], name)
+				s.faults.add(l.file, l.line, "partition %s has node %s, and no NodeName is of it",
+					l.value["partitionname"], name)
 				return nil
 			}
 			rows = append(rows, i)
@@ -548,9 +565,11 @@ func (s *slurm) gresLine(l slurmLine) {
 	}
 	s.result.Report.Carry("gres line", 1)
 	dim := identifier(name)
-	if i := slices.IndexFunc(rows, func(i int) bool { return l.value["nodename"] != "" && s.nodes[i].size[dim] < count }); i >= 0 {
+	if i := slices.IndexFunc(rows,
+		func(i int) bool { return l.value["nodename"] != "" && s.nodes[i].size[dim] < count }); i >= 0 {
 		s.result.Report.Add(l.file, l.line, fmt.Sprintf("%d %s of node %s", count, name, s.nodes[rows[i]].name),
-			fmt.Sprintf("slurm.conf says %d (line %d), which counts", s.nodes[rows[i]].size[dim], s.nodes[rows[i]].line))
+			fmt.Sprintf("slurm.conf says %d (line %d), which counts", s.nodes[rows[i]].size[dim],
+				s.nodes[rows[i]].line))
 	}
 	s.rest(l, []string{"name", "nodename", "file", "count", "type"}, "which device or core a unit gets is not decided")
 }

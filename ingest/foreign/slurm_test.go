@@ -22,7 +22,8 @@ func beside(dir string) func(string) (io.ReadCloser, error) {
 
 func TestSlurm(t *testing.T) {
 	gres, accounts, qos := open(t, "slurm/gres.conf"), open(t, "slurm/accounts.cfg"), open(t, "slurm/qos.txt")
-	r, err := Slurm(open(t, "slurm/slurm.conf"), SlurmOptions{Gres: &gres, Accounts: &accounts, QOS: &qos, Open: beside("slurm")})
+	r, err := Slurm(open(t, "slurm/slurm.conf"),
+		SlurmOptions{Gres: &gres, Accounts: &accounts, QOS: &qos, Open: beside("slurm")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,10 +33,12 @@ func TestSlurm(t *testing.T) {
 	}
 	w := &p.MDPlans[0].Windows[0]
 	for path, want := range map[string][4]int64{ // ratio, limits of CPUs, memory, GPUs
-		"/physics": {50, plan.Unlimited, plan.Unlimited, plan.Unlimited}, "/physics/experiment": {3, plan.Unlimited, plan.Unlimited, plan.Unlimited},
-		"/ml":      {30, 1024, plan.Unlimited, 16}, // the QOS that it alone has: 16, below its own 24
-		"/ml/alan": {2, plan.Unlimited, plan.Unlimited, 8}, "/guests": {19, 256, 1 << 20, plan.Unlimited},
-		"/physics/theory/ada": {1, plan.Unlimited, plan.Unlimited, plan.Unlimited}, "/root": {1, plan.Unlimited, plan.Unlimited, plan.Unlimited},
+		"/physics":            {50, plan.Unlimited, plan.Unlimited, plan.Unlimited},
+		"/physics/experiment": {3, plan.Unlimited, plan.Unlimited, plan.Unlimited},
+		"/ml":                 {30, 1024, plan.Unlimited, 16}, // the QOS that it alone has: 16, below its own 24
+		"/ml/alan":            {2, plan.Unlimited, plan.Unlimited, 8}, "/guests": {19, 256, 1 << 20, plan.Unlimited},
+		"/physics/theory/ada": {1, plan.Unlimited, plan.Unlimited, plan.Unlimited},
+		"/root":               {1, plan.Unlimited, plan.Unlimited, plan.Unlimited},
 	} {
 		n, ok := p.Find(path)
 		if got := [4]int64{w.Ratio[n], w.Limit[0][n], w.Limit[1][n], w.Limit[2][n]}; !ok || got != want {
@@ -43,22 +46,29 @@ func TestSlurm(t *testing.T) {
 		}
 	}
 	h := r.Dataset.Hosts
-	if h.Rows != 138 || h.Size[0][0] != 32 || h.Size[1][0] != 191000 || h.Size[2][128] != 4 || h.State[136] != 1 || h.Host.Names.String(h.Host.Code[127]) != "n128" {
-		t.Errorf("%d hosts, the first has %d and %d, the 129th %d GPUs, the 137th is %d", h.Rows, h.Size[0][0], h.Size[1][0], h.Size[2][128], h.State[136])
+	if h.Rows != 138 || h.Size[0][0] != 32 || h.Size[1][0] != 191000 || h.Size[2][128] != 4 || h.State[136] != 1 ||
+		h.Host.Names.String(h.Host.Code[127]) != "n128" {
+		t.Errorf("%d hosts, the first has %d and %d, the 129th %d GPUs, the 137th is %d", h.Rows, h.Size[0][0],
+			h.Size[1][0], h.Size[2][128], h.State[136])
 	}
-	for name, row := range map[string]int{"partition_batch": 127, "partition_gpu": 128, "partition_all": 0, "skylake": 0} {
+	for name, row := range map[string]int{"partition_batch": 127, "partition_gpu": 128, "partition_all": 0,
+		"skylake": 0} {
 		i := slices.IndexFunc(h.Attr, func(a cluster.AttrColumn) bool { return a.Name == name })
 		if i < 0 || !h.Attr[i].Bool[row] {
 			t.Errorf("host %d has not the attribute %s", row, name)
 		}
 	}
-	wantLines(t, reportOf(t, r), "slurm.conf:14: PriorityType: ", "slurm.conf:28: PartitionName AllowAccounts: ", "nodes.conf:5: Reason: ", "slurm.conf:3: SlurmctldHost: ",
-		"gres.conf:3: 8 gpu of node g08: slurm.conf says 4 (line 4), which counts", "accounts.cfg:20: Fairshare=parent: ", "accounts.cfg:12: GrpTRES of node: ",
-		"qos.txt:2: limits of QOS normal: some who have it have other qualities of service too", "accounts.cfg:10: Description (5 times): ")
+	wantLines(t, reportOf(t, r), "slurm.conf:14: PriorityType: ", "slurm.conf:28: PartitionName AllowAccounts: ",
+		"nodes.conf:5: Reason: ", "slurm.conf:3: SlurmctldHost: ",
+		"gres.conf:3: 8 gpu of node g08: slurm.conf says 4 (line 4), which counts",
+		"accounts.cfg:20: Fairshare=parent: ", "accounts.cfg:12: GrpTRES of node: ",
+		"qos.txt:2: limits of QOS normal: some who have it have other qualities of service too",
+		"accounts.cfg:10: Description (5 times): ")
 }
 
 func TestSlurmAlone(t *testing.T) {
-	r, err := Slurm(File{"s.conf", strings.NewReader("NodeName=a CPUs=2\nNodeName=b CPUs=2\nPartitionName=p Nodes=a\n")}, SlurmOptions{})
+	r, err := Slurm(File{"s.conf",
+		strings.NewReader("NodeName=a CPUs=2\nNodeName=b CPUs=2\nPartitionName=p Nodes=a\n")}, SlurmOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,13 +83,15 @@ func TestSlurmAlone(t *testing.T) {
 
 func TestHostList(t *testing.T) {
 	for text, want := range map[string]string{
-		"a": "a", "n[001-003]": "n001 n002 n003", "n[1,3-4],m": "n1 n3 n4 m", "r[0-1]n[08-09]-x": "r0n08-x r0n09-x r1n08-x r1n09-x",
+		"a": "a", "n[001-003]": "n001 n002 n003", "n[1,3-4],m": "n1 n3 n4 m",
+		"r[0-1]n[08-09]-x": "r0n08-x r0n09-x r1n08-x r1n09-x",
 	} {
 		if names, err := hostList(text, 100); err != nil || strings.Join(names, " ") != want {
 			t.Errorf("%s: %v, %v, want %s", text, names, err, want)
 		}
 	}
-	for _, text := range []string{"n[1-", "n]1[", "n[3-1]", "n[a-b]", "n[1-1000]", "n[0-9]m[0-9]k[0-9]", "n[-1]", "n[0-4294967295]"} {
+	for _, text := range []string{"n[1-", "n]1[", "n[3-1]", "n[a-b]", "n[1-1000]", "n[0-9]m[0-9]k[0-9]", "n[-1]",
+		"n[0-4294967295]"} {
 		if names, err := hostList(text, 100); err == nil {
 			t.Errorf("%s: %d names, want an error", text, len(names))
 		}
@@ -98,7 +110,8 @@ func TestSlurmRefused(t *testing.T) {
 		{"key twice", "NodeName=a CPUs=2 CPUs=3\n", "", "", "", "s.conf:1: CPUs is there twice"},
 		{"cpus", "NodeName=a CPUs=two\n", "", "", "", `s.conf:1: cpus "two": must be a whole number`},
 		{"gres", "NodeName=a Gres=gpu:a:b:c\n", "", "", "", `s.conf:1: Gres "gpu:a:b:c": must be such as gpu:4`},
-		{"partition", node + "PartitionName=p Nodes=b\n", "", "", "", "s.conf:2: partition p has node b, and no NodeName is of it"},
+		{"partition", node + "PartitionName=p Nodes=b\n", "", "", "",
+			"s.conf:2: partition p has node b, and no NodeName is of it"},
 		{"include", node + "Include other.conf\n", "", "", "", "s.conf:2: Include other.conf: "},
 		{"circle", node + "include s.conf\n", "", "", "", "s.conf:2: Include s.conf: the file includes itself"},
 		{"cut off", "NodeName=a \\", "", "", "", `s.conf:1: the file ends within a line that \ continues`},
@@ -106,9 +119,12 @@ func TestSlurmRefused(t *testing.T) {
 		{"gres range", node, "NodeName=n[1- Name=gpu\n", "", "", "gres.conf:1: NodeName: "},
 		{"dump", node, "", "hello\n", "", `acc:1: "hello": must be such as Account - 'name':Fairshare=1`},
 		{"no parent line", node, "", "Account - 'a'\n", "", "acc:1: a has no line Parent before it"},
-		{"unknown parent", node, "", dump + "Parent - 'b'\n", "", "acc:3: Parent - 'b': no line before is of an account of that name"},
-		{"share", node, "", dump + "Account - 'a':Fairshare=lots\n", "", `acc:3: Fairshare "lots": must be a whole number from 0 on, or parent`},
-		{"limit", node, "", dump + "Account - 'a':GrpTRES=cpu=many\n", "", `acc:3: GrpTRES "cpu=many": "cpu=many" must be such as cpu=100`},
+		{"unknown parent", node, "", dump + "Parent - 'b'\n", "",
+			"acc:3: Parent - 'b': no line before is of an account of that name"},
+		{"share", node, "", dump + "Account - 'a':Fairshare=lots\n", "",
+			`acc:3: Fairshare "lots": must be a whole number from 0 on, or parent`},
+		{"limit", node, "", dump + "Account - 'a':GrpTRES=cpu=many\n", "",
+			`acc:3: GrpTRES "cpu=many": "cpu=many" must be such as cpu=100`},
 		{"account twice", node, "", dump + "Account - 'a'\nAccount - 'a'\n", "", "acc:4: account a is there twice"},
 		{"user twice", node, "", dump + "User - 'a'\nUser - 'a'\nUser - 'a'\n", "", "acc:5: /user a is there twice"},
 		{"slash", node, "", dump + "Account - 'a/b'\n", "", `acc:3: name "a/b" has a / in it`},
@@ -147,7 +163,8 @@ func FuzzSlurm(f *testing.F) {
 	f.Add(texts[0]+"PartitionName=x Nodes=n[001-010]\n", texts[1], texts[2], texts[3])
 	f.Fuzz(func(t *testing.T, conf, gres, accounts, qos string) {
 		r, err := Slurm(File{"s.conf", strings.NewReader(conf)}, SlurmOptions{
-			Gres: &File{"gres.conf", strings.NewReader(gres)}, Accounts: &File{"acc", strings.NewReader(accounts)}, QOS: &File{"qos", strings.NewReader(qos)},
+			Gres: &File{"gres.conf", strings.NewReader(gres)}, Accounts: &File{"acc", strings.NewReader(accounts)},
+			QOS: &File{"qos", strings.NewReader(qos)},
 		})
 		if err != nil {
 			return

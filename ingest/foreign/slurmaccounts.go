@@ -30,18 +30,44 @@ type slurmQOS struct {
 	group, perAccount, perUser string // GrpTRES, MaxTRESPA, MaxTRESPU
 }
 
+const (
+	lostJobLimits = "limits of single jobs are not supported"
+	lostJobCount  = "the number of jobs is not limited"
+	lostUsage     = "usage of the past does not count"
+	lostLife      = "the life of work is the client's affair"
+)
+
 // accountLost tells why what sacctmgr says of an account or user has no counterpart.
 var accountLost = map[string]string{
-	"description": "is for people", "organization": "is for people", "defaultaccount": "a row of demand names its consumer itself", "defaultqos": "qualities of service are not known",
-	"defaultwckey": "is for accounting", "wckeys": "is for accounting", "adminlevel": "roles are `admins` and `users` of a consumer, by the names that tokens have there",
-	"coordinator": "roles are `admins` and `users` of a consumer, by the names that tokens have there",
-	"grpjobs":     "the number of jobs is not limited", "grpsubmitjobs": "the number of jobs is not limited", "maxjobs": "the number of jobs is not limited", "maxsubmitjobs": "the number of jobs is not limited",
-	"grptresmins": "usage of the past does not count", "grpcpumins": "usage of the past does not count", "grptresrunmins": "usage of the past does not count",
-	"maxtresmins": "usage of the past does not count", "maxcpumins": "usage of the past does not count", "grpwall": "usage of the past does not count",
-	"maxwall": "the life of work is the client's affair", "maxwalldurationperjob": "the life of work is the client's affair",
-	"maxtres": "limits of single jobs are not supported", "maxtresperjob": "limits of single jobs are not supported", "maxnodes": "limits of single jobs are not supported",
-	"maxnodesperjob": "limits of single jobs are not supported", "maxcpus": "limits of single jobs are not supported", "maxtrespernode": "limits of single jobs are not supported",
-	"priority": "jobs have no priorities", "grpnodes": "nodes are not counted", "minprioritythreshold": "jobs have no priorities",
+	"description":           "is for people",
+	"organization":          "is for people",
+	"defaultaccount":        "a row of demand names its consumer itself",
+	"defaultqos":            "qualities of service are not known",
+	"defaultwckey":          "is for accounting",
+	"wckeys":                "is for accounting",
+	"adminlevel":            "roles are `admins` and `users` of a consumer, by the names that tokens have there",
+	"coordinator":           "roles are `admins` and `users` of a consumer, by the names that tokens have there",
+	"grpjobs":               lostJobCount,
+	"grpsubmitjobs":         lostJobCount,
+	"maxjobs":               lostJobCount,
+	"maxsubmitjobs":         lostJobCount,
+	"grptresmins":           lostUsage,
+	"grpcpumins":            lostUsage,
+	"grptresrunmins":        lostUsage,
+	"maxtresmins":           lostUsage,
+	"maxcpumins":            lostUsage,
+	"grpwall":               lostUsage,
+	"maxwall":               lostLife,
+	"maxwalldurationperjob": lostLife,
+	"maxtres":               lostJobLimits,
+	"maxtresperjob":         lostJobLimits,
+	"maxnodes":              lostJobLimits,
+	"maxnodesperjob":        lostJobLimits,
+	"maxcpus":               lostJobLimits,
+	"maxtrespernode":        lostJobLimits,
+	"priority":              "jobs have no priorities",
+	"grpnodes":              "nodes are not counted",
+	"minprioritythreshold":  "jobs have no priorities",
 }
 
 // accounts reads what `sacctmgr dump` wrote.
@@ -148,7 +174,8 @@ func (s *slurm) association(a *slurmAccount, words []string) (partition string) 
 			a.qos = strings.Split(value, ",")
 		case low == "partition":
 			partition = value
-			s.result.Report.Add(a.file, a.line, "Partition", "where an allocation may run is its requirement: select("+slurmPartition+identifier(value)+")")
+			s.result.Report.Add(a.file, a.line, "Partition",
+				"where an allocation may run is its requirement: select("+slurmPartition+identifier(value)+")")
 		default:
 			why := accountLost[low]
 			if why == "" {
@@ -162,7 +189,8 @@ func (s *slurm) association(a *slurmAccount, words []string) (partition string) 
 
 func (s *slurm) fairShare(a *slurmAccount, value string) {
 	if strings.EqualFold(value, "parent") {
-		s.result.Report.Add(a.file, a.line, "Fairshare=parent", "users below an account have ratios among each other; this one has 1")
+		s.result.Report.Add(a.file, a.line, "Fairshare=parent",
+			"users below an account have ratios among each other; this one has 1")
 		return
 	}
 	n, err := strconv.ParseInt(value, 10, 64)
@@ -264,7 +292,8 @@ func (s *slurm) readQOS(f File) {
 				q.perAccount = value
 			case column == "MaxTRESPU" || column == "MaxTRESPerUser":
 				q.perUser = value
-			case column == "UsageFactor" && value == "1.000000" || column == "PreemptMode" && value == "cluster" || value == "0" || value == "00:00:00":
+			case column == "UsageFactor" && value == "1.000000" || column == "PreemptMode" && value == "cluster" ||
+				value == "0" || value == "00:00:00":
 				// what it is where nobody sets it
 			default:
 				s.result.Report.Add(f.Name, line, "QOS "+column, "a QOS is known by its limits on amounts alone")
@@ -331,7 +360,8 @@ func (s *slurm) limitQOS(q slurmQOS) {
 	case len(tops) == 1:
 		tops[0].limit = s.tres(q.file, q.line, "GrpTRES", q.group, tops[0].limit)
 	default:
-		s.result.Report.Add(q.file, q.line, "GrpTRES of QOS "+q.name, fmt.Sprintf("%d branches have it, and a limit is of one branch", len(tops)))
+		s.result.Report.Add(q.file, q.line, "GrpTRES of QOS "+q.name,
+			fmt.Sprintf("%d branches have it, and a limit is of one branch", len(tops)))
 	}
 }
 

@@ -81,7 +81,8 @@ func SWF(name string, r io.Reader, o SWFOptions) (*Result, error) {
 	}
 	s := &swf{
 		o: o, file: name, faults: cluster.Faults{Table: name}, lives: &datasets.Lives{}, seen: map[int64]bool{},
-		demand: &cluster.DemandTable{Consumer: column(), Allocation: column(), Sub: column(), Plan: column(), Requirement: column()},
+		demand: &cluster.DemandTable{Consumer: column(), Allocation: column(), Sub: column(), Plan: column(),
+			Requirement: column()},
 		result: &Result{Name: "swf"},
 	}
 	scan := bufio.NewScanner(r)
@@ -133,7 +134,8 @@ func (s *swf) header(comment string) {
 	first, _, _ := strings.Cut(strings.TrimSpace(value), " ")
 	n, err := strconv.ParseInt(first, 10, 64)
 	if err != nil || n < 1 || n > swfHostsMax {
-		s.faults.Add(s.line, strings.TrimSpace(key), strings.TrimSpace(value), fmt.Sprintf("must be a whole number from 1 to %d", swfHostsMax))
+		s.faults.Add(s.line, strings.TrimSpace(key), strings.TrimSpace(value),
+			fmt.Sprintf("must be a whole number from 1 to %d", swfHostsMax))
 		return
 	}
 	*into = n
@@ -142,7 +144,8 @@ func (s *swf) header(comment string) {
 // job reads a job's line.
 func (s *swf) job(fields []string) {
 	if len(fields) != swfFields {
-		s.faults.Add(s.line, "line", strings.Join(fields, " "), fmt.Sprintf("has %d fields, a job has %d", len(fields), swfFields))
+		s.faults.Add(s.line, "line", strings.Join(fields, " "),
+			fmt.Sprintf("has %d fields, a job has %d", len(fields), swfFields))
 		return
 	}
 	var v [swfFields]int64
@@ -222,7 +225,8 @@ func (s *swf) consumer(v *[swfFields]int64) string {
 func (s *swf) hosts() (*cluster.HostTable, error) {
 	nodes := cmp.Or(s.o.Nodes, s.maxNodes, s.maxProcs)
 	if nodes < 1 || nodes > swfHostsMax {
-		return nil, fmt.Errorf("%s: its header has no MaxNodes: how many hosts there are must be given, from 1 to %d", s.file, swfHostsMax)
+		return nil, fmt.Errorf("%s: its header has no MaxNodes: how many hosts there are must be given, from 1 to %d",
+			s.file, swfHostsMax)
 	}
 	procs := s.o.NodeProcs * nodes
 	if s.o.NodeProcs == 0 {
@@ -230,7 +234,8 @@ func (s *swf) hosts() (*cluster.HostTable, error) {
 	}
 	h := &cluster.HostTable{Rows: int(nodes), Host: column(), Size: make([][]int64, 1)}
 	for i := range nodes {
-		h.Host.Code = append(h.Host.Code, h.Host.Names.InternString(fmt.Sprintf("n%0*d", len(strconv.FormatInt(nodes, 10)), i+1)))
+		h.Host.Code = append(h.Host.Code,
+			h.Host.Names.InternString(fmt.Sprintf("n%0*d", len(strconv.FormatInt(nodes, 10)), i+1)))
 		each := procs / nodes
 		if i < procs%nodes {
 			each++
@@ -249,7 +254,8 @@ func (s *swf) plan() []byte {
 	slices.Sort(paths)
 	var b strings.Builder
 	b.WriteString("# A workload log in the Standard Workload Format: all consumers share one pool.\n" +
-		"stint: 1\ncluster: swf\ndimensions: [ncpus]\nresource_groups:\n  - {name: all, select: \"select(ncpus > 0)\"}\nconsumers:\n")
+		"stint: 1\ncluster: swf\ndimensions: [ncpus]\nresource_groups:\n  - {name: all, select: \"select(ncpus > " +
+		"0)\"}\nconsumers:\n")
 	for _, p := range paths {
 		fmt.Fprintf(&b, "  - {path: %s}\n", p)
 	}

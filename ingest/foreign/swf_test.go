@@ -28,12 +28,14 @@ func TestSWF(t *testing.T) {
 		consumer, allocation string
 		units, from, runs    int64
 	}
-	want := []job{{"/user-7", "job-1", 4, 10, 100}, {"/user-8", "job-2", 2, 20, 60}, {"/user-unknown", "job-5", 1, 50, 30}}
+	want := []job{{"/user-7", "job-1", 4, 10, 100}, {"/user-8", "job-2", 2, 20, 60},
+		{"/user-unknown", "job-5", 1, 50, 30}}
 	if d.Rows != len(want) {
 		t.Fatalf("%d rows, want %d", d.Rows, len(want))
 	}
 	for i, w := range want {
-		got := job{d.Consumer.Names.String(d.Consumer.Code[i]), d.Allocation.Names.String(d.Allocation.Code[i]), d.Units[i], r.Lives.From[i], r.Lives.Runs[i]}
+		got := job{d.Consumer.Names.String(d.Consumer.Code[i]), d.Allocation.Names.String(d.Allocation.Code[i]),
+			d.Units[i], r.Lives.From[i], r.Lives.Runs[i]}
 		if got != w {
 			t.Errorf("row %d: %+v, want %+v", i, got, w)
 		}
@@ -47,8 +49,9 @@ func TestSWF(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, line := range []string{
-		"w.swf:7: requested time: ", "w.swf:8: requested memory: ", "w.swf:9: a job: it never ran", "w.swf:10: a job: the log does not tell how many processors",
-		"w.swf:11: preceding job: ", "w.swf: jobs that need all their processors at once: ",
+		"w.swf:7: requested time: ", "w.swf:8: requested memory: ", "w.swf:9: a job: it never ran",
+		"w.swf:10: a job: the log does not tell how many processors", "w.swf:11: preceding job: ",
+		"w.swf: jobs that need all their processors at once: ",
 	} {
 		if !strings.Contains(text.String(), line) {
 			t.Errorf("no line %q in the report:\n%s", line, text.String())
@@ -63,7 +66,8 @@ func TestSWFRefused(t *testing.T) {
 	good := "1 10 5 100 4 -1 -1 4 200 -1 1 7 1 -1 2 -1 -1 -1\n"
 	for _, c := range []struct{ name, text, want string }{
 		{"too few fields", "; MaxNodes: 2\n1 10 5\n", `row 2, column line, value "1 10 5": has 3 fields, a job has 18`},
-		{"not a number", "; MaxNodes: 2\n" + strings.Replace(good, "100", "1e", 1), `row 2, column field 4, value "1e": must be a number from -1 to 2^53`},
+		{"not a number", "; MaxNodes: 2\n" + strings.Replace(good, "100", "1e", 1),
+			`row 2, column field 4, value "1e": must be a number from -1 to 2^53`},
 		{"nan", "; MaxNodes: 2\n" + strings.Replace(good, "100", "NaN", 1), `column field 4, value "NaN"`},
 		{"too large", "; MaxNodes: 2\n" + strings.Replace(good, "100", "1e300", 1), `column field 4`},
 		{"twice", "; MaxNodes: 2\n" + good + good, `job 1 is there twice`},

@@ -87,7 +87,8 @@ type demandRow struct {
 
 // demandTable makes a table of demand; sub and plan have columns where some row has any.
 func demandTable(dims []string, rows []demandRow) *cluster.DemandTable {
-	t := &cluster.DemandTable{Rows: len(rows), Consumer: column(), Allocation: column(), Sub: column(), Plan: column(), Requirement: column()}
+	t := &cluster.DemandTable{Rows: len(rows), Consumer: column(), Allocation: column(), Sub: column(), Plan: column(),
+		Requirement: column()}
 	t.Size = make([][]int64, len(dims))
 	add := func(c *cluster.TextColumn, name string) { c.Code = append(c.Code, c.Names.InternString(name)) }
 	for _, r := range rows {

@@ -111,7 +111,8 @@ func (x *xmlReader) located(err error) error {
 func (x *xmlReader) take(t xml.Token, line int) error {
 	switch t := t.(type) {
 	case xml.Directive:
-		return fmt.Errorf("%s:%d: a document type declaration (<!%s …) is not read; take it out", x.name, line, firstWord(string(t)))
+		return fmt.Errorf("%s:%d: a document type declaration (<!%s …) is not read; take it out", x.name, line,
+			firstWord(string(t)))
 	case xml.StartElement:
 		return x.begin(t, line)
 	case xml.EndElement:

@@ -238,7 +238,8 @@ func (y *yamlReader) node(from ast.Node, depth int) *node {
 	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
 		n.text = v.GetToken().Value
 	default:
-		y.fail(n, "%s is not read: anchors, aliases and tags must be written out", strings.ToLower(from.Type().String()))
+		y.fail(n, "%s is not read: anchors, aliases and tags must be written out",
+			strings.ToLower(from.Type().String()))
 	}
 	return n
 }

@@ -87,7 +87,8 @@ func YARN(queues File, o YARNOptions) (*Result, error) {
 
 // finish makes tables of what was read.
 func (y *yarn) finish() (*Result, error) {
-	y.p.heading = []string{"Queues of " + oneLine(y.file) + ": guaranteed capacities are shares of a pool, lent while they are idle."}
+	y.p.heading = []string{"Queues of " + oneLine(y.file) +
+		": guaranteed capacities are shares of a pool, lent while they are idle."}
 	return y.p.finish(y.result, y.hosts, y.p.everything(y.of))
 }
 

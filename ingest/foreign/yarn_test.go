@@ -72,17 +72,21 @@ func TestYARNCapacity(t *testing.T) {
 		}
 		n, ok := p.Find(want.path)
 		w := &m.Windows[0]
-		if !ok || m.Name != want.plan || w.Ratio[n] != want.ratio || w.Priority[n] != want.priority || w.Limit[0][n] != want.limit[0] || w.Limit[1][n] != want.limit[1] {
-			t.Errorf("%d: %s of plan %s: ratio %d, priority %d, limit %d %d, want %+v", i, want.path, m.Name, w.Ratio[n], w.Priority[n], w.Limit[0][n], w.Limit[1][n], want)
+		if !ok || m.Name != want.plan || w.Ratio[n] != want.ratio || w.Priority[n] != want.priority ||
+			w.Limit[0][n] != want.limit[0] || w.Limit[1][n] != want.limit[1] {
+			t.Errorf("%d: %s of plan %s: ratio %d, priority %d, limit %d %d, want %+v", i, want.path, m.Name,
+				w.Ratio[n], w.Priority[n], w.Limit[0][n], w.Limit[1][n], want)
 		}
 	}
 	if n, _ := p.Find("/prod/etl"); p.MDPlans[1].Member[n] {
 		t.Error("a queue without a capacity of a label is in the label's plan")
 	}
 	wantLines(t, reportOf(t, r),
-		"capacity-scheduler.xml:56: user-limit-factor: ", "capacity-scheduler.xml:88: minimum-user-limit-percent: ", "capacity-scheduler.xml:84: ordering-policy: ",
-		"capacity-scheduler.xml:64: state: ", "capacity-scheduler.xml:68: acl_submit_applications: ", "capacity-scheduler.xml:72: disable_preemption: ",
-		"capacity-scheduler.xml:141: root.old.capacity: the queue is in no list of queues", "nodes.json: a node: its state is LOST")
+		"capacity-scheduler.xml:56: user-limit-factor: ", "capacity-scheduler.xml:88: minimum-user-limit-percent: ",
+		"capacity-scheduler.xml:84: ordering-policy: ", "capacity-scheduler.xml:64: state: ",
+		"capacity-scheduler.xml:68: acl_submit_applications: ", "capacity-scheduler.xml:72: disable_preemption: ",
+		"capacity-scheduler.xml:141: root.old.capacity: the queue is in no list of queues",
+		"nodes.json: a node: its state is LOST")
 	if h := r.Dataset.Hosts; h.Rows != 10 || h.State[7] != 1 || h.Size[0][0] != 131072 || h.Size[1][0] != 32 {
 		t.Errorf("hosts %d, state of the eighth %d, sizes %d %d", h.Rows, h.State[7], h.Size[0][0], h.Size[1][0])
 	}
@@ -104,8 +108,10 @@ func TestYARNNothingDropped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantLines(t, reportOf(t, r), "c.xml:3: yarn.scheduler.capacity.root.a.capacity: line 4 gives it again", "c.xml:5: wholly-new: has no counterpart",
-		"c.xml:6: leaf-queue-template.capacity: ", "c.xml:7: node label ssd: no node has it", "c.xml:8: hadoop.tmp.dir: ", "c.xml:9: <include>: ",
+	wantLines(t, reportOf(t, r), "c.xml:3: yarn.scheduler.capacity.root.a.capacity: line 4 gives it again",
+		"c.xml:5: wholly-new: has no counterpart",
+		"c.xml:6: leaf-queue-template.capacity: ", "c.xml:7: node label ssd: no node has it",
+		"c.xml:8: hadoop.tmp.dir: ", "c.xml:9: <include>: ",
 		"c.xml: virtual cores, and what else nodes have beside memory: ")
 }
 
@@ -129,7 +135,8 @@ func TestYARNFair(t *testing.T) {
 			t.Errorf("%s: ratio %d, limit %d, want %v", path, w.Ratio[n], w.Limit[0][n], want)
 		}
 	}
-	wantLines(t, reportOf(t, r), "fair-scheduler.xml:6: <maxRunningApps>: ", "fair-scheduler.xml:30: <user>: ", "fair-scheduler.xml:34: <queuePlacementPolicy>: ")
+	wantLines(t, reportOf(t, r), "fair-scheduler.xml:6: <maxRunningApps>: ", "fair-scheduler.xml:30: <user>: ",
+		"fair-scheduler.xml:34: <queuePlacementPolicy>: ")
 }
 
 // TestYARNFairMinimums: minimums that are more than there is divide it; who has none gets what is left.
@@ -156,16 +163,19 @@ func TestYARNFairMinimums(t *testing.T) {
 
 func TestYARNRefused(t *testing.T) {
 	queues := func(more string) string {
-		return "<configuration>\n<property><name>yarn.scheduler.capacity.root.queues</name><value>a,b</value></property>\n" + more + "\n</configuration>"
+		return "<configuration>\n<property><name>yarn.scheduler.capacity.root.queues</name><value>a,b</value>" +
+			"</property>\n" + more + "\n</configuration>"
 	}
 	set := func(key, value string) string {
 		return "<property><name>yarn.scheduler.capacity." + key + "</name><value>" + value + "</value></property>"
 	}
 	for _, c := range []struct{ name, text, want string }{
-		{"bomb", "<?xml version=\"1.0\"?>\n<!DOCTYPE lolz [<!ENTITY lol \"lol\"><!ENTITY l2 \"&lol;&lol;\">]>\n<configuration>&l2;</configuration>",
+		{"bomb", "<?xml version=\"1.0\"?>\n<!DOCTYPE lolz [<!ENTITY lol \"lol\"><!ENTITY l2 " +
+			"\"&lol;&lol;\">]>\n<configuration>&l2;</configuration>",
 			"q.xml:2: a document type declaration (<!DOCTYPE …) is not read; take it out"},
 		{"external entity", "<configuration>\n&xxe;</configuration>", "q.xml:2: invalid character entity &xxe;"},
-		{"encoding", "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>\n<configuration/>", "q.xml:1: is in ISO-8859-1; convert it to UTF-8 first"},
+		{"encoding", "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>\n<configuration/>",
+			"q.xml:1: is in ISO-8859-1; convert it to UTF-8 first"},
 		{"utf-16", "\xff\xfe<\x00", "q.xml:1: is in UTF-16; convert it"},
 		{"not utf-8", "<configuration>\n\n\xe9</configuration>", "q.xml:3: is not valid UTF-8"},
 		{"half", queues("")[:60], "q.xml:2: unexpected EOF"},
@@ -177,15 +187,22 @@ func TestYARNRefused(t *testing.T) {
 		{"no name", "<configuration>\n<property/></configuration>", "q.xml:2: a property without a <name>"},
 		{"more than all", queues(set("root.a.capacity", "60") + "\n" + set("root.b.capacity", "50")),
 			"q.xml:3: the capacities of the queues below root are 110 % in all: YARN refuses more than 100"},
-		{"mixed", queues(set("root.a.capacity", "60") + "\n" + set("root.b.capacity", "2w")), "q.xml:4: queue root.b: its capacity is given in another way than that of root.a (line 3)"},
-		{"wild", queues(set("root.a.capacity", "${a}")), `q.xml:3: capacity "${a}": must be a percentage from 0 to 100, a weight`},
+		{"mixed", queues(set("root.a.capacity", "60") + "\n" + set("root.b.capacity", "2w")),
+			"q.xml:4: queue root.b: its capacity is given in another way than that of root.a (line 3)"},
+		{"wild", queues(set("root.a.capacity", "${a}")),
+			`q.xml:3: capacity "${a}": must be a percentage from 0 to 100, a weight`},
 		{"nan", queues(set("root.a.capacity", "NaN")), `capacity "NaN"`},
-		{"amount", queues(set("root.a.capacity", "[memory=50%]")), `q.xml:3: capacity "[memory=50%]": "memory=50%" must be an amount`},
+		{"amount", queues(set("root.a.capacity", "[memory=50%]")),
+			`q.xml:3: capacity "[memory=50%]": "memory=50%" must be an amount`},
 		{"twice", strings.Replace(queues(""), "a,b", "a,a", 1), `q.xml:2: queue "root.a" is there twice`},
-		{"children own more", queues(set("root.a.capacity", "[memory=1000]") + set("root.b.capacity", "[memory=1000]") + set("root.a.queues", "c") + set("root.a.c.capacity", "[memory=2000]")),
+		{"children own more",
+			queues(set("root.a.capacity", "[memory=1000]") + set("root.b.capacity", "[memory=1000]") +
+				set("root.a.queues", "c") + set("root.a.c.capacity", "[memory=2000]")),
 			"the policy that the files give has faults:\nplan.yaml:"},
-		{"fair weight", "<allocations>\n<queue name=\"a\">\n<weight>heavy</weight></queue></allocations>", `q.xml:3: queue root.a: weight "heavy": must be a number from 0 on`},
-		{"fair amount", "<allocations>\n<queue name=\"a\"><minResources>lots</minResources></queue></allocations>", `q.xml:2: <minResources> "lots": "lots" must be such as 8192 mb`},
+		{"fair weight", "<allocations>\n<queue name=\"a\">\n<weight>heavy</weight></queue></allocations>",
+			`q.xml:3: queue root.a: weight "heavy": must be a number from 0 on`},
+		{"fair amount", "<allocations>\n<queue name=\"a\"><minResources>lots</minResources></queue></allocations>",
+			`q.xml:2: <minResources> "lots": "lots" must be such as 8192 mb`},
 		{"fair empty", "<allocations/>", "q.xml:1: <allocations> has no queue"},
 		{"fair name", "<allocations><queue/></allocations>", `q.xml:1: queue "root." is empty`},
 		{"fair slash", "<allocations><queue name=\"a/b\"/></allocations>", `queue "root.a/b" has a / in it`},
@@ -204,8 +221,10 @@ func TestYARNNodesRefused(t *testing.T) {
 		{"half", `{"nodes": {"node": [`, "n.json:1: unexpected end of JSON input"},
 		{"kind", "{\"nodes\":\n{\"node\": [{\"availMemoryMB\": \"much\"}]}}", "n.json:2: cannot unmarshal string"},
 		{"none", `{"nodes": null}`, "n.json: has 0 nodes"},
-		{"twice", `{"nodes": {"node": [{"nodeHostName": "a", "state": "RUNNING"}, {"nodeHostName": "a", "state": "RUNNING"}]}}`, `nodeHostName "a" is empty or there twice`},
-		{"below 0", `{"nodes": {"node": [{"nodeHostName": "a", "state": "RUNNING", "availMemoryMB": -5}]}}`, "n.json: node a: memory_mb -5 is below 0"},
+		{"twice",
+			`{"nodes": {"node": [{"nodeHostName": "a", "state": "RUNNING"}, {"nodeHostName": "a", "state": "RUNNING"}]}}`, `nodeHostName "a" is empty or there twice`},
+		{"below 0", `{"nodes": {"node": [{"nodeHostName": "a", "state": "RUNNING", "availMemoryMB": -5}]}}`,
+			"n.json: node a: memory_mb -5 is below 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			nodes := File{"n.json", strings.NewReader(c.text)}

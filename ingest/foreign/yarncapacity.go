@@ -47,10 +47,13 @@ type queueCapacity struct {
 // a point, or what it has in the middle when it ends with a point.
 var yarnLost = [][2]string{
 	{"user-settings.", "weights of single users are not supported; a user of its own weight is a consumer of its own"},
-	{"minimum-user-limit-percent", "limits of single users are not supported: allocations of a leaf are served in order of arrival"},
-	{"user-limit-factor", "limits of single users are not supported: allocations of a leaf are served in order of arrival"},
+	{"minimum-user-limit-percent",
+		"limits of single users are not supported: allocations of a leaf are served in order of arrival"},
+	{"user-limit-factor",
+		"limits of single users are not supported: allocations of a leaf are served in order of arrival"},
 	{"ordering-policy", "allocations of a leaf are served in order of arrival, fairly among siblings by their ratios"},
-	{"enable-size-based-weight", "allocations of a leaf are served in order of arrival, fairly among siblings by their ratios"},
+	{"enable-size-based-weight",
+		"allocations of a leaf are served in order of arrival, fairly among siblings by their ratios"},
 	{"maximum-applications", "the number of applications is not limited"},
 	{"max-parallel-apps", "the number of applications is not limited"},
 	{"maximum-am-resource-percent", "an application master is a unit like others"},
@@ -58,8 +61,10 @@ var yarnLost = [][2]string{
 	{"acl_administer_queue", "who administers is `admins` of a consumer, by the names that tokens have there"},
 	{"acl_application_max_priority", "applications have no priorities of their own"},
 	{"state", "a queue that is stopped takes demand here; leave it out of the demand"},
-	{"priority", "the order among queues that are below their capacity goes by usage ÷ ratio; `share.priority` would be strict"},
-	{"disable_preemption", "what is above its part is taken back for those below theirs, as `share_reclaim` of the one that takes says"},
+	{"priority",
+		"the order among queues that are below their capacity goes by usage ÷ ratio; `share.priority` would be strict"},
+	{"disable_preemption",
+		"what is above its part is taken back for those below theirs, as `share_reclaim` of the one that takes says"},
 	{"maximum-application-lifetime", "the life of work is the client's affair"},
 	{"default-application-lifetime", "the life of work is the client's affair"},
 	{"maximum-allocation-mb", "units may be as large as a host"},
@@ -73,13 +78,15 @@ var yarnLost = [][2]string{
 	{"queue-mappings-override.enable", "a row of demand names its consumer itself"},
 	{"mapping-rule-json", "a row of demand names its consumer itself"},
 	{"node-locality-delay", "locality is not known; a requirement may name hosts or attributes such as rack"},
-	{"rack-locality-additional-delay", "locality is not known; a requirement may name hosts or attributes such as rack"},
+	{"rack-locality-additional-delay",
+		"locality is not known; a requirement may name hosts or attributes such as rack"},
 }
 
 // lostReason tells why a setting is not carried over.
 func lostReason(table [][2]string, name string) string {
 	for _, l := range table {
-		if name == l[0] || strings.HasSuffix(name, "."+l[0]) || strings.HasSuffix(l[0], ".") && strings.Contains("."+name, "."+l[0]) {
+		if name == l[0] || strings.HasSuffix(name, "."+l[0]) ||
+			strings.HasSuffix(l[0], ".") && strings.Contains("."+name, "."+l[0]) {
 			return l[1]
 		}
 	}
@@ -88,7 +95,8 @@ func lostReason(table [][2]string, name string) string {
 
 // capacity reads capacity-scheduler.xml.
 func (y *yarn) capacity(root *element) {
-	c := &capacityScheduler{yarn: y, properties: map[string]*property{}, root: &yarnQueue{path: "root"}, labelled: map[string][]string{}}
+	c := &capacityScheduler{yarn: y, properties: map[string]*property{}, root: &yarnQueue{path: "root"},
+		labelled: map[string][]string{}}
 	for _, e := range root.children {
 		c.property(e)
 	}
@@ -108,7 +116,8 @@ func (y *yarn) capacity(root *element) {
 // property reads an element <property>.
 func (c *capacityScheduler) property(e *element) {
 	if e.name != "property" {
-		c.result.Report.Add(c.file, e.line, "<"+e.name+">", "is no property; what other files have is not read: give them joined")
+		c.result.Report.Add(c.file, e.line, "<"+e.name+">",
+			"is no property; what other files have is not read: give them joined")
 		return
 	}
 	var name, value *element
@@ -136,7 +145,8 @@ func (c *capacityScheduler) property(e *element) {
 		value = &element{}
 	}
 	if old := c.properties[key]; old != nil {
-		c.result.Report.Add(c.file, old.line, name.text, fmt.Sprintf("line %d gives it again, and the last one counts", e.line))
+		c.result.Report.Add(c.file, old.line, name.text,
+			fmt.Sprintf("line %d gives it again, and the last one counts", e.line))
 	}
 	c.properties[key] = &property{value: value.text, line: e.line}
 }
@@ -163,7 +173,8 @@ func (c *capacityScheduler) calculator() {
 	for i := range c.hosts {
 		c.hosts[i].size = map[string]int64{yarnMemory: c.hosts[i].size[yarnMemory]}
 	}
-	c.result.Report.Add(c.file, line, "virtual cores, and what else nodes have beside memory", "YARN counts memory alone: "+why)
+	c.result.Report.Add(c.file, line, "virtual cores, and what else nodes have beside memory",
+		"YARN counts memory alone: "+why)
 }
 
 // queues reads the queues below one.
@@ -182,7 +193,8 @@ func (c *capacityScheduler) queues(up *yarnQueue) {
 
 // labels finds the node labels that queues have capacities of.
 func (c *capacityScheduler) labels() {
-	for _, key := range slices.SortedFunc(maps.Keys(c.properties), func(a, b string) int { return c.properties[a].line - c.properties[b].line }) {
+	for _, key := range slices.SortedFunc(maps.Keys(c.properties),
+		func(a, b string) int { return c.properties[a].line - c.properties[b].line }) {
 		q, rest, ok := strings.Cut(key, ".accessible-node-labels")
 		if !ok {
 			continue
@@ -192,7 +204,8 @@ func (c *capacityScheduler) labels() {
 			c.get(key) // which labels a queue may use: those that it has a capacity of
 		} else if inner && (setting == "capacity" || setting == "maximum-capacity") && q != "root" {
 			if !slices.ContainsFunc(c.hosts, func(h hostRow) bool { return h.text[yarnLabel] == label }) {
-				c.result.Report.Add(c.file, c.properties[key].line, "node label "+label, "no node has it: give the list of nodes")
+				c.result.Report.Add(c.file, c.properties[key].line, "node label "+label,
+					"no node has it: give the list of nodes")
 				c.get(key)
 				continue
 			}
@@ -200,15 +213,18 @@ func (c *capacityScheduler) labels() {
 		}
 	}
 	for _, label := range c.yarn.labels[1:] {
-		if !slices.ContainsFunc(slices.Collect(maps.Values(c.labelled)), func(l []string) bool { return slices.Contains(l, label) }) {
-			c.result.Report.Add(c.file, 0, "nodes with label "+label, "no queue has a capacity of them: their hosts are in no plan")
+		if !slices.ContainsFunc(slices.Collect(maps.Values(c.labelled)),
+			func(l []string) bool { return slices.Contains(l, label) }) {
+			c.result.Report.Add(c.file, 0, "nodes with label "+label,
+				"no queue has a capacity of them: their hosts are in no plan")
 		}
 	}
 }
 
 // partition makes the plan of the nodes of a label.
 func (c *capacityScheduler) partition(label string) {
-	if label != yarnPlain && !slices.ContainsFunc(slices.Collect(maps.Values(c.labelled)), func(l []string) bool { return slices.Contains(l, label) }) {
+	if label != yarnPlain && !slices.ContainsFunc(slices.Collect(maps.Values(c.labelled)),
+		func(l []string) bool { return slices.Contains(l, label) }) {
 		return
 	}
 	total := c.total(label)
@@ -294,7 +310,8 @@ func (c *capacityScheduler) sums(up *yarnQueue, list []*yarnQueue, given []queue
 	percent, first := 0.0, given[0]
 	for i, g := range given {
 		if g.kind != first.kind {
-			c.faults.add(c.file, g.line, "queue %s: its capacity is given in another way than that of %s (line %d): percentages, weights and amounts of siblings cannot be mixed",
+			c.faults.add(c.file, g.line, "queue %s: its capacity is given in another way than that of %s (line %d): "+
+				"percentages, weights and amounts of siblings cannot be mixed",
 				list[i].path, list[0].path, first.line)
 			return
 		}
@@ -303,9 +320,11 @@ func (c *capacityScheduler) sums(up *yarnQueue, list []*yarnQueue, given []queue
 	switch {
 	case first.kind != capacityPercent || math.Abs(percent-100) < 0.01:
 	case percent > 100:
-		c.faults.add(c.file, first.line, "the capacities of the queues below %s are %s %% in all: YARN refuses more than 100", up.path, number(percent))
+		c.faults.add(c.file, first.line, "the capacities of the queues below %s are %s %% in all: YARN refuses "+
+			"more than 100", up.path, number(percent))
 	case percent > 0:
-		c.result.Report.Add(c.file, first.line, fmt.Sprintf("the capacities of the queues below %s, %s %% in all", up.path, number(percent)),
+		c.result.Report.Add(c.file, first.line,
+			fmt.Sprintf("the capacities of the queues below %s, %s %% in all", up.path, number(percent)),
 			"they divide all there is in their proportions, so that each is guaranteed more")
 	}
 }
@@ -365,7 +384,8 @@ func (c *capacityScheduler) parse(p *property) queueCapacity {
 	}
 	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	if err != nil || !(v >= 0 && v <= most) {
-		c.faults.add(c.file, p.line, "capacity %q: must be a percentage from 0 to 100, a weight such as 3w, or amounts such as [memory=10240,vcores=12]", p.value)
+		c.faults.add(c.file, p.line, "capacity %q: must be a percentage from 0 to 100, a weight such as 3w, or "+
+			"amounts such as [memory=10240,vcores=12]", p.value)
 		return g
 	}
 	g.value = v
@@ -377,7 +397,8 @@ func (c *capacityScheduler) amount(g *queueCapacity, p *property, part string) {
 	key, value, _ := strings.Cut(strings.TrimSpace(part), "=")
 	n, ok := amountOf(strings.TrimSpace(value))
 	if !ok {
-		c.faults.add(c.file, p.line, "capacity %q: %q must be an amount such as memory=10240 (a percentage or a weight for each resource is not supported)", p.value, part)
+		c.faults.add(c.file, p.line, "capacity %q: %q must be an amount such as memory=10240 (a percentage or a "+
+			"weight for each resource is not supported)", p.value, part)
 		return
 	}
 	d := slices.Index(c.p.dims, identifier(map[string]string{"memory": yarnMemory, "memory-mb": yarnMemory}[key]))
@@ -385,7 +406,8 @@ func (c *capacityScheduler) amount(g *queueCapacity, p *property, part string) {
 		d = slices.Index(c.p.dims, identifier(key))
 	}
 	if d < 0 {
-		c.result.Report.Add(c.file, p.line, "capacity of "+key, "it is no dimension here: no node has it, or YARN does not count it")
+		c.result.Report.Add(c.file, p.line, "capacity of "+key,
+			"it is no dimension here: no node has it, or YARN does not count it")
 		return
 	}
 	g.amount[d] = n
@@ -412,7 +434,8 @@ func (c *capacityScheduler) rest() {
 	for _, path := range c.p.consumers {
 		known["root"+strings.ReplaceAll(path, "/", ".")] = true
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(c.properties), func(a, b string) int { return c.properties[a].line - c.properties[b].line }) {
+	for _, key := range slices.SortedFunc(maps.Keys(c.properties),
+		func(a, b string) int { return c.properties[a].line - c.properties[b].line }) {
 		p := c.properties[key]
 		if p.used {
 			continue
@@ -424,7 +447,8 @@ func (c *capacityScheduler) rest() {
 				queue = queue[:strings.LastIndexByte(queue, '.')]
 			}
 			what = strings.TrimPrefix(key[len(queue):], ".")
-			if last := key[strings.LastIndexByte(key, '.')+1:]; why == "has no counterpart" && strings.Contains("capacity maximum-capacity queues", last) {
+			if last := key[strings.LastIndexByte(key, '.')+1:]; why == "has no counterpart" &&
+				strings.Contains("capacity maximum-capacity queues", last) {
 				what, why = key, "the queue is in no list of queues"
 			}
 		}

@@ -35,12 +35,18 @@ var fairLost = [][2]string{
 	{"maxChildResources", "consumers are made by the administrator, in the policy file"},
 	{"aclSubmitApps", "who may submit is `users` of a consumer, by the names that tokens have there"},
 	{"aclAdministerApps", "who administers is `admins` of a consumer, by the names that tokens have there"},
-	{"minSharePreemptionTimeout", "what is above its part is taken back at once, with the `reclaim_grace` of who has it"},
-	{"fairSharePreemptionTimeout", "what is above its part is taken back at once, with the `reclaim_grace` of who has it"},
-	{"fairSharePreemptionThreshold", "what is above its part is taken back at once, with the `reclaim_grace` of who has it"},
-	{"defaultMinSharePreemptionTimeout", "what is above its part is taken back at once, with the `reclaim_grace` of who has it"},
-	{"defaultFairSharePreemptionTimeout", "what is above its part is taken back at once, with the `reclaim_grace` of who has it"},
-	{"defaultFairSharePreemptionThreshold", "what is above its part is taken back at once, with the `reclaim_grace` of who has it"},
+	{"minSharePreemptionTimeout",
+		"what is above its part is taken back at once, with the `reclaim_grace` of who has it"},
+	{"fairSharePreemptionTimeout",
+		"what is above its part is taken back at once, with the `reclaim_grace` of who has it"},
+	{"fairSharePreemptionThreshold",
+		"what is above its part is taken back at once, with the `reclaim_grace` of who has it"},
+	{"defaultMinSharePreemptionTimeout",
+		"what is above its part is taken back at once, with the `reclaim_grace` of who has it"},
+	{"defaultFairSharePreemptionTimeout",
+		"what is above its part is taken back at once, with the `reclaim_grace` of who has it"},
+	{"defaultFairSharePreemptionThreshold",
+		"what is above its part is taken back at once, with the `reclaim_grace` of who has it"},
 	{"allowPreemptionFrom", "what is above its part is taken back, whoever has it"},
 	{"reservation", "reservations of the future are not supported"},
 	{"reservation-agent", "reservations of the future are not supported"},
@@ -70,7 +76,8 @@ func (y *yarn) fair(root *element) {
 			f.queueSettings(top, e)
 		case isQueue(e):
 			f.child(top, e)
-		case e.name == "queueMaxResourcesDefault" || e.name == "defaultQueueSchedulingPolicy" || e.name == "defaultQueueSchedulingMode":
+		case e.name == "queueMaxResourcesDefault" || e.name == "defaultQueueSchedulingPolicy" ||
+			e.name == "defaultQueueSchedulingMode":
 		default:
 			f.result.Report.Add(f.file, e.line, "<"+e.name+">", lostReason(fairLost, e.name))
 		}
@@ -122,7 +129,8 @@ func (f *fairScheduler) queueSettings(q *yarnQueue, e *element) {
 		case c.name == "schedulingPolicy" || c.name == "schedulingMode":
 			s.policy = strings.ToLower(c.text[strings.LastIndexByte(c.text, '.')+1:])
 			f.result.Report.Add(f.file, c.line, "<"+c.name+"> "+c.text,
-				"siblings are served by their part of what there is, whichever resource is scarce; allocations of a leaf in order of arrival")
+				"siblings are served by their part of what there is, whichever resource is scarce; allocations of a "+
+					"leaf in order of arrival")
 		default:
 			f.result.Report.Add(f.file, c.line, "<"+c.name+">", lostReason(fairLost, c.name))
 		}
@@ -143,7 +151,8 @@ func (f *fairScheduler) resources(e *element) []int64 {
 	for part := range strings.SplitSeq(e.text, ",") {
 		part = strings.TrimSpace(part)
 		if !f.resource(e, out, strings.ToLower(part), part) {
-			f.faults.add(f.file, e.line, "<%s> %q: %q must be such as 8192 mb, 4 vcores, memory-mb=8192, or 50%%", e.name, e.text, part)
+			f.faults.add(f.file, e.line, "<%s> %q: %q must be such as 8192 mb, 4 vcores, memory-mb=8192, or 50%%",
+				e.name, e.text, part)
 		}
 	}
 	return out
@@ -237,7 +246,9 @@ func (f *fairScheduler) divide(m *madePlan, up *yarnQueue, share []float64) {
 // dimensionShares divides a share of one dimension as YARN does, and raises the weights of those whose minimum is more
 // than their weight gives: their part is then the minimum when all ask. By the policy fair memory alone counts, by drf
 // the largest.
-func (f *fairScheduler) dimensionShares(up *yarnQueue, d int, share float64, parts [][]float64, weights []float64, last []bool) {
+func (f *fairScheduler) dimensionShares(
+	up *yarnQueue, d int, share float64, parts [][]float64, weights []float64, last []bool,
+) {
 	list := make([]*fairQueue, len(up.children))
 	least := 0.0
 	for i, q := range up.children {

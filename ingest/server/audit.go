@@ -126,7 +126,8 @@ func auditRows(sums map[auditKey]*auditSum) *decision.Audit {
 		keys = append(keys, k)
 	}
 	slices.SortFunc(keys, func(a, b auditKey) int {
-		return cmp.Or(cmp.Compare(sums[a].first, sums[b].first), cmp.Compare(a.caller, b.caller), cmp.Compare(a.call, b.call),
+		return cmp.Or(cmp.Compare(sums[a].first, sums[b].first), cmp.Compare(a.caller, b.caller),
+			cmp.Compare(a.call, b.call),
 			cmp.Compare(a.branch, b.branch), cmp.Compare(a.source, b.source), cmp.Compare(a.address, b.address),
 			cmp.Compare(a.status, b.status), cmp.Compare(a.revision, b.revision), cmp.Compare(a.by, b.by))
 	})

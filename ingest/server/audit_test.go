@@ -86,7 +86,8 @@ func TestAudit(t *testing.T) {
 	as("ops", 200, "GET", "/v1/holdings?source=feed", "")
 	as("", 200, "GET", "/healthz", "")
 	as("ops", 422, "PUT", "/v1/hosts", "host\n\"", csv...)
-	got := total(audited(t, s, "calls", "caller", "by", "call", "source", "branch", "status", "rows", "revision", "address"))
+	got := total(audited(t, s, "calls", "caller", "by", "call", "source", "branch", "status", "rows", "revision",
+		"address"))
 	want := map[string]int{
 		"ops | token | PUT /v1/plan | - | - | 200 | 0 | 1 | 127.0.0.1":                           1,
 		"ops | token | PUT /v1/hosts | - | - | 200 | 2 | 0 | 127.0.0.1":                          1,

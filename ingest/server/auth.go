@@ -33,7 +33,8 @@ type Token struct {
 	Subject string   // of client certificates, as RFC 2253 writes it, such as CN=feed,O=Bank; "": there is none
 	Role    string   //
 	Groups  []string // further names under which the policy may name it
-	Branch  string   // the consumer with all below it that it reads, besides the figures of those above; "": it reads all
+	// the consumer with all below it that it reads, besides the figures of those above; "": it reads all
+	Branch string
 }
 
 // known are the tokens by that by which they are known.

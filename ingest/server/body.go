@@ -155,7 +155,8 @@ var formats = map[string]table.Format{
 }
 
 // planTypes are the media types of policy files; the last three are those of clients that say nothing of it.
-var planTypes = []string{"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain", "application/json", "", "application/octet-stream", "application/x-www-form-urlencoded"}
+var planTypes = []string{"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain",
+	"application/json", "", "application/octet-stream", "application/x-www-form-urlencoded"}
 
 func unsupported(detail string) error {
 	return problem{Type: "wrong-type", Status: 415, Detail: detail}
@@ -257,7 +258,8 @@ func (q *request) decodeAndSubmit(in *engine.Input) (engine.Receipt, error) {
 	s := q.s
 	v := q.engine.View().Policy
 	if v == nil {
-		return engine.Receipt{}, problem{Type: "no-plan", Status: 409, Detail: "there is no policy yet: PUT /v1/plan comes first"}
+		return engine.Receipt{}, problem{Type: "no-plan", Status: 409,
+			Detail: "there is no policy yet: PUT /v1/plan comes first"}
 	}
 	var reuse *cluster.DemandTable
 	if in.Kind == engine.InputDemand || in.Kind == engine.InputDemandChanges {
@@ -377,7 +379,8 @@ func tableOptions(in *engine.Input, l *Limits) table.Options {
 
 // decodeLimits are those of an input that was accepted once: not the service's, which may be others now.
 var decodeLimits = &Limits{
-	BodyBytesMax: table.DefaultLimits.BytesMax, DecodedBytesMax: table.DefaultLimits.DecodedBytesMax, RowsMax: table.DefaultLimits.RowsMax,
+	BodyBytesMax: table.DefaultLimits.BytesMax, DecodedBytesMax: table.DefaultLimits.DecodedBytesMax,
+	RowsMax: table.DefaultLimits.RowsMax,
 }
 
 // Decode decodes an accepted input again, for the engine's recovery.

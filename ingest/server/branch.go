@@ -89,8 +89,9 @@ var cuts = map[string]cut{
 	"shares":    {by: []string{"consumer"}, figures: true},
 	"ownership": {by: []string{"consumer"}, figures: true}, "owners": {by: []string{"consumer"}, figures: true},
 
-	"shortfalls": {by: []string{"consumer"}}, "grants": {by: []string{"consumer"}}, "releases": {by: []string{"consumer"}},
-	"changes": {by: []string{"consumer"}}, "requests": {by: []string{"consumer"}},
+	"shortfalls": {by: []string{"consumer"}}, "grants": {by: []string{"consumer"}},
+	"releases": {by: []string{"consumer"}}, "changes": {by: []string{"consumer"}},
+	"requests": {by: []string{"consumer"}},
 	"holdings": {by: []string{"consumer", "lender"}, masked: []string{"source", "allocation", "sub"}},
 	"reclaims": {by: []string{"consumer", "for_consumer"}, masked: []string{"allocation", "sub"}},
 	"loans":    {by: []string{"lender", "borrower"}}, "sub_allocations": {by: []string{"consumer"}},
@@ -281,7 +282,8 @@ func (t *Token) checkBranch() string {
 		return ""
 	case t.Role == RoleAdmin:
 		return "an administrator reads all; a branch is for other roles"
-	case t.Branch != path.Clean(t.Branch) || t.Branch == "/" || t.Branch[0] != '/' || len(t.Branch) > cluster.NameBytesMax:
+	case t.Branch != path.Clean(t.Branch) || t.Branch == "/" || t.Branch[0] != '/' ||
+		len(t.Branch) > cluster.NameBytesMax:
 		return fmt.Sprintf("branch %q: must be the path of a consumer, such as /Risk", t.Branch)
 	}
 	return ""

@@ -62,13 +62,16 @@ func branchService(t *testing.T) *service {
 		o.Server.Tokens = []Token{
 			{Name: "root", SHA256: HashToken("root"), Role: RoleAdmin},
 			{Name: "day", SHA256: HashToken("day"), Role: RoleSubmitter, Branch: "/Risk/Day"},
-			{Name: "chief", SHA256: HashToken("chief"), Role: RoleConsumerAdmin, Groups: []string{"day"}, Branch: "/Risk/Day"},
+			{Name: "chief", SHA256: HashToken("chief"), Role: RoleConsumerAdmin, Groups: []string{"day"},
+				Branch: "/Risk/Day"},
 		}
 	})
 	s.token = "root"
 	s.must(200, "PUT", "/v1/plan", branchPolicy)
 	s.must(200, "PUT", "/v1/hosts", "host,ncpus\nh1,4\nh2,4\n")
-	s.must(200, "PUT", "/v1/demand/secret-feed", "consumer,allocation,sub,units,ncpus\n/Research,secret-sweep,secret-part,6,1\n/Risk/Night,secret-night,secret-part,2,1\n")
+	s.must(200, "PUT", "/v1/demand/secret-feed",
+		"consumer,allocation,sub,units,ncpus\n/Research,secret-sweep,secret-part,6,1\n"+
+			"/Risk/Night,secret-night,secret-part,2,1\n")
 	s.cycle()
 	s.must(200, "PUT", "/v1/demand/day-feed", "consumer,allocation,units,ncpus\n/Risk/Day,mine-var,3,1\n")
 	s.cycle()
@@ -136,13 +139,16 @@ func TestBranch(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"/v1/explain/Risk/Day", "/v1/explain/Risk/Day?allocation=mine-var", "/v1/explain/Risk", "/v1/explain/Risk/Day?cycle=2", "/v1/explain/Risk/Day?format=text"} {
-		if a := s.must(200, "GET", path, ""); strings.Contains(a.body, "secret") || !strings.Contains(a.body, "/Risk/Day") {
+	for _, path := range []string{"/v1/explain/Risk/Day", "/v1/explain/Risk/Day?allocation=mine-var",
+		"/v1/explain/Risk", "/v1/explain/Risk/Day?cycle=2", "/v1/explain/Risk/Day?format=text"} {
+		if a := s.must(200, "GET", path, ""); strings.Contains(a.body, "secret") ||
+			!strings.Contains(a.body, "/Risk/Day") {
 			t.Errorf("%s: %s", path, a.body)
 		}
 	}
 	for _, path := range []string{
-		"/v1/consumers/Research", "/v1/consumers/Risk/Night", "/v1/consumers/Risk/Night?last=5", "/v1/explain/Research", "/v1/explain/Risk/Night", "/metrics",
+		"/v1/consumers/Research", "/v1/consumers/Risk/Night", "/v1/consumers/Risk/Night?last=5", "/v1/explain/Research",
+		"/v1/explain/Risk/Night", "/metrics",
 		"/v1/cycles/1/inputs",
 	} {
 		s.refused(403, "forbidden", "GET", path, "")
@@ -171,7 +177,8 @@ func TestBranchRows(t *testing.T) {
 		return slices.Compact(list)
 	}
 	for path, want := range map[string][]string{
-		"/v1/cycles/latest/consumers": {"/Risk", "/Risk/Day"}, "/v1/consumers": {"/Risk", "/Risk/Day"}, "/v1/cycles/2/amounts": {"/Risk", "/Risk/Day"},
+		"/v1/cycles/latest/consumers": {"/Risk", "/Risk/Day"}, "/v1/consumers": {"/Risk", "/Risk/Day"},
+		"/v1/cycles/2/amounts":    {"/Risk", "/Risk/Day"},
 		"/v1/cycles/2/shortfalls": {"/Risk/Day"},
 	} {
 		if got := consumers(path, "consumer"); !slices.Equal(got, want) {
@@ -187,7 +194,8 @@ func TestBranchRows(t *testing.T) {
 			t.Errorf("%s of what is taken back for the branch: %v", column, got)
 		}
 	}
-	if got := s.must(200, "GET", "/v1/explain/Risk/Day?format=text", "").body; !strings.Contains(got, "gives back") && !strings.Contains(got, "give back") {
+	if got := s.must(200, "GET", "/v1/explain/Risk/Day?format=text", "").body; !strings.Contains(got, "gives back") &&
+		!strings.Contains(got, "give back") {
 		t.Errorf("who gives back what it waits for is not told: %s", got)
 	}
 }
@@ -201,11 +209,14 @@ func TestBranchPolicy(t *testing.T) {
 	if a := s.must(200, "POST", "/v1/plan/check", own); !strings.Contains(a.body, `"ok":true`) {
 		t.Error(a.body)
 	}
-	gone := strings.NewReplacer("  - {path: /Research, reclaim_grace: 5m}\n", "", ", {path: /Research}", "").Replace(branchPolicy)
-	if a := s.must(200, "POST", "/v1/plan/check", gone); !strings.Contains(a.body, `"ok":false`) || strings.Contains(a.body, "holds") {
+	gone := strings.NewReplacer("  - {path: /Research, reclaim_grace: 5m}\n", "", ", {path: /Research}",
+		"").Replace(branchPolicy)
+	if a := s.must(200, "POST", "/v1/plan/check", gone); !strings.Contains(a.body, `"ok":false`) ||
+		strings.Contains(a.body, "holds") {
 		t.Error(a.body)
 	}
-	if a := s.must(200, "POST", "/v1/whatif?settle=0", own); strings.Contains(a.body, "/Research") && strings.Contains(a.body, `"consumer":"/Research"`) {
+	if a := s.must(200, "POST", "/v1/whatif?settle=0", own); strings.Contains(a.body, "/Research") &&
+		strings.Contains(a.body, `"consumer":"/Research"`) {
 		t.Error(a.body)
 	}
 	s.refused(403, "forbidden", "POST", "/v1/whatif", gone)
@@ -214,8 +225,8 @@ func TestBranchPolicy(t *testing.T) {
 // TestBranchOfToken refuses branches that are none.
 func TestBranchOfToken(t *testing.T) {
 	for branch, want := range map[string]string{
-		"Risk": "must be the path of a consumer", "/": "must be the path of a consumer", "/Risk/": "must be the path of a consumer", "/A//B": "must be the path of a consumer",
-		"/Risk": "", "": "",
+		"Risk": "must be the path of a consumer", "/": "must be the path of a consumer",
+		"/Risk/": "must be the path of a consumer", "/A//B": "must be the path of a consumer", "/Risk": "", "": "",
 	} {
 		err := CheckTokens([]Token{{Name: "t", SHA256: HashToken("x"), Role: RoleReader, Branch: branch}})
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {

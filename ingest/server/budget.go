@@ -88,10 +88,11 @@ func (a *account) take(bytes int64) error {
 	case bytes < 0:
 		a.b.give(a.caller, -bytes)
 	case a.held+bytes > a.b.alone():
-		return overLimit(fmt.Sprintf("the request takes more than %d bytes of memory (%s), which is all that a caller gets: "+
-			"send it in smaller pieces, or raise memory_max", a.b.alone(), a.what))
+		return overLimit(fmt.Sprintf("the request takes more than %d bytes of memory (%s), which is all that a caller "+
+			"gets: send it in smaller pieces, or raise memory_max", a.b.alone(), a.what))
 	case !a.b.take(a.caller, bytes):
-		return busy("this caller's share of the memory (" + a.what + ") is taken: come again, with fewer requests at once")
+		return busy("this caller's share of the memory (" + a.what +
+			") is taken: come again, with fewer requests at once")
 	}
 	a.held += bytes
 	return nil
@@ -125,8 +126,8 @@ func (p *pages) pin(caller string, key any, bytes int64) (unpin func(), err erro
 	one := p.of[key]
 	if one == nil {
 		if !p.b.take(caller, bytes) {
-			return nil, busy(fmt.Sprintf("a table of %d bytes is asked for, and this caller's share of the memory for answers "+
-				"is taken: read those under way first, or raise memory_max", bytes))
+			return nil, busy(fmt.Sprintf("a table of %d bytes is asked for, and this caller's share of the memory for "+
+				"answers is taken: read those under way first, or raise memory_max", bytes))
 		}
 		one = &page{bytes: bytes}
 		p.of[key] = one

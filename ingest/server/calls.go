@@ -50,16 +50,19 @@ var (
 	from0   = object{"type": "integer", "format": "int64", "minimum": 0}
 	from1   = object{"type": "integer", "format": "int64", "minimum": 1}
 
-	keyParam     = param{name: "Idempotency-Key", in: "header", about: "the same key twice is applied once (kept for 24 h)", schema: name}
-	inForm       = query("format", "the format, whatever the content type says", choice("auto", "csv", "ndjson", "json", "arrow", "parquet"))
-	outForm      = query("format", "the format, whatever Accept says", choice("arrow", "parquet", "ndjson", "json", "csv"))
+	keyParam = param{name: "Idempotency-Key", in: "header",
+		about: "the same key twice is applied once (kept for 24 h)", schema: name}
+	inForm = query("format", "the format, whatever the content type says",
+		choice("auto", "csv", "ndjson", "json", "arrow", "parquet"))
+	outForm = query("format", "the format, whatever Accept says",
+		choice("arrow", "parquet", "ndjson", "json", "csv"))
 	textForm     = query("format", "the form, whatever Accept says", choice("json", "text"))
 	shrinkParam  = query("allow_shrink", "take it though it releases more than the shrink guard allows", boolean)
 	forceParam   = query("force", "consumers with holdings may be left out; these are reclaimed with grace", boolean)
 	cycleParam   = query("cycle", "an earlier cycle, from the decision log; the last one without", from1)
 	consumerOf   = query("consumer", "it and those below it", text)
-	versionParam = query("version", "the cycle's version, as /v1/events tells it (the first 16 digits of its digest, and the "+
-		"microsecond at which it was started): with it the answer may be kept for ever", text)
+	versionParam = query("version", "the cycle's version, as /v1/events tells it (the first 16 digits of its digest, "+
+		"and the microsecond at which it was started): with it the answer may be kept for ever", text)
 	sourceParam = query("source", "only what concerns its demand", name)
 
 	inputParams   = []param{inForm, shrinkParam, keyParam}
@@ -75,24 +78,31 @@ func choice(words ...string) object { return object{"type": "string", "enum": wo
 // calls describe the routes, by method and name; a test holds them complete.
 var calls = map[string]call{
 	"PUT /v1/hosts": {"putHosts", "The full table of hosts", "input", inputParams, "hosts", acknowledged, inputRefuses},
-	"PATCH /v1/hosts": {"changeHosts", "Changes by host: columns that are not given keep their values", "input", inputParams,
+	"PATCH /v1/hosts": {"changeHosts", "Changes by host: columns that are not given keep their values", "input",
+		inputParams,
 		"hosts", acknowledged, inputRefuses},
 	"PUT /v1/plan": {"putPlan", "A policy file, in force from the next cycle on", "policy", []param{
-		forceParam, query("message", "why it is put; kept with the revision", object{"type": "string", "maxLength": 1024}),
-		{name: "If-Match", in: "header", about: "the revision it was made from, such as \"3\"; another newest one refuses it", schema: text}, keyParam,
+		forceParam, query("message", "why it is put; kept with the revision",
+			object{"type": "string", "maxLength": 1024}),
+		{name: "If-Match", in: "header", about: "the revision it was made from, such as \"3\"; another newest one " +
+			"refuses it", schema: text}, keyParam,
 	}, "plan", acknowledged, inputRefuses},
 	"GET /v1/plan": {"getPlan", "The newest policy file", "policy", nil, "",
 		gives{about: "as it was put", text: []string{"application/yaml"}, head: []string{"ETag"}}, []int{404, 409}},
 	"POST /v1/plan/check": {"checkPlan", "Checks a policy file and compares it with the newest", "policy", []param{
 		forceParam, query("windows", "what each consumer has set in each time window, too", boolean),
 	}, "plan", gives{about: "whether it would be taken", value: planCheck{}}, []int{408, 409, 413, 415, 422, 429}},
-	"PUT /v1/demand/{source}": {"putDemand", "All that a source wants", "input", inputParams, "demand", acknowledged, inputRefuses},
-	"PATCH /v1/demand/{source}": {"changeDemand", "Changes to what a source wants: rows are added or replaced, units 0 takes one away",
+	"PUT /v1/demand/{source}": {"putDemand", "All that a source wants", "input", inputParams, "demand", acknowledged,
+		inputRefuses},
+	"PATCH /v1/demand/{source}": {"changeDemand",
+		"Changes to what a source wants: rows are added or replaced, units 0 takes one away",
 		"input", inputParams, "demand", acknowledged, inputRefuses},
 	"DELETE /v1/demand/{source}": {"deleteDemand",
-		"A source is forgotten, with all that it wants and its idempotency keys; what it holds is released by the next cycle",
+		"A source is forgotten, with all that it wants and its idempotency keys; what it holds is released by the " +
+			"next cycle",
 		"input", []param{shrinkParam, keyParam}, "", acknowledged, []int{404, 409, 422, 429, 507}},
-	"PUT /v1/running/{source}": {"putRunning", "All that runs of a source, whatever was held before; under the shrink guard",
+	"PUT /v1/running/{source}": {"putRunning",
+		"All that runs of a source, whatever was held before; under the shrink guard",
 		"input", inputParams, "running", acknowledged, inputRefuses},
 	"POST /v1/releases": {"release",
 		"Units given back; those beyond what is held, or of an allocation that is gone, are counted in `beyond`",
@@ -102,12 +112,14 @@ var calls = map[string]call{
 	"GET /v1/cycles": {"getCycles", "The last cycles", "decisions", []param{
 		outForm, query("limit", "at most so many (100)", from1), query("before", "those before this cycle", from1),
 	}, "", gives{about: "a row a cycle, the oldest first", rows: []string{"cycles"}}, []int{406, 409, 410, 429}},
-	"GET /v1/cycles/{cycle}/{table}": {"get", "A decision table of a cycle", "decisions", []param{outForm, consumerOf, versionParam},
+	"GET /v1/cycles/{cycle}/{table}": {"get", "A decision table of a cycle", "decisions",
+		[]param{outForm, consumerOf, versionParam},
 		"", gives{about: "the table", rows: []string{"*"}, kept: true}, tableRefuses},
-	"GET /v1/changes": {"getChanges", "What happened after a cycle: releases, cancellations, grants, reclaims, in order", "decisions", []param{
-		outForm, sourceParam, {"since", "query", "the cycle after which they are; 0 is the beginning", from0, true},
-		query("wait", "how long to wait for something, such as 30s", text),
-	}, "", gives{about: "the changes", rows: []string{"changes"}}, []int{406, 409, 410, 422, 429}},
+	"GET /v1/changes": {"getChanges",
+		"What happened after a cycle: releases, cancellations, grants, reclaims, in order", "decisions", []param{
+			outForm, sourceParam, {"since", "query", "the cycle after which they are; 0 is the beginning", from0, true},
+			query("wait", "how long to wait for something, such as 30s", text),
+		}, "", gives{about: "the changes", rows: []string{"changes"}}, []int{406, 409, 410, 422, 429}},
 	"GET /v1/holdings": {"getHoldings", "What is held now, or after an earlier cycle", "decisions", []param{
 		outForm, sourceParam, cycleParam, query("by", "added up by consumer or host", choice("consumer", "host")),
 		query("host", "on this host alone", text), consumerOf, versionParam,
@@ -115,43 +127,61 @@ var calls = map[string]call{
 	"GET /v1/consumers": {"getConsumers", "The consumers with all figures, as of the last cycle", "decisions", []param{
 		outForm, query("last", "of one consumer alone", from1), query("until", "of one consumer alone", from1),
 	}, "", gives{about: "a row for each consumer in a plan", rows: []string{"consumers", "curve"}}, tableRefuses},
-	"GET /v1/consumers/{path}": {"getConsumer", "A consumer and those below it, or its figures over the last cycles", "decisions", []param{
-		outForm, query("last", "its figures over so many cycles, at 240 of them at most", from1), query("until", "the last of these cycles", from1),
-	}, "", gives{about: "the figures", rows: []string{"consumers", "curve"}}, tableRefuses},
+	"GET /v1/consumers/{path}": {"getConsumer", "A consumer and those below it, or its figures over the last cycles",
+		"decisions", []param{
+			outForm, query("last", "its figures over so many cycles, at 240 of them at most", from1),
+			query("until", "the last of these cycles", from1),
+		}, "", gives{about: "the figures", rows: []string{"consumers", "curve"}}, tableRefuses},
 	"GET /v1/explain/{path}": {"explain", "Why a consumer, or an allocation of it, has what it has", "why", []param{
 		textForm, query("allocation", "an allocation of the consumer", text), cycleParam,
-	}, "", gives{about: "figures with what they follow from", value: explain.Explanation{}, text: []string{"text/plain"}}, tableRefuses},
-	"POST /v1/whatif": {"whatif", "What the next cycle would be under another policy, and what would come of it", "why", []param{
-		textForm, forceParam, query("settle", "how many cycles to look ahead at most, until nothing changes (100)",
-			object{"type": "integer", "minimum": 0, "maximum": whatifSettleMax}),
-	}, "plan", gives{about: "who gains and loses, what would be reclaimed; nothing is committed", value: explain.Comparison{},
-		text: []string{"text/plain"}}, []int{406, 408, 409, 413, 415, 422, 429}},
-	"POST /v1/simulate": {"simulate", "What demand and hosts that are not there would get, from whom, what would stop for it, and when it " +
-		"would have all of it", "why", []param{
+	}, "", gives{about: "figures with what they follow from", value: explain.Explanation{},
+		text: []string{"text/plain"}}, tableRefuses},
+	"POST /v1/whatif": {"whatif", "What the next cycle would be under another policy, and what would come of it", "why",
+		[]param{
+			textForm, forceParam, query("settle", "how many cycles to look ahead at most, until nothing changes (100)",
+				object{"type": "integer", "minimum": 0, "maximum": whatifSettleMax}),
+		}, "plan", gives{about: "who gains and loses, what would be reclaimed; nothing is committed",
+			value: explain.Comparison{},
+			text:  []string{"text/plain"}}, []int{406, 408, 409, 413, 415, 422, 429}},
+	"POST /v1/simulate": {"simulate", "What demand and hosts that are not there would get, from whom, what would " +
+		"stop for it, and when it would have all of it", "why", []param{
 		query("horizon", "how far to look ahead, such as 24h, which is the default; 0s: the next cycle alone", text),
 		query("every", "between two cycles that are decided (the policy's interval)", text),
-		query("plays", "how many futures are drawn where run times are spread (20); 1: none, all units run for the median of what is left to them", object{"type": "integer", "minimum": 1, "maximum": playsMax}),
-		query("within", "how long the answer may take, such as 1s (10s, at most 20s): what is not known by then is left out", text),
-	}, "simulation", gives{about: "by sub-allocation; nothing is committed", value: simulation.Answer{}}, []int{408, 409, 413, 415, 422, 429}},
-	"GET /v1/hosts": {"getHosts", "The hosts with state, capacity and use by dimension, and, of a service as it is now, attributes", "decisions", []param{
+		query("plays", "how many futures are drawn where run times are spread (20); 1: none, all units run for the "+
+			"median of what is left to them", object{"type": "integer", "minimum": 1, "maximum": playsMax}),
+		query("within",
+			"how long the answer may take, such as 1s (10s, at most 20s): what is not known by then is left out", text),
+	}, "simulation", gives{about: "by sub-allocation; nothing is committed", value: simulation.Answer{}},
+		[]int{408, 409, 413, 415, 422, 429}},
+	"GET /v1/hosts": {"getHosts", "The hosts with state, capacity and use by dimension, and, of a service as it is " +
+		"now, attributes", "decisions", []param{
 		outForm, cycleParam, query("host", "of this host alone", text),
-		query("by", "added up by plan and state, or by plan, resource group and state", choice("plan", "group")), versionParam,
+		query("by", "added up by plan and state, or by plan, resource group and state", choice("plan", "group")),
+		versionParam,
 	}, "", gives{about: "the hosts", rows: []string{"host_figures", "host_sums"}, kept: true}, tableRefuses},
 	"GET /v1/loans": {"getLoans", "Who has what of whom", "decisions", []param{outForm, cycleParam, versionParam}, "",
 		gives{about: "the loans", rows: []string{"loans"}, kept: true}, tableRefuses},
-	"GET /v1/demand/{source}": {"getDemand", "What a source asks for, as of the last cycle", "input", []param{outForm}, "",
+	"GET /v1/demand/{source}": {"getDemand", "What a source asks for, as of the last cycle", "input", []param{outForm},
+		"",
 		gives{about: "its sub-allocations, with what they hold", rows: []string{"requests"}}, tableRefuses},
 	"GET /v1/sources": {"getSources", "Who pushes demand, and when it pushed last", "input", []param{outForm}, "",
 		gives{about: "the sources, as of the last cycle", rows: []string{"sources"}}, tableRefuses},
-	"GET /v1/plan/revisions": {"getRevisions", "The revisions of the policy that the decision log has, the newest first", "policy", nil, "",
+	"GET /v1/plan/revisions": {"getRevisions",
+		"The revisions of the policy that the decision log has, the newest first", "policy", nil, "",
 		gives{about: "the revisions", value: []revision{}}, []int{409, 410, 429}},
-	"GET /v1/plan/revisions/{n}": {"getRevision", "An earlier policy file as it was put; PUT /v1/plan puts it in force again", "policy", nil, "",
-		gives{about: "the file", text: []string{"application/yaml"}, head: []string{"ETag"}}, []int{404, 409, 410, 429}},
-	"GET /v1/events": {"getEvents", "Cycles as they are published, as server-sent events; resumable. The data of an event `cycle` is " +
-		"an Event, its id the cycle's number; `unauthorized` comes when the token is not known any more", "decisions", []param{
-		query("since", "begin behind this cycle; without it, and without Last-Event-ID, the last one comes first", from0),
-		{name: "Last-Event-ID", in: "header", about: "the cycle seen last", schema: from0},
-	}, "", gives{about: "a stream, which ends after ten minutes", text: []string{"text/event-stream"}}, []int{409, 410, 429}},
+	"GET /v1/plan/revisions/{n}": {"getRevision",
+		"An earlier policy file as it was put; PUT /v1/plan puts it in force again", "policy", nil, "",
+		gives{about: "the file", text: []string{"application/yaml"}, head: []string{"ETag"}},
+		[]int{404, 409, 410, 429}},
+	"GET /v1/events": {"getEvents", "Cycles as they are published, as server-sent events; resumable. The data of an " +
+		"event `cycle` is an Event, its id the cycle's number; `unauthorized` comes when the token is not known any " +
+		"more", "decisions",
+		[]param{
+			query("since", "begin behind this cycle; without it, and without Last-Event-ID, the last one comes first",
+				from0),
+			{name: "Last-Event-ID", in: "header", about: "the cycle seen last", schema: from0},
+		}, "", gives{about: "a stream, which ends after ten minutes", text: []string{"text/event-stream"}},
+		[]int{409, 410, 429}},
 
 	"GET /":               {"getConsole", "The console: a page for people", "page", nil, "", consoleAnswer, []int{404}},
 	"GET /console/{file}": {"getConsoleFile", "A file of the console", "page", nil, "", consoleAnswer, []int{404}},
@@ -162,7 +192,8 @@ var calls = map[string]call{
 		gives{about: "they do", value: readiness{}}, nil},
 	"GET /metrics": {"getMetrics", "Figures for Prometheus", "state", nil, "",
 		gives{about: "text format", text: []string{"text/plain"}}, nil},
-	"GET /openapi.json": {"getOpenAPI", "This description", "state", nil, "", gives{about: "OpenAPI 3.0", value: object{}}, nil},
+	"GET /openapi.json": {"getOpenAPI", "This description", "state", nil, "",
+		gives{about: "OpenAPI 3.0", value: object{}}, nil},
 }
 
 // tags are the kinds of calls.
@@ -275,7 +306,7 @@ var fieldsAbout = map[string]string{
 	"Readiness.log_behind_cycles": "cycles that the decision log does not have yet",
 	"Revision.cycle":              "from which on it is in force",
 	"Simulation.cycles":           "that were decided for the first future",
-	"Simulation.drawn":            "times are percentiles of futures that were drawn; else of one, which is as expected",
+	"Simulation.drawn":            "times are percentiles of futures that were drawn; else of the expected one",
 	"Simulation.every":            "between two cycles that were decided: times are true to that",
 	"Simulation.plays":            "futures that were drawn and played to the end",
 	"Simulation.units_otherwise":  "put under reclaim in the same time, for others or by a rule",

@@ -99,7 +99,8 @@ func (s *Server) waits(ctx context.Context, j journal.Shared, why error) error {
 	}
 	text := "waits for a checkpoint: " + why.Error()
 	if was := s.rejoins.Swap(&text); was == nil || *was != text {
-		s.o.Log.Warn("this process waits: start this version in the place of the process that leads, or that one's version here",
+		s.o.Log.Warn("this process waits: start this version in the place of the process that leads, or that one's "+
+			"version here",
 			"why", why)
 	}
 	s.NotReady(text)
@@ -120,7 +121,8 @@ func (s *Server) sharedLog(ctx context.Context, o *ServiceOptions) (SharedLog, e
 		return log, nil
 	}
 	if last := log.View().Last(); last > 0 {
-		return nil, fmt.Errorf("decision_log: false: the cluster has a decision log, %s, up to cycle %d; every process must go on with it",
+		return nil, fmt.Errorf("decision_log: false: the cluster has a decision log, %s, up to cycle %d; every "+
+			"process must go on with it",
 			log.Name(), last)
 	}
 	return nil, nil
@@ -169,8 +171,9 @@ func (s *Server) memberEngine(
 		if !logged || !errors.Is(err, engine.ErrLogShort) {
 			return nil, nil, err
 		}
-		s.o.Log.Error("the decision log in the bucket ends before its checkpoints begin, because a process led that wrote none; "+
-			"this process writes none either: bring the log back from a backup, or remove it and start all anew",
+		s.o.Log.Error("the decision log in the bucket ends before its checkpoints begin, because a process led that "+
+			"wrote none; this process writes none either: bring the log back from a backup, or remove it and start "+
+			"all anew",
 			"log", log.Name(), "ends", log.View().Last(), "error", err)
 	}
 }

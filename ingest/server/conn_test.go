@@ -35,7 +35,8 @@ func TestConnectionsShared(t *testing.T) {
 	for _, want := range []struct {
 		ip  string
 		got int
-	}{{"10.0.0.1", 500}, {"10.0.0.2", 250}, {"10.0.0.1", 0}, {"2001:db8::1", 125}, {"127.0.0.1", 125}, {"10.0.0.3", 0}} {
+	}{{"10.0.0.1", 500}, {"10.0.0.2", 250}, {"10.0.0.1", 0}, {"2001:db8::1", 125}, {"127.0.0.1", 125},
+		{"10.0.0.3", 0}} {
 		if got := take(want.ip); got != want.got {
 			t.Errorf("%s got %d connections, expected %d", want.ip, got, want.got)
 		}

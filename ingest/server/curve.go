@@ -150,12 +150,14 @@ func standingOf(t *decision.Table, path string) (rows []point) {
 			continue
 		}
 		p := point{
-			plan: text("plan", row), slots: text("policy", row) != "md", demand: num("demand", row), held: num("held", row), short: num("short", row),
+			plan: text("plan", row), slots: text("policy", row) != "md", demand: num("demand", row),
+			held: num("held", row), short: num("short", row),
 			quota: -1,
 		}
 		if p.slots {
 			p.quota = num("quota", row)
-			p.of = [kindsCount]int64{num("held_owned", row), 0, num("held_shared", row), num("held_borrowed", row), num("lent", row)}
+			p.of = [kindsCount]int64{num("held_owned", row), 0, num("held_shared", row), num("held_borrowed", row),
+				num("lent", row)}
 		}
 		i := slices.IndexFunc(rows, func(r point) bool { return r.plan == p.plan })
 		if i < 0 {
@@ -268,7 +270,8 @@ func (f *flow) count(table int, t *decision.Table, from, end int) {
 	mine := words(t, "consumer", func(word string) bool { return within(word, f.path) })
 	plan, units, action := t.Column("plan"), t.Column("units").Int, t.Column("action")
 	for row := from; row < end; row++ {
-		if !mine(row) || plan.Code[row] == decision.Null || action != nil && string(action.Dict.Bytes(action.Code[row])) != "issued" {
+		if !mine(row) || plan.Code[row] == decision.Null ||
+			action != nil && string(action.Dict.Bytes(action.Code[row])) != "issued" {
 			continue
 		}
 		name := string(plan.Dict.Bytes(plan.Code[row]))
@@ -323,16 +326,22 @@ func curveTable(points []point) *decision.Table {
 		unit[i] = m.names.InternString(map[bool]string{true: "slots", false: "units"}[p.slots])
 	}
 	t := &decision.Table{Name: "curve", Rows: n, Columns: []decision.Column{
-		ints("cycle", column(func(p *point) int64 { return p.cycle })), instants("now", column(func(p *point) int64 { return p.now })),
+		ints("cycle", column(func(p *point) int64 { return p.cycle })), instants("now", column(func(p *point) int64 {
+			return p.now
+		})),
 		m.text("plan", plan), m.text("unit", unit),
-		ints("demand", column(func(p *point) int64 { return p.demand })), ints("held", column(func(p *point) int64 { return p.held })),
-		ints("short", column(func(p *point) int64 { return p.short })), optional("quota", column(func(p *point) int64 { return max(0, p.quota) }), null),
+		ints("demand", column(func(p *point) int64 { return p.demand })), ints("held", column(func(p *point) int64 {
+			return p.held
+		})),
+		ints("short", column(func(p *point) int64 { return p.short })),
+		optional("quota", column(func(p *point) int64 { return max(0, p.quota) }), null),
 	}}
 	for k, name := range kindNames {
 		t.Columns = append(t.Columns, ints(name, column(func(p *point) int64 { return p.of[k] })))
 	}
 	t.Columns = append(t.Columns,
-		ints("granted", column(func(p *point) int64 { return p.granted })), ints("reclaimed", column(func(p *point) int64 { return p.reclaimed })),
+		ints("granted", column(func(p *point) int64 { return p.granted })),
+		ints("reclaimed", column(func(p *point) int64 { return p.reclaimed })),
 		ints("released", column(func(p *point) int64 { return p.release })))
 	return t
 }

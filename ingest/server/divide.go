@@ -67,7 +67,8 @@ func (s *Server) divide(q *request, r *route) error {
 		return s.divideRows(q, r)
 	case "GET /v1/explain/{path}":
 		return s.explainDivided(q, r)
-	case "GET /v1/holdings", "GET /v1/loans", "GET /v1/hosts", "GET /v1/consumers", "GET /v1/consumers/{path}", "GET /v1/sources",
+	case "GET /v1/holdings", "GET /v1/loans", "GET /v1/hosts", "GET /v1/consumers", "GET /v1/consumers/{path}",
+		"GET /v1/sources",
 		"GET /v1/demand/{source}", "GET /v1/cycles", "GET /v1/cycles/{cycle}/{table}":
 		return s.gatherAll(q, r)
 	}
@@ -264,7 +265,8 @@ func refusedPart(parts []*portion) error {
 
 func faultsOf(list []problemFault) (faults plan.Faults) {
 	for _, f := range list {
-		faults = append(faults, plan.Fault{Line: f.Line, Column: f.Column, Path: f.Path, Value: f.Value, Reason: f.Reason})
+		faults = append(faults, plan.Fault{Line: f.Line, Column: f.Column, Path: f.Path, Value: f.Value,
+			Reason: f.Reason})
 	}
 	return faults
 }
@@ -357,7 +359,8 @@ func (s *Server) deleteDivided(q *request, r *route) error {
 	}
 	parts := s.allParts(nil, nil)
 	askAll(q, r, parts, string(q.URI().PathOriginal()), q.args())
-	if known := slices.DeleteFunc(slices.Clone(parts), func(p *portion) bool { return p.status == http.StatusNotFound }); len(known) > 0 {
+	if known := slices.DeleteFunc(slices.Clone(parts),
+		func(p *portion) bool { return p.status == http.StatusNotFound }); len(known) > 0 {
 		parts = known
 	}
 	a, err := acknowledgedBy(parts, 0)
@@ -391,7 +394,8 @@ func (s *Server) explainDivided(q *request, r *route) error {
 	if err != nil {
 		return err
 	}
-	for path := "/" + strings.Trim(q.rest, "/"); path != "/"; path = path[:max(1, strings.LastIndexByte(path, '/'))] { // an allocation may stand behind it
+	// an allocation may stand behind it
+	for path := "/" + strings.Trim(q.rest, "/"); path != "/"; path = path[:max(1, strings.LastIndexByte(path, '/'))] {
 		node, ok := p.Find(path)
 		if !ok {
 			continue

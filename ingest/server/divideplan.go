@@ -26,10 +26,12 @@ func (s *Server) fitsDivisions(p *plan.Policy) error {
 	case slices.Equal(has, want):
 		return nil
 	case len(want) == 0:
-		return bad("divisions: this service decides all plans together; to divide them its configuration must have divisions: [%s]",
+		return bad("divisions: this service decides all plans together; to divide them its configuration must have "+
+			"divisions: [%s]",
 			strings.Join(has, ", "))
 	case len(has) == 0:
-		return bad("divisions: missing; this service has %s, and each plan must be in one of them", strings.Join(want, ", "))
+		return bad("divisions: missing; this service has %s, and each plan must be in one of them",
+			strings.Join(want, ", "))
 	}
 	return bad("divisions: the file has %s, this service %s (divisions of its configuration)",
 		strings.Join(has, ", "), strings.Join(want, ", "))
@@ -106,7 +108,8 @@ func (s *Server) ifRevisions(match string) (of map[string]string, err error) {
 		name, revision, ok := strings.Cut(one, ":")
 		n, err := strconv.ParseInt(revision, 10, 64)
 		if !ok || err != nil || n < 1 || s.division(name) == nil {
-			return nil, badRequest("If-Match: must be the revision of each division, as GET /v1/plan tells them, such as " +
+			return nil, badRequest("If-Match: must be the revision of each division, as GET /v1/plan tells " +
+				"them, such as " +
 				`"` + s.o.Divisions[0] + `:3"`)
 		}
 		of[name] = etag(n)

@@ -45,7 +45,8 @@ func (s *Server) divideRows(q *request, r *route) error {
 	if err != nil {
 		return err
 	}
-	in := &engine.Input{Kind: dividedKinds[r.method+" "+r.name], Body: body, Format: format.String(), Packing: packing.String()}
+	in := &engine.Input{Kind: dividedKinds[r.method+" "+r.name], Body: body, Format: format.String(),
+		Packing: packing.String()}
 	decoded := s.decoded.account(q.caller, "decoded tables")
 	defer decoded.close()
 	if err := s.decode(q, in, p.Dimensions, new(cluster.DemandTable), decoded); err != nil {
@@ -162,12 +163,14 @@ func demandRows(p *plan.Policy, t *cluster.DemandTable, rows [][]int32, f *clust
 		switch {
 		case name != cluster.Null && len(t.Plan.Names.Bytes(name)) > 0:
 			if to = named[name]; to < 0 {
-				f.Add(row+1, "plan", t.Plan.Names.String(name), "no such plan; there are "+strings.Join(p.PlanNames(), ", "))
+				f.Add(row+1, "plan", t.Plan.Names.String(name),
+					"no such plan; there are "+strings.Join(p.PlanNames(), ", "))
 				continue
 			}
 		case len(of) > 1:
 			path := t.Consumer.Names.String(code)
-			f.Add(row+1, "plan", "", fmt.Sprintf("%s takes part in several plans, name one of %s", path, plansOf(p, path)))
+			f.Add(row+1, "plan", "", fmt.Sprintf("%s takes part in several plans, name one of %s", path,
+				plansOf(p, path)))
 			continue
 		case len(of) == 1:
 			to = of[0]

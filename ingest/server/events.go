@@ -64,7 +64,8 @@ func (s *Server) getEvents(q *request) error {
 		return busy("this caller has too many calls that wait for something")
 	}
 	e := &eventStream{
-		s: s, q: q, since: since, caller: q.caller, who: credentialsOf(q.RequestCtx), until: time.Now().Add(eventsTimeMax),
+		s: s, q: q, since: since, caller: q.caller, who: credentialsOf(q.RequestCtx),
+		until: time.Now().Add(eventsTimeMax),
 	}
 	q.Response.Header.Set("Cache-Control", "no-store")
 	q.Response.Header.Set("X-Accel-Buffering", "no")
@@ -183,8 +184,9 @@ func eventOf(t *decision.Table, newest int64) event {
 	}
 	digest := t.Column("decisions_digest")
 	return event{
-		Cycle: num("cycle"), Now: rfc3339(num("now")), Revision: num("revision"), Newest: newest, Wanted: num("units_wanted"),
-		Held: num("units_held"), Short: num("units_short"), Granted: num("units_granted"), Reclaimed: num("units_reclaimed"),
-		Released: num("units_released"), Digest: string(digest.Dict.Bytes(digest.Code[0])), Version: versionOf(t),
+		Cycle: num("cycle"), Now: rfc3339(num("now")), Revision: num("revision"), Newest: newest,
+		Wanted: num("units_wanted"), Held: num("units_held"), Short: num("units_short"), Granted: num("units_granted"),
+		Reclaimed: num("units_reclaimed"), Released: num("units_released"),
+		Digest: string(digest.Dict.Bytes(digest.Code[0])), Version: versionOf(t),
 	}
 }

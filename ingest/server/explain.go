@@ -90,7 +90,8 @@ func (s *Server) settled(q *request) (shown, error) {
 		select {
 		case <-v.Next():
 		case <-timer.C:
-			return shown{}, problem{Type: "not-ready", Status: 503, Detail: "what is held after the last cycle is not known yet", RetryAfter: 1}
+			return shown{}, problem{Type: "not-ready", Status: 503,
+				Detail: "what is held after the last cycle is not known yet", RetryAfter: 1}
 		}
 	}
 }
@@ -107,8 +108,9 @@ func (s *Server) facts(w shown, n int64) (*explain.Facts, error) {
 	c := v.Last
 	f := &explain.Facts{
 		Cycle: n, NowUS: c.Summary.NowUS, Revision: c.Summary.Revision, Policy: v.InForce.Policy,
-		Consumers: tableOf(c.Consumers.Table()), Amounts: tableOf(c.Amounts.Table()), Shares: tableOf(c.Shares.Table()), Shortfalls: tableOf(c.Shortfalls.Table()),
-		Grants: tableOf(c.Grants.Table()), Reclaims: tableOf(c.Reclaims.Table()), Releases: tableOf(c.Releases.Table()), Holdings: &v.Holdings.Table,
+		Consumers: tableOf(c.Consumers.Table()), Amounts: tableOf(c.Amounts.Table()), Shares: tableOf(c.Shares.Table()),
+		Shortfalls: tableOf(c.Shortfalls.Table()), Grants: tableOf(c.Grants.Table()),
+		Reclaims: tableOf(c.Reclaims.Table()), Releases: tableOf(c.Releases.Table()), Holdings: &v.Holdings.Table,
 	}
 	if at := v.Standing; at != nil && at.Cycle == n {
 		f.Asked = func() (*explain.Asked, error) {

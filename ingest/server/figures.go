@@ -64,9 +64,11 @@ var (
 	amountLent = desc("stint_consumer_lent_amount",
 		"What others hold of what a consumer and those below it own.", "plan", "consumer", "dimension")
 
-	hosts          = desc("stint_hosts", "Hosts, by plan and state; those of no plan have an empty plan.", "plan", "state")
-	capacityAmount = desc("stint_capacity_amount", "What hosts have, overcommit included.", "plan", "state", "dimension")
-	usedAmount     = desc("stint_used_amount", "What of it is used.", "plan", "state", "dimension")
+	hosts = desc("stint_hosts", "Hosts, by plan and state; those of no plan have an empty plan.", "plan",
+		"state")
+	capacityAmount = desc("stint_capacity_amount", "What hosts have, overcommit included.", "plan", "state",
+		"dimension")
+	usedAmount = desc("stint_used_amount", "What of it is used.", "plan", "state", "dimension")
 
 	sources      = desc("stint_sources", "Sources that push demand.")
 	sourceHeard  = desc("stint_source_heard_timestamp_seconds", "When a source pushed last, since 1970.", "source")
@@ -76,7 +78,8 @@ var (
 // Describe names all figures.
 func (f *figures) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		cycleNumber, cycleNow, cycleFinished, revisionKnown, unitsWanted, unitsHeld, unitsShort, unitsLeaving, unitsOverdue,
+		cycleNumber, cycleNow, cycleFinished, revisionKnown, unitsWanted, unitsHeld, unitsShort, unitsLeaving,
+		unitsOverdue,
 		consumerWanted, consumerHeld, consumerShort, consumerLent, consumerRecalled, consumerBorrowed,
 		amountOwned, amountHeld, amountLent, hosts, capacityAmount, usedAmount, sources, sourceHeard, sourceSilent,
 	} {

@@ -41,7 +41,8 @@ func CheckDivisions(dir string, names []string) error {
 	}
 	for _, e := range entries {
 		if !slices.Contains(names, e.Name()) {
-			return fmt.Errorf("%s has a division %s, which the configuration does not name (divisions.names)", dir, e.Name())
+			return fmt.Errorf("%s has a division %s, which the configuration does not name (divisions.names)", dir,
+				e.Name())
 		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, "journal")); err == nil && len(names) > 0 {
@@ -65,7 +66,8 @@ func readFolder(dir string) (f folder, err error) {
 	}
 	if f.Format > folderFormat {
 		return f, fmt.Errorf("%s: format %d, by stint %s; this stint reads up to format %d: %w; "+
-			"start that version, or restore a backup from before the upgrade", name, f.Format, f.Stint, folderFormat, ErrNewer)
+			"start that version, or restore a backup from before the upgrade", name, f.Format, f.Stint, folderFormat,
+			ErrNewer)
 	}
 	return f, nil
 }

@@ -88,7 +88,8 @@ func (s *Server) gatherOne(q *request, r *route, d *Server) (g gathered, err err
 		return g, s.whichDivision("other processes decide " + d.o.Division + ", and this one has not its tables")
 	}
 	q.wentTo = append(q.wentTo, d)
-	sub := &request{RequestCtx: q.RequestCtx, s: d, who: q.who, subject: q.subject, caller: q.caller, rest: q.rest, gather: &g}
+	sub := &request{RequestCtx: q.RequestCtx, s: d, who: q.who, subject: q.subject, caller: q.caller, rest: q.rest,
+		gather: &g}
 	if err = d.answer(sub, r); err != nil {
 		p := asProblem(err)
 		p.Detail = "division " + d.o.Division + ": " + p.Detail

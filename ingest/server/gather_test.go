@@ -13,10 +13,12 @@ import (
 func TestConcatenated(t *testing.T) {
 	words := decision.Words{"/A", "/B"}
 	east := &decision.Table{Name: "t", Rows: 2, Columns: []decision.Column{
-		{Name: "consumer", Type: decision.Text, Code: []int32{0, decision.Null}, Dict: words}, ints("units", []int64{1, 2}),
+		{Name: "consumer", Type: decision.Text, Code: []int32{0, decision.Null}, Dict: words},
+		ints("units", []int64{1, 2}),
 	}}
 	west := &decision.Table{Name: "t", Rows: 1, Columns: []decision.Column{
-		{Name: "consumer", Type: decision.Text, Code: []int32{1}, Dict: words}, {Name: "ratio", Type: decision.Float, Float: []float64{.5}},
+		{Name: "consumer", Type: decision.Text, Code: []int32{1}, Dict: words},
+		{Name: "ratio", Type: decision.Float, Float: []float64{.5}},
 	}}
 	for _, c := range []struct {
 		tables []*decision.Table

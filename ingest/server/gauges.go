@@ -44,8 +44,12 @@ func oneIf(yes bool) float64 {
 }
 
 func (m *Metrics) attachServer(s *Server) {
-	m.gauge("stint_connections", "Connections open.", func() float64 { return float64(s.http.GetOpenConnectionsCount()) })
-	m.gauge("stint_queue_decodes", "Bodies waiting to be decoded.", func() float64 { return float64(s.decodes.waits()) })
+	m.gauge("stint_connections", "Connections open.", func() float64 {
+		return float64(s.http.GetOpenConnectionsCount())
+	})
+	m.gauge("stint_queue_decodes", "Bodies waiting to be decoded.", func() float64 {
+		return float64(s.decodes.waits())
+	})
 	m.gauge("stint_queue_waiters", "Long polls waiting.", func() float64 { return float64(s.waiters.inUse()) })
 	m.gauge("stint_body_memory_bytes", "Memory of bodies being received and decoded.",
 		func() float64 { return float64(s.bodies.inUse()) })
@@ -79,7 +83,9 @@ func (m *Metrics) attachEngine(s *Server) {
 			}
 			return e.Interval().Seconds()
 		})
-	stat("stint_queue_inputs", "Inputs waiting for the engine.", func(s engine.Stats) float64 { return float64(s.Queue) })
+	stat("stint_queue_inputs", "Inputs waiting for the engine.", func(s engine.Stats) float64 {
+		return float64(s.Queue)
+	})
 	stat("stint_engine_busy_seconds", "How long the engine has been at what it does now; 0 when it waits.",
 		func(s engine.Stats) float64 { return s.Busy.Seconds() })
 	stat("stint_clock_behind_seconds", "How far the clock is behind the time of the last cycle or input.",

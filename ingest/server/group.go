@@ -108,7 +108,8 @@ func sumBy(held, requests *decision.Table, by []string, wanted func(row int) boo
 			}
 		}
 		if s.z != nil {
-			s.z.add([4]int32{at(sub[0], row), at(sub[1], row), at(sub[2], row), at(sub[3], row)}, units[row], s.amounts[i])
+			s.z.add([4]int32{at(sub[0], row), at(sub[1], row), at(sub[2], row), at(sub[3], row)}, units[row],
+				s.amounts[i])
 		}
 	}
 	return s

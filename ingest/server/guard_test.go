@@ -15,20 +15,26 @@ func TestForeign(t *testing.T) {
 		head string
 		good bool
 	}{
-		{"Host: localhost", true}, {"Host: LOCALHOST:80", true}, {"Host: 127.0.0.1:" + port, true}, {"Host: [::1]:7468", true}, {"Host: localhost.", true},
-		{"Host: evil.example", false}, {"Host: localhost.evil.example", false}, {"Host: 10.0.0.1", false}, {"Host: 127.0.0.1.evil.example", false},
+		{"Host: localhost", true}, {"Host: LOCALHOST:80", true}, {"Host: 127.0.0.1:" + port, true},
+		{"Host: [::1]:7468", true}, {"Host: localhost.", true},
+		{"Host: evil.example", false}, {"Host: localhost.evil.example", false}, {"Host: 10.0.0.1", false},
+		{"Host: 127.0.0.1.evil.example", false},
 		{"Host: x", false}, {"Host: stint.example", false},
-		{"Host: localhost:1\r\nOrigin: http://localhost:1", true}, {"Host: localhost:1\r\nOrigin: https://localhost:1", true},
-		{"Host: localhost:1\r\nOrigin: http://localhost:2", false}, {"Host: localhost\r\nOrigin: https://evil.example", false},
+		{"Host: localhost:1\r\nOrigin: http://localhost:1", true},
+		{"Host: localhost:1\r\nOrigin: https://localhost:1", true},
+		{"Host: localhost:1\r\nOrigin: http://localhost:2", false},
+		{"Host: localhost\r\nOrigin: https://evil.example", false},
 		{"Host: localhost\r\nOrigin: null", false}, {"Host: localhost\r\nOrigin: localhost", false},
-		{"Host: localhost\r\nSec-Fetch-Site: cross-site", false}, {"Host: localhost\r\nSec-Fetch-Site: same-site", false},
+		{"Host: localhost\r\nSec-Fetch-Site: cross-site", false},
+		{"Host: localhost\r\nSec-Fetch-Site: same-site", false},
 		{"Host: localhost\r\nSec-Fetch-Site: same-origin", true}, {"Host: localhost\r\nSec-Fetch-Site: none", true},
 	} {
 		for _, call := range calls {
 			conn := dial(s)
 			conn.say(call + " HTTP/1.1\r\nConnection: close\r\nContent-Length: 0\r\n" + c.head + "\r\n\r\n")
 			status, body := conn.answer()
-			if foreign := status == 403 && strings.Contains(body, typePrefix+"foreign"); foreign == c.good || !foreign && status != 200 {
+			if foreign := status == 403 && strings.Contains(body, typePrefix+"foreign"); foreign == c.good ||
+				!foreign && status != 200 {
 				t.Errorf("%s with %q: %d %s", call, c.head, status, body)
 			}
 		}
@@ -43,7 +49,8 @@ func TestHostsAllowed(t *testing.T) {
 		hosts     []string
 		good, bad string
 	}{
-		{nil, []string{"Stint.example", "other.example:99"}, "stint.example stint.example:1 other.example:99 localhost", "other.example evil.example"},
+		{nil, []string{"Stint.example", "other.example:99"}, "stint.example stint.example:1 other.example:99 localhost",
+			"other.example evil.example"},
 		{token, nil, "evil.example x", ""},
 		{token, []string{"stint.example"}, "stint.example 127.0.0.1", "evil.example"},
 	} {
@@ -64,7 +71,8 @@ func TestHostsAllowed(t *testing.T) {
 func TestFormTypes(t *testing.T) {
 	s := ready(t, nil)
 	rows := "consumer,allocation,units,ncpus\n/Risk/Day,a,1,1\n"
-	for _, media := range []string{"application/x-www-form-urlencoded", "text/plain", "multipart/form-data; boundary=x", "text/plain; charset=utf-8"} {
+	for _, media := range []string{"application/x-www-form-urlencoded", "text/plain", "multipart/form-data; boundary=x",
+		"text/plain; charset=utf-8"} {
 		s.refused(415, "wrong-type", "PUT", "/v1/demand/feed", rows, "Content-Type", media)
 	}
 	conn := dial(s) // as curl -T does
@@ -85,11 +93,16 @@ func TestFraming(t *testing.T) {
 		text   string
 		status int
 	}{
-		"length and chunks":       {putDemand + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked, 400},
-		"chunks and length":       {putDemand + "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n" + chunked, 400},
-		"small letters":           {putDemand + "content-length: 4\r\ntransfer-encoding: chunked\r\n\r\n" + chunked, 400},
-		"identity":                {putDemand + "Transfer-Encoding: identity\r\nContent-Length: 32\r\n\r\n" + rows, 400},
-		"asked for before":        {putDemand + "Expect: 100-continue\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked, 400},
+		"length and chunks": {putDemand + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked,
+			400},
+		"chunks and length": {putDemand + "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n" + chunked,
+			400},
+		"small letters": {putDemand + "content-length: 4\r\ntransfer-encoding: chunked\r\n\r\n" + chunked,
+			400},
+		"identity": {putDemand + "Transfer-Encoding: identity\r\nContent-Length: 32\r\n\r\n" + rows,
+			400},
+		"asked for before": {putDemand +
+			"Expect: 100-continue\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked, 400},
 		"folded line":             {"GET /v1/plan HTTP/1.1\r\nHost: localhost\r\nX-A: b\r\n c\r\n\r\n", 400},
 		"version 9.9":             {"GET /healthz HTTP/9.9\r\nHost: localhost\r\n\r\n", 505},
 		"HTTP/2":                  {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505},

@@ -37,7 +37,8 @@ func (l *ledger) add(t *decision.Table) {
 	back := t.Column("cause") != nil
 	for row, units := range t.Column("units").Int {
 		k := heldKey{
-			at(plan, row), at(consumer, row), at(allocation, row), at(sub, row), at(host, row), at(origin, row), at(lender, row),
+			at(plan, row), at(consumer, row), at(allocation, row), at(sub, row), at(host, row), at(origin, row),
+			at(lender, row),
 			at(device, row), decision.Null, decision.Null,
 		}
 		if back {
@@ -88,11 +89,13 @@ func (l *ledger) leavingOf(reclaims, releases *decision.Table) map[place]*leavin
 		device := c("device")
 		for row, id := range t.Column("reclaim").Int {
 			if id != 0 {
-				add(step{place{at(plan, row), at(consumer, row), at(allocation, row), at(sub, row), at(host, row), at(device, row)}, id}, row)
+				add(step{place{at(plan, row), at(consumer, row), at(allocation, row), at(sub, row), at(host, row),
+					at(device, row)}, id}, row)
 			}
 		}
 	}
-	action, units, deadline := l.m.codes(reclaims.Column("action")), reclaims.Column("units").Int, reclaims.Column("deadline").Int
+	action, units, deadline := l.m.codes(reclaims.Column("action")), reclaims.Column("units").Int,
+		reclaims.Column("deadline").Int
 	cancelled := l.m.names.InternString("cancelled")
 	read(reclaims, func(k step, row int) {
 		if action[row] == cancelled {
@@ -189,10 +192,17 @@ func (l *ledger) table(under map[place]*leaving) *decision.Table {
 		return l.m.text(name, codes)
 	}
 	return &decision.Table{Name: "holdings", Rows: len(keys), Columns: []decision.Column{
-		text("plan", func(k *heldKey) int32 { return k.plan }), text("source", func(k *heldKey) int32 { return k.source }),
-		text("consumer", func(k *heldKey) int32 { return k.consumer }), text("allocation", func(k *heldKey) int32 { return k.allocation }),
-		text("sub", func(k *heldKey) int32 { return k.sub }), text("host", func(k *heldKey) int32 { return k.host }), ints("units", units),
-		text("origin", func(k *heldKey) int32 { return k.origin }), text("pool", func(k *heldKey) int32 { return k.pool }),
+		text("plan", func(k *heldKey) int32 { return k.plan }), text("source", func(k *heldKey) int32 {
+			return k.source
+		}),
+		text("consumer", func(k *heldKey) int32 { return k.consumer }), text("allocation", func(k *heldKey) int32 {
+			return k.allocation
+		}),
+		text("sub", func(k *heldKey) int32 { return k.sub }), text("host", func(k *heldKey) int32 { return k.host }),
+		ints("units", units),
+		text("origin", func(k *heldKey) int32 { return k.origin }), text("pool", func(k *heldKey) int32 {
+			return k.pool
+		}),
 		text("lender", func(k *heldKey) int32 { return k.lender }), ints("reclaim", reclaim),
 		{Name: "deadline", Type: decision.Time, Int: deadline, Null: null, Optional: true},
 		text("device", func(k *heldKey) int32 { return k.device }),

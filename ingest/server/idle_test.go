@@ -92,7 +92,8 @@ func TestIdleConnections(t *testing.T) {
 	const count = clients * each
 	var limit syscall.Rlimit // what is allowed at most: a program in Go begins by asking for that
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur < count+spare {
-		t.Fatalf("%d connections need %d file descriptors, and a process may have %d here (%v): raise the hard limit (ulimit -Hn)", count, count+spare, limit.Cur, err)
+		t.Fatalf("%d connections need %d file descriptors, and a process may have %d here (%v): raise the hard limit "+
+			"(ulimit -Hn)", count, count+spare, limit.Cur, err)
 	}
 	s := ready(t, nil)
 	before := inUse()
@@ -113,7 +114,8 @@ func TestIdleConnections(t *testing.T) {
 		t.Fatalf("the server has %d connections", open)
 	}
 	bytes := (inUse() - before) / count
-	t.Logf("%d connections opened and asked on in %.1f s; each takes %.1f KiB, stack included, all of them %d MiB", count, time.Since(begin).Seconds(), float64(bytes)/1024, bytes*count>>20)
+	t.Logf("%d connections opened and asked on in %.1f s; each takes %.1f KiB, stack included, all of them %d MiB",
+		count, time.Since(begin).Seconds(), float64(bytes)/1024, bytes*count>>20)
 	if bytes > 24<<10 {
 		t.Errorf("a connection takes %d bytes", bytes)
 	}

@@ -33,13 +33,17 @@ func (s *Server) heldAt(w shown, n int64) (held, requests *decision.Table, err e
 }
 
 // madeOf is a table that is made of what is held after a cycle, kept for who asks for it again.
-func (s *Server) madeOf(w shown, n int64, name string, make func(held, requests *decision.Table) *decision.Table) (*decision.Table, error) {
+func (s *Server) madeOf(
+	w shown, n int64, name string, make func(held, requests *decision.Table) *decision.Table,
+) (*decision.Table, error) {
 	held, requests, err := s.heldAt(w, n)
 	if err != nil {
 		return nil, err
 	}
 	if w.view == nil || n < w.last {
-		return s.history.made(n, name, func(*export.Reader) (*decision.Table, error) { return make(held, requests), nil })
+		return s.history.made(n, name, func(*export.Reader) (*decision.Table, error) {
+			return make(held, requests), nil
+		})
 	}
 	s.now.mu.Lock()
 	defer s.now.mu.Unlock()
@@ -238,7 +242,8 @@ func (h *history) hosts(n int64) (*decision.Table, error) {
 		}
 		var m melding
 		plan, host, state := m.codes(long.Column("plan")), m.codes(long.Column("host")), m.codes(long.Column("state"))
-		dimension, capacity, used := m.codes(long.Column("dimension")), long.Column("capacity").Int, long.Column("used").Int
+		dimension, capacity, used := m.codes(long.Column("dimension")), long.Column("capacity").Int,
+			long.Column("used").Int
 		row := map[[2]int32]int{}
 		var kept []int32
 		var dims []int32
@@ -292,7 +297,8 @@ func addGroups(r *export.Reader, n int64, t *decision.Table) error {
 		return err
 	}
 	var m melding
-	host, attribute, value := m.codes(attributes.Column("host")), m.codes(attributes.Column("attribute")), m.codes(attributes.Column("value"))
+	host, attribute, value := m.codes(attributes.Column("host")), m.codes(attributes.Column("attribute")),
+		m.codes(attributes.Column("value"))
 	group, of := m.names.InternString("group"), map[int32]int32{}
 	for i := range host {
 		if _, known := of[host[i]]; attribute[i] == group && !known {
@@ -356,13 +362,15 @@ func sourcesTable(list []engine.SourceView) *decision.Table {
 		}
 		owner = append(owner, by)
 		silent = append(silent, names.InternString(strconv.FormatBool(is.Silent)))
-		heard, rows, wanted, held = append(heard, is.HeardUS), append(rows, is.Rows), append(wanted, is.Wanted), append(held, is.Held)
+		heard, rows, wanted, held = append(heard, is.HeardUS), append(rows, is.Rows), append(wanted, is.Wanted),
+			append(held, is.Held)
 	}
 	text := func(column string, codes []int32) decision.Column {
 		return decision.Column{Name: column, Type: decision.Text, Code: codes, Dict: names}
 	}
 	return &decision.Table{Name: "sources", Rows: len(name), Columns: []decision.Column{
-		text("source", name), text("owner", owner), instants("heard", heard), ints("rows", rows), text("silent", silent),
+		text("source", name), text("owner", owner), instants("heard", heard), ints("rows", rows),
+		text("silent", silent),
 		ints("wanted", wanted), ints("held", held),
 	}}
 }

@@ -49,7 +49,8 @@ func (s *Server) tend(w *export.Writer, o export.TendOptions) (end func()) {
 		case err != nil:
 			s.o.Log.Error("the decision log could not be compacted; it is tried again", "error", err)
 		case c != (export.Compacted{}):
-			s.o.Log.Info("the decision log was compacted", "took", took, "cycles", c.Cycles, "files", c.Before, "into", c.After,
+			s.o.Log.Info("the decision log was compacted", "took", took, "cycles", c.Cycles, "files", c.Before, "into",
+				c.After,
 				"dropped_cycles", c.Dropped, "removed", c.Removed)
 		}
 	}

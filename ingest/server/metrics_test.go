@@ -65,7 +65,8 @@ func watched(t *testing.T, level int) *service {
 	s.must(200, "PUT", "/v1/plan", watchedPolicy)
 	s.must(200, "PUT", "/v1/hosts", watchedHosts, "Content-Type", "text/csv")
 	s.must(200, "PUT", "/v1/demand/b", "consumer,allocation,units,slots\n/B,b,16,1\n")
-	s.must(200, "PUT", "/v1/demand/md", "consumer,allocation,units,ncpus,maxmem\n/Risk/Day/Fast,f,4,1,2\n/Research,r,20,1,1\n")
+	s.must(200, "PUT", "/v1/demand/md",
+		"consumer,allocation,units,ncpus,maxmem\n/Risk/Day/Fast,f,4,1,2\n/Research,r,20,1,1\n")
 	s.cycle()
 	s.must(200, "PUT", "/v1/demand/a", "consumer,allocation,units,slots\n/A,a,9,1\n")
 	s.refused(404, "no-source", "DELETE", "/v1/demand/nobody", "")
@@ -165,8 +166,10 @@ func TestMetricsAddUp(t *testing.T) {
 			equal("short", sum("stint_consumer_short_units"), sum("stint_short_units"))
 			equal("short and held", sum("stint_short_units")+sum("stint_held_units"), sum("stint_wanted_units"))
 			equal("owned slots", sum("stint_consumer_owned_amount", "dimension=slots", "plan=Farm"), 16)
-			equal("held slots", sum("stint_consumer_held_amount", "dimension=slots"), sum("stint_used_amount", "dimension=slots"))
-			equal("held ncpus", sum("stint_consumer_held_amount", "dimension=ncpus"), sum("stint_used_amount", "dimension=ncpus"))
+			equal("held slots", sum("stint_consumer_held_amount", "dimension=slots"),
+				sum("stint_used_amount", "dimension=slots"))
+			equal("held ncpus", sum("stint_consumer_held_amount", "dimension=ncpus"),
+				sum("stint_used_amount", "dimension=ncpus"))
 			equal("lent", sum("stint_consumer_lent_units"), sum("stint_consumer_borrowed_units"))
 			equal("lent by /A", sum("stint_consumer_lent_units", "consumer=/A"), 12)
 			equal("recalled", sum("stint_consumer_recalled_units"), 9)
@@ -190,7 +193,8 @@ func TestMetricsAddUp(t *testing.T) {
 func TestMetricsLevel(t *testing.T) {
 	for level, want := range map[int]string{
 		1: "/A /B /Research /Risk", 2: "/A /B /Research /Risk/Day /Risk/Night",
-		3: "/A /B /Research /Risk/Day/Fast /Risk/Day/Slow /Risk/Night", 9: "/A /B /Research /Risk/Day/Fast /Risk/Day/Slow /Risk/Night",
+		3: "/A /B /Research /Risk/Day/Fast /Risk/Day/Slow /Risk/Night",
+		9: "/A /B /Research /Risk/Day/Fast /Risk/Day/Slow /Risk/Night",
 	} {
 		families, _ := scraped(t, watched(t, level))
 		var got []string
@@ -202,7 +206,8 @@ func TestMetricsLevel(t *testing.T) {
 			t.Errorf("level %d: %s, expected %s", level, s, want)
 		}
 	}
-	for path, want := range map[string]string{"/": "/ / /", "/A": "/A /A /A", "/A/b": "/A /A/b /A/b", "/A/b/c/d": "/A /A/b /A/b/c"} {
+	for path, want := range map[string]string{"/": "/ / /", "/A": "/A /A /A", "/A/b": "/A /A/b /A/b",
+		"/A/b/c/d": "/A /A/b /A/b/c"} {
 		if got := fmt.Sprint(cutPath(path, 1), " ", cutPath(path, 2), " ", cutPath(path, 3)); got != want {
 			t.Errorf("%s: %s, expected %s", path, got, want)
 		}
@@ -232,14 +237,17 @@ func TestMetricsOfTheService(t *testing.T) {
 		t.Errorf("source a was heard at %v, it is %v", v, now)
 	}
 	for name, want := range map[string]float64{
-		"stint_build_info": 1, "stint_leads": 1, "stint_leader_known": 1, "stint_differs": 0, "stint_ready": 1, "stint_log_lost": 0,
-		"stint_cycle_interval_seconds": 0, "stint_journal_limit_bytes": 1 << 30, "stint_policy_revision": 1, "stint_overdue_units": 0,
+		"stint_build_info": 1, "stint_leads": 1, "stint_leader_known": 1, "stint_differs": 0, "stint_ready": 1,
+		"stint_log_lost":               0,
+		"stint_cycle_interval_seconds": 0, "stint_journal_limit_bytes": 1 << 30, "stint_policy_revision": 1,
+		"stint_overdue_units": 0,
 	} {
 		if got := one(name); got != want {
 			t.Errorf("%s: %v, expected %v", name, got, want)
 		}
 	}
-	if available, size := one("stint_disk_available_bytes"), one("stint_disk_size_bytes"); available <= 0 || available > size {
+	if available, size := one("stint_disk_available_bytes"), one("stint_disk_size_bytes"); available <= 0 ||
+		available > size {
 		t.Errorf("%v of %v bytes are available", available, size)
 	}
 	for until := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) { // it is counted beside
@@ -262,7 +270,8 @@ func TestMetricsAfterAStart(t *testing.T) {
 	s.restart()
 	families, _ := scraped(t, s)
 	for name, want := range map[string]float64{
-		"stint_cycle_number": 2, "stint_wanted_units": 49, "stint_cycle_interval_seconds": 90, "stint_reclaiming_units": 9,
+		"stint_cycle_number": 2, "stint_wanted_units": 49, "stint_cycle_interval_seconds": 90,
+		"stint_reclaiming_units": 9,
 	} {
 		if got, _ := value(families[name]); got != want {
 			t.Errorf("%s: %v, expected %v", name, got, want)
@@ -290,7 +299,8 @@ func TestMetricsOfASilentSource(t *testing.T) {
 
 // TestShownSources shows those that were heard longest ago.
 func TestShownSources(t *testing.T) {
-	list := []engine.SourceView{{Name: "a", HeardUS: 3}, {Name: "b", HeardUS: 1}, {Name: "c", HeardUS: 2}, {Name: "d", HeardUS: 2}}
+	list := []engine.SourceView{{Name: "a", HeardUS: 3}, {Name: "b", HeardUS: 1}, {Name: "c", HeardUS: 2},
+		{Name: "d", HeardUS: 2}}
 	for most, want := range []string{"", "b", "bc", "bcd", "bcda", "bcda"} {
 		got := ""
 		for _, source := range shownSources(list, most) {

@@ -50,7 +50,8 @@ func document() object {
 	b.ref(reflect.TypeFor[problemBody]())
 	responses := object{}
 	for status, about := range refusals {
-		is := object{"description": about, "content": object{"application/problem+json": object{"schema": ref("Problem")}}}
+		is := object{"description": about,
+			"content": object{"application/problem+json": object{"schema": ref("Problem")}}}
 		if status == 429 || status == 503 || status == 507 {
 			is["headers"] = object{"Retry-After": object{"description": "seconds", "schema": object{"type": "integer"}}}
 		}
@@ -66,10 +67,11 @@ func document() object {
 			"title": "stint", "version": "1",
 			"license": object{"name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"},
 			"description": "Decides, cycle after cycle, who may put how much work on a shared cluster. Errors are " +
-				"application/problem+json; their `type` is stable. Where plans are divided each call takes `?division=`; " +
-				"without it answers of several divisions are put together (docs/cluster.md).",
+				"application/problem+json; their `type` is stable. Where plans are divided each call takes " +
+				"`?division=`; without it answers of several divisions are put together (docs/cluster.md).",
 		},
-		"servers":  []object{{"url": "http://127.0.0.1:7468", "description": "where stint serve listens without a configuration"}},
+		"servers": []object{{"url": "http://127.0.0.1:7468",
+			"description": "where stint serve listens without a configuration"}},
 		"tags":     kinds,
 		"security": []object{{"bearer": []string{}}, {}},
 		"paths":    d.paths,
@@ -117,7 +119,8 @@ func (d *describing) operation(r *route, path string, c call) {
 		if name, ok := strings.CutPrefix(part, "{"); ok {
 			name = strings.TrimSuffix(name, "}")
 			p := pathParams[name]
-			params = append(params, object{"name": name, "in": "path", "required": true, "description": p.about, "schema": p.schema})
+			params = append(params, object{"name": name, "in": "path", "required": true, "description": p.about,
+				"schema": p.schema})
 		}
 	}
 	for _, p := range c.params {
@@ -162,20 +165,26 @@ func (d *describing) body(kind string, example json.RawMessage) object {
 		if example != nil {
 			is["example"] = example
 		}
-		return object{"application/yaml": is, "application/octet-stream": object{"schema": text}, "text/plain": object{"schema": text}}
+		return object{"application/yaml": is, "application/octet-stream": object{"schema": text},
+			"text/plain": object{"schema": text}}
 	}
 	if kind == "simulation" {
-		is := object{"schema": object{"type": "object", "required": []string{"demand"}, "additionalProperties": false, "properties": object{
-			"demand":   object{"type": "array", "items": d.inputRow("asked"), "description": "wanted beside what is wanted already"},
-			"hosts":    object{"type": "array", "items": d.inputRow("hosts"), "description": "added, or with other figures"},
-			"runtimes": object{"type": "array", "items": d.inputRow("runtimes"), "description": "of consumers and all below them"},
-		}}}
+		is := object{"schema": object{"type": "object", "required": []string{"demand"}, "additionalProperties": false,
+			"properties": object{
+				"demand": object{"type": "array", "items": d.inputRow("asked"),
+					"description": "wanted beside what is wanted already"},
+				"hosts": object{"type": "array", "items": d.inputRow("hosts"),
+					"description": "added, or with other figures"},
+				"runtimes": object{"type": "array", "items": d.inputRow("runtimes"),
+					"description": "of consumers and all below them"},
+			}}}
 		if example != nil {
 			is["example"] = example
 		}
 		return object{"application/json": is}
 	}
-	columns := object{"type": "object", "additionalProperties": object{"type": "array", "items": object{}}, "description": "columns"}
+	columns := object{"type": "object", "additionalProperties": object{"type": "array", "items": object{}},
+		"description": "columns"}
 	rows := object{"type": "array", "items": d.inputRow(kind), "description": "rows"}
 	is := object{"schema": object{"oneOf": []object{rows, columns}}}
 	if example != nil {
@@ -183,8 +192,9 @@ func (d *describing) body(kind string, example json.RawMessage) object {
 	}
 	return object{
 		"text/csv": object{"schema": text}, "application/x-ndjson": object{"schema": text}, "application/json": is,
-		"application/vnd.apache.arrow.stream": object{"schema": binary}, "application/vnd.apache.parquet": object{"schema": binary},
-		"application/octet-stream": object{"schema": binary},
+		"application/vnd.apache.arrow.stream": object{"schema": binary},
+		"application/vnd.apache.parquet":      object{"schema": binary},
+		"application/octet-stream":            object{"schema": binary},
 	}
 }
 
@@ -203,7 +213,8 @@ func (d *describing) answer(g gives, example json.RawMessage) object {
 	for _, media := range g.text {
 		is := object{"schema": text}
 		if media == "text/event-stream" { // OpenAPI 3.0 has no word for what the events of a stream have
-			is = object{"schema": object{"type": "string", "description": "server-sent events", "x-event-data": d.b.ref(reflect.TypeFor[event]())}}
+			is = object{"schema": object{"type": "string", "description": "server-sent events",
+				"x-event-data": d.b.ref(reflect.TypeFor[event]())}}
 		}
 		content[media] = is
 	}
@@ -222,8 +233,11 @@ func (d *describing) answer(g gives, example json.RawMessage) object {
 		}
 		value = object{"schema": object{"type": "array", "items": items}}
 		content["text/csv"], content["application/x-ndjson"] = object{"schema": text}, object{"schema": text}
-		content["application/vnd.apache.arrow.stream"], content["application/vnd.apache.parquet"] = object{"schema": binary}, object{"schema": binary}
-		headers["Stint-Cycle"] = object{"description": "the cycle at which it is true", "schema": object{"type": "integer", "format": "int64"}}
+		for _, columnar := range []string{"application/vnd.apache.arrow.stream", "application/vnd.apache.parquet"} {
+			content[columnar] = object{"schema": binary}
+		}
+		headers["Stint-Cycle"] = object{"description": "the cycle at which it is true",
+			"schema": object{"type": "integer", "format": "int64"}}
 	}
 	if value != nil {
 		if example != nil {

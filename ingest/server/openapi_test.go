@@ -77,7 +77,8 @@ func TestOpenAPIRoutes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := doc.Validate(context.Background(), openapi3.EnableExamplesValidation(), openapi3.EnableSchemaDefaultsValidation()); err != nil {
+	if err := doc.Validate(context.Background(), openapi3.EnableExamplesValidation(),
+		openapi3.EnableSchemaDefaultsValidation()); err != nil {
 		t.Error(err)
 	}
 	known := func(what string, keys []string) {
@@ -147,7 +148,8 @@ md_plans:
 // exampleCalls are calls of every operation that takes or gives JSON, in an order that makes sense.
 var exampleCalls = []struct{ id, method, path, body string }{
 	{"putPlan", "PUT", "/v1/plan?message=the+first", examplePolicy},
-	{"putHosts", "PUT", "/v1/hosts", `[{"host":"h1","ncpus":8,"model":"A100"},{"host":"h2","ncpus":8,"state":"ok"},{"host":"h3","ncpus":8}]`},
+	{"putHosts", "PUT", "/v1/hosts",
+		`[{"host":"h1","ncpus":8,"model":"A100"},{"host":"h2","ncpus":8,"state":"ok"},{"host":"h3","ncpus":8}]`},
 	{"putDemand", "PUT", "/v1/demand/feed", `[{"consumer":"/Research","allocation":"sweep","units":12,"ncpus":2},` +
 		`{"consumer":"/Risk/Night","allocation":"stress","sub":"a","units":1,"ncpus":4,"requirement":"select(model == 'V100')","max_per_host":2}]`},
 	{"runCycle", "POST", "/v1/cycles", ""},
@@ -164,8 +166,9 @@ var exampleCalls = []struct{ id, method, path, body string }{
 	{"explain", "GET", "/v1/explain/Risk/Day", ""},
 	{"checkPlan", "POST", "/v1/plan/check", strings.Replace(examplePolicy, "hosts: 2", "hosts: 1", 1)},
 	{"whatif", "POST", "/v1/whatif", strings.Replace(examplePolicy, "hosts: 2", "hosts: 1", 1)},
-	{"simulate", "POST", "/v1/simulate?horizon=1h", `{"demand":[{"consumer":"/Risk/Night","allocation":"stress-2","units":4,"ncpus":2,"runtime":"20m"}],` +
-		`"hosts":[{"host":"h4","ncpus":4}],"runtimes":[{"consumer":"/Research","p50":"10m","p90":"40m","p100":"2h"}]}`},
+	{"simulate", "POST", "/v1/simulate?horizon=1h",
+		`{"demand":[{"consumer":"/Risk/Night","allocation":"stress-2","units":4,"ncpus":2,"runtime":"20m"}],` +
+			`"hosts":[{"host":"h4","ncpus":4}],"runtimes":[{"consumer":"/Research","p50":"10m","p90":"40m","p100":"2h"}]}`},
 	{"getHosts", "GET", "/v1/hosts", ""},
 	{"getLoans", "GET", "/v1/loans", ""},
 	{"getDemand", "GET", "/v1/demand/feed", ""},
@@ -190,7 +193,8 @@ var exampleCalls = []struct{ id, method, path, body string }{
 	{"getLoanTable", "GET", "/v1/cycles/latest/loans", ""},
 	{"getSubAllocationTable", "GET", "/v1/cycles/latest/sub_allocations", ""},
 	{"getAttributeTable", "GET", "/v1/cycles/latest/attributes", ""},
-	{"release", "POST", "/v1/releases", `[{"consumer":"/Research","allocation":"sweep","host":"h1","units":1,"done":true}]`},
+	{"release", "POST", "/v1/releases",
+		`[{"consumer":"/Research","allocation":"sweep","host":"h1","units":1,"done":true}]`},
 	{"deleteDemand", "DELETE", "/v1/demand/feed?allow_shrink=true", ""},
 }
 
@@ -221,11 +225,13 @@ func TestOpenAPIExamples(t *testing.T) {
 	s := start(t, nil)
 	got := map[string]example{}
 	for _, c := range exampleCalls {
-		if strings.HasPrefix(c.path, "/v1/cycles/") || slices.Contains([]string{"getConsumer", "getRevisions", "getReady"}, c.id) {
+		if strings.HasPrefix(c.path, "/v1/cycles/") ||
+			slices.Contains([]string{"getConsumer", "getRevisions", "getReady"}, c.id) {
 			s.logged()
 		}
 		if c.id == "getReleaseTable" { // something has come back by then
-			s.must(200, "POST", "/v1/releases", `[{"consumer":"/Research","allocation":"sweep","host":"h1","units":1}]`, "Content-Type", "application/json")
+			s.must(200, "POST", "/v1/releases", `[{"consumer":"/Research","allocation":"sweep","host":"h1","units":1}]`,
+				"Content-Type", "application/json")
 			s.cycle()
 			s.logged()
 		}
@@ -268,7 +274,8 @@ func TestOpenAPIExamples(t *testing.T) {
 		return
 	}
 	if !bytes.Equal(b.Bytes(), examplesText) {
-		t.Errorf("the examples are not what a service answers (make openapi writes them anew):\n%s", firstDifference(b.String(), string(examplesText)))
+		t.Errorf("the examples are not what a service answers (make openapi writes them anew):\n%s",
+			firstDifference(b.String(), string(examplesText)))
 	}
 }
 

@@ -60,7 +60,8 @@ const passedBytesMax = 16 << 20
 
 // passedBack are the headers of an answer that are passed back.
 var passedBack = []string{
-	"Content-Type", "ETag", "Retry-After", "Stint-Cycle", "Stint-Role", "Stint-Name", "Cache-Control", "WWW-Authenticate",
+	"Content-Type", "ETag", "Retry-After", "Stint-Cycle", "Stint-Role", "Stint-Name", "Cache-Control",
+	"WWW-Authenticate",
 }
 
 // passBack answers with what the process that leads has answered.

@@ -90,7 +90,8 @@ func unread(err error) error {
 		return problem{Type: "not-found", Status: 404, Detail: err.Error()}
 	}
 	if errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), "was dropped") {
-		return problem{Type: "compacted", Status: 410, Detail: "the decision log does not have this any more: " + err.Error()}
+		return problem{Type: "compacted", Status: 410, Detail: "the decision log does not have this any more: " +
+			err.Error()}
 	}
 	return err
 }
@@ -98,9 +99,11 @@ func unread(err error) error {
 // reader is a reader that sees a cycle.
 func (h *history) reader(n int64) (*export.Reader, error) {
 	if h.dir == "" {
-		return nil, problem{Type: "not-found", Status: 404, Detail: "no decision log is written: only the last cycle can be read"}
+		return nil, problem{Type: "not-found", Status: 404,
+			Detail: "no decision log is written: only the last cycle can be read"}
 	}
-	behind := problem{Type: "not-logged", Status: 503, RetryAfter: 1, Detail: fmt.Sprintf("cycle %d is not in the decision log yet", n)}
+	behind := problem{Type: "not-logged", Status: 503, RetryAfter: 1,
+		Detail: fmt.Sprintf("cycle %d is not in the decision log yet", n)}
 	if h.r == nil || len(h.r.Cycles()) == 0 || h.r.Cycles()[len(h.r.Cycles())-1] < n {
 		if err := h.list(); err != nil {
 			return nil, behind
@@ -115,7 +118,8 @@ func (h *history) reader(n int64) (*export.Reader, error) {
 			return nil, problem{Type: "compacted", Status: 410, Detail: fmt.Sprintf(
 				"cycle %d is not in the decision log any more, which begins with cycle %d", n, cycles[0])}
 		}
-		return nil, problem{Type: "not-found", Status: 404, Detail: fmt.Sprintf("cycle %d is not in the decision log", n)}
+		return nil, problem{Type: "not-found", Status: 404,
+			Detail: fmt.Sprintf("cycle %d is not in the decision log", n)}
 	}
 	return h.r, nil
 }
@@ -152,7 +156,8 @@ func (h *history) bounds() (first, last int64, err error) {
 		if err := h.list(); errors.Is(err, fs.ErrNotExist) {
 			return 0, 0, nil // nothing was written to it yet
 		} else if err != nil {
-			return 0, 0, problem{Type: "not-logged", Status: 503, RetryAfter: 2, Detail: "the decision log cannot be read: " + err.Error()}
+			return 0, 0, problem{Type: "not-logged", Status: 503, RetryAfter: 2,
+				Detail: "the decision log cannot be read: " + err.Error()}
 		}
 	}
 	if cycles := h.r.Cycles(); len(cycles) > 0 {
@@ -165,7 +170,8 @@ func (h *history) bounds() (first, last int64, err error) {
 func (h *history) table(name string, n int64) (*decision.Table, error) {
 	return h.made(n, name, func(r *export.Reader) (*decision.Table, error) {
 		if !slices.Contains(r.Tables(), name) {
-			return nil, problem{Type: "not-found", Status: 404, Detail: fmt.Sprintf("no table %q; there are %s", name, strings.Join(r.Tables(), ", "))}
+			return nil, problem{Type: "not-found", Status: 404,
+				Detail: fmt.Sprintf("no table %q; there are %s", name, strings.Join(r.Tables(), ", "))}
 		}
 		t, err := r.Table(name, n)
 		if err != nil || name != "consumers" {
@@ -181,7 +187,9 @@ func (h *history) table(name string, n int64) (*decision.Table, error) {
 }
 
 // made is a table of a cycle that is made of the log, or one that was made before and is kept under the same name.
-func (h *history) made(n int64, name string, f func(*export.Reader) (*decision.Table, error)) (t *decision.Table, err error) {
+func (h *history) made(
+	n int64, name string, f func(*export.Reader) (*decision.Table, error),
+) (t *decision.Table, err error) {
 	name = fmt.Sprintf("%d %s", n, name)
 	err = h.reading(n, func(r *export.Reader) (err error) {
 		if t = h.kept.find(name); t != nil {

@@ -59,7 +59,8 @@ type problemBody struct {
 
 // write makes the problem the response.
 func (p problem) write(ctx *fasthttp.RequestCtx) {
-	body := problemBody{Type: typePrefix + p.Type, Title: http.StatusText(p.Status), Status: p.Status, Detail: p.Detail, Count: p.count}
+	body := problemBody{Type: typePrefix + p.Type, Title: http.StatusText(p.Status), Status: p.Status, Detail: p.Detail,
+		Count: p.count}
 	for _, r := range p.rows {
 		body.Rows = append(body.Rows, problemRow{r.Row, r.Column, r.Value, r.Reason})
 	}

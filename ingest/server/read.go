@@ -71,7 +71,8 @@ func (q *request) acceptedOf(types []mediaType) (media, format string, err error
 		for _, m := range types {
 			names = append(names, m.media)
 		}
-		return "", "", problem{Type: "not-acceptable", Status: 406, Detail: "the answer comes as " + strings.Join(names, ", ")}
+		return "", "", problem{Type: "not-acceptable", Status: 406,
+			Detail: "the answer comes as " + strings.Join(names, ", ")}
 	}
 	return types[best].media, types[best].format, nil
 }
@@ -146,7 +147,8 @@ func (s *Server) await(q *request, source string, since int64, until time.Time) 
 	case <-s.closing:
 	case <-s.replaced(q.engine):
 		w.Stop()
-		return nil, problem{Type: "not-ready", Status: 503, RetryAfter: 1, Detail: "this process begins anew, as a follower; ask again"}
+		return nil, problem{Type: "not-ready", Status: 503, RetryAfter: 1,
+			Detail: "this process begins anew, as a follower; ask again"}
 	}
 	// Of what is known to have nothing, nothing is looked at again; it may be forgotten by now.
 	return q.engine.View().Pages(source, max(p.UpTo, w.Stop()), s.o.Limits.ResponseRowsMax)
@@ -183,7 +185,8 @@ func (s *Server) getCycles(q *request) error {
 		for len(recent) > 0 && recent[len(recent)-1].Summary.Cycle >= before {
 			recent = recent[:len(recent)-1]
 		}
-		if int64(len(recent)) >= limit || s.history.dir == "" || len(recent) > 0 && recent[0].Summary.Cycle == 1 || w.last == 0 {
+		if int64(len(recent)) >= limit || s.history.dir == "" || len(recent) > 0 && recent[0].Summary.Cycle == 1 ||
+			w.last == 0 {
 			recent = recent[max(0, len(recent)-int(min(limit, int64(len(recent))))):]
 			return q.rows(all(cyclesTable(recent)), w.last, func() {})
 		}
@@ -228,7 +231,8 @@ func joined(a, b *decision.Table) *decision.Table {
 	for i := range a.Columns {
 		x, y, to := &a.Columns[i], b.Column(a.Columns[i].Name), &out.Columns[i]
 		*to = decision.Column{Name: x.Name, Type: x.Type, Optional: x.Optional}
-		to.Int, to.Float, to.Lists = slices.Concat(x.Int, y.Int), slices.Concat(x.Float, y.Float), slices.Concat(x.Lists, y.Lists)
+		to.Int, to.Float, to.Lists = slices.Concat(x.Int, y.Int), slices.Concat(x.Float, y.Float),
+			slices.Concat(x.Lists, y.Lists)
 		if x.Null != nil || y.Null != nil {
 			to.Null = slices.Concat(nulls(x, a.Rows), nulls(y, b.Rows))
 		}
@@ -263,10 +267,12 @@ func cyclesTable(cycles []*decision.Cycle) *decision.Table {
 		out.Rows++
 		for i := range t.Columns {
 			to, from := &out.Columns[i], &t.Columns[i]
-			to.Int, to.Float, to.Lists = append(to.Int, from.Int...), append(to.Float, from.Float...), append(to.Lists, from.Lists...)
+			to.Int, to.Float, to.Lists = append(to.Int, from.Int...), append(to.Float, from.Float...),
+				append(to.Lists, from.Lists...)
 			if from.Type == decision.Text { // a word a row
 				words := to.Dict.(decision.Words)
-				to.Code, to.Dict = append(to.Code, int32(len(words))), append(words, string(from.Dict.Bytes(from.Code[0])))
+				to.Code, to.Dict = append(to.Code, int32(len(words))),
+					append(words, string(from.Dict.Bytes(from.Code[0])))
 			}
 		}
 	}

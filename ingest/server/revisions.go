@@ -67,7 +67,8 @@ func unloggedRevisions(v *engine.View, all []revision) []revision {
 		if p == nil || slices.ContainsFunc(all, func(r revision) bool { return r.Revision == p.Revision }) {
 			continue
 		}
-		r := revision{Revision: p.Revision, Cycle: v.Cycle() + 1, Now: rfc3339(p.AtUS), Author: p.Author, Message: p.Message, Digest: p.Policy.Digest}
+		r := revision{Revision: p.Revision, Cycle: v.Cycle() + 1, Now: rfc3339(p.AtUS), Author: p.Author,
+			Message: p.Message, Digest: p.Policy.Digest}
 		if p == v.InForce {
 			r.Cycle = v.Cycle()
 		}
@@ -144,8 +145,9 @@ func (h *history) revisions() (all []revision, err error) {
 		}
 		for row := range t.Rows {
 			v := revision{
-				Revision: t.Column("revision").Int[row], Cycle: t.Column("cycle").Int[row], Author: word(t.Column("author"), row),
-				Message: word(t.Column("message"), row), Digest: word(t.Column("digest"), row),
+				Revision: t.Column("revision").Int[row], Cycle: t.Column("cycle").Int[row],
+				Author: word(t.Column("author"), row), Message: word(t.Column("message"), row),
+				Digest: word(t.Column("digest"), row),
 			}
 			when, err := r.Table("cycles", v.Cycle)
 			if err != nil {
@@ -178,7 +180,8 @@ func (s *Server) loggedPlan(q *request) (revision, []byte, error) {
 		return revision{}, nil, err
 	}
 	if w.last == 0 {
-		return revision{}, nil, problem{Type: "no-plan", Status: 404, Detail: "there is no policy yet: the log is empty"}
+		return revision{}, nil, problem{Type: "no-plan", Status: 404,
+			Detail: "there is no policy yet: the log is empty"}
 	}
 	all, err := s.history.revisions()
 	if err != nil {

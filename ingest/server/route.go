@@ -32,9 +32,11 @@ var routes = []*route{
 	{"/v1/plan", "GET", "/v1/plan", RoleReader, false, true, false, true, (*Server).getPlan},
 	{"/v1/plan/check", "POST", "/v1/plan/check", RoleReader, false, true, false, true, (*Server).checkPlan},
 	{"/v1/demand/{source}", "PUT", "/v1/demand/", RoleSubmitter, false, true, false, false, input(engine.InputDemand)},
-	{"/v1/demand/{source}", "PATCH", "/v1/demand/", RoleSubmitter, false, true, false, false, input(engine.InputDemandChanges)},
+	{"/v1/demand/{source}", "PATCH", "/v1/demand/", RoleSubmitter, false, true, false, false,
+		input(engine.InputDemandChanges)},
 	{"/v1/demand/{source}", "DELETE", "/v1/demand/", RoleSubmitter, false, true, false, false, (*Server).deleteDemand},
-	{"/v1/running/{source}", "PUT", "/v1/running/", RoleSubmitter, false, true, false, false, input(engine.InputRunning)},
+	{"/v1/running/{source}", "PUT", "/v1/running/", RoleSubmitter, false, true, false, false,
+		input(engine.InputRunning)},
 	{"/v1/releases", "POST", "/v1/releases", RoleSubmitter, false, true, false, false, input(engine.InputReleases)},
 	{"/v1/cycles", "POST", "/v1/cycles", RoleAdmin, false, true, false, false, (*Server).postCycle},
 	{"/v1/cycles", "GET", "/v1/cycles", RoleReader, false, true, true, true, (*Server).getCycles},
@@ -51,7 +53,8 @@ var routes = []*route{
 	{"/v1/demand/{source}", "GET", "/v1/demand/", RoleReader, false, true, false, false, (*Server).getDemand},
 	{"/v1/sources", "GET", "/v1/sources", RoleReader, false, true, false, false, (*Server).getSources},
 	{"/v1/plan/revisions", "GET", "/v1/plan/revisions", RoleReader, false, true, false, true, (*Server).getRevisions},
-	{"/v1/plan/revisions/{n}", "GET", "/v1/plan/revisions/", RoleReader, false, true, false, true, (*Server).getRevisions},
+	{"/v1/plan/revisions/{n}", "GET", "/v1/plan/revisions/", RoleReader, false, true, false, true,
+		(*Server).getRevisions},
 	{"/v1/events", "GET", "/v1/events", RoleReader, false, true, false, true, (*Server).getEvents},
 	{"/", "GET", "/", "", true, false, false, false, (*Server).getPage},
 	{"/console/{file}", "GET", "/console/", "", true, false, false, false, (*Server).getPage},
@@ -85,7 +88,8 @@ func (s *Server) find(q *request) (*route, error) {
 	if best == nil {
 		slices.Sort(allowed)
 		q.Response.Header.Set("Allow", strings.Join(slices.Compact(allowed), ", "))
-		return nil, problem{Status: 405, Type: "wrong-method", Detail: path + " knows " + strings.Join(slices.Compact(allowed), ", ")}
+		return nil, problem{Status: 405, Type: "wrong-method",
+			Detail: path + " knows " + strings.Join(slices.Compact(allowed), ", ")}
 	}
 	rest, err := url.PathUnescape(q.rest)
 	if err != nil {
@@ -114,12 +118,15 @@ func input(kind string) func(*Server, *request) error {
 }
 
 func badSource() error {
-	return badRequest("a source is called by up to 256 bytes of UTF-8 without slashes and control characters, and not . or ..")
+	return badRequest("a source is called by up to 256 bytes of UTF-8 without slashes and control characters, and " +
+		"not . or ..")
 }
 
 // validSource tells whether a source may be called so; "" is of calls that have none.
 func validSource(name string) bool {
 	// "." and ".." are steps of a path: who tidies it on the way would have another call made.
 	return name != "." && name != ".." && len(name) <= cluster.NameBytesMax &&
-		utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return r == '/' || unicode.IsControl(r) })
+		utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool {
+		return r == '/' || unicode.IsControl(r)
+	})
 }

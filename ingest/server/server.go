@@ -88,16 +88,18 @@ func (l Limits) withDefaults() Limits {
 
 // Options are what a server is made of.
 type Options struct {
-	HostsAllowed  []string       // names besides loopback ones under which the service is asked; with tokens, none: all
-	Tokens        []Token        // none: everybody may do everything, and Serve takes loopback listeners only
-	TLS           *TLS           // nil: connections are plain, and Serve takes loopback listeners only, or with Insecure all
-	Insecure      bool           // plain connections are taken from everywhere
-	Others        *x509.CertPool // the authorities of the certificates of other processes of a cluster; nil: the machine's
-	LogDir        string         // of the decision log, for cycles that are not in memory; "": none
-	LogFiles      export.Files   // its files, where they lie elsewhere: LogDir is what messages call it then
-	Audit         bool           // calls are noted, and Run writes them to the log
-	LogAlone      bool           // that log is all there is: it is shown, and nothing can be changed
-	ReportUnknown bool           // demand of unknown consumers is a shortfall, not a bad row
+	HostsAllowed []string // names besides loopback ones under which the service is asked; with tokens, none: all
+	Tokens       []Token  // none: everybody may do everything, and Serve takes loopback listeners only
+	// nil: connections are plain, and Serve takes loopback listeners only, or with Insecure all
+	TLS      *TLS
+	Insecure bool // plain connections are taken from everywhere
+	// the authorities of the certificates of other processes of a cluster; nil: the machine's
+	Others        *x509.CertPool
+	LogDir        string       // of the decision log, for cycles that are not in memory; "": none
+	LogFiles      export.Files // its files, where they lie elsewhere: LogDir is what messages call it then
+	Audit         bool         // calls are noted, and Run writes them to the log
+	LogAlone      bool         // that log is all there is: it is shown, and nothing can be changed
+	ReportUnknown bool         // demand of unknown consumers is a shortfall, not a bad row
 	Limits        Limits
 	Log           *slog.Logger
 	Metrics       *Metrics
@@ -142,7 +144,8 @@ type Server struct {
 	ln       *listener     // that is served
 	instance string
 
-	described func() []byte // the OpenAPI description: routes lead to handlers, so that none of these may ask for it itself
+	// the OpenAPI description: routes lead to handlers, so that none of these may ask for it itself
+	described func() []byte
 
 	shared  atomic.Pointer[journal.Shared] // the journal of several processes; nil: there is one
 	rejoins atomic.Pointer[string]         // why this process opens that journal again; nil: it does not
@@ -164,7 +167,8 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{o: o, closing: make(chan struct{}), whatif: make(chan struct{}, 1), encodes: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))), described: OpenAPI}
+	s := &Server{o: o, closing: make(chan struct{}), whatif: make(chan struct{}, 1),
+		encodes: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))), described: OpenAPI}
 	s.budgets()
 	s.passes = &http.Client{
 		Transport: &http.Transport{ // no proxy of the environment
@@ -180,12 +184,13 @@ func New(o Options) (*Server, error) {
 	s.NotReady("starting")
 	l := &s.o.Limits
 	if n := connsBearable(l.ConnsMax); n < l.ConnsMax {
-		o.Log.Warn("fewer connections than configured: the process may not open so many files (ulimit -n)", "connections", n, "configured", l.ConnsMax)
+		o.Log.Warn("fewer connections than configured: the process may not open so many files (ulimit -n)",
+			"connections", n, "configured", l.ConnsMax)
 		l.ConnsMax = n
 	}
 	s.http = &fasthttp.Server{
-		HeaderReceived: s.headerReceived,
-		Handler:        s.handle, ErrorHandler: s.unreadable, ExpectHandler: s.expected, Name: "stint", Logger: discard{},
+		HeaderReceived: s.headerReceived, Handler: s.handle, ErrorHandler: s.unreadable,
+		ExpectHandler: s.expected, Name: "stint", Logger: discard{},
 		StreamRequestBody: true, MaxRequestBodySize: int(l.BodyBytesMax), DisablePreParseMultipartForm: true,
 		ReadTimeout: l.HeaderTimeMax, WriteTimeout: l.WriteTimeMax, IdleTimeout: l.IdleTimeMax,
 		Concurrency: l.ConnsMax + lingersMax, ReadBufferSize: 8 << 10, WriteBufferSize: 8 << 10,
@@ -336,7 +341,8 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	defer func() {
 		took := time.Since(start)
 		s.o.Metrics.request(name, ctx.Response.StatusCode(), took)
-		s.o.Log.Debug("request", "method", string(ctx.Method()), "path", string(ctx.Path()), "status", ctx.Response.StatusCode(), "took", took)
+		s.o.Log.Debug("request", "method", string(ctx.Method()), "path", string(ctx.Path()), "status",
+			ctx.Response.StatusCode(), "took", took)
 	}()
 	ctx.Response.Header.Set("X-Content-Type-Options", "nosniff")
 	q := &request{RequestCtx: ctx, s: s}
@@ -444,8 +450,9 @@ func (s *Server) answer(q *request, r *route) error {
 	q.packs = r.packs
 	if s.o.LogAlone && r.engine {
 		if !r.log {
-			return problem{Type: "log-alone", Status: 409, Detail: "a decision log is shown alone here (stint serve --log): " +
-				"nothing can be changed, and what needs a running service cannot be asked"}
+			return problem{Type: "log-alone", Status: 409,
+				Detail: "a decision log is shown alone here (stint serve --log): " +
+					"nothing can be changed, and what needs a running service cannot be asked"}
 		}
 		return r.handle(s, q)
 	}
@@ -468,13 +475,15 @@ type request struct {
 	subject string // of the client certificate by which that is known; "": by none
 	caller  string // whose share of the limits counts: the token's, or without tokens the address's
 	engine  *engine.Engine
-	packs   bool                           // the answer is packed where the client takes that: for people's lines, not for those who follow changes
-	rest    string                         // what follows the route's fixed part in the path
-	put     struct{ rows, revision int64 } // of the input that was taken
-	read    int64                          // bytes of the body
-	ended   bool                           // the body was read to its end
-	gather  *gathered                      // where the rows of the answer go, which are of one division among others; nil: to the client
-	wentTo  []*Server                      // divisions that the call went to
+	// the answer is packed where the client takes that: for people's lines, not for those who follow changes
+	packs bool
+	rest  string                         // what follows the route's fixed part in the path
+	put   struct{ rows, revision int64 } // of the input that was taken
+	read  int64                          // bytes of the body
+	ended bool                           // the body was read to its end
+	// where the rows of the answer go, which are of one division among others; nil: to the client
+	gather *gathered
+	wentTo []*Server // divisions that the call went to
 }
 
 // drainBytesMax is how much of a body that nobody wants is read all the same, so that the connection can go on.
@@ -516,7 +525,8 @@ func (q *request) flag(name string) (bool, error) {
 	case "true":
 		return true, nil
 	default:
-		return false, problem{Status: 400, Type: "bad-request", Detail: "parameter " + name + "=" + v + ": must be true or false"}
+		return false, problem{Status: 400, Type: "bad-request",
+			Detail: "parameter " + name + "=" + v + ": must be true or false"}
 	}
 }
 
@@ -541,7 +551,8 @@ func (q *request) known(names ...string) error {
 		}
 	}
 	if unknown != "" {
-		return problem{Status: 400, Type: "bad-request", Detail: "no parameter " + unknown + " here; there are " + strings.Join(names, ", ")}
+		return problem{Status: 400, Type: "bad-request",
+			Detail: "no parameter " + unknown + " here; there are " + strings.Join(names, ", ")}
 	}
 	return nil
 }

@@ -52,7 +52,8 @@ type service struct {
 
 func start(t testing.TB, edit func(*ServiceOptions)) *service {
 	t.Helper()
-	s := &service{t: t, dir: t.TempDir(), client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}, check: theChecker()}
+	s := &service{t: t, dir: t.TempDir(), client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}},
+		check: theChecker()}
 	s.o = ServiceOptions{Dir: s.dir, Engine: engine.Options{ManualOnly: true}}
 	if edit != nil {
 		edit(&s.o)
@@ -147,7 +148,8 @@ func (s *service) refused(status int, kind, method, path, body string, headers .
 	s.t.Helper()
 	a := s.must(status, method, path, body, headers...)
 	var p struct{ Type, Detail string }
-	if err := json.Unmarshal([]byte(a.body), &p); err != nil || p.Type != typePrefix+kind || a.header.Get("Content-Type") != "application/problem+json" {
+	if err := json.Unmarshal([]byte(a.body), &p); err != nil || p.Type != typePrefix+kind ||
+		a.header.Get("Content-Type") != "application/problem+json" {
 		s.t.Errorf("%s %s: %v, expected a problem of kind %s: %s", method, path, err, kind, a.body)
 	}
 	if a.header.Get("Cache-Control") != "no-store" || a.header.Get("ETag") != "" {
@@ -169,7 +171,8 @@ func (s *service) cycle() { s.t.Helper(); s.must(200, "POST", "/v1/cycles", "") 
 // logged waits until the decision log has all cycles.
 func (s *service) logged() {
 	s.t.Helper()
-	for until := time.Now().Add(10 * time.Second); !strings.Contains(s.must(200, "GET", "/readyz", "").body, `"log_behind_cycles":0`); {
+	for until := time.Now().Add(10 * time.Second); !strings.Contains(s.must(200, "GET", "/readyz", "").body,
+		`"log_behind_cycles":0`); {
 		if time.Now().After(until) {
 			s.t.Fatal("the decision log does not follow")
 		}
@@ -197,7 +200,8 @@ var theChecker = sync.OnceValue(func() *checker {
 		b, err := io.ReadAll(body)
 		return string(b), err
 	}
-	for _, m := range []string{"text/csv", "text/plain", "application/x-ndjson", "application/yaml", "application/vnd.apache.arrow.stream", "application/vnd.apache.parquet", "application/octet-stream",
+	for _, m := range []string{"text/csv", "text/plain", "application/x-ndjson", "application/yaml",
+		"application/vnd.apache.arrow.stream", "application/vnd.apache.parquet", "application/octet-stream",
 		"text/html", "text/css", "image/svg+xml", "text/javascript", "text/event-stream"} {
 		openapi3filter.RegisterBodyDecoder(m, raw)
 	}
@@ -216,15 +220,18 @@ func (c *checker) response(t testing.TB, r *http.Request, sent string, resp *htt
 		}
 		return
 	}
-	in := &openapi3filter.RequestValidationInput{Request: described, PathParams: params, Route: route, Options: &openapi3filter.Options{
-		AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, IncludeResponseStatus: true, ExcludeRequestBody: described.Header.Get("Content-Type") == "",
-	}}
+	in := &openapi3filter.RequestValidationInput{Request: described, PathParams: params, Route: route,
+		Options: &openapi3filter.Options{
+			AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, IncludeResponseStatus: true,
+			ExcludeRequestBody: described.Header.Get("Content-Type") == "",
+		}}
 	if resp.StatusCode < 300 {
 		if err := openapi3filter.ValidateRequest(context.Background(), in); err != nil {
 			t.Errorf("%s %s was taken, but is not as described: %v", r.Method, r.URL, err)
 		}
 	}
-	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: resp.StatusCode, Header: resp.Header, Options: in.Options}
+	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: resp.StatusCode,
+		Header: resp.Header, Options: in.Options}
 	out.SetBodyBytes(got)
 	if err := openapi3filter.ValidateResponse(context.Background(), out); err != nil {
 		t.Errorf("%s %s: the response is not as described: %v", r.Method, r.URL, err)
@@ -245,7 +252,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 	s.refused(409, "no-cycle", "GET", "/v1/holdings", "")
 	s.must(200, "PUT", "/v1/hosts", hostsText, "Content-Type", "text/csv")
-	a = s.must(200, "PUT", "/v1/demand/feed", `[{"consumer":"/Risk/Day","allocation":"a","units":5,"ncpus":2}]`, "Content-Type", "application/json")
+	a = s.must(200, "PUT", "/v1/demand/feed", `[{"consumer":"/Risk/Day","allocation":"a","units":5,"ncpus":2}]`,
+		"Content-Type", "application/json")
 	if a.body != `{"snapshot":"3","rows":1,"cycle":1}`+"\n" {
 		t.Error(a.body)
 	}
@@ -253,13 +261,17 @@ func TestRoundTrip(t *testing.T) {
 		t.Error(a.body)
 	}
 	a = s.must(200, "GET", "/v1/changes?source=feed&since=0", "", "Accept", "text/csv")
-	want := "cycle,change,plan,source,consumer,allocation,sub,host,units,origin,pool,lender,cause,reclaim,reason,deadline,for_consumer,for_allocation,for_sub,device\n" +
-		"1,grant,grid,feed,/Risk/Day,a,,h1,4,public_pool,/,,,0,,,,,,\n1,grant,grid,feed,/Risk/Day,a,,h2,1,public_pool,/,,,0,,,,,,\n"
+	want := "cycle,change,plan,source,consumer,allocation,sub,host,units,origin,pool,lender,cause,reclaim,reason," +
+		"deadline,for_consumer,for_allocation,for_sub,device\n" +
+		"1,grant,grid,feed,/Risk/Day,a,,h1,4,public_pool,/,,,0,,,,,,\n" +
+		"1,grant,grid,feed,/Risk/Day,a,,h2,1,public_pool,/,,,0,,,,,,\n"
 	if a.body != want || a.header.Get("Stint-Cycle") != "1" {
 		t.Errorf("%s\n%v", a.body, a.header)
 	}
-	s.must(200, "PATCH", "/v1/demand/feed", `{"consumer":"/Risk/Night","allocation":"n","units":1,"ncpus":1}`, "Content-Type", "application/x-ndjson")
-	a = s.must(200, "POST", "/v1/releases", "consumer,allocation,host,units,done\n/Risk/Day,a,h2,2,true\n", "Content-Type", "text/csv")
+	s.must(200, "PATCH", "/v1/demand/feed", `{"consumer":"/Risk/Night","allocation":"n","units":1,"ncpus":1}`,
+		"Content-Type", "application/x-ndjson")
+	a = s.must(200, "POST", "/v1/releases", "consumer,allocation,host,units,done\n/Risk/Day,a,h2,2,true\n",
+		"Content-Type", "text/csv")
 	if !strings.Contains(a.body, `"released":1,"beyond":1`) {
 		t.Error(a.body)
 	}
@@ -331,7 +343,8 @@ func TestExplain(t *testing.T) {
 		}
 		inMemory[path] = a.body
 	}
-	if a := s.must(200, "GET", "/v1/explain/Risk/Day", "", "Accept", "text/plain"); a.body != inMemory["/v1/explain/Risk/Day?format=text"] || a.header.Get("Stint-Cycle") != "2" {
+	if a := s.must(200, "GET", "/v1/explain/Risk/Day", "", "Accept",
+		"text/plain"); a.body != inMemory["/v1/explain/Risk/Day?format=text"] || a.header.Get("Stint-Cycle") != "2" {
 		t.Errorf("%v %s", a.header, a.body)
 	}
 	s.refused(404, "not-found", "GET", "/v1/explain/Risk/Dey", "")
@@ -349,7 +362,8 @@ func TestExplain(t *testing.T) {
 	}
 	// What the last cycle's memory tells, the log tells too, and in the next cycle a policy that is not in force yet
 	// explains nothing.
-	s.must(200, "PUT", "/v1/plan", strings.ReplaceAll(policyText, "{path: /Research}]", "{path: /Research, share: {ratio: 3}}]"))
+	s.must(200, "PUT", "/v1/plan", strings.ReplaceAll(policyText, "{path: /Research}]",
+		"{path: /Research, share: {ratio: 3}}]"))
 	if a := s.must(200, "GET", "/v1/explain/Research", ""); a.body != inMemory["/v1/explain/Research"] {
 		t.Error(a.body)
 	}
@@ -379,7 +393,8 @@ func TestFormatsOut(t *testing.T) {
 	s.must(200, "PUT", "/v1/demand/feed", rows.String())
 	s.cycle()
 	for media, magic := range map[string]string{
-		"application/vnd.apache.arrow.stream": "\xff\xff\xff\xff", "application/vnd.apache.parquet": "PAR1", "application/x-ndjson": `{"plan"`,
+		"application/vnd.apache.arrow.stream": "\xff\xff\xff\xff", "application/vnd.apache.parquet": "PAR1",
+		"application/x-ndjson":                   `{"plan"`,
 		"text/csv;q=0.5, application/json;q=0.4": "plan,", "*/*": "[{", "image/png, text/*": "plan,",
 	} {
 		for _, path := range []string{"/v1/cycles/latest/shortfalls", "/v1/cycles/latest/consumers"} {
@@ -399,14 +414,17 @@ func TestConditions(t *testing.T) {
 	s.refused(422, "bad-plan", "PUT", "/v1/plan", "stint: 1\nnonsense: 2\n")
 	other := strings.NewReplacer("/Research", "/New").Replace(policyText)
 	if a := s.must(200, "POST", "/v1/plan/check", other); !strings.Contains(a.body, `"ok":true`) ||
-		!strings.Contains(a.body, `"same":false,"changes":[{"kind":"added","where":"consumer /New","is":"users res","about":"/New"},`) {
+		!strings.Contains(a.body,
+			`"same":false,"changes":[{"kind":"added","where":"consumer /New","is":"users res","about":"/New"},`) {
 		t.Error(a.body)
 	}
 	suspect := strings.Replace(policyText, "{path: /Research}]", "{path: /Research, share: {ratio: 0}}]", 1)
-	if a := s.must(200, "PUT", "/v1/plan", suspect); !strings.Contains(a.body, `"warnings":["plan:5: plan grid: /Research has share ratio 0 and owns nothing`) {
+	if a := s.must(200, "PUT", "/v1/plan", suspect); !strings.Contains(a.body,
+		`"warnings":["plan:5: plan grid: /Research has share ratio 0 and owns nothing`) {
 		t.Error("what is suspect is not told:", a.body)
 	}
-	vital := strings.Replace(policyText, "{path: /Research, users: [res]}", "{path: /Research, users: [res], system: true}", 1)
+	vital := strings.Replace(policyText, "{path: /Research, users: [res]}",
+		"{path: /Research, users: [res], system: true}", 1)
 	s.must(200, "PUT", "/v1/plan", vital)
 	for path, want := range map[string][]string{"": {`"ok":false`, `"forceable":true`},
 		"?force=true": {`"ok":true`, `"forceable":false`}} {
@@ -420,7 +438,8 @@ func TestConditions(t *testing.T) {
 		!strings.Contains(a.body, `"forceable":false`) {
 		t.Error("what force does not help:", a.body)
 	}
-	if d := s.refused(422, "bad-plan", "PUT", "/v1/plan?force=true", other); !strings.Contains(d, "consumer /Research belongs to a system branch") {
+	if d := s.refused(422, "bad-plan", "PUT", "/v1/plan?force=true", other); !strings.Contains(d,
+		"consumer /Research belongs to a system branch") {
 		t.Error(d)
 	}
 	s.refused(422, "bad-plan", "POST", "/v1/whatif", policyText)
@@ -438,7 +457,8 @@ func TestConditions(t *testing.T) {
 	s.refused(409, "shrink", "PUT", "/v1/hosts", "host,ncpus\nh9,1\n")
 	s.refused(400, "bad-request", "PUT", "/v1/demand/feed?allow_shrink=yes", empty)
 	s.must(200, "PUT", "/v1/demand/feed?allow_shrink=true", empty)
-	s.refused(422, "bad-rows", "PUT", "/v1/demand/feed", "consumer,allocation,units,ncpus\n/Nobody,a,4,1\n/Risk/Day,a,-1,1\n")
+	s.refused(422, "bad-rows", "PUT", "/v1/demand/feed",
+		"consumer,allocation,units,ncpus\n/Nobody,a,4,1\n/Risk/Day,a,-1,1\n")
 	s.refused(400, "bad-request", "PUT", "/v1/demand/a%2Fb", rows)
 	s.refused(415, "wrong-type", "PUT", "/v1/demand/feed", rows, "Content-Type", "image/png")
 	s.refused(415, "wrong-type", "PUT", "/v1/demand/feed", rows, "Content-Encoding", "br")
@@ -460,7 +480,8 @@ func TestRoles(t *testing.T) {
 		return Token{Name: name, SHA256: HashToken("secret of " + name), Role: role, Groups: groups}
 	}
 	s := start(t, func(o *ServiceOptions) {
-		o.Server.Tokens = []Token{token("root", RoleAdmin), token("ada", RoleConsumerAdmin, "risk-admins"), token("feed", RoleSubmitter, "risk-users"), token("eve", RoleReader, "risk-users")}
+		o.Server.Tokens = []Token{token("root", RoleAdmin), token("ada", RoleConsumerAdmin, "risk-admins"),
+			token("feed", RoleSubmitter, "risk-users"), token("eve", RoleReader, "risk-users")}
 	})
 	as := func(name string) { s.token = "secret of " + name }
 	rows := "consumer,allocation,units,ncpus\n/Risk/Day,a,4,1\n"
@@ -487,9 +508,14 @@ func TestRoles(t *testing.T) {
 	s.refused(403, "forbidden", "PUT", "/v1/demand/feed", rows+"/Research,b,1,1\n")
 	s.refused(403, "forbidden", "PUT", "/v1/plan", policyText)
 	as("ada")
-	s.must(200, "PUT", "/v1/plan", strings.Replace(policyText, "{path: /Risk/Night}]", "{path: /Risk/Night, rank: 3}]", 1))
-	s.must(200, "PUT", "/v1/plan", strings.Replace(policyText, "{path: /Risk/Day}, {path: /Risk/Night}, {path: /Research}]", "{path: /Risk/Day, share: {ratio: 2}}, {path: /Risk/Night}, {path: /Research}]", 1))
-	if d := s.refused(403, "forbidden", "PUT", "/v1/plan", strings.Replace(policyText, "[{path: /Risk}, ", "[{path: /Risk, share: {ratio: 9}}, ", 1)); !strings.Contains(d, "md_plans[0].consumers") {
+	s.must(200, "PUT", "/v1/plan", strings.Replace(policyText, "{path: /Risk/Night}]", "{path: /Risk/Night, rank: 3}]",
+		1))
+	s.must(200, "PUT", "/v1/plan", strings.Replace(policyText,
+		"{path: /Risk/Day}, {path: /Risk/Night}, {path: /Research}]",
+		"{path: /Risk/Day, share: {ratio: 2}}, {path: /Risk/Night}, {path: /Research}]", 1))
+	if d := s.refused(403, "forbidden", "PUT", "/v1/plan",
+		strings.Replace(policyText, "[{path: /Risk}, ", "[{path: /Risk, share: {ratio: 9}}, ", 1)); !strings.Contains(d,
+		"md_plans[0].consumers") {
 		t.Error(d)
 	}
 	s.must(200, "PUT", "/v1/demand/night", "consumer,allocation,units,ncpus\n/Risk/Night,a,4,1\n")
@@ -523,7 +549,8 @@ func TestLongPoll(t *testing.T) {
 	got := make(chan answer, 1)
 	begin := time.Now()
 	go func() { got <- s.do("GET", "/v1/changes?source=feed&since=0&wait=20s", "", "Accept", "text/csv") }()
-	for s.must(200, "GET", "/metrics", ""); !strings.Contains(s.must(200, "GET", "/metrics", "").body, "stint_queue_waiters 1"); {
+	for s.must(200, "GET", "/metrics", ""); !strings.Contains(s.must(200, "GET", "/metrics", "").body,
+		"stint_queue_waiters 1"); {
 		time.Sleep(time.Millisecond)
 	}
 	s.cycle()
@@ -558,8 +585,10 @@ func TestMetricsPerConsumer(t *testing.T) {
 	s.cycle()
 	a := s.must(200, "GET", "/metrics", "")
 	for _, line := range []string{
-		`stint_consumer_held_units{consumer="/Risk",plan="grid"} 16`, `stint_consumer_short_units{consumer="/Risk",plan="grid"} 24`,
-		`stint_input_rows_total{kind="demand"} 1`, `stint_cycle_stage_duration_seconds_count{stage="grant"} 1`, "stint_overdue_units 0",
+		`stint_consumer_held_units{consumer="/Risk",plan="grid"} 16`,
+		`stint_consumer_short_units{consumer="/Risk",plan="grid"} 24`,
+		`stint_input_rows_total{kind="demand"} 1`, `stint_cycle_stage_duration_seconds_count{stage="grant"} 1`,
+		"stint_overdue_units 0",
 	} {
 		if !strings.Contains(a.body, line+"\n") {
 			t.Error("no", line)
@@ -609,19 +638,24 @@ func TestWhatif(t *testing.T) {
 	s.must(200, "PUT", "/v1/hosts", hostsText)
 	s.must(200, "PUT", "/v1/demand/feed", "consumer,allocation,units,ncpus\n/Risk/Day,a,16,1\n/Research,r,9,1\n")
 	s.cycle()
-	other := strings.ReplaceAll(policyText, "{path: /Research}]", "{path: /Research}, {path: /Risk/Day, share: {ratio: 3}}]")
+	other := strings.ReplaceAll(policyText, "{path: /Research}]",
+		"{path: /Research}, {path: /Risk/Day, share: {ratio: 3}}]")
 	s.refused(422, "bad-plan", "POST", "/v1/whatif", other)
-	other = strings.Replace(policyText, "consumers: [{path: /Risk}, {path: /Risk/Day}", "consumers: [{path: /Risk, share: {ratio: 3}}, {path: /Risk/Day}", 1)
+	other = strings.Replace(policyText, "consumers: [{path: /Risk}, {path: /Risk/Day}",
+		"consumers: [{path: /Risk, share: {ratio: 3}}, {path: /Risk/Day}", 1)
 	a := s.must(200, "POST", "/v1/whatif", other, "Content-Type", "application/yaml")
 	for _, want := range []string{
-		`{"cycle":2,`, `"settled":[{"cycles":0,`, `"consumer":"/Risk/Day","leaf":true,"demand":{"before":16,"after":16},"held":{"before":8,"after":8}`,
-		`"settled":{"before":8,"after":12}`, `"reclaimed":{"before":0,"after":4},"settled":{"before":8,"after":4}`, `"reclaims":[{"plan":"grid","consumer":"/Research","for":"/Risk/Day","reason":"fair_share","units":4,`,
+		`{"cycle":2,`, `"settled":[{"cycles":0,`,
+		`"consumer":"/Risk/Day","leaf":true,"demand":{"before":16,"after":16},"held":{"before":8,"after":8}`,
+		`"settled":{"before":8,"after":12}`, `"reclaimed":{"before":0,"after":4},"settled":{"before":8,"after":4}`,
+		`"reclaims":[{"plan":"grid","consumer":"/Research","for":"/Risk/Day","reason":"fair_share","units":4,`,
 	} {
 		if !strings.Contains(a.body, want) {
 			t.Errorf("no %s: %s", want, a.body)
 		}
 	}
-	if a := s.must(200, "POST", "/v1/whatif?settle=0", other, "Accept", "text/plain"); !strings.Contains(a.body, "lose  /Research -4 (grid)") || strings.Contains(a.body, "in the end") {
+	if a := s.must(200, "POST", "/v1/whatif?settle=0", other, "Accept", "text/plain"); !strings.Contains(a.body,
+		"lose  /Research -4 (grid)") || strings.Contains(a.body, "in the end") {
 		t.Error(a.body)
 	}
 	if a := s.must(200, "POST", "/v1/whatif", policyText); !strings.Contains(a.body, `"changes":[],"same":4`) {
@@ -629,7 +663,8 @@ func TestWhatif(t *testing.T) {
 	}
 	gone := strings.NewReplacer(", {path: /Research, users: [res]}", "", ", {path: /Research}", "").Replace(policyText)
 	s.refused(422, "bad-plan", "POST", "/v1/whatif", gone)
-	if a := s.must(200, "POST", "/v1/whatif?force=true", gone); !strings.Contains(a.body, `"for":null,"reason":"plan_change","units":8`) {
+	if a := s.must(200, "POST", "/v1/whatif?force=true", gone); !strings.Contains(a.body,
+		`"for":null,"reason":"plan_change","units":8`) {
 		t.Error(a.body)
 	}
 	s.refused(400, "bad-request", "POST", "/v1/whatif?settle=9999", other)
@@ -652,7 +687,8 @@ func TestWhatif(t *testing.T) {
 // and the cycles are those that they would have been, as the recovery finds that decides them again.
 func TestWhatifBeside(t *testing.T) {
 	s := ready(t, nil)
-	other := strings.Replace(policyText, "consumers: [{path: /Risk}, {path: /Risk/Day}", "consumers: [{path: /Risk, share: {ratio: 3}}, {path: /Risk/Day}", 1)
+	other := strings.Replace(policyText, "consumers: [{path: /Risk}, {path: /Risk/Day}",
+		"consumers: [{path: /Risk, share: {ratio: 3}}, {path: /Risk/Day}", 1)
 	var rows strings.Builder
 	rows.WriteString("consumer,allocation,units,ncpus\n")
 	for i := range 2000 {

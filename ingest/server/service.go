@@ -206,7 +206,8 @@ func (s *Server) firstPlan(e *engine.Engine, o *ServiceOptions) error {
 	if err != nil {
 		return err
 	}
-	_, err = e.Submit(&engine.Input{Kind: engine.InputPlan, Format: "yaml", Body: text, Policy: p, Author: "configuration"})
+	_, err = e.Submit(&engine.Input{Kind: engine.InputPlan, Format: "yaml", Body: text, Policy: p,
+		Author: "configuration"})
 	return err
 }
 

@@ -24,8 +24,9 @@ var instantNames = []string{"now", "until", "issued", "deadline", "earliest", "l
 
 // wordsOf are the fields that have one of few words, by type and key.
 var wordsOf = map[string][]string{
-	"ExplanationPart.kind": {"slots", "md"}, "ExplanationPart.unit": {"slot", "unit"}, "PolicySettings.kind": {"slots", "md"},
-	"PolicyChange.kind": {"added", "removed", "renamed", "changed"}, "Health.status": {"ok"}, "Readiness.status": {"ok"},
+	"ExplanationPart.kind": {"slots", "md"}, "ExplanationPart.unit": {"slot", "unit"},
+	"PolicySettings.kind": {"slots", "md"}, "PolicyChange.kind": {"added", "removed", "renamed", "changed"},
+	"Health.status": {"ok"}, "Readiness.status": {"ok"},
 }
 
 // begin tells whether a component is yet to be made.
@@ -134,17 +135,18 @@ md_plans: [{name: md, resource_groups: [{name: All}], consumers: [{path: /A}]}]
 
 // rowNames are the tables that answers have, by the names of their rows' schemas.
 var rowNames = map[string]string{
-	"cycles": "Cycle", "grants": "Grant", "reclaims": "Reclaim", "releases": "Release", "consumers": "Consumer", "amounts": "Amount",
-	"shares": "PoolShare", "shortfalls": "Shortfall", "ownership": "OwnershipChange", "plans": "PolicyRevision", "inputs": "Input",
-	"holdings": "Holding", "hosts": "HostCapacity", "owners": "Owner", "loans": "Loan", "sub_allocations": "SubAllocation",
-	"attributes": "Attribute", "changes": "Change", "held": "HeldUnits", "holding_sums": "HoldingSum", "host_figures": "Host",
-	"host_sums": "HostSum", "requests": "Request", "sources": "Source", "curve": "CurvePoint",
+	"cycles": "Cycle", "grants": "Grant", "reclaims": "Reclaim", "releases": "Release", "consumers": "Consumer",
+	"amounts": "Amount", "shares": "PoolShare", "shortfalls": "Shortfall", "ownership": "OwnershipChange",
+	"plans": "PolicyRevision", "inputs": "Input", "holdings": "Holding", "hosts": "HostCapacity", "owners": "Owner",
+	"loans": "Loan", "sub_allocations": "SubAllocation", "attributes": "Attribute", "changes": "Change",
+	"held": "HeldUnits", "holding_sums": "HoldingSum", "host_figures": "Host", "host_sums": "HostSum",
+	"requests": "Request", "sources": "Source", "curve": "CurvePoint",
 }
 
 // decisionTables are the tables of a cycle, each with a path of its own.
 var decisionTables = []string{
-	"amounts", "attributes", "consumers", "cycles", "grants", "holdings", "hosts", "inputs", "loans", "owners", "ownership", "plans",
-	"reclaims", "releases", "shares", "shortfalls", "sub_allocations",
+	"amounts", "attributes", "consumers", "cycles", "grants", "holdings", "hosts", "inputs", "loans", "owners",
+	"ownership", "plans", "reclaims", "releases", "shares", "shortfalls", "sub_allocations",
 }
 
 // moreColumns are tables with columns beside those that are listed: one for each dimension, and of hosts attributes.
@@ -186,13 +188,18 @@ func layouts() map[string]*decision.Table {
 		panic("BUG: " + err.Error())
 	}
 	tables := map[string]*decision.Table{
-		"changes": engine.NoChanges(), "held": &v.Holdings.Table, "requests": v.Standing.Requests(), "host_figures": v.Standing.Hosts(),
-		"loans": v.Standing.Loans(), "sources": sourcesTable(nil), "curve": curveTable(nil), "host_sums": hostsBy(v.Standing.Hosts(), []string{"plan", "group", "state"}),
-		"holding_sums": sumBy(&v.Holdings.Table, nil, groupings["consumer"], nil).table("holdings", groupings["consumer"], "leaving"),
-		"holdings":     tableOf(v.Last.Holdings.Table()), "hosts": tableOf(v.Last.Hosts.Table()), "owners": tableOf(v.Last.Owners.Table()),
+		"changes": engine.NoChanges(), "held": &v.Holdings.Table, "requests": v.Standing.Requests(),
+		"host_figures": v.Standing.Hosts(), "loans": v.Standing.Loans(), "sources": sourcesTable(nil),
+		"curve": curveTable(nil), "host_sums": hostsBy(v.Standing.Hosts(), []string{"plan", "group", "state"}),
+		"holding_sums": sumBy(&v.Holdings.Table, nil, groupings["consumer"], nil).table("holdings",
+			groupings["consumer"], "leaving"),
+		"holdings": tableOf(v.Last.Holdings.Table()), "hosts": tableOf(v.Last.Hosts.Table()),
+		"owners": tableOf(v.Last.Owners.Table()),
 		"inputs": {Columns: []decision.Column{
-			{Name: "kind", Type: decision.Text}, {Name: "source", Type: decision.Text}, {Name: "format", Type: decision.Text},
-			{Name: "digest", Type: decision.Text}, {Name: "bytes"}, {Name: "rows"}, {Name: "author", Type: decision.Text},
+			{Name: "kind", Type: decision.Text}, {Name: "source", Type: decision.Text},
+			{Name: "format", Type: decision.Text},
+			{Name: "digest", Type: decision.Text}, {Name: "bytes"}, {Name: "rows"},
+			{Name: "author", Type: decision.Text},
 		}},
 	}
 	cycles := v.Last.Summary.Table()
@@ -271,8 +278,9 @@ func columnShape(table string, c *decision.Column) (s object) {
 // worded are the columns that have one of few words, of all tables or of one.
 var worded = map[string]decision.Words{
 	"origin": decision.Origins, "cause": decision.Causes, "state": decision.States, "reclaims.action": decision.Actions,
-	"reclaims.reason": decision.ReclaimReasons, "changes.reason": decision.ReclaimReasons, "shortfalls.reason": decision.Reasons,
-	"ownership.action": decision.OwnerActions, "changes.change": engine.ChangeKinds, "curve.unit": {"slots", "units"},
+	"reclaims.reason": decision.ReclaimReasons, "changes.reason": decision.ReclaimReasons,
+	"shortfalls.reason": decision.Reasons, "ownership.action": decision.OwnerActions,
+	"changes.change": engine.ChangeKinds, "curve.unit": {"slots", "units"},
 	"sources.silent": {"false", "true"},
 }
 
@@ -302,14 +310,16 @@ func inputRow(table string) object {
 	count := object{"type": "integer", "format": "int64", "minimum": 0, "maximum": 1 << 53}
 	if table == "hosts" {
 		put("host", "each once", name, true)
-		put("state", "what may run there (ok)", object{"type": "string", "enum": append(anys(decision.States), nil)}, false)
+		put("state", "what may run there (ok)", object{"type": "string", "enum": append(anys(decision.States), nil)},
+			false)
 		return object{"type": "object", "properties": properties, "required": required,
 			"additionalProperties": anything("capacity in a dimension of the policy, or an attribute")}
 	}
 	if table == "runtimes" {
 		put("consumer", "it and all below it that have none of their own", text, true)
 		return object{"type": "object", "properties": properties, "required": required, "additionalProperties": object{
-			"type": "string", "description": "a percentile, such as p50 or p99.9: how long so many units of a hundred run at most, such as 10m"}}
+			"type": "string", "description": "a percentile, such as p50 or p99.9: how long so many units of a " +
+				"hundred run at most, such as 10m"}}
 	}
 	put("consumer", "a leaf of the policy", text, true)
 	put("allocation", "", name, true)
@@ -321,14 +331,18 @@ func inputRow(table string) object {
 	case "demand":
 		put("units", "wanted in all, held units included", count, true)
 		put("plan", "needed where the consumer takes part in several", name, false)
-		put("requirement", "which hosts, in the requirement language", object{"type": "string", "maxLength": 4096}, false)
+		put("requirement", "which hosts, in the requirement language", object{"type": "string", "maxLength": 4096},
+			false)
 		put("max_per_host", "most units of it on one host", from1, false)
 		put("min_units", "so many units at once or none, a gang; at most units (1)", from1, false)
-		put("together", "of a gang: an attribute of hosts, of which its hosts have one value; prefer and one: if they can", name, false)
-		return object{"type": "object", "properties": properties, "required": required, "additionalProperties": anything("the size of a unit in a dimension of the policy")}
+		put("together", "of a gang: an attribute of hosts, of which its hosts have one value; prefer and one: "+
+			"if they can", name, false)
+		return object{"type": "object", "properties": properties, "required": required,
+			"additionalProperties": anything("the size of a unit in a dimension of the policy")}
 	case "releases":
 		put("done", "the work is finished: as many fewer are wanted", boolean, false)
-		put("device", "on which devices of the host each unit lies, as changes and holdings tell it, such as 4+5 (on any)", name, false)
+		put("device", "on which devices of the host each unit lies, as changes and holdings tell it, such as "+
+			"4+5 (on any)", name, false)
 	}
 	put("host", "", name, true)
 	put("units", "", count, true)

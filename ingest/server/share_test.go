@@ -21,8 +21,10 @@ import (
 func shared(t testing.TB, l Limits) *service {
 	s := start(t, func(o *ServiceOptions) {
 		o.Server.Limits = l
-		for name, role := range map[string]string{"root": RoleAdmin, "greedy": RoleSubmitter, "other": RoleSubmitter, "ro": RoleReader} {
-			o.Server.Tokens = append(o.Server.Tokens, Token{Name: name, SHA256: HashToken(name), Role: role, Groups: []string{"risk-users", "res"}})
+		for name, role := range map[string]string{"root": RoleAdmin, "greedy": RoleSubmitter, "other": RoleSubmitter,
+			"ro": RoleReader} {
+			o.Server.Tokens = append(o.Server.Tokens,
+				Token{Name: name, SHA256: HashToken(name), Role: role, Groups: []string{"risk-users", "res"}})
 		}
 	})
 	s.token = "root"
@@ -70,7 +72,8 @@ func TestStalledBodies(t *testing.T) {
 		s.send("greedy", "PUT /v1/demand/feed", half)
 	}
 	s.eventually("bodies take memory", func() bool { return s.gauge("stint_body_memory_bytes") > 1_900_000 })
-	for _, call := range []string{"PUT /v1/demand/feed", "PUT /v1/hosts", "PUT /v1/plan"} { // a reader's, and more than it may check
+	// a reader's, and more than it may check
+	for _, call := range []string{"PUT /v1/demand/feed", "PUT /v1/hosts", "PUT /v1/plan"} {
 		s.send("ro", call, half).expect(403, "forbidden")
 	}
 	for range 3 {
@@ -190,7 +193,8 @@ func TestAnswersInParts(t *testing.T) {
 	grants(t, s, n)
 	s.logged()
 	s.cycle()
-	for _, path := range []string{"/v1/changes?since=0", "/v1/changes?source=feed&since=0", "/v1/holdings?", "/v1/holdings?source=feed", "/v1/cycles/1/grants?", "/v1/cycles/1/grants?consumer=/Risk"} {
+	for _, path := range []string{"/v1/changes?since=0", "/v1/changes?source=feed&since=0", "/v1/holdings?",
+		"/v1/holdings?source=feed", "/v1/cycles/1/grants?", "/v1/cycles/1/grants?consumer=/Risk"} {
 		for _, format := range []string{"json", "csv", "ndjson", "arrow", "parquet"} {
 			body := s.must(200, "GET", path+"&format="+format, "").body
 			rows := strings.Count(body, "\n")
@@ -237,7 +241,8 @@ func TestAnswersInParts(t *testing.T) {
 // who does not read is cut off.
 func TestUnreadAnswers(t *testing.T) {
 	const n = 30_000
-	for _, path := range []string{"/v1/changes?since=0", "/v1/changes?source=feed&since=0", "/v1/holdings", "/v1/holdings?source=feed", "/v1/cycles/latest/grants"} {
+	for _, path := range []string{"/v1/changes?since=0", "/v1/changes?source=feed&since=0", "/v1/holdings",
+		"/v1/holdings?source=feed", "/v1/cycles/latest/grants"} {
 		s := shared(t, Limits{AnswersMemoryMax: 32 << 20, WriteTimeMax: 3 * time.Second})
 		grants(t, s, n)
 		var conns []*raw

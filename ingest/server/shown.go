@@ -54,7 +54,8 @@ func (s *Server) versioned(q *request, w shown, n int64, fixed bool) (same bool,
 	switch asked := q.query("version"); {
 	case asked == "":
 	case asked != version:
-		return false, problem{Type: "not-found", Status: 404, Detail: fmt.Sprintf("cycle %d has the version %s here, not %s: this is another log", n, version, asked)}
+		return false, problem{Type: "not-found", Status: 404,
+			Detail: fmt.Sprintf("cycle %d has the version %s here, not %s: this is another log", n, version, asked)}
 	case fixed:
 		h.Set("Cache-Control", "private, max-age=31536000, immutable")
 	}

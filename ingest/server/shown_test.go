@@ -42,16 +42,19 @@ md_plans:
 func lending(t testing.TB, edit func(*ServiceOptions)) *service {
 	s := start(t, edit)
 	s.must(200, "PUT", "/v1/plan?message=first", lendingPolicy)
-	s.must(200, "PUT", "/v1/hosts", "host,slots,ncpus,rack\nh1,4,0,r1\nh2,4,0,r2\nb1,0,8,\nb2,0,8,\n", "Content-Type", "text/csv")
+	s.must(200, "PUT", "/v1/hosts", "host,slots,ncpus,rack\nh1,4,0,r1\nh2,4,0,r2\nb1,0,8,\nb2,0,8,\n", "Content-Type",
+		"text/csv")
 	s.must(200, "PUT", "/v1/demand/b", "consumer,allocation,units,ncpus\n/B,b,7,\n", "Content-Type", "text/csv")
-	s.must(200, "PUT", "/v1/demand/m", "consumer,allocation,sub,units,ncpus\n/M/X,x,,3,2\n/M/Y,y,one,2,3\n", "Content-Type", "text/csv")
+	s.must(200, "PUT", "/v1/demand/m", "consumer,allocation,sub,units,ncpus\n/M/X,x,,3,2\n/M/Y,y,one,2,3\n",
+		"Content-Type", "text/csv")
 	s.cycle()
 	s.must(200, "PUT", "/v1/demand/a", "consumer,allocation,units\n/A,a,4\n", "Content-Type", "text/csv")
 	s.cycle()
 	s.cycle()
 	s.must(200, "POST", "/v1/releases", "consumer,allocation,host,units\n/B,b,h1,1\n", "Content-Type", "text/csv")
 	s.cycle()
-	s.must(200, "PUT", "/v1/demand/m", "consumer,allocation,sub,units,ncpus\n/M/X,x,,1,2\n/M/Y,y,one,4,3\n", "Content-Type", "text/csv")
+	s.must(200, "PUT", "/v1/demand/m", "consumer,allocation,sub,units,ncpus\n/M/X,x,,1,2\n/M/Y,y,one,4,3\n",
+		"Content-Type", "text/csv")
 	s.cycle()
 	return s
 }
@@ -68,7 +71,8 @@ func (s *service) cut(path string, names ...string) string {
 	s.t.Helper()
 	var lines []string
 	var at []int
-	for i, line := range strings.Split(strings.TrimSpace(s.must(200, "GET", path, "", "Accept", "text/csv").body), "\n") {
+	for i, line := range strings.Split(strings.TrimSpace(s.must(200, "GET", path, "", "Accept", "text/csv").body),
+		"\n") {
 		fields := strings.Split(line, ",")
 		if i == 0 {
 			for _, n := range names {
@@ -116,17 +120,21 @@ func TestShownFromLog(t *testing.T) {
 		t.Errorf("nobody borrows: %s", loans)
 	}
 	// The log tells the use of hosts as of its last keyframe, which is the first cycle here.
-	if got := s.must(200, "GET", "/v1/hosts?cycle=1&host=h1&format=csv", "").body; !strings.Contains(got, "pool,h1,ok,4,,4,,pool\n") {
+	if got := s.must(200, "GET", "/v1/hosts?cycle=1&host=h1&format=csv", "").body; !strings.Contains(got,
+		"pool,h1,ok,4,,4,,pool\n") {
 		t.Error(got)
 	}
-	if got := s.must(200, "GET", "/v1/hosts?format=csv", "").body; !strings.Contains(got, "\npool,h1,ok,4,,") || !strings.Contains(got, ",r1\n") ||
+	if got := s.must(200, "GET", "/v1/hosts?format=csv", "").body; !strings.Contains(got, "\npool,h1,ok,4,,") ||
+		!strings.Contains(got, ",r1\n") ||
 		!strings.Contains(got, "attribute_rack\n") {
 		t.Error(got)
 	}
-	if got := s.must(200, "GET", "/v1/hosts?by=plan&format=csv", "").body; !strings.Contains(got, "\nmd,ok,2,0,16,0,14\n") {
+	if got := s.must(200, "GET", "/v1/hosts?by=plan&format=csv", "").body; !strings.Contains(got,
+		"\nmd,ok,2,0,16,0,14\n") {
 		t.Error(got)
 	}
-	now, logged := s.must(200, "GET", "/v1/hosts?by=group&format=csv", "").body, s.must(200, "GET", "/v1/hosts?by=group&cycle=1&format=csv", "").body
+	now, logged := s.must(200, "GET", "/v1/hosts?by=group&format=csv", "").body,
+		s.must(200, "GET", "/v1/hosts?by=group&cycle=1&format=csv", "").body
 	if !strings.Contains(now, "\nmd,big,ok,2,0,16,0,14\n") || !strings.Contains(logged, "\nmd,big,ok,2,") {
 		t.Error(now, logged)
 	}
@@ -160,7 +168,8 @@ func TestCurve(t *testing.T) {
 		return n(5), n(8) + n(9) + n(10) + n(11)
 	}
 	for _, path := range []string{"M", "B", "%2F"} {
-		for _, line := range strings.Split(strings.TrimSpace(s.must(200, "GET", "/v1/consumers/"+path+"?last=10&format=csv", "").body), "\n")[1:] {
+		for _, line := range strings.Split(strings.TrimSpace(s.must(200, "GET",
+			"/v1/consumers/"+path+"?last=10&format=csv", "").body), "\n")[1:] {
 			if held, of := sum(line); held != of {
 				t.Errorf("/%s holds %d, and of all kinds %d: %s", path, held, of, line)
 			}
@@ -184,7 +193,8 @@ func TestVersions(t *testing.T) {
 		t.Fatal(a.header)
 	}
 	version := strings.Trim(tag, `W/"`)
-	for _, path := range []string{"/v1/cycles/2/consumers?", "/v1/loans?cycle=2&", "/v1/hosts?cycle=2&", "/v1/holdings?cycle=2&by=host&"} {
+	for _, path := range []string{"/v1/cycles/2/consumers?", "/v1/loans?cycle=2&", "/v1/hosts?cycle=2&",
+		"/v1/holdings?cycle=2&by=host&"} {
 		a = s.must(200, "GET", path+"version="+version, "")
 		if got := a.header.Get("Cache-Control"); got != "private, max-age=31536000, immutable" {
 			t.Errorf("%s: %s", path, got)
@@ -198,7 +208,9 @@ func TestVersions(t *testing.T) {
 		s.refused(404, "not-found", "GET", path+"version=0123456789abcdef-1", "")
 	}
 	s.refused(404, "not-found", "GET", "/v1/cycles/2/nothing?version="+version, "") // it is not kept for ever
-	if a := s.must(200, "GET", "/v1/cycles/latest/consumers?version="+strings.Trim(s.must(200, "GET", "/v1/cycles/latest/consumers", "").header.Get("ETag"), `W/"`), ""); strings.Contains(a.header.Get("Cache-Control"), "immutable") {
+	if a := s.must(200, "GET",
+		"/v1/cycles/latest/consumers?version="+strings.Trim(s.must(200, "GET", "/v1/cycles/latest/consumers",
+			"").header.Get("ETag"), `W/"`), ""); strings.Contains(a.header.Get("Cache-Control"), "immutable") {
 		t.Error("what `latest` names changes")
 	}
 }
@@ -207,24 +219,28 @@ func TestVersions(t *testing.T) {
 func TestSourcesAndRevisions(t *testing.T) {
 	s := lending(t, nil)
 	got := s.must(200, "GET", "/v1/sources?format=csv", "").body
-	for _, want := range []string{"source,owner,heard,rows,silent,wanted,held\n", "\na,,", ",1,false,4,", "\nm,,", ",2,false,5,5\n"} {
+	for _, want := range []string{"source,owner,heard,rows,silent,wanted,held\n", "\na,,", ",1,false,4,", "\nm,,",
+		",2,false,5,5\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	if got := s.cut("/v1/demand/m", "plan", "consumer", "allocation", "sub", "ncpus", "wanted", "held"); !strings.Contains(got, "md,/M/Y,y,one,3,4,4") {
+	if got := s.cut("/v1/demand/m", "plan", "consumer", "allocation", "sub", "ncpus", "wanted",
+		"held"); !strings.Contains(got, "md,/M/Y,y,one,3,4,4") {
 		t.Error(got)
 	}
 	s.refused(404, "no-source", "GET", "/v1/demand/nobody", "")
 	second := strings.Replace(lendingPolicy, "owns: 6", "owns: 5", 1)
 	s.must(200, "PUT", "/v1/plan?message=less", second, "If-Match", `"1"`)
-	if got := s.must(200, "GET", "/v1/plan/revisions", "").body; !strings.Contains(got, `{"revision":2,"cycle":6,`) || !strings.Contains(got, `"message":"first"`) {
+	if got := s.must(200, "GET", "/v1/plan/revisions", "").body; !strings.Contains(got, `{"revision":2,"cycle":6,`) ||
+		!strings.Contains(got, `"message":"first"`) {
 		t.Error(got)
 	}
 	s.cycle()
 	s.logged()
 	for n, want := range map[string]string{"1": lendingPolicy, "2": second} {
-		if got := s.must(200, "GET", "/v1/plan/revisions/"+n, ""); got.body != want || got.header.Get("ETag") != `"`+n+`"` {
+		if got := s.must(200, "GET", "/v1/plan/revisions/"+n, ""); got.body != want ||
+			got.header.Get("ETag") != `"`+n+`"` {
 			t.Errorf("revision %s: %v %s", n, got.header, got.body)
 		}
 	}
@@ -245,7 +261,8 @@ func TestCyclesBefore(t *testing.T) {
 		"/v1/cycles?limit=9&before=3": "1,2", "/v1/cycles?before=1": "", "/v1/cycles?limit=3": "3,4,5",
 	} {
 		var got []string
-		for _, line := range strings.Split(strings.TrimSpace(s.must(200, "GET", path, "", "Accept", "text/csv").body), "\n")[1:] {
+		for _, line := range strings.Split(strings.TrimSpace(s.must(200, "GET", path, "", "Accept", "text/csv").body),
+			"\n")[1:] {
 			got = append(got, line[:strings.Index(line, ",")])
 		}
 		if strings.Join(got, ",") != want {
@@ -289,7 +306,8 @@ func (s *service) listen(n int, headers ...string) (ids []string, kinds []string
 // TestEvents tells of cycles as they are published, goes on behind the one seen last, and ends when the token is not
 // known any more.
 func TestEvents(t *testing.T) {
-	admin, reader := Token{Name: "root", SHA256: HashToken("secret"), Role: RoleAdmin}, Token{Name: "r", SHA256: HashToken("reader"), Role: RoleReader}
+	admin, reader := Token{Name: "root", SHA256: HashToken("secret"), Role: RoleAdmin},
+		Token{Name: "r", SHA256: HashToken("reader"), Role: RoleReader}
 	var srv *Server
 	s := start(t, func(o *ServiceOptions) {
 		o.Server.Tokens = []Token{admin, reader}
@@ -347,7 +365,8 @@ func logAlone(t testing.TB, of *service, dir string) *service {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- RunLog(ctx, Options{LogDir: dir}, ln, nil) }()
-	s := &service{t: t, base: "http://" + ln.Addr().String(), client: of.client, check: of.check, cancel: cancel, ended: ended}
+	s := &service{t: t, base: "http://" + ln.Addr().String(), client: of.client, check: of.check, cancel: cancel,
+		ended: ended}
 	t.Cleanup(s.stop)
 	return s
 }
@@ -358,7 +377,8 @@ func TestLogAlone(t *testing.T) {
 	s.logged()
 	was := map[string]string{}
 	for _, path := range []string{
-		"/v1/cycles?limit=9", "/v1/consumers", "/v1/consumers/M/X", "/v1/cycles/latest/shortfalls", "/v1/cycles/3/grants", "/v1/plan", "/v1/plan/revisions/1",
+		"/v1/cycles?limit=9", "/v1/consumers", "/v1/consumers/M/X", "/v1/cycles/latest/shortfalls",
+		"/v1/cycles/3/grants", "/v1/plan", "/v1/plan/revisions/1",
 		"/v1/consumers/B?last=9",
 	} {
 		was[path] = s.must(200, "GET", path, "", "Accept-Encoding", "identity").body
@@ -379,7 +399,8 @@ func TestLogAlone(t *testing.T) {
 		t.Errorf("loans of the log:\n%s\nof the service:\n%s", got, loans)
 	}
 	for path, want := range map[string]string{
-		"/readyz": `"log_alone":true`, "/v1/explain/B": `"consumer":"/B"`, "/v1/explain/B?cycle=2": `"cycle":2`, "/v1/hosts": `"host":"h1"`, "/healthz": "ok",
+		"/readyz": `"log_alone":true`, "/v1/explain/B": `"consumer":"/B"`, "/v1/explain/B?cycle=2": `"cycle":2`,
+		"/v1/hosts": `"host":"h1"`, "/healthz": "ok",
 		"/v1/holdings?host=h1": `"host":"h1"`, "/v1/plan/revisions": `"in_force":true`,
 	} {
 		if got := l.must(200, "GET", path, "").body; !strings.Contains(got, want) {
@@ -389,11 +410,14 @@ func TestLogAlone(t *testing.T) {
 	if ids, _ := l.listen(1); !slices.Equal(ids, []string{"5"}) {
 		t.Error(ids)
 	}
-	for _, call := range []string{"PUT /v1/plan", "PUT /v1/hosts", "PUT /v1/demand/x", "POST /v1/cycles", "POST /v1/whatif", "GET /v1/changes?since=0", "GET /v1/sources"} {
+	for _, call := range []string{"PUT /v1/plan", "PUT /v1/hosts", "PUT /v1/demand/x", "POST /v1/cycles",
+		"POST /v1/whatif", "GET /v1/changes?since=0", "GET /v1/sources"} {
 		method, path, _ := strings.Cut(call, " ")
 		l.refused(409, "log-alone", method, path, "")
 	}
-	if got := l.must(200, "POST", "/v1/plan/check", strings.Replace(lendingPolicy, "/M/Y", "/M/Z", -1)).body; !strings.Contains(got, `{"kind":"added","where":"consumer /M/Z",`) {
+	if got := l.must(200, "POST", "/v1/plan/check",
+		strings.Replace(lendingPolicy, "/M/Y", "/M/Z", -1)).body; !strings.Contains(got,
+		`{"kind":"added","where":"consumer /M/Z",`) {
 		t.Error(got)
 	}
 	l.refused(422, "bad-plan", "POST", "/v1/plan/check", "stint: 1\ncluster: [\n")
@@ -421,13 +445,15 @@ func TestPage(t *testing.T) {
 	for _, path := range console.Paths() {
 		a := s.must(200, "GET", path, "")
 		h := a.header.Get("Content-Security-Policy")
-		if !strings.Contains(h, "default-src 'self'") || strings.Contains(h, "unsafe") || a.header.Get("X-Content-Type-Options") != "nosniff" {
+		if !strings.Contains(h, "default-src 'self'") || strings.Contains(h, "unsafe") ||
+			a.header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: %v", path, a.header)
 		}
 		if got := s.do("GET", path, "", "If-None-Match", a.header.Get("ETag")); got.status != 304 {
 			t.Errorf("%s: %d", path, got.status)
 		}
-		if got := s.must(200, "GET", path, "", "Accept-Encoding", "identity").body; got != string(console.Find(path).Body) {
+		if got := s.must(200, "GET", path, "", "Accept-Encoding",
+			"identity").body; got != string(console.Find(path).Body) {
 			t.Errorf("%s is another without packing", path)
 		}
 	}

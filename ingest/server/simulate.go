@@ -58,7 +58,8 @@ func (s *Server) postSimulate(q *request) error {
 	case s.whatif <- struct{}{}:
 		defer func() { <-s.whatif }()
 	default:
-		return problem{Type: "busy", Status: 429, RetryAfter: 5, Detail: "another what-if is under way; there is one at a time"}
+		return problem{Type: "busy", Status: 429, RetryAfter: 5,
+			Detail: "another what-if is under way; there is one at a time"}
 	}
 	state, err := q.engine.Clone()
 	if err != nil {
@@ -130,7 +131,8 @@ func (q *request) asked(body []byte, dimensions []string, memory *account) (*sim
 	}
 	options := func(name string, rows int) table.Options {
 		l := table.Limits{BytesMax: int64(len(body)), DecodedBytesMax: int64(len(body)), RowsMax: rows}
-		return table.Options{Name: name, Format: table.JSON, Compression: table.Plain, Dimensions: dimensions, Limits: l, Spend: q.s.spender(memory)}
+		return table.Options{Name: name, Format: table.JSON, Compression: table.Plain, Dimensions: dimensions,
+			Limits: l, Spend: q.s.spender(memory)}
 	}
 	refused := func(err error) error {
 		var p problem
@@ -144,7 +146,8 @@ func (q *request) asked(body []byte, dimensions []string, memory *account) (*sim
 	}
 	a := &simulation.Asked{Runtimes: simulation.Runtimes{}}
 	var column cluster.TextColumn
-	if a.Demand, column, err = table.ReadAsked(bytes.NewReader(of.Demand), options("demand", simulatedRowsMax)); err != nil {
+	if a.Demand, column, err = table.ReadAsked(bytes.NewReader(of.Demand),
+		options("demand", simulatedRowsMax)); err != nil {
 		return nil, refused(err)
 	}
 	if a.RuntimeUS, err = simulation.RuntimesUS(a.Demand, column); err != nil {

@@ -125,7 +125,8 @@ func TestExpect(t *testing.T) {
 	}
 	rows := "consumer,allocation,units,ncpus\n/Risk/Day,a,1,1\n"
 	conn := dial(s)
-	conn.say(putDemand + fmt.Sprintf("Authorization: Bearer secret\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", len(rows)))
+	conn.say(putDemand + fmt.Sprintf("Authorization: Bearer secret\r\nContent-Length: %d\r\nExpect: "+
+		"100-continue\r\n\r\n", len(rows)))
 	conn.expect(100, "")
 	conn.say(rows)
 	conn.expect(200, "")
@@ -220,22 +221,28 @@ func TestPipelined(t *testing.T) {
 		body string
 		then bool // whether the next request is answered
 	}{
-		"wrong token, small": {"PUT /v1/plan HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer no\r\n", smuggled, true},
-		"wrong token, large": {"PUT /v1/plan HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer no\r\n", strings.Repeat(smuggled, 10_000), false},
-		"no such call":       {"POST /v1/nothing HTTP/1.1\r\nHost: localhost\r\n", strings.Repeat(smuggled, 10), true},
-		"a body of a GET":    {"GET /readyz HTTP/1.1\r\nHost: localhost\r\n", smuggled, true},
-		"a cycle's body":     {"POST /v1/cycles HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secret\r\n", smuggled, true},
+		"wrong token, small": {"PUT /v1/plan HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer no\r\n", smuggled,
+			true},
+		"wrong token, large": {"PUT /v1/plan HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer no\r\n",
+			strings.Repeat(smuggled, 10_000), false},
+		"no such call":    {"POST /v1/nothing HTTP/1.1\r\nHost: localhost\r\n", strings.Repeat(smuggled, 10), true},
+		"a body of a GET": {"GET /readyz HTTP/1.1\r\nHost: localhost\r\n", smuggled, true},
+		"a cycle's body": {"POST /v1/cycles HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secret\r\n",
+			smuggled, true},
 	} {
 		conn := dial(s)
-		go conn.say(c.head + fmt.Sprintf("Content-Length: %d\r\n\r\n", len(c.body)) + c.body + "GET /v1/last HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		go conn.say(c.head + fmt.Sprintf("Content-Length: %d\r\n\r\n", len(c.body)) + c.body +
+			"GET /v1/last HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		first, _ := conn.answer()
 		second, body := conn.answer()
-		if first == 0 || second != map[bool]int{true: 404, false: 0}[c.then] || second != 0 && !strings.Contains(body, "/v1/last") {
+		if first == 0 || second != map[bool]int{true: 404, false: 0}[c.then] ||
+			second != 0 && !strings.Contains(body, "/v1/last") {
 			t.Errorf("%s: %d, then %d %s", name, first, second, body)
 		}
 	}
 	conn := dial(s)
-	go conn.say("PUT /v1/plan HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(smuggled), smuggled) + smuggled)
+	go conn.say("PUT /v1/plan HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" +
+		fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(smuggled), smuggled) + smuggled)
 	if first, body := conn.answer(); first != 401 {
 		t.Error("chunks:", first, body)
 	}
@@ -283,7 +290,8 @@ func TestConnectionLimits(t *testing.T) {
 		var open []*raw
 		for i := range 6 {
 			c, status, body := ask()
-			if open = append(open, c); status != 200 && (i < 3 || status != 429 || !strings.Contains(body, typePrefix+"busy")) || status == 200 && i >= 3 {
+			if open = append(open, c); status != 200 && (i < 3 || status != 429 ||
+				!strings.Contains(body, typePrefix+"busy")) || status == 200 && i >= 3 {
 				t.Errorf("%s: connection %d got %d %s", name, i, status, body)
 			}
 		}
@@ -371,7 +379,8 @@ func TestFullTmpfs(t *testing.T) {
 	}
 	check := func() {
 		t.Helper()
-		if a := s.must(200, "GET", "/v1/consumers/Risk/Day", ""); !strings.Contains(a.body, fmt.Sprintf(`"demand":%d,`, acknowledged)) {
+		if a := s.must(200, "GET", "/v1/consumers/Risk/Day", ""); !strings.Contains(a.body,
+			fmt.Sprintf(`"demand":%d,`, acknowledged)) {
 			t.Errorf("%d units were acknowledged: %s", acknowledged, a.body)
 		}
 		if a := s.must(200, "GET", "/v1/cycles?limit=1", ""); !strings.Contains(a.body, `"cycle":20`) {

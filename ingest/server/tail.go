@@ -179,7 +179,8 @@ func (t *tail) seal(ctx context.Context) error {
 		return err
 	}
 	t.sealed = time.Now()
-	t.s.o.Log.Info("a day of the decision log is sealed", "cycles", fmt.Sprintf("%d to %d", first, last), "ranges", len(dirs),
+	t.s.o.Log.Info("a day of the decision log is sealed", "cycles", fmt.Sprintf("%d to %d", first, last), "ranges",
+		len(dirs),
 		"took", time.Since(start))
 	return nil
 }

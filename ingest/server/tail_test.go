@@ -45,7 +45,8 @@ func (t *tail) decide(test *testing.T, first, last int64) {
 			test.Fatal(err)
 		}
 		c := &decision.Cycle{Standing: &decision.Standing{Whole: n == 1}}
-		c.Summary = decision.Summary{Cycle: n, NowUS: 1_767_571_200_000_000 + (n-1)*8*3600e6, Revision: n, UnitsHeld: 7 * n}
+		c.Summary = decision.Summary{Cycle: n, NowUS: 1_767_571_200_000_000 + (n-1)*8*3600e6, Revision: n,
+			UnitsHeld: 7 * n}
 		if err := t.w.Cycle(c, []export.Input{in}); err != nil {
 			test.Fatal(err)
 		}

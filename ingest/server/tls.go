@@ -223,7 +223,8 @@ func certificatesOf(text []byte) (list []*x509.Certificate, err error) {
 		}
 		c, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			return nil, fmt.Errorf("certificate %d cannot be read: %s", len(list)+1, strings.TrimPrefix(err.Error(), "x509: "))
+			return nil, fmt.Errorf("certificate %d cannot be read: %s", len(list)+1,
+				strings.TrimPrefix(err.Error(), "x509: "))
 		}
 		if list = append(list, c); len(list) > authoritiesMax {
 			return nil, fmt.Errorf("has more than %d certificates", authoritiesMax)
@@ -279,7 +280,8 @@ func checkKeyFile(text []byte, file string, faults *TLSFaults) {
 		return
 	}
 	if mode := info.Mode().Perm(); mode&keyModeBad != 0 {
-		faults.add("key", file, "has the mode %04o: others may read or change the private key; chmod 0600, or 0640 for a group",
+		faults.add("key", file,
+			"has the mode %04o: others may read or change the private key; chmod 0600, or 0640 for a group",
 			mode)
 	}
 }
@@ -354,7 +356,8 @@ func (t *TLS) watch(done <-chan struct{}, log *slog.Logger) {
 			log.Error("the TLS files have changed and are not good: those that were read before stay", "error", err)
 		case err == nil:
 			if failed = ""; changed {
-				log.Info("the TLS files have changed: new connections go by them", "expires", t.expires().UTC().Format(time.RFC3339))
+				log.Info("the TLS files have changed: new connections go by them", "expires",
+					t.expires().UTC().Format(time.RFC3339))
 			}
 		}
 	}
@@ -393,7 +396,8 @@ func (m *Metrics) attachTLS(t *TLS) {
 		return
 	}
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "stint_tls_certificate_expiry_timestamp_seconds", Help: "When the service's TLS certificate expires, since 1970.",
+		Name: "stint_tls_certificate_expiry_timestamp_seconds",
+		Help: "When the service's TLS certificate expires, since 1970.",
 	}, func() float64 { return float64(t.expires().Unix()) }))
 }
 

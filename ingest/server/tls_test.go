@@ -69,7 +69,8 @@ func (i *issuer) issue(name string, edit func(*x509.Certificate)) issued {
 	c := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: name, Organization: []string{"Bank"}},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(100 * 24 * time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature, DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		KeyUsage: x509.KeyUsageDigitalSignature, DNSNames: []string{"localhost"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	if edit != nil {
@@ -106,7 +107,9 @@ func (i *issuer) trusting(own ...tls.Certificate) *http.Client {
 	pool.AddCert(i.cert)
 	t := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
 	if len(own) > 0 { // also where the service names other authorities
-		t.TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &own[0], nil }
+		t.TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return &own[0], nil
+		}
 	}
 	i.t.Cleanup(t.CloseIdleConnections)
 	return &http.Client{Transport: t}
@@ -136,7 +139,8 @@ func (s *service) as(c *http.Client, method, path, body string, headers ...strin
 func TestTLS(t *testing.T) {
 	ca := newIssuer(t, "Authority")
 	own := ca.issue("stint", nil)
-	s, _ := secured(t, TLSFiles{Certificate: own.cert, Key: own.key}, Token{Name: "ops", Role: RoleAdmin, SHA256: HashToken("x")})
+	s, _ := secured(t, TLSFiles{Certificate: own.cert, Key: own.key},
+		Token{Name: "ops", Role: RoleAdmin, SHA256: HashToken("x")})
 	client := ca.trusting()
 	if a := s.as(client, "GET", "/v1/cycles", ""); a.status != 401 {
 		t.Error("without a token:", a)
@@ -152,7 +156,8 @@ func TestTLS(t *testing.T) {
 			t.Error(a)
 		}
 	}
-	if a := s.as(client, "GET", "/metrics", ""); !strings.Contains(a.body, "stint_tls_certificate_expiry_timestamp_seconds") {
+	if a := s.as(client, "GET", "/metrics", ""); !strings.Contains(a.body,
+		"stint_tls_certificate_expiry_timestamp_seconds") {
 		t.Error(a)
 	}
 
@@ -238,7 +243,8 @@ func TestClientCertificates(t *testing.T) {
 		{Name: "feed", Role: RoleReader, Subject: "CN=feed,O=Bank"},
 	}
 	s, files := secured(t, TLSFiles{Certificate: own.cert, Key: own.key, Clients: ca.file}, tokens...)
-	if a := s.as(ca.trusting(boss.pair), "PUT", "/v1/plan", policyText); a.status != 200 || a.header.Get("Stint-Name") != "ops" {
+	if a := s.as(ca.trusting(boss.pair), "PUT", "/v1/plan", policyText); a.status != 200 ||
+		a.header.Get("Stint-Name") != "ops" {
 		t.Error(a)
 	}
 	reader := ca.trusting(feed.pair)
@@ -258,10 +264,11 @@ func TestClientCertificates(t *testing.T) {
 		"is valid only from": ca.issue("feed", func(c *x509.Certificate) {
 			c.NotBefore = time.Now().Add(time.Hour)
 		}).pair,
-		"is self-signed":                 ca.issue("self", nil).pair,
-		"which is no authority of this":  other.issue("feed", nil).pair,
-		"no token of the configuration":  ca.issue("stranger", nil).pair,
-		"is not for clients":             ca.issue("feed", func(c *x509.Certificate) { c.ExtKeyUsage = c.ExtKeyUsage[:1] }).pair,
+		"is self-signed":                ca.issue("self", nil).pair,
+		"which is no authority of this": other.issue("feed", nil).pair,
+		"no token of the configuration": ca.issue("stranger", nil).pair,
+		"is not for clients": ca.issue("feed",
+			func(c *x509.Certificate) { c.ExtKeyUsage = c.ExtKeyUsage[:1] }).pair,
 		"has no subject":                 ca.issue("feed", func(c *x509.Certificate) { c.Subject = pkix.Name{} }).pair,
 		"or a client certificate is nee": {},
 	} {
@@ -322,7 +329,8 @@ func TestTLSReload(t *testing.T) {
 	pool.AddCert(ca.cert)
 	open := func() *tls.Conn {
 		t.Helper()
-		c, err := tls.Dial("tcp", strings.TrimPrefix(s.base, "https://"), &tls.Config{RootCAs: pool, ServerName: "localhost"})
+		c, err := tls.Dial("tcp", strings.TrimPrefix(s.base, "https://"),
+			&tls.Config{RootCAs: pool, ServerName: "localhost"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -368,7 +376,9 @@ func TestTLSFaults(t *testing.T) {
 	ca, other := newIssuer(t, "Authority"), newIssuer(t, "Other")
 	good, twin := ca.issue("stint", nil), ca.issue("twin", nil)
 	past := func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Hour) }
-	expired, future := ca.issue("old", past), ca.issue("new", func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) })
+	expired, future := ca.issue("old", past), ca.issue("new", func(c *x509.Certificate) {
+		c.NotBefore = time.Now().Add(time.Hour)
+	})
 	nameless := ca.issue("nameless", func(c *x509.Certificate) { c.DNSNames, c.IPAddresses = nil, nil })
 	self := ca.issue("self", nil)
 	file := func(name string, mode os.FileMode, parts ...string) string {
@@ -393,24 +403,39 @@ func TestTLSFaults(t *testing.T) {
 		files TLSFiles
 		want  []string
 	}{
-		{"expired", TLSFiles{Certificate: expired.cert, Key: expired.key}, []string{"certificate 1, of CN=old,O=Bank, expired at 20"}},
+		{"expired", TLSFiles{Certificate: expired.cert, Key: expired.key},
+			[]string{"certificate 1, of CN=old,O=Bank, expired at 20"}},
 		{"not yet", TLSFiles{Certificate: future.cert, Key: future.key}, []string{"is valid only from 20"}},
-		{"of another key", TLSFiles{Certificate: good.cert, Key: twin.key}, []string{"is not the key of " + good.cert + ", which is for CN=stint,O=Bank"}},
-		{"readable by others", TLSFiles{Certificate: good.cert, Key: readable}, []string{"has the mode 0644: others may read"}},
-		{"writable by the group", TLSFiles{Certificate: good.cert, Key: file("key", 0o660, good.key)}, []string{"has the mode 0660"}},
+		{"of another key", TLSFiles{Certificate: good.cert, Key: twin.key},
+			[]string{"is not the key of " + good.cert + ", which is for CN=stint,O=Bank"}},
+		{"readable by others", TLSFiles{Certificate: good.cert, Key: readable},
+			[]string{"has the mode 0644: others may read"}},
+		{"writable by the group", TLSFiles{Certificate: good.cert, Key: file("key", 0o660, good.key)},
+			[]string{"has the mode 0660"}},
 		{"readable by the group", TLSFiles{Certificate: good.cert, Key: file("key", 0o640, good.key)}, nil},
-		{"no files", TLSFiles{Certificate: "/no/crt", Key: "/no/key", Clients: "/no/ca"}, []string{"/no/crt: no such file", "/no/key: no such file", "/no/ca: no such file"}},
-		{"files in turn", TLSFiles{Certificate: good.key, Key: good.cert}, []string{"has a private key; only certificates belong here", "has a certificate and no private key"}},
-		{"no PEM", TLSFiles{Certificate: file("c", 0o644, "x"), Key: file("k", 0o600, "x")}, []string{"no certificate in PEM form", "no private key in PEM form"}},
-		{"damaged", TLSFiles{Certificate: file("c", 0o644, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), Key: good.key}, []string{"certificate 1 cannot be read"}},
-		{"encrypted", TLSFiles{Certificate: good.cert, Key: file("k", 0o600, "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n")}, []string{"is encrypted"}},
+		{"no files", TLSFiles{Certificate: "/no/crt", Key: "/no/key", Clients: "/no/ca"},
+			[]string{"/no/crt: no such file", "/no/key: no such file", "/no/ca: no such file"}},
+		{"files in turn", TLSFiles{Certificate: good.key, Key: good.cert},
+			[]string{"has a private key; only certificates belong here", "has a certificate and no private key"}},
+		{"no PEM", TLSFiles{Certificate: file("c", 0o644, "x"), Key: file("k", 0o600, "x")},
+			[]string{"no certificate in PEM form", "no private key in PEM form"}},
+		{"damaged", TLSFiles{Certificate: file("c", 0o644, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END "+
+			"CERTIFICATE-----\n"), Key: good.key}, []string{"certificate 1 cannot be read"}},
+		{"encrypted", TLSFiles{Certificate: good.cert, Key: file("k", 0o600, "-----BEGIN ENCRYPTED PRIVATE "+
+			"KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n")}, []string{"is encrypted"}},
 		{"no host", TLSFiles{Certificate: nameless.cert, Key: nameless.key}, []string{"is for no host"}},
 		{"a chain", TLSFiles{Certificate: file("c", 0o644, good.cert, ca.file), Key: good.key}, nil},
-		{"another's chain", TLSFiles{Certificate: file("c", 0o644, good.cert, other.file), Key: good.key}, []string{"certificate 2, of CN=Other,O=Bank, did not sign"}},
-		{"self-signed clients", TLSFiles{Certificate: good.cert, Key: good.key, Clients: file("ca", 0o644, ca.file, self.cert)}, []string{"certificate 2, of CN=self,O=Bank, self-signed, is no authority's"}},
-		{"a client for its authority", TLSFiles{Certificate: good.cert, Key: good.key, Clients: good.cert}, []string{"of CN=stint,O=Bank, is no authority's"}},
-		{"all at once", TLSFiles{Certificate: expired.cert, Key: readable, Clients: self.cert}, []string{"expired at", "has the mode 0644", "is no authority's"}},
-		{"a large file", TLSFiles{Certificate: file("c", 0o644, strings.Repeat("x", pemBytesMax+1)), Key: good.key}, []string{"has more than"}},
+		{"another's chain", TLSFiles{Certificate: file("c", 0o644, good.cert, other.file), Key: good.key},
+			[]string{"certificate 2, of CN=Other,O=Bank, did not sign"}},
+		{"self-signed clients", TLSFiles{Certificate: good.cert, Key: good.key,
+			Clients: file("ca", 0o644, ca.file, self.cert)},
+			[]string{"certificate 2, of CN=self,O=Bank, self-signed, is no authority's"}},
+		{"a client for its authority", TLSFiles{Certificate: good.cert, Key: good.key, Clients: good.cert},
+			[]string{"of CN=stint,O=Bank, is no authority's"}},
+		{"all at once", TLSFiles{Certificate: expired.cert, Key: readable, Clients: self.cert},
+			[]string{"expired at", "has the mode 0644", "is no authority's"}},
+		{"a large file", TLSFiles{Certificate: file("c", 0o644, strings.Repeat("x", pemBytesMax+1)), Key: good.key},
+			[]string{"has more than"}},
 	} {
 		_, err := NewTLS(c.files)
 		var faults TLSFaults
@@ -454,8 +479,9 @@ func TestSubjects(t *testing.T) {
 		}
 	}
 	for why, list := range map[string][]Token{
-		"neither sha256":   {{Name: "a", Role: RoleAdmin}},
-		"the same subject": {{Name: "a", Role: RoleAdmin, Subject: "CN=a"}, {Name: "b", Role: RoleAdmin, Subject: " CN=a"}},
+		"neither sha256": {{Name: "a", Role: RoleAdmin}},
+		"the same subject": {{Name: "a", Role: RoleAdmin, Subject: "CN=a"},
+			{Name: "b", Role: RoleAdmin, Subject: " CN=a"}},
 		"must be the subj": {{Name: "a", Role: RoleAdmin, Subject: "a"}},
 	} {
 		if err := CheckTokens(list); err == nil || !strings.Contains(err.Error(), why) {
@@ -479,12 +505,14 @@ func TestPassedFor(t *testing.T) {
 		s.o = ServiceOptions{
 			Dir: s.dir, NoLog: true, Engine: engine.Options{ManualOnly: true},
 			Server: Options{TLS: files, Tokens: []Token{
-				{Name: "ops", Role: RoleAdmin, Subject: "CN=boss,O=Bank"}, {Name: "feed", Role: RoleReader, Subject: "CN=feed,O=Bank"},
+				{Name: "ops", Role: RoleAdmin, Subject: "CN=boss,O=Bank"},
+				{Name: "feed", Role: RoleReader, Subject: "CN=feed,O=Bank"},
 			}},
 			Cluster: &Cluster{
 				Open: func(ctx context.Context) (journal.Shared, error) {
 					return bucket.Open(ctx, objects, bucket.Options{
-						Cluster: "c", Name: name, Address: "https" + strings.TrimPrefix(s.base, "http"), Lease: time.Second,
+						Cluster: "c", Name: name, Address: "https" + strings.TrimPrefix(s.base, "http"),
+						Lease: time.Second,
 					})
 				},
 				OpenLog: func(ctx context.Context) (SharedLog, error) {

@@ -44,7 +44,8 @@ func alertRules(t *testing.T) []alertRule {
 			Rules []alertRule `yaml:"rules"`
 		} `yaml:"groups"`
 	}
-	if err := yaml.UnmarshalWithOptions([]byte(fileOf(t, "dist/prometheus/alerts.yaml")), &file, yaml.Strict()); err != nil {
+	if err := yaml.UnmarshalWithOptions([]byte(fileOf(t, "dist/prometheus/alerts.yaml")), &file,
+		yaml.Strict()); err != nil {
 		t.Fatal(err)
 	}
 	var rules []alertRule
@@ -92,7 +93,8 @@ var (
 func TestWatchedMetricsExist(t *testing.T) {
 	families, _ := scraped(t, watched(t, 1))
 	ofTLS(t, families)
-	labels := map[string]bool{"job": true, "instance": true, "namespace": true, "pod": true, "le": true} // of Prometheus
+	// of Prometheus
+	labels := map[string]bool{"job": true, "instance": true, "namespace": true, "pod": true, "le": true}
 	// The label of divisions comes with a service that has some (TestDivided of cmd/stint).
 	labels["division"] = true
 	for _, f := range families {
@@ -161,8 +163,10 @@ func TestAlertsAreDocumented(t *testing.T) {
 	for _, r := range alertRules(t) {
 		text := sections[r.Alert]
 		delete(sections, r.Alert)
-		if !strings.HasPrefix(strings.TrimSpace(text), "`"+r.Labels["severity"]+"`, ") || !strings.Contains(text, "\n1. ") {
-			t.Errorf("docs/alerts.md: %s: must begin with its severity %q, and say what to do", r.Alert, r.Labels["severity"])
+		if !strings.HasPrefix(strings.TrimSpace(text), "`"+r.Labels["severity"]+"`, ") ||
+			!strings.Contains(text, "\n1. ") {
+			t.Errorf("docs/alerts.md: %s: must begin with its severity %q, and say what to do", r.Alert,
+				r.Labels["severity"])
 		}
 		if want := "alerts.md#" + strings.ToLower(r.Alert); !strings.HasSuffix(r.Annotations["runbook_url"], want) {
 			t.Errorf("%s: runbook_url: %s, expected …/%s", r.Alert, r.Annotations["runbook_url"], want)

@@ -38,7 +38,8 @@ func (s *Server) postWhatif(q *request) error {
 		return err
 	}
 	if settle > whatifSettleMax {
-		return badRequest("parameter settle=" + q.query("settle") + ": must be at most " + strconv.Itoa(whatifSettleMax))
+		return badRequest("parameter settle=" + q.query("settle") + ": must be at most " +
+			strconv.Itoa(whatifSettleMax))
 	}
 	in := &engine.Input{Kind: engine.InputPlan}
 	done, err := q.readPlan(in, true)
@@ -50,7 +51,8 @@ func (s *Server) postWhatif(q *request) error {
 	case s.whatif <- struct{}{}:
 		defer func() { <-s.whatif }()
 	default:
-		return problem{Type: "busy", Status: 429, RetryAfter: 5, Detail: "another what-if is under way; there is one at a time"}
+		return problem{Type: "busy", Status: 429, RetryAfter: 5,
+			Detail: "another what-if is under way; there is one at a time"}
 	}
 	if err := q.who.mayPut(q.engine.View().Policy, in); err != nil {
 		return problem{Type: "forbidden", Status: 403, Detail: err.Error()}
@@ -103,6 +105,8 @@ func (s *Server) compare(e *engine.Engine, in *engine.Input, force bool, settle 
 
 // ahead is what comes next of a state.
 func ahead(ctx context.Context, state *cluster.State, nowUS int64, settle int) (a explain.Ahead) {
-	engine.Ahead(ctx, state, nowUS, settle, func(c *decision.Cycle, last bool) { a.See(c, state.Policy, last && settle > 0) })
+	engine.Ahead(ctx, state, nowUS, settle, func(c *decision.Cycle, last bool) {
+		a.See(c, state.Policy, last && settle > 0)
+	})
 	return a
 }

@@ -54,7 +54,8 @@ func (q *request) acknowledge(in *engine.Input, r engine.Receipt) error {
 	if !r.Repeated {
 		q.put.rows, q.put.revision = r.Rows, a.Revision
 		q.s.o.Metrics.took(in.Kind, r.Rows, int64(len(in.Body)))
-		q.s.o.Log.Info("input", "kind", in.Kind, "source", in.Source, "rows", r.Rows, "bytes", len(in.Body), "snapshot", r.Snapshot, "by", in.Author)
+		q.s.o.Log.Info("input", "kind", in.Kind, "source", in.Source, "rows", r.Rows, "bytes", len(in.Body), "snapshot",
+			r.Snapshot, "by", in.Author)
 	}
 	return q.json(200, a)
 }

@@ -146,7 +146,8 @@ func (a *arrowReader) message() (kind uint8, t flatTable, err error) {
 		return 0, t, err
 	}
 	if binary.LittleEndian.Uint32(head[:]) != 0xffffffff {
-		return 0, t, fmt.Errorf("no Arrow IPC stream: the continuation marker ff ff ff ff is expected, not % x", head[:4])
+		return 0, t, fmt.Errorf("no Arrow IPC stream: the continuation marker ff ff ff ff is expected, not % x",
+			head[:4])
 	}
 	length := int(int32(binary.LittleEndian.Uint32(head[4:])))
 	if length == 0 {

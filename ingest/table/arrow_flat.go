@@ -20,7 +20,8 @@ func (f *flat) span(what string, at, n int) []byte {
 		return nil
 	}
 	if at < 0 || n < 0 || at > len(f.buf)-n {
-		f.fault = fmt.Errorf("metadata: %s of %d bytes at offset %d goes beyond the metadata's %d bytes", what, n, at, len(f.buf))
+		f.fault = fmt.Errorf("metadata: %s of %d bytes at offset %d goes beyond the metadata's %d bytes", what, n, at,
+			len(f.buf))
 		return nil
 	}
 	return f.buf[at : at+n]

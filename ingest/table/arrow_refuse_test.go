@@ -96,51 +96,88 @@ func TestArrowRefuses(t *testing.T) {
 	}{
 		{"metadata length", func(f frames) frames { f[2].metadata = make([]byte, arrowMetadataBytesMax+8); return f },
 			"arrow: message 3: metadata of 4194312 bytes"},
-		{"metadata of nothing", func(f frames) frames { f[2].metadata = make([]byte, 2); return f }, "root offset of 4 bytes at offset 0"},
-		{"version", func(f frames) frames { put(f[0].message().field(messageVersion, 2), 2); return f }, "metadata version 3 is not supported"},
-		{"kind", func(f frames) frames { f[1].message().field(messageKind, 1)[0] = 4; return f }, "kind 4 is neither schema"},
+		{"metadata of nothing", func(f frames) frames { f[2].metadata = make([]byte, 2); return f },
+			"root offset of 4 bytes at offset 0"},
+		{"version", func(f frames) frames { put(f[0].message().field(messageVersion, 2), 2); return f },
+			"metadata version 3 is not supported"},
+		{"kind", func(f frames) frames { f[1].message().field(messageKind, 1)[0] = 4; return f },
+			"kind 4 is neither schema"},
 		{"no schema", func(f frames) frames { return f[1:] }, "the schema must come first"},
 		{"only the end", func(f frames) frames { return nil }, "arrow: the stream holds no schema"},
-		{"two schemas", func(f frames) frames { f[1] = f[0]; return f }, "message 2: the schema must come first, and once"},
-		{"root offset", func(f frames) frames { put(f[0].metadata[:4], 1<<30); return f }, "table of 4 bytes at offset 1073741824"},
-		{"vtable", func(f frames) frames { put(f[0].metadata[f[0].message().at:][:4], -1<<20); return f }, "vtable of 2 bytes at offset"},
+		{"two schemas", func(f frames) frames { f[1] = f[0]; return f },
+			"message 2: the schema must come first, and once"},
+		{"root offset", func(f frames) frames { put(f[0].metadata[:4], 1<<30); return f },
+			"table of 4 bytes at offset 1073741824"},
+		{"vtable", func(f frames) frames { put(f[0].metadata[f[0].message().at:][:4], -1<<20); return f },
+			"vtable of 2 bytes at offset"},
 		{"vtable size", func(f frames) frames { f[0].message().vtable[0] = 2; return f }, "vtable of 2 bytes"},
 		{"table size", func(f frames) frames { f[0].message().vtable[3] = 0xff; return f }, "metadata: table of"},
-		{"field offset", func(f frames) frames { f[0].message().vtable[4] = 0xf0; return f }, "field 0 goes beyond its table"},
-		{"fields vector", func(f frames) frames { f[0].table().vtable[4+2*schemaFields] = 0; return f }, "schema: there is no column"},
-		{"body length", func(f frames) frames { put(f[2].message().field(messageBody, 8), 1<<20); return f }, "body: the stream ends after"},
-		{"body length huge", func(f frames) frames { put(f[2].message().field(messageBody, 8), 1<<60); return f }, "over a limit: 1152921504606846976 bytes"},
-		{"body length negative", func(f frames) frames { put(f[2].message().field(messageBody, 8), -8); return f }, "body of -8 bytes"},
-		{"rows", func(f frames) frames { put(f[2].table().field(batchLength, 8), 1<<50); return f }, "over a limit: 1125899906842624 rows"},
+		{"field offset", func(f frames) frames { f[0].message().vtable[4] = 0xf0; return f },
+			"field 0 goes beyond its table"},
+		{"fields vector", func(f frames) frames { f[0].table().vtable[4+2*schemaFields] = 0; return f },
+			"schema: there is no column"},
+		{"body length", func(f frames) frames { put(f[2].message().field(messageBody, 8), 1<<20); return f },
+			"body: the stream ends after"},
+		{"body length huge", func(f frames) frames { put(f[2].message().field(messageBody, 8), 1<<60); return f },
+			"over a limit: 1152921504606846976 bytes"},
+		{"body length negative", func(f frames) frames { put(f[2].message().field(messageBody, 8), -8); return f },
+			"body of -8 bytes"},
+		{"rows", func(f frames) frames { put(f[2].table().field(batchLength, 8), 1<<50); return f },
+			"over a limit: 1125899906842624 rows"},
 		{"rows negative", func(f frames) frames { put(f[2].table().field(batchLength, 8), -1); return f }, "-1 rows"},
-		{"node length", func(f frames) frames { put(node(f[2].table(), 1, 0), 4); return f }, "column name: 4 rows, 0 of them null, in a batch of 3"},
-		{"null count", func(f frames) frames { put(node(f[2].table(), 0, 1), 4); return f }, "column units: 3 rows, 4 of them null"},
-		{"null count negative", func(f frames) frames { put(node(f[2].table(), 0, 1), -1); return f }, "-1 of them null"},
-		{"null count wrong", func(f frames) frames { put(node(f[2].table(), 0, 1), 2); return f }, "column units: validity bitmap has 1 nulls, the batch's head says 2"},
-		{"validity missing", func(f frames) frames { put(buffer(f[2].table(), unitsValid, 1), 0); return f }, "validity bitmap of 0 bytes for 3 rows"},
-		{"buffer offset", func(f frames) frames { put(buffer(f[2].table(), unitsValues, 0), 1<<40); return f }, "record batch 1: column units: values: 24 bytes at offset 1099511627776 go beyond"},
-		{"buffer offset negative", func(f frames) frames { put(buffer(f[2].table(), nameData, 0), -8); return f }, "at offset -8 go beyond"},
-		{"buffer length", func(f frames) frames { put(buffer(f[2].table(), nameData, 1), 1<<62); return f }, "column name: data: 4611686018427387904 bytes"},
-		{"buffer length overflows", func(f frames) frames { put(buffer(f[2].table(), nameData, 1), int64(1<<63-1)); return f }, "go beyond the body"},
+		{"node length", func(f frames) frames { put(node(f[2].table(), 1, 0), 4); return f },
+			"column name: 4 rows, 0 of them null, in a batch of 3"},
+		{"null count", func(f frames) frames { put(node(f[2].table(), 0, 1), 4); return f },
+			"column units: 3 rows, 4 of them null"},
+		{"null count negative", func(f frames) frames { put(node(f[2].table(), 0, 1), -1); return f },
+			"-1 of them null"},
+		{"null count wrong", func(f frames) frames { put(node(f[2].table(), 0, 1), 2); return f },
+			"column units: validity bitmap has 1 nulls, the batch's head says 2"},
+		{"validity missing", func(f frames) frames { put(buffer(f[2].table(), unitsValid, 1), 0); return f },
+			"validity bitmap of 0 bytes for 3 rows"},
+		{"buffer offset", func(f frames) frames { put(buffer(f[2].table(), unitsValues, 0), 1<<40); return f },
+			"record batch 1: column units: values: 24 bytes at offset 1099511627776 go beyond"},
+		{"buffer offset negative", func(f frames) frames { put(buffer(f[2].table(), nameData, 0), -8); return f },
+			"at offset -8 go beyond"},
+		{"buffer length", func(f frames) frames { put(buffer(f[2].table(), nameData, 1), 1<<62); return f },
+			"column name: data: 4611686018427387904 bytes"},
+		{"buffer length overflows",
+			func(f frames) frames { put(buffer(f[2].table(), nameData, 1), int64(1<<63-1)); return f },
+			"go beyond the body"},
 		{"buffers shared", func(f frames) frames {
 			put(buffer(f[2].table(), nameData, 0), 0)
 			put(buffer(f[2].table(), nameData, 1), int64(len(f[2].body)))
 			return f
 		}, "column name: data: it shares its"},
-		{"buffer short", func(f frames) frames { put(buffer(f[2].table(), unitsValues, 1), 16); return f }, "column units: values: 16 bytes, where the rows need 24"},
-		{"offsets short", func(f frames) frames { put(buffer(f[2].table(), nameOffsets, 1), 12); return f }, "offsets: 12 bytes, where the rows need 16"},
-		{"bits short", func(f frames) frames { put(buffer(f[2].table(), onBits, 1), 0); return f }, "column on: bits: 0 bytes, where the rows need 1"},
-		{"offset beyond", func(f frames) frames { put(content(&f[2], f[2].table(), nameOffsets)[12:16], 1000); return f }, "column name, row 3: an offset goes beyond the data's"},
-		{"offset negative", func(f frames) frames { put(content(&f[2], f[2].table(), nameOffsets)[:4], -1); return f }, "column name, row 1: an offset goes beyond"},
-		{"offsets go down", func(f frames) frames { put(content(&f[2], f[2].table(), nameOffsets)[4:8], 8); return f }, "column name, row 2: offsets go down (8 to 7)"},
-		{"text", func(f frames) frames { content(&f[2], f[2].table(), nameData)[5] = 0xff; return f }, `column name, row 2: text "\xffc" is not valid UTF-8`},
-		{"text cut", func(f frames) frames { put(content(&f[2], f[2].table(), nameOffsets)[4:8], 3); return f }, `column name, row 1: text "gr\xc3" is not valid UTF-8`},
-		{"code", func(f frames) frames { content(&f[2], f[2].table(), kindCodes)[2] = 2; return f }, "column kind, row 3: index 2 into dictionary 0, which has 2 texts"},
-		{"code negative", func(f frames) frames { content(&f[2], f[2].table(), kindCodes)[0] = 0x80; return f }, "row 1: index -128 into dictionary"},
-		{"no dictionary", func(f frames) frames { return frames{f[0], f[2]} }, "index 0 into dictionary 0, which has 0 texts"},
-		{"dictionary text", func(f frames) frames { content(&f[1], f[1].data(), 2)[0] = 0xff; return f }, "dictionary batch 1: dictionary 0, text 1: text"},
-		{"dictionary offset", func(f frames) frames { put(content(&f[1], f[1].data(), 1)[4:8], 9); return f }, "dictionary 0: offsets go down or beyond"},
-		{"dictionary nodes", func(f frames) frames { f[1].data().vtable[4+2*batchNodes] = 0; return f }, "dictionary batch 1: 0 columns"},
+		{"buffer short", func(f frames) frames { put(buffer(f[2].table(), unitsValues, 1), 16); return f },
+			"column units: values: 16 bytes, where the rows need 24"},
+		{"offsets short", func(f frames) frames { put(buffer(f[2].table(), nameOffsets, 1), 12); return f },
+			"offsets: 12 bytes, where the rows need 16"},
+		{"bits short", func(f frames) frames { put(buffer(f[2].table(), onBits, 1), 0); return f },
+			"column on: bits: 0 bytes, where the rows need 1"},
+		{"offset beyond",
+			func(f frames) frames { put(content(&f[2], f[2].table(), nameOffsets)[12:16], 1000); return f },
+			"column name, row 3: an offset goes beyond the data's"},
+		{"offset negative", func(f frames) frames { put(content(&f[2], f[2].table(), nameOffsets)[:4], -1); return f },
+			"column name, row 1: an offset goes beyond"},
+		{"offsets go down", func(f frames) frames { put(content(&f[2], f[2].table(), nameOffsets)[4:8], 8); return f },
+			"column name, row 2: offsets go down (8 to 7)"},
+		{"text", func(f frames) frames { content(&f[2], f[2].table(), nameData)[5] = 0xff; return f },
+			`column name, row 2: text "\xffc" is not valid UTF-8`},
+		{"text cut", func(f frames) frames { put(content(&f[2], f[2].table(), nameOffsets)[4:8], 3); return f },
+			`column name, row 1: text "gr\xc3" is not valid UTF-8`},
+		{"code", func(f frames) frames { content(&f[2], f[2].table(), kindCodes)[2] = 2; return f },
+			"column kind, row 3: index 2 into dictionary 0, which has 2 texts"},
+		{"code negative", func(f frames) frames { content(&f[2], f[2].table(), kindCodes)[0] = 0x80; return f },
+			"row 1: index -128 into dictionary"},
+		{"no dictionary", func(f frames) frames { return frames{f[0], f[2]} },
+			"index 0 into dictionary 0, which has 0 texts"},
+		{"dictionary text", func(f frames) frames { content(&f[1], f[1].data(), 2)[0] = 0xff; return f },
+			"dictionary batch 1: dictionary 0, text 1: text"},
+		{"dictionary offset", func(f frames) frames { put(content(&f[1], f[1].data(), 1)[4:8], 9); return f },
+			"dictionary 0: offsets go down or beyond"},
+		{"dictionary nodes", func(f frames) frames { f[1].data().vtable[4+2*batchNodes] = 0; return f },
+			"dictionary batch 1: 0 columns"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			refusesArrow(t, join(c.edit(arrowFrames(arrowSample(t)))...), Limits{}, c.want)
@@ -182,16 +219,20 @@ func TestArrowRefusesStreams(t *testing.T) {
 		{"a file", []byte("ARROW1\x00\x00"), Limits{}, "no Arrow IPC stream"},
 		{"length negative", []byte("\xff\xff\xff\xff\xff\xff\xff\xff"), Limits{}, "metadata of -1 bytes"},
 		{"length 1 GiB", []byte("\xff\xff\xff\xff\x00\x00\x00\x40"), Limits{}, "metadata of 1073741824 bytes"},
-		{"more behind the end", append(bytes.Clone(sample), 0), Limits{}, "message 4: bytes follow the end of the stream"},
+		{"more behind the end", append(bytes.Clone(sample), 0), Limits{},
+			"message 4: bytes follow the end of the stream"},
 		{"rows", sample, Limits{RowsMax: 2}, "record batch 1: over a limit: 3 rows, at most 2"},
-		{"rows of two batches", join(append(arrowFrames(sample), arrowFrames(sample)[2])...), Limits{RowsMax: 5}, "record batch 2: over a limit: more than 5 rows"},
+		{"rows of two batches", join(append(arrowFrames(sample), arrowFrames(sample)[2])...), Limits{RowsMax: 5},
+			"record batch 2: over a limit: more than 5 rows"},
 		{"columns", sample, Limits{ColumnsMax: 3}, "schema: over a limit: 4 columns, at most 3"},
 		{"text", sample, Limits{FieldBytesMax: 4}, "column name, row 1: over a limit: text of 5 bytes"},
-		{"decoded bytes", sample, Limits{DecodedBytesMax: 500}, "over a limit: more than 500 bytes after decompression"},
+		{"decoded bytes", sample, Limits{DecodedBytesMax: 500},
+			"over a limit: more than 500 bytes after decompression"},
 		{"lz4", arrowSample(t, ipc.WithLZ4()), Limits{}, "bodies compressed with LZ4 are not supported"},
 		{"zstd length", join(packed...), Limits{}, "column units: values: unpacks to 24 bytes, where 25 are told"},
 		{"zstd length huge", join(bomb...), Limits{}, "column units: values: unpacks to 24 bytes"},
-		{"big endian", arrowStream(t, big, nil, ipc.WithEnsureNativeEndian(false)), Limits{}, "schema: big-endian data is not supported"},
+		{"big endian", arrowStream(t, big, nil, ipc.WithEnsureNativeEndian(false)), Limits{},
+			"schema: big-endian data is not supported"},
 		{"list", of(arrow.ListOf(primitive.Int8)), Limits{}, "schema: column x: nested types are not supported"},
 		{"struct", of(arrow.StructOf(nullable("y", primitive.Int8))), Limits{}, "column x: nested types"},
 		{"timestamp", of(arrow.FixedWidthTypes.Timestamp_us), Limits{}, "column x: type timestamp is not supported"},
@@ -199,7 +240,8 @@ func TestArrowRefusesStreams(t *testing.T) {
 		{"binary", of(arrow.BinaryTypes.Binary), Limits{}, "type binary is not supported"},
 		{"view", of(arrow.BinaryTypes.StringView), Limits{}, "type utf8 view is not supported"},
 		{"half", of(arrow.FixedWidthTypes.Float16), Limits{}, "only single and double floats"},
-		{"numbers' dictionary", of(&arrow.DictionaryType{IndexType: primitive.Int8, ValueType: primitive.Int64}), Limits{}, "a dictionary of int is not supported"},
+		{"numbers' dictionary", of(&arrow.DictionaryType{IndexType: primitive.Int8, ValueType: primitive.Int64}),
+			Limits{}, "a dictionary of int is not supported"},
 	} {
 		t.Run(c.name, func(t *testing.T) { refusesArrow(t, c.src, c.limits, c.want) })
 	}
@@ -217,7 +259,8 @@ func TestArrowDictionaryNull(t *testing.T) {
 	}
 	schema := fieldsOf(nullable("x", of))
 	record := array.NewRecordBatch(schema, []arrow.Array{array.NewDictionaryArray(of, codes, texts)}, 2)
-	refusesArrow(t, arrowStream(t, schema, []arrow.RecordBatch{record}), Limits{}, "dictionary 0 has null among its texts")
+	refusesArrow(t, arrowStream(t, schema, []arrow.RecordBatch{record}), Limits{},
+		"dictionary 0 has null among its texts")
 }
 
 // TestArrowCut ends a stream at every byte: fine between messages, else an error.
@@ -268,12 +311,14 @@ func FuzzArrow(f *testing.F) {
 	f.Add(arrowSample(f))
 	f.Add(arrowSample(f, ipc.WithZstd()))
 	f.Add(arrowDemand(f, 20))
-	f.Add(arrowStream(f, fieldsOf(nullable("a", arrow.BinaryTypes.LargeString), nullable("b", arrow.Null), nullable("c", primitive.Uint64)), nil))
+	f.Add(arrowStream(f, fieldsOf(nullable("a", arrow.BinaryTypes.LargeString), nullable("b", arrow.Null),
+		nullable("c", primitive.Uint64)), nil))
 	o := testOptions(Limits{DecodedBytesMax: 64 << 20, RowsMax: 100_000})
 	f.Fuzz(func(t *testing.T, src []byte) {
 		bounded(t, src, Arrow)
 		g := new(gathered)
-		if err := decodeArrow(bytes.NewReader(src), o, g.emit); err != nil && !strings.HasPrefix(err.Error(), "arrow: ") {
+		if err := decodeArrow(bytes.NewReader(src), o, g.emit); err != nil &&
+			!strings.HasPrefix(err.Error(), "arrow: ") {
 			t.Error(err)
 		}
 		if g.broken != "" {

@@ -154,7 +154,8 @@ func TestArrowTypes(t *testing.T) {
 		{primitive.Uint64, []string{"1", "18446744073709551615"}, []string{"1", "1.8446744073709552e+19"}},
 		{primitive.Float32, []string{"0.5", "null", "-3"}, nil},
 		{primitive.Float64, []string{"0.1", "1e+300", "null"}, nil},
-		{arrow.FixedWidthTypes.Boolean, []string{"true", "false", "null", "true", "true", "true", "true", "true", "false"}, nil},
+		{arrow.FixedWidthTypes.Boolean, []string{"true", "false", "null", "true", "true", "true", "true", "true",
+			"false"}, nil},
 		{arrow.BinaryTypes.String, []string{`"a"`, `""`, "null", `"grün"`, `"日本"`}, nil},
 		{arrow.BinaryTypes.LargeString, []string{`"a"`, "null", `"bb"`, `""`}, nil},
 		{arrow.Null, []string{"null", "null"}, nil},
@@ -200,7 +201,8 @@ func TestArrowBatches(t *testing.T) {
 	var want []string
 	dict := b.Field(3).(*array.BinaryDictionaryBuilder)
 	for i := range rows {
-		n, s, f, d := strconv.Itoa(i), fmt.Sprintf("%q", fmt.Sprint("s", i)), strconv.FormatBool(i%3 == 0), fmt.Sprintf("%q", fmt.Sprint("d", i%100))
+		n, s, f, d := strconv.Itoa(i), fmt.Sprintf("%q", fmt.Sprint("s", i)), strconv.FormatBool(i%3 == 0),
+			fmt.Sprintf("%q", fmt.Sprint("d", i%100))
 		b.Field(0).(*array.Int64Builder).Append(int64(i))
 		b.Field(2).(*array.BooleanBuilder).Append(i%3 == 0)
 		if i%7 == 0 {
@@ -237,9 +239,11 @@ func TestArrowBatches(t *testing.T) {
 // TestArrowDictionaries changes a dictionary from batch to batch: by more texts, and by another.
 func TestArrowDictionaries(t *testing.T) {
 	schema := fieldsOf(nullable("d", dictionaryOf(primitive.Int32)), nullable("n", primitive.Int8))
-	large := fieldsOf(nullable("d", &arrow.DictionaryType{IndexType: primitive.Int32, ValueType: arrow.BinaryTypes.LargeString}), nullable("n", primitive.Int8))
+	large := fieldsOf(nullable("d", &arrow.DictionaryType{IndexType: primitive.Int32,
+		ValueType: arrow.BinaryTypes.LargeString}), nullable("n", primitive.Int8))
 	partOf := func(schema *arrow.Schema, texts, codes string) arrow.RecordBatch {
-		value, _, err := array.FromJSON(memory.DefaultAllocator, schema.Field(0).Type.(*arrow.DictionaryType).ValueType, strings.NewReader(texts))
+		value, _, err := array.FromJSON(memory.DefaultAllocator, schema.Field(0).Type.(*arrow.DictionaryType).ValueType,
+			strings.NewReader(texts))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -260,9 +264,11 @@ func TestArrowDictionaries(t *testing.T) {
 		deltas  bool
 		want    string
 	}{
-		"more texts": {[]arrow.RecordBatch{part(`["a","b"]`, `[0,1]`), part(`["a","b","c"]`, `[2,0]`), part(`["a","b","c"]`, `[1,null]`)}, true,
+		"more texts": {[]arrow.RecordBatch{part(`["a","b"]`, `[0,1]`), part(`["a","b","c"]`, `[2,0]`),
+			part(`["a","b","c"]`, `[1,null]`)}, true,
 			`"a" 0, "b" 1, "c" 2, "a" 0, "b" 1, null null`},
-		"another": {[]arrow.RecordBatch{part(`["a","b"]`, `[0,1]`), part(`["x"]`, `[0,0]`), part(`["y","z"]`, `[1,0]`)}, false,
+		"another": {[]arrow.RecordBatch{part(`["a","b"]`, `[0,1]`), part(`["x"]`, `[0,0]`), part(`["y","z"]`, `[1,0]`)},
+			false,
 			`"a" 0, "b" 1, "x" 0, "x" 0, "z" 1, "y" 0`},
 		"large text": {[]arrow.RecordBatch{partOf(large, `["a","bc"]`, `[1,0]`)}, false, `"bc" 1, "a" 0`},
 	} {
@@ -295,7 +301,8 @@ func TestArrowEmitError(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	broken := errors.New("broken connection")
-	err = decodeArrow(io.MultiReader(bytes.NewReader(src[:100]), iotest.ErrReader(broken)), testOptions(Limits{}), new(gathered).emit)
+	err = decodeArrow(io.MultiReader(bytes.NewReader(src[:100]), iotest.ErrReader(broken)), testOptions(Limits{}),
+		new(gathered).emit)
 	if !errors.Is(err, broken) {
 		t.Errorf("%v", err)
 	}
@@ -303,8 +310,10 @@ func TestArrowEmitError(t *testing.T) {
 
 // arrowDemand is a demand table of any size.
 func arrowDemand(t testing.TB, rows int) []byte {
-	schema := fieldsOf(nullable("consumer", dictionaryOf(primitive.Int32)), nullable("allocation", arrow.BinaryTypes.String),
-		nullable("sub", dictionaryOf(primitive.Int8)), nullable("plan", dictionaryOf(primitive.Int8)), nullable("units", primitive.Int64),
+	schema := fieldsOf(nullable("consumer", dictionaryOf(primitive.Int32)),
+		nullable("allocation", arrow.BinaryTypes.String),
+		nullable("sub", dictionaryOf(primitive.Int8)), nullable("plan", dictionaryOf(primitive.Int8)),
+		nullable("units", primitive.Int64),
 		nullable("ncpus", primitive.Int64), nullable("maxmem", primitive.Int64), nullable("gpus", primitive.Int32))
 	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
 	word := func(field int, s string) {

@@ -86,7 +86,8 @@ func (a *arrowReader) codes(f *arrowField, v *vector, c *arrowColumn, from, n in
 	for i, code := range a.wide {
 		if uint64(code) >= known {
 			if v.valid == nil || v.valid[i>>3]>>(i&7)&1 != 0 {
-				return fmt.Errorf(", row %d: index %d into dictionary %d, which has %d texts", a.rows+i+1, code, f.dictionary, known)
+				return fmt.Errorf(", row %d: index %d into dictionary %d, which has %d texts", a.rows+i+1, code,
+					f.dictionary, known)
 			}
 			code = 0
 		}

@@ -22,7 +22,8 @@ func mixedCSV(rows, bad int) []byte {
 	for i := range rows {
 		fields := []string{
 			fmt.Sprint(random.IntN(1000)), fmt.Sprint("host-", i), fmt.Sprint("group-", random.IntN(i/10+1)),
-			[]string{"ok", "closed", ""}[random.IntN(3)], []string{"", "x y", "é\r\nz", strings.Repeat("long", 100)}[random.IntN(4)], fmt.Sprint(i % 9),
+			[]string{"ok", "closed", ""}[random.IntN(3)],
+			[]string{"", "x y", "é\r\nz", strings.Repeat("long", 100)}[random.IntN(4)], fmt.Sprint(i % 9),
 		}
 		for f := range fields {
 			if random.IntN(1000) < bad {
@@ -78,7 +79,8 @@ func TestCSVSecondGoroutine(t *testing.T) {
 			want, _ := decodedCSV(bytes.NewReader(text), len(text)+1, c.rowsMax)
 			for _, size := range []int{64, 4 << 10, 60 << 10} {
 				if got, _ := decodedCSV(bytes.NewReader(text), size, c.rowsMax); got != want {
-					t.Errorf("%s with %d bad, through %d bytes:\n%.2000s\nexpected\n%.2000s", c.name, bad, size, got, want)
+					t.Errorf("%s with %d bad, through %d bytes:\n%.2000s\nexpected\n%.2000s", c.name, bad, size, got,
+						want)
 				}
 			}
 		}
@@ -91,9 +93,11 @@ func TestCSVFaultsInOrder(t *testing.T) {
 	_, err := ReadDemand(strings.NewReader(text), Options{Name: "d.csv", Dimensions: []string{"ncpus"}})
 	var want strings.Builder
 	for row := 1; row <= 40; row += 2 {
-		fmt.Fprintf(&want, "d.csv: row %d, column units, value \"x\": not a whole number from 0 to 9007199254740992\n", row)
+		fmt.Fprintf(&want, "d.csv: row %d, column units, value \"x\": not a whole number from 0 to 9007199254740992\n",
+			row)
 		fmt.Fprintf(&want, "d.csv: row %d, column consumer: is missing\n", row)
-		fmt.Fprintf(&want, "d.csv: row %d, column ncpus, value \"y\": not a whole number from 0 to 9007199254740992\n", row)
+		fmt.Fprintf(&want, "d.csv: row %d, column ncpus, value \"y\": not a whole number from 0 to 9007199254740992\n",
+			row)
 		fmt.Fprintf(&want, "d.csv: row %d, column allocation, value \"\\x01\": has a control character\n", row)
 		fmt.Fprintf(&want, "d.csv: row %d: 3 fields, where the header has 4\n", row+1)
 	}

@@ -42,17 +42,22 @@ const hostileHeap = 96 << 20
 func TestHugeField(t *testing.T) {
 	for _, c := range []struct{ name, before, after, want string }{
 		{"h.csv", "host,a\nh,", "\n", "h.csv: over a limit: a row of more than 16777216 bytes (is a quote left open?)"},
-		{"h.csv", "host,a\nh,\"", "\"\n", "h.csv: over a limit: a row of more than 16777216 bytes (is a quote left open?)"},
+		{"h.csv", "host,a\nh,\"", "\"\n",
+			"h.csv: over a limit: a row of more than 16777216 bytes (is a quote left open?)"},
 		{"h.csv", "", "\nh\n", "h.csv: over a limit: a row of more than 16777216 bytes (is a quote left open?)"},
-		{"h.ndjson", `{"host":"`, `"}`, "h.ndjson: over a limit: a row of more than 16777216 bytes (is a quote left open?)"},
+		{"h.ndjson", `{"host":"`, `"}`,
+			"h.ndjson: over a limit: a row of more than 16777216 bytes (is a quote left open?)"},
 		{"h.ndjson", `{"`, `":1}`, "h.ndjson: over a limit: a row of more than 16777216 bytes (is a quote left open?)"},
-		{"h.json", `[{"host":"`, `"}]`, "h.json: over a limit: a row of more than 16777216 bytes (is a quote left open?)"},
-		{"h.json", `{"host":["`, `"]}`, "h.json: over a limit: a row of more than 16777216 bytes (is a quote left open?)"},
+		{"h.json", `[{"host":"`, `"}]`,
+			"h.json: over a limit: a row of more than 16777216 bytes (is a quote left open?)"},
+		{"h.json", `{"host":["`, `"]}`,
+			"h.json: over a limit: a row of more than 16777216 bytes (is a quote left open?)"},
 	} {
 		field := &endless{b: 'x', left: 1 << 30}
 		var err error
 		heap := allocated(func() {
-			_, err = ReadHosts(io.MultiReader(strings.NewReader(c.before), field, strings.NewReader(c.after)), Options{Name: c.name})
+			_, err = ReadHosts(io.MultiReader(strings.NewReader(c.before), field, strings.NewReader(c.after)),
+				Options{Name: c.name})
 		})
 		if fmt.Sprint(err) != c.want || heap > hostileHeap || field.read > 2*rowBytesMax {
 			t.Errorf("%s %q: %v, %d bytes read, %d allocated", c.name, c.before, err, field.read, heap)
@@ -75,11 +80,14 @@ func wideInputs(t *testing.T) map[string][]byte {
 		fmt.Fprintf(&row, `,"a%d":1`, i)
 		fmt.Fprintf(&lists, `,"a%d":[1]`, i)
 		fields = append(fields, nullable(fmt.Sprint("a", i), primitive.Int8))
-		f.meta.Schema = append(f.meta.Schema, format.SchemaElement{Name: fmt.Sprint("a", i), Type: thrift.New(format.Int64), RepetitionType: thrift.New(format.Required)})
+		f.meta.Schema = append(f.meta.Schema,
+			format.SchemaElement{Name: fmt.Sprint("a", i), Type: thrift.New(format.Int64),
+				RepetitionType: thrift.New(format.Required)})
 	}
 	return map[string][]byte{
 		"h.csv": []byte(csv.String()), "h.ndjson": []byte(row.String() + "}"), "h.json": []byte(lists.String() + "}"),
-		"rows.json": []byte("[" + row.String() + "}]"), "h.arrow": arrowStream(t, fieldsOf(fields...), nil), "h.parquet": f.file(),
+		"rows.json": []byte("[" + row.String() + "}]"), "h.arrow": arrowStream(t, fieldsOf(fields...), nil),
+		"h.parquet": f.file(),
 	}
 }
 
@@ -114,26 +122,41 @@ func TestPackedHostile(t *testing.T) {
 		name, want string
 		src        []byte
 	}{
-		{"gzip.csv", "gzip.csv: over a limit: more than 33554432 bytes after decompression", gzipped(t, append([]byte("host\n"), bytes.Repeat([]byte("a-host-with-a-name-of-31-bytes!\n"), 2<<20)...))},
-		{"field.csv", "field.csv: over a limit: a row of more than 16777216 bytes (is a quote left open?)", gzipped(t, append([]byte("host\n"), zeros...))},
-		{"zstd.csv", "zstd.csv: over a limit: a row of more than 16777216 bytes (is a quote left open?)", zstandard(t, append([]byte("host\n"), zeros...))},
-		{"lines.csv", "lines.csv: over a limit: more than 33554432 bytes after decompression", zstandard(t, bytes.Repeat([]byte("\n"), 64<<20))},
-		{"spaces.json", "spaces.json: over a limit: a row of more than 16777216 bytes (is a quote left open?)", zstandard(t, bytes.Repeat([]byte(" "), 64<<20))},
-		{"twice.csv", "twice.csv: the content is compressed where it should be plain (packed twice, or told to be plain)", gzipped(t, gzipped(t, zeros))},
-		{"other.csv", "other.csv: the content is compressed where it should be plain (packed twice, or told to be plain)", zstandard(t, gzipped(t, zeros))},
+		{"gzip.csv", "gzip.csv: over a limit: more than 33554432 bytes after decompression",
+			gzipped(t, append([]byte("host\n"), bytes.Repeat([]byte("a-host-with-a-name-of-31-bytes!\n"), 2<<20)...))},
+		{"field.csv", "field.csv: over a limit: a row of more than 16777216 bytes (is a quote left open?)",
+			gzipped(t, append([]byte("host\n"), zeros...))},
+		{"zstd.csv", "zstd.csv: over a limit: a row of more than 16777216 bytes (is a quote left open?)",
+			zstandard(t, append([]byte("host\n"), zeros...))},
+		{"lines.csv", "lines.csv: over a limit: more than 33554432 bytes after decompression",
+			zstandard(t, bytes.Repeat([]byte("\n"), 64<<20))},
+		{"spaces.json", "spaces.json: over a limit: a row of more than 16777216 bytes (is a quote left open?)",
+			zstandard(t, bytes.Repeat([]byte(" "), 64<<20))},
+		{"twice.csv", "twice.csv: the content is compressed where it should be plain (packed twice, or told to " +
+			"be plain)", gzipped(t, gzipped(t, zeros))},
+		{"other.csv", "other.csv: the content is compressed where it should be plain (packed twice, or told to " +
+			"be plain)", zstandard(t, gzipped(t, zeros))},
 		{"sum.csv", "sum.csv: gzip: gzip: invalid checksum", flipped},
 		{"w9.csv", "w9.csv: zstd: window size exceeded", window(13<<3 | 1)},
 		{"w512.csv", "w512.csv: zstd: window size exceeded", window(19 << 3)},
 		{"w2T.csv", "w2T.csv: zstd: window size exceeded", window(31 << 3)},
 		{"w8.csv", "w8.csv: the input is empty", window(13 << 3)}, // 8 MiB are allowed
-		{"dict.csv", "dict.csv: zstd: unknown dictionary", []byte{0x28, 0xb5, 0x2f, 0xfd, 0x21, 7, 0, 0x01, 0x00, 0x00}},
-		{"length.arrow", "length.arrow: arrow: record batch 1: column units: values: over a limit: more than 33554432 bytes after decompression", join(arrowBomb...)},
-		{"less.parquet", "less.parquet: parquet: row group 1, column x, page 1: unpacks to 8 bytes, where 33000000 are told", packed(format.Zstd, 33_000_000, zstandard(t, zeros[:8]))},
-		{"told.parquet", "told.parquet: parquet: row group 1, column x, page 1: over a limit: more than 33554432 bytes after decompression", packed(format.Zstd, 1<<30, zstandard(t, zeros))},
-		{"more.parquet", "more.parquet: parquet: row group 1, column x, page 1: unpacks to more than the 8 bytes told", packed(format.Gzip, 8, gzipped(t, zeros))},
-		{"zstd.parquet", "zstd.parquet: parquet: row group 1, column x, page 1: window size exceeded", packed(format.Zstd, 8, window(19<<3))},
-		{"cut.parquet", "cut.parquet: parquet: row group 1, column x, page 1: unpacks to 0 bytes, where 8 are told", packed(format.Zstd, 8, zstandard(t, zeros[:8], zstd.WithEncoderCRC(true))[:9])},
-		{"values.parquet", "values.parquet: parquet: row group 1, column x, page 1: the values end early", packed(format.Gzip, 3, gzipped(t, zeros[:3]))},
+		{"dict.csv", "dict.csv: zstd: unknown dictionary",
+			[]byte{0x28, 0xb5, 0x2f, 0xfd, 0x21, 7, 0, 0x01, 0x00, 0x00}},
+		{"length.arrow", "length.arrow: arrow: record batch 1: column units: values: over a limit: more than " +
+			"33554432 bytes after decompression", join(arrowBomb...)},
+		{"less.parquet", "less.parquet: parquet: row group 1, column x, page 1: unpacks to 8 bytes, where " +
+			"33000000 are told", packed(format.Zstd, 33_000_000, zstandard(t, zeros[:8]))},
+		{"told.parquet", "told.parquet: parquet: row group 1, column x, page 1: over a limit: more than 33554432 " +
+			"bytes after decompression", packed(format.Zstd, 1<<30, zstandard(t, zeros))},
+		{"more.parquet", "more.parquet: parquet: row group 1, column x, page 1: unpacks to more than the 8 bytes told",
+			packed(format.Gzip, 8, gzipped(t, zeros))},
+		{"zstd.parquet", "zstd.parquet: parquet: row group 1, column x, page 1: window size exceeded",
+			packed(format.Zstd, 8, window(19<<3))},
+		{"cut.parquet", "cut.parquet: parquet: row group 1, column x, page 1: unpacks to 0 bytes, where 8 are told",
+			packed(format.Zstd, 8, zstandard(t, zeros[:8], zstd.WithEncoderCRC(true))[:9])},
+		{"values.parquet", "values.parquet: parquet: row group 1, column x, page 1: the values end early",
+			packed(format.Gzip, 3, gzipped(t, zeros[:3]))},
 	} {
 		var err error
 		heap := allocated(func() {
@@ -161,14 +184,19 @@ func TestColumnsOfNothing(t *testing.T) {
 		var got *cluster.HostTable
 		// Once more at the end: then the columns are filled in before their last row.
 		heap := allocated(func() {
-			got, err = ReadHosts(strings.NewReader(b.String()+strings.Replace(first, `"h"`, `"last"`, 1)), Options{Format: NDJSON})
+			got, err = ReadHosts(strings.NewReader(b.String()+strings.Replace(first, `"h"`, `"last"`, 1)),
+				Options{Format: NDJSON})
 		})
-		if want := "hosts: over a limit: more than 8388608 values of attributes"; fmt.Sprint(err) != want || got != nil || heap > fuzzHeap {
+		if want := "hosts: over a limit: more than 8388608 values of attributes"; fmt.Sprint(err) != want ||
+			got != nil || heap > fuzzHeap {
 			t.Errorf("%v\nexpected %s; %d bytes allocated", err, want, heap)
 		}
 	}
 	few := b.String()[:200_000]
-	if heap := allocated(func() { _, _ = ReadHosts(strings.NewReader(few), Options{Format: NDJSON}) }); heap > fuzzHeap {
+	if heap := allocated(func() {
+		_, _ = ReadHosts(strings.NewReader(few),
+			Options{Format: NDJSON})
+	}); heap > fuzzHeap {
 		t.Errorf("%d bytes allocated", heap)
 	}
 }

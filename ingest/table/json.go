@@ -13,9 +13,10 @@ type jsonDecoder struct {
 	b     *builder
 	w     *window
 	x     lexer
-	row   int       // for messages, from 1; 0: outside of rows
-	cells []cell    // of the current row
-	order []*column // the columns of the last row's keys, nil where the key is not written as the column's; most rows are alike
+	row   int    // for messages, from 1; 0: outside of rows
+	cells []cell // of the current row
+	// the columns of the last row's keys, nil where the key is not written as the column's; most rows are alike
+	order []*column
 }
 
 // object takes the row object at the lexer's place into cells. The columns

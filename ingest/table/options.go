@@ -212,7 +212,8 @@ func (o *Options) formatOf(head []byte) (Format, error) {
 			return told, nil // what is wrong with it, its decoder says better
 		}
 	case found == CSV: // that is: nothing known
-		return 0, fmt.Errorf("told to be %s, but the content is not (it begins with % x)", told, head[:min(4, len(head))])
+		return 0, fmt.Errorf("told to be %s, but the content is not (it begins with % x)", told,
+			head[:min(4, len(head))])
 	}
 	return 0, fmt.Errorf("told to be %s, but the content looks like %s", told, found)
 }

@@ -101,7 +101,8 @@ func (p *parquetReader) schema() error {
 	p.columns, p.vectors = make([]parquetColumn, len(columns)), make([]vector, len(columns))
 	for i := range columns {
 		if !utf8.ValidString(columns[i].Name) {
-			return fmt.Errorf("column %d: name %q is not valid UTF-8", i+1, columns[i].Name[:min(64, len(columns[i].Name))])
+			return fmt.Errorf("column %d: name %q is not valid UTF-8", i+1,
+				columns[i].Name[:min(64, len(columns[i].Name))])
 		}
 		if err := p.columns[i].read(&columns[i]); err != nil {
 			return fmt.Errorf("column %s: %w", columns[i].Name, err)
@@ -114,7 +115,8 @@ func (p *parquetReader) schema() error {
 	for i := range p.meta.RowGroups {
 		g := &p.meta.RowGroups[i]
 		if g.NumRows < 0 || len(g.Columns) != len(columns) {
-			return fmt.Errorf("row group %d has %d rows and %d columns, the schema has %d columns", i+1, g.NumRows, len(g.Columns), len(columns))
+			return fmt.Errorf("row group %d has %d rows and %d columns, the schema has %d columns", i+1, g.NumRows,
+				len(g.Columns), len(columns))
 		}
 		if g.NumRows > int64(p.o.Limits.RowsMax)-rows {
 			return fmt.Errorf("%w: more than %d rows", ErrLimit, p.o.Limits.RowsMax)
@@ -173,7 +175,8 @@ func (c *parquetColumn) logical(e *format.SchemaElement) error {
 		return nil
 	}
 	switch t := e.ConvertedType.V; t {
-	case deprecated.UTF8, deprecated.Enum, deprecated.Json, deprecated.Int8, deprecated.Int16, deprecated.Int32, deprecated.Int64:
+	case deprecated.UTF8, deprecated.Enum, deprecated.Json, deprecated.Int8, deprecated.Int16, deprecated.Int32,
+		deprecated.Int64:
 	case deprecated.Uint8, deprecated.Uint16, deprecated.Uint32, deprecated.Uint64:
 		c.unsigned = true
 	default:

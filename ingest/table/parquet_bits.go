@@ -144,7 +144,8 @@ func newDelta(src []byte) (d delta, err error) {
 	if n <= 0 || head[1] == 0 || head[0]%head[1] != 0 || head[0]/head[1] == 0 || head[0]/head[1]%8 != 0 {
 		return d, errors.New("bad head of delta encoding")
 	}
-	return delta{src: src[n:], minis: int(head[1]), size: int(head[0] / head[1]), left: int(head[2]), last: last, first: true}, nil
+	return delta{src: src[n:], minis: int(head[1]), size: int(head[0] / head[1]), left: int(head[2]), last: last,
+		first: true}, nil
 }
 
 // next reads len(dst) values; differences wrap around, as the format says.

@@ -275,7 +275,8 @@ func (p *parquetReader) dictionary(c *parquetColumn, h *format.DictionaryPageHea
 		c.dictFloats = sized(c.dictFloats, values)
 		floats(c.dictFloats, body, c.width)
 	default: // new memory: batches share it for as long as the generation stays
-		c.dictOffsets, c.dictData, _, err = plainTexts(make([]int32, 0, values+1), make([]byte, 0, len(body)-4*values), body, values, p.o.Limits.FieldBytesMax)
+		c.dictOffsets, c.dictData, _, err = plainTexts(make([]int32, 0, values+1), make([]byte, 0, len(body)-4*values),
+			body, values, p.o.Limits.FieldBytesMax)
 		if err == nil {
 			var text int
 			if text, err = badTexts(c.dictOffsets, c.dictData, nil, p.o.Limits.FieldBytesMax); err != nil {
@@ -316,7 +317,8 @@ func plainTexts(offsets []int32, data, src []byte, n, bytesMax int) (o []int32, 
 			return offsets, data, src, fmt.Errorf("text of %d bytes, where %d are left", size, len(src))
 		}
 		if size > uint64(bytesMax) {
-			return offsets, data, src, fmt.Errorf("%w: text of %d bytes, at most %d are allowed", ErrLimit, size, bytesMax)
+			return offsets, data, src, fmt.Errorf("%w: text of %d bytes, at most %d are allowed", ErrLimit, size,
+				bytesMax)
 		}
 		data, src = append(data, src[:size]...), src[size:]
 		offsets = append(offsets, int32(len(data)))

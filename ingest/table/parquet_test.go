@@ -59,8 +59,8 @@ func parquetRows(n int) (rows []parquetRow) {
 		rows = append(rows, parquetRow{
 			I8: int8(i), I16: some(i, 3, int16(-i)), I32: int32(i * 65_537), I32D: int32(i%5) * (math.MinInt32 / 3),
 			I64: int64(i) * math.MaxInt32 * 3, I64Dict: some(i, 2, int64(i%50)-25), I64D: int64(i%3) * math.MaxInt64,
-			U8: uint8(i), U32: uint32(i) * 65_537 * 65_537, U32D: math.MaxUint32 - uint32(i*i), U64: some(i, 7, uint64(i)),
-			F32: float32(i) / 4, F64: some(i, 11, float64(i)/3), F64Dict: float64(i%9) / 8,
+			U8: uint8(i), U32: uint32(i) * 65_537 * 65_537, U32D: math.MaxUint32 - uint32(i*i),
+			U64: some(i, 7, uint64(i)), F32: float32(i) / 4, F64: some(i, 11, float64(i)/3), F64Dict: float64(i%9) / 8,
 			B: i%3 == 1, BOpt: some(i, 4, i%5 == 1), S: strings.Repeat("x", i%4), SOpt: some(i, 6, s), SDict: s,
 			SDictO: some(i, 9, fmt.Sprint("d", i%100)), SLen: some(i, 8, strings.Repeat("é", i%40)), Bytes: []byte(s),
 		})
@@ -130,7 +130,8 @@ func TestParquetRoundTrip(t *testing.T) {
 	rows := parquetRows(3_000)
 	for _, codec := range []compress.Codec{&parquet.Uncompressed, &parquet.Snappy, &parquet.Gzip, &parquet.Zstd} {
 		for _, version := range []int{1, 2} {
-			for _, c := range []struct{ rows, page, group int }{{0, 1 << 20, 1 << 20}, {1, 1 << 20, 1 << 20}, {9, 16, 1 << 20}, {3_000, 1 << 20, 1 << 20}, {3_000, 4_000, 1_777}} {
+			for _, c := range []struct{ rows, page, group int }{{0, 1 << 20, 1 << 20}, {1, 1 << 20, 1 << 20},
+				{9, 16, 1 << 20}, {3_000, 1 << 20, 1 << 20}, {3_000, 4_000, 1_777}} {
 				t.Run(fmt.Sprintf("%s v%d %d rows of %d", codec, version, c.rows, c.group), func(t *testing.T) {
 					src := parquetFile(t, rows[:c.rows], parquet.Compression(codec), parquet.DataPageVersion(version),
 						parquet.PageBufferSize(c.page), parquet.MaxRowsPerRowGroup(int64(c.group)))
@@ -182,7 +183,9 @@ func TestParquetUnsigned(t *testing.T) {
 
 func TestParquetEmitError(t *testing.T) {
 	stop := errors.New("stop")
-	err := decodeParquet(parquetFile(t, parquetRows(3)), testOptions(Limits{}), func(int, []vector) error { return stop })
+	err := decodeParquet(parquetFile(t, parquetRows(3)), testOptions(Limits{}), func(int, []vector) error {
+		return stop
+	})
 	if err != stop {
 		t.Errorf("%v", err)
 	}
@@ -203,7 +206,8 @@ type demandRow struct {
 func parquetDemand(t testing.TB, n int) []byte {
 	rows := make([]demandRow, n)
 	for i := range rows {
-		rows[i] = demandRow{fmt.Sprintf("/Risk/Desk%d/Book%d", i/1000, i/50%20), fmt.Sprint("job-", 5_000_000+i/2), fmt.Sprint("s", i%2),
+		rows[i] = demandRow{fmt.Sprintf("/Risk/Desk%d/Book%d", i/1000, i/50%20), fmt.Sprint("job-", 5_000_000+i/2),
+			fmt.Sprint("s", i%2),
 			"grid", int64(1 + i*7%200), 1 << (i % 5), int64(1024 * (1 + i%16)), some(i, 9, int64(i%2))}
 	}
 	return parquetFile(t, rows, parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(122_880))
@@ -255,19 +259,29 @@ func TestParquetPages(t *testing.T) {
 		of   *parquetParts
 		want string
 	}{
-		{"booleans in runs", parquetOf(format.Boolean, 11, pageOf(11, format.RLE, 5, 0, 0, 0, 6, 1, 3, 0b01010101, 0)), "[true true true true false true false true false true false]"},
-		{"booleans over pages", parquetOf(format.Boolean, 3, pageOf(2, format.Plain, 2), pageOf(1, format.Plain, 1)), "[false true true]"},
+		{"booleans in runs", parquetOf(format.Boolean, 11, pageOf(11, format.RLE, 5, 0, 0, 0, 6, 1, 3, 0b01010101, 0)),
+			"[true true true true false true false true false true false]"},
+		{"booleans over pages", parquetOf(format.Boolean, 3, pageOf(2, format.Plain, 2), pageOf(1, format.Plain, 1)),
+			"[false true true]"},
 		{"old dictionary", with(coded(1, 3, 2), func(f *parquetParts) {
 			f.page(1).Encoding = parquetPlainDictionary
 			f.pages[0].header.DictionaryPageHeader.V.Encoding = parquetPlainDictionary
 		}), `["a" "b"]`},
-		{"dictionary of one", parquetOf(format.ByteArray, 2, dictionaryPage(1, 1, 0, 0, 0, 'a'), pageOf(2, format.RLEDictionary, 0, 4)), `["a" "a"]`},
-		{"dictionary of doubles", parquetOf(format.Double, 1, dictionaryPage(1, 0, 0, 0, 0, 0, 0, 0xf8, 0x3f), pageOf(1, format.RLEDictionary, 1, 2, 0)), "[1.5]"},
-		{"codes of nobody", optional(parquetOf(format.ByteArray, 2, dictionaryPage(0), pageOf(2, format.RLEDictionary, 2, 0, 0, 0, 4, 0))), "[null null]"},
-		{"texts of nobody", optional(parquetOf(format.ByteArray, 2, pageOf(2, format.DeltaLengthByteArray, 2, 0, 0, 0, 4, 0))), "[null null]"},
-		{"one length", texts(pageOf(2, format.DeltaLengthByteArray, 128, 1, 1, 2, 4, 1, 0, 'a', 'b', 'c')), `["ab" "c"]`},
+		{"dictionary of one", parquetOf(format.ByteArray, 2, dictionaryPage(1, 1, 0, 0, 0, 'a'),
+			pageOf(2, format.RLEDictionary, 0, 4)), `["a" "a"]`},
+		{"dictionary of doubles", parquetOf(format.Double, 1, dictionaryPage(1, 0, 0, 0, 0, 0, 0, 0xf8, 0x3f),
+			pageOf(1, format.RLEDictionary, 1, 2, 0)), "[1.5]"},
+		{"codes of nobody",
+			optional(parquetOf(format.ByteArray, 2, dictionaryPage(0),
+				pageOf(2, format.RLEDictionary, 2, 0, 0, 0, 4, 0))), "[null null]"},
+		{"texts of nobody",
+			optional(parquetOf(format.ByteArray, 2, pageOf(2, format.DeltaLengthByteArray, 2, 0, 0, 0, 4, 0))),
+			"[null null]"},
+		{"one length", texts(pageOf(2, format.DeltaLengthByteArray, 128, 1, 1, 2, 4, 1, 0, 'a', 'b', 'c')),
+			`["ab" "c"]`},
 		{"empty page", parquetOf(format.Int64, 1, pageOf(0, format.Plain), pageOf(1, format.Plain, one...)), "[1]"},
-		{"index page", parquetOf(format.Int64, 1, parquetPage{header: format.PageHeader{Type: format.IndexPage}}, pageOf(1, format.Plain, one...)), "[1]"},
+		{"index page", parquetOf(format.Int64, 1, parquetPage{header: format.PageHeader{Type: format.IndexPage}},
+			pageOf(1, format.Plain, one...)), "[1]"},
 		{"old unsigned", with(parquetOf(format.Int32, 1, pageOf(1, format.Plain, 255, 255, 255, 255)),
 			func(f *parquetParts) { f.column.ConvertedType = thrift.New(deprecated.Uint32) }), "[4294967295]"},
 		{"checksum", with(parquetOf(format.Int64, 1, pageOf(1, format.Plain, one...)),
@@ -329,8 +343,10 @@ func TestColumnarDemand(t *testing.T) {
 				t.Fatalf("%d rows", d.Rows)
 			}
 			for i := range rows {
-				got := fmt.Sprintln(d.Consumer.Names.String(d.Consumer.Code[i]), d.Allocation.Names.String(d.Allocation.Code[i]), d.Units[i], d.Size[1][i])
-				if want := fmt.Sprintln(fmt.Sprintf("/Risk/Desk%d/Book%d", i/1000, i/50%20), fmt.Sprint("job-", 5_000_000+i/2), 1+i*7%200, 1024*(1+i%16)); got != want {
+				got := fmt.Sprintln(d.Consumer.Names.String(d.Consumer.Code[i]),
+					d.Allocation.Names.String(d.Allocation.Code[i]), d.Units[i], d.Size[1][i])
+				if want := fmt.Sprintln(fmt.Sprintf("/Risk/Desk%d/Book%d", i/1000, i/50%20),
+					fmt.Sprint("job-", 5_000_000+i/2), 1+i*7%200, 1024*(1+i%16)); got != want {
 					t.Fatalf("row %d: %s, want %s", i+1, got, want)
 				}
 			}

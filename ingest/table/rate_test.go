@@ -98,7 +98,8 @@ func rateInput(t testing.TB, f Format, rows []rateRow) []byte {
 		`"units":%d,"ncpus":%d,"maxmem":%d,"gpus":%d,"slots":%d}`, "\n", "\n"
 	switch f {
 	case CSV:
-		before, line = "consumer,allocation,sub,plan,requirement,units,ncpus,maxmem,gpus,slots\n", "%s,%s,%s,%s,%s,%d,%d,%d,%d,%d"
+		before, line = "consumer,allocation,sub,plan,requirement,units,ncpus,maxmem,gpus,slots\n",
+			"%s,%s,%s,%s,%s,%d,%d,%d,%d,%d"
 	case JSON:
 		before, between, after = "[", ",\n", "]\n"
 	}
@@ -108,7 +109,8 @@ func rateInput(t testing.TB, f Format, rows []rateRow) []byte {
 		if i > 0 {
 			b.WriteString(between)
 		}
-		fmt.Fprintf(&b, line, r.Consumer, r.Allocation, r.Sub, r.Plan, r.Requirement, r.Units, r.CPUs, r.Memory, r.GPUs, r.Slots)
+		fmt.Fprintf(&b, line, r.Consumer, r.Allocation, r.Sub, r.Plan, r.Requirement, r.Units, r.CPUs, r.Memory, r.GPUs,
+			r.Slots)
 	}
 	b.WriteString(after)
 	return b.Bytes()
@@ -204,7 +206,8 @@ func TestRateInputs(t *testing.T) {
 		if want == "" {
 			want = s
 		}
-		if s != want || !strings.Contains(s, rows[2_999].Allocation) || got.Units[7] != rows[7].Units || got.Size[1][2_999] != rows[2_999].Memory {
+		if s != want || !strings.Contains(s, rows[2_999].Allocation) || got.Units[7] != rows[7].Units ||
+			got.Size[1][2_999] != rows[2_999].Memory {
 			t.Errorf("%s: another table", f)
 		}
 	}

@@ -133,7 +133,8 @@ func (b *builder) name(name string, required bool, old cluster.TextColumn) *colu
 
 // counts puts a column of numbers into the schema, reusing the memory of what it held.
 func (b *builder) counts(name string, required bool, min, unset int64, old []int64) *column {
-	return b.add(column{name: name, kind: kindCount, required: required, min: min, unset: unset, absent: unset, ints: old})
+	return b.add(column{name: name, kind: kindCount, required: required, min: min, unset: unset, absent: unset,
+		ints: old})
 }
 
 // sizes puts a column per dimension into the schema.

@@ -102,7 +102,8 @@ func (s *source) open(r io.Reader, o *Options) error {
 	if c != Plain {
 		packing = c.String()
 	}
-	s.decoded = counted{r: plain, bytesMax: o.Limits.DecodedBytesMax, what: "bytes after decompression", packing: packing, check: s.check}
+	s.decoded = counted{r: plain, bytesMax: o.Limits.DecodedBytesMax, what: "bytes after decompression",
+		packing: packing, check: s.check}
 	if _, err = s.window.more(); err != nil {
 		return err
 	}

@@ -183,12 +183,15 @@ func TestWindow(t *testing.T) {
 				text = append(bytes.Repeat([]byte("\n"), pad*7), text...)
 			}
 			var got cluster.DemandTable
-			if err := ReadDemandInto(&got, bytes.NewReader(text), Options{Format: f, Dimensions: demandDimensions}); err != nil {
+			if err := ReadDemandInto(&got, bytes.NewReader(text),
+				Options{Format: f, Dimensions: demandDimensions}); err != nil {
 				t.Fatal(err)
 			}
 			for i := range got.Rows {
-				if got.Units[i] != int64(1+i*7%200) || got.Allocation.Names.String(got.Allocation.Code[i]) != fmt.Sprintf("job-%d", 5_000_000+i/2) {
-					t.Fatalf("%s: row %d is %d units of %s", f, i+1, got.Units[i], got.Allocation.Names.String(got.Allocation.Code[i]))
+				if got.Units[i] != int64(1+i*7%200) ||
+					got.Allocation.Names.String(got.Allocation.Code[i]) != fmt.Sprintf("job-%d", 5_000_000+i/2) {
+					t.Fatalf("%s: row %d is %d units of %s", f, i+1, got.Units[i],
+						got.Allocation.Names.String(got.Allocation.Code[i]))
 				}
 			}
 			if got.Rows != 12_000 {

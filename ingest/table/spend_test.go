@@ -99,7 +99,8 @@ func uvarint(n uint64) (b []byte) {
 func zstdArrow(t *testing.T, n int) []byte {
 	schema := fieldsOf(nullable("host", arrow.BinaryTypes.String))
 	offsets := memory.NewBufferBytes(arrow.Int32Traits.CastToBytes([]int32{0, int32(n)}))
-	data := array.NewData(arrow.BinaryTypes.String, 1, []*memory.Buffer{nil, offsets, memory.NewBufferBytes(make([]byte, n))}, nil, 0, 0)
+	data := array.NewData(arrow.BinaryTypes.String, 1,
+		[]*memory.Buffer{nil, offsets, memory.NewBufferBytes(make([]byte, n))}, nil, 0, 0)
 	record := array.NewRecordBatch(schema, []arrow.Array{array.NewStringData(data)}, 1)
 	return arrowStream(t, schema, []arrow.RecordBatch{record}, ipc.WithZstd())
 }
@@ -113,12 +114,14 @@ func dictionaryArrow(t *testing.T, words int, long string) []byte {
 			t.Fatal(err)
 		}
 	}
-	return arrowStream(t, schema, []arrow.RecordBatch{array.NewRecordBatch(schema, []arrow.Array{b.NewArray()}, int64(words))}, ipc.WithZstd())
+	return arrowStream(t, schema,
+		[]arrow.RecordBatch{array.NewRecordBatch(schema, []arrow.Array{b.NewArray()}, int64(words))}, ipc.WithZstd())
 }
 
 func nullArrow(t *testing.T, rows int) []byte {
 	schema := fieldsOf(nullable("host", arrow.Null))
-	return arrowStream(t, schema, []arrow.RecordBatch{array.NewRecordBatch(schema, []arrow.Array{array.NewNull(rows)}, int64(rows))})
+	return arrowStream(t, schema,
+		[]arrow.RecordBatch{array.NewRecordBatch(schema, []arrow.Array{array.NewNull(rows)}, int64(rows))})
 }
 
 // TestSpend gives tables that are hungry less memory than they need: each is refused with what the purse says, and has
@@ -153,13 +156,16 @@ func TestSpendEnough(t *testing.T) {
 	src := hungry(t)
 	for name, least := range map[string]int64{"names.csv": 200_000 * 24, "rows.ndjson": 1_500_000 * 16} {
 		p := &purse{most: 4 << 30}
-		if _, err := ReadDemand(bytes.NewReader(src[name]), Options{Name: name, Spend: p.spend}); err != nil || p.spent.Load() < least || p.spent.Load() > 8*least {
+		if _, err := ReadDemand(bytes.NewReader(src[name]), Options{Name: name, Spend: p.spend}); err != nil ||
+			p.spent.Load() < least || p.spent.Load() > 8*least {
 			t.Errorf("%s: %v; %d bytes were asked for, at least %d are held", name, err, p.spent.Load(), least)
 		}
 	}
-	for name, least := range map[string]int64{"notes.csv": 30 << 20, "dict.parquet": 30 << 20, "dictionary.arrow": 30 << 20} {
+	for name, least := range map[string]int64{"notes.csv": 30 << 20, "dict.parquet": 30 << 20,
+		"dictionary.arrow": 30 << 20} {
 		p := &purse{most: 4 << 30}
-		if _, err := ReadHosts(bytes.NewReader(src[name]), Options{Name: name, Spend: p.spend}); p.spent.Load() < least || p.spent.Load() > 8*least {
+		if _, err := ReadHosts(bytes.NewReader(src[name]),
+			Options{Name: name, Spend: p.spend}); p.spent.Load() < least || p.spent.Load() > 8*least {
 			t.Errorf("%s: %.100v; %d bytes were asked for, at least %d are held", name, err, p.spent.Load(), least)
 		}
 	}
@@ -173,12 +179,14 @@ func TestSpendEnds(t *testing.T) {
 	} {
 		packed := zstandard(t, []byte(src), zstd.WithEncoderLevel(zstd.SpeedFastest))
 		p := &purse{most: 1 << 30, until: 3}
-		if _, err := ReadHosts(bytes.NewReader(packed), Options{Name: name, Compression: Zstd, Spend: p.spend}); !errors.Is(err, errPurse) {
+		if _, err := ReadHosts(bytes.NewReader(packed),
+			Options{Name: name, Compression: Zstd, Spend: p.spend}); !errors.Is(err, errPurse) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	p := &purse{most: 1 << 30, until: 30}
-	if _, err := ReadHosts(bytes.NewReader(nullParquet(1_500_000)), Options{Name: "x.parquet", Spend: p.spend}); !errors.Is(err, errPurse) {
+	if _, err := ReadHosts(bytes.NewReader(nullParquet(1_500_000)),
+		Options{Name: "x.parquet", Spend: p.spend}); !errors.Is(err, errPurse) {
 		t.Error(err)
 	}
 }

@@ -43,7 +43,8 @@ func dump(columns ...any) string {
 }
 
 func dumpDemand(t *cluster.DemandTable) string {
-	return dump(t.Rows, t.Consumer, t.Allocation, t.Sub, t.Plan, t.Requirement, t.Units, t.Size, t.MaxPerHost, t.MinUnits)
+	return dump(t.Rows, t.Consumer, t.Allocation, t.Sub, t.Plan, t.Requirement, t.Units, t.Size, t.MaxPerHost,
+		t.MinUnits)
 }
 
 func dumpHosts(t *cluster.HostTable) string {
@@ -90,7 +91,8 @@ func TestDemandFormats(t *testing.T) {
 // TestHosts reads hosts with attributes of each kind, which are told from all of a column's values.
 func TestHosts(t *testing.T) {
 	inputs := []string{
-		"host,state,ncpus,mem,gpu,model,none,mixed\nh1,,4,1.5,true,\"x\ny\",,1\nh2,closed,,-2e3,,,,true\nh3,unavail,0,,false,007,,\n",
+		"host,state,ncpus,mem,gpu,model,none,mixed\nh1,,4,1.5,true,\"x\ny\",,1\n" +
+			"h2,closed,,-2e3,,,,true\nh3,unavail,0,,false,007,,\n",
 		`{"host":"h1","state":null,"ncpus":4,"mem":1.5,"gpu":true,"model":"x\ny","none":null,"mixed":1}
 		{"host":"h2","state":"closed","ncpus":null,"mem":-2e3,"gpu":null,"model":null,"none":null,"mixed":true}
 		{"host":"h3","state":"unavail","ncpus":0,"mem":null,"gpu":false,"model":"007","none":"","mixed":null}`,
@@ -124,13 +126,16 @@ func TestHosts(t *testing.T) {
 
 // TestHostsAbsent: a row object that lacks a key which another has says nothing of that column; null says no value.
 func TestHostsAbsent(t *testing.T) {
-	rows := []string{`{"host":"h1"}`, `{"host":"h2","state":"closed","ncpus":7,"mem":1.5,"model":"x"}`, `{"host":"h3","ncpus":null,"state":null,"mem":null,"model":null}`,
+	rows := []string{`{"host":"h1"}`, `{"host":"h2","state":"closed","ncpus":7,"mem":1.5,"model":"x"}`,
+		`{"host":"h3","ncpus":null,"state":null,"mem":null,"model":null}`,
 		`{"host":"h4","gpu":true}`, `{"host":"h5"}`}
 	want := "5\n\"h1\" \"h2\" \"h3\" \"h4\" \"h5\" \n[4 1 0 4 4]\n[-1 7 0 -1 -1] [] \n" +
 		"mem0\n[false true false false false]\n[0 1.5 0 0 0]\n[]\n\nkeep\n[true false false true true]\n" +
 		"model1\n[false true false false false]\n[]\n[]\n- \"x\" - - - \nkeep\n[true false false true true]\n" +
-		"gpu2\n[false false false true false]\n[]\n[false false false true false]\n\nkeep\n[true true true false true]\n"
-	for name, text := range map[string]string{"h.ndjson": strings.Join(rows, "\n"), "h.json": "[" + strings.Join(rows, ",") + "]"} {
+		"gpu2\n[false false false true false]\n[]\n[false false false true false]\n\nkeep\n[true true true " +
+		"false true]\n"
+	for name, text := range map[string]string{"h.ndjson": strings.Join(rows, "\n"),
+		"h.json": "[" + strings.Join(rows, ",") + "]"} {
 		got, err := ReadHosts(strings.NewReader(text), Options{Name: name, Dimensions: []string{"ncpus", "gpus"}})
 		if err != nil {
 			t.Fatal(err)
@@ -147,7 +152,8 @@ func TestHoldings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := dump(got.Rows, got.Host, got.Sub, got.Units, got.Done); s != "3\n\"h1\" \"h2\" \"h2\" \n\n[3 1 1]\n[true false false]\n" {
+	if s := dump(got.Rows, got.Host, got.Sub, got.Units,
+		got.Done); s != "3\n\"h1\" \"h2\" \"h2\" \n\n[3 1 1]\n[true false false]\n" {
 		t.Error(s)
 	}
 	_, err = ReadHoldings(strings.NewReader(text), Options{Name: "r.csv"}, false)
@@ -158,8 +164,10 @@ func TestHoldings(t *testing.T) {
 
 // TestEmpty: a header or brackets without rows are a table, nothing at all is none.
 func TestEmpty(t *testing.T) {
-	for _, text := range []string{"consumer,allocation,units", "[]", " [ ]\n", `{"consumer":[],"allocation":[],"units":[]}`} {
-		if got, err := ReadDemand(strings.NewReader(text), Options{}); err != nil || got.Rows != 0 || got.Consumer.Names == nil {
+	for _, text := range []string{"consumer,allocation,units", "[]", " [ ]\n",
+		`{"consumer":[],"allocation":[],"units":[]}`} {
+		if got, err := ReadDemand(strings.NewReader(text), Options{}); err != nil || got.Rows != 0 ||
+			got.Consumer.Names == nil {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
@@ -178,13 +186,19 @@ var malformed = []struct{ name, text, want string }{
 		"x.csv, column consumer: required column is missing\nx.csv, column allocation: required column is missing\n" +
 		"x.csv, column units: required column is missing"},
 	{"x.csv", "H\n/A,a,-1\n", `x.csv: row 1, column units, value "-1": not a whole number from 0 to 9007199254740992`},
-	{"x.csv", "H\n/A,a,1.5\n", `x.csv: row 1, column units, value "1.5": not a whole number from 0 to 9007199254740992`},
-	{"x.csv", "H\n/A,a,5.0\n", `x.csv: row 1, column units, value "5.0": not a whole number from 0 to 9007199254740992`},
-	{"x.csv", "H\n/A,a,1e3\n", `x.csv: row 1, column units, value "1e3": not a whole number from 0 to 9007199254740992`},
-	{"x.csv", "H\n/A,a,NaN\n", `x.csv: row 1, column units, value "NaN": not a whole number from 0 to 9007199254740992`},
+	{"x.csv", "H\n/A,a,1.5\n",
+		`x.csv: row 1, column units, value "1.5": not a whole number from 0 to 9007199254740992`},
+	{"x.csv", "H\n/A,a,5.0\n",
+		`x.csv: row 1, column units, value "5.0": not a whole number from 0 to 9007199254740992`},
+	{"x.csv", "H\n/A,a,1e3\n",
+		`x.csv: row 1, column units, value "1e3": not a whole number from 0 to 9007199254740992`},
+	{"x.csv", "H\n/A,a,NaN\n",
+		`x.csv: row 1, column units, value "NaN": not a whole number from 0 to 9007199254740992`},
 	{"x.csv", "H\n/A,a, 1\n", `x.csv: row 1, column units, value " 1": not a whole number from 0 to 9007199254740992`},
-	{"x.csv", "H\n/A,a,9007199254740993\n", `x.csv: row 1, column units, value "9007199254740993": not a whole number from 0 to 9007199254740992`},
-	{"x.csv", "H\n/A,a,99999999999999999999999999\n", `x.csv: row 1, column units, value "99999999999999999999999999": not a whole number from 0 to 9007199254740992`},
+	{"x.csv", "H\n/A,a,9007199254740993\n",
+		`x.csv: row 1, column units, value "9007199254740993": not a whole number from 0 to 9007199254740992`},
+	{"x.csv", "H\n/A,a,99999999999999999999999999\n",
+		`x.csv: row 1, column units, value "99999999999999999999999999": not a whole number from 0 to 9007199254740992`},
 	{"x.csv", "H\n/A,a,\n", "x.csv: row 1, column units: is missing"},
 	{"x.csv", "H\n/A,a,1\n,a,1\n", "x.csv: row 2, column consumer: is missing"},
 	{"x.csv", "H\n/A,a,1\n/A,,1\n", "x.csv: row 2, column allocation: is missing"},
@@ -193,56 +207,86 @@ var malformed = []struct{ name, text, want string }{
 	{"x.csv", "H\n/A,a\u0085b,1\n", `x.csv: row 1, column allocation, value "a\u0085b": has a control character`},
 	{"x.csv", "H\n/A,\"a\nb\",1\n", `x.csv: row 1, column allocation, value "a\nb": has a control character`},
 	{"x.csv", "H\n/A,a\xffb,1\n", `x.csv: row 1, column allocation, value "a\xffb": not valid UTF-8`},
-	{"x.csv", "H\n/A," + strings.Repeat("a", 257) + ",1\n", `x.csv: row 1, column allocation, value "` + strings.Repeat("a", 64) + `…": longer than 256 bytes`},
+	{"x.csv", "H\n/A," + strings.Repeat("a", 257) + ",1\n",
+		`x.csv: row 1, column allocation, value "` + strings.Repeat("a", 64) + `…": longer than 256 bytes`},
 	{"x.csv", "H\n/A,a\n", "x.csv: row 1: 2 fields, where the header has 3"},
 	{"x.csv", "H\n/A,a,1,2\n/A,a,x\n", "x.csv: row 1: 4 fields, where the header has 3\n" +
 		`x.csv: row 2, column units, value "x": not a whole number from 0 to 9007199254740992`},
-	{"x.csv", "H\n/A,a,1\n/A,a\"b,1\n", "x.csv: row 2: a quote within a field that does not begin with one, at byte offset 37"},
+	{"x.csv", "H\n/A,a,1\n/A,a\"b,1\n", "x.csv: row 2: a quote within a field that does not begin with one, at byte " +
+		"offset 37"},
 	{"x.csv", "H\n/A,\"a\"b,1\n", "x.csv: row 1: text behind the closing quote of a field, at byte offset 32"},
 	{"x.csv", "H\n/A,\"a,1\n", "x.csv: row 1: a quote is opened and never closed, at byte offset 29"},
-	{"x.csv", "consumer,allocation,units,max_per_host\n/A,a,1,0\n", `x.csv: row 1, column max_per_host, value "0": not a whole number from 1 to 9007199254740992`},
-	{"x.csv", "consumer,allocation,units,min_units\n/A,a,1,0\n", `x.csv: row 1, column min_units, value "0": not a whole number from 1 to 9007199254740992`},
-	{"x.ndjson", `{"consumer":"/A","allocation":"a","units":3,"min_units":1.5}`, `x.ndjson: row 1, column min_units, value "1.5": not a whole number from 1 to 9007199254740992`},
-	{"x.csv", "consumer,allocation,units,requirement\n/A,a,1," + strings.Repeat("r", 4097), `x.csv: row 1, column requirement, value "` + strings.Repeat("r", 64) + `…": longer than 4096 bytes`},
+	{"x.csv", "consumer,allocation,units,max_per_host\n/A,a,1,0\n",
+		`x.csv: row 1, column max_per_host, value "0": not a whole number from 1 to 9007199254740992`},
+	{"x.csv", "consumer,allocation,units,min_units\n/A,a,1,0\n",
+		`x.csv: row 1, column min_units, value "0": not a whole number from 1 to 9007199254740992`},
+	{"x.ndjson", `{"consumer":"/A","allocation":"a","units":3,"min_units":1.5}`,
+		`x.ndjson: row 1, column min_units, value "1.5": not a whole number from 1 to 9007199254740992`},
+	{"x.csv", "consumer,allocation,units,requirement\n/A,a,1," + strings.Repeat("r", 4097),
+		`x.csv: row 1, column requirement, value "` + strings.Repeat("r", 64) + `…": longer than 4096 bytes`},
 	{"x.csv", `[{"consumer":"/A"}]`, "x.csv: told to be csv, but the content looks like json"},
 	{"x.csv", "PAR1....", "x.csv: told to be csv, but the content looks like parquet"},
 	{"x.json", "PAR1....", "x.json: told to be json, but the content looks like parquet"},
 	{"x.csv", "\xff\xff\xff\xff\x00\x00\x00\x00", "x.csv: told to be csv, but the content looks like arrow"},
-	{"x.parquet", "consumer,units\n", "x.parquet: told to be parquet, but the content is not (it begins with 63 6f 6e 73)"},
+	{"x.parquet", "consumer,units\n",
+		"x.parquet: told to be parquet, but the content is not (it begins with 63 6f 6e 73)"},
 	{"x.arrow", "[]", "x.arrow: told to be arrow, but the content looks like json"},
 	{"x.arrow", "ARROW1\x00\x00", "x.arrow: the content is an Arrow file; an Arrow IPC stream is expected"},
 	{"x.csv.gz", "consumer,units\n", "x.csv.gz: told to be gzip, but the content is not (it begins with 63 6f 6e 73)"},
-	{"x.csv.zst", "\x1f\x8b\x08\x00", "x.csv.zst: told to be zstd, but the content is not (it begins with 1f 8b 08 00)"},
+	{"x.csv.zst", "\x1f\x8b\x08\x00",
+		"x.csv.zst: told to be zstd, but the content is not (it begins with 1f 8b 08 00)"},
 	{"x.gz", "\x1f\x8b\x08\x00", "x.gz: gzip: unexpected EOF"},
 	{"x.zst", "\x28\xb5\x2f\xfd", "x.zst: zstd: unexpected EOF"},
 	{"x.ndjson", "\n\n", "x.ndjson: the input is empty"},
 	{"x.ndjson", "[]", "x.ndjson: told to be ndjson, but the content looks like json"},
-	{"x.ndjson", `{"consumer":"/A","allocation":"a","units":1`, "x.ndjson: row 1: ends within a value, at byte offset 43"},
-	{"x.ndjson", "{\"consumer\":\"/A\",\n\"allocation\":\"a\"}", "x.ndjson: row 1: ends within a value, at byte offset 18"},
-	{"x.ndjson", `{"units":1}`, "x.ndjson: row 1, column consumer: is missing\nx.ndjson: row 1, column allocation: is missing"},
-	{"x.ndjson", `{"consumer":"/A","allocation":"a","units":1} x`, "x.ndjson: row 1: text behind the row object of a line, at byte offset 45"},
-	{"x.ndjson", `{"consumer":"/A","allocation":"a","units":1}{}`, "x.ndjson: row 1: text behind the row object of a line, at byte offset 44"},
-	{"x.ndjson", `{"consumer":"/A","allocation":"a","units":1,"units":2}`, "x.ndjson: row 1, column units: stands in the row twice"},
-	{"x.ndjson", `{"consumer":"/A","allocation":"a","units":1,"x\ty":2}`, "x.ndjson: row 1, column x\ty: unknown column"},
-	{"x.ndjson", `{"consumer":"/A","allocation":"a","units":"1"}`, `x.ndjson: row 1, column units, value "1": not a whole number from 0 to 9007199254740992`},
-	{"x.ndjson", `{"consumer":"/A","allocation":"a","units":1.0}`, `x.ndjson: row 1, column units, value "1.0": not a whole number from 0 to 9007199254740992`},
-	{"x.ndjson", `{"consumer":"/A","allocation":"a","units":-0}`, `x.ndjson: row 1, column units, value "-0": not a whole number from 0 to 9007199254740992`},
+	{"x.ndjson", `{"consumer":"/A","allocation":"a","units":1`,
+		"x.ndjson: row 1: ends within a value, at byte offset 43"},
+	{"x.ndjson", "{\"consumer\":\"/A\",\n\"allocation\":\"a\"}",
+		"x.ndjson: row 1: ends within a value, at byte offset 18"},
+	{"x.ndjson", `{"units":1}`,
+		"x.ndjson: row 1, column consumer: is missing\nx.ndjson: row 1, column allocation: is missing"},
+	{"x.ndjson", `{"consumer":"/A","allocation":"a","units":1} x`,
+		"x.ndjson: row 1: text behind the row object of a line, at byte offset 45"},
+	{"x.ndjson", `{"consumer":"/A","allocation":"a","units":1}{}`,
+		"x.ndjson: row 1: text behind the row object of a line, at byte offset 44"},
+	{"x.ndjson", `{"consumer":"/A","allocation":"a","units":1,"units":2}`,
+		"x.ndjson: row 1, column units: stands in the row twice"},
+	{"x.ndjson", `{"consumer":"/A","allocation":"a","units":1,"x\ty":2}`,
+		"x.ndjson: row 1, column x\ty: unknown column"},
+	{"x.ndjson", `{"consumer":"/A","allocation":"a","units":"1"}`,
+		`x.ndjson: row 1, column units, value "1": not a whole number from 0 to 9007199254740992`},
+	{"x.ndjson", `{"consumer":"/A","allocation":"a","units":1.0}`,
+		`x.ndjson: row 1, column units, value "1.0": not a whole number from 0 to 9007199254740992`},
+	{"x.ndjson", `{"consumer":"/A","allocation":"a","units":-0}`,
+		`x.ndjson: row 1, column units, value "-0": not a whole number from 0 to 9007199254740992`},
 	{"x.ndjson", `{"consumer":"/A","allocation":"a","units":null}`, "x.ndjson: row 1, column units: is missing"},
-	{"x.ndjson", `{"consumer":"/A","allocation":"a","units":01}`, "x.ndjson: row 1: a malformed number, at byte offset 42"},
-	{"x.ndjson", `{"consumer":"/A","allocation":"a","units":1e}`, "x.ndjson: row 1: a malformed number, at byte offset 42"},
+	{"x.ndjson", `{"consumer":"/A","allocation":"a","units":01}`,
+		"x.ndjson: row 1: a malformed number, at byte offset 42"},
+	{"x.ndjson", `{"consumer":"/A","allocation":"a","units":1e}`,
+		"x.ndjson: row 1: a malformed number, at byte offset 42"},
 	{"x.ndjson", `{"consumer":"/A","allocation":"a","units":NaN}`, "x.ndjson: row 1: no value, at byte offset 42"},
 	{"x.ndjson", `{"consumer":"/A","allocation":"a","units":nul}`, "x.ndjson: row 1: no value, at byte offset 42"},
-	{"x.ndjson", `{"consumer":7,"allocation":"a","units":1}`, `x.ndjson: row 1, column consumer, value "7": not a text`},
+	{"x.ndjson", `{"consumer":7,"allocation":"a","units":1}`,
+		`x.ndjson: row 1, column consumer, value "7": not a text`},
 	{"x.ndjson", `{"consumer":"","allocation":"a","units":1}`, "x.ndjson: row 1, column consumer: is missing"},
-	{"x.ndjson", `{"consumer":["/A"],"allocation":"a","units":1}`, "x.ndjson: row 1: an object or array where a plain value is expected, at byte offset 12"},
-	{"x.ndjson", `{"consumer":"\ud800","allocation":"a","units":1}`, "x.ndjson: row 1: half of a surrogate pair in a string, at byte offset 13"},
-	{"x.ndjson", `{"consumer":"\ud800\u0041","allocation":"a","units":1}`, "x.ndjson: row 1: half of a surrogate pair in a string, at byte offset 13"},
-	{"x.ndjson", `{"consumer":"\udc00\ud800","allocation":"a","units":1}`, "x.ndjson: row 1: half of a surrogate pair in a string, at byte offset 13"},
-	{"x.ndjson", `{"consumer":"\u00zz","allocation":"a","units":1}`, `x.ndjson: row 1: a malformed \u escape in a string, at byte offset 13`},
-	{"x.ndjson", `{"consumer":"\x","allocation":"a","units":1}`, "x.ndjson: row 1: an unknown escape in a string, at byte offset 13"},
-	{"x.ndjson", "{\"consumer\":\"\xff\",\"allocation\":\"a\",\"units\":1}", `x.ndjson: row 1, column consumer, value "\xff": not valid UTF-8`},
-	{"x.ndjson", "{\"consumer\":\"a\tb\",\"allocation\":\"a\",\"units\":1}", "x.ndjson: row 1: a control character in a string, at byte offset 14"},
-	{"x.ndjson", `{"consumer":"a\tb","allocation":"a","units":1}`, `x.ndjson: row 1, column consumer, value "a\tb": has a control character`},
+	{"x.ndjson", `{"consumer":["/A"],"allocation":"a","units":1}`,
+		"x.ndjson: row 1: an object or array where a plain value is expected, at byte offset 12"},
+	{"x.ndjson", `{"consumer":"\ud800","allocation":"a","units":1}`,
+		"x.ndjson: row 1: half of a surrogate pair in a string, at byte offset 13"},
+	{"x.ndjson", `{"consumer":"\ud800\u0041","allocation":"a","units":1}`,
+		"x.ndjson: row 1: half of a surrogate pair in a string, at byte offset 13"},
+	{"x.ndjson", `{"consumer":"\udc00\ud800","allocation":"a","units":1}`,
+		"x.ndjson: row 1: half of a surrogate pair in a string, at byte offset 13"},
+	{"x.ndjson", `{"consumer":"\u00zz","allocation":"a","units":1}`,
+		`x.ndjson: row 1: a malformed \u escape in a string, at byte offset 13`},
+	{"x.ndjson", `{"consumer":"\x","allocation":"a","units":1}`,
+		"x.ndjson: row 1: an unknown escape in a string, at byte offset 13"},
+	{"x.ndjson", "{\"consumer\":\"\xff\",\"allocation\":\"a\",\"units\":1}",
+		`x.ndjson: row 1, column consumer, value "\xff": not valid UTF-8`},
+	{"x.ndjson", "{\"consumer\":\"a\tb\",\"allocation\":\"a\",\"units\":1}",
+		"x.ndjson: row 1: a control character in a string, at byte offset 14"},
+	{"x.ndjson", `{"consumer":"a\tb","allocation":"a","units":1}`,
+		`x.ndjson: row 1, column consumer, value "a\tb": has a control character`},
 	{"x.ndjson", `{consumer:"a"}`, "x.ndjson: row 1: a key in quotes is expected, at byte offset 1"},
 	{"x.ndjson", `{"consumer" "a"}`, "x.ndjson: row 1: a colon is expected, at byte offset 12"},
 	{"x.ndjson", `{"consumer":"a",}`, "x.ndjson: row 1: a key in quotes is expected, at byte offset 16"},
@@ -253,15 +297,24 @@ var malformed = []struct{ name, text, want string }{
 	{"x.json", "[", "x.json: ends within a value, at byte offset 1"},
 	{"x.json", "[7]", "x.json: row 1: a row object is expected, at byte offset 1"},
 	{"x.json", "[] x", "x.json: text behind the end of the table, at byte offset 3"},
-	{"x.json", `[{"consumer":"/A","allocation":"a","units":1},]`, "x.json: row 2: a row object is expected, at byte offset 46"},
-	{"x.json", `[{"consumer":"/A","allocation":"a","units":1} {}]`, "x.json: row 1: a comma or the closing bracket is expected, at byte offset 46"},
-	{"x.json", `[{"consumer":"/A","allocation":"a","units":1},{"units":[1]}]`, "x.json: row 2: an object or array where a plain value is expected, at byte offset 55"},
-	{"x.json", `{"consumer":"/A","allocation":"a","units":1}`, "x.json: a column is an array of values, at byte offset 12"},
-	{"x.json", `{}`, "x.json, column consumer: required column is missing\nx.json, column allocation: required column is missing\nx.json, column units: required column is missing"},
-	{"x.json", `{"consumer":["/A"],"allocation":["a","b"],"units":[1]}`, "x.json, column allocation: 2 values, where the columns before it have 1"},
-	{"x.json", `{"consumer":["/A"],"consumer":["/A"],"units":[1]}`, "x.json, column consumer: stands in the table twice"},
-	{"x.json", `{"consumer":["/A","/B"],"allocation":["a","b"],"units":[1,-2]}`, `x.json: row 2, column units, value "-2": not a whole number from 0 to 9007199254740992`},
-	{"x.json", `{"consumer":["/A",["/B"]]}`, "x.json: row 2: an object or array where a plain value is expected, at byte offset 18"},
+	{"x.json", `[{"consumer":"/A","allocation":"a","units":1},]`,
+		"x.json: row 2: a row object is expected, at byte offset 46"},
+	{"x.json", `[{"consumer":"/A","allocation":"a","units":1} {}]`,
+		"x.json: row 1: a comma or the closing bracket is expected, at byte offset 46"},
+	{"x.json", `[{"consumer":"/A","allocation":"a","units":1},{"units":[1]}]`,
+		"x.json: row 2: an object or array where a plain value is expected, at byte offset 55"},
+	{"x.json", `{"consumer":"/A","allocation":"a","units":1}`,
+		"x.json: a column is an array of values, at byte offset 12"},
+	{"x.json", `{}`, "x.json, column consumer: required column is missing\nx.json, column allocation: required " +
+		"column is missing\nx.json, column units: required column is missing"},
+	{"x.json", `{"consumer":["/A"],"allocation":["a","b"],"units":[1]}`,
+		"x.json, column allocation: 2 values, where the columns before it have 1"},
+	{"x.json", `{"consumer":["/A"],"consumer":["/A"],"units":[1]}`,
+		"x.json, column consumer: stands in the table twice"},
+	{"x.json", `{"consumer":["/A","/B"],"allocation":["a","b"],"units":[1,-2]}`,
+		`x.json: row 2, column units, value "-2": not a whole number from 0 to 9007199254740992`},
+	{"x.json", `{"consumer":["/A",["/B"]]}`,
+		"x.json: row 2: an object or array where a plain value is expected, at byte offset 18"},
 	{"x.json", `{"colour":["red"]}`, "x.json, column colour: unknown column"},
 }
 
@@ -283,7 +336,8 @@ func TestMalformed(t *testing.T) {
 func TestMalformedHosts(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"state\nok\n", "h.csv, column host: required column is missing"},
-		{"host,state\nh1,open\n", `h.csv: row 1, column state, value "open": no state of a host: ok, closed, draining or unavail is expected`},
+		{"host,state\nh1,open\n",
+			`h.csv: row 1, column state, value "open": no state of a host: ok, closed, draining or unavail is expected`},
 		{"host\nh1\nh2\nh1\n", `h.csv: row 3, column host, value "h1": stands in the table twice`},
 		{"host\nh1\nh1\n", `h.csv: row 2, column host, value "h1": stands in the table twice`},
 		{"host,\nh1,\n", "h.csv: column name: a column without a name"},
@@ -326,9 +380,11 @@ func TestLimits(t *testing.T) {
 		{Limits{DecodedBytesMax: 5}, "host\na\nb\n", "hosts: over a limit: more than 5 bytes after decompression"},
 		{Limits{ColumnsMax: 20}, wide, "hosts: over a limit: more than 20 columns"},
 		{Limits{ColumnsMax: 3}, `{"host":"a","b":1,"c":2,"d":3}`, "hosts: over a limit: more than 3 columns"},
-		{Limits{ColumnsMax: 4}, "{\"host\":\"a\",\"b\":1}\n{\"host\":\"a\",\"c\":1}\n{\"host\":\"a\",\"d\":1}", "hosts: over a limit: more than 4 columns"},
+		{Limits{ColumnsMax: 4}, "{\"host\":\"a\",\"b\":1}\n{\"host\":\"a\",\"c\":1}\n{\"host\":\"a\",\"d\":1}",
+			"hosts: over a limit: more than 4 columns"},
 		{Limits{FieldBytesMax: 3}, "host,a\nh,abcd\n", `hosts: row 1, column a, value "abcd": longer than 3 bytes`},
-		{Limits{}, "host,a\nh,\"" + strings.Repeat("x", rowBytesMax), "hosts: over a limit: a row of more than 16777216 bytes (is a quote left open?)"},
+		{Limits{}, "host,a\nh,\"" + strings.Repeat("x", rowBytesMax),
+			"hosts: over a limit: a row of more than 16777216 bytes (is a quote left open?)"},
 	} {
 		_, err := ReadHosts(strings.NewReader(c.text), Options{Limits: c.limits})
 		if fmt.Sprint(err) != c.want || errors.Is(err, ErrLimit) != strings.Contains(c.want, "over a limit") {

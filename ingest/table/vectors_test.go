@@ -57,7 +57,8 @@ func TestBatches(t *testing.T) {
 	late.generation = 1
 	on := vector{name: "on", kind: vectorBool, rows: 2, bools: []byte{0b10}}
 	for _, batch := range [][]vector{
-		{words("host", nil, "h1", "h2"), words("state", []int32{1, 0}, "ok", "closed"), doubles("ncpus", 4, 0), nothing, load, zone},
+		{words("host", nil, "h1", "h2"), words("state", []int32{1, 0}, "ok", "closed"), doubles("ncpus", 4, 0), nothing,
+			load, zone},
 		{words("host", []int32{1, 0}, "h4", "h3"), wholes("at_least_1", 1, 1<<53), wholes("model", 5, -6), late, on},
 	} {
 		if err := b.batch(2, batch); err != nil {
@@ -97,7 +98,8 @@ func TestBatchFaults(t *testing.T) {
 		{[]vector{wholes("ncpus", 1)}, "t, column host: required column is missing"},
 		{[]vector{words("host", nil, "h1"), words("host", nil, "h1")}, "t, column host: stands in the input twice"},
 		{[]vector{wholes("host", 1)}, "t, column host: holds numbers, where texts are expected"},
-		{[]vector{words("host", nil, "h1"), words("ncpus", nil, "4")}, "t, column ncpus: holds texts, where numbers are expected"},
+		{[]vector{words("host", nil, "h1"), words("ncpus", nil, "4")},
+			"t, column ncpus: holds texts, where numbers are expected"},
 		{[]vector{words("host", nil, "h1"), {name: "ncpus", kind: vectorBool, rows: 1, bools: []byte{1}}},
 			"t, column ncpus: holds booleans, where numbers are expected"},
 		{[]vector{words("host", nil, "h1"), wholes("", 1)}, "t: column name: a column without a name"},
@@ -111,13 +113,20 @@ func TestBatchFaults(t *testing.T) {
 		{[]vector{words("host", nil, "h1"), words("state", nil, "on")},
 			`t: row 1, column state, value "on": no state of a host: ok, closed, draining or unavail is expected`},
 		{[]vector{words("host", nil, "h1"), wholes("ncpus", -1)}, `t: row 1, column ncpus, value "-1": ` + notCount[0]},
-		{[]vector{words("host", nil, "h1"), wholes("ncpus", 1<<53+1)}, `t: row 1, column ncpus, value "9007199254740993": ` + notCount[0]},
-		{[]vector{words("host", nil, "h1"), wholes("at_least_1", 0)}, `t: row 1, column at_least_1, value "0": ` + notCount[1]},
-		{[]vector{words("host", nil, "h1"), doubles("ncpus", 0.5)}, `t: row 1, column ncpus, value "0.5": ` + notCount[0]},
-		{[]vector{words("host", nil, "h1"), doubles("ncpus", math.NaN())}, `t: row 1, column ncpus, value "NaN": ` + notCount[0]},
-		{[]vector{words("host", nil, "h1"), doubles("ncpus", math.Inf(1))}, `t: row 1, column ncpus, value "+Inf": ` + notCount[0]},
-		{[]vector{words("host", nil, "h1"), doubles("ncpus", 1e300)}, `t: row 1, column ncpus, value "1e+300": ` + notCount[0]},
-		{[]vector{words("host", nil, "h1"), doubles("load", math.Inf(-1))}, `t: row 1, column load, value "-Inf": not a finite number`},
+		{[]vector{words("host", nil, "h1"), wholes("ncpus", 1<<53+1)},
+			`t: row 1, column ncpus, value "9007199254740993": ` + notCount[0]},
+		{[]vector{words("host", nil, "h1"), wholes("at_least_1", 0)},
+			`t: row 1, column at_least_1, value "0": ` + notCount[1]},
+		{[]vector{words("host", nil, "h1"), doubles("ncpus", 0.5)},
+			`t: row 1, column ncpus, value "0.5": ` + notCount[0]},
+		{[]vector{words("host", nil, "h1"), doubles("ncpus", math.NaN())},
+			`t: row 1, column ncpus, value "NaN": ` + notCount[0]},
+		{[]vector{words("host", nil, "h1"), doubles("ncpus", math.Inf(1))},
+			`t: row 1, column ncpus, value "+Inf": ` + notCount[0]},
+		{[]vector{words("host", nil, "h1"), doubles("ncpus", 1e300)},
+			`t: row 1, column ncpus, value "1e+300": ` + notCount[0]},
+		{[]vector{words("host", nil, "h1"), doubles("load", math.Inf(-1))},
+			`t: row 1, column load, value "-Inf": not a finite number`},
 	} {
 		b := hostBuilder()
 		err := b.batch(c.columns[0].rows, c.columns)

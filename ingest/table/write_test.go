@@ -78,7 +78,8 @@ func TestWriteDemand(t *testing.T) {
 
 // TestWriteHoldings does the same with released units.
 func TestWriteHoldings(t *testing.T) {
-	want, err := ReadHoldings(strings.NewReader("consumer,allocation,sub,host,units,done\n/A,a,,h1,3,true\n/A,a,s,\"h\"\"2\",1,\n"), Options{}, true)
+	text := "consumer,allocation,sub,host,units,done\n/A,a,,h1,3,true\n/A,a,s,\"h\"\"2\",1,\n"
+	want, err := ReadHoldings(strings.NewReader(text), Options{}, true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,15 +18,18 @@ func main() {
 func sumLeast() {
 	TEXT("sumLeast", NOSPLIT, "func(column **int64, reciprocal *float64, dims int, rows int) (sum int64, any uint64)")
 	Pragma("noescape")
-	Doc("sumLeast adds up over some rows, a number of them that 4 divides, the least over dimensions of ⌊column[d][row] × reciprocal[d]⌋, where",
+	Doc("sumLeast adds up over some rows, a number of them that 4 divides, the least over dimensions of "+
+		"⌊column[d][row] × reciprocal[d]⌋, where",
 		"all that is in the columns is below 2⁵². Any is all of it, or'ed.")
 	loop(false)
 }
 
 func sumLeastTimes() {
-	TEXT("sumLeastTimes", NOSPLIT, "func(column **int64, reciprocal *float64, dims int, rows int, weight *int64) (sum int64, any uint64, anyWeight uint64)")
+	TEXT("sumLeastTimes", NOSPLIT, "func(column **int64, reciprocal *float64, dims int, rows int, weight *int64) "+
+		"(sum int64, any uint64, anyWeight uint64)")
 	Pragma("noescape")
-	Doc("sumLeastTimes is sumLeast with each row times its weight, where all weights are below 2³². AnyWeight is all of them, or'ed.")
+	Doc("sumLeastTimes is sumLeast with each row times its weight, where all weights are below 2³². AnyWeight is all " +
+		"of them, or'ed.")
 	loop(true)
 }
 

@@ -40,7 +40,8 @@ type worker struct {
 }
 
 func (w *worker) run(ctx context.Context, consumer string) error {
-	demand, err := json.Marshal([]map[string]any{{"consumer": consumer, "allocation": "work", "units": w.wanted, "ncpus": 1}})
+	demand, err := json.Marshal([]map[string]any{{"consumer": consumer, "allocation": "work", "units": w.wanted,
+		"ncpus": 1}})
 	if err != nil {
 		return err
 	}

@@ -50,9 +50,10 @@ func Start(path string) (b *Browser, err error) {
 		return nil, err
 	}
 	args := []string{
-		"--headless", "--remote-debugging-port=0", "--user-data-dir=" + b.dir, "--no-first-run", "--disable-gpu", "--disable-dev-shm-usage",
-		"--disable-extensions", "--disable-background-networking", "--disable-component-update", "--no-proxy-server", "--mute-audio",
-		"--force-color-profile=srgb", "--lang=en-US", "--hide-scrollbars=false", "about:blank",
+		"--headless", "--remote-debugging-port=0", "--user-data-dir=" + b.dir, "--no-first-run", "--disable-gpu",
+		"--disable-dev-shm-usage", "--disable-extensions", "--disable-background-networking",
+		"--disable-component-update", "--no-proxy-server", "--mute-audio", "--force-color-profile=srgb", "--lang=en-US",
+		"--hide-scrollbars=false", "about:blank",
 	}
 	if os.Geteuid() == 0 {
 		args = append([]string{"--no-sandbox"}, args...)
@@ -108,7 +109,8 @@ func As(p *rod.Page, look Look) error {
 	if err := p.SetViewport(size); err != nil {
 		return err
 	}
-	media := proto.EmulationSetEmulatedMedia{Features: []*proto.EmulationMediaFeature{{Name: "prefers-color-scheme", Value: "light"}}}
+	media := proto.EmulationSetEmulatedMedia{Features: []*proto.EmulationMediaFeature{{Name: "prefers-color-scheme",
+		Value: "light"}}}
 	if look.Dark {
 		media.Features[0].Value = "dark"
 	}

@@ -184,7 +184,8 @@ func open(t testing.TB, s *service, place string) *tab {
 		}
 		b2.did(what)
 	}, func(e *proto.LogEntryAdded) {
-		if strings.Contains(e.Entry.Text, "Content Security Policy") || e.Entry.Source == proto.LogLogEntrySourceSecurity {
+		if strings.Contains(e.Entry.Text, "Content Security Policy") ||
+			e.Entry.Source == proto.LogLogEntrySourceSecurity {
 			b2.did(e.Entry.Text)
 		}
 	}, func(e *proto.PageJavascriptDialogOpening) {
@@ -289,7 +290,8 @@ func (b *tab) until(what, f string) {
 // gone waits until there is none.
 func (b *tab) gone(sel, re string) {
 	b.t.Helper()
-	for end := time.Now().Add(patience); b.js("(sel, re) => ("+found+")(sel, re) ? 'yes' : ''", sel, re) != ""; time.Sleep(25 * time.Millisecond) {
+	for end := time.Now().Add(patience); b.js("(sel, re) => ("+found+")(sel, re) ? 'yes' : ''", sel,
+		re) != ""; time.Sleep(25 * time.Millisecond) {
 		if time.Now().After(end) {
 			b.t.Fatalf("%s with %q is still seen", sel, re)
 		}
@@ -347,7 +349,8 @@ func (b *tab) matches(sel, re string) []string {
 			return m
 		}
 		if time.Now().After(end) {
-			b.t.Fatalf("%s does not match %q:\n%s\nnotices: %s", sel, re, text, b.js(`() => [...document.querySelectorAll(".notice, .fault")].map((e) => e.innerText).join("\n")`))
+			b.t.Fatalf("%s does not match %q:\n%s\nnotices: %s", sel, re, text,
+				b.js(`() => [...document.querySelectorAll(".notice, .fault")].map((e) => e.innerText).join("\n")`))
 		}
 	}
 }

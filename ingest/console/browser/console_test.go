@@ -39,7 +39,8 @@ func TestNow(t *testing.T) {
 	b.matches(".sums", `wanted\s+5,263\s`)
 	b.matches(".sums", `short\s+466\s+8\.9 % of what is wanted`)
 	b.matches(".sums", `2026-01-05 14:00:00 UTC \(\d+ months ago\)`)
-	for _, row := range []string{`Intraday\s.*1,195\s+1,195\s+0\s+21\.0 %`, `Train\s.*426\s+143\s+283\s+22\.5 %`, `Research\s.*1,326`} {
+	for _, row := range []string{`Intraday\s.*1,195\s+1,195\s+0\s+21\.0 %`, `Train\s.*426\s+143\s+283\s+22\.5 %`,
+		`Research\s.*1,326`} {
 		b.see(".row", row)
 	}
 	b.see(".bar", `wants 426, holds 143, 94 shared, 49 borrowed, short of 283, 51 under reclaim units`)
@@ -55,7 +56,8 @@ func TestNow(t *testing.T) {
 	b.see(".panel time", `2026-01-05 14:20:00 UTC \(in 20 min\)`)
 	b.see(".row.blocked", `Sweep`)
 	b.see(".treemap .blocked", `Sweep`)
-	if got := b.js(`() => location.hash`); !strings.Contains(got, "why=%2FResearch%2FTrain") || !strings.Contains(got, "figure=short") {
+	if got := b.js(`() => location.hash`); !strings.Contains(got, "why=%2FResearch%2FTrain") ||
+		!strings.Contains(got, "figure=short") {
 		t.Error(got)
 	}
 	b.click(".panel a", `^/Research/Sweep`)
@@ -123,7 +125,8 @@ func TestLoans(t *testing.T) {
 	b.see("p", `657 units lent by 7 owners to 5 borrowers, 9 of them under reclaim`)
 	b.click(".loan", `/Treasury/Liquidity lends /Research/Train 11, 1 under reclaim`)
 	b.see("h3", `/Treasury/Liquidity lends /Research/Train`)
-	b.see("table tr", `/Treasury/Liquidity\s+/Research/Train\s+11\s+1\.7 %\s+the pool of all\s+1\s+2026-01-05 12:40:00 UTC \(in 10 min\)`)
+	b.see("table tr",
+		`/Treasury/Liquidity\s+/Research/Train\s+11\s+1\.7 %\s+the pool of all\s+1\s+2026-01-05 12:40:00 UTC \(in 10 min\)`)
 	b.write("input[type=search]", "intraday")
 	b.see("p", `lent by \d+ owners to \d+ borrower`)
 	b.gone(".matrix tbody th", `/Markets/FX`)
@@ -209,7 +212,8 @@ const wants = `consumer,allocation,units,plan,ncpus,maxmem
 func (s *service) fill(cycles int, header ...string) {
 	s.t.Helper()
 	csv := append([]string{"Content-Type", "text/csv"}, header...)
-	s.do("PUT", "/v1/plan?message=the+first+one", read(s.t, "testdata/plan.yaml"), append([]string{"Content-Type", "application/yaml"}, header...)...)
+	s.do("PUT", "/v1/plan?message=the+first+one", read(s.t, "testdata/plan.yaml"),
+		append([]string{"Content-Type", "application/yaml"}, header...)...)
 	s.do("PUT", "/v1/hosts", read(s.t, "testdata/hosts.csv"), csv...)
 	s.do("PUT", "/v1/demand/feed", []byte(wants), csv...)
 	for range cycles {
@@ -246,7 +250,8 @@ func TestPlan(t *testing.T) {
 		t.Error("a policy with a fault may be put in force")
 	}
 	b.click(".faults button", `line 15`)
-	b.until("the cursor is at the fault", `() => { const e = document.querySelector("textarea"); return e.value.slice(e.selectionStart).startsWith("rnk") }`)
+	b.until("the cursor is at the fault",
+		`() => { const e = document.querySelector("textarea"); return e.value.slice(e.selectionStart).startsWith("rnk") }`)
 	b.edit("rnk: 2}", "rank: 2}")
 	b.see(".faults", `no faults`)
 	b.edit("{path: /Research, share: {ratio: 2, limit: {maxmem: 20000}}}", "{path: /Research, share: {ratio: 9}}")
@@ -254,7 +259,8 @@ func TestPlan(t *testing.T) {
 	b.edit("{path: /Research/Sweep, borrow: {limit: 30}", "{path: /Research/Sweep, borrow: {limit: 60}")
 	b.see(".diff .come", `/Research, share: {ratio: 9}`)
 	b.see(".faults", `no faults`)
-	b.until("it may be asked", `() => ![...document.querySelectorAll(".put button")].some((e) => e.disabled && e.innerText === "what if?")`)
+	b.until("it may be asked",
+		`() => ![...document.querySelectorAll(".put button")].some((e) => e.disabled && e.innerText === "what if?")`)
 	b.click("button", `what if`)
 	b.see(".side-by-side th", `/Research/Sweep gains \d+`)
 	b.see(".side-by-side", `held in the end`)
@@ -318,7 +324,8 @@ func TestToken(t *testing.T) {
 		text := "tokens:\n"
 		for _, name := range names {
 			role, _, _ := strings.Cut(name, "-")
-			text += "  - {name: " + name + ", role: " + role + ", sha256: " + fmt.Sprintf("%x", sha256.Sum256([]byte(name+"-secret"))) + "}\n"
+			text += "  - {name: " + name + ", role: " + role + ", sha256: " +
+				fmt.Sprintf("%x", sha256.Sum256([]byte(name+"-secret"))) + "}\n"
 		}
 		return text
 	}
@@ -386,7 +393,8 @@ func TestConsumerAdmin(t *testing.T) {
 	if offered() {
 		t.Error("what is not his to change may be put in force")
 	}
-	stranger := strings.Replace(string(read(t, "testdata/plan.yaml")), "/Research, share: {ratio: 2,", "/Research, share: {ratio: 9,", 1)
+	stranger := strings.Replace(string(read(t, "testdata/plan.yaml")), "/Research, share: {ratio: 2,",
+		"/Research, share: {ratio: 9,", 1)
 	r, err := http.NewRequest("PUT", "http://"+s.addr+"/v1/plan?message=mine", strings.NewReader(stranger))
 	if err != nil {
 		t.Fatal(err)
@@ -401,7 +409,8 @@ func TestConsumerAdmin(t *testing.T) {
 		t.Errorf("the service answers %s", answer.Status)
 	}
 	b.click("button", `undo all changes`)
-	b.edit("{path: /Markets/Rates, own: [{group: Compute, hosts: 20}], reserve: {hosts: 4}", "{path: /Markets/Rates, own: [{group: Compute, hosts: 20}], reserve: {hosts: 6}")
+	b.edit("{path: /Markets/Rates, own: [{group: Compute, hosts: 20}], reserve: {hosts: 4}",
+		"{path: /Markets/Rates, own: [{group: Compute, hosts: 20}], reserve: {hosts: 6}")
 	b.see(".faults", `no faults`)
 	b.write(".put input", "keep more for rates")
 	b.click("button.main", `put in force`)
@@ -448,9 +457,11 @@ func TestCompacted(t *testing.T) {
 	need(t)
 	log := filepath.Join(t.TempDir(), "log")
 	file := filepath.Join(filepath.Dir(log), "days.yaml")
-	scenario := "name: three days\nplan_file: " + abs(t, "testdata/plan.yaml") + "\nhosts_file: " + abs(t, "testdata/hosts.csv") + "\nsteps:\n"
+	scenario := "name: three days\nplan_file: " + abs(t, "testdata/plan.yaml") + "\nhosts_file: " +
+		abs(t, "testdata/hosts.csv") + "\nsteps:\n"
 	for day := 5; day < 9; day++ {
-		scenario += fmt.Sprintf("  - at: 2026-01-%02dT08:00:00Z\n    cycles: 10\n    demand: [{consumer: /Research/Sweep, allocation: a, plan: grid, ncpus: 1, units: %d}]\n", day, day)
+		scenario += fmt.Sprintf("  - at: 2026-01-%02dT08:00:00Z\n    cycles: 10\n    demand: [{consumer: "+
+			"/Research/Sweep, allocation: a, plan: grid, ncpus: 1, units: %d}]\n", day, day)
 	}
 	write(t, file, scenario)
 	run(t, "simulate", "--scenario", file, "--out", log)
@@ -468,7 +479,8 @@ func TestCompacted(t *testing.T) {
 }
 
 // hostile are names that are not what they look like.
-var hostile = []string{"<img src=x onerror=alert(1)>", "constructor", "__proto__", "\u202eevil\u202c", strings.Repeat("n", 255), "${alert(1)}", `"'&lt;`, "اسم عربي"}
+var hostile = []string{"<img src=x onerror=alert(1)>", "constructor", "__proto__", "\u202eevil\u202c",
+	strings.Repeat("n", 255), "${alert(1)}", `"'&lt;`, "اسم عربي"}
 
 // TestHostile shows names as text, whatever they are.
 func TestHostile(t *testing.T) {
@@ -483,7 +495,8 @@ func TestHostile(t *testing.T) {
 		demand += `"/` + strings.ReplaceAll(name, `"`, `""`) + `","<b>` + "bold" + `</b>",2` + "\n"
 	}
 	plan += "slot_plans:\n  - resource_group: G\n    consumers:\n" + entries
-	s.do("PUT", "/v1/plan?message=%3Cscript%3Ealert(1)%3C%2Fscript%3E", []byte(plan), "Content-Type", "application/yaml")
+	s.do("PUT", "/v1/plan?message=%3Cscript%3Ealert(1)%3C%2Fscript%3E", []byte(plan), "Content-Type",
+		"application/yaml")
 	s.do("PUT", "/v1/hosts", []byte("host,slots\n<svg onload=alert(1)>,9\n"), "Content-Type", "text/csv")
 	s.do("PUT", "/v1/demand/x", []byte(demand), "Content-Type", "text/csv")
 	s.do("POST", "/v1/cycles", nil)
@@ -541,7 +554,8 @@ func TestForeign(t *testing.T) {
 	e.see(".row", `Risk`)
 	e.trespass()
 	for _, call := range []string{"/v1/consumers", "/v1/events", "/v1/plan"} {
-		code := e.js(`async (url) => fetch(url, {mode: "cors"}).then((r) => String(r.status), () => "nothing")`, "http://"+s.addr+call)
+		code := e.js(`async (url) => fetch(url, {mode: "cors"}).then((r) => String(r.status), () => "nothing")`,
+			"http://"+s.addr+call)
 		if code != "nothing" {
 			t.Errorf("%s gave %s to another origin", call, code)
 		}

@@ -22,8 +22,9 @@ import (
 
 // views are all views, with what is seen once they are there.
 var views = map[string]string{
-	"#/now?cycle=49&plan=grid&why=/Research/Train&figure=short": ".panel .answer", "#/now?plan=GPU": ".row .bar", "#/time?cycle=40": ".figures", "#/loans?cycle=40": ".matrix",
-	"#/hosts?cycle=49&host=c001": "#h-host", "#/plan": ".faults .good",
+	"#/now?cycle=49&plan=grid&why=/Research/Train&figure=short": ".panel .answer", "#/now?plan=GPU": ".row .bar",
+	"#/time?cycle=40": ".figures", "#/loans?cycle=40": ".matrix", "#/hosts?cycle=49&host=c001": "#h-host",
+	"#/plan": ".faults .good",
 }
 
 // TestLooks holds each view, wide and narrow, dark and light, against the rules of accessibility; nothing is wider than
@@ -35,7 +36,8 @@ func TestLooks(t *testing.T) {
 		b := open(t, s, place)
 		b.see(seen, ``)
 		backs := map[string]bool{}
-		for _, look := range []Look{{Width: 1280, Height: 900}, {Width: 1280, Height: 900, Dark: true}, {Width: 400, Height: 800}, {Width: 400, Height: 800, Dark: true}} {
+		for _, look := range []Look{{Width: 1280, Height: 900}, {Width: 1280, Height: 900, Dark: true},
+			{Width: 400, Height: 800}, {Width: 400, Height: 800, Dark: true}} {
 			b.as(look)
 			b.see(seen, ``)
 			b.accessible(fmt.Sprintf("%s %+v", place, look))
@@ -133,7 +135,8 @@ func TestLongPlan(t *testing.T) {
 	need(t)
 	s := editing(t, "")
 	var plan strings.Builder
-	plan.WriteString("stint: 1\ndimensions: [ncpus]\nresource_groups: [{name: G, select: \"select(ncpus > 0)\"}]\nconsumers:\n")
+	plan.WriteString("stint: 1\ndimensions: [ncpus]\nresource_groups: [{name: G, select: \"select(ncpus > " +
+		"0)\"}]\nconsumers:\n")
 	for i := range 5000 {
 		fmt.Fprintf(&plan, "  - {path: /c%d}\n", i)
 	}
@@ -148,7 +151,8 @@ func TestLongPlan(t *testing.T) {
 	b.see(".faults li", `line 10,008, column \d+`)
 	b.click(".faults button", `line 10,008`)
 	b.see(".numbers .bad", `10008`)
-	b.until("the cursor is at the fault", `() => { const e = document.querySelector("textarea"); return e.value.slice(e.selectionStart).startsWith("two") }`)
+	b.until("the cursor is at the fault",
+		`() => { const e = document.querySelector("textarea"); return e.value.slice(e.selectionStart).startsWith("two") }`)
 	b.edit("{ratio: two}", "{ratio: 3}")
 	b.see(".faults", `no faults`)
 	b.see(".diff .come", `/c4999, share: {ratio: 3}`)
@@ -167,8 +171,10 @@ func TestPictures(t *testing.T) {
 	}
 	need(t)
 	demo := filepath.Join(t.TempDir(), "demo")
-	run(t, "gen", "grid", "--hosts", "2000", "--consumers", "300", "--units", "50000", "--shapes", "6", "--seed", "1", "--out", demo)
-	run(t, "run", "--at", "2026-01-05T08:00:00Z", "--plan", demo+"/plan.yaml", "--hosts", demo+"/hosts.parquet", "--demand", demo+"/demand.parquet", "--cycles", "3", "--out", demo+"/log")
+	run(t, "gen", "grid", "--hosts", "2000", "--consumers", "300", "--units", "50000", "--shapes", "6", "--seed", "1",
+		"--out", demo)
+	run(t, "run", "--at", "2026-01-05T08:00:00Z", "--plan", demo+"/plan.yaml", "--hosts", demo+"/hosts.parquet",
+		"--demand", demo+"/demand.parquet", "--cycles", "3", "--out", demo+"/log")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -181,8 +187,10 @@ func TestPictures(t *testing.T) {
 		do                func(b *tab)
 	}{
 		{"now", "#/now", ".treemap .cell", grid, Look{Width: 1280, Height: 880}, nil},
-		{"now-dark", "#/now?cycle=49&plan=grid", ".treemap .cell", bank, Look{Width: 1280, Height: 760, Dark: true}, nil},
-		{"why", "#/now?cycle=49&plan=grid&why=/Research/Train&figure=short", ".panel .answer", bank, Look{Width: 1280, Height: 880}, nil},
+		{"now-dark", "#/now?cycle=49&plan=grid", ".treemap .cell", bank, Look{Width: 1280, Height: 760, Dark: true},
+			nil},
+		{"why", "#/now?cycle=49&plan=grid&why=/Research/Train&figure=short", ".panel .answer", bank,
+			Look{Width: 1280, Height: 880}, nil},
 		{"time", "#/time?cycle=40&plan=GPU&focus=/Risk/Stress", ".figures", bank, Look{Width: 1280, Height: 820}, nil},
 		{"loans", "#/loans?cycle=40&plan=grid", ".matrix", bank, Look{Width: 1280, Height: 760}, nil},
 		{"hosts", "#/hosts?host=s000001", "#h-host", grid, Look{Width: 1280, Height: 760}, nil},
@@ -194,7 +202,8 @@ func TestPictures(t *testing.T) {
 		{"plan-whatif", "#/plan", ".faults .good", live, Look{Width: 1280, Height: 820}, func(b *tab) {
 			b.edit("owns: 40, lend: {limit: 20}", "owns: 40, lend: {limit: 40}")
 			b.edit("{path: /Research/Sweep, borrow: {limit: 30}", "{path: /Research/Sweep, borrow: {limit: 60}")
-			b.edit("{path: /Risk/Intraday, own: [{group: Compute, hosts: 40}]", "{path: /Risk/Intraday, own: [{group: Compute, hosts: 15}]")
+			b.edit("{path: /Risk/Intraday, own: [{group: Compute, hosts: 40}]",
+				"{path: /Risk/Intraday, own: [{group: Compute, hosts: 15}]")
 			b.see(".diff .come", "hosts: 15")
 			b.see(".faults .good", "")
 			b.write(".put input", "Rates lends all that it owns")
@@ -209,7 +218,8 @@ func TestPictures(t *testing.T) {
 		if p.do != nil {
 			p.do(b)
 		}
-		b.js(`() => { for (const e of document.querySelectorAll("time .dim")) e.remove(); document.activeElement.blur(); for (const e of document.querySelectorAll("textarea")) e.scrollLeft = 0; }`) // what is another tomorrow
+		// what is another tomorrow
+		b.js(`() => { for (const e of document.querySelectorAll("time .dim")) e.remove(); document.activeElement.blur(); for (const e of document.querySelectorAll("textarea")) e.scrollLeft = 0; }`)
 		Settle(b.page, 3*time.Second)
 		picture := small(t, b.picture())
 		if len(picture) > 150_000 {
@@ -287,7 +297,8 @@ func small(t *testing.T, of []byte) []byte {
 		}
 	}
 	colors := slices.SortedFunc(maps.Keys(count), func(a, b color.RGBA) int {
-		return cmp.Or(count[b]-count[a], cmp.Compare(uint32(a.R)<<16|uint32(a.G)<<8|uint32(a.B), uint32(b.R)<<16|uint32(b.G)<<8|uint32(b.B)))
+		return cmp.Or(count[b]-count[a],
+			cmp.Compare(uint32(a.R)<<16|uint32(a.G)<<8|uint32(a.B), uint32(b.R)<<16|uint32(b.G)<<8|uint32(b.B)))
 	})
 	var palette color.Palette
 	for _, c := range colors[:min(256, len(colors))] {
@@ -333,8 +344,10 @@ func TestLarge(t *testing.T) {
 	if os.Getenv("STINT_SOAK") != "" || os.Getenv("STINT_CONSOLE_TIMES") != "" {
 		hosts, units = "100000", "1000000"
 	}
-	run(t, "gen", "grid", "--hosts", hosts, "--consumers", "10000", "--units", units, "--shapes", "20", "--seed", "3", "--out", dir)
-	run(t, "run", "--at", "2026-01-05T08:00:00Z", "--plan", dir+"/plan.yaml", "--hosts", dir+"/hosts.parquet", "--demand", dir+"/demand.parquet", "--cycles", "1", "--out", dir+"/log")
+	run(t, "gen", "grid", "--hosts", hosts, "--consumers", "10000", "--units", units, "--shapes", "20", "--seed", "3",
+		"--out", dir)
+	run(t, "run", "--at", "2026-01-05T08:00:00Z", "--plan", dir+"/plan.yaml", "--hosts", dir+"/hosts.parquet",
+		"--demand", dir+"/demand.parquet", "--cycles", "1", "--out", dir+"/log")
 	s := serve(t, "--log", dir+"/log")
 	b := open(t, s, "")
 	b.patient(time.Minute).see(".treemap .cell", ``)
@@ -344,12 +357,15 @@ func TestLarge(t *testing.T) {
 		t.Logf("%s: %.0f", name, v)
 		return v
 	}
-	paint := measured("first paint, ms", `() => String(performance.getEntriesByName("first-contentful-paint")[0].startTime)`)
-	bytes := measured("bytes of the cycle", `() => String(performance.getEntriesByType("resource").filter((e) => e.name.includes("/v1/")).reduce((n, e) => n + e.transferSize, 0))`)
+	paint := measured("first paint, ms",
+		`() => String(performance.getEntriesByName("first-contentful-paint")[0].startTime)`)
+	bytes := measured("bytes of the cycle",
+		`() => String(performance.getEntriesByType("resource").filter((e) => e.name.includes("/v1/")).reduce((n, e) => n + e.transferSize, 0))`)
 	if bytes > bytesMax {
 		t.Errorf("a cycle takes %.0f bytes", bytes)
 	}
-	if elements := measured("elements in the page", `() => String(document.querySelectorAll("*").length)`); elements > elementsMax {
+	if elements := measured("elements in the page",
+		`() => String(document.querySelectorAll("*").length)`); elements > elementsMax {
 		t.Errorf("%.0f elements are in the page", elements)
 	}
 	rows := measured("rows in the page", `() => String(document.querySelectorAll(".row").length)`)
@@ -363,7 +379,8 @@ func TestLarge(t *testing.T) {
 	t.Logf("processor time of a frame, tree: %.1f ms", (b.busyMS()-busy)/(scroll*framesMS/1000))
 	b.click("nav a", `Hosts`)
 	b.see("#h-hosts", strings.TrimSuffix(hosts, "000")+`,000 hosts`)
-	pan := measured("frames a second, map", frames(`const c = document.querySelector("canvas"), at = (i, n) => c.dispatchEvent(new PointerEvent(n, {pointerId: 1, clientX: 300 + 5 * (i % 60), clientY: 400 + i % 30, bubbles: true}));
+	pan := measured("frames a second, map",
+		frames(`const c = document.querySelector("canvas"), at = (i, n) => c.dispatchEvent(new PointerEvent(n, {pointerId: 1, clientX: 300 + 5 * (i % 60), clientY: 400 + i % 30, bubbles: true}));
 		if (i === 0) { c.setPointerCapture = () => {}; c.dispatchEvent(new WheelEvent("wheel", {deltaY: -700, clientX: 400, clientY: 400, cancelable: true})); at(0, "pointerdown"); } at(i, "pointermove")`))
 	if os.Getenv("STINT_CONSOLE_TIMES") != "" && (paint > 300 || pan < framesMin || scroll < framesMin) {
 		t.Error("slower than wanted")
