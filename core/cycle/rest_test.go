@@ -6,6 +6,7 @@ import (
 	"github.com/stintd/stint/core/cluster"
 	"github.com/stintd/stint/core/cycle"
 	"github.com/stintd/stint/core/decision"
+	"github.com/stintd/stint/core/oracle"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/datasets"
 )
@@ -73,4 +74,40 @@ func lenders(t *testing.T, o datasets.Options) (*cluster.State, *datasets.Datase
 		t.Fatal(err)
 	}
 	return s, d
+}
+
+// TestTurns holds that fair reclaim from a sub-allocation is a turn of it (INV-10): /A has all 8 units, and /B
+// takes its half.
+func TestTurns(t *testing.T) {
+	p, err := plan.Parse("plan.yaml", []byte("stint: 1\ndimensions: [ncpus]\n"+
+		"resource_groups: [{name: G, hosts: [h]}]\nconsumers: [{path: /A}, {path: /B}]\n"+
+		"md_plans: [{name: p, resource_groups: [{name: G}], consumers: [{path: /A}, {path: /B}]}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := cluster.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := tables{p, 0}
+	host := oracle.Host{Name: "h", State: "ok", Size: map[string]int64{"ncpus": 8}}
+	if err := s.SetHosts(w.hosts([]oracle.Host{host}), true); err != nil {
+		t.Fatal(err)
+	}
+	var runner cycle.Runner
+	var out decision.Cycle
+	for i, consumer := range []string{"/A", "/B"} {
+		demand := oracle.Demand{Consumer: consumer, Allocation: "a", Units: 8, Size: map[string]int64{"ncpus": 1},
+			MaxPerHost: plan.Unlimited}
+		if err := s.SetDemand(consumer, w.demand([]oracle.Demand{demand})); err != nil {
+			t.Fatal(err)
+		}
+		runner.Run(s, s.NowUS+60e6, &out)
+		if got, want := s.Sub.Turns[0], int8(i); got != want {
+			t.Errorf("when %s asks /A has had %d turns, want %d", consumer, got, want)
+		}
+	}
+	if out.Summary.UnitsReclaimed != 4 {
+		t.Errorf("%d units are taken back, want 4", out.Summary.UnitsReclaimed)
+	}
 }

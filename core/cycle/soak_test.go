@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/stintd/stint/core/oracle"
 )
 
@@ -55,41 +53,6 @@ func setCases(t *testing.T, n, each int) int {
 	}
 	setRapid(t, n, seed)
 	return n
-}
-
-// found are cases, by their seeds, that it took tens of thousands of others to find and that went wrong once.
-var found = map[string][]uint64{
-	"own": {87321}, // turns of fair share outlived a new policy
-	// two reclaims of one sub-allocation on one host came back in an order that a state saved and loaded has not
-	"hybrid": {1624574},
-	"lend": {
-		// a trial of the coming window spared young units, and was not repeated when they had aged
-		20387877,
-		10671164737987007512, // of victims that were all needed, young ones came before others
-	},
-	"fair": {11424799529739821196}, // two took room from each other for ever, each in the cycle that had granted it
-}
-
-// foundStreams are streams, by their seeds.
-var foundStreams = []uint64{
-	20377605, // two holdings of one grant on one parcel stood in another order in the list that was kept
-}
-
-// TestFound plays them again. With other generators they are other cases.
-func TestFound(t *testing.T) {
-	defer set(t, "rapid.seed", "0")
-	for _, k := range kinds {
-		for _, seed := range found[k.name] {
-			setRapid(t, 1, seed)
-			rapid.Check(t, func(t *rapid.T) { play(t, k) })
-		}
-	}
-	set(t, "rapid.steps", strconv.Itoa(streamLen))
-	defer set(t, "rapid.steps", "30")
-	for _, seed := range foundStreams {
-		setRapid(t, 1, seed)
-		rapid.Check(t, func(t *rapid.T) { stream(t) })
-	}
 }
 
 // soakSure is of how many cases a situation that comes up in a thousandth is missing by chance in one soak of 20,000.
