@@ -294,7 +294,7 @@ func daily(t *testing.T, names ...string) (files []string) {
 
 // TestLogsKept drops the first days of logs, at first all but four, then all but one, in a soak one after the other:
 // what is left goes through verify, which knows who owns what, and through replay from the first state on. Outside of a
-// soak it takes every second scenario.
+// soak it takes every fifth scenario.
 func TestLogsKept(t *testing.T) {
 	logs, kept, checks := 0, 0, map[string]int64{}
 	for _, file := range daily(t, "owners.yaml", "lending.yaml", "windows.yaml", "hybrid.yaml", "slot.yaml",
@@ -303,7 +303,7 @@ func TestLogsKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range everyThird(scenarios) {
+		for _, s := range everyFifth(scenarios) {
 			dir, ok := record(t, s)
 			if !ok {
 				continue
@@ -332,8 +332,8 @@ func TestLogsKept(t *testing.T) {
 			os.RemoveAll(dir)
 		}
 	}
-	if t.Logf("%d logs, %d times cut, checks: %v", logs, kept, checks); logs < 60 || kept < 70 ||
-		checks["MD-4"] < 700 || checks["MD-1"] < 1000 {
+	if t.Logf("%d logs, %d times cut, checks: %v", logs, kept, checks); logs < 40 || kept < 45 ||
+		checks["MD-4"] < 400 || checks["MD-1"] < 700 {
 		t.Errorf("%d logs, %d times cut, checks: %v", logs, kept, checks)
 	}
 }

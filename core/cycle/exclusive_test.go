@@ -18,14 +18,14 @@ import (
 // TestExclusive plays random plans with exclusive placement: the engine against the oracle, one holder a host, and a
 // fixed point.
 func TestExclusive(t *testing.T) {
-	setCases(t, casesMin/2, 1)
+	setCases(t, casesMin, 1)
 	rapid.Check(t, func(t *rapid.T) { newLodging(t, false).play(t) })
 }
 
 // TestExclusiveHybrid plays them with what the oracle does not know there: hybrid branches, hosts that are taken over
 // as running with units of several holders, and plans that become exclusive, or serve others by it.
 func TestExclusiveHybrid(t *testing.T) {
-	setCases(t, casesMin/2, 1)
+	setCases(t, casesMin, 1)
 	rapid.Check(t, func(t *rapid.T) { newLodging(t, true).play(t) })
 }
 

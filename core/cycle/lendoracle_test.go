@@ -16,7 +16,7 @@ import (
 // TestLendOracle plays random cases of lending on the oracle alone, and holds its results against the promises of SPEC
 // chapter 11, and counts situations.
 func TestLendOracle(t *testing.T) {
-	n, counts := setCases(t, casesMin/10, 10), map[string]int{}
+	n, counts := setCases(t, casesMin/3, 10), map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		l := lone{landlord{&player{world: world{site: lendKind.draw(t), rows: map[string][]oracle.Demand{}},
 			held:   map[holding]int64{},

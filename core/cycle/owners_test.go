@@ -20,7 +20,7 @@ import (
 // same as a twin that forgets everything, its figures add up, nothing is too much on a parcel that is not under
 // reclaim, no leaf goes short beside its own free parcels, and it comes to rest.
 func TestOwners(t *testing.T) {
-	setCases(t, casesMin/2, 1)
+	setCases(t, casesMin, 1)
 	seen := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) { playOwners(t, seen) })
 	t.Log(seen)

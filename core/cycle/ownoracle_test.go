@@ -13,7 +13,7 @@ import (
 // TestOwnOracle plays random cases with ownership on the oracle alone: what is owned is nested and there, and
 // passes between which nothing changes soon move nothing.
 func TestOwnOracle(t *testing.T) {
-	setRapid(t, casesMin/10, seedMin)
+	setRapid(t, casesMin/3, seedMin)
 	rapid.Check(t, func(t *rapid.T) {
 		p := &player{world: world{site: drawOwn(t), rows: map[string][]oracle.Demand{}}, changes: map[string]int{},
 			owns: map[string]int64{}}

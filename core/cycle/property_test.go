@@ -18,8 +18,9 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// casesMin is how many random cases of each kind an ordinary test run plays.
-const casesMin = 1000
+// casesMin is how many random cases of each kind an ordinary test run plays. What guards main has ten minutes on two
+// processors; the soak plays many more.
+const casesMin = 300
 
 // seedMin is the seed of an ordinary test run, so that what guards main is the same every time; the soak draws its own.
 const seedMin = 20261121
@@ -40,13 +41,12 @@ var kinds = []kind{{name: "md", draw: drawMD, situations: mdSituations},
 	{name: "own", draw: drawOwn, situations: ownSituations},
 	{name: "hybrid", draw: drawHybrid, situations: hybridSituations}, lendKind, deviceKind}
 
-// TestProperties plays random cases: the engine against the oracle, and the promises of SPEC chapter 11. They are fewer
-// than casesMin, as what guards main has ten minutes on two processors; the soak plays many more. Onlookers hold parts
-// of the engine against the oracle, or against themselves, in the first cases of each kind.
+// TestProperties plays random cases: the engine against the oracle, and the promises of SPEC chapter 11. Onlookers
+// hold parts of the engine against the oracle, or against themselves, in the first cases of each kind.
 func TestProperties(t *testing.T) {
-	n := casesMin / 2
+	n := casesMin
 	if testing.Short() {
-		n = casesMin / 10
+		n /= 3
 	}
 	setRapid(t, n, seedMin)
 	logs := make([]follower, len(kinds))
@@ -54,7 +54,7 @@ func TestProperties(t *testing.T) {
 	for i, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			c := company{left: n / 10, all: []onlooker{&logs[i], &cloner{}}}
+			c := company{left: n / 6, all: []onlooker{&logs[i], &cloner{}}}
 			if k.name != "slot" && k.name != "hybrid" { // they have few MD plans, or none
 				c.all = append(c.all, &pooled{})
 			}

@@ -116,7 +116,7 @@ func (p *player) wholeGangs(t *rapid.T) {
 
 // TestGangs plays random cases with gangs.
 func TestGangs(t *testing.T) {
-	setCases(t, casesMin/10, 1)
+	setCases(t, casesMin/3, 1)
 	for _, k := range gangKinds {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()

@@ -21,7 +21,7 @@ import (
 // TestReasons plays random cases and holds what core/reason says after every cycle of those who are short against the
 // oracle, and its texts against the engine's.
 func TestReasons(t *testing.T) {
-	n := casesMin / 20
+	n := casesMin / 6
 	if testing.Short() {
 		n /= 5
 	}
