@@ -60,8 +60,8 @@ func TestProfiles(t *testing.T) {
 func TestProfileSeed(t *testing.T) {
 	for profile := range profiles {
 		files := func(seed uint64) (all [][]byte) {
-			d, dir := generate(t, profile, Options{Hosts: 60, Consumers: 12, Units: 2000, Shapes: 9, Seed: seed}),
-				t.TempDir()
+			d := generate(t, profile, Options{Hosts: 60, Consumers: 12, Units: 2000, Shapes: 9, Seed: seed})
+			dir := t.TempDir()
 			if err := d.Write(dir, "csv"); err != nil {
 				t.Fatal(err)
 			}

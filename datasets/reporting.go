@@ -279,10 +279,10 @@ func (g *reporting) rows(at time.Time, night bool) {
 		var sum reportingLeaf
 		for ; next < len(g.leaf) && g.leaf[next].branch == b; next++ {
 			l := &g.leaf[next]
-			sum.own, sum.share, sum.borrow, sum.lent = sum.own+l.own, sum.share+l.share, sum.borrow+l.borrow,
-				sum.lent+l.lent
-			sum.demand, sum.day, sum.night, sum.ratio = sum.demand+l.demand, sum.day+l.day, sum.night+l.night,
-				sum.ratio+l.ratio
+			sum.own, sum.share = sum.own+l.own, sum.share+l.share
+			sum.borrow, sum.lent = sum.borrow+l.borrow, sum.lent+l.lent
+			sum.demand, sum.day = sum.demand+l.demand, sum.day+l.day
+			sum.night, sum.ratio = sum.night+l.night, sum.ratio+l.ratio
 		}
 		g.row(branch, local, gmt, &sum, night, false)
 		for i := first; i < next; i++ {

@@ -20,8 +20,8 @@ func calls(n int, cycle, us int64) *decision.Audit {
 	}
 	a.Cycle, a.Minute = slices.Repeat([]int64{cycle}, n), slices.Repeat([]int64{us}, n)
 	a.Caller, a.By, a.Address, a.Call = one("ops"), one("token"), one("10.0.0.1"), one("GET /v1/cycles")
-	a.Branch, a.Source = one("/"), decision.Coded{Code: slices.Repeat([]int32{decision.Null}, n),
-		Dict: decision.Words{}}
+	a.Branch = one("/")
+	a.Source = decision.Coded{Code: slices.Repeat([]int32{decision.Null}, n), Dict: decision.Words{}}
 	a.Status, a.Calls = slices.Repeat([]int64{200}, n), slices.Repeat([]int64{1}, n)
 	a.Rows, a.Revision = make([]int64, n), make([]int64, n)
 	a.First, a.Last = a.Minute, a.Minute

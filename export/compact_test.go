@@ -35,8 +35,8 @@ func daysOf(t *testing.T, w *Writer, first, last int64) {
 		if n%2 == 0 {
 			c.Grants = decision.Grants{}
 			c.Grants.Plan, c.Grants.Consumer, c.Grants.Allocation, c.Grants.Sub = coded(), coded(), coded(), coded()
-			c.Grants.Source, c.Grants.Host, c.Grants.Origin, c.Grants.Pool, c.Grants.Lender = coded(), coded(), coded(),
-				coded(), coded()
+			c.Grants.Source, c.Grants.Host = coded(), coded()
+			c.Grants.Origin, c.Grants.Pool, c.Grants.Lender = coded(), coded(), coded()
 			c.Grants.Device = coded()
 		}
 		var inputs []Input

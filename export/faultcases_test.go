@@ -343,8 +343,8 @@ steps:
 			r.Host = decision.Coded{Code: append(slices.Clone(r.Host.Code), codeOf(r.Host.Dict, host)),
 				Dict: r.Host.Dict}
 			r.Units, r.Cause.Code = append(r.Units, 2), append(r.Cause.Code, decision.CauseGangBroken)
-			r.Reclaim, r.UnitSecondsLost = append(slices.Clone(r.Reclaim), 0),
-				append(slices.Clone(r.UnitSecondsLost), 0)
+			r.Reclaim = append(slices.Clone(r.Reclaim), 0)
+			r.UnitSecondsLost = append(slices.Clone(r.UnitSecondsLost), 0)
 		}
 	}, rule: "REQ-3", consumer: "/B", what: "which are enough for a gang of at least 4",
 }, {

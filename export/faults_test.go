@@ -115,8 +115,8 @@ func (r *wrongRecorder) Cycle(out *decision.Cycle, keyframe func(state bool), la
 		}
 	}
 	if r.c.edit != nil {
-		wrong.Releases.Units, wrong.Releases.Cause.Code = slices.Clone(out.Releases.Units),
-			slices.Clone(out.Releases.Cause.Code)
+		wrong.Releases.Units = slices.Clone(out.Releases.Units)
+		wrong.Releases.Cause.Code = slices.Clone(out.Releases.Cause.Code)
 		wrong.Shortfalls.Detail.Code = slices.Clone(out.Shortfalls.Detail.Code)
 		r.c.edit(&wrong)
 	}
@@ -124,8 +124,8 @@ func (r *wrongRecorder) Cycle(out *decision.Cycle, keyframe func(state bool), la
 		wrong.Releases.UnitSecondsLost = slices.Clone(out.Releases.UnitSecondsLost)
 		wrong.Consumers.UnitSecondsLost = slices.Clone(out.Consumers.UnitSecondsLost)
 		wrong.Consumers.BudgetUsed = slices.Clone(out.Consumers.BudgetUsed)
-		wrong.Shares.DecayedUsage, wrong.Shares.EffectiveRatio = slices.Clone(out.Shares.DecayedUsage),
-			slices.Clone(out.Shares.EffectiveRatio)
+		wrong.Shares.DecayedUsage = slices.Clone(out.Shares.DecayedUsage)
+		wrong.Shares.EffectiveRatio = slices.Clone(out.Shares.EffectiveRatio)
 		wrong.Shares.UsageQuota = slices.Clone(out.Shares.UsageQuota)
 		r.c.lost(&wrong)
 	}

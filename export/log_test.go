@@ -73,8 +73,8 @@ func fill(cycle, held int64) *decision.Cycle {
 func stands(cycle, held int64) *decision.Standing {
 	s := &decision.Standing{Whole: true}
 	b := &s.SubAllocations
-	b.Plan, b.Consumer, b.Allocation, b.Sub, b.Source, b.Requirement = coded("grid"), coded("/Ä"), coded("a"),
-		coded(""), coded("s"), coded("-")
+	b.Plan, b.Consumer, b.Allocation = coded("grid"), coded("/Ä"), coded("a")
+	b.Sub, b.Source, b.Requirement = coded(""), coded("s"), coded("-")
 	b.MinUnits, b.Together = []int64{2}, coded("rack")
 	b.MaxPerHost, b.MaxPerHostNull, b.FirstSeen, b.FirstSeenNull = []int64{0}, []bool{true}, []int64{1}, []bool{false}
 	b.Wanted, b.WantedNull, b.Held = []int64{cycle}, []bool{false}, []int64{held}

@@ -45,8 +45,8 @@ func (r *Reader) Manifest(cycle int64) ([]File, error) {
 				}
 			}
 			meta := r.metas[path]
-			f.Rules, f.Revision, f.Decisions, f.Content = meta[metaRules], meta[metaRevision], meta[metaDecisions],
-				meta[metaContent]
+			f.Rules, f.Revision = meta[metaRules], meta[metaRevision]
+			f.Decisions, f.Content = meta[metaDecisions], meta[metaContent]
 		}
 		files = append(files, f)
 	}

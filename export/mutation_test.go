@@ -353,8 +353,8 @@ func (m *mutator) pick(t *decision.Table, keep func(row int) bool, twice int) {
 	}
 	for i := range t.Columns {
 		c := &t.Columns[i]
-		c.Int, c.Float, c.Code, c.Lists, c.Null = take(c.Int, rows), take(c.Float, rows), take(c.Code, rows),
-			take(c.Lists, rows), take(c.Null, rows)
+		c.Int, c.Float, c.Code = take(c.Int, rows), take(c.Float, rows), take(c.Code, rows)
+		c.Lists, c.Null = take(c.Lists, rows), take(c.Null, rows)
 	}
 	t.Rows = len(rows)
 }

@@ -184,8 +184,8 @@ func TestFirstCoverSkipsWhatIsEmpty(t *testing.T) {
 		rows := rapid.SliceOfN(rapid.IntRange(0, 64*words-1), 0, 8).Draw(t, "rows")
 		from := rapid.IntRange(0, 64*words+70).Draw(t, "from")
 		want := rapid.Int64Range(0, 3).Draw(t, "want")
-		mask, some, top, word := make([]uint64, words), make([]uint64, (words+63)/64), make([]uint64, words),
-			make([]uint64, 64*words)
+		mask, some := make([]uint64, words), make([]uint64, (words+63)/64)
+		top, word := make([]uint64, words), make([]uint64, 64*words)
 		first := -1
 		for _, row := range rows {
 			w := row / 64

@@ -51,8 +51,8 @@ func philly(path string, part int, gangs bool, minRuntime time.Duration) (*trace
 	name, begins := "Philly", "the GPUs of a job are units that may start one after the other and stand on any hosts"
 	if gangs {
 		demand.MinUnits = slices.Clone(demand.Units)
-		name, begins = "Philly with gangs",
-			"the GPUs of a job are units of a gang: all start in one cycle, on any hosts, or none"
+		name = "Philly with gangs"
+		begins = "the GPUs of a job are units of a gang: all start in one cycle, on any hosts, or none"
 	}
 	t := &trace{
 		name: name, amount: "GPUs", bounds: []int64{1, 2, 4, 8, 16, 32, 64}, lives: lives, gangs: gangs,

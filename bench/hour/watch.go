@@ -122,8 +122,8 @@ func (h *hour) sample(ctx context.Context) (s sample, err error) {
 	if err != nil {
 		return s, err
 	}
-	s.open, s.heap, s.routines = float64(len(open)), figures["go_memstats_heap_alloc_bytes"]/1e6,
-		figures["go_goroutines"]
+	s.open, s.heap = float64(len(open)), figures["go_memstats_heap_alloc_bytes"]/1e6
+	s.routines = figures["go_goroutines"]
 	h.cycle.Store(int64(figures["stint_cycle_number"]))
 	if behind := figures["stint_log_behind_cycles"]; behind > 60 {
 		h.count(fmt.Errorf("the decision log is %g cycles behind", behind))

@@ -26,8 +26,8 @@ func (s *State) Clone() *State {
 	c.Times = s.Times.clone()
 	c.Released, c.Reclaims = slices.Clone(s.Released), slices.Clone(s.Reclaims)
 	c.Changes = s.Changes.clone()
-	c.orphans, c.asked, c.excess, c.gone, c.silent = slices.Clone(s.orphans), slices.Clone(s.asked),
-		slices.Clone(s.excess), slices.Clone(s.gone), slices.Clone(s.silent)
+	c.orphans, c.asked = slices.Clone(s.orphans), slices.Clone(s.asked)
+	c.excess, c.gone, c.silent = slices.Clone(s.excess), slices.Clone(s.gone), slices.Clone(s.silent)
 	c.last, c.noted = slices.Clone(s.last), bitset.BitSet{}
 	for i := range c.last {
 		c.last[i].size = slices.Clone(c.last[i].size)
@@ -110,8 +110,8 @@ func (t *Sets) clone() Sets {
 // part makes what a plan has its own, when it was copied from another. Terms.Member is the policy's.
 func (p *Plan) part() {
 	k, r := &p.Parcels, &p.Pairs
-	k.Host, k.Owner, k.Open, k.First, k.Moved = slices.Clone(k.Host), slices.Clone(k.Owner), slices.Clone(k.Open),
-		slices.Clone(k.First), slices.Clone(k.Moved)
+	k.Host, k.Owner, k.Open = slices.Clone(k.Host), slices.Clone(k.Owner), slices.Clone(k.Open)
+	k.First, k.Moved = slices.Clone(k.First), slices.Clone(k.Moved)
 	k.Device = slices.Clone(k.Device)
 	k.Cap, k.Free, k.Kept, k.Owed = cloned(k.Cap), cloned(k.Free), cloned(k.Kept), cloned(k.Owed)
 	r.Leaf, r.Shape, r.Pool = slices.Clone(r.Leaf), slices.Clone(r.Shape), slices.Clone(r.Pool)
@@ -119,15 +119,15 @@ func (p *Plan) part() {
 	r.many = maps.Clone(r.many)
 	z := &p.sizing
 	z.hosts, z.total, z.small = slices.Clone(z.hosts), slices.Clone(z.total), slices.Clone(z.small)
-	p.FirstAlloc, p.LastAlloc, p.FirstPair = slices.Clone(p.FirstAlloc), slices.Clone(p.LastAlloc),
-		slices.Clone(p.FirstPair)
-	p.RankOrder, p.Changed, p.shifted, p.Unlabelled = slices.Clone(p.RankOrder), slices.Clone(p.Changed),
-		slices.Clone(p.shifted), slices.Clone(p.Unlabelled)
+	p.FirstAlloc = slices.Clone(p.FirstAlloc)
+	p.LastAlloc, p.FirstPair = slices.Clone(p.LastAlloc), slices.Clone(p.FirstPair)
+	p.RankOrder, p.Changed = slices.Clone(p.RankOrder), slices.Clone(p.Changed)
+	p.shifted, p.Unlabelled = slices.Clone(p.shifted), slices.Clone(p.Unlabelled)
 	p.Lost, p.Budgets, p.Spent = slices.Clone(p.Lost), p.Budgets.clone(), slices.Clone(p.Spent)
 	p.History = p.History.clone()
 	d := &p.Deeds
-	d.Consumer, d.Host, d.Rule, d.Number = slices.Clone(d.Consumer), slices.Clone(d.Host), slices.Clone(d.Rule),
-		slices.Clone(d.Number)
+	d.Consumer, d.Host = slices.Clone(d.Consumer), slices.Clone(d.Host)
+	d.Rule, d.Number = slices.Clone(d.Rule), slices.Clone(d.Number)
 	d.Amount, d.Configured, d.Reserved = cloned(d.Amount), cloned(d.Configured), cloned(d.Reserved)
 	d.Keeper, d.KeptOn, d.KeptAmount = slices.Clone(d.Keeper), slices.Clone(d.KeptOn), cloned(d.KeptAmount)
 	d.Lister, d.List, d.Unmet = slices.Clone(d.Lister), slices.Clone(d.List), slices.Clone(d.Unmet)

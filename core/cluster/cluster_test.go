@@ -67,8 +67,8 @@ func demandTable(rows ...string) *DemandTable {
 		}
 		t.Units, t.Size[0], t.Size[1] = append(t.Units, 2), append(t.Size[0], 1), append(t.Size[1], 4)
 	}
-	t.Consumer, t.Allocation, t.Sub, t.Plan = texts(field[0]...), texts(field[1]...), texts(field[2]...),
-		texts(field[3]...)
+	t.Consumer, t.Allocation = texts(field[0]...), texts(field[1]...)
+	t.Sub, t.Plan = texts(field[2]...), texts(field[3]...)
 	return t
 }
 

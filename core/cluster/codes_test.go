@@ -12,8 +12,8 @@ import (
 // varied is a table of hosts some of which are alike, with attributes of each kind and missing values.
 func varied(r *rand.Rand, hosts int) *HostTable {
 	t := &HostTable{Rows: hosts, Host: texts(), Size: make([][]int64, 2)}
-	model, fast := AttrColumn{Name: "model", Kind: plan.Text, Text: texts()},
-		AttrColumn{Name: "fast", Kind: plan.Boolean}
+	model := AttrColumn{Name: "model", Kind: plan.Text, Text: texts()}
+	fast := AttrColumn{Name: "fast", Kind: plan.Boolean}
 	weight := AttrColumn{Name: "weight", Kind: plan.Number}
 	for i := range hosts {
 		t.Host.Code = append(t.Host.Code, t.Host.Names.InternString(fmt.Sprintf("a%d", i)))
@@ -21,8 +21,8 @@ func varied(r *rand.Rand, hosts int) *HostTable {
 		model.Valid = append(model.Valid, r.IntN(4) > 0)
 		model.Text.Code = append(model.Text.Code, model.Text.Names.InternString([]string{"X5", "X6", "T4"}[r.IntN(3)]))
 		fast.Valid, fast.Bool = append(fast.Valid, r.IntN(4) > 0), append(fast.Bool, r.IntN(2) > 0)
-		weight.Valid, weight.Number = append(weight.Valid, r.IntN(4) > 0),
-			append(weight.Number, []float64{-1, 0, 2.5}[r.IntN(3)])
+		weight.Valid = append(weight.Valid, r.IntN(4) > 0)
+		weight.Number = append(weight.Number, []float64{-1, 0, 2.5}[r.IntN(3)])
 	}
 	zone := AttrColumn{Name: "zone", Kind: plan.Text, Text: texts(), Valid: make([]bool, hosts)}
 	for i := range hosts {

@@ -116,8 +116,8 @@ func (s *State) rename(labels, sources []int32) {
 	}
 	for sub, a := range b.Alloc {
 		if a != NoID {
-			b.Name[sub], b.Source[sub], b.Together[sub] = labels[b.Name[sub]], SourceID(sources[b.Source[sub]]),
-				labels[b.Together[sub]]
+			b.Name[sub], b.Source[sub] = labels[b.Name[sub]], SourceID(sources[b.Source[sub]])
+			b.Together[sub] = labels[b.Together[sub]]
 		} else {
 			b.Name[sub], b.Source[sub], b.Together[sub] = 0, NoID, 0
 		}

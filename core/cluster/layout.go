@@ -28,8 +28,8 @@ func (s *State) hostOrder(p *plan.Policy) (*layout, error) {
 	}
 	l.members = members
 	in := make([]int32, s.Host.Len()) // plan + 1
-	l.order, l.slots = make([][]HostID, len(p.MDPlans)+len(p.SlotPlans)),
-		make([]*plan.Bound, len(p.MDPlans)+len(p.SlotPlans))
+	l.order = make([][]HostID, len(p.MDPlans)+len(p.SlotPlans))
+	l.slots = make([]*plan.Bound, len(p.MDPlans)+len(p.SlotPlans))
 	join := func(i, group int) error {
 		for _, h := range members[group] {
 			switch in[h] {

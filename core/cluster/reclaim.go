@@ -89,8 +89,8 @@ func (s *State) OpenSet(p *Plan, k ParcelID, reason int32, taker SubID, nowUS in
 	}
 	s.reclaims++
 	t.Number[id], t.Plan[id], t.Reason[id], t.Issued[id] = s.reclaims, p.Index, reason, nowUS
-	t.Taker[id], t.Target[id], t.Owner[id], t.Units[id], t.First[id] = taker, p.Parcels.Host[k], p.Parcels.Owner[k], 0,
-		NoID
+	t.Taker[id], t.Target[id] = taker, p.Parcels.Host[k]
+	t.Owner[id], t.Units[id], t.First[id] = p.Parcels.Owner[k], 0, NoID
 	p.Dirty, p.again = true, true
 	return id
 }

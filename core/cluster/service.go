@@ -429,13 +429,13 @@ func (s *State) reserve(rows int) {
 	l.Last, l.Next, l.prev = slices.Grow(l.Last, rows), slices.Grow(l.Next, rows), slices.Grow(l.prev, rows)
 	b.Source, b.Plan, b.Consumer = slices.Grow(b.Source, rows), slices.Grow(b.Plan, rows), slices.Grow(b.Consumer, rows)
 	b.Alloc, b.Name, b.Shape = slices.Grow(b.Alloc, rows), slices.Grow(b.Name, rows), slices.Grow(b.Shape, rows)
-	b.Need, b.MaxPerHost, b.MinUnits = slices.Grow(b.Need, rows), slices.Grow(b.MaxPerHost, rows),
-		slices.Grow(b.MinUnits, rows)
+	b.Need, b.MaxPerHost = slices.Grow(b.Need, rows), slices.Grow(b.MaxPerHost, rows)
+	b.MinUnits = slices.Grow(b.MinUnits, rows)
 	b.Together, b.Wanted = slices.Grow(b.Together, rows), slices.Grow(b.Wanted, rows)
 	b.Held, b.Pair, b.First = slices.Grow(b.Held, rows), slices.Grow(b.Pair, rows), slices.Grow(b.First, rows)
 	b.Next, b.Seq, b.Orphan = slices.Grow(b.Next, rows), slices.Grow(b.Seq, rows), slices.Grow(b.Orphan, rows)
-	b.FirstSeen, b.Turns, b.seen, b.noted = slices.Grow(b.FirstSeen, rows), slices.Grow(b.Turns, rows),
-		slices.Grow(b.seen, rows), slices.Grow(b.noted, rows)
+	b.FirstSeen, b.Turns = slices.Grow(b.FirstSeen, rows), slices.Grow(b.Turns, rows)
+	b.seen, b.noted = slices.Grow(b.seen, rows), slices.Grow(b.noted, rows)
 	b.prev, b.after, b.before = slices.Grow(b.prev, rows), slices.Grow(b.after, rows), slices.Grow(b.before, rows)
 }
 

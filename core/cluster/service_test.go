@@ -17,8 +17,8 @@ func running(rows ...string) *HoldingTable {
 		}
 		t.Units = append(t.Units, 2)
 	}
-	t.Consumer, t.Allocation, t.Sub, t.Host = texts(field[0]...), texts(field[1]...), texts(field[2]...),
-		texts(field[3]...)
+	t.Consumer, t.Allocation = texts(field[0]...), texts(field[1]...)
+	t.Sub, t.Host = texts(field[2]...), texts(field[3]...)
 	return t
 }
 

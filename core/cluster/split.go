@@ -96,8 +96,8 @@ func (s *State) divide(p *Plan, only *bitset.BitSet) {
 // keepParcels appends old parcels j … end-1 as they were, with what is on them.
 func (s *State) keepParcels(p *Plan, old *Parcels, j, end ParcelID) {
 	n, k := &p.Parcels, ParcelID(p.Parcels.Len())
-	n.Host, n.Owner, n.First = append(n.Host, old.Host[j:end]...), append(n.Owner, old.Owner[j:end]...),
-		append(n.First, old.First[j:end]...)
+	n.Host, n.Owner = append(n.Host, old.Host[j:end]...), append(n.Owner, old.Owner[j:end]...)
+	n.First = append(n.First, old.First[j:end]...)
 	n.Owned = n.Owned || slices.ContainsFunc(old.Owner[j:end], func(c ConsumerID) bool { return c != NoID })
 	for d := range old.Cap {
 		n.Cap[d], n.Free[d] = append(n.Cap[d], old.Cap[d][j:end]...), append(n.Free[d], old.Free[d][j:end]...)
@@ -321,8 +321,8 @@ func (s *State) move(p *Plan, r *mover) {
 func (s *State) twin(p *Plan, q HoldingID) HoldingID {
 	t, h := s.row(), &s.Holding
 	sub := h.Sub[q]
-	h.Sub[t], h.Parcel[t], h.Granted[t], h.Origin[t], h.Pool[t], h.Lender[t] = sub, h.Parcel[q], h.Granted[q],
-		h.Origin[q], h.Pool[q], h.Lender[q]
+	h.Sub[t], h.Parcel[t], h.Granted[t] = sub, h.Parcel[q], h.Granted[q]
+	h.Origin[t], h.Pool[t], h.Lender[t] = h.Origin[q], h.Pool[q], h.Lender[q]
 	if h.onDevices {
 		h.Device[t] = h.Device[q]
 	}

@@ -30,8 +30,8 @@ func own(s *State, deeds ...deed) {
 	for _, d := range deeds {
 		node, _ := s.Policy.Find(d.consumer)
 		host, _ := s.Host.Find([]byte(d.host))
-		p.Deeds.Consumer, p.Deeds.Host = append(p.Deeds.Consumer, s.ConsumerOf[node]),
-			append(p.Deeds.Host, HostID(host))
+		p.Deeds.Consumer = append(p.Deeds.Consumer, s.ConsumerOf[node])
+		p.Deeds.Host = append(p.Deeds.Host, HostID(host))
 		p.Deeds.Amount[0], p.Deeds.Amount[1] = append(p.Deeds.Amount[0], d.ncpus), append(p.Deeds.Amount[1], d.maxmem)
 		p.Deeds.Rule, p.Deeds.Number = append(p.Deeds.Rule, 0), append(p.Deeds.Number, 0)
 	}

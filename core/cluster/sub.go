@@ -92,8 +92,8 @@ func (s *State) allocation(src SourceID, key allocKey) AllocID {
 		l.prev = append(l.prev, NoID)
 	}
 	s.arrival++
-	l.Plan[a], l.Consumer[a], l.Source[a], l.Name[a], l.Arrival[a] = max(key.plan, NoID), key.consumer, src, key.name,
-		s.arrival
+	l.Plan[a], l.Consumer[a] = max(key.plan, NoID), key.consumer
+	l.Source[a], l.Name[a], l.Arrival[a] = src, key.name, s.arrival
 	l.First[a], l.Last[a], l.Next[a], l.prev[a] = NoID, NoID, NoID, NoID
 	s.allocOf[key] = a
 	if key.plan >= 0 {

@@ -147,8 +147,8 @@ func (v *slotView) loan(leaf, lender string) {
 	if borrower.borrow == -2 || borrower.borrow >= 0 && got > int64(borrower.borrow) {
 		v.t.Fatalf("INV-4: cycle %d: %s borrowed %d, its limit is %d", v.cycles, leaf, got, borrower.borrow)
 	}
-	lent, own := v.sum(func(h slotHolding) bool { return h.lender == lender && !v.isHybrid(h.Consumer) }),
-		v.rows[lender]
+	lent := v.sum(func(h slotHolding) bool { return h.lender == lender && !v.isHybrid(h.Consumer) })
+	own := v.rows[lender]
 	if lent > int64(owner.lend) {
 		v.t.Fatalf("INV-4: cycle %d: %s lent %d, its limit is %d", v.cycles, lender, lent, owner.lend)
 	}

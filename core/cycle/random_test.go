@@ -405,8 +405,8 @@ func (w *world) drawRow(t *rapid.T, source string) (row oracle.Demand, ok bool) 
 	}
 	leaves = w.now(t, leaves)
 	row.Consumer, row.Units = leaves[w.upTo(t, "leaf", 0, len(leaves)-1)], w.drawUnits(t, row.Plan)
-	row.Allocation, row.Sub = fmt.Sprintf("%sa%d", source, upTo(t, "allocation", 0, 2)),
-		pick(t, "sub", "", "", "x", "y")
+	row.Allocation = fmt.Sprintf("%sa%d", source, upTo(t, "allocation", 0, 2))
+	row.Sub = pick(t, "sub", "", "", "x", "y")
 	row.Size = w.drawSize(t, row.Plan)
 	w.drawRules(t, &row)
 	return row, true

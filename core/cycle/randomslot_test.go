@@ -180,8 +180,8 @@ func (s *site) drawMember(t *rapid.T, p *slotPlan, i int) {
 		e.owns, lends, borrows = choose(t, "owns", 0, 0, 0, 1, 2, 4), true, true
 	case s.lively && !leaf:
 	case s.lively:
-		e.owns, lends, borrows = choose(t, "owns", 1, 2, 3, 4, 6), lends || once(t, "lends", 2),
-			borrows || once(t, "borrows", 2)
+		e.owns, lends = choose(t, "owns", 1, 2, 3, 4, 6), lends || once(t, "lends", 2)
+		borrows = borrows || once(t, "borrows", 2)
 	case leaf:
 		e.owns = choose(t, "owns", 0, 1, 2, 3, 4, 6)
 	default:

@@ -185,8 +185,8 @@ func (w tables) hosts(rows []oracle.Host) *cluster.HostTable {
 	for _, name := range slices.Sorted(maps.Keys(rows[0].Attr)) {
 		c := cluster.AttrColumn{Name: name, Valid: valid}
 		if name == "rack" { // some have none
-			c.Kind, c.Text = plan.Text,
-				w.text(column(rows, func(h oracle.Host) string { return fmt.Sprint(h.Attr[name]) })...)
+			c.Kind = plan.Text
+			c.Text = w.text(column(rows, func(h oracle.Host) string { return fmt.Sprint(h.Attr[name]) })...)
 			c.Valid = column(rows, func(h oracle.Host) bool { return h.Attr[name] != nil })
 			t.Attr = append(t.Attr, c)
 			continue
@@ -197,8 +197,8 @@ func (w tables) hosts(rows []oracle.Host) *cluster.HostTable {
 		case bool:
 			c.Kind, c.Bool = plan.Boolean, column(rows, func(h oracle.Host) bool { return h.Attr[name].(bool) })
 		case string:
-			c.Kind, c.Text = plan.Text,
-				w.text(column(rows, func(h oracle.Host) string { return h.Attr[name].(string) })...)
+			c.Kind = plan.Text
+			c.Text = w.text(column(rows, func(h oracle.Host) string { return h.Attr[name].(string) })...)
 		}
 		t.Attr = append(t.Attr, c)
 	}

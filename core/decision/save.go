@@ -168,8 +168,8 @@ func (s *saver) history(h *Shares) {
 	s.Note(&h.EffectiveRatio)
 	s.Note(&h.HistoryNull)
 	if rows := len(h.Usage); s.Loading() {
-		h.DecayedUsage, h.EffectiveRatio, h.HistoryNull = make([]float64, rows), make([]float64, rows),
-			slices.Repeat([]bool{true}, rows)
+		h.DecayedUsage, h.EffectiveRatio = make([]float64, rows), make([]float64, rows)
+		h.HistoryNull = slices.Repeat([]bool{true}, rows)
 	}
 }
 

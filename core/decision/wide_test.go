@@ -14,8 +14,8 @@ func TestWide(t *testing.T) {
 		c.Held = append(c.Held, int64(i))
 	}
 	c.Rank, c.Demand, c.Short, c.SlotNull = make([]int64, 3), make([]int64, 3), make([]int64, 3), make([]bool, 3)
-	c.Plan, c.Consumer, c.Policy = Coded{[]int32{0, 0, 1}, plans}, Coded{[]int32{0, 1, 0}, paths},
-		Coded{[]int32{0, 0, 0}, plans}
+	c.Plan, c.Consumer = Coded{[]int32{0, 0, 1}, plans}, Coded{[]int32{0, 1, 0}, paths}
+	c.Policy = Coded{[]int32{0, 0, 0}, plans}
 	a := Amounts{
 		Plan: Coded{[]int32{0, 0, 1}, plans}, Consumer: Coded{[]int32{1, 1, 0}, paths},
 		Dimension: Coded{[]int32{0, 1, 0}, dims}, Configured: make([]int64, 3), Owned: []int64{4, 5, 6},

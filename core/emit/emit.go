@@ -65,8 +65,8 @@ func Shortfalls(t *decision.Shortfalls, s *cluster.State, p *cluster.Plan, rows 
 		}
 		t.Plan.Code[at], t.Consumer.Code[at] = p.Index, int32(s.Sub.Consumer[sub])
 		t.Allocation.Code[at], t.Sub.Code[at] = s.Alloc.Name[s.Sub.Alloc[sub]], s.Sub.Name[sub]
-		t.UnitsShort[at], t.Reason.Code[at], t.Dimension.Code[at] = rows.Units.At(i), rows.Reason.At(i),
-			rows.Dimension.At(i)
+		t.UnitsShort[at], t.Reason.Code[at] = rows.Units.At(i), rows.Reason.At(i)
+		t.Dimension.Code[at] = rows.Dimension.At(i)
 		t.Blocker.Code[at], t.Detail.Code[at] = blocker, decision.Null
 		if text := rows.Detail.At(i); text != decision.Null {
 			t.Detail.Code[at] = codes[text]

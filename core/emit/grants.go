@@ -114,8 +114,8 @@ func Grants(
 			name, source, last = s.Sub.Name[sub], int32(s.Sub.Source[sub]), sub
 		}
 		at++
-		t.Plan.Code[at], t.Consumer.Code[at], t.Allocation.Code[at], t.Sub.Code[at] = p.Index, consumer, allocation,
-			name
+		t.Plan.Code[at], t.Consumer.Code[at] = p.Index, consumer
+		t.Allocation.Code[at], t.Sub.Code[at] = allocation, name
 		t.Source.Code[at], t.Host.Code[at] = source, int32(p.Parcels.Host[h.Parcel[q]])
 		t.Origin.Code[at], t.Pool.Code[at], t.Lender.Code[at] = h.Origin[q], int32(h.Pool[q]), int32(h.Lender[q])
 		t.Device.Code[at] = h.On(q).Code(devices)

@@ -190,8 +190,8 @@ func (e *Engine) setAside() *before {
 }
 
 func (b *before) back(e *Engine) {
-	e.state, e.keys, e.sources, e.policy, e.inForce, e.pending = b.state, b.keys, b.sources, b.policy, b.inForce,
-		b.pending
+	e.state, e.keys, e.sources = b.state, b.keys, b.sources
+	e.policy, e.inForce, e.pending = b.policy, b.inForce, b.pending
 	e.frozen, e.recent, e.rows, e.lastSeq = b.frozen, b.recent, b.rows, b.lastSeq
 }
 

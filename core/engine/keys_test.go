@@ -95,8 +95,8 @@ func TestKeysOfForm1(t *testing.T) {
 	if err := load.End(); err != nil {
 		t.Fatal(err)
 	}
-	one, two := k.find(unknownCaller, keyScope{"demand", "of a source"}, "k", 9),
-		k.find(unknownCaller, keyScope{"releases", ""}, "r", 9)
+	one := k.find(unknownCaller, keyScope{"demand", "of a source"}, "k", 9)
+	two := k.find(unknownCaller, keyScope{"releases", ""}, "r", 9)
 	if k.count != 2 || one == nil || one.receipt.Seq != 3 || two == nil || two.receipt.Seq != 4 {
 		t.Error(k.count, one, two)
 	}

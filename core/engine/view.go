@@ -136,8 +136,8 @@ func (e *Engine) holdings(dict func(decision.Dict) decision.Dict) *Holdings {
 		if id := h.Set[q]; id != cluster.NoID {
 			number, due = s.Set.Number[id], h.Due[q]
 		}
-		c[6].Int, c[10].Int, c[11].Int = append(c[6].Int, h.Units[q]), append(c[10].Int, h.Granted[q]),
-			append(c[11].Int, number)
+		c[6].Int = append(c[6].Int, h.Units[q])
+		c[10].Int, c[11].Int = append(c[10].Int, h.Granted[q]), append(c[11].Int, number)
 		c[13].Code = append(c[13].Code, h.On(cluster.HoldingID(q)).Code(&devices))
 		c[12].Int, c[12].Null = append(c[12].Int, due), append(c[12].Null, number == 0)
 	}

@@ -152,22 +152,22 @@ func TestGoing(t *testing.T) {
 		}
 		return coded
 	}
-	r.Plan, r.Consumer, r.Allocation, r.Sub = words("G", "G", "G"), words("/B", "/B", "/B"), words("b", "b", "b"),
-		words("", "", "")
-	r.Reclaim, r.Action, r.Host, r.Units = []int64{5, 6, 5}, words("issued", "issued", "cancelled"),
-		words("h1", "h2", "h1"), []int64{4, 2, 1}
-	r.Reason, r.Issued, r.Deadline = words("recall", "fair_share", "recall"), []int64{0, 0, 0},
-		[]int64{60e6, 90e6, 60e6}
+	r.Plan, r.Consumer = words("G", "G", "G"), words("/B", "/B", "/B")
+	r.Allocation, r.Sub = words("b", "b", "b"), words("", "", "")
+	r.Reclaim, r.Action = []int64{5, 6, 5}, words("issued", "issued", "cancelled")
+	r.Host, r.Units = words("h1", "h2", "h1"), []int64{4, 2, 1}
+	r.Reason = words("recall", "fair_share", "recall")
+	r.Issued, r.Deadline = []int64{0, 0, 0}, []int64{60e6, 90e6, 60e6}
 	r.ForConsumer, r.ForAllocation, r.ForSub = words("/A/x:y", "/H", "/A/x:y"), words("a", "h", "a"), words("", "", "")
 	r.Device = none(3)
 	l := &c.Releases
 	l.Plan, l.Consumer, l.Allocation, l.Sub, l.Host = words("G"), words("/B"), words("b"), words(""), words("h2")
-	l.Units, l.Cause, l.Reclaim, l.Origin, l.Lender = []int64{2}, words("client"), []int64{6}, words("owned"),
-		decision.Coded{Code: []int32{decision.Null}}
+	l.Units, l.Cause, l.Reclaim = []int64{2}, words("client"), []int64{6}
+	l.Origin, l.Lender = words("owned"), decision.Coded{Code: []int32{decision.Null}}
 	h := &c.Holdings
 	h.Plan, h.Consumer, h.Allocation, h.Sub, h.Host = words("G"), words("/B"), words("b"), words(""), words("h1")
-	h.Units, h.Origin, h.Pool, h.Lender = []int64{4}, words("borrowed"), decision.Coded{Code: []int32{decision.Null}},
-		words("/A/x:y")
+	h.Units, h.Origin = []int64{4}, words("borrowed")
+	h.Pool, h.Lender = decision.Coded{Code: []int32{decision.Null}}, words("/A/x:y")
 	h.Granted = []int64{1}
 	l.Device, h.Device = none(1), none(1)
 	f.tables(c)
@@ -206,8 +206,8 @@ func TestFind(t *testing.T) {
 	one := func(word string) decision.Coded {
 		return decision.Coded{Code: []int32{0}, Dict: decision.Words{word}}
 	}
-	h.Plan, h.Consumer, h.Allocation, h.Sub, h.Host, h.Origin = one("G"), one("/A/x:y"), one("night:ly"), one(""),
-		one("h1"), one("owned")
+	h.Plan, h.Consumer, h.Allocation = one("G"), one("/A/x:y"), one("night:ly")
+	h.Sub, h.Host, h.Origin = one(""), one("h1"), one("owned")
 	h.Pool, h.Lender = decision.Coded{Code: []int32{decision.Null}}, decision.Coded{Code: []int32{decision.Null}}
 	h.Units, h.Granted, h.Device = []int64{1}, []int64{1}, none(1)
 	f.tables(c)

@@ -41,8 +41,8 @@ func (p *part) amounts(rows []int) {
 		g.Columns = append(g.Columns, v.text("dimension", row))
 	}
 	for _, figure := range []string{"configured", "owned", "reserved", "held", "lent", "static_quota", "share_limit"} {
-		r, any := Row{Name: strings.TrimPrefix(figure, "share_"), Values: []any{}},
-			figure == "held" || figure == "static_quota"
+		r := Row{Name: strings.TrimPrefix(figure, "share_"), Values: []any{}}
+		any := figure == "held" || figure == "static_quota"
 		for _, row := range rows {
 			if v.null(figure, row) {
 				r.Values = append(r.Values, nil)
@@ -109,14 +109,14 @@ func (p *part) owns(v tableView, rows []int) {
 		configured, owned := v.num("configured", row), v.num("owned", row)
 		switch {
 		case owned < configured:
-			got, met = append(got, fmt.Sprintf("%s of %s %s", grouped(owned), grouped(configured),
-				v.text("dimension", row))), false
+			got = append(got, fmt.Sprintf("%s of %s %s", grouped(owned), grouped(configured), v.text("dimension", row)))
+			met = false
 		case owned > 0:
 			got = append(got, grouped(owned)+" "+v.text("dimension", row))
 		}
 	}
-	text, rules := "owns "+listed(got, len(got))+", all that its rules ask for; assigned by rank, parents first",
-		[]string{"MD-1", "MD-3"}
+	text := "owns " + listed(got, len(got)) + ", all that its rules ask for; assigned by rank, parents first"
+	rules := []string{"MD-1", "MD-3"}
 	if !met {
 		text, rules = "owns "+listed(got, len(got))+" that its rules ask for: hosts are assigned by rank, parents "+
 			"first, and the rest was not to be had", append(rules, "MD-4")

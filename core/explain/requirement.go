@@ -54,8 +54,8 @@ func (f *Facts) asked() *knowledge {
 		return s
 	}
 	s.fleet = &fleet{t: a.Inventory, dims: len(f.Policy.Dimensions)}
-	s.need, s.most, s.least, s.of = map[Taker]string{}, map[Taker]int64{}, map[Taker]int64{},
-		map[[2]string]*Requirement{}
+	s.need, s.most = map[Taker]string{}, map[Taker]int64{}
+	s.least, s.of = map[Taker]int64{}, map[[2]string]*Requirement{}
 	v := view(a.Requests)
 	for row := range v.Rows {
 		who := func() Taker {

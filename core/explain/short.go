@@ -323,8 +323,8 @@ func (p *part) quotas(s *Shortfall, leaf plan.Node) (points []Point) {
 		if row := p.pooled(v, rows, n); row >= 0 {
 			ratio, rules := fmt.Sprintf("ratio %d", p.set.Ratio[n]), []string{"MD-14"}
 			if c := counted(v, row); c < 1 {
-				ratio, rules = ratio+fmt.Sprintf(", of which %s counts for what it used lately", times(c)),
-					[]string{"MD-14", "D-165"}
+				ratio += fmt.Sprintf(", of which %s counts for what it used lately", times(c))
+				rules = []string{"MD-14", "D-165"}
 			}
 			points = append(points,
 				because(fmt.Sprintf("%s uses %s of the pool and deserves %s (priority %d, %s)", path,

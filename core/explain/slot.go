@@ -367,8 +367,8 @@ func (p *part) hybrid() {
 	rules = []string{"SLOT-22", "SLOT-23", "SLOT-24"}
 	how := "first each what it owns and can use, then the rest in proportion to what is owned"
 	if p.slots.DistributeEvenly {
-		rules, how = []string{"SLOT-22", "SLOT-25", "SLOT-24"},
-			"first each what it owns and can use, then the rest evenly"
+		rules = []string{"SLOT-22", "SLOT-25", "SLOT-24"}
+		how = "first each what it owns and can use, then the rest evenly"
 	}
 	p.point("quota", quota, fmt.Sprintf("deserves %s under today's demand: its part of %s, divided among its "+
 		"siblings and it: %s", count(quota, "slot"), whole, how), rules...)

@@ -53,8 +53,8 @@ type found struct {
 
 // begin points a finder at a lot. Order, unless nil, is the rows in the order that a requirement gives them.
 func (f *finder) begin(l *lot, shape cluster.ShapeID, size []int64, mask []uint64, order []room.Row, ordered bool) {
-	f.need, f.mask, f.order, f.next, f.ranked, f.begun = l.index.Need(l.rules.devices.need(size)), mask, order, 0,
-		ordered, true
+	f.need, f.mask = l.index.Need(l.rules.devices.need(size)), mask
+	f.order, f.next, f.ranked, f.begun = order, 0, ordered, true
 	if l.rules.placement == plan.BestFit && !ordered {
 		f.rank = l.rules.rank(shape, size)
 	}

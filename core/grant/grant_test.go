@@ -33,8 +33,8 @@ func TestRace(t *testing.T) {
 			up = up[:rapid.IntRange(1, len(up)).Draw(t, "depth")]
 			tree.Parent[i] = up[len(up)-1]
 			up = append(up, plan.Node(i))
-			w.Priority[i], w.Ratio[i] = rapid.Int32Range(0, 1).Draw(t, "priority"),
-				rapid.Int64Range(0, 3).Draw(t, "ratio")
+			w.Priority[i] = rapid.Int32Range(0, 1).Draw(t, "priority")
+			w.Ratio[i] = rapid.Int64Range(0, 3).Draw(t, "ratio")
 			usage[i], leaf[i] = rapid.Int64Range(0, 5).Draw(t, "usage"), true
 		}
 		for i := n - 1; i >= 0; i-- {
@@ -114,8 +114,8 @@ func parcels(t *rapid.T) (p *cluster.Plan, free, rest [][]int64) {
 			whole := rapid.Int64Range(0, largest).Draw(t, "capacity")
 			v := whole - rapid.Int64Range(0, whole).Draw(t, "held")*rapid.Int64Range(0, 1).Draw(t, "in use")
 			p.Parcels.Cap[d] = append(p.Parcels.Cap[d], whole)
-			f, r = append(f, v),
-				append(r, v-rapid.Int64Range(0, 3).Draw(t, "reserved")*rapid.Int64Range(0, 1).Draw(t, "any"))
+			f = append(f, v)
+			r = append(r, v-rapid.Int64Range(0, 3).Draw(t, "reserved")*rapid.Int64Range(0, 1).Draw(t, "any"))
 		}
 		free, rest = append(free, f), append(rest, r)
 	}

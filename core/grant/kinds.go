@@ -32,8 +32,8 @@ type kind struct {
 
 // fill gives each ask its kind. Net is what leaves have of the pool.
 func (k *kinds) fill(e *Env, q *pool.Queue, net *pool.Net, top plan.Node) {
-	k.kind, k.size, k.last = k.kind[:0], column.Zeros(k.size, e.State.Shape.Len()),
-		column.Zeros(k.last, e.State.Shape.Len())
+	k.kind, k.size = k.kind[:0], column.Zeros(k.size, e.State.Shape.Len())
+	k.last = column.Zeros(k.last, e.State.Shape.Len())
 	for l, leaf := range q.Leaf {
 		begin, asks := int32(len(k.kind)), q.Asks(int32(l))
 		for i := range asks {

@@ -40,8 +40,8 @@ func (r *race) begin(e *pool.Env, top plan.Node, leaves []int32, usage []int64) 
 	t, w := &e.State.Policy.Tree, e.Window
 	n := int(t.End[top] - top)
 	r.seat, r.parent, r.place = column.Zeros(r.seat, n), column.Zeros(r.parent, n), column.Zeros(r.place, n)
-	r.first, r.width, r.alive, r.tree = column.Zeros(r.first, n), column.Zeros(r.width, n), column.Zeros(r.alive, n),
-		r.tree[:0]
+	r.first, r.width = column.Zeros(r.first, n), column.Zeros(r.width, n)
+	r.alive, r.tree = column.Zeros(r.alive, n), r.tree[:0]
 	in := make([]bool, n)
 	for _, leaf := range leaves {
 		in[leaf] = true

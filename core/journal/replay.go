@@ -73,8 +73,8 @@ func (j *Journal) ready() error {
 		if err != nil {
 			return err
 		}
-		j.segment, j.file, j.path, j.salt, j.end, j.allocated = []segment{s}, f, s.path, salt, segmentHeaderBytes,
-			segmentHeaderBytes+j.o.ReserveBytes
+		j.segment, j.file, j.path, j.salt = []segment{s}, f, s.path, salt
+		j.end, j.allocated = segmentHeaderBytes, segmentHeaderBytes+j.o.ReserveBytes
 	}
 	j.durable, j.replayed = j.seq, true
 	j.allocated = max(j.allocated, j.end)

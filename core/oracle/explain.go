@@ -20,8 +20,8 @@ func (g *round) figures(r *Result) {
 		}
 		c := Consumer{Plan: g.m.Name, Path: g.p.Path[n], Amount: g.amount(n), Configured: g.estates[g.in].configured[n],
 			Owned: g.possession(n)}
-		c.Reserved, c.Lent, c.StaticPart = make([]int64, len(c.Owned)), make([]int64, len(c.Owned)),
-			make([]int64, len(c.Owned))
+		c.Reserved, c.Lent = make([]int64, len(c.Owned)), make([]int64, len(c.Owned))
+		c.StaticPart = make([]int64, len(c.Owned))
 		_, reserved := g.reserved(n)
 		for _, v := range reserved {
 			plus(c.Reserved, v, 1)

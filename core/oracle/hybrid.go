@@ -107,8 +107,8 @@ func (g *slots) portion(amount int64, kids []plan.Node, use, quota map[plan.Node
 		if g.owned[k].Cmp(u) < 0 {
 			m = g.owned[k]
 		}
-		owns, some, reserves = append(owns, rat(g.w.Owns[k])), append(some, new(big.Rat)),
-			append(reserves, rat(g.reserves[k]))
+		owns, some = append(owns, rat(g.w.Owns[k])), append(some, new(big.Rat))
+		reserves = append(reserves, rat(g.reserves[k]))
 		if mine = append(mine, m); g.w.Owns[k] == 0 {
 			u = new(big.Rat) // its turn is later
 		}

@@ -54,8 +54,8 @@ func (g *round) awaitedOn(h *host) bool {
 // remember gives a function that makes everything what it is now, but for turns that fair share took.
 func (c *Cluster) remember() (restore func()) {
 	was, estates, seen := *c, slices.Clone(c.estates), map[*estate]estate{}
-	was.sets, was.released, was.reclaimed, was.notes = slices.Clone(c.sets), maps.Clone(c.released),
-		maps.Clone(c.reclaimed), maps.Clone(c.notes)
+	was.sets, was.released = slices.Clone(c.sets), maps.Clone(c.released)
+	was.reclaimed, was.notes = maps.Clone(c.reclaimed), maps.Clone(c.notes)
 	was.stopped = slices.Clone(c.stopped)
 	for _, e := range estates {
 		seen[e] = *e

@@ -335,8 +335,8 @@ func (c *Cluster) SetDemand(source string, rows []Demand) {
 	for _, row := range rows {
 		a := c.alloc(source, row)
 		s := c.sub(a, row.Sub, c.unitSize(a.plan, row))
-		s.named, s.wanted, s.req, s.perHost, s.least, s.together = true, row.Units, row.Requirement, row.MaxPerHost,
-			row.MinUnits, row.Together
+		s.named, s.wanted, s.req = true, row.Units, row.Requirement
+		s.perHost, s.least, s.together = row.MaxPerHost, row.MinUnits, row.Together
 		s.asks()
 	}
 }

@@ -340,8 +340,8 @@ func TestOwnSplit(t *testing.T) {
 func TestOwnTooMuchOnAParcel(t *testing.T) {
 	// Two units of B, of 5 and 3 CPUs, on h5, of which A comes to own 6: the older one takes A's parcel, the other one
 	// fits neither and is reclaimed. When the old policy comes back in time, that is cancelled.
-	whole, half := owning(t, "", "{path: /A}", "{path: /B}"),
-		owning(t, "", "{path: /A, own: [{group: F, per_host: {ncpus: 6}}]}", "{path: /B}")
+	whole := owning(t, "", "{path: /A}", "{path: /B}")
+	half := owning(t, "", "{path: /A, own: [{group: F, per_host: {ncpus: 6}}]}", "{path: /B}")
 	g := of(t, whole, 0, 0, 0, 0, 8)
 	g.SetDemand("s", []oracle.Demand{demand("/B", "", 1, [2]int64{5})})
 	g.cycle()

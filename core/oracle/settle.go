@@ -83,8 +83,8 @@ func (c *Cluster) CycleAt(nowUS int64) Result {
 	for _, s := range c.sets {
 		r.Promised += int(s.n)
 	}
-	r.Grants, r.Releases, r.Held, r.Reclaims = c.rows(granted, nil), c.rows(c.released, nil), c.rows(held, leaving),
-		c.claims()
+	r.Grants, r.Releases = c.rows(granted, nil), c.rows(c.released, nil)
+	r.Held, r.Reclaims = c.rows(held, leaving), c.claims()
 	c.lose(r.Releases)
 	c.rateAll()
 	for i := range r.Consumers {

@@ -86,8 +86,8 @@ func (a *Assigner) plot() {
 	a.claims, a.base, a.last, a.unclaimed = a.claims[:0], a.base[:0], a.last[:0], a.unclaimed[:0]
 	a.domains, a.domainOf = a.domains[:0], a.domainOf[:0]
 	for n := range plan.Node(t.Len()) {
-		a.base, a.last, a.unclaimed = append(a.base, claimID(len(a.claims))), append(a.last, nothing),
-			append(a.unclaimed, nothing)
+		a.base = append(a.base, claimID(len(a.claims)))
+		a.last, a.unclaimed = append(a.last, nothing), append(a.unclaimed, nothing)
 		a.domainOf = append(a.domainOf, nothing)
 		for i := range a.g.Window.Own[n] {
 			r := &a.g.Window.Own[n][i]

@@ -55,8 +55,8 @@ func TestCramped(t *testing.T) {
 	most := own(plan.Unlimited, []int64{1_400})
 	w.g.Window = &plan.MDWindow{Own: [][]plan.OwnRule{nil, own(1_500, nil), most, own(1_500, nil), most},
 		Reserve: make([]plan.Reserve, 5)}
-	w.g.Rank, w.g.Plan = []int32{0, 1, 2, 3, 4},
-		&plan.MDPlan{Groups: make([]plan.PlanGroup, 1), Member: slices.Repeat([]bool{true}, 5)}
+	w.g.Rank = []int32{0, 1, 2, 3, 4}
+	w.g.Plan = &plan.MDPlan{Groups: make([]plan.PlanGroup, 1), Member: slices.Repeat([]bool{true}, 5)}
 	w.g.Cap, w.g.Group = [][]int64{slices.Repeat([]int64{1}, hosts)}, [][]uint64{make([]uint64, (hosts+63)/64)}
 	w.g.Cap[0][0] = 1_000_000
 	for h := range hosts {

@@ -83,8 +83,8 @@ func (w *world) tree() {
 		last := plan.None
 		for range children {
 			c := plan.Node(t.Len())
-			t.Path, t.Parent, t.Depth = append(t.Path, fmt.Sprintf("%s/%d", t.Path[up], c)), append(t.Parent, up),
-				append(t.Depth, depth)
+			t.Path = append(t.Path, fmt.Sprintf("%s/%d", t.Path[up], c))
+			t.Parent, t.Depth = append(t.Parent, up), append(t.Depth, depth)
 			t.First, t.Next, t.End = append(t.First, plan.None), append(t.Next, plan.None), append(t.End, 0)
 			if last == plan.None {
 				t.First[up] = c

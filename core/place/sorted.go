@@ -47,8 +47,8 @@ func (s *sorted) forget() {
 // begin makes room for rows, none of which is in a class yet.
 func (s *sorted) begin(rows, classes int) {
 	s.word, s.class = resize(s.word, rows), resize(s.class, rows)
-	s.set, s.some, s.top, s.peak = resize(s.set, classes), resize(s.some, classes), resize(s.top, classes),
-		resize(s.peak, classes)
+	s.set, s.some = resize(s.set, classes), resize(s.some, classes)
+	s.top, s.peak = resize(s.top, classes), resize(s.peak, classes)
 	s.crest = resize(s.crest, classes/fullnesses)
 	clear(s.crest)
 	for c := range s.set {
@@ -85,8 +85,8 @@ func (s *sorted) enter(row int32, c int16) {
 		*top = 0
 		s.some[c][w>>6] |= 1 << (uint(w) & 63)
 	}
-	*top, s.peak[c], *crest = vecpack.Most(*top, s.word[row]), vecpack.Most(s.peak[c], s.word[row]),
-		vecpack.Most(*crest, s.word[row])
+	*top, s.peak[c] = vecpack.Most(*top, s.word[row]), vecpack.Most(s.peak[c], s.word[row])
+	*crest = vecpack.Most(*crest, s.word[row])
 	s.set[c][w] |= 1 << (uint(row) & 63)
 	s.count[c]++
 	if !s.quiet {

@@ -182,8 +182,8 @@ func (e *Env) children(c *family, up plan.Node) {
 	c.node, c.priority, c.ratio, c.limit = c.node[:0], c.priority[:0], c.ratio[:0], c.limit[:0]
 	for n := e.State.Policy.First[up]; n != plan.None; n = e.State.Policy.Next[n] {
 		if e.Plan.Terms.Member[n] {
-			c.node, c.priority, c.ratio = append(c.node, n), append(c.priority, e.Window.Priority[n]),
-				append(c.ratio, e.Window.Ratio[n])
+			c.node, c.priority = append(c.node, n), append(c.priority, e.Window.Priority[n])
+			c.ratio = append(c.ratio, e.Window.Ratio[n])
 		}
 	}
 }

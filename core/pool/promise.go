@@ -29,8 +29,8 @@ type Join struct {
 // Sum adds up what sets promise in a plan; nothing has joined yet. O(sets × log + sub-allocations).
 func (v *Promises) Sum(e Env) {
 	s := e.State
-	v.env, v.Set, v.Joined, v.on, v.Units = e, v.Set[:0], v.Joined[:0], v.on[:0],
-		column.Zeros(v.Units, len(s.Sub.Wanted))
+	v.env, v.Set, v.Joined = e, v.Set[:0], v.Joined[:0]
+	v.on, v.Units = v.on[:0], column.Zeros(v.Units, len(s.Sub.Wanted))
 	for id, number := range s.Set.Number {
 		taker := s.Set.Taker[id]
 		if number > 0 && s.Set.Plan[id] == e.Plan.Index && taker != cluster.NoID && s.Set.Units[id] > 0 {

@@ -98,11 +98,11 @@ type Amounts struct {
 // Add adds the rows of a plan. O(dimensions × (consumers × depth + parcels × depth + what is held by size)).
 func (t *Amounts) Add(e *Env, b *Book) {
 	dims := len(e.Plan.Parcels.Cap)
-	held, lent, static, owned := make([][]int64, dims), make([][]int64, dims), make([][]int64, dims),
-		make([][]int64, dims)
+	held, lent := make([][]int64, dims), make([][]int64, dims)
+	static, owned := make([][]int64, dims), make([][]int64, dims)
 	for d := range dims {
-		held[d], lent[d], static[d], owned[d] = e.held(d), e.lent(d), e.static(b, d),
-			make([]int64, e.State.Policy.Len())
+		held[d], lent[d], static[d] = e.held(d), e.lent(d), e.static(b, d)
+		owned[d] = make([]int64, e.State.Policy.Len())
 		for i, c := range e.Plan.Deeds.Consumer {
 			owned[d][e.State.NodeOf[c]] += e.Plan.Deeds.Amount[d][i]
 		}

@@ -80,10 +80,10 @@ func TestLowered(t *testing.T) {
 		t.Errorf("the slack counts: %d", got)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		used, fair := rapid.Int64Range(0, math.MaxInt64).Draw(t, "used"),
-			rapid.Int64Range(0, math.MaxInt64).Draw(t, "fair")
-		base, weight := rapid.Int64Range(fair, math.MaxInt64).Draw(t, "base"),
-			rapid.Int64Range(1, 10000).Draw(t, "weight")
+		used := rapid.Int64Range(0, math.MaxInt64).Draw(t, "used")
+		fair := rapid.Int64Range(0, math.MaxInt64).Draw(t, "fair")
+		base := rapid.Int64Range(fair, math.MaxInt64).Draw(t, "base")
+		weight := rapid.Int64Range(1, 10000).Draw(t, "weight")
 		if got := Lowered(used, fair, base, weight); got < 10 || got > 100 || used <= fair && got != 100 {
 			t.Fatal(got)
 		}

@@ -318,11 +318,11 @@ func (p *play) nextWindow(before int64) int64 {
 		pl := &p.s.Plans[i]
 		at, lead, windows := (func(int64) int)(nil), int64(0), 0
 		if pl.MD != nil {
-			at, lead, windows = func(us int64) int { return pl.MD.WindowAt(us, where) }, pl.MD.LeadUS,
-				len(pl.MD.Windows)
+			at = func(us int64) int { return pl.MD.WindowAt(us, where) }
+			lead, windows = pl.MD.LeadUS, len(pl.MD.Windows)
 		} else {
-			at, lead, windows = func(us int64) int { return pl.Slots.WindowAt(us, where) }, pl.Slots.LeadUS,
-				len(pl.Slots.Windows)
+			at = func(us int64) int { return pl.Slots.WindowAt(us, where) }
+			lead, windows = pl.Slots.LeadUS, len(pl.Slots.Windows)
 		}
 		if windows < 2 {
 			continue
@@ -346,8 +346,8 @@ func (p *play) finish(nowUS int64) {
 		if e.dueUS > nowUS {
 			return false
 		}
-		t.Consumer.Code, t.Allocation.Code = append(t.Consumer.Code, e.consumer),
-			append(t.Allocation.Code, e.allocation)
+		t.Consumer.Code = append(t.Consumer.Code, e.consumer)
+		t.Allocation.Code = append(t.Allocation.Code, e.allocation)
 		t.Sub.Code, t.Host.Code = append(t.Sub.Code, e.sub), append(t.Host.Code, e.host)
 		t.Units, t.Done = append(t.Units, e.units), append(t.Done, true)
 		t.Rows++

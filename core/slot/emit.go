@@ -71,8 +71,8 @@ func (m *Planner) EmitGrants(g *decision.Grants) (units int64) {
 				continue
 			}
 			at++
-			g.Plan.Code[at], g.Consumer.Code[at], g.Allocation.Code[at], g.Sub.Code[at] = m.p.Index, consumer,
-				allocation, name
+			g.Plan.Code[at], g.Consumer.Code[at] = m.p.Index, consumer
+			g.Allocation.Code[at], g.Sub.Code[at] = allocation, name
 			g.Source.Code[at], g.Host.Code[at], g.Units[at] = source, int32(m.p.Parcels.Host[h.Parcel[q]]), h.Units[q]
 			g.Origin.Code[at], g.Pool.Code[at], g.Lender.Code[at] = h.Origin[q], int32(h.Pool[q]), int32(h.Lender[q])
 			g.Device.Code[at] = decision.Null
@@ -129,8 +129,8 @@ func (m *Planner) leafRow(leaf plan.Node) (r slotRow) {
 		r.short = share.Add(r.short, share.Mul(m.s.Short(sub), k))
 	})
 	f := &m.figure
-	r.own, r.shared, r.borrow, r.lent = f.held[kindOwn][leaf], f.held[kindShare][leaf], f.held[kindBorrow][leaf],
-		f.held[kindLent][leaf]
+	r.own, r.shared = f.held[kindOwn][leaf], f.held[kindShare][leaf]
+	r.borrow, r.lent = f.held[kindBorrow][leaf], f.held[kindLent][leaf]
 	r.free = max(0, m.own0(leaf))
 	if m.isHybrid(leaf) {
 		held := f.held[kindHybrid][leaf]

@@ -385,8 +385,8 @@ func (m *Planner) accountOf(leaf plan.Node, reason int32) int64 {
 // joinHost lets a unit wait for the first host that is to come free, and that nobody is promised (CYC-6).
 func (m *Planner) joinHost(leaf plan.Node, sub cluster.SubID, reason int32) bool {
 	account, own := m.accountOf(leaf, reason), int64(0)
-	hybrid, shares := m.isHybrid(leaf) && reason != decision.ReclaimRecall,
-		!m.isHybrid(leaf) && reason != decision.ReclaimRecall
+	hybrid := m.isHybrid(leaf) && reason != decision.ReclaimRecall
+	shares := !m.isHybrid(leaf) && reason != decision.ReclaimRecall
 	if account < 1 || shares && !m.zeroesBear(leaf, 1, nothing) {
 		return false
 	}

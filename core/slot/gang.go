@@ -20,8 +20,8 @@ type gangs struct {
 
 // gather lists the gangs of the plan. Time as State.Gangs.
 func (g *gangs) gather(s *cluster.State, p *cluster.Plan) {
-	g.subs, g.gaveUp, g.rooms, g.trial, g.joins = s.Gangs(p, g.subs), map[cluster.SubID]bool{}, map[fitBy]rooms{}, nil,
-		nil
+	g.subs, g.gaveUp = s.Gangs(p, g.subs), map[cluster.SubID]bool{}
+	g.rooms, g.trial, g.joins = map[fitBy]rooms{}, nil, nil
 }
 
 // isGang tells whether so many units of a sub-allocation are to be held or none.

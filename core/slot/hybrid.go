@@ -76,8 +76,8 @@ func (m *Planner) hybridQuotas() {
 // ownHybrid scales what hybrid consumers own to the slots there are (SLOT-21, SLOT-30).
 func (m *Planner) ownHybrid() {
 	h := &m.hybrid
-	h.owned, h.reserve, h.cut = zeroed(h.owned, m.policy.Len()), zeroed(h.reserve, m.policy.Len()),
-		resized(h.cut, m.policy.Len())
+	h.owned = zeroed(h.owned, m.policy.Len())
+	h.reserve, h.cut = zeroed(h.reserve, m.policy.Len()), resized(h.cut, m.policy.Len())
 	h.configured = 0
 	for _, c := range m.tree.child[plan.Root] {
 		if m.isHybrid(c) || !m.tree.mixed {

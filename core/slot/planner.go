@@ -112,8 +112,8 @@ func (m *Planner) grow() *tree {
 		up := m.policy.Parent[c]
 		t.child[up] = append(t.child[up], c)
 		hybrid := m.set.Policy[c] == plan.Hybrid
-		t.hybrid, t.mixed, t.shares = t.hybrid || hybrid, t.mixed || !hybrid,
-			t.shares && m.set.Policy[c] == plan.ShareRatio
+		t.hybrid, t.mixed = t.hybrid || hybrid, t.mixed || !hybrid
+		t.shares = t.shares && m.set.Policy[c] == plan.ShareRatio
 		t.barred[c] = m.set.Ratio[c] == 0 || hybrid
 		t.zeroed = t.zeroed || m.set.Ratio[c] == 0 && !m.policy.Leaf(c)
 		if t.most[c] = m.set.Max[c]; hybrid {

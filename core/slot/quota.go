@@ -233,8 +233,8 @@ func (m *Planner) ask(branch plan.Node) {
 // below divides an amount among a consumer's children, in rank order, and on down.
 func (m *Planner) below(n plan.Node, amount int64, quota []int64, static bool) (given int64) {
 	q, children := &m.quota, m.tree.child[n]
-	q.zero, q.ratio, q.limit = resized(q.zero, len(children)), resized(q.ratio, len(children)),
-		resized(q.limit, len(children))
+	q.zero, q.ratio = resized(q.zero, len(children)), resized(q.ratio, len(children))
+	q.limit = resized(q.limit, len(children))
 	for i, c := range children {
 		q.zero[i], q.ratio[i], q.limit[i] = 0, m.set.Ratio[c], q.left[c]
 		if !m.tree.live[c] {

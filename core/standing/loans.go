@@ -124,8 +124,8 @@ func add(to, from *decision.Loans, row int) {
 	to.Borrower.Add(from.Borrower.Code[row])
 	to.Pool.Add(from.Pool.Code[row])
 	to.Units, to.UnderRecall = append(to.Units, from.Units[row]), append(to.UnderRecall, from.UnderRecall[row])
-	to.Deadline, to.DeadlineNull = append(to.Deadline, from.Deadline[row]),
-		append(to.DeadlineNull, from.DeadlineNull[row])
+	to.Deadline = append(to.Deadline, from.Deadline[row])
+	to.DeadlineNull = append(to.DeadlineNull, from.DeadlineNull[row])
 	for d := range to.Amounts.Int {
 		to.Amounts.Int[d] = append(to.Amounts.Int[d], from.Amounts.Int[d][row])
 		to.Amounts.Null[d] = append(to.Amounts.Null[d], from.Amounts.Null[d][row])

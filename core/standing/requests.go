@@ -72,8 +72,8 @@ func (k *Columns) fill(t *decision.SubAllocations, subs []int32, words *cluster.
 	t.MaxPerHost, t.MaxPerHostNull = slices.Grow(t.MaxPerHost, len(subs)), slices.Grow(t.MaxPerHostNull, len(subs))
 	t.MinUnits = slices.Grow(t.MinUnits, len(subs))
 	t.FirstSeen, t.FirstSeenNull = slices.Grow(t.FirstSeen, len(subs)), slices.Grow(t.FirstSeenNull, len(subs))
-	t.Wanted, t.WantedNull, t.Held = slices.Grow(t.Wanted, len(subs)), slices.Grow(t.WantedNull, len(subs)),
-		slices.Grow(t.Held, len(subs))
+	t.Wanted = slices.Grow(t.Wanted, len(subs))
+	t.WantedNull, t.Held = slices.Grow(t.WantedNull, len(subs)), slices.Grow(t.Held, len(subs))
 	t.Size.Grow(len(subs))
 	for _, sub := range subs {
 		most, seen := k.maxPerHost[sub], k.firstSeen[sub]

@@ -248,8 +248,8 @@ func TestRestart(t *testing.T) {
 }
 
 func TestReclaim(t *testing.T) {
-	s, k := serve(t, strings.Replace(policy, "1h}, {path: /Desk}", "2s}, {path: /Desk}", 1), hosts),
-		newKubernetes(t, cq("risk", "/Risk"))
+	s := serve(t, strings.Replace(policy, "1h}, {path: /Desk}", "2s}, {path: /Desk}", 1), hosts)
+	k := newKubernetes(t, cq("risk", "/Risk"))
 	stop, _ := k.control(s, quick())
 	defer stop()
 	k.reserve("batch", "risk", pods("main", 16, 1, 1))

@@ -153,8 +153,8 @@ var answers = map[string]func(b *book) [][]any{
 				i = len(out)
 				at[id], out = i, append(out, []any{r["consumer"], r["pool"], 0.0, 0.0})
 			}
-			out[i][2], out[i][3] = max(number(out[i][2]), number(r["usage"])),
-				max(number(out[i][3]), number(r["units_held"]))
+			out[i][2] = max(number(out[i][2]), number(r["usage"]))
+			out[i][3] = max(number(out[i][3]), number(r["units_held"]))
 		}
 		return out
 	},

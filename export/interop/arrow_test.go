@@ -55,11 +55,11 @@ func fill() *decision.Cycle {
 	}
 	s := &c.Shares
 	s.Plan, s.Consumer, s.Pool = text(3, 1), text(3, 2), text(3, 3)
-	s.Ratio, s.Priority, s.UnitsHeld, s.UnitsWanted = []int64{1, 2, 3}, []int64{-1, 0, 1}, []int64{0, 0, 0},
-		[]int64{1 << 62, 0, -1 << 63}
+	s.Ratio, s.Priority = []int64{1, 2, 3}, []int64{-1, 0, 1}
+	s.UnitsHeld, s.UnitsWanted = []int64{0, 0, 0}, []int64{1 << 62, 0, -1 << 63}
 	s.Usage, s.UsageDemand, s.UsageQuota = []float64{1.0 / 3, 0, 1}, []float64{1, 1, 1}, []float64{0, 0.5, 0}
-	s.DecayedUsage, s.EffectiveRatio, s.HistoryNull = []float64{0.25, 0, 0}, []float64{2.5, 0, 0},
-		[]bool{false, true, true}
+	s.DecayedUsage, s.EffectiveRatio = []float64{0.25, 0, 0}, []float64{2.5, 0, 0}
+	s.HistoryNull = []bool{false, true, true}
 	f := &c.Shortfalls
 	f.Plan, f.Consumer, f.Allocation, f.Sub = text(2, 1), text(2, 1), text(2, 1), text(2, 1)
 	f.Reason, f.Dimension, f.Blocker, f.Detail = text(2, 2), text(2, 1), text(2, 1), text(2, 1)

@@ -186,8 +186,8 @@ func (v *verifier) limitsKept(p *plan, f *slots) {
 		}
 	}
 	before := f.lacks(v.m.policy, func(path string) int64 { return held(path) - new[path] })
-	after, net := f.lacks(v.m.policy, held), f.lacks(v.m.policy,
-		func(path string) int64 { return held(path) - gone[path] })
+	after := f.lacks(v.m.policy, held)
+	net := f.lacks(v.m.policy, func(path string) int64 { return held(path) - gone[path] })
 	for path, e := range f.w.entry {
 		if !p.member[path] || e.kind != "hybrid" || e.most == none {
 			continue

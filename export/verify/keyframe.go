@@ -10,8 +10,8 @@ import (
 func (v *verifier) stale(relabel map[string]bool) {
 	t := v.table["consumers"]
 	plan, consumer := t.words["plan"], t.words["consumer"]
-	own, shared, borrowed, lent := t.number["held_owned"], t.number["held_shared"], t.number["held_borrowed"],
-		t.number["lent"]
+	own, shared := t.number["held_owned"], t.number["held_shared"]
+	borrowed, lent := t.number["held_borrowed"], t.number["lent"]
 	for row := range t.n {
 		p := v.m.policy.byName[plan.text(row)]
 		if p == nil {

@@ -191,8 +191,8 @@ func (v *verifier) correct(t *plan, pool *pool, all map[string]*share) {
 		if plan.text(row) != t.name || in.text(row) != pool.at || a == nil || !v.m.policy.leaf(consumer.text(row)) {
 			continue
 		}
-		usage, demand := int64(table.number["usage"].float(row)*float64(one)),
-			int64(table.number["usage_demand"].float(row)*float64(one))
+		usage := int64(table.number["usage"].float(row) * float64(one))
+		demand := int64(table.number["usage_demand"].float(row) * float64(one))
 		if usage > a.usage && a.usage > 0 || demand != a.demand && a.demand > 0 {
 			if a.quota == a.usage {
 				a.quota = max(a.usage, usage)

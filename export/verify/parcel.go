@@ -11,8 +11,8 @@ func (v *verifier) ownershipRows() map[string]map[part][]int64 {
 	if t == nil {
 		return nil
 	}
-	plan, consumer, host, action, dim, amount := t.words["plan"], t.words["consumer"], t.words["host"],
-		t.words["action"], t.words["dimension"], t.number["amount"]
+	plan, consumer, host := t.words["plan"], t.words["consumer"], t.words["host"]
+	action, dim, amount := t.words["action"], t.words["dimension"], t.number["amount"]
 	all := map[string]map[part][]int64{}
 	for row := range t.n {
 		f := Fault{Rule: "MD-4", Table: "ownership", Plan: plan.text(row), Consumer: consumer.text(row),

@@ -213,8 +213,8 @@ func (v *verifier) exclusiveRest(p *plan, f *slots) {
 func (v *verifier) exclusiveUnit(p *plan, f *slots, s *sub, at func(path string) account, spare int64) {
 	r, leaf, e := v.roomOf(p), s.consumer, f.w.entry[s.consumer]
 	a := at(leaf)
-	own, pool, empty, all := f.owned[leaf]-a.owned-a.lent, f.pooled(leaf,
-		func(path string) int64 { return at(path).shared }), 0, true
+	own := f.owned[leaf] - a.owned - a.lent
+	pool, empty, all := f.pooled(leaf, func(path string) int64 { return at(path).shared }), 0, true
 	for i, h := range r.host {
 		if !v.usable(s, h) || h.cap[0] < s.size[0] {
 			continue

@@ -310,8 +310,8 @@ func (t *egoTable) row() {
 		l.Demand, l.Own, l.Share = append(l.Demand, NotTold), append(l.Own, NotTold), append(l.Share, NotTold)
 		l.Borrow, l.Lent, l.setting = append(l.Borrow, NotTold), append(l.Lent, NotTold), append(l.setting, noSetting)
 	}
-	own, share, borrow, lent, demand := t.amount(egoOwn), t.amount(egoShare), t.amount(egoBorrow), t.amount(egoLend),
-		t.amount(egoDemand)
+	own, share, borrow := t.amount(egoOwn), t.amount(egoShare), t.amount(egoBorrow)
+	lent, demand := t.amount(egoLend), t.amount(egoDemand)
 	if l.Demand[at] != NotTold {
 		if int64(l.Demand[at]) == demand && int64(l.Own[at]) == own && int64(l.Share[at]) == share &&
 			int64(l.Borrow[at]) == borrow {
@@ -321,10 +321,10 @@ func (t *egoTable) row() {
 		t.fault("%s has a row for that time and resource group already, with other figures", l.Consumer)
 		return
 	}
-	l.Demand[at], l.Own[at], l.Share[at], l.Borrow[at], l.Lent[at] = int32(demand), int32(own), int32(share),
-		int32(borrow), int32(lent)
-	l.everShared, l.everLent, l.everBorrowed = l.everShared || share > 0, l.everLent || lent > 0,
-		l.everBorrowed || borrow > 0
+	l.Demand[at], l.Own[at], l.Share[at] = int32(demand), int32(own), int32(share)
+	l.Borrow[at], l.Lent[at] = int32(borrow), int32(lent)
+	l.everShared, l.everLent = l.everShared || share > 0, l.everLent || lent > 0
+	l.everBorrowed = l.everBorrowed || borrow > 0
 	if unmet := t.amount(egoUnsatisfied); unmet > demand {
 		t.report.Add(t.file, t.number, "UNSATISFIED_DEMAND above TOTAL_DEMAND",
 			"the row contradicts itself; TOTAL_DEMAND is what was asked")

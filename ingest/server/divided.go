@@ -93,8 +93,8 @@ func runDivided(ctx context.Context, o ServiceOptions) error {
 // ofMemory are the limits with those of memory made anew of MemoryMax.
 func (l Limits) ofMemory() Limits {
 	bodies := l.InflightBytesMax
-	l.InflightBytesMax, l.DecodedMemoryMax, l.ChecksMemoryMax, l.AnswersMemoryMax, l.HistoryMemoryMax = bodies, 0, 0, 0,
-		0
+	l.InflightBytesMax, l.DecodedMemoryMax = bodies, 0
+	l.ChecksMemoryMax, l.AnswersMemoryMax, l.HistoryMemoryMax = 0, 0, 0
 	return l.withDefaults()
 }
 

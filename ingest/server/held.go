@@ -94,8 +94,8 @@ func (l *ledger) leavingOf(reclaims, releases *decision.Table) map[place]*leavin
 			}
 		}
 	}
-	action, units, deadline := l.m.codes(reclaims.Column("action")), reclaims.Column("units").Int,
-		reclaims.Column("deadline").Int
+	action := l.m.codes(reclaims.Column("action"))
+	units, deadline := reclaims.Column("units").Int, reclaims.Column("deadline").Int
 	cancelled := l.m.names.InternString("cancelled")
 	read(reclaims, func(k step, row int) {
 		if action[row] == cancelled {

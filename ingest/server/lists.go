@@ -242,8 +242,8 @@ func (h *history) hosts(n int64) (*decision.Table, error) {
 		}
 		var m melding
 		plan, host, state := m.codes(long.Column("plan")), m.codes(long.Column("host")), m.codes(long.Column("state"))
-		dimension, capacity, used := m.codes(long.Column("dimension")), long.Column("capacity").Int,
-			long.Column("used").Int
+		dimension := m.codes(long.Column("dimension"))
+		capacity, used := long.Column("capacity").Int, long.Column("used").Int
 		row := map[[2]int32]int{}
 		var kept []int32
 		var dims []int32
@@ -297,8 +297,8 @@ func addGroups(r *export.Reader, n int64, t *decision.Table) error {
 		return err
 	}
 	var m melding
-	host, attribute, value := m.codes(attributes.Column("host")), m.codes(attributes.Column("attribute")),
-		m.codes(attributes.Column("value"))
+	host, attribute := m.codes(attributes.Column("host")), m.codes(attributes.Column("attribute"))
+	value := m.codes(attributes.Column("value"))
 	group, of := m.names.InternString("group"), map[int32]int32{}
 	for i := range host {
 		if _, known := of[host[i]]; attribute[i] == group && !known {
@@ -362,8 +362,8 @@ func sourcesTable(list []engine.SourceView) *decision.Table {
 		}
 		owner = append(owner, by)
 		silent = append(silent, names.InternString(strconv.FormatBool(is.Silent)))
-		heard, rows, wanted, held = append(heard, is.HeardUS), append(rows, is.Rows), append(wanted, is.Wanted),
-			append(held, is.Held)
+		heard, rows = append(heard, is.HeardUS), append(rows, is.Rows)
+		wanted, held = append(wanted, is.Wanted), append(held, is.Held)
 	}
 	text := func(column string, codes []int32) decision.Column {
 		return decision.Column{Name: column, Type: decision.Text, Code: codes, Dict: names}

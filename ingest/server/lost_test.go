@@ -12,8 +12,8 @@ func TestLostMetric(t *testing.T) {
 	m := NewMetrics(1)
 	c := &decision.Cycle{}
 	r, words := &c.Releases, decision.Words{"p", "/A/x", "/A/y", "/B"}
-	r.Plan, r.Consumer = decision.Coded{Code: []int32{0, 0, 0, 0}, Dict: words},
-		decision.Coded{Code: []int32{1, 2, 3, 3}, Dict: words}
+	r.Plan = decision.Coded{Code: []int32{0, 0, 0, 0}, Dict: words}
+	r.Consumer = decision.Coded{Code: []int32{1, 2, 3, 3}, Dict: words}
 	r.Cause = decision.Coded{Code: []int32{0, 0, 0, 0}, Dict: decision.Words{"reclaimed"}}
 	r.Units, r.UnitSecondsLost = []int64{1, 1, 2, 1}, []float64{1.5, 2, 0, 40}
 	for range 2 {

@@ -231,8 +231,8 @@ func joined(a, b *decision.Table) *decision.Table {
 	for i := range a.Columns {
 		x, y, to := &a.Columns[i], b.Column(a.Columns[i].Name), &out.Columns[i]
 		*to = decision.Column{Name: x.Name, Type: x.Type, Optional: x.Optional}
-		to.Int, to.Float, to.Lists = slices.Concat(x.Int, y.Int), slices.Concat(x.Float, y.Float),
-			slices.Concat(x.Lists, y.Lists)
+		to.Int, to.Float = slices.Concat(x.Int, y.Int), slices.Concat(x.Float, y.Float)
+		to.Lists = slices.Concat(x.Lists, y.Lists)
 		if x.Null != nil || y.Null != nil {
 			to.Null = slices.Concat(nulls(x, a.Rows), nulls(y, b.Rows))
 		}
@@ -267,12 +267,12 @@ func cyclesTable(cycles []*decision.Cycle) *decision.Table {
 		out.Rows++
 		for i := range t.Columns {
 			to, from := &out.Columns[i], &t.Columns[i]
-			to.Int, to.Float, to.Lists = append(to.Int, from.Int...), append(to.Float, from.Float...),
-				append(to.Lists, from.Lists...)
+			to.Int, to.Float = append(to.Int, from.Int...), append(to.Float, from.Float...)
+			to.Lists = append(to.Lists, from.Lists...)
 			if from.Type == decision.Text { // a word a row
 				words := to.Dict.(decision.Words)
-				to.Code, to.Dict = append(to.Code, int32(len(words))),
-					append(words, string(from.Dict.Bytes(from.Code[0])))
+				to.Code = append(to.Code, int32(len(words)))
+				to.Dict = append(words, string(from.Dict.Bytes(from.Code[0])))
 			}
 		}
 	}

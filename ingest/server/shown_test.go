@@ -133,8 +133,8 @@ func TestShownFromLog(t *testing.T) {
 		"\nmd,ok,2,0,16,0,14\n") {
 		t.Error(got)
 	}
-	now, logged := s.must(200, "GET", "/v1/hosts?by=group&format=csv", "").body,
-		s.must(200, "GET", "/v1/hosts?by=group&cycle=1&format=csv", "").body
+	now := s.must(200, "GET", "/v1/hosts?by=group&format=csv", "").body
+	logged := s.must(200, "GET", "/v1/hosts?by=group&cycle=1&format=csv", "").body
 	if !strings.Contains(now, "\nmd,big,ok,2,0,16,0,14\n") || !strings.Contains(logged, "\nmd,big,ok,2,") {
 		t.Error(now, logged)
 	}
@@ -306,8 +306,8 @@ func (s *service) listen(n int, headers ...string) (ids []string, kinds []string
 // TestEvents tells of cycles as they are published, goes on behind the one seen last, and ends when the token is not
 // known any more.
 func TestEvents(t *testing.T) {
-	admin, reader := Token{Name: "root", SHA256: HashToken("secret"), Role: RoleAdmin},
-		Token{Name: "r", SHA256: HashToken("reader"), Role: RoleReader}
+	admin := Token{Name: "root", SHA256: HashToken("secret"), Role: RoleAdmin}
+	reader := Token{Name: "r", SHA256: HashToken("reader"), Role: RoleReader}
 	var srv *Server
 	s := start(t, func(o *ServiceOptions) {
 		o.Server.Tokens = []Token{admin, reader}

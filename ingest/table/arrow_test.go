@@ -201,8 +201,8 @@ func TestArrowBatches(t *testing.T) {
 	var want []string
 	dict := b.Field(3).(*array.BinaryDictionaryBuilder)
 	for i := range rows {
-		n, s, f, d := strconv.Itoa(i), fmt.Sprintf("%q", fmt.Sprint("s", i)), strconv.FormatBool(i%3 == 0),
-			fmt.Sprintf("%q", fmt.Sprint("d", i%100))
+		n, s := strconv.Itoa(i), fmt.Sprintf("%q", fmt.Sprint("s", i))
+		f, d := strconv.FormatBool(i%3 == 0), fmt.Sprintf("%q", fmt.Sprint("d", i%100))
 		b.Field(0).(*array.Int64Builder).Append(int64(i))
 		b.Field(2).(*array.BooleanBuilder).Append(i%3 == 0)
 		if i%7 == 0 {

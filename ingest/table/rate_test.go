@@ -98,8 +98,8 @@ func rateInput(t testing.TB, f Format, rows []rateRow) []byte {
 		`"units":%d,"ncpus":%d,"maxmem":%d,"gpus":%d,"slots":%d}`, "\n", "\n"
 	switch f {
 	case CSV:
-		before, line = "consumer,allocation,sub,plan,requirement,units,ncpus,maxmem,gpus,slots\n",
-			"%s,%s,%s,%s,%s,%d,%d,%d,%d,%d"
+		before = "consumer,allocation,sub,plan,requirement,units,ncpus,maxmem,gpus,slots\n"
+		line = "%s,%s,%s,%s,%s,%d,%d,%d,%d,%d"
 	case JSON:
 		before, between, after = "[", ",\n", "]\n"
 	}
