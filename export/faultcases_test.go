@@ -488,8 +488,7 @@ func dropBroken(r *decision.Releases) {
 		Sub: r.Sub}, Host: r.Host, Cause: r.Cause,
 		Origin: r.Origin, Lender: r.Lender, Device: r.Device, Source: r.Source}
 	columns := []*decision.Coded{&keep.Plan, &keep.Consumer, &keep.Allocation, &keep.Sub, &keep.Host, &keep.Cause,
-		&keep.Origin, &keep.Lender,
-		&keep.Device, &keep.Source}
+		&keep.Origin, &keep.Lender, &keep.Device, &keep.Source}
 	for i, from := range []*decision.Coded{&r.Plan, &r.Consumer, &r.Allocation, &r.Sub, &r.Host, &r.Cause, &r.Origin,
 		&r.Lender, &r.Device, &r.Source} {
 		columns[i].Code = nil

@@ -38,8 +38,7 @@ minute  cycle    RSS  heap  tasks  files  files     MB       MB   push read log
 
 func (p part) String() string {
 	return fmt.Sprintf("%6.1f %6d %6.0f %5.0f %6.0f %6.0f %6.0f %6.1f %8.1f  %5.0f %4.0f %3.0f", p.minutes, p.cycles,
-		p.resident,
-		p.heap, p.routines, p.open, p.logFiles, p.logMB, p.journalMB, p.push, p.read, p.back)
+		p.resident, p.heap, p.routines, p.open, p.logFiles, p.logMB, p.journalMB, p.push, p.read, p.back)
 }
 
 // A figure is flat when the most of the hour's last third is at most so much above that of the third before. In the

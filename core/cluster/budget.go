@@ -293,7 +293,6 @@ func (b *Budgets) fields(c *pack.Coder) {
 func (b *Budgets) clone() Budgets {
 	return Budgets{
 		slices.Clone(b.Consumer), slices.Clone(b.Used), slices.Clone(b.rest), slices.Clone(b.rate),
-		slices.Clone(b.told),
-		slices.Clone(b.toldRest),
+		slices.Clone(b.told), slices.Clone(b.toldRest),
 	}
 }

@@ -100,8 +100,7 @@ func (h *History) fields(c *pack.Coder) {
 func (h *History) clone() History {
 	return History{
 		slices.Clone(h.Consumer), slices.Clone(h.Pool), slices.Clone(h.Decayed), slices.Clone(h.Held),
-		slices.Clone(h.Told),
-		slices.Clone(h.Factor), slices.Clone(h.Wants), slices.Clone(h.first),
+		slices.Clone(h.Told), slices.Clone(h.Factor), slices.Clone(h.Wants), slices.Clone(h.first),
 	}
 }
 

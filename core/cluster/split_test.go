@@ -55,8 +55,7 @@ func laid(s *State) string {
 		var units []string
 		for q := p.First[k]; q != NoID; q = h.NextOnParcel[q] {
 			units = append(units, fmt.Sprintf(" %s×%d %s %s %s", s.Consumer.String(int32(s.Sub.Consumer[h.Sub[q]])),
-				h.Units[q],
-				decision.Origins[h.Origin[q]], name(h.Pool[q]), name(h.Lender[q])))
+				h.Units[q], decision.Origins[h.Origin[q]], name(h.Pool[q]), name(h.Lender[q])))
 		}
 		slices.Sort(units)
 		out = append(out, line+strings.Join(units, ","))

@@ -392,8 +392,7 @@ func (r *Runner) inOrder(s *cluster.State) []returned {
 		x, y := &s.Released[a.at], &s.Released[b.at]
 		// A state that was saved and loaded has its sets at other places: the order of State.Released must not count.
 		return cmp.Or(host(x, y), cmp.Compare(x.Cause, y.Cause), cmp.Compare(x.Number, y.Number),
-			cmp.Compare(x.Devices, y.Devices),
-			cmp.Compare(a.at, b.at))
+			cmp.Compare(x.Devices, y.Devices), cmp.Compare(a.at, b.at))
 	})
 	r.returned = list
 	return list

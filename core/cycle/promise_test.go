@@ -207,8 +207,7 @@ func (p *player) fair(t *rapid.T) {
 				}
 				if x.priority == y.priority && (held[a]-1)*int64(y.ratio) > (held[b]+1)*int64(x.ratio) {
 					t.Fatalf("INV-5: in %s %s has %d units, ratio %d, and %s %d, ratio %d", m.name,
-						p.consumers[x.consumer].path,
-						held[a], x.ratio, p.consumers[y.consumer].path, held[b], y.ratio)
+						p.consumers[x.consumer].path, held[a], x.ratio, p.consumers[y.consumer].path, held[b], y.ratio)
 				}
 			}
 		}

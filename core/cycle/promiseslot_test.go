@@ -154,8 +154,7 @@ func (v *slotView) loan(leaf, lender string) {
 	}
 	if lent+own.HeldOwned > own.Owned || lent > own.Owned-own.Reserved {
 		v.t.Fatalf("INV-3: cycle %d: %s lent %d besides its own %d of %d owned, %d reserved", v.cycles, lender, lent,
-			own.HeldOwned,
-			own.Owned, own.Reserved)
+			own.HeldOwned, own.Owned, own.Reserved)
 	}
 	if !v.peer(owner.lendTo, lender, leaf) || !v.peer(borrower.borrowFrom, leaf, lender) {
 		v.t.Fatalf("cycle %d: %s must not borrow from %s", v.cycles, leaf, lender)
@@ -498,8 +497,7 @@ func (v *slotView) siblings() {
 				v.hungry(v.path(b)) &&
 				(usage(a)-1)*int64(b.ratio) > (usage(b)+1)*int64(a.ratio) {
 				v.t.Fatalf("INV-5: %s has %d slots of the pool, ratio %d, and %s has %d, ratio %d", v.path(a), usage(a),
-					a.ratio,
-					v.path(b), usage(b), b.ratio)
+					a.ratio, v.path(b), usage(b), b.ratio)
 			}
 		}
 	}

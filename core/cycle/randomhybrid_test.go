@@ -37,8 +37,7 @@ func drawHybrid(t *rapid.T) site {
 // drawPolicies draws the policies of the branches, and all figures.
 func (s *site) drawPolicies(t *rapid.T, p *slotPlan) {
 	of := choose(t, "policies", []string{"hybrid"}, []string{"hybrid"}, []string{"hybrid", "ownership"},
-		[]string{"hybrid", "ownership", "ownership"},
-		[]string{"ownership", "ownership", "share_ratio"})
+		[]string{"hybrid", "ownership", "ownership"}, []string{"ownership", "ownership", "share_ratio"})
 	for i := range p.members {
 		e := &p.members[i]
 		if e.policy = choose(t, "policy", of...); s.consumers[e.consumer].parent >= 0 {

@@ -288,8 +288,7 @@ func (r *reasoned) want(p *player, e *reason.Env) (lines []string) {
 		if row.Plan == e.Plan.Name {
 			r.rows[row.Reason]++
 			lines = append(lines, fmt.Sprintf("%v %d %s %q %q %d %s", row.Key, row.Units, row.Reason, row.Dimension,
-				row.Blocker,
-				row.UntilUS, details.At(i)))
+				row.Blocker, row.UntilUS, details.At(i)))
 		}
 	}
 	return lines

@@ -103,8 +103,7 @@ func digestName(table string, c *Column) string {
 	case c.Name == deviceColumn && !c.anyText(): // so the digests of plans without devices are what they were
 		return ""
 	case table == "consumers" && (slices.Contains(treeColumns, c.Name) || slices.Contains(budgetColumns, c.Name)),
-		c.Name == lostColumn,
-		table == "shares" && slices.Contains(historyColumns, c.Name):
+		c.Name == lostColumn, table == "shares" && slices.Contains(historyColumns, c.Name):
 		return ""
 	}
 	return c.Name

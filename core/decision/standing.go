@@ -200,8 +200,7 @@ type SubAllocations struct {
 func (s *SubAllocations) Table() Table {
 	return Table{"sub_allocations", len(s.Held), s.Size.Columns("", []Column{
 		text("plan", s.Plan), text("source", s.Source), text("consumer", s.Consumer), text("allocation", s.Allocation),
-		text("sub", s.Sub),
-		text("requirement", s.Requirement), text("together", s.Together),
+		text("sub", s.Sub), text("requirement", s.Requirement), text("together", s.Together),
 		{Name: "max_per_host", Type: Int, Int: s.MaxPerHost, Null: s.MaxPerHostNull, Optional: true},
 		ints("min_units", s.MinUnits),
 		{Name: "first_seen", Type: Int, Int: s.FirstSeen, Null: s.FirstSeenNull, Optional: true},

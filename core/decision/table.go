@@ -369,8 +369,7 @@ type Owners struct {
 func (o *Owners) Table() Table {
 	return Table{"owners", len(o.Amount), []Column{
 		text("plan", o.Plan), text("consumer", o.Consumer), text("host", o.Host), ints("rule", o.Rule),
-		ints("part", o.Part),
-		ints("since", o.Since), text("dimension", o.Dimension), ints("amount", o.Amount),
+		ints("part", o.Part), ints("since", o.Since), text("dimension", o.Dimension), ints("amount", o.Amount),
 	}}
 }
 

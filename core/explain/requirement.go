@@ -172,8 +172,7 @@ func (r *Requirement) open() string {
 		return ""
 	}
 	return fmt.Sprintf("Of the plan's %s %s ok and %s %s", count(r.Hosts, "host"),
-		grouped(r.Open)+verb(int(r.Open), " is", " are"),
-		verb(int(r.Open), "meets", "meet"), r.Text)
+		grouped(r.Open)+verb(int(r.Open), " is", " are"), verb(int(r.Open), "meets", "meet"), r.Text)
 }
 
 // either joins words by "or".

@@ -344,8 +344,7 @@ func (p *part) steps(_ *Shortfall, leaf plan.Node) (points []Point) {
 	text := "it owns nothing"
 	if owned > 0 {
 		text = fmt.Sprintf("of the %s that it owns it holds %s, others hold %s, and %s %s idle and promised to nobody",
-			count(owned, "slot"), grouped(own),
-			grouped(lent), grouped(free), is(free))
+			count(owned, "slot"), grouped(own), grouped(lent), grouped(free), is(free))
 	}
 	points = append(points, because("its own: "+text, "SLOT-5", "SLOT-10"))
 	text = fmt.Sprintf("it holds %s from them", count(p.of(leaf, "held_shared"), "slot"))

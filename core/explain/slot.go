@@ -9,8 +9,7 @@ import (
 // explainSlots tells of each figure of a consumer in a slot plan where it comes from (SPEC chapter 3, docs/slots.md).
 func (p *part) explainSlots() {
 	columns := []column{p.figure("rank", "rank"), p.figure("wanted", "demand"), p.figure("held", "held"),
-		p.figure("short", "short"),
-		p.figure("owned", "owned")}
+		p.figure("short", "short"), p.figure("owned", "owned")}
 	if p.slot.Policy[p.node] == plan.Hybrid {
 		columns = append(columns, p.figure("reserved", "reserved"), p.figure("quota", "quota"),
 			p.figure("limit", "slot_limit"))
@@ -18,8 +17,7 @@ func (p *part) explainSlots() {
 		p.hybrid()
 	} else {
 		columns = append(columns, p.figure("shared", "held_shared"), p.figure("borrowed", "held_borrowed"),
-			p.figure("lent", "lent"),
-			p.figure("quota", "quota"), p.figure("limit", "slot_limit"))
+			p.figure("lent", "lent"), p.figure("quota", "quota"), p.figure("limit", "slot_limit"))
 		p.around(columns, column{"ratio", func(n plan.Node) any { return p.slot.Ratio[n] }})
 		p.owned()
 		p.holds()
@@ -76,8 +74,7 @@ func (p *part) lends(owned, reserved int64) {
 	text := fmt.Sprintf("keeps all %s: lend.limit is 0, so nothing is lent, even if idle", grouped(owned))
 	if may := owned - reserved; may > 0 {
 		text = fmt.Sprintf("keeps %s, which is never lent; up to %s may be lent when idle (lend.limit: %d), to %s",
-			grouped(reserved), grouped(may),
-			p.slot.LendLimit[n], p.peers(p.slot.LendTo[n]))
+			grouped(reserved), grouped(may), p.slot.LendLimit[n], p.peers(p.slot.LendTo[n]))
 	}
 	p.point("reserved", reserved, text, "SLOT-2", "SLOT-10")
 	if lent := p.of(n, "lent"); lent > 0 {

@@ -54,8 +54,7 @@ func (p *part) exhausted(s *Shortfall) string {
 		text += ", and it takes nothing back, as share_reclaim is false"
 	case row >= 0 && v.real("usage", row) > 0 && v.real("usage", row) >= v.real("usage_quota", row):
 		text += fmt.Sprintf(", and it has its share of the pool: it uses %s, and deserves %s",
-			percent(v.real("usage", row)),
-			percent(v.real("usage_quota", row)))
+			percent(v.real("usage", row)), percent(v.real("usage_quota", row)))
 	default:
 		text += ", and nobody there has to give way"
 	}

@@ -75,8 +75,7 @@ func (c *warner) remaining(m *MDPlan, w *MDWindow, where string) {
 			k := heap{int32(c.p.Parent[n]), int32(r.Group), w.Rank[n]}
 			if before, ok := first[k]; ok && before != n {
 				c.add(r.Line, "%s: %s and %s both own what remains of %s, and have the same rank: %s gets all of it",
-					where,
-					c.p.Path[before], c.p.Path[n], c.p.Groups[m.Groups[r.Group].Group].Name, c.p.Path[before])
+					where, c.p.Path[before], c.p.Path[n], c.p.Groups[m.Groups[r.Group].Group].Name, c.p.Path[before])
 				continue
 			}
 			first[k] = n

@@ -84,8 +84,7 @@ func (v *site) lines(out *reason.Shortfalls) (got, want []string) {
 			detail = out.Details.String(text)
 		}
 		got = append(got, fmt.Sprint(s.Sub.Consumer[sub], s.Alloc.Name[s.Sub.Alloc[sub]], s.Sub.Name[sub],
-			out.Units.At(i),
-			out.Reason.At(i), out.Dimension.At(i), blocker, out.Until.At(i), " ", detail))
+			out.Units.At(i), out.Reason.At(i), out.Dimension.At(i), blocker, out.Until.At(i), " ", detail))
 	}
 	t := &v.out.Shortfalls
 	for i, units := range t.UnitsShort {

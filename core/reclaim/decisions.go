@@ -66,8 +66,7 @@ func (d *Decisions) Len() int { return d.Kind.Len() }
 func (d *Decisions) At(i int) Row {
 	return Row{
 		d.Kind.At(i), d.Set.At(i), d.Other.At(i), d.Reason.At(i), d.Sub.At(i), d.Parcel.At(i), d.Pool.At(i),
-		d.Lender.At(i),
-		d.Granted.At(i), d.Units.At(i), d.Due.At(i), d.On.At(i),
+		d.Lender.At(i), d.Granted.At(i), d.Units.At(i), d.Due.At(i), d.On.At(i),
 	}
 }
 

@@ -227,8 +227,7 @@ func (v *verifier) shortfallRows() (list []shortfallRow) {
 	dimension, blocker, until, detail := t.words["dimension"], t.words["blocker"], t.number["until"], t.words["detail"]
 	for row := range t.n {
 		list = append(list, shortfallRow{keys(row), units.at(row), reason.text(row), dimension.text(row),
-			blocker.text(row),
-			until.at(row), !until.missing(row), detail.text(row)})
+			blocker.text(row), until.at(row), !until.missing(row), detail.text(row)})
 	}
 	return list
 }

@@ -79,8 +79,7 @@ var (
 func (f *figures) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		cycleNumber, cycleNow, cycleFinished, revisionKnown, unitsWanted, unitsHeld, unitsShort, unitsLeaving,
-		unitsOverdue,
-		consumerWanted, consumerHeld, consumerShort, consumerLent, consumerRecalled, consumerBorrowed,
+		unitsOverdue, consumerWanted, consumerHeld, consumerShort, consumerLent, consumerRecalled, consumerBorrowed,
 		amountOwned, amountHeld, amountLent, hosts, capacityAmount, usedAmount, sources, sourceHeard, sourceSilent,
 	} {
 		ch <- d

@@ -38,8 +38,7 @@ func (l *ledger) add(t *decision.Table) {
 	for row, units := range t.Column("units").Int {
 		k := heldKey{
 			at(plan, row), at(consumer, row), at(allocation, row), at(sub, row), at(host, row), at(origin, row),
-			at(lender, row),
-			at(device, row), decision.Null, decision.Null,
+			at(lender, row), at(device, row), decision.Null, decision.Null,
 		}
 		if back {
 			l.release(k, units)

@@ -370,7 +370,6 @@ func sourcesTable(list []engine.SourceView) *decision.Table {
 	}
 	return &decision.Table{Name: "sources", Rows: len(name), Columns: []decision.Column{
 		text("source", name), text("owner", owner), instants("heard", heard), ints("rows", rows),
-		text("silent", silent),
-		ints("wanted", wanted), ints("held", held),
+		text("silent", silent), ints("wanted", wanted), ints("held", held),
 	}}
 }
