@@ -76,7 +76,7 @@ func (s *State) anyHidden() bool {
 	return len(s.Alloc.First)-len(s.Alloc.free)-len(orphans) != len(s.allocOf)
 }
 
-// derive makes what Save left out of what it wrote.
+// derive computes the fields that Save leaves out from the fields that Save writes.
 func (s *State) derive(hidden []AllocID) error {
 	if err := s.derivePlans(); err != nil {
 		return err

@@ -11,11 +11,11 @@ func (s *State) NamesUsed() int {
 // NamesKnown is how many names of allocations, sub-allocations and sources there are. O(1).
 func (s *State) NamesKnown() int { return s.Label.Len() + s.Source.Len() }
 
-// namesSpare is how many names too many are nothing to speak of.
+// namesSpare is how many needless names are kept before any is forgotten.
 const namesSpare = 1 << 14
 
-// MayForget tells whether more than half of the names are needless, and many: those that the state needs and so many
-// others are not. O(1).
+// MayForget tells whether needless names are more than half of all, and more than namesSpare. Names that the state
+// uses, and so many others, are not needless. O(1).
 func (s *State) MayForget(others int) bool {
 	return s.NamesKnown() > 2*(s.NamesUsed()+others)+namesSpare
 }

@@ -67,7 +67,7 @@ func (s *State) locate(p *Plan) {
 	}
 }
 
-// has tells whether the plan's hosts are these, in this order, those that left it aside.
+// has tells whether the plan has these hosts in this order; hosts that left the plan do not count.
 func (p *Parcels) has(hosts []HostID) bool {
 	k, n := ParcelID(0), p.Len()-p.Left
 	for _, h := range hosts {
@@ -104,8 +104,8 @@ func (p *Parcels) bare(hosts int) bool {
 	return true
 }
 
-// sort puts hosts in the order of the hosts table; those that are not in it any more
-// come last. O(hosts), if there are several.
+// sort puts hosts in the order of the hosts table; hosts that the table has no more come last. O(hosts), if there are
+// several.
 func (h *Hosts) sort(hosts []HostID) {
 	if len(hosts) < 2 {
 		return
@@ -208,8 +208,8 @@ func (s *State) relay(p *Plan, hosts []HostID, left int) {
 	s.Changes.add(ChangeRelaid, p.Index, NoID)
 }
 
-// carry makes what an old parcel has that of a new one, beside what that has already; where the owner is
-// another, units count as something else.
+// carry adds an old parcel's figures and holdings to a new parcel; under another owner the units count as something
+// else.
 func (s *State) carry(p *Plan, old *Parcels, j, k ParcelID) {
 	for d := range old.Cap {
 		p.Parcels.Cap[d][k] += old.Cap[d][j]

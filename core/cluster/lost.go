@@ -61,7 +61,7 @@ func (s *State) LostBelow(p *Plan) []int64 {
 	return sum
 }
 
-// inheritLost moves what a consumer lost to the one that it is renamed to.
+// inheritLost moves the account of a renamed consumer's lost work to its new name.
 func (p *Plan) inheritLost(from, to ConsumerID) {
 	if int(from) >= len(p.Lost) || p.Lost[from] == 0 {
 		return

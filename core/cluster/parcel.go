@@ -155,10 +155,10 @@ func (p *Parcels) Available(d int, k ParcelID) int64 {
 	return free
 }
 
-// Owe brings what is missing on hosts up to their parcels (docs/ownership.md): what is more on a parcel than
-// it has is taken off what is free on the host's others, in their order, so that a grant fits its parcel and its
-// host. It looks at the hosts of parcels that changed; where parcels change by that they are added to them.
-// Granting what is available does not make it another. O(changed parcels × dimensions).
+// Owe keeps Owed of hosts that are overfull on a parcel (docs/ownership.md): units beyond a parcel's capacity are
+// taken off the free room of the host's other parcels, in their order, so that a grant fits its parcel and its host.
+// Owe looks at the hosts of changed parcels, and adds the parcels whose Owed changes to them. A grant within the
+// available room changes no Owed. O(changed parcels × dimensions).
 func (p *Plan) Owe() {
 	if k := &p.Parcels; k.Owned {
 		for _, at := range p.Changed {

@@ -205,9 +205,9 @@ func (h *Hosts) measure(was, now []string, from []int) {
 	}
 }
 
-// inherit gives what consumers have to those that a policy renames them to. New ids are given in the order of the tree:
-// tables sort by lenders' and pools' ids, and must be the same for the same inputs
-// (INV-8). O(everything) when there are any.
+// inherit moves the demand, holdings and reclaims of renamed consumers to their new names. New ids are given in the
+// order of the tree: tables sort by lenders' and pools' ids, and must be the same for the same inputs (INV-8).
+// O(state) when a consumer is renamed.
 func (s *State) inherit(p *plan.Policy) {
 	heir := map[ConsumerID]ConsumerID{}
 	for n, old := range p.RenamedFrom {

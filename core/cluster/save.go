@@ -15,15 +15,15 @@ import (
 // states that were saved before are still loaded, and the field is as it was made.
 const saveForm = 10
 
-// Save names all that later cycles depend on, to be written: see pack.Coder. Until Hold has returned nobody may change
-// the state. What can be made of the rest is left out (Load says what), and so is the policy, of which its keeper has
-// the text.
+// Save writes every field that later cycles depend on (pack.Coder). Until Hold has returned nobody may change the
+// state. Save leaves out fields that can be computed from others (Load lists them), and the policy, whose text the
+// caller keeps.
 func (s *State) Save(c *pack.Coder) { s.fields(c) }
 
 // Load reads a state that Save wrote, under the policy that it had. What was left out is made again: indices by name
 // and key, parsed requirements, the layout of hosts, settings of plans. From it cycles decide bit for bit what they
-// would have decided from the state that was saved. Errors: bytes that are no such state, rows that do not fit
-// together.
+// would have decided from the state that was saved. Errors: bytes that are no saved state, rows that
+// contradict each other.
 func Load(c *pack.Coder, p *plan.Policy) (*State, error) {
 	s := &State{Policy: p, allocOf: map[allocKey]AllocID{}, subOf: map[subKey]SubID{}}
 	hidden := s.fields(c)

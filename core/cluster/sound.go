@@ -353,7 +353,7 @@ func (s *State) soundSets(k *soundness, dims int) {
 	within(k, "victims", t.First, NoID, s.Holding.Len(), live)
 }
 
-// soundLists checks that lists end, once all that they name is there.
+// soundLists checks that linked lists end. All rows that the lists name were found before.
 func (s *State) soundLists(k *soundness) {
 	chains(k, "sub-allocations", s.Alloc.First, s.Sub.Next, nil)
 	chains(k, "holdings of sub-allocations", s.Sub.First, s.Holding.NextOfSub, func(sub int) bool {

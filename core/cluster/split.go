@@ -126,8 +126,8 @@ func (s *State) nameAll(p *Plan) {
 	}
 }
 
-// split appends the parcels of a host: what is public of it, and what its owners have beyond those below them. Their
-// figures are left to carry and replace, but for capacities.
+// split appends the parcels of a host: the public part, and for each owner the part that no consumer below the owner
+// owns. Of the parcels' figures split sets capacities; carry and replace set the others.
 func (p *Parcels) split(s *State, h HostID, public []int64, at *parts) {
 	some := func(v int64) bool { return v != 0 }
 	if len(at.node) == 0 || slices.ContainsFunc(public, some) {
@@ -266,8 +266,8 @@ func (s *State) way(p *Plan, leaf plan.Node, k ParcelID) []ParcelID {
 	return way
 }
 
-// spread says to which parcels of a host, whose first is k, so many more units of a sub-allocation go: those
-// that they fit, in the order of way; what fits none goes to the first.
+// spread divides so many more units of a sub-allocation among the parcels of a host, whose first parcel is k: each
+// parcel takes the units that fit, in the order of way. Units that fit no parcel go to the first.
 func (s *State) spread(p *Plan, sub SubID, k ParcelID, units int64) (to []portion) {
 	way := s.way(p, s.leafOf(sub), k)
 	if len(way) == 1 {

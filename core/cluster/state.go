@@ -349,6 +349,6 @@ func (s *State) HeldUnits() (units int64) {
 	return units
 }
 
-// SubAllocations is how many sub-allocations there are: those that a source names, those that still hold something, and
-// those that this cycle forgets. O(1).
+// SubAllocations is how many sub-allocations there are: a source names them, or they hold units still, or this cycle
+// forgets them. O(1).
 func (s *State) SubAllocations() int64 { return int64(len(s.Sub.Source) - len(s.Sub.free)) }

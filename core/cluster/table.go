@@ -35,11 +35,13 @@ const (
 	Draining
 	Unavail
 
-	// Keep is a row of a HostTable that says nothing of the state: it stays as it is in changes, else it is OK.
+	// Keep is the state in a row of a HostTable that gives no state: in changes the host keeps its state, in a whole
+	// table the host is OK.
 	Keep
 )
 
-// NotGiven is the size in a row of a HostTable that says nothing of it: it stays as it is in changes, else it is 0.
+// NotGiven is the size in a row of a HostTable that gives no size: in changes the host keeps its size, in a whole table
+// the size is 0.
 const NotGiven int64 = -1
 
 // HostStates are the names of the states, by value.

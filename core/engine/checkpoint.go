@@ -367,8 +367,8 @@ func (v *kept) fields(c *pack.Coder) {
 	pack.Bool(c, &r.Repeated)
 }
 
-// cycleFields are the last cycles, for those who read changes, and the state tables of the last one. They are frozen,
-// so that they are gone over when they are written; names come from the state.
+// cycleFields are the last cycles, for readers of changes, and the state tables of the last cycle. The tables are
+// frozen, so that the cycles that follow may go on while the tables are written; names come from the state.
 func (e *Engine) cycleFields(c *pack.Coder, form int64) {
 	s, last := e.state, e.frozen
 	d := &decision.Saved{Source: s.Source.Frozen(), Consumer: s.Consumer.Frozen(), Label: s.Label.Frozen(),

@@ -43,7 +43,7 @@ type Input struct {
 
 	Body []byte `json:"-"` // as it came
 
-	// What it was decoded to, by Options.Decode or who submits it.
+	// The decoded body, from Options.Decode or from the caller of Submit.
 	Table  any          `json:"-"` // *cluster.HostTable, *cluster.DemandTable, *cluster.HoldingTable
 	Policy *plan.Policy `json:"-"` // of a plan
 

@@ -19,9 +19,9 @@ var ErrRefused = errors.New("refused")
 var ErrOtherRules = errors.New("decided by other rules")
 
 // Replay brings back one record of the journal, behind what Restore brought back: accepted input is applied, a cycle is
-// decided again and must come out as recorded. Cycles that the log lacks are written to it. It is for the goroutine
-// that will call Run, before it. Errors: an input that is refused (ErrRefused in the chain), a cycle that is decided
-// otherwise, save with Options.AcceptReplay.
+// decided again and must come out as recorded. Cycles that the log lacks are written to the log. The goroutine that
+// will call Run calls Replay before. Errors: an input that is refused (ErrRefused in the chain), a cycle that is
+// decided otherwise, save with Options.AcceptReplay.
 func (e *Engine) Replay(seq uint64, kind byte, payload []byte) error {
 	e.sinceBytes += int64(len(payload))
 	start := time.Now()

@@ -10,9 +10,9 @@ import (
 	"github.com/stintd/stint/core/standing"
 )
 
-// Standing is what stands after a cycle besides its decisions and holdings: what is asked for, what hosts there are,
-// who has what of whom and who pushed what. Readers share it; nobody changes it. A table is made of the columns that
-// were kept when a reader first asks for it.
+// Standing has the tables that describe a cycle's end besides its decisions and holdings: demand, hosts, loans and
+// sources. Readers share a Standing, and nobody changes one. Each table is built from the kept columns when a reader
+// first asks for the table.
 type Standing struct {
 	Cycle int64
 
@@ -35,7 +35,7 @@ func (t *Standing) Hosts() *decision.Table { return t.hosts() }
 // Inventory is the table of what requirements may ask of hosts (standing.Columns.Inventory).
 func (t *Standing) Inventory() *decision.Table { return t.inventory() }
 
-// Loans is the table of who has what of whom.
+// Loans is the table of loans: units that a consumer holds of another consumer's own.
 func (t *Standing) Loans() *decision.Table { return t.loans() }
 
 // HostSums are the hosts added up by plan and state (standing.Columns.HostSums).

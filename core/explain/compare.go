@@ -90,7 +90,7 @@ type Comparison struct {
 	Reclaims []Taking     `json:"reclaims"`
 }
 
-// Outcome is what a cycle came to, taken from its tables so that these may go.
+// Outcome has the figures of a cycle that a comparison needs, copied so that the cycle's tables can be freed.
 type Outcome struct {
 	summary decision.Summary
 	policy  *plan.Policy
@@ -196,7 +196,7 @@ type Ahead struct {
 	End *Outcome // nil: it was not looked at
 }
 
-// See takes the first cycle that it is shown, and the one that is the end.
+// See keeps the outcome of the first cycle, and the outcome of the last (end).
 func (a *Ahead) See(c *decision.Cycle, p *plan.Policy, end bool) {
 	if a.Outcome == nil {
 		a.Outcome = Take(c, p)

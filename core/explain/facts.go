@@ -8,8 +8,8 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// Facts are what an explanation goes by: the decisions of a cycle, and those before it that still matter. Nobody
-// changes the tables; one explanation at a time is made of them.
+// Facts are the tables that an explanation reads: the decisions of a cycle, and earlier decisions that still count.
+// Nobody changes the tables; one explanation at a time reads them.
 type Facts struct {
 	Cycle, NowUS, Revision int64
 	Policy                 *plan.Policy // in force in the cycle
@@ -31,11 +31,12 @@ type Facts struct {
 	// Hosts is the keyframe of hosts, nil where it is none of this cycle.
 	Hosts *decision.Table
 
-	// Part tells that figures of consumers beside those explained are left out, so that nothing is said that would take
-	// them all.
+	// Part tells that the tables lack consumers that are not explained, so that no sentence may compare with all
+	// consumers.
 	Part bool
 
-	// Asked finds what was asked for and of which hosts; nil: nobody knows. It is called where units are short, once.
+	// Asked finds the size and requirement of demand; nil: nobody knows them. Asked is called once, where units are
+	// short.
 	Asked func() (*Asked, error)
 
 	known knowledge

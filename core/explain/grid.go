@@ -42,8 +42,8 @@ func (p *part) grid(title string, nodes []plan.Node, columns []column) {
 	p.Tables = append(p.Tables, g)
 }
 
-// around adds the tables of a consumer's place: it and all above it, its siblings, and those below it. The last two
-// have the column part, by which what there is is divided among siblings.
+// around adds the tables of a consumer's place in the tree: its path to the root, its siblings, and its children. The
+// last two have the column part, the figure by which siblings divide a pool.
 func (p *part) around(columns []column, part column) {
 	if way := p.way(p.node); len(way) > 1 {
 		p.grid("up the tree", way, columns)

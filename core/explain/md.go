@@ -73,7 +73,7 @@ func (p *part) amounts(rows []int) {
 	}
 }
 
-// vector lists a figure's amounts, such as "8 ncpus and 2 gpus": those above 0, of limits those that are set.
+// vector lists a figure's amounts, such as "8 ncpus and 2 gpus": the amounts above 0, of limits the amounts set.
 func vector(v tableView, rows []int, figure string) string {
 	var words []string
 	for _, row := range rows {
@@ -94,7 +94,7 @@ func (p *part) lentTo() string {
 	return ": " + by.words("unit")
 }
 
-// owns tells what a consumer's rules ask for and what they got.
+// owns tells which amounts a consumer's ownership rules ask for, and which amounts were assigned.
 func (p *part) owns(v tableView, rows []int) {
 	if len(p.set.Own[p.node]) == 0 {
 		p.say("owns nothing in this plan", "MD-1")

@@ -150,7 +150,7 @@ func (p *part) totals() {
 	}
 }
 
-// allocation are the figures of the target's allocation: what it wants is what it holds and is short of.
+// allocation fills the figures of the target's allocation. Its demand is the sum of the units held and the units short.
 func (p *part) allocation() {
 	p.Short = p.missing
 	by := newTally[label]()

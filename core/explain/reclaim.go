@@ -272,7 +272,7 @@ func (w where) holding() where {
 	return w
 }
 
-// turned tells what the cycle put under reclaim, and what came of reclaims that it cancelled.
+// turned tells which units the cycle put under reclaim, and how reclaims ended that the cycle cancelled.
 func (p *part) turned() {
 	var issued, cancelled []*turn
 	p.each(p.f.Reclaims, func(v tableView, row int) {

@@ -8,8 +8,8 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// fullest names who on a leaf's way up has its share of the pool in an MD plan: the nearest to the leaf that uses what
-// it deserves or more, else the one that comes closest to it.
+// fullest names the consumer on a leaf's path to the root that has its share of the pool in an MD plan: the consumer
+// nearest to the leaf whose usage reaches its quota, else the consumer whose usage comes closest to its quota.
 func (p *part) fullest(s *Shortfall) string {
 	leaf, ok := p.tree().Find(s.Consumer)
 	if !ok || p.member == nil {
@@ -75,7 +75,7 @@ func (p *part) noSlot(s *Shortfall) string {
 	return p.crowded(text, s)
 }
 
-// crowded adds who keeps what is idle, or else who holds most.
+// crowded adds the consumer that keeps idle room, or else the consumer that holds most.
 func (p *part) crowded(text string, s *Shortfall) string {
 	if kept := p.kept(s); kept != "" {
 		text += "; " + kept
