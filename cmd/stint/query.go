@@ -13,15 +13,7 @@ import (
 	"github.com/stintd/stint/export"
 )
 
-func newQuery() *cobra.Command {
-	var from place
-	var cycle, output string
-	var where []string
-	var all, bound bool
-	c := &cobra.Command{
-		Use:   "query --log LOG|--server URL TABLE|--bound",
-		Short: "Prints a table of a decision log or of a service",
-		Long: `Prints a table of a decision log, or of a running service (one cycle at a time). State tables (consumers,
+const queryLong = `Prints a table of a decision log, or of a running service (one cycle at a time). State tables (consumers,
 amounts, shares, shortfalls) are shown as of the cycle, and so is what stands (loans, sub_allocations,
 attributes), with --cycle all as it changed; keyframes (holdings, hosts, owners) as of the last one up to
 it, other tables as what happened in it. consumers has the columns of amounts too, one per dimension:
@@ -35,7 +27,17 @@ Columns without any value are left out, and the rest is made to fit the terminal
 a pipe has any width); --all shows all. --output json, ndjson and csv always have every column.
 
 --bound tells, in place of a table, how much of what was wanted any placement could hold at most, and
-which dimensions are scarce: see stint bench --help.`,
+which dimensions are scarce: see stint bench --help.`
+
+func newQuery() *cobra.Command {
+	var from place
+	var cycle, output string
+	var where []string
+	var all, bound bool
+	c := &cobra.Command{
+		Use:   "query --log LOG|--server URL TABLE|--bound",
+		Short: "Prints a table of a decision log or of a service",
+		Long:  queryLong,
 		Example: `  stint query --log demo/log consumers
   stint query --log demo/log grants --cycle all --where consumer=/Markets/Credit/Pricing --output csv
   stint query --log demo/log shortfalls --where reason=fragmented

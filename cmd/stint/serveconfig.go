@@ -244,26 +244,7 @@ func (c *serveConfig) validate(s *settings) {
 			add("traces.endpoint", c.Traces.Endpoint, err.Error())
 		}
 	}
-	l := &c.Limits
-	for key, v := range map[string]int{
-		"rows": l.Rows, "connections": l.Connections, "waiters": l.Waiters, "inputs_waiting": l.InputsWaiting,
-		"sources": l.Sources, "idempotency_keys": l.Keys, "recent_cycles": l.RecentCycles, "recent_rows": l.RecentRows,
-	} {
-		if v < 1 {
-			add("limits."+key, strconv.Itoa(v), "must be at least 1")
-		}
-	}
-	// Accepted input must be read again: by the next start, and from the log.
-	d := table.DefaultLimits
-	for key, v := range map[string][2]int64{
-		"body":          {int64(l.Body), d.BytesMax},
-		"body_unpacked": {int64(l.BodyUnpacked), d.DecodedBytesMax},
-		"rows":          {int64(l.Rows), int64(d.RowsMax)},
-	} {
-		if v[0] > v[1] {
-			add("limits."+key, strconv.FormatInt(v[0], 10), fmt.Sprintf("must be at most %d", v[1]))
-		}
-	}
+	c.validateLimits(s)
 	if m := c.MemoryMax; m != 0 && (m < memoryLeast || m > memoryMost) {
 		add("memory_max", strconv.FormatInt(int64(m), 10), "must be from 256MiB to 1024TiB")
 	}
@@ -271,12 +252,6 @@ func (c *serveConfig) validate(s *settings) {
 		if host == "" || strings.ContainsAny(host, "/ @*") {
 			add("hosts_allowed", host, "must be a name or an address, with a port or without one")
 		}
-	}
-	if l.PerToken < 0 {
-		add("limits.sources_per_token", strconv.Itoa(l.PerToken), "must be at least 0")
-	}
-	if l.PerAddress < 0 {
-		add("limits.connections_per_address", strconv.Itoa(l.PerAddress), "must be at least 0")
 	}
 	w := &c.Watchdog
 	between(s, "watchdog.slow", w.Slow, time.Second, 24*time.Hour)
@@ -295,6 +270,36 @@ func (c *serveConfig) validate(s *settings) {
 			s.fault(fmt.Sprintf("tokens[%d].subject", i), t.Subject,
 				"certificates of clients are taken only with tls.clients")
 		}
+	}
+}
+
+// validateLimits notes limits that are out of bounds.
+func (c *serveConfig) validateLimits(s *settings) {
+	l := &c.Limits
+	for key, v := range map[string]int{
+		"rows": l.Rows, "connections": l.Connections, "waiters": l.Waiters, "inputs_waiting": l.InputsWaiting,
+		"sources": l.Sources, "idempotency_keys": l.Keys, "recent_cycles": l.RecentCycles, "recent_rows": l.RecentRows,
+	} {
+		if v < 1 {
+			s.fault("limits."+key, strconv.Itoa(v), "must be at least 1")
+		}
+	}
+	// Accepted input must be read again: by the next start, and from the log.
+	d := table.DefaultLimits
+	for key, v := range map[string][2]int64{
+		"body":          {int64(l.Body), d.BytesMax},
+		"body_unpacked": {int64(l.BodyUnpacked), d.DecodedBytesMax},
+		"rows":          {int64(l.Rows), int64(d.RowsMax)},
+	} {
+		if v[0] > v[1] {
+			s.fault("limits."+key, strconv.FormatInt(v[0], 10), fmt.Sprintf("must be at most %d", v[1]))
+		}
+	}
+	if l.PerToken < 0 {
+		s.fault("limits.sources_per_token", strconv.Itoa(l.PerToken), "must be at least 0")
+	}
+	if l.PerAddress < 0 {
+		s.fault("limits.connections_per_address", strconv.Itoa(l.PerAddress), "must be at least 0")
 	}
 }
 

@@ -192,9 +192,13 @@ func (v *verifier) demands(s *slots, shut map[key]int64) {
 			}
 		}
 	}
-	if s.exclusive == "" {
-		return
+	if s.exclusive != "" {
+		v.boundByHosts(s, reach)
 	}
+}
+
+// boundByHosts limits the demand of leaves of an exclusive plan to the slots of the hosts that they may use, or hold.
+func (v *verifier) boundByHosts(s *slots, reach map[string]map[string]bool) {
 	for leaf := range s.demand {
 		most := int64(0)
 		v.hostsOf(s.plan, func(h *host, in bool) {

@@ -24,33 +24,23 @@ func (v *verifier) whySlot(p *plan, s *sub) (r found, blocker string, sure bool)
 			return found{reason: "consumer_limit"}, path, true
 		}
 	}
-	if host == "max_per_host" {
-		return found{reason: host}, "", true
-	}
 	a, e := v.m.account(p.name, leaf), f.w.entry[leaf]
-	if e.kind == "hybrid" {
+	switch {
+	case host == "max_per_host":
+		return found{reason: host}, "", true
+	case e.kind == "hybrid":
 		return v.whyHybrid(p, f, a.slots, k, f.quota[leaf], host), "", true
-	}
-	if v.brokeBelow(p.name, leaf, "/") != "" {
+	case v.brokeBelow(p.name, leaf, "/") != "":
 		return found{reason: "budget"}, leaf, true
-	}
-	if e.borrow > 0 && a.borrowed+k > e.borrow {
+	case e.borrow > 0 && a.borrowed+k > e.borrow:
 		return found{reason: "borrow_limit"}, "", true
 	}
-	own, pools, spare, claims := f.owned[leaf]-a.owned-a.lent, int64(0), int64(0), int64(0)
+	own, pools := f.owned[leaf]-a.owned-a.lent, int64(0)
 	for _, n := range f.pool {
 		pools += n
 	}
-	idle := int64(0)
-	for _, free := range v.roomOf(p).free {
-		idle += max(0, free[0])
-	}
-	for _, path := range v.m.policy.leaves(p) {
-		if b := v.m.account(p.name, path); f.w.entry[path].kind != "hybrid" {
-			claims += max(0, f.owned[path]-b.owned-b.lent)
-		}
-	}
-	spare = idle - claims
+	idle, claims := v.idleAndClaims(p, f)
+	spare := idle - claims
 	bar := ""
 	for path := leaf; path != "/" && bar == ""; path = parentOf(path) {
 		if f.w.entry[path].ratio == 0 && f.poolsBelow(path) < pools {
@@ -80,6 +70,20 @@ func (v *verifier) whySlot(p *plan, s *sub) (r found, blocker string, sure bool)
 		return found{reason: "over_quota"}, "", true
 	}
 	return found{reason: "pool_exhausted"}, "", true
+}
+
+// idleAndClaims are the idle slots of a plan, and the slots that owners without hybrid policy have neither in use nor
+// lent.
+func (v *verifier) idleAndClaims(p *plan, f *slots) (idle, claims int64) {
+	for _, free := range v.roomOf(p).free {
+		idle += max(0, free[0])
+	}
+	for _, path := range v.m.policy.leaves(p) {
+		if b := v.m.account(p.name, path); f.w.entry[path].kind != "hybrid" {
+			claims += max(0, f.owned[path]-b.owned-b.lent)
+		}
+	}
+	return idle, claims
 }
 
 // whyHybrid is why a unit of a hybrid leaf is short, when neither the unit nor a limit stands against it.

@@ -199,28 +199,7 @@ func (v *verifier) run(cycle int64) {
 		v.stay()
 		v.blur()
 	} else {
-		v.detained()
-		v.releases()
-		v.hush()
-		v.whole("releases", "after what came back")
-		v.broken()
-		v.waited = map[key]bool{}
-		for k := range v.stays {
-			v.waited[k] = v.gangWaits(k)
-		}
-		v.swapsAnew()
-		v.own()
-		v.entitled()
-		v.serves()
-		v.reclaims()
-		v.grants()
-		v.whole("grants", "after the cycle")
-		v.gathered()
-		v.draining()
-		v.keyframe()
-		v.owners()
-		v.blur()
-		v.causes()
+		v.happened()
 	}
 	v.capacities()
 	v.wanted()
@@ -236,6 +215,32 @@ func (v *verifier) run(cycle int64) {
 	v.summary(head)
 	v.standing()
 	v.last, v.lastCycle = v.now, cycle
+}
+
+// happened checks the tables of a cycle's events, and moves what is held on by them.
+func (v *verifier) happened() {
+	v.detained()
+	v.releases()
+	v.hush()
+	v.whole("releases", "after what came back")
+	v.broken()
+	v.waited = map[key]bool{}
+	for k := range v.stays {
+		v.waited[k] = v.gangWaits(k)
+	}
+	v.swapsAnew()
+	v.own()
+	v.entitled()
+	v.serves()
+	v.reclaims()
+	v.grants()
+	v.whole("grants", "after the cycle")
+	v.gathered()
+	v.draining()
+	v.keyframe()
+	v.owners()
+	v.blur()
+	v.causes()
 }
 
 // order checks that cycles follow one another.
@@ -531,17 +536,7 @@ func (v *verifier) adopt() {
 	}
 	v.m.lost = false
 	v.m.disown()
-	short := map[key]int64{}
-	f := v.table["shortfalls"]
-	keys = f.keys()
-	for row := range f.n {
-		short[keys(row)] += f.number["units_short"].at(row)
-	}
-	for k, s := range v.m.subs {
-		if s.units = s.held + short[k]; k.plan == "" && s.units == 0 {
-			delete(v.m.subs, k) // a policy took its consumer away, and the demand from before names it still
-		}
-	}
+	v.adoptDemand()
 	reclaims := v.table["reclaims"]
 	for row := range reclaims.n { // reasons of this cycle's shortfalls go by whether there was any
 		if reclaims.words["action"].text(row) == "issued" {
@@ -562,4 +557,19 @@ func (v *verifier) adopt() {
 	}
 	v.m.revision = v.table["cycles"].number["revision"].at(0)
 	v.estranged()
+}
+
+// adoptDemand takes the units that sub-allocations want from the units held and the shortfalls.
+func (v *verifier) adoptDemand() {
+	short := map[key]int64{}
+	f := v.table["shortfalls"]
+	keys := f.keys()
+	for row := range f.n {
+		short[keys(row)] += f.number["units_short"].at(row)
+	}
+	for k, s := range v.m.subs {
+		if s.units = s.held + short[k]; k.plan == "" && s.units == 0 {
+			delete(v.m.subs, k) // a policy took its consumer away, and the demand from before names it still
+		}
+	}
 }

@@ -1,6 +1,8 @@
 package stint_test
 
 import (
+	"go/ast"
+	"go/parser"
 	"go/scanner"
 	"go/token"
 	"io/fs"
@@ -11,12 +13,17 @@ import (
 	"unicode/utf8"
 )
 
-// widest is how many columns a line of Go has at most, a tab counting four.
-const widest = 120
+// How much a reader is to take in at once (CONTRIBUTING.md): columns of a line, a tab counting four; lines of a
+// function, and of a file. Tests have tables, and are held to the first alone.
+const (
+	widest  = 120
+	longest = 70
+	largest = 600
+)
 
-// TestLineWidth holds every line of Go to the widest. What cannot be broken is left out: lines of raw strings, which
-// hold plans, tables and help, and files that are generated.
-func TestLineWidth(t *testing.T) {
+// TestSizes holds every line of Go to the widest, and functions and files to the longest and the largest. Lines that
+// cannot be broken are left out: raw strings, which hold plans, tables and help, and files that are generated.
+func TestSizes(t *testing.T) {
 	lines := 0
 	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
 		switch {
@@ -39,6 +46,9 @@ func TestLineWidth(t *testing.T) {
 			}
 			lines++
 		}
+		if !strings.HasSuffix(file, "_test.go") {
+			short(t, file, text)
+		}
 		return nil
 	})
 	if err != nil {
@@ -46,6 +56,26 @@ func TestLineWidth(t *testing.T) {
 	}
 	if lines < 10_000 {
 		t.Errorf("only %d lines were looked at", lines)
+	}
+}
+
+// short holds a file and its functions to the largest and the longest.
+func short(t *testing.T, file string, text []byte) {
+	t.Helper()
+	if n := strings.Count(string(text), "\n"); n > largest {
+		t.Errorf("%s has %d lines, a file has at most %d", file, n, largest)
+	}
+	set := token.NewFileSet()
+	tree, err := parser.ParseFile(set, file, text, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range tree.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok {
+			if n := set.Position(f.End()).Line - set.Position(f.Pos()).Line + 1; n > longest {
+				t.Errorf("%s: %s has %d lines, a function has at most %d", file, f.Name.Name, n, longest)
+			}
+		}
 	}
 }
 
