@@ -301,7 +301,14 @@ func (b *tab) gone(sel, re string) {
 // click clicks on what is seen.
 func (b *tab) click(sel, re string) {
 	b.t.Helper()
-	b.ok(b.see(sel, re).Timeout(patience).Click(proto.InputMouseButtonLeft, 1))
+	for end := time.Now().Add(b.wait); ; time.Sleep(25 * time.Millisecond) {
+		err := b.see(sel, re).Timeout(patience).Click(proto.InputMouseButtonLeft, 1)
+		if err != nil && strings.Contains(err.Error(), "detached") && time.Now().Before(end) {
+			continue // the page drew it anew since it was seen, and it was not clicked
+		}
+		b.ok(err)
+		return
+	}
 }
 
 // choose takes an option of a select by its words.
