@@ -21,8 +21,8 @@ const (
 	largest = 600
 )
 
-// TestSizes holds every line of Go to the widest, and functions and files to the longest and the largest. Lines that
-// cannot be broken are left out: raw strings, which hold plans, tables and help, and files that are generated.
+// TestSizes holds every line of Go to the widest, and functions and files to the longest and the largest. Left out are
+// raw strings, which hold plans, tables and help and cannot be broken, and generated files.
 func TestSizes(t *testing.T) {
 	lines := 0
 	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {

@@ -18,8 +18,8 @@ import (
 	"github.com/stintd/stint/export/verify"
 )
 
-// TestLogs plays scenarios of the project into logs, every second one, in a soak all: it holds each log to verify and
-// replay, and to explanations of it.
+// TestLogs plays every second scenario of the project into a log, in a soak all of them, and holds each log to verify,
+// replay and explanations.
 func TestLogs(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/cases/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -75,8 +75,8 @@ func TestSoakOpenB(t *testing.T) {
 	}
 }
 
-// checkLogs plays every so many scenarios into logs, and checks those; it has others look at them too, but in short
-// runs.
+// checkLogs plays one of every so many scenarios into a log and checks the log. look, unless nil, sees each log too,
+// but in short runs.
 func checkLogs(
 	t *testing.T, files []string, every int,
 	look func(t *testing.T, s *scenario.Scenario, dir string, leaving map[int64]int64),
@@ -326,7 +326,7 @@ func TestLogsKept(t *testing.T) {
 				stint(t, "compact", "--log", dir, "--keep", fmt.Sprintf("%dd", keep))
 				r := checkLog(t, fmt.Sprintf("%s, %d days kept", name, keep), dir)
 				for _, line := range r.Untold {
-					// nobody owns anything in that one
+					// in that scenario nobody owns anything
 					nobody := strings.HasSuffix(name, ": a host that has left the plan gives no cause for another pass")
 					if strings.Contains(line, "who owns what") && !nobody {
 						t.Errorf("%s, %d days kept: %s", name, keep, line)

@@ -18,8 +18,8 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// casesMin is how many random cases of each kind an ordinary test run plays. What guards main has ten minutes on two
-// processors; the soak plays many more.
+// casesMin is how many random cases of each kind an ordinary test run plays. The run that guards main is to end within
+// ten minutes on two processors; the soak plays many more cases.
 const casesMin = 300
 
 // seedMin is the seed of an ordinary test run, so that what guards main is the same every time; the soak draws its own.

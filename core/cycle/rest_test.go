@@ -76,8 +76,8 @@ func lenders(t *testing.T, o datasets.Options) (*cluster.State, *datasets.Datase
 	return s, d
 }
 
-// TestTurns holds that fair reclaim from a sub-allocation is a turn of it (INV-10): /A has all 8 units, and /B
-// takes its half.
+// TestTurns holds that fair reclaim from a sub-allocation counts as a turn of that sub-allocation (INV-10): /A has all
+// 8 units, and /B takes its half.
 func TestTurns(t *testing.T) {
 	p, err := plan.Parse("plan.yaml", []byte("stint: 1\ndimensions: [ncpus]\n"+
 		"resource_groups: [{name: G, hosts: [h]}]\nconsumers: [{path: /A}, {path: /B}]\n"+

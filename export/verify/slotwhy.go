@@ -72,8 +72,8 @@ func (v *verifier) whySlot(p *plan, s *sub) (r found, blocker string, sure bool)
 	return found{reason: "pool_exhausted"}, "", true
 }
 
-// idleAndClaims are the idle slots of a plan, and the slots that owners without hybrid policy have neither in use nor
-// lent.
+// idleAndClaims are the idle slots of a plan, and the slots that owners under another policy than hybrid neither use
+// nor lend.
 func (v *verifier) idleAndClaims(p *plan, f *slots) (idle, claims int64) {
 	for _, free := range v.roomOf(p).free {
 		idle += max(0, free[0])

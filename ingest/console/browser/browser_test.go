@@ -304,7 +304,7 @@ func (b *tab) click(sel, re string) {
 	for end := time.Now().Add(b.wait); ; time.Sleep(25 * time.Millisecond) {
 		err := b.see(sel, re).Timeout(patience).Click(proto.InputMouseButtonLeft, 1)
 		if err != nil && strings.Contains(err.Error(), "detached") && time.Now().Before(end) {
-			continue // the page drew it anew since it was seen, and it was not clicked
+			continue // the page drew the element anew between see and Click, so that nothing was clicked
 		}
 		b.ok(err)
 		return
