@@ -103,7 +103,7 @@ func (a *AuditWriter) Write(rows *decision.Audit, us int64) error {
 		return nil
 	}
 	rows.Batch = slices.Repeat([]int64{a.next}, len(rows.Calls))
-	t := rows.Table()
+	t := rows.Schema().Table()
 	if err := t.Check(); err != nil {
 		panic("BUG: " + err.Error())
 	}
@@ -255,7 +255,7 @@ func readAudit(from Files, spans []span, first, last int64) (*decision.Table, er
 	}
 	b.table.Name = auditTable
 	if b.table.Columns == nil {
-		t := new(decision.Audit).Table()
+		t := new(decision.Audit).Schema().Table()
 		return &t, nil
 	}
 	return &b.table, nil

@@ -29,7 +29,7 @@ func encoded(t *testing.T, fill func(io.Writer) error) []byte {
 // TestSeal finds every changed byte and every truncation of a file.
 func TestSeal(t *testing.T) {
 	c := fill(1, 5)
-	g := c.Grants.Table()
+	g := c.Grants.Schema().Table()
 	data := encoded(t, func(w io.Writer) error { return encode(w, &g, 1, nil) })
 	check := func(damaged []byte, what string, at int) {
 		if err := unseal(bytes.Clone(damaged), ""); err == nil {
@@ -54,7 +54,7 @@ func TestSeal(t *testing.T) {
 // TestDamagedLog reads logs with a bad or missing file: an error that names it, never a
 // panic, never rows.
 func TestDamagedLog(t *testing.T) {
-	g := fill(1, 5).Grants.Table()
+	g := fill(1, 5).Grants.Schema().Table()
 	old := g
 	old.Columns = g.Columns[:3]
 	valid := func(t *testing.T, cycle int64, table *decision.Table) []byte {
@@ -158,7 +158,7 @@ func TestForeignFiles(t *testing.T) {
 		}
 	}
 	data := encoded(t, func(w io.Writer) error {
-		g := fill(1, 1).Grants.Table()
+		g := fill(1, 1).Grants.Schema().Table()
 		return encode(w, &g, 1, []meta{{metaSchema, "99"}})
 	})
 	path := filepath.Join(t.TempDir(), "x")

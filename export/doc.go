@@ -64,11 +64,11 @@ func isKeyframe(table string) bool {
 func shapes() []decision.Table {
 	var c decision.Cycle
 	var stands decision.Standing
-	cycles := c.Summary.Table()
+	cycles := c.Summary.Schema().Table()
 	for i := range cycles.Columns {
 		cycles.Columns[i] = decision.Column{Name: cycles.Columns[i].Name, Type: cycles.Columns[i].Type}
 	}
 	cycles.Rows = 0
 	return slices.Concat(logged(c.Tables(), nil), stands.Tables(),
-		[]decision.Table{c.Holdings.Table(), c.Hosts.Table(), c.Owners.Table(), inputTable(nil), cycles})
+		c.KeyframeTables(), []decision.Table{inputTable(nil), cycles})
 }

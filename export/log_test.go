@@ -151,9 +151,9 @@ func write(t *testing.T, dir string, o Options, cycles ...*decision.Cycle) {
 
 // allTables are views of all tables of a cycle that the log has.
 func allTables(c *decision.Cycle) []decision.Table {
-	tables := append(logged(c.Tables(), nil), c.Summary.Table())
+	tables := append(logged(c.Tables(), nil), c.Summary.Schema().Table())
 	if c.Keyframe {
-		tables = append(tables, c.Holdings.Table(), c.Hosts.Table(), c.Owners.Table())
+		tables = append(tables, c.Holdings.Schema().Table(), c.Hosts.Schema().Table(), c.Owners.Schema().Table())
 	}
 	return tables
 }

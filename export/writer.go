@@ -262,7 +262,7 @@ func (w *Writer) Cycle(c *decision.Cycle, inputs []Input) error {
 	}
 	s.ConsumersCycle, s.SharesCycle = p.state[consumersSet].cycle, p.state[sharesSet].cycle
 	s.ShortfallsCycle, s.StandingCycle = p.state[shortfallsSet].cycle, p.standing
-	cycles := s.Table()
+	cycles := s.Schema().Table()
 	if err := p.file(&cycles, append(p.files, meta{metaRows, strconv.Itoa(p.rows)})...); err != nil {
 		return p.undo(err)
 	}
@@ -320,7 +320,7 @@ func (p *publication) tables(c *decision.Cycle, inputs []Input) error {
 	p.all = !p.w.complete || p.newDay()
 	tables := append(logged(c.Tables(), inputs), inputTable(inputs))
 	if c.Keyframe {
-		tables = append(tables, c.Holdings.Table(), c.Hosts.Table(), c.Owners.Table())
+		tables = append(tables, c.KeyframeTables()...)
 	}
 	tables = append(tables, p.stands(c.Standing)...)
 	if p.newDay() {

@@ -180,7 +180,7 @@ func (b *batch) slotsNow(p *plan.Policy, name string) (now slotsThere) {
 		}
 	}
 	c, n := &b.out.Consumers, p.Len()
-	t := c.Table()
+	t := c.Schema().Table()
 	now.owned, now.reserved = make([]int64, n), make([]int64, n)
 	for row := range c.Held {
 		if node, ok := p.Find(c.Consumer.At(row)); ok && c.Plan.At(row) == name {

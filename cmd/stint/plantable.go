@@ -86,7 +86,7 @@ func (s *summary) rows(planName string, f figures) []consumerRow {
 		}
 	}
 	c := &s.out.Consumers
-	t := c.Table()
+	t := c.Schema().Table()
 	var rows []consumerRow
 	for row := range c.Held {
 		if c.Plan.At(row) != planName {

@@ -209,7 +209,7 @@ func (p *player) shares(t *rapid.T) {
 
 // everything is all tables of a cycle, the keyframes included.
 func everything(c *decision.Cycle) []decision.Table {
-	return append(c.Tables(), c.Holdings.Table(), c.Hosts.Table())
+	return append(c.Tables(), c.Holdings.Schema().Table(), c.Hosts.Schema().Table())
 }
 
 // stateOf is the digest of the state tables and keyframes.

@@ -182,10 +182,7 @@ func (v *stateTables) fill(e *reason.Env, short *reason.Shortfalls) {
 
 // text is the tables as text, but for demand that is in no plan.
 func (v *stateTables) text(c *decision.Cycle) string {
-	text := dump([]decision.Table{
-		c.Grants.Table(), c.Consumers.Table(), c.Amounts.Table(), c.Shares.Table(), c.Shortfalls.Table(),
-		c.Holdings.Table(), c.Hosts.Table(), c.Owners.Table(),
-	})
+	text := dump(slices.Concat(c.EventTables()[:1], c.StateTables(), c.KeyframeTables()))
 	lines := slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool {
 		return strings.Contains(line, "not_in_plan")
 	})

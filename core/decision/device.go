@@ -3,13 +3,9 @@ package decision
 import (
 	"fmt"
 	"math/bits"
-	"slices"
 	"strconv"
 	"strings"
 )
-
-// deviceColumn names the devices of each unit of a row (D-187).
-const deviceColumn = "device"
 
 // DevicesMax is how many devices a host has at most; they are numbered from 0.
 const DevicesMax = 64
@@ -63,9 +59,4 @@ func DeviceDetail(amount, per int64, dimension string, hosts int) string {
 func IsDeviceDetail(detail string) bool {
 	return strings.HasPrefix(detail, "a unit takes ") &&
 		(strings.Contains(detail, " of one device, ") || strings.Contains(detail, " whole devices of "))
-}
-
-// anyText tells whether a text column has a value in any row.
-func (c *Column) anyText() bool {
-	return slices.ContainsFunc(c.Code, func(code int32) bool { return code != Null })
 }

@@ -11,10 +11,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stintd/stint/core/column"
 )
 
 func digestSample() Table {
-	return Table{"t", 3, []Column{
+	return Table{Name: "t", Rows: 3, Columns: []Column{
 		{Name: "a", Type: Int, Int: []int64{1, -300, 7}, Null: []bool{false, false, true}, Optional: true},
 		{Name: "b", Type: Float, Float: []float64{0.5, 0, 1}},
 		{Name: "c", Type: Text, Code: []int32{2, Null, 0}, Dict: Words{"x", "unused", "yy"}},
@@ -103,7 +105,7 @@ func TestDigestDiffers(t *testing.T) {
 		"texts of one row":   func(t *Table) { t.Columns[4].Lists[2] = []string{"q", "q"} },
 		"texts of two rows":  func(t *Table) { t.Columns[4].Lists = [][]string{{"p"}, {""}, {"q"}} },
 		"long text":          func(t *Table) { t.Columns[2].Dict = Words{strings.Repeat("x", 1<<17), "", "yy"} },
-		"rows":               func(t *Table) { *t = Table{"t", 0, nil} },
+		"rows":               func(t *Table) { *t = Table{Name: "t", Rows: 0, Columns: nil} },
 		"text beyond buffer": func(t *Table) { t.Columns[2].Dict = Words{strings.Repeat("x", 1<<17) + "x", "", "yy"} },
 	} {
 		table := digestSample()
@@ -115,42 +117,6 @@ func TestDigestDiffers(t *testing.T) {
 		seen[d] = name
 	}
 }
-
-// TestDigestLong checks that batches and buffer join without gaps, at widths and lengths around them.
-func TestDigestLong(t *testing.T) {
-	for _, rows := range []int{0, 1, 7, 8, 9, digestBatchRows - 1, digestBatchRows, digestBatchRows + 1,
-		3 * digestBatchRows} {
-		for _, limit := range []int64{math.MaxInt8, math.MaxInt8 + 1, math.MaxInt16, math.MinInt16, math.MaxInt32,
-			math.MinInt32 - 1, math.MaxInt64} {
-			values := make([]int64, rows)
-			var want bytes.Buffer
-			for i := range values {
-				values[i] = limit >> (i % 9)
-			}
-			width := 1
-			for width < 8 && (limit > 1<<(8*width-1)-1 || limit < -1<<(8*width-1)) && rows > 0 {
-				width *= 2
-			}
-			for _, v := range values {
-				want.Write(binary.LittleEndian.AppendUint64(nil, uint64(v))[:width])
-			}
-			var got recorder
-			d := digester{hash: &got, buf: make([]byte, 0, digestBufferBytes)}
-			d.pack(values, nil)
-			d.flush()
-			if !bytes.Equal(got.Bytes(), append([]byte{byte(width)}, want.Bytes()...)) {
-				t.Errorf("%d rows from %d: packed wrongly", rows, limit)
-			}
-		}
-	}
-}
-
-// recorder is a hash that keeps what it is given.
-type recorder struct{ bytes.Buffer }
-
-func (*recorder) Sum(b []byte) []byte { return b }
-func (*recorder) Size() int           { return 0 }
-func (*recorder) BlockSize() int      { return 1 }
 
 // TestCheck finds each kind of ill-formed table.
 func TestCheck(t *testing.T) {
@@ -199,7 +165,7 @@ func TestDigestAfter(t *testing.T) {
 		c.Summary.Restated = restated
 		return c
 	}
-	type tabled interface{ Table() Table }
+	type tabled interface{ Schema() column.Schema }
 	states := map[string]bool{}
 	for _, s := range new(Cycle).StateTables() {
 		states[s.Name] = true
@@ -212,7 +178,7 @@ func TestDigestAfter(t *testing.T) {
 		}
 		seen++
 		for _, names := range [][2]string{{field.Name, ""}, {"", field.Name}, {field.Name, field.Name}} {
-			last, c := fresh(names[0], true), fresh(names[1], states[v.Table().Name])
+			last, c := fresh(names[0], true), fresh(names[1], states[v.Schema().Name])
 			last.Summary.Digest = Digest(last.Tables())
 			if got, want := c.DigestAfter(last), Digest(c.Tables()); got != want {
 				t.Errorf("a row in table %s of cycle and cycle before %q: digest %s, and of the tables %s", field.Name,
@@ -234,11 +200,11 @@ func TestDigestAfter(t *testing.T) {
 // digest of decisions.
 func TestContent(t *testing.T) {
 	table := func(lost []float64, null []bool) []Table {
-		return []Table{{"consumers", 2, []Column{ints("held", []int64{1, 2}),
+		return []Table{{Name: "consumers", Rows: 2, Columns: []Column{{Name: "held", Int: []int64{1, 2}},
 			{Name: "unit_seconds_lost", Type: Float, Float: lost, Null: null, Optional: true}}}}
 	}
 	none, some := table([]float64{0, 0}, nil), table([]float64{0, 1.5}, nil)
-	before := []Table{{"consumers", 2, []Column{ints("held", []int64{1, 2})}}}
+	before := []Table{{Name: "consumers", Rows: 2, Columns: []Column{{Name: "held", Int: []int64{1, 2}}}}}
 	if Digest(none) != Digest(some) || Digest(none) != Digest(before) {
 		t.Error("work lost counts in the digest of decisions")
 	}

@@ -1,211 +1,101 @@
 package decision
 
 import (
-	"slices"
+	"strings"
 
+	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/pack"
 )
 
-// Saved are the dictionaries by which saved cycles are read again: those of the state, which have all names
-// that the cycles had, under the same codes.
+// Saved is how cycles are saved and read again: the dictionaries of the state, which have all names that the cycles
+// had, under the same codes.
 type Saved struct {
 	Source, Consumer, Label, Host Dict
 
-	Lost    bool // work lost is told; else it is read as none
-	Budgets bool // budgets are; else nobody has one
-	History bool // decayed usage is; else no plan has a half-life
-	Devices bool // devices are; else no plan has any
+	// Version is the version of the log's columns that the cycles have. What came later has no value in them. Before
+	// LinesVersion columns were saved in another order than that of the lines.
+	Version int
+}
+
+// LinesVersion is the first version of which the columns of cycles are saved in the order of their schemas.
+const LinesVersion = 9
+
+// savedFirst are the columns of the tables as they were saved before LinesVersion, in that order; ? marks the rows
+// without a value.
+var savedFirst = map[string]string{
+	"grants": "plan consumer allocation sub source host units origin pool lender",
+	"reclaims": "plan consumer allocation sub reclaim action host units reason for_consumer for_allocation for_sub " +
+		"issued deadline source",
+	"releases": "plan consumer allocation sub host units cause reclaim origin lender source unit_seconds_lost",
+	"consumers": "plan consumer policy rank demand held short unit_seconds_lost budget budget_dimension budget_used " +
+		"budget? owned_configured owned reserved slot_limit static_quota quota held_owned held_shared held_borrowed " +
+		"lent free owned? slot_limit?",
+	"amounts": "plan consumer dimension configured owned reserved held lent static_quota share_limit share_limit?",
+	"shares": "plan consumer pool ratio priority usage usage_demand usage_quota units_held units_wanted " +
+		"decayed_usage effective_ratio decayed_usage?",
+	"shortfalls": "plan consumer allocation sub units_short reason dimension blocker detail until until?",
+	"ownership":  "plan consumer host action dimension amount",
+}
+
+// saver goes over the tables of a cycle.
+type saver struct {
+	*pack.Coder
+	of    *Saved
+	dicts Dicts
+}
+
+func newSaver(p *pack.Coder, of *Saved) *saver {
+	return &saver{p, of, Dicts{Source: of.Source, Consumer: of.Consumer, Label: of.Label, Host: of.Host}}
+}
+
+// table names the columns of a table.
+func (s *saver) table(t column.Schema) {
+	if s.of.Version >= LinesVersion {
+		t.Save(s.Coder, s.of.Version, s.dicts.named)
+		return
+	}
+	t.SaveNamed(s.Coder, s.of.Version, strings.Fields(savedFirst[t.Name]), s.dicts.named)
 }
 
 // SaveEvents names what Events has of a frozen cycle, to be written or read. Read, it has the dictionaries given.
 func (c *Cycle) SaveEvents(p *pack.Coder, d *Saved) {
 	p.Mark("cycle")
-	c.Summary.fields(p, d.Lost)
-	s := saver{Coder: p, d: d, plan: words(p, c.Grants.Key.Plan.Dict)}
-	g, r, t := &c.Grants, &c.Reclaims, &c.Releases
-	s.key(&g.Key)
-	s.coded(&g.Source, d.Source)
-	s.coded(&g.Host, d.Host)
-	pack.Column(p, &g.Units)
-	s.coded(&g.Origin, Origins)
-	s.coded(&g.Pool, d.Consumer)
-	s.coded(&g.Lender, d.Consumer)
-	s.key(&r.Key)
-	pack.Column(p, &r.Reclaim)
-	s.coded(&r.Action, Actions)
-	s.coded(&r.Host, d.Host)
-	pack.Column(p, &r.Units)
-	s.coded(&r.Reason, ReclaimReasons)
-	s.coded(&r.ForConsumer, d.Consumer)
-	s.coded(&r.ForAllocation, d.Label)
-	s.coded(&r.ForSub, d.Label)
-	pack.Column(p, &r.Issued)
-	pack.Column(p, &r.Deadline)
-	s.coded(&r.Source, d.Source)
-	s.key(&t.Key)
-	s.coded(&t.Host, d.Host)
-	pack.Column(p, &t.Units)
-	s.coded(&t.Cause, Causes)
-	pack.Column(p, &t.Reclaim)
-	s.coded(&t.Origin, Origins)
-	s.coded(&t.Lender, d.Consumer)
-	s.coded(&t.Source, d.Source)
-	s.lost(&t.UnitSecondsLost, len(t.Units))
-	s.devices(c)
+	c.Summary.fields(p, d.Version)
+	s := newSaver(p, d)
+	s.dicts.Plan = words(p, c.Grants.Plan.Dict)
+	tables := []column.Schema{c.Grants.Schema(), c.Reclaims.Schema(), c.Releases.Schema()}
+	if d.Version >= LinesVersion {
+		s.dicts.Device = words(p, c.Grants.Device.Dict)
+	}
+	for _, t := range tables {
+		s.table(t)
+	}
+	if d.Version < LinesVersion {
+		if d.Version >= tables[0].Line("device").Since {
+			s.dicts.Device = words(p, c.Grants.Device.Dict)
+		}
+		for _, t := range tables {
+			t.SaveNamed(p, d.Version, []string{"device"}, s.dicts.named)
+		}
+	}
 	n := &c.Plans
 	pack.Column(p, &n.Revision)
-	for _, column := range []*Coded{&n.Author, &n.Message, &n.Digest} {
-		s.coded(column, words(p, column.Dict))
+	for _, of := range []*Coded{&n.Author, &n.Message, &n.Digest} {
+		dict := words(p, of.Dict)
+		own := column.Schema{Name: "plans", Lines: []column.Line{{Name: "words", Of: of}}}
+		own.SaveNamed(p, d.Version, []string{"words"}, func(string) Dict { return dict })
 	}
 }
 
 // SaveStates names the tables of a frozen cycle that say what is true after it, and that of ownership.
 func (c *Cycle) SaveStates(p *pack.Coder, d *Saved) {
 	p.Mark("states")
-	s := saver{Coder: p, d: d, plan: words(p, c.Consumers.Plan.Dict)}
-	dimension := words(p, c.Amounts.Dimension.Dict)
-	detail := words(p, c.Shortfalls.Detail.Dict)
-	n, a, h, f, o := &c.Consumers, &c.Amounts, &c.Shares, &c.Shortfalls, &c.Ownership
-	s.coded(&n.Plan, s.plan)
-	s.coded(&n.Consumer, d.Consumer)
-	s.coded(&n.Policy, Policies)
-	s.ints(&n.Rank, &n.Demand, &n.Held, &n.Short)
-	s.lost(&n.UnitSecondsLost, len(n.Held))
-	s.budgets(n, dimension)
-	p.Note(&n.Slot)
-	for i := range n.Slot {
-		s.ints(&n.Slot[i])
-	}
-	pack.Bools(p, &n.SlotNull)
-	pack.Bools(p, &n.LimitNull)
-	s.coded(&a.Plan, s.plan)
-	s.coded(&a.Consumer, d.Consumer)
-	s.coded(&a.Dimension, dimension)
-	s.ints(&a.Configured, &a.Owned, &a.Reserved, &a.Held, &a.Lent, &a.StaticQuota, &a.Limit)
-	pack.Bools(p, &a.LimitNull)
-	s.coded(&h.Plan, s.plan)
-	s.coded(&h.Consumer, d.Consumer)
-	s.coded(&h.Pool, d.Consumer)
-	s.ints(&h.Ratio, &h.Priority)
-	pack.Floats(p, &h.Usage)
-	pack.Floats(p, &h.UsageDemand)
-	pack.Floats(p, &h.UsageQuota)
-	s.ints(&h.UnitsHeld, &h.UnitsWanted)
-	s.history(h)
-	s.key(&f.Key)
-	s.ints(&f.UnitsShort)
-	s.coded(&f.Reason, Reasons)
-	s.coded(&f.Dimension, dimension)
-	s.coded(&f.Blocker, d.Consumer)
-	s.coded(&f.Detail, detail)
-	s.ints(&f.Until)
-	pack.Bools(p, &f.UntilNull)
-	s.coded(&o.Plan, s.plan)
-	s.coded(&o.Consumer, d.Consumer)
-	s.coded(&o.Host, d.Host)
-	s.coded(&o.Action, OwnerActions)
-	s.coded(&o.Dimension, dimension)
-	s.ints(&o.Amount)
-}
-
-// saver goes over tables.
-type saver struct {
-	*pack.Coder
-	d    *Saved
-	plan Dict
-}
-
-func (s *saver) key(k *Key) {
-	s.coded(&k.Plan, s.plan)
-	s.coded(&k.Consumer, s.d.Consumer)
-	s.coded(&k.Allocation, s.d.Label)
-	s.coded(&k.Sub, s.d.Label)
-}
-
-func (s *saver) ints(columns ...*[]int64) {
-	for _, column := range columns {
-		pack.Column(s.Coder, column)
-	}
-}
-
-// lost names a column of work lost in a table of so many rows.
-func (s *saver) lost(v *[]float64, rows int) {
-	if s.d.Lost {
-		pack.Floats(s.Coder, v)
-	} else if s.Note(v); s.Loading() {
-		*v = make([]float64, rows)
-	}
-}
-
-// budgets names the columns of budgets in the table of consumers.
-func (s *saver) budgets(n *Consumers, dimension Dict) {
-	if s.d.Budgets {
-		s.ints(&n.Budget)
-		s.coded(&n.BudgetDimension, dimension)
-		pack.Floats(s.Coder, &n.BudgetUsed)
-		pack.Bools(s.Coder, &n.BudgetNull)
-		return
-	}
-	s.Note(&n.Budget)
-	s.Note(&n.BudgetDimension.Code)
-	s.Note(&n.BudgetDimension.Dict)
-	s.Note(&n.BudgetUsed)
-	s.Note(&n.BudgetNull)
-	for s.Loading() && len(n.Budget) < len(n.Held) {
-		n.withoutBudget()
-	}
-}
-
-// history names the columns of plans with a half-life in the table of shares.
-func (s *saver) history(h *Shares) {
-	if s.d.History {
-		pack.Floats(s.Coder, &h.DecayedUsage)
-		pack.Floats(s.Coder, &h.EffectiveRatio)
-		pack.Bools(s.Coder, &h.HistoryNull)
-		return
-	}
-	s.Note(&h.DecayedUsage)
-	s.Note(&h.EffectiveRatio)
-	s.Note(&h.HistoryNull)
-	if rows := len(h.Usage); s.Loading() {
-		h.DecayedUsage, h.EffectiveRatio = make([]float64, rows), make([]float64, rows)
-		h.HistoryNull = slices.Repeat([]bool{true}, rows)
-	}
-}
-
-// devices names the columns of devices in the tables of events, which have one dictionary.
-func (s *saver) devices(c *Cycle) {
-	g, r, t := &c.Grants, &c.Reclaims, &c.Releases
-	if s.d.Devices {
-		dict := words(s.Coder, g.Device.Dict)
-		s.coded(&g.Device, dict)
-		s.coded(&r.Device, dict)
-		s.coded(&t.Device, dict)
-		return
-	}
-	rows := [...]int{len(g.Units), len(r.Units), len(t.Units)}
-	for i, column := range []*Coded{&g.Device, &r.Device, &t.Device} {
-		s.Note(&column.Code)
-		s.Note(&column.Dict)
-		if s.Loading() {
-			column.Code = without(rows[i])
-		}
-	}
-}
-
-// coded names the codes of a column. Read, they must be in the dictionary, which becomes the column's.
-func (s *saver) coded(c *Coded, d Dict) {
-	pack.Column(s.Coder, &c.Code)
-	s.Note(&c.Dict)
-	if !s.Loading() {
-		return
-	}
-	c.Dict = d
-	for row, code := range c.Code {
-		if code < Null || code != Null && (d == nil || int(code) >= d.Len()) {
-			s.Fail("row %d has the code %d, which is not in its dictionary", row, code)
-			return
-		}
+	s := newSaver(p, d)
+	s.dicts.Plan = words(p, c.Consumers.Plan.Dict)
+	s.dicts.Dimension = words(p, c.Amounts.Dimension.Dict)
+	s.dicts.Detail = words(p, c.Shortfalls.Detail.Dict)
+	for _, t := range append(c.states(), c.Ownership.Schema()) {
+		s.table(t)
 	}
 }
 
@@ -226,7 +116,7 @@ func words(p *pack.Coder, d Dict) Dict {
 }
 
 // fields names what a frozen cycle has of a summary; inputs and the like the log alone knows.
-func (s *Summary) fields(p *pack.Coder, lost bool) {
+func (s *Summary) fields(p *pack.Coder, version int) {
 	for _, v := range []*int64{
 		&s.Cycle, &s.NowUS, &s.StartedUS, &s.FinishedUS, &s.Revision, &s.Hosts, &s.Consumers, &s.SubAllocations,
 		&s.UnitsWanted, &s.UnitsHeld,
@@ -235,7 +125,8 @@ func (s *Summary) fields(p *pack.Coder, lost bool) {
 	} {
 		pack.Int(p, v)
 	}
-	if p.Note(&s.UnitMSLost); lost {
+	p.Note(&s.UnitMSLost)
+	if version >= schemas["cycles"].Line("unit_seconds_lost").Since {
 		pack.Int(p, &s.UnitMSLost)
 	}
 	pack.Text(p, &s.Window)

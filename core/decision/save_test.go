@@ -18,8 +18,8 @@ var unsaved = []string{"Cycle.Holdings", "Cycle.Hosts", "Cycle.Owners", "Cycle.K
 func TestSavesEachField(t *testing.T) {
 	c, p := &Cycle{}, pack.Save()
 	p.Watch()
-	c.SaveEvents(p, &Saved{})
-	c.SaveStates(p, &Saved{})
+	c.SaveEvents(p, &Saved{Version: 8})
+	c.SaveStates(p, &Saved{Version: 8})
 	var walk func(v reflect.Value)
 	walk = func(v reflect.Value) {
 		for i := range v.NumField() {
@@ -38,7 +38,7 @@ func TestSavesEachField(t *testing.T) {
 
 // TestSave fills every column with something, and compares digests after loading.
 func TestSave(t *testing.T) {
-	d := &Saved{Words{"s", "t"}, Words{"/", "/A"}, Words{"", "a"}, Words{"h", "i"}, true, true, true, true}
+	d := &Saved{Words{"s", "t"}, Words{"/", "/A"}, Words{"", "a"}, Words{"h", "i"}, 8}
 	dicts := &Dicts{Plan: Words{"p"}, Source: d.Source, Consumer: d.Consumer, Label: d.Label, Host: d.Host,
 		Dimension: Words{"ncpus"}, Detail: Words{"so"}, Device: Words{"0+1"}}
 	var c Cycle
@@ -46,7 +46,7 @@ func TestSave(t *testing.T) {
 	c.ResetStates(dicts)
 	fill(reflect.ValueOf(&c).Elem())
 	c.Plans.Author, c.Plans.Message = Coded{Code: []int32{Null}}, Coded{Code: []int32{Null}}
-	c.Plans.Digest = Coded{[]int32{0}, Words{"d"}}
+	c.Plans.Digest = Coded{Code: []int32{0}, Dict: Words{"d"}}
 	c.Summary.Window, c.Summary.Digest = "night", "d1"
 	p := pack.Save()
 	c.SaveEvents(p, d)
@@ -83,11 +83,11 @@ func TestSave(t *testing.T) {
 
 // TestSaveWithoutLost reads a cycle as it was saved before work lost was told: there was none.
 func TestSaveWithoutLost(t *testing.T) {
-	d := &Saved{Words{"s"}, Words{"/"}, Words{""}, Words{"h"}, false, false, false, false}
+	d := &Saved{Words{"s"}, Words{"/"}, Words{""}, Words{"h"}, 4}
 	var c Cycle
 	c.ResetEvents(&Dicts{Plan: Words{"p"}, Source: d.Source, Consumer: d.Consumer, Label: d.Label, Host: d.Host})
 	c.ResetStates(&Dicts{Plan: Words{"p"}, Consumer: d.Consumer, Dimension: Words{"ncpus"}, Detail: Words{}})
-	c.Releases.Units = []int64{3}
+	c.Releases.Schema().Resize(1)
 	at := c.Consumers.ExtendMD(2)
 	c.Consumers.UnitSecondsLost[at] = 5
 	c.Summary.UnitMSLost = 5000

@@ -1,6 +1,10 @@
 package decision
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/stintd/stint/core/column"
+)
 
 // Standing is what stands after a cycle besides its decisions, as rows for what is another than in the cycle before:
 // who has what of whom, what is asked for, what is known of hosts. Rows take the place of earlier ones of the same key
@@ -14,7 +18,12 @@ type Standing struct {
 
 // Tables are views of the tables.
 func (s *Standing) Tables() []Table {
-	return []Table{s.Loans.Table(), s.SubAllocations.Table(), s.Attributes.Table()}
+	return []Table{s.Loans.Table(), s.SubAllocations.Table(), s.Attributes.Schema().Table()}
+}
+
+// schemas are the tables, without the columns of dimensions.
+func (s *Standing) schemas() []column.Schema {
+	return []column.Schema{s.Loans.Schema(), s.SubAllocations.Schema(), s.Attributes.Schema()}
 }
 
 // standingKeys are the columns that name what a row stands for, by table; the last one is a column without a value, or
@@ -40,7 +49,7 @@ func Latest(t *Table) *Table {
 	key = key[:len(key)-1]
 	latest := func(int) bool { return true }
 	if t.Rows > 0 && cycle[0] != cycle[t.Rows-1] { // else no row takes the place of another
-		latest = t.latestOf(key, cycle)
+		latest = latestOf(t, key, cycle)
 	}
 	rows := make([]int, 0, t.Rows)
 	for row := range t.Rows {
@@ -50,11 +59,11 @@ func Latest(t *Table) *Table {
 			rows = append(rows, row)
 		}
 	}
-	return t.pick(rows)
+	return t.Pick(rows)
 }
 
 // latestOf tells of a row whether it is of the latest cycle that has its key.
-func (t *Table) latestOf(key []string, cycle []int64) func(row int) bool {
+func latestOf(t *Table, key []string, cycle []int64) func(row int) bool {
 	type place [6]int64
 	columns := make([]*Column, len(key))
 	for i, name := range key {
@@ -75,28 +84,6 @@ func (t *Table) latestOf(key []string, cycle []int64) func(row int) bool {
 		last[at(row)] = cycle[row] // rows come in the order of cycles
 	}
 	return func(row int) bool { return last[at(row)] == cycle[row] }
-}
-
-// pick copies rows of a table; texts keep their dictionaries.
-func (t *Table) pick(rows []int) *Table {
-	out := &Table{Name: t.Name, Rows: len(rows), Columns: make([]Column, len(t.Columns))}
-	for i, c := range t.Columns {
-		c.Int, c.Float, c.Code = picked(c.Int, rows), picked(c.Float, rows), picked(c.Code, rows)
-		c.Lists, c.Null = picked(c.Lists, rows), picked(c.Null, rows)
-		out.Columns[i] = c
-	}
-	return out
-}
-
-func picked[T any](from []T, rows []int) []T {
-	if from == nil {
-		return nil
-	}
-	to := make([]T, len(rows))
-	for i, row := range rows {
-		to[i] = from[row]
-	}
-	return to
 }
 
 // Figures are columns of numbers, one for each dimension of a policy, and one for what slot plans count in. They have
@@ -149,6 +136,13 @@ func (f *Figures) AddNull() {
 	}
 }
 
+// Beside is a view of a table with the figures as columns behind its others.
+func (f *Figures) Beside(s column.Schema, prefix string) Table {
+	t := s.Table()
+	t.Rows, t.Columns = s.Rows(), f.Columns(prefix, t.Columns)
+	return t
+}
+
 // Columns are the figures as columns of a table, which has others too: a dimension of a policy that was accepted before
 // a table had a column of its name gets a name of its own.
 func (f *Figures) Columns(prefix string, others []Column) []Column {
@@ -171,14 +165,23 @@ type Loans struct {
 	Amounts                      Figures
 }
 
-// Table is a view of the loans.
-func (l *Loans) Table() Table {
-	return Table{"loans", len(l.Units), l.Amounts.Columns("amount_", []Column{
-		text("plan", l.Plan), text("lender", l.Lender), text("borrower", l.Borrower), text("pool", l.Pool),
-		ints("units", l.Units), ints("under_recall", l.UnderRecall),
-		{Name: "deadline", Type: Time, Int: l.Deadline, Null: l.DeadlineNull, Optional: true},
-	})}
+// Schema declares the columns, those of dimensions left out.
+func (l *Loans) Schema() column.Schema {
+	const whose = "whose resources they are, and who holds them"
+	return column.Schema{Name: "loans", Lines: []column.Line{
+		planLine(&l.Plan, whose),
+		{Name: "lender", Of: &l.Lender, Dict: consumers, Doc: whose},
+		{Name: "borrower", Of: &l.Borrower, Dict: consumers, Doc: whose},
+		{Name: "pool", Of: &l.Pool, Dict: consumers, Nullable: true, Doc: asGranted},
+		{Name: "units", Of: column.Ints(&l.Units)},
+		{Name: "under_recall", Of: column.Ints(&l.UnderRecall), Doc: "of them, under reclaim"},
+		{Name: "deadline", Of: column.Ints(&l.Deadline), Type: Time, Null: &l.DeadlineNull,
+			Doc: "by when the first of these are given back"},
+	}}
 }
+
+// Table is a view of the loans.
+func (l *Loans) Table() Table { return l.Amounts.Beside(l.Schema(), "amount_") }
 
 // SubAllocations are the standing requests, with what of them is held.
 type SubAllocations struct {
@@ -196,17 +199,30 @@ type SubAllocations struct {
 	Size           Figures
 }
 
-// Table is a view of the sub-allocations.
-func (s *SubAllocations) Table() Table {
-	return Table{"sub_allocations", len(s.Held), s.Size.Columns("", []Column{
-		text("plan", s.Plan), text("source", s.Source), text("consumer", s.Consumer), text("allocation", s.Allocation),
-		text("sub", s.Sub), text("requirement", s.Requirement), text("together", s.Together),
-		{Name: "max_per_host", Type: Int, Int: s.MaxPerHost, Null: s.MaxPerHostNull, Optional: true},
-		ints("min_units", s.MinUnits),
-		{Name: "first_seen", Type: Int, Int: s.FirstSeen, Null: s.FirstSeenNull, Optional: true},
-		{Name: "wanted", Type: Int, Int: s.Wanted, Null: s.WantedNull, Optional: true}, ints("held", s.Held),
-	})}
+// Schema declares the columns, those of dimensions left out.
+func (s *SubAllocations) Schema() column.Schema {
+	const held = "units, as in `consumers` of the same cycle"
+	return column.Schema{Name: "sub_allocations", Lines: []column.Line{
+		{Name: "plan", Of: &s.Plan, Nullable: true, Doc: "null for consumers that are in no plan"},
+		sourceLine(&s.Source, ""),
+		consumerLine(&s.Consumer, ""),
+		allocationLine(&s.Allocation, ""),
+		subLine(&s.Sub, ""),
+		{Name: "requirement", Of: &s.Requirement, Nullable: true, Doc: "as it was given"},
+		{Name: "together", Of: &s.Together, Dict: labels, Nullable: true, Since: 7,
+			Doc: "by which attribute the hosts of a gang are together, or `prefer` and that"},
+		{Name: "max_per_host", Of: column.Ints(&s.MaxPerHost), Null: &s.MaxPerHostNull, Doc: "null: none"},
+		{Name: "min_units", Of: column.Ints(&s.MinUnits), Since: 6, Absent: 1,
+			Doc: "more than 1 of a gang; with the units that are done it becomes no more than are wanted"},
+		{Name: "first_seen", Of: column.Ints(&s.FirstSeen), Null: &s.FirstSeenNull, Doc: "the cycle that knew it " +
+			"first. Null: an earlier version of stint saved the state without that"},
+		{Name: "wanted", Of: column.Ints(&s.Wanted), Null: &s.WantedNull, Doc: held},
+		{Name: "held", Of: column.Ints(&s.Held), Doc: held},
+	}}
 }
+
+// Table is a view of the sub-allocations.
+func (s *SubAllocations) Table() Table { return s.Size.Beside(s.Schema(), "") }
 
 // Attributes are what the hosts table says of hosts besides capacity and state, and the resource groups that they are
 // in, as the attribute group. A host whose attributes change has all its rows anew.
@@ -221,9 +237,11 @@ func (a *Attributes) Add(host, attribute, value int32) {
 	a.Value.Add(value)
 }
 
-// Table is a view of the attributes.
-func (a *Attributes) Table() Table {
-	return Table{"attributes", len(a.Host.Code), []Column{
-		text("host", a.Host), text("attribute", a.Attribute), text("value", a.Value),
+// Schema declares the columns.
+func (a *Attributes) Schema() column.Schema {
+	return column.Schema{Name: "attributes", Lines: []column.Line{
+		hostLine(&a.Host, ""),
+		{Name: "attribute", Of: &a.Attribute},
+		{Name: "value", Of: &a.Value, Doc: "numbers in decimal digits, `true` and `false`"},
 	}}
 }

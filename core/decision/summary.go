@@ -1,5 +1,7 @@
 package decision
 
+import "github.com/stintd/stint/core/column"
+
 // Summary is the row of a cycle in the table cycles, and what stands around it.
 type Summary struct {
 	Cycle, NowUS          int64
@@ -62,26 +64,49 @@ func (s *Summary) StateDue(lastUS int64) bool {
 	return (s.Cycle-1)%keyframeEvery == 0 || s.NowUS/dayUS != lastUS/dayUS
 }
 
-// Table is a view of the summary as the one-row table cycles.
-func (s *Summary) Table() Table {
-	one := func(name string, v int64) Column { return ints(name, []int64{v}) }
-	word := func(name, v string) Column { return text(name, Coded{[]int32{0}, Words{v}}) }
-	t := Table{"cycles", 1, []Column{
-		instants("now", []int64{s.NowUS}), instants("started", []int64{s.StartedUS}),
-		instants("finished", []int64{s.FinishedUS}), one("revision", s.Revision),
-		word("rules_version", RulesVersion), word("time_window", s.Window), one("hosts", s.Hosts),
-		one("consumers", s.Consumers), one("sub_allocations", s.SubAllocations),
-		one("units_wanted", s.UnitsWanted), one("units_held", s.UnitsHeld),
-		one("units_granted", s.UnitsGranted), one("units_reclaimed", s.UnitsReclaimed),
-		one("units_released", s.UnitsReleased), one("units_short", s.UnitsShort),
-		lost([]float64{Seconds(s.UnitMSLost)}),
-	}}
+// Schema declares the columns of the table cycles, which has one row.
+func (s *Summary) Schema() column.Schema {
+	const (
+		clock   = "by the clock of the machine; measured, as are all `_us`"
+		many    = "how many"
+		after   = "after the cycle"
+		within  = "in the cycle"
+		holder  = "the cycle whose rows hold"
+		stageUS = "time of each of the seven stages"
+	)
+	rules := RulesVersion
+	lines := make([]column.Line, 0, 22+len(Stages))
+	lines = append(lines, []column.Line{
+		{Name: "now", Of: column.One(&s.NowUS), Type: Time, Doc: "the cycle's time"},
+		{Name: "started", Of: column.One(&s.StartedUS), Type: Time, Doc: clock},
+		{Name: "finished", Of: column.One(&s.FinishedUS), Type: Time, Doc: clock},
+		{Name: "revision", Of: column.One(&s.Revision), Doc: "of the policy, from 1"},
+		{Name: "rules_version", Of: column.Word(&rules), Doc: "version of the rules"},
+		{Name: "time_window", Of: column.Word(&s.Window), Was: "window", Until: 1,
+			Doc: "the time window, empty without any"},
+		{Name: "hosts", Of: column.One(&s.Hosts), Doc: many},
+		{Name: "consumers", Of: column.One(&s.Consumers), Doc: many},
+		{Name: "sub_allocations", Of: column.One(&s.SubAllocations), Doc: many},
+		{Name: "units_wanted", Of: column.One(&s.UnitsWanted), Doc: after},
+		{Name: "units_held", Of: column.One(&s.UnitsHeld), Doc: after},
+		{Name: "units_granted", Of: column.One(&s.UnitsGranted), Doc: within},
+		{Name: "units_reclaimed", Of: column.One(&s.UnitsReclaimed), Doc: within},
+		{Name: "units_released", Of: column.One(&s.UnitsReleased), Doc: within},
+		{Name: "units_short", Of: column.One(&s.UnitsShort), Doc: after},
+		lostLine(column.Seconds(&s.UnitMSLost), within),
+	}...)
 	for i, stage := range Stages {
-		t.Columns = append(t.Columns, one(stage+"_us", s.StageUS[i]))
+		lines = append(lines, column.Line{Name: stage + "_us", Of: column.One(&s.StageUS[i]), Doc: stageUS})
 	}
-	t.Columns = append(t.Columns, Column{Name: "inputs", Type: List, Lists: [][]string{s.Inputs}},
-		word("decisions_digest", s.Digest), one("consumers_cycle", s.ConsumersCycle),
-		one("shares_cycle", s.SharesCycle), one("shortfalls_cycle", s.ShortfallsCycle),
-		one("standing_cycle", s.StandingCycle))
-	return t
+	lines = append(lines, []column.Line{
+		{Name: "inputs", Of: column.Texts(&s.Inputs),
+			Doc: "`<kind>/<digest>` of the inputs that came with the cycle, in the order applied"},
+		{Name: "decisions_digest", Of: column.Word(&s.Digest), Doc: "see above"},
+		{Name: "consumers_cycle", Of: column.One(&s.ConsumersCycle), Doc: holder},
+		{Name: "shares_cycle", Of: column.One(&s.SharesCycle), Doc: holder},
+		{Name: "shortfalls_cycle", Of: column.One(&s.ShortfallsCycle), Doc: holder},
+		{Name: "standing_cycle", Of: column.One(&s.StandingCycle), Since: 4,
+			Doc: "the cycle in which what stands was written whole, 0 where that is not known"},
+	}...)
+	return column.Schema{Name: "cycles", Lines: lines}
 }

@@ -5,12 +5,6 @@ import (
 	"slices"
 )
 
-// The columns of limits: `limit` alone would need quotes in SQL.
-const (
-	slotLimit  = "slot_limit"  // of consumers
-	shareLimit = "share_limit" // of amounts
-)
-
 // treeColumns are the columns of consumers that follow from the paths.
 var treeColumns = []string{"parent", "depth", "leaf"}
 
@@ -38,7 +32,7 @@ func Tree(consumers *Table) Table {
 	code := map[string]int32{}
 	above := make(map[place]bool, consumers.Rows)
 	for row := range consumers.Rows {
-		path := consumer.bytes(row)
+		path := consumer.Bytes(row)
 		depth[row], parent.Code[row] = int64(bytes.Count(path, []byte{'/'})), Null
 		i := bytes.LastIndexByte(path, '/')
 		if i <= 0 {
@@ -54,27 +48,20 @@ func Tree(consumers *Table) Table {
 		above[at(row, path[:i])] = true
 	}
 	for row := range consumers.Rows {
-		if !above[at(row, consumer.bytes(row))] {
+		if !above[at(row, consumer.Bytes(row))] {
 			leaf[row] = 1
 		}
 	}
 	parent.Dict = words
-	out := Table{consumers.Name, consumers.Rows, nil}
+	out := Table{Name: consumers.Name, Rows: consumers.Rows, Columns: nil}
 	for _, c := range consumers.Columns {
 		if slices.Contains(treeColumns, c.Name) {
 			continue
 		}
 		if out.Columns = append(out.Columns, c); c.Name == "consumer" {
-			out.Columns = append(out.Columns, text("parent", parent), ints("depth", depth), ints("leaf", leaf))
+			out.Columns = append(out.Columns, Column{Name: "parent", Type: Text, Code: parent.Code, Dict: parent.Dict},
+				Column{Name: "depth", Int: depth}, Column{Name: "leaf", Int: leaf})
 		}
 	}
 	return out
-}
-
-// bytes is the text of a row, borrowed, nil where there is none.
-func (c *Column) bytes(row int) []byte {
-	if c.Code[row] == Null {
-		return nil
-	}
-	return c.Dict.Bytes(c.Code[row])
 }

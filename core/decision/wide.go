@@ -7,11 +7,11 @@ package decision
 func Wide(consumers, amounts *Table) Table {
 	wide := Tree(consumers)
 	row := make(map[consumerKey]int, consumers.Rows)
-	keyOf := consumers.consumerKeys()
+	keyOf := consumerKeys(consumers)
 	for r := range consumers.Rows {
 		row[keyOf(r)] = r
 	}
-	keyOf = amounts.consumerKeys()
+	keyOf = consumerKeys(amounts)
 	dimension := amounts.Column("dimension")
 	var figures []*Column
 	for i := range amounts.Columns {
@@ -25,7 +25,7 @@ func Wide(consumers, amounts *Table) Table {
 		if !ok {
 			continue
 		}
-		d := dimension.text(a)
+		d := dimension.Text(a)
 		at, ok := first[d]
 		if !ok {
 			at = len(wide.Columns)
@@ -60,21 +60,13 @@ type consumerKey struct {
 	plan, consumer string
 }
 
-func (t *Table) consumerKeys() func(row int) consumerKey {
+func consumerKeys(t *Table) func(row int) consumerKey {
 	plan, consumer, cycle := t.Column("plan"), t.Column("consumer"), t.Column("cycle")
 	return func(row int) consumerKey {
-		k := consumerKey{plan: plan.text(row), consumer: consumer.text(row)}
+		k := consumerKey{plan: plan.Text(row), consumer: consumer.Text(row)}
 		if cycle != nil {
 			k.cycle = cycle.Int[row]
 		}
 		return k
 	}
-}
-
-// text is the text of a row, "" where there is none.
-func (c *Column) text(row int) string {
-	if c.Code[row] == Null {
-		return ""
-	}
-	return string(c.Dict.Bytes(c.Code[row]))
 }

@@ -14,15 +14,15 @@ func TestWide(t *testing.T) {
 		c.Held = append(c.Held, int64(i))
 	}
 	c.Rank, c.Demand, c.Short, c.SlotNull = make([]int64, 3), make([]int64, 3), make([]int64, 3), make([]bool, 3)
-	c.Plan, c.Consumer = Coded{[]int32{0, 0, 1}, plans}, Coded{[]int32{0, 1, 0}, paths}
-	c.Policy = Coded{[]int32{0, 0, 0}, plans}
+	c.Plan, c.Consumer = Coded{Code: []int32{0, 0, 1}, Dict: plans}, Coded{Code: []int32{0, 1, 0}, Dict: paths}
+	c.Policy = Coded{Code: []int32{0, 0, 0}, Dict: plans}
 	a := Amounts{
-		Plan: Coded{[]int32{0, 0, 1}, plans}, Consumer: Coded{[]int32{1, 1, 0}, paths},
-		Dimension: Coded{[]int32{0, 1, 0}, dims}, Configured: make([]int64, 3), Owned: []int64{4, 5, 6},
+		Plan: Coded{Code: []int32{0, 0, 1}, Dict: plans}, Consumer: Coded{Code: []int32{1, 1, 0}, Dict: paths},
+		Dimension: Coded{Code: []int32{0, 1, 0}, Dict: dims}, Configured: make([]int64, 3), Owned: []int64{4, 5, 6},
 		Reserved: make([]int64, 3), Held: []int64{7, 8, 9}, Lent: make([]int64, 3), StaticQuota: make([]int64, 3),
 		Limit: []int64{0, 10, 0}, LimitNull: []bool{true, false, true},
 	}
-	consumers, amounts := c.Table(), a.Table()
+	consumers, amounts := c.Schema().Table(), a.Schema().Table()
 	narrow := len(consumers.Columns)
 	wide := Wide(&consumers, &amounts)
 	narrow += len(treeColumns)
@@ -60,10 +60,10 @@ func TestWideCycles(t *testing.T) {
 	text := func(name string, code int32) Column {
 		return Column{Name: name, Type: Text, Code: []int32{code, code}, Dict: words}
 	}
-	cycles := ints("cycle", []int64{1, 2})
-	consumers := Table{"consumers", 2, []Column{cycles, text("plan", 0), text("consumer", 1)}}
-	amounts := Table{"amounts", 2, []Column{cycles, text("plan", 0), text("consumer", 1), text("dimension", 2),
-		ints("held", []int64{7, 8})}}
+	cycles := Column{Name: "cycle", Int: []int64{1, 2}}
+	consumers := Table{Name: "consumers", Rows: 2, Columns: []Column{cycles, text("plan", 0), text("consumer", 1)}}
+	amounts := Table{Name: "amounts", Rows: 2, Columns: []Column{cycles, text("plan", 0), text("consumer", 1),
+		text("dimension", 2), {Name: "held", Int: []int64{7, 8}}}}
 	wide := Wide(&consumers, &amounts)
 	if got := wide.Column("held_ncpus").Int; !slices.Equal(got, []int64{7, 8}) || wide.Column("cycle_ncpus") != nil {
 		t.Errorf("held_ncpus %v", got)

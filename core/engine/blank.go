@@ -21,11 +21,7 @@ func Blank(p *plan.Policy) (*View, error) {
 	last := e.out.Freeze(nil, dict)
 	return &View{
 		Last: last, Holdings: e.holdings(dict), Standing: e.standing(nil, dict),
-		wide: func() *decision.Table {
-			consumers, amounts := last.Consumers.Table(), last.Amounts.Table()
-			wide := decision.Wide(&consumers, &amounts)
-			return &wide
-		},
+		wide: last.Wide,
 	}, nil
 }
 

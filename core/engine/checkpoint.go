@@ -372,8 +372,7 @@ func (v *kept) fields(c *pack.Coder) {
 func (e *Engine) cycleFields(c *pack.Coder, form int64) {
 	s, last := e.state, e.frozen
 	d := &decision.Saved{Source: s.Source.Frozen(), Consumer: s.Consumer.Frozen(), Label: s.Label.Frozen(),
-		Host: s.Host.Names.Frozen(),
-		Lost: form >= 3, Budgets: form >= 4, History: form >= 5, Devices: form >= 6}
+		Host: s.Host.Names.Frozen(), Version: int(form) + 2} // both came to 8 with devices, and go on side by side
 	recent := slices.Clone(e.recent)
 	pack.Pointers(c, &recent, func(c *pack.Coder, one *decision.Cycle) { one.SaveEvents(c, d) })
 	if c.Loading() {

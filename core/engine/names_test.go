@@ -50,7 +50,7 @@ func readable(t testing.TB, r *rig) string {
 	held := strings.Split(text(&v.Holdings.Table), "\n")
 	slices.Sort(held)
 	out += fmt.Sprintln(held)
-	shortfalls := v.Last.Shortfalls.Table()
+	shortfalls := v.Last.Shortfalls.Schema().Table()
 	return out + text(&shortfalls) + v.Last.Summary.Digest
 }
 

@@ -76,11 +76,7 @@ func (e *Engine) publishWith(held *Holdings, standing *Standing) {
 	}
 	v.index = e.indexed(old)
 	if last := e.frozen; last != nil && last != old.Last {
-		v.wide = sync.OnceValue(func() *decision.Table {
-			consumers, amounts := last.Consumers.Table(), last.Amounts.Table()
-			wide := decision.Wide(&consumers, &amounts)
-			return &wide
-		})
+		v.wide = sync.OnceValue(last.Wide)
 	}
 	e.view.Store(v)
 	close(old.next)

@@ -109,7 +109,7 @@ type standing struct {
 // Take keeps what a comparison needs of a cycle that was decided under a policy. O(consumers + reclaims).
 func Take(c *decision.Cycle, p *plan.Policy) *Outcome {
 	o := &Outcome{summary: c.Summary, policy: p, of: map[key]*standing{}}
-	consumers := c.Consumers.Table()
+	consumers := c.Consumers.Schema().Table()
 	v := view(&consumers)
 	for row := range v.Rows {
 		k := key{v.text("plan", row), v.text("consumer", row)}
@@ -120,14 +120,14 @@ func Take(c *decision.Cycle, p *plan.Policy) *Outcome {
 			slots: v.text("policy", row) != "md",
 		}
 	}
-	shares := c.Shares.Table()
+	shares := c.Shares.Schema().Table()
 	v = view(&shares)
 	for row := range v.Rows {
 		if s := o.of[key{v.text("plan", row), v.text("consumer", row)}]; s != nil && v.text("pool", row) == "/" {
 			s.shared, s.usage = true, v.real("usage_quota", row)
 		}
 	}
-	reclaims := c.Reclaims.Table()
+	reclaims := c.Reclaims.Schema().Table()
 	o.take(view(&reclaims))
 	return o
 }

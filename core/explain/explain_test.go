@@ -51,17 +51,12 @@ func made(t *testing.T) (*Facts, *decision.Cycle) {
 
 // tables puts the tables of a cycle into facts.
 func (f *Facts) tables(c *decision.Cycle) {
-	for _, t := range []struct {
-		to   **decision.Table
-		from decision.Table
-	}{
-		{&f.Consumers, c.Consumers.Table()}, {&f.Amounts, c.Amounts.Table()}, {&f.Shares, c.Shares.Table()},
-		{&f.Shortfalls, c.Shortfalls.Table()},
-		{&f.Grants, c.Grants.Table()}, {&f.Reclaims, c.Reclaims.Table()}, {&f.Releases, c.Releases.Table()},
-		{&f.Holdings, c.Holdings.Table()},
-		{&f.Returned, c.Releases.Table()},
+	for to, name := range map[**decision.Table]string{
+		&f.Consumers: "consumers", &f.Amounts: "amounts", &f.Shares: "shares", &f.Shortfalls: "shortfalls",
+		&f.Grants: "grants", &f.Reclaims: "reclaims", &f.Releases: "releases", &f.Holdings: "holdings",
+		&f.Returned: "releases",
 	} {
-		*t.to = &t.from
+		*to = c.View(name)
 	}
 	f.Past = []*decision.Table{f.Reclaims}
 }

@@ -92,6 +92,13 @@ func (c *Coder) Note(field any) {
 	}
 }
 
+// Noted counts the fields that f names as met, though the form that is written or loaded lacks them.
+func Noted(c *Coder, f func(c *Coder)) {
+	if c.seen != nil {
+		f(&Coder{seen: c.seen})
+	}
+}
+
 // Prepare makes memory for the columns that were named, of which it reads nothing but the length when they were: for a
 // Coder that will soon go over the same fields. Memory that is new costs more than the copy.
 func (c *Coder) Prepare() {

@@ -55,8 +55,7 @@ func schema(policy *plan.Policy) []decision.Table {
 	var s decision.Standing
 	figures := decision.NewFigures(policy.Dimensions, len(policy.SlotPlans) > 0)
 	s.Loans.Amounts, s.SubAllocations.Size = figures, figures
-	return slices.Concat([]decision.Table{c.Summary.Table()}, c.Tables(),
-		[]decision.Table{c.Holdings.Table(), c.Hosts.Table(), c.Owners.Table()}, s.Tables())
+	return slices.Concat([]decision.Table{*c.View("cycles")}, c.Tables(), c.KeyframeTables(), s.Tables())
 }
 
 // tableOf is the schema of a table under a policy: with a column per dimension where the dimensions are columns.
@@ -70,7 +69,7 @@ func tableOf(name string, policy *plan.Policy) (decision.Table, bool) {
 	if name == consumersName {
 		t = decision.Tree(&t)
 		var amounts decision.Amounts
-		for _, c := range amounts.Table().Columns {
+		for _, c := range amounts.Schema().Table().Columns {
 			if c.Type == decision.Int {
 				for _, d := range policy.Dimensions {
 					t.Columns = append(t.Columns, decision.Column{Name: c.Name + "_" + d, Type: decision.Int})

@@ -104,14 +104,6 @@ func (c *checker) table(seen map[string]*decision.Table, name string) *decision.
 	}
 	var t decision.Table
 	switch name {
-	case "cycles":
-		t = c.out.Summary.Table()
-	case "holdings":
-		t = c.out.Holdings.Table()
-	case "hosts":
-		t = c.out.Hosts.Table()
-	case "owners":
-		t = c.out.Owners.Table()
 	case "loans", "sub_allocations", "attributes":
 		for _, one := range standing.Keep(c.state, nil, standing.Frozen()).Whole().Tables() {
 			if seen[one.Name] = &one; one.Name == name {
@@ -119,12 +111,10 @@ func (c *checker) table(seen map[string]*decision.Table, name string) *decision.
 			}
 		}
 	case consumersName:
-		consumers, amounts := c.out.Consumers.Table(), c.out.Amounts.Table()
-		t = decision.Wide(&consumers, &amounts)
+		t = *c.out.Wide()
 	default:
-		tables := c.out.Tables()
-		if i := slices.IndexFunc(tables, func(t decision.Table) bool { return t.Name == name }); i >= 0 {
-			t = tables[i]
+		if decided := c.out.View(name); decided != nil {
+			t = *decided
 		} else {
 			t, _ = tableOf(name, c.state.Policy)
 		}

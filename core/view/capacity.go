@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/vecpack"
 )
@@ -124,10 +125,10 @@ func (v *Capacity) Rebuild(s *cluster.State, p *cluster.Plan) {
 	for i := range v.level {
 		v.level[i] = slices.Grow(v.level[i][:0], dims)[:dims]
 		for d := range v.level[i] {
-			v.level[i][d] = zeros(v.level[i][d], rows)
+			v.level[i][d] = column.Zeros(v.level[i][d], rows)
 		}
 	}
-	v.held = zeros(v.held, dims)
+	v.held = column.Zeros(v.held, dims)
 	for row := range Row(rows) {
 		k := v.views.Owned.Parcel[row]
 		for n := ownerNode(s, p.Parcels.Owner[k]); n != plan.None; n = s.Policy.Parent[n] {
@@ -294,7 +295,7 @@ func (c *classes) sort(level [][]int64, from, to Row) {
 	for d := range c.column {
 		c.column[d] = c.column[d][:0]
 	}
-	c.index = zeros(c.index, 1<<bits.Len32(uint32(2*(to-from)+1)))
+	c.index = column.Zeros(c.index, 1<<bits.Len32(uint32(2*(to-from)+1)))
 	for row := from; row < to; row++ {
 		at := c.find(level, row)
 		if *at == 0 {

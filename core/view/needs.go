@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/plan"
 )
 
@@ -47,7 +48,7 @@ func (v *Needs) Apply(s *cluster.State, p *cluster.Plan, _ Span) {
 // Group is the first of a plan's groups that has a host, by its place in the plan.
 func (v *Needs) Group(s *cluster.State, p *cluster.Plan, h cluster.HostID) int32 {
 	if len(v.groups) == 0 {
-		v.groups = zeros(v.groups, s.Host.Len())
+		v.groups = column.Zeros(v.groups, s.Host.Len())
 		for i := len(p.MD.Groups) - 1; i >= 0; i-- {
 			for _, member := range s.Members(p.MD.Groups[i].Group) {
 				v.groups[member] = int32(i)

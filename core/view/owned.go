@@ -2,6 +2,7 @@ package view
 
 import (
 	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/plan"
 )
 
@@ -29,8 +30,8 @@ func (v *Owned) RowOf(k cluster.ParcelID) Row { return v.row[k] }
 // Rebuild makes the view of the state. O(parcels + consumers).
 func (v *Owned) Rebuild(s *cluster.State, p *cluster.Plan) {
 	n := p.Parcels.Len()
-	v.Parcel, v.row, v.end = zeros(v.Parcel, n), zeros(v.row, n), s.Policy.End
-	v.first = zeros(v.first, s.Policy.Len()+1)
+	v.Parcel, v.row, v.end = column.Zeros(v.Parcel, n), column.Zeros(v.row, n), s.Policy.End
+	v.first = column.Zeros(v.first, s.Policy.Len()+1)
 	for _, owner := range p.Parcels.Owner {
 		v.first[ownerNode(s, owner)+1]++
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"sort"
+
+	"github.com/stintd/stint/core/column"
 )
 
 // Key is by what rows of one group are told apart. What its parts are the view says that has them.
@@ -78,7 +80,7 @@ func (m *laid) put(key Key, units, leaving int64) {
 
 // reset makes so many groups without rows.
 func (r *rows) reset(groups int) {
-	r.first, r.size, r.room = zeros(r.first, groups), zeros(r.size, groups), zeros(r.room, groups)
+	r.first, r.size, r.room = column.Zeros(r.first, groups), column.Zeros(r.size, groups), column.Zeros(r.room, groups)
 	r.key, r.units, r.leaving, r.left = r.key[:0], r.units[:0], r.leaving[:0], 0
 }
 
@@ -303,15 +305,5 @@ func stretch[T any](s []T, n int) []T {
 	from := len(s)
 	s = slices.Grow(s, n)[:from+n]
 	clear(s[from:])
-	return s
-}
-
-// zeros is n zeros, in the memory of s where that is large enough.
-func zeros[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	s = s[:n]
-	clear(s)
 	return s
 }

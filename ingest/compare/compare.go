@@ -258,7 +258,7 @@ func (x *player) find(c *decision.Consumers) {
 		"held_shared":   &x.column.shared,
 		"held_borrowed": &x.column.borrowed, "lent": &x.column.lent}
 	first := -1 // of the columns that only slot plans have
-	for i, column := range c.Table().Columns {
+	for i, column := range c.Schema().Table().Columns {
 		if column.Name == "owned_configured" {
 			first = i
 		}

@@ -108,9 +108,9 @@ func (s *Server) facts(w shown, n int64) (*explain.Facts, error) {
 	c := v.Last
 	f := &explain.Facts{
 		Cycle: n, NowUS: c.Summary.NowUS, Revision: c.Summary.Revision, Policy: v.InForce.Policy,
-		Consumers: tableOf(c.Consumers.Table()), Amounts: tableOf(c.Amounts.Table()), Shares: tableOf(c.Shares.Table()),
-		Shortfalls: tableOf(c.Shortfalls.Table()), Grants: tableOf(c.Grants.Table()),
-		Reclaims: tableOf(c.Reclaims.Table()), Releases: tableOf(c.Releases.Table()), Holdings: &v.Holdings.Table,
+		Consumers: c.View("consumers"), Amounts: c.View("amounts"), Shares: c.View("shares"),
+		Shortfalls: c.View("shortfalls"), Grants: c.View("grants"), Reclaims: c.View("reclaims"),
+		Releases: c.View("releases"), Holdings: &v.Holdings.Table,
 	}
 	if at := v.Standing; at != nil && at.Cycle == n {
 		f.Asked = func() (*explain.Asked, error) {
@@ -118,10 +118,10 @@ func (s *Server) facts(w shown, n int64) (*explain.Facts, error) {
 		}
 	}
 	for _, past := range v.Recent {
-		f.Past = append(f.Past, tableOf(past.Reclaims.Table()))
+		f.Past = append(f.Past, tableOf(past.Reclaims.Schema().Table()))
 	}
 	if c.Keyframe {
-		f.Hosts = tableOf(c.Hosts.Table())
+		f.Hosts = tableOf(c.Hosts.Schema().Table())
 	}
 	return f, nil
 }

@@ -140,7 +140,7 @@ func (f *figures) consumers(v *engine.View) {
 		return
 	}
 	c := &v.Last.Consumers
-	table := c.Table()
+	table := c.Schema().Table()
 	table = decision.Tree(&table)
 	depth, leaf := table.Column("depth").Int, table.Column("leaf").Int
 	slot := func(name string) []int64 { return table.Column(name).Int }

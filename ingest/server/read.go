@@ -258,7 +258,7 @@ func cyclesTable(cycles []*decision.Cycle) *decision.Table {
 	var out *decision.Table
 	numbers := decision.Column{Name: "cycle", Type: decision.Int}
 	for _, c := range cycles {
-		t := c.Summary.Table()
+		t := c.Summary.Schema().Table()
 		numbers.Int = append(numbers.Int, c.Summary.Cycle)
 		if out == nil {
 			out = &t
@@ -277,7 +277,7 @@ func cyclesTable(cycles []*decision.Cycle) *decision.Table {
 		}
 	}
 	if out == nil {
-		t := (&decision.Summary{}).Table()
+		t := (&decision.Summary{}).Schema().Table()
 		out = &t
 		empty(out)
 	}

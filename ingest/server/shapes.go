@@ -193,8 +193,8 @@ func layouts() map[string]*decision.Table {
 		"curve": curveTable(nil), "host_sums": hostsBy(v.Standing.Hosts(), []string{"plan", "group", "state"}),
 		"holding_sums": sumBy(&v.Holdings.Table, nil, groupings["consumer"], nil).table("holdings",
 			groupings["consumer"], "leaving"),
-		"holdings": tableOf(v.Last.Holdings.Table()), "hosts": tableOf(v.Last.Hosts.Table()),
-		"owners": tableOf(v.Last.Owners.Table()),
+		"holdings": tableOf(v.Last.Holdings.Schema().Table()), "hosts": tableOf(v.Last.Hosts.Schema().Table()),
+		"owners": tableOf(v.Last.Owners.Schema().Table()),
 		"inputs": {Columns: []decision.Column{
 			{Name: "kind", Type: decision.Text}, {Name: "source", Type: decision.Text},
 			{Name: "format", Type: decision.Text},
@@ -202,7 +202,7 @@ func layouts() map[string]*decision.Table {
 			{Name: "author", Type: decision.Text},
 		}},
 	}
-	cycles := v.Last.Summary.Table()
+	cycles := v.Last.Summary.Schema().Table()
 	tables["cycles"] = &cycles
 	tables["cycles"].Columns = slices.Concat([]decision.Column{{Name: "cycle"}}, cycles.Columns)
 	for _, t := range v.Last.Tables() {

@@ -1,10 +1,9 @@
-package decision
+package column
 
 import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"fmt"
 	"hash"
 	"math"
 	"slices"
@@ -12,10 +11,9 @@ import (
 
 // Digest is the SHA-256, in hex, of the content of tables in the order given (D-16). It depends on names, types and
 // values alone, not on how a dictionary numbers its texts nor on whether Null is nil or false throughout, so that it
-// can be recomputed from files. The names of tables and columns are those of the first schema (D-56): a column that was
-// renamed since counts by its old name, one that follows from others, or from others and times, not at all, one of
-// devices where it has a value, and who gave a policy as not known. Texts of one dictionary must be distinct. Rows of
-// tables that fail Check are a bug and panic.
+// can be recomputed from files. rule gives the line of a column of a table, nil where there is none: a column counts by
+// the name that the line had first (Line.Was) and as the line says (Line.Count). all is whether columns that are
+// IfChanged count too. Texts of one dictionary must be distinct. Rows of tables that fail Check are a bug and panic.
 //
 // What is hashed, every number little-endian; a "count" has 8 bytes, a "text" is
 // the count of its bytes and the bytes:
@@ -34,30 +32,7 @@ import (
 //
 // It costs two passes over the columns and a hash of their packed bytes: about 60 ms
 // for a million grants.
-func Digest(tables []Table) string { return digest(tables, digestName) }
-
-// Content is the digest by which the log knows whether state tables differ from those that it wrote last: as Digest,
-// but work lost counts too, where the table tells of any (D-120), and so does what was used of budgets (D-162) and of
-// pools lately (D-166).
-func Content(tables []Table) string {
-	return digest(tables, func(table string, c *Column) string {
-		if c.Name == lostColumn && (c.Null == nil && len(c.Float) > 0 || slices.Contains(c.Null, false)) {
-			return lostColumn
-		}
-		if table == "consumers" && c.Name == "budget_used" && len(c.Float) > 0 &&
-			(c.Null == nil || slices.Contains(c.Null, false)) {
-			return c.Name
-		}
-		if table == "shares" && c.Name == "decayed_usage" && len(c.Float) > 0 &&
-			(c.Null == nil || slices.Contains(c.Null, false)) {
-			return c.Name
-		}
-		return digestName(table, c)
-	})
-}
-
-// digest is the digest of tables whose columns count by the names that name gives, "" for those that do not count.
-func digest(tables []Table, name func(table string, c *Column) string) string {
+func Digest(tables []Table, rule func(table, column string) *Line, all Rule) string {
 	d := digester{hash: sha256.New(), buf: make([]byte, 0, digestBufferBytes)}
 	for i := range tables {
 		t := &tables[i]
@@ -69,15 +44,16 @@ func digest(tables []Table, name func(table string, c *Column) string) string {
 		var names []string
 		var columns []*Column
 		for j := range t.Columns {
-			if as := name(t.Name, &t.Columns[j]); as != "" {
-				names, columns = append(names, as), append(columns, &t.Columns[j])
+			c, name := &t.Columns[j], t.Columns[j].Name
+			if l := rule(t.Name, name); l != nil {
+				c, name = l.counted(c, all)
+			}
+			if c != nil {
+				names, columns = append(names, name), append(columns, c)
 			}
 		}
 		d.count(len(columns))
 		for j, c := range columns {
-			if t.Name == "plans" && (names[j] == "author" || names[j] == "message") { // neither counts in the digest
-				c = &Column{Type: Text, Code: without(t.Rows)}
-			}
 			d.column(names[j], c, t.Rows)
 		}
 	}
@@ -85,74 +61,35 @@ func digest(tables []Table, name func(table string, c *Column) string) string {
 	return hex.EncodeToString(d.hash.Sum(nil))
 }
 
-// DigestAfter is the digest of a cycle's tables. last is the frozen cycle before it, with a digest that is right, or
-// nil. Where neither of the two had events and the state tables were not made anew, all tables are equal, so the digest
-// is that of last and nothing is hashed.
-func (c *Cycle) DigestAfter(last *Cycle) string {
-	if last != nil && !c.Summary.Restated && c.EventRows() == 0 && last.EventRows() == 0 {
-		return last.Summary.Digest
-	}
-	return Digest(c.Tables())
-}
+// Rule says which columns count in a digest.
+type Rule bool
 
-// digestName is the name by which a column counts in the digest, "" when it does not count.
-func digestName(table string, c *Column) string {
+// The rules: of what was decided, and of what makes the log write a state table anew.
+const (
+	Decided Rule = false
+	Content Rule = true
+)
+
+// counted is a column as it counts in a digest and the name by which it does, nil where it does not count.
+func (l *Line) counted(c *Column, all Rule) (as *Column, name string) {
 	switch {
-	case table == "consumers" && c.Name == slotLimit, table == "amounts" && c.Name == shareLimit:
-		return "limit"
-	case c.Name == deviceColumn && !c.anyText(): // so the digests of plans without devices are what they were
-		return ""
-	case table == "consumers" && (slices.Contains(treeColumns, c.Name) || slices.Contains(budgetColumns, c.Name)),
-		c.Name == lostColumn, table == "shares" && slices.Contains(historyColumns, c.Name):
-		return ""
+	case l.Count == Uncounted, l.Count == IfSet && !c.set(), l.Count == IfChanged && (all == Decided || !c.set()):
+		return nil, ""
+	case l.Count == Unnamed:
+		c = &Column{Name: c.Name, Type: Text, Code: Without(c.Rows())}
 	}
-	return c.Name
+	if l.Was != "" {
+		return c, l.Was
+	}
+	return c, l.Name
 }
 
-// without is a text column's codes where no row has a value.
-func without(rows int) []int32 {
-	codes := make([]int32, rows)
-	for i := range codes {
-		codes[i] = Null
+// set tells whether any row has a value.
+func (c *Column) set() bool {
+	if c.Type == Text {
+		return slices.ContainsFunc(c.Code, func(code int32) bool { return code != Null })
 	}
-	return codes
-}
-
-// Check tells whether every column has an entry for every row, and codes within
-// its dictionary. The error names the table, the column and the row.
-func (t *Table) Check() error {
-	for i := range t.Columns {
-		c := &t.Columns[i]
-		n := len(c.Int)
-		switch c.Type {
-		case Float:
-			n = len(c.Float)
-		case Text:
-			n = len(c.Code)
-		case List:
-			n = len(c.Lists)
-		}
-		if n != t.Rows {
-			return fmt.Errorf("table %s, column %s: %d values for %d rows", t.Name, c.Name, n, t.Rows)
-		}
-		if c.Null != nil && len(c.Null) != t.Rows {
-			return fmt.Errorf("table %s, column %s: %d nulls for %d rows", t.Name, c.Name, len(c.Null), t.Rows)
-		}
-		if c.Type != Text {
-			continue
-		}
-		words := int32(0)
-		if c.Dict != nil {
-			words = int32(c.Dict.Len())
-		}
-		for row, code := range c.Code {
-			if code < Null || code >= words {
-				return fmt.Errorf("table %s, column %s, row %d: code %d of a dictionary of %d",
-					t.Name, c.Name, row, code, words)
-			}
-		}
-	}
-	return nil
+	return c.Rows() > 0 && (c.Null == nil || slices.Contains(c.Null, false))
 }
 
 const (

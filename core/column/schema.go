@@ -1,0 +1,259 @@
+package column
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/stintd/stint/core/pack"
+)
+
+// Line declares a column of a table, once. Whatever handles tables is a loop over lines: growing, copying, saving and
+// renaming, digests, Arrow, Parquet, text, the description of the HTTP service and the documentation.
+type Line struct {
+	Name string
+	Of   Cells   // where its values lie; nil: it is made of other columns where a table is written
+	Type Type    // Time, and where Of is nil; else it follows from Of
+	Null *[]bool // the rows that have no value; nil: each has one. Lines may share it
+
+	Nullable bool   // rows may have no value: texts, and numbers that Null tells nothing of, in older logs
+	Dict     string // the dictionary of its codes, by name; "": that of the column's name
+	Words    Words  // or the words that there are
+
+	Since  int    // the version that brought it; 0: the first one
+	Absent int64  // what rows of earlier versions have; where there is Null they have no value
+	Was    string // its name up to the version Until; digests go by this name in all versions
+	Until  int
+
+	Count Count
+	Inner bool // tables do not show it
+	Doc   string
+}
+
+// Count says how a column counts in digests.
+type Count uint8
+
+// How columns count.
+const (
+	Counted   Count = iota
+	Unnamed         // it counts as having no value: what it says is not decided
+	IfSet           // it counts where a row has a value
+	Uncounted       // it follows from others, or is measured
+	IfChanged       // it is Uncounted, but a state table in which it differs, and has a value, is written anew
+)
+
+// Schema is a table: its name and its lines in the order in which readers see them.
+type Schema struct {
+	Name  string
+	Lines []Line
+}
+
+// Rows is how many rows the table has: those of its first column.
+func (s Schema) Rows() int { return s.Lines[0].Of.Len() }
+
+// Line finds a line by the name of its column, nil if there is none.
+func (s Schema) Line(name string) *Line {
+	i := slices.IndexFunc(s.Lines, func(l Line) bool { return l.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &s.Lines[i]
+}
+
+// kind is the type of the column.
+func (l *Line) kind() Type {
+	if l.Of == nil {
+		return l.Type
+	}
+	return l.column().Type
+}
+
+// column is the column that the line declares, with its values.
+func (l *Line) column() Column {
+	c := Column{Name: l.Name, Type: l.Type}
+	if l.Of != nil {
+		l.Of.show(&c)
+	}
+	c.Optional = l.Null != nil || l.Nullable && c.Type != Text
+	if l.Null != nil {
+		c.Null = *l.Null
+	}
+	return c
+}
+
+// Dictionary is the name of the dictionary of the line's codes, where it has no words.
+func (l *Line) Dictionary() string { return cmp.Or(l.Dict, l.Name) }
+
+// dict is the dictionary of the line's codes.
+func (l *Line) dict(named func(name string) Dict) Dict {
+	if l.Words != nil {
+		return l.Words
+	}
+	return named(l.Dictionary())
+}
+
+// Table is a view of the table. Lines without cells are left out: they are made where the table is written.
+func (s Schema) Table() Table {
+	t := Table{Name: s.Name, Rows: s.Rows(), Columns: make([]Column, 0, len(s.Lines))}
+	for i := range s.Lines {
+		if l := &s.Lines[i]; !l.Inner && l.Of != nil {
+			t.Columns = append(t.Columns, l.column())
+		}
+	}
+	return t
+}
+
+// eachNull calls f for the nulls of the table, once for those that lines share.
+func (s Schema) eachNull(f func(*[]bool)) {
+	for i, l := range s.Lines {
+		if l.Null != nil && !slices.ContainsFunc(s.Lines[:i], func(o Line) bool { return o.Null == l.Null }) {
+			f(l.Null)
+		}
+	}
+}
+
+// Extend adds rows, whose values the caller sets, and gives the number of the first.
+func (s Schema) Extend(rows int) (first int) {
+	first = s.Rows()
+	s.Resize(first + rows)
+	return first
+}
+
+// Resize makes the table so many rows long. Rows that are new have any values.
+func (s Schema) Resize(rows int) {
+	for _, l := range s.Lines {
+		if l.Of != nil {
+			l.Of.Resize(rows)
+		}
+	}
+	s.eachNull(func(null *[]bool) { *null = resized(*null, rows) })
+}
+
+// Reset empties the table, keeping its memory. The codes that follow are of the words of their lines, or of a
+// dictionary that dict gives by name.
+func (s Schema) Reset(dict func(name string) Dict) {
+	s.Resize(0)
+	for _, l := range s.Lines {
+		if c, ok := l.Of.(*Coded); ok {
+			c.Dict = l.dict(dict)
+		}
+	}
+}
+
+// CopyFrom makes the table a copy of another of its schema. dict gives the form of a dictionary that does not change;
+// nil: dictionaries are shared.
+func (s Schema) CopyFrom(other Schema, dict func(Dict) Dict) {
+	for i, l := range s.Lines {
+		if l.Of == nil {
+			continue
+		}
+		l.Of.copy(other.Lines[i].Of)
+		if c, ok := l.Of.(*Coded); ok && dict != nil && c.Dict != nil {
+			c.Dict = dict(c.Dict)
+		}
+		if l.Null != nil {
+			*l.Null = slices.Clone(*other.Lines[i].Null)
+		}
+	}
+}
+
+// Drop removes the first rows; those behind them move up. O(rows that stay).
+func (s Schema) Drop(rows int) {
+	for _, l := range s.Lines {
+		l.Of.Drop(rows)
+	}
+	s.eachNull(func(null *[]bool) { *null = dropped(*null, rows) })
+}
+
+// Save names the columns of the table, in the order of the lines, then the rows that have no value; a line of a later
+// version than the one that is loaded gets what it has in earlier ones. Codes that are loaded must be of the line's
+// words, or of a dictionary that dict gives by name. Errors, kept by the Coder, name table, column and row.
+func (s Schema) Save(c *pack.Coder, version int, dict func(name string) Dict) {
+	for i := range s.Lines {
+		s.Lines[i].save(c, version, s.Rows(), dict)
+	}
+	s.eachNull(func(null *[]bool) { s.saveNull(c, version, null) })
+	s.check(c)
+}
+
+// SaveNamed is Save for a form that had columns in another order, by name; a name that ends with ? is that of the rows
+// in which the column has no value.
+func (s Schema) SaveNamed(c *pack.Coder, version int, names []string, dict func(name string) Dict) {
+	for _, name := range names {
+		if column, null := cutMark(name); null {
+			s.saveNull(c, version, s.Line(column).Null)
+		} else {
+			s.Line(name).save(c, version, s.Rows(), dict)
+		}
+	}
+}
+
+func cutMark(name string) (column string, null bool) {
+	if n := len(name); name[n-1] == '?' {
+		return name[:n-1], true
+	}
+	return name, false
+}
+
+// save names the values of a column; a table that is loaded has so many rows.
+func (l *Line) save(c *pack.Coder, version, rows int, dict func(name string) Dict) {
+	if l.Of == nil {
+		return
+	}
+	text, coded := l.Of.(*Coded)
+	if coded {
+		c.Note(&text.Dict)
+	}
+	if version < l.Since {
+		pack.Noted(c, l.Of.Save)
+		if c.Loading() {
+			l.Of.absent(rows, l.Absent)
+		}
+		return
+	}
+	l.Of.Save(c)
+	if !coded || !c.Loading() {
+		return
+	}
+	text.Dict = l.dict(dict)
+	if row := misplaced(text.Code, text.Dict); row >= 0 {
+		c.Fail("column %s, row %d: code %d of a dictionary of %d", l.Name, row, text.Code[row], words(text.Dict))
+	}
+}
+
+// saveNull names the rows in which the columns that share it have no value: all, in versions before theirs.
+func (s Schema) saveNull(c *pack.Coder, version int, null *[]bool) {
+	of := s.Lines[slices.IndexFunc(s.Lines, func(l Line) bool { return l.Null == null })]
+	if version >= of.Since {
+		pack.Bools(c, null)
+		return
+	}
+	pack.Noted(c, func(c *pack.Coder) { pack.Bools(c, null) })
+	if c.Loading() {
+		*null = slices.Repeat([]bool{true}, s.Rows())
+	}
+}
+
+// check fails the Coder where columns that were loaded are of several lengths.
+func (s Schema) check(c *pack.Coder) {
+	if !c.Loading() {
+		return
+	}
+	if err := s.Sound(); err != nil {
+		c.Fail("%w", err)
+	}
+}
+
+// Sound tells whether all columns have the rows of the first. The error names table and column.
+func (s Schema) Sound() error {
+	rows := s.Rows()
+	for _, l := range s.Lines {
+		if l.Of != nil && l.Of.Len() != rows {
+			return fmt.Errorf("table %s, column %s: %d values for %d rows", s.Name, l.Name, l.Of.Len(), rows)
+		}
+		if l.Null != nil && len(*l.Null) != rows {
+			return fmt.Errorf("table %s, column %s: %d nulls for %d rows", s.Name, l.Name, len(*l.Null), rows)
+		}
+	}
+	return nil
+}
