@@ -90,14 +90,15 @@ func (o *outForeign) flags(c *cobra.Command) {
 
 // imported is the report of an import.
 type imported struct {
-	Out     string            `json:"out"`
-	Hosts   int64             `json:"hosts"`
-	Rows    int64             `json:"demand_rows"`
-	Units   int64             `json:"demand_units"`
-	Carried []foreign.Carried `json:"carried_over"`
-	Lost    []foreign.Note    `json:"not_carried_over"`
-	Next    []string          `json:"next"`
-	Compare *compare.Report   `json:"comparison,omitempty"`
+	Out     string             `json:"out"`
+	Hosts   int64              `json:"hosts"`
+	Rows    int64              `json:"demand_rows"`
+	Units   int64              `json:"demand_units"`
+	Carried []foreign.Carried  `json:"carried_over"`
+	Lost    []foreign.Note     `json:"not_carried_over"`
+	Renamed []foreign.Renaming `json:"renamed,omitempty"`
+	Next    []string           `json:"next"`
+	Compare *compare.Report    `json:"comparison,omitempty"`
 
 	kinds    int    // of things that are not carried over
 	compared string // the comparison, for people
@@ -116,7 +117,8 @@ func (o *outForeign) write(c *cobra.Command, r *foreign.Result) error {
 	}
 	d := r.Dataset
 	done := imported{Out: o.dir, Carried: slices.Concat([]foreign.Carried{}, r.Report.Carried()),
-		Lost: slices.Concat([]foreign.Note{}, r.Report.Notes()), Compare: o.compared, kinds: r.Report.Len()}
+		Lost: slices.Concat([]foreign.Note{}, r.Report.Notes()), Renamed: r.Report.Renamed, Compare: o.compared,
+		kinds: r.Report.Len()}
 	in := func(name string) string { return filepath.Join(o.dir, name) }
 	check := "stint check " + in("plan.yaml")
 	if d.Hosts != nil {
@@ -188,9 +190,25 @@ func (i *imported) text(width int) string {
 	if more := i.kinds - shown; more > 0 {
 		fmt.Fprintf(&b, "  and %s more\n", count(int64(more), "kind"))
 	}
+	i.renamings(&b, width)
 	b.WriteString(i.compared)
 	fmt.Fprintf(&b, "\nnext: %s\n", strings.Join(i.Next, "\n      "))
 	return b.String()
+}
+
+// renamings lists the names that differ from those in the files, the first ones of many.
+func (i *imported) renamings(b *strings.Builder, width int) {
+	if len(i.Renamed) == 0 {
+		return
+	}
+	var list []string
+	for _, r := range i.Renamed[:min(len(i.Renamed), reportNotesMax)] {
+		list = append(list, r.What+" is "+r.Name)
+	}
+	if more := len(i.Renamed) - len(list); more > 0 {
+		list = append(list, fmt.Sprintf("and %s more in %s", grouped(int64(more)), foreign.ReportFile))
+	}
+	fmt.Fprintf(b, "\nrenamed: %s\n", indentedText(strings.Join(list, ", "), 9, width))
 }
 
 // indentedText wraps a text so that it fits into lines of so many columns, of which all but the first are indented.

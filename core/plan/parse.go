@@ -121,6 +121,12 @@ func (r *reader) location(v value) *time.Location {
 	return time.UTC
 }
 
+// ReservedName tells whether a name is a column of stint's tables or a word of requirements, so that no dimension may
+// have it.
+func ReservedName(name string) bool {
+	return slices.Contains(reserved, name) || slices.Contains(reservedSince, name)
+}
+
 var dimensionName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,30}$`)
 
 // reserved are names that a dimension may not have: the columns of the tables

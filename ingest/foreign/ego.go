@@ -240,7 +240,8 @@ func (g *ego) finish(f *EGOFiles) (*Result, error) {
 	if len(g.p.consumers) > consumersMax {
 		return nil, fmt.Errorf("there are %d consumers; %d are the most", len(g.p.consumers), consumersMax)
 	}
-	r, err := g.p.finish(g.result, g.hosts, nil)
+	r := g.result
+	read, err := g.p.build(r, g.hosts)
 	if err != nil {
 		return nil, err
 	}
@@ -257,7 +258,8 @@ func (g *ego) finish(f *EGOFiles) (*Result, error) {
 	}
 	if g.history == nil {
 		r.Dataset.Demand = g.everything(slots)
-		return r, nil
+		_, err := prove(read, r.Dataset, false)
+		return r, err
 	}
 	g.compareSlots(slots, f.Allocation.Name)
 	r.History, r.Zone = g.history, g.zone

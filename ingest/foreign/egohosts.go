@@ -297,7 +297,7 @@ func (g *ego) chooses(file string, d *egoGroupDef) string {
 		return ""
 	}
 	for _, name := range g.unknownNames(q) {
-		if identifier(name) != name {
+		if identifier(name) != name || plan.ReservedName(name) {
 			g.faults.add(file, d.chooseLine, "ResourceRequirement of %s: %s is no column of the list of hosts", d.name,
 				name)
 			continue

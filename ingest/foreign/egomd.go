@@ -132,7 +132,7 @@ func (g *ego) mdConsumer(x *egoMD, e *element, up string) {
 	if len(g.order) > 0 && !slices.Contains(g.order, path) {
 		g.result.Report.Add(x.file, e.line, "consumer "+path, "ConsumerTrees.xml does not have it; it comes last")
 	}
-	made := &entry{path: path, ratio: 1, limit: filled(16, none)}
+	made := &entry{path: path, ratio: 1, limit: filled(len(g.p.dims), none)}
 	x.m.entries = append(x.m.entries, made)
 	for _, c := range e.children {
 		switch c.name {

@@ -63,6 +63,8 @@ type Report struct {
 	at      map[Note]int // of a note without line and count
 	more    int          // notes beyond notesMax
 	carried []Carried
+
+	Renamed []Renaming // dimensions and attributes whose names differ from those in the files
 }
 
 // Carried is a kind of things that are carried over.
@@ -126,6 +128,9 @@ func (r *Report) Write(w io.Writer) error {
 	}
 	if r.more > 0 {
 		line("and %d more\n", r.more)
+	}
+	for _, renamed := range r.Renamed {
+		line("renamed: %s is %s here\n", renamed.What, renamed.Name)
 	}
 	return errors.Join(errs...)
 }

@@ -26,6 +26,7 @@ type kueue struct {
 	work    []*kueueObject
 	hosts   []hostRow
 	demand  []demandRow
+	joined  map[string]string // flavor whose hosts are those of a different one: that one
 }
 
 // kueueObject is a manifest.
@@ -54,6 +55,7 @@ type kueueQuota struct {
 // workloads where they are among them. Faults name file, line, value and reason.
 func Kueue(files []File) (*Result, error) {
 	k := &kueue{result: &Result{Name: "kueue"}}
+	k.p.names.fix(kueueFlavor)
 	k.p.cluster = "kueue"
 	for _, f := range files {
 		docs, err := readYAML(f)
@@ -69,6 +71,12 @@ func Kueue(files []File) (*Result, error) {
 	}
 	for _, o := range slices.Concat(k.cohorts, k.queues) {
 		k.spec(o)
+	}
+	k.nothingToShare()
+	for _, o := range slices.Concat(k.cohorts, k.queues) {
+		for i := range o.quotas {
+			o.quotas[i].flavor = k.hostsOf(o.quotas[i].flavor)
+		}
 	}
 	k.tree()
 	if err := k.faults.err(); err != nil {
@@ -89,11 +97,11 @@ func (k *kueue) finish() (*Result, error) {
 	k.p.heading = []string{"Queues of Kueue: a nominal quota is owned, and lent to the others of its cohort while " +
 		"it is idle."}
 	if len(k.demand) > 0 {
-		return k.p.finish(k.result, k.hosts, demandTable(k.p.dims, k.demand))
+		return k.p.finish(k.result, k.hosts, demandTable(k.p.dims, k.demand), demandRead)
 	}
 	return k.p.finish(k.result, k.hosts, k.p.everything(func(string) []hostRow {
 		return slices.DeleteFunc(slices.Clone(k.hosts), func(h hostRow) bool { return h.text[kueueFlavor] == "" })
-	}))
+	}), demandMade)
 }
 
 // object takes a manifest, or those of a list.
@@ -185,6 +193,7 @@ func (k *kueue) spec(o *kueueObject) {
 	if groups == nil {
 		return
 	}
+	k.together(o, groups)
 	for _, g := range groups.items {
 		k.known(o, g, "resourceGroups.", []string{"coveredResources", "flavors"}, nil)
 		flavors := g.at("flavors")
@@ -200,10 +209,48 @@ func (k *kueue) spec(o *kueueObject) {
 			}
 		}
 	}
-	if len(groups.items) > 1 {
-		k.result.Report.Add(o.file, groups.items[1].line, o.kind+": resources with flavors of their own",
-			"a unit lies on one host: one that needs resources of two groups fits where a host has both")
+}
+
+// together notes that the pods of a queue need resources of several flavors at once, one of each group. A unit lies on
+// one host, so that flavors which are the only ones of their groups are one group of hosts here.
+func (k *kueue) together(o *kueueObject, groups *node) {
+	first := ""
+	for _, g := range groups.items {
+		flavors := g.at("flavors")
+		if flavors == nil {
+			continue
+		}
+		if len(flavors.items) > 1 && len(groups.items) > 1 {
+			k.result.Report.Add(o.file, g.line, o.kind+": several flavors in one of several resource groups",
+				"a unit lies on one host: one that needs resources of two groups fits where a host has both")
+			continue
+		}
+		for _, f := range flavors.items {
+			name := f.value("name")
+			switch {
+			case first == "":
+				first = name
+			case name != "" && k.hostsOf(name) != k.hostsOf(first):
+				if k.joined == nil {
+					k.joined = map[string]string{}
+				}
+				k.joined[k.hostsOf(name)] = k.hostsOf(first)
+				k.result.Report.Add(o.file, f.line, "flavor "+name+" apart from "+first,
+					"a unit lies on one host: hosts of "+first+" have the resources of both")
+			}
+			if len(groups.items) == 1 {
+				first = "" // flavors of one group are alternatives
+			}
+		}
 	}
+}
+
+// hostsOf returns the flavor whose hosts have the resources of a flavor: itself unless it is joined with others.
+func (k *kueue) hostsOf(flavor string) string {
+	for k.joined[flavor] != "" {
+		flavor = k.joined[flavor]
+	}
+	return flavor
 }
 
 // quota reads an element of `resources`.
@@ -254,7 +301,7 @@ var kueueUnits = map[string]struct {
 // dim is the dimension of a resource.
 func (k *kueue) dim(resource string) int {
 	if u, ok := kueueUnits[resource]; ok {
-		return k.p.dim(u.dim)
+		return k.p.dimAs(resource, u.dim)
 	}
 	return k.p.dim(resource)
 }
@@ -268,6 +315,11 @@ func (k *kueue) amount(file string, v *node, resource, what string) (int64, bool
 		unit = big.NewRat(1<<20, 1)
 	}
 	n, exact, ok := quantity(v.text, unit)
+	if _, is := rational(v.text); !ok && is {
+		k.faults.add(file, v.line, "%s %s of %s: is above %s, the largest amount; Kueue's users write it for "+
+			"no limit: give what the nodes of the flavor have in all", what, v.text, resource, largest(unit))
+		return 0, false
+	}
 	if !ok {
 		k.faults.add(file, v.line, "%s %q of %s: must be a quantity such as 1500m, 36Gi or 4", what, v.text, resource)
 		return 0, false

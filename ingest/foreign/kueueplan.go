@@ -32,6 +32,9 @@ func (k *kueue) flavorGroups() {
 			continue
 		}
 		k.result.Report.Carry("flavor", 1)
+		if k.hostsOf(f.name) != f.name {
+			continue
+		}
 		k.p.groups = append(k.p.groups, group{name: f.name,
 			choose: fmt.Sprintf("select(%s == '%s')", kueueFlavor, f.name)})
 		if strings.ContainsAny(f.name, "'\\") {
@@ -95,12 +98,12 @@ func (k *kueue) host(n *kueueObject) {
 	if best == "" {
 		k.result.Report.Add(n.file, n.line, "a node", "it has the labels of no flavor: it is in no plan")
 	} else {
-		h.text[kueueFlavor] = best
+		h.text[kueueFlavor] = k.hostsOf(best)
 	}
 	if a := n.at("status", "allocatable"); a != nil {
 		for _, resource := range a.keys {
 			d := k.p.dims
-			at := k.dimKnown(resource)
+			at := k.p.dimKnown(resource)
 			if at < 0 {
 				k.result.Report.Add(n.file, a.fields[resource].line, "a node's "+resource, "nobody has a quota of it")
 				continue
@@ -112,15 +115,6 @@ func (k *kueue) host(n *kueueObject) {
 	}
 	k.result.Report.Carry("node", 1)
 	k.hosts = append(k.hosts, h)
-}
-
-// dimKnown is the dimension of a resource that somebody has a quota of, else -1.
-func (k *kueue) dimKnown(resource string) int {
-	name := identifier(resource)
-	if u, ok := kueueUnits[resource]; ok {
-		name = u.dim
-	}
-	return slices.Index(k.p.dims, name)
 }
 
 // tooMuch lists quotas that are more than the nodes have.
@@ -339,10 +333,6 @@ func (k *kueue) workloads() {
 		})
 		k.podSets(w, k.locals[i].path)
 	}
-	if len(k.demand) > 0 {
-		k.result.Report.Add(k.work[0].file, 0, "workloads whose pods start together",
-			"the pods of a workload are units that may be granted one after the other")
-	}
 }
 
 // finished tells whether a workload has come to its end.
@@ -359,9 +349,13 @@ func (k *kueue) podSets(w *kueueObject, consumer string) {
 	if sets == nil {
 		return
 	}
+	if len(sets.items) > 1 {
+		k.result.Report.Add(w.file, sets.items[1].line, "a workload with several pod sets",
+			"each pod set is a gang by itself: one may start before the others")
+	}
 	for _, s := range sets.items {
 		row := demandRow{consumer: consumer, allocation: w.space + "." + w.name, sub: s.value("name"), units: 1,
-			size: make([]int64, len(k.p.dims))}
+			size: make([]int64, len(k.p.dims)), gang: true}
 		if c := s.at("count"); c != nil {
 			n, _, ok := quantity(c.text, quantitySuffix[""])
 			if !ok {
@@ -369,6 +363,10 @@ func (k *kueue) podSets(w *kueueObject, consumer string) {
 				continue
 			}
 			row.units = n
+		}
+		if v := s.at("topologyRequest"); v != nil {
+			k.result.Report.Add(w.file, v.line, "Workload: topologyRequest",
+				"the column `together` of a row of demand keeps a gang in one rack: name the hosts' attribute there")
 		}
 		spec := s.at("template", "spec")
 		if c := spec.at("containers"); c != nil {
@@ -398,7 +396,7 @@ func (k *kueue) requests(w *kueueObject, r *node, size []int64) {
 		return
 	}
 	for _, resource := range r.keys {
-		d := k.dimKnown(resource)
+		d := k.p.dimKnown(resource)
 		if d < 0 {
 			k.result.Report.Add(w.file, r.fields[resource].line, "Workload: requests of "+resource,
 				"nobody has a quota of it")
@@ -415,4 +413,18 @@ func inOrder(prefers map[string]int) []string {
 	names := slices.Sorted(maps.Keys(prefers))
 	slices.SortStableFunc(names, func(a, b string) int { return prefers[a] - prefers[b] })
 	return names
+}
+
+// nothingToShare refuses queues none of which has a quota: there would be no resource to divide.
+func (k *kueue) nothingToShare() {
+	for _, o := range slices.Concat(k.cohorts, k.queues) {
+		if len(o.quotas) > 0 {
+			return
+		}
+	}
+	if k.faults.count == 0 {
+		o := k.queues[0]
+		k.faults.add(o.file, o.line, "%s %s: no queue has resourceGroups with a nominalQuota, so that nothing is "+
+			"there to divide; add the quotas", o.kind, o.name)
+	}
 }

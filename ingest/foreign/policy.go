@@ -2,6 +2,7 @@ package foreign
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +23,7 @@ const consumersMax = 100_000
 type policy struct {
 	heading   []string // lines of comment
 	cluster   string
+	names     names
 	dims      []string
 	groups    []group
 	consumers []string // paths, parents before children
@@ -82,38 +84,6 @@ type entry struct {
 type owned struct {
 	group  string
 	amount []int64
-}
-
-// dim is the number of a dimension, which is added when it is new.
-func (p *policy) dim(name string) int {
-	name = identifier(name)
-	if i := slices.Index(p.dims, name); i >= 0 {
-		return i
-	}
-	p.dims = append(p.dims, name)
-	return len(p.dims) - 1
-}
-
-// reservedNames are columns of the tables, which dimensions and attributes may not be called.
-var reservedNames = []string{"host", "state", "consumer", "allocation", "sub", "units", "plan", "requirement",
-	"max_per_host", "min_units", "together", "name", "type", "model"}
-
-// identifier makes a name of a dimension or attribute of another system's name, such as nvidia_com_gpu of
-// nvidia.com/gpu.
-func identifier(s string) string {
-	var b strings.Builder
-	for _, r := range strings.ToLower(s) {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' && b.Len() > 0 {
-			b.WriteRune(r)
-		} else if b.Len() > 0 && !strings.HasSuffix(b.String(), "_") {
-			b.WriteByte('_')
-		}
-	}
-	name := strings.TrimSuffix(b.String()[:min(b.Len(), 31)], "_")
-	if name == "" || slices.Contains(reservedNames, name) {
-		name = "x_" + name
-	}
-	return strings.TrimSuffix(name, "_")
 }
 
 // quoted is a text as YAML reads it back.
@@ -278,13 +248,74 @@ func gcd(a, b int64) int64 {
 	return a
 }
 
-// finish checks the policy, and makes a result of it with its hosts and demand. A fault of it is one of the files
-// together: what they say contradicts itself.
-func (p *policy) finish(r *Result, hosts []hostRow, demand *cluster.DemandTable) (*Result, error) {
-	text := p.text()
-	if _, err := plan.Parse("plan.yaml", text); err != nil {
-		return nil, fmt.Errorf("the policy that the files give has faults:\n%w", err)
+// finish makes a result of the policy with its hosts and demand, and proves it: stint reads the policy and finds in it
+// what the importer put there, takes the tables, and runs a cycle. made tells that the demand was made by the importer,
+// so that a unit of it that fits nowhere is an error; of demand that the files give, such units are listed.
+func (p *policy) finish(r *Result, hosts []hostRow, demand *cluster.DemandTable, origin origin) (*Result, error) {
+	read, err := p.build(r, hosts)
+	if err != nil {
+		return nil, err
 	}
-	r.Dataset = &datasets.Dataset{Dimensions: p.dims, Hosts: hostTable(p.dims, hosts), Demand: demand, Plan: text}
+	r.Dataset.Demand = demand
+	large, err := prove(read, r.Dataset, r.Lives != nil)
+	switch {
+	case err != nil:
+		return nil, err
+	case large.units > 0 && origin == demandMade:
+		return nil, fmt.Errorf("%w: %d units of the demand that it made fit no host: %s", ErrImporter, large.units,
+			large.reason)
+	case large.units > 0:
+		r.Report.Add(r.Name, 0, fmt.Sprintf("%d units of demand", large.units),
+			"each is larger than every host that it may use; the first: "+large.reason)
+	}
 	return r, nil
+}
+
+// planPlace is a place in the policy that an error names; nobody has that file.
+var planPlace = regexp.MustCompile(`(?m)^plan\.yaml:(\d+)(:\d+)?: `)
+
+// inFiles replaces the places that errors of the policy name by the consumers' entries there and where these come from.
+func inFiles(errors, text string) string {
+	lines := strings.Split(text, "\n")
+	return planPlace.ReplaceAllStringFunc(errors, func(place string) string {
+		n, err := strconv.Atoi(planPlace.FindStringSubmatch(place)[1])
+		if err != nil {
+			return place
+		}
+		for i := min(n, len(lines)) - 1; i >= 0; i-- {
+			if _, entry, ok := strings.Cut(lines[i], "- path: "); ok {
+				path, remark, _ := strings.Cut(entry, "  # ")
+				return strings.TrimSpace(path+" "+remark) + ": "
+			}
+		}
+		return place
+	})
+}
+
+// origin tells where the rows of demand come from.
+type origin uint8
+
+const (
+	demandRead origin = iota // from the files
+	demandMade               // from the importer: every leaf asks for all there is
+)
+
+// build writes the policy, reads it back, and makes the table of hosts. An error of the policy is one of the files
+// together: their statements contradict each other.
+func (p *policy) build(r *Result, hosts []hostRow) (*plan.Policy, error) {
+	if n := len(p.dims); n > plan.DimensionsMax {
+		return nil, fmt.Errorf("the files name %d resources; a policy has at most %d dimensions: leave out the "+
+			"resources that nobody is short of (%s)", n, plan.DimensionsMax, strings.Join(p.dims, ", "))
+	}
+	text := p.text()
+	read, err := plan.Parse("plan.yaml", text)
+	if err != nil {
+		return nil, fmt.Errorf("the files contradict each other:\n%s", inFiles(err.Error(), string(text)))
+	}
+	if err := p.reconcile(read); err != nil {
+		return nil, err
+	}
+	r.Report.Renamed = p.names.renamed
+	r.Dataset = &datasets.Dataset{Dimensions: p.dims, Hosts: hostTable(p.dims, hosts), Plan: text}
+	return read, nil
 }

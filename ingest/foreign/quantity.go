@@ -30,6 +30,12 @@ func quantity(text string, unit *big.Rat) (n int64, exact, ok bool) {
 	return whole.Int64(), v.IsInt(), true
 }
 
+// largest is the largest amount of a resource as people write it, for a message about a larger one.
+func largest(unit *big.Rat) string {
+	v := new(big.Rat).Mul(big.NewRat(swfNumberMax, 1), unit)
+	return new(big.Int).Quo(v.Num(), v.Denom()).String()
+}
+
 // rational reads a quantity.
 func rational(text string) (v *big.Rat, ok bool) {
 	m := quantityForm.FindStringSubmatch(text)

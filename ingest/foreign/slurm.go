@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,7 @@ const (
 	slurmCPUs      = "cpus"
 	slurmMemory    = "memory_mb"
 	slurmPartition = "partition_"
+	slurmWeight    = "weight" // attribute of hosts
 )
 
 // Bounds of Slurm's files.
@@ -49,6 +51,8 @@ type slurm struct {
 	partitions []slurmLine
 	sets       map[string]string // NodeSet: its nodes
 	quiet      []Note            // settings that concern nobody's part, told last
+	selects    slurmLine         // the line with SelectTypeParameters
+	decay      string            // PriorityDecayHalfLife as a duration of stint, "": not given
 	root       *slurmAccount
 	qos        []slurmQOS
 }
@@ -66,9 +70,11 @@ func Slurm(conf File, o SlurmOptions) (*Result, error) {
 	s := &slurm{o: o, result: &Result{Name: "slurm"}, conf: conf.Name, at: map[string]int{},
 		defaults: map[string]slurmLine{}, sets: map[string]string{}}
 	s.p.cluster = "slurm"
+	s.p.names.fix(slurmWeight)
 	s.p.dim(slurmCPUs)
 	s.p.dim(slurmMemory)
 	s.lines(conf, s.confLine)
+	s.dimensions()
 	s.place()
 	if o.Gres != nil {
 		s.lines(*o.Gres, s.gresLine)
@@ -88,8 +94,10 @@ func Slurm(conf File, o SlurmOptions) (*Result, error) {
 	}
 	s.plan()
 	s.result.Report.notes = append(s.result.Report.notes, s.quiet[:min(len(s.quiet), notesMax)]...)
+	s.attributes()
 	s.p.heading = []string{"A cluster of Slurm: accounts share all nodes by their fair shares of what is held now."}
-	return s.p.finish(s.result, s.nodes, s.p.everything(func(string) []hostRow { return s.nodes }))
+	return s.p.finish(s.result, s.nodes, s.p.everything(func(string) []hostRow { return s.nodes }),
+		demandMade)
 }
 
 // lines reads a file of lines `Key=Value Key=Value`, in which # begins a comment and \ at the end continues a line.
@@ -130,6 +138,7 @@ func (s *slurm) lines(f File, take func(slurmLine)) {
 // split cuts a line into its keys and values.
 func (s *slurm) split(file string, n int, text string, take func(slurmLine)) {
 	text, _, _ = strings.Cut(text, "#")
+	text = spacedEquals.ReplaceAllString(text, "=")
 	l := slurmLine{file: file, line: n, value: map[string]string{}}
 	words := quotedFields(text)
 	if len(words) == 0 {
@@ -154,6 +163,9 @@ func (s *slurm) split(file string, n int, text string, take func(slurmLine)) {
 	}
 	take(l)
 }
+
+// spacedEquals are the blanks that Slurm allows around the first = of a setting.
+var spacedEquals = regexp.MustCompile(`[ \t]+=[ \t]*|=[ \t]+`)
 
 // quotedFields cuts a text at blanks that stand outside of double quotes.
 func quotedFields(text string) (words []string) {
@@ -256,8 +268,14 @@ func (s *slurm) rest(l slurmLine, used []string, why string) {
 // setting takes a setting of the cluster as a whole.
 func (s *slurm) setting(l slurmLine, key string) {
 	low := strings.ToLower(key)
-	if low == "clustername" {
+	switch low {
+	case "clustername":
 		s.p.cluster = l.value[low]
+		return
+	case "selecttypeparameters":
+		s.selects = slurmLine{file: l.file, line: l.line, value: l.value}
+	case "prioritydecayhalflife":
+		s.halfLife(l, key, l.value[low])
 		return
 	}
 	if why := slurmSettings[low]; why != "" {
@@ -290,6 +308,10 @@ var slurmSettings = map[string]string{
 	"overtimelimit":            "the life of work is the client's affair",
 	"defmempercpu":             "a unit asks for its memory itself",
 	"defmempernode":            "a unit asks for its memory itself",
+	"defmempergpu":             "a unit asks for its memory itself",
+	"defcpupergpu":             "a unit asks for its CPUs itself",
+	"maxmempergpu":             "units may be as large as a host",
+	"jobrequeue":               "work whose units were taken back is asked for again by its client",
 	"maxmempercpu":             "units may be as large as a host",
 	"maxmempernode":            "units may be as large as a host",
 	"maxjobcount":              "the number of jobs is not limited",
@@ -308,8 +330,8 @@ func (s *slurm) nodeLine(l slurmLine) {
 		return
 	}
 	size := map[string]int64{slurmCPUs: s.cpus(l), slurmMemory: s.number(l, "realmemory", 1)}
-	text := map[string]string{}
-	s.gres(l, l.value["gres"], size, text)
+	text, kinds := map[string]string{}, map[string]string{}
+	s.gres(l, l.value["gres"], size, kinds)
 	closed, there := s.nodeState(l)
 	if !there {
 		return
@@ -317,11 +339,11 @@ func (s *slurm) nodeLine(l slurmLine) {
 	var features []string
 	for f := range strings.SplitSeq(l.value["feature"]+","+l.value["features"], ",") {
 		if f != "" {
-			features = append(features, identifier(f))
+			features = append(features, f)
 		}
 	}
 	if w := l.value["weight"]; w != "" {
-		text["weight"] = w
+		text[slurmWeight] = w
 	}
 	for _, name := range names {
 		if _, twice := s.at[name]; twice {
@@ -330,7 +352,7 @@ func (s *slurm) nodeLine(l slurmLine) {
 		}
 		s.at[name] = len(s.nodes)
 		s.nodes = append(s.nodes, hostRow{name: name, size: maps.Clone(size), text: maps.Clone(text),
-			flag: slices.Clone(features), closed: closed, line: l.line})
+			feature: features, kinds: kinds, closed: closed, line: l.line})
 	}
 	s.result.Report.Carry("node", len(names))
 	s.rest(l, []string{"nodename", "cpus", "boards", "sockets", "socketsperboard", "corespersocket", "threadspercore",
@@ -387,7 +409,7 @@ func (s *slurm) nodeState(l slurmLine) (closed, there bool) {
 	}
 }
 
-// gres adds generic resources such as gpu:a100:4(S:0-1),nvme:2 to a size, and their types to attributes.
+// gres adds generic resources such as gpu:a100:4(S:0-1),nvme:2 to a size, and their types by resource.
 func (s *slurm) gres(l slurmLine, text string, size map[string]int64, types map[string]string) {
 	for _, one := range splitOutside(text, ',') {
 		one, _, _ = strings.Cut(strings.TrimSpace(one), "(")
@@ -401,14 +423,13 @@ func (s *slurm) gres(l slurmLine, text string, size map[string]int64, types map[
 		}
 		dim := s.p.dims[s.p.dim(name)]
 		size[dim] += n
-		if kind != "" {
-			key := dim + "_type"
-			if types[key] != "" && types[key] != kind {
-				s.result.Report.Add(l.file, l.line, "types of "+name+" on one node",
-					"a host's "+dim+" are one amount, and its attribute "+key+" names the first type")
-				continue
-			}
-			types[key] = kind
+		switch {
+		case kind == "":
+		case types[name] != "" && types[name] != kind:
+			s.result.Report.Add(l.file, l.line, "types of "+name+" on one node",
+				"a host has one amount of "+dim+", and its attribute names the first type only")
+		default:
+			types[name] = kind
 		}
 	}
 }
@@ -471,10 +492,9 @@ func (s *slurm) place() {
 		}
 		seen[name] = true
 		s.result.Report.Carry("partition", 1)
-		attribute := slurmPartition + identifier(name)
 		for _, n := range s.members(l) {
 			in[n] = true
-			s.nodes[n].flag = append(s.nodes[n].flag, attribute)
+			s.nodes[n].partition = append(s.nodes[n].partition, name)
 		}
 		for _, key := range l.keys {
 			low := strings.ToLower(key)
@@ -564,7 +584,10 @@ func (s *slurm) gresLine(l slurmLine) {
 		count = int64(len(list))
 	}
 	s.result.Report.Carry("gres line", 1)
-	dim := identifier(name)
+	dim := ""
+	if d := s.p.dimKnown(name); d >= 0 {
+		dim = s.p.dims[d]
+	}
 	if i := slices.IndexFunc(rows,
 		func(i int) bool { return l.value["nodename"] != "" && s.nodes[i].size[dim] < count }); i >= 0 {
 		s.result.Report.Add(l.file, l.line, fmt.Sprintf("%d %s of node %s", count, name, s.nodes[rows[i]].name),

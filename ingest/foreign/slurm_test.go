@@ -167,6 +167,7 @@ func FuzzSlurm(f *testing.F) {
 			QOS: &File{"qos", strings.NewReader(qos)},
 		})
 		if err != nil {
+			mustBeTheirs(t, err)
 			return
 		}
 		if _, err := plan.Parse("plan.yaml", r.Dataset.Plan); err != nil {

@@ -88,7 +88,7 @@ func (s *slurm) accounts(f File) {
 			continue
 		}
 		kind, rest, ok := strings.Cut(line, " - ")
-		words := splitQuoted(rest)
+		words := joinTypes(splitQuoted(rest))
 		if !ok || len(words) == 0 {
 			s.faults.add(f.Name, n, "%q: must be such as Account - 'name':Fairshare=1", shorten(line))
 			continue
@@ -98,6 +98,9 @@ func (s *slurm) accounts(f File) {
 		case "Cluster":
 			s.root.line, s.root.file = n, f.Name
 			s.association(s.root, words[1:])
+			s.clusterLimit(f.Name, n)
+		case "QOS":
+			s.dumpedQOS(f.Name, n, a.name, words[1:])
 		case "Parent":
 			if parent = by[a.name]; parent == nil {
 				s.faults.add(f.Name, n, "Parent - '%s': no line before is of an account of that name", a.name)
@@ -175,7 +178,7 @@ func (s *slurm) association(a *slurmAccount, words []string) (partition string) 
 		case low == "partition":
 			partition = value
 			s.result.Report.Add(a.file, a.line, "Partition",
-				"where an allocation may run is its requirement: select("+slurmPartition+identifier(value)+")")
+				"where an allocation may run is its requirement: select("+s.partitionName(value)+")")
 		default:
 			why := accountLost[low]
 			if why == "" {
@@ -188,8 +191,8 @@ func (s *slurm) association(a *slurmAccount, words []string) (partition string) 
 }
 
 func (s *slurm) fairShare(a *slurmAccount, value string) {
-	if strings.EqualFold(value, "parent") {
-		s.result.Report.Add(a.file, a.line, "Fairshare=parent",
+	if strings.EqualFold(value, "parent") || value == fairShareParent {
+		s.result.Report.Add(a.file, a.line, "Fairshare="+value,
 			"users below an account have ratios among each other; this one has 1")
 		return
 	}
@@ -214,23 +217,38 @@ func (s *slurm) tres(file string, line int, key, text string, limit map[string]i
 			s.faults.add(file, line, "%s %q: %q must be such as cpu=100 or mem=500G", key, text, part)
 			continue
 		}
-		dim := map[string]string{"cpu": slurmCPUs, "mem": slurmMemory}[name]
-		if gres, is := strings.CutPrefix(name, "gres/"); is && !strings.Contains(gres, ":") {
-			dim = identifier(gres)
-		}
-		if !slices.Contains(s.p.dims, dim) {
-			s.result.Report.Add(file, line, key+" of "+name, "is no dimension of the hosts")
+		d := s.limitDimension(name)
+		if d < 0 {
+			why := "is no dimension of the hosts"
+			if strings.Contains(name, ":") {
+				why = "a type of a generic resource is an attribute of its hosts, not a dimension"
+			}
+			s.result.Report.Add(file, line, key+" of "+name, why)
 			continue
 		}
+		dim := s.p.dims[d]
 		if limit == nil {
 			limit = map[string]int64{}
 		}
 		if old, has := limit[dim]; !has || n < old {
 			limit[dim] = n
 		}
-		s.result.Report.Carry(name+" limit", 1)
 	}
 	return limit
+}
+
+// limitDimension returns the dimension that a limit such as cpu, mem or gres/gpu is of, or -1.
+func (s *slurm) limitDimension(name string) int {
+	gres, generic := strings.CutPrefix(name, "gres/")
+	switch {
+	case name == "cpu":
+		return slices.Index(s.p.dims, slurmCPUs)
+	case name == "mem":
+		return slices.Index(s.p.dims, slurmMemory)
+	case generic && !strings.Contains(gres, ":"):
+		return s.p.dimKnown(gres)
+	}
+	return -1
 }
 
 // tresAmount reads an amount; memory is in MiB, and may end in K, M, G, T.
@@ -372,6 +390,9 @@ func (s *slurm) plan() {
 	}
 	s.p.groups = []group{{name: "all", choose: "select(" + slurmCPUs + " > 0)"}}
 	m := madePlan{name: slurmPlan, groups: []string{"all"}}
+	if s.decay != "" {
+		m.keys = append(m.keys, "share: {half_life: "+s.decay+"}")
+	}
 	if len(s.root.children) == 0 {
 		s.p.consumers = []string{"/jobs"}
 		s.root.children = []*slurmAccount{{path: "/jobs", share: 1, up: s.root, file: s.conf}}
@@ -395,8 +416,11 @@ func (s *slurm) entries(m *madePlan, up *slurmAccount) {
 		if a.line > 0 {
 			e.remark = fmt.Sprintf("line %d", a.line)
 		}
-		for dim, n := range a.limit {
-			e.limit[slices.Index(s.p.dims, dim)] = n
+		for d, dim := range s.p.dims {
+			if n, ok := a.limit[dim]; ok {
+				e.limit[d] = n
+				s.result.Report.Carry(dim+" limit", 1)
+			}
 		}
 		m.entries = append(m.entries, e)
 		s.entries(m, a)

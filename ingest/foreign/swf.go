@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/datasets"
 )
 
@@ -114,8 +115,13 @@ func SWF(name string, r io.Reader, o SWFOptions) (*Result, error) {
 	}
 	s.result.Dataset = &datasets.Dataset{Dimensions: []string{"ncpus"}, Hosts: hosts, Demand: s.demand, Plan: s.plan()}
 	s.result.Lives = s.lives
-	s.result.Report.Add(name, 0, "jobs that need all their processors at once",
-		"the processors of a job are units that may be granted one after the other; gangs are not supported")
+	read, err := plan.Parse("plan.yaml", s.result.Dataset.Plan)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if _, err := prove(read, s.result.Dataset, true); err != nil {
+		return nil, err
+	}
 	return s.result, nil
 }
 
@@ -183,6 +189,7 @@ func (s *swf) job(fields []string) {
 	d.Consumer.Code = append(d.Consumer.Code, d.Consumer.Names.InternString(s.consumer(&v)))
 	d.Allocation.Code = append(d.Allocation.Code, d.Allocation.Names.InternString(fmt.Sprintf("job-%d", v[swfJob])))
 	d.Units = append(d.Units, units)
+	d.MinUnits = append(d.MinUnits, units) // a job starts with all its processors
 	if d.Size == nil {
 		d.Size = make([][]int64, 1)
 	}

@@ -2,6 +2,7 @@ package foreign
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/stintd/stint/core/cluster"
@@ -19,7 +20,11 @@ type hostRow struct {
 	size   map[string]int64  // by dimension
 	text   map[string]string // attributes
 	flag   []string          // attributes that are true
-	line   int
+
+	// What Slurm says of a node; names of attributes are made of it when all dimensions are known.
+	feature, partition []string
+	kinds              map[string]string // of generic resources: type by resource
+	line               int
 }
 
 // hostTable makes a table of hosts with a column for each dimension, and for each attribute that some host has.
@@ -83,6 +88,7 @@ type demandRow struct {
 	consumer, allocation, sub, plan string
 	units                           int64
 	size                            []int64 // by dimension
+	gang                            bool    // all units at once, or none
 }
 
 // demandTable makes a table of demand; sub and plan have columns where some row has any.
@@ -97,6 +103,15 @@ func demandTable(dims []string, rows []demandRow) *cluster.DemandTable {
 		t.Units = append(t.Units, r.units)
 		for d := range dims {
 			t.Size[d] = append(t.Size[d], r.size[d])
+		}
+	}
+	if slices.ContainsFunc(rows, func(r demandRow) bool { return r.gang && r.units > 1 }) {
+		for _, r := range rows {
+			least := int64(1)
+			if r.gang {
+				least = max(1, r.units)
+			}
+			t.MinUnits = append(t.MinUnits, least)
 		}
 	}
 	if slices.ContainsFunc(rows, func(r demandRow) bool { return r.sub != "" }) {
@@ -142,7 +157,8 @@ func (p *policy) everything(hosts func(plan string) []hostRow) *cluster.DemandTa
 
 // asksFor are the rows in which a leaf asks for all that hosts have.
 func (p *policy) asksFor(e *entry, hosts []hostRow) (rows []demandRow) {
-	total, common := make([]int64, len(p.dims)), filled(len(p.dims), 1)
+	total, common := make([]int64, len(p.dims)), filled(len(p.dims), math.MaxInt64)
+	least := filled(len(p.dims), math.MaxInt64) // of the hosts that have any
 	for _, h := range hosts {
 		for d, name := range p.dims {
 			if h.closed || h.gone || e.asks != nil && !e.asks[d] {
@@ -150,6 +166,9 @@ func (p *policy) asksFor(e *entry, hosts []hostRow) (rows []demandRow) {
 			}
 			total[d] += h.size[name]
 			common[d] = min(common[d], h.size[name])
+			if h.size[name] > 0 {
+				least[d] = min(least[d], h.size[name])
+			}
 		}
 	}
 	base := -1
@@ -161,26 +180,36 @@ func (p *policy) asksFor(e *entry, hosts []hostRow) (rows []demandRow) {
 	if base < 0 {
 		for d, n := range total {
 			if size := make([]int64, len(p.dims)); n > 0 {
-				size[d] = 1
-				rows = append(rows, demandRow{sub: p.dims[d], units: n, size: size})
+				size[d] = unitOf(n, least[d])
+				rows = append(rows, demandRow{sub: p.dims[d], units: n / size[d], size: size})
 			}
 		}
 		return rows
 	}
 	size := make([]int64, len(p.dims))
+	size[base] = unitOf(total[base], common[base])
 	for d, name := range p.dims {
-		if total[d] == 0 || common[d] == 0 {
+		if d == base || total[d] == 0 || common[d] == 0 {
 			continue
 		}
 		size[d] = total[d]
 		for _, h := range hosts {
 			if !h.closed && !h.gone {
-				size[d] = min(size[d], h.size[name]/h.size[p.dims[base]])
+				size[d] = min(size[d], h.size[name]/(h.size[p.dims[base]]/size[base]))
 			}
 		}
 	}
-	size[base] = 1
-	return []demandRow{{units: total[base], size: size}}
+	return []demandRow{{units: total[base] / size[base], size: size}}
+}
+
+// unitsMade is how many units of a made row are enough to show how a cluster is divided. stint refuses sizes of which a
+// plan's hosts would hold millions.
+const unitsMade = 1_000_000
+
+// unitOf returns the size of the units in which all of an amount is asked for: 1, or more where that would be too many
+// units, but no more than the smallest host has.
+func unitOf(total, smallest int64) int64 {
+	return max(1, min(total/unitsMade, smallest))
 }
 
 // below tells whether a path lies below another.

@@ -17,6 +17,7 @@ const (
 	yarnMemory = "memory_mb"
 	yarnCores  = "vcores"
 	yarnLabel  = "node_label" // attribute of hosts
+	yarnRack   = "rack"       // attribute of hosts
 	yarnPlain  = "default"    // the partition of nodes without a label
 )
 
@@ -65,6 +66,7 @@ func YARN(queues File, o YARNOptions) (*Result, error) {
 	}
 	y := &yarn{file: queues.Name, result: &Result{Name: "yarn"}, labels: []string{yarnPlain}}
 	y.p.cluster = "yarn"
+	y.p.names.fix(yarnLabel, yarnRack)
 	y.p.dim(yarnMemory)
 	y.p.dim(yarnCores)
 	if err := y.nodes(o); err != nil {
@@ -89,7 +91,7 @@ func YARN(queues File, o YARNOptions) (*Result, error) {
 func (y *yarn) finish() (*Result, error) {
 	y.p.heading = []string{"Queues of " + oneLine(y.file) +
 		": guaranteed capacities are shares of a pool, lent while they are idle."}
-	return y.p.finish(y.result, y.hosts, y.p.everything(y.of))
+	return y.p.finish(y.result, y.hosts, y.p.everything(y.of), demandMade)
 }
 
 // of are the hosts with a label.
@@ -227,7 +229,7 @@ func (y *yarn) nodeList(f *File) error {
 			y.label(n.Labels[0])
 		}
 		if n.Rack != "" {
-			h.text["rack"] = n.Rack
+			h.text[yarnRack] = n.Rack
 		}
 		y.hosts = append(y.hosts, h)
 	}

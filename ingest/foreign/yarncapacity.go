@@ -332,7 +332,7 @@ func (c *capacityScheduler) sums(up *yarnQueue, list []*yarnQueue, given []queue
 // maximum gives an entry its limit, and returns what the queue may have at most, by dimension.
 func (c *capacityScheduler) maximum(e *entry, q *yarnQueue, label string, most []float64) []float64 {
 	p, ok := c.get(c.setting(q, label, ".maximum-capacity"))
-	if !ok {
+	if !ok || p.value == "-1" || p.value == "-1.0" { // YARN's words for: not set
 		return most
 	}
 	g := c.parse(p)
@@ -401,11 +401,8 @@ func (c *capacityScheduler) amount(g *queueCapacity, p *property, part string) {
 			"weight for each resource is not supported)", p.value, part)
 		return
 	}
-	d := slices.Index(c.p.dims, identifier(map[string]string{"memory": yarnMemory, "memory-mb": yarnMemory}[key]))
-	if d < 0 {
-		d = slices.Index(c.p.dims, identifier(key))
-	}
-	if d < 0 {
+	d := c.known(key)
+	if d < 0 || d >= len(c.p.dims) {
 		c.result.Report.Add(c.file, p.line, "capacity of "+key,
 			"it is no dimension here: no node has it, or YARN does not count it")
 		return

@@ -2,8 +2,8 @@ package foreign
 
 import (
 	"fmt"
+	"math"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -83,8 +83,9 @@ func (y *yarn) fair(root *element) {
 		}
 	}
 	if len(top.children) == 0 {
-		f.faults.add(f.file, root.line, "<allocations> has no queue")
-		return
+		f.child(top, &element{name: "queue", attrs: map[string]string{"name": "default"}, line: root.line})
+		f.result.Report.Add(f.file, root.line, "<allocations> without a queue",
+			"YARN makes the queue root.default then, and so does this import")
 	}
 	m := f.plan(yarnPlain)
 	f.divide(m, top, floats(f.total))
@@ -101,6 +102,20 @@ func (f *fairScheduler) child(up *yarnQueue, e *element) {
 	f.result.Report.Carry("queue", 1)
 	f.settings[q] = &fairQueue{weight: 1, most: f.most, policy: f.policy}
 	f.queueSettings(q, e)
+	f.contradiction(q)
+}
+
+// contradiction lists a queue's minimum that is above its maximum: the maximum wins, as in YARN, which only warns.
+func (f *fairScheduler) contradiction(q *yarnQueue) {
+	s := f.settings[q]
+	for d, name := range f.p.dims {
+		most := s.at(s.most, d, math.Inf(1))
+		if s.at(s.least, d, 0) > most {
+			f.result.Report.Add(f.file, q.line, "queue "+q.path,
+				fmt.Sprintf("its minimum of %s is above its maximum, and the maximum counts: %s", name, number(most)))
+			s.least[d] = s.most[d]
+		}
+	}
 }
 
 // queueSettings reads what a queue's element has.
@@ -205,7 +220,7 @@ func (y *yarn) known(resource string) int {
 	case "vcores":
 		return 1
 	}
-	return slices.Index(y.p.dims, identifier(resource))
+	return y.p.dimKnown(resource)
 }
 
 // percentOf is a percentage of an amount, rounded down.
@@ -289,7 +304,8 @@ func (s *fairQueue) at(amounts []int64, d int, missing float64) float64 {
 
 // clamp is a queue's fair share at a level: what each has for a weight of 1.
 func (s *fairQueue) clamp(d int, level float64) float64 {
-	return max(min(s.weight*level, s.at(s.most, d, s.weight*level)), s.at(s.least, d, 0))
+	least := max(s.weight*level, s.at(s.least, d, 0))
+	return min(least, s.at(s.most, d, least)) // the maximum wins, as in YARN
 }
 
 // fairLevel is the level at which fair shares are all there is (YARN's ComputeFairShares).
