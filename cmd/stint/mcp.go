@@ -44,8 +44,7 @@ token may.`,
 			if err := from.check(); err != nil {
 				return err
 			}
-			t := &mcp.IOTransport{Reader: io.NopCloser(c.InOrStdin()), Writer: unclosed{c.OutOrStdout()},
-				MaxLineLength: mcpLineBytesMax}
+			t := lineTransport{c.InOrStdin(), c.OutOrStdout()}
 			err := newAssistant(from, c.ErrOrStderr()).Run(c.Context(), t)
 			if errors.Is(err, context.Canceled) || errors.Is(err, io.EOF) {
 				return nil
@@ -56,12 +55,6 @@ token may.`,
 	from.flags(c.Flags())
 	return c
 }
-
-// unclosed is a writer that stays open.
-type unclosed struct{ io.Writer }
-
-// Close does nothing.
-func (unclosed) Close() error { return nil }
 
 // assistant answers by a log or a service.
 type assistant struct {
@@ -78,17 +71,17 @@ func newAssistant(from place, stderr io.Writer) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "stint", Title: "stint: who may put how much work on a shared cluster",
 		Version: version}, &mcp.ServerOptions{Instructions: mcpInstructions})
 	a := &assistant{from, stderr}
-	addTool(s, "explain", "Why a consumer, or one of its allocations, has what it has after a cycle: what is short "+
+	addTool(a, s, "explain", "Why a consumer, or one of its allocations, has what it has after a cycle: what is short "+
 		"and why, what is being taken back, what would change it. Figures come with the rules that they follow from.",
 		a.explain)
-	addTool(s, "query", "A table of what was decided, as CSV. consumers: who wants, holds, owns, lends what; "+
+	addTool(a, s, "query", "A table of what was decided, as CSV. consumers: who wants, holds, owns, lends what; "+
 		"shortfalls: what is short and why; holdings, grants, reclaims, releases, loans, shares, hosts, "+
 		"sub_allocations (what is asked for), attributes, plans, inputs, cycles.", a.query)
-	addTool(s, "whatif_policy", "What the next cycle would be under another policy file: who gains, who loses, what "+
+	addTool(a, s, "whatif_policy", "What the next cycle would be under another policy file: who gains, who loses, what "+
 		"would be reclaimed, and what comes of it. Nothing is put in force.", a.whatifPolicy)
-	addTool(s, "whatif_demand", "What demand and hosts that are not there would get: at once, from whom, what would "+
+	addTool(a, s, "whatif_demand", "What demand and hosts that are not there would get: at once, from whom, what would "+
 		"stop for it, and when it would have all. Nothing is asked for in earnest.", a.whatifDemand)
-	addTool(s, "check", "Whether a policy file is good: all faults with line and column, then warnings, then what "+
+	addTool(a, s, "check", "Whether a policy file is good: all faults with line and column, then warnings, then what "+
 		"each consumer is guaranteed.", a.check)
 	return s
 }
@@ -96,20 +89,33 @@ func newAssistant(from place, stderr io.Writer) *mcp.Server {
 const mcpInstructions = `stint divides a shared cluster among a tree of consumers, cycle after cycle. Begin with query on consumers or shortfalls, then
 explain one of them. Paths of consumers begin with a slash; /A:job is an allocation of /A. All tools only read.`
 
-// addTool adds a tool that answers with a text, within its time.
-func addTool[In any](s *mcp.Server, name, about string, answer func(context.Context, In) (string, error)) {
+// addTool adds a tool that answers with a text, within its time. A bug costs one call and not the session.
+func addTool[In any](
+	a *assistant, s *mcp.Server, name, about string, answer func(context.Context, In) (string, error),
+) {
 	closed := false
 	tool := &mcp.Tool{Name: name, Description: about,
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: &closed}}
 	mcp.AddTool(s, tool, func(ctx context.Context, _ *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
 		ctx, cancel := context.WithTimeout(ctx, mcpCallMax)
 		defer cancel()
-		text, err := answer(ctx, in)
+		text, err := guarded(a.stderr, name, func() (string, error) { return answer(ctx, in) })
 		if err != nil {
 			return nil, nil, err
 		}
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, nil
 	})
+}
+
+// guarded gives an answer, or an error in place of a panic, of which stderr gets the stack.
+func guarded(stderr io.Writer, tool string, answer func() (string, error)) (text string, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			fmt.Fprintf(stderr, "stint mcp: a bug in %s: %v\n%s", tool, v, debug.Stack())
+			text, err = "", fmt.Errorf("%s: a bug of stint (%v): ask otherwise, and report what stderr has of it", tool, v)
+		}
+	}()
+	return answer()
 }
 
 type explainQuestion struct {
@@ -253,6 +259,10 @@ func (a *assistant) check(_ context.Context, q checkQuestion) (string, error) {
 	var b bytes.Buffer
 	if err != nil {
 		fmt.Fprintln(&b, err)
+	}
+	var faults plan.Faults
+	if errors.As(err, &faults) && faults.Bug() != "" {
+		fmt.Fprintf(a.stderr, "stint mcp: a bug in check: %s", faults.Bug())
 	}
 	for _, w := range k.Warnings {
 		fmt.Fprintln(&b, "warning:", w)

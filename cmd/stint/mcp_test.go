@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -139,5 +142,91 @@ func TestMCPProcess(t *testing.T) {
 	}
 	if err := s.Close(); err != nil {
 		t.Error("the process does not end when its input does:", err)
+	}
+}
+
+// TestMCPSurvives sends lines that are no messages and a call that fails between two questions.
+func TestMCPSurvives(t *testing.T) {
+	log := mcpLog(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(self, "mcp", "--log", log)
+	c.Env = append(os.Environ(), mainArgs+"=1")
+	misspelt := "stint: 1\ndimensions: [slots]\nresource_groups: [{name: G, hosts: [a]}]\nconsumers: [{path: /A}]\n" +
+		"slot_plans: [{resource_group: GG, consumers: [{path: /A, policy: share_ratio}]}]\n" +
+		"divisions: [{name: east, plans: [G]}]\n"
+	call := func(id int, tool string, args map[string]any) string {
+		text, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": "tools/call",
+			"params": map[string]any{"name": tool, "arguments": args}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	lines := []string{
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},` +
+			`"clientInfo":{"name":"x","version":"1"}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+		"debug: about to ask", "{", "[]", "[1, {}]", "null", "7", `{"jsonrpc":"1.0","id":9,"method":"ping"}`, `{} {}`,
+		`"` + strings.Repeat("x", mcpLineBytesMax) + `"`, "\xff\xfe", "", "  ",
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"query","arguments":7}}`,
+		call(3, "check", map[string]any{"plan": misspelt}),
+		`[{"jsonrpc":"2.0","id":4,"method":"ping"},` + call(5, "query", map[string]any{"table": "shortfalls"}) + `]`,
+		call(6, "query", map[string]any{"table": "shortfalls"}),
+	}
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = io.WriteString(in, strings.Join(lines, "\n")+"\n") }()
+	answers, refused := map[float64]string{}, 0
+	for lines := bufio.NewScanner(out); answers[6] == "" && lines.Scan(); {
+		line := lines.Text()
+		var m struct {
+			ID    any
+			Error *struct{ Message string }
+		}
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Fatal(line, err)
+		}
+		if id, ok := m.ID.(float64); ok {
+			answers[id] = line
+		} else if refused++; m.Error == nil || !strings.HasPrefix(m.Error.Message, "a line ") {
+			t.Error(line)
+		}
+	}
+	if err := in.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Error("the process does not end when its input does:", err)
+	}
+	if refused != 11 { // [1, {}] has two
+		t.Errorf("%d lines are refused", refused)
+	}
+	for id, want := range map[float64]string{1: "serverInfo", 2: "7", 3: "resource_group: \\\"GG\\\"", 4: "result",
+		5: "pool_exhausted", 6: "pool_exhausted"} {
+		if !strings.Contains(answers[id], want) {
+			t.Errorf("call %v has no %q: %s", id, want, answers[id])
+		}
+	}
+}
+
+// TestMCPGuarded holds that a bug in a tool is an error of the call, and that its stack is written down.
+func TestMCPGuarded(t *testing.T) {
+	var stderr bytes.Buffer
+	_, err := guarded(&stderr, "query", func() (string, error) { panic("BUG: no table") })
+	if err == nil || !strings.HasPrefix(err.Error(), "query: a bug of stint (BUG: no table): ") ||
+		!strings.Contains(stderr.String(), "TestMCPGuarded") {
+		t.Error(err, stderr.String())
 	}
 }

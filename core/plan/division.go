@@ -91,7 +91,9 @@ func (r *reader) division(p *Policy, entry value, in map[string]string) {
 			switch other, twice := in[name]; {
 			case !ok:
 			case !slices.Contains(p.PlanNames(), name):
-				r.fault(one, "there is no such plan%s", listed(p.PlanNames()))
+				if p.plansNamed() { // otherwise the entry may name a plan that has an error of its own
+					r.fault(one, "there is no such plan%s", listed(p.PlanNames()))
+				}
 			case twice:
 				r.fault(one, "the plan is in division %s already", other)
 			default:
@@ -103,16 +105,24 @@ func (r *reader) division(p *Policy, entry value, in map[string]string) {
 	p.Divisions = append(p.Divisions, d)
 }
 
-// PlanNames are the names of all plans, MD plans first.
+// PlanNames lists the names of all plans, MD plans first. It skips plans whose name has an error, which only a policy
+// that is still being read has.
 func (p *Policy) PlanNames() (names []string) {
 	for i := range p.MDPlans {
-		names = append(names, p.MDPlans[i].Name)
+		if name := p.MDPlans[i].Name; name != "" {
+			names = append(names, name)
+		}
 	}
 	for i := range p.SlotPlans {
-		names = append(names, p.Groups[p.SlotPlans[i].Group].Name)
+		if g := p.SlotPlans[i].Group; g >= 0 {
+			names = append(names, p.Groups[g].Name)
+		}
 	}
 	return names
 }
+
+// plansNamed reports whether every plan has a name.
+func (p *Policy) plansNamed() bool { return len(p.PlanNames()) == len(p.MDPlans)+len(p.SlotPlans) }
 
 // DivisionNames are the names of the divisions, in the file's order.
 func (p *Policy) DivisionNames() (names []string) {

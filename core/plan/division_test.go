@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -81,5 +82,58 @@ func TestDivisionMoves(t *testing.T) {
 			!reflect.DeepEqual(gives, c.gives) {
 			t.Errorf("east has %s, west %s: %q, they give plans away: %v", c.east, c.west, fault, gives)
 		}
+	}
+}
+
+// TestDivisionMisspelt reads plans whose names have errors of their own, beside divisions that name the plans correctly.
+func TestDivisionMisspelt(t *testing.T) {
+	for _, c := range []struct{ was, is, want string }{
+		{"resource_group: G,", "resource_group: GG,", `p:6:22: slot_plans[0].resource_group: "GG": `},
+		{"{name: m, resource", "{nam: m, resource", `p:8:6: md_plans[0].nam: unknown key`},
+	} {
+		text := strings.Replace(divided, c.was, c.is, 1)
+		for _, division := range []string{"", "east", "north"} {
+			whole := []byte(text)
+			if division != "" {
+				whole = ForDivision(whole, division)
+			}
+			_, err := Parse("p", whole)
+			var faults Faults
+			if !errors.As(err, &faults) || faults.Bug() != "" {
+				t.Fatalf("%s, division %q: %v\n%s", c.is, division, err, faults.Bug())
+			}
+			if text := err.Error(); !strings.Contains(text, c.want) || strings.Contains(text, "no such plan") {
+				t.Errorf("%s, division %q: %v", c.is, division, err)
+			}
+		}
+	}
+}
+
+// TestParseBug holds how a panic of the parser is reported.
+func TestParseBug(t *testing.T) {
+	read := func() (err error) {
+		c := collector{file: "p"}
+		defer func() {
+			if v := recover(); v != nil {
+				err = c.bug(v)
+			}
+		}()
+		c.add(Fault{Line: 3, Column: 1, Path: "rank", Reason: "must be a whole number"})
+		none := -1
+		_ = c.found[none]
+		return nil
+	}
+	err := read()
+	var faults Faults
+	if !errors.As(err, &faults) || len(faults) != 2 || !strings.Contains(faults.Bug(), "TestParseBug") {
+		t.Fatalf("%v: %s", err, faults.Bug())
+	}
+	for _, want := range []string{"p:3:1: rank: must be a whole number\np: stint cannot check the file", "division_test.go:"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in %v", want, err)
+		}
+	}
+	if faults[:1].Bug() != "" || Faults(nil).Bug() != "" {
+		t.Error("a fault of the file is called a bug")
 	}
 }

@@ -2,6 +2,9 @@ package plan
 
 import (
 	"fmt"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +23,8 @@ type Fault struct {
 	Path   string // key path, such as consumers[3].rank
 	Value  string // as written, shortened; "" when it is no single value
 	Reason string
+
+	stack string // of a panic in the parser; "": the fault is the file's
 }
 
 // String is `file:line:col: path: "value": reason`, without the parts that the fault does not have.
@@ -56,6 +61,15 @@ func (f Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
+// Bug returns the stack of the panic that ended the parse, "" where none did. A caller that keeps a log writes it there:
+// the file may be good, and stint has to be corrected.
+func (f Faults) Bug() string {
+	if len(f) == 0 {
+		return ""
+	}
+	return f[len(f)-1].stack
+}
+
 // collector gathers faults up to faultsMax and counts the rest.
 type collector struct {
 	file  string
@@ -89,6 +103,32 @@ func (c *collector) faults() Faults {
 			Reason: fmt.Sprintf("%d faults in all, %d of them are shown", c.count, len(c.found))})
 	}
 	return c.found
+}
+
+// bug returns the faults found before a panic, and the panic as the last. It is called by the function that recovers.
+// The faults before it come first because correcting them is what most often avoids the panic.
+func (c *collector) bug(panicked any) Faults {
+	return append(c.faults(), Fault{File: c.file, stack: string(debug.Stack()), Reason: fmt.Sprintf(
+		"stint cannot check the file because of a bug of its own (%v, at %s); correct the other errors, if there are "+
+			"any, and report the file if this one stays", panicked, panicPlace())})
+}
+
+// panicPlace returns the file and line of the statement that panicked.
+func panicPlace() string {
+	var counters [64]uintptr
+	frames := runtime.CallersFrames(counters[:runtime.Callers(1, counters[:])])
+	panicking := false
+	for {
+		f, more := frames.Next()
+		inRuntime := strings.HasPrefix(f.Function, "runtime.")
+		switch {
+		case panicking && !inRuntime:
+			return fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
+		case !more:
+			return "a place that is not known"
+		}
+		panicking = panicking || inRuntime
+	}
 }
 
 // shorten cuts a value to what a message can show.

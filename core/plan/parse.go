@@ -31,7 +31,7 @@ const (
 // name is only used in messages. The error is of type Faults and lists all that
 // is wrong, save that text which is no YAML at all gives the first fault only.
 // Parsing takes time and memory in proportion to the text, nearly all in the YAML library: some 30 µs
-// and 8 KB for each entry of a list of consumers.
+// and 8 KB for each entry of a list of consumers. A panic of the parser becomes the last fault: see Faults.Bug.
 func Parse(file string, text []byte) (*Policy, error) { return parsePolicy(file, text, false) }
 
 // ParseAccepted is Parse of a policy file that was in force once: it may have been taken before some of today's faults
@@ -40,13 +40,18 @@ func Parse(file string, text []byte) (*Policy, error) { return parsePolicy(file,
 // column.
 func ParseAccepted(file string, text []byte) (*Policy, error) { return parsePolicy(file, text, true) }
 
-func parsePolicy(file string, text []byte, accepted bool) (*Policy, error) {
+func parsePolicy(file string, text []byte, accepted bool) (p *Policy, err error) {
 	r := &reader{collector: collector{file: file}, accepted: accepted}
+	defer func() {
+		if v := recover(); v != nil {
+			p, err = nil, r.bug(v)
+		}
+	}()
 	root, ok := r.document(text)
 	if !ok {
 		return nil, r.faults()
 	}
-	p := r.policy(root)
+	p = r.policy(root)
 	if faults := r.faults(); faults != nil {
 		return nil, faults
 	}

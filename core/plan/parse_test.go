@@ -98,7 +98,8 @@ func TestFaultsAreCapped(t *testing.T) {
 	if got, want := faults[faultsMax].String(), "p: 250 faults in all, 100 of them are shown"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	want := Fault{"p", 103, 12, "consumers[99].path", "bad", "must be a full path such as /Risk/Intraday"}
+	want := Fault{File: "p", Line: 103, Column: 12, Path: "consumers[99].path", Value: "bad",
+		Reason: "must be a full path such as /Risk/Intraday"}
 	if faults[99] != want {
 		t.Errorf("got %+v, want %+v", faults[99], want)
 	}
@@ -614,6 +615,9 @@ func FuzzParse(f *testing.F) {
 			faults, ok := err.(Faults)
 			if !ok || len(faults) == 0 || err.Error() == "" {
 				t.Fatalf("%T: %v", err, err)
+			}
+			if stack := faults.Bug(); stack != "" {
+				t.Fatalf("%v\n%s", err, stack)
 			}
 			return
 		}

@@ -138,6 +138,9 @@ func (q *request) parsePlan(in *engine.Input, packing table.Compression, bodies,
 	case errors.As(err, &p):
 		return p
 	case errors.As(err, &faults):
+		if stack := faults.Bug(); stack != "" {
+			s.o.Log.Error("a bug", "route", "policy file", "panic", faults[len(faults)-1].Reason, "stack", stack)
+		}
 		return problem{Type: "bad-plan", Status: 422, Detail: faults.Error(), faults: faults, count: len(faults)}
 	case errors.Is(err, table.ErrLimit):
 		return overLimit(err.Error())
