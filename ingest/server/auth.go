@@ -28,10 +28,11 @@ var Roles = []string{RoleAdmin, RoleConsumerAdmin, RoleSubmitter, RoleReader}
 // Token is somebody whom the service knows, by a bearer token or by the subject of a client certificate or by either.
 // Of a bearer token it has only the hash.
 type Token struct {
-	Name    string   // for logs, and as whom the policy's `admins` and `users` may name it
-	SHA256  string   // of the token, in hex; "": there is none
-	Subject string   // of client certificates, as RFC 2253 writes it, such as CN=feed,O=Bank; "": there is none
-	Role    string   //
+	Name   string // for logs, and as whom the policy's `admins` and `users` may name it
+	SHA256 string // of the token, in hex; "": there is none
+	// of client certificates, as openssl prints it with -nameopt RFC2253, such as CN=feed,O=Bank; "": there is none
+	Subject string
+	Role    string
 	Groups  []string // further names under which the policy may name it
 	// the consumer with all below it that it reads, besides the figures of those above; "": it reads all
 	Branch string
@@ -45,21 +46,6 @@ type known struct {
 
 // none tells whether nobody is known: then everybody may do everything.
 func (k *known) none() bool { return len(k.byHash)+len(k.bySubject) == 0 }
-
-// plainSubject is a subject without the white space that some programs write between its parts.
-func plainSubject(subject string) string {
-	var b strings.Builder
-	escaped, between := false, false
-	for _, c := range strings.TrimSpace(subject) {
-		if between && c == ' ' {
-			continue
-		}
-		b.WriteRune(c)
-		between = !escaped && (c == ',' || c == '+')
-		escaped = !escaped && c == '\\'
-	}
-	return b.String()
-}
 
 // HashToken is the hash of a token as Token has it.
 func HashToken(token string) string {
@@ -93,14 +79,19 @@ func checkTokens(list []Token) (*known, error) {
 		if t.SHA256 == "" && t.Subject == "" {
 			fault("%s: has neither sha256, of its secret, nor subject, of its certificates", name)
 		}
-		if subject := plainSubject(t.Subject); subject != "" {
-			if twin := tokens.bySubject[subject]; twin != nil {
+		if t.Subject != "" {
+			subject, err := parseName(t.Subject)
+			if err == nil {
+				err = subject.fault()
+			}
+			if err != nil {
+				fault("%s: subject %q: must be the subject of a certificate, such as CN=feed,O=Bank: %w", name, t.Subject,
+					err)
+			}
+			if twin := tokens.bySubject[subject.String()]; twin != nil && err == nil {
 				fault("%s: has the same subject as %q", name, twin.Name)
 			}
-			if !strings.Contains(subject, "=") {
-				fault("%s: subject %q: must be the subject of a certificate, such as CN=feed,O=Bank", name, t.Subject)
-			}
-			tokens.bySubject[subject] = t
+			tokens.bySubject[subject.String()] = t
 		}
 		if t.SHA256 == "" {
 			continue
@@ -212,7 +203,7 @@ func (s *Server) certified(of credentials, unauthorized func(string) error) (*To
 		return nil, unauthorized("a bearer token or a client certificate is needed")
 	}
 	if of.passedFor != "" && s.member() != nil && subject == s.o.TLS.subject() {
-		if subject, err = url.PathUnescape(of.passedFor); err != nil {
+		if subject, err = passedSubject(of.passedFor); err != nil {
 			return nil, unauthorized("the header " + passedFor + " cannot be read")
 		}
 	}
@@ -222,6 +213,17 @@ func (s *Server) certified(of credentials, unauthorized func(string) error) (*To
 			" is taken, but no token of the configuration has this subject")
 	}
 	return t, nil
+}
+
+// passedSubject reads the subject for which another process passes a request on. That process may be of a version that
+// writes it in another form.
+func passedSubject(header string) (string, error) {
+	text, err := url.PathUnescape(header)
+	if err != nil {
+		return "", err
+	}
+	n, err := parseName(text)
+	return n.String(), err
 }
 
 // has tells whether a role is enough for what a route needs.

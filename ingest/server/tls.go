@@ -76,6 +76,7 @@ type TLS struct {
 type tlsState struct {
 	config  *tls.Config
 	leaf    *x509.Certificate
+	subject string         // of leaf; "": it has none
 	clients *x509.CertPool // nil: no client certificates are taken
 	digest  [sha256.Size]byte
 }
@@ -166,6 +167,9 @@ func loadTLS(files TLSFiles, now time.Time) (*tlsState, TLSFaults) {
 		return nil, faults
 	}
 	state.leaf = chain[0]
+	if n, err := nameOf(chain[0].RawSubject); err == nil {
+		state.subject = n.String()
+	}
 	hash.Sum(state.digest[:0])
 	state.config = &tls.Config{
 		Certificates: []tls.Certificate{pair}, MinVersion: max(files.MinVersion, tls.VersionTLS12),
@@ -298,7 +302,7 @@ func authorities(setting string, text []byte, file string, now time.Time, faults
 		switch why := validAt(c, now); {
 		case !c.BasicConstraintsValid || !c.IsCA:
 			self := ""
-			if bytes.Equal(c.RawIssuer, c.RawSubject) {
+			if selfSigned(c) {
 				self = " self-signed,"
 			}
 			faults.add(setting, file, "certificate %d, of %s,%s is no authority's (CA:TRUE is missing): "+
@@ -321,14 +325,6 @@ func validAt(c *x509.Certificate, now time.Time) string {
 		return "is valid only from " + c.NotBefore.UTC().Format(time.RFC3339) + " on"
 	}
 	return ""
-}
-
-// subjectOf is the name of whom a certificate is for, as RFC 2253 writes it.
-func subjectOf(c *x509.Certificate) string {
-	if s := c.Subject.String(); s != "" {
-		return s
-	}
-	return "an empty subject"
 }
 
 // watch reads the files again every so often, and takes them when they have changed, until done is closed. It says when
@@ -402,7 +398,7 @@ func (m *Metrics) attachTLS(t *TLS) {
 }
 
 // subject is that of the service's own certificate, "" when it has none.
-func (t *TLS) subject() string { return t.state.Load().leaf.Subject.String() }
+func (t *TLS) subject() string { return t.state.Load().subject }
 
 // expires is when the service's certificate does.
 func (t *TLS) expires() time.Time { return t.state.Load().leaf.NotAfter }
@@ -451,28 +447,44 @@ func (c *conn) certified(t *TLS) (subject string, err error) {
 		return "", nil
 	}
 	if c.judged.by != state.clients { // the authorities are others than at the last request
-		c.judged.by, c.judged.why = state.clients, judge(peers, state.clients)
+		c.judged = judge(peers, state.clients)
 	}
-	subject = peers[0].Subject.String()
 	switch why := validAt(peers[0], time.Now()); {
 	case why != "": // also where the connection has outlived its certificate
 		return "", fmt.Errorf("the client certificate of %s %s", subjectOf(peers[0]), why)
 	case c.judged.why != nil:
 		return "", c.judged.why
-	case subject == "":
-		return "", errors.New("the client certificate has no subject, by which it would be known here")
 	}
-	return subject, nil
+	return c.judged.subject, nil
 }
 
 // judgment is whether a connection's certificate is taken, by the authorities there were then.
 type judgment struct {
-	by  *x509.CertPool
-	why error
+	by      *x509.CertPool
+	subject string
+	why     error // nil: it is
 }
 
-// judge tells why a client's certificate is not taken, nil when it is.
-func judge(peers []*x509.Certificate, clients *x509.CertPool) error {
+// judge verifies a client's certificate, and reads its subject.
+func judge(peers []*x509.Certificate, clients *x509.CertPool) judgment {
+	j := judgment{by: clients, why: verify(peers, clients)}
+	if j.why != nil {
+		return j
+	}
+	n, err := nameOf(peers[0].RawSubject)
+	if err == nil {
+		err = n.fault()
+	}
+	if err != nil {
+		j.why = fmt.Errorf("the client certificate of %s is not taken: %w", subjectOf(peers[0]), err)
+		return j
+	}
+	j.subject = n.String()
+	return j
+}
+
+// verify tells why a client's certificate is not taken, nil when it is.
+func verify(peers []*x509.Certificate, clients *x509.CertPool) error {
 	between := x509.NewCertPool()
 	for _, c := range peers[1:] {
 		between.AddCert(c)
@@ -486,12 +498,12 @@ func judge(peers []*x509.Certificate, clients *x509.CertPool) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &unknown) && bytes.Equal(leaf.RawIssuer, leaf.RawSubject):
+	case errors.As(err, &unknown) && selfSigned(leaf):
 		return fmt.Errorf("the client certificate of %s is self-signed: "+
 			"one that an authority of this service has signed is needed", subjectOf(leaf))
 	case errors.As(err, &unknown):
 		return fmt.Errorf("the client certificate of %s was signed by %s, which is no authority of this service",
-			subjectOf(leaf), leaf.Issuer.String())
+			subjectOf(leaf), issuerOf(leaf))
 	case errors.As(err, &invalid) && invalid.Reason == x509.IncompatibleUsage:
 		return fmt.Errorf("the certificate of %s is not for clients (extended key usage)", subjectOf(leaf))
 	}

@@ -468,28 +468,6 @@ func TestTLSWarns(t *testing.T) {
 	}
 }
 
-// TestSubjects reads subjects as several programs write them.
-func TestSubjects(t *testing.T) {
-	for text, want := range map[string]string{
-		"CN=feed,O=Bank": "CN=feed,O=Bank", " CN=feed, O=Bank ": "CN=feed,O=Bank", `CN=a\, b,O=Bank`: `CN=a\, b,O=Bank`,
-		`CN=a\\, O=B`: `CN=a\\,O=B`, "CN=a + UID=1": "CN=a +UID=1", "": "",
-	} {
-		if got := plainSubject(text); got != want {
-			t.Errorf("%q: %q, expected %q", text, got, want)
-		}
-	}
-	for why, list := range map[string][]Token{
-		"neither sha256": {{Name: "a", Role: RoleAdmin}},
-		"the same subject": {{Name: "a", Role: RoleAdmin, Subject: "CN=a"},
-			{Name: "b", Role: RoleAdmin, Subject: " CN=a"}},
-		"must be the subj": {{Name: "a", Role: RoleAdmin, Subject: "a"}},
-	} {
-		if err := CheckTokens(list); err == nil || !strings.Contains(err.Error(), why) {
-			t.Errorf("%s: %v", why, err)
-		}
-	}
-}
-
 // TestPassedFor has a process of a cluster that follows speak for a client whose certificate it has seen. The one that
 // leads takes that of a process with its own subject alone.
 func TestPassedFor(t *testing.T) {
