@@ -74,13 +74,13 @@ func newAssistant(from place, stderr io.Writer) *mcp.Server {
 	addTool(a, s, "explain", "Why a consumer, or one of its allocations, has what it has after a cycle: what is short "+
 		"and why, what is being taken back, what would change it. Figures come with the rules that they follow from.",
 		a.explain)
-	addTool(a, s, "query", "A table of what was decided, as CSV. consumers: who wants, holds, owns, lends what; "+
-		"shortfalls: what is short and why; holdings, grants, reclaims, releases, loans, shares, hosts, "+
+	addTool(a, s, "query", "A table of what was decided, as CSV. consumers: who wants, holds, owns, lends "+
+		"what; shortfalls: what is short and why; holdings, grants, reclaims, releases, loans, shares, hosts, "+
 		"sub_allocations (what is asked for), attributes, plans, inputs, cycles.", a.query)
-	addTool(a, s, "whatif_policy", "What the next cycle would be under another policy file: who gains, who loses, what "+
-		"would be reclaimed, and what comes of it. Nothing is put in force.", a.whatifPolicy)
-	addTool(a, s, "whatif_demand", "What demand and hosts that are not there would get: at once, from whom, what would "+
-		"stop for it, and when it would have all. Nothing is asked for in earnest.", a.whatifDemand)
+	addTool(a, s, "whatif_policy", "What the next cycle would be under another policy file: who gains, who loses, "+
+		"what would be reclaimed, and what comes of it. Nothing is put in force.", a.whatifPolicy)
+	addTool(a, s, "whatif_demand", "What demand and hosts that are not there would get: at once, from whom, what "+
+		"would stop for it, and when it would have all. Nothing is asked for in earnest.", a.whatifDemand)
 	addTool(a, s, "check", "Whether a policy file is good: all faults with line and column, then warnings, then what "+
 		"each consumer is guaranteed.", a.check)
 	return s
@@ -112,7 +112,8 @@ func guarded(stderr io.Writer, tool string, answer func() (string, error)) (text
 	defer func() {
 		if v := recover(); v != nil {
 			fmt.Fprintf(stderr, "stint mcp: a bug in %s: %v\n%s", tool, v, debug.Stack())
-			text, err = "", fmt.Errorf("%s: a bug of stint (%v): ask otherwise, and report what stderr has of it", tool, v)
+			text, err = "", fmt.Errorf("%s: a bug of stint (%v): ask otherwise, and report what stderr has of it",
+				tool, v)
 		}
 	}()
 	return answer()

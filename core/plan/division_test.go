@@ -85,7 +85,8 @@ func TestDivisionMoves(t *testing.T) {
 	}
 }
 
-// TestDivisionMisspelt reads plans whose names have errors of their own, beside divisions that name the plans correctly.
+// TestDivisionMisspelt reads plans whose names have errors of their own, beside divisions that name the plans
+// correctly.
 func TestDivisionMisspelt(t *testing.T) {
 	for _, c := range []struct{ was, is, want string }{
 		{"resource_group: G,", "resource_group: GG,", `p:6:22: slot_plans[0].resource_group: "GG": `},
@@ -128,7 +129,9 @@ func TestParseBug(t *testing.T) {
 	if !errors.As(err, &faults) || len(faults) != 2 || !strings.Contains(faults.Bug(), "TestParseBug") {
 		t.Fatalf("%v: %s", err, faults.Bug())
 	}
-	for _, want := range []string{"p:3:1: rank: must be a whole number\np: stint cannot check the file", "division_test.go:"} {
+	for _, want := range []string{
+		"p:3:1: rank: must be a whole number\np: stint cannot check the file", "division_test.go:",
+	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in %v", want, err)
 		}

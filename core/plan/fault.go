@@ -61,8 +61,8 @@ func (f Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Bug returns the stack of the panic that ended the parse, "" where none did. A caller that keeps a log writes it there:
-// the file may be good, and stint has to be corrected.
+// Bug returns the stack of the panic that ended the parse, "" where none did. A caller that keeps a log writes it
+// there: the file may be good, and stint has to be corrected.
 func (f Faults) Bug() string {
 	if len(f) == 0 {
 		return ""

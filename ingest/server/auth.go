@@ -85,8 +85,8 @@ func checkTokens(list []Token) (*known, error) {
 				err = subject.fault()
 			}
 			if err != nil {
-				fault("%s: subject %q: must be the subject of a certificate, such as CN=feed,O=Bank: %w", name, t.Subject,
-					err)
+				fault("%s: subject %q: must be the subject of a certificate, such as CN=feed,O=Bank: %w", name,
+					t.Subject, err)
 			}
 			if twin := tokens.bySubject[subject.String()]; twin != nil && err == nil {
 				fault("%s: has the same subject as %q", name, twin.Name)

@@ -113,7 +113,8 @@ func nameOf(der []byte) (distinguishedName, error) {
 			Type  asn1.ObjectIdentifier
 			Value asn1.RawValue
 		}
-		if rest, err := asn1.UnmarshalWithParams(set.FullBytes, &list, "set"); err != nil || len(rest) > 0 || len(list) == 0 {
+		rest, err := asn1.UnmarshalWithParams(set.FullBytes, &list, "set")
+		if err != nil || len(rest) > 0 || len(list) == 0 {
 			return nil, errors.New("the name cannot be read")
 		}
 		for i, one := range slices.Backward(list) {
@@ -194,7 +195,7 @@ func parseName(text string) (n distinguishedName, err error) {
 			return nil, err
 		}
 		if strings.HasPrefix(after, " ") || strings.HasSuffix(kind, " ") {
-			return nil, errors.New("has spaces around =, as the default form of openssl does, whose order is another: " +
+			return nil, errors.New("has spaces around =, as the default form of openssl has, in another order: " +
 				"print it with -nameopt RFC2253")
 		}
 		var end string

@@ -48,7 +48,8 @@ func derOf(t testing.TB, names ...[]attr) []byte {
 			if err != nil {
 				t.Fatal(err)
 			}
-			list = append(list, marshal(asn1.TagSequence, true, append(of, marshal(p.tag, false, []byte(p.value))...))...)
+			of = append(of, marshal(p.tag, false, []byte(p.value))...)
+			list = append(list, marshal(asn1.TagSequence, true, of)...)
 		}
 		all = append(all, marshal(asn1.TagSet, true, list)...)
 	}
@@ -65,7 +66,8 @@ func TestClientSubjects(t *testing.T) {
 	ca := newIssuer(t, "Clients")
 	own := ca.issue("stint", nil)
 	subjects := []string{
-		"CN=feed,O=Bank", "UID=feed,CN=feed,O=Bank", "CN=feed,O=Bank,DC=site,DC=bank", "emailAddress=f@b,CN=feed,O=Bank",
+		"CN=feed,O=Bank", "UID=feed,CN=feed,O=Bank", "CN=feed,O=Bank,DC=site,DC=bank",
+		"emailAddress=f@b,CN=feed,O=Bank",
 		"CN=feed,title=agent,O=Bank", "CN=feed,O=Bank,O=Group", "CN=feed+O=Desk", `CN=f\C3\BCr\, alle,O=Bank`,
 	}
 	var tokens []Token
@@ -158,15 +160,18 @@ func TestNames(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"feed": "has no =", "CN=feed,": "has no =", "CN = feed, O = Bank": "-nameopt RFC2253", "CN= feed": "-nameopt RFC2253",
-		"shoe=9": "no type of attribute that is known", "=x": "no type", `CN=a\`: `ends with \`, `CN="a"`: `a bare "`,
+		"feed": "has no =", "CN=feed,": "has no =", "CN = feed, O = Bank": "-nameopt RFC2253",
+		"CN= feed": "-nameopt RFC2253",
+		"shoe=9":   "no type of attribute that is known", "=x": "no type", `CN=a\`: `ends with \`, `CN="a"`: `a bare "`,
 		"CN=#xx": "no DER", "CN=#0C": "no DER", `CN=\FF`: "no UTF-8", "CN=#0c01780c0178": "no DER",
 	} {
 		if n, err := parseName(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is read as %q: %v, expected %q", text, n, err, want)
 		}
 	}
-	for _, der := range []string{"", "\x30", "\x30\x02\x31\x00x", "\x31\x00", "\x30\x03\x31\x01\x00", "\x30\x02\x31\x00"} {
+	for _, der := range []string{
+		"", "\x30", "\x30\x02\x31\x00x", "\x31\x00", "\x30\x03\x31\x01\x00", "\x30\x02\x31\x00",
+	} {
 		if n, err := nameOf([]byte(der)); err == nil {
 			t.Errorf("%x is the name %q", der, n)
 		}
