@@ -137,7 +137,8 @@ func (f *Forger) cycle(r *Reader, cycle int64, tables, held map[string]*decision
 	digest := decision.Digest(decided)
 	*head.Column("decisions_digest") = decision.Column{Name: "decisions_digest", Type: decision.Text, Code: []int32{0},
 		Dict: decision.Words{digest}}
-	metas := []meta{{metaSchema, SchemaVersion}, {metaRules, decision.RulesVersion},
+	rules := head.Column("rules_version")
+	metas := []meta{{metaSchema, SchemaVersion}, {metaRules, string(rules.Dict.Bytes(rules.Code[0]))},
 		{metaRevision, strconv.FormatInt(head.Column("revision").Int[0], 10)}, {metaDecisions, digest}}
 	var files []meta
 	for _, name := range r.Tables() {

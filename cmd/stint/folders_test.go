@@ -19,8 +19,8 @@ import (
 // foldersAt has the data folders of versions that were released, one of each, as NAME.tar.gz.
 const foldersAt = "../../testdata/folders"
 
-// folderName, when the variable is set, has the test write the folder of the present version under its value before it
-// opens all: STINT_TEST_FOLDER=0.2.0 go test -run TestFolders ./cmd/stint
+// folderVariable has the tests write the folder and the decision log of the present version under the variable's value
+// before they open all: STINT_TEST_FOLDER=0.2.0 go test -run 'TestFolders|TestEarlierLogs' ./cmd/stint
 const folderVariable = "STINT_TEST_FOLDER"
 
 // folderFacts is the file of a folder that says what is in it.
@@ -80,6 +80,7 @@ func openFolder(t *testing.T, file string) {
 	}
 	r.stop()
 	command(t, 0, "verify", "--log", filepath.Join(data, "log"))
+	command(t, 0, "replay", "--log", filepath.Join(data, "log"))
 	r = startServe(t, data, nil)
 	if again := folderStateOf(t, r.base); again.Cycle != want.Cycle+1 {
 		t.Errorf("after another start: %+v", again)
@@ -137,12 +138,14 @@ func writeFolder(t *testing.T, file string) {
 	for _, call := range []struct{ method, path, file, body string }{
 		{"PUT", "/v1/plan", "plan.yaml", ""}, {"PUT", "/v1/hosts", "hosts.csv", ""},
 		{"PUT", "/v1/demand/feed", "demand.csv", ""},
-		{"POST", "/v1/cycles", "", ""}, {"PATCH", "/v1/hosts", "", "host,state\nh1,draining\n"},
+		{"POST", "/v1/cycles", "", ""}, {"PATCH", "/v1/hosts", "", "host,state\nh3,draining\n"},
+		{"POST", "/v1/cycles", "", ""}, {"PUT", "/v1/demand/feed", "later.csv", ""},
 		{"POST", "/v1/cycles", "", ""},
+		{"POST", "/v1/releases", "", "consumer,allocation,host,units,done\n/Train,model,g2,1,true\n"},
 		{"POST", "/v1/cycles", "", ""},
 	} {
 		if call.file != "" {
-			text, err := os.ReadFile(filepath.Join("../../testdata/service", call.file))
+			text, err := os.ReadFile(filepath.Join(filepath.Join(foldersAt, "input"), call.file))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -32,6 +32,9 @@ every 60th, the whole state after it. With --from, replay begins with the last o
 decided, and not compared. Without, it begins with the first cycle; where compact dropped that,
 with the first state that is left, and compares the cycles after it.
 
+Cycles that another version of the rules decided are not decided again: replay names the version and compares the
+digests of their files. It goes on after the first state saved since then.
+
 Exit codes: 0 all are the same, 1 a cycle decides otherwise, 2 the log cannot be read.`,
 		Example: `  stint replay --log demo/log
   stint replay --log demo/log --from 60 --to 120
@@ -59,7 +62,9 @@ Exit codes: 0 all are the same, 1 a cycle decides otherwise, 2 the log cannot be
 				return fmt.Errorf("cycle %d cannot be decided again: the first saved state is that after cycle %d, "+
 					"and earlier cycles are gone", last, first-1)
 			}
-			return replayLog(r, log, first, last, output == "json", c.OutOrStdout(), c.ErrOrStderr())
+			p := replaying{r: r, log: log, first: first, last: last, rules: decision.RulesVersion,
+				asJSON: output == "json"}
+			return p.run(c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
 	f := c.Flags()
@@ -135,43 +140,50 @@ func (o *otherwise) Error() string {
 	return text
 }
 
-// replayLog compares cycles and prints how it went.
-func replayLog(r *export.Reader, log string, first, last int64, asJSON bool, stdout, stderr io.Writer) error {
+// replaying is a call of replay.
+type replaying struct {
+	r           *export.Reader
+	log         string
+	first, last int64
+	rules       string // the version of the rules that this stint decides by
+	asJSON      bool
+}
+
+// replayReport is the result of a replay.
+type replayReport struct {
+	Log      string       `json:"log"`
+	From     int64        `json:"from"`
+	To       int64        `json:"to"`
+	Compared int64        `json:"compared"`
+	State    int64        `json:"state"`                 // after which cycle the state was that it began with; 0: none
+	Other    []otherRules `json:"other_rules,omitempty"` // cycles of other versions of the rules
+	Faults   []*otherwise `json:"faults"`
+}
+
+// run compares cycles and prints how it went.
+func (p *replaying) run(stdout, stderr io.Writer) error {
 	start := time.Now()
-	result := struct {
-		Log      string       `json:"log"`
-		From     int64        `json:"from"`
-		To       int64        `json:"to"`
-		Compared int64        `json:"compared"`
-		State    int64        `json:"state"` // after which cycle the state was that it began with; 0: none
-		Faults   []*otherwise `json:"faults"`
-	}{log, first, last, 0, 0, []*otherwise{}}
-	b := newReplay()
-	err := b.restore(r, log, first)
+	within, err := rangeByRules(p.r, p.first, p.last, p.rules)
 	if err != nil {
 		return err
 	}
-	if b.state != nil {
-		result.State = b.state.Cycle
-	}
-	err = b.run(r, log, last, stderr, func(o *otherwise, cycle int64) error {
-		if cycle < first {
-			return nil
-		}
-		if result.Compared++; o != nil {
-			result.Faults = append(result.Faults, o)
-		}
-		return nil
-	})
+	result := replayReport{Log: p.log, From: p.first, To: p.last, Other: within.other, Faults: []*otherwise{}}
+	err = intact(p.r, within.other, func(o *otherwise) { result.Faults = append(result.Faults, o) })
 	if err != nil {
 		return err
 	}
-	if asJSON {
+	if within.first <= within.last {
+		err := p.compare(within, &result, stderr)
+		if err != nil {
+			return err
+		}
+	}
+	if p.asJSON {
 		e := json.NewEncoder(stdout)
 		e.SetIndent("", "  ")
 		err = e.Encode(result)
 	} else {
-		err = printReplay(stdout, result.Faults, result.Compared, result.State, first, last, time.Since(start))
+		err = result.print(stdout, p.rules, time.Since(start))
 	}
 	if err == nil && len(result.Faults) > 0 {
 		return errFound
@@ -179,9 +191,30 @@ func replayLog(r *export.Reader, log string, first, last int64, asJSON bool, std
 	return err
 }
 
-func printReplay(w io.Writer, faults []*otherwise, compared, state, first, last int64, took time.Duration) error {
+// compare decides a range again and adds what differs.
+func (p *replaying) compare(within replayRange, result *replayReport, stderr io.Writer) error {
+	b := newReplay()
+	err := b.restore(p.r, p.log, within.first)
+	if err != nil {
+		return err
+	}
+	if b.state != nil {
+		result.State = b.state.Cycle
+	}
+	return b.run(p.r, p.log, within.last, stderr, func(o *otherwise, cycle int64) error {
+		if cycle < within.first {
+			return nil
+		}
+		if result.Compared++; o != nil {
+			result.Faults = append(result.Faults, o)
+		}
+		return nil
+	})
+}
+
+func (r *replayReport) print(w io.Writer, rules string, took time.Duration) error {
 	p := painter(w)
-	for _, o := range faults[:min(len(faults), warningsMax)] {
+	for _, o := range r.Faults[:min(len(r.Faults), warningsMax)] {
 		if _, err := fmt.Fprintf(w, "%s cycle %d: %s\n  logged   %s\n  decided  %s\n", p.bad("FAIL"), o.Cycle, o.What,
 			o.Logged, o.Decided); err != nil {
 			return err
@@ -193,14 +226,19 @@ func printReplay(w io.Writer, faults []*otherwise, compared, state, first, last 
 		}
 	}
 	word, from := p.good("ok  "), ""
-	if len(faults) > 0 {
+	if len(r.Faults) > 0 {
 		word = p.bad("FAIL")
 	}
-	if state > 0 {
-		from = fmt.Sprintf("from the state after cycle %d, ", state)
+	if r.State > 0 {
+		from = fmt.Sprintf("from the state after cycle %d, ", r.State)
 	}
-	_, err := fmt.Fprintf(w, "%s cycles %d to %d: %s compared, %s otherwise (%s%s)\n", word, first, last,
-		grouped(compared), grouped(int64(len(faults))), from, took.Round(time.Millisecond))
+	for _, o := range r.Other {
+		if _, err := fmt.Fprintf(w, "%s %s\n", p.faint("left"), o.line(rules)); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(w, "%s cycles %d to %d: %s compared, %s otherwise (%s%s)\n", word, r.From, r.To,
+		grouped(r.Compared), grouped(int64(len(r.Faults))), from, took.Round(time.Millisecond))
 	return err
 }
 
@@ -382,7 +420,7 @@ func (b *batch) inputs(r *export.Reader, log string, cycle int64) error {
 		name := log + "/" + in.Kind + "/" + in.Digest
 		if err := b.apply(&given{kind: in.Kind, source: in.Source, format: in.Format, name: name,
 			content: content}); err != nil {
-			return fmt.Errorf("%w\n%s: cycle %d cannot be replayed", err, log, cycle)
+			return fmt.Errorf("%w\n%s: cycle %d cannot be replayReport", err, log, cycle)
 		}
 	}
 	if b.state == nil {

@@ -25,7 +25,8 @@ func newVerify() *cobra.Command {
 		Long: `Checks a decision log against itself and the inputs that it keeps, with code of its own: seals, manifest
 and digests of its files; that what is held follows from grants and releases and is wanted; capacities,
 limits, reserves and reclaims; and the figures of every table. Each fault is told with its cycle, rule,
-consumer, host and numbers. docs/verify.md says what is checked, and what a log cannot tell.
+consumer, host and numbers. Cycles that another version of the rules decided are checked for what no version
+changes. docs/verify.md says what is checked, and what a log cannot tell.
 
 Exit codes: 0 nothing found, 1 faults, 2 the log cannot be read.`,
 		Example: `  stint verify --log demo/log

@@ -13,10 +13,6 @@ func (v *verifier) fairPools(t *plan) {
 	if v.hazy[t.name] {
 		return
 	}
-	if !v.byQuota {
-		v.report.cannot("INV-5 in the MD plan %s, where the log follows rules of version 1", t.name)
-		return
-	}
 	if v.shareOf[t.name] == nil {
 		v.shareOf[t.name] = v.sharesOf(t, pools, map[[2]string]bool{})
 	}

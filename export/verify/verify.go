@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -15,6 +16,9 @@ import (
 type Options struct {
 	Decode   Decode                // reads inputs in Arrow's format; nil: such logs cannot be verified
 	Progress func(done, total int) // told after each cycle; nil: nobody is
+	// Rules is the version of the rules whose promises are checked, "" for decision.RulesVersion. Cycles of other
+	// versions are checked for what no version changes.
+	Rules string
 }
 
 // Log verifies a log. The error is of one that cannot be read at all; whatever else is wrong stands in the
@@ -24,7 +28,8 @@ func Log(r *export.Reader, o Options) (*Report, error) {
 	if len(cycles) == 0 {
 		return nil, fmt.Errorf("the log has no cycle yet")
 	}
-	v := &verifier{log: r, o: o, report: newReport(), m: newModel(), state: map[string]*kept{},
+	v := &verifier{log: r, o: o, rules: cmp.Or(o.Rules, decision.RulesVersion), report: newReport(), m: newModel(),
+		state: map[string]*kept{},
 		times: map[int64]int64{},
 		lose:  losses{of: map[[2]string]int64{}, known: map[[2]string]bool{}, late: cycles[0] != 1, told: true}}
 	v.report.First, v.report.Last = cycles[0], cycles[len(cycles)-1]
@@ -42,6 +47,7 @@ func Log(r *export.Reader, o Options) (*Report, error) {
 	}
 	v.audit()
 	v.report.turn()
+	v.tellOther()
 	v.report.cannot("INV-8 (the same inputs decide the same): stint replay decides the cycles again")
 	v.report.sort()
 	return v.report, nil
@@ -51,6 +57,8 @@ func Log(r *export.Reader, o Options) (*Report, error) {
 type verifier struct {
 	log    *export.Reader
 	o      Options
+	rules  string // version of the rules whose promises are checked
+	other  ruleless
 	report *Report
 	m      *model
 
@@ -90,7 +98,6 @@ type verifier struct {
 	awaited         map[string]bool
 	last, lastCycle int64            // now and number of the cycle before
 	stable          bool             // it was a fixed point
-	byQuota         bool             // fair reclaim in MD plans goes by quotas: the log follows rules of version 2
 	times           map[int64]int64  // now by cycle, of the latest
 	timesFrom       int64            // the first of them
 	quiet           int64            // cycles since the last input or fixed point
@@ -181,7 +188,13 @@ func (v *verifier) run(cycle int64) {
 		v.timesFrom = cycle
 	}
 	v.order(head)
+	other := v.byOtherRules(head)
 	v.takeInputs()
+	if other {
+		v.checkRuleless(head, readable)
+		v.last, v.lastCycle = v.now, cycle
+		return
+	}
 	if v.m.policy == nil || v.blind {
 		v.lost = true
 		return
@@ -251,10 +264,6 @@ func (v *verifier) order(head *rows) {
 		v.is(Fault{Rule: "CYC-9", Table: "cycles", What: "now is before that of the cycle before",
 			Expected: instant(v.last), Got: instant(v.now)}, v.now >= v.last)
 	}
-	version := head.words["rules_version"].text(0)
-	v.byQuota = version != "1"
-	v.is(Fault{Rule: "log", Table: "cycles", What: "the rules' version is not known", Expected: "1 or 2", Got: version},
-		version == "1" || version == "2")
 }
 
 // load reads the cycle's tables, and checks seals and digests on the way.
