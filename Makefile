@@ -11,10 +11,12 @@ LOGS    ?= 300
 PROOF   ?= 10
 CHANGES ?= 1000
 FUZZ    ?= 60s
+TARGET  ?=
 KILLS   ?= 100
 MUTANT  ?=
 EXTERNAL ?= ../shared/external
 DATA    ?= ../shared/data
+SHARED  ?= ../shared
 HISTORIES ?= 2000
 VERSION ?= 0.1.0
 PAGE    ?=
@@ -23,13 +25,13 @@ FAILOVERS ?= 5
 MINUTES ?= 60
 PROMTOOL := $(or $(shell command -v promtool),out/promtool)
 
-.PHONY: build readme run test test-console test-cluster cluster-demo pictures pictures-of check lint soak mutants fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof package test-package generate clean openapi test-typescript test-alerts test-chart test-hour release golangci test-python test-kueue test-install
+.PHONY: build readme run test test-clean test-pages test-shared test-console test-cluster cluster-demo pictures pictures-of check lint soak mutants fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof package test-package generate clean openapi test-typescript test-alerts test-chart test-hour release golangci test-python test-kueue test-install
 
 build: ## bin/stint, one file that needs no library of the machine
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -o bin/stint ./cmd/stint
 
 readme: build ## run the commands that README, the tutorial and the recipes show, and put what they print there
-	STINT_README=write $(GO) test -count=1 -run 'TestReadme|TestTutorial|TestHowto' ./cmd/stint
+	STINT_README=write $(GO) test -count=1 -run TestPages ./cmd/stint
 
 openapi: ## the examples of the API's description, from a service that makes them
 	echo '{}' >ingest/server/examples.json
@@ -55,6 +57,19 @@ test: ## all but the long tests
 	GOMAXPROCS=1 $(GO) test -count=1 -vet=off -run 'TestDigest' ./core/cycle
 	@test -n "$$STINT_S3" || echo "THE CLUSTER WAS NOT TESTED WITH A REAL STORE: make test-cluster builds one"
 	@command -v chromium >/dev/null || test -n "$$STINT_CHROMIUM" || echo "THE CONSOLE WAS NOT TESTED: there is no Chromium (make test-console installs one)"
+
+test-clean: ## README's two commands on a clone of HEAD with empty caches of Go, in a temporary folder; prints times and disk
+	tools/stranger.sh clean
+
+test-pages: ## every block of README and docs/, with the programs that they use, which it installs where they are missing (Debian)
+	@command -v curl >/dev/null && command -v openssl >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends curl openssl; }
+	$(GO) test -count=1 -vet=off -run TestPages -v ./cmd/stint
+
+test-shared: ## what needs files that are no part of the project: cases (.ci/pending lists those that wait for a rule), public traces: make test-shared SHARED=DIR
+	@test -d $(SHARED) || { echo "there is no folder $(SHARED): make test-shared SHARED=DIR"; exit 1; }
+	export STINT_SHARED=$(abspath $(SHARED)) STINT_OPENB=$(abspath $(SHARED))/data/openb STINT_FGD=$(abspath $(SHARED))/external/fgd; \
+		$(GO) test -count=1 -vet=off -run 'TestShared|TestPages/README' ./cmd/stint && \
+		$(GO) test -count=1 -vet=off -run 'OpenB' ./core/cycle && $(GO) test -count=1 -vet=off -run TestFGDPublished ./bench/external
 
 test-console: ## the console in a Chromium, which it installs where there is none
 	@command -v chromium >/dev/null || test -n "$$STINT_CHROMIUM" || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }
@@ -105,10 +120,11 @@ golangci: ## the linters of .golangci.yml; the first time it builds golangci-lin
 	cd tools/lint && $(GO) build -o $(CURDIR)/out/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	out/golangci-lint run
 
-soak: ## the properties over many random cases, and that those notice wrong engines: make soak SOAK=100000
-	STINT_SOAK=$(SOAK) $(GO) test -count=1 -timeout 6h -run 'TestSoak|TestStreams|TestExclusive|TestOwners$$|TestTooSmall|TestMostUnits|TestLendOracle' -v ./core/cycle
+soak: ## the properties over many random cases, from seeds that it prints, and that those notice wrong engines; a case that fails is kept in out/failed: make soak SOAK=100000
+	rm -rf out/failed && mkdir -p out/failed
+	STINT_FAILED=$(CURDIR)/out/failed STINT_SOAK=$(SOAK) $(GO) test -count=1 -timeout 6h -run 'TestSoak|TestStreams|TestExclusive|TestOwners$$|TestTooSmall|TestMostUnits|TestLendOracle' -v ./core/cycle
 	$(MAKE) mutants
-	rm -rf out/scenarios && mkdir -p out/scenarios && STINT_SOAK=$(LOGS) STINT_SCENARIOS=$(CURDIR)/out/scenarios $(GO) test -count=1 -timeout 1h -run TestSoak ./core/cycle
+	rm -rf out/scenarios && mkdir -p out/scenarios && STINT_SOAK=$(LOGS) STINT_FAILED=$(CURDIR)/out/failed STINT_SCENARIOS=$(CURDIR)/out/scenarios $(GO) test -count=1 -timeout 1h -run TestSoak -v ./core/cycle
 	STINT_SCENARIOS=$(CURDIR)/out/scenarios $(GO) test -count=1 -timeout 3h -run 'TestLogs$$|TestSoakLogs|TestSoakOpenB|TestSoakReplay|TestReplayFromStates|TestLogsKept' -v ./cmd/stint
 	STINT_SOAK=1 STINT_MUTATIONS=$(CHANGES) $(GO) test -count=1 -timeout 1h -run 'TestMutations|TestCompactStopped' -v ./export
 	cd export/interop && STINT_SOAK=1 $(GO) test -count=1 -timeout 1h ./...
@@ -120,10 +136,8 @@ soak: ## the properties over many random cases, and that those notice wrong engi
 mutants: ## wrong engines, patches of testdata/mutants: the tests must notice each: make mutants MUTANT='slot/recall:'
 	STINT_MUTANTS=1 $(GO) test -count=1 -timeout 12h -run 'TestMutants$$$(if $(MUTANT),/$(MUTANT))' -v .
 
-fuzz: ## every fuzz target in turn: make fuzz FUZZ=10m
-	@grep -roE '^func Fuzz[A-Za-z0-9]+' --include='*_test.go' . | sed -E 's|/[^/]*:func | |' | sort -u | while read -r p t; do \
-		echo "== $$p $$t"; $(GO) test -run '^$$' -fuzz "^$$t$$" -fuzztime $(FUZZ) -parallel 2 $$p || exit 1; \
-	done
+fuzz: ## every fuzz target in turn, each so long or so often: make fuzz FUZZ=10m, FUZZ=1000000x; TARGET=FuzzParse for some
+	tools/fuzz.sh $(FUZZ) '$(TARGET)'
 
 bench: build ## cold cycles and decode rates, medians of ten, with the machine they ran on
 	$(GO) run ./bench

@@ -38,7 +38,17 @@ func TestMutations(t *testing.T) {
 	if more := os.Getenv("STINT_MUTATED"); more != "" { // further scenarios
 		files = append(files, strings.Fields(more)...)
 	}
-	m := mutator{T: t, rng: rand.New(rand.NewPCG(7, 7)), tried: map[string]int{}, missed: map[string][]string{}}
+	seed := uint64(7) // the same in every run of make test
+	if os.Getenv("STINT_SOAK") != "" {
+		seed = rand.Uint64()
+	}
+	if text := os.Getenv("STINT_SEED"); text != "" {
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("STINT_SEED=%q: want a number", text)
+		}
+	}
+	t.Log("STINT_SEED =", seed)
+	m := mutator{T: t, rng: rand.New(rand.NewPCG(seed, 7)), tried: map[string]int{}, missed: map[string][]string{}}
 	for i, file := range files {
 		m.open(file)
 		for k := i; k < n; k += len(files) {

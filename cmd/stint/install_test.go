@@ -29,7 +29,7 @@ func TestInstall(t *testing.T) {
 	sh := newRootShell(t, root)
 	commands, outputs := 0, 0
 	var printed []string
-	for _, b := range readmeBlocks(section(t, lines, "## From package to service")) {
+	for _, b := range pageBlocks(section(t, lines, "## From package to service")) {
 		body := lines[b.first:b.last]
 		switch {
 		case b.lang == "sh" && commands == 10: // what comes behind the ten

@@ -38,7 +38,7 @@ func TestLogs(t *testing.T) {
 func TestSoakLogs(t *testing.T) {
 	dir := os.Getenv("STINT_SCENARIOS")
 	if dir == "" {
-		t.Skip("STINT_SCENARIOS is not set: it names a folder of scenario files")
+		t.Skip("STINT_SCENARIOS names no folder of scenario files: make soak writes one")
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil || len(files) == 0 {
@@ -51,7 +51,7 @@ func TestSoakLogs(t *testing.T) {
 // its log to verify and replay.
 func TestSoakOpenB(t *testing.T) {
 	if os.Getenv("STINT_SCENARIOS") == "" {
-		t.Skip("STINT_SCENARIOS is not set: this is for a soak")
+		t.Skip("STINT_SCENARIOS is not set: make soak sets it")
 	}
 	from, given := os.LookupEnv("STINT_OPENB")
 	if !given {
@@ -59,7 +59,7 @@ func TestSoakOpenB(t *testing.T) {
 	}
 	nodes := filepath.Join(from, "openb_node_list_all_node.csv")
 	if _, err := os.Stat(nodes); errors.Is(err, fs.ErrNotExist) && !given {
-		t.Skipf("the openb trace is not in %s; STINT_OPENB may name another folder", from)
+		t.Skipf("the openb trace is not in %s: make test-shared SHARED=DIR names another folder", from)
 	}
 	dir := filepath.Join(t.TempDir(), "openb")
 	stint(t, "import", "openb", "--nodes", nodes, "--pods", filepath.Join(from, "openb_pod_list_default.csv"),

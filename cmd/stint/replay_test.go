@@ -71,7 +71,7 @@ func everyFifth(all []*scenario.Scenario) (some []*scenario.Scenario) {
 func TestSoakReplay(t *testing.T) {
 	dir := os.Getenv("STINT_SCENARIOS")
 	if dir == "" {
-		t.Skip("STINT_SCENARIOS is not set: it names a folder of scenario files")
+		t.Skip("STINT_SCENARIOS names no folder of scenario files: make soak writes one")
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil || len(files) == 0 {

@@ -29,6 +29,7 @@ func TestLendOracle(t *testing.T) {
 		whole := false
 		defer func() {
 			if !whole {
+				keepFailed(t, "lend", l.scenario())
 				t.Logf("%s\nIts last cycle: %+v", l.scenario(), l.last)
 			}
 		}()

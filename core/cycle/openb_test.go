@@ -36,7 +36,7 @@ func openb(t *testing.T) *datasets.Dataset {
 	for i, name := range [...]string{"openb_node_list_all_node.csv", "openb_pod_list_default.csv"} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if errors.Is(err, fs.ErrNotExist) && !given {
-			t.Skipf("the openb trace is not in %s; STINT_OPENB may name another folder", dir)
+			t.Skipf("the openb trace is not in %s: make test-shared SHARED=DIR names another folder", dir)
 		} else if err != nil {
 			t.Fatal(err)
 		}

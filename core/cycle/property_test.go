@@ -136,6 +136,7 @@ func play(t *rapid.T, k kind, all ...onlooker) *player {
 	whole := false
 	defer func() {
 		if !whole {
+			keepFailed(t, k.name, p.scenario())
 			t.Logf("%s\nIts last cycle:\n%s", p.scenario(), p.decided())
 		}
 	}()

@@ -144,7 +144,7 @@ func TestMostUnits(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.soak && os.Getenv("STINT_SOAK") == "" {
-				t.Skip("STINT_SOAK is not set: this case takes as long as the others together")
+				t.Skip("STINT_SOAK is not set: make soak plays this case, which takes as long as the others together")
 			}
 			p, err := plan.Parse("plan.yaml", []byte("stint: 1\ndimensions: [ncpus, mem, slots]\n"+
 				"resource_groups: [{name: G, select: \"select(ncpus > 0)\"}]\n"+

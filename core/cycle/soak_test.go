@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/stintd/stint/core/oracle"
 )
 
@@ -20,7 +22,7 @@ import (
 // prints how often each situation occurred: a rule that never came up was not tested.
 func TestSoak(t *testing.T) {
 	if os.Getenv("STINT_SOAK") == "" {
-		t.Skip("STINT_SOAK is not set: it gives the number of random cases")
+		t.Skip("STINT_SOAK gives no number of random cases: make soak does")
 	}
 	n := setCases(t, 0, 1)
 	for _, k := range slices.Concat(kinds, gangKinds) {
@@ -91,6 +93,21 @@ func (p *player) save(t *testing.T, kind string, n int) {
 		0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// keepFailed writes the scenario of a case that fails into the folder that STINT_FAILED names, if it names one. A case
+// gets smaller with each try, so the last one that is written is the smallest.
+func keepFailed(t *rapid.T, kind, text string) {
+	t.Helper()
+	dir := os.Getenv("STINT_FAILED")
+	if dir == "" {
+		return
+	}
+	file := filepath.Join(dir, kind+".yaml")
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Log("the case is kept as ", file)
 }
 
 // situations must each occur in one case of a thousand, but for chance, of every kind; the others in those of one kind.

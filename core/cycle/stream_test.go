@@ -37,6 +37,7 @@ func stream(t *rapid.T) *player {
 	whole := false
 	defer func() {
 		if !whole {
+			keepFailed(t, "stream", p.scenario())
 			t.Logf("%s\nIts last cycle:\n%s", p.scenario(), p.decided())
 		}
 	}()

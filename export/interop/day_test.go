@@ -20,7 +20,7 @@ import (
 // compacted: as many rows of each table as stint's own reader finds. It is for a soak (STINT_SOAK).
 func TestDay(t *testing.T) {
 	if os.Getenv("STINT_SOAK") == "" {
-		t.Skip("STINT_SOAK is not set")
+		t.Skip("STINT_SOAK is not set: make soak sets it")
 	}
 	dir := t.TempDir()
 	stint := filepath.Join(dir, "stint")
@@ -43,7 +43,7 @@ func TestDay(t *testing.T) {
 	}
 	nodes := filepath.Join(from, "openb_node_list_all_node.csv")
 	if _, err := os.Stat(filepath.Join("..", "..", nodes)); errors.Is(err, fs.ErrNotExist) && !given {
-		t.Skipf("the openb trace is not in %s; STINT_OPENB may name another folder", from)
+		t.Skipf("the openb trace is not in %s: make test-shared SHARED=DIR names another folder", from)
 	}
 	out := filepath.Join(dir, "openb")
 	run(stint, "import", "openb", "--nodes", nodes, "--pods", filepath.Join(from, "openb_pod_list_default.csv"),

@@ -350,7 +350,7 @@ func TestNoDescriptors(t *testing.T) {
 func TestFullTmpfs(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=24m"); err != nil {
-		t.Skip("no tmpfs can be mounted here: ", err)
+		t.Skip("no tmpfs can be mounted, which takes root (sudo make test): ", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 	s := ready(t, func(o *ServiceOptions) { o.Dir = dir + "/data" })
