@@ -109,7 +109,8 @@ func (p *player) play(ctx context.Context, limit time.Duration) error {
 		return err
 	}
 	for _, source := range p.cluster.sources { // changes of a source that is unknown yet are not found
-		if _, err := p.service.ChangeDemand(ctx, source, client.Bytes([]byte(demandHead), "text/csv")); err != nil {
+		if _, err := p.service.ChangeDemand(ctx, source, client.Bytes([]byte(demandHead), "text/csv"),
+			client.Options{}); err != nil {
 			return err
 		}
 	}
@@ -180,7 +181,7 @@ func (p *player) push(ctx context.Context, source string) error {
 	}
 	if body.Len() > 0 {
 		_, err := p.service.ChangeDemand(ctx, source,
-			client.Bytes(append([]byte(demandHead), body.Bytes()...), "text/csv"))
+			client.Bytes(append([]byte(demandHead), body.Bytes()...), "text/csv"), client.Options{})
 		return err
 	}
 	return nil

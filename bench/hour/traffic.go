@@ -139,7 +139,7 @@ func (h *hour) changes(ctx context.Context) {
 				fmt.Fprintf(&b, "%s,query-%d-%d,0,1,2\n", leaves[leafChanges], nth-60, i)
 			}
 		}
-		_, err := h.c.ChangeDemand(ctx, "changes", csv(b.Bytes()))
+		_, err := h.c.ChangeDemand(ctx, "changes", csv(b.Bytes()), client.Options{AllowShrink: true})
 		return err
 	})
 }
@@ -150,7 +150,7 @@ func (h *hour) work(ctx context.Context) {
 	h.each(ctx, time.Second, func(nth int) error {
 		rows := []client.Demand{{Consumer: leaves[leafWorker], Allocation: fmt.Sprintf("batch-%d", nth), Units: 50,
 			Size: map[string]int64{"ncpus": 1, "maxmem": 1}}}
-		if _, err := h.c.ChangeDemandRows(ctx, "worker", rows); err != nil {
+		if _, err := h.c.ChangeDemandRows(ctx, "worker", rows, client.Options{AllowShrink: true}); err != nil {
 			return err
 		}
 		changes, next, err := h.c.Changes(ctx, "worker", since, 2*time.Second)
@@ -178,7 +178,7 @@ func (h *hour) work(ctx context.Context) {
 			return nil
 		}
 		rows[0].Allocation, rows[0].Units = fmt.Sprintf("batch-%d", nth-60), 0
-		_, err = h.c.ChangeDemandRows(ctx, "worker", rows)
+		_, err = h.c.ChangeDemandRows(ctx, "worker", rows, client.Options{AllowShrink: true})
 		return err
 	})
 }
@@ -187,7 +187,7 @@ func (h *hour) work(ctx context.Context) {
 func (h *hour) operate(ctx context.Context) {
 	h.each(ctx, 5*time.Second, func(nth int) error {
 		change := fmt.Sprintf("host,state\nh%03d,closed\nh%03d,ok\n", (nth+1)%hostsCount, nth%hostsCount)
-		if _, err := h.c.ChangeHosts(ctx, csv([]byte(change))); err != nil || nth%12 != 0 {
+		if _, err := h.c.ChangeHosts(ctx, csv([]byte(change)), client.Options{}); err != nil || nth%12 != 0 {
 			return err
 		}
 		_, err := h.c.PutPlan(ctx, client.Bytes([]byte(policy(nth/12)), "application/yaml"), client.Options{})

@@ -159,7 +159,8 @@ func (f *feed) next(rng *rand.Rand) *operation {
 	switch k := rng.IntN(10); {
 	case f.name == "" && k < 7:
 		state := []string{"ok", "ok", "ok", "closed", "draining"}[rng.IntN(5)]
-		op.method, op.path, op.body = "PATCH", "/v1/hosts", fmt.Sprintf("host,state\nh%d,%s\n", rng.IntN(10), state)
+		op.method, op.path = "PATCH", "/v1/hosts?allow_shrink=true"
+		op.body = fmt.Sprintf("host,state\nh%d,%s\n", rng.IntN(10), state)
 		op.taken = func(*feed, client.Receipt) {}
 	case f.name == "":
 		op.method, op.path, op.body = "PUT", "/v1/plan", fmt.Sprintf(f.site.policy, 2+rng.IntN(2))
@@ -179,7 +180,7 @@ func (f *feed) next(rng *rand.Rand) *operation {
 		op.taken = func(f *feed, _ client.Receipt) { f.wanted = wanted }
 	case k < 7:
 		a, units := fmt.Sprintf("a%d", rng.IntN(40)), rng.Int64N(6)
-		op.method, op.path = "PATCH", "/v1/demand/"+f.name
+		op.method, op.path = "PATCH", "/v1/demand/"+f.name+"?allow_shrink=true"
 		op.body = columns + fmt.Sprintf("%s,%s,%d,1\n", f.consumer, a, units)
 		op.taken = func(f *feed, _ client.Receipt) { f.wanted[a] = units }
 	default:

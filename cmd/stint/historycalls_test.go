@@ -185,7 +185,8 @@ func (h *history) changeDemand() bool {
 	}
 	at := h.rng.IntN(len(h.rows[source]))
 	row := h.alter(h.rows[source][at])
-	if _, ok = h.send("PATCH", "/v1/demand/"+source, "application/json", h.body([]demandRow{row})); ok {
+	path := "/v1/demand/" + source + "?allow_shrink=true"
+	if _, ok = h.send("PATCH", path, "application/json", h.body([]demandRow{row})); ok {
 		h.rows[source] = slices.Concat(h.rows[source][:at], []demandRow{row}, h.rows[source][at+1:])
 	}
 	return ok
@@ -200,8 +201,9 @@ func (h *history) sizeAndBack() bool {
 	row := h.rows[source][h.rng.IntN(len(h.rows[source]))]
 	other := maps.Clone(row)
 	h.resize(other)
-	_, there := h.send("PATCH", "/v1/demand/"+source, "application/json", h.body([]demandRow{other}))
-	_, back := h.send("PATCH", "/v1/demand/"+source, "application/json", h.body([]demandRow{row}))
+	path := "/v1/demand/" + source + "?allow_shrink=true"
+	_, there := h.send("PATCH", path, "application/json", h.body([]demandRow{other}))
+	_, back := h.send("PATCH", path, "application/json", h.body([]demandRow{row}))
 	return there && back
 }
 
@@ -274,7 +276,7 @@ func (h *history) otherSizeDone() bool {
 		}
 		other := maps.Clone(row)
 		h.resize(other)
-		h.send("PATCH", "/v1/demand/"+u.Source, "application/json", h.body([]demandRow{other}))
+		h.send("PATCH", "/v1/demand/"+u.Source+"?allow_shrink=true", "application/json", h.body([]demandRow{other}))
 		done := h.rng.IntN(3) > 0
 		_, ok := h.send("POST", "/v1/releases", "application/json", h.body([]heldRow{{u.Consumer, u.Allocation, u.Sub,
 			u.Host, 1 + h.rng.Int64N(u.Units), &done}}))
@@ -385,7 +387,7 @@ func (h *history) hostSize() bool {
 }
 
 func (h *history) patchHost(row demandRow) bool {
-	_, ok := h.send("PATCH", "/v1/hosts", "application/json", h.body([]demandRow{row}))
+	_, ok := h.send("PATCH", "/v1/hosts?allow_shrink=true", "application/json", h.body([]demandRow{row}))
 	if ok {
 		h.host(row)
 	}

@@ -108,10 +108,10 @@ func (o *pushOptions) run(ctx context.Context, stdout, stderr io.Writer) error {
 	}{
 		{"plan", o.plan, func(b body) (receipt, error) { return c.PutPlan(ctx, b, with) }},
 		{"hosts", o.hosts, func(b body) (receipt, error) { return c.PutHosts(ctx, b, with) }},
-		{"changes of hosts", o.hostChanges, func(b body) (receipt, error) { return c.ChangeHosts(ctx, b) }},
+		{"changes of hosts", o.hostChanges, func(b body) (receipt, error) { return c.ChangeHosts(ctx, b, with) }},
 		{"demand", o.demand, func(b body) (receipt, error) { return c.PutDemand(ctx, o.source, b, with) }},
 		{"changes of demand", o.demandChanges, func(b body) (receipt, error) {
-			return c.ChangeDemand(ctx, o.source, b)
+			return c.ChangeDemand(ctx, o.source, b, with)
 		}},
 		{"running", o.running, func(b body) (receipt, error) { return c.PutRunning(ctx, o.source, b, with) }},
 		{"releases", o.releases, func(b body) (receipt, error) { return c.Release(ctx, b) }},

@@ -120,17 +120,25 @@ func TestGuards(t *testing.T) {
 	if kept := s.WouldKeep("s", some); kept != 3 {
 		t.Errorf("%d kept", kept)
 	}
+	guard := func(what string, hosts *HostTable, full bool, want int64) {
+		t.Helper()
+		risk := s.HostRisk(hosts, full)
+		lost, err := s.WouldLose(hosts, full, s.NowUS)
+		if err != nil || lost != want || risk.Held != 6 || risk.Units < lost {
+			t.Errorf("%s: %d are lost (%v), expected %d; the bound is %+v", what, lost, err, want, risk)
+		}
+	}
 	hosts := hostTable("a2", "a9")
-	if lost, held := s.WouldLose(hosts); lost != 2 || held != 6 {
-		t.Errorf("%d of %d lost without a1", lost, held)
-	}
+	guard("without a1", hosts, true, 2)
+	guard("the same", hosts, false, 0)
 	hosts.Size[0][0] = 3
-	if lost, _ := s.WouldLose(hosts); lost != 3 {
-		t.Errorf("%d lost with a2 smaller", lost)
-	}
+	guard("with a2 smaller", hosts, true, 3)
+	guard("a2 smaller", hosts, false, 1)
 	hosts.State = []HostState{Unavail, OK}
-	if lost, _ := s.WouldLose(hosts); lost != 6 {
-		t.Errorf("%d lost with a2 unavailable", lost)
+	guard("with a2 unavailable", hosts, true, 6)
+	guard("a2 unavailable", hosts, false, 4)
+	if risk := s.HostRisk(hosts, false); len(risk.Worse) != 1 || s.Host.String(int32(risk.Worse[0])) != "a2" {
+		t.Errorf("%+v", risk)
 	}
 	if err := s.SetDemand("s", some); err != nil {
 		t.Fatal(err)

@@ -2,13 +2,14 @@ package engine
 
 import "github.com/stintd/stint/core/cluster"
 
-// Check tells whether Submit would take a table as things stand, and changes nothing: of what is given to several
+// Check tells whether Submit would take a table as things stand, and changes nothing, save that hosts of a table that
+// the shrink guard refuses are closed as Submit closes them: of what is given to several
 // engines none takes its part when one refuses its own. Of hosts it looks at the conditions alone.
 func (e *Engine) Check(in *Input) error {
 	if e.following.Load() {
 		return errFollowing()
 	}
-	return e.Ask(func(s *cluster.State) (err error) {
+	err := e.Ask(func(s *cluster.State) (err error) {
 		in.AtUS = e.clock()
 		if in.Owner = ""; in.Principal != nil {
 			in.Owner = in.Author
@@ -35,4 +36,8 @@ func (e *Engine) Check(in *Input) error {
 		}
 		return nil
 	})
+	if err != nil {
+		e.followHosts(in, err)
+	}
+	return err
 }

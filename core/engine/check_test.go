@@ -8,7 +8,7 @@ func TestCheck(t *testing.T) {
 	r := ready(t, nil)
 	r.cycle()
 	before, accepted := r.cycle().Summary, r.Stats().Inputs
-	key := func(in *Input) { in.Key = "k" }
+	key := func(in *Input) { in.Key, in.AllowShrink = "k", in.Kind == InputDemandChanges }
 	const release = "consumer,allocation,host,units,done\n/A,a,h1,2,true\n"
 	r.checks = true
 	for _, c := range []struct{ kind, source, text string }{
@@ -31,7 +31,7 @@ func TestCheck(t *testing.T) {
 		after.Hosts != before.Hosts {
 		t.Errorf("the cycle after is %+v, before %+v", after, before)
 	}
-	if n := r.Stats().Inputs; n != accepted {
+	if n := r.Stats().Inputs; n != accepted+1 { // that closes the hosts of the refused table
 		t.Errorf("%d inputs were taken", n-accepted)
 	}
 	if got := r.must(InputReleases, "", release, key); got.Repeated || got.Released != 2 {

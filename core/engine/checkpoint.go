@@ -15,7 +15,7 @@ import (
 )
 
 // saveForm is the form of a saved engine. The state has its own.
-const saveForm = 6
+const saveForm = 7
 
 // Checkpoint tells of one.
 type Checkpoint struct {
@@ -175,6 +175,7 @@ type before struct {
 	policy  *PolicyView
 	inForce *PolicyView
 	pending []*Input
+	guarded map[string]bool
 	frozen  *decision.Cycle
 	recent  []*decision.Cycle
 	rows    int
@@ -183,15 +184,16 @@ type before struct {
 
 // setAside makes the engine one that knows nothing.
 func (e *Engine) setAside() *before {
-	b := &before{e.state, e.keys, e.sources, e.policy, e.inForce, e.pending, e.frozen, e.recent, e.rows, e.lastSeq}
-	e.sources = map[string]*source{}
+	b := &before{e.state, e.keys, e.sources, e.policy, e.inForce, e.pending, e.guarded, e.frozen, e.recent,
+		e.rows, e.lastSeq}
+	e.sources, e.guarded = map[string]*source{}, map[string]bool{}
 	e.keys.init(e.o.KeysPerSourceMax, e.o.KeysMax)
 	return b
 }
 
 func (b *before) back(e *Engine) {
 	e.state, e.keys, e.sources = b.state, b.keys, b.sources
-	e.policy, e.inForce, e.pending = b.policy, b.inForce, b.pending
+	e.policy, e.inForce, e.pending, e.guarded = b.policy, b.inForce, b.pending, b.guarded
 	e.frozen, e.recent, e.rows, e.lastSeq = b.frozen, b.recent, b.rows, b.lastSeq
 }
 
@@ -204,6 +206,7 @@ func (e *Engine) fields(c *pack.Coder) {
 	e.sourceFields(c)
 	e.keys.fields(c)
 	pack.Pointers(c, &e.pending, func(c *pack.Coder, in *Input) { in.fields(c) })
+	e.guardedFields(c)
 	if c.Err() != nil {
 		return
 	}
@@ -218,6 +221,18 @@ func (e *Engine) fields(c *pack.Coder) {
 		e.state.Save(c)
 	}
 	e.cycleFields(c, form)
+}
+
+// guardedFields are the hosts that the engine closed.
+func (e *Engine) guardedFields(c *pack.Coder) {
+	if !c.Since(7) {
+		return
+	}
+	names := e.guardedNames()
+	pack.Texts(c, &names)
+	for _, name := range names {
+		e.guarded[name] = true
+	}
 }
 
 // fields are what the log is told of an accepted input: the same as its record in the journal.

@@ -294,7 +294,7 @@ func TestCheckpointFails(t *testing.T) {
 
 // TestSavesEachField has each field of an engine be saved, or stand here with why it is not.
 func TestSavesEachField(t *testing.T) {
-	saved := "state keys sources policy inForce pending frozen recent lastSeq"
+	saved := "state keys sources guarded policy inForce pending frozen recent lastSeq"
 	other := "rows: of recent; o queue requests gate closed stopping view lane waiting accepted acceptedRows " +
 		"acceptedBytes journalBytes saved healthy behindUS watch following differs compared heardUS: of the process; " +
 		"runner out digested recorded batch soughtUS recentNames time: what they know is found out again; saving " +

@@ -173,6 +173,7 @@ type Engine struct {
 	pending []*Input // accepted since the last cycle
 	keys    keys
 	sources map[string]*source
+	guarded map[string]bool // hosts that the engine closed behind a table that the shrink guard refused
 
 	soughtUS int64 // when no source was found last that may be forgotten
 
@@ -212,8 +213,8 @@ func New(o Options) *Engine {
 	o = o.withDefaults()
 	e := &Engine{
 		o: o, queue: make(chan *request, o.QueueMax), requests: make(chan chan error, o.CycleRequestsMax),
-		stopping: make(chan struct{}), sources: map[string]*source{}, saving: make(chan struct{}),
-		prepared: make(chan struct{}, 1), sinceUS: monotonicUS(),
+		stopping: make(chan struct{}), sources: map[string]*source{}, guarded: map[string]bool{},
+		saving: make(chan struct{}), prepared: make(chan struct{}, 1), sinceUS: monotonicUS(),
 	}
 	close(e.saving)
 	e.watch.slow, e.watch.stuck, e.watch.log = o.SlowAfter, o.StuckAfter, o.Log
@@ -480,7 +481,9 @@ func (e *Engine) Submit(in *Input) (r Receipt, err error) {
 	if in.Kind == InputPlan {
 		return e.submitPlan(in)
 	}
-	return e.send(&request{in: in})
+	r, err = e.send(&request{in: in})
+	e.followHosts(in, err)
+	return r, err
 }
 
 // unkept is the refusal of an input whose body cannot be kept.

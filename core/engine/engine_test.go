@@ -279,7 +279,8 @@ func TestCycles(t *testing.T) {
 		t.Error("first cycle:", c.Summary, r.held("one"))
 	}
 	first := r.View()
-	r.must(InputDemandChanges, "one", "consumer,allocation,units,ncpus\n/A,a,2,1\n/A,more,1,3\n")
+	r.must(InputDemandChanges, "one", "consumer,allocation,units,ncpus\n/A,a,2,1\n/A,more,1,3\n",
+		func(in *Input) { in.AllowShrink = true })
 	receipt := r.must(InputReleases, "", "consumer,allocation,host,units,done\n/B,b,h1,1,true\n/B,b,h2,9,false\n")
 	if receipt.Beyond+receipt.Released != 10 {
 		t.Error(receipt)

@@ -34,6 +34,9 @@ type Error struct {
 	Kind   Kind
 	Detail string
 	Cause  error // *cluster.Faults or plan.Faults where there are any
+
+	// HostsClosed is how many hosts of a refused table get no new grants until a later one names them, or is full.
+	HostsClosed int64
 }
 
 // Error is the detail.

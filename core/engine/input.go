@@ -39,7 +39,8 @@ type Input struct {
 	Key           string `json:"key,omitempty"`    // idempotency key
 	Digest        string `json:"digest,omitempty"` // of the body as it came, in hex
 	Rows          int64  `json:"rows"`
-	AtUS          int64  `json:"at"` // when it was accepted: max(clock, the last cycle's now)
+	Guard         bool   `json:"guard,omitempty"` // of hosts: the engine's own, behind a table of theirs
+	AtUS          int64  `json:"at"`              // when it was accepted: max(clock, the last cycle's now)
 
 	Body []byte `json:"-"` // as it came
 
@@ -56,7 +57,8 @@ type Input struct {
 	AllowShrink bool      `json:"-"`
 	Principal   Principal `json:"-"` // nil may do all
 
-	compared compared // of a plan
+	compared compared     // of a plan
+	after    guardedHosts // of hosts
 }
 
 // bare tells whether an input has no content.
@@ -167,7 +169,7 @@ func badInput(in *Input, err error) error {
 	if in.Kind == InputPlan {
 		kind = BadPlan
 	}
-	return &Error{kind, err.Error(), err}
+	return &Error{Kind: kind, Detail: err.Error(), Cause: err}
 }
 
 // applyPlan puts a policy in force from the next cycle on (PLAN-3).
@@ -189,6 +191,7 @@ func (e *Engine) note(in *Input, r Receipt) {
 	if in.Source != "" && in.Kind != InputSilence {
 		e.noteSource(in)
 	}
+	e.noteHosts(in)
 	if in.Key != "" {
 		e.keys.add(in.Author, scope(in), in.Key, in.Digest, r, in.AtUS)
 	}

@@ -204,6 +204,9 @@ func (e *Engine) admit(in *Input) error {
 	if err := e.permit(in); err != nil {
 		return err
 	}
+	if err := e.current(in); err != nil {
+		return err
+	}
 	return e.guard(in)
 }
 
@@ -256,48 +259,54 @@ func (e *Engine) permit(in *Input) error {
 	return nil
 }
 
-// guard refuses a snapshot, a resynchronisation, the removal of a source or a host table that would release too much
-// (API-6).
+// guard refuses an input that would release more units than the shrink guard allows (API-6), whatever the call that
+// brings it. Releases say themselves what they release.
 func (e *Engine) guard(in *Input) error {
 	if in.AllowShrink {
 		return nil
 	}
+	if in.Kind == InputHosts || in.Kind == InputHostChanges {
+		return e.judgeHosts(in)
+	}
 	lost, held, err := e.shrinks(in)
-	if err != nil || lost <= 0 || lost*1000 <= held*e.o.ShrinkGuardMilli {
+	if err != nil || !e.tooMany(lost, held) {
 		return err
 	}
-	if t, ok := in.Table.(*cluster.DemandTable); ok && lost == held && t.Rows > 0 {
+	if t, ok := in.Table.(*cluster.DemandTable); ok && lost == held && t.Rows > 0 && in.Kind == InputDemand {
 		// A table with bad rows keeps nothing; then its rows are what is wrong. Find out without changing anything.
 		if err := e.state.CheckDemand(in.Source, t); err != nil {
 			return badInput(in, err)
 		}
 	}
-	what := "units held"
-	if in.Source != "" {
-		what = fmt.Sprintf("units that source %q holds", in.Source)
-	}
-	return refuse(Shrink, "would release %d of the %d %s, more than %d.%d %%; with allow_shrink=true it is taken",
-		lost, held, what, e.o.ShrinkGuardMilli/10, e.o.ShrinkGuardMilli%10)
+	return e.shrinkRefusal(lost, held, fmt.Sprintf("units that source %q holds", in.Source))
 }
 
-// shrinks tells how many of the units held an input would release, of those of its source, or of all. Changes release
-// what they say.
+// tooMany reports whether the shrink guard refuses to release so many of the units held.
+func (e *Engine) tooMany(lost, held int64) bool {
+	return lost > 0 && lost*1000 > held*e.o.ShrinkGuardMilli
+}
+
+func (e *Engine) shrinkRefusal(lost, held int64, of string) *Error {
+	return refuse(Shrink, "would release %d of the %d %s, more than %d.%d %%; with allow_shrink=true it is taken",
+		lost, held, of, e.o.ShrinkGuardMilli/10, e.o.ShrinkGuardMilli%10)
+}
+
+// shrinks tells how many of the units that its source holds an input of demand or of running units would release.
 func (e *Engine) shrinks(in *Input) (lost, held int64, err error) {
 	switch in.Kind {
-	case InputHosts:
-		lost, held = e.state.WouldLose(in.Table.(*cluster.HostTable))
-		return lost, held, nil
-	case InputDemand, InputRunning, InputDemandDelete:
+	case InputDemand, InputDemandChanges, InputRunning, InputDemandDelete:
 		held = e.state.HeldBy(in.Source)
 	}
 	if held == 0 {
 		return 0, 0, nil
 	}
+	e.state.ReportUnknown = in.ReportUnknown
 	kept := int64(0)
 	switch in.Kind {
 	case InputDemand:
-		e.state.ReportUnknown = in.ReportUnknown
 		kept = e.state.WouldKeep(in.Source, in.Table.(*cluster.DemandTable))
+	case InputDemandChanges:
+		kept = held - e.state.WouldDrop(in.Source, in.Table.(*cluster.DemandTable))
 	case InputRunning:
 		if kept, err = e.state.WouldRun(in.Source, in.Table.(*cluster.HoldingTable)); err != nil {
 			return 0, 0, badInput(in, err)

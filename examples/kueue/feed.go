@@ -402,7 +402,9 @@ func (f *feed) ask(ctx context.Context, name types.NamespacedName, want map[rowK
 	if err != nil {
 		return err
 	}
-	receipt, err := f.stint.ChangeDemand(ctx, f.source, client.Bytes(text, "application/json"))
+	// A row of 0 units is a workload that has ended or was evicted: the shrink guard has nothing to ask.
+	receipt, err := f.stint.ChangeDemand(ctx, f.source, client.Bytes(text, "application/json"),
+		client.Options{AllowShrink: true})
 	var p *client.Problem
 	switch {
 	case errors.As(err, &p) && p.Status == 422:

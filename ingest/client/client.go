@@ -107,8 +107,8 @@ func (c *Client) PutHosts(ctx context.Context, b Body, o Options) (Receipt, erro
 }
 
 // ChangeHosts gives changes by host.
-func (c *Client) ChangeHosts(ctx context.Context, b Body) (Receipt, error) {
-	return c.input(ctx, "PATCH", "/v1/hosts", nil, nil, b)
+func (c *Client) ChangeHosts(ctx context.Context, b Body, o Options) (Receipt, error) {
+	return c.input(ctx, "PATCH", "/v1/hosts", shrink(o), nil, b)
 }
 
 // PutDemand gives all that a source wants.
@@ -117,8 +117,8 @@ func (c *Client) PutDemand(ctx context.Context, source string, b Body, o Options
 }
 
 // ChangeDemand gives changes to what a source wants.
-func (c *Client) ChangeDemand(ctx context.Context, source string, b Body) (Receipt, error) {
-	return c.input(ctx, "PATCH", "/v1/demand/"+url.PathEscape(source), nil, nil, b)
+func (c *Client) ChangeDemand(ctx context.Context, source string, b Body, o Options) (Receipt, error) {
+	return c.input(ctx, "PATCH", "/v1/demand/"+url.PathEscape(source), shrink(o), nil, b)
 }
 
 // DeleteDemand has a source be forgotten, with all that it wants; what it holds is released.

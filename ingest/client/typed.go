@@ -76,12 +76,12 @@ func (c *Client) PutDemandRows(ctx context.Context, source string, rows []Demand
 }
 
 // ChangeDemandRows is ChangeDemand of rows.
-func (c *Client) ChangeDemandRows(ctx context.Context, source string, rows []Demand) (Receipt, error) {
+func (c *Client) ChangeDemandRows(ctx context.Context, source string, rows []Demand, o Options) (Receipt, error) {
 	b, err := jsonRows(rows)
 	if err != nil {
 		return Receipt{}, err
 	}
-	return c.ChangeDemand(ctx, source, b)
+	return c.ChangeDemand(ctx, source, b, o)
 }
 
 func jsonRows[T any](rows []T) (Body, error) {

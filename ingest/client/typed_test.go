@@ -83,7 +83,7 @@ func TestTyped(t *testing.T) {
 	}
 	if r, err := c.ChangeDemandRows(ctx, "feed",
 		[]client.Demand{{Consumer: "/Risk/Day", Allocation: "late", Units: 1,
-			Size: map[string]int64{"ncpus": 9}}}); err != nil || r.Rows != 1 {
+			Size: map[string]int64{"ncpus": 9}}}, client.Options{}); err != nil || r.Rows != 1 {
 		t.Error(r, err)
 	}
 	if _, err := c.Cycle(ctx); err != nil {

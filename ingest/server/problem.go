@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 
@@ -26,6 +27,7 @@ type problem struct {
 	rows   []cluster.RowFault
 	faults plan.Faults
 	count  int
+	closed int64 // hosts that get no new grants because of the refusal
 }
 
 // Error is the detail.
@@ -55,12 +57,14 @@ type problemBody struct {
 	Rows   []problemRow   `json:"rows,omitempty"`
 	Faults []problemFault `json:"faults,omitempty"`
 	Count  int            `json:"count,omitempty"`
+
+	HostsClosed int64 `json:"hosts_closed,omitempty"`
 }
 
 // write makes the problem the response.
 func (p problem) write(ctx *fasthttp.RequestCtx) {
 	body := problemBody{Type: typePrefix + p.Type, Title: http.StatusText(p.Status), Status: p.Status, Detail: p.Detail,
-		Count: p.count}
+		Count: p.count, HostsClosed: p.closed}
 	for _, r := range p.rows {
 		body.Rows = append(body.Rows, problemRow{r.Row, r.Column, r.Value, r.Reason})
 	}
@@ -117,7 +121,12 @@ func asProblem(err error) (p problem) {
 		return p
 	case errors.As(err, &e):
 		s := statuses[e.Kind]
-		p = problem{Type: string(e.Kind), Status: s.status, RetryAfter: s.retryAfter, Detail: e.Detail}
+		p = problem{Type: string(e.Kind), Status: s.status, RetryAfter: s.retryAfter, Detail: e.Detail,
+			closed: e.HostsClosed}
+		if p.closed > 0 {
+			p.Detail += fmt.Sprintf("; the hosts that it would change for the worse (%d) get no new grants until a "+
+				"table of hosts is taken that names them", p.closed)
+		}
 	default:
 		p = problem{Type: "internal", Status: 500, Detail: err.Error()}
 	}
