@@ -21,9 +21,8 @@ if [ "${1:-}" = clean ]; then
 	mkdir "$dir/cache" "$dir/modules"
 	export GOCACHE=$dir/cache GOMODCACHE=$dir/modules
 fi
-used() { du -sm "$dir" | cut -f 1; }
 for command in "make run" "make test"; do
-	begin=$SECONDS
-	(cd "$dir/stint" && $command </dev/null)
-	echo "$command: $((SECONDS - begin)) s, $(used) MB of disk in all, on $(nproc) processors"
+	TIMEFORMAT="$command: %lR on $(nproc) processors, which worked for %U s + %S s"
+	time (cd "$dir/stint" && $command </dev/null)
+	echo "$command: $(du -sm "$dir" | cut -f 1) MB of disk in all"
 done

@@ -212,16 +212,16 @@ func (r *pageRun) lacks(b *block, body string) string {
 	if b.lang == "sh" {
 		commands += "\n" + body
 	}
-	for _, tool := range pageTools.FindAllString(commands, -1) {
+	need, _ := b.note("needs")
+	for _, tool := range pageTools.FindAllString(commands+"\n"+need, -1) {
 		if _, err := exec.LookPath(tool); err != nil {
 			return tool + " is not installed: make test-pages installs it"
 		}
 	}
-	need, ok := b.note("needs")
 	switch {
-	case !ok:
+	case need == "" || pageTools.MatchString(need):
 	case need != openbNeed:
-		r.Fatalf("a note needs %q, which is none of %q", need, openbNeed)
+		r.Fatalf("a note needs %q, which is neither %q nor a program", need, openbNeed)
 	default:
 		if _, err := os.Stat(openbFolder()); err != nil {
 			return "the openb trace is not in " + openbFolder() + ": make test-shared SHARED=DIR names another folder"
