@@ -75,9 +75,14 @@ func TestDamagedLog(t *testing.T) {
 		"missing":       {"grants", nil, "grants of cycle 1 is missing"},
 		"missing state": {"consumers", nil, "consumers of cycle 1 is missing"},
 		"bad head":      {"cycles", func(*testing.T) []byte { return nil }, "damaged: it has no seal"},
-		"head of another": {"cycles", func(t *testing.T) []byte { return valid(t, 2, &g) },
+		"head of another": {"cycles", func(t *testing.T) []byte { return valid(t, 2, fill(1, 5).View("cycles")) },
 			"column cycle: a row of cycle 2"},
-		"head of grants": {"cycles", func(t *testing.T) []byte { return valid(t, 1, &g) }, "2 rows of cycle 1"},
+		"head of grants": {"cycles", func(t *testing.T) []byte { return valid(t, 1, &g) },
+			"table cycles, column plan: it is text"},
+		"two heads": {"cycles", func(t *testing.T) []byte {
+			head := *fill(1, 5).View("cycles")
+			return valid(t, 1, head.Pick([]int{0, 0}))
+		}, "2 rows of cycle 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
@@ -68,8 +67,8 @@ func read(from Files, path, want string) (f *parquet.File, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if v, _ := f.Lookup(metaSchema); !slices.Contains(schemas, v) {
-		return nil, fmt.Errorf("its schema is version %q, this program reads %q to %q", v, firstSchema, SchemaVersion)
+	if _, err := versionOf(f); err != nil {
+		return nil, err
 	}
 	return f, nil
 }
@@ -84,27 +83,17 @@ func catch(err *error) {
 // files must have the same columns, save those of dimensions (unite). After an error the builder is of no use.
 func (b *builder) add(f *parquet.File, s span, first, last int64) (err error) {
 	defer catch(&err)
-	columns, err := columnsOf(f)
+	columns, from, oldest, err := upgrade(b.name, f) // from: by column, that of the file; -1 for one that it lacks
 	if err != nil {
 		return err
 	}
-	var from []int // by column: the file's, -1 for one that it lacks; nil: the same
-	if v, told := f.Lookup(metaSchema); told && v != SchemaVersion {
-		b.upgraded = b.upgraded || v == firstSchema
-		columns, from = upgrade(b.name, v, columns)
-	}
+	b.upgraded = b.upgraded || oldest
 	if b.table.Columns == nil {
 		b.table.Columns, b.intern = columns, make([]map[string]int32, len(columns))
 		b.values = make([]parquet.Value, 1024)
 	}
-	if decision.IsStanding(b.name) {
-		if from, err = b.unite(columns, from); err != nil {
-			return err
-		}
-		columns = b.table.Columns
-	}
-	if !sameColumns(b.table.Columns, columns) {
-		return errColumns
+	if decision.HasFigures(b.name) {
+		from, columns = b.unite(columns, from), b.table.Columns
 	}
 	b.choose(f, s, first, last)
 	if n := b.rows; n < 0 || n > int64(rowsMax-b.table.Rows) {
@@ -112,10 +101,7 @@ func (b *builder) add(f *parquet.File, s span, first, last int64) (err error) {
 	}
 	var keep []bool // nil: all
 	for i := range columns {
-		leaf := i
-		if from != nil {
-			leaf = from[i]
-		}
+		leaf := from[i]
 		switch {
 		case i == 0:
 			keep, err = b.cycles(s, first, last)
@@ -131,8 +117,6 @@ func (b *builder) add(f *parquet.File, s span, first, last int64) (err error) {
 	b.table.Rows = len(b.table.Columns[0].Int)
 	return b.table.Check()
 }
-
-var errColumns = errors.New("its columns are not those of the files before it")
 
 // columnsOf are the columns of a file, without rows.
 func columnsOf(f *parquet.File) ([]decision.Column, error) {

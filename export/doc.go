@@ -9,6 +9,7 @@ package export
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/stintd/stint/core/decision"
 )
@@ -64,11 +65,8 @@ func isKeyframe(table string) bool {
 func shapes() []decision.Table {
 	var c decision.Cycle
 	var stands decision.Standing
-	cycles := c.Summary.Schema().Table()
-	for i := range cycles.Columns {
-		cycles.Columns[i] = decision.Column{Name: cycles.Columns[i].Name, Type: cycles.Columns[i].Type}
-	}
-	cycles.Rows = 0
+	version, _ := strconv.Atoi(SchemaVersion)
+	cycles := decision.Table{Name: cyclesTable, Columns: c.Summary.Schema().At(version)}
 	return slices.Concat(logged(c.Tables(), nil), stands.Tables(),
 		c.KeyframeTables(), []decision.Table{inputTable(nil), cycles})
 }

@@ -116,7 +116,7 @@ func cell(c *decision.Column, row int) string {
 	if isNull(c, row) {
 		return "-"
 	}
-	if c.Type == decision.Float && c.Name == workLost.columns[0].Name {
+	if c.Type == decision.Float && c.Name == "unit_seconds_lost" {
 		return strconv.FormatFloat(c.Float[row], 'f', -1, 64) // seconds, down to milliseconds
 	}
 	if c.Type == decision.Float {

@@ -2,10 +2,14 @@ package export
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stintd/stint/core/decision"
 )
 
 // oldLog is a copy of a log of the first schema.
@@ -295,4 +299,49 @@ func TestGangSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	hold("compacted", "2- 2- 2rack")
+}
+
+// TestRefusesColumns gives every column of every table of the log another type or name in turn, and leaves it out: the
+// reader names table and column. A file of a newer schema is refused too.
+func TestRefusesColumns(t *testing.T) {
+	read := func(table *decision.Table, version string) error {
+		data := encoded(t, func(w io.Writer) error { return encode(w, table, 1, []meta{{metaSchema, version}}) })
+		path := filepath.Join(t.TempDir(), "f.parquet")
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := read(folder{}, path, "")
+		if err != nil {
+			return err
+		}
+		b := builder{name: table.Name}
+		return b.add(f, span{first: 1, last: 1, path: path}, 1, 1)
+	}
+	for _, shape := range shapes() {
+		if err := read(&shape, SchemaVersion); err != nil {
+			t.Errorf("%s: %v", shape.Name, err)
+		}
+		for i, c := range shape.Columns {
+			for what, change := range map[string]func(bad *decision.Table){
+				"another type": func(bad *decision.Table) {
+					bad.Columns[i].Type = map[bool]decision.Type{true: decision.Float, false: decision.Text}[c.Type ==
+						decision.Text]
+				},
+				"another name": func(bad *decision.Table) { bad.Columns[i].Name += "s" },
+				"none":         func(bad *decision.Table) { bad.Columns = slices.Delete(bad.Columns, i, i+1) },
+			} {
+				bad := shape
+				bad.Columns = slices.Clone(shape.Columns)
+				change(&bad)
+				want := "table " + shape.Name + ", column "
+				if err := read(&bad, SchemaVersion); err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%s.%s, %s: error %v", shape.Name, c.Name, what, err)
+				}
+			}
+		}
+	}
+	newer := shapes()[0]
+	if err := read(&newer, "99"); err == nil || !strings.Contains(err.Error(), `its schema is version "99"`) {
+		t.Error("a newer schema:", err)
+	}
 }

@@ -47,17 +47,14 @@ func (r *Reader) Changed(name string, cycle int64) (*decision.Table, error) {
 }
 
 // unite makes the columns of a table of what stands those of a file too: another policy has other dimensions. It gives
-// the places of the table's columns in the file, -1 for those that it lacks; nil where they are the same. in are those
-// of the columns given, alike. An error tells of columns that are no dimensions.
-func (b *builder) unite(columns []decision.Column, in []int) (from []int, err error) {
+// the places of the table's columns in the file, -1 for those that it lacks. in are those of the columns given, alike.
+func (b *builder) unite(columns []decision.Column, in []int) (from []int) {
 	t := &b.table
 	if sameColumns(t.Columns, columns) {
-		return in, nil
+		return in
 	}
-	fixed := len(shapeOf(b.name).Columns) + 1 // and cycle
-	if len(columns) < fixed || !sameColumns(t.Columns[:fixed], columns[:fixed]) {
-		return nil, errColumns
-	}
+	schema, _ := decision.SchemaOf(b.name)
+	fixed := len(schema.Table().Columns) + 1 // and cycle
 	for i := range t.Columns {
 		from = append(from, slices.IndexFunc(columns, func(c decision.Column) bool {
 			return c.Name == t.Columns[i].Name
@@ -65,28 +62,15 @@ func (b *builder) unite(columns []decision.Column, in []int) (from []int, err er
 	}
 	rows := len(t.Columns[0].Int)
 	for i, c := range columns[fixed:] {
-		if c.Type != decision.Int || !c.Optional {
-			return nil, errColumns
-		}
 		if t.Column(c.Name) == nil {
 			c.Int, c.Null = make([]int64, rows), slices.Repeat([]bool{true}, rows)
 			t.Columns, b.intern, from = append(t.Columns, c), append(b.intern, nil), append(from, fixed+i)
 		}
 	}
 	for i, at := range from {
-		if in != nil && at >= 0 {
+		if at >= 0 {
 			from[i] = in[at]
 		}
 	}
-	return from, nil
-}
-
-// shapeOf is a table of what stands without rows, and without the columns of dimensions.
-func shapeOf(name string) *decision.Table {
-	for _, t := range new(decision.Standing).Tables() {
-		if t.Name == name {
-			return &t
-		}
-	}
-	panic("BUG: " + name + " has rows of every cycle")
+	return from
 }

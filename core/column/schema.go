@@ -60,14 +60,6 @@ func (s Schema) Line(name string) *Line {
 	return &s.Lines[i]
 }
 
-// kind is the type of the column.
-func (l *Line) kind() Type {
-	if l.Of == nil {
-		return l.Type
-	}
-	return l.column().Type
-}
-
 // column is the column that the line declares, with its values.
 func (l *Line) column() Column {
 	c := Column{Name: l.Name, Type: l.Type}
@@ -83,6 +75,76 @@ func (l *Line) column() Column {
 
 // Dictionary is the name of the dictionary of the line's codes, where it has no words.
 func (l *Line) Dictionary() string { return cmp.Or(l.Dict, l.Name) }
+
+// NameIn is the name of the column in files of a version.
+func (l *Line) NameIn(version int) string {
+	if version <= l.Until {
+		return l.Was
+	}
+	return l.Name
+}
+
+// At are the columns of the table in files of a version, without rows, with the names that they have there.
+func (s Schema) At(version int) []Column {
+	columns := make([]Column, 0, len(s.Lines))
+	for i := range s.Lines {
+		if l := &s.Lines[i]; !l.Inner && l.Since <= version {
+			c := l.column()
+			columns = append(columns, Column{Name: l.NameIn(version), Type: c.Type, Optional: c.Optional})
+		}
+	}
+	return columns
+}
+
+// Upgrade gives the columns of a file of a version as they are in the version now. from are their places in the file,
+// -1 for those that it lacks. What the file has behind the schema's columns are those of dimensions, if the table may
+// have them. The error names the table and a column that the file lacks, or that is another there.
+func (s Schema) Upgrade(file []Column, version int, dimensions bool) (columns []Column, from []int, err error) {
+	then := s.At(version)
+	for i, c := range then {
+		if i == len(file) {
+			return nil, nil, fmt.Errorf("table %s, column %s: missing; version %d has it", s.Name, c.Name, version)
+		}
+		if got := file[i]; got.Name != c.Name || got.Type != c.Type || got.Optional != c.Optional {
+			return nil, nil, fmt.Errorf("table %s, column %s: it is %s; version %d has %s here", s.Name, got.Name,
+				got.kind(), version, c.Name+" "+c.kind())
+		}
+	}
+	at := 0
+	for i := range s.Lines {
+		l := &s.Lines[i]
+		if l.Inner {
+			continue
+		}
+		c := l.column()
+		columns = append(columns, Column{Name: l.Name, Type: c.Type, Optional: c.Optional})
+		if l.Since > version {
+			from = append(from, -1)
+			continue
+		}
+		from = append(from, at)
+		at++
+	}
+	for i, c := range file[at:] {
+		if !dimensions || c.Type != Int || !c.Optional {
+			return nil, nil, fmt.Errorf("table %s, column %s: version %d has none of that name and type", s.Name, c.Name,
+				version)
+		}
+		if s.Line(c.Name) != nil { // a dimension of a policy from before the table had a column of its name
+			c.Name = "dimension_" + c.Name
+		}
+		columns, from = append(columns, c), append(from, at+i)
+	}
+	return columns, from, nil
+}
+
+// kind is the type of a column in words.
+func (c *Column) kind() string {
+	if c.Optional {
+		return c.Type.String() + " or nothing"
+	}
+	return c.Type.String()
+}
 
 // dict is the dictionary of the line's codes.
 func (l *Line) dict(named func(name string) Dict) Dict {
@@ -170,7 +232,7 @@ func (s Schema) Drop(rows int) {
 // words, or of a dictionary that dict gives by name. Errors, kept by the Coder, name table, column and row.
 func (s Schema) Save(c *pack.Coder, version int, dict func(name string) Dict) {
 	for i := range s.Lines {
-		s.Lines[i].save(c, version, s.Rows(), dict)
+		s.Lines[i].save(c, s.Name, version, s.Rows(), dict)
 	}
 	s.eachNull(func(null *[]bool) { s.saveNull(c, version, null) })
 	s.check(c)
@@ -183,7 +245,7 @@ func (s Schema) SaveNamed(c *pack.Coder, version int, names []string, dict func(
 		if column, null := cutMark(name); null {
 			s.saveNull(c, version, s.Line(column).Null)
 		} else {
-			s.Line(name).save(c, version, s.Rows(), dict)
+			s.Line(name).save(c, s.Name, version, s.Rows(), dict)
 		}
 	}
 }
@@ -196,7 +258,7 @@ func cutMark(name string) (column string, null bool) {
 }
 
 // save names the values of a column; a table that is loaded has so many rows.
-func (l *Line) save(c *pack.Coder, version, rows int, dict func(name string) Dict) {
+func (l *Line) save(c *pack.Coder, table string, version, rows int, dict func(name string) Dict) {
 	if l.Of == nil {
 		return
 	}
@@ -217,7 +279,8 @@ func (l *Line) save(c *pack.Coder, version, rows int, dict func(name string) Dic
 	}
 	text.Dict = l.dict(dict)
 	if row := misplaced(text.Code, text.Dict); row >= 0 {
-		c.Fail("column %s, row %d: code %d of a dictionary of %d", l.Name, row, text.Code[row], words(text.Dict))
+		c.Fail("table %s, column %s, row %d: code %d of a dictionary of %d", table, l.Name, row, text.Code[row],
+			words(text.Dict))
 	}
 }
 

@@ -34,6 +34,9 @@ var standingKeys = map[string][]string{
 	"attributes":      {"host", "attribute"},
 }
 
+// HasFigures tells whether a table has columns of dimensions behind those of its schema.
+func HasFigures(table string) bool { return table == "loans" || table == "sub_allocations" }
+
 // IsStanding tells whether a table has rows for what changed alone.
 func IsStanding(table string) bool { return standingKeys[table] != nil }
 
