@@ -127,8 +127,8 @@ func (s Schema) Upgrade(file []Column, version int, dimensions bool) (columns []
 	}
 	for i, c := range file[at:] {
 		if !dimensions || c.Type != Int || !c.Optional {
-			return nil, nil, fmt.Errorf("table %s, column %s: version %d has none of that name and type", s.Name, c.Name,
-				version)
+			return nil, nil, fmt.Errorf("table %s, column %s: version %d has none of that name and type", s.Name,
+				c.Name, version)
 		}
 		if s.Line(c.Name) != nil { // a dimension of a policy from before the table had a column of its name
 			c.Name = "dimension_" + c.Name

@@ -103,7 +103,8 @@ func TestSchemaLoops(t *testing.T) {
 			!slices.Equal(c.Host.Code, s.Host.Code[n:]) || c.schema().Sound() != nil {
 			t.Fatalf("%d rows dropped of %+v: %+v", n, s, c)
 		}
-		if view := s.schema().Table(); view.Check() != nil || view.Column("source") != nil || view.Column("row") == nil {
+		view := s.schema().Table()
+		if view.Check() != nil || view.Column("source") != nil || view.Column("row") == nil {
 			t.Fatalf("view %+v (%v)", view, view.Check())
 		}
 	})
@@ -144,8 +145,8 @@ func TestSchemaRefuses(t *testing.T) {
 		code := rapid.SampledFrom([]int32{-2, 3, 99}).Draw(t, "code")
 		s.schema().Line(bad).Of.(*column.Coded).Code[row] = code
 		_, err := load(save(s, sampleVersion), sampleVersion)
-		if want := fmt.Sprintf("table sample, column %s, row %d: code %d of a dictionary", bad, row, code); err == nil ||
-			!strings.Contains(err.Error(), want) {
+		want := fmt.Sprintf("table sample, column %s, row %d: code %d of a dictionary", bad, row, code)
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Fatalf("error %v, want %s", err, want)
 		}
 		s.schema().Line(bad).Of.(*column.Coded).Code[row] = 0
