@@ -31,9 +31,15 @@ type Options struct {
 	BytesMax        int64 // all segments together; past it only essential records are taken (64 GiB)
 	ReserveBytes    int64 // kept free behind the last record for essential ones (1 MiB)
 
+	// Mark is the file with the number and digest of the last acknowledged record, outside the journal's folder; "" for
+	// none. Replay makes a missing file, and refuses a journal that ends before that record, unless it ends with the
+	// record that AcceptLoss names.
+	Mark       string
+	AcceptLoss *uint64
+
 	// Step, when set, is called before each change of the disk with what is done (write, sync, create, rename, syncdir,
-	// reserve, truncate; of a checkpoint checkpoint_write, checkpoint_sync, checkpoint_rename, checkpoint_renamed;
-	// compact) and to which file; an error makes it fail. For tests.
+	// reserve, truncate, mark_create, mark; of a checkpoint checkpoint_write, checkpoint_sync, checkpoint_rename,
+	// checkpoint_renamed; compact) and to which file; an error makes it fail. For tests.
 	Step func(op, path string) error
 }
 
@@ -88,6 +94,10 @@ type Journal struct {
 	undo      int64        // end before the last record; -1: it cannot be taken back
 	replayed  bool
 	cut       *Cut
+	mark      mark
+	loss      *Loss
+	digest    uint64 // of the last record; 0: not known
+	digestWas uint64 // of the one before it
 	broken    error
 	header    [recordHeaderBytes]byte
 }
@@ -175,6 +185,7 @@ func (j *Journal) Append(kind byte, essential bool, head, body []byte, _ string)
 		at += int64(len(p))
 	}
 	j.undo, j.end = j.end, at
+	j.digestWas, j.digest = j.digest, digestOf(j.header[:])
 	j.seq++
 	return j.seq, nil
 }
@@ -185,7 +196,7 @@ func (j *Journal) Undo() {
 	if j.undo < 0 || j.seq <= j.durable {
 		panic("BUG: no record to take back")
 	}
-	j.end, j.undo = j.undo, -1
+	j.end, j.undo, j.digest = j.undo, -1, j.digestWas
 	j.seq--
 }
 
@@ -208,6 +219,10 @@ func (j *Journal) Sync() error {
 		return j.usable()
 	}
 	j.durable, j.undo = j.seq, -1
+	if err := j.mark.set(acknowledged{j.seq, j.digest}, j.step); err != nil {
+		j.broken = err
+		return j.usable()
+	}
 	return nil
 }
 
@@ -223,6 +238,7 @@ func (j *Journal) Close() error {
 		}
 		err = errors.Join(err, j.file.Close())
 	}
+	err = errors.Join(err, j.mark.close())
 	j.broken = errors.New("it is closed")
 	return errors.Join(err, j.lock.Close())
 }
@@ -259,7 +275,7 @@ func (j *Journal) write(p []byte, at int64) error {
 // may be lived with.
 func (j *Journal) unwritten(err error) error {
 	err = fmt.Errorf("journal %s: writing record %d: %w", j.dir, j.seq+1, err)
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+	if isFull(err) {
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	}
 	j.broken = err

@@ -358,9 +358,9 @@ func TestLimits(t *testing.T) {
 // TestFailedSteps makes each step of the disk fail in turn: either the journal goes on, or it
 // says that it cannot, and what was synced is there when it is opened again.
 func TestFailedSteps(t *testing.T) {
-	for fail := 1; fail < 60; fail++ {
+	for fail := 1; fail < 80; fail++ {
 		dir, n := t.TempDir(), 0
-		o := Options{SegmentBytesMax: 150}
+		o := Options{SegmentBytesMax: 150, Mark: filepath.Join(t.TempDir(), "mark")}
 		step := func(op, path string) error {
 			if n++; n == fail {
 				return fmt.Errorf("failed on purpose at %s", op)
@@ -382,7 +382,7 @@ func TestFailedSteps(t *testing.T) {
 			}
 			_ = j.Close()
 		}
-		_, got := replayed(t, dir, Options{SegmentBytesMax: 150})
+		_, got := replayed(t, dir, Options{SegmentBytesMax: 150, Mark: o.Mark})
 		if len(got) < len(sure) || !slices.Equal(got[:len(sure)], sure) || len(got) > len(maybe) ||
 			!slices.Equal(got, maybe[:len(got)]) {
 			t.Fatalf("step %d failed: got %q, sure %q, maybe %q", fail, got, sure, maybe)

@@ -21,6 +21,9 @@ func (j *Journal) Replay(visit func(Record) error) error {
 	if err := j.reaches(j.after); err != nil {
 		return err
 	}
+	if err := j.mark.read(j.o.Mark); err != nil {
+		return err
+	}
 	var buf []byte
 	for i := range j.segment {
 		s, last := &j.segment[i], i == len(j.segment)-1
@@ -35,7 +38,7 @@ func (j *Journal) Replay(visit func(Record) error) error {
 			if err != nil {
 				return err
 			}
-			s.bytes, j.seq = info.Size(), j.segment[i+1].first-1
+			s.bytes, j.seq, j.digest = info.Size(), j.segment[i+1].first-1, 0
 			j.closed.Add(s.bytes)
 			continue
 		}
@@ -59,11 +62,23 @@ func (j *Journal) Replay(visit func(Record) error) error {
 		s.bytes = r.at
 		j.closed.Add(r.at)
 	}
+	if err := j.reachesMark(""); err != nil {
+		return j.leave(err)
+	}
 	if j.seq < j.after {
-		return errors.Join(fmt.Errorf("damaged: %s: it ends with record %d, and there is a checkpoint of record %d",
-			j.path, j.seq, j.after), j.file.Close())
+		return j.leave(fmt.Errorf("damaged: %s: it ends with record %d, and there is a checkpoint of record %d",
+			j.path, j.seq, j.after))
 	}
 	return j.ready()
+}
+
+// leave closes the segment that would be written to, as the journal cannot be used.
+func (j *Journal) leave(err error) error {
+	if j.file != nil {
+		err = errors.Join(err, j.file.Close())
+		j.file = nil
+	}
+	return err
 }
 
 // ready makes the first segment, if there is none, and ends the replay.
@@ -75,6 +90,14 @@ func (j *Journal) ready() error {
 		}
 		j.segment, j.file, j.path, j.salt = []segment{s}, f, s.path, salt
 		j.end, j.allocated = segmentHeaderBytes, segmentHeaderBytes+j.o.ReserveBytes
+	}
+	if last := j.mark.last; !j.mark.good || j.loss != nil || last.seq != j.seq {
+		if err := j.file.Sync(); err != nil { // a kill may have come before the flush
+			return j.leave(err)
+		}
+	}
+	if err := j.mark.begin(acknowledged{j.seq, j.digest}, j.loss != nil, j.step); err != nil {
+		return j.leave(err)
 	}
 	j.durable, j.replayed = j.seq, true
 	j.allocated = max(j.allocated, j.end)
@@ -113,8 +136,7 @@ func (r *reading) run() (err error) {
 			return r.tail(why)
 		}
 		if h.seq <= r.j.after {
-			r.at += recordHeaderBytes + h.bytes
-			r.j.seq = h.seq
+			r.pass(h)
 			continue
 		}
 		err := r.visit(Record{Seq: h.seq, Kind: h.kind, Payload: r.buf[:h.bytes]})
@@ -127,10 +149,18 @@ func (r *reading) run() (err error) {
 		if err != nil {
 			return fmt.Errorf("%s: record %d: %w", r.s.path, h.seq, err)
 		}
-		r.at += recordHeaderBytes + h.bytes
-		r.j.seq = h.seq
+		r.pass(h)
 	}
 	return nil
+}
+
+// pass goes on behind a record that is good.
+func (r *reading) pass(h recordHeader) {
+	r.at += recordHeaderBytes + h.bytes
+	r.j.seq, r.j.digest = h.seq, h.digest
+	if h.seq == r.j.mark.last.seq {
+		r.j.mark.seen = h.digest
+	}
 }
 
 // peek reads the header of the next record at an offset; ok is false when there is none.
@@ -221,10 +251,17 @@ func (r *reading) written() (n int64, err error) {
 }
 
 // cut makes the segment end at the next record, and notes what it takes off, unless that is room that was never
-// written.
+// written. A record that was acknowledged is not cut off.
 func (r *reading) cut(why string, refused bool) error {
 	written, err := r.written()
 	if err != nil {
+		return err
+	}
+	place := ""
+	if written > 0 {
+		place = fmt.Sprintf("%s: byte %d: %s", r.s.path, r.at, why)
+	}
+	if err := r.j.reachesMark(place); err != nil {
 		return err
 	}
 	if written > 0 {

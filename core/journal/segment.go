@@ -163,6 +163,7 @@ type recordHeader struct {
 	seq, durable uint64
 	bytes        int64
 	sum          uint32
+	digest       uint64 // see digestOf
 }
 
 func writeHeader(h []byte, kind byte, seq, durable uint64, bytes int64, sum uint32, salt uint64) {
@@ -186,9 +187,14 @@ func readHeader(h []byte, salt uint64) (r recordHeader, ok bool) {
 	r = recordHeader{
 		kind: h[4], seq: binary.LittleEndian.Uint64(h[8:]), durable: binary.LittleEndian.Uint64(h[16:]),
 		bytes: int64(binary.LittleEndian.Uint64(h[24:])), sum: binary.LittleEndian.Uint32(h[32:]),
+		digest: digestOf(h),
 	}
 	return r, r.bytes >= 0
 }
+
+// digestOf tells a record from others with its number: the checksums of its payload and of its header, which covers the
+// segment's salt. It is not 0, save by chance.
+func digestOf(h []byte) uint64 { return binary.LittleEndian.Uint64(h[32:]) }
 
 func headerSum(h []byte, salt uint64) uint32 {
 	var s [8]byte
