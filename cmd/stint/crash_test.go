@@ -59,7 +59,8 @@ func crashChild(data string) {
 }
 
 // crashPoints are where services kill themselves: steps of the journal's disk, then of the engine.
-var crashPoints = []string{"write", "sync", "create", "rename", "syncdir", "reserve", "truncate", "checkpoint_write",
+var crashPoints = []string{"write", "sync", "create", "rename", "syncdir", "reserve", "truncate", "mark_create",
+	"mark", "checkpoint_write",
 	"checkpoint_sync", "checkpoint_rename",
 	"checkpoint_renamed", "compact", "accepted", "durable", "decided", "recorded", "published", "exported",
 	"checkpoint"}

@@ -23,13 +23,8 @@ import (
 	"github.com/stintd/stint/ingest/server"
 )
 
-func newServe() *cobra.Command {
-	var config, data, listen, log string
-	var example, accept, check bool
-	c := &cobra.Command{
-		Use:   "serve [--config C | --log LOG]",
-		Short: "Runs the HTTP service, or shows a log in the console",
-		Long: `Runs the HTTP service: takes a policy, hosts and demand, runs cycles at their interval or on
+// serveHelp is what --help says before its examples.
+const serveHelp = `Runs the HTTP service: takes a policy, hosts and demand, runs cycles at their interval or on
 request, and tells what was decided. What it acknowledged survives a crash. On SIGTERM it finishes
 the cycle under way, flushes and ends with 0; what takes longer than stop_time_max is dropped whole.
 On SIGHUP it reads its configuration again: tokens, TLS files, hosts_allowed and log.level take effect,
@@ -42,13 +37,26 @@ A start decides the cycles again that came after the last checkpoint, and is ref
 out otherwise than it was recorded. With --accept-replay it goes on with what it decides now; both
 results are kept in replay.ndjson, and clients must read their holdings anew.
 
+A start is refused, too, when the journal ends before the last record that was acknowledged, whose number
+is in the file "acknowledged" of the folder. Restore the missing files or a backup. --accept-loss N starts
+with a journal that ends with record N; what came after it is lost.
+
 A browser shows the console at the address that it listens on. With --log it shows a decision log
 alone: nothing is written, no cycle runs, and whoever reaches the address may read.
 
 Exit codes: 0 ended by a signal, 1 failed while it ran, 2 the start was refused.
 
 --example prints a configuration file with every key, its default and what it means. Without
---config the defaults hold.`,
+--config the defaults hold.`
+
+func newServe() *cobra.Command {
+	var config, data, listen, log string
+	var example, accept, check bool
+	var loss uint64
+	c := &cobra.Command{
+		Use:   "serve [--config C | --log LOG]",
+		Short: "Runs the HTTP service, or shows a log in the console",
+		Long:  serveHelp,
 		Example: `  stint serve
   stint serve --example >stint.yaml
   stint serve --config stint.yaml --check
@@ -72,6 +80,9 @@ Exit codes: 0 ended by a signal, 1 failed while it ran, 2 the start was refused.
 				return err
 			}
 			conf.acceptReplay = accept
+			if c.Flags().Changed("accept-loss") {
+				conf.acceptLoss = &loss
+			}
 			if log != "" {
 				return serveLog(c.Context(), conf, log, c.ErrOrStderr())
 			}
@@ -86,6 +97,7 @@ Exit codes: 0 ended by a signal, 1 failed while it ran, 2 the start was refused.
 	f.StringVar(&listen, "listen", "", "address to listen on, instead of the configuration's")
 	f.StringVar(&log, "log", "", "shows this decision log alone, for reading")
 	f.BoolVar(&accept, "accept-replay", false, "goes on where cycles are decided otherwise than they were recorded")
+	f.Uint64Var(&loss, "accept-loss", 0, "starts though records after this one were acknowledged and are lost")
 	f.BoolVar(&check, "check", false, "tells all faults of the configuration, and starts nothing")
 	f.BoolVar(&example, "example", false, "prints a configuration file and ends")
 	return c
@@ -144,6 +156,10 @@ func serve(ctx context.Context, conf *serveConfig, stderr io.Writer, hooks serve
 	if conf.Cluster.on() && conf.acceptReplay {
 		return errors.New("--accept-replay: a process of a cluster never goes on with what it alone decides")
 	}
+	if conf.Cluster.on() && conf.acceptLoss != nil {
+		return errors.New("--accept-loss: a cluster's journal is in its bucket: restore the objects that are missing")
+	}
+	o.Journal.AcceptLoss = conf.acceptLoss
 	if o.Listener, err = conf.listen(&o.Server); err != nil {
 		return err
 	}

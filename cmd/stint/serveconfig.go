@@ -102,6 +102,7 @@ type serveConfig struct {
 	line         map[string]int // of each key that the file gives
 	given        givenFlags
 	acceptReplay bool
+	acceptLoss   *uint64 // the record with which a journal may end though later ones were acknowledged; nil: none
 }
 
 type serveToken struct {

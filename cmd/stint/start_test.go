@@ -181,10 +181,11 @@ func TestRefusedStarts(t *testing.T) {
 		b[100] ^= 1
 		err = os.WriteFile(segments[0], b, 0o600)
 	}
-	ahead := folder(t, crashSites[2].policy, 2)
+	ahead, gone := folder(t, crashSites[2].policy, 2), folder(t, crashSites[2].policy, 2)
 	newer := folder(t, crashSites[2].policy, 1)
 	err = errors.Join(err, os.WriteFile(newer+"/folder.json", []byte(`{"format":99,"stint":"v9.0.0"}`), 0o600))
-	if err := errors.Join(err, os.WriteFile(file, nil, 0o600), os.RemoveAll(ahead+"/journal")); err != nil {
+	if err := errors.Join(err, os.WriteFile(file, nil, 0o600), os.RemoveAll(ahead+"/journal"),
+		os.Remove(ahead+"/acknowledged"), os.RemoveAll(gone+"/journal")); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -196,6 +197,7 @@ func TestRefusedStarts(t *testing.T) {
 		{"another process has it", 12, []string{"--data", inUse, "--listen", "127.0.0.1:0"}},
 		{"damaged: ", 12, []string{"--data", damaged, "--listen", "127.0.0.1:0"}},
 		{"the decision log is ahead of the journal", 12, []string{"--data", ahead, "--listen", "127.0.0.1:0"}},
+		{"ends with record 0, and record 4 was acknowledged", 3, []string{"--data", gone, "--listen", "127.0.0.1:0"}},
 		{"address already in use", 3, []string{"--data", fresh, "--listen", strings.TrimPrefix(owner.base, "http://")}},
 		{server.ErrOpen.Error(), 3, []string{"--data", fresh, "--listen", ":0"}},
 		{server.ErrOpen.Error(), 3, []string{"--data", fresh, "--listen", "0.0.0.0:0"}},
@@ -424,7 +426,7 @@ func spoil(t *testing.T, data string, cycle int) {
 			return err
 		})
 	}
-	err = errors.Join(err, from.Close(), to.Close(), os.RemoveAll(data+"/journal"))
+	err = errors.Join(err, from.Close(), to.Close(), os.RemoveAll(data+"/journal"), os.Remove(data+"/acknowledged"))
 	if err := errors.Join(err, os.Rename(data+"/new", data+"/journal")); err != nil {
 		t.Fatal(err)
 	}

@@ -47,6 +47,10 @@ func SpareProcessors() {
 	}
 }
 
+// markName names the file with the last acknowledged record of a folder's journal. It is beside the folder journal, not
+// in it, so that a copy of that folder while the service runs is not behind the copy of the mark.
+const markName = "acknowledged"
+
 // shutdownMax is how long requests under way may take when the service ends.
 const shutdownMax = 10 * time.Second
 
@@ -113,7 +117,9 @@ func (s *Server) engineUntil(ctx context.Context, o *ServiceOptions) (err error)
 			return err
 		}
 	}
-	j, err := journal.Open(filepath.Join(o.Dir, "journal"), o.Journal)
+	jo := o.Journal
+	jo.Mark = filepath.Join(o.Dir, markName)
+	j, err := journal.Open(filepath.Join(o.Dir, "journal"), jo)
 	if err != nil {
 		return err
 	}
@@ -143,6 +149,10 @@ func (s *Server) engineUntil(ctx context.Context, o *ServiceOptions) (err error)
 			return nil
 		}
 		return err
+	}
+	if l := j.Loss(); l != nil {
+		s.o.Log.Error("the journal ends before its last acknowledged record, and the service goes on without the rest "+
+			"(--accept-loss)", "last_record", l.Last, "acknowledged", l.Acknowledged)
 	}
 	ready := []any{"took", time.Since(start), "records", j.Last(), "checkpoint", checkpoint, "journal_bytes", j.Bytes()}
 	ended := make(chan error, 1)
