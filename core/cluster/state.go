@@ -66,6 +66,10 @@ type State struct {
 	// It decides nothing, and is no part of the state.
 	Both func(f, g func())
 
+	// Stop tells whether the cycle under way is to be given up (Yield); nil: it never is. Clones share it. Any
+	// goroutine may call it, and it must cost little.
+	Stop func() bool
+
 	Released   []Release   // units that came back since the last cycle's emit
 	Reclaims   []Reclaimed // steps of reclaims of this cycle
 	NewPlan    bool        // a revision took effect since the last cycle

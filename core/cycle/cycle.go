@@ -97,6 +97,23 @@ func (r *Runner) Run(s *cluster.State, nowUS int64, out *decision.Cycle) {
 	*out = r.out
 }
 
+// Try is Run of a state that has a Stop. It reports false when the cycle was given up before it was done: then
+// the state and what out holds are good for nothing.
+func (r *Runner) Try(s *cluster.State, nowUS int64, out *decision.Cycle) (done bool) {
+	defer func() {
+		switch v := recover(); v.(type) {
+		case nil:
+		case cluster.Stopped:
+			done = false
+		default:
+			panic(v)
+		}
+	}()
+	s.Yield()
+	r.Run(s, nowUS, out)
+	return true
+}
+
 // NextDue is when a budget is used up or renewed by what is held, or about when a ratio counts otherwise, after the
 // last cycle of a state (BUD-2, D-165), or before where that is earlier. Other cycles until then decide the same,
 // unless something is put in.

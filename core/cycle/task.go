@@ -1,6 +1,10 @@
 package cycle
 
-import "runtime"
+import (
+	"runtime"
+
+	"github.com/stintd/stint/core/cluster"
+)
 
 // thing is what tasks read and write, as a bitset of things.
 type thing uint32
@@ -68,43 +72,67 @@ func (r *Runner) run(list []task) {
 	if r.pick != nil || len(list) == 1 {
 		most = 1
 	}
-	done, running := make(chan int, len(list)), 0
+	done, running := make(chan ended, len(list)), 0
+	given := false // up
 	for len(ready) > 0 || running > 0 {
 		for len(ready) > 0 && running < most-1 {
 			at := next()
 			running++
-			go func() {
-				list[at].do()
-				done <- at
-			}()
+			go func() { done <- ended{at, stops(list[at].do)} }()
 		}
 		if len(ready) > 0 { // the caller's goroutine does tasks too
 			at := next()
-			list[at].do()
+			given = stops(list[at].do) || given
 			release(at)
 		} else {
-			release(<-done)
+			one := <-done
+			given = one.stopped || given
+			release(one.task)
 			running--
 		}
 		for more := true; more; {
 			select {
-			case at := <-done:
-				release(at)
+			case one := <-done:
+				given = one.stopped || given
+				release(one.task)
 				running--
 			default:
 				more = false
 			}
 		}
 	}
+	if given {
+		panic(cluster.Stopped{})
+	}
+}
+
+// ended is a task that is done, or that gave the cycle up.
+type ended struct {
+	task    int
+	stopped bool
+}
+
+// stops calls a function, and tells whether it gives the cycle up. Another panic is a bug and ends the process.
+func stops(do func()) (stopped bool) {
+	defer func() {
+		switch v := recover(); v.(type) {
+		case nil:
+		case cluster.Stopped:
+			stopped = true
+		default:
+			panic(v)
+		}
+	}()
+	do()
+	return false
 }
 
 // both calls two functions at once, of which neither writes what the other reads.
 func both(f, g func()) {
-	done := make(chan struct{})
-	go func() {
-		g()
-		close(done)
-	}()
-	f()
-	<-done
+	done := make(chan bool)
+	go func() { done <- stops(g) }()
+	stopped := stops(f)
+	if <-done || stopped {
+		panic(cluster.Stopped{})
+	}
 }

@@ -13,20 +13,33 @@ const aheadMaxUS = 253_402_300_799_999_999
 
 // Ahead decides what comes next of a state that is the caller's own: the next cycle at nowUS, its digest set,
 // and then cycles an interval of the policy apart, with no new input, until one changes nothing, there were
-// so many more, or ctx is done; that is looked at between cycles. Each is shown to a function, with whether
-// it is the last; what it holds is borrowed.
-func Ahead(ctx context.Context, s *cluster.State, nowUS int64, more int, seen func(c *decision.Cycle, last bool)) {
+// so many more, or ctx is done. Each is shown to a function, with whether it is the last; what it holds is
+// borrowed. When ctx is done the cycle under way is given up, and none was the last. It reports whether the first was
+// decided.
+func Ahead(
+	ctx context.Context, s *cluster.State, nowUS int64, more int, seen func(c *decision.Cycle, last bool),
+) (some bool) {
+	s.Stop = func() bool {
+		select {
+		case <-ctx.Done():
+			return true
+		default:
+			return false
+		}
+	}
 	var runner cycle.Runner
 	var out decision.Cycle
 	for n := 0; ; n++ {
-		runner.Run(s, nowUS, &out)
+		if !runner.Try(s, nowUS, &out) {
+			return n > 0
+		}
 		if n == 0 {
 			out.Summary.Digest = decision.Digest(out.Tables())
 		}
 		nowUS = s.NowUS + s.Policy.IntervalUS
 		last := n == more || out.Summary.Stable() || ctx.Err() != nil || nowUS > aheadMaxUS
 		if seen(&out, last); last {
-			return
+			return true
 		}
 	}
 }

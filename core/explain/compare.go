@@ -88,6 +88,9 @@ type Comparison struct {
 	Changes  []Change     `json:"changes"`           // of those to whom it makes a difference
 	Same     int          `json:"same"`              // how many others there are
 	Reclaims []Taking     `json:"reclaims"`
+
+	ChangesMore  int `json:"changes_more,omitempty"` // rows of either that an answer left out
+	ReclaimsMore int `json:"reclaims_more,omitempty"`
 }
 
 // Outcome has the figures of a cycle that a comparison needs, copied so that the cycle's tables can be freed.

@@ -186,6 +186,7 @@ func (g *Granter) give(a *pool.Ask, out *Decisions) (units int64) {
 
 // place takes room for one unit of an ask; false when there is none, or a share limit stands against it.
 func (g *Granter) place(a *pool.Ask) (k cluster.ParcelID, on cluster.Devices, ok bool) {
+	g.env.State.Yield()
 	e := g.env
 	leaf := plan.None
 	if e.Limits != nil {

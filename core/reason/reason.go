@@ -167,6 +167,7 @@ func (r *Reasons) ready() {
 // why is the reason of units that are not promised: the first of D-7 that applies.
 func (r *Reasons) why(one *short) verdict {
 	e, a := r.env, &r.asks[one.ask]
+	e.State.Yield()
 	if e.Plan.TooSmall(e.State, one.sub) {
 		return because(decision.ReasonTooSmall, "")
 	}

@@ -112,6 +112,7 @@ func (w *waitList) find(k cluster.ParcelID) (row room.Row, ok bool) {
 // unitsOf is what a leaf holds from the pool in turn that was not under reclaim when the stage began, and is not
 // young, the newest first.
 func (g *Stage) unitsOf(leaf plan.Node) []unit {
+	g.s.Yield()
 	c, h := &g.choice, &g.s.Holding
 	list, ok := c.units[leaf]
 	if ok {
@@ -201,6 +202,7 @@ func (g *Stage) isInPool(one *held) bool {
 
 // giversOn lists the rows on a parcel that leaves above their quotas may give, in any order.
 func (g *Stage) giversOn(k cluster.ParcelID) (rows []int32) {
+	g.s.Yield()
 	f := &g.fair
 	for i := g.open(k); i > 0; i = g.row[i].next {
 		one := &g.row[i]
@@ -231,6 +233,7 @@ const (
 
 // choose finds victims for the taker's unit.
 func (g *Stage) choose(t *trial) (cluster.ParcelID, []victim) {
+	g.s.Yield()
 	o := g.offersNow()
 	if len(o.from.List) == 0 {
 		return cluster.NoID, nil
@@ -390,6 +393,7 @@ func (g *Stage) seekOne(covering []cluster.ParcelID, few bool) (cluster.ParcelID
 // aloneOn is the first row on a parcel, among some units (nil: any), of which one alone makes room for the taker's, 0:
 // none does.
 func (g *Stage) aloneOn(k cluster.ParcelID, among *unit) (best int32) {
+	g.s.Yield()
 	f, size := &g.fair, g.s.Size(g.fair.taker.sub)
 	for _, i := range g.giversOn(k) {
 		one := &g.row[i]

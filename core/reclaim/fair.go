@@ -201,6 +201,7 @@ func (g *Stage) reorder(leaf plan.Node) {
 
 // serveTaker promises a leaf one unit more of the pool, if it may have one, and tells whether it may want another.
 func (g *Stage) serveTaker(leaf plan.Node, l int32) (stays bool) {
+	g.s.Yield()
 	q := &g.queue
 	for q.Advance(l) {
 		sub := q.Ask[q.Next(l)].Sub
@@ -248,6 +249,7 @@ func (g *Stage) mayPromise(sub cluster.SubID) bool {
 // order that alone makes it fit; else of several, on the parcel that takes the fewest of the first ones where they
 // do.
 func (g *Stage) takeFor(leaf plan.Node, sub cluster.SubID) bool {
+	g.s.Yield()
 	f := &g.fair
 	v, deficit := f.v, f.v.deficit(leaf)
 	if g.turnsOf(sub) >= turnsMost || deficit <= share.Slack {

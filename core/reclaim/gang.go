@@ -187,6 +187,7 @@ func (g *Stage) Lacks() bool { return g.lacking }
 
 // gather is Gather but for what is asked of all sets together.
 func (g *Stage) gather(sub cluster.SubID, least int64) bool {
+	g.s.Yield()
 	leaf, n := g.s.Node(sub), int64(0)
 	for n < least && (g.holdAnywhere(leaf, sub) || g.p.Parcels.Owned && g.recallFor(leaf, sub) == served) {
 		n++

@@ -290,6 +290,7 @@ func (g *Stage) isLoan(one *loan, k cluster.ParcelID, top plan.Node) bool {
 // makeRoom chooses, for a unit on a parcel that can be made to fit there, victims among what outsiders of a consumer
 // hold there, and as few of their sets as it takes, the latest first, to be dissolved.
 func (g *Stage) makeRoom(k cluster.ParcelID, size []int64, top plan.Node) (victims []victim, dissolved []int32) {
+	g.s.Yield()
 	a, b := g.rooms(k, top)
 	now, net, bound, sum := slices.Clone(a), slices.Clone(b), make([]int64, g.dims), make([]int64, g.dims)
 	var rows, freed, ends []int32

@@ -179,6 +179,7 @@ func (g *Stage) discount(i int32, sign int64) {
 
 // stands tells whether a set's taker still wants, fits and deserves all its units, and its victims still make room.
 func (g *Stage) stands(i int32) bool {
+	g.s.Yield()
 	one := &g.sets.list[i]
 	sub, k, leaf := one.taker, one.parcel, g.s.Node(one.taker)
 	if g.unpromised(sub) < 0 || k == cluster.NoID || g.p.TooSmall(g.s, sub) {

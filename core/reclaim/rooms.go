@@ -13,6 +13,7 @@ import (
 // keep; and net, once all sets under way are done. Reserves of those who lend it there leave less. Both are in memory
 // that is borrowed until the next call.
 func (g *Stage) rooms(k cluster.ParcelID, top plan.Node) (now, net []int64) {
+	g.s.Yield()
 	now, net = g.buffer[0], g.buffer[1]
 	copy(now, g.of(g.free, k))
 	g.netFree(k, net)

@@ -13,6 +13,7 @@ import (
 // taker's unit and lower the sum of squares: one after the other, less those that are not needed after all; where
 // that leads to nothing, of one leaf and size alone, of those of which it takes the fewest. Nil: there are none.
 func (g *Stage) several(k cluster.ParcelID, rows []int32) []victim {
+	g.s.Yield()
 	v, size, sum := g.fair.v, g.s.Size(g.fair.taker.sub), make([]int64, g.dims)
 	bound := slices.Clone(g.lesser(k, v.top))
 	for _, i := range rows {

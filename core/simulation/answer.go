@@ -18,13 +18,16 @@ type Answer struct {
 	Every    string `json:"every"` // between two cycles that were decided: times are true to that
 	Cycles   int64  `json:"cycles"`
 	// times are percentiles of futures that were drawn; else of one, that is as expected
-	Drawn   bool   `json:"drawn"`
-	Plays   int    `json:"plays"`           // futures that were drawn and played to the end
-	Unknown int64  `json:"units_unknown"`   // units that run now, of which nobody said how long: they go on for ever
-	Others  int64  `json:"units_otherwise"` // put under reclaim in the same time, for others or by a rule
-	Rows    []Row  `json:"rows"`
-	Stops   []Stop `json:"stops"`
-	More    int    `json:"stops_more,omitempty"` // rows of stops that were left out
+	Drawn   bool  `json:"drawn"`
+	Plays   int   `json:"plays"`           // futures that were drawn and played to the end
+	Unknown int64 `json:"units_unknown"`   // units that run now, of which nobody said how long: they go on for ever
+	Others  int64 `json:"units_otherwise"` // put under reclaim in the same time, for others or by a rule
+	Rows    []Row `json:"rows"`
+
+	RowsMore int `json:"rows_more,omitempty"` // rows that an answer left out
+
+	Stops []Stop `json:"stops"`
+	More  int    `json:"stops_more,omitempty"` // rows of stops that were left out
 }
 
 // Row is a sub-allocation that is asked for.

@@ -4,6 +4,7 @@ package simulation
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -35,9 +36,14 @@ type Options struct {
 // stopsMax bounds the rows of what would stop.
 const stopsMax = 1_000
 
+// ErrStopped is the error of a simulation whose first cycle was given up.
+var ErrStopped = errors.New("the next cycle takes longer than a simulation may")
+
 // Run plays what is asked for on a state that is the caller's own, from the cycle at nowUS on, until it has all, the
-// horizon comes, or ctx is done; that is looked at between cycles. Errors: tables that the state refuses.
+// horizon comes, or ctx is done: then the cycle under way is given up, and the answer is as far as cycles were decided.
+// Errors: tables that the state refuses; ErrStopped.
 func Run(ctx context.Context, s *cluster.State, nowUS int64, asked *Asked, o Options) (*Answer, error) {
+	s.Stop = done(ctx)
 	if asked.Hosts != nil && asked.Hosts.Rows > 0 {
 		if err := s.SetHosts(asked.Hosts, false); err != nil {
 			return nil, err
@@ -75,6 +81,9 @@ func Run(ctx context.Context, s *cluster.State, nowUS int64, asked *Asked, o Opt
 		}
 		p.s = own
 		whole := p.run(ctx, nowUS, every, &o, a)
+		if n == 0 && !p.decided {
+			return nil, ErrStopped
+		}
 		until = max(until, p.lastUS)
 		if n == 0 {
 			p.tell(a, whole)
@@ -98,6 +107,18 @@ func Run(ctx context.Context, s *cluster.State, nowUS int64, asked *Asked, o Opt
 		}
 	}
 	return a, nil
+}
+
+// done tells whether a context is done, at little cost.
+func done(ctx context.Context) func() bool {
+	return func() bool {
+		select {
+		case <-ctx.Done():
+			return true
+		default:
+			return false
+		}
+	}
 }
 
 // key is what a sub-allocation is called, in the codes of the state.
@@ -128,6 +149,7 @@ type play struct {
 	victims                  map[key]bool // those of stops
 	others                   int64
 	lastUS                   int64
+	decided                  bool // one cycle was
 }
 
 // origin is where units come from.
@@ -271,8 +293,10 @@ func (p *play) run(ctx context.Context, nowUS, everyUS int64, o *Options, a *Ans
 		if n > 1 {
 			p.finish(nowUS)
 		}
-		p.runner.Run(p.s, nowUS, &p.out)
-		p.lastUS = nowUS
+		if !p.runner.Try(p.s, nowUS, &p.out) {
+			return false
+		}
+		p.lastUS, p.decided = nowUS, true
 		p.observe(nowUS)
 		if n == 1 && p.number == 0 {
 			p.next(a)

@@ -145,6 +145,7 @@ func (m *Planner) restoreHost(id cluster.SetID) {
 
 // standsHost is stands for exclusive placement, as far as room and accounts go.
 func (m *Planner) standsHost(id cluster.SetID) bool {
+	m.s.Yield()
 	sub, f := m.s.Set.Taker[id], &m.figure
 	leaf, k, room := m.s.Node(sub), m.s.Host.Parcel[m.s.Set.Target[id]], m.roomOf(id)
 	p := &m.p.Parcels
@@ -245,6 +246,7 @@ func (m *Planner) recallHosts() {
 
 // promiseOne offers a leaf's units in the order of its queue, until one is granted after all or is promised a host.
 func (m *Planner) promiseOne(leaf plan.Node, promise func(sub cluster.SubID) bool) bool {
+	m.s.Yield()
 	for more := m.open(leaf); more; more = m.line.advance(leaf) {
 		for sub := m.line.next(leaf); sub != cluster.NoID; sub = m.line.next(leaf) {
 			switch {
@@ -311,6 +313,7 @@ func (m *Planner) joinHeld(sub cluster.SubID) bool {
 // leftFor is the room of a host that the holder of a sub-allocation is promised
 // beside what is promised there; -1 of another.
 func (m *Planner) leftFor(sub cluster.SubID, k cluster.ParcelID) int64 {
+	m.s.Yield()
 	h, left, mine := &m.s.Holding, m.p.Parcels.Cap[0][k], false
 	if id := m.exclusive.reserver[k]; id != cluster.NoID && m.holder(m.s.Set.Taker[id]) == m.holder(sub) {
 		left, mine = left-m.slots(m.s.Set.Taker[id]), true
@@ -384,6 +387,7 @@ func (m *Planner) accountOf(leaf plan.Node, reason int32) int64 {
 
 // joinHost lets a unit wait for the first host that is to come free, and that nobody is promised (CYC-6).
 func (m *Planner) joinHost(leaf plan.Node, sub cluster.SubID, reason int32) bool {
+	m.s.Yield()
 	account, own := m.accountOf(leaf, reason), int64(0)
 	hybrid := m.isHybrid(leaf) && reason != decision.ReclaimRecall
 	shares := !m.isHybrid(leaf) && reason != decision.ReclaimRecall
@@ -408,6 +412,7 @@ func (m *Planner) joinHost(leaf plan.Node, sub cluster.SubID, reason int32) bool
 // seize makes a set for a unit, of the first host in a list of leads that it may use. It is false when there is
 // none, or the budget does not bear it.
 func (m *Planner) seize(leaf plan.Node, sub cluster.SubID, reason int32, leads []cluster.HoldingID) bool {
+	m.s.Yield()
 	account, open, shares := m.accountOf(leaf, reason), true, reason == decision.ReclaimFairShare && !m.isHybrid(leaf)
 	if shares {
 		open = m.netSpare() >= 0

@@ -128,6 +128,7 @@ func (m *Planner) leaving(host cluster.HostID) []cluster.SetID {
 
 // why gives the reason of a sub-allocation's units that nothing is promised for (docs/slots.md, shortfalls).
 func (m *Planner) why(sub cluster.SubID) reason {
+	m.s.Yield()
 	if m.p.TooSmall(m.s, sub) {
 		return reason{code: decision.ReasonTooSmall, blocker: plan.None}
 	}
@@ -265,6 +266,7 @@ func (m *Planner) ofHosts(sub cluster.SubID) reason {
 }
 
 func (m *Planner) searchHosts(sub cluster.SubID) reason {
+	m.s.Yield()
 	p, k := &m.p.Parcels, m.slots(sub)
 	need := m.need(sub)
 	selected, _ := m.desk.Selected(need)

@@ -143,6 +143,7 @@ func (m *Planner) victimsOf(c *crowd, w *want) (found []victim) {
 // mayGive tells whether one more unit of a leaf may be taken for a taker, so many slots of the
 // leaf being chosen already: it stays at or above its quota, or is not worse off than the taker then.
 func (m *Planner) mayGive(w *want, q cluster.HoldingID, chosen map[plan.Node]int64) bool {
+	m.s.Yield()
 	sub := m.s.Holding.Sub[q]
 	leaf, v := m.s.Node(sub), m.slots(sub)
 	x := m.excess(leaf) - chosen[leaf]

@@ -329,6 +329,7 @@ func (m *Planner) slotsOf(rows []cluster.HoldingID, of func(q cluster.HoldingID)
 
 // fitsWithout tells whether a taker's unit fits a host, its account and every limit once all of a gang is gone.
 func (m *Planner) fitsWithout(w *want, k cluster.ParcelID, all []cluster.HoldingID) bool {
+	m.s.Yield()
 	h := &m.s.Holding
 	if m.p.Parcels.Available(0, k)+m.slotsOf(all, func(q cluster.HoldingID) bool { return h.Parcel[q] == k }) < w.k {
 		return false

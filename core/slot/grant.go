@@ -86,6 +86,7 @@ const unbound = 1 << 62
 // there is more to serve. Pool units keep the leaf's usage within the bound. Where room came free
 // meanwhile, what was passed over has another chance.
 func (m *Planner) serve(leaf plan.Node, kind int, bound int64) (slots int64, stays bool) {
+	m.s.Yield()
 	if m.opened[leaf] != m.lapses && !m.open(leaf) {
 		return 0, false
 	}
@@ -118,6 +119,7 @@ func (m *Planner) give(leaf plan.Node, sub cluster.SubID, kind int, bound int64)
 
 // giveOne is give for a unit by itself.
 func (m *Planner) giveOne(leaf plan.Node, sub cluster.SubID, kind int, bound int64) (slots int64, ok bool) {
+	m.s.Yield()
 	k := m.slots(sub)
 	t := &m.line.Sub[sub]
 	promised := t.Wanted-t.Held <= m.promised[sub]

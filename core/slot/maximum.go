@@ -15,6 +15,7 @@ import (
 // leaves below the maximum hold from loans and pools. Nothing is taken where all of it is not enough, or where the
 // unit would not fit its owner's slots either. It tells whether anything was.
 func (m *Planner) makeWay(w *want, loans []cluster.HoldingID) bool {
+	m.s.Yield()
 	if !m.tree.maxed || m.roomyNet(w.leaf, w.k) {
 		return false
 	}
@@ -82,6 +83,7 @@ func (m *Planner) wayBelow(w *want, n plan.Node, over int64, found []victim) ([]
 // fitsOwner tells whether, once victims are gone, the unit of an owner would fit slots that are its own by then, or
 // that it has lent, on a host that may take it.
 func (m *Planner) fitsOwner(w *want, loans []cluster.HoldingID, found []victim) bool {
+	m.s.Yield()
 	h, r := &m.s.Holding, &m.reclaim
 	room, account := map[cluster.ParcelID]int64{}, w.account
 	for _, v := range found {

@@ -231,6 +231,7 @@ type move struct {
 
 // movable finds loans of so many slots in all that could move to other lenders, in the order of recall.
 func (m *Planner) movable(owner plan.Node, slots int64, loans []cluster.HoldingID) (moves []move, ok bool) {
+	m.s.Yield()
 	r := &m.reclaim
 	r.owner, r.moving, m.lendFrom = owner, map[plan.Node]int64{}, 0
 	defer func() { r.owner, r.moving, m.lendFrom = plan.None, nil, 0 }()
@@ -263,6 +264,7 @@ func (m *Planner) movable(owner plan.Node, slots int64, loans []cluster.HoldingI
 func (m *Planner) promise(
 	leaf plan.Node, sub cluster.SubID, reason int32, from int, loans []cluster.HoldingID, find func(*want) []victim,
 ) bool {
+	m.s.Yield()
 	if m.reclaim.undone[sub] {
 		return false
 	}
@@ -381,6 +383,7 @@ func (m *Planner) promisedOn(sub cluster.SubID, k cluster.ParcelID) (units int64
 
 // tryHost tells whether a host has not failed for this unit and may take it.
 func (m *Planner) tryHost(w *want, k cluster.ParcelID) bool {
+	m.s.Yield()
 	if w.failed[k] {
 		return false
 	}

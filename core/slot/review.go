@@ -66,6 +66,7 @@ func (m *Planner) sets(of func(id cluster.SetID) bool) (ids []cluster.SetID) {
 
 // stands tells whether the taker of a set, which is counted, still wants, fits and deserves all of it.
 func (m *Planner) stands(id cluster.SetID, so soFar) bool {
+	m.s.Yield()
 	t, sub := &m.s.Set, m.s.Set.Taker[id]
 	leaf, host := m.s.Node(sub), t.Target[id]
 	if m.promised[sub] > m.s.Short(sub) || m.s.Host.Plan[host] != m.p.Index {

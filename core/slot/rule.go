@@ -289,6 +289,7 @@ func (m *Planner) labelOf(q cluster.HoldingID) label {
 // relieveOne is relieve for one holding; it is true when nothing is over any more.
 // gang: also where it breaks a gang.
 func (m *Planner) relieveOne(q cluster.HoldingID, over func() int64, closed, gang bool) (done bool) {
+	m.s.Yield()
 	takes := closed || m.p.Parcels.IsOpen(m.s.Holding.Parcel[q])
 	if m.whole {
 		m.relieveHost(q, over, true, takes)
@@ -371,6 +372,7 @@ func (m *Planner) rehome(q cluster.HoldingID, leaf plan.Node, v int64) bool {
 // loansOf lists the loans from a leaf that are not under reclaim, in the order of recall (SLOT-8):
 // last rank first, then newest first. O(holdings).
 func (m *Planner) loansOf(lender plan.Node) []cluster.HoldingID {
+	m.s.Yield()
 	h := &m.s.Holding
 	var rows []cluster.HoldingID
 	if m.figure.net[kindLent][lender] == 0 {
@@ -534,6 +536,7 @@ func (m *Planner) takeAbove(n plan.Node, want *wanting, spare bool, kinds ...int
 
 // takeEach is takeAbove for holdings in their order; gang: also where it breaks a gang.
 func (m *Planner) takeEach(n plan.Node, rows []cluster.HoldingID, want *wanting, spare, gang bool) {
+	m.s.Yield()
 	for _, q := range rows {
 		sub, v, over, free := m.s.Holding.Sub[q], m.worth(q), m.overBy(n), int64(unbound)
 		fills := m.isHybrid(n) && !m.owed(q)

@@ -106,6 +106,7 @@ func (m *Planner) enoughOf(w *want, k cluster.ParcelID, gives func(leaf plan.Nod
 // enough takes units of one host in order until the taker's unit would fit, its account and every limit on its way bear
 // it, then drops each that is not needed after all; nil when they are too few.
 func (m *Planner) enough(w *want, k cluster.ParcelID, order iter.Seq[cluster.HoldingID]) (found []victim) {
+	m.s.Yield()
 	for q := range order {
 		if len(m.gang.subs) > 0 && !m.mayLose(q, m.chosenOf(m.s.Holding.Sub[q], found)) {
 			continue

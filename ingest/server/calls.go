@@ -137,21 +137,22 @@ var calls = map[string]call{
 	}, "", gives{about: "figures with what they follow from", value: explain.Explanation{},
 		text: []string{"text/plain"}}, tableRefuses},
 	"POST /v1/whatif": {"whatif", "What the next cycle would be under another policy, and what would come of it", "why",
-		[]param{
+		append([]param{
 			textForm, forceParam, query("settle", "how many cycles to look ahead at most, until nothing changes (100)",
 				object{"type": "integer", "minimum": 0, "maximum": whatifSettleMax}),
-		}, "plan", gives{about: "who gains and loses, what would be reclaimed; nothing is committed",
+		}, windowParams...), "plan", gives{about: "who gains and loses, what would be reclaimed; nothing is committed",
 			value: explain.Comparison{},
 			text:  []string{"text/plain"}}, []int{406, 408, 409, 413, 415, 422, 429}},
 	"POST /v1/simulate": {"simulate", "What demand and hosts that are not there would get, from whom, what would " +
-		"stop for it, and when it would have all of it", "why", []param{
+		"stop for it, and when it would have all of it", "why", append([]param{
 		query("horizon", "how far to look ahead, such as 24h, which is the default; 0s: the next cycle alone", text),
 		query("every", "between two cycles that are decided (the policy's interval)", text),
 		query("plays", "how many futures are drawn where run times are spread (20); 1: none, all units run for the "+
 			"median of what is left to them", object{"type": "integer", "minimum": 1, "maximum": playsMax}),
 		query("within",
 			"how long the answer may take, such as 1s (10s, at most 20s): what is not known by then is left out", text),
-	}, "simulation", gives{about: "by sub-allocation; nothing is committed", value: simulation.Answer{}},
+	}, windowParams...), "simulation", gives{about: "by sub-allocation; nothing is committed",
+		value: simulation.Answer{}},
 		[]int{408, 409, 413, 415, 422, 429}},
 	"GET /v1/hosts": {"getHosts", "The hosts with state, capacity and use by dimension, and, of a service as it is " +
 		"now, attributes", "decisions", []param{

@@ -12,6 +12,7 @@ type places struct {
 	one     int // places that one caller may have; there is one more, for others
 	waitMax time.Duration
 	queue   *budget // of those who wait
+	full    problem // the refusal of who may not wait, or waited too long
 
 	mu      sync.Mutex
 	free    int
@@ -30,14 +31,24 @@ func newPlaces(one, waiting int, waitMax time.Duration) *places {
 	return &places{
 		one: one, free: one + 1, waitMax: waitMax, queue: newBudget(int64(waiting)),
 		held: map[string]int{}, waiting: map[string][]*ticket{},
+		full: busy("this caller has too many bodies that wait to be decoded: come again, with fewer at once"),
 	}
+}
+
+// newPlace is one place that callers have in turn.
+func newPlace(waiting int, waitMax time.Duration) *places {
+	p := newPlaces(1, waiting, waitMax)
+	p.free = 1
+	p.full = problem{Type: "busy", Status: 429, RetryAfter: 5, Detail: "what-ifs and simulations are decided one " +
+		"at a time, in turns of callers: this caller has too many that wait, or waited too long; come again, with " +
+		"one at once"}
+	return p
 }
 
 // enter waits for a place, until the time is up or end is closed. Error: a problem; else leave must be called.
 func (p *places) enter(caller string, end <-chan struct{}) (leave func(), err error) {
-	tooMany := busy("this caller has too many bodies that wait to be decoded: come again, with fewer at once")
 	if !p.queue.take(caller, 1) {
-		return nil, tooMany
+		return nil, p.full
 	}
 	defer p.queue.give(caller, 1)
 	t := &ticket{called: make(chan struct{})}
@@ -54,7 +65,7 @@ func (p *places) enter(caller string, end <-chan struct{}) (leave func(), err er
 	case <-t.called:
 		return sync.OnceFunc(func() { p.leave(caller) }), nil
 	case <-timer.C:
-		err = tooMany
+		err = p.full
 	case <-end:
 		err = stopping()
 	}

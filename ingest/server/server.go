@@ -136,7 +136,7 @@ type Server struct {
 	encodes  chan struct{} // slots to begin answers
 	pages    pages
 	intake   intake
-	whatif   chan struct{} // one slot
+	whatifs  *places // one, for what-ifs and simulations
 	lingers  atomic.Int64
 	tables   sync.Pool     // *cluster.DemandTable
 	closing  chan struct{} // closed when the server shuts down: long polls end
@@ -167,7 +167,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{o: o, closing: make(chan struct{}), whatif: make(chan struct{}, 1),
+	s := &Server{o: o, closing: make(chan struct{}),
 		encodes: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))), described: OpenAPI}
 	s.budgets()
 	s.passes = &http.Client{
@@ -214,6 +214,7 @@ func (s *Server) budgets() {
 	s.pages = pages{b: s.answers, of: map[any]*page{}}
 	s.decodes = newPlaces(l.DecodesMax, l.DecodesWaitMax, decodeWaitMax)
 	s.parses = newPlaces(1, l.DecodesWaitMax, decodeWaitMax)
+	s.whatifs = newPlace(whatifsWaitMax, whatifWaitMax)
 	s.history = history{dir: s.o.LogDir, from: s.o.LogFiles, name: s.o.LogDir, kept: kept{bytesMax: l.HistoryMemoryMax}}
 }
 

@@ -683,7 +683,7 @@ func TestWhatif(t *testing.T) {
 	}
 }
 
-// TestWhatifBeside asks for many what-ifs at once while cycles run: one is answered at a time, the others come again,
+// TestWhatifBeside asks for many what-ifs at once while cycles run: one is answered at a time, the others wait,
 // and the cycles are those that they would have been, as the recovery finds that decides them again.
 func TestWhatifBeside(t *testing.T) {
 	s := ready(t, nil)
@@ -722,7 +722,7 @@ func TestWhatifBeside(t *testing.T) {
 		s.must(200, "PUT", "/v1/plan", policyText)
 	}
 	asking.Wait()
-	if answered.Load() == 0 || busy.Load() == 0 {
+	if answered.Load() == 0 { // of one caller as many wait as may
 		t.Errorf("%d answered, %d busy", answered.Load(), busy.Load())
 	}
 	s.restart()

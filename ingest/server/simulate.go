@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,10 +34,14 @@ type simulated struct {
 // postSimulate tells what demand that is not there would get. As a what-if it is decided on a copy of the state, and
 // there is one at a time.
 func (s *Server) postSimulate(q *request) error {
-	if err := q.known("horizon", "every", "plays", "within"); err != nil {
+	if err := q.known("horizon", "every", "plays", "within", "limit", "after"); err != nil {
 		return err
 	}
 	o, within, err := q.simulationOptions()
+	if err != nil {
+		return err
+	}
+	w, err := q.window()
 	if err != nil {
 		return err
 	}
@@ -54,13 +57,11 @@ func (s *Server) postSimulate(q *request) error {
 	if err != nil {
 		return err
 	}
-	select {
-	case s.whatif <- struct{}{}:
-		defer func() { <-s.whatif }()
-	default:
-		return problem{Type: "busy", Status: 429, RetryAfter: 5,
-			Detail: "another what-if is under way; there is one at a time"}
+	leave, err := s.whatifs.enter(q.caller, s.closing)
+	if err != nil {
+		return err
 	}
+	defer leave()
 	state, err := q.engine.Clone()
 	if err != nil {
 		return err
@@ -69,20 +70,17 @@ func (s *Server) postSimulate(q *request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), within)
+	ctx, cancel := s.within(within)
 	defer cancel()
-	go func() { // a service that ends looks no further either
-		select {
-		case <-s.closing:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	answer, err := simulation.Run(ctx, state, time.Now().UnixMicro(), asked, o)
-	if err != nil {
+	switch {
+	case errors.Is(err, simulation.ErrStopped):
+		return s.stoppedWhatif("parameter within: the next cycle with what is asked for takes", within)
+	case err != nil:
 		return badTable(err)
 	}
 	q.who.cutSimulation(answer)
+	w.cutSimulation(answer)
 	q.Response.Header.Set("Stint-Cycle", strconv.FormatInt(answer.Cycle, 10))
 	return q.json(200, answer)
 }

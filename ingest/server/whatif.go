@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -17,12 +18,14 @@ const (
 	whatifSettle    = 100
 	whatifSettleMax = 1_000
 	whatifTimeMax   = 20 * time.Second
+	whatifsWaitMax  = 32               // what-ifs and simulations that wait
+	whatifWaitMax   = 30 * time.Second // how long one waits
 )
 
 // postWhatif tells what the next cycle would be under another policy, were it to run now, and what would come of it.
 // Cycles go on meanwhile: it is decided on copies of the state, one what-if at a time.
 func (s *Server) postWhatif(q *request) error {
-	if err := q.known("force", "settle", "format"); err != nil {
+	if err := q.known("force", "settle", "format", "limit", "after"); err != nil {
 		return err
 	}
 	media, format, err := q.acceptedOf(textTypes)
@@ -41,19 +44,22 @@ func (s *Server) postWhatif(q *request) error {
 		return badRequest("parameter settle=" + q.query("settle") + ": must be at most " +
 			strconv.Itoa(whatifSettleMax))
 	}
+	w, err := q.window()
+	if err != nil {
+		return err
+	}
 	in := &engine.Input{Kind: engine.InputPlan}
 	done, err := q.readPlan(in, true)
 	if err != nil {
 		return err
 	}
 	defer done()
-	select { // a body that comes slowly keeps nobody waiting: it is here by now
-	case s.whatif <- struct{}{}:
-		defer func() { <-s.whatif }()
-	default:
-		return problem{Type: "busy", Status: 429, RetryAfter: 5,
-			Detail: "another what-if is under way; there is one at a time"}
+	// A body that comes slowly keeps nobody waiting: it is here by now.
+	leave, err := s.whatifs.enter(q.caller, s.closing)
+	if err != nil {
+		return err
 	}
+	defer leave()
 	if err := q.who.mayPut(q.engine.View().Policy, in); err != nil {
 		return problem{Type: "forbidden", Status: 403, Detail: err.Error()}
 	}
@@ -64,7 +70,8 @@ func (s *Server) postWhatif(q *request) error {
 	q.who.cutComparison(c)
 	q.Response.Header.Set("Stint-Cycle", strconv.FormatInt(c.Cycle, 10))
 	q.Response.Header.Set("Vary", "Accept")
-	if format == "json" {
+	if format == "json" { // text shows the first rows of each list anyway
+		w.cutComparison(c)
 		return q.json(200, c)
 	}
 	var b bytes.Buffer
@@ -89,24 +96,48 @@ func (s *Server) compare(e *engine.Engine, in *engine.Input, force bool, settle 
 	if err := after.SetPolicy(in.Policy, force); err != nil {
 		return nil, problem{Type: "bad-plan", Status: 422, Detail: err.Error()}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), whatifTimeMax)
+	ctx, cancel := s.within(whatifTimeMax)
 	defer cancel()
-	go func() { // a service that ends looks no further either
+	nowUS := time.Now().UnixMicro() // the cycle's is never before the last one's
+	was, ok := ahead(ctx, before, nowUS, settle)
+	if !ok {
+		return nil, s.stoppedWhatif("the next cycle under the policy in force takes", whatifTimeMax)
+	}
+	is, ok := ahead(ctx, after, nowUS, settle)
+	if !ok {
+		return nil, s.stoppedWhatif("the next cycle under both policies takes", whatifTimeMax)
+	}
+	return explain.Compare(was, is), nil
+}
+
+// within is a context that is done after a time, or when the service ends.
+func (s *Server) within(most time.Duration) (context.Context, func()) {
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	go func() {
 		select {
 		case <-s.closing:
 			cancel()
 		case <-ctx.Done():
 		}
 	}()
-	nowUS := time.Now().UnixMicro() // the cycle's is never before the last one's
-	was, is := ahead(ctx, before, nowUS, settle), ahead(ctx, after, nowUS, settle)
-	return explain.Compare(was, is), nil
+	return ctx, cancel
 }
 
-// ahead is what comes next of a state.
-func ahead(ctx context.Context, state *cluster.State, nowUS int64, settle int) (a explain.Ahead) {
-	engine.Ahead(ctx, state, nowUS, settle, func(c *decision.Cycle, last bool) {
-		a.See(c, state.Policy, last && settle > 0)
+// stoppedWhatif is the refusal of a question whose first cycle was given up.
+func (s *Server) stoppedWhatif(what string, most time.Duration) error {
+	select {
+	case <-s.closing:
+		return stopping()
+	default:
+	}
+	return overLimit(fmt.Sprintf("%s longer than %v: ask for less, or with stint whatif and stint simulate --log on a "+
+		"machine of your own", what, most))
+}
+
+// ahead is what comes next of a state; false: it was given up before a cycle was decided.
+func ahead(ctx context.Context, state *cluster.State, nowUS int64, settle int) (a explain.Ahead, ok bool) {
+	ok = engine.Ahead(ctx, state, nowUS, settle, func(c *decision.Cycle, _ bool) {
+		a.See(c, state.Policy, settle > 0) // the end is the last cycle that was decided in time
 	})
-	return a
+	return a, ok
 }
