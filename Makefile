@@ -91,6 +91,8 @@ test-alerts: ## alerts, dashboard and /metrics, by promtool, which it fetches wh
 		rm prometheus_*.deb; }
 	$(PROMTOOL) check rules dist/prometheus/alerts.yaml
 	$(PROMTOOL) test rules dist/prometheus/alerts_test.yaml
+	$(PROMTOOL) check rules dist/prometheus/act.yaml
+	$(PROMTOOL) test rules dist/prometheus/act_test.yaml
 	mkdir -p out/watching && STINT_WATCHING=$(CURDIR)/out/watching $(GO) test -count=1 -run TestKeepForPromtool ./ingest/server
 	$(PROMTOOL) check rules out/watching/dashboard.yaml
 	$(PROMTOOL) check metrics <out/watching/scrape.txt

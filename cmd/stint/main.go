@@ -78,7 +78,7 @@ Exit codes: 0 fine, 1 found something wrong, 2 bad usage or input.`,
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(newRun(), newTest(), newCheck(), newQuery(), newExplain(), newWhatif(), newVerify(),
 		newReplayCommand(), newSimulate(), newCompact(), newInit(), newSchema(), newFmt(), newDiff(), newGen(),
-		newImport(), newServe(), newPush(), newOpenAPI(), newMCP(), newBench(), newVersion(), newMan())
+		newImport(), newServe(), newAct(), newPush(), newOpenAPI(), newMCP(), newBench(), newVersion(), newMan())
 	return root
 }
 

@@ -29,6 +29,10 @@ type Client struct {
 
 	TriesMax int           // of one call (10)
 	WaitMax  time.Duration // between two of them (30 s)
+
+	// Clock, when set, is called with the service's time of each table that is read, before its rows are. Deadlines are
+	// compared with that time, since the clock of this machine may differ.
+	Clock func(now time.Time)
 }
 
 // Body is the content of a call, opened anew for each try.
@@ -63,6 +67,15 @@ type Problem struct {
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
 	Count  int    `json:"count"` // of bad rows or faults
+	Rows   []Bad  `json:"rows"`  // the first bad rows of a table
+}
+
+// Bad is a value in a row of a table that the service refuses.
+type Bad struct {
+	Row    int    `json:"row"` // from 1
+	Column string `json:"column"`
+	Value  string `json:"value"`
+	Reason string `json:"reason"`
 }
 
 // Error is what the service says.
@@ -134,6 +147,16 @@ func (c *Client) PutRunning(ctx context.Context, source string, b Body, o Option
 // Release gives units back.
 func (c *Client) Release(ctx context.Context, b Body) (Receipt, error) {
 	return c.input(ctx, "POST", "/v1/releases", nil, nil, b)
+}
+
+// ReleaseOnce is ReleaseUnits under an idempotency key of the caller. A caller that keeps the key can repeat the call
+// after a crash: the service counts it once and returns the same receipt.
+func (c *Client) ReleaseOnce(ctx context.Context, key string, units []Unit) (Receipt, error) {
+	b, err := jsonRows(units)
+	if err != nil {
+		return Receipt{}, err
+	}
+	return c.input(ctx, "POST", "/v1/releases", nil, http.Header{"Idempotency-Key": {key}}, b)
 }
 
 // Unit is units of a sub-allocation on a host, a row of releases.
@@ -282,6 +305,9 @@ func (c *Client) table(
 		if cycle, err = strconv.ParseInt(r.Header.Get("Stint-Cycle"), 10, 64); err != nil {
 			return fmt.Errorf("%s: no cycle in the answer: %w", path, err)
 		}
+		if now, err := time.Parse(time.RFC3339Nano, r.Header.Get("Stint-Now")); err == nil && c.Clock != nil {
+			c.Clock(now)
+		}
 		d := json.NewDecoder(r.Body)
 		for {
 			if err := row(d); err == io.EOF {
@@ -301,9 +327,11 @@ func (c *Client) input(
 	if h == nil {
 		h = http.Header{}
 	}
-	var key [16]byte
-	_, _ = crand.Read(key[:]) // never fails
-	h.Set("Idempotency-Key", hex.EncodeToString(key[:]))
+	if h.Get("Idempotency-Key") == "" {
+		var key [16]byte
+		_, _ = crand.Read(key[:]) // never fails
+		h.Set("Idempotency-Key", hex.EncodeToString(key[:]))
+	}
 	err = c.call(ctx, method, path, q, h, b, func(resp *http.Response) error {
 		return json.NewDecoder(resp.Body).Decode(&r)
 	})

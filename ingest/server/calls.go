@@ -69,6 +69,7 @@ var (
 	inputRefuses  = []int{408, 409, 413, 415, 422, 429, 507}
 	tableRefuses  = []int{404, 406, 409, 410, 429}
 	acknowledged  = gives{about: "durable", value: acknowledgement{}}
+	stintNow      = []string{"Stint-Now"} // the time of the service, which deadlines are compared with
 	consoleAnswer = gives{about: "a file of the page", kept: true, head: []string{"ETag"},
 		text: []string{"text/html", "text/css", "text/javascript", "text/plain", "image/svg+xml"}}
 )
@@ -119,11 +120,11 @@ var calls = map[string]call{
 		"What happened after a cycle: releases, cancellations, grants, reclaims, in order", "decisions", []param{
 			outForm, sourceParam, {"since", "query", "the cycle after which they are; 0 is the beginning", from0, true},
 			query("wait", "how long to wait for something, such as 30s", text),
-		}, "", gives{about: "the changes", rows: []string{"changes"}}, []int{406, 409, 410, 422, 429}},
+		}, "", gives{about: "the changes", rows: []string{"changes"}, head: stintNow}, []int{406, 409, 410, 422, 429}},
 	"GET /v1/holdings": {"getHoldings", "What is held now, or after an earlier cycle", "decisions", []param{
 		outForm, sourceParam, cycleParam, query("by", "added up by consumer or host", choice("consumer", "host")),
 		query("host", "on this host alone", text), consumerOf, versionParam,
-	}, "", gives{about: "the holdings", rows: []string{"held", "holding_sums"}, kept: true}, tableRefuses},
+	}, "", gives{about: "the holdings", rows: []string{"held", "holding_sums"}, kept: true, head: stintNow}, tableRefuses},
 	"GET /v1/consumers": {"getConsumers", "The consumers with all figures, as of the last cycle", "decisions", []param{
 		outForm, query("last", "of one consumer alone", from1), query("until", "of one consumer alone", from1),
 	}, "", gives{about: "a row for each consumer in a plan", rows: []string{"consumers", "curve"}}, tableRefuses},

@@ -112,6 +112,7 @@ func (s *Server) getHoldings(q *request) error {
 		if h == nil {
 			return noCycle()
 		}
+		q.tellTime()
 		return q.table(&h.Table, &h.Table.Columns[0], q.chosen(&h.Table), h.Cycle)
 	}
 	w, n, same, err := s.asOf(q)

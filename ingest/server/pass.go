@@ -60,7 +60,7 @@ const passedBytesMax = 16 << 20
 
 // passedBack are the headers of an answer that are passed back.
 var passedBack = []string{
-	"Content-Type", "ETag", "Retry-After", "Stint-Cycle", "Stint-Role", "Stint-Name", "Cache-Control",
+	"Content-Type", "ETag", "Retry-After", "Stint-Cycle", "Stint-Now", "Stint-Role", "Stint-Name", "Cache-Control",
 	"WWW-Authenticate",
 }
 

@@ -123,7 +123,14 @@ func (s *Server) getChanges(q *request) error {
 			return err
 		}
 	}
+	q.tellTime()
 	return q.rows(changed(q.engine, p), p.UpTo, func() {})
+}
+
+// tellTime adds the header Stint-Now, the service's time: clients compare deadlines with it, because their clocks may
+// differ.
+func (q *request) tellTime() {
+	q.Response.Header.Set("Stint-Now", q.engine.Now().UTC().Format(time.RFC3339Nano))
 }
 
 // await waits until there are changes of a source after a cycle, or the time is up. Only a cycle that has some wakes
