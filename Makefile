@@ -25,7 +25,7 @@ FAILOVERS ?= 5
 MINUTES ?= 60
 PROMTOOL := $(or $(shell command -v promtool),out/promtool)
 
-.PHONY: build readme run test test-clean test-pages test-shared test-console test-cluster cluster-demo pictures pictures-of check lint soak mutants fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof package test-package generate clean openapi test-typescript test-alerts test-chart test-hour release golangci test-python test-kueue test-install
+.PHONY: build readme run test test-clean test-pages test-shared test-console test-cluster cluster-demo pictures pictures-of check lint soak mutants fuzz bench bench-external bench-peers bound bound-exact results gate gate-write gate-proof package test-package generate clean openapi test-typescript test-alerts test-chart test-hour release golangci test-python test-kueue test-install test-slurm
 
 build: ## bin/stint, one file that needs no library of the machine
 	CGO_ENABLED=0 $(GO) build -buildvcs=auto -o bin/stint ./cmd/stint
@@ -219,3 +219,9 @@ generate: ## the assembly of vecpack, after a change of vecpack/_asm
 
 clean:
 	rm -rf bin out
+
+test-slurm: build ## the hooks of Slurm in a Slurm of its own, which it installs (Debian, as root): make test-slurm MINUTES=20
+	@command -v slurmctld >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends slurmctld slurmd slurm-client slurm-wlm-basic-plugins; }
+	$(GO) test -vet=off -c -o out/slurm.test ./examples/slurm
+	cd examples/slurm && STINT_SLURM=$(CURDIR)/bin/stint STINT_MINUTES=$(MINUTES) unshare -n --pid --fork --kill-child --mount-proc \
+		$(CURDIR)/out/slurm.test -test.count=1 -test.timeout 3h -test.v

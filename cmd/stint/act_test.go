@@ -21,7 +21,7 @@ func TestConnect(t *testing.T) {
 	}
 	lines := strings.Split(string(text), "\n")
 	var commands []string
-	for _, b := range readmeBlocks(section(t, lines, "## Ten commands")) {
+	for _, b := range pageBlocks(section(t, lines, "## Ten commands")) {
 		commands = lines[b.first:b.last]
 	}
 	if len(commands) != 10 {

@@ -27,6 +27,6 @@ def stop(unit):
         os.killpg(int((runs / f"{unit['id']}.pid").read_text()), signal.SIGKILL if unit["force"] else signal.SIGTERM)
 failed = {}
 for unit in asked.get("units", []):
-    try: {"start": start, "stop": stop}[asked["action"]](unit)
+    try: start(unit) if asked["action"] == "start" else stop(unit)
     except Exception as error: failed[unit["id"]] = repr(error)
 print(json.dumps(list_() if asked["action"] == "list" else {"failed": failed}))

@@ -1,0 +1,234 @@
+package slurm
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// minutes is how long jobs are submitted and run.
+func minutes(t *testing.T) time.Duration {
+	t.Helper()
+	n, err := strconv.ParseFloat(os.Getenv("STINT_MINUTES"), 64)
+	if err != nil || n < 1 {
+		t.Fatalf("STINT_MINUTES=%q: must be a number from 1", os.Getenv("STINT_MINUTES"))
+	}
+	return time.Duration(n * float64(time.Minute))
+}
+
+// run is one run of a job, as the job itself wrote it down.
+type run struct {
+	name, id string
+	nodes    string // sorted
+	ended    bool
+}
+
+const jobsPerMinute = 20
+
+// TestSlurm has 20 jobs a minute of two owners and a borrower run where stint says.
+func TestSlurm(t *testing.T) { play(t, nil) }
+
+// TestSlurmKilled is TestSlurm with stint, actor and slurmctld each killed every 30 s.
+func TestSlurmKilled(t *testing.T) { play(t, []string{"actor", "stint", "slurmctld"}) }
+
+func play(t *testing.T, killed []string) {
+	b := newBed(t)
+	b.start("actor")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go b.follow(ctx)
+	go b.scrape(ctx)
+	lasts := minutes(t)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d, %s, killed: %v", seed, lasts, killed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	stopKills := b.kills(ctx, killed)
+	log := filepath.Join(b.dir, "runs.log")
+	submitted, lost := b.submit(random, lasts, log)
+	most := b.finish(ctx, lasts, submitted)
+	stopKills()
+	cancel()
+	b.judge(log, submitted, lost, most, killed != nil)
+}
+
+// submit submits jobs over most of a time: the borrower's come early in each quarter, the owners' in bursts behind them.
+func (b *bed) submit(random *rand.Rand, lasts time.Duration, log string) (submitted map[string]string, lost int) {
+	submitted = map[string]string{}
+	began, n := time.Now(), int(lasts.Minutes()*jobsPerMinute)
+	lasts = lasts * 7 / 8
+	var at []time.Duration
+	for range n {
+		at = append(at, time.Duration(random.Int64N(int64(lasts))))
+	}
+	slices.Sort(at)
+	for i, when := range at {
+		time.Sleep(time.Until(began.Add(when)))
+		account := "batch"
+		if quarter := float64(when%(lasts/4)) / float64(lasts/4); quarter > .4 {
+			account = []string{"risk", "research"}[random.IntN(2)]
+		}
+		nodes, cpus := 1+random.IntN(4), []int{4, 8, 16}[random.IntN(3)]
+		name := fmt.Sprintf("job-%d", i)
+		script := fmt.Sprintf("#!/bin/bash\necho begin %[1]s $SLURM_JOB_ID $SLURM_JOB_NODELIST >>%[2]s\nsleep %[3]d\n"+
+			"echo end %[1]s $SLURM_JOB_ID $SLURM_JOB_NODELIST >>%[2]s\n", name, log, 10+random.IntN(80))
+		args := []string{"--parsable", "--hold", "--requeue", "-J", name, "-A", account, "-N", strconv.Itoa(nodes),
+			"--ntasks-per-node=1", "-c", strconv.Itoa(cpus), "-t", "5", "-o", "/dev/null", "-D", b.dir}
+		for {
+			cmd := exec.Command("sbatch", args...)
+			cmd.Stdin = strings.NewReader(script)
+			out, err := cmd.Output()
+			if err == nil {
+				submitted[name] = strings.TrimSpace(string(out))
+				break
+			}
+			time.Sleep(time.Second) // slurmctld is down
+			lost++
+		}
+	}
+	return submitted, lost
+}
+
+// kills kills one process after the other, every ten seconds, until it is told to stop.
+func (b *bed) kills(ctx context.Context, names []string) (stop func()) {
+	if len(names) == 0 {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for i := 0; ; i++ {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(30 * time.Second / time.Duration(len(names))):
+			}
+			b.kill(names[i%len(names)])
+			b.start(names[i%len(names)])
+		}
+	}()
+	return func() { cancel(); <-ended }
+}
+
+// finish waits until Slurm has no job and the actor no drift. most is the most cpus that the service held on a host.
+func (b *bed) finish(ctx context.Context, lasts time.Duration, submitted map[string]string) (most int64) {
+	var names []string
+	var err error
+	for end := time.Now().Add(lasts/2 + 10*time.Minute); time.Now().Before(end); time.Sleep(time.Second) {
+		if used, err := b.held(ctx); err == nil {
+			for _, n := range used {
+				most = max(most, n)
+			}
+		}
+		if names, err = b.queued(); err == nil && len(names) == 0 {
+			time.Sleep(5 * time.Second)
+			return most
+		}
+	}
+	b.t.Errorf("%d of %d jobs are left: %v %v", len(names), len(submitted), names[:min(5, len(names))], err)
+	return most
+}
+
+var begun = regexp.MustCompile(`(begin|end) (\S+) (\d+) (\S+)`)
+
+// runs reads what the jobs wrote down.
+func (b *bed) runs(log string) (list []*run) {
+	text, err := os.ReadFile(log)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	open := map[string]*run{}
+	for _, m := range begun.FindAllStringSubmatch(string(text), -1) {
+		nodes := expand(m[4])
+		if m[1] == "begin" {
+			open[m[2]] = &run{name: m[2], id: m[3], nodes: nodes}
+			list = append(list, open[m[2]])
+		} else if r := open[m[2]]; r != nil {
+			r.ended = true
+		}
+	}
+	return list
+}
+
+// expand gives the hosts of n[1-3,7],n9, sorted.
+func expand(list string) string {
+	var hosts []string
+	for _, m := range regexp.MustCompile(`([a-z]+)(\d+|\[[^\]]*\])`).FindAllStringSubmatch(list, -1) {
+		for part := range strings.SplitSeq(strings.Trim(m[2], "[]"), ",") {
+			from, to, ok := strings.Cut(part, "-")
+			first, _ := strconv.Atoi(from) // the pattern has digits only
+			last, _ := strconv.Atoi(to)
+			if !ok {
+				last = first
+			}
+			for n := first; n <= last; n++ {
+				hosts = append(hosts, m[1]+strconv.Itoa(n))
+			}
+		}
+	}
+	slices.Sort(hosts)
+	return strings.Join(hosts, ",")
+}
+
+// judge compares what ran with what stint decided.
+func (b *bed) judge(log string, submitted map[string]string, lost int, most int64, killed bool) {
+	b.mu.Lock()
+	grants, reclaims := maps.Clone(b.grants), maps.Clone(b.reclaims)
+	b.mu.Unlock()
+	runs := b.runs(log)
+	count, done, elsewhere := map[string]int{}, map[string]int{}, 0
+	for _, r := range runs {
+		count[r.name]++
+		if r.ended {
+			done[r.name]++
+		}
+		if !slices.Contains(grants[r.id], r.nodes) {
+			elsewhere++
+			b.t.Errorf("%s ran on %s; stint chose %v", r.name, r.nodes, grants[r.id])
+		}
+	}
+	never, twice, requeued, unasked := 0, 0, 0, 0
+	for name, id := range submitted {
+		switch {
+		case done[name] == 0:
+			never++
+			b.t.Logf("%s (%s) never ended: %d runs", name, id, count[name])
+		case done[name] > 1:
+			twice++
+		}
+		if again := count[name] - 1; again > 0 {
+			requeued++
+			if again > reclaims[id] {
+				unasked++
+			}
+		}
+	}
+	f := b.all()
+	for _, effect := range []string{"start", "stop"} {
+		p50, _ := f.lag(effect, .5)
+		p99, n := f.lag(effect, .99)
+		b.t.Logf("lag of %.0f %ss: p50 at most %s s, p99 at most %s s", n, effect, p50, p99)
+		if bound, err := strconv.ParseFloat(p99, 64); !killed && (err != nil || bound > 2) {
+			b.t.Errorf("the lag of %ss is above 2 s", effect)
+		}
+	}
+	drift := b.current[`stint_act_drift_units{kind="held_not_running"}`] +
+		b.current[`stint_act_drift_units{kind="running_not_held"}`]
+	b.t.Logf("%d jobs, %d runs, %d requeued (reclaims of %d jobs), %d unasked, %d elsewhere, %d never ended, %d ended "+
+		"twice, at most %d cpus on a host, drift %.0f, %.0f late stops, %.0f faulty units, %d submissions tried again",
+		len(submitted), len(runs), requeued, len(reclaims), unasked, elsewhere, never, twice, most, drift,
+		f["stint_act_late_stops_total"], f["stint_act_faulty_units_total"], lost)
+	if never > 0 || !killed && (twice > 0 || unasked > 0) || most > 16 || drift != 0 {
+		b.t.Error("not as it should be")
+	}
+}
