@@ -64,21 +64,15 @@ class Job:
         return bool(self.units) and not self.over() and (bool(self.states & OCCUPIES) or not self.held)
 
 
-def jobs(*which):
-    rows = json.loads(slurm("squeue", "--json", *which))["jobs"]
+def jobs():
+    rows = json.loads(slurm("squeue", "--json"))["jobs"]
     partition = os.environ.get("STINT_PARTITION")
     return [Job(r) for r in rows if not partition or r["partition"] == partition]
 
 
 def job(name):
-    """One job, or None when Slurm does not know it any more."""
-    try:
-        found = jobs("-j", name)
-    except RuntimeError as error:
-        if "Invalid job id" in str(error):
-            return None
-        raise
-    return found[0] if found and not found[0].over() else None
+    """One job, or None when Slurm does not know it any more. squeue --json of Slurm 22.05 heeds no --jobs."""
+    return next((j for j in jobs() if j.id == name and not j.over()), None)
 
 
 def size(j):
@@ -155,8 +149,9 @@ def start(units):
         return None if all(j.units.get(n) == i for n, i in granted.items()) else f"job {name} runs as {j.units}"
     if len(granted) != j.nodes:
         return f"job {name} needs {j.nodes} nodes at once and was granted {len(granted)}"
+    mark = MARK + json.dumps(granted, sort_keys=True, separators=(",", ":"))
     slurm("scontrol", "update", f"JobId={name}", f"ReqNodeList={','.join(sorted(granted))}", "StartTime=now",
-          f"AdminComment={MARK}{json.dumps(granted, sort_keys=True, separators=(",", ":"))}")
+          f"AdminComment={mark}")
     slurm("scontrol", "release", name)
     return None
 
