@@ -269,18 +269,15 @@ func (b *bed) held(ctx context.Context) (map[string]int64, error) {
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	var rows []struct {
-		Host      string `json:"host"`
-		Dimension string `json:"dimension"`
-		Used      int64  `json:"used"`
+		Host string `json:"host"`
+		Used int64  `json:"used_cpus"`
 	}
 	if err == nil {
 		err = json.Unmarshal(text, &rows)
 	}
 	used := map[string]int64{}
 	for _, r := range rows {
-		if r.Dimension == "cpus" || r.Dimension == "" {
-			used[r.Host] += r.Used
-		}
+		used[r.Host] += r.Used
 	}
 	return used, err
 }
