@@ -120,8 +120,8 @@ func (c *actConfig) commands() *act.Commands {
 func (c *actConfig) conformance(ctx context.Context, stdout, stderr io.Writer) error {
 	t := &c.Conformance
 	if len(t.Submit.Command) == 0 || len(t.Cancel.Command) == 0 {
-		return fmt.Errorf("%s: conformance.submit and conformance.cancel are missing: the suite needs programs that make "+
-			"work and cancel it", c.file)
+		return fmt.Errorf("%s: conformance.submit and conformance.cancel are missing: the suite needs programs that "+
+			"make work and cancel it", c.file)
 	}
 	folder, err := os.MkdirTemp("", "stint-conformance")
 	if err != nil {
@@ -129,9 +129,11 @@ func (c *actConfig) conformance(ctx context.Context, stdout, stderr io.Writer) e
 	}
 	hooks := &conform.Commands{Commands: *c.commands(), SubmitCommand: t.Submit.command(),
 		CancelCommand: t.Cancel.command()}
-	checks, err := conform.Run(ctx, hooks, conform.Options{Consumer: t.Consumer, Folder: filepath.Join(folder, "ledgers"),
+	checks, err := conform.Run(ctx, hooks, conform.Options{
+		Consumer: t.Consumer, Folder: filepath.Join(folder, "ledgers"),
 		Within: time.Duration(t.Within), Grace: time.Duration(t.Grace),
-		Log: newLogger(stderr, cmp.Or(c.Log.Level, "info"), c.Log.Format)})
+		Log: newLogger(stderr, cmp.Or(c.Log.Level, "info"), c.Log.Format),
+	})
 	failed := 0
 	for _, check := range checks {
 		word := "ok  "

@@ -38,8 +38,8 @@ func TestConnect(t *testing.T) {
 	service, figures := freePort(t), freePort(t)
 	script := "set -u\ntrap 'kill $(jobs -p); wait' EXIT\n" + strings.Join(commands, "\necho ----\n")
 	script = strings.ReplaceAll(script, "serve --data", "serve --listen 127.0.0.1:"+service+" --data")
-	script = strings.ReplaceAll(script, "\necho ----\nstint serve", fmt.Sprintf("\nsed -i 's/7468/%s/' cluster/act.yaml; "+
-		"echo 'listen: 127.0.0.1:%s' >>cluster/act.yaml\necho ----\nstint serve", service, figures))
+	script = strings.ReplaceAll(script, "\necho ----\nstint serve", fmt.Sprintf("\nsed -i 's/7468/%s/' cluster/act.y"+
+		"aml; echo 'listen: 127.0.0.1:%s' >>cluster/act.yaml\necho ----\nstint serve", service, figures))
 	script = strings.NewReplacer("127.0.0.1:7468", "127.0.0.1:"+service, "127.0.0.1:7469",
 		"127.0.0.1:"+figures).Replace(script)
 	cmd := exec.Command("bash", "-c", script)

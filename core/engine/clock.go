@@ -56,8 +56,8 @@ func (e *Engine) clock() int64 {
 	return now
 }
 
-// Now estimates the now of a cycle that would start at this moment. Clients compare deadlines with it, because their own
-// clocks may differ. It may be called from any goroutine.
+// Now estimates the now of a cycle that would start at this moment. Clients compare deadlines with it, because their
+// own clocks may differ. It may be called from any goroutine.
 func (e *Engine) Now() time.Time {
 	return time.UnixMicro(e.o.Clock() + max(0, e.behindUS.Load()))
 }

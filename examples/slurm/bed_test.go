@@ -50,8 +50,9 @@ func newBed(t *testing.T) *bed {
 	if program == "" {
 		t.Skip("STINT_SLURM names no stint: make test-slurm installs Slurm and runs this test in a network of its own")
 	}
-	b := &bed{t: t, dir: t.TempDir(), stint: program, c: &client.Client{Base: service}, processes: map[string]*exec.Cmd{},
-		grants: map[string][]string{}, reclaims: map[string]int{}, figures: figures{}, current: figures{}}
+	b := &bed{t: t, dir: t.TempDir(), stint: program, c: &client.Client{Base: service},
+		processes: map[string]*exec.Cmd{},
+		grants:    map[string][]string{}, reclaims: map[string]int{}, figures: figures{}, current: figures{}}
 	t.Setenv("SLURM_CONF", filepath.Join(b.dir, "slurm.conf"))
 	b.command("./bed.sh", b.dir, strconv.Itoa(bedNodes))
 	b.start("stint")

@@ -67,7 +67,8 @@ func play(t *testing.T, killed []string) {
 	b.judge(log, submitted, lost, most, killed != nil)
 }
 
-// submit submits jobs over most of a time: the borrower's come early in each quarter, the owners' in bursts behind them.
+// submit submits jobs over most of a time: the borrower's come early in each quarter, the owners' in bursts behind
+// them.
 func (b *bed) submit(random *rand.Rand, lasts time.Duration, log string) (submitted map[string]string, lost int) {
 	submitted = map[string]string{}
 	began, n := time.Now(), int(lasts.Minutes()*jobsPerMinute)

@@ -1,12 +1,12 @@
 // Package act puts the decisions of a stint service in force in a cluster: it follows the changes of one source, starts
-// what is granted, stops what is reclaimed before the deadline, and gives back what ended. The cluster is reached through
-// three hooks (Hooks).
+// what is granted, stops what is reclaimed before the deadline, and gives back what ended. The cluster is reached
+// through three hooks (Hooks).
 //
-// The actor is level-triggered: after each answer of the service and after each list of the cluster it compares what the
-// service holds, what its ledger has, and what runs, and acts on the differences. So a lost answer, a crash or a repeated
-// call changes nothing but the time at which the difference is gone. Invariants:
-//   - A unit is in the ledger, on disk, before its start is tried. A start whose result is not known is tried again only
-//     after a list, begun later, that lacks the unit.
+// The actor is level-triggered: after each answer of the service and after each list of the cluster it compares what
+// the service holds, what its ledger has, and what runs, and acts on the differences. So a lost answer, a crash or a
+// repeated call changes nothing but the time at which the difference is gone. Invariants:
+//   - A unit is in the ledger, on disk, before its start is tried. A start whose result is not known is tried again
+//     only after a list, begun later, that lacks the unit.
 //   - A unit counts as ended only when a list that began after the last call for it lacks it.
 //   - An ended unit is given back under an idempotency key that is on disk before the call.
 //   - Deadlines are compared with the service's time.
@@ -123,8 +123,8 @@ type attempt struct {
 	by     *backoff.ExponentialBackOff
 }
 
-// Run acts until ctx is done, which gives nil. What runs goes on then. Errors: a ledger that is damaged, or that another
-// process has; a disk that fails.
+// Run acts until ctx is done, which gives nil. What runs goes on then. Errors: a ledger that is damaged, or that
+// another process has; a disk that fails.
 func Run(ctx context.Context, c *client.Client, hooks Hooks, o Options) error {
 	o = o.withDefaults()
 	led, cut, err := openLedger(o.Ledger)
@@ -140,9 +140,12 @@ func Run(ctx context.Context, c *client.Client, hooks Hooks, o Options) error {
 		o: o, c: &own, hooks: hooks, log: o.Log, m: newMetrics(o.Metrics), led: led, ctx: ctx,
 		queue: make(chan func()), held: map[place]*holding{}, decided: map[int64]time.Time{},
 		running: map[string][]Unit{}, orphans: map[string]*entry{}, work: map[workKey]*attempt{},
-		slot:     map[string]chan struct{}{"start": make(chan struct{}, o.Parallel), "stop": make(chan struct{}, o.Parallel)},
+		slot: map[string]chan struct{}{
+			"start": make(chan struct{}, o.Parallel), "stop": make(chan struct{}, o.Parallel),
+		},
 		listFail: newBackOff(retryMost), giveBy: newBackOff(retryMost),
-		demand: demandState{wanted: map[subKey]int64{}, accepted: map[subKey]map[string]any{}, by: newBackOff(retryMost)},
+		demand: demandState{wanted: map[subKey]int64{}, accepted: map[subKey]map[string]any{},
+			by: newBackOff(retryMost)},
 	}
 	a.clock.skew = led.skew
 	a.c.Clock, a.c.TriesMax = a.clock.hear, 1

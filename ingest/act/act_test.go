@@ -170,8 +170,8 @@ func (u *unsure) Stop(ctx context.Context, units []act.Stopping) (act.Failed, er
 	return u.Cluster.Stop(ctx, units)
 }
 
-// TestKilled has work come and go for owner and borrower while actor, service and cluster are killed at random and hooks
-// fail. No unit may run twice and no host hold more than it has room for; in the end all work has run.
+// TestKilled has work come and go for owner and borrower while actor, service and cluster are killed at random and
+// hooks fail. No unit may run twice and no host hold more than it has room for; in the end all work has run.
 func TestKilled(t *testing.T) {
 	s, c := serve(t)
 	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))

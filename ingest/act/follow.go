@@ -95,7 +95,8 @@ func (a *actor) restore(ctx context.Context) error {
 	}
 	runs := []client.Unit{}
 	for p, n := range units {
-		runs = append(runs, client.Unit{Consumer: p.consumer, Allocation: p.allocation, Sub: p.sub, Host: p.host, Units: n})
+		runs = append(runs, client.Unit{Consumer: p.consumer, Allocation: p.allocation, Sub: p.sub, Host: p.host,
+			Units: n})
 	}
 	if body, err = runningBody(runs); err != nil {
 		return err

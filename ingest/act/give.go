@@ -43,13 +43,15 @@ func (l *Listing) check() error {
 	}
 	for i, u := range l.Running {
 		if u.ID == "" || u.Consumer == "" || u.Allocation == "" {
-			return fmt.Errorf("list: running row %d: id, consumer or allocation is missing: print what start was given", i+1)
+			return fmt.Errorf("list: running row %d: id, consumer or allocation is missing: print what start was given",
+				i+1)
 		}
 	}
 	return nil
 }
 
-// releases gives ended units back: first those of an earlier call whose answer was lost, under its key, then all others.
+// releases gives ended units back: first those of an earlier call whose answer was lost, under its key, then all
+// others.
 func (a *actor) releases() {
 	if a.giving || time.Now().Before(a.giveAt) {
 		return
@@ -167,7 +169,8 @@ func (a *actor) wants() (rows []map[string]any, whole bool) {
 		delete(live, k)
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(live), func(a, b subKey) int {
-		return cmp.Or(cmp.Compare(a.consumer, b.consumer), cmp.Compare(a.allocation, b.allocation), cmp.Compare(a.sub, b.sub))
+		return cmp.Or(cmp.Compare(a.consumer, b.consumer), cmp.Compare(a.allocation, b.allocation),
+			cmp.Compare(a.sub, b.sub))
 	}) {
 		row := d.accepted[k]
 		if row == nil {
@@ -178,8 +181,8 @@ func (a *actor) wants() (rows []map[string]any, whole bool) {
 	return rows, true
 }
 
-// pushes tells the service what is wanted, and which hosts there are, where that changed. It waits for ended units to be
-// given back: they lower what is wanted, and the service would choose other units to release.
+// pushes tells the service what is wanted, and which hosts there are, where that changed. It waits for ended units to
+// be given back: they lower what is wanted, and the service would choose other units to release.
 func (a *actor) pushes() {
 	if a.demand.busy || a.giving || time.Now().Before(a.demand.at) {
 		return

@@ -35,8 +35,8 @@ type Stopping struct {
 
 // Listing is what a cluster reports about the work of one source.
 type Listing struct {
-	// Demand are rows of the table of demand, all that is wanted, running units included. Columns that the actor does not
-	// know pass through to the service.
+	// Demand are rows of the table of demand, all that is wanted, running units included. Columns that the actor does
+	// not know pass through to the service.
 	Demand []map[string]any `json:"demand"`
 	// Running are all units that occupy a host: a row for each piece of work, even if two carry one ID.
 	Running []Unit `json:"running"`
@@ -47,8 +47,9 @@ type Listing struct {
 // Failed are the units for which a hook did not do its work, by ID, with the reason.
 type Failed map[string]string
 
-// Hooks put decisions in force in one kind of cluster. Every call may be repeated, may be cut off at any moment, and must
-// then lead to the same result: Start of a unit that runs and Stop of a unit that does not run do nothing and succeed.
+// Hooks put decisions in force in one kind of cluster. Every call may be repeated, may be cut off at any moment, and
+// must then lead to the same result: Start of a unit that runs and Stop of a unit that does not run do nothing and
+// succeed.
 type Hooks interface {
 	// List reports what is wanted and what runs. It reads the cluster, not a memory of earlier calls.
 	List(ctx context.Context) (*Listing, error)

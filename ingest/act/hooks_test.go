@@ -135,7 +135,8 @@ func TestLedger(t *testing.T) {
 	if err := os.WriteFile(last, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := openLedger(dir); err == nil || !strings.Contains(err.Error(), "restore the folder, or move it away") {
+	if _, _, err := openLedger(dir); err == nil ||
+		!strings.Contains(err.Error(), "restore the folder, or move it away") {
 		t.Errorf("damage: %v", err)
 	}
 }

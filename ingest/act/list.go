@@ -105,7 +105,8 @@ func (a *actor) swap(r *record) {
 		for id := range a.orphans {
 			u := a.orphans[id].Unit
 			if placeOf(&u) == placeOf(&e.Unit) {
-				a.log.Warn("the ledger is older than the cluster; a running unit takes the place of another", "unit", u.ID,
+				a.log.Warn("the ledger is older than the cluster; a running unit takes the place of another", "unit",
+					u.ID,
 					"was", e.ID, "allocation", u.Allocation, "host", u.Host)
 				r.Units = append(r.Units, &entry{Unit: u, State: started, tried: true, seen: true, Reclaim: e.Reclaim,
 					Deadline: e.Deadline})
@@ -134,8 +135,8 @@ func (a *actor) doubted(began time.Time) int {
 		}
 	}
 	if vanished > vanishLeast && vanished > runs/2 {
-		a.log.Warn("most units are missing in a list; they count as ended when further lists agree", "missing", vanished,
-			"of", runs)
+		a.log.Warn("most units are missing in a list; they count as ended when further lists agree", "missing",
+			vanished, "of", runs)
 		return vanishLists
 	}
 	return 1

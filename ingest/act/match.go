@@ -115,8 +115,8 @@ type matched struct {
 }
 
 // match compares the units of a ledger with what the service holds after a cycle. orphans are running units that the
-// ledger lacks; those of a place where more is held than the ledger has are adopted. It marks units that the service does
-// not hold any more as overrun, and those under a reclaim with its deadline.
+// ledger lacks; those of a place where more is held than the ledger has are adopted. It marks units that the service
+// does not hold any more as overrun, and those under a reclaim with its deadline.
 func match(units map[string]*entry, held map[place]*holding, cycle int64, orphans []Unit, id func() string) matched {
 	var m matched
 	at := map[place][]*entry{}

@@ -124,7 +124,8 @@ var calls = map[string]call{
 	"GET /v1/holdings": {"getHoldings", "What is held now, or after an earlier cycle", "decisions", []param{
 		outForm, sourceParam, cycleParam, query("by", "added up by consumer or host", choice("consumer", "host")),
 		query("host", "on this host alone", text), consumerOf, versionParam,
-	}, "", gives{about: "the holdings", rows: []string{"held", "holding_sums"}, kept: true, head: stintNow}, tableRefuses},
+	}, "", gives{about: "the holdings", rows: []string{"held", "holding_sums"}, kept: true, head: stintNow},
+		tableRefuses},
 	"GET /v1/consumers": {"getConsumers", "The consumers with all figures, as of the last cycle", "decisions", []param{
 		outForm, query("last", "of one consumer alone", from1), query("until", "of one consumer alone", from1),
 	}, "", gives{about: "a row for each consumer in a plan", rows: []string{"consumers", "curve"}}, tableRefuses},

@@ -1,6 +1,6 @@
-// Package conform tests hooks of an actor with faults that happen: calls that are repeated and cut off, an actor that is
-// killed and comes back with an old ledger, a clock that differs, reclaims with little time. The suite plays the service
-// itself, so that it needs a cluster and its hooks only.
+// Package conform tests hooks of an actor with faults that happen: calls that are repeated and cut off, an actor that
+// is killed and comes back with an old ledger, a clock that differs, reclaims with little time. The suite plays the
+// service itself, so that it needs a cluster and its hooks only.
 package conform
 
 import (
@@ -58,8 +58,8 @@ type suite struct {
 // errSkip ends a run: what follows needs what failed.
 var errSkip = errors.New("not tried, as an earlier check failed")
 
-// Run runs all checks and returns their results in order. It submits work of its own and cancels it in the end. The error
-// says why the suite could not run at all.
+// Run runs all checks and returns their results in order. It submits work of its own and cancels it in the end. The
+// error says why the suite could not run at all.
 func Run(ctx context.Context, hooks Subject, o Options) ([]Check, error) {
 	if o.Within == 0 {
 		o.Within = 10 * time.Second
