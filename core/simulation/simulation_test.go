@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -262,11 +263,21 @@ func TestDrawn(t *testing.T) {
 	s := site(t, free, "host,ncpus\nh1,4\n", "consumer,allocation,units,ncpus\n/Other,a,4,1\n")
 	a := &Asked{Demand: demand(t, "consumer,allocation,units,ncpus\n/Owner,mine,2,1\n"),
 		Runtimes: Runtimes{"/": {{partsWhole / 2, 600e6}, {partsWhole, 900e6}}}}
-	cut, err := Run(ended, s, startUS+minuteUS, a, Options{HorizonUS: hour, Plays: 5, CyclesMax: 100})
+	o := Options{HorizonUS: hour, Plays: 5, CyclesMax: 100}
+	if none, err := Run(ended, s.Clone(), startUS+minuteUS, a, o); !errors.Is(err, ErrStopped) || none != nil {
+		t.Errorf("a simulation without time: %+v %v", none, err)
+	}
+	cut, err := Run(overAfterOne{context.Background()}, s, startUS+minuteUS, a, o)
 	if err != nil || cut.Whole || cut.Drawn || cut.Plays != 0 || cut.Cycles != 1 || cut.Rows[0].All.P50 != nil {
 		t.Errorf("%+v %v", cut, err)
 	}
 }
+
+// overAfterOne is done when it is asked between two cycles, and not within one.
+type overAfterOne struct{ context.Context }
+
+// Err is that of a context that is done.
+func (overAfterOne) Err() error { return context.Canceled }
 
 // TestNext: what runs at the next cycle still runs in it, however long ago the last one was; else somebody would have
 // told.
