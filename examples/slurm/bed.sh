@@ -40,9 +40,11 @@ C
 export SLURM_CONF=$D/slurm.conf
 slurmctld -D >"$D/log/slurmctld.out" 2>&1 &
 echo $! >"$D/slurmctld.id"
+echo $! >"$D/ids"
 sleep 1
 for i in $(seq "$N"); do
 	slurmd -D -N "n$i" >"$D/log/n$i.out" 2>&1 &
+	echo $! >>"$D/ids"
 done
 for _ in $(seq 100); do
 	[ "$(sinfo -h -t idle -o %D 2>/dev/null | awk '{n += $1} END {print n + 0}')" = "$N" ] && exit 0

@@ -8,14 +8,15 @@ import (
 	"github.com/stintd/stint/ingest/client"
 )
 
-// cycleRow is what tells a cycle from that of any other log, and when it ran.
+// cycleRow is what tells a cycle from that of any other log, and when it ran. Its now is in the journal: a service that
+// was killed gives the cycle the same one when it decides it again, unlike the time at which it was started.
 type cycleRow struct {
-	Cycle   int64     `json:"cycle"`
-	Started time.Time `json:"started"`
-	Digest  string    `json:"decisions_digest"`
+	Cycle  int64     `json:"cycle"`
+	Now    time.Time `json:"now"`
+	Digest string    `json:"decisions_digest"`
 }
 
-func (r *cycleRow) version() string { return r.Started.UTC().Format(time.RFC3339Nano) + " " + r.Digest }
+func (r *cycleRow) version() string { return r.Now.UTC().Format(time.RFC3339Nano) + " " + r.Digest }
 
 // follow reads what the service decides until ctx is done.
 func (a *actor) follow() {
@@ -182,7 +183,7 @@ func (a *actor) progress(last []cycleRow, cycle int64) {
 	clear(a.decided)
 	r := &record{}
 	for i := range last {
-		a.decided[last[i].Cycle] = last[i].Started
+		a.decided[last[i].Cycle] = last[i].Now
 		if last[i].Cycle == cycle {
 			r.Cycle, r.Version = cycle, last[i].version()
 		}

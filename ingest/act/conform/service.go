@@ -112,7 +112,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case call == "GET /v1/cycles":
 		last := []map[string]any{}
 		for n := int64(1); n <= s.cycle; n++ {
-			last = append(last, map[string]any{"cycle": n, "started": s.started[n], "decisions_digest": "script"})
+			last = append(last, map[string]any{"cycle": n, "now": s.started[n], "decisions_digest": "script"})
 		}
 		answer(w, last)
 	case strings.HasPrefix(call, "GET /v1/demand/"):
