@@ -32,8 +32,8 @@ const (
 // sourceDefault is the source of demand that is given as a file.
 const sourceDefault = "default"
 
-// policyBytesMax is more than plan.Parse takes; it bounds the bytes that are read before plan.Parse can refuse.
-const policyBytesMax = 64 << 20
+// policyBytesMax is the most that plan.Parse takes.
+const policyBytesMax = 16 << 20
 
 // given is an input on its way into the state and the log: decompressed, as D-13 keeps it.
 type given struct {
@@ -52,7 +52,7 @@ func readInput(kind, path string) (*given, error) {
 	defer f.Close()
 	g := &given{kind: kind, name: path, format: "yaml"}
 	if kind == kindPlan {
-		g.content, err = io.ReadAll(io.LimitReader(f, policyBytesMax))
+		g.content, err = readAtMost(f, path, policyBytesMax)
 		return g, err
 	}
 	if kind != kindHosts {
@@ -62,6 +62,15 @@ func readInput(kind, path string) (*given, error) {
 	g.content, format, err = table.Unpack(f, table.Options{Name: path})
 	g.format = format.String()
 	return g, err
+}
+
+// readAtMost reads an input whole, which need be no regular file; one that is larger is refused without reading on.
+func readAtMost(r io.Reader, name string, bytesMax int64) ([]byte, error) {
+	content, err := io.ReadAll(io.LimitReader(r, bytesMax+1))
+	if err == nil && int64(len(content)) > bytesMax {
+		err = fmt.Errorf("%s: more than %d bytes; is that the right file?", name, bytesMax)
+	}
+	return content, err
 }
 
 // batch is a cluster's state and the cycles run on it from files.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -171,8 +172,8 @@ func fileBody(name string, bars *bars) (client.Body, error) {
 	if err != nil {
 		return client.Body{}, err
 	}
-	if !info.Mode().IsRegular() {
-		return client.Body{}, fmt.Errorf("%s: not a file", name)
+	if info.IsDir() {
+		return client.Body{}, fmt.Errorf("%s: is a folder; name a file", name)
 	}
 	b := client.Body{Bytes: info.Size()}
 	ending := strings.ToLower(path.Ext(name))
@@ -186,6 +187,9 @@ func fileBody(name string, bars *bars) (client.Body, error) {
 		ending = strings.ToLower(path.Ext(strings.TrimSuffix(strings.ToLower(name), ending)))
 	}
 	b.ContentType = mediaTypes[ending]
+	if !info.Mode().IsRegular() {
+		return b, spooled(&b, name)
+	}
 	b.Open = func() (io.ReadCloser, error) {
 		f, err := os.Open(name)
 		if err != nil {
@@ -194,6 +198,25 @@ func fileBody(name string, bars *bars) (client.Body, error) {
 		return bars.reader(name, info.Size(), f), nil
 	}
 	return b, nil
+}
+
+// pipeBytesMax bounds what push reads from a pipe; a larger input is pushed from a file.
+const pipeBytesMax = 256 << 20
+
+// spooled reads a pipe or device into memory, because a call that fails is sent again.
+func spooled(b *client.Body, name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	content, err := readAtMost(f, name, pipeBytesMax)
+	if err != nil {
+		return err
+	}
+	b.Bytes = int64(len(content))
+	b.Open = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
+	return nil
 }
 
 // bars shows the progress of files on a terminal; in a pipe it shows nothing.

@@ -56,6 +56,9 @@ func checkServe(w io.Writer, c *serveConfig, read error, logAlone bool) error {
 	fmt.Fprintf(w, "%s: no faults\n", name)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "  listens\t%s\n  callers\t%s\n  data\t%s\n  policy\t%s\n", listens, c.callers(), data, policy)
+	if warning := server.CertificateWarning(c.TLS.Certificate); warning != "" {
+		fmt.Fprintf(t, "  warning\t%s\n", warning)
+	}
 	return t.Flush()
 }
 

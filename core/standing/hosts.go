@@ -17,21 +17,28 @@ func (p *planColumns) end(i int) int {
 	return i
 }
 
-// Hosts is the table of hosts: those of plans in the plans' order, then those of none. Capacity is what the plan
-// counts, overcommit included; of a host in no plan it is its own. The resource group follows, of several the first of
-// the plan's, then attributes as texts. O(hosts).
+// Hosts is the table of hosts, a row for each: those of plans in the plans' order, then those of none. A host that left
+// its plan is in the row of its new plan; without a new one it stays in the old plan's while units are held there.
+// Capacity is what the plan counts, overcommit included; of a host in no plan it is its own. The resource group follows,
+// of several the first of the plan's, then attributes as texts. O(hosts).
 func (k *Columns) Hosts() *decision.Table {
 	var hosts []cluster.HostID
 	var plans []int32
 	var first []int
+	listed := make([]bool, k.hosts.Len())
 	for i := range k.plans {
 		p := &k.plans[i]
 		for at := 0; at < len(p.host); at = p.end(at) {
-			hosts, plans, first = append(hosts, p.host[at]), append(plans, int32(i)), append(first, at)
+			h := p.host[at]
+			if now := k.planOf[h]; listed[h] || now != int32(i) && now != cluster.NoID {
+				continue
+			}
+			listed[h] = true
+			hosts, plans, first = append(hosts, h), append(plans, int32(i)), append(first, at)
 		}
 	}
 	for _, h := range k.order {
-		if k.planOf[h] == cluster.NoID {
+		if !listed[h] {
 			hosts, plans, first = append(hosts, h), append(plans, cluster.NoID), append(first, 0)
 		}
 	}

@@ -484,6 +484,9 @@ func (s *Server) getReady(q *request) error {
 	if why != "" {
 		return problem{Type: "not-ready", Status: 503, Detail: why, RetryAfter: 1}
 	}
+	if j := s.member(); j != nil && j.Leader().Name == "" {
+		return noLeader("no process of the cluster leads yet; input is taken once one does")
+	}
 	stats, v := e.Stats(), e.View()
 	ready := readiness{
 		Status: "ok", Cycle: v.Cycle(), Plan: v.Policy != nil, Instance: s.instance,

@@ -361,6 +361,9 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		s.o.Metrics.refused(p.Type)
 		p.write(ctx)
 	}
+	if r != nil && r.needs != "" {
+		varies(ctx)
+	}
 	if r != nil {
 		s.audits(q, r, start)
 		for _, d := range q.wentTo {
@@ -368,6 +371,18 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		}
 	}
 	s.dispose(q)
+}
+
+// varies tells caches that an answer depends on who asks: a token may be limited to a branch.
+func varies(ctx *fasthttp.RequestCtx) {
+	const header = "Authorization"
+	h := &ctx.Response.Header
+	switch was := string(h.Peek("Vary")); {
+	case was == "":
+		h.Set("Vary", header)
+	case !strings.Contains(was, header):
+		h.Set("Vary", was+", "+header)
+	}
 }
 
 // guarded is run, save that a bug in a handler costs one request and not the service. The engine has its own goroutine:

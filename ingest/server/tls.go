@@ -316,6 +316,22 @@ func authorities(setting string, text []byte, file string, now time.Time, faults
 	return pool
 }
 
+// CertificateWarning returns a warning about a certificate file that is legal and will surprise its owner, or "".
+func CertificateWarning(file string) string {
+	if file == "" {
+		return ""
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "" // an error of the settings
+	}
+	list, err := certificatesOf(text)
+	if err != nil || len(list) == 0 || list[0].PublicKeyAlgorithm != x509.Ed25519 {
+		return ""
+	}
+	return file + ": has an Ed25519 key, which no browser accepts: the console cannot be opened; use a P-256 key"
+}
+
 // validAt tells why a certificate is not valid at a time, "" when it is.
 func validAt(c *x509.Certificate, now time.Time) string {
 	switch {

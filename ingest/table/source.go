@@ -22,7 +22,15 @@ type counted struct {
 	packing  string // put before errors, unless empty
 	err      error
 	check    func() error // asked before each read, if set
+	packed   *counted     // what these bytes are unpacked from; nil: they arrive as they are
 }
+
+// A compressed input may become so many times as large, beyond what is small in any case. Tables of demand become 10 to
+// 100 times as large; a file of blank lines becomes 30,000 times as large, to fill a machine's memory.
+const (
+	growthMax     = 1_000
+	growthFreeMax = 64 << 20 // bytes that any input may have after decompression
+)
 
 // Read reads at most one byte past the limit, which is an error in the chain of ErrLimit.
 func (c *counted) Read(p []byte) (int, error) {
@@ -39,7 +47,10 @@ func (c *counted) Read(p []byte) (int, error) {
 		err = fmt.Errorf("%s: %w", c.packing, err)
 	}
 	c.n += int64(n)
-	if c.n > c.bytesMax {
+	if c.packed != nil && c.n > max(growthFreeMax, growthMax*c.packed.n) {
+		n, err = 0, fmt.Errorf("%w: the first %d bytes unpack to more than %d times as many; "+
+			"send the table without compression", ErrLimit, c.packed.n, growthMax)
+	} else if c.n > c.bytesMax {
 		n, err = 0, fmt.Errorf("%w: more than %d %s", ErrLimit, c.bytesMax, c.what)
 	}
 	if err != nil && err != io.EOF {
@@ -104,6 +115,9 @@ func (s *source) open(r io.Reader, o *Options) error {
 	}
 	s.decoded = counted{r: plain, bytesMax: o.Limits.DecodedBytesMax, what: "bytes after decompression",
 		packing: packing, check: s.check}
+	if c != Plain {
+		s.decoded.packed = &s.raw
+	}
 	if _, err = s.window.more(); err != nil {
 		return err
 	}

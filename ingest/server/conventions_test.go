@@ -1,0 +1,58 @@
+package server
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// TestVaries holds that a cache keeps answers of the API apart by who asked: a token may be limited to a branch.
+func TestVaries(t *testing.T) {
+	s := ready(t, nil)
+	s.cycle()
+	for _, path := range []string{"/v1/hosts", "/v1/plan", "/v1/consumers", "/v1/sources", "/v1/explain/B", "/v1/cycles",
+		"/v1/nothing?x"} {
+		a := s.do("GET", path, "")
+		want := !strings.Contains(path, "nothing")
+		if got := strings.Contains(a.header.Get("Vary"), "Authorization"); got != want {
+			t.Errorf("GET %s: Vary is %q", path, a.header.Get("Vary"))
+		}
+	}
+	if v := s.do("GET", "/healthz", "").header.Get("Vary"); strings.Contains(v, "Authorization") {
+		t.Errorf("GET /healthz, which anybody may ask: Vary is %q", v)
+	}
+}
+
+// TestHostLeavesGroup holds that a host which leaves its group has one row, while its units go and afterwards.
+func TestHostLeavesGroup(t *testing.T) {
+	s := start(t, nil)
+	s.must(200, "PUT", "/v1/plan", `
+stint: 1
+dimensions: [ncpus]
+resource_groups: [{name: all, select: "select(good)"}]
+consumers: [{path: /B, reclaim_grace: 1h}]
+md_plans:
+  - name: p
+    resource_groups: [{name: all}]
+    public_pool: {grace: 1h}
+    consumers: [{path: /B}]
+`)
+	s.must(200, "PUT", "/v1/hosts", "host,ncpus,good\nh1,4,true\nh2,4,true\n", "Content-Type", "text/csv")
+	s.must(200, "PUT", "/v1/demand/feed", "consumer,allocation,units,ncpus\n/B,b,8,1\n", "Content-Type", "text/csv")
+	s.cycle()
+	s.must(200, "PATCH", "/v1/hosts", "host,good\nh1,false\n", "Content-Type", "text/csv")
+	for range 2 {
+		s.cycle()
+		var rows []struct {
+			Host string `json:"host"`
+		}
+		s.logged()
+		if err := json.Unmarshal([]byte(s.must(200, "GET", "/v1/hosts", "", "Accept", "application/json").body),
+			&rows); err != nil {
+			t.Fatal(err)
+		}
+		if len(rows) != 2 || rows[0].Host == rows[1].Host {
+			t.Errorf("two hosts have the rows %v", rows)
+		}
+	}
+}
