@@ -223,15 +223,15 @@ func TestDividedCalls(t *testing.T) {
 		t.Errorf("the policy file is %q", got)
 	}
 	s.asks(200, `"ok":true`, "POST", "/v1/plan/check", dividedPolicy, yaml...)
-	s.asks(409, "", "PUT", "/v1/plan", dividedPolicy, append(yaml, "If-Match", `"east:1 west:7"`)...)
+	s.asks(412, "", "PUT", "/v1/plan", dividedPolicy, append(yaml, "If-Match", `"east:1 west:7"`)...)
 	s.asks(200, `"revision":2`, "PUT", "/v1/plan", dividedPolicy+"# again\n",
 		append(yaml, "If-Match", `"east:1 west:1"`)...)
 
-	s.asks(409, "division west: made from revision 1; the newest is 2", "PUT", "/v1/plan?division=west", dividedPolicy,
+	s.asks(412, "division west: made from revision 1; the newest is 2", "PUT", "/v1/plan?division=west", dividedPolicy,
 		append(yaml, "If-Match", `"1"`)...)
 	s.asks(200, `"revision":3`, "PUT", "/v1/plan?division=west", dividedPolicy, append(yaml, "If-Match", `"2"`)...)
 	s.asks(200, `"plan":true`, "GET", "/readyz?division=east", "")
-	s.asks(409, "division east: made from revision 2; the newest is 3", "PUT", "/v1/plan", dividedPolicy,
+	s.asks(412, "division east: made from revision 2; the newest is 3", "PUT", "/v1/plan", dividedPolicy,
 		append(yaml, "If-Match", `"east:2 west:3"`)...)
 
 	// A plan goes to another division once nothing is held in it.

@@ -130,7 +130,7 @@ func TestServeAndPush(t *testing.T) {
 		}
 	}
 	if got := push(2, "--plan", dir+"/plan.yaml", "--revision", "9"); !strings.Contains(got,
-		"made from revision 9; the newest is 1 (409 revision)") {
+		"made from revision 9; the newest is 1 (412 revision)") {
 		t.Error(got)
 	}
 	if got := push(2); !strings.Contains(got, "nothing to push") {

@@ -19,8 +19,8 @@ func (p *planColumns) end(i int) int {
 
 // Hosts is the table of hosts, a row for each: those of plans in the plans' order, then those of none. A host that left
 // its plan is in the row of its new plan; without a new one it stays in the old plan's while units are held there.
-// Capacity is what the plan counts, overcommit included; of a host in no plan it is its own. The resource group follows,
-// of several the first of the plan's, then attributes as texts. O(hosts).
+// Capacity is what the plan counts, overcommit included; of a host in no plan it is its own. The resource group
+// follows, of several the first of the plan's, then attributes as texts. O(hosts).
 func (k *Columns) Hosts() *decision.Table {
 	var hosts []cluster.HostID
 	var plans []int32

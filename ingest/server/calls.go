@@ -87,9 +87,10 @@ var calls = map[string]call{
 			object{"type": "string", "maxLength": 1024}),
 		{name: "If-Match", in: "header", about: "the revision it was made from, such as \"3\"; another newest one " +
 			"refuses it", schema: text}, keyParam,
-	}, "plan", acknowledged, inputRefuses},
+	}, "plan", acknowledged, append([]int{412}, inputRefuses...)},
 	"GET /v1/plan": {"getPlan", "The newest policy file", "policy", nil, "",
-		gives{about: "as it was put", text: []string{"application/yaml"}, head: []string{"ETag"}}, []int{404, 409}},
+		gives{about: "as it was put", text: []string{"application/yaml"}, head: []string{"ETag"}, kept: true},
+		[]int{404, 409}},
 	"POST /v1/plan/check": {"checkPlan", "Checks a policy file and compares it with the newest", "policy", []param{
 		forceParam, query("windows", "what each consumer has set in each time window, too", boolean),
 	}, "plan", gives{about: "whether it would be taken", value: planCheck{}}, []int{408, 409, 413, 415, 422, 429}},
@@ -217,7 +218,8 @@ var refusals = map[int]string{
 	404: "there is no such thing, or the version is of another log",
 	406: "no format that is known",
 	408: "the body did not come in time, or stood still while memory was short",
-	409: "not as things are: another revision, the shrink guard, no policy or no cycle yet, a source that was silent",
+	412: "If-Match names a revision that is not the newest",
+	409: "not as things are: the shrink guard, no policy or no cycle yet, a source that was silent",
 	410: "not kept any more: of changes, read the holdings and go on from their cycle",
 	413: "over a limit of bytes or rows, or more memory or time than the caller may have",
 	415: "no format or packing that is known",

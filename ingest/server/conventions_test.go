@@ -10,8 +10,8 @@ import (
 func TestVaries(t *testing.T) {
 	s := ready(t, nil)
 	s.cycle()
-	for _, path := range []string{"/v1/hosts", "/v1/plan", "/v1/consumers", "/v1/sources", "/v1/explain/B", "/v1/cycles",
-		"/v1/nothing?x"} {
+	for _, path := range []string{"/v1/hosts", "/v1/plan", "/v1/consumers", "/v1/sources", "/v1/explain/B",
+		"/v1/cycles", "/v1/nothing?x"} {
 		a := s.do("GET", path, "")
 		want := !strings.Contains(path, "nothing")
 		if got := strings.Contains(a.header.Get("Vary"), "Authorization"); got != want {
@@ -54,5 +54,29 @@ md_plans:
 		if len(rows) != 2 || rows[0].Host == rows[1].Host {
 			t.Errorf("two hosts have the rows %v", rows)
 		}
+	}
+}
+
+// TestPlanVersions holds that a client which has the newest policy does not get it again, and that a stale revision is
+// a failed precondition.
+func TestPlanVersions(t *testing.T) {
+	s := ready(t, nil)
+	tag := s.must(200, "GET", "/v1/plan", "").header.Get("ETag")
+	for _, known := range []string{tag, "W/" + tag, `"7", ` + tag, "*"} {
+		if a := s.do("GET", "/v1/plan", "", "If-None-Match", known); a.status != 304 || a.body != "" {
+			t.Errorf("If-None-Match %s: %d with %d bytes", known, a.status, len(a.body))
+		}
+	}
+	s.must(200, "GET", "/v1/plan", "", "If-None-Match", `"7"`)
+	s.refused(412, "revision", "PUT", "/v1/plan", policyText, "If-Match", `"7"`)
+}
+
+// TestColumnCase holds that a column of hosts whose name has the letters of a dimension is no attribute: the capacity
+// would be 0.
+func TestColumnCase(t *testing.T) {
+	s := ready(t, nil)
+	detail := s.refused(422, "bad-rows", "PUT", "/v1/hosts", "host,NCPUS\nh1,8\n", "Content-Type", "text/csv")
+	if !strings.Contains(detail, "differs from the column ncpus") {
+		t.Error(detail)
 	}
 }

@@ -101,7 +101,7 @@ var statuses = map[engine.Kind]struct{ status, retryAfter int }{
 	engine.NoPlan:    {409, 0},
 	engine.BadRows:   {422, 0},
 	engine.BadPlan:   {422, 0},
-	engine.Revision:  {409, 0},
+	engine.Revision:  {412, 0},
 	engine.Shrink:    {409, 0},
 	engine.KeyReused: {422, 0},
 	engine.Silent:    {409, 0},

@@ -408,7 +408,7 @@ func TestFormatsOut(t *testing.T) {
 
 func TestConditions(t *testing.T) {
 	s := ready(t, nil)
-	s.refused(409, "revision", "PUT", "/v1/plan", policyText, "If-Match", `"7"`)
+	s.refused(412, "revision", "PUT", "/v1/plan", policyText, "If-Match", `"7"`)
 	s.must(200, "PUT", "/v1/plan", policyText, "If-Match", `"1"`)
 	s.refused(400, "bad-request", "PUT", "/v1/plan", policyText, "If-Match", `"x"`)
 	s.refused(422, "bad-plan", "PUT", "/v1/plan", "stint: 1\nnonsense: 2\n")

@@ -192,6 +192,10 @@ func (s *Server) getPlan(q *request) error {
 			return err
 		}
 		q.Response.Header.Set("ETag", etag(r.Revision))
+		if q.hasVersion(etag(r.Revision)) {
+			q.SetStatusCode(304)
+			return nil
+		}
 		q.Response.Header.Set("Stint-Author", headerText(r.Author))
 		q.SetContentType("application/yaml")
 		q.Response.SetBodyRaw(text)
@@ -202,11 +206,25 @@ func (s *Server) getPlan(q *request) error {
 		return problem{Type: "no-plan", Status: 404, Detail: "there is no policy yet"}
 	}
 	q.Response.Header.Set("ETag", etag(p.Revision))
+	if q.hasVersion(etag(p.Revision)) {
+		q.SetStatusCode(304)
+		return nil
+	}
 	q.Response.Header.Set("Stint-Author", p.Author)
 	q.Response.Header.Set("Last-Modified", time.UnixMicro(p.AtUS).UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT"))
 	q.SetContentType("application/yaml")
 	q.Response.SetBodyRaw(plan.Whole(p.Text, s.o.Division)) // shared
 	return nil
+}
+
+// hasVersion tells whether the client has the version of a page that a tag names (If-None-Match, RFC 9110).
+func (q *request) hasVersion(tag string) bool {
+	for known := range strings.SplitSeq(string(q.Request.Header.Peek("If-None-Match")), ",") {
+		if known = strings.TrimPrefix(strings.TrimSpace(known), "W/"); known == tag || known == "*" {
+			return true
+		}
+	}
+	return false
 }
 
 // deleteDemand has a source be forgotten, with all that it wants; what it holds is released.

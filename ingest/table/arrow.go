@@ -25,6 +25,7 @@ const (
 	fieldName, fieldKind, fieldType, fieldDictionary, fieldChildren       = 0, 2, 3, 4, 5
 	dictionaryID, dictionaryIndex                                         = 0, 1
 	intBits, intSigned, floatPrecision                                    = 0, 1, 0
+	decimalScale, decimalBits                                             = 1, 2
 	batchLength, batchNodes, batchBuffers, batchCompression               = 0, 1, 2, 3
 	compressionCodec, dictionaryBatchID, dictionaryData, isDelta          = 0, 0, 1, 2
 	arrowVersion4, arrowVersion5                                          = 3, 4

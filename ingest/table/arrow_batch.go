@@ -40,6 +40,7 @@ var arrowTypes = [...]string{"none", "null", "int", "floating point", "binary", 
 
 const (
 	arrowNull, arrowInt, arrowFloat, arrowText, arrowBool, arrowLargeText = 1, 2, 3, 5, 6, 20
+	arrowDecimal                                                          = 7
 )
 
 // schema takes the first message.
@@ -96,6 +97,12 @@ func (f *arrowField) read(t flatTable) error {
 		if f.width != 4 && f.width != 8 {
 			return errors.New("only single and double floats are supported")
 		}
+	case arrowDecimal:
+		bits := of.i32(decimalBits)
+		if of.i32(decimalScale) != 0 || bits != 0 && bits != 128 { // 0: not written, 128 is the default
+			return errors.New("only decimals of 128 bits without digits after the point are supported: cast to int64")
+		}
+		f.kind, f.width, f.signed = vectorInt, 16, true
 	case arrowBool:
 		f.kind = vectorBool
 	case arrowText:

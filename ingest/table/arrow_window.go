@@ -111,7 +111,8 @@ func (v *vector) unsigned() {
 	}
 }
 
-// widen reads len(dst) little-endian integers of 1, 2, 4 or 8 bytes.
+// widen reads len(dst) little-endian integers of 1, 2, 4, 8 or 16 bytes. Of 16 bytes, a number that does not fit 8 is
+// the largest or the smallest that does, which no column takes.
 func widen(dst []int64, src []byte, width int, signed bool) {
 	src = src[:len(dst)*width]
 	switch {
@@ -138,6 +139,18 @@ func widen(dst []int64, src []byte, width int, signed bool) {
 	case width == 4:
 		for i := range dst {
 			dst[i] = int64(binary.LittleEndian.Uint32(src[4*i:]))
+		}
+	case width == 16:
+		for i := range dst {
+			low, high := int64(binary.LittleEndian.Uint64(src[16*i:])), int64(binary.LittleEndian.Uint64(src[16*i+8:]))
+			switch {
+			case high == low>>63:
+				dst[i] = low
+			case high < 0:
+				dst[i] = math.MinInt64
+			default:
+				dst[i] = math.MaxInt64
+			}
 		}
 	default:
 		for i := range dst {

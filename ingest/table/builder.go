@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/stintd/stint/core/cluster"
 )
@@ -131,6 +132,11 @@ func (b *builder) head(row int, name []byte) (*column, error) {
 	reason := badName(name, cluster.NameBytesMax)
 	if len(name) == 0 {
 		reason = "a column without a name"
+	}
+	for _, c := range b.columns {
+		if b.byName[c.name] == c && strings.EqualFold(c.name, string(name)) {
+			reason = "differs from the column " + c.name + " in its letters' case only: use that name"
+		}
 	}
 	if reason != "" {
 		b.faults.Add(row, "", string(name[:min(len(name), faultBytesMax)]), "column name: "+reason)

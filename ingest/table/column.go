@@ -2,6 +2,8 @@ package table
 
 import (
 	"bytes"
+	"math/big"
+	"regexp"
 	"strconv"
 	"unicode/utf8"
 
@@ -265,11 +267,35 @@ func (b *builder) digits(c *column, row int, v []byte) {
 		n = n*10 + int64(d)
 	}
 	if n < c.min || n > cluster.NumberMax || len(c.ints) != row {
+		if whole, ok := wholeNumber(v); ok {
+			n = whole
+		}
+		if bytes.IndexByte(v, ',') >= 0 {
+			b.reject(c, row, v, notCount[c.min]+": write it without a comma")
+			return
+		}
 		b.count(c, row, n, v)
 		return
 	}
 	c.ints = append(c.ints, n)
 }
+
+// wholeNumber reads a whole number from 0 to 2^53 that is written with a point or an exponent, such as 2.0 or 1e2, as
+// programs write it that have no other numbers than floats.
+func wholeNumber(v []byte) (int64, bool) {
+	const longest = 40 // characters; what is longer nobody wrote as a count
+	if len(v) > longest || !floatForm.Match(v) {
+		return 0, false
+	}
+	r, ok := new(big.Rat).SetString(string(v))
+	if !ok || !r.IsInt() || !r.Num().IsInt64() || r.Num().Int64() > cluster.NumberMax {
+		return 0, false
+	}
+	return r.Num().Int64(), true
+}
+
+// floatForm is a number with a point or an exponent. Exponents have two digits at most, so that no number grows long.
+var floatForm = regexp.MustCompile(`^[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]{1,2})?$`)
 
 // count takes a count; v is how it was written, nil to write it out if need be.
 func (b *builder) count(c *column, row int, n int64, v []byte) {

@@ -59,8 +59,13 @@ func (b *builder) decodeCSV(w *window) (err error) {
 		if err != nil {
 			return err
 		}
-		if d.count != len(columns) {
-			b.faults.Add(row+1, "", "", fmt.Sprintf("%d fields, where the header has %d", d.count, len(columns)))
+		empty := d.row[0] == ',' && len(bytes.Trim(d.row, ",\r\n")) == 0
+		if empty {
+			b.faults.Add(row+1, "", "", "the row has commas only: remove it")
+			err = d.texts.add(row, nil, nil)
+		} else if d.count != len(columns) {
+			b.faults.Add(row+1, "", "", fmt.Sprintf("%d fields, where the header has %d%s", d.count, len(columns),
+				commaHint(d.count, len(columns))))
 			err = d.texts.add(row, nil, nil)
 		} else {
 			err = d.texts.add(row, d.row, d.ends)
@@ -68,7 +73,7 @@ func (b *builder) decodeCSV(w *window) (err error) {
 		if err != nil {
 			return err
 		}
-		if d.count != len(columns) {
+		if empty || d.count != len(columns) {
 			continue
 		}
 		for i, c := range columns {
@@ -79,9 +84,21 @@ func (b *builder) decodeCSV(w *window) (err error) {
 	}
 }
 
+// commaHint says what an unexpected number of fields most often comes of.
+func commaHint(fields, columns int) string {
+	if fields == columns+1 {
+		return " (a comma at the end of the line, or in a number?)"
+	}
+	return ""
+}
+
 // header finds the columns that a CSV header names.
 func (b *builder) header(d *csvDecoder) ([]*column, error) {
 	columns := make([]*column, 0, d.count)
+	if name := d.field(0); d.count == 1 && bytes.IndexByte(name, ';') >= 0 {
+		b.faults.Add(0, "", "", "the header has semicolons and no comma: separate values by commas")
+		return nil, errStop
+	}
 	for i := range d.count {
 		c, err := b.head(0, d.field(i))
 		if err != nil {

@@ -168,6 +168,8 @@ func (c *parquetColumn) logical(e *format.SchemaElement) error {
 	case *format.IntType:
 		c.unsigned = !l.IsSigned
 		return nil
+	case *format.DecimalType:
+		return c.decimal(l.Scale)
 	default:
 		return fmt.Errorf("type %s is not supported", l)
 	}
@@ -179,8 +181,19 @@ func (c *parquetColumn) logical(e *format.SchemaElement) error {
 		deprecated.Int64:
 	case deprecated.Uint8, deprecated.Uint16, deprecated.Uint32, deprecated.Uint64:
 		c.unsigned = true
+	case deprecated.Decimal:
+		return c.decimal(e.Scale.V)
 	default:
 		return fmt.Errorf("converted type %d is not supported", t)
+	}
+	return nil
+}
+
+// decimal takes a DECIMAL without digits after the point, stored as an integer: it is one.
+func (c *parquetColumn) decimal(scale int32) error {
+	if c.kind != vectorInt || scale != 0 {
+		return fmt.Errorf("a DECIMAL with %d digits after the point in %s is not supported: cast it to BIGINT", scale,
+			c.physical)
 	}
 	return nil
 }

@@ -148,8 +148,11 @@ func TestParquetRefuses(t *testing.T) {
 			"FIXED_LEN_BYTE_ARRAY is not supported"},
 		{"date", ints(), func(f *parquetParts) { f.column.LogicalType.Value = &format.DateType{} },
 			"type DATE is not supported"},
-		{"converted", ints(), func(f *parquetParts) { f.column.ConvertedType = thrift.New(deprecated.Decimal) },
-			"converted type 5 is not supported"},
+		{"converted", ints(), func(f *parquetParts) { f.column.ConvertedType = thrift.New(deprecated.Date) },
+			"converted type 6 is not supported"},
+		{"decimal", ints(), func(f *parquetParts) {
+			f.column.ConvertedType, f.column.Scale = thrift.New(deprecated.Decimal), thrift.New(int32(2))
+		}, "a DECIMAL with 2 digits after the point in INT64 is not supported: cast it to BIGINT"},
 		{"name", ints(), func(f *parquetParts) { f.column.Name = "\xff" }, `column 1: name "\xff" is not valid UTF-8`},
 		{"group columns", ints(), func(f *parquetParts) { f.group.Columns = nil },
 			"row group 1 has 4 rows and 0 columns"},

@@ -22,11 +22,12 @@ type counted struct {
 	packing  string // put before errors, unless empty
 	err      error
 	check    func() error // asked before each read, if set
-	packed   *counted     // what these bytes are unpacked from; nil: they arrive as they are
+	packed   *counted     // what these bytes are unpacked from, where that bounds them
 }
 
-// A compressed input may become so many times as large, beyond what is small in any case. Tables of demand become 10 to
-// 100 times as large; a file of blank lines becomes 30,000 times as large, to fill a machine's memory.
+// A compressed input that is kept whole may become so many times as large, beyond what is small in any case. Tables of
+// demand become 10 to 100 times as large; a file of blank lines becomes 30,000 times as large, and fills a machine's
+// memory.
 const (
 	growthMax     = 1_000
 	growthFreeMax = 64 << 20 // bytes that any input may have after decompression
@@ -115,9 +116,6 @@ func (s *source) open(r io.Reader, o *Options) error {
 	}
 	s.decoded = counted{r: plain, bytesMax: o.Limits.DecodedBytesMax, what: "bytes after decompression",
 		packing: packing, check: s.check}
-	if c != Plain {
-		s.decoded.packed = &s.raw
-	}
 	if _, err = s.window.more(); err != nil {
 		return err
 	}

@@ -36,6 +36,7 @@ func unpack(r io.Reader, o *Options, check func(head []byte) error) ([]byte, err
 	}
 	var content []byte
 	if err == nil {
+		s.decoded.packed = &s.raw
 		if content, err = readGrowing(s.stream(), nil, math.MaxInt, o); err == io.EOF {
 			err = nil
 		}
