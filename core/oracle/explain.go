@@ -10,9 +10,13 @@ import (
 // figures adds the consumers and their shares after granting.
 func (g *round) figures(r *Result) {
 	g.holdPast()
+	demands := map[plan.Node]map[plan.Node]uint64{}
 	quotas, statics := map[plan.Node]map[plan.Node]uint64{}, map[plan.Node]map[plan.Node][]int64{}
 	for _, q := range g.pools() {
 		quotas[q.at], statics[q.at] = q.quotas(), q.static()
+		if g.Mended {
+			demands[q.at] = q.demands()
+		}
 	}
 	for _, n := range g.nodes() {
 		if n == plan.Root {
@@ -37,7 +41,9 @@ func (g *round) figures(r *Result) {
 		for _, q := range g.above(n) {
 			plus(c.StaticPart, statics[q.at][n], 1)
 			if row, ok := q.share(n); ok {
-				row.Quota = quotas[q.at][n]
+				if row.Quota = quotas[q.at][n]; g.Mended {
+					row.Demand = demands[q.at][n]
+				}
 				r.Shares = append(r.Shares, row)
 			}
 		}

@@ -77,6 +77,9 @@ func (g *round) review() {
 		q := g.pool(g.meet(s.taker.alloc.leaf, s.owner))
 		g.lapseUnless(s, func() bool {
 			victims := g.units(func(u *unit) bool { return u.set == s })
+			if g.Mended {
+				return len(victims) == 0 || q.stillAllowed(s, victims)
+			}
 			return len(victims) == 0 || q.stillNearer(s, victims)
 		})
 	}
@@ -113,8 +116,30 @@ func (g *round) stands(s *set) bool {
 		}
 	}
 	return !slices.ContainsFunc(g.units(func(u *unit) bool { return u.set == s }), func(u *unit) bool {
+		if g.Mended && q.elsewhere(s, u) {
+			return false
+		}
 		return u.host != s.target || u.owner != s.owner || s.reason == "fair_share" && !g.under(q.at, u.leaf())
 	})
+}
+
+// elsewhere tells whether a unit may be a victim of a set for a share though it is on another parcel than the target
+// (MD-17.7, MD-18.2).
+func (q pool) elsewhere(s *set, u *unit) bool {
+	return s.reason == "fair_share" && q.under(q.at, u.leaf()) && (u.sub.least > 1 ||
+		slices.ContainsFunc(q.way(s.taker.alloc.leaf), func(n plan.Node) bool {
+			return q.under(n, u.leaf()) && q.hasLimit(n)
+		}))
+}
+
+// hasLimit tells whether a consumer has a share limit.
+func (g *round) hasLimit(n plan.Node) bool {
+	for d := range g.p.Dimensions {
+		if g.limit(n, d) != plan.Unlimited {
+			return true
+		}
+	}
+	return false
 }
 
 // takes tells whether a parcel may take a unit of a sub-allocation beside those promised to it on the host and some
@@ -159,8 +184,15 @@ const slack = 1 << 16
 // deserved is the usage quota in the pool of every consumer below it (MD-14) when so much is divided.
 func (q pool) deserved(total uint64) map[plan.Node]uint64 {
 	quota := map[plan.Node]uint64{q.at: total}
+	var demand map[plan.Node]uint64
+	if q.Mended {
+		demand = q.demands()
+	}
 	for n := q.at; n < q.p.End[q.at]; n++ { // parents come before their children
-		if q.member[n] {
+		switch {
+		case q.member[n] && q.Mended:
+			q.splitBy(n, quota, demand)
+		case q.member[n]:
 			q.split(n, quota)
 		}
 	}

@@ -3,6 +3,7 @@ package oracle
 import (
 	"cmp"
 	"maps"
+	"math/big"
 	"slices"
 
 	"github.com/stintd/stint/core/plan"
@@ -193,7 +194,22 @@ func (g *round) promisedWhole(s *sub) {
 // frees tells whether the room for a unit of a set's taker has come free.
 func (g *round) frees(s *set) bool {
 	to := g.parcel(s.target, s.owner)
-	return fits(s.taker.size, plus(g.room(s.taker.alloc.leaf, to), g.kept(s), 1))
+	return fits(s.taker.size, plus(g.room(s.taker.alloc.leaf, to), g.kept(s), 1)) && !(g.Mended && g.atLimit(s))
+}
+
+// atLimit tells whether a share limit stands against a unit of a set's taker by what is held (MD-18.3).
+func (g *round) atLimit(s *set) bool {
+	q := g.pool(g.meet(s.taker.alloc.leaf, s.owner))
+	_, _, hit := q.limited(s.taker, func(n plan.Node) []int64 {
+		v := make([]int64, len(s.taker.size))
+		for _, u := range g.units(present) {
+			if g.limitedBy(u, n) {
+				plus(v, u.sub.size, 1)
+			}
+		}
+		return v
+	})
+	return hit
 }
 
 // giveUp lets all sets of gangs lapse that wait and are not promised all of their least number any more; where late is
@@ -286,12 +302,32 @@ func (g *round) gatherAll(s *sub) bool {
 			continue
 		}
 		q.begin()
+		if g.Mended {
+			n = q.gatherIn(s, n)
+			continue
+		}
 		for n < s.least && !q.stops(s) && (q.hold(s) || q.seize(s)) {
 			clear(q.has)
 			n++
 		}
 	}
 	return n == s.least
+}
+
+// gatherIn finds room for more units of a gang in the pool, and tells how many have room then (MD-17.7).
+func (q pool) gatherIn(s *sub, n int64) int64 {
+	leaf := s.alloc.leaf
+	clear(q.has)
+	began := q.deficit(leaf)
+	progress := &gathering{all: q.step(leaf, s.size, s.least-n), deficit: began, sum: new(big.Int)}
+	for ; n < s.least; n++ {
+		if (q.stops(s) || !q.hold(s)) && !q.moveFor(s, false, progress) {
+			return n
+		}
+		clear(q.has)
+		progress.got = began - q.deficit(leaf)
+	}
+	return n
 }
 
 // stops tells whether a share limit stands against a unit more from the pool.

@@ -9,15 +9,17 @@ import (
 // round is one MD plan in one cycle.
 type round struct {
 	frame
-	m      *plan.MDPlan
-	w      *plan.MDWindow
-	group  map[*host]int                  // the first of the plan's groups that has it
-	weight []uint64                       // by dimension (D-2)
-	aside  map[aside][]int64              // what is reserved of parcels (MD-5), where that is anything
-	rests  map[plan.Node][][]int64        // by pool: the vectors with which parcels count into it (MD-11)
-	packs  map[plan.Node]map[string]int64 // by pool: its capacity by unit size
-	stood  map[plan.Node][]int64          // what share limits looked at once everything was granted (D-23)
-	passed map[*sub]bool                  // nothing more can be promised to them in this step
+	m       *plan.MDPlan
+	w       *plan.MDWindow
+	group   map[*host]int                  // the first of the plan's groups that has it
+	weight  []uint64                       // by dimension (D-2)
+	largest []int64                        // by dimension: the most that a parcel on a host with state ok has
+	vectors map[string]bool                // the amounts of such parcels that differ
+	aside   map[aside][]int64              // what is reserved of parcels (MD-5), where that is anything
+	rests   map[plan.Node][][]int64        // by pool: the vectors with which parcels count into it (MD-11)
+	packs   map[plan.Node]map[string]int64 // by pool: its capacity by unit size
+	stood   map[plan.Node][]int64          // what share limits looked at once everything was granted (D-23)
+	passed  map[*sub]bool                  // nothing more can be promised to them in this step
 	// kinds of units for which no victims are looked for any more; "alone …": none that alone is enough
 	vain  map[string]bool
 	only  map[string]map[parcelKey]bool      // the parcels where several victims may still be chosen for a kind
@@ -39,17 +41,18 @@ func newRound(c *Cluster, in int) *round {
 			g.group[h] = i
 		}
 	}
-	largest := make([]int64, len(c.p.Dimensions))
+	g.largest, g.vectors = make([]int64, len(c.p.Dimensions)), map[string]bool{}
 	for _, h := range g.hosts {
 		if h.State == "ok" {
 			for _, s := range c.parcels(in, h) {
+				g.vectors[fmt.Sprint(s.size)] = true
 				for d, n := range s.size {
-					largest[d] = max(largest[d], n)
+					g.largest[d] = max(g.largest[d], n)
 				}
 			}
 		}
 	}
-	for d, n := range largest {
+	for d, n := range g.largest {
 		if n > 0 {
 			g.weight[d] = 1 << 58 / uint64(n)
 		}
@@ -85,12 +88,20 @@ func (g *round) turns() {
 	g.owners()
 	g.grant()
 	g.rules()
-	g.recall()
+	if g.Mended {
+		g.recalls()
+	} else {
+		g.recall()
+	}
 	for _, q := range g.pools() {
 		g.due[q.at] = q.deserved(q.stake(q.at))
 	}
 	for _, q := range g.pools() {
-		q.fair()
+		if g.Mended {
+			q.moves()
+		} else {
+			q.fair()
+		}
 	}
 	g.gangs()
 	g.complete()
@@ -112,7 +123,11 @@ func (g *round) grant() {
 		delete(g.rests, q.at)
 		delete(g.packs, q.at)
 		q.counts() // though nobody may ask before some of what was granted is taken back
-		q.race(q.stake, q.place)
+		if g.Mended {
+			q.rounds()
+		} else {
+			q.race(q.stake, q.place)
+		}
 	}
 	g.together()
 	g.stand()
@@ -153,12 +168,20 @@ func (g *round) spot(s *sub, list []parcel) (best parcel, ok bool) {
 	switch {
 	case ordered != nil:
 		before = func(a, b parcel) bool { return ordered(a.host, b.host) }
+	case g.Mended && g.m.Placement == plan.BestFit:
+		list = g.best(s, g.frontier(list, 1, func(t parcel) bool { return g.goesOn(s, t) && !full(s, t.host, 0) }), 1)
+		before = func(a, b parcel) bool { return false }
 	case g.m.Placement == plan.BestFit:
 		before = func(a, b parcel) bool { return g.liker(s, a, b) }
 	case g.m.Placement == plan.Stacked: // D-3
 		before = func(a, b parcel) bool { return g.begun(a) && !g.begun(b) }
 	case g.m.Placement == plan.Balanced: // D-3
-		before = func(a, b parcel) bool { return g.spacious(a) > g.spacious(b) }
+		before = func(a, b parcel) bool {
+			if g.Mended {
+				return g.roomy(s, a) > g.roomy(s, b)
+			}
+			return g.spacious(a) > g.spacious(b)
+		}
 	default:
 		panic(fmt.Sprintf("oracle: placement %d is no MD placement", g.m.Placement))
 	}
@@ -171,9 +194,14 @@ func (g *round) spot(s *sub, list []parcel) (best parcel, ok bool) {
 }
 
 // spacious is a parcel's weighted free capacity (D-3).
-func (g *round) spacious(t parcel) uint64 {
+func (g *round) spacious(t parcel) uint64 { return g.weighted(g.free(t)) }
+
+// roomy is a parcel's weighted room for a sub-allocation (MD-20.4).
+func (g *round) roomy(s *sub, t parcel) uint64 { return g.weighted(g.room(s.alloc.leaf, t)) }
+
+func (g *round) weighted(v []int64) uint64 {
 	sum := uint64(0)
-	for d, n := range g.free(t) {
+	for d, n := range v {
 		sum += uint64(max(0, n)) * g.weight[d]
 	}
 	return sum

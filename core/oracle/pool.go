@@ -262,28 +262,11 @@ func (q pool) place(s *sub) bool {
 	if _, _, hit := q.limited(s, q.claimed); hit {
 		return false
 	}
-	merit := func(t parcel) int {
-		switch group := q.group[t.host]; {
-		case t.owner != q.at:
-			return 100 - int(q.w.Preference[group][t.owner])
-		case q.at == plan.Root:
-			return 0
-		default:
-			return int(q.w.Preference[group][q.at])
-		}
-	}
-	list := q.usable(s)
-	slices.SortStableFunc(list, func(a, b parcel) int { return cmp.Compare(merit(a), merit(b)) })
-	for len(list) > 0 {
-		n := 1
-		for n < len(list) && merit(list[n]) == merit(list[0]) {
-			n++
-		}
-		if to, ok := q.spot(s, list[:n]); ok {
+	for _, lot := range q.lots(s) {
+		if to, ok := q.spot(s, lot); ok {
 			q.grantOn(s, to)
 			return true
 		}
-		list = list[n:]
 	}
 	return false
 }

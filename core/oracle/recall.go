@@ -115,7 +115,11 @@ func (g *round) recallOn(s *sub, x plan.Node, list []parcel) outcome {
 		return outside(u.leaf()) && (stays(u) || u.set.taker != nil && outside(u.set.taker.alloc.leaf))
 	})
 	slices.SortFunc(units, func(a, b *unit) int {
-		return cmp.Or(g.coreLast(a, b), g.youngLast(a, b), g.lastRank(a, b))
+		far := 0
+		if g.Mended {
+			far = cmp.Compare(g.p.Depth[g.meetOf(a)], g.p.Depth[g.meetOf(b)])
+		}
+		return cmp.Or(g.coreLast(a, b), g.youngLast(a, b), far, g.lastRank(a, b))
 	})
 	tried := map[int]bool{} // of the list
 	for _, u := range units {
@@ -123,11 +127,16 @@ func (g *round) recallOn(s *sub, x plan.Node, list []parcel) outcome {
 		if i < 0 || tried[i] || !g.takes(s, list[i], 0) {
 			continue
 		}
-		tried[i] = true
+		if tried[i] = true; g.Mended {
+			continue
+		}
 		here := slices.DeleteFunc(slices.Clone(units), func(u *unit) bool { return !lies(u, list[i]) })
 		if done := g.recallAt(s, list[i], here, outside); done != nowhere {
 			return done
 		}
+	}
+	if g.Mended {
+		return g.recallBest(s, x, list, units)
 	}
 	return nowhere
 }
@@ -142,26 +151,31 @@ func (g *round) recallAt(s *sub, t parcel, here []*unit, outside func(n plan.Nod
 		if !ok {
 			continue
 		}
-		over := slices.ContainsFunc(chosen, (*unit).leaves)
-		if !g.claim(&set{reason: "recall", target: t.host, owner: t.owner, taker: s}, chosen) {
-			return refused
-		}
-		g.noteSet(len(chosen))
-		if over {
-			g.notes["took over a victim"]++
-		}
-		if t.owner != s.alloc.leaf {
-			g.notes["recall for a branch"]++
-		}
-		if n > 1 {
-			g.notes["dissolved several sets"]++
-		}
-		for _, o := range sets[:n] {
-			g.dissolve(o)
-		}
-		return served
+		return g.takeBack(s, t, chosen, sets[:n])
 	}
 	return nowhere
+}
+
+// takeBack makes a set of the victims that a recall chose, and dissolves the sets in its way.
+func (g *round) takeBack(s *sub, t parcel, chosen []*unit, sets []*set) outcome {
+	over := slices.ContainsFunc(chosen, (*unit).leaves)
+	if !g.claim(&set{reason: "recall", target: t.host, owner: t.owner, taker: s}, chosen) {
+		return refused
+	}
+	g.noteSet(len(chosen))
+	if over {
+		g.notes["took over a victim"]++
+	}
+	if t.owner != s.alloc.leaf {
+		g.notes["recall for a branch"]++
+	}
+	if len(sets) > 1 {
+		g.notes["dissolved several sets"]++
+	}
+	for _, o := range sets {
+		g.dissolve(o)
+	}
+	return served
 }
 
 // without chooses victims for a unit on a parcel as if some sets were dissolved: theirs first, in the order of their
@@ -243,4 +257,98 @@ func (g *round) dissolve(o *set) {
 	for _, u := range g.units(func(u *unit) bool { return u.set == o }) {
 		g.cancel(u)
 	}
+}
+
+// meetOf is where the ways up from a unit's leaf and from its parcel's owner meet.
+func (g *round) meetOf(u *unit) plan.Node {
+	if u.pool == plan.None {
+		return u.owner
+	}
+	return g.meet(u.leaf(), u.owner)
+}
+
+// recalls is MD-10: leaves recall their own parcels, then consumers for their pools, the deepest first.
+func (g *round) recalls() {
+	g.passed = map[*sub]bool{}
+	leaves := slices.DeleteFunc(g.nodes(), func(n plan.Node) bool { return !g.p.Leaf(n) })
+	slices.SortStableFunc(leaves, func(a, b plan.Node) int { return g.rankOrder(g.in, a, b) })
+	for _, leaf := range leaves {
+		for g.serve(leaf, g.counted, func(s *sub) bool { return g.recallIn(g.pool(leaf), s) }) {
+		}
+	}
+	for _, q := range g.pools() {
+		if q.at == plan.Root {
+			continue
+		}
+		g.passed = map[*sub]bool{}
+		tree := map[plan.Node]bool{}
+		for _, s := range q.below(q.at) {
+			if !q.barred(s.alloc.leaf) {
+				tree[s.alloc.leaf] = true
+			}
+		}
+		for len(tree) > 0 {
+			leaf := q.choose(q.at, tree, func(a, b plan.Node) bool { return q.before(a, b, q.stake) })
+			if !g.serve(leaf, g.counted, func(s *sub) bool { return g.recallIn(q, s) }) {
+				delete(tree, leaf)
+			}
+		}
+	}
+}
+
+// recallIn recalls room for a unit in a pool, or passes its sub-allocation over (MD-10.3).
+func (g *round) recallIn(q pool, s *sub) bool {
+	if g.forming[s] || g.passed[s] || g.pledged(s) >= s.short() {
+		return false
+	}
+	if q.stops(s) {
+		g.notes["recall stopped by a share limit"] = 1
+		g.passed[s] = true
+		return false
+	}
+	g.passed[s] = g.recallOn(s, q.at, q.usable(s)) != served
+	return !g.passed[s]
+}
+
+// recallBest recalls room on the best of the first parcels where that serves (MD-10.4).
+func (g *round) recallBest(s *sub, x plan.Node, list []parcel, units []*unit) outcome {
+	type choice struct {
+		t      parcel
+		chosen []*unit
+		sets   []*set
+		depth  int32
+	}
+	var best *choice
+	found, tried := 0, map[int]bool{}
+	for _, u := range units {
+		i := slices.IndexFunc(list, func(t parcel) bool { return lies(u, t) })
+		if i < 0 || tried[i] || found == choicesMost || !g.takes(s, list[i], 0) {
+			continue
+		}
+		tried[i] = true
+		t := list[i]
+		here := slices.DeleteFunc(slices.Clone(units), func(u *unit) bool { return !lies(u, t) })
+		sets := slices.DeleteFunc(g.setsOn(t), func(s *set) bool { return g.under(x, s.taker.alloc.leaf) })
+		slices.Reverse(sets)
+		for n := range len(sets) + 1 {
+			chosen, ok := g.without(s, t, here, sets[:n])
+			if !ok {
+				continue
+			}
+			c := &choice{t, chosen, sets[:n], -1}
+			for _, v := range chosen {
+				c.depth = max(c.depth, g.p.Depth[g.meetOf(v)])
+			}
+			found++
+			if best == nil ||
+				cmp.Or(cmp.Compare(c.depth, best.depth), cmp.Compare(len(c.chosen), len(best.chosen))) < 0 {
+				best = c
+			}
+			break
+		}
+	}
+	if best == nil {
+		return nowhere
+	}
+	return g.takeBack(s, best.t, best.chosen, best.sets)
 }

@@ -47,13 +47,19 @@ func (g *round) bears(u *unit) bool {
 func (g *round) limits() {
 	nothing := make([]int64, len(g.p.Dimensions))
 	for n := plan.Node(g.p.Len() - 1); n > plan.Root; n-- {
+		order := map[plan.Node]map[plan.Node]int{}
 		for g.member[n] {
 			over := g.beyond(n, nothing, g.claimed)
 			list := g.units(func(u *unit) bool { return g.limitedBy(u, n) && stays(u) && touches(u.sub.size, over) })
 			if len(list) == 0 {
 				break
 			}
-			u := slices.MinFunc(list, g.later)
+			u := slices.MinFunc(list, func(a, b *unit) int {
+				if g.Mended {
+					return g.overLimit(n, order, a, b)
+				}
+				return g.later(a, b)
+			})
 			if u.pool != plan.Root {
 				g.notes["over a limit in a private pool"]++
 			}
@@ -62,6 +68,22 @@ func (g *round) limits() {
 			}
 		}
 	}
+}
+
+// overLimit orders units that a limit takes (MD-18.4): in the pool nearest the root, by the mirrored walk below the
+// limited consumer, with stakes as they were before any of them went.
+func (g *round) overLimit(n plan.Node, order map[plan.Node]map[plan.Node]int, a, b *unit) int {
+	at := func(u *unit) int {
+		if order[u.pool] == nil {
+			order[u.pool] = map[plan.Node]int{}
+			for i, leaf := range g.pool(u.pool).mirrored(n) {
+				order[u.pool][leaf] = i
+			}
+		}
+		return order[u.pool][u.leaf()]
+	}
+	return cmp.Or(g.coreLast(a, b), cmp.Compare(g.p.Depth[a.pool], g.p.Depth[b.pool]), cmp.Compare(at(a), at(b)),
+		g.newest(a, b))
 }
 
 // later orders units as a limit takes them: granted last, then last rank, then the sub-allocation and the host that

@@ -28,9 +28,16 @@ func every(*set) bool { return true }
 func (f *frame) left(s *set) []int64 {
 	v := make([]int64, len(s.taker.size))
 	for _, u := range f.units(func(u *unit) bool { return u.set == s }) {
-		plus(v, u.sub.size, 1)
+		if f.onTarget(s, u) {
+			plus(v, u.sub.size, 1)
+		}
 	}
 	return v
+}
+
+// onTarget tells whether a victim makes room for its set's taker, and not only below a limit (MD-18.2).
+func (f *frame) onTarget(s *set, u *unit) bool {
+	return !f.Mended || f.in >= len(f.p.MDPlans) || u.host == s.target && u.owner == s.owner
 }
 
 func (f *frame) kept(s *set) []int64 {
@@ -83,8 +90,12 @@ func (f *frame) trim(s *set, idle []int64) {
 		covers := true
 		left, room := f.left(s), s.room()
 		for d, n := range u.sub.size {
+			if !f.onTarget(s, u) {
+				n = 0
+			}
 			covers = covers && left[d]-n+idle[d] >= room[d]
 		}
+		covers = covers && !(s.n > 0 && f.Mended && f.in < len(f.p.MDPlans) && newRound(f.Cluster, f.in).overWith(u, f))
 		if (s.n == 0 || covers) && !f.leavesWhole(u) {
 			f.cancel(u)
 		}

@@ -182,6 +182,9 @@ func (c *Cluster) settle() {
 		}
 	}
 	c.forsake()
+	if c.Mended {
+		c.excess()
+	}
 	for _, h := range slices.Concat(c.gone, c.hosts) {
 		for _, u := range slices.Clone(h.units) {
 			if c.unseated(u) {
@@ -194,18 +197,27 @@ func (c *Cluster) settle() {
 		}
 	}
 	c.gone = nil
-	for _, a := range c.allocs {
-		for _, s := range a.subs {
-			for s.held > s.wanted {
-				c.take(c.first(c.units(), func(u *unit) bool { return u.sub == s }), "demand_gone")
-			}
-		}
-	}
+	c.excess()
 	c.broken()
 	for _, a := range c.allocs {
 		a.subs = slices.DeleteFunc(a.subs, func(s *sub) bool { return !s.named && s.held == 0 })
 	}
 	c.allocs = slices.DeleteFunc(c.allocs, func(a *alloc) bool { return len(a.subs) == 0 })
+}
+
+// excess releases what is held beyond what is wanted (CYC-5).
+func (c *Cluster) excess() {
+	for _, a := range c.allocs {
+		for _, s := range a.subs {
+			for s.held > s.wanted {
+				var units []*unit
+				for _, h := range slices.Concat(c.gone, c.hosts) {
+					units = append(units, h.units...)
+				}
+				c.take(c.first(units, func(u *unit) bool { return u.sub == s }), "demand_gone")
+			}
+		}
+	}
 }
 
 // due tells whether a unit's reclaim frees it now: at its deadline or, where clients confirm, overdue_after later

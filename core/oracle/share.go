@@ -154,9 +154,15 @@ func (q pool) demand(n plan.Node) uint64 {
 func (q pool) quotas() map[plan.Node]uint64 {
 	quota := map[plan.Node]uint64{q.at: q.usage(q.at)}
 	outstanding := slices.ContainsFunc(q.below(q.at), func(s *sub) bool { return q.outstanding(s) > 0 })
+	var demand map[plan.Node]uint64
+	if q.Mended {
+		outstanding, demand = q.wants(), q.demands()
+	}
 	for n := q.at; n < q.p.End[q.at]; n++ { // parents come before their children
 		switch {
 		case !q.member[n]:
+		case outstanding && q.Mended:
+			q.splitBy(n, quota, demand)
 		case outstanding:
 			q.split(n, quota)
 		default: // what is to be given back is no longer deserved
@@ -208,11 +214,20 @@ func (g *round) classes(n plan.Node) [][]plan.Node {
 // split divides a consumer's quota among its children: by falling priority, in proportion to ratio, never above the
 // usage demand, what is left over again, then the next priority.
 func (q pool) split(n plan.Node, quota map[plan.Node]uint64) {
+	demand := map[plan.Node]uint64{}
+	for _, k := range q.children(n) {
+		demand[k] = q.demand(k)
+	}
+	q.splitBy(n, quota, demand)
+}
+
+// splitBy is split where each consumer gets at most so much (MD-14).
+func (q pool) splitBy(n plan.Node, quota, demand map[plan.Node]uint64) {
 	left := quota[n]
 	for _, class := range q.classes(n) {
 		caps, ratios := make([]uint64, len(class)), make([]uint64, len(class))
 		for i, k := range class {
-			caps[i], ratios[i] = q.demand(k), uint64(q.counting(k))
+			caps[i], ratios[i] = demand[k], uint64(q.counting(k))
 		}
 		for i, part := range fill(left, caps, ratios) {
 			quota[class[i]] = part
@@ -266,7 +281,11 @@ func (q pool) static() map[plan.Node][]int64 {
 	for n := q.at; n < q.p.End[q.at]; n++ {
 		parts[n] = make([]int64, len(q.p.Dimensions))
 	}
-	for _, v := range q.counts() {
+	counts := q.counts()
+	if q.Mended {
+		counts = q.ownCounts()
+	}
+	for _, v := range counts {
 		plus(parts[q.at], v, 1)
 	}
 	for n := q.at; n < q.p.End[q.at]; n++ {
