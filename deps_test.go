@@ -25,7 +25,7 @@ var mayImport = map[string][]string{
 		"github.com/bits-and-blooms/bitset"},
 	"core/view": {"core/cluster", "core/column", "core/plan", "vecpack"},
 	"core/room": {"core/column", "vecpack"},
-	"core/pool": {"core/cluster", "core/column", "core/plan", "core/share", "core/view"},
+	"core/pool": {"core/cluster", "core/column", "core/plan", "core/share", "core/view", "vecpack"},
 	"core/emit": {"core/cluster", "core/decision", "core/owner", "core/plan", "core/pool", "core/reason",
 		"core/share"},
 	"core/grant": {"core/cluster", "core/column", "core/plan", "core/pool", "core/room", "core/share", "vecpack"},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
+	"go/build"
 	"go/importer"
 	"go/parser"
 	"go/token"
@@ -118,7 +119,8 @@ func load(dir string) (*source, error) {
 		return nil, err
 	}
 	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
+		if built, err := build.Default.MatchFile(dir, path.Base(file)); err != nil || !built ||
+			strings.HasSuffix(file, "_test.go") {
 			continue
 		}
 		if p.files[file], err = parser.ParseFile(p.fset, file, nil, parser.SkipObjectResolution); err != nil {

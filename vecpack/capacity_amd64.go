@@ -45,3 +45,16 @@ func capacityOfFours(column [][]int64, unit, weight []int64) (sum int64, ok bool
 	}
 	return sum + capacity(column, unit, weight, rows), true
 }
+
+// keysOfFours is Keys for as many vectors as four divides, where the machine can look at four at a time; it tells how
+// many those are. Their quotients are those of whole numbers: a divisor is at most (4 × 1023²)² < 2⁴⁴, so that a
+// quotient that is no whole number is at least 2⁻⁴⁴ away from the next one, and floats below 512 are closer than that.
+func keysOfFours(dst []uint32, have []uint64, want uint64) int {
+	rows := len(dst) &^ 3
+	if !hasAVX2 || rows == 0 {
+		return 0
+	}
+	length := []uint64{want}
+	keyLoop(&dst[0], &have[:rows][0], rows, want, float64(dot(length, length)))
+	return rows
+}

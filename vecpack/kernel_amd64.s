@@ -172,3 +172,76 @@ fours:
 	MOVQ         AX, most+24(FP)
 	VZEROUPPER
 	RET
+
+// func keyLoop(dst *uint32, have *uint64, rows int, want uint64, length float64)
+// Requires: AVX, AVX2, SSE2
+TEXT ·keyLoop(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         have+8(FP), CX
+	MOVQ         rows+16(FP), DX
+	MOVQ         want+24(FP), BX
+	VMOVQ        BX, X0
+	VPBROADCASTQ X0, Y0
+	MOVSD        length+32(FP), X1
+	VBROADCASTSD X1, Y1
+	MOVQ         $0x4330000000000000, BX
+	VMOVQ        BX, X2
+	VPBROADCASTQ X2, Y2
+	MOVQ         $0x3ff0000000000000, BX
+	VMOVQ        BX, X3
+	VPBROADCASTQ X3, Y3
+	MOVQ         $0x4080000000000000, BX
+	VMOVQ        BX, X7
+	VPBROADCASTQ X7, Y7
+	MOVQ         $0x0001000100010001, BX
+	VMOVQ        BX, X4
+	VPBROADCASTQ X4, Y4
+	MOVQ         $0x00000000ffffffff, BX
+	VMOVQ        BX, X5
+	VPBROADCASTQ X5, Y5
+	MOVQ         $0x0000000000003fff, BX
+	VMOVQ        BX, X6
+	VPBROADCASTQ X6, Y6
+
+vectors:
+	CMPQ         DX, $0x00
+	JE           end
+	VMOVDQU      (CX), Y8
+	VPMADDWD     Y0, Y8, Y9
+	VPSRLQ       $0x20, Y9, Y11
+	VPADDD       Y11, Y9, Y9
+	VPAND        Y5, Y9, Y9
+	VPMADDWD     Y8, Y8, Y10
+	VPSRLQ       $0x20, Y10, Y11
+	VPADDD       Y11, Y10, Y10
+	VPAND        Y5, Y10, Y10
+	VPMADDWD     Y4, Y8, Y8
+	VPSRLQ       $0x20, Y8, Y11
+	VPADDD       Y11, Y8, Y8
+	VPAND        Y5, Y8, Y8
+	VPOR         Y2, Y9, Y9
+	VSUBPD       Y2, Y9, Y9
+	VPOR         Y2, Y10, Y10
+	VSUBPD       Y2, Y10, Y10
+	VMULPD       Y9, Y9, Y9
+	VMULPD       Y7, Y9, Y9
+	VMULPD       Y1, Y10, Y10
+	VMAXPD       Y3, Y10, Y10
+	VDIVPD       Y10, Y9, Y9
+	VROUNDPD     $0x09, Y9, Y9
+	VADDPD       Y2, Y9, Y9
+	VPXOR        Y2, Y9, Y9
+	VPSLLQ       $0x0e, Y9, Y9
+	VPSUBQ       Y8, Y6, Y8
+	VPOR         Y8, Y9, Y9
+	VEXTRACTI128 $0x01, Y9, X8
+	VSHUFPS      $0x88, X8, X9, X8
+	VMOVDQU      X8, (AX)
+	ADDQ         $0x20, CX
+	ADDQ         $0x10, AX
+	SUBQ         $0x04, DX
+	JMP          vectors
+
+end:
+	VZEROUPPER
+	RET

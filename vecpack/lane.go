@@ -110,3 +110,22 @@ func nextWord(some []uint64, w int) int {
 	}
 	return math.MaxInt
 }
+
+// Within tells whether all bits of a bitset are set in another one of the same length.
+func Within(set, in []uint64) bool {
+	for i, w := range set {
+		if w&^in[i] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// EachBit calls f for the bits that are set.
+func EachBit(set []uint64, f func(at int)) {
+	for i, w := range set {
+		for ; w != 0; w &= w - 1 {
+			f(i<<6 + bits.TrailingZeros64(w))
+		}
+	}
+}

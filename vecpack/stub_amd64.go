@@ -19,3 +19,8 @@ func sumLeastTimes(column **int64, reciprocal *float64, dims int, rows int, weig
 //
 //go:noescape
 func blockCovers(word *uint64, want uint64) (set uint64, most uint64)
+
+// keyLoop writes the keys of some vectors of one word, a number of them that 4 divides. Length is want².
+//
+//go:noescape
+func keyLoop(dst *uint32, have *uint64, rows int, want uint64, length float64)

@@ -129,6 +129,9 @@ func (b *Bonds) Seeks(sub SubID) (places *Places, prefers bool) {
 
 // Must is the values of the attribute by which a gang must be together, nil where it may be anywhere.
 func (b *Bonds) Must(sub SubID) *Places {
+	if b.s == nil {
+		return nil
+	}
 	name, prefers := b.asks(sub)
 	if name == "" || prefers {
 		return nil

@@ -287,6 +287,9 @@ func (s *State) keep(id SetID) {
 	for d := range p.Dimensions() {
 		room := s.Size(t.Taker[id])[d] * t.Units[id]
 		for q := t.First[id]; q != NoID; q = s.Holding.NextOfSet[q] {
+			if limitsAreRoom && s.Holding.Parcel[q] != k {
+				continue // it leaves room within a share limit, or goes with its gang
+			}
 			room -= s.Size(s.Holding.Sub[q])[d] * s.Holding.Units[q]
 		}
 		was := &t.kept[int(id)*width+d]

@@ -99,6 +99,7 @@ func newLodging(t *rapid.T, hybrid bool) *lodging {
 	}
 	if !hybrid {
 		c.oracle = oracle.New(c.policy)
+		c.oracle.Mended = mended
 	}
 	return c
 }

@@ -28,7 +28,7 @@ func (m *mdPlan) foresee() *forecast {
 	if p.MD.HalfLifeUS > 0 {
 		pool.Lower(s, p)
 	}
-	trial := newMD(m.granter.Eager, m.devices)
+	trial := newMD(m.reasons.Eager, m.devices)
 	trial.Attach(s, p, m.nowUS)
 	trial.Own()
 	trial.Entitle()

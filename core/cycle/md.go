@@ -55,7 +55,7 @@ type mdPlan struct {
 
 // newMD is a planner for an MD plan. Devices is the dictionary of the column device.
 func newMD(eager bool, devices *cluster.Names) *mdPlan {
-	return &mdPlan{granter: grant.Granter{Eager: eager}, reasons: reason.Reasons{Eager: eager}, devices: devices}
+	return &mdPlan{granter: grant.New(eager), reasons: reason.Reasons{Eager: eager}, devices: devices}
 }
 
 // Attach points the planner at a state and the plan it is to carry out.
@@ -266,7 +266,7 @@ func (m *mdPlan) Explain() {
 	m.bindShort()
 	m.sumPromises(e.Env)
 	e.Limits = pool.NewLimits(&e.Env, e.Promises)
-	e.Figures.Sum(&e.Env)
+	e.Figures.Sum(&e.Env, e.Promises)
 	m.consumers, m.amounts, m.shares = pool.Consumers{}, pool.Amounts{}, pool.Shares{}
 	m.consumers.Add(&e.Env)
 	m.amounts.Add(&e.Env, e.Figures)

@@ -62,10 +62,11 @@ func (w *pooled) compare(t *rapid.T, p *player) {
 
 // shares compares the rows of the table shares that the oracle has of a plan.
 func (w *pooled) shares(t *rapid.T, p *player, e *pool.Env) {
-	figures := map[string]*pool.Figures{}
+	figures, promises := map[string]*pool.Figures{}, new(pool.Promises)
+	promises.Sum(*e)
 	for _, n := range e.List() {
 		f := new(pool.Figures)
-		f.Sum(e, n)
+		f.Sum(e, n, promises, pool.NewLimits(e, promises))
 		figures[e.State.Policy.Path[n]] = f
 	}
 	for _, row := range p.last.Shares {

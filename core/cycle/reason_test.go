@@ -233,7 +233,7 @@ func envOf(s *cluster.State, p *cluster.Plan, v *view.Views, basis *oracle.Reaso
 		}
 	}
 	e.Granted, e.Limits = pool.LimitsOf(&e.Env, stood), pool.NewLimits(&e.Env, e.Promises)
-	e.Figures.Sum(&e.Env)
+	e.Figures.Sum(&e.Env, e.Promises)
 	return e
 }
 

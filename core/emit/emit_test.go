@@ -68,7 +68,7 @@ func TestRows(t *testing.T) {
 	v.Follow(s, p)
 	e := pool.New(s, p, &v)
 	var book pool.Book
-	book.Sum(&e)
+	book.Sum(&e, new(pool.Promises))
 	var consumers pool.Consumers
 	var amounts pool.Amounts
 	var shares pool.Shares

@@ -1,3 +1,5 @@
+//go:build !rounds
+
 // Package grant hands out what is free in a pool of an MD plan (MD-16, with MD-7 to MD-9 and MD-18): unit by unit,
 // always to the consumer that has least for its share, always to the parcel that the rules of placement name. Pool is
 // given an environment and gives back columns of decisions; it changes nothing of the state, knows no clock, and runs
@@ -69,6 +71,9 @@ type Granter struct {
 	sets   Sets // nil: a pool has its turn
 	moved  bool // parcels may have more room than they had
 }
+
+// New returns a Granter. With eager it keeps lots wherever it may.
+func New(eager bool) Granter { return Granter{Eager: eager} }
 
 // Pool hands out what is free in the pool of a consumer, or on a leaf's own parcels, as things are held now. The
 // decisions are added to out; limits are brought up by them. O(units × (depth × log children + what finding a parcel

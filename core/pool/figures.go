@@ -1,3 +1,5 @@
+//go:build !rounds
+
 package pool
 
 import (
@@ -30,7 +32,7 @@ type Book struct {
 }
 
 // Sum adds up the figures of all pools as things are held now.
-func (b *Book) Sum(e *Env) {
+func (b *Book) Sum(e *Env, _ *Promises) {
 	b.List, b.at = e.List(), column.Zeros(b.at, e.State.Policy.Len())
 	for n := range b.at {
 		b.at[n] = -1
@@ -40,7 +42,7 @@ func (b *Book) Sum(e *Env) {
 	}
 	for i, n := range b.List {
 		b.at[n] = int32(i)
-		b.figures[i].Sum(e, n)
+		b.figures[i].Sum(e, n, nil, nil)
 	}
 }
 
@@ -61,7 +63,7 @@ type family struct {
 
 // Sum adds up the figures of one pool as things are held now. O(consumers of the pool × log, and their
 // sub-allocations).
-func (f *Figures) Sum(e *Env, pool plan.Node) {
+func (f *Figures) Sum(e *Env, pool plan.Node, _ *Promises, _ *Limits) {
 	t := e.State.Policy
 	f.Pool = pool
 	n := int(t.End[pool] - pool)

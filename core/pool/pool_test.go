@@ -71,7 +71,7 @@ md_plans:
 `, "host,ncpus\nh1,450\nh2,450\n",
 		"consumer,allocation,units,ncpus\n/A/A1,a,900,1\n/A/A2,a,900,1\n/B/B1,a,900,1\n/B/B2,a,900,1\n/C,a,900,1\n")
 	var f pool.Figures
-	f.Sum(&e, plan.Root)
+	f.Sum(&e, plan.Root, new(pool.Promises), nil)
 	for path, ninths := range map[string]int64{"/": 9, "/A": 3, "/A/A1": 1, "/A/A2": 2, "/B": 6, "/B/B1": 6, "/B/B2": 0,
 		"/C": 0} {
 		n, _ := e.State.Policy.Find(path)

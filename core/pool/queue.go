@@ -30,7 +30,8 @@ type line struct {
 type Ask struct {
 	Sub          cluster.SubID
 	Shape        cluster.ShapeID
-	Passed       bool  // it gets nothing more
+	Passed       bool  // it gets nothing more, of a line that does not begin again
+	Gone         bool  // it gets nothing more
 	Has, Wanted  int64 // what is held or promised, and what is wanted
 	Least        int64 // so many units are given at once: of a gang that waits all of its min_units, else 1
 	Kind, Search int32 // for who serves it
@@ -89,9 +90,15 @@ func (q *Queue) asks(first, end int32) (from, to int32) {
 
 // Asks is all asks of a line.
 func (q *Queue) Asks(l int32) []Ask {
-	from, to := q.asks(q.lines[l].first, q.lines[l].end)
+	from, to := q.Span(l)
 	return q.Ask[from:to]
 }
+
+// Span is where the asks of a line begin and end in Ask.
+func (q *Queue) Span(l int32) (from, to int32) { return q.asks(q.lines[l].first, q.lines[l].end) }
+
+// Alone tells whether the ask whose turn it is has no other of its allocation beside it.
+func (q *Queue) Alone(l int32) bool { return q.lines[l].size == 1 }
 
 // Next is the ask of a line whose turn it is, after Advance.
 func (q *Queue) Next(l int32) int32 { return q.heap[q.alloc[q.lines[l].alloc]] }
@@ -117,7 +124,7 @@ func (q *Queue) Advance(l int32) bool {
 		from, to := q.asks(one.alloc, one.alloc+1)
 		h := q.heap[from:from]
 		for i := from; i < to; i++ {
-			if q.Ask[i].Has < q.Ask[i].Wanted {
+			if q.Ask[i].Has < q.Ask[i].Wanted && !q.Ask[i].Gone {
 				h = append(h, i)
 			}
 		}

@@ -68,7 +68,7 @@ func (v *site) env() *reason.Env {
 	e.Promises.Sum(e.Env)
 	e.Limits = pool.NewLimits(&e.Env, e.Promises)
 	e.Granted = e.Limits
-	e.Figures.Sum(&e.Env)
+	e.Figures.Sum(&e.Env, e.Promises)
 	return e
 }
 

@@ -12,6 +12,7 @@ func main() {
 	sumLeast()
 	sumLeastTimes()
 	blockCovers()
+	keyLoop()
 	Generate()
 }
 
@@ -129,6 +130,69 @@ func blockCovers() {
 	JNE(LabelRef("fours"))
 	Store(set, ReturnIndex(0))
 	Store(across(most, func(a, b, c Op) { VPMAXUW(a, b, c) }), ReturnIndex(1))
+	VZEROUPPER()
+	RET()
+}
+
+// keyLoop is the loop of vecpack.Keys for four vectors of one word at a time. Products of coordinates below 2¹⁰ are
+// summed in whole numbers; the quotient is one of floats, which is exact as vecpack.keysOfFours explains.
+func keyLoop() {
+	TEXT("keyLoop", NOSPLIT, "func(dst *uint32, have *uint64, rows int, want uint64, length float64)")
+	Pragma("noescape")
+	Doc("keyLoop writes the keys of some vectors of one word, a number of them that 4 divides. Length is want².")
+	dst, have, rows := Load(Param("dst"), GP64()), Load(Param("have"), GP64()), Load(Param("rows"), GP64())
+	want, length := YMM(), YMM()
+	word := Load(Param("want"), GP64())
+	VMOVQ(word, want.AsX())
+	VPBROADCASTQ(want.AsX(), want)
+	float := Load(Param("length"), XMM())
+	VBROADCASTSD(float, length)
+	big, one, ones, low, most, scale := YMM(), YMM(), YMM(), YMM(), YMM(), YMM()
+	everywhere(0x4330000000000000, big)   // 2⁵²
+	everywhere(0x3ff0000000000000, one)   // 1
+	everywhere(0x4080000000000000, scale) // 512
+	everywhere(0x0001000100010001, ones)
+	everywhere(0x00000000ffffffff, low)
+	everywhere(1<<14-1, most)
+
+	Label("vectors")
+	CMPQ(rows, U8(0))
+	JE(LabelRef("end"))
+	vector, dot, square, sum, high := YMM(), YMM(), YMM(), YMM(), YMM()
+	VMOVDQU(Mem{Base: have}, vector)
+	across := func(with, into reg.VecVirtual) { // the sum of the products of four lanes, in 64 bits
+		VPMADDWD(with, vector, into)
+		VPSRLQ(U8(32), into, high)
+		VPADDD(high, into, into)
+		VPAND(low, into, into)
+	}
+	across(want, dot)
+	across(vector, square)
+	across(ones, sum)
+	for _, whole := range []reg.VecVirtual{dot, square} {
+		VPOR(big, whole, whole)
+		VSUBPD(big, whole, whole)
+	}
+	VMULPD(dot, dot, dot)
+	VMULPD(scale, dot, dot)
+	VMULPD(length, square, square)
+	VMAXPD(one, square, square) // where it is 0, the dividend is 0 too
+	VDIVPD(square, dot, dot)
+	VROUNDPD(U8(9), dot, dot) // down
+	VADDPD(big, dot, dot)
+	VPXOR(big, dot, dot)
+	VPSLLQ(U8(14), dot, dot)
+	VPSUBQ(sum, most, sum)
+	VPOR(sum, dot, dot)
+	half := XMM()
+	VEXTRACTI128(U8(1), dot, half)
+	VSHUFPS(U8(0x88), half, dot.AsX(), half)
+	VMOVDQU(half, Mem{Base: dst})
+	ADDQ(U8(32), have)
+	ADDQ(U8(16), dst)
+	SUBQ(U8(4), rows)
+	JMP(LabelRef("vectors"))
+	Label("end")
 	VZEROUPPER()
 	RET()
 }

@@ -1,0 +1,511 @@
+//go:build rounds
+
+package reclaim
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/stintd/stint/core/cluster"
+	"github.com/stintd/stint/core/plan"
+	"github.com/stintd/stint/core/share"
+)
+
+// move is victims that make room for the taker's unit on a parcel (MD-17.5).
+type move struct {
+	parcel  cluster.ParcelID
+	victims []victim
+	gives   int64 // what the victims count
+	units   int64
+}
+
+// before reports whether a move is better than one that was tried before it (MD-17.6).
+func (m *move) before(o *move) bool {
+	return cmp.Or(cmp.Compare(m.gives, o.gives), cmp.Compare(m.units, o.units)) < 0
+}
+
+// piece is units of a row that may be victims, or all that stays of a gang that may not do without any of it.
+type piece struct {
+	row   int32 // of a gang: one there
+	place int32 // the row by which it stands in order
+	leaf  plan.Node
+	pair  int32 // of stakes
+	units int64 // on the parcel
+	gang  bool
+}
+
+// piecesOn lists what leaves with a surplus hold on a parcel from the pool in turn and may give, in any order.
+func (g *Stage) piecesOn(k cluster.ParcelID) (list []piece) {
+	f := &g.fair
+	for i := g.open(k); i > 0; i = g.row[i].next {
+		one := &g.row[i]
+		if !g.isInPool(one) || one.leaf == f.taker.leaf || !f.givers.has(one.leaf) {
+			continue
+		}
+		p := piece{row: i, place: i, leaf: one.leaf, pair: f.v.find(g, one.leaf, one.shape), units: one.units}
+		young := g.isYoung(one.leaf, one.granted)
+		if one.core {
+			young, p.gang, p.place = g.gangOf(one.sub).young, true, g.newestOf(i)
+			same := slices.IndexFunc(list, func(o piece) bool { return o.gang && g.row[o.row].sub == one.sub })
+			if same >= 0 && !young {
+				list[same].units += one.units
+				continue
+			}
+		}
+		if g.noteYoung(young); !young {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// newestOf is the newest row that a gang may not do without, of those that stay; at is one of them.
+func (g *Stage) newestOf(at int32) int32 {
+	sub := g.row[at].sub
+	for i := g.open(g.s.Holding.Parcel[g.gangOf(sub).newest]); i > 0; i = g.row[i].next {
+		if one := &g.row[i]; one.sub == sub && one.core && one.set == noSet && g.newer(one, &g.row[at]) < 0 {
+			at = i
+		}
+	}
+	return at
+}
+
+// inOrderOf orders pieces as victims: leaves by the mirrored walk, of each the newest first.
+func (g *Stage) inOrderOf(a, b piece) int {
+	return cmp.Or(g.fair.givers.mirrored(g, a.leaf, b.leaf), g.newer(&g.row[a.place], &g.row[b.place]))
+}
+
+// passed is by how much a unit would pass the share limit of a consumer in a dimension (MD-18).
+type passed struct {
+	node   plan.Node
+	dim    int
+	amount int64
+}
+
+// counts reports whether units of a row count in the limit.
+func (p *passed) counts(g *Stage, one *held) bool {
+	return g.within(one.leaf, p.node) && one.pool != cluster.NoID && g.s.NodeOf[one.pool] < p.node
+}
+
+// passed lists the share limits that one unit more from a pool would pass, and by how much.
+func (g *Stage) passed(leaf, top plan.Node, size []int64) (list []passed) {
+	for n := leaf; g.limits != nil && n != top; n = g.tree.Parent[n] {
+		for d, u := range size {
+			if over := g.limits.Beyond(&g.Env.Env, n, d, u); u > 0 && over > 0 {
+				list = append(list, passed{node: n, dim: d, amount: over})
+			}
+		}
+	}
+	return list
+}
+
+// need is what a unit on a parcel still lacks: room, and amounts by which it would pass share limits.
+type need struct {
+	g                *Stage
+	parcel           cluster.ParcelID
+	size, bound, sum []int64 // of the unit; the room; what victims add to it
+	over             []passed
+}
+
+// needOf is the need of a unit of a size on a parcel with room bound, before there are victims.
+func (g *Stage) needOf(size, bound []int64, k cluster.ParcelID, over []passed) *need {
+	return &need{g: g, parcel: k, size: size, bound: slices.Clone(bound), sum: make([]int64,
+		g.dims), over: slices.Clone(over)}
+}
+
+// met reports whether the unit fits.
+func (n *need) met() bool {
+	return covers(n.bound, n.sum, n.size) && !slices.ContainsFunc(n.over, func(p passed) bool { return p.amount > 0 })
+}
+
+// each calls f for every amount that lacks, with what a unit of a victim adds toward it.
+func (n *need) each(one *held, f func(lacks, adds int64)) {
+	of := n.g.s.Shape.Size(one.shape)
+	for d, u := range n.size {
+		if lacks := u - n.bound[d] - n.sum[d]; u > 0 && lacks > 0 {
+			if one.parcel == n.parcel {
+				f(lacks, of[d])
+			} else {
+				f(lacks, 0)
+			}
+		}
+	}
+	for i := range n.over {
+		p := &n.over[i]
+		switch {
+		case p.amount <= 0:
+		case p.counts(n.g, one):
+			f(p.amount, of[p.dim])
+		default:
+			f(p.amount, 0)
+		}
+	}
+}
+
+// helping is of how many units of a victim each helps.
+func (n *need) helping(one *held) (units int64) {
+	n.each(one, func(lacks, adds int64) {
+		if adds > 0 {
+			units = max(units, (lacks+adds-1)/adds)
+		}
+	})
+	return units
+}
+
+// enough is how many units of a victim meet the need by themselves, math.MaxInt64 where none do.
+func (n *need) enough(one *held) (units int64) {
+	n.each(one, func(lacks, adds int64) {
+		switch {
+		case adds == 0:
+			units = math.MaxInt64
+		case units < math.MaxInt64:
+			units = max(units, (lacks+adds-1)/adds)
+		}
+	})
+	return units
+}
+
+// take takes in that units of a victim go, or below 0 that they stay after all.
+func (n *need) take(one *held, units int64) {
+	of := n.g.s.Shape.Size(one.shape)
+	if one.parcel == n.parcel {
+		add(n.sum, of, units)
+	}
+	for i := range n.over {
+		if p := &n.over[i]; p.counts(n.g, one) {
+			p.amount -= of[p.dim] * units
+		}
+	}
+}
+
+// giving is what a leaf gives in a move.
+type giving struct {
+	leaf    plan.Node
+	surplus int64 // before the move
+	total   int64 // what it gives counts
+	done    int64 // of total, what its stake is without already
+	last    int64 // what its last victim counts
+	gang    bool  // it gives units that a gang may not do without
+}
+
+// tally adds up what leaves give.
+type tally struct {
+	list  []giving
+	units map[int32]int64 // by row of stakes
+	gang  cluster.SubID   // whose units came last, all as one
+}
+
+// tallied is the tally of a move's victims, with what leaves gave for the units of a gang before.
+func (g *Stage) tallied(victims []victim) *tally {
+	t := &tally{list: slices.Clone(g.fair.taker.gave), units: map[int32]int64{}, gang: cluster.NoID}
+	for i := range victims {
+		t.add(g, &victims[i])
+	}
+	return t
+}
+
+// of is what a leaf gives.
+func (t *tally) of(g *Stage, leaf plan.Node) *giving {
+	for i := range t.list {
+		if t.list[i].leaf == leaf {
+			return &t.list[i]
+		}
+	}
+	t.list = append(t.list, giving{leaf: leaf, surplus: g.fair.v.surplus(leaf)})
+	return &t.list[len(t.list)-1]
+}
+
+// add adds a victim.
+func (t *tally) add(g *Stage, one *victim) {
+	row, v := &g.row[one.row], g.fair.v
+	if !g.isInPool(row) {
+		return
+	}
+	pair := v.find(g, row.leaf, row.shape)
+	before, at := t.units[pair], t.of(g, row.leaf)
+	gives := v.gives(pair, before, one.units)
+	switch {
+	case !one.gang:
+		at.last, t.gang = v.gives(pair, before+one.units-1, 1), cluster.NoID
+	case t.gang == row.sub:
+		at.last += gives
+	default:
+		at.last, t.gang, at.gang = gives, row.sub, true
+	}
+	at.total += gives
+	t.units[pair] += one.units
+}
+
+// left is what of a leaf's surplus is left.
+func (t *tally) left(g *Stage, leaf plan.Node) int64 {
+	at := t.of(g, leaf)
+	return at.surplus - at.total
+}
+
+// allows reports whether a move is allowed (MD-17.4). Review is of a set under way: then the slack is in its favour,
+// and neither bands nor surpluses are asked for.
+func (g *Stage) allows(t *taker, givings []giving, review bool) bool {
+	v, slack := g.fair.v, int64(-share.Slack)
+	if review {
+		slack = share.Slack
+	}
+	var sum share.Squares
+	sum.Add(t.deficit+slack, t.gets)
+	for i := range givings {
+		sum.Add(givings[i].surplus+slack, givings[i].total)
+	}
+	banded := review || t.deficit+share.Slack >= g.band(v, t.leaf, t.gets)
+	for i := range givings {
+		one := &givings[i]
+		surplus := one.surplus - one.total + one.last
+		if !review && surplus <= share.Slack {
+			return false
+		}
+		a, b := g.parting(t.leaf, one.leaf)
+		byPlace := cmp.Compare(g.Window.Priority[a], g.Window.Priority[b])
+		switch {
+		case byPlace > 0:
+		case byPlace < 0 || !review && g.fair.pass == byPriority:
+			return false
+		case !one.gang && sum.Lower() && (banded || surplus+share.Slack >= g.band(v, one.leaf, one.last)):
+		case t.gets > t.deficit+share.Slack || !g.staysAhead(t, givings, a, b):
+			return false
+		}
+	}
+	return true
+}
+
+// staysAhead reports whether b is at least as far up as a after a move (MD-17.4, (iii)).
+func (g *Stage) staysAhead(t *taker, givings []giving, a, b plan.Node) bool {
+	v := g.fair.v
+	taker, giver := v.stake[a-v.top]+t.gets-t.got, v.stake[b-v.top]
+	for i := range givings {
+		one := &givings[i]
+		switch {
+		case g.tree.Within(one.leaf, b):
+			giver -= one.total - one.done
+		case g.tree.Within(one.leaf, a):
+			taker -= one.total - one.done
+		}
+	}
+	ratio := g.Ratio(v.top, b)
+	return ratio == 0 || !share.Less(giver+share.Slack, ratio, taker, g.Ratio(v.top, a))
+}
+
+// parting returns the siblings under which the ways to two leaves part.
+func (g *Stage) parting(x, y plan.Node) (a, b plan.Node) {
+	t := g.tree
+	for t.Depth[x] > t.Depth[y] {
+		x = t.Parent[x]
+	}
+	for t.Depth[y] > t.Depth[x] {
+		y = t.Parent[y]
+	}
+	for t.Parent[x] != t.Parent[y] {
+		x, y = t.Parent[x], t.Parent[y]
+	}
+	return x, y
+}
+
+// moveOn is the best move on a parcel, nil: none is allowed.
+func (g *Stage) moveOn(k cluster.ParcelID, over []passed) (best *move) {
+	pieces := g.piecesOn(k)
+	size, bound := g.s.Size(g.fair.taker.sub), g.lesser(k, g.fair.v.top)
+	if n := g.needOf(size, bound, k, over); len(pieces) == 0 || n.met() {
+		return nil
+	}
+	slices.SortFunc(pieces, g.inOrderOf)
+	try := func(victims []victim) {
+		if m := g.moveOf(k, victims); m != nil && (best == nil || m.before(best)) {
+			best = m
+		}
+	}
+	bound = slices.Clone(bound)
+	var seen []int32
+	for i := range pieces {
+		if pair := pieces[i].pair; !slices.Contains(seen, pair) {
+			seen = append(seen, pair)
+			try(g.alike(g.needOf(size, bound, k, over), pieces[i:], pair))
+		}
+	}
+	n := g.needOf(size, bound, k, over)
+	try(g.inTurn(n, nil, pieces))
+	return best
+}
+
+// moveOf is the move of some victims, nil where there are none, or it is not allowed.
+func (g *Stage) moveOf(k cluster.ParcelID, victims []victim) *move {
+	if len(victims) == 0 {
+		return nil
+	}
+	t := g.tallied(victims)
+	if !g.allows(&g.fair.taker, t.list, false) {
+		return nil
+	}
+	m := &move{parcel: k, victims: victims}
+	for i := range t.list {
+		m.gives += t.list[i].total - t.list[i].done
+	}
+	for _, v := range victims {
+		m.units += v.units
+	}
+	return m
+}
+
+// choosePiece adds so many units of a piece to victims; of a gang all that stay.
+func (g *Stage) choosePiece(n *need, list []victim, p *piece, units int64) []victim {
+	if !p.gang {
+		n.take(&g.row[p.row], units)
+		return append(list, victim{row: p.row, units: units})
+	}
+	stay, _, _ := g.rowsOf(g.row[p.row].sub)
+	slices.SortFunc(stay, func(a, b int32) int { return g.newer(&g.row[a], &g.row[b]) })
+	for _, i := range stay {
+		units := g.row[i].units
+		for _, v := range list {
+			if v.row == i {
+				units -= v.units
+			}
+		}
+		if units > 0 {
+			n.take(&g.row[i], units)
+			list = append(list, victim{row: i, units: units, gang: true})
+		}
+	}
+	return list
+}
+
+// alike chooses as few units of one row of stakes as meet a need, in order, nil: they do not.
+func (g *Stage) alike(n *need, pieces []piece, pair int32) (list []victim) {
+	for i := range pieces {
+		p := &pieces[i]
+		if p.pair != pair {
+			continue
+		}
+		units := n.enough(&g.row[p.row])
+		if units == math.MaxInt64 {
+			return nil
+		}
+		if list = g.choosePiece(n, list, p, min(units, p.units)); n.met() {
+			return list
+		}
+	}
+	return nil
+}
+
+// inTurn chooses units in order until a need is met, each that helps and of which the leaf has a surplus yet, less
+// those that are not needed after all; nil: they do not meet it.
+func (g *Stage) inTurn(n *need, list []victim, pieces []piece) []victim {
+	t := g.tallied(list)
+	for i := range pieces {
+		if list = g.chooseIf(n, t, list, &pieces[i]); n.met() {
+			return g.needed(list, n)
+		}
+	}
+	return nil
+}
+
+// chooseIf chooses units of a piece that help, while its leaf has a surplus, unless it comes before the taker.
+func (g *Stage) chooseIf(n *need, t *tally, list []victim, p *piece) []victim {
+	v, row := g.fair.v, &g.row[p.row]
+	a, b := g.parting(g.fair.taker.leaf, p.leaf)
+	left, before := t.left(g, p.leaf), t.units[p.pair]
+	units := min(n.helping(row), p.units)
+	if units == 0 || left <= share.Slack || g.Window.Priority[b] > g.Window.Priority[a] {
+		return list
+	}
+	for units > 1 && !p.gang && left-v.gives(p.pair, before, units-1) <= share.Slack {
+		units--
+	}
+	from := len(list)
+	list = g.choosePiece(n, list, p, units)
+	for i := from; i < len(list); i++ {
+		t.add(g, &list[i])
+	}
+	return list
+}
+
+// moveFor is the move by which a unit that has room on a parcel comes within share limits: its victims may lie on any
+// parcel of the pool (MD-18.2). Nil: there is none, or it is not allowed.
+func (g *Stage) moveFor(k cluster.ParcelID, over []passed) (m *move) {
+	f := &g.fair
+	n := g.needOf(g.s.Size(f.taker.sub), g.lesser(k, f.v.top), k, over)
+	t, list := g.tallied(nil), []victim(nil)
+	f.givers.backward(func(leaf plan.Node) bool {
+		if leaf == f.taker.leaf {
+			return false
+		}
+		units := g.unitsOf(leaf)
+		for i := range units {
+			for _, p := range g.piecesOf(leaf, &units[i]) {
+				if list = g.chooseIf(n, t, list, &p); n.met() {
+					m = g.moveOf(k, g.needed(list, n))
+					return true
+				}
+			}
+		}
+		return false
+	})
+	return m
+}
+
+// piecesOf is some units of a leaf as pieces, in order.
+func (g *Stage) piecesOf(leaf plan.Node, u *unit) (list []piece) {
+	for i := g.open(u.parcel); i > 0 && u.units > 0; i = g.row[i].next {
+		if one := &g.row[i]; u.isRow(one) && g.isInPool(one) {
+			pair := g.fair.v.find(g, leaf, one.shape)
+			list = append(list, piece{row: i, place: i, leaf: leaf, pair: pair, units: one.units, gang: one.core})
+		}
+	}
+	slices.SortFunc(list, g.inOrderOf)
+	if len(list) > 1 && list[0].gang {
+		list = list[:1]
+	}
+	return list
+}
+
+// needed leaves of victims that meet a need those that are needed: of each, in order, it drops what the others do
+// without; of several rows of one sub-allocation the last chosen first, so that units that were granted in this cycle
+// stay chosen (CYC-1). What a gang may not do without is dropped as one.
+func (g *Stage) needed(list []victim, n *need) []victim {
+	last := func(sub cluster.SubID) int {
+		for i := len(list) - 1; i >= 0; i-- {
+			if list[i].units > 0 && !list[i].gang && g.row[list[i].row].sub == sub {
+				return i
+			}
+		}
+		return -1
+	}
+	for at, v := range list {
+		if v.gang {
+			g.dropGang(list, at, n)
+			continue
+		}
+		sub := g.row[v.row].sub
+		for i := last(sub); i >= 0; i = last(sub) {
+			if n.take(&g.row[list[i].row], -1); !n.met() {
+				n.take(&g.row[list[i].row], 1)
+				break
+			}
+			list[i].units--
+		}
+	}
+	return slices.DeleteFunc(list, func(v victim) bool { return v.units == 0 })
+}
+
+// dropGang drops the victims of a gang from one on, where the others do without them.
+func (g *Stage) dropGang(list []victim, from int, n *need) {
+	sub, to := g.row[list[from].row].sub, from
+	for ; to < len(list) && list[to].gang && g.row[list[to].row].sub == sub; to++ {
+		n.take(&g.row[list[to].row], -list[to].units)
+	}
+	met := n.met()
+	for i := from; i < to; i++ {
+		if met {
+			list[i].units = 0
+		} else {
+			n.take(&g.row[list[i].row], list[i].units)
+		}
+	}
+}
