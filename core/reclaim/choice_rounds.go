@@ -10,6 +10,7 @@ import (
 	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/plan"
 	"github.com/stintd/stint/core/room"
+	"github.com/stintd/stint/core/share"
 )
 
 // choice is how victims for a share are found in the pool in turn: by an index of what parcels would have free if all
@@ -127,8 +128,8 @@ func (g *Stage) unitsOf(leaf plan.Node) []unit {
 			core := gang.core[q]
 			if core > 0 && !gang.young {
 				list = append(list, unit{
-					granted: h.Granted[gang.newest], place: h.Parcel[gang.newest], sub: sub,
-					parcel: k, units: core, core: true,
+					granted: h.Granted[gang.newest], place: h.Parcel[gang.newest], sub: sub, parcel: k, units: core,
+					core: true,
 				})
 			}
 			young := g.isYoung(leaf, h.Granted[q])
@@ -178,8 +179,14 @@ func (g *Stage) strike(one *held, units int64) {
 // newerUnit orders units newest first.
 func (g *Stage) newerUnit(a, b unit) int {
 	seq := g.s.Sub.Seq
-	return cmp.Or(cmp.Compare(b.granted, a.granted), cmp.Compare(seq[b.sub], seq[a.sub]),
-		cmp.Compare(b.place, a.place))
+	if c := cmp.Or(cmp.Compare(b.granted, a.granted), cmp.Compare(seq[b.sub], seq[a.sub]),
+		cmp.Compare(b.place, a.place)); c != 0 || a.core == b.core {
+		return c
+	}
+	if a.core {
+		return 1
+	}
+	return -1
 }
 
 // isRow reports whether a row is of some units, and stays.
@@ -205,14 +212,15 @@ const (
 // choose finds the move that serves the taker's unit, nil: there is none.
 func (g *Stage) choose() *move {
 	f := &g.fair
-	if f.givers.members[0] == 0 || f.pass == byPriority && !g.isAheadOfAny() {
+	if f.givers.members[0] == 0 || f.pass == byPriority && !g.isAheadOfAny() || !g.anyGives() {
 		return nil
 	}
 	over := g.passed(f.taker.leaf, f.v.top, g.s.Size(f.taker.sub))
-	if len(over) > 0 {
-		if k := g.fits(); k != cluster.NoID {
-			return g.moveFor(k, over)
-		}
+	switch k := g.fits(); {
+	case k != cluster.NoID && len(over) == 0:
+		return nil // it has room, and waits for no one
+	case k != cluster.NoID:
+		return g.moveFor(k, over)
 	}
 	o := g.layOffers()
 	need := o.index.Need(g.s.Size(f.taker.sub))
@@ -239,16 +247,53 @@ func (g *Stage) choose() *move {
 		pieces := g.piecesOn(k)
 		if len(pieces) > 0 {
 			firsts = append(firsts, slices.MinFunc(pieces, g.inOrderOf))
-			firsts[len(firsts)-1].row = int32(k) // the parcel, in place of a row there
 		}
 	}
 	slices.SortFunc(firsts, g.inOrderOf)
 	for _, one := range firsts {
-		if try(cluster.ParcelID(one.row)) {
+		if try(g.row[one.row].parcel) {
 			break
 		}
 	}
 	return best
+}
+
+// anyGives reports whether any unit may be in an allowed move for the taker, and notes of which rows of stakes.
+func (g *Stage) anyGives() (any bool) {
+	f, v := &g.fair, g.fair.v
+	f.may = column.Zeros(f.may, len(v.shape))
+	note := func(leaf plan.Node, pair int32) {
+		f.may[pair] = v.units[pair] > 0 && g.mayGive(leaf, pair)
+		any = any || f.may[pair]
+	}
+	f.givers.backward(func(leaf plan.Node) bool {
+		for pair := v.start[leaf-v.top]; pair < v.start[leaf-v.top+1]; pair++ {
+			note(leaf, pair)
+		}
+		return false
+	})
+	for key, pair := range v.late { // each by itself: in any order
+		if f.givers.has(key.leaf) {
+			note(key.leaf, pair)
+		}
+	}
+	return any
+}
+
+// mayGive reports whether a unit of a leaf's row of stakes may be in an allowed move for the taker: no move with it is
+// when it is false.
+func (g *Stage) mayGive(leaf plan.Node, pair int32) bool {
+	f, v, t := &g.fair, g.fair.v, &g.fair.taker
+	a, b := g.parting(t.leaf, leaf)
+	switch c := cmp.Compare(g.Window.Priority[a], g.Window.Priority[b]); {
+	case c > 0:
+		return true
+	case c < 0 || f.pass == byPriority:
+		return false
+	}
+	gives := v.gives(pair, 0, 1) - 1 // a later unit may count one 2⁻⁴⁸ less
+	return t.gets <= t.deficit+share.Slack || t.deficit+share.Slack >= g.band(v, t.leaf, t.gets) ||
+		v.surplus(leaf)+share.Slack >= g.band(v, leaf, gives)
 }
 
 // isAheadOfAny reports whether any leaf with a surplus is below a sibling of lower share priority (MD-17.4, (i)).
@@ -268,8 +313,8 @@ func (g *Stage) fits() cluster.ParcelID {
 	w, sub, top := g.choice.list, g.fair.taker.sub, g.fair.v.top
 	need := w.index.Need(g.s.Size(sub))
 	mask := w.masks.of(g, sub, top, w.parcel)
-	for row := w.index.First(&w.open, &need, 0,
-		mask); row != room.NoRow; row = w.index.First(&w.open, &need, row+1, mask) {
+	next := func(from room.Row) room.Row { return w.index.First(&w.open, &need, from, mask) }
+	for row := next(0); row != room.NoRow; row = next(row + 1) {
 		if k := w.parcel[row]; g.mayUse(sub, k, top) && covers(g.lesser(k, top), g.none(), g.s.Size(sub)) {
 			return k
 		}

@@ -26,6 +26,7 @@ type fair struct {
 	givers ranking       // leaves with a surplus
 	vain   map[kind]bool // units for which no victims were found in the pass
 	taker  taker
+	may    []bool // by row of stakes: units of it may be in an allowed move for the taker
 }
 
 // pass is one of the three times that the takers of a pool have turns.
@@ -190,8 +191,8 @@ func (g *Stage) reorder(leaf plan.Node) {
 	g.recount(leaf)
 }
 
-// serveTaker promises a leaf one unit more of the pool, if it may have one. An ask that cannot be served is
-// passed over.
+// serveTaker promises a leaf one unit more of the pool, if it may have one. An ask that cannot be served is passed
+// over.
 func (g *Stage) serveTaker(leaf plan.Node, l int32) (served bool) {
 	q := &g.queue
 	for !served && q.Advance(l) {

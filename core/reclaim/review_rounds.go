@@ -273,7 +273,6 @@ func (g *Stage) lowers(v *stakes, i int32) bool {
 		}
 		giver := &givings[n]
 		giver.surplus, giver.total, giver.done = giver.surplus+gave, giver.total+gave, giver.done+gave
-		giver.gang = giver.gang || g.goesWhole(row.sub)
 	}
 	g.fair.v = v
 	return g.allows(&t, givings, true)

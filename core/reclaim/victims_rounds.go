@@ -71,9 +71,13 @@ func (g *Stage) newestOf(at int32) int32 {
 	return at
 }
 
-// inOrderOf orders pieces as victims: leaves by the mirrored walk, of each the newest first.
+// inOrderOf orders pieces as victims: leaves by the mirrored walk, of each the newest first; of units that are alike
+// first those that a gang may do without.
 func (g *Stage) inOrderOf(a, b piece) int {
-	return cmp.Or(g.fair.givers.mirrored(g, a.leaf, b.leaf), g.newer(&g.row[a.place], &g.row[b.place]))
+	if c := cmp.Or(g.fair.givers.mirrored(g, a.leaf, b.leaf), g.newer(&g.row[a.place], &g.row[b.place])); c != 0 {
+		return c
+	}
+	return g.coreLast(a.row, b.row)
 }
 
 // passed is by how much a unit would pass the share limit of a consumer in a dimension (MD-18).
@@ -110,8 +114,9 @@ type need struct {
 
 // needOf is the need of a unit of a size on a parcel with room bound, before there are victims.
 func (g *Stage) needOf(size, bound []int64, k cluster.ParcelID, over []passed) *need {
-	return &need{g: g, parcel: k, size: size, bound: slices.Clone(bound), sum: make([]int64,
-		g.dims), over: slices.Clone(over)}
+	return &need{
+		g: g, parcel: k, size: size, bound: slices.Clone(bound), sum: make([]int64, g.dims), over: slices.Clone(over),
+	}
 }
 
 // met reports whether the unit fits.
@@ -311,6 +316,9 @@ func (g *Stage) parting(x, y plan.Node) (a, b plan.Node) {
 // moveOn is the best move on a parcel, nil: none is allowed.
 func (g *Stage) moveOn(k cluster.ParcelID, over []passed) (best *move) {
 	pieces := g.piecesOn(k)
+	if !slices.ContainsFunc(pieces, func(p piece) bool { return g.fair.may[p.pair] }) {
+		return nil
+	}
 	size, bound := g.s.Size(g.fair.taker.sub), g.lesser(k, g.fair.v.top)
 	if n := g.needOf(size, bound, k, over); len(pieces) == 0 || n.met() {
 		return nil
@@ -324,7 +332,7 @@ func (g *Stage) moveOn(k cluster.ParcelID, over []passed) (best *move) {
 	bound = slices.Clone(bound)
 	var seen []int32
 	for i := range pieces {
-		if pair := pieces[i].pair; !slices.Contains(seen, pair) {
+		if pair := pieces[i].pair; g.fair.may[pair] && !slices.Contains(seen, pair) {
 			seen = append(seen, pair)
 			try(g.alike(g.needOf(size, bound, k, over), pieces[i:], pair))
 		}
@@ -477,12 +485,16 @@ func (g *Stage) needed(list []victim, n *need) []victim {
 		}
 		return -1
 	}
+	whole := cluster.SubID(cluster.NoID)
 	for at, v := range list {
+		sub := g.row[v.row].sub
 		if v.gang {
-			g.dropGang(list, at, n)
+			if sub != whole {
+				g.dropGang(list, at, n)
+			}
+			whole = sub
 			continue
 		}
-		sub := g.row[v.row].sub
 		for i := last(sub); i >= 0; i = last(sub) {
 			if n.take(&g.row[list[i].row], -1); !n.met() {
 				n.take(&g.row[list[i].row], 1)
