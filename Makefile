@@ -122,7 +122,7 @@ golangci: ## the linters of .golangci.yml; the first time it builds golangci-lin
 	cd tools/lint && $(GO) build -o $(CURDIR)/out/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	out/golangci-lint run
 
-test-rounds: ## MD plans by docs/spec/md.md, which is being built: engine and scenarios with the tag rounds
+test-rounds: ## MD plans by docs/spec/md.md, which are being built: vet, and the unit tests of four packages with the tag rounds (no scenarios or random cases yet)
 	$(GO) vet -tags arrow_json_stdlib,rounds ./core/...
 	$(GO) test -tags arrow_json_stdlib,rounds ./core/grant ./core/pool ./core/reclaim ./core/reason
 
