@@ -28,7 +28,7 @@ PUT /v1/plan ` + openPolicy + `
 PUT /v1/hosts [{"host":"h1","ncpus":8},{"host":"h2","ncpus":8}]
 PUT /v1/demand/s [{"consumer":"/A","allocation":"a","units":5,"ncpus":1}]
 cycle
-PATCH /v1/demand/s [{"consumer":"/A","allocation":"a","units":5,"ncpus":2}]
+PATCH /v1/demand/s?allow_shrink=true [{"consumer":"/A","allocation":"a","units":5,"ncpus":2}]
 PATCH /v1/demand/s [{"consumer":"/A","allocation":"a","units":5,"ncpus":1}]
 cycle
 cycle`},
@@ -37,7 +37,7 @@ PUT /v1/plan ` + openPolicy + `
 PUT /v1/hosts [{"host":"h1","ncpus":8}]
 PUT /v1/demand/s [{"consumer":"/A","allocation":"a","units":5,"ncpus":1}]
 cycle
-PATCH /v1/demand/s [{"consumer":"/A","allocation":"a","units":5,"ncpus":2}]
+PATCH /v1/demand/s?allow_shrink=true [{"consumer":"/A","allocation":"a","units":5,"ncpus":2}]
 POST /v1/releases [{"consumer":"/A","allocation":"a","host":"h1","units":2,"done":true}]
 cycle
 cycle`},
@@ -47,7 +47,7 @@ PUT /v1/hosts [{"host":"h1","ncpus":8}]
 PUT /v1/demand/s [{"consumer":"/A","allocation":"a","units":5,"ncpus":1}]
 cycle
 POST /v1/releases [{"consumer":"/A","allocation":"a","host":"h1","units":2,"done":true},{"consumer":"/A","allocation":"a","host":"h1","units":1}]
-PATCH /v1/demand/s [{"consumer":"/A","allocation":"a","units":5,"ncpus":2}]
+PATCH /v1/demand/s?allow_shrink=true [{"consumer":"/A","allocation":"a","units":5,"ncpus":2}]
 cycle
 cycle`},
 		{"more is said to run than a host has", `
@@ -105,7 +105,7 @@ PUT /v1/plan ` + openPolicy + `
 PUT /v1/hosts [{"host":"h1","ncpus":8},{"host":"h2","ncpus":8}]
 PUT /v1/demand/s [{"consumer":"/A","allocation":"a","units":5,"ncpus":1},{"consumer":"/B","allocation":"b","units":2,"ncpus":1}]
 cycle
-PATCH /v1/demand/s [{"consumer":"/A","allocation":"a","units":5,"ncpus":2},{"consumer":"/B","allocation":"b","units":2,"ncpus":2}]
+PATCH /v1/demand/s?allow_shrink=true [{"consumer":"/A","allocation":"a","units":5,"ncpus":2},{"consumer":"/B","allocation":"b","units":2,"ncpus":2}]
 PATCH /v1/demand/s [{"consumer":"/B","allocation":"c","units":2,"ncpus":2}]
 PATCH /v1/demand/s [{"consumer":"/B","allocation":"c","units":2,"ncpus":1}]
 PUT /v1/plan?force=true {stint: 1, dimensions: [ncpus], resource_groups: [{name: G, select: "select(ncpus > 0)"}], ` +

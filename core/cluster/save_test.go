@@ -17,7 +17,7 @@ var derived = []string{
 	"State.Changes", "State.victim", "State.aged", "State.parting",
 	"Names.slot", "Shapes.of", "Shapes.key", "Needs.Parsed", "Hosts.words", "Subs.noted", "Subs.prev", "Subs.after",
 	"Subs.before", "Allocs.prev", "State.Accepted", "State.UnitsOfHost", "Plan.sizing",
-	"State.ofSource", "Pairs.many", "State.noted", "State.Both",
+	"State.ofSource", "Pairs.many", "State.noted", "State.Both", "State.Stop",
 	"AttrColumn.Keep",
 	"Plan.Index", "Plan.MD", "Plan.Slots", "Plan.Terms", "Plan.Owns", "Plan.Spent", "History.first",
 	"Holdings.onDevices", "Parcels.Device", "Parcels.Stride",

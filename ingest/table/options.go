@@ -203,10 +203,6 @@ func (o *Options) formatOf(head []byte) (Format, error) {
 		return 0, errors.New("the content is compressed where it should be plain (packed twice, or told to be plain)")
 	}
 	found := sniff(head)
-	if found == CSV && len(head) > 0 && head[0] == 0 {
-		return 0, errors.New("the content begins with a byte of 0 and is no text; " +
-			"a table is CSV, NDJSON, JSON, Arrow or Parquet")
-	}
 	told := o.Format
 	switch {
 	case told == Auto, told == found:

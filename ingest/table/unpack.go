@@ -1,6 +1,7 @@
 package table
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -13,6 +14,10 @@ func Unpack(r io.Reader, o Options) ([]byte, Format, error) {
 	var format Format
 	content, err := unpack(r, &o, func(head []byte) (err error) {
 		format, err = o.formatOf(head)
+		if err == nil && format == CSV && len(head) > 0 && head[0] == 0 { // such as /dev/zero, which never ends
+			err = errors.New("the content begins with a byte of 0 and is no text; " +
+				"a table is CSV, NDJSON, JSON, Arrow or Parquet")
+		}
 		return err
 	})
 	if err != nil {
