@@ -26,7 +26,8 @@ func newImport() *cobra.Command {
 			return fmt.Errorf("import needs a source: %s", strings.Join(names, ", "))
 		},
 	}
-	c.AddCommand(newImportOpenB(), newImportSWF(), newImportYARN(), newImportKueue(), newImportSlurm(), newImportEGO())
+	c.AddCommand(newImportOpenB(), newImportSWF(), newImportYARN(), newImportKueue(), newImportYuniKorn(),
+		newImportVolcano(), newImportSlurm(), newImportEGO())
 	return c
 }
 

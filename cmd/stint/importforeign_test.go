@@ -77,6 +77,16 @@ func TestImportGuarantees(t *testing.T) {
 			"default /adhoc memory_mb":           131072,
 			"default /science/physics memory_mb": 65536, "default /science/biology memory_mb": 196608,
 		}},
+		{"yunikorn", []string{"yunikorn", "--queues", data("yunikorn/plain.yaml"), "--hosts", "10", "--size",
+			"vcore=16,memory=64Gi"}, map[string]float64{
+			// usage ÷ guaranteed is equal: of 160 cores a has two thirds
+			"default /a cpu_milli": 160000 * 2 / 3., "default /b cpu_milli": 160000 / 3.,
+		}},
+		{"kai", []string{"kai", "--manifests", data("kai/plain.yaml"), "--hosts", "10", "--size",
+			"cpu=16,memory=64Gi,gpu=2"}, map[string]float64{
+			// of 20 GPUs 8 and 4 are promised; of the other 8 b has three parts, a one
+			"kai /a gpu_milli": 10000, "kai /b gpu_milli": 10000,
+		}},
 		{"kueue", []string{"kueue", "--manifests", data("kueue/queues.yaml")}, map[string]float64{
 			// nominal quotas of both flavors; of a cohort its own beside, which its
 			// only queue gets; local queues by their weights

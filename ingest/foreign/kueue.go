@@ -2,7 +2,6 @@ package foreign
 
 import (
 	"fmt"
-	"math/big"
 	"slices"
 	"strings"
 )
@@ -15,9 +14,7 @@ const (
 
 // kueue is a set of manifests while it is read.
 type kueue struct {
-	faults  faults
-	result  *Result
-	p       policy
+	kube
 	flavors []*kueueObject
 	cohorts []*kueueObject // first those that are given, then those that are only named
 	queues  []*kueueObject // cluster queues
@@ -54,17 +51,11 @@ type kueueQuota struct {
 // Kueue reads manifests of Kueue: cluster queues, cohorts, flavors, local queues; and of Kubernetes nodes and of
 // workloads where they are among them. Faults name file, line, value and reason.
 func Kueue(files []File) (*Result, error) {
-	k := &kueue{result: &Result{Name: "kueue"}}
+	k := &kueue{kube: kube{result: &Result{Name: "kueue"}, units: kubeUnits}}
 	k.p.names.fix(kueueFlavor)
 	k.p.cluster = "kueue"
-	for _, f := range files {
-		docs, err := readYAML(f)
-		if err != nil {
-			return nil, err
-		}
-		for _, d := range docs {
-			k.object(f.Name, d)
-		}
+	if err := eachManifest(files, k.object); err != nil {
+		return nil, err
 	}
 	if len(k.queues) == 0 && k.faults.count == 0 {
 		return nil, fmt.Errorf("%s: no ClusterQueue in it", files[0].Name)
@@ -104,19 +95,9 @@ func (k *kueue) finish() (*Result, error) {
 	}), demandMade)
 }
 
-// object takes a manifest, or those of a list.
+// object takes a manifest.
 func (k *kueue) object(file string, d *node) {
 	kind := d.value("kind")
-	if items := d.at("items"); items != nil && (kind == "List" || strings.HasSuffix(kind, "List")) {
-		for _, item := range items.items {
-			if item.value("kind") == "" && item.fields != nil { // kubectl leaves it out in lists of one kind
-				item.fields["kind"] = &node{text: strings.TrimSuffix(kind, "List"), line: item.line}
-				item.keys = append(item.keys, "kind")
-			}
-			k.object(file, item)
-		}
-		return
-	}
 	o := &kueueObject{node: d, file: file, kind: kind, name: d.value("metadata", "name"),
 		space: d.value("metadata", "namespace")}
 	list := map[string]*[]*kueueObject{
@@ -146,19 +127,7 @@ func (k *kueue) object(file string, d *node) {
 
 // known lists what keys below a node nothing is made of, with reasons by key.
 func (k *kueue) known(o *kueueObject, n *node, prefix string, keys []string, why map[string]string) {
-	if n == nil {
-		return
-	}
-	for _, key := range n.keys {
-		if slices.Contains(keys, key) {
-			continue
-		}
-		reason := why[key]
-		if reason == "" {
-			reason = "is unknown here"
-		}
-		k.result.Report.Add(o.file, n.fields[key].line, o.kind+": "+prefix+key, reason)
-	}
+	k.left(o.file, n, o.kind+": "+prefix, keys, why)
 }
 
 // kueueLost tells why keys of a spec have no counterpart.
@@ -286,49 +255,6 @@ func (k *kueue) quota(o *kueueObject, flavor string, r *node) {
 			r.value("lendingLimit"), r.value("nominalQuota"))
 	}
 	o.quotas = append(o.quotas, q)
-}
-
-// kueueUnits are the dimensions of resources that are counted in parts or multiples of Kubernetes' unit.
-var kueueUnits = map[string]struct {
-	dim  string
-	unit *big.Rat
-}{
-	"cpu": {"cpu_milli", big.NewRat(1, 1000)}, "memory": {"memory_mib", big.NewRat(1<<20, 1)},
-	"ephemeral-storage": {"ephemeral_storage_mib", big.NewRat(1<<20, 1)},
-	"storage":           {"storage_mib", big.NewRat(1<<20, 1)},
-}
-
-// dim is the dimension of a resource.
-func (k *kueue) dim(resource string) int {
-	if u, ok := kueueUnits[resource]; ok {
-		return k.p.dimAs(resource, u.dim)
-	}
-	return k.p.dim(resource)
-}
-
-// amount reads a quantity of a resource.
-func (k *kueue) amount(file string, v *node, resource, what string) (int64, bool) {
-	unit := big.NewRat(1, 1)
-	if u, ok := kueueUnits[resource]; ok {
-		unit = u.unit
-	} else if strings.HasPrefix(resource, "hugepages-") {
-		unit = big.NewRat(1<<20, 1)
-	}
-	n, exact, ok := quantity(v.text, unit)
-	if _, is := rational(v.text); !ok && is {
-		k.faults.add(file, v.line, "%s %s of %s: is above %s, the largest amount; Kueue's users write it for "+
-			"no limit: give what the nodes of the flavor have in all", what, v.text, resource, largest(unit))
-		return 0, false
-	}
-	if !ok {
-		k.faults.add(file, v.line, "%s %q of %s: must be a quantity such as 1500m, 36Gi or 4", what, v.text, resource)
-		return 0, false
-	}
-	if !exact {
-		k.result.Report.Add(file, v.line, "parts of "+resource+" below a unit",
-			"amounts are whole: thousandths of a core, MiB, pieces")
-	}
-	return n, true
 }
 
 // tree puts cohorts and queues below each other.

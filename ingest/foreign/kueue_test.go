@@ -153,12 +153,12 @@ func TestYAMLTime(t *testing.T) {
 func TestQuantity(t *testing.T) {
 	for text, want := range map[string]int64{"2": 2000, "1500m": 1500, "0.5": 500, ".5": 500, "1e3": 1_000_000,
 		"1k": 1_000_000, "3Ki": 3_072_000, "1u": 0} {
-		if n, exact, ok := quantity(text, kueueUnits["cpu"].unit); n != want || !ok || exact != (text != "1u") {
+		if n, exact, ok := quantity(text, kubeUnits["cpu"].unit); n != want || !ok || exact != (text != "1u") {
 			t.Errorf("%s: %d, exact %v, ok %v, want %d", text, n, exact, ok, want)
 		}
 	}
 	for _, text := range []string{"", "x", "-1", "1 G", "1e999", "0x1", "1.2.3", "9999999999999999999", "99E"} {
-		if n, _, ok := quantity(text, kueueUnits["cpu"].unit); ok {
+		if n, _, ok := quantity(text, kubeUnits["cpu"].unit); ok {
 			t.Errorf("%q: %d, want none", text, n)
 		}
 	}

@@ -100,19 +100,7 @@ func (k *kueue) host(n *kueueObject) {
 	} else {
 		h.text[kueueFlavor] = k.hostsOf(best)
 	}
-	if a := n.at("status", "allocatable"); a != nil {
-		for _, resource := range a.keys {
-			d := k.p.dims
-			at := k.p.dimKnown(resource)
-			if at < 0 {
-				k.result.Report.Add(n.file, a.fields[resource].line, "a node's "+resource, "nobody has a quota of it")
-				continue
-			}
-			if v, ok := k.amount(n.file, a.fields[resource], resource, "Node "+n.name+": allocatable"); ok {
-				h.size[d[at]] = v
-			}
-		}
-	}
+	k.allocatable(n.file, n.name, n.node, h.size)
 	k.result.Report.Carry("node", 1)
 	k.hosts = append(k.hosts, h)
 }

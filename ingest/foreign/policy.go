@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/stintd/stint/core/cluster"
@@ -26,7 +27,8 @@ type policy struct {
 	names     names
 	dims      []string
 	groups    []group
-	consumers []string // paths, parents before children
+	consumers []string                 // paths, parents before children
+	runtimes  map[string]time.Duration // min_runtime, by path
 	plans     []madePlan
 	slots     []*slotPlan
 	timezone  string // "": none
@@ -120,7 +122,11 @@ func (p *policy) text() []byte {
 	}
 	b.WriteString("consumers:\n")
 	for _, c := range p.consumers {
-		fmt.Fprintf(&b, "  - {path: %s}\n", quoted(c))
+		least := ""
+		if d, ok := p.runtimes[c]; ok {
+			least = fmt.Sprintf(", min_runtime: %ds", int64(d.Seconds()))
+		}
+		fmt.Fprintf(&b, "  - {path: %s%s}\n", quoted(c), least)
 	}
 	if len(p.slots) > 0 {
 		b.WriteString("slot_plans:\n")
