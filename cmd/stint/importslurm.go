@@ -22,9 +22,9 @@ those who have it and no other.
   sacctmgr dump CLUSTER file=accounts.cfg
   sacctmgr --parsable2 show qos > qos.txt
 
-Fair shares here are of what is held now; usage of the past does not count. The files tell no demand: in
-demand.FORMAT every leaf asks for all there is, so that a run shows what each gets then. What is not carried
-over is listed by line, with the reason, in ` + foreign.ReportFile + `.`,
+PriorityDecayHalfLife becomes the half_life of the plan's shares. The files tell no demand: in demand.FORMAT
+every leaf asks for all there is, so that a run shows what each gets then. What is not carried over is listed
+by line, with the reason, in ` + foreign.ReportFile + `.`,
 		Example: `  stint import slurm --conf slurm.conf --accounts accounts.cfg --out site
   stint import slurm --conf slurm.conf --gres gres.conf --accounts accounts.cfg --qos qos.txt --out full --format csv
   stint import slurm --conf slurm.conf --out again --output json

@@ -139,10 +139,10 @@ var kueueLost = map[string]string{
 	"admissionChecks":           "admission checks are not known; leave work out of the demand until it may run",
 	"admissionChecksStrategy":   "admission checks are not known; leave work out of the demand until it may run",
 	"stopPolicy":                "a queue that is stopped takes demand here; leave it out of the demand",
-	"admissionScope":            "usage of the past does not count; shares are of what is held now",
+	"admissionScope":            "`share: {half_life}` of the plan counts what was used before; set it there",
 	"nodeTaints":                "a node's taints do not bar anybody; a requirement may name hosts or attributes",
 	"tolerations":               "a node's taints do not bar anybody; a requirement may name hosts or attributes",
-	"topologyName":              "topology is not known; a requirement may name hosts or attributes",
+	"topologyName":              togetherInstead,
 	"concurrentAdmissionPolicy": "an allocation is asked for once",
 }
 

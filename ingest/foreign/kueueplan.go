@@ -289,7 +289,7 @@ func (k *kueue) preemption(o *kueueObject) {
 	}
 	if v := p.at("withinClusterQueue"); v != nil && v.text != "Never" {
 		k.result.Report.Add(o.file, v.line, "withinClusterQueue: "+v.text,
-			"allocations of a leaf have no priorities, and do not take from each other")
+			jobPriority.lack()+", and do not take from each other")
 	}
 	if v := p.at("borrowWithinCohort"); v != nil && v.value("policy") != "Never" {
 		k.result.Report.Add(o.file, v.line, "borrowWithinCohort",
@@ -313,10 +313,10 @@ func (k *kueue) workloads() {
 			continue
 		}
 		k.known(w, w.at("spec"), "", []string{"queueName", "podSets", "active"}, map[string]string{
-			"priority":                    "allocations of a leaf have no priorities",
-			"priorityClassName":           "allocations of a leaf have no priorities",
-			"priorityClassSource":         "allocations of a leaf have no priorities",
-			"priorityClassRef":            "allocations of a leaf have no priorities",
+			"priority":                    jobPriority.lack(),
+			"priorityClassName":           jobPriority.lack(),
+			"priorityClassSource":         jobPriority.lack(),
+			"priorityClassRef":            jobPriority.lack(),
 			"maximumExecutionTimeSeconds": "the life of work is the client's affair",
 		})
 		k.podSets(w, k.locals[i].path)
@@ -354,7 +354,7 @@ func (k *kueue) podSets(w *kueueObject, consumer string) {
 		}
 		if v := s.at("topologyRequest"); v != nil {
 			k.result.Report.Add(w.file, v.line, "Workload: topologyRequest",
-				"the column `together` of a row of demand keeps a gang in one rack: name the hosts' attribute there")
+				togetherInstead)
 		}
 		spec := s.at("template", "spec")
 		if c := spec.at("containers"); c != nil {

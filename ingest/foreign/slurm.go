@@ -314,12 +314,12 @@ var slurmSettings = map[string]string{
 	"jobrequeue":               "work whose units were taken back is asked for again by its client",
 	"maxmempercpu":             "units may be as large as a host",
 	"maxmempernode":            "units may be as large as a host",
-	"maxjobcount":              "the number of jobs is not limited",
-	"maxarraysize":             "the number of jobs is not limited",
-	"licenses":                 "licences of the whole cluster are no resource of a host",
+	"maxjobcount":              jobCounts.lack(),
+	"maxarraysize":             jobCounts.lack(),
+	"licenses":                 countables.lack(),
 	"resumeprogram":            "hosts are those of the table of hosts; none is started or stopped",
 	"suspendprogram":           "hosts are those of the table of hosts; none is started or stopped",
-	"topologyplugin":           "topology is not known; a requirement may name hosts or attributes",
+	"topologyplugin":           togetherInstead,
 }
 
 // nodeLine makes hosts of a line NodeName=….
@@ -472,8 +472,8 @@ var partitionLost = map[string]string{
 	"allowaccounts": "who may use a partition is not limited", "denyaccounts": "who may use a partition is not limited",
 	"allowgroups": "who may use a partition is not limited", "allowqos": "who may use a partition is not limited",
 	"denyqos": "who may use a partition is not limited", "qos": "limits of a partition's QOS are not supported",
-	"maxnodes": "limits of jobs are not supported", "minnodes": "limits of jobs are not supported",
-	"maxcpuspernode":     "limits of jobs are not supported",
+	"maxnodes": jobLimits.lack(), "minnodes": jobLimits.lack(),
+	"maxcpuspernode":     jobLimits.lack(),
 	"oversubscribe":      "a unit's amounts are its own; `overcommit` is of a plan",
 	"exclusiveuser":      "hosts are shared by units of all consumers",
 	"tresbillingweights": "a unit counts by the dimension it needs most of",

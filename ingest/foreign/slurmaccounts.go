@@ -31,10 +31,8 @@ type slurmQOS struct {
 }
 
 const (
-	lostJobLimits = "limits of single jobs are not supported"
-	lostJobCount  = "the number of jobs is not limited"
-	lostUsage     = "usage of the past does not count"
-	lostLife      = "the life of work is the client's affair"
+	lostUsage = "`budget` of a consumer is for a day, a week or a month, not for all time"
+	lostLife  = "the life of work is the client's affair"
 )
 
 // accountLost tells why what sacctmgr says of an account or user has no counterpart.
@@ -47,27 +45,27 @@ var accountLost = map[string]string{
 	"wckeys":                "is for accounting",
 	"adminlevel":            "roles are `admins` and `users` of a consumer, by the names that tokens have there",
 	"coordinator":           "roles are `admins` and `users` of a consumer, by the names that tokens have there",
-	"grpjobs":               lostJobCount,
-	"grpsubmitjobs":         lostJobCount,
-	"maxjobs":               lostJobCount,
-	"maxsubmitjobs":         lostJobCount,
+	"grpjobs":               jobCounts.lack(),
+	"grpsubmitjobs":         jobCounts.lack(),
+	"maxjobs":               jobCounts.lack(),
+	"maxsubmitjobs":         jobCounts.lack(),
 	"grptresmins":           lostUsage,
 	"grpcpumins":            lostUsage,
-	"grptresrunmins":        lostUsage,
-	"maxtresmins":           lostUsage,
-	"maxcpumins":            lostUsage,
+	"grptresrunmins":        "how long work will still run is not known",
+	"maxtresmins":           jobLimits.lack(),
+	"maxcpumins":            jobLimits.lack(),
 	"grpwall":               lostUsage,
 	"maxwall":               lostLife,
 	"maxwalldurationperjob": lostLife,
-	"maxtres":               lostJobLimits,
-	"maxtresperjob":         lostJobLimits,
-	"maxnodes":              lostJobLimits,
-	"maxnodesperjob":        lostJobLimits,
-	"maxcpus":               lostJobLimits,
-	"maxtrespernode":        lostJobLimits,
-	"priority":              "jobs have no priorities",
+	"maxtres":               jobLimits.lack(),
+	"maxtresperjob":         jobLimits.lack(),
+	"maxnodes":              jobLimits.lack(),
+	"maxnodesperjob":        jobLimits.lack(),
+	"maxcpus":               jobLimits.lack(),
+	"maxtrespernode":        jobLimits.lack(),
+	"priority":              jobPriority.lack(),
 	"grpnodes":              "nodes are not counted",
-	"minprioritythreshold":  "jobs have no priorities",
+	"minprioritythreshold":  jobPriority.lack(),
 }
 
 // accounts reads what `sacctmgr dump` wrote.

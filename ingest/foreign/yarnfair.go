@@ -26,13 +26,13 @@ type fairQueue struct {
 
 // fairLost tells why elements have no counterpart.
 var fairLost = [][2]string{
-	{"maxRunningApps", "the number of applications is not limited"},
-	{"queueMaxAppsDefault", "the number of applications is not limited"},
-	{"userMaxAppsDefault", "the number of applications is not limited"},
+	{"maxRunningApps", jobCounts.lack()},
+	{"queueMaxAppsDefault", jobCounts.lack()},
+	{"userMaxAppsDefault", jobCounts.lack()},
 	{"maxAMShare", "an application master is a unit like others"},
 	{"queueMaxAMShareDefault", "an application master is a unit like others"},
 	{"maxContainerAllocation", "units may be as large as a host"},
-	{"maxChildResources", "consumers are made by the administrator, in the policy file"},
+	{"maxChildResources", queueRules.lack()},
 	{"aclSubmitApps", "who may submit is `users` of a consumer, by the names that tokens have there"},
 	{"aclAdministerApps", "who administers is `admins` of a consumer, by the names that tokens have there"},
 	{"minSharePreemptionTimeout",
@@ -48,11 +48,11 @@ var fairLost = [][2]string{
 	{"defaultFairSharePreemptionThreshold",
 		"what is above its part is taken back at once, with the `reclaim_grace` of who has it"},
 	{"allowPreemptionFrom", "what is above its part is taken back, whoever has it"},
-	{"reservation", "reservations of the future are not supported"},
-	{"reservation-agent", "reservations of the future are not supported"},
-	{"reservation-policy", "reservations of the future are not supported"},
-	{"reservation-planner", "reservations of the future are not supported"},
-	{"user", "limits of single users are not supported"},
+	{"reservation", reservations.lack()},
+	{"reservation-agent", reservations.lack()},
+	{"reservation-policy", reservations.lack()},
+	{"reservation-planner", reservations.lack()},
+	{"user", userLimits.lack()},
 	{"queuePlacementPolicy", "a row of demand names its consumer itself"},
 }
 
