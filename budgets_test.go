@@ -30,7 +30,7 @@ var budgets = map[string]int{
 	"core/owner":             650,
 	"core/ownership":         3100,
 	"core/pack":              650,
-	"core/place":             1250,
+	"core/place":             500,
 	"core/plan":              7400,
 	"core/pool":              1350,
 	"core/reason":            1550,
@@ -57,6 +57,6 @@ var budgets = map[string]int{
 	"ingest/foreign":         8700,  // importers of YuniKorn, Volcano and KAI; the list of features
 	"ingest/server":          11350, // API-6, HA-2: effects guarded, no-leader
 	"ingest/table":           5350,
-	"vecpack":                450, // MD-16: kernels of filling in rounds
+	"vecpack":                400, // MD-16: kernels of filling in rounds
 	"vecpack/_asm":           250,
 }

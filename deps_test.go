@@ -37,7 +37,7 @@ var mayImport = map[string][]string{
 	"core/column":    {"core/pack", "github.com/apache/arrow", "github.com/bits-and-blooms/bitset"},
 	"core/ownership": {"core/plan", "core/share", "vecpack"},
 	"core/owner":     {"core/cluster", "core/column", "core/ownership", "core/plan"},
-	"core/place":     {"core/cluster", "core/plan", "vecpack"},
+	"core/place":     {"core/cluster", "core/plan"},
 	"core/slot":      {"core/plan", "core/cluster", "core/share", "core/place", "core/decision"},
 	"core/decision":  {"core/column", "core/pack"},
 	"core/cycle": {

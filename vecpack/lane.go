@@ -1,9 +1,6 @@
 package vecpack
 
-import (
-	"math"
-	"math/bits"
-)
+import "math/bits"
 
 // Lanes is how many amounts a packed word holds, LaneMax the largest of them: four
 // of 15 bits, each with a spare bit above it.
@@ -36,46 +33,6 @@ func Most(a, b uint64) uint64 {
 	return a&of | b&^of
 }
 
-// FirstCover is the first row ≥ from whose bit is set in mask and (where given) in also, and whose word covers want; -1
-// when there is none. some, unless nil, is a bitset of the words of mask that are not empty. top covers, by word of
-// mask, the words of all rows set there, and is lowered where none of them covered want. O(words of mask; with some
-// those that are not empty + words of some), and rows where top covers want.
-func FirstCover(mask, some, also, top []uint64, from int, word []uint64, want uint64) int {
-	for w := nextWord(some, from>>6); w < len(mask); w = nextWord(some, w+1) {
-		set := mask[w]
-		if set == 0 || !Covers(top[w], want) {
-			continue
-		}
-		if w == from>>6 {
-			set &^= 1<<(uint(from)&63) - 1
-		}
-		if also != nil {
-			set &= also[w]
-		}
-		if set == 0 {
-			continue
-		}
-		if mask[w] == math.MaxUint64 {
-			cover, most := coverBlock(word[w<<6:w<<6+64], want)
-			if top[w] = most; cover&set != 0 {
-				return w<<6 + bits.TrailingZeros64(cover&set)
-			}
-			continue
-		}
-		for ; set != 0; set &= set - 1 {
-			if row := w<<6 + bits.TrailingZeros64(set); Covers(word[row], want) {
-				return row
-			}
-		}
-		most := uint64(0)
-		for set := mask[w]; set != 0; set &= set - 1 {
-			most = Most(most, word[w<<6+bits.TrailingZeros64(set)])
-		}
-		top[w] = most
-	}
-	return -1
-}
-
 // coverBlock is which of 64 words cover want, as bits, and the most of them in each lane.
 func coverBlock(word []uint64, want uint64) (set, most uint64) {
 	if hasAVX2 {
@@ -92,23 +49,6 @@ func cover(word []uint64, want uint64) (set, most uint64) {
 		}
 	}
 	return set, most
-}
-
-// nextWord is the first word from w on that is not empty as some says; nil: any may not be.
-func nextWord(some []uint64, w int) int {
-	if some == nil {
-		return w
-	}
-	for i := w >> 6; i < len(some); i++ {
-		set := some[i]
-		if i == w>>6 {
-			set &^= 1<<(uint(w)&63) - 1
-		}
-		if set != 0 {
-			return i<<6 + bits.TrailingZeros64(set)
-		}
-	}
-	return math.MaxInt
 }
 
 // Within tells whether all bits of a bitset are set in another one of the same length.

@@ -7,7 +7,7 @@ import (
 
 // Desk says where the next unit of a sub-allocation goes: a plan's field, the parcels that each
 // requirement selects, and the finders of a grant stage. Requirements are evaluated once for a
-// table of hosts; finders are shared by sub-allocations of one shape and requirement. The zero
+// table of hosts; finders are shared by sub-allocations of one size and requirement. The zero
 // value is ready; Sync comes first.
 type Desk struct {
 	Field Field
@@ -19,9 +19,6 @@ type Desk struct {
 	codes  cluster.HostCodes
 	own    selections // by NeedID
 	bound  selections // of requirements of gangs that are held to a value
-
-	forms  []*form // by ShapeID
-	formed int     // Field.weighed that they were made at
 
 	Finders
 }
@@ -36,11 +33,11 @@ type selections struct {
 // reset forgets all of them.
 func (l *selections) reset() { l.of, l.bits, l.order = l.of[:0], l.bits[:0], l.order[:0] }
 
-// Finders are the finders of a grant stage. They keep their memory; Begin comes first.
+// Finders are the finders of a grant stage. Begin comes first.
 type Finders struct {
 	desk *Desk
 
-	finds []Finding // one per shape and requirement; per sub-allocation with max_per_host
+	finds []Finding // one per size and requirement; per sub-allocation with max_per_host
 	byAsk map[ask]int32
 }
 
@@ -66,25 +63,6 @@ func (d *Desk) Sync(s *cluster.State, p *cluster.Plan) {
 	}
 	d.s, d.p = s, p
 	d.Field.Sync(p)
-	d.renew()
-}
-
-// renew forgets what the field told of shapes when that is not good any more.
-func (d *Desk) renew() {
-	if d.formed != d.Field.weighed {
-		d.forms, d.formed = d.forms[:0], d.Field.weighed
-	}
-}
-
-// form is how the field sees a shape. O(1) but for the first time.
-func (d *Desk) form(shape cluster.ShapeID) *form {
-	for int(shape) >= len(d.forms) {
-		d.forms = append(d.forms, nil)
-	}
-	if d.forms[shape] == nil {
-		d.forms[shape] = d.Field.form(d.s.Shape.Size(shape))
-	}
-	return d.forms[shape]
 }
 
 // Begin forgets the finders of the last grant stage.
@@ -155,7 +133,7 @@ func (f *Finders) Lookup(sub cluster.SubID) int32 {
 // At is the finding of a number; good until the next Lookup.
 func (f *Finders) At(i int32) *Finding { return &f.finds[i] }
 
-// open adds a finding, in the memory of an earlier cycle's where there is one.
+// open adds a finding.
 func (f *Finders) open(sub cluster.SubID, key ask, most int64) int32 {
 	f.finds = resize(f.finds, len(f.finds)+1)
 	one, d := &f.finds[len(f.finds)-1], f.desk
@@ -165,8 +143,7 @@ func (f *Finders) open(sub cluster.SubID, key ask, most int64) int32 {
 		allowed = f.ownBits(selected)
 	}
 	one.most, one.on = most, nil
-	one.reset(&d.Field, d.form(key.shape), allowed, order)
-	one.common = most == plan.Unlimited && selected == nil
+	one.Reset(&d.Field, d.s.Shape.Size(key.shape)[0], allowed, order)
 	if most != plan.Unlimited {
 		one.on = map[cluster.ParcelID]int64{}
 		for q := d.s.Sub.First[sub]; q != cluster.NoID; q = d.s.Holding.NextOfSub[q] {
@@ -188,7 +165,7 @@ func (f *Finders) ownBits(from []uint64) []uint64 {
 
 // Give takes a unit off the parcel that Find found.
 func (f *Finding) Give(k cluster.ParcelID) {
-	f.Take(k)
+	f.field.Take(k, f.slots)
 	f.Count(k, 1)
 }
 

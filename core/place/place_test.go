@@ -9,113 +9,110 @@ import (
 	"github.com/stintd/stint/core/plan"
 )
 
-// drawPlan draws parcels of up to six dimensions, few of them alike, some closed, some partly used.
+// drawPlan draws the parcels of a slot plan, some closed, some partly used, some overfull.
 func drawPlan(t *rapid.T) *cluster.Plan {
-	dims, n := rapid.IntRange(1, 6).Draw(t, "dimensions"), rapid.IntRange(0, 150).Draw(t, "parcels")
-	largest := rapid.SampledFrom([]int64{8, 100, 1 << 20, 1 << 50}).Draw(t, "largest")
-	p := &cluster.Plan{Terms: cluster.Terms{Placement: rapid.SampledFrom([]plan.Placement{plan.BestFit, plan.Stacked,
-		plan.Balanced}).Draw(t, "placement")}, Rebuilt: true}
-	p.Parcels = cluster.Parcels{Host: make([]cluster.HostID, n), Open: make([]uint64, (n+63)/64)}
-	for range dims {
-		c, f := make([]int64, n), make([]int64, n)
-		for k := range n {
-			c[k] = rapid.Int64Range(0, largest).Draw(t, "capacity")
-			if f[k] = c[k] - rapid.Int64Range(0, c[k]/4).Draw(t, "used"); rapid.IntRange(0, 9).Draw(t,
-				"overfull") == 0 {
-				c[k] = rapid.SampledFrom([]int64{0, c[k]}).Draw(t, "left")
-				f[k] = -rapid.Int64Range(0, 2).Draw(t, "over")
-			}
-		}
-		p.Parcels.Cap, p.Parcels.Free = append(p.Parcels.Cap, c), append(p.Parcels.Free, f)
+	n := rapid.SampledFrom([]int{0, 1, 63, 64, 65, 150, 4096 + 70}).Draw(t, "parcels")
+	largest := rapid.SampledFrom([]int64{2, 8, 100, 1 << 50}).Draw(t, "largest")
+	seed := rapid.Uint64().Draw(t, "seed")
+	next := func(below int64) int64 { // rapid would draw for as long as it tests
+		seed = seed*6364136223846793005 + 1442695040888963407
+		return int64(seed>>33) % below
 	}
+	p := &cluster.Plan{Rebuilt: true, Terms: cluster.Terms{
+		Placement: rapid.SampledFrom([]plan.Placement{plan.Stacked, plan.Balanced}).Draw(t, "placement"),
+	}}
+	p.Parcels = cluster.Parcels{Host: make([]cluster.HostID, n), Open: make([]uint64, (n+63)/64)}
+	c, f := make([]int64, n), make([]int64, n)
 	for k := range n {
-		if rapid.IntRange(0, 9).Draw(t, "closed") > 0 {
+		c[k] = next(largest + 1)
+		if f[k] = c[k] - next(2)*next(c[k]/4+1); next(10) == 0 {
+			f[k] = -next(3)
+		}
+		if next(10) > 0 {
 			p.Parcels.Open[k/64] |= 1 << (k % 64)
 		}
 	}
+	p.Parcels.Cap, p.Parcels.Free = [][]int64{c}, [][]int64{f}
 	return p
 }
 
 // plain is Find by its definition: of all open parcels with room for the unit, the
 // first in the placement's order. It goes by the plan's columns alone.
-func plain(f *Field, p *cluster.Plan, size []int64, allowed []uint64) cluster.ParcelID {
-	var order [shapesMax]uint8
-	f.rank(size, &order)
-	place := map[uint8]int{}
-	for i, s := range order[:f.shapes] {
-		place[s] = i
+func plain(p *cluster.Plan, slots int64, allowed []uint64, order []cluster.ParcelID) cluster.ParcelID {
+	best, key := cluster.ParcelID(cluster.NoID), int64(0)
+	at := func(k cluster.ParcelID, mine int64) {
+		fits := p.Parcels.IsOpen(k) && (allowed == nil || allowed[k/64]>>(k%64)&1 == 1)
+		if fits && p.Parcels.Free[0][k] >= slots && (best == cluster.NoID || mine < key) {
+			best, key = k, mine
+		}
 	}
-	best, key := cluster.ParcelID(cluster.NoID), [3]int64{}
-	for k := range p.Parcels.Len() {
-		fits := p.Parcels.IsOpen(cluster.ParcelID(k)) && (allowed == nil || allowed[k/64]>>(k%64)&1 == 1)
-		free, begun := int64(0), false
-		for d, u := range size {
-			fits = fits && (u == 0 || p.Parcels.Free[d][k] >= u)
-			free += max(0, p.Parcels.Free[d][k]) * f.weight[d]
-			begun = begun || p.Parcels.Free[d][k] < p.Parcels.Cap[d][k]
-		}
-		if !fits {
-			continue
-		}
-		var mine [3]int64
-		switch f.placement {
-		case plan.BestFit:
-			var g Field // a field of its own, that has seen no Take
-			g.Sync(&cluster.Plan{Terms: p.Terms, Parcels: p.Parcels, Rebuilt: true})
-			c := g.class[k]
-			mine = [3]int64{int64(place[uint8(c/fullnesses)]), int64(c % fullnesses)}
-		case plan.Stacked:
-			if !begun {
-				mine[0] = 1
-			}
-		case plan.Balanced:
-			mine[0] = -free
-		}
-		mine[2] = int64(k)
-		if best == cluster.NoID || mine[0] < key[0] ||
-			mine[0] == key[0] && (mine[1] < key[1] || mine[1] == key[1] && mine[2] < key[2]) {
-			best, key = cluster.ParcelID(k), mine
+	for i, k := range order {
+		at(k, int64(i))
+	}
+	for k := cluster.ParcelID(0); order == nil && int(k) < p.Parcels.Len(); k++ {
+		switch {
+		case p.Terms.Placement == plan.Balanced:
+			at(k, -p.Parcels.Free[0][k])
+		case p.Parcels.Free[0][k] < p.Parcels.Cap[0][k]:
+			at(k, 0)
+		default:
+			at(k, 1)
 		}
 	}
 	return best
 }
 
-// TestFinders lets several finders place units in turn on one field, and holds
-// each answer against the plain definition over the columns.
+// TestFinders lets several finders place units in turn on one field, on which units come free meanwhile and which is
+// brought up to the parcels from time to time, and holds each answer against the plain definition over the columns.
 func TestFinders(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPlan(t)
 		var f Field
 		f.Sync(p)
+		p.Rebuilt = false
 		finders := make([]Finder, rapid.IntRange(1, 4).Draw(t, "finders"))
-		sizes, allowed := make([][]int64, len(finders)), make([][]uint64, len(finders))
-		for i := range finders {
-			for d := range p.Parcels.Cap {
-				largest := int64(4)
-				for _, c := range p.Parcels.Cap[d] {
-					largest = max(largest, c/3)
+		slots, allowed := make([]int64, len(finders)), make([][]uint64, len(finders))
+		order := make([][]cluster.ParcelID, len(finders))
+		look := func() {
+			for i := range finders {
+				slots[i] = rapid.SampledFrom([]int64{1, 1, 2, 30, 1 << 49}).Draw(t, "slots")
+				allowed[i], order[i] = nil, nil
+				if rapid.Bool().Draw(t, "required") {
+					allowed[i] = rapid.SliceOfN(rapid.Uint64(), p.Parcels.Words(), p.Parcels.Words()).Draw(t, "allowed")
 				}
-				sizes[i] = append(sizes[i], rapid.Int64Range(0, largest).Draw(t, "size"))
+				if rapid.IntRange(0, 3).Draw(t, "ordered") == 0 {
+					for k := p.Parcels.Len() - 1; k >= 0; k -= 2 {
+						order[i] = append(order[i], cluster.ParcelID(k))
+					}
+				}
+				finders[i].Reset(&f, slots[i], allowed[i], order[i])
 			}
-			sizes[i][0]++ // never nothing
-			if rapid.Bool().Draw(t, "required") {
-				allowed[i] = rapid.SliceOfN(rapid.Uint64(), p.Parcels.Words(), p.Parcels.Words()).Draw(t, "allowed")
-			}
-			finders[i].Reset(&f, sizes[i], allowed[i], nil)
 		}
-		for range 40 {
+		look()
+		for range rapid.IntRange(0, 200).Draw(t, "units") {
 			i := rapid.IntRange(0, len(finders)-1).Draw(t, "next")
-			got, want := finders[i].Find(), plain(&f, p, sizes[i], allowed[i])
+			got, want := finders[i].Find(), plain(p, slots[i], allowed[i], order[i])
 			if got != want {
-				t.Fatalf("%v: found parcel %d, should be %d", sizes[i], got, want)
+				t.Fatalf("%d slots: found parcel %d, should be %d", slots[i], got, want)
+			}
+			what := rapid.IntRange(0, 19).Draw(t, "what")
+			if at := rapid.IntRange(0, max(0, p.Parcels.Len()-1)).Draw(t, "freed"); what < 2 && p.Parcels.Len() > 0 {
+				p.Parcels.Free[0][at] = p.Parcels.Cap[0][at]
+				if p.Changed = append(p.Changed, cluster.ParcelID(at)); what == 0 {
+					f.Regain(cluster.ParcelID(at))
+				} else { // another cycle
+					f.Sync(p)
+					p.Changed = nil
+					look()
+				}
+				continue
 			}
 			if got == cluster.NoID {
 				continue
 			}
-			finders[i].Take(got)
-			for d, u := range sizes[i] {
-				p.Parcels.Free[d][got] -= u
-			}
+			f.Take(got, slots[i])
+			p.Parcels.Free[0][got] -= slots[i]
+			p.Changed = append(p.Changed, got)
 			if allowed[i] != nil && rapid.IntRange(0, 3).Draw(t, "forbid") == 0 {
 				finders[i].Forbid(got)
 			}
