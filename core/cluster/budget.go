@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"slices"
 
 	"github.com/stintd/stint/core/decision"
-	"github.com/stintd/stint/core/pack"
 	"github.com/stintd/stint/core/plan"
 )
 
@@ -281,18 +279,4 @@ func (p *Plan) SpentBelow(t *plan.Tree, leaf, pool plan.Node) plan.Node {
 		}
 	}
 	return plan.None
-}
-
-func (b *Budgets) fields(c *pack.Coder) {
-	pack.Column(c, &b.Consumer)
-	for _, column := range b.columns() {
-		pack.Column(c, column)
-	}
-}
-
-func (b *Budgets) clone() Budgets {
-	return Budgets{
-		slices.Clone(b.Consumer), slices.Clone(b.Used), slices.Clone(b.rest), slices.Clone(b.rate),
-		slices.Clone(b.told), slices.Clone(b.toldRest),
-	}
 }

@@ -252,7 +252,8 @@ func TestForgotten(t *testing.T) {
 		s.Settle(0)
 		s.Finish(s.Cycle+1, 0)
 	}
-	if len(s.Sub.Wanted) != 4 || len(s.Alloc.Plan) != 3 || len(s.subOf) != 0 || len(s.allocOf) != 0 {
+	if len(s.Sub.Wanted) != more(0) || len(s.Alloc.Plan) != more(0) || s.SubAllocations() != 0 ||
+		len(s.Alloc.free) != more(0) || len(s.subOf) != 0 || len(s.allocOf) != 0 {
 		t.Errorf("%d sub-allocations and %d allocations have rows, %d and %d are known",
 			len(s.Sub.Wanted), len(s.Alloc.Plan), len(s.subOf), len(s.allocOf))
 	}

@@ -34,16 +34,6 @@ type Deeds struct {
 	KeptAmount [][]int64 // by dimension, then row
 }
 
-// each calls f for every consumer that the deeds name.
-func (d *Deeds) each(f func(c *ConsumerID)) {
-	for i := range d.Consumer {
-		f(&d.Consumer[i])
-	}
-	for i := range d.Lister {
-		f(&d.Lister[i])
-	}
-}
-
 // parts are the deeds of one host: a consumer's pieces made one, in tree order.
 type parts struct {
 	node   []plan.Node

@@ -1,6 +1,9 @@
 package cluster
 
-import "github.com/stintd/stint/core/plan"
+import (
+	"github.com/stintd/stint/core/column"
+	"github.com/stintd/stint/core/plan"
+)
 
 // NamesUsed is at most how many names of allocations, sub-allocations and sources the state needs; NamesKnown is how
 // many it has. Names are never taken away while cycles run, as ids must go on meaning the same: see Forget. O(1).
@@ -33,11 +36,7 @@ const needsSpare = 1 << 10
 // first one. O(requirements and sub-allocations).
 func (s *State) ForgetNeeds() {
 	used := usedNames(&s.Need.Names)
-	for sub, a := range s.Sub.Alloc {
-		if a != NoID {
-			used.use(int32(s.Sub.Need[sub]))
-		}
-	}
+	used.useAll(ofNeeds, s.Sub.schema())
 	for i := range s.asked {
 		used.use(int32(s.asked[i].need))
 	}
@@ -50,19 +49,11 @@ func (s *State) ForgetNeeds() {
 	}
 	s.Need = Needs{Names: names, Parsed: parsed}
 	s.scratch.steps.known = s.scratch.steps.known[:0]
-	change := func(need *NeedID) {
-		if *need != NoID {
+	s.Sub.schema().Renumber(ofNeeds, NoID, func(id int32) int32 { return ids[id] })
+	for i := range s.asked {
+		if need := &s.asked[i].need; *need != NoID {
 			*need = NeedID(ids[*need])
 		}
-	}
-	for sub, a := range s.Sub.Alloc {
-		if a == NoID {
-			s.Sub.Need[sub] = NoID
-		}
-		change(&s.Sub.Need[sub])
-	}
-	for i := range s.asked {
-		change(&s.asked[i].need)
 	}
 	s.Renumbered = true
 }
@@ -75,24 +66,11 @@ func (s *State) ForgetNeeds() {
 func (s *State) Forget(keep func(label, source func(id int32))) (labels, sources []int32) {
 	label, source := usedNames(&s.Label), usedNames(&s.Source)
 	label.use(0) // that of sub-allocations without a name: it stays where it is
-	for a, first := range s.Alloc.First {
-		if first != NoID {
-			label.use(s.Alloc.Name[a])
-			source.use(int32(s.Alloc.Source[a]))
-		}
-	}
-	for sub, a := range s.Sub.Alloc {
-		if a != NoID {
-			label.use(s.Sub.Name[sub])
-			label.use(s.Sub.Together[sub])
-			source.use(int32(s.Sub.Source[sub]))
-		}
-	}
+	tables := []column.Schema{s.Alloc.schema(), s.Sub.schema(), s.lists()}
+	label.useAll(ofLabels, tables...)
+	source.useAll(ofSources, tables...)
 	for i := range s.asked {
 		label.use(s.asked[i].together)
-	}
-	for _, src := range s.silent {
-		source.use(int32(src))
 	}
 	if keep != nil {
 		keep(label.use, source.use)
@@ -106,27 +84,12 @@ func (s *State) Forget(keep func(label, source func(id int32))) (labels, sources
 
 // rename gives what the state has the new ids of names; rows that are free get none that could be wrong.
 func (s *State) rename(labels, sources []int32) {
-	l, b := &s.Alloc, &s.Sub
-	for a, first := range l.First {
-		if first != NoID {
-			l.Name[a], l.Source[a] = labels[l.Name[a]], SourceID(sources[l.Source[a]])
-		} else {
-			l.Name[a], l.Source[a] = 0, NoID
-		}
-	}
-	for sub, a := range b.Alloc {
-		if a != NoID {
-			b.Name[sub], b.Source[sub] = labels[b.Name[sub]], SourceID(sources[b.Source[sub]])
-			b.Together[sub] = labels[b.Together[sub]]
-		} else {
-			b.Name[sub], b.Source[sub], b.Together[sub] = 0, NoID, 0
-		}
+	for _, t := range []column.Schema{s.Alloc.schema(), s.Sub.schema(), s.lists()} {
+		t.Renumber(ofLabels, 0, func(id int32) int32 { return labels[id] })
+		t.Renumber(ofSources, NoID, func(id int32) int32 { return sources[id] })
 	}
 	for i := range s.asked {
 		s.asked[i].together = labels[s.asked[i].together]
-	}
-	for i, src := range s.silent {
-		s.silent[i] = SourceID(sources[src])
 	}
 	firsts := s.ofSource
 	s.ofSource = nil
@@ -170,6 +133,13 @@ func usedNames(n *Names) nameUse { return make(nameUse, n.Len()) }
 func (u nameUse) use(id int32) {
 	if id >= 0 {
 		u[id] = true
+	}
+}
+
+// useAll uses what rows of tables name of a dictionary.
+func (u nameUse) useAll(dictionary string, tables ...column.Schema) {
+	for _, t := range tables {
+		t.Renumber(dictionary, NoID, func(id int32) int32 { u.use(id); return id })
 	}
 }
 

@@ -3,7 +3,6 @@ package cluster
 import (
 	"slices"
 
-	"github.com/stintd/stint/core/pack"
 	"github.com/stintd/stint/core/plan"
 )
 
@@ -88,22 +87,6 @@ func (s *State) Relower(p *Plan) {
 	s.forgive(p)
 }
 
-func (h *History) fields(c *pack.Coder) {
-	pack.Column(c, &h.Consumer)
-	pack.Column(c, &h.Pool)
-	for _, column := range h.columns() {
-		pack.Column(c, column)
-	}
-	pack.Bools(c, &h.Wants)
-}
-
-func (h *History) clone() History {
-	return History{
-		slices.Clone(h.Consumer), slices.Clone(h.Pool), slices.Clone(h.Decayed), slices.Clone(h.Held),
-		slices.Clone(h.Told), slices.Clone(h.Factor), slices.Clone(h.Wants), slices.Clone(h.first),
-	}
-}
-
 // soundHistory looks at what was used lately: rows for the plan's tree where it has a half-life, else none.
 func (s *State) soundHistory(k *soundness, what string, p *Plan, md *plan.MDPlan) {
 	h, want := &p.History, History{}
@@ -116,9 +99,9 @@ func (s *State) soundHistory(k *soundness, what string, p *Plan, md *plan.MDPlan
 		k.fail("%s: usage of other consumers or pools than in the policy", what)
 		return
 	}
-	rows := len(want.Consumer)
-	k.rows(what+": usage", rows, len(h.Decayed), len(h.Held), len(h.Told), len(h.Factor))
-	k.rows(what+": who wants something", len(want.Wants), len(h.Wants))
+	if len(h.Wants) != len(want.Wants) {
+		k.fail("%s: who wants something of %d consumers of %d", what, len(h.Wants), len(want.Wants))
+	}
 	for _, column := range [][]int64{h.Decayed, h.Held, h.Told} {
 		if slices.ContainsFunc(column, func(v int64) bool { return v < 0 }) {
 			k.fail("%s: a usage below 0", what)

@@ -40,7 +40,7 @@ func (h *Holdings) Used() int { return len(h.Sub) - len(h.free) }
 // slackPart is which part of all rows are kept free when columns have to grow.
 const slackPart = 16
 
-// ReserveHoldings makes at least so many free rows of holdings, so that adding them does not grow fourteen
+// ReserveHoldings makes at least so many free rows of holdings, so that adding them does not grow all
 // columns step by step. Their columns but Sub are not set.
 func (s *State) ReserveHoldings(rows int) {
 	h := &s.Holding
@@ -50,33 +50,34 @@ func (s *State) ReserveHoldings(rows int) {
 		return
 	}
 	rows += (first + rows) / slackPart // or those of the next cycle would move all columns to new memory
-	end := first + rows
-	s.both(rows >= twoMin, func() {
-		h.Parcel = slices.Grow(h.Parcel, rows)[:end]
-		h.Origin = slices.Grow(h.Origin, rows)[:end]
-		h.Pool = slices.Grow(h.Pool, rows)[:end]
-		h.Lender = slices.Grow(h.Lender, rows)[:end]
-		h.NextOfSub = slices.Grow(h.NextOfSub, rows)[:end]
-		h.PrevOfSub = slices.Grow(h.PrevOfSub, rows)[:end]
-		h.NextOnParcel = slices.Grow(h.NextOnParcel, rows)[:end]
-		h.PrevOnParcel = slices.Grow(h.PrevOnParcel, rows)[:end]
-		h.Set = slices.Grow(h.Set, rows)[:end]
-		if h.onDevices {
-			h.Device = slices.Grow(h.Device, rows)[:end]
-		}
-	}, func() {
-		h.Units = slices.Grow(h.Units, rows)[:end]
-		h.Granted = slices.Grow(h.Granted, rows)[:end]
-		h.Due = slices.Grow(h.Due, rows)[:end]
-		h.NextOfSet = slices.Grow(h.NextOfSet, rows)[:end]
-		h.Sub = slices.Grow(h.Sub, rows)[:end]
-		h.free = slices.Grow(h.free, rows)
-		for q := end - 1; q >= first; q-- { // so that the lowest is taken first
-			h.Sub[q] = NoID
-			h.free = append(h.free, HoldingID(q))
-		}
-	})
+	t, rest := h.schema(), h.schema()
+	t.Lines, rest.Lines = t.Lines[:len(t.Lines)/2], t.Lines[len(t.Lines)/2:]
+	s.both(rows >= twoMin, func() { t.Resize(first + rows) }, func() { rest.Resize(first + rows) })
+	for q := first; q < first+rows; q++ {
+		h.Sub[q] = NoID
+	}
+	h.free = spare(h.free, first, rows)
 }
+
+// spare appends rows that are new to those that are free, so that the lowest is taken first.
+func spare[ID ~int32](free []ID, first, rows int) []ID {
+	free = slices.Grow(free, rows)
+	for id := first + rows - 1; id >= first; id-- {
+		free = append(free, ID(id))
+	}
+	return free
+}
+
+// take takes a row of a table that is free; there are some.
+func take[ID ~int32](free *[]ID) ID {
+	n := len(*free) - 1
+	id := (*free)[n]
+	*free = (*free)[:n]
+	return id
+}
+
+// more is how many rows a table without free ones grows by.
+func more(rows int) int { return max(16, rows/slackPart) }
 
 // Release is units that came back.
 type Release struct {
@@ -162,12 +163,9 @@ func (s *State) count(sub SubID, pool, lender ConsumerID, units int64) {
 func (s *State) row() HoldingID {
 	h := &s.Holding
 	if len(h.free) == 0 {
-		s.ReserveHoldings(max(16, len(h.Sub)/slackPart))
+		s.ReserveHoldings(more(len(h.Sub)))
 	}
-	n := len(h.free) - 1
-	q := h.free[n]
-	h.free = h.free[:n]
-	return q
+	return take(&h.free)
 }
 
 // Grow adds units to a holding (of the same grant cycle) from its parcel's free room.

@@ -71,22 +71,11 @@ func (s *State) Reclaim(q HoldingID, units, nowUS, graceUS int64, reason int32) 
 // adds victims and units of the taker. O(1).
 func (s *State) OpenSet(p *Plan, k ParcelID, reason int32, taker SubID, nowUS int64) SetID {
 	t := &s.Set
-	var id SetID
-	if n := len(t.free); n > 0 {
-		id, t.free = t.free[n-1], t.free[:n-1]
-	} else {
-		id = SetID(len(t.Number))
-		t.Number = append(t.Number, 0)
-		t.Plan = append(t.Plan, 0)
-		t.Reason = append(t.Reason, 0)
-		t.Issued = append(t.Issued, 0)
-		t.Taker = append(t.Taker, NoID)
-		t.Target = append(t.Target, NoID)
-		t.Owner = append(t.Owner, NoID)
-		t.Units = append(t.Units, 0)
-		t.First = append(t.First, NoID)
-		t.kept = append(t.kept, make([]int64, len(s.Policy.Dimensions))...)
+	if rows := more(len(t.Number)); len(t.free) == 0 {
+		t.free = spare(t.free, t.schema().Spare(rows), rows)
+		t.kept = append(t.kept, make([]int64, rows*len(s.Policy.Dimensions))...)
 	}
+	id := take(&t.free)
 	s.reclaims++
 	t.Number[id], t.Plan[id], t.Reason[id], t.Issued[id] = s.reclaims, p.Index, reason, nowUS
 	t.Taker[id], t.Target[id] = taker, p.Parcels.Host[k]

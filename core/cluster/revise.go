@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/stintd/stint/core/column"
 	"github.com/stintd/stint/core/decision"
 	"github.com/stintd/stint/core/plan"
 )
@@ -218,38 +219,28 @@ func (s *State) inherit(p *plan.Policy) {
 	if len(heir) == 0 {
 		return
 	}
-	change := func(c *ConsumerID) {
-		if to, ok := heir[*c]; ok {
-			*c = to
+	change := func(id int32) int32 {
+		if to, ok := heir[ConsumerID(id)]; ok {
+			return int32(to)
 		}
+		return id
 	}
-	for a := range s.Alloc.Consumer {
-		change(&s.Alloc.Consumer[a])
-	}
-	for sub := range s.Sub.Consumer {
-		change(&s.Sub.Consumer[sub])
-	}
-	for q := range s.Holding.Lender {
-		change(&s.Holding.Lender[q])
-		change(&s.Holding.Pool[q])
+	for _, t := range []column.Schema{s.Alloc.schema(), s.Sub.schema(), s.Holding.schema(), s.Set.schema()} {
+		t.Renumber(ofConsumers, NoID, change)
 	}
 	for i := range s.Released {
-		change(&s.Released[i].Lender)
-	}
-	for id := range s.Set.Owner {
-		change(&s.Set.Owner[id])
+		s.Released[i].Lender = ConsumerID(change(int32(s.Released[i].Lender)))
 	}
 	for i := range s.Plans {
-		s.Plans[i].Deeds.each(change)
+		for _, t := range s.Plans[i].tables() {
+			t.Renumber(ofConsumers, NoID, change)
+		}
 		s.Plans[i].inheritBudgets(heir)
 		s.Plans[i].inheritHistory(heir)
 		for _, old := range p.RenamedFrom { // in the order of the tree, as one may take another's name
 			if c, ok := s.Consumer.Find([]byte(old)); ok && old != "" {
 				s.Plans[i].inheritLost(ConsumerID(c), heir[ConsumerID(c)])
 			}
-		}
-		for k := range s.Plans[i].Parcels.Owner {
-			change(&s.Plans[i].Parcels.Owner[k])
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 
 	"github.com/stintd/stint/core/pack"
 	"github.com/stintd/stint/core/plan"
@@ -83,8 +82,8 @@ func (s *State) Copy() (*State, error) {
 	return copied, err
 }
 
-// fields names the fields of the state. Whoever adds one to a struct names it here or among what is derived: a test
-// holds it. hidden are the allocations that their key does not find.
+// fields names the fields of the state. Whoever adds one to a struct names it here, in the schema of its table or among
+// what is derived: a test holds it. hidden are the allocations that their key does not find.
 func (s *State) fields(c *pack.Coder) (hidden []AllocID) {
 	c.Form("state", saveForm)
 	pack.Int(c, &s.Revision)
@@ -94,8 +93,7 @@ func (s *State) fields(c *pack.Coder) (hidden []AllocID) {
 	s.Consumer.fields(c)
 	s.Source.fields(c)
 	s.Label.fields(c)
-	pack.Column(c, &s.ConsumerOf)
-	pack.Column(c, &s.NodeOf)
+	saveAll(c, s.consumerTables()...)
 	s.Host.fields(c)
 	c.Mark("shapes")
 	pack.Int(c, &s.Shape.dims)
@@ -104,11 +102,15 @@ func (s *State) fields(c *pack.Coder) (hidden []AllocID) {
 	if !c.Loading() {
 		hidden = s.hidden()
 	}
-	s.Alloc.fields(c)
+	c.Mark("allocations")
+	saveAll(c, s.Alloc.schema())
 	pack.Column(c, &hidden)
-	s.Sub.fields(c)
-	s.Holding.fields(c)
-	s.Set.fields(c)
+	c.Mark("sub-allocations")
+	saveAll(c, s.Sub.schema())
+	c.Mark("holdings")
+	saveAll(c, s.Holding.schema())
+	c.Mark("reclaim sets")
+	saveAll(c, s.Set.schema())
 	c.Mark("plans")
 	pack.Rows(c, &s.Plans, func(p *Plan) { p.fields(c) })
 	c.Mark("cycle")
@@ -123,12 +125,12 @@ func (s *State) fields(c *pack.Coder) (hidden []AllocID) {
 	pack.Int(c, &s.snapshot)
 	pack.Rows(c, &s.orphans, func(o *orphan) { o.fields(c) })
 	pack.Int(c, &s.orphanUS)
-	pack.Column(c, &s.excess)
-	pack.Column(c, &s.gone)
+	save(c, s.lists(), "excess", "gone")
 	pack.Bool(c, &s.outsideDirty)
-	pack.Column(c, &s.silent)
+	save(c, s.lists(), "silent")
 	if c.Since(4) {
-		s.Times.fields(c)
+		pack.Int(c, &s.Times.first)
+		save(c, s.lists(), "times")
 	}
 	pack.Int(c, &s.HostTables)
 	if c.Since(2) {
@@ -154,13 +156,9 @@ func (n *Names) fields(c *pack.Coder) {
 func (h *Hosts) fields(c *pack.Coder) {
 	c.Mark("hosts")
 	h.Names.fields(c)
-	pack.Column(c, &h.State)
-	pack.Columns(c, &h.Size)
+	save(c, h.schema(), "state", "size")
 	pack.Rows(c, &h.Attr, func(a *AttrColumn) { a.fields(c) })
-	pack.Column(c, &h.Order)
-	pack.Column(c, &h.Plan)
-	pack.Column(c, &h.Parcel)
-	pack.Bools(c, &h.listed)
+	save(c, h.schema(), "order", "plan", "parcel", "listed")
 }
 
 func (a *AttrColumn) fields(c *pack.Coder) {
@@ -177,101 +175,14 @@ func (a *AttrColumn) fields(c *pack.Coder) {
 	pack.Column(c, &a.Text.Code)
 }
 
-func (l *Allocs) fields(c *pack.Coder) {
-	c.Mark("allocations")
-	pack.Column(c, &l.Plan)
-	pack.Column(c, &l.Consumer)
-	pack.Column(c, &l.Source)
-	pack.Column(c, &l.Name)
-	pack.Column(c, &l.Arrival)
-	pack.Column(c, &l.First)
-	pack.Column(c, &l.Last)
-	pack.Column(c, &l.Next)
-	pack.Column(c, &l.free)
-}
-
-func (b *Subs) fields(c *pack.Coder) {
-	c.Mark("sub-allocations")
-	pack.Column(c, &b.Source)
-	pack.Column(c, &b.Plan)
-	pack.Column(c, &b.Consumer)
-	pack.Column(c, &b.Alloc)
-	pack.Column(c, &b.Name)
-	pack.Column(c, &b.Shape)
-	pack.Column(c, &b.Need)
-	pack.Column(c, &b.MaxPerHost)
-	pack.Column(c, &b.Wanted)
-	pack.Column(c, &b.Held)
-	pack.Column(c, &b.Pair)
-	pack.Column(c, &b.First)
-	pack.Column(c, &b.Next)
-	pack.Column(c, &b.Seq)
-	pack.Bools(c, &b.Orphan)
-	pack.Column(c, &b.Turns)
-	pack.Column(c, &b.seen)
-	pack.Column(c, &b.free)
-	if c.Since(5) {
-		pack.Column(c, &b.FirstSeen)
-	} else {
-		b.FirstSeen = make([]int64, len(b.Seq))
-	}
-	if c.Since(7) {
-		pack.Column(c, &b.MinUnits)
-	} else {
-		b.MinUnits = slices.Repeat([]int64{1}, len(b.Seq))
-	}
-	if c.Since(9) {
-		pack.Column(c, &b.Together)
-	} else {
-		b.Together = make([]int32, len(b.Seq))
-	}
-}
-
-func (h *Holdings) fields(c *pack.Coder) {
-	c.Mark("holdings")
-	pack.Column(c, &h.Sub)
-	pack.Column(c, &h.Parcel)
-	pack.Column(c, &h.Units)
-	pack.Column(c, &h.Origin)
-	pack.Column(c, &h.Pool)
-	pack.Column(c, &h.Lender)
-	pack.Column(c, &h.Granted)
-	pack.Column(c, &h.NextOfSub)
-	pack.Column(c, &h.PrevOfSub)
-	pack.Column(c, &h.NextOnParcel)
-	pack.Column(c, &h.PrevOnParcel)
-	pack.Column(c, &h.Set)
-	pack.Column(c, &h.NextOfSet)
-	pack.Column(c, &h.Due)
-	if c.Since(10) {
-		pack.Column(c, &h.Device)
-	}
-	pack.Column(c, &h.free)
-}
-
-func (t *Sets) fields(c *pack.Coder) {
-	c.Mark("reclaim sets")
-	pack.Column(c, &t.Number)
-	pack.Column(c, &t.Plan)
-	pack.Column(c, &t.Reason)
-	pack.Column(c, &t.Issued)
-	pack.Column(c, &t.Taker)
-	pack.Column(c, &t.Target)
-	pack.Column(c, &t.Owner)
-	pack.Column(c, &t.Units)
-	pack.Column(c, &t.First)
-	pack.Column(c, &t.kept)
-	pack.Column(c, &t.free)
-}
-
 func (p *Plan) fields(c *pack.Coder) {
 	pack.Text(c, &p.Name)
-	p.Parcels.fields(c)
-	p.Pairs.fields(c)
-	pack.Column(c, &p.FirstAlloc)
-	pack.Column(c, &p.LastAlloc)
-	pack.Column(c, &p.FirstPair)
-	pack.Column(c, &p.RankOrder)
+	c.Mark("parcels")
+	saveAll(c, p.Parcels.schema())
+	pack.Int(c, &p.Parcels.Left)
+	pack.Bool(c, &p.Parcels.Owned)
+	pack.Column(c, &p.Parcels.Moved)
+	saveAll(c, p.Pairs.schema(), p.leaves())
 	pack.Int(c, &p.Window)
 	pack.Int(c, &p.Before)
 	pack.Int(c, &p.Coming)
@@ -279,67 +190,30 @@ func (p *Plan) fields(c *pack.Coder) {
 	pack.Bool(c, &p.again)
 	pack.Bool(c, &p.Rebuilt)
 	pack.Bool(c, &p.Resized)
-	pack.Column(c, &p.Changed)
+	save(c, p.lists(), "changed")
 	pack.Int(c, &p.Seen)
-	p.Deeds.fields(c)
+	c.Mark("deeds")
+	saveAll(c, p.Deeds.schema())
+	pack.Int(c, &p.Deeds.Next)
+	saveAll(c, p.Deeds.lists())
+	save(c, p.Deeds.byNode(), "unmet")
+	pack.Bool(c, &p.Deeds.AnyUnmet)
+	save(c, p.Deeds.byNode(), "configured", "reserved")
+	saveAll(c, p.Deeds.kept())
 	pack.Bool(c, &p.Reassign)
 	pack.Bool(c, &p.Stirred)
 	pack.Bool(c, &p.Turned)
 	pack.Int(c, &p.Since)
-	pack.Column(c, &p.shifted)
-	pack.Column(c, &p.Unlabelled)
+	save(c, p.lists(), "shifted", "unlabelled")
 	if c.Since(6) {
-		pack.Column(c, &p.Lost)
+		save(c, p.lists(), "lost")
 	}
 	if c.Since(8) {
-		p.Budgets.fields(c)
+		saveAll(c, p.Budgets.schema())
 	}
 	if c.Since(9) {
-		p.History.fields(c)
+		saveAll(c, p.History.schema())
 	}
-}
-
-func (p *Parcels) fields(c *pack.Coder) {
-	c.Mark("parcels")
-	pack.Column(c, &p.Host)
-	pack.Column(c, &p.Owner)
-	pack.Columns(c, &p.Cap)
-	pack.Columns(c, &p.Free)
-	pack.Columns(c, &p.Kept)
-	pack.Columns(c, &p.Owed)
-	pack.Column(c, &p.Open)
-	pack.Column(c, &p.First)
-	pack.Int(c, &p.Left)
-	pack.Bool(c, &p.Owned)
-	pack.Column(c, &p.Moved)
-}
-
-func (q *Pairs) fields(c *pack.Coder) {
-	pack.Column(c, &q.Leaf)
-	pack.Column(c, &q.Shape)
-	pack.Column(c, &q.Pool)
-	pack.Column(c, &q.Units)
-	pack.Column(c, &q.Leaving)
-	pack.Column(c, &q.Next)
-}
-
-func (d *Deeds) fields(c *pack.Coder) {
-	c.Mark("deeds")
-	pack.Column(c, &d.Consumer)
-	pack.Column(c, &d.Host)
-	pack.Column(c, &d.Rule)
-	pack.Column(c, &d.Number)
-	pack.Columns(c, &d.Amount)
-	pack.Int(c, &d.Next)
-	pack.Column(c, &d.Lister)
-	pack.Texts(c, &d.List)
-	pack.Column(c, &d.Unmet)
-	pack.Bool(c, &d.AnyUnmet)
-	pack.Columns(c, &d.Configured)
-	pack.Columns(c, &d.Reserved)
-	pack.Column(c, &d.Keeper)
-	pack.Column(c, &d.KeptOn)
-	pack.Columns(c, &d.KeptAmount)
 }
 
 func (r *Release) fields(c *pack.Coder) {

@@ -76,21 +76,10 @@ func (s *State) allocation(src SourceID, key allocKey) AllocID {
 		return a
 	}
 	l := &s.Alloc
-	var a AllocID
-	if n := len(l.free); n > 0 {
-		a, l.free = l.free[n-1], l.free[:n-1]
-	} else {
-		a = AllocID(len(l.Plan))
-		l.Plan = append(l.Plan, 0)
-		l.Consumer = append(l.Consumer, 0)
-		l.Source = append(l.Source, 0)
-		l.Name = append(l.Name, 0)
-		l.Arrival = append(l.Arrival, 0)
-		l.First = append(l.First, NoID)
-		l.Last = append(l.Last, NoID)
-		l.Next = append(l.Next, NoID)
-		l.prev = append(l.prev, NoID)
+	if rows := more(len(l.First)); len(l.free) == 0 {
+		l.free = spare(l.free, l.schema().Spare(rows), rows)
 	}
+	a := take(&l.free)
 	s.arrival++
 	l.Plan[a], l.Consumer[a] = max(key.plan, NoID), key.consumer
 	l.Source[a], l.Name[a], l.Arrival[a] = src, key.name, s.arrival
@@ -117,34 +106,10 @@ func (p *Plan) append(s *State, a AllocID) {
 // newSub adds a sub-allocation that wants nothing yet.
 func (s *State) newSub(key subKey) SubID {
 	b, a := &s.Sub, key.alloc
-	var id SubID
-	if n := len(b.free); n > 0 {
-		id, b.free = b.free[n-1], b.free[:n-1]
-	} else {
-		id = SubID(len(b.Source))
-		b.Source = append(b.Source, 0)
-		b.Plan = append(b.Plan, 0)
-		b.Consumer = append(b.Consumer, 0)
-		b.Alloc = append(b.Alloc, 0)
-		b.Name = append(b.Name, 0)
-		b.Shape = append(b.Shape, 0)
-		b.Need = append(b.Need, 0)
-		b.MaxPerHost = append(b.MaxPerHost, 0)
-		b.MinUnits = append(b.MinUnits, 0)
-		b.Together = append(b.Together, 0)
-		b.Wanted = append(b.Wanted, 0)
-		b.Held = append(b.Held, 0)
-		b.Pair = append(b.Pair, 0)
-		b.First = append(b.First, 0)
-		b.Next = append(b.Next, 0)
-		b.Seq = append(b.Seq, 0)
-		b.FirstSeen = append(b.FirstSeen, 0)
-		b.Orphan = append(b.Orphan, false)
-		b.Turns = append(b.Turns, 0)
-		b.seen = append(b.seen, 0)
-		b.noted = append(b.noted, false)
-		b.prev, b.after, b.before = append(b.prev, NoID), append(b.after, NoID), append(b.before, NoID)
+	if rows := more(len(b.Alloc)); len(b.free) == 0 {
+		b.free = spare(b.free, b.schema().Spare(rows), rows)
 	}
+	id := take(&b.free)
 	s.sequence++
 	b.Source[id], b.Plan[id], b.Consumer[id], b.Alloc[id] = s.Alloc.Source[a], s.Alloc.Plan[a], s.Alloc.Consumer[a], a
 	b.Name[id], b.Shape[id], b.Need[id], b.MaxPerHost[id], b.MinUnits[id] = key.name, key.shape, NoID, plan.Unlimited, 1

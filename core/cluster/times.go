@@ -3,8 +3,6 @@ package cluster
 import (
 	"math"
 	"slices"
-
-	"github.com/stintd/stint/core/pack"
 )
 
 // timesMost is of how many cycles the state knows the times; when there are twice as many the older half goes.
@@ -43,11 +41,4 @@ func (s *State) Young(granted, nowUS, runtimeUS int64) bool {
 		return false
 	}
 	return s.Cycle == 0 || nowUS-s.Times.Of(granted) < runtimeUS // before the first cycle is done nothing has run
-}
-
-func (t *Times) clone() Times { return Times{t.first, slices.Clone(t.us)} }
-
-func (t *Times) fields(c *pack.Coder) {
-	pack.Int(c, &t.first)
-	pack.Column(c, &t.us)
 }

@@ -28,7 +28,15 @@ type Line struct {
 	Count Count
 	Inner bool // tables do not show it
 	Doc   string
+
+	Names   string // the table, or dictionary, of which the values are rows; a Nullable one may be NoID
+	Derived bool   // it follows from other columns: it is copied, and not saved
+	Apart   bool   // it has a length of its own: a list beside the table
+	Bare    bool   // it is empty, as no row has a value yet
 }
+
+// NoID is the row id that names nothing.
+const NoID = -1
 
 // Count says how a column counts in digests.
 type Count uint8
@@ -46,6 +54,7 @@ const (
 type Schema struct {
 	Name  string
 	Lines []Line
+	Live  func(row int) bool // tells of a row whether it is in use; nil: all are
 }
 
 // Rows is how many rows the table has: those of its first column.
@@ -146,6 +155,9 @@ func (c *Column) kind() string {
 	return c.Type.String()
 }
 
+// byRow tells whether the line has a value for each row of the table.
+func (l *Line) byRow() bool { return l.Of != nil && !l.Apart }
+
 // dict is the dictionary of the line's codes.
 func (l *Line) dict(named func(name string) Dict) Dict {
 	if l.Words != nil {
@@ -181,10 +193,25 @@ func (s Schema) Extend(rows int) (first int) {
 	return first
 }
 
+// Spare adds rows that are not in use: they are 0 throughout, and name nothing. It gives the number of the first.
+func (s Schema) Spare(rows int) (first int) {
+	first = s.Extend(rows)
+	for i := range s.Lines {
+		if l := &s.Lines[i]; l.byRow() && !l.Bare {
+			value := int64(0)
+			if l.Names != "" {
+				value = NoID
+			}
+			l.Of.fill(first, value)
+		}
+	}
+	return first
+}
+
 // Resize makes the table so many rows long. Rows that are new have any values.
 func (s Schema) Resize(rows int) {
-	for _, l := range s.Lines {
-		if l.Of != nil {
+	for i := range s.Lines {
+		if l := &s.Lines[i]; l.byRow() && !l.Bare {
 			l.Of.Resize(rows)
 		}
 	}
@@ -259,7 +286,7 @@ func cutMark(name string) (column string, null bool) {
 
 // save names the values of a column; a table that is loaded has so many rows.
 func (l *Line) save(c *pack.Coder, table string, version, rows int, dict func(name string) Dict) {
-	if l.Of == nil {
+	if l.Of == nil || l.Derived {
 		return
 	}
 	text, coded := l.Of.(*Coded)
@@ -269,7 +296,8 @@ func (l *Line) save(c *pack.Coder, table string, version, rows int, dict func(na
 	if version < l.Since {
 		pack.Noted(c, l.Of.Save)
 		if c.Loading() {
-			l.Of.absent(rows, l.Absent)
+			l.Of.Resize(rows)
+			l.Of.fill(0, l.Absent)
 		}
 		return
 	}
@@ -310,13 +338,72 @@ func (s Schema) check(c *pack.Coder) {
 // Sound tells whether all columns have the rows of the first. The error names table and column.
 func (s Schema) Sound() error {
 	rows := s.Rows()
-	for _, l := range s.Lines {
-		if l.Of != nil && l.Of.Len() != rows {
-			return fmt.Errorf("table %s, column %s: %d values for %d rows", s.Name, l.Name, l.Of.Len(), rows)
+	for i := range s.Lines {
+		l := &s.Lines[i]
+		if !l.byRow() || l.Derived {
+			continue
+		}
+		if n := lengthBut(l.Of, rows); n != rows && (n > 0 || !l.Bare) {
+			return fmt.Errorf("table %s, column %s: %d values for %d rows", s.Name, l.Name, n, rows)
 		}
 		if l.Null != nil && len(*l.Null) != rows {
 			return fmt.Errorf("table %s, column %s: %d nulls for %d rows", s.Name, l.Name, len(*l.Null), rows)
 		}
 	}
 	return nil
+}
+
+// lengthBut is the length of cells, of columns for each dimension the first that differs from so many rows; these where
+// none does.
+func lengthBut(of Cells, rows int) int {
+	columns, ok := of.(*grid)
+	if !ok {
+		return of.Len()
+	}
+	for _, c := range *columns {
+		if len(c) != rows {
+			return len(c)
+		}
+	}
+	return rows
+}
+
+// Known tells whether the rows that values name are there: rows gives the number of rows of a table, or dictionary.
+// The error names table, column and row.
+func (s Schema) Known(rows func(table string) int) error {
+	for i := range s.Lines {
+		l := &s.Lines[i]
+		if l.Names == "" || l.Derived {
+			continue
+		}
+		least, live := 0, s.Live
+		if l.Nullable {
+			least = NoID
+		}
+		if l.Apart {
+			live = nil
+		}
+		if row, id := l.Of.(IDs).outside(least, rows(l.Names), live); row >= 0 {
+			return fmt.Errorf("table %s, column %s, row %d: row %d of %s, which has %d", s.Name, l.Name, row, id, l.Names,
+				rows(l.Names))
+		}
+	}
+	return nil
+}
+
+// Renumber gives the values that name rows of a table other ids. Rows that are not in use get free.
+func (s Schema) Renumber(table string, free int32, to func(id int32) int32) {
+	for i := range s.Lines {
+		if l := &s.Lines[i]; l.Names == table {
+			l.Of.(IDs).Renumber(func(row int, id int32) int32 {
+				switch {
+				case s.Live != nil && !l.Apart && !s.Live(row):
+					return free
+				case id == NoID:
+					return NoID
+				}
+				return to(id)
+			})
+		}
+	}
 }

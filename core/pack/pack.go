@@ -296,6 +296,9 @@ func (c *Coder) Form(what string, newest int64) int64 {
 // always is.
 func (c *Coder) Since(form int64) bool { return c.form >= form }
 
+// Version is the form named last.
+func (c *Coder) Version() int { return int(c.form) }
+
 // Texts is a list of strings.
 func Texts(c *Coder, v *[]string) { Rows(c, v, func(s *string) { Text(c, s) }) }
 
