@@ -384,8 +384,8 @@ func (s Schema) Known(rows func(table string) int) error {
 			live = nil
 		}
 		if row, id := l.Of.(IDs).outside(least, rows(l.Names), live); row >= 0 {
-			return fmt.Errorf("table %s, column %s, row %d: row %d of %s, which has %d", s.Name, l.Name, row, id, l.Names,
-				rows(l.Names))
+			return fmt.Errorf("table %s, column %s, row %d: row %d of %s, which has %d", s.Name, l.Name, row, id,
+				l.Names, rows(l.Names))
 		}
 	}
 	return nil
