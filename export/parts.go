@@ -24,25 +24,27 @@ type Parts interface {
 }
 
 // NewParts makes a writer of parts in one of StreamFormats. In Parquet the column `cycle` comes first; where the parts
-// have none it says cycle.
-func NewParts(w io.Writer, format string, cycle int64) (Parts, error) {
+// have none it says cycle. JSON has the columns of these names as booleans; their values are 0 and 1, or the words
+// false and true.
+func NewParts(w io.Writer, format string, cycle int64, booleans ...string) (Parts, error) {
 	switch format {
 	case "arrow":
 		return &arrowParts{w: w}, nil
 	case "parquet":
 		return &parquetParts{w: w, cycle: cycle}, nil
 	case "ndjson", "json", "csv":
-		return &textParts{w: bufio.NewWriter(w), format: format}, nil
+		return &textParts{w: bufio.NewWriter(w), format: format, booleans: booleans}, nil
 	}
 	return nil, fmt.Errorf("no format %q; there are %s", format, strings.Join(StreamFormats, ", "))
 }
 
 // textParts are rows of text.
 type textParts struct {
-	w      *bufio.Writer
-	format string
-	begun  bool
-	rows   int
+	w        *bufio.Writer
+	format   string
+	booleans []string
+	begun    bool
+	rows     int
 }
 
 func (p *textParts) Write(t *decision.Table) error {
@@ -58,7 +60,7 @@ func (p *textParts) Write(t *decision.Table) error {
 	if first && p.format == "json" {
 		p.w.WriteString("[") // the writer keeps its error for Flush
 	}
-	printJSONRows(p.w, t, rows, p.format == "ndjson", p.rows == 0)
+	printJSONRows(p.w, t, rows, p.booleans, p.format == "ndjson", p.rows == 0)
 	p.rows += t.Rows
 	return p.w.Flush()
 }

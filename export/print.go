@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -193,18 +194,20 @@ func printJSON(w *bufio.Writer, t *decision.Table, rows []int, lines bool) error
 		after = ""
 	}
 	w.WriteString(before) // the writer keeps its error for Flush
-	printJSONRows(w, t, rows, lines, true)
+	printJSONRows(w, t, rows, nil, lines, true)
 	_, err := w.WriteString(after)
 	return err
 }
 
 // printJSONRows writes rows, and before each but the first of all what stands between two.
-func printJSONRows(w *bufio.Writer, t *decision.Table, rows []int, lines, first bool) {
+func printJSONRows(w *bufio.Writer, t *decision.Table, rows []int, booleans []string, lines, first bool) {
 	names := make([][]byte, len(t.Columns))
 	words := make([]map[int32][]byte, len(t.Columns)) // by code, quoted
+	boolean := make([]bool, len(t.Columns))
 	for i := range t.Columns {
 		names[i] = append(appendQuoted(nil, t.Columns[i].Name), ':')
 		words[i] = map[int32][]byte{}
+		boolean[i] = slices.Contains(booleans, t.Columns[i].Name)
 	}
 	between := ",\n "
 	if lines {
@@ -217,8 +220,13 @@ func printJSONRows(w *bufio.Writer, t *decision.Table, rows []int, lines, first 
 			line = append(line, between...)
 		}
 		for i := range t.Columns {
-			line = append(line, "{,"[min(i, 1)])
-			line = appendJSON(append(line, names[i]...), &t.Columns[i], row, words[i])
+			line = append(append(line, "{,"[min(i, 1)]), names[i]...)
+			if c := &t.Columns[i]; boolean[i] && !isNull(c, row) {
+				is := value(c, row)
+				line = strconv.AppendBool(line, is == "1" || is == "true")
+			} else {
+				line = appendJSON(line, c, row, words[i])
+			}
 		}
 		if _, err := w.Write(append(line, '}')); err != nil {
 			return // Flush tells

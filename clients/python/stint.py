@@ -123,6 +123,19 @@ class Client:
         """The rows of a decision table, such as ``shortfalls``, and their cycle."""
         return self._rows(f"/v1/cycles/{cycle}/{_quote(name)}", {"consumer": consumer})
 
+    def pages(self, path, limit=1000, **query):
+        """The rows of a list, read by pages of one cycle: ``for rows in pages("/v1/holdings", source="feed")``.
+
+        A Problem of kind ``cursor`` means that the next cycle has come meanwhile: begin again.
+        """
+        query["limit"] = limit
+        while True:
+            body, headers = self._call("GET", path, query)
+            yield json.loads(body)
+            query["cursor"] = headers.get("Stint-Next")
+            if query["cursor"] is None:
+                return
+
     def arrow(self, path, **query):
         """The answer of a call that reads a table, as a pyarrow.Table: ``arrow("/v1/holdings", source="feed")``."""
         import pyarrow

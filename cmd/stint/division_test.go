@@ -278,6 +278,22 @@ func TestDividedCalls(t *testing.T) {
 		t.Error("the metrics do not tell of each division whether it is ready, or tell it of none")
 	}
 	s.asks(200, `"west":{"status":"ok"`, "GET", "/readyz", "")
+	// Lists of all divisions have pages too, which may be of two.
+	whole, paged := s.asks(200, "", "GET", "/v1/holdings?format=ndjson", ""), ""
+	for cursor := ""; ; {
+		text, h, status, err := ask("GET", s.base+"/v1/holdings?format=ndjson&limit=3"+cursor, "")
+		if err != nil || status != 200 || strings.Count(text, "\n") > 3 {
+			t.Fatal(text, status, err)
+		}
+		paged += text
+		if h.Get("Stint-Next") == "" {
+			break
+		}
+		cursor = "&cursor=" + h.Get("Stint-Next")
+	}
+	if paged != whole {
+		t.Errorf("the pages of what is held are\n%s\nand at once it is\n%s", paged, whole)
+	}
 	for _, want := range []string{`{"rows":1,"divisions":{"west":`, `{"rows":1,"repeated":true,"divisions":{"west":`} {
 		s.asks(200, want, "PATCH", "/v1/demand/feed", "consumer,allocation,units,ncpus,plan\n/A,z,1,1,farm\n",
 			append(csv, "Idempotency-Key", "k")...)

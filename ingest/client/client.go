@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -257,6 +258,35 @@ const answerBytesMax = 1 << 30
 // Get makes a call that reads, and gives its answer whole, as one of the media types in accept.
 func (c *Client) Get(ctx context.Context, path string, q url.Values, accept string) ([]byte, error) {
 	return c.whole(ctx, "GET", path, q, accept, Body{})
+}
+
+// Pages reads a list by pages of at most limit rows, and calls page with the text of each, as one of the media types in
+// accept. All pages are of one cycle: Is(err, "cursor") says that the next one has come meanwhile, and the list must be
+// read from its beginning. Errors: those of the calls, and page's own, which ends the reading.
+func (c *Client) Pages(
+	ctx context.Context, path string, q url.Values, limit int, accept string, page func(text []byte) error,
+) error {
+	q = maps.Clone(q)
+	if q == nil {
+		q = url.Values{}
+	}
+	q.Set("limit", strconv.Itoa(limit))
+	for {
+		var text []byte
+		var next string
+		err := c.call(ctx, "GET", path, q, http.Header{"Accept": {accept}}, Body{}, func(r *http.Response) (err error) {
+			next = r.Header.Get("Stint-Next")
+			text, err = io.ReadAll(r.Body)
+			return err
+		})
+		if err == nil {
+			err = page(text)
+		}
+		if err != nil || next == "" {
+			return err
+		}
+		q.Set("cursor", next)
+	}
 }
 
 // whole makes a call and gives its answer whole.

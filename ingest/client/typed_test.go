@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -80,6 +81,14 @@ func TestTyped(t *testing.T) {
 	if err != nil || units["/Researcha@h1"] != 1 || units["/Researcha@h2"] != 0 ||
 		units["/Risk/Day@h1"]+units["/Risk/Day@h2"] != 14 {
 		t.Error(units, err)
+	}
+	var pages []string
+	if err := c.Pages(ctx, "/v1/holdings", url.Values{"source": {"feed"}}, 2, "application/x-ndjson",
+		func(text []byte) error {
+			pages = append(pages, string(text))
+			return nil
+		}); err != nil || len(pages) != (len(held)+1)/2 || strings.Count(strings.Join(pages, ""), "\n") != len(held) {
+		t.Errorf("%q of %d rows: %v", pages, len(held), err)
 	}
 	if r, err := c.ChangeDemandRows(ctx, "feed",
 		[]client.Demand{{Consumer: "/Risk/Day", Allocation: "late", Units: 1,

@@ -26,6 +26,9 @@ const (
 	scannedRowsMax = 1 << 16  // looked at for a part of the rows that are asked for
 )
 
+// booleans are the columns that JSON has as true and false. The log has numbers or words.
+var booleans = []string{"leaf", "silent"}
+
 // all are all rows of a table.
 func all(t *decision.Table) rows {
 	at, begun := 0, false
@@ -97,14 +100,13 @@ func changed(e *engine.Engine, p *engine.Pages) rows {
 	}
 }
 
-// table answers with rows of a table that others may have in their answers too; key stands for it. cycle is when it is
-// true.
-func (q *request) table(t *decision.Table, key any, next rows, cycle int64) error {
+// table answers with rows of a table that others may have in their answers too; key stands for it.
+func (q *request) table(t *decision.Table, key any, next rows, at moment) error {
 	unpin, err := q.s.pages.pin(q.caller, key, tableBytes(t))
 	if err != nil {
 		return err
 	}
-	if err := q.rows(next, cycle, unpin); err != nil {
+	if err := q.rows(next, at, unpin); err != nil {
 		unpin()
 		return err
 	}
@@ -112,16 +114,19 @@ func (q *request) table(t *decision.Table, key any, next rows, cycle int64) erro
 }
 
 // rows answers with rows, made as the client takes them; release is called in the end, unless there is an error.
-func (q *request) rows(next rows, cycle int64, release func()) error {
+func (q *request) rows(next rows, at moment, release func()) error {
 	if q.gather != nil {
-		*q.gather = gathered{q.s.o.Division, next, cycle, release}
+		*q.gather = gathered{division: q.s.o.Division, next: next, at: at, release: release, page: q.page}
 		return nil
 	}
 	media, format, err := q.accepted()
 	if err != nil {
 		return err
 	}
-	a := &tableBody{next: q.cut(next), most: wholeRowsMax, release: release, log: q.s.o.Log}
+	if next, err = q.turned(q.cut(next), at); err != nil {
+		return err
+	}
+	a := &tableBody{next: next, most: wholeRowsMax, release: release, log: q.s.o.Log}
 	a.memory = q.s.answers.account(q.caller, "answers")
 	var to io.Writer = &a.text
 	if q.packs && format != "parquet" && q.Request.Header.HasAcceptEncoding("gzip") {
@@ -131,7 +136,7 @@ func (q *request) rows(next rows, cycle int64, release func()) error {
 		to = a.zip
 		q.Response.Header.Set("Content-Encoding", "gzip")
 	}
-	if a.parts, err = export.NewParts(to, format, cycle); err != nil {
+	if a.parts, err = export.NewParts(to, format, at.cycle, booleans...); err != nil {
 		return err
 	}
 	if err := a.begin(q, format); err != nil {
@@ -139,7 +144,7 @@ func (q *request) rows(next rows, cycle int64, release func()) error {
 		q.Response.Header.Del("Content-Encoding")
 		return err
 	}
-	q.Response.Header.Set("Stint-Cycle", strconv.FormatInt(cycle, 10))
+	q.Response.Header.Set("Stint-Cycle", strconv.FormatInt(at.cycle, 10))
 	if len(q.Response.Header.Peek("Vary")) == 0 {
 		q.Response.Header.Set("Vary", "Accept, Accept-Encoding")
 	}

@@ -27,6 +27,7 @@ type gives struct {
 	rows  []string // tables: any of these, in all formats; "*": a path of its own for each decision table
 	kept  bool     // 304 where the client has it
 	head  []string // headers besides
+	paged bool     // limit and cursor choose rows
 }
 
 // param is a parameter of a call.
@@ -116,7 +117,7 @@ var calls = map[string]call{
 	}, "", gives{about: "a row a cycle, the oldest first", rows: []string{"cycles"}}, []int{406, 409, 410, 429}},
 	"GET /v1/cycles/{cycle}/{table}": {"get", "A decision table of a cycle", "decisions",
 		[]param{outForm, consumerOf, versionParam},
-		"", gives{about: "the table", rows: []string{"*"}, kept: true}, tableRefuses},
+		"", gives{about: "the table", rows: []string{"*"}, kept: true, paged: true}, tableRefuses},
 	"GET /v1/changes": {"getChanges",
 		"What happened after a cycle: releases, cancellations, grants, reclaims, in order", "decisions", []param{
 			outForm, sourceParam, {"since", "query", "the cycle after which they are; 0 is the beginning", from0, true},
@@ -125,16 +126,17 @@ var calls = map[string]call{
 	"GET /v1/holdings": {"getHoldings", "What is held now, or after an earlier cycle", "decisions", []param{
 		outForm, sourceParam, cycleParam, query("by", "added up by consumer or host", choice("consumer", "host")),
 		query("host", "on this host alone", text), consumerOf, versionParam,
-	}, "", gives{about: "the holdings", rows: []string{"held", "holding_sums"}, kept: true, head: stintNow},
-		tableRefuses},
+	}, "", gives{about: "the holdings", rows: []string{"held", "holding_sums"}, kept: true, head: stintNow,
+		paged: true}, tableRefuses},
 	"GET /v1/consumers": {"getConsumers", "The consumers with all figures, as of the last cycle", "decisions", []param{
 		outForm, query("last", "of one consumer alone", from1), query("until", "of one consumer alone", from1),
-	}, "", gives{about: "a row for each consumer in a plan", rows: []string{"consumers", "curve"}}, tableRefuses},
+	}, "", gives{about: "a row for each consumer in a plan", rows: []string{"consumers", "curve"}, paged: true},
+		tableRefuses},
 	"GET /v1/consumers/{path}": {"getConsumer", "A consumer and those below it, or its figures over the last cycles",
 		"decisions", []param{
 			outForm, query("last", "its figures over so many cycles, at 240 of them at most", from1),
 			query("until", "the last of these cycles", from1),
-		}, "", gives{about: "the figures", rows: []string{"consumers", "curve"}}, tableRefuses},
+		}, "", gives{about: "the figures", rows: []string{"consumers", "curve"}, paged: true}, tableRefuses},
 	"GET /v1/explain/{path}": {"explain", "Why a consumer, or an allocation of it, has what it has", "why", []param{
 		textForm, query("allocation", "an allocation of the consumer", text), cycleParam,
 	}, "", gives{about: "figures with what they follow from", value: explain.Explanation{},
@@ -162,14 +164,16 @@ var calls = map[string]call{
 		outForm, cycleParam, query("host", "of this host alone", text),
 		query("by", "added up by plan and state, or by plan, resource group and state", choice("plan", "group")),
 		versionParam,
-	}, "", gives{about: "the hosts", rows: []string{"host_figures", "host_sums"}, kept: true}, tableRefuses},
+	}, "", gives{about: "the hosts", rows: []string{"host_figures", "host_sums"}, kept: true, paged: true},
+		tableRefuses},
 	"GET /v1/loans": {"getLoans", "Who has what of whom", "decisions", []param{outForm, cycleParam, versionParam}, "",
-		gives{about: "the loans", rows: []string{"loans"}, kept: true}, tableRefuses},
+		gives{about: "the loans", rows: []string{"loans"}, kept: true, paged: true}, tableRefuses},
 	"GET /v1/demand/{source}": {"getDemand", "What a source asks for, as of the last cycle", "input", []param{outForm},
 		"",
-		gives{about: "its sub-allocations, with what they hold", rows: []string{"requests"}}, tableRefuses},
+		gives{about: "its sub-allocations, with what they hold", rows: []string{"requests"}, paged: true},
+		tableRefuses},
 	"GET /v1/sources": {"getSources", "Who pushes demand, and when it pushed last", "input", []param{outForm}, "",
-		gives{about: "the sources, as of the last cycle", rows: []string{"sources"}}, tableRefuses},
+		gives{about: "the sources, as of the last cycle", rows: []string{"sources"}, paged: true}, tableRefuses},
 	"GET /v1/plan/revisions": {"getRevisions",
 		"The revisions of the policy that the decision log has, the newest first", "policy", nil, "",
 		gives{about: "the revisions", value: []revision{}}, []int{409, 410, 429}},
@@ -220,7 +224,7 @@ var refusals = map[int]string{
 	408: "the body did not come in time, or stood still while memory was short",
 	412: "If-Match names a revision that is not the newest",
 	409: "not as things are: the shrink guard, no policy or no cycle yet, a source that was silent",
-	410: "not kept any more: of changes, read the holdings and go on from their cycle",
+	410: "not kept any more: of changes, read the holdings and go on from their cycle; a cursor of another cycle",
 	413: "over a limit of bytes or rows, or more memory or time than the caller may have",
 	415: "no format or packing that is known",
 	417: "Expect asks for something else than 100-continue",

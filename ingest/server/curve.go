@@ -69,7 +69,7 @@ func (s *Server) getCurve(q *request) error {
 		return noConsumer(path)
 	}
 	t := curveTable(points)
-	return q.rows(all(t), until, func() {})
+	return q.rows(all(t), moment{cycle: until, logged: true}, func() {})
 }
 
 // curve makes the points of a consumer.

@@ -13,8 +13,9 @@ import (
 type gathered struct {
 	division string
 	next     rows
-	cycle    int64
+	at       moment
 	release  func()
+	page     cursor
 }
 
 // byNumber are parameters that name a cycle, whose numbers each division has for itself.
@@ -54,23 +55,26 @@ func (s *Server) gatherAll(q *request, r *route) (err error) {
 	if len(all) == 0 {
 		return missing
 	}
+	var vector []string
+	at := moment{}
+	for _, g := range all {
+		vector = append(vector, fmt.Sprintf("%s=%d", g.division, g.at.cycle))
+		at.logged = at.logged || g.at.logged
+	}
+	at.all = strings.Join(vector, ", ")
 	next, err := concatenated(all)
 	if err == nil {
-		q.packs = r.packs
-		err = q.rows(next, 0, release)
+		q.packs, q.page = r.packs, all[0].page
+		err = q.rows(next, at, release)
 	}
 	if err != nil {
 		release()
 		return err
 	}
-	var vector []string
-	for _, g := range all {
-		vector = append(vector, fmt.Sprintf("%s=%d", g.division, g.cycle))
-	}
 	for _, name := range []string{"ETag", "Cache-Control"} {
 		q.Response.Header.Del(name)
 	}
-	q.Response.Header.Set("Stint-Cycle", strings.Join(vector, ", "))
+	q.Response.Header.Set("Stint-Cycle", at.all)
 	return nil
 }
 
@@ -171,7 +175,7 @@ func (g *gathered) wide(t *decision.Table, columns []decision.Column) *decision.
 		Name: divisionParam, Type: decision.Text, Code: make([]int32, t.Rows), Dict: decision.Words{g.division},
 	})
 	if !slices.ContainsFunc(columns, func(c decision.Column) bool { return c.Name == "cycle" }) {
-		out.Columns = append(out.Columns, ints("cycle", slices.Repeat([]int64{g.cycle}, t.Rows)))
+		out.Columns = append(out.Columns, ints("cycle", slices.Repeat([]int64{g.at.cycle}, t.Rows)))
 	}
 	for _, c := range columns {
 		if has := t.Column(c.Name); has != nil {

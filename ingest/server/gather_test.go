@@ -30,7 +30,8 @@ func TestConcatenated(t *testing.T) {
 	} {
 		for _, format := range []string{"csv", "arrow", "parquet", "json"} {
 			next, err := concatenated([]gathered{
-				{"e", all(c.tables[0]), 7, func() {}}, {"w", all(c.tables[1]), 9, func() {}},
+				{division: "e", next: all(c.tables[0]), at: moment{cycle: 7}, release: func() {}},
+				{division: "w", next: all(c.tables[1]), at: moment{cycle: 9}, release: func() {}},
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -58,7 +58,7 @@ func (s *Server) madeOf(
 
 // getLoans gives who has what of whom.
 func (s *Server) getLoans(q *request) error {
-	if err := q.known("cycle", "version", "format"); err != nil {
+	if err := q.list("cycle", "version"); err != nil {
 		return err
 	}
 	w, n, same, err := s.asOf(q)
@@ -71,7 +71,7 @@ func (s *Server) getLoans(q *request) error {
 	} else if t, err = s.history.loans(n); err != nil {
 		return err
 	}
-	return q.table(t, t, all(t), n)
+	return q.table(t, t, all(t), w.at(n))
 }
 
 // loans is who had what of whom after a cycle. Where the log does not have that table it is made of what was held.
@@ -104,7 +104,7 @@ var groupings = map[string][]string{
 
 // getHoldings gives what is held now, or after an earlier cycle, as it is or added up.
 func (s *Server) getHoldings(q *request) error {
-	if err := q.known("source", "cycle", "by", "host", "consumer", "version", "format"); err != nil {
+	if err := q.list("source", "cycle", "by", "host", "consumer", "version"); err != nil {
 		return err
 	}
 	if !s.o.LogAlone && q.query("cycle") == "" && q.query("by") == "" { // who follows the changes waits for nothing
@@ -113,7 +113,7 @@ func (s *Server) getHoldings(q *request) error {
 			return noCycle()
 		}
 		q.tellTime()
-		return q.table(&h.Table, &h.Table.Columns[0], q.chosen(&h.Table), h.Cycle)
+		return q.table(&h.Table, &h.Table.Columns[0], q.chosen(&h.Table), moment{cycle: h.Cycle})
 	}
 	w, n, same, err := s.asOf(q)
 	if err != nil || same {
@@ -134,7 +134,7 @@ func (s *Server) getHoldings(q *request) error {
 	if err != nil {
 		return err
 	}
-	return q.table(t, t, q.chosen(t), n)
+	return q.table(t, t, q.chosen(t), w.at(n))
 }
 
 // chosen are the rows of a table of holdings that the parameters ask for.
@@ -163,7 +163,7 @@ func (q *request) chosen(t *decision.Table) rows {
 // getHosts gives the hosts with capacity, use and state: of a service as they are now with their attributes, of a log
 // as its last keyframe up to the cycle has them.
 func (s *Server) getHosts(q *request) error {
-	if err := q.known("cycle", "host", "by", "version", "format"); err != nil {
+	if err := q.list("cycle", "host", "by", "version"); err != nil {
 		return err
 	}
 	by := q.query("by")
@@ -181,10 +181,10 @@ func (s *Server) getHosts(q *request) error {
 		return err
 	}
 	if by == "" {
-		return q.table(t, t, q.chosen(t), n)
+		return q.table(t, t, q.chosen(t), w.at(n))
 	}
 	sum := hostsBy(t, map[string][]string{"plan": {"plan", "state"}, "group": {"plan", "group", "state"}}[by])
-	return q.table(sum, sum, all(sum), n)
+	return q.table(sum, sum, all(sum), w.at(n))
 }
 
 // hostsBy adds hosts up by at most three columns.
@@ -319,7 +319,7 @@ func addGroups(r *export.Reader, n int64, t *decision.Table) error {
 
 // getDemand gives what a source asks for, as of the last cycle.
 func (s *Server) getDemand(q *request) error {
-	if err := q.known("format"); err != nil {
+	if err := q.list(); err != nil {
 		return err
 	}
 	if !validSource(q.rest) {
@@ -336,19 +336,19 @@ func (s *Server) getDemand(q *request) error {
 	}
 	t := v.Standing.Requests()
 	wanted := words(t, "source", func(word string) bool { return word == q.rest })
-	return q.table(t, t, matching(t, wanted), w.last)
+	return q.table(t, t, matching(t, wanted), w.at(w.last))
 }
 
 // getSources gives who pushes demand, and when it pushed last: as of the last cycle.
 func (s *Server) getSources(q *request) error {
-	if err := q.known("format"); err != nil {
+	if err := q.list(); err != nil {
 		return err
 	}
 	w, err := s.settled(q)
 	if err != nil {
 		return err
 	}
-	return q.rows(all(sourcesTable(q.who.cutSources(w.view.Standing))), w.last, func() {})
+	return q.rows(all(sourcesTable(q.who.cutSources(w.view.Standing))), w.at(w.last), func() {})
 }
 
 func sourcesTable(list []engine.SourceView) *decision.Table {

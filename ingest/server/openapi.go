@@ -123,6 +123,9 @@ func (d *describing) operation(r *route, path string, c call) {
 				"schema": p.schema})
 		}
 	}
+	if c.gives.paged {
+		c.params = slices.Concat(c.params, pageParams)
+	}
 	for _, p := range c.params {
 		is := object{"name": p.name, "in": p.in, "description": p.about, "schema": p.schema}
 		if p.must {
@@ -244,6 +247,9 @@ func (d *describing) answer(g gives, example json.RawMessage) object {
 			value["example"] = example
 		}
 		content["application/json"] = value
+	}
+	if g.paged {
+		headers[nextHeader] = object{"description": "the cursor of the next page; the last has none", "schema": text}
 	}
 	for _, name := range g.head {
 		headers[name] = object{"schema": object{"type": "string"}}

@@ -124,7 +124,7 @@ func (s *Server) getChanges(q *request) error {
 		}
 	}
 	q.tellTime()
-	return q.rows(changed(q.engine, p), p.UpTo, func() {})
+	return q.rows(changed(q.engine, p), moment{cycle: p.UpTo}, func() {})
 }
 
 // tellTime adds the header Stint-Now, the service's time: clients compare deadlines with it, because their clocks may
@@ -195,14 +195,14 @@ func (s *Server) getCycles(q *request) error {
 		if int64(len(recent)) >= limit || s.history.dir == "" || len(recent) > 0 && recent[0].Summary.Cycle == 1 ||
 			w.last == 0 {
 			recent = recent[max(0, len(recent)-int(min(limit, int64(len(recent))))):]
-			return q.rows(all(cyclesTable(recent)), w.last, func() {})
+			return q.rows(all(cyclesTable(recent)), w.at(w.last), func() {})
 		}
 	}
 	t, err := s.cyclesBefore(w.view, before, int(limit))
 	if err != nil {
 		return err
 	}
-	return q.rows(all(t), w.last, func() {})
+	return q.rows(all(t), w.at(w.last), func() {})
 }
 
 // cyclesBefore are the rows of cycles before one out of the log, and of those that it does not have yet out of memory.
@@ -313,7 +313,7 @@ func empty(t *decision.Table) {
 // getConsumers gives the consumers with their figures: all, or one and those below it. With `last` it gives one over
 // the last cycles.
 func (s *Server) getConsumers(q *request) error {
-	if err := q.known("last", "until", "format"); err != nil {
+	if err := q.list("last", "until"); err != nil {
 		return err
 	}
 	if q.rest != "" {
@@ -333,12 +333,12 @@ func (s *Server) getConsumers(q *request) error {
 		return err
 	}
 	if q.rest == "" {
-		return q.table(t, key, all(t), w.last)
+		return q.table(t, key, all(t), w.at(w.last))
 	}
 	wanted := under(t, "/"+strings.Trim(q.rest, "/"))
 	for row := range t.Rows {
 		if wanted(row) {
-			return q.table(t, key, matching(t, wanted), w.last)
+			return q.table(t, key, matching(t, wanted), w.at(w.last))
 		}
 	}
 	return noConsumer(q.rest)
@@ -357,7 +357,7 @@ func under(t *decision.Table, path string) func(row int) bool {
 
 // getTable gives a decision table of a cycle: of the last one from memory, of others from the decision log.
 func (s *Server) getTable(q *request) error {
-	if err := q.known("consumer", "version", "format"); err != nil {
+	if err := q.list("consumer", "version"); err != nil {
 		return err
 	}
 	which, name, _ := strings.Cut(q.rest, "/")
@@ -386,7 +386,7 @@ func (s *Server) getTable(q *request) error {
 	if consumer := q.query("consumer"); consumer != "" {
 		next = matching(t, under(t, consumer))
 	}
-	return q.table(t, key, next, n)
+	return q.table(t, key, next, w.at(n))
 }
 
 // cycleTable names a table of a cycle in memory.

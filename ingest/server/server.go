@@ -497,6 +497,7 @@ type request struct {
 	put   struct{ rows, revision int64 } // of the input that was taken
 	read  int64                          // bytes of the body
 	ended bool                           // the body was read to its end
+	page  cursor                         // of the rows, where it is asked for by pages
 	// where the rows of the answer go, which are of one division among others; nil: to the client
 	gather *gathered
 	wentTo []*Server // divisions that the call went to

@@ -250,6 +250,9 @@ func (b *shapes) columns(table string) object {
 
 // columnShape is the schema of a column's values.
 func columnShape(table string, c *decision.Column) (s object) {
+	if slices.Contains(booleans, c.Name) {
+		return boolean
+	}
 	switch c.Type {
 	case decision.Int:
 		s = object{"type": "integer", "format": "int64"}
@@ -281,7 +284,6 @@ var worded = map[string]decision.Words{
 	"reclaims.reason": decision.ReclaimReasons, "changes.reason": decision.ReclaimReasons,
 	"shortfalls.reason": decision.Reasons, "ownership.action": decision.OwnerActions,
 	"changes.change": engine.ChangeKinds, "curve.unit": {"slots", "units"},
-	"sources.silent": {"false", "true"},
 }
 
 func anys(words []string) (all []any) {

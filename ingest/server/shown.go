@@ -14,6 +14,29 @@ type shown struct {
 	last int64        // the newest cycle, 0 before the first
 }
 
+// moment is the cycle at which rows are true. The log may have them in another order than memory has.
+type moment struct {
+	cycle  int64
+	logged bool   // they were read from the log
+	all    string // of several divisions: the cycle of each
+}
+
+// at is the moment of rows of a cycle.
+func (w shown) at(cycle int64) moment {
+	return moment{cycle: cycle, logged: w.view == nil || cycle < w.last}
+}
+
+func (m moment) String() string {
+	s := m.all
+	if s == "" {
+		s = strconv.FormatInt(m.cycle, 10)
+	}
+	if m.logged {
+		s += " of the decision log"
+	}
+	return s
+}
+
 // shown is what can be read now.
 func (s *Server) shown(q *request) (shown, error) {
 	if s.o.LogAlone {
@@ -47,16 +70,19 @@ func (s *Server) versioned(q *request, w shown, n int64, fixed bool) (same bool,
 	if err != nil {
 		return false, err
 	}
-	version := versionOf(t)
-	h := &q.Response.Header
-	h.Set("ETag", `W/"`+version+`"`)
-	h.Set("Cache-Control", "private, no-cache")
-	switch asked := q.query("version"); {
-	case asked == "":
-	case asked != version:
+	version, asked := versionOf(t), q.query("version")
+	if asked != "" && asked != version {
 		return false, problem{Type: "not-found", Status: 404,
 			Detail: fmt.Sprintf("cycle %d has the version %s here, not %s: this is another log", n, version, asked)}
-	case fixed:
+	}
+	h := &q.Response.Header
+	if q.page.limit > 0 { // a page that a cache has kept may name a next one that is refused
+		h.Set("Cache-Control", "no-store")
+		return false, nil
+	}
+	h.Set("ETag", `W/"`+version+`"`)
+	h.Set("Cache-Control", "private, no-cache")
+	if asked != "" && fixed {
 		h.Set("Cache-Control", "private, max-age=31536000, immutable")
 	}
 	h.Set("Vary", "Accept, Accept-Encoding, Authorization")
