@@ -116,6 +116,9 @@ func Difference(was, is *Policy, most int) (list []Change, count int) {
 		}
 		return list, count
 	}
+	if was.Digest == is.Digest {
+		return nil, 0
+	}
 	heirs := map[string]string{} // old path → new path
 	for n, from := range is.RenamedFrom {
 		if _, ok := was.Find(from); from != "" && ok {
@@ -123,23 +126,24 @@ func Difference(was, is *Policy, most int) (list []Change, count int) {
 			tell(Change{Kind: Renamed, Where: "consumer " + is.Path[n], Was: from, About: is.Path[n]})
 		}
 	}
-	old := map[string]*item{}
 	before := was.items(func(path string) string {
 		if to, ok := heirs[path]; ok {
 			return to
 		}
 		return path
 	})
+	old := make(map[string]*item, len(before))
 	for i := range before {
 		old[before[i].where("")] = &before[i]
 	}
 	for _, now := range is.items(func(path string) string { return path }) {
-		then, ok := old[now.where("")]
+		where := now.where("")
+		then, ok := old[where]
 		if !ok {
 			tell(now.whole(Added)...)
 			continue
 		}
-		delete(old, now.where(""))
+		delete(old, where)
 		tell(now.since(then)...)
 	}
 	for i := range before {
