@@ -1,114 +1,97 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 )
 
-// copyFolder copies files as docs/operations.md says: the log's table cycles first, since the tables of a cycle that it
-// names are all there, then the rest of the log, then the journal, which so is never behind it. When a file goes
-// meanwhile, it begins anew.
-func copyFolder(t *testing.T, from, to string) {
+// backupCommands are the commands that docs/operations.md documents for a copy of a service while it runs.
+func backupCommands(t *testing.T) string {
 	t.Helper()
-	for try := 1; ; try++ {
-		err := errors.Join(os.RemoveAll(to), copyOnce(from, to))
-		switch {
-		case err == nil:
-			return
-		case !errors.Is(err, fs.ErrNotExist) || try == 50:
-			t.Fatal(err)
-		}
+	page, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
 	}
+	_, rest, ok := strings.Cut(string(page), "\n## Backup\n")
+	_, rest, block := strings.Cut(rest, "```sh\n")
+	commands, _, end := strings.Cut(rest, "```")
+	if !ok || !block || !end || strings.Contains(rest[:len(commands)], "\n## ") {
+		t.Fatal("docs/operations.md has no commands below Backup")
+	}
+	return commands
 }
 
-func copyOnce(from, to string) error {
-	cycles := filepath.Join("log", "cycles")
-	for _, part := range []string{cycles, "log", "journal", "folder.json"} {
-		if _, err := os.Stat(filepath.Join(from, part)); part == cycles && err != nil {
-			continue // no cycle is in the log yet
-		}
-		err := filepath.WalkDir(filepath.Join(from, part), func(path string, d fs.DirEntry, err error) error {
-			name, _ := filepath.Rel(from, path)
-			at := filepath.Join(to, name)
-			if name == cycles && part != cycles {
-				return fs.SkipDir
-			}
-			if err != nil || d.IsDir() {
-				return errors.Join(err, os.MkdirAll(at, 0o700))
-			}
-			text, err := os.ReadFile(path)
-			return errors.Join(err, os.MkdirAll(filepath.Dir(at), 0o700), os.WriteFile(at, text, 0o600))
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// TestBackup copies the folder of a service that takes input and runs cycles, and starts another on each copy: it has
-// every cycle that had been answered when the copy began, and its log is whole.
+// TestBackup copies a service by the documented commands while it takes input and runs cycles. A service starts on the
+// copy without a flag, has the cycles and inputs of before the copy, and takes more; its log is whole.
 func TestBackup(t *testing.T) {
-	data := filepath.Join(t.TempDir(), "service")
-	r := startServe(t, data, nil)
-	for _, name := range []string{"plan.yaml", "hosts.csv"} {
-		text, err := os.ReadFile(filepath.Join("../../testdata/service", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		fetch(t, "PUT", r.base+"/v1/"+strings.TrimSuffix(strings.TrimSuffix(name, ".yaml"), ".csv"), string(text))
+	data := folder(t, crashSites[2].policy, 2)
+	c := startStint(t, "", "serve", "--config", quietConfig(t, data, ""))
+	if !c.until(t, "msg=ready") {
+		t.Fatal(c.log)
 	}
-	done, ended, cycles := make(chan struct{}), make(chan error, 1), make(chan int64, 1)
+	push := func(base string, units int) {
+		t.Helper()
+		rows := fmt.Sprintf("consumer,allocation,units,ncpus\n/A,a,%d,1\n", units)
+		if status, text, _, _ := send(base, "PUT", "/v1/demand/feed?allow_shrink=true", rows, ""); status != 200 {
+			t.Fatal(string(text))
+		}
+		if status, text, _, _ := send(base, "POST", "/v1/cycles", "", ""); status != 200 {
+			t.Fatal(string(text))
+		}
+	}
+	push(c.base, 3)
+	before := folderStateOf(t, c.base)
+	stop, stopped := make(chan struct{}), make(chan int)
 	go func() {
-		for n := int64(1); ; n++ {
+		n := 3
+		for {
 			select {
-			case <-done:
-				ended <- nil
+			case <-stop:
+				stopped <- n
 				return
-			case <-time.After(20 * time.Millisecond):
-			}
-			body := fmt.Sprintf("consumer,allocation,units,ncpus,maxmem\n/Risk/Intraday,var,%d,1,1\n", 1+n%9)
-			for _, call := range [][3]string{{"PUT", "/v1/demand/feed?allow_shrink=true", body},
-				{"POST", "/v1/cycles", ""}} {
-				text, _, status, err := ask(call[0], r.base+call[1], call[2], "Content-Type", "text/csv")
-				if err != nil || status != 200 {
-					ended <- fmt.Errorf("%v: %d %s, %v", call, status, text, err)
-					return
-				}
-			}
-			select {
-			case <-cycles:
 			default:
+				n++
+				_, _, _, _ = send(c.base, "PUT", "/v1/demand/feed?allow_shrink=true",
+					fmt.Sprintf("consumer,allocation,units,ncpus\n/A,a,%d,1\n", 3+n%2), "")
+				_, _, _, _ = send(c.base, "POST", "/v1/cycles", "", "")
 			}
-			cycles <- n
 		}
 	}()
-	for i := range 3 {
-		var at int64
-		select {
-		case at = <-cycles:
-		case err := <-ended:
-			t.Fatal(err)
-		}
-		copied := filepath.Join(t.TempDir(), fmt.Sprint(i))
-		copyFolder(t, data, copied)
-		other := startServe(t, copied, nil)
-		if f := folderStateOf(t, other.base); f.Cycle < at {
-			t.Errorf("copy %d has cycle %d, and %d had been answered", i, f.Cycle, at)
-		}
-		fetch(t, "POST", other.base+"/v1/cycles", "")
-		other.logged(t)
-		other.stop()
-		command(t, 0, "verify", "--log", filepath.Join(copied, "log"))
+	copied := t.TempDir()
+	shell := exec.Command("sh", "-e", "-c", strings.ReplaceAll(backupCommands(t), "/var/lib/stint", data))
+	shell.Dir = copied
+	out, err := shell.CombinedOutput()
+	close(stop)
+	if n := <-stopped; err != nil || n == 3 {
+		t.Fatalf("%v after %d pushes: %s", err, n, out)
 	}
-	close(done)
-	if err := <-ended; err != nil {
-		t.Error(err)
+	kill(c)
+	backup := filepath.Join(copied, "backup")
+	if _, err := os.Stat(filepath.Join(backup, "acknowledged")); err == nil {
+		t.Error("the copy has the file acknowledged, which may be newer than its journal")
 	}
+	c = startStint(t, "", "serve", "--config", quietConfig(t, backup, ""))
+	if !c.until(t, "msg=ready") {
+		t.Fatal(c.log)
+	}
+	after := folderStateOf(t, c.base)
+	if after.Cycle < before.Cycle || after.Plan != before.Plan {
+		t.Errorf("the copy is of cycle %d, it was begun after cycle %d", after.Cycle, before.Cycle)
+	}
+	push(c.base, 5)
+	if _, text, _, _ := send(c.base, "GET", "/v1/holdings?by=consumer&format=csv", "", ""); !strings.Contains(
+		string(text), "/A,") {
+		t.Errorf("%s", text)
+	}
+	_ = c.cmd.Process.Signal(os.Interrupt)
+	if code := c.ends(t, 30*time.Second); code != 0 {
+		t.Fatal(code, c.log)
+	}
+	command(t, 0, "verify", "--log", filepath.Join(backup, "log"))
+	command(t, 0, "replay", "--log", filepath.Join(backup, "log"))
 }

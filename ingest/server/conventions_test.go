@@ -4,7 +4,26 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/stintd/stint/core/journal"
 )
+
+// leaderless is a journal of a cluster in which no process leads yet.
+type leaderless struct{ journal.Shared }
+
+func (leaderless) Leader() journal.Leader { return journal.Leader{} }
+func (leaderless) Trouble() string        { return "" }
+
+// TestNoLeader holds that a process of a cluster is not ready before one leads.
+func TestNoLeader(t *testing.T) {
+	var of *Server
+	s := ready(t, func(o *ServiceOptions) { o.Started = func(s *Server) { of = s } })
+	s.must(200, "GET", "/readyz", "")
+	var j journal.Shared = leaderless{}
+	of.shared.Store(&j)
+	defer of.shared.Store(nil)
+	s.refused(503, "no-leader", "GET", "/readyz", "")
+}
 
 // TestVaries holds that a cache keeps answers of the API apart by who asked: a token may be limited to a branch.
 func TestVaries(t *testing.T) {
